@@ -1,0 +1,3 @@
+module github.com/diegosdk/diego
+
+go 1.25.0

@@ -1,0 +1,128 @@
+package lrp
+
+// A Command is one request to change a slot: a cell's, the auctioneer's, the
+// consumer's or convergence's. The types in this file are all there are.
+type Command interface {
+	// Name is the command's name in events and errors, such as "Claim".
+	Name() string
+	isCommand()
+}
+
+// Commands of a cell. Instance is the caller's own instance, the α of the
+// tables; DefinitionID may be empty, and then the record is found by the
+// instance or is the active definition's.
+type (
+	// Claim says that the cell has a reservation and will start the instance
+	// (UNCLAIMED → CLAIMED, or RUNNING → CLAIMED by its own holder).
+	Claim struct {
+		DefinitionID string
+		Instance     InstanceKey
+	}
+	// Start says that the instance is running. Other commands say what the
+	// cell will do; this one states a fact, so it also takes over an index
+	// that is UNCLAIMED, CRASHED, CLAIMED by another cell or empty.
+	Start struct {
+		DefinitionID string
+		Domain       string // used when the index is empty
+		Instance     InstanceKey
+		NetInfo      NetInfo
+		Unready      bool // healthy, but not ready for traffic
+		Zone         string
+	}
+	// Crash says that the instance ended unexpectedly (000 §Crashes).
+	Crash struct {
+		DefinitionID string
+		Domain       string // used when the index is empty
+		Instance     InstanceKey
+		Reason       string // at most 1024 bytes are kept
+	}
+	// Remove says that the instance is gone, as it was told to stop or was
+	// never there. A still desired index is UNCLAIMED again at once.
+	Remove struct {
+		DefinitionID string
+		Instance     InstanceKey
+	}
+	// EvacuateClaimed says that an evacuating cell gives up an instance that
+	// it had not started yet.
+	EvacuateClaimed struct {
+		DefinitionID string
+		Instance     InstanceKey
+	}
+	// EvacuateRunning asks what becomes of a running instance on an
+	// evacuating cell (000 §Harmonizing During Evacuation). The answer is
+	// Decision.KeepContainer.
+	EvacuateRunning struct {
+		DefinitionID string
+		Domain       string
+		Instance     InstanceKey
+		NetInfo      NetInfo
+		Unready      bool
+		Zone         string
+		// RunningInstances is the number of indices of the process that have a
+		// RUNNING ordinary record. Only the Recreate strategy looks at it.
+		RunningInstances int
+	}
+	// EvacuateStopped says that an instance on an evacuating cell has ended
+	// as it was told to.
+	EvacuateStopped struct {
+		DefinitionID string
+		Instance     InstanceKey
+	}
+	// EvacuateCrashed says that an instance on an evacuating cell crashed.
+	EvacuateCrashed struct {
+		DefinitionID string
+		Domain       string
+		Instance     InstanceKey
+		Reason       string
+	}
+	// RemoveEvacuating removes the instance's EVACUATING record.
+	RemoveEvacuating struct {
+		DefinitionID string
+		Instance     InstanceKey
+	}
+)
+
+// Fail is the auctioneer's: the UNCLAIMED record could not be placed.
+type Fail struct {
+	DefinitionID string
+	Error        PlacementError
+}
+
+// Retire is the consumer's: stop what runs at this index. The desired state
+// stays, so the index starts again (002 §Killing ActualLRPs). Without a
+// DefinitionID the active definition's record is meant.
+type Retire struct {
+	DefinitionID string
+	// MissingCell is a cell known to be gone: its records are removed, as
+	// nobody is there to stop them.
+	MissingCell string
+}
+
+// Commands of convergence. Each names the record it was planned for; when the
+// slot has moved on, the command does nothing.
+type (
+	// CreateMissing makes the UNCLAIMED record of a desired index where none
+	// is, and asks for its start.
+	CreateMissing struct{}
+	// StopExtra stops or removes everything at an index that is not desired.
+	// Records on MissingCells are removed, as nobody is there to stop them.
+	StopExtra struct{ MissingCells []string }
+	// Restart puts a CRASHED record whose wait is over back to UNCLAIMED.
+	Restart struct{ DefinitionID string }
+	// RequestAgain repeats the request for an UNCLAIMED record that has waited
+	// for Policy.StaleUnclaimed.
+	RequestAgain struct{ DefinitionID string }
+	// MarkSuspect says that the cell of a CLAIMED or RUNNING record is
+	// missing: the record becomes SUSPECT and a replacement is requested.
+	MarkSuspect struct{ CellID string }
+	// Recover says that the cell of a SUSPECT record is back. The record is
+	// ORDINARY again, unless its replacement is RUNNING.
+	Recover struct{ CellID string }
+	// RemoveSuspect removes a SUSPECT record whose replacement is RUNNING.
+	RemoveSuspect struct{}
+	// Prune removes EVACUATING records whose cell is missing or whose time
+	// has passed.
+	Prune struct{ MissingCells []string }
+	// AdvanceRollout takes this index one step towards the active definition.
+	AdvanceRollout struct{}
+)

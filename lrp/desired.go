@@ -1,0 +1,84 @@
+package lrp
+
+import (
+	"encoding/json"
+
+	"github.com/diegosdk/diego/executor"
+)
+
+// Routes hold opaque JSON for each router, by the router's name.
+type Routes map[string]json.RawMessage
+
+// A MetricTag labels the metrics of an instance: exactly one of Static and
+// Dynamic is set.
+type MetricTag struct {
+	Static string `json:"static,omitempty"`
+	// Dynamic is INDEX or INSTANCE_GUID.
+	Dynamic string `json:"dynamic,omitempty"`
+}
+
+// Settings is what may change without restarting an instance (000
+// §DesiredLRPs, 002 §Updating DesiredLRPs).
+type Settings struct {
+	// Instances is the number of indices wanted, 0 … N−1.
+	Instances int `json:"instances"`
+	// Routes is at most 128 KiB in all.
+	Routes Routes `json:"routes,omitempty"`
+	// Annotation is free text of at most 10 KiB.
+	Annotation string               `json:"annotation,omitempty"`
+	MetricTags map[string]MetricTag `json:"metric_tags,omitempty"`
+	// ImageUsername and ImagePassword come together or not at all.
+	ImageUsername string `json:"image_username,omitempty"`
+	ImagePassword string `json:"image_password,omitempty"`
+}
+
+// A Definition is what an instance is made from: how it is scheduled and what
+// runs. It never changes; a deployment moves from one definition to another
+// (003 §LRPDeployment).
+type Definition struct {
+	executor.Resources
+	executor.RunInfo
+	// PlacementTags choose the cells (digest 3.4: required ⊆ these ⊆
+	// required ∪ optional of the cell).
+	PlacementTags []string `json:"placement_tags,omitempty"`
+}
+
+// An UpdateStrategy says how an evacuated instance is replaced.
+type UpdateStrategy uint8
+
+const (
+	// Rolling starts the replacement before the old instance stops.
+	Rolling UpdateStrategy = iota
+	// Recreate stops the old instance first, one at a time.
+	Recreate
+)
+
+// A DesiredLRP says that Instances of one definition should run. It is what a
+// Deployment looks like to those who know of one definition only.
+type DesiredLRP struct {
+	ProcessGUID    string         `json:"process_guid"`
+	Domain         string         `json:"domain"`
+	UpdateStrategy UpdateStrategy `json:"update_strategy"`
+	Settings
+	Definition
+	ModificationTag ModificationTag `json:"modification_tag"`
+}
+
+// A Deployment says what should run at the indices of one process (003
+// §LRPDeployment).
+//
+// ActiveDefinitionID is always a key of Definitions. HealthyDefinitionID is a
+// key of Definitions too, or empty if no instance was ever RUNNING.
+type Deployment struct {
+	ProcessGUID    string         `json:"process_guid"`
+	Domain         string         `json:"domain"`
+	UpdateStrategy UpdateStrategy `json:"update_strategy"`
+	Settings
+	// Definitions are the definitions in use, by their ids.
+	Definitions map[string]Definition `json:"definitions"`
+	// ActiveDefinitionID is what the deployment is to reach.
+	ActiveDefinitionID string `json:"active_definition_id"`
+	// HealthyDefinitionID is what instances restart from outside a rollout.
+	HealthyDefinitionID string          `json:"healthy_definition_id"`
+	ModificationTag     ModificationTag `json:"modification_tag"`
+}

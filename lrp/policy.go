@@ -1,0 +1,36 @@
+package lrp
+
+import "time"
+
+// Policy holds the knobs of [Step]. The zero value means the documented
+// defaults.
+type Policy struct {
+	Restart RestartPolicy
+	// StaleUnclaimed is how long a record is UNCLAIMED before its start is
+	// requested again (default 30 s).
+	StaleUnclaimed time.Duration
+	// EvacuationTimeout is how long an EVACUATING record lives (default
+	// 10 min).
+	EvacuationTimeout time.Duration
+	// RolloutGiveUp is how long a rollout waits for one index before it goes
+	// on without it (default 10 min).
+	RolloutGiveUp time.Duration
+}
+
+// RestartPolicy says when a crashed instance starts again (000 §Crashes). The
+// zero value means the documented defaults.
+type RestartPolicy struct {
+	// ImmediateRestarts is the number of crashes after which an instance
+	// restarts at once (default 3; negative means none).
+	ImmediateRestarts int
+	// MaxRestarts is the crash count above which an instance is never
+	// restarted (default 200; negative means it is restarted for ever).
+	MaxRestarts int
+	// MinBackoff is the first wait (default 30 s).
+	MinBackoff time.Duration
+	// MaxBackoff is the longest wait (default 16 min).
+	MaxBackoff time.Duration
+	// ResetAfter is how long an instance must have been RUNNING for its crash
+	// count to start from 0 (default 5 min).
+	ResetAfter time.Duration
+}
