@@ -1,0 +1,27 @@
+package lrp
+
+import "fmt"
+
+// Odds say how surprising it is to meet a row of a table. They change nothing
+// in what the row does; a shell counts and reports the inconceivable ones.
+type Odds uint8
+
+const (
+	// Unstated is a row for which the specification gives no odds.
+	Unstated Odds = iota
+	// Expected happens in the normal course of things.
+	Expected
+	// Conceivable takes a failure, a race or a late message.
+	Conceivable
+	// Inconceivable should not happen; the row says what to do all the same.
+	Inconceivable
+)
+
+var oddsNames = [...]string{Unstated: "unstated", Expected: "expected", Conceivable: "conceivable", Inconceivable: "inconceivable"}
+
+func (o Odds) String() string {
+	if int(o) >= len(oddsNames) {
+		return fmt.Sprintf("Odds(%d)", uint8(o))
+	}
+	return oddsNames[o]
+}
