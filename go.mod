@@ -1,3 +1,10 @@
 module github.com/diegosdk/diego
 
 go 1.25.0
+
+require (
+	github.com/go-sql-driver/mysql v1.10.1
+	github.com/lib/pq v1.12.3
+)
+
+require filippo.io/edwards25519 v1.2.0 // indirect

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package testdb
+
+import "syscall"
+
+func dieWithParent(attr *syscall.SysProcAttr) *syscall.SysProcAttr { return attr }

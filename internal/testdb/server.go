@@ -1,0 +1,283 @@
+package testdb
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// startTimeout bounds the time until a server answers, which includes crash
+// recovery, and the time that a clean stop takes.
+const startTimeout = time.Minute
+
+// A Server is a private database server in a temporary directory, on a free
+// port of the loopback. Its methods are for one goroutine at a time.
+type Server struct {
+	engine   *engine
+	bin      map[string]string // full paths by program
+	dir      string
+	owner    *syscall.Credential // nil: the user that runs the tests
+	password string
+	port     int
+	dsn      string
+
+	process *os.Process // nil while stopped
+	exited  chan error
+}
+
+// DSN connects to the server itself, with the right to create databases.
+func (s *Server) DSN() string { return s.dsn }
+
+// Stop ends the server as an administrator would and waits until it is gone.
+func (s *Server) Stop(t testing.TB) {
+	t.Helper()
+	if err := s.end(s.engine.stop); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Kill ends the server as a power cut would: nothing is flushed, no client is
+// told.
+func (s *Server) Kill(t testing.TB) {
+	t.Helper()
+	if err := s.end(os.Kill); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Start starts the stopped or killed server again, on the same port and data,
+// and waits until it answers.
+func (s *Server) Start(t testing.TB) {
+	t.Helper()
+	if s.process != nil {
+		t.Fatalf("%s runs already", s.engine.name)
+	}
+	// PostgreSQL refuses to start until the children of a killed server have
+	// noticed that it is gone.
+	err := s.boot()
+	for attempt := 1; err != nil && attempt < 10; attempt++ {
+		time.Sleep(100 * time.Millisecond)
+		err = s.boot()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// find returns the full paths of the engine's programs.
+func (e *engine) find() (map[string]string, error) {
+	bin := make(map[string]string)
+	for _, program := range e.programs {
+		path, err := exec.LookPath(program)
+		for _, dir := range e.dirs {
+			matches, _ := filepath.Glob(filepath.Join(dir, program)) // the patterns are constants
+			if path == "" && len(matches) > 0 {
+				path = matches[len(matches)-1]
+			}
+		}
+		if path == "" {
+			return nil, err
+		}
+		bin[program] = path
+	}
+	return bin, nil
+}
+
+// start makes a data directory and starts a server on it. A port that is free
+// now may be taken a moment later, hence the attempts.
+func (e *engine) start() (*Server, error) {
+	bin, err := e.find()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "diego-testdb-")
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{engine: e, bin: bin, dir: dir, password: rand.Text()}
+	if err := s.prepare(); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	for attempt := 1; ; attempt++ {
+		if s.port, err = freePort(); err == nil {
+			s.dsn = e.dsn(s)
+			err = s.boot()
+		}
+		if err == nil {
+			return s, nil
+		}
+		if attempt == 3 {
+			return nil, errors.Join(err, s.close())
+		}
+	}
+}
+
+func (s *Server) prepare() error {
+	if os.Getuid() == 0 { // neither server runs as root
+		account, err := user.Lookup(s.engine.account)
+		if err != nil {
+			account, err = user.Lookup("nobody")
+		}
+		if err != nil {
+			return err
+		}
+		uid, errUID := strconv.ParseUint(account.Uid, 10, 32)
+		gid, errGID := strconv.ParseUint(account.Gid, 10, 32)
+		if err := errors.Join(errUID, errGID); err != nil {
+			return err
+		}
+		s.owner = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+		if err := s.give(s.dir); err != nil {
+			return err
+		}
+	}
+	return s.engine.initialize(s)
+}
+
+// boot starts the process and waits until it answers. If it does not, the
+// process is gone again when boot returns.
+func (s *Server) boot() error {
+	log, err := os.OpenFile(s.path("log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := s.command(s.bin[s.engine.programs[0]], s.engine.arguments(s)...)
+	cmd.Stdout, cmd.Stderr = log, log
+
+	started := make(chan error)
+	s.exited = make(chan error, 1)
+	go func(exited chan<- error) {
+		// The kernel signals the server when the thread that started it dies,
+		// so this thread lives as long as the server does.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			exited <- cmd.Wait()
+		}
+	}(s.exited)
+	if err := <-started; err != nil {
+		return err
+	}
+	s.process = cmd.Process
+	if err := s.awaitAnswer(); err != nil {
+		return errors.Join(err, s.end(os.Kill))
+	}
+	return nil
+}
+
+func (s *Server) awaitAnswer() error {
+	db, err := sql.Open(s.engine.driver, s.dsn)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	deadline := time.After(startTimeout)
+	for {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		err := db.PingContext(ctx)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		select {
+		case exit := <-s.exited:
+			s.exited <- exit
+			return fmt.Errorf("%s ended at start: %v\n%s", s.engine.name, exit, s.logTail())
+		case <-deadline:
+			return fmt.Errorf("%s does not answer after %v: %w\n%s", s.engine.name, startTimeout, err, s.logTail())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// end signals the process, if it runs, and waits until it has exited.
+func (s *Server) end(signal os.Signal) error {
+	if s.process == nil {
+		return nil
+	}
+	if err := s.process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("stopping %s: %w", s.engine.name, err)
+	}
+	var late error
+	select {
+	case <-s.exited:
+	case <-time.After(startTimeout):
+		late = fmt.Errorf("%s did not stop within %v and was killed\n%s", s.engine.name, startTimeout, s.logTail())
+		s.process.Kill() // it either dies now or is dead already
+		<-s.exited
+	}
+	s.process = nil
+	return late
+}
+
+func (s *Server) close() error {
+	return errors.Join(s.end(s.engine.stop), os.RemoveAll(s.dir))
+}
+
+// run runs a program of the engine to its end, as the server's owner.
+func (s *Server) run(program string, args ...string) error {
+	output, err := s.command(program, args...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s: %w\n%s", program, err, output)
+	}
+	return nil
+}
+
+// command leaves nothing of the caller's environment to the program but PATH,
+// so that no configuration of the user's own reaches it.
+func (s *Server) command(program string, args ...string) *exec.Cmd {
+	cmd := exec.Command(program, args...)
+	cmd.Dir = s.dir
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH") + ":/usr/bin:/bin:/usr/sbin:/sbin", "LC_ALL=C", "HOME=" + s.dir, "TMPDIR=" + s.dir}
+	cmd.SysProcAttr = dieWithParent(&syscall.SysProcAttr{Credential: s.owner})
+	return cmd
+}
+
+func (s *Server) path(name string) string { return filepath.Join(s.dir, name) }
+
+func (s *Server) writeFile(path, content string) error {
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		return err
+	}
+	return s.give(path)
+}
+
+func (s *Server) give(path string) error {
+	if s.owner == nil {
+		return nil
+	}
+	return os.Chown(path, int(s.owner.Uid), int(s.owner.Gid))
+}
+
+func (s *Server) logTail() string {
+	const limit = 4096
+	log, err := os.ReadFile(s.path("log"))
+	if err != nil {
+		return err.Error()
+	}
+	return string(log[max(0, len(log)-limit):])
+}
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	return port, l.Close()
+}

@@ -1,0 +1,72 @@
+package testdb_test
+
+import (
+	"database/sql"
+	"testing"
+
+	"github.com/diegosdk/diego/internal/testdb"
+)
+
+func TestMain(m *testing.M) { testdb.Main(m) }
+
+var engines = []struct {
+	driver   string
+	database func(testing.TB) string
+	server   func(testing.TB) *testdb.Server
+}{
+	{"postgres", testdb.Postgres, testdb.StartPostgres},
+	{"mysql", testdb.MySQL, testdb.StartMySQL},
+}
+
+func TestDatabasesOfTwoTestsAreStrangers(t *testing.T) {
+	for _, e := range engines {
+		t.Run(e.driver, func(t *testing.T) {
+			for range 2 { // the second CREATE fails if it is the same database
+				db := open(t, e.driver, e.database(t))
+				execute(t, db, "CREATE TABLE stranger (n INT)")
+			}
+		})
+	}
+}
+
+func TestAServerKeepsItsDataAndItsDSNOverStopAndKill(t *testing.T) {
+	for _, e := range engines {
+		t.Run(e.driver, func(t *testing.T) {
+			server := e.server(t)
+			db := open(t, e.driver, server.Database(t))
+			execute(t, db, "CREATE TABLE kept (n INT)")
+			for n, end := range []func(testing.TB){server.Stop, server.Kill} {
+				execute(t, db, "INSERT INTO kept VALUES (1)")
+				end(t)
+				if err := db.Ping(); err == nil {
+					t.Fatal("the ended server still answers")
+				}
+				server.Start(t)
+				var rows int
+				if err := db.QueryRow("SELECT count(*) FROM kept").Scan(&rows); err != nil {
+					t.Fatal(err)
+				}
+				if rows != n+1 {
+					t.Errorf("%d rows after restart %d", rows, n+1)
+				}
+			}
+		})
+	}
+}
+
+func open(t *testing.T, driver, dsn string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open(driver, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func execute(t *testing.T, db *sql.DB, statement string) {
+	t.Helper()
+	if _, err := db.Exec(statement); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+}
