@@ -53,7 +53,6 @@ type (
 	// Decision.KeepContainer.
 	EvacuateRunning struct {
 		DefinitionID string
-		Domain       string
 		Instance     InstanceKey
 		NetInfo      NetInfo
 		Unready      bool
@@ -71,7 +70,6 @@ type (
 	// EvacuateCrashed says that an instance on an evacuating cell crashed.
 	EvacuateCrashed struct {
 		DefinitionID string
-		Domain       string
 		Instance     InstanceKey
 		Reason       string
 	}
@@ -126,3 +124,46 @@ type (
 	// AdvanceRollout takes this index one step towards the active definition.
 	AdvanceRollout struct{}
 )
+
+// Name implements [Command].
+func (Claim) Name() string            { return "Claim" }
+func (Start) Name() string            { return "Start" }
+func (Crash) Name() string            { return "Crash" }
+func (Remove) Name() string           { return "Remove" }
+func (EvacuateClaimed) Name() string  { return "EvacuateClaimed" }
+func (EvacuateRunning) Name() string  { return "EvacuateRunning" }
+func (EvacuateStopped) Name() string  { return "EvacuateStopped" }
+func (EvacuateCrashed) Name() string  { return "EvacuateCrashed" }
+func (RemoveEvacuating) Name() string { return "RemoveEvacuating" }
+func (Fail) Name() string             { return "Fail" }
+func (Retire) Name() string           { return "Retire" }
+func (CreateMissing) Name() string    { return "CreateMissing" }
+func (StopExtra) Name() string        { return "StopExtra" }
+func (Restart) Name() string          { return "Restart" }
+func (RequestAgain) Name() string     { return "RequestAgain" }
+func (MarkSuspect) Name() string      { return "MarkSuspect" }
+func (Recover) Name() string          { return "Recover" }
+func (RemoveSuspect) Name() string    { return "RemoveSuspect" }
+func (Prune) Name() string            { return "Prune" }
+func (AdvanceRollout) Name() string   { return "AdvanceRollout" }
+
+func (Claim) isCommand()            {}
+func (Start) isCommand()            {}
+func (Crash) isCommand()            {}
+func (Remove) isCommand()           {}
+func (EvacuateClaimed) isCommand()  {}
+func (EvacuateRunning) isCommand()  {}
+func (EvacuateStopped) isCommand()  {}
+func (EvacuateCrashed) isCommand()  {}
+func (RemoveEvacuating) isCommand() {}
+func (Fail) isCommand()             {}
+func (Retire) isCommand()           {}
+func (CreateMissing) isCommand()    {}
+func (StopExtra) isCommand()        {}
+func (Restart) isCommand()          {}
+func (RequestAgain) isCommand()     {}
+func (MarkSuspect) isCommand()      {}
+func (Recover) isCommand()          {}
+func (RemoveSuspect) isCommand()    {}
+func (Prune) isCommand()            {}
+func (AdvanceRollout) isCommand()   {}

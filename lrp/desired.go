@@ -53,6 +53,23 @@ const (
 	Recreate
 )
 
+var strategies = enum{"update_strategy", []string{Rolling: "ROLLING", Recreate: "RECREATE"}}
+
+// String is "ROLLING" or "RECREATE".
+func (u UpdateStrategy) String() string { return strategies.name(uint8(u)) }
+
+// MarshalText fails on a value that is no strategy.
+func (u UpdateStrategy) MarshalText() ([]byte, error) { return strategies.marshal(uint8(u)) }
+
+// UnmarshalText accepts the two words, upper case, and nothing else.
+func (u *UpdateStrategy) UnmarshalText(text []byte) error {
+	n, err := strategies.parse(text)
+	if err == nil {
+		*u = UpdateStrategy(n)
+	}
+	return err
+}
+
 // A DesiredLRP says that Instances of one definition should run. It is what a
 // Deployment looks like to those who know of one definition only.
 type DesiredLRP struct {

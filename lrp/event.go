@@ -14,15 +14,61 @@ const (
 	GroupCreated
 	GroupChanged
 	GroupRemoved
+
+	// Deployment events tell of what is desired, Desired events of the same
+	// as a DesiredLRP: they come only if the active definition's projection
+	// changes, or comes or goes.
+	DeploymentCreated
+	DeploymentChanged
+	DeploymentRemoved
+	DesiredCreated
+	DesiredChanged
+	DesiredRemoved
 )
 
+var eventKinds = enum{"kind", []string{
+	InstanceCreated: "actual_lrp_instance_created",
+	InstanceChanged: "actual_lrp_instance_changed",
+	InstanceRemoved: "actual_lrp_instance_removed",
+	InstanceCrashed: "actual_lrp_crashed",
+	GroupCreated:    "actual_lrp_created",
+	GroupChanged:    "actual_lrp_changed",
+	GroupRemoved:    "actual_lrp_removed",
+
+	DeploymentCreated: "lrp_deployment_created",
+	DeploymentChanged: "lrp_deployment_changed",
+	DeploymentRemoved: "lrp_deployment_removed",
+	DesiredCreated:    "desired_lrp_created",
+	DesiredChanged:    "desired_lrp_changed",
+	DesiredRemoved:    "desired_lrp_removed",
+}}
+
+// String is the kind's name, such as "actual_lrp_instance_created".
+func (k EventKind) String() string { return eventKinds.name(uint8(k)) }
+
+// MarshalText fails on a value that is no kind.
+func (k EventKind) MarshalText() ([]byte, error) { return eventKinds.marshal(uint8(k)) }
+
+// UnmarshalText accepts the names and nothing else.
+func (k *EventKind) UnmarshalText(text []byte) error {
+	n, err := eventKinds.parse(text)
+	if err == nil {
+		*k = EventKind(n)
+	}
+	return err
+}
+
 // An Event says what changed. Created events have no Before, removed events
-// no After. A crashed event has the record before the crash and the record
-// after it; After is nil if the record was removed.
+// no After. A crashed event has the record before the crash, nil if it was
+// lost, and after it, nil if it was removed.
 type Event struct {
 	Kind   EventKind
 	Before *ActualLRP
 	After  *ActualLRP
+	// DeploymentBefore and DeploymentAfter are set in Deployment and Desired
+	// events, in place of Before and After.
+	DeploymentBefore *Deployment
+	DeploymentAfter  *Deployment
 	// Cause is the command that made the change.
 	Cause Cause
 }

@@ -1,10 +1,15 @@
 package lrp
 
+import (
+	"strings"
+
+	"github.com/diegosdk/diego/executor"
+)
+
 // A PlacementReason is the kind of a PlacementError.
 type PlacementReason uint8
 
-// The reasons why an instance or a task is on no cell. The texts of the first
-// two are the specification's (000 §Communicating Fullness).
+// The reasons why an instance or a task is on no cell.
 const (
 	// Placed is no error.
 	Placed PlacementReason = iota
@@ -21,10 +26,103 @@ const (
 	RejectedByCell
 )
 
+// The first two texts are the specification's (000 §Communicating Fullness).
+var placementReasons = enum{"placement_error", []string{
+	NoCompatibleCells:     "found no compatible cells",
+	InsufficientResources: "insufficient resources",
+	CellsUnreachable:      "no cell answered",
+	TooManyStarting:       "too many instances are starting",
+	RejectedByCell:        "rejected by the cell",
+}}
+
+// String is the reason's text; it is empty for Placed.
+func (r PlacementReason) String() string {
+	if r == Placed {
+		return ""
+	}
+	return placementReasons.name(uint8(r))
+}
+
 // A PlacementError says why an instance was not placed. The zero value is no
-// error. Its text is the reason's text and, after a colon, Detail.
+// error. Its text, also in JSON, is the reason's text and, after a colon,
+// Detail.
 type PlacementError struct {
 	Reason PlacementReason
-	// Detail is at most 1024 bytes with the reason's text.
+	// Detail is what an operator needs to know beyond the reason, such as the
+	// resource that is short and by how much. With the reason's text it is at
+	// most MaxReasonBytes long; Step cuts what is longer.
 	Detail string
+}
+
+// IsZero reports whether e is no error.
+func (e PlacementError) IsZero() bool { return e.Reason == Placed }
+
+func (e PlacementError) String() string {
+	if e.Detail == "" || e.Reason == Placed {
+		return e.Reason.String()
+	}
+	return e.Reason.String() + ": " + e.Detail
+}
+
+// ParsePlacementError is the inverse of String. Text that begins with none of
+// the reasons is an error.
+func ParsePlacementError(text string) (PlacementError, error) {
+	if text == "" {
+		return PlacementError{}, nil
+	}
+	reason, detail, _ := strings.Cut(text, ": ")
+	n, err := placementReasons.parse([]byte(reason))
+	if err != nil {
+		return PlacementError{}, err
+	}
+	return PlacementError{Reason: PlacementReason(n), Detail: detail}, nil
+}
+
+// MarshalText fails on a value that has no known reason.
+func (e PlacementError) MarshalText() ([]byte, error) {
+	if e.Reason == Placed {
+		return nil, nil
+	}
+	if _, err := placementReasons.marshal(uint8(e.Reason)); err != nil {
+		return nil, err
+	}
+	return []byte(e.String()), nil
+}
+
+// UnmarshalText accepts what MarshalText makes.
+func (e *PlacementError) UnmarshalText(text []byte) error {
+	parsed, err := ParsePlacementError(string(text))
+	if err != nil {
+		return err
+	}
+	*e = parsed
+	return nil
+}
+
+// limited is e with its text cut to MaxReasonBytes.
+func (e PlacementError) limited() PlacementError {
+	room := MaxReasonBytes - len(e.Reason.String()) - len(": ")
+	e.Detail = cutTo(e.Detail, room)
+	return e
+}
+
+func placementErrorMissing() error {
+	var v executor.Validator
+	v.Check(false, "placement_error", "", "a reason")
+	return v.Err()
+}
+
+// MaxReasonBytes is the longest crash reason and placement error that is kept.
+const MaxReasonBytes = 1024
+
+const cutMark = " (cut)"
+
+// cut shortens text to MaxReasonBytes, at a character and with a mark.
+func cut(text string) string { return cutTo(text, MaxReasonBytes) }
+
+func cutTo(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit-len(cutMark)], "") + cutMark
 }

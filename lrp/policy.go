@@ -34,3 +34,15 @@ type RestartPolicy struct {
 	// count to start from 0 (default 5 min).
 	ResetAfter time.Duration
 }
+
+const (
+	defaultStaleUnclaimed    = 30 * time.Second
+	defaultEvacuationTimeout = 10 * time.Minute
+	defaultRolloutGiveUp     = 10 * time.Minute
+)
+
+// Stale reports whether r has been UNCLAIMED for so long that its start should
+// be requested again (000 §Convergence 5).
+func (p Policy) Stale(r *ActualLRP, now time.Time) bool {
+	return r.State == Unclaimed && now.Sub(r.Since) >= orDefault(p.StaleUnclaimed, defaultStaleUnclaimed)
+}

@@ -1,11 +1,5 @@
 package lrp
 
-import (
-	"fmt"
-
-	"github.com/diegosdk/diego/executor"
-)
-
 // A State is the state of an ActualLRP (000 §ActualLRPs).
 type State uint8
 
@@ -22,32 +16,21 @@ const (
 	Crashed
 )
 
-var stateNames = [...]string{Unclaimed: "UNCLAIMED", Claimed: "CLAIMED", Running: "RUNNING", Crashed: "CRASHED"}
+var states = enum{"state", []string{Unclaimed: "UNCLAIMED", Claimed: "CLAIMED", Running: "RUNNING", Crashed: "CRASHED"}}
 
-func (s State) String() string {
-	if s == 0 || int(s) >= len(stateNames) {
-		return fmt.Sprintf("State(%d)", uint8(s))
-	}
-	return stateNames[s]
-}
+// String is the specification's word, such as "UNCLAIMED".
+func (s State) String() string { return states.name(uint8(s)) }
 
 // MarshalText fails on a value that is no state.
-func (s State) MarshalText() ([]byte, error) {
-	if s == 0 || int(s) >= len(stateNames) {
-		return nil, unknown("state", s.String())
-	}
-	return []byte(stateNames[s]), nil
-}
+func (s State) MarshalText() ([]byte, error) { return states.marshal(uint8(s)) }
 
-// UnmarshalText accepts the four names, upper case, and nothing else.
+// UnmarshalText accepts the four words, upper case, and nothing else.
 func (s *State) UnmarshalText(text []byte) error {
-	for i, name := range stateNames {
-		if i > 0 && name == string(text) {
-			*s = State(i)
-			return nil
-		}
+	n, err := states.parse(text)
+	if err == nil {
+		*s = State(n)
 	}
-	return unknown("state", string(text))
+	return err
 }
 
 // A Presence says what is known of the cell that holds an ActualLRP. Its
@@ -64,37 +47,19 @@ const (
 	Suspect
 )
 
-var presenceNames = [...]string{Ordinary: "ORDINARY", Evacuating: "EVACUATING", Suspect: "SUSPECT"}
+var presences = enum{"presence", []string{Ordinary: "ORDINARY", Evacuating: "EVACUATING", Suspect: "SUSPECT"}}
 
-func (p Presence) String() string {
-	if int(p) >= len(presenceNames) {
-		return fmt.Sprintf("Presence(%d)", uint8(p))
-	}
-	return presenceNames[p]
-}
+// String is the specification's word, such as "ORDINARY".
+func (p Presence) String() string { return presences.name(uint8(p)) }
 
 // MarshalText fails on a value that is no presence.
-func (p Presence) MarshalText() ([]byte, error) {
-	if int(p) >= len(presenceNames) {
-		return nil, unknown("presence", p.String())
-	}
-	return []byte(presenceNames[p]), nil
-}
+func (p Presence) MarshalText() ([]byte, error) { return presences.marshal(uint8(p)) }
 
-// UnmarshalText accepts the three names, upper case, and nothing else.
+// UnmarshalText accepts the three words, upper case, and nothing else.
 func (p *Presence) UnmarshalText(text []byte) error {
-	for i, name := range presenceNames {
-		if name == string(text) {
-			*p = Presence(i)
-			return nil
-		}
+	n, err := presences.parse(text)
+	if err == nil {
+		*p = Presence(n)
 	}
-	return unknown("presence", string(text))
-}
-
-// unknown is the error for enum text that is none of the known names.
-func unknown(field, text string) error {
-	var v executor.Validator
-	v.Check(false, field, text, "a known "+field)
-	return v.Err()
+	return err
 }

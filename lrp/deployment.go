@@ -1,0 +1,64 @@
+package lrp
+
+import "time"
+
+// Desires reports whether something should run at the index. Nothing should
+// where d is nil.
+func (d *Deployment) Desires(index int) bool {
+	return d != nil && index >= 0 && index < d.Instances
+}
+
+// restartDefinition is the definition that an instance of the given one
+// restarts from outside a rollout: its own if it is the active one, otherwise
+// the healthy one, or the active one if none ever was healthy (003
+// §UpdateLRPDeployment).
+func (d *Deployment) restartDefinition(definitionID string) string {
+	if definitionID == d.ActiveDefinitionID || d.HealthyDefinitionID == "" {
+		return d.ActiveDefinitionID
+	}
+	return d.HealthyDefinitionID
+}
+
+// isActive reports whether the definition is the active one. Without a
+// deployment none is.
+func (d *Deployment) isActive(definitionID string) bool {
+	return d != nil && d.ActiveDefinitionID == definitionID
+}
+
+// activeOr is the active definition's id, or def without a deployment.
+func (d *Deployment) activeOr(def string) string {
+	if d == nil {
+		return def
+	}
+	return d.ActiveDefinitionID
+}
+
+// Promote makes the deployment that a DesiredLRP stands for (003 §Promotion).
+// Its one definition has the process guid as id; it is healthy if an instance
+// is running.
+func Promote(d DesiredLRP, running bool) Deployment {
+	out := Deployment{
+		ProcessGUID: d.ProcessGUID, Domain: d.Domain, UpdateStrategy: d.UpdateStrategy,
+		Settings:           d.Settings,
+		Definitions:        map[string]Definition{d.ProcessGUID: d.Definition},
+		ActiveDefinitionID: d.ProcessGUID,
+		ModificationTag:    d.ModificationTag,
+	}
+	if running {
+		out.HealthyDefinitionID = d.ProcessGUID
+	}
+	return out
+}
+
+// Project is the deployment as those see it who know of one definition only:
+// the active one (003 §Projection).
+func (d *Deployment) Project() DesiredLRP {
+	return DesiredLRP{
+		ProcessGUID: d.ProcessGUID, Domain: d.Domain, UpdateStrategy: d.UpdateStrategy,
+		Settings:        d.Settings,
+		Definition:      d.Definitions[d.ActiveDefinitionID],
+		ModificationTag: d.ModificationTag,
+	}
+}
+
+var _ = time.Time{}

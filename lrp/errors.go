@@ -1,0 +1,70 @@
+package lrp
+
+import (
+	"errors"
+	"fmt"
+)
+
+// What a [TransitionError] wraps. They are what a caller acts on: a cell that
+// is told ErrCannotBeClaimed gives up its reservation, one that is told
+// ErrCannotBeStarted stops its container.
+var (
+	ErrCannotBeClaimed   = errors.New("actual LRP cannot be claimed")
+	ErrCannotBeStarted   = errors.New("actual LRP cannot be started")
+	ErrCannotBeCrashed   = errors.New("actual LRP cannot be crashed")
+	ErrCannotBeFailed    = errors.New("actual LRP cannot be failed")
+	ErrCannotBeRemoved   = errors.New("actual LRP cannot be removed")
+	ErrCannotBeRetired   = errors.New("actual LRP cannot be retired")
+	ErrCannotBeEvacuated = errors.New("actual LRP cannot be evacuated")
+
+	// ErrNotFound is wrapped besides one of the above when the slot has no
+	// record that the command could be about.
+	ErrNotFound = errors.New("actual LRP not found")
+)
+
+// A TransitionError refuses a command. The slot is as it was.
+type TransitionError struct {
+	ProcessGUID string
+	Index       int
+	// Command is the name of the refused command.
+	Command string
+	// Err is one of the ErrCannotBe… errors.
+	Err error
+	// Why says what stands in the way.
+	Why string
+	// Absent is true if there is no record that the command could be about.
+	Absent bool
+}
+
+func (e *TransitionError) Error() string {
+	return fmt.Sprintf("%s %s/%d: %v: %s", e.Command, e.ProcessGUID, e.Index, e.Err, e.Why)
+}
+
+// Unwrap makes errors.Is work with Err and, if the record is absent, with
+// ErrNotFound.
+func (e *TransitionError) Unwrap() []error {
+	if e.Absent {
+		return []error{e.Err, ErrNotFound}
+	}
+	return []error{e.Err}
+}
+
+// ErrInvariant is what every [InvariantError] wraps.
+var ErrInvariant = errors.New("record breaks an invariant")
+
+// An InvariantError says that a record or slot cannot have been made by Step,
+// such as a RUNNING record that no cell holds. Nothing is decided about it.
+type InvariantError struct {
+	Key      Key
+	Presence Presence
+	// Rule is the invariant that is broken.
+	Rule string
+}
+
+func (e *InvariantError) Error() string {
+	return fmt.Sprintf("%s/%d definition %q %s: %v: %s",
+		e.Key.ProcessGUID, e.Key.Index, e.Key.DefinitionID, e.Presence, ErrInvariant, e.Rule)
+}
+
+// Unwrap makes errors.Is(err, ErrInvariant) true.
+func (e *InvariantError) Unwrap() error { return ErrInvariant }

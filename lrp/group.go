@@ -1,0 +1,102 @@
+package lrp
+
+// A Group is what a router should know of one definition at one index: the
+// instance and the record of the cell that evacuates it. Either may be nil.
+type Group struct {
+	Instance   *ActualLRP
+	Evacuating *ActualLRP
+}
+
+// instanceRank orders the records that may fill a group's instance: an
+// ORDINARY RUNNING record wins, then a SUSPECT one, because it may still be
+// routable, then the ORDINARY record that is on its way.
+func instanceRank(r *ActualLRP) int {
+	switch {
+	case r.Presence == Evacuating:
+		return 0
+	case r.Presence == Ordinary && r.State == Running:
+		return 6
+	case r.Presence == Suspect && r.State == Running:
+		return 5
+	case r.Presence == Suspect:
+		return 4
+	case r.State == Claimed:
+		return 3
+	case r.State == Unclaimed:
+		return 2
+	}
+	return 1
+}
+
+func (g *Group) add(r *ActualLRP) {
+	if r.Presence == Evacuating {
+		g.Evacuating = newer(g.Evacuating, r)
+		return
+	}
+	switch {
+	case g.Instance == nil || instanceRank(r) > instanceRank(g.Instance):
+		g.Instance = r
+	case instanceRank(r) == instanceRank(g.Instance):
+		g.Instance = newer(g.Instance, r)
+	}
+}
+
+func newer(a, b *ActualLRP) *ActualLRP {
+	if a == nil || b.ModificationTag.Epoch > a.ModificationTag.Epoch {
+		return b
+	}
+	return a
+}
+
+func groupOf(records []ActualLRP, definitionID string) (g Group) {
+	for i := range records {
+		if records[i].DefinitionID == definitionID {
+			g.add(&records[i])
+		}
+	}
+	return g
+}
+
+func (x *draft) group(definitionID string) (g Group) {
+	for i := range x.records {
+		if r := &x.records[i]; !r.removed && r.DefinitionID == definitionID {
+			g.add(&r.ActualLRP)
+		}
+	}
+	return g
+}
+
+// Group is the view of one definition's records in the slot (003
+// §Corresponding changes to ActualLRPs). Without a definition id it is the
+// view of all of them.
+func (s Slot) Group(definitionID string) (g Group) {
+	for i := range s.Records {
+		if definitionID == "" || s.Records[i].DefinitionID == definitionID {
+			g.add(&s.Records[i])
+		}
+	}
+	return g
+}
+
+// Resolve is the one record of the group that a consumer should see: the
+// evacuating one as long as the instance is neither RUNNING nor CRASHED (000
+// §The BBS's Role during Evacuation). It is nil for an empty group.
+func (g Group) Resolve() *ActualLRP {
+	switch {
+	case g.Evacuating == nil:
+		return g.Instance
+	case g.Instance == nil, g.Instance.State == Unclaimed, g.Instance.State == Claimed:
+		return g.Evacuating
+	}
+	return g.Instance
+}
+
+// Resolve is the one record of the slot that a consumer should see, whatever
+// definitions it has records of; ok is false if there is none. During a
+// rollout that is the RUNNING instance, of the newer record if there are two.
+func Resolve(s Slot) (r ActualLRP, ok bool) {
+	if found := s.Group("").Resolve(); found != nil {
+		return *found, true
+	}
+	return ActualLRP{}, false
+}

@@ -1,0 +1,294 @@
+package lrp
+
+import (
+	"slices"
+	"time"
+)
+
+// The commands of a cell about its own instance, and the auctioneer's Fail
+// (000 §Starting ActualLRPs, §Stopping ActualLRPs, §Crashes).
+
+func (x *draft) claim(c Claim) error {
+	if err := checkInstance(c.Instance); err != nil {
+		return err
+	}
+	x.cause.Detail = c.Instance.CellID
+	if i := x.mine(c.Instance, Suspect); i != none {
+		return x.suspectSpeaks(i, ErrCannotBeClaimed)
+	}
+	if i := x.mine(c.Instance, Evacuating); i != none {
+		return x.refuse(ErrCannotBeClaimed, i, "the instance is being evacuated")
+	}
+	i := x.mine(c.Instance, Ordinary)
+	if i == none {
+		i = x.target(c.DefinitionID, Unclaimed)
+	}
+	switch {
+	case i == none:
+		return x.refuse(ErrCannotBeClaimed, none, "there is no record to claim")
+	case x.records[i].State == Unclaimed, x.records[i].InstanceKey == c.Instance:
+		x.setState(i, Claimed).InstanceKey = c.Instance
+		return nil
+	}
+	return x.refuse(ErrCannotBeClaimed, i, "it is not there to be claimed")
+}
+
+// suspectSpeaks answers a cell that is missing and still reports its instance
+// as alive: it is ignored until a replacement is RUNNING, and refused then
+// (000 §The missing cell-1 making API calls to BBS).
+func (x *draft) suspectSpeaks(i int, refusal error) error {
+	if r := x.running(none); r != none {
+		return x.refuse(refusal, r, "another instance has replaced the one of the missing cell")
+	}
+	return nil
+}
+
+// target is the ORDINARY record that a command without an instance of its own
+// is about: the definition's or, if the command names none, one in the
+// preferred state, the active definition's before the healthy one's before any
+// other.
+func (x *draft) target(definitionID string, preferred State) int {
+	if definitionID != "" {
+		return x.of(definitionID, Ordinary)
+	}
+	best, bestRank := none, 0
+	for i := range x.records {
+		r := &x.records[i]
+		if r.removed || r.Presence != Ordinary {
+			continue
+		}
+		rank := 1
+		switch {
+		case x.d == nil:
+		case r.DefinitionID == x.d.ActiveDefinitionID:
+			rank = 3
+		case r.DefinitionID == x.d.HealthyDefinitionID:
+			rank = 2
+		}
+		if r.State == preferred {
+			rank += 3
+		}
+		if rank > bestRank {
+			best, bestRank = i, rank
+		}
+	}
+	return best
+}
+
+func (x *draft) start(c Start) error {
+	if err := checkInstance(c.Instance); err != nil {
+		return err
+	}
+	x.cause.Detail = c.Instance.CellID
+	if i := x.mine(c.Instance, Suspect); i != none {
+		return x.suspectSpeaks(i, ErrCannotBeStarted)
+	}
+	i, err := x.startTarget(c)
+	if err != nil {
+		return err
+	}
+	r := x.setState(i, Running)
+	if r.RunningSince.IsZero() {
+		r.RunningSince = x.now
+	}
+	r.InstanceKey, r.NetInfo, r.Routable, r.Zone = c.Instance, c.NetInfo, !c.Unready, c.Zone
+	for j := range x.records {
+		if x.records[j].Presence != Ordinary {
+			x.remove(j) // this instance now serves the index
+		}
+	}
+	x.becameHealthy(i)
+	return nil
+}
+
+// startTarget finds or makes the record that Start changes.
+func (x *draft) startTarget(c Start) (int, error) {
+	i, evacuating := x.mine(c.Instance, Ordinary), x.mine(c.Instance, Evacuating)
+	definition := c.DefinitionID
+	switch {
+	case i != none:
+		definition = x.records[i].DefinitionID
+	case evacuating != none:
+		definition = x.records[evacuating].DefinitionID
+		i = x.of(definition, Ordinary)
+	default:
+		if i = x.target(definition, Unclaimed); i != none {
+			definition = x.records[i].DefinitionID
+		} else if definition == "" {
+			definition = x.d.activeOr(x.slot.ProcessGUID)
+		}
+	}
+	if i != none && x.records[i].State == Running && x.records[i].InstanceKey != c.Instance {
+		return none, x.refuse(ErrCannotBeStarted, i, "another instance is running")
+	}
+	if other := x.running(i); other != none && (i == none || x.d.isActive(x.records[other].DefinitionID)) {
+		return none, x.refuse(ErrCannotBeStarted, other, "an instance of another definition is running")
+	}
+	if i != none && x.records[i].InstanceKey != c.Instance {
+		x.stopIfHeld(i) // its cell was slower
+	}
+	switch {
+	case evacuating != none && x.mine(c.Instance, Ordinary) == none:
+		// The evacuation is off: the record comes back in place of its
+		// replacement.
+		if i != none {
+			x.remove(i)
+		}
+		x.records[evacuating].Presence, x.records[evacuating].ExpiresAt = Ordinary, time.Time{}
+		return evacuating, nil
+	case i == none:
+		return x.createRunning(definition, c.Domain)
+	}
+	return i, nil
+}
+
+// createRunning makes the record of an instance that runs though nothing is
+// recorded: an emptied database must not stop containers.
+func (x *draft) createRunning(definitionID, domain string) (int, error) {
+	if x.d != nil {
+		if _, known := x.d.Definitions[definitionID]; !known {
+			return none, x.refuse(ErrCannotBeStarted, none, "the deployment has no definition "+definitionID)
+		}
+		domain = x.d.Domain
+	}
+	if err := checkDomain(domain); err != nil {
+		return none, err
+	}
+	x.records = append(x.records, descendant{from: none, ActualLRP: ActualLRP{
+		Key:   Key{ProcessGUID: x.slot.ProcessGUID, DefinitionID: definitionID, Index: x.slot.Index, Domain: domain},
+		State: Claimed, Since: x.now,
+	}})
+	return len(x.records) - 1, nil
+}
+
+// becameHealthy notes that a definition works (003 §UpdateLRPDeployment) and
+// stops what the new instance replaces.
+func (x *draft) becameHealthy(i int) {
+	definition := x.records[i].DefinitionID
+	if !x.d.isActive(definition) {
+		return
+	}
+	if x.d.HealthyDefinitionID != definition {
+		d := *x.d
+		d.HealthyDefinitionID = definition
+		d.ModificationTag = d.ModificationTag.Next()
+		x.deployment = &d
+	}
+	x.stopOthers(definition)
+	if len(x.d.Definitions) > 1 {
+		x.effects = append(x.effects, Effect{Kind: ContinueRollout, Key: x.records[i].Key})
+	}
+}
+
+// stopOthers stops the ORDINARY records of all other definitions.
+func (x *draft) stopOthers(definitionID string) {
+	for i := range x.records {
+		if r := &x.records[i]; r.Presence == Ordinary && r.DefinitionID != definitionID {
+			x.stopOrRemove(i, nil)
+		}
+	}
+}
+
+// stopOrRemove stops record i (000 §Stopping ActualLRPs): a record on no cell,
+// or on a missing one, is removed; a cell is asked to stop its instance and
+// will report when that is done.
+func (x *draft) stopOrRemove(i int, missingCells []string) {
+	r := &x.records[i]
+	switch {
+	case r.removed:
+	case r.InstanceKey.IsZero() || slices.Contains(missingCells, r.CellID):
+		x.remove(i)
+	default:
+		x.stop(i)
+	}
+}
+
+func (x *draft) crashed(c Crash) error {
+	if err := checkInstance(c.Instance); err != nil {
+		return err
+	}
+	reason := cut(c.Reason)
+	x.cause.Detail = reason
+	if i := x.mine(c.Instance, Suspect); i != none {
+		x.remove(i) // its replacement is on its way already
+		return nil
+	}
+	if i := x.mine(c.Instance, Ordinary); i != none {
+		x.crashDance(i, reason)
+		return nil
+	}
+	if x.anyOrdinary() {
+		return x.refuse(ErrCannotBeCrashed, x.target(c.DefinitionID, Running), "it is not this instance's record")
+	}
+	if !x.desired() {
+		return nil
+	}
+	// The record was lost. What is known to be true is recorded anew.
+	definition := c.DefinitionID
+	if _, known := x.d.Definitions[definition]; !known {
+		definition = x.d.restartDefinition(definition)
+	}
+	x.records = append(x.records, descendant{from: none, ActualLRP: ActualLRP{
+		Key: Key{
+			ProcessGUID: x.slot.ProcessGUID, DefinitionID: definition,
+			Index: x.slot.Index, Domain: x.d.Domain,
+		},
+		State: Claimed, Since: x.now,
+	}})
+	x.crashDance(len(x.records)-1, reason)
+	return nil
+}
+
+// crashDance is the specification's RepCrashDance (000 §Crashes): the count
+// before the crash decides whether the instance restarts at once.
+func (x *draft) crashDance(i int, reason string) {
+	r := &x.records[i]
+	x.crash = crash{happened: true, after: none}
+	if r.from != none {
+		x.crash.before = &x.slot.Records[r.from]
+	}
+	count := x.policy.Restart.Count(&r.ActualLRP, x.now)
+	r.CrashCount, r.CrashReason = count+1, reason
+	switch {
+	case !x.desired():
+		x.remove(i)
+	case x.policy.Restart.AtOnce(count):
+		x.crash.after = x.restart(i)
+	default:
+		x.setState(i, Crashed)
+		x.crash.after = i
+	}
+}
+
+func (x *draft) removed(c Remove) error {
+	if err := checkInstance(c.Instance); err != nil {
+		return err
+	}
+	x.cause.Detail = c.Instance.CellID
+	if i := x.mine(c.Instance, Suspect); i != none {
+		x.remove(i)
+		return nil
+	}
+	if i := x.mine(c.Instance, Ordinary); i != none {
+		x.restart(i)
+		return nil
+	}
+	return x.refuse(ErrCannotBeRemoved, x.target(c.DefinitionID, Running), "it is not this instance's record")
+}
+
+func (x *draft) fail(c Fail) error {
+	if c.Error.IsZero() {
+		return placementErrorMissing()
+	}
+	i := x.target(c.DefinitionID, Unclaimed)
+	if i == none {
+		return x.refuse(ErrCannotBeFailed, none, "there is no record to fail")
+	}
+	r := &x.records[i]
+	if r.State != Unclaimed {
+		return x.refuse(ErrCannotBeFailed, i, "it is placed already")
+	}
+	r.PlacementError = c.Error.limited()
+	x.cause.Detail = r.PlacementError.String()
+	return nil
+}

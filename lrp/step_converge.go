@@ -1,0 +1,187 @@
+package lrp
+
+import "slices"
+
+// The commands of convergence (000 §Convergence, §Suspect Cells) and of the
+// consumer. Convergence plans them from a snapshot, so each looks again
+// whether its reason still holds and does nothing if not.
+
+func (x *draft) createMissing() {
+	if !x.desired() || x.anyOrdinary() {
+		return
+	}
+	count, reason := 0, ""
+	if i := x.find(func(r *ActualLRP) bool { return r.Presence == Suspect }); i != none {
+		count, reason = x.records[i].CrashCount, x.records[i].CrashReason
+	}
+	x.create(x.d.restartDefinition(""), x.d.Domain, count, reason)
+}
+
+func (x *draft) stopExtra(c StopExtra) {
+	if x.desired() {
+		return
+	}
+	for i := range x.records {
+		if x.records[i].Presence != Evacuating {
+			x.stopOrRemove(i, c.MissingCells)
+		}
+	}
+}
+
+func (x *draft) restartCrashed(c Restart) {
+	i := x.of(c.DefinitionID, Ordinary)
+	if i == none || x.records[i].State != Crashed || !x.desired() {
+		return
+	}
+	if r := &x.records[i]; x.policy.Restart.Next(r.CrashCount, r.Since).Due(x.now) {
+		x.restart(i)
+	}
+}
+
+func (x *draft) requestAgain(c RequestAgain) {
+	i := x.of(c.DefinitionID, Ordinary)
+	if i != none && x.desired() && x.policy.Stale(&x.records[i].ActualLRP, x.now) {
+		x.requestStart(i)
+	}
+}
+
+func (x *draft) markSuspect(c MarkSuspect) {
+	x.cause.Detail = c.CellID
+	for i := range x.slot.Records {
+		if r := &x.records[i]; r.Presence == Ordinary && r.CellID == c.CellID && c.CellID != "" {
+			x.suspect(i)
+		}
+	}
+}
+
+// suspect marks record i. If a SUSPECT record of its definition is there
+// already, that one is the better bet while i only was being started; the
+// index is never left without a pending replacement.
+func (x *draft) suspect(i int) {
+	older := x.of(x.records[i].DefinitionID, Suspect)
+	if older != none && x.records[i].State == Claimed {
+		x.restart(i)
+		return
+	}
+	if older != none {
+		x.remove(older)
+	}
+	x.records[i].Presence = Suspect
+	if !x.desired() {
+		return
+	}
+	r := x.records[i].ActualLRP
+	definition := x.d.restartDefinition(r.DefinitionID)
+	if x.of(definition, Ordinary) == none {
+		x.create(definition, r.Domain, r.CrashCount, r.CrashReason)
+	}
+}
+
+func (x *draft) recoverSuspects(c Recover) {
+	x.cause.Detail = c.CellID
+	replaced := x.running(none) != none
+	for i := range x.slot.Records {
+		r := &x.records[i]
+		if r.Presence != Suspect || r.CellID != c.CellID {
+			continue
+		}
+		if replaced {
+			x.remove(i)
+			continue
+		}
+		if replacement := x.of(r.DefinitionID, Ordinary); replacement != none {
+			x.stopIfHeld(replacement)
+			x.remove(replacement)
+		}
+		x.records[i].Presence = Ordinary
+	}
+}
+
+// stopIfHeld tells a cell that what it is starting is not needed any more.
+func (x *draft) stopIfHeld(i int) {
+	if !x.records[i].InstanceKey.IsZero() {
+		x.stop(i)
+	}
+}
+
+func (x *draft) removeReplacedSuspects() {
+	if x.running(none) == none {
+		return
+	}
+	for i := range x.records {
+		if x.records[i].Presence == Suspect {
+			x.remove(i)
+		}
+	}
+}
+
+func (x *draft) prune(c Prune) {
+	for i := range x.records {
+		r := &x.records[i]
+		if r.Presence == Evacuating && (!x.now.Before(r.ExpiresAt) || slices.Contains(c.MissingCells, r.CellID)) {
+			x.remove(i)
+		}
+	}
+}
+
+// advanceRollout takes the index one step towards the active definition (003
+// §UpdateLRPDeployment): first its record, then, once that is RUNNING, the end
+// of all others. A record of a definition that is neither active nor healthy
+// and does not run is given up at once (003 §New LRP definition during
+// existing rolling deploy).
+func (x *draft) advanceRollout() {
+	if !x.desired() {
+		return
+	}
+	active := x.of(x.d.ActiveDefinitionID, Ordinary)
+	if active != none && x.records[active].State == Running {
+		x.stopOthers(x.d.ActiveDefinitionID)
+		return
+	}
+	for i := range x.records {
+		r := &x.records[i]
+		if r.Presence == Ordinary && r.State != Running &&
+			r.DefinitionID != x.d.ActiveDefinitionID && r.DefinitionID != x.d.HealthyDefinitionID {
+			x.stopOrRemove(i, nil)
+		}
+	}
+	if active == none {
+		x.create(x.d.ActiveDefinitionID, x.d.Domain, 0, "")
+	}
+}
+
+// retire stops what runs at the index; the desired state stays, so the index
+// starts again. A record on no cell is replaced by a new one, with a crash
+// count of 0.
+func (x *draft) retire(c Retire) error {
+	definition := c.DefinitionID
+	if definition == "" {
+		if i := x.target("", 0); i != none {
+			definition = x.records[i].DefinitionID
+		} else if i := x.find(func(*ActualLRP) bool { return true }); i != none {
+			definition = x.records[i].DefinitionID
+		}
+	}
+	found := false
+	for i := range x.slot.Records {
+		r := &x.records[i]
+		if r.DefinitionID != definition || r.Presence == Evacuating {
+			continue
+		}
+		found = true
+		gone := r.InstanceKey.IsZero() || (c.MissingCell != "" && r.CellID == c.MissingCell)
+		switch {
+		case !gone:
+			x.stop(i)
+		case r.Presence == Suspect:
+			x.remove(i)
+		default:
+			r.CrashCount, r.CrashReason = 0, ""
+			x.restart(i)
+		}
+	}
+	if !found {
+		return x.refuse(ErrCannotBeRetired, none, "there is no record to retire")
+	}
+	return nil
+}

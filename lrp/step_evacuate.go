@@ -1,0 +1,171 @@
+package lrp
+
+// The commands of an evacuating cell (000 §Harmonizing During Evacuation).
+// EvacuateRunning carries out the evacuation table; the others are for
+// containers that are not RUNNING, which are always deleted.
+
+func (x *draft) evacuateClaimed(c EvacuateClaimed) error {
+	if err := checkInstance(c.Instance); err != nil {
+		return err
+	}
+	if i := x.leave(c.Instance); i != none {
+		x.restart(i)
+	}
+	return nil
+}
+
+func (x *draft) evacuateStopped(c EvacuateStopped) error {
+	if err := checkInstance(c.Instance); err != nil {
+		return err
+	}
+	if i := x.leave(c.Instance); i != none {
+		x.restart(i)
+	}
+	return nil
+}
+
+func (x *draft) evacuateCrashed(c EvacuateCrashed) error {
+	if err := checkInstance(c.Instance); err != nil {
+		return err
+	}
+	reason := cut(c.Reason)
+	i := x.leave(c.Instance)
+	x.cause.Detail = reason
+	if i != none {
+		x.crashDance(i, reason)
+	}
+	return nil
+}
+
+func (x *draft) removeEvacuating(c RemoveEvacuating) error {
+	if err := checkInstance(c.Instance); err != nil {
+		return err
+	}
+	x.cause.Detail = c.Instance.CellID
+	if i := x.mine(c.Instance, Evacuating); i != none {
+		x.remove(i)
+	}
+	return nil
+}
+
+// leave removes the instance's SUSPECT and EVACUATING records and returns its
+// ORDINARY one, or none.
+func (x *draft) leave(key InstanceKey) int {
+	x.cause.Detail = key.CellID
+	for _, presence := range [...]Presence{Suspect, Evacuating} {
+		if i := x.mine(key, presence); i != none {
+			x.remove(i)
+		}
+	}
+	return x.mine(key, Ordinary)
+}
+
+func (x *draft) evacuateRunning(c EvacuateRunning) error {
+	if err := checkInstance(c.Instance); err != nil {
+		return err
+	}
+	x.cause.Detail = c.Instance.CellID
+	if x.d != nil && x.d.UpdateStrategy == Recreate {
+		x.evacuateByRecreating(c)
+		return nil
+	}
+	if i := x.mine(c.Instance, Suspect); i != none {
+		x.evacuateSuspect(i, c)
+		return nil
+	}
+	o, e, ordinary, _ := evacuationSituation(x.slot, c.Instance, c.DefinitionID)
+	rule := EvacuationRule(o, e)
+	x.keep = rule.KeepContainer
+	if rule.RemoveEvacuating {
+		x.remove(x.mine(c.Instance, Evacuating))
+	}
+	mine := x.mine(c.Instance, Ordinary)
+	switch {
+	case rule.PutEvacuating && mine != none:
+		x.evacuateOwn(mine, c)
+	case rule.PutEvacuating:
+		x.dropEvacuating()
+		x.createEvacuating(ordinary, c)
+	case rule.UnclaimOrdinary:
+		x.restart(mine)
+	}
+	return nil
+}
+
+// evacuateOwn turns the cell's ORDINARY record into the EVACUATING one, and
+// puts an UNCLAIMED record in its place.
+func (x *draft) evacuateOwn(i int, c EvacuateRunning) {
+	old := x.records[i].ActualLRP
+	x.dropEvacuating()
+	x.putEvacuating(i, c)
+	if !x.desired() {
+		return
+	}
+	definition := x.d.restartDefinition(old.DefinitionID)
+	if x.of(definition, Ordinary) == none {
+		x.create(definition, old.Domain, old.CrashCount, old.CrashReason)
+	}
+}
+
+// putEvacuating makes record i the EVACUATING record of the caller, with what
+// the caller says of itself.
+func (x *draft) putEvacuating(i int, c EvacuateRunning) {
+	r := x.setState(i, Running)
+	if r.RunningSince.IsZero() {
+		r.RunningSince = x.now
+	}
+	r.Presence, r.ExpiresAt = Evacuating, x.now.Add(orDefault(x.policy.EvacuationTimeout, defaultEvacuationTimeout))
+	r.InstanceKey, r.NetInfo, r.Routable, r.Zone = c.Instance, c.NetInfo, !c.Unready, c.Zone
+}
+
+// createEvacuating makes an EVACUATING record where the caller has none. The
+// ordinary record beside it tells the definition and the crash count.
+func (x *draft) createEvacuating(ordinary *ActualLRP, c EvacuateRunning) {
+	key := ordinary.Key
+	if c.DefinitionID != "" {
+		key.DefinitionID = c.DefinitionID
+	}
+	x.records = append(x.records, descendant{from: none, ActualLRP: ActualLRP{
+		Key: key, State: Claimed, Since: x.now,
+		CrashCount: ordinary.CrashCount, CrashReason: ordinary.CrashReason,
+	}})
+	x.putEvacuating(len(x.records)-1, c)
+}
+
+func (x *draft) dropEvacuating() {
+	for i := range x.records {
+		if x.records[i].Presence == Evacuating {
+			x.remove(i)
+		}
+	}
+}
+
+// evacuateSuspect is for an instance on a cell that is both missing and
+// evacuating: it stays routable as an evacuating one, unless its replacement
+// runs.
+func (x *draft) evacuateSuspect(i int, c EvacuateRunning) {
+	if x.running(none) != none {
+		x.remove(i)
+		return
+	}
+	x.keep = true
+	x.dropEvacuating()
+	x.putEvacuating(i, c)
+}
+
+// evacuateByRecreating stops an instance before its replacement starts, one at
+// a time: only while every desired index is RUNNING. Writing the deployment
+// makes two cells that ask at once conflict.
+func (x *draft) evacuateByRecreating(c EvacuateRunning) {
+	i := x.leave(c.Instance)
+	switch {
+	case i == none:
+	case x.desired() && c.RunningInstances < x.d.Instances:
+		x.keep = true
+	default:
+		x.restart(i)
+		d := *x.d
+		d.ModificationTag = d.ModificationTag.Next()
+		x.deployment = &d
+	}
+}
