@@ -1,0 +1,36 @@
+package executor
+
+import (
+	"maps"
+	"slices"
+)
+
+// A MetricTag labels the metrics of an instance or a task: exactly one of
+// Static and Dynamic is set.
+type MetricTag struct {
+	Static string `json:"static,omitempty"`
+	// Dynamic is INDEX or INSTANCE_GUID.
+	Dynamic string `json:"dynamic,omitempty"`
+}
+
+// Validate checks that exactly one field is set, and to what it may be.
+func (t MetricTag) Validate(v *Validator) {
+	v.Check((t.Static == "") != (t.Dynamic == ""), "static", t.Static, "exactly one of static and dynamic")
+	v.Check(t.Dynamic == "" || t.Dynamic == "INDEX" || t.Dynamic == "INSTANCE_GUID",
+		"dynamic", t.Dynamic, "INDEX or INSTANCE_GUID")
+}
+
+// ValidateMetricTags checks all tags. If there are any, metrics that have a
+// guid of their own need the static tag source_id with that guid.
+func ValidateMetricTags(v *Validator, tags map[string]MetricTag, metricsGUID string) {
+	if len(tags) == 0 {
+		return
+	}
+	in := v.In("metric_tags")
+	for _, name := range slices.Sorted(maps.Keys(tags)) {
+		tags[name].Validate(in.In(name))
+	}
+	if metricsGUID != "" {
+		in.Check(tags["source_id"].Static == metricsGUID, "source_id", tags["source_id"].Static, "the static tag "+metricsGUID)
+	}
+}

@@ -1,0 +1,25 @@
+package executor
+
+import "strings"
+
+// Limits of text that LRPs and tasks have in common.
+const (
+	// MaxAnnotationBytes is the longest annotation: 10 KiB.
+	MaxAnnotationBytes = 10 * 1024
+	// MaxReasonBytes is the longest reason (of a crash, a failure, a
+	// rejection) that is kept: 1 KiB. See [CutReason].
+	MaxReasonBytes = 1024
+)
+
+const cutMark = " (cut)"
+
+// CutReason makes text fit to be kept as a reason: bytes that are no UTF-8 are
+// replaced, and what is longer than [MaxReasonBytes] is cut at a character and
+// ends in " (cut)".
+func CutReason(text string) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if len(text) <= MaxReasonBytes {
+		return text
+	}
+	return strings.ToValidUTF8(text[:MaxReasonBytes-len(cutMark)], "") + cutMark
+}

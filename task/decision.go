@@ -1,0 +1,51 @@
+package task
+
+// A Decision is what a command leads to. The zero Decision is a no-op.
+//
+// Write and Events are committed together or not at all. Effects are carried
+// out after the commit, at most once; convergence repairs a lost one. The
+// pointers lead to the record that was decided and into memory that the
+// decision owns; nobody changes what they point to.
+type Decision struct {
+	Write Write
+	// Events are in the order in which consumers must see them.
+	Events []Event
+	// Effects are in the order in which they should be carried out.
+	Effects []Effect
+	// ShouldRun is the answer to a cell's Start: whether it is to run the
+	// task now.
+	ShouldRun bool
+}
+
+// A Write changes the record: Before is nil for a creation, After is nil for a
+// deletion, and both are nil for no write. The store must hold exactly
+// Before's tag (nothing, for a creation), or the write conflicts.
+type Write struct {
+	Before *Task
+	After  *Task
+}
+
+// IsZero reports whether there is nothing to write.
+func (w Write) IsZero() bool { return w == Write{} }
+
+// An EffectKind is what an Effect asks for.
+type EffectKind uint8
+
+const (
+	// RequestStart asks the auctioneer to place the PENDING task.
+	RequestStart EffectKind = iota + 1
+	// CancelOnCell asks the cell Task.CellID to delete the container
+	// Task.InstanceGUID.
+	CancelOnCell
+	// CallBack asks for the completion callback: send Resolve and, if that
+	// succeeds, a [CallbackResponse] to Task.CompletionCallbackURL as
+	// [CallbackPolicy] says.
+	CallBack
+)
+
+// An Effect is something to do once the decision is committed.
+type Effect struct {
+	Kind EffectKind
+	// Task is the record as the decision leaves it.
+	Task *Task
+}

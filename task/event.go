@@ -1,0 +1,26 @@
+package task
+
+import "github.com/diegosdk/diego/executor"
+
+// A Cause says why something changed: the command and what it knew.
+type Cause = executor.Cause
+
+// An EventKind is the kind of an Event.
+type EventKind uint8
+
+// The kinds of events about a task.
+const (
+	Created EventKind = iota + 1
+	Changed
+	Removed
+)
+
+// An Event says what changed. Created events have no Before, Removed events no
+// After.
+type Event struct {
+	Kind   EventKind
+	Before *Task
+	After  *Task
+	// Cause is the command that made the change.
+	Cause Cause
+}
