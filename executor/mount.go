@@ -1,7 +1,15 @@
 package executor
 
+// The modes of a VolumeMount.
+const (
+	MountReadOnly  = "r"
+	MountReadWrite = "rw"
+)
+
 // A VolumeMount makes a volume of a driver appear in the container.
 type VolumeMount struct {
+	// Driver is the volume driver's name; only cells that have it are
+	// considered.
 	Driver       string `json:"driver"`
 	ContainerDir string `json:"container_dir"`
 	// Mode is "r" or "rw".
@@ -23,16 +31,18 @@ type DedicatedDevice struct {
 	MountConfig string `json:"mount_config,omitempty"`
 }
 
-// An ImageLayer is an archive that is put on top of the root file system.
-type ImageLayer struct {
-	Name            string `json:"name,omitempty"`
-	URL             string `json:"url"`
-	DestinationPath string `json:"destination_path"`
-	// MediaType is TGZ, TAR or ZIP.
-	MediaType string `json:"media_type"`
-	// LayerType is SHARED (cached per cell, read-only) or EXCLUSIVE.
-	LayerType string `json:"layer_type"`
-	// DigestAlgorithm is SHA256 or SHA512; required for EXCLUSIVE.
-	DigestAlgorithm string `json:"digest_algorithm,omitempty"`
-	DigestValue     string `json:"digest_value,omitempty"`
+// Validate checks driver, mode and device. What ContainerDir may be is for
+// the driver to say.
+func (m VolumeMount) Validate(v *Validator) {
+	v.required("driver", m.Driver)
+	v.Check(m.Mode == MountReadOnly || m.Mode == MountReadWrite, "mode", m.Mode, "r or rw")
+	if (m.Shared == nil) == (m.Dedicated == nil) {
+		v.Check(false, "", "", "exactly one of shared and dedicated")
+	}
+	if m.Shared != nil {
+		v.In("shared").required("volume_id", m.Shared.VolumeID)
+	}
+	if m.Dedicated != nil {
+		v.In("dedicated").required("mounter_id", m.Dedicated.MounterID)
+	}
 }

@@ -11,9 +11,18 @@ type Resources struct {
 	MaxPIDs int64 `json:"max_pids"`
 }
 
-// Validate checks that no size is negative.
+// Limits of Resources. They are far above any real container, and low enough
+// that neither a size in bytes nor a sum over a fleet overflows an int64.
+const (
+	// MaxMB is the largest size in mebibytes: 1 EiB.
+	MaxMB = 1 << 40
+	// MaxPIDLimit is the largest MaxPIDs, the most that Linux can number.
+	MaxPIDLimit = 1 << 22
+)
+
+// Validate checks that no size is negative or absurd.
 func (r Resources) Validate(v *Validator) {
-	v.Check(r.MemoryMB >= 0, "memory_mb", r.MemoryMB, "at least 0")
-	v.Check(r.DiskMB >= 0, "disk_mb", r.DiskMB, "at least 0")
-	v.Check(r.MaxPIDs >= 0, "max_pids", r.MaxPIDs, "at least 0")
+	v.size("memory_mb", r.MemoryMB, MaxMB)
+	v.size("disk_mb", r.DiskMB, MaxMB)
+	v.size("max_pids", r.MaxPIDs, MaxPIDLimit)
 }

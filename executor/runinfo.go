@@ -1,9 +1,27 @@
 package executor
 
-// RunInfo is everything a container needs besides its size.
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"time"
+)
+
+// Limits of a RunInfo.
+const (
+	// MaxRootFSBytes is the longest RootFS.
+	MaxRootFSBytes = 1024
+	// MaxCPUWeight is the whole share, and what 0 stands for.
+	MaxCPUWeight = 100
+)
+
+// RunInfo is everything a container needs besides its size. It is a value
+// that others may share: nobody changes what it points to.
+//
+// Definitions embed it, so it has no JSON methods of its own.
 type RunInfo struct {
 	// RootFS is a URL with a scheme, such as "preloaded:linux",
-	// "oci:///images/app" or "host:".
+	// "oci:///images/app" or "host:", of at most MaxRootFSBytes.
 	RootFS string `json:"root_fs"`
 	// Env is set for every process of the container.
 	Env []EnvVar `json:"env,omitempty"`
@@ -21,7 +39,8 @@ type RunInfo struct {
 	StartTimeoutMs int64 `json:"start_timeout_ms,omitempty"`
 	// Sidecars run beside Action and end with it.
 	Sidecars []Sidecar `json:"sidecars,omitempty"`
-	// CPUWeight is the relative share of the CPU, 1 to 100; 0 means 100.
+	// CPUWeight is the relative share of the CPU, 1 to MaxCPUWeight; 0 means
+	// MaxCPUWeight.
 	CPUWeight uint32 `json:"cpu_weight,omitempty"`
 	// Privileged asks for a container with more rights than the default.
 	Privileged bool `json:"privileged,omitempty"`
@@ -46,12 +65,100 @@ type RunInfo struct {
 	MetricsGUID                   string             `json:"metrics_guid,omitempty"`
 }
 
+// Validate checks every part. It stops at nothing: what is wrong in one part
+// hides nothing of another.
+func (r RunInfo) Validate(v *Validator) {
+	u, err := url.Parse(r.RootFS)
+	v.Check(err == nil && u.Scheme != "", "root_fs", r.RootFS, "a URL with a scheme")
+	v.Check(len(r.RootFS) <= MaxRootFSBytes, "root_fs", fmt.Sprintf("%d bytes", len(r.RootFS)),
+		fmt.Sprintf("at most %d bytes", MaxRootFSBytes))
+	validateEnv(v, "env", r.Env)
+	if r.Setup != nil {
+		r.Setup.Validate(v.In("setup"))
+	}
+	r.Action.Validate(v.In("action"))
+	if r.Monitor != nil {
+		r.Monitor.Validate(v.In("monitor"))
+	}
+	if r.Check != nil {
+		r.Check.Validate(v.In("check"))
+	}
+	v.milliseconds("start_timeout_ms", r.StartTimeoutMs, 0)
+	if v.listLength("sidecars", len(r.Sidecars)) {
+		for i, s := range r.Sidecars {
+			s.Validate(v.At("sidecars", i))
+		}
+	}
+	v.Check(r.CPUWeight <= MaxCPUWeight, "cpu_weight", r.CPUWeight, fmt.Sprintf("at most %d", MaxCPUWeight))
+	if v.listLength("ports", len(r.Ports)) {
+		for i, port := range r.Ports {
+			v.port(fmt.Sprintf("ports[%d]", i), port)
+		}
+	}
+	if v.listLength("egress_rules", len(r.EgressRules)) {
+		for i, rule := range r.EgressRules {
+			rule.Validate(v.At("egress_rules", i))
+		}
+	}
+	if v.listLength("cached_dependencies", len(r.CachedDependencies)) {
+		for i, d := range r.CachedDependencies {
+			d.Validate(v.At("cached_dependencies", i))
+		}
+	}
+	if v.listLength("volume_mounts", len(r.VolumeMounts)) {
+		for i, m := range r.VolumeMounts {
+			m.Validate(v.At("volume_mounts", i))
+		}
+	}
+	validateFiles(v, "volume_mounted_files", r.VolumeMountedFiles)
+	if v.listLength("image_layers", len(r.ImageLayers)) {
+		for i, l := range r.ImageLayers {
+			l.Validate(v.At("image_layers", i))
+			v.Check(l.LayerType != LayerExclusive || r.LegacyDownloadUser != "", "legacy_download_user", "",
+				"a user for EXCLUSIVE image layers")
+		}
+	}
+	if r.Network != nil {
+		v.In("network").listLength("properties", len(r.Network.Properties))
+	}
+	if r.CertificateProperties != nil {
+		v.In("certificate_properties").listLength("organizational_unit", len(r.CertificateProperties.OrganizationalUnit))
+	}
+	if r.LogRateLimit != nil {
+		r.LogRateLimit.Validate(v.In("log_rate_limit"))
+	}
+}
+
+// StartTimeout is StartTimeoutMs as a duration; 0 means no bound.
+func (r RunInfo) StartTimeout() time.Duration { return milliseconds(r.StartTimeoutMs) }
+
+// HasReadinessChecks reports whether the container, once it is running, waits
+// for a check before it receives traffic.
+func (r RunInfo) HasReadinessChecks() bool { return r.Check != nil && len(r.Check.ReadinessChecks) > 0 }
+
+// VolumeDrivers are the drivers that a cell must have, sorted, each once.
+func (r RunInfo) VolumeDrivers() []string {
+	var drivers []string
+	for _, m := range r.VolumeMounts {
+		drivers = append(drivers, m.Driver)
+	}
+	slices.Sort(drivers)
+	return slices.Compact(drivers)
+}
+
 // A Sidecar is an action that runs beside the main one with its own share of
 // the container's resources.
 type Sidecar struct {
 	Action   Action `json:"action"`
 	MemoryMB int64  `json:"memory_mb,omitempty"`
 	DiskMB   int64  `json:"disk_mb,omitempty"`
+}
+
+// Validate checks the action and the sizes.
+func (s Sidecar) Validate(v *Validator) {
+	s.Action.Validate(v.In("action"))
+	v.size("memory_mb", s.MemoryMB, MaxMB)
+	v.size("disk_mb", s.DiskMB, MaxMB)
 }
 
 // A CachedDependency is an archive that is downloaded once per cell and
@@ -65,10 +172,11 @@ type CachedDependency struct {
 	Checksum  Checksum `json:"checksum,omitzero"`
 }
 
-// A File is written into the container before anything runs in it.
-type File struct {
-	Path    string `json:"path"`
-	Content string `json:"content"`
+// Validate checks source, target and checksum.
+func (d CachedDependency) Validate(v *Validator) {
+	v.required("from", d.From)
+	v.required("to", d.To)
+	d.Checksum.Validate(v.In("checksum"))
 }
 
 // Network holds properties for the cell's network plug-in.
@@ -85,4 +193,9 @@ type CertificateConfig struct {
 type LogRateLimit struct {
 	// BytesPerSecond is the bound; -1 means none.
 	BytesPerSecond int64 `json:"bytes_per_second"`
+}
+
+// Validate checks that the bound is -1 or more.
+func (l LogRateLimit) Validate(v *Validator) {
+	v.Check(l.BytesPerSecond >= -1, "bytes_per_second", l.BytesPerSecond, "at least -1, which means no limit")
 }

@@ -3,7 +3,19 @@ package executor
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
+)
+
+// Limits of every validation.
+const (
+	// MaxGUIDBytes is the longest process, task, instance or container guid.
+	MaxGUIDBytes = 255
+	// MaxListLength is the most elements that any list or map of a record in
+	// this package may have.
+	MaxListLength = 10_000
+	// MaxFieldErrors is the most fields that a ValidationError lists.
+	MaxFieldErrors = 100
 )
 
 // ErrInvalid is what every [ValidationError] wraps.
@@ -12,7 +24,8 @@ var ErrInvalid = errors.New("invalid record")
 // A FieldError says that one field of a record is outside its limits.
 type FieldError struct {
 	// Field is the path to the field in JSON names, such as
-	// "action.timeout.action.run.path" or "env[2].name".
+	// "action.timeout.action.run.path" or "env[2].name". It is empty if the
+	// record as a whole is wrong.
 	Field string `json:"field"`
 	// Value is the offending value, cut to 64 bytes.
 	Value string `json:"value,omitempty"`
@@ -21,22 +34,31 @@ type FieldError struct {
 }
 
 func (e FieldError) String() string {
-	if e.Value == "" {
-		return fmt.Sprintf("%s: want %s", e.Field, e.Limit)
+	s := "want " + e.Limit
+	if e.Value != "" {
+		s = e.Value + ": " + s
 	}
-	return fmt.Sprintf("%s: %s: want %s", e.Field, e.Value, e.Limit)
+	if e.Field != "" {
+		s = e.Field + ": " + s
+	}
+	return s
 }
 
-// A ValidationError lists every field of a record that is wrong, in the order
+// A ValidationError lists the fields of a record that are wrong, in the order
 // of the record's fields. It wraps [ErrInvalid].
 type ValidationError struct {
 	Fields []FieldError `json:"fields"`
+	// Omitted is how many more were found after the first MaxFieldErrors.
+	Omitted int `json:"omitted,omitempty"`
 }
 
 func (e *ValidationError) Error() string {
-	parts := make([]string, len(e.Fields))
+	parts := make([]string, len(e.Fields), len(e.Fields)+1)
 	for i, f := range e.Fields {
 		parts[i] = f.String()
+	}
+	if e.Omitted > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", e.Omitted))
 	}
 	return ErrInvalid.Error() + ": " + strings.Join(parts, "; ")
 }
@@ -46,52 +68,97 @@ func (e *ValidationError) Unwrap() error { return ErrInvalid }
 
 // A Validator collects field errors while a record is checked. The zero value
 // is ready to use. Validators nest: In returns one that writes to the same
-// list with a longer path.
+// list with a longer path. A Validator is used by one goroutine at a time.
 type Validator struct {
-	path string
-	errs *[]FieldError
+	// Only the outermost Validator collects.
+	errs    []FieldError
+	omitted int
+
+	parent *Validator
+	field  string
+	index  int // of an element of field, or -1
 }
 
 // In returns a Validator for the record held by the named field.
 func (v *Validator) In(field string) *Validator {
-	if v.errs == nil {
-		v.errs = new([]FieldError)
-	}
-	return &Validator{path: v.join(field), errs: v.errs}
+	return &Validator{parent: v, field: field, index: -1}
 }
 
 // At returns a Validator for element i of the list held by the named field.
 func (v *Validator) At(field string, i int) *Validator {
-	return v.In(fmt.Sprintf("%s[%d]", field, i))
+	return &Validator{parent: v, field: field, index: i}
 }
 
-// Check records that field is outside its limit unless ok.
+// Check records that field is outside its limit unless ok. An empty field is
+// the record itself.
 func (v *Validator) Check(ok bool, field string, value any, limit string) {
 	if ok {
 		return
 	}
-	if v.errs == nil {
-		v.errs = new([]FieldError)
+	outer := v
+	for outer.parent != nil {
+		outer = outer.parent
 	}
-	*v.errs = append(*v.errs, FieldError{Field: v.join(field), Value: shorten(value), Limit: limit})
+	if len(outer.errs) == MaxFieldErrors {
+		outer.omitted++
+		return
+	}
+	outer.errs = append(outer.errs, FieldError{Field: v.path(field), Value: shorten(value), Limit: limit})
 }
 
-// Err returns a *ValidationError with everything found so far, or nil.
+// GUID checks that text is a guid: 1 to MaxGUIDBytes letters and digits of
+// ASCII, "-" and "_".
+func (v *Validator) GUID(field, text string) {
+	ok := len(text) >= 1 && len(text) <= MaxGUIDBytes
+	for i := 0; ok && i < len(text); i++ {
+		c := text[i]
+		ok = 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_'
+	}
+	v.Check(ok, field, text, fmt.Sprintf("1 to %d letters, digits, - and _", MaxGUIDBytes))
+}
+
+// Err returns a *ValidationError with everything found so far, or nil. It is
+// called on the outermost Validator.
 func (v *Validator) Err() error {
-	if v.errs == nil || len(*v.errs) == 0 {
+	if len(v.errs) == 0 {
 		return nil
 	}
-	return &ValidationError{Fields: *v.errs}
+	return &ValidationError{Fields: v.errs, Omitted: v.omitted}
 }
 
-func (v *Validator) join(field string) string {
-	switch {
-	case v.path == "":
-		return field
-	case field == "":
-		return v.path
+// required checks that a text is not empty.
+func (v *Validator) required(field, text string) {
+	v.Check(text != "", field, "", "a text that is not empty")
+}
+
+// atLeastOne checks that a list is not empty.
+func (v *Validator) atLeastOne(field string, n int) {
+	v.Check(n > 0, field, n, "at least 1 element")
+}
+
+// listLength checks that a list has at most MaxListLength elements and
+// reports whether it has, so that the caller spends no time on one that is
+// refused anyway.
+func (v *Validator) listLength(field string, n int) bool {
+	ok := n <= MaxListLength
+	v.Check(ok, field, n, fmt.Sprintf("at most %d elements", MaxListLength))
+	return ok
+}
+
+func (v *Validator) path(field string) string {
+	for ; v.parent != nil; v = v.parent {
+		name := v.field
+		if v.index >= 0 {
+			name += "[" + strconv.Itoa(v.index) + "]"
+		}
+		switch {
+		case field == "":
+			field = name
+		case name != "":
+			field = name + "." + field
+		}
 	}
-	return v.path + "." + field
+	return field
 }
 
 const maxShownValue = 64
@@ -102,4 +169,28 @@ func shorten(value any) string {
 		s = strings.ToValidUTF8(s[:maxShownValue], "") + "…"
 	}
 	return s
+}
+
+// unknown is the error for text that is none of the known names.
+func unknown(field, text string) error {
+	var v Validator
+	v.Check(false, field, text, "a known "+field)
+	return v.Err()
+}
+
+// size checks that a size is neither negative nor above its limit.
+func (v *Validator) size(field string, n, most int64) {
+	v.Check(n >= 0, field, n, "at least 0")
+	v.Check(n <= most, field, n, fmt.Sprintf("at most %d", most))
+}
+
+// hex checks for a number of digits in lower-case hexadecimal.
+func (v *Validator) hex(field, text string, digits int) {
+	ok := len(text) == digits && strings.Trim(text, "0123456789abcdef") == ""
+	v.Check(ok, field, text, fmt.Sprintf("%d lower-case hexadecimal digits", digits))
+}
+
+// port checks that a port is not 0.
+func (v *Validator) port(field string, port uint16) {
+	v.Check(port >= 1, field, port, "1 to 65535")
 }

@@ -1,0 +1,166 @@
+package executor
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// UnmarshalJSON accepts an object with at most one member, which names a kind
+// exactly. Everything else (an unknown kind, several kinds or one kind twice,
+// a member of the wrong type, actions nested too deep) is a *ValidationError
+// with the path from a to the member. Like every JSON decoder of this module
+// it ignores unknown members inside of an action, so that an older reader
+// understands a newer writer.
+//
+// If it fails, a is unchanged.
+func (a *Action) UnmarshalJSON(data []byte) error {
+	// Only a direct caller can bring invalid JSON.
+	var object json.RawMessage
+	if err := json.Unmarshal(data, &object); err != nil {
+		return err
+	}
+	var v Validator
+	decoded := decodeAction(object, &v, 1)
+	if err := v.Err(); err != nil {
+		return err
+	}
+	*a = decoded
+	return nil
+}
+
+// decodeAction decodes an action at the given depth from valid JSON. What is
+// wrong goes to v.
+func decodeAction(data json.RawMessage, v *Validator, depth int) Action {
+	var a Action
+	if len(data) == 0 || string(data) == "null" {
+		return a // an action without a kind: Validate refuses it where one is required
+	}
+	if depth > MaxActionDepth {
+		v.Check(false, "", depth, fmt.Sprintf("actions nested at most %d deep", MaxActionDepth))
+		return a
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	if open, err := d.Token(); err != nil || open != json.Delim('{') {
+		v.Check(false, "", string(data), "an object")
+		return a
+	}
+	// The members are read one by one, as decoding into a map or a struct
+	// would hide a kind given twice and accept one in other letters.
+	for first := true; d.More(); first = false {
+		name, nameErr := d.Token()
+		var value json.RawMessage
+		valueErr := d.Decode(&value)
+		if err := errors.Join(nameErr, valueErr); err != nil {
+			v.Check(false, "", err, "valid JSON")
+			return a
+		}
+		kind, _ := name.(string)
+		if !first {
+			v.Check(false, kind, "", oneKind)
+			return a
+		}
+		a.decodeKind(Kind(kind), value, v, depth)
+	}
+	return a
+}
+
+// decodeKind decodes the one member of an action. The structs embed an action
+// and shadow the field that holds other actions, so that those are decoded
+// here, with their path and depth, and not by encoding/json.
+func (a *Action) decodeKind(kind Kind, data json.RawMessage, v *Validator, depth int) {
+	v, depth = v.In(string(kind)), depth+1
+	switch kind {
+	case KindRun:
+		a.Run = new(RunAction)
+		decodeFields(data, a.Run, v)
+	case KindDownload:
+		a.Download = new(DownloadAction)
+		decodeFields(data, a.Download, v)
+	case KindUpload:
+		a.Upload = new(UploadAction)
+		decodeFields(data, a.Upload, v)
+	case KindTimeout:
+		a.Timeout = new(TimeoutAction)
+		fields := struct {
+			*TimeoutAction
+			Action json.RawMessage `json:"action"`
+		}{TimeoutAction: a.Timeout}
+		decodeFields(data, &fields, v)
+		a.Timeout.Action = decodeAction(fields.Action, v.In("action"), depth)
+	case KindTry:
+		a.Try = new(TryAction)
+		fields := struct {
+			*TryAction
+			Action json.RawMessage `json:"action"`
+		}{TryAction: a.Try}
+		decodeFields(data, &fields, v)
+		a.Try.Action = decodeAction(fields.Action, v.In("action"), depth)
+	case KindEmitProgress:
+		a.EmitProgress = new(EmitProgressAction)
+		fields := struct {
+			*EmitProgressAction
+			Action json.RawMessage `json:"action"`
+		}{EmitProgressAction: a.EmitProgress}
+		decodeFields(data, &fields, v)
+		a.EmitProgress.Action = decodeAction(fields.Action, v.In("action"), depth)
+	case KindParallel:
+		a.Parallel = new(ParallelAction)
+		fields := struct {
+			*ParallelAction
+			Actions []json.RawMessage `json:"actions"`
+		}{ParallelAction: a.Parallel}
+		decodeFields(data, &fields, v)
+		a.Parallel.Actions = decodeActions(fields.Actions, v, depth)
+	case KindSerial:
+		a.Serial = new(SerialAction)
+		fields := struct {
+			*SerialAction
+			Actions []json.RawMessage `json:"actions"`
+		}{SerialAction: a.Serial}
+		decodeFields(data, &fields, v)
+		a.Serial.Actions = decodeActions(fields.Actions, v, depth)
+	case KindCodependent:
+		a.Codependent = new(CodependentAction)
+		fields := struct {
+			*CodependentAction
+			Actions []json.RawMessage `json:"actions"`
+		}{CodependentAction: a.Codependent}
+		decodeFields(data, &fields, v)
+		a.Codependent.Actions = decodeActions(fields.Actions, v, depth)
+	default:
+		v.Check(false, "", "", oneKind)
+	}
+}
+
+func decodeActions(data []json.RawMessage, v *Validator, depth int) []Action {
+	actions := make([]Action, len(data))
+	for i := range data {
+		actions[i] = decodeAction(data[i], v.At("actions", i), depth)
+	}
+	return actions
+}
+
+// decodeFields decodes an object into the struct that fields points to.
+func decodeFields(data json.RawMessage, fields any, v *Validator) {
+	if data[0] != '{' {
+		v.Check(false, "", string(data), "an object")
+		return
+	}
+	err := json.Unmarshal(data, fields)
+	if err == nil {
+		return
+	}
+	field, value, limit := "", err.Error(), "valid JSON"
+	var mismatch *json.UnmarshalTypeError
+	if errors.As(err, &mismatch) {
+		field, value, limit = mismatch.Field, mismatch.Value, "a "+mismatch.Type.Kind().String()
+		// encoding/json also names the embedded struct.
+		if _, after, ok := strings.Cut(field, "Action."); ok {
+			field = after
+		}
+	}
+	v.Check(false, field, value, limit)
+}

@@ -1,0 +1,80 @@
+package executor
+
+import "fmt"
+
+// An EventKind is what an Event says of its container (000 §Container
+// Events).
+type EventKind uint8
+
+// The kinds of events. There is no zero kind.
+const (
+	ContainerReserved EventKind = iota + 1
+	ContainerRunning
+	ContainerCompleted
+)
+
+// eventKinds says which states are told, and how.
+var eventKinds = [...]struct {
+	name  string
+	state State
+}{
+	ContainerReserved:  {"container_reserved", Reserved},
+	ContainerRunning:   {"container_running", Running},
+	ContainerCompleted: {"container_completed", Completed},
+}
+
+func (k EventKind) known() bool { return k != 0 && int(k) < len(eventKinds) }
+
+func (k EventKind) String() string {
+	if !k.known() {
+		return fmt.Sprintf("EventKind(%d)", uint8(k))
+	}
+	return eventKinds[k].name
+}
+
+// MarshalText fails on a value that is no kind.
+func (k EventKind) MarshalText() ([]byte, error) {
+	if !k.known() {
+		return nil, unknown("kind", k.String())
+	}
+	return []byte(eventKinds[k].name), nil
+}
+
+// UnmarshalText accepts the three names and nothing else. An error is a
+// *ValidationError.
+func (k *EventKind) UnmarshalText(text []byte) error {
+	for i, e := range eventKinds {
+		if i > 0 && e.name == string(text) {
+			*k = EventKind(i)
+			return nil
+		}
+	}
+	return unknown("kind", string(text))
+}
+
+// An Event says that a container was reserved, is running, or has completed.
+// A running event comes again whenever a running container's readiness
+// changes. Events only speed up what polling finds anyway: a receiver treats
+// the Container as if it had polled it, and may miss any of them.
+type Event struct {
+	Kind      EventKind `json:"kind"`
+	Container Container `json:"container"`
+}
+
+// Event is what c's entry into its state tells the world, or false for a
+// state that is not told.
+func (c Container) Event() (Event, bool) {
+	for i, e := range eventKinds {
+		if i > 0 && e.state == c.State {
+			return Event{Kind: EventKind(i), Container: c}, true
+		}
+	}
+	return Event{}, false
+}
+
+// Validate checks the container and that the kind is that of its state.
+func (e Event) Validate(v *Validator) {
+	of, ok := e.Container.Event()
+	v.Check(ok && of.Kind == e.Kind, "kind", e.Kind, "the kind of the container's state")
+	e.Container.Validate(v.In("container"))
+}

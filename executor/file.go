@@ -1,0 +1,38 @@
+package executor
+
+import (
+	"fmt"
+	"strings"
+)
+
+// MaxFilesBytes bounds the content of all Files of a container together.
+const MaxFilesBytes = 1 << 20
+
+// A File is written into the container before anything runs in it.
+type File struct {
+	// Path may not lead upwards: it has no element "..".
+	Path string `json:"path"`
+	// Content is not empty.
+	Content string `json:"content"`
+}
+
+// Validate checks that there are a safe path and content. Errors never show
+// the content.
+func (f File) Validate(v *Validator) {
+	v.Check(f.Path != "" && !strings.Contains(f.Path, "\x00") && !strings.Contains("/"+f.Path+"/", "/../"),
+		"path", f.Path, "a path without .. and NUL")
+	v.required("content", f.Content)
+}
+
+func validateFiles(v *Validator, field string, files []File) {
+	if !v.listLength(field, len(files)) {
+		return
+	}
+	total := 0
+	for i, f := range files {
+		f.Validate(v.At(field, i))
+		total += len(f.Content)
+	}
+	v.Check(total <= MaxFilesBytes, field, fmt.Sprintf("%d bytes", total),
+		fmt.Sprintf("at most %d bytes of content in all", MaxFilesBytes))
+}
