@@ -1,0 +1,124 @@
+package rep
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/diegosdk/diego/lrp"
+)
+
+// A Step is one thing to do about a container or its record.
+type Step uint8
+
+const (
+	// ClaimLRP tells the BBS that this cell will start the instance.
+	ClaimLRP Step = iota + 1
+	// StartLRP tells the BBS that the instance runs. The BBS removes an
+	// EVACUATING or SUSPECT record that it replaces in the same commit.
+	StartLRP
+	// CrashLRP tells the BBS that the instance crashed. The BBS decides on the
+	// restart and on resetting the crash count (000 §Crashes).
+	CrashLRP
+	// RemoveLRP tells the BBS that the instance is gone. An index that is
+	// still desired is UNCLAIMED again at once.
+	RemoveLRP
+	// RemoveEvacuatingLRP removes the instance's EVACUATING record.
+	RemoveEvacuatingLRP
+
+	// EvacuateClaimedLRP, EvacuateRunningLRP, EvacuateStoppedLRP and
+	// EvacuateCrashedLRP tell the BBS about an instance on an evacuating cell.
+	EvacuateClaimedLRP
+	EvacuateRunningLRP
+	EvacuateStoppedLRP
+	EvacuateCrashedLRP
+
+	// StartTask tells the BBS that this cell runs the task.
+	StartTask
+	// CompleteTask gives the BBS the container's result.
+	CompleteTask
+	// FailTask completes the task as failed, as its container is gone.
+	FailTask
+	// RejectTask tells the BBS that the work never began and may be tried
+	// elsewhere, as often as the task's retries allow.
+	RejectTask
+
+	// RunContainer starts the work in a reserved container.
+	RunContainer
+	// DeleteContainer stops what still runs in the container, with its grace
+	// period, and deletes it.
+	DeleteContainer
+	// DeleteContainerUnlessKept is DeleteContainer if the BBS answered the
+	// step before it with "do not keep the container".
+	DeleteContainerUnlessKept
+
+	endOfSteps
+)
+
+var stepNames = [endOfSteps]string{
+	ClaimLRP:                  "claim LRP",
+	StartLRP:                  "start LRP",
+	CrashLRP:                  "crash LRP",
+	RemoveLRP:                 "remove LRP",
+	RemoveEvacuatingLRP:       "remove evacuating LRP",
+	EvacuateClaimedLRP:        "evacuate claimed LRP",
+	EvacuateRunningLRP:        "evacuate running LRP",
+	EvacuateStoppedLRP:        "evacuate stopped LRP",
+	EvacuateCrashedLRP:        "evacuate crashed LRP",
+	StartTask:                 "start task",
+	CompleteTask:              "complete task",
+	FailTask:                  "fail task",
+	RejectTask:                "reject task",
+	RunContainer:              "run container",
+	DeleteContainer:           "delete container",
+	DeleteContainerUnlessKept: "delete container unless kept",
+}
+
+func (s Step) String() string {
+	if s == 0 || s >= endOfSteps {
+		return fmt.Sprintf("Step(%d)", uint8(s))
+	}
+	return stepNames[s]
+}
+
+// CallsBBS reports whether the step asks the BBS for something; the others
+// concern the container.
+func (s Step) CallsBBS() bool { return s >= ClaimLRP && s <= RejectTask }
+
+// DeleteWhenRefused reports whether the container is to be deleted when the
+// BBS refuses the step: someone else has the work, or nobody wants it any more
+// (000 §Starting ActualLRPs, §Task Lifecycle, §The missing cell-1 making API
+// calls to BBS). A call that fails without an answer says nothing, and the
+// container stays until the next poll.
+func (s Step) DeleteWhenRefused() bool {
+	return s.CallsBBS() && s != EvacuateRunningLRP && s != FailTask
+}
+
+// A Row is what to do in one pair of situations. Rows are shared; nobody
+// changes their steps.
+type Row struct {
+	// Steps are in order; none means that all is well.
+	Steps []Step
+	Odds  lrp.Odds
+	// Reason says why these steps are right.
+	Reason string
+	// Added is true for a row that the specification's table leaves out.
+	Added bool
+}
+
+// Action describes the steps in words.
+func (r Row) Action() string {
+	if len(r.Steps) == 0 {
+		return "do nothing"
+	}
+	names := make([]string, len(r.Steps))
+	for i, s := range r.Steps {
+		names[i] = s.String()
+	}
+	return strings.Join(names, ", then ")
+}
+
+// do makes the tables readable.
+func do(steps ...Step) []Step { return steps }
+
+// Where a row of a table is from.
+const spec, added = false, true

@@ -1,0 +1,95 @@
+package rep
+
+import (
+	"fmt"
+
+	"github.com/diegosdk/diego/executor"
+)
+
+// A TaskContainer is what a cell has as the container of a task.
+type TaskContainer uint8
+
+const (
+	// TaskContainerNone includes that there is no reservation.
+	TaskContainerNone TaskContainer = iota
+	TaskContainerReserved
+	// TaskContainerActive is INITIALIZING, CREATED or RUNNING.
+	TaskContainerActive
+	// TaskContainerRetryable is COMPLETED before the work began, so that
+	// doing it elsewhere does not do it twice.
+	TaskContainerRetryable
+	// TaskContainerCompleted is COMPLETED in any other way.
+	TaskContainerCompleted
+)
+
+// TaskContainers is the number of situations of a task's container.
+const TaskContainers = 5
+
+var taskContainerNames = [TaskContainers]string{
+	TaskContainerNone:      "no container",
+	TaskContainerReserved:  "RESERVED",
+	TaskContainerActive:    "INITIALIZING/CREATED/RUNNING",
+	TaskContainerRetryable: "COMPLETED (retryable)",
+	TaskContainerCompleted: "COMPLETED",
+}
+
+func (c TaskContainer) String() string {
+	if c >= TaskContainers {
+		return fmt.Sprintf("TaskContainer(%d)", uint8(c))
+	}
+	return taskContainerNames[c]
+}
+
+// SituateTaskContainer says what a task's container is like; TaskContainerNone
+// is for those who have none. A value that is no state is an error.
+func SituateTaskContainer(s executor.State, r executor.RunResult) (TaskContainer, error) {
+	switch s {
+	case executor.Reserved:
+		return TaskContainerReserved, nil
+	case executor.Initializing, executor.Created, executor.Running:
+		return TaskContainerActive, nil
+	case executor.Completed:
+		if r.Failed && r.Retryable {
+			return TaskContainerRetryable, nil
+		}
+		return TaskContainerCompleted, nil
+	}
+	return 0, unknownState(s)
+}
+
+// A TaskSituation is what the BBS has as the record of a container's task.
+type TaskSituation uint8
+
+// The situations of a task's record. ω is any holder but this container on
+// this cell, nobody included.
+const (
+	TaskNone TaskSituation = iota
+	TaskPending
+	TaskRunningAlpha
+	TaskRunningOmega
+	TaskCompletedAlpha
+	TaskCompletedOmega
+	TaskResolvingAlpha
+	TaskResolvingOmega
+)
+
+// TaskSituations is the number of situations of a task's record.
+const TaskSituations = 8
+
+var taskNames = [TaskSituations]string{
+	TaskNone:           "none",
+	TaskPending:        "PENDING",
+	TaskRunningAlpha:   "RUNNING α",
+	TaskRunningOmega:   "RUNNING ω",
+	TaskCompletedAlpha: "COMPLETED α",
+	TaskCompletedOmega: "COMPLETED ω",
+	TaskResolvingAlpha: "RESOLVING α",
+	TaskResolvingOmega: "RESOLVING ω",
+}
+
+func (t TaskSituation) String() string {
+	if t >= TaskSituations {
+		return fmt.Sprintf("TaskSituation(%d)", uint8(t))
+	}
+	return taskNames[t]
+}
