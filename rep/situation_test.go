@@ -6,6 +6,7 @@ import (
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/task"
 )
 
 func TestContainersAreSituatedByStateAndResult(t *testing.T) {
@@ -83,5 +84,32 @@ func TestTheRecordThatSaysMostAboutAnInstanceCounts(t *testing.T) {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
 		})
+	}
+}
+
+func TestATaskIsOursIfThisContainerOnThisCellHasIt(t *testing.T) {
+	if got := SituateTask(nil, "a", "i1"); got != TaskNone {
+		t.Errorf("no task: %v", got)
+	}
+	if got := SituateTask(&task.Task{State: task.Pending}, "a", "i1"); got != TaskPending {
+		t.Errorf("a waiting task: %v", got)
+	}
+	if got := SituateTask(&task.Task{}, "a", "i1"); got != TaskNone {
+		t.Errorf("a task without a state: %v", got)
+	}
+	for state, want := range map[task.State][2]TaskSituation{
+		task.Running:   {TaskRunningAlpha, TaskRunningOmega},
+		task.Completed: {TaskCompletedAlpha, TaskCompletedOmega},
+		task.Resolving: {TaskResolvingAlpha, TaskResolvingOmega},
+	} {
+		for _, holder := range []struct {
+			cell, instance string
+			want           TaskSituation
+		}{{"a", "i1", want[0]}, {"b", "i1", want[1]}, {"a", "i2", want[1]}, {"", "", want[1]}} {
+			record := task.Task{State: state, CellID: holder.cell, InstanceGUID: holder.instance}
+			if got := SituateTask(&record, "a", "i1"); got != holder.want {
+				t.Errorf("%v held by %q on %q: %v, want %v", state, holder.instance, holder.cell, got, holder.want)
+			}
+		}
 	}
 }

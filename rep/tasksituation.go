@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/task"
 )
 
 // A TaskContainer is what a cell has as the container of a task.
@@ -92,4 +93,31 @@ func (t TaskSituation) String() string {
 		return fmt.Sprintf("TaskSituation(%d)", uint8(t))
 	}
 	return taskNames[t]
+}
+
+// SituateTask says what a task's record, nil for none, is to the container
+// instanceGUID on the cell cellID. Whether a PENDING task waits for this very
+// container is for the BBS to say, by the attempt.
+func SituateTask(t *task.Task, cellID, instanceGUID string) TaskSituation {
+	if t == nil {
+		return TaskNone
+	}
+	alpha := t.CellID == cellID && t.InstanceGUID == instanceGUID
+	switch {
+	case t.State == task.Pending:
+		return TaskPending
+	case t.State == task.Running && alpha:
+		return TaskRunningAlpha
+	case t.State == task.Running:
+		return TaskRunningOmega
+	case t.State == task.Completed && alpha:
+		return TaskCompletedAlpha
+	case t.State == task.Completed:
+		return TaskCompletedOmega
+	case t.State == task.Resolving && alpha:
+		return TaskResolvingAlpha
+	case t.State == task.Resolving:
+		return TaskResolvingOmega
+	}
+	return TaskNone
 }
