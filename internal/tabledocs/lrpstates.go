@@ -1,0 +1,153 @@
+package tabledocs
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/diegosdk/diego/lrp"
+)
+
+// lrpEdges tries every command in every slot that commands lead to, and
+// collects what happens to the records. Two cells and one definition are
+// enough for every change of state that there is.
+func lrpEdges() []edge {
+	d := &lrp.Deployment{
+		ProcessGUID: "process", Domain: "domain",
+		Settings:           lrp.Settings{Instances: 1},
+		Definitions:        map[string]lrp.Definition{"definition": {}},
+		ActiveDefinitionID: "definition",
+	}
+	gone := *d
+	gone.Instances = 0
+	// Two crashes are enough to see both things that can follow one.
+	policy := lrp.Policy{Restart: lrp.RestartPolicy{ImmediateRestarts: 1}}
+	epoch := time.Unix(0, 0).UTC()
+	var edges []edge
+	seen := map[string]bool{}
+	queue := []lrp.Slot{{ProcessGUID: "process"}}
+	for len(queue) > 0 {
+		s := queue[0]
+		queue = queue[1:]
+		for _, deployment := range []*lrp.Deployment{d, &gone} {
+			for _, c := range lrpCommands() {
+				decision, err := lrp.Step(s, deployment, c, epoch.Add(time.Hour), policy)
+				if err != nil {
+					continue
+				}
+				edges = append(edges, recordEdges(decision.Writes, c.Name())...)
+				next := written(s, decision.Writes, epoch)
+				if k := shape(next); !seen[k] {
+					seen[k] = true
+					queue = append(queue, next)
+				}
+			}
+		}
+	}
+	return edges
+}
+
+func lrpCommands() []lrp.Command {
+	commands := []lrp.Command{
+		lrp.CreateMissing{}, lrp.StopExtra{}, lrp.Restart{DefinitionID: "definition"},
+		lrp.RemoveSuspect{}, lrp.Prune{}, lrp.Retire{},
+		lrp.Fail{Error: lrp.PlacementError{Reason: lrp.InsufficientResources}},
+	}
+	for _, name := range []string{"1", "2"} {
+		cell := "cell-" + name
+		me := lrp.InstanceKey{InstanceGUID: "instance-" + name, CellID: cell}
+		commands = append(commands,
+			lrp.Claim{Instance: me}, lrp.Start{Instance: me, Domain: "domain"},
+			lrp.Crash{Instance: me, Domain: "domain"}, lrp.Remove{Instance: me},
+			lrp.EvacuateClaimed{Instance: me}, lrp.EvacuateRunning{Instance: me},
+			lrp.EvacuateStopped{Instance: me}, lrp.EvacuateCrashed{Instance: me},
+			lrp.RemoveEvacuating{Instance: me}, lrp.MarkSuspect{CellID: cell}, lrp.Recover{CellID: cell},
+		)
+	}
+	return commands
+}
+
+// recordEdges says what becomes of each record.
+func recordEdges(writes []lrp.Write, by string) (edges []edge) {
+	goesOn := map[*lrp.ActualLRP]bool{}
+	for _, w := range writes {
+		if w.After != nil {
+			before := predecessor(writes, w)
+			goesOn[before] = true
+			edges = append(edges, edge{node(before), node(w.After), by})
+		}
+	}
+	for _, w := range writes {
+		if w.Before != nil && !goesOn[w.Before] {
+			edges = append(edges, edge{node(w.Before), outside, by})
+		}
+	}
+	return slices.DeleteFunc(edges, func(e edge) bool { return e.from == e.to })
+}
+
+// predecessor is what the record w.After was before: the record of the same
+// instance, under whatever presence; else the one in whose place it is
+// written, unless that one goes on under another presence.
+func predecessor(writes []lrp.Write, w lrp.Write) *lrp.ActualLRP {
+	moved := false
+	for _, other := range writes {
+		if sameInstance(other.Before, w.After) {
+			return other.Before
+		}
+		moved = moved || sameInstance(w.Before, other.After)
+	}
+	if moved {
+		return nil
+	}
+	return w.Before
+}
+
+func sameInstance(a, b *lrp.ActualLRP) bool {
+	return a != nil && b != nil && !a.InstanceKey.IsZero() && a.InstanceKey == b.InstanceKey
+}
+
+func node(r *lrp.ActualLRP) string {
+	switch {
+	case r == nil:
+		return outside
+	case r.Presence != lrp.Ordinary:
+		return r.Presence.String()
+	}
+	return r.State.String()
+}
+
+// written is the slot after the writes. Its records have the same age, so that
+// there are not endlessly many slots.
+func written(s lrp.Slot, writes []lrp.Write, since time.Time) lrp.Slot {
+	next := lrp.Slot{ProcessGUID: s.ProcessGUID, Index: s.Index}
+	same := func(a, b *lrp.ActualLRP) bool {
+		return a != nil && b != nil && a.DefinitionID == b.DefinitionID && a.Presence == b.Presence
+	}
+	for i := range s.Records {
+		r := &s.Records[i]
+		if !slices.ContainsFunc(writes, func(w lrp.Write) bool { return same(w.Before, r) || same(w.After, r) }) {
+			next.Records = append(next.Records, *r)
+		}
+	}
+	for _, w := range writes {
+		if w.After != nil {
+			r := *w.After
+			r.Since = since
+			if r.State == lrp.Running {
+				r.RunningSince = time.Unix(0, 0).UTC().Add(time.Hour)
+			}
+			next.Records = append(next.Records, r)
+		}
+	}
+	slices.SortFunc(next.Records, func(a, b lrp.ActualLRP) int { return int(a.Presence) - int(b.Presence) })
+	return next
+}
+
+// shape tells slots apart by what commands look at.
+func shape(s lrp.Slot) string {
+	text := ""
+	for _, r := range s.Records {
+		text += fmt.Sprintf("%v %v %v %v %v;", r.Presence, r.State, r.InstanceKey, r.PlacementError.IsZero(), min(r.CrashCount, 2))
+	}
+	return text
+}

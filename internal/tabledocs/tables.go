@@ -1,0 +1,108 @@
+package tabledocs
+
+import (
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/rep"
+	"github.com/diegosdk/diego/task"
+)
+
+func tables() []table {
+	return []table{lrpTable(), evacuationTable(), evacuationCallsTable(), taskTable(), taskStates()}
+}
+
+const situations = "α is the container's own instance on this cell, ω any other holder."
+
+func origin(added bool, section string) string {
+	if added {
+		return "added"
+	}
+	return section
+}
+
+func lrpTable() table {
+	t := table{
+		name: "rep-lrp", title: "LRPs on a cell", source: "rep.DecideLRP",
+		intro: "What a cell that operates normally does about a container and the record at its index. " + situations +
+			" A start also removes the evacuating or suspect record that it replaces. Rows that the specification leaves out are added.",
+		head: []string{"container", "ActualLRP", "action", "odds", "reason", "origin"},
+	}
+	for c := range rep.ContainerSituation(rep.ContainerSituations) {
+		for l := range rep.LRPSituation(rep.LRPSituations) {
+			r := rep.DecideLRP(c, l)
+			t.rows = append(t.rows, []string{c.String(), l.String(), r.Action(), r.Odds.String(), r.Reason, origin(r.Added, "000 §Harmonizing ActualLRPs")})
+		}
+	}
+	return t
+}
+
+func evacuationTable() table {
+	t := table{
+		name: "evacuation-running", title: "Evacuation of a RUNNING container", source: "lrp.EvacuationRule",
+		intro: "What becomes of a RUNNING container on an evacuating cell and of the records at its index. " +
+			"α is that container's instance, ω any other holder, β an instance that another cell evacuates, ε a placement error. " +
+			"Evacuating records live for the evacuation timeout. The container stays unless the action says otherwise.",
+		head: []string{"ordinary", "evacuating", "action", "odds", "reason", "origin"},
+	}
+	for o := range lrp.OrdinarySituation(lrp.OrdinarySituations) {
+		for e := range lrp.EvacuatingSituation(lrp.EvacuatingSituations) {
+			r := lrp.EvacuationRule(o, e)
+			t.rows = append(t.rows, []string{o.String(), e.String(), r.Action(), r.Odds.String(), r.Reason, origin(r.Added, "000 §Harmonizing During Evacuation")})
+		}
+	}
+	return t
+}
+
+func evacuationCallsTable() table {
+	t := table{
+		name: "rep-evacuation", title: "LRPs on an evacuating cell", source: "rep.DecideEvacuation",
+		intro: "What an evacuating cell does about a container and the record at its index. " + situations +
+			" The BBS decides what becomes of the records; for RUNNING containers see [evacuation-running](evacuation-running.md).",
+		head: []string{"container", "ActualLRP", "action", "odds", "reason", "origin"},
+	}
+	for c := range rep.ContainerSituation(rep.ContainerSituations) {
+		for l := range rep.LRPSituation(rep.LRPSituations) {
+			r := rep.DecideEvacuation(c, l)
+			record, section := l.String(), "000 §Harmonizing ActualLRPs"
+			if c != rep.NoContainer {
+				if l != 0 {
+					continue // one row for every record
+				}
+				record, section = "any", "000 §Harmonizing During Evacuation"
+			}
+			t.rows = append(t.rows, []string{c.String(), record, r.Action(), r.Odds.String(), r.Reason, origin(r.Added, section)})
+		}
+	}
+	return t
+}
+
+func taskTable() table {
+	t := table{
+		name: "rep-task", title: "Tasks on a cell", source: "rep.DecideTask",
+		intro: "What a cell does about a container and the record of its task. α is this container on this cell, ω anybody else or nobody. " +
+			"Rows that the specification's long table leaves out are added.",
+		head: []string{"container", "task", "action", "odds", "reason", "origin"},
+	}
+	for c := range rep.TaskContainer(rep.TaskContainers) {
+		for s := range rep.TaskSituation(rep.TaskSituations) {
+			r := rep.DecideTask(c, s)
+			t.rows = append(t.rows, []string{c.String(), s.String(), r.Action(), r.Odds.String(), r.Reason, origin(r.Added, "000 §Harmonizing Tasks")})
+		}
+	}
+	return t
+}
+
+func taskStates() table {
+	t := table{
+		name: "task", title: "Commands to a task", source: "task.Table",
+		intro: "What becomes of a task in each state when a command comes. The premise is what the command takes for true of the record.",
+		head:  []string{"state", "command", "premise", "next state", "refusal", "effect", "reason"},
+	}
+	for _, r := range task.Table() {
+		refusal := ""
+		if r.Err != nil {
+			refusal = r.Err.Error()
+		}
+		t.rows = append(t.rows, []string{r.State.String(), r.Command, r.Premise.String(), r.Next.String(), refusal, r.Effect, r.Reason})
+	}
+	return t
+}
