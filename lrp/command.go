@@ -107,9 +107,6 @@ type (
 	StopExtra struct{ MissingCells []string }
 	// Restart puts a CRASHED record whose wait is over back to UNCLAIMED.
 	Restart struct{ DefinitionID string }
-	// RequestAgain repeats the request for an UNCLAIMED record that has waited
-	// for Policy.StaleUnclaimed.
-	RequestAgain struct{ DefinitionID string }
 	// MarkSuspect says that the cell of a CLAIMED or RUNNING record is
 	// missing: the record becomes SUSPECT and a replacement is requested.
 	MarkSuspect struct{ CellID string }
@@ -140,7 +137,6 @@ func (Retire) Name() string           { return "Retire" }
 func (CreateMissing) Name() string    { return "CreateMissing" }
 func (StopExtra) Name() string        { return "StopExtra" }
 func (Restart) Name() string          { return "Restart" }
-func (RequestAgain) Name() string     { return "RequestAgain" }
 func (MarkSuspect) Name() string      { return "MarkSuspect" }
 func (Recover) Name() string          { return "Recover" }
 func (RemoveSuspect) Name() string    { return "RemoveSuspect" }
@@ -161,7 +157,6 @@ func (Retire) isCommand()           {}
 func (CreateMissing) isCommand()    {}
 func (StopExtra) isCommand()        {}
 func (Restart) isCommand()          {}
-func (RequestAgain) isCommand()     {}
 func (MarkSuspect) isCommand()      {}
 func (Recover) isCommand()          {}
 func (RemoveSuspect) isCommand()    {}

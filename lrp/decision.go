@@ -43,6 +43,11 @@ const (
 	ContinueRollout
 )
 
+var effectKinds = enum{"effect", []string{RequestStart: "RequestStart", StopInstance: "StopInstance", ContinueRollout: "ContinueRollout"}}
+
+// String is the constant's name.
+func (k EffectKind) String() string { return effectKinds.name(uint8(k)) }
+
 // An Effect is something to do once the decision is committed.
 type Effect struct {
 	Kind     EffectKind

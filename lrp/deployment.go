@@ -1,7 +1,5 @@
 package lrp
 
-import "time"
-
 // Desires reports whether something should run at the index. Nothing should
 // where d is nil.
 func (d *Deployment) Desires(index int) bool {
@@ -33,6 +31,14 @@ func (d *Deployment) activeOr(def string) string {
 	return d.ActiveDefinitionID
 }
 
+// strays reports whether r is an instance that does not run yet of a
+// definition that is neither active nor healthy: a rollout that was overtaken
+// by another has left it behind.
+func (d *Deployment) strays(r *ActualLRP) bool {
+	return r.Presence == Ordinary && r.State != Running &&
+		r.DefinitionID != d.ActiveDefinitionID && r.DefinitionID != d.HealthyDefinitionID
+}
+
 // Promote makes the deployment that a DesiredLRP stands for (003 §Promotion).
 // Its one definition has the process guid as id; it is healthy if an instance
 // is running.
@@ -60,5 +66,3 @@ func (d *Deployment) Project() DesiredLRP {
 		ModificationTag: d.ModificationTag,
 	}
 }
-
-var _ = time.Time{}

@@ -9,13 +9,8 @@ import (
 // Routes hold opaque JSON for each router, by the router's name.
 type Routes map[string]json.RawMessage
 
-// A MetricTag labels the metrics of an instance: exactly one of Static and
-// Dynamic is set.
-type MetricTag struct {
-	Static string `json:"static,omitempty"`
-	// Dynamic is INDEX or INSTANCE_GUID.
-	Dynamic string `json:"dynamic,omitempty"`
-}
+// A MetricTag labels the metrics of an instance.
+type MetricTag = executor.MetricTag
 
 // Settings is what may change without restarting an instance (000
 // §DesiredLRPs, 002 §Updating DesiredLRPs).

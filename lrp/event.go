@@ -62,13 +62,13 @@ func (k *EventKind) UnmarshalText(text []byte) error {
 // no After. A crashed event has the record before the crash, nil if it was
 // lost, and after it, nil if it was removed.
 type Event struct {
-	Kind   EventKind
-	Before *ActualLRP
-	After  *ActualLRP
+	Kind   EventKind  `json:"kind"`
+	Before *ActualLRP `json:"before,omitempty"`
+	After  *ActualLRP `json:"after,omitempty"`
 	// DeploymentBefore and DeploymentAfter are set in Deployment and Desired
 	// events, in place of Before and After.
-	DeploymentBefore *Deployment
-	DeploymentAfter  *Deployment
+	DeploymentBefore *Deployment `json:"deployment_before,omitempty"`
+	DeploymentAfter  *Deployment `json:"deployment_after,omitempty"`
 	// Cause is the command that made the change.
-	Cause Cause
+	Cause Cause `json:"cause"`
 }

@@ -1,5 +1,7 @@
 package lrp
 
+import "slices"
+
 // Validate checks what must hold of every record; the error is an
 // *InvariantError. It is the one list of invariants: Step refuses to decide
 // about a record that breaks one, and a store quarantines it.
@@ -91,4 +93,10 @@ func compareRecords(a, b *ActualLRP) int {
 		return 1
 	}
 	return int(a.Presence) - int(b.Presence)
+}
+
+// SortRecords puts the records of one slot in order: by definition, then by
+// presence.
+func SortRecords(records []ActualLRP) {
+	slices.SortFunc(records, func(a, b ActualLRP) int { return compareRecords(&a, &b) })
 }

@@ -50,7 +50,7 @@ type PlacementError struct {
 	Reason PlacementReason
 	// Detail is what an operator needs to know beyond the reason, such as the
 	// resource that is short and by how much. With the reason's text it is at
-	// most MaxReasonBytes long; Step cuts what is longer.
+	// most executor.MaxReasonBytes long; Step cuts what is longer.
 	Detail string
 }
 
@@ -99,10 +99,10 @@ func (e *PlacementError) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// limited is e with its text cut to MaxReasonBytes.
+// limited is e with its text cut to executor.MaxReasonBytes.
 func (e PlacementError) limited() PlacementError {
-	room := MaxReasonBytes - len(e.Reason.String()) - len(": ")
-	e.Detail = cutTo(e.Detail, room)
+	text := executor.CutReason(e.String())
+	e.Detail = strings.TrimPrefix(strings.TrimPrefix(text, e.Reason.String()), ": ")
 	return e
 }
 
@@ -110,19 +110,4 @@ func placementErrorMissing() error {
 	var v executor.Validator
 	v.Check(false, "placement_error", "", "a reason")
 	return v.Err()
-}
-
-// MaxReasonBytes is the longest crash reason and placement error that is kept.
-const MaxReasonBytes = 1024
-
-const cutMark = " (cut)"
-
-// cut shortens text to MaxReasonBytes, at a character and with a mark.
-func cut(text string) string { return cutTo(text, MaxReasonBytes) }
-
-func cutTo(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit-len(cutMark)], "") + cutMark
 }

@@ -63,8 +63,6 @@ func (x *draft) apply(c Command) error {
 		x.stopExtra(c)
 	case Restart:
 		x.restartCrashed(c)
-	case RequestAgain:
-		x.requestAgain(c)
 	case MarkSuspect:
 		x.markSuspect(c)
 	case Recover:

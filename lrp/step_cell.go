@@ -3,6 +3,8 @@ package lrp
 import (
 	"slices"
 	"time"
+
+	"github.com/diegosdk/diego/executor"
 )
 
 // The commands of a cell about its own instance, and the auctioneer's Fail
@@ -207,7 +209,7 @@ func (x *draft) crashed(c Crash) error {
 	if err := checkInstance(c.Instance); err != nil {
 		return err
 	}
-	reason := cut(c.Reason)
+	reason := executor.CutReason(c.Reason)
 	x.cause.Detail = reason
 	if i := x.mine(c.Instance, Suspect); i != none {
 		x.remove(i) // its replacement is on its way already

@@ -38,13 +38,6 @@ func (x *draft) restartCrashed(c Restart) {
 	}
 }
 
-func (x *draft) requestAgain(c RequestAgain) {
-	i := x.of(c.DefinitionID, Ordinary)
-	if i != none && x.desired() && x.policy.Stale(&x.records[i].ActualLRP, x.now) {
-		x.requestStart(i)
-	}
-}
-
 func (x *draft) markSuspect(c MarkSuspect) {
 	x.cause.Detail = c.CellID
 	for i := range x.slot.Records {
@@ -139,9 +132,7 @@ func (x *draft) advanceRollout() {
 		return
 	}
 	for i := range x.records {
-		r := &x.records[i]
-		if r.Presence == Ordinary && r.State != Running &&
-			r.DefinitionID != x.d.ActiveDefinitionID && r.DefinitionID != x.d.HealthyDefinitionID {
+		if x.d.strays(&x.records[i].ActualLRP) {
 			x.stopOrRemove(i, nil)
 		}
 	}

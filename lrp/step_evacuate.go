@@ -1,5 +1,7 @@
 package lrp
 
+import "github.com/diegosdk/diego/executor"
+
 // The commands of an evacuating cell (000 §Harmonizing During Evacuation).
 // EvacuateRunning carries out the evacuation table; the others are for
 // containers that are not RUNNING, which are always deleted.
@@ -28,7 +30,7 @@ func (x *draft) evacuateCrashed(c EvacuateCrashed) error {
 	if err := checkInstance(c.Instance); err != nil {
 		return err
 	}
-	reason := cut(c.Reason)
+	reason := executor.CutReason(c.Reason)
 	i := x.leave(c.Instance)
 	x.cause.Detail = reason
 	if i != none {

@@ -1,0 +1,188 @@
+package lrp
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// This file holds what a consumer may do to what is desired. Each function
+// gives a Change and touches nothing. Once a Change is committed, Delta, Step
+// with CreateMissing and StopExtra, and Rollout bring the instances after it.
+
+// A Change is a new version of a deployment: Before is nil when it is created,
+// After when it is deleted. The zero Change is a no-op. Its Events are
+// committed with it.
+type Change struct {
+	Before *Deployment
+	After  *Deployment
+	Events []Event
+}
+
+// IsZero reports whether nothing changes.
+func (c Change) IsZero() bool { return c.Before == nil && c.After == nil }
+
+// ErrRefused is what every [RefusedError] wraps.
+var ErrRefused = errors.New("deployment change refused")
+
+// A RefusedError says why a deployment cannot be changed in this way.
+type RefusedError struct {
+	ProcessGUID string
+	Why         string
+}
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("%s: %v: %s", e.ProcessGUID, ErrRefused, e.Why)
+}
+
+// Unwrap makes errors.Is(err, ErrRefused) true.
+func (e *RefusedError) Unwrap() error { return ErrRefused }
+
+// MaxDefinitions is the number of definitions that a deployment may hold at
+// once. A rollout needs two; a third comes when one overtakes another.
+const MaxDefinitions = 16
+
+// A DeploymentDefinition is what a deployment is created from (003
+// §CreateLRPDeployment).
+type DeploymentDefinition struct {
+	ProcessGUID    string         `json:"process_guid"`
+	Domain         string         `json:"domain"`
+	UpdateStrategy UpdateStrategy `json:"update_strategy"`
+	Settings
+	DefinitionID string     `json:"definition_id"`
+	Definition   Definition `json:"definition"`
+}
+
+// Create makes a deployment with one definition, which is active and has yet
+// to prove healthy. That no deployment of this process exists is for the store
+// to check.
+func Create(c DeploymentDefinition, now time.Time) (Change, error) {
+	d := Deployment{
+		ProcessGUID: c.ProcessGUID, Domain: c.Domain, UpdateStrategy: c.UpdateStrategy,
+		Settings:           c.Settings,
+		Definitions:        map[string]Definition{c.DefinitionID: c.Definition},
+		ActiveDefinitionID: c.DefinitionID,
+	}
+	return created(d, "Create", now)
+}
+
+// Desire makes the deployment that a DesiredLRP stands for.
+func Desire(l DesiredLRP, now time.Time) (Change, error) {
+	return created(Promote(l, false), "Desire", now)
+}
+
+func created(d Deployment, command string, now time.Time) (Change, error) {
+	d.ModificationTag = ModificationTag{Epoch: now.UnixNano()}
+	if err := d.Validate(); err != nil {
+		return Change{}, err
+	}
+	return change(nil, &d, command), nil
+}
+
+// Update changes what u sets (000 §DesiredLRPs, 003 §UpdateLRPDeployment). A
+// new definition becomes the active one and so begins a rollout.
+func (d *Deployment) Update(u Update) (Change, error) {
+	if u.DefinitionID == nil && u.Definition != nil || u.DefinitionID != nil && u.Definition == nil {
+		return Change{}, d.refuse("a new definition and its id come together")
+	}
+	next := *d
+	set(&next.Instances, u.Instances)
+	set(&next.Routes, u.Routes)
+	set(&next.Annotation, u.Annotation)
+	set(&next.MetricTags, u.MetricTags)
+	set(&next.ImageUsername, u.ImageUsername)
+	set(&next.ImagePassword, u.ImagePassword)
+	if u.DefinitionID != nil {
+		if _, taken := d.Definitions[*u.DefinitionID]; taken {
+			return Change{}, d.refuse(fmt.Sprintf("definition id %q is taken; activate it, or choose another id", *u.DefinitionID))
+		}
+		if len(d.Definitions) >= MaxDefinitions {
+			return Change{}, d.refuse(fmt.Sprintf("it has %d definitions in use already; wait for the rollout", len(d.Definitions)))
+		}
+		next.Definitions = maps.Clone(d.Definitions)
+		next.Definitions[*u.DefinitionID] = *u.Definition
+		next.ActiveDefinitionID = *u.DefinitionID
+	}
+	if u.isZero() {
+		return Change{}, nil
+	}
+	return d.changed(next, "Update")
+}
+
+func set[T any](field *T, value *T) {
+	if value != nil {
+		*field = *value
+	}
+}
+
+// Activate begins a rollout to a definition that the deployment has (003
+// §ActivateLRPDeploymentDefinition). It is a no-op for the active one.
+func (d *Deployment) Activate(definitionID string) (Change, error) {
+	if _, known := d.Definitions[definitionID]; !known {
+		return Change{}, d.refuse(fmt.Sprintf("it has no definition %q; it has %q", definitionID, d.DefinitionIDs()))
+	}
+	if definitionID == d.ActiveDefinitionID {
+		return Change{}, nil
+	}
+	next := *d
+	next.ActiveDefinitionID = definitionID
+	return d.changed(next, "Activate")
+}
+
+// Delete ends the deployment. StopExtra then stops its instances, of whatever
+// definition.
+func (d *Deployment) Delete() Change { return change(d, nil, "Delete") }
+
+// PruneDefinitions drops the definitions that are not needed any more: neither
+// active nor healthy nor that of any record, in whatever state and presence.
+func (d *Deployment) PruneDefinitions(inUse func(definitionID string) bool) Change {
+	next := *d
+	next.Definitions = maps.Clone(d.Definitions)
+	maps.DeleteFunc(next.Definitions, func(id string, _ Definition) bool {
+		return id != d.ActiveDefinitionID && id != d.HealthyDefinitionID && !inUse(id)
+	})
+	if len(next.Definitions) == len(d.Definitions) {
+		return Change{}
+	}
+	next.ModificationTag = d.ModificationTag.Next()
+	return change(d, &next, "PruneDefinitions")
+}
+
+// DefinitionIDs are the ids of all definitions in ascending order.
+func (d *Deployment) DefinitionIDs() []string {
+	return slices.Sorted(maps.Keys(d.Definitions))
+}
+
+func (d *Deployment) changed(next Deployment, command string) (Change, error) {
+	next.ModificationTag = d.ModificationTag.Next()
+	if err := next.Validate(); err != nil {
+		return Change{}, err
+	}
+	return change(d, &next, command), nil
+}
+
+func (d *Deployment) refuse(why string) error {
+	return &RefusedError{ProcessGUID: d.ProcessGUID, Why: why}
+}
+
+// change makes the events of a new version. Whoever sees only DesiredLRPs is
+// told unless the version only drops definitions, which no projection shows.
+func change(before, after *Deployment, command string) Change {
+	deployment, desired := DeploymentChanged, DesiredChanged
+	switch {
+	case before == nil:
+		deployment, desired = DeploymentCreated, DesiredCreated
+	case after == nil:
+		deployment, desired = DeploymentRemoved, DesiredRemoved
+	}
+	c := Change{Before: before, After: after}
+	e := Event{DeploymentBefore: before, DeploymentAfter: after, Cause: Cause{Command: command}}
+	for _, e.Kind = range [...]EventKind{deployment, desired} {
+		if e.Kind != DesiredChanged || command != "PruneDefinitions" {
+			c.Events = append(c.Events, e)
+		}
+	}
+	return c
+}

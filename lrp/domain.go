@@ -1,0 +1,27 @@
+package lrp
+
+import "time"
+
+// A Domain is a group of desired LRPs whose consumer says whether they are
+// complete and up to date: fresh (002 §Domain Freshness). Instances of a domain
+// that is not fresh are never stopped for not being desired.
+type Domain struct {
+	Name string `json:"domain"`
+	// ExpiresAt is when the domain stops being fresh; zero means never.
+	ExpiresAt time.Time `json:"-"` // see MarshalJSON
+}
+
+// NewDomain is the domain as a consumer makes it fresh at now: for ttl, or for
+// ever if ttl is 0.
+func NewDomain(name string, ttl time.Duration, now time.Time) Domain {
+	d := Domain{Name: name}
+	if ttl != 0 {
+		d.ExpiresAt = now.Add(ttl).UTC().Round(0)
+	}
+	return d
+}
+
+// Fresh reports whether the domain is fresh at now.
+func (d Domain) Fresh(now time.Time) bool {
+	return d.ExpiresAt.IsZero() || now.Before(d.ExpiresAt)
+}

@@ -1,0 +1,47 @@
+package lrp
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/diegosdk/diego/executor"
+)
+
+// An Update names what to change of a deployment; nil fields stay as they
+// are. Everything that would need a restart is changed by giving a new
+// Definition with a DefinitionID of its own.
+type Update struct {
+	Instances     *int                  `json:"instances,omitempty"`
+	Routes        *Routes               `json:"routes,omitempty"`
+	Annotation    *string               `json:"annotation,omitempty"`
+	MetricTags    *map[string]MetricTag `json:"metric_tags,omitempty"`
+	ImageUsername *string               `json:"image_username,omitempty"`
+	ImagePassword *string               `json:"image_password,omitempty"`
+	DefinitionID  *string               `json:"definition_id,omitempty"`
+	Definition    *Definition           `json:"definition,omitempty"`
+}
+
+func (u Update) isZero() bool { return u == Update{} }
+
+// UnmarshalJSON refuses every member that cannot be updated, and names it.
+func (u *Update) UnmarshalJSON(data []byte) error {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(data, &members); err != nil {
+		return err
+	}
+	var v executor.Validator
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		switch name {
+		case "instances", "routes", "annotation", "metric_tags", "image_username", "image_password",
+			"definition_id", "definition":
+		default:
+			v.Check(false, name, "", "a member that can be updated; anything else needs a new definition")
+		}
+	}
+	if err := v.Err(); err != nil {
+		return err
+	}
+	type plain Update
+	return json.Unmarshal(data, (*plain)(u))
+}

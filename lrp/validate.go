@@ -1,0 +1,82 @@
+package lrp
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/diegosdk/diego/executor"
+)
+
+// Limits of what may be desired.
+const (
+	// MaxInstances is the largest number of instances of one process.
+	MaxInstances = 100_000
+	// MaxRoutesBytes is the largest sum of all routes' JSON: 128 KiB.
+	MaxRoutesBytes = 128 * 1024
+	// MaxNameBytes is the longest domain, definition id or placement tag.
+	MaxNameBytes = 255
+)
+
+// Validate checks every limit; the error is a *executor.ValidationError that
+// names the fields, their values and the limits.
+func (l *DesiredLRP) Validate() error {
+	var v executor.Validator
+	checkIdentity(&v, l.ProcessGUID, l.Domain, l.UpdateStrategy)
+	l.Settings.check(&v, l.MetricsGUID)
+	l.Definition.check(&v)
+	return v.Err()
+}
+
+// Validate checks every limit, and that the active and the healthy definition
+// exist. The error is a *executor.ValidationError.
+func (d *Deployment) Validate() error {
+	var v executor.Validator
+	checkIdentity(&v, d.ProcessGUID, d.Domain, d.UpdateStrategy)
+	d.Settings.check(&v, d.Definitions[d.ActiveDefinitionID].MetricsGUID)
+	for _, id := range d.DefinitionIDs() {
+		checkName(&v, "definition_id", id)
+		definition := d.Definitions[id]
+		definition.check(v.In("definitions").In(id))
+	}
+	_, known := d.Definitions[d.ActiveDefinitionID]
+	v.Check(known, "active_definition_id", d.ActiveDefinitionID, "the id of a definition")
+	_, known = d.Definitions[d.HealthyDefinitionID]
+	v.Check(known || d.HealthyDefinitionID == "", "healthy_definition_id", d.HealthyDefinitionID, "the id of a definition, or empty")
+	return v.Err()
+}
+
+func checkIdentity(v *executor.Validator, processGUID, domain string, strategy UpdateStrategy) {
+	v.GUID("process_guid", processGUID)
+	checkName(v, "domain", domain)
+	_, err := strategy.MarshalText()
+	v.Check(err == nil, "update_strategy", strategy, "ROLLING or RECREATE")
+}
+
+func checkName(v *executor.Validator, field, name string) {
+	v.Check(name != "" && len(name) <= MaxNameBytes, field, name, "1 to 255 bytes")
+}
+
+func (s *Settings) check(v *executor.Validator, metricsGUID string) {
+	v.Check(s.Instances >= 0 && s.Instances <= MaxInstances, "instances", s.Instances, "0 to 100000")
+	size := 0
+	for _, router := range slices.Sorted(maps.Keys(s.Routes)) {
+		size += len(s.Routes[router])
+		v.In("routes").Check(json.Valid(s.Routes[router]), router, string(s.Routes[router]), "JSON")
+	}
+	v.Check(size <= MaxRoutesBytes, "routes", strconv.Itoa(size)+" bytes", "at most 131072 bytes in all")
+	v.Check(len(s.Annotation) <= executor.MaxAnnotationBytes, "annotation",
+		strconv.Itoa(len(s.Annotation))+" bytes", "at most 10240 bytes")
+	executor.ValidateMetricTags(v, s.MetricTags, metricsGUID)
+	v.Check((s.ImageUsername == "") == (s.ImagePassword == ""), "image_username", s.ImageUsername,
+		"set together with image_password, or not at all")
+}
+
+func (d *Definition) check(v *executor.Validator) {
+	d.Resources.Validate(v)
+	d.RunInfo.Validate(v)
+	for i, tag := range d.PlacementTags {
+		v.Check(tag != "" && len(tag) <= MaxNameBytes, "placement_tags["+strconv.Itoa(i)+"]", tag, "1 to 255 bytes")
+	}
+}
