@@ -1,0 +1,165 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/task"
+)
+
+// Options of [Apply] and its like. A nil *Options means the zero value, and
+// that the documented defaults.
+type Options struct {
+	// Fence and RequestID go into every batch that sets none of its own.
+	Fence     Fence
+	RequestID string
+	// Attempts is how often it is tried when somebody else is faster (default
+	// 20).
+	Attempts int
+	// MinWait and MaxWait bound the pause before the second and every later
+	// attempt, which doubles from one to the next (default 1 ms and 200 ms).
+	// The pause is a random part of that, at least half of it.
+	MinWait time.Duration
+	MaxWait time.Duration
+	// Random is from [0, 1) (default math/rand/v2).
+	Random func() float64
+	// Sleep waits, or returns ctx's error when that ends first (default: in
+	// real time).
+	Sleep func(ctx context.Context, d time.Duration) error
+}
+
+func (o *Options) withDefaults() Options {
+	var out Options
+	if o != nil {
+		out = *o
+	}
+	if out.Attempts <= 0 {
+		out.Attempts = 20
+	}
+	if out.MinWait <= 0 {
+		out.MinWait = time.Millisecond
+	}
+	if out.MaxWait <= 0 {
+		out.MaxWait = 200 * time.Millisecond
+	}
+	if out.Random == nil {
+		out.Random = rand.Float64
+	}
+	if out.Sleep == nil {
+		out.Sleep = sleep
+	}
+	return out
+}
+
+// Apply reads, decides and commits: it calls decide, which reads from the
+// Store and returns what to write, and commits that. When the commit conflicts
+// it waits a little and begins anew, up to o.Attempts times; the last error
+// then wraps ErrConflict. Every other error ends it at once. A batch with
+// nothing in it is not committed.
+//
+// decide is called once for each attempt and must have no effects.
+func Apply(ctx context.Context, s Store, o *Options, decide func(context.Context, Reader) (Batch, error)) (Cursor, error) {
+	opts := o.withDefaults()
+	wait := opts.MinWait
+	for attempt := 1; ; attempt++ {
+		b, err := decide(ctx, s)
+		if err != nil || b.IsEmpty() {
+			return 0, err
+		}
+		if b.Fence == (Fence{}) {
+			b.Fence = opts.Fence
+		}
+		if b.RequestID == "" {
+			b.RequestID = opts.RequestID
+		}
+		cursor, err := s.Commit(ctx, b)
+		if err == nil || !errors.Is(err, ErrConflict) {
+			return cursor, err
+		}
+		if attempt >= opts.Attempts {
+			return 0, fmt.Errorf("gave up after %d attempts: %w", attempt, err)
+		}
+		if err := opts.Sleep(ctx, wait/2+time.Duration(opts.Random()*float64(wait/2))); err != nil {
+			return 0, err
+		}
+		wait = min(2*wait, opts.MaxWait)
+	}
+}
+
+// ApplySlot applies a decision to one slot: see [Apply]. It returns the
+// decision that was committed, whose effects are now the caller's to carry
+// out. The deployment that decide gets may be [Bare], and is nil if there is
+// none.
+func ApplySlot(ctx context.Context, s Store, processGUID string, index int, o *Options,
+	decide func(lrp.Slot, *lrp.Deployment) (lrp.Decision, error),
+) (lrp.Decision, Cursor, error) {
+	var decision lrp.Decision
+	cursor, err := Apply(ctx, s, o, func(ctx context.Context, r Reader) (b Batch, err error) {
+		slot, d, err := r.Slot(ctx, processGUID, index)
+		if err != nil {
+			return b, err
+		}
+		decision, err = decide(slot, d)
+		if err != nil {
+			return b, err
+		}
+		if decision.Deployment != nil {
+			// What is written must be whole. The deployment may have changed
+			// since the slot was read; the commit looks at both tags.
+			if d, err = r.Deployment(ctx, processGUID); errors.Is(err, ErrNotFound) {
+				d, err = nil, nil
+			}
+			if err != nil {
+				return b, err
+			}
+			if decision, err = decide(slot, d); err != nil {
+				return b, err
+			}
+		}
+		b.AddLRP(d, decision)
+		return b, nil
+	})
+	if err != nil {
+		return lrp.Decision{}, 0, err
+	}
+	return decision, cursor, nil
+}
+
+// ApplyTask applies a decision to one task: see [Apply]. decide gets nil if
+// there is no such task. It returns the decision that was committed, whose
+// effects are now the caller's to carry out.
+func ApplyTask(ctx context.Context, s Store, guid string, o *Options,
+	decide func(*task.Task) (task.Decision, error),
+) (task.Decision, Cursor, error) {
+	var decision task.Decision
+	cursor, err := Apply(ctx, s, o, func(ctx context.Context, r Reader) (b Batch, err error) {
+		t, err := r.Task(ctx, guid)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return b, err
+		}
+		if decision, err = decide(t); err != nil {
+			return b, err
+		}
+		b.AddTask(decision)
+		return b, nil
+	})
+	if err != nil {
+		return task.Decision{}, 0, err
+	}
+	return decision, cursor, nil
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

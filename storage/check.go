@@ -1,0 +1,250 @@
+package storage
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/task"
+)
+
+// MaxIdentifierBytes is the longest identifier that a Store takes: guids,
+// definition ids, cell ids, names of domains and leases, owners and request
+// ids.
+const MaxIdentifierBytes = lrp.MaxNameBytes
+
+const (
+	wantIdentifier = "1 to 255 bytes of UTF-8 without NUL"
+	wantText       = "UTF-8"
+	wantTime       = "none, or a time in UTC between 1970 and 2262 without a monotonic reading"
+)
+
+// Check says whether b is well formed, whatever the Store holds. Every Commit
+// begins with it. The error is an *executor.ValidationError.
+//
+// Identifiers are 1 to [MaxIdentifierBytes] bytes of UTF-8 without NUL, or
+// empty where the record allows that. Other text is UTF-8. Times are in UTC,
+// as those of Step are. Every ActualLRP keeps its invariants, every deployment
+// has its active definition, and so is whole.
+func (b *Batch) Check() error {
+	c := checker{}
+	keys := make(map[RecordKey]struct{}, 0)
+	if n := len(b.ActualLRPs) + len(b.Deployments) + len(b.Tasks) + len(b.Quarantine); n > 1 {
+		keys = make(map[RecordKey]struct{}, n)
+	}
+	single := len(b.ActualLRPs)+len(b.Deployments)+len(b.Tasks)+len(b.Quarantine) <= 1
+	once := func(field string, i int, k RecordKey) {
+		if single {
+			return
+		}
+		if _, twice := keys[k]; twice {
+			c.At(field, i).Check(false, "", k, "one write of a record in a batch")
+		}
+		keys[k] = struct{}{}
+	}
+	for i := range b.ActualLRPs {
+		w := &b.ActualLRPs[i]
+		if c.pair("actual_lrps", i, w.Before == nil, w.After == nil) {
+			c.actualLRP(i, w)
+			once("actual_lrps", i, LRPWriteKey(w))
+		}
+	}
+	for i := range b.Deployments {
+		w := &b.Deployments[i]
+		if c.pair("deployments", i, w.Before == nil, w.After == nil) {
+			c.deployment(i, w)
+			once("deployments", i, w.Key())
+		}
+	}
+	for i := range b.Tasks {
+		w := &b.Tasks[i]
+		if c.pair("tasks", i, w.Before == nil, w.After == nil) {
+			c.task(i, w)
+			once("tasks", i, TaskWriteKey(w))
+		}
+	}
+	for i := range b.Quarantine {
+		q := &b.Quarantine[i]
+		if q.Key.Kind < DeploymentRecord || q.Key.Kind > TaskRecord {
+			c.At("quarantine", i).Check(false, "key", q.Key, "a deployment, an actual LRP or a task")
+		}
+		once("quarantine", i, q.Key)
+	}
+	for i := range b.Domains {
+		d := &b.Domains[i]
+		c.identifier(d.Name, "domains", i, "name")
+		if d.TTL < 0 {
+			c.At("domains", i).Check(false, "ttl", d.TTL, "at least 0")
+		}
+		for j := range i {
+			if b.Domains[j].Name == d.Name {
+				c.At("domains", i).Check(false, "name", d.Name, "one write of a domain in a batch")
+			}
+		}
+	}
+	for i := range b.Events {
+		e := &b.Events[i]
+		set := 0
+		for _, is := range [...]bool{e.LRP != nil, e.Task != nil, e.Domain != nil, e.Quarantine != nil} {
+			if is {
+				set++
+			}
+		}
+		if set != 1 {
+			c.At("events", i).Check(false, "", set, "one of LRP, Task, Domain and Quarantine")
+		}
+	}
+	if b.RequestID != "" {
+		c.identifier(b.RequestID, "", 0, "request_id")
+	}
+	return c.Err()
+}
+
+// CheckLease says whether l can be acquired or renewed for ttl. Every Acquire
+// and Renew begins with it. The error is an *executor.ValidationError.
+func CheckLease(l *Lease, ttl time.Duration) error {
+	c := checker{}
+	c.identifier(l.Kind, "", 0, "kind")
+	c.identifier(l.Name, "", 0, "name")
+	c.identifier(l.Owner, "", 0, "owner")
+	c.Check(len(l.Value) <= MaxLeaseValueBytes, "value", len(l.Value), fmt.Sprintf("at most %d bytes", MaxLeaseValueBytes))
+	c.Check(ttl >= time.Millisecond, "ttl", ttl, "at least 1ms")
+	return c.Err()
+}
+
+type checker struct{ executor.Validator }
+
+// in is the validator of one element of a list, or of the batch itself.
+func (c *checker) in(list string, i int) *executor.Validator {
+	if list == "" {
+		return &c.Validator
+	}
+	return c.At(list, i)
+}
+
+func (c *checker) pair(list string, i int, noBefore, noAfter bool) bool {
+	if noBefore && noAfter {
+		c.At(list, i).Check(false, "", "", "a record before or after")
+		return false
+	}
+	return true
+}
+
+func (c *checker) identifier(s, list string, i int, field string) {
+	if len(s) == 0 || len(s) > MaxIdentifierBytes || strings.IndexByte(s, 0) >= 0 || !utf8.ValidString(s) {
+		c.in(list, i).Check(false, field, s, wantIdentifier)
+	}
+}
+
+func (c *checker) optionalIdentifier(s, list string, i int, field string) {
+	if s != "" {
+		c.identifier(s, list, i, field)
+	}
+}
+
+func (c *checker) text(s, list string, i int, field string) {
+	if !utf8.ValidString(s) {
+		c.in(list, i).Check(false, field, s, wantText)
+	}
+}
+
+func (c *checker) time(t time.Time, list string, i int, field string) {
+	if t != (time.Time{}) && (t != time.Unix(0, t.UnixNano()).UTC() || t.UnixNano() <= 0) {
+		c.in(list, i).Check(false, field, t, wantTime)
+	}
+}
+
+func (c *checker) same(same bool, list string, i int, field string, value any) {
+	if !same {
+		c.in(list, i).Check(false, field, value, "the same before and after")
+	}
+}
+
+func (c *checker) actualLRP(i int, w *lrp.Write) {
+	const list = "actual_lrps"
+	if w.Before != nil && w.After != nil {
+		if before, after := ActualLRPKey(w.Before), ActualLRPKey(w.After); before != after {
+			c.same(false, list, i, "key", after)
+		}
+	}
+	r := w.After
+	if r == nil {
+		return
+	}
+	if err := r.Validate(); err != nil {
+		c.in(list, i).Check(false, "", err, "a record that keeps its invariants")
+	}
+	c.identifier(r.ProcessGUID, list, i, "process_guid")
+	c.identifier(r.DefinitionID, list, i, "definition_id")
+	c.identifier(r.Domain, list, i, "domain")
+	c.optionalIdentifier(r.InstanceGUID, list, i, "instance_guid")
+	c.optionalIdentifier(r.CellID, list, i, "cell_id")
+	c.optionalIdentifier(r.Zone, list, i, "zone")
+	c.text(r.CrashReason, list, i, "crash_reason")
+	c.text(r.PlacementError.Detail, list, i, "placement_error")
+	c.text(r.NetInfo.Address, list, i, "address")
+	c.text(r.NetInfo.InstanceAddress, list, i, "instance_address")
+	c.time(r.Since, list, i, "since")
+	c.time(r.RunningSince, list, i, "running_since")
+	c.time(r.ExpiresAt, list, i, "expires_at")
+	if r.Index > maxIndex || r.CrashCount > maxIndex {
+		c.in(list, i).Check(false, "index", r.Index, "at most 2147483647, as the crash count")
+	}
+}
+
+// maxIndex is the largest 32-bit integer, which every database has.
+const maxIndex = 1<<31 - 1
+
+func (c *checker) deployment(i int, w *DeploymentWrite) {
+	const list = "deployments"
+	if w.Before != nil && w.After != nil {
+		c.same(w.Before.ProcessGUID == w.After.ProcessGUID, list, i, "process_guid", w.After.ProcessGUID)
+	}
+	d := w.After
+	if d == nil || w.IsCheck() {
+		return
+	}
+	c.identifier(d.ProcessGUID, list, i, "process_guid")
+	c.identifier(d.Domain, list, i, "domain")
+	for _, id := range d.DefinitionIDs() {
+		c.identifier(id, list, i, "definitions")
+	}
+	c.whole(w.Before, i, "before")
+	c.whole(d, i, "after")
+	c.text(d.Annotation, list, i, "annotation")
+}
+
+// whole refuses a bare deployment, which lacks its definitions.
+func (c *checker) whole(d *lrp.Deployment, i int, field string) {
+	if d == nil {
+		return
+	}
+	if _, has := d.Definitions[d.ActiveDefinitionID]; !has {
+		c.in("deployments", i).Check(false, field, d.ProcessGUID, "a deployment with its active definition")
+	}
+}
+
+func (c *checker) task(i int, w *task.Write) {
+	const list = "tasks"
+	if w.Before != nil && w.After != nil {
+		c.same(w.Before.GUID == w.After.GUID, list, i, "task_guid", w.After.GUID)
+	}
+	t := w.After
+	if t == nil {
+		return
+	}
+	c.identifier(t.GUID, list, i, "task_guid")
+	c.identifier(t.Domain, list, i, "domain")
+	c.optionalIdentifier(t.CellID, list, i, "cell_id")
+	c.optionalIdentifier(t.InstanceGUID, list, i, "instance_guid")
+	c.text(t.FailureReason, list, i, "failure_reason")
+	c.text(t.RejectionReason, list, i, "rejection_reason")
+	c.text(t.Result, list, i, "result")
+	c.text(t.Annotation, list, i, "annotation")
+	c.time(t.CreatedAt, list, i, "created_at")
+	c.time(t.UpdatedAt, list, i, "updated_at")
+	c.time(t.FirstCompletedAt, list, i, "first_completed_at")
+}

@@ -1,0 +1,19 @@
+// Package storage is where Diego's records live: deployments, ActualLRPs,
+// tasks, domains, the leases of cells and leaders, and the log of events.
+//
+// A [Store] is a database behind a small contract: consistent reads, [Store.Commit]
+// of a [Batch] by compare-and-swap, and leases with a fencing epoch. It knows no
+// rule: what to write is decided by lrp.Step and task.Step, and [Apply] is the
+// one loop that reads, decides and commits, again and again while somebody
+// else is faster:
+//
+//	decision, _, err := storage.ApplySlot(ctx, store, guid, index, nil,
+//		func(slot lrp.Slot, d *lrp.Deployment) (lrp.Decision, error) {
+//			return lrp.Step(slot, d, command, now, policy)
+//		})
+//
+// Package memstore is a Store in memory, package sqlstore one on SQLite, MySQL
+// and PostgreSQL, and package storagetest the suite that every Store passes,
+// with a case for each sentence of the contract. docs/storage.md shows how to
+// bring another database.
+package storage

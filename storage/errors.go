@@ -1,0 +1,117 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+)
+
+// What the errors of a Store wrap.
+var (
+	// ErrNotFound: there is no such record.
+	ErrNotFound = errors.New("not found")
+	// ErrExists: there is such a record already.
+	ErrExists = errors.New("exists already")
+	// ErrConflict: the record has changed since it was read. Read it again and
+	// decide anew, as Apply does. A write that finds a record where none
+	// should be is ErrExists too, one that finds none is ErrNotFound too.
+	ErrConflict = errors.New("changed since it was read")
+	// ErrDuplicate: a batch with this request id was committed before.
+	ErrDuplicate = errors.New("request was committed before")
+	// ErrHeld: somebody else holds the lease.
+	ErrHeld = errors.New("lease is held by another owner")
+	// ErrFenced: the lease was acquired anew or released since. Whoever gets
+	// this has been replaced and must stop what it does as the holder.
+	ErrFenced = errors.New("lease has a newer holder")
+	// ErrCorrupt: a record is there and cannot be decoded.
+	ErrCorrupt = errors.New("record cannot be decoded")
+	// ErrGone: events after this position have left the log, or it never
+	// reached it. Read the records anew and go on from Log.
+	ErrGone = errors.New("position is outside the log of events")
+)
+
+// A NotFoundError is the answer to a read of one record.
+type NotFoundError struct{ Key RecordKey }
+
+func (e *NotFoundError) Error() string { return fmt.Sprintf("%v: %v", e.Key, ErrNotFound) }
+
+// Unwrap makes errors.Is(err, ErrNotFound) true.
+func (e *NotFoundError) Unwrap() error { return ErrNotFound }
+
+// A ConflictError names the write because of which a batch was not committed.
+type ConflictError struct {
+	Key RecordKey
+	// Err is ErrExists if the write wanted no record there, ErrNotFound if it
+	// wanted one and found none, and otherwise ErrConflict.
+	Err error
+}
+
+func (e *ConflictError) Error() string { return fmt.Sprintf("%v: %v", e.Key, e.Err) }
+
+// Unwrap makes errors.Is work with ErrConflict and Err.
+func (e *ConflictError) Unwrap() []error { return []error{ErrConflict, e.Err} }
+
+// A DuplicateError says that a request was carried out before.
+type DuplicateError struct {
+	RequestID string
+	// Cursor is what the first Commit returned.
+	Cursor Cursor
+}
+
+func (e *DuplicateError) Error() string {
+	return fmt.Sprintf("request %q: %v, at event %d", e.RequestID, ErrDuplicate, e.Cursor)
+}
+
+// Unwrap makes errors.Is(err, ErrDuplicate) true.
+func (e *DuplicateError) Unwrap() error { return ErrDuplicate }
+
+// A HeldError says who holds a lease that somebody else wants.
+type HeldError struct{ Lease Lease }
+
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("%s lease %q: %v, %q, until %v", e.Lease.Kind, e.Lease.Name, ErrHeld, e.Lease.Owner, e.Lease.ExpiresAt)
+}
+
+// Unwrap makes errors.Is(err, ErrHeld) true.
+func (e *HeldError) Unwrap() error { return ErrHeld }
+
+// A FencedError says that an epoch of a lease is no longer good.
+type FencedError struct {
+	Fence Fence
+	// Epoch is the lease's newest epoch: Fence.Epoch if the lease was
+	// released, and 0 if there never was such a lease.
+	Epoch int64
+}
+
+func (e *FencedError) Error() string {
+	return fmt.Sprintf("%s lease %q: %v: epoch %d is no longer good, the newest is %d",
+		e.Fence.Kind, e.Fence.Name, ErrFenced, e.Fence.Epoch, e.Epoch)
+}
+
+// Unwrap makes errors.Is(err, ErrFenced) true.
+func (e *FencedError) Unwrap() error { return ErrFenced }
+
+// A CorruptError names a record that cannot be decoded. Batch.Quarantine moves
+// it away.
+type CorruptError struct {
+	Key RecordKey
+	// Err says what is wrong with it.
+	Err error
+}
+
+func (e *CorruptError) Error() string { return fmt.Sprintf("%v: %v: %v", e.Key, ErrCorrupt, e.Err) }
+
+// Unwrap makes errors.Is work with ErrCorrupt and Err.
+func (e *CorruptError) Unwrap() []error { return []error{ErrCorrupt, e.Err} }
+
+// A GoneError says that a reader has fallen out of the log.
+type GoneError struct {
+	After  Cursor
+	Extent Extent
+}
+
+func (e *GoneError) Error() string {
+	return fmt.Sprintf("%v: after event %d, while the log holds %d to %d", ErrGone, e.After, e.Extent.Oldest, e.Extent.Newest)
+}
+
+// Unwrap makes errors.Is(err, ErrGone) true.
+func (e *GoneError) Unwrap() error { return ErrGone }

@@ -1,0 +1,113 @@
+package storage
+
+import (
+	"time"
+
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/task"
+)
+
+// An Event is an entry of the log: exactly one of its four pointers is set.
+// Sequence and At are the Store's; in a Batch they are ignored.
+type Event struct {
+	// Sequence numbers are consecutive in the order of commits.
+	Sequence Cursor
+	// At is when the event was committed, by the Store's clock. It may step
+	// back when that clock does; Sequence never does.
+	At         time.Time
+	LRP        *lrp.Event
+	Task       *task.Event
+	Domain     *DomainEvent
+	Quarantine *Quarantine
+}
+
+// A DomainEvent says that a domain became fresh, or fresh for longer.
+type DomainEvent struct {
+	Domain string `json:"domain"`
+	// TTLNanoseconds is for how long; 0 means for ever.
+	TTLNanoseconds time.Duration `json:"ttl_nanoseconds"`
+}
+
+// Kinds of events besides those of packages lrp and task.
+const (
+	KindTaskCreated = "task_created"
+	KindTaskChanged = "task_changed"
+	KindTaskRemoved = "task_removed"
+	// KindDomainUpserted is of an Event with Domain.
+	KindDomainUpserted = "domain_upserted"
+	// KindQuarantined is of an Event with Quarantine.
+	KindQuarantined = "record_quarantined"
+)
+
+// A Subject is what an event is about, as far as filters and the columns of a
+// database are concerned.
+type Subject struct {
+	// Kind is the event's kind as text, such as "actual_lrp_crashed".
+	Kind string
+	// ProcessGUID is empty and Index is −1 for events about no process; Index
+	// is −1 for events about a deployment.
+	ProcessGUID string
+	Index       int
+	TaskGUID    string
+	Domain      string
+	// CellBefore and CellAfter are where the record was and is, or empty.
+	CellBefore string
+	CellAfter  string
+}
+
+// Subject says what e is about. An Event that is about nothing has no Kind.
+func (e *Event) Subject() Subject {
+	s := Subject{Index: -1}
+	switch {
+	case e.LRP != nil:
+		s.lrp(e.LRP)
+	case e.Task != nil:
+		s.task(e.Task)
+	case e.Domain != nil:
+		s.Kind, s.Domain = KindDomainUpserted, e.Domain.Domain
+	case e.Quarantine != nil:
+		s.Kind = KindQuarantined
+		switch k := e.Quarantine.Key; k.Kind {
+		case ActualLRPRecord:
+			s.ProcessGUID, s.Index = k.GUID, k.Index
+		case DeploymentRecord:
+			s.ProcessGUID = k.GUID
+		case TaskRecord:
+			s.TaskGUID = k.GUID
+		}
+	}
+	return s
+}
+
+func (s *Subject) lrp(e *lrp.Event) {
+	s.Kind = e.Kind.String()
+	if r := e.Before; r != nil {
+		s.ProcessGUID, s.Index, s.Domain, s.CellBefore = r.ProcessGUID, r.Index, r.Domain, r.CellID
+	}
+	if r := e.After; r != nil {
+		s.ProcessGUID, s.Index, s.Domain, s.CellAfter = r.ProcessGUID, r.Index, r.Domain, r.CellID
+	}
+	if d := e.DeploymentBefore; d != nil {
+		s.ProcessGUID, s.Domain = d.ProcessGUID, d.Domain
+	}
+	if d := e.DeploymentAfter; d != nil {
+		s.ProcessGUID, s.Domain = d.ProcessGUID, d.Domain
+	}
+}
+
+func (s *Subject) task(e *task.Event) {
+	switch e.Kind {
+	case task.Created:
+		s.Kind = KindTaskCreated
+	case task.Changed:
+		s.Kind = KindTaskChanged
+	case task.Removed:
+		s.Kind = KindTaskRemoved
+	}
+	if t := e.Before; t != nil {
+		s.TaskGUID, s.Domain, s.CellBefore = t.GUID, t.Domain, t.CellID
+	}
+	if t := e.After; t != nil {
+		s.TaskGUID, s.Domain, s.CellAfter = t.GUID, t.Domain, t.CellID
+	}
+}

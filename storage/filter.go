@@ -1,0 +1,91 @@
+package storage
+
+import (
+	"slices"
+
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/task"
+)
+
+// Each field of a filter lists the values that are wanted; an empty field
+// wants all. A record must satisfy every field. The Match methods are the
+// rule; a Store may leave the choice to its database as long as it chooses the
+// same.
+
+// A DeploymentFilter chooses deployments.
+type DeploymentFilter struct {
+	ProcessGUIDs []string
+	Domains      []string
+	// Bare leaves out what is large: see [Bare].
+	Bare bool
+}
+
+// Match reports whether f wants d.
+func (f *DeploymentFilter) Match(d *lrp.Deployment) bool {
+	return wants(f.ProcessGUIDs, d.ProcessGUID) && wants(f.Domains, d.Domain)
+}
+
+// Bare is what lrp.Step and convergence look at of a deployment: who it is,
+// its domain, update strategy and number of instances, the ids of the active
+// and the healthy definition, and the tag. Definitions and the other settings
+// are zero, so that a bare deployment cannot be committed by mistake.
+func Bare(d *lrp.Deployment) *lrp.Deployment {
+	return &lrp.Deployment{
+		ProcessGUID: d.ProcessGUID, Domain: d.Domain, UpdateStrategy: d.UpdateStrategy,
+		Settings:           lrp.Settings{Instances: d.Instances},
+		ActiveDefinitionID: d.ActiveDefinitionID, HealthyDefinitionID: d.HealthyDefinitionID,
+		ModificationTag: d.ModificationTag,
+	}
+}
+
+// An ActualLRPFilter chooses ActualLRPs.
+type ActualLRPFilter struct {
+	ProcessGUIDs []string
+	Indices      []int
+	CellIDs      []string
+	Domains      []string
+	States       []lrp.State
+	Presences    []lrp.Presence
+}
+
+// Match reports whether f wants r.
+func (f *ActualLRPFilter) Match(r *lrp.ActualLRP) bool {
+	return wants(f.ProcessGUIDs, r.ProcessGUID) && wants(f.Indices, r.Index) &&
+		wants(f.CellIDs, r.CellID) && wants(f.Domains, r.Domain) &&
+		wants(f.States, r.State) && wants(f.Presences, r.Presence)
+}
+
+// A TaskFilter chooses tasks.
+type TaskFilter struct {
+	CellIDs []string
+	Domains []string
+	States  []task.State
+}
+
+// Match reports whether f wants t.
+func (f *TaskFilter) Match(t *task.Task) bool {
+	return wants(f.CellIDs, t.CellID) && wants(f.Domains, t.Domain) && wants(f.States, t.State)
+}
+
+// An EventFilter chooses events by their [Subject].
+type EventFilter struct {
+	Kinds        []string
+	ProcessGUIDs []string
+	Indices      []int
+	TaskGUIDs    []string
+	// CellIDs wants events about records that were on one of the cells before
+	// or are after.
+	CellIDs []string
+	Domains []string
+}
+
+// Match reports whether f wants an event about s.
+func (f *EventFilter) Match(s *Subject) bool {
+	return wants(f.Kinds, s.Kind) && wants(f.ProcessGUIDs, s.ProcessGUID) && wants(f.Indices, s.Index) &&
+		wants(f.TaskGUIDs, s.TaskGUID) && wants(f.Domains, s.Domain) &&
+		(wants(f.CellIDs, s.CellBefore) || wants(f.CellIDs, s.CellAfter))
+}
+
+func wants[T comparable](values []T, v T) bool {
+	return len(values) == 0 || slices.Contains(values, v)
+}

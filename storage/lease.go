@@ -1,0 +1,69 @@
+package storage
+
+import (
+	"context"
+	"time"
+)
+
+// Kinds of leases that Diego uses. Others may be added freely.
+const (
+	// CellLease is held by a cell, named by its id, as long as it is present.
+	// Its value says what the cell offers.
+	CellLease = "cell"
+	// LeaderLease is held by the one active process of a role, such as "bbs".
+	LeaderLease = "leader"
+)
+
+// MaxLeaseValueBytes is the longest value of a lease.
+const MaxLeaseValueBytes = 32 * 1024
+
+// A Lease is held by one owner until it expires by the Store's clock, or for
+// longer while nobody else wants it.
+//
+// Its epoch fences: it grows each time the lease is acquired, and is never
+// used again. An epoch is good from its Acquire until the lease is acquired
+// anew or released. What the holder does with Batch.Fence happens while its
+// epoch is good or not at all, however long the holder was paused.
+type Lease struct {
+	Kind  string
+	Name  string
+	Owner string
+	// Epoch is at least 1.
+	Epoch int64
+	// Value is whatever the owner wants others to know, at most
+	// MaxLeaseValueBytes.
+	Value []byte
+	// ExpiresAt is when the lease is free for others and leaves the list. It
+	// is by the Store's clock.
+	ExpiresAt time.Time
+}
+
+// Fence is the proof that the holder has not been replaced.
+func (l *Lease) Fence() Fence { return Fence{Kind: l.Kind, Name: l.Name, Epoch: l.Epoch} }
+
+// A Fence names an epoch of a lease.
+type Fence struct {
+	Kind  string
+	Name  string
+	Epoch int64
+}
+
+// A Leaser keeps leases. TTLs are at least one millisecond.
+type Leaser interface {
+	// Acquire takes the lease that l names by Kind and Name, for l.Owner and
+	// with l.Value; Epoch and ExpiresAt are ignored. It succeeds if the lease
+	// is free, has expired or is held by the same owner, whose earlier epoch
+	// is then fenced off: a process that starts again under its old name takes
+	// over from the one before. Otherwise the error is a *HeldError. The
+	// Lease that is returned has the new epoch.
+	Acquire(ctx context.Context, l Lease, ttl time.Duration) (Lease, error)
+	// Renew lets the lease expire ttl from now and replaces its value. It
+	// succeeds as long as l.Epoch is good, even if the lease has expired: a
+	// late holder goes on unless it was replaced. Otherwise the error is a
+	// *FencedError.
+	Renew(ctx context.Context, l Lease, ttl time.Duration) (Lease, error)
+	// Release makes the lease free at once. Releasing twice is no error; a
+	// *FencedError says that somebody else has acquired it since, and nothing
+	// changes.
+	Release(ctx context.Context, l Lease) error
+}
