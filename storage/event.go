@@ -39,6 +39,12 @@ const (
 	KindQuarantined = "record_quarantined"
 )
 
+var taskKinds = map[task.EventKind]string{
+	task.Created: KindTaskCreated,
+	task.Changed: KindTaskChanged,
+	task.Removed: KindTaskRemoved,
+}
+
 // A Subject is what an event is about, as far as filters and the columns of a
 // database are concerned.
 type Subject struct {
@@ -96,14 +102,7 @@ func (s *Subject) lrp(e *lrp.Event) {
 }
 
 func (s *Subject) task(e *task.Event) {
-	switch e.Kind {
-	case task.Created:
-		s.Kind = KindTaskCreated
-	case task.Changed:
-		s.Kind = KindTaskChanged
-	case task.Removed:
-		s.Kind = KindTaskRemoved
-	}
+	s.Kind = taskKinds[e.Kind]
 	if t := e.Before; t != nil {
 		s.TaskGUID, s.Domain, s.CellBefore = t.GUID, t.Domain, t.CellID
 	}

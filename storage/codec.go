@@ -1,0 +1,358 @@
+package storage
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/task"
+)
+
+// This file holds the encodings that stores on disk share. Each begins with a
+// byte for its version, and a decoder refuses a version that it does not know.
+//
+// ActualLRPs and their events, which there are very many of, are binary:
+// integers as varints, text as its length and its bytes, times as nanoseconds
+// since 1970 and 0 for none. Everything else is JSON.
+
+const (
+	versionJSON   = 1
+	versionBinary = 2
+)
+
+var errTruncated = errors.New("the encoding ends too early")
+
+// Encode is the versioned encoding of anything that has a JSON form: settings
+// and definitions of deployments, tasks.
+func Encode(v any) ([]byte, error) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return append([]byte{versionJSON}, data...), nil
+}
+
+// Decode reads what [Encode] made into what v points to.
+func Decode(data []byte, v any) error {
+	if len(data) == 0 {
+		return errTruncated
+	}
+	if data[0] != versionJSON {
+		return fmt.Errorf("encoding version %d is not known; a newer release may have written it", data[0])
+	}
+	return json.Unmarshal(data[1:], v)
+}
+
+// AppendActualLRP appends the encoding of r without its key and presence,
+// which a database has in columns.
+func AppendActualLRP(dst []byte, r *lrp.ActualLRP) []byte {
+	return appendFields(append(dst, versionBinary), r)
+}
+
+// A Decoder decodes ActualLRPs. It remembers names that many records share, a
+// few thousand at most, so that they take memory once. The zero value is ready
+// to use, by one goroutine at a time.
+type Decoder struct {
+	names map[string]string
+}
+
+const maxNames = 4096
+
+// Name is the string of those bytes.
+func (d *Decoder) Name(b []byte) string {
+	if s, known := d.names[string(b)]; known {
+		return s
+	}
+	s := string(b)
+	if d.names == nil || len(d.names) >= maxNames {
+		d.names = make(map[string]string)
+	}
+	d.names[s] = s
+	return s
+}
+
+// ActualLRP reads what [AppendActualLRP] made into r, whose process guid,
+// definition id, index and presence are set already. Records that break an
+// invariant are errors, as are those with anything left over. r keeps nothing
+// of data.
+func (d *Decoder) ActualLRP(data []byte, r *lrp.ActualLRP) error {
+	in := decoding{rest: data, names: d}
+	if err := in.version(); err != nil {
+		return err
+	}
+	in.fields(r)
+	if err := in.end(); err != nil {
+		return err
+	}
+	return r.Validate()
+}
+
+func appendText(dst []byte, s string) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
+}
+
+func appendKey(dst []byte, r *lrp.ActualLRP) []byte {
+	dst = appendText(dst, r.ProcessGUID)
+	dst = appendText(dst, r.DefinitionID)
+	dst = binary.AppendVarint(dst, int64(r.Index))
+	return append(dst, byte(r.Presence))
+}
+
+func appendFields(dst []byte, r *lrp.ActualLRP) []byte {
+	routable := byte(0)
+	if r.Routable {
+		routable = 1
+	}
+	dst = append(dst, byte(r.State), routable)
+	dst = appendText(dst, r.Domain)
+	dst = appendText(dst, r.CellID)
+	dst = appendText(dst, r.Zone)
+	dst = appendText(dst, r.InstanceGUID)
+	dst = appendText(dst, r.Address)
+	dst = appendText(dst, r.InstanceAddress)
+	dst = binary.AppendUvarint(dst, uint64(len(r.Ports)))
+	for _, p := range r.Ports {
+		dst = binary.AppendUvarint(dst, uint64(p.ContainerPort))
+		dst = binary.AppendUvarint(dst, uint64(p.HostPort))
+	}
+	dst = binary.AppendVarint(dst, int64(r.CrashCount))
+	dst = appendText(dst, r.CrashReason)
+	dst = append(dst, byte(r.PlacementError.Reason))
+	dst = appendText(dst, r.PlacementError.Detail)
+	dst = binary.AppendVarint(dst, executor.Nanoseconds(r.Since))
+	dst = binary.AppendVarint(dst, executor.Nanoseconds(r.RunningSince))
+	dst = binary.AppendVarint(dst, executor.Nanoseconds(r.ExpiresAt))
+	dst = binary.AppendVarint(dst, r.ModificationTag.Epoch)
+	return binary.AppendVarint(dst, r.ModificationTag.Index)
+}
+
+// A decoding takes an encoding apart from the front. After its first error it
+// yields zeros.
+type decoding struct {
+	rest  []byte
+	names *Decoder
+	err   error
+}
+
+func (in *decoding) fail(err error) {
+	if in.err == nil {
+		in.err = err
+	}
+	in.rest = nil
+}
+
+func (in *decoding) version() error {
+	if v := in.byte(); in.err == nil && v != versionBinary {
+		in.fail(fmt.Errorf("encoding version %d is not known; a newer release may have written it", v))
+	}
+	return in.err
+}
+
+func (in *decoding) end() error {
+	if len(in.rest) > 0 {
+		in.fail(fmt.Errorf("%d bytes too many", len(in.rest)))
+	}
+	return in.err
+}
+
+func (in *decoding) byte() byte {
+	if len(in.rest) == 0 {
+		in.fail(errTruncated)
+		return 0
+	}
+	b := in.rest[0]
+	in.rest = in.rest[1:]
+	return b
+}
+
+func (in *decoding) uint(limit uint64) uint64 {
+	v, n := binary.Uvarint(in.rest)
+	if n <= 0 {
+		in.fail(errTruncated)
+		return 0
+	}
+	in.rest = in.rest[n:]
+	if v > limit {
+		in.fail(fmt.Errorf("number %d, want at most %d", v, limit))
+		return 0
+	}
+	return v
+}
+
+func (in *decoding) int() int64 {
+	v, n := binary.Varint(in.rest)
+	if n <= 0 {
+		in.fail(errTruncated)
+		return 0
+	}
+	in.rest = in.rest[n:]
+	return v
+}
+
+func (in *decoding) bytes() []byte {
+	n := in.uint(uint64(len(in.rest)))
+	if n > uint64(len(in.rest)) {
+		in.fail(errTruncated)
+		return nil
+	}
+	b := in.rest[:n]
+	in.rest = in.rest[n:]
+	return b
+}
+
+func (in *decoding) text() string { return string(in.bytes()) }
+
+func (in *decoding) name() string { return in.names.Name(in.bytes()) }
+
+func (in *decoding) key(r *lrp.ActualLRP) {
+	r.ProcessGUID = in.text()
+	r.DefinitionID = in.text()
+	r.Index = int(in.int())
+	r.Presence = lrp.Presence(in.byte())
+}
+
+func (in *decoding) fields(r *lrp.ActualLRP) {
+	r.State = lrp.State(in.byte())
+	switch b := in.byte(); b {
+	case 0, 1:
+		r.Routable = b == 1
+	default:
+		in.fail(fmt.Errorf("routable is %d, want 0 or 1", b))
+	}
+	r.Domain = in.name()
+	r.CellID = in.name()
+	r.Zone = in.name()
+	r.InstanceGUID = in.text()
+	r.Address = in.name()
+	r.InstanceAddress = in.text()
+	r.Ports = nil
+	if n := in.uint(uint64(len(in.rest))); n > 0 {
+		r.Ports = make([]lrp.PortMapping, 0, n)
+		for range n {
+			r.Ports = append(r.Ports, lrp.PortMapping{ContainerPort: uint16(in.uint(1<<16 - 1)), HostPort: uint16(in.uint(1<<16 - 1))})
+		}
+	}
+	r.CrashCount = int(in.int())
+	r.CrashReason = in.text()
+	r.PlacementError.Reason = lrp.PlacementReason(in.byte())
+	if _, err := r.PlacementError.MarshalText(); err != nil {
+		in.fail(err)
+	}
+	r.PlacementError.Detail = in.text()
+	r.Since = executor.Instant(in.int())
+	r.RunningSince = executor.Instant(in.int())
+	r.ExpiresAt = executor.Instant(in.int())
+	r.ModificationTag.Epoch = in.int()
+	r.ModificationTag.Index = in.int()
+}
+
+// eventJSON is the JSON form of an event that is not binary.
+type eventJSON struct {
+	LRP        *lrp.Event     `json:"lrp,omitempty"`
+	Task       *taskEventJSON `json:"task,omitempty"`
+	Domain     *DomainEvent   `json:"domain,omitempty"`
+	Quarantine *Quarantine    `json:"quarantine,omitempty"`
+}
+
+type taskEventJSON struct {
+	Kind   string     `json:"kind"`
+	Before *task.Task `json:"before,omitempty"`
+	After  *task.Task `json:"after,omitempty"`
+	Cause  task.Cause `json:"cause"`
+}
+
+// EncodeEvent is the encoding of e without Sequence and At, which a database
+// has in columns.
+func EncodeEvent(e *Event) ([]byte, error) {
+	if l := e.LRP; l != nil && l.DeploymentBefore == nil && l.DeploymentAfter == nil {
+		return appendInstanceEvent(make([]byte, 0, 512), l), nil
+	}
+	w := eventJSON{LRP: e.LRP, Domain: e.Domain, Quarantine: e.Quarantine}
+	if t := e.Task; t != nil {
+		w.Task = &taskEventJSON{Kind: taskKinds[t.Kind], Before: t.Before, After: t.After, Cause: t.Cause}
+	}
+	return Encode(w)
+}
+
+// DecodeEvent reads what [EncodeEvent] made.
+func DecodeEvent(data []byte) (Event, error) {
+	if len(data) > 0 && data[0] == versionBinary {
+		return decodeInstanceEvent(data)
+	}
+	var w eventJSON
+	if err := Decode(data, &w); err != nil {
+		return Event{}, err
+	}
+	e := Event{LRP: w.LRP, Domain: w.Domain, Quarantine: w.Quarantine}
+	if t := w.Task; t != nil {
+		e.Task = &task.Event{Before: t.Before, After: t.After, Cause: t.Cause}
+		for kind, name := range taskKinds {
+			if name == t.Kind {
+				e.Task.Kind = kind
+			}
+		}
+	}
+	if e.Subject().Kind == "" {
+		return Event{}, errors.New("an event of no known kind")
+	}
+	return e, nil
+}
+
+const (
+	hasBefore = 1 << iota
+	hasAfter
+)
+
+func appendInstanceEvent(dst []byte, e *lrp.Event) []byte {
+	has := byte(0)
+	if e.Before != nil {
+		has |= hasBefore
+	}
+	if e.After != nil {
+		has |= hasAfter
+	}
+	dst = append(dst, versionBinary, byte(e.Kind), has)
+	dst = appendText(dst, e.Cause.Command)
+	dst = appendText(dst, e.Cause.Detail)
+	for _, r := range [...]*lrp.ActualLRP{e.Before, e.After} {
+		if r != nil {
+			dst = appendFields(appendKey(dst, r), r)
+		}
+	}
+	return dst
+}
+
+func decodeInstanceEvent(data []byte) (Event, error) {
+	in := decoding{rest: data, names: new(Decoder)}
+	if err := in.version(); err != nil {
+		return Event{}, err
+	}
+	e := new(lrp.Event)
+	e.Kind = lrp.EventKind(in.byte())
+	if _, err := e.Kind.MarshalText(); err != nil {
+		in.fail(err)
+	}
+	has := in.byte()
+	if has == 0 || has > hasBefore|hasAfter {
+		in.fail(fmt.Errorf("the event's records are %d, want 1 to 3", has))
+	}
+	e.Cause.Command = in.text()
+	e.Cause.Detail = in.text()
+	if has&hasBefore != 0 {
+		e.Before = new(lrp.ActualLRP)
+		in.key(e.Before)
+		in.fields(e.Before)
+	}
+	if has&hasAfter != 0 {
+		e.After = new(lrp.ActualLRP)
+		in.key(e.After)
+		in.fields(e.After)
+	}
+	if err := in.end(); err != nil {
+		return Event{}, err
+	}
+	return Event{LRP: e}, nil
+}

@@ -1,0 +1,178 @@
+package storage_test
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/task"
+)
+
+var at = time.Unix(1_800_000_000, 123_456_789).UTC()
+
+// records are ActualLRPs of every shape: together they set every field.
+func records() []lrp.ActualLRP {
+	key := lrp.Key{ProcessGUID: "p", DefinitionID: "d", Index: 3, Domain: "cf-apps"}
+	holder := lrp.InstanceKey{InstanceGUID: "i-1", CellID: "cell-1"}
+	tag := lrp.ModificationTag{Epoch: at.UnixNano(), Index: 7}
+	running := lrp.ActualLRP{
+		Key: key, InstanceKey: holder, State: lrp.Running, Since: at, RunningSince: at, ModificationTag: tag,
+		NetInfo: lrp.NetInfo{
+			Address: "10.0.0.1", InstanceAddress: "10.1.0.9",
+			Ports: []lrp.PortMapping{{ContainerPort: 8080, HostPort: 61001}, {ContainerPort: 65535, HostPort: 1}},
+		},
+		Routable: true, Zone: "z1",
+	}
+	evacuating := running
+	evacuating.Presence, evacuating.ExpiresAt = lrp.Evacuating, at.Add(time.Minute)
+	suspect := running
+	suspect.Presence = lrp.Suspect
+	return []lrp.ActualLRP{
+		{
+			Key: key, State: lrp.Unclaimed, Since: at, ModificationTag: tag,
+			PlacementError: lrp.PlacementError{Reason: lrp.InsufficientResources, Detail: "memory: 12 MB short"},
+		},
+		{Key: key, InstanceKey: holder, State: lrp.Claimed, Since: at, ModificationTag: tag, CrashCount: 2, CrashReason: "exit 137 🙀"},
+		running, evacuating, suspect,
+		{Key: key, State: lrp.Crashed, Since: at, ModificationTag: tag, CrashCount: 201, CrashReason: "line\x00two"},
+	}
+}
+
+func TestAnActualLRPSurvivesItsEncoding(t *testing.T) {
+	var decoder storage.Decoder
+	for _, want := range records() {
+		data := storage.AppendActualLRP(nil, &want)
+		got := lrp.ActualLRP{Presence: want.Presence}
+		got.ProcessGUID, got.DefinitionID, got.Index = want.ProcessGUID, want.DefinitionID, want.Index
+		if err := decoder.ActualLRP(data, &got); err != nil {
+			t.Fatalf("%v %v: %v", want.State, want.Presence, err)
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("got %+v\nwant %+v", got, want)
+		}
+		for n := range data {
+			if err := decoder.ActualLRP(data[:n], &lrp.ActualLRP{Key: want.Key, Presence: want.Presence}); err == nil {
+				t.Errorf("%v: the first %d of %d bytes decode", want.State, n, len(data))
+			}
+		}
+		if err := decoder.ActualLRP(append(data, 0), &got); err == nil {
+			t.Error("an encoding with a byte too many decodes")
+		}
+	}
+}
+
+func events() []storage.Event {
+	rs := records()
+	d := deployment("p")
+	other := *d
+	other.Instances, other.ModificationTag = 9, d.ModificationTag.Next()
+	tk := taskRecord("t")
+	var out []storage.Event
+	for i := range rs {
+		cause := lrp.Cause{Command: "Crash", Detail: "exit 1"}
+		out = append(out,
+			storage.Event{LRP: &lrp.Event{Kind: lrp.InstanceCreated, After: &rs[i], Cause: cause}},
+			storage.Event{LRP: &lrp.Event{Kind: lrp.GroupRemoved, Before: &rs[i], Cause: cause}},
+			storage.Event{LRP: &lrp.Event{Kind: lrp.InstanceCrashed, Before: &rs[i], After: &rs[(i+1)%len(rs)], Cause: cause}})
+	}
+	return append(out,
+		storage.Event{LRP: &lrp.Event{Kind: lrp.DeploymentChanged, DeploymentBefore: d, DeploymentAfter: &other, Cause: lrp.Cause{Command: "Update"}}},
+		storage.Event{Task: &task.Event{Kind: task.Created, After: tk, Cause: task.Cause{Command: "Desire"}}},
+		storage.Event{Task: &task.Event{Kind: task.Removed, Before: tk, Cause: task.Cause{Command: "Delete"}}},
+		storage.Event{Domain: &storage.DomainEvent{Domain: "cf-apps", TTLNanoseconds: time.Minute}},
+		storage.Event{Quarantine: &storage.Quarantine{Key: storage.ActualLRPKey(&rs[0]), Reason: "bits"}},
+	)
+}
+
+func deployment(guid string) *lrp.Deployment {
+	return &lrp.Deployment{
+		ProcessGUID: guid, Domain: "cf-apps",
+		Settings:           lrp.Settings{Instances: 4, Routes: lrp.Routes{"http": []byte(`{"port":8080}`)}},
+		Definitions:        map[string]lrp.Definition{"d": {RunInfo: executor.RunInfo{RootFS: "preloaded:linux", Action: executor.Action{Run: &executor.RunAction{Path: "/bin/true", User: "vcap"}}}}},
+		ActiveDefinitionID: "d",
+		ModificationTag:    lrp.ModificationTag{Epoch: at.UnixNano()},
+	}
+}
+
+func taskRecord(guid string) *task.Task {
+	return &task.Task{
+		GUID: guid, Domain: "cf-tasks", State: task.Running, CellID: "cell-1", InstanceGUID: "i-2",
+		Definition: task.Definition{RunInfo: executor.RunInfo{RootFS: "preloaded:linux", Action: executor.Action{Run: &executor.RunAction{Path: "/bin/true", User: "vcap"}}}},
+		CreatedAt:  at, UpdatedAt: at.Add(1), ModificationTag: task.ModificationTag{Epoch: at.UnixNano(), Index: 1},
+	}
+}
+
+func TestAnEventSurvivesItsEncoding(t *testing.T) {
+	for _, want := range events() {
+		data, err := storage.EncodeEvent(&want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := storage.DecodeEvent(data)
+		if err != nil {
+			t.Fatalf("%s: %v", want.Subject().Kind, err)
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("got %+v\nwant %+v", got, want)
+		}
+		for n := range data {
+			if _, err := storage.DecodeEvent(data[:n]); err == nil {
+				t.Errorf("%s: the first %d of %d bytes decode", want.Subject().Kind, n, len(data))
+			}
+		}
+	}
+}
+
+func FuzzDecodersRefuseWhatTheyCannotReadWithoutPanic(f *testing.F) {
+	for _, e := range events() {
+		data, err := storage.EncodeEvent(&e)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	for _, r := range records() {
+		f.Add(storage.AppendActualLRP(nil, &r))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if e, err := storage.DecodeEvent(data); err == nil {
+			again, err := storage.EncodeEvent(&e)
+			if err != nil {
+				t.Fatalf("what decodes does not encode: %v", err)
+			}
+			if f, err := storage.DecodeEvent(again); err != nil || !reflect.DeepEqual(e, f) {
+				t.Fatalf("%+v came back as %+v, %v", e, f, err)
+			}
+		}
+		var decoder storage.Decoder
+		r := lrp.ActualLRP{Key: lrp.Key{ProcessGUID: "p", DefinitionID: "d"}}
+		if decoder.ActualLRP(data, &r) == nil {
+			again := r
+			if err := decoder.ActualLRP(storage.AppendActualLRP(nil, &r), &again); err != nil || !reflect.DeepEqual(r, again) {
+				t.Fatalf("%+v came back as %+v, %v", r, again, err)
+			}
+		}
+	})
+}
+
+func BenchmarkActualLRPCodec(b *testing.B) {
+	r := records()[2]
+	data := storage.AppendActualLRP(nil, &r)
+	b.Run("encode", func(b *testing.B) {
+		for b.Loop() {
+			data = storage.AppendActualLRP(data[:0], &r)
+		}
+	})
+	b.Run("decode", func(b *testing.B) {
+		var decoder storage.Decoder
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := decoder.ActualLRP(data, &r); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
