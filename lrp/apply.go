@@ -24,7 +24,7 @@ func (s Slot) Apply(d Decision) Slot {
 // writeOf is the write that replaces r, or nil.
 func writeOf(writes []Write, r *ActualLRP) *Write {
 	for i := range writes {
-		if b := writes[i].Before; b != nil && compareRecords(b, r) == 0 {
+		if b := writes[i].Before; b != nil && CompareRecords(b, r) == 0 {
 			return &writes[i]
 		}
 	}

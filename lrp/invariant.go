@@ -1,6 +1,9 @@
 package lrp
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Validate checks what must hold of every record; the error is an
 // *InvariantError. It is the one list of invariants: Step refuses to decide
@@ -70,7 +73,7 @@ func (s Slot) Validate() error {
 		}
 		for j := range i {
 			other := &s.Records[j]
-			if compareRecords(other, r) >= 0 {
+			if CompareRecords(other, r) >= 0 {
 				rule = "a slot has its records in order, one per definition and presence"
 			}
 			if other.ModificationTag.Epoch == r.ModificationTag.Epoch {
@@ -84,19 +87,23 @@ func (s Slot) Validate() error {
 	return nil
 }
 
-// compareRecords orders the records of one slot.
-func compareRecords(a, b *ActualLRP) int {
-	switch {
-	case a.DefinitionID < b.DefinitionID:
-		return -1
-	case a.DefinitionID > b.DefinitionID:
-		return 1
+// CompareRecords orders records as slots and lists have them: by process guid,
+// index, definition id and presence. It returns 0 for two versions of one
+// record.
+func CompareRecords(a, b *ActualLRP) int {
+	if c := cmp.Compare(a.ProcessGUID, b.ProcessGUID); c != 0 {
+		return c
 	}
-	return int(a.Presence) - int(b.Presence)
+	if c := cmp.Compare(a.Index, b.Index); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(a.DefinitionID, b.DefinitionID); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.Presence, b.Presence)
 }
 
-// SortRecords puts the records of one slot in order: by definition, then by
-// presence.
+// SortRecords puts records in the order of CompareRecords.
 func SortRecords(records []ActualLRP) {
-	slices.SortFunc(records, func(a, b ActualLRP) int { return compareRecords(&a, &b) })
+	slices.SortFunc(records, func(a, b ActualLRP) int { return CompareRecords(&a, &b) })
 }

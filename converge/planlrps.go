@@ -1,0 +1,273 @@
+package converge
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/diegosdk/diego/lrp"
+)
+
+// LRPs is a snapshot of everything that [PlanLRPs] looks at. Both sequences
+// come from the same moment. What they yield is looked at until the next value
+// is asked for, and not kept.
+//
+// An error in a sequence stands for one value that could not be read. The plan
+// passes it on and leaves alone what it may have been about.
+type LRPs struct {
+	// Deployments are in ascending order of process guid.
+	Deployments iter.Seq2[*lrp.Deployment, error]
+	// ActualLRPs are in ascending order of process guid and index, and within
+	// an index as in a lrp.Slot.
+	ActualLRPs iter.Seq2[*lrp.ActualLRP, error]
+	// Domains are the domains there are, fresh or not.
+	Domains []lrp.Domain
+	// Cells are the cells there are.
+	Cells Cells
+}
+
+// An LRPAction is one thing to do. Exactly one of its forms is meant:
+//
+//   - a Command for lrp.Step on the slot ProcessGUID, Index;
+//   - a Start to be requested: it goes into the pass's one batch, together
+//     with the starts that the commands' decisions ask for;
+//   - neither: the definitions of ProcessGUID other than InUse are to be
+//     pruned with lrp.Deployment.PruneDefinitions.
+type LRPAction struct {
+	ProcessGUID string
+	Index       int
+	Command     lrp.Command
+	Start       *lrp.Key
+	InUse       []string
+	Reason      Reason
+}
+
+// ErrOrder is what a plan fails with if a sequence is not in order.
+var ErrOrder = errors.New("sequence is not in order")
+
+// PlanLRPs compares what is desired with what is there (000 §Convergence) and
+// yields what to do about it in ascending order of process guid and index. It
+// holds one slot in memory at a time.
+//
+// It yields an error, with a zero action, for each value that could not be
+// read, and goes on; an ErrOrder ends it.
+func PlanLRPs(in LRPs, now time.Time, p lrp.Policy) iter.Seq2[LRPAction, error] {
+	return func(yield func(LRPAction, error) bool) {
+		next, stop := iter.Pull2(in.Deployments)
+		defer stop()
+		x := lrpPlan{
+			rules: slotRules{cells: in.Cells, now: now, policy: p, fresh: map[string]bool{}},
+			yield: yield, nextDeployment: next,
+		}
+		for _, d := range in.Domains {
+			x.rules.fresh[d.Name] = d.Fresh(now)
+		}
+		x.pull()
+		for r, err := range in.ActualLRPs {
+			if x.stopped {
+				return
+			}
+			x.read(r, err)
+		}
+		x.endSlot()
+		x.endProcess(x.recordLost)
+		x.pass("", x.recordLost)
+	}
+}
+
+// An lrpPlan is one run of PlanLRPs: a merge join of deployments and slots.
+type lrpPlan struct {
+	rules   slotRules
+	yield   func(LRPAction, error) bool
+	stopped bool // yield wants no more, or the order is broken
+
+	nextDeployment func() (*lrp.Deployment, error, bool)
+	deployment     *lrp.Deployment // the next one that is not begun, or nil
+	// lastDeployment is the guid of the deployment before that.
+	lastDeployment string
+	// deploymentLost is true if a deployment that could not be read may lie
+	// between lastDeployment and the next one.
+	deploymentLost bool
+
+	process process
+	slot    lrp.Slot // the slot being read; its records are reused
+	actions []LRPAction
+	// recordLost is true if a record after the last one could not be read.
+	// lostBefore is the same for the time when the slot began.
+	recordLost, lostBefore bool
+}
+
+// A process is a deployment, or none, and how far its slots have been read.
+type process struct {
+	guid       string
+	deployment *lrp.Deployment // nil if nothing is desired
+	// unsure is true if deployment is nil but may be one that was not read.
+	unsure  bool
+	next    int // the first index that has not been looked at
+	rollout lrp.Rollout
+	inUse   []string // ids of all definitions that have a record
+	// recordLost is true if one of its records could not be read.
+	recordLost bool
+}
+
+// read takes the next record.
+func (x *lrpPlan) read(r *lrp.ActualLRP, err error) {
+	if err != nil {
+		x.fail(err)
+		x.recordLost = true
+		return
+	}
+	if len(x.slot.Records) > 0 {
+		last := &x.slot.Records[len(x.slot.Records)-1]
+		if lrp.CompareRecords(last, r) >= 0 {
+			x.breakOff("actual LRP", fmt.Sprintf("%s/%d", r.ProcessGUID, r.Index), fmt.Sprintf("%s/%d", last.ProcessGUID, last.Index))
+			return
+		}
+		if last.ProcessGUID == r.ProcessGUID && last.Index == r.Index {
+			x.slot.Records = append(x.slot.Records, *r)
+			return
+		}
+		x.endSlot()
+	}
+	x.slot.ProcessGUID, x.slot.Index = r.ProcessGUID, r.Index
+	x.slot.Records = append(x.slot.Records[:0], *r)
+	x.lostBefore, x.recordLost = x.recordLost, false
+}
+
+// endSlot plans for the slot that has been read. If a record that was not read
+// may belong to it, it is left alone.
+func (x *lrpPlan) endSlot() {
+	if x.stopped || len(x.slot.Records) == 0 {
+		return
+	}
+	if x.process.guid != x.slot.ProcessGUID {
+		x.endProcess(x.lostBefore)
+		x.pass(x.slot.ProcessGUID, x.lostBefore)
+		x.begin(x.slot.ProcessGUID)
+	}
+	p := &x.process
+	x.fill(x.slot.Index, x.lostBefore)
+	p.next = x.slot.Index + 1
+	p.use(x.slot)
+	if x.lostBefore || x.recordLost {
+		p.recordLost = true
+		return
+	}
+	x.actions = x.rules.plan(x.actions[:0], x.slot, p)
+	for _, a := range x.actions {
+		x.emit(a)
+	}
+}
+
+// begin makes the process of guid the current one.
+func (x *lrpPlan) begin(guid string) {
+	p := process{guid: guid, inUse: x.process.inUse[:0]}
+	if x.deployment != nil && x.deployment.ProcessGUID == guid {
+		p.deployment = x.deployment
+		p.rollout = *lrp.NewRollout(p.deployment, x.rules.now, x.rules.policy)
+	} else {
+		p.unsure = x.deploymentLost
+	}
+	x.process = p
+}
+
+// endProcess fills the rest of the current process's indices. lost says that a
+// record after its last one could not be read.
+func (x *lrpPlan) endProcess(lost bool) {
+	p := &x.process
+	if x.stopped || p.guid == "" {
+		return
+	}
+	if p.deployment != nil {
+		x.fill(p.deployment.Instances, lost)
+		if !p.recordLost && p.unused() {
+			x.emit(LRPAction{ProcessGUID: p.guid, InUse: slices.Clone(p.inUse), Reason: DefinitionUnused})
+		}
+		x.pull()
+	}
+	*p = process{inUse: p.inUse[:0]}
+}
+
+// pass goes through the deployments before guid, all that are left if it is
+// empty: they have no record, unless lost says that some could not be read.
+func (x *lrpPlan) pass(guid string, lost bool) {
+	for !x.stopped && x.deployment != nil && (guid == "" || x.deployment.ProcessGUID < guid) {
+		x.begin(x.deployment.ProcessGUID)
+		x.endProcess(lost)
+	}
+}
+
+// fill plans for the indices before index that have no record. If lost, they
+// are left alone.
+func (x *lrpPlan) fill(index int, lost bool) {
+	p := &x.process
+	if lost {
+		p.next = max(p.next, index)
+		p.recordLost = true
+	}
+	for ; p.next < index && p.deployment.Desires(p.next) && !x.stopped; p.next++ {
+		x.emit(LRPAction{ProcessGUID: p.guid, Index: p.next, Command: lrp.CreateMissing{}, Reason: InstanceMissing})
+	}
+}
+
+// pull reads the next deployment.
+func (x *lrpPlan) pull() {
+	if x.deployment != nil {
+		x.lastDeployment = x.deployment.ProcessGUID
+		x.deploymentLost = false
+	}
+	x.deployment = nil
+	for !x.stopped {
+		d, err, ok := x.nextDeployment()
+		switch {
+		case !ok:
+			return
+		case err != nil:
+			x.fail(err)
+			x.deploymentLost = true
+		case d.ProcessGUID <= x.lastDeployment:
+			x.breakOff("deployment", d.ProcessGUID, x.lastDeployment)
+			return
+		default:
+			x.deployment = d
+			return
+		}
+	}
+}
+
+func (x *lrpPlan) emit(a LRPAction) {
+	if !x.stopped && !x.yield(a, nil) {
+		x.stopped = true
+	}
+}
+
+func (x *lrpPlan) fail(err error) {
+	if !x.stopped && !x.yield(LRPAction{}, err) {
+		x.stopped = true
+	}
+}
+
+func (x *lrpPlan) breakOff(what, key, after string) {
+	x.fail(fmt.Errorf("%s %s comes after %s: %w", what, key, after, ErrOrder))
+	x.stopped = true
+}
+
+// use notes the definitions that the slot's records have.
+func (p *process) use(s lrp.Slot) {
+	for i := range s.Records {
+		if id := s.Records[i].DefinitionID; !slices.Contains(p.inUse, id) {
+			p.inUse = append(p.inUse, id)
+		}
+	}
+}
+
+// unused reports whether the deployment has a definition to prune.
+func (p *process) unused() bool {
+	d := p.deployment
+	if len(d.Definitions) < 2 {
+		return false
+	}
+	return !d.PruneDefinitions(func(id string) bool { return slices.Contains(p.inUse, id) }).IsZero()
+}

@@ -1,0 +1,121 @@
+package converge
+
+import (
+	"time"
+
+	"github.com/diegosdk/diego/lrp"
+)
+
+// slotRules are the duties of convergence towards one slot.
+type slotRules struct {
+	cells  Cells
+	now    time.Time
+	policy lrp.Policy
+	fresh  map[string]bool // by domain
+}
+
+// plan appends what to do about a slot that has records.
+func (x *slotRules) plan(out []LRPAction, s lrp.Slot, p *process) []LRPAction {
+	out = x.pruneEvacuating(out, s)
+	desired := p.deployment.Desires(s.Index)
+	if !desired && !p.unsure {
+		if missing, extra := x.extra(s); extra {
+			return append(out, command(s, lrp.StopExtra{MissingCells: missing}, InstanceExtra))
+		}
+	}
+	out = x.checkCells(out, s)
+	if !desired {
+		return out
+	}
+	ordinary := false
+	for i := range s.Records {
+		r := &s.Records[i]
+		if r.Presence != lrp.Ordinary {
+			continue
+		}
+		ordinary = true
+		switch {
+		case r.State == lrp.Crashed && x.policy.Restart.Next(r.CrashCount, r.Since).Due(x.now):
+			out = append(out, command(s, lrp.Restart{DefinitionID: r.DefinitionID}, RestartDue))
+		case x.policy.Stale(r, x.now):
+			key := r.Key
+			out = append(out, LRPAction{ProcessGUID: s.ProcessGUID, Index: s.Index, Start: &key, Reason: StartOverdue})
+		}
+	}
+	if !ordinary {
+		out = append(out, command(s, lrp.CreateMissing{}, InstanceMissing))
+	}
+	if p.rollout.Visit(s) {
+		out = append(out, command(s, lrp.AdvanceRollout{}, RolloutStep))
+	}
+	return out
+}
+
+func command(s lrp.Slot, c lrp.Command, why Reason) LRPAction {
+	return LRPAction{ProcessGUID: s.ProcessGUID, Index: s.Index, Command: c, Reason: why}
+}
+
+// pruneEvacuating ends evacuations. Otherwise convergence pays no attention to
+// EVACUATING records (000 §The BBS's Role during Evacuation).
+func (x *slotRules) pruneEvacuating(out []LRPAction, s lrp.Slot) []LRPAction {
+	var missing []string
+	over := false
+	for i := range s.Records {
+		r := &s.Records[i]
+		if r.Presence != lrp.Evacuating {
+			continue
+		}
+		if x.cells.Missing(r.CellID) {
+			missing = append(missing, r.CellID)
+		}
+		over = over || !x.now.Before(r.ExpiresAt)
+	}
+	if over || missing != nil {
+		out = append(out, command(s, lrp.Prune{MissingCells: missing}, EvacuationOver))
+	}
+	return out
+}
+
+// extra reports whether a slot that is not desired has something to stop: only
+// while the domain is fresh (000 §Convergence 3). missing are the cells that
+// cannot be asked to.
+func (x *slotRules) extra(s lrp.Slot) (missing []string, extra bool) {
+	for i := range s.Records {
+		r := &s.Records[i]
+		if r.Presence == lrp.Evacuating || !x.fresh[r.Domain] {
+			continue
+		}
+		extra = true
+		if r.CellID != "" && x.cells.Missing(r.CellID) {
+			missing = append(missing, r.CellID)
+		}
+	}
+	return missing, extra
+}
+
+// checkCells looks for instances whose cell went missing or came back (000
+// §Suspect Cells).
+func (x *slotRules) checkCells(out []LRPAction, s lrp.Slot) []LRPAction {
+	replaced, suspect := false, false
+	for i := range s.Records {
+		r := &s.Records[i]
+		switch {
+		case r.Presence == lrp.Suspect:
+			suspect = true
+		case r.Presence != lrp.Ordinary || r.CellID == "":
+		case x.cells.Missing(r.CellID):
+			out = append(out, command(s, lrp.MarkSuspect{CellID: r.CellID}, CellMissing))
+		case r.State == lrp.Running:
+			replaced = true
+		}
+	}
+	if suspect && replaced {
+		return append(out, command(s, lrp.RemoveSuspect{}, SuspectReplaced))
+	}
+	for i := range s.Records {
+		if r := &s.Records[i]; r.Presence == lrp.Suspect && x.cells.Present(r.CellID) {
+			out = append(out, command(s, lrp.Recover{CellID: r.CellID}, CellReturned))
+		}
+	}
+	return out
+}
