@@ -55,10 +55,20 @@ func values[T any](list []T) iter.Seq2[*T, error] {
 	}
 }
 
+func records(list []lrp.ActualLRP) iter.Seq2[lrp.ActualLRP, error] {
+	return func(yield func(lrp.ActualLRP, error) bool) {
+		for i := range list {
+			if !yield(list[i], nil) {
+				return
+			}
+		}
+	}
+}
+
 func (f *fleet) snapshot() converge.LRPs {
 	return converge.LRPs{
 		Deployments: values(f.deployments),
-		ActualLRPs:  values(f.actuals),
+		ActualLRPs:  records(f.actuals),
 		Domains:     []lrp.Domain{{Name: "apps"}},
 		Cells:       converge.NewCells(f.cells),
 	}

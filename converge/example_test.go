@@ -30,7 +30,7 @@ func ExamplePlanLRPs() {
 
 	plan := converge.PlanLRPs(converge.LRPs{
 		Deployments: values(deployments), // a real pass streams both from its store
-		ActualLRPs:  values(slot.Records),
+		ActualLRPs:  records(slot.Records),
 		Domains:     []lrp.Domain{{Name: "apps"}},
 		Cells:       converge.NewCells([]string{"cell-2", "cell-3"}),
 	}, now, lrp.Policy{})

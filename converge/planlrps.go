@@ -16,12 +16,14 @@ import (
 //
 // An error in a sequence stands for one value that could not be read. The plan
 // passes it on and leaves alone what it may have been about.
+//
+// A storage.Reader has both sequences.
 type LRPs struct {
 	// Deployments are in ascending order of process guid.
 	Deployments iter.Seq2[*lrp.Deployment, error]
 	// ActualLRPs are in ascending order of process guid and index, and within
 	// an index as in a lrp.Slot.
-	ActualLRPs iter.Seq2[*lrp.ActualLRP, error]
+	ActualLRPs iter.Seq2[lrp.ActualLRP, error]
 	// Domains are the domains there are, fresh or not.
 	Domains []lrp.Domain
 	// Cells are the cells there are.
@@ -69,7 +71,7 @@ func PlanLRPs(in LRPs, now time.Time, p lrp.Policy) iter.Seq2[LRPAction, error] 
 			if x.stopped {
 				return
 			}
-			x.read(r, err)
+			x.read(&r, err)
 		}
 		x.endSlot()
 		x.endProcess(x.recordLost)

@@ -211,7 +211,7 @@ func TestWhatMayHaveBeenAboutAnUnreadableRecordIsLeftAlone(t *testing.T) {
 	for i := range all {
 		t.Run(fmt.Sprintf("actual LRP %s/%d", all[i].ProcessGUID, all[i].Index), func(t *testing.T) {
 			in := w.snapshot()
-			in.ActualLRPs = withErrors(drop(i), i)
+			in.ActualLRPs = recordsWithErrors(drop(i), i)
 			if diff := gocmp.Diff([]string{"error: unreadable"}, describe(converge.PlanLRPs(in, w.now, w.policy))); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}
@@ -230,7 +230,7 @@ func TestWhatMayHaveBeenAboutAnUnreadableRecordIsLeftAlone(t *testing.T) {
 	}
 	t.Run("a broken slot hides no other slot's trouble", func(t *testing.T) {
 		in := w.snapshot()
-		in.ActualLRPs = withErrors(all[:7], 1) // a/0's neighbourhood is unsure; c/1 and c/2 are missing
+		in.ActualLRPs = recordsWithErrors(all[:7], 1) // a/0's neighbourhood is unsure; c/1 and c/2 are missing
 		want := []string{
 			"error: unreadable",
 			"c/1 CreateMissing{}: no instance at a desired index",
@@ -243,7 +243,7 @@ func TestWhatMayHaveBeenAboutAnUnreadableRecordIsLeftAlone(t *testing.T) {
 	t.Run("all that follows is unsure when a sequence breaks off", func(t *testing.T) {
 		in := w.snapshot()
 		in.Deployments = withErrors(deployments[:1], 1)
-		in.ActualLRPs = withErrors(all[:5], 5)
+		in.ActualLRPs = recordsWithErrors(all[:5], 5)
 		want := []string{"error: unreadable", "error: unreadable"}
 		if diff := gocmp.Diff(want, describe(converge.PlanLRPs(in, w.now, w.policy))); diff != "" {
 			t.Errorf("plan (-want +got):\n%s", diff)
@@ -260,10 +260,10 @@ func TestSequencesOutOfOrderEndThePlan(t *testing.T) {
 	actuals, deployments := w.sortedActuals(), w.sortedDeployments()
 	for name, change := range map[string]func(in *converge.LRPs){
 		"actual LRPs": func(in *converge.LRPs) {
-			in.ActualLRPs = values([]lrp.ActualLRP{actuals[1], actuals[0]})
+			in.ActualLRPs = records([]lrp.ActualLRP{actuals[1], actuals[0]})
 		},
 		"the same actual LRP twice": func(in *converge.LRPs) {
-			in.ActualLRPs = values([]lrp.ActualLRP{actuals[0], actuals[0], actuals[1]})
+			in.ActualLRPs = records([]lrp.ActualLRP{actuals[0], actuals[0], actuals[1]})
 		},
 		"deployments": func(in *converge.LRPs) {
 			in.Deployments = values([]lrp.Deployment{deployments[1], deployments[0]})

@@ -122,7 +122,7 @@ func (w *world) sortedActuals() []lrp.ActualLRP {
 func (w *world) snapshot() converge.LRPs {
 	return converge.LRPs{
 		Deployments: values(w.sortedDeployments()),
-		ActualLRPs:  values(w.sortedActuals()),
+		ActualLRPs:  records(w.sortedActuals()),
 		Domains:     w.domains,
 		Cells:       converge.NewCells(w.cells),
 	}
@@ -189,6 +189,19 @@ func withErrors[T any](list []T, at ...int) iter.Seq2[*T, error] {
 				return
 			}
 			if i < len(list) && !yield(&list[i], nil) {
+				return
+			}
+		}
+	}
+}
+
+func recordsWithErrors(list []lrp.ActualLRP, at ...int) iter.Seq2[lrp.ActualLRP, error] {
+	return func(yield func(lrp.ActualLRP, error) bool) {
+		for r, err := range withErrors(list, at...) {
+			if r == nil {
+				r = &lrp.ActualLRP{}
+			}
+			if !yield(*r, err) {
 				return
 			}
 		}
