@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 )
 
@@ -156,11 +157,26 @@ func decodeFields(data json.RawMessage, fields any, v *Validator) {
 	field, value, limit := "", err.Error(), "valid JSON"
 	var mismatch *json.UnmarshalTypeError
 	if errors.As(err, &mismatch) {
-		field, value, limit = mismatch.Field, mismatch.Value, "a "+mismatch.Type.Kind().String()
+		field, value, limit = mismatch.Field, mismatch.Value, jsonLimit(mismatch.Type)
 		// encoding/json also names the embedded struct.
 		if _, after, ok := strings.Cut(field, "Action."); ok {
 			field = after
 		}
 	}
 	v.Check(false, field, value, limit)
+}
+
+// jsonLimit is what a member of JSON has to be to fit a Go type.
+func jsonLimit(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "a text"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice:
+		return "a list"
+	case reflect.Struct:
+		return "an object"
+	}
+	return "a whole number (" + t.String() + ")"
 }

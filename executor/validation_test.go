@@ -1,0 +1,80 @@
+package executor_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/diegosdk/diego/executor"
+)
+
+func TestAValidatorNamesThePathTheValueAndTheLimit(t *testing.T) {
+	var v executor.Validator
+	v.Check(true, "fine", 1, "anything")
+	v.Check(false, "a", -1, "at least 0")
+	inner := v.In("b").At("c", 2)
+	inner.Check(false, "d", "", "a text")
+	inner.Check(false, "", strings.Repeat("ä", 40), "something shorter")
+	v.In("").Check(false, "e", true, "false")
+	v.Check(false, "", "", "another record")
+	want := []string{
+		"a: -1: want at least 0",
+		"b.c[2].d: want a text",
+		"b.c[2]: " + strings.Repeat("ä", 32) + "…: want something shorter",
+		"e: true: want false",
+		"want another record",
+	}
+	if diff := cmp.Diff(want, lines(v.Err())); diff != "" {
+		t.Error(diff)
+	}
+	if got := v.Err().Error(); got != "invalid record: "+strings.Join(want, "; ") {
+		t.Error(got)
+	}
+}
+
+func TestAValidatorCutsAValueAtACharacter(t *testing.T) {
+	var v executor.Validator
+	v.Check(false, "a", "x"+strings.Repeat("ä", 40), "x")
+	if diff := cmp.Diff([]string{"a: x" + strings.Repeat("ä", 31) + "…: want x"}, lines(v.Err())); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAValidatorThatFindsNothingGivesNoError(t *testing.T) {
+	var v executor.Validator
+	v.In("a").Check(true, "b", 1, "c")
+	if err := v.Err(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAValidatorListsALimitedNumberOfErrors(t *testing.T) {
+	info := fullRunInfo()
+	info.Env = make([]executor.EnvVar, executor.MaxFieldErrors+7)
+	var v executor.Validator
+	info.Validate(&v)
+	var invalid *executor.ValidationError
+	if !errors.As(v.Err(), &invalid) || len(invalid.Fields) != executor.MaxFieldErrors || invalid.Omitted != 7 {
+		t.Fatal(v.Err())
+	}
+	if !strings.HasSuffix(invalid.Error(), "; and 7 more") {
+		t.Error(invalid)
+	}
+}
+
+func TestAGUIDIsLettersDigitsAndTwoMarks(t *testing.T) {
+	for _, guid := range []string{"a", "Z", "0", "-", "_", "4f2a-B_9", strings.Repeat("x", executor.MaxGUIDBytes)} {
+		var v executor.Validator
+		if v.GUID("guid", guid); v.Err() != nil {
+			t.Error(v.Err())
+		}
+	}
+	for _, guid := range []string{"", " ", "a b", "a/b", "ä", "a\x00", "a.b", strings.Repeat("x", executor.MaxGUIDBytes+1)} {
+		var v executor.Validator
+		if v.GUID("guid", guid); v.Err() == nil {
+			t.Errorf("%q is a guid", guid)
+		}
+	}
+}
