@@ -53,7 +53,7 @@ func decodeAction(data json.RawMessage, v *Validator, depth int) Action {
 	for first := true; d.More(); first = false {
 		name, nameErr := d.Token()
 		var value json.RawMessage
-		valueErr := d.Decode(&value)
+		valueErr := d.Decode(&value) // which fails on invalid JSON only, as Token does
 		if err := errors.Join(nameErr, valueErr); err != nil {
 			v.Check(false, "", err, "valid JSON")
 			return a

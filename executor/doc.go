@@ -1,12 +1,40 @@
 // Package executor is the vocabulary of a cell: what runs in a container and
 // how a container lives.
 //
-// [Action] is the recipe, a tree of runs, transfers and combinators. [RunInfo]
-// is everything a container needs besides its size, [Resources] is its size.
-// [Container] is one container with its five states; [Transition] is the table
-// of legal state changes and [RunResult] says how it ended (000 §Container
-// State, §RunResult). A [CheckDefinition] says when it is healthy.
+// [RunInfo] says what runs: a root file system, an [Action], and everything
+// around them. An Action is a recipe, a tree of processes, transfers and
+// combinators such as [SerialAction] and [TimeoutAction]. [Resources] is how
+// much of a cell the container takes. A [CheckDefinition] says when it is
+// healthy and when it is ready for traffic, an [EgressRule] whom it may talk
+// to.
 //
-// The package is pure: it holds data, validation and stable JSON. What really
-// creates processes lives in the packages below it.
+// A [Container] is one container at one moment (000 §Container State). Its
+// methods are the ways through its five states, and they return the next
+// Container:
+//
+//	c, err := executor.Reserve(guid, size, tags, now) // RESERVED: its resources are taken
+//	c, err = c.Initialize(runInfo, nil, now)          // INITIALIZING: it is being made
+//	c, err = c.Create(addresses, now)                 // CREATED: its recipe starts
+//	c, err = c.Run(now)                               // RUNNING: it is healthy
+//	c, err = c.Complete(executor.Stopped(), now)      // COMPLETED: its RunResult says how
+//
+// [Transitions] lists every legal change, [CanTransition] answers for one, and
+// anything else is a [TransitionError]. A [RunResult] is one of five:
+// [Succeeded], [Failed], [Stopped], [NeverBegan] and [Expired] (000
+// §RunResult). [Container.Event] is what a cell hears of the change (000
+// §Container Events).
+//
+// Every record has a Validate method that reports to a [Validator], so that a
+// record and the records in it report together, each field with its path, its
+// value and its limit:
+//
+//	var v executor.Validator
+//	runInfo.Validate(v.In("run_info"))
+//	if err := v.Err(); err != nil { // a *ValidationError, which wraps ErrInvalid
+//
+// Sizes are in mebibytes (MB) or bytes, times in JSON in milliseconds (Ms) or
+// RFC 3339. The JSON of every record is stable: members are only ever added.
+//
+// The package is pure: it holds data, rules and JSON, and takes the time as
+// an argument. What really creates processes lives in the packages below it.
 package executor

@@ -11,8 +11,9 @@ import (
 	"github.com/diegosdk/diego/executor"
 )
 
-// fixedPoint checks that whatever decodes also encodes, and that decoding and
-// encoding once more changes nothing.
+// fixedPoint checks that whatever decodes also encodes, unless it is invalid
+// and that is the reason, and that decoding and encoding once more changes
+// nothing.
 func fixedPoint[T validator](t *testing.T, data []byte) {
 	var first T
 	if err := json.Unmarshal(data, &first); err != nil {
@@ -20,6 +21,9 @@ func fixedPoint[T validator](t *testing.T, data []byte) {
 	}
 	problems := found(first)
 	text, err := json.Marshal(first)
+	if errors.Is(err, executor.ErrInvalid) && problems != nil {
+		return
+	}
 	if err != nil {
 		t.Fatalf("decoded and does not encode: %v", err)
 	}
@@ -37,11 +41,7 @@ func fixedPoint[T validator](t *testing.T, data []byte) {
 }
 
 func FuzzActionJSON(f *testing.F) {
-	full, err := json.Marshal(fullAction())
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(full)
+	f.Add([]byte(`{"emit_progress":{"action":{"download":{"from":"a","to":"b","user":"c","checksum":{"algorithm":"md5"}}},"start_message":"<>"}}`))
 	f.Add([]byte(`{"timeout":{"action":{"try":{"action":{"run":{}}}},"timeout_ms":-1}}`))
 	f.Add([]byte(`{"run":{},"run":{}}`))
 	f.Add([]byte(`{"serial":{"actions":[null,{},{"jump":1}]}}`))
@@ -61,13 +61,10 @@ func FuzzActionJSON(f *testing.F) {
 }
 
 func FuzzRunInfoJSON(f *testing.F) {
-	full, err := json.Marshal(fullRunInfo())
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(full)
 	f.Add([]byte(`{"root_fs":"host:","action":{"run":{"path":"a","user":"b"}}}`))
 	f.Add([]byte(`{"root_fs":"%zz:","ports":[],"env":[{}],"image_layers":[{}],"check":{"checks":[{}]}}`))
+	f.Add([]byte(`{"egress_rules":[{"protocol":"icmp","destinations":["::1"],"icmp":{"type":-1,"code":0}}],"log_rate_limit":{"bytes_per_second":-1}}`))
+	f.Add([]byte(`{"volume_mounts":[{"mode":"r","shared":{},"dedicated":{}}],"network":{"properties":{"b":"","a":""}},"sidecars":[{"memory_mb":-1}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) { fixedPoint[executor.RunInfo](t, data) })
 }
 
