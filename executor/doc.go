@@ -24,13 +24,13 @@
 // §RunResult). [Container.Event] is what a cell hears of the change (000
 // §Container Events).
 //
-// Every record has a Validate method that reports to a [Validator], so that a
+// Records have a Validate method that reports to a [Validator], so that a
 // record and the records in it report together, each field with its path, its
 // value and its limit:
 //
 //	var v executor.Validator
 //	runInfo.Validate(v.In("run_info"))
-//	if err := v.Err(); err != nil { // a *ValidationError, which wraps ErrInvalid
+//	err := v.Err() // nil, or a *ValidationError, which wraps ErrInvalid
 //
 // Sizes are in mebibytes (MB) or bytes, times in JSON in milliseconds (Ms) or
 // RFC 3339. The JSON of every record is stable: members are only ever added.

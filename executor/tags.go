@@ -4,7 +4,7 @@ package executor
 // Container.Tags are text; consumers may add tags of their own.
 const (
 	// TagLifecycle is LifecycleLRP or LifecycleTask. A container with
-	// neither is not Diego's, and a cell leaves it alone.
+	// neither belongs to neither.
 	TagLifecycle = "lifecycle"
 	TagDomain    = "domain"
 	// TagResultFile is the path in the container of the file that holds a
