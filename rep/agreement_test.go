@@ -36,28 +36,7 @@ func deployment(instances int, active string) *lrp.Deployment {
 // decide applies one command and returns the slot as it is then.
 func decide(s lrp.Slot, d *lrp.Deployment, c lrp.Command, now time.Time, policy lrp.Policy) (lrp.Slot, lrp.Decision, error) {
 	decision, err := lrp.Step(s, d, c, now, policy)
-	next := lrp.Slot{ProcessGUID: s.ProcessGUID, Index: s.Index, Records: slices.Clone(s.Records)}
-	for _, w := range decision.Writes {
-		at := func(r *lrp.ActualLRP) int {
-			return slices.IndexFunc(next.Records, func(o lrp.ActualLRP) bool {
-				return o.DefinitionID == r.DefinitionID && o.Presence == r.Presence
-			})
-		}
-		if w.Before != nil {
-			i := at(w.Before)
-			next.Records = slices.Delete(next.Records, i, i+1)
-		}
-		if w.After != nil {
-			next.Records = append(next.Records, *w.After)
-		}
-	}
-	slices.SortFunc(next.Records, func(a, b lrp.ActualLRP) int {
-		if a.DefinitionID != b.DefinitionID {
-			return int(a.DefinitionID[1]) - int(b.DefinitionID[1])
-		}
-		return int(a.Presence) - int(b.Presence)
-	})
-	return next, decision, err
+	return s.Apply(decision), decision, err
 }
 
 // call is the command that a step sends.

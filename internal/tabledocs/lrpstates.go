@@ -36,7 +36,7 @@ func lrpEdges() []edge {
 					continue
 				}
 				edges = append(edges, recordEdges(decision.Writes, c.Name())...)
-				next := written(s, decision.Writes, epoch)
+				next := aged(s.Apply(decision), epoch)
 				if k := shape(next); !seen[k] {
 					seen[k] = true
 					queue = append(queue, next)
@@ -116,31 +116,14 @@ func node(r *lrp.ActualLRP) string {
 	return r.State.String()
 }
 
-// written is the slot after the writes. Its records have the same age, so that
-// there are not endlessly many slots.
-func written(s lrp.Slot, writes []lrp.Write, since time.Time) lrp.Slot {
-	next := lrp.Slot{ProcessGUID: s.ProcessGUID, Index: s.Index}
-	same := func(a, b *lrp.ActualLRP) bool {
-		return a != nil && b != nil && a.DefinitionID == b.DefinitionID && a.Presence == b.Presence
-	}
+// aged gives the records of a slot the same age, so that there are not
+// endlessly many slots.
+func aged(s lrp.Slot, since time.Time) lrp.Slot {
+	s.Records = slices.Clone(s.Records)
 	for i := range s.Records {
-		r := &s.Records[i]
-		if !slices.ContainsFunc(writes, func(w lrp.Write) bool { return same(w.Before, r) || same(w.After, r) }) {
-			next.Records = append(next.Records, *r)
-		}
+		s.Records[i].Since = since
 	}
-	for _, w := range writes {
-		if w.After != nil {
-			r := *w.After
-			r.Since = since
-			if r.State == lrp.Running {
-				r.RunningSince = time.Unix(0, 0).UTC().Add(time.Hour)
-			}
-			next.Records = append(next.Records, r)
-		}
-	}
-	slices.SortFunc(next.Records, func(a, b lrp.ActualLRP) int { return int(a.Presence) - int(b.Presence) })
-	return next
+	return s
 }
 
 // shape tells slots apart by what commands look at.
