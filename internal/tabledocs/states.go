@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/task"
 )
 
@@ -21,6 +22,7 @@ func statesPage() string {
 	writeDiagram(&b, "ActualLRP", "Drawn from what `lrp.Step` does to one index when every command comes in every state that they lead to. "+
 		"SUSPECT and EVACUATING are presences: the cell is missing, or shuts down. A record that goes back to UNCLAIMED is on no cell any more.", lrpEdges())
 	writeDiagram(&b, "Task", "Drawn from `task.Table`; [task](task.md) says what is asked of each command.", taskEdges())
+	writeDiagram(&b, "Container", "Drawn from `executor.Transitions`. A container may be deleted in any state.", containerEdges())
 	return b.String()
 }
 
@@ -63,4 +65,12 @@ func taskEdges() (edges []edge) {
 		}
 	}
 	return edges
+}
+
+func containerEdges() []edge {
+	edges := []edge{{from: outside, to: executor.Reserved.String()}}
+	for _, t := range executor.Transitions() {
+		edges = append(edges, edge{from: t.From.String(), to: t.To.String()})
+	}
+	return append(edges, edge{from: executor.Completed.String(), to: outside})
 }

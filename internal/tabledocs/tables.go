@@ -1,13 +1,14 @@
 package tabledocs
 
 import (
+	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/rep"
 	"github.com/diegosdk/diego/task"
 )
 
 func tables() []table {
-	return []table{lrpTable(), evacuationTable(), evacuationCallsTable(), taskTable(), taskStates()}
+	return []table{lrpTable(), evacuationTable(), evacuationCallsTable(), taskTable(), taskStates(), containerStates()}
 }
 
 const situations = "α is the container's own instance on this cell, ω any other holder."
@@ -103,6 +104,18 @@ func taskStates() table {
 			refusal = r.Err.Error()
 		}
 		t.rows = append(t.rows, []string{r.State.String(), r.Command, r.Premise.String(), r.Next.String(), refusal, r.Effect, r.Reason})
+	}
+	return t
+}
+
+func containerStates() table {
+	t := table{
+		name: "container", title: "States of a container", source: "executor.Transitions",
+		intro: "How a container's state may change (000 §Container State). It may be deleted in any state.",
+		head:  []string{"state", "next state"},
+	}
+	for _, change := range executor.Transitions() {
+		t.rows = append(t.rows, []string{change.From.String(), change.To.String()})
 	}
 	return t
 }
