@@ -315,6 +315,40 @@ func TestTheBBSAgreesWithTheTaskTable(t *testing.T) {
 	}
 }
 
+// RunContainer comes after a claim or a start, so that is what a failure finds.
+func TestTheBBSTakesBackWhatCouldNotRun(t *testing.T) {
+	slot := lrp.Slot{ProcessGUID: "p"}
+	for _, c := range []lrp.Command{lrp.CreateMissing{}, call(ClaimLRP, alpha), call(LRPRunFailed().Steps[0], alpha)} {
+		next, _, err := decide(slot, deployment(1, "d1"), c, start, restarts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		slot = next
+	}
+	if l := SituateLRP(slot, alpha, "d1"); l != LRPUnclaimed {
+		t.Errorf("the LRP is %v, want UNCLAIMED", l)
+	}
+	var record *task.Task
+	for _, c := range []task.Command{
+		task.Desire{GUID: "t", Domain: "domain", Definition: taskDefinition()},
+		taskCall(StartTask, task.Attempt{}), taskCall(TaskRunFailed().Steps[0], task.Attempt{}),
+	} {
+		d, err := task.Step(record, c, start, task.Policy{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		record = d.Write.After
+	}
+	if record.State != task.Completed || !record.Failed {
+		t.Errorf("the task is %v, failed = %v", record.State, record.Failed)
+	}
+	for _, row := range []Row{LRPRunFailed(), TaskRunFailed()} {
+		if row.Reason == "" || len(row.Steps) != 2 || row.Steps[1] != DeleteContainer {
+			t.Errorf("%+v does not clean up the reservation last", row)
+		}
+	}
+}
+
 // Work begins where RunContainer is; it begins again only after a rejection,
 // which says that it did not begin.
 func TestFollowingTheTaskTableRunsATaskAtMostOnce(t *testing.T) {

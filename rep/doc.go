@@ -17,8 +17,10 @@
 // find the situations. docs/tables shows every row.
 //
 // Whoever carries out a row takes its steps in order and stops at the first
-// that fails; the next poll decides anew. What it read may be stale, so it
-// reads container and record again before it deletes a container that lives.
+// that fails; the next poll decides anew. Only an answer of the BBS that
+// refuses a step says more: see [Step.DeleteWhenRefused]. What was read may be
+// stale, so container and record are read again before a container that lives
+// is deleted.
 package rep
 
 //go:generate go run ../internal/tabledocs/generate ../docs/tables

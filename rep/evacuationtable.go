@@ -7,6 +7,11 @@ import "github.com/diegosdk/diego/lrp"
 // decision; for a RUNNING container that is [lrp.EvacuationRule], and its
 // answer says whether the container stays. Without a container the table is
 // that of [DecideLRP]. It panics on values that are no situations.
+//
+// When the cell exits, be it empty or out of time, it treats everything that
+// is left as if its container were gone already: by NoContainer here, and by
+// TaskContainerNone in [DecideTask], with the reason
+// task.ReasonEvacuationTimedOut.
 func DecideEvacuation(c ContainerSituation, l LRPSituation) Row {
 	if c == NoContainer {
 		return DecideLRP(c, l)

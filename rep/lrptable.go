@@ -7,6 +7,13 @@ import "github.com/diegosdk/diego/lrp"
 // are no situations.
 func DecideLRP(c ContainerSituation, l LRPSituation) Row { return lrpTable[c][l] }
 
+// LRPRunFailed is what to do when RunContainer fails at once (000 §Starting
+// ActualLRPs). A container that fails later is COMPLETED, which is in the
+// table.
+func LRPRunFailed() Row { return lrpRunFailed }
+
+var lrpRunFailed = Row{do(RemoveLRP, DeleteContainer), lrp.Conceivable, "the claim is given back, and the index is placed again", spec}
+
 var lrpTable = [ContainerSituations][LRPSituations]Row{
 	NoContainer: {
 		LRPNone:            {nil, lrp.Expected, "nothing here and nothing recorded", added},

@@ -300,45 +300,6 @@ func TestEveryRowHoldsWhatMustHold(t *testing.T) {
 	}
 }
 
-// Following the LRP table leads to harmony: a record and a container that
-// agree, or neither.
-func TestTheLRPTableSettles(t *testing.T) {
-	// What the steps do to a cell alone with its BBS. A claim and a start
-	// make the record ours; a crashed or removed record is gone for us.
-	follow := func(c ContainerSituation, l LRPSituation) (ContainerSituation, LRPSituation) {
-		for _, s := range DecideLRP(c, l).Steps {
-			switch s {
-			case ClaimLRP:
-				l = LRPClaimedAlpha
-			case StartLRP:
-				l = LRPRunningAlpha
-			case CrashLRP:
-				l = LRPCrashed
-			case RemoveLRP, RemoveEvacuatingLRP:
-				l = LRPNone
-			case RunContainer:
-				c = ContainerStarting
-			case DeleteContainer:
-				c = NoContainer
-			default:
-				t.Fatalf("%v × %v: unexpected step %v", c, l, s)
-			}
-		}
-		return c, l
-	}
-	for c := range ContainerSituation(ContainerSituations) {
-		for l := range LRPSituation(LRPSituations) {
-			d, m := c, l
-			for range 3 {
-				d, m = follow(d, m)
-			}
-			if len(DecideLRP(d, m).Steps) != 0 {
-				t.Errorf("%v × %v is still moving at %v × %v", c, l, d, m)
-			}
-		}
-	}
-}
-
 func TestStepsAndSituationsHaveNames(t *testing.T) {
 	for s := range endOfSteps {
 		if s > 0 && (s.String() == "" || strings.HasPrefix(s.String(), "Step(")) {

@@ -10,6 +10,13 @@ import "github.com/diegosdk/diego/lrp"
 // is like every COMPLETED one.
 func DecideTask(c TaskContainer, t TaskSituation) Row { return taskTable[c][t] }
 
+// TaskRunFailed is what to do when RunContainer fails at once (000 §Task
+// Lifecycle). A container that fails later is COMPLETED, which is in the
+// table.
+func TaskRunFailed() Row { return taskRunFailed }
+
+var taskRunFailed = Row{do(FailTask, DeleteContainer), lrp.Conceivable, "the task was started here and cannot run here", spec}
+
 var taskTable = [TaskContainers][TaskSituations]Row{
 	TaskContainerNone: {
 		TaskNone:           {nil, lrp.Expected, "nothing here and nothing recorded", added},

@@ -1,6 +1,8 @@
 package tabledocs
 
 import (
+	"fmt"
+
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/rep"
@@ -27,6 +29,8 @@ func lrpTable() table {
 			" A start also removes the evacuating or suspect record that it replaces. Rows that the specification leaves out are added.",
 		head: []string{"container", "ActualLRP", "action", "odds", "reason", "origin"},
 	}
+	failed := rep.LRPRunFailed()
+	t.intro += fmt.Sprintf(" If the container cannot be run (`rep.LRPRunFailed`): %s; %s.", failed.Action(), failed.Reason)
 	for c := range rep.ContainerSituation(rep.ContainerSituations) {
 		for l := range rep.LRPSituation(rep.LRPSituations) {
 			r := rep.DecideLRP(c, l)
@@ -83,6 +87,8 @@ func taskTable() table {
 			"Rows that the specification's long table leaves out are added.",
 		head: []string{"container", "task", "action", "odds", "reason", "origin"},
 	}
+	failed := rep.TaskRunFailed()
+	t.intro += fmt.Sprintf(" If the container cannot be run (`rep.TaskRunFailed`): %s; %s.", failed.Action(), failed.Reason)
 	for c := range rep.TaskContainer(rep.TaskContainers) {
 		for s := range rep.TaskSituation(rep.TaskSituations) {
 			r := rep.DecideTask(c, s)
