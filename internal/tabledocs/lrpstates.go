@@ -20,8 +20,8 @@ func lrpEdges() []edge {
 	}
 	gone := *d
 	gone.Instances = 0
-	// Two crashes are enough to see both things that can follow one.
-	policy := lrp.Policy{Restart: lrp.RestartPolicy{ImmediateRestarts: 1}}
+	// Both things that can follow a crash.
+	policies := []lrp.Policy{{}, {Restart: lrp.RestartPolicy{ImmediateRestarts: -1}}}
 	epoch := time.Unix(0, 0).UTC()
 	var edges []edge
 	seen := map[string]bool{}
@@ -31,15 +31,17 @@ func lrpEdges() []edge {
 		queue = queue[1:]
 		for _, deployment := range []*lrp.Deployment{d, &gone} {
 			for _, c := range lrpCommands() {
-				decision, err := lrp.Step(s, deployment, c, epoch.Add(time.Hour), policy)
-				if err != nil {
-					continue
-				}
-				edges = append(edges, recordEdges(decision.Writes, c.Name())...)
-				next := aged(s.Apply(decision), epoch)
-				if k := shape(next); !seen[k] {
-					seen[k] = true
-					queue = append(queue, next)
+				for _, policy := range policies {
+					decision, err := lrp.Step(s, deployment, c, epoch.Add(time.Hour), policy)
+					if err != nil {
+						continue
+					}
+					edges = append(edges, recordEdges(decision.Writes, c.Name())...)
+					next := aged(s.Apply(decision), epoch)
+					if k := shape(next); !seen[k] {
+						seen[k] = true
+						queue = append(queue, next)
+					}
 				}
 			}
 		}
@@ -50,7 +52,7 @@ func lrpEdges() []edge {
 func lrpCommands() []lrp.Command {
 	commands := []lrp.Command{
 		lrp.CreateMissing{}, lrp.StopExtra{}, lrp.Restart{DefinitionID: "definition"},
-		lrp.RemoveSuspect{}, lrp.Prune{}, lrp.Retire{},
+		lrp.AdvanceRollout{}, lrp.RemoveSuspect{}, lrp.Prune{}, lrp.Retire{},
 		lrp.Fail{Error: lrp.PlacementError{Reason: lrp.InsufficientResources}},
 	}
 	for _, name := range []string{"1", "2"} {
@@ -126,11 +128,11 @@ func aged(s lrp.Slot, since time.Time) lrp.Slot {
 	return s
 }
 
-// shape tells slots apart by what commands look at.
+// shape tells slots apart by what a diagram shows.
 func shape(s lrp.Slot) string {
 	text := ""
 	for _, r := range s.Records {
-		text += fmt.Sprintf("%v %v %v %v %v;", r.Presence, r.State, r.InstanceKey, r.PlacementError.IsZero(), min(r.CrashCount, 2))
+		text += fmt.Sprintf("%v %v %v;", r.Presence, r.State, r.InstanceKey)
 	}
 	return text
 }
