@@ -87,9 +87,10 @@ func (s Step) String() string {
 func (s Step) CallsBBS() bool { return s >= ClaimLRP && s <= RejectTask }
 
 // DeleteWhenRefused reports whether the container is to be deleted when the
-// BBS refuses the step: someone else has the work, or nobody wants it any more
-// (000 §Starting ActualLRPs, §Task Lifecycle, §The missing cell-1 making API
-// calls to BBS). A call that fails without an answer says nothing, and the
+// BBS refuses the step with an *[lrp.TransitionError] or a
+// *task.TransitionError: someone else has the work, or nobody wants it any
+// more (000 §Starting ActualLRPs, §Task Lifecycle, §The missing cell-1 making
+// API calls to BBS). Any other failure says nothing about the work, and the
 // container stays until the next poll.
 func (s Step) DeleteWhenRefused() bool {
 	return s.CallsBBS() && s != EvacuateRunningLRP && s != FailTask
