@@ -47,7 +47,8 @@ type Store interface {
 
 	Leaser
 
-	// Close releases what the Store holds. Other methods fail afterwards.
+	// Close releases what the Store holds. Other methods fail afterwards;
+	// closing twice is no error.
 	Close() error
 }
 

@@ -1,0 +1,94 @@
+// Package storagetest is the contract of storage.Store as tests. Each case is
+// named after the sentence of the contract that it checks.
+//
+// A store's own tests call
+//
+//   - [Run] for everything that one caller can see,
+//   - [RunConcurrent] for what several see of one another,
+//   - [RunMetamorphic], which does the same random things to the store and to
+//     memstore and wants the same answers, and
+//   - [RunCrash], for stores on disk, which kills a process that commits and
+//     looks at what it left behind.
+//
+// The package imports nothing but the standard library and this module.
+package storagetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/diegosdk/diego/storage"
+)
+
+// A Harness is one store under test and what the suite may do to it.
+type Harness struct {
+	// Store is empty, and belongs to the case that has opened it. The suite
+	// closes it.
+	Store storage.Store
+	// Advance moves the store's clock ahead. Nil means that the clock is real:
+	// the suite then waits, a fraction of a second for each case that needs
+	// it, and leaves out the cases that would take longer.
+	Advance func(d time.Duration)
+	// Corrupt damages the record, which exists, so that it cannot be decoded;
+	// its key and its tag stay legible. Nil leaves the cases about such records out.
+	Corrupt func(t testing.TB, key storage.RecordKey)
+	// Reopen closes the store and opens another on the same data. Nil means
+	// that the data ends with the store.
+	Reopen func(t testing.TB) storage.Store
+}
+
+// Options are what a case asks of the store that it opens.
+type Options struct {
+	// Events is how many of the newest events the log must keep at least. It
+	// should drop others soon: at the latest when ten times as many are there
+	// and the next batch is committed. 0 means as many as the suite commits,
+	// which is less than 100,000.
+	Events int
+}
+
+// An Open makes a new, empty store. It calls t.Fatal if it cannot, and
+// t.Cleanup for what closing the store leaves behind.
+type Open func(t testing.TB, o Options) Harness
+
+// A testCase checks one sentence.
+type testCase struct {
+	sentence string
+	options  Options
+	// needs is the part of the Harness without which the case is left out.
+	needs func(*Harness) bool
+	check func(f *fixture)
+}
+
+// Run checks the contract as one caller sees it.
+func Run(t *testing.T, open Open) {
+	groups := []struct {
+		subject string
+		cases   []testCase
+	}{
+		{"reads", readCases},
+		{"commits", commitCases},
+		{"events", eventCases},
+		{"domains", domainCases},
+		{"leases", leaseCases},
+		{"corrupt records", corruptCases},
+		{"contexts and closing", contextCases},
+	}
+	for _, g := range groups {
+		t.Run(g.subject, func(t *testing.T) {
+			for _, c := range g.cases {
+				t.Run(c.sentence, func(t *testing.T) {
+					f := newFixture(t, open, c.options)
+					if c.needs != nil && !c.needs(&f.Harness) {
+						t.Log("left out: the harness has no hook for it")
+						return
+					}
+					c.check(f)
+				})
+			}
+		})
+	}
+}
+
+func needsAdvance(h *Harness) bool { return h.Advance != nil }
+func needsCorrupt(h *Harness) bool { return h.Corrupt != nil }
+func needsReopen(h *Harness) bool  { return h.Reopen != nil }
