@@ -1,0 +1,454 @@
+// Package memstore is a storage.Store in memory: for tests, simulations in
+// virtual time and programs that need no more. It keeps nothing beyond Close.
+//
+// Lists and views work on snapshots, which cost the same however much the
+// store holds, and never wait for commits or hold them up.
+package memstore
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/task"
+)
+
+// Options of [New]. Nil means the zero value, and that the documented
+// defaults.
+type Options struct {
+	// Now is the store's clock (default time.Now). It is called with the
+	// store locked and must not use it.
+	Now func() time.Time
+	// Events is how many of the newest events the log holds at least, and
+	// never more than twice as many (default 100,000).
+	Events int
+}
+
+const (
+	defaultEvents = 100_000
+	// rememberRequests is how long request ids are remembered at least.
+	rememberRequests = time.Hour
+)
+
+var (
+	errOver   = errors.New("the View is over")
+	errClosed = errors.New("the store is closed")
+)
+
+// A Store implements storage.Store, and storage.Waiter.
+type Store struct {
+	reader
+	core *core
+}
+
+// A core is what a Store's methods work on.
+type core struct {
+	clock  func() time.Time
+	events int
+
+	mu     sync.RWMutex
+	state  state
+	closed bool
+	// shared is true while state.owner's nodes are in a snapshot.
+	shared   bool
+	requests map[string]storage.Cursor
+	// remembered lists the requests in order of time.
+	remembered []request
+	aside      []storage.Quarantine
+	// wake is closed when there are new events; nil if nobody waits.
+	wake    chan struct{}
+	runlock func()
+}
+
+type request struct {
+	id string
+	at time.Time
+}
+
+var (
+	_ storage.Store  = (*Store)(nil)
+	_ storage.Waiter = (*Store)(nil)
+)
+
+// New makes an empty store.
+func New(o *Options) *Store {
+	c := &core{clock: time.Now, events: defaultEvents, state: newState(), requests: make(map[string]storage.Cursor)}
+	if o != nil {
+		if o.Now != nil {
+			c.clock = o.Now
+		}
+		if o.Events > 0 {
+			c.events = o.Events
+		}
+	}
+	c.runlock = c.mu.RUnlock
+	return &Store{reader: reader{c}, core: c}
+}
+
+func (c *core) now() time.Time { return c.clock().Round(0).UTC() }
+
+// usable is the error of a store that cannot be used with ctx. It is called
+// with the store locked.
+func (c *core) usable(ctx context.Context) error {
+	if c.closed {
+		return errClosed
+	}
+	return ctx.Err()
+}
+
+func (c *core) time(ctx context.Context) (time.Time, error) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.now(), c.usable(ctx)
+}
+
+func (c *core) hold(ctx context.Context) (*state, func(), error) {
+	c.mu.RLock()
+	if err := c.usable(ctx); err != nil {
+		c.mu.RUnlock()
+		return nil, nil, err
+	}
+	return &c.state, c.runlock, nil
+}
+
+func (c *core) still(ctx context.Context) (*state, time.Time, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.usable(ctx); err != nil {
+		return nil, time.Time{}, err
+	}
+	s := c.state
+	c.shared = true
+	return &s, c.now(), nil
+}
+
+// View implements storage.Store.
+func (s *Store) View(ctx context.Context, f func(storage.Reader) error) error {
+	st, now, err := s.core.still(ctx)
+	if err != nil {
+		return err
+	}
+	v := &view{state: *st, now: now}
+	defer func() { v.over = true }()
+	return f(reader{v})
+}
+
+// Commit implements storage.Store.
+func (s *Store) Commit(ctx context.Context, b storage.Batch) (storage.Cursor, error) {
+	if err := b.Check(); err != nil {
+		return 0, err
+	}
+	c := s.core
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.usable(ctx); err != nil {
+		return 0, err
+	}
+	now := c.now()
+	if err := c.admit(&b, now); err != nil {
+		return 0, err
+	}
+	c.write(&b, now)
+	var last storage.Cursor
+	if len(b.Events) > 0 {
+		c.append(b.Events, now)
+		last = c.state.newest
+	}
+	if b.RequestID != "" {
+		c.requests[b.RequestID] = last
+		c.remembered = append(c.remembered, request{b.RequestID, now})
+	}
+	return last, nil
+}
+
+// admit is the reason not to commit b, or nil.
+func (c *core) admit(b *storage.Batch, now time.Time) error {
+	c.forget(now)
+	if b.RequestID != "" {
+		if cursor, known := c.requests[b.RequestID]; known {
+			return &storage.DuplicateError{RequestID: b.RequestID, Cursor: cursor}
+		}
+	}
+	if b.Fence != (storage.Fence{}) {
+		l, _ := c.state.leases.get(leaseKey{b.Fence.Kind, b.Fence.Name})
+		if !l.good(b.Fence.Epoch) {
+			return &storage.FencedError{Fence: b.Fence, Epoch: l.Epoch}
+		}
+	}
+	for i := range b.ActualLRPs {
+		w := &b.ActualLRPs[i]
+		var want lrp.ModificationTag
+		r := w.After
+		if w.Before != nil {
+			r, want = w.Before, w.Before.ModificationTag
+		}
+		var have lrp.ModificationTag
+		got, found := c.state.lrps.get(keyOf(r))
+		if found {
+			have = got.ModificationTag
+		}
+		if err := compare(want, have, w.Before != nil, found); err != nil {
+			return &storage.ConflictError{Key: storage.ActualLRPKey(r), Err: err}
+		}
+	}
+	for i := range b.Deployments {
+		w := &b.Deployments[i]
+		key := w.Key()
+		var want, have lrp.ModificationTag
+		if w.Before != nil {
+			want = w.Before.ModificationTag
+		}
+		got, found := c.state.deployments.get(key.GUID)
+		if found {
+			have = got.ModificationTag
+		}
+		if err := compare(want, have, w.Before != nil, found); err != nil {
+			return &storage.ConflictError{Key: key, Err: err}
+		}
+	}
+	for i := range b.Tasks {
+		w := &b.Tasks[i]
+		key := storage.TaskWriteKey(w)
+		var want, have task.ModificationTag
+		if w.Before != nil {
+			want = w.Before.ModificationTag
+		}
+		got, found := c.state.tasks.get(key.GUID)
+		if found {
+			have = got.ModificationTag
+		}
+		if err := compare(want, have, w.Before != nil, found); err != nil {
+			return &storage.ConflictError{Key: key, Err: err}
+		}
+	}
+	for i := range b.Quarantine {
+		key := b.Quarantine[i].Key
+		if c.state.corrupt[key] == nil {
+			err := storage.ErrNotFound
+			if c.has(key) {
+				err = storage.ErrConflict
+			}
+			return &storage.ConflictError{Key: key, Err: err}
+		}
+	}
+	return nil
+}
+
+// compare is the reason why a write that wants one tag conflicts with what is
+// there, or nil.
+func compare(want, have lrp.ModificationTag, wanted, found bool) error {
+	switch {
+	case wanted && !found:
+		return storage.ErrNotFound
+	case !wanted && found:
+		return storage.ErrExists
+	case want != have:
+		return storage.ErrConflict
+	}
+	return nil
+}
+
+// write carries out what was admitted.
+func (c *core) write(b *storage.Batch, now time.Time) {
+	st := &c.state
+	if c.shared {
+		st.owner, c.shared = new(owner), false
+	}
+	for i := range b.ActualLRPs {
+		w := &b.ActualLRPs[i]
+		if w.After == nil {
+			c.removeLRP(keyOf(w.Before))
+			continue
+		}
+		// A copy of its own does not keep the decision's memory.
+		r := new(lrp.ActualLRP)
+		*r = *w.After
+		c.putLRP(r)
+	}
+	for i := range b.Deployments {
+		switch w := &b.Deployments[i]; {
+		case w.IsCheck():
+		case w.After == nil:
+			st.deployments.remove(st.owner, w.Before.ProcessGUID)
+			c.mend(w.Key())
+		default:
+			st.deployments.put(st.owner, w.After.ProcessGUID, w.After)
+			c.mend(w.Key())
+		}
+	}
+	for i := range b.Tasks {
+		w := &b.Tasks[i]
+		key := storage.TaskWriteKey(w)
+		if w.After == nil {
+			st.tasks.remove(st.owner, key.GUID)
+		} else {
+			st.tasks.put(st.owner, key.GUID, w.After)
+		}
+		c.mend(key)
+	}
+	for i := range b.Domains {
+		d := &b.Domains[i]
+		st.domains.put(st.owner, d.Name, lrp.NewDomain(d.Name, d.TTL, now))
+	}
+	for i := range b.Quarantine {
+		c.quarantine(b.Quarantine[i])
+	}
+}
+
+func (c *core) putLRP(r *lrp.ActualLRP) {
+	st, key := &c.state, keyOf(r)
+	before, _ := st.lrps.get(key)
+	st.lrps.put(st.owner, key, r)
+	if before == nil || before.CellID != r.CellID {
+		if before != nil && before.CellID != "" {
+			st.onCells.remove(st.owner, cellKey{before.CellID, key})
+		}
+		if r.CellID != "" {
+			st.onCells.put(st.owner, cellKey{r.CellID, key}, struct{}{})
+		}
+	}
+	c.mend(storage.ActualLRPKey(r))
+}
+
+func (c *core) removeLRP(key lrpKey) {
+	st := &c.state
+	r, _ := st.lrps.get(key)
+	st.lrps.remove(st.owner, key)
+	if r.CellID != "" {
+		st.onCells.remove(st.owner, cellKey{r.CellID, key})
+	}
+	c.mend(storage.ActualLRPKey(r))
+}
+
+// append adds events to the log. A log that is twice as long as it must be is
+// copied without its older half; snapshots keep the one they have.
+func (c *core) append(events []storage.Event, now time.Time) {
+	st := &c.state
+	for _, e := range events {
+		st.newest++
+		e.Sequence, e.At = st.newest, now
+		st.log = append(st.log, e)
+	}
+	if len(st.log) > 2*c.events {
+		st.log = slices.Clone(st.log[len(st.log)-c.events:])
+	}
+	if c.wake != nil {
+		close(c.wake)
+		c.wake = nil
+	}
+}
+
+// forget drops requests that were remembered for long enough.
+func (c *core) forget(now time.Time) {
+	n := 0
+	for n < len(c.remembered) && now.Sub(c.remembered[n].at) > rememberRequests {
+		delete(c.requests, c.remembered[n].id)
+		n++
+	}
+	c.remembered = c.remembered[n:]
+}
+
+// Wait implements storage.Waiter.
+func (s *Store) Wait(ctx context.Context, after storage.Cursor) error {
+	c := s.core
+	c.mu.Lock()
+	if err := c.usable(ctx); err != nil || c.state.newest > after {
+		c.mu.Unlock()
+		return err
+	}
+	if c.wake == nil {
+		c.wake = make(chan struct{})
+	}
+	wake := c.wake
+	c.mu.Unlock()
+	select {
+	case <-wake:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Close implements storage.Store. It drops all records.
+func (s *Store) Close() error {
+	c := s.core
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	c.state = newState()
+	if c.wake != nil {
+		close(c.wake)
+		c.wake = nil
+	}
+	return nil
+}
+
+// Acquire implements storage.Leaser.
+func (s *Store) Acquire(ctx context.Context, l storage.Lease, ttl time.Duration) (storage.Lease, error) {
+	return s.core.lease(ctx, l, ttl, func(held lease, now time.Time) (int64, error) {
+		if !held.free(now) && held.Owner != l.Owner {
+			return 0, &storage.HeldError{Lease: held.Lease}
+		}
+		return held.Epoch + 1, nil
+	})
+}
+
+// Renew implements storage.Leaser.
+func (s *Store) Renew(ctx context.Context, l storage.Lease, ttl time.Duration) (storage.Lease, error) {
+	return s.core.lease(ctx, l, ttl, func(held lease, _ time.Time) (int64, error) {
+		if !held.good(l.Epoch) {
+			return 0, &storage.FencedError{Fence: l.Fence(), Epoch: held.Epoch}
+		}
+		return l.Epoch, nil
+	})
+}
+
+// lease writes l with the epoch that decide returns for what is there.
+func (c *core) lease(ctx context.Context, l storage.Lease, ttl time.Duration, decide func(held lease, now time.Time) (int64, error)) (storage.Lease, error) {
+	if err := storage.CheckLease(&l, ttl); err != nil {
+		return storage.Lease{}, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.usable(ctx); err != nil {
+		return storage.Lease{}, err
+	}
+	now := c.now()
+	key := leaseKey{l.Kind, l.Name}
+	held, _ := c.state.leases.get(key)
+	epoch, err := decide(held, now)
+	if err != nil {
+		return storage.Lease{}, err
+	}
+	l.Epoch, l.ExpiresAt, l.Value = epoch, now.Add(ttl), slices.Clone(l.Value)
+	c.putLease(key, l)
+	return l, nil
+}
+
+func (c *core) putLease(key leaseKey, l storage.Lease) {
+	if c.shared {
+		c.state.owner, c.shared = new(owner), false
+	}
+	c.state.leases.put(c.state.owner, key, lease{l})
+}
+
+// Release implements storage.Leaser.
+func (s *Store) Release(ctx context.Context, l storage.Lease) error {
+	c := s.core
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.usable(ctx); err != nil {
+		return err
+	}
+	key := leaseKey{l.Kind, l.Name}
+	held, _ := c.state.leases.get(key)
+	if held.Epoch != l.Epoch || l.Epoch == 0 {
+		return &storage.FencedError{Fence: l.Fence(), Epoch: held.Epoch}
+	}
+	c.putLease(key, storage.Lease{Kind: l.Kind, Name: l.Name, Epoch: l.Epoch})
+	return nil
+}

@@ -1,0 +1,43 @@
+package memstore_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/storage/memstore"
+	"github.com/diegosdk/diego/storage/storagetest"
+)
+
+// open makes a store with a clock of its own.
+func open(t testing.TB, o storagetest.Options) storagetest.Harness {
+	var mu sync.Mutex
+	now := time.Unix(1_900_000_000, 0)
+	s := memstore.New(&memstore.Options{Events: o.Events, Now: func() time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		return now
+	}})
+	return storagetest.Harness{
+		Store: s,
+		Advance: func(d time.Duration) {
+			mu.Lock()
+			defer mu.Unlock()
+			now = now.Add(d)
+		},
+		Corrupt: func(t testing.TB, key storage.RecordKey) {
+			if !s.Corrupt(key) {
+				t.Fatalf("%v is not there", key)
+			}
+		},
+	}
+}
+
+func openInRealTime(t testing.TB, o storagetest.Options) storagetest.Harness {
+	return storagetest.Harness{Store: memstore.New(&memstore.Options{Events: o.Events})}
+}
+
+func TestContract(t *testing.T) { storagetest.Run(t, open) }
+
+func TestContractInRealTime(t *testing.T) { storagetest.Run(t, openInRealTime) }

@@ -1,0 +1,262 @@
+package memstore
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/task"
+)
+
+// A source is where a reader finds the state to read.
+type source interface {
+	// time is the store's clock.
+	time(ctx context.Context) (time.Time, error)
+	// still is a state that does not change any more.
+	still(ctx context.Context) (*state, time.Time, error)
+	// hold is a state that does not change until it is let go.
+	hold(ctx context.Context) (s *state, letGo func(), err error)
+}
+
+// A view is the source of a View: one state for as long as that lasts.
+type view struct {
+	state state
+	now   time.Time
+	over  bool
+}
+
+func (v *view) still(ctx context.Context) (*state, time.Time, error) {
+	if v.over {
+		return nil, time.Time{}, errOver
+	}
+	return &v.state, v.now, ctx.Err()
+}
+
+func (v *view) time(ctx context.Context) (time.Time, error) {
+	_, now, err := v.still(ctx)
+	return now, err
+}
+
+func (v *view) hold(ctx context.Context) (*state, func(), error) {
+	s, _, err := v.still(ctx)
+	return s, func() {}, err
+}
+
+// A reader implements storage.Reader.
+type reader struct{ source }
+
+func (r reader) Now(ctx context.Context) (time.Time, error) { return r.time(ctx) }
+
+// list makes a list of what each yields of a state. It looks at the context
+// now and then.
+func list[T any](r reader, ctx context.Context, each func(s *state, now time.Time, yield func(T, error) bool)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		s, now, err := r.still(ctx)
+		if err != nil {
+			var none T
+			yield(none, err)
+			return
+		}
+		n := 0
+		each(s, now, func(v T, err error) bool {
+			if n++; n%256 == 0 && ctx.Err() != nil {
+				var none T
+				yield(none, ctx.Err())
+				return false
+			}
+			return yield(v, err)
+		})
+	}
+}
+
+func (r reader) Deployments(ctx context.Context, f storage.DeploymentFilter) iter.Seq2[*lrp.Deployment, error] {
+	return list(r, ctx, func(s *state, _ time.Time, yield func(*lrp.Deployment, error) bool) {
+		one := func(guid string, d *lrp.Deployment) bool {
+			if !f.Match(d) {
+				return true
+			}
+			if err := s.corruptAt(storage.DeploymentKey(guid)); err != nil {
+				return yield(nil, err)
+			}
+			if f.Bare {
+				d = storage.Bare(d)
+			}
+			return yield(d, nil)
+		}
+		if len(f.ProcessGUIDs) == 0 {
+			s.deployments.ascend("", one)
+			return
+		}
+		for _, guid := range sorted(f.ProcessGUIDs) {
+			if d, ok := s.deployments.get(guid); ok && !one(guid, d) {
+				return
+			}
+		}
+	})
+}
+
+func (r reader) Deployment(ctx context.Context, processGUID string) (*lrp.Deployment, error) {
+	s, letGo, err := r.hold(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer letGo()
+	key := storage.DeploymentKey(processGUID)
+	d, ok := s.deployments.get(processGUID)
+	if !ok {
+		return nil, &storage.NotFoundError{Key: key}
+	}
+	if err := s.corruptAt(key); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+func (r reader) ActualLRPs(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error] {
+	return list(r, ctx, func(s *state, _ time.Time, yield func(lrp.ActualLRP, error) bool) {
+		one := func(_ lrpKey, rec *lrp.ActualLRP) bool {
+			if !f.Match(rec) {
+				return true
+			}
+			if err := s.corruptAt(storage.ActualLRPKey(rec)); err != nil {
+				return yield(lrp.ActualLRP{}, err)
+			}
+			return yield(*rec, nil)
+		}
+		switch {
+		case len(f.ProcessGUIDs) > 0:
+			for _, guid := range sorted(f.ProcessGUIDs) {
+				more := true
+				s.lrps.ascend(lrpKey{guid: guid}, func(k lrpKey, rec *lrp.ActualLRP) bool {
+					if k.guid != guid {
+						return false
+					}
+					more = one(k, rec)
+					return more
+				})
+				if !more {
+					return
+				}
+			}
+		case len(f.CellIDs) == 1 && f.CellIDs[0] != "":
+			s.onCells.ascend(cellKey{cell: f.CellIDs[0]}, func(k cellKey, _ struct{}) bool {
+				if k.cell != f.CellIDs[0] {
+					return false
+				}
+				rec, _ := s.lrps.get(k.lrp)
+				return one(k.lrp, rec)
+			})
+		default:
+			s.lrps.ascend(lrpKey{}, one)
+		}
+	})
+}
+
+// sorted is the distinct values in order.
+func sorted(values []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(values)))
+}
+
+func (r reader) Slot(ctx context.Context, processGUID string, index int) (lrp.Slot, *lrp.Deployment, error) {
+	slot := lrp.Slot{ProcessGUID: processGUID, Index: index}
+	s, letGo, err := r.hold(ctx)
+	if err != nil {
+		return slot, nil, err
+	}
+	defer letGo()
+	s.lrps.ascend(lrpKey{guid: processGUID, index: index}, func(k lrpKey, rec *lrp.ActualLRP) bool {
+		if k.guid != processGUID || k.index != index {
+			return false
+		}
+		if err = s.corruptAt(storage.ActualLRPKey(rec)); err != nil {
+			return false
+		}
+		slot.Records = append(slot.Records, *rec)
+		return true
+	})
+	if err != nil {
+		return slot, nil, err
+	}
+	d, ok := s.deployments.get(processGUID)
+	if !ok {
+		return slot, nil, nil
+	}
+	if err := s.corruptAt(storage.DeploymentKey(processGUID)); err != nil {
+		return slot, nil, err
+	}
+	return slot, storage.Bare(d), nil
+}
+
+func (r reader) Tasks(ctx context.Context, f storage.TaskFilter) iter.Seq2[*task.Task, error] {
+	return list(r, ctx, func(s *state, _ time.Time, yield func(*task.Task, error) bool) {
+		s.tasks.ascend("", func(guid string, t *task.Task) bool {
+			if !f.Match(t) {
+				return true
+			}
+			if err := s.corruptAt(storage.TaskKey(guid)); err != nil {
+				return yield(nil, err)
+			}
+			return yield(t, nil)
+		})
+	})
+}
+
+func (r reader) Task(ctx context.Context, guid string) (*task.Task, error) {
+	s, letGo, err := r.hold(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer letGo()
+	t, ok := s.tasks.get(guid)
+	if !ok {
+		return nil, &storage.NotFoundError{Key: storage.TaskKey(guid)}
+	}
+	if err := s.corruptAt(storage.TaskKey(guid)); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+func (r reader) Domains(ctx context.Context) iter.Seq2[lrp.Domain, error] {
+	return list(r, ctx, func(s *state, _ time.Time, yield func(lrp.Domain, error) bool) {
+		s.domains.ascend("", func(_ string, d lrp.Domain) bool { return yield(d, nil) })
+	})
+}
+
+func (r reader) Leases(ctx context.Context, kind string) iter.Seq2[storage.Lease, error] {
+	return list(r, ctx, func(s *state, now time.Time, yield func(storage.Lease, error) bool) {
+		s.leases.ascend(leaseKey{kind: kind}, func(k leaseKey, l lease) bool {
+			if k.kind != kind {
+				return false
+			}
+			return l.free(now) || yield(l.Lease, nil)
+		})
+	})
+}
+
+func (r reader) Events(ctx context.Context, after storage.Cursor, f storage.EventFilter) iter.Seq2[storage.Event, error] {
+	return list(r, ctx, func(s *state, _ time.Time, yield func(storage.Event, error) bool) {
+		extent := s.extent()
+		if after < extent.Oldest-1 || after > extent.Newest {
+			yield(storage.Event{}, &storage.GoneError{After: after, Extent: extent})
+			return
+		}
+		for _, e := range s.log[after-extent.Oldest+1:] {
+			if subject := e.Subject(); f.Match(&subject) && !yield(e, nil) {
+				return
+			}
+		}
+	})
+}
+
+func (r reader) Log(ctx context.Context) (storage.Extent, error) {
+	s, letGo, err := r.hold(ctx)
+	if err != nil {
+		return storage.Extent{}, err
+	}
+	defer letGo()
+	return s.extent(), nil
+}

@@ -1,0 +1,111 @@
+package memstore
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/task"
+)
+
+// A state is everything that readers see. A copy of it, once the original goes
+// on with another owner, never changes: trees copy their nodes, the log only
+// grows behind the copy's end, and the map of corrupt records is replaced.
+type state struct {
+	owner       *owner
+	deployments tree[string, *lrp.Deployment]
+	lrps        tree[lrpKey, *lrp.ActualLRP]
+	// onCells has the keys of those that are on a cell, in order of cells.
+	onCells tree[cellKey, struct{}]
+	tasks   tree[string, *task.Task]
+	domains tree[string, lrp.Domain]
+	leases  tree[leaseKey, lease]
+	// log holds the newest events; newest is the number of the last one.
+	log    []storage.Event
+	newest storage.Cursor
+	// corrupt says what is wrong with records that a test has damaged.
+	corrupt map[storage.RecordKey]error
+}
+
+type lrpKey struct {
+	guid       string
+	index      int
+	definition string
+	presence   lrp.Presence
+}
+
+func (a lrpKey) compare(b lrpKey) int {
+	if c := strings.Compare(a.guid, b.guid); c != 0 {
+		return c
+	}
+	if a.index != b.index {
+		return cmp.Compare(a.index, b.index)
+	}
+	if c := strings.Compare(a.definition, b.definition); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.presence, b.presence)
+}
+
+func keyOf(r *lrp.ActualLRP) lrpKey {
+	return lrpKey{guid: r.ProcessGUID, index: r.Index, definition: r.DefinitionID, presence: r.Presence}
+}
+
+type cellKey struct {
+	cell string
+	lrp  lrpKey
+}
+
+func (a cellKey) compare(b cellKey) int {
+	if c := strings.Compare(a.cell, b.cell); c != 0 {
+		return c
+	}
+	return a.lrp.compare(b.lrp)
+}
+
+type leaseKey struct{ kind, name string }
+
+func (a leaseKey) compare(b leaseKey) int {
+	if c := strings.Compare(a.kind, b.kind); c != 0 {
+		return c
+	}
+	return strings.Compare(a.name, b.name)
+}
+
+// A lease stays when it is released, without an owner, so that its epoch is
+// never used again.
+type lease struct{ storage.Lease }
+
+func (l lease) free(now time.Time) bool { return l.Owner == "" || !now.Before(l.ExpiresAt) }
+
+// good reports whether nobody has acquired or released the lease since epoch.
+func (l lease) good(epoch int64) bool { return l.Owner != "" && l.Epoch == epoch }
+
+func newState() state {
+	return state{
+		owner:       new(owner),
+		deployments: tree[string, *lrp.Deployment]{compare: strings.Compare},
+		lrps:        tree[lrpKey, *lrp.ActualLRP]{compare: lrpKey.compare},
+		onCells:     tree[cellKey, struct{}]{compare: cellKey.compare},
+		tasks:       tree[string, *task.Task]{compare: strings.Compare},
+		domains:     tree[string, lrp.Domain]{compare: strings.Compare},
+		leases:      tree[leaseKey, lease]{compare: leaseKey.compare},
+	}
+}
+
+func (s *state) extent() storage.Extent {
+	return storage.Extent{Oldest: s.newest - storage.Cursor(len(s.log)) + 1, Newest: s.newest}
+}
+
+// corruptAt is the *storage.CorruptError for a damaged record, or nil.
+func (s *state) corruptAt(k storage.RecordKey) error {
+	if len(s.corrupt) == 0 {
+		return nil
+	}
+	if err := s.corrupt[k]; err != nil {
+		return &storage.CorruptError{Key: k, Err: err}
+	}
+	return nil
+}
