@@ -1,0 +1,68 @@
+// Command covergate fails when the statements of a pure package's pure files
+// are covered by less than 95 % of its own tests' coverage profile.
+//
+//	covergate -list      prints the pure packages that exist, for go test
+//	covergate PROFILE    judges the profile that go test wrote for them
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/diegosdk/diego/internal/lint"
+)
+
+const least = 95.0 // percent
+
+func main() {
+	list := flag.Bool("list", false, "print the pure packages that exist")
+	flag.Parse()
+	var err error
+	if *list {
+		err = printPackages()
+	} else {
+		err = judge(flag.Arg(0))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "covergate:", err)
+		os.Exit(1)
+	}
+}
+
+func printPackages() error {
+	for _, p := range lint.Pure {
+		files, err := filepath.Glob(filepath.Join(p.Path, "*.go"))
+		if err != nil {
+			return err
+		}
+		if len(files) > 0 {
+			fmt.Println("./" + p.Path)
+		}
+	}
+	return nil
+}
+
+func judge(profile string) error {
+	content, err := os.ReadFile(profile)
+	if err != nil {
+		return err
+	}
+	packages, err := lint.ReadCoverage(string(content))
+	if err != nil {
+		return fmt.Errorf("%s: %w", profile, err)
+	}
+	var failed error
+	for _, p := range packages {
+		fmt.Printf("%-10s %5.1f %% of %d statements in pure files\n", p.Path, p.Percent(), p.Statements)
+		if p.Percent() < least {
+			failed = errors.New("pure packages need 95 %; not covered are the blocks above")
+			for _, block := range p.Uncovered {
+				fmt.Println("  ", block)
+			}
+		}
+	}
+	return failed
+}

@@ -1,0 +1,101 @@
+// Package lint holds the house rules and checks the module against them; the
+// tests of this package are what enforces them. The tables in this file are
+// the rules about packages: who may import whom, and which files are pure.
+package lint
+
+import "slices"
+
+// Module is the path of this module.
+const Module = "github.com/diegosdk/diego"
+
+// A Layer says what the packages under one directory may import. A package
+// has the rules of the longest path that is a prefix of its own.
+type Layer struct {
+	// Path is relative to the module; "" is the root package. A path covers
+	// the packages below it unless they have a layer of their own.
+	Path string
+	// Imports are the packages of this module that the layer may import, each
+	// with everything below it.
+	Imports []string
+	// Modules are the other modules that it may import.
+	Modules []string
+}
+
+// Layers is the import graph. Test files may import more: see testImports.
+var Layers = []Layer{
+	{Path: "executor"},
+	{Path: "executor/manager", Imports: []string{"executor"}, Modules: []string{sync}},
+	{Path: "executor/libcontainer", Imports: []string{"executor"}, Modules: []string{"github.com/opencontainers/runc", "github.com/opencontainers/cgroups", sync}},
+	{Path: "executor/process", Imports: []string{"executor"}, Modules: []string{sync}},
+	{Path: "executor/backendtest", Imports: []string{"executor"}, Modules: []string{cmp}},
+	{Path: "lrp", Imports: []string{"executor"}},
+	{Path: "task", Imports: []string{"executor"}},
+	{Path: "auction", Imports: []string{"executor", "lrp", "task"}, Modules: []string{sync}},
+	{Path: "storage", Imports: []string{"lrp", "task"}, Modules: []string{sync}},
+	{Path: "storage/memstore", Imports: []string{"storage", "lrp", "task"}},
+	{Path: "storage/sqlstore", Imports: []string{"storage", "lrp", "task", "internal/wire"},
+		Modules: []string{"github.com/mattn/go-sqlite3", "github.com/go-sql-driver/mysql", "github.com/lib/pq", sync}},
+	{Path: "storage/storagetest", Imports: []string{"storage", "lrp", "task"}}, // a stranger's store links nothing else
+	{Path: "converge", Imports: []string{"lrp", "task", "auction", "storage"}, Modules: []string{sync}},
+	{Path: "rep", Imports: []string{"executor", "lrp", "task", "auction"}, Modules: []string{sync}},
+	{Path: "", Imports: []string{"executor", "lrp", "task", "auction", "storage", "converge", "rep", "internal"}, Modules: []string{sync}},
+
+	{Path: "internal", Imports: []string{everything}, Modules: []string{cmp, sync}},
+	{Path: "internal/lint", Imports: []string{"internal/lint"}},
+	{Path: "internal/testenv"},
+	{Path: "internal/testdb", Imports: []string{"internal/testenv"}, Modules: []string{"github.com/go-sql-driver/mysql", "github.com/lib/pq"}},
+	{Path: "examples", Imports: []string{everything}, Modules: []string{"github.com/mattn/go-sqlite3", "github.com/go-sql-driver/mysql", "github.com/lib/pq", sync}},
+}
+
+const (
+	everything = "*"
+	cmp        = "github.com/google/go-cmp"
+	sync       = "golang.org/x/sync"
+)
+
+// testImports is what every test file may import beyond its layer: stores and
+// suites to run against, helpers, and its own package's subdirectories.
+var testImports = []string{"internal", "storage/memstore", "storage/storagetest", "executor/backendtest"}
+
+// Pure lists the packages whose rules are pure functions. All their files are
+// pure but the listed shell files; the packages below them are not.
+var Pure = []PurePackage{
+	{Path: "executor"},
+	{Path: "lrp"},
+	{Path: "task"},
+	{Path: "auction", Shell: []string{"cell.go", "client.go", "runner.go"}},
+	{Path: "converge", Shell: []string{"converger.go"}},
+	{Path: "rep", Shell: []string{"rep.go", "sync.go", "evacuate.go", "selftest.go"}},
+}
+
+// A PurePackage is a package with pure files.
+type PurePackage struct {
+	Path  string
+	Shell []string // files with goroutines, clocks or contexts
+}
+
+// IsPure reports whether the file of the package at path is pure.
+func IsPure(path, file string) bool {
+	for _, p := range Pure {
+		if p.Path == path {
+			return !slices.Contains(p.Shell, file)
+		}
+	}
+	return false
+}
+
+// impureImports are not imported by pure files, nor is anything below them.
+var impureImports = []string{
+	"context", "crypto/rand", "database/sql", "io/fs", "log", "math/rand", "os", "runtime", "sync", "syscall", "testing", "unsafe",
+	"net", // but see pureImports
+}
+
+// pureImports are exceptions: packages below an impure one that only compute.
+var pureImports = []string{"net/netip", "net/url"}
+
+// impureTime are the functions of package time that look at a clock.
+var impureTime = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
+
+// unlinked are the packages that nothing reachable from a package of Pure may
+// import, not even the standard library on its behalf.
+var unlinked = []string{"net/http", "os/exec", "database/sql"}

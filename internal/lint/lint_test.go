@@ -1,0 +1,256 @@
+package lint_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/diegosdk/diego/internal/lint"
+)
+
+// platforms are what the import graph must hold on: files for other systems
+// are invisible to the build here.
+var platforms = map[string][]string{
+	"this one":           nil,
+	"darwin without cgo": {"GOOS=darwin", "CGO_ENABLED=0"},
+}
+
+func TestPackagesImportOnlyWhatTheirLayerMay(t *testing.T) {
+	for name, env := range platforms {
+		t.Run(name, func(t *testing.T) {
+			for _, p := range goList(t, env, "./...") {
+				report(t, lint.CheckImports(p))
+			}
+		})
+	}
+}
+
+func TestPurePackagesLinkNothingHeavy(t *testing.T) {
+	for _, path := range purePackages(t) {
+		report(t, lint.CheckLinked(path, goList(t, nil, "-deps", "./"+path)))
+	}
+}
+
+func TestPureFilesArePure(t *testing.T) {
+	var patterns []string
+	for _, path := range purePackages(t) {
+		patterns = append(patterns, "./"+path)
+	}
+	packages := goList(t, nil, append([]string{"-export", "-deps"}, patterns...)...)
+	for _, p := range packages {
+		path, inModule := strings.CutPrefix(p.ImportPath, lint.Module+"/")
+		if !inModule || !slices.Contains(patterns, "./"+path) {
+			continue
+		}
+		fset := token.NewFileSet()
+		var files []*ast.File
+		for _, name := range p.GoFiles {
+			files = append(files, parse(t, fset, filepath.Join(p.Dir, name), nil))
+		}
+		info := typeCheck(t, fset, p.ImportPath, files, packages)
+		for i, file := range files {
+			if lint.IsPure(path, p.GoFiles[i]) {
+				report(t, lint.CheckPure(fset, file, info))
+			}
+		}
+	}
+}
+
+func TestListedShellFilesAreInPackagesThatMayHaveThem(t *testing.T) {
+	for _, p := range lint.Pure {
+		if slices.Contains([]string{"executor", "lrp", "task"}, p.Path) && len(p.Shell) > 0 {
+			t.Errorf("%s is pure as a whole and lists the shell files %v", p.Path, p.Shell)
+		}
+	}
+}
+
+func TestExportedIdentifiersHaveDocComments(t *testing.T) {
+	eachGoFile(t, func(path string, fset *token.FileSet, file *ast.File) {
+		if !strings.HasSuffix(path, "_test.go") {
+			report(t, lint.CheckDocs(fset, file))
+		}
+	})
+}
+
+func TestPackagesHaveOneComment(t *testing.T) {
+	comments := make(map[string]int)
+	eachGoFile(t, func(path string, _ *token.FileSet, file *ast.File) {
+		if !strings.HasSuffix(path, "_test.go") {
+			n := comments[filepath.Dir(path)]
+			if file.Doc.Text() != "" {
+				n++
+			}
+			comments[filepath.Dir(path)] = n
+		}
+	})
+	for dir, n := range comments {
+		if n != 1 {
+			t.Errorf("%s has %d package comments", dir, n)
+		}
+	}
+}
+
+func TestNoTestSkipsOnItsOwn(t *testing.T) {
+	eachGoFile(t, func(path string, fset *token.FileSet, file *ast.File) {
+		report(t, lint.CheckSkips(fset, path, file))
+	})
+}
+
+func TestNoTextNamesUnfinishedWorkRegistriesOrThisMachine(t *testing.T) {
+	eachFile(t, func(path string, content []byte) {
+		if !bytes.Contains(content, []byte{0}) { // text
+			report(t, lint.CheckText(root(t), path, content))
+		}
+	})
+}
+
+func TestLinksOfDocumentsLeadSomewhere(t *testing.T) {
+	eachFile(t, func(path string, content []byte) {
+		if strings.HasSuffix(path, ".md") {
+			report(t, lint.CheckLinks(root(t), path, content))
+		}
+	})
+}
+
+func report(t *testing.T, findings []string) {
+	t.Helper()
+	for _, finding := range findings {
+		t.Error(strings.TrimPrefix(finding, root(t)+"/"))
+	}
+}
+
+// root is the directory of go.mod.
+func root(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// purePackages are the packages of lint.Pure that exist.
+func purePackages(t *testing.T) []string {
+	t.Helper()
+	var paths []string
+	for _, p := range lint.Pure {
+		files, err := filepath.Glob(filepath.Join(root(t), p.Path, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(files) > 0 {
+			paths = append(paths, p.Path)
+		}
+	}
+	return paths
+}
+
+// eachFile visits the files of the tree. Directories that git does not keep
+// hold nothing that is ours.
+func eachFile(t *testing.T, visit func(path string, content []byte)) {
+	t.Helper()
+	err := fs.WalkDir(os.DirFS(root(t)), ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if d.Name() == ".git" || path == "bin" {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if d.Name() == ".git" || !d.Type().IsRegular() {
+			return nil
+		}
+		content, err := os.ReadFile(filepath.Join(root(t), path))
+		if err == nil {
+			visit(path, content)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func eachGoFile(t *testing.T, visit func(path string, fset *token.FileSet, file *ast.File)) {
+	t.Helper()
+	eachFile(t, func(path string, content []byte) {
+		if strings.HasSuffix(path, ".go") && !strings.Contains(path, "testdata/") {
+			fset := token.NewFileSet()
+			visit(path, fset, parse(t, fset, path, content))
+		}
+	})
+}
+
+func parse(t *testing.T, fset *token.FileSet, path string, content []byte) *ast.File {
+	t.Helper()
+	var source any
+	if content != nil {
+		source = content
+	}
+	file, err := parser.ParseFile(fset, path, source, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func goList(t *testing.T, env []string, args ...string) []lint.Package {
+	t.Helper()
+	cmd := exec.Command("go", append([]string{"list",
+		"-json=ImportPath,Dir,Standard,Export,GoFiles,CgoFiles,Imports,TestImports,XTestImports"}, args...)...)
+	cmd.Dir = root(t)
+	cmd.Env = append(os.Environ(), env...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	output, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", cmd, err, stderr.Bytes())
+	}
+	var packages []lint.Package
+	for decoder := json.NewDecoder(bytes.NewReader(output)); ; {
+		var p lint.Package
+		switch err := decoder.Decode(&p); {
+		case errors.Is(err, io.EOF):
+			return packages
+		case err != nil:
+			t.Fatal(err)
+		}
+		packages = append(packages, p)
+	}
+}
+
+// typeCheck checks files against the compiled packages that they import.
+func typeCheck(t *testing.T, fset *token.FileSet, path string, files []*ast.File, compiled []lint.Package) *types.Info {
+	t.Helper()
+	exports := make(map[string]string)
+	for _, p := range compiled {
+		exports[p.ImportPath] = p.Export
+	}
+	config := types.Config{Importer: importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) {
+		return os.Open(exports[path])
+	})}
+	info := &types.Info{
+		Types: make(map[ast.Expr]types.TypeAndValue),
+		Uses:  make(map[*ast.Ident]types.Object),
+		Defs:  make(map[*ast.Ident]types.Object),
+	}
+	if _, err := config.Check(path, fset, files, info); err != nil {
+		t.Fatal(err)
+	}
+	return info
+}

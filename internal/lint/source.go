@@ -1,0 +1,92 @@
+package lint
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"slices"
+)
+
+// skipFiles are the files that may skip a test.
+var skipFiles = []string{"internal/testenv/testenv.go"}
+
+// CheckSkips refuses a test that skips on its own: testenv.Missing is the one
+// way, as it fails where nothing may be missing.
+func CheckSkips(fset *token.FileSet, path string, file *ast.File) []string {
+	if slices.Contains(skipFiles, path) {
+		return nil
+	}
+	var findings []string
+	ast.Inspect(file, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		if s, ok := call.Fun.(*ast.SelectorExpr); ok && slices.Contains([]string{"Skip", "Skipf", "SkipNow"}, s.Sel.Name) {
+			findings = append(findings, fmt.Sprintf("%v: skips; use testenv.Missing", fset.Position(call.Pos())))
+		}
+		return true
+	})
+	return findings
+}
+
+// selfExplained are methods whose meaning their name fixes for all types.
+var selfExplained = []string{"Error", "Unwrap", "Is", "String", "MarshalJSON", "UnmarshalJSON", "MarshalText", "UnmarshalText"}
+
+// CheckDocs refuses exported identifiers without a doc comment. The constants
+// and variables of a group may share the group's; fields and the methods that
+// well-known interfaces ask for need none.
+func CheckDocs(fset *token.FileSet, file *ast.File) []string {
+	var findings []string
+	need := func(name *ast.Ident, docs ...*ast.CommentGroup) {
+		documented := slices.ContainsFunc(docs, func(d *ast.CommentGroup) bool { return d.Text() != "" })
+		if name.IsExported() && !documented {
+			findings = append(findings, fmt.Sprintf("%v: %s is exported and has no doc comment", fset.Position(name.Pos()), name.Name))
+		}
+	}
+	for _, decl := range file.Decls {
+		switch decl := decl.(type) {
+		case *ast.FuncDecl:
+			if decl.Recv == nil || receiver(decl).IsExported() && !slices.Contains(selfExplained, decl.Name.Name) {
+				need(decl.Name, decl.Doc)
+			}
+		case *ast.GenDecl:
+			for _, spec := range decl.Specs {
+				switch spec := spec.(type) {
+				case *ast.TypeSpec:
+					if decl.Lparen.IsValid() {
+						need(spec.Name, spec.Doc, spec.Comment)
+					} else {
+						need(spec.Name, decl.Doc, spec.Doc)
+					}
+				case *ast.ValueSpec:
+					for _, name := range spec.Names {
+						need(name, decl.Doc, spec.Doc, spec.Comment)
+					}
+				}
+			}
+		}
+	}
+	return findings
+}
+
+// receiver is the name of a method's type.
+func receiver(decl *ast.FuncDecl) *ast.Ident {
+	t := decl.Recv.List[0].Type
+	for {
+		switch u := t.(type) {
+		case *ast.StarExpr:
+			t = u.X
+		case *ast.IndexExpr:
+			t = u.X
+		case *ast.IndexListExpr:
+			t = u.X
+		case *ast.ParenExpr:
+			t = u.X
+		case *ast.Ident:
+			return u
+		default:
+			return ast.NewIdent("_") // does not compile anyway
+		}
+	}
+}

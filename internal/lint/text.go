@@ -1,0 +1,78 @@
+package lint
+
+import (
+	"bytes"
+	"fmt"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// leftovers mark unfinished work. The words are split here so that this file
+// passes its own rule; so are the hosts below.
+var leftovers = regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|XX` + `X)\b`)
+
+// registries are hosts that only the user's own configuration may name.
+var registries = []string{
+	"proxy.golang" + ".org", "sum.golang" + ".org", "goproxy" + ".io", "registry.npmjs" + ".org", "pypi" + ".org",
+	"crates" + ".io", "rubygems" + ".org", "deb.debian" + ".org", "archive.ubuntu" + ".com", "registry-1.docker" + ".io",
+}
+
+// commonParents are directories that many checkouts lie in and many texts
+// mention for other reasons.
+var commonParents = []string{"/", "/app", "/home", "/opt", "/root", "/src", "/tmp", "/usr/src", "/var/tmp"}
+
+// CheckText checks any text file: no unfinished work, no package registry, no
+// path of the machine on which the module is checked out at root.
+func CheckText(root, name string, content []byte) []string {
+	var findings []string
+	find := func(offset int, format string, args ...any) {
+		line := bytes.Count(content[:offset], []byte("\n")) + 1
+		findings = append(findings, fmt.Sprintf("%s:%d: %s", name, line, fmt.Sprintf(format, args...)))
+	}
+	for _, at := range leftovers.FindAllIndex(content, -1) {
+		find(at[0], "%s: finish it or drop it", content[at[0]:at[1]])
+	}
+	for _, host := range registries {
+		if at := bytes.Index(content, []byte(host)); at >= 0 {
+			find(at, "names the package registry %s", host)
+		}
+	}
+	local := filepath.Dir(root) + "/"
+	for _, common := range commonParents {
+		if filepath.Clean(local) == common {
+			local = root // too common to mean anything, unlike the checkout itself
+		}
+	}
+	if at := bytes.Index(content, []byte(local)); at >= 0 {
+		find(at, "names %s, a path of this machine", local)
+	}
+	return findings
+}
+
+var markdownLink = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+
+// CheckLinks refuses relative links of a Markdown file that lead nowhere.
+func CheckLinks(root, name string, content []byte) []string {
+	var findings []string
+	for _, match := range markdownLink.FindAllSubmatch(content, -1) {
+		target, err := url.Parse(string(match[1]))
+		if err == nil && (target.IsAbs() || target.Path == "") {
+			continue
+		}
+		if err == nil {
+			file := path.Join(path.Dir(name), target.Path)
+			_, err = os.Stat(filepath.Join(root, filepath.FromSlash(file)))
+			if strings.HasPrefix(file, "../") {
+				err = fmt.Errorf("it leaves the tree")
+			}
+		}
+		if err != nil {
+			findings = append(findings, fmt.Sprintf("%s: link %s: %v", name, match[1], err))
+		}
+	}
+	return findings
+}
