@@ -11,6 +11,7 @@ import (
 	"go/types"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -78,16 +79,21 @@ func TestListedShellFilesAreInPackagesThatMayHaveThem(t *testing.T) {
 }
 
 func TestExportedIdentifiersHaveDocComments(t *testing.T) {
-	eachGoFile(t, func(path string, fset *token.FileSet, file *ast.File) {
+	fset := token.NewFileSet()
+	packages := make(map[string][]*ast.File)
+	eachGoFile(t, fset, func(path string, file *ast.File) {
 		if !strings.HasSuffix(path, "_test.go") {
-			report(t, lint.CheckDocs(fset, file))
+			packages[filepath.Dir(path)] = append(packages[filepath.Dir(path)], file)
 		}
 	})
+	for _, dir := range slices.Sorted(maps.Keys(packages)) {
+		report(t, lint.CheckDocs(fset, packages[dir]))
+	}
 }
 
 func TestPackagesHaveOneComment(t *testing.T) {
 	comments := make(map[string]int)
-	eachGoFile(t, func(path string, _ *token.FileSet, file *ast.File) {
+	eachGoFile(t, token.NewFileSet(), func(path string, file *ast.File) {
 		if !strings.HasSuffix(path, "_test.go") {
 			n := comments[filepath.Dir(path)]
 			if file.Doc.Text() != "" {
@@ -104,7 +110,8 @@ func TestPackagesHaveOneComment(t *testing.T) {
 }
 
 func TestNoTestSkipsOnItsOwn(t *testing.T) {
-	eachGoFile(t, func(path string, fset *token.FileSet, file *ast.File) {
+	fset := token.NewFileSet()
+	eachGoFile(t, fset, func(path string, file *ast.File) {
 		report(t, lint.CheckSkips(fset, path, file))
 	})
 }
@@ -186,12 +193,11 @@ func eachFile(t *testing.T, visit func(path string, content []byte)) {
 	}
 }
 
-func eachGoFile(t *testing.T, visit func(path string, fset *token.FileSet, file *ast.File)) {
+func eachGoFile(t *testing.T, fset *token.FileSet, visit func(path string, file *ast.File)) {
 	t.Helper()
 	eachFile(t, func(path string, content []byte) {
 		if strings.HasSuffix(path, ".go") && !strings.Contains(path, "testdata/") {
-			fset := token.NewFileSet()
-			visit(path, fset, parse(t, fset, path, content))
+			visit(path, parse(t, fset, path, content))
 		}
 	})
 }

@@ -142,12 +142,15 @@ func TestExportedIdentifiersWithoutCommentsAreRefused(t *testing.T) {
 		{"documented line", "var (\n\tV = 1 // one\n)", false},
 		{"method of an unexported type", "type t int\nfunc (t) Method() {}", false},
 		{"what its name explains", "// T is a type.\ntype T int\nfunc (T) String() string { return \"\" }", false},
+		{"what an interface documents", "type i interface {\n// Method does it.\nMethod()\n}\n// T is a type.\ntype T int\nfunc (T) Method() {}", false},
+		{"what an interface does not document", "type i interface { Method() }\n// T is a type.\ntype T int\nfunc (T) Method() {}", true},
 		{"unexported", "func f() {}", false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			fset := token.NewFileSet()
-			expect(t, lint.CheckDocs(fset, parse(t, fset, "rule.go", []byte("package p\n\n"+tt.source+"\n"))), tt.refused)
+			file := parse(t, fset, "rule.go", []byte("package p\n\n"+tt.source+"\n"))
+			expect(t, lint.CheckDocs(fset, []*ast.File{file}), tt.refused)
 		})
 	}
 }

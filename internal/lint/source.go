@@ -33,10 +33,11 @@ func CheckSkips(fset *token.FileSet, path string, file *ast.File) []string {
 // selfExplained are methods whose meaning their name fixes for all types.
 var selfExplained = []string{"Error", "Unwrap", "Is", "String", "MarshalJSON", "UnmarshalJSON", "MarshalText", "UnmarshalText"}
 
-// CheckDocs refuses exported identifiers without a doc comment. The constants
-// and variables of a group may share the group's; fields and the methods that
-// well-known interfaces ask for need none.
-func CheckDocs(fset *token.FileSet, file *ast.File) []string {
+// CheckDocs refuses exported identifiers of a package without a doc comment.
+// The constants and variables of a group may share the group's. Fields need
+// none, nor do methods that an interface documents: one of the package, or a
+// well-known one.
+func CheckDocs(fset *token.FileSet, files []*ast.File) []string {
 	var findings []string
 	need := func(name *ast.Ident, docs ...*ast.CommentGroup) {
 		documented := slices.ContainsFunc(docs, func(d *ast.CommentGroup) bool { return d.Text() != "" })
@@ -44,10 +45,36 @@ func CheckDocs(fset *token.FileSet, file *ast.File) []string {
 			findings = append(findings, fmt.Sprintf("%v: %s is exported and has no doc comment", fset.Position(name.Pos()), name.Name))
 		}
 	}
+	explained := slices.Concat(selfExplained, documentedMethods(files))
+	for _, file := range files {
+		checkDeclarations(file, explained, need)
+	}
+	return findings
+}
+
+// documentedMethods are the methods that the interfaces of a package document.
+func documentedMethods(files []*ast.File) []string {
+	var names []string
+	for _, file := range files {
+		ast.Inspect(file, func(n ast.Node) bool {
+			if i, ok := n.(*ast.InterfaceType); ok {
+				for _, method := range i.Methods.List {
+					if method.Doc.Text() != "" && len(method.Names) == 1 {
+						names = append(names, method.Names[0].Name)
+					}
+				}
+			}
+			return true
+		})
+	}
+	return names
+}
+
+func checkDeclarations(file *ast.File, explained []string, need func(*ast.Ident, ...*ast.CommentGroup)) {
 	for _, decl := range file.Decls {
 		switch decl := decl.(type) {
 		case *ast.FuncDecl:
-			if decl.Recv == nil || receiver(decl).IsExported() && !slices.Contains(selfExplained, decl.Name.Name) {
+			if decl.Recv == nil || receiver(decl).IsExported() && !slices.Contains(explained, decl.Name.Name) {
 				need(decl.Name, decl.Doc)
 			}
 		case *ast.GenDecl:
@@ -67,7 +94,6 @@ func CheckDocs(fset *token.FileSet, file *ast.File) []string {
 			}
 		}
 	}
-	return findings
 }
 
 // receiver is the name of a method's type.
