@@ -63,9 +63,9 @@ var Pure = []PurePackage{
 	{Path: "executor"},
 	{Path: "lrp"},
 	{Path: "task"},
-	{Path: "auction", Shell: []string{"cell.go", "client.go", "runner.go"}},
+	{Path: "auction", Shell: []string{"cellclient.go", "runner.go"}},
 	{Path: "converge", Shell: []string{"converger.go"}},
-	{Path: "rep", Shell: []string{"rep.go", "sync.go", "evacuate.go", "selftest.go"}},
+	{Path: "rep", Shell: []string{"rep.go"}},
 }
 
 // A PurePackage is a package with pure files.
