@@ -132,6 +132,20 @@ func TestLinksOfDocumentsLeadSomewhere(t *testing.T) {
 	})
 }
 
+func TestGoCodeInDocumentsIsCompiledSomewhere(t *testing.T) {
+	var sources []string
+	eachFile(t, func(path string, content []byte) {
+		if strings.HasSuffix(path, ".go") {
+			sources = append(sources, string(content))
+		}
+	})
+	eachFile(t, func(path string, content []byte) {
+		if strings.HasSuffix(path, ".md") {
+			report(t, lint.CheckGoBlocks(path, content, sources))
+		}
+	})
+}
+
 func report(t *testing.T, findings []string) {
 	t.Helper()
 	for _, finding := range findings {

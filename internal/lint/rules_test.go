@@ -226,6 +226,13 @@ func TestLinksThatLeadNowhereAreRefused(t *testing.T) {
 	}
 }
 
+func TestGoCodeThatNobodyCompilesIsRefused(t *testing.T) {
+	sources := []string{"func Example() {\n\tstart()\n\tif ok {\n\t\tstop()\n\t}\n}\n"}
+	expect(t, lint.CheckGoBlocks("a.md", []byte("text\n```go\nstart()\nif ok {\n\tstop()\n```\n"), sources), false)
+	expect(t, lint.CheckGoBlocks("a.md", []byte("text\n```go\nstart()\nstop()\n```\n"), sources), true)
+	expect(t, lint.CheckGoBlocks("a.md", []byte("```\nnot Go\n```\n"), sources), false)
+}
+
 func TestCoverageCountsThePureFilesOnly(t *testing.T) {
 	shell := lint.Pure[slices.IndexFunc(lint.Pure, func(p lint.PurePackage) bool { return p.Path == "auction" })].Shell[0]
 	profile := strings.Join([]string{

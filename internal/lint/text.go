@@ -8,6 +8,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -75,4 +76,28 @@ func CheckLinks(root, name string, content []byte) []string {
 		}
 	}
 	return findings
+}
+
+var goBlock = regexp.MustCompile("(?ms)^```go\n(.*?)^```$")
+
+// CheckGoBlocks refuses Go code in a Markdown file that is not an excerpt of
+// one of the sources: code that nobody compiles does not stay true. The
+// indentation does not matter.
+func CheckGoBlocks(name string, content []byte, sources []string) []string {
+	var findings []string
+	for n, match := range goBlock.FindAllSubmatch(content, -1) {
+		block := unindent(string(match[1]))
+		if !slices.ContainsFunc(sources, func(s string) bool { return strings.Contains(unindent(s), block) }) {
+			findings = append(findings, fmt.Sprintf("%s: Go block %d is in no example; quote a compiled one", name, n+1))
+		}
+	}
+	return findings
+}
+
+func unindent(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimSpace(line)
+	}
+	return strings.Join(lines, "\n")
 }
