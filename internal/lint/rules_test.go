@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
+	"go/types"
 	"os"
 	"path/filepath"
 	"slices"
@@ -64,8 +65,7 @@ func TestPurePackagesAreRefusedHeavyDependencies(t *testing.T) {
 }
 
 func TestPureCodeIsRefusedClocksRandomnessAndMapOrder(t *testing.T) {
-	compiled := goList(t, nil, "-export", "-deps", "cmp", "context", "database/sql", "log/slog", "maps", "math/rand/v2",
-		"net", "net/http", "net/netip", "net/url", "os", "os/exec", "slices", "sync", "time")
+	compiled := goList(t, nil, "-export", "-deps", "cmp", "maps", "slices", "time")
 	tests := []struct {
 		name, imports, body string
 		refused             bool
@@ -118,7 +118,10 @@ func TestPureCodeIsRefusedClocksRandomnessAndMapOrder(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			fset := token.NewFileSet()
 			file := parse(t, fset, "rule.go", []byte(fmt.Sprintf("package p\nimport (%s)\n%s\n", tt.imports, tt.body)))
-			info := typeCheck(t, fset, "p", []*ast.File{file}, compiled)
+			info := new(types.Info) // imports are judged by their names
+			if tt.body != "" {
+				info = typeCheck(t, fset, "p", []*ast.File{file}, compiled)
+			}
 			expect(t, lint.CheckPure(fset, file, info), tt.refused)
 		})
 	}
