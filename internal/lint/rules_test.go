@@ -147,6 +147,9 @@ func TestExportedIdentifiersWithoutCommentsAreRefused(t *testing.T) {
 		{"what its name explains", "// T is a type.\ntype T int\nfunc (T) String() string { return \"\" }", false},
 		{"what an interface documents", "type i interface {\n// Method does it.\nMethod()\n}\n// T is a type.\ntype T int\nfunc (T) Method() {}", false},
 		{"what an interface does not document", "type i interface { Method() }\n// T is a type.\ntype T int\nfunc (T) Method() {}", true},
+		{"constants of a documented type", "// T is one of these.\ntype T int\nconst (\n\tA T = iota\n\tB\n)", false},
+		{"constants of an undocumented type", "type t int\nconst (\n\tA t = iota\n\tB\n)", true},
+		{"a constant of no type beside them", "// T is one of these.\ntype T int\nconst (\n\tA T = iota\n\tN = 4\n)", true},
 		{"unexported", "func f() {}", false},
 	}
 	for _, tt := range tests {

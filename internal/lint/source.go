@@ -34,9 +34,9 @@ func CheckSkips(fset *token.FileSet, path string, file *ast.File) []string {
 var selfExplained = []string{"Error", "Unwrap", "Is", "String", "MarshalJSON", "UnmarshalJSON", "MarshalText", "UnmarshalText"}
 
 // CheckDocs refuses exported identifiers of a package without a doc comment.
-// The constants and variables of a group may share the group's. Fields need
-// none, nor do methods that an interface documents: one of the package, or a
-// well-known one.
+// The constants and variables of a group may share the group's, and the
+// constants of an enumeration that of their type. Fields need none, nor do
+// methods that an interface documents: one of the package, or a well-known one.
 func CheckDocs(fset *token.FileSet, files []*ast.File) []string {
 	var findings []string
 	need := func(name *ast.Ident, docs ...*ast.CommentGroup) {
@@ -45,11 +45,24 @@ func CheckDocs(fset *token.FileSet, files []*ast.File) []string {
 			findings = append(findings, fmt.Sprintf("%v: %s is exported and has no doc comment", fset.Position(name.Pos()), name.Name))
 		}
 	}
-	explained := slices.Concat(selfExplained, documentedMethods(files))
+	known := documented{methods: slices.Concat(selfExplained, documentedMethods(files)), types: make(map[string]*ast.CommentGroup)}
 	for _, file := range files {
-		checkDeclarations(file, explained, need)
+		for _, decl := range file.Decls {
+			if decl, ok := decl.(*ast.GenDecl); ok && decl.Tok == token.TYPE && !decl.Lparen.IsValid() {
+				known.types[decl.Specs[0].(*ast.TypeSpec).Name.Name] = decl.Doc
+			}
+		}
+	}
+	for _, file := range files {
+		checkDeclarations(file, known, need)
 	}
 	return findings
+}
+
+// documented is what explains other identifiers of its package.
+type documented struct {
+	methods []string
+	types   map[string]*ast.CommentGroup
 }
 
 // documentedMethods are the methods that the interfaces of a package document.
@@ -70,14 +83,15 @@ func documentedMethods(files []*ast.File) []string {
 	return names
 }
 
-func checkDeclarations(file *ast.File, explained []string, need func(*ast.Ident, ...*ast.CommentGroup)) {
+func checkDeclarations(file *ast.File, known documented, need func(*ast.Ident, ...*ast.CommentGroup)) {
 	for _, decl := range file.Decls {
 		switch decl := decl.(type) {
 		case *ast.FuncDecl:
-			if decl.Recv == nil || receiver(decl).IsExported() && !slices.Contains(explained, decl.Name.Name) {
+			if decl.Recv == nil || receiver(decl).IsExported() && !slices.Contains(known.methods, decl.Name.Name) {
 				need(decl.Name, decl.Doc)
 			}
 		case *ast.GenDecl:
+			var enumeration *ast.CommentGroup // of the type of the constants
 			for _, spec := range decl.Specs {
 				switch spec := spec.(type) {
 				case *ast.TypeSpec:
@@ -87,8 +101,13 @@ func checkDeclarations(file *ast.File, explained []string, need func(*ast.Ident,
 						need(spec.Name, decl.Doc, spec.Doc)
 					}
 				case *ast.ValueSpec:
+					if t, ok := spec.Type.(*ast.Ident); ok && decl.Tok == token.CONST {
+						enumeration = known.types[t.Name]
+					} else if len(spec.Values) > 0 {
+						enumeration = nil // not repeated
+					}
 					for _, name := range spec.Names {
-						need(name, decl.Doc, spec.Doc, spec.Comment)
+						need(name, decl.Doc, spec.Doc, spec.Comment, enumeration)
 					}
 				}
 			}
