@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -28,7 +27,7 @@ type Server struct {
 	engine   *engine
 	bin      map[string]string // full paths by program
 	dir      string
-	owner    *syscall.Credential // nil: the user that runs the tests
+	owner    *account // nil: the user that runs the tests
 	password string
 	port     int
 	dsn      string
@@ -36,6 +35,9 @@ type Server struct {
 	process *os.Process // nil while stopped
 	exited  chan error
 }
+
+// An account is a user of the system.
+type account struct{ uid, gid int }
 
 // DSN connects to the server itself, with the right to create databases.
 func (s *Server) DSN() string { return s.dsn }
@@ -126,19 +128,19 @@ func (e *engine) start() (*Server, error) {
 
 func (s *Server) prepare() error {
 	if os.Getuid() == 0 { // neither server runs as root
-		account, err := user.Lookup(s.engine.account)
+		found, err := user.Lookup(s.engine.account)
 		if err != nil {
-			account, err = user.Lookup("nobody")
+			found, err = user.Lookup("nobody")
 		}
 		if err != nil {
 			return err
 		}
-		uid, errUID := strconv.ParseUint(account.Uid, 10, 32)
-		gid, errGID := strconv.ParseUint(account.Gid, 10, 32)
+		uid, errUID := strconv.Atoi(found.Uid)
+		gid, errGID := strconv.Atoi(found.Gid)
 		if err := errors.Join(errUID, errGID); err != nil {
 			return err
 		}
-		s.owner = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+		s.owner = &account{uid, gid}
 		if err := s.give(s.dir); err != nil {
 			return err
 		}
@@ -244,7 +246,7 @@ func (s *Server) command(program string, args ...string) *exec.Cmd {
 	cmd := exec.Command(program, args...)
 	cmd.Dir = s.dir
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH") + ":/usr/bin:/bin:/usr/sbin:/sbin", "LC_ALL=C", "HOME=" + s.dir, "TMPDIR=" + s.dir}
-	cmd.SysProcAttr = dieWithParent(&syscall.SysProcAttr{Credential: s.owner})
+	cmd.SysProcAttr = attributes(s.owner)
 	return cmd
 }
 
@@ -261,7 +263,7 @@ func (s *Server) give(path string) error {
 	if s.owner == nil {
 		return nil
 	}
-	return os.Chown(path, int(s.owner.Uid), int(s.owner.Gid))
+	return os.Chown(path, s.owner.uid, s.owner.gid)
 }
 
 func (s *Server) logTail() string {
