@@ -129,6 +129,29 @@ func ApplySlot(ctx context.Context, s Store, processGUID string, index int, o *O
 	return decision, cursor, nil
 }
 
+// ApplyDeployment applies a consumer's change to one deployment: see [Apply].
+// decide gets nil if there is none. It returns the change that was committed.
+func ApplyDeployment(ctx context.Context, s Store, processGUID string, o *Options,
+	decide func(*lrp.Deployment) (lrp.Change, error),
+) (lrp.Change, Cursor, error) {
+	var change lrp.Change
+	cursor, err := Apply(ctx, s, o, func(ctx context.Context, r Reader) (b Batch, err error) {
+		d, err := r.Deployment(ctx, processGUID)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return b, err
+		}
+		if change, err = decide(d); err != nil {
+			return b, err
+		}
+		b.AddChange(change)
+		return b, nil
+	})
+	if err != nil {
+		return lrp.Change{}, 0, err
+	}
+	return change, cursor, nil
+}
+
 // ApplyTask applies a decision to one task: see [Apply]. decide gets nil if
 // there is no such task. It returns the decision that was committed, whose
 // effects are now the caller's to carry out.

@@ -37,7 +37,7 @@ type Store interface {
 	// The errors, and if several apply the first of them, are: an
 	// *executor.ValidationError from b.Check; a *DuplicateError if
 	// b.RequestID was committed before; a *FencedError if b.Fence is no longer
-	// good; a *ConflictError for the first write that names a version which
+	// good; a *ConflictError for one of the writes that name a version which
 	// the Store has not. After any of these nothing was written. After any
 	// other error it is unknown whether the batch was committed; RequestID
 	// makes it safe to try again.

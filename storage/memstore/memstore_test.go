@@ -41,3 +41,11 @@ func openInRealTime(t testing.TB, o storagetest.Options) storagetest.Harness {
 func TestContract(t *testing.T) { storagetest.Run(t, open) }
 
 func TestContractInRealTime(t *testing.T) { storagetest.Run(t, openInRealTime) }
+
+func TestMetamorphic(t *testing.T) {
+	for seed := range uint64(4) {
+		storagetest.RunMetamorphic(t, open, seed, 3000)
+	}
+}
+
+func TestConcurrent(t *testing.T) { storagetest.RunConcurrent(t, open) }
