@@ -1,0 +1,166 @@
+//go:build unix
+
+// Package stdio connects the output of a process to a writer.
+//
+// It is what backends share to keep the promises of
+// [executor.ProcessSpec.Stdout]: a process has ended when it has ended,
+// whoever still holds its output open, and what it wrote is not lost.
+package stdio
+
+import (
+	"io"
+	"os"
+	"sync"
+	"syscall"
+)
+
+const (
+	// bufferSize is one read. Buffers are shared: a silent process holds none.
+	bufferSize = 64 << 10
+	// drainLimit bounds Drain where children write without end. No pipe holds
+	// more, unless an administrator has raised the system's limit.
+	drainLimit = 1 << 20
+)
+
+var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
+
+// A Pipe carries the output of a process to a writer.
+type Pipe struct {
+	// Child is the end for the process.
+	Child *os.File
+
+	reader *os.File        // nil if the process writes by itself
+	raw    syscall.RawConn // of reader
+	owned  bool            // whether Started closes Child
+	done   chan struct{}   // closed when nothing will be carried any more
+
+	mu sync.Mutex // held from a read to the end of its write
+	w  io.Writer
+}
+
+// New returns a Pipe to w. An *os.File is given to the process as it is, and
+// nil becomes the null device; neither is copied by anybody.
+func New(w io.Writer) (*Pipe, error) {
+	p := &Pipe{w: w, done: make(chan struct{})}
+	if f, isFile := w.(*os.File); isFile {
+		p.Child = f
+		close(p.done)
+		return p, nil
+	}
+	if w == nil {
+		null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+		if err != nil {
+			return nil, err
+		}
+		p.Child, p.owned = null, true
+		close(p.done)
+		return p, nil
+	}
+	reader, child, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	raw, err := reader.SyscallConn()
+	if err != nil {
+		reader.Close()
+		child.Close()
+		return nil, err
+	}
+	p.Child, p.owned, p.reader, p.raw = child, true, reader, raw
+	go p.carry()
+	return p, nil
+}
+
+// Started closes the caller's copy of Child, once the process has its own or
+// will never have one.
+func (p *Pipe) Started() {
+	if p.owned {
+		p.Child.Close()
+	}
+}
+
+// Drain returns once everything that was in the pipe when it was called has
+// reached the writer. It waits for nobody who holds the other end open.
+func (p *Pipe) Drain() {
+	if p.reader == nil {
+		return
+	}
+	p.raw.Control(func(fd uintptr) {
+		for total := 0; total < drainLimit; {
+			n, state := p.move(fd)
+			if state != moved {
+				return
+			}
+			total += n
+		}
+	})
+}
+
+// Close stops carrying, once what is in the pipe has reached the writer, and
+// returns when the writer is no longer used. Who writes afterwards gets EPIPE.
+func (p *Pipe) Close() {
+	if p.reader == nil {
+		return
+	}
+	p.Drain()
+	p.reader.Close()
+	<-p.done
+}
+
+// Done reports whether nothing will come any more.
+func (p *Pipe) Done() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// carry moves output until every holder of the other end has closed it or
+// Close is called. Between two moves it waits in the runtime's poller, without
+// a thread and without a buffer.
+func (p *Pipe) carry() {
+	defer close(p.done)
+	for {
+		state := ended
+		err := p.raw.Read(func(fd uintptr) bool {
+			_, state = p.move(fd)
+			return state != empty
+		})
+		if err != nil || state == ended {
+			p.reader.Close()
+			return
+		}
+	}
+}
+
+type moveState uint8
+
+const (
+	ended moveState = iota // nobody can write any more
+	empty                  // nothing to read now
+	moved
+)
+
+// move carries at most one buffer. The writer's errors change nothing for the
+// process.
+func (p *Pipe) move(fd uintptr) (int, moveState) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	buffer := buffers.Get().(*[bufferSize]byte)
+	defer buffers.Put(buffer)
+	for {
+		n, err := syscall.Read(int(fd), buffer[:])
+		switch {
+		case err == syscall.EINTR:
+			continue
+		case err == syscall.EAGAIN:
+			return 0, empty
+		case err != nil || n <= 0:
+			return 0, ended
+		}
+		p.w.Write(buffer[:n])
+		return n, moved
+	}
+}

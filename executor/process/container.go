@@ -1,0 +1,238 @@
+//go:build unix
+
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/diegosdk/diego/executor"
+)
+
+// A container is a directory and the processes that belong to it.
+type container struct {
+	guid string
+	dir  string // stands in for the root file system
+	made bool   // whether Create has succeeded; guarded by Backend.mu
+
+	ports []executor.PortMapping
+
+	// life is held for reading while something is started or streamed, and
+	// for writing by Delete: nothing begins in a container that is going.
+	life sync.RWMutex
+	gone atomic.Bool
+
+	mu        sync.Mutex
+	processes map[*process]struct{} // until Delete, as children may remain
+	spent     time.Duration         // processor time of those that have ended
+}
+
+// Create implements [executor.ContainerBackend]. It ignores the root file
+// system, limits, egress rules and privileges, none of which Probe promises.
+func (b *Backend) Create(ctx context.Context, spec executor.ContainerSpec) (executor.Endpoint, error) {
+	if !validGUID(spec.GUID) {
+		return executor.Endpoint{}, fmt.Errorf("process: %q is no guid", spec.GUID)
+	}
+	c := &container{guid: spec.GUID, dir: b.dir(spec.GUID), processes: make(map[*process]struct{})}
+	b.mu.Lock()
+	if other := b.containers[c.guid]; other != nil {
+		b.mu.Unlock()
+		if other.gone.Load() {
+			return executor.Endpoint{}, other.errGone()
+		}
+		return executor.Endpoint{}, &executor.BackendError{Kind: executor.ErrContainerExists, GUID: c.guid}
+	}
+	b.containers[c.guid] = c
+	b.mu.Unlock()
+
+	endpoint, err := b.make(ctx, c, spec)
+	if err != nil {
+		return endpoint, errors.Join(err, b.remove(context.WithoutCancel(ctx), c))
+	}
+	return endpoint, nil
+}
+
+func (b *Backend) make(ctx context.Context, c *container, spec executor.ContainerSpec) (executor.Endpoint, error) {
+	c.life.RLock()
+	defer c.life.RUnlock()
+	none := executor.Endpoint{}
+	if c.gone.Load() {
+		return none, c.errGone()
+	}
+	err := os.Mkdir(filepath.Join(b.options.Dir, c.guid), 0o755)
+	if errors.Is(err, fs.ErrExist) {
+		return none, &executor.BackendError{Kind: executor.ErrContainerExists, GUID: c.guid,
+			Detail: "left by an earlier daemon; delete it first"}
+	}
+	if err != nil {
+		return none, err
+	}
+	if err := os.Mkdir(c.dir, 0o755); err != nil {
+		return none, err
+	}
+	if err := c.populate(spec); err != nil {
+		return none, err
+	}
+	mappings, err := b.allocate(c.guid, spec.Ports)
+	if err != nil {
+		return none, err
+	}
+	b.mu.Lock()
+	c.ports = mappings
+	c.made = ctx.Err() == nil
+	b.mu.Unlock()
+	return executor.Endpoint{
+		Addresses:         executor.Addresses{ExternalIP: b.options.ExternalIP, Ports: mappings},
+		SharesHostNetwork: true,
+	}, ctx.Err()
+}
+
+// populate puts the mounts and files of a container below its directory.
+func (c *container) populate(spec executor.ContainerSpec) error {
+	root, err := os.OpenRoot(c.dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, m := range spec.Mounts {
+		target := strings.TrimPrefix(path.Clean("/"+m.Target), "/")
+		if err := root.MkdirAll(path.Dir(target), 0o755); err != nil {
+			return fmt.Errorf("mount %s: %w", m.Target, err)
+		}
+		if err := root.Symlink(m.Source, target); err != nil {
+			return fmt.Errorf("mount %s: %w", m.Target, err)
+		}
+	}
+	for _, f := range spec.Files {
+		name := strings.TrimPrefix(path.Clean("/"+f.Path), "/")
+		if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
+			return fmt.Errorf("file %s: %w", f.Path, err)
+		}
+		if err := root.WriteFile(name, []byte(f.Content), 0o644); err != nil {
+			return fmt.Errorf("file %s: %w", f.Path, err)
+		}
+	}
+	return nil
+}
+
+// Delete implements [executor.ContainerBackend].
+func (b *Backend) Delete(ctx context.Context, guid string) error {
+	if !validGUID(guid) {
+		return nil
+	}
+	b.mu.Lock()
+	c := b.containers[guid]
+	if c == nil { // perhaps of an earlier daemon
+		c = &container{guid: guid, dir: b.dir(guid)}
+		b.containers[guid] = c
+	}
+	b.mu.Unlock()
+	return b.remove(ctx, c)
+}
+
+// killPause is between two attempts to find processes that are still there.
+const killPause = 2 * time.Millisecond
+
+func (b *Backend) remove(ctx context.Context, c *container) error {
+	c.gone.Store(true)
+	c.life.Lock()
+	defer c.life.Unlock()
+	for c.signal(executor.Kill) {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("container %q: processes do not die: %w", c.guid, ctx.Err())
+		case <-time.After(killPause):
+		}
+	}
+	c.mu.Lock()
+	for p := range c.processes {
+		p.close()
+	}
+	c.mu.Unlock()
+	for {
+		err := removeAll(filepath.Join(b.options.Dir, c.guid))
+		if err == nil {
+			break
+		}
+		// Somebody who was extracting when the end began may have made one
+		// more file.
+		if !errors.Is(err, syscall.ENOTEMPTY) || ctx.Err() != nil {
+			return err
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.containers[c.guid] == c {
+		delete(b.containers, c.guid)
+		b.ports.release(c.guid)
+	}
+	return nil
+}
+
+// Signal implements [executor.ContainerBackend].
+func (b *Backend) Signal(_ context.Context, guid string, s executor.Signal) error {
+	c, err := b.find(guid)
+	if err != nil {
+		return err
+	}
+	c.life.RLock()
+	defer c.life.RUnlock()
+	if c.gone.Load() {
+		return c.errGone()
+	}
+	c.signal(s)
+	return nil
+}
+
+// signal signals everything in the container and reports whether there was
+// anything.
+func (c *container) signal(s executor.Signal) bool {
+	c.mu.Lock()
+	all := make([]*process, 0, len(c.processes))
+	for p := range c.processes {
+		all = append(all, p)
+	}
+	c.mu.Unlock()
+	var leaders []int
+	found := false
+	for _, p := range all {
+		if alive := p.signal(s); alive {
+			found = true
+			leaders = append(leaders, p.pid)
+		}
+	}
+	return signalOthers(c.dir, leaders, s) || found
+}
+
+func (c *container) errGone() error {
+	return &executor.BackendError{Kind: executor.ErrNoContainer, GUID: c.guid, Detail: "it is being deleted"}
+}
+
+// dir is the directory that stands in for a container's root file system.
+func (b *Backend) dir(guid string) string { return filepath.Join(b.options.Dir, guid, "root") }
+
+// removeAll removes a tree, also where its owner has taken away his own
+// rights. It follows no link.
+func removeAll(dir string) error {
+	err := os.RemoveAll(dir)
+	if err == nil {
+		return nil
+	}
+	filepath.WalkDir(dir, func(p string, d fs.DirEntry, _ error) error {
+		if d != nil && d.IsDir() {
+			os.Chmod(p, 0o700)
+		}
+		return nil
+	})
+	return os.RemoveAll(dir)
+}

@@ -1,0 +1,45 @@
+//go:build unix
+
+package process
+
+import (
+	"context"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/diegosdk/diego/executor"
+)
+
+// Metrics implements [executor.ContainerBackend]. Memory counts pages that
+// processes share once for each.
+func (b *Backend) Metrics(ctx context.Context, guid string) (executor.Metrics, error) {
+	c, err := b.find(guid)
+	if err != nil {
+		return executor.Metrics{}, err
+	}
+	c.mu.Lock()
+	var leaders []int
+	for p := range c.processes {
+		p.mu.Lock()
+		if !p.reaped {
+			leaders = append(leaders, p.pid)
+		}
+		p.mu.Unlock()
+	}
+	spent := c.spent
+	c.mu.Unlock()
+
+	var m executor.Metrics
+	m.MemoryBytes, m.PIDs, m.CPU = usage(c.dir, leaders)
+	m.CPU += spent
+	err = filepath.WalkDir(c.dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil // what is removed or closed while we look counts as nothing
+		}
+		if info, err := d.Info(); err == nil && info.Mode().IsRegular() {
+			m.DiskBytes += info.Size()
+		}
+		return ctx.Err()
+	})
+	return m, err
+}
