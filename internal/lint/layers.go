@@ -26,10 +26,11 @@ type Layer struct {
 // testImports.
 var Layers = []Layer{
 	{Path: "executor"},
-	{Path: "executor/manager", Imports: []string{"executor"}, Modules: []string{sync}},
-	{Path: "executor/libcontainer", Imports: []string{"executor"}, Modules: []string{"github.com/opencontainers/runc", "github.com/opencontainers/cgroups", sync}},
-	{Path: "executor/process", Imports: []string{"executor"}, Modules: []string{sync}},
-	{Path: "executor/backendtest", Imports: []string{"executor"}, Modules: []string{cmp}},
+	{Path: "executor/internal", Imports: []string{"executor", "executor/internal"}},
+	{Path: "executor/manager", Imports: []string{"executor", "executor/internal"}, Modules: []string{sync}},
+	{Path: "executor/libcontainer", Imports: []string{"executor", "executor/internal"}, Modules: []string{"github.com/opencontainers/runc", "github.com/opencontainers/cgroups", sync}},
+	{Path: "executor/process", Imports: []string{"executor", "executor/internal"}, Modules: []string{sync}},
+	{Path: "executor/backendtest", Imports: []string{"executor", "executor/internal"}, Modules: []string{cmp}},
 	{Path: "lrp", Imports: []string{"executor"}},
 	{Path: "task", Imports: []string{"executor"}},
 	{Path: "auction", Imports: []string{"executor", "lrp", "task"}, Modules: []string{sync}},
@@ -62,7 +63,7 @@ var testImports = []string{"internal", "storage/memstore", "storage/storagetest"
 // Pure lists the packages whose rules are pure functions. All their files are
 // pure but the listed shell files; the packages below them are not.
 var Pure = []PurePackage{
-	{Path: "executor"},
+	{Path: "executor", Shell: []string{"backend.go"}},
 	{Path: "lrp"},
 	{Path: "task"},
 	{Path: "auction", Shell: []string{"cellclient.go", "runner.go"}},
