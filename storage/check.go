@@ -2,6 +2,7 @@ package storage
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -217,13 +218,17 @@ func (c *checker) deployment(i int, w *DeploymentWrite) {
 	c.text(d.Annotation, list, i, "annotation")
 }
 
-// whole refuses a bare deployment, which lacks its definitions.
+// whole refuses a bare deployment, whose definitions are zero.
 func (c *checker) whole(d *lrp.Deployment, i int, field string) {
 	if d == nil {
 		return
 	}
-	if _, has := d.Definitions[d.ActiveDefinitionID]; !has {
-		c.in("deployments", i).Check(false, field, d.ProcessGUID, "a deployment with its active definition")
+	_, whole := d.Definitions[d.ActiveDefinitionID]
+	for _, definition := range d.Definitions {
+		whole = whole && !reflect.ValueOf(&definition).Elem().IsZero()
+	}
+	if !whole {
+		c.in("deployments", i).Check(false, field, d.ProcessGUID, "a deployment with all its definitions")
 	}
 }
 

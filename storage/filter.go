@@ -25,14 +25,19 @@ func (f *DeploymentFilter) Match(d *lrp.Deployment) bool {
 	return wants(f.ProcessGUIDs, d.ProcessGUID) && wants(f.Domains, d.Domain)
 }
 
-// Bare is what lrp.Step and convergence look at of a deployment: who it is,
-// its domain, update strategy and number of instances, the ids of the active
-// and the healthy definition, and the tag. Definitions and the other settings
-// are zero, so that a bare deployment cannot be committed by mistake.
+// Bare is what lrp.Step and converge.PlanLRPs look at of a deployment: who it
+// is, its domain, update strategy and number of instances, the ids of the
+// active, the healthy and all other definitions, and the tag. The definitions
+// themselves and the other settings are zero, and Check refuses to commit that.
 func Bare(d *lrp.Deployment) *lrp.Deployment {
+	ids := make(map[string]lrp.Definition, len(d.Definitions))
+	for id := range d.Definitions {
+		ids[id] = lrp.Definition{}
+	}
 	return &lrp.Deployment{
 		ProcessGUID: d.ProcessGUID, Domain: d.Domain, UpdateStrategy: d.UpdateStrategy,
 		Settings:           lrp.Settings{Instances: d.Instances},
+		Definitions:        ids,
 		ActiveDefinitionID: d.ActiveDefinitionID, HealthyDefinitionID: d.HealthyDefinitionID,
 		ModificationTag: d.ModificationTag,
 	}

@@ -38,7 +38,7 @@ var Layers = []Layer{
 	{Path: "storage/memstore", Imports: []string{"storage", "executor", "lrp", "task"}},
 	{Path: "storage/sqlstore", Imports: []string{"storage", "executor", "lrp", "task"},
 		Modules: []string{"github.com/mattn/go-sqlite3", "github.com/go-sql-driver/mysql", "github.com/lib/pq", sync}},
-	{Path: "storage/storagetest", Imports: []string{"storage", "executor", "lrp", "task"}}, // a stranger's store links nothing else
+	{Path: "storage/storagetest", Imports: []string{"storage", "storage/memstore", "executor", "lrp", "task"}}, // a stranger's store links nothing else
 	{Path: "converge", Imports: []string{"executor", "lrp", "task", "auction", "storage"}, Modules: []string{sync}},
 	{Path: "rep", Imports: []string{"executor", "lrp", "task", "auction"}, Modules: []string{sync}},
 	{Path: "", Imports: []string{"executor", "lrp", "task", "auction", "storage", "converge", "rep", "internal"}, Modules: []string{sync}},

@@ -204,7 +204,7 @@ func (c *core) admit(b *storage.Batch, now time.Time) error {
 		}
 		got, found := c.state.deployments.get(key.GUID)
 		if found {
-			have = got.ModificationTag
+			have = got.bare.ModificationTag
 		}
 		if err := compare(want, have, w.Before != nil, found); err != nil {
 			return &storage.ConflictError{Key: key, Err: err}
@@ -276,7 +276,7 @@ func (c *core) write(b *storage.Batch, now time.Time) {
 			st.deployments.remove(st.owner, w.Before.ProcessGUID)
 			c.mend(w.Key())
 		default:
-			st.deployments.put(st.owner, w.After.ProcessGUID, w.After)
+			st.deployments.put(st.owner, w.After.ProcessGUID, deployed{w.After, storage.Bare(w.After)})
 			c.mend(w.Key())
 		}
 	}
@@ -301,8 +301,7 @@ func (c *core) write(b *storage.Batch, now time.Time) {
 
 func (c *core) putLRP(r *lrp.ActualLRP) {
 	st, key := &c.state, keyOf(r)
-	before, _ := st.lrps.get(key)
-	st.lrps.put(st.owner, key, r)
+	before := st.lrps.put(st.owner, key, r)
 	if before == nil || before.CellID != r.CellID {
 		if before != nil && before.CellID != "" {
 			st.onCells.remove(st.owner, cellKey{before.CellID, key})

@@ -74,17 +74,17 @@ func list[T any](r reader, ctx context.Context, each func(s *state, now time.Tim
 
 func (r reader) Deployments(ctx context.Context, f storage.DeploymentFilter) iter.Seq2[*lrp.Deployment, error] {
 	return list(r, ctx, func(s *state, _ time.Time, yield func(*lrp.Deployment, error) bool) {
-		one := func(guid string, d *lrp.Deployment) bool {
-			if !f.Match(d) {
+		one := func(guid string, d deployed) bool {
+			if !f.Match(d.bare) {
 				return true
 			}
 			if err := s.corruptAt(storage.DeploymentKey(guid)); err != nil {
 				return yield(nil, err)
 			}
 			if f.Bare {
-				d = storage.Bare(d)
+				return yield(d.bare, nil)
 			}
-			return yield(d, nil)
+			return yield(d.whole, nil)
 		}
 		if len(f.ProcessGUIDs) == 0 {
 			s.deployments.ascend("", one)
@@ -112,7 +112,7 @@ func (r reader) Deployment(ctx context.Context, processGUID string) (*lrp.Deploy
 	if err := s.corruptAt(key); err != nil {
 		return nil, err
 	}
-	return d, nil
+	return d.whole, nil
 }
 
 func (r reader) ActualLRPs(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error] {
@@ -187,7 +187,7 @@ func (r reader) Slot(ctx context.Context, processGUID string, index int) (lrp.Sl
 	if err := s.corruptAt(storage.DeploymentKey(processGUID)); err != nil {
 		return slot, nil, err
 	}
-	return slot, storage.Bare(d), nil
+	return slot, d.bare, nil
 }
 
 func (r reader) Tasks(ctx context.Context, f storage.TaskFilter) iter.Seq2[*task.Task, error] {

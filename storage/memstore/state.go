@@ -15,7 +15,7 @@ import (
 // grows behind the copy's end, and the map of corrupt records is replaced.
 type state struct {
 	owner       *owner
-	deployments tree[string, *lrp.Deployment]
+	deployments tree[string, deployed]
 	lrps        tree[lrpKey, *lrp.ActualLRP]
 	// onCells has the keys of those that are on a cell, in order of cells.
 	onCells tree[cellKey, struct{}]
@@ -28,6 +28,9 @@ type state struct {
 	// corrupt says what is wrong with records that a test has damaged.
 	corrupt map[storage.RecordKey]error
 }
+
+// A deployed is a deployment, whole and bare.
+type deployed struct{ whole, bare *lrp.Deployment }
 
 type lrpKey struct {
 	guid       string
@@ -86,7 +89,7 @@ func (l lease) good(epoch int64) bool { return l.Owner != "" && l.Epoch == epoch
 func newState() state {
 	return state{
 		owner:       new(owner),
-		deployments: tree[string, *lrp.Deployment]{compare: strings.Compare},
+		deployments: tree[string, deployed]{compare: strings.Compare},
 		lrps:        tree[lrpKey, *lrp.ActualLRP]{compare: lrpKey.compare},
 		onCells:     tree[cellKey, struct{}]{compare: cellKey.compare},
 		tasks:       tree[string, *task.Task]{compare: strings.Compare},

@@ -87,25 +87,26 @@ func (n *node[K, V]) own(o *owner) *node[K, V] {
 	return c
 }
 
-// put adds k or replaces its value.
-func (t *tree[K, V]) put(o *owner, k K, v V) {
+// put adds k or replaces its value, and returns the value it had before.
+func (t *tree[K, V]) put(o *owner, k K, v V) (before V) {
 	if t.root == nil {
 		t.root = &node[K, V]{owner: o}
 	}
 	t.root = t.root.own(o)
-	if right := t.putInto(o, t.root, k, v); right != nil {
+	if right := t.putInto(o, t.root, k, v, &before); right != nil {
 		left := t.root
 		t.root = &node[K, V]{owner: o, keys: []K{left.keys[0], right.keys[0]}, children: []*node[K, V]{left, right}}
 	}
+	return before
 }
 
 // putInto adds k to n, which o owns, and returns the node that was split off
 // to its right, or nil.
-func (t *tree[K, V]) putInto(o *owner, n *node[K, V], k K, v V) *node[K, V] {
+func (t *tree[K, V]) putInto(o *owner, n *node[K, V], k K, v V, before *V) *node[K, V] {
 	if n.children == nil {
 		i, found := t.search(n, k)
 		if found {
-			n.values[i] = v
+			*before, n.values[i] = n.values[i], v
 			return nil
 		}
 		n.keys = slices.Insert(n.keys, i, k)
@@ -115,7 +116,7 @@ func (t *tree[K, V]) putInto(o *owner, n *node[K, V], k K, v V) *node[K, V] {
 	}
 	i := t.child(n, k)
 	n.children[i] = n.children[i].own(o)
-	if right := t.putInto(o, n.children[i], k, v); right != nil {
+	if right := t.putInto(o, n.children[i], k, v, before); right != nil {
 		n.keys = slices.Insert(n.keys, i+1, right.keys[0])
 		n.children = slices.Insert(n.children, i+1, right)
 		return n.split(o, i+1)

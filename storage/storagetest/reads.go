@@ -195,9 +195,10 @@ var readCases = []testCase{
 		f.same("on a cell", names(f.lrps(storage.ActualLRPFilter{CellIDs: []string{"cell"}}), lrpName), names(want, text))
 	}},
 	{sentence: "a record must satisfy every field of a filter with any of its values", check: checkFilters},
-	{sentence: "a bare deployment has only what Step and convergence look at", check: func(f *fixture) {
+	{sentence: "a bare deployment has only what Step and PlanLRPs look at", check: func(f *fixture) {
 		whole := deployment("p")
 		whole.HealthyDefinitionID = "d"
+		whole.Definitions["e"] = whole.Definitions["d"]
 		f.commit(deploymentWrite(nil, whole))
 		f.same("list", f.deployments(storage.DeploymentFilter{Bare: true}), []*lrp.Deployment{storage.Bare(whole)})
 		_, bare, err := f.Store.Slot(f.ctx, "p", 0)
