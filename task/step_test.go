@@ -263,6 +263,21 @@ func TestAContainerOfAnEarlierTaskIsRefused(t *testing.T) {
 	}
 }
 
+func TestAHolderIsACellAndAnInstance(t *testing.T) {
+	running := records(t)[Running]
+	for _, holder := range []struct{ cell, instance string }{{"α", "i2"}, {"β", "i1"}, {"β", "i2"}} {
+		for _, c := range []Command{
+			Start{CellID: holder.cell, InstanceGUID: holder.instance},
+			Complete{CellID: holder.cell, InstanceGUID: holder.instance},
+			Reject{CellID: holder.cell, InstanceGUID: holder.instance, Reason: "r"},
+		} {
+			if _, err := Step(running, c, epoch, Policy{}); !errors.Is(err, ErrRunningElsewhere) {
+				t.Errorf("%s by %v: %v", c.Name(), holder, err)
+			}
+		}
+	}
+}
+
 func TestErrorsTellWhatWasRefusedAndWhy(t *testing.T) {
 	records := records(t)
 	for _, test := range []struct {
