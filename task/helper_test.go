@@ -67,8 +67,10 @@ func toJSON(t testing.TB, v any) string {
 }
 
 // records has one record for each state, all made by commands.
-func records(t testing.TB) map[State]*Task {
-	pending := follow(t, nil, desire())
+func records(t testing.TB) map[State]*Task { return recordsOf(t, desire()) }
+
+func recordsOf(t testing.TB, d Desire) map[State]*Task {
+	pending := follow(t, nil, d)
 	running := follow(t, pending, startAlpha)
 	completed := follow(t, running, completeAlpha)
 	return map[State]*Task{

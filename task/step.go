@@ -38,8 +38,12 @@ func Step(t *Task, c Command, now time.Time, p Policy) (Decision, error) {
 // Overdue returns the command that time alone calls for, or nil. It looks at
 // the same rules as [Step]: ExpirePending or RequestAgain for a PENDING task,
 // ExpireCompleted or RequestCallback for a COMPLETED one, DemoteResolving for
-// a RESOLVING one.
+// a RESOLVING one. It does not look at the record's invariants: Step does when
+// it is given the command.
 func Overdue(t *Task, now time.Time, p Policy) Command {
+	if t == nil || t.State >= numStates {
+		return nil
+	}
 	s := step{before: t, now: now, policy: p.withDefaults()}
 	for _, s.command = range timed {
 		if lookup(t.State, s.command.kind(), s.premiseHolds()).do != nothing {

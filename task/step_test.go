@@ -112,33 +112,32 @@ func TestARejectionOfAnAttemptCountsOnce(t *testing.T) {
 }
 
 func TestEveryEndHasItsReasonAndEffects(t *testing.T) {
-	records := records(t)
 	tests := []struct {
 		name    string
-		record  *Task
+		state   State
 		command Command
 		at      time.Time
 		reason  string
 		detail  string
 		effects []EffectKind
 	}{
-		{"cancelled while PENDING", records[Pending], Cancel{}, epoch, "cancelled", "", []EffectKind{CallBack}},
-		{"cancelled while RUNNING", records[Running], Cancel{}, epoch, "cancelled", "", []EffectKind{CancelOnCell, CallBack}},
-		{"failed while PENDING", records[Pending], Fail{Reason: "no"}, epoch, "no", "no", []EffectKind{CallBack}},
-		{"failed while RUNNING", records[Running], Fail{Reason: "no"}, epoch, "no", "no", []EffectKind{CancelOnCell, CallBack}},
-		{"not started", records[Pending], ExpirePending{}, after(30 * time.Minute), "not started within time limit", "", []EffectKind{CallBack}},
-		{"cell gone", records[Running], CellMissing{CellID: "α"}, epoch, "cell disappeared before completion", "α", []EffectKind{CallBack}},
-		{"evacuated", records[Running], Complete{CellID: "α", InstanceGUID: "i1", Failed: true, FailureReason: ReasonEvacuationTimedOut}, epoch,
+		{"cancelled while PENDING", Pending, Cancel{}, epoch, "cancelled", "", []EffectKind{CallBack}},
+		{"cancelled while RUNNING", Running, Cancel{}, epoch, "cancelled", "", []EffectKind{CancelOnCell, CallBack}},
+		{"failed while PENDING", Pending, Fail{Reason: "no"}, epoch, "no", "no", []EffectKind{CallBack}},
+		{"failed while RUNNING", Running, Fail{Reason: "no"}, epoch, "no", "no", []EffectKind{CancelOnCell, CallBack}},
+		{"not started", Pending, ExpirePending{}, after(30 * time.Minute), "not started within time limit", "", []EffectKind{CallBack}},
+		{"cell gone", Running, CellMissing{CellID: "α"}, epoch, "cell disappeared before completion", "α", []EffectKind{CallBack}},
+		{"evacuated", Running, Complete{CellID: "α", InstanceGUID: "i1", Failed: true, FailureReason: ReasonEvacuationTimedOut}, epoch,
 			"timed out during cell evacuation", "timed out during cell evacuation", []EffectKind{CallBack}},
-		{"ended unheard of", records[Pending], Complete{CellID: "β", InstanceGUID: "i2", Failed: true, FailureReason: "exit status 1"}, epoch,
+		{"ended unheard of", Pending, Complete{CellID: "β", InstanceGUID: "i2", Failed: true, FailureReason: "exit status 1"}, epoch,
 			"exit status 1", "exit status 1", []EffectKind{CallBack}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			for _, url := range []string{"", "http://consumer.example"} {
-				record := *test.record
-				record.CompletionCallbackURL = url
-				d := step1(t, &record, test.command, test.at)
+				c := desire()
+				c.Definition.CompletionCallbackURL = url
+				d := step1(t, recordsOf(t, c)[test.state], test.command, test.at)
 				end := d.Write.After
 				if end.State != Completed || !end.Failed || end.FailureReason != test.reason || end.Result != "" || !end.FirstCompletedAt.Equal(test.at) {
 					t.Errorf("%s", toJSON(t, end))
@@ -390,7 +389,15 @@ func TestARecordThatBreaksAnInvariantIsNotDecided(t *testing.T) {
 					t.Errorf("%s: %v", c.Name(), err)
 				}
 			}
+			if c := Overdue(test.record, after(1000*time.Hour), Policy{}); c != nil {
+				if _, err := Step(test.record, c, epoch, Policy{}); !errors.Is(err, ErrInvariant) {
+					t.Errorf("%s is overdue: %v", c.Name(), err)
+				}
+			}
 		})
+	}
+	if c := Overdue(nil, epoch, Policy{}); c != nil {
+		t.Errorf("%s is overdue where no task is", c.Name())
 	}
 }
 
