@@ -82,7 +82,8 @@ func TestNamesAreThoseOfTheTypes(t *testing.T) {
 }
 
 // TestTheTableIsTheSpecifications compares the table with a transcript that
-// was made by hand. Each change of state and each refusal must be in both.
+// was made by hand. Each change of state, refusal and request must
+// be in both.
 func TestTheTableIsTheSpecifications(t *testing.T) {
 	data, err := os.ReadFile("testdata/transitions.txt")
 	if err != nil {
@@ -116,6 +117,13 @@ func TestTheTableIsTheSpecifications(t *testing.T) {
 		if r.Err != nil {
 			got[fmt.Sprintf("%s, %s%s: %s", text(r.State), r.Command, other, errorNames[r.Err])] = true
 			continue
+		}
+		var asks []string
+		for _, e := range r.Effects {
+			asks = append(asks, e.String())
+		}
+		if asks != nil {
+			got[fmt.Sprintf("%s, %s%s: asks %s", text(r.State), r.Command, other, strings.Join(asks, ", "))] = true
 		}
 		if r.Next != r.State || r.LastNext != r.Next {
 			got[fmt.Sprintf("%s, %s%s: %s", text(r.State), r.Command, other, text(r.Next))] = true
