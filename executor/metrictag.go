@@ -20,10 +20,11 @@ func (t MetricTag) Validate(v *Validator) {
 		"dynamic", t.Dynamic, "INDEX or INSTANCE_GUID")
 }
 
-// ValidateMetricTags checks all tags. If there are any, metrics that have a
-// guid of their own need the static tag source_id with that guid.
+// ValidateMetricTags checks the record's field metric_tags, in the order of
+// the tags' names. If there are any, and the record has a metricsGUID, the
+// static tag source_id must be that guid.
 func ValidateMetricTags(v *Validator, tags map[string]MetricTag, metricsGUID string) {
-	if len(tags) == 0 {
+	if len(tags) == 0 || !v.listLength("metric_tags", len(tags)) {
 		return
 	}
 	in := v.In("metric_tags")

@@ -10,7 +10,9 @@ type Command interface {
 
 // Commands of the consumer.
 type (
-	// Desire makes a PENDING task and asks for its start.
+	// Desire makes a PENDING task and asks for its start. Its epoch is now in
+	// nanoseconds: a guid that was free for less than that cannot be told from
+	// the task that had it before.
 	Desire struct {
 		GUID       string
 		Domain     string

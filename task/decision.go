@@ -1,5 +1,7 @@
 package task
 
+import "fmt"
+
 // A Decision is what a command leads to. The zero Decision is a no-op.
 //
 // Write and Events are committed together or not at all. Effects are carried
@@ -42,6 +44,15 @@ const (
 	// [CallbackPolicy] says.
 	CallBack
 )
+
+var effectKindNames = [...]string{RequestStart: "request start", CancelOnCell: "cancel on cell", CallBack: "call back"}
+
+func (k EffectKind) String() string {
+	if k == 0 || int(k) >= len(effectKindNames) {
+		return fmt.Sprintf("EffectKind(%d)", uint8(k))
+	}
+	return effectKindNames[k]
+}
 
 // An Effect is something to do once the decision is committed.
 type Effect struct {

@@ -17,5 +17,10 @@
 //
 // A task runs at most once: nothing leads from COMPLETED or RESOLVING back to
 // PENDING or RUNNING, and only the cell that holds a RUNNING task, by its word
-// that the work never began, leads it back to PENDING.
+// that the work never began, leads it back to PENDING. Each container has an
+// instance guid of its own, and comes with the [Attempt] that it was reserved
+// for, so that one that is late is never taken for another.
+//
+// [CallbackPolicy] says what to do about the answers to a completion callback,
+// and [Overdue] what time alone calls for.
 package task

@@ -23,8 +23,9 @@ var (
 
 // A TransitionError refuses a command. The task is as it was.
 type TransitionError struct {
+	// GUID is empty if there is no record.
 	GUID string
-	// State is the task's state, [Absent] if there is none.
+	// State is the task's state, [Absent] if there is no record.
 	State State
 	// Command is the name of the refused command.
 	Command string
@@ -35,6 +36,9 @@ type TransitionError struct {
 }
 
 func (e *TransitionError) Error() string {
+	if e.State == Absent {
+		return fmt.Sprintf("%s: %v: %s", e.Command, e.Err, e.Why)
+	}
 	return fmt.Sprintf("%s task %q (%v): %v: %s", e.Command, e.GUID, e.State, e.Err, e.Why)
 }
 

@@ -1,6 +1,10 @@
 package task
 
-import "github.com/diegosdk/diego/executor"
+import (
+	"fmt"
+
+	"github.com/diegosdk/diego/executor"
+)
 
 // A Cause says why something changed: the command and what it knew.
 type Cause = executor.Cause
@@ -14,6 +18,15 @@ const (
 	Changed
 	Removed
 )
+
+var eventKindNames = [...]string{Created: "created", Changed: "changed", Removed: "removed"}
+
+func (k EventKind) String() string {
+	if k == 0 || int(k) >= len(eventKindNames) {
+		return fmt.Sprintf("EventKind(%d)", uint8(k))
+	}
+	return eventKindNames[k]
+}
 
 // An Event says what changed. Created events have no Before, Removed events no
 // After.

@@ -9,7 +9,7 @@ import (
 // defaults.
 type Policy struct {
 	// MaxRetries is how often a rejected task is tried again (default 3;
-	// negative means never).
+	// negative means never). It counts as at most 1<<30.
 	MaxRetries int
 	// StalePending is how long a task is PENDING, since its creation or its
 	// last rejection, before its start is requested again (default 30 s).
@@ -29,9 +29,12 @@ type Policy struct {
 	ExpireCompleted time.Duration
 }
 
+// maxRetries keeps rejection counts from overflowing.
+const maxRetries = 1 << 30
+
 func (p Policy) withDefaults() Policy {
 	return Policy{
-		MaxRetries:      max(cmp.Or(p.MaxRetries, 3), 0),
+		MaxRetries:      min(max(cmp.Or(p.MaxRetries, 3), 0), maxRetries),
 		StalePending:    cmp.Or(p.StalePending, 30*time.Second),
 		ExpirePending:   cmp.Or(p.ExpirePending, 30*time.Minute),
 		StaleCompleted:  cmp.Or(p.StaleCompleted, 30*time.Second),

@@ -9,11 +9,12 @@ import (
 // Step applies one command to a task; a nil t is a task that has no record. It
 // changes nothing: the decision says what to write, which events that makes
 // and what to do once it is written. A command that changes nothing is no
-// error.
+// error. [Table] has the rules.
 //
 // An error means that nothing is to be done. It is a *TransitionError if the
 // rules refuse the command, an *executor.ValidationError if its arguments are
-// wrong, and an *InvariantError if t is a record that Step cannot have made.
+// outside their limits, and an *InvariantError if t is a record that Step
+// cannot have made.
 func Step(t *Task, c Command, now time.Time, p Policy) (Decision, error) {
 	if err := checkCommand(c, now); err != nil {
 		return Decision{}, err
@@ -35,15 +36,18 @@ func Step(t *Task, c Command, now time.Time, p Policy) (Decision, error) {
 }
 
 // Overdue returns the command that time alone calls for, or nil. It looks at
-// the same rules as Step: ExpirePending or RequestAgain for a PENDING task,
+// the same rules as [Step]: ExpirePending or RequestAgain for a PENDING task,
 // ExpireCompleted or RequestCallback for a COMPLETED one, DemoteResolving for
-// a RESOLVING one.
+// a RESOLVING one. It does not look at the record's invariants: Step does when
+// it is given the command.
 func Overdue(t *Task, now time.Time, p Policy) Command {
-	p = p.withDefaults()
-	for _, c := range timed {
-		s := step{before: t, command: c, now: now, policy: p}
-		if lookup(t.State, c.kind(), s.premiseHolds()).do != nothing {
-			return c
+	if t == nil || t.State >= numStates {
+		return nil
+	}
+	s := step{before: t, now: now, policy: p.withDefaults()}
+	for _, s.command = range timed {
+		if lookup(t.State, s.command.kind(), s.premiseHolds()).do != nothing {
+			return s.command
 		}
 	}
 	return nil
@@ -61,7 +65,7 @@ type step struct {
 }
 
 // premiseHolds tells whether what the command takes for true is true. See
-// Premise.
+// [Premise].
 func (s *step) premiseHolds() bool {
 	t := s.before
 	if t == nil {
@@ -69,9 +73,9 @@ func (s *step) premiseHolds() bool {
 	}
 	switch c := s.command.(type) {
 	case Start:
-		return t.at(c.CellID, c.InstanceGUID, c.Attempt)
+		return t.isIn(c.CellID, c.InstanceGUID, c.Attempt)
 	case Complete:
-		return t.at(c.CellID, c.InstanceGUID, c.Attempt)
+		return t.isIn(c.CellID, c.InstanceGUID, c.Attempt)
 	case Reject:
 		return t.CellID == c.CellID && t.InstanceGUID == c.InstanceGUID &&
 			(t.State != Pending || t.isAt(c.Attempt))
@@ -91,9 +95,9 @@ func (s *step) premiseHolds() bool {
 	return true
 }
 
-// at reports whether the container has t or, while t is PENDING, was reserved
-// for its current attempt.
-func (t *Task) at(cell, instance string, a Attempt) bool {
+// isIn reports whether the container has t or, while t is PENDING, was
+// reserved for its current attempt.
+func (t *Task) isIn(cell, instance string, a Attempt) bool {
 	if t.State == Pending {
 		return t.isAt(a)
 	}
@@ -105,104 +109,106 @@ func (t *Task) isAt(a Attempt) bool { return a == Attempt{} || a == t.Attempt() 
 func (s *step) passed(since time.Time, d time.Duration) bool { return s.now.Sub(since) >= d }
 
 func (s *step) decide(do action) Decision {
+	if do == retry && s.before.RejectionCount >= s.policy.MaxRetries {
+		do = giveUp
+	}
 	switch do {
 	case nothing:
 		return Decision{}
-	case requestStart:
-		return Decision{Effects: []Effect{{RequestStart, s.before}}}
-	case callBack:
-		return Decision{Effects: []Effect{{CallBack, s.before}}}
-	case remove:
-		return s.write(Removed, nil, s.before.FailureReason)
+	case requestStart, callBack:
+		return Decision{Effects: effects(do, s.before)}
 	case create:
-		c := s.command.(Desire)
-		after := &Task{
-			GUID: c.GUID, Domain: c.Domain, Definition: c.Definition, State: Pending,
-			CreatedAt: s.now, UpdatedAt: s.now,
-			ModificationTag: ModificationTag{Epoch: s.now.UnixNano()},
-		}
-		d := s.write(Created, after, "")
-		d.Effects = []Effect{{RequestStart, after}}
-		return d
+		return s.write(Created, s.created(), do)
+	case remove:
+		return s.write(Removed, nil, do)
 	}
+	return s.write(Changed, s.changed(do), do)
+}
 
+// created is the record that a Desire makes.
+func (s *step) created() *Task {
+	c := s.command.(Desire)
+	return &Task{
+		GUID: c.GUID, Domain: c.Domain, Definition: c.Definition, State: Pending,
+		CreatedAt: s.now, UpdatedAt: s.now,
+		ModificationTag: ModificationTag{Epoch: s.now.UnixNano()},
+	}
+}
+
+// changed is the record after do.
+func (s *step) changed(do action) *Task {
 	after := new(Task)
 	*after = *s.before
+	after.State = actionNext[do]
 	after.UpdatedAt = s.now
 	after.ModificationTag = after.ModificationTag.Next()
-	switch do {
-	case run:
-		c := s.command.(Start)
-		after.State, after.CellID, after.InstanceGUID = Running, c.CellID, c.InstanceGUID
-		d := s.write(Changed, after, "")
-		d.ShouldRun = true
-		return d
-	case retry:
-		reason := executor.CutReason(s.command.(Reject).Reason)
-		after.CellID, after.InstanceGUID = "", ""
-		after.RejectionCount++
-		after.RejectionReason = reason
-		if after.RejectionCount > s.policy.MaxRetries {
-			return s.completed(after, outcome{failed: true, reason: reason})
-		}
-		after.State = Pending
-		return s.write(Changed, after, reason)
-	case resolve:
-		after.State = Resolving
-		return s.write(Changed, after, "")
-	case demote:
-		return s.completed(after, outcome{after.Failed, after.FailureReason, after.Result})
-	}
-
-	// end and stop
-	if c, ok := s.command.(Complete); ok {
-		after.CellID, after.InstanceGUID = c.CellID, c.InstanceGUID
-	}
-	d := s.completed(after, s.outcome())
-	if do == stop {
-		d.Effects = append([]Effect{{CancelOnCell, after}}, d.Effects...)
-	}
-	return d
-}
-
-// An outcome is how a task ended.
-type outcome struct {
-	failed         bool
-	reason, result string
-}
-
-// outcome is what the command says of the task's end.
-func (s *step) outcome() outcome {
-	switch c := s.command.(type) {
-	case Complete:
-		return outcome{c.Failed, executor.CutReason(c.FailureReason), c.Result}
-	case Fail:
-		return outcome{failed: true, reason: executor.CutReason(c.Reason)}
-	case CellMissing:
-		return outcome{failed: true, reason: ReasonCellMissing}
-	case ExpirePending:
-		return outcome{failed: true, reason: ReasonNotStarted}
-	}
-	return outcome{failed: true, reason: ReasonCancelled}
-}
-
-func (s *step) completed(after *Task, o outcome) Decision {
-	after.State = Completed
-	after.Failed, after.FailureReason, after.Result = o.failed, o.reason, o.result
-	if after.FirstCompletedAt.IsZero() {
+	if after.State == Completed && after.FirstCompletedAt.IsZero() {
 		after.FirstCompletedAt = s.now
 	}
-	d := s.write(Changed, after, o.reason)
-	if after.CompletionCallbackURL != "" {
-		d.Effects = []Effect{{CallBack, after}}
+
+	switch c := s.command.(type) {
+	case Start:
+		after.CellID, after.InstanceGUID = c.CellID, c.InstanceGUID
+	case Complete:
+		after.CellID, after.InstanceGUID = c.CellID, c.InstanceGUID
+		after.Failed, after.FailureReason, after.Result = c.Failed, executor.CutReason(c.FailureReason), c.Result
+	case Reject:
+		after.CellID, after.InstanceGUID = "", ""
+		after.RejectionCount++
+		after.RejectionReason = executor.CutReason(c.Reason)
+		if do == giveUp {
+			after.Failed, after.FailureReason = true, after.RejectionReason
+		}
+	case Fail:
+		after.Failed, after.FailureReason = true, executor.CutReason(c.Reason)
+	case Cancel:
+		after.Failed, after.FailureReason = true, ReasonCancelled
+	case CellMissing:
+		after.Failed, after.FailureReason = true, ReasonCellMissing
+	case ExpirePending:
+		after.Failed, after.FailureReason = true, ReasonNotStarted
 	}
-	return d
+	return after
 }
 
-// write is the decision to write after, and the event that this makes.
-func (s *step) write(k EventKind, after *Task, detail string) Decision {
+// write is the decision to write after, with the event and the effects that
+// come with it.
+func (s *step) write(k EventKind, after *Task, do action) Decision {
 	return Decision{
-		Write:  Write{Before: s.before, After: after},
-		Events: []Event{{Kind: k, Before: s.before, After: after, Cause: Cause{Command: s.command.Name(), Detail: detail}}},
+		Write:     Write{Before: s.before, After: after},
+		Events:    []Event{{Kind: k, Before: s.before, After: after, Cause: s.cause()}},
+		Effects:   effects(do, after),
+		ShouldRun: do == run,
 	}
+}
+
+// cause is the command and what it knew.
+func (s *step) cause() Cause {
+	detail := ""
+	switch c := s.command.(type) {
+	case Complete:
+		detail = executor.CutReason(c.FailureReason)
+	case Reject:
+		detail = executor.CutReason(c.Reason)
+	case Fail:
+		detail = executor.CutReason(c.Reason)
+	case CellMissing:
+		detail = c.CellID
+	}
+	return Cause{Command: s.command.Name(), Detail: detail}
+}
+
+// effects are what do asks for. Nobody is called back who left no URL.
+func effects(do action, t *Task) []Effect {
+	kinds := actionEffects[do]
+	if len(kinds) == 0 {
+		return nil
+	}
+	list := make([]Effect, 0, len(kinds))
+	for _, k := range kinds {
+		if k != CallBack || t.CompletionCallbackURL != "" {
+			list = append(list, Effect{Kind: k, Task: t})
+		}
+	}
+	return list
 }

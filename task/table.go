@@ -1,6 +1,9 @@
 package task
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // A Premise is what a command takes for true of the record when it is sent.
 //
@@ -41,12 +44,17 @@ type Row struct {
 	Command string
 	Premise Premise
 	// Next is the state afterwards; [Absent] after a removal, and State when
-	// nothing changes. A Reject that uses up the retries leads to COMPLETED
-	// instead.
+	// nothing changes.
 	Next State
-	// Err is what a refusal wraps, or nil.
-	Err    error
-	Effect string // what is asked for afterwards, or ""
+	// LastNext is the state after a Reject that comes when the retries are
+	// used up; the same as Next everywhere else.
+	LastNext State
+	// Effects are what is asked for afterwards: CallBack only for a task with
+	// a URL, and after the last Reject too.
+	Effects []EffectKind
+	// Err is what a refusal wraps; nil for a rule that does not refuse.
+	Err error
+	// Reason says why, for people.
 	Reason string
 }
 
@@ -60,9 +68,14 @@ func Table() []Row {
 		if next == same {
 			next = r.state
 		}
+		last := next
+		if r.do == retry {
+			last = actionNext[giveUp]
+		}
 		rows[i] = Row{
 			State: r.state, Command: kindNames[r.command], Premise: r.premise,
-			Next: next, Err: r.err, Effect: actionEffects[r.do], Reason: r.reason,
+			Next: next, LastNext: last, Effects: slices.Clone(actionEffects[r.do]),
+			Err: r.err, Reason: r.reason,
 		}
 	}
 	return rows
@@ -74,16 +87,17 @@ type action uint8
 const (
 	refuse       action = iota
 	nothing             // no-op, which is no error
-	create              // PENDING, ask for a start
-	run                 // RUNNING on the caller's container
-	retry               // PENDING again, or COMPLETED when the retries are used up
-	end                 // COMPLETED, ask for the callback
-	stop                // end, and cancel on the cell
-	resolve             // RESOLVING
-	demote              // COMPLETED again, ask for the callback
-	remove              // no record
-	requestStart        // ask for a start
-	callBack            // ask for the callback
+	create              // the record is made
+	run                 // on the caller's container
+	retry               // from the start, or giveUp when the retries are used up
+	giveUp              // rejected for the last time
+	end                 // over
+	stop                // over, and so must be the container
+	resolve             // somebody deals with it
+	demote              // nobody does any more
+	remove              // the record is gone
+	requestStart        // nothing changes
+	callBack            // nothing changes
 
 	numActions
 )
@@ -92,14 +106,19 @@ const (
 const same = numStates
 
 var actionNext = [numActions]State{
-	refuse: same, nothing: same, create: Pending, run: Running, retry: Pending,
+	refuse: same, nothing: same, create: Pending, run: Running, retry: Pending, giveUp: Completed,
 	end: Completed, stop: Completed, resolve: Resolving, demote: Completed,
 	remove: Absent, requestStart: same, callBack: same,
 }
 
-var actionEffects = [numActions]string{
-	create: "request start", end: "call back", stop: "cancel on cell, call back",
-	demote: "call back", requestStart: "request start", callBack: "call back",
+var actionEffects = [numActions][]EffectKind{
+	create:       {RequestStart},
+	giveUp:       {CallBack},
+	end:          {CallBack},
+	stop:         {CancelOnCell, CallBack},
+	demote:       {CallBack},
+	requestStart: {RequestStart},
+	callBack:     {CallBack},
 }
 
 type rule struct {

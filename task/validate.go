@@ -5,6 +5,7 @@ import (
 	"math"
 	"net/url"
 	"time"
+	"unicode/utf8"
 
 	"github.com/diegosdk/diego/executor"
 )
@@ -19,8 +20,10 @@ func (d *Definition) Validate() error {
 
 func (d *Definition) validate(v *executor.Validator) {
 	d.Resources.Validate(v)
+	d.RunInfo.Validate(v)
+	v.Check(len(d.PlacementTags) <= executor.MaxListLength, "placement_tags", len(d.PlacementTags), "at most 10000 elements")
 	for i, tag := range d.PlacementTags {
-		v.At("placement_tags", i).Check(tag != "", "", tag, "a non-empty tag")
+		v.Check(tag != "", fmt.Sprintf("placement_tags[%d]", i), "", "a tag that is not empty")
 	}
 	if d.CompletionCallbackURL != "" {
 		u, err := url.Parse(d.CompletionCallbackURL)
@@ -39,7 +42,15 @@ func (t *Task) Validate() error {
 	if rule := t.broken(); rule != "" {
 		return &InvariantError{GUID: t.GUID, Rule: rule}
 	}
-	return t.Definition.Validate()
+	var v executor.Validator
+	checkDesired(&v, t.GUID, t.Domain, &t.Definition)
+	return v.Err()
+}
+
+func checkDesired(v *executor.Validator, guid, domain string, d *Definition) {
+	v.GUID("task_guid", guid)
+	checkName(v, "domain", domain)
+	d.validate(v)
 }
 
 // broken is the one list of invariants of a record: the rule that t breaks, or
@@ -70,16 +81,16 @@ func (t *Task) broken() string {
 		return "a reason is at most 1024 bytes"
 	case len(t.Result) > MaxResultBytes:
 		return "a result is at most 51200 bytes"
-	case t.RejectionCount < 0:
-		return "a rejection count is at least 0"
+	case t.RejectionCount < 0, t.RejectionCount > maxRetries && !ended:
+		return "a rejection count is at least 0, and at most 1<<30 while the task is tried again"
 	case (t.RejectionCount > 0) != (t.RejectionReason != ""):
 		return "a rejected task, and no other, has a rejection reason"
 	case !recordable(t.CreatedAt), !recordable(t.UpdatedAt), ended && !recordable(t.FirstCompletedAt):
 		return "a time is between 1970 and 2262"
 	case (t.State == Pending || t.State == Running) && !t.FirstCompletedAt.IsZero():
 		return "a task that has not ended was never COMPLETED"
-	case t.ModificationTag.Epoch == 0 || t.ModificationTag.Index < 0:
-		return "a task has a modification tag"
+	case t.ModificationTag.Epoch == 0, t.ModificationTag.Index < 0, t.ModificationTag.Index == math.MaxInt64:
+		return "a task has a modification tag that can go on"
 	}
 	return ""
 }
@@ -89,23 +100,30 @@ func checkCommand(c Command, now time.Time) error {
 	var v executor.Validator
 	switch c := c.(type) {
 	case Desire:
-		v.Check(c.GUID != "", "task_guid", "", "a guid")
-		v.Check(c.Domain != "", "domain", "", "a domain")
-		c.Definition.validate(&v)
+		checkDesired(&v, c.GUID, c.Domain, &c.Definition)
 	case Start:
 		checkContainer(&v, c.CellID, c.InstanceGUID)
 	case Complete:
 		checkContainer(&v, c.CellID, c.InstanceGUID)
-		v.Check(c.Failed == (c.FailureReason != ""), "failure_reason", c.FailureReason, "a reason if failed, and none if not")
-		v.Check(c.Result == "" || !c.Failed, "result", bytes(len(c.Result)), "none if failed")
-		v.Check(len(c.Result) <= MaxResultBytes, "result", bytes(len(c.Result)), "at most 51200 bytes")
+		if c.Failed != (c.FailureReason != "") {
+			v.Check(false, "failure_reason", c.FailureReason, "a reason if failed, and none if not")
+		}
+		if c.Failed && c.Result != "" {
+			v.Check(false, "result", bytes(len(c.Result)), "none if failed")
+		}
+		if len(c.Result) > MaxResultBytes {
+			v.Check(false, "result", bytes(len(c.Result)), "at most 51200 bytes")
+		}
+		v.Check(utf8.ValidString(c.Result), "result", "", "text in UTF-8")
 	case Reject:
-		v.Check((c.CellID == "") == (c.InstanceGUID == ""), "instance_guid", c.InstanceGUID, "set if and only if cell_id is")
+		if c.CellID != "" || c.InstanceGUID != "" {
+			checkContainer(&v, c.CellID, c.InstanceGUID)
+		}
 		v.Check(c.Reason != "", "reason", "", "a reason")
 	case Fail:
 		v.Check(c.Reason != "", "reason", "", "a reason")
 	case CellMissing:
-		v.Check(c.CellID != "", "cell_id", "", "a cell")
+		checkName(&v, "cell_id", c.CellID)
 	case Cancel, Resolve, Delete, RequestAgain, ExpirePending, DemoteResolving, RequestCallback, ExpireCompleted:
 	default:
 		v.Check(false, "command", "", "a command of this package, by value")
@@ -117,8 +135,15 @@ func checkCommand(c Command, now time.Time) error {
 }
 
 func checkContainer(v *executor.Validator, cell, instance string) {
-	v.Check(cell != "", "cell_id", "", "a cell")
-	v.Check(instance != "", "instance_guid", "", "an instance guid")
+	checkName(v, "cell_id", cell)
+	checkName(v, "instance_guid", instance)
+}
+
+// checkName checks what is no guid of ours and yet has to fit in a record.
+func checkName(v *executor.Validator, field, name string) {
+	if name == "" || len(name) > executor.MaxGUIDBytes || !utf8.ValidString(name) {
+		v.Check(false, field, name, "1 to 255 bytes of UTF-8")
+	}
 }
 
 var (

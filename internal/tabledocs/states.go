@@ -59,9 +59,8 @@ func taskEdges() (edges []edge) {
 		if r.Next != r.State {
 			edges = append(edges, edge{node(r.State), node(r.Next), r.Command})
 		}
-		if r.Command == "Reject" && r.Next == task.Pending {
-			// The last retry; see the row.
-			edges = append(edges, edge{node(r.State), node(task.Completed), r.Command})
+		if r.LastNext != r.Next {
+			edges = append(edges, edge{node(r.State), node(r.LastNext), r.Command})
 		}
 	}
 	return edges

@@ -2,6 +2,7 @@ package tabledocs
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
@@ -109,7 +110,11 @@ func taskStates() table {
 		if r.Err != nil {
 			refusal = r.Err.Error()
 		}
-		t.rows = append(t.rows, []string{r.State.String(), r.Command, r.Premise.String(), r.Next.String(), refusal, r.Effect, r.Reason})
+		effects := make([]string, len(r.Effects))
+		for i, e := range r.Effects {
+			effects[i] = e.String()
+		}
+		t.rows = append(t.rows, []string{r.State.String(), r.Command, r.Premise.String(), r.Next.String(), refusal, strings.Join(effects, ", "), r.Reason})
 	}
 	return t
 }
