@@ -1,0 +1,143 @@
+package auction
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/lrp"
+)
+
+// A CellState is what a cell says of itself when work is to be placed.
+type CellState struct {
+	// ID is unique in the fleet and not empty.
+	ID string `json:"cell_id"`
+	// Zone is the availability zone. Cells that name none share one.
+	Zone string `json:"zone,omitempty"`
+	// Total is the size of the cell, Remaining what is not reserved of it.
+	Total     Capacity `json:"total"`
+	Remaining Capacity `json:"remaining"`
+	// RootFSProviders are the root file systems that the cell can make: a
+	// scheme and a name, such as "preloaded:linux", or a scheme alone, such as
+	// "docker", for everything of that scheme.
+	RootFSProviders []string `json:"rootfs_providers"`
+	VolumeDrivers   []string `json:"volume_drivers,omitempty"`
+	// PlacementTags must all be asked for by whatever runs here;
+	// OptionalPlacementTags may be.
+	PlacementTags         []string `json:"placement_tags,omitempty"`
+	OptionalPlacementTags []string `json:"optional_placement_tags,omitempty"`
+	// LRPs and Tasks are what is on the cell, from the reservation on. Tasks
+	// go by their GUIDs.
+	LRPs  []lrp.Key `json:"lrps,omitempty"`
+	Tasks []string  `json:"tasks,omitempty"`
+	// StartingContainers is the number of containers that are not RUNNING or
+	// COMPLETED yet.
+	StartingContainers int `json:"starting_containers"`
+	// Index orders the cells of a zone for Policy.BinPackWeight.
+	Index int `json:"index"`
+	// Evacuating and Unhealthy cells get no work. Instances on an evacuating
+	// cell are about to leave it and do not count for the spread over zones;
+	// those on an unhealthy cell still run there and do.
+	Evacuating bool `json:"evacuating,omitempty"`
+	Unhealthy  bool `json:"unhealthy,omitempty"`
+}
+
+// Capacity is an amount of what containers take from a cell.
+type Capacity struct {
+	// MemoryMB and DiskMB are in mebibytes.
+	MemoryMB   int64 `json:"memory_mb"`
+	DiskMB     int64 `json:"disk_mb"`
+	Containers int64 `json:"containers"`
+	// PIDs is the number of processes and threads. A total of 0 means that
+	// the cell does not count them, and then what remains is not looked at.
+	PIDs int64 `json:"pids,omitempty"`
+}
+
+// Sizes above these are refused as absurd. They also keep every score within
+// 64 bits.
+const (
+	// MaxSize bounds memory and disk in mebibytes, and PIDs.
+	MaxSize = 1 << 40
+	// MaxContainers bounds the containers of a cell.
+	MaxContainers = 1<<16 - 1
+)
+
+// Validate checks that the cell has an id, that no size is negative or above
+// the limits of this package, and that no more remains than there is in all.
+func (c *CellState) Validate(v *executor.Validator) {
+	v.Check(c.ID != "", "cell_id", "", "not empty")
+	total, remaining := v.In("total"), v.In("remaining")
+	checkSize(total, "memory_mb", c.Total.MemoryMB, MaxSize, "at most 1099511627776")
+	checkSize(total, "disk_mb", c.Total.DiskMB, MaxSize, "at most 1099511627776")
+	checkSize(total, "containers", c.Total.Containers, MaxContainers, "at most 65535")
+	checkSize(total, "pids", c.Total.PIDs, MaxSize, "at most 1099511627776")
+	checkSize(remaining, "memory_mb", c.Remaining.MemoryMB, c.Total.MemoryMB, "at most the total")
+	checkSize(remaining, "disk_mb", c.Remaining.DiskMB, c.Total.DiskMB, "at most the total")
+	checkSize(remaining, "containers", c.Remaining.Containers, c.Total.Containers, "at most the total")
+	if c.Total.PIDs != 0 {
+		checkSize(remaining, "pids", c.Remaining.PIDs, c.Total.PIDs, "at most the total")
+	}
+	checkSize(v, "starting_containers", int64(c.StartingContainers), MaxContainers, "at most 65535")
+}
+
+// checkSize costs nothing unless n is outside 0 … max.
+func checkSize(v *executor.Validator, field string, n, max int64, limit string) {
+	switch {
+	case n < 0:
+		v.Check(false, field, n, "at least 0")
+	case n > max:
+		v.Check(false, field, n, limit)
+	}
+}
+
+// offers says why the cell cannot take an item that asks for w, or "". The
+// three stages are tried in this order, and the first that fails is named.
+func (c *CellState) offers(w *wants) CellReason {
+	switch {
+	case !c.providesRootFS(w.rootFS):
+		return OtherRootFS
+	case !containsAll(c.VolumeDrivers, w.drivers):
+		return NoVolumeDriver
+	case !c.acceptsTags(w.tags):
+		return OtherPlacementTags
+	}
+	return ""
+}
+
+func (c *CellState) providesRootFS(rootFS string) bool {
+	scheme, name := splitRootFS(rootFS)
+	for _, p := range c.RootFSProviders {
+		offeredScheme, offeredName := splitRootFS(p)
+		if offeredScheme == scheme && (offeredName == "" || offeredName == name) {
+			return true
+		}
+	}
+	return false
+}
+
+// splitRootFS takes "preloaded+layer:linux?layer=x" apart into its scheme and
+// name. The query says how the root file system is finished, not which it is.
+func splitRootFS(rootFS string) (scheme, name string) {
+	scheme, name, _ = strings.Cut(rootFS, ":")
+	name, _, _ = strings.Cut(name, "?")
+	return strings.ToLower(scheme), name
+}
+
+// acceptsTags reports whether required ⊆ desired ⊆ required ∪ optional.
+func (c *CellState) acceptsTags(desired []string) bool {
+	for _, tag := range desired {
+		if !slices.Contains(c.PlacementTags, tag) && !slices.Contains(c.OptionalPlacementTags, tag) {
+			return false
+		}
+	}
+	return containsAll(desired, c.PlacementTags)
+}
+
+func containsAll(have, wanted []string) bool {
+	for _, w := range wanted {
+		if !slices.Contains(have, w) {
+			return false
+		}
+	}
+	return true
+}

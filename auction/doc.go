@@ -1,0 +1,37 @@
+// Package auction chooses a cell for every piece of work of a batch (000
+// §Distributing ActualLRPs, §Distributing Tasks).
+//
+// [Place] is a pure function: the states of all cells ([CellState]), a batch of
+// work ([Item]) and a [Policy] go in, and a [Result] comes out that says for
+// each item either the cell it goes to or why no cell can take it. The same
+// input gives the same result, in whatever order cells and items are listed.
+//
+// The order of work is fixed: the instances at index 0, then tasks, then the
+// instances at index 1, at index 2 and so on; within each of these groups the
+// larger memory first (000 §Auction Work Prioritization). Ties go by GUID, then
+// by index, definition and domain. Items with equal keys are one item.
+//
+// A cell can take an item if it offers the root file system, the volume drivers
+// and the placement tags that the item asks for, and has room for it. Among
+// these cells an instance goes to the one that [Score] ranks first: fewest
+// instances of its process in the zone, then fewest on the cell, then the most
+// even use of memory, disk and containers. A task goes to the cell with the
+// fewest tasks and then the most even use, whatever its zone. Equal cells are
+// taken in the order of their ids.
+//
+// Nothing that was decided has to be guessed from a log: a [Placement] holds
+// the score of the winner and of the runner-up, a [Refusal] counts the cells by
+// the reason for which they were passed over and names the nearest miss. All of
+// them print as a line that an operator understands.
+//
+// # How it is fast
+//
+// What an item adds to a cell's score depends on the item and on the cell's
+// totals only, so cells with the same totals, zone and offers keep their order
+// whatever the item. Such cells form a class, and a tournament tree over each
+// class finds the best cell with room in about log(cells) steps. Scores are
+// integers: no rounding error ever decides, and none depends on the order of
+// additions. A fleet in which every cell is a class of its own costs what
+// looking at every cell costs. So does a policy with filters or a scorer of its
+// own, as nothing is known about them: [Policy] says what they may see.
+package auction

@@ -1,0 +1,156 @@
+package auction
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/lrp"
+)
+
+// A Kind tells the two kinds of work apart.
+type Kind uint8
+
+const (
+	// LRP is an instance of a long-running process.
+	LRP Kind = iota
+	// Task is a task.
+	Task
+)
+
+func (k Kind) String() string {
+	switch k {
+	case LRP:
+		return "lrp"
+	case Task:
+		return "task"
+	}
+	return fmt.Sprintf("Kind(%d)", uint8(k))
+}
+
+// A Key identifies a piece of work. Items with equal keys are the same work.
+type Key struct {
+	Kind Kind `json:"kind"`
+	// GUID is the process GUID or the task GUID.
+	GUID   string `json:"guid"`
+	Domain string `json:"domain"`
+	// Index and DefinitionID are an instance's; zero for a task.
+	Index        int    `json:"index"`
+	DefinitionID string `json:"definition_id,omitempty"`
+}
+
+// String is such as "lrp web.3 (definition d1)" or "task t1".
+func (k Key) String() string {
+	if k.Kind == LRP {
+		return fmt.Sprintf("%v %s.%d (definition %s)", k.Kind, k.GUID, k.Index, k.DefinitionID)
+	}
+	return fmt.Sprintf("%v %s", k.Kind, k.GUID)
+}
+
+// LRP is the key of the instance's record; meant for keys of kind LRP.
+func (k Key) LRP() lrp.Key {
+	return lrp.Key{ProcessGUID: k.GUID, DefinitionID: k.DefinitionID, Index: k.Index, Domain: k.Domain}
+}
+
+// An Item is one instance or one task that needs a cell.
+type Item struct {
+	Key
+	// Resources is what it takes from the cell, besides one container. A size
+	// of 0 takes nothing.
+	executor.Resources
+	// RootFS, VolumeDrivers and PlacementTags must be offered by the cell.
+	RootFS        string   `json:"rootfs"`
+	VolumeDrivers []string `json:"volume_drivers,omitempty"`
+	PlacementTags []string `json:"placement_tags,omitempty"`
+	// QueuedAt is when the work first asked for a cell. It decides nothing.
+	QueuedAt time.Time `json:"queued_at"`
+}
+
+// NewLRP is the item for the instance with the given key. It fails with a
+// [*executor.ValidationError] if the deployment has no such definition.
+func NewLRP(d *lrp.Deployment, key lrp.Key, queuedAt time.Time) (Item, error) {
+	definition, ok := d.Definitions[key.DefinitionID]
+	if !ok {
+		var v executor.Validator
+		v.Check(false, "definition_id", key.DefinitionID, "a definition of deployment "+d.ProcessGUID)
+		return Item{}, v.Err()
+	}
+	return Item{
+		Key: Key{
+			Kind: LRP, GUID: key.ProcessGUID, Domain: key.Domain,
+			Index: key.Index, DefinitionID: key.DefinitionID,
+		},
+		Resources:     definition.Resources,
+		RootFS:        definition.RootFS,
+		VolumeDrivers: volumeDrivers(definition.VolumeMounts),
+		PlacementTags: definition.PlacementTags,
+		QueuedAt:      queuedAt,
+	}, nil
+}
+
+func volumeDrivers(mounts []executor.VolumeMount) []string {
+	var drivers []string
+	for _, m := range mounts {
+		drivers = append(drivers, m.Driver)
+	}
+	slices.Sort(drivers)
+	return slices.Compact(drivers)
+}
+
+// Validate checks what placement needs: a GUID, a root file system with a
+// scheme, and sizes and an index within their limits.
+func (i *Item) Validate(v *executor.Validator) {
+	if i.Kind > Task {
+		v.Check(false, "kind", i.Kind, "LRP or Task")
+	}
+	if i.GUID == "" {
+		v.Check(false, "guid", "", "not empty")
+	}
+	checkSize(v, "index", int64(i.Index), math.MaxInt, "")
+	checkSize(v, "memory_mb", i.MemoryMB, MaxSize, "at most 1099511627776")
+	checkSize(v, "disk_mb", i.DiskMB, MaxSize, "at most 1099511627776")
+	checkSize(v, "max_pids", i.MaxPIDs, MaxSize, "at most 1099511627776")
+	if strings.IndexByte(i.RootFS, ':') <= 0 {
+		v.Check(false, "rootfs", i.RootFS, "a URL with a scheme")
+	}
+}
+
+func (i *Item) invalid() error {
+	var v executor.Validator
+	i.Validate(&v)
+	return v.Err()
+}
+
+// compareWithinOwner orders the items of one GUID: by index, definition and
+// domain, and items with equal keys by their content, so that it does not
+// matter which of them is listed first. Valid items precede invalid ones.
+func compareWithinOwner(a, b *Item) int {
+	c := cmp.Or(
+		cmp.Compare(a.Kind, b.Kind),
+		cmp.Compare(a.Index, b.Index),
+		strings.Compare(a.DefinitionID, b.DefinitionID),
+		strings.Compare(a.Domain, b.Domain),
+	)
+	if c != 0 {
+		return c
+	}
+	switch aInvalid, bInvalid := a.invalid() != nil, b.invalid() != nil; {
+	case bInvalid && !aInvalid:
+		return -1
+	case aInvalid && !bInvalid:
+		return 1
+	}
+	return cmp.Or(
+		cmp.Compare(b.MemoryMB, a.MemoryMB),
+		cmp.Compare(b.DiskMB, a.DiskMB),
+		cmp.Compare(b.MaxPIDs, a.MaxPIDs),
+		strings.Compare(a.RootFS, b.RootFS),
+		slices.Compare(a.VolumeDrivers, b.VolumeDrivers),
+		slices.Compare(a.PlacementTags, b.PlacementTags),
+		a.QueuedAt.Compare(b.QueuedAt),
+	)
+}

@@ -1,0 +1,153 @@
+package auction
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// An owner is what all items with one GUID have in common.
+type owner struct {
+	guid  string
+	kind  Kind
+	items int
+	// hosts are the cells with instances of the process.
+	hosts []host
+}
+
+// A host is a cell and how many instances of a process are on it.
+type host struct{ cell, instances int32 }
+
+// An entry is an item in the order of work.
+type entry struct {
+	group    int64 // see below
+	memoryMB int64
+	item     int32
+	owner    int32
+	wants    int32
+}
+
+// group is the place of the item's group in the order of work: index 0, tasks,
+// index 1, index 2 … (000 §Auction Work Prioritization).
+func (i *Item) group() int64 {
+	switch {
+	case i.Kind != LRP:
+		return 1
+	case i.Index == 0:
+		return 0
+	}
+	return int64(i.Index) + 1
+}
+
+// A batch is the work in order, without duplicates.
+type batch struct {
+	items   []Item
+	entries []entry
+	owners  []owner
+	wants   []wants
+}
+
+func newBatch(items []Item, f *fleet) *batch {
+	b := &batch{items: items, entries: make([]entry, len(items))}
+	owners := [2]map[string]int32{{}, {}}
+	known := map[string]int32{}
+	var key []byte
+	var o, w int32
+	for i := range items {
+		item := &items[i]
+		kind := min(item.Kind, Task)
+		// Items of one process mostly come together and are alike.
+		if i == 0 || item.GUID != items[i-1].GUID || kind != b.owners[o].kind {
+			var ok bool
+			if o, ok = owners[kind][item.GUID]; !ok {
+				o = int32(len(b.owners))
+				owners[kind][item.GUID] = o
+				b.owners = append(b.owners, owner{guid: item.GUID, kind: kind})
+			}
+		}
+		b.owners[o].items++
+		if i == 0 || !item.wantsLike(&items[i-1]) {
+			key = item.appendWantsKey(key[:0])
+			var ok bool
+			if w, ok = known[string(key)]; !ok {
+				w = int32(len(b.wants))
+				known[string(key)] = w
+				b.wants = append(b.wants, newWants(item, f))
+			}
+		}
+		b.entries[i] = entry{group: item.group(), memoryMB: item.MemoryMB, item: int32(i), owner: o, wants: w}
+	}
+	b.findHosts(f, owners[LRP])
+	b.sort()
+	return b
+}
+
+// findHosts counts the instances on the cells for the processes in the batch.
+func (b *batch) findHosts(f *fleet, processes map[string]int32) {
+	// Each item adds at most one host, so one allocation serves nearly all.
+	room := make([]host, len(b.items))
+	for i := range b.owners {
+		o := &b.owners[i]
+		o.hosts, room = room[:0:o.items], room[o.items:]
+	}
+	if len(processes) == 0 {
+		return
+	}
+	for n := range f.cells {
+		c := &f.cells[n]
+		if c.out == Invalid || c.out == Evacuating {
+			continue
+		}
+		for i := range c.state.LRPs {
+			p, ok := processes[c.state.LRPs[i].ProcessGUID]
+			if !ok {
+				continue
+			}
+			hosts := &b.owners[p].hosts
+			if end := len(*hosts) - 1; end >= 0 && (*hosts)[end].cell == int32(n) {
+				(*hosts)[end].instances++
+			} else {
+				*hosts = append(*hosts, host{int32(n), 1})
+			}
+		}
+	}
+}
+
+// sort puts the entries in the order of work and drops duplicates. It first
+// orders them by owner and within each owner by key: that brings duplicates
+// together, and its order is the tie rule of the order of work.
+func (b *batch) sort() {
+	byGUID := make([]int32, len(b.owners))
+	for i := range byGUID {
+		byGUID[i] = int32(i)
+	}
+	slices.SortFunc(byGUID, func(x, y int32) int {
+		return cmp.Or(strings.Compare(b.owners[x].guid, b.owners[y].guid), cmp.Compare(b.owners[x].kind, b.owners[y].kind))
+	})
+	next := make([]int, len(b.owners))
+	total := 0
+	for _, o := range byGUID {
+		next[o] = total
+		total += b.owners[o].items
+	}
+	sorted := make([]entry, total)
+	for _, e := range b.entries {
+		sorted[next[e.owner]] = e
+		next[e.owner]++
+	}
+	kept := sorted[:0]
+	for _, o := range byGUID {
+		end := next[o]
+		own := sorted[end-b.owners[o].items : end]
+		slices.SortFunc(own, func(x, y entry) int { return compareWithinOwner(&b.items[x.item], &b.items[y.item]) })
+		for i, e := range own {
+			if i == 0 || b.items[e.item].Key != b.items[own[i-1].item].Key {
+				kept = append(kept, e)
+			}
+		}
+	}
+	slices.SortStableFunc(kept, func(x, y entry) int {
+		return cmp.Or(cmp.Compare(x.group, y.group), cmp.Compare(y.memoryMB, x.memoryMB))
+	})
+	b.entries = kept
+}

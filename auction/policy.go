@@ -1,0 +1,66 @@
+package auction
+
+import (
+	"math"
+
+	"github.com/diegosdk/diego/executor"
+)
+
+// Policy holds the knobs of [Place]. The zero value means the documented
+// defaults.
+type Policy struct {
+	// StartingContainerWeight is what each container that is still starting
+	// adds to the resource score of its cell, where 1 is a full cell. It keeps
+	// a batch from starting on few cells at once (default 0.25; negative means
+	// nothing is added; at most 10).
+	StartingContainerWeight float64
+	// BinPackWeight is what each place in the zone's order of cells (by
+	// CellState.Index, then by id, from 0) adds to the resource score of an
+	// instance. Large enough, it fills one cell after the other (default 0; not
+	// negative; at most 10). Cells after the 65,536th of a zone count alike.
+	BinPackWeight float64
+	// MaxStarting is the limit of containers that are starting in the fleet,
+	// those placed in this batch included. Work beyond it is refused with
+	// lrp.TooManyStarting. Evacuating and unhealthy cells are not counted
+	// (default 0: no limit; not negative).
+	MaxStarting int
+
+	// Filters further restrict which cells may take an item, and Scorer is
+	// asked before the built-in objective. With either of them every item is
+	// compared with every cell.
+	Filters []Filter
+	Scorer  Scorer
+}
+
+// A Filter says why a cell may not take an item, in a few words that count in
+// the [Explanation], or "" if it may. It sees only cells that offer what the
+// item asks for, with what was placed on them so far in this batch, and decides
+// from its arguments alone; it changes neither of them.
+type Filter func(item *Item, cell *CellState) CellReason
+
+// A Scorer ranks a cell with room for the item: less is better, NaN is worst.
+// The built-in objective, given in score, decides between equal ranks. Like a
+// Filter it decides from its arguments alone and changes none of them.
+type Scorer func(item *Item, cell *CellState, score Score) float64
+
+const maxWeight = 10
+
+// Validate checks that the weights are numbers within their limits.
+func (p *Policy) Validate(v *executor.Validator) {
+	v.Check(p.StartingContainerWeight <= maxWeight, "starting_container_weight", p.StartingContainerWeight, "at most 10")
+	v.Check(p.BinPackWeight >= 0 && p.BinPackWeight <= maxWeight, "bin_pack_weight", p.BinPackWeight, "0 to 10")
+	v.Check(p.MaxStarting >= 0, "max_starting", p.MaxStarting, "at least 0")
+	for i, f := range p.Filters {
+		v.At("filters", i).Check(f != nil, "", "", "a function")
+	}
+}
+
+// own reports whether the policy has rules that only a scan can apply.
+func (p *Policy) own() bool { return len(p.Filters) > 0 || p.Scorer != nil }
+
+func (p *Policy) startingContainerWeight() float64 {
+	if p.StartingContainerWeight == 0 {
+		return 0.25
+	}
+	return math.Max(p.StartingContainerWeight, 0)
+}

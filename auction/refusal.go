@@ -1,0 +1,202 @@
+package auction
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/diegosdk/diego/lrp"
+)
+
+// A CellReason is why a cell was passed over, as a few words of text. Filters
+// of one's own add theirs.
+type CellReason string
+
+// The reasons of this package, in the order in which they are looked for.
+const (
+	Invalid            CellReason = "invalid"
+	Evacuating         CellReason = "evacuating"
+	Unhealthy          CellReason = "unhealthy"
+	OtherRootFS        CellReason = "without the root file system"
+	NoVolumeDriver     CellReason = "without the volume drivers"
+	OtherPlacementTags CellReason = "with other placement tags"
+	LacksMemory        CellReason = "short of memory"
+	LacksDisk          CellReason = "short of disk"
+	LacksContainers    CellReason = "short of containers"
+	LacksPIDs          CellReason = "short of PIDs"
+)
+
+// stages orders the reasons. Those of filters come between the last two rows.
+var stages = [...][]CellReason{
+	{Invalid, Evacuating, Unhealthy},
+	{OtherRootFS, NoVolumeDriver, OtherPlacementTags},
+	{LacksMemory, LacksDisk, LacksContainers, LacksPIDs},
+}
+
+func (r CellReason) stage() int {
+	n := 0
+	for i, row := range stages {
+		if i == len(stages)-1 {
+			n++ // a filter's reason
+		}
+		for _, known := range row {
+			if r == known {
+				return n
+			}
+			n++
+		}
+	}
+	return len(stages[0]) + len(stages[1])
+}
+
+// A Refusal says that no cell takes an item, and why.
+type Refusal struct {
+	// Item leads into the work that was given to Place.
+	Item *Item `json:"item"`
+	// Error is what to report. Its reason is NoCompatibleCells,
+	// InsufficientResources, CellsUnreachable or TooManyStarting.
+	Error lrp.PlacementError `json:"error"`
+	// Invalid is set if the item itself is at fault and will be refused by
+	// every fleet. It is a [*executor.ValidationError].
+	Invalid error `json:"-"`
+	// Explanation is what was found on the cells, nil if that is not the
+	// cause. Refusals share it; nobody changes it.
+	Explanation *Explanation `json:"explanation,omitempty"`
+}
+
+func (r Refusal) String() string { return fmt.Sprintf("%v: %v", r.Item.Key, r.Error) }
+
+// An Explanation says for each reason how many cells were passed over for it.
+// It describes the fleet as it is with all placements of the batch, or, under a
+// policy with rules of its own, as it was when the item was refused.
+type Explanation struct {
+	// Cells is the number of cells in the fleet.
+	Cells int `json:"cells"`
+	// Reasons are in the order in which they are looked for. A cell counts
+	// under the first that applies, and under each resource that it lacks.
+	Reasons []ReasonCount `json:"reasons"`
+	// Nearest is the cell that lacks least of what the item needs, measured in
+	// parts of the need; nil if no cell would do even if it were empty.
+	Nearest *NearMiss `json:"nearest,omitempty"`
+}
+
+// ReasonCount is the number of cells with a reason.
+type ReasonCount struct {
+	Reason CellReason `json:"reason"`
+	Cells  int        `json:"cells"`
+}
+
+// A NearMiss says what a cell lacks to take an item.
+type NearMiss struct {
+	CellID string   `json:"cell_id"`
+	Lacks  Capacity `json:"lacks"`
+}
+
+// String is such as "of 12 cells 2 evacuating, 10 short of memory; the nearest,
+// cell-4, lacks 12 MB of memory".
+func (e *Explanation) String() string {
+	parts := make([]string, len(e.Reasons))
+	for i, r := range e.Reasons {
+		parts[i] = fmt.Sprintf("%d %s", r.Cells, r.Reason)
+	}
+	s := fmt.Sprintf("of %d cells %s", e.Cells, strings.Join(parts, ", "))
+	if e.Nearest != nil {
+		s += "; the nearest, " + e.Nearest.String()
+	}
+	return s
+}
+
+func (m *NearMiss) String() string {
+	var parts []string
+	part := func(n int64, format string) {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf(format, n))
+		}
+	}
+	part(m.Lacks.MemoryMB, "%d MB of memory")
+	part(m.Lacks.DiskMB, "%d MB of disk")
+	part(m.Lacks.Containers, "%d container")
+	part(m.Lacks.PIDs, "%d PIDs")
+	return fmt.Sprintf("%s, lacks %s", m.CellID, strings.Join(parts, ", "))
+}
+
+// lacks is what the cell has too little of for n.
+func (c *cell) lacks(n need) Capacity {
+	r := &c.state.Remaining
+	return Capacity{
+		MemoryMB:   max(0, n.memoryMB-r.MemoryMB),
+		DiskMB:     max(0, n.diskMB-r.DiskMB),
+		Containers: max(0, 1-r.Containers),
+		PIDs:       max(0, n.pids-c.pids()),
+	}
+}
+
+// distance measures a lack in parts of the need, in millionths or so.
+func distance(lack Capacity, n need) int64 {
+	part := func(lack, need int64) int64 {
+		if lack == 0 {
+			return 0
+		}
+		return lack << 20 / need
+	}
+	return part(lack.MemoryMB, n.memoryMB) + part(lack.DiskMB, n.diskMB) + part(lack.Containers, 1) + part(lack.PIDs, n.pids)
+}
+
+// refusal looks at every cell and says why none takes the item.
+func (f *fleet) refusal(item *Item, w *wants, p *Policy) (lrp.PlacementError, *Explanation) {
+	e := &Explanation{Cells: len(f.cells)}
+	count := func(r CellReason) {
+		for i := range e.Reasons {
+			if e.Reasons[i].Reason == r {
+				e.Reasons[i].Cells++
+				return
+			}
+		}
+		e.Reasons = append(e.Reasons, ReasonCount{r, 1})
+	}
+	n := item.need()
+	var nearest int64
+	for i := range f.cells {
+		c := &f.cells[i]
+		reason := c.out
+		if reason == "" {
+			reason = w.misses[c.class]
+		}
+		if reason == "" {
+			reason = p.filter(item, &c.state)
+		}
+		if reason != "" {
+			count(reason)
+			continue
+		}
+		lack := c.lacks(n)
+		for _, l := range [...]struct {
+			amount int64
+			reason CellReason
+		}{{lack.MemoryMB, LacksMemory}, {lack.DiskMB, LacksDisk}, {lack.Containers, LacksContainers}, {lack.PIDs, LacksPIDs}} {
+			if l.amount > 0 {
+				count(l.reason)
+			}
+		}
+		if d := distance(lack, n); e.Nearest == nil || d < nearest {
+			e.Nearest, nearest = &NearMiss{c.state.ID, lack}, d
+		}
+	}
+	slices.SortFunc(e.Reasons, func(a, b ReasonCount) int {
+		return cmp.Or(cmp.Compare(a.Reason.stage(), b.Reason.stage()), strings.Compare(string(a.Reason), string(b.Reason)))
+	})
+	return e.placementError(w), e
+}
+
+// placementError turns the explanation into what is recorded: if no cell is
+// compatible, with what the furthest cells do not offer.
+func (e *Explanation) placementError(w *wants) lrp.PlacementError {
+	switch furthest := e.Reasons[len(e.Reasons)-1].Reason; {
+	case e.Nearest != nil:
+		return lrp.PlacementError{Reason: lrp.InsufficientResources, Detail: e.String()}
+	case slices.Contains(stages[1], furthest):
+		return lrp.PlacementError{Reason: lrp.NoCompatibleCells, Detail: fmt.Sprintf("%v wanted: %v", w.text(furthest), e)}
+	}
+	return lrp.PlacementError{Reason: lrp.NoCompatibleCells, Detail: e.String()}
+}

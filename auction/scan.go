@@ -1,0 +1,61 @@
+package auction
+
+import (
+	"cmp"
+	"math"
+)
+
+// scan finds the cells for an item under a policy with rules of its own: it
+// looks at every cell. The built-in objective is the same as that of pick.
+func (f *fleet) scan(item *Item, w *wants, c *census, p *Policy) pick {
+	type choice struct {
+		preference float64
+		inZone     int32
+		rank       rank
+	}
+	before := func(a, b choice) bool {
+		if c := cmp.Or(cmp.Compare(a.preference, b.preference), cmp.Compare(a.inZone, b.inZone)); c != 0 {
+			return c < 0
+		}
+		return a.rank.before(b.rank)
+	}
+	top := [2]choice{{rank: rank{cell: none}}, {rank: rank{cell: none}}}
+	for i := range f.cells {
+		n, cell := int32(i), &f.cells[i]
+		if cell.out != "" || w.misses[cell.class] != "" || !cell.fits(item.need()) || p.filter(item, &cell.state) != "" {
+			continue
+		}
+		inZone, onCell := c.at(n, f, item.Kind)
+		x := choice{inZone: inZone, rank: rank{
+			score: f.score(cell, item.Kind) + f.classes[cell.class].adds(item.need()),
+			level: onCell,
+			cell:  n,
+		}}
+		if item.Kind == Task {
+			x.rank.level = cell.tasks
+		}
+		if p.Scorer != nil {
+			x.preference = p.Scorer(item, &cell.state, f.explain(n, item, inZone, onCell))
+			if math.IsNaN(x.preference) {
+				x.preference = math.Inf(1)
+			}
+		}
+		switch {
+		case top[0].rank.cell == none || before(x, top[0]):
+			top[0], top[1] = x, top[0]
+		case top[1].rank.cell == none || before(x, top[1]):
+			top[1] = x
+		}
+	}
+	return pick{top[0].rank.cell, top[1].rank.cell, top[0].preference, top[1].preference}
+}
+
+// filter gives the first reason of the policy's own filters against the cell.
+func (p *Policy) filter(item *Item, cell *CellState) CellReason {
+	for _, f := range p.Filters {
+		if r := f(item, cell); r != "" {
+			return r
+		}
+	}
+	return ""
+}
