@@ -127,12 +127,17 @@ func newFleet(states []CellState, p *Policy) *fleet {
 func (f *fleet) findOut() {
 	for i := range f.cells {
 		c := &f.cells[i]
+		second := i > 0 && f.cells[i-1].state.ID == c.state.ID
+		twin := second || i+1 < len(f.cells) && f.cells[i+1].state.ID == c.state.ID
 		var v executor.Validator
-		c.state.Validate(&v)
-		twin := i > 0 && f.cells[i-1].state.ID == c.state.ID ||
-			i+1 < len(f.cells) && f.cells[i+1].state.ID == c.state.ID
-		v.Check(!twin, "cell_id", c.state.ID, "named by one cell only")
+		if twin {
+			v.Check(false, "cell_id", c.state.ID, "the id of one cell only")
+		} else {
+			c.state.Validate(&v)
+		}
 		switch err := v.Err(); {
+		case second:
+			c.out = Invalid
 		case err != nil:
 			c.out = Invalid
 			f.invalid = append(f.invalid, InvalidCell{CellID: c.state.ID, Err: err})

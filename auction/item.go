@@ -10,6 +10,7 @@ import (
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/task"
 )
 
 // A Kind tells the two kinds of work apart.
@@ -66,6 +67,9 @@ type Item struct {
 	RootFS        string   `json:"rootfs"`
 	VolumeDrivers []string `json:"volume_drivers,omitempty"`
 	PlacementTags []string `json:"placement_tags,omitempty"`
+	// Attempt is a task's try, for the cell that gets it. Of two items for one
+	// task the later attempt counts.
+	Attempt task.Attempt `json:"attempt,omitzero"`
 	// QueuedAt is when the work first asked for a cell. It decides nothing.
 	QueuedAt time.Time `json:"queued_at"`
 }
@@ -90,6 +94,19 @@ func NewLRP(d *lrp.Deployment, key lrp.Key, queuedAt time.Time) (Item, error) {
 		PlacementTags: definition.PlacementTags,
 		QueuedAt:      queuedAt,
 	}, nil
+}
+
+// NewTask is the item for the current attempt to run a task.
+func NewTask(t *task.Task, queuedAt time.Time) Item {
+	return Item{
+		Key:           Key{Kind: Task, GUID: t.GUID, Domain: t.Domain},
+		Resources:     t.Resources,
+		RootFS:        t.RootFS,
+		VolumeDrivers: volumeDrivers(t.VolumeMounts),
+		PlacementTags: t.PlacementTags,
+		Attempt:       t.Attempt(),
+		QueuedAt:      queuedAt,
+	}
 }
 
 func volumeDrivers(mounts []executor.VolumeMount) []string {
@@ -145,6 +162,8 @@ func compareWithinOwner(a, b *Item) int {
 		return 1
 	}
 	return cmp.Or(
+		cmp.Compare(b.Attempt.Epoch, a.Attempt.Epoch),
+		cmp.Compare(b.Attempt.Rejections, a.Attempt.Rejections),
 		cmp.Compare(b.MemoryMB, a.MemoryMB),
 		cmp.Compare(b.DiskMB, a.DiskMB),
 		cmp.Compare(b.MaxPIDs, a.MaxPIDs),

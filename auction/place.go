@@ -18,7 +18,7 @@ type Result struct {
 }
 
 // An InvalidCell is a cell whose state cannot be trusted. Cells that share an id
-// are all invalid.
+// are all invalid, and listed once.
 type InvalidCell struct {
 	CellID string
 	// Err is a [*executor.ValidationError].
