@@ -245,18 +245,18 @@ func (f *fleet) score(c *cell, k Kind) int64 {
 }
 
 // explain is the score of the cell with the item on it, in its parts.
-func (f *fleet) explain(n int32, item *Item, zoneInstances, cellInstances int32) Score {
+func (f *fleet) explain(n int32, e *entry, zoneInstances, cellInstances int32) Score {
 	c := &f.cells[n]
 	t, r := &c.state.Total, &c.state.Remaining
 	s := Score{
 		ZoneInstances: int(zoneInstances),
 		CellInstances: int(cellInstances),
-		Memory:        use(t.MemoryMB, r.MemoryMB-item.MemoryMB),
-		Disk:          use(t.DiskMB, r.DiskMB-item.DiskMB),
+		Memory:        use(t.MemoryMB, r.MemoryMB-e.need.memoryMB),
+		Disk:          use(t.DiskMB, r.DiskMB-e.need.diskMB),
 		Containers:    use(t.Containers, r.Containers-1),
 		Starting:      float64(c.state.StartingContainers) * f.startingF,
 	}
-	if item.Kind == Task {
+	if e.kind() == Task {
 		s.CellTasks = int(c.tasks)
 	} else {
 		s.BinPack = float64(c.rank) * f.binPackF
@@ -271,19 +271,19 @@ func use(total, remaining int64) float64 {
 	return float64(total-remaining) / float64(total)
 }
 
-// reserve takes the item's needs from the cell.
-func (f *fleet) reserve(n int32, item *Item) {
+// reserve takes what the entry needs from the cell.
+func (f *fleet) reserve(n int32, e *entry) {
 	c := &f.cells[n]
 	r := &c.state.Remaining
-	r.MemoryMB -= item.MemoryMB
-	r.DiskMB -= item.DiskMB
+	r.MemoryMB -= e.need.memoryMB
+	r.DiskMB -= e.need.diskMB
 	r.Containers--
 	if c.state.Total.PIDs != 0 {
-		r.PIDs -= item.MaxPIDs
+		r.PIDs -= e.need.pids
 	}
 	c.state.StartingContainers++
 	f.inFlight++
-	if item.Kind == Task {
+	if e.kind() == Task {
 		c.tasks++
 	}
 }

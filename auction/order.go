@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/diegosdk/diego/executor"
 )
 
 // An owner is what all items with one GUID have in common.
@@ -15,24 +17,37 @@ type owner struct {
 	hosts []host
 }
 
-// A host is a cell and how many instances of a process are on it.
-type host struct{ cell, instances int32 }
+// A host is a cell, its zone, and how many instances of a process are on it.
+type host struct{ cell, zone, instances int32 }
 
-// An entry is an item in the order of work.
+// An entry is an item in the order of work, with all of it that placing it
+// takes: items lie about in memory, entries lie in order.
 type entry struct {
-	group    int64 // see below
-	memoryMB int64
-	item     int32
-	owner    int32
-	wants    int32
+	group int64 // see below
+	need  need
+	item  int32
+	// byKey is the entry's place in the order by GUID and key.
+	byKey int32
+	owner int32
+	// wants is none for an invalid item.
+	wants int32
 }
+
+func (e *entry) kind() Kind {
+	if e.group == taskGroup {
+		return Task
+	}
+	return LRP
+}
+
+const taskGroup = 1
 
 // group is the place of the item's group in the order of work: index 0, tasks,
 // index 1, index 2 … (000 §Auction Work Prioritization).
 func (i *Item) group() int64 {
 	switch {
 	case i.Kind != LRP:
-		return 1
+		return taskGroup
 	case i.Index == 0:
 		return 0
 	}
@@ -53,6 +68,7 @@ func newBatch(items []Item, f *fleet) *batch {
 	known := map[string]int32{}
 	var key []byte
 	var o, w int32
+	var v executor.Validator
 	for i := range items {
 		item := &items[i]
 		kind := min(item.Kind, Task)
@@ -66,7 +82,13 @@ func newBatch(items []Item, f *fleet) *batch {
 			}
 		}
 		b.owners[o].items++
-		if i == 0 || !item.wantsLike(&items[i-1]) {
+		e := entry{group: item.group(), need: item.need(), item: int32(i), owner: o, wants: none}
+		if item.Validate(&v); v.Err() != nil {
+			v = executor.Validator{}
+			b.entries[i] = e
+			continue
+		}
+		if len(b.wants) == 0 || !b.wants[w].of(item) {
 			key = item.appendWantsKey(key[:0])
 			var ok bool
 			if w, ok = known[string(key)]; !ok {
@@ -75,7 +97,8 @@ func newBatch(items []Item, f *fleet) *batch {
 				b.wants = append(b.wants, newWants(item, f))
 			}
 		}
-		b.entries[i] = entry{group: item.group(), memoryMB: item.MemoryMB, item: int32(i), owner: o, wants: w}
+		e.wants = w
+		b.entries[i] = e
 	}
 	b.findHosts(f, owners[LRP])
 	b.sort()
@@ -107,7 +130,7 @@ func (b *batch) findHosts(f *fleet, processes map[string]int32) {
 			if end := len(*hosts) - 1; end >= 0 && (*hosts)[end].cell == int32(n) {
 				(*hosts)[end].instances++
 			} else {
-				*hosts = append(*hosts, host{int32(n), 1})
+				*hosts = append(*hosts, host{int32(n), c.zone, 1})
 			}
 		}
 	}
@@ -142,12 +165,19 @@ func (b *batch) sort() {
 		slices.SortFunc(own, func(x, y entry) int { return compareWithinOwner(&b.items[x.item], &b.items[y.item]) })
 		for i, e := range own {
 			if i == 0 || b.items[e.item].Key != b.items[own[i-1].item].Key {
+				e.byKey = int32(len(kept))
 				kept = append(kept, e)
 			}
 		}
 	}
-	slices.SortStableFunc(kept, func(x, y entry) int {
-		return cmp.Or(cmp.Compare(x.group, y.group), cmp.Compare(y.memoryMB, x.memoryMB))
+	slices.SortFunc(kept, func(x, y entry) int {
+		switch {
+		case x.group != y.group:
+			return cmp.Compare(x.group, y.group)
+		case x.need.memoryMB != y.need.memoryMB:
+			return cmp.Compare(y.need.memoryMB, x.need.memoryMB)
+		}
+		return cmp.Compare(x.byKey, y.byKey)
 	})
 	b.entries = kept
 }

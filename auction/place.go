@@ -47,8 +47,8 @@ func Place(cells []CellState, work []Item, p Policy) (Result, error) {
 		shapes: map[shape]int{},
 	}
 	a.result.Placements = make([]Placement, 0, len(b.entries))
-	for _, e := range b.entries {
-		a.place(&e)
+	for i := range b.entries {
+		a.place(&b.entries[i])
 	}
 	a.explain()
 	return a.result, nil
@@ -80,54 +80,58 @@ type unexplained struct {
 }
 
 func (a *auction) place(e *entry) {
-	item, w := &a.batch.items[e.item], &a.batch.wants[e.wants]
-	if err := item.invalid(); err != nil {
-		a.refuse(Refusal{Item: item, Error: lrp.PlacementError{Reason: lrp.NoCompatibleCells, Detail: err.Error()}, Invalid: err})
+	switch limit := a.policy.MaxStarting; {
+	case e.wants == none:
+		err := a.item(e).invalid()
+		a.refuse(Refusal{Item: a.item(e), Error: lrp.PlacementError{Reason: lrp.NoCompatibleCells, Detail: err.Error()}, Invalid: err})
 		return
-	}
-	if len(a.fleet.cells) == 0 {
-		a.refuse(Refusal{Item: item, Error: lrp.PlacementError{Reason: lrp.CellsUnreachable}})
+	case len(a.fleet.cells) == 0:
+		a.refuse(Refusal{Item: a.item(e), Error: lrp.PlacementError{Reason: lrp.CellsUnreachable}})
 		return
-	}
-	if limit := a.policy.MaxStarting; limit > 0 && a.fleet.inFlight >= limit {
-		a.refuse(Refusal{Item: item, Error: lrp.PlacementError{
+	case limit > 0 && a.fleet.inFlight >= limit:
+		a.refuse(Refusal{Item: a.item(e), Error: lrp.PlacementError{
 			Reason: lrp.TooManyStarting,
 			Detail: fmt.Sprintf("%d containers are starting, the limit is %d", a.fleet.inFlight, limit),
 		}})
 		return
 	}
-	if item.Kind == LRP {
-		a.census.load(&a.batch.owners[e.owner], a.fleet)
+	if e.kind() == LRP {
+		a.census.load(&a.batch.owners[e.owner])
 	}
-	if a.policy.own() {
-		a.placeByScan(item, w)
+	if w := &a.batch.wants[e.wants]; a.policy.own() {
+		a.placeByScan(e, w)
+	} else {
+		a.placeByIndex(e, w)
+	}
+}
+
+func (a *auction) placeByIndex(e *entry, w *wants) {
+	if w.hopeless(e.need) {
+		a.refuseShape(e)
 		return
 	}
-	if w.hopeless(item.need()) {
-		a.refuseShape(item, e.wants)
-		return
-	}
-	chosen := a.fleet.pick(item, w, &a.census)
+	chosen := a.fleet.pick(e, w, &a.census)
 	if chosen.cell == none {
-		w.refuse(item.need())
-		a.refuseShape(item, e.wants)
+		w.refuse(e.need)
+		a.refuseShape(e)
 		return
 	}
-	a.take(item, chosen)
+	a.take(e, chosen)
 	a.fleet.refresh(chosen.cell)
 }
 
 // placeByScan also shows the policy's rules what is on the cell by now, and
 // explains a refusal at once, as nobody knows what the rules will say later.
-func (a *auction) placeByScan(item *Item, w *wants) {
-	chosen := a.fleet.scan(item, w, &a.census, a.policy)
+func (a *auction) placeByScan(e *entry, w *wants) {
+	item := a.item(e)
+	chosen := a.fleet.scan(item, e, w, &a.census, a.policy)
 	if chosen.cell == none {
 		r := Refusal{Item: item}
 		r.Error, r.Explanation = a.fleet.refusal(item, w, a.policy)
 		a.refuse(r)
 		return
 	}
-	a.take(item, chosen)
+	a.take(e, chosen)
 	state := &a.fleet.cells[chosen.cell].state
 	if item.Kind == Task {
 		state.Tasks = append(state.Tasks, item.GUID)
@@ -136,39 +140,41 @@ func (a *auction) placeByScan(item *Item, w *wants) {
 	}
 }
 
-func (a *auction) take(item *Item, chosen pick) {
-	p := Placement{Item: item, Choice: a.choice(item, chosen.cell, chosen.preference)}
+func (a *auction) item(e *entry) *Item { return &a.batch.items[e.item] }
+
+func (a *auction) take(e *entry, chosen pick) {
+	p := Placement{Item: a.item(e), Choice: a.choice(e, chosen.cell, chosen.preference)}
 	if chosen.runnerUp != none {
-		p.RunnerUp = a.choice(item, chosen.runnerUp, chosen.runnerUpPreference)
+		p.RunnerUp = a.choice(e, chosen.runnerUp, chosen.runnerUpPreference)
 	}
 	a.result.Placements = append(a.result.Placements, p)
-	a.fleet.reserve(chosen.cell, item)
-	if item.Kind == LRP {
+	a.fleet.reserve(chosen.cell, e)
+	if e.kind() == LRP {
 		a.census.add(chosen.cell, a.fleet)
 	}
 }
 
-func (a *auction) choice(item *Item, n int32, preference float64) Choice {
-	c := &a.fleet.cells[n]
-	inZone, onCell := a.census.at(n, a.fleet, item.Kind)
-	s := a.fleet.explain(n, item, inZone, onCell)
+func (a *auction) choice(e *entry, n int32, preference float64) Choice {
+	inZone, onCell := a.census.at(n, a.fleet, e.kind())
+	s := a.fleet.explain(n, e, inZone, onCell)
 	s.Preference = preference
-	return Choice{CellID: c.state.ID, Score: s}
+	return Choice{CellID: a.fleet.cells[n].state.ID, Score: s}
 }
 
 func (a *auction) refuse(r Refusal) { a.result.Refusals = append(a.result.Refusals, r) }
 
 // refuseShape refuses an item with the explanation of its shape, which is
 // found out when the batch is done.
-func (a *auction) refuseShape(item *Item, wants int32) {
+func (a *auction) refuseShape(e *entry) {
 	n := len(a.result.Refusals)
-	a.refuse(Refusal{Item: item})
-	first, ok := a.shapes[shape{wants, item.need()}]
+	a.refuse(Refusal{Item: a.item(e)})
+	s := shape{e.wants, e.need}
+	first, ok := a.shapes[s]
 	if !ok {
 		first = n
-		a.shapes[shape{wants, item.need()}] = n
+		a.shapes[s] = n
 	}
-	a.unexplained = append(a.unexplained, unexplained{n, first, wants})
+	a.unexplained = append(a.unexplained, unexplained{n, first, e.wants})
 }
 
 func (a *auction) explain() {

@@ -7,7 +7,8 @@ import (
 
 // scan finds the cells for an item under a policy with rules of its own: it
 // looks at every cell. The built-in objective is the same as that of pick.
-func (f *fleet) scan(item *Item, w *wants, c *census, p *Policy) pick {
+func (f *fleet) scan(item *Item, e *entry, w *wants, c *census, p *Policy) pick {
+	kind := e.kind()
 	type choice struct {
 		preference float64
 		inZone     int32
@@ -22,20 +23,20 @@ func (f *fleet) scan(item *Item, w *wants, c *census, p *Policy) pick {
 	top := [2]choice{{rank: rank{cell: none}}, {rank: rank{cell: none}}}
 	for i := range f.cells {
 		n, cell := int32(i), &f.cells[i]
-		if cell.out != "" || w.misses[cell.class] != "" || !cell.fits(item.need()) || p.filter(item, &cell.state) != "" {
+		if cell.out != "" || w.misses[cell.class] != "" || !cell.fits(e.need) || p.filter(item, &cell.state) != "" {
 			continue
 		}
-		inZone, onCell := c.at(n, f, item.Kind)
+		inZone, onCell := c.at(n, f, kind)
 		x := choice{inZone: inZone, rank: rank{
-			score: f.score(cell, item.Kind) + f.classes[cell.class].adds(item.need()),
+			score: f.score(cell, kind) + f.classes[cell.class].adds(e.need),
 			level: onCell,
 			cell:  n,
 		}}
-		if item.Kind == Task {
+		if kind == Task {
 			x.rank.level = cell.tasks
 		}
 		if p.Scorer != nil {
-			x.preference = p.Scorer(item, &cell.state, f.explain(n, item, inZone, onCell))
+			x.preference = p.Scorer(item, &cell.state, f.explain(n, e, inZone, onCell))
 			if math.IsNaN(x.preference) {
 				x.preference = math.Inf(1)
 			}

@@ -23,7 +23,7 @@ type census struct {
 
 // load makes c the census of o. The counts of the process that was loaded
 // before go back to its hosts.
-func (c *census) load(o *owner, f *fleet) {
+func (c *census) load(o *owner) {
 	if c.of == o {
 		return
 	}
@@ -32,13 +32,13 @@ func (c *census) load(o *owner, f *fleet) {
 			h := &c.of.hosts[i]
 			h.instances = c.onCell[h.cell]
 			c.onCell[h.cell] = 0
-			c.inZone[f.cells[h.cell].zone] = 0
+			c.inZone[h.zone] = 0
 		}
 	}
 	c.of = o
 	for _, h := range o.hosts {
 		c.onCell[h.cell] = h.instances
-		c.inZone[f.cells[h.cell].zone] += h.instances
+		c.inZone[h.zone] += h.instances
 	}
 }
 
@@ -53,7 +53,7 @@ func (c *census) at(n int32, f *fleet, k Kind) (inZone, onCell int32) {
 // add counts one more instance of the loaded process.
 func (c *census) add(n int32, f *fleet) {
 	if c.onCell[n] == 0 {
-		c.of.hosts = append(c.of.hosts, host{cell: n})
+		c.of.hosts = append(c.of.hosts, host{cell: n, zone: f.cells[n].zone})
 	}
 	c.onCell[n]++
 	c.inZone[f.cells[n].zone]++
@@ -70,9 +70,9 @@ type search struct {
 }
 
 // pick finds the cells for an item by the built-in objective.
-func (f *fleet) pick(item *Item, w *wants, c *census) pick {
-	s := search{kind: item.Kind, need: item.need(), census: c}
-	if item.Kind == Task {
+func (f *fleet) pick(e *entry, w *wants, c *census) pick {
+	s := search{kind: e.kind(), need: e.need, census: c}
+	if s.kind == Task {
 		s.top = [2]rank{last, last}
 		for _, z := range w.zones {
 			s.classes(f, z.classes)

@@ -60,9 +60,9 @@ func (w *wants) refuse(n need) {
 	}
 }
 
-func (i *Item) wantsLike(other *Item) bool {
-	return i.RootFS == other.RootFS && slices.Equal(i.VolumeDrivers, other.VolumeDrivers) &&
-		slices.Equal(i.PlacementTags, other.PlacementTags)
+// of reports whether w is what the item asks for.
+func (w *wants) of(i *Item) bool {
+	return w.rootFS == i.RootFS && slices.Equal(w.drivers, i.VolumeDrivers) && slices.Equal(w.tags, i.PlacementTags)
 }
 
 func (i *Item) appendWantsKey(key []byte) []byte {

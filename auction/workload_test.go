@@ -13,7 +13,7 @@ import (
 func fleetOf(n int, memoryMB int64) []auction.CellState {
 	cells := make([]auction.CellState, n)
 	for i := range cells {
-		total := auction.Capacity{MemoryMB: memoryMB, DiskMB: 4 * memoryMB, Containers: 512}
+		total := auction.Capacity{MemoryMB: memoryMB, DiskMB: memoryMB, Containers: 512}
 		cells[i] = auction.CellState{
 			ID:              fmt.Sprintf("cell-%05d", i),
 			Zone:            fmt.Sprintf("z%d", i%3+1),
@@ -26,28 +26,38 @@ func fleetOf(n int, memoryMB int64) []auction.CellState {
 	return cells
 }
 
-var memorySizes = []int64{64, 128, 256, 512, 1024, 2048}
+// A sizes draws the memory of an app's instances, in mebibytes.
+type sizes func(r *rand.Rand) int64
 
-// apps makes items of apps with 1 to 50 instances of 64 MB to 2 GB, n in all or
-// as many as reach demandMB, whichever comes first.
-func apps(r *rand.Rand, n int, demandMB int64) []auction.Item {
+// powers draws 64 MB, 128 MB … 2 GB, even draws anything between.
+func powers(r *rand.Rand) int64 { return 64 << r.IntN(6) }
+func even(r *rand.Rand) int64   { return 64 + r.Int64N(2048-64+1) }
+
+// apps makes n items of apps with 1 to 50 instances. Disk is as large as
+// memory, as are the cells'.
+func apps(r *rand.Rand, n int, draw sizes) []auction.Item {
 	var items []auction.Item
-	for app := 0; len(items) < n && demandMB > 0; app++ {
-		memory := memorySizes[r.IntN(len(memorySizes))]
-		guid := fmt.Sprintf("app-%06d-%08x", app, r.Uint32())
-		for i := range 1 + r.IntN(50) {
-			if len(items) == n || demandMB < memory {
-				break
-			}
-			demandMB -= memory
+	for len(items) < n {
+		memory, guid := draw(r), fmt.Sprintf("app-%08x", r.Uint32())
+		for i := range min(1+r.IntN(50), n-len(items)) {
 			items = append(items, auction.Item{
 				Key:       auction.Key{GUID: guid, Domain: "apps", Index: i, DefinitionID: "d"},
-				Resources: executor.Resources{MemoryMB: memory, DiskMB: 2 * memory},
+				Resources: executor.Resources{MemoryMB: memory, DiskMB: memory},
 				RootFS:    "preloaded:linux",
 			})
 		}
 	}
 	return items
+}
+
+// fleetFor makes n cells whose memory is so large that the work needs the given
+// part of it.
+func fleetFor(n int, work []auction.Item, demand float64) []auction.CellState {
+	var memoryMB int64
+	for _, i := range work {
+		memoryMB += i.MemoryMB
+	}
+	return fleetOf(n, int64(float64(memoryMB)/demand/float64(n)))
 }
 
 // quality is what an operator asks of a placement as a whole.
@@ -56,7 +66,7 @@ type quality struct {
 	// stddev is the standard deviation over the cells of their memory use.
 	stddev float64
 	// skew is the largest difference between the zones' numbers of instances
-	// of one app; spread counts the apps of three and more that miss a zone.
+	// of one app; missing counts the apps of three and more that miss a zone.
 	skew, missing int
 }
 
