@@ -43,7 +43,7 @@ func (s Score) String() string {
 		fmt.Fprintf(&b, "preference %g, ", s.Preference)
 	}
 	if s.CellTasks > 0 {
-		fmt.Fprintf(&b, "%d tasks on the cell, ", s.CellTasks)
+		fmt.Fprintf(&b, "other tasks on the cell: %d, ", s.CellTasks)
 	}
 	if s.ZoneInstances > 0 || s.CellInstances > 0 {
 		fmt.Fprintf(&b, "%d of its process in the zone and %d on the cell, ", s.ZoneInstances, s.CellInstances)
