@@ -15,7 +15,7 @@ func BenchmarkPlace(b *testing.B) {
 	}{
 		{40_000, 100, 320 << 10},
 		{40_000, 1_000, 32 << 10},
-		{40_000, 10_000, 3200},
+		{40_000, 10_000, 4 << 10},
 		{50_000, 1_250, 32 << 10},
 		{1_000_000, 10_000, 96 << 10},
 	} {
@@ -100,4 +100,15 @@ func place(b *testing.B, cells []auction.CellState, work []auction.Item, p aucti
 	b.ReportMetric(float64(q.unplaced), "unplaced")
 	b.ReportMetric(q.stddev, "stddev")
 	b.ReportMetric(float64(q.skew), "skew")
+}
+
+// BenchmarkPlaceImages gives every app an image of its own and asks for twice
+// the fleet's memory.
+func BenchmarkPlaceImages(b *testing.B) {
+	work := apps(rand.New(rand.NewPCG(1, 1)), 50_000, powers)
+	cells := fleetFor(1250, work, 2)
+	for i := range work {
+		work[i].RootFS = "docker:///images/" + work[i].GUID
+	}
+	b.Run("items=50000/cells=1250", func(b *testing.B) { place(b, cells, work, auction.Policy{}) })
 }

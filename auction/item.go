@@ -124,6 +124,12 @@ func (i *Item) Validate(v *executor.Validator) {
 	if i.Kind > Task {
 		v.Check(false, "kind", i.Kind, "LRP or Task")
 	}
+	if i.Kind == Task && i.Index != 0 {
+		v.Check(false, "index", i.Index, "0 for a task")
+	}
+	if i.Kind == Task && i.DefinitionID != "" {
+		v.Check(false, "definition_id", i.DefinitionID, "empty for a task")
+	}
 	if i.GUID == "" {
 		v.Check(false, "guid", "", "not empty")
 	}

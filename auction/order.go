@@ -60,13 +60,13 @@ type batch struct {
 	entries []entry
 	owners  []owner
 	wants   []wants
+	offers  []offer
 }
 
 func newBatch(items []Item, f *fleet) *batch {
 	b := &batch{items: items, entries: make([]entry, len(items))}
 	owners := [2]map[string]int32{{}, {}}
-	known := map[string]int32{}
-	var key []byte
+	interned := newInterner(b, f)
 	var o, w int32
 	var v executor.Validator
 	for i := range items {
@@ -89,13 +89,7 @@ func newBatch(items []Item, f *fleet) *batch {
 			continue
 		}
 		if len(b.wants) == 0 || !b.wants[w].of(item) {
-			key = item.appendWantsKey(key[:0])
-			var ok bool
-			if w, ok = known[string(key)]; !ok {
-				w = int32(len(b.wants))
-				known[string(key)] = w
-				b.wants = append(b.wants, newWants(item, f))
-			}
+			w = interned.wants(item)
 		}
 		e.wants = w
 		b.entries[i] = e
@@ -103,6 +97,45 @@ func newBatch(items []Item, f *fleet) *batch {
 	b.findHosts(f, owners[LRP])
 	b.sort()
 	return b
+}
+
+// An interner gives numbers to what items want, and to the answers.
+type interner struct {
+	batch         *batch
+	fleet         *fleet
+	known, offers map[string]int32
+	key           []byte
+	misses        []CellReason
+}
+
+func newInterner(b *batch, f *fleet) *interner {
+	return &interner{
+		batch: b, fleet: f, known: map[string]int32{}, offers: map[string]int32{},
+		misses: make([]CellReason, len(f.classes)),
+	}
+}
+
+func (n *interner) wants(item *Item) int32 {
+	b, w := n.batch, wantsOf(item)
+	n.key = w.appendKey(n.key[:0])
+	number, ok := n.known[string(n.key)]
+	if ok {
+		return number
+	}
+	number = int32(len(b.wants))
+	n.known[string(n.key)] = number
+	n.fleet.answer(&w, n.misses)
+	n.key = n.key[:0]
+	for _, miss := range n.misses {
+		n.key = append(n.key, byte(miss.stage()))
+	}
+	if w.offer, ok = n.offers[string(n.key)]; !ok {
+		w.offer = int32(len(b.offers))
+		n.offers[string(n.key)] = w.offer
+		b.offers = append(b.offers, n.fleet.newOffer(n.misses))
+	}
+	b.wants = append(b.wants, w)
+	return number
 }
 
 // findHosts counts the instances on the cells for the processes in the batch.
@@ -144,9 +177,8 @@ func (b *batch) sort() {
 	for i := range byGUID {
 		byGUID[i] = int32(i)
 	}
-	slices.SortFunc(byGUID, func(x, y int32) int {
-		return cmp.Or(strings.Compare(b.owners[x].guid, b.owners[y].guid), cmp.Compare(b.owners[x].kind, b.owners[y].kind))
-	})
+	// A process and a task of the same GUID are never in the same group.
+	slices.SortFunc(byGUID, func(x, y int32) int { return strings.Compare(b.owners[x].guid, b.owners[y].guid) })
 	next := make([]int, len(b.owners))
 	total := 0
 	for _, o := range byGUID {

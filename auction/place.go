@@ -44,7 +44,6 @@ func Place(cells []CellState, work []Item, p Policy) (Result, error) {
 		fleet: f, batch: b, policy: &p,
 		census: census{onCell: make([]int32, len(f.cells)), inZone: make([]int32, f.zones)},
 		result: Result{InvalidCells: f.invalid},
-		shapes: map[shape]int{},
 	}
 	a.result.Placements = make([]Placement, 0, len(b.entries))
 	for i := range b.entries {
@@ -61,22 +60,13 @@ type auction struct {
 	policy *Policy
 	census census
 	result Result
-	// shapes leads to the first refusal of each shape, which the others share.
-	shapes map[shape]int
-	// unexplained are the refusals that have no explanation yet, by the place
-	// of the refusal whose explanation is theirs.
+	// unexplained are the refusals that have no explanation yet.
 	unexplained []unexplained
 }
 
-// A shape is all of an item that matters for which cells can take it.
-type shape struct {
-	wants int32
-	need  need
-}
-
 type unexplained struct {
-	refusal, like int
-	wants         int32
+	refusal int
+	entry   *entry
 }
 
 func (a *auction) place(e *entry) {
@@ -98,21 +88,22 @@ func (a *auction) place(e *entry) {
 	if e.kind() == LRP {
 		a.census.load(&a.batch.owners[e.owner])
 	}
-	if w := &a.batch.wants[e.wants]; a.policy.own() {
-		a.placeByScan(e, w)
+	if a.policy.own() {
+		a.placeByScan(e)
 	} else {
-		a.placeByIndex(e, w)
+		a.placeByIndex(e)
 	}
 }
 
-func (a *auction) placeByIndex(e *entry, w *wants) {
-	if w.hopeless(e.need) {
+func (a *auction) placeByIndex(e *entry) {
+	o := a.offer(e)
+	if o.hopeless(e.need) {
 		a.refuseShape(e)
 		return
 	}
-	chosen := a.fleet.pick(e, w, &a.census)
+	chosen := a.fleet.pick(e, o, &a.census)
 	if chosen.cell == none {
-		w.refuse(e.need)
+		o.refuse(e.need)
 		a.refuseShape(e)
 		return
 	}
@@ -122,13 +113,12 @@ func (a *auction) placeByIndex(e *entry, w *wants) {
 
 // placeByScan also shows the policy's rules what is on the cell by now, and
 // explains a refusal at once, as nobody knows what the rules will say later.
-func (a *auction) placeByScan(e *entry, w *wants) {
+func (a *auction) placeByScan(e *entry) {
 	item := a.item(e)
-	chosen := a.fleet.scan(item, e, w, &a.census, a.policy)
+	chosen := a.fleet.scan(item, e, a.offer(e), &a.census, a.policy)
 	if chosen.cell == none {
-		r := Refusal{Item: item}
-		r.Error, r.Explanation = a.fleet.refusal(item, w, a.policy)
-		a.refuse(r)
+		why := a.fleet.why(item, a.offer(e), a.policy)
+		a.refuse(Refusal{Item: item, Error: why.placementError(&a.batch.wants[e.wants], why.String()), Explanation: why})
 		return
 	}
 	a.take(e, chosen)
@@ -141,6 +131,8 @@ func (a *auction) placeByScan(e *entry, w *wants) {
 }
 
 func (a *auction) item(e *entry) *Item { return &a.batch.items[e.item] }
+
+func (a *auction) offer(e *entry) *offer { return &a.batch.offers[a.batch.wants[e.wants].offer] }
 
 func (a *auction) take(e *entry, chosen pick) {
 	p := Placement{Item: a.item(e), Choice: a.choice(e, chosen.cell, chosen.preference)}
@@ -163,28 +155,35 @@ func (a *auction) choice(e *entry, n int32, preference float64) Choice {
 
 func (a *auction) refuse(r Refusal) { a.result.Refusals = append(a.result.Refusals, r) }
 
-// refuseShape refuses an item with the explanation of its shape, which is
-// found out when the batch is done.
+// refuseShape refuses an item for its shape; why is found out when the batch
+// is done.
 func (a *auction) refuseShape(e *entry) {
-	n := len(a.result.Refusals)
+	a.unexplained = append(a.unexplained, unexplained{len(a.result.Refusals), e})
 	a.refuse(Refusal{Item: a.item(e)})
-	s := shape{e.wants, e.need}
-	first, ok := a.shapes[s]
-	if !ok {
-		first = n
-		a.shapes[s] = n
-	}
-	a.unexplained = append(a.unexplained, unexplained{n, first, e.wants})
+}
+
+// A shape is all of an item that matters for which cells can take it. Refusals
+// of one shape share their explanation.
+type shape struct {
+	offer int32
+	need  need
 }
 
 func (a *auction) explain() {
+	type answer struct {
+		why  *Explanation
+		text string
+	}
+	known := map[shape]answer{}
 	for _, u := range a.unexplained {
-		r := &a.result.Refusals[u.refusal]
-		if u.like == u.refusal {
-			r.Error, r.Explanation = a.fleet.refusal(r.Item, &a.batch.wants[u.wants], a.policy)
-		} else {
-			like := &a.result.Refusals[u.like]
-			r.Error, r.Explanation = like.Error, like.Explanation
+		r, w := &a.result.Refusals[u.refusal], &a.batch.wants[u.entry.wants]
+		s := shape{w.offer, u.entry.need}
+		found, ok := known[s]
+		if !ok {
+			why := a.fleet.why(r.Item, a.offer(u.entry), a.policy)
+			found = answer{why, why.String()}
+			known[s] = found
 		}
+		r.Explanation, r.Error = found.why, found.why.placementError(w, found.text)
 	}
 }

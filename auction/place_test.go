@@ -336,6 +336,9 @@ func FuzzPlace(f *testing.F) {
 			return b % n
 		})
 		cells, items, p := problem(c, 10, 30)
+		if c.oneIn(4) {
+			p = auction.PreferredZones{"z1", "z2"}.Apply(p)
+		}
 		check(t, cells, items, p)
 	})
 }

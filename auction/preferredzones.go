@@ -38,7 +38,7 @@ func (z PreferredZones) Zone(processGUID string, index int) string {
 }
 
 func (z PreferredZones) filter(item *Item, cell *CellState) CellReason {
-	if item.Kind == LRP && item.Index > 1 && cell.Zone != z.Zone(item.GUID, item.Index) {
+	if item.Index > 1 && cell.Zone != z.Zone(item.GUID, item.Index) {
 		return "outside the preferred zone"
 	}
 	return ""

@@ -143,8 +143,8 @@ func distance(lack Capacity, n need) int64 {
 	return part(lack.MemoryMB, n.memoryMB) + part(lack.DiskMB, n.diskMB) + part(lack.Containers, 1) + part(lack.PIDs, n.pids)
 }
 
-// refusal looks at every cell and says why none takes the item.
-func (f *fleet) refusal(item *Item, w *wants, p *Policy) (lrp.PlacementError, *Explanation) {
+// why looks at every cell and says why none takes the item.
+func (f *fleet) why(item *Item, o *offer, p *Policy) *Explanation {
 	e := &Explanation{Cells: len(f.cells)}
 	count := func(r CellReason) {
 		for i := range e.Reasons {
@@ -161,7 +161,7 @@ func (f *fleet) refusal(item *Item, w *wants, p *Policy) (lrp.PlacementError, *E
 		c := &f.cells[i]
 		reason := c.out
 		if reason == "" {
-			reason = w.misses[c.class]
+			reason = o.misses[c.class]
 		}
 		if reason == "" {
 			reason = p.filter(item, &c.state)
@@ -186,17 +186,17 @@ func (f *fleet) refusal(item *Item, w *wants, p *Policy) (lrp.PlacementError, *E
 	slices.SortFunc(e.Reasons, func(a, b ReasonCount) int {
 		return cmp.Or(cmp.Compare(a.Reason.stage(), b.Reason.stage()), strings.Compare(string(a.Reason), string(b.Reason)))
 	})
-	return e.placementError(w), e
+	return e
 }
 
-// placementError turns the explanation into what is recorded: if no cell is
-// compatible, with what the furthest cells do not offer.
-func (e *Explanation) placementError(w *wants) lrp.PlacementError {
-	switch furthest := e.Reasons[len(e.Reasons)-1].Reason; {
-	case e.Nearest != nil:
-		return lrp.PlacementError{Reason: lrp.InsufficientResources, Detail: e.String()}
-	case slices.Contains(stages[1], furthest):
-		return lrp.PlacementError{Reason: lrp.NoCompatibleCells, Detail: fmt.Sprintf("%v wanted: %v", w.text(furthest), e)}
+// placementError turns the explanation, of which text is the String, into what
+// is recorded: if no cell is compatible, with what the last of them lack.
+func (e *Explanation) placementError(w *wants, text string) lrp.PlacementError {
+	if e.Nearest != nil {
+		return lrp.PlacementError{Reason: lrp.InsufficientResources, Detail: text}
 	}
-	return lrp.PlacementError{Reason: lrp.NoCompatibleCells, Detail: e.String()}
+	if last := e.Reasons[len(e.Reasons)-1].Reason; slices.Contains(stages[1], last) {
+		text = fmt.Sprintf("%v wanted: %v", w.text(last), text)
+	}
+	return lrp.PlacementError{Reason: lrp.NoCompatibleCells, Detail: text}
 }

@@ -355,21 +355,23 @@ func TestAnInvalidPolicyPlacesNothing(t *testing.T) {
 
 func TestInvalidItemsAreRefusedAndNameTheField(t *testing.T) {
 	for field, change := range map[string]func(*auction.Item){
-		"kind":      func(i *auction.Item) { i.Kind = 2 },
-		"guid":      func(i *auction.Item) { i.GUID = "" },
-		"index":     func(i *auction.Item) { i.Index = -1 },
-		"memory_mb": func(i *auction.Item) { i.MemoryMB = -1 },
-		"disk_mb":   func(i *auction.Item) { i.DiskMB = auction.MaxSize + 1 },
-		"max_pids":  func(i *auction.Item) { i.MaxPIDs = -1 },
-		"rootfs":    func(i *auction.Item) { i.RootFS = "linux" },
-		"rootfs: ":  func(i *auction.Item) { i.RootFS = ":linux" },
+		"kind":             func(i *auction.Item) { i.Kind = 2 },
+		"index: 1: want 0": func(i *auction.Item) { *i = taskItem("t", 50); i.Index = 1 },
+		"definition_id":    func(i *auction.Item) { *i = taskItem("t", 50); i.DefinitionID = "d" },
+		"guid":             func(i *auction.Item) { i.GUID = "" },
+		"index":            func(i *auction.Item) { i.Index = -1 },
+		"memory_mb":        func(i *auction.Item) { i.MemoryMB = -1 },
+		"disk_mb":          func(i *auction.Item) { i.DiskMB = auction.MaxSize + 1 },
+		"max_pids":         func(i *auction.Item) { i.MaxPIDs = -1 },
+		"rootfs":           func(i *auction.Item) { i.RootFS = "linux" },
+		"rootfs: :linux":   func(i *auction.Item) { i.RootFS = ":linux" },
 	} {
 		t.Run(field, func(t *testing.T) {
 			item := instance("web", 0, 50)
 			change(&item)
 			r := check(t, []auction.CellState{roomy("a", "z")}, []auction.Item{item, instance("db", 0, 50)}, auction.Policy{})
 			if went(r) != "db.0>a" || len(r.Refusals) != 1 || !errors.Is(r.Refusals[0].Invalid, executor.ErrInvalid) ||
-				!strings.Contains(r.Refusals[0].String(), field+":") {
+				!strings.Contains(r.Refusals[0].String(), field) {
 				t.Errorf("got %v", r)
 			}
 		})
@@ -530,6 +532,16 @@ func TestAFullPreferredZoneTurnsAwayHighIndicesOnly(t *testing.T) {
 	r := check(t, cells, []auction.Item{instance("web", 0, 10), instance("web", 1, 10), instance("web", 2, 10), instance("web", 3, 10)}, zones.Apply(auction.Policy{}))
 	if got, want := went(r), "web.0>other web.1>other web.3>other"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestPreferredZonesDoNotTouchTasks(t *testing.T) {
+	zones := auction.PreferredZones{"z0", "z1"}
+	other := zones.Zone("t", 1)
+	full := with(roomy("full", zones.Zone("t", 0)), func(c *auction.CellState) { c.Remaining.MemoryMB = 100 })
+	r := check(t, []auction.CellState{full, roomy("other", other)}, []auction.Item{taskItem("t", 10)}, zones.Apply(auction.Policy{}))
+	if got := went(r); got != "t>other" {
+		t.Errorf("got %q, want the emptier cell", got)
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 
 // scan finds the cells for an item under a policy with rules of its own: it
 // looks at every cell. The built-in objective is the same as that of pick.
-func (f *fleet) scan(item *Item, e *entry, w *wants, c *census, p *Policy) pick {
+func (f *fleet) scan(item *Item, e *entry, o *offer, c *census, p *Policy) pick {
 	kind := e.kind()
 	type choice struct {
 		preference float64
@@ -23,7 +23,7 @@ func (f *fleet) scan(item *Item, e *entry, w *wants, c *census, p *Policy) pick 
 	top := [2]choice{{rank: rank{cell: none}}, {rank: rank{cell: none}}}
 	for i := range f.cells {
 		n, cell := int32(i), &f.cells[i]
-		if cell.out != "" || w.misses[cell.class] != "" || !cell.fits(e.need) || p.filter(item, &cell.state) != "" {
+		if cell.out != "" || o.misses[cell.class] != "" || !cell.fits(e.need) || p.filter(item, &cell.state) != "" {
 			continue
 		}
 		inZone, onCell := c.at(n, f, kind)

@@ -70,11 +70,11 @@ type search struct {
 }
 
 // pick finds the cells for an item by the built-in objective.
-func (f *fleet) pick(e *entry, w *wants, c *census) pick {
+func (f *fleet) pick(e *entry, o *offer, c *census) pick {
 	s := search{kind: e.kind(), need: e.need, census: c}
 	if s.kind == Task {
 		s.top = [2]rank{last, last}
-		for _, z := range w.zones {
+		for _, z := range o.zones {
 			s.classes(f, z.classes)
 		}
 		return noPick.then(s.top)
@@ -83,7 +83,7 @@ func (f *fleet) pick(e *entry, w *wants, c *census) pick {
 	p := noPick
 	for fewest := int32(-1); p.runnerUp == none; {
 		next := int32(math.MaxInt32)
-		for _, z := range w.zones {
+		for _, z := range o.zones {
 			if n := c.inZone[z.zone]; n > fewest {
 				next = min(next, n)
 			}
@@ -93,13 +93,13 @@ func (f *fleet) pick(e *entry, w *wants, c *census) pick {
 		}
 		fewest = next
 		s.top = [2]rank{last, last}
-		for _, z := range w.zones {
+		for _, z := range o.zones {
 			if c.inZone[z.zone] == fewest {
 				s.classes(f, z.classes)
 			}
 		}
 		if s.top[1] == last {
-			s.hosts(f, w, fewest)
+			s.hosts(f, o, fewest)
 		}
 		p = p.then(s.top)
 	}
@@ -156,10 +156,10 @@ func (s *search) descend(t *tree, i int32) {
 
 // hosts offers the cells that host the item's process, in zones with the given
 // number of its instances.
-func (s *search) hosts(f *fleet, w *wants, inZone int32) {
+func (s *search) hosts(f *fleet, o *offer, inZone int32) {
 	for _, h := range s.census.of.hosts {
 		c := &f.cells[h.cell]
-		if c.out != "" || s.census.inZone[c.zone] != inZone || w.misses[c.class] != "" || !c.fits(s.need) {
+		if c.out != "" || s.census.inZone[c.zone] != inZone || o.misses[c.class] != "" || !c.fits(s.need) {
 			continue
 		}
 		s.offer(rank{

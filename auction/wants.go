@@ -5,11 +5,18 @@ import (
 	"slices"
 )
 
-// wants is what items ask of a cell besides room, and which cells offer it.
+// wants is what items ask of a cell besides room.
 type wants struct {
 	rootFS        string
 	drivers, tags []string
+	// offer is the number of the answer to it.
+	offer int32
+}
 
+// An offer is how the fleet answers what items want: which of its classes do
+// and why the others do not. Many wants have the same answer, such as all
+// images of a registry.
+type offer struct {
 	// misses says by class why its cells do not offer it, or "".
 	misses []CellReason
 	// zones are the zones with classes that do.
@@ -27,37 +34,8 @@ type zoneClasses struct {
 // maxRefused bounds the time that is spent on looking for a refused need.
 const maxRefused = 64
 
-func newWants(item *Item, f *fleet) wants {
-	w := wants{
-		rootFS: item.RootFS, drivers: item.VolumeDrivers, tags: item.PlacementTags,
-		misses: make([]CellReason, len(f.classes)),
-	}
-	byZone := make([][]int32, f.zones)
-	for n := range f.classes {
-		c := &f.classes[n]
-		if w.misses[n] = c.like.offers(&w); w.misses[n] == "" {
-			byZone[c.zone] = append(byZone[c.zone], int32(n))
-		}
-	}
-	for z, classes := range byZone {
-		if len(classes) > 0 {
-			w.zones = append(w.zones, zoneClasses{int32(z), classes})
-		}
-	}
-	return w
-}
-
-// hopeless reports whether n is known to fit nowhere.
-func (w *wants) hopeless(n need) bool {
-	return slices.ContainsFunc(w.refused, func(r need) bool { return r.within(n) })
-}
-
-// refuse remembers a need that was not hopeless until now.
-func (w *wants) refuse(n need) {
-	w.refused = slices.DeleteFunc(w.refused, n.within)
-	if len(w.refused) < maxRefused {
-		w.refused = append(w.refused, n)
-	}
+func wantsOf(i *Item) wants {
+	return wants{rootFS: i.RootFS, drivers: i.VolumeDrivers, tags: i.PlacementTags}
 }
 
 // of reports whether w is what the item asks for.
@@ -65,10 +43,10 @@ func (w *wants) of(i *Item) bool {
 	return w.rootFS == i.RootFS && slices.Equal(w.drivers, i.VolumeDrivers) && slices.Equal(w.tags, i.PlacementTags)
 }
 
-func (i *Item) appendWantsKey(key []byte) []byte {
-	key = appendText(key, i.RootFS)
-	key = appendTexts(key, i.VolumeDrivers)
-	return appendTexts(key, i.PlacementTags)
+func (w *wants) appendKey(key []byte) []byte {
+	key = appendText(key, w.rootFS)
+	key = appendTexts(key, w.drivers)
+	return appendTexts(key, w.tags)
 }
 
 // text names the part of w that a cell does not offer for the given reason.
@@ -80,4 +58,40 @@ func (w *wants) text(r CellReason) string {
 		return fmt.Sprintf("volume drivers %q", w.drivers)
 	}
 	return fmt.Sprintf("placement tags %q", w.tags)
+}
+
+// answer finds out why the cells of each class do not offer w.
+func (f *fleet) answer(w *wants, misses []CellReason) {
+	for n := range f.classes {
+		misses[n] = f.classes[n].like.offers(w)
+	}
+}
+
+func (f *fleet) newOffer(misses []CellReason) offer {
+	o := offer{misses: slices.Clone(misses)}
+	byZone := make([][]int32, f.zones)
+	for n, miss := range misses {
+		if z := f.classes[n].zone; miss == "" {
+			byZone[z] = append(byZone[z], int32(n))
+		}
+	}
+	for z, classes := range byZone {
+		if len(classes) > 0 {
+			o.zones = append(o.zones, zoneClasses{int32(z), classes})
+		}
+	}
+	return o
+}
+
+// hopeless reports whether n is known to fit nowhere.
+func (o *offer) hopeless(n need) bool {
+	return slices.ContainsFunc(o.refused, func(r need) bool { return r.within(n) })
+}
+
+// refuse remembers a need that was not hopeless until now.
+func (o *offer) refuse(n need) {
+	o.refused = slices.DeleteFunc(o.refused, n.within)
+	if len(o.refused) < maxRefused {
+		o.refused = append(o.refused, n)
+	}
 }
