@@ -99,45 +99,6 @@ func newBatch(items []Item, f *fleet) *batch {
 	return b
 }
 
-// An interner gives numbers to what items want, and to the answers.
-type interner struct {
-	batch         *batch
-	fleet         *fleet
-	known, offers map[string]int32
-	key           []byte
-	misses        []CellReason
-}
-
-func newInterner(b *batch, f *fleet) *interner {
-	return &interner{
-		batch: b, fleet: f, known: map[string]int32{}, offers: map[string]int32{},
-		misses: make([]CellReason, len(f.classes)),
-	}
-}
-
-func (n *interner) wants(item *Item) int32 {
-	b, w := n.batch, wantsOf(item)
-	n.key = w.appendKey(n.key[:0])
-	number, ok := n.known[string(n.key)]
-	if ok {
-		return number
-	}
-	number = int32(len(b.wants))
-	n.known[string(n.key)] = number
-	n.fleet.answer(&w, n.misses)
-	n.key = n.key[:0]
-	for _, miss := range n.misses {
-		n.key = append(n.key, byte(miss.stage()))
-	}
-	if w.offer, ok = n.offers[string(n.key)]; !ok {
-		w.offer = int32(len(b.offers))
-		n.offers[string(n.key)] = w.offer
-		b.offers = append(b.offers, n.fleet.newOffer(n.misses))
-	}
-	b.wants = append(b.wants, w)
-	return number
-}
-
 // findHosts counts the instances on the cells for the processes in the batch.
 func (b *batch) findHosts(f *fleet, processes map[string]int32) {
 	// Each item adds at most one host, so one allocation serves nearly all.

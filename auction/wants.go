@@ -49,6 +49,45 @@ func (w *wants) appendKey(key []byte) []byte {
 	return appendTexts(key, w.tags)
 }
 
+// An interner gives numbers to what items want, and to the answers.
+type interner struct {
+	batch         *batch
+	fleet         *fleet
+	known, offers map[string]int32
+	key           []byte
+	misses        []CellReason
+}
+
+func newInterner(b *batch, f *fleet) *interner {
+	return &interner{
+		batch: b, fleet: f, known: map[string]int32{}, offers: map[string]int32{},
+		misses: make([]CellReason, len(f.classes)),
+	}
+}
+
+func (n *interner) wants(item *Item) int32 {
+	b, w := n.batch, wantsOf(item)
+	n.key = w.appendKey(n.key[:0])
+	number, ok := n.known[string(n.key)]
+	if ok {
+		return number
+	}
+	number = int32(len(b.wants))
+	n.known[string(n.key)] = number
+	n.key = n.key[:0]
+	for i := range n.fleet.classes {
+		n.misses[i] = n.fleet.classes[i].like.offers(&w)
+		n.key = append(n.key, byte(n.misses[i].stage()))
+	}
+	if w.offer, ok = n.offers[string(n.key)]; !ok {
+		w.offer = int32(len(b.offers))
+		n.offers[string(n.key)] = w.offer
+		b.offers = append(b.offers, n.fleet.newOffer(n.misses))
+	}
+	b.wants = append(b.wants, w)
+	return number
+}
+
 // text names the part of w that a cell does not offer for the given reason.
 func (w *wants) text(r CellReason) string {
 	switch r {
@@ -58,13 +97,6 @@ func (w *wants) text(r CellReason) string {
 		return fmt.Sprintf("volume drivers %q", w.drivers)
 	}
 	return fmt.Sprintf("placement tags %q", w.tags)
-}
-
-// answer finds out why the cells of each class do not offer w.
-func (f *fleet) answer(w *wants, misses []CellReason) {
-	for n := range f.classes {
-		misses[n] = f.classes[n].like.offers(w)
-	}
 }
 
 func (f *fleet) newOffer(misses []CellReason) offer {
