@@ -85,7 +85,7 @@ func (l Layer) allows(imported string) bool {
 	return slices.ContainsFunc(l.Modules, func(root string) bool { return under(imported, root) })
 }
 
-// CheckLinked holds all dependencies of a package of Pure against what its
+// CheckLinked holds all dependencies of a package of Light against what its
 // importers may be made to link.
 func CheckLinked(path string, deps []Package) []string {
 	var findings []string

@@ -99,6 +99,8 @@ var pureImports = []string{"net/netip", "net/url"}
 // impureTime are the functions of package time that look at a clock.
 var impureTime = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
 
-// unlinked are the packages that nothing reachable from a package of Pure may
-// import, not even the standard library on its behalf.
+// Light lists the packages that anybody can link: what is reachable from them
+// is this module and the standard library without the packages of unlinked.
+var Light = []string{"executor", "lrp", "task", "auction", "converge", "rep", "storage", "storage/memstore", "storage/storagetest"}
+
 var unlinked = []string{"net/http", "os/exec", "database/sql"}

@@ -39,16 +39,16 @@ func TestPackagesImportOnlyWhatTheirLayerMay(t *testing.T) {
 	}
 }
 
-func TestPurePackagesLinkNothingHeavy(t *testing.T) {
-	for _, path := range purePackages(t) {
+func TestLightPackagesLinkNothingHeavy(t *testing.T) {
+	for _, path := range lint.Light {
 		report(t, lint.CheckLinked(path, goList(t, nil, "-deps", "./"+path)))
 	}
 }
 
 func TestPureFilesArePure(t *testing.T) {
 	var patterns []string
-	for _, path := range purePackages(t) {
-		patterns = append(patterns, "./"+path)
+	for _, p := range lint.Pure {
+		patterns = append(patterns, "./"+p.Path)
 	}
 	packages := goList(t, nil, append([]string{"-export", "-deps"}, patterns...)...)
 	for _, p := range packages {
@@ -118,6 +118,15 @@ func TestNoTestSkipsOnItsOwn(t *testing.T) {
 	})
 }
 
+func TestFuzzTargetsHaveACorpus(t *testing.T) {
+	fset := token.NewFileSet()
+	eachGoFile(t, fset, func(path string, file *ast.File) {
+		if strings.HasSuffix(path, "_test.go") {
+			report(t, lint.CheckCorpus(fset, os.DirFS(filepath.Join(root(t), filepath.Dir(path))), file))
+		}
+	})
+}
+
 func TestNoTextNamesUnfinishedWorkRegistriesOrThisMachine(t *testing.T) {
 	eachFile(t, func(path string, content []byte) {
 		if !bytes.Contains(content, []byte{0}) { // text
@@ -163,22 +172,6 @@ func root(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return dir
-}
-
-// purePackages are the packages of lint.Pure that exist.
-func purePackages(t *testing.T) []string {
-	t.Helper()
-	var paths []string
-	for _, p := range lint.Pure {
-		files, err := filepath.Glob(filepath.Join(root(t), p.Path, "*.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(files) > 0 {
-			paths = append(paths, p.Path)
-		}
-	}
-	return paths
 }
 
 // eachFile visits the files of the tree. Directories that git does not keep

@@ -5,11 +5,13 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/diegosdk/diego/internal/lint"
 )
@@ -45,7 +47,7 @@ func TestTheImportGraphRefusesWhatItDoesNotList(t *testing.T) {
 	}
 }
 
-func TestPurePackagesAreRefusedHeavyDependencies(t *testing.T) {
+func TestLightPackagesAreRefusedHeavyDependencies(t *testing.T) {
 	tests := []struct {
 		dep     lint.Package
 		refused bool
@@ -177,6 +179,20 @@ func TestSkipsAreRefused(t *testing.T) {
 			fset := token.NewFileSet()
 			source := "package p\nimport \"testing\"\nfunc f(t testing.TB) { " + tt.body + " }\n"
 			expect(t, lint.CheckSkips(fset, tt.path, parse(t, fset, tt.path, []byte(source))), tt.refused)
+		})
+	}
+}
+
+func TestFuzzTargetsWithoutACorpusAreRefused(t *testing.T) {
+	dir := fstest.MapFS{
+		"testdata/fuzz/FuzzKept/seed": &fstest.MapFile{Data: []byte("go test fuzz v1\n")},
+		"testdata/fuzz/FuzzEmpty":     &fstest.MapFile{Mode: fs.ModeDir},
+	}
+	for name, refused := range map[string]bool{"FuzzKept": false, "FuzzEmpty": true, "FuzzForgotten": true, "helper": false} {
+		t.Run(name, func(t *testing.T) {
+			fset := token.NewFileSet()
+			source := "package p\nimport \"testing\"\nfunc " + name + "(f *testing.F) {}\n"
+			expect(t, lint.CheckCorpus(fset, dir, parse(t, fset, "rule_test.go", []byte(source))), refused)
 		})
 	}
 }

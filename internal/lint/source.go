@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
+	"io/fs"
 	"slices"
+	"strings"
 )
 
 // skipFiles are the files that may skip a test.
@@ -27,6 +29,23 @@ func CheckSkips(fset *token.FileSet, path string, file *ast.File) []string {
 		}
 		return true
 	})
+	return findings
+}
+
+// CheckCorpus refuses a fuzz target without a committed corpus beside its
+// file, which lies in dir: what it has found should be tried in every run.
+func CheckCorpus(fset *token.FileSet, dir fs.FS, file *ast.File) []string {
+	var findings []string
+	for _, decl := range file.Decls {
+		f, ok := decl.(*ast.FuncDecl)
+		if !ok || f.Recv != nil || !strings.HasPrefix(f.Name.Name, "Fuzz") {
+			continue
+		}
+		corpus := "testdata/fuzz/" + f.Name.Name
+		if inputs, err := fs.ReadDir(dir, corpus); err != nil || len(inputs) == 0 {
+			findings = append(findings, fmt.Sprintf("%v: %s has no corpus in %s", fset.Position(f.Pos()), f.Name.Name, corpus))
+		}
+	}
 	return findings
 }
 

@@ -1,7 +1,7 @@
 // Command covergate fails when the statements of a pure package's pure files
 // are covered by less than 95 % of its own tests' coverage profile.
 //
-//	covergate -list      prints the pure packages that exist, for go test
+//	covergate -list      prints the pure packages, for go test
 //	covergate PROFILE    judges the profile that go test wrote for them
 package main
 
@@ -10,7 +10,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/diegosdk/diego/internal/lint"
 )
@@ -18,31 +17,18 @@ import (
 const least = 95.0 // percent
 
 func main() {
-	list := flag.Bool("list", false, "print the pure packages that exist")
+	list := flag.Bool("list", false, "print the pure packages")
 	flag.Parse()
-	var err error
 	if *list {
-		err = printPackages()
-	} else {
-		err = judge(flag.Arg(0))
+		for _, p := range lint.Pure {
+			fmt.Println("./" + p.Path)
+		}
+		return
 	}
-	if err != nil {
+	if err := judge(flag.Arg(0)); err != nil {
 		fmt.Fprintln(os.Stderr, "covergate:", err)
 		os.Exit(1)
 	}
-}
-
-func printPackages() error {
-	for _, p := range lint.Pure {
-		files, err := filepath.Glob(filepath.Join(p.Path, "*.go"))
-		if err != nil {
-			return err
-		}
-		if len(files) > 0 {
-			fmt.Println("./" + p.Path)
-		}
-	}
-	return nil
 }
 
 func judge(profile string) error {
