@@ -33,8 +33,8 @@ type Settings struct {
 type Definition struct {
 	executor.Resources
 	executor.RunInfo
-	// PlacementTags choose the cells (digest 3.4: required ⊆ these ⊆
-	// required ∪ optional of the cell).
+	// PlacementTags choose the cells: those whose required tags are all among
+	// these, and whose required and optional tags contain these.
 	PlacementTags []string `json:"placement_tags,omitempty"`
 }
 
