@@ -101,6 +101,6 @@ var impureTime = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc"
 
 // Light lists the packages that anybody can link: what is reachable from them
 // is this module and the standard library without the packages of unlinked.
-var Light = []string{"executor", "lrp", "task", "auction", "converge", "rep", "storage", "storage/memstore", "storage/storagetest"}
+var Light = []string{"executor", "lrp", "task", "auction", "converge", "rep", "storage", "storage/memstore"}
 
 var unlinked = []string{"net/http", "os/exec", "database/sql"}
