@@ -397,7 +397,7 @@ func TestEveryEffectIsOfTheRecordThatIsLeft(t *testing.T) {
 }
 
 func TestACommandToldTwiceCountsOnce(t *testing.T) {
-	explore(t, true, func(w *world, m move, d Decision, err error) {
+	explore(t, true, func(w *world, m move, d Decision, _ error) {
 		if d.Write.IsZero() {
 			return
 		}

@@ -194,10 +194,9 @@ func (c *Crash) child(dir string) {
 	say("ready")
 	for writer := range c.Writers {
 		go func() {
-			if err := c.write(s, writer, say); err != nil {
-				say("error writer %d: %v", writer, err)
-				os.Exit(1)
-			}
+			err := c.write(s, writer, say) // only an error ends it
+			say("error writer %d: %v", writer, err)
+			os.Exit(1)
 		}()
 	}
 	io.Copy(io.Discard, os.Stdin)
