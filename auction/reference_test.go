@@ -13,11 +13,10 @@ import (
 // point, zone after zone, every cell for every item, the first of equals.
 func referencePlace(cells []auction.CellState, work []auction.Item) auction.Result {
 	type refCell struct {
-		id                      string
-		total, remaining        auction.Capacity
-		starting                int
-		instances               map[string]int
-		memory, disk, container float64
+		id               string
+		total, remaining auction.Capacity
+		starting         int
+		instances        map[string]int
 	}
 	type refZone struct {
 		cells     []*refCell
