@@ -1,7 +1,6 @@
 package storagetest_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"iter"
@@ -234,13 +233,7 @@ func TestTheSuiteFindsAStoreThatAcknowledgesTooEarly(t *testing.T) {
 		}
 		return
 	}
-	storagetest.RunCrash(t, storagetest.Crash{Rounds: 10, Seed: 1, Open: func(dir string) (storage.Store, error) {
-		j, err := openJournal(dir)
-		if err == nil {
-			j.buffer = bufio.NewWriter(j.file)
-		}
-		return j, err
-	}})
+	storagetest.RunCrash(t, storagetest.Crash{Rounds: 10, Seed: 1, Open: openLateJournal})
 }
 
 // wrapped is a store with some of its methods replaced.
