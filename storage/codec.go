@@ -288,6 +288,13 @@ func DecodeEvent(data []byte) (Event, error) {
 	}
 	e := Event{LRP: w.LRP, Domain: w.Domain, Quarantine: w.Quarantine}
 	if t := w.Task; t != nil {
+		for _, record := range [...]*task.Task{t.Before, t.After} {
+			if record != nil {
+				if err := record.Validate(); err != nil {
+					return Event{}, err
+				}
+			}
+		}
 		e.Task = &task.Event{Before: t.Before, After: t.After, Cause: t.Cause}
 		for kind, name := range taskKinds {
 			if name == t.Kind {
