@@ -32,13 +32,12 @@ const (
 // has its active definition, and so is whole.
 func (b *Batch) Check() error {
 	c := checker{}
-	keys := make(map[RecordKey]struct{}, 0)
+	var keys map[RecordKey]struct{}
 	if n := len(b.ActualLRPs) + len(b.Deployments) + len(b.Tasks) + len(b.Quarantine); n > 1 {
 		keys = make(map[RecordKey]struct{}, n)
 	}
-	single := len(b.ActualLRPs)+len(b.Deployments)+len(b.Tasks)+len(b.Quarantine) <= 1
 	once := func(field string, i int, k RecordKey) {
-		if single {
+		if keys == nil {
 			return
 		}
 		if _, twice := keys[k]; twice {

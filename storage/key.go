@@ -15,8 +15,8 @@ const (
 	DeploymentRecord RecordKind = iota + 1
 	ActualLRPRecord
 	TaskRecord
-	// EventRecord is named in errors only: what cannot be decoded in the log
-	// leaves it in time.
+	// EventRecord is named in errors only: an event that cannot be decoded
+	// leaves the log in time.
 	EventRecord
 )
 

@@ -57,8 +57,8 @@ type Leaser interface {
 	// over from the one before. Otherwise the error is a *HeldError. The
 	// Lease that is returned has the new epoch.
 	Acquire(ctx context.Context, l Lease, ttl time.Duration) (Lease, error)
-	// Renew lets the lease expire ttl from now and replaces its value. It
-	// succeeds as long as l.Epoch is good, even if the lease has expired: a
+	// Renew lets the lease expire ttl from now and replaces its value; its
+	// owner stays. It succeeds as long as l.Epoch is good, even if the lease has expired: a
 	// late holder goes on unless it was replaced. Otherwise the error is a
 	// *FencedError.
 	Renew(ctx context.Context, l Lease, ttl time.Duration) (Lease, error)

@@ -93,10 +93,10 @@ type Reader interface {
 
 	// Events are those after a position, in ascending order of their sequence
 	// numbers. Who has seen the event n of an unfiltered list has seen all
-	// before it: no event ever appears below one that was visible. The list's
-	// one error is a *GoneError if events after the position have left the
-	// log, or if the log never reached the position. Events that are committed
-	// while the list is read may or may not be in it.
+	// before it: no event ever appears below one that was visible. If events
+	// after the position have left the log, or if the log never reached the
+	// position, the list is one *GoneError. Events that are committed while
+	// the list is read may or may not be in it.
 	Events(ctx context.Context, after Cursor, f EventFilter) iter.Seq2[Event, error]
 	// Log is the log's extent. The next event is Newest+1. Oldest is the first
 	// event that is still there, Newest+1 if none is; so a reader may start

@@ -42,6 +42,9 @@ func (c *core) has(key storage.RecordKey) (has bool) {
 		_, has = c.state.lrps.get(lrpKeyOf(key))
 	case storage.TaskRecord:
 		_, has = c.state.tasks.get(key.GUID)
+	case storage.EventRecord:
+		extent := c.state.extent()
+		has = key.Sequence >= extent.Oldest && key.Sequence <= extent.Newest
 	}
 	return has
 }

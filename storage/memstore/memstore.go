@@ -388,42 +388,45 @@ func (s *Store) Close() error {
 
 // Acquire implements storage.Leaser.
 func (s *Store) Acquire(ctx context.Context, l storage.Lease, ttl time.Duration) (storage.Lease, error) {
-	return s.core.lease(ctx, l, ttl, func(held lease, now time.Time) (int64, error) {
+	return s.core.lease(ctx, l, ttl, func(held lease, now time.Time) (string, int64, error) {
 		if !held.free(now) && held.Owner != l.Owner {
-			return 0, &storage.HeldError{Lease: held.Lease}
+			return "", 0, &storage.HeldError{Lease: held.Lease}
 		}
-		return held.Epoch + 1, nil
+		return l.Owner, held.Epoch + 1, nil
 	})
 }
 
 // Renew implements storage.Leaser.
 func (s *Store) Renew(ctx context.Context, l storage.Lease, ttl time.Duration) (storage.Lease, error) {
-	return s.core.lease(ctx, l, ttl, func(held lease, _ time.Time) (int64, error) {
+	return s.core.lease(ctx, l, ttl, func(held lease, _ time.Time) (string, int64, error) {
 		if !held.good(l.Epoch) {
-			return 0, &storage.FencedError{Fence: l.Fence(), Epoch: held.Epoch}
+			return "", 0, &storage.FencedError{Fence: l.Fence(), Epoch: held.Epoch}
 		}
-		return l.Epoch, nil
+		return held.Owner, held.Epoch, nil
 	})
 }
 
-// lease writes l with the epoch that decide returns for what is there.
-func (c *core) lease(ctx context.Context, l storage.Lease, ttl time.Duration, decide func(held lease, now time.Time) (int64, error)) (storage.Lease, error) {
+// lease writes l with the owner and the epoch that decide returns for what is
+// there.
+func (c *core) lease(ctx context.Context, l storage.Lease, ttl time.Duration,
+	decide func(held lease, now time.Time) (owner string, epoch int64, err error),
+) (storage.Lease, error) {
 	if err := storage.CheckLease(&l, ttl); err != nil {
 		return storage.Lease{}, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.usable(ctx); err != nil {
+	err := c.usable(ctx)
+	if err != nil {
 		return storage.Lease{}, err
 	}
 	now := c.now()
 	key := leaseKey{l.Kind, l.Name}
 	held, _ := c.state.leases.get(key)
-	epoch, err := decide(held, now)
-	if err != nil {
+	if l.Owner, l.Epoch, err = decide(held, now); err != nil {
 		return storage.Lease{}, err
 	}
-	l.Epoch, l.ExpiresAt, l.Value = epoch, now.Add(ttl), slices.Clone(l.Value)
+	l.ExpiresAt, l.Value = now.Add(ttl), slices.Clone(l.Value)
 	c.putLease(key, l)
 	return l, nil
 }

@@ -245,7 +245,14 @@ func (r reader) Events(ctx context.Context, after storage.Cursor, f storage.Even
 			return
 		}
 		for _, e := range s.log[after-extent.Oldest+1:] {
-			if subject := e.Subject(); f.Match(&subject) && !yield(e, nil) {
+			if subject := e.Subject(); !f.Match(&subject) {
+				continue
+			}
+			err := s.corruptAt(storage.EventKey(e.Sequence))
+			if err != nil {
+				e = storage.Event{}
+			}
+			if !yield(e, err) {
 				return
 			}
 		}

@@ -18,6 +18,13 @@ var corruptCases = []testCase{
 		checkCorruptList(f, f.Store.Tasks(f.ctx, storage.TaskFilter{}), storage.TaskKey("t1"))
 		checkCorruptList(f, f.Store.Deployments(f.ctx, storage.DeploymentFilter{}), storage.DeploymentKey("p1"))
 	}},
+	{sentence: "an event that cannot be decoded comes in its place, and the list goes on", needs: needsCorrupt, check: func(f *fixture) {
+		f.commit(storage.Batch{Events: []storage.Event{created(unclaimed("p", 0)), created(unclaimed("p", 1)), created(unclaimed("p", 2))}})
+		f.Corrupt(f, storage.EventKey(2))
+		checkCorruptList(f, f.Store.Events(f.ctx, 0, storage.EventFilter{}), storage.EventKey(2))
+		checkCorruptList(f, f.Store.Events(f.ctx, 0, storage.EventFilter{ProcessGUIDs: []string{"p"}}), storage.EventKey(2))
+		f.same("after it", len(f.events(2, storage.EventFilter{})), 1)
+	}},
 	{sentence: "the read of one record that cannot be decoded is ErrCorrupt", needs: needsCorrupt, check: func(f *fixture) {
 		f.damaged()
 		_, _, slotErr := f.Store.Slot(f.ctx, "p", 1)

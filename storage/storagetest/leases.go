@@ -57,15 +57,16 @@ var leaseCases = []testCase{
 		f.fenced(first, second.Epoch)
 		f.good(second)
 	}},
-	{sentence: "a renewal moves the expiry and replaces the value", check: func(f *fixture) {
+	{sentence: "a renewal moves the expiry and replaces the value, and the owner stays", check: func(f *fixture) {
 		lease := f.acquire("n", "a", "old")
-		lease.Value = []byte("new")
+		lease.Value, lease.Owner = []byte("new"), "b"
 		renewed, err := f.Store.Renew(f.ctx, lease, f.ttl()*1000)
 		f.must(err)
 		f.same("epoch", renewed.Epoch, lease.Epoch)
 		f.pass(f.ttl() * 2)
 		f.same("leases", all(f, f.Store.Leases(f.ctx, "kind")), []storage.Lease{renewed})
 		f.same("value", string(renewed.Value), "new")
+		f.same("owner", renewed.Owner, "a")
 	}},
 	{sentence: "a late holder goes on unless it was replaced", check: func(f *fixture) {
 		lease := f.acquire("n", "a", "")

@@ -29,8 +29,9 @@ type Harness struct {
 	// the suite then waits, a fraction of a second for each case that needs
 	// it, and leaves out the cases that would take longer.
 	Advance func(d time.Duration)
-	// Corrupt damages the record, which exists, so that it cannot be decoded;
-	// its key and its tag stay legible. Nil leaves the cases about such records out.
+	// Corrupt damages a record of any kind, which exists, so that it cannot be
+	// decoded; what it is found, filtered and compared by stays legible. Nil
+	// leaves the cases about such records out.
 	Corrupt func(t testing.TB, key storage.RecordKey)
 	// Reopen closes the store and opens another on the same data. Nil means
 	// that the data ends with the store.
