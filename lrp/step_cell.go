@@ -211,13 +211,12 @@ func (x *draft) crashed(c Crash) error {
 	}
 	reason := executor.CutReason(c.Reason)
 	x.cause.Detail = reason
-	if i := x.mine(c.Instance, Suspect); i != none {
-		x.remove(i) // its replacement is on its way already
-		return nil
-	}
-	if i := x.mine(c.Instance, Ordinary); i != none {
+	switch i, left := x.leave(c.Instance); {
+	case i != none:
 		x.crashDance(i, reason)
 		return nil
+	case left:
+		return nil // its replacement is on its way already
 	}
 	if x.anyOrdinary() {
 		return x.refuse(ErrCannotBeCrashed, x.target(c.DefinitionID, Running), "it is not this instance's record")
@@ -267,15 +266,36 @@ func (x *draft) removed(c Remove) error {
 		return err
 	}
 	x.cause.Detail = c.Instance.CellID
-	if i := x.mine(c.Instance, Suspect); i != none {
-		x.remove(i)
-		return nil
-	}
-	if i := x.mine(c.Instance, Ordinary); i != none {
+	switch i, left := x.leave(c.Instance); {
+	case i != none:
 		x.restart(i)
+		return nil
+	case left:
 		return nil
 	}
 	return x.refuse(ErrCannotBeRemoved, x.target(c.DefinitionID, Running), "it is not this instance's record")
+}
+
+// leave ends what an instance holds besides an ORDINARY record: its SUSPECT or
+// EVACUATING record is removed. It returns the instance's ORDINARY record,
+// whose fate is for the caller to decide, or none, and reports whether it
+// removed anything. Where a desired index would be left without any ORDINARY
+// record, the other record is not removed but takes that place.
+func (x *draft) leave(key InstanceKey) (ordinary int, left bool) {
+	ordinary = x.mine(key, Ordinary)
+	for i := range x.records {
+		r := &x.records[i]
+		switch {
+		case r.InstanceKey != key || r.Presence == Ordinary:
+		case x.desired() && !x.anyOrdinary():
+			r.Presence, r.ExpiresAt = Ordinary, time.Time{}
+			ordinary = i
+		default:
+			x.remove(i)
+			left = true
+		}
+	}
+	return ordinary, left
 }
 
 func (x *draft) fail(c Fail) error {

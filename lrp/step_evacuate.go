@@ -10,7 +10,8 @@ func (x *draft) evacuateClaimed(c EvacuateClaimed) error {
 	if err := checkInstance(c.Instance); err != nil {
 		return err
 	}
-	if i := x.leave(c.Instance); i != none {
+	x.cause.Detail = c.Instance.CellID
+	if i, _ := x.leave(c.Instance); i != none {
 		x.restart(i)
 	}
 	return nil
@@ -20,7 +21,8 @@ func (x *draft) evacuateStopped(c EvacuateStopped) error {
 	if err := checkInstance(c.Instance); err != nil {
 		return err
 	}
-	if i := x.leave(c.Instance); i != none {
+	x.cause.Detail = c.Instance.CellID
+	if i, _ := x.leave(c.Instance); i != none {
 		x.restart(i)
 	}
 	return nil
@@ -31,9 +33,8 @@ func (x *draft) evacuateCrashed(c EvacuateCrashed) error {
 		return err
 	}
 	reason := executor.CutReason(c.Reason)
-	i := x.leave(c.Instance)
 	x.cause.Detail = reason
-	if i != none {
+	if i, _ := x.leave(c.Instance); i != none {
 		x.crashDance(i, reason)
 	}
 	return nil
@@ -50,18 +51,6 @@ func (x *draft) removeEvacuating(c RemoveEvacuating) error {
 	return nil
 }
 
-// leave removes the instance's SUSPECT and EVACUATING records and returns its
-// ORDINARY one, or none.
-func (x *draft) leave(key InstanceKey) int {
-	x.cause.Detail = key.CellID
-	for _, presence := range [...]Presence{Suspect, Evacuating} {
-		if i := x.mine(key, presence); i != none {
-			x.remove(i)
-		}
-	}
-	return x.mine(key, Ordinary)
-}
-
 func (x *draft) evacuateRunning(c EvacuateRunning) error {
 	if err := checkInstance(c.Instance); err != nil {
 		return err
@@ -72,7 +61,14 @@ func (x *draft) evacuateRunning(c EvacuateRunning) error {
 		return nil
 	}
 	if i := x.mine(c.Instance, Suspect); i != none {
-		x.evacuateSuspect(i, c)
+		// The cell is both missing and evacuating: its instance stays
+		// routable, unless its replacement runs.
+		if x.running(none) != none {
+			x.remove(i)
+			return nil
+		}
+		x.keep = true
+		x.evacuateOwn(i, c)
 		return nil
 	}
 	o, e, ordinary, _ := evacuationSituation(x.slot, c.Instance, c.DefinitionID)
@@ -94,8 +90,9 @@ func (x *draft) evacuateRunning(c EvacuateRunning) error {
 	return nil
 }
 
-// evacuateOwn turns the cell's ORDINARY record into the EVACUATING one, and
-// puts an UNCLAIMED record in its place.
+// evacuateOwn turns the cell's ORDINARY or SUSPECT record into the EVACUATING
+// one. A desired index has an ORDINARY record besides: if there is none, it is
+// made.
 func (x *draft) evacuateOwn(i int, c EvacuateRunning) {
 	old := x.records[i].ActualLRP
 	x.dropEvacuating()
@@ -142,24 +139,11 @@ func (x *draft) dropEvacuating() {
 	}
 }
 
-// evacuateSuspect is for an instance on a cell that is both missing and
-// evacuating: it stays routable as an evacuating one, unless its replacement
-// runs.
-func (x *draft) evacuateSuspect(i int, c EvacuateRunning) {
-	if x.running(none) != none {
-		x.remove(i)
-		return
-	}
-	x.keep = true
-	x.dropEvacuating()
-	x.putEvacuating(i, c)
-}
-
 // evacuateByRecreating stops an instance before its replacement starts, one at
 // a time: only while every desired index is RUNNING. Writing the deployment
 // makes two cells that ask at once conflict.
 func (x *draft) evacuateByRecreating(c EvacuateRunning) {
-	i := x.leave(c.Instance)
+	i, _ := x.leave(c.Instance)
 	switch {
 	case i == none:
 	case x.desired() && c.RunningInstances < x.d.Instances:
