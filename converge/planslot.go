@@ -45,8 +45,8 @@ func (x *slotRules) plan(out []LRPAction, s lrp.Slot, p *process) []LRPAction {
 	if !ordinary {
 		out = append(out, command(s, lrp.CreateMissing{}, InstanceMissing))
 	}
-	if p.rollout.Visit(s) {
-		out = append(out, command(s, lrp.AdvanceRollout{}, RolloutStep))
+	if c := p.rollout.Visit(s); c != nil {
+		out = append(out, command(s, c, RolloutStep))
 	}
 	return out
 }

@@ -118,6 +118,10 @@ type (
 	// Prune removes EVACUATING records whose cell is missing or whose time
 	// has passed.
 	Prune struct{ MissingCells []string }
+	// StopOvertaken stops or removes instances that do not run yet and need
+	// not any more: they are of a definition that a newer rollout has
+	// overtaken, and an older instance still runs at the index.
+	StopOvertaken struct{}
 	// AdvanceRollout takes this index one step towards the active definition.
 	AdvanceRollout struct{}
 )
@@ -141,6 +145,7 @@ func (MarkSuspect) Name() string      { return "MarkSuspect" }
 func (Recover) Name() string          { return "Recover" }
 func (RemoveSuspect) Name() string    { return "RemoveSuspect" }
 func (Prune) Name() string            { return "Prune" }
+func (StopOvertaken) Name() string    { return "StopOvertaken" }
 func (AdvanceRollout) Name() string   { return "AdvanceRollout" }
 
 func (Claim) isCommand()            {}
@@ -161,4 +166,5 @@ func (MarkSuspect) isCommand()      {}
 func (Recover) isCommand()          {}
 func (RemoveSuspect) isCommand()    {}
 func (Prune) isCommand()            {}
+func (StopOvertaken) isCommand()    {}
 func (AdvanceRollout) isCommand()   {}

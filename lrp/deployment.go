@@ -39,6 +39,12 @@ func (d *Deployment) strays(r *ActualLRP) bool {
 		r.DefinitionID != d.ActiveDefinitionID && r.DefinitionID != d.HealthyDefinitionID
 }
 
+// overtaken reports whether r waits to take the place of an instance that runs
+// (serves) for the sake of a rollout that is over.
+func (d *Deployment) overtaken(r *ActualLRP, served bool) bool {
+	return d != nil && served && r.Presence == Ordinary && r.State != Running && r.DefinitionID != d.ActiveDefinitionID
+}
+
 // Promote makes the deployment that a DesiredLRP stands for (003 §Promotion).
 // Its one definition has the process guid as id; it is healthy if an instance
 // is running.

@@ -9,13 +9,12 @@ import (
 // is told ErrCannotBeClaimed gives up its reservation, one that is told
 // ErrCannotBeStarted stops its container.
 var (
-	ErrCannotBeClaimed   = errors.New("actual LRP cannot be claimed")
-	ErrCannotBeStarted   = errors.New("actual LRP cannot be started")
-	ErrCannotBeCrashed   = errors.New("actual LRP cannot be crashed")
-	ErrCannotBeFailed    = errors.New("actual LRP cannot be failed")
-	ErrCannotBeRemoved   = errors.New("actual LRP cannot be removed")
-	ErrCannotBeRetired   = errors.New("actual LRP cannot be retired")
-	ErrCannotBeEvacuated = errors.New("actual LRP cannot be evacuated")
+	ErrCannotBeClaimed = errors.New("actual LRP cannot be claimed")
+	ErrCannotBeStarted = errors.New("actual LRP cannot be started")
+	ErrCannotBeCrashed = errors.New("actual LRP cannot be crashed")
+	ErrCannotBeFailed  = errors.New("actual LRP cannot be failed")
+	ErrCannotBeRemoved = errors.New("actual LRP cannot be removed")
+	ErrCannotBeRetired = errors.New("actual LRP cannot be retired")
 
 	// ErrNotFound is wrapped besides one of the above when the slot has no
 	// record that the command could be about.

@@ -46,6 +46,8 @@ func (r *ActualLRP) broken() string {
 		return "a RUNNING record, and no other, has been running since some time"
 	case r.Presence == Evacuating && r.ExpiresAt.IsZero(), r.Presence != Evacuating && !r.ExpiresAt.IsZero():
 		return "an EVACUATING record, and no other, expires"
+	case r.PlacementError.Reason > RejectedByCell || r.PlacementError.IsZero() && r.PlacementError.Detail != "":
+		return "a placement error has a known reason"
 	case r.State != Unclaimed && !r.PlacementError.IsZero():
 		return "only an UNCLAIMED record has a placement error"
 	case r.CrashCount < 0:
@@ -58,10 +60,37 @@ func (r *ActualLRP) broken() string {
 	return ""
 }
 
+// broken is what keeps Step from deciding with the deployment, or "". It looks
+// at what decides only; Validate checks the rest when a deployment is made.
+func (d *Deployment) broken(processGUID string) string {
+	if d == nil {
+		return ""
+	}
+	_, active := d.Definitions[d.ActiveDefinitionID]
+	healthy := d.HealthyDefinitionID == d.ActiveDefinitionID || d.HealthyDefinitionID == ""
+	if !healthy {
+		_, healthy = d.Definitions[d.HealthyDefinitionID]
+	}
+	switch {
+	case d.ProcessGUID != processGUID:
+		return "a slot is decided with the deployment of its process"
+	case d.Domain == "":
+		return "a deployment has a domain"
+	case !active || d.ActiveDefinitionID == "":
+		return "the active definition is one of the deployment's"
+	case !healthy:
+		return "the healthy definition is one of the deployment's"
+	}
+	return ""
+}
+
 // Validate checks every record and that they belong together: all at this
 // index, in order, and no two with the same definition and presence or the
 // same epoch.
 func (s Slot) Validate() error {
+	if s.ProcessGUID == "" || s.Index < 0 {
+		return &InvariantError{Key: Key{ProcessGUID: s.ProcessGUID, Index: s.Index}, Rule: "a slot has a process guid and an index of at least 0"}
+	}
 	for i := range s.Records {
 		r := &s.Records[i]
 		if err := r.Validate(); err != nil {

@@ -106,8 +106,9 @@ func (e PlacementError) limited() PlacementError {
 	return e
 }
 
-func placementErrorMissing() error {
+// check refuses a placement error without a known reason.
+func (e PlacementError) check() error {
 	var v executor.Validator
-	v.Check(false, "placement_error", "", "a reason")
+	v.Check(e.Reason != Placed && e.Reason <= RejectedByCell, "placement_error", e, "a reason why nothing was placed")
 	return v.Err()
 }

@@ -39,14 +39,10 @@ func (p RestartPolicy) Next(crashCount int, since time.Time) NextRestart {
 		return NextRestart{Never: true}
 	}
 	wait, longest := orDefault(p.MinBackoff, defaultMinBackoff), orDefault(p.MaxBackoff, defaultMaxBackoff)
-	for n := backoffFrom; n < crashCount && wait < longest; n++ {
-		if wait > longest/2 {
-			wait = longest // doubling would go past it, or overflow
-			break
-		}
-		wait *= 2
+	if doublings := max(0, crashCount-backoffFrom); doublings < 63 && wait <= longest>>doublings {
+		return NextRestart{At: since.Add(wait << doublings)}
 	}
-	return NextRestart{At: since.Add(min(wait, longest))}
+	return NextRestart{At: since.Add(longest)}
 }
 
 // Count is the crash count that decides about a crash at now: the record's,

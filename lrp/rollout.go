@@ -18,8 +18,9 @@ type Rollout struct {
 	now    time.Time
 	giveUp time.Duration
 
-	held   bool
-	status RolloutStatus
+	held    bool
+	healthy bool // the active definition is known to be healthy
+	status  RolloutStatus
 }
 
 // A RolloutStatus counts a deployment's desired indices.
@@ -42,43 +43,68 @@ func (s RolloutStatus) Complete() bool { return s.Stalled == 0 && s.Pending == 0
 func NewRollout(d *Deployment, now time.Time, p Policy) *Rollout {
 	return &Rollout{
 		d: d, now: now, giveUp: orDefault(p.RolloutGiveUp, defaultRolloutGiveUp),
-		status: RolloutStatus{HeldBy: none},
+		healthy: d.HealthyDefinitionID == d.ActiveDefinitionID,
+		status:  RolloutStatus{HeldBy: none},
 	}
 }
 
-// Visit looks at the slot with the next higher index and reports whether an
-// AdvanceRollout is due there. Slots without a record may be left out.
-func (r *Rollout) Visit(s Slot) (advance bool) {
+// Visit looks at the slot with the next higher index and returns the command
+// that is due there, or nil. Slots without a record may be left out.
+func (r *Rollout) Visit(s Slot) Command {
 	if !r.d.Desires(s.Index) {
-		return false
+		return nil
 	}
-	var active *ActualLRP
-	others, strays := false, false
+	look := r.look(s)
+	switch {
+	case look.active != nil && look.active.State == Running:
+		if !look.others {
+			r.status.Done++
+		}
+		if look.others || !r.healthy {
+			r.healthy = true
+			return AdvanceRollout{}
+		}
+		return nil
+	case look.active == nil && !look.others:
+		return nil // nothing is here yet: CreateMissing comes first
+	case look.active != nil && r.stalled(look.active):
+		r.status.Stalled++
+	case !r.held:
+		r.held, r.status.HeldBy = true, s.Index
+		if look.active == nil || look.strays || look.overtaken {
+			return AdvanceRollout{}
+		}
+	}
+	if look.overtaken {
+		return StopOvertaken{}
+	}
+	return nil
+}
+
+// A look is what matters to a rollout at one index.
+type look struct {
+	active *ActualLRP // the active definition's ORDINARY record, or nil
+	others bool       // other definitions have ORDINARY records
+	// strays and overtaken tell that some of those are to be given up.
+	strays, overtaken bool
+}
+
+func (r *Rollout) look(s Slot) (l look) {
+	served := false
 	for i := range s.Records {
 		switch rec := &s.Records[i]; {
 		case rec.Presence != Ordinary:
 		case rec.DefinitionID == r.d.ActiveDefinitionID:
-			active = rec
+			l.active = rec
 		default:
-			others, strays = true, strays || r.d.strays(rec)
+			l.others, l.strays = true, l.strays || r.d.strays(rec)
+			served = served || rec.State == Running
 		}
 	}
-	switch {
-	case active != nil && active.State == Running:
-		if !others {
-			r.status.Done++
-		}
-		return others
-	case active != nil && r.stalled(active):
-		r.status.Stalled++
-		return false
-	case active == nil && !others:
-		return false // nothing is here yet: CreateMissing comes first
-	case r.held:
-		return false
+	for i := range s.Records {
+		l.overtaken = l.overtaken || r.d.overtaken(&s.Records[i], served)
 	}
-	r.held, r.status.HeldBy = true, s.Index
-	return active == nil || strays
+	return l
 }
 
 // stalled reports whether the rollout should not wait for this record any

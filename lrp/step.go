@@ -2,6 +2,7 @@ package lrp
 
 import (
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/diegosdk/diego/executor"
@@ -22,9 +23,11 @@ func Step(s Slot, d *Deployment, c Command, now time.Time, p Policy) (Decision, 
 	if err := s.Validate(); err != nil {
 		return Decision{}, err
 	}
-	if d != nil && d.ProcessGUID != s.ProcessGUID {
-		return Decision{}, fmt.Errorf("%s %s/%d: the deployment is that of %s: %w",
-			c.Name(), s.ProcessGUID, s.Index, d.ProcessGUID, ErrInvariant)
+	if rule := d.broken(s.ProcessGUID); rule != "" {
+		return Decision{}, &InvariantError{Key: Key{ProcessGUID: s.ProcessGUID, Index: s.Index}, Rule: rule}
+	}
+	if err := checkCall(c, now); err != nil {
+		return Decision{}, err
 	}
 	x := newDraft(s, d, c, now.UTC().Round(0), p)
 	if err := x.apply(c); err != nil {
@@ -71,10 +74,37 @@ func (x *draft) apply(c Command) error {
 		x.removeReplacedSuspects()
 	case Prune:
 		x.prune(c)
+	case StopOvertaken:
+		x.stopOvertaken()
 	case AdvanceRollout:
 		x.advanceRollout()
+	default:
+		return unknownCommand(c)
 	}
 	return nil
+}
+
+// checkCall refuses what no caller should pass: no command, a pointer to one,
+// or a time that a tag cannot hold.
+func checkCall(c Command, now time.Time) error {
+	if c == nil || reflect.TypeOf(c).Kind() == reflect.Pointer {
+		return unknownCommand(c)
+	}
+	if now.Before(earliest) || now.After(latest) {
+		var v executor.Validator
+		v.Check(false, "now", now, "a time between 1970 and 2262")
+		return v.Err()
+	}
+	return nil
+}
+
+// Records are stamped with Unix nanoseconds in an int64, and 0 is no time.
+var earliest, latest = time.Unix(0, 1), time.Unix(0, 1<<63-1)
+
+func unknownCommand(c Command) error {
+	var v executor.Validator
+	v.Check(false, "command", fmt.Sprintf("%T", c), "one of this package's commands, by value")
+	return v.Err()
 }
 
 // refuse makes the error for a command that is not legal here. Without a
@@ -96,18 +126,30 @@ func (x *draft) refuse(err error, i int, why string) error {
 
 // checkInstance refuses a cell's command that does not say who speaks.
 func checkInstance(k InstanceKey) error {
-	if k.InstanceGUID != "" && k.CellID != "" {
+	if isName(k.InstanceGUID) && isName(k.CellID) {
 		return nil
 	}
 	var v executor.Validator
-	v.Check(k.InstanceGUID != "", "instance_guid", "", "not empty")
-	v.Check(k.CellID != "", "cell_id", "", "not empty")
+	checkName(&v, "instance_guid", k.InstanceGUID)
+	checkName(&v, "cell_id", k.CellID)
 	return v.Err()
 }
 
-// checkDomain refuses a command that would make a record without a domain.
-func checkDomain(domain string) error {
+// checkPlace refuses what a cell says of its instance's address and zone if a
+// record cannot hold it.
+func checkPlace(n NetInfo, zone string) error {
 	var v executor.Validator
-	v.Check(domain != "", "domain", "", "not empty, as the index is empty and the record must be made")
+	v.Check(len(n.Address) <= MaxNameBytes, "address", n.Address, "at most 255 bytes")
+	v.Check(len(n.InstanceAddress) <= MaxNameBytes, "instance_address", n.InstanceAddress, "at most 255 bytes")
+	v.Check(len(n.Ports) <= executor.MaxListLength, "ports", len(n.Ports), "at most 10000 elements")
+	v.Check(len(zone) <= MaxNameBytes, "zone", zone, "at most 255 bytes")
+	return v.Err()
+}
+
+// checkKey refuses a command that would make a record at no proper key.
+func checkKey(definitionID, domain string) error {
+	var v executor.Validator
+	checkName(&v, "definition_id", definitionID)
+	checkName(&v, "domain", domain)
 	return v.Err()
 }

@@ -16,7 +16,7 @@ func (x *draft) claim(c Claim) error {
 	}
 	x.cause.Detail = c.Instance.CellID
 	if i := x.mine(c.Instance, Suspect); i != none {
-		return x.suspectSpeaks(i, ErrCannotBeClaimed)
+		return x.suspectSpeaks(ErrCannotBeClaimed)
 	}
 	if i := x.mine(c.Instance, Evacuating); i != none {
 		return x.refuse(ErrCannotBeClaimed, i, "the instance is being evacuated")
@@ -38,7 +38,7 @@ func (x *draft) claim(c Claim) error {
 // suspectSpeaks answers a cell that is missing and still reports its instance
 // as alive: it is ignored until a replacement is RUNNING, and refused then
 // (000 §The missing cell-1 making API calls to BBS).
-func (x *draft) suspectSpeaks(i int, refusal error) error {
+func (x *draft) suspectSpeaks(refusal error) error {
 	if r := x.running(none); r != none {
 		return x.refuse(refusal, r, "another instance has replaced the one of the missing cell")
 	}
@@ -81,9 +81,12 @@ func (x *draft) start(c Start) error {
 	if err := checkInstance(c.Instance); err != nil {
 		return err
 	}
+	if err := checkPlace(c.NetInfo, c.Zone); err != nil {
+		return err
+	}
 	x.cause.Detail = c.Instance.CellID
 	if i := x.mine(c.Instance, Suspect); i != none {
-		return x.suspectSpeaks(i, ErrCannotBeStarted)
+		return x.suspectSpeaks(ErrCannotBeStarted)
 	}
 	i, err := x.startTarget(c)
 	if err != nil {
@@ -153,7 +156,7 @@ func (x *draft) createRunning(definitionID, domain string) (int, error) {
 		}
 		domain = x.d.Domain
 	}
-	if err := checkDomain(domain); err != nil {
+	if err := checkKey(definitionID, domain); err != nil {
 		return none, err
 	}
 	x.records = append(x.records, descendant{from: none, ActualLRP: ActualLRP{
@@ -299,8 +302,8 @@ func (x *draft) leave(key InstanceKey) (ordinary int, left bool) {
 }
 
 func (x *draft) fail(c Fail) error {
-	if c.Error.IsZero() {
-		return placementErrorMissing()
+	if err := c.Error.check(); err != nil {
+		return err
 	}
 	i := x.target(c.DefinitionID, Unclaimed)
 	if i == none {

@@ -117,20 +117,32 @@ func (x *draft) prune(c Prune) {
 	}
 }
 
+// stopOvertaken keeps the instance that runs at the index, if it is not of the
+// active definition, and gives up those that were to take its place before
+// another definition became the active one (003 §New LRP definition during
+// existing rolling deploy).
+func (x *draft) stopOvertaken() {
+	for i := range x.records {
+		if r := &x.records[i]; !r.removed && x.d.overtaken(&r.ActualLRP, x.running(i) != none) {
+			x.stopOrRemove(i, nil)
+		}
+	}
+}
+
 // advanceRollout takes the index one step towards the active definition (003
 // §UpdateLRPDeployment): first its record, then, once that is RUNNING, the end
 // of all others. A record of a definition that is neither active nor healthy
-// and does not run is given up at once (003 §New LRP definition during
-// existing rolling deploy).
+// and does not run is given up at once.
 func (x *draft) advanceRollout() {
 	if !x.desired() {
 		return
 	}
 	active := x.of(x.d.ActiveDefinitionID, Ordinary)
 	if active != none && x.records[active].State == Running {
-		x.stopOthers(x.d.ActiveDefinitionID)
+		x.becameHealthy(active)
 		return
 	}
+	x.stopOvertaken()
 	for i := range x.records {
 		if x.d.strays(&x.records[i].ActualLRP) {
 			x.stopOrRemove(i, nil)

@@ -55,6 +55,9 @@ func (x *draft) evacuateRunning(c EvacuateRunning) error {
 	if err := checkInstance(c.Instance); err != nil {
 		return err
 	}
+	if err := checkPlace(c.NetInfo, c.Zone); err != nil {
+		return err
+	}
 	x.cause.Detail = c.Instance.CellID
 	if x.d != nil && x.d.UpdateStrategy == Recreate {
 		x.evacuateByRecreating(c)
@@ -82,7 +85,6 @@ func (x *draft) evacuateRunning(c EvacuateRunning) error {
 	case rule.PutEvacuating && mine != none:
 		x.evacuateOwn(mine, c)
 	case rule.PutEvacuating:
-		x.dropEvacuating()
 		x.createEvacuating(ordinary, c)
 	case rule.UnclaimOrdinary:
 		x.restart(mine)
@@ -118,11 +120,14 @@ func (x *draft) putEvacuating(i int, c EvacuateRunning) {
 }
 
 // createEvacuating makes an EVACUATING record where the caller has none. The
-// ordinary record beside it tells the definition and the crash count.
+// ordinary record beside it tells the crash count and, unless the caller names
+// one that the deployment knows, the definition.
 func (x *draft) createEvacuating(ordinary *ActualLRP, c EvacuateRunning) {
 	key := ordinary.Key
-	if c.DefinitionID != "" {
-		key.DefinitionID = c.DefinitionID
+	if x.d != nil {
+		if _, known := x.d.Definitions[c.DefinitionID]; known {
+			key.DefinitionID = c.DefinitionID
+		}
 	}
 	x.records = append(x.records, descendant{from: none, ActualLRP: ActualLRP{
 		Key: key, State: Claimed, Since: x.now,

@@ -35,6 +35,7 @@ func (d *Deployment) Validate() error {
 	var v executor.Validator
 	checkIdentity(&v, d.ProcessGUID, d.Domain, d.UpdateStrategy)
 	d.Settings.check(&v, d.Definitions[d.ActiveDefinitionID].MetricsGUID)
+	v.Check(len(d.Definitions) <= MaxDefinitions, "definitions", len(d.Definitions), "at most 16")
 	for _, id := range d.DefinitionIDs() {
 		checkName(&v, "definition_id", id)
 		definition := d.Definitions[id]
@@ -55,8 +56,10 @@ func checkIdentity(v *executor.Validator, processGUID, domain string, strategy U
 }
 
 func checkName(v *executor.Validator, field, name string) {
-	v.Check(name != "" && len(name) <= MaxNameBytes, field, name, "1 to 255 bytes")
+	v.Check(isName(name), field, name, "1 to 255 bytes")
 }
+
+func isName(name string) bool { return name != "" && len(name) <= MaxNameBytes }
 
 func (s *Settings) check(v *executor.Validator, metricsGUID string) {
 	v.Check(s.Instances >= 0 && s.Instances <= MaxInstances, "instances", s.Instances, "0 to 100000")
@@ -77,6 +80,6 @@ func (d *Definition) check(v *executor.Validator) {
 	d.Resources.Validate(v)
 	d.RunInfo.Validate(v)
 	for i, tag := range d.PlacementTags {
-		v.Check(tag != "" && len(tag) <= MaxNameBytes, "placement_tags["+strconv.Itoa(i)+"]", tag, "1 to 255 bytes")
+		checkName(v, "placement_tags["+strconv.Itoa(i)+"]", tag)
 	}
 }
