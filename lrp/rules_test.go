@@ -252,7 +252,7 @@ func (b *brokenRules) events(before, after lrp.Slot, d lrp.Decision) {
 
 // effects checks that what is to be done follows from what is written.
 func (b *brokenRules) effects(before, after lrp.Slot, d *lrp.Deployment, decision lrp.Decision) {
-	requested := map[string]bool{}
+	requested, stopped := map[string]bool{}, map[lrp.InstanceKey]bool{}
 	for _, e := range decision.Effects {
 		b.check(e.Key.ProcessGUID == after.ProcessGUID && e.Key.Index == after.Index, "an effect is about this index")
 		switch e.Kind {
@@ -265,6 +265,8 @@ func (b *brokenRules) effects(before, after lrp.Slot, d *lrp.Deployment, decisio
 			b.check(slices.ContainsFunc(before.Records, func(r lrp.ActualLRP) bool { return r.InstanceKey == e.Instance }),
 				"a holder is told to stop")
 			b.check(e.Instance.CellID != "", "a stop names its cell")
+			b.check(!stopped[e.Instance], "an instance is told to stop once")
+			stopped[e.Instance] = true
 		case lrp.ContinueRollout:
 			b.check(d != nil && len(d.Definitions) > 1, "a rollout has two definitions")
 		}

@@ -142,9 +142,9 @@ func (x *draft) advanceRollout() {
 		x.becameHealthy(active)
 		return
 	}
-	x.stopOvertaken()
 	for i := range x.records {
-		if x.d.strays(&x.records[i].ActualLRP) {
+		r := &x.records[i].ActualLRP
+		if x.d.strays(r) || x.d.overtaken(r, x.running(i) != none) {
 			x.stopOrRemove(i, nil)
 		}
 	}

@@ -1,0 +1,326 @@
+package lrp_test
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/diegosdk/diego/lrp"
+)
+
+// table reads a file of testdata: cells between "|", comments after "#".
+func table(t *testing.T, file string) [][]string {
+	t.Helper()
+	text, err := os.ReadFile("testdata/" + file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows [][]string
+	for line := range strings.Lines(string(text)) {
+		line, _, _ = strings.Cut(line, "#")
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		row := strings.Split(line, "|")
+		for i := range row {
+			row[i] = strings.TrimSpace(row[i])
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// A life is one index under the default policy.
+type life struct {
+	t *testing.T
+	world
+}
+
+func newLife(t *testing.T) *life {
+	c, err := lrp.Create(lrp.DeploymentDefinition{
+		ProcessGUID: "p", Domain: "d", Settings: lrp.Settings{Instances: 1}, DefinitionID: "v1", Definition: runnable(),
+	}, epoch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &life{t, world{lrp.Slot{ProcessGUID: "p"}, c.After, epoch}}
+}
+
+func (l *life) try(c lrp.Command) (lrp.Decision, error) {
+	slot, decision, refused, broken := stepped(l.slot, l.deployment, c, l.now, lrp.Policy{})
+	if broken != nil {
+		l.t.Fatalf("%#v: %v", c, broken)
+	}
+	l.slot = slot
+	l.deployment = deploymentAfter(l.deployment, decision)
+	return decision, refused
+}
+
+func (l *life) do(commands ...lrp.Command) {
+	for _, c := range commands {
+		l.now = l.now.Add(time.Microsecond)
+		if _, err := l.try(c); err != nil {
+			l.t.Fatalf("%#v: %v", c, err)
+		}
+	}
+}
+
+var alpha, omega = instance("i1"), instance("i2")
+
+// crashTo makes the record CLAIMED or RUNNING by alpha with this count.
+func (l *life) crashTo(state string, count int) {
+	l.do(lrp.CreateMissing{})
+	for n := range count {
+		l.do(lrp.Claim{Instance: alpha}, lrp.Crash{Instance: alpha, Reason: "r"})
+		if r := l.slot.Records[0]; r.State == lrp.Crashed && n < 200 {
+			l.now = l.now.Add(16 * time.Minute)
+			l.do(lrp.Restart{DefinitionID: "v1"})
+		}
+	}
+	if state == "CLAIMED" {
+		l.do(lrp.Claim{Instance: alpha})
+	} else {
+		l.do(lrp.Start{Instance: alpha}) // also from CRASHED, which needs no restart
+	}
+}
+
+func TestCrashesLeadWhereTheSpecificationSays(t *testing.T) {
+	for _, row := range table(t, "crashes.txt") {
+		t.Run(strings.Join(row, " "), func(t *testing.T) {
+			before, _ := strconv.Atoi(row[1])
+			wait, _ := time.ParseDuration(row[2])
+			l := newLife(t)
+			l.crashTo(row[0], before)
+			if r := l.slot.Records[0]; r.CrashCount != before || r.State.String() != row[0] {
+				t.Fatalf("prepared %v with %d crashes", r.State, r.CrashCount)
+			}
+			l.now = l.now.Add(wait)
+			if _, err := l.try(lrp.Crash{Instance: alpha, Reason: "exit status 1"}); err != nil {
+				t.Fatal(err)
+			}
+			r := l.slot.Records[0]
+			if r.State.String() != row[3] || strconv.Itoa(r.CrashCount) != row[4] {
+				t.Errorf("got %v with %d crashes", r.State, r.CrashCount)
+			}
+			if !r.Since.Equal(l.now) || r.CrashReason != "exit status 1" {
+				t.Errorf("since %v because %q", r.Since, r.CrashReason)
+			}
+		})
+	}
+}
+
+func TestACrashedInstanceWaitsAsLongAsTheSpecificationSays(t *testing.T) {
+	for _, row := range table(t, "backoff.txt") {
+		t.Run(row[0], func(t *testing.T) {
+			count, _ := strconv.Atoi(row[0])
+			next := lrp.RestartPolicy{}.Next(count, epoch)
+			if row[1] == "never" {
+				if !next.Never || next.Due(epoch.Add(1000*time.Hour)) {
+					t.Errorf("got %+v", next)
+				}
+				return
+			}
+			wait, _ := time.ParseDuration(row[1])
+			if next.Never || !next.At.Equal(epoch.Add(wait)) {
+				t.Fatalf("got %+v", next)
+			}
+			if !next.Due(epoch.Add(wait)) || next.Due(epoch.Add(wait-1)) {
+				t.Error("it is not due at exactly that time")
+			}
+		})
+	}
+}
+
+func TestTheKnobsOfTheRestartPolicyDoWhatTheySay(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		policy lrp.RestartPolicy
+		count  int
+		atOnce bool
+		wait   time.Duration // -1 for never
+	}{
+		{"no immediate restarts", lrp.RestartPolicy{ImmediateRestarts: -1}, 0, false, 30 * time.Second},
+		{"one immediate restart", lrp.RestartPolicy{ImmediateRestarts: 1}, 1, false, 30 * time.Second},
+		{"a first wait", lrp.RestartPolicy{MinBackoff: time.Second}, 5, false, 4 * time.Second},
+		{"a longest wait", lrp.RestartPolicy{MaxBackoff: time.Minute}, 5, false, time.Minute},
+		{"a first wait above the longest", lrp.RestartPolicy{MinBackoff: time.Hour}, 3, false, 16 * time.Minute},
+		{"a limit", lrp.RestartPolicy{MaxRestarts: 5}, 6, false, -1},
+		{"at the limit", lrp.RestartPolicy{MaxRestarts: 5}, 5, false, 2 * time.Minute},
+		{"no limit", lrp.RestartPolicy{MaxRestarts: -1}, 1 << 40, false, 16 * time.Minute},
+		{"waits that no Duration holds", lrp.RestartPolicy{MaxRestarts: -1, MaxBackoff: 1<<63 - 1}, 67, false, 1<<63 - 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := c.policy.AtOnce(c.count); got != c.atOnce {
+				t.Errorf("at once: %v", got)
+			}
+			next := c.policy.Next(c.count, epoch)
+			if next.Never != (c.wait < 0) || !next.Never && next.At.Sub(epoch) != c.wait {
+				t.Errorf("got %+v", next)
+			}
+		})
+	}
+	running := lrp.ActualLRP{State: lrp.Running, RunningSince: epoch, CrashCount: 7}
+	if n := (lrp.RestartPolicy{ResetAfter: time.Second}).Count(&running, epoch.Add(time.Second)); n != 0 {
+		t.Errorf("reset after a second: %d", n)
+	}
+}
+
+func TestEachCommandIsLegalWhereTheSpecificationSays(t *testing.T) {
+	columns := []string{"none", "UNCLAIMED", "CLAIMED α", "CLAIMED ω", "RUNNING α", "RUNNING ω", "CRASHED"}
+	reach := map[string][]lrp.Command{
+		"none":      nil,
+		"UNCLAIMED": {lrp.CreateMissing{}},
+		"CLAIMED α": {lrp.CreateMissing{}, lrp.Claim{Instance: alpha}},
+		"CLAIMED ω": {lrp.CreateMissing{}, lrp.Claim{Instance: omega}},
+		"RUNNING α": {lrp.CreateMissing{}, lrp.Start{Instance: alpha}},
+		"RUNNING ω": {lrp.CreateMissing{}, lrp.Start{Instance: omega}},
+	}
+	crash := []lrp.Command{lrp.Claim{Instance: omega}, lrp.Crash{Instance: omega, Reason: "r"}}
+	reach["CRASHED"] = []lrp.Command{lrp.CreateMissing{}}
+	for range 4 {
+		reach["CRASHED"] = append(reach["CRASHED"], crash...)
+	}
+	commands := map[string]lrp.Command{
+		"Claim": lrp.Claim{Instance: alpha}, "Start": lrp.Start{Instance: alpha}, "Crash": lrp.Crash{Instance: alpha, Reason: "r"},
+		"Remove": lrp.Remove{Instance: alpha}, "EvacuateClaimed": lrp.EvacuateClaimed{Instance: alpha},
+		"EvacuateStopped": lrp.EvacuateStopped{Instance: alpha}, "EvacuateCrashed": lrp.EvacuateCrashed{Instance: alpha, Reason: "r"},
+		"RemoveEvacuating": lrp.RemoveEvacuating{Instance: alpha},
+		"Fail":             lrp.Fail{Error: lrp.PlacementError{Reason: lrp.NoCompatibleCells}},
+		"Retire":           lrp.Retire{}, "Retire missing α": lrp.Retire{MissingCell: alpha.CellID},
+		"CreateMissing": lrp.CreateMissing{}, "Restart": lrp.Restart{DefinitionID: "v1"}, "StopExtra": lrp.StopExtra{},
+		"Recover": lrp.Recover{CellID: alpha.CellID}, "RemoveSuspect": lrp.RemoveSuspect{}, "Prune": lrp.Prune{},
+	}
+	for _, row := range table(t, "transitions.txt") {
+		for i, column := range columns {
+			want := row[i+1]
+			t.Run(row[0]+"/"+column, func(t *testing.T) {
+				l := newLife(t)
+				l.do(reach[column]...)
+				l.now = l.now.Add(time.Minute)
+				state := func() string {
+					if len(l.slot.Records) == 0 {
+						return "none"
+					}
+					r := l.slot.Records[0]
+					s := r.State.String()
+					switch r.InstanceKey {
+					case alpha:
+						s += " α"
+					case omega:
+						s += " ω"
+					}
+					if !r.PlacementError.IsZero() {
+						s += "+ε"
+					}
+					return s
+				}
+				if got := state(); got != column {
+					t.Fatalf("prepared %s", got)
+				}
+				decision, err := l.try(commands[row[0]])
+				switch {
+				case want == "x":
+					if err == nil {
+						t.Errorf("it is not refused; the record is %s", state())
+					}
+				case err != nil:
+					t.Error(err)
+				case want == "=":
+					if len(decision.Writes) > 0 {
+						t.Errorf("it writes; the record is %s", state())
+					}
+				case state() != want:
+					t.Errorf("got %s, want %s", state(), want)
+				}
+			})
+		}
+	}
+}
+
+func TestDeltaComparesSetsOfIndices(t *testing.T) {
+	for _, c := range []struct {
+		instances      int
+		have           string
+		missing, extra string
+	}{
+		{0, "", "", ""},
+		{3, "", "0 1 2", ""},
+		{3, "0 1 2", "", ""},
+		{3, "2 0", "1", ""},
+		{2, "0 1 2 3", "", "2 3"},
+		{0, "0", "", "0"},
+		{2, "1 2", "0", "2"}, // as many as wanted, and yet a hole
+		{3, "5 1 1 5", "0 2", "5"},
+		{1, "-1", "0", "-1"},
+		{-1, "0", "", "0"},
+	} {
+		t.Run(c.have, func(t *testing.T) {
+			missing, extra := lrp.Delta(c.instances, numbers(c.have))
+			if join(missing) != c.missing || join(extra) != c.extra {
+				t.Errorf("missing %v, extra %v", missing, extra)
+			}
+		})
+	}
+}
+
+func numbers(s string) (out []int) {
+	for _, f := range strings.Fields(s) {
+		n, _ := strconv.Atoi(f)
+		out = append(out, n)
+	}
+	return out
+}
+
+func join(n []int) string {
+	var parts []string
+	for _, i := range n {
+		parts = append(parts, strconv.Itoa(i))
+	}
+	return strings.Join(parts, " ")
+}
+
+func TestADomainIsFreshUntilItsTimeHasPassed(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		ttl   time.Duration
+		after time.Duration
+		fresh bool
+	}{
+		{"at once", time.Minute, 0, true},
+		{"just before", time.Minute, time.Minute - 1, true},
+		{"at its end", time.Minute, time.Minute, false},
+		{"without a TTL for ever", 0, 1e6 * time.Hour, true},
+		{"with a negative TTL never", -1, 0, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := lrp.NewDomain("apps", c.ttl, epoch).Fresh(epoch.Add(c.after)); got != c.fresh {
+				t.Errorf("fresh: %v", got)
+			}
+		})
+	}
+}
+
+func TestAnUnclaimedRecordGoesStale(t *testing.T) {
+	r := lrp.ActualLRP{State: lrp.Unclaimed, Since: epoch}
+	for _, c := range []struct {
+		name   string
+		policy lrp.Policy
+		state  lrp.State
+		after  time.Duration
+		want   bool
+	}{
+		{"just before 30 s", lrp.Policy{}, lrp.Unclaimed, 30*time.Second - 1, false},
+		{"after 30 s", lrp.Policy{}, lrp.Unclaimed, 30 * time.Second, true},
+		{"after a time of one's own", lrp.Policy{StaleUnclaimed: time.Second}, lrp.Unclaimed, time.Second, true},
+		{"not in another state", lrp.Policy{}, lrp.Claimed, time.Hour, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r.State = c.state
+			if got := c.policy.Stale(&r, epoch.Add(c.after)); got != c.want {
+				t.Errorf("stale: %v", got)
+			}
+		})
+	}
+}
