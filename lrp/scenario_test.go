@@ -22,6 +22,10 @@ import (
 //	group       the group events, in order
 //	crashed     the crashed event
 //	effects     what is to be done, in order
+//	events      the kinds of all events, in order
+//	explain     what the events mean, group events left out
+//	resolve     the record that a consumer sees
+//	status      how far the rollout is
 //	deployment  the deployment afterwards
 //	error       a part of the error's text; without it the command succeeds
 //	keep        whether the cell keeps the container
@@ -297,6 +301,13 @@ func (x *scenario) got(field string) string {
 		for _, e := range slices.Concat(x.decision.Events, x.change.Events) {
 			parts = append(parts, e.Kind.String())
 		}
+	case "explain", "routes":
+		for _, e := range slices.Concat(x.decision.Events, x.change.Events) {
+			if group := e.Kind >= lrp.GroupCreated && e.Kind <= lrp.GroupRemoved; group == (field == "routes") {
+				parts = append(parts, e.Explain())
+			}
+		}
+		return orDash(strings.Join(parts, " | "))
 	case "keep":
 		return fmt.Sprint(x.decision.KeepContainer)
 	case "deployment":
