@@ -29,12 +29,16 @@ func (r ActualLRP) MarshalJSON() ([]byte, error) {
 	})
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote. Unknown states and presences are
-// errors; whether the record makes sense is for Validate to say.
+// UnmarshalJSON reads what MarshalJSON wrote. Unknown states and presences and
+// a missing state are errors; whether the record makes sense is for Validate
+// to say.
 func (r *ActualLRP) UnmarshalJSON(data []byte) error {
 	var fields actualFields
 	w := actualJSON{actualFields: &fields}
 	if err := json.Unmarshal(data, &w); err != nil {
+		return err
+	}
+	if _, err := fields.State.MarshalText(); err != nil {
 		return err
 	}
 	fields.Since = executor.Instant(w.Since)

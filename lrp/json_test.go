@@ -1,0 +1,93 @@
+package lrp_test
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/lrp"
+)
+
+// 002 §Fetching ActualLRPs: the names of the fields, since in nanoseconds.
+func TestAnActualLRPIsOneFlatObject(t *testing.T) {
+	r := lrp.ActualLRP{
+		Key:         lrp.Key{ProcessGUID: "p", DefinitionID: "v1", Index: 15, Domain: "d"},
+		InstanceKey: alpha,
+		NetInfo:     lrp.NetInfo{Address: "10.10.11.11", Ports: []lrp.PortMapping{{ContainerPort: 8080, HostPort: 60001}}},
+		State:       lrp.Running, Presence: lrp.Evacuating, CrashCount: 1, CrashReason: "r", Routable: true, Zone: "z1",
+		Since: time.Unix(0, 1234567).UTC(), RunningSince: time.Unix(0, 2).UTC(), ExpiresAt: time.Unix(0, 3).UTC(),
+		ModificationTag: lrp.ModificationTag{Epoch: 1 << 60, Index: 4},
+	}
+	data, err := json.Marshal(r)
+	want := `{"process_guid":"p","definition_id":"v1","index":15,"domain":"d","instance_guid":"i1","cell_id":"cell-1",` +
+		`"address":"10.10.11.11","ports":[{"container_port":8080,"host_port":60001}],"state":"RUNNING","presence":"EVACUATING",` +
+		`"crash_count":1,"crash_reason":"r","placement_error":"","routable":true,"zone":"z1",` +
+		`"modification_tag":{"epoch":"1152921504606846976","index":4},"since":1234567,"running_since":2,"expires_at":3}`
+	if err != nil || string(data) != want {
+		t.Errorf("got  %s, %v\nwant %s", data, err, want)
+	}
+	var back lrp.ActualLRP
+	if err := json.Unmarshal(data, &back); err != nil || !back.Equal(&r) {
+		t.Errorf("got %+v, %v", back, err)
+	}
+}
+
+func TestWhatIsNoActualLRPDoesNotDecode(t *testing.T) {
+	for text, invalid := range map[string]bool{
+		`{}`:                   true,
+		`{"state": "running"}`: true,
+		`{"state": "RUNNING", "presence": "GONE"}`:         true,
+		`{"state": "UNCLAIMED", "placement_error": "sad"}`: true,
+		`{"state": "UNCLAIMED", "since": "yesterday"}`:     false,
+		`[]`: false,
+	} {
+		r := lrp.ActualLRP{CrashCount: 7}
+		err := json.Unmarshal([]byte(text), &r)
+		if err == nil || errors.Is(err, executor.ErrInvalid) != invalid {
+			t.Errorf("%s: %v", text, err)
+		}
+		if r.CrashCount != 7 || r.State != 0 {
+			t.Errorf("%s: half a record is left: %+v", text, r)
+		}
+	}
+}
+
+func TestADomainIsWrittenWithItsEndOrWithout(t *testing.T) {
+	for want, d := range map[string]lrp.Domain{
+		`{"domain":"apps"}`: lrp.NewDomain("apps", 0, epoch),
+		`{"domain":"apps","expires_at":1767268860000000000}`: lrp.NewDomain("apps", time.Minute, epoch),
+	} {
+		data, err := json.Marshal(d)
+		if err != nil || string(data) != want {
+			t.Errorf("got %s, %v, want %s", data, err, want)
+		}
+		var back lrp.Domain
+		if err := json.Unmarshal(data, &back); err != nil || back != d {
+			t.Errorf("got %+v, %v, want %+v", back, err, d)
+		}
+	}
+	if err := json.Unmarshal([]byte(`{"domain": 1}`), new(lrp.Domain)); err == nil {
+		t.Error("a number is accepted as a name")
+	}
+}
+
+func TestEventsSurviveJSON(t *testing.T) {
+	l := newLife(t)
+	l.do(lrp.CreateMissing{}, lrp.Start{Instance: alpha})
+	decision, err := l.try(lrp.Crash{Instance: alpha, Reason: "r"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range decision.Events {
+		data, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back lrp.Event
+		if err := json.Unmarshal(data, &back); err != nil || back.Explain() != e.Explain() || back.Kind != e.Kind {
+			t.Errorf("got %+v, %v from %s", back, err, data)
+		}
+	}
+}
