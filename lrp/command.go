@@ -1,7 +1,15 @@
 package lrp
 
 // A Command is one request to change a slot: a cell's, the auctioneer's, the
-// consumer's or convergence's. The types in this file are all there are.
+// consumer's or convergence's. The types in this file are all there are; they
+// are passed by value.
+//
+// Messages get lost and come twice. A command that is given again at once
+// changes no record, either because there is nothing left to do or because it
+// is refused, with two exceptions: Retire asks for a new start each time, and
+// a second EvacuateRunning may end an evacuation that the first one began. The
+// effects of StopExtra, StopOvertaken, AdvanceRollout, Retire and a repeated
+// Start may come again: a lost stop is repeated in this way.
 type Command interface {
 	// Name is the command's name in events and errors, such as "Claim".
 	Name() string
@@ -29,7 +37,11 @@ type (
 		Unready      bool // healthy, but not ready for traffic
 		Zone         string
 	}
-	// Crash says that the instance ended unexpectedly (000 §Crashes).
+	// Crash says that the instance ended unexpectedly (000 §Crashes): its
+	// record goes back to UNCLAIMED at once or to CRASHED, as RestartPolicy
+	// says, and is removed where nothing is desired any more. A SUSPECT or
+	// EVACUATING record of the instance is removed without counting a crash,
+	// as a replacement is there already.
 	Crash struct {
 		DefinitionID string
 		Domain       string // used when the index is empty
@@ -37,7 +49,8 @@ type (
 		Reason       string // at most 1024 bytes are kept
 	}
 	// Remove says that the instance is gone, as it was told to stop or was
-	// never there. A still desired index is UNCLAIMED again at once.
+	// never there. A still desired index is UNCLAIMED again at once, with the
+	// crash count that it had.
 	Remove struct {
 		DefinitionID string
 		Instance     InstanceKey

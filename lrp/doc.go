@@ -14,9 +14,36 @@
 // from one definition to the next, and [RestartPolicy] knows when a crashed
 // instance starts again.
 //
-// The usual life of an instance is: CreateMissing makes it UNCLAIMED and asks
-// for an auction; the winning cell sends Claim (CLAIMED) and, once the
-// instance is healthy, Start (RUNNING); Crash puts it back to UNCLAIMED at
+// The usual life of an instance is: [CreateMissing] makes it UNCLAIMED and asks
+// for an auction; the winning cell sends [Claim] (CLAIMED) and, once the
+// instance is healthy, [Start] (RUNNING); [Crash] puts it back to UNCLAIMED at
 // once or, after too many crashes, to CRASHED until convergence sends
-// Restart.
+// [Restart]. The instance is named by an [InstanceKey], a guid of the cell's
+// making and the cell's id, and each command carries it:
+//
+//	slot := lrp.Slot{ProcessGUID: "web", Index: 0}
+//	me := lrp.InstanceKey{InstanceGUID: guid, CellID: "cell-1"}
+//	for _, c := range []lrp.Command{
+//		lrp.CreateMissing{},
+//		lrp.Claim{Instance: me},
+//		lrp.Start{Instance: me, NetInfo: lrp.NetInfo{Address: "10.0.0.1"}},
+//		lrp.Crash{Instance: me, Reason: "exit status 1"},
+//	} {
+//		decision, err := lrp.Step(slot, deployment, c, now, lrp.Policy{})
+//		if err != nil { … }          // the slot is as it was
+//		slot = slot.Apply(decision)  // or commit decision.Writes to a store
+//	}
+//
+// [Create] and [Desire] make the deployment, and a decision may bring its next
+// version. Whoever keeps slots elsewhere than in memory commits Writes,
+// Deployment and Events together, by compare-and-swap on the modification
+// tags, and carries out Effects afterwards.
+//
+// Every change is told twice: by instance events, which say what became of each
+// record and from which the slot can be rebuilt, and by group events, which say
+// what a router should know. [Event.Explain] puts one into words.
+//
+// now must not go back from one decision about a slot to the next: new records
+// take their epoch from it, and an epoch that comes again at the same key would
+// let a write pass that was decided on an older record.
 package lrp
