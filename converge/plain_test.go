@@ -144,7 +144,7 @@ func plainBackoff(count int) time.Duration {
 func plainRollout(w *world, d *lrp.Deployment, ordinary []lrp.ActualLRP, rolling *bool) []string {
 	step := []string{fmt.Sprintf("AdvanceRollout{}: %s", converge.RolloutStep)}
 	var active *lrp.ActualLRP
-	var others, unborn int
+	var others, unborn, waiting, serving int
 	for i, r := range ordinary {
 		if r.DefinitionID == d.ActiveDefinitionID {
 			active = &ordinary[i]
@@ -154,6 +154,15 @@ func plainRollout(w *world, d *lrp.Deployment, ordinary []lrp.ActualLRP, rolling
 		if r.State != lrp.Running && r.DefinitionID != d.HealthyDefinitionID {
 			unborn++
 		}
+		if r.State == lrp.Running {
+			serving++
+		} else {
+			waiting++
+		}
+	}
+	var overtaken []string
+	if serving > 0 && waiting > 0 {
+		overtaken = []string{fmt.Sprintf("StopOvertaken{}: %s", converge.RolloutStep)}
 	}
 	if active != nil && active.State == lrp.Running {
 		if others > 0 {
@@ -163,13 +172,13 @@ func plainRollout(w *world, d *lrp.Deployment, ordinary []lrp.ActualLRP, rolling
 	}
 	if active != nil && d.HealthyDefinitionID == d.ActiveDefinitionID &&
 		w.now.Sub(time.Unix(0, active.ModificationTag.Epoch)) >= 10*time.Minute {
-		return nil // given up for now
+		return overtaken // given up for now
 	}
 	if *rolling {
-		return nil
+		return overtaken
 	}
 	*rolling = true
-	if active == nil || unborn > 0 {
+	if active == nil || unborn > 0 || overtaken != nil {
 		return step
 	}
 	return nil

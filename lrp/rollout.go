@@ -18,9 +18,8 @@ type Rollout struct {
 	now    time.Time
 	giveUp time.Duration
 
-	held    bool
-	healthy bool // the active definition is known to be healthy
-	status  RolloutStatus
+	held   bool
+	status RolloutStatus
 }
 
 // A RolloutStatus counts a deployment's desired indices.
@@ -43,8 +42,7 @@ func (s RolloutStatus) Complete() bool { return s.Stalled == 0 && s.Pending == 0
 func NewRollout(d *Deployment, now time.Time, p Policy) *Rollout {
 	return &Rollout{
 		d: d, now: now, giveUp: orDefault(p.RolloutGiveUp, defaultRolloutGiveUp),
-		healthy: d.HealthyDefinitionID == d.ActiveDefinitionID,
-		status:  RolloutStatus{HeldBy: none},
+		status: RolloutStatus{HeldBy: none},
 	}
 }
 
@@ -57,13 +55,10 @@ func (r *Rollout) Visit(s Slot) Command {
 	look := r.look(s)
 	switch {
 	case look.active != nil && look.active.State == Running:
-		if !look.others {
-			r.status.Done++
-		}
-		if look.others || !r.healthy {
-			r.healthy = true
+		if look.others {
 			return AdvanceRollout{}
 		}
+		r.status.Done++
 		return nil
 	case look.active == nil && !look.others:
 		return nil // nothing is here yet: CreateMissing comes first

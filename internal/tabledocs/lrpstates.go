@@ -52,7 +52,7 @@ func lrpEdges() []edge {
 func lrpCommands() []lrp.Command {
 	commands := []lrp.Command{
 		lrp.CreateMissing{}, lrp.StopExtra{}, lrp.Restart{DefinitionID: "definition"},
-		lrp.AdvanceRollout{}, lrp.RemoveSuspect{}, lrp.Prune{}, lrp.Retire{},
+		lrp.AdvanceRollout{}, lrp.StopOvertaken{}, lrp.RemoveSuspect{}, lrp.Prune{}, lrp.Retire{},
 		lrp.Fail{Error: lrp.PlacementError{Reason: lrp.InsufficientResources}},
 	}
 	for _, name := range []string{"1", "2"} {
