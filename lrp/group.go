@@ -7,13 +7,11 @@ type Group struct {
 	Evacuating *ActualLRP
 }
 
-// instanceRank orders the records that may fill a group's instance: an
+// instanceRank orders the ORDINARY and SUSPECT records that may fill a group's instance: an
 // ORDINARY RUNNING record wins, then a SUSPECT one, because it may still be
 // routable, then the ORDINARY record that is on its way.
 func instanceRank(r *ActualLRP) int {
 	switch {
-	case r.Presence == Evacuating:
-		return 0
 	case r.Presence == Ordinary && r.State == Running:
 		return 6
 	case r.Presence == Suspect && r.State == Running:

@@ -239,6 +239,33 @@ func TestEachCommandIsLegalWhereTheSpecificationSays(t *testing.T) {
 	}
 }
 
+func TestAnEvacuatingRecordExpiresExactlyAtItsTime(t *testing.T) {
+	for _, c := range []struct {
+		timeout, want time.Duration
+	}{
+		{0, 10 * time.Minute}, // 000 §Harmonizing During Evacuation: the evacuation timeout
+		{time.Hour, time.Hour},
+	} {
+		l := newLife(t)
+		l.do(lrp.CreateMissing{}, lrp.Start{Instance: alpha})
+		decision, err := lrp.Step(l.slot, l.deployment, lrp.EvacuateRunning{Instance: alpha}, l.now, lrp.Policy{EvacuationTimeout: c.timeout})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.slot = l.slot.Apply(decision)
+		evacuated := l.now
+		for after, left := range map[time.Duration]int{c.want - 1: 2, c.want: 1} {
+			pruned, err := lrp.Step(l.slot, l.deployment, lrp.Prune{}, evacuated.Add(after), lrp.Policy{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := len(l.slot.Apply(pruned).Records); n != left {
+				t.Errorf("%v after the evacuation there are %d records, want %d", after, n, left)
+			}
+		}
+	}
+}
+
 func TestDeltaComparesSetsOfIndices(t *testing.T) {
 	for _, c := range []struct {
 		instances      int
