@@ -99,7 +99,7 @@ func (s space) commands() []lrp.Command {
 		lrp.CreateMissing{}, lrp.StopExtra{}, lrp.RemoveSuspect{}, lrp.Prune{}, lrp.StopOvertaken{},
 		lrp.AdvanceRollout{}, lrp.Retire{},
 	}
-	net := lrp.NetInfo{Address: "10.0.0.1"}
+	net := lrp.NetInfo{Address: "10.0.0.1", InstanceAddress: "10.1.0.1", Ports: []lrp.PortMapping{{ContainerPort: 8080, HostPort: 60000}}}
 	for _, definition := range s.definitions {
 		out = append(out, lrp.Restart{DefinitionID: definition})
 		if s.full {
@@ -108,8 +108,8 @@ func (s space) commands() []lrp.Command {
 		for _, key := range s.instances() {
 			out = append(out,
 				lrp.Claim{DefinitionID: definition, Instance: key},
-				lrp.Start{DefinitionID: definition, Domain: "d", Instance: key, NetInfo: net},
-				lrp.EvacuateRunning{DefinitionID: definition, Instance: key, NetInfo: net})
+				lrp.Start{DefinitionID: definition, Domain: "d", Instance: key, NetInfo: net, Zone: "z"},
+				lrp.EvacuateRunning{DefinitionID: definition, Instance: key, NetInfo: net, Zone: "z"})
 		}
 	}
 	for _, key := range s.instances() {

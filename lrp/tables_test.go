@@ -266,6 +266,32 @@ func TestAnEvacuatingRecordExpiresExactlyAtItsTime(t *testing.T) {
 	}
 }
 
+func TestARolloutGivesUpAnIndexExactlyAtItsTime(t *testing.T) {
+	d := valid()
+	d.Definitions = definitions(2)
+	d.ActiveDefinitionID, d.HealthyDefinitionID = "v2", "v2"
+	decision, err := lrp.Step(lrp.Slot{ProcessGUID: "p"}, &d, lrp.CreateMissing{}, epoch, lrp.Policy{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := lrp.Slot{ProcessGUID: "p"}.Apply(decision)
+	for _, c := range []struct {
+		policy  lrp.Policy
+		after   time.Duration
+		stalled int
+	}{
+		{lrp.Policy{}, 10*time.Minute - 1, 0},
+		{lrp.Policy{}, 10 * time.Minute, 1},
+		{lrp.Policy{RolloutGiveUp: time.Second}, time.Second, 1},
+	} {
+		rollout := lrp.NewRollout(&d, epoch.Add(c.after), c.policy)
+		rollout.Visit(s)
+		if status := rollout.Status(); status.Stalled != c.stalled || status.Complete() {
+			t.Errorf("after %v: %+v", c.after, status)
+		}
+	}
+}
+
 func TestDeltaComparesSetsOfIndices(t *testing.T) {
 	for _, c := range []struct {
 		instances      int
