@@ -1,6 +1,10 @@
 package lrp
 
-import "time"
+import (
+	"time"
+
+	"github.com/diegosdk/diego/executor"
+)
 
 // A Domain is a group of desired LRPs whose consumer says whether they are
 // complete and up to date: fresh (002 §Domain Freshness). Instances of a domain
@@ -11,8 +15,15 @@ type Domain struct {
 	ExpiresAt time.Time `json:"-"` // see MarshalJSON
 }
 
+// Validate checks the name; the error is a *executor.ValidationError.
+func (d Domain) Validate() error {
+	var v executor.Validator
+	checkName(&v, "domain", d.Name)
+	return v.Err()
+}
+
 // NewDomain is the domain as a consumer makes it fresh at now: for ttl, or for
-// ever if ttl is 0.
+// ever if ttl is 0. With a negative ttl it is not fresh any more.
 func NewDomain(name string, ttl time.Duration, now time.Time) Domain {
 	d := Domain{Name: name}
 	if ttl != 0 {

@@ -84,12 +84,17 @@ type space struct {
 	crashes     int // told apart up to this count
 	// full has time pass, placements fail and indices scaled away.
 	full bool
+	// shared has the first cell run two instances.
+	shared bool
 }
 
 func (s space) instances() []lrp.InstanceKey {
 	var keys []lrp.InstanceKey
 	for i := range s.cells {
 		keys = append(keys, lrp.InstanceKey{InstanceGUID: fmt.Sprintf("i%d", i+1), CellID: fmt.Sprintf("c%d", i+1)})
+	}
+	if s.shared {
+		keys = append(keys, lrp.InstanceKey{InstanceGUID: "another", CellID: "c1"})
 	}
 	return keys
 }
@@ -181,8 +186,8 @@ func TestNoCommandInAnyReachableStateBreaksARule(t *testing.T) {
 		name  string
 		space space
 	}{
-		{"one definition on three cells", space{[]string{"v1"}, 3, 2, true}},
-		{"two definitions on two cells", space{[]string{"v1", "v2"}, 2, *crashes, *crashes > 0}},
+		{"one definition on three cells", space{[]string{"v1"}, 3, 2, true, false}},
+		{"two definitions on two cells", space{[]string{"v1", "v2"}, 2, *crashes, *crashes > 0, false}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			start := world{slot: lrp.Slot{ProcessGUID: "p"}, now: epoch}
@@ -284,13 +289,13 @@ func checkSituations(t *testing.T, seen map[string]bool) {
 }
 
 // A random walk goes where the abstraction of the state space does not: three
-// definitions on three cells, real times and crash counts, and every tag that
+// definitions, four instances on three cells, real times and crash counts, and every tag that
 // ever was.
 func TestNoTagEverComesTwice(t *testing.T) {
 	const walks, steps = 60, 400
 	for seed := range uint64(walks) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		s := space{[]string{"v1", "v2", "v3"}, 3, 3, true}
+		s := space{[]string{"v1", "v2", "v3"}, 3, 3, true, true}
 		commands := s.commands()
 		w := world{slot: lrp.Slot{ProcessGUID: "p"}, now: epoch}
 		type place struct {

@@ -355,6 +355,14 @@ func TestADomainIsFreshUntilItsTimeHasPassed(t *testing.T) {
 	}
 }
 
+func TestADomainHasAName(t *testing.T) {
+	for name, valid := range map[string]bool{"apps": true, "": false, strings.Repeat("d", 255): true, strings.Repeat("d", 256): false} {
+		if err := lrp.NewDomain(name, 0, epoch).Validate(); (err == nil) != valid {
+			t.Errorf("%d bytes: %v", len(name), err)
+		}
+	}
+}
+
 func TestAnUnclaimedRecordGoesStale(t *testing.T) {
 	r := lrp.ActualLRP{State: lrp.Unclaimed, Since: epoch}
 	for _, c := range []struct {
