@@ -178,8 +178,8 @@ func plainRollout(w *world, d *lrp.Deployment, ordinary []lrp.ActualLRP, rolling
 		return overtaken
 	}
 	*rolling = true
-	if active == nil || unborn > 0 || overtaken != nil {
+	if active == nil || unborn > 0 {
 		return step
 	}
-	return nil
+	return overtaken
 }

@@ -66,7 +66,7 @@ func (r *Rollout) Visit(s Slot) Command {
 		r.status.Stalled++
 	case !r.held:
 		r.held, r.status.HeldBy = true, s.Index
-		if look.active == nil || look.strays || look.overtaken {
+		if look.active == nil || look.strays {
 			return AdvanceRollout{}
 		}
 	}
