@@ -93,7 +93,7 @@ func Apply(ctx context.Context, s Store, o *Options, decide func(context.Context
 // ApplySlot applies a decision to one slot: see [Apply]. It returns the
 // decision that was committed, whose effects are now the caller's to carry
 // out. The deployment that decide gets may be [Bare], and is nil if there is
-// none.
+// none. If decide changes it, decide is called again with the whole of it.
 func ApplySlot(ctx context.Context, s Store, processGUID string, index int, o *Options,
 	decide func(lrp.Slot, *lrp.Deployment) (lrp.Decision, error),
 ) (lrp.Decision, Cursor, error) {

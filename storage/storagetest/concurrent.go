@@ -218,37 +218,38 @@ var concurrentCases = []testCase{
 		f.must(err)
 		for range 15 {
 			old := lease
-			committed := make(chan storage.Cursor, 10_000)
-			first := make(chan struct{})
+			first, replaced := make(chan struct{}), make(chan struct{})
 			done := make(chan error, 1)
+			var last storage.Cursor
 			go func() {
-				defer close(committed)
 				for n := 0; ; n++ {
+					late := false
+					select {
+					case <-replaced:
+						late = true
+					default:
+					}
 					cursor, err := f.Store.Commit(f.ctx, storage.Batch{Fence: old.Fence(), Events: []storage.Event{created(unclaimed("old", n))}})
 					if n == 0 {
 						close(first)
 					}
-					if err != nil {
+					if err != nil || late {
 						done <- err
 						return
 					}
-					select {
-					case committed <- cursor:
-					default:
-					}
+					last = cursor
 				}
 			}()
 			<-first
 			lease, err = f.Store.Acquire(f.ctx, owner, time.Hour)
 			f.must(err)
 			mark := f.commit(storage.Batch{Fence: lease.Fence(), Events: []storage.Event{created(unclaimed("new", 0))}})
+			close(replaced)
 			if err := <-done; !errors.Is(err, storage.ErrFenced) {
 				f.Fatalf("the old holder ends with %v, want ErrFenced", err)
 			}
-			for cursor := range committed {
-				if cursor > mark {
-					f.Fatalf("the old holder has committed event %d, the new one %d before", cursor, mark)
-				}
+			if last > mark {
+				f.Fatalf("the old holder has committed event %d, the new one %d before", last, mark)
 			}
 		}
 	}},
