@@ -1,5 +1,3 @@
-//go:build unix
-
 // Package archive reads and writes archives that nobody trusts.
 //
 // [Normalize] turns a tar, tgz or zip into a plain tar and checks it on the
@@ -51,8 +49,9 @@ func unsafe(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", executor.ErrUnsafeArchive, fmt.Sprintf(format, args...))
 }
 
-// entryName is the name of an entry as a local path, or "." for the root.
-func entryName(name string) (string, error) {
+// Name is the name of an entry as a local path, or "." for the root. A name that
+// leads out of the archive is an executor.ErrUnsafeArchive.
+func Name(name string) (string, error) {
 	clean := path.Clean(name)
 	if strings.Contains(name, "\x00") || !filepath.IsLocal(clean) {
 		return "", unsafe("the entry %q leads out of the archive", name)
@@ -60,9 +59,9 @@ func entryName(name string) (string, error) {
 	return clean, nil
 }
 
-// linkName checks the target of a symbolic link of the entry at name: it is
+// Link checks the target of a symbolic link of the entry at name: it is
 // relative and stays within the archive.
-func linkName(name, target string) error {
+func Link(name, target string) error {
 	if strings.Contains(target, "\x00") || target == "" || path.IsAbs(target) ||
 		!filepath.IsLocal(path.Join(path.Dir(name), target)) {
 		return unsafe("the link %q to %q leads out of the archive", name, target)

@@ -1,5 +1,3 @@
-//go:build unix
-
 package archive
 
 import (
@@ -47,7 +45,7 @@ type extraction struct {
 }
 
 func (x *extraction) entry(h *tar.Header, content io.Reader) error {
-	local, err := entryName(h.Name)
+	local, err := Name(h.Name)
 	if err != nil {
 		return err
 	}
@@ -72,13 +70,13 @@ func (x *extraction) entry(h *tar.Header, content io.Reader) error {
 	}
 	switch h.Typeflag {
 	case tar.TypeLink:
-		target, err := entryName(h.Linkname)
+		target, err := Name(h.Linkname)
 		if err != nil {
 			return err
 		}
 		return x.root.Link(path.Join(x.dir, target), name)
 	case tar.TypeSymlink:
-		if err := linkName(local, h.Linkname); err != nil {
+		if err := Link(local, h.Linkname); err != nil {
 			return err
 		}
 		if err := x.root.Symlink(h.Linkname, name); err != nil {

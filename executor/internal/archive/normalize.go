@@ -1,5 +1,3 @@
-//go:build unix
-
 package archive
 
 import (
@@ -113,7 +111,7 @@ func (n *normalizer) tar(r io.Reader) error {
 		if err != nil {
 			return err
 		}
-		name, err := entryName(h.Name)
+		name, err := Name(h.Name)
 		if err != nil {
 			return err
 		}
@@ -128,9 +126,9 @@ func (n *normalizer) tar(r io.Reader) error {
 			next.Size = h.Size
 		case tar.TypeSymlink:
 			next.Linkname = h.Linkname
-			err = linkName(name, h.Linkname)
+			err = Link(name, h.Linkname)
 		case tar.TypeLink:
-			next.Linkname, err = entryName(h.Linkname)
+			next.Linkname, err = Name(h.Linkname)
 		case tar.TypeXGlobalHeader:
 			continue
 		default:
@@ -171,7 +169,7 @@ func (n *normalizer) zip(f *os.File) error {
 }
 
 func (n *normalizer) zipEntry(e *zip.File) error {
-	name, err := entryName(e.Name)
+	name, err := Name(e.Name)
 	if err != nil {
 		return err
 	}
@@ -205,7 +203,7 @@ func (n *normalizer) zipEntry(e *zip.File) error {
 			return err
 		}
 		h.Typeflag, h.Linkname = tar.TypeSymlink, string(target)
-		if err := linkName(name, h.Linkname); err != nil {
+		if err := Link(name, h.Linkname); err != nil {
 			return err
 		}
 		return n.out.WriteHeader(h)
