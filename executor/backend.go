@@ -214,7 +214,9 @@ func (e Exit) String() string {
 type Metrics struct {
 	MemoryBytes int64
 	DiskBytes   int64
-	PIDs        int64
+	// PIDs are the processes and threads, or only the processes, without one
+	// that the backend itself keeps in the container.
+	PIDs int64
 	// CPU is processor time since the container was made.
 	CPU time.Duration
 }

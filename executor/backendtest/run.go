@@ -452,7 +452,7 @@ func restart(f *fixture) {
 	if _, err := f.backend.Create(f.ctx, spec); err != nil {
 		f.Errorf("the guid cannot be used again: %v", err)
 	}
-	f.mustCount(guid, func(n int64) bool { return n <= f.idlePIDs(guid) })
+	f.mustCount(guid, func(n int64) bool { return n == 0 })
 }
 
 func (f *fixture) mustBe(err, want error) {
@@ -474,14 +474,6 @@ func (f *fixture) pids(guid string) int64 {
 		f.Fatalf("Metrics: %v", err)
 	}
 	return m.PIDs
-}
-
-// idlePIDs is the number of processes in a container in which nothing runs: a
-// backend may have one of its own.
-func (f *fixture) idlePIDs(string) int64 {
-	f.Helper()
-	other, _ := f.container()
-	return f.pids(other)
 }
 
 // mustCount waits until the number of processes is right, where it is known.

@@ -1,0 +1,270 @@
+// Package logfile keeps the latest output of a process on disk.
+//
+// A [Log] is a stream of bytes that are numbered from its beginning. It is cut
+// into segment files named after the number of their first byte; the oldest
+// is removed when there are too many. Readers go by the number, so that they
+// cross from one segment to the next without losing or repeating a byte, and
+// see a gap only where segments were removed before they came to read them.
+package logfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Options configure a Log.
+type Options struct {
+	// SegmentBytes is the size of a segment; 0 means DefaultSegmentBytes.
+	SegmentBytes int64
+	// Segments is how many are kept, the one that is written included; 0 means
+	// DefaultSegments.
+	Segments int
+	// BytesPerSecond limits what is kept; 0 or less means no limit. More may
+	// come at once, up to the amount of one second. What is above the limit is
+	// dropped, and a line says so.
+	BytesPerSecond int64
+	// Now is the clock of BytesPerSecond; nil means time.Now.
+	Now func() time.Time
+}
+
+// The defaults of Options.
+const (
+	DefaultSegmentBytes = 5 << 20
+	DefaultSegments     = 2
+)
+
+// A Log is an io.Writer for one stream of output. Nothing is on disk before
+// the first byte. Its methods may be called at once from many goroutines.
+type Log struct {
+	dir, name string
+	options   Options
+
+	mu       sync.Mutex
+	starts   []int64 // of the segments, ascending
+	size     int64   // number of the next byte
+	file     *os.File
+	more     chan struct{} // closed when something comes or the log is closed
+	closed   bool
+	tokens   float64
+	filled   time.Time
+	dropping bool
+}
+
+// New returns an empty Log in a directory, which must be there when the first
+// byte comes. The directory belongs to the caller.
+func New(dir, name string, o Options) *Log {
+	if o.SegmentBytes <= 0 {
+		o.SegmentBytes = DefaultSegmentBytes
+	}
+	if o.Segments <= 0 {
+		o.Segments = DefaultSegments
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Log{dir: dir, name: name, options: o, more: make(chan struct{}), tokens: float64(o.BytesPerSecond), filled: o.Now()}
+}
+
+func (l *Log) segment(start int64) string {
+	return filepath.Join(l.dir, fmt.Sprintf("%s.%020d.log", l.name, start))
+}
+
+// Write appends p. It takes all of p even where the limit drops it; an error is
+// the disk's. After Close it is fs.ErrClosed.
+func (l *Log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return 0, fs.ErrClosed
+	}
+	if len(p) == 0 {
+		return 0, nil
+	}
+	if err := l.append(l.admit(p)); err != nil {
+		return 0, err
+	}
+	close(l.more)
+	l.more = make(chan struct{})
+	return len(p), nil
+}
+
+// admit is the part of p that the limit lets pass.
+func (l *Log) admit(p []byte) []byte {
+	limit := float64(l.options.BytesPerSecond)
+	if limit <= 0 {
+		return p
+	}
+	now := l.options.Now()
+	l.tokens = min(limit, l.tokens+now.Sub(l.filled).Seconds()*limit)
+	l.filled = now
+	if float64(len(p)) <= l.tokens {
+		l.tokens -= float64(len(p))
+		l.dropping = false
+		return p
+	}
+	p = p[:int(l.tokens)]
+	l.tokens = 0
+	if !l.dropping {
+		l.dropping = true
+		p = fmt.Appendf(slices.Clip(p), "\n[output dropped: more than %d bytes per second]\n", l.options.BytesPerSecond)
+	}
+	return p
+}
+
+func (l *Log) append(p []byte) error {
+	for len(p) > 0 {
+		if l.file == nil || l.size-l.starts[len(l.starts)-1] >= l.options.SegmentBytes {
+			if err := l.rotate(); err != nil {
+				return err
+			}
+		}
+		room := l.options.SegmentBytes - (l.size - l.starts[len(l.starts)-1])
+		n, err := l.file.Write(p[:min(int64(len(p)), room)])
+		l.size += int64(n)
+		if err != nil {
+			return err
+		}
+		p = p[n:]
+	}
+	return nil
+}
+
+// rotate begins a segment and removes the oldest.
+func (l *Log) rotate() error {
+	f, err := os.OpenFile(l.segment(l.size), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	if l.file != nil {
+		l.file.Close()
+	}
+	l.file = f
+	l.starts = append(l.starts, l.size)
+	for len(l.starts) > l.options.Segments {
+		os.Remove(l.segment(l.starts[0])) // a reader that has it open reads on
+		l.starts = l.starts[1:]
+	}
+	return nil
+}
+
+// Close ends the log: readers that follow it come to its end. The segments
+// stay where they are.
+func (l *Log) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil
+	}
+	l.closed = true
+	close(l.more)
+	if l.file == nil {
+		return nil
+	}
+	return l.file.Close()
+}
+
+// Size is the number of bytes that have been kept so far, removed ones
+// included.
+func (l *Log) Size() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.size
+}
+
+// A Reader reads a Log from a byte on. It is used by one goroutine at a time
+// and must be closed.
+type Reader struct {
+	log    *Log
+	ctx    context.Context
+	follow bool
+	next   int64
+	file   *os.File
+	start  int64 // of file
+}
+
+// Read returns a Reader from the byte with number from, or from the oldest
+// that is still there. With follow, it waits at the end for more until the log
+// is closed or ctx ends.
+func (l *Log) Read(ctx context.Context, from int64, follow bool) *Reader {
+	return &Reader{log: l, ctx: ctx, follow: follow, next: max(from, 0)}
+}
+
+// Offset is the number of the next byte: what to give to Log.Read to go on.
+func (r *Reader) Offset() int64 { return r.next }
+
+// Read implements io.Reader.
+func (r *Reader) Read(p []byte) (int, error) {
+	for {
+		if err := r.ctx.Err(); err != nil {
+			return 0, err
+		}
+		n, more, err := r.read(p)
+		if n > 0 || err != nil {
+			return n, err
+		}
+		select {
+		case <-r.ctx.Done():
+		case <-more:
+		}
+	}
+}
+
+// read reads what is there, or returns what to wait for.
+func (r *Reader) read(p []byte) (n int, more <-chan struct{}, err error) {
+	l := r.log
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.starts) > 0 {
+		r.next = max(r.next, l.starts[0])
+	}
+	left := l.size - r.next
+	if left <= 0 {
+		if l.closed || !r.follow {
+			return 0, nil, io.EOF
+		}
+		return 0, l.more, nil
+	}
+	at, found := slices.BinarySearch(l.starts, r.next)
+	if !found {
+		at--
+	}
+	end := l.size
+	if at+1 < len(l.starts) {
+		end = l.starts[at+1]
+	}
+	if r.file == nil || r.start != l.starts[at] {
+		r.Close()
+		f, err := os.Open(l.segment(l.starts[at]))
+		if errors.Is(err, fs.ErrNotExist) { // removed with its container
+			return 0, nil, io.EOF
+		}
+		if err != nil {
+			return 0, nil, err
+		}
+		r.file, r.start = f, l.starts[at]
+	}
+	n, err = r.file.ReadAt(p[:min(int64(len(p)), end-r.next)], r.next-r.start)
+	r.next += int64(n)
+	if n > 0 || len(p) == 0 {
+		return n, nil, nil
+	}
+	return 0, nil, err
+}
+
+// Close frees the Reader's file.
+func (r *Reader) Close() error {
+	if r.file == nil {
+		return nil
+	}
+	f := r.file
+	r.file = nil
+	return f.Close()
+}

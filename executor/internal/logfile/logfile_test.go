@@ -1,0 +1,123 @@
+package logfile_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/diegosdk/diego/executor/internal/logfile"
+)
+
+func write(t *testing.T, l *logfile.Log, text string) {
+	t.Helper()
+	if n, err := io.WriteString(l, text); n != len(text) || err != nil {
+		t.Fatalf("Write: %d of %d bytes, %v", n, len(text), err)
+	}
+}
+
+func readAll(t *testing.T, l *logfile.Log, from int64) string {
+	t.Helper()
+	r := l.Read(context.Background(), from, false)
+	defer r.Close()
+	text, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestAReaderCrossesSegmentsAndBeginsAtTheOldestByte(t *testing.T) {
+	dir := t.TempDir()
+	l := logfile.New(dir, "stdout", logfile.Options{SegmentBytes: 10, Segments: 3})
+	if got := readAll(t, l, 0); got != "" {
+		t.Errorf("an empty log holds %q", got)
+	}
+	if files, _ := os.ReadDir(dir); len(files) != 0 {
+		t.Errorf("an empty log has the files %v", files)
+	}
+	const text = "0123456789abcdefghijABCDEFGHIJ+-*/"
+	for _, part := range []string{text[:3], text[3:27], text[27:]} {
+		write(t, l, part)
+	}
+	if got, want := readAll(t, l, 0), text[10:]; got != want {
+		t.Errorf("the log holds %q, want %q", got, want)
+	}
+	if got, want := readAll(t, l, 25), text[25:]; got != want {
+		t.Errorf("from byte 25 the log holds %q, want %q", got, want)
+	}
+	if files, _ := os.ReadDir(dir); len(files) != 3 {
+		t.Errorf("the files are %v, want 3 segments", files)
+	}
+	if l.Size() != int64(len(text)) {
+		t.Errorf("the size is %d, want %d", l.Size(), len(text))
+	}
+}
+
+func TestAReaderThatFollowsGetsEveryByteUntilTheLogIsClosed(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	l := logfile.New(t.TempDir(), "stdout", logfile.Options{SegmentBytes: 100, Segments: 1000})
+	var want strings.Builder
+	got := make(chan string)
+	go func() {
+		r := l.Read(context.Background(), 0, true)
+		defer r.Close()
+		text, _ := io.ReadAll(r)
+		got <- string(text)
+	}()
+	for range 300 {
+		part := strings.Repeat(string(rune('a'+random.IntN(26))), random.IntN(150))
+		want.WriteString(part)
+		write(t, l, part)
+	}
+	l.Close()
+	if text := <-got; text != want.String() {
+		t.Errorf("the reader got %d bytes, want %d", len(text), want.Len())
+	}
+	if _, err := l.Write([]byte("x")); !errors.Is(err, fs.ErrClosed) {
+		t.Errorf("Write after Close: %v", err)
+	}
+}
+
+func TestAReaderThatFollowsEndsWithItsContext(t *testing.T) {
+	l := logfile.New(t.TempDir(), "stdout", logfile.Options{})
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	r := l.Read(ctx, 0, true)
+	defer r.Close()
+	if _, err := io.ReadAll(r); !errors.Is(err, context.Canceled) {
+		t.Errorf("the reader ended with %v", err)
+	}
+}
+
+func TestALimitDropsWhatIsAboveItAndSaysSoOnce(t *testing.T) {
+	now := time.Unix(1000, 0)
+	l := logfile.New(t.TempDir(), "stdout", logfile.Options{BytesPerSecond: 10, Now: func() time.Time { return now }})
+	write(t, l, "0123456")
+	write(t, l, "789abc") // three of these fit
+	write(t, l, "dropped")
+	now = now.Add(500 * time.Millisecond)
+	write(t, l, "12345")
+	const want = "0123456789\n[output dropped: more than 10 bytes per second]\n12345"
+	if got := readAll(t, l, 0); got != want {
+		t.Errorf("the log holds %q, want %q", got, want)
+	}
+}
+
+func TestALogWhoseFilesAreRemovedComesToItsEnd(t *testing.T) {
+	dir := t.TempDir()
+	l := logfile.New(dir, "stdout", logfile.Options{})
+	write(t, l, "text")
+	l.Close()
+	os.RemoveAll(dir)
+	if got := readAll(t, l, 0); got != "" {
+		t.Errorf("it holds %q", got)
+	}
+}

@@ -1,0 +1,213 @@
+package transfer
+
+import (
+	"context"
+	"os"
+	"sync"
+)
+
+// A cache holds what was fetched, by key. Of one key there may be several
+// versions at a time: the latest, and older ones that are still in use.
+type cache struct {
+	limit int64
+
+	mu    sync.Mutex
+	keys  map[string]*slot
+	bytes int64 // of all versions on disk
+	uses  int64 // counts leases, so that the least recently used is known
+}
+
+// A slot is one key. Who holds turn fetches it; the others wait.
+type slot struct {
+	turn    chan struct{} // of capacity 1
+	waiting int           // who hold or want turn
+	latest  *version      // nil if there is none
+}
+
+// A version is one file or directory on disk.
+type version struct {
+	path             string
+	size             int64
+	etag, modified   string
+	algorithm, value string
+	leases           int
+	used             int64
+	stale            bool // no longer the latest of its key
+}
+
+// A Lease keeps a file or directory in place.
+type Lease struct {
+	// Path is read-only for the holder.
+	Path    string
+	release func()
+	once    sync.Once
+}
+
+// Release gives the lease back. It may be called more than once.
+func (l *Lease) Release() { l.once.Do(l.release) }
+
+// get returns a lease on what r asks for, as kind: the version that is kept if
+// it is still right, or one that is fetched and prepared now.
+func (f *Fetcher) get(ctx context.Context, r Request, kind string, prepare func(*os.File) (string, int64, error)) (*Lease, error) {
+	fetch := func(known *version) (*version, error) {
+		file, header, err := f.download(ctx, r, known)
+		if err != nil || file == nil {
+			return nil, err
+		}
+		defer file.Close()
+		path, size, err := prepare(file)
+		if err != nil {
+			os.Remove(file.Name())
+			return nil, err
+		}
+		return &version{path: path, size: size, etag: header.Get("ETag"), modified: header.Get("Last-Modified"),
+			algorithm: r.Algorithm, value: r.Value}, nil
+	}
+	if r.CacheKey == "" {
+		v, err := fetch(nil)
+		if err != nil {
+			return nil, err
+		}
+		return &Lease{Path: v.path, release: func() { os.RemoveAll(v.path) }}, nil
+	}
+
+	c := &f.cache
+	key := kind + "\x00" + string(r.Format) + "\x00" + r.CacheKey
+	s, err := c.enter(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	defer c.leave(key, s)
+	// Held while the server is asked, so that nobody evicts what it confirms.
+	known := c.lease(s)
+	if known != nil && r.Value != "" && known.v.algorithm == r.Algorithm && known.v.value == r.Value {
+		return known.Lease, nil
+	}
+	var confirmable *version
+	if known != nil && r.Value == "" && (known.v.etag != "" || known.v.modified != "") {
+		confirmable = known.v
+	}
+	next, err := fetch(confirmable)
+	if err == nil && next == nil {
+		return known.Lease, nil
+	}
+	if known != nil {
+		known.Release()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.put(s, next).Lease, nil
+}
+
+// enter waits for the turn at a key.
+func (c *cache) enter(ctx context.Context, key string) (*slot, error) {
+	c.mu.Lock()
+	s := c.keys[key]
+	if s == nil {
+		s = &slot{turn: make(chan struct{}, 1)}
+		c.keys[key] = s
+	}
+	s.waiting++
+	c.mu.Unlock()
+	select {
+	case s.turn <- struct{}{}:
+		return s, nil
+	case <-ctx.Done():
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.forget(key, s)
+		return nil, ctx.Err()
+	}
+}
+
+func (c *cache) leave(key string, s *slot) {
+	<-s.turn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.forget(key, s)
+}
+
+// forget drops a slot that nobody wants and that holds nothing.
+func (c *cache) forget(key string, s *slot) {
+	s.waiting--
+	if s.waiting == 0 && s.latest == nil && c.keys[key] == s {
+		delete(c.keys, key)
+	}
+}
+
+type held struct {
+	*Lease
+	v *version
+}
+
+// lease returns a lease on what a slot holds, or nil if that is nothing.
+func (c *cache) lease(s *slot) *held {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s.latest == nil {
+		return nil
+	}
+	return c.take(s.latest)
+}
+
+func (c *cache) take(v *version) *held {
+	v.leases++
+	c.uses++
+	v.used = c.uses
+	return &held{&Lease{Path: v.path, release: func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		v.leases--
+		if v.stale && v.leases == 0 {
+			c.remove(v)
+		}
+		c.evict()
+	}}, v}
+}
+
+// put makes v the latest version of a slot and returns a lease on it.
+func (c *cache) put(s *slot, v *version) *held {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if old := s.latest; old != nil {
+		old.stale = true
+		if old.leases == 0 {
+			c.remove(old)
+		}
+	}
+	s.latest = v
+	c.bytes += v.size
+	h := c.take(v)
+	c.evict()
+	return h
+}
+
+// evict removes what was used longest ago until the rest fits. What is in use
+// stays, even if that is more than the limit.
+func (c *cache) evict() {
+	for c.bytes > c.limit {
+		var oldest *version
+		var key string
+		for k, s := range c.keys { // the smallest of all, whatever the order
+			if v := s.latest; v != nil && v.leases == 0 && (oldest == nil || v.used < oldest.used) {
+				oldest, key = v, k
+			}
+		}
+		if oldest == nil {
+			return
+		}
+		s := c.keys[key]
+		s.latest = nil
+		if s.waiting == 0 {
+			delete(c.keys, key)
+		}
+		oldest.stale = true
+		c.remove(oldest)
+	}
+}
+
+func (c *cache) remove(v *version) {
+	c.bytes -= v.size
+	os.RemoveAll(v.path)
+}

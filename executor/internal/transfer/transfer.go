@@ -1,0 +1,341 @@
+// Package transfer fetches archives over HTTP, keeps those that may come
+// again, and sends archives away.
+//
+// A [Fetcher] has a directory of its own, which it empties at its start. What
+// it fetches is checked against a checksum and a size before anybody sees it.
+// What has a cache key stays on disk until room is needed; while somebody
+// holds a [Lease] on it, it is never removed.
+package transfer
+
+import (
+	"context"
+	"crypto/md5"
+	"crypto/sha1"
+	"crypto/sha256"
+	"crypto/sha512"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/diegosdk/diego/executor/internal/archive"
+)
+
+// What a failed transfer is, besides archive.ErrTooLarge and errors of the
+// network.
+var (
+	// ErrChecksum: the content is not what was asked for.
+	ErrChecksum = errors.New("checksum does not match")
+	// ErrStatus: the server answered with another status than success.
+	ErrStatus = errors.New("the server refused")
+	// ErrURL: the URL is not one of HTTP or HTTPS.
+	ErrURL = errors.New("not an HTTP or HTTPS URL")
+)
+
+// Options configure a Fetcher.
+type Options struct {
+	// Dir belongs to the Fetcher, is made if missing and emptied by New.
+	Dir string
+	// Client makes the requests; nil means one that gives up on a server that
+	// does not answer for DefaultResponseTimeout.
+	Client *http.Client
+	// CacheBytes is how much is kept that nobody uses; 0 means
+	// DefaultCacheBytes.
+	CacheBytes int64
+	// MaxBytes is the largest archive, as it is sent; 0 means DefaultMaxBytes.
+	MaxBytes int64
+	// Content bounds what is in an archive.
+	Content archive.Limits
+}
+
+// The defaults of Options.
+const (
+	DefaultCacheBytes      = 10_000_000_000
+	DefaultMaxBytes        = 4 << 30
+	DefaultResponseTimeout = time.Minute
+)
+
+// attempts is how often a request is made that fails on its way.
+const attempts = 3
+
+// A Fetcher fetches and sends archives. Its methods may be called at once from
+// many goroutines.
+type Fetcher struct {
+	options Options
+	cache   cache
+}
+
+// New returns a Fetcher with an empty cache.
+func New(o Options) (*Fetcher, error) {
+	if o.Client == nil {
+		transport := http.DefaultTransport.(*http.Transport).Clone()
+		transport.ResponseHeaderTimeout = DefaultResponseTimeout
+		o.Client = &http.Client{Transport: transport}
+	}
+	if o.CacheBytes <= 0 {
+		o.CacheBytes = DefaultCacheBytes
+	}
+	if o.MaxBytes <= 0 {
+		o.MaxBytes = DefaultMaxBytes
+	}
+	if err := os.RemoveAll(o.Dir); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+		return nil, err
+	}
+	return &Fetcher{options: o, cache: cache{limit: o.CacheBytes, keys: make(map[string]*slot)}}, nil
+}
+
+// A Request is an archive to be fetched.
+type Request struct {
+	URL string
+	// CacheKey lets the archive be kept and found again; empty means neither.
+	CacheKey string
+	// Algorithm is md5, sha1, sha256 or sha512, and Value the digest in
+	// lower-case hexadecimal. Both empty: nothing is checked, and what is kept
+	// is used only as long as the server says that it has not changed.
+	Algorithm, Value string
+	Format           archive.Format
+}
+
+// Archive fetches an archive and returns a lease on its file, packed as it
+// came.
+func (f *Fetcher) Archive(ctx context.Context, r Request) (*Lease, error) {
+	return f.get(ctx, r, "archive", func(file *os.File) (string, int64, error) {
+		info, err := file.Stat()
+		if err != nil {
+			return "", 0, err
+		}
+		return file.Name(), info.Size(), nil
+	})
+}
+
+// Directory fetches an archive and returns a lease on a directory with its
+// content. Without a CacheKey the URL is the key.
+func (f *Fetcher) Directory(ctx context.Context, r Request) (*Lease, error) {
+	if r.CacheKey == "" {
+		r.CacheKey = r.URL
+	}
+	return f.get(ctx, r, "directory", func(file *os.File) (string, int64, error) {
+		defer os.Remove(file.Name())
+		dir, err := os.MkdirTemp(f.options.Dir, "directory-")
+		if err != nil {
+			return "", 0, err
+		}
+		if err = os.Chmod(dir, 0o755); err == nil {
+			err = f.unpack(ctx, file, dir, r.Format)
+		}
+		if err == nil {
+			var size int64
+			if size, err = sizeOf(dir); err == nil {
+				return dir, size, nil
+			}
+		}
+		os.RemoveAll(dir)
+		return "", 0, err
+	})
+}
+
+func (f *Fetcher) unpack(ctx context.Context, file *os.File, dir string, format archive.Format) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	plain := f.Tar(ctx, file, format)
+	defer plain.Close()
+	return archive.Extract(root, ".", plain, -1, -1)
+}
+
+// Tar is the content of an archive as a plain tar stream, checked on the way:
+// reading ends with an error at the first entry that is unsafe or too large.
+// The caller closes it, which also ends its use of file.
+func (f *Fetcher) Tar(ctx context.Context, file *os.File, format archive.Format) io.ReadCloser {
+	r, w := io.Pipe()
+	t := &tarStream{PipeReader: r, done: make(chan struct{})}
+	t.stop = context.AfterFunc(ctx, func() { w.CloseWithError(ctx.Err()) })
+	go func() {
+		defer close(t.done)
+		w.CloseWithError(archive.Normalize(w, file, format, f.options.Content))
+	}()
+	return t
+}
+
+type tarStream struct {
+	*io.PipeReader
+	stop func() bool
+	done chan struct{}
+}
+
+func (t *tarStream) Close() error {
+	t.stop()
+	t.PipeReader.Close()
+	<-t.done
+	return nil
+}
+
+// download stores what a server sends in a new file. It is nil if the server
+// says that known has not changed.
+func (f *Fetcher) download(ctx context.Context, r Request, known *version) (*os.File, http.Header, error) {
+	if err := checkURL(r.URL); err != nil {
+		return nil, nil, err
+	}
+	var err error
+	for range attempts {
+		var file *os.File
+		var header http.Header
+		var again bool
+		if file, header, again, err = f.try(ctx, r, known); err == nil || !again || ctx.Err() != nil {
+			return file, header, err
+		}
+	}
+	return nil, nil, err
+}
+
+// try is one attempt; again says whether another may do better.
+func (f *Fetcher) try(ctx context.Context, r Request, known *version) (file *os.File, h http.Header, again bool, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.URL, nil)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	if known != nil && known.etag != "" {
+		request.Header.Set("If-None-Match", known.etag)
+	}
+	if known != nil && known.modified != "" {
+		request.Header.Set("If-Modified-Since", known.modified)
+	}
+	response, err := f.options.Client.Do(request)
+	if err != nil {
+		return nil, nil, true, withoutSecrets(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode == http.StatusNotModified && known != nil {
+		return nil, response.Header, false, nil
+	}
+	if response.StatusCode != http.StatusOK {
+		return nil, nil, response.StatusCode >= 500, fmt.Errorf("%w: %s answers %s", ErrStatus, shown(r.URL), response.Status)
+	}
+	if response.ContentLength > f.options.MaxBytes {
+		return nil, nil, false, f.tooLarge(r)
+	}
+	file, err = os.CreateTemp(f.options.Dir, "archive-")
+	if err != nil {
+		return nil, nil, false, err
+	}
+	defer func() {
+		if err != nil {
+			file.Close()
+			os.Remove(file.Name())
+			file = nil
+		}
+	}()
+	sum, err := newSum(r.Algorithm)
+	if err != nil {
+		return file, nil, false, err
+	}
+	n, err := io.Copy(io.MultiWriter(file, sum), io.LimitReader(response.Body, f.options.MaxBytes+1))
+	if err != nil {
+		return file, nil, true, withoutSecrets(err)
+	}
+	if n > f.options.MaxBytes {
+		return file, nil, false, f.tooLarge(r)
+	}
+	if got := hex.EncodeToString(sum.Sum(nil)); r.Value != "" && got != r.Value {
+		return file, nil, true, fmt.Errorf("%w: %s has the %s %s, want %s", ErrChecksum, shown(r.URL), r.Algorithm, got, r.Value)
+	}
+	return file, response.Header, false, nil
+}
+
+func (f *Fetcher) tooLarge(r Request) error {
+	return fmt.Errorf("%w: %s has more than %d bytes", archive.ErrTooLarge, shown(r.URL), f.options.MaxBytes)
+}
+
+func newSum(algorithm string) (hash.Hash, error) {
+	switch algorithm {
+	case "md5":
+		return md5.New(), nil
+	case "sha1":
+		return sha1.New(), nil
+	case "sha256", "":
+		return sha256.New(), nil
+	case "sha512":
+		return sha512.New(), nil
+	}
+	return nil, fmt.Errorf("unknown checksum algorithm %q", algorithm)
+}
+
+// Upload sends a tar stream, gzipped, with POST. It is stored first, so that
+// its length is known, it can be sent again, and a slow server holds nothing
+// of its source.
+func (f *Fetcher) Upload(ctx context.Context, to string, tar io.Reader) error {
+	if err := checkURL(to); err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(f.options.Dir, "upload-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(file.Name())
+	defer file.Close()
+	size, sum, err := f.pack(file, tar)
+	if err != nil {
+		return err
+	}
+	for range attempts {
+		var again bool
+		if again, err = f.post(ctx, to, io.NewSectionReader(file, 0, size), size, sum); err == nil || !again || ctx.Err() != nil {
+			return err
+		}
+	}
+	return err
+}
+
+func checkURL(text string) error {
+	u, err := url.Parse(text)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+		return fmt.Errorf("%w: %s", ErrURL, shown(text))
+	}
+	return nil
+}
+
+// shown is a URL without what may be secret in it.
+func shown(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return "a URL that cannot be parsed"
+	}
+	u.RawQuery, u.Fragment = "", ""
+	return u.Redacted()
+}
+
+// withoutSecrets is an error of package http without the query of its URL.
+func withoutSecrets(err error) error {
+	var e *url.Error
+	if errors.As(err, &e) {
+		return fmt.Errorf("%s %s: %w", strings.ToUpper(e.Op), shown(e.URL), e.Err)
+	}
+	return err
+}
+
+func sizeOf(dir string) (int64, error) {
+	var size int64
+	err := filepath.WalkDir(dir, func(_ string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil && info.Mode().IsRegular() {
+			size += info.Size()
+		}
+		return err
+	})
+	return size, err
+}

@@ -1,0 +1,57 @@
+package transfer
+
+import (
+	"compress/gzip"
+	"context"
+	"crypto/md5"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+
+	"github.com/diegosdk/diego/executor/internal/archive"
+)
+
+// pack stores a tar stream gzipped and returns its size and MD5.
+func (f *Fetcher) pack(file *os.File, tar io.Reader) (size int64, sum []byte, err error) {
+	digest := md5.New()
+	zipped := gzip.NewWriter(io.MultiWriter(file, digest))
+	most := f.options.Content.Bytes
+	if most <= 0 {
+		most = archive.DefaultBytes
+	}
+	n, err := io.Copy(zipped, io.LimitReader(tar, most+1))
+	if err != nil {
+		return 0, nil, err
+	}
+	if n > most {
+		return 0, nil, fmt.Errorf("%w: more than %d bytes to upload", archive.ErrTooLarge, most)
+	}
+	if err := zipped.Close(); err != nil {
+		return 0, nil, err
+	}
+	size, err = file.Seek(0, io.SeekCurrent)
+	return size, digest.Sum(nil), err
+}
+
+// post is one attempt; again says whether another may do better.
+func (f *Fetcher) post(ctx context.Context, to string, body io.Reader, size int64, sum []byte) (again bool, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to, body)
+	if err != nil {
+		return false, err
+	}
+	request.ContentLength = size
+	request.Header.Set("Content-Type", "application/gzip")
+	request.Header.Set("Content-MD5", base64.StdEncoding.EncodeToString(sum))
+	response, err := f.options.Client.Do(request)
+	if err != nil {
+		return true, withoutSecrets(err)
+	}
+	defer response.Body.Close()
+	io.Copy(io.Discard, io.LimitReader(response.Body, 64<<10)) // so that the connection can be used again
+	if response.StatusCode < 200 || response.StatusCode > 299 {
+		return response.StatusCode >= 500, fmt.Errorf("%w: %s answers %s", ErrStatus, shown(to), response.Status)
+	}
+	return false, nil
+}

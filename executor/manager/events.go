@@ -1,0 +1,133 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/diegosdk/diego/executor"
+)
+
+// MaxPending is how many containers may have news that a Subscription has not
+// handed over yet.
+const MaxPending = 10_000
+
+// What ends a Subscription.
+var (
+	// ErrClosed: it was closed.
+	ErrClosed = errors.New("the subscription is closed")
+	// ErrBehind: nobody took its events, and more than MaxPending containers
+	// had some. Whoever needs to know subscribes again, and then lists.
+	ErrBehind = errors.New("the subscription fell too far behind")
+)
+
+// A Subscription hands over events, per container in their order. A container
+// of which several events wait is told once, by the latest: a slow receiver
+// misses states that have passed, and never the last one. It outlives the
+// container, so the end of one that has been deleted is told as well.
+type Subscription struct {
+	manager *Manager
+
+	mu      sync.Mutex
+	order   []string // guids of latest, by their first event that waits
+	latest  map[string]executor.Event
+	arrived chan struct{} // of capacity 1
+	err     error
+}
+
+// Subscribe returns a Subscription to the events from now on. To know
+// everything, subscribe first and list then.
+func (m *Manager) Subscribe() *Subscription {
+	s := &Subscription{manager: m, latest: make(map[string]executor.Event), arrived: make(chan struct{}, 1)}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.subscriptions[s] = struct{}{}
+	return s
+}
+
+// publish tells all subscribers. It never waits.
+func (m *Manager) publish(e executor.Event) {
+	for s := range m.subscriptions { // each by itself, so their order means nothing
+		if !s.add(e) {
+			delete(m.subscriptions, s)
+		}
+	}
+}
+
+// add reports whether the Subscription goes on.
+func (s *Subscription) add(e executor.Event) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return false
+	}
+	guid := e.Container.GUID
+	if _, waits := s.latest[guid]; !waits {
+		if len(s.order) >= MaxPending {
+			s.err, s.order, s.latest = ErrBehind, nil, nil
+			s.signal()
+			return false
+		}
+		s.order = append(s.order, guid)
+	}
+	s.latest[guid] = e
+	s.signal()
+	return true
+}
+
+func (s *Subscription) signal() {
+	select {
+	case s.arrived <- struct{}{}:
+	default:
+	}
+}
+
+// Poll returns the next event, or false if none waits. An error says why there
+// will never be one: ErrClosed or ErrBehind.
+func (s *Subscription) Poll() (executor.Event, bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.order) == 0 {
+		if s.err != nil {
+			s.signal() // for others who wait
+		}
+		return executor.Event{}, false, s.err
+	}
+	guid := s.order[0]
+	s.order = s.order[1:]
+	e := s.latest[guid]
+	delete(s.latest, guid)
+	if len(s.order) > 0 {
+		s.signal()
+	}
+	return e, true, nil
+}
+
+// Next waits for the next event. An error is the context's, ErrClosed or
+// ErrBehind.
+func (s *Subscription) Next(ctx context.Context) (executor.Event, error) {
+	for {
+		e, ok, err := s.Poll()
+		if ok || err != nil {
+			return e, err
+		}
+		select {
+		case <-ctx.Done():
+			return executor.Event{}, ctx.Err()
+		case <-s.arrived:
+		}
+	}
+}
+
+// Close ends the Subscription. Events that wait are dropped.
+func (s *Subscription) Close() {
+	s.manager.mu.Lock()
+	delete(s.manager.subscriptions, s)
+	s.manager.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		s.err, s.order, s.latest = ErrClosed, nil, nil
+	}
+	s.signal()
+}

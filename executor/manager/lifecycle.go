@@ -1,0 +1,239 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/diegosdk/diego/executor"
+)
+
+// An entry is one container of the registry. Everything in it is guarded by
+// the Manager's lock, and its methods are called with it.
+type entry struct {
+	manager   *Manager
+	guid      string
+	share     Capacity
+	container executor.Container
+
+	expiry   *timer // of the reservation
+	grace    time.Duration
+	creation *job // while INITIALIZING
+	stopping bool // somebody has asked for the end
+	made     bool // the host may have something of it
+	endpoint executor.Endpoint
+	logs     *logs
+	recipe   *recipe // from CREATED to COMPLETED
+	undo     []func(context.Context) error
+
+	deleting       bool
+	deleteAttempts int
+	deleteErr      error
+}
+
+// set makes next the container and tells subscribers.
+func (e *entry) set(next executor.Container) {
+	e.container = next
+	if event, tell := next.Event(); tell {
+		e.manager.publish(event)
+	}
+}
+
+// there reports whether e is still in the registry. Outcomes ask it, since a
+// container may be gone when they come.
+func (e *entry) there() bool { return e.manager.entries[e.guid] == e }
+
+func (e *entry) expire() {
+	if next, expired := e.container.Expire(e.manager.options.ReservationExpiry, e.manager.options.Now()); expired {
+		e.set(next)
+	}
+}
+
+// create begins to make the container (INITIALIZING).
+func (e *entry) create() {
+	m := e.manager
+	e.made = true
+	e.logs = m.newLogs(e.container)
+	p := &preparation{manager: m, container: e.container}
+	e.creation = m.submit(createPool, JobCreate, e.guid, func(ctx context.Context) func() {
+		endpoint, err := p.create(ctx)
+		return func() {
+			e.creation = nil
+			e.undo = p.undo
+			e.created(endpoint, err)
+		}
+	})
+}
+
+func (e *entry) created(endpoint executor.Endpoint, err error) {
+	switch {
+	case e.stopping:
+		e.complete(executor.Stopped())
+		return
+	case err != nil:
+		e.complete(executor.NeverBegan(fmt.Sprintf("failed to create the container: %v", err)))
+		return
+	}
+	next, err := e.container.Create(endpoint.Addresses, e.manager.options.Now())
+	if err != nil { // a backend that returns what is no address
+		e.complete(executor.NeverBegan(fmt.Sprintf("failed to create the container: %v", err)))
+		return
+	}
+	e.endpoint = endpoint
+	e.set(next)
+	e.recipe = newRecipe(e)
+	e.recipe.start()
+}
+
+// run says that the container is healthy.
+func (e *entry) run() {
+	if next, err := e.container.Run(e.manager.options.Now()); err == nil {
+		e.set(next)
+	}
+}
+
+func (e *entry) setRoutable(routable bool) {
+	if next, changed := e.container.SetRoutable(routable); changed {
+		e.set(next)
+	}
+}
+
+// stop ends a live container.
+func (e *entry) stop() {
+	if e.stopping {
+		return
+	}
+	e.stopping = true
+	switch {
+	case e.creation != nil:
+		e.creation.stop(e.manager)
+	case e.recipe != nil:
+		e.recipe.end(executor.Stopped())
+	}
+}
+
+// complete ends the container. A result that contradicts itself cannot come
+// from the constructors, so the error of Complete says that it has ended
+// before.
+func (e *entry) complete(result executor.RunResult) {
+	next, err := e.container.Complete(result, e.manager.options.Now())
+	if err != nil {
+		return
+	}
+	e.recipe = nil
+	e.set(next)
+	if e.deleting {
+		e.remove()
+	}
+}
+
+// delete ends the container and then removes it.
+func (e *entry) delete() {
+	if e.deleting {
+		return
+	}
+	e.deleting = true
+	e.manager.forget(e.expiry)
+	switch e.container.State {
+	case executor.Reserved, executor.Completed:
+		e.remove()
+	default:
+		e.stop()
+	}
+}
+
+// The pause between attempts to remove a container doubles up to the reap
+// interval.
+const firstDeletePause = time.Second
+
+// remove takes the container from the host, and then from the registry.
+func (e *entry) remove() {
+	m := e.manager
+	if !e.made {
+		e.gone()
+		return
+	}
+	undo := e.undo
+	m.submit(deletePool, JobDelete, e.guid, func(ctx context.Context) func() {
+		err := m.options.Backend.Delete(ctx, e.guid)
+		for err == nil && len(undo) > 0 {
+			// The last that was done is the first to be undone.
+			if err = undo[len(undo)-1](ctx); err == nil {
+				undo = undo[:len(undo)-1]
+			}
+		}
+		if err == nil && e.logs != nil {
+			err = e.logs.remove()
+		}
+		return func() {
+			e.undo = undo
+			if err == nil {
+				e.gone()
+				return
+			}
+			e.deleteAttempts++
+			e.deleteErr = err
+			m.options.Logger.Error("a container could not be removed", "guid", e.guid, "attempts", e.deleteAttempts, "error", err)
+			pause := min(firstDeletePause<<min(e.deleteAttempts-1, 20), m.options.ReapInterval)
+			m.after(pause, e.remove)
+		}
+	})
+}
+
+// gone gives back what the container had.
+func (e *entry) gone() {
+	if !e.there() {
+		return
+	}
+	delete(e.manager.entries, e.guid)
+	e.manager.used = e.manager.used.minus(e.share)
+}
+
+// reap compares the registry with the host: what the host has and nobody knows
+// is removed, and what should be there and is not has failed.
+func (m *Manager) reap() {
+	m.after(m.options.ReapInterval, m.reap)
+	// Only those that are there before the host is asked can be missed by it.
+	var expected []*entry
+	for _, guid := range slices.Sorted(maps.Keys(m.entries)) {
+		if e := m.entries[guid]; e.recipe != nil {
+			expected = append(expected, e)
+		}
+	}
+	m.submit(deletePool, JobList, "", func(ctx context.Context) func() {
+		guids, err := m.options.Backend.List(ctx)
+		return func() {
+			if err != nil {
+				m.options.Logger.Error("the containers of the host could not be listed", "error", err)
+				return
+			}
+			listed := make(map[string]bool, len(guids))
+			for _, guid := range guids {
+				listed[guid] = true
+				if m.entries[guid] == nil && !m.strays[guid] {
+					m.removeStray(guid)
+				}
+			}
+			for _, e := range expected {
+				if e.there() && e.recipe != nil && !listed[e.guid] {
+					e.recipe.end(executor.Failed("the container disappeared from its host"))
+				}
+			}
+		}
+	})
+}
+
+// removeStray removes a container that nobody knows. What fails is found again
+// by the next comparison.
+func (m *Manager) removeStray(guid string) {
+	m.strays[guid] = true
+	m.submit(deletePool, JobDelete, guid, func(ctx context.Context) func() {
+		err := m.options.Backend.Delete(ctx, guid)
+		if err != nil {
+			m.options.Logger.Error("a stray container could not be removed", "guid", guid, "error", err)
+		}
+		return func() { delete(m.strays, guid) }
+	})
+}

@@ -1,0 +1,311 @@
+package manager
+
+import (
+	"container/heap"
+	"context"
+	"sync"
+	"time"
+
+	"github.com/diegosdk/diego/executor"
+)
+
+// A pool is what bounds a kind of job.
+type pool uint8
+
+const (
+	deletePool pool = iota // first, so that room is made before it is used
+	processPool
+	createPool
+	downloadPool
+	uploadPool
+	pools
+)
+
+// A JobKind is what a job does.
+type JobKind string
+
+// The kinds of jobs.
+const (
+	JobCreate   JobKind = "create"
+	JobDelete   JobKind = "delete"
+	JobStart    JobKind = "start"
+	JobSignal   JobKind = "signal"
+	JobProbe    JobKind = "probe"
+	JobDownload JobKind = "download"
+	JobUpload   JobKind = "upload"
+	JobList     JobKind = "list"
+)
+
+// A Job is one call that takes time, as Options.Delay sees it.
+type Job struct {
+	Kind JobKind
+	// GUID is the container's; it is empty for JobList.
+	GUID string
+}
+
+// A job is work that may wait. It is done without the Manager's lock, and the
+// outcome that it returns is carried out with it.
+type job struct {
+	Job
+	pool      pool
+	work      func(context.Context) (outcome func())
+	due       time.Time // in virtual time, once it has its place in the pool
+	placed    bool
+	cancelled bool
+	cancel    context.CancelFunc // nil until it is carried out
+}
+
+// stop cancels a job. Its outcome comes all the same.
+func (j *job) stop(m *Manager) {
+	j.cancelled = true
+	if j.cancel != nil {
+		j.cancel()
+	}
+	m.wakeUp()
+}
+
+// A timer calls f at its time.
+type timer struct {
+	at       time.Time
+	sequence int64
+	f        func()
+	index    int // in the heap, or -1
+}
+
+type timers []*timer
+
+func (t timers) Len() int { return len(t) }
+func (t timers) Less(i, j int) bool {
+	if t[i].at.Equal(t[j].at) {
+		return t[i].sequence < t[j].sequence
+	}
+	return t[i].at.Before(t[j].at)
+}
+func (t timers) Swap(i, j int) { t[i], t[j] = t[j], t[i]; t[i].index, t[j].index = i, j }
+func (t *timers) Push(x any)   { x.(*timer).index = len(*t); *t = append(*t, x.(*timer)) }
+func (t *timers) Pop() any {
+	old := *t
+	last := old[len(old)-1]
+	old[len(old)-1] = nil
+	*t = old[:len(old)-1]
+	last.index = -1
+	return last
+}
+
+// A loop holds what will happen. Its timers and jobs are guarded by the
+// Manager's lock; the inbox has its own, since backends fill it at any time.
+type loop struct {
+	timers   timers
+	sequence int64
+	jobs     []*job // in the order in which they came
+	running  [pools]int
+
+	inboxMu sync.Mutex
+	inbox   []func()
+	wake    chan struct{}
+}
+
+// after calls f, with the lock, when d has passed.
+func (m *Manager) after(d time.Duration, f func()) *timer {
+	m.loop.sequence++
+	t := &timer{at: m.options.Now().Add(d), sequence: m.loop.sequence, f: f}
+	heap.Push(&m.loop.timers, t)
+	m.wakeUp()
+	return t
+}
+
+// forget drops a timer, which may be nil or have fired.
+func (m *Manager) forget(t *timer) {
+	if t != nil && t.index >= 0 {
+		heap.Remove(&m.loop.timers, t.index)
+	}
+}
+
+// submit queues a job.
+func (m *Manager) submit(p pool, kind JobKind, guid string, work func(context.Context) func()) *job {
+	j := &job{Job: Job{kind, guid}, pool: p, work: work}
+	m.loop.jobs = append(m.loop.jobs, j)
+	m.wakeUp()
+	return j
+}
+
+// post has f carried out with the lock, soon. It may be called with and
+// without the lock.
+func (m *Manager) post(f func()) {
+	m.loop.inboxMu.Lock()
+	m.loop.inbox = append(m.loop.inbox, f)
+	m.loop.inboxMu.Unlock()
+	m.wakeUp()
+}
+
+func (m *Manager) wakeUp() {
+	select {
+	case m.loop.wake <- struct{}{}:
+	default:
+	}
+}
+
+// advance carries out outcomes and timers that are due, until there are none.
+func (m *Manager) advance() {
+	for {
+		m.loop.inboxMu.Lock()
+		inbox := m.loop.inbox
+		m.loop.inbox = nil
+		m.loop.inboxMu.Unlock()
+		for _, f := range inbox {
+			f()
+		}
+		if len(inbox) > 0 {
+			continue
+		}
+		if len(m.loop.timers) == 0 || m.loop.timers[0].at.After(m.options.Now()) {
+			return
+		}
+		heap.Pop(&m.loop.timers).(*timer).f()
+	}
+}
+
+func (m *Manager) workers(p pool) int {
+	return [pools]int{
+		deletePool: m.options.DeleteWorkers, processPool: m.options.ProcessWorkers, createPool: m.options.CreateWorkers,
+		downloadPool: m.options.Downloads, uploadPool: m.options.Uploads,
+	}[p]
+}
+
+// take removes and returns the first job that may be carried out now, or nil.
+// A cancelled job needs no place: it ends at once.
+func (m *Manager) take(delays bool) *job {
+	now := m.options.Now()
+	for i, j := range m.loop.jobs {
+		if !j.placed && (j.cancelled || m.loop.running[j.pool] < m.workers(j.pool)) {
+			j.placed = true
+			m.loop.running[j.pool]++
+			if delays && m.options.Delay != nil {
+				j.due = now.Add(m.options.Delay(j.Job))
+			}
+		}
+		if j.placed && (j.cancelled || !j.due.After(now)) {
+			m.loop.jobs = append(m.loop.jobs[:i], m.loop.jobs[i+1:]...)
+			return j
+		}
+	}
+	return nil
+}
+
+// prepare gives a job its context. It is called with the lock.
+func (j *job) prepare(ctx context.Context) context.Context {
+	ctx, j.cancel = context.WithCancel(ctx)
+	if j.cancelled {
+		j.cancel()
+	}
+	return ctx
+}
+
+// carryOut does a job and posts its outcome.
+func (m *Manager) carryOut(ctx context.Context, j *job) {
+	outcome := j.work(ctx)
+	m.post(func() {
+		j.cancel()
+		m.loop.running[j.pool]--
+		if outcome != nil {
+			outcome()
+		}
+	})
+}
+
+// Tick carries out everything that is due now, jobs included, in a fixed
+// order and in the calling goroutine. A backend that is an [executor.Stepper]
+// is stepped along. Jobs that Run has begun are left to it.
+func (m *Manager) Tick(ctx context.Context) {
+	stepper, steps := m.options.Backend.(executor.Stepper)
+	for {
+		if steps {
+			stepper.Step(m.options.Now())
+		}
+		m.mu.Lock()
+		m.advance()
+		j := m.take(true)
+		var jobCtx context.Context
+		if j != nil {
+			jobCtx = j.prepare(ctx)
+		}
+		m.mu.Unlock()
+		if j != nil {
+			m.carryOut(jobCtx, j)
+			continue
+		}
+		if !m.due() {
+			return
+		}
+	}
+}
+
+// due reports whether something has come up for now.
+func (m *Manager) due() bool {
+	m.loop.inboxMu.Lock()
+	waiting := len(m.loop.inbox) > 0
+	m.loop.inboxMu.Unlock()
+	next, ok := m.Next()
+	return waiting || ok && !next.After(m.options.Now())
+}
+
+// Next is when Tick will next have something to do that is known now, or false
+// if nothing is. The outcome of a process may always come before.
+func (m *Manager) Next() (time.Time, bool) {
+	m.mu.Lock()
+	var next time.Time
+	known := false
+	consider := func(t time.Time) {
+		if !known || t.Before(next) {
+			next, known = t, true
+		}
+	}
+	if len(m.loop.timers) > 0 {
+		consider(m.loop.timers[0].at)
+	}
+	for _, j := range m.loop.jobs {
+		if j.placed {
+			consider(j.due)
+		} else if m.loop.running[j.pool] < m.workers(j.pool) {
+			consider(m.options.Now())
+		}
+	}
+	m.mu.Unlock()
+	if stepper, ok := m.options.Backend.(executor.Stepper); ok {
+		if t, ok := stepper.Next(); ok {
+			consider(t)
+		}
+	}
+	return next, known
+}
+
+// Run does what Tick does, with a goroutine per job and timers, until ctx
+// ends. Then it cancels the jobs, waits for them and returns; containers live
+// on. See Clear.
+func (m *Manager) Run(ctx context.Context) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	stepper, steps := m.options.Backend.(executor.Stepper)
+	for ctx.Err() == nil {
+		if steps {
+			stepper.Step(m.options.Now())
+		}
+		m.mu.Lock()
+		m.advance()
+		for j := m.take(false); j != nil; j = m.take(false) {
+			jobCtx := j.prepare(ctx)
+			running.Go(func() { m.carryOut(jobCtx, j) })
+		}
+		m.mu.Unlock()
+
+		var alarm <-chan time.Time
+		if next, ok := m.Next(); ok {
+			alarm = time.After(next.Sub(m.options.Now()))
+		}
+		select {
+		case <-ctx.Done():
+		case <-m.loop.wake:
+		case <-alarm:
+		}
+	}
+}

@@ -1,0 +1,294 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/internal/transfer"
+)
+
+// A Manager runs the containers of one cell. Its methods may be called at once
+// from many goroutines, and none but Tick, Run, Clear, ReadFile and Metrics
+// waits for anything.
+type Manager struct {
+	options Options
+	host    executor.Host
+	fetcher *transfer.Fetcher // nil without Options.Dir
+
+	mu            sync.Mutex
+	entries       map[string]*entry
+	used          Capacity
+	strays        map[string]bool // guids that the host has and we do not, being removed
+	subscriptions map[*Subscription]struct{}
+	loop          loop
+}
+
+// New asks the backend what it can do and returns a Manager without
+// containers. The first Tick removes those that an earlier daemon left.
+func New(ctx context.Context, o Options) (*Manager, error) {
+	if o.Backend == nil {
+		return nil, errors.New("manager: Options.Backend is not set")
+	}
+	host, err := o.Backend.Probe(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("manager: the host cannot run containers: %w", err)
+	}
+	if err := o.validate(host); err != nil {
+		return nil, err
+	}
+	if o.Dir != "" {
+		if err := os.RemoveAll(filepath.Join(o.Dir, "logs")); err != nil {
+			return nil, err
+		}
+	}
+	fetcher, err := o.fetcher()
+	if err != nil {
+		return nil, err
+	}
+	m := &Manager{
+		options: o, host: host, fetcher: fetcher,
+		entries:       make(map[string]*entry),
+		strays:        make(map[string]bool),
+		subscriptions: make(map[*Subscription]struct{}),
+		loop:          loop{wake: make(chan struct{}, 1)},
+	}
+	m.after(0, m.reap)
+	return m, nil
+}
+
+// Host is what the backend's host can do, as it was when the Manager was made.
+func (m *Manager) Host() executor.Host { return m.host }
+
+// A Reservation asks for room for a container.
+type Reservation struct {
+	GUID      string
+	Resources executor.Resources
+	// Tags say what the container is for. The Manager takes the map over.
+	Tags map[string]string
+}
+
+// A Refusal says why a Reservation was refused: with a [*CapacityError], a
+// [*GUIDError] or a [*executor.ValidationError].
+type Refusal struct {
+	GUID string
+	Err  error
+}
+
+// Reserve makes RESERVED containers, each as far as there is room for it, in
+// the order in which they are given. It returns those for which there is not,
+// in the same order; the others have their resources from now on.
+func (m *Manager) Reserve(list ...Reservation) []Refusal {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var refused []Refusal
+	for _, r := range list {
+		c, err := m.admissible(r, m.remaining())
+		if err != nil {
+			refused = append(refused, Refusal{r.GUID, err})
+			continue
+		}
+		m.admit(c)
+	}
+	return refused
+}
+
+// ReserveAll makes a RESERVED container of every Reservation, or none if one
+// of them is refused. It returns all reasons.
+func (m *Manager) ReserveAll(list ...Reservation) []Refusal {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	left := m.remaining()
+	seen := make(map[string]bool)
+	var refused []Refusal
+	var containers []executor.Container
+	for _, r := range list {
+		c, err := m.admissible(r, left)
+		if err == nil && seen[r.GUID] {
+			err = &GUIDError{r.GUID, ErrExists}
+		}
+		if err != nil {
+			refused = append(refused, Refusal{r.GUID, err})
+			continue
+		}
+		seen[r.GUID] = true
+		left = left.minus(m.share(r.Resources))
+		containers = append(containers, c)
+	}
+	if len(refused) > 0 {
+		return refused
+	}
+	for _, c := range containers {
+		m.admit(c)
+	}
+	return nil
+}
+
+// admissible is the container of a reservation if it fits into left.
+func (m *Manager) admissible(r Reservation, left Capacity) (executor.Container, error) {
+	c, err := executor.Reserve(r.GUID, r.Resources, r.Tags, m.options.Now())
+	if err != nil {
+		return c, err
+	}
+	if m.entries[r.GUID] != nil || m.strays[r.GUID] {
+		return c, &GUIDError{r.GUID, ErrExists}
+	}
+	need := m.share(r.Resources)
+	if m.options.Capacity.PIDs == 0 {
+		left.PIDs = 0
+	}
+	if lacks := left.lacks(need); lacks != (Capacity{}) {
+		return c, &CapacityError{r.GUID, lacks}
+	}
+	return c, nil
+}
+
+func (m *Manager) admit(c executor.Container) {
+	e := &entry{manager: m, guid: c.GUID, share: m.share(c.Resources)}
+	m.entries[c.GUID] = e
+	m.used = m.used.plus(e.share)
+	e.set(c)
+	e.expiry = m.after(m.options.ReservationExpiry, e.expire)
+}
+
+// Work is what a reserved container is to do.
+type Work struct {
+	executor.RunInfo
+	// Tags are added to those of the reservation.
+	Tags map[string]string
+	// Grace is the time between TERM and KILL; 0 means Options.Grace.
+	Grace time.Duration
+}
+
+// Initialize gives a reservation its work and has the container made and run
+// (RESERVED → INITIALIZING → …). It returns before that.
+// An error is a *GUIDError, an *executor.TransitionError or an
+// *executor.ValidationError, and leaves the reservation as it was.
+func (m *Manager) Initialize(guid string, w Work) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.entries[guid]
+	if e == nil {
+		return &GUIDError{guid, ErrNotFound}
+	}
+	if e.deleting {
+		return &GUIDError{guid, ErrNotFound}
+	}
+	next, err := e.container.Initialize(w.RunInfo, w.Tags, m.options.Now())
+	if err != nil {
+		return err
+	}
+	m.forget(e.expiry)
+	e.grace = w.Grace
+	orDefault(&e.grace, m.options.Grace)
+	e.set(next)
+	e.create()
+	return nil
+}
+
+// Stop ends what runs in a container: TERM, then KILL after its grace. The
+// container becomes COMPLETED with the result executor.Stopped, also if it is
+// still being made. It returns before that. For a container that has
+// COMPLETED already, or is being stopped, it does nothing. A reservation
+// cannot be stopped, only deleted: that is an *executor.TransitionError.
+func (m *Manager) Stop(guid string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.entries[guid]
+	switch {
+	case e == nil:
+		return &GUIDError{guid, ErrNotFound}
+	case e.container.State == executor.Reserved:
+		return &executor.TransitionError{GUID: guid, Transition: executor.Transition{From: executor.Reserved, To: executor.Completed}}
+	}
+	e.stop()
+	return nil
+}
+
+// Delete removes a container in any state, after stopping it as Stop does if
+// it is live. It returns before that; the container is listed and keeps its
+// resources until nothing is left of it on the host. What fails is tried
+// again: see Deletions. For a container that is not there, or is being
+// deleted, it does nothing.
+func (m *Manager) Delete(guid string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e := m.entries[guid]; e != nil {
+		e.delete()
+	}
+}
+
+// Get returns a container, or false if there is none.
+func (m *Manager) Get(guid string) (executor.Container, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.entries[guid]
+	if e == nil {
+		return executor.Container{}, false
+	}
+	return e.container, true
+}
+
+// List is all containers, by guid.
+func (m *Manager) List() []executor.Container {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	list := make([]executor.Container, 0, len(m.entries))
+	for _, guid := range slices.Sorted(maps.Keys(m.entries)) {
+		list = append(list, m.entries[guid].container)
+	}
+	return list
+}
+
+// A Deletion is a container that is being deleted.
+type Deletion struct {
+	GUID string
+	// Attempts are those that have failed, and Err says why the last one did.
+	Attempts int
+	Err      error
+}
+
+// Deletions is all containers that are being deleted, by guid.
+func (m *Manager) Deletions() []Deletion {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var list []Deletion
+	for _, guid := range slices.Sorted(maps.Keys(m.entries)) {
+		if e := m.entries[guid]; e.deleting {
+			list = append(list, Deletion{guid, e.deleteAttempts, e.deleteErr})
+		}
+	}
+	return list
+}
+
+// Total is the capacity of the cell.
+func (m *Manager) Total() Capacity { return m.options.Capacity }
+
+// Remaining is what no container has taken: Total less the sum over List.
+func (m *Manager) Remaining() Capacity {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.remaining()
+}
+
+func (m *Manager) remaining() Capacity { return m.options.Capacity.minus(m.used) }
+
+// Clear deletes every container that the backend lists, whatever the Manager
+// knows of it. It is for a daemon that ends, after Run has returned.
+func (m *Manager) Clear(ctx context.Context) error {
+	guids, err := m.options.Backend.List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, guid := range guids {
+		err = errors.Join(err, m.options.Backend.Delete(ctx, guid))
+	}
+	return err
+}

@@ -1,0 +1,171 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/internal/archive"
+	"github.com/diegosdk/diego/executor/internal/transfer"
+)
+
+// The defaults of Options.
+const (
+	DefaultContainers        = 250
+	DefaultMaxPIDs           = 1024
+	DefaultGrace             = 10 * time.Second
+	DefaultUnhealthyInterval = 500 * time.Millisecond
+	DefaultHealthyInterval   = 30 * time.Second
+	DefaultReapInterval      = time.Minute
+	DefaultCreateWorkers     = 32
+	DefaultDeleteWorkers     = 32
+	DefaultProcessWorkers    = 64
+	DefaultDownloads         = 5
+	DefaultUploads           = 5
+)
+
+// MaxResultBytes is the longest file that [Manager.ReadFile] returns.
+const MaxResultBytes = 50 << 10
+
+// exitTimeout is how long a process may take to be gone after KILL before the
+// container goes on without it.
+const exitTimeout = time.Second
+
+// Options configure a Manager. Only Backend is required.
+type Options struct {
+	Backend executor.ContainerBackend
+	// Dir holds logs, the download cache and temporary files. It belongs to
+	// the Manager, which empties it. Without it output is discarded, and
+	// whatever needs a download or an upload fails.
+	Dir string
+	// Capacity is what the cell has for containers. A zero Containers means
+	// DefaultContainers; a zero MemoryMB or DiskMB means what the backend knows
+	// of its host, and it is an error if it does not; zero PIDs are not
+	// counted.
+	Capacity Capacity
+	// DefaultMaxPIDs is for containers that ask for none; 0 means
+	// DefaultMaxPIDs.
+	DefaultMaxPIDs int64
+	// Grace is the time between TERM and KILL of a container that names none;
+	// 0 means DefaultGrace.
+	Grace time.Duration
+	// UnhealthyInterval is between two probes until a container is healthy or
+	// ready, HealthyInterval afterwards (002 §Monitoring Health). 0 means
+	// DefaultUnhealthyInterval and DefaultHealthyInterval.
+	UnhealthyInterval, HealthyInterval time.Duration
+	// ReservationExpiry is how long a reservation waits for its work; 0 means
+	// executor.DefaultReservationExpiry.
+	ReservationExpiry time.Duration
+	// ReapInterval is between two comparisons with what the backend lists;
+	// 0 means DefaultReapInterval.
+	ReapInterval time.Duration
+	// CreateWorkers, DeleteWorkers and ProcessWorkers bound what happens at
+	// once: containers made, containers removed, and processes started,
+	// signalled and probed. Downloads and Uploads bound transfers. 0 means the
+	// default of that name.
+	CreateWorkers, DeleteWorkers, ProcessWorkers, Downloads, Uploads int
+	// LogSegmentBytes and LogSegments bound each of the three logs of a
+	// container; 0 means 5 MiB and 2.
+	LogSegmentBytes int64
+	LogSegments     int
+	// CacheBytes is the size of the download cache without what is in use;
+	// 0 means 10 GB.
+	CacheBytes int64
+	// MaxDownloadBytes is the largest archive, MaxContentBytes the most that
+	// may be in one; 0 means 4 GiB and 8 GiB.
+	MaxDownloadBytes, MaxContentBytes int64
+	// HTTPClient makes transfers; nil means one that waits a minute for an
+	// answer to begin.
+	HTTPClient *http.Client
+	// Volumes are the volume drivers by name.
+	Volumes map[string]VolumeDriver
+	// TrustedCertificates is a directory of the host that is mounted, to be
+	// read, where a container wants its trusted certificates. Without it such a
+	// container gets none.
+	TrustedCertificates string
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+	// Delay is how much virtual time a job takes when Tick carries it out; nil
+	// means none. It is for simulations, and Run does not ask it.
+	Delay func(Job) time.Duration
+	// Logger hears what no answer tells: failures of the host. Nil means
+	// nobody.
+	Logger *slog.Logger
+}
+
+// A VolumeDriver makes volumes appear on the host.
+type VolumeDriver interface {
+	// Mount makes the volume of v available to a container and returns the
+	// absolute path of the host where it is.
+	Mount(ctx context.Context, guid string, v executor.VolumeMount) (path string, err error)
+	// Unmount takes back what Mount did. It is called once the container is
+	// gone, and again later if it fails.
+	Unmount(ctx context.Context, guid string, v executor.VolumeMount) error
+}
+
+func orDefault[T comparable](value *T, fallback T) {
+	var zero T
+	if *value == zero {
+		*value = fallback
+	}
+}
+
+// validate checks the options and fills in the defaults.
+func (o *Options) validate(host executor.Host) error {
+	orDefault(&o.Capacity.Containers, DefaultContainers)
+	orDefault(&o.Capacity.MemoryMB, host.MemoryMB)
+	orDefault(&o.Capacity.DiskMB, host.DiskMB)
+	orDefault(&o.Capacity.PIDs, host.PIDs)
+	if o.Capacity.MemoryMB <= 0 {
+		return fmt.Errorf("manager: Options.Capacity.MemoryMB is not set and the %s backend does not know it", host.Backend)
+	}
+	if o.Capacity.DiskMB <= 0 {
+		return fmt.Errorf("manager: Options.Capacity.DiskMB is not set and the %s backend does not know it", host.Backend)
+	}
+	orDefault(&o.DefaultMaxPIDs, DefaultMaxPIDs)
+	orDefault(&o.Grace, DefaultGrace)
+	orDefault(&o.UnhealthyInterval, DefaultUnhealthyInterval)
+	orDefault(&o.HealthyInterval, DefaultHealthyInterval)
+	orDefault(&o.ReservationExpiry, executor.DefaultReservationExpiry)
+	orDefault(&o.ReapInterval, DefaultReapInterval)
+	orDefault(&o.CreateWorkers, DefaultCreateWorkers)
+	orDefault(&o.DeleteWorkers, DefaultDeleteWorkers)
+	orDefault(&o.ProcessWorkers, DefaultProcessWorkers)
+	orDefault(&o.Downloads, DefaultDownloads)
+	orDefault(&o.Uploads, DefaultUploads)
+	for _, n := range []struct {
+		name  string
+		value int64
+	}{
+		{"Capacity.Containers", o.Capacity.Containers}, {"Capacity.PIDs", o.Capacity.PIDs + 1}, {"DefaultMaxPIDs", o.DefaultMaxPIDs},
+		{"Grace", int64(o.Grace)}, {"UnhealthyInterval", int64(o.UnhealthyInterval)}, {"HealthyInterval", int64(o.HealthyInterval)},
+		{"ReservationExpiry", int64(o.ReservationExpiry)}, {"ReapInterval", int64(o.ReapInterval)},
+		{"CreateWorkers", int64(o.CreateWorkers)}, {"DeleteWorkers", int64(o.DeleteWorkers)}, {"ProcessWorkers", int64(o.ProcessWorkers)},
+		{"Downloads", int64(o.Downloads)}, {"Uploads", int64(o.Uploads)},
+	} {
+		if n.value < 1 {
+			return fmt.Errorf("manager: Options.%s is negative", n.name)
+		}
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return nil
+}
+
+func (o *Options) fetcher() (*transfer.Fetcher, error) {
+	if o.Dir == "" {
+		return nil, nil
+	}
+	return transfer.New(transfer.Options{
+		Dir: filepath.Join(o.Dir, "cache"), Client: o.HTTPClient, CacheBytes: o.CacheBytes,
+		MaxBytes: o.MaxDownloadBytes, Content: archive.Limits{Bytes: o.MaxContentBytes},
+	})
+}

@@ -1,0 +1,154 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/internal/archive"
+	"github.com/diegosdk/diego/executor/internal/transfer"
+)
+
+// errNoDir is what transfers say without Options.Dir.
+var errNoDir = errors.New("transfers need a directory: set Options.Dir of the manager")
+
+// A preparation makes a container and what it needs on the host. It is used by
+// one job, without the Manager's lock.
+type preparation struct {
+	manager   *Manager
+	container executor.Container
+	// undo takes back what was done, in the order in which it was done. It is
+	// for when the container is gone.
+	undo []func(context.Context) error
+}
+
+// create fetches what is mounted into the container and makes it. What has
+// been done when it fails is undone with the container's deletion.
+func (p *preparation) create(ctx context.Context) (executor.Endpoint, error) {
+	none := executor.Endpoint{}
+	spec := containerSpec(p.container, p.manager.options.DefaultMaxPIDs)
+	for _, d := range dependencies(*p.container.RunInfo) {
+		m, err := p.dependency(ctx, d)
+		if err != nil {
+			return none, fmt.Errorf("cached dependency %s: %w", d.name, err)
+		}
+		spec.Mounts = append(spec.Mounts, m)
+	}
+	if target, source := p.container.RunInfo.TrustedSystemCertificatesPath, p.manager.options.TrustedCertificates; target != "" && source != "" {
+		spec.Mounts = append(spec.Mounts, executor.Mount{Source: source, Target: target})
+	}
+	for _, v := range p.container.RunInfo.VolumeMounts {
+		m, err := p.volume(ctx, v)
+		if err != nil {
+			return none, fmt.Errorf("volume for %s: %w", v.ContainerDir, err)
+		}
+		spec.Mounts = append(spec.Mounts, m)
+	}
+	return p.manager.options.Backend.Create(ctx, spec)
+}
+
+func (p *preparation) dependency(ctx context.Context, d dependency) (executor.Mount, error) {
+	if p.manager.fetcher == nil {
+		return executor.Mount{}, errNoDir
+	}
+	lease, err := p.manager.fetcher.Directory(ctx, d.request)
+	if err != nil {
+		return executor.Mount{}, err
+	}
+	p.undo = append(p.undo, func(context.Context) error { lease.Release(); return nil })
+	return executor.Mount{Source: lease.Path, Target: d.target}, nil
+}
+
+func (p *preparation) volume(ctx context.Context, v executor.VolumeMount) (executor.Mount, error) {
+	driver := p.manager.options.Volumes[v.Driver]
+	if driver == nil {
+		return executor.Mount{}, fmt.Errorf("this cell has no volume driver %q", v.Driver)
+	}
+	path, err := driver.Mount(ctx, p.container.GUID, v)
+	if err != nil {
+		return executor.Mount{}, err
+	}
+	p.undo = append(p.undo, func(ctx context.Context) error { return driver.Unmount(ctx, p.container.GUID, v) })
+	return executor.Mount{Source: path, Target: v.ContainerDir, Writable: v.Mode == executor.MountReadWrite}, nil
+}
+
+// containerSpec is what the backend has to know of a container.
+func containerSpec(c executor.Container, defaultMaxPIDs int64) executor.ContainerSpec {
+	info := c.RunInfo
+	spec := executor.ContainerSpec{
+		GUID: c.GUID, RootFS: info.RootFS, Resources: c.Resources, CPUWeight: info.CPUWeight, Privileged: info.Privileged,
+		Ports: info.Ports, EgressRules: info.EgressRules, Files: info.VolumeMountedFiles,
+	}
+	orDefault(&spec.Resources.MaxPIDs, defaultMaxPIDs)
+	orDefault(&spec.CPUWeight, executor.MaxCPUWeight)
+	if info.Network != nil {
+		spec.NetworkProperties = info.Network.Properties
+	}
+	return spec
+}
+
+// A dependency is an archive that is fetched once per cell and mounted
+// read-only.
+type dependency struct {
+	name, target string
+	request      transfer.Request
+}
+
+// dependencies are the cached dependencies and the shared image layers.
+func dependencies(info executor.RunInfo) []dependency {
+	var list []dependency
+	for _, d := range info.CachedDependencies {
+		list = append(list, dependency{named(d.Name, d.From), d.To, transfer.Request{
+			URL: d.From, CacheKey: d.CacheKey, Algorithm: d.Checksum.Algorithm, Value: d.Checksum.Value,
+		}})
+	}
+	for _, l := range info.ImageLayers {
+		if l.LayerType == executor.LayerShared {
+			list = append(list, dependency{named(l.Name, l.URL), l.DestinationPath, layerRequest(l)})
+		}
+	}
+	return list
+}
+
+func named(name, otherwise string) string {
+	if name != "" {
+		return name
+	}
+	return otherwise
+}
+
+// layerRequest is the archive of an image layer. Its key is its content if
+// that is known.
+func layerRequest(l executor.ImageLayer) transfer.Request {
+	r := transfer.Request{URL: l.URL, CacheKey: l.URL, Value: l.DigestValue}
+	switch l.DigestAlgorithm {
+	case executor.DigestSHA256:
+		r.Algorithm = "sha256"
+	case executor.DigestSHA512:
+		r.Algorithm = "sha512"
+	}
+	switch l.MediaType {
+	case executor.MediaTypeTGZ:
+		r.Format = archive.TGZ
+	case executor.MediaTypeTAR:
+		r.Format = archive.Tar
+	case executor.MediaTypeZIP:
+		r.Format = archive.Zip
+	}
+	return r
+}
+
+// layerDownloads are the image layers that belong to the container alone: they
+// are put into it before its setup.
+func layerDownloads(info executor.RunInfo) []download {
+	var list []download
+	for _, l := range info.ImageLayers {
+		if l.LayerType == executor.LayerExclusive {
+			r := layerRequest(l)
+			r.CacheKey = "" // nobody else wants it
+			list = append(list, download{request: r, artifact: named(l.Name, "image layer"), to: l.DestinationPath, user: info.LegacyDownloadUser})
+		}
+	}
+	return list
+}

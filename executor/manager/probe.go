@@ -1,0 +1,166 @@
+package manager
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/diegosdk/diego/executor"
+)
+
+// A probe asks again and again whether something is well: often until it is,
+// and now and then afterwards (002 §Monitoring Health).
+type probe struct {
+	recipe *recipe
+	build  func(done func(error)) step
+	// interval is between two probes once it is well.
+	interval time.Duration
+
+	ok      bool
+	err     error // of the last probe
+	step    step  // while one goes on
+	timer   *timer
+	stopped bool
+}
+
+// probes are those that say whether a container is healthy: its declarative
+// checks or, without such, its monitor action.
+func (b builder) probes(info executor.RunInfo) []*probe {
+	if info.Check != nil && len(info.Check.Checks) > 0 {
+		return b.checks(info.Check.Checks)
+	}
+	if info.Monitor == nil {
+		return nil
+	}
+	return []*probe{{recipe: b.recipe, interval: b.recipe.entry.manager.options.HealthyInterval,
+		build: func(done func(error)) step { return b.build(*info.Monitor, done) }}}
+}
+
+func (b builder) checks(checks []executor.Check) []*probe {
+	var list []*probe
+	for _, c := range checks {
+		var interval time.Duration
+		if c.TCP != nil {
+			interval = c.TCP.Interval()
+		} else {
+			interval = c.HTTP.Interval()
+		}
+		orDefault(&interval, b.recipe.entry.manager.options.HealthyInterval)
+		list = append(list, &probe{recipe: b.recipe, interval: interval, build: func(done func(error)) step {
+			return b.check(c, done)
+		}})
+	}
+	return list
+}
+
+// run probes, tells the outcome, and comes again until stop.
+func (p *probe) run(tell func(*probe)) {
+	m := p.recipe.entry.manager
+	over := false
+	s := p.build(func(err error) {
+		over = true
+		p.step = nil
+		if p.stopped {
+			p.recipe.finish()
+			return
+		}
+		p.ok, p.err = err == nil, err
+		pause := m.options.UnhealthyInterval
+		if p.ok {
+			pause = p.interval
+		}
+		p.timer = m.after(pause, func() { p.run(tell) })
+		tell(p)
+	})
+	p.step = s
+	s.start()
+	if over {
+		p.step = nil
+	}
+}
+
+// stop ends the probing. If a probe goes on, finish is called at its end.
+func (p *probe) stop() {
+	p.stopped = true
+	p.recipe.entry.manager.forget(p.timer)
+	if p.step != nil {
+		p.step.cancel()
+	}
+}
+
+// check is one declarative check, as a step.
+func (b builder) check(c executor.Check, done func(error)) step {
+	e := b.recipe.entry
+	return &jobStep{builder: b, pool: processPool, kind: JobProbe, done: done, work: func(ctx context.Context) error {
+		err := checkOnce(ctx, e.manager.options.Backend, e.guid, c)
+		if err != nil {
+			emit(e.logs.healthWriter(), err.Error())
+		}
+		return err
+	}}
+}
+
+func checkOnce(ctx context.Context, backend executor.ContainerBackend, guid string, c executor.Check) error {
+	if c.TCP != nil {
+		conn, err := connect(ctx, backend, guid, c.TCP.Port, c.TCP.ConnectTimeout())
+		if err != nil {
+			return fmt.Errorf("TCP check of port %d: %w", c.TCP.Port, err)
+		}
+		return conn.Close()
+	}
+	path := named(c.HTTP.Path, "/")
+	if err := get(ctx, backend, guid, c.HTTP.Port, path, c.HTTP.RequestTimeout()); err != nil {
+		return fmt.Errorf("HTTP check of port %d%s: %w", c.HTTP.Port, path, err)
+	}
+	return nil
+}
+
+func connect(ctx context.Context, backend executor.ContainerBackend, guid string, port uint16, limit time.Duration) (io.ReadWriteCloser, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return backend.Dial(ctx, guid, port)
+}
+
+// get makes one request, bounded as a whole, and wants status 200.
+func get(ctx context.Context, backend executor.ContainerBackend, guid string, port uint16, path string, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://localhost:%d%s", port, path), nil)
+	if err != nil {
+		return err
+	}
+	request.Close = true
+	request.Header.Set("User-Agent", "diego-healthcheck")
+	conn, err := backend.Dial(ctx, guid, port)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	// A connection knows no context: to close it ends what goes on.
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	if err := request.Write(conn); err != nil {
+		return late(ctx, err)
+	}
+	response, err := http.ReadResponse(bufio.NewReader(io.LimitReader(conn, maxResponse)), request)
+	if err != nil {
+		return late(ctx, err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("the answer is %s", response.Status)
+	}
+	return nil
+}
+
+// maxResponse bounds what is read of an answer; its status is all that counts.
+const maxResponse = 64 << 10
+
+// late names the reason of an error if it is that time is over.
+func late(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}

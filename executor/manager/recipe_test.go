@@ -1,0 +1,183 @@
+package manager_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/manager"
+)
+
+// Every recipe is reserved, given its work and made at 0s.
+func TestARecipeRunsAsItIsWritten(t *testing.T) {
+	monitored := func(action, monitor executor.Action) manager.Work {
+		return with(work(action), func(w *manager.Work) { w.Monitor = &monitor })
+	}
+	checked := func(action executor.Action, d executor.CheckDefinition) manager.Work {
+		return with(work(action), func(w *manager.Work) { w.Check = &d; w.Ports = []uint16{8080} })
+	}
+	http8080 := executor.Check{HTTP: &executor.HTTPCheck{Port: 8080}}
+	tcp8080 := executor.Check{TCP: &executor.TCPCheck{Port: 8080}}
+	tests := []struct {
+		name string
+		work manager.Work
+		want []string
+	}{
+		{"without a monitor it runs as soon as its action does, and a good end is success",
+			work(do("wait 5s")), []string{"0s RUNNING", "5s COMPLETED well"}},
+		{"a bad end is a failure with its status",
+			work(do("wait 5s", "exit 3")), []string{"0s RUNNING", "5s COMPLETED failed: /do: exit status 3"}},
+		{"a signal is named", work(do("wait 1s", "die 11")), []string{"0s RUNNING", "1s COMPLETED failed: /do: killed by signal 11"}},
+		{"running out of memory is named", work(do("wait 1s", "oom")),
+			[]string{"0s RUNNING", "1s COMPLETED failed: /do: killed: the container ran out of memory"}},
+		{"a command that is not there never runs", work(executor.Action{Run: &executor.RunAction{Path: "/no/app", User: "app"}}),
+			[]string{`0s COMPLETED failed: container "c": cannot execute the command: /no/app`}},
+
+		{"the setup comes first", with(work(do("wait 5s")), func(w *manager.Work) { w.Setup = ptr(do("wait 3s")) }),
+			[]string{"3s RUNNING", "8s COMPLETED well"}},
+		{"a failed setup ends it", with(work(do("wait 5s")), func(w *manager.Work) { w.Setup = ptr(do("wait 3s", "exit 1")) }),
+			[]string{"3s COMPLETED failed: setup failed: /do: exit status 1"}},
+
+		{"a monitor is asked every 0.5 s until it is healthy and every 30 s afterwards",
+			monitored(do("wait 1.2s", "write up yes", "wait 10s", "remove up", "wait forever"), do("need up")),
+			[]string{"1.5s RUNNING", "31.5s COMPLETED failed: instance became unhealthy: /do: exit status 1"}},
+		{"an action that fails under a monitor is a failure",
+			monitored(do("write up yes", "wait 7s", "exit 2"), do("need up")),
+			[]string{"0s RUNNING", "7s COMPLETED failed: /do: exit status 2"}},
+		{"an action that ends well under a monitor has left a daemon, which is monitored on",
+			monitored(do("orphan", "write up yes", "wait 2s"), do("need up")), []string{"0s RUNNING"}},
+		{"a daemon whose monitor fails has failed, after its grace",
+			monitored(do("orphan", "write up yes", "wait 40s", "remove up"), do("need up")),
+			[]string{"0s RUNNING", "1m0s COMPLETED failed: instance became unhealthy: /do: exit status 1"}},
+		{"what is not healthy in time has failed",
+			with(monitored(do("wait forever"), do("need up")), func(w *manager.Work) { w.StartTimeoutMs = 3000 }),
+			[]string{"3s COMPLETED failed: instance was never healthy within 3s: /do: exit status 1"}},
+		{"the start timeout is over once it is healthy",
+			with(monitored(do("write up yes", "wait 9s"), do("need up")), func(w *manager.Work) { w.StartTimeoutMs = 3000 }),
+			[]string{"0s RUNNING"}},
+
+		{"an HTTP check wants status 200",
+			checked(do("serve 8080 503", "wait 2s", "serve 8080 200", "wait forever"), executor.CheckDefinition{Checks: []executor.Check{http8080}}),
+			[]string{"2s RUNNING"}},
+		{"a TCP check wants somebody who listens",
+			checked(do("wait 2s", "listen 8080", "wait 3s", "close 8080", "wait forever"), executor.CheckDefinition{Checks: []executor.Check{tcp8080}}),
+			[]string{"2s RUNNING", "32s COMPLETED failed: instance became unhealthy: TCP check of port 8080: container \"c\": port 8080: connection refused"}},
+		{"all checks must succeed, and each has its own interval",
+			checked(do("serve 8080 200", "listen 9090", "wait 12s", "close 9090", "wait forever"),
+				executor.CheckDefinition{Checks: []executor.Check{http8080, {TCP: &executor.TCPCheck{Port: 9090, IntervalMs: 5000}}}}),
+			[]string{"0s RUNNING", "15s COMPLETED failed: instance became unhealthy: TCP check of port 9090: container \"c\": port 9090: connection refused"}},
+		{"readiness comes and goes, and the container runs on",
+			checked(do("wait 2s", "serve 8080 200", "wait 20s", "serve 8080 500", "wait 20s", "serve 8080 200", "wait forever"),
+				executor.CheckDefinition{ReadinessChecks: []executor.Check{{HTTP: &executor.HTTPCheck{Port: 8080, IntervalMs: 10000}}}}),
+			[]string{"0s RUNNING not ready", "2s RUNNING", "22s RUNNING not ready", "42s RUNNING"}},
+
+		{"a sidecar ends with the action",
+			with(work(do("wait 5s")), func(w *manager.Work) { w.Sidecars = []executor.Sidecar{{Action: do("wait forever")}} }),
+			[]string{"0s RUNNING", "5s COMPLETED well"}},
+		{"a sidecar that ends, ends the container",
+			with(work(do("wait forever")), func(w *manager.Work) { w.Sidecars = []executor.Sidecar{{Action: do("wait 4s")}} }),
+			[]string{"0s RUNNING", "4s COMPLETED failed: a sidecar has ended: exit status 0"}},
+		{"what ignores TERM is killed after the grace",
+			with(work(do("wait 5s")), func(w *manager.Work) {
+				w.Grace = 7 * time.Second
+				w.Sidecars = []executor.Sidecar{{Action: do("ignore TERM", "wait forever")}}
+			}), []string{"0s RUNNING", "12s COMPLETED well"}},
+
+		{"serial goes on after success", work(serial(do("wait 1s"), do("wait 2s"))), []string{"0s RUNNING", "3s COMPLETED well"}},
+		{"serial stops at a failure", work(serial(do("wait 1s", "exit 1"), do("wait 2s"))),
+			[]string{"0s RUNNING", "1s COMPLETED failed: /do: exit status 1"}},
+		{"parallel waits for all, whatever fails", work(parallel(do("wait 1s", "exit 1"), do("wait 3s"), do("wait 2s", "exit 2"))),
+			[]string{"0s RUNNING", "3s COMPLETED failed: /do: exit status 1\n/do: exit status 2"}},
+		{"codependent ends with the first, which is a failure", work(codependent(do("wait 2s"), do("wait forever"))),
+			[]string{"0s RUNNING", "2s COMPLETED failed: one of the codependent actions has ended"}},
+		{"codependent says what failed first", work(codependent(do("wait 2s", "exit 4"), do("wait forever", "on TERM", "wait 1s", "exit 5"))),
+			[]string{"0s RUNNING", "3s COMPLETED failed: /do: exit status 4"}},
+		{"try swallows a failure", work(serial(try(do("wait 1s", "exit 1")), do("wait 1s"))), []string{"0s RUNNING", "2s COMPLETED well"}},
+		{"timeout cancels, and fails when its action has ended", work(timeout(1500, do("wait forever", "on TERM", "wait 2s"))),
+			[]string{"0s RUNNING", "3.5s COMPLETED failed: timed out after 1.5s"}},
+		{"timeout does nothing in time", work(timeout(1500, do("wait 1s"))), []string{"0s RUNNING", "1s COMPLETED well"}},
+		{"a try around a timeout goes on", work(serial(try(timeout(1000, do("wait forever"))), do("wait 1s"))),
+			[]string{"0s RUNNING", "2s COMPLETED well"}},
+		{"progress changes nothing", work(executor.Action{EmitProgress: &executor.EmitProgressAction{
+			Action: do("wait 1s", "exit 1"), StartMessage: "a", FailureMessagePrefix: "b"}}),
+			[]string{"0s RUNNING", "1s COMPLETED failed: /do: exit status 1"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			c := newCell(t)
+			c.launch("c", test.work)
+			c.advance(70 * time.Second)
+			c.mustTell(test.want...)
+			c.Delete("c")
+			c.advance(time.Minute)
+			c.mustBeClean()
+		})
+	}
+}
+
+// The stop comes at 3s, in whatever stage the container is.
+func TestAStopEndsEveryStage(t *testing.T) {
+	slow := func(kind manager.JobKind) func(*cell) {
+		return func(c *cell) { c.delays[kind] = 5 * time.Second }
+	}
+	nothing := func(*cell) {}
+	polite := do("wait forever", "on TERM", "wait 2s")
+	stubborn := do("ignore TERM", "wait forever")
+	tests := []struct {
+		name    string
+		prepare func(*cell)
+		work    manager.Work
+		want    []string
+	}{
+		{"while it is made", slow(manager.JobCreate), work(do("wait forever")), []string{"3s COMPLETED stopped"}},
+		{"while its setup starts", slow(manager.JobStart), work(do("wait forever")), []string{"3s COMPLETED stopped"}},
+		{"during its setup", nothing, with(work(polite), func(w *manager.Work) { w.Setup = &polite }), []string{"5s COMPLETED stopped"}},
+		{"before it is healthy", nothing, with(work(polite), func(w *manager.Work) { w.Monitor = ptr(do("exit 1")) }), []string{"5s COMPLETED stopped"}},
+		{"while its monitor runs", nothing, with(work(polite), func(w *manager.Work) { w.Monitor = ptr(stubborn) }), []string{"13s COMPLETED stopped"}},
+		{"while it runs", nothing, work(polite), []string{"0s RUNNING", "5s COMPLETED stopped"}},
+		{"though it ignores TERM", nothing, work(stubborn), []string{"0s RUNNING", "13s COMPLETED stopped"}},
+		{"with a grace of its own", nothing, with(work(stubborn), func(w *manager.Work) { w.Grace = time.Second }),
+			[]string{"0s RUNNING", "4s COMPLETED stopped"}},
+		{"between two actions", nothing, work(serial(do("wait 3s"), stubborn)), []string{"0s RUNNING", "13s COMPLETED stopped"}},
+		{"of a daemon", nothing, with(work(do("orphan")), func(w *manager.Work) { w.Monitor = ptr(do("exit 0")) }),
+			[]string{"0s RUNNING", "3s COMPLETED stopped"}},
+		{"though its failure has come first", nothing, with(work(do("wait 2s", "exit 1")), func(w *manager.Work) {
+			w.Sidecars = []executor.Sidecar{{Action: stubborn}}
+		}), []string{"0s RUNNING", "12s COMPLETED failed: /do: exit status 1"}},
+		{"after it has completed", nothing, work(do("wait 1s")), []string{"0s RUNNING", "1s COMPLETED well"}},
+	}
+	for _, test := range tests {
+		for _, way := range []string{"stopped", "stopped twice", "deleted", "stopped and deleted", "deleted while it is being stopped"} {
+			t.Run(test.name+", "+way, func(t *testing.T) {
+				c := newCell(t)
+				test.prepare(c)
+				c.launch("c", test.work)
+				c.advance(3 * time.Second)
+				if way != "deleted" {
+					c.stop("c")
+				}
+				switch way {
+				case "stopped twice":
+					c.advance(100 * time.Millisecond)
+					c.stop("c")
+				case "deleted while it is being stopped":
+					c.advance(100 * time.Millisecond)
+					c.Delete("c")
+					c.Delete("c")
+				case "deleted", "stopped and deleted":
+					c.Delete("c")
+				}
+				c.advance(time.Minute)
+				c.mustTell(test.want...)
+				if way == "stopped" || way == "stopped twice" {
+					if got, ok := c.Get("c"); !ok || got.State != executor.Completed {
+						t.Errorf("the container is %v, want it to be kept", got.State)
+					}
+					c.Delete("c")
+					c.advance(time.Minute)
+				}
+				c.mustBeClean()
+			})
+		}
+	}
+}

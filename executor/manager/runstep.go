@@ -1,0 +1,119 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/diegosdk/diego/executor"
+)
+
+// A runStep runs a process: a job starts it, its exit comes from the backend,
+// and a cancel is TERM, then KILL after the container's grace.
+type runStep struct {
+	builder builder
+	action  executor.RunAction
+	done    func(error)
+
+	starting  *job
+	process   executor.Process
+	exit      *executor.Exit
+	cancelled bool
+	ended     bool
+	kill      *timer // KILL, and then the end of patience
+}
+
+func (s *runStep) start() {
+	e := s.builder.recipe.entry
+	m := e.manager
+	spec := executor.ProcessSpec{
+		Path: s.action.Path, Args: s.action.Args, Dir: s.action.Dir, User: s.action.User, Limits: s.action.ResourceLimits,
+		Env:    environment(e.container, e.endpoint, s.action.Env),
+		Exited: func(exit executor.Exit) { m.post(func() { s.exited(exit) }) },
+	}
+	spec.Stdout, spec.Stderr = s.builder.writers(s.action.SuppressLogOutput)
+	s.starting = m.submit(processPool, JobStart, e.guid, func(ctx context.Context) func() {
+		if ctx.Err() != nil {
+			return func() { s.started(nil, ctx.Err()) }
+		}
+		process, err := m.options.Backend.Start(ctx, e.guid, spec)
+		return func() { s.started(process, err) }
+	})
+}
+
+func (s *runStep) started(p executor.Process, err error) {
+	s.starting = nil
+	if err != nil {
+		s.end(err)
+		return
+	}
+	s.process = p
+	switch {
+	case s.cancelled:
+		s.terminate()
+	default:
+		s.builder.begun()
+	}
+	if s.exit != nil { // it was faster than the news of its start
+		s.exited(*s.exit)
+	}
+}
+
+func (s *runStep) exited(exit executor.Exit) {
+	s.exit = &exit
+	switch {
+	case s.process == nil:
+	case exit.Success():
+		s.end(nil)
+	default:
+		s.end(fmt.Errorf("%s: %v", s.action.Path, exit))
+	}
+}
+
+func (s *runStep) end(err error) {
+	if s.ended {
+		return
+	}
+	s.ended = true
+	s.builder.recipe.entry.manager.forget(s.kill)
+	if s.cancelled {
+		err = errCancelled
+	}
+	s.done(err)
+}
+
+func (s *runStep) cancel() {
+	if s.cancelled || s.ended {
+		return
+	}
+	s.cancelled = true
+	switch {
+	case s.starting != nil:
+		s.starting.stop(s.builder.recipe.entry.manager)
+	case s.process != nil:
+		s.terminate()
+	}
+}
+
+// terminate asks the process to end, then makes it, then goes on without it.
+func (s *runStep) terminate() {
+	e := s.builder.recipe.entry
+	s.signal(executor.Terminate)
+	s.kill = e.manager.after(e.grace, func() {
+		s.signal(executor.Kill)
+		s.kill = e.manager.after(exitTimeout, func() {
+			e.manager.options.Logger.Error("a process does not die", "guid", e.guid, "path", s.action.Path)
+			s.end(errCancelled)
+		})
+	})
+}
+
+func (s *runStep) signal(signal executor.Signal) {
+	e := s.builder.recipe.entry
+	process := s.process
+	e.manager.submit(processPool, JobSignal, e.guid, func(context.Context) func() {
+		if err := process.Signal(signal); err != nil {
+			e.manager.options.Logger.Warn("a process could not be signalled", "guid", e.guid, "signal", signal, "error", err)
+		}
+		return nil
+	})
+}
