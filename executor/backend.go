@@ -41,7 +41,8 @@ type ContainerBackend interface {
 	Start(ctx context.Context, guid string, p ProcessSpec) (Process, error)
 
 	// Signal sends a signal to every process in the container, also to those
-	// that nobody started through Start. Without processes it does nothing.
+	// that nobody started through Start. After Kill none is left when it
+	// returns nil. Without processes it does nothing.
 	Signal(ctx context.Context, guid string, s Signal) error
 
 	// Delete kills what runs in the container and removes everything that

@@ -267,10 +267,16 @@ func (r *recipe) kill() {
 	r.signal(executor.Kill, func() { r.entry.complete(r.result) })
 }
 
+// signalTimeout bounds the wait for processes that do not die: the deletion
+// will see to them.
+const signalTimeout = 10 * time.Second
+
 // signal signals everything in the container, and then goes on.
 func (r *recipe) signal(s executor.Signal, then func()) {
 	e, m := r.entry, r.entry.manager
 	m.submit(processPool, JobSignal, e.guid, func(ctx context.Context) func() {
+		ctx, cancel := context.WithTimeout(ctx, signalTimeout)
+		defer cancel()
 		err := m.options.Backend.Signal(ctx, e.guid, s)
 		if err != nil && !errors.Is(err, executor.ErrNoContainer) {
 			m.options.Logger.Warn("a container could not be signalled", "guid", e.guid, "signal", s, "error", err)

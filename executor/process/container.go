@@ -140,19 +140,12 @@ func (b *Backend) Delete(ctx context.Context, guid string) error {
 	return b.remove(ctx, c)
 }
 
-// killPause is between two attempts to find processes that are still there.
-const killPause = 2 * time.Millisecond
-
 func (b *Backend) remove(ctx context.Context, c *container) error {
 	c.gone.Store(true)
 	c.life.Lock()
 	defer c.life.Unlock()
-	for c.signal(executor.Kill) {
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("container %q: processes do not die: %w", c.guid, ctx.Err())
-		case <-time.After(killPause):
-		}
+	if err := c.killAll(ctx); err != nil {
+		return err
 	}
 	c.mu.Lock()
 	for p := range c.processes {
@@ -180,7 +173,7 @@ func (b *Backend) remove(ctx context.Context, c *container) error {
 }
 
 // Signal implements [executor.ContainerBackend].
-func (b *Backend) Signal(_ context.Context, guid string, s executor.Signal) error {
+func (b *Backend) Signal(ctx context.Context, guid string, s executor.Signal) error {
 	c, err := b.find(guid)
 	if err != nil {
 		return err
@@ -190,7 +183,25 @@ func (b *Backend) Signal(_ context.Context, guid string, s executor.Signal) erro
 	if c.gone.Load() {
 		return c.errGone()
 	}
+	if s == executor.Kill {
+		return c.killAll(ctx)
+	}
 	c.signal(s)
+	return nil
+}
+
+// killPause is between two attempts to find processes that are still there.
+const killPause = 2 * time.Millisecond
+
+// killAll returns when nothing runs in the container.
+func (c *container) killAll(ctx context.Context) error {
+	for c.signal(executor.Kill) {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("container %q: processes do not die: %w", c.guid, ctx.Err())
+		case <-time.After(killPause):
+		}
+	}
 	return nil
 }
 

@@ -1,0 +1,295 @@
+package transfer_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/diegosdk/diego/executor/internal/archive"
+	"github.com/diegosdk/diego/executor/internal/transfer"
+)
+
+func tarOf(name, content string) []byte {
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	w.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(content))})
+	io.WriteString(w, content)
+	w.Close()
+	return b.Bytes()
+}
+
+func sha256Of(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
+}
+
+// A server counts what it is asked for.
+type server struct {
+	*httptest.Server
+	gets, unchanged atomic.Int64
+	mu              sync.Mutex
+	version         string
+}
+
+func newServer(t *testing.T) *server {
+	s := &server{version: "1"}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		w.Header().Set("ETag", s.version)
+		if r.Header.Get("If-None-Match") == s.version {
+			s.unchanged.Add(1)
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		s.gets.Add(1)
+		w.Write(tarOf("f", s.version+r.URL.Path))
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func newFetcher(t *testing.T, edit ...func(*transfer.Options)) (*transfer.Fetcher, string) {
+	t.Helper()
+	o := transfer.Options{Dir: filepath.Join(t.TempDir(), "cache")}
+	for _, e := range edit {
+		e(&o)
+	}
+	f, err := transfer.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f, o.Dir
+}
+
+func fetch(t *testing.T, f *transfer.Fetcher, r transfer.Request) *transfer.Lease {
+	t.Helper()
+	l, err := f.Directory(context.Background(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func content(t *testing.T, l *transfer.Lease) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(l.Path, "f"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestWhatIsKeptIsAskedForOnlyWhetherItHasChanged(t *testing.T) {
+	s := newServer(t)
+	f, _ := newFetcher(t)
+	r := transfer.Request{URL: s.URL + "/a", CacheKey: "a"}
+	old := fetch(t, f, r)
+	fetch(t, f, r).Release()
+	if s.gets.Load() != 1 || s.unchanged.Load() != 1 {
+		t.Errorf("%d downloads, %d times unchanged", s.gets.Load(), s.unchanged.Load())
+	}
+	s.mu.Lock()
+	s.version = "2"
+	s.mu.Unlock()
+	next := fetch(t, f, r)
+	if content(t, old) != "1/a" || content(t, next) != "2/a" {
+		t.Errorf("the old version is %q, the new one %q", content(t, old), content(t, next))
+	}
+	old.Release()
+	old.Release()
+	if _, err := os.Stat(old.Path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the old version is still there: %v", err)
+	}
+	next.Release()
+}
+
+func TestWhatHasTheRightChecksumIsNotAskedForAgain(t *testing.T) {
+	s := newServer(t)
+	f, _ := newFetcher(t)
+	r := transfer.Request{URL: s.URL + "/a", CacheKey: "a", Algorithm: "sha256", Value: sha256Of(tarOf("f", "1/a"))}
+	fetch(t, f, r).Release()
+	s.Close()
+	fetch(t, f, r).Release()
+}
+
+func TestADownloadThatCannotBeTrustedIsRefusedAndLeavesNothing(t *testing.T) {
+	s := newServer(t)
+	refuser := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, "no", http.StatusForbidden)
+	}))
+	defer refuser.Close()
+	f, dir := newFetcher(t, func(o *transfer.Options) { o.MaxBytes = 4096; o.Content = archive.Limits{Bytes: 1000} })
+	large := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/known" {
+			w.Header().Set("Content-Length", "5000")
+		}
+		w.Write(make([]byte, 5000))
+	}))
+	defer large.Close()
+	bomb := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write(tarOf("f", strings.Repeat("x", 1500))) }))
+	defer bomb.Close()
+	for _, test := range []struct {
+		name string
+		r    transfer.Request
+		want error
+	}{
+		{"another checksum", transfer.Request{URL: s.URL, Algorithm: "md5", Value: "00"}, transfer.ErrChecksum},
+		{"a refusal", transfer.Request{URL: refuser.URL}, transfer.ErrStatus},
+		{"too many bytes", transfer.Request{URL: large.URL}, archive.ErrTooLarge},
+		{"too many bytes, as announced", transfer.Request{URL: large.URL + "/known"}, archive.ErrTooLarge},
+		{"too much in it", transfer.Request{URL: bomb.URL}, archive.ErrTooLarge},
+		{"a file", transfer.Request{URL: "file:///etc/passwd"}, transfer.ErrURL},
+		{"no URL", transfer.Request{URL: "::"}, transfer.ErrURL},
+	} {
+		for _, key := range []string{"", "key"} {
+			test.r.CacheKey = key
+			if _, err := f.Directory(context.Background(), test.r); !errors.Is(err, test.want) {
+				t.Errorf("%s: %v, want %v", test.name, err, test.want)
+			}
+		}
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestErrorsShowNoSecretsOfAURL(t *testing.T) {
+	f, _ := newFetcher(t)
+	for _, url := range []string{"http://user:hush@127.0.0.1:1/a?token=hush", "ftp://user:hush@host/a?token=hush"} {
+		_, err := f.Archive(context.Background(), transfer.Request{URL: url})
+		if err == nil || strings.Contains(err.Error(), "hush") {
+			t.Errorf("the error is %v", err)
+		}
+	}
+}
+
+func TestTheLeastRecentlyUsedIsEvictedAndNeverWhatIsInUse(t *testing.T) {
+	s := newServer(t)
+	f, dir := newFetcher(t, func(o *transfer.Options) { o.CacheBytes = 8 }) // of 3 bytes each
+	get := func(key string) *transfer.Lease {
+		return fetch(t, f, transfer.Request{URL: s.URL + "/" + key, CacheKey: key})
+	}
+	a := get("a")
+	get("b").Release()
+	get("c").Release() // b goes, since a is in use
+	a.Release()
+	s.gets.Store(0)
+	get("a").Release()
+	get("c").Release()
+	if n := s.gets.Load(); n != 0 {
+		t.Errorf("%d downloads of what should be kept", n)
+	}
+	get("b").Release()
+	if n := s.gets.Load(); n != 1 {
+		t.Errorf("%d downloads of what was evicted", n)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 2 {
+		t.Errorf("%d directories are kept, want 2", len(left))
+	}
+}
+
+func TestManyUsersOfAFewKeysNeverLoseWhatTheyHold(t *testing.T) {
+	s := newServer(t)
+	f, dir := newFetcher(t, func(o *transfer.Options) { o.CacheBytes = 7 })
+	var users sync.WaitGroup
+	for user := range 16 {
+		users.Go(func() {
+			for i := range 25 {
+				key := fmt.Sprint((user + i) % 5)
+				l, err := f.Directory(context.Background(), transfer.Request{URL: s.URL + "/" + key, CacheKey: key})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if text, err := os.ReadFile(filepath.Join(l.Path, "f")); err != nil || string(text) != "1/"+key {
+					t.Errorf("key %s holds %q, %v", key, text, err)
+				}
+				l.Release()
+			}
+		})
+	}
+	users.Wait()
+	if left, _ := os.ReadDir(dir); len(left) > 2 {
+		t.Errorf("%d directories are kept, want at most 2", len(left))
+	}
+}
+
+func TestWhoWaitsForAnotherDownloadCanBeCancelled(t *testing.T) {
+	asked, release := make(chan struct{}), make(chan struct{})
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		close(asked)
+		<-release
+		w.Write(tarOf("f", "slow"))
+	}))
+	defer slow.Close()
+	f, _ := newFetcher(t)
+	r := transfer.Request{URL: slow.URL, CacheKey: "slow"}
+	first := make(chan error)
+	go func() {
+		_, err := f.Directory(context.Background(), r)
+		first <- err
+	}()
+	<-asked
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := f.Directory(ctx, r); !errors.Is(err, context.Canceled) {
+		t.Errorf("who waits: %v", err)
+	}
+	close(release)
+	if err := <-first; err != nil {
+		t.Errorf("who downloads: %v", err)
+	}
+}
+
+func TestATransferIsTriedAgainWhenTheServerFails(t *testing.T) {
+	var asked atomic.Int64
+	flaky := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if asked.Add(1)%3 != 0 {
+			http.Error(w, "later", http.StatusServiceUnavailable)
+			return
+		}
+		if r.Method == http.MethodGet {
+			w.Write(tarOf("f", "x"))
+		} else if int64(len(body)) != r.ContentLength || r.Header.Get("Content-MD5") == "" {
+			http.Error(w, "incomplete", http.StatusBadRequest)
+		}
+	}))
+	defer flaky.Close()
+	f, dir := newFetcher(t)
+	l, err := f.Archive(context.Background(), transfer.Request{URL: flaky.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Release()
+	if err := f.Upload(context.Background(), flaky.URL, bytes.NewReader(tarOf("f", "x"))); err != nil {
+		t.Error(err)
+	}
+	if err := f.Upload(context.Background(), "file:///tmp/x", bytes.NewReader(nil)); !errors.Is(err, transfer.ErrURL) {
+		t.Errorf("an upload to a file: %v", err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestAnUploadIsBounded(t *testing.T) {
+	f, _ := newFetcher(t, func(o *transfer.Options) { o.Content.Bytes = 1000 })
+	if err := f.Upload(context.Background(), "http://127.0.0.1:1", bytes.NewReader(make([]byte, 1001))); !errors.Is(err, archive.ErrTooLarge) {
+		t.Errorf("the error is %v", err)
+	}
+}

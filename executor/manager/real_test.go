@@ -1,0 +1,322 @@
+//go:build unix
+
+package manager_test
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/manager"
+	"github.com/diegosdk/diego/executor/process"
+)
+
+// A host is a Manager that Run drives over plain processes.
+type host struct {
+	*manager.Manager
+	t       *testing.T
+	backend *process.Backend
+	news    *manager.Subscription
+}
+
+func newHost(t *testing.T, edit ...func(*manager.Options)) *host {
+	t.Helper()
+	dir := t.TempDir()
+	backend, err := process.New(process.Options{Dir: filepath.Join(dir, "containers")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := manager.Options{
+		Backend: backend, Dir: filepath.Join(dir, "cell"), Capacity: manager.Capacity{MemoryMB: 1 << 20, DiskMB: 1 << 20, Containers: 500},
+		Grace: 500 * time.Millisecond, UnhealthyInterval: 5 * time.Millisecond, HealthyInterval: 20 * time.Millisecond,
+	}
+	for _, e := range edit {
+		e(&o)
+	}
+	m, err := manager.New(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	stopped := make(chan struct{})
+	go func() { defer close(stopped); m.Run(ctx) }()
+	h := &host{m, t, backend, m.Subscribe()}
+	t.Cleanup(func() {
+		cancel()
+		<-stopped
+		if err := m.Clear(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return h
+}
+
+// await waits until a container is in a state.
+func (h *host) await(guid string, state executor.State) executor.Container {
+	h.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	for {
+		if c, ok := h.Get(guid); ok && c.State >= state {
+			if c.State != state {
+				h.t.Fatalf("the container is %s, want %v", describe(c), state)
+			}
+			return c
+		}
+		if _, err := h.news.Next(ctx); err != nil {
+			c, _ := h.Get(guid)
+			h.t.Fatalf("the container is still %s, want %v", describe(c), state)
+		}
+	}
+}
+
+func (h *host) launch(guid string, w manager.Work) {
+	h.t.Helper()
+	for _, r := range h.Reserve(manager.Reservation{GUID: guid, Tags: map[string]string{executor.TagProcessIndex: "3", executor.TagInstanceGUID: "instance-7"}}) {
+		h.t.Fatal(r.Err)
+	}
+	if err := h.Initialize(guid, w); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *host) remove(guid string) {
+	h.t.Helper()
+	h.Delete(guid)
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		if _, ok := h.Get(guid); !ok {
+			return
+		}
+		if time.Now().After(deadline) {
+			h.t.Fatalf("the container is not removed: %+v", h.Deletions())
+		}
+		time.Sleep(time.Millisecond) // between two looks
+	}
+}
+
+func (h *host) log(guid string, s manager.Stream) string {
+	h.t.Helper()
+	r, err := h.Log(context.Background(), guid, s, 0, false)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer r.Close()
+	text, err := io.ReadAll(r)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return string(text)
+}
+
+func sh(script string) executor.Action {
+	return executor.Action{Run: &executor.RunAction{Path: "/bin/sh", Args: []string{"-c", script}, User: "app"}}
+}
+
+func TestARealTaskLeavesItsLogsAndItsResult(t *testing.T) {
+	h := newHost(t)
+	h.launch("task", work(serial(
+		executor.Action{EmitProgress: &executor.EmitProgressAction{StartMessage: "begin", SuccessMessage: "end", Action: sh("echo $INSTANCE_GUID $INSTANCE_INDEX; echo oops >&2; printf 42 > result")}},
+		executor.Action{Run: &executor.RunAction{Path: "/bin/sh", Args: []string{"-c", "echo secret"}, User: "app", SuppressLogOutput: true}},
+	)))
+	c := h.await("task", executor.Completed)
+	if c.RunResult != executor.Succeeded() {
+		t.Fatalf("the result is %+v", c.RunResult)
+	}
+	if got := h.log("task", manager.Stdout); got != "begin\ninstance-7 3\nend\n" {
+		t.Errorf("stdout is %q", got)
+	}
+	if got := h.log("task", manager.Stderr); got != "oops\n" {
+		t.Errorf("stderr is %q", got)
+	}
+	result, err := h.ReadFile(context.Background(), "task", "/result")
+	if err != nil || string(result) != "42" {
+		t.Errorf("the result is %q, %v", result, err)
+	}
+	if _, err := h.ReadFile(context.Background(), "task", "/missing"); !errors.Is(err, executor.ErrNoFile) {
+		t.Errorf("a missing file: %v", err)
+	}
+	h.remove("task")
+	if _, err := h.Log(context.Background(), "task", manager.Stdout, 0, true); !errors.Is(err, manager.ErrNotFound) {
+		t.Errorf("the log of a deleted container: %v", err)
+	}
+}
+
+func TestAResultFileMayBeFiftyKibibytes(t *testing.T) {
+	h := newHost(t)
+	h.launch("task", work(sh(fmt.Sprintf("head -c %d /dev/zero > right; head -c %d /dev/zero > large; mkdir dir; ln -s /etc/passwd link; mkfifo fifo",
+		manager.MaxResultBytes, manager.MaxResultBytes+1))))
+	h.await("task", executor.Completed)
+	ctx := context.Background()
+	if content, err := h.ReadFile(ctx, "task", "right"); err != nil || len(content) != manager.MaxResultBytes {
+		t.Errorf("%d bytes, %v", len(content), err)
+	}
+	if _, err := h.ReadFile(ctx, "task", "large"); !errors.Is(err, manager.ErrTooLarge) {
+		t.Errorf("a large file: %v", err)
+	}
+	for _, name := range []string{"dir", "link", "fifo", "../../../etc/passwd"} {
+		if content, err := h.ReadFile(ctx, "task", name); !errors.Is(err, executor.ErrNoFile) {
+			t.Errorf("%s: %q, %v", name, content, err)
+		}
+	}
+}
+
+func TestAFollowedLogEndsWithItsContainer(t *testing.T) {
+	h := newHost(t)
+	h.launch("app", work(sh("for i in 1 2 3; do echo line $i; done; sleep 1000")))
+	h.await("app", executor.Running)
+	r, err := h.Log(context.Background(), "app", manager.Stdout, 0, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	got := make([]byte, len("line 1\nline 2\nline 3\n"))
+	if _, err := io.ReadFull(r, got); err != nil || string(got) != "line 1\nline 2\nline 3\n" {
+		t.Errorf("%q, %v", got, err)
+	}
+	go h.Delete("app")
+	if rest, err := io.ReadAll(r); len(rest) != 0 || err != nil {
+		t.Errorf("then %q, %v", rest, err)
+	}
+}
+
+func TestOutputWithoutEndIsRotated(t *testing.T) {
+	h := newHost(t, func(o *manager.Options) { o.LogSegmentBytes = 1 << 16 })
+	h.launch("app", work(sh("head -c 100000000 /dev/zero; echo; echo the end")))
+	h.await("app", executor.Completed)
+	text := h.log("app", manager.Stdout)
+	if len(text) > 2<<16 || !strings.HasSuffix(text, "\nthe end\n") {
+		t.Errorf("%d bytes are kept, which end in %q", len(text), text[max(0, len(text)-20):])
+	}
+}
+
+func TestAContainerThatNobodyCanReachIsNeverHealthy(t *testing.T) {
+	h := newHost(t)
+	h.launch("deaf", with(work(sh("echo on $PORT; sleep 1000")), func(w *manager.Work) {
+		w.Ports, w.StartTimeoutMs = []uint16{8080}, 200
+		w.Check = &executor.CheckDefinition{Checks: []executor.Check{{TCP: &executor.TCPCheck{Port: 8080}}}}
+	}))
+	c := h.await("deaf", executor.Completed)
+	if !strings.HasPrefix(c.RunResult.FailureReason, "instance was never healthy within 200ms: TCP check of port 8080: ") {
+		t.Errorf("the result is %+v", c.RunResult)
+	}
+	if got, want := h.log("deaf", manager.Stdout), fmt.Sprintf("on %d\n", c.Ports[0].HostPort); got != want {
+		t.Errorf("it says %q, want %q", got, want)
+	}
+	if got := h.log("deaf", manager.Health); !strings.Contains(got, "TCP check of port 8080: ") {
+		t.Errorf("the log of health says %q", got)
+	}
+}
+
+func TestAStopReachesEverythingThatRuns(t *testing.T) {
+	h := newHost(t)
+	h.launch("app", with(work(sh("(trap '' TERM; while :; do sleep 1; done) & echo ready; wait")), func(w *manager.Work) {
+		w.Sidecars = []executor.Sidecar{{Action: sh("trap '' TERM; while :; do sleep 1; done")}}
+		w.Monitor = ptr(sh("exit 0"))
+	}))
+	h.await("app", executor.Running)
+	if err := h.Stop("app"); err != nil {
+		t.Fatal(err)
+	}
+	if c := h.await("app", executor.Completed); c.RunResult != executor.Stopped() {
+		t.Errorf("the result is %+v", c.RunResult)
+	}
+	m, err := h.Metrics(context.Background(), "app")
+	if err != nil || m.PIDs > 0 {
+		t.Errorf("%d processes are left, %v", m.PIDs, err)
+	}
+}
+
+// tgz is an archive with one executable script.
+func tgz(w io.Writer, name, script string) {
+	zipped := gzip.NewWriter(w)
+	out := tar.NewWriter(zipped)
+	out.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o755, Size: int64(len(script))})
+	io.WriteString(out, script)
+	out.Close()
+	zipped.Close()
+}
+
+func TestWhatIsDownloadedRunsAndWhatIsUploadedArrives(t *testing.T) {
+	var requests atomic.Int64
+	var uploaded atomic.Pointer[string]
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests.Add(1)
+		if r.Method == http.MethodPost {
+			zipped, err := gzip.NewReader(r.Body)
+			if err != nil {
+				http.Error(w, err.Error(), http.StatusBadRequest)
+				return
+			}
+			in := tar.NewReader(zipped)
+			h, err := in.Next()
+			if err == nil {
+				content, _ := io.ReadAll(in)
+				uploaded.Store(ptr(h.Name + ": " + string(content)))
+			}
+			return
+		}
+		w.Header().Set("ETag", `"1"`)
+		if r.Header.Get("If-None-Match") == `"1"` {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		tgz(w, "run", "#!/bin/sh\ncat ../tools/run | tail -n 1\nprintf done > out\n")
+	}))
+	defer server.Close()
+	h := newHost(t)
+	for i := range 2 {
+		guid := fmt.Sprint("task-", i)
+		h.launch(guid, with(work(serial(
+			executor.Action{Download: &executor.DownloadAction{From: server.URL + "/app.tgz", To: "/app", CacheKey: "app", User: "app"}},
+			executor.Action{Run: &executor.RunAction{Path: "/app/run", Dir: "/app", User: "app"}},
+			executor.Action{Upload: &executor.UploadAction{From: "/app/out", To: server.URL + "/out?token=secret", User: "app"}},
+		)), func(w *manager.Work) {
+			w.CachedDependencies = []executor.CachedDependency{{Name: "tools", From: server.URL + "/tools.tgz", To: "/tools", CacheKey: "tools"}}
+		}))
+		if c := h.await(guid, executor.Completed); c.RunResult != executor.Succeeded() {
+			t.Fatalf("the result is %+v: %s", c.RunResult, h.log(guid, manager.Stderr))
+		}
+		if got := h.log(guid, manager.Stdout); got != "printf done > out\n" {
+			t.Errorf("it says %q", got)
+		}
+	}
+	if got := uploaded.Load(); got == nil || *got != "out: done" {
+		t.Errorf("uploaded: %v", got)
+	}
+}
+
+func TestIdleContainersCostNoThread(t *testing.T) {
+	const containers = 60
+	h := newHost(t)
+	threads := func() int {
+		tasks, err := os.ReadDir("/proc/self/task")
+		if err != nil {
+			t.Logf("threads are counted on Linux only, and this is %s", runtime.GOOS)
+		}
+		return len(tasks)
+	}
+	before := threads()
+	for i := range containers {
+		h.launch(fmt.Sprint("c", i), work(sh("exec sleep 1000")))
+	}
+	for i := range containers {
+		h.await(fmt.Sprint("c", i), executor.Running)
+	}
+	if got := threads() - before; got > containers/2 {
+		t.Errorf("%d containers cost %d threads", containers, got)
+	}
+}
