@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
@@ -51,12 +52,32 @@ func (s *Server) Stop(t testing.TB) {
 }
 
 // Kill ends the server as a power cut would: nothing is flushed, no client is
-// told.
+// told, and none of its processes is left to answer.
 func (s *Server) Kill(t testing.TB) {
 	t.Helper()
+	orphans := s.children()
 	if err := s.end(os.Kill); err != nil {
 		t.Fatal(err)
 	}
+	for _, pid := range orphans {
+		if p, err := os.FindProcess(pid); err == nil {
+			p.Kill() // it may have noticed by itself
+		}
+	}
+}
+
+// children are the server's child processes, where the system tells.
+func (s *Server) children() (pids []int) {
+	if s.process == nil {
+		return nil
+	}
+	list, _ := os.ReadFile(fmt.Sprintf("/proc/%[1]d/task/%[1]d/children", s.process.Pid))
+	for _, field := range strings.Fields(string(list)) {
+		if pid, err := strconv.Atoi(field); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }
 
 // Start starts the stopped or killed server again, on the same port and data,
