@@ -338,10 +338,10 @@ func deleteStorm(f *fixture) {
 func filesAndMounts(f *fixture) {
 	source := f.hostFile("mounted", "mounted")
 	guid, _ := f.container(func(c *executor.ContainerSpec) {
-		c.Files = []executor.File{{Path: "/work/given/file", Content: "file"}}
-		c.Mounts = append(c.Mounts, executor.Mount{Source: source, Target: "/work/given/mounted"})
+		c.Files = []executor.File{{Path: "/job/given/file", Content: "file"}}
+		c.Mounts = append(c.Mounts, executor.Mount{Source: source, Target: "/job/given/mounted"})
 	})
-	p := f.start(guid, ReadFiles, func(s *executor.ProcessSpec) { s.Dir = "/work" })
+	p := f.start(guid, ReadFiles, func(s *executor.ProcessSpec) { s.Dir = "/job" })
 	p.mustExit(executor.Exit{})
 	if got := p.stdout.String(); got != "mountedfile" {
 		f.Errorf("the process read %q", got)
@@ -351,16 +351,16 @@ func filesAndMounts(f *fixture) {
 func streams(f *fixture) {
 	guid, _ := f.container()
 	in := tarOf(entry{name: "dir/", mode: 0o755}, entry{name: "dir/a", content: "first", mode: 0o640}, entry{name: "dir/link", link: "a"})
-	if err := f.backend.StreamIn(f.ctx, guid, "/work/new", f.User, in); err != nil {
+	if err := f.backend.StreamIn(f.ctx, guid, "/job/new", f.User, in); err != nil {
 		f.Fatalf("StreamIn: %v", err)
 	}
-	f.start(guid, WriteFile, func(s *executor.ProcessSpec) { s.Dir = "/work/new/dir" }).mustExit(executor.Exit{})
-	got := f.streamOut(guid, "/work/new/dir")
+	f.start(guid, WriteFile, func(s *executor.ProcessSpec) { s.Dir = "/job/new/dir" }).mustExit(executor.Exit{})
+	got := f.streamOut(guid, "/job/new/dir")
 	want := map[string]string{"dir/": "", "dir/a": "first", "dir/link": "-> a", "dir/result": "result"}
 	if !maps.Equal(got, want) {
 		f.Errorf("StreamOut gave %q, want %q", got, want)
 	}
-	if got := f.streamOut(guid, "/work/new/dir/result"); !maps.Equal(got, map[string]string{"result": "result"}) {
+	if got := f.streamOut(guid, "/job/new/dir/result"); !maps.Equal(got, map[string]string{"result": "result"}) {
 		f.Errorf("StreamOut of a file gave %q", got)
 	}
 }
@@ -382,7 +382,7 @@ func unsafeArchives(f *fixture) {
 		"a device":                     {{name: "null", device: true}},
 	} {
 		guid, _ := f.container()
-		err := f.backend.StreamIn(f.ctx, guid, "/work", f.User, tarOf(entries...))
+		err := f.backend.StreamIn(f.ctx, guid, "/job", f.User, tarOf(entries...))
 		if !errors.Is(err, executor.ErrUnsafeArchive) {
 			f.Errorf("%s: %v, want %v", name, err, executor.ErrUnsafeArchive)
 		}
