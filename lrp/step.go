@@ -47,11 +47,11 @@ func (x *draft) apply(c Command) error {
 	case Remove:
 		return x.removed(c)
 	case EvacuateClaimed:
-		return x.evacuateClaimed(c)
+		return x.evacuateEnded(c.Instance)
 	case EvacuateRunning:
 		return x.evacuateRunning(c)
 	case EvacuateStopped:
-		return x.evacuateStopped(c)
+		return x.evacuateEnded(c.Instance)
 	case EvacuateCrashed:
 		return x.evacuateCrashed(c)
 	case RemoveEvacuating:

@@ -6,23 +6,14 @@ import "github.com/diegosdk/diego/executor"
 // EvacuateRunning carries out the evacuation table; the others are for
 // containers that are not RUNNING, which are always deleted.
 
-func (x *draft) evacuateClaimed(c EvacuateClaimed) error {
-	if err := checkInstance(c.Instance); err != nil {
+// evacuateEnded is for an instance that was given up before it ran, or that
+// has stopped.
+func (x *draft) evacuateEnded(me InstanceKey) error {
+	if err := checkInstance(me); err != nil {
 		return err
 	}
-	x.cause.Detail = c.Instance.CellID
-	if i, _ := x.leave(c.Instance); i != none {
-		x.restart(i)
-	}
-	return nil
-}
-
-func (x *draft) evacuateStopped(c EvacuateStopped) error {
-	if err := checkInstance(c.Instance); err != nil {
-		return err
-	}
-	x.cause.Detail = c.Instance.CellID
-	if i, _ := x.leave(c.Instance); i != none {
+	x.cause.Detail = me.CellID
+	if i, _ := x.leave(me); i != none {
 		x.restart(i)
 	}
 	return nil
