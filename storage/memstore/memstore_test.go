@@ -1,6 +1,8 @@
 package memstore_test
 
 import (
+	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -49,3 +51,35 @@ func TestMetamorphic(t *testing.T) {
 }
 
 func TestConcurrent(t *testing.T) { storagetest.RunConcurrent(t, open) }
+
+func TestWaitWaitsWhileThereIsNothingNew(t *testing.T) {
+	s := memstore.New(nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	go cancel()
+	if err := s.Wait(ctx, 0); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want to wait until the context ends", err)
+	}
+}
+
+func TestQuarantinedRecordsAreKeptAside(t *testing.T) {
+	s := memstore.New(nil)
+	var b storage.Batch
+	b.Deployments = []storage.DeploymentWrite{{After: deployment("p")}}
+	key := storage.DeploymentKey("p")
+	if _, err := s.Commit(t.Context(), b); err != nil || !s.Corrupt(key) || s.Corrupt(storage.TaskKey("p")) {
+		t.Fatal("cannot damage just the record that is there", err)
+	}
+	_, err := s.Deployment(t.Context(), "p")
+	var corrupt *storage.CorruptError
+	if !errors.As(err, &corrupt) {
+		t.Fatal(err)
+	}
+	b = storage.Batch{}
+	b.AddQuarantine(corrupt)
+	if _, err := s.Commit(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Quarantined(); len(got) != 1 || got[0].Key != key || got[0].Reason == "" {
+		t.Errorf("aside are %+v", got)
+	}
+}

@@ -14,8 +14,8 @@ var leaseCases = []testCase{
 		before := f.storeNow()
 		value := []byte("{\"zone\":\"z1\"}\x00\xff" + strings.Repeat("v", storage.MaxLeaseValueBytes-16))
 		lease := f.acquire("n", "o", string(value))
-		if lease.ExpiresAt.Before(before.Add(f.ttl())) || lease.ExpiresAt.After(f.storeNow().Add(f.ttl())) || lease.Epoch < 1 {
-			f.Errorf("acquired at %v for %v: %+v", before, f.ttl(), lease)
+		if lease.ExpiresAt.Before(before.Add(time.Hour)) || lease.ExpiresAt.After(f.storeNow().Add(time.Hour)) || lease.Epoch < 1 {
+			f.Errorf("acquired at %v for an hour: %+v", before, lease)
 		}
 		f.same("leases", all(f, f.Store.Leases(f.ctx, "kind")), []storage.Lease{lease})
 		f.same("value", lease.Value, value)
@@ -24,7 +24,7 @@ var leaseCases = []testCase{
 		for _, name := range []string{"b", "B", "a"} {
 			f.acquire(name, "o", "")
 		}
-		other, err := f.Store.Acquire(f.ctx, storage.Lease{Kind: "Kind", Name: "a", Owner: "another"}, f.ttl())
+		other, err := f.Store.Acquire(f.ctx, storage.Lease{Kind: "Kind", Name: "a", Owner: "another"}, time.Hour)
 		f.must(err)
 		name := func(l storage.Lease) string { return l.Name }
 		f.same("kind", names(all(f, f.Store.Leases(f.ctx, "kind")), name), "B a b")
@@ -33,7 +33,7 @@ var leaseCases = []testCase{
 	}},
 	{sentence: "a lease that another owner holds is ErrHeld and says by whom", check: func(f *fixture) {
 		lease := f.acquire("n", "Owner", "value")
-		_, err := f.Store.Acquire(f.ctx, storage.Lease{Kind: "kind", Name: "n", Owner: "owner"}, f.ttl())
+		_, err := f.Store.Acquire(f.ctx, storage.Lease{Kind: "kind", Name: "n", Owner: "owner"}, time.Hour)
 		var held *storage.HeldError
 		if !errors.Is(err, storage.ErrHeld) || !errors.As(err, &held) {
 			f.Fatalf("acquire: %v, want a *HeldError", err)
@@ -41,7 +41,7 @@ var leaseCases = []testCase{
 		f.same("holder", held.Lease, lease)
 	}},
 	{sentence: "a lease that has expired leaves the list and is free, with a greater epoch", check: func(f *fixture) {
-		first := f.acquire("n", "a", "")
+		first := f.acquireBriefly("n", "a")
 		f.pass(f.ttl())
 		f.same("leases", len(all(f, f.Store.Leases(f.ctx, "kind"))), 0)
 		if second := f.acquire("n", "b", ""); second.Epoch <= first.Epoch {
@@ -58,9 +58,9 @@ var leaseCases = []testCase{
 		f.good(second)
 	}},
 	{sentence: "a renewal moves the expiry and replaces the value, and the owner stays", check: func(f *fixture) {
-		lease := f.acquire("n", "a", "old")
+		lease := f.acquireBriefly("n", "a")
 		lease.Value, lease.Owner = []byte("new"), "b"
-		renewed, err := f.Store.Renew(f.ctx, lease, f.ttl()*1000)
+		renewed, err := f.Store.Renew(f.ctx, lease, time.Hour)
 		f.must(err)
 		f.same("epoch", renewed.Epoch, lease.Epoch)
 		f.pass(f.ttl() * 2)
@@ -69,12 +69,14 @@ var leaseCases = []testCase{
 		f.same("owner", renewed.Owner, "a")
 	}},
 	{sentence: "a late holder goes on unless it was replaced", check: func(f *fixture) {
-		lease := f.acquire("n", "a", "")
+		lease := f.acquireBriefly("n", "a")
 		f.pass(f.ttl() * 2)
 		f.good(lease)
-		_, err := f.Store.Renew(f.ctx, lease, f.ttl())
+		_, err := f.Store.Renew(f.ctx, lease, time.Hour)
 		f.must(err)
 		f.same("leases", len(all(f, f.Store.Leases(f.ctx, "kind"))), 1)
+		_, err = f.Store.Renew(f.ctx, lease, f.ttl())
+		f.must(err)
 		f.pass(f.ttl() * 2)
 		next := f.acquire("n", "b", "")
 		f.fenced(lease, next.Epoch)
@@ -130,7 +132,14 @@ var leaseCases = []testCase{
 
 func (f *fixture) acquire(name, owner, value string) storage.Lease {
 	f.Helper()
-	lease, err := f.Store.Acquire(f.ctx, storage.Lease{Kind: "kind", Name: name, Owner: owner, Value: []byte(value)}, f.ttl())
+	lease, err := f.Store.Acquire(f.ctx, storage.Lease{Kind: "kind", Name: name, Owner: owner, Value: []byte(value)}, time.Hour)
+	f.must(err)
+	return lease
+}
+
+func (f *fixture) acquireBriefly(name, owner string) storage.Lease {
+	f.Helper()
+	lease, err := f.Store.Acquire(f.ctx, storage.Lease{Kind: "kind", Name: name, Owner: owner}, f.ttl())
 	f.must(err)
 	return lease
 }
@@ -147,7 +156,7 @@ func (f *fixture) fenced(l storage.Lease, newest int64) {
 	f.Helper()
 	before := f.everything()
 	err := f.refused(storage.Batch{Fence: l.Fence(), Domains: []storage.DomainWrite{{Name: "fenced"}}}, storage.ErrFenced)
-	_, renewErr := f.Store.Renew(f.ctx, l, f.ttl())
+	_, renewErr := f.Store.Renew(f.ctx, l, time.Hour)
 	for what, err := range map[string]error{"commit": err, "renew": renewErr} {
 		var fenced *storage.FencedError
 		if !errors.As(err, &fenced) || fenced.Epoch != newest || fenced.Fence != l.Fence() {

@@ -117,7 +117,7 @@ var readCases = []testCase{
 			b.RequestID = id
 			b.Events = []storage.Event{created(r)}
 			f.commit(b)
-			_, err := f.Store.Acquire(f.ctx, storage.Lease{Kind: "kind", Name: id, Owner: "o"}, f.ttl()*1000)
+			_, err := f.Store.Acquire(f.ctx, storage.Lease{Kind: "kind", Name: id, Owner: "o"}, time.Hour)
 			f.must(err)
 		}
 		join := func(what string, got []string) {
@@ -315,7 +315,7 @@ var readCases = []testCase{
 		b.Events = []storage.Event{created(r)}
 		b.AddDomain("domain", 0)
 		f.commit(b)
-		lease, err := f.Store.Acquire(f.ctx, storage.Lease{Kind: "kind", Name: "n", Owner: "o"}, f.ttl()*1000)
+		lease, err := f.Store.Acquire(f.ctx, storage.Lease{Kind: "kind", Name: "n", Owner: "o"}, time.Hour)
 		f.must(err)
 		f.must(f.Store.View(f.ctx, func(view storage.Reader) error {
 			now, err := view.Now(f.ctx)
@@ -385,7 +385,7 @@ var readCases = []testCase{
 		b.AddDomain("domain", 0)
 		b.RequestID = "request"
 		f.commit(b)
-		lease, err := f.Store.Acquire(f.ctx, storage.Lease{Kind: "kind", Name: "n", Owner: "o"}, f.ttl()*1000)
+		lease, err := f.Store.Acquire(f.ctx, storage.Lease{Kind: "kind", Name: "n", Owner: "o"}, time.Hour)
 		f.must(err)
 		before, events := f.everything(), f.events(0, storage.EventFilter{})
 		f.Store = f.Reopen(f)
