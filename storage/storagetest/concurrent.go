@@ -25,7 +25,7 @@ func RunConcurrent(t *testing.T, open Open) {
 const callers = 8
 
 // patient are options of callers that are many.
-var patient = &storage.Options{Attempts: 1000, MaxWait: 20 * time.Millisecond}
+var patient = &storage.Options{Attempts: 300, MaxWait: 20 * time.Millisecond}
 
 // together calls do from several goroutines at once, and waits for them.
 func (f *fixture) together(n int, do func(caller int) error) {

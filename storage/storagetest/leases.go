@@ -107,6 +107,22 @@ var leaseCases = []testCase{
 			f.Errorf("release: %v, want ErrFenced", err)
 		}
 	}},
+	{sentence: "a clock that is set back changes neither the order of events nor what an epoch is worth", needs: needsAdvance, check: func(f *fixture) {
+		old := f.acquire("n", "a", "")
+		event := storage.Batch{Events: []storage.Event{created(unclaimed("p", 0))}}
+		f.commit(event)
+		f.Advance(-24 * time.Hour)
+		f.same("cursor", f.commit(event), storage.Cursor(2))
+		f.good(old)
+		held := f.acquire("n", "a", "")
+		if held.Epoch <= old.Epoch {
+			f.Errorf("epoch %d after %d", held.Epoch, old.Epoch)
+		}
+		f.fenced(old, held.Epoch)
+		f.Advance(48 * time.Hour)
+		f.good(held)
+		f.same("events", len(f.events(0, storage.EventFilter{})), 2)
+	}},
 	{sentence: "an ill-formed lease is a validation error", check: func(f *fixture) {
 		ok := storage.Lease{Kind: "kind", Name: "n", Owner: "o"}
 		for what, change := range map[string]func(*storage.Lease) time.Duration{
