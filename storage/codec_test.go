@@ -2,6 +2,7 @@ package storage_test
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -70,6 +71,10 @@ func events() []storage.Event {
 	other := *d
 	other.Instances, other.ModificationTag = 9, d.ModificationTag.Next()
 	tk := taskRecord("t")
+	again := *tk
+	again.CellID, again.ModificationTag = "cell-2", tk.ModificationTag.Next()
+	defined := other
+	defined.Routes, defined.Definitions = nil, map[string]lrp.Definition{"e": d.Definitions["d"]}
 	var out []storage.Event
 	for i := range rs {
 		cause := lrp.Cause{Command: "Crash", Detail: "exit 1"}
@@ -80,6 +85,9 @@ func events() []storage.Event {
 	}
 	return append(out,
 		storage.Event{LRP: &lrp.Event{Kind: lrp.DeploymentChanged, DeploymentBefore: d, DeploymentAfter: &other, Cause: lrp.Cause{Command: "Update"}}},
+		storage.Event{LRP: &lrp.Event{Kind: lrp.DesiredChanged, DeploymentBefore: d, DeploymentAfter: &defined, Cause: lrp.Cause{Command: "Update"}}},
+		storage.Event{LRP: &lrp.Event{Kind: lrp.DeploymentRemoved, DeploymentBefore: d, Cause: lrp.Cause{Command: "Delete"}}},
+		storage.Event{Task: &task.Event{Kind: task.Changed, Before: tk, After: &again, Cause: task.Cause{Command: "Complete"}}},
 		storage.Event{Task: &task.Event{Kind: task.Created, After: tk, Cause: task.Cause{Command: "Desire"}}},
 		storage.Event{Task: &task.Event{Kind: task.Removed, Before: tk, Cause: task.Cause{Command: "Delete"}}},
 		storage.Event{Domain: &storage.DomainEvent{Domain: "cf-apps", TTLNanoseconds: time.Minute}},
@@ -175,4 +183,27 @@ func BenchmarkActualLRPCodec(b *testing.B) {
 			}
 		}
 	})
+}
+
+func TestAnEventHasWhatIsTheSameBeforeAndAfterOnce(t *testing.T) {
+	d := deployment("p")
+	d.Annotation = strings.Repeat("x", 10_000)
+	next := *d
+	next.HealthyDefinitionID, next.Instances, next.ModificationTag = "d", 9, d.ModificationTag.Next()
+	tk := taskRecord("t")
+	tk.Annotation = strings.Repeat("x", 10_000)
+	again := *tk
+	again.ModificationTag = tk.ModificationTag.Next()
+	for _, e := range []storage.Event{
+		{LRP: &lrp.Event{Kind: lrp.DeploymentChanged, DeploymentBefore: d, DeploymentAfter: &next}},
+		{Task: &task.Event{Kind: task.Changed, Before: tk, After: &again}},
+	} {
+		data, err := storage.EncodeEvent(&e)
+		if err != nil || len(data) > 12_000 {
+			t.Errorf("%s has %d bytes, %v", e.Subject().Kind, len(data), err)
+		}
+	}
+	if len(d.Definitions) == 0 || d.Annotation == "" || tk.Annotation == "" {
+		t.Error("the encoding changes the record")
+	}
 }
