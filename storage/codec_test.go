@@ -1,6 +1,7 @@
 package storage_test
 
 import (
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -205,5 +206,23 @@ func TestAnEventHasWhatIsTheSameBeforeAndAfterOnce(t *testing.T) {
 	}
 	if len(d.Definitions) == 0 || d.Annotation == "" || tk.Annotation == "" {
 		t.Error("the encoding changes the record")
+	}
+}
+
+func TestARecordThatBreaksAnInvariantDoesNotDecode(t *testing.T) {
+	r := records()[2]
+	r.CellID = "" // RUNNING nowhere
+	var decoder storage.Decoder
+	err := decoder.ActualLRP(storage.AppendActualLRP(nil, &r), &r)
+	if !errors.Is(err, lrp.ErrInvariant) {
+		t.Errorf("%v, want ErrInvariant", err)
+	}
+	data := storage.AppendActualLRP(nil, &records()[2])
+	data[0] = 9
+	if err := decoder.ActualLRP(data, &r); err == nil || !strings.Contains(err.Error(), "newer release") {
+		t.Errorf("%v, want to hear of a version that is not known", err)
+	}
+	if err := storage.Decode([]byte{9}, &r); err == nil || !strings.Contains(err.Error(), "newer release") {
+		t.Errorf("%v, want to hear of a version that is not known", err)
 	}
 }
