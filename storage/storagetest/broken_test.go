@@ -6,6 +6,7 @@ import (
 	"iter"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -221,6 +222,27 @@ func TestTheSuiteFindsWhatIsBroken(t *testing.T) {
 	for _, b := range brokenTogether {
 		t.Run(b.name, func(t *testing.T) { run(t, b.name, "/", b.sentence, storagetest.RunConcurrent, b.wrap) })
 	}
+}
+
+func TestARandomFailureIsReducedToTheOperationsThatMatter(t *testing.T) {
+	if os.Getenv(brokenStore) == "" {
+		child := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.count=1")
+		child.Env = append(os.Environ(), brokenStore+"=forgetful")
+		output, err := child.CombinedOutput()
+		_, reduced, _ := strings.Cut(string(output), "reduced to ")
+		n, rest, _ := strings.Cut(reduced, " ")
+		if operations, _ := strconv.Atoi(n); err == nil || operations < 1 || operations > 5 || !strings.Contains(rest, "memstore says:") {
+			t.Fatalf("%v, and the child says:\n%s", err, output)
+		}
+		return
+	}
+	storagetest.RunMetamorphic(t, func(testing.TB, storagetest.Options) storagetest.Harness {
+		s := memstore.New(nil)
+		return storagetest.Harness{Store: &wrapped{Store: s, commit: func(ctx context.Context, b storage.Batch) (storage.Cursor, error) {
+			b.RequestID = ""
+			return s.Commit(ctx, b)
+		}}}
+	}, 1, 1000)
 }
 
 func TestTheSuiteFindsAStoreThatAcknowledgesTooEarly(t *testing.T) {

@@ -6,7 +6,8 @@
 //   - [Run] for everything that one caller can see,
 //   - [RunConcurrent] for what several see of one another,
 //   - [RunMetamorphic], which does the same random things to the store and to
-//     memstore and wants the same answers, and
+//     memstore, wants the same answers and reduces a failure to the few that
+//     matter, and
 //   - [RunCrash], for stores on disk, which kills a process that commits and
 //     looks at what it left behind.
 //
