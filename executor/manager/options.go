@@ -24,7 +24,7 @@ const (
 	DefaultCreateWorkers     = 32
 	DefaultDeleteWorkers     = 32
 	DefaultProcessWorkers    = 64
-	DefaultDownloads         = 5
+	DefaultDownloads         = transfer.DefaultDownloads
 	DefaultUploads           = 5
 )
 
@@ -65,8 +65,8 @@ type Options struct {
 	ReapInterval time.Duration
 	// CreateWorkers, DeleteWorkers and ProcessWorkers bound what happens at
 	// once: containers made, containers removed, and processes started,
-	// signalled and probed. Downloads and Uploads bound transfers. 0 means the
-	// default of that name.
+	// signalled and probed. Downloads and Uploads bound transfers, those of
+	// cached dependencies included. 0 means the default of that name.
 	CreateWorkers, DeleteWorkers, ProcessWorkers, Downloads, Uploads int
 	// LogSegmentBytes and LogSegments bound each of the three logs of a
 	// container; 0 means 5 MiB and 2.
@@ -166,6 +166,6 @@ func (o *Options) fetcher() (*transfer.Fetcher, error) {
 	}
 	return transfer.New(transfer.Options{
 		Dir: filepath.Join(o.Dir, "cache"), Client: o.HTTPClient, CacheBytes: o.CacheBytes,
-		MaxBytes: o.MaxDownloadBytes, Content: archive.Limits{Bytes: o.MaxContentBytes},
+		MaxBytes: o.MaxDownloadBytes, Downloads: o.Downloads, Content: archive.Limits{Bytes: o.MaxContentBytes},
 	})
 }

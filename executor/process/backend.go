@@ -101,7 +101,7 @@ func New(o Options) (*Backend, error) {
 // Probe lists what a plain process does not have.
 func (b *Backend) Probe(context.Context) (executor.Host, error) {
 	const why = "the process backend isolates nothing; use the libcontainer backend"
-	h := executor.Host{Backend: "process", MemoryMB: hostMemoryMB()}
+	h := executor.Host{Backend: "process", MemoryMB: hostMemoryMB(), DiskMB: diskMB(b.options.Dir)}
 	for _, name := range []executor.FeatureName{
 		executor.FeatureRootFS, executor.FeatureUsers, executor.FeatureMemoryLimit, executor.FeatureDiskLimit,
 		executor.FeatureCPUWeight, executor.FeaturePIDLimit, executor.FeatureOwnNetwork, executor.FeatureEgressRules,

@@ -24,6 +24,6 @@
 // environment, so that those of a daemon that was killed are found again.
 // Elsewhere only process groups are known: a child that makes itself a new
 // session escapes, and after a crash of the daemon what still runs must be
-// ended by hand. On Linux a child escapes only if it makes a new session,
-// clears its environment and outlives its parents.
+// ended by hand. On Linux a child escapes only if it clears its environment
+// and outlives its parents and all of its session that have kept theirs.
 package process

@@ -201,3 +201,13 @@ func hostMemoryMB() int64 {
 	}
 	return int64(uint64(info.Totalram) * uint64(info.Unit) >> 20)
 }
+
+// diskMB is the space for a user's files on the file system of a directory,
+// or 0.
+func diskMB(dir string) int64 {
+	var info syscall.Statfs_t
+	if syscall.Statfs(dir, &info) != nil {
+		return 0
+	}
+	return int64(info.Bavail * uint64(info.Bsize) >> 20)
+}

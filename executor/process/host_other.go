@@ -39,3 +39,5 @@ func usage(string, []int) (memoryBytes, pids int64, cpu time.Duration) {
 }
 
 func hostMemoryMB() int64 { return 0 }
+
+func diskMB(string) int64 { return 0 }

@@ -53,6 +53,8 @@ type Options struct {
 	MaxBytes int64
 	// Content bounds what is in an archive.
 	Content archive.Limits
+	// Downloads is how many there may be at once; 0 means DefaultDownloads.
+	Downloads int
 }
 
 // The defaults of Options.
@@ -60,6 +62,7 @@ const (
 	DefaultCacheBytes      = 10_000_000_000
 	DefaultMaxBytes        = 4 << 30
 	DefaultResponseTimeout = time.Minute
+	DefaultDownloads       = 5
 )
 
 // attempts is how often a request is made that fails on its way.
@@ -68,8 +71,9 @@ const attempts = 3
 // A Fetcher fetches and sends archives. Its methods may be called at once from
 // many goroutines.
 type Fetcher struct {
-	options Options
-	cache   cache
+	options   Options
+	cache     cache
+	downloads chan struct{} // holds one for each that goes on
 }
 
 // New returns a Fetcher with an empty cache.
@@ -85,13 +89,18 @@ func New(o Options) (*Fetcher, error) {
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = DefaultMaxBytes
 	}
+	if o.Downloads <= 0 {
+		o.Downloads = DefaultDownloads
+	}
 	if err := os.RemoveAll(o.Dir); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return nil, err
 	}
-	return &Fetcher{options: o, cache: cache{limit: o.CacheBytes, keys: make(map[string]*slot)}}, nil
+	return &Fetcher{
+		options: o, cache: cache{limit: o.CacheBytes, keys: make(map[string]*slot)}, downloads: make(chan struct{}, o.Downloads),
+	}, nil
 }
 
 // A Request is an archive to be fetched.
@@ -187,6 +196,12 @@ func (t *tarStream) Close() error {
 func (f *Fetcher) download(ctx context.Context, r Request, known *version) (*os.File, http.Header, error) {
 	if err := checkURL(r.URL); err != nil {
 		return nil, nil, err
+	}
+	select {
+	case f.downloads <- struct{}{}:
+		defer func() { <-f.downloads }()
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
 	}
 	var err error
 	for range attempts {

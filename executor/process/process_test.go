@@ -1,0 +1,213 @@
+//go:build unix
+
+package process_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/process"
+)
+
+// A text is a writer for several goroutines.
+type text struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (t *text) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.b.Write(p)
+}
+
+func (t *text) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.b.String()
+}
+
+func newContainer(t *testing.T, o process.Options, edit ...func(*executor.ContainerSpec)) (executor.ContainerBackend, executor.Endpoint) {
+	t.Helper()
+	o.Dir = t.TempDir()
+	if err := os.Chmod(filepath.Dir(o.Dir), 0o755); err != nil { // other users are to reach it
+		t.Fatal(err)
+	}
+	b, err := process.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := executor.ContainerSpec{GUID: "c"}
+	for _, e := range edit {
+		e(&spec)
+	}
+	endpoint, err := b.Create(context.Background(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Delete(context.Background(), "c"); err != nil {
+			t.Error(err)
+		}
+	})
+	return b, endpoint
+}
+
+// output runs a script to its end.
+func output(t *testing.T, b executor.ContainerBackend, script string, edit ...func(*executor.ProcessSpec)) string {
+	t.Helper()
+	var out text
+	ended := make(chan executor.Exit, 1)
+	spec := executor.ProcessSpec{Path: "sh", Args: []string{"-c", script}, User: "nobody", Stdout: &out, Stderr: &out,
+		Exited: func(e executor.Exit) { ended <- e }}
+	for _, e := range edit {
+		e(&spec)
+	}
+	if _, err := b.Start(context.Background(), "c", spec); err != nil {
+		t.Fatal(err)
+	}
+	<-ended
+	return out.String()
+}
+
+func TestAChildThatMakesASessionOfItsOwnIsKilled(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Logf("on %s such a child escapes, as the package says", runtime.GOOS)
+		return
+	}
+	b, _ := newContainer(t, process.Options{})
+	// The shell waits until the child has said its number.
+	pid := strings.TrimSpace(output(t, b, "setsid sh -c 'echo $$ > pid; exec sleep 1000' & while ! [ -s pid ]; do sleep 0.01; done; cat pid"))
+	if _, err := strconv.Atoi(pid); err != nil {
+		t.Fatalf("the child says %q", pid)
+	}
+	if err := b.Delete(context.Background(), "c"); err != nil {
+		t.Fatal(err)
+	}
+	if state, err := os.ReadFile(filepath.Join("/proc", pid, "stat")); err == nil && !strings.Contains(string(state), ") Z ") {
+		t.Errorf("the child still runs: %s", state)
+	}
+}
+
+func TestAProcessFindsItsDirectoryAndItsHome(t *testing.T) {
+	b, _ := newContainer(t, process.Options{}, func(c *executor.ContainerSpec) {
+		c.Files = []executor.File{{Path: "/app/file", Content: "content"}}
+	})
+	got := output(t, b, `cat "$DIEGO_CONTAINER_DIR/app/file"; [ "$HOME" = "$DIEGO_CONTAINER_DIR" ] && [ "$PWD" = "$HOME" ] && echo " at home"`)
+	if got != "content at home\n" {
+		t.Errorf("it says %q", got)
+	}
+}
+
+func TestWhatCannotBeExecutedSaysWhy(t *testing.T) {
+	b, _ := newContainer(t, process.Options{}, func(c *executor.ContainerSpec) {
+		c.Files = []executor.File{{Path: "/plain", Content: "text"}}
+	})
+	for _, path := range []string{"/plain", "/", "./plain", "/bin/sh/x", "no-such-command"} {
+		_, err := b.Start(context.Background(), "c", executor.ProcessSpec{Path: path, User: "nobody"})
+		if !errors.Is(err, executor.ErrNoCommand) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+func TestUsersAreThoseOfTheHostIfThatIsAskedFor(t *testing.T) {
+	if os.Geteuid() != 0 {
+		if _, err := process.New(process.Options{Dir: t.TempDir(), SwitchUser: true}); err == nil {
+			t.Error("who is not root can switch users")
+		}
+		return
+	}
+	b, _ := newContainer(t, process.Options{SwitchUser: true})
+	if got := output(t, b, "id -un; echo x > file && ls"); got != "nobody\nfile\n" {
+		t.Errorf("it says %q", got)
+	}
+	_, err := b.Start(context.Background(), "c", executor.ProcessSpec{Path: "/bin/sh", User: "no-such-user"})
+	if !errors.Is(err, executor.ErrNoUser) {
+		t.Errorf("an unknown user: %v", err)
+	}
+}
+
+func TestAPortThatIsTakenIsNotGivenOut(t *testing.T) {
+	l, err := net.Listen("tcp", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	taken := uint16(l.Addr().(*net.TCPAddr).Port)
+	b, err := process.New(process.Options{Dir: t.TempDir(), FirstPort: taken, LastPort: taken})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	spec := executor.ContainerSpec{GUID: "c", Ports: []uint16{8080}}
+	if _, err := b.Create(ctx, spec); !errors.Is(err, executor.ErrNoPort) {
+		t.Errorf("a port that another program has: %v", err)
+	}
+	l.Close()
+	if _, err := b.Create(ctx, spec); err != nil {
+		t.Fatalf("a free port: %v", err)
+	}
+	spec.GUID = "d"
+	if _, err := b.Create(ctx, spec); !errors.Is(err, executor.ErrNoPort) {
+		t.Errorf("a port that another container has: %v", err)
+	}
+	if err := b.Delete(ctx, "c"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Create(ctx, spec); err != nil {
+		t.Errorf("a port that was given back: %v", err)
+	}
+	b.Delete(ctx, "d")
+}
+
+func TestADirectoryWithoutRightsIsRemoved(t *testing.T) {
+	b, _ := newContainer(t, process.Options{})
+	output(t, b, "mkdir -p a/b && touch a/b/c && chmod 0 a/b a")
+	if err := b.Delete(context.Background(), "c"); err != nil {
+		t.Fatal(err)
+	}
+	if guids, err := b.List(context.Background()); err != nil || len(guids) != 0 {
+		t.Errorf("left behind: %q, %v", guids, err)
+	}
+}
+
+func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
+	for _, o := range []process.Options{{}, {Dir: t.TempDir(), FirstPort: 2, LastPort: 1}} {
+		if _, err := process.New(o); err == nil {
+			t.Errorf("%+v is accepted", o)
+		}
+	}
+}
+
+func TestAGUIDThatIsAPathTouchesNothing(t *testing.T) {
+	dir := t.TempDir()
+	victim := filepath.Join(dir, "victim")
+	if err := os.Mkdir(victim, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	b, err := process.New(process.Options{Dir: filepath.Join(dir, "containers")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	if err := b.Delete(ctx, "../victim"); err != nil {
+		t.Error(err)
+	}
+	if _, err := b.Create(ctx, executor.ContainerSpec{GUID: "../victim"}); err == nil {
+		t.Error("it was created")
+	}
+	if _, err := os.Stat(victim); err != nil {
+		t.Errorf("the directory is gone: %v", err)
+	}
+}
