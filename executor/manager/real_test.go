@@ -4,6 +4,7 @@ package manager_test
 
 import (
 	"archive/tar"
+	"bufio"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -203,21 +204,35 @@ func TestOutputWithoutEndIsRotated(t *testing.T) {
 	}
 }
 
-func TestAContainerThatNobodyCanReachIsNeverHealthy(t *testing.T) {
+func TestAContainerThatNobodyCanReachIsNotHealthy(t *testing.T) {
 	h := newHost(t)
 	h.launch("deaf", with(work(sh("echo on $PORT; sleep 1000")), func(w *manager.Work) {
-		w.Ports, w.StartTimeoutMs = []uint16{8080}, 200
+		w.Ports = []uint16{8080}
 		w.Check = &executor.CheckDefinition{Checks: []executor.Check{{TCP: &executor.TCPCheck{Port: 8080}}}}
 	}))
-	c := h.await("deaf", executor.Completed)
-	if !strings.HasPrefix(c.RunResult.FailureReason, "instance was never healthy within 200ms: TCP check of port 8080: ") {
-		t.Errorf("the result is %+v", c.RunResult)
+	line := func(s manager.Stream) string {
+		t.Helper()
+		r, err := h.Log(context.Background(), "deaf", s, 0, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		text, err := bufio.NewReader(r).ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
 	}
-	if got, want := h.log("deaf", manager.Stdout), fmt.Sprintf("on %d\n", c.Ports[0].HostPort); got != want {
-		t.Errorf("it says %q, want %q", got, want)
-	}
-	if got := h.log("deaf", manager.Health); !strings.Contains(got, "TCP check of port 8080: ") {
+	if got := line(manager.Health); !strings.HasPrefix(got, "TCP check of port 8080: ") {
 		t.Errorf("the log of health says %q", got)
+	}
+	said := line(manager.Stdout)
+	c, _ := h.Get("deaf")
+	if c.State != executor.Created {
+		t.Errorf("the container is %s", describe(c))
+	}
+	if want := fmt.Sprintf("on %d\n", c.Ports[0].HostPort); said != want {
+		t.Errorf("it says %q, want %q", said, want)
 	}
 }
 

@@ -30,10 +30,11 @@ type recipe struct {
 	began     bool // the action has
 	daemon    bool // the action has ended well, and the probes go on
 
-	ending   bool
-	result   executor.RunResult
-	killTime time.Time // when what the steps leave behind is killed
-	finished bool
+	ending     bool
+	result     executor.RunResult
+	killTime   time.Time // when what the steps leave behind is killed
+	signalling bool      // TERM is on its way to a daemon
+	finished   bool
 }
 
 func newRecipe(e *entry) *recipe { return &recipe{entry: e} }
@@ -212,7 +213,11 @@ func (r *recipe) end(result executor.RunResult) {
 		p.stop()
 	}
 	if r.daemon {
-		r.signal(executor.Terminate, nil)
+		r.signalling = true
+		r.signal(executor.Terminate, func() {
+			r.signalling = false
+			r.finish()
+		})
 	}
 	for _, s := range slices.Clone(r.running) {
 		s.cancel()
@@ -226,7 +231,7 @@ const pollInterval = 100 * time.Millisecond
 // finish goes on once the container is ending and its steps have ended: to wait
 // for a daemon, to kill what is left, and to complete.
 func (r *recipe) finish() {
-	if !r.ending || r.finished || len(r.running) > 0 {
+	if !r.ending || r.finished || r.signalling || len(r.running) > 0 {
 		return
 	}
 	for _, p := range r.probes {

@@ -8,8 +8,15 @@ import (
 	"github.com/diegosdk/diego/executor/manager"
 )
 
-// Every recipe is reserved, given its work and made at 0s.
-func TestARecipeRunsAsItIsWritten(t *testing.T) {
+type recipeTest struct {
+	name string
+	work manager.Work
+	want []string
+}
+
+// recipes are reserved, given their work and made at 0s; want is what a
+// subscriber hears within 70s.
+func recipes() []recipeTest {
 	monitored := func(action, monitor executor.Action) manager.Work {
 		return with(work(action), func(w *manager.Work) { w.Monitor = &monitor })
 	}
@@ -18,11 +25,7 @@ func TestARecipeRunsAsItIsWritten(t *testing.T) {
 	}
 	http8080 := executor.Check{HTTP: &executor.HTTPCheck{Port: 8080}}
 	tcp8080 := executor.Check{TCP: &executor.TCPCheck{Port: 8080}}
-	tests := []struct {
-		name string
-		work manager.Work
-		want []string
-	}{
+	return []recipeTest{
 		{"without a monitor it runs as soon as its action does, and a good end is success",
 			work(do("wait 5s")), []string{"0s RUNNING", "5s COMPLETED well"}},
 		{"a bad end is a failure with its status",
@@ -42,32 +45,32 @@ func TestARecipeRunsAsItIsWritten(t *testing.T) {
 			monitored(do("wait 1.2s", "write up yes", "wait 10s", "remove up", "wait forever"), do("need up")),
 			[]string{"1.5s RUNNING", "31.5s COMPLETED failed: instance became unhealthy: /do: exit status 1"}},
 		{"an action that fails under a monitor is a failure",
-			monitored(do("write up yes", "wait 7s", "exit 2"), do("need up")),
-			[]string{"0s RUNNING", "7s COMPLETED failed: /do: exit status 2"}},
+			monitored(do("wait 100ms", "write up yes", "wait 6900ms", "exit 2"), do("need up")),
+			[]string{"500ms RUNNING", "7s COMPLETED failed: /do: exit status 2"}},
 		{"an action that ends well under a monitor has left a daemon, which is monitored on",
-			monitored(do("orphan", "write up yes", "wait 2s"), do("need up")), []string{"0s RUNNING"}},
+			monitored(do("orphan", "wait 100ms", "write up yes", "wait 2s"), do("need up")), []string{"500ms RUNNING"}},
 		{"a daemon whose monitor fails has failed, after its grace",
-			monitored(do("orphan", "write up yes", "wait 40s", "remove up"), do("need up")),
-			[]string{"0s RUNNING", "1m0s COMPLETED failed: instance became unhealthy: /do: exit status 1"}},
+			monitored(do("orphan", "wait 100ms", "write up yes", "wait 40s", "remove up"), do("need up")),
+			[]string{"500ms RUNNING", "1m0.5s COMPLETED failed: instance became unhealthy: /do: exit status 1"}},
 		{"what is not healthy in time has failed",
 			with(monitored(do("wait forever"), do("need up")), func(w *manager.Work) { w.StartTimeoutMs = 3000 }),
 			[]string{"3s COMPLETED failed: instance was never healthy within 3s: /do: exit status 1"}},
 		{"the start timeout is over once it is healthy",
-			with(monitored(do("write up yes", "wait 9s"), do("need up")), func(w *manager.Work) { w.StartTimeoutMs = 3000 }),
-			[]string{"0s RUNNING"}},
+			with(monitored(do("wait 100ms", "write up yes", "wait 9s"), do("need up")), func(w *manager.Work) { w.StartTimeoutMs = 3000 }),
+			[]string{"500ms RUNNING"}},
 
 		{"an HTTP check wants status 200",
-			checked(do("serve 8080 503", "wait 2s", "serve 8080 200", "wait forever"), executor.CheckDefinition{Checks: []executor.Check{http8080}}),
+			checked(do("serve 8080 503", "wait 1900ms", "serve 8080 200", "wait forever"), executor.CheckDefinition{Checks: []executor.Check{http8080}}),
 			[]string{"2s RUNNING"}},
 		{"a TCP check wants somebody who listens",
-			checked(do("wait 2s", "listen 8080", "wait 3s", "close 8080", "wait forever"), executor.CheckDefinition{Checks: []executor.Check{tcp8080}}),
+			checked(do("wait 1900ms", "listen 8080", "wait 3s", "close 8080", "wait forever"), executor.CheckDefinition{Checks: []executor.Check{tcp8080}}),
 			[]string{"2s RUNNING", "32s COMPLETED failed: instance became unhealthy: TCP check of port 8080: container \"c\": port 8080: connection refused"}},
 		{"all checks must succeed, and each has its own interval",
-			checked(do("serve 8080 200", "listen 9090", "wait 12s", "close 9090", "wait forever"),
+			checked(do("wait 100ms", "serve 8080 200", "listen 9090", "wait 12s", "close 9090", "wait forever"),
 				executor.CheckDefinition{Checks: []executor.Check{http8080, {TCP: &executor.TCPCheck{Port: 9090, IntervalMs: 5000}}}}),
-			[]string{"0s RUNNING", "15s COMPLETED failed: instance became unhealthy: TCP check of port 9090: container \"c\": port 9090: connection refused"}},
+			[]string{"500ms RUNNING", "15.5s COMPLETED failed: instance became unhealthy: TCP check of port 9090: container \"c\": port 9090: connection refused"}},
 		{"readiness comes and goes, and the container runs on",
-			checked(do("wait 2s", "serve 8080 200", "wait 20s", "serve 8080 500", "wait 20s", "serve 8080 200", "wait forever"),
+			checked(do("wait 1900ms", "serve 8080 200", "wait 20s", "serve 8080 500", "wait 20s", "serve 8080 200", "wait forever"),
 				executor.CheckDefinition{ReadinessChecks: []executor.Check{{HTTP: &executor.HTTPCheck{Port: 8080, IntervalMs: 10000}}}}),
 			[]string{"0s RUNNING not ready", "2s RUNNING", "22s RUNNING not ready", "42s RUNNING"}},
 
@@ -102,7 +105,10 @@ func TestARecipeRunsAsItIsWritten(t *testing.T) {
 			Action: do("wait 1s", "exit 1"), StartMessage: "a", FailureMessagePrefix: "b"}}),
 			[]string{"0s RUNNING", "1s COMPLETED failed: /do: exit status 1"}},
 	}
-	for _, test := range tests {
+}
+
+func TestARecipeRunsAsItIsWritten(t *testing.T) {
+	for _, test := range recipes() {
 		t.Run(test.name, func(t *testing.T) {
 			c := newCell(t)
 			c.launch("c", test.work)
