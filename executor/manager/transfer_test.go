@@ -1,0 +1,198 @@
+//go:build unix
+
+package manager_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/manager"
+)
+
+func download(from string) executor.Action {
+	return executor.Action{Download: &executor.DownloadAction{From: from, To: "/app", User: "app"}}
+}
+
+func zipOf(name, content string) []byte {
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	f, err := w.Create(name)
+	if err == nil {
+		io.WriteString(f, content)
+	}
+	w.Close()
+	return b.Bytes()
+}
+
+func TestAHostileOrBrokenDownloadFailsTheSetupWithItsReason(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/bomb":
+			w.Write(zipOf("bomb", strings.Repeat("\x00", 2<<20)))
+		case "/traversal":
+			tgz(w, "../../evil", "x")
+		case "/text":
+			io.WriteString(w, "not an archive")
+		case "/endless":
+			for range 1 << 12 {
+				if _, err := w.Write(make([]byte, 1<<10)); err != nil {
+					return
+				}
+			}
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	defer server.Close()
+	h := newHost(t, func(o *manager.Options) { o.MaxContentBytes, o.MaxDownloadBytes = 1<<20, 1<<20 })
+	for path, want := range map[string]string{
+		"/bomb":      "archive too large: more than 1048576 bytes of content",
+		"/traversal": `unsafe archive: the entry "../../evil" leads out of the archive`,
+		"/text":      "neither a tar, nor a gzipped tar, nor a zip",
+		"/endless":   "has more than 1048576 bytes",
+		"/missing":   "answers 404 Not Found",
+	} {
+		t.Run(path, func(t *testing.T) {
+			guid := strings.TrimPrefix(path, "/")
+			h.launch(guid, with(work(sh("sleep 1000")), func(w *manager.Work) { w.Setup = ptr(download(server.URL + path + "?token=hush")) }))
+			c := h.await(guid, executor.Completed)
+			reason := c.RunResult.FailureReason
+			if !strings.HasPrefix(reason, "setup failed: download of the archive to /app: ") || !strings.Contains(reason, want) || strings.Contains(reason, "hush") {
+				t.Errorf("the reason is %q", reason)
+			}
+			h.remove(guid)
+		})
+	}
+}
+
+func TestAStopCancelsATransfer(t *testing.T) {
+	asked := make(chan struct{}, 10)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body) // or the server would not notice that its client goes
+		asked <- struct{}{}
+		<-r.Context().Done()
+	}))
+	defer server.Close()
+	h := newHost(t)
+	for guid, w := range map[string]manager.Work{
+		"setup": with(work(sh("sleep 1000")), func(w *manager.Work) { w.Setup = ptr(download(server.URL)) }),
+		"action": work(serial(sh("echo x > file"), executor.Action{Upload: &executor.UploadAction{
+			From: "/file", To: server.URL, User: "app"}})),
+		"creation": with(work(sh("sleep 1000")), func(w *manager.Work) {
+			w.CachedDependencies = []executor.CachedDependency{{From: server.URL, To: "/tools"}}
+		}),
+	} {
+		for _, deleted := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, deleted %v", guid, deleted), func(t *testing.T) {
+				h.launch(guid, w)
+				<-asked
+				begin := time.Now()
+				if !deleted {
+					if err := h.Stop(guid); err != nil {
+						t.Fatal(err)
+					}
+					if c := h.await(guid, executor.Completed); c.RunResult != executor.Stopped() {
+						t.Errorf("the container is %s", describe(c))
+					}
+				}
+				h.remove(guid)
+				if took := time.Since(begin); took > 20*time.Second {
+					t.Errorf("it took %v", took)
+				}
+			})
+		}
+	}
+}
+
+func TestImageLayersAreMountedOrExtracted(t *testing.T) {
+	var content bytes.Buffer
+	tgz(&content, "run", "#!/bin/sh\necho layer\n")
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write(content.Bytes()) }))
+	defer server.Close()
+	sum := sha256.Sum256(content.Bytes())
+	layers := func(value string) func(*manager.Work) {
+		return func(w *manager.Work) {
+			w.LegacyDownloadUser = "app"
+			w.ImageLayers = []executor.ImageLayer{
+				{URL: server.URL, DestinationPath: "/shared", MediaType: executor.MediaTypeTGZ, LayerType: executor.LayerShared},
+				{URL: server.URL, DestinationPath: "/own", MediaType: executor.MediaTypeTGZ, LayerType: executor.LayerExclusive,
+					DigestAlgorithm: executor.DigestSHA256, DigestValue: value},
+			}
+		}
+	}
+	h := newHost(t)
+	h.launch("good", with(work(sh("shared/run && own/run && [ ! -L own ] && [ -L shared ] && echo fine")), layers(hex.EncodeToString(sum[:]))))
+	if c := h.await("good", executor.Completed); c.RunResult != executor.Succeeded() {
+		t.Errorf("the container is %s", describe(c))
+	}
+	if got := h.log("good", manager.Stdout); got != "layer\nlayer\nfine\n" {
+		t.Errorf("it says %q", got)
+	}
+	h.launch("bad", with(work(sh("exit 0")), layers(strings.Repeat("0", 64))))
+	if c := h.await("bad", executor.Completed); !c.RunResult.Retryable || !strings.Contains(c.RunResult.FailureReason, "checksum does not match") {
+		t.Errorf("the container is %s", describe(c))
+	}
+}
+
+func TestTenThousandVariablesReachTheProcess(t *testing.T) {
+	h := newHost(t)
+	h.launch("c", with(work(sh("env | grep -c ^V; echo $V9999")), func(w *manager.Work) {
+		for i := range executor.MaxListLength {
+			w.Env = append(w.Env, executor.EnvVar{Name: fmt.Sprint("V", i), Value: fmt.Sprint(i)})
+		}
+	}))
+	h.await("c", executor.Completed)
+	if got := h.log("c", manager.Stdout); got != "10000\n9999\n" {
+		t.Errorf("it says %q", got)
+	}
+}
+
+// A volumeDriver gives every container the same directory.
+type volumeDriver struct {
+	dir      string
+	unmounts int
+	refuse   int // how many Unmounts fail
+}
+
+func (d *volumeDriver) Mount(context.Context, string, executor.VolumeMount) (string, error) {
+	return d.dir, nil
+}
+
+func (d *volumeDriver) Unmount(context.Context, string, executor.VolumeMount) error {
+	if d.refuse > 0 {
+		d.refuse--
+		return fmt.Errorf("device busy")
+	}
+	d.unmounts++
+	return nil
+}
+
+func TestVolumesAreMountedAndUnmountedOnce(t *testing.T) {
+	driver := &volumeDriver{dir: "/volumes/v", refuse: 2}
+	c := newCell(t, func(o *manager.Options) { o.Volumes = map[string]manager.VolumeDriver{"local": driver} })
+	c.launch("c", with(work(do("wait forever")), func(w *manager.Work) {
+		w.VolumeMounts = []executor.VolumeMount{{Driver: "local", ContainerDir: "/data", Mode: "rw", Dedicated: &executor.DedicatedDevice{MounterID: "m"}}}
+	}))
+	c.advance(time.Second)
+	c.Delete("c")
+	c.advance(time.Second)
+	if len(c.Deletions()) != 1 {
+		t.Errorf("the deletions are %v", c.Deletions())
+	}
+	c.advance(10 * time.Second)
+	if driver.unmounts != 1 {
+		t.Errorf("it was unmounted %d times", driver.unmounts)
+	}
+	c.mustBeClean()
+}
