@@ -145,6 +145,9 @@ func TestAStopEndsEveryStage(t *testing.T) {
 		{"with a grace of its own", nothing, with(work(stubborn), func(w *manager.Work) { w.Grace = time.Second }),
 			[]string{"0s RUNNING", "4s COMPLETED stopped"}},
 		{"between two actions", nothing, work(serial(do("wait 3s"), stubborn)), []string{"0s RUNNING", "13s COMPLETED stopped"}},
+		{"deep in a recipe", nothing, work(timeout(60_000, try(executor.Action{EmitProgress: &executor.EmitProgressAction{
+			StartMessage: "begin", Action: codependent(serial(do("wait 1s"), parallel(polite, stubborn)), polite)}}))),
+			[]string{"0s RUNNING", "13s COMPLETED stopped"}},
 		{"of a daemon", nothing, with(work(do("orphan")), func(w *manager.Work) { w.Monitor = ptr(do("exit 0")) }),
 			[]string{"0s RUNNING", "3s COMPLETED stopped"}},
 		{"though its failure has come first", nothing, with(work(do("wait 2s", "exit 1")), func(w *manager.Work) {

@@ -1,0 +1,128 @@
+package manager_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/backendtest/scripted"
+	"github.com/diegosdk/diego/executor/manager"
+)
+
+// An immortalBackend has processes that nothing ends.
+type immortalBackend struct{ *scripted.Backend }
+
+type immortal struct{}
+
+func (immortal) Signal(executor.Signal) error { return errors.New("it does not hear") }
+
+func (b *immortalBackend) Start(context.Context, string, executor.ProcessSpec) (executor.Process, error) {
+	return immortal{}, nil
+}
+
+func (b *immortalBackend) Signal(context.Context, string, executor.Signal) error {
+	return errors.New("they do not hear")
+}
+
+func TestAProcessThatDoesNotDieHoldsNothingUp(t *testing.T) {
+	c := newCell(t, func(o *manager.Options) { o.Backend = &immortalBackend{o.Backend.(*scripted.Backend)} })
+	c.launch("c", work(do()))
+	c.advance(time.Second)
+	c.stop("c")
+	c.advance(time.Minute)
+	c.mustTell("0s RUNNING", "12s COMPLETED stopped") // TERM at 1s, KILL at 11s
+	c.Delete("c")
+	c.advance(0)
+	c.mustBeClean()
+}
+
+// A silentBackend accepts connections and never answers.
+type silentBackend struct{ *scripted.Backend }
+
+func (b *silentBackend) Dial(context.Context, string, uint16) (io.ReadWriteCloser, error) {
+	here, there := net.Pipe()
+	go io.Copy(io.Discard, there)
+	return here, nil
+}
+
+func TestAnHTTPCheckIsBoundedAsAWhole(t *testing.T) {
+	c := newCell(t, func(o *manager.Options) { o.Backend = &silentBackend{o.Backend.(*scripted.Backend)} })
+	c.launch("c", with(work(do("wait forever")), func(w *manager.Work) {
+		w.Check = &executor.CheckDefinition{Checks: []executor.Check{{HTTP: &executor.HTTPCheck{Port: 80, Path: "/health", RequestTimeoutMs: 5}}}}
+		w.StartTimeoutMs = 1000
+	}))
+	c.advance(10 * time.Second)
+	c.mustTell("1s COMPLETED failed: instance was never healthy within 1s: HTTP check of port 80/health: context deadline exceeded")
+}
+
+func TestABackendThatReturnsNoAddressesFailsTheCreation(t *testing.T) {
+	c := newCell(t, func(o *manager.Options) { o.Backend = &lostBackend{o.Backend.(*scripted.Backend)} })
+	c.launch("c", work(do()))
+	c.advance(0)
+	if got, _ := c.Get("c"); !got.RunResult.Retryable || !strings.Contains(got.RunResult.FailureReason, "external_ip") {
+		t.Errorf("the container is %s", describe(got))
+	}
+	c.Delete("c")
+	c.advance(0)
+	c.mustBeClean()
+}
+
+// A lostBackend does not know where its containers are.
+type lostBackend struct{ *scripted.Backend }
+
+func (b *lostBackend) Create(ctx context.Context, spec executor.ContainerSpec) (executor.Endpoint, error) {
+	e, err := b.Backend.Create(ctx, spec)
+	e.ExternalIP = "somewhere"
+	return e, err
+}
+
+func TestMetricsAndFilesAreOfContainersThatExist(t *testing.T) {
+	c := newCell(t)
+	ctx := context.Background()
+	if c.Host().Backend != "scripted" {
+		t.Errorf("the host is %+v", c.Host())
+	}
+	if _, err := c.Metrics(ctx, "c"); !errors.Is(err, manager.ErrNotFound) {
+		t.Errorf("metrics of nobody: %v", err)
+	}
+	if _, err := c.ReadFile(ctx, "c", "f"); !errors.Is(err, manager.ErrNotFound) {
+		t.Errorf("a file of nobody: %v", err)
+	}
+	c.reserve("c")
+	if _, err := c.ReadFile(ctx, "c", "f"); !errors.Is(err, executor.ErrNoContainer) {
+		t.Errorf("a file of a reservation: %v", err)
+	}
+	if refused := c.Reserve(reservation("c", 1, 1, 1)); len(refused) != 1 || !errors.Is(refused[0].Err, manager.ErrExists) {
+		t.Errorf("refused: %v", reasons(refused))
+	}
+	if refused := c.Reserve(reservation("d", 1<<30, 1, 1)); len(refused) != 1 || !errors.Is(refused[0].Err, manager.ErrCapacity) {
+		t.Errorf("refused: %v", reasons(refused))
+	}
+	if err := c.Initialize("c", work(do("write f content", "wait forever"))); err != nil {
+		t.Fatal(err)
+	}
+	c.advance(time.Second)
+	if m, err := c.Metrics(ctx, "c"); err != nil || m.PIDs != 1 {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if text, err := c.ReadFile(ctx, "c", "/f"); err != nil || string(text) != "content" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+func TestWithoutADirectoryTransfersFailAndEverythingElseWorks(t *testing.T) {
+	c := newCell(t)
+	c.launch("download", work(executor.Action{Download: &executor.DownloadAction{From: "http://example.com/a", To: "/a", User: "app"}}))
+	c.launch("upload", work(executor.Action{Upload: &executor.UploadAction{From: "/a", To: "http://example.com/a", User: "app"}}))
+	c.advance(time.Second)
+	for _, x := range c.List() {
+		if !strings.HasSuffix(x.RunResult.FailureReason, "set Options.Dir of the manager") {
+			t.Errorf("%s is %s", x.GUID, describe(x))
+		}
+	}
+}
