@@ -160,7 +160,7 @@ var brokenTogether = []struct {
 		return &wrapped{Store: s, events: func(list iter.Seq2[storage.Event, error]) iter.Seq2[storage.Event, error] {
 			return func(yield func(storage.Event, error) bool) {
 				for e, err := range list {
-					if n.Add(1)%97 == 0 {
+					if n.Add(1)%11 == 0 {
 						continue // not visible yet
 					}
 					if !yield(e, err) {
@@ -175,8 +175,10 @@ var brokenTogether = []struct {
 			if _, err := s.Commit(ctx, storage.Batch{Fence: b.Fence}); err != nil {
 				return 0, err
 			}
+			if b.Fence.Epoch%2 == 1 { // a slow holder, and a quick one after it
+				<-time.After(3 * time.Millisecond)
+			}
 			b.Fence = storage.Fence{}
-			<-time.After(time.Millisecond)
 			return s.Commit(ctx, b)
 		}}
 	}},
