@@ -12,8 +12,8 @@ import (
 // win: what the container offers, RunInfo.Env, the process's own, and what
 // says who and where it is. PORT is only offered, since consumers set it too;
 // but where ports are those of the host no other value can work, so there it
-// wins.
-func environment(c executor.Container, endpoint executor.Endpoint, own []executor.EnvVar) []executor.EnvVar {
+// wins. certificates says whether the cell has any.
+func environment(c executor.Container, endpoint executor.Endpoint, certificates bool, own []executor.EnvVar) []executor.EnvVar {
 	var env []executor.EnvVar
 	add := func(name, value string) { env = append(env, executor.EnvVar{Name: name, Value: value}) }
 	port := ""
@@ -55,7 +55,7 @@ func environment(c executor.Container, endpoint executor.Endpoint, own []executo
 	if err == nil { // numbers always encode
 		add("CF_INSTANCE_PORTS", string(list))
 	}
-	if path := c.RunInfo.TrustedSystemCertificatesPath; path != "" {
+	if path := c.RunInfo.TrustedSystemCertificatesPath; path != "" && certificates {
 		add("CF_SYSTEM_CERT_PATH", path)
 	}
 	return env

@@ -49,7 +49,7 @@ func TestAProcessLearnsWhoAndWhereItIs(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			c := newCell(t, func(o *manager.Options) {
-				o.Dir = t.TempDir()
+				o.Dir, o.TrustedCertificates = t.TempDir(), "/etc/ssl/certs"
 				if test.shares {
 					o.Backend = &sharingBackend{o.Backend.(*scripted.Backend)}
 				}

@@ -13,8 +13,10 @@ import (
 type pool uint8
 
 const (
-	deletePool pool = iota // first, so that room is made before it is used
-	processPool
+	deletePool pool = iota
+	signalPool
+	startPool
+	probePool // of its own, since containers say how long a probe may take
 	createPool
 	downloadPool
 	uploadPool
@@ -167,7 +169,8 @@ func (m *Manager) advance() {
 
 func (m *Manager) workers(p pool) int {
 	return [pools]int{
-		deletePool: m.options.DeleteWorkers, processPool: m.options.ProcessWorkers, createPool: m.options.CreateWorkers,
+		deletePool: m.options.DeleteWorkers, createPool: m.options.CreateWorkers,
+		signalPool: m.options.ProcessWorkers, startPool: m.options.ProcessWorkers, probePool: m.options.ProcessWorkers,
 		downloadPool: m.options.Downloads, uploadPool: m.options.Uploads,
 	}[p]
 }

@@ -63,10 +63,11 @@ type Options struct {
 	// ReapInterval is between two comparisons with what the backend lists;
 	// 0 means DefaultReapInterval.
 	ReapInterval time.Duration
-	// CreateWorkers, DeleteWorkers and ProcessWorkers bound what happens at
-	// once: containers made, containers removed, and processes started,
-	// signalled and probed. Downloads and Uploads bound transfers, those of
-	// cached dependencies included. 0 means the default of that name.
+	// CreateWorkers and DeleteWorkers bound how many containers are made and
+	// removed at once, and ProcessWorkers how many processes are started, how
+	// many signals are sent, and how many probes are made. Downloads and
+	// Uploads bound transfers, those of cached dependencies included. 0 means
+	// the default of that name.
 	CreateWorkers, DeleteWorkers, ProcessWorkers, Downloads, Uploads int
 	// LogSegmentBytes and LogSegments bound each of the three logs of a
 	// container; 0 means 5 MiB and 2.

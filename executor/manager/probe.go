@@ -94,7 +94,7 @@ func (p *probe) stop() {
 // check is one declarative check, as a step.
 func (b builder) check(c executor.Check, done func(error)) step {
 	e := b.recipe.entry
-	return &jobStep{builder: b, pool: processPool, kind: JobProbe, done: done, work: func(ctx context.Context) error {
+	return &jobStep{builder: b, pool: probePool, kind: JobProbe, done: done, work: func(ctx context.Context) error {
 		err := checkOnce(ctx, e.manager.options.Backend, e.guid, c)
 		if err != nil {
 			emit(e.logs.healthWriter(), err.Error())

@@ -335,3 +335,45 @@ func TestIdleContainersCostNoThread(t *testing.T) {
 		t.Errorf("%d containers cost %d threads", containers, got)
 	}
 }
+
+func TestManyCyclesLeaveNoTrace(t *testing.T) {
+	h := newHost(t)
+	cycle := func(from, to int) {
+		for i := from; i < to; i++ {
+			h.launch(fmt.Sprint("c", i), work(sh("echo x; sleep 1000 & sleep 1000")))
+		}
+		for i := from; i < to; i++ {
+			h.await(fmt.Sprint("c", i), executor.Running)
+			h.Delete(fmt.Sprint("c", i))
+		}
+		for i := from; i < to; i++ {
+			h.remove(fmt.Sprint("c", i))
+		}
+	}
+	files := func() int {
+		open, err := os.ReadDir("/dev/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(open)
+	}
+	cycle(0, 10) // what is kept for ever is there afterwards
+	goroutines, open := runtime.NumGoroutine(), files()
+	cycle(10, 110)
+	deadline := time.Now().Add(10 * time.Second)
+	for runtime.NumGoroutine() > goroutines+2 && time.Now().Before(deadline) {
+		time.Sleep(time.Millisecond) // the last ones are on their way out
+	}
+	if now := runtime.NumGoroutine(); now > goroutines+2 {
+		t.Errorf("%d goroutines before, %d now", goroutines, now)
+	}
+	if now := files(); now > open+2 {
+		t.Errorf("%d files open before, %d now", open, now)
+	}
+	if guids, err := h.backend.List(context.Background()); err != nil || len(guids) != 0 {
+		t.Errorf("left behind: %q, %v", guids, err)
+	}
+	if h.Remaining() != h.Total() {
+		t.Errorf("%+v remains of %+v", h.Remaining(), h.Total())
+	}
+}

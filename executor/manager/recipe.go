@@ -255,7 +255,7 @@ func (r *recipe) finish() {
 // awaitDaemon gives processes that no step knows the same grace as all.
 func (r *recipe) awaitDaemon() {
 	e, m := r.entry, r.entry.manager
-	m.submit(processPool, JobProbe, e.guid, func(ctx context.Context) func() {
+	m.submit(probePool, JobProbe, e.guid, func(ctx context.Context) func() {
 		metrics, err := m.options.Backend.Metrics(ctx, e.guid)
 		return func() {
 			if err != nil || metrics.PIDs == 0 || !m.options.Now().Before(r.killTime) {
@@ -279,7 +279,7 @@ const signalTimeout = 10 * time.Second
 // signal signals everything in the container, and then goes on.
 func (r *recipe) signal(s executor.Signal, then func()) {
 	e, m := r.entry, r.entry.manager
-	m.submit(processPool, JobSignal, e.guid, func(ctx context.Context) func() {
+	m.submit(signalPool, JobSignal, e.guid, func(ctx context.Context) func() {
 		ctx, cancel := context.WithTimeout(ctx, signalTimeout)
 		defer cancel()
 		err := m.options.Backend.Signal(ctx, e.guid, s)

@@ -27,11 +27,11 @@ func (s *runStep) start() {
 	m := e.manager
 	spec := executor.ProcessSpec{
 		Path: s.action.Path, Args: s.action.Args, Dir: s.action.Dir, User: s.action.User, Limits: s.action.ResourceLimits,
-		Env:    environment(e.container, e.endpoint, s.action.Env),
+		Env:    environment(e.container, e.endpoint, m.options.TrustedCertificates != "", s.action.Env),
 		Exited: func(exit executor.Exit) { m.post(func() { s.exited(exit) }) },
 	}
 	spec.Stdout, spec.Stderr = s.builder.writers(s.action.SuppressLogOutput)
-	s.starting = m.submit(processPool, JobStart, e.guid, func(ctx context.Context) func() {
+	s.starting = m.submit(startPool, JobStart, e.guid, func(ctx context.Context) func() {
 		if ctx.Err() != nil {
 			return func() { s.started(nil, ctx.Err()) }
 		}
@@ -110,7 +110,7 @@ func (s *runStep) terminate() {
 func (s *runStep) signal(signal executor.Signal) {
 	e := s.builder.recipe.entry
 	process := s.process
-	e.manager.submit(processPool, JobSignal, e.guid, func(context.Context) func() {
+	e.manager.submit(signalPool, JobSignal, e.guid, func(context.Context) func() {
 		if err := process.Signal(signal); err != nil {
 			e.manager.options.Logger.Warn("a process could not be signalled", "guid", e.guid, "signal", signal, "error", err)
 		}

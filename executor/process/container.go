@@ -69,7 +69,12 @@ func (b *Backend) make(ctx context.Context, c *container, spec executor.Containe
 	if c.gone.Load() {
 		return none, c.errGone()
 	}
-	err := os.Mkdir(filepath.Join(b.options.Dir, c.guid), 0o755)
+	// Files are often secrets. Other users are kept out unless they work here.
+	dirMode, fileMode := fs.FileMode(0o700), fs.FileMode(0o600)
+	if b.options.SwitchUser {
+		dirMode, fileMode = 0o755, 0o644
+	}
+	err := os.Mkdir(filepath.Join(b.options.Dir, c.guid), dirMode)
 	if errors.Is(err, fs.ErrExist) {
 		return none, &executor.BackendError{Kind: executor.ErrContainerExists, GUID: c.guid,
 			Detail: "left by an earlier daemon; delete it first"}
@@ -85,7 +90,7 @@ func (b *Backend) make(ctx context.Context, c *container, spec executor.Containe
 			return none, err
 		}
 	}
-	if err := c.populate(spec); err != nil {
+	if err := c.populate(spec, fileMode); err != nil {
 		return none, err
 	}
 	mappings, err := b.allocate(c.guid, spec.Ports)
@@ -103,7 +108,7 @@ func (b *Backend) make(ctx context.Context, c *container, spec executor.Containe
 }
 
 // populate puts the mounts and files of a container below its directory.
-func (c *container) populate(spec executor.ContainerSpec) error {
+func (c *container) populate(spec executor.ContainerSpec, mode fs.FileMode) error {
 	root, err := os.OpenRoot(c.dir)
 	if err != nil {
 		return err
@@ -123,7 +128,7 @@ func (c *container) populate(spec executor.ContainerSpec) error {
 		if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
 			return fmt.Errorf("file %s: %w", f.Path, err)
 		}
-		if err := root.WriteFile(name, []byte(f.Content), 0o644); err != nil {
+		if err := root.WriteFile(name, []byte(f.Content), mode); err != nil {
 			return fmt.Errorf("file %s: %w", f.Path, err)
 		}
 	}
