@@ -283,8 +283,8 @@ func (m *Manager) Next() (time.Time, bool) {
 }
 
 // Run does what Tick does, with a goroutine per job and timers, until ctx
-// ends. Then it cancels the jobs, waits for them and returns; containers live
-// on. See Clear.
+// ends. Then it cancels the jobs, waits for them and returns. Containers live
+// on, and the Manager is not used any more but for Clear.
 func (m *Manager) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()

@@ -42,10 +42,9 @@ type Options struct {
 	// the Manager, which empties it. Without it output is discarded, and
 	// whatever needs a download or an upload fails.
 	Dir string
-	// Capacity is what the cell has for containers. A zero Containers means
-	// DefaultContainers; a zero MemoryMB or DiskMB means what the backend knows
-	// of its host, and it is an error if it does not; zero PIDs are not
-	// counted.
+	// Capacity is what the cell has for containers. A zero field means what
+	// the backend knows of its host. If it does not, Containers are
+	// DefaultContainers, PIDs are not counted, and the others are an error.
 	Capacity Capacity
 	// DefaultMaxPIDs is for containers that ask for none; 0 means
 	// DefaultMaxPIDs.
@@ -117,6 +116,7 @@ func orDefault[T comparable](value *T, fallback T) {
 
 // validate checks the options and fills in the defaults.
 func (o *Options) validate(host executor.Host) error {
+	orDefault(&o.Capacity.Containers, host.Containers)
 	orDefault(&o.Capacity.Containers, DefaultContainers)
 	orDefault(&o.Capacity.MemoryMB, host.MemoryMB)
 	orDefault(&o.Capacity.DiskMB, host.DiskMB)
