@@ -203,16 +203,21 @@ func (b *Backend) Signal(ctx context.Context, guid string, s executor.Signal) er
 // killPause is between two attempts to find processes that are still there.
 const killPause = 2 * time.Millisecond
 
-// killAll returns when nothing runs in the container.
+// killAll returns when nothing runs in the container. Where something did, it
+// looks twice: one look may miss what forks meanwhile.
 func (c *container) killAll(ctx context.Context) error {
-	for c.signal(executor.Kill) {
+	for empty, wanted := 0, 1; ; {
+		if c.signal(executor.Kill) {
+			empty, wanted = 0, 2
+		} else if empty++; empty >= wanted {
+			return nil
+		}
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("container %q: processes do not die: %w", c.guid, ctx.Err())
 		case <-time.After(killPause):
 		}
 	}
-	return nil
 }
 
 // signal signals everything in the container and reports whether there was

@@ -92,11 +92,11 @@ func prlimit(pid, resource int, next, old *syscall.Rlimit) {
 
 // A member is a process of a container, as /proc shows it.
 type member struct {
-	pid, parent, session int
-	zombie               bool
-	started              string // with pid, this names one process for ever
-	cpu                  time.Duration
-	residentPages        int64
+	pid, parent, group, session int
+	zombie                      bool
+	started                     string // with pid, this names one process for ever
+	cpu                         time.Duration
+	residentPages               int64
 }
 
 // members are the processes that belong to the container with a directory:
@@ -161,24 +161,27 @@ func readMember(pid int) (member, bool) {
 		return v
 	}
 	return member{
-		pid: pid, parent: int(n(1)), session: int(n(3)), zombie: fields[0] == "Z",
+		pid: pid, parent: int(n(1)), group: int(n(2)), session: int(n(3)), zombie: fields[0] == "Z",
 		started: fields[19], cpu: time.Duration(n(11)+n(12)) * clockTick, residentPages: n(21),
 	}, true
 }
 
 // signalOthers signals the members of a container and reports whether there
-// are any.
+// are any. It signals whole process groups, as one of them may be a process
+// that forks and ends faster than anybody can look.
 func signalOthers(dir string, leaders []int, s executor.Signal) bool {
 	found := members(dir, leaders)
+	done := make(map[int]bool, len(leaders)+1)
+	done[syscall.Getpgrp()] = true // never this process itself
+	for _, pid := range leaders {
+		done[pid] = true
+	}
 	for _, m := range found {
-		p, err := os.FindProcess(m.pid) // holds on to the process, not the number
-		if err != nil {
-			continue
+		// A member that is still the same holds the number of its group.
+		if now, ok := readMember(m.pid); ok && now.started == m.started && !done[now.group] {
+			done[now.group] = true
+			syscall.Kill(-now.group, number(s))
 		}
-		if now, ok := readMember(m.pid); ok && now.started == m.started && !slices.Contains(leaders, m.pid) {
-			p.Signal(number(s))
-		}
-		p.Release()
 	}
 	return len(found) > 0
 }

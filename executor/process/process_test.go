@@ -99,6 +99,21 @@ func TestAChildThatMakesASessionOfItsOwnIsKilled(t *testing.T) {
 	}
 }
 
+// Each process starts the next one and ends, so that nobody sees the same one
+// twice.
+func TestAProcessThatFleesIsCaught(t *testing.T) {
+	b, _ := newContainer(t, process.Options{}, func(c *executor.ContainerSpec) {
+		c.Files = []executor.File{{Path: "/comet", Content: "sh ./comet &\n"}}
+	})
+	output(t, b, "sh ./comet & sh ./comet &")
+	if err := b.Delete(context.Background(), "c"); err != nil {
+		t.Fatal(err)
+	}
+	if guids, err := b.List(context.Background()); err != nil || len(guids) != 0 {
+		t.Errorf("left behind: %q, %v", guids, err)
+	}
+}
+
 func TestAProcessFindsItsDirectoryAndItsHome(t *testing.T) {
 	b, _ := newContainer(t, process.Options{}, func(c *executor.ContainerSpec) {
 		c.Files = []executor.File{{Path: "/app/file", Content: "content"}}
