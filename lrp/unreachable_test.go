@@ -90,7 +90,7 @@ func TestEvenAStrangeEventIsExplained(t *testing.T) {
 	moved := r
 	moved.Address = "b"
 	for want, e := range map[string]lrp.Event{
-		"crashed: for an unknown reason (not desired any more)": {Kind: lrp.InstanceCrashed},
+		"crashed: for an unknown reason (is not started again)": {Kind: lrp.InstanceCrashed},
 		"actual_lrp_changed":               {Kind: lrp.GroupChanged},
 		"ended":                            {Kind: lrp.InstanceRemoved, Before: &r},
 		"has other addresses on cell-1":    {Kind: lrp.InstanceChanged, Before: &r, After: &moved},
