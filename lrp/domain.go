@@ -18,7 +18,7 @@ type Domain struct {
 // Validate checks the name; the error is a *executor.ValidationError.
 func (d Domain) Validate() error {
 	var v executor.Validator
-	checkName(&v, "domain", d.Name)
+	v.Name("domain", d.Name)
 	return v.Err()
 }
 
