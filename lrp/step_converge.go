@@ -11,8 +11,8 @@ func (x *draft) createMissing() {
 		return
 	}
 	count, reason := 0, ""
-	if i := x.find(func(r *ActualLRP) bool { return r.Presence == Suspect }); i != none {
-		count, reason = x.records[i].CrashCount, x.records[i].CrashReason
+	if len(x.records) > 0 { // what it replaces
+		count, reason = x.records[0].CrashCount, x.records[0].CrashReason
 	}
 	x.create(x.d.restartDefinition(""), x.d.Domain, count, reason)
 }
