@@ -250,6 +250,13 @@ func TestWhatMayHaveBeenAboutAnUnreadableRecordIsLeftAlone(t *testing.T) {
 			t.Errorf("plan (-want +got):\n%s", diff)
 		}
 	})
+	t.Run("deployments after a lost last record may be its own", func(t *testing.T) {
+		in := w.snapshot()
+		in.ActualLRPs = recordsWithErrors(all[:3], 3)
+		if diff := gocmp.Diff([]string{"error: unreadable"}, describe(converge.PlanLRPs(in, w.now, w.policy))); diff != "" {
+			t.Errorf("plan (-want +got):\n%s", diff)
+		}
+	})
 	t.Run("all that follows is unsure when a sequence breaks off", func(t *testing.T) {
 		in := w.snapshot()
 		in.Deployments = withErrors(deployments[:1], 1)

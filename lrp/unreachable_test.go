@@ -52,11 +52,10 @@ func TestTheStatesThatOnlyAnotherWriterMakesAreMended(t *testing.T) {
 				t.Fatal(err)
 			}
 			l.now = l.now.Add(time.Minute)
-			decision, err := lrp.Step(l.slot, l.deployment, c.command, l.now, lrp.Policy{})
-			if !errors.Is(err, c.refused) {
-				t.Fatal(err)
+			after, decision, err, broken := stepped(l.slot, l.deployment, c.command, l.now, lrp.Policy{})
+			if !errors.Is(err, c.refused) || broken != nil {
+				t.Fatal(err, broken)
 			}
-			after := l.slot.Apply(decision)
 			var got []string
 			for i := range after.Records {
 				got = append(got, record(&after.Records[i]))
