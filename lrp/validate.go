@@ -60,6 +60,7 @@ func (s *Settings) check(v *executor.Validator, metricsGUID string) {
 	size := 0
 	for _, router := range slices.Sorted(maps.Keys(s.Routes)) {
 		size += len(s.Routes[router])
+		v.Name("routes", router)
 		v.In("routes").Check(json.Valid(s.Routes[router]), router, string(s.Routes[router]), "JSON")
 	}
 	v.Check(size <= MaxRoutesBytes, "routes", strconv.Itoa(size)+" bytes", "at most 131072 bytes in all")

@@ -66,6 +66,7 @@ func TestEveryLimitHoldsAtItsEdge(t *testing.T) {
 		{"largest routes", func(d *lrp.Deployment) { d.Routes = routesOf(131072) }, ""},
 		{"routes too large", func(d *lrp.Deployment) { d.Routes = routesOf(131073) }, "routes: 131073 bytes: want at most 131072 bytes in all"},
 		{"routes that are no JSON", func(d *lrp.Deployment) { d.Routes = lrp.Routes{"cf-router": json.RawMessage(`{`)} }, "routes.cf-router: {: want JSON"},
+		{"routes for a router without a name", func(d *lrp.Deployment) { d.Routes = lrp.Routes{"": json.RawMessage(`1`)} }, "routes: want 1 to 255 bytes"},
 		{"a metric tag that is static and dynamic", func(d *lrp.Deployment) {
 			d.MetricTags = map[string]lrp.MetricTag{"a": {Static: "s", Dynamic: "INDEX"}}
 		}, "metric_tags.a.static: s: want exactly one of static and dynamic"},
