@@ -4,9 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
@@ -181,6 +184,40 @@ func TestAnUpdateChangesWhatItNamesAndNothingElse(t *testing.T) {
 	}
 	if got.ModificationTag != d.ModificationTag.Next() || change.Before != &d || d.Instances != 1 {
 		t.Errorf("the tag is %v", got.ModificationTag)
+	}
+}
+
+func TestAnUpdateToADesiredLRPIsARolloutToItsDefinition(t *testing.T) {
+	d := valid()
+	want := d.Project()
+	want.Instances, want.Annotation, want.MemoryMB = 3, "new", 512
+	want.ImageUsername, want.ImagePassword = "u", "p"
+	want.Routes = lrp.Routes{"r": json.RawMessage(`1`)}
+	want.MetricTags = map[string]lrp.MetricTag{"t": {Static: "s"}}
+	change, err := d.UpdateTo(want, "v2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want.ModificationTag = d.ModificationTag.Next()
+	if diff := cmp.Diff(want, change.After.Project()); diff != "" {
+		t.Error(diff)
+	}
+	if ids := change.After.DefinitionIDs(); !slices.Equal(ids, []string{"v1", "v2"}) || change.After.ActiveDefinitionID != "v2" {
+		t.Errorf("definitions %q, active %q", ids, change.After.ActiveDefinitionID)
+	}
+	for name, wrong := range map[string]func(*lrp.DesiredLRP){
+		"process guid": func(l *lrp.DesiredLRP) { l.ProcessGUID = "q" },
+		"domain":       func(l *lrp.DesiredLRP) { l.Domain = "q" },
+		"strategy":     func(l *lrp.DesiredLRP) { l.UpdateStrategy = lrp.Recreate },
+	} {
+		l := d.Project()
+		wrong(&l)
+		if _, err := d.UpdateTo(l, "v2"); !errors.Is(err, lrp.ErrRefused) {
+			t.Errorf("another %s: %v", name, err)
+		}
+	}
+	if _, err := d.UpdateTo(d.Project(), "v1"); !errors.Is(err, lrp.ErrRefused) {
+		t.Errorf("a definition id that is taken: %v", err)
 	}
 }
 
