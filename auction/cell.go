@@ -56,7 +56,7 @@ type Capacity struct {
 // Sizes above these are refused as absurd. They also keep every score within
 // 64 bits.
 const (
-	// MaxSize bounds memory and disk in mebibytes, and PIDs.
+	// MaxSize bounds memory and disk in mebibytes, PIDs and indices.
 	MaxSize = 1 << 40
 	// MaxContainers bounds the containers of a cell.
 	MaxContainers = 1<<16 - 1

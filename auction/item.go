@@ -3,7 +3,6 @@ package auction
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -90,7 +89,7 @@ func NewLRP(d *lrp.Deployment, key lrp.Key, queuedAt time.Time) (Item, error) {
 		},
 		Resources:     definition.Resources,
 		RootFS:        definition.RootFS,
-		VolumeDrivers: volumeDrivers(definition.VolumeMounts),
+		VolumeDrivers: definition.VolumeDrivers(),
 		PlacementTags: definition.PlacementTags,
 		QueuedAt:      queuedAt,
 	}, nil
@@ -102,20 +101,11 @@ func NewTask(t *task.Task, queuedAt time.Time) Item {
 		Key:           Key{Kind: Task, GUID: t.GUID, Domain: t.Domain},
 		Resources:     t.Resources,
 		RootFS:        t.RootFS,
-		VolumeDrivers: volumeDrivers(t.VolumeMounts),
+		VolumeDrivers: t.VolumeDrivers(),
 		PlacementTags: t.PlacementTags,
 		Attempt:       t.Attempt(),
 		QueuedAt:      queuedAt,
 	}
-}
-
-func volumeDrivers(mounts []executor.VolumeMount) []string {
-	var drivers []string
-	for _, m := range mounts {
-		drivers = append(drivers, m.Driver)
-	}
-	slices.Sort(drivers)
-	return slices.Compact(drivers)
 }
 
 // Validate checks what placement needs: a GUID, a root file system with a
@@ -133,7 +123,7 @@ func (i *Item) Validate(v *executor.Validator) {
 	if i.GUID == "" {
 		v.Check(false, "guid", "", "not empty")
 	}
-	checkSize(v, "index", int64(i.Index), math.MaxInt, "")
+	checkSize(v, "index", int64(i.Index), MaxSize, "at most 1099511627776")
 	checkSize(v, "memory_mb", i.MemoryMB, MaxSize, "at most 1099511627776")
 	checkSize(v, "disk_mb", i.DiskMB, MaxSize, "at most 1099511627776")
 	checkSize(v, "max_pids", i.MaxPIDs, MaxSize, "at most 1099511627776")

@@ -360,6 +360,7 @@ func TestInvalidItemsAreRefusedAndNameTheField(t *testing.T) {
 		"definition_id":    func(i *auction.Item) { *i = taskItem("t", 50); i.DefinitionID = "d" },
 		"guid":             func(i *auction.Item) { i.GUID = "" },
 		"index":            func(i *auction.Item) { i.Index = -1 },
+		"index: 92233":     func(i *auction.Item) { i.Index = math.MaxInt64 },
 		"memory_mb":        func(i *auction.Item) { i.MemoryMB = -1 },
 		"disk_mb":          func(i *auction.Item) { i.DiskMB = auction.MaxSize + 1 },
 		"max_pids":         func(i *auction.Item) { i.MaxPIDs = -1 },

@@ -42,11 +42,13 @@ func (c Cells) Trusted() bool { return c.trusted }
 type Guard struct {
 	// MaxLoss is the share of the cells that may go missing between two
 	// observations and be believed at once (default 0.5; 1 or more believes
-	// any loss but that of all cells).
+	// any loss but that of all cells; negative believes none at once).
 	MaxLoss float64
 	// Grace is how long a larger loss must last to be believed, and how long
 	// after the first observation no loss is believed, as the cells may not
-	// have announced themselves yet (default 1 min; negative means none).
+	// have announced themselves yet (default 1 min; negative means none). It
+	// begins anew when a list was empty: whatever keeps it has lost it, and
+	// the first cells to return are not all there are.
 	Grace time.Duration
 }
 
@@ -60,10 +62,11 @@ const (
 type GuardState struct {
 	// Known are the cells that were last believed to be there, in order.
 	Known []string
-	// First is when the first observation was made.
+	// First is when the first observation was made; while all lists have been
+	// empty, when the last was.
 	First time.Time
-	// LossSince is since when too many of Known have been missing; zero if
-	// they are not.
+	// LossSince is since when too many of Known have been missing, or when the
+	// list was last empty; zero if neither is the case.
 	LossSince time.Time
 }
 
@@ -78,7 +81,7 @@ func (g Guard) Observe(s GuardState, present []string, now time.Time) (Cells, Gu
 	if maxLoss == 0 {
 		maxLoss = defaultMaxLoss
 	}
-	if s.First.IsZero() {
+	if s.First.IsZero() || len(s.Known) == 0 && len(present) == 0 {
 		s.First = now
 	}
 	cells := NewCells(present)
@@ -88,7 +91,10 @@ func (g Guard) Observe(s GuardState, present []string, now time.Time) (Cells, Gu
 			lost++
 		}
 	}
-	switch tooMany := float64(lost) > maxLoss*float64(len(s.Known)) || len(present) == 0; {
+	tooMany := float64(lost) > max(maxLoss, 0)*float64(len(s.Known))
+	switch {
+	case len(present) == 0:
+		s.LossSince = now
 	case !tooMany:
 		s.LossSince = time.Time{}
 	case s.LossSince.IsZero():
@@ -98,7 +104,7 @@ func (g Guard) Observe(s GuardState, present []string, now time.Time) (Cells, Gu
 	believed := s.LossSince.IsZero() || now.Sub(s.LossSince) >= grace
 	cells.trusted = cells.trusted && settled && believed
 	if cells.trusted || s.LossSince.IsZero() {
-		s.Known = slices.Sorted(slices.Values(present))
+		s.Known = slices.Compact(slices.Sorted(slices.Values(present)))
 		s.LossSince = time.Time{}
 	}
 	return cells, s

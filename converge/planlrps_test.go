@@ -52,6 +52,16 @@ func TestEachDutyOfConvergenceIsPlannedWithItsReason(t *testing.T) {
 			w.run("web", 0, "i-0", "cell-1")
 			delete(w.deployments, "web")
 		}, []string{"web/0 StopExtra{MissingCells:[]}: an instance that is not desired"}},
+		{"an orphan in two domains is left alone while one of them is not fresh", func(w *world) {
+			w.desire("web", 1)
+			w.run("web", 0, "i-0", "cell-1")
+			d := *w.deployments["web"]
+			d.Domain = "others"
+			w.deployments["web"] = &d
+			w.define("web", "v2")
+			w.do("web", 0, lrp.AdvanceRollout{})
+			delete(w.deployments, "web")
+		}, []string{}},
 		{"an orphan is left alone once its domain is not fresh", func(w *world) {
 			w.desire("web", 1)
 			w.run("web", 0, "i-0", "cell-1")
@@ -237,6 +247,13 @@ func TestWhatMayHaveBeenAboutAnUnreadableRecordIsLeftAlone(t *testing.T) {
 			"c/2 CreateMissing{}: no instance at a desired index",
 		}
 		if diff := gocmp.Diff(want, describe(converge.PlanLRPs(in, w.now, w.policy))); diff != "" {
+			t.Errorf("plan (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("deployments after a lost last record may be its own", func(t *testing.T) {
+		in := w.snapshot()
+		in.ActualLRPs = recordsWithErrors(all[:3], 3)
+		if diff := gocmp.Diff([]string{"error: unreadable"}, describe(converge.PlanLRPs(in, w.now, w.policy))); diff != "" {
 			t.Errorf("plan (-want +got):\n%s", diff)
 		}
 	})

@@ -77,13 +77,17 @@ func (x *slotRules) pruneEvacuating(out []LRPAction, s lrp.Slot) []LRPAction {
 }
 
 // extra reports whether a slot that is not desired has something to stop: only
-// while the domain is fresh (000 §Convergence 3). missing are the cells that
-// cannot be asked to.
+// while the domain is fresh (000 §Convergence 3), or all of them where a
+// process has come back in another. missing are the cells that cannot be asked
+// to.
 func (x *slotRules) extra(s lrp.Slot) (missing []string, extra bool) {
 	for i := range s.Records {
 		r := &s.Records[i]
-		if r.Presence == lrp.Evacuating || !x.fresh[r.Domain] {
+		if r.Presence == lrp.Evacuating {
 			continue
+		}
+		if !x.fresh[r.Domain] {
+			return nil, false
 		}
 		extra = true
 		if r.CellID != "" && x.cells.Missing(r.CellID) {

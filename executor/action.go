@@ -42,14 +42,19 @@ type Action struct {
 // RunAction runs a process in the container. It fails when the process cannot
 // be started or exits with another status than 0.
 type RunAction struct {
-	Path              string         `json:"path"`
-	Args              []string       `json:"args,omitempty"`
-	Dir               string         `json:"dir,omitempty"`
-	Env               []EnvVar       `json:"env,omitempty"`
-	User              string         `json:"user"`
-	ResourceLimits    ResourceLimits `json:"resource_limits,omitzero"`
-	LogSource         string         `json:"log_source,omitempty"`
-	SuppressLogOutput bool           `json:"suppress_log_output,omitempty"`
+	// Path is looked up in PATH if it has no slash.
+	Path string   `json:"path"`
+	Args []string `json:"args,omitempty"`
+	// Dir is the working directory; empty means the user's home or "/".
+	Dir string `json:"dir,omitempty"`
+	// Env is added to the container's.
+	Env []EnvVar `json:"env,omitempty"`
+	// User is a user of the container, such as "vcap".
+	User           string         `json:"user"`
+	ResourceLimits ResourceLimits `json:"resource_limits,omitzero"`
+	// LogSource names the process in the logs.
+	LogSource         string `json:"log_source,omitempty"`
+	SuppressLogOutput bool   `json:"suppress_log_output,omitempty"`
 }
 
 // ResourceLimits are limits of one process; nil means the executor's default.
@@ -60,8 +65,10 @@ type ResourceLimits struct {
 	Nproc *uint64 `json:"nproc,omitempty"`
 }
 
-// DownloadAction fetches an archive and extracts it into the directory To.
+// DownloadAction fetches an archive from the URL From and extracts it into the
+// directory To of the container, as files of User.
 type DownloadAction struct {
+	// Artifact names what is fetched in the logs.
 	Artifact  string   `json:"artifact,omitempty"`
 	From      string   `json:"from"`
 	To        string   `json:"to"`
@@ -71,7 +78,8 @@ type DownloadAction struct {
 	Checksum  Checksum `json:"checksum,omitzero"`
 }
 
-// UploadAction archives From and sends it to the URL To.
+// UploadAction archives From, a path in the container, as User reads it and
+// sends it to the URL To.
 type UploadAction struct {
 	Artifact  string `json:"artifact,omitempty"`
 	From      string `json:"from"`

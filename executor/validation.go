@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // Limits of every validation.
 const (
 	// MaxGUIDBytes is the longest process, task, instance or container guid.
 	MaxGUIDBytes = 255
+	// MaxNameBytes is the longest name: see [IsName].
+	MaxNameBytes = 255
 	// MaxListLength is the most elements that any list or map of a record in
 	// this package may have.
 	MaxListLength = 10_000
@@ -115,6 +118,43 @@ func (v *Validator) GUID(field, text string) {
 		ok = 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_'
 	}
 	v.Check(ok, field, text, fmt.Sprintf("1 to %d letters, digits, - and _", MaxGUIDBytes))
+}
+
+// Name records an error unless IsName(text).
+func (v *Validator) Name(field, text string) {
+	if !IsName(text) {
+		v.Check(false, field, text, fmt.Sprintf("1 to %d bytes of UTF-8 without NUL", MaxNameBytes))
+	}
+}
+
+// IsName reports whether text can name what is not named by a guid of ours: a
+// domain, a cell, an instance, a definition or a placement tag.
+func IsName(text string) bool {
+	return text != "" && len(text) <= MaxNameBytes && utf8.ValidString(text) && strings.IndexByte(text, 0) < 0
+}
+
+// ValidatePlacementTags checks that a list of placement tags holds names.
+func ValidatePlacementTags(v *Validator, tags []string) {
+	if !v.listLength("placement_tags", len(tags)) {
+		return
+	}
+	for i, tag := range tags {
+		if !IsName(tag) {
+			v.Name(fmt.Sprintf("placement_tags[%d]", i), tag)
+		}
+	}
+}
+
+// ValidateAnnotation checks the length of an annotation.
+func ValidateAnnotation(v *Validator, text string) {
+	v.Check(len(text) <= MaxAnnotationBytes, "annotation", fmt.Sprintf("%d bytes", len(text)),
+		fmt.Sprintf("at most %d bytes", MaxAnnotationBytes))
+}
+
+// ValidateImageCredentials checks that a user and a password come together.
+// It never shows the password.
+func ValidateImageCredentials(v *Validator, user, password string) {
+	v.Check((user == "") == (password == ""), "image_username", user, "set together with image_password, or not at all")
 }
 
 // Err returns a *ValidationError with everything found so far, or nil. It is

@@ -64,6 +64,35 @@ func TestAValidatorListsALimitedNumberOfErrors(t *testing.T) {
 	}
 }
 
+func TestANameIsTextThatFitsIntoARecord(t *testing.T) {
+	for _, name := range []string{"a", "cf-apps/é", "α 1", strings.Repeat("x", executor.MaxNameBytes)} {
+		var v executor.Validator
+		if v.Name("domain", name); v.Err() != nil {
+			t.Error(v.Err())
+		}
+	}
+	for _, name := range []string{"", "a\x00", "\xff", strings.Repeat("x", executor.MaxNameBytes+1)} {
+		var v executor.Validator
+		if v.Name("domain", name); v.Err() == nil {
+			t.Errorf("%q is a name", name)
+		}
+	}
+}
+
+func TestPlacementTagsAreNamesAndNotTooMany(t *testing.T) {
+	for want, tags := range map[string][]string{
+		"": make([]string, 0),
+		"placement_tags[1]: want 1 to 255 bytes of UTF-8 without NUL": {"a", ""},
+		"placement_tags: 10001: want at most 10000 elements":          make([]string, executor.MaxListLength+1),
+	} {
+		var v executor.Validator
+		executor.ValidatePlacementTags(&v, tags)
+		if got := strings.Join(lines(v.Err()), "; "); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 func TestAGUIDIsLettersDigitsAndTwoMarks(t *testing.T) {
 	for _, guid := range []string{"a", "Z", "0", "-", "_", "4f2a-B_9", strings.Repeat("x", executor.MaxGUIDBytes)} {
 		var v executor.Validator

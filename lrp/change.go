@@ -111,6 +111,20 @@ func (d *Deployment) Update(u Update) (Change, error) {
 	return d.changed(next, "Update")
 }
 
+// UpdateTo begins a rollout to all that l says, under a new definition id: what
+// 004 calls the update identifier (004 §Proposed API). Process guid, domain
+// and update strategy must be the deployment's.
+func (d *Deployment) UpdateTo(l DesiredLRP, definitionID string) (Change, error) {
+	if l.ProcessGUID != d.ProcessGUID || l.Domain != d.Domain || l.UpdateStrategy != d.UpdateStrategy {
+		return Change{}, d.refuse("an update keeps the process guid, the domain and the update strategy")
+	}
+	return d.Update(Update{
+		Instances: &l.Instances, Routes: &l.Routes, Annotation: &l.Annotation, MetricTags: &l.MetricTags,
+		ImageUsername: &l.ImageUsername, ImagePassword: &l.ImagePassword,
+		DefinitionID: &definitionID, Definition: &l.Definition,
+	})
+}
+
 func set[T any](field *T, value *T) {
 	if value != nil {
 		*field = *value

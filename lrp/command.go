@@ -28,7 +28,9 @@ type (
 	}
 	// Start says that the instance is running. Other commands say what the
 	// cell will do; this one states a fact, so it also takes over an index
-	// that is UNCLAIMED, CRASHED, CLAIMED by another cell or empty.
+	// that is UNCLAIMED, CRASHED, CLAIMED by another cell or empty. It is
+	// refused where another instance runs, unless this one is of the active
+	// definition and so takes that one's place in a rollout.
 	Start struct {
 		DefinitionID string
 		Domain       string // used when the index is empty
@@ -39,7 +41,8 @@ type (
 	}
 	// Crash says that the instance ended unexpectedly (000 §Crashes): its
 	// record goes back to UNCLAIMED at once or to CRASHED, as RestartPolicy
-	// says, and is removed where nothing is desired any more. A SUSPECT or
+	// says, and is removed where nothing is desired any more or where another
+	// definition's instance runs, unless it is of the active one. A SUSPECT or
 	// EVACUATING record of the instance is removed without counting a crash,
 	// as a replacement is there already.
 	Crash struct {
@@ -50,7 +53,8 @@ type (
 	}
 	// Remove says that the instance is gone, as it was told to stop or was
 	// never there. A still desired index is UNCLAIMED again at once, with the
-	// crash count that it had.
+	// crash count that it had, unless another definition's instance runs there
+	// and this one was not of the active one.
 	Remove struct {
 		DefinitionID string
 		Instance     InstanceKey

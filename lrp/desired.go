@@ -6,7 +6,8 @@ import (
 	"github.com/diegosdk/diego/executor"
 )
 
-// Routes hold opaque JSON for each router, by the router's name.
+// Routes hold opaque JSON for each router, by the router's name of 1 to 255
+// bytes.
 type Routes map[string]json.RawMessage
 
 // A MetricTag labels the metrics of an instance.

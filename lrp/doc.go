@@ -19,7 +19,8 @@
 // instance is healthy, [Start] (RUNNING); [Crash] puts it back to UNCLAIMED at
 // once or, after too many crashes, to CRASHED until convergence sends
 // [Restart]. The instance is named by an [InstanceKey], a guid of the cell's
-// making and the cell's id, and each command carries it:
+// making, new for each container, and the cell's id, and each command carries
+// it:
 //
 //	slot := lrp.Slot{ProcessGUID: "web", Index: 0}
 //	me := lrp.InstanceKey{InstanceGUID: guid, CellID: "cell-1"}
@@ -32,12 +33,16 @@
 //		decision, err := lrp.Step(slot, deployment, c, now, lrp.Policy{})
 //		if err != nil { … }          // the slot is as it was
 //		slot = slot.Apply(decision)  // or commit decision.Writes to a store
+//		if decision.Deployment != nil {
+//			deployment = decision.Deployment
+//		}
 //	}
 //
-// [Create] and [Desire] make the deployment, and a decision may bring its next
-// version. Whoever keeps slots elsewhere than in memory commits Writes,
-// Deployment and Events together, by compare-and-swap on the modification
-// tags, and carries out Effects afterwards.
+// [Create] and [Desire] make the deployment, as the After of a [Change]; the
+// least that its [Definition] needs is a RootFS and an Action. A decision may
+// bring its next version. Whoever keeps slots elsewhere than in memory commits
+// Writes, Deployment and Events together, by compare-and-swap on the
+// modification tags, and carries out Effects afterwards.
 //
 // Every change is told twice: by instance events, which say what became of each
 // record and from which the slot can be rebuilt, and by group events, which say

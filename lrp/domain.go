@@ -18,16 +18,17 @@ type Domain struct {
 // Validate checks the name; the error is a *executor.ValidationError.
 func (d Domain) Validate() error {
 	var v executor.Validator
-	checkName(&v, "domain", d.Name)
+	v.Name("domain", d.Name)
 	return v.Err()
 }
 
 // NewDomain is the domain as a consumer makes it fresh at now: for ttl, or for
-// ever if ttl is 0. With a negative ttl it is not fresh any more.
+// ever if ttl is 0 or lasts beyond what can be recorded, the year 2262. With a
+// negative ttl it is not fresh any more.
 func NewDomain(name string, ttl time.Duration, now time.Time) Domain {
 	d := Domain{Name: name}
-	if ttl != 0 {
-		d.ExpiresAt = now.Add(ttl).UTC().Round(0)
+	if end := now.Add(ttl).UTC().Round(0); ttl < 0 || ttl > 0 && executor.Recordable(end) {
+		d.ExpiresAt = end
 	}
 	return d
 }

@@ -144,15 +144,16 @@ func (x *draft) stop(i int) {
 // restart puts record i back to UNCLAIMED and asks for its start, with the
 // definition that an instance restarts from: the record's own if that is the
 // active one (it is part of a rollout), otherwise the healthy one (003
-// §UpdateLRPDeployment). If that definition has a record here already, or the
-// index is not desired any more, i is just removed. It returns what became of
-// the record, or none.
+// §UpdateLRPDeployment). If that definition has a record here already, the
+// index is not desired any more or is served without an instance that is no
+// part of a rollout, i is just removed. It returns what became of the record,
+// or none.
 func (x *draft) restart(i int) int {
-	if !x.desired() {
+	old := x.records[i].ActualLRP
+	if !x.desired() || !x.d.isActive(old.DefinitionID) && x.running(i) != none {
 		x.remove(i)
 		return none
 	}
-	old := x.records[i].ActualLRP
 	definition := x.d.restartDefinition(old.DefinitionID)
 	if definition == old.DefinitionID {
 		x.setState(i, Unclaimed)

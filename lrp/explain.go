@@ -28,7 +28,7 @@ func (e Event) Explain() string {
 }
 
 func (e Event) explainCrash() string {
-	next := "not desired any more"
+	next := "is not started again"
 	if e.After != nil {
 		next = fmt.Sprintf("crash %d, restarts at once", e.After.CrashCount)
 		if e.After.State == Crashed {

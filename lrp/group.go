@@ -76,6 +76,18 @@ func (s Slot) Group(definitionID string) (g Group) {
 	return g
 }
 
+// ActiveGroup is the view for those who know of one definition only: of the
+// active definition's records or, where there are none, of all (003
+// §Corresponding changes to ActualLRPs). d may be nil.
+func (s Slot) ActiveGroup(d *Deployment) Group {
+	if d != nil {
+		if g := s.Group(d.ActiveDefinitionID); g != (Group{}) {
+			return g
+		}
+	}
+	return s.Group("")
+}
+
 // Resolve is the one record of the group that a consumer should see: the
 // evacuating one as long as the instance is neither RUNNING nor CRASHED (000
 // §The BBS's Role during Evacuation). It is nil for an empty group.

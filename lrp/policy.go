@@ -26,7 +26,9 @@ type RestartPolicy struct {
 	// MaxRestarts is the crash count above which an instance is never
 	// restarted (default 200; negative means it is restarted for ever).
 	MaxRestarts int
-	// MinBackoff is the first wait (default 30 s).
+	// MinBackoff is the wait at a crash count of 3 or less, from which on it
+	// doubles with each crash (default 30 s). With three immediate restarts
+	// the first crash that waits makes the count 4, so it waits twice as long.
 	MinBackoff time.Duration
 	// MaxBackoff is the longest wait (default 16 min).
 	MaxBackoff time.Duration

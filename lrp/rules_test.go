@@ -308,6 +308,9 @@ func (b *brokenRules) meaning(before, after lrp.Slot, d *lrp.Deployment, c lrp.C
 		for _, r := range after.Records {
 			b.check(suspect || r.Presence == lrp.Ordinary, "a start removes SUSPECT and EVACUATING records")
 		}
+		if runs := running(after); d != nil && len(runs) > len(running(before)) && len(runs) > 1 {
+			b.check(slices.Contains(runs, d.ActiveDefinitionID), "a second instance starts only in a rollout")
+		}
 	case lrp.Crash:
 		b.gone(after, c.Instance)
 	case lrp.Remove:
@@ -344,6 +347,16 @@ func (b *brokenRules) meaning(before, after lrp.Slot, d *lrp.Deployment, c lrp.C
 			b.check(r.CrashCount == old.CrashCount || retired, "only crashes count")
 		}
 	}
+}
+
+// running are the definitions of which an ORDINARY record is RUNNING.
+func running(s lrp.Slot) (definitions []string) {
+	for _, r := range s.Records {
+		if r.Presence == lrp.Ordinary && r.State == lrp.Running {
+			definitions = append(definitions, r.DefinitionID)
+		}
+	}
+	return definitions
 }
 
 // gone checks that an instance that has ended holds nothing any more.

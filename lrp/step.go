@@ -126,12 +126,12 @@ func (x *draft) refuse(err error, i int, why string) error {
 
 // checkInstance refuses a cell's command that does not say who speaks.
 func checkInstance(k InstanceKey) error {
-	if isName(k.InstanceGUID) && isName(k.CellID) {
+	if executor.IsName(k.InstanceGUID) && executor.IsName(k.CellID) {
 		return nil
 	}
 	var v executor.Validator
-	checkName(&v, "instance_guid", k.InstanceGUID)
-	checkName(&v, "cell_id", k.CellID)
+	v.Name("instance_guid", k.InstanceGUID)
+	v.Name("cell_id", k.CellID)
 	return v.Err()
 }
 
@@ -152,7 +152,7 @@ func checkPlace(n NetInfo, zone string) error {
 // checkKey refuses a command that would make a record at no proper key.
 func checkKey(definitionID, domain string) error {
 	var v executor.Validator
-	checkName(&v, "definition_id", definitionID)
-	checkName(&v, "domain", domain)
+	v.Name("definition_id", definitionID)
+	v.Name("domain", domain)
 	return v.Err()
 }

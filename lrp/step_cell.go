@@ -126,7 +126,8 @@ func (x *draft) startTarget(c Start) (int, error) {
 	if i != none && x.records[i].State == Running && x.records[i].InstanceKey != c.Instance {
 		return none, x.refuse(ErrCannotBeStarted, i, "another instance is running")
 	}
-	if other := x.running(i); other != none && (i == none || x.d.isActive(x.records[other].DefinitionID)) {
+	// Only a rollout starts a second instance where one runs.
+	if other := x.running(i); other != none && (i == none || x.d != nil && !x.d.isActive(definition)) {
 		return none, x.refuse(ErrCannotBeStarted, other, "an instance of another definition is running")
 	}
 	if i != none && x.records[i].InstanceKey != c.Instance {

@@ -11,8 +11,8 @@ func (x *draft) createMissing() {
 		return
 	}
 	count, reason := 0, ""
-	if i := x.find(func(r *ActualLRP) bool { return r.Presence == Suspect }); i != none {
-		count, reason = x.records[i].CrashCount, x.records[i].CrashReason
+	if len(x.records) > 0 { // what it replaces
+		count, reason = x.records[0].CrashCount, x.records[0].CrashReason
 	}
 	x.create(x.d.restartDefinition(""), x.d.Domain, count, reason)
 }
@@ -72,7 +72,7 @@ func (x *draft) suspect(i int) {
 
 func (x *draft) recoverSuspects(c Recover) {
 	x.cause.Detail = c.CellID
-	replaced := x.running(none) != none
+	replaced, recovered := x.running(none) != none, false
 	for i := range x.slot.Records {
 		r := &x.records[i]
 		if r.Presence != Suspect || r.CellID != c.CellID {
@@ -87,6 +87,17 @@ func (x *draft) recoverSuspects(c Recover) {
 			x.remove(replacement)
 		}
 		x.records[i].Presence = Ordinary
+		recovered = true
+	}
+	if !recovered {
+		return
+	}
+	// The replacement may be of another definition than the instance.
+	for i := range x.records {
+		if r := &x.records[i]; !r.removed && x.d.overtaken(&r.ActualLRP, x.running(i) != none) {
+			x.stopIfHeld(i)
+			x.remove(i)
+		}
 	}
 }
 

@@ -1,6 +1,8 @@
 package lrp_test
 
 import (
+	"encoding/json"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -344,12 +346,24 @@ func TestADomainIsFreshUntilItsTimeHasPassed(t *testing.T) {
 		{"at once", time.Minute, 0, true},
 		{"just before", time.Minute, time.Minute - 1, true},
 		{"at its end", time.Minute, time.Minute, false},
+		{"with the longest TTL", math.MaxInt64, 1e6 * time.Hour, true},
 		{"without a TTL for ever", 0, 1e6 * time.Hour, true},
 		{"with a negative TTL never", -1, 0, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := lrp.NewDomain("apps", c.ttl, epoch).Fresh(epoch.Add(c.after)); got != c.fresh {
-				t.Errorf("fresh: %v", got)
+			domain := lrp.NewDomain("apps", c.ttl, epoch)
+			data, err := json.Marshal(domain)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var kept lrp.Domain
+			if err := json.Unmarshal(data, &kept); err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range []lrp.Domain{domain, kept} {
+				if got := d.Fresh(epoch.Add(c.after)); got != c.fresh {
+					t.Errorf("%+v: fresh: %v", d, got)
+				}
 			}
 		})
 	}

@@ -52,11 +52,10 @@ func TestTheStatesThatOnlyAnotherWriterMakesAreMended(t *testing.T) {
 				t.Fatal(err)
 			}
 			l.now = l.now.Add(time.Minute)
-			decision, err := lrp.Step(l.slot, l.deployment, c.command, l.now, lrp.Policy{})
-			if !errors.Is(err, c.refused) {
-				t.Fatal(err)
+			after, decision, err, broken := stepped(l.slot, l.deployment, c.command, l.now, lrp.Policy{})
+			if !errors.Is(err, c.refused) || broken != nil {
+				t.Fatal(err, broken)
 			}
-			after := l.slot.Apply(decision)
 			var got []string
 			for i := range after.Records {
 				got = append(got, record(&after.Records[i]))
@@ -90,7 +89,7 @@ func TestEvenAStrangeEventIsExplained(t *testing.T) {
 	moved := r
 	moved.Address = "b"
 	for want, e := range map[string]lrp.Event{
-		"crashed: for an unknown reason (not desired any more)": {Kind: lrp.InstanceCrashed},
+		"crashed: for an unknown reason (is not started again)": {Kind: lrp.InstanceCrashed},
 		"actual_lrp_changed":               {Kind: lrp.GroupChanged},
 		"ended":                            {Kind: lrp.InstanceRemoved, Before: &r},
 		"has other addresses on cell-1":    {Kind: lrp.InstanceChanged, Before: &r, After: &moved},

@@ -16,7 +16,7 @@ const (
 	// MaxRoutesBytes is the largest sum of all routes' JSON: 128 KiB.
 	MaxRoutesBytes = 128 * 1024
 	// MaxNameBytes is the longest domain, definition id or placement tag.
-	MaxNameBytes = 255
+	MaxNameBytes = executor.MaxNameBytes
 )
 
 // Validate checks every limit; the error is a *executor.ValidationError that
@@ -37,7 +37,7 @@ func (d *Deployment) Validate() error {
 	d.Settings.check(&v, d.Definitions[d.ActiveDefinitionID].MetricsGUID)
 	v.Check(len(d.Definitions) <= MaxDefinitions, "definitions", len(d.Definitions), "at most 16")
 	for _, id := range d.DefinitionIDs() {
-		checkName(&v, "definition_id", id)
+		v.Name("definition_id", id)
 		definition := d.Definitions[id]
 		definition.check(v.In("definitions").In(id))
 	}
@@ -50,36 +50,27 @@ func (d *Deployment) Validate() error {
 
 func checkIdentity(v *executor.Validator, processGUID, domain string, strategy UpdateStrategy) {
 	v.GUID("process_guid", processGUID)
-	checkName(v, "domain", domain)
+	v.Name("domain", domain)
 	_, err := strategy.MarshalText()
 	v.Check(err == nil, "update_strategy", strategy, "ROLLING or RECREATE")
 }
-
-func checkName(v *executor.Validator, field, name string) {
-	v.Check(isName(name), field, name, "1 to 255 bytes")
-}
-
-func isName(name string) bool { return name != "" && len(name) <= MaxNameBytes }
 
 func (s *Settings) check(v *executor.Validator, metricsGUID string) {
 	v.Check(s.Instances >= 0 && s.Instances <= MaxInstances, "instances", s.Instances, "0 to 100000")
 	size := 0
 	for _, router := range slices.Sorted(maps.Keys(s.Routes)) {
 		size += len(s.Routes[router])
+		v.Name("routes", router)
 		v.In("routes").Check(json.Valid(s.Routes[router]), router, string(s.Routes[router]), "JSON")
 	}
 	v.Check(size <= MaxRoutesBytes, "routes", strconv.Itoa(size)+" bytes", "at most 131072 bytes in all")
-	v.Check(len(s.Annotation) <= executor.MaxAnnotationBytes, "annotation",
-		strconv.Itoa(len(s.Annotation))+" bytes", "at most 10240 bytes")
+	executor.ValidateAnnotation(v, s.Annotation)
 	executor.ValidateMetricTags(v, s.MetricTags, metricsGUID)
-	v.Check((s.ImageUsername == "") == (s.ImagePassword == ""), "image_username", s.ImageUsername,
-		"set together with image_password, or not at all")
+	executor.ValidateImageCredentials(v, s.ImageUsername, s.ImagePassword)
 }
 
 func (d *Definition) check(v *executor.Validator) {
 	d.Resources.Validate(v)
 	d.RunInfo.Validate(v)
-	for i, tag := range d.PlacementTags {
-		checkName(v, "placement_tags["+strconv.Itoa(i)+"]", tag)
-	}
+	executor.ValidatePlacementTags(v, d.PlacementTags)
 }

@@ -4,9 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
@@ -54,6 +57,8 @@ func TestEveryLimitHoldsAtItsEdge(t *testing.T) {
 		{"no domain", func(d *lrp.Deployment) { d.Domain = "" }, "domain: want 1 to 255 bytes"},
 		{"longest domain", func(d *lrp.Deployment) { d.Domain = strings.Repeat("d", 255) }, ""},
 		{"domain too long", func(d *lrp.Deployment) { d.Domain = strings.Repeat("d", 256) }, "want 1 to 255 bytes"},
+		{"domain with NUL", func(d *lrp.Deployment) { d.Domain = "a\x00" }, "domain: a\x00: want 1 to 255 bytes of UTF-8 without NUL"},
+		{"domain that is no UTF-8", func(d *lrp.Deployment) { d.Domain = "\xff" }, "want 1 to 255 bytes of UTF-8"},
 		{"unknown strategy", func(d *lrp.Deployment) { d.UpdateStrategy = 2 }, "update_strategy: update_strategy(2): want ROLLING or RECREATE"},
 		{"no instances", func(d *lrp.Deployment) { d.Instances = 0 }, ""},
 		{"negative instances", func(d *lrp.Deployment) { d.Instances = -1 }, "instances: -1: want 0 to 100000"},
@@ -64,6 +69,7 @@ func TestEveryLimitHoldsAtItsEdge(t *testing.T) {
 		{"largest routes", func(d *lrp.Deployment) { d.Routes = routesOf(131072) }, ""},
 		{"routes too large", func(d *lrp.Deployment) { d.Routes = routesOf(131073) }, "routes: 131073 bytes: want at most 131072 bytes in all"},
 		{"routes that are no JSON", func(d *lrp.Deployment) { d.Routes = lrp.Routes{"cf-router": json.RawMessage(`{`)} }, "routes.cf-router: {: want JSON"},
+		{"routes for a router without a name", func(d *lrp.Deployment) { d.Routes = lrp.Routes{"": json.RawMessage(`1`)} }, "routes: want 1 to 255 bytes"},
 		{"a metric tag that is static and dynamic", func(d *lrp.Deployment) {
 			d.MetricTags = map[string]lrp.MetricTag{"a": {Static: "s", Dynamic: "INDEX"}}
 		}, "metric_tags.a.static: s: want exactly one of static and dynamic"},
@@ -178,6 +184,40 @@ func TestAnUpdateChangesWhatItNamesAndNothingElse(t *testing.T) {
 	}
 	if got.ModificationTag != d.ModificationTag.Next() || change.Before != &d || d.Instances != 1 {
 		t.Errorf("the tag is %v", got.ModificationTag)
+	}
+}
+
+func TestAnUpdateToADesiredLRPIsARolloutToItsDefinition(t *testing.T) {
+	d := valid()
+	want := d.Project()
+	want.Instances, want.Annotation, want.MemoryMB = 3, "new", 512
+	want.ImageUsername, want.ImagePassword = "u", "p"
+	want.Routes = lrp.Routes{"r": json.RawMessage(`1`)}
+	want.MetricTags = map[string]lrp.MetricTag{"t": {Static: "s"}}
+	change, err := d.UpdateTo(want, "v2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want.ModificationTag = d.ModificationTag.Next()
+	if diff := cmp.Diff(want, change.After.Project()); diff != "" {
+		t.Error(diff)
+	}
+	if ids := change.After.DefinitionIDs(); !slices.Equal(ids, []string{"v1", "v2"}) || change.After.ActiveDefinitionID != "v2" {
+		t.Errorf("definitions %q, active %q", ids, change.After.ActiveDefinitionID)
+	}
+	for name, wrong := range map[string]func(*lrp.DesiredLRP){
+		"process guid": func(l *lrp.DesiredLRP) { l.ProcessGUID = "q" },
+		"domain":       func(l *lrp.DesiredLRP) { l.Domain = "q" },
+		"strategy":     func(l *lrp.DesiredLRP) { l.UpdateStrategy = lrp.Recreate },
+	} {
+		l := d.Project()
+		wrong(&l)
+		if _, err := d.UpdateTo(l, "v2"); !errors.Is(err, lrp.ErrRefused) {
+			t.Errorf("another %s: %v", name, err)
+		}
+	}
+	if _, err := d.UpdateTo(d.Project(), "v1"); !errors.Is(err, lrp.ErrRefused) {
+		t.Errorf("a definition id that is taken: %v", err)
 	}
 }
 

@@ -21,18 +21,15 @@ func (d *Definition) Validate() error {
 func (d *Definition) validate(v *executor.Validator) {
 	d.Resources.Validate(v)
 	d.RunInfo.Validate(v)
-	v.Check(len(d.PlacementTags) <= executor.MaxListLength, "placement_tags", len(d.PlacementTags), "at most 10000 elements")
-	for i, tag := range d.PlacementTags {
-		v.Check(tag != "", fmt.Sprintf("placement_tags[%d]", i), "", "a tag that is not empty")
-	}
+	executor.ValidatePlacementTags(v, d.PlacementTags)
 	if d.CompletionCallbackURL != "" {
 		u, err := url.Parse(d.CompletionCallbackURL)
 		v.Check(err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "",
 			"completion_callback_url", d.CompletionCallbackURL, "an http or https URL with a host")
 	}
-	v.Check(len(d.Annotation) <= executor.MaxAnnotationBytes, "annotation", bytes(len(d.Annotation)), "at most 10240 bytes")
+	executor.ValidateAnnotation(v, d.Annotation)
 	executor.ValidateMetricTags(v, d.MetricTags, d.MetricsGUID)
-	v.Check((d.ImageUsername == "") == (d.ImagePassword == ""), "image_username", "", "both or neither of image_username and image_password")
+	executor.ValidateImageCredentials(v, d.ImageUsername, d.ImagePassword)
 }
 
 // Validate checks that t can have been made by [Step], which refuses to decide
@@ -49,7 +46,7 @@ func (t *Task) Validate() error {
 
 func checkDesired(v *executor.Validator, guid, domain string, d *Definition) {
 	v.GUID("task_guid", guid)
-	checkName(v, "domain", domain)
+	v.Name("domain", domain)
 	d.validate(v)
 }
 
@@ -123,7 +120,7 @@ func checkCommand(c Command, now time.Time) error {
 	case Fail:
 		v.Check(c.Reason != "", "reason", "", "a reason")
 	case CellMissing:
-		checkName(&v, "cell_id", c.CellID)
+		v.Name("cell_id", c.CellID)
 	case Cancel, Resolve, Delete, RequestAgain, ExpirePending, DemoteResolving, RequestCallback, ExpireCompleted:
 	default:
 		v.Check(false, "command", "", "a command of this package, by value")
@@ -135,15 +132,8 @@ func checkCommand(c Command, now time.Time) error {
 }
 
 func checkContainer(v *executor.Validator, cell, instance string) {
-	checkName(v, "cell_id", cell)
-	checkName(v, "instance_guid", instance)
-}
-
-// checkName checks what is no guid of ours and yet has to fit in a record.
-func checkName(v *executor.Validator, field, name string) {
-	if name == "" || len(name) > executor.MaxGUIDBytes || !utf8.ValidString(name) {
-		v.Check(false, field, name, "1 to 255 bytes of UTF-8")
-	}
+	v.Name("cell_id", cell)
+	v.Name("instance_guid", instance)
 }
 
 var (
