@@ -56,8 +56,18 @@ func (l *logs) remove() error {
 	return os.RemoveAll(l.dir)
 }
 
-// A Log reads one stream of a container.
-type Log struct{ *logfile.Reader }
+// A Log reads one stream of a container. It is used by one goroutine at a
+// time.
+type Log struct{ reader *logfile.Reader }
+
+// Read implements io.Reader.
+func (l *Log) Read(p []byte) (int, error) { return l.reader.Read(p) }
+
+// Offset is the number of the next byte: what to give to Manager.Log to go on.
+func (l *Log) Offset() int64 { return l.reader.Offset() }
+
+// Close frees the Log's file.
+func (l *Log) Close() error { return l.reader.Close() }
 
 // Log returns a reader of one stream of a container, from the byte with number
 // from on, or from the oldest byte that is still kept. At the end it waits for

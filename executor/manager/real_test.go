@@ -188,6 +188,9 @@ func TestAFollowedLogEndsWithItsContainer(t *testing.T) {
 	if _, err := io.ReadFull(r, got); err != nil || string(got) != "line 1\nline 2\nline 3\n" {
 		t.Errorf("%q, %v", got, err)
 	}
+	if r.Offset() != int64(len(got)) {
+		t.Errorf("the next byte is number %d, want %d", r.Offset(), len(got))
+	}
 	go h.Delete("app")
 	if rest, err := io.ReadAll(r); len(rest) != 0 || err != nil {
 		t.Errorf("then %q, %v", rest, err)
