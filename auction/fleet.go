@@ -125,11 +125,11 @@ func newFleet(states []CellState, p *Policy) *fleet {
 
 // findOut settles which cells take no work.
 func (f *fleet) findOut() {
+	var v executor.Validator
 	for i := range f.cells {
 		c := &f.cells[i]
 		second := i > 0 && f.cells[i-1].state.ID == c.state.ID
 		twin := second || i+1 < len(f.cells) && f.cells[i+1].state.ID == c.state.ID
-		var v executor.Validator
 		if twin {
 			v.Check(false, "cell_id", c.state.ID, "the id of one cell only")
 		} else {
@@ -138,9 +138,11 @@ func (f *fleet) findOut() {
 		switch err := v.Err(); {
 		case second:
 			c.out = Invalid
+			v = executor.Validator{}
 		case err != nil:
 			c.out = Invalid
 			f.invalid = append(f.invalid, InvalidCell{CellID: c.state.ID, Err: err})
+			v = executor.Validator{}
 		case c.state.Evacuating:
 			c.out = Evacuating
 		case c.state.Unhealthy:
@@ -179,12 +181,13 @@ func (f *fleet) classify() {
 	known := map[string]int32{}
 	var members [][]int32
 	var key []byte
+	var sorted []string
 	for i := range f.cells {
 		c := &f.cells[i]
 		if c.out != "" {
 			continue
 		}
-		key = c.state.appendClassKey(key[:0])
+		key, sorted = c.state.appendClassKey(key[:0], sorted)
 		n, ok := known[string(key)]
 		if !ok {
 			n = int32(len(f.classes))
@@ -201,20 +204,21 @@ func (f *fleet) classify() {
 }
 
 // appendClassKey appends what makes cells interchangeable apart from their use.
-// The totals of PIDs do not take part in a score.
-func (c *CellState) appendClassKey(key []byte) []byte {
+// The totals of PIDs do not take part in a score. sorted is room to sort in.
+func (c *CellState) appendClassKey(key []byte, sorted []string) ([]byte, []string) {
 	for _, n := range [...]int64{c.Total.MemoryMB, c.Total.DiskMB, c.Total.Containers} {
 		key = append(strconv.AppendInt(key, n, 10), ' ')
 	}
 	key = appendText(key, c.Zone)
 	for _, set := range [...][]string{c.RootFSProviders, c.VolumeDrivers, c.PlacementTags, c.OptionalPlacementTags} {
 		if !slices.IsSorted(set) {
-			set = slices.Clone(set)
-			slices.Sort(set)
+			sorted = append(sorted[:0], set...)
+			slices.Sort(sorted)
+			set = sorted
 		}
 		key = appendTexts(key, set)
 	}
-	return key
+	return key, sorted
 }
 
 // appendText and appendTexts write lengths first, so that no two values make
