@@ -120,7 +120,7 @@ func ApplySlot(ctx context.Context, s Store, processGUID string, index int, o *O
 				return b, err
 			}
 		}
-		b.AddLRP(d, decision)
+		b.AddLRP(slot, d, decision)
 		return b, nil
 	})
 	if err != nil {

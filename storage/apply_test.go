@@ -263,11 +263,12 @@ func TestDecisionsAboutOneProcessGoIntoOneBatch(t *testing.T) {
 		lrp.Start{Instance: lrp.InstanceKey{InstanceGUID: "i", CellID: "c"}, Domain: "d"},
 		lrp.CreateMissing{},
 	} {
-		decision, err := lrp.Step(lrp.Slot{ProcessGUID: "p", Index: index}, d, command, at, lrp.Policy{})
+		slot := lrp.Slot{ProcessGUID: "p", Index: index}
+		decision, err := lrp.Step(slot, d, command, at, lrp.Policy{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		b.AddLRP(d, decision)
+		b.AddLRP(slot, d, decision)
 		if decision.Deployment != nil {
 			d = decision.Deployment
 		}
@@ -281,9 +282,48 @@ func TestDecisionsAboutOneProcessGoIntoOneBatch(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	// A decision from another version does not merge, and Check refuses it.
-	b.AddLRP(deployment("p"), lrp.Decision{Writes: []lrp.Write{{After: &records()[0]}}})
+	b.AddLRP(lrp.Slot{}, deployment("p"), lrp.Decision{Writes: []lrp.Write{{After: &records()[0]}}})
 	if err := b.Check(); !errors.Is(err, executor.ErrInvalid) {
 		t.Errorf("two versions of one deployment: %v, want a validation error", err)
+	}
+}
+
+// Two decisions that write different records of one slot must not both be
+// committed: each was made with the other's record in view.
+func TestADecisionIsCommittedOnlyWhileItsWholeSlotIsWhatItWas(t *testing.T) {
+	s := memstore.New(nil)
+	created, err := lrp.Create(lrp.DeploymentDefinition{
+		ProcessGUID: "p", Domain: "d", Settings: lrp.Settings{Instances: 1},
+		DefinitionID: "v1", Definition: deployment("p").Definitions["d"],
+	}, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b storage.Batch
+	b.AddChange(created)
+	commit(t, s, b)
+	alpha := lrp.InstanceKey{InstanceGUID: "i", CellID: "c"}
+	decide := func(c lrp.Command) storage.Batch {
+		t.Helper()
+		slot, d, err := s.Slot(t.Context(), "p", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		decision, err := lrp.Step(slot, d, c, at, lrp.Policy{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b storage.Batch
+		b.AddLRP(slot, d, decision)
+		return b
+	}
+	for _, c := range []lrp.Command{lrp.CreateMissing{}, lrp.Claim{Instance: alpha}, lrp.MarkSuspect{CellID: "c"}} {
+		commit(t, s, decide(c))
+	}
+	crash := decide(lrp.Crash{Instance: alpha, Reason: "late"}) // removes the suspect
+	commit(t, s, decide(lrp.Claim{Instance: lrp.InstanceKey{InstanceGUID: "j", CellID: "e"}}))
+	if _, err := s.Commit(t.Context(), crash); !errors.Is(err, storage.ErrConflict) {
+		t.Errorf("got %v, want a conflict", err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"slices"
 	"time"
 
 	"github.com/diegosdk/diego/lrp"
@@ -13,6 +14,9 @@ import (
 // Whatever the pointers in a Batch lead to belongs to the Store from Commit
 // on: nobody changes it.
 type Batch struct {
+	// ActualLRPs are writes and checks. A check is a write whose Before and
+	// After have the same tag: it changes nothing and only makes sure that at
+	// the moment of the commit the record is still the one that was read.
 	ActualLRPs  []lrp.Write
 	Deployments []DeploymentWrite
 	Tasks       []task.Write
@@ -75,13 +79,19 @@ type Quarantine struct {
 	Reason string `json:"reason"`
 }
 
-// AddLRP adds what a decision about a slot writes. d is the deployment that
-// the decision was made from, nil if there was none. A decision that creates
-// a record is committed only while the deployment is what it was. Several
-// decisions about one process may follow one another, each made from the
-// deployment that the one before left.
-func (b *Batch) AddLRP(d *lrp.Deployment, decision lrp.Decision) {
+// AddLRP adds what a decision writes that was made from this slot and from this
+// deployment, which is nil if there was none. A decision is about all records
+// of its slot, so it is committed only while all of them are what they were;
+// and one that creates a record only while the deployment is. Several decisions
+// about one process may follow one another, each made from the deployment that
+// the one before left.
+func (b *Batch) AddLRP(s lrp.Slot, d *lrp.Deployment, decision lrp.Decision) {
 	b.ActualLRPs = append(b.ActualLRPs, decision.Writes...)
+	for i := range s.Records {
+		if r := &s.Records[i]; len(decision.Writes) > 0 && !writes(decision, r) {
+			b.ActualLRPs = append(b.ActualLRPs, lrp.Write{Before: r, After: r})
+		}
+	}
 	after := decision.Deployment
 	for i := range decision.Writes {
 		if decision.Writes[i].Before == nil && after == nil {
@@ -92,6 +102,18 @@ func (b *Batch) AddLRP(d *lrp.Deployment, decision lrp.Decision) {
 		b.addDeployment(DeploymentWrite{Before: d, After: after})
 	}
 	b.addLRPEvents(decision.Events)
+}
+
+// writes reports whether the decision has a write of the record.
+func writes(decision lrp.Decision, r *lrp.ActualLRP) bool {
+	return slices.ContainsFunc(decision.Writes, func(w lrp.Write) bool {
+		return w.Before != nil && lrp.CompareRecords(w.Before, r) == 0
+	})
+}
+
+// IsCheck reports whether w only makes sure that nothing has changed.
+func IsCheck(w *lrp.Write) bool {
+	return w.Before != nil && w.After != nil && w.Before.ModificationTag == w.After.ModificationTag
 }
 
 // addDeployment adds w. If the batch writes the deployment already and w goes

@@ -259,15 +259,16 @@ func (c *core) write(b *storage.Batch, now time.Time) {
 		st.owner, c.shared = new(owner), false
 	}
 	for i := range b.ActualLRPs {
-		w := &b.ActualLRPs[i]
-		if w.After == nil {
+		switch w := &b.ActualLRPs[i]; {
+		case storage.IsCheck(w):
+		case w.After == nil:
 			c.removeLRP(keyOf(w.Before))
-			continue
+		default:
+			// A copy of its own does not keep the decision's memory.
+			r := new(lrp.ActualLRP)
+			*r = *w.After
+			c.putLRP(r)
 		}
-		// A copy of its own does not keep the decision's memory.
-		r := new(lrp.ActualLRP)
-		*r = *w.After
-		c.putLRP(r)
 	}
 	for i := range b.Deployments {
 		switch w := &b.Deployments[i]; {

@@ -147,6 +147,20 @@ var commitCases = []testCase{
 		f.conflict(b, storage.DeploymentKey("p"), storage.ErrConflict)
 		f.same("records", names(f.lrps(storage.ActualLRPFilter{}), lrpName), "p/0/d/ORDINARY")
 	}},
+	{sentence: "a check of an actual LRP changes nothing and conflicts when the record has changed", check: func(f *fixture) {
+		r := unclaimed("p", 0)
+		f.commit(lrpWrite(nil, r))
+		check := lrp.Write{Before: r, After: r}
+		b := lrpWrite(nil, unclaimed("p", 1))
+		b.ActualLRPs = append(b.ActualLRPs, check)
+		f.commit(b)
+		f.same("records", names(f.lrps(storage.ActualLRPFilter{}), lrpName), "p/0/d/ORDINARY p/1/d/ORDINARY")
+		f.commit(lrpWrite(r, next(r, nil)))
+		b = lrpWrite(nil, unclaimed("p", 2))
+		b.ActualLRPs = append(b.ActualLRPs, check)
+		f.conflict(b, storage.ActualLRPKey(r), storage.ErrConflict)
+		f.same("records", names(f.lrps(storage.ActualLRPFilter{}), lrpName), "p/0/d/ORDINARY p/1/d/ORDINARY")
+	}},
 	{sentence: "definitions come and go with the deployment that has them", check: func(f *fixture) {
 		first := deployment("p")
 		q := deployment("q")

@@ -162,7 +162,7 @@ func (m *metamorphic) batch() operation {
 			if err != nil || decision.Deployment != nil {
 				continue
 			}
-			b.AddLRP(d, decision)
+			b.AddLRP(slot, d, decision)
 			parts = append(parts, fmt.Sprintf("%s %s/%d", command.Name(), guid, index))
 		}
 		if b.Check() != nil { // twice the same record
