@@ -4,7 +4,6 @@ package process
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,52 +14,6 @@ import (
 
 // The variable of every process that holds its container's directory.
 const containerDirVar = "DIEGO_CONTAINER_DIR"
-
-// Options configure a Backend.
-type Options struct {
-	// Dir holds the containers' directories. It belongs to one Backend at a
-	// time and is made if missing. Empty is an error: what lies there is
-	// removed.
-	Dir string
-	// ExternalIP is the address at which ports are reached from outside;
-	// empty means 127.0.0.1.
-	ExternalIP string
-	// FirstPort and LastPort bound the host ports, both included; 0 means
-	// DefaultFirstPort and DefaultLastPort.
-	FirstPort, LastPort uint16
-	// SwitchUser runs every process as the user that it asks for, which takes
-	// root. Otherwise the wish is ignored.
-	SwitchUser bool
-}
-
-// The default port range lies above the ports that systems give to outgoing
-// connections.
-const (
-	DefaultFirstPort = 61001
-	DefaultLastPort  = 65535
-)
-
-func (o Options) orDefault() (Options, error) {
-	if o.Dir == "" {
-		return o, fmt.Errorf("process: Options.Dir is empty; name a directory for the containers")
-	}
-	if o.ExternalIP == "" {
-		o.ExternalIP = "127.0.0.1"
-	}
-	if o.FirstPort == 0 {
-		o.FirstPort = DefaultFirstPort
-	}
-	if o.LastPort == 0 {
-		o.LastPort = DefaultLastPort
-	}
-	if o.FirstPort > o.LastPort {
-		return o, fmt.Errorf("process: Options.FirstPort %d is above LastPort %d", o.FirstPort, o.LastPort)
-	}
-	if o.SwitchUser && os.Geteuid() != 0 {
-		return o, fmt.Errorf("process: Options.SwitchUser takes root; run as root or leave it off")
-	}
-	return o, nil
-}
 
 // Backend is an [executor.ContainerBackend]. Its methods may be called at
 // once from many goroutines.

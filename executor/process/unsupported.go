@@ -8,15 +8,14 @@ import (
 	"github.com/diegosdk/diego/executor"
 )
 
-// Options configure a Backend; see the documentation on a Unix system.
-type Options struct {
-	Dir                 string
-	ExternalIP          string
-	FirstPort, LastPort uint16
-	SwitchUser          bool
-}
+// Backend is an [executor.ContainerBackend] on Unix systems. Here there is
+// none.
+type Backend struct{ executor.ContainerBackend }
 
 // New fails: sessions and signals are those of Unix.
-func New(Options) (executor.ContainerBackend, error) {
+func New(o Options) (*Backend, error) {
+	if _, err := o.orDefault(); err != nil {
+		return nil, err
+	}
 	return nil, fmt.Errorf("%w: plain processes need a Unix system", executor.ErrUnsupported)
 }
