@@ -206,6 +206,26 @@ func TestABombIsRefused(t *testing.T) {
 	}
 }
 
+// Package zip would read all of these before anybody could count them.
+func TestAZipDirectoryThatTakesTooMuchMemoryIsRefused(t *testing.T) {
+	var many, long []zipped
+	for range 20 {
+		many = append(many, zipped{"f", "", 0o644})
+	}
+	for range 1100 {
+		long = append(long, zipped{strings.Repeat("x", 65000), "", 0o644})
+	}
+	for name, content := range map[string][]byte{"many entries": zipOf(many...), "long names": zipOf(long...)} {
+		limits := archive.Limits{Entries: 2000}
+		if name == "many entries" {
+			limits.Entries = 10
+		}
+		if _, err := tree(t, content, archive.Detect, limits); !errors.Is(err, archive.ErrTooLarge) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestWhatIsNoArchiveIsAnError(t *testing.T) {
 	for name, content := range map[string][]byte{
 		"nothing": nil, "text": []byte("hello"), "half a tar": tarOf(regular("a", 1000))[:700], "half a tgz": gz(tarOf(regular("a", 1000)))[:30],

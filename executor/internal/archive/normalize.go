@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -156,6 +157,9 @@ func (n *normalizer) zip(f *os.File) error {
 	if err != nil {
 		return err
 	}
+	if err := n.weighDirectory(f, info.Size()); err != nil {
+		return err
+	}
 	in, err := zip.NewReader(f, info.Size())
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
 		return err
@@ -163,6 +167,49 @@ func (n *normalizer) zip(f *os.File) error {
 	for _, e := range in.File {
 		if err := n.zipEntry(e); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// maxDirectory bounds what the directory of a zip says of its entries besides
+// their number: names, extra fields and comments.
+const maxDirectory = 64 << 20
+
+// weighDirectory refuses a zip whose directory would take too much memory.
+// Package zip reads it as a whole, and believes neither its length nor the
+// number of entries that it is said to have; so this counts everything in the
+// file that looks like an entry.
+func (n *normalizer) weighDirectory(f io.ReaderAt, size int64) error {
+	const headerSize, overlap = 46, 3
+	signature := []byte("PK\x01\x02")
+	buffer := make([]byte, 256<<10)
+	entries, texts := 0, int64(0)
+	for at := int64(0); at < size; at += int64(len(buffer) - overlap) {
+		read, err := f.ReadAt(buffer, at)
+		if err != nil && err != io.EOF {
+			return err
+		}
+		for rest, base := buffer[:read], at; ; {
+			i := bytes.Index(rest, signature)
+			if i < 0 {
+				break
+			}
+			base += int64(i)
+			rest = rest[i+len(signature):]
+			var header [headerSize]byte
+			if _, err := f.ReadAt(header[:], base); err == nil {
+				for _, field := range []int{28, 30, 32} { // lengths of name, extra field and comment
+					texts += int64(binary.LittleEndian.Uint16(header[field:]))
+				}
+			}
+			base += int64(len(signature))
+			if entries++; entries > n.limits.Entries {
+				return fmt.Errorf("%w: more than %d entries", ErrTooLarge, n.limits.Entries)
+			}
+			if texts > maxDirectory {
+				return fmt.Errorf("%w: a zip directory of more than %d bytes", ErrTooLarge, maxDirectory)
+			}
 		}
 	}
 	return nil

@@ -2,7 +2,9 @@ package transfer
 
 import (
 	"context"
+	"net/url"
 	"os"
+	"strings"
 	"sync"
 )
 
@@ -72,7 +74,7 @@ func (f *Fetcher) get(ctx context.Context, r Request, kind string, prepare func(
 	}
 
 	c := &f.cache
-	key := kind + "\x00" + string(r.Format) + "\x00" + r.CacheKey
+	key := strings.Join([]string{kind, string(r.Format), origin(r.URL), r.CacheKey}, "\x00")
 	s, err := c.enter(ctx, key)
 	if err != nil {
 		return nil, err
@@ -98,6 +100,19 @@ func (f *Fetcher) get(ctx context.Context, r Request, kind string, prepare func(
 		return nil, err
 	}
 	return c.put(s, next).Lease, nil
+}
+
+// origin is the part of a URL that says what it names. It belongs to the key:
+// whoever knows only somebody else's key and has a server that says "not
+// modified" is not given what somebody else's server sent. Queries are often
+// signatures, which differ each time.
+func origin(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return text
+	}
+	u.User, u.RawQuery, u.Fragment = nil, "", ""
+	return u.String()
 }
 
 // enter waits for the turn at a key.

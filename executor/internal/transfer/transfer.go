@@ -106,7 +106,8 @@ func New(o Options) (*Fetcher, error) {
 // A Request is an archive to be fetched.
 type Request struct {
 	URL string
-	// CacheKey lets the archive be kept and found again; empty means neither.
+	// CacheKey lets the archive be kept and found again, for the same URL but
+	// for its query; empty means neither.
 	CacheKey string
 	// Algorithm is md5, sha1, sha256 or sha512, and Value the digest in
 	// lower-case hexadecimal. Both empty: nothing is checked, and what is kept

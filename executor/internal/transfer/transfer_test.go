@@ -117,6 +117,21 @@ func TestWhatIsKeptIsAskedForOnlyWhetherItHasChanged(t *testing.T) {
 	next.Release()
 }
 
+func TestWhoKnowsAKeyIsNotGivenWhatAnotherServerSent(t *testing.T) {
+	s := newServer(t)
+	liar := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusNotModified) }))
+	defer liar.Close()
+	f, _ := newFetcher(t)
+	fetch(t, f, transfer.Request{URL: s.URL + "/secret?signature=1", CacheKey: "key"}).Release()
+	if _, err := f.Directory(context.Background(), transfer.Request{URL: liar.URL + "/secret", CacheKey: "key"}); !errors.Is(err, transfer.ErrStatus) {
+		t.Errorf("the error is %v", err)
+	}
+	fetch(t, f, transfer.Request{URL: s.URL + "/secret?signature=2", CacheKey: "key"}).Release()
+	if s.gets.Load() != 1 {
+		t.Errorf("another signature made another download")
+	}
+}
+
 func TestWhatHasTheRightChecksumIsNotAskedForAgain(t *testing.T) {
 	s := newServer(t)
 	f, _ := newFetcher(t)
