@@ -318,7 +318,7 @@ func TestWhatIsDownloadedRunsAndWhatIsUploadedArrives(t *testing.T) {
 }
 
 func TestIdleContainersCostNoThread(t *testing.T) {
-	const containers = 60
+	const containers = 40
 	h := newHost(t)
 	threads := func() int {
 		tasks, err := os.ReadDir("/proc/self/task")
@@ -362,7 +362,7 @@ func TestManyCyclesLeaveNoTrace(t *testing.T) {
 	}
 	cycle(0, 10) // what is kept for ever is there afterwards
 	goroutines, open := runtime.NumGoroutine(), files()
-	cycle(10, 110)
+	cycle(10, 60)
 	deadline := time.Now().Add(10 * time.Second)
 	for runtime.NumGoroutine() > goroutines+2 && time.Now().Before(deadline) {
 		time.Sleep(time.Millisecond) // the last ones are on their way out
