@@ -24,6 +24,10 @@
 // the reason for which they were passed over and names the nearest miss. All of
 // them print as a line that an operator understands.
 //
+// A [Runner] is the shell around it, the auctioneer: it collects requests into
+// batches, asks the cells for their states, places, hands the work over and
+// reports what failed. It speaks to cells through a [CellClient].
+//
 // # How it is fast
 //
 // What an item adds to a cell's score depends on the item and on the cell's

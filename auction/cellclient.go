@@ -1,0 +1,67 @@
+package auction
+
+import (
+	"context"
+
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/task"
+)
+
+// A CellClient is how the control plane speaks to one cell, in the same
+// process or over a network. Its methods may be called at the same time, and
+// return soon after their context ends.
+type CellClient interface {
+	// State is what the cell has and has room for.
+	State(ctx context.Context) (CellState, error)
+	// Perform hands work to the cell, which reserves room for what it takes
+	// and carries on by itself. It returns what the cell refuses: that is not
+	// reserved and never will be. After an error nobody knows what became of
+	// any of it.
+	Perform(ctx context.Context, w Work) ([]Rejection, error)
+	// StopLRP asks the cell to stop an instance, with its grace period. The
+	// cell reports to the BBS when that is done. An instance that the cell does
+	// not have is no error.
+	StopLRP(ctx context.Context, key lrp.Key, instance lrp.InstanceKey) error
+	// CancelTask asks the cell to delete the container of a task. A container
+	// that the cell does not have is no error.
+	CancelTask(ctx context.Context, taskGUID, instanceGUID string) error
+}
+
+// Work is what one cell gets of a batch.
+type Work struct {
+	// CellID is whom it is for. A cell of another id refuses all of it.
+	CellID string `json:"cell_id"`
+	// Items are in the order of work.
+	Items []Item `json:"items"`
+}
+
+// A Rejection says that a cell does not take an item.
+type Rejection struct {
+	Key Key `json:"key"`
+	// Reason is for people, such as "evacuating".
+	Reason string `json:"reason"`
+}
+
+// A Directory knows the cells that are present.
+type Directory interface {
+	// Cells are those present, ordered by id. An error means that it is not
+	// known which are.
+	Cells(ctx context.Context) ([]Cell, error)
+}
+
+// A Cell is a present cell and the way to it.
+type Cell struct {
+	ID     string
+	Client CellClient
+}
+
+// A Reporter is told of every attempt to place work that has failed, once for
+// each. A *lrp.TransitionError or *task.TransitionError says that the work is
+// no longer wanted; after any other error it is tried again all the same.
+type Reporter interface {
+	// FailActualLRP records why an instance is on no cell.
+	FailActualLRP(ctx context.Context, key lrp.Key, why lrp.PlacementError) error
+	// RejectTask counts the attempt. It returns the next one, and false if
+	// there is none because the retries are used up.
+	RejectTask(ctx context.Context, guid string, attempt task.Attempt, reason string) (next task.Attempt, again bool, err error)
+}

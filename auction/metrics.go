@@ -1,0 +1,27 @@
+package auction
+
+// Metrics takes figures by name. It is called from several goroutines, must
+// not block and must not call back. docs/operations.md lists the names.
+type Metrics interface {
+	// Count adds n to a counter.
+	Count(name string, n int64, labels ...Label)
+	// Gauge replaces the value of a gauge.
+	Gauge(name string, value float64, labels ...Label)
+	// Observe adds a value to a histogram. Durations are in seconds.
+	Observe(name string, value float64, labels ...Label)
+}
+
+// A Label tells apart figures of one name. There are few values of each.
+type Label struct{ Name, Value string }
+
+// NoMetrics takes figures and forgets them.
+type NoMetrics struct{}
+
+// Count implements [Metrics].
+func (NoMetrics) Count(string, int64, ...Label) {}
+
+// Gauge implements [Metrics].
+func (NoMetrics) Gauge(string, float64, ...Label) {}
+
+// Observe implements [Metrics].
+func (NoMetrics) Observe(string, float64, ...Label) {}
