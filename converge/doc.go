@@ -10,4 +10,7 @@
 //
 // An action is a command for lrp.Step or task.Step, which look at the record
 // again when it is applied; a plan that is out of date does no harm.
+//
+// A [Converger] is the shell around them: each [Converger.Pass] plans from one
+// snapshot of a store, applies the plan and hands on all effects at once.
 package converge
