@@ -74,8 +74,14 @@ func (o ConvergerOptions) withDefaults() (ConvergerOptions, error) {
 type Converger struct {
 	o       ConvergerOptions
 	trigger chan struct{}
-	// turn holds the guard's state while no pass runs.
-	turn chan GuardState
+	// turn holds what passes leave behind while none runs.
+	turn chan memory
+}
+
+// memory is what one pass leaves to the next.
+type memory struct {
+	guard GuardState
+	ended time.Time // zero before the first pass
 }
 
 // NewConverger fails with a [*executor.ValidationError] if a required option
@@ -85,8 +91,8 @@ func NewConverger(o ConvergerOptions) (*Converger, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Converger{o: o, trigger: make(chan struct{}, 1), turn: make(chan GuardState, 1)}
-	c.turn <- GuardState{}
+	c := &Converger{o: o, trigger: make(chan struct{}, 1), turn: make(chan memory, 1)}
+	c.turn <- memory{}
 	return c, nil
 }
 
@@ -99,8 +105,31 @@ func (c *Converger) Trigger() {
 	}
 }
 
-// Run makes a pass every Interval and on every Trigger, until ctx ends, and
-// returns its error.
+// Tick makes a pass if one is due: the first ever, after a Trigger, and when
+// Interval has passed since the end of the last one. It is for those who have
+// their own loop.
+func (c *Converger) Tick(ctx context.Context) (p Pass, ran bool, err error) {
+	triggered := false
+	select {
+	case <-c.trigger:
+		triggered = true
+	default:
+	}
+	select {
+	case m := <-c.turn:
+		c.turn <- m
+		if !triggered && !m.ended.IsZero() && c.o.Now().Sub(m.ended) < c.o.Interval {
+			return Pass{}, false, nil
+		}
+	case <-ctx.Done():
+		return Pass{}, false, ctx.Err()
+	}
+	p, err = c.Pass(ctx)
+	return p, true, err
+}
+
+// Run makes a pass at once, then every Interval and on every Trigger, until ctx
+// ends, and returns its error.
 func (c *Converger) Run(ctx context.Context) error {
 	for {
 		if _, err := c.Pass(ctx); err != nil && ctx.Err() == nil {
@@ -149,10 +178,10 @@ type ReasonCount struct {
 // The error joins what went wrong; it may be long, but not beyond measure.
 func (c *Converger) Pass(ctx context.Context) (Pass, error) {
 	select {
-	case guard := <-c.turn:
-		p := &pass{c: c, guard: guard, reasons: make(map[Reason]int)}
+	case m := <-c.turn:
+		p := &pass{c: c, guard: m.guard, reasons: make(map[Reason]int)}
 		err := p.run(ctx)
-		c.turn <- p.guard
+		c.turn <- memory{guard: p.guard, ended: c.o.Now()}
 		return p.report, err
 	case <-ctx.Done():
 		return Pass{}, ctx.Err()

@@ -363,6 +363,23 @@ func TestATriggerBeginsAPassAtOnce(t *testing.T) {
 	}
 }
 
+func TestATickMakesAPassWhenOneIsDue(t *testing.T) {
+	h := newConvergeHouse(t)
+	tick := func(want bool, when string) {
+		t.Helper()
+		if _, ran, err := h.Tick(t.Context()); ran != want || err != nil {
+			t.Errorf("%s: a pass was made: %t, %v; want %t", when, ran, err, want)
+		}
+	}
+	tick(true, "the first time")
+	h.now = h.now.Add(29 * time.Second)
+	tick(false, "after 29 s")
+	h.Trigger()
+	tick(true, "after a trigger")
+	h.now = h.now.Add(30 * time.Second)
+	tick(true, "30 s later")
+}
+
 // counted are figures by name and labels.
 type counted map[string]float64
 
