@@ -1,0 +1,137 @@
+package diego
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/converge"
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/task"
+)
+
+// Metrics takes figures by name; docs/operations.md lists them.
+type Metrics = auction.Metrics
+
+// BBSOptions are what a [BBS] works with. Zero values mean the defaults.
+type BBSOptions struct {
+	// Store is required. Where several processes share one, it should be
+	// [Leadership.Store].
+	Store storage.Store
+	// Effects carries out what the decisions ask for. It is required.
+	Effects converge.Effects
+	// LRPs and Tasks are the policies of all decisions.
+	LRPs  lrp.Policy
+	Tasks task.Policy
+	// BatchSize is how many instances are made or stopped in one commit when
+	// many are at once (default 500).
+	BatchSize int
+	// Now is the clock of decisions (default time.Now). Domains, leases and
+	// events go by the store's.
+	Now func() time.Time
+	// Metrics and Logger may be nil.
+	Metrics Metrics
+	Logger  *slog.Logger
+}
+
+// A BBS is the interface to everything that is desired and everything that is:
+// consumers say what they want, cells and the auctioneer report what they did.
+//
+// Every call that changes something does the same: it validates, loads the
+// slot or task, lets lrp.Step or task.Step decide, commits, and hands on the
+// effects. Errors are those of the packages lrp, task, executor and storage,
+// and say with errors.Is what went wrong; after an error that is none of these
+// nobody knows whether the call was carried out, and [WithRequestID] makes it
+// safe to repeat it.
+//
+// All methods may be called at the same time. Reads are those of the store and
+// need no leadership.
+type BBS struct{ o BBSOptions }
+
+// NewBBS fails with an *executor.ValidationError if a required option is
+// missing.
+func NewBBS(o BBSOptions) (*BBS, error) {
+	var v executor.Validator
+	v.Check(o.Store != nil, "store", "", "not nil")
+	v.Check(o.Effects != nil, "effects", "", "not nil")
+	o.BatchSize = cmp.Or(max(o.BatchSize, 0), 500)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Metrics == nil {
+		o.Metrics = auction.NoMetrics{}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &BBS{o}, v.Err()
+}
+
+// stepSlot applies a command to one slot. After a repeated call the decision
+// is empty.
+func (b *BBS) stepSlot(ctx context.Context, processGUID string, index int, c lrp.Command) (lrp.Decision, error) {
+	return b.decideSlot(ctx, c.Name(), processGUID, index, func(s lrp.Slot, d *lrp.Deployment) (lrp.Decision, error) {
+		return lrp.Step(s, d, c, b.o.Now(), b.o.LRPs)
+	})
+}
+
+func (b *BBS) decideSlot(ctx context.Context, call, processGUID string, index int,
+	decide func(lrp.Slot, *lrp.Deployment) (lrp.Decision, error),
+) (lrp.Decision, error) {
+	d, _, err := storage.ApplySlot(ctx, b.o.Store, processGUID, index, b.once(ctx, call), decide)
+	if repeated, err := b.outcome(ctx, call, err); repeated || err != nil {
+		return lrp.Decision{}, b.answer(call, err)
+	}
+	b.o.Effects.Carry(d.Effects, nil)
+	return d, nil
+}
+
+// stepTask applies a command to one task. After a repeated call the decision
+// is empty.
+func (b *BBS) stepTask(ctx context.Context, guid string, c task.Command) (d task.Decision, repeated bool, err error) {
+	d, _, err = storage.ApplyTask(ctx, b.o.Store, guid, b.once(ctx, c.Name()), func(t *task.Task) (task.Decision, error) {
+		return task.Step(t, c, b.o.Now(), b.o.Tasks)
+	})
+	if repeated, err = b.outcome(ctx, c.Name(), err); repeated || err != nil {
+		return task.Decision{}, repeated, b.answer(c.Name(), err)
+	}
+	b.o.Effects.Carry(nil, d.Effects)
+	return d, false, nil
+}
+
+// once makes a call's commit one that is carried out once.
+func (b *BBS) once(ctx context.Context, call string) *storage.Options {
+	return &storage.Options{RequestID: requestID(ctx, call)}
+}
+
+// answer counts a call that failed.
+func (b *BBS) answer(call string, err error) error {
+	if err == nil {
+		return nil
+	}
+	kind := "failed"
+	switch {
+	case errors.Is(err, ErrNotLeader), errors.Is(err, storage.ErrFenced):
+		kind = "not the leader"
+	case isRefusal(err):
+		kind = "refused"
+	}
+	b.o.Metrics.Count("bbs_errors_total", 1, auction.Label{Name: "call", Value: call}, auction.Label{Name: "kind", Value: kind})
+	return err
+}
+
+// isRefusal reports whether err says that the call was wrong or came at the
+// wrong moment, and not that something is broken.
+func isRefusal(err error) bool {
+	var l *lrp.TransitionError
+	var t *task.TransitionError
+	return errors.As(err, &l) || errors.As(err, &t) || errors.Is(err, executor.ErrInvalid) ||
+		errors.Is(err, lrp.ErrRefused) || errors.Is(err, storage.ErrExists) || errors.Is(err, storage.ErrNotFound)
+}
+
+func isCorrupt(err error) bool { return errors.Is(err, storage.ErrCorrupt) }

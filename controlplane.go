@@ -1,0 +1,239 @@
+package diego
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/converge"
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/task"
+)
+
+// Options of [New]. Zero values mean the defaults.
+type Options struct {
+	// Store holds all state. It is required.
+	Store storage.Store
+	// Dial makes the client of a present cell. It is required.
+	Dial Dial
+	// Owner names this process among those that may lead, and is unique. It is
+	// required.
+	Owner string
+
+	// LRPs, Tasks, Placement, Guard and Callbacks are the policies.
+	LRPs      lrp.Policy
+	Tasks     task.Policy
+	Placement auction.Policy
+	Guard     converge.Guard
+	Callbacks task.CallbackPolicy
+
+	// LeaderTTL is how long a leader that is not heard of stays the leader
+	// (default 15 s).
+	LeaderTTL time.Duration
+	// WatchInterval is how often the list of present cells is looked at
+	// (default 1 s).
+	WatchInterval time.Duration
+	// ConvergenceInterval is the time between two passes that nothing triggers
+	// (default 30 s).
+	ConvergenceInterval time.Duration
+	// Concurrency is how much is done at a time: cells that are asked, slots
+	// that are mended, callbacks that are made. 1 makes everything happen in
+	// the caller's goroutine (default: the defaults of the parts).
+	Concurrency int
+	// CellTimeout is how long a cell may take to answer a message (default
+	// 10 s), StateTimeout the same for its state (default 2 s).
+	CellTimeout, StateTimeout time.Duration
+	// MaxCallbacks is how many callbacks may wait (default 10,000). Convergence
+	// asks again for what is beyond.
+	MaxCallbacks int
+	// Post sends completions (default PostJSON with a client of its own).
+	Post Post
+	// Now is the clock of decisions (default time.Now). The store has its own.
+	Now func() time.Time
+	// Metrics and Logger may be nil.
+	Metrics Metrics
+	Logger  *slog.Logger
+}
+
+// A ControlPlane is all of Diego but its cells: a BBS, an auctioneer,
+// convergence, callbacks, and the leadership that lets one of several act.
+//
+// [ControlPlane.Run] keeps it going. A test or a simulation calls
+// [ControlPlane.Tick] instead, in its own time.
+type ControlPlane struct {
+	// BBS is the API. Its reads work on every process, its other calls fail
+	// with a *[NotLeaderError] on one that does not lead.
+	BBS *BBS
+	// Auctioneer places work; its Plan says where work would go.
+	Auctioneer *auction.Runner
+	// Converger repairs; its Trigger begins a pass at once.
+	Converger *converge.Converger
+	// Leadership says who leads.
+	Leadership *Leadership
+
+	o         Options
+	watch     *CellWatch
+	outbox    *outbox
+	callbacks *callbacks
+	led       bool // at the last Tick
+}
+
+// New fails with an *executor.ValidationError if a required option is missing
+// or a policy is invalid. It starts nothing.
+func New(o Options) (*ControlPlane, error) {
+	var v executor.Validator
+	v.Check(o.Store != nil, "store", "", "not nil")
+	v.Check(o.Dial != nil, "dial", "", "not nil")
+	v.Check(o.Owner != "", "owner", "", "not empty")
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	o.WatchInterval = cmp.Or(o.WatchInterval, time.Second)
+	o.CellTimeout = cmp.Or(o.CellTimeout, 10*time.Second)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Metrics == nil {
+		o.Metrics = auction.NoMetrics{}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Post == nil {
+		o.Post = PostJSON(&http.Client{})
+	}
+
+	p := &ControlPlane{o: o}
+	var err error
+	p.Leadership, err = NewLeadership(LeadershipOptions{Store: o.Store, Owner: o.Owner, TTL: o.LeaderTTL, Now: o.Now})
+	if err != nil {
+		return nil, err
+	}
+	store := p.Leadership.Store(measuredStore{o.Store, o.Metrics})
+	p.callbacks = &callbacks{
+		store: store, post: o.Post, policy: o.Callbacks.WithDefaults(), tasks: o.Tasks,
+		concurrency: cmp.Or(o.Concurrency, 50), limit: cmp.Or(o.MaxCallbacks, 10_000),
+		now: o.Now, metrics: o.Metrics, logger: o.Logger,
+		wake: make(chan struct{}, 1), jobs: map[callbackKey]*callbackJob{},
+	}
+	p.outbox = &outbox{
+		store: store, directory: &directory{store: store, dial: o.Dial},
+		start:    func(items ...auction.Item) { p.Auctioneer.Request(items...) },
+		rollout:  func(ctx context.Context, guid string) error { return p.BBS.ContinueRollout(ctx, guid) },
+		callBack: p.callbacks.add,
+		timeout:  o.CellTimeout, concurrency: cmp.Or(o.Concurrency, 256),
+		now: o.Now, metrics: o.Metrics, logger: o.Logger, local: newMailbox(), remote: newMailbox(),
+	}
+	if p.BBS, err = NewBBS(BBSOptions{
+		Store: store, Effects: p.outbox, LRPs: o.LRPs, Tasks: o.Tasks,
+		Now: o.Now, Metrics: o.Metrics, Logger: o.Logger,
+	}); err != nil {
+		return nil, err
+	}
+	if p.Auctioneer, err = auction.NewRunner(auction.RunnerOptions{
+		Directory: p.outbox.directory, Reporter: p.BBS, Policy: o.Placement, StateTimeout: o.StateTimeout,
+		PerformTimeout: o.CellTimeout, Concurrency: o.Concurrency, Now: o.Now, Metrics: o.Metrics, Logger: o.Logger,
+	}); err != nil {
+		return nil, err
+	}
+	if p.Converger, err = converge.NewConverger(converge.ConvergerOptions{
+		Store: store, Effects: p.outbox, LRPs: o.LRPs, Tasks: o.Tasks, Guard: o.Guard,
+		Interval: o.ConvergenceInterval, Concurrency: o.Concurrency, Now: o.Now, Metrics: o.Metrics, Logger: o.Logger,
+	}); err != nil {
+		return nil, err
+	}
+	p.watch = NewCellWatch(store, p.Converger.Trigger)
+	return p, nil
+}
+
+// Tick does once whatever is due: it asks for the leadership and, having it,
+// looks for cells that came or went, converges, carries out effects, runs an
+// auction and makes callbacks, in this order and in this goroutine as far as
+// Concurrency allows. What fails is tried again by a later Tick; the error
+// joins what did.
+func (p *ControlPlane) Tick(ctx context.Context) error {
+	err := p.Leadership.Tick(ctx)
+	leading, _ := p.Leadership.Leading()
+	if leading && !p.led {
+		p.Converger.Trigger()
+	}
+	p.led = leading
+	if !leading {
+		return err
+	}
+	_, _, watchErr := p.watch.Tick(ctx)
+	_, _, passErr := p.Converger.Tick(ctx)
+	p.outbox.tickLocal(ctx)
+	p.outbox.tickRemote(ctx)
+	_, roundErr := p.Auctioneer.Round(ctx)
+	p.callbacks.tick(ctx)
+	return errors.Join(err, watchErr, passErr, roundErr)
+}
+
+// Run works until ctx ends, whenever this process leads, and returns ctx's
+// error.
+func (p *ControlPlane) Run(ctx context.Context) error {
+	return p.Leadership.Run(ctx, func(ctx context.Context) {
+		p.o.Logger.Info("leading")
+		p.o.Metrics.Gauge("leader", 1)
+		defer p.o.Metrics.Gauge("leader", 0)
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = p.Converger.Run(ctx) })
+		wg.Go(func() { _ = p.Auctioneer.Run(ctx) })
+		wg.Go(func() { p.outbox.run(ctx) })
+		wg.Go(func() { p.callbacks.run(ctx) })
+		wg.Go(func() { p.watchCells(ctx) })
+		wg.Wait()
+		p.o.Logger.Info("not leading any more")
+	})
+}
+
+func (p *ControlPlane) watchCells(ctx context.Context) {
+	ticker := time.NewTicker(p.o.WatchInterval)
+	defer ticker.Stop()
+	for {
+		came, gone, err := p.watch.Tick(ctx)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			p.o.Logger.Warn("the present cells could not be listed", "err", err)
+		case len(gone) > 0:
+			p.o.Logger.Warn("cells are gone", "cells", gone)
+		case len(came) > 0:
+			p.o.Logger.Info("cells have come", "cells", came)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// A measuredStore counts commits and how long they take.
+type measuredStore struct {
+	storage.Store
+	metrics Metrics
+}
+
+// Commit implements [storage.Store].
+func (s measuredStore) Commit(ctx context.Context, b storage.Batch) (storage.Cursor, error) {
+	began := time.Now()
+	cursor, err := s.Store.Commit(ctx, b)
+	s.metrics.Observe("commit_seconds", time.Since(began).Seconds())
+	if errors.Is(err, storage.ErrConflict) {
+		s.metrics.Count("commit_conflicts_total", 1)
+	}
+	return cursor, err
+}
+
+// Wait implements [storage.Waiter].
+func (s measuredStore) Wait(ctx context.Context, after storage.Cursor) error {
+	return storage.Wait(ctx, s.Store, after, 0)
+}

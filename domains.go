@@ -1,0 +1,89 @@
+package diego
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/storage"
+)
+
+// UpsertDomain says that what is desired in a domain is complete and up to
+// date: for ttl, or for ever if ttl is 0 (002 §Domain Freshness).
+func (b *BBS) UpsertDomain(ctx context.Context, name string, ttl time.Duration) error {
+	_, err := storage.Apply(ctx, b.o.Store, nil, func(context.Context, storage.Reader) (batch storage.Batch, err error) {
+		batch.AddDomain(name, ttl)
+		return batch, nil
+	})
+	return b.answer("UpsertDomain", err)
+}
+
+// A DomainStatus says whether surplus instances of a domain are stopped.
+type DomainStatus struct {
+	Domain string `json:"domain"`
+	// Fresh is false for a domain whose time is up, and for one that nobody
+	// ever made fresh though something is desired in it: nothing of it is
+	// stopped for not being desired.
+	Fresh bool `json:"fresh"`
+	// ExpiresAt is when a fresh domain stops being so, or when it has; zero
+	// means never.
+	ExpiresAt time.Time `json:"expires_at,omitzero"`
+	// Known is false for a domain that nobody ever made fresh.
+	Known bool `json:"known"`
+}
+
+// Domains are all that were ever made fresh and all that deployments are in,
+// ordered by name.
+func (b *BBS) Domains(ctx context.Context) ([]DomainStatus, error) {
+	byName := map[string]DomainStatus{}
+	err := b.o.Store.View(ctx, func(r storage.Reader) error {
+		now, err := r.Now(ctx)
+		if err != nil {
+			return err
+		}
+		for d, err := range r.Deployments(ctx, storage.DeploymentFilter{Bare: true}) {
+			if err == nil {
+				byName[d.Domain] = DomainStatus{Domain: d.Domain}
+			}
+		}
+		for d, err := range r.Domains(ctx) {
+			if err != nil {
+				return err
+			}
+			byName[d.Name] = DomainStatus{Domain: d.Name, Fresh: d.Fresh(now), ExpiresAt: d.ExpiresAt, Known: true}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	list := make([]DomainStatus, 0, len(byName))
+	for _, d := range byName {
+		list = append(list, d)
+	}
+	slices.SortFunc(list, func(a, b DomainStatus) int { return cmp.Compare(a.Domain, b.Domain) })
+	return list, nil
+}
+
+// Cells are those present, ordered by id.
+func (b *BBS) Cells(ctx context.Context) ([]CellPresence, error) {
+	return presences(ctx, b.o.Store)
+}
+
+// Announce makes a cell present for ttl, or renews that, for callers that have
+// no access to the store. Owner names this run of the cell. The error wraps
+// storage.ErrHeld if another run of it is present.
+func (b *BBS) Announce(ctx context.Context, p CellPresence, owner string, ttl time.Duration) error {
+	a, err := NewAnnouncer(AnnouncerOptions{Store: b.o.Store, Presence: p, Owner: owner, TTL: ttl})
+	if err != nil {
+		return b.answer("Announce", err)
+	}
+	if ttl < 0 {
+		var v executor.Validator
+		v.Check(false, "ttl", ttl, "at least 0")
+		return b.answer("Announce", v.Err())
+	}
+	return b.answer("Announce", a.Tick(ctx))
+}

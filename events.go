@@ -1,0 +1,103 @@
+package diego
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+)
+
+// Where a subscription begins, besides after any storage.Cursor.
+const (
+	// FromNow begins after the newest event.
+	FromNow storage.Cursor = -1
+	// FromStart begins with the oldest event that the log still has.
+	FromStart storage.Cursor = -2
+)
+
+// Subscribe lists the events after a position that f wants, and goes on with
+// those to come until ctx ends. They are in the order of commits, each once:
+// who goes on after the Sequence of the last event that it has seen misses
+// nothing, also after a restart or with another process. A subscriber may be as
+// slow as it likes and holds nobody up.
+//
+// The position is fixed when Subscribe returns. The list ends with an error: it
+// wraps storage.ErrGone if the position has left the log, and then the
+// subscriber reads all records anew and begins with FromNow before it does; or
+// it is ctx's or the store's. An event that cannot be decoded comes as an error
+// that wraps storage.ErrCorrupt, and the list goes on.
+func (b *BBS) Subscribe(ctx context.Context, after storage.Cursor, f storage.EventFilter) (iter.Seq2[storage.Event, error], error) {
+	if after < 0 {
+		log, err := b.o.Store.Log(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if after == FromStart {
+			after = log.Oldest - 1
+		} else {
+			after = log.Newest
+		}
+	}
+	return func(yield func(storage.Event, error) bool) {
+		for position := after; ; {
+			// Everything up to here has been seen once the list is read, though
+			// f may want none of it.
+			log, err := b.o.Store.Log(ctx)
+			if err != nil {
+				yield(storage.Event{}, err)
+				return
+			}
+			for e, err := range b.o.Store.Events(ctx, position, f) {
+				if !yield(e, err) || err != nil && !isCorrupt(err) {
+					return
+				}
+				position = max(position, e.Sequence)
+			}
+			position = max(position, log.Newest)
+			if err := storage.Wait(ctx, b.o.Store, position, 0); err != nil {
+				yield(storage.Event{}, err)
+				return
+			}
+		}
+	}, nil
+}
+
+// A TimelineEntry is one thing that happened to an instance.
+type TimelineEntry struct {
+	At       time.Time      `json:"at"`
+	Sequence storage.Cursor `json:"sequence"`
+	// Text says what happened and why, such as "crashed: exit status 137".
+	Text  string    `json:"text"`
+	Event lrp.Event `json:"event"`
+}
+
+// timelineKinds leave out what says the same once more.
+var timelineKinds = []string{
+	lrp.InstanceCreated.String(), lrp.InstanceChanged.String(), lrp.InstanceRemoved.String(), lrp.InstanceCrashed.String(),
+	lrp.DeploymentCreated.String(), lrp.DeploymentChanged.String(), lrp.DeploymentRemoved.String(),
+}
+
+// Timeline is what happened at an index of a process, and to its deployment,
+// as far back as the log of events goes.
+func (b *BBS) Timeline(ctx context.Context, processGUID string, index int) ([]TimelineEntry, error) {
+	log, err := b.o.Store.Log(ctx)
+	if err != nil {
+		return nil, err
+	}
+	const deployment = -1 // the index of events about the process itself
+	var list []TimelineEntry
+	for e, err := range b.o.Store.Events(ctx, log.Oldest-1, storage.EventFilter{
+		ProcessGUIDs: []string{processGUID}, Indices: []int{index, deployment}, Kinds: timelineKinds,
+	}) {
+		if isCorrupt(err) {
+			continue
+		}
+		if err != nil {
+			return list, err
+		}
+		list = append(list, TimelineEntry{At: e.At, Sequence: e.Sequence, Text: e.LRP.Explain(), Event: *e.LRP})
+	}
+	return list, nil
+}

@@ -1,0 +1,439 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/rep"
+	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/task"
+)
+
+// BBS is what a cell calls; *diego.BBS has all of it.
+type BBS interface {
+	ActualLRPs(context.Context, storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error]
+	Tasks(context.Context, storage.TaskFilter) iter.Seq2[*task.Task, error]
+	Task(ctx context.Context, guid string) (*task.Task, error)
+	ClaimLRP(ctx context.Context, processGUID string, index int, c lrp.Claim) error
+	StartLRP(ctx context.Context, processGUID string, index int, c lrp.Start) error
+	CrashLRP(ctx context.Context, processGUID string, index int, c lrp.Crash) error
+	RemoveLRP(ctx context.Context, processGUID string, index int, c lrp.Remove) error
+	EvacuateClaimedLRP(ctx context.Context, processGUID string, index int, c lrp.EvacuateClaimed) (bool, error)
+	EvacuateRunningLRP(ctx context.Context, processGUID string, index int, c lrp.EvacuateRunning) (bool, error)
+	EvacuateStoppedLRP(ctx context.Context, processGUID string, index int, c lrp.EvacuateStopped) (bool, error)
+	EvacuateCrashedLRP(ctx context.Context, processGUID string, index int, c lrp.EvacuateCrashed) (bool, error)
+	RemoveEvacuatingLRP(ctx context.Context, processGUID string, index int, c lrp.RemoveEvacuating) error
+	StartTask(ctx context.Context, guid string, c task.Start) (bool, error)
+	CompleteTask(ctx context.Context, guid string, c task.Complete) error
+	RejectStartedTask(ctx context.Context, guid string, c task.Reject) error
+}
+
+// A Cell is the model of a cell. It is an auction.CellClient; its other methods
+// are for whoever plays its part in the world.
+type Cell struct {
+	Presence diego.CellPresence
+	// BBS is whom it reports to.
+	BBS BBS
+	// Now is its clock.
+	Now func() time.Time
+	// StartsIn is how long a container takes until it is healthy, TaskTakes how
+	// long a task does.
+	StartsIn, TaskTakes time.Duration
+	// Evacuating cells take no work and try to get rid of what they have.
+	Evacuating bool
+	// Ran counts how often the work of a task has begun, by its attempt's
+	// epoch.
+	Ran map[string]int
+
+	mu         sync.Mutex
+	containers map[string]*Container
+	dirty      map[string]bool
+	next       int
+	calls      int
+}
+
+// A Container is the model of a container.
+type Container struct {
+	// Instance is its instance guid.
+	Instance string
+	// LRP is set for an instance, Task and Attempt for a task.
+	LRP     lrp.Key
+	Task    string
+	Attempt task.Attempt
+	State   executor.State
+	Result  executor.RunResult
+	size    executor.Resources
+	ready   time.Time // when it becomes healthy, or its task ends
+}
+
+// State implements [auction.CellClient].
+func (c *Cell) State(context.Context) (auction.CellState, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := auction.CellState{
+		ID: c.Presence.CellID, Zone: c.Presence.Zone, Total: c.Presence.Capacity, Remaining: c.remaining(),
+		RootFSProviders: c.Presence.RootFSProviders, PlacementTags: c.Presence.PlacementTags,
+		OptionalPlacementTags: c.Presence.OptionalPlacementTags, Evacuating: c.Evacuating,
+	}
+	for _, k := range c.list() {
+		if k.Task != "" {
+			s.Tasks = append(s.Tasks, k.Task)
+		} else {
+			s.LRPs = append(s.LRPs, k.LRP)
+		}
+		if k.State < executor.Running {
+			s.StartingContainers++
+		}
+	}
+	return s, nil
+}
+
+func (c *Cell) remaining() auction.Capacity {
+	left := c.Presence.Capacity
+	for _, k := range c.containers {
+		left.MemoryMB -= k.size.MemoryMB
+		left.DiskMB -= k.size.DiskMB
+		left.Containers--
+	}
+	return left
+}
+
+// list is the containers in the order in which they came.
+func (c *Cell) list() []*Container {
+	list := make([]*Container, 0, len(c.containers))
+	for _, k := range c.containers {
+		list = append(list, k)
+	}
+	slices.SortFunc(list, func(a, b *Container) int {
+		if len(a.Instance) != len(b.Instance) {
+			return len(a.Instance) - len(b.Instance)
+		}
+		if a.Instance < b.Instance {
+			return -1
+		}
+		return 1
+	})
+	return list
+}
+
+// Perform implements [auction.CellClient]: it makes a reservation for each item
+// that there is room for.
+func (c *Cell) Perform(_ context.Context, w auction.Work) (out []auction.Rejection, _ error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	left := c.remaining()
+	for _, item := range w.Items {
+		left.MemoryMB -= item.MemoryMB
+		left.DiskMB -= item.DiskMB
+		left.Containers--
+		reason := ""
+		switch {
+		case w.CellID != c.Presence.CellID:
+			reason = "this is another cell"
+		case c.Evacuating:
+			reason = "evacuating"
+		case left.MemoryMB < 0 || left.DiskMB < 0 || left.Containers < 0:
+			reason = "full"
+		}
+		if reason != "" {
+			out = append(out, auction.Rejection{Key: item.Key, Reason: reason})
+			continue
+		}
+		c.next++
+		k := &Container{Instance: fmt.Sprintf("%s-%d", c.Presence.CellID, c.next), State: executor.Reserved, size: item.Resources}
+		if item.Kind == auction.Task {
+			k.Task, k.Attempt = item.GUID, item.Attempt
+		} else {
+			k.LRP = item.Key.LRP()
+		}
+		if c.containers == nil {
+			c.containers = map[string]*Container{}
+		}
+		c.containers[k.Instance] = k
+		c.touch(k)
+	}
+	return out, nil
+}
+
+func (c *Cell) touch(k *Container) {
+	if c.dirty == nil {
+		c.dirty = map[string]bool{}
+	}
+	c.dirty[k.Instance] = true
+}
+
+// StopLRP implements [auction.CellClient].
+func (c *Cell) StopLRP(_ context.Context, _ lrp.Key, instance lrp.InstanceKey) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k := c.containers[instance.InstanceGUID]; k != nil && k.State != executor.Completed {
+		k.State, k.Result = executor.Completed, executor.RunResult{Stopped: true}
+		c.touch(k)
+	}
+	return nil
+}
+
+// CancelTask implements [auction.CellClient].
+func (c *Cell) CancelTask(_ context.Context, taskGUID, instanceGUID string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k := c.containers[instanceGUID]; k != nil && k.Task == taskGUID {
+		delete(c.containers, instanceGUID)
+	}
+	return nil
+}
+
+// Containers are copies of those there are, in the order in which they came.
+func (c *Cell) Containers() []Container {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var list []Container
+	for _, k := range c.list() {
+		list = append(list, *k)
+	}
+	return list
+}
+
+// Crash lets the instance at an index fail, if this cell has it and it lives.
+func (c *Cell) Crash(processGUID string, index int, reason string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, k := range c.list() {
+		if k.LRP.ProcessGUID == processGUID && k.LRP.Index == index && k.State == executor.Running {
+			k.State, k.Result = executor.Completed, executor.RunResult{Failed: true, FailureReason: reason}
+			c.touch(k)
+			return true
+		}
+	}
+	return false
+}
+
+// Lose forgets all containers, as a cell does that was switched off.
+func (c *Cell) Lose() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.containers, c.dirty = nil, nil
+}
+
+// Step does what is due about the containers that have changed.
+func (c *Cell) Step(ctx context.Context) {
+	for _, k := range c.due() {
+		c.settle(ctx, k)
+	}
+}
+
+// due is the containers that have changed, or do now.
+func (c *Cell) due() []*Container {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.Now()
+	var list []*Container
+	for _, k := range c.list() {
+		if c.dirty[k.Instance] || (k.State == executor.Created || k.State == executor.Running && k.Task != "") && !now.Before(k.ready) {
+			list = append(list, k)
+		}
+		delete(c.dirty, k.Instance)
+	}
+	return list
+}
+
+// Poll does what is due about every container, and every record that names
+// this cell and has none.
+func (c *Cell) Poll(ctx context.Context) {
+	c.mu.Lock()
+	list := c.list()
+	c.mu.Unlock()
+	for _, k := range list {
+		c.settle(ctx, k)
+	}
+	id := []string{c.Presence.CellID}
+	for r, err := range c.BBS.ActualLRPs(ctx, storage.ActualLRPFilter{CellIDs: id}) {
+		if err == nil && c.has(r.InstanceGUID) == nil {
+			c.settle(ctx, &Container{Instance: r.InstanceGUID, LRP: r.Key})
+		}
+	}
+	for t, err := range c.BBS.Tasks(ctx, storage.TaskFilter{CellIDs: id, States: []task.State{task.Running}}) {
+		if err == nil && c.has(t.InstanceGUID) == nil {
+			c.settle(ctx, &Container{Instance: t.InstanceGUID, Task: t.GUID})
+		}
+	}
+}
+
+func (c *Cell) has(instance string) *Container {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.containers[instance]
+}
+
+// settle decides about a container until nothing changes any more. A container
+// that the cell does not have stands for a record without one.
+func (c *Cell) settle(ctx context.Context, k *Container) {
+	for range 5 {
+		before := k.State
+		c.goOn(k)
+		var row rep.Row
+		var err error
+		if k.Task != "" {
+			row, err = c.taskRow(ctx, k)
+		} else {
+			row, err = c.lrpRow(ctx, k)
+		}
+		if err != nil {
+			return // the next poll asks again
+		}
+		for _, step := range row.Steps {
+			if !c.take(ctx, k, step) {
+				break
+			}
+		}
+		if k.State == before || c.has(k.Instance) == nil {
+			return
+		}
+	}
+}
+
+// goOn lets time do its work on a container.
+func (c *Cell) goOn(k *Container) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.containers[k.Instance] == nil || c.Now().Before(k.ready) {
+		return
+	}
+	switch {
+	case k.State == executor.Created && k.Task == "":
+		k.State = executor.Running
+	case k.State == executor.Running && k.Task != "":
+		k.State = executor.Completed
+	}
+}
+
+func (c *Cell) lrpRow(ctx context.Context, k *Container) (rep.Row, error) {
+	slot := lrp.Slot{ProcessGUID: k.LRP.ProcessGUID, Index: k.LRP.Index}
+	for r, err := range c.BBS.ActualLRPs(ctx, storage.ActualLRPFilter{ProcessGUIDs: []string{slot.ProcessGUID}, Indices: []int{slot.Index}}) {
+		if err != nil {
+			return rep.Row{}, err
+		}
+		slot.Records = append(slot.Records, r)
+	}
+	container := rep.NoContainer
+	if c.has(k.Instance) != nil {
+		var err error
+		if container, err = rep.SituateContainer(k.State, k.Result); err != nil {
+			return rep.Row{}, err
+		}
+	}
+	if c.Evacuating {
+		return c.evacuationRow(slot, k, container), nil
+	}
+	return rep.DecideLRP(container, rep.SituateLRP(slot, c.me(k), k.LRP.DefinitionID)), nil
+}
+
+func (c *Cell) evacuationRow(slot lrp.Slot, k *Container, container rep.ContainerSituation) rep.Row {
+	return rep.DecideEvacuation(container, rep.SituateLRP(slot, c.me(k), k.LRP.DefinitionID))
+}
+
+func (c *Cell) taskRow(ctx context.Context, k *Container) (rep.Row, error) {
+	t, err := c.BBS.Task(ctx, k.Task)
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return rep.Row{}, err
+	}
+	container := rep.TaskContainerNone
+	if c.has(k.Instance) != nil {
+		if container, err = rep.SituateTaskContainer(k.State, k.Result); err != nil {
+			return rep.Row{}, err
+		}
+	}
+	return rep.DecideTask(container, rep.SituateTask(t, c.Presence.CellID, k.Instance)), nil
+}
+
+func (c *Cell) me(k *Container) lrp.InstanceKey {
+	return lrp.InstanceKey{InstanceGUID: k.Instance, CellID: c.Presence.CellID}
+}
+
+// take takes one step of a row. It reports whether to go on with the next.
+func (c *Cell) take(ctx context.Context, k *Container, step rep.Step) bool {
+	c.mu.Lock()
+	c.calls++
+	ctx = diego.WithRequestID(ctx, fmt.Sprintf("%s-call-%d", c.Presence.CellID, c.calls))
+	c.mu.Unlock()
+	goOn, err := c.call(ctx, k, step)
+	if err == nil {
+		return goOn
+	}
+	var lrpRefused *lrp.TransitionError
+	var taskRefused *task.TransitionError
+	if (errors.As(err, &lrpRefused) || errors.As(err, &taskRefused)) && step.DeleteWhenRefused() {
+		c.remove(k)
+	}
+	return false
+}
+
+func (c *Cell) call(ctx context.Context, k *Container, step rep.Step) (goOn bool, err error) {
+	b, guid, index, me, id := c.BBS, k.LRP.ProcessGUID, k.LRP.Index, c.me(k), k.LRP.DefinitionID
+	net := lrp.NetInfo{Address: c.Presence.Address}
+	switch step {
+	case rep.ClaimLRP:
+		err = b.ClaimLRP(ctx, guid, index, lrp.Claim{DefinitionID: id, Instance: me})
+	case rep.StartLRP:
+		err = b.StartLRP(ctx, guid, index, lrp.Start{DefinitionID: id, Domain: k.LRP.Domain, Instance: me, NetInfo: net, Zone: c.Presence.Zone})
+	case rep.CrashLRP:
+		err = b.CrashLRP(ctx, guid, index, lrp.Crash{DefinitionID: id, Domain: k.LRP.Domain, Instance: me, Reason: k.Result.FailureReason})
+	case rep.RemoveLRP:
+		err = b.RemoveLRP(ctx, guid, index, lrp.Remove{DefinitionID: id, Instance: me})
+	case rep.RemoveEvacuatingLRP:
+		err = b.RemoveEvacuatingLRP(ctx, guid, index, lrp.RemoveEvacuating{DefinitionID: id, Instance: me})
+	case rep.EvacuateClaimedLRP:
+		_, err = b.EvacuateClaimedLRP(ctx, guid, index, lrp.EvacuateClaimed{DefinitionID: id, Instance: me})
+	case rep.EvacuateStoppedLRP:
+		_, err = b.EvacuateStoppedLRP(ctx, guid, index, lrp.EvacuateStopped{DefinitionID: id, Instance: me})
+	case rep.EvacuateCrashedLRP:
+		_, err = b.EvacuateCrashedLRP(ctx, guid, index, lrp.EvacuateCrashed{DefinitionID: id, Instance: me, Reason: k.Result.FailureReason})
+	case rep.EvacuateRunningLRP:
+		var keep bool
+		keep, err = b.EvacuateRunningLRP(ctx, guid, index, lrp.EvacuateRunning{DefinitionID: id, Instance: me, NetInfo: net, Zone: c.Presence.Zone})
+		return !keep, err
+	case rep.StartTask:
+		return b.StartTask(ctx, k.Task, task.Start{CellID: me.CellID, InstanceGUID: me.InstanceGUID, Attempt: k.Attempt})
+	case rep.CompleteTask:
+		err = b.CompleteTask(ctx, k.Task, task.Complete{CellID: me.CellID, InstanceGUID: me.InstanceGUID, Attempt: k.Attempt, Failed: k.Result.Failed, FailureReason: k.Result.FailureReason})
+	case rep.FailTask:
+		err = b.CompleteTask(ctx, k.Task, task.Complete{CellID: me.CellID, InstanceGUID: me.InstanceGUID, Attempt: k.Attempt, Failed: true, FailureReason: task.ReasonContainerMissing})
+	case rep.RejectTask:
+		err = b.RejectStartedTask(ctx, k.Task, task.Reject{CellID: me.CellID, InstanceGUID: me.InstanceGUID, Attempt: k.Attempt, Reason: k.Result.FailureReason})
+	case rep.RunContainer:
+		c.run(k)
+	case rep.DeleteContainer, rep.DeleteContainerUnlessKept:
+		c.remove(k)
+	}
+	return err == nil, err
+}
+
+// run begins the work of a container.
+func (c *Cell) run(k *Container) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k.Task == "" {
+		k.State, k.ready = executor.Created, c.Now().Add(c.StartsIn)
+		return
+	}
+	k.State, k.ready = executor.Running, c.Now().Add(c.TaskTakes)
+	if c.Ran == nil {
+		c.Ran = map[string]int{}
+	}
+	c.Ran[fmt.Sprintf("%s@%d", k.Task, k.Attempt.Epoch)]++
+}
+
+func (c *Cell) remove(k *Container) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.containers, k.Instance)
+}

@@ -1,0 +1,274 @@
+package diego
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/storage"
+)
+
+// ErrNotLeader is wrapped by every [NotLeaderError].
+var ErrNotLeader = errors.New("not the leader")
+
+// A NotLeaderError says that this process may not write. It also wraps
+// storage.ErrFenced.
+type NotLeaderError struct {
+	// Role is what there is one leader of, such as "bbs".
+	Role string
+	// Leader is the owner that was last seen to lead, or empty.
+	Leader string
+}
+
+func (e *NotLeaderError) Error() string {
+	if e.Leader == "" {
+		return fmt.Sprintf("%v of %q; nobody is known to be", ErrNotLeader, e.Role)
+	}
+	return fmt.Sprintf("%v of %q; ask %q", ErrNotLeader, e.Role, e.Leader)
+}
+
+// Unwrap makes errors.Is work with ErrNotLeader and storage.ErrFenced.
+func (e *NotLeaderError) Unwrap() []error { return []error{ErrNotLeader, storage.ErrFenced} }
+
+// LeadershipOptions say who wants to lead. Zero values mean the defaults.
+type LeadershipOptions struct {
+	// Store keeps the lease. It is required.
+	Store storage.Leaser
+	// Owner names this process, such as its address, and is unique. It is
+	// required.
+	Owner string
+	// Role is what there is one leader of (default "bbs").
+	Role string
+	// TTL is how long a leader that is not heard of stays the leader (default
+	// 15 s). It is renewed three times as often.
+	TTL time.Duration
+	// Now is this process's clock (default time.Now).
+	Now func() time.Time
+}
+
+// A Leadership is held by one process at a time, by a lease in the store.
+//
+// A leader that was paused may take itself for the leader still. It does no
+// harm: its commits carry the epoch of its lease, and the store refuses them
+// once the lease has a newer one. Its own clock matters only for how soon it
+// notices.
+type Leadership struct {
+	o LeadershipOptions
+
+	mu     sync.Mutex
+	lease  storage.Lease // its Epoch is 0 while we do not lead
+	until  time.Time     // when the lease ends if it is not renewed
+	leader string        // who was last seen to lead
+	// firstFailed and lastFailed are when commits failed since the last one
+	// that came through; zero if none did.
+	firstFailed, lastFailed time.Time
+	// after is when a leader that has resigned may lead again.
+	after time.Time
+}
+
+// NewLeadership fails with an *executor.ValidationError if a required option
+// is missing. Nobody leads before the first Tick.
+func NewLeadership(o LeadershipOptions) (*Leadership, error) {
+	var v executor.Validator
+	v.Check(o.Store != nil, "store", "", "not nil")
+	v.Check(o.Owner != "", "owner", "", "not empty")
+	o.Role = cmp.Or(o.Role, "bbs")
+	o.TTL = cmp.Or(o.TTL, 15*time.Second)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Leadership{o: o}, v.Err()
+}
+
+// Tick takes or renews the lease, or gives it up: a leader whose commits have
+// failed for two thirds of the TTL, and not only once, resigns and lets others
+// try for one TTL. That somebody else leads is no error.
+func (l *Leadership) Tick(ctx context.Context) error {
+	l.mu.Lock()
+	lease, now := l.lease, l.o.Now()
+	stuck := !l.firstFailed.IsZero() && now.Sub(l.firstFailed) >= l.o.TTL*2/3 &&
+		l.lastFailed.Sub(l.firstFailed) >= l.o.TTL/3
+	waits := now.Before(l.after)
+	l.mu.Unlock()
+	switch {
+	case lease.Epoch != 0 && stuck:
+		return l.Resign(ctx)
+	case lease.Epoch != 0:
+		renewed, err := l.o.Store.Renew(ctx, lease, l.o.TTL)
+		return l.took(renewed, now, err)
+	case waits:
+		return nil
+	}
+	acquired, err := l.o.Store.Acquire(ctx, storage.Lease{Kind: storage.LeaderLease, Name: l.o.Role, Owner: l.o.Owner}, l.o.TTL)
+	return l.took(acquired, now, err)
+}
+
+// took notes what came of a lease that was asked for at began.
+func (l *Leadership) took(lease storage.Lease, began time.Time, err error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var held *storage.HeldError
+	switch {
+	case err == nil:
+		l.lease, l.until, l.leader = lease, began.Add(l.o.TTL), l.o.Owner
+	case errors.As(err, &held):
+		l.lose()
+		l.leader = held.Lease.Owner
+		return nil
+	case errors.Is(err, storage.ErrFenced):
+		l.lose()
+		return nil
+	}
+	return err
+}
+
+func (l *Leadership) lose() {
+	l.lease, l.until = storage.Lease{}, time.Time{}
+	l.firstFailed, l.lastFailed = time.Time{}, time.Time{}
+	if l.leader == l.o.Owner {
+		l.leader = ""
+	}
+}
+
+// Resign gives the lease up at once, so that another can lead. This process
+// does not ask for it again for one TTL. It is no longer the leader even if the
+// store cannot be told.
+func (l *Leadership) Resign(ctx context.Context) error {
+	l.mu.Lock()
+	lease := l.lease
+	l.lose()
+	l.after = l.o.Now().Add(l.o.TTL)
+	l.mu.Unlock()
+	if lease.Epoch == 0 {
+		return nil
+	}
+	if err := l.o.Store.Release(ctx, lease); err != nil && !errors.Is(err, storage.ErrFenced) {
+		return err
+	}
+	return nil
+}
+
+// Leading reports whether this process leads as far as it knows, and when its
+// lease ends unless it is renewed.
+func (l *Leadership) Leading() (leading bool, until time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lease.Epoch != 0 && l.o.Now().Before(l.until), l.until
+}
+
+// Fence is the proof of leadership for a commit. The error is a
+// *[NotLeaderError].
+func (l *Leadership) Fence() (storage.Fence, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lease.Epoch == 0 || !l.o.Now().Before(l.until) {
+		return storage.Fence{}, &NotLeaderError{Role: l.o.Role, Leader: l.leader}
+	}
+	return l.lease.Fence(), nil
+}
+
+// Run keeps asking for the lease until ctx ends, and calls lead while it is
+// held, with a context that ends when it is lost. It waits for lead to return,
+// and in the end gives the lease up. It returns ctx's error.
+func (l *Leadership) Run(ctx context.Context, lead func(context.Context)) error {
+	var stop func()
+	defer func() {
+		if stop != nil {
+			stop()
+		}
+		// The one thing to do after the end: to make way at once.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.o.TTL/3)
+		defer cancel()
+		_ = l.Resign(ctx)
+	}()
+	ticker := time.NewTicker(l.o.TTL / 3)
+	defer ticker.Stop()
+	for {
+		l.tickWithin(ctx)
+		leading, _ := l.Leading()
+		switch {
+		case leading && stop == nil:
+			stop = during(ctx, lead)
+		case !leading && stop != nil:
+			stop()
+			stop = nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
+	}
+}
+
+// tickWithin makes one Tick that is over when the next is due. A failure shows
+// in Leading when the lease has ended.
+func (l *Leadership) tickWithin(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, l.o.TTL/3)
+	defer cancel()
+	_ = l.Tick(ctx)
+}
+
+// during runs f until the function that it returns is called, which waits for
+// f's end.
+func during(ctx context.Context, f func(context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f(ctx)
+	}()
+	return func() { cancel(); <-done }
+}
+
+// Store is s with every commit fenced by this leadership: without it commits
+// fail with a *[NotLeaderError], and a leader that was replaced commits
+// nothing. It also watches whether commits come through.
+func (l *Leadership) Store(s storage.Store) storage.Store { return &fencedStore{Store: s, leader: l} }
+
+// A fencedStore commits for a leader only.
+type fencedStore struct {
+	storage.Store
+	leader *Leadership
+}
+
+// Commit implements [storage.Store].
+func (s *fencedStore) Commit(ctx context.Context, b storage.Batch) (storage.Cursor, error) {
+	fence, err := s.leader.Fence()
+	if err != nil {
+		return 0, err
+	}
+	b.Fence = fence
+	cursor, err := s.Store.Commit(ctx, b)
+	s.leader.observe(fence, err)
+	return cursor, err
+}
+
+// Wait implements [storage.Waiter].
+func (s *fencedStore) Wait(ctx context.Context, after storage.Cursor) error {
+	return storage.Wait(ctx, s.Store, after, 0)
+}
+
+// observe learns from a commit. Answers that concern only the batch show that
+// the store works.
+func (l *Leadership) observe(fence storage.Fence, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.lease.Epoch != fence.Epoch:
+	case errors.Is(err, storage.ErrFenced):
+		l.lose()
+	case err == nil, errors.Is(err, storage.ErrConflict), errors.Is(err, storage.ErrDuplicate), errors.Is(err, executor.ErrInvalid):
+		l.firstFailed, l.lastFailed = time.Time{}, time.Time{}
+	case errors.Is(err, context.Canceled): // the caller gave up
+	default:
+		l.lastFailed = l.o.Now()
+		if l.firstFailed.IsZero() {
+			l.firstFailed = l.lastFailed
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package diego
+
+import (
+	"context"
+	"errors"
+
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/task"
+)
+
+type requestIDKey struct{}
+
+// WithRequestID marks a call, so that it can be repeated when its answer got
+// lost: the BBS carries out calls of one method with one id once, and answers
+// the others as if they had succeeded, for an hour at least. That matters where
+// a repetition would change the outcome, as a second Crash counts twice. Any
+// text of 1 to 200 bytes that is used for one call only will do.
+func WithRequestID(ctx context.Context, id string) context.Context {
+	return context.WithValue(ctx, requestIDKey{}, id)
+}
+
+// requestID is the id under which a call is remembered, or "".
+func requestID(ctx context.Context, call string) string {
+	id, _ := ctx.Value(requestIDKey{}).(string)
+	if id == "" {
+		return ""
+	}
+	return call + ":" + id
+}
+
+// outcome is the error to answer a call with: none if this very call was
+// carried out before, although it is now refused.
+func (b *BBS) outcome(ctx context.Context, call string, err error) (repeated bool, _ error) {
+	id := requestID(ctx, call)
+	if err == nil || id == "" {
+		return false, err
+	}
+	var lrpRefused *lrp.TransitionError
+	var taskRefused *task.TransitionError
+	switch {
+	case errors.Is(err, storage.ErrDuplicate):
+		return true, nil
+	case errors.As(err, &lrpRefused), errors.As(err, &taskRefused),
+		errors.Is(err, lrp.ErrRefused), errors.Is(err, storage.ErrExists), errors.Is(err, storage.ErrNotFound):
+		if b.remembered(ctx, id) {
+			return true, nil
+		}
+	}
+	return false, err
+}
+
+// remembered reports whether a request was committed. A store looks at the
+// request's id before it looks at writes, and a write that conflicts leaves no
+// trace; so it is asked with one that always does.
+func (b *BBS) remembered(ctx context.Context, id string) bool {
+	_, err := b.o.Store.Commit(ctx, storage.Batch{
+		RequestID:  id,
+		Quarantine: []storage.Quarantine{{Key: storage.TaskKey(id)}},
+	})
+	return errors.Is(err, storage.ErrDuplicate)
+}

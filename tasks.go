@@ -1,0 +1,94 @@
+package diego
+
+import (
+	"context"
+	"iter"
+
+	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/task"
+)
+
+// DesireTask makes a task and asks for its start. The error wraps
+// task.ErrExists if there is one of that guid.
+func (b *BBS) DesireTask(ctx context.Context, c task.Desire) error {
+	_, _, err := b.stepTask(ctx, c.GUID, c)
+	return err
+}
+
+// Tasks are those that f wants, ordered by guid.
+func (b *BBS) Tasks(ctx context.Context, f storage.TaskFilter) iter.Seq2[*task.Task, error] {
+	return b.o.Store.Tasks(ctx, f)
+}
+
+// Task is the one of that guid. The error wraps storage.ErrNotFound if there
+// is none.
+func (b *BBS) Task(ctx context.Context, guid string) (*task.Task, error) {
+	return b.o.Store.Task(ctx, guid)
+}
+
+// CancelTask completes a task as failed and stops its container (000
+// §Cancelling Tasks).
+func (b *BBS) CancelTask(ctx context.Context, guid string) error {
+	_, _, err := b.stepTask(ctx, guid, task.Cancel{})
+	return err
+}
+
+// ResolveTask says that the caller deals with a COMPLETED task. It succeeds
+// for one caller.
+func (b *BBS) ResolveTask(ctx context.Context, guid string) error {
+	_, _, err := b.stepTask(ctx, guid, task.Resolve{})
+	return err
+}
+
+// DeleteTask removes a RESOLVING task.
+func (b *BBS) DeleteTask(ctx context.Context, guid string) error {
+	_, _, err := b.stepTask(ctx, guid, task.Delete{})
+	return err
+}
+
+// StartTask asks whether a cell is to run a task in its container now: true
+// once for a task, and false if this container runs it already. The answer to
+// a call that is repeated with its request id is the first one's.
+func (b *BBS) StartTask(ctx context.Context, guid string, c task.Start) (shouldRun bool, err error) {
+	d, repeated, err := b.stepTask(ctx, guid, c)
+	if err != nil || !repeated {
+		return d.ShouldRun, err
+	}
+	t, err := b.o.Store.Task(ctx, guid)
+	if err != nil {
+		return false, b.answer(c.Name(), err)
+	}
+	return t.State == task.Running && t.CellID == c.CellID && t.InstanceGUID == c.InstanceGUID, nil
+}
+
+// CompleteTask says that the container of a task has ended.
+func (b *BBS) CompleteTask(ctx context.Context, guid string, c task.Complete) error {
+	_, _, err := b.stepTask(ctx, guid, c)
+	return err
+}
+
+// FailTask completes a task as failed and stops its container.
+func (b *BBS) FailTask(ctx context.Context, guid, reason string) error {
+	_, _, err := b.stepTask(ctx, guid, task.Fail{Reason: reason})
+	return err
+}
+
+// RejectStartedTask says that a cell has not begun the work of a task that it
+// has, so that it may be tried elsewhere.
+func (b *BBS) RejectStartedTask(ctx context.Context, guid string, c task.Reject) error {
+	_, _, err := b.stepTask(ctx, guid, c)
+	return err
+}
+
+// RejectTask implements auction.Reporter: no cell has taken this attempt. It
+// returns the next one, and false if the retries are used up.
+func (b *BBS) RejectTask(ctx context.Context, guid string, attempt task.Attempt, reason string) (next task.Attempt, again bool, err error) {
+	d, _, err := b.stepTask(ctx, guid, task.Reject{Attempt: attempt, Reason: reason})
+	if err != nil {
+		return task.Attempt{}, false, err
+	}
+	if d.Write.After == nil {
+		return task.Attempt{}, false, nil // counted already, and requested anew
+	}
+	return d.Write.After.Attempt(), d.Write.After.State == task.Pending, nil
+}
