@@ -72,8 +72,13 @@ type Container struct {
 	State   executor.State
 	Result  executor.RunResult
 	size    executor.Resources
-	ready   time.Time // when it becomes healthy, or its task ends
+	// ready is when a reservation expires, an instance becomes healthy or a
+	// task ends.
+	ready time.Time
 }
+
+// reservedFor is how long a reservation waits for its work to begin.
+const reservedFor = time.Minute
 
 // State implements [auction.CellClient].
 func (c *Cell) State(context.Context) (auction.CellState, error) {
@@ -149,7 +154,7 @@ func (c *Cell) Perform(_ context.Context, w auction.Work) (out []auction.Rejecti
 			continue
 		}
 		c.next++
-		k := &Container{Instance: fmt.Sprintf("%s-%d", c.Presence.CellID, c.next), State: executor.Reserved, size: item.Resources}
+		k := &Container{Instance: fmt.Sprintf("%s-%d", c.Presence.CellID, c.next), State: executor.Reserved, size: item.Resources, ready: c.Now().Add(reservedFor)}
 		if item.Kind == auction.Task {
 			k.Task, k.Attempt = item.GUID, item.Attempt
 		} else {
@@ -238,7 +243,8 @@ func (c *Cell) due() []*Container {
 	now := c.Now()
 	var list []*Container
 	for _, k := range c.list() {
-		if c.dirty[k.Instance] || (k.State == executor.Created || k.State == executor.Running && k.Task != "") && !now.Before(k.ready) {
+		waits := k.State != executor.Completed && (k.State != executor.Running || k.Task != "")
+		if c.dirty[k.Instance] || waits && !now.Before(k.ready) {
 			list = append(list, k)
 		}
 		delete(c.dirty, k.Instance)
@@ -309,6 +315,9 @@ func (c *Cell) goOn(k *Container) {
 		return
 	}
 	switch {
+	case k.State == executor.Reserved:
+		k.State = executor.Completed
+		k.Result = executor.RunResult{Failed: true, FailureReason: "the reservation has expired", Retryable: true, Expired: true}
 	case k.State == executor.Created && k.Task == "":
 		k.State = executor.Running
 	case k.State == executor.Running && k.Task != "":

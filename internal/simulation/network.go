@@ -1,0 +1,190 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"math/rand/v2"
+
+	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/task"
+)
+
+// errLost is what whoever waits for an answer sees of a call that went wrong.
+var errLost = errors.New("no answer came")
+
+// A network carries calls between the cells and the control planes, as well
+// as it can.
+type network struct {
+	random *rand.Rand
+	// faults is the share of calls that go wrong.
+	faults float64
+	planes func() []*diego.ControlPlane
+	// late are calls that were thought lost and are yet to arrive.
+	late []func()
+}
+
+// carry makes a call, or only seems to.
+func (n *network) carry(f func() error) error {
+	if n.random.Float64() >= n.faults {
+		return f()
+	}
+	switch n.random.IntN(4) {
+	case 0: // the request is lost
+	case 1: // the answer is lost
+		_ = f()
+	case 2: // it comes twice
+		_ = f()
+		return f()
+	case 3: // it comes later
+		n.late = append(n.late, func() { _ = f() })
+	}
+	return errLost
+}
+
+// deliverLate lets some of the late calls arrive, in any order.
+func (n *network) deliverLate(all bool) {
+	for len(n.late) > 0 && (all || n.random.IntN(3) == 0) {
+		i := n.random.IntN(len(n.late))
+		f := n.late[i]
+		n.late = append(n.late[:i:i], n.late[i+1:]...)
+		f()
+	}
+}
+
+// A link is a cell's way to the leader, whoever that is.
+type link struct {
+	*network
+	// cut links carry nothing.
+	cut *bool
+}
+
+var _ BBS = link{}
+
+// call tries every plane: those that do not lead say so.
+func (l link) call(f func(*diego.BBS) error) error {
+	if *l.cut {
+		return errLost
+	}
+	return l.carry(func() error {
+		err := errLost
+		for _, p := range l.planes() {
+			if err = f(p.BBS); !errors.Is(err, diego.ErrNotLeader) {
+				return err
+			}
+		}
+		return err
+	})
+}
+
+func ask[T any](l link, f func(*diego.BBS) (T, error)) (answer T, err error) {
+	err = l.call(func(b *diego.BBS) (err error) { answer, err = f(b); return err })
+	return answer, err
+}
+
+// ActualLRPs and the other reads do not go wrong by themselves.
+func (l link) ActualLRPs(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error] {
+	if *l.cut {
+		return func(yield func(lrp.ActualLRP, error) bool) { yield(lrp.ActualLRP{}, errLost) }
+	}
+	return l.planes()[0].BBS.ActualLRPs(ctx, f)
+}
+
+func (l link) Tasks(ctx context.Context, f storage.TaskFilter) iter.Seq2[*task.Task, error] {
+	if *l.cut {
+		return func(yield func(*task.Task, error) bool) { yield(nil, errLost) }
+	}
+	return l.planes()[0].BBS.Tasks(ctx, f)
+}
+
+func (l link) Task(ctx context.Context, guid string) (*task.Task, error) {
+	if *l.cut {
+		return nil, errLost
+	}
+	return l.planes()[0].BBS.Task(ctx, guid)
+}
+
+func (l link) ClaimLRP(ctx context.Context, guid string, index int, c lrp.Claim) error {
+	return l.call(func(b *diego.BBS) error { return b.ClaimLRP(ctx, guid, index, c) })
+}
+
+func (l link) StartLRP(ctx context.Context, guid string, index int, c lrp.Start) error {
+	return l.call(func(b *diego.BBS) error { return b.StartLRP(ctx, guid, index, c) })
+}
+
+func (l link) CrashLRP(ctx context.Context, guid string, index int, c lrp.Crash) error {
+	return l.call(func(b *diego.BBS) error { return b.CrashLRP(ctx, guid, index, c) })
+}
+
+func (l link) RemoveLRP(ctx context.Context, guid string, index int, c lrp.Remove) error {
+	return l.call(func(b *diego.BBS) error { return b.RemoveLRP(ctx, guid, index, c) })
+}
+
+func (l link) EvacuateClaimedLRP(ctx context.Context, guid string, index int, c lrp.EvacuateClaimed) (bool, error) {
+	return ask(l, func(b *diego.BBS) (bool, error) { return b.EvacuateClaimedLRP(ctx, guid, index, c) })
+}
+
+func (l link) EvacuateRunningLRP(ctx context.Context, guid string, index int, c lrp.EvacuateRunning) (bool, error) {
+	return ask(l, func(b *diego.BBS) (bool, error) { return b.EvacuateRunningLRP(ctx, guid, index, c) })
+}
+
+func (l link) EvacuateStoppedLRP(ctx context.Context, guid string, index int, c lrp.EvacuateStopped) (bool, error) {
+	return ask(l, func(b *diego.BBS) (bool, error) { return b.EvacuateStoppedLRP(ctx, guid, index, c) })
+}
+
+func (l link) EvacuateCrashedLRP(ctx context.Context, guid string, index int, c lrp.EvacuateCrashed) (bool, error) {
+	return ask(l, func(b *diego.BBS) (bool, error) { return b.EvacuateCrashedLRP(ctx, guid, index, c) })
+}
+
+func (l link) RemoveEvacuatingLRP(ctx context.Context, guid string, index int, c lrp.RemoveEvacuating) error {
+	return l.call(func(b *diego.BBS) error { return b.RemoveEvacuatingLRP(ctx, guid, index, c) })
+}
+
+func (l link) StartTask(ctx context.Context, guid string, c task.Start) (bool, error) {
+	return ask(l, func(b *diego.BBS) (bool, error) { return b.StartTask(ctx, guid, c) })
+}
+
+func (l link) CompleteTask(ctx context.Context, guid string, c task.Complete) error {
+	return l.call(func(b *diego.BBS) error { return b.CompleteTask(ctx, guid, c) })
+}
+
+func (l link) RejectStartedTask(ctx context.Context, guid string, c task.Reject) error {
+	return l.call(func(b *diego.BBS) error { return b.RejectStartedTask(ctx, guid, c) })
+}
+
+// A wire is a control plane's way to a cell.
+type wire struct {
+	*network
+	cell *Cell
+	cut  *bool
+}
+
+var _ auction.CellClient = wire{}
+
+func (w wire) send(f func() error) error {
+	if *w.cut {
+		return context.DeadlineExceeded
+	}
+	return w.carry(f)
+}
+
+func (w wire) State(ctx context.Context) (s auction.CellState, err error) {
+	err = w.send(func() (err error) { s, err = w.cell.State(ctx); return err })
+	return s, err
+}
+
+func (w wire) Perform(ctx context.Context, work auction.Work) (r []auction.Rejection, err error) {
+	err = w.send(func() (err error) { r, err = w.cell.Perform(ctx, work); return err })
+	return r, err
+}
+
+func (w wire) StopLRP(ctx context.Context, key lrp.Key, instance lrp.InstanceKey) error {
+	return w.send(func() error { return w.cell.StopLRP(ctx, key, instance) })
+}
+
+func (w wire) CancelTask(ctx context.Context, taskGUID, instanceGUID string) error {
+	return w.send(func() error { return w.cell.CancelTask(ctx, taskGUID, instanceGUID) })
+}

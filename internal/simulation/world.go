@@ -1,0 +1,465 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/converge"
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/storage/memstore"
+	"github.com/diegosdk/diego/task"
+)
+
+// pace is how much time a step takes.
+const pace = 3 * time.Second
+
+// A World is a whole Diego in which things go wrong, all drawn from one seed.
+type World struct {
+	Clock  *Clock
+	Store  *memstore.Store
+	Planes []*diego.ControlPlane
+	Cells  Fleet
+
+	random  *rand.Rand
+	net     *network
+	cut     []bool // by cell: nothing gets through
+	back    []int  // by cell: steps until it is mended
+	runs    []int  // by cell: how often it was switched on
+	storage []*flakyStore
+	pause   []int // by plane: steps until it goes on
+	names   int
+	posted  map[string]int
+
+	// What the checkers remember.
+	seen    storage.Cursor
+	records map[recordKey]lrp.ActualLRP
+	crashes map[string]int // by instance guid
+	epoch   int64          // of the last leader that committed
+	broken  error
+}
+
+// A recordKey names a record for as long as it keeps its epoch.
+type recordKey struct {
+	guid  string
+	index int
+	epoch int64
+}
+
+// A flakyStore is a plane's way to the store.
+type flakyStore struct {
+	storage.Store
+	world *World
+	// now is the plane's clock, which stands still while it is paused.
+	paused *time.Time
+	down   int // steps until it works again
+}
+
+var errDown = errors.New("the store is down")
+
+// fails draws whether a call goes wrong, and whether it was carried out all
+// the same.
+func (s *flakyStore) fails() (failed, done bool) {
+	if s.down > 0 {
+		return true, false
+	}
+	if s.world.net.faults > 0 && s.world.random.IntN(100) == 0 {
+		return true, s.world.random.IntN(2) == 0
+	}
+	return false, true
+}
+
+// Commit implements [storage.Store].
+func (s *flakyStore) Commit(ctx context.Context, b storage.Batch) (c storage.Cursor, err error) {
+	failed, done := s.fails()
+	if done {
+		if c, err = s.Store.Commit(ctx, b); err == nil {
+			s.world.committed(b.Fence.Epoch)
+		}
+	}
+	if failed {
+		return 0, errDown
+	}
+	return c, err
+}
+
+// View implements [storage.Store].
+func (s *flakyStore) View(ctx context.Context, f func(storage.Reader) error) error {
+	if s.down > 0 {
+		return errDown
+	}
+	return s.Store.View(ctx, f)
+}
+
+// Acquire implements [storage.Leaser].
+func (s *flakyStore) Acquire(ctx context.Context, l storage.Lease, ttl time.Duration) (storage.Lease, error) {
+	if s.down > 0 {
+		return storage.Lease{}, errDown
+	}
+	return s.Store.Acquire(ctx, l, ttl)
+}
+
+// Renew implements [storage.Leaser].
+func (s *flakyStore) Renew(ctx context.Context, l storage.Lease, ttl time.Duration) (storage.Lease, error) {
+	if s.down > 0 {
+		return storage.Lease{}, errDown
+	}
+	return s.Store.Renew(ctx, l, ttl)
+}
+
+// committed makes sure that leaders commit one after another.
+func (w *World) committed(epoch int64) {
+	if epoch == 0 || epoch < w.epoch {
+		w.broken = fmt.Errorf("a leader of epoch %d has committed after one of epoch %d", epoch, w.epoch)
+	}
+	w.epoch = epoch
+}
+
+// NewWorld makes a world of some cells and two control planes. Everything works
+// until Faults says otherwise.
+func NewWorld(seed uint64, cells int) (*World, error) {
+	w := &World{
+		Clock: NewClock(), random: rand.New(rand.NewPCG(seed, 1)), posted: map[string]int{},
+		records: map[recordKey]lrp.ActualLRP{}, crashes: map[string]int{},
+	}
+	w.Store = memstore.New(&memstore.Options{Now: w.Clock.Now})
+	w.net = &network{random: w.random, planes: func() []*diego.ControlPlane { return w.Planes }}
+	w.Cells = NewFleet(cells, w.Clock)
+	w.cut, w.back, w.runs = make([]bool, cells), make([]int, cells), make([]int, cells)
+	for i, c := range w.Cells {
+		c.BBS = link{w.net, &w.cut[i]}
+		c.StartsIn, c.TaskTakes = 2*pace, 4*pace
+	}
+	const planes = 2
+	w.pause = make([]int, planes)
+	for i := range planes {
+		s := &flakyStore{Store: w.Store, world: w}
+		p, err := diego.New(diego.Options{
+			Store: s, Owner: fmt.Sprintf("plane-%d", i+1), Concurrency: 1, Guard: converge.Guard{Grace: 30 * time.Second},
+			Dial: w.dial, Post: w.post, Now: func() time.Time {
+				if s.paused != nil {
+					return *s.paused
+				}
+				return w.Clock.Now()
+			},
+		})
+		if err != nil {
+			return nil, err
+		}
+		w.Planes, w.storage = append(w.Planes, p), append(w.storage, s)
+	}
+	return w, nil
+}
+
+func (w *World) dial(p diego.CellPresence) (auction.CellClient, error) {
+	for i, c := range w.Cells {
+		if c.Presence.CellID == p.CellID {
+			return wire{w.net, c, &w.cut[i]}, nil
+		}
+	}
+	return nil, fmt.Errorf("there is no cell %q", p.CellID)
+}
+
+// post is a consumer that does not always answer.
+func (w *World) post(_ context.Context, _ string, r task.CallbackResponse) int {
+	if w.random.Float64() < w.net.faults {
+		return []int{0, 503, 404}[w.random.IntN(3)]
+	}
+	w.posted[r.TaskGUID]++
+	return 200
+}
+
+// Posted is how often the completion of a task was received.
+func (w *World) Posted(guid string) int { return w.posted[guid] }
+
+// Faults sets the share of calls that go wrong.
+func (w *World) Faults(share float64) { w.net.faults = share }
+
+// Step lets some time pass and everybody do what is due. It returns what must
+// never happen.
+func (w *World) Step(ctx context.Context) error {
+	w.Clock.Advance(pace)
+	w.net.deliverLate(false)
+	for i := range w.Cells {
+		w.stepCell(ctx, i)
+	}
+	for i, p := range w.Planes {
+		w.stepPlane(ctx, i, p)
+	}
+	return w.Check(ctx)
+}
+
+// stepCell lets a cell announce itself and do its work.
+func (w *World) stepCell(ctx context.Context, i int) {
+	c := w.Cells[i]
+	if w.back[i] > 0 {
+		if w.back[i]--; w.back[i] == 0 {
+			w.cut[i] = false
+		}
+	}
+	if w.cut[i] {
+		c.Step(ctx)
+		return
+	}
+	a, err := diego.NewAnnouncer(diego.AnnouncerOptions{
+		Store: w.Store, Presence: c.Presence, Owner: fmt.Sprintf("%s run %d", c.Presence.CellID, w.runs[i]),
+	})
+	if err == nil {
+		_ = a.Tick(ctx) // a cell that was switched on again waits for its old lease to end
+	}
+	c.Step(ctx)
+	if w.random.IntN(5) == 0 {
+		c.Poll(ctx)
+	}
+}
+
+// stepPlane lets a control plane work, unless it is paused. One that wakes
+// does not know at first how late it is.
+func (w *World) stepPlane(ctx context.Context, i int, p *diego.ControlPlane) {
+	s := w.storage[i]
+	if s.down > 0 {
+		s.down--
+	}
+	if w.pause[i] > 0 {
+		if s.paused == nil {
+			now := w.Clock.Now()
+			s.paused = &now
+		}
+		if w.pause[i]--; w.pause[i] > 0 {
+			return
+		}
+		_ = p.Tick(ctx)
+		s.paused = nil
+	}
+	_ = p.Tick(ctx)
+}
+
+// Mischief draws something that goes wrong at once.
+func (w *World) Mischief(ctx context.Context) {
+	i := w.random.IntN(len(w.Cells))
+	switch w.random.IntN(12) {
+	case 0: // a cell cannot be reached for a while
+		w.cut[i], w.back[i] = true, 1+w.random.IntN(30)
+	case 1: // a cell is switched off and on again
+		w.Cells[i].Lose()
+		w.runs[i]++
+		w.cut[i], w.back[i] = true, 1+w.random.IntN(10)
+	case 2: // a leader is paused for up to three times its lease
+		w.pause[w.random.IntN(len(w.pause))] = 1 + w.random.IntN(15)
+	case 3: // the store is down for one of the planes
+		w.storage[w.random.IntN(len(w.storage))].down = 1 + w.random.IntN(10)
+	case 4, 5, 6: // an instance crashes
+		if list := w.Cells[i].Containers(); len(list) > 0 {
+			k := list[w.random.IntN(len(list))]
+			w.Cells[i].Crash(k.LRP.ProcessGUID, k.LRP.Index, "it was told to")
+		}
+	case 7: // a cell is drained, or no longer
+		w.Cells[i].Evacuating = !w.Cells[i].Evacuating
+	default:
+		w.Consume(ctx)
+	}
+}
+
+// Heal ends all faults.
+func (w *World) Heal() {
+	w.net.faults = 0
+	w.net.deliverLate(true)
+	for i := range w.Cells {
+		w.cut[i], w.back[i] = false, 0
+		w.Cells[i].Evacuating = false
+	}
+	for i := range w.Planes {
+		w.pause[i], w.storage[i].down, w.storage[i].paused = 0, 0, nil
+	}
+}
+
+// definition is of some size that tells it from others.
+func definition(n int) lrp.Definition {
+	return lrp.Definition{
+		Resources: executor.Resources{MemoryMB: int64(64 + n%64), DiskMB: 64},
+		RunInfo: executor.RunInfo{
+			RootFS: "preloaded:linux", Action: executor.Action{Run: &executor.RunAction{Path: "/app", User: "vcap"}},
+		},
+	}
+}
+
+// Consume draws something that a consumer does. What a plane refuses is not
+// done.
+func (w *World) Consume(ctx context.Context) {
+	w.names++
+	ctx = diego.WithRequestID(ctx, fmt.Sprintf("consumer-%d", w.names))
+	guid := fmt.Sprintf("process-%d", w.random.IntN(4))
+	instances := w.random.IntN(6)
+	id := fmt.Sprintf("d%d", w.names)
+	for _, p := range w.Planes {
+		b := p.BBS
+		_ = b.UpsertDomain(ctx, "apps", 2*time.Minute)
+		switch w.random.IntN(8) {
+		case 0, 1:
+			_ = b.CreateDeployment(ctx, lrp.DeploymentDefinition{
+				ProcessGUID: guid, Domain: "apps", UpdateStrategy: lrp.UpdateStrategy(w.random.IntN(2)),
+				Settings: lrp.Settings{Instances: instances}, DefinitionID: id, Definition: definition(w.names),
+			})
+		case 2:
+			_ = b.UpdateDeployment(ctx, guid, lrp.Update{Instances: &instances})
+		case 3:
+			next := definition(w.names)
+			_ = b.UpdateDeployment(ctx, guid, lrp.Update{DefinitionID: &id, Definition: &next})
+		case 4:
+			_ = b.DeleteDeployment(ctx, guid)
+		case 5:
+			_ = b.Retire(ctx, guid, w.random.IntN(5), "")
+		case 6:
+			t := task.Definition{Resources: definition(0).Resources, RunInfo: definition(0).RunInfo}
+			if w.random.IntN(2) == 0 {
+				t.CompletionCallbackURL = "http://consumer.example/"
+			}
+			_ = b.DesireTask(ctx, task.Desire{GUID: fmt.Sprintf("task-%d", w.names), Domain: "apps", Definition: t})
+		case 7:
+			for t, err := range b.Tasks(ctx, storage.TaskFilter{States: []task.State{task.Pending, task.Running}}) {
+				if err == nil {
+					_ = b.CancelTask(ctx, t.GUID)
+				}
+				break
+			}
+		}
+	}
+}
+
+// Check returns what must not be: a slot that breaks an invariant, an event log
+// that does not tell of every record, a crash that counts twice, work that was
+// done twice, a leader that commits after it was replaced.
+func (w *World) Check(ctx context.Context) error {
+	if w.broken != nil {
+		return w.broken
+	}
+	for e, err := range w.Store.Events(ctx, w.seen, storage.EventFilter{}) {
+		if err != nil {
+			return err
+		}
+		if e.Sequence != w.seen+1 {
+			return fmt.Errorf("event %d follows event %d", e.Sequence, w.seen)
+		}
+		w.seen = e.Sequence
+		if e.LRP != nil {
+			w.fold(e.LRP)
+		}
+		if guid := crashed(e.LRP); guid != "" {
+			if w.crashes[guid]++; w.crashes[guid] > 1 {
+				return fmt.Errorf("instance %s has crashed twice", guid)
+			}
+		}
+	}
+	now := map[recordKey]lrp.ActualLRP{}
+	slots := map[string]lrp.Slot{}
+	for r, err := range w.Store.ActualLRPs(ctx, storage.ActualLRPFilter{}) {
+		if err != nil {
+			return err
+		}
+		now[keyOf(&r)] = r
+		name := fmt.Sprintf("%s/%d", r.ProcessGUID, r.Index)
+		s := slots[name]
+		s.ProcessGUID, s.Index, s.Records = r.ProcessGUID, r.Index, append(s.Records, r)
+		slots[name] = s
+	}
+	for _, s := range slots {
+		if err := s.Validate(); err != nil {
+			return err
+		}
+	}
+	if !maps.EqualFunc(now, w.records, func(a, b lrp.ActualLRP) bool { return a.Equal(&b) }) {
+		return fmt.Errorf("the events tell of %d records, and there are %d", len(w.records), len(now))
+	}
+	return w.checkTasks()
+}
+
+// checkTasks makes sure that no task was run twice, on whatever cells.
+func (w *World) checkTasks() error {
+	runs := map[string]int{}
+	for _, c := range w.Cells {
+		for name, n := range c.Ran {
+			if runs[name] += n; runs[name] > 1 {
+				return fmt.Errorf("task %s was run twice", name)
+			}
+		}
+	}
+	return nil
+}
+
+func keyOf(r *lrp.ActualLRP) recordKey {
+	return recordKey{r.ProcessGUID, r.Index, r.ModificationTag.Epoch}
+}
+
+// crashed is the guid of the instance that a crash is about, or "".
+func crashed(e *lrp.Event) string {
+	if e == nil || e.Kind != lrp.InstanceCrashed || e.Before == nil {
+		return ""
+	}
+	return e.Before.InstanceGUID
+}
+
+// fold follows an event as a consumer would.
+func (w *World) fold(e *lrp.Event) {
+	switch e.Kind {
+	case lrp.InstanceCreated, lrp.InstanceChanged:
+		w.records[keyOf(e.After)] = *e.After
+	case lrp.InstanceRemoved:
+		if r, ok := w.records[keyOf(e.Before)]; ok && r.InstanceKey == e.Before.InstanceKey {
+			delete(w.records, keyOf(e.Before))
+		}
+	}
+}
+
+// Settled says what is not yet as it should be, or nil: every desired index has
+// one RUNNING record and one container that runs, nothing else runs, and no
+// task is left.
+func (w *World) Settled(ctx context.Context) error {
+	running := map[string]string{} // by instance guid: where
+	for _, c := range w.Cells {
+		for _, k := range c.Containers() {
+			running[k.Instance] = fmt.Sprintf("%s/%d %s%s", k.LRP.ProcessGUID, k.LRP.Index, k.Task, k.State)
+		}
+	}
+	for d, err := range w.Store.Deployments(ctx, storage.DeploymentFilter{Bare: true}) {
+		if err != nil {
+			return err
+		}
+		for index := range d.Instances {
+			s, _, err := w.Store.Slot(ctx, d.ProcessGUID, index)
+			if err != nil {
+				return err
+			}
+			if len(s.Records) != 1 || s.Records[0].State != lrp.Running || s.Records[0].Presence != lrp.Ordinary || s.Records[0].DefinitionID != d.ActiveDefinitionID {
+				return fmt.Errorf("%s/%d of definition %s has %+v", d.ProcessGUID, index, d.ActiveDefinitionID, s.Records)
+			}
+			guid := s.Records[0].InstanceGUID
+			if running[guid] != fmt.Sprintf("%s/%d %s", d.ProcessGUID, index, executor.Running) {
+				return fmt.Errorf("%s/%d should run as %s, and that is %q", d.ProcessGUID, index, guid, running[guid])
+			}
+			delete(running, guid)
+		}
+	}
+	if len(running) > 0 {
+		return fmt.Errorf("containers without a purpose: %v", slices.Sorted(maps.Values(running)))
+	}
+	for t, err := range w.Store.Tasks(ctx, storage.TaskFilter{}) {
+		return fmt.Errorf("task %+v is left, %v", t, err)
+	}
+	for r, err := range w.Store.ActualLRPs(ctx, storage.ActualLRPFilter{}) {
+		if err != nil {
+			return err
+		}
+		if d, err := w.Store.Deployment(ctx, r.ProcessGUID); err != nil || !d.Desires(r.Index) {
+			return fmt.Errorf("%s/%d is recorded and not desired", r.ProcessGUID, r.Index)
+		}
+	}
+	return nil
+}
