@@ -81,8 +81,12 @@ type callbackJob struct {
 }
 
 // add takes a COMPLETED task with a callback URL. One that is in hand already
-// is not there twice.
+// is not there twice, and one whose time is up stays COMPLETED: convergence
+// removes it.
 func (c *callbacks) add(t *task.Task) {
+	if _, over := task.Overdue(t, c.now(), c.tasks).(task.ExpireCompleted); over {
+		return
+	}
 	key := callbackKey{t.GUID, t.ModificationTag.Epoch}
 	c.mu.Lock()
 	defer c.mu.Unlock()

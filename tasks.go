@@ -51,8 +51,11 @@ func (b *BBS) DeleteTask(ctx context.Context, guid string) error {
 // a call that is repeated with its request id is the first one's.
 func (b *BBS) StartTask(ctx context.Context, guid string, c task.Start) (shouldRun bool, err error) {
 	d, repeated, err := b.stepTask(ctx, guid, c)
-	if err != nil || !repeated {
+	if err != nil || d.ShouldRun {
 		return d.ShouldRun, err
+	}
+	if id := requestID(ctx, c.Name()); !repeated && (id == "" || !b.remembered(ctx, id)) {
+		return false, nil
 	}
 	t, err := b.o.Store.Task(ctx, guid)
 	if err != nil {

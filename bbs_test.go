@@ -1,0 +1,375 @@
+package diego_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/task"
+)
+
+func TestScalingADeploymentStartsAndStopsInstancesAtOnce(t *testing.T) {
+	s := newSystem(t, 2, nil)
+	s.must(s.BBS.Desire(s.ctx, desired("web", 1)))
+	s.step()
+	three := 3
+	s.must(s.BBS.UpdateDeployment(s.ctx, "web", lrp.Update{Instances: &three}))
+	s.step()
+	if got := s.instances(); len(got) != 3 {
+		t.Fatalf("got instances %v, want 3", got)
+	}
+	one := 1
+	s.must(s.BBS.UpdateDeployment(s.ctx, "web", lrp.Update{Instances: &one}))
+	s.step()
+	s.wantRecords("web/0 RUNNING ORDINARY cell-1")
+	s.must(s.BBS.DeleteDeployment(s.ctx, "web"))
+	s.step()
+	if s.wantRecords(); s.containers() != 0 {
+		t.Errorf("got %d containers, want none", s.containers())
+	}
+}
+
+func TestALargeDeploymentIsMadeInBatches(t *testing.T) {
+	s := newSystem(t, 4, nil)
+	s.must(s.BBS.Desire(s.ctx, desired("web", 1201)))
+	if got := len(s.records()); got != 1201 {
+		t.Fatalf("got %d records, want 1201", got)
+	}
+	s.step()
+	if got := s.instances(); len(got) != 1201 {
+		t.Errorf("got %d instances, want 1201", len(got))
+	}
+}
+
+func TestANewDefinitionIsRolledOutOneIndexAfterAnother(t *testing.T) {
+	s := newSystem(t, 2, nil)
+	s.must(s.BBS.CreateDeployment(s.ctx, lrp.DeploymentDefinition{
+		ProcessGUID: "web", Domain: "apps", Settings: lrp.Settings{Instances: 3}, DefinitionID: "v1", Definition: definition(),
+	}))
+	s.step()
+	id, next := "v2", definition()
+	next.MemoryMB = 64
+	s.must(s.BBS.UpdateDeployment(s.ctx, "web", lrp.Update{DefinitionID: &id, Definition: &next}))
+	for range 8 {
+		running := 0
+		for r, err := range s.BBS.ResolvedLRPs(s.ctx, storage.ActualLRPFilter{ProcessGUIDs: []string{"web"}}) {
+			if s.must(err); r.State == lrp.Running {
+				running++
+			}
+		}
+		if running != 3 {
+			t.Fatalf("%d instances are RUNNING during the rollout, want 3: %v", running, s.records())
+		}
+		s.step()
+	}
+	for r, err := range s.BBS.ActualLRPs(s.ctx, storage.ActualLRPFilter{}) {
+		if s.must(err); r.DefinitionID != "v2" || r.State != lrp.Running {
+			t.Errorf("%s/%d is %v of %s", r.ProcessGUID, r.Index, r.State, r.DefinitionID)
+		}
+	}
+	s.must(s.BBS.ActivateDefinition(s.ctx, "web", "v1"))
+	d, err := s.BBS.Deployment(s.ctx, "web")
+	if s.must(err); d.ActiveDefinitionID != "v1" {
+		t.Errorf("got active definition %s, want v1", d.ActiveDefinitionID)
+	}
+}
+
+func TestACallThatIsRepeatedWithItsRequestIDIsCarriedOutOnce(t *testing.T) {
+	me := lrp.InstanceKey{InstanceGUID: "mine", CellID: "cell-1"}
+	one, id, next := 1, "v2", definition()
+	for _, test := range []struct {
+		name string
+		call func(ctx context.Context, b *diego.BBS) error
+	}{
+		{"Desire", func(ctx context.Context, b *diego.BBS) error { return b.Desire(ctx, desired("new", 1)) }},
+		{"Update", func(ctx context.Context, b *diego.BBS) error {
+			return b.UpdateDeployment(ctx, "web", lrp.Update{Instances: &one, DefinitionID: &id, Definition: &next})
+		}},
+		{"Delete", func(ctx context.Context, b *diego.BBS) error { return b.DeleteDeployment(ctx, "web") }},
+		{"Crash", func(ctx context.Context, b *diego.BBS) error {
+			return b.CrashLRP(ctx, "web", 0, lrp.Crash{Instance: me, Reason: "exit status 1"})
+		}},
+		{"Remove", func(ctx context.Context, b *diego.BBS) error {
+			return b.RemoveLRP(ctx, "web", 0, lrp.Remove{Instance: me})
+		}},
+		{"DesireTask", func(ctx context.Context, b *diego.BBS) error { return b.DesireTask(ctx, desiredTask("new", "")) }},
+		{"CancelTask", func(ctx context.Context, b *diego.BBS) error { return b.CancelTask(ctx, "job") }},
+		{"RejectTask", func(ctx context.Context, b *diego.BBS) error {
+			_, _, err := b.RejectTask(ctx, "job", task.Attempt{}, "no cell")
+			return err
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := newSystem(t, 0, nil)
+			s.must(s.BBS.Desire(s.ctx, desired("web", 2)))
+			s.must(s.BBS.StartLRP(s.ctx, "web", 0, lrp.Start{Instance: me}))
+			s.must(s.BBS.DesireTask(s.ctx, desiredTask("job", "")))
+			ctx := diego.WithRequestID(s.ctx, "4711")
+			s.must(test.call(ctx, s.BBS))
+			log, err := s.store.Log(s.ctx)
+			s.must(err)
+			if err := test.call(ctx, s.BBS); err != nil {
+				t.Errorf("the second call: %v", err)
+			}
+			if after, err := s.store.Log(s.ctx); err != nil || after.Newest != log.Newest {
+				t.Errorf("the second call made %d events, %v", after.Newest-log.Newest, err)
+			}
+			if err := test.call(diego.WithRequestID(s.ctx, "4712"), s.BBS); err == nil && test.name != "RejectTask" {
+				t.Error("another call with another id was taken for this one")
+			}
+		})
+	}
+}
+
+func TestTheFirstAnswerToStartTaskIsGivenAgain(t *testing.T) {
+	s := newSystem(t, 0, nil)
+	s.must(s.BBS.DesireTask(s.ctx, desiredTask("job", "")))
+	ctx := diego.WithRequestID(s.ctx, "4711")
+	start := task.Start{CellID: "cell-1", InstanceGUID: "mine"}
+	for range 2 {
+		if should, err := s.BBS.StartTask(ctx, "job", start); !should || err != nil {
+			t.Errorf("got %t, %v; want true", should, err)
+		}
+	}
+	if should, err := s.BBS.StartTask(s.ctx, "job", start); should || err != nil {
+		t.Errorf("without the id got %t, %v; want false", should, err)
+	}
+}
+
+func TestRetiredInstancesStartAgain(t *testing.T) {
+	s := newSystem(t, 2, nil)
+	s.must(s.BBS.Desire(s.ctx, desired("web", 1)))
+	s.step()
+	before := s.instances()
+	s.must(s.BBS.Retire(s.ctx, "web", 0, ""))
+	s.step()
+	s.step()
+	if got := s.instances(); len(got) != 1 || got[0] == before[0] {
+		t.Errorf("got instances %v, want another than %v", got, before)
+	}
+	if err := s.BBS.Retire(s.ctx, "web", 7, ""); !errors.Is(err, lrp.ErrCannotBeRetired) || !errors.Is(err, lrp.ErrNotFound) {
+		t.Errorf("got %v, want ErrCannotBeRetired", err)
+	}
+	// Nobody is there to stop an instance whose cell is gone.
+	for range 2 {
+		s.clock.Advance(8 * time.Second)
+		s.must(s.cells[1].Announce(s.ctx, s.store))
+		s.must(s.Leadership.Tick(s.ctx))
+	}
+	s.must(s.BBS.Retire(s.ctx, "web", 0, ""))
+	s.wantRecords("web/0 UNCLAIMED ORDINARY")
+}
+
+func TestAnEvacuatingCellKeepsItsInstancesUntilTheyAreReplaced(t *testing.T) {
+	for _, strategy := range []lrp.UpdateStrategy{lrp.Rolling, lrp.Recreate} {
+		t.Run(strategy.String(), func(t *testing.T) {
+			s := newSystem(t, 2, nil)
+			l := desired("web", 2)
+			l.UpdateStrategy = strategy
+			s.must(s.BBS.Desire(s.ctx, l))
+			s.step()
+			s.cells[0].Evacuating = true
+			least := 2
+			for range 6 {
+				s.cells[0].Poll(s.ctx)
+				running := 0
+				for r, err := range s.BBS.ResolvedLRPs(s.ctx, storage.ActualLRPFilter{States: []lrp.State{lrp.Running}}) {
+					s.must(err)
+					running += r.Index*0 + 1
+				}
+				least = min(least, running)
+				s.step()
+			}
+			s.wantRecords("web/0 RUNNING ORDINARY cell-2", "web/1 RUNNING ORDINARY cell-2")
+			if want := map[lrp.UpdateStrategy]int{lrp.Rolling: 2, lrp.Recreate: 1}[strategy]; least != want {
+				t.Errorf("at least %d instances were RUNNING, want %d", least, want)
+			}
+		})
+	}
+}
+
+func TestAnInstanceThatFitsNowhereSaysWhy(t *testing.T) {
+	s := newSystem(t, 2, nil)
+	l := desired("huge", 1)
+	l.MemoryMB = 1 << 20
+	s.must(s.BBS.Desire(s.ctx, l))
+	s.step()
+	for r, err := range s.BBS.ResolvedLRPs(s.ctx, storage.ActualLRPFilter{}) {
+		if s.must(err); r.PlacementError.Reason != lrp.InsufficientResources {
+			t.Errorf("got placement error %q", r.PlacementError)
+		}
+	}
+}
+
+func TestDomainsSayWhetherTheyAreFresh(t *testing.T) {
+	s := newSystem(t, 1, nil)
+	s.must(s.BBS.Desire(s.ctx, desired("web", 1)))
+	s.must(s.BBS.UpsertDomain(s.ctx, "platform", 0))
+	s.must(s.BBS.UpsertDomain(s.ctx, "short", time.Minute))
+	s.clock.Advance(time.Minute)
+	got, err := s.BBS.Domains(s.ctx)
+	s.must(err)
+	want := []diego.DomainStatus{
+		{Domain: "apps"},
+		{Domain: "platform", Fresh: true, Known: true},
+		{Domain: "short", Known: true, ExpiresAt: s.clock.Now()},
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestCellsAreListedWithWhatTheyOffer(t *testing.T) {
+	s := newSystem(t, 2, nil)
+	p := diego.CellPresence{CellID: "remote", Zone: "z9", PlacementTags: []string{"gpu"}}
+	s.must(s.BBS.Announce(s.ctx, p, "first run", time.Minute))
+	if err := s.BBS.Announce(s.ctx, p, "second run", time.Minute); !errors.Is(err, storage.ErrHeld) {
+		t.Errorf("got %v, want ErrHeld: the first run is present", err)
+	}
+	got, err := s.BBS.Cells(s.ctx)
+	s.must(err)
+	if len(got) != 3 || got[2].Zone != "z9" || fmt.Sprint(got[2].PlacementTags) != "[gpu]" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestTasksRunAndAreDealtWithByTheirConsumer(t *testing.T) {
+	s := newSystem(t, 2, nil)
+	s.must(s.BBS.DesireTask(s.ctx, desiredTask("job", "")))
+	if err := s.BBS.DesireTask(s.ctx, desiredTask("job", "")); !errors.Is(err, task.ErrExists) {
+		t.Errorf("got %v, want ErrExists", err)
+	}
+	s.step()
+	s.step()
+	if got := s.task("job"); got.State != task.Completed || got.Failed {
+		t.Fatalf("got task %+v", got)
+	}
+	s.must(s.BBS.ResolveTask(s.ctx, "job"))
+	s.must(s.BBS.DeleteTask(s.ctx, "job"))
+
+	for _, c := range s.cells {
+		c.TaskTakes = time.Hour
+	}
+	s.must(s.BBS.DesireTask(s.ctx, desiredTask("long", "")))
+	s.step()
+	s.must(s.BBS.CancelTask(s.ctx, "long"))
+	s.step()
+	if got := s.task("long"); got.FailureReason != task.ReasonCancelled || s.containers() != 0 {
+		t.Errorf("got task %+v in %d containers", got, s.containers())
+	}
+	s.must(s.BBS.DesireTask(s.ctx, desiredTask("bad", "")))
+	s.must(s.BBS.FailTask(s.ctx, "bad", "no reason"))
+	if got := s.task("bad"); !got.Failed {
+		t.Errorf("got task %+v", got)
+	}
+}
+
+func TestCallsThatAreWrongChangeNothing(t *testing.T) {
+	s := newSystem(t, 0, nil)
+	s.must(s.BBS.Desire(s.ctx, desired("web", 1)))
+	for name, test := range map[string]struct {
+		err  error
+		want error
+	}{
+		"desired twice":        {s.BBS.Desire(s.ctx, desired("web", 1)), storage.ErrExists},
+		"desired wrongly":      {s.BBS.Desire(s.ctx, lrp.DesiredLRP{}), executor.ErrInvalid},
+		"updated and absent":   {s.BBS.UpdateDeployment(s.ctx, "no", lrp.Update{}), storage.ErrNotFound},
+		"deleted and absent":   {s.BBS.DeleteDeployment(s.ctx, "no"), storage.ErrNotFound},
+		"activated and absent": {s.BBS.ActivateDefinition(s.ctx, "web", "no"), lrp.ErrRefused},
+		"claimed by nobody":    {s.BBS.ClaimLRP(s.ctx, "web", 0, lrp.Claim{}), executor.ErrInvalid},
+		"removed and absent": {s.BBS.RemoveLRP(s.ctx, "web", 0, lrp.Remove{
+			Instance: lrp.InstanceKey{InstanceGUID: "i", CellID: "c"}}), lrp.ErrCannotBeRemoved},
+		"no such task": {s.BBS.CancelTask(s.ctx, "no"), task.ErrNotFound},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if !errors.Is(test.err, test.want) {
+				t.Errorf("got %v, want %v", test.err, test.want)
+			}
+		})
+	}
+	s.wantRecords("web/0 UNCLAIMED ORDINARY")
+	if _, err := s.BBS.DesiredLRP(s.ctx, "no"); !errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("got %v, want ErrNotFound", err)
+	}
+	for l, err := range s.BBS.DesiredLRPs(s.ctx, storage.DeploymentFilter{}) {
+		if s.must(err); l.ProcessGUID != "web" || l.Instances != 1 {
+			t.Errorf("got %+v", l)
+		}
+	}
+}
+
+func TestOnlyTheLeaderWrites(t *testing.T) {
+	s := newSystem(t, 1, nil)
+	standby := s.plane("plane-2", nil)
+	s.must(standby.Tick(s.ctx))
+	err := standby.BBS.Desire(s.ctx, desired("web", 1))
+	var not *diego.NotLeaderError
+	if !errors.As(err, &not) || not.Leader != "plane-1" {
+		t.Errorf("got %v, want a NotLeaderError that names plane-1", err)
+	}
+	if cells, err := standby.BBS.Cells(s.ctx); len(cells) != 1 || err != nil {
+		t.Errorf("a standby does not read: %v, %v", cells, err)
+	}
+	s.must(s.Leadership.Resign(s.ctx))
+	s.must(standby.Tick(s.ctx))
+	s.must(standby.BBS.Desire(s.ctx, desired("web", 1)))
+}
+
+// signals tells when a gauge is set.
+type signals struct {
+	auction.NoMetrics
+	leading chan struct{}
+}
+
+func (s signals) Gauge(name string, value float64, _ ...auction.Label) {
+	if name == "leader" && value == 1 {
+		close(s.leading)
+	}
+}
+
+func TestRunWorksUntilItsContextEnds(t *testing.T) {
+	s := newSystem(t, 1, nil)
+	s.must(s.Leadership.Resign(s.ctx))
+	leading, performed := make(chan struct{}), make(chan struct{})
+	plane := s.plane("plane-2", func(o *diego.Options) {
+		o.Concurrency, o.Metrics = 0, signals{leading: leading}
+		dial := o.Dial
+		o.Dial = func(p diego.CellPresence) (auction.CellClient, error) {
+			c, err := dial(p)
+			return wrappedCell{c, func(ctx context.Context, w auction.Work) ([]auction.Rejection, error) {
+				defer close(performed)
+				return c.Perform(ctx, w)
+			}}, err
+		}
+	})
+	s.cells.ReportTo(plane.BBS)
+	ctx, cancel := context.WithCancel(s.ctx)
+	ended := make(chan error)
+	go func() { ended <- plane.Run(ctx) }()
+	<-leading
+	s.must(plane.BBS.Desire(ctx, desired("web", 1)))
+	<-performed
+	s.cells.Step(ctx)
+	s.wantRecords("web/0 RUNNING ORDINARY cell-1")
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want the context's error", err)
+	}
+	if leading, _ := plane.Leadership.Leading(); leading {
+		t.Error("it has ended and still leads")
+	}
+}
+
+func TestAControlPlaneNeedsAStoreAWayToCellsAndAName(t *testing.T) {
+	if _, err := diego.New(diego.Options{}); !errors.Is(err, executor.ErrInvalid) {
+		t.Errorf("got %v, want a validation error", err)
+	}
+}

@@ -1,0 +1,142 @@
+package diego_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/storage/memstore"
+)
+
+// take reads n events of a subscription and ends it.
+func take(t *testing.T, b *diego.BBS, after storage.Cursor, f storage.EventFilter, n int) (list []storage.Event) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	events, err := b.Subscribe(ctx, after, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for e, err := range events {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if list = append(list, e); len(list) == n {
+			break
+		}
+	}
+	return list
+}
+
+func TestASubscriberThatResumesMissesNothingAndSeesNothingTwice(t *testing.T) {
+	s := newSystem(t, 2, nil)
+	for i := range 5 {
+		s.must(s.BBS.Desire(s.ctx, desired(fmt.Sprintf("web-%d", i), 1)))
+		s.step()
+	}
+	log, err := s.store.Log(s.ctx)
+	s.must(err)
+	all := take(t, s.BBS, diego.FromStart, storage.EventFilter{}, int(log.Newest))
+	var parts []storage.Event
+	for position := storage.Cursor(0); position < log.Newest; {
+		part := take(t, s.BBS, position, storage.EventFilter{}, min(7, int(log.Newest-position)))
+		parts = append(parts, part...)
+		position = part[len(part)-1].Sequence
+	}
+	if len(parts) != len(all) {
+		t.Fatalf("got %d events in parts and %d at once", len(parts), len(all))
+	}
+	for i := range all {
+		if all[i].Sequence != storage.Cursor(i+1) || parts[i].Sequence != all[i].Sequence {
+			t.Fatalf("event %d has number %d at once and %d in parts", i+1, all[i].Sequence, parts[i].Sequence)
+		}
+	}
+	// Another process goes on where this one was.
+	other := s.plane("plane-2", nil)
+	if rest := take(t, other.BBS, log.Newest-1, storage.EventFilter{}, 1); rest[0].Sequence != log.Newest {
+		t.Errorf("got event %d, want %d", rest[0].Sequence, log.Newest)
+	}
+}
+
+func TestASubscriptionFromNowBeginsWhenItIsMade(t *testing.T) {
+	s := newSystem(t, 1, nil)
+	s.must(s.BBS.UpsertDomain(s.ctx, "before", 0))
+	ctx, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	events, err := s.BBS.Subscribe(ctx, diego.FromNow, storage.EventFilter{})
+	s.must(err)
+	s.must(s.BBS.UpsertDomain(s.ctx, "after", 0))
+	for e, err := range events {
+		if ctx.Err() != nil {
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v, want the context's error in the end", err)
+			}
+			continue
+		}
+		if s.must(err); e.Domain.Domain != "after" {
+			t.Errorf("got %+v", e.Domain)
+		}
+		cancel()
+	}
+}
+
+func TestASubscriberGetsWhatItsFilterWants(t *testing.T) {
+	s := newSystem(t, 2, nil)
+	s.must(s.BBS.Desire(s.ctx, desired("web", 2)))
+	s.must(s.BBS.Desire(s.ctx, desired("other", 1)))
+	s.step()
+	for _, e := range take(t, s.BBS, diego.FromStart, storage.EventFilter{
+		ProcessGUIDs: []string{"web"}, CellIDs: []string{"cell-2"}, Kinds: []string{lrp.InstanceChanged.String()},
+	}, 2) {
+		if subject := e.Subject(); subject.ProcessGUID != "web" || subject.CellAfter != "cell-2" {
+			t.Errorf("got an event about %+v", subject)
+		}
+	}
+}
+
+func TestASubscriberThatIsTooSlowForTheLogIsTold(t *testing.T) {
+	s := newSystem(t, 1, nil)
+	small := memstore.New(&memstore.Options{Now: s.clock.Now, Events: 10})
+	plane := s.plane("plane-2", func(o *diego.Options) { o.Store = small })
+	s.must(plane.Tick(s.ctx))
+	events, err := plane.BBS.Subscribe(s.ctx, diego.FromStart, storage.EventFilter{})
+	s.must(err)
+	for i := range 50 {
+		s.must(plane.BBS.UpsertDomain(s.ctx, fmt.Sprint("domain-", i), 0))
+	}
+	var last error
+	for _, err := range events {
+		last = err
+	}
+	if !errors.Is(last, storage.ErrGone) {
+		t.Errorf("got %v, want ErrGone", last)
+	}
+}
+
+func TestATimelineTellsWhatHappenedToAnInstanceAndWhy(t *testing.T) {
+	s := newSystem(t, 2, nil)
+	s.must(s.BBS.Desire(s.ctx, desired("web", 2)))
+	s.step()
+	s.cells[0].Crash("web", 0, "exit status 137: out of memory")
+	s.cells.Step(s.ctx)
+	s.step()
+	entries, err := s.BBS.Timeline(s.ctx, "web", 0)
+	s.must(err)
+	var texts []string
+	for i, e := range entries {
+		if texts = append(texts, e.Text); e.Event.Kind == lrp.GroupChanged || i > 0 && e.Sequence <= entries[i-1].Sequence {
+			t.Errorf("entry %d is %+v", i, e)
+		}
+	}
+	for _, want := range []string{"placed on cell-1", "crashed: exit status 137: out of memory (crash 1, restarts at once)"} {
+		if !slices.Contains(texts, want) {
+			t.Errorf("%q is not in\n\t%s", want, strings.Join(texts, "\n\t"))
+		}
+	}
+}
