@@ -36,6 +36,13 @@ func (b *BBS) ResolvedLRPs(ctx context.Context, f storage.ActualLRPFilter) iter.
 	}
 }
 
+// Slot is everything recorded at one index, which may be nothing. Unlike the
+// lists it costs the same however many instances the process has.
+func (b *BBS) Slot(ctx context.Context, processGUID string, index int) (lrp.Slot, error) {
+	slot, _, err := b.o.Store.Slot(ctx, processGUID, index)
+	return slot, err
+}
+
 // Retire stops what runs at an index; what is desired stays, so it starts
 // again (002 §Killing ActualLRPs). Without a definition id the active
 // definition's instance is meant. The error wraps lrp.ErrCannotBeRetired if

@@ -21,6 +21,7 @@ import (
 // BBS is what a cell calls; *diego.BBS has all of it.
 type BBS interface {
 	ActualLRPs(context.Context, storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error]
+	Slot(ctx context.Context, processGUID string, index int) (lrp.Slot, error)
 	Tasks(context.Context, storage.TaskFilter) iter.Seq2[*task.Task, error]
 	Task(ctx context.Context, guid string) (*task.Task, error)
 	ClaimLRP(ctx context.Context, processGUID string, index int, c lrp.Claim) error
@@ -326,16 +327,12 @@ func (c *Cell) goOn(k *Container) {
 }
 
 func (c *Cell) lrpRow(ctx context.Context, k *Container) (rep.Row, error) {
-	slot := lrp.Slot{ProcessGUID: k.LRP.ProcessGUID, Index: k.LRP.Index}
-	for r, err := range c.BBS.ActualLRPs(ctx, storage.ActualLRPFilter{ProcessGUIDs: []string{slot.ProcessGUID}, Indices: []int{slot.Index}}) {
-		if err != nil {
-			return rep.Row{}, err
-		}
-		slot.Records = append(slot.Records, r)
+	slot, err := c.BBS.Slot(ctx, k.LRP.ProcessGUID, k.LRP.Index)
+	if err != nil {
+		return rep.Row{}, err
 	}
 	container := rep.NoContainer
 	if c.has(k.Instance) != nil {
-		var err error
 		if container, err = rep.SituateContainer(k.State, k.Result); err != nil {
 			return rep.Row{}, err
 		}

@@ -93,6 +93,13 @@ func (l link) ActualLRPs(ctx context.Context, f storage.ActualLRPFilter) iter.Se
 	return l.planes()[0].BBS.ActualLRPs(ctx, f)
 }
 
+func (l link) Slot(ctx context.Context, processGUID string, index int) (lrp.Slot, error) {
+	if *l.cut {
+		return lrp.Slot{}, errLost
+	}
+	return l.planes()[0].BBS.Slot(ctx, processGUID, index)
+}
+
 func (l link) Tasks(ctx context.Context, f storage.TaskFilter) iter.Seq2[*task.Task, error] {
 	if *l.cut {
 		return func(yield func(*task.Task, error) bool) { yield(nil, errLost) }
