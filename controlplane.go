@@ -27,12 +27,14 @@ type Options struct {
 	// required.
 	Owner string
 
-	// LRPs, Tasks, Placement, Guard and Callbacks are the policies.
+	// LRPs, Tasks, Guard and Callbacks are the policies.
 	LRPs      lrp.Policy
 	Tasks     task.Policy
-	Placement auction.Policy
 	Guard     converge.Guard
 	Callbacks task.CallbackPolicy
+	// Auction has the knobs of the auctioneer, its Policy among them. Its
+	// Directory, Reporter, Now, Metrics and Logger are set by New.
+	Auction auction.RunnerOptions
 
 	// LeaderTTL is how long a leader that is not heard of stays the leader
 	// (default 15 s).
@@ -47,9 +49,9 @@ type Options struct {
 	// that are mended, callbacks that are made. 1 makes everything happen in
 	// the caller's goroutine (default: the defaults of the parts).
 	Concurrency int
-	// CellTimeout is how long a cell may take to answer a message (default
-	// 10 s), StateTimeout the same for its state (default 2 s).
-	CellTimeout, StateTimeout time.Duration
+	// StopTimeout is how long a cell may take to answer that it will stop an
+	// instance or cancel a task (default 10 s).
+	StopTimeout time.Duration
 	// MaxCallbacks is how many callbacks may wait (default 10,000). Convergence
 	// asks again for what is beyond.
 	MaxCallbacks int
@@ -96,7 +98,7 @@ func New(o Options) (*ControlPlane, error) {
 		return nil, err
 	}
 	o.WatchInterval = cmp.Or(o.WatchInterval, time.Second)
-	o.CellTimeout = cmp.Or(o.CellTimeout, 10*time.Second)
+	o.StopTimeout = cmp.Or(o.StopTimeout, 10*time.Second)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -128,7 +130,7 @@ func New(o Options) (*ControlPlane, error) {
 		start:    func(items ...auction.Item) { p.Auctioneer.Request(items...) },
 		rollout:  func(ctx context.Context, guid string) error { return p.BBS.ContinueRollout(ctx, guid) },
 		callBack: p.callbacks.add,
-		timeout:  o.CellTimeout, concurrency: cmp.Or(o.Concurrency, 256),
+		timeout:  o.StopTimeout, concurrency: cmp.Or(o.Concurrency, 256),
 		now: o.Now, metrics: o.Metrics, logger: o.Logger, local: newMailbox(), remote: newMailbox(),
 	}
 	if p.BBS, err = NewBBS(BBSOptions{
@@ -137,10 +139,10 @@ func New(o Options) (*ControlPlane, error) {
 	}); err != nil {
 		return nil, err
 	}
-	if p.Auctioneer, err = auction.NewRunner(auction.RunnerOptions{
-		Directory: p.outbox.directory, Reporter: p.BBS, Policy: o.Placement, StateTimeout: o.StateTimeout,
-		PerformTimeout: o.CellTimeout, Concurrency: o.Concurrency, Now: o.Now, Metrics: o.Metrics, Logger: o.Logger,
-	}); err != nil {
+	a := o.Auction
+	a.Directory, a.Reporter, a.Now, a.Metrics, a.Logger = p.outbox.directory, p.BBS, o.Now, o.Metrics, o.Logger
+	a.Concurrency = cmp.Or(a.Concurrency, o.Concurrency)
+	if p.Auctioneer, err = auction.NewRunner(a); err != nil {
 		return nil, err
 	}
 	if p.Converger, err = converge.NewConverger(converge.ConvergerOptions{

@@ -1,7 +1,24 @@
 // Package diego is the root of the Diego SDK: the core of an orchestrator that
 // keeps long-running processes (LRPs) and one-off tasks running on a fleet of
-// cells. Its rules are pure functions, which live in the packages below and
-// can be imported one by one:
+// cells.
+//
+// This package is the control plane. [New] joins its parts over a store:
+//
+//   - [BBS], the interface to all that is desired and all that is: consumers
+//     say what they want, cells report what they did, subscribers follow the
+//     log of events
+//   - auction.Runner, which places work on cells
+//   - converge.Converger, which mends what got lost
+//   - callbacks, which tell consumers of completed tasks
+//   - [Leadership], which lets one of several control planes act, and
+//     [Announcer] and [CellWatch], which keep track of cells
+//
+// Each part does one step when it is told to; [ControlPlane.Tick] is one step
+// of all of them, and [ControlPlane.Run] adds the goroutines and timers.
+// docs/operations.md lists the knobs and figures.
+//
+// The rules are pure functions, which live in the packages below and can be
+// imported one by one:
 //
 //   - executor: what runs in a container, and how a container lives
 //   - lrp: what should run and what does; Step decides every change of it

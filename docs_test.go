@@ -1,0 +1,84 @@
+package diego_test
+
+import (
+	"maps"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/converge"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/task"
+)
+
+// named are the words in backquotes of docs/operations.md, without what they
+// are qualified by.
+func named(t *testing.T) map[string]bool {
+	t.Helper()
+	text, err := os.ReadFile("docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, match := range regexp.MustCompile("`[^`]*?([A-Za-z_]+)`").FindAllStringSubmatch(string(text), -1) {
+		names[match[1]] = true
+	}
+	return names
+}
+
+func TestEveryKnobIsDocumented(t *testing.T) {
+	names := named(t)
+	for _, options := range []any{
+		diego.Options{}, diego.BBSOptions{}, diego.LeadershipOptions{}, diego.AnnouncerOptions{},
+		converge.ConvergerOptions{}, converge.Guard{}, auction.RunnerOptions{}, auction.Policy{},
+		lrp.Policy{}, lrp.RestartPolicy{}, task.Policy{}, task.CallbackPolicy{},
+	} {
+		for _, field := range reflect.VisibleFields(reflect.TypeOf(options)) {
+			if !names[field.Name] && field.Type != reflect.TypeOf(lrp.RestartPolicy{}) {
+				t.Errorf("docs/operations.md does not say what %T.%s does", options, field.Name)
+			}
+		}
+	}
+}
+
+// recorded are the names of figures that were published.
+type recorded struct {
+	mu    sync.Mutex
+	names map[string]bool
+}
+
+func (r *recorded) note(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.names[name] = true
+}
+
+func (r *recorded) Count(name string, _ int64, _ ...auction.Label)     { r.note(name) }
+func (r *recorded) Gauge(name string, _ float64, _ ...auction.Label)   { r.note(name) }
+func (r *recorded) Observe(name string, _ float64, _ ...auction.Label) { r.note(name) }
+
+func TestEveryFigureIsDocumented(t *testing.T) {
+	figures := &recorded{names: map[string]bool{}}
+	s := newSystem(t, 2, func(o *diego.Options) { o.Metrics = figures })
+	s.must(s.BBS.Desire(s.ctx, desired("web", 2)))
+	_ = s.BBS.Desire(s.ctx, desired("web", 2))
+	s.must(s.BBS.DesireTask(s.ctx, desiredTask("job", "http://127.0.0.1:1/")))
+	s.pass(time.Minute)
+	names := named(t)
+	for name := range figures.names {
+		if !names[name] {
+			t.Errorf("docs/operations.md does not say what %s tells", name)
+		}
+	}
+	for _, name := range []string{"auction_performed_total", "convergence_pass_seconds", "commit_seconds", "lrps", "bbs_errors_total", "callbacks_total"} {
+		if !figures.names[name] {
+			t.Errorf("%s was not published; there are %v", name, slices.Sorted(maps.Keys(figures.names)))
+		}
+	}
+}
