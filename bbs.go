@@ -31,6 +31,9 @@ type BBSOptions struct {
 	// BatchSize is how many instances are made or stopped in one commit when
 	// many are at once (default 500).
 	BatchSize int
+	// EventTail is how many of the newest events are kept in memory for
+	// subscribers that keep up, and at most twice as many (default 10,000).
+	EventTail int
 	// Now is the clock of decisions (default time.Now). Domains, leases and
 	// events go by the store's.
 	Now func() time.Time
@@ -51,7 +54,10 @@ type BBSOptions struct {
 //
 // All methods may be called at the same time. Reads are those of the store and
 // need no leadership.
-type BBS struct{ o BBSOptions }
+type BBS struct {
+	o    BBSOptions
+	tail *tail
+}
 
 // NewBBS fails with an *executor.ValidationError if a required option is
 // missing.
@@ -60,6 +66,7 @@ func NewBBS(o BBSOptions) (*BBS, error) {
 	v.Check(o.Store != nil, "store", "", "not nil")
 	v.Check(o.Effects != nil, "effects", "", "not nil")
 	o.BatchSize = cmp.Or(max(o.BatchSize, 0), 500)
+	o.EventTail = cmp.Or(max(o.EventTail, 0), 10_000)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -69,7 +76,7 @@ func NewBBS(o BBSOptions) (*BBS, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &BBS{o}, v.Err()
+	return &BBS{o, &tail{store: o.Store, size: o.EventTail}}, v.Err()
 }
 
 // stepSlot applies a command to one slot. After a repeated call the decision

@@ -209,6 +209,24 @@ func TestAnInstanceThatFitsNowhereSaysWhy(t *testing.T) {
 	}
 }
 
+func TestACellThatCannotBeDialledIsSilentAndSaysWhy(t *testing.T) {
+	s := newSystem(t, 1, func(o *diego.Options) {
+		o.Dial = func(diego.CellPresence) (auction.CellClient, error) { return nil, errors.New("no such scheme") }
+	})
+	s.must(s.BBS.Desire(s.ctx, desired("web", 1)))
+	s.must(s.Tick(s.ctx))
+	plan, err := s.Auctioneer.Plan(s.ctx)
+	s.must(err)
+	if len(plan.Placements) != 0 {
+		t.Errorf("got placements %v", plan.Placements)
+	}
+	for r, err := range s.BBS.ResolvedLRPs(s.ctx, storage.ActualLRPFilter{}) {
+		if s.must(err); r.PlacementError.Reason != lrp.CellsUnreachable {
+			t.Errorf("got placement error %q", r.PlacementError)
+		}
+	}
+}
+
 func TestDomainsSayWhetherTheyAreFresh(t *testing.T) {
 	s := newSystem(t, 1, nil)
 	s.must(s.BBS.Desire(s.ctx, desired("web", 1)))

@@ -19,7 +19,7 @@ import (
 
 // Options of [New]. Zero values mean the defaults.
 type Options struct {
-	// Store holds all state. It is required.
+	// Store holds all state. It is required, and the caller's to close.
 	Store storage.Store
 	// Dial makes the client of a present cell. It is required.
 	Dial Dial

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/storage"
 )
 
@@ -72,18 +71,13 @@ func (b *BBS) Cells(ctx context.Context) ([]CellPresence, error) {
 	return presences(ctx, b.o.Store)
 }
 
-// Announce makes a cell present for ttl, or renews that, for callers that have
-// no access to the store. Owner names this run of the cell. The error wraps
+// Announce makes a cell present for ttl (default 15 s), or renews that, for
+// callers that have no access to the store. Owner names this run of the cell. The error wraps
 // storage.ErrHeld if another run of it is present.
 func (b *BBS) Announce(ctx context.Context, p CellPresence, owner string, ttl time.Duration) error {
 	a, err := NewAnnouncer(AnnouncerOptions{Store: b.o.Store, Presence: p, Owner: owner, TTL: ttl})
 	if err != nil {
 		return b.answer("Announce", err)
-	}
-	if ttl < 0 {
-		var v executor.Validator
-		v.Check(false, "ttl", ttl, "at least 0")
-		return b.answer("Announce", v.Err())
 	}
 	return b.answer("Announce", a.Tick(ctx))
 }

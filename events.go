@@ -41,27 +41,55 @@ func (b *BBS) Subscribe(ctx context.Context, after storage.Cursor, f storage.Eve
 		}
 	}
 	return func(yield func(storage.Event, error) bool) {
-		for position := after; ; {
-			// Everything up to here has been seen once the list is read, though
-			// f may want none of it.
-			log, err := b.o.Store.Log(ctx)
-			if err != nil {
-				yield(storage.Event{}, err)
-				return
-			}
-			for e, err := range b.o.Store.Events(ctx, position, f) {
-				if !yield(e, err) || err != nil && !isCorrupt(err) {
-					return
-				}
-				position = max(position, e.Sequence)
-			}
-			position = max(position, log.Newest)
-			if err := storage.Wait(ctx, b.o.Store, position, 0); err != nil {
-				yield(storage.Event{}, err)
-				return
+		position, ok := after, true
+		for ok {
+			if position, ok = b.catchUp(ctx, position, f, yield); ok {
+				position, ok = b.keepUp(ctx, position, f, yield)
 			}
 		}
 	}, nil
+}
+
+// catchUp yields what the log has after a position, and returns the one that
+// is reached. It is not ok if the list is over.
+func (b *BBS) catchUp(ctx context.Context, position storage.Cursor, f storage.EventFilter, yield func(storage.Event, error) bool) (reached storage.Cursor, ok bool) {
+	// Everything up to here has been seen once the list is read, though f may
+	// want none of it.
+	log, err := b.o.Store.Log(ctx)
+	if err != nil {
+		yield(storage.Event{}, err)
+		return position, false
+	}
+	for e, err := range b.o.Store.Events(ctx, position, f) {
+		if !yield(e, err) || err != nil && !isCorrupt(err) {
+			return position, false
+		}
+		position = max(position, e.Sequence)
+	}
+	return max(position, log.Newest), true
+}
+
+// keepUp yields what comes after a position, until the subscriber has fallen
+// behind what others read together. It is not ok if the list is over.
+func (b *BBS) keepUp(ctx context.Context, position storage.Cursor, f storage.EventFilter, yield func(storage.Event, error) bool) (reached storage.Cursor, ok bool) {
+	for {
+		entries, err := b.tail.after(ctx, position)
+		if err != nil {
+			yield(storage.Event{}, err)
+			return position, false
+		}
+		if len(entries) == 0 {
+			return position, true
+		}
+		for i := range entries {
+			e := &entries[i]
+			position = e.number
+			subject := e.event.Subject()
+			if (e.err != nil || f.Match(&subject)) && !yield(e.event, e.err) {
+				return position, false
+			}
+		}
+	}
 }
 
 // A TimelineEntry is one thing that happened to an instance.

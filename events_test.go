@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/storage/memstore"
+	"github.com/diegosdk/diego/task"
 )
 
 // take reads n events of a subscription and ends it.
@@ -117,6 +119,69 @@ func TestASubscriberThatIsTooSlowForTheLogIsTold(t *testing.T) {
 	if !errors.Is(last, storage.ErrGone) {
 		t.Errorf("got %v, want ErrGone", last)
 	}
+}
+
+// nothing carries out no effects.
+type nothing struct{}
+
+func (nothing) Carry([]lrp.Effect, []task.Effect) {}
+
+// Subscribers that keep up, fall behind what the others read together, or leave
+// while all wait for them to read on: each gets every event once.
+func TestSubscribersOfAnyPaceMissNothing(t *testing.T) {
+	const events = 400
+	b, err := diego.NewBBS(diego.BBSOptions{Store: memstore.New(nil), Effects: nothing{}, EventTail: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	follow := func(ctx context.Context, until int, pause func()) {
+		list, err := b.Subscribe(ctx, diego.FromNow, storage.EventFilter{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		group.Go(func() {
+			next := storage.Cursor(1)
+			for e, err := range list {
+				if err != nil || e.Sequence != next {
+					t.Errorf("got event %d, %v; want %d", e.Sequence, err, next)
+					return
+				}
+				if next++; next > storage.Cursor(until) {
+					return
+				}
+				pause()
+			}
+		})
+	}
+	goOn := make(chan struct{})
+	for range 4 {
+		follow(t.Context(), events, func() {})
+	}
+	follow(t.Context(), events, func() { <-goOn })
+	ctx, leave := context.WithCancel(t.Context())
+	gone, err := b.Subscribe(ctx, diego.FromNow, storage.EventFilter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	group.Go(func() {
+		for _, err := range gone {
+			if err != nil {
+				return
+			}
+		}
+	})
+	for i := range events {
+		if err := b.UpsertDomain(t.Context(), "apps", 0); err != nil {
+			t.Fatal(err)
+		}
+		if i == events/2 {
+			leave()
+		}
+	}
+	close(goOn)
+	group.Wait()
+	leave()
 }
 
 func TestATimelineTellsWhatHappenedToAnInstanceAndWhy(t *testing.T) {

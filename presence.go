@@ -12,6 +12,7 @@ import (
 
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
 )
 
@@ -169,8 +170,8 @@ type dialled struct {
 	client  auction.CellClient
 }
 
-// Cells implements [auction.Directory]. A cell that cannot be dialled is left
-// out.
+// Cells implements [auction.Directory]. A cell that cannot be dialled answers
+// every call with the reason.
 func (d *directory) Cells(ctx context.Context) ([]auction.Cell, error) {
 	list, err := presences(ctx, d.store)
 	if err != nil {
@@ -185,7 +186,7 @@ func (d *directory) Cells(ctx context.Context) ([]auction.Cell, error) {
 		if !ok || known.address != p.Address {
 			client, err := d.dial(p)
 			if err != nil {
-				continue
+				client = undialled{fmt.Errorf("dialling cell %q: %w", p.CellID, err)}
 			}
 			known = dialled{p.Address, client}
 		}
@@ -195,6 +196,20 @@ func (d *directory) Cells(ctx context.Context) ([]auction.Cell, error) {
 	d.clients = current
 	return cells, nil
 }
+
+// undialled is the client of a cell to which there is no way.
+type undialled struct{ err error }
+
+func (u undialled) State(context.Context) (auction.CellState, error) {
+	return auction.CellState{}, u.err
+}
+
+func (u undialled) Perform(context.Context, auction.Work) ([]auction.Rejection, error) {
+	return nil, u.err
+}
+
+func (u undialled) StopLRP(context.Context, lrp.Key, lrp.InstanceKey) error { return u.err }
+func (u undialled) CancelTask(context.Context, string, string) error        { return u.err }
 
 // A CellWatch notices cells that come and go.
 type CellWatch struct {

@@ -1,0 +1,107 @@
+package diego
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/diegosdk/diego/storage"
+)
+
+// A tail is the end of the log in memory: subscribers that keep up read it
+// together, so that a thousand of them cost the store as much as one. It has
+// no goroutine of its own: whoever needs more than there is reads on for all,
+// and if it gives up, the next one does.
+type tail struct {
+	store storage.Store
+	size  int
+
+	mu sync.Mutex
+	// entries have consecutive numbers. They are never changed, so slices of
+	// them may be kept.
+	entries []tailEntry
+	// reading is closed when the read that is under way ends; nil if none is.
+	reading chan struct{}
+}
+
+// A tailEntry is an event, or the error that stands in its place.
+type tailEntry struct {
+	number storage.Cursor
+	event  storage.Event
+	err    error
+}
+
+// after waits until there are events after a position, and returns some of
+// them. It returns none without an error if the position is too old for the
+// tail: then the store has them.
+func (t *tail) after(ctx context.Context, position storage.Cursor) ([]tailEntry, error) {
+	for {
+		t.mu.Lock()
+		from := position
+		if n := len(t.entries); n > 0 {
+			first, last := t.entries[0].number, t.entries[n-1].number
+			switch {
+			case position < first-1:
+				t.mu.Unlock()
+				return nil, nil
+			case position < last:
+				entries := t.entries[position-first+1:]
+				t.mu.Unlock()
+				return entries, nil
+			case position-last <= storage.Cursor(t.size):
+				from = last
+			default:
+				t.entries = nil // nobody has followed for long
+			}
+		}
+		if under := t.reading; under != nil {
+			t.mu.Unlock()
+			select {
+			case <-under:
+				continue
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+		t.reading = make(chan struct{})
+		t.mu.Unlock()
+		if err := t.read(ctx, from); err != nil && !(errors.Is(err, storage.ErrGone) && from != position) {
+			return nil, err
+		}
+	}
+}
+
+// read waits for events after a position, which is where the tail ends, and
+// adds them.
+func (t *tail) read(ctx context.Context, from storage.Cursor) (err error) {
+	var more []tailEntry
+	defer func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if errors.Is(err, storage.ErrGone) {
+			t.entries = nil
+		}
+		if t.entries = append(t.entries, more...); len(t.entries) > 2*t.size {
+			t.entries = append([]tailEntry(nil), t.entries[len(t.entries)-t.size:]...)
+		}
+		close(t.reading)
+		t.reading = nil
+	}()
+	if err := storage.Wait(ctx, t.store, from, 0); err != nil {
+		return err
+	}
+	for e, err := range t.store.Events(ctx, from, storage.EventFilter{}) {
+		entry := tailEntry{number: e.Sequence, event: e}
+		var corrupt *storage.CorruptError
+		switch {
+		case errors.As(err, &corrupt):
+			entry = tailEntry{number: corrupt.Key.Sequence, err: err}
+		case err != nil:
+			return err
+		}
+		if more = append(more, entry); len(more) == t.size {
+			break
+		}
+	}
+	return nil
+}
