@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -122,10 +123,28 @@ func TestACallThatIsRepeatedWithItsRequestIDIsCarriedOutOnce(t *testing.T) {
 			if after, err := s.store.Log(s.ctx); err != nil || after.Newest != log.Newest {
 				t.Errorf("the second call made %d events, %v", after.Newest-log.Newest, err)
 			}
-			if err := test.call(diego.WithRequestID(s.ctx, "4712"), s.BBS); err == nil && test.name != "RejectTask" {
+			if err := test.call(diego.WithRequestID(s.ctx, "4712"), s.BBS); err == nil && test.name != "RejectTask" && test.name != "Crash" {
 				t.Error("another call with another id was taken for this one")
 			}
 		})
+	}
+}
+
+func TestAnInstanceCrashesOnceHoweverOftenThatIsReported(t *testing.T) {
+	s := newSystem(t, 0, nil)
+	s.must(s.BBS.Desire(s.ctx, desired("web", 1)))
+	long := lrp.InstanceKey{InstanceGUID: strings.Repeat("i", 255), CellID: "cell-1"}
+	start := lrp.Start{Instance: long}
+	s.must(s.BBS.StartLRP(s.ctx, "web", 0, start))
+	s.must(s.BBS.CrashLRP(s.ctx, "web", 0, lrp.Crash{Instance: long, Reason: "exit status 1"}))
+	s.must(s.BBS.StartLRP(s.ctx, "web", 0, start)) // it was on its way for long
+	s.must(s.BBS.CrashLRP(s.ctx, "web", 0, lrp.Crash{Instance: long, Reason: "exit status 1"}))
+	if _, err := s.BBS.EvacuateCrashedLRP(s.ctx, "web", 0, lrp.EvacuateCrashed{Instance: long, Reason: "exit status 1"}); err != nil {
+		t.Error(err)
+	}
+	slot, err := s.BBS.Slot(s.ctx, "web", 0)
+	if s.must(err); slot.Records[0].CrashCount != 1 {
+		t.Errorf("got %d crashes, want 1", slot.Records[0].CrashCount)
 	}
 }
 

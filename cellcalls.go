@@ -22,11 +22,20 @@ func (b *BBS) StartLRP(ctx context.Context, processGUID string, index int, c lrp
 	return err
 }
 
-// CrashLRP says that the instance ended unexpectedly. Repeated without a
-// request id it may count twice.
+// CrashLRP says that the instance ended unexpectedly. It may be repeated: an
+// instance crashes once, so its guid is the call's request id.
 func (b *BBS) CrashLRP(ctx context.Context, processGUID string, index int, c lrp.Crash) error {
-	_, err := b.stepSlot(ctx, processGUID, index, c)
+	_, err := b.crash(ctx, processGUID, index, c, c.Instance)
 	return err
+}
+
+// crash applies a command that tells of an instance's crash, unless that is
+// known. The record may be the instance's again when a Start has come late.
+func (b *BBS) crash(ctx context.Context, processGUID string, index int, c lrp.Command, i lrp.InstanceKey) (lrp.Decision, error) {
+	ctx = WithRequestID(ctx, i.InstanceGUID)
+	return b.decideSlot(ctx, "Crash", processGUID, index, func(s lrp.Slot, d *lrp.Deployment) (lrp.Decision, error) {
+		return lrp.Step(s, d, c, b.o.Now(), b.o.LRPs)
+	})
 }
 
 // RemoveLRP says that the instance is gone.
@@ -49,9 +58,10 @@ func (b *BBS) EvacuateStoppedLRP(ctx context.Context, processGUID string, index 
 	return d.KeepContainer, err
 }
 
-// EvacuateCrashedLRP says that an instance on an evacuating cell crashed.
+// EvacuateCrashedLRP says that an instance on an evacuating cell crashed. Like
+// CrashLRP it may be repeated.
 func (b *BBS) EvacuateCrashedLRP(ctx context.Context, processGUID string, index int, c lrp.EvacuateCrashed) (keep bool, err error) {
-	d, err := b.stepSlot(ctx, processGUID, index, c)
+	d, err := b.crash(ctx, processGUID, index, c, c.Instance)
 	return d.KeepContainer, err
 }
 

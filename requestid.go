@@ -2,7 +2,11 @@ package diego
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
@@ -14,8 +18,8 @@ type requestIDKey struct{}
 // WithRequestID marks a call, so that it can be repeated when its answer got
 // lost: the BBS carries out calls of one method with one id once, and answers
 // the others as if they had succeeded, for an hour at least. That matters where
-// a repetition would change the outcome, as a second Crash counts twice. Any
-// text of 1 to 200 bytes that is used for one call only will do.
+// a repetition would be refused or change the outcome, as a second Desire or
+// Delete. Any text that is used for one call only will do.
 func WithRequestID(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, requestIDKey{}, id)
 }
@@ -25,6 +29,10 @@ func requestID(ctx context.Context, call string) string {
 	id, _ := ctx.Value(requestIDKey{}).(string)
 	if id == "" {
 		return ""
+	}
+	if len(call)+len(":")+len(id) > storage.MaxIdentifierBytes || !utf8.ValidString(id) || strings.Contains(id, "\x00") {
+		sum := sha256.Sum256([]byte(id))
+		id = hex.EncodeToString(sum[:])
 	}
 	return call + ":" + id
 }
