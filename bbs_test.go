@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -364,11 +365,12 @@ func TestOnlyTheLeaderWrites(t *testing.T) {
 type signals struct {
 	auction.NoMetrics
 	leading chan struct{}
+	once    sync.Once
 }
 
-func (s signals) Gauge(name string, value float64, _ ...auction.Label) {
+func (s *signals) Gauge(name string, value float64, _ ...auction.Label) {
 	if name == "leader" && value == 1 {
-		close(s.leading)
+		s.once.Do(func() { close(s.leading) })
 	}
 }
 
@@ -377,7 +379,7 @@ func TestRunWorksUntilItsContextEnds(t *testing.T) {
 	s.must(s.Leadership.Resign(s.ctx))
 	leading, performed := make(chan struct{}), make(chan struct{})
 	plane := s.plane("plane-2", func(o *diego.Options) {
-		o.Concurrency, o.Metrics = 0, signals{leading: leading}
+		o.Concurrency, o.Metrics = 0, &signals{leading: leading}
 		dial := o.Dial
 		o.Dial = func(p diego.CellPresence) (auction.CellClient, error) {
 			c, err := dial(p)

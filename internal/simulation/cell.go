@@ -264,28 +264,35 @@ func (c *Cell) Poll(ctx context.Context) {
 	}
 	id := []string{c.Presence.CellID}
 	for r, err := range c.BBS.ActualLRPs(ctx, storage.ActualLRPFilter{CellIDs: id}) {
-		if err == nil && c.has(r.InstanceGUID) == nil {
+		if err == nil && !c.has(r.InstanceGUID) {
 			c.settle(ctx, &Container{Instance: r.InstanceGUID, LRP: r.Key})
 		}
 	}
 	for t, err := range c.BBS.Tasks(ctx, storage.TaskFilter{CellIDs: id, States: []task.State{task.Running}}) {
-		if err == nil && c.has(t.InstanceGUID) == nil {
+		if err == nil && !c.has(t.InstanceGUID) {
 			c.settle(ctx, &Container{Instance: t.InstanceGUID, Task: t.GUID})
 		}
 	}
 }
 
-func (c *Cell) has(instance string) *Container {
+// look returns a container as it is now, and whether the cell has it.
+func (c *Cell) look(k *Container) (now Container, held bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.containers[instance]
+	return *k, c.containers[k.Instance] == k
+}
+
+func (c *Cell) has(instance string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.containers[instance] != nil
 }
 
 // settle decides about a container until nothing changes any more. A container
 // that the cell does not have stands for a record without one.
 func (c *Cell) settle(ctx context.Context, k *Container) {
 	for range 5 {
-		before := k.State
+		before, _ := c.look(k)
 		c.goOn(k)
 		var row rep.Row
 		var err error
@@ -302,7 +309,7 @@ func (c *Cell) settle(ctx context.Context, k *Container) {
 				break
 			}
 		}
-		if k.State == before || c.has(k.Instance) == nil {
+		if after, held := c.look(k); !held || after.State == before.State {
 			return
 		}
 	}
@@ -332,8 +339,8 @@ func (c *Cell) lrpRow(ctx context.Context, k *Container) (rep.Row, error) {
 		return rep.Row{}, err
 	}
 	container := rep.NoContainer
-	if c.has(k.Instance) != nil {
-		if container, err = rep.SituateContainer(k.State, k.Result); err != nil {
+	if now, held := c.look(k); held {
+		if container, err = rep.SituateContainer(now.State, now.Result); err != nil {
 			return rep.Row{}, err
 		}
 	}
@@ -353,8 +360,8 @@ func (c *Cell) taskRow(ctx context.Context, k *Container) (rep.Row, error) {
 		return rep.Row{}, err
 	}
 	container := rep.TaskContainerNone
-	if c.has(k.Instance) != nil {
-		if container, err = rep.SituateTaskContainer(k.State, k.Result); err != nil {
+	if now, held := c.look(k); held {
+		if container, err = rep.SituateTaskContainer(now.State, now.Result); err != nil {
 			return rep.Row{}, err
 		}
 	}
@@ -384,6 +391,8 @@ func (c *Cell) take(ctx context.Context, k *Container, step rep.Step) bool {
 }
 
 func (c *Cell) call(ctx context.Context, k *Container, step rep.Step) (goOn bool, err error) {
+	now, _ := c.look(k)
+	result := now.Result
 	b, guid, index, me, id := c.BBS, k.LRP.ProcessGUID, k.LRP.Index, c.me(k), k.LRP.DefinitionID
 	net := lrp.NetInfo{Address: c.Presence.Address}
 	switch step {
@@ -392,7 +401,7 @@ func (c *Cell) call(ctx context.Context, k *Container, step rep.Step) (goOn bool
 	case rep.StartLRP:
 		err = b.StartLRP(ctx, guid, index, lrp.Start{DefinitionID: id, Domain: k.LRP.Domain, Instance: me, NetInfo: net, Zone: c.Presence.Zone})
 	case rep.CrashLRP:
-		err = b.CrashLRP(ctx, guid, index, lrp.Crash{DefinitionID: id, Domain: k.LRP.Domain, Instance: me, Reason: k.Result.FailureReason})
+		err = b.CrashLRP(ctx, guid, index, lrp.Crash{DefinitionID: id, Domain: k.LRP.Domain, Instance: me, Reason: result.FailureReason})
 	case rep.RemoveLRP:
 		err = b.RemoveLRP(ctx, guid, index, lrp.Remove{DefinitionID: id, Instance: me})
 	case rep.RemoveEvacuatingLRP:
@@ -402,7 +411,7 @@ func (c *Cell) call(ctx context.Context, k *Container, step rep.Step) (goOn bool
 	case rep.EvacuateStoppedLRP:
 		_, err = b.EvacuateStoppedLRP(ctx, guid, index, lrp.EvacuateStopped{DefinitionID: id, Instance: me})
 	case rep.EvacuateCrashedLRP:
-		_, err = b.EvacuateCrashedLRP(ctx, guid, index, lrp.EvacuateCrashed{DefinitionID: id, Instance: me, Reason: k.Result.FailureReason})
+		_, err = b.EvacuateCrashedLRP(ctx, guid, index, lrp.EvacuateCrashed{DefinitionID: id, Instance: me, Reason: result.FailureReason})
 	case rep.EvacuateRunningLRP:
 		var keep bool
 		keep, err = b.EvacuateRunningLRP(ctx, guid, index, lrp.EvacuateRunning{DefinitionID: id, Instance: me, NetInfo: net, Zone: c.Presence.Zone})
@@ -410,11 +419,11 @@ func (c *Cell) call(ctx context.Context, k *Container, step rep.Step) (goOn bool
 	case rep.StartTask:
 		return b.StartTask(ctx, k.Task, task.Start{CellID: me.CellID, InstanceGUID: me.InstanceGUID, Attempt: k.Attempt})
 	case rep.CompleteTask:
-		err = b.CompleteTask(ctx, k.Task, task.Complete{CellID: me.CellID, InstanceGUID: me.InstanceGUID, Attempt: k.Attempt, Failed: k.Result.Failed, FailureReason: k.Result.FailureReason})
+		err = b.CompleteTask(ctx, k.Task, task.Complete{CellID: me.CellID, InstanceGUID: me.InstanceGUID, Attempt: k.Attempt, Failed: result.Failed, FailureReason: result.FailureReason})
 	case rep.FailTask:
 		err = b.CompleteTask(ctx, k.Task, task.Complete{CellID: me.CellID, InstanceGUID: me.InstanceGUID, Attempt: k.Attempt, Failed: true, FailureReason: task.ReasonContainerMissing})
 	case rep.RejectTask:
-		err = b.RejectStartedTask(ctx, k.Task, task.Reject{CellID: me.CellID, InstanceGUID: me.InstanceGUID, Attempt: k.Attempt, Reason: k.Result.FailureReason})
+		err = b.RejectStartedTask(ctx, k.Task, task.Reject{CellID: me.CellID, InstanceGUID: me.InstanceGUID, Attempt: k.Attempt, Reason: result.FailureReason})
 	case rep.RunContainer:
 		c.run(k)
 	case rep.DeleteContainer, rep.DeleteContainerUnlessKept:
