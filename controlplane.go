@@ -170,6 +170,7 @@ func (p *ControlPlane) Tick(ctx context.Context) error {
 	if !leading {
 		return err
 	}
+	p.lease()
 	_, _, watchErr := p.watch.Tick(ctx)
 	_, _, passErr := p.Converger.Tick(ctx)
 	p.outbox.tickLocal(ctx)
@@ -201,6 +202,7 @@ func (p *ControlPlane) watchCells(ctx context.Context) {
 	ticker := time.NewTicker(p.o.WatchInterval)
 	defer ticker.Stop()
 	for {
+		p.lease()
 		came, gone, err := p.watch.Tick(ctx)
 		switch {
 		case err != nil && ctx.Err() == nil:
@@ -216,6 +218,12 @@ func (p *ControlPlane) watchCells(ctx context.Context) {
 		case <-ticker.C:
 		}
 	}
+}
+
+// lease publishes how long the leadership lasts if it is not renewed.
+func (p *ControlPlane) lease() {
+	_, until := p.Leadership.Leading()
+	p.o.Metrics.Gauge("leader_lease_seconds", until.Sub(p.o.Now()).Seconds())
 }
 
 // A measuredStore counts commits and how long they take.

@@ -60,6 +60,7 @@ func (b *BBS) catchUp(ctx context.Context, position storage.Cursor, f storage.Ev
 		yield(storage.Event{}, err)
 		return position, false
 	}
+	b.o.Metrics.Observe("subscriber_lag_events", float64(max(0, log.Newest-position)))
 	for e, err := range b.o.Store.Events(ctx, position, f) {
 		if !yield(e, err) || err != nil && !isCorrupt(err) {
 			return position, false
@@ -81,6 +82,7 @@ func (b *BBS) keepUp(ctx context.Context, position storage.Cursor, f storage.Eve
 		if len(entries) == 0 {
 			return position, true
 		}
+		b.o.Metrics.Observe("subscriber_lag_events", float64(len(entries)))
 		for i := range entries {
 			e := &entries[i]
 			position = e.number

@@ -83,8 +83,7 @@ func (c wrappedCell) Perform(ctx context.Context, w auction.Work) ([]auction.Rej
 func TestAnAuctioneerThatDiesWithABatchInHandLosesNothing(t *testing.T) {
 	ctx, die := context.WithCancel(t.Context())
 	died := false
-	var s *system
-	s = newSystem(t, 1, func(o *diego.Options) {
+	s := newSystem(t, 1, func(o *diego.Options) {
 		dial := o.Dial
 		o.Dial = func(p diego.CellPresence) (auction.CellClient, error) {
 			c, err := dial(p)
