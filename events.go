@@ -51,23 +51,42 @@ func (b *BBS) Subscribe(ctx context.Context, after storage.Cursor, f storage.Eve
 }
 
 // catchUp yields what the log has after a position, and returns the one that
-// is reached. It is not ok if the list is over.
+// is reached. It is not ok if the list is over. It reads in pages, so that a
+// slow subscriber keeps nothing of the store busy.
 func (b *BBS) catchUp(ctx context.Context, position storage.Cursor, f storage.EventFilter, yield func(storage.Event, error) bool) (reached storage.Cursor, ok bool) {
-	// Everything up to here has been seen once the list is read, though f may
-	// want none of it.
-	log, err := b.o.Store.Log(ctx)
-	if err != nil {
-		yield(storage.Event{}, err)
-		return position, false
-	}
-	b.o.Metrics.Observe("subscriber_lag_events", float64(max(0, log.Newest-position)))
-	for e, err := range b.o.Store.Events(ctx, position, f) {
-		if !yield(e, err) || err != nil && !isCorrupt(err) {
+	for {
+		// Everything up to here has been seen once the list is read, though f
+		// may want none of it.
+		log, err := b.o.Store.Log(ctx)
+		if err != nil {
+			yield(storage.Event{}, err)
 			return position, false
 		}
-		position = max(position, e.Sequence)
+		b.o.Metrics.Observe("subscriber_lag_events", float64(max(0, log.Newest-position)))
+		page := b.page(ctx, position, f)
+		for _, e := range page {
+			if !yield(e.event, e.err) || e.err != nil && !isCorrupt(e.err) {
+				return position, false
+			}
+			position = max(position, e.number)
+		}
+		if len(page) < pageSize {
+			return max(position, log.Newest), true
+		}
 	}
-	return max(position, log.Newest), true
+}
+
+const pageSize = 500
+
+// page reads some events after a position. An error that ends the list is the
+// last of them.
+func (b *BBS) page(ctx context.Context, position storage.Cursor, f storage.EventFilter) (list []tailEntry) {
+	for e, err := range b.o.Store.Events(ctx, position, f) {
+		if list = append(list, entryOf(e, err)); len(list) == pageSize {
+			break
+		}
+	}
+	return list
 }
 
 // keepUp yields what comes after a position, until the subscriber has fallen

@@ -121,6 +121,23 @@ func TestASubscriberThatIsTooSlowForTheLogIsTold(t *testing.T) {
 	}
 }
 
+func TestASubscriberReadsTheLogPageByPage(t *testing.T) {
+	b, err := diego.NewBBS(diego.BBSOptions{Store: memstore.New(nil), Effects: nothing{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 1234 {
+		if err := b.UpsertDomain(t.Context(), "apps", 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, e := range take(t, b, diego.FromStart, storage.EventFilter{Domains: []string{"apps"}}, 1234) {
+		if e.Sequence != storage.Cursor(i+1) {
+			t.Fatalf("event %d has number %d", i+1, e.Sequence)
+		}
+	}
+}
+
 // nothing carries out no effects.
 type nothing struct{}
 

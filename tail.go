@@ -31,6 +31,19 @@ type tailEntry struct {
 	err    error
 }
 
+// entryOf is what a list of events yields. The number of an error is 0 unless
+// it is about one event.
+func entryOf(e storage.Event, err error) tailEntry {
+	var corrupt *storage.CorruptError
+	switch {
+	case errors.As(err, &corrupt):
+		return tailEntry{number: corrupt.Key.Sequence, err: err}
+	case err != nil:
+		return tailEntry{err: err}
+	}
+	return tailEntry{number: e.Sequence, event: e}
+}
+
 // after waits until there are events after a position, and returns some of
 // them. It returns none without an error if the position is too old for the
 // tail: then the store has them.
@@ -91,15 +104,10 @@ func (t *tail) read(ctx context.Context, from storage.Cursor) (err error) {
 		return err
 	}
 	for e, err := range t.store.Events(ctx, from, storage.EventFilter{}) {
-		entry := tailEntry{number: e.Sequence, event: e}
-		var corrupt *storage.CorruptError
-		switch {
-		case errors.As(err, &corrupt):
-			entry = tailEntry{number: corrupt.Key.Sequence, err: err}
-		case err != nil:
+		if err != nil && !isCorrupt(err) {
 			return err
 		}
-		if more = append(more, entry); len(more) == t.size {
+		if more = append(more, entryOf(e, err)); len(more) == t.size {
 			break
 		}
 	}

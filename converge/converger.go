@@ -194,7 +194,9 @@ type pass struct {
 	guard  GuardState
 	cancel context.CancelCauseFunc
 
-	// reasons are counted by the goroutine that plans.
+	// jobs are what was planned. They take memory for what is to be mended, not
+	// for what there is.
+	jobs    []job
 	reasons map[Reason]int
 
 	mu          sync.Mutex
@@ -212,12 +214,10 @@ func (p *pass) run(ctx context.Context) error {
 	ctx, p.cancel = context.WithCancelCause(ctx)
 	defer p.cancel(nil)
 
-	mend, wait := p.workers(ctx)
-	err := p.c.o.Store.View(ctx, func(r storage.Reader) error { return p.plan(ctx, r, mend) })
-	wait()
-	if err != nil {
+	if err := p.c.o.Store.View(ctx, func(r storage.Reader) error { return p.plan(ctx, r) }); err != nil {
 		p.fail(err)
 	}
+	p.mend(ctx)
 	p.c.o.Effects.Carry(p.lrpEffects, p.taskEffects)
 	p.finish(p.c.o.Now().Sub(started))
 	if cause := context.Cause(ctx); cause != nil {
@@ -226,25 +226,35 @@ func (p *pass) run(ctx context.Context) error {
 	return errors.Join(p.errs...)
 }
 
-// workers returns a function that takes a job and one that waits for all.
-func (p *pass) workers(ctx context.Context) (mend func(job), wait func()) {
+// mend does the jobs, some at a time.
+func (p *pass) mend(ctx context.Context) {
 	if p.c.o.Concurrency == 1 {
-		return func(j job) { j(ctx) }, func() {}
+		for _, j := range p.jobs {
+			j(ctx)
+		}
+		return
 	}
 	jobs := make(chan job)
 	var wg sync.WaitGroup
-	for range p.c.o.Concurrency {
+	for range min(p.c.o.Concurrency, len(p.jobs)) {
 		wg.Go(func() {
 			for j := range jobs {
 				j(ctx)
 			}
 		})
 	}
-	return func(j job) { jobs <- j }, func() { close(jobs); wg.Wait() }
+	for _, j := range p.jobs {
+		jobs <- j
+	}
+	close(jobs)
+	wg.Wait()
 }
 
-// plan reads the snapshot and hands out what is to be done.
-func (p *pass) plan(ctx context.Context, r storage.Reader, mend func(job)) error {
+// plan reads the snapshot and notes what is to be done. Nothing is mended while
+// a view is open, as that may need a connection which the view waits for.
+func (p *pass) plan(ctx context.Context, r storage.Reader) error {
+	p.jobs = nil
+	clear(p.reasons)
 	now, err := r.Now(ctx)
 	if err != nil {
 		return err
@@ -265,8 +275,8 @@ func (p *pass) plan(ctx context.Context, r storage.Reader, mend func(job)) error
 	}
 	states := census{}
 	in.ActualLRPs = states.countLRPs(r.ActualLRPs(ctx, storage.ActualLRPFilter{}))
-	p.planLRPs(ctx, in, now, mend)
-	p.planTasks(ctx, states.countTasks(r.Tasks(ctx, storage.TaskFilter{})), cells, now, mend)
+	p.planLRPs(ctx, in, now)
+	p.planTasks(ctx, states.countTasks(r.Tasks(ctx, storage.TaskFilter{})), cells, now)
 	states.publish(p.c.o.Metrics, in.Domains, now)
 	return nil
 }
@@ -286,8 +296,10 @@ func (p *pass) cells(ctx context.Context, r storage.Reader, now time.Time) (Cell
 	return cells, nil
 }
 
+func (p *pass) later(j job) { p.jobs = append(p.jobs, j) }
+
 // planLRPs makes one job of all that concerns one slot.
-func (p *pass) planLRPs(ctx context.Context, in LRPs, now time.Time, mend func(job)) {
+func (p *pass) planLRPs(ctx context.Context, in LRPs, now time.Time) {
 	var slot []LRPAction
 	flush := func() {
 		if len(slot) == 0 {
@@ -295,7 +307,7 @@ func (p *pass) planLRPs(ctx context.Context, in LRPs, now time.Time, mend func(j
 		}
 		actions := slot
 		slot = nil
-		mend(func(ctx context.Context) {
+		p.later(func(ctx context.Context) {
 			for i := range actions {
 				p.applyLRP(ctx, &actions[i])
 			}
@@ -307,7 +319,7 @@ func (p *pass) planLRPs(ctx context.Context, in LRPs, now time.Time, mend func(j
 		}
 		if err != nil {
 			flush()
-			mend(func(ctx context.Context) { p.unreadable(ctx, err) })
+			p.later(func(ctx context.Context) { p.unreadable(ctx, err) })
 			continue
 		}
 		p.reasons[a.Reason]++
@@ -319,17 +331,17 @@ func (p *pass) planLRPs(ctx context.Context, in LRPs, now time.Time, mend func(j
 	flush()
 }
 
-func (p *pass) planTasks(ctx context.Context, tasks iter.Seq2[*task.Task, error], cells Cells, now time.Time, mend func(job)) {
+func (p *pass) planTasks(ctx context.Context, tasks iter.Seq2[*task.Task, error], cells Cells, now time.Time) {
 	for a, err := range PlanTasks(tasks, cells, now, p.c.o.Tasks) {
 		if ctx.Err() != nil {
 			break
 		}
 		if err != nil {
-			mend(func(ctx context.Context) { p.unreadable(ctx, err) })
+			p.later(func(ctx context.Context) { p.unreadable(ctx, err) })
 			continue
 		}
 		p.reasons[a.Reason]++
-		mend(func(ctx context.Context) { p.applyTask(ctx, a) })
+		p.later(func(ctx context.Context) { p.applyTask(ctx, a) })
 	}
 }
 
