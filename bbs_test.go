@@ -60,7 +60,13 @@ func TestANewDefinitionIsRolledOutOneIndexAfterAnother(t *testing.T) {
 	id, next := "v2", definition()
 	next.MemoryMB = 64
 	s.must(s.BBS.UpdateDeployment(s.ctx, "web", lrp.Update{DefinitionID: &id, Definition: &next}))
+	done := 0
 	for range 8 {
+		status, err := s.BBS.RolloutStatus(s.ctx, "web")
+		if s.must(err); status.Done < done || status.Done+status.Pending != 3 {
+			t.Errorf("after %d done indices got %+v", done, status)
+		}
+		done = status.Done
 		running := 0
 		for r, err := range s.BBS.ResolvedLRPs(s.ctx, storage.ActualLRPFilter{ProcessGUIDs: []string{"web"}}) {
 			if s.must(err); r.State == lrp.Running {
@@ -76,6 +82,12 @@ func TestANewDefinitionIsRolledOutOneIndexAfterAnother(t *testing.T) {
 		if s.must(err); r.DefinitionID != "v2" || r.State != lrp.Running {
 			t.Errorf("%s/%d is %v of %s", r.ProcessGUID, r.Index, r.State, r.DefinitionID)
 		}
+	}
+	if status, err := s.BBS.RolloutStatus(s.ctx, "web"); err != nil || !status.Complete() {
+		t.Errorf("got %+v, %v; want the rollout to be complete", status, err)
+	}
+	if _, err := s.BBS.RolloutStatus(s.ctx, "no"); !errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("got %v, want ErrNotFound", err)
 	}
 	s.must(s.BBS.ActivateDefinition(s.ctx, "web", "v1"))
 	d, err := s.BBS.Deployment(s.ctx, "web")

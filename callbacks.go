@@ -21,9 +21,15 @@ import (
 // the answer, 0 if none came.
 type Post func(ctx context.Context, url string, r task.CallbackResponse) (status int)
 
-// PostJSON is the Post that sends JSON with the given client. It follows
-// redirects as the client does.
+// PostJSON is the Post that sends JSON with the given client. Unless the client
+// has a rule for redirects, those are followed that let the request be sent
+// again as it is; for any other the status is the redirect's own, as the
+// consumer would not get the completion.
 func PostJSON(client *http.Client) Post {
+	own := *client
+	if own.CheckRedirect == nil {
+		own.CheckRedirect = keepPosting
+	}
 	return func(ctx context.Context, url string, r task.CallbackResponse) int {
 		body, err := json.Marshal(r)
 		if err != nil {
@@ -34,7 +40,7 @@ func PostJSON(client *http.Client) Post {
 			return http.StatusBadRequest // the URL is at fault, and will be
 		}
 		request.Header.Set("Content-Type", "application/json")
-		answer, err := client.Do(request)
+		answer, err := own.Do(request)
 		if err != nil {
 			return 0
 		}
@@ -43,6 +49,14 @@ func PostJSON(client *http.Client) Post {
 		_, _ = io.CopyN(io.Discard, answer.Body, 64<<10)
 		return answer.StatusCode
 	}
+}
+
+func keepPosting(next *http.Request, via []*http.Request) error {
+	const most = 5
+	if next.Method != http.MethodPost || len(via) >= most {
+		return http.ErrUseLastResponse
+	}
+	return nil
 }
 
 // callbacks tell consumers of completed tasks, at least once each: a task is

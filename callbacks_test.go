@@ -149,6 +149,21 @@ func TestACallbackInHandSurvivesTheLossOfItsLeader(t *testing.T) {
 	}
 }
 
+func TestARedirectIsFollowedIfTheCompletionCanBeSentAgain(t *testing.T) {
+	r := newReceiver(t, http.StatusOK)
+	for status, want := range map[int]int{http.StatusTemporaryRedirect: http.StatusOK, http.StatusFound: http.StatusFound} {
+		elsewhere := httptest.NewServer(http.RedirectHandler(r.URL, status))
+		t.Cleanup(elsewhere.Close)
+		got := diego.PostJSON(&http.Client{})(t.Context(), elsewhere.URL, task.CallbackResponse{TaskGUID: "job", CreatedAt: time.Unix(1, 0)})
+		if got != want {
+			t.Errorf("after redirect %d got status %d, want %d", status, got, want)
+		}
+	}
+	if len(r.got) != 1 || r.got[0].TaskGUID != "job" {
+		t.Errorf("the consumer got %+v, want the completion once", r.got)
+	}
+}
+
 func TestCallbacksThatCannotBeSentCountAsNoAnswer(t *testing.T) {
 	post := diego.PostJSON(&http.Client{})
 	if status := post(t.Context(), "http://127.0.0.1:1/", task.CallbackResponse{CreatedAt: time.Unix(1, 0)}); status != 0 {

@@ -290,6 +290,23 @@ func (b *BBS) ContinueRollout(ctx context.Context, processGUID string) error {
 	return err
 }
 
+// RolloutStatus says how far a deployment is on its way to its active
+// definition. The error wraps storage.ErrNotFound if there is none.
+func (b *BBS) RolloutStatus(ctx context.Context, processGUID string) (lrp.RolloutStatus, error) {
+	d, slots, err := b.process(ctx, processGUID)
+	if err == nil && d == nil {
+		err = &storage.NotFoundError{Key: storage.DeploymentKey(processGUID)}
+	}
+	if err != nil {
+		return lrp.RolloutStatus{}, err
+	}
+	rollout := lrp.NewRollout(d, b.o.Now(), b.o.LRPs)
+	for _, s := range slots {
+		rollout.Visit(s) // what is due there is for others to do
+	}
+	return rollout.Status(), nil
+}
+
 // Deployments are those that f wants, ordered by process guid.
 func (b *BBS) Deployments(ctx context.Context, f storage.DeploymentFilter) iter.Seq2[*lrp.Deployment, error] {
 	return b.o.Store.Deployments(ctx, f)
