@@ -12,7 +12,7 @@ import (
 
 var (
 	oneSeed = flag.Uint64("simulation.seed", 0, "run this seed only")
-	seeds   = flag.Int("simulation.seeds", 40, "how many seeds to run")
+	seeds   = flag.Int("simulation.seeds", 25, "how many seeds to run")
 )
 
 // Whatever gets lost, comes twice or late, vanishes or is paused: no invariant

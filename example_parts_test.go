@@ -1,0 +1,102 @@
+package diego_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/internal/simulation"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/storage/memstore"
+)
+
+// smallSystem is a control plane that leads, in virtual time, with two model
+// cells of 64 GB.
+func smallSystem(ctx context.Context) *diego.ControlPlane {
+	clock := simulation.NewClock()
+	store, cells := memstore.New(&memstore.Options{Now: clock.Now}), simulation.NewFleet(2, clock)
+	plane, err := diego.New(diego.Options{Store: store, Dial: cells.Dial, Owner: "me", Now: clock.Now, Concurrency: 1})
+	if err == nil {
+		cells.ReportTo(plane.BBS)
+		err = errors.Join(cells.Announce(ctx, store), plane.Tick(ctx))
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+	return plane
+}
+
+// Why would it not be placed? A dry run takes the way of a real auction and
+// sends nothing.
+func ExampleControlPlane_dryRun() {
+	ctx := context.Background()
+	plane := smallSystem(ctx)
+	d := &lrp.Deployment{
+		ProcessGUID: "web", Domain: "apps", ActiveDefinitionID: "v1",
+		Definitions: map[string]lrp.Definition{"v1": {
+			Resources: executor.Resources{MemoryMB: 100_000}, RunInfo: executor.RunInfo{RootFS: "preloaded:linux"},
+		}},
+	}
+	item, err := auction.NewLRP(d, lrp.Key{ProcessGUID: "web", DefinitionID: "v1", Domain: "apps"}, time.Time{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	plan, err := plane.Auctioneer.Plan(ctx, item)
+	for _, refusal := range plan.Refusals {
+		fmt.Println(refusal)
+	}
+	fmt.Println(err)
+	// Output:
+	// lrp web.0 (definition v1): insufficient resources: of 2 cells 2 short of memory; the nearest, cell-1, lacks 34464 MB of memory
+	// <nil>
+}
+
+// A consumer follows the log of events, goes away, and goes on where it was.
+func ExampleBBS_Subscribe() {
+	ctx := context.Background()
+	bbs := smallSystem(ctx).BBS
+	for _, domain := range []string{"apps", "tasks", "platform"} {
+		if err := bbs.UpsertDomain(ctx, domain, 0); err != nil {
+			log.Fatal(err)
+		}
+	}
+	position := diego.FromStart
+	for range 3 {
+		events, err := bbs.Subscribe(ctx, position, storage.EventFilter{Kinds: []string{storage.KindDomainUpserted}})
+		if err != nil {
+			log.Fatal(err)
+		}
+		for event, err := range events {
+			if err != nil {
+				log.Fatal(err)
+			}
+			fmt.Println(event.Sequence, event.Domain.Domain)
+			position = event.Sequence // what a consumer keeps
+			break
+		}
+	}
+	// Output:
+	// 1 apps
+	// 2 tasks
+	// 3 platform
+}
+
+// A call whose answer was lost is repeated under its request id.
+func ExampleWithRequestID() {
+	bbs := smallSystem(context.Background()).BBS
+	ctx := diego.WithRequestID(context.Background(), "2f6c0e51")
+	for range 2 {
+		fmt.Println(bbs.Desire(ctx, desired("web", 1)))
+	}
+	fmt.Println(bbs.Desire(context.Background(), desired("web", 1)))
+	// Output:
+	// <nil>
+	// <nil>
+	// deployment "web": exists already
+}
