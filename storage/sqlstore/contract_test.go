@@ -1,0 +1,159 @@
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/diegosdk/diego/internal/testdb"
+	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/storage/storagetest"
+)
+
+func TestMain(m *testing.M) { testdb.Main(m) }
+
+// The databases under test. Each makes an empty one and returns the DSN that
+// Open takes.
+var databases = []struct {
+	name     string
+	dialect  Dialect
+	database func(t testing.TB) string
+}{
+	{"sqlite", SQLite, func(t testing.TB) string { return "sqlite:" + filepath.Join(t.TempDir(), "diego.db") }},
+	{"postgres", PostgreSQL, func(t testing.TB) string { return testdb.Postgres(t) }},
+	{"mysql", MySQL, func(t testing.TB) string { return "mysql:" + testdb.MySQL(t) }},
+}
+
+// eachDatabase runs a sub-test for each database.
+func eachDatabase(t *testing.T, f func(t *testing.T, dsn string)) {
+	for _, d := range databases {
+		t.Run(d.name, func(t *testing.T) { f(t, d.database(t)) })
+	}
+}
+
+var prefixes atomic.Int64
+
+// newPrefix keeps the stores apart that share a database.
+func newPrefix() string { return fmt.Sprintf("t%d_", prefixes.Add(1)) }
+
+func mustOpen(t testing.TB, dsn string, o Options) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), dsn, &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// exec changes the database behind the store's back.
+func exec(t testing.TB, s *Store, query string, args ...any) {
+	t.Helper()
+	result, err := s.write.ExecContext(context.Background(), s.d.rebind(query), args...)
+	if err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	if n, err := result.RowsAffected(); err == nil && n == 0 && query[0] == 'U' {
+		t.Fatalf("%s changed nothing", query)
+	}
+}
+
+// corruptRecord damages the encoding of a record.
+func corruptRecord(t testing.TB, s *Store, k storage.RecordKey) {
+	t.Helper()
+	damage := []byte{99, 1, 2, 3}
+	switch k.Kind {
+	case storage.DeploymentRecord:
+		exec(t, s, "UPDATE "+s.table("deployments")+" SET settings = ? WHERE process_guid = ?", damage, k.GUID)
+	case storage.ActualLRPRecord:
+		exec(t, s, "UPDATE "+s.table("actual_lrps")+" SET data = ? WHERE process_guid = ? AND idx = ? AND definition_id = ? AND presence = ?",
+			damage, k.GUID, int64(k.Index), k.DefinitionID, int64(k.Presence))
+	case storage.TaskRecord:
+		exec(t, s, "UPDATE "+s.table("tasks")+" SET data = ? WHERE guid = ?", damage, k.GUID)
+	}
+}
+
+// opener makes stores with the options in one database, each with a prefix of
+// its own and a clock that can be moved.
+func opener(dsn string, o Options) storagetest.Open {
+	return func(t testing.TB, so storagetest.Options) storagetest.Harness {
+		o := o
+		o.Prefix = newPrefix()
+		o.Events = so.Events
+		skew := o.Prefix + "skew"
+		own := dsn
+		if dsn == "" {
+			own = "sqlite:" + filepath.Join(t.TempDir(), "diego.db")
+		}
+		plain := mustOpen(t, own, o)
+		exec(t, plain, "CREATE TABLE "+skew+" (ns BIGINT)")
+		exec(t, plain, "INSERT INTO "+skew+" VALUES (0)")
+		if err := plain.Close(); err != nil {
+			t.Fatal(err)
+		}
+		o.clock = "(%s + (SELECT ns FROM " + skew + "))"
+		s := mustOpen(t, own, o)
+		return storagetest.Harness{
+			Store: s,
+			Advance: func(d time.Duration) {
+				exec(t, s, "UPDATE "+skew+" SET ns = ns + ?", int64(d))
+			},
+			Corrupt: func(t testing.TB, k storage.RecordKey) { corruptRecord(t, s, k) },
+			Reopen: func(t testing.TB) storage.Store {
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+				s = mustOpen(t, own, o)
+				return s
+			},
+		}
+	}
+}
+
+func TestContract(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, dsn string) { storagetest.Run(t, opener(dsn, Options{})) })
+}
+
+func TestContractWithEncryption(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, dsn string) { storagetest.Run(t, opener(dsn, Options{Keys: testKeys("a")})) })
+}
+
+func TestContractInMemory(t *testing.T) {
+	storagetest.Run(t, func(t testing.TB, o storagetest.Options) storagetest.Harness {
+		s := mustOpen(t, ":memory:", Options{Events: o.Events})
+		return storagetest.Harness{Store: s, Corrupt: func(t testing.TB, k storage.RecordKey) { corruptRecord(t, s, k) }}
+	})
+}
+
+func TestConcurrent(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, dsn string) { storagetest.RunConcurrent(t, opener(dsn, Options{})) })
+}
+
+func TestMetamorphic(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, dsn string) {
+		for seed := range uint64(2) {
+			storagetest.RunMetamorphic(t, opener(dsn, Options{}), seed, 1000)
+		}
+	})
+}
+
+// RunCrash starts this test binary again: see there.
+func TestCrash(t *testing.T) {
+	storagetest.RunCrash(t, storagetest.Crash{Rounds: 200, Seed: 1, Open: func(dir string) (storage.Store, error) {
+		return Open(context.Background(), "sqlite:"+filepath.Join(dir, "diego.db"), &Options{Events: 1_000_000})
+	}})
+}
+
+// testKeys are keys with the labels a, b and c; one of them encrypts.
+func testKeys(active string) *Keys {
+	k := &Keys{Active: active, Secrets: map[string][]byte{}}
+	for i, label := range []string{"a", "b", "c"} {
+		key := make([]byte, 32)
+		key[0] = byte(i + 1)
+		k.Secrets[label] = key
+	}
+	return k
+}

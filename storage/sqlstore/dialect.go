@@ -1,0 +1,197 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// A Dialect is one of the databases that the package speaks to.
+type Dialect uint8
+
+// The dialects.
+const (
+	// SQLite is SQLite 3.42 or newer through github.com/mattn/go-sqlite3.
+	SQLite Dialect = iota + 1
+	// MySQL is MySQL 8.0 or MariaDB 10.6 or newer through
+	// github.com/go-sql-driver/mysql.
+	MySQL
+	// PostgreSQL is PostgreSQL 13 or newer through github.com/lib/pq.
+	PostgreSQL
+)
+
+// String is the name of the database.
+func (d Dialect) String() string {
+	if f := d.fragments(); f != nil {
+		return f.name
+	}
+	return "Dialect(" + strconv.Itoa(int(d)) + ")"
+}
+
+func (d Dialect) fragments() *dialect {
+	switch d {
+	case SQLite:
+		return &sqlite
+	case MySQL:
+		return &mysqlDialect
+	case PostgreSQL:
+		return &postgres
+	}
+	return nil
+}
+
+// A dialect is what the databases differ in. Everything else is written once.
+type dialect struct {
+	name   string
+	driver string // its name in database/sql
+	dir    string // of its migrations
+
+	// numbered placeholders are $1, $2 …; the others are ?.
+	numbered bool
+	// arrays: a list of rows is one array for each column, so that a statement
+	// is the same however many rows it has. Elsewhere each value has a
+	// placeholder.
+	arrays bool
+	// in opens the list of an IN that has placeholders.
+	in string
+	// rowValues: (a, b) > (x, y) finds its place in an index.
+	rowValues bool
+	// upsert makes an INSERT replace the row with the same key.
+	upsert func(key, rest []string) string
+	// clock is the time as nanoseconds since 1970.
+	clock string
+	// lock makes a SELECT lock the rows that it finds.
+	lock string
+	// begin starts a transaction that writes, beginRead one that sees one
+	// moment, that of its first statement.
+	begin, beginRead []string
+	// batch runs several statements in one round trip; nil runs them one by
+	// one.
+	batch func(ctx context.Context, c *sql.Conn, calls []call) error
+	// prepare: reads are worth preparing.
+	prepare bool
+	// migrate runs f while no other process migrates. f gets one connection.
+	migrate func(ctx context.Context, c *sql.Conn, prefix string, f func() error) error
+	// classify says what an error of the driver means, or unclassified.
+	classify func(err error) (class, string)
+}
+
+// A class says what can be done about an error.
+type class uint8
+
+const (
+	// permanent errors come again; the transaction is rolled back.
+	permanent class = iota
+	// transient errors rolled the transaction back, and it may be tried again:
+	// deadlocks, serialization failures, a busy database.
+	transient
+	// lost is a connection that ended; what it was doing may have happened.
+	lost
+	// absent is a table that does not exist.
+	absent
+)
+
+// classOf is what err means, and what to do about it, if that is known.
+func (d *dialect) classOf(err error) (class, string) {
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return permanent, ""
+	}
+	if errors.Is(err, errPrepared) {
+		return transient, ""
+	}
+	if c, hint := d.classify(err); c != permanent || hint != "" {
+		return c, hint
+	}
+	var network net.Error
+	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, io.EOF) ||
+		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNREFUSED) ||
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.As(err, &network) {
+		return lost, "check that the database server runs and can be reached"
+	}
+	return permanent, ""
+}
+
+// rebind numbers the placeholders of a query, where the dialect wants that.
+func (d *dialect) rebind(q string) string {
+	if !d.numbered {
+		return q
+	}
+	var b strings.Builder
+	n := 0
+	for i := range len(q) {
+		if q[i] != '?' {
+			b.WriteByte(q[i])
+			continue
+		}
+		n++
+		b.WriteByte('$')
+		b.WriteString(strconv.Itoa(n))
+	}
+	return b.String()
+}
+
+// after is the condition that a row comes behind a key in the order of the
+// columns, with as many arguments as keyArgs makes.
+func (d *dialect) after(columns ...string) string {
+	if d.rowValues || len(columns) == 1 {
+		return "(" + strings.Join(columns, ", ") + ") > (?" + strings.Repeat(", ?", len(columns)-1) + ")"
+	}
+	// a > ? OR (a = ? AND b > ?) OR …: disjoint ranges, which every optimizer
+	// reads off an index.
+	alternatives := make([]string, len(columns))
+	for i := range columns {
+		alternatives[i] = "(" + strings.Join(append(append([]string{}, columns[:i]...), ""), " = ? AND ") + columns[i] + " > ?)"
+	}
+	return "(" + strings.Join(alternatives, " OR ") + ")"
+}
+
+// afterArgs are the arguments of after.
+func (d *dialect) afterArgs(key ...any) []any {
+	if d.rowValues || len(key) == 1 {
+		return key
+	}
+	var args []any
+	for i := range key {
+		args = append(args, key[:i+1]...)
+	}
+	return args
+}
+
+// An Error is what the database, or its driver, has said.
+type Error struct {
+	// Op is what the store was doing.
+	Op string
+	// Hint is what to do about it, or empty.
+	Hint string
+	Err  error
+}
+
+func (e *Error) Error() string {
+	if e.Hint == "" {
+		return fmt.Sprintf("sqlstore: %s: %v", e.Op, e.Err)
+	}
+	return fmt.Sprintf("sqlstore: %s: %v; %s", e.Op, e.Err, e.Hint)
+}
+
+// Unwrap gives the driver's error.
+func (e *Error) Unwrap() error { return e.Err }
+
+// explain wraps an error of the driver; nil stays nil.
+func (d *dialect) explain(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var done *Error
+	if errors.As(err, &done) {
+		return err
+	}
+	_, hint := d.classOf(err)
+	return &Error{Op: op, Hint: hint, Err: err}
+}

@@ -1,0 +1,112 @@
+package sqlstore
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
+
+// A group gathers what several goroutines ask for at the same time, and does
+// it together: while one batch is under way, the next one collects.
+type group[T member] struct {
+	s     *Store
+	limit int // batches under way at once
+	most  int // members of a batch
+	run   func([]T)
+
+	mu      sync.Mutex
+	waiting []T
+	running int
+}
+
+// A member is a request of a group. It embeds a ticket.
+type member interface {
+	take() bool
+	finished() <-chan struct{}
+	abandon() bool
+}
+
+// A ticket tells whether a request is waiting, taken or abandoned, and when it
+// is done.
+type ticket struct {
+	state atomic.Int32
+	done  chan struct{}
+}
+
+const (
+	waits int32 = iota
+	taken
+	abandoned
+)
+
+func newTicket() ticket { return ticket{done: make(chan struct{})} }
+
+// take makes the request part of a batch, unless its caller has gone.
+func (t *ticket) take() bool { return t.state.CompareAndSwap(waits, taken) }
+
+// abandon takes the request back, unless it is part of a batch.
+func (t *ticket) abandon() bool { return t.state.CompareAndSwap(waits, abandoned) }
+
+func (t *ticket) finished() <-chan struct{} { return t.done }
+
+// do adds a request and waits until it is done, or until ctx ends. In the
+// second case the batch goes on for the others, and for this request too
+// unless it has not begun.
+func (g *group[T]) do(ctx context.Context, x T) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := g.s.begin(); err != nil {
+		return err
+	}
+	g.mu.Lock()
+	g.waiting = append(g.waiting, x)
+	start := g.running < g.limit
+	if start {
+		g.running++
+	}
+	g.mu.Unlock()
+	if start {
+		go g.loop()
+	}
+	select {
+	case <-x.finished():
+		return nil
+	case <-ctx.Done():
+		x.abandon()
+		return ctx.Err()
+	}
+}
+
+// loop runs batches until nothing waits.
+func (g *group[T]) loop() {
+	var batch []T
+	for {
+		// Whoever can run now may have something to add.
+		runtime.Gosched()
+		g.mu.Lock()
+		n := min(len(g.waiting), g.most)
+		if n == 0 {
+			g.running--
+			g.mu.Unlock()
+			return
+		}
+		batch = batch[:0]
+		for _, x := range g.waiting[:n] {
+			if x.take() {
+				batch = append(batch, x)
+			}
+		}
+		rest := copy(g.waiting, g.waiting[n:])
+		clear(g.waiting[rest:])
+		g.waiting = g.waiting[:rest]
+		g.mu.Unlock()
+		if len(batch) > 0 {
+			g.run(batch)
+		}
+		for range n {
+			g.s.work.Done()
+		}
+	}
+}

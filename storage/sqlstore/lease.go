@@ -1,0 +1,117 @@
+package sqlstore
+
+import (
+	"context"
+	"time"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/storage"
+)
+
+// Changes of leases go through the same groups as commits, so that a commit
+// and the acquisition that fences it off are never under way at once.
+
+type leaseVerb uint8
+
+const (
+	acquire leaseVerb = iota
+	renew
+	release
+)
+
+type leaseChange struct {
+	verb  leaseVerb
+	lease storage.Lease // what was asked for; then what came of it
+	ttl   time.Duration
+}
+
+// A leaseRow is a lease as it is stored. It has no owner after a release; the
+// row stays, so that no epoch comes twice.
+type leaseRow struct {
+	owner   string
+	epoch   int64
+	expires int64
+	value   []byte
+}
+
+// Acquire implements storage.Leaser.
+func (s *Store) Acquire(ctx context.Context, l storage.Lease, ttl time.Duration) (storage.Lease, error) {
+	return s.changeLease(ctx, acquire, l, ttl)
+}
+
+// Renew implements storage.Leaser.
+func (s *Store) Renew(ctx context.Context, l storage.Lease, ttl time.Duration) (storage.Lease, error) {
+	return s.changeLease(ctx, renew, l, ttl)
+}
+
+// Release implements storage.Leaser.
+func (s *Store) Release(ctx context.Context, l storage.Lease) error {
+	_, err := s.changeLease(ctx, release, l, 0)
+	return err
+}
+
+func (s *Store) changeLease(ctx context.Context, verb leaseVerb, l storage.Lease, ttl time.Duration) (storage.Lease, error) {
+	it, err := newLeaseItem(verb, l, ttl)
+	if err == nil {
+		err = s.commits.do(ctx, it)
+	}
+	if err == nil {
+		err = it.err
+	}
+	if err != nil {
+		return storage.Lease{}, err
+	}
+	return it.lease.lease, nil
+}
+
+func newLeaseItem(verb leaseVerb, l storage.Lease, ttl time.Duration) (*item, error) {
+	if verb != release {
+		if err := storage.CheckLease(&l, ttl); err != nil {
+			return nil, err
+		}
+	}
+	l.Value = append([]byte{}, l.Value...)
+	return &item{ticket: newTicket(), lease: &leaseChange{verb, l, ttl}, size: len(l.Value)}, nil
+}
+
+// apply decides about the change. It returns the row to write, or nil.
+func (c *leaseChange) apply(row *leaseRow, now int64) (*leaseRow, error) {
+	l := &c.lease
+	if c.verb == acquire {
+		next := leaseRow{owner: l.Owner, epoch: 1, expires: now + int64(c.ttl), value: l.Value}
+		if row != nil {
+			if row.owner != "" && row.owner != l.Owner && row.expires > now {
+				return nil, &storage.HeldError{Lease: row.lease(l.Kind, l.Name)}
+			}
+			next.epoch = row.epoch + 1
+		}
+		*l = next.lease(l.Kind, l.Name)
+		return &next, nil
+	}
+	if row == nil || row.epoch != l.Epoch || c.verb == renew && row.owner == "" {
+		return nil, fenced(l.Fence(), row)
+	}
+	next := leaseRow{epoch: row.epoch, value: []byte{}}
+	if c.verb == renew {
+		next = leaseRow{owner: l.Owner, epoch: row.epoch, expires: now + int64(c.ttl), value: l.Value}
+	} else if row.owner == "" {
+		return nil, nil
+	}
+	*l = next.lease(l.Kind, l.Name)
+	return &next, nil
+}
+
+func (r *leaseRow) lease(kind, name string) storage.Lease {
+	return storage.Lease{
+		Kind: kind, Name: name, Owner: r.owner, Epoch: r.epoch, Value: append([]byte{}, r.value...),
+		ExpiresAt: executor.Instant(r.expires),
+	}
+}
+
+func fenced(f storage.Fence, row *leaseRow) error {
+	e := &storage.FencedError{Fence: f}
+	if row != nil {
+		e.Epoch = row.epoch
+	}
+	return e
+}

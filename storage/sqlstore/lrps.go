@@ -1,0 +1,344 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"iter"
+	"strconv"
+	"strings"
+
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+)
+
+// Sizes of pages, in rows. The first one is small, as most lists are short.
+const (
+	firstPage = 256
+	laterPage = 2048
+)
+
+// An lrpScanner decodes rows of ActualLRPs.
+type lrpScanner struct {
+	s     *Store
+	names storage.Decoder
+	place []byte
+	// last and lastDefinition are from the row before.
+	last, lastDefinition string
+
+	guid, definition, data sql.RawBytes
+	index, presence        int64
+}
+
+func (x *lrpScanner) scan(rows *sql.Rows) (entry[lrp.ActualLRP], error) {
+	if err := rows.Scan(&x.guid, &x.index, &x.definition, &x.presence, &x.data); err != nil {
+		return entry[lrp.ActualLRP]{}, err
+	}
+	return x.decode()
+}
+
+// decode makes a record of the columns. The error ends a list; one that
+// concerns the record only is in the entry.
+func (x *lrpScanner) decode() (e entry[lrp.ActualLRP], err error) {
+	r := &e.value
+	if string(x.guid) != x.last {
+		x.last = string(x.guid)
+	}
+	r.ProcessGUID = x.last
+	if string(x.definition) == x.last {
+		r.DefinitionID = x.last
+	} else {
+		r.DefinitionID = x.names.Name(x.definition)
+	}
+	x.lastDefinition = r.DefinitionID
+	r.Index = int(x.index)
+	r.Presence = lrp.Presence(x.presence)
+	data := []byte(x.data)
+	if len(data) > 0 && data[0] == sealedVersion {
+		if data, err = x.s.sealer.open(data, lrpPlace(r)); err != nil {
+			return x.damaged(r, err)
+		}
+	}
+	if err := x.names.ActualLRP(data, r); err != nil {
+		return x.damaged(r, err)
+	}
+	return e, nil
+}
+
+func (x *lrpScanner) damaged(r *lrp.ActualLRP, err error) (entry[lrp.ActualLRP], error) {
+	return corrupt[lrp.ActualLRP](storage.ActualLRPKey(r), err)
+}
+
+// corrupt is the entry for a record that cannot be decoded; for lack of a key,
+// it is an error that ends the list.
+func corrupt[T any](key storage.RecordKey, err error) (e entry[T], end error) {
+	if errors.Is(err, ErrKey) {
+		return e, err
+	}
+	e.err = &storage.CorruptError{Key: key, Err: err}
+	return e, nil
+}
+
+// ActualLRPs implements storage.Reader.
+func (r *reader) ActualLRPs(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error] {
+	paged := list(ctx, r, "listing ActualLRPs", true, func() page[lrp.ActualLRP] { return r.lrpPages(f) })
+	if r.at != nil || len(f.ProcessGUIDs) != 1 || len(f.CellIDs)+len(f.Domains)+len(f.States) > 0 {
+		return paged
+	}
+	return func(yield func(lrp.ActualLRP, error) bool) {
+		read := &listRead{ticket: newTicket(), guid: f.ProcessGUIDs[0]}
+		err := r.s.lists.do(ctx, read)
+		if err == nil {
+			err = read.err
+		}
+		if errors.Is(err, errLong) {
+			paged(yield)
+			return
+		}
+		if err != nil {
+			yield(lrp.ActualLRP{}, err)
+			return
+		}
+		for _, e := range read.entries {
+			if err := ctx.Err(); err != nil {
+				yield(lrp.ActualLRP{}, err)
+				return
+			}
+			if !wanted(&f, &e) {
+				continue
+			}
+			if !yield(e.value, e.err) {
+				return
+			}
+		}
+	}
+}
+
+// wanted applies the fields of a filter that the key decides about.
+func wanted(f *storage.ActualLRPFilter, e *entry[lrp.ActualLRP]) bool {
+	if len(f.Indices)+len(f.Presences) == 0 {
+		return true
+	}
+	r := &e.value
+	if c := new(storage.CorruptError); errors.As(e.err, &c) {
+		r = &lrp.ActualLRP{Key: lrp.Key{ProcessGUID: c.Key.GUID, Index: c.Key.Index}, Presence: lrp.Presence(c.Key.Presence)}
+	}
+	return f.Match(r)
+}
+
+func (r *reader) lrpPages(f storage.ActualLRPFilter) page[lrp.ActualLRP] {
+	s := r.s
+	scanner := lrpScanner{s: s}
+	var key []any
+	n := firstPage
+	pushed := max(len(f.ProcessGUIDs), len(f.Indices), len(f.CellIDs), len(f.Domains)) <= maxPushed
+	return func(ctx context.Context, q querier) (entries []entry[lrp.ActualLRP], last bool, err error) {
+		w := where{d: s.d}
+		in(&w, "process_guid", text, f.ProcessGUIDs, textArg)
+		in(&w, "idx", number, f.Indices, intArg)
+		in(&w, "cell_id", text, f.CellIDs, textArg)
+		in(&w, "domain", text, f.Domains, textArg)
+		in(&w, "state", number, f.States, intArg)
+		in(&w, "presence", number, f.Presences, intArg)
+		w.after(lrpKey, key)
+		query := s.d.rebind("SELECT process_guid, idx, definition_id, presence, data FROM " + s.table("actual_lrps") + w.String() +
+			" ORDER BY process_guid, idx, definition_id, presence LIMIT " + strconv.Itoa(n))
+		rows, err := q.QueryContext(ctx, query, w.args...)
+		if err != nil {
+			return nil, false, err
+		}
+		entries = make([]entry[lrp.ActualLRP], 0, n)
+		seen := 0
+		err = scanAll(rows, func(rows *sql.Rows) error {
+			e, err := scanner.scan(rows)
+			if seen++; err == nil && (pushed || e.err != nil || f.Match(&e.value)) {
+				entries = append(entries, e)
+			}
+			return err
+		})
+		if seen > 0 {
+			key = []any{scanner.last, scanner.index, scanner.lastDefinition, scanner.presence}
+		}
+		last = seen < n
+		n = laterPage
+		return entries, last, err
+	}
+}
+
+// errLong sends a list that is too long to be shared the other way.
+var errLong = errors.New("the list is long")
+
+// maxShared is the most rows that one grouped read returns.
+const maxShared = 4096
+
+// A listRead asks for the ActualLRPs of one process.
+type listRead struct {
+	ticket
+	guid    string
+	entries []entry[lrp.ActualLRP]
+	err     error
+}
+
+// readLists reads what several ask for in one statement.
+func (s *Store) readLists(reads []*listRead) {
+	n := padded(len(reads))
+	rows := make([]any, n)
+	for i := range rows {
+		rows[i] = reads[min(i, len(reads)-1)].guid
+	}
+	byGUID := make(map[string][]entry[lrp.ActualLRP], len(reads))
+	query := s.d.rebind("SELECT process_guid, idx, definition_id, presence, data FROM " + s.table("actual_lrps") +
+		" WHERE (process_guid) IN " + s.d.inList([]kind{text}, n) +
+		" ORDER BY process_guid, idx, definition_id, presence LIMIT " + strconv.Itoa(maxShared))
+	err := s.retry(s.background, "listing ActualLRPs", func() error {
+		clear(byGUID)
+		scanner := lrpScanner{s: s}
+		total := 0
+		rows, err := s.pool.QueryContext(s.background, query, s.d.listArgs(rows, 1)...)
+		if err != nil {
+			return err
+		}
+		err = scanAll(rows, func(rows *sql.Rows) error {
+			e, err := scanner.scan(rows)
+			byGUID[scanner.last] = append(byGUID[scanner.last], e)
+			total++
+			return err
+		})
+		if err == nil && total == maxShared {
+			err = errLong
+		}
+		return err
+	})
+	for _, r := range reads {
+		r.entries, r.err = byGUID[r.guid], err
+		close(r.done)
+	}
+}
+
+// padded is the size of the list that n rows are read with, so that there are
+// few different statements.
+func padded(n int) int {
+	size := 1
+	for size < n {
+		size *= 4
+	}
+	return size
+}
+
+// A slotRead asks for one slot.
+type slotRead struct {
+	ticket
+	guid       string
+	index      int
+	records    []lrp.ActualLRP
+	deployment *lrp.Deployment
+	err        error
+}
+
+// Slot implements storage.Reader.
+func (r *reader) Slot(ctx context.Context, processGUID string, index int) (lrp.Slot, *lrp.Deployment, error) {
+	read := &slotRead{ticket: newTicket(), guid: processGUID, index: index}
+	var err error
+	if r.at == nil {
+		err = r.s.slots.do(ctx, read)
+	} else {
+		err = r.query(ctx, "reading a slot", func(q querier) error {
+			return r.s.querySlots(ctx, q, []*slotRead{read})
+		})
+	}
+	if err == nil {
+		err = read.err
+	}
+	if err != nil {
+		return lrp.Slot{}, nil, err
+	}
+	return lrp.Slot{ProcessGUID: processGUID, Index: index, Records: read.records}, read.deployment, nil
+}
+
+// readSlots reads what several ask for in one statement.
+func (s *Store) readSlots(reads []*slotRead) {
+	err := s.retry(s.background, "reading slots", func() error { return s.querySlots(s.background, s.pool, reads) })
+	for _, r := range reads {
+		if err != nil {
+			r.err = err
+		}
+		close(r.done)
+	}
+}
+
+type slotKey struct {
+	guid  string
+	index int
+}
+
+// querySlots reads the records and the deployments in one statement, and so
+// from one moment.
+func (s *Store) querySlots(ctx context.Context, q querier, reads []*slotRead) error {
+	n := padded(len(reads))
+	slots := make(map[slotKey][]*slotRead, len(reads))
+	guids, keys := make([]any, 0, n), make([]any, 0, 2*n)
+	for i := range n {
+		r := reads[min(i, len(reads)-1)]
+		guids = append(guids, r.guid)
+		keys = append(keys, r.guid, int64(r.index))
+		if i < len(reads) {
+			r.records, r.deployment, r.err = nil, nil, nil
+			slots[slotKey{r.guid, r.index}] = append(slots[slotKey{r.guid, r.index}], r)
+		}
+	}
+	args := append(s.d.listArgs(guids, 1), s.d.listArgs(keys, 2)...)
+	rows, err := q.QueryContext(ctx, s.slotQuery(n), args...)
+	if err != nil {
+		return err
+	}
+	scanner := lrpScanner{s: s}
+	var isDeployment int64
+	var domain, healthy, others sql.RawBytes
+	var epoch, tag int64
+	return scanAll(rows, func(rows *sql.Rows) error {
+		// The columns of a deployment are in those of a record.
+		if err := rows.Scan(&isDeployment, &scanner.guid, &scanner.index, &scanner.definition, &scanner.presence,
+			&domain, &healthy, &epoch, &tag, &others, &scanner.data); err != nil {
+			return err
+		}
+		if isDeployment == 1 {
+			d, err := bareDeployment(string(scanner.guid), string(domain), scanner.presence, scanner.index,
+				string(scanner.definition), string(healthy), epoch, tag, others)
+			for _, r := range reads {
+				if r.guid == d.ProcessGUID {
+					r.deployment = d
+					if err != nil {
+						r.err = &storage.CorruptError{Key: storage.DeploymentKey(r.guid), Err: err}
+					}
+				}
+			}
+			return nil
+		}
+		e, err := scanner.decode()
+		if err != nil {
+			return err
+		}
+		for _, r := range slots[slotKey{scanner.last, int(scanner.index)}] {
+			if e.err != nil {
+				r.err = e.err
+				continue
+			}
+			r.records = append(r.records, e.value)
+			lrp.SortRecords(r.records)
+		}
+		return nil
+	})
+}
+
+func (s *Store) slotQuery(n int) string {
+	var b strings.Builder
+	b.WriteString("SELECT 1, process_guid, instances, active_definition_id, update_strategy, domain, healthy_definition_id, tag_epoch, tag_index, other_definition_ids, NULL FROM ")
+	b.WriteString(s.table("deployments"))
+	b.WriteString(" WHERE (process_guid) IN ")
+	b.WriteString(s.d.inList([]kind{text}, n))
+	b.WriteString(" UNION ALL SELECT 0, process_guid, idx, definition_id, presence, domain, cell_id, tag_epoch, tag_index, NULL, data FROM ")
+	b.WriteString(s.table("actual_lrps"))
+	b.WriteString(" WHERE (process_guid, idx) IN ")
+	b.WriteString(s.d.inList([]kind{text, number}, n))
+	return s.d.rebind(b.String())
+}

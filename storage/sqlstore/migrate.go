@@ -1,0 +1,190 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+)
+
+//go:embed migrations
+var migrationFiles embed.FS
+
+// SchemaVersion is the version of the schema that this release works with.
+const SchemaVersion = 1
+
+// A Migration brings the schema from the version before to Version.
+type Migration struct {
+	Version int
+	Name    string
+	// SQL is a list of statements, each ended by a semicolon at the end of a
+	// line. The last one notes the version. On SQLite and PostgreSQL all of
+	// them belong into one transaction; on MySQL, where none can be rolled
+	// back, they may be run again.
+	SQL string
+}
+
+// Migrations are all migrations in order, with the tables' prefix filled in
+// (empty means the default), for those who run SQL of others themselves. Open
+// and New then find nothing to do.
+func Migrations(d Dialect, prefix string) ([]Migration, error) {
+	f := d.fragments()
+	if f == nil {
+		return nil, fmt.Errorf("sqlstore: %v is none of SQLite, MySQL and PostgreSQL", d)
+	}
+	prefix, err := checkPrefix(prefix)
+	if err != nil {
+		return nil, err
+	}
+	return f.migrations(prefix)
+}
+
+func (d *dialect) migrations(prefix string) ([]Migration, error) {
+	dir := "migrations/" + d.dir
+	files, err := fs.ReadDir(migrationFiles, dir)
+	if err != nil {
+		return nil, err
+	}
+	var out []Migration
+	for i, file := range files {
+		body, err := fs.ReadFile(migrationFiles, dir+"/"+file.Name())
+		if err != nil {
+			return nil, err
+		}
+		m := Migration{Version: i + 1, Name: strings.TrimSuffix(file.Name(), ".sql")}
+		table := prefix + "schema"
+		var sql strings.Builder
+		if m.Version == 1 {
+			exists := ""
+			if d.dir == "mysql" {
+				exists = "IF NOT EXISTS "
+			}
+			sql.WriteString("CREATE TABLE " + exists + table + " (version INTEGER NOT NULL PRIMARY KEY);\n\n")
+		}
+		sql.WriteString(strings.ReplaceAll(string(body), "{p}", prefix))
+		fmt.Fprintf(&sql, "\nINSERT INTO %s (version) VALUES (%d);\n", table, m.Version)
+		m.SQL = sql.String()
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+// statements are the single statements of a migration.
+func (m *Migration) statements() []string {
+	var out []string
+	for _, statement := range strings.Split(m.SQL, ";\n") {
+		if statement = strings.TrimSpace(statement); statement != "" {
+			out = append(out, statement)
+		}
+	}
+	return out
+}
+
+// ErrSchema is what every [SchemaError] wraps.
+var ErrSchema = errors.New("the schema has another version")
+
+// A SchemaError says that the database's schema is not the one that this
+// release works with.
+type SchemaError struct {
+	Found, Want int
+}
+
+func (e *SchemaError) Error() string {
+	if e.Found > e.Want {
+		return fmt.Sprintf("sqlstore: %v: it is %d, which a newer release made, and this one knows %d; run the newer release", ErrSchema, e.Found, e.Want)
+	}
+	return fmt.Sprintf("sqlstore: %v: it is %d and must be %d; run the SQL of Migrations, or open the store without NoMigrations", ErrSchema, e.Found, e.Want)
+}
+
+// Unwrap makes errors.Is(err, ErrSchema) true.
+func (e *SchemaError) Unwrap() error { return ErrSchema }
+
+// migrate brings the schema to SchemaVersion. Processes that start at the same
+// time wait for one another.
+func (s *Store) migrate(ctx context.Context) error {
+	version, err := s.schemaVersion(ctx, s.write)
+	if err != nil {
+		return err
+	}
+	if version == SchemaVersion {
+		return nil
+	}
+	if version > SchemaVersion || s.options.NoMigrations {
+		return &SchemaError{version, SchemaVersion}
+	}
+	all, err := s.d.migrations(s.options.Prefix)
+	if err != nil {
+		return err
+	}
+	c, err := s.write.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return s.d.migrate(ctx, c, s.options.Prefix, func() error {
+		version, err := s.lockedVersion(ctx, c)
+		if err != nil {
+			return err
+		}
+		for _, m := range all[min(version, len(all)):] {
+			for _, statement := range m.statements() {
+				if _, err := c.ExecContext(ctx, statement); err != nil {
+					return fmt.Errorf("migration %s: %w", m.Name, err)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// schemaVersion is 0 if there is no schema.
+func (s *Store) schemaVersion(ctx context.Context, q querier) (int, error) {
+	var version sql.NullInt64
+	err := queryRow(ctx, q, "SELECT MAX(version) FROM "+s.table("schema"), &version)
+	if c, _ := s.d.classOf(err); c == absent {
+		return 0, nil
+	}
+	return int(version.Int64), err
+}
+
+// lockedVersion is schemaVersion within a migration, where a statement that
+// fails would end PostgreSQL's transaction.
+func (s *Store) lockedVersion(ctx context.Context, c *sql.Conn) (int, error) {
+	if s.d.dir != "postgres" {
+		return s.schemaVersion(ctx, c)
+	}
+	var there bool
+	if err := queryRow(ctx, c, "SELECT to_regclass('"+s.table("schema")+"') IS NOT NULL", &there); err != nil || !there {
+		return 0, err
+	}
+	return s.schemaVersion(ctx, c)
+}
+
+// inTransaction runs f between begin and COMMIT, or ROLLBACK if it fails.
+func inTransaction(ctx context.Context, c *sql.Conn, begin string, f func() error) error {
+	if _, err := c.ExecContext(ctx, begin); err != nil {
+		return err
+	}
+	err := f()
+	if err == nil {
+		_, err = c.ExecContext(ctx, "COMMIT")
+	}
+	if err != nil {
+		if _, rollbackErr := c.ExecContext(context.WithoutCancel(ctx), "ROLLBACK"); rollbackErr != nil {
+			discard(c)
+		}
+	}
+	return err
+}
+
+// queryRow scans the one row of a result.
+func queryRow(ctx context.Context, q querier, query string, dest ...any) error {
+	rows, err := q.QueryContext(ctx, query)
+	if err != nil {
+		return err
+	}
+	return scanAll(rows, func(r *sql.Rows) error { return r.Scan(dest...) })
+}

@@ -1,0 +1,100 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+var mysqlDialect = dialect{
+	name:   "MySQL",
+	driver: "mysql",
+	dir:    "mysql",
+	upsert: func(_, rest []string) string {
+		return " ON DUPLICATE KEY UPDATE " + assign(rest, func(c string) string { return "VALUES(" + c + ")" })
+	},
+	// Unlike NOW, this is not moved by the session's time zone.
+	clock:     "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) * 1000",
+	lock:      " FOR UPDATE",
+	begin:     []string{"SET TRANSACTION ISOLATION LEVEL READ COMMITTED", "START TRANSACTION"},
+	beginRead: []string{"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"},
+	batch:     joined,
+	migrate: func(ctx context.Context, c *sql.Conn, prefix string, f func() error) (err error) {
+		// Statements that change tables commit by themselves, so a lock that
+		// belongs to the connection it is.
+		lock := fmt.Sprintf("diego migration %016x", hash(prefix))
+		var got sql.NullInt64
+		if err := c.QueryRowContext(ctx, "SELECT GET_LOCK(CONCAT(?, LEFT(MD5(DATABASE()), 16)), 60)", lock).Scan(&got); err != nil {
+			return err
+		}
+		if got.Int64 != 1 {
+			return errors.New("another process has been migrating the schema for a minute")
+		}
+		defer func() {
+			_, unlockErr := c.ExecContext(context.WithoutCancel(ctx), "DO RELEASE_LOCK(CONCAT(?, LEFT(MD5(DATABASE()), 16)))", lock)
+			err = errors.Join(err, unlockErr)
+		}()
+		return f()
+	},
+	classify: func(err error) (class, string) {
+		var e *mysql.MySQLError
+		if !errors.As(err, &e) {
+			if errors.Is(err, mysql.ErrInvalidConn) {
+				return lost, "check that the database server runs and can be reached"
+			}
+			return permanent, ""
+		}
+		switch e.Number {
+		case 1205, 1213, 1020, 3572:
+			return transient, "other transactions keep rows locked"
+		case 1040, 1203:
+			return lost, "raise max_connections of the server, or lower MaxConns"
+		case 1053, 1077, 1078, 1079, 1080, 1317, 1927, 3169:
+			return lost, "the server shuts down"
+		case 1044, 1045, 1142, 1143, 1227, 1698:
+			return permanent, "check the user's name and password, and grant it SELECT, INSERT, UPDATE and DELETE on the tables, and CREATE, ALTER and INDEX to migrate"
+		case 1046, 1049:
+			return permanent, "name a database that exists in the DSN"
+		case 1146:
+			return absent, ""
+		case 1021, 1114:
+			return permanent, "free space on the server's disk"
+		case 1290, 1792, 1836:
+			return permanent, "the server or the transaction is read-only: connect to the primary"
+		case 1153:
+			return permanent, "raise max_allowed_packet of the server"
+		}
+		return permanent, ""
+	},
+}
+
+// joined runs the calls as one text. The driver must have been told to allow
+// that and to fill in the arguments itself, as Open does.
+func joined(ctx context.Context, c *sql.Conn, calls []call) error {
+	var text strings.Builder
+	var args []any
+	scans := 0
+	for i := range calls {
+		if i > 0 {
+			text.WriteByte(';')
+		}
+		text.WriteString(calls[i].query)
+		args = append(args, calls[i].args...)
+		if calls[i].scan != nil {
+			scans++
+		}
+	}
+	if scans == 0 {
+		_, err := c.ExecContext(ctx, text.String(), args...)
+		return err
+	}
+	rows, err := c.QueryContext(ctx, text.String(), args...)
+	if err != nil {
+		return err
+	}
+	return scanResults(rows, calls)
+}

@@ -1,0 +1,296 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/lib/pq"
+)
+
+// Options of [Open] and [New]. Nil means the zero value, and that the
+// documented defaults.
+type Options struct {
+	// Prefix begins the name of every table and index: at most 32 lower-case
+	// letters, digits and underscores, a letter first (default "diego_").
+	Prefix string
+	// NoMigrations leaves the schema to somebody else. One that is too old is
+	// then a *SchemaError. See [Migrations].
+	NoMigrations bool
+	// Events is how many of the newest events the log holds at least, and soon
+	// not many more (default 100,000).
+	Events int
+	// Requests is how long request ids are remembered at least (default 1 h,
+	// which is also the least).
+	Requests time.Duration
+	// RetryFor bounds how long a read or a commit goes on trying while the
+	// database is busy, restarts or cannot be reached (default 15 s).
+	RetryFor time.Duration
+	// Keys encrypt what is secret in the tables. Nil encrypts nothing.
+	Keys *Keys
+	// OneByOne sends one statement at a time, for poolers between the store
+	// and a PostgreSQL server that know nothing of SQL's PREPARE.
+	OneByOne bool
+
+	// MaxConns is the number of connections that Open may make (default 16).
+	MaxConns int
+	// FullSync makes SQLite flush each commit to the disk. Without it a commit
+	// survives the end of the process however that comes, but a power cut may
+	// undo the newest commits, in order.
+	FullSync bool
+	// BusyTimeout is how long SQLite waits for other processes in one
+	// statement (default 5 s).
+	BusyTimeout time.Duration
+
+	// clock replaces the dialect's in tests: %s is where that was.
+	clock string
+}
+
+const (
+	defaultPrefix   = "diego_"
+	defaultEvents   = 100_000
+	defaultRequests = time.Hour
+	defaultRetryFor = 15 * time.Second
+	defaultMaxConns = 16
+	defaultBusy     = 5 * time.Second
+)
+
+func (o *Options) withDefaults() (Options, error) {
+	var out Options
+	if o != nil {
+		out = *o
+	}
+	var err error
+	if out.Prefix, err = checkPrefix(out.Prefix); err != nil {
+		return out, err
+	}
+	if out.Events <= 0 {
+		out.Events = defaultEvents
+	}
+	out.Requests = max(out.Requests, defaultRequests)
+	if out.RetryFor <= 0 {
+		out.RetryFor = defaultRetryFor
+	}
+	if out.MaxConns <= 0 {
+		out.MaxConns = defaultMaxConns
+	}
+	if out.BusyTimeout <= 0 {
+		out.BusyTimeout = defaultBusy
+	}
+	return out, nil
+}
+
+func checkPrefix(prefix string) (string, error) {
+	if prefix == "" {
+		return defaultPrefix, nil
+	}
+	for i, c := range prefix {
+		if !(c >= 'a' && c <= 'z' || i > 0 && (c == '_' || c >= '0' && c <= '9')) || i >= 32 {
+			return "", fmt.Errorf("sqlstore: prefix %q: want at most 32 lower-case letters, digits and underscores, a letter first", prefix)
+		}
+	}
+	return prefix, nil
+}
+
+// Open opens the store that a data source name leads to, and makes or migrates
+// its tables. The scheme says which database it is:
+//
+//	sqlite:/var/lib/diego/diego.db     a file, which is made if need be
+//	:memory:                           a SQLite database of the Store's own
+//	postgres://user:password@host/db   what lib/pq takes, or postgresql://
+//	mysql://user:password@host/db      with the parameters of the driver
+//	mysql:user:password@tcp(host)/db   what go-sql-driver/mysql takes
+//
+// ctx bounds the opening only. The error says what to do about it; it never
+// has the password.
+func Open(ctx context.Context, dsn string, o *Options) (*Store, error) {
+	opts, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	scheme, rest, _ := strings.Cut(dsn, ":")
+	switch {
+	case dsn == ":memory:" || dsn == "sqlite::memory:":
+		return openMemory(ctx, opts)
+	case scheme == "sqlite":
+		if p, found := strings.CutPrefix(rest, "//"); found {
+			rest = p
+		}
+		return openFile(ctx, rest, opts, nil)
+	case scheme == "postgres" || scheme == "postgresql":
+		config, err := pq.NewConfig(dsn)
+		if err != nil {
+			return nil, errDSN("PostgreSQL", "postgres://user:password@host:5432/database")
+		}
+		config.BinaryParameters = true
+		connector, err := pq.NewConnectorConfig(config)
+		if err != nil {
+			return nil, errDSN("PostgreSQL", "postgres://user:password@host:5432/database")
+		}
+		return opened(ctx, &postgres, sql.OpenDB(connector), opts)
+	case scheme == "mysql":
+		config, err := mysqlConfig(rest)
+		if err != nil {
+			return nil, errDSN("MySQL", "mysql://user:password@host:3306/database")
+		}
+		connector, err := mysql.NewConnector(config)
+		if err != nil {
+			return nil, errDSN("MySQL", "mysql://user:password@host:3306/database")
+		}
+		return opened(ctx, &mysqlDialect, sql.OpenDB(connector), opts)
+	}
+	return nil, errors.New("sqlstore: the data source name begins with none of sqlite:, postgres:// and mysql:")
+}
+
+// errDSN does not repeat the data source name: it has a password.
+func errDSN(database, want string) error {
+	return fmt.Errorf("sqlstore: the data source name of %s cannot be read; want one like %s", database, want)
+}
+
+// mysqlConfig reads what follows "mysql:".
+func mysqlConfig(dsn string) (*mysql.Config, error) {
+	if strings.HasPrefix(dsn, "//") {
+		u, err := url.Parse("mysql:" + dsn)
+		if err != nil {
+			return nil, err
+		}
+		host := u.Host
+		if u.Port() == "" {
+			host += ":3306"
+		}
+		password, _ := u.User.Password()
+		dsn = u.User.Username() + ":" + password + "@tcp(" + host + ")" + u.EscapedPath()
+		if u.RawQuery != "" {
+			dsn += "?" + u.RawQuery
+		}
+	}
+	config, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		return nil, err
+	}
+	// One text has several statements, with their arguments filled in.
+	config.MultiStatements = true
+	config.InterpolateParams = true
+	return config, nil
+}
+
+func opened(ctx context.Context, d *dialect, db *sql.DB, opts Options) (*Store, error) {
+	db.SetMaxOpenConns(opts.MaxConns)
+	db.SetMaxIdleConns(opts.MaxConns)
+	s, err := build(ctx, d, db, db, opts, db.Close)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return s, nil
+}
+
+// New makes a store of a database that the caller has opened, and migrates its
+// tables. Close leaves db open.
+//
+// A View or a list takes a connection of db while it lasts, a commit another:
+// whoever commits while they range over a list needs two connections. If db
+// may have one only, the lists of the Store itself are read to their end
+// before their first value comes, and a commit within a View waits until its
+// context ends.
+//
+// On MySQL a commit takes fewer round trips if the driver was told
+// interpolateParams=true&multiStatements=true, which Open does. On SQLite set
+// the journal to WAL, or readers and writers will wait for one another.
+func New(db *sql.DB, d Dialect, o *Options) (*Store, error) {
+	opts, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	f := d.fragments()
+	if f == nil {
+		return nil, fmt.Errorf("sqlstore: %v is none of SQLite, MySQL and PostgreSQL", d)
+	}
+	if f == &mysqlDialect {
+		opts.OneByOne = opts.OneByOne || !joins(db)
+	}
+	return build(context.Background(), f, db, db, opts, nil)
+}
+
+// joins reports whether a MySQL driver takes several statements at once.
+func joins(db *sql.DB) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	rows, err := db.QueryContext(ctx, "SELECT ?; SELECT 1", int64(1))
+	if err != nil {
+		return false
+	}
+	return rows.Close() == nil
+}
+
+// openMemory is a file that only this Store has, in memory where the system
+// has a place for that: SQLite's own databases in memory let readers and
+// writers wait for one another.
+func openMemory(ctx context.Context, opts Options) (*Store, error) {
+	base := ""
+	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
+		base = "/dev/shm"
+	}
+	dir, err := os.MkdirTemp(base, "diego-sqlite-")
+	if err != nil {
+		if dir, err = os.MkdirTemp("", "diego-sqlite-"); err != nil {
+			return nil, fmt.Errorf("sqlstore: :memory: needs a temporary directory: %w", err)
+		}
+	}
+	remove := func() error { return os.RemoveAll(dir) }
+	s, err := openFile(ctx, filepath.Join(dir, "memory.db"), opts, remove)
+	if err != nil {
+		return nil, errors.Join(err, remove())
+	}
+	return s, nil
+}
+
+// openFile opens a SQLite file: one connection writes, others read. after is
+// called when the store is closed.
+func openFile(ctx context.Context, path string, opts Options, after func() error) (*Store, error) {
+	path, query, _ := strings.Cut(path, "?")
+	if path == "" {
+		return nil, errDSN("SQLite", "sqlite:/var/lib/diego/diego.db")
+	}
+	synchronous := "NORMAL"
+	if opts.FullSync {
+		synchronous = "FULL"
+	}
+	parameters := fmt.Sprintf("_busy_timeout=%d&_journal_mode=WAL&_synchronous=%s&_cache_size=-16384&_stmt_cache_size=128",
+		opts.BusyTimeout.Milliseconds(), synchronous)
+	if query != "" {
+		parameters += "&" + query
+	}
+	dsn := "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + parameters
+	write, err := sql.Open(sqlite.driver, dsn)
+	if err != nil {
+		return nil, errDSN("SQLite", "sqlite:/var/lib/diego/diego.db")
+	}
+	write.SetMaxOpenConns(1)
+	read, err := sql.Open(sqlite.driver, dsn+"&_query_only=1")
+	if err != nil {
+		return nil, errors.Join(err, write.Close())
+	}
+	read.SetMaxOpenConns(max(4, runtime.GOMAXPROCS(0), opts.MaxConns))
+	read.SetMaxIdleConns(max(4, runtime.GOMAXPROCS(0)))
+	closeAll := func() error {
+		// The writer last: it tidies the log up.
+		err := errors.Join(read.Close(), write.Close())
+		if after != nil {
+			err = errors.Join(err, after())
+		}
+		return err
+	}
+	s, err := build(ctx, &sqlite, write, read, opts, closeAll)
+	if err != nil {
+		return nil, errors.Join(err, read.Close(), write.Close())
+	}
+	return s, nil
+}

@@ -1,0 +1,94 @@
+package sqlstore
+
+// queries are the statements of a store, made once.
+type queries struct {
+	lockLog, clock, log string
+
+	lookLRPs, lookDeployments, lookTasks, lookLeases, lookRequests multi
+
+	upsertLRPs, deleteLRPs               multi
+	upsertDeployments, deleteDeployments multi
+	insertDefinitions, deleteDefinitions multi
+	deleteAllDefinitions                 multi
+	upsertTasks, deleteTasks             multi
+	upsertDomains, upsertLeases          multi
+	insertRequests, insertEvents         multi
+
+	setLog, insertMarker                       string
+	trimEvents, sweepRequests, sweepMarkers    string
+	findSegment, findMarker                    string
+	rawLRP, rawTask                            string
+	asideLRP, asideDeployment, asideDefinition string
+	asideTask                                  string
+}
+
+var (
+	lrpKey  = []string{"process_guid", "idx", "definition_id", "presence"}
+	lrpRest = []string{"domain", "cell_id", "state", "tag_epoch", "tag_index", "data"}
+
+	deploymentKey  = []string{"process_guid"}
+	deploymentRest = []string{"domain", "update_strategy", "instances", "active_definition_id", "healthy_definition_id", "tag_epoch", "tag_index", "other_definition_ids", "settings"}
+
+	definitionKey = []string{"process_guid", "definition_id"}
+
+	taskKey  = []string{"guid"}
+	taskRest = []string{"domain", "cell_id", "state", "tag_epoch", "tag_index", "data"}
+)
+
+func (s *Store) newQueries() queries {
+	d, t := s.d, s.table
+	lrpKinds := []kind{text, number, text, number}
+	const tag = "tag_epoch, tag_index"
+	aside := "INSERT INTO " + t("quarantine") + " (at, kind, guid, idx, definition_id, presence, reason, data) SELECT "
+	return queries{
+		lockLog: "SELECT newest, oldest FROM " + t("log") + " WHERE id = 1" + d.lock,
+		clock:   "SELECT " + d.clock,
+		log:     "SELECT newest, oldest, " + d.clock + " FROM " + t("log") + " WHERE id = 1",
+
+		lookLRPs:        d.among("SELECT process_guid, idx, definition_id, presence, "+tag+" FROM "+t("actual_lrps"), lrpKey, lrpKinds),
+		lookDeployments: d.among("SELECT process_guid, "+tag+" FROM "+t("deployments"), deploymentKey, []kind{text}),
+		lookTasks:       d.among("SELECT guid, "+tag+" FROM "+t("tasks"), taskKey, []kind{text}),
+		lookLeases: d.among("SELECT kind, name, owner, epoch, expires_at, value FROM "+t("leases"),
+			[]string{"kind", "name"}, []kind{text, text}),
+		lookRequests: d.among("SELECT id, seq FROM "+t("requests"), []string{"id"}, []kind{text}),
+
+		upsertLRPs: d.upsertRows(t("actual_lrps"), lrpKey, lrpRest,
+			[]kind{text, number, text, number, text, text, number, number, number, blob}),
+		deleteLRPs: d.among("DELETE FROM "+t("actual_lrps"), lrpKey, lrpKinds),
+		upsertDeployments: d.upsertRows(t("deployments"), deploymentKey, deploymentRest,
+			[]kind{text, text, number, number, text, text, number, number, blob, blob}),
+		deleteDeployments: d.among("DELETE FROM "+t("deployments"), deploymentKey, []kind{text}),
+		insertDefinitions: d.insert(t("definitions"), []string{"process_guid", "definition_id", "data"},
+			[]kind{text, text, blob}, ""),
+		deleteDefinitions:    d.among("DELETE FROM "+t("definitions"), definitionKey, []kind{text, text}),
+		deleteAllDefinitions: d.among("DELETE FROM "+t("definitions"), deploymentKey, []kind{text}),
+		upsertTasks: d.upsertRows(t("tasks"), taskKey, taskRest,
+			[]kind{text, text, text, number, number, number, blob}),
+		deleteTasks:   d.among("DELETE FROM "+t("tasks"), taskKey, []kind{text}),
+		upsertDomains: d.upsertRows(t("domains"), []string{"name"}, []string{"expires_at"}, []kind{text, number}),
+		upsertLeases: d.upsertRows(t("leases"), []string{"kind", "name"}, []string{"owner", "epoch", "expires_at", "value"},
+			[]kind{text, text, text, number, number, blob}),
+		insertRequests: d.insert(t("requests"), []string{"id", "seq", "at"}, []kind{text, number, number}, ""),
+		insertEvents: d.insert(t("events"), []string{"seq", "n", "at", "token", "data"},
+			[]kind{number, number, number, number, blob}, ""),
+
+		setLog:        d.rebind("UPDATE " + t("log") + " SET newest = ?, oldest = ? WHERE id = 1"),
+		insertMarker:  d.rebind("INSERT INTO " + t("markers") + " (token, at) VALUES (?, ?)"),
+		trimEvents:    d.rebind("DELETE FROM " + t("events") + " WHERE seq < ?"),
+		sweepRequests: d.rebind("DELETE FROM " + t("requests") + " WHERE at < ?"),
+		sweepMarkers:  d.rebind("DELETE FROM " + t("markers") + " WHERE at < ?"),
+		findSegment:   d.rebind("SELECT COUNT(*) FROM " + t("events") + " WHERE seq = ? AND token = ?"),
+		findMarker:    d.rebind("SELECT COUNT(*) FROM " + t("markers") + " WHERE token = ?"),
+
+		rawLRP: d.rebind("SELECT process_guid, idx, definition_id, presence, data FROM " + t("actual_lrps") +
+			" WHERE process_guid = ? AND idx = ? AND definition_id = ? AND presence = ?"),
+		rawTask: d.rebind("SELECT guid, data FROM " + t("tasks") + " WHERE guid = ?"),
+		asideLRP: d.rebind(aside + "?, 'actual_lrp', process_guid, idx, definition_id, presence, ?, data FROM " + t("actual_lrps") +
+			" WHERE process_guid = ? AND idx = ? AND definition_id = ? AND presence = ?"),
+		asideDeployment: d.rebind(aside + "?, 'deployment', process_guid, -1, active_definition_id, 0, ?, settings FROM " +
+			t("deployments") + " WHERE process_guid = ?"),
+		asideDefinition: d.rebind(aside + "?, 'definition', process_guid, -1, definition_id, 0, ?, data FROM " +
+			t("definitions") + " WHERE process_guid = ?"),
+		asideTask: d.rebind(aside + "?, 'task', guid, -1, '', 0, ?, data FROM " + t("tasks") + " WHERE guid = ?"),
+	}
+}

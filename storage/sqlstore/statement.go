@@ -1,0 +1,198 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"hash/fnv"
+	"strings"
+)
+
+// A querier runs statements: a *sql.DB, *sql.Conn, *sql.Tx or a *pool.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
+// A call is one statement with its arguments, which are int64, string, []byte
+// and array only.
+type call struct {
+	query string
+	args  []any
+	// scan is called for each row of the result; nil if there is none.
+	scan func(*sql.Rows) error
+}
+
+// run runs the calls in their order, in one round trip if the store can.
+func (s *Store) run(ctx context.Context, c *sql.Conn, calls []call) error {
+	if s.d.batch != nil && s.batches {
+		return s.d.batch(ctx, c, calls)
+	}
+	return runEach(ctx, c, calls)
+}
+
+// runEach runs the calls one by one.
+func runEach(ctx context.Context, q querier, calls []call) error {
+	for i := range calls {
+		if calls[i].scan == nil {
+			if _, err := q.ExecContext(ctx, calls[i].query, calls[i].args...); err != nil {
+				return err
+			}
+			continue
+		}
+		rows, err := q.QueryContext(ctx, calls[i].query, calls[i].args...)
+		if err != nil {
+			return err
+		}
+		if err := scanAll(rows, calls[i].scan); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scanAll calls scan for each row and closes rows.
+func scanAll(rows *sql.Rows, scan func(*sql.Rows) error) error {
+	defer rows.Close()
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// scanResults reads the result sets of the calls that have one.
+func scanResults(rows *sql.Rows, calls []call) error {
+	defer rows.Close()
+	first := true
+	for i := range calls {
+		if calls[i].scan == nil {
+			continue
+		}
+		if !first && !rows.NextResultSet() {
+			break
+		}
+		first = false
+		for rows.Next() {
+			if err := calls[i].scan(rows); err != nil {
+				return err
+			}
+		}
+	}
+	for rows.NextResultSet() {
+	}
+	return rows.Err()
+}
+
+// A kind is the type of a column, as far as lists of rows are concerned.
+type kind string
+
+const (
+	text   kind = "text"
+	number kind = "bigint"
+	blob   kind = "bytea"
+)
+
+// A multi is a statement over a list of rows.
+type multi struct {
+	d *dialect
+	// list is the statement up to the list, and what comes behind it.
+	head, tail string
+	in         bool // the list is that of an IN, not of an INSERT
+	kinds      []kind
+}
+
+// rowsPerStatement bounds the statements that have a placeholder for each
+// value. A list is cut into such powers of four, so that few different
+// statements are prepared.
+const rowsPerStatement = 64
+
+// calls are the statements for a flat list of rows, none for an empty one.
+func (m *multi) calls(dst []call, rows []any, scan func(*sql.Rows) error) []call {
+	width := len(m.kinds)
+	n := len(rows) / width
+	if n == 0 {
+		return dst
+	}
+	if m.d.arrays {
+		return append(dst, call{m.query(n), m.d.listArgs(rows, width), scan})
+	}
+	for chunk := rowsPerStatement; n > 0; chunk /= 4 {
+		for ; n >= chunk; n -= chunk {
+			dst = append(dst, call{m.query(chunk), rows[:chunk*width], scan})
+			rows = rows[chunk*width:]
+		}
+	}
+	return dst
+}
+
+// query is the statement for n rows.
+func (m *multi) query(n int) string {
+	if m.in {
+		return m.d.rebind(m.head + m.d.inList(m.kinds, n) + m.tail)
+	}
+	return m.d.rebind(m.head + m.d.values(m.kinds, n) + m.tail)
+}
+
+// values is a list of n rows to insert, with unnumbered placeholders.
+func (d *dialect) values(kinds []kind, n int) string {
+	if !d.arrays {
+		return "VALUES " + placeholders(len(kinds), n)
+	}
+	arrays := make([]string, len(kinds))
+	for i, k := range kinds {
+		arrays[i] = "?::" + string(k) + "[]"
+	}
+	return "SELECT * FROM unnest(" + strings.Join(arrays, ", ") + ")"
+}
+
+// inList is what follows IN for n rows, with unnumbered placeholders.
+func (d *dialect) inList(kinds []kind, n int) string {
+	if d.arrays {
+		return "(" + d.values(kinds, n) + ")"
+	}
+	return "(" + d.in + placeholders(len(kinds), n) + ")"
+}
+
+// listArgs are the arguments of values and inList for a flat list of rows.
+func (d *dialect) listArgs(rows []any, width int) []any {
+	if !d.arrays {
+		return rows
+	}
+	out := make([]any, width)
+	var buffer []byte
+	for column := range width {
+		buffer = buffer[:0]
+		for i := column; i < len(rows); i += width {
+			buffer = appendElement(buffer, rows[i])
+		}
+		out[column] = array(append(buffer, '}'))
+	}
+	return out
+}
+
+func placeholders(width, n int) string {
+	row := "(?" + strings.Repeat(", ?", width-1) + ")"
+	return row + strings.Repeat(", "+row, n-1)
+}
+
+// insert is an INSERT of rows; tail comes behind them.
+func (d *dialect) insert(table string, columns []string, kinds []kind, tail string) multi {
+	return multi{d: d, head: "INSERT INTO " + table + " (" + strings.Join(columns, ", ") + ") ", kinds: kinds, tail: tail}
+}
+
+// upsertRows inserts rows in place of those with the same key.
+func (d *dialect) upsertRows(table string, key, rest []string, kinds []kind) multi {
+	return d.insert(table, append(append([]string{}, key...), rest...), kinds, d.upsert(key, rest))
+}
+
+// among is a statement on those rows whose columns are one of the list's.
+func (d *dialect) among(head string, columns []string, kinds []kind) multi {
+	return multi{d: d, head: head + " WHERE (" + strings.Join(columns, ", ") + ") IN ", in: true, kinds: kinds}
+}
+
+func hash(s string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(s))
+	return h.Sum64()
+}

@@ -1,0 +1,305 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/diegosdk/diego/storage"
+)
+
+// A Store implements storage.Store, and storage.Waiter.
+type Store struct {
+	reader
+	d       *dialect
+	options Options
+	sealer  *sealer
+	q       queries
+	batches bool // several statements go in one round trip
+	single  bool // the pool has one connection only
+	read    *sql.DB
+	write   *sql.DB
+	pool    *pool
+	close   func() error
+
+	commits *group[*item]
+	slots   *group[*slotRead]
+	lists   *group[*listRead]
+
+	// background ends with the store. Work that several callers wait for runs
+	// in it.
+	background context.Context
+	stop       context.CancelFunc
+	mu         sync.Mutex
+	closed     bool
+	work       sync.WaitGroup
+
+	newest atomic.Int64 // the newest event that this process has committed
+	wakeMu sync.Mutex
+	wake   chan struct{} // closed by the next commit of events; nil if nobody waits
+
+	trimmed int64 // up to here this process has deleted events
+	swept   int64 // when this process last deleted old requests, by the store's clock
+}
+
+var (
+	_ storage.Store  = (*Store)(nil)
+	_ storage.Waiter = (*Store)(nil)
+)
+
+// ErrClosed is what every method of a closed Store fails with.
+var ErrClosed = errors.New("sqlstore: the store is closed")
+
+// readers is how many grouped reads run at once, on as many connections.
+const readers = 2
+
+func build(ctx context.Context, d *dialect, write, read *sql.DB, opts Options, closeAll func() error) (*Store, error) {
+	if opts.clock != "" {
+		own := *d
+		own.clock = fmt.Sprintf(opts.clock, d.clock)
+		d = &own
+	}
+	s := &Store{d: d, options: opts, read: read, write: write, close: closeAll, trimmed: -1}
+	s.reader = reader{s: s}
+	s.q = s.newQueries()
+	s.background, s.stop = context.WithCancel(context.Background())
+	s.single = read == write && read.Stats().MaxOpenConnections == 1
+	s.batches = d.batch != nil && !opts.OneByOne
+	s.pool = &pool{db: read, prepare: d.prepare && !opts.OneByOne}
+	s.commits = &group[*item]{s: s, limit: 1, most: maxGroup, run: s.commitGroup}
+	s.slots = &group[*slotRead]{s: s, limit: readers, most: rowsPerStatement, run: s.readSlots}
+	s.lists = &group[*listRead]{s: s, limit: readers, most: rowsPerStatement, run: s.readLists}
+	if err := s.prepareSchema(ctx); err != nil {
+		s.stop()
+		return nil, d.explain("opening", err)
+	}
+	return s, nil
+}
+
+func (s *Store) prepareSchema(ctx context.Context) error {
+	if err := s.write.PingContext(ctx); err != nil {
+		return err
+	}
+	if s.d.dir == "postgres" && s.batches {
+		// With the old quoting rules literals would mean something else.
+		var setting string
+		if err := queryRow(ctx, s.write, "SHOW standard_conforming_strings", &setting); err != nil {
+			return err
+		}
+		s.batches = setting == "on"
+	}
+	if err := s.migrate(ctx); err != nil {
+		return err
+	}
+	var err error
+	s.sealer, err = s.newSealer(ctx, s.options.Keys)
+	return err
+}
+
+func (s *Store) table(name string) string { return s.options.Prefix + name }
+
+// Close waits for the commits that have begun, and closes the connections that
+// Open has made. Other methods fail afterwards.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	s.mu.Unlock()
+	s.work.Wait()
+	s.stop()
+	s.notify(0)
+	s.pool.close()
+	if s.close == nil {
+		return nil
+	}
+	return s.d.explain("closing", s.close())
+}
+
+// begin notes that something is under way, which Close waits for.
+func (s *Store) begin() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return ErrClosed
+	}
+	s.work.Add(1)
+	return nil
+}
+
+// usable is the error that every method begins with, or nil.
+func (s *Store) usable(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return ErrClosed
+	}
+	return nil
+}
+
+const (
+	minPause = 2 * time.Millisecond
+	maxPause = 500 * time.Millisecond
+)
+
+// retry calls f again while its error is one that passes. Pauses double from
+// one attempt to the next and are jittered.
+func (s *Store) retry(ctx context.Context, op string, f func() error) error {
+	deadline := time.Now().Add(s.options.RetryFor)
+	for pause := minPause; ; pause = min(2*pause, maxPause) {
+		err := f()
+		if err == nil {
+			return nil
+		}
+		if class, _ := s.d.classOf(err); class != transient && class != lost || ctx.Err() != nil || time.Now().After(deadline) {
+			if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
+				err = errors.Join(ctx.Err(), err)
+			}
+			return s.d.explain(op, err)
+		}
+		if sleep(ctx, pause/2+rand.N(pause/2)) != nil {
+			return s.d.explain(op, errors.Join(ctx.Err(), err))
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// discard closes a connection that may be in the middle of something instead
+// of returning it to its pool.
+func discard(c *sql.Conn) {
+	_ = c.Raw(func(any) error { return driver.ErrBadConn }) // always fails: that is what it is for
+}
+
+// A pool runs reads on whatever connection is free, prepared if that pays.
+type pool struct {
+	db      *sql.DB
+	prepare bool
+
+	mu    sync.RWMutex
+	known map[string]*sql.Stmt
+}
+
+// maxPrepared bounds the statements that a pool keeps prepared.
+const maxPrepared = 256
+
+func (p *pool) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	stmt, err := p.stmt(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	if stmt == nil {
+		return p.db.QueryContext(ctx, query, args...)
+	}
+	return stmt.QueryContext(ctx, args...)
+}
+
+func (p *pool) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	return p.db.ExecContext(ctx, query, args...)
+}
+
+// stmt is the prepared statement, or nil if it is not to be prepared.
+func (p *pool) stmt(ctx context.Context, query string) (*sql.Stmt, error) {
+	if !p.prepare {
+		return nil, nil
+	}
+	p.mu.RLock()
+	stmt := p.known[query]
+	full := len(p.known) >= maxPrepared
+	p.mu.RUnlock()
+	if stmt != nil || full {
+		return stmt, nil
+	}
+	stmt, err := p.db.PrepareContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if other := p.known[query]; other != nil {
+		return other, stmt.Close()
+	}
+	if p.known == nil {
+		p.known = make(map[string]*sql.Stmt)
+	}
+	p.known[query] = stmt
+	return stmt, nil
+}
+
+func (p *pool) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, stmt := range p.known {
+		_ = stmt.Close() // the connections close too
+	}
+	p.known = nil
+}
+
+// Wait implements [storage.Waiter]. Commits of this process wake it at once;
+// for those of others it looks several times a second.
+func (s *Store) Wait(ctx context.Context, after storage.Cursor) error {
+	ticker := time.NewTicker(200 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		s.wakeMu.Lock()
+		if s.wake == nil {
+			s.wake = make(chan struct{})
+		}
+		wake := s.wake
+		s.wakeMu.Unlock()
+		if err := s.usable(ctx); err != nil {
+			return err
+		}
+		if s.newest.Load() > int64(after) {
+			return nil
+		}
+		log, err := s.Log(ctx)
+		if err != nil || log.Newest > after {
+			return err
+		}
+		select {
+		case <-wake:
+		case <-ticker.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// notify wakes those who wait for events.
+func (s *Store) notify(newest int64) {
+	if newest > s.newest.Load() {
+		s.newest.Store(newest) // commits are one at a time
+	}
+	s.wakeMu.Lock()
+	defer s.wakeMu.Unlock()
+	if s.wake != nil {
+		close(s.wake)
+		s.wake = nil
+	}
+}
+
+// errNoConn says what to do when no connection comes free.
+func errNoConn(err error) error {
+	return fmt.Errorf("waiting for a connection: %w", err)
+}
