@@ -169,7 +169,7 @@ func (a *attempt) onConnection() (err error) {
 	}()
 	a.reset()
 	calls := make([]call, 0, 16)
-	for _, statement := range s.d.begin {
+	for _, statement := range s.beginWrite {
 		calls = append(calls, call{query: statement})
 	}
 	if err := s.run(ctx, c, a.lookups(calls)); err != nil {
@@ -216,7 +216,7 @@ func (a *attempt) lookups(calls []call) []call {
 		if d.last > 0 {
 			find, args = q.findSegment, []any{d.last, d.token}
 		}
-		calls = append(calls, call{find, args, func(r *sql.Rows) error {
+		calls = append(calls, call{query: find, args: args, scan: func(r *sql.Rows) error {
 			n := 0
 			err := r.Scan(&n)
 			a.committed = n > 0
@@ -470,7 +470,11 @@ func (a *attempt) accept(it *item) {
 
 func (a *attempt) addEvent(data []byte) {
 	if n := len(a.segments); n == 0 || a.segments[n-1].n == maxSegment || len(a.segments[n-1].data)+len(data) > maxSegmentBytes {
-		a.segments = append(a.segments, segment{})
+		size := 0
+		for _, it := range a.items {
+			size += it.size
+		}
+		a.segments = append(a.segments, segment{data: make([]byte, 0, min(size, maxSegmentBytes))})
 	}
 	last := &a.segments[len(a.segments)-1]
 	last.n++

@@ -72,9 +72,11 @@ type dialect struct {
 	// begin starts a transaction that writes, beginRead one that sees one
 	// moment, that of its first statement.
 	begin, beginRead []string
+	// settings follow begin on connections that Open has not set up.
+	settings []string
 	// batch runs several statements in one round trip; nil runs them one by
-	// one.
-	batch func(ctx context.Context, c *sql.Conn, calls []call) error
+	// one. common are statements that most transactions need.
+	batch func(ctx context.Context, c *sql.Conn, calls []call, common []string) error
 	// prepare: reads are worth preparing.
 	prepare bool
 	// migrate runs f while no other process migrates. f gets one connection.

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // A group gathers what several goroutines ask for at the same time, and does
@@ -15,9 +16,17 @@ type group[T member] struct {
 	most  int // members of a batch
 	run   func([]T)
 
+	// gather waits, before a batch, for those whose last batch has just ended
+	// and who will be back with their next request.
+	gather bool
+
 	mu      sync.Mutex
 	waiting []T
 	running int
+	// want is how many requests the loop waits for, and enough is closed when
+	// they are there.
+	want   int
+	enough chan struct{}
 }
 
 // A member is a request of a group. It embeds a ticket.
@@ -62,6 +71,10 @@ func (g *group[T]) do(ctx context.Context, x T) error {
 	}
 	g.mu.Lock()
 	g.waiting = append(g.waiting, x)
+	if g.enough != nil && len(g.waiting) >= g.want {
+		close(g.enough)
+		g.enough = nil
+	}
 	start := g.running < g.limit
 	if start {
 		g.running++
@@ -82,9 +95,13 @@ func (g *group[T]) do(ctx context.Context, x T) error {
 // loop runs batches until nothing waits.
 func (g *group[T]) loop() {
 	var batch []T
+	var last time.Duration // how long the last batch took
 	for {
 		// Whoever can run now may have something to add.
 		runtime.Gosched()
+		if g.gather && len(batch) > 0 {
+			g.await(len(batch), last/gatherShare)
+		}
 		g.mu.Lock()
 		n := min(len(g.waiting), g.most)
 		if n == 0 {
@@ -103,10 +120,39 @@ func (g *group[T]) loop() {
 		g.waiting = g.waiting[:rest]
 		g.mu.Unlock()
 		if len(batch) > 0 {
+			began := time.Now()
 			g.run(batch)
+			last = time.Since(began)
 		}
 		for range n {
 			g.s.work.Done()
 		}
 	}
+}
+
+// gatherShare is the part of a batch's duration that the next batch waits, at
+// most, for the callers of the last one. A batch costs about the same however
+// large it is, so two half batches take twice as long as a whole one.
+const gatherShare = 2
+
+// await waits a little until those who wait already are joined by as many as
+// were in the last batch. If nobody waits there is nobody to keep waiting.
+func (g *group[T]) await(returning int, most time.Duration) {
+	g.mu.Lock()
+	if len(g.waiting) == 0 {
+		g.mu.Unlock()
+		return
+	}
+	enough := make(chan struct{})
+	g.enough, g.want = enough, len(g.waiting)+returning
+	g.mu.Unlock()
+	timer := time.NewTimer(most)
+	select {
+	case <-enough:
+	case <-timer.C:
+	}
+	timer.Stop()
+	g.mu.Lock()
+	g.enough = nil
+	g.mu.Unlock()
 }

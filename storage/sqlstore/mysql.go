@@ -74,7 +74,7 @@ var mysqlDialect = dialect{
 
 // joined runs the calls as one text. The driver must have been told to allow
 // that and to fill in the arguments itself, as Open does.
-func joined(ctx context.Context, c *sql.Conn, calls []call) error {
+func joined(ctx context.Context, c *sql.Conn, calls []call, _ []string) error {
 	var text strings.Builder
 	var args []any
 	scans := 0

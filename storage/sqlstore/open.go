@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"net/url"
@@ -40,7 +41,8 @@ type Options struct {
 	// and a PostgreSQL server that know nothing of SQL's PREPARE.
 	OneByOne bool
 
-	// MaxConns is the number of connections that Open may make (default 16).
+	// MaxConns is the number of connections that Open may make, at least 2
+	// (default 16). One of them is for commits.
 	MaxConns int
 	// FullSync makes SQLite flush each commit to the disk. Without it a commit
 	// survives the end of the process however that comes, but a power cut may
@@ -131,11 +133,19 @@ func Open(ctx context.Context, dsn string, o *Options) (*Store, error) {
 			return nil, errDSN("PostgreSQL", "postgres://user:password@host:5432/database")
 		}
 		config.BinaryParameters = true
+		if config.Runtime == nil {
+			config.Runtime = make(map[string]string)
+		}
+		for name, value := range postgresSettings {
+			if _, set := config.Runtime[name]; !set {
+				config.Runtime[name] = value
+			}
+		}
 		connector, err := pq.NewConnectorConfig(config)
 		if err != nil {
 			return nil, errDSN("PostgreSQL", "postgres://user:password@host:5432/database")
 		}
-		return opened(ctx, &postgres, sql.OpenDB(connector), opts)
+		return opened(ctx, &postgres, connector, opts)
 	case scheme == "mysql":
 		config, err := mysqlConfig(rest)
 		if err != nil {
@@ -145,10 +155,14 @@ func Open(ctx context.Context, dsn string, o *Options) (*Store, error) {
 		if err != nil {
 			return nil, errDSN("MySQL", "mysql://user:password@host:3306/database")
 		}
-		return opened(ctx, &mysqlDialect, sql.OpenDB(connector), opts)
+		return opened(ctx, &mysqlDialect, connector, opts)
 	}
 	return nil, errors.New("sqlstore: the data source name begins with none of sqlite:, postgres:// and mysql:")
 }
+
+// postgresSettings make the plans of prepared statements once, whatever the
+// size of the tables at that time, so that they go by the keys.
+var postgresSettings = map[string]string{"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "jit": "off"}
 
 // errDSN does not repeat the data source name: it has a password.
 func errDSN(database, want string) error {
@@ -182,12 +196,17 @@ func mysqlConfig(dsn string) (*mysql.Config, error) {
 	return config, nil
 }
 
-func opened(ctx context.Context, d *dialect, db *sql.DB, opts Options) (*Store, error) {
-	db.SetMaxOpenConns(opts.MaxConns)
-	db.SetMaxIdleConns(opts.MaxConns)
-	s, err := build(ctx, d, db, db, opts, db.Close)
+// opened opens a store on a server. Commits have connections of their own, so
+// that those stay warm and no list keeps them waiting.
+func opened(ctx context.Context, d *dialect, connector driver.Connector, opts Options) (*Store, error) {
+	write, read := sql.OpenDB(connector), sql.OpenDB(connector)
+	write.SetMaxOpenConns(1)
+	read.SetMaxOpenConns(max(1, opts.MaxConns-1))
+	read.SetMaxIdleConns(max(1, opts.MaxConns-1))
+	closeBoth := func() error { return errors.Join(read.Close(), write.Close()) }
+	s, err := build(ctx, d, write, read, opts, closeBoth)
 	if err != nil {
-		return nil, errors.Join(err, db.Close())
+		return nil, errors.Join(err, closeBoth())
 	}
 	return s, nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/lib/pq"
 )
@@ -23,6 +24,9 @@ var postgres = dialect{
 	clock:     "(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::bigint * 1000",
 	lock:      " FOR UPDATE",
 	begin:     []string{"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"},
+	// Plans are made once, whatever the size of the tables at that time, so
+	// they must go by the keys.
+	settings:  []string{"SET LOCAL plan_cache_mode = force_generic_plan", "SET LOCAL enable_seqscan = off", "SET LOCAL jit = off"},
 	beginRead: []string{"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"},
 	batch:     executed,
 	prepare:   true,
@@ -70,8 +74,8 @@ var postgres = dialect{
 
 // executed runs the calls as one text of EXECUTE statements, so that their
 // plans are made once for each connection, and their arguments need no round
-// trips.
-func executed(ctx context.Context, c *sql.Conn, calls []call) error {
+// trips. common are the statements that the connection will soon need too.
+func executed(ctx context.Context, c *sql.Conn, calls []call, common []string) error {
 	err := executeAll(ctx, c, calls)
 	var e *pq.Error
 	if !errors.As(err, &e) || e.Code != "26000" {
@@ -82,7 +86,13 @@ func executed(ctx context.Context, c *sql.Conn, calls []call) error {
 	if _, err := c.ExecContext(ctx, "ROLLBACK"); err != nil {
 		return err
 	}
-	if err := prepareAll(ctx, c, calls); err != nil {
+	needed := common
+	for i := range calls {
+		if calls[i].hasArgs() {
+			needed = append(needed[:len(needed):len(needed)], calls[i].query)
+		}
+	}
+	if err := prepareAll(ctx, c, needed); err != nil {
 		return err
 	}
 	if !strings.HasPrefix(calls[0].query, "BEGIN") {
@@ -96,7 +106,11 @@ func executed(ctx context.Context, c *sql.Conn, calls []call) error {
 var errPrepared = errors.New("statements were not prepared")
 
 func executeAll(ctx context.Context, c *sql.Conn, calls []call) error {
-	var text []byte
+	text := *texts.Get().(*[]byte)
+	defer func() {
+		text = text[:0]
+		texts.Put(&text)
+	}()
 	scans := 0
 	for i := range calls {
 		if i > 0 {
@@ -118,9 +132,21 @@ func executeAll(ctx context.Context, c *sql.Conn, calls []call) error {
 	return scanResults(rows, calls)
 }
 
-func statementName(query string) string { return fmt.Sprintf("diego_%016x", hash(query)) }
+// texts are buffers for statements.
+var texts = sync.Pool{New: func() any { return new([]byte) }}
 
-func prepareAll(ctx context.Context, c *sql.Conn, calls []call) error {
+func statementName(query string) string {
+	if name, known := statementNames.Load(query); known {
+		return name.(string)
+	}
+	name := fmt.Sprintf("diego_%016x", hash(query))
+	statementNames.Store(query, name)
+	return name
+}
+
+var statementNames sync.Map
+
+func prepareAll(ctx context.Context, c *sql.Conn, queries []string) error {
 	var text strings.Builder
 	known := map[string]bool{}
 	rows, err := c.QueryContext(ctx, "SELECT name FROM pg_prepared_statements")
@@ -135,34 +161,37 @@ func prepareAll(ctx context.Context, c *sql.Conn, calls []call) error {
 	}); err != nil {
 		return err
 	}
-	for i := range calls {
-		name := statementName(calls[i].query)
-		if len(calls[i].args) == 0 || known[name] {
-			continue
+	for _, query := range queries {
+		if name := statementName(query); !known[name] {
+			known[name] = true
+			text.WriteString("PREPARE " + name + " AS " + query + ";")
 		}
-		known[name] = true
-		text.WriteString("PREPARE " + name + " AS " + calls[i].query + ";")
 	}
 	_, err = c.ExecContext(ctx, text.String())
 	return err
 }
 
 func appendExecute(dst []byte, c *call) []byte {
-	if len(c.args) == 0 {
+	if !c.hasArgs() {
 		return append(dst, c.query...)
 	}
 	dst = append(dst, "EXECUTE "...)
 	dst = append(dst, statementName(c.query)...)
-	for i, a := range c.args {
-		if i == 0 {
-			dst = append(dst, '(')
-		} else {
-			dst = append(dst, ',')
-		}
-		dst = appendLiteral(dst, a)
+	separator := byte('(')
+	for _, a := range c.args {
+		dst = appendLiteral(append(dst, separator), a)
+		separator = ','
+	}
+	for column := range c.width {
+		dst = append(dst, separator, '\'')
+		dst = appendArray(dst, c.rows, c.width, column, true)
+		dst = append(dst, '\'')
+		separator = ','
 	}
 	return append(dst, ')')
 }
+
+func (c *call) hasArgs() bool { return len(c.args) > 0 || c.width > 0 }
 
 // appendLiteral appends a value as SQL, which Open has made sure has
 // standard_conforming_strings.
@@ -172,8 +201,6 @@ func appendLiteral(dst []byte, a any) []byte {
 		return strconv.AppendInt(dst, a, 10)
 	case string:
 		return appendQuoted(dst, a)
-	case array:
-		return appendQuoted(dst, string(a))
 	case []byte:
 		dst = append(dst, `'\x`...)
 		dst = hex.AppendEncode(dst, a)
@@ -193,32 +220,37 @@ func appendQuoted(dst []byte, s string) []byte {
 	return append(dst, '\'')
 }
 
-// An array is the text form of an array of PostgreSQL.
-type array string
-
-// appendElement appends one value of a row to the text form of an array.
-func appendElement(dst []byte, a any) []byte {
-	if len(dst) == 0 {
-		dst = append(dst, '{')
-	} else {
-		dst = append(dst, ',')
-	}
-	switch a := a.(type) {
-	case int64:
-		return strconv.AppendInt(dst, a, 10)
-	case string:
-		dst = append(dst, '"')
-		for i := range len(a) {
-			if a[i] == '"' || a[i] == '\\' {
-				dst = append(dst, '\\')
-			}
-			dst = append(dst, a[i])
+// appendArray appends the text form of an array of one column of a flat list
+// of rows. quoted says that it is within a literal.
+func appendArray(dst []byte, rows []any, width, column int, quoted bool) []byte {
+	dst = append(dst, '{')
+	for i := column; i < len(rows); i += width {
+		if i > column {
+			dst = append(dst, ',')
 		}
-		return append(dst, '"')
-	case []byte:
-		dst = append(dst, `"\\x`...)
-		dst = hex.AppendEncode(dst, a)
-		return append(dst, '"')
+		switch v := rows[i].(type) {
+		case int64:
+			dst = strconv.AppendInt(dst, v, 10)
+		case string:
+			dst = append(dst, '"')
+			for j := range len(v) {
+				switch c := v[j]; {
+				case c == '"' || c == '\\':
+					dst = append(dst, '\\', c)
+				case c == '\'' && quoted:
+					dst = append(dst, c, c)
+				default:
+					dst = append(dst, c)
+				}
+			}
+			dst = append(dst, '"')
+		case []byte:
+			dst = append(dst, `"\\x`...)
+			dst = hex.AppendEncode(dst, v)
+			dst = append(dst, '"')
+		default:
+			panic(fmt.Sprintf("sqlstore: an argument of type %T", v)) // all arguments are made in this package
+		}
 	}
-	panic(fmt.Sprintf("sqlstore: an argument of type %T", a)) // all arguments are made in this package
+	return append(dst, '}')
 }

@@ -2,6 +2,9 @@ package sqlstore
 
 // queries are the statements of a store, made once.
 type queries struct {
+	// common are statements that are prepared as soon as one is.
+	common []string
+
 	lockLog, clock, log string
 
 	lookLRPs, lookDeployments, lookTasks, lookLeases, lookRequests multi
@@ -40,7 +43,7 @@ func (s *Store) newQueries() queries {
 	lrpKinds := []kind{text, number, text, number}
 	const tag = "tag_epoch, tag_index"
 	aside := "INSERT INTO " + t("quarantine") + " (at, kind, guid, idx, definition_id, presence, reason, data) SELECT "
-	return queries{
+	q := queries{
 		lockLog: "SELECT newest, oldest FROM " + t("log") + " WHERE id = 1" + d.lock,
 		clock:   "SELECT " + d.clock,
 		log:     "SELECT newest, oldest, " + d.clock + " FROM " + t("log") + " WHERE id = 1",
@@ -91,4 +94,15 @@ func (s *Store) newQueries() queries {
 			t("definitions") + " WHERE process_guid = ?"),
 		asideTask: d.rebind(aside + "?, 'task', guid, -1, '', 0, ?, data FROM " + t("tasks") + " WHERE guid = ?"),
 	}
+	if d.arrays {
+		for _, m := range []multi{
+			q.lookLRPs, q.lookDeployments, q.lookTasks, q.lookLeases, q.lookRequests,
+			q.upsertLRPs, q.deleteLRPs, q.upsertDeployments, q.insertDefinitions, q.deleteDefinitions,
+			q.upsertTasks, q.deleteTasks, q.upsertDomains, q.upsertLeases, q.insertRequests, q.insertEvents,
+		} {
+			q.common = append(q.common, m.query(1))
+		}
+		q.common = append(q.common, q.setLog, q.insertMarker, q.trimEvents, q.sweepRequests, q.sweepMarkers)
+	}
+	return q
 }

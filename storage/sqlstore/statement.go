@@ -13,11 +13,15 @@ type querier interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-// A call is one statement with its arguments, which are int64, string, []byte
-// and array only.
+// A call is one statement with its arguments, which are int64, string and
+// []byte only.
 type call struct {
 	query string
 	args  []any
+	// rows, if width is not 0, is a flat list of rows of that width in place
+	// of args: an array for each column.
+	rows  []any
+	width int
 	// scan is called for each row of the result; nil if there is none.
 	scan func(*sql.Rows) error
 }
@@ -25,7 +29,7 @@ type call struct {
 // run runs the calls in their order, in one round trip if the store can.
 func (s *Store) run(ctx context.Context, c *sql.Conn, calls []call) error {
 	if s.d.batch != nil && s.batches {
-		return s.d.batch(ctx, c, calls)
+		return s.d.batch(ctx, c, calls, s.q.common)
 	}
 	return runEach(ctx, c, calls)
 }
@@ -33,13 +37,17 @@ func (s *Store) run(ctx context.Context, c *sql.Conn, calls []call) error {
 // runEach runs the calls one by one.
 func runEach(ctx context.Context, q querier, calls []call) error {
 	for i := range calls {
+		args := calls[i].args
+		if calls[i].width > 0 {
+			args = columnArrays(calls[i].rows, calls[i].width)
+		}
 		if calls[i].scan == nil {
-			if _, err := q.ExecContext(ctx, calls[i].query, calls[i].args...); err != nil {
+			if _, err := q.ExecContext(ctx, calls[i].query, args...); err != nil {
 				return err
 			}
 			continue
 		}
-		rows, err := q.QueryContext(ctx, calls[i].query, calls[i].args...)
+		rows, err := q.QueryContext(ctx, calls[i].query, args...)
 		if err != nil {
 			return err
 		}
@@ -100,6 +108,7 @@ type multi struct {
 	head, tail string
 	in         bool // the list is that of an IN, not of an INSERT
 	kinds      []kind
+	arrays     string // the statement, if it is the same for any number of rows
 }
 
 // rowsPerStatement bounds the statements that have a placeholder for each
@@ -115,15 +124,22 @@ func (m *multi) calls(dst []call, rows []any, scan func(*sql.Rows) error) []call
 		return dst
 	}
 	if m.d.arrays {
-		return append(dst, call{m.query(n), m.d.listArgs(rows, width), scan})
+		return append(dst, call{query: m.arrays, rows: rows, width: width, scan: scan})
 	}
 	for chunk := rowsPerStatement; n > 0; chunk /= 4 {
 		for ; n >= chunk; n -= chunk {
-			dst = append(dst, call{m.query(chunk), rows[:chunk*width], scan})
+			dst = append(dst, call{query: m.query(chunk), args: rows[:chunk*width], scan: scan})
 			rows = rows[chunk*width:]
 		}
 	}
 	return dst
+}
+
+func (m multi) ready() multi {
+	if m.d.arrays {
+		m.arrays = m.query(1)
+	}
+	return m
 }
 
 // query is the statement for n rows.
@@ -156,17 +172,19 @@ func (d *dialect) inList(kinds []kind, n int) string {
 
 // listArgs are the arguments of values and inList for a flat list of rows.
 func (d *dialect) listArgs(rows []any, width int) []any {
-	if !d.arrays {
-		return rows
+	if d.arrays {
+		return columnArrays(rows, width)
 	}
+	return rows
+}
+
+// columnArrays are the text forms of an array for each column.
+func columnArrays(rows []any, width int) []any {
 	out := make([]any, width)
 	var buffer []byte
 	for column := range width {
-		buffer = buffer[:0]
-		for i := column; i < len(rows); i += width {
-			buffer = appendElement(buffer, rows[i])
-		}
-		out[column] = array(append(buffer, '}'))
+		buffer = appendArray(buffer[:0], rows, width, column, false)
+		out[column] = string(buffer)
 	}
 	return out
 }
@@ -178,7 +196,7 @@ func placeholders(width, n int) string {
 
 // insert is an INSERT of rows; tail comes behind them.
 func (d *dialect) insert(table string, columns []string, kinds []kind, tail string) multi {
-	return multi{d: d, head: "INSERT INTO " + table + " (" + strings.Join(columns, ", ") + ") ", kinds: kinds, tail: tail}
+	return multi{d: d, head: "INSERT INTO " + table + " (" + strings.Join(columns, ", ") + ") ", kinds: kinds, tail: tail}.ready()
 }
 
 // upsertRows inserts rows in place of those with the same key.
@@ -188,7 +206,7 @@ func (d *dialect) upsertRows(table string, key, rest []string, kinds []kind) mul
 
 // among is a statement on those rows whose columns are one of the list's.
 func (d *dialect) among(head string, columns []string, kinds []kind) multi {
-	return multi{d: d, head: head + " WHERE (" + strings.Join(columns, ", ") + ") IN ", in: true, kinds: kinds}
+	return multi{d: d, head: head + " WHERE (" + strings.Join(columns, ", ") + ") IN ", in: true, kinds: kinds}.ready()
 }
 
 func hash(s string) uint64 {

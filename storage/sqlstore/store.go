@@ -21,12 +21,14 @@ type Store struct {
 	options Options
 	sealer  *sealer
 	q       queries
-	batches bool // several statements go in one round trip
-	single  bool // the pool has one connection only
-	read    *sql.DB
-	write   *sql.DB
-	pool    *pool
-	close   func() error
+	// beginWrite starts a transaction that commits.
+	beginWrite []string
+	batches    bool // several statements go in one round trip
+	single     bool // the pool has one connection only
+	read       *sql.DB
+	write      *sql.DB
+	pool       *pool
+	close      func() error
 
 	commits *group[*item]
 	slots   *group[*slotRead]
@@ -69,10 +71,15 @@ func build(ctx context.Context, d *dialect, write, read *sql.DB, opts Options, c
 	s.reader = reader{s: s}
 	s.q = s.newQueries()
 	s.background, s.stop = context.WithCancel(context.Background())
+	// A list may last until its caller has committed something.
+	s.beginWrite = d.begin
+	if closeAll == nil {
+		s.beginWrite = append(d.begin[:len(d.begin):len(d.begin)], d.settings...)
+	}
 	s.single = read == write && read.Stats().MaxOpenConnections == 1
 	s.batches = d.batch != nil && !opts.OneByOne
 	s.pool = &pool{db: read, prepare: d.prepare && !opts.OneByOne}
-	s.commits = &group[*item]{s: s, limit: 1, most: maxGroup, run: s.commitGroup}
+	s.commits = &group[*item]{s: s, limit: 1, most: maxGroup, gather: true, run: s.commitGroup}
 	s.slots = &group[*slotRead]{s: s, limit: readers, most: rowsPerStatement, run: s.readSlots}
 	s.lists = &group[*listRead]{s: s, limit: readers, most: rowsPerStatement, run: s.readLists}
 	if err := s.prepareSchema(ctx); err != nil {

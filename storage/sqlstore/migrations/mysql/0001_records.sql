@@ -59,8 +59,7 @@ CREATE TABLE IF NOT EXISTS {p}actual_lrps (
   tag_index BIGINT NOT NULL,
   data LONGBLOB NOT NULL,
   PRIMARY KEY (process_guid, idx, definition_id, presence),
-  KEY {p}actual_lrps_cell (cell_id),
-  KEY {p}actual_lrps_domain (domain)
+  KEY {p}actual_lrps_cell (cell_id)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 
 CREATE TABLE IF NOT EXISTS {p}tasks (

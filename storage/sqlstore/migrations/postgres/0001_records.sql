@@ -65,8 +65,6 @@ CREATE TABLE {p}actual_lrps (
 
 CREATE INDEX {p}actual_lrps_cell ON {p}actual_lrps (cell_id) WHERE cell_id <> '';
 
-CREATE INDEX {p}actual_lrps_domain ON {p}actual_lrps (domain);
-
 CREATE TABLE {p}tasks (
   guid TEXT COLLATE "C" NOT NULL PRIMARY KEY,
   domain TEXT COLLATE "C" NOT NULL,

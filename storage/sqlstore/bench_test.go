@@ -1,0 +1,248 @@
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/diegosdk/diego/converge"
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+)
+
+var noon = time.Unix(1_900_000_000, 0).UTC()
+
+// desired is a deployment with one definition that has proved healthy.
+func desired(guid string, instances int) *lrp.Deployment {
+	path := executor.Action{Run: &executor.RunAction{Path: "/bin/web"}}
+	return &lrp.Deployment{
+		ProcessGUID: guid, Domain: "apps", Settings: lrp.Settings{Instances: instances},
+		Definitions:        map[string]lrp.Definition{guid: {RunInfo: executor.RunInfo{RootFS: "preloaded:linux", Action: path}}},
+		ActiveDefinitionID: guid, HealthyDefinitionID: guid,
+		ModificationTag: lrp.ModificationTag{Epoch: noon.UnixNano()},
+	}
+}
+
+// eachStore runs a sub-benchmark on a new store of each kind.
+func eachStore(b *testing.B, f func(b *testing.B, s *Store)) {
+	for _, d := range databases {
+		b.Run(d.name, func(b *testing.B) { f(b, mustOpen(b, d.database(b), Options{})) })
+	}
+	b.Run("sqlite-full", func(b *testing.B) { f(b, mustOpen(b, databases[0].database(b), Options{FullSync: true})) })
+}
+
+// BenchmarkLifecycle creates, claims, starts and removes ActualLRPs through
+// storage.ApplySlot, from several clients at once.
+func BenchmarkLifecycle(b *testing.B) {
+	eachStore(b, func(b *testing.B, s *Store) {
+		for _, clients := range []int{1, 8, 32} {
+			b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) { benchmarkLifecycle(b, s, clients) })
+		}
+	})
+}
+
+var processes atomic.Int64
+
+func benchmarkLifecycle(b *testing.B, s *Store, clients int) {
+	var deployments storage.Batch
+	var guids []string
+	for range clients {
+		guid := fmt.Sprintf("process-%08d", processes.Add(1))
+		guids = append(guids, guid)
+		deployments.Deployments = append(deployments.Deployments, storage.DeploymentWrite{After: desired(guid, 1<<16)})
+	}
+	if _, err := s.Commit(b.Context(), deployments); err != nil {
+		b.Fatal(err)
+	}
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	b.ReportAllocs()
+	b.ResetTimer()
+	for client := range clients {
+		wg.Go(func() {
+			for index := 0; next.Add(1) <= int64(b.N); index++ {
+				if err := live(b.Context(), s, guids[client], index%(1<<16)); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "lifecycles/s")
+}
+
+// live leads one instance through its life.
+func live(ctx context.Context, s *Store, guid string, index int) error {
+	me := lrp.InstanceKey{InstanceGUID: fmt.Sprint("instance-", guid, index), CellID: fmt.Sprintf("cell-%04d", index%500)}
+	net := lrp.NetInfo{Address: "10.0.0.1", InstanceAddress: "10.255.0.1", Ports: []lrp.PortMapping{{ContainerPort: 8080, HostPort: 61001}}}
+	for _, c := range []lrp.Command{lrp.CreateMissing{}, lrp.Claim{Instance: me}, lrp.Start{Instance: me, NetInfo: net}, lrp.Remove{Instance: me}} {
+		_, _, err := storage.ApplySlot(ctx, s, guid, index, nil, func(slot lrp.Slot, d *lrp.Deployment) (lrp.Decision, error) {
+			if _, last := c.(lrp.Remove); last {
+				d = nil // as if the index was not desired any more
+			}
+			return lrp.Step(slot, d, c, time.Now(), lrp.Policy{})
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fill commits instances spread evenly over processes, all running.
+func fill(b *testing.B, s *Store, instances, deployments int) (cells []string) {
+	b.Helper()
+	const perBatch = 1000
+	for c := range 1250 {
+		cells = append(cells, fmt.Sprintf("cell-%05d", c))
+	}
+	var batch storage.Batch
+	flush := func() {
+		if _, err := s.Commit(b.Context(), batch); err != nil {
+			b.Fatal(err)
+		}
+		batch = storage.Batch{}
+	}
+	running := 0
+	for p := range deployments {
+		guid := fmt.Sprintf("app-%07d", p)
+		n := (instances - running) / (deployments - p)
+		batch.Deployments = append(batch.Deployments, storage.DeploymentWrite{After: desired(guid, n)})
+		for i := range n {
+			batch.ActualLRPs = append(batch.ActualLRPs, lrp.Write{After: &lrp.ActualLRP{
+				Key:         lrp.Key{ProcessGUID: guid, DefinitionID: guid, Index: i, Domain: "apps"},
+				InstanceKey: lrp.InstanceKey{InstanceGUID: fmt.Sprintf("instance-%036d", running), CellID: cells[running%len(cells)]},
+				NetInfo:     lrp.NetInfo{Address: "10.0.0.1", InstanceAddress: "10.255.0.1", Ports: []lrp.PortMapping{{ContainerPort: 8080, HostPort: 61001}}},
+				State:       lrp.Running, Since: noon, RunningSince: noon, Routable: true,
+				ModificationTag: lrp.ModificationTag{Epoch: noon.UnixNano(), Index: 2},
+			}})
+			running++
+		}
+		if len(batch.ActualLRPs) >= perBatch {
+			flush()
+		}
+	}
+	batch.Domains = []storage.DomainWrite{{Name: "apps"}}
+	flush()
+	return cells
+}
+
+// BenchmarkSnapshot streams a healthy fleet through converge.PlanLRPs in one
+// View, as a convergence pass does.
+func BenchmarkSnapshot(b *testing.B) {
+	const instances, deployments = 250_000, 58_000
+	for _, d := range databases {
+		b.Run(fmt.Sprintf("%s/instances=%d", d.name, instances), func(b *testing.B) {
+			s := mustOpen(b, d.database(b), Options{})
+			cells := fill(b, s, instances, deployments)
+			present := converge.NewCells(cells)
+			runtime.GC()
+			var before runtime.MemStats
+			runtime.ReadMemStats(&before)
+			var most uint64
+			b.ReportAllocs()
+			b.ResetTimer()
+			for n := range b.N {
+				most = max(most, pass(b, s, present, instances, n == 0))
+			}
+			b.StopTimer()
+			b.ReportMetric(b.Elapsed().Seconds()/float64(b.N), "s/pass")
+			b.ReportMetric((float64(most)-float64(before.HeapAlloc))/(1<<20), "live-MiB")
+		})
+	}
+}
+
+// pass plans over a View and returns the live heap in its middle, if that is
+// wanted.
+func pass(b *testing.B, s *Store, cells converge.Cells, instances int, measure bool) (live uint64) {
+	err := s.View(b.Context(), func(r storage.Reader) error {
+		var domains []lrp.Domain
+		for d, err := range r.Domains(b.Context()) {
+			if err != nil {
+				return err
+			}
+			domains = append(domains, d)
+		}
+		seen := 0
+		plan := converge.PlanLRPs(converge.LRPs{
+			Deployments: r.Deployments(b.Context(), storage.DeploymentFilter{Bare: true}),
+			ActualLRPs: counted(r.ActualLRPs(b.Context(), storage.ActualLRPFilter{}), func() {
+				if seen++; measure && seen == instances/2 {
+					b.StopTimer()
+					var m runtime.MemStats
+					runtime.GC()
+					runtime.ReadMemStats(&m)
+					live = m.HeapAlloc
+					b.StartTimer()
+				}
+			}),
+			Domains: domains, Cells: cells,
+		}, noon.Add(time.Hour), lrp.Policy{})
+		for action, err := range plan {
+			return fmt.Errorf("%+v: %w", action, err)
+		}
+		if seen != instances {
+			return fmt.Errorf("saw %d instances, want %d", seen, instances)
+		}
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return live
+}
+
+// counted calls each for every element of a list.
+func counted[T any](list iter.Seq2[T, error], each func()) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for v, err := range list {
+			each()
+			if !yield(v, err) {
+				return
+			}
+		}
+	}
+}
+
+// BenchmarkReads reads the instances of one process at a time.
+func BenchmarkReads(b *testing.B) {
+	eachStore(b, func(b *testing.B, s *Store) {
+		const deployments, each = 1000, 4
+		fill(b, s, each*deployments, deployments)
+		for _, clients := range []int{1, 8, 32} {
+			b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {
+				var next atomic.Int64
+				var wg sync.WaitGroup
+				b.ReportAllocs()
+				b.ResetTimer()
+				for range clients {
+					wg.Go(func() {
+						for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
+							n := 0
+							filter := storage.ActualLRPFilter{ProcessGUIDs: []string{fmt.Sprintf("app-%07d", i*7919%deployments)}}
+							for _, err := range s.ActualLRPs(b.Context(), filter) {
+								if n++; err != nil {
+									b.Error(err)
+									return
+								}
+							}
+							if n != each {
+								b.Errorf("%d instances, want %d", n, each)
+								return
+							}
+						}
+					})
+				}
+				wg.Wait()
+				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "reads/s")
+			})
+		}
+	})
+}
