@@ -92,7 +92,9 @@ type attempt struct {
 	// the commit: it may be the truth.
 	doubt *outcome
 
-	lock bool // look-ups lock what they find
+	// joined: the transaction is the caller's. Look-ups lock what they find, as
+	// others may see an earlier moment.
+	joined bool
 
 	newest, oldest, now int64
 	tags                map[storage.RecordKey]executor.ModificationTag
@@ -143,7 +145,7 @@ const (
 )
 
 func (a *attempt) reset() {
-	*a = attempt{s: a.s, items: a.items, doubt: a.doubt, lock: a.lock}
+	*a = attempt{s: a.s, items: a.items, doubt: a.doubt, joined: a.joined}
 	a.token = rand.Int64()
 	a.tags = make(map[storage.RecordKey]executor.ModificationTag, len(a.items))
 	a.written = make(map[storage.RecordKey]struct{}, 2*len(a.items))
@@ -278,7 +280,7 @@ func (a *attempt) lookups(calls []call) []call {
 		a.requests[id] = storage.Cursor(cursor)
 		return err
 	})
-	if a.lock && a.s.d.lock != "" {
+	if a.joined && a.s.d.lock != "" {
 		for i := range calls[from:] {
 			calls[from+i].query += a.s.d.lock
 		}
@@ -509,10 +511,10 @@ func (a *attempt) writes(calls []call) []call {
 		calls = q.insertEvents.calls(calls, rows, nil)
 		a.oldest = max(a.oldest, a.newest-int64(a.s.options.Events)+1)
 		calls = append(calls, call{query: q.setLog, args: []any{a.newest, a.oldest}})
-	} else if len(calls) > 0 {
+	} else if len(calls) > 0 && !a.joined {
 		calls = append(calls, call{query: q.insertMarker, args: []any{a.token, a.now}})
 	}
-	if len(calls) > 0 {
+	if len(calls) > 0 && !a.joined {
 		calls = a.sweep(calls)
 	}
 	return calls

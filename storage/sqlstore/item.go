@@ -180,8 +180,11 @@ func place(kind byte, names ...string) []byte {
 var eventPlace = place('e')
 
 func lrpPlace(r *lrp.ActualLRP) []byte {
-	out := binary.AppendVarint(place('a', r.ProcessGUID, r.DefinitionID), int64(r.Index))
-	return append(out, byte(r.Presence))
+	return lrpPlaceOf(r.ProcessGUID, int64(r.Index), r.DefinitionID, int64(r.Presence))
+}
+
+func lrpPlaceOf(guid string, index int64, definitionID string, presence int64) []byte {
+	return append(binary.AppendVarint(place('a', guid, definitionID), index), byte(presence))
 }
 
 func taskPlace(guid string) []byte           { return place('t', guid) }

@@ -282,7 +282,7 @@ func openFile(ctx context.Context, path string, opts Options, after func() error
 	if opts.FullSync {
 		synchronous = "FULL"
 	}
-	parameters := fmt.Sprintf("_busy_timeout=%d&_journal_mode=WAL&_synchronous=%s&_cache_size=-16384&_stmt_cache_size=128",
+	parameters := fmt.Sprintf("_busy_timeout=%d&_journal_mode=WAL&_synchronous=%s&_cache_size=-16384&_stmt_cache_size=128&_txlock=immediate",
 		opts.BusyTimeout.Milliseconds(), synchronous)
 	if query != "" {
 		parameters += "&" + query

@@ -24,8 +24,6 @@ type reader struct {
 	// mu is held during a query, as lists read ahead. It is nil without at.
 	mu   *sync.Mutex
 	over bool
-	// own is set for a caller's transaction: its clock goes on.
-	own bool
 }
 
 var errOver = errors.New("sqlstore: the View is over")

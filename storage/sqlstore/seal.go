@@ -18,7 +18,8 @@ import (
 // legible, so that keys can be added to a store that has data; [Store.Rotate]
 // then encrypts what is there.
 type Keys struct {
-	// Active is the label of the key that encrypts. The others only decrypt.
+	// Active is the label of the key that encrypts; the others only decrypt.
+	// If it is empty, nothing new is encrypted.
 	Active string
 	// Secrets are the keys by their labels: 16, 24 or 32 bytes each. A label
 	// is 1 to 64 bytes and never names another key later.
@@ -80,7 +81,7 @@ func (s *Store) newSealer(ctx context.Context, keys *Keys) (*sealer, error) {
 			return nil, &KeyError{label, err.Error()}
 		}
 	}
-	if out.ciphers[out.active] == nil {
+	if out.active != "" && out.ciphers[out.active] == nil {
 		return nil, &KeyError{out.active, "Keys.Active is not among Keys.Secrets"}
 	}
 	return out, s.prove(ctx, out)

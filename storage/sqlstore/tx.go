@@ -1,0 +1,108 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"sync"
+	"time"
+
+	"github.com/diegosdk/diego/storage"
+)
+
+// BeginTx begins a transaction on a connection that commits have, for
+// [Store.WithTx]. Until it ends no commit of any process goes ahead, so it must
+// be short. A store made by [New] takes transactions of the caller's *sql.DB as
+// well.
+func (s *Store) BeginTx(ctx context.Context, o *sql.TxOptions) (*sql.Tx, error) {
+	if err := s.usable(ctx); err != nil {
+		return nil, err
+	}
+	tx, err := s.write.BeginTx(ctx, o)
+	return tx, s.d.explain("beginning a transaction", err)
+}
+
+// WithTx is the store as seen from within a transaction of the caller's on the
+// same database: what it commits is there if and when the caller commits tx,
+// together with whatever else the caller does in it, and gone if tx is rolled
+// back. storage.Apply and its like work on it.
+//
+// From its first Commit on, tx keeps all other commits waiting, those of other
+// processes too; so commit last, and end tx soon. An error that is none of
+// package storage's leaves tx of no use but to be rolled back. At isolation
+// levels above READ COMMITTED a record that has changed since tx began stays a
+// conflict: roll back and begin anew.
+//
+// Close does nothing, and those who Wait for events see them a little later
+// than others. Only one goroutine at a time uses it.
+func (s *Store) WithTx(tx *sql.Tx) storage.Store {
+	return &txStore{reader: reader{s: s, at: tx, mu: new(sync.Mutex)}}
+}
+
+type txStore struct{ reader }
+
+func (t *txStore) View(ctx context.Context, f func(storage.Reader) error) error {
+	now, err := t.Now(ctx)
+	if err != nil {
+		return err
+	}
+	return f(&reader{s: t.s, at: t.at, mu: t.mu, moment: now})
+}
+
+func (t *txStore) Commit(ctx context.Context, b storage.Batch) (storage.Cursor, error) {
+	if err := b.Check(); err != nil {
+		return 0, err
+	}
+	it, err := t.s.newItem(b)
+	if err == nil {
+		err = t.commit(ctx, it)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return it.cursor, it.err
+}
+
+// commit does for one item what a group does for many, but for the beginning
+// and the end.
+func (t *txStore) commit(ctx context.Context, it *item) error {
+	return t.query(ctx, "committing in a transaction", func(q querier) error {
+		a := &attempt{s: t.s, items: []*item{it}, joined: true}
+		a.reset()
+		if err := runEach(ctx, q, a.lookups(nil)); err != nil {
+			return err
+		}
+		if err := a.resolveAll(ctx, q); err != nil {
+			return err
+		}
+		return runEach(ctx, q, a.writes(nil))
+	})
+}
+
+func (t *txStore) Acquire(ctx context.Context, l storage.Lease, ttl time.Duration) (storage.Lease, error) {
+	return t.changeLease(ctx, acquire, l, ttl)
+}
+
+func (t *txStore) Renew(ctx context.Context, l storage.Lease, ttl time.Duration) (storage.Lease, error) {
+	return t.changeLease(ctx, renew, l, ttl)
+}
+
+func (t *txStore) Release(ctx context.Context, l storage.Lease) error {
+	_, err := t.changeLease(ctx, release, l, 0)
+	return err
+}
+
+func (t *txStore) changeLease(ctx context.Context, verb leaseVerb, l storage.Lease, ttl time.Duration) (storage.Lease, error) {
+	it, err := newLeaseItem(verb, l, ttl)
+	if err == nil {
+		err = t.commit(ctx, it)
+	}
+	if err == nil {
+		err = it.err
+	}
+	if err != nil {
+		return storage.Lease{}, err
+	}
+	return it.lease.lease, nil
+}
+
+func (t *txStore) Close() error { return nil }
