@@ -20,7 +20,7 @@ var noon = time.Unix(1_900_000_000, 0).UTC()
 
 // desired is a deployment with one definition that has proved healthy.
 func desired(guid string, instances int) *lrp.Deployment {
-	path := executor.Action{Run: &executor.RunAction{Path: "/bin/web"}}
+	path := executor.Action{Run: &executor.RunAction{Path: "/bin/web", User: "vcap"}}
 	return &lrp.Deployment{
 		ProcessGUID: guid, Domain: "apps", Settings: lrp.Settings{Instances: instances},
 		Definitions:        map[string]lrp.Definition{guid: {RunInfo: executor.RunInfo{RootFS: "preloaded:linux", Action: path}}},

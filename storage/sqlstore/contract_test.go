@@ -73,7 +73,31 @@ func corruptRecord(t testing.TB, s *Store, k storage.RecordKey) {
 			damage, k.GUID, int64(k.Index), k.DefinitionID, int64(k.Presence))
 	case storage.TaskRecord:
 		exec(t, s, "UPDATE "+s.table("tasks")+" SET data = ? WHERE guid = ?", damage, k.GUID)
+	case storage.EventRecord:
+		corruptEvent(t, s, k.Sequence, damage)
 	}
+}
+
+// corruptEvent damages one event of a segment.
+func corruptEvent(t testing.TB, s *Store, sequence storage.Cursor, damage []byte) {
+	t.Helper()
+	page, err := s.segments(context.Background(), sequence-1)
+	if err != nil || len(page) == 0 {
+		t.Fatalf("event %d: %v", sequence, err)
+	}
+	x := page[0]
+	var out []byte
+	for n, rest := x.seq-x.n+1, x.data; n <= x.seq; n++ {
+		var event []byte
+		if event, rest, err = cutBytes(rest); err != nil {
+			t.Fatal(err)
+		}
+		if n == int64(sequence) {
+			event = damage
+		}
+		out = appendEvent(out, event)
+	}
+	exec(t, s, "UPDATE "+s.table("events")+" SET data = ? WHERE seq = ?", out, x.seq)
 }
 
 // opener makes stores with the options in one database, each with a prefix of

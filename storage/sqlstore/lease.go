@@ -93,7 +93,7 @@ func (c *leaseChange) apply(row *leaseRow, now int64) (*leaseRow, error) {
 	}
 	next := leaseRow{epoch: row.epoch, value: []byte{}}
 	if c.verb == renew {
-		next = leaseRow{owner: l.Owner, epoch: row.epoch, expires: now + int64(c.ttl), value: l.Value}
+		next = leaseRow{owner: row.owner, epoch: row.epoch, expires: now + int64(c.ttl), value: l.Value}
 	} else if row.owner == "" {
 		return nil, nil
 	}

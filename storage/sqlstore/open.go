@@ -192,6 +192,8 @@ func mysqlConfig(dsn string) (*mysql.Config, error) {
 	}
 	// One text has several statements, with their arguments filled in.
 	config.MultiStatements = true
+	// Errors are returned; nothing is for the standard error output.
+	config.Logger = new(mysql.NopLogger)
 	config.InterpolateParams = true
 	return config, nil
 }

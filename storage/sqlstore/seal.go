@@ -51,7 +51,7 @@ func (e *KeyError) Unwrap() error { return ErrKey }
 // sealedVersion begins what is encrypted, as storage's codec begins with its
 // own versions: then follow the label's length, the label, the nonce and the
 // ciphertext.
-const sealedVersion = 3
+const sealedVersion = 0xE5
 
 const maxLabel = 64
 

@@ -1,0 +1,116 @@
+package sqlstore
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+)
+
+func TestWhatIsCommittedInATransactionOfTheCallersSharesItsFate(t *testing.T) {
+	for _, d := range databases {
+		t.Run(d.name, func(t *testing.T) {
+			db := openDB(t, d.dialect, d.database(t))
+			s, err := New(db, d.dialect, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			if _, err := db.Exec("CREATE TABLE orders (id INTEGER)"); err != nil {
+				t.Fatal(err)
+			}
+			for _, keep := range []bool{false, true} {
+				tx, err := db.BeginTx(t.Context(), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := tx.Exec("INSERT INTO orders VALUES (1)"); err != nil {
+					t.Fatal(err)
+				}
+				joined := s.WithTx(tx)
+				_, cursor, err := storage.ApplyDeployment(t.Context(), joined, "web", nil, func(d *lrp.Deployment) (lrp.Change, error) {
+					if d != nil {
+						t.Error("it is there already")
+					}
+					return lrp.Create(lrp.DeploymentDefinition{
+						ProcessGUID: "web", Domain: "apps", Settings: lrp.Settings{Instances: 1},
+						DefinitionID: "v1", Definition: desired("web", 1).Definitions["web"],
+					}, noon)
+				})
+				if err != nil || cursor != 2 {
+					t.Fatalf("cursor %d, error %v", cursor, err)
+				}
+				// What was committed is seen in the transaction.
+				if _, _, err := storage.ApplySlot(t.Context(), joined, "web", 0, nil, func(slot lrp.Slot, d *lrp.Deployment) (lrp.Decision, error) {
+					return lrp.Step(slot, d, lrp.CreateMissing{}, noon, lrp.Policy{})
+				}); err != nil {
+					t.Fatal(err)
+				}
+				if n := count(t, joined, "web"); n != 1 {
+					t.Errorf("%d records in the transaction", n)
+				}
+				// A conflict writes nothing and spoils nothing.
+				if _, err := joined.Commit(t.Context(), creation(unclaimed("x", 0))); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := joined.Commit(t.Context(), creation(unclaimed("x", 0))); !errors.Is(err, storage.ErrExists) {
+					t.Errorf("a conflict: %v", err)
+				}
+				if _, err := joined.Acquire(t.Context(), storage.Lease{Kind: "k", Name: "n", Owner: "o"}, time.Hour); err != nil {
+					t.Error(err)
+				}
+				want := 0
+				if keep {
+					err, want = tx.Commit(), 1
+				} else {
+					err = tx.Rollback()
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				orders, leases := 0, 0
+				if err := db.QueryRow("SELECT COUNT(*) FROM orders").Scan(&orders); err != nil {
+					t.Fatal(err)
+				}
+				for range s.Leases(t.Context(), "k") {
+					leases++
+				}
+				if n := count(t, s, "web"); n != want || orders != want || leases != want {
+					t.Errorf("keep %v: %d records, %d orders, %d leases", keep, n, orders, leases)
+				}
+			}
+			checkLog(t, s, 5)
+		})
+	}
+}
+
+func TestATransactionOfTheStoresOwnConnections(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, dsn string) {
+		s := mustOpen(t, dsn, Options{})
+		tx, err := s.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.WithTx(tx).Commit(t.Context(), creation(unclaimed("p", 0))); err != nil {
+			t.Fatal(err)
+		}
+		// Another commit waits until the transaction ends, and then finds what
+		// it has left.
+		done := make(chan error, 1)
+		go func() {
+			_, err := s.Commit(t.Context(), creation(unclaimed("p", 0)))
+			done <- err
+		}()
+		if n := count(t, s, "p"); n != 0 {
+			t.Errorf("%d records before the commit", n)
+		}
+		if err := tx.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; !errors.Is(err, storage.ErrExists) {
+			t.Errorf("the other commit: %v", err)
+		}
+	})
+}
