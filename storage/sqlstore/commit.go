@@ -117,8 +117,10 @@ type leaseID struct{ kind, name string }
 // An outcome is what a transaction would have told the callers.
 type outcome struct {
 	token    int64
-	last     int64 // the last event, 0 if it had none
-	newest   int64
+	events   int64 // how many it had
+	since    int64 // an event before them
+	found    int64 // the last of them in the log, or the number of markers
+	newest   int64 // the last of them as far as the attempt knew
 	cursors  []storage.Cursor
 	errs     []error
 	leases   []storage.Lease
@@ -174,6 +176,16 @@ func (a *attempt) onConnection() (err error) {
 	for _, statement := range s.beginWrite {
 		calls = append(calls, call{query: statement})
 	}
+	if a.isPlain() {
+		err := a.guess(ctx, c, calls)
+		if !s.d.isGuard(err) {
+			return err
+		}
+		if _, err := c.ExecContext(ctx, "ROLLBACK"); err != nil {
+			return err
+		}
+		a.reset()
+	}
 	if err := s.run(ctx, c, a.lookups(calls)); err != nil {
 		return err
 	}
@@ -215,13 +227,12 @@ func (a *attempt) lookups(calls []call) []call {
 		call{query: q.clock, scan: func(r *sql.Rows) error { return r.Scan(&a.now) }})
 	if d := a.doubt; d != nil {
 		find, args := q.findMarker, []any{d.token}
-		if d.last > 0 {
-			find, args = q.findSegment, []any{d.last, d.token}
+		if d.events > 0 {
+			find, args = q.findSegment, []any{d.since, d.token}
 		}
 		calls = append(calls, call{query: find, args: args, scan: func(r *sql.Rows) error {
-			n := 0
-			err := r.Scan(&n)
-			a.committed = n > 0
+			err := r.Scan(&d.found)
+			a.committed = d.found > 0
 			return err
 		}})
 	}
@@ -484,9 +495,9 @@ func (a *attempt) addEvent(data []byte) {
 	a.newest++
 }
 
-// writes adds the statements that write what was accepted; none if nothing
-// was.
-func (a *attempt) writes(calls []call) []call {
+// recordWrites adds the statements that write what was accepted, but for the
+// events.
+func (a *attempt) recordWrites(calls []call) []call {
 	q := &a.s.q
 	calls = append(calls, a.aside...)
 	calls = q.deleteLRPs.calls(calls, a.lrpsGone, nil)
@@ -500,7 +511,14 @@ func (a *attempt) writes(calls []call) []call {
 	calls = q.upsertTasks.calls(calls, a.tasks, nil)
 	calls = q.upsertDomains.calls(calls, a.domains, nil)
 	calls = q.upsertLeases.calls(calls, a.leaseRows, nil)
-	calls = q.insertRequests.calls(calls, a.requestRows, nil)
+	return q.insertRequests.calls(calls, a.requestRows, nil)
+}
+
+// writes adds the statements that write all that was accepted; none if nothing
+// was.
+func (a *attempt) writes(calls []call) []call {
+	q := &a.s.q
+	calls = a.recordWrites(calls)
 	if len(a.segments) > 0 {
 		rows := make([]any, 0, 5*len(a.segments))
 		last := a.newest
@@ -525,7 +543,7 @@ const sweepEvery = int64(time.Minute)
 // sweep adds statements, now and then, that delete what is too old.
 func (a *attempt) sweep(calls []call) []call {
 	s := a.s
-	if s.trimmed < 0 || a.oldest-s.trimmed > max(16, int64(s.options.Events)/16) {
+	if s.trimDue(a.oldest) {
 		calls = append(calls, call{query: s.q.trimEvents, args: []any{a.oldest}})
 	}
 	if age := a.now - s.swept; age > sweepEvery || age < 0 {
@@ -535,10 +553,15 @@ func (a *attempt) sweep(calls []call) []call {
 	return calls
 }
 
+// trimDue reports whether enough events lie before the oldest that counts.
+func (s *Store) trimDue(oldest int64) bool {
+	return s.trimmed < 0 || oldest-s.trimmed > max(16, int64(s.options.Events)/16)
+}
+
 // swept notes that what sweep has added is done.
 func (a *attempt) swept() {
 	s := a.s
-	if s.trimmed < 0 || a.oldest-s.trimmed > max(16, int64(s.options.Events)/16) {
+	if s.trimDue(a.oldest) {
 		s.trimmed = a.oldest
 	}
 	if age := a.now - s.swept; age > sweepEvery || age < 0 {
@@ -548,9 +571,9 @@ func (a *attempt) swept() {
 
 // outcome is what the items were told by this attempt.
 func (a *attempt) outcome() *outcome {
-	o := &outcome{token: a.token, newest: a.newest, deferred: a.deferred}
-	if len(a.segments) > 0 {
-		o.last = a.newest
+	o := &outcome{token: a.token, newest: a.newest, since: a.s.newest.Load(), deferred: a.deferred}
+	for i := range a.segments {
+		o.events += a.segments[i].n
 	}
 	for _, it := range a.items {
 		o.cursors, o.errs = append(o.cursors, it.cursor), append(o.errs, it.err)
@@ -565,11 +588,19 @@ func (a *attempt) outcome() *outcome {
 
 // restore tells the items what the attempt in doubt has told them.
 func (a *attempt) restore() {
-	a.newest, a.deferred = a.doubt.newest, a.doubt.deferred
+	d := a.doubt
+	a.newest, a.deferred = d.newest, d.deferred
+	moved := storage.Cursor(0)
+	if d.events > 0 {
+		a.newest, moved = d.found, storage.Cursor(d.found-d.newest)
+	}
 	for i, it := range a.items {
-		it.cursor, it.err = a.doubt.cursors[i], a.doubt.errs[i]
+		it.cursor, it.err = d.cursors[i], d.errs[i]
+		if it.cursor > 0 {
+			it.cursor += moved
+		}
 		if it.lease != nil {
-			it.lease.lease = a.doubt.leases[i]
+			it.lease.lease = d.leases[i]
 		}
 	}
 }

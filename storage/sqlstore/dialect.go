@@ -77,6 +77,10 @@ type dialect struct {
 	// batch runs several statements in one round trip; nil runs them one by
 	// one. common are statements that most transactions need.
 	batch func(ctx context.Context, c *sql.Conn, calls []call, common []string) error
+	// guard is a number that is out of range, and so an error, unless n is
+	// want. It is empty where round trips cost nothing.
+	guard   string
+	integer string // the type that numbers of 64 bits are cast to
 	// prepare: reads are worth preparing.
 	prepare bool
 	// migrate runs f while no other process migrates. f gets one connection.
@@ -98,7 +102,18 @@ const (
 	lost
 	// absent is a table that does not exist.
 	absent
+	// guarded is a guard that failed.
+	guarded
 )
+
+// isGuard reports whether a guard failed.
+func (d *dialect) isGuard(err error) bool {
+	if err == nil {
+		return false
+	}
+	class, _ := d.classOf(err)
+	return class == guarded
+}
 
 // classOf is what err means, and what to do about it, if that is known.
 func (d *dialect) classOf(err error) (class, string) {

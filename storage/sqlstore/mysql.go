@@ -23,6 +23,8 @@ var mysqlDialect = dialect{
 	begin:     []string{"SET TRANSACTION ISOLATION LEVEL READ COMMITTED", "START TRANSACTION"},
 	beginRead: []string{"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"},
 	batch:     joined,
+	guard:     "EXP(1000 * ABS(want - n))",
+	integer:   "SIGNED",
 	migrate: func(ctx context.Context, c *sql.Conn, prefix string, f func() error) (err error) {
 		// Statements that change tables commit by themselves, so a lock that
 		// belongs to the connection it is.
@@ -59,6 +61,8 @@ var mysqlDialect = dialect{
 			return permanent, "check the user's name and password, and grant it SELECT, INSERT, UPDATE and DELETE on the tables, and CREATE, ALTER and INDEX to migrate"
 		case 1046, 1049:
 			return permanent, "name a database that exists in the DSN"
+		case 1690:
+			return guarded, ""
 		case 1146:
 			return absent, ""
 		case 1021, 1114:
@@ -83,7 +87,7 @@ func joined(ctx context.Context, c *sql.Conn, calls []call, _ []string) error {
 			text.WriteByte(';')
 		}
 		text.WriteString(calls[i].query)
-		args = append(args, calls[i].args...)
+		args = append(append(args, calls[i].args...), calls[i].last...)
 		if calls[i].scan != nil {
 			scans++
 		}

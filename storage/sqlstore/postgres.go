@@ -30,6 +30,8 @@ var postgres = dialect{
 	beginRead: []string{"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"},
 	batch:     executed,
 	prepare:   true,
+	guard:     "EXP(1000 * ABS(want - n)::float8)",
+	integer:   "bigint",
 	migrate: func(ctx context.Context, c *sql.Conn, prefix string, f func() error) error {
 		return inTransaction(ctx, c, "BEGIN", func() error {
 			if _, err := c.ExecContext(ctx, "SELECT pg_advisory_xact_lock($1)", int64(hash(prefix))); err != nil {
@@ -56,6 +58,8 @@ var postgres = dialect{
 			return lost, "the server shuts down or starts"
 		case "28000", "28P01", "42501":
 			return permanent, "check the user's name and password, and grant it SELECT, INSERT, UPDATE and DELETE on the tables, and CREATE on the schema to migrate"
+		case "22003":
+			return guarded, ""
 		case "3D000":
 			return permanent, "name a database that exists in the DSN"
 		case "42P01":
@@ -187,6 +191,9 @@ func appendExecute(dst []byte, c *call) []byte {
 		dst = appendArray(dst, c.rows, c.width, column, true)
 		dst = append(dst, '\'')
 		separator = ','
+	}
+	for _, a := range c.last {
+		dst = appendLiteral(append(dst, ','), a)
 	}
 	return append(dst, ')')
 }

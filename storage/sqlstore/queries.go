@@ -17,6 +17,9 @@ type queries struct {
 	upsertDomains, upsertLeases          multi
 	insertRequests, insertEvents         multi
 
+	sameLRPs, noLRPs, sameDeployments, noDeployments, sameTasks, noTasks guard
+
+	appendEvent, moveLog                       string
 	setLog, insertMarker                       string
 	trimEvents, sweepRequests, sweepMarkers    string
 	findSegment, findMarker                    string
@@ -75,12 +78,24 @@ func (s *Store) newQueries() queries {
 		insertEvents: d.insert(t("events"), []string{"seq", "n", "at", "token", "data"},
 			[]kind{number, number, number, number, blob}, ""),
 
+		sameLRPs:        d.guardOf(t("actual_lrps"), lrpKey, lrpKinds, true),
+		noLRPs:          d.guardOf(t("actual_lrps"), lrpKey, lrpKinds, false),
+		sameDeployments: d.guardOf(t("deployments"), deploymentKey, []kind{text}, true),
+		noDeployments:   d.guardOf(t("deployments"), deploymentKey, []kind{text}, false),
+		sameTasks:       d.guardOf(t("tasks"), taskKey, []kind{text}, true),
+		noTasks:         d.guardOf(t("tasks"), taskKey, []kind{text}, false),
+
+		appendEvent: d.rebind("INSERT INTO " + t("events") + " (seq, n, at, token, data) SELECT newest + ?, " + d.typed(number) + ", " + d.clock +
+			", " + d.typed(number) + ", " + d.typed(blob) + " FROM " + t("log") + " WHERE id = 1"),
+		// MySQL assigns one after the other, so the order of the two matters.
+		moveLog: d.rebind("UPDATE " + t("log") + " SET oldest = GREATEST(oldest, newest + ? - ? + 1), newest = newest + ? WHERE id = 1"),
+
 		setLog:        d.rebind("UPDATE " + t("log") + " SET newest = ?, oldest = ? WHERE id = 1"),
 		insertMarker:  d.rebind("INSERT INTO " + t("markers") + " (token, at) VALUES (?, ?)"),
 		trimEvents:    d.rebind("DELETE FROM " + t("events") + " WHERE seq < ?"),
 		sweepRequests: d.rebind("DELETE FROM " + t("requests") + " WHERE at < ?"),
 		sweepMarkers:  d.rebind("DELETE FROM " + t("markers") + " WHERE at < ?"),
-		findSegment:   d.rebind("SELECT COUNT(*) FROM " + t("events") + " WHERE seq = ? AND token = ?"),
+		findSegment:   d.rebind("SELECT COALESCE(MAX(seq), 0) FROM " + t("events") + " WHERE seq > ? AND token = ?"),
 		findMarker:    d.rebind("SELECT COUNT(*) FROM " + t("markers") + " WHERE token = ?"),
 
 		rawLRP: d.rebind("SELECT process_guid, idx, definition_id, presence, data FROM " + t("actual_lrps") +
@@ -99,10 +114,11 @@ func (s *Store) newQueries() queries {
 			q.lookLRPs, q.lookDeployments, q.lookTasks, q.lookLeases, q.lookRequests,
 			q.upsertLRPs, q.deleteLRPs, q.upsertDeployments, q.insertDefinitions, q.deleteDefinitions,
 			q.upsertTasks, q.deleteTasks, q.upsertDomains, q.upsertLeases, q.insertRequests, q.insertEvents,
+			q.sameLRPs.multi, q.noLRPs.multi, q.sameDeployments.multi, q.noDeployments.multi, q.sameTasks.multi, q.noTasks.multi,
 		} {
 			q.common = append(q.common, m.query(1))
 		}
-		q.common = append(q.common, q.setLog, q.insertMarker, q.trimEvents, q.sweepRequests, q.sweepMarkers)
+		q.common = append(q.common, q.setLog, q.appendEvent, q.moveLog, q.insertMarker, q.trimEvents, q.sweepRequests, q.sweepMarkers)
 	}
 	return q
 }

@@ -22,6 +22,7 @@ type call struct {
 	// of args: an array for each column.
 	rows  []any
 	width int
+	last  []any // more arguments, behind rows
 	// scan is called for each row of the result; nil if there is none.
 	scan func(*sql.Rows) error
 }
@@ -40,6 +41,9 @@ func runEach(ctx context.Context, q querier, calls []call) error {
 		args := calls[i].args
 		if calls[i].width > 0 {
 			args = columnArrays(calls[i].rows, calls[i].width)
+		}
+		if calls[i].last != nil {
+			args = append(args[:len(args):len(args)], calls[i].last...)
 		}
 		if calls[i].scan == nil {
 			if _, err := q.ExecContext(ctx, calls[i].query, args...); err != nil {
@@ -160,6 +164,14 @@ func (d *dialect) values(kinds []kind, n int) string {
 		arrays[i] = "?::" + string(k) + "[]"
 	}
 	return "SELECT * FROM unnest(" + strings.Join(arrays, ", ") + ")"
+}
+
+// typed is an unnumbered placeholder for a value of that type.
+func (d *dialect) typed(k kind) string {
+	if d.arrays {
+		return "?::" + string(k)
+	}
+	return "?"
 }
 
 // inList is what follows IN for n rows, with unnumbered placeholders.
