@@ -155,7 +155,7 @@ func (r *reader) deploymentPages(f storage.DeploymentFilter) page[*lrp.Deploymen
 
 // addDefinitions completes the deployments of a page, which are in order.
 func (s *Store) addDefinitions(ctx context.Context, q querier, entries []entry[*lrp.Deployment]) error {
-	guids := make([]any, padded(len(entries)))
+	guids := make([]any, s.d.padded(len(entries)))
 	byGUID := make(map[string]*entry[*lrp.Deployment], len(entries))
 	for i := range guids {
 		e := &entries[min(i, len(entries)-1)]

@@ -61,6 +61,8 @@ type dialect struct {
 	arrays bool
 	// in opens the list of an IN that has placeholders.
 	in string
+	// fewShapes: statements are prepared, so a list has one of few lengths.
+	fewShapes bool
 	// rowValues: (a, b) > (x, y) finds its place in an index.
 	rowValues bool
 	// upsert makes an INSERT replace the row with the same key.

@@ -181,7 +181,7 @@ type listRead struct {
 
 // readLists reads what several ask for in one statement.
 func (s *Store) readLists(reads []*listRead) {
-	n := padded(len(reads))
+	n := s.d.padded(len(reads))
 	rows := make([]any, n)
 	for i := range rows {
 		rows[i] = reads[min(i, len(reads)-1)].guid
@@ -217,7 +217,10 @@ func (s *Store) readLists(reads []*listRead) {
 
 // padded is the size of the list that n rows are read with, so that there are
 // few different statements.
-func padded(n int) int {
+func (d *dialect) padded(n int) int {
+	if !d.fewShapes {
+		return n
+	}
 	size := 1
 	for size < n {
 		size *= 4
@@ -274,7 +277,7 @@ type slotKey struct {
 // querySlots reads the records and the deployments in one statement, and so
 // from one moment.
 func (s *Store) querySlots(ctx context.Context, q querier, reads []*slotRead) error {
-	n := padded(len(reads))
+	n := s.d.padded(len(reads))
 	slots := make(map[slotKey][]*slotRead, len(reads))
 	guids, keys := make([]any, 0, n), make([]any, 0, 2*n)
 	for i := range n {

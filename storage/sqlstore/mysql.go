@@ -76,9 +76,43 @@ var mysqlDialect = dialect{
 	},
 }
 
-// joined runs the calls as one text. The driver must have been told to allow
-// that and to fill in the arguments itself, as Open does.
+// maxText is about how long a text of several statements gets. The server's
+// max_allowed_packet, 16 MiB by default, must hold it with its escapes.
+const maxText = 4 << 20
+
+// joined runs the calls as one text, or as few if they are long. The driver
+// must have been told to allow that and to fill in the arguments itself, as
+// Open does.
 func joined(ctx context.Context, c *sql.Conn, calls []call, _ []string) error {
+	for len(calls) > 0 {
+		n, size := 0, 0
+		for n < len(calls) && (n == 0 || size+calls[n].size() <= maxText) {
+			size += calls[n].size()
+			n++
+		}
+		if err := join(ctx, c, calls[:n]); err != nil {
+			return err
+		}
+		calls = calls[n:]
+	}
+	return nil
+}
+
+// size is about how long the call's text is.
+func (c *call) size() int {
+	size := len(c.query)
+	for _, a := range c.args {
+		switch a := a.(type) {
+		case string:
+			size += len(a)
+		case []byte:
+			size += len(a)
+		}
+	}
+	return size
+}
+
+func join(ctx context.Context, c *sql.Conn, calls []call) error {
 	var text strings.Builder
 	var args []any
 	scans := 0

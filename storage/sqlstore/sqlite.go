@@ -14,6 +14,7 @@ var sqlite = dialect{
 	driver:    "sqlite3",
 	dir:       "sqlite",
 	in:        "VALUES ",
+	fewShapes: true,
 	rowValues: true,
 	upsert:    onConflict,
 	// SQLite has no server: this is the clock of the machine, in milliseconds.

@@ -116,9 +116,12 @@ type multi struct {
 }
 
 // rowsPerStatement bounds the statements that have a placeholder for each
-// value. A list is cut into such powers of four, so that few different
-// statements are prepared.
-const rowsPerStatement = 64
+// value, where they are prepared: a list is cut into such powers of four, so
+// that there are few different ones. Elsewhere maxRows is the bound.
+const (
+	rowsPerStatement = 64
+	maxRows          = 256
+)
 
 // calls are the statements for a flat list of rows, none for an empty one.
 func (m *multi) calls(dst []call, rows []any, scan func(*sql.Rows) error) []call {
@@ -129,6 +132,11 @@ func (m *multi) calls(dst []call, rows []any, scan func(*sql.Rows) error) []call
 	}
 	if m.d.arrays {
 		return append(dst, call{query: m.arrays, rows: rows, width: width, scan: scan})
+	}
+	for !m.d.fewShapes && n > 0 {
+		chunk := min(n, maxRows)
+		dst = append(dst, call{query: m.query(chunk), args: rows[:chunk*width], scan: scan})
+		rows, n = rows[chunk*width:], n-chunk
 	}
 	for chunk := rowsPerStatement; n > 0; chunk /= 4 {
 		for ; n >= chunk; n -= chunk {
