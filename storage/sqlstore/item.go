@@ -31,7 +31,6 @@ type change struct {
 	key storage.RecordKey
 	// before is the tag that the store must hold; zero wants no record there.
 	before executor.ModificationTag
-	after  executor.ModificationTag
 	row    []any // nil deletes the record
 	check  bool  // writes nothing
 	// defined and undefined are the definitions that come and go.
@@ -63,8 +62,7 @@ func (s *Store) newItem(b storage.Batch) (*item, error) {
 			if err != nil {
 				return nil, err
 			}
-			c.after = t.ModificationTag
-			c.row = []any{t.GUID, t.Domain, t.CellID, int64(t.State), c.after.Epoch, c.after.Index, s.sealer.seal(data, taskPlace(t.GUID))}
+			c.row = []any{t.GUID, t.Domain, t.CellID, int64(t.State), t.ModificationTag.Epoch, t.ModificationTag.Index, s.sealer.seal(data, taskPlace(t.GUID))}
 		}
 		it.records = append(it.records, c)
 	}
@@ -87,16 +85,15 @@ func (s *Store) newItem(b storage.Batch) (*item, error) {
 }
 
 func (s *Store) lrpChange(w *lrp.Write) change {
-	c := change{key: storage.LRPWriteKey(w)}
+	c := change{key: storage.LRPWriteKey(w), check: storage.IsCheck(w)}
 	if w.Before != nil {
 		c.before = w.Before.ModificationTag
 	}
-	if r := w.After; r != nil {
-		c.after = r.ModificationTag
+	if r := w.After; r != nil && !c.check {
 		data := storage.AppendActualLRP(make([]byte, 0, 256), r)
 		c.row = []any{
 			r.ProcessGUID, int64(r.Index), r.DefinitionID, int64(r.Presence),
-			r.Domain, r.CellID, int64(r.State), c.after.Epoch, c.after.Index,
+			r.Domain, r.CellID, int64(r.State), r.ModificationTag.Epoch, r.ModificationTag.Index,
 			s.sealer.seal(data, lrpPlace(r)),
 		}
 	}
@@ -109,9 +106,6 @@ func (s *Store) deploymentChange(w *storage.DeploymentWrite) (change, error) {
 		c.before = w.Before.ModificationTag
 	}
 	d := w.After
-	if d != nil {
-		c.after = d.ModificationTag
-	}
 	if d == nil || c.check {
 		return c, nil
 	}
@@ -121,7 +115,7 @@ func (s *Store) deploymentChange(w *storage.DeploymentWrite) (change, error) {
 	}
 	c.row = []any{
 		d.ProcessGUID, d.Domain, int64(d.UpdateStrategy), int64(d.Instances),
-		d.ActiveDefinitionID, d.HealthyDefinitionID, c.after.Epoch, c.after.Index, otherIDs(d),
+		d.ActiveDefinitionID, d.HealthyDefinitionID, d.ModificationTag.Epoch, d.ModificationTag.Index, otherIDs(d),
 		s.sealer.seal(settings, settingsPlace(d.ProcessGUID)),
 	}
 	had := map[string]lrp.Definition{}
