@@ -75,13 +75,19 @@ func (s *Store) newItem(b storage.Batch) (*item, error) {
 		it.size += len(data)
 	}
 	for i := range it.records {
-		for _, v := range it.records[i].row {
-			if data, is := v.([]byte); is {
-				it.size += len(data)
-			}
-		}
+		it.size += sizeOf(it.records[i].row) + sizeOf(it.records[i].defined)
 	}
 	return it, nil
+}
+
+// sizeOf is how many bytes the data among the values has.
+func sizeOf(values []any) (size int) {
+	for _, v := range values {
+		if data, is := v.([]byte); is {
+			size += len(data)
+		}
+	}
+	return size
 }
 
 func (s *Store) lrpChange(w *lrp.Write) change {

@@ -1,9 +1,12 @@
 package sqlstore
 
 import (
+	"database/sql"
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/lib/pq"
 
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
@@ -113,4 +116,43 @@ func TestATransactionOfTheStoresOwnConnections(t *testing.T) {
 			t.Errorf("the other commit: %v", err)
 		}
 	})
+}
+
+// A transaction that sees an old moment cannot overwrite a newer one. Nothing
+// but a new transaction helps, so this one is not tried again.
+func TestATransactionWhoseMomentHasPassedIsToldSo(t *testing.T) {
+	for _, d := range databases[1:] {
+		t.Run(d.name, func(t *testing.T) {
+			s := mustOpen(t, d.database(t), Options{})
+			if _, err := s.Commit(t.Context(), creation(unclaimed("p", 0))); err != nil {
+				t.Fatal(err)
+			}
+			tx, err := s.read.BeginTx(t.Context(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
+			if err != nil {
+				t.Fatal(err)
+			}
+			joined := s.WithTx(tx)
+			slot, _, err := joined.Slot(t.Context(), "p", 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := &slot.Records[0]
+			after := *before
+			after.ModificationTag = before.ModificationTag.Next()
+			if _, err := s.Commit(t.Context(), storage.Batch{ActualLRPs: []lrp.Write{{Before: before, After: &after}}, Events: creation(&after).Events}); err != nil {
+				t.Fatal(err)
+			}
+			_, err = joined.Commit(t.Context(), storage.Batch{ActualLRPs: []lrp.Write{{Before: before}}})
+			var failure *pq.Error
+			if !errors.Is(err, storage.ErrConflict) && !(errors.As(err, &failure) && failure.Code == "40001") {
+				t.Errorf("%v, want a conflict or a serialization failure", err)
+			}
+			if err := tx.Rollback(); err != nil {
+				t.Fatal(err)
+			}
+			if n := count(t, s, "p"); n != 1 {
+				t.Errorf("%d records", n)
+			}
+		})
+	}
 }
