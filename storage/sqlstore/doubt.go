@@ -1,0 +1,52 @@
+package sqlstore
+
+import "github.com/diegosdk/diego/storage"
+
+// An outcome is what a transaction would have told the callers.
+type outcome struct {
+	token    int64
+	events   int64 // how many it had
+	since    int64 // an event before them
+	found    int64 // the last of them in the log, or the number of markers
+	newest   int64 // the last of them as far as the attempt knew
+	cursors  []storage.Cursor
+	errs     []error
+	leases   []storage.Lease
+	deferred map[*item]bool
+}
+
+// outcome is what the items were told by this attempt.
+func (a *attempt) outcome() *outcome {
+	o := &outcome{token: a.token, newest: a.newest, since: a.s.newest.Load(), deferred: a.deferred}
+	for i := range a.segments {
+		o.events += a.segments[i].n
+	}
+	for _, it := range a.items {
+		o.cursors, o.errs = append(o.cursors, it.cursor), append(o.errs, it.err)
+		lease := storage.Lease{}
+		if it.lease != nil {
+			lease = it.lease.lease
+		}
+		o.leases = append(o.leases, lease)
+	}
+	return o
+}
+
+// restore tells the items what the attempt in doubt has told them.
+func (a *attempt) restore() {
+	d := a.doubt
+	a.newest, a.deferred = d.newest, d.deferred
+	moved := storage.Cursor(0)
+	if d.events > 0 {
+		a.newest, moved = d.found, storage.Cursor(d.found-d.newest)
+	}
+	for i, it := range a.items {
+		it.cursor, it.err = d.cursors[i], d.errs[i]
+		if it.cursor > 0 {
+			it.cursor += moved
+		}
+		if it.lease != nil {
+			it.lease.lease = d.leases[i]
+		}
+	}
+}
