@@ -100,26 +100,27 @@ func corruptEvent(t testing.TB, s *Store, sequence storage.Cursor, damage []byte
 	exec(t, s, "UPDATE "+s.table("events")+" SET data = ? WHERE seq = ?", out, x.seq)
 }
 
-// opener makes stores with the options in one database, each with a prefix of
-// its own and a clock that can be moved.
+// opener makes stores with the options in one database, one after the other,
+// with a clock that can be moved.
 func opener(dsn string, o Options) storagetest.Open {
+	o.Prefix = newPrefix()
+	made := false
 	return func(t testing.TB, so storagetest.Options) storagetest.Harness {
 		o := o
-		o.Prefix = newPrefix()
 		o.Events = so.Events
 		skew := o.Prefix + "skew"
-		own := dsn
-		if dsn == "" {
-			own = "sqlite:" + filepath.Join(t.TempDir(), "diego.db")
-		}
-		plain := mustOpen(t, own, o)
-		exec(t, plain, "CREATE TABLE "+skew+" (ns BIGINT)")
-		exec(t, plain, "INSERT INTO "+skew+" VALUES (0)")
-		if err := plain.Close(); err != nil {
-			t.Fatal(err)
-		}
 		o.clock = "(%s + (SELECT ns FROM " + skew + "))"
-		s := mustOpen(t, own, o)
+		if !made {
+			made = true
+			plain := mustOpen(t, dsn, Options{Prefix: o.Prefix})
+			exec(t, plain, "CREATE TABLE "+skew+" (ns BIGINT)")
+			exec(t, plain, "INSERT INTO "+skew+" VALUES (0)")
+			if err := plain.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := mustOpen(t, dsn, o)
+		wipe(t, s)
 		return storagetest.Harness{
 			Store: s,
 			Advance: func(d time.Duration) {
@@ -130,10 +131,32 @@ func opener(dsn string, o Options) storagetest.Open {
 				if err := s.Close(); err != nil {
 					t.Fatal(err)
 				}
-				s = mustOpen(t, own, o)
+				s = mustOpen(t, dsn, o)
 				return s
 			},
 		}
+	}
+}
+
+// wipe makes the store as it was when it was new, which is quicker than to make
+// its tables anew.
+func wipe(t testing.TB, s *Store) {
+	tx, err := s.BeginTx(context.Background(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range []string{
+		"events", "markers", "requests", "deployments", "definitions", "actual_lrps", "tasks", "domains", "leases", "quarantine",
+	} {
+		if _, err := tx.Exec("DELETE FROM " + s.table(table)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := tx.Exec("UPDATE " + s.table("log") + " SET newest = 0, oldest = 1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
 	}
 }
 

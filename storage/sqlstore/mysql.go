@@ -45,6 +45,9 @@ var mysqlDialect = dialect{
 	classify: func(err error) (class, string) {
 		var e *mysql.MySQLError
 		if !errors.As(err, &e) {
+			if errors.Is(err, mysql.ErrPktTooLarge) {
+				return permanent, hintPacket
+			}
 			if errors.Is(err, mysql.ErrInvalidConn) {
 				return lost, "check that the database server runs and can be reached"
 			}
@@ -70,11 +73,13 @@ var mysqlDialect = dialect{
 		case 1290, 1792, 1836:
 			return permanent, "the server or the transaction is read-only: connect to the primary"
 		case 1153:
-			return permanent, "raise max_allowed_packet of the server"
+			return permanent, hintPacket
 		}
 		return permanent, ""
 	},
 }
+
+const hintPacket = "raise max_allowed_packet of the server"
 
 // maxText is about how long a text of several statements gets. The server's
 // max_allowed_packet, 16 MiB by default, must hold it with its escapes.

@@ -195,6 +195,7 @@ func mysqlConfig(dsn string) (*mysql.Config, error) {
 	// Errors are returned; nothing is for the standard error output.
 	config.Logger = new(mysql.NopLogger)
 	config.InterpolateParams = true
+	config.MaxAllowedPacket = 0 // what the server says
 	return config, nil
 }
 

@@ -134,7 +134,11 @@ func (m *multi) calls(dst []call, rows []any, scan func(*sql.Rows) error) []call
 		return append(dst, call{query: m.arrays, rows: rows, width: width, scan: scan})
 	}
 	for !m.d.fewShapes && n > 0 {
-		chunk := min(n, maxRows)
+		chunk, size := 0, 0
+		for chunk < min(n, maxRows) && size < maxText/2 {
+			size += sizeOf(rows[chunk*width : (chunk+1)*width])
+			chunk++
+		}
 		dst = append(dst, call{query: m.query(chunk), args: rows[:chunk*width], scan: scan})
 		rows, n = rows[chunk*width:], n-chunk
 	}
