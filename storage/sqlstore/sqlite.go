@@ -3,10 +3,9 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"strings"
 
-	"github.com/mattn/go-sqlite3"
+	_ "github.com/mattn/go-sqlite3" // registers the driver "sqlite3"
 )
 
 var sqlite = dialect{
@@ -24,30 +23,7 @@ var sqlite = dialect{
 	migrate: func(ctx context.Context, c *sql.Conn, _ string, f func() error) error {
 		return inTransaction(ctx, c, "BEGIN IMMEDIATE", f)
 	},
-	classify: func(err error) (class, string) {
-		var e sqlite3.Error
-		if !errors.As(err, &e) {
-			return permanent, ""
-		}
-		switch e.Code {
-		case sqlite3.ErrBusy, sqlite3.ErrLocked:
-			return transient, "another process keeps the database locked"
-		case sqlite3.ErrFull:
-			return permanent, "free space on the disk, or raise the limit of the database's size"
-		case sqlite3.ErrReadonly, sqlite3.ErrPerm:
-			return permanent, "make the database file and its directory writable"
-		case sqlite3.ErrCantOpen:
-			return permanent, "check that the directory exists and may be written to"
-		case sqlite3.ErrNotADB, sqlite3.ErrCorrupt:
-			return permanent, "the file is damaged or no SQLite database: restore a backup"
-		case sqlite3.ErrIoErr:
-			return permanent, "check the disk"
-		}
-		if strings.HasPrefix(e.Error(), "no such table") {
-			return absent, ""
-		}
-		return permanent, ""
-	},
+	classify: classifySQLite,
 }
 
 // onConflict is the upsert of SQLite and PostgreSQL.
