@@ -209,6 +209,10 @@ func (c *checker) deployment(i int, w *DeploymentWrite) {
 	}
 	c.identifier(d.ProcessGUID, list, i, "process_guid")
 	c.identifier(d.Domain, list, i, "domain")
+	c.optionalIdentifier(d.HealthyDefinitionID, list, i, "healthy_definition_id")
+	if d.Instances < 0 || d.Instances > maxIndex {
+		c.in(list, i).Check(false, "instances", d.Instances, "0 to 2147483647")
+	}
 	for _, id := range d.DefinitionIDs() {
 		c.identifier(id, list, i, "definitions")
 	}

@@ -123,25 +123,29 @@ func TestCheckRefusesWhatDoesNotBelongTogether(t *testing.T) {
 	event := storage.Event{Domain: &storage.DomainEvent{Domain: "d"}, Quarantine: &storage.Quarantine{}}
 	bareAfter := storage.Bare(d)
 	bareAfter.ModificationTag = d.ModificationTag.Next()
+	tooMany, nameless := *d, *d
+	tooMany.Instances, nameless.HealthyDefinitionID = 1<<31, "a\x00"
 	bigIndex := r[0]
 	bigIndex.Index = 1 << 31
 	for field, b := range map[string]storage.Batch{
-		"actual_lrps[0].key":          {ActualLRPs: []lrp.Write{{Before: &r[1], After: &moved}}},
-		"actual_lrps[1]":              {ActualLRPs: []lrp.Write{{Before: &r[1]}, {After: &r[1]}}},
-		"actual_lrps[0]":              {ActualLRPs: []lrp.Write{{}}},
-		"actual_lrps[0].index":        {ActualLRPs: []lrp.Write{{After: &bigIndex}}},
-		"deployments[0].process_guid": {Deployments: []storage.DeploymentWrite{{Before: d, After: &lrp.Deployment{ProcessGUID: "q"}}}},
-		"deployments[1]":              {Deployments: []storage.DeploymentWrite{{After: d}, {Before: d}}},
-		"deployments[0].before":       {Deployments: []storage.DeploymentWrite{{Before: storage.Bare(d), After: func() *lrp.Deployment { n := *d; n.ModificationTag.Index++; return &n }()}}},
-		"deployments[0].after":        {Deployments: []storage.DeploymentWrite{{Before: d, After: bareAfter}}},
-		"tasks[0].task_guid":          {Tasks: []task.Write{{Before: tk, After: other}}},
-		"tasks[1]":                    {Tasks: []task.Write{{After: tk}, {After: tk}}},
-		"quarantine[0].key":           {Quarantine: []storage.Quarantine{{Key: storage.EventKey(1)}}},
-		"quarantine[0]":               {Tasks: []task.Write{{After: tk}}, Quarantine: []storage.Quarantine{{Key: storage.TaskKey("t")}}},
-		"domains[0].ttl":              {Domains: []storage.DomainWrite{{Name: "d", TTL: -1}}},
-		"domains[1].name":             {Domains: []storage.DomainWrite{{Name: "d"}, {Name: "d"}}},
-		"events[0]":                   {Events: []storage.Event{event}},
-		"request_id":                  {RequestID: "\x00"},
+		"actual_lrps[0].key":                   {ActualLRPs: []lrp.Write{{Before: &r[1], After: &moved}}},
+		"actual_lrps[1]":                       {ActualLRPs: []lrp.Write{{Before: &r[1]}, {After: &r[1]}}},
+		"actual_lrps[0]":                       {ActualLRPs: []lrp.Write{{}}},
+		"actual_lrps[0].index":                 {ActualLRPs: []lrp.Write{{After: &bigIndex}}},
+		"deployments[0].process_guid":          {Deployments: []storage.DeploymentWrite{{Before: d, After: &lrp.Deployment{ProcessGUID: "q"}}}},
+		"deployments[1]":                       {Deployments: []storage.DeploymentWrite{{After: d}, {Before: d}}},
+		"deployments[0].instances":             {Deployments: []storage.DeploymentWrite{{After: &tooMany}}},
+		"deployments[0].healthy_definition_id": {Deployments: []storage.DeploymentWrite{{After: &nameless}}},
+		"deployments[0].before":                {Deployments: []storage.DeploymentWrite{{Before: storage.Bare(d), After: func() *lrp.Deployment { n := *d; n.ModificationTag.Index++; return &n }()}}},
+		"deployments[0].after":                 {Deployments: []storage.DeploymentWrite{{Before: d, After: bareAfter}}},
+		"tasks[0].task_guid":                   {Tasks: []task.Write{{Before: tk, After: other}}},
+		"tasks[1]":                             {Tasks: []task.Write{{After: tk}, {After: tk}}},
+		"quarantine[0].key":                    {Quarantine: []storage.Quarantine{{Key: storage.EventKey(1)}}},
+		"quarantine[0]":                        {Tasks: []task.Write{{After: tk}}, Quarantine: []storage.Quarantine{{Key: storage.TaskKey("t")}}},
+		"domains[0].ttl":                       {Domains: []storage.DomainWrite{{Name: "d", TTL: -1}}},
+		"domains[1].name":                      {Domains: []storage.DomainWrite{{Name: "d"}, {Name: "d"}}},
+		"events[0]":                            {Events: []storage.Event{event}},
+		"request_id":                           {RequestID: "\x00"},
 	} {
 		refusedField(t, "a contradiction", field, b.Check())
 	}
