@@ -54,28 +54,27 @@ func (s *Store) commitGroup(items []*item) {
 func (s *Store) commitTogether(items []*item) []*item {
 	a := &attempt{s: s, items: items}
 	err := s.retry(s.background, "committing", func() error { return a.onConnection() })
-	if class, _ := s.d.classOf(err); err != nil && class == permanent && len(items) > 1 {
+	if class, _ := s.d.classOf(err); err != nil && class != transient && class != lost && len(items) > 1 && a.doubt == nil {
 		// It may be the fault of one of them.
 		for i := range items {
 			s.commitTogether(items[i : i+1])
 		}
 		return nil
 	}
-	if err == nil {
-		s.notify(a.newest)
-	}
-	for _, it := range items {
-		if err != nil {
+	if err != nil {
+		for _, it := range items {
 			it.cursor, it.err = 0, err
-		}
-		if err != nil || !a.deferred[it] {
 			close(it.done)
 		}
+		return nil
 	}
+	s.notify(a.newest)
 	var deferred []*item
 	for _, it := range items {
 		if a.deferred[it] {
 			deferred = append(deferred, it)
+		} else {
+			close(it.done)
 		}
 	}
 	return deferred
@@ -178,6 +177,7 @@ func (a *attempt) onConnection() (err error) {
 		_, err := c.ExecContext(ctx, "ROLLBACK")
 		return err
 	}
+	a.doubt = nil // it did not happen
 	if err := a.resolveAll(ctx, c); err != nil {
 		return err
 	}

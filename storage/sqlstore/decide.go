@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strings"
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/storage"
@@ -199,7 +200,7 @@ func (a *attempt) quarantine(ctx context.Context, q querier, it *item) error {
 	}
 	for _, entry := range it.batch.Quarantine {
 		k := entry.Key
-		args := []any{a.now, entry.Reason, k.GUID}
+		args := []any{a.now, legible(entry.Reason), k.GUID}
 		switch k.Kind {
 		case storage.ActualLRPRecord:
 			key := []any{k.GUID, int64(k.Index), k.DefinitionID, int64(k.Presence)}
@@ -215,6 +216,11 @@ func (a *attempt) quarantine(ctx context.Context, q querier, it *item) error {
 		a.written[k] = struct{}{}
 	}
 	return nil
+}
+
+// legible is text that every database takes: a reason may quote what is damaged.
+func legible(s string) string {
+	return strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", "\uFFFD"), "\uFFFD")
 }
 
 func (a *attempt) changeLease(it *item) error {

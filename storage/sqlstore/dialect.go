@@ -125,6 +125,9 @@ func (d *dialect) classOf(err error) (class, string) {
 	if errors.Is(err, errPrepared) {
 		return transient, ""
 	}
+	if errors.Is(err, errNoEvents) {
+		return guarded, ""
+	}
 	if c, hint := d.classify(err); c != permanent || hint != "" {
 		return c, hint
 	}

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"slices"
 
 	"github.com/diegosdk/diego/executor"
@@ -31,6 +32,10 @@ func (a *attempt) isPlain() bool {
 	return events > 0
 }
 
+// errNoEvents is a guess that had to leave all events to the next group, and
+// so has nothing by which its outcome could be found again.
+var errNoEvents = errors.New("no events are left in the group")
+
 // guess commits the group if every compare-and-swap succeeds. Otherwise its
 // error is one that isGuard knows.
 func (a *attempt) guess(ctx context.Context, c *sql.Conn, calls []call) error {
@@ -48,6 +53,9 @@ func (a *attempt) guess(ctx context.Context, c *sql.Conn, calls []call) error {
 			continue
 		}
 		a.accept(it)
+	}
+	if len(a.segments) == 0 {
+		return errNoEvents
 	}
 	calls = a.recordWrites(calls)
 	// Sequence numbers count from the end of the log, wherever that is.

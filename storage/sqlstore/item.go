@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"encoding/binary"
+	"math"
 	"time"
 
 	"github.com/diegosdk/diego/executor"
@@ -164,7 +165,7 @@ func expiry(now int64, ttl time.Duration) int64 {
 	if ttl == 0 {
 		return 0
 	}
-	return now + int64(ttl)
+	return now + min(int64(ttl), math.MaxInt64-now)
 }
 
 // A place is where encrypted data belongs. Names have no NUL.

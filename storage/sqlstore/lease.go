@@ -81,7 +81,7 @@ func newLeaseItem(verb leaseVerb, l storage.Lease, ttl time.Duration) (*item, er
 func (c *leaseChange) apply(row *leaseRow, now int64) (*leaseRow, error) {
 	l := &c.lease
 	if c.verb == acquire {
-		next := leaseRow{owner: l.Owner, epoch: 1, expires: now + int64(c.ttl), value: l.Value}
+		next := leaseRow{owner: l.Owner, epoch: 1, expires: expiry(now, c.ttl), value: l.Value}
 		if row != nil {
 			if row.owner != "" && row.owner != l.Owner && row.expires > now {
 				return nil, &storage.HeldError{Lease: row.lease(l.Kind, l.Name)}
@@ -96,7 +96,7 @@ func (c *leaseChange) apply(row *leaseRow, now int64) (*leaseRow, error) {
 	}
 	next := leaseRow{epoch: row.epoch, value: []byte{}}
 	if c.verb == renew {
-		next = leaseRow{owner: row.owner, epoch: row.epoch, expires: now + int64(c.ttl), value: l.Value}
+		next = leaseRow{owner: row.owner, epoch: row.epoch, expires: expiry(now, c.ttl), value: l.Value}
 	} else if row.owner == "" {
 		return nil, nil
 	}

@@ -187,11 +187,13 @@ func (s *Store) readLists(reads []*listRead) {
 		rows[i] = reads[min(i, len(reads)-1)].guid
 	}
 	byGUID := make(map[string][]entry[lrp.ActualLRP], len(reads))
+	locked := make(map[string]error) // those that lack an encryption key
 	query := s.d.rebind("SELECT process_guid, idx, definition_id, presence, data FROM " + s.table("actual_lrps") +
 		" WHERE (process_guid) IN " + s.d.inList([]kind{text}, n) +
 		" ORDER BY process_guid, idx, definition_id, presence LIMIT " + strconv.Itoa(maxShared))
 	err := s.retry(s.background, "listing ActualLRPs", func() error {
 		clear(byGUID)
+		clear(locked)
 		scanner := lrpScanner{s: s}
 		total := 0
 		rows, err := s.pool.QueryContext(s.background, query, s.d.listArgs(rows, 1)...)
@@ -200,8 +202,11 @@ func (s *Store) readLists(reads []*listRead) {
 		}
 		err = scanAll(rows, func(rows *sql.Rows) error {
 			e, err := scanner.scan(rows)
+			if total++; errors.Is(err, ErrKey) {
+				locked[scanner.last] = err
+				return nil
+			}
 			byGUID[scanner.last] = append(byGUID[scanner.last], e)
-			total++
 			return err
 		})
 		if err == nil && total == maxShared {
@@ -210,7 +215,9 @@ func (s *Store) readLists(reads []*listRead) {
 		return err
 	})
 	for _, r := range reads {
-		r.entries, r.err = byGUID[r.guid], err
+		if r.entries, r.err = byGUID[r.guid], err; err == nil {
+			r.err = locked[r.guid]
+		}
 		close(r.done)
 	}
 }
@@ -318,6 +325,9 @@ func (s *Store) querySlots(ctx context.Context, q querier, reads []*slotRead) er
 			return nil
 		}
 		e, err := scanner.decode()
+		if errors.Is(err, ErrKey) {
+			e.err, err = err, nil
+		}
 		if err != nil {
 			return err
 		}
