@@ -221,6 +221,9 @@ func checkWhole(e *entry[*lrp.Deployment]) {
 func (r *reader) Deployment(ctx context.Context, processGUID string) (*lrp.Deployment, error) {
 	var e entry[*lrp.Deployment]
 	err := r.query(ctx, "reading a deployment", func(q querier) (err error) {
+		if isImpossible(processGUID) {
+			return nil
+		}
 		e, err = r.s.queryDeployment(ctx, q, processGUID)
 		return err
 	})

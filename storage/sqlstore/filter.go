@@ -1,6 +1,9 @@
 package sqlstore
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // A where collects conditions and their arguments.
 type where struct {
@@ -18,9 +21,15 @@ func in[T any](w *where, column string, k kind, values []T, argument func(T) any
 	if len(values) == 0 || len(values) > maxPushed {
 		return
 	}
-	rows := make([]any, len(values))
-	for i, v := range values {
-		rows[i] = argument(v)
+	rows := make([]any, 0, len(values))
+	for _, v := range values {
+		if a := argument(v); !isImpossible(a) {
+			rows = append(rows, a)
+		}
+	}
+	if len(rows) == 0 {
+		w.add("1 = 0")
+		return
 	}
 	w.conditions = append(w.conditions, "("+column+") IN "+w.d.inList([]kind{k}, len(rows)))
 	w.args = append(w.args, w.d.listArgs(rows, 1)...)
@@ -43,6 +52,13 @@ func (w *where) String() string {
 		return ""
 	}
 	return " WHERE " + strings.Join(w.conditions, " AND ")
+}
+
+// isImpossible says that no identifier is that text. PostgreSQL does not take
+// such text at all, and it must not fail what shares its statement.
+func isImpossible(argument any) bool {
+	s, is := argument.(string)
+	return is && (strings.IndexByte(s, 0) >= 0 || !utf8.ValidString(s))
 }
 
 func textArg(s string) any { return s }

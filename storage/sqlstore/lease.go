@@ -127,7 +127,7 @@ func (r *reader) Leases(ctx context.Context, kind string) iter.Seq2[storage.Leas
 		const n = firstPage
 		return func(ctx context.Context, q querier) (entries []entry[storage.Lease], last bool, err error) {
 			w := where{d: s.d}
-			w.add("kind = ?", kind)
+			in(&w, "kind", text, []string{kind}, textArg)
 			w.add("owner <> ''")
 			if now := r.moment; !now.IsZero() {
 				w.add("expires_at > ?", now.UnixNano())

@@ -85,6 +85,9 @@ func (r *reader) ActualLRPs(ctx context.Context, f storage.ActualLRPFilter) iter
 	if r.at != nil || len(f.ProcessGUIDs) != 1 || len(f.CellIDs)+len(f.Domains)+len(f.States) > 0 {
 		return paged
 	}
+	if isImpossible(f.ProcessGUIDs[0]) {
+		return paged
+	}
 	return func(yield func(lrp.ActualLRP, error) bool) {
 		read := &listRead{ticket: newTicket(), guid: f.ProcessGUIDs[0]}
 		err := r.s.lists.do(ctx, read)
@@ -249,7 +252,9 @@ type slotRead struct {
 func (r *reader) Slot(ctx context.Context, processGUID string, index int) (lrp.Slot, *lrp.Deployment, error) {
 	read := &slotRead{ticket: newTicket(), guid: processGUID, index: index}
 	var err error
-	if r.at == nil {
+	if isImpossible(processGUID) {
+		err = r.s.usable(ctx)
+	} else if r.at == nil {
 		err = r.s.slots.do(ctx, read)
 	} else {
 		err = r.query(ctx, "reading a slot", func(q querier) error {

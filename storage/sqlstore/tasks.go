@@ -71,6 +71,9 @@ func (r *reader) taskPages(f storage.TaskFilter) page[*task.Task] {
 func (r *reader) Task(ctx context.Context, guid string) (*task.Task, error) {
 	var e entry[*task.Task]
 	err := r.query(ctx, "reading a task", func(q querier) (err error) {
+		if isImpossible(guid) {
+			return nil
+		}
 		e, err = r.s.queryTask(ctx, q, guid)
 		return err
 	})

@@ -224,6 +224,25 @@ var readCases = []testCase{
 			}
 		}
 	}},
+	{sentence: "a name that no record can have finds nothing", check: func(f *fixture) {
+		f.createAll(unclaimed("p", 0))
+		for _, name := range []string{"", "p\x00", "p\xff", strings.Repeat("p", 1000)} {
+			guids := []string{name, "p"}
+			f.same("an only name", len(f.lrps(storage.ActualLRPFilter{ProcessGUIDs: guids[:1]})), 0)
+			f.same("one of two names", len(f.lrps(storage.ActualLRPFilter{ProcessGUIDs: guids})), 1)
+			f.same("deployments", len(f.deployments(storage.DeploymentFilter{ProcessGUIDs: guids})), 0)
+			f.same("tasks", len(f.tasks(storage.TaskFilter{CellIDs: []string{name}, States: []task.State{task.Running}})), 0)
+			f.same("leases", len(all(f, f.Store.Leases(f.ctx, name))), 0)
+			slot, d, err := f.Store.Slot(f.ctx, name, 0)
+			f.must(err)
+			f.same("slot", len(slot.Records) == 0 && d == nil, true)
+			_, deploymentErr := f.Store.Deployment(f.ctx, name)
+			_, taskErr := f.Store.Task(f.ctx, name)
+			if !errors.Is(deploymentErr, storage.ErrNotFound) || !errors.Is(taskErr, storage.ErrNotFound) {
+				f.Errorf("%q: %v, %v, want ErrNotFound", name, deploymentErr, taskErr)
+			}
+		}
+	}},
 	{sentence: "a list reads from the start each time it is ranged over", check: func(f *fixture) {
 		f.createAll(unclaimed("p", 0), unclaimed("p", 1))
 		list := f.Store.ActualLRPs(f.ctx, storage.ActualLRPFilter{})
