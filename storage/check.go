@@ -20,6 +20,7 @@ const MaxIdentifierBytes = lrp.MaxNameBytes
 const (
 	wantIdentifier = "1 to 255 bytes of UTF-8 without NUL"
 	wantText       = "UTF-8"
+	wantTag        = "another tag than before, as the record changes"
 	wantTime       = "none, or a time in UTC between 1970 and 2262 without a monotonic reading"
 )
 
@@ -174,6 +175,9 @@ func (c *checker) actualLRP(i int, w *lrp.Write) {
 	if r == nil {
 		return
 	}
+	if IsCheck(w) && w.Before != r && !reflect.DeepEqual(w.Before, r) {
+		c.in(list, i).Check(false, "modification_tag", r.ModificationTag, wantTag)
+	}
 	if err := r.Validate(); err != nil {
 		c.in(list, i).Check(false, "", err, "a record that keeps its invariants")
 	}
@@ -243,6 +247,9 @@ func (c *checker) task(i int, w *task.Write) {
 	t := w.After
 	if t == nil {
 		return
+	}
+	if w.Before != nil && w.Before.ModificationTag == t.ModificationTag {
+		c.in(list, i).Check(false, "modification_tag", t.ModificationTag, wantTag)
 	}
 	c.identifier(t.GUID, list, i, "task_guid")
 	c.identifier(t.Domain, list, i, "domain")

@@ -120,6 +120,8 @@ func TestCheckRefusesWhatDoesNotBelongTogether(t *testing.T) {
 	r := records()
 	moved := r[1]
 	moved.Index++
+	untagged := r[1]
+	untagged.CrashCount++
 	event := storage.Event{Domain: &storage.DomainEvent{Domain: "d"}, Quarantine: &storage.Quarantine{}}
 	bareAfter := storage.Bare(d)
 	bareAfter.ModificationTag = d.ModificationTag.Next()
@@ -129,6 +131,8 @@ func TestCheckRefusesWhatDoesNotBelongTogether(t *testing.T) {
 	bigIndex.Index = 1 << 31
 	for field, b := range map[string]storage.Batch{
 		"actual_lrps[0].key":                   {ActualLRPs: []lrp.Write{{Before: &r[1], After: &moved}}},
+		"actual_lrps[0].modification_tag":      {ActualLRPs: []lrp.Write{{Before: &r[1], After: &untagged}}},
+		"tasks[0].modification_tag":            {Tasks: []task.Write{{Before: tk, After: tk}}},
 		"actual_lrps[1]":                       {ActualLRPs: []lrp.Write{{Before: &r[1]}, {After: &r[1]}}},
 		"actual_lrps[0]":                       {ActualLRPs: []lrp.Write{{}}},
 		"actual_lrps[0].index":                 {ActualLRPs: []lrp.Write{{After: &bigIndex}}},
