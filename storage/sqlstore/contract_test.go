@@ -169,11 +169,23 @@ func TestContractWithEncryption(t *testing.T) {
 	storagetest.Run(t, opener(databases[0].database(t), Options{Keys: testKeys("a")}))
 }
 
-func TestContractInMemory(t *testing.T) {
-	storagetest.Run(t, func(t testing.TB, o storagetest.Options) storagetest.Harness {
-		s := mustOpen(t, ":memory:", Options{Events: o.Events})
-		return storagetest.Harness{Store: s, Corrupt: func(t testing.TB, k storage.RecordKey) { corruptRecord(t, s, k) }}
-	})
+// openInMemory makes a store whose clock can be moved; its Reopen would be
+// another one.
+func openInMemory(t testing.TB, so storagetest.Options) storagetest.Harness {
+	s := mustOpen(t, ":memory:", Options{Events: so.Events, clock: "(%s + (SELECT ns FROM skew))"})
+	exec(t, s, "CREATE TABLE skew (ns BIGINT)")
+	exec(t, s, "INSERT INTO skew VALUES (0)")
+	return storagetest.Harness{
+		Store:   s,
+		Advance: func(d time.Duration) { exec(t, s, "UPDATE skew SET ns = ns + ?", int64(d)) },
+		Corrupt: func(t testing.TB, k storage.RecordKey) { corruptRecord(t, s, k) },
+	}
+}
+
+func TestInMemory(t *testing.T) {
+	t.Run("contract", func(t *testing.T) { storagetest.Run(t, openInMemory) })
+	t.Run("concurrent", func(t *testing.T) { storagetest.RunConcurrent(t, openInMemory) })
+	t.Run("metamorphic", func(t *testing.T) { storagetest.RunMetamorphic(t, openInMemory, 1, 1000) })
 }
 
 func TestConcurrent(t *testing.T) {
