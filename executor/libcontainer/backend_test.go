@@ -1,0 +1,61 @@
+//go:build linux && cgo && (amd64 || arm64)
+
+package libcontainer
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/backendtest"
+	"github.com/diegosdk/diego/internal/testenv"
+)
+
+func TestMain(m *testing.M) { backendtest.Main(m) }
+
+// needRoot ends a test on a machine that cannot run it.
+func needRoot(t testing.TB) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		testenv.Missing(t, "root", "run the tests as root: real containers take namespaces, mounts and cgroups")
+	}
+}
+
+// newBackend is a Backend over dir. At the end of the test nothing is left of
+// it, or the test fails.
+func newBackend(t testing.TB, o Options) *Backend {
+	t.Helper()
+	needRoot(t)
+	b, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		guids, err := b.List(context.Background())
+		if err != nil {
+			t.Error(err)
+		}
+		for _, guid := range guids {
+			if err := b.Delete(context.Background(), guid); err != nil {
+				t.Errorf("clean up: %v", err)
+			}
+		}
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+func TestTheBackendKeepsTheContractOfBackends(t *testing.T) {
+	needRoot(t)
+	backendtest.Run(t, backendtest.Subject{
+		New: func(t *testing.T) executor.ContainerBackend { return newBackend(t, Options{Dir: t.TempDir()}) },
+		Restart: func(t *testing.T, old executor.ContainerBackend) executor.ContainerBackend {
+			return newBackend(t, Options{Dir: old.(*Backend).options.Dir})
+		},
+		RootFS: "host:",
+		User:   "nobody",
+	})
+}
