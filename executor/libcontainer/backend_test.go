@@ -12,7 +12,12 @@ import (
 	"github.com/diegosdk/diego/internal/testenv"
 )
 
-func TestMain(m *testing.M) { backendtest.Main(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(daemonDir) != "" {
+		daemon()
+	}
+	backendtest.Main(m)
+}
 
 // needRoot ends a test on a machine that cannot run it.
 func needRoot(t testing.TB) {

@@ -130,7 +130,8 @@ func (b *Backend) make(ctx context.Context, c *container) (executor.Endpoint, er
 	return endpoint, ctx.Err()
 }
 
-// stage is called between the parts of Create. Tests kill the daemon there.
+// stage is called between the parts of Create and of Delete. Tests kill the
+// daemon there.
 var stage = func() {}
 
 func (b *Backend) makeDir(_ context.Context, c *container) error {
@@ -228,7 +229,9 @@ func (b *Backend) remove(ctx context.Context, c *container) error {
 	if c.removed { // and the guid may be in use again
 		return nil
 	}
+	stage()
 	c.end()
+	stage()
 	g, err := b.cgroup(c.guid)
 	if err != nil {
 		return err
@@ -248,9 +251,11 @@ func (b *Backend) remove(ctx context.Context, c *container) error {
 			return fmt.Errorf("container %q: remove its network: %w", c.guid, err)
 		}
 	}
+	stage()
 	if err := g.remove(); err != nil {
 		return fmt.Errorf("container %q: remove its cgroup: %w", c.guid, err)
 	}
+	stage()
 	if err := removeRootFS(c.dir); err != nil {
 		return fmt.Errorf("container %q: remove its files: %w", c.guid, err)
 	}
