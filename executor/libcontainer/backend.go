@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -50,6 +49,13 @@ func New(o Options) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
+	host := look(o)
+	if err := host.allowed(os.Geteuid()); err != nil {
+		return nil, err
+	}
+	if o, err = o.makeDir(); err != nil {
+		return nil, err
+	}
 	for _, dir := range []string{containersDir, imagesDir, templatesDir} {
 		if err := os.MkdirAll(filepath.Join(o.Dir, dir), 0o711); err != nil {
 			return nil, err
@@ -58,15 +64,12 @@ func New(o Options) (*Backend, error) {
 	sum := sha256.Sum256([]byte(o.Dir))
 	b := &Backend{
 		options:    o,
+		host:       host,
 		id:         hex.EncodeToString(sum[:4]),
 		containers: make(map[string]*container),
 		ports:      ports{first: o.FirstPort, last: o.LastPort},
 	}
 	b.images = images{backend: b}
-	b.host = look(o)
-	if b.host.fatal != "" {
-		return nil, fmt.Errorf("%w: %s", executor.ErrUnsupported, b.host.fatal)
-	}
 	if b.program, err = pid1.Program(); err != nil {
 		return nil, err
 	}

@@ -28,7 +28,8 @@ import (
 // record.
 type cgroup struct {
 	manager cgroups.Manager
-	paths   map[string]string // by v1 controller; "" for v2
+	unified bool              // v2
+	paths   map[string]string // by v1 controller; "" is v2, also beside v1
 }
 
 func (b *Backend) cgroupPath(guid string) string {
@@ -44,13 +45,13 @@ func newCgroup(config *cgroups.Cgroup) (*cgroup, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &cgroup{m, m.GetPaths()}, nil
+	return &cgroup{m, cgroups.IsCgroup2UnifiedMode(), m.GetPaths()}, nil
 }
 
 // file is the path of a control file: of v1 in a controller's directory.
 func (g *cgroup) file(controller, v1, v2 string) string {
-	if dir, unified := g.paths[""]; unified {
-		return filepath.Join(dir, v2)
+	if g.unified {
+		return filepath.Join(g.paths[""], v2)
 	}
 	return filepath.Join(g.paths[controller], v1)
 }
@@ -139,7 +140,7 @@ func (g *cgroup) usage() executor.Metrics {
 	if m.PIDs > 0 {
 		m.PIDs--
 	}
-	if _, unified := g.paths[""]; unified {
+	if g.unified {
 		if us := keyed(g.file("", "", "cpu.stat"), "usage_usec"); us >= 0 {
 			m.CPU = time.Duration(us) * time.Microsecond
 		}
@@ -150,7 +151,7 @@ func (g *cgroup) usage() executor.Metrics {
 }
 
 func (g *cgroup) key(v1, v2 string) string {
-	if _, unified := g.paths[""]; unified {
+	if g.unified {
 		return v2
 	}
 	return v1

@@ -33,6 +33,17 @@ type facts struct {
 	totalMemoryMB   int64
 }
 
+// allowed is an error if there can be no containers at all.
+func (f facts) allowed(uid int) error {
+	if uid != 0 {
+		return fmt.Errorf("%w: real containers take root: namespaces, mounts and cgroups; run as root or use the process backend", executor.ErrUnsupported)
+	}
+	if f.fatal != "" {
+		return fmt.Errorf("%w: %s", executor.ErrUnsupported, f.fatal)
+	}
+	return nil
+}
+
 // look finds out about this host.
 func look(o Options) facts {
 	f := facts{overlay: overlayMissing(), disk: "", cgroupNamespace: exists("/proc/self/ns/cgroup")}
@@ -212,7 +223,7 @@ func (f facts) tighten(g *cgroup, r *cgroups.Resources) error {
 		if err := write(g.file("memory", "memory.limit_in_bytes", "memory.max"), r.Memory); err != nil {
 			return err
 		}
-		if _, unified := g.paths[""]; !unified && r.MemorySwap > 0 {
+		if !g.unified && r.MemorySwap > 0 {
 			if err := write(g.file("memory", "memory.memsw.limit_in_bytes", ""), r.MemorySwap); err != nil {
 				return err
 			}
