@@ -126,11 +126,14 @@ func number(name string) int64 {
 	return n
 }
 
+// pids is the number of processes and threads.
+func (g *cgroup) pids() int64 { return number(g.file("pids", "pids.current", "pids.current")) }
+
 // usage measures the container without its first process.
 func (g *cgroup) usage() executor.Metrics {
 	m := executor.Metrics{
 		MemoryBytes: number(g.file("memory", "memory.usage_in_bytes", "memory.current")),
-		PIDs:        number(g.file("pids", "pids.current", "pids.current")),
+		PIDs:        g.pids(),
 		CPU:         executor.Unknown,
 	}
 	// What the kernel can drop at any time is nobody's use.

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/opencontainers/runc/libcontainer"
 	"golang.org/x/sys/unix"
@@ -307,24 +308,51 @@ func (c *container) usable() error {
 }
 
 // Signal implements [executor.ContainerBackend].
-func (b *Backend) Signal(_ context.Context, guid string, s executor.Signal) error {
+func (b *Backend) Signal(ctx context.Context, guid string, s executor.Signal) error {
 	c, err := b.find(guid)
 	if err != nil {
 		return err
+	}
+	if s == executor.Kill {
+		return c.killAll(ctx)
 	}
 	c.life.RLock()
 	defer c.life.RUnlock()
 	if err := c.usable(); err != nil {
 		return err
 	}
-	if s == executor.Kill {
-		c.mu.Lock()
-		for _, p := range c.running {
-			p.killed = true
-		}
-		c.mu.Unlock()
+	return c.signal(everybody, s)
+}
+
+// everybody is all processes but the first one.
+const everybody = -1
+
+// killAll returns when only the first process is left. Nothing is started
+// meanwhile.
+func (c *container) killAll(ctx context.Context) error {
+	c.life.Lock()
+	defer c.life.Unlock()
+	if err := c.usable(); err != nil {
+		return err
 	}
-	return c.signal(-1, s)
+	c.mu.Lock()
+	for _, p := range c.running {
+		p.killed = true
+	}
+	c.mu.Unlock()
+	for {
+		if err := c.signal(everybody, executor.Kill); err != nil {
+			return err
+		}
+		if c.cgroup.pids() <= 1 || c.usable() != nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("container %q: processes do not die: %w", c.guid, ctx.Err())
+		case <-time.After(killPause):
+		}
+	}
 }
 
 // signal reaches nobody if the first process has just died, as then everybody
