@@ -30,6 +30,7 @@ type network struct {
 
 	mu     sync.Mutex
 	subnet netip.Prefix
+	claim  int             // a socket whose name keeps the subnet for us, or -1
 	taken  map[uint32]bool // pairs of addresses
 	next   uint32
 }
@@ -59,10 +60,10 @@ var (
 )
 
 func newNetwork(id string, subnet netip.Prefix) (*network, error) {
-	n := &network{prefix: "dg" + id[:4], subnet: subnet.Masked(), taken: make(map[uint32]bool)}
+	n := &network{prefix: "dg" + id[:4], subnet: subnet.Masked(), claim: -1, taken: make(map[uint32]bool)}
 	if !subnet.IsValid() {
 		var err error
-		if n.subnet, err = freeSubnet(id); err != nil {
+		if n.subnet, n.claim, err = freeSubnet(id); err != nil {
 			return nil, fmt.Errorf("no addresses for containers: %w; set Options.Subnet or Options.HostNetwork", err)
 		}
 	}
@@ -76,16 +77,17 @@ func newNetwork(id string, subnet netip.Prefix) (*network, error) {
 	return n, nil
 }
 
-// freeSubnet chooses by id, so that two backends seldom meet, and looks
-// whether somebody is there.
-func freeSubnet(id string) (netip.Prefix, error) {
+// freeSubnet chooses by id and looks whether somebody is there. Backends of
+// one host see each other by a socket that is named after the subnet, and gone
+// with its process.
+func freeSubnet(id string) (subnet netip.Prefix, claim int, err error) {
 	addresses, err := netlink.AddrList(nil, netlink.FAMILY_V4)
 	if err != nil {
-		return netip.Prefix{}, err
+		return subnet, -1, err
 	}
 	seed, err := hex.DecodeString(id)
 	if err != nil {
-		return netip.Prefix{}, err
+		return subnet, -1, err
 	}
 	count := uint32(1) << (subnetBits - subnets.Bits())
 	base := binary.BigEndian.Uint32(subnets.Addr().AsSlice())
@@ -97,11 +99,18 @@ func freeSubnet(id string) (netip.Prefix, error) {
 			other, ok := netip.AddrFromSlice(a.IP.To4())
 			used = used || ok && candidate.Contains(other)
 		}
-		if !used {
-			return candidate, nil
+		if used {
+			continue
 		}
+		if claim, err = unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0); err != nil {
+			return subnet, -1, os.NewSyscallError("socket", err)
+		}
+		if unix.Bind(claim, &unix.SockaddrUnix{Name: "@diego-subnet-" + candidate.String()}) == nil {
+			return candidate, claim, nil
+		}
+		unix.Close(claim)
 	}
-	return netip.Prefix{}, fmt.Errorf("all of %v is in use", subnets)
+	return subnet, -1, fmt.Errorf("all of %v is in use", subnets)
 }
 
 func addrOf(n uint32) netip.Addr {
@@ -242,4 +251,9 @@ func (n *network) remove(guid string, l *link) error {
 	return nil
 }
 
-func (n *network) close() error { return n.firewall.close() }
+func (n *network) close() error {
+	if n.claim >= 0 {
+		unix.Close(n.claim)
+	}
+	return n.firewall.close()
+}
