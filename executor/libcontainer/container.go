@@ -233,12 +233,17 @@ func (b *Backend) remove(ctx context.Context, c *container) error {
 	stage()
 	c.end()
 	stage()
-	g, err := b.cgroup(c.guid)
-	if err != nil {
-		return err
+	g := c.cgroup
+	if g == nil {
+		var err error
+		if g, err = b.cgroup(c.guid); err != nil {
+			return err
+		}
 	}
-	if err := g.kill(ctx); err != nil {
-		return fmt.Errorf("container %q: %w", c.guid, err)
+	if c.init == nil { // else the kernel has killed all with the first process
+		if err := g.kill(ctx); err != nil {
+			return fmt.Errorf("container %q: %w", c.guid, err)
+		}
 	}
 	c.mu.Lock()
 	processes := c.processes
@@ -247,17 +252,23 @@ func (b *Backend) remove(ctx context.Context, c *container) error {
 	for p := range processes {
 		p.close()
 	}
-	if b.network != nil {
-		if err := b.network.remove(c.guid, &c.link); err != nil {
-			return fmt.Errorf("container %q: remove its network: %w", c.guid, err)
-		}
+	// The kernel takes its time to remove a device; the rest goes on meanwhile.
+	unlinked := make(chan error, 1)
+	if b.network == nil {
+		unlinked <- nil
+	} else {
+		go func() { unlinked <- b.network.remove(c.guid, &c.link) }()
+	}
+	err := c.removeRest(g)
+	if linkErr := <-unlinked; linkErr != nil {
+		err = errors.Join(err, fmt.Errorf("container %q: remove its network: %w", c.guid, linkErr))
+	}
+	if err != nil {
+		return err
 	}
 	stage()
-	if err := g.remove(); err != nil {
-		return fmt.Errorf("container %q: remove its cgroup: %w", c.guid, err)
-	}
-	stage()
-	if err := removeRootFS(c.dir); err != nil {
+	// Its own directory is the last trace.
+	if err := removeAll(c.dir); err != nil {
 		return fmt.Errorf("container %q: remove its files: %w", c.guid, err)
 	}
 	c.removed = true
@@ -265,6 +276,19 @@ func (b *Backend) remove(ctx context.Context, c *container) error {
 	defer b.mu.Unlock()
 	delete(b.containers, c.guid)
 	b.ports.release(c.guid)
+	return nil
+}
+
+// removeRest removes the cgroup and the mounts with what is in them.
+func (c *container) removeRest(g *cgroup) error {
+	stage()
+	if err := g.remove(); err != nil {
+		return fmt.Errorf("container %q: remove its cgroup: %w", c.guid, err)
+	}
+	stage()
+	if err := unmountRootFS(c.dir); err != nil {
+		return fmt.Errorf("container %q: remove its mounts: %w", c.guid, err)
+	}
 	return nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
@@ -235,11 +236,7 @@ func (n *network) remove(guid string, l *link) error {
 		return err
 	}
 	l.mappings, l.egress = nil, false
-	host, err := netlink.LinkByName(n.device(guid))
-	if err == nil {
-		err = netlink.LinkDel(host)
-	}
-	if err != nil && !errors.As(err, new(netlink.LinkNotFoundError)) && !errors.Is(err, unix.ENODEV) {
+	if err := removeDevice(n.device(guid)); err != nil {
 		return err
 	}
 	if l.own.IsValid() {
@@ -247,6 +244,27 @@ func (n *network) remove(guid string, l *link) error {
 		delete(n.taken, l.pair)
 		n.mu.Unlock()
 		l.own = netip.Addr{}
+	}
+	return nil
+}
+
+// removeDevice returns when a device is gone. The kernel removes it with the
+// namespace at its other end, and many at once much faster than one by one. A
+// connection that somebody still has to the container keeps its namespace.
+func removeDevice(name string) error {
+	const patience, pause = 100 * time.Millisecond, time.Millisecond
+	for waited := time.Duration(0); waited < patience; waited += pause {
+		if _, err := os.Lstat("/sys/class/net/" + name); errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+		time.Sleep(pause)
+	}
+	device, err := netlink.LinkByName(name)
+	if err == nil {
+		err = netlink.LinkDel(device)
+	}
+	if err != nil && !errors.As(err, new(netlink.LinkNotFoundError)) && !errors.Is(err, unix.ENODEV) {
+		return err
 	}
 	return nil
 }

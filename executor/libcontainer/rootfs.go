@@ -66,14 +66,14 @@ func escapeOverlay(path string) string {
 	return strings.NewReplacer(`\`, `\\`, ":", `\:`, ",", `\,`).Replace(path)
 }
 
-// removeRootFS removes the directory of a container, which is its last trace.
-func removeRootFS(dir string) error {
+// unmountRootFS takes away what makeRootFS has mounted.
+func unmountRootFS(dir string) error {
 	for _, name := range []string{rootFSDir, diskDir} {
 		if err := unmount(filepath.Join(dir, name)); err != nil {
 			return err
 		}
 	}
-	return removeAll(dir)
+	return nil
 }
 
 // unmount takes away all that is mounted at a path, however often.
