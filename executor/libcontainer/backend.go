@@ -130,8 +130,8 @@ func (b *Backend) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.ports.releaseAll()
-	// Ours alone, and only if no container of anybody is in it.
-	if g, err := newCgroup(&cgroups.Cgroup{Path: "/" + b.options.CgroupParent, Resources: &cgroups.Resources{}}); err == nil {
+	// If containers are left in it, it stays.
+	if g, err := newCgroup(&cgroups.Cgroup{Path: b.cgroupParent(), Resources: &cgroups.Resources{}}); err == nil {
 		for _, dir := range g.paths {
 			unix.Rmdir(dir)
 		}

@@ -7,6 +7,8 @@ import (
 	"os"
 	"testing"
 
+	"github.com/opencontainers/cgroups"
+
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/backendtest"
 	"github.com/diegosdk/diego/internal/testenv"
@@ -48,6 +50,12 @@ func newBackend(t testing.TB, o Options) *Backend {
 		}
 		if err := b.Close(); err != nil {
 			t.Error(err)
+		}
+		if left := traces(t, b); len(left) != 0 {
+			t.Errorf("left behind: %q", left)
+		}
+		if g, err := newCgroup(&cgroups.Cgroup{Path: b.cgroupParent(), Resources: &cgroups.Resources{}}); err != nil || g.manager.Exists() {
+			t.Errorf("the parent of the cgroups is left: %v", err)
 		}
 	})
 	return b

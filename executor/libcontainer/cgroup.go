@@ -32,9 +32,10 @@ type cgroup struct {
 	paths   map[string]string // by v1 controller; "" is v2, also beside v1
 }
 
-func (b *Backend) cgroupPath(guid string) string {
-	return path.Join("/", b.options.CgroupParent, b.id+"-"+guid)
-}
+func (b *Backend) cgroupPath(guid string) string { return path.Join(b.cgroupParent(), guid) }
+
+// cgroupParent is this backend's alone, so that nobody minds when it goes.
+func (b *Backend) cgroupParent() string { return path.Join("/", b.options.CgroupParent+"-"+b.id) }
 
 func (b *Backend) cgroup(guid string) (*cgroup, error) {
 	return newCgroup(&cgroups.Cgroup{Path: b.cgroupPath(guid), Resources: &cgroups.Resources{}})

@@ -35,8 +35,9 @@ type Options struct {
 	// Preloaded maps names to images: "preloaded:NAME" stands for the URL. The
 	// administrator's own paths need not lie below ImageDirs.
 	Preloaded map[string]string
-	// CgroupParent is the cgroup that holds those of the containers; empty
-	// means DefaultCgroupParent. It is below the root of each hierarchy.
+	// CgroupParent is what the name of the cgroup begins with that holds those
+	// of the containers; empty means DefaultCgroupParent. It may be a path. It
+	// is below the root of each hierarchy.
 	CgroupParent string
 	// MaxPIDs is the limit of processes and threads of a container that names
 	// none; 0 means DefaultMaxPIDs.

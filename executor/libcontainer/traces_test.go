@@ -42,7 +42,7 @@ func traces(t testing.TB, b *Backend) []string {
 	g, err := b.cgroup("x")
 	must(err)
 	for _, path := range g.paths {
-		found, err := filepath.Glob(strings.TrimSuffix(path, "x") + "*")
+		found, err := filepath.Glob(strings.TrimSuffix(path, "x") + "*/cgroup.procs")
 		must(err)
 		all = append(all, found...)
 	}
@@ -50,7 +50,7 @@ func traces(t testing.TB, b *Backend) []string {
 	must(err)
 	for _, name := range processes {
 		text, _ := os.ReadFile(name) // it may have ended
-		if strings.Contains(string(text), b.id+"-") {
+		if strings.Contains(string(text), b.cgroupParent()+"/") {
 			all = append(all, "process "+name)
 		}
 	}
