@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/rootfs"
 )
 
 // images finds and unpacks root file systems.
@@ -81,12 +82,12 @@ func (s *images) resolve(ctx context.Context, guid, rootFS string, trusted bool)
 	case "tar":
 		// Another file at the same path is another image.
 		key := fmt.Sprintf("tar %s %d %d", path, info.Size(), info.ModTime().UnixNano())
-		i, err = s.unpacked(ctx, key, func(ctx context.Context, dir string) error { return unpackTar(ctx, path, dir) })
+		i, err = s.unpacked(ctx, key, func(ctx context.Context, dir string) error { return rootfs.UnpackTar(ctx, path, dir) })
 	case "oci":
-		var manifest ociManifest
-		if manifest, err = readLayout(path, u.Fragment); err == nil {
-			i, err = s.unpacked(ctx, "oci "+manifest.digest, func(ctx context.Context, dir string) error {
-				return unpackLayers(ctx, path, manifest, dir)
+		var manifest rootfs.Manifest
+		if manifest, err = rootfs.ReadLayout(path, u.Fragment); err == nil {
+			i, err = s.unpacked(ctx, "oci "+manifest.Digest, func(ctx context.Context, dir string) error {
+				return rootfs.UnpackLayers(ctx, path, manifest, dir)
 			})
 		}
 	}

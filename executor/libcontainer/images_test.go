@@ -19,6 +19,7 @@ import (
 	"testing"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/rootfs"
 )
 
 // hello is a program that needs nothing: it says hello and ends.
@@ -113,7 +114,7 @@ func (l layout) image(ref string, layers ...[]byte) map[string]any {
 	}
 	manifest := l.json(map[string]any{"schemaVersion": 2, "layers": list})
 	return map[string]any{"mediaType": "application/vnd.oci.image.manifest.v1+json", "digest": l.blob(manifest), "size": len(manifest),
-		"annotations": map[string]string{ociRefName: ref}}
+		"annotations": map[string]string{rootfs.RefName: ref}}
 }
 
 func (l layout) index(images ...map[string]any) {
@@ -215,7 +216,7 @@ func TestARootFileSystemThatCannotBeUsedSaysWhy(t *testing.T) {
 	}
 	manifest := l.json(map[string]any{"layers": []map[string]any{{"digest": digest}}})
 	forged["digest"] = l.blob(manifest)
-	strange := map[string]any{"digest": "sha256:../../../../etc/passwd", "annotations": map[string]string{ociRefName: "strange"}}
+	strange := map[string]any{"digest": "sha256:../../../../etc/passwd", "annotations": map[string]string{rootfs.RefName: "strange"}}
 	foreign := l.image("foreign", blob)
 	foreign["platform"] = map[string]string{"os": "linux", "architecture": "not-" + runtime.GOARCH}
 	zstd := l.image("zstd", []byte{0x28, 0xb5, 0x2f, 0xfd, 0})

@@ -17,6 +17,7 @@ import (
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/internal/archive"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/rootfs"
 )
 
 // StreamIn implements [executor.ContainerBackend].
@@ -44,30 +45,8 @@ func (c *container) target(dir, user string) (root *os.Root, rest string, uid, g
 	if err != nil {
 		return nil, "", 0, 0, err
 	}
-	root, rest, err = deepest(c.root, dir)
+	root, rest, err = rootfs.Deepest(c.root, dir)
 	return root, rest, int(owner.uid), int(owner.gid), err
-}
-
-// deepest is the deepest directory of dir that is there, as one that nobody
-// leaves, and what is missing below it.
-func deepest(from *os.File, dir string) (root *os.Root, rest string, err error) {
-	rest = "."
-	for at := path.Clean("/" + dir); ; at, rest = path.Dir(at), path.Join(path.Base(at), rest) {
-		root, err = openRoot(from, at)
-		if err == nil || !errors.Is(err, fs.ErrNotExist) || at == "/" {
-			return root, rest, err
-		}
-	}
-}
-
-// openRoot opens a directory below a root as one that nobody leaves.
-func openRoot(from *os.File, dir string) (*os.Root, error) {
-	f, err := openIn(from, dir, unix.O_PATH|unix.O_DIRECTORY)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
 }
 
 // StreamOut implements [executor.ContainerBackend].
@@ -102,7 +81,7 @@ func (c *container) source(name string) (root *os.Root, base string, err error) 
 		return nil, "", err
 	}
 	name = path.Clean("/" + name)
-	root, err = openRoot(c.root, path.Dir(name))
+	root, err = rootfs.OpenRoot(c.root, path.Dir(name))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
 		err = fmt.Errorf("%w: %w", executor.ErrNoFile, err)
 	}
@@ -185,7 +164,7 @@ func (b *Backend) makeFiles(_ context.Context, c *container) error {
 }
 
 func (c *container) writeFile(f executor.File) error {
-	root, rest, err := deepest(c.root, path.Dir("/"+f.Path))
+	root, rest, err := rootfs.Deepest(c.root, path.Dir("/"+f.Path))
 	if err != nil {
 		return err
 	}

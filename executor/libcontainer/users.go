@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/rootfs"
 )
 
 // A user is one of a container, by its own files.
@@ -109,24 +109,9 @@ func (c *container) eachLine(name string, f func([]string) bool) {
 	}
 }
 
-// open opens a path of the container. Links are followed as inside, and never
-// out of it; those of /proc that lead elsewhere are not followed at all.
+// open opens a path of the container, and never one of the host.
 func (c *container) open(name string, flags int) (*os.File, error) {
-	return openIn(c.root, name, flags)
-}
-
-func openIn(root *os.File, name string, flags int) (*os.File, error) {
-	how := &unix.OpenHow{Flags: uint64(flags | unix.O_CLOEXEC), Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS}
-	for {
-		fd, err := unix.Openat2(int(root.Fd()), path.Clean("/"+name), how)
-		if err == unix.EINTR || err == unix.EAGAIN { // somebody renames while we look
-			continue
-		}
-		if err != nil {
-			return nil, &os.PathError{Op: "open", Path: name, Err: err}
-		}
-		return os.NewFile(uintptr(fd), name), nil
-	}
+	return rootfs.OpenIn(c.root, name, flags)
 }
 
 func (c *container) isDir(name string) bool {

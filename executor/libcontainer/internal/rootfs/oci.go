@@ -1,6 +1,6 @@
-//go:build linux && cgo && (amd64 || arm64)
+//go:build linux
 
-package libcontainer
+package rootfs
 
 import (
 	"context"
@@ -18,8 +18,8 @@ import (
 	"github.com/diegosdk/diego/executor"
 )
 
-// An ociDescriptor points to a blob of an image layout.
-type ociDescriptor struct {
+// A Descriptor points to a blob of an image layout.
+type Descriptor struct {
 	MediaType   string            `json:"mediaType"`
 	Digest      string            `json:"digest"`
 	Annotations map[string]string `json:"annotations"`
@@ -29,71 +29,74 @@ type ociDescriptor struct {
 	} `json:"platform"`
 }
 
-// An ociManifest is one image of a layout.
-type ociManifest struct {
-	digest string
-	Layers []ociDescriptor `json:"layers"`
+// A Manifest is one image of a layout.
+type Manifest struct {
+	// Digest names the image, whatever else it is called.
+	Digest string       `json:"-"`
+	Layers []Descriptor `json:"layers"`
 }
 
+// RefName is the annotation that names an image in a layout.
+const RefName = "org.opencontainers.image.ref.name"
+
 const (
-	ociRefName = "org.opencontainers.image.ref.name"
 	// maxJSONBytes bounds an index or a manifest; maxIndexDepth how deep an
 	// index may lie in another.
 	maxJSONBytes  = 4 << 20
 	maxIndexDepth = 4
 )
 
-// readLayout finds an image in a layout: the one named ref, or the only one
+// ReadLayout finds an image in a layout: the one named ref, or the only one
 // that this machine can run if ref is empty.
-func readLayout(dir, ref string) (ociManifest, error) {
+func ReadLayout(dir, ref string) (Manifest, error) {
 	text, err := readAtMost(filepath.Join(dir, "index.json"), maxJSONBytes)
 	if err != nil {
-		return ociManifest{}, err
+		return Manifest{}, err
 	}
 	return chooseManifest(dir, text, ref, 0)
 }
 
-func chooseManifest(dir string, index []byte, ref string, depth int) (ociManifest, error) {
+func chooseManifest(dir string, index []byte, ref string, depth int) (Manifest, error) {
 	var list struct {
-		Manifests []ociDescriptor `json:"manifests"`
+		Manifests []Descriptor `json:"manifests"`
 	}
 	if err := json.Unmarshal(index, &list); err != nil {
-		return ociManifest{}, fmt.Errorf("an OCI index: %w", err)
+		return Manifest{}, fmt.Errorf("an OCI index: %w", err)
 	}
-	var chosen []ociDescriptor
+	var chosen []Descriptor
 	for _, d := range list.Manifests {
-		named := ref == "" || d.Annotations[ociRefName] == ref
+		named := ref == "" || d.Annotations[RefName] == ref
 		fits := d.Platform == nil || d.Platform.OS == "linux" && d.Platform.Architecture == runtime.GOARCH
 		if named && fits {
 			chosen = append(chosen, d)
 		}
 	}
 	if len(chosen) != 1 {
-		return ociManifest{}, fmt.Errorf("%w: %d images fit the reference %q and linux/%s, want one", fs.ErrNotExist, len(chosen), ref, runtime.GOARCH)
+		return Manifest{}, fmt.Errorf("%w: %d images fit the reference %q and linux/%s, want one", fs.ErrNotExist, len(chosen), ref, runtime.GOARCH)
 	}
 	path, err := blobPath(dir, chosen[0].Digest)
 	if err != nil {
-		return ociManifest{}, err
+		return Manifest{}, err
 	}
 	text, err := readAtMost(path, maxJSONBytes)
 	if err != nil {
-		return ociManifest{}, err
+		return Manifest{}, err
 	}
 	if sum := sha256.Sum256(text); "sha256:"+hex.EncodeToString(sum[:]) != chosen[0].Digest {
-		return ociManifest{}, fmt.Errorf("the blob %s has another digest", chosen[0].Digest)
+		return Manifest{}, fmt.Errorf("the blob %s has another digest", chosen[0].Digest)
 	}
 	if strings.HasSuffix(chosen[0].MediaType, "index.v1+json") || strings.HasSuffix(chosen[0].MediaType, "manifest.list.v2+json") {
 		if depth == maxIndexDepth {
-			return ociManifest{}, fmt.Errorf("more than %d OCI indexes within each other", maxIndexDepth)
+			return Manifest{}, fmt.Errorf("more than %d OCI indexes within each other", maxIndexDepth)
 		}
 		return chooseManifest(dir, text, "", depth+1)
 	}
-	m := ociManifest{digest: chosen[0].Digest}
+	m := Manifest{Digest: chosen[0].Digest}
 	if err := json.Unmarshal(text, &m); err != nil {
 		return m, fmt.Errorf("an OCI manifest: %w", err)
 	}
 	if len(m.Layers) == 0 {
-		return m, fmt.Errorf("the OCI manifest %s has no layers", m.digest)
+		return m, fmt.Errorf("the OCI manifest %s has no layers", m.Digest)
 	}
 	return m, nil
 }
@@ -121,8 +124,8 @@ func readAtMost(path string, limit int64) ([]byte, error) {
 	return text, err
 }
 
-// unpackLayers unpacks an image and checks every layer against its digest.
-func unpackLayers(ctx context.Context, layout string, m ociManifest, dir string) error {
+// UnpackLayers unpacks an image and checks every layer against its digest.
+func UnpackLayers(ctx context.Context, layout string, m Manifest, dir string) error {
 	l, err := newLayering(dir)
 	if err != nil {
 		return err

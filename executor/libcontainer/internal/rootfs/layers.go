@@ -1,6 +1,6 @@
-//go:build linux && cgo && (amd64 || arm64)
+//go:build linux
 
-package libcontainer
+package rootfs
 
 import (
 	"archive/tar"
@@ -28,8 +28,8 @@ const (
 	maxImageEntries = 1_000_000
 )
 
-// unpackTar unpacks an archive that is a whole root file system.
-func unpackTar(ctx context.Context, name, dir string) error {
+// UnpackTar unpacks an archive that is a whole root file system.
+func UnpackTar(ctx context.Context, name, dir string) error {
 	f, err := os.Open(name)
 	if err != nil {
 		return err
@@ -104,7 +104,7 @@ func (l *layering) entry(h *tar.Header, content io.Reader) error {
 		}
 	}
 	parent, base := path.Split(name)
-	dir, rest, err := deepest(l.root, parent)
+	dir, rest, err := Deepest(l.root, parent)
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (l *layering) entry(h *tar.Header, content io.Reader) error {
 
 // link makes a hard link to a file of the image.
 func (l *layering) link(target string, dir *os.Root, at string) error {
-	source, err := openIn(l.root, target, unix.O_PATH|unix.O_NOFOLLOW)
+	source, err := OpenIn(l.root, target, unix.O_PATH|unix.O_NOFOLLOW)
 	if err != nil {
 		return err
 	}

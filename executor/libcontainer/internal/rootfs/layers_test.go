@@ -1,11 +1,14 @@
-//go:build linux && cgo && (amd64 || arm64)
+//go:build linux
 
-package libcontainer
+package rootfs
 
 import (
+	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -47,4 +50,38 @@ func FuzzALayerIsNeverUnpackedOutside(f *testing.F) {
 			t.Errorf("the canary is %q, %v, %v", text, err, info.Mode())
 		}
 	})
+}
+
+type entry struct {
+	name, content, link, hard string
+	mode                      int64
+	uid                       int
+}
+
+func tarOf(entries ...entry) []byte {
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, e := range entries {
+		h := &tar.Header{Typeflag: tar.TypeReg, Name: e.name, Mode: e.mode, Size: int64(len(e.content)), Uid: e.uid, Gid: e.uid}
+		switch {
+		case strings.HasSuffix(e.name, "/"):
+			h.Typeflag = tar.TypeDir
+		case e.link != "":
+			h.Typeflag, h.Linkname = tar.TypeSymlink, e.link
+		case e.hard != "":
+			h.Typeflag, h.Linkname = tar.TypeLink, e.hard
+		}
+		w.WriteHeader(h)
+		w.Write([]byte(e.content))
+	}
+	w.Close()
+	return b.Bytes()
+}
+
+func zipped(b []byte) []byte {
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	w.Write(b)
+	w.Close()
+	return out.Bytes()
 }
