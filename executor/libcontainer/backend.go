@@ -61,6 +61,7 @@ func New(o Options) (*Backend, error) {
 			return nil, err
 		}
 	}
+	host.overlay = overlayMissing(o.Dir)
 	sum := sha256.Sum256([]byte(o.Dir))
 	b := &Backend{
 		options:    o,

@@ -12,7 +12,7 @@
 //
 // The same binary is executed again to set a container up; this package's
 // initialization takes over in that case, before main. Nobody has to call
-// anything.
+// anything. Otherwise it locks main's goroutine to the first thread; see init.
 //
 // What lies on the disk is enough to clean up: a container is a directory with
 // its guid below Options.Dir, made first and removed last, and everything else

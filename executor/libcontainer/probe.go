@@ -46,7 +46,7 @@ func (f facts) allowed(uid int) error {
 
 // look finds out about this host.
 func look(o Options) facts {
-	f := facts{overlay: overlayMissing(), disk: "", cgroupNamespace: exists("/proc/self/ns/cgroup")}
+	f := facts{cgroupNamespace: exists("/proc/self/ns/cgroup")}
 	var err error
 	if f.mkfs, err = exec.LookPath("mkfs.ext4"); err != nil {
 		f.disk = "mkfs.ext4 is missing; install e2fsprogs"
@@ -63,6 +63,9 @@ func look(o Options) facts {
 	f.lookAtCgroups()
 	if !exists("/proc/self/ns/pid") || !exists("/proc/self/ns/mnt") {
 		f.fatal = "the kernel has no namespaces, or /proc is not mounted"
+	}
+	if !capable() {
+		f.fatal = "this root lacks CAP_SYS_ADMIN, so it can mount nothing; start the daemon with it"
 	}
 	return f
 }
@@ -107,12 +110,37 @@ func (f *facts) lookAtCgroups() {
 	}
 }
 
-func overlayMissing() string {
-	text, err := os.ReadFile("/proc/filesystems")
-	if err != nil || !strings.Contains(string(text), "\toverlay\n") {
-		return "the kernel has no overlayfs; load the module overlay"
+// overlayMissing tries below dir whether containers can have a root file
+// system there: a module may be loaded by the attempt, and not every file
+// system can carry an overlay.
+func overlayMissing(dir string) string {
+	dir, err := os.MkdirTemp(dir, "probe-")
+	if err != nil {
+		return err.Error()
+	}
+	defer os.RemoveAll(dir)
+	for _, name := range []string{"lower", "upper", "work", "merged"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
+			return err.Error()
+		}
+	}
+	at := escapeOverlay(dir)
+	merged := filepath.Join(dir, "merged")
+	if err := unix.Mount("overlay", merged, "overlay", 0, "lowerdir="+at+"/lower,upperdir="+at+"/upper,workdir="+at+"/work"); err != nil {
+		return "an overlay cannot be mounted (" + err.Error() + "); load the module overlay, and put Options.Dir on a file system that carries it, as ext4 or xfs do"
+	}
+	if err := unmount(merged); err != nil {
+		return err.Error()
 	}
 	return ""
+}
+
+// capable reports whether this process has CAP_SYS_ADMIN, which root in
+// somebody's container mostly lacks.
+func capable() bool {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	return unix.Capget(&header, &data[0]) == nil && data[0].Effective&(1<<unix.CAP_SYS_ADMIN) != 0
 }
 
 func exists(path string) bool {
