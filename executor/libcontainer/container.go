@@ -57,6 +57,7 @@ type container struct {
 	starting  map[uint32]*process
 	running   map[int]*process      // by their number in the container
 	processes map[*process]struct{} // until Delete, as children may write on
+	draining  sync.WaitGroup        // of the ends that are being reported
 }
 
 // Create implements [executor.ContainerBackend].
@@ -249,6 +250,7 @@ func (b *Backend) remove(ctx context.Context, c *container) error {
 	processes := c.processes
 	c.processes = nil
 	c.mu.Unlock()
+	c.draining.Wait()
 	for p := range processes {
 		p.close()
 	}

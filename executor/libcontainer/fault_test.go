@@ -473,3 +473,22 @@ func TestOptionsAreCheckedAndContainersTakeRoot(t *testing.T) {
 		t.Errorf("with all: %v", err)
 	}
 }
+
+func TestAStartWhoseTimeIsOverLeavesNothingRunning(t *testing.T) {
+	f := newFixture(t)
+	guid, _ := f.create()
+	for i := range 40 {
+		ctx, cancel := context.WithTimeout(f.ctx, time.Duration(i)*100*time.Microsecond)
+		ended := make(chan executor.Exit, 1)
+		p, err := f.Start(ctx, guid, executor.ProcessSpec{Path: "/bin/sh", Args: []string{"-c", idle}, User: "nobody",
+			Exited: func(e executor.Exit) { ended <- e }})
+		cancel()
+		if err == nil { // it outlives the context
+			if err := p.Signal(executor.Kill); err != nil {
+				t.Error(err)
+			}
+			<-ended
+		}
+	}
+	f.eventually("only the first process is left", func() bool { return f.containers[guid].cgroup.pids() == 1 })
+}

@@ -109,7 +109,12 @@ func (c *container) start(ctx context.Context, p *process, request pid1.Request)
 	defer stop()
 	err = pid1.ReadFailure(failure)
 	if ctx.Err() != nil {
-		p.Signal(executor.Kill)
+		c.mu.Lock()
+		pid, over := p.pid, p.end != nil
+		c.mu.Unlock()
+		if !over {
+			c.signal(-pid, executor.Kill)
+		}
 		return ctx.Err()
 	}
 	return err
@@ -199,9 +204,11 @@ func (c *container) report(p *process) {
 		return
 	}
 	e := *p.end
+	c.draining.Add(1)
 	go func() {
 		p.stdout.Drain()
 		p.stderr.Drain()
+		c.draining.Done()
 		if p.exited != nil {
 			p.exited(e)
 		}
