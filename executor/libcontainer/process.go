@@ -112,7 +112,8 @@ func (c *container) start(ctx context.Context, p *process, request pid1.Request)
 		c.mu.Lock()
 		pid, over := p.pid, p.end != nil
 		c.mu.Unlock()
-		if !over {
+		if !over { // it may not lead a group yet
+			c.signal(pid, executor.Kill)
 			c.signal(-pid, executor.Kill)
 		}
 		return ctx.Err()
