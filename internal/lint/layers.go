@@ -28,7 +28,9 @@ var Layers = []Layer{
 	{Path: "executor"},
 	{Path: "executor/internal", Imports: []string{"executor", "executor/internal"}},
 	{Path: "executor/manager", Imports: []string{"executor", "executor/internal"}, Modules: []string{sync}},
-	{Path: "executor/libcontainer", Imports: []string{"executor", "executor/internal"}, Modules: []string{"github.com/opencontainers/runc", "github.com/opencontainers/cgroups", sync}},
+	{Path: "executor/libcontainer", Imports: []string{"executor", "executor/internal", "executor/libcontainer/internal"}, Modules: []string{"github.com/opencontainers/runc", "github.com/opencontainers/cgroups",
+		"github.com/vishvananda/netlink", "github.com/vishvananda/netns", "github.com/google/nftables", sys}},
+	{Path: "executor/libcontainer/internal", Imports: []string{"executor"}, Modules: []string{sys}},
 	{Path: "executor/process", Imports: []string{"executor", "executor/internal"}, Modules: []string{sync}},
 	{Path: "executor/backendtest", Imports: []string{"executor", "executor/internal"}, Modules: []string{cmp}},
 	{Path: "lrp", Imports: []string{"executor"}},
@@ -54,11 +56,12 @@ const (
 	everything = "*"
 	cmp        = "github.com/google/go-cmp"
 	sync       = "golang.org/x/sync"
+	sys        = "golang.org/x/sys"
 )
 
 // testImports is what every test file may import beyond its layer: stores and
 // suites to run against, the pass that streams a snapshot, helpers, and its own package's subdirectories.
-var testImports = []string{"internal", "converge", "storage/memstore", "storage/storagetest", "executor/backendtest", "executor/process"}
+var testImports = []string{"internal", "converge", "storage/memstore", "storage/storagetest", "executor/backendtest", "executor/process", "executor/manager"}
 
 // Pure lists the packages whose rules are pure functions. All their files are
 // pure but the listed shell files; the packages below them are not.

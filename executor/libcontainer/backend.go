@@ -1,0 +1,178 @@
+//go:build linux && cgo && (amd64 || arm64)
+
+package libcontainer
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/opencontainers/cgroups"
+	"golang.org/x/sys/unix"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/pid1"
+)
+
+// Backend is an [executor.ContainerBackend]. Its methods may be called at
+// once from many goroutines.
+type Backend struct {
+	options Options
+	// id tells what belongs to this Dir from what belongs to others on the
+	// same host: cgroups, network devices, firewall tables.
+	id      string
+	host    facts
+	program *os.File // what every first process runs
+	null    *os.File
+	poller  *poller
+	images  images
+	network *network // nil with Options.HostNetwork, or where the host has no means
+
+	mu         sync.Mutex
+	containers map[string]*container
+	ports      ports
+	closed     bool
+}
+
+var _ executor.ContainerBackend = (*Backend)(nil)
+
+// New returns a Backend that keeps its containers in o.Dir. It touches none
+// that are there already, but for their network, which ends: List shows them
+// and Delete removes them. An error that is executor.ErrUnsupported means that
+// this host can run no containers.
+func New(o Options) (*Backend, error) {
+	o, err := o.orDefault()
+	if err != nil {
+		return nil, err
+	}
+	host := look(o)
+	if err := host.allowed(os.Geteuid()); err != nil {
+		return nil, err
+	}
+	if o, err = o.makeDir(); err != nil {
+		return nil, err
+	}
+	for _, dir := range []string{containersDir, imagesDir, templatesDir} {
+		if err := os.MkdirAll(filepath.Join(o.Dir, dir), 0o711); err != nil {
+			return nil, err
+		}
+	}
+	host.overlay = overlayMissing(o.Dir)
+	sum := sha256.Sum256([]byte(o.Dir))
+	b := &Backend{
+		options:    o,
+		host:       host,
+		id:         hex.EncodeToString(sum[:4]),
+		containers: make(map[string]*container),
+		ports:      ports{first: o.FirstPort, last: o.LastPort},
+	}
+	b.images = images{backend: b}
+	if b.program, err = pid1.Program(); err != nil {
+		return nil, err
+	}
+	if b.null, err = os.OpenFile(os.DevNull, os.O_RDWR, 0); err != nil {
+		b.program.Close()
+		return nil, err
+	}
+	if b.poller, err = newPoller(); err != nil {
+		b.program.Close()
+		b.null.Close()
+		return nil, err
+	}
+	if !o.HostNetwork {
+		if b.network, err = newNetwork(b.id, o.Subnet); err != nil {
+			b.host.network = err.Error()
+		}
+	}
+	return b, nil
+}
+
+// The directories below Options.Dir.
+const (
+	containersDir = "containers"
+	imagesDir     = "images"
+	templatesDir  = "templates"
+)
+
+// Close gives up what the Backend holds on the host beside its containers:
+// firewall table, ports. The first processes of containers
+// that are still there end, and with them the containers; what is left of
+// those on the disk is for the next Backend. Nothing may be called afterwards.
+func (b *Backend) Close() error {
+	b.mu.Lock()
+	if b.closed {
+		b.mu.Unlock()
+		return nil
+	}
+	b.closed = true
+	all := make([]*container, 0, len(b.containers))
+	for _, c := range b.containers {
+		all = append(all, c)
+	}
+	b.mu.Unlock()
+	for _, c := range all {
+		c.gone.Store(true)
+		c.life.Lock()
+		c.end()
+		c.life.Unlock()
+	}
+	err := b.poller.close()
+	b.program.Close()
+	b.null.Close()
+	if b.network != nil {
+		if networkErr := b.network.close(); err == nil {
+			err = networkErr
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ports.releaseAll()
+	// If containers are left in it, it stays.
+	if g, err := newCgroup(&cgroups.Cgroup{Path: b.cgroupParent(), Resources: &cgroups.Resources{}}); err == nil {
+		for _, dir := range g.paths {
+			unix.Rmdir(dir)
+		}
+	}
+	return err
+}
+
+// List implements [executor.ContainerBackend].
+func (b *Backend) List(context.Context) ([]string, error) {
+	entries, err := os.ReadDir(filepath.Join(b.options.Dir, containersDir))
+	if err != nil {
+		return nil, err
+	}
+	var guids []string
+	for _, e := range entries {
+		if e.IsDir() && validGUID(e.Name()) {
+			guids = append(guids, e.Name())
+		}
+	}
+	slices.Sort(guids)
+	return guids, nil
+}
+
+// find is the container with a guid that this Backend has made.
+func (b *Backend) find(guid string) (*container, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c := b.containers[guid]
+	if c == nil || !c.made {
+		return nil, &executor.BackendError{Kind: executor.ErrNoContainer, GUID: guid}
+	}
+	return c, nil
+}
+
+// validGUID keeps every path that is made of a guid below Options.Dir.
+func validGUID(guid string) bool {
+	var v executor.Validator
+	v.GUID("guid", guid)
+	return v.Err() == nil
+}
+
+// dir is the directory of a container.
+func (b *Backend) dir(guid string) string { return filepath.Join(b.options.Dir, containersDir, guid) }

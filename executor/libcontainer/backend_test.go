@@ -1,0 +1,97 @@
+//go:build linux && cgo && (amd64 || arm64)
+
+package libcontainer
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+
+	"github.com/opencontainers/cgroups"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/backendtest"
+	"github.com/diegosdk/diego/internal/testenv"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(daemonDir) != "" {
+		daemon()
+	}
+	backendtest.Main(m)
+}
+
+// needRoot ends a test on a machine that cannot run it.
+func needRoot(t testing.TB) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		testenv.Missing(t, "root", "run the tests as root: real containers take namespaces, mounts and cgroups")
+	}
+}
+
+// newBackend is a Backend over dir. At the end of the test nothing is left of
+// it, or the test fails.
+func newBackend(t testing.TB, o Options) *Backend {
+	t.Helper()
+	var b *Backend
+	t.Cleanup(func() { // after all others
+		if b == nil {
+			return
+		}
+		if left := traces(t, b); len(left) != 0 {
+			t.Errorf("left behind: %q", left)
+		}
+		if g, err := newCgroup(&cgroups.Cgroup{Path: b.cgroupParent(), Resources: &cgroups.Resources{}}); err != nil || g.manager.Exists() {
+			t.Errorf("the parent of the cgroups is left: %v", err)
+		}
+	})
+	b = openBackend(t, o)
+	return b
+}
+
+// openBackend is a Backend over what may be the Dir of another one, and closed
+// at the end of the test.
+func openBackend(t testing.TB, o Options) *Backend {
+	t.Helper()
+	needRoot(t)
+	b, err := New(o)
+	if errors.Is(err, executor.ErrUnsupported) {
+		testenv.Missing(t, "a host for containers", err.Error())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		guids, err := b.List(context.Background())
+		if err != nil {
+			t.Error(err)
+		}
+		for _, guid := range guids {
+			if err := b.Delete(context.Background(), guid); err != nil {
+				t.Errorf("clean up: %v", err)
+			}
+		}
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for what, missing := range map[string]string{"overlayfs": b.host.overlay, "disks for containers": b.host.disk, "networks for containers": b.host.network} {
+		if missing != "" && !o.HostNetwork {
+			testenv.Missing(t, what, missing)
+		}
+	}
+	return b
+}
+
+func TestTheBackendKeepsTheContractOfBackends(t *testing.T) {
+	needRoot(t)
+	backendtest.Run(t, backendtest.Subject{
+		New: func(t *testing.T) executor.ContainerBackend { return newBackend(t, Options{Dir: t.TempDir()}) },
+		Restart: func(t *testing.T, old executor.ContainerBackend) executor.ContainerBackend {
+			return openBackend(t, Options{Dir: old.(*Backend).options.Dir})
+		},
+		RootFS: "host:",
+		User:   "nobody",
+	})
+}

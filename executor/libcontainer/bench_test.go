@@ -1,0 +1,343 @@
+//go:build linux && cgo && (amd64 || arm64)
+
+package libcontainer
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/opencontainers/runc/libcontainer"
+	"golang.org/x/sys/unix"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/manager"
+)
+
+// From nothing to a running program and back to nothing, through the Manager
+// and by libcontainer alone with the same namespaces, mounts and limits, in
+// turns. libcontainer's containers have no wire to the host and no disk limit,
+// so that only network=host compares like with like.
+func BenchmarkStartAndStop(b *testing.B) {
+	for _, test := range []struct {
+		name        string
+		hostNetwork bool // then libcontainer does the same work
+		disk        int64
+	}{
+		{"network=host", true, 0}, {"network=own", false, 0}, {"network=own+disk=64M", false, 64},
+	} {
+		for _, parallel := range []int{1, 4} {
+			b.Run(fmt.Sprintf("%s/parallel=%d", test.name, parallel), func(b *testing.B) {
+				f := newFixture(b, func(o *Options) { o.HostNetwork = test.hostNetwork })
+				m, stop := newManager(b, f)
+				defer stop()
+				bare := newBare(b, f)
+				var spent [2]time.Duration
+				n := 0
+				round := func(side int, one func(guid string)) {
+					const perWorker = 5
+					start := time.Now()
+					var workers sync.WaitGroup
+					for w := range parallel {
+						workers.Go(func() {
+							for i := range perWorker {
+								one(fmt.Sprintf("b-%d-%d-%d-%d", n, side, w, i))
+							}
+						})
+					}
+					workers.Wait()
+					spent[side] += time.Since(start)
+					n += perWorker * parallel
+				}
+				round(0, bare.cycle) // what is made once
+				round(1, func(guid string) { throughManager(b, m, guid, test.disk) })
+				spent, n = [2]time.Duration{}, 0
+				for b.Loop() {
+					round(0, bare.cycle)
+					round(1, func(guid string) { throughManager(b, m, guid, test.disk) })
+				}
+				each := float64(n) / 2
+				b.ReportMetric(each/spent[0].Seconds(), "bare/s")
+				b.ReportMetric(each/spent[1].Seconds(), "containers/s")
+				b.ReportMetric(spent[0].Seconds()/spent[1].Seconds(), "of-bare")
+			})
+		}
+	}
+}
+
+func newManager(b *testing.B, f *fixture) (*manager.Manager, func()) {
+	b.Helper()
+	m, err := manager.New(context.Background(), manager.Options{
+		Backend: f.Backend, Dir: b.TempDir(), Capacity: manager.Capacity{MemoryMB: 1 << 20, DiskMB: 1 << 20, Containers: 1000}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { m.Run(ctx) })
+	return m, func() { cancel(); running.Wait() }
+}
+
+const idle = "exec sleep 100000"
+
+func throughManager(b *testing.B, m *manager.Manager, guid string, diskMB int64) {
+	news := m.Subscribe()
+	defer news.Close()
+	m.Reserve(manager.Reservation{GUID: guid, Resources: executor.Resources{MemoryMB: 64, DiskMB: diskMB, MaxPIDs: 64}})
+	err := m.Initialize(guid, manager.Work{RunInfo: executor.RunInfo{RootFS: "host:",
+		Action: executor.Action{Run: &executor.RunAction{Path: "/bin/sh", Args: []string{"-c", idle}, User: "nobody"}}}})
+	if err != nil {
+		b.Error(err)
+		return
+	}
+	await := func(over func() bool) {
+		for !over() {
+			if _, err := news.Next(context.Background()); err != nil {
+				b.Error(err)
+				return
+			}
+		}
+	}
+	await(func() bool {
+		c, ok := m.Get(guid)
+		if ok && c.State == executor.Completed {
+			b.Errorf("it has ended: %+v", c.RunResult)
+		}
+		return !ok || c.State >= executor.Running
+	})
+	m.Delete(guid)
+	for { // that it is gone is no event
+		if _, ok := m.Get(guid); !ok {
+			return
+		}
+		time.Sleep(200 * time.Microsecond) // between two looks
+	}
+}
+
+// A bare is libcontainer without this package's part.
+type bare struct {
+	b   *testing.B
+	f   *fixture
+	dir string
+}
+
+func newBare(b *testing.B, f *fixture) *bare { return &bare{b, f, b.TempDir()} }
+
+func (x *bare) cycle(guid string) {
+	must := func(err error) {
+		if err != nil {
+			x.b.Error(guid, err)
+		}
+	}
+	image, err := x.f.images.find(x.f.ctx, guid, "host:")
+	must(err)
+	dir := filepath.Join(x.dir, guid)
+	root := filepath.Join(dir, "root")
+	for _, d := range []string{root, dir + "/upper", dir + "/work"} {
+		must(os.MkdirAll(d, 0o755))
+	}
+	must(unix.Mount("overlay", root, "overlay", 0, "lowerdir="+image.dir+",upperdir="+dir+"/upper,workdir="+dir+"/work"))
+	config := x.f.config(executor.ContainerSpec{GUID: guid, Resources: executor.Resources{MemoryMB: 64, MaxPIDs: 64}}, root, image.binds)
+	c, err := libcontainer.Create(filepath.Join(dir, "state"), guid, config)
+	must(err)
+	p := &libcontainer.Process{Args: []string{"/bin/sh", "-c", idle}, Env: []string{"PATH=/bin:/usr/bin"}, Cwd: "/", UID: 65534, GID: 65534, Init: true}
+	must(c.Run(p))
+	pid, err := p.Pid()
+	must(err)
+	for { // until it has become the program
+		comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+		must(err)
+		if !strings.HasPrefix(string(comm), "runc:[") {
+			break
+		}
+		time.Sleep(200 * time.Microsecond) // between two looks
+	}
+	must(c.Signal(unix.SIGKILL))
+	p.Wait()
+	c.Status()
+	must(c.Destroy())
+	must(unix.Unmount(root, 0))
+	must(os.RemoveAll(dir))
+}
+
+// What a process costs in a container that is there, as every probe is one.
+func BenchmarkProbe(b *testing.B) {
+	f := newFixture(b)
+	guid, _ := f.create()
+	for b.Loop() {
+		ended := make(chan struct{})
+		if _, err := f.Start(f.ctx, guid, executor.ProcessSpec{Path: "/bin/true", User: "nobody", Exited: func(executor.Exit) { close(ended) }}); err != nil {
+			b.Fatal(err)
+		}
+		<-ended
+	}
+}
+
+// What containers cost that do nothing.
+func BenchmarkIdleContainers(b *testing.B) {
+	const count = 250
+	f := newFixture(b)
+	heap := func() (bytes uint64) {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapInuse + m.StackInuse
+	}
+	threads := func() int {
+		list, err := os.ReadDir("/proc/self/task")
+		if err != nil {
+			b.Fatal(err)
+		}
+		return len(list)
+	}
+	for b.Loop() {
+		bytes, goroutines, threadsBefore := heap(), runtime.NumGoroutine(), threads()
+		guids := make(chan string)
+		var workers sync.WaitGroup
+		for range 4 {
+			workers.Go(func() {
+				for guid := range guids {
+					spec := executor.ContainerSpec{GUID: guid, RootFS: "host:", Resources: executor.Resources{MemoryMB: 64}, Ports: []uint16{8080}}
+					_, err := f.Create(f.ctx, spec)
+					if err == nil {
+						_, err = f.Start(f.ctx, guid, executor.ProcessSpec{Path: "/bin/sh", Args: []string{"-c", idle}, User: "nobody"})
+					}
+					if err != nil {
+						b.Error(err)
+					}
+				}
+			})
+		}
+		for i := range count {
+			guids <- fmt.Sprintf("idle-%d", i)
+		}
+		close(guids)
+		workers.Wait()
+		var inContainers int64
+		for i := range count {
+			m, err := f.Metrics(f.ctx, fmt.Sprintf("idle-%d", i))
+			if err != nil {
+				b.Error(err)
+			}
+			inContainers += m.MemoryBytes
+		}
+		b.ReportMetric(float64(heap()-bytes)/count/1024, "KiB/container")
+		b.ReportMetric(float64(runtime.NumGoroutine()-goroutines)/count, "goroutines/container")
+		b.ReportMetric(float64(threads()-threadsBefore)/count, "threads/container")
+		b.ReportMetric(float64(inContainers)/count/1024, "KiB-inside/container")
+		b.StopTimer()
+		for i := range count {
+			f.delete(fmt.Sprintf("idle-%d", i))
+		}
+		b.StartTimer()
+	}
+}
+
+// Requests to a server in a container through the port mapping, and to the
+// same server without one, in turns.
+func BenchmarkPortMapping(b *testing.B) {
+	f := newFixture(b)
+	exe, err := os.Executable()
+	if err != nil {
+		b.Fatal(err)
+	}
+	guid, endpoint := f.create(func(c *executor.ContainerSpec) {
+		c.Ports = []uint16{8080}
+		c.Mounts = []executor.Mount{{Source: exe, Target: "/serve"}}
+	})
+	f.as("nobody", guid, "", func(s *executor.ProcessSpec) {
+		s.Path, s.Args, s.Env = "/serve", nil, []executor.EnvVar{{Name: "BACKENDTEST_SERVE", Value: "1"}, {Name: "PORT", Value: "8080"}}
+	})
+	f.eventually("the server answers", func() bool {
+		c, err := f.Dial(f.ctx, guid, 8080)
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	})
+	direct, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer direct.Close()
+	// The direct server is another process too, in the host's network.
+	direct.Close()
+	server := hostServer(b, exe, direct.Addr().(*net.TCPAddr).Port)
+	defer server()
+	for _, keepAlive := range []bool{true, false} {
+		b.Run(fmt.Sprintf("keepalive=%v", keepAlive), func(b *testing.B) {
+			addresses := [2]string{direct.Addr().String(), fmt.Sprintf("127.0.0.1:%d", endpoint.Ports[0].HostPort)}
+			var rates [2][]float64
+			for b.Loop() {
+				for side, address := range addresses {
+					rates[side] = append(rates[side], rate(b, address, keepAlive))
+				}
+			}
+			for side := range rates {
+				slices.Sort(rates[side])
+			}
+			d, m := rates[0][len(rates[0])/2], rates[1][len(rates[1])/2]
+			b.ReportMetric(d, "direct/s")
+			b.ReportMetric(m, "mapped/s")
+			b.ReportMetric(m/d, "of-direct")
+		})
+	}
+}
+
+// rate is how many requests are answered in a second.
+func rate(b *testing.B, address string, keepAlive bool) float64 {
+	transport := &http.Transport{DisableKeepAlives: !keepAlive, MaxIdleConnsPerHost: 16}
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport}
+	var count atomic.Int64
+	const span = 300 * time.Millisecond
+	start := time.Now()
+	var workers sync.WaitGroup
+	for range 8 {
+		workers.Go(func() {
+			for time.Since(start) < span {
+				r, err := client.Get("http://" + address)
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				io.Copy(io.Discard, r.Body)
+				r.Body.Close()
+				count.Add(1)
+			}
+		})
+	}
+	workers.Wait()
+	return float64(count.Load()) / time.Since(start).Seconds()
+}
+
+func hostServer(b *testing.B, exe string, port int) (stop func()) {
+	p, err := os.StartProcess(exe, []string{exe}, &os.ProcAttr{
+		Env: append(os.Environ(), "BACKENDTEST_SERVE=1", fmt.Sprintf("PORT=%d", port)), Files: []*os.File{nil, nil, os.Stderr}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) { // between two looks
+		c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil {
+			c.Close()
+			break
+		}
+		if time.Now().After(deadline) {
+			b.Fatal(err)
+		}
+	}
+	return func() { p.Kill(); p.Wait() }
+}

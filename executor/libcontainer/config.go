@@ -1,0 +1,113 @@
+//go:build linux && cgo && (amd64 || arm64)
+
+package libcontainer
+
+import (
+	"os"
+	"path"
+
+	"github.com/opencontainers/cgroups"
+	_ "github.com/opencontainers/cgroups/devices" // lets cgroups restrict devices
+	"github.com/opencontainers/runc/libcontainer/configs"
+	"golang.org/x/sys/unix"
+
+	"github.com/diegosdk/diego/executor"
+)
+
+// firstCapabilities are what starting and signalling processes of any user
+// takes. Only the first process has them.
+var firstCapabilities = []string{"CAP_KILL", "CAP_SETGID", "CAP_SETPCAP", "CAP_SETUID"}
+
+// privilegedCapabilities are what the processes of a privileged container may
+// have if their user is root.
+var privilegedCapabilities = []string{
+	"CAP_AUDIT_WRITE", "CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL", "CAP_MKNOD",
+	"CAP_NET_ADMIN", "CAP_NET_BIND_SERVICE", "CAP_NET_RAW", "CAP_SETFCAP", "CAP_SETGID", "CAP_SETPCAP", "CAP_SETUID",
+	"CAP_SYS_ADMIN", "CAP_SYS_CHROOT", "CAP_SYS_PTRACE",
+}
+
+// What a container must not see or change in /proc and /sys.
+var (
+	maskedPaths = []string{
+		"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
+		"/proc/sched_debug", "/proc/scsi", "/proc/timer_list", "/proc/timer_stats", "/sys/firmware",
+		"/sys/devices/virtual/powercap",
+	}
+	readOnlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
+)
+
+// config is what libcontainer is told. binds are those of the image.
+func (b *Backend) config(spec executor.ContainerSpec, rootFS string, binds []executor.Mount) *configs.Config {
+	c := &configs.Config{
+		Rootfs:          rootFS,
+		RootPropagation: unix.MS_SLAVE | unix.MS_REC,
+		Hostname:        hostname(spec.GUID),
+		Namespaces: configs.Namespaces{
+			{Type: configs.NEWNS}, {Type: configs.NEWUTS}, {Type: configs.NEWIPC}, {Type: configs.NEWPID},
+		},
+		Cgroups:         &cgroups.Cgroup{Path: b.cgroupPath(spec.GUID), Resources: b.limits(spec)},
+		Devices:         deviceNodes(),
+		Capabilities:    capabilities(spec.Privileged),
+		NoNewPrivileges: !spec.Privileged,
+		MaskPaths:       maskedPaths,
+		ReadonlyPaths:   readOnlyPaths,
+		Rlimits:         []configs.Rlimit{{Type: unix.RLIMIT_CORE}}, // a dump would be handled by the host
+		Mounts: []*configs.Mount{
+			{Source: "proc", Destination: "/proc", Device: "proc", Flags: unix.MS_NOSUID | unix.MS_NOEXEC | unix.MS_NODEV},
+			{Source: "tmpfs", Destination: "/dev", Device: "tmpfs", Flags: unix.MS_NOSUID | unix.MS_NOEXEC, Data: "mode=755,size=65536k"},
+			{Source: "devpts", Destination: "/dev/pts", Device: "devpts", Flags: unix.MS_NOSUID | unix.MS_NOEXEC, Data: "newinstance,ptmxmode=0666,mode=0620"},
+			{Source: "shm", Destination: "/dev/shm", Device: "tmpfs", Flags: unix.MS_NOSUID | unix.MS_NOEXEC | unix.MS_NODEV, Data: "mode=1777,size=65536k"},
+			{Source: "sysfs", Destination: "/sys", Device: "sysfs", Flags: unix.MS_NOSUID | unix.MS_NOEXEC | unix.MS_NODEV | unix.MS_RDONLY},
+		},
+	}
+	if b.host.cgroupNamespace {
+		c.Namespaces = append(c.Namespaces, configs.Namespace{Type: configs.NEWCGROUP})
+	}
+	if spec.Privileged {
+		c.MaskPaths, c.ReadonlyPaths = nil, nil
+	}
+	if !b.options.HostNetwork {
+		c.Namespaces = append(c.Namespaces, configs.Namespace{Type: configs.NEWNET})
+		c.Networks = []*configs.Network{{Type: "loopback"}}
+		// Without capabilities nobody could listen on port 80 otherwise. IPv6
+		// is off, since neither mapping nor egress rules know it.
+		c.Sysctl = map[string]string{"net.ipv4.ip_unprivileged_port_start": "0"}
+		for _, name := range []string{"all", "default"} {
+			if _, err := os.Stat("/proc/sys/net/ipv6/conf/" + name); err == nil {
+				c.Sysctl["net.ipv6.conf."+name+".disable_ipv6"] = "1"
+			}
+		}
+	}
+	for _, m := range append(binds[:len(binds):len(binds)], spec.Mounts...) {
+		c.Mounts = append(c.Mounts, bind(m))
+	}
+	return c
+}
+
+func bind(m executor.Mount) *configs.Mount {
+	flags := unix.MS_BIND | unix.MS_REC | unix.MS_NOSUID | unix.MS_NODEV
+	attributes := uint64(unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV)
+	if !m.Writable {
+		flags |= unix.MS_RDONLY
+		attributes |= unix.MOUNT_ATTR_RDONLY
+	}
+	return &configs.Mount{
+		Source: m.Source, Destination: path.Clean("/" + m.Target), Device: "bind", Flags: flags,
+		PropagationFlags: []int{unix.MS_PRIVATE | unix.MS_REC},
+		RecAttr:          &unix.MountAttr{Attr_set: attributes}, // also for what is mounted below the source
+	}
+}
+
+func capabilities(privileged bool) *configs.Capabilities {
+	list := firstCapabilities
+	if privileged {
+		list = privilegedCapabilities
+	}
+	return &configs.Capabilities{Bounding: list, Effective: list, Permitted: list}
+}
+
+// hostname is as much of the guid as a name may have.
+func hostname(guid string) string {
+	const longest = 63
+	return guid[:min(len(guid), longest)]
+}

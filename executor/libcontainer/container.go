@@ -1,0 +1,394 @@
+//go:build linux && cgo && (amd64 || arm64)
+
+package libcontainer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/opencontainers/runc/libcontainer"
+	"golang.org/x/sys/unix"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/pid1"
+)
+
+// A container is what this daemon knows of one beyond what lies on the disk.
+type container struct {
+	backend *Backend
+	guid    string
+	dir     string
+	made    bool // whether Create has succeeded; guarded by Backend.mu
+	spec    executor.ContainerSpec
+
+	// life is held for reading while something is made or started, and for
+	// writing by Delete: nothing begins in a container that is going.
+	life sync.RWMutex
+	gone atomic.Bool
+
+	cgroup   *cgroup
+	init     *libcontainer.Process // the first process; it is our child
+	initPID  int
+	root     *os.File // the root directory as the container sees it
+	link     link
+	mappings []executor.PortMapping
+
+	// conn is what the first process listens to. lost is closed when the first
+	// process has gone, and everything with it.
+	conn    *pid1.Conn
+	key     int32
+	ready   chan struct{}
+	lost    chan struct{}
+	ended   bool // whether end has been called; guarded by life
+	removed bool // whether nothing is left; guarded by life
+
+	receiving sync.Mutex // held while messages are read and until conn is closed
+	closed    bool       // guarded by receiving
+
+	mu        sync.Mutex
+	nextID    uint32
+	starting  map[uint32]*process
+	running   map[int]*process      // by their number in the container
+	processes map[*process]struct{} // until Delete, as children may write on
+	draining  sync.WaitGroup        // of the ends that are being reported
+}
+
+// Create implements [executor.ContainerBackend].
+func (b *Backend) Create(ctx context.Context, spec executor.ContainerSpec) (executor.Endpoint, error) {
+	none := executor.Endpoint{}
+	if !validGUID(spec.GUID) {
+		return none, fmt.Errorf("libcontainer: %q is no guid", spec.GUID)
+	}
+	if err := b.supported(spec); err != nil {
+		return none, err
+	}
+	c := &container{
+		backend: b, guid: spec.GUID, dir: b.dir(spec.GUID), spec: spec,
+		ready: make(chan struct{}), lost: make(chan struct{}),
+		starting: make(map[uint32]*process), running: make(map[int]*process), processes: make(map[*process]struct{}),
+	}
+	b.mu.Lock()
+	if other := b.containers[c.guid]; other != nil {
+		b.mu.Unlock()
+		if other.gone.Load() {
+			return none, other.errGone()
+		}
+		return none, &executor.BackendError{Kind: executor.ErrContainerExists, GUID: c.guid}
+	}
+	b.containers[c.guid] = c
+	b.mu.Unlock()
+
+	endpoint, err := b.make(ctx, c)
+	if err != nil {
+		if c.gone.Load() { // Delete has come between, which also explains the error
+			err = c.errGone()
+		}
+		if existed := errors.Is(err, executor.ErrContainerExists); existed {
+			b.mu.Lock()
+			delete(b.containers, c.guid)
+			b.mu.Unlock()
+			return none, err
+		}
+		return none, errors.Join(err, b.remove(context.WithoutCancel(ctx), c))
+	}
+	return endpoint, nil
+}
+
+// make makes a container, one part after the other. Each part is one that
+// Delete finds by the guid alone.
+func (b *Backend) make(ctx context.Context, c *container) (executor.Endpoint, error) {
+	c.life.RLock()
+	defer c.life.RUnlock()
+	var endpoint executor.Endpoint
+	for _, part := range []func(context.Context, *container) error{
+		b.makeDir, b.makeFirst, b.makeLink, b.makeFiles,
+		func(_ context.Context, c *container) (err error) {
+			endpoint, err = b.makeEndpoint(c)
+			return err
+		},
+	} {
+		if c.gone.Load() {
+			return endpoint, c.errGone()
+		}
+		if err := ctx.Err(); err != nil {
+			return endpoint, err
+		}
+		stage()
+		if err := part(ctx, c); err != nil {
+			return endpoint, err
+		}
+	}
+	stage()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c.made = ctx.Err() == nil
+	return endpoint, ctx.Err()
+}
+
+// stage is called between the parts of Create and of Delete. Tests kill the
+// daemon there.
+var stage = func() {}
+
+func (b *Backend) makeDir(_ context.Context, c *container) error {
+	err := os.Mkdir(c.dir, 0o711)
+	if errors.Is(err, fs.ErrExist) {
+		return &executor.BackendError{Kind: executor.ErrContainerExists, GUID: c.guid,
+			Detail: "left by an earlier daemon; delete it first"}
+	}
+	return err
+}
+
+// makeFirst mounts the root file system and starts the first process.
+func (b *Backend) makeFirst(ctx context.Context, c *container) error {
+	rootFS, binds, err := b.makeRootFS(ctx, c)
+	if err != nil {
+		return err
+	}
+	stage()
+	config := b.config(c.spec, rootFS, binds)
+	b.host.start(config.Cgroups.Resources)
+	if c.cgroup, err = newCgroup(config.Cgroups); err != nil {
+		return err
+	}
+	lc, err := libcontainer.Create(filepath.Join(c.dir, stateDir), c.guid, config)
+	if err != nil {
+		return fmt.Errorf("container %q: %w", c.guid, err)
+	}
+	conn, other, err := pid1.Pair()
+	if err != nil {
+		return err
+	}
+	defer other.Close()
+	first := &libcontainer.Process{
+		Args: []string{pid1.ProgramPath}, Cwd: "/", Init: true,
+		ExtraFiles: []*os.File{other, b.program},
+	}
+	if err := lc.Run(first); err != nil {
+		conn.Close()
+		return c.errFirst(err)
+	}
+	c.conn, c.init = conn, first
+	if c.initPID, err = first.Pid(); err != nil {
+		return err
+	}
+	if c.key, err = b.poller.watch(conn.FD(), c.receive); err != nil {
+		return err
+	}
+	select {
+	case <-c.ready:
+	case <-c.lost:
+		return fmt.Errorf("container %q: its first process has died at once", c.guid)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if err := b.host.tighten(c.cgroup, b.limits(c.spec)); err != nil {
+		return fmt.Errorf("container %q: set its limits: %w", c.guid, err)
+	}
+	c.root, err = os.OpenFile(fmt.Sprintf("/proc/%d/root", c.initPID), unix.O_PATH|unix.O_DIRECTORY, 0)
+	return err
+}
+
+// stateDir is libcontainer's own directory below that of a container.
+const stateDir = "state"
+
+func (c *container) errFirst(err error) error {
+	return fmt.Errorf("container %q: start its first process: %w", c.guid, err)
+}
+
+// Delete implements [executor.ContainerBackend].
+func (b *Backend) Delete(ctx context.Context, guid string) error {
+	if !validGUID(guid) {
+		return nil
+	}
+	b.mu.Lock()
+	c := b.containers[guid]
+	if c == nil {
+		if _, err := os.Lstat(b.dir(guid)); errors.Is(err, fs.ErrNotExist) {
+			b.mu.Unlock()
+			return nil
+		}
+		// Of an earlier daemon.
+		c = &container{backend: b, guid: guid, dir: b.dir(guid), lost: make(chan struct{})}
+		b.containers[guid] = c
+	}
+	b.mu.Unlock()
+	return b.remove(ctx, c)
+}
+
+// remove removes a container, whoever has made it and however far. It takes
+// nothing for granted but its guid.
+func (b *Backend) remove(ctx context.Context, c *container) error {
+	c.gone.Store(true)
+	c.life.Lock()
+	defer c.life.Unlock()
+	if c.removed { // and the guid may be in use again
+		return nil
+	}
+	stage()
+	c.end()
+	stage()
+	g := c.cgroup
+	if g == nil {
+		var err error
+		if g, err = b.cgroup(c.guid); err != nil {
+			return err
+		}
+	}
+	if c.init == nil { // else the kernel has killed all with the first process
+		if err := g.kill(ctx); err != nil {
+			return fmt.Errorf("container %q: %w", c.guid, err)
+		}
+	}
+	c.mu.Lock()
+	processes := c.processes
+	c.processes = nil
+	c.mu.Unlock()
+	c.draining.Wait()
+	for p := range processes {
+		p.close()
+	}
+	// The kernel takes its time to remove a device; the rest goes on meanwhile.
+	unlinked := make(chan error, 1)
+	if b.network == nil {
+		unlinked <- nil
+	} else {
+		go func() { unlinked <- b.network.remove(c.guid, &c.link) }()
+	}
+	err := c.removeRest(g)
+	if linkErr := <-unlinked; linkErr != nil {
+		err = errors.Join(err, fmt.Errorf("container %q: remove its network: %w", c.guid, linkErr))
+	}
+	if err != nil {
+		return err
+	}
+	stage()
+	// Its own directory is the last trace.
+	if err := removeAll(c.dir); err != nil {
+		return fmt.Errorf("container %q: remove its files: %w", c.guid, err)
+	}
+	c.removed = true
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.containers, c.guid)
+	b.ports.release(c.guid)
+	return nil
+}
+
+// removeRest removes the cgroup and the mounts with what is in them.
+func (c *container) removeRest(g *cgroup) error {
+	stage()
+	if err := g.remove(); err != nil {
+		return fmt.Errorf("container %q: remove its cgroup: %w", c.guid, err)
+	}
+	stage()
+	if err := unmountRootFS(c.dir); err != nil {
+		return fmt.Errorf("container %q: remove its mounts: %w", c.guid, err)
+	}
+	return nil
+}
+
+// end kills everything in the container and returns when it is dead: the
+// kernel ends the first process after all others. The caller holds life.
+func (c *container) end() {
+	if c.ended || c.init == nil {
+		return
+	}
+	c.ended = true
+	c.init.Signal(unix.SIGKILL)
+	c.init.Wait()
+	c.backend.poller.forget(c.key, c.conn.FD())
+	c.receive() // what it said last
+	c.receiving.Lock()
+	defer c.receiving.Unlock()
+	c.closed = true
+	c.conn.Close()
+	c.lose()
+	if c.root != nil {
+		c.root.Close()
+	}
+}
+
+func (c *container) errGone() error {
+	return &executor.BackendError{Kind: executor.ErrNoContainer, GUID: c.guid, Detail: "it is being deleted"}
+}
+
+// usable is an error if the container is being deleted or its first process
+// has died.
+func (c *container) usable() error {
+	if c.gone.Load() {
+		return c.errGone()
+	}
+	select {
+	case <-c.lost:
+		return &executor.BackendError{Kind: executor.ErrNoContainer, GUID: c.guid, Detail: "its first process has died; delete it"}
+	default:
+		return nil
+	}
+}
+
+// Signal implements [executor.ContainerBackend].
+func (b *Backend) Signal(ctx context.Context, guid string, s executor.Signal) error {
+	c, err := b.find(guid)
+	if err != nil {
+		return err
+	}
+	if s == executor.Kill {
+		return c.killAll(ctx)
+	}
+	c.life.RLock()
+	defer c.life.RUnlock()
+	if err := c.usable(); err != nil {
+		return err
+	}
+	return c.signal(everybody, s)
+}
+
+// everybody is all processes but the first one.
+const everybody = -1
+
+// killAll returns when only the first process is left. Nothing is started
+// meanwhile.
+func (c *container) killAll(ctx context.Context) error {
+	c.life.Lock()
+	defer c.life.Unlock()
+	if err := c.usable(); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	for _, p := range c.running {
+		p.killed = true
+	}
+	c.mu.Unlock()
+	for {
+		if err := c.signal(everybody, executor.Kill); err != nil {
+			return err
+		}
+		if c.cgroup.pids() <= 1 || c.usable() != nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("container %q: processes do not die: %w", c.guid, ctx.Err())
+		case <-time.After(killPause):
+		}
+	}
+}
+
+// signal reaches nobody if the first process has just died, as then everybody
+// has.
+func (c *container) signal(pid int, s executor.Signal) error {
+	err := c.conn.Signal(pid, signals[s])
+	if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) {
+		return nil
+	}
+	return err
+}
+
+var signals = [...]unix.Signal{executor.Terminate: unix.SIGTERM, executor.Kill: unix.SIGKILL}

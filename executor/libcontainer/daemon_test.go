@@ -1,0 +1,131 @@
+//go:build linux && cgo && (amd64 || arm64)
+
+package libcontainer
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/diegosdk/diego/executor"
+)
+
+func TestAnArgumentAloneDoesNotMakeTheBinarySetUpContainers(t *testing.T) {
+	cmd := exec.Command("/proc/self/exe", "init")
+	cmd.Env = []string{daemonDir + "=" + t.TempDir(), daemonStage + "=none"}
+	out, err := cmd.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), `parsing "none"`) {
+		t.Errorf("main was not reached: %v: %s", err, out)
+	}
+}
+
+func TestTheFirstThreadNeverEntersAContainer(t *testing.T) {
+	f := newFixture(t)
+	before, err := os.Readlink("/proc/self/ns/mnt") // of the first thread
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		guid, _ := f.create()
+		f.delete(guid)
+	}
+	if after, err := os.Readlink("/proc/self/ns/mnt"); after != before || err != nil {
+		t.Errorf("the first thread was in %s and is in %s, %v", before, after, err)
+	}
+}
+
+func TestIdleContainersCostNoThreadAndNoGoroutine(t *testing.T) {
+	f := newFixture(t)
+	count := func(dir string) int {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(entries)
+	}
+	guid, _ := f.create()
+	f.as("nobody", guid, idle)
+	goroutines, threads := runtime.NumGoroutine(), count("/proc/self/task")
+	const containers = 30
+	for range containers {
+		guid, _ := f.create(func(c *executor.ContainerSpec) { c.Ports = []uint16{80} })
+		if _, err := f.Start(f.ctx, guid, executor.ProcessSpec{Path: "/bin/sh", Args: []string{"-c", idle}, User: "nobody"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.eventually("the goroutines have ended", func() bool { return runtime.NumGoroutine() <= goroutines })
+	if more := count("/proc/self/task") - threads; more > containers/3 {
+		t.Errorf("there are %d more threads", more)
+	}
+}
+
+func TestAFailedStartKeepsNoDescriptor(t *testing.T) {
+	f := newFixture(t)
+	guid, _ := f.create()
+	f.as("nobody", guid, "true").end()
+	files := func() []string {
+		entries, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []string
+		for _, e := range entries {
+			to, _ := os.Readlink("/proc/self/fd/" + e.Name())
+			all = append(all, e.Name()+" "+to)
+		}
+		return all
+	}
+	before := files()
+	for i := range 10 {
+		if _, err := f.try("nobody", guid, "", func(s *executor.ProcessSpec) { s.Path = "/no/such" }); err == nil {
+			t.Fatal("it started")
+		}
+		spec := f.spec(func(c *executor.ContainerSpec) {
+			c.GUID = fmt.Sprint("failing-", i)
+			c.Mounts = []executor.Mount{{Source: "/no/such", Target: "/mnt"}}
+		})
+		if _, err := f.Create(f.ctx, spec); err == nil {
+			t.Fatal("it was made")
+		}
+	}
+	runtime.GC() // libcontainer leaves some of a failed start to it
+	f.eventually("the descriptors are closed", func() bool { return len(files()) <= len(before) })
+}
+
+func TestWhatMakesASessionOfItsOwnIsKilledWithItsContainer(t *testing.T) {
+	f := newFixture(t)
+	guid, _ := f.create()
+	r := f.as("nobody", guid, "setsid sh -c 'trap \"\" TERM; echo ready; while :; do sleep 1; done' & wait")
+	r.says("ready")
+	if err := r.Signal(executor.Kill); err != nil {
+		t.Fatal(err)
+	}
+	r.end()
+	if n := f.containers[guid].cgroup.pids(); n < 2 {
+		t.Errorf("the session has ended with its parent: %d processes", n)
+	}
+	if err := f.Backend.Signal(f.ctx, guid, executor.Kill); err != nil {
+		t.Fatal(err)
+	}
+	if n := f.containers[guid].cgroup.pids(); n != 1 {
+		t.Errorf("%d processes are left, want the first one", n)
+	}
+}
+
+func TestTheFilterIsShortAndRefusesEachCallOnce(t *testing.T) {
+	if n := len(seccompFilter()) / unix.SizeofSockFilter; n > unix.BPF_MAXINSNS {
+		t.Errorf("the filter has %d instructions", n)
+	}
+	seen := map[uintptr]bool{}
+	for _, call := range refusedCalls {
+		if seen[call] {
+			t.Errorf("call %d is refused twice", call)
+		}
+		seen[call] = true
+	}
+}

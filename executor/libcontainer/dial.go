@@ -1,0 +1,130 @@
+//go:build linux && cgo && (amd64 || arm64)
+
+package libcontainer
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/diegosdk/diego/executor"
+)
+
+// Dial implements [executor.ContainerBackend]. It connects from within, so
+// that a process that listens on the container's loopback is reached too.
+func (b *Backend) Dial(ctx context.Context, guid string, containerPort uint16) (io.ReadWriteCloser, error) {
+	c, err := b.find(guid)
+	if err != nil {
+		return nil, err
+	}
+	if b.options.HostNetwork {
+		for _, m := range c.mappings {
+			if m.ContainerPort == containerPort {
+				var d net.Dialer
+				return d.DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", m.HostPort))
+			}
+		}
+		return nil, &executor.BackendError{Kind: executor.ErrNoPort, GUID: guid, Detail: fmt.Sprintf("container port %d is not mapped", containerPort)}
+	}
+	fd, err := c.socket()
+	if err != nil {
+		return nil, err
+	}
+	return connect(ctx, fd, containerPort)
+}
+
+// socket makes a TCP socket in the network of the container.
+func (c *container) socket() (int, error) {
+	c.life.RLock()
+	defer c.life.RUnlock()
+	if err := c.usable(); err != nil {
+		return -1, err
+	}
+	// The first process is not reaped before Delete: its number is its own.
+	ns, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", c.initPID))
+	if err != nil {
+		return -1, err
+	}
+	defer ns.Close()
+	fd := -1
+	err = inNamespace(ns, func() (err error) {
+		fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+		return os.NewSyscallError("socket", err)
+	})
+	return fd, err
+}
+
+// inNamespace calls f in a network namespace. A thread that does not find its
+// way back is not used again.
+func inNamespace(ns *os.File, f func() error) error {
+	result := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		own, err := os.Open("/proc/thread-self/ns/net")
+		if err != nil {
+			runtime.UnlockOSThread()
+			result <- err
+			return
+		}
+		defer own.Close()
+		if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
+			runtime.UnlockOSThread()
+			result <- os.NewSyscallError("setns", err)
+			return
+		}
+		err = f()
+		if unix.Setns(int(own.Fd()), unix.CLONE_NEWNET) == nil {
+			runtime.UnlockOSThread()
+		} // else the thread ends with this goroutine
+		result <- err
+	}()
+	return <-result
+}
+
+// past is a deadline that is over.
+var past = time.Unix(1, 0)
+
+// connect connects a socket to a port of its own loopback.
+func connect(ctx context.Context, fd int, port uint16) (net.Conn, error) {
+	f := os.NewFile(uintptr(fd), "dial")
+	defer f.Close() // FileConn has a copy
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { f.SetWriteDeadline(past) })
+	defer stop()
+	begun := false
+	waitErr := raw.Write(func(uintptr) bool {
+		if !begun {
+			begun = true
+			err = unix.Connect(fd, &unix.SockaddrInet4{Port: int(port), Addr: [4]byte{127, 0, 0, 1}})
+			return err != unix.EINPROGRESS
+		}
+		code, optErr := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
+		switch {
+		case optErr != nil:
+			err = optErr
+		case code != 0:
+			err = unix.Errno(code)
+		default:
+			_, err = unix.Getpeername(fd)
+		}
+		return err != unix.ENOTCONN // which is still on its way
+	})
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case waitErr != nil:
+		return nil, waitErr
+	case err != nil:
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", err)}
+	}
+	return net.FileConn(f)
+}

@@ -1,0 +1,155 @@
+//go:build linux && cgo && (amd64 || arm64)
+
+package libcontainer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// A container with a disk limit has a file system of its own, in a file as
+// large as the limit. The file is sparse: it takes what is written.
+const diskFile = "disk.img"
+
+// mountDisk mounts the disk of a container.
+func (b *Backend) mountDisk(ctx context.Context, c *container) error {
+	template, err := b.template(ctx, c.spec.Resources.DiskMB)
+	if err != nil {
+		return err
+	}
+	file, err := copySparse(template, filepath.Join(c.dir, diskFile))
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	stage()
+	loop, err := attach(file)
+	if err != nil {
+		return err
+	}
+	defer loop.Close() // the mount holds it, and frees it at its end
+	// What is in it is not needed after a crash: nothing waits for the disk.
+	return os.NewSyscallError("mount", unix.Mount(loop.Name(), filepath.Join(c.dir, diskDir), "ext4",
+		unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOATIME, "errors=remount-ro,barrier=0"))
+}
+
+// template is an empty file system of a size. One is made for each size.
+func (b *Backend) template(ctx context.Context, megabytes int64) (string, error) {
+	path := filepath.Join(b.options.Dir, templatesDir, fmt.Sprintf("ext4-%dM", megabytes))
+	b.images.templates.Lock()
+	defer b.images.templates.Unlock()
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	half := path + ".part"
+	f, err := os.OpenFile(half, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return "", err
+	}
+	err = f.Truncate(megabytes << 20)
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return "", err
+	}
+	// Without a journal and without zeroed tables it is small and quickly
+	// copied; nobody needs what is in it after a crash.
+	mkfs := exec.CommandContext(ctx, b.host.mkfs, "-q", "-F", "-b", "4096", "-m", "0", "-i", "16384",
+		"-O", "^has_journal,^resize_inode,sparse_super2", "-E", "lazy_itable_init=1,nodiscard,root_owner=0:0", half)
+	if out, err := mkfs.CombinedOutput(); err != nil {
+		os.Remove(half)
+		return "", fmt.Errorf("mkfs.ext4: %w: %s", err, out)
+	}
+	return path, os.Rename(half, path)
+}
+
+// copySparse copies what a file holds and leaves its holes.
+func copySparse(from, to string) (*os.File, error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	info, err := in.Stat()
+	if err != nil {
+		return nil, err
+	}
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := fillSparse(out, in, info.Size()); err != nil {
+		out.Close()
+		return nil, err
+	}
+	return out, nil
+}
+
+func fillSparse(out, in *os.File, size int64) error {
+	if unix.IoctlFileClone(int(out.Fd()), int(in.Fd())) == nil {
+		return nil
+	}
+	if err := out.Truncate(size); err != nil {
+		return err
+	}
+	for at := int64(0); at < size; {
+		start, err := in.Seek(at, unix.SEEK_DATA)
+		if errors.Is(err, unix.ENXIO) { // only a hole is left
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if at, err = in.Seek(start, unix.SEEK_HOLE); err != nil {
+			return err
+		}
+		if _, err := in.Seek(start, io.SeekStart); err != nil {
+			return err
+		}
+		if _, err := out.Seek(start, io.SeekStart); err != nil {
+			return err
+		}
+		if _, err := io.CopyN(out, in, at-start); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// attach makes a file a block device, which ends by itself when nothing uses
+// it any more, also if this process is killed.
+func attach(file *os.File) (*os.File, error) {
+	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer control.Close()
+	config := unix.LoopConfig{Fd: uint32(file.Fd()), Info: unix.LoopInfo64{Flags: unix.LO_FLAGS_AUTOCLEAR}}
+	for {
+		n, err := unix.IoctlRetInt(int(control.Fd()), unix.LOOP_CTL_GET_FREE)
+		if err != nil {
+			return nil, os.NewSyscallError("LOOP_CTL_GET_FREE", err)
+		}
+		loop, err := os.OpenFile("/dev/loop"+strconv.Itoa(n), os.O_RDWR, 0)
+		if err != nil {
+			return nil, err
+		}
+		err = unix.IoctlLoopConfigure(int(loop.Fd()), &config)
+		if err == nil {
+			return loop, nil
+		}
+		loop.Close()
+		if !errors.Is(err, unix.EBUSY) { // somebody was faster
+			return nil, os.NewSyscallError("LOOP_CONFIGURE", err)
+		}
+	}
+}

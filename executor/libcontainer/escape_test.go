@@ -1,0 +1,186 @@
+//go:build linux && cgo && (amd64 || arm64)
+
+package libcontainer
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/diegosdk/diego/executor"
+)
+
+// attempts are tried by a shell in a container, as root and as nobody. Each
+// ends with status 0 if it has got through.
+var attempts = []struct{ name, script string }{
+	{"writing to /proc/sys", "echo 1 > /proc/sys/kernel/sysrq"},
+	{"writing to /proc/sysrq-trigger", "echo h > /proc/sysrq-trigger"},
+	{"writing to /sys", "echo 1 > /sys/kernel/profiling || mkdir /sys/fs/cgroup/x"},
+	{"changing the core pattern", "echo '|/bin/sh' > /proc/sys/kernel/core_pattern"},
+	{"mounting a tmpfs", "mkdir -p /tmp/m && mount -t tmpfs none /tmp/m"},
+	{"mounting /proc again", "mount -t proc proc /mnt"},
+	{"making /proc/sys writable", "mount -o remount,rw /proc/sys"},
+	{"unmounting a mask", "umount /proc/kcore"},
+	{"binding a directory", "mount --bind / /mnt"},
+	{"a namespace of its own", "unshare -r true"},
+	{"a mount namespace", "unshare -m true"},
+	{"joining the first process's namespaces", "nsenter -t 1 -m true"},
+	{"making a device", "mknod /tmp/sda b 8 0 && head -c 1 /tmp/sda"},
+	{"making a memory device", "mknod /tmp/mem c 1 1 && head -c 1 /tmp/mem"},
+	{"reading the kernel's memory", "head -c 1 /proc/kcore | grep -q ."},
+	{"reading the kernel's log", "dmesg | grep -q ."},
+	{"changing root by force", "chroot /tmp true"},
+	{"setting the time", "date -s 2000-01-01"},
+	{"setting the host name", "hostname evil"},
+	{"becoming somebody by su", "[ $(id -u) != 0 ] && su root -c true"},
+	{"reading the first process's memory", "head -c 1 /proc/1/mem"},
+	{"reading the first process's environment", "cat /proc/1/environ"},
+	{"reading the first process's descriptors", "ls -l /proc/1/fd/3"},
+	{"writing the first process's program", "echo x > /proc/1/exe"},
+	{"killing the first process", "kill -9 1 && sleep 0.1 && ! kill -0 1"},
+	{"seeing the host's processes", "[ $(ls -d /proc/[0-9]* | wc -l) -gt 12 ]"},
+	{"reading the host's shadow file", "grep -q . /etc/shadow"},
+	{"reading the host's home directories", "ls /root/* /home/*"},
+	{"changing the host's programs", "touch /usr/bin/evil"},
+	{"replacing the host's shell", "echo > /bin/sh"},
+	{"a raw socket", `perl -e 'use Socket; socket(S, PF_INET, SOCK_RAW, 1) or exit 1'`},
+	{"a packet socket", `perl -e 'socket(S, 17, 3, 768) or exit 1'`},
+	{"tracing another process", call(unix.SYS_PTRACE, "16, 1, 0, 0", "$r == 0")},
+	{"the keyring", call(unix.SYS_KEYCTL, "0, -3, 0", "$r >= 0")},
+	{"bpf", call(unix.SYS_BPF, "0, 0, 0", "$r >= 0 || !$!{EPERM}")},
+	{"io_uring", call(unix.SYS_IO_URING_SETUP, "1, 0", "$r >= 0 || !$!{EPERM}")},
+	{"opening a file by its handle", call(unix.SYS_OPEN_BY_HANDLE_AT, "0, 0, 0", "$r >= 0 || !$!{EPERM}")},
+	{"capabilities of any kind", `grep -E '^Cap(Inh|Prm|Eff|Bnd|Amb):' /proc/self/status | grep -vq 0000000000000000`},
+	{"new privileges", `! grep -q '^NoNewPrivs:.*1' /proc/self/status`},
+	{"running without a filter", `! grep -q '^Seccomp:.*2' /proc/self/status`},
+	{"raising its own limits", "ulimit -n 99999999"},
+	{"leaving its cgroup", "echo $$ > /sys/fs/cgroup/cgroup.procs"},
+}
+
+// call is a system call by its number, which has got through if the condition
+// holds for its result $r.
+func call(number int, args, condition string) string {
+	return fmt.Sprintf(`perl -MErrno -e '$r = syscall(%d, %s); exit(%s ? 0 : 1)'`, number, args, condition)
+}
+
+func TestNoAttemptToEscapeGetsThrough(t *testing.T) {
+	f := newFixture(t)
+	guid, _ := f.create()
+	for _, user := range []string{"root", "nobody"} {
+		for _, a := range attempts {
+			if e := f.as(user, guid, "{ "+a.script+"; } >/dev/null 2>&1").end(); e.Success() {
+				t.Errorf("%s, as %s, got through", a.name, user)
+			}
+		}
+	}
+	// The attempts are only worth something if the shell works.
+	if e := f.as("nobody", guid, "true").end(); !e.Success() {
+		t.Errorf("after the attempts nothing runs any more: %v", e)
+	}
+}
+
+func TestTheHostsSecretsAreNotInAContainer(t *testing.T) {
+	f := newFixture(t)
+	secret := f.hostFile("secret", "the host's own", 0o644)
+	t.Setenv("DIEGO_TEST_SECRET", "the host's own")
+	guid, _ := f.create()
+	r := f.as("root", guid, fmt.Sprintf("cat %s /proc/1/root%s /proc/self/cwd/../../../../..%s /host%s; env; tr '\\0' '\\n' < /proc/self/environ; find / -xdev -name secret", secret, secret, secret, secret))
+	r.end()
+	if out := r.stdout.String(); strings.Contains(out, "the host's own") || strings.Contains(out, "DIEGO_TEST_SECRET") {
+		t.Errorf("it has found it: %s", out)
+	}
+}
+
+func TestAReadOnlyMountCannotBeWrittenNorRemounted(t *testing.T) {
+	f := newFixture(t)
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "below"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	guid, _ := f.create(func(c *executor.ContainerSpec) {
+		c.Mounts = []executor.Mount{{Source: dir, Target: "/mnt/read"}, {Source: dir, Target: "/mnt/write", Writable: true}}
+	})
+	if e := f.as("root", guid, "touch /mnt/read/x || mount -o remount,rw /mnt/read").end(); e.Success() {
+		t.Error("a read-only mount was written")
+	}
+	if e := f.as("root", guid, "touch /mnt/write/x && test -e /mnt/read/x").end(); !e.Success() {
+		t.Errorf("a writable mount cannot be written: %v", e)
+	}
+}
+
+func TestAStreamFollowsNoLinkOutOfTheContainer(t *testing.T) {
+	f := newFixture(t)
+	secret := f.hostFile("secret", "the host's own", 0o644)
+	guid, _ := f.create()
+	for _, link := range []string{secret, "/proc/1/root" + secret, "../../../../../../../.." + secret, "/proc/self/root" + secret} {
+		f.as("root", guid, "ln -sfn "+link+" /tmp/l; ln -sfn "+filepath.Dir(link)+" /tmp/d").end()
+		for _, path := range []string{"/tmp/l", "/tmp/d/secret", link} {
+			if r, err := f.StreamOut(f.ctx, guid, path, "root"); err == nil {
+				r.Close()
+				t.Errorf("%s was read through %s", link, path)
+			}
+		}
+	}
+}
+
+func TestContainersDoNotReachEachOther(t *testing.T) {
+	f := newFixture(t)
+	if f.network == nil {
+		t.Fatalf("this host has no network for containers: %s", f.host.network)
+	}
+	a, endpoint := f.create(func(c *executor.ContainerSpec) { c.Ports = []uint16{8080} })
+	b, _ := f.create()
+	server := f.as("nobody", a, `perl -MIO::Socket::INET -e 'my @s = map { IO::Socket::INET->new(Listen => 9, LocalPort => $_) or die } 8080, 9090; $| = 1; print "ready\n"; fork; my $n = fork ? 0 : 1; while (my $c = $s[$n]->accept) { print $c "hello\n"; close $c }'`)
+	server.says("ready")
+	dial := func(guid, address string) executor.Exit {
+		host, port, _ := net.SplitHostPort(address)
+		return f.as("nobody", guid, fmt.Sprintf(`perl -MIO::Socket::INET -e 'my $s = IO::Socket::INET->new(PeerAddr => "%s", PeerPort => %s, Timeout => 2) or exit 1; exit(<$s> eq "hello\n" ? 0 : 2)'`, host, port)).end()
+	}
+	own := f.containers[a].link.own.String()
+	gateway := f.containers[b].link.gateway.String()
+	mapped := fmt.Sprint(endpoint.Ports[0].HostPort)
+	for _, test := range []struct {
+		name, from, to string
+		reached        bool
+	}{
+		{"a neighbour's port by its address", b, own + ":8080", false},
+		{"a neighbour's port that is not mapped", b, own + ":9090", false},
+		{"a neighbour's mapped port by the host", b, gateway + ":" + mapped, true},
+		{"its own mapped port by the host", a, f.containers[a].link.gateway.String() + ":" + mapped, true},
+		{"its own loopback", a, "127.0.0.1:9090", true},
+	} {
+		if got := dial(test.from, test.to).Success(); got != test.reached {
+			t.Errorf("%s was reached: %v, want %v", test.name, got, test.reached)
+		}
+	}
+	// The host's own loopback is not the container's.
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if dial(b, l.Addr().String()).Success() {
+		t.Error("the host's loopback was reached")
+	}
+	// From the host, the mapping works on every address.
+	for _, address := range []string{"127.0.0.1:" + mapped, gateway + ":" + mapped} {
+		conn, err := net.DialTimeout("tcp", address, patience)
+		if err != nil {
+			t.Errorf("the host does not reach %s: %v", address, err)
+			continue
+		}
+		buffer := make([]byte, 6)
+		if _, err := conn.Read(buffer); err != nil || string(buffer) != "hello\n" {
+			t.Errorf("%s answers %q, %v", address, buffer, err)
+		}
+		conn.Close()
+	}
+}

@@ -1,0 +1,494 @@
+//go:build linux && cgo && (amd64 || arm64)
+
+package libcontainer
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/diegosdk/diego/executor"
+)
+
+func size(mb int64) func(*executor.ContainerSpec) {
+	return func(c *executor.ContainerSpec) { c.Resources.MemoryMB = mb }
+}
+
+func TestAProcessThatUsesUpTheMemoryIsNamedSo(t *testing.T) {
+	f := newFixture(t)
+	guid, _ := f.create(size(32))
+	hog := f.as("nobody", guid, `exec perl -e '$x .= "x" x 1_000_000 while 1'`)
+	if e := hog.end(); e != (executor.Exit{Signal: 9, OutOfMemory: true}) {
+		t.Errorf("it ended with %+v", e)
+	}
+	// The others live, and their end has its own reason.
+	quiet := f.as("nobody", guid, "echo ready; exec sleep 1000")
+	quiet.says("ready")
+	if err := quiet.Signal(executor.Kill); err != nil {
+		t.Error(err)
+	}
+	if e := quiet.end(); e != (executor.Exit{Signal: 9}) {
+		t.Errorf("the other ended with %+v", e)
+	}
+}
+
+func TestALimitBelowWhatStartingTakesIsKept(t *testing.T) {
+	f := newFixture(t)
+	guid, _ := f.create(func(c *executor.ContainerSpec) { c.Resources = executor.Resources{MemoryMB: 4, MaxPIDs: 3} })
+	g := f.containers[guid].cgroup
+	if got := number(g.file("memory", "memory.limit_in_bytes", "memory.max")); got != 4<<20 {
+		t.Errorf("the memory limit is %d", got)
+	}
+	if got := number(g.file("pids", "pids.max", "pids.max")); got != 3+1 {
+		t.Errorf("the process limit is %d, want 3 and the first one", got)
+	}
+	if e := f.as("nobody", guid, "true").end(); !e.Success() {
+		t.Errorf("a small process ended with %v", e)
+	}
+	if e := f.as("nobody", guid, `exec perl -e '$x = "x" x 8_000_000'`).end(); !e.OutOfMemory {
+		t.Errorf("a large process ended with %v", e)
+	}
+}
+
+func TestAForkBombStaysInItsContainer(t *testing.T) {
+	f := newFixture(t)
+	guid, _ := f.create(func(c *executor.ContainerSpec) { c.Resources.MaxPIDs = 32 })
+	other, _ := f.create()
+	f.as("nobody", guid, "b() { b | b & }; b; while :; do sleep 1; done")
+	f.eventually("it has filled its container", func() bool {
+		m, err := f.Metrics(f.ctx, guid)
+		return err == nil && m.PIDs >= 30
+	})
+	if m, err := f.Metrics(f.ctx, guid); err != nil || m.PIDs > 32 {
+		t.Errorf("it has %d processes, %v", m.PIDs, err)
+	}
+	if e := f.as("nobody", other, "true").end(); !e.Success() {
+		t.Errorf("its neighbour ended with %v", e)
+	}
+	start := time.Now()
+	f.delete(guid)
+	if d := time.Since(start); d > patience/2 {
+		t.Errorf("it took %v to delete it", d)
+	}
+}
+
+func TestADiskLimitHoldsAndIsFilledAlone(t *testing.T) {
+	f := newFixture(t)
+	guid, _ := f.create(func(c *executor.ContainerSpec) { c.Resources.DiskMB = 16 })
+	filler := f.as("root", guid, "dd if=/dev/zero of=/filler bs=1M count=100; stat -c %s /filler")
+	filler.end()
+	if !strings.Contains(filler.stderr.String(), "No space left") {
+		t.Errorf("it said %q, %q", filler.stdout, filler.stderr)
+	}
+	m, err := f.Metrics(f.ctx, guid)
+	if err != nil || m.DiskBytes < 10<<20 || m.DiskBytes > 16<<20 {
+		t.Errorf("it uses %d bytes of disk, %v", m.DiskBytes, err)
+	}
+	if e := f.as("nobody", guid, "true").end(); !e.Success() {
+		t.Errorf("afterwards a process ended with %v", e)
+	}
+	for name, dir := range map[string]string{"shared memory": "/dev/shm", "devices": "/dev"} {
+		hole := f.as("root", guid, "dd if=/dev/zero of="+dir+"/filler bs=1M count=100; rm "+dir+"/filler")
+		hole.end()
+		if !strings.Contains(hole.stderr.String(), "No space left") {
+			t.Errorf("%s has no limit: %q", name, hole.stderr)
+		}
+	}
+}
+
+func TestAStreamIsHeldToTheDiskLimit(t *testing.T) {
+	f := newFixture(t)
+	guid, _ := f.create(func(c *executor.ContainerSpec) { c.Resources.DiskMB = 8 })
+	reader, writer := io.Pipe()
+	go func() {
+		out := tar.NewWriter(writer)
+		out.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "bomb", Mode: 0o644, Size: 1 << 40})
+		_, err := io.CopyN(out, zeros{}, 1<<40)
+		writer.CloseWithError(err)
+	}()
+	err := f.StreamIn(f.ctx, guid, "/tmp", "nobody", reader)
+	reader.Close()
+	if !errors.Is(err, unix.ENOSPC) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+func TestWhatCannotBeStartedSaysWhy(t *testing.T) {
+	f := newFixture(t)
+	guid, _ := f.create(func(c *executor.ContainerSpec) {
+		c.Files = []executor.File{{Path: "/work/plain", Content: "no program"}, {Path: "/work/passwd", Content: "x"}}
+	})
+	f.as("root", guid, "printf '#!/no/such/interpreter\n' > /work/lost; chmod 755 /work/lost; printf '\\177ELF' > /work/broken; chmod 755 /work/broken").end()
+	for _, test := range []struct {
+		name, path, user, dir string
+		kind                  error
+	}{
+		{"no such program", "/no/such", "nobody", "", executor.ErrNoCommand},
+		{"no such program in PATH", "no-such", "nobody", "", executor.ErrNoCommand},
+		{"no program at all", "", "nobody", "", executor.ErrNoCommand},
+		{"not executable", "/work/plain", "nobody", "", executor.ErrNoCommand},
+		{"a directory", "/work", "nobody", "", executor.ErrNoCommand},
+		{"a script without its interpreter", "/work/lost", "nobody", "", executor.ErrNoCommand},
+		{"a broken program", "/work/broken", "nobody", "", executor.ErrNoCommand},
+		{"an unknown user", "/bin/true", "no-such-user", "", executor.ErrNoUser},
+		{"an unknown group", "/bin/true", "nobody:no-such-group", "", executor.ErrNoUser},
+		{"a user that is too large", "/bin/true", "4294967296", "", executor.ErrNoUser},
+		{"a directory that is not there", "/bin/true", "nobody", "/no/such", executor.ErrNoFile},
+		{"a directory that is closed", "/bin/true", "nobody", "/root", executor.ErrNoFile},
+	} {
+		_, err := f.Start(f.ctx, guid, executor.ProcessSpec{Path: test.path, User: test.user, Dir: test.dir,
+			Exited: func(executor.Exit) { t.Errorf("%s: an end was reported", test.name) }})
+		var typed *executor.BackendError
+		if !errors.Is(err, test.kind) || !errors.As(err, &typed) || typed.GUID != guid || typed.Detail == "" {
+			t.Errorf("%s: %v, want %v with the container and a detail", test.name, err, test.kind)
+		}
+	}
+	if left := len(f.containers[guid].processes); left > 1 {
+		t.Errorf("%d processes are remembered", left)
+	}
+}
+
+func TestUsersAreThoseOfTheContainer(t *testing.T) {
+	f := newFixture(t)
+	guid, _ := f.create(func(c *executor.ContainerSpec) {
+		c.Files = []executor.File{
+			{Path: "/etc/passwd", Content: "app:x:1234:1235::/work:/bin/sh\n"},
+			{Path: "/etc/group", Content: "app:x:1235:\nextra:x:77:other,app\nmore:x:78:\n"},
+			{Path: "/work/file", Content: "x"},
+		}
+	})
+	for user, want := range map[string]string{
+		"app":      "1234:1235:1235 77:/work:/work",
+		"app:more": "1234:78:78 77:/work:/work",
+		"app:99":   "1234:99:99 77:/work:/work",
+		"1234":     "1234:1235:1235 77:/work:/work",
+		"4321":     "4321:4321:4321:/:/",
+		"root":     "0:0:0:/:/",
+		"":         "0:0:0:/:/",
+	} {
+		r := f.as(user, guid, `echo "$(id -u):$(id -g):$(id -G):$HOME:$PWD"`)
+		r.end()
+		if got := strings.TrimSpace(r.stdout.String()); got != want {
+			t.Errorf("user %q is %s, want %s", user, got, want)
+		}
+	}
+}
+
+func TestLimitsOfAProcessAreCutToWhatTheHostAllows(t *testing.T) {
+	f := newFixture(t)
+	guid, _ := f.create()
+	var own unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &own); err != nil {
+		t.Fatal(err)
+	}
+	small, large, procs := uint64(19), uint64(1)<<62, uint64(4000)
+	for _, test := range []struct {
+		limits executor.ResourceLimits
+		want   string
+	}{
+		{executor.ResourceLimits{Nofile: &small, Nproc: &procs}, "19 4000 0"},
+		{executor.ResourceLimits{Nofile: &large}, fmt.Sprint(own.Max) + " "},
+		{executor.ResourceLimits{}, fmt.Sprint(min(uint64(executor.DefaultNofile), own.Max)) + " "},
+	} {
+		r := f.as("nobody", guid, `echo "$(ulimit -n) $(ulimit -p) $(ulimit -c)"`, func(s *executor.ProcessSpec) { s.Limits = test.limits })
+		r.end()
+		if got := r.stdout.String(); !strings.HasPrefix(got, test.want) {
+			t.Errorf("the limits are %q, want %q", got, test.want)
+		}
+	}
+}
+
+func TestOutputIsBoundedByItsReaderAndNotLost(t *testing.T) {
+	f := newFixture(t)
+	guid, _ := f.create()
+	const bytes = 200 << 20
+	start := time.Now()
+	flood := f.as("nobody", guid, fmt.Sprintf("head -c %d /dev/zero", bytes))
+	if e := flood.end(); !e.Success() {
+		t.Errorf("it ended with %v", e)
+	}
+	if flood.stdout.count != bytes {
+		t.Errorf("%d bytes arrived, want %d", flood.stdout.count, bytes)
+	}
+	t.Logf("%.0f MB/s", bytes/1e6/time.Since(start).Seconds())
+	// A file is written by the process itself.
+	file, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	f.as("nobody", guid, "echo direct", func(s *executor.ProcessSpec) { s.Stdout = file }).end()
+	if got, err := os.ReadFile(file.Name()); err != nil || string(got) != "direct\n" {
+		t.Errorf("the file holds %q, %v", got, err)
+	}
+}
+
+func TestOrphansAreReapedAndOutputThatTheyHoldDelaysNothing(t *testing.T) {
+	f := newFixture(t)
+	guid, _ := f.create()
+	r := f.as("nobody", guid, "for i in 1 2 3 4 5; do (setsid sh -c 'sleep 0.05' &); done; (setsid sleep 1000 &); echo out")
+	if e := r.end(); !e.Success() || r.stdout.String() != "out\n" {
+		t.Errorf("it ended with %v and said %q", e, r.stdout)
+	}
+	f.eventually("only the sleeping one is left", func() bool {
+		m, err := f.Metrics(f.ctx, guid)
+		return err == nil && m.PIDs == 1
+	})
+	zombies := f.as("nobody", guid, "cat /proc/[0-9]*/stat | grep -c ') Z '")
+	zombies.end()
+	if got := strings.TrimSpace(zombies.stdout.String()); got != "0" {
+		t.Errorf("%s zombies are left", got)
+	}
+}
+
+func TestNothingStartsInOrBesideAContainerThatIsGone(t *testing.T) {
+	f := newFixture(t)
+	marker := filepath.Join(t.TempDir(), "marker")
+	guid, _ := f.create()
+	c := f.containers[guid]
+	f.delete(guid)
+	if _, err := f.try("root", guid, "echo > "+marker); !errors.Is(err, executor.ErrNoContainer) {
+		t.Errorf("Start: %v", err)
+	}
+	// Even what lies below all checks reaches nobody.
+	request, err := c.request(executor.ProcessSpec{Path: "/bin/sh", Args: []string{"-c", "echo > " + marker}, User: "0"})
+	if err == nil {
+		if _, err = c.conn.Start(1, request, f.null, f.null, f.null); err == nil {
+			t.Error("a start was sent to nobody")
+		}
+	}
+	if _, err := os.Stat(marker); err == nil {
+		t.Error("it ran on the host")
+	}
+}
+
+func TestADeadFirstProcessIsNoticed(t *testing.T) {
+	f := newFixture(t)
+	guid, _ := f.create()
+	r := f.as("nobody", guid, "echo ready; exec sleep 1000")
+	r.says("ready")
+	if err := unix.Kill(f.containers[guid].initPID, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if e := r.end(); e.Signal != 9 {
+		t.Errorf("what ran ended with %v", e)
+	}
+	if _, err := f.try("nobody", guid, "true"); !errors.Is(err, executor.ErrNoContainer) {
+		t.Errorf("Start: %v", err)
+	}
+	if err := r.Signal(executor.Terminate); err != nil {
+		t.Errorf("Signal: %v", err)
+	}
+	f.delete(guid)
+}
+
+func TestASignalReachesTheProgramAtOnce(t *testing.T) {
+	f := newFixture(t)
+	guid, _ := f.create()
+	for range 50 {
+		r := f.as("nobody", guid, "exec sleep 1000")
+		if err := r.Signal(executor.Terminate); err != nil {
+			t.Fatal(err)
+		}
+		if e := r.end(); e != (executor.Exit{Signal: 15}) {
+			t.Fatalf("it ended with %v", e)
+		}
+	}
+}
+
+func TestAContainerThatWasJustMadeIsDeletedWhole(t *testing.T) {
+	f := newFixture(t)
+	for range 10 {
+		guid, _ := f.create()
+		f.as("nobody", guid, "exec sleep 1000")
+		f.delete(guid)
+	}
+	if got := traces(t, f.Backend); len(got) != 1 { // the table
+		t.Errorf("left behind: %q", got)
+	}
+}
+
+func TestAProcessMayListenOnAnyPortOfItsContainer(t *testing.T) {
+	f := newFixture(t)
+	guid, _ := f.create()
+	r := f.as("nobody", guid, `perl -MIO::Socket::INET -e 'IO::Socket::INET->new(Listen => 1, LocalPort => 80) or die $!'`)
+	if e := r.end(); !e.Success() {
+		t.Errorf("port 80: %v: %s", e, r.stderr)
+	}
+}
+
+func TestAPortThatIsTakenIsNotGivenAway(t *testing.T) {
+	const first = 61900
+	f := newFixture(t, func(o *Options) { o.FirstPort, o.LastPort = first, first+1 })
+	fd, err := bindPort(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	one := func(c *executor.ContainerSpec) { c.Ports = []uint16{80} }
+	guid, endpoint := f.create(one)
+	if got := endpoint.Ports[0].HostPort; got != first+1 {
+		t.Errorf("the port is %d", got)
+	}
+	if fd, err := bindPort(first + 1); err == nil {
+		unix.Close(fd)
+		t.Error("somebody else can take the port too")
+	}
+	if _, err := f.Create(f.ctx, f.spec(one)); !errors.Is(err, executor.ErrNoPort) {
+		t.Errorf("with all ports in use: %v", err)
+	}
+	f.delete(guid)
+	if _, endpoint := f.create(one); endpoint.Ports[0].HostPort != first+1 {
+		t.Errorf("the port was not given back: %v", endpoint.Ports)
+	}
+}
+
+func TestACreateThatFailsOrIsCancelledLeavesNothing(t *testing.T) {
+	f := newFixture(t)
+	missing := f.spec(func(c *executor.ContainerSpec) { c.Mounts = []executor.Mount{{Source: "/no/such", Target: "/mnt"}} })
+	if _, err := f.Create(f.ctx, missing); err == nil {
+		t.Error("a mount of nothing was made")
+	}
+	defer func() { stage = func() {} }()
+	for n := 1; ; n++ {
+		ctx, cancel := context.WithCancel(f.ctx)
+		i := 0
+		stage = func() {
+			if i++; i == n {
+				cancel()
+			}
+		}
+		spec := full("x")
+		_, err := f.Create(ctx, spec)
+		cancel()
+		stage = func() {}
+		if got := traces(t, f.Backend); err != nil && len(got) != 1 { // the table
+			t.Fatalf("cancelled at stage %d it left %q", n, got)
+		}
+		if err == nil && i < n {
+			f.delete("x")
+			return
+		}
+	}
+}
+
+func TestMemoryOfTheFirstProcessIsSmall(t *testing.T) {
+	f := newFixture(t)
+	guid, _ := f.create()
+	m, err := f.Metrics(f.ctx, guid)
+	if err != nil || m.PIDs != 0 || m.MemoryBytes > 2<<20 {
+		t.Errorf("an idle container uses %+v, %v", m, err)
+	}
+}
+
+func TestWhatTheHostCannotEnforceIsRefused(t *testing.T) {
+	f := newFixture(t)
+	rules := []executor.EgressRule{{Protocol: executor.ProtocolAll, Destinations: []string{"10.0.0.1"}}}
+	for _, test := range []struct {
+		name  string
+		lacks func(*facts)
+		asks  func(*executor.ContainerSpec)
+	}{
+		{"without overlayfs, anything", func(h *facts) { h.overlay = "none" }, func(*executor.ContainerSpec) {}},
+		{"without the memory controller, a memory limit", func(h *facts) { h.memory = "none" }, func(*executor.ContainerSpec) {}},
+		{"without the pids controller, anything", func(h *facts) { h.pids = "none" }, func(*executor.ContainerSpec) {}},
+		{"without the cpu controller, a weight", func(h *facts) { h.cpu = "none" }, func(c *executor.ContainerSpec) { c.CPUWeight = 3 }},
+		{"without loop devices, a disk limit", func(h *facts) { h.disk = "none" }, func(c *executor.ContainerSpec) { c.Resources.DiskMB = 16 }},
+		{"a disk too small for a file system", func(*facts) {}, func(c *executor.ContainerSpec) { c.Resources.DiskMB = 1 }},
+		{"without nftables, a network", func(h *facts) { h.network = "none" }, func(*executor.ContainerSpec) {}},
+		{"without nftables, egress rules", func(h *facts) { h.network = "none" }, func(c *executor.ContainerSpec) { c.EgressRules = rules }},
+		{"unless allowed, privileges", func(*facts) {}, func(c *executor.ContainerSpec) { c.Privileged = true }},
+		{"an unknown kind of root file system", func(*facts) {}, func(c *executor.ContainerSpec) { c.RootFS = "docker:///x" }},
+	} {
+		before := f.host
+		test.lacks(&f.host)
+		_, err := f.Create(f.ctx, f.spec(test.asks))
+		f.host = before
+		var typed *executor.BackendError
+		if !errors.Is(err, executor.ErrUnsupported) || !errors.As(err, &typed) || typed.Detail == "" {
+			t.Errorf("%s: %v", test.name, err)
+		}
+	}
+	if got := traces(t, f.Backend); len(got) != 1 {
+		t.Errorf("left behind: %q", got)
+	}
+}
+
+func TestTheHostNetworkRefusesEgressRulesAndSaysSo(t *testing.T) {
+	f := newFixture(t, func(o *Options) { o.HostNetwork = true })
+	spec := f.spec(func(c *executor.ContainerSpec) {
+		c.EgressRules = []executor.EgressRule{{Protocol: executor.ProtocolAll, Destinations: []string{"10.0.0.1"}}}
+	})
+	if _, err := f.Create(f.ctx, spec); !errors.Is(err, executor.ErrUnsupported) || !strings.Contains(err.Error(), "HostNetwork") {
+		t.Errorf("the error is %v", err)
+	}
+	guid, endpoint := f.create(func(c *executor.ContainerSpec) { c.Ports = []uint16{8080} })
+	if !endpoint.SharesHostNetwork || len(endpoint.Ports) != 1 || endpoint.Ports[0].HostPort == 0 {
+		t.Errorf("the endpoint is %+v", endpoint)
+	}
+	if e := f.as("nobody", guid, "true").end(); !e.Success() {
+		t.Errorf("a process ended with %v", e)
+	}
+}
+
+func TestAPrivilegedContainerHasMoreRightsIfAllowed(t *testing.T) {
+	f := newFixture(t, func(o *Options) { o.AllowPrivileged = true })
+	guid, _ := f.create(func(c *executor.ContainerSpec) { c.Privileged = true })
+	r := f.as("root", guid, "mount -t tmpfs none /mnt && hostname other && hostname")
+	if e := r.end(); !e.Success() || r.stdout.String() != "other\n" {
+		t.Errorf("root ended with %v: %s", e, r.stderr)
+	}
+	if e := f.as("nobody", guid, "mount -t tmpfs none /mnt").end(); e.Success() {
+		t.Error("nobody could mount")
+	}
+}
+
+func TestOptionsAreCheckedAndContainersTakeRoot(t *testing.T) {
+	if _, err := (Options{}).orDefault(); err == nil {
+		t.Error("an empty Dir was taken")
+	}
+	if _, err := (Options{Dir: t.TempDir(), FirstPort: 2, LastPort: 1}).orDefault(); err == nil {
+		t.Error("an empty port range was taken")
+	}
+	if err := (facts{}).allowed(1000); !errors.Is(err, executor.ErrUnsupported) || !strings.Contains(err.Error(), "root") {
+		t.Errorf("without root: %v", err)
+	}
+	if err := (facts{fatal: "no cgroups"}).allowed(0); !errors.Is(err, executor.ErrUnsupported) || !strings.Contains(err.Error(), "no cgroups") {
+		t.Errorf("without cgroups: %v", err)
+	}
+	if err := (facts{}).allowed(0); err != nil {
+		t.Errorf("with all: %v", err)
+	}
+}
+
+func TestAStartWhoseTimeIsOverLeavesNothingRunning(t *testing.T) {
+	f := newFixture(t)
+	guid, _ := f.create()
+	for i := range 40 {
+		ctx, cancel := context.WithTimeout(f.ctx, time.Duration(i)*100*time.Microsecond)
+		ended := make(chan executor.Exit, 1)
+		p, err := f.Start(ctx, guid, executor.ProcessSpec{Path: "/bin/sh", Args: []string{"-c", idle}, User: "nobody",
+			Exited: func(e executor.Exit) { ended <- e }})
+		cancel()
+		if err == nil { // it outlives the context
+			if err := p.Signal(executor.Kill); err != nil {
+				t.Error(err)
+			}
+			<-ended
+		}
+	}
+	f.eventually("only the first process is left", func() bool { return f.containers[guid].cgroup.pids() == 1 })
+}

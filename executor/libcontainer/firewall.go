@@ -1,0 +1,343 @@
+//go:build linux && cgo && (amd64 || arm64)
+
+package libcontainer
+
+import (
+	"encoding/binary"
+	"errors"
+	"net/netip"
+	"sync"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/binaryutil"
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+
+	"github.com/diegosdk/diego/executor"
+)
+
+// A firewall is one table of nftables, which maps ports, lets containers reach
+// the outside, and holds their egress rules:
+//
+//	raw      a container may not use an address that is not its own, nor one
+//	         of the host's loopback
+//	mapped   the ports map, by host port, says where a connection goes
+//	post     what leaves the host has the host's address
+//	forward  nobody reaches a container past the mapping; then egress rules
+//	input    egress rules, for what goes to the host itself
+//
+// Every change is one transaction of the kernel.
+type firewall struct {
+	mu     sync.Mutex
+	table  *nftables.Table
+	prefix string // of the devices of containers
+	ports  *nftables.Set
+	egress *nftables.Set
+}
+
+// The registers of an expression. A value in a fills four of those of 32 bits,
+// of which second is the next one.
+const (
+	a      = unix.NFT_REG_1
+	second = unix.NFT_REG32_01
+)
+
+// newFirewall replaces the table of an earlier daemon.
+func newFirewall(name, prefix string, subnet netip.Prefix) (*firewall, error) {
+	f := &firewall{prefix: prefix, table: &nftables.Table{Name: name, Family: nftables.TableFamilyIPv4}}
+	if err := f.close(); err != nil {
+		return nil, err
+	}
+	c, err := nftables.New()
+	if err != nil {
+		return nil, err
+	}
+	c.AddTable(f.table)
+	target, err := nftables.ConcatSetType(nftables.TypeIPAddr, nftables.TypeInetService)
+	if err != nil {
+		return nil, err
+	}
+	f.ports = &nftables.Set{Table: f.table, Name: "ports", IsMap: true, KeyType: nftables.TypeInetService, DataType: target}
+	f.egress = &nftables.Set{Table: f.table, Name: "egress", IsMap: true, KeyType: nftables.TypeIFName, DataType: nftables.TypeVerdict}
+	for _, s := range []*nftables.Set{f.ports, f.egress} {
+		if err := c.AddSet(s, nil); err != nil {
+			return nil, err
+		}
+	}
+	from, to := f.device(expr.MetaKeyIIFNAME, expr.CmpOpEq), f.device(expr.MetaKeyOIFNAME, expr.CmpOpEq)
+	inside, loopback := prefixMatch(offsetSource, subnet), netip.MustParsePrefix("127.0.0.0/8")
+	mapped := rule(localDestination(), protocol(unix.IPPROTO_TCP), load(expr.PayloadBaseTransportHeader, offsetPort, 2), exprs{
+		&expr.Lookup{SourceRegister: a, DestRegister: a, IsDestRegSet: true, SetName: f.ports.Name, SetID: f.ports.ID},
+		&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: a, RegProtoMin: second, Specified: true},
+	})
+	egress := rule(exprs{
+		&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: a},
+		&expr.Lookup{SourceRegister: a, DestRegister: 0, IsDestRegSet: true, SetName: f.egress.Name, SetID: f.egress.ID},
+	})
+	for _, chain := range []struct {
+		name     string
+		kind     nftables.ChainType
+		hook     *nftables.ChainHook
+		priority *nftables.ChainPriority
+		rules    []exprs
+	}{
+		{"raw", nftables.ChainTypeFilter, nftables.ChainHookPrerouting, nftables.ChainPriorityRaw, []exprs{
+			rule(from, prefixMatch(offsetDestination, loopback), drop),
+			rule(from, exprs{
+				&expr.Fib{Register: a, ResultOIF: true, FlagSADDR: true, FlagIIF: true},
+				&expr.Cmp{Op: expr.CmpOpEq, Register: a, Data: make([]byte, 4)},
+			}, drop),
+		}},
+		{"mapped", nftables.ChainTypeNAT, nftables.ChainHookPrerouting, nftables.ChainPriorityNATDest, []exprs{mapped}},
+		{"mapped-host", nftables.ChainTypeNAT, nftables.ChainHookOutput, nftables.ChainPriorityNATDest, []exprs{mapped}},
+		{"post", nftables.ChainTypeNAT, nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource, []exprs{
+			rule(to, prefixMatch(offsetSource, loopback), masquerade),
+			rule(to, inside, ctStatusDNAT(expr.CmpOpNeq), masquerade), // also back to where it came from
+			rule(f.device(expr.MetaKeyOIFNAME, expr.CmpOpNeq), inside, masquerade),
+		}},
+		{"forward", nftables.ChainTypeFilter, nftables.ChainHookForward, nftables.ChainPriorityFilter, []exprs{
+			rule(to, ctState(expr.CtStateBitNEW), ctStatusDNAT(expr.CmpOpEq), drop), egress,
+		}},
+		{"input", nftables.ChainTypeFilter, nftables.ChainHookInput, nftables.ChainPriorityFilter, []exprs{egress}},
+	} {
+		ch := c.AddChain(&nftables.Chain{Name: chain.name, Table: f.table, Type: chain.kind, Hooknum: chain.hook, Priority: chain.priority})
+		for _, r := range chain.rules {
+			c.AddRule(&nftables.Rule{Table: f.table, Chain: ch, Exprs: r})
+		}
+	}
+	return f, c.Flush()
+}
+
+// close removes the table.
+func (f *firewall) close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c, err := nftables.New()
+	if err != nil {
+		return err
+	}
+	c.DelTable(f.table)
+	if err := c.Flush(); err != nil && !errors.Is(err, unix.ENOENT) {
+		return err
+	}
+	return nil
+}
+
+func (f *firewall) change(do func(*nftables.Conn) error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c, err := nftables.New()
+	if err != nil {
+		return err
+	}
+	if err := do(c); err != nil {
+		return err
+	}
+	return c.Flush()
+}
+
+// publish maps the ports of a link.
+func (f *firewall) publish(l *link) error {
+	return f.change(func(c *nftables.Conn) error { return c.SetAddElements(f.ports, l.elements()) })
+}
+
+func (l *link) elements() []nftables.SetElement {
+	var all []nftables.SetElement
+	for _, m := range l.mappings {
+		target := l.own.AsSlice()
+		target = append(binary.BigEndian.AppendUint16(target, m.ContainerPort), 0, 0) // each part of four bytes
+		all = append(all, nftables.SetElement{Key: binaryutil.BigEndian.PutUint16(m.HostPort), Val: target})
+	}
+	return all
+}
+
+// restrict lets a link reach only what rules allow.
+func (f *firewall) restrict(l *link, rules []executor.EgressRule) error {
+	return f.change(func(c *nftables.Conn) error {
+		chain := c.AddChain(&nftables.Chain{Name: l.name, Table: f.table})
+		add := func(r exprs) { c.AddRule(&nftables.Rule{Table: f.table, Chain: chain, Exprs: r}) }
+		add(rule(ctState(expr.CtStateBitESTABLISHED|expr.CtStateBitRELATED), accept))
+		for _, r := range rules {
+			matches, err := egressMatches(r)
+			if err != nil {
+				return err
+			}
+			for _, m := range matches {
+				if r.Log {
+					add(rule(m, exprs{&expr.Log{Key: 1 << unix.NFTA_LOG_PREFIX, Data: []byte("egress " + l.name + " ")}}))
+				}
+				add(rule(m, accept))
+			}
+		}
+		add(exprs{&expr.Reject{Type: unix.NFT_REJECT_ICMP_UNREACH, Code: icmpProhibited}})
+		return c.SetAddElements(f.egress, []nftables.SetElement{{
+			Key: ifname(l.name), VerdictData: &expr.Verdict{Kind: expr.VerdictJump, Chain: l.name},
+		}})
+	})
+}
+
+const icmpProhibited = 13
+
+// forget removes all about a link.
+func (f *firewall) forget(l *link) error {
+	if len(l.mappings) == 0 && !l.egress {
+		return nil
+	}
+	err := f.change(func(c *nftables.Conn) error {
+		if len(l.mappings) > 0 {
+			if err := c.SetDeleteElements(f.ports, l.elements()); err != nil {
+				return err
+			}
+		}
+		if l.egress {
+			if err := c.SetDeleteElements(f.egress, []nftables.SetElement{{Key: ifname(l.name)}}); err != nil {
+				return err
+			}
+			chain := &nftables.Chain{Name: l.name, Table: f.table}
+			c.FlushChain(chain)
+			c.DelChain(chain)
+		}
+		return nil
+	})
+	if errors.Is(err, unix.ENOENT) { // it had not come so far, or the table is gone
+		return nil
+	}
+	return err
+}
+
+// egressMatches are the expressions of which one must match. What IPv6 needs
+// is left out: containers have none, and so it is never sent.
+func egressMatches(r executor.EgressRule) ([]exprs, error) {
+	var protocols exprs
+	switch r.Protocol {
+	case executor.ProtocolTCP:
+		protocols = protocol(unix.IPPROTO_TCP)
+	case executor.ProtocolUDP:
+		protocols = protocol(unix.IPPROTO_UDP)
+	case executor.ProtocolICMP:
+		protocols = protocol(unix.IPPROTO_ICMP)
+	case executor.ProtocolICMPv6:
+		return nil, nil
+	}
+	details := []exprs{nil}
+	if len(r.Ports) > 0 {
+		details = nil
+		for _, p := range r.Ports {
+			details = append(details, portMatch(p, p))
+		}
+	}
+	if r.PortRange != nil {
+		details = []exprs{portMatch(r.PortRange.Start, r.PortRange.End)}
+	}
+	if r.ICMP != nil {
+		details = []exprs{rule(icmpMatch(0, r.ICMP.Type), icmpMatch(1, r.ICMP.Code))}
+	}
+	var all []exprs
+	for _, entry := range r.Destinations {
+		ranges, err := executor.ParseDestinations(entry)
+		if err != nil {
+			return nil, err
+		}
+		for _, to := range ranges {
+			if !to.From.Is4() {
+				continue
+			}
+			destination := rule(load(expr.PayloadBaseNetworkHeader, offsetDestination, 4), between(to.From.AsSlice(), to.To.AsSlice()))
+			for _, d := range details {
+				all = append(all, rule(destination, protocols, d))
+			}
+		}
+	}
+	return all, nil
+}
+
+// Expressions, named after what they match.
+type exprs = []expr.Any
+
+// Offsets in the headers of IPv4 and of TCP or UDP.
+const (
+	offsetSource      = 12
+	offsetDestination = 16
+	offsetPort        = 2
+)
+
+var (
+	accept     = exprs{&expr.Verdict{Kind: expr.VerdictAccept}}
+	drop       = exprs{&expr.Verdict{Kind: expr.VerdictDrop}}
+	masquerade = exprs{&expr.Masq{}}
+)
+
+func rule(parts ...exprs) exprs {
+	var all exprs
+	for _, p := range parts {
+		all = append(all, p...)
+	}
+	return all
+}
+
+func (f *firewall) device(key expr.MetaKey, op expr.CmpOp) exprs {
+	return exprs{&expr.Meta{Key: key, Register: a}, &expr.Cmp{Op: op, Register: a, Data: []byte(f.prefix)}}
+}
+
+func ifname(name string) []byte {
+	var b [unix.IFNAMSIZ]byte
+	copy(b[:], name)
+	return b[:]
+}
+
+func load(base expr.PayloadBase, offset, length uint32) exprs {
+	return exprs{&expr.Payload{DestRegister: a, Base: base, Offset: offset, Len: length}}
+}
+
+func between(from, to []byte) exprs {
+	return exprs{&expr.Range{Op: expr.CmpOpEq, Register: a, FromData: from, ToData: to}}
+}
+
+func prefixMatch(offset uint32, p netip.Prefix) exprs {
+	mask := binary.BigEndian.AppendUint32(nil, ^uint32(0)<<(32-p.Bits()))
+	return rule(load(expr.PayloadBaseNetworkHeader, offset, 4), exprs{
+		&expr.Bitwise{SourceRegister: a, DestRegister: a, Len: 4, Mask: mask, Xor: make([]byte, 4)},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: a, Data: p.Masked().Addr().AsSlice()},
+	})
+}
+
+func protocol(number byte) exprs {
+	return exprs{&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: a}, &expr.Cmp{Op: expr.CmpOpEq, Register: a, Data: []byte{number}}}
+}
+
+func portMatch(from, to uint16) exprs {
+	return rule(load(expr.PayloadBaseTransportHeader, offsetPort, 2),
+		between(binary.BigEndian.AppendUint16(nil, from), binary.BigEndian.AppendUint16(nil, to)))
+}
+
+func icmpMatch(offset uint32, value int32) exprs {
+	if value < 0 { // any
+		return nil
+	}
+	return rule(load(expr.PayloadBaseTransportHeader, offset, 1), exprs{&expr.Cmp{Op: expr.CmpOpEq, Register: a, Data: []byte{byte(value)}}})
+}
+
+// localDestination matches what is addressed to this host.
+func localDestination() exprs {
+	return exprs{
+		&expr.Fib{Register: a, ResultADDRTYPE: true, FlagDADDR: true},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: a, Data: binaryutil.NativeEndian.PutUint32(unix.RTN_LOCAL)},
+	}
+}
+
+func ctState(bits uint32) exprs { return ctBits(expr.CtKeySTATE, bits, expr.CmpOpNeq) }
+
+// ctStatusDNAT matches what the mapping has redirected (CmpOpNeq), or what it
+// has not (CmpOpEq).
+func ctStatusDNAT(op expr.CmpOp) exprs {
+	const dnat = 1 << 5 // IPS_DST_NAT
+	return ctBits(expr.CtKeySTATUS, dnat, op)
+}
+
+func ctBits(key expr.CtKey, bits uint32, op expr.CmpOp) exprs {
+	return exprs{
+		&expr.Ct{Key: key, Register: a},
+		&expr.Bitwise{SourceRegister: a, DestRegister: a, Len: 4, Mask: binaryutil.NativeEndian.PutUint32(bits), Xor: make([]byte, 4)},
+		&expr.Cmp{Op: op, Register: a, Data: make([]byte, 4)},
+	}
+}

@@ -1,0 +1,285 @@
+//go:build linux && cgo && (amd64 || arm64)
+
+package pid1
+
+/*
+#include "pid1.h"
+*/
+import "C"
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Conn is the daemon's end of the socket of a first process.
+type Conn struct{ fd int }
+
+// Pair returns a Conn and the other end, which the caller closes once the
+// first process has it.
+func Pair() (*Conn, *os.File, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, os.NewSyscallError("socketpair", err)
+	}
+	if err := unix.SetNonblock(fds[0], true); err != nil {
+		unix.Close(fds[0])
+		unix.Close(fds[1])
+		return nil, nil, os.NewSyscallError("fcntl", err)
+	}
+	return &Conn{fds[0]}, os.NewFile(uintptr(fds[1]), "pid1"), nil
+}
+
+// FD is the descriptor, to be polled for reading.
+func (c *Conn) FD() int { return c.fd }
+
+// Close ends the container whose first process is at the other end.
+func (c *Conn) Close() error { return unix.Close(c.fd) }
+
+// A Message is what a first process says.
+type Message struct {
+	Event Event
+	// ID is that of the start.
+	ID uint32
+	// PID is within the container. It is 0 if a start failed with Errno.
+	PID    int
+	Status unix.WaitStatus
+	Errno  unix.Errno
+}
+
+// An Event is a kind of Message.
+type Event uint32
+
+// The events.
+const (
+	Ready   Event = C.PID1_READY
+	Started Event = C.PID1_STARTED
+	Exited  Event = C.PID1_EXITED
+)
+
+// Receive returns the next message. It is EAGAIN if there is none yet. Any
+// other error means that the first process is gone.
+func (c *Conn) Receive() (Message, error) {
+	var b [unsafe.Sizeof(C.struct_pid1_message{})]byte
+	for {
+		n, err := unix.Read(c.fd, b[:])
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return Message{}, err
+		}
+		if n != len(b) {
+			return Message{}, unix.EPIPE
+		}
+		m := (*C.struct_pid1_message)(unsafe.Pointer(&b))
+		return Message{Event: Event(m.op), ID: uint32(m.id), PID: int(m.pid),
+			Status: unix.WaitStatus(m.value), Errno: unix.Errno(m.value)}, nil
+	}
+}
+
+// Signal sends a signal to a process, to a group if pid is negative, or to
+// everything in the container if it is -1.
+func (c *Conn) Signal(pid int, s unix.Signal) error {
+	return c.send(C.struct_pid1_message{op: C.PID1_SIGNAL, pid: C.int32_t(pid), value: C.int32_t(s)}, nil)
+}
+
+func (c *Conn) send(m C.struct_pid1_message, fds []int) error {
+	var rights []byte
+	if len(fds) > 0 {
+		rights = unix.UnixRights(fds...)
+	}
+	bytes := (*[unsafe.Sizeof(m)]byte)(unsafe.Pointer(&m))[:]
+	for {
+		err := unix.Sendmsg(c.fd, bytes, rights, nil, unix.MSG_NOSIGNAL)
+		switch err {
+		case nil:
+			return nil
+		case unix.EINTR:
+		case unix.EAGAIN: // a hundred others are being started
+			polled := []unix.PollFd{{Fd: int32(c.fd), Events: unix.POLLOUT}}
+			if _, err := unix.Poll(polled, -1); err != nil && err != unix.EINTR {
+				return os.NewSyscallError("poll", err)
+			}
+		default:
+			return os.NewSyscallError("sendmsg", err)
+		}
+	}
+}
+
+// A Request is a process to be started. Nothing in it is looked up any more.
+type Request struct {
+	// Paths are tried in order.
+	Paths    []string
+	Args     []string // with the program's own name
+	Env      []string
+	Dir      string
+	UID, GID uint32
+	Groups   []uint32
+	Limits   []Limit
+	// Filter is a program of struct sock_filter, which limits the system calls
+	// of the process and of all that it starts. It takes a process without
+	// new privileges.
+	Filter []byte
+	// KeepCapabilities leaves the process what the first process has.
+	KeepCapabilities bool
+}
+
+// A Limit is one of setrlimit(2).
+type Limit struct {
+	Resource   int
+	Soft, Hard uint64
+}
+
+// Start asks for a process. The answer is a Started with the same id. What
+// keeps a child from becoming its program comes from failure, which ends when
+// it has.
+func (c *Conn) Start(id uint32, r Request, stdin, stdout, stderr *os.File) (failure *os.File, err error) {
+	request, size, err := r.file()
+	if err != nil {
+		return nil, err
+	}
+	defer request.Close()
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer writer.Close()
+	fds := make([]int, C.PID1_FDS)
+	fds[C.PID1_FD_REQUEST] = int(request.Fd())
+	fds[C.PID1_FD_STDIN] = rawFD(stdin)
+	fds[C.PID1_FD_STDOUT] = rawFD(stdout)
+	fds[C.PID1_FD_STDERR] = rawFD(stderr)
+	fds[C.PID1_FD_FAILURE] = rawFD(writer)
+	err = c.send(C.struct_pid1_message{op: C.PID1_START, id: C.uint32_t(id), value: C.int32_t(size)}, fds)
+	if err != nil {
+		reader.Close()
+		return nil, err
+	}
+	return reader, nil
+}
+
+// rawFD is the descriptor of a file that a process is to have, which expects
+// that it blocks. Go opens pipes so that they do not.
+func rawFD(f *os.File) int {
+	fd := -1
+	if raw, err := f.SyscallConn(); err == nil {
+		raw.Control(func(n uintptr) {
+			fd = int(n)
+			unix.SetNonblock(fd, false)
+		})
+	}
+	return fd
+}
+
+// A Failure says what kept a child from becoming its program.
+type Failure struct {
+	Stage Stage
+	Errno unix.Errno
+}
+
+func (f *Failure) Error() string { return f.Errno.Error() }
+
+// Unwrap is the Errno.
+func (f *Failure) Unwrap() error { return f.Errno }
+
+// A Stage is a part of what a child does.
+type Stage uint32
+
+// The stages.
+const (
+	StageRequest Stage = C.PID1_STAGE_REQUEST
+	StageLimit   Stage = C.PID1_STAGE_LIMIT
+	StageUser    Stage = C.PID1_STAGE_USER
+	StageDir     Stage = C.PID1_STAGE_DIR
+	StageFilter  Stage = C.PID1_STAGE_FILTER
+	StageExec    Stage = C.PID1_STAGE_EXEC
+)
+
+// ReadFailure waits until the child has become its program, which is nil, or
+// has given up, which is a *Failure.
+func ReadFailure(f *os.File) error {
+	var b [unsafe.Sizeof(C.struct_pid1_failure{})]byte
+	n, err := f.Read(b[:])
+	if n == len(b) {
+		v := (*C.struct_pid1_failure)(unsafe.Pointer(&b))
+		return &Failure{Stage: Stage(v.stage), Errno: unix.Errno(v.error)}
+	}
+	if n == 0 && err != nil && !os.IsTimeout(err) {
+		return nil // the end: execve has closed the other side
+	}
+	return fmt.Errorf("no answer from the child: %w", err)
+}
+
+// maxRequestBytes is more than any execve takes.
+const maxRequestBytes = 32 << 20
+
+// file writes the request in the layout of struct pid1_request.
+func (r Request) file() (*os.File, int, error) {
+	header := make([]byte, unsafe.Sizeof(C.struct_pid1_request{}))
+	body := header
+	put := func(v uint64) { body = binary.NativeEndian.AppendUint64(body, v) }
+	text := func(s string) uint64 {
+		at := uint64(len(body))
+		body = append(append(body, s...), 0)
+		return at
+	}
+	align := func() uint64 {
+		for len(body)%8 != 0 {
+			body = append(body, 0)
+		}
+		return uint64(len(body))
+	}
+	list := func(texts []string) uint64 {
+		offsets := make([]uint64, 0, len(texts)+1)
+		for _, s := range texts {
+			offsets = append(offsets, text(s))
+		}
+		at := align()
+		for _, o := range append(offsets, 0) {
+			put(o)
+		}
+		return at
+	}
+	q := C.struct_pid1_request{
+		uid: C.uint64_t(r.UID), gid: C.uint64_t(r.GID),
+		group_count: C.uint64_t(len(r.Groups)), limit_count: C.uint64_t(len(r.Limits)),
+		dir: C.uint64_t(text(r.Dir)), argv: C.uint64_t(list(r.Args)),
+		envp: C.uint64_t(list(r.Env)), paths: C.uint64_t(list(r.Paths)),
+	}
+	if r.KeepCapabilities {
+		q.keep_capabilities = 1
+	}
+	q.limits = C.uint64_t(align())
+	for _, l := range r.Limits {
+		put(uint64(l.Resource))
+		put(l.Soft)
+		put(l.Hard)
+	}
+	q.filter = C.uint64_t(align())
+	q.filter_count = C.uint64_t(len(r.Filter) / unix.SizeofSockFilter)
+	body = append(body, r.Filter...)
+	q.groups = C.uint64_t(align())
+	for _, g := range r.Groups {
+		body = binary.NativeEndian.AppendUint32(body, g)
+	}
+	align()
+	copy(body, (*[unsafe.Sizeof(q)]byte)(unsafe.Pointer(&q))[:])
+	if len(body) > maxRequestBytes {
+		return nil, 0, unix.E2BIG
+	}
+	fd, err := unix.MemfdCreate("diego-request", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, 0, os.NewSyscallError("memfd_create", err)
+	}
+	f := os.NewFile(uintptr(fd), "diego-request")
+	if _, err := f.Write(body); err != nil {
+		f.Close()
+		return nil, 0, err
+	}
+	return f, len(body), nil
+}

@@ -1,0 +1,205 @@
+//go:build linux
+
+package rootfs
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/diegosdk/diego/executor"
+)
+
+// The most that an image may hold, however small its archive is.
+const (
+	maxImageBytes   = 16 << 30
+	maxImageEntries = 1_000_000
+)
+
+// UnpackTar unpacks an archive that is a whole root file system.
+func UnpackTar(ctx context.Context, name, dir string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	l, err := newLayering(dir)
+	if err != nil {
+		return err
+	}
+	defer l.root.Close()
+	return l.apply(ctx, f)
+}
+
+// A layering puts layers upon each other in one directory. Archives are not
+// trusted: nothing is written outside, whatever names and links they hold.
+type layering struct {
+	root    *os.File
+	bytes   int64
+	entries int
+}
+
+func newLayering(dir string) (*layering, error) {
+	root, err := os.OpenFile(dir, unix.O_PATH|unix.O_DIRECTORY, 0)
+	return &layering{root: root}, err
+}
+
+// apply adds one layer: a tar, gzipped or not. Entries as ".wh.name" remove
+// what a lower layer holds.
+func (l *layering) apply(ctx context.Context, r io.Reader) error {
+	in := bufio.NewReaderSize(&contextReader{ctx, r}, 64<<10)
+	var stream io.Reader = in
+	if magic, _ := in.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
+		unzipped, err := gzip.NewReader(in)
+		if err != nil {
+			return err
+		}
+		stream = unzipped
+	} else if magic, _ := in.Peek(4); bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}) {
+		return fmt.Errorf("%w: layers packed with zstd; pack them with gzip", executor.ErrUnsupported)
+	}
+	archive := tar.NewReader(stream)
+	for {
+		h, err := archive.Next()
+		if err == io.EOF {
+			_, err := io.Copy(io.Discard, in) // so that all of it is checked
+			return err
+		}
+		if err != nil {
+			return err
+		}
+		if err := l.entry(h, archive); err != nil {
+			return fmt.Errorf("%s: %w", h.Name, err)
+		}
+	}
+}
+
+const (
+	whiteout       = ".wh."
+	whiteoutOpaque = ".wh..wh..opq"
+)
+
+func (l *layering) entry(h *tar.Header, content io.Reader) error {
+	l.entries++
+	l.bytes += h.Size
+	if l.entries > maxImageEntries || h.Size < 0 || l.bytes > maxImageBytes {
+		return fmt.Errorf("the image holds more than %d bytes or %d entries", int64(maxImageBytes), maxImageEntries)
+	}
+	name := path.Clean(h.Name)
+	if !filepath.IsLocal(name) || strings.Contains(name, "\x00") {
+		if name = strings.TrimPrefix(name, "/"); !filepath.IsLocal(name) {
+			return fmt.Errorf("%w: it leads out of the image", executor.ErrUnsafeArchive)
+		}
+	}
+	parent, base := path.Split(name)
+	dir, rest, err := Deepest(l.root, parent)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := dir.MkdirAll(rest, 0o755); err != nil {
+		return err
+	}
+	at := path.Join(rest, base)
+	switch {
+	case base == whiteoutOpaque:
+		return empty(dir, rest)
+	case strings.HasPrefix(base, whiteout):
+		return dir.RemoveAll(path.Join(rest, strings.TrimPrefix(base, whiteout)))
+	}
+	mode := fs.FileMode(h.Mode).Perm()
+	if h.Mode&unix.S_ISVTX != 0 {
+		mode |= fs.ModeSticky
+	}
+	if h.Typeflag == tar.TypeDir {
+		if info, err := dir.Lstat(at); err != nil || !info.IsDir() {
+			if err := dir.RemoveAll(at); err != nil {
+				return err
+			}
+			if err := dir.Mkdir(at, 0o755); err != nil {
+				return err
+			}
+		}
+		if err := dir.Lchown(at, h.Uid, h.Gid); err != nil {
+			return err
+		}
+		return dir.Chmod(at, mode)
+	}
+	if name == "." {
+		return nil
+	}
+	if err := dir.RemoveAll(at); err != nil {
+		return err
+	}
+	switch h.Typeflag {
+	case tar.TypeReg:
+		f, err := dir.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(f, content)
+		return errors.Join(err, f.Chown(h.Uid, h.Gid), f.Chmod(mode), f.Close())
+	case tar.TypeSymlink:
+		if err := dir.Symlink(h.Linkname, at); err != nil { // followed only within containers
+			return err
+		}
+		return dir.Lchown(at, h.Uid, h.Gid)
+	case tar.TypeLink:
+		return l.link(h.Linkname, dir, at)
+	}
+	return nil // devices and pipes: a container makes its own
+}
+
+// link makes a hard link to a file of the image.
+func (l *layering) link(target string, dir *os.Root, at string) error {
+	source, err := OpenIn(l.root, target, unix.O_PATH|unix.O_NOFOLLOW)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	parent, err := dir.Open(path.Dir(at))
+	if err != nil {
+		return err
+	}
+	defer parent.Close()
+	return os.NewSyscallError("linkat", unix.Linkat(int(source.Fd()), "", int(parent.Fd()), path.Base(at), unix.AT_EMPTY_PATH))
+}
+
+// empty removes all that a directory holds.
+func empty(root *os.Root, dir string) error {
+	f, err := root.Open(dir)
+	if err != nil {
+		return err
+	}
+	names, err := f.Readdirnames(-1)
+	f.Close()
+	for _, name := range names {
+		err = errors.Join(err, root.RemoveAll(path.Join(dir, name)))
+	}
+	return err
+}
+
+// A contextReader ends with its context.
+type contextReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (c *contextReader) Read(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.r.Read(p)
+}

@@ -1,0 +1,87 @@
+//go:build linux
+
+package rootfs
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func FuzzALayerIsNeverUnpackedOutside(f *testing.F) {
+	f.Add(tarOf(entry{name: "../evil", content: "x"}))
+	f.Add(tarOf(entry{name: "a/", mode: 0o755}, entry{name: "a/l", link: "../../.."}, entry{name: "a/l/evil", content: "x"}))
+	f.Add(tarOf(entry{name: "h", hard: "../canary"}, entry{name: "h", content: "x"}))
+	f.Add(tarOf(entry{name: "l", link: "/canary"}, entry{name: "l", content: "x"}, entry{name: ".wh.l"}, entry{name: ".wh..wh..opq"}))
+	f.Add(tarOf(entry{name: "l", link: ".."}, entry{name: "l/.wh.canary"}, entry{name: "l/.wh..wh..opq"}))
+	f.Add(zipped(tarOf(entry{name: "/a", content: "x"})))
+	f.Fuzz(func(t *testing.T, archive []byte) {
+		const limit = 1 << 16
+		if len(archive) > limit {
+			return
+		}
+		outside := t.TempDir()
+		root := filepath.Join(outside, "root")
+		canary := filepath.Join(outside, "canary")
+		if err := os.Mkdir(root, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(canary, []byte("alive"), 0o640); err != nil {
+			t.Fatal(err)
+		}
+		l, err := newLayering(root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.root.Close()
+		l.bytes = maxImageBytes - 1<<20 // no more than that may be written
+		l.apply(t.Context(), bytes.NewReader(archive))
+		entries, err := os.ReadDir(outside)
+		if err != nil || len(entries) != 2 {
+			t.Errorf("outside there are %v, %v", entries, err)
+		}
+		text, err := os.ReadFile(canary)
+		info, statErr := os.Stat(canary)
+		if err != nil || statErr != nil || string(text) != "alive" || info.Mode().Perm() != 0o640 {
+			t.Errorf("the canary is %q, %v, %v", text, err, info.Mode())
+		}
+	})
+}
+
+type entry struct {
+	name, content, link, hard string
+	mode                      int64
+	uid                       int
+}
+
+func tarOf(entries ...entry) []byte {
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, e := range entries {
+		h := &tar.Header{Typeflag: tar.TypeReg, Name: e.name, Mode: e.mode, Size: int64(len(e.content)), Uid: e.uid, Gid: e.uid}
+		switch {
+		case strings.HasSuffix(e.name, "/"):
+			h.Typeflag = tar.TypeDir
+		case e.link != "":
+			h.Typeflag, h.Linkname = tar.TypeSymlink, e.link
+		case e.hard != "":
+			h.Typeflag, h.Linkname = tar.TypeLink, e.hard
+		}
+		w.WriteHeader(h)
+		w.Write([]byte(e.content))
+	}
+	w.Close()
+	return b.Bytes()
+}
+
+func zipped(b []byte) []byte {
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	w.Write(b)
+	w.Close()
+	return out.Bytes()
+}

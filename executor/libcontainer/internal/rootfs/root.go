@@ -1,0 +1,54 @@
+//go:build linux
+
+// Package rootfs works with root file systems that nobody trusts: it opens
+// their files without ever leaving them, and unpacks images.
+package rootfs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+
+	"golang.org/x/sys/unix"
+)
+
+// OpenIn opens a path below a root directory. Links are followed as for a
+// process whose root it is, and never out of it; those of /proc that lead
+// elsewhere are not followed at all.
+func OpenIn(root *os.File, name string, flags int) (*os.File, error) {
+	how := &unix.OpenHow{Flags: uint64(flags | unix.O_CLOEXEC), Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS}
+	for {
+		fd, err := unix.Openat2(int(root.Fd()), path.Clean("/"+name), how)
+		if err == unix.EINTR || err == unix.EAGAIN { // somebody renames while we look
+			continue
+		}
+		if err != nil {
+			return nil, &os.PathError{Op: "open", Path: name, Err: err}
+		}
+		return os.NewFile(uintptr(fd), name), nil
+	}
+}
+
+// Deepest is the deepest directory of dir that is there, as one that nobody
+// leaves, and what is missing below it.
+func Deepest(from *os.File, dir string) (root *os.Root, rest string, err error) {
+	rest = "."
+	for at := path.Clean("/" + dir); ; at, rest = path.Dir(at), path.Join(path.Base(at), rest) {
+		root, err = OpenRoot(from, at)
+		if err == nil || !errors.Is(err, fs.ErrNotExist) || at == "/" {
+			return root, rest, err
+		}
+	}
+}
+
+// OpenRoot opens a directory below a root as one that nobody leaves.
+func OpenRoot(from *os.File, dir string) (*os.Root, error) {
+	f, err := OpenIn(from, dir, unix.O_PATH|unix.O_DIRECTORY)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
+}

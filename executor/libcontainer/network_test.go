@@ -1,0 +1,298 @@
+//go:build linux && cgo && (amd64 || arm64)
+
+package libcontainer
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"github.com/diegosdk/diego/executor"
+)
+
+// outside is an address of this host that is not loopback, with a listener on
+// TCP and one on UDP: what a container reaches when it goes out.
+func outside(f *fixture) (tcp, udp netip.AddrPort) {
+	f.Helper()
+	// A documentation address on the wire of a container that does nothing
+	// else: always there, whatever network the machine has.
+	guid, _ := f.create()
+	host := f.containers[guid].link.gateway.String()
+	l, err := net.Listen("tcp", host+":0")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			fmt.Fprintln(c, c.RemoteAddr())
+			c.Close()
+		}
+	}()
+	p, err := net.ListenPacket("udp", host+":0")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { p.Close() })
+	go func() {
+		buffer := make([]byte, 100)
+		for {
+			_, from, err := p.ReadFrom(buffer)
+			if err != nil {
+				return
+			}
+			p.WriteTo([]byte("hello\n"), from)
+		}
+	}()
+	return netip.MustParseAddrPort(l.Addr().String()), netip.MustParseAddrPort(p.LocalAddr().String())
+}
+
+func reaches(f *fixture, guid, protocol string, to netip.AddrPort) bool {
+	f.Helper()
+	return f.as("nobody", guid, fmt.Sprintf(`perl -MIO::Socket::INET -e '
+		my $s = IO::Socket::INET->new(Proto => "%s", PeerAddr => "%v", PeerPort => %d, Timeout => 2) or exit 1;
+		$SIG{ALRM} = sub { exit 3 }; alarm 2;
+		print $s "x\n"; exit(<$s> ? 0 : 2)'`, protocol, to.Addr(), to.Port())).end().Success()
+}
+
+func TestEgressRulesAreEnforced(t *testing.T) {
+	f := newFixture(t)
+	tcp, udp := outside(f)
+	host := tcp.Addr().String()
+	next := tcp.Addr().Next().String()
+	one := func(r executor.EgressRule) []executor.EgressRule { return []executor.EgressRule{r} }
+	for _, test := range []struct {
+		name     string
+		rules    []executor.EgressRule
+		tcp, udp bool
+	}{
+		{"no rules", nil, true, true},
+		{"everything to the host", one(executor.EgressRule{Protocol: "all", Destinations: []string{host}}), true, true},
+		{"everything to another", one(executor.EgressRule{Protocol: "all", Destinations: []string{next}}), false, false},
+		{"a block", one(executor.EgressRule{Protocol: "all", Destinations: []string{host + "/31"}}), true, true},
+		{"a range among others", one(executor.EgressRule{Protocol: "all", Destinations: []string{"1.2.3.4," + host + "-" + next}}), true, true},
+		{"the TCP port", one(executor.EgressRule{Protocol: "tcp", Destinations: []string{host}, Ports: []uint16{1, tcp.Port()}}), true, false},
+		{"another TCP port", one(executor.EgressRule{Protocol: "tcp", Destinations: []string{host}, Ports: []uint16{1}}), false, false},
+		{"a range with the UDP port", one(executor.EgressRule{Protocol: "udp", Destinations: []string{host}, PortRange: &executor.PortRange{Start: udp.Port() - 1, End: udp.Port()}}), false, true},
+		{"a range below the UDP port", one(executor.EgressRule{Protocol: "udp", Destinations: []string{host}, PortRange: &executor.PortRange{Start: 1, End: udp.Port() - 1}}), false, false},
+		{"only ICMP", one(executor.EgressRule{Protocol: "icmp", Destinations: []string{host}, ICMP: &executor.ICMPInfo{Type: -1, Code: -1}}), false, false},
+		{"only IPv6", []executor.EgressRule{{Protocol: "all", Destinations: []string{"::/0"}}, {Protocol: "icmpv6", Destinations: []string{"::/0"}, ICMP: &executor.ICMPInfo{}}}, false, false},
+		{"two rules, with a log", []executor.EgressRule{
+			{Protocol: "udp", Destinations: []string{host}, Ports: []uint16{udp.Port()}, Log: true},
+			{Protocol: "tcp", Destinations: []string{host}, Ports: []uint16{tcp.Port()}, Log: true},
+		}, true, true},
+	} {
+		guid, _ := f.create(func(c *executor.ContainerSpec) { c.EgressRules = test.rules })
+		if got := reaches(f, guid, "tcp", tcp); got != test.tcp {
+			t.Errorf("%s: TCP is reached: %v", test.name, got)
+		}
+		if got := reaches(f, guid, "udp", udp); got != test.udp {
+			t.Errorf("%s: UDP is reached: %v", test.name, got)
+		}
+		f.delete(guid)
+	}
+}
+
+func TestRulesDoNotCutOffWhoComesIn(t *testing.T) {
+	f := newFixture(t)
+	guid, endpoint := f.create(func(c *executor.ContainerSpec) {
+		c.Ports = []uint16{8080}
+		c.EgressRules = []executor.EgressRule{{Protocol: "all", Destinations: []string{"192.0.2.1"}}}
+	})
+	f.as("nobody", guid, `perl -MIO::Socket::INET -e 'my $s = IO::Socket::INET->new(Listen => 9, LocalPort => 8080); $| = 1; print "ready\n"; while (my $c = $s->accept) { print $c "hello\n"; close $c }'`).says("ready")
+	conn, err := net.DialTimeout("tcp", fmt.Sprintf("127.0.0.1:%d", endpoint.Ports[0].HostPort), patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	buffer := make([]byte, 6)
+	if _, err := conn.Read(buffer); err != nil || string(buffer) != "hello\n" {
+		t.Errorf("it answers %q, %v", buffer, err)
+	}
+}
+
+func TestAContainerKnowsItsNetwork(t *testing.T) {
+	f := newFixture(t)
+	guid, _ := f.create()
+	r := f.as("nobody", guid, "cat /proc/net/fib_trie /etc/hosts /etc/hostname; echo gateways; cut -f 3 /proc/net/route; cat /proc/net/if_inet6")
+	if e := r.end(); !e.Success() {
+		t.Fatalf("%v: %s", e, r.stderr)
+	}
+	link := f.containers[guid].link
+	gateway := fmt.Sprintf("%08X", binary.NativeEndian.Uint32(link.gateway.AsSlice()))
+	for _, want := range []string{"|-- " + link.own.String(), gateway, link.own.String() + " " + guid} {
+		if !strings.Contains(r.stdout.String(), want) {
+			t.Errorf("it does not know %q: %s", want, r.stdout)
+		}
+	}
+	if strings.Contains(r.stdout.String(), "fe80") {
+		t.Errorf("it has IPv6: %s", r.stdout)
+	}
+}
+
+// A second namespace stands for another machine, which knows this host's
+// address and no container's.
+func TestAnotherMachineIsReachedInTheNameOfTheHostAndReachesWhatIsMapped(t *testing.T) {
+	f := newFixture(t)
+	const hostAddress, machineAddress = "198.51.100.1", "198.51.100.2"
+	machine, inside := anotherMachine(f, hostAddress, machineAddress)
+	var l net.Listener
+	if err := inNamespace(machine, func() (err error) {
+		l, err = net.Listen("tcp4", machineAddress+":0")
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			fmt.Fprintln(c, c.RemoteAddr())
+			c.Close()
+		}
+	}()
+	address := netip.MustParseAddrPort(l.Addr().String())
+
+	guid, endpoint := f.create(func(c *executor.ContainerSpec) { c.Ports = []uint16{8080} })
+	out := f.as("nobody", guid, fmt.Sprintf(`perl -MIO::Socket::INET -e 'print IO::Socket::INET->new(PeerAddr => "%v", Timeout => 5)->getline'`, address))
+	if e := out.end(); !e.Success() || !strings.HasPrefix(out.stdout.String(), hostAddress+":") {
+		t.Errorf("the other machine sees %q, want the address %s: %v %s", out.stdout, hostAddress, e, out.stderr)
+	}
+	strict, _ := f.create(func(c *executor.ContainerSpec) {
+		c.EgressRules = []executor.EgressRule{{Protocol: "tcp", Destinations: []string{machineAddress}, Ports: []uint16{address.Port() + 1}}}
+	})
+	if reaches(f, strict, "tcp", address) {
+		t.Error("the other machine was reached against the rules")
+	}
+
+	f.as("nobody", guid, `perl -MIO::Socket::INET -e 'my $s = IO::Socket::INET->new(Listen => 9, LocalPort => 8080); $| = 1; print "ready\n"; while (my $c = $s->accept) { print $c "hello\n"; close $c }'`).says("ready")
+	own := f.containers[guid].link.own
+	if err := inside.RouteAdd(&netlink.Route{Dst: &net.IPNet{IP: own.AsSlice(), Mask: net.CIDRMask(32, 32)}, Gw: net.ParseIP(hostAddress)}); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name, to string
+		reached  bool
+	}{
+		{"the mapped port", fmt.Sprintf("%s:%d", hostAddress, endpoint.Ports[0].HostPort), true},
+		{"the container's own address", own.String() + ":8080", false},
+	} {
+		var conn net.Conn
+		err := inNamespace(machine, func() (err error) {
+			conn, err = net.DialTimeout("tcp4", test.to, 2*time.Second)
+			return err
+		})
+		if (err == nil) != test.reached {
+			t.Errorf("%s: %v, want it reached: %v", test.name, err, test.reached)
+		}
+		if err == nil {
+			conn.Close()
+		}
+	}
+}
+
+// anotherMachine is a namespace with a wire to the host.
+func anotherMachine(f *fixture, hostAddress, machineAddress string) (*os.File, *netlink.Handle) {
+	f.Helper()
+	must := func(err error) {
+		f.Helper()
+		if err != nil {
+			f.Fatal(err)
+		}
+	}
+	var ns *os.File
+	made := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		err := unix.Unshare(unix.CLONE_NEWNET)
+		if err == nil {
+			ns, err = os.Open("/proc/thread-self/ns/net")
+		}
+		made <- err
+	}()
+	must(<-made)
+	f.Cleanup(func() { ns.Close() })
+	inside, err := netlink.NewHandleAt(netns.NsHandle(ns.Fd()), unix.NETLINK_ROUTE)
+	must(err)
+	f.Cleanup(inside.Close)
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = "diego-test"
+	must(netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: "eth0", PeerNamespace: netlink.NsFd(ns.Fd())}))
+	f.Cleanup(func() {
+		if link, err := netlink.LinkByName(attrs.Name); err == nil {
+			netlink.LinkDel(link)
+		}
+	})
+	for _, end := range []struct {
+		add     func(netlink.Link, *netlink.Addr) error
+		up      func(netlink.Link) error
+		find    func(string) (netlink.Link, error)
+		name    string
+		address string
+	}{
+		{netlink.AddrAdd, netlink.LinkSetUp, netlink.LinkByName, attrs.Name, hostAddress},
+		{inside.AddrAdd, inside.LinkSetUp, inside.LinkByName, "eth0", machineAddress},
+	} {
+		link, err := end.find(end.name)
+		must(err)
+		must(end.add(link, &netlink.Addr{IPNet: &net.IPNet{IP: net.ParseIP(end.address), Mask: net.CIDRMask(24, 32)}}))
+		must(end.up(link))
+	}
+	return ns, inside
+}
+
+func TestTwoBackendsShareAHost(t *testing.T) {
+	a, b := newFixture(t), newFixture(t)
+	if a.network.subnet.Overlaps(b.network.subnet) {
+		t.Errorf("both have chosen %v", a.network.subnet)
+	}
+	port := func(c *executor.ContainerSpec) { c.Ports = []uint16{80} }
+	inA, atA := a.create(port)
+	_, atB := b.create(port)
+	if atA.Ports[0].HostPort == atB.Ports[0].HostPort {
+		t.Errorf("both have port %d", atA.Ports[0].HostPort)
+	}
+	if err := b.Delete(b.ctx, "c-1"); err != nil {
+		t.Error(err)
+	}
+	if e := a.as("nobody", inA, "true").end(); !e.Success() {
+		t.Errorf("the other's container ended with %v", e)
+	}
+}
+
+func TestAddressesAreGivenOnceAndTakenBack(t *testing.T) {
+	n := &network{subnet: netip.MustParsePrefix("10.0.0.0/29"), taken: map[uint32]bool{}}
+	seen := map[netip.Addr]bool{}
+	for range 4 {
+		var l link
+		if err := n.take(&l); err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range []netip.Addr{l.gateway, l.own} {
+			if seen[a] || !n.subnet.Contains(a) {
+				t.Errorf("%v was given twice or does not belong to it", a)
+			}
+			seen[a] = true
+		}
+	}
+	if err := n.take(new(link)); err == nil {
+		t.Error("more was given than there is")
+	}
+}

@@ -1,0 +1,98 @@
+//go:build linux && cgo && (amd64 || arm64)
+
+package libcontainer
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+)
+
+// Options configure a Backend.
+type Options struct {
+	// Dir holds the containers and the images that were unpacked for them. It
+	// belongs to one Backend at a time and is made if missing. Empty is an
+	// error: what lies there is removed.
+	Dir string
+	// ExternalIP is the address at which ports are reached from outside;
+	// empty means 127.0.0.1, which only this host reaches.
+	ExternalIP string
+	// FirstPort and LastPort bound the host ports, both included; 0 means
+	// DefaultFirstPort and DefaultLastPort.
+	FirstPort, LastPort uint16
+	// HostNetwork runs containers in the host's network: nothing is mapped,
+	// and egress rules are refused.
+	HostNetwork bool
+	// Subnet holds the addresses of the containers, two for each. The zero
+	// value means a free one with 2,048 pairs below 10.224.0.0/11.
+	Subnet netip.Prefix
+	// ImageDirs are the directories below which images may lie that a
+	// container names by their path ("dir:", "tar:" and "oci:"). None means
+	// that no such image is allowed: otherwise whoever may run a container
+	// could read all of the host.
+	ImageDirs []string
+	// Preloaded maps names to images: "preloaded:NAME" stands for the URL. The
+	// administrator's own paths need not lie below ImageDirs.
+	Preloaded map[string]string
+	// CgroupParent is what the name of the cgroup begins with that holds those
+	// of the containers; empty means DefaultCgroupParent. It may be a path. It
+	// is below the root of each hierarchy.
+	CgroupParent string
+	// MaxPIDs is the limit of processes and threads of a container that names
+	// none; 0 means DefaultMaxPIDs.
+	MaxPIDs int64
+	// AllowPrivileged lets containers ask for more rights. A privileged
+	// container can take over the host.
+	AllowPrivileged bool
+}
+
+// The defaults of Options. The ports lie above those that systems give to
+// outgoing connections.
+const (
+	DefaultFirstPort    = 61001
+	DefaultLastPort     = 65535
+	DefaultCgroupParent = "diego"
+	DefaultMaxPIDs      = 1024
+)
+
+func (o Options) orDefault() (Options, error) {
+	if o.Dir == "" {
+		return o, fmt.Errorf("libcontainer: Options.Dir is empty; name a directory for the containers")
+	}
+	if o.ExternalIP == "" {
+		o.ExternalIP = "127.0.0.1"
+	}
+	if o.FirstPort == 0 {
+		o.FirstPort = DefaultFirstPort
+	}
+	if o.LastPort == 0 {
+		o.LastPort = DefaultLastPort
+	}
+	if o.FirstPort > o.LastPort {
+		return o, fmt.Errorf("libcontainer: Options.FirstPort %d is above LastPort %d", o.FirstPort, o.LastPort)
+	}
+	if o.Subnet.IsValid() && (!o.Subnet.Addr().Is4() || o.Subnet.Bits() > 30) {
+		return o, fmt.Errorf("libcontainer: Options.Subnet %v is no IPv4 block with room for two containers", o.Subnet)
+	}
+	if o.CgroupParent == "" {
+		o.CgroupParent = DefaultCgroupParent
+	}
+	if o.MaxPIDs == 0 {
+		o.MaxPIDs = DefaultMaxPIDs
+	}
+	return o, nil
+}
+
+// makeDir makes Dir, which has only one spelling afterwards.
+func (o Options) makeDir() (Options, error) {
+	if err := os.MkdirAll(o.Dir, 0o711); err != nil {
+		return o, err
+	}
+	var err error
+	if o.Dir, err = filepath.Abs(o.Dir); err != nil {
+		return o, err
+	}
+	o.Dir, err = filepath.EvalSymlinks(o.Dir)
+	return o, err
+}

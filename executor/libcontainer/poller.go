@@ -1,0 +1,103 @@
+//go:build linux && cgo && (amd64 || arm64)
+
+package libcontainer
+
+import (
+	"os"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// A poller waits for all containers at once: one goroutine, however many there
+// are, and none of them with a thread.
+type poller struct {
+	file *os.File // an epoll descriptor, which Go's own poller watches
+	raw  syscall.RawConn
+	done chan struct{}
+
+	mu      sync.Mutex
+	next    int32
+	watched map[int32]func() bool
+}
+
+func newPoller() (*poller, error) {
+	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("epoll_create1", err)
+	}
+	if err := unix.SetNonblock(fd, true); err != nil {
+		unix.Close(fd)
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	p := &poller{file: os.NewFile(uintptr(fd), "epoll"), done: make(chan struct{}), watched: make(map[int32]func() bool)}
+	if p.raw, err = p.file.SyscallConn(); err != nil {
+		p.file.Close()
+		return nil, err
+	}
+	go p.run()
+	return p, nil
+}
+
+// watch calls ready whenever there may be something to read, until it returns
+// false. It is called by one goroutine for all and must not block.
+func (p *poller) watch(fd int, ready func() bool) (key int32, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.next++
+	key = p.next
+	p.watched[key] = ready
+	controlErr := p.raw.Control(func(epoll uintptr) {
+		err = unix.EpollCtl(int(epoll), unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: key})
+	})
+	if err == nil {
+		err = controlErr
+	}
+	if err != nil {
+		delete(p.watched, key)
+	}
+	return key, err
+}
+
+// forget ends a watch before its descriptor is closed. A call that is in
+// progress goes on.
+func (p *poller) forget(key int32, fd int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, watched := p.watched[key]; watched {
+		delete(p.watched, key)
+		p.raw.Control(func(epoll uintptr) { unix.EpollCtl(int(epoll), unix.EPOLL_CTL_DEL, fd, nil) })
+	}
+}
+
+func (p *poller) run() {
+	defer close(p.done)
+	var events [64]unix.EpollEvent
+	for {
+		n := 0
+		err := p.raw.Read(func(epoll uintptr) bool {
+			n, _ = unix.EpollWait(int(epoll), events[:], 0)
+			return n > 0
+		})
+		if err != nil {
+			return
+		}
+		for _, e := range events[:n] {
+			p.mu.Lock()
+			ready := p.watched[e.Fd]
+			p.mu.Unlock()
+			if ready != nil && !ready() {
+				p.mu.Lock()
+				delete(p.watched, e.Fd)
+				p.mu.Unlock()
+			}
+		}
+	}
+}
+
+func (p *poller) close() error {
+	err := p.file.Close()
+	<-p.done
+	return err
+}

@@ -1,0 +1,272 @@
+//go:build linux && cgo && (amd64 || arm64)
+
+package libcontainer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/opencontainers/cgroups"
+	"golang.org/x/sys/unix"
+
+	"github.com/diegosdk/diego/executor"
+)
+
+// facts are what a host can do. A text says why it cannot; empty means that
+// it can.
+type facts struct {
+	fatal           string // why there can be no containers at all
+	overlay         string
+	memory          string
+	cpu             string
+	pids            string
+	disk            string
+	network         string
+	mkfs            string // the path of mkfs.ext4
+	swapLimit       bool   // whether swap can be limited (v1), or always is (v2)
+	cgroupNamespace bool
+	totalMemoryMB   int64
+}
+
+// allowed is an error if there can be no containers at all.
+func (f facts) allowed(uid int) error {
+	if uid != 0 {
+		return fmt.Errorf("%w: real containers take root: namespaces, mounts and cgroups; run as root or use the process backend", executor.ErrUnsupported)
+	}
+	if f.fatal != "" {
+		return fmt.Errorf("%w: %s", executor.ErrUnsupported, f.fatal)
+	}
+	return nil
+}
+
+// look finds out about this host.
+func look(o Options) facts {
+	f := facts{cgroupNamespace: exists("/proc/self/ns/cgroup")}
+	var err error
+	if f.mkfs, err = exec.LookPath("mkfs.ext4"); err != nil {
+		f.disk = "mkfs.ext4 is missing; install e2fsprogs"
+	} else if !exists("/dev/loop-control") {
+		f.disk = "/dev/loop-control is missing; load the kernel module loop"
+	}
+	if o.HostNetwork {
+		f.network = "Options.HostNetwork is set"
+	}
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) == nil {
+		f.totalMemoryMB = int64(uint64(info.Totalram) * uint64(info.Unit) >> 20)
+	}
+	f.lookAtCgroups()
+	if !exists("/proc/self/ns/pid") || !exists("/proc/self/ns/mnt") {
+		f.fatal = "the kernel has no namespaces, or /proc is not mounted"
+	}
+	if !capable() {
+		f.fatal = "this root lacks CAP_SYS_ADMIN, so it can mount nothing; start the daemon with it"
+	}
+	return f
+}
+
+func (f *facts) lookAtCgroups() {
+	if cgroups.IsCgroup2UnifiedMode() {
+		text, err := os.ReadFile("/sys/fs/cgroup/cgroup.controllers")
+		if err != nil {
+			f.fatal = "cgroups cannot be read: " + err.Error()
+			return
+		}
+		have := strings.Fields(string(text))
+		missing := func(controller string) string {
+			for _, c := range have {
+				if c == controller {
+					return ""
+				}
+			}
+			return "the cgroup controller " + controller + " is not available; enable it in cgroup.subtree_control of the parent"
+		}
+		f.memory, f.cpu, f.pids = missing("memory"), missing("cpu"), missing("pids")
+		f.swapLimit = true
+		return
+	}
+	missing := func(controller string) string {
+		path, err := cgroups.FindCgroupMountpoint("", controller)
+		if err != nil {
+			return "the cgroup controller " + controller + " is not mounted; mount cgroups (v2 preferred)"
+		}
+		if err := unix.Access(path, unix.W_OK); err != nil {
+			return "the cgroup controller " + controller + " cannot be written: " + err.Error()
+		}
+		return ""
+	}
+	f.memory, f.cpu, f.pids = missing("memory"), missing("cpu"), missing("pids")
+	// These find what belongs to a container; without them none can be removed.
+	if devices := missing("devices"); devices != "" {
+		f.fatal = devices
+	}
+	if path, err := cgroups.FindCgroupMountpoint("", "memory"); err == nil {
+		f.swapLimit = exists(filepath.Join(path, "memory.memsw.limit_in_bytes"))
+	}
+}
+
+// overlayMissing tries below dir whether containers can have a root file
+// system there: a module may be loaded by the attempt, and not every file
+// system can carry an overlay.
+func overlayMissing(dir string) string {
+	dir, err := os.MkdirTemp(dir, "probe-")
+	if err != nil {
+		return err.Error()
+	}
+	defer os.RemoveAll(dir)
+	for _, name := range []string{"lower", "upper", "work", "merged"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
+			return err.Error()
+		}
+	}
+	at := escapeOverlay(dir)
+	merged := filepath.Join(dir, "merged")
+	if err := unix.Mount("overlay", merged, "overlay", 0, "lowerdir="+at+"/lower,upperdir="+at+"/upper,workdir="+at+"/work"); err != nil {
+		return "an overlay cannot be mounted (" + err.Error() + "); load the module overlay, and put Options.Dir on a file system that carries it, as ext4 or xfs do"
+	}
+	if err := unmount(merged); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// capable reports whether this process has CAP_SYS_ADMIN, which root in
+// somebody's container mostly lacks.
+func capable() bool {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	return unix.Capget(&header, &data[0]) == nil && data[0].Effective&(1<<unix.CAP_SYS_ADMIN) != 0
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// features are what Probe answers, in a fixed order.
+func (f facts) features(o Options) []executor.Feature {
+	privileged, egress := "", f.network
+	if !o.AllowPrivileged {
+		privileged = "Options.AllowPrivileged is not set"
+	}
+	return []executor.Feature{
+		{Name: executor.FeatureRootFS, Missing: f.overlay},
+		{Name: executor.FeatureUsers},
+		{Name: executor.FeatureMemoryLimit, Missing: f.memory},
+		{Name: executor.FeatureDiskLimit, Missing: f.disk},
+		{Name: executor.FeatureCPUWeight, Missing: f.cpu},
+		{Name: executor.FeaturePIDLimit, Missing: f.pids},
+		{Name: executor.FeatureOwnNetwork, Missing: f.network},
+		{Name: executor.FeatureEgressRules, Missing: egress},
+		{Name: executor.FeatureReadOnlyMounts},
+		{Name: executor.FeatureSeccomp},
+		{Name: executor.FeaturePrivileged, Missing: privileged},
+	}
+}
+
+// Probe implements [executor.ContainerBackend].
+func (b *Backend) Probe(context.Context) (executor.Host, error) {
+	h := executor.Host{
+		Backend: "libcontainer", Isolated: true, MemoryMB: b.host.totalMemoryMB,
+		Features: b.host.features(b.options),
+	}
+	var s unix.Statfs_t
+	if err := unix.Statfs(b.options.Dir, &s); err != nil {
+		return h, fmt.Errorf("libcontainer: %s: %w", b.options.Dir, err)
+	}
+	h.DiskMB = int64(s.Blocks) * s.Bsize >> 20
+	return h, nil
+}
+
+// supported is an error for what this host cannot enforce.
+func (b *Backend) supported(spec executor.ContainerSpec) error {
+	has := executor.Host{Features: b.host.features(b.options)}
+	for _, need := range []struct {
+		asked   bool
+		feature executor.FeatureName
+	}{
+		{true, executor.FeatureRootFS},
+		{spec.Resources.MemoryMB > 0, executor.FeatureMemoryLimit},
+		{spec.Resources.DiskMB > 0, executor.FeatureDiskLimit},
+		{spec.CPUWeight > 0 && spec.CPUWeight != executor.MaxCPUWeight, executor.FeatureCPUWeight},
+		{true, executor.FeaturePIDLimit},
+		{!b.options.HostNetwork, executor.FeatureOwnNetwork},
+		{len(spec.EgressRules) > 0, executor.FeatureEgressRules},
+		{spec.Privileged, executor.FeaturePrivileged},
+	} {
+		if !need.asked || has.Has(need.feature) {
+			continue
+		}
+		return &executor.BackendError{Kind: executor.ErrUnsupported, GUID: spec.GUID,
+			Detail: string(need.feature) + ": " + missing(has, need.feature)}
+	}
+	if m := spec.Resources.DiskMB; m > 0 && m < minDiskMB {
+		return &executor.BackendError{Kind: executor.ErrUnsupported, GUID: spec.GUID,
+			Detail: fmt.Sprintf("a disk of %d MiB; a file system takes at least %d MiB", m, minDiskMB)}
+	}
+	return nil
+}
+
+const minDiskMB = 2
+
+func missing(h executor.Host, name executor.FeatureName) string {
+	for _, f := range h.Features {
+		if f.Name == name {
+			return f.Missing
+		}
+	}
+	return ""
+}
+
+// While a container is set up, libcontainer's own code runs in its cgroup and
+// takes more than a small container may have.
+const (
+	startMemory = 64 << 20
+	startPIDs   = 32
+)
+
+// start widens limits for the time until the first process runs.
+func (f facts) start(r *cgroups.Resources) {
+	if r.Memory > 0 && r.Memory < startMemory {
+		r.Memory = startMemory
+		if r.MemorySwap > 0 {
+			r.MemorySwap = startMemory
+		}
+	}
+	if *r.PidsLimit < startPIDs {
+		limit := int64(startPIDs)
+		r.PidsLimit = &limit
+	}
+}
+
+// tighten sets the limits that start has widened, before anything of the
+// caller's runs.
+func (f facts) tighten(g *cgroup, r *cgroups.Resources) error {
+	if r.Memory > 0 && r.Memory < startMemory {
+		if err := write(g.file("memory", "memory.limit_in_bytes", "memory.max"), r.Memory); err != nil {
+			return err
+		}
+		if !g.unified && r.MemorySwap > 0 {
+			if err := write(g.file("memory", "memory.memsw.limit_in_bytes", ""), r.MemorySwap); err != nil {
+				return err
+			}
+		}
+	}
+	if *r.PidsLimit < startPIDs {
+		return write(g.file("pids", "pids.max", "pids.max"), *r.PidsLimit)
+	}
+	return nil
+}
+
+func write(path string, n int64) error {
+	err := os.WriteFile(path, fmt.Append(nil, n), 0)
+	if errors.Is(err, unix.EBUSY) {
+		return fmt.Errorf("%d is less than what is in use: %w", n, err)
+	}
+	return err
+}

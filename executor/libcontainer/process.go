@@ -1,0 +1,343 @@
+//go:build linux && cgo && (amd64 || arm64)
+
+package libcontainer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/internal/stdio"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/pid1"
+)
+
+// defaultPath is where programs are looked up if the environment has no PATH.
+const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// A process is one that Start has started.
+type process struct {
+	c              *container
+	stdout, stderr *stdio.Pipe
+	exited         func(executor.Exit)
+	answer         chan pid1.Message // to the start; nobody waits for its sender
+	oomBefore      int64
+
+	// All below are guarded by container.mu.
+	pid     int
+	killed  bool           // somebody has asked for SIGKILL
+	started bool           // it has become its program
+	end     *executor.Exit // how it ended
+}
+
+// Start implements [executor.ContainerBackend].
+func (b *Backend) Start(ctx context.Context, guid string, spec executor.ProcessSpec) (executor.Process, error) {
+	c, err := b.find(guid)
+	if err != nil {
+		return nil, err
+	}
+	c.life.RLock()
+	defer c.life.RUnlock()
+	if err := c.usable(); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	request, err := c.request(spec)
+	if err != nil {
+		return nil, err
+	}
+	p := &process{c: c, exited: spec.Exited, answer: make(chan pid1.Message, 1), oomBefore: c.cgroup.oomKills()}
+	if p.stdout, err = stdio.New(spec.Stdout); err != nil {
+		return nil, err
+	}
+	if p.stderr, err = stdio.New(spec.Stderr); err != nil {
+		p.stdout.Started()
+		p.stdout.Close()
+		return nil, err
+	}
+	err = c.start(ctx, p, request)
+	p.stdout.Started()
+	p.stderr.Started()
+	if err != nil {
+		p.close()
+		return nil, c.errStart(spec, err)
+	}
+	c.mu.Lock()
+	for old := range c.processes {
+		if old.finished() {
+			delete(c.processes, old)
+		}
+	}
+	c.processes[p] = struct{}{}
+	p.started = true
+	c.report(p)
+	c.mu.Unlock()
+	return p, nil
+}
+
+// start returns when the process has become its program.
+func (c *container) start(ctx context.Context, p *process, request pid1.Request) error {
+	c.mu.Lock()
+	c.nextID++
+	id := c.nextID
+	c.starting[id] = p
+	c.mu.Unlock()
+	failure, err := c.conn.Start(id, request, c.backend.null, p.stdout.Child, p.stderr.Child)
+	if err != nil {
+		c.mu.Lock()
+		delete(c.starting, id)
+		c.mu.Unlock()
+		return err
+	}
+	defer failure.Close()
+	select {
+	case m := <-p.answer:
+		if m.PID == 0 {
+			return m.Errno
+		}
+	case <-c.lost:
+		return c.usable()
+	}
+	// A file system that does not answer must not hold us.
+	stop := context.AfterFunc(ctx, func() { failure.SetReadDeadline(past) })
+	defer stop()
+	err = pid1.ReadFailure(failure)
+	if ctx.Err() != nil {
+		c.mu.Lock()
+		pid, over := p.pid, p.end != nil
+		c.mu.Unlock()
+		if !over { // it may not lead a group yet
+			c.signal(pid, executor.Kill)
+			c.signal(-pid, executor.Kill)
+		}
+		return ctx.Err()
+	}
+	return err
+}
+
+// receive reads what the first process says. It reports whether there may be
+// more. It runs in the poller's goroutine or in end, and must not block.
+func (c *container) receive() bool {
+	c.receiving.Lock()
+	defer c.receiving.Unlock()
+	for !c.closed {
+		m, err := c.conn.Receive()
+		if err == unix.EAGAIN {
+			return true
+		}
+		if err != nil {
+			c.lose()
+			return false
+		}
+		c.hear(m)
+	}
+	return false
+}
+
+func (c *container) hear(m pid1.Message) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch m.Event {
+	case pid1.Ready:
+		select {
+		case <-c.ready:
+		default:
+			close(c.ready)
+		}
+	case pid1.Started:
+		p := c.starting[m.ID]
+		if p == nil {
+			return
+		}
+		delete(c.starting, m.ID)
+		if m.PID != 0 {
+			p.pid = m.PID
+			c.running[m.PID] = p
+		}
+		p.answer <- m
+	case pid1.Exited:
+		p := c.running[m.PID]
+		if p == nil {
+			return // an orphan, which nobody waits for
+		}
+		delete(c.running, m.PID)
+		e := executor.Exit{Status: m.Status.ExitStatus()}
+		if m.Status.Signaled() {
+			e = executor.Exit{Signal: int(m.Status.Signal())}
+		}
+		c.finish(p, e)
+	}
+}
+
+// lose ends what ran when the first process died: the kernel has killed it.
+func (c *container) lose() {
+	select {
+	case <-c.lost:
+		return
+	default:
+		close(c.lost)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for pid, p := range c.running {
+		delete(c.running, pid)
+		c.finish(p, executor.Exit{Signal: int(unix.SIGKILL)})
+	}
+}
+
+func (c *container) finish(p *process, e executor.Exit) {
+	if e.Signal == int(unix.SIGKILL) && !p.killed {
+		e.OutOfMemory = c.cgroup.oomKills() > p.oomBefore
+	}
+	p.end = &e
+	c.report(p)
+}
+
+// report calls Exited once the process has both started and ended.
+func (c *container) report(p *process) {
+	if !p.started || p.end == nil {
+		return
+	}
+	e := *p.end
+	c.draining.Add(1)
+	go func() {
+		p.stdout.Drain()
+		p.stderr.Drain()
+		c.draining.Done()
+		if p.exited != nil {
+			p.exited(e)
+		}
+	}()
+}
+
+// Signal implements [executor.Process].
+func (p *process) Signal(s executor.Signal) error {
+	c := p.c
+	c.life.RLock()
+	defer c.life.RUnlock()
+	c.mu.Lock()
+	p.killed = p.killed || s == executor.Kill
+	over := p.end != nil
+	pid := p.pid
+	c.mu.Unlock()
+	if over || c.usable() != nil {
+		return nil
+	}
+	return c.signal(-pid, s)
+}
+
+// finished reports whether the process is gone and nobody is left who could
+// write its output. The caller holds container.mu.
+func (p *process) finished() bool {
+	return p.end != nil && p.stdout.Done() && p.stderr.Done()
+}
+
+// close returns when the writers of the process are no longer used.
+func (p *process) close() {
+	p.stdout.Close()
+	p.stderr.Close()
+}
+
+// request looks up all that a process needs.
+func (c *container) request(spec executor.ProcessSpec) (pid1.Request, error) {
+	user, err := c.user(spec.User)
+	if err != nil {
+		return pid1.Request{}, err
+	}
+	r := pid1.Request{
+		Args: append([]string{spec.Path}, spec.Args...),
+		Dir:  spec.Dir, UID: user.uid, GID: user.gid, Groups: user.groups,
+		Limits:           limits(spec.Limits),
+		KeepCapabilities: c.spec.Privileged,
+	}
+	if !c.spec.Privileged {
+		r.Filter = seccompFilter()
+	}
+	if r.Dir == "" {
+		r.Dir = "/"
+		if c.isDir(user.home) {
+			r.Dir = user.home
+		}
+	}
+	at := map[string]int{}
+	add := func(name, value string) {
+		if i, twice := at[name]; twice {
+			r.Env[i] = name + "=" + value
+			return
+		}
+		at[name] = len(r.Env)
+		r.Env = append(r.Env, name+"="+value)
+	}
+	searched := defaultPath
+	add("PATH", searched)
+	add("HOME", user.home)
+	for _, v := range spec.Env {
+		add(v.Name, v.Value)
+		if v.Name == "PATH" {
+			searched = v.Value
+		}
+	}
+	if strings.Contains(spec.Path, "/") {
+		r.Paths = []string{spec.Path}
+		return r, nil
+	}
+	for dir := range strings.SplitSeq(searched, ":") {
+		if path.IsAbs(dir) {
+			r.Paths = append(r.Paths, path.Join(dir, spec.Path))
+		}
+	}
+	if spec.Path == "" || len(r.Paths) == 0 {
+		return r, &executor.BackendError{Kind: executor.ErrNoCommand, GUID: c.guid, Detail: fmt.Sprintf("%q is not in PATH %q", spec.Path, searched)}
+	}
+	return r, nil
+}
+
+// limits cuts what is asked for to what the daemon itself may have: without
+// CAP_SYS_RESOURCE nobody can raise it.
+func limits(l executor.ResourceLimits) []pid1.Limit {
+	nofile := uint64(executor.DefaultNofile)
+	if l.Nofile != nil {
+		nofile = *l.Nofile
+	}
+	all := []pid1.Limit{clamp(unix.RLIMIT_NOFILE, nofile)}
+	if l.Nproc != nil {
+		all = append(all, clamp(unix.RLIMIT_NPROC, *l.Nproc))
+	}
+	return all
+}
+
+func clamp(resource int, want uint64) pid1.Limit {
+	var own unix.Rlimit
+	if unix.Getrlimit(resource, &own) == nil {
+		want = min(want, own.Max)
+	}
+	return pid1.Limit{Resource: resource, Soft: want, Hard: want}
+}
+
+// errStart names why a program could not be executed.
+func (c *container) errStart(spec executor.ProcessSpec, err error) error {
+	var failure *pid1.Failure
+	typed := &executor.BackendError{GUID: c.guid, Cause: err}
+	switch {
+	case errors.As(err, new(*executor.BackendError)):
+		return err
+	case c.gone.Load():
+		return c.errGone()
+	case errors.As(err, &failure) && failure.Stage == pid1.StageExec:
+		typed.Kind, typed.Detail = executor.ErrNoCommand, spec.Path
+		return typed
+	case errors.As(err, &failure) && failure.Stage == pid1.StageDir:
+		typed.Kind, typed.Detail = executor.ErrNoFile, "the working directory "+spec.Dir
+		return typed
+	case errors.Is(err, unix.EPIPE), errors.Is(err, unix.ECONNRESET):
+		typed.Kind, typed.Detail = executor.ErrNoContainer, "its first process has died; delete it"
+		return typed
+	}
+	return fmt.Errorf("container %q: start %s: %w", c.guid, spec.Path, err)
+}

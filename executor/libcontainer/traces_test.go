@@ -1,0 +1,248 @@
+//go:build linux && cgo && (amd64 || arm64)
+
+package libcontainer
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/nftables"
+	"github.com/vishvananda/netlink"
+
+	"github.com/diegosdk/diego/executor"
+)
+
+// traces are everything on this host that belongs to a backend with an id and
+// a directory, but for the directory's own images.
+func traces(t testing.TB, b *Backend) []string {
+	t.Helper()
+	var all []string
+	must := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	must(err)
+	for line := range strings.Lines(string(mounts)) {
+		if strings.Contains(line, b.options.Dir+"/") {
+			all = append(all, "mount "+line)
+		}
+	}
+	g, err := b.cgroup("x")
+	must(err)
+	for _, path := range g.paths {
+		found, err := filepath.Glob(strings.TrimSuffix(path, "x") + "*/cgroup.procs")
+		must(err)
+		all = append(all, found...)
+	}
+	processes, err := filepath.Glob("/proc/[0-9]*/cgroup")
+	must(err)
+	for _, name := range processes {
+		text, _ := os.ReadFile(name) // it may have ended
+		if strings.Contains(string(text), b.cgroupParent()+"/") {
+			all = append(all, "process "+name)
+		}
+	}
+	devices, err := netlink.LinkList()
+	must(err)
+	for _, d := range devices {
+		if strings.HasPrefix(d.Attrs().Name, "dg"+b.id[:4]) {
+			all = append(all, "device "+d.Attrs().Name)
+		}
+	}
+	loops, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	must(err)
+	for _, name := range loops {
+		text, _ := os.ReadFile(name)
+		if strings.Contains(string(text), b.options.Dir+"/") {
+			all = append(all, "loop "+string(text))
+		}
+	}
+	c, err := nftables.New()
+	must(err)
+	tables, err := c.ListTables()
+	must(err)
+	for _, table := range tables {
+		if strings.Contains(table.Name, b.id) {
+			all = append(all, "table "+table.Name)
+		}
+	}
+	entries, err := os.ReadDir(filepath.Join(b.options.Dir, containersDir))
+	must(err)
+	for _, e := range entries {
+		all = append(all, "directory "+e.Name())
+	}
+	slices.Sort(all)
+	return all
+}
+
+// What the daemon of a test is told by its environment.
+const (
+	daemonDir   = "DIEGO_TEST_LIBCONTAINER_DIR"
+	daemonStage = "DIEGO_TEST_LIBCONTAINER_STAGE"
+)
+
+// full is a container that has some of everything.
+func full(guid string) executor.ContainerSpec {
+	return executor.ContainerSpec{
+		GUID: guid, RootFS: "host:", Resources: executor.Resources{MemoryMB: 64, DiskMB: 16, MaxPIDs: 64},
+		Ports:       []uint16{8080, 8081},
+		EgressRules: []executor.EgressRule{{Protocol: executor.ProtocolAll, Destinations: []string{"10.0.0.0/8"}}},
+		Mounts:      []executor.Mount{{Source: "/etc", Target: "/mnt/etc"}},
+		Files:       []executor.File{{Path: "/work/file", Content: "x"}},
+	}
+}
+
+// daemon makes a container, runs something in it, and deletes it. It is killed
+// at a stage, or ends with status 0 if there are not so many.
+func daemon() {
+	die := func(err error) {
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	last, err := strconv.Atoi(os.Getenv(daemonStage))
+	die(err)
+	b, err := New(Options{Dir: os.Getenv(daemonDir)})
+	die(err)
+	n := 0
+	stage = func() {
+		if n++; n == last {
+			syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		}
+	}
+	ctx := context.Background()
+	_, err = b.Create(ctx, full("a"))
+	die(err)
+	_, err = b.Start(ctx, "a", executor.ProcessSpec{
+		Path: "/bin/sh", Args: []string{"-c", "trap '' TERM; (setsid sleep 1000 &); while :; do sleep 1; done"}, User: "nobody"})
+	die(err)
+	stage()
+	die(b.Delete(ctx, "a"))
+	stage()
+	die(b.Close())
+	os.Exit(0)
+}
+
+func TestADaemonThatIsKilledAtAnyStageLeavesNothingForGood(t *testing.T) {
+	needRoot(t)
+	dir := filepath.Join(t.TempDir(), "cell")
+	const tooMany = 100
+	for n := 1; ; n++ {
+		if n == tooMany {
+			t.Fatalf("there are more than %d stages", tooMany)
+		}
+		cmd := exec.Command("/proc/self/exe")
+		cmd.Env = append(os.Environ(), daemonDir+"="+dir, daemonStage+"="+strconv.Itoa(n))
+		out, err := cmd.CombinedOutput()
+		if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); err != nil && (!ok || status.Signal() != syscall.SIGKILL) {
+			t.Fatalf("stage %d: %v: %s", n, err, out)
+		}
+		t.Run(fmt.Sprintf("stage %d", n), func(t *testing.T) {
+			f := newFixture(t, func(o *Options) { o.Dir = dir })
+			// Nothing runs unwatched: it ends with its daemon.
+			f.eventually("what ran has ended", func() bool {
+				return !slices.ContainsFunc(traces(t, f.Backend), func(s string) bool { return strings.HasPrefix(s, "process") })
+			})
+			guids, err := f.List(f.ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, guid := range guids {
+				f.delete(guid)
+			}
+			if got, want := traces(t, f.Backend), []string{"table diego-" + f.id}; !cmp.Equal(got, want) {
+				t.Errorf("left behind: %s", cmp.Diff(want, got))
+			}
+			if _, err := f.Create(f.ctx, full("a")); err != nil { // the guid can be used again
+				t.Error(err)
+			}
+			f.delete("a")
+		})
+		if err == nil {
+			const fewest = 10 // or the stages are not where they should be
+			if n < fewest {
+				t.Errorf("there are only %d stages", n)
+			}
+			return
+		}
+	}
+}
+
+func TestAThousandCyclesLeaveNoTrace(t *testing.T) {
+	f := newFixture(t)
+	threads := func() int {
+		entries, err := os.ReadDir("/proc/self/task")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(entries)
+	}
+	files := func() int {
+		entries, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(entries)
+	}
+	cycles := 1000
+	if testing.Short() {
+		cycles = 40
+	}
+	const parallel = 4
+	cycle := func(guid string) error {
+		if _, err := f.Create(f.ctx, full(guid)); err != nil {
+			return err
+		}
+		ended := make(chan executor.Exit, 1)
+		_, err := f.Start(f.ctx, guid, executor.ProcessSpec{Path: "/bin/sh", Args: []string{"-c", "sleep 1000 & exit 3"}, User: "nobody",
+			Stdout: &output{}, Exited: func(e executor.Exit) { ended <- e }})
+		if err != nil {
+			return err
+		}
+		if e := <-ended; e.Status != 3 {
+			return fmt.Errorf("it ended with %v", e)
+		}
+		return f.Delete(f.ctx, guid)
+	}
+	if err := cycle("first"); err != nil { // what is made once
+		t.Fatal(err)
+	}
+	filesBefore, before := files(), traces(t, f.Backend)
+	var wait sync.WaitGroup
+	for p := range parallel {
+		wait.Go(func() {
+			for i := range cycles / parallel {
+				if err := cycle(fmt.Sprintf("c-%d-%d", p, i)); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wait.Wait()
+	if after := traces(t, f.Backend); !cmp.Equal(before, after) {
+		t.Errorf("left behind: %s", cmp.Diff(before, after))
+	}
+	f.eventually("the descriptors are closed", func() bool { return files() <= filesBefore+parallel })
+	if n := threads(); n > 100 {
+		t.Errorf("the daemon has %d threads", n)
+	}
+	if len(f.containers) != 0 || len(f.ports.holders) != 0 || len(f.network.taken) != 0 || len(f.poller.watched) != 0 {
+		t.Errorf("in memory there are %d containers, %d ports, %d addresses, %d watches",
+			len(f.containers), len(f.ports.holders), len(f.network.taken), len(f.poller.watched))
+	}
+}

@@ -1,0 +1,124 @@
+//go:build linux && cgo && (amd64 || arm64)
+
+package libcontainer
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/rootfs"
+)
+
+// A user is one of a container, by its own files.
+type user struct {
+	uid, gid uint32
+	groups   []uint32
+	home     string
+}
+
+// user finds a user by name or number, or by "user:group". A number needs no
+// entry. Empty means root, who has no capabilities either.
+func (c *container) user(name string) (user, error) {
+	if name == "" {
+		name = "root"
+	}
+	who, group, hasGroup := strings.Cut(name, ":")
+	u := user{home: "/"}
+	found := false
+	number, byNumber := id(who)
+	if byNumber {
+		u.uid, u.gid, found = number, number, true
+	}
+	login := who
+	c.eachLine("/etc/passwd", func(f []string) bool {
+		if len(f) < 6 || f[0] != who && !(byNumber && f[2] == who) {
+			return true
+		}
+		uid, uidOK := id(f[2])
+		gid, gidOK := id(f[3])
+		if !uidOK || !gidOK {
+			return true
+		}
+		u.uid, u.gid, u.home, login, found = uid, gid, f[5], f[0], true
+		return false
+	})
+	if !found && who == "root" { // an image without users
+		found = true
+	}
+	groupFound := !hasGroup
+	if n, isNumber := id(group); hasGroup && isNumber {
+		u.gid, groupFound = n, true
+	}
+	c.eachLine("/etc/group", func(f []string) bool {
+		if len(f) < 4 {
+			return true
+		}
+		gid, ok := id(f[2])
+		if !ok {
+			return true
+		}
+		if hasGroup && f[0] == group {
+			u.gid, groupFound = gid, true
+		}
+		for member := range strings.SplitSeq(f[3], ",") {
+			if member == login && len(u.groups) < maxGroups {
+				u.groups = append(u.groups, gid)
+			}
+		}
+		return true
+	})
+	if !found || !groupFound {
+		return user{}, &executor.BackendError{Kind: executor.ErrNoUser, GUID: c.guid,
+			Detail: fmt.Sprintf("%q; its root file system's /etc/passwd and /etc/group do not have it", name)}
+	}
+	return u, nil
+}
+
+const (
+	maxGroups     = 1000
+	maxUsersBytes = 4 << 20 // of a file that the container may have written
+)
+
+func id(text string) (uint32, bool) {
+	n, err := strconv.ParseUint(text, 10, 31)
+	return uint32(n), err == nil
+}
+
+// eachLine calls f with the fields of each line of a file of the container,
+// until it returns false.
+func (c *container) eachLine(name string, f func([]string) bool) {
+	file, err := c.open(name, unix.O_RDONLY|unix.O_NONBLOCK)
+	if err != nil {
+		return
+	}
+	defer file.Close()
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return
+	}
+	for lines := bufio.NewScanner(io.LimitReader(file, maxUsersBytes)); lines.Scan(); {
+		if !f(strings.Split(lines.Text(), ":")) {
+			return
+		}
+	}
+}
+
+// open opens a path of the container, and never one of the host.
+func (c *container) open(name string, flags int) (*os.File, error) {
+	return rootfs.OpenIn(c.root, name, flags)
+}
+
+func (c *container) isDir(name string) bool {
+	f, err := c.open(name, unix.O_PATH|unix.O_DIRECTORY)
+	if err != nil {
+		return false
+	}
+	f.Close()
+	return true
+}
