@@ -129,9 +129,9 @@ func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 func TestWhatCannotBeStartedSaysWhy(t *testing.T) {
 	f := newFixture(t)
 	guid, _ := f.create(func(c *executor.ContainerSpec) {
-		c.Files = []executor.File{{Path: "/work/plain", Content: "no program"}, {Path: "/work/passwd", Content: "x"}}
+		c.Files = []executor.File{{Path: "/job/plain", Content: "no program"}, {Path: "/job/passwd", Content: "x"}}
 	})
-	f.as("root", guid, "printf '#!/no/such/interpreter\n' > /work/lost; chmod 755 /work/lost; printf '\\177ELF' > /work/broken; chmod 755 /work/broken").end()
+	f.as("root", guid, "printf '#!/no/such/interpreter\n' > /job/lost; chmod 755 /job/lost; printf '\\177ELF' > /job/broken; chmod 755 /job/broken").end()
 	for _, test := range []struct {
 		name, path, user, dir string
 		kind                  error
@@ -139,10 +139,10 @@ func TestWhatCannotBeStartedSaysWhy(t *testing.T) {
 		{"no such program", "/no/such", "nobody", "", executor.ErrNoCommand},
 		{"no such program in PATH", "no-such", "nobody", "", executor.ErrNoCommand},
 		{"no program at all", "", "nobody", "", executor.ErrNoCommand},
-		{"not executable", "/work/plain", "nobody", "", executor.ErrNoCommand},
-		{"a directory", "/work", "nobody", "", executor.ErrNoCommand},
-		{"a script without its interpreter", "/work/lost", "nobody", "", executor.ErrNoCommand},
-		{"a broken program", "/work/broken", "nobody", "", executor.ErrNoCommand},
+		{"not executable", "/job/plain", "nobody", "", executor.ErrNoCommand},
+		{"a directory", "/job", "nobody", "", executor.ErrNoCommand},
+		{"a script without its interpreter", "/job/lost", "nobody", "", executor.ErrNoCommand},
+		{"a broken program", "/job/broken", "nobody", "", executor.ErrNoCommand},
 		{"an unknown user", "/bin/true", "no-such-user", "", executor.ErrNoUser},
 		{"an unknown group", "/bin/true", "nobody:no-such-group", "", executor.ErrNoUser},
 		{"a user that is too large", "/bin/true", "4294967296", "", executor.ErrNoUser},
@@ -165,16 +165,16 @@ func TestUsersAreThoseOfTheContainer(t *testing.T) {
 	f := newFixture(t)
 	guid, _ := f.create(func(c *executor.ContainerSpec) {
 		c.Files = []executor.File{
-			{Path: "/etc/passwd", Content: "app:x:1234:1235::/work:/bin/sh\n"},
+			{Path: "/etc/passwd", Content: "app:x:1234:1235::/job:/bin/sh\n"},
 			{Path: "/etc/group", Content: "app:x:1235:\nextra:x:77:other,app\nmore:x:78:\n"},
-			{Path: "/work/file", Content: "x"},
+			{Path: "/job/file", Content: "x"},
 		}
 	})
 	for user, want := range map[string]string{
-		"app":      "1234:1235:1235 77:/work:/work",
-		"app:more": "1234:78:78 77:/work:/work",
-		"app:99":   "1234:99:99 77:/work:/work",
-		"1234":     "1234:1235:1235 77:/work:/work",
+		"app":      "1234:1235:1235 77:/job:/job",
+		"app:more": "1234:78:78 77:/job:/job",
+		"app:99":   "1234:99:99 77:/job:/job",
+		"1234":     "1234:1235:1235 77:/job:/job",
 		"4321":     "4321:4321:4321:/:/",
 		"root":     "0:0:0:/:/",
 		"":         "0:0:0:/:/",

@@ -100,7 +100,7 @@ func full(guid string) executor.ContainerSpec {
 		Ports:       []uint16{8080, 8081},
 		EgressRules: []executor.EgressRule{{Protocol: executor.ProtocolAll, Destinations: []string{"10.0.0.0/8"}}},
 		Mounts:      []executor.Mount{{Source: "/etc", Target: "/mnt/etc"}},
-		Files:       []executor.File{{Path: "/work/file", Content: "x"}},
+		Files:       []executor.File{{Path: "/job/file", Content: "x"}},
 	}
 }
 
