@@ -394,12 +394,11 @@ func TestADeadlockIsNotSeen(t *testing.T) {
 				done <- err
 			}()
 			awaitLockWait(t, s)
-			_, err = tx.Exec("UPDATE diego_log SET newest = newest WHERE id = 1")
-			if err == nil {
-				err = tx.Commit()
-			} else {
-				_ = tx.Rollback() // the database has chosen this one to die
+			if _, err := tx.Exec("UPDATE diego_log SET newest = newest WHERE id = 1"); err != nil {
 				t.Logf("the other transaction: %v", err)
+				_ = tx.Rollback() // the database has chosen this one to die
+			} else if err := tx.Commit(); err != nil {
+				t.Fatal(err)
 			}
 			if err := <-done; err != nil {
 				t.Errorf("the store: %v", err)

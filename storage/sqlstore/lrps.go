@@ -22,7 +22,6 @@ const (
 type lrpScanner struct {
 	s     *Store
 	names storage.Decoder
-	place []byte
 	// last and lastDefinition are from the row before.
 	last, lastDefinition string
 

@@ -39,14 +39,14 @@ func RunMetamorphic(t *testing.T, open Open, seed uint64, n int) {
 		return m.run(seed, steps)
 	}
 	if d := try(steps); d != nil {
-		steps, d = reduce(steps[:d.steps], d, try)
+		d = reduce(steps[:d.steps], d, try)
 		t.Fatalf("reduced to %d operations:\n%s\n%s", d.steps, strings.Join(d.trace, "\n"), d.what)
 	}
 }
 
 // reduce leaves out steps, many at once and then fewer, as long as that still
 // leads to a difference. It gives up after some tries.
-func reduce(steps []int, found *difference, try func([]int) *difference) ([]int, *difference) {
+func reduce(steps []int, found *difference, try func([]int) *difference) *difference {
 	tries := 100
 	for size := len(steps) / 2; size > 0; size /= 2 {
 		for at := 0; at+size <= len(steps) && tries > 0; tries-- {
@@ -58,7 +58,7 @@ func reduce(steps []int, found *difference, try func([]int) *difference) ([]int,
 			}
 		}
 	}
-	return steps, found
+	return found
 }
 
 // A difference is one between the store and the model.
