@@ -157,7 +157,7 @@ func Open(ctx context.Context, dsn string, o *Options) (*Store, error) {
 		}
 		return opened(ctx, &mysqlDialect, connector, opts)
 	}
-	return nil, errors.New("sqlstore: the data source name begins neither with sqlite: nor with postgres:// nor with mysql: as it should")
+	return nil, errors.New("sqlstore: the data source name begins with none of sqlite:, postgres:// and mysql: as it should")
 }
 
 // postgresSettings make the plans of prepared statements once, whatever the
