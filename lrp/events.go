@@ -10,7 +10,11 @@ package lrp
 
 // events lists what the draft changed.
 func (x *draft) events() []Event {
-	out := make([]Event, 0, 4)
+	room := 2
+	if len(x.effects) > 0 {
+		room = 4 // one instance goes and another comes
+	}
+	out := make([]Event, 0, room)
 	if x.crash.happened {
 		e := Event{Kind: InstanceCrashed, Before: x.crash.before, Cause: x.cause}
 		if x.crash.after != none {
