@@ -120,16 +120,23 @@ func (x *draft) setState(i int, state State) *ActualLRP {
 	return r
 }
 
-// create adds an UNCLAIMED record and asks for its start.
-func (x *draft) create(definitionID, domain string, crashCount int, crashReason string) {
+// add makes an ORDINARY record that descends from none and returns its place.
+func (x *draft) add(definitionID, domain string, state State) int {
 	x.records = append(x.records, descendant{from: none, ActualLRP: ActualLRP{
 		Key: Key{
 			ProcessGUID: x.slot.ProcessGUID, DefinitionID: definitionID,
 			Index: x.slot.Index, Domain: domain,
 		},
-		State: Unclaimed, Since: x.now, CrashCount: crashCount, CrashReason: crashReason,
+		State: state, Since: x.now,
 	}})
-	x.requestStart(len(x.records) - 1)
+	return len(x.records) - 1
+}
+
+// create adds an UNCLAIMED record and asks for its start.
+func (x *draft) create(definitionID, domain string, crashCount int, crashReason string) {
+	i := x.add(definitionID, domain, Unclaimed)
+	x.records[i].CrashCount, x.records[i].CrashReason = crashCount, crashReason
+	x.requestStart(i)
 }
 
 func (x *draft) requestStart(i int) {
@@ -144,10 +151,10 @@ func (x *draft) stop(i int) {
 // restart puts record i back to UNCLAIMED and asks for its start, with the
 // definition that an instance restarts from: the record's own if that is the
 // active one (it is part of a rollout), otherwise the healthy one (003
-// §UpdateLRPDeployment). If that definition has a record here already, the
-// index is not desired any more or is served without an instance that is no
-// part of a rollout, i is just removed. It returns what became of the record,
-// or none.
+// §UpdateLRPDeployment). The record is just removed if the index is not desired
+// any more, if that definition has a record here already, or if another
+// instance runs here and the record is no part of a rollout. It returns what
+// became of the record, or none.
 func (x *draft) restart(i int) int {
 	old := x.records[i].ActualLRP
 	if !x.desired() || !x.d.isActive(old.DefinitionID) && x.running(i) != none {

@@ -160,11 +160,7 @@ func (x *draft) createRunning(definitionID, domain string) (int, error) {
 	if err := checkKey(definitionID, domain); err != nil {
 		return none, err
 	}
-	x.records = append(x.records, descendant{from: none, ActualLRP: ActualLRP{
-		Key:   Key{ProcessGUID: x.slot.ProcessGUID, DefinitionID: definitionID, Index: x.slot.Index, Domain: domain},
-		State: Claimed, Since: x.now,
-	}})
-	return len(x.records) - 1, nil
+	return x.add(definitionID, domain, Claimed), nil
 }
 
 // becameHealthy notes that a definition works (003 §UpdateLRPDeployment) and
@@ -233,14 +229,7 @@ func (x *draft) crashed(c Crash) error {
 	if _, known := x.d.Definitions[definition]; !known {
 		definition = x.d.restartDefinition(definition)
 	}
-	x.records = append(x.records, descendant{from: none, ActualLRP: ActualLRP{
-		Key: Key{
-			ProcessGUID: x.slot.ProcessGUID, DefinitionID: definition,
-			Index: x.slot.Index, Domain: x.d.Domain,
-		},
-		State: Claimed, Since: x.now,
-	}})
-	x.crashDance(len(x.records)-1, reason)
+	x.crashDance(x.add(definition, x.d.Domain, Claimed), reason)
 	return nil
 }
 

@@ -114,17 +114,15 @@ func (x *draft) putEvacuating(i int, c EvacuateRunning) {
 // ordinary record beside it tells the crash count and, unless the caller names
 // one that the deployment knows, the definition.
 func (x *draft) createEvacuating(ordinary *ActualLRP, c EvacuateRunning) {
-	key := ordinary.Key
+	definition := ordinary.DefinitionID
 	if x.d != nil {
 		if _, known := x.d.Definitions[c.DefinitionID]; known {
-			key.DefinitionID = c.DefinitionID
+			definition = c.DefinitionID
 		}
 	}
-	x.records = append(x.records, descendant{from: none, ActualLRP: ActualLRP{
-		Key: key, State: Claimed, Since: x.now,
-		CrashCount: ordinary.CrashCount, CrashReason: ordinary.CrashReason,
-	}})
-	x.putEvacuating(len(x.records)-1, c)
+	i := x.add(definition, ordinary.Domain, Claimed)
+	x.records[i].CrashCount, x.records[i].CrashReason = ordinary.CrashCount, ordinary.CrashReason
+	x.putEvacuating(i, c)
 }
 
 func (x *draft) dropEvacuating() {
