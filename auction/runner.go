@@ -44,6 +44,9 @@ type RunnerOptions struct {
 	// MaxWaiting is how much work may wait (default 500,000). What comes
 	// beyond it is dropped and counted; convergence requests it again.
 	MaxWaiting int
+	// Placed, if it is set, is told what was decided for each batch, and why,
+	// before any cell is. It must not block.
+	Placed func(Result)
 	// Now is the clock (default time.Now).
 	Now func() time.Time
 	// Metrics and Logger may be nil.
@@ -216,6 +219,9 @@ func (r *Runner) Round(ctx context.Context) (Round, error) {
 	if err != nil {
 		r.Request(items...)
 		return Round{}, err
+	}
+	if r.o.Placed != nil {
+		r.o.Placed(result)
 	}
 	round := Round{Cells: len(fleet.states), Silent: fleet.silent}
 	r.perform(ctx, fleet.clients, result.Placements, &round)
