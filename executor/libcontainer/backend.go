@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/internal/hostport"
 	"github.com/diegosdk/diego/executor/libcontainer/internal/pid1"
 )
 
@@ -34,7 +35,7 @@ type Backend struct {
 
 	mu         sync.Mutex
 	containers map[string]*container
-	ports      ports
+	ports      *hostport.Range
 	closed     bool
 }
 
@@ -68,7 +69,7 @@ func New(o Options) (*Backend, error) {
 		host:       host,
 		id:         hex.EncodeToString(sum[:4]),
 		containers: make(map[string]*container),
-		ports:      ports{first: o.FirstPort, last: o.LastPort},
+		ports:      hostport.NewRange(o.FirstPort, o.LastPort),
 	}
 	b.images = images{backend: b}
 	if b.program, err = pid1.Program(); err != nil {
@@ -128,9 +129,7 @@ func (b *Backend) Close() error {
 			err = networkErr
 		}
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.ports.releaseAll()
+	b.ports.Close()
 	// If containers are left in it, it stays.
 	if g, err := newCgroup(&cgroups.Cgroup{Path: b.cgroupParent(), Resources: &cgroups.Resources{}}); err == nil {
 		for _, dir := range g.paths {

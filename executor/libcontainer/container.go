@@ -277,7 +277,7 @@ func (b *Backend) remove(ctx context.Context, c *container) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.containers, c.guid)
-	b.ports.release(c.guid)
+	b.ports.Release(c.guid)
 	return nil
 }
 

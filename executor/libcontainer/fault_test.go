@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/diegosdk/diego/executor"
+	plain "github.com/diegosdk/diego/executor/process"
 )
 
 func size(mb int64) func(*executor.ContainerSpec) {
@@ -331,28 +333,47 @@ func TestAProcessMayListenOnAnyPortOfItsContainer(t *testing.T) {
 }
 
 func TestAPortThatIsTakenIsNotGivenAway(t *testing.T) {
-	const first = 61900
-	f := newFixture(t, func(o *Options) { o.FirstPort, o.LastPort = first, first+1 })
-	fd, err := bindPort(first)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(fd)
-	one := func(c *executor.ContainerSpec) { c.Ports = []uint16{80} }
-	guid, endpoint := f.create(one)
-	if got := endpoint.Ports[0].HostPort; got != first+1 {
-		t.Errorf("the port is %d", got)
-	}
-	if fd, err := bindPort(first + 1); err == nil {
-		unix.Close(fd)
-		t.Error("somebody else can take the port too")
-	}
-	if _, err := f.Create(f.ctx, f.spec(one)); !errors.Is(err, executor.ErrNoPort) {
-		t.Errorf("with all ports in use: %v", err)
-	}
-	f.delete(guid)
-	if _, endpoint := f.create(one); endpoint.Ports[0].HostPort != first+1 {
-		t.Errorf("the port was not given back: %v", endpoint.Ports)
+	for _, hostNetwork := range []bool{false, true} {
+		t.Run(fmt.Sprintf("host network %v", hostNetwork), func(t *testing.T) {
+			l, err := net.Listen("tcp", ":0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			port := uint16(l.Addr().(*net.TCPAddr).Port)
+			f := newFixture(t, func(o *Options) { o.FirstPort, o.LastPort, o.HostNetwork = port, port, hostNetwork })
+			one := func(c *executor.ContainerSpec) { c.Ports = []uint16{80} }
+			refused := func(when string, b executor.ContainerBackend) {
+				if _, err := b.Create(f.ctx, f.spec(one)); !errors.Is(err, executor.ErrNoPort) {
+					t.Errorf("%s: %v", when, err)
+				}
+			}
+			refused("while a program listens", f)
+			l.Close()
+			guid, _ := f.create(one)
+			refused("while another container has it", f)
+			other, err := plain.New(plain.Options{Dir: t.TempDir(), FirstPort: port, LastPort: port})
+			if err != nil {
+				t.Fatal(err)
+			}
+			refused("while a container of another backend has it", other)
+			if l, err := net.Listen("tcp", l.Addr().String()); (err == nil) != hostNetwork {
+				t.Errorf("who listens on the host: %v", err)
+			} else if err == nil {
+				l.Close()
+			}
+			f.delete(guid)
+			guid, _ = f.create(one)
+			f.delete(guid)
+			spec := f.spec(one)
+			if _, err := other.Create(f.ctx, spec); err != nil {
+				t.Errorf("it was given back, and yet: %v", err)
+			}
+			refused("while a plain process has it", f)
+			if err := other.Delete(f.ctx, spec.GUID); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 

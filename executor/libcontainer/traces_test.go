@@ -241,8 +241,8 @@ func TestAThousandCyclesLeaveNoTrace(t *testing.T) {
 	if n := threads(); n > 100 {
 		t.Errorf("the daemon has %d threads", n)
 	}
-	if len(f.containers) != 0 || len(f.ports.holders) != 0 || len(f.network.taken) != 0 || len(f.poller.watched) != 0 {
+	if len(f.containers) != 0 || f.ports.Held() != 0 || len(f.network.taken) != 0 || len(f.poller.watched) != 0 {
 		t.Errorf("in memory there are %d containers, %d ports, %d addresses, %d watches",
-			len(f.containers), len(f.ports.holders), len(f.network.taken), len(f.poller.watched))
+			len(f.containers), f.ports.Held(), len(f.network.taken), len(f.poller.watched))
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/internal/hostport"
 )
 
 // The variable of every process that holds its container's directory.
@@ -22,7 +23,7 @@ type Backend struct {
 
 	mu         sync.Mutex
 	containers map[string]*container
-	ports      ports
+	ports      *hostport.Range
 }
 
 var _ executor.ContainerBackend = (*Backend)(nil)
@@ -47,7 +48,7 @@ func New(o Options) (*Backend, error) {
 	return &Backend{
 		options:    o,
 		containers: make(map[string]*container),
-		ports:      ports{first: o.FirstPort, last: o.LastPort},
+		ports:      hostport.NewRange(o.FirstPort, o.LastPort),
 	}, nil
 }
 

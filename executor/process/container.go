@@ -93,7 +93,7 @@ func (b *Backend) make(ctx context.Context, c *container, spec executor.Containe
 	if err := c.populate(spec, fileMode); err != nil {
 		return none, err
 	}
-	mappings, err := b.allocate(c.guid, spec.Ports)
+	mappings, err := b.ports.Map(c.guid, spec.Ports, false)
 	if err != nil {
 		return none, err
 	}
@@ -177,7 +177,7 @@ func (b *Backend) remove(ctx context.Context, c *container) error {
 	defer b.mu.Unlock()
 	if b.containers[c.guid] == c {
 		delete(b.containers, c.guid)
-		b.ports.release(c.guid)
+		b.ports.Release(c.guid)
 	}
 	return nil
 }

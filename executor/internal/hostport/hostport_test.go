@@ -1,0 +1,226 @@
+//go:build unix
+
+package hostport
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/diegosdk/diego/executor"
+)
+
+// rangeVar makes the test binary a backend of its own process: it takes as
+// many ports as it can get of the range there, says which, and waits for the
+// end of its input.
+const rangeVar = "DIEGO_TEST_HOSTPORT_RANGE"
+
+func TestMain(m *testing.M) {
+	if text := os.Getenv(rangeVar); text != "" {
+		var first, last uint16
+		var occupy bool
+		fmt.Sscan(text, &first, &last, &occupy)
+		r := NewRange(first, last)
+		for {
+			mappings, err := r.Map("theirs", []uint16{1}, occupy)
+			if err != nil {
+				break
+			}
+			fmt.Print(mappings[0].HostPort, " ")
+		}
+		fmt.Println()
+		io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// freeRange is n ports in a row on which nobody listens. Others take theirs
+// from the default range of backends or from what systems give to outgoing
+// connections, both of which lie above.
+func freeRange(t *testing.T, n int) (first, last uint16) {
+	t.Helper()
+	for first := 20000 + os.Getpid()%5000; first < 32000; first += n {
+		row := NewRange(uint16(first), uint16(first+n-1))
+		_, err := row.Map("look", make([]uint16, n), true)
+		row.Close()
+		if err == nil {
+			return uint16(first), uint16(first + n - 1)
+		}
+	}
+	t.Fatal("no ports are free")
+	return 0, 0
+}
+
+// A backend of another process.
+type other struct {
+	cmd   *exec.Cmd
+	ports []uint16
+}
+
+func startOther(t *testing.T, first, last uint16, occupy bool) *other {
+	t.Helper()
+	o := &other{cmd: exec.Command(os.Args[0])}
+	o.cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d %d %v", rangeVar, first, last, occupy))
+	o.cmd.Stderr = os.Stderr
+	stdin, err := o.cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := o.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := o.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		stdin.Close()
+		o.kill()
+	})
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, word := range strings.Fields(line) {
+		port, err := strconv.ParseUint(word, 10, 16)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.ports = append(o.ports, uint16(port))
+	}
+	return o
+}
+
+// kill is kill -9: nobody cleans up.
+func (o *other) kill() {
+	o.cmd.Process.Kill()
+	o.cmd.Wait()
+}
+
+func TestTwoProcessesNeverHaveTheSamePort(t *testing.T) {
+	for _, occupy := range []bool{false, true} {
+		if occupy && runtime.GOOS != "linux" {
+			continue // only there ports are mapped
+		}
+		t.Run(fmt.Sprintf("occupied %v", occupy), func(t *testing.T) {
+			first, last := freeRange(t, 6)
+			ours := NewRange(first, last)
+			defer ours.Close()
+			mine, err := ours.Map("mine", []uint16{1, 2}, !occupy)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := startOther(t, first, last, occupy)
+			if want := []uint16{first + 2, first + 3, first + 4, first + 5}; !slices.Equal(o.ports, want) {
+				t.Errorf("beside %v of this process another took %v, want %v", mine, o.ports, want)
+			}
+			if got, err := ours.Map("mine", []uint16{3}, occupy); !errors.Is(err, executor.ErrNoPort) {
+				t.Errorf("all are taken, and yet %v, %v", got, err)
+			}
+			// The kernel gives the ports of a dead daemon to others.
+			o.kill()
+			if got, err := ours.Map("mine", []uint16{3, 4, 5, 6}, occupy); err != nil {
+				t.Errorf("the ports of a dead process: %v, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestTwoRangesOfOneProcessNeverHaveTheSamePort(t *testing.T) {
+	first, last := freeRange(t, 4)
+	seen := map[uint16]bool{}
+	a, b := NewRange(first, last), NewRange(first, last)
+	defer a.Close()
+	defer b.Close()
+	for i, r := range []*Range{a, b, b, a} {
+		mappings, err := r.Map("c", []uint16{8080}, i%2 == 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p := mappings[0]; p.ContainerPort != 8080 || seen[p.HostPort] {
+			t.Errorf("mapping %d is %v, given out before are %v", i, p, seen)
+		}
+		seen[mappings[0].HostPort] = true
+	}
+	if _, err := a.Map("c", []uint16{8080}, false); !errors.Is(err, executor.ErrNoPort) {
+		t.Errorf("a fifth of four ports: %v", err)
+	}
+	b.Release("c")
+	if n := b.Held(); n != 0 {
+		t.Errorf("%d ports are held after their release", n)
+	}
+	if _, err := a.Map("c", []uint16{1, 2}, false); err != nil {
+		t.Errorf("what the other has released: %v", err)
+	}
+	a.Close()
+	if _, err := a.Map("c", []uint16{1}, false); !errors.Is(err, executor.ErrNoPort) {
+		t.Errorf("after Close: %v", err)
+	}
+}
+
+func TestAPortOnWhichAnybodyListensIsLeftOut(t *testing.T) {
+	for _, address := range []string{"127.0.0.1", "", "0.0.0.0"} {
+		t.Run("at "+address, func(t *testing.T) {
+			first, last := freeRange(t, 2)
+			l, err := net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(int(first))))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			r := NewRange(first, last)
+			defer r.Close()
+			if got, err := r.Map("c", []uint16{1}, false); err != nil || got[0].HostPort != last {
+				t.Errorf("while somebody listens on %d: %v, %v", first, got, err)
+			}
+		})
+	}
+}
+
+// A container's process listens whenever it likes, while others look for
+// ports all the time.
+func TestLookingForPortsDisturbsNobodyWhoBeginsToListen(t *testing.T) {
+	first, last := freeRange(t, 2)
+	mine, theirs := NewRange(first, last), NewRange(first, last)
+	defer mine.Close()
+	defer theirs.Close()
+	mappings, err := mine.Map("c", []uint16{1, 2}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := make(chan struct{})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				if got, err := theirs.Map("d", []uint16{1}, true); err == nil {
+					t.Errorf("somebody else got %v", got)
+					return
+				}
+			}
+		}
+	}()
+	for i := range 2000 {
+		l, err := net.Listen("tcp", fmt.Sprintf(":%d", mappings[i%2].HostPort))
+		if err != nil {
+			t.Errorf("attempt %d: %v", i, err)
+			break
+		}
+		l.Close()
+	}
+	close(stop)
+	<-done
+}
