@@ -13,20 +13,18 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-type requestIDKey struct{}
-
 // WithRequestID marks a call, so that it can be repeated when its answer got
 // lost: the BBS carries out calls of one method with one id once, and answers
 // the others as if they had succeeded, for an hour at least. That matters where
 // a repetition would be refused or change the outcome, as a second Desire or
 // Delete. Any text that is used for one call only will do.
 func WithRequestID(ctx context.Context, id string) context.Context {
-	return context.WithValue(ctx, requestIDKey{}, id)
+	return storage.WithRequestID(ctx, id)
 }
 
 // requestID is the id under which a call is remembered, or "".
 func requestID(ctx context.Context, call string) string {
-	id, _ := ctx.Value(requestIDKey{}).(string)
+	id := storage.RequestID(ctx)
 	if id == "" {
 		return ""
 	}

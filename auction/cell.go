@@ -43,15 +43,7 @@ type CellState struct {
 }
 
 // Capacity is an amount of what containers take from a cell.
-type Capacity struct {
-	// MemoryMB and DiskMB are in mebibytes.
-	MemoryMB   int64 `json:"memory_mb"`
-	DiskMB     int64 `json:"disk_mb"`
-	Containers int64 `json:"containers"`
-	// PIDs is the number of processes and threads. A total of 0 means that
-	// the cell does not count them, and then what remains is not looked at.
-	PIDs int64 `json:"pids,omitempty"`
-}
+type Capacity = executor.Capacity
 
 // Sizes above these are refused as absurd. They also keep every score within
 // 64 bits.

@@ -3,10 +3,13 @@ package executor
 // The tags by which a cell knows what a container is for. The values of
 // Container.Tags are text; consumers may add tags of their own.
 const (
-	// TagLifecycle is LifecycleLRP or LifecycleTask. A container with
-	// neither belongs to neither.
+	// TagLifecycle is LifecycleLRP, LifecycleTask or LifecycleSelfTest. A
+	// container with none of them is none of the cell's work.
 	TagLifecycle = "lifecycle"
 	TagDomain    = "domain"
+	// TagTaskGUID and TagTaskAttempt name the task, and the try to run it.
+	TagTaskGUID    = "task-guid"
+	TagTaskAttempt = "task-attempt"
 	// TagResultFile is the path in the container of the file that holds a
 	// task's result.
 	TagResultFile = "result-file"
@@ -28,4 +31,7 @@ const (
 const (
 	LifecycleLRP  = "lrp"
 	LifecycleTask = "task"
+	// LifecycleSelfTest is a container by which a cell finds out whether it can
+	// make containers.
+	LifecycleSelfTest = "self-test"
 )

@@ -2,7 +2,6 @@ package manager
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"github.com/diegosdk/diego/executor"
@@ -15,10 +14,10 @@ const MaxPending = 10_000
 // What ends a Subscription.
 var (
 	// ErrClosed: it was closed.
-	ErrClosed = errors.New("the subscription is closed")
+	ErrClosed = executor.ErrClosed
 	// ErrBehind: nobody took its events, and more than MaxPending containers
 	// had some. Whoever needs to know subscribes again, and then lists.
-	ErrBehind = errors.New("the subscription fell too far behind")
+	ErrBehind = executor.ErrBehind
 )
 
 // A Subscription hands over events, per container in their order. A container
@@ -37,7 +36,7 @@ type Subscription struct {
 
 // Subscribe returns a Subscription to the events from now on. To know
 // everything, subscribe first and list then.
-func (m *Manager) Subscribe() *Subscription {
+func (m *Manager) Subscribe() executor.Subscription {
 	s := &Subscription{manager: m, latest: make(map[string]executor.Event), arrived: make(chan struct{}, 1)}
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -20,7 +20,7 @@ type cell struct {
 	t       *testing.T
 	now     time.Time
 	backend *scripted.Backend
-	news    *manager.Subscription
+	news    executor.Subscription
 	history []string
 	faults  map[scripted.Op]error
 	delays  map[manager.JobKind]time.Duration

@@ -188,7 +188,7 @@ func (e *entry) gone() {
 		return
 	}
 	delete(e.manager.entries, e.guid)
-	e.manager.used = e.manager.used.minus(e.share)
+	e.manager.used = e.manager.used.Minus(e.share)
 }
 
 // reap compares the registry with the host: what the host has and nobody knows

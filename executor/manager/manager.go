@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/internal/transfer"
@@ -67,21 +66,6 @@ func New(ctx context.Context, o Options) (*Manager, error) {
 // Host is what the backend's host can do, as it was when the Manager was made.
 func (m *Manager) Host() executor.Host { return m.host }
 
-// A Reservation asks for room for a container.
-type Reservation struct {
-	GUID      string
-	Resources executor.Resources
-	// Tags say what the container is for. The Manager takes the map over.
-	Tags map[string]string
-}
-
-// A Refusal says why a Reservation was refused: with a [*CapacityError], a
-// [*GUIDError] or a [*executor.ValidationError].
-type Refusal struct {
-	GUID string
-	Err  error
-}
-
 // Reserve makes RESERVED containers, each as far as there is room for it, in
 // the order in which they are given. It returns those for which there is not,
 // in the same order; the others have their resources from now on.
@@ -92,7 +76,7 @@ func (m *Manager) Reserve(list ...Reservation) []Refusal {
 	for _, r := range list {
 		c, err := m.admissible(r, m.remaining())
 		if err != nil {
-			refused = append(refused, Refusal{r.GUID, err})
+			refused = append(refused, Refusal{GUID: r.GUID, Err: err})
 			continue
 		}
 		m.admit(c)
@@ -115,11 +99,11 @@ func (m *Manager) ReserveAll(list ...Reservation) []Refusal {
 			err = &GUIDError{r.GUID, ErrExists}
 		}
 		if err != nil {
-			refused = append(refused, Refusal{r.GUID, err})
+			refused = append(refused, Refusal{GUID: r.GUID, Err: err})
 			continue
 		}
 		seen[r.GUID] = true
-		left = left.minus(m.share(r.Resources))
+		left = left.Minus(m.share(r.Resources))
 		containers = append(containers, c)
 	}
 	if len(refused) > 0 {
@@ -144,8 +128,8 @@ func (m *Manager) admissible(r Reservation, left Capacity) (executor.Container, 
 	if m.options.Capacity.PIDs == 0 {
 		left.PIDs = 0
 	}
-	if lacks := left.lacks(need); lacks != (Capacity{}) {
-		return c, &CapacityError{r.GUID, lacks}
+	if lacks := left.Lacks(need); lacks != (Capacity{}) {
+		return c, &CapacityError{GUID: r.GUID, Lacks: lacks}
 	}
 	return c, nil
 }
@@ -153,18 +137,9 @@ func (m *Manager) admissible(r Reservation, left Capacity) (executor.Container, 
 func (m *Manager) admit(c executor.Container) {
 	e := &entry{manager: m, guid: c.GUID, share: m.share(c.Resources)}
 	m.entries[c.GUID] = e
-	m.used = m.used.plus(e.share)
+	m.used = m.used.Plus(e.share)
 	e.set(c)
 	e.expiry = m.after(m.options.ReservationExpiry, e.expire)
-}
-
-// Work is what a reserved container is to do.
-type Work struct {
-	executor.RunInfo
-	// Tags are added to those of the reservation.
-	Tags map[string]string
-	// Grace is the time between TERM and KILL; 0 means Options.Grace.
-	Grace time.Duration
 }
 
 // Initialize gives a reservation its work and has the container made and run
@@ -278,7 +253,7 @@ func (m *Manager) Remaining() Capacity {
 	return m.remaining()
 }
 
-func (m *Manager) remaining() Capacity { return m.options.Capacity.minus(m.used) }
+func (m *Manager) remaining() Capacity { return m.options.Capacity.Minus(m.used) }
 
 // Clear deletes every container that the backend lists, whatever the Manager
 // knows of it. It is for a daemon that ends, after Run has returned.

@@ -30,7 +30,7 @@ type host struct {
 	*manager.Manager
 	t       *testing.T
 	backend *process.Backend
-	news    *manager.Subscription
+	news    executor.Subscription
 }
 
 func newHost(t *testing.T, edit ...func(*manager.Options)) *host {

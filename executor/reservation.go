@@ -1,0 +1,29 @@
+package executor
+
+import "time"
+
+// A Reservation asks a cell for room for a container.
+type Reservation struct {
+	// GUID is of no other container.
+	GUID      string
+	Resources Resources
+	// Tags say what the container is for. Whoever makes the reservation takes
+	// the map over.
+	Tags map[string]string
+}
+
+// A Refusal says why a Reservation was refused: with a [*CapacityError] or a
+// [*ValidationError], or because its GUID is in use.
+type Refusal struct {
+	GUID string
+	Err  error
+}
+
+// Work is what a reserved container is to do.
+type Work struct {
+	RunInfo
+	// Tags are added to those of the reservation.
+	Tags map[string]string
+	// Grace is the time between TERM and KILL; 0 means the cell's default.
+	Grace time.Duration
+}

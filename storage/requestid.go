@@ -1,0 +1,17 @@
+package storage
+
+import "context"
+
+type requestIDKey struct{}
+
+// WithRequestID marks a call, so that it can be repeated when its answer got
+// lost: calls of one method with one id are carried out once.
+func WithRequestID(ctx context.Context, id string) context.Context {
+	return context.WithValue(ctx, requestIDKey{}, id)
+}
+
+// RequestID is the id that [WithRequestID] has given to a call, or "".
+func RequestID(ctx context.Context) string {
+	id, _ := ctx.Value(requestIDKey{}).(string)
+	return id
+}
