@@ -167,10 +167,10 @@ func (p *ControlPlane) Tick(ctx context.Context) error {
 		p.Converger.Trigger()
 	}
 	p.led = leading
+	p.lease()
 	if !leading {
 		return err
 	}
-	p.lease()
 	_, _, watchErr := p.watch.Tick(ctx)
 	_, _, passErr := p.Converger.Tick(ctx)
 	p.outbox.tickLocal(ctx)
@@ -183,10 +183,11 @@ func (p *ControlPlane) Tick(ctx context.Context) error {
 // Run works until ctx ends, whenever this process leads, and returns ctx's
 // error.
 func (p *ControlPlane) Run(ctx context.Context) error {
+	p.lease()
+	defer p.lease()
 	return p.Leadership.Run(ctx, func(ctx context.Context) {
 		p.o.Logger.Info("leading")
-		p.o.Metrics.Gauge("leader", 1)
-		defer p.o.Metrics.Gauge("leader", 0)
+		defer p.lease()
 		var wg sync.WaitGroup
 		wg.Go(func() { _ = p.Converger.Run(ctx) })
 		wg.Go(func() { _ = p.Auctioneer.Run(ctx) })
@@ -220,10 +221,19 @@ func (p *ControlPlane) watchCells(ctx context.Context) {
 	}
 }
 
-// lease publishes how long the leadership lasts if it is not renewed.
+// lease publishes whether this process leads, how long that lasts if it is not
+// renewed, and since when it was not.
 func (p *ControlPlane) lease() {
-	_, until := p.Leadership.Leading()
-	p.o.Metrics.Gauge("leader_lease_seconds", until.Sub(p.o.Now()).Seconds())
+	leading, until := p.Leadership.Leading()
+	var lead float64
+	var left, age time.Duration
+	if leading {
+		lead, left = 1, until.Sub(p.o.Now())
+		age = max(0, p.Leadership.o.TTL-left)
+	}
+	p.o.Metrics.Gauge("leader", lead)
+	p.o.Metrics.Gauge("leader_lease_seconds", left.Seconds())
+	p.o.Metrics.Gauge("leader_lease_age_seconds", age.Seconds())
 }
 
 // A measuredStore counts commits and how long they take.

@@ -1,0 +1,64 @@
+package diego
+
+// A figureKind is the type of a figure in Prometheus' words.
+type figureKind string
+
+const (
+	counter   figureKind = "counter"
+	gauge     figureKind = "gauge"
+	histogram figureKind = "histogram"
+)
+
+// A figure says what a name that is given to [Metrics] means.
+type figure struct {
+	name   string
+	kind   figureKind
+	labels []string
+	help   string
+}
+
+// figures are all that the packages of this module publish. The table in
+// docs/operations.md is this one, which a test compares.
+var figures = []figure{
+	{"leader", gauge, nil, "1 while this process leads"},
+	{"leader_lease_seconds", gauge, nil, "how long this process leads if its lease is not renewed; 0 while it does not lead"},
+	{"leader_lease_age_seconds", gauge, nil, "time since this process's lease was renewed; 0 while it does not lead"},
+	{"commit_seconds", histogram, nil, "how long commits to the store take"},
+	{"commit_conflicts_total", counter, nil, "commits that came too late and were decided anew"},
+	{"bbs_errors_total", counter, []string{"call", "kind"}, "calls that failed: refused by the rules, not the leader, or failed"},
+	{"effects_lost_total", counter, []string{"kind"}, "effects that were not carried out; convergence asks again"},
+	{"callbacks_total", counter, []string{"verdict"}, "attempts to call back"},
+	{"subscriber_lag_events", histogram, nil, "how many events a subscriber was behind when it read on"},
+	{"convergence_passes_total", counter, nil, "passes of convergence"},
+	{"convergence_pass_seconds", histogram, nil, "how long a pass takes"},
+	{"convergence_actions_total", counter, []string{"reason"}, "what passes found to do"},
+	{"convergence_starts_total", counter, nil, "starts that passes asked for"},
+	{"convergence_errors_total", counter, nil, "what could not be mended"},
+	{"convergence_quarantined_total", counter, nil, "records that could not be decoded"},
+	{"lrps", gauge, []string{"state", "presence"}, "ActualLRPs at the last pass"},
+	{"tasks", gauge, []string{"state"}, "tasks at the last pass"},
+	{"domain_fresh", gauge, []string{"domain"}, "1 while surplus instances of the domain are stopped"},
+	{"cells_present", gauge, nil, "cells at the last pass"},
+	{"cells_trusted", gauge, nil, "0 while the list of cells is not believed, so that no cell counts as missing"},
+	{"auction_rounds_total", counter, nil, "rounds of the auctioneer"},
+	{"auction_round_seconds", histogram, nil, "how long a round takes"},
+	{"auction_waiting", gauge, nil, "work that waits for a round"},
+	{"auction_performed_total", counter, nil, "work that a cell has taken"},
+	{"auction_refused_total", counter, []string{"reason"}, "work that found no cell"},
+	{"auction_unknown_total", counter, nil, "work whose cell did not answer"},
+	{"auction_silent_cells", gauge, nil, "cells that were left out of the last round"},
+	{"auction_dropped_total", counter, nil, "work beyond MaxWaiting"},
+	{"auction_reports_failed_total", counter, nil, "failures that could not be reported"},
+	{"auction_errors_total", counter, nil, "rounds that were not begun"},
+	{"metrics_dropped_total", counter, []string{"name"}, "figures that Prometheus was given and did not keep: too many series of the name, or its type changed"},
+}
+
+// helpOf is what the figure of that name tells, or "" for a caller's own.
+func helpOf(name string) string {
+	for _, f := range figures {
+		if f.name == name {
+			return f.help
+		}
+	}
+	return ""
+}
