@@ -1,0 +1,213 @@
+// Package specfile reads what people want to run from JSON files. Whatever is
+// wrong with a file is told with its line, its column and its field, all of it
+// at once:
+//
+//	web.json:9:5: action.run.user: want a text that is not empty
+//	web.json:14:3: instnaces: unknown member; did you mean "instances"?
+//
+// The files are the JSON of [lrp.DesiredLRP], [lrp.DeploymentDefinition],
+// [lrp.Update] and of a task's guid, domain and definition. Beyond what
+// encoding/json refuses, these are errors, as each is a slip that would
+// otherwise pass unseen: members that nobody knows, names in other letters, a
+// member given twice, a number that is null, and anything after the document.
+package specfile
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/task"
+)
+
+// MaxBytes is the longest file that is read: 16 MiB.
+const MaxBytes = 16 << 20
+
+// A Kind says what a file is about.
+type Kind string
+
+// The kinds of files.
+const (
+	KindLRP        Kind = "lrp"
+	KindDeployment Kind = "deployment"
+	KindTask       Kind = "task"
+)
+
+// KindOf guesses what a file is about by its members: a task has a task_guid,
+// a deployment a definition, and everything else is meant to be an LRP. The
+// error is an [*Error] about the file's syntax.
+func KindOf(name string, data []byte) (Kind, error) {
+	root, err := parse(data)
+	if err != nil {
+		return "", located(name, data, err)
+	}
+	kind := KindLRP
+	for _, m := range root.members {
+		switch m.name {
+		case "task_guid":
+			return KindTask, nil
+		case "definition", "definition_id":
+			kind = KindDeployment
+		}
+	}
+	return kind, nil
+}
+
+// LRP reads a desired LRP. Its modification tag, which a file has that was
+// made from an answer, is left out. The error is an [*Error].
+func LRP(name string, data []byte) (lrp.DesiredLRP, error) {
+	l, err := read(name, data, func(l *lrp.DesiredLRP) error { return l.Validate() })
+	l.ModificationTag = lrp.ModificationTag{}
+	return l, err
+}
+
+// Deployment reads the definition of a deployment. The error is an [*Error].
+func Deployment(name string, data []byte) (lrp.DeploymentDefinition, error) {
+	return read(name, data, checkDeployment)
+}
+
+// Update reads what to change of a deployment. The error is an [*Error].
+func Update(name string, data []byte) (lrp.Update, error) {
+	return read(name, data, func(u *lrp.Update) error {
+		var v executor.Validator
+		v.Check(u.DefinitionID == nil || u.Definition != nil, "definition_id", "", "a definition beside it")
+		v.Check(u.Definition == nil || u.DefinitionID != nil, "definition", "", "a definition_id beside it")
+		if err := v.Err(); err != nil {
+			return err
+		}
+		// An update is as valid as the deployment that it would make of a
+		// valid one.
+		d := lrp.DeploymentDefinition{ProcessGUID: "any", Domain: "any", DefinitionID: "any", Definition: anyDefinition()}
+		set(&d.Instances, u.Instances)
+		set(&d.Routes, u.Routes)
+		set(&d.Annotation, u.Annotation)
+		set(&d.MetricTags, u.MetricTags)
+		// The credentials may be changed one at a time.
+		set(&d.DefinitionID, u.DefinitionID)
+		set(&d.Definition, u.Definition)
+		return checkDeployment(&d)
+	})
+}
+
+// Task reads a task to be made. The error is an [*Error].
+func Task(name string, data []byte) (task.Desire, error) {
+	t, err := read(name, data, func(t *taskSpec) error {
+		// A record that was never committed says the rest.
+		record := task.Task{GUID: t.GUID, Domain: t.Domain, Definition: t.Definition, State: task.Pending}
+		var v executor.Validator
+		v.GUID("task_guid", t.GUID)
+		v.Name("domain", t.Domain)
+		return join(v.Err(), record.Definition.Validate())
+	})
+	return task.Desire{GUID: t.GUID, Domain: t.Domain, Definition: t.Definition}, err
+}
+
+// taskSpec is a task as its JSON has it, without what is known of its life.
+type taskSpec struct {
+	GUID   string `json:"task_guid"`
+	Domain string `json:"domain"`
+	task.Definition
+}
+
+func read[T any](name string, data []byte, validate func(*T) error) (T, error) {
+	v, err := decode[T](data)
+	if err == nil {
+		err = validate(&v)
+	}
+	if err != nil {
+		var none T
+		return none, located(name, data, err)
+	}
+	return v, nil
+}
+
+// checkDeployment tells what lrp.Create would say of d, by the names that the
+// file has.
+func checkDeployment(d *lrp.DeploymentDefinition) error {
+	_, err := lrp.Create(*d, time.Time{})
+	var invalid *executor.ValidationError
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	in := "definitions." + d.DefinitionID
+	for i := range invalid.Fields {
+		f := &invalid.Fields[i]
+		if rest, ok := strings.CutPrefix(f.Field, in); ok {
+			f.Field = "definition" + rest
+		}
+	}
+	return invalid
+}
+
+// anyDefinition is a valid one.
+func anyDefinition() lrp.Definition {
+	return lrp.Definition{RunInfo: executor.RunInfo{
+		RootFS: "any:", Action: executor.Action{Run: &executor.RunAction{Path: "any", User: "any"}},
+	}}
+}
+
+func set[T any](field *T, value *T) {
+	if value != nil {
+		*field = *value
+	}
+}
+
+// join puts the fields of validation errors into one.
+func join(errs ...error) error {
+	var all executor.ValidationError
+	for _, err := range errs {
+		var invalid *executor.ValidationError
+		switch {
+		case errors.As(err, &invalid):
+			all.Fields = append(all.Fields, invalid.Fields...)
+			all.Omitted += invalid.Omitted
+		case err != nil:
+			return err
+		}
+	}
+	if len(all.Fields) == 0 {
+		return nil
+	}
+	return &all
+}
+
+// An Error lists what is wrong with a file, in the order of its lines. It wraps
+// [executor.ErrInvalid].
+type Error struct {
+	File     string
+	Problems []Problem
+	// Omitted is how many more were found.
+	Omitted int
+}
+
+// A Problem is one thing that is wrong with a file.
+type Problem struct {
+	// Line and Column are counted from 1, columns in bytes. They are those of
+	// the field's value, or of what should have held it.
+	Line, Column int
+	// Field is the path to the field, such as "action.run.env[2].name". It is
+	// empty if the file as a whole is meant.
+	Field string
+	Text  string
+}
+
+// Error has a line for each problem.
+func (e *Error) Error() string {
+	lines := make([]string, len(e.Problems), len(e.Problems)+1)
+	for i, p := range e.Problems {
+		lines[i] = fmt.Sprintf("%s:%d:%d: %s", e.File, p.Line, p.Column, p.Text)
+		if p.Field != "" {
+			lines[i] = fmt.Sprintf("%s:%d:%d: %s: %s", e.File, p.Line, p.Column, p.Field, p.Text)
+		}
+	}
+	if e.Omitted > 0 {
+		lines = append(lines, fmt.Sprintf("%s: and %d more problems", e.File, e.Omitted))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap makes errors.Is(err, executor.ErrInvalid) true.
+func (e *Error) Unwrap() error { return executor.ErrInvalid }

@@ -1,0 +1,295 @@
+package specfile_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/internal/specfile"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/task"
+)
+
+const specs = "../../examples/specs"
+
+func example(t testing.TB, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(specs, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func TestEveryExampleIsReadAsWhatItSays(t *testing.T) {
+	var l lrp.DesiredLRP
+	var d lrp.DeploymentDefinition
+	var u lrp.Update
+	var k task.Definition
+	for _, tt := range []struct {
+		name string
+		into any
+		read func(string, []byte) (any, error)
+	}{
+		{"greeter.json", &l, func(n string, b []byte) (any, error) { v, err := specfile.LRP(n, b); return &v, err }},
+		{"web.json", &l, func(n string, b []byte) (any, error) { v, err := specfile.LRP(n, b); return &v, err }},
+		{"deployment.json", &d, func(n string, b []byte) (any, error) { v, err := specfile.Deployment(n, b); return &v, err }},
+		{"update.json", &u, func(n string, b []byte) (any, error) { v, err := specfile.Update(n, b); return &v, err }},
+		{"task.json", &k, func(n string, b []byte) (any, error) { v, err := specfile.Task(n, b); return &v.Definition, err }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			data := example(t, tt.name)
+			got, err := tt.read(tt.name, data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			reflect.ValueOf(tt.into).Elem().SetZero()
+			if err := json.Unmarshal(data, tt.into); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.into, got); diff != "" {
+				t.Errorf("read otherwise than encoding/json reads it:\n%s", diff)
+			}
+		})
+	}
+	files, err := filepath.Glob(specs + "/*.json")
+	if err != nil || len(files) != 5 {
+		t.Errorf("there are %d examples, and the test knows 5: %v", len(files), err)
+	}
+}
+
+func TestATaskHasItsGUIDAndDomain(t *testing.T) {
+	got, err := specfile.Task("task.json", example(t, "task.json"))
+	if err != nil || got.GUID != "sum" || got.Domain != "examples" {
+		t.Errorf("got %q in %q: %v", got.GUID, got.Domain, err)
+	}
+}
+
+func TestTheKindOfAFileIsThatOfItsMembers(t *testing.T) {
+	for name, want := range map[string]specfile.Kind{
+		"greeter.json": specfile.KindLRP, "deployment.json": specfile.KindDeployment, "task.json": specfile.KindTask,
+	} {
+		if got, err := specfile.KindOf(name, example(t, name)); got != want || err != nil {
+			t.Errorf("%s is a %q: %v, want %q", name, got, err, want)
+		}
+	}
+	if _, err := specfile.KindOf("x", []byte("{")); !errors.Is(err, executor.ErrInvalid) {
+		t.Errorf("a broken file has a kind: %v", err)
+	}
+}
+
+func TestAnAnswerCanBeReadAsAFile(t *testing.T) {
+	l, err := specfile.LRP("greeter.json", example(t, "greeter.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := l
+	answer.ModificationTag = lrp.ModificationTag{Epoch: 17, Index: 4}
+	data, err := json.Marshal(answer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := specfile.LRP("answer", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(l, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Each text has one thing wrong with it, or several, and says with "‸" where.
+func TestWhatIsWrongIsToldWithItsPlace(t *testing.T) {
+	read := map[string]func(string, []byte) error{
+		"lrp":        func(n string, b []byte) error { _, err := specfile.LRP(n, b); return err },
+		"deployment": func(n string, b []byte) error { _, err := specfile.Deployment(n, b); return err },
+		"update":     func(n string, b []byte) error { _, err := specfile.Update(n, b); return err },
+		"task":       func(n string, b []byte) error { _, err := specfile.Task(n, b); return err },
+	}
+	// valid makes an LRP valid but for what a test is about.
+	valid := func(extra string) string {
+		return "{\n\"process_guid\": \"p\",\n\"domain\": \"d\",\n\"root_fs\": \"host:\",\n" + extra + "\n}"
+	}
+	const action = `"action": {"run": {"path": "/a", "user": "u"}}`
+	tests := []struct {
+		name, kind, text string
+		want             []string // field: text
+	}{
+		{"nothing", "lrp", ``, []string{"the file is empty; want a JSON object"}},
+		{"spaces", "lrp", " \n ", []string{"the file is empty; want a JSON object"}},
+		{"no object", "lrp", "\n ‸[1]", []string{"want a JSON object"}},
+		{"not UTF-8", "lrp", "{\"a\":\n \"‸\xff\"}", []string{"not UTF-8"}},
+		{"broken off", "lrp", "{\n \"a\": [1,\n‸\n", []string{"unexpected end of JSON input"}},
+		{"a comma too many", "lrp", "{\n \"a\": 1,\n‸}", []string{"invalid character '}' looking for beginning of object key string; names are in double quotes, and no comma comes after the last member"}},
+		{"two documents", "lrp", "{}\n‸{}", []string{"invalid character '{' after top-level value; want one document in the file"}},
+		{"a comment", "lrp", "{\n ‸// why\n}", []string{"invalid character '/' looking for beginning of object key string; names are in double quotes, and no comma comes after the last member"}},
+
+		{"an unknown member", "lrp", valid(`  ‸"instnaces": 3,` + action), []string{`instnaces: unknown member; did you mean "instances"?`}},
+		{"a name in other letters", "lrp", valid(`‸"Instances": 3,` + action), []string{`Instances: unknown member; did you mean "instances"?`}},
+		{"a name like none", "lrp", valid(`"check": {‸"frequently": true},` + action), []string{`check.frequently: unknown member; want one of checks, log_source, readiness_checks`}},
+		{"a member twice", "lrp", valid(`"instances": 1,` + "\n" + `  ‸"instances": 2,` + action), []string{"instances: given twice"}},
+		{"a number as text", "lrp", valid(`"instances": ‸"3",` + action), []string{`instances: "3": want a whole number`}},
+		{"half a number", "lrp", valid(`"instances": ‸1.5,` + action), []string{"instances: 1.5: want a whole number"}},
+		{"no number", "lrp", valid(`"instances": ‸null,` + action), []string{"instances: null: want a whole number"}},
+		{"a port too large", "lrp", valid(`"ports": [8080, ‸70000],` + action), []string{"ports[1]: 70000: want a whole number from 0 to 65535"}},
+		{"a text as list", "lrp", valid(`"ports": ‸"8080",` + action), []string{`ports: "8080": want a list`}},
+		{"a list as object", "lrp", valid(`"metric_tags": ‸[],` + action), []string{`metric_tags: a list: want an object`}},
+		{"an object as text", "lrp", valid(`"annotation": ‸{},` + action), []string{`annotation: an object: want a text`}},
+		{"a text as truth", "lrp", valid(`"privileged": ‸"yes",` + action), []string{`privileged: "yes": want true or false`}},
+		{"a long value", "lrp", valid(`"privileged": ‸"` + strings.Repeat("x", 50) + `",` + action),
+			[]string{`privileged: "` + strings.Repeat("x", 39) + `…: want true or false`}},
+		{"an unknown word", "lrp", valid(`"update_strategy": ‸"SLOW",` + action), []string{`update_strategy: "SLOW": want a known update_strategy`}},
+		{"a number as word", "lrp", valid(`"update_strategy": ‸1,` + action), []string{`update_strategy: 1: want a text`}},
+		{"a broken tag", "lrp", valid(`"modification_tag": ‸7,` + action), []string{`modification_tag: 7: want a modification tag`}},
+
+		{"outside its limit", "lrp", valid(`"instances": ‸-1,` + action), []string{"instances: -1: want 0 to 100000"}},
+		{"missing in an object", "lrp", valid(`"action": {"run": ‸{"path": "/a"}}`), []string{"action.run.user: want a text that is not empty"}},
+		{"missing in the file", "lrp", "\n‸{\"domain\": \"d\", \"root_fs\": \"host:\", " + action + "}", []string{"process_guid: want 1 to 255 letters, digits, - and _"}},
+		{"in a list", "lrp", valid(`"env": [{"name": "A", "value": ""},` + "\n" + `{"name": ‸"=", "value": ""}],` + action), []string{"env[1].name: "}},
+		{"missing in a list", "lrp", valid(`"env": [{"name": "A", "value": ""},` + "\n" + `‸{"value": ""}],` + action), []string{"env[1].name: "}},
+		{"below a name", "lrp", valid(`"metric_tags": {"a": ‸{}},` + action), []string{"metric_tags.a"}},
+
+		{"no kind of action", "lrp", valid(`"action": ‸{}`), []string{"action: []: want exactly one of "}},
+		{"an unknown kind of action", "lrp", valid(`"action": {‸"rum": {}}`), []string{`action.rum: unknown member; did you mean "run"?`}},
+		{"two kinds of action", "lrp", valid(`"action": {"run": {"path": "/a", "user": "u"}, "try": ‸{"action": {}}}`), []string{"action.try: want exactly one of "}},
+		{"two kinds in an action", "lrp", valid(`"action": {"serial": {"actions": [{"run": {"path": "/a", "user": "u"}},` + "\n" + `{"run": {}, "try": ‸{}}]}}`),
+			[]string{"action.serial.actions[1].try: want exactly one of "}},
+		{"actions too deep", "lrp", valid(`"setup": ` + strings.Repeat(`{"try":{"action":`, executor.MaxActionDepth) + `‸{"run":{}}` + strings.Repeat(`}}`, executor.MaxActionDepth) + "," + action),
+			[]string{"setup." + strings.Repeat("try.action.", executor.MaxActionDepth-1) + "try.action: 33: want actions nested at most 32 deep"}},
+
+		{"an LRP as a deployment", "deployment", `‸{"process_guid": "p", "domain": "d"}`, []string{"definition_id: want 1 to 255 bytes"}},
+		{"in a definition", "deployment", `{"process_guid": "p", "domain": "d", "definition_id": "v1", "definition": {"root_fs": "host:",` + "\n" + `"action": {"run": ‸{"path": "/a"}}}}`,
+			[]string{"definition.action.run.user: want a text that is not empty"}},
+
+		{"a definition without its id", "update", `{"definition": ‸{}}`, []string{"definition: want a definition_id beside it"}},
+		{"an id without its definition", "update", `{"definition_id": ‸"v2"}`, []string{"definition_id: want a definition beside it"}},
+		{"what cannot be updated", "update", `{‸"domain": "d"}`, []string{"domain: unknown member"}},
+		{"an update outside its limit", "update", `{"instances": ‸200000}`, []string{"instances: 200000: want 0 to 100000"}},
+		{"a definition of an update", "update", `{"definition_id": "v2", "definition": {"memory_mb": ‸-1, "root_fs": "host:", ` + action + `}}`,
+			[]string{"definition.memory_mb: -1: want at least 0"}},
+
+		{"a task without a guid", "task", `‸{"domain": "d", "root_fs": "host:", ` + action + `}`, []string{"task_guid: want 1 to 255 letters"}},
+		{"a callback", "task", `{"task_guid": "t", "domain": "d", "root_fs": "host:", "completion_callback_url": ‸"ftp://a",` + action + `}`,
+			[]string{"completion_callback_url: ftp://a: want an http or https URL with a host"}},
+
+		{"several at once", "lrp", valid("‸\"a_name\": 1,\n\"ports\": ‸1,\n\"action\": {\"run\": {‸\"usr\": \"u\"}}"),
+			[]string{"a_name: unknown", "ports: 1", `action.run.usr: unknown member; did you mean "user"?`}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var want []string
+			text := tt.text
+			for _, w := range tt.want {
+				before, after, found := strings.Cut(text, "‸")
+				if !found { // at the first byte
+					before = ""
+				} else {
+					text = before + after
+				}
+				line := 1 + strings.Count(before, "\n")
+				column := len(before) - strings.LastIndex(before, "\n")
+				want = append(want, fmt.Sprintf("f.json:%d:%d: %s", line, column, w))
+			}
+			err := read[tt.kind]("f.json", []byte(text))
+			if !errors.Is(err, executor.ErrInvalid) {
+				t.Fatalf("got %v", err)
+			}
+			got := strings.Split(err.Error(), "\n")
+			if len(got) < len(want) {
+				t.Fatalf("got\n%s\nwant\n%s", err, strings.Join(want, "\n"))
+			}
+			for i := range want {
+				if !strings.HasPrefix(got[i], want[i]) {
+					t.Errorf("got  %s\nwant %s", got[i], want[i])
+				}
+			}
+		})
+	}
+}
+
+func TestNoMoreProblemsAreToldThanAnybodyReads(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("{")
+	for i := range 250 {
+		fmt.Fprintf(&text, "%q: %d,\n", fmt.Sprintf("member-%d", i), i)
+	}
+	text.WriteString(`"domain": "d"}`)
+	_, err := specfile.LRP("f", []byte(text.String()))
+	var e *specfile.Error
+	if !errors.As(err, &e) || len(e.Problems) != executor.MaxFieldErrors || e.Omitted != 150 {
+		t.Fatalf("got %v", err)
+	}
+	if !strings.HasSuffix(err.Error(), "\nf: and 150 more problems") {
+		t.Errorf("the end is %q", err.Error()[len(err.Error())-40:])
+	}
+}
+
+func TestAFileThatIsTooLongIsRefused(t *testing.T) {
+	_, err := specfile.LRP("f", bytes.Repeat([]byte(" "), specfile.MaxBytes+1))
+	if err == nil || !strings.Contains(err.Error(), "want at most 16777216") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Whatever the text, a reader does not panic, what it accepts is what
+// encoding/json makes of it, and what it tells lies within the text.
+func FuzzReadersAgreeWithEncodingJSON(f *testing.F) {
+	for _, name := range []string{"greeter.json", "web.json", "deployment.json", "update.json", "task.json"} {
+		f.Add(example(f, name))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		l, err := specfile.LRP("f", data)
+		check(t, data, err, &l, new(lrp.DesiredLRP))
+		d, err := specfile.Deployment("f", data)
+		check(t, data, err, &d, new(lrp.DeploymentDefinition))
+		u, err := specfile.Update("f", data)
+		check(t, data, err, &u, new(lrp.Update))
+		k, err := specfile.Task("f", data)
+		check(t, data, err, &k.Definition, new(task.Definition))
+		_, err = specfile.KindOf("f", data)
+		check(t, data, err, nil, nil)
+	})
+}
+
+func check(t *testing.T, data []byte, err error, got, want any) {
+	t.Helper()
+	if err == nil {
+		if want == nil {
+			return
+		}
+		if err := json.Unmarshal(data, want); err != nil {
+			t.Fatalf("accepted, and encoding/json says %v", err)
+		}
+		if l, ok := want.(*lrp.DesiredLRP); ok {
+			l.ModificationTag = lrp.ModificationTag{}
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Fatalf("read otherwise than encoding/json reads it:\n%s", cmp.Diff(want, got))
+		}
+		return
+	}
+	var e *specfile.Error
+	if !errors.As(err, &e) || len(e.Problems) == 0 {
+		t.Fatalf("an error without a place: %v", err)
+	}
+	lines := bytes.Split(data, []byte("\n"))
+	line, column := 1, 1
+	for _, p := range e.Problems {
+		if p.Line < line || p.Line == line && p.Column < column {
+			t.Fatalf("not in the order of lines: %v", err)
+		}
+		line, column = p.Line, p.Column
+		if line > len(lines) || column > len(lines[line-1])+1 {
+			t.Fatalf("line %d, column %d is not in the text", line, column)
+		}
+	}
+}
