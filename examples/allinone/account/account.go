@@ -1,0 +1,176 @@
+// Package account turns the event stream of a control plane into lines for
+// people: one line for each thing that happened, in the words of the events
+// themselves, with what a person wants beside them. That is why a cell was
+// chosen, where to reach what runs, and until when a crashed instance waits.
+//
+// An event stream tells most things more than once, for each kind of consumer.
+// Here each is told once.
+package account
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/task"
+)
+
+// An Account knows what the lines to come need. Its methods may be called at
+// the same time.
+type Account struct {
+	restart lrp.RestartPolicy
+
+	mu sync.Mutex
+	// placed is where work is about to go, until its cell says that it has it.
+	placed map[auction.Key]auction.Placement
+}
+
+// New makes an account of a control plane with this policy.
+func New(restart lrp.RestartPolicy) *Account {
+	return &Account{restart: restart, placed: map[auction.Key]auction.Placement{}}
+}
+
+// Placed notes why cells were chosen. It is meant for
+// [auction.RunnerOptions].Placed.
+func (a *Account) Placed(r auction.Result) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, p := range r.Placements {
+		a.placed[p.Item.Key] = p
+	}
+}
+
+// A Line is one thing that happened.
+type Line struct {
+	At time.Time
+	// Subject is what it happened to: "web", "web/0", "task backup".
+	Subject string
+	Text    string
+}
+
+// String is the line with its time of day in the time zone of At.
+func (l Line) String() string {
+	return fmt.Sprintf("%s  %-14s %s", l.At.Format("15:04:05.000"), l.Subject, l.Text)
+}
+
+// Line says what an event means, and false if another event says it.
+func (a *Account) Line(e storage.Event) (Line, bool) {
+	line := Line{At: e.At}
+	switch {
+	case e.LRP != nil && (e.LRP.Before != nil || e.LRP.After != nil):
+		r := e.LRP.After
+		if r == nil {
+			r = e.LRP.Before
+		}
+		line.Subject = r.ProcessGUID + "/" + strconv.Itoa(r.Index)
+		line.Text = a.instance(*e.LRP, e.At)
+	case e.LRP != nil:
+		line.Subject = e.Subject().ProcessGUID
+		line.Text = deployment(*e.LRP)
+	case e.Task != nil:
+		line.Subject = "task " + e.Subject().TaskGUID
+		line.Text = a.task(*e.Task)
+	case e.Quarantine != nil:
+		line.Subject = e.Quarantine.Key.String()
+		line.Text = "cannot be read and was put aside: " + e.Quarantine.Reason
+	}
+	return line, line.Text != ""
+}
+
+func deployment(e lrp.Event) string {
+	switch e.Kind {
+	case lrp.DeploymentCreated, lrp.DeploymentChanged, lrp.DeploymentRemoved:
+		return e.Explain()
+	}
+	return ""
+}
+
+// instance is empty for what another event of the same commit says.
+func (a *Account) instance(e lrp.Event, at time.Time) string {
+	switch e.Kind {
+	case lrp.InstanceCrashed:
+		if e.After != nil && e.After.State == lrp.Crashed {
+			return fmt.Sprintf("crashed: %s (crash %d); %s", e.After.CrashReason, e.After.CrashCount, a.backoff(e.After, at))
+		}
+	case lrp.InstanceCreated:
+		switch e.Cause.Command {
+		case lrp.CreateMissing{}.Name(), // it was desired
+			lrp.Crash{}.Name(), lrp.EvacuateCrashed{}.Name(), // it crashed
+			lrp.Remove{}.Name(), lrp.EvacuateStopped{}.Name(): // it ended
+			if e.After.State == lrp.Unclaimed || e.After.State == lrp.Crashed {
+				return ""
+			}
+		}
+	case lrp.InstanceRemoved:
+		switch e.Cause.Command {
+		case lrp.Crash{}.Name(), lrp.EvacuateCrashed{}.Name(), // it crashed
+			lrp.Restart{}.Name(): // it waits for a cell again
+			return ""
+		}
+	case lrp.InstanceChanged:
+		if e.After.State == lrp.Crashed { // it crashed
+			return ""
+		}
+	default: // groups are for routers
+		return ""
+	}
+	text := e.Explain()
+	switch r := e.After; {
+	case r == nil || e.Before != nil && e.Before.State == r.State:
+	case r.State == lrp.Claimed:
+		text += a.why(auction.Key{Kind: auction.LRP, GUID: r.ProcessGUID, Domain: r.Domain, Index: r.Index, DefinitionID: r.DefinitionID}, r.CellID)
+	case r.State == lrp.Running:
+		text += addresses(r.NetInfo)
+		if r.CrashCount > 0 {
+			text = fmt.Sprintf("restarted after crash %d: %s", r.CrashCount, text)
+		}
+	}
+	return text
+}
+
+// backoff says when an instance that waits starts again.
+func (a *Account) backoff(r *lrp.ActualLRP, at time.Time) string {
+	next := a.restart.Next(r.CrashCount, r.Since)
+	if next.Never {
+		return "given up: it has crashed too often"
+	}
+	return fmt.Sprintf("back-off until %s, for %v", next.At.In(at.Location()).Format(time.TimeOnly), next.At.Sub(r.Since))
+}
+
+// why says what decided for a cell, if that was this control plane.
+func (a *Account) why(key auction.Key, cellID string) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	p, known := a.placed[key]
+	delete(a.placed, key)
+	if !known || p.CellID != cellID {
+		return ""
+	}
+	return ": " + p.Why()
+}
+
+// addresses are where people look first: many that listen speak HTTP.
+func addresses(n lrp.NetInfo) string {
+	var urls []string
+	for _, p := range n.Ports {
+		urls = append(urls, "http://"+net.JoinHostPort(n.Address, strconv.Itoa(int(p.HostPort))))
+	}
+	if urls == nil {
+		return ""
+	}
+	return " at " + strings.Join(urls, " and ")
+}
+
+func (a *Account) task(e task.Event) string {
+	text := e.Explain()
+	if t := e.After; t != nil && t.State == task.Running && e.Before.State != task.Running {
+		text += a.why(auction.Key{Kind: auction.Task, GUID: t.GUID, Domain: t.Domain}, t.CellID)
+	}
+	return text
+}

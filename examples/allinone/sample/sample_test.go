@@ -1,0 +1,103 @@
+package sample
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/diegosdk/diego/executor"
+)
+
+func TestTheWebAppSaysWhoItIsAndEndsWhenAsked(t *testing.T) {
+	exited := -1
+	h := handler(func(name string) string { return map[string]string{"INSTANCE_INDEX": "2"}[name] }, func(status int) { exited = status })
+	for _, c := range []struct {
+		method, path string
+		status       int
+		want         string
+		exit         int
+	}{
+		{"GET", "/", http.StatusOK, "Hello from instance 2, process ", -1},
+		{"GET", "/", http.StatusOK, "This is request 2.", -1},
+		{"GET", "/health", http.StatusOK, "ok", -1},
+		{"POST", "/exit/256", http.StatusBadRequest, "want an exit status from 0 to 255", -1},
+		{"GET", "/exit/3", http.StatusMethodNotAllowed, "", -1},
+		{"POST", "/exit/3", http.StatusOK, "Instance 2 ends with exit status 3.", 3},
+	} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(c.method, c.path, nil))
+		body, _ := io.ReadAll(w.Result().Body)
+		if w.Code != c.status || !strings.Contains(string(body), c.want) || exited != c.exit {
+			t.Errorf("%s %s: %d %q, exit %d; want %d %q, %d", c.method, c.path, w.Code, body, exited, c.status, c.want, c.exit)
+		}
+	}
+}
+
+func TestTheTaskLeavesItsResultWhereItIsLookedFor(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("DIEGO_CONTAINER_DIR", dir)
+	for below, want := range map[string]string{"0": "0 primes below 0", "3": "1 primes below 3", "1000": "168 primes below 1000"} {
+		if status := Main([]string{"count", below}); status != 0 {
+			t.Fatalf("exit status %d", status)
+		}
+		if got, err := os.ReadFile(filepath.Join(dir, ResultFile)); err != nil || string(got) != want {
+			t.Errorf("got %q, %v, want %q", got, err, want)
+		}
+	}
+	for _, wrong := range [][]string{{"count", "many"}, {"count"}, {"dance"}} {
+		if Main(wrong) != 1 {
+			t.Errorf("%q is accepted", wrong)
+		}
+	}
+}
+
+func TestWhatIsDesiredIsValid(t *testing.T) {
+	var v executor.Validator
+	l := LRP(3)
+	if err := l.Validate(); err != nil {
+		t.Error(err)
+	}
+	Task().Definition.RunInfo.Validate(&v)
+	if err := v.Err(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTheVolumeHasTheBinary(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "volume")
+	for range 2 { // a second time while somebody may run it
+		v, err := NewVolume(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path, err := v.Mount(t.Context(), "c1", mount())
+		if err != nil {
+			t.Fatal(err)
+		}
+		own, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := os.Stat(own)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.Stat(filepath.Join(path, binary))
+		if err != nil || got.Size() != want.Size() || got.Mode().Perm() != 0o755 {
+			t.Errorf("got %v, %v", got, err)
+		}
+		if entries, _ := os.ReadDir(path); len(entries) != 1 {
+			t.Errorf("left behind: %v", entries)
+		}
+		if err := v.Unmount(t.Context(), "c1", mount()); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := NewVolume(filepath.Join("/proc", "volume")); err == nil {
+		t.Error("a volume where nothing can be written")
+	}
+}
