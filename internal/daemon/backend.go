@@ -1,0 +1,185 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/libcontainer"
+	"github.com/diegosdk/diego/executor/process"
+)
+
+// The kinds of backends that a cell may ask for.
+const (
+	// AutoBackend is real containers if this host can run one, and plain
+	// processes otherwise.
+	AutoBackend = "auto"
+	// RealBackend is real containers or an error.
+	RealBackend = "libcontainer"
+	// ProcessBackend is plain processes, which nothing isolates.
+	ProcessBackend = "process"
+)
+
+// BackendKinds are what BackendOptions.Kind may be.
+var BackendKinds = []string{AutoBackend, RealBackend, ProcessBackend}
+
+// BackendOptions say where containers are to run. Zero values mean the
+// defaults of the backends.
+type BackendOptions struct {
+	// Kind is one of BackendKinds.
+	Kind string
+	// Dir is the cell's own. The containers lie in a directory below it that
+	// has the name of the backend.
+	Dir                 string
+	ExternalIP          string
+	FirstPort, LastPort uint16
+	// ImageDirs, Preloaded and AllowPrivileged are for real containers.
+	ImageDirs       []string
+	Preloaded       map[string]string
+	AllowPrivileged bool
+}
+
+// A Backend is the one that was chosen.
+type Backend struct {
+	executor.ContainerBackend
+	// Name is RealBackend or ProcessBackend.
+	Name string
+	// Isolated is true of real containers.
+	Isolated bool
+	// Why says in one line why it is this one.
+	Why string
+	// Lacks are the features that this host has not, each with the reason.
+	Lacks []string
+	close func() error
+}
+
+// Close gives up what the backend holds on the host.
+func (b *Backend) Close() error { return b.close() }
+
+func (b *Backend) String() string { return b.Name + ": " + b.Why }
+
+// essential is what every container needs; without any of them there are none.
+var essential = []executor.FeatureName{
+	executor.FeatureRootFS, executor.FeatureOwnNetwork, executor.FeatureMemoryLimit, executor.FeaturePIDLimit,
+}
+
+// OpenBackend opens the backend that o asks for. Real containers are not taken
+// on trust: one is made, started in and deleted before the host is believed to
+// be able to. An error for RealBackend says how to do without.
+func OpenBackend(ctx context.Context, o BackendOptions) (*Backend, error) {
+	switch o.Kind {
+	case ProcessBackend:
+		return openProcess(ctx, o, "it was asked for; NOTHING is isolated")
+	case AutoBackend:
+		b, err := openReal(ctx, o)
+		if err == nil {
+			return b, nil
+		}
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		return openProcess(ctx, o, fmt.Sprintf("NOTHING is isolated, as this host cannot run real containers: %v", err))
+	case RealBackend:
+		b, err := openReal(ctx, o)
+		if err != nil {
+			return nil, fmt.Errorf("no real containers on this host: %w; mend that, or ask for the backend %q, which isolates nothing", err, ProcessBackend)
+		}
+		return b, nil
+	}
+	return nil, fmt.Errorf("backend %q: want one of %s", o.Kind, strings.Join(BackendKinds, ", "))
+}
+
+func openReal(ctx context.Context, o BackendOptions) (*Backend, error) {
+	real, err := libcontainer.New(libcontainer.Options{
+		Dir: filepath.Join(o.Dir, RealBackend), ExternalIP: o.ExternalIP, FirstPort: o.FirstPort, LastPort: o.LastPort,
+		ImageDirs: o.ImageDirs, Preloaded: o.Preloaded, AllowPrivileged: o.AllowPrivileged,
+	})
+	if err != nil {
+		return nil, err
+	}
+	b := &Backend{ContainerBackend: real, Name: RealBackend, Isolated: true, close: real.Close}
+	if err := b.probe(ctx, essential); err == nil {
+		err = try(ctx, real)
+	} else {
+		err = fmt.Errorf("%w: %w", executor.ErrUnsupported, err)
+	}
+	if err != nil {
+		return nil, errors.Join(err, real.Close())
+	}
+	b.Why = "one was made and started on this host"
+	return b, nil
+}
+
+func openProcess(ctx context.Context, o BackendOptions, why string) (*Backend, error) {
+	plain, err := process.New(process.Options{
+		Dir: filepath.Join(o.Dir, ProcessBackend), ExternalIP: o.ExternalIP, FirstPort: o.FirstPort, LastPort: o.LastPort,
+	})
+	if err != nil {
+		return nil, err
+	}
+	b := &Backend{ContainerBackend: plain, Name: ProcessBackend, Why: why, close: func() error { return nil }}
+	return b, b.probe(ctx, nil)
+}
+
+// probe fills Lacks, and fails if a feature is missing that is needed.
+func (b *Backend) probe(ctx context.Context, needed []executor.FeatureName) error {
+	host, err := b.Probe(ctx)
+	if err != nil {
+		return err
+	}
+	for _, f := range host.Features {
+		if f.Missing != "" {
+			b.Lacks = append(b.Lacks, fmt.Sprintf("%s: %s", f.Name, f.Missing))
+		}
+	}
+	for _, name := range needed {
+		for _, f := range host.Features {
+			if f.Name == name && f.Missing != "" {
+				return fmt.Errorf("%s: %s", f.Name, f.Missing)
+			}
+		}
+	}
+	return nil
+}
+
+// trialTime is how long the trial container may take.
+const trialTime = 20 * time.Second
+
+// try makes a container, runs the least there is in it and deletes it: kernels
+// and sandboxes forbid things that no probe sees.
+func try(ctx context.Context, b executor.ContainerBackend) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, trialTime)
+	defer cancel()
+	const guid = "diego-trial"
+	if _, err := b.Create(ctx, executor.ContainerSpec{
+		GUID: guid, RootFS: "host:", CPUWeight: executor.MaxCPUWeight,
+		Resources: executor.Resources{MemoryMB: 64, MaxPIDs: 32},
+	}); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.Delete(context.WithoutCancel(ctx), guid)) }()
+	exited := make(chan executor.Exit, 1)
+	_, err = b.Start(ctx, guid, executor.ProcessSpec{
+		Path: "true", User: "root", Env: []executor.EnvVar{{Name: "PATH", Value: "/usr/bin:/bin"}},
+		Exited: func(e executor.Exit) { exited <- e },
+	})
+	if errors.Is(err, executor.ErrNoCommand) {
+		return nil // the container is there; what is in it is the recipe's affair
+	}
+	if err != nil {
+		return err
+	}
+	select {
+	case e := <-exited:
+		if !e.Success() {
+			return fmt.Errorf("a trial container failed: %v", e)
+		}
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("a trial container was not done in time: %w", ctx.Err())
+	}
+}

@@ -1,0 +1,126 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/diegosdk/diego/executor"
+)
+
+func TestTheBackendThatIsAskedForIsOpened(t *testing.T) {
+	dir := t.TempDir()
+	b, err := OpenBackend(t.Context(), BackendOptions{Kind: ProcessBackend, Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if b.Name != ProcessBackend || b.Isolated || !strings.Contains(b.Why, "NOTHING is isolated") || len(b.Lacks) == 0 {
+		t.Errorf("%v, isolated %v, lacks %q", b, b.Isolated, b.Lacks)
+	}
+	if _, err := os.Stat(filepath.Join(dir, ProcessBackend)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnUnknownBackendIsRefusedWithTheKnownOnes(t *testing.T) {
+	_, err := OpenBackend(t.Context(), BackendOptions{Kind: "docker", Dir: t.TempDir()})
+	if err == nil || !strings.Contains(err.Error(), `backend "docker": want one of auto, libcontainer, process`) {
+		t.Errorf("%v", err)
+	}
+}
+
+// Where there can be real containers, auto takes them; where there cannot, it
+// says what RealBackend says.
+func TestAutoTakesRealContainersWhereTheHostCan(t *testing.T) {
+	ctx := t.Context()
+	real, realErr := OpenBackend(ctx, BackendOptions{Kind: RealBackend, Dir: t.TempDir()})
+	if realErr == nil {
+		if left, err := real.List(ctx); err != nil || len(left) > 0 {
+			t.Errorf("the trial left %q, %v", left, err)
+		}
+		if err := real.Close(); err != nil {
+			t.Error(err)
+		}
+	} else if !strings.Contains(realErr.Error(), `ask for the backend "process"`) {
+		t.Errorf("%v", realErr)
+	}
+	b, err := OpenBackend(ctx, BackendOptions{Kind: AutoBackend, Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	t.Log(b)
+	if b.Isolated != (realErr == nil) {
+		t.Errorf("%v, while real containers say %v", b, realErr)
+	}
+}
+
+func TestAHostThatLacksWhatEveryContainerNeedsIsNotTried(t *testing.T) {
+	b := &Backend{ContainerBackend: lacking{feature: executor.FeatureOwnNetwork, why: "no nf_tables"}}
+	if err := b.probe(t.Context(), essential); err == nil || err.Error() != "own network: no nf_tables" {
+		t.Errorf("%v", err)
+	}
+	b = &Backend{ContainerBackend: lacking{feature: executor.FeatureDiskLimit, why: "no loop device"}}
+	if err := b.probe(t.Context(), essential); err != nil || len(b.Lacks) != 1 || b.Lacks[0] != "disk limit: no loop device" {
+		t.Errorf("%v, lacks %q", err, b.Lacks)
+	}
+}
+
+func TestATrialThatFailsIsAnErrorAndLeavesNothing(t *testing.T) {
+	for name, tt := range map[string]struct {
+		start func(executor.ProcessSpec) error
+		want  string
+	}{
+		"it runs":             {func(p executor.ProcessSpec) error { p.Exited(executor.Exit{}); return nil }, ""},
+		"there is no program": {func(executor.ProcessSpec) error { return executor.ErrNoCommand }, ""},
+		"it is killed":        {func(p executor.ProcessSpec) error { p.Exited(executor.Exit{Signal: 31}); return nil }, "killed by signal 31"},
+		"it cannot start":     {func(executor.ProcessSpec) error { return errors.New("operation not permitted") }, "operation not permitted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &trial{start: tt.start}
+			err := try(t.Context(), b)
+			if (tt.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%v, want %q", err, tt.want)
+			}
+			if b.there {
+				t.Error("the container is still there")
+			}
+		})
+	}
+}
+
+// A lacking backend says what its host has not.
+type lacking struct {
+	executor.ContainerBackend
+	feature executor.FeatureName
+	why     string
+}
+
+func (l lacking) Probe(context.Context) (executor.Host, error) {
+	return executor.Host{Features: []executor.Feature{{Name: executor.FeatureRootFS}, {Name: l.feature, Missing: l.why}}}, nil
+}
+
+// A trial backend knows one container.
+type trial struct {
+	executor.ContainerBackend
+	start func(executor.ProcessSpec) error
+	there bool
+}
+
+func (b *trial) Create(context.Context, executor.ContainerSpec) (executor.Endpoint, error) {
+	b.there = true
+	return executor.Endpoint{}, nil
+}
+
+func (b *trial) Start(_ context.Context, _ string, p executor.ProcessSpec) (executor.Process, error) {
+	return nil, b.start(p)
+}
+
+func (b *trial) Delete(context.Context, string) error {
+	b.there = false
+	return nil
+}
