@@ -14,6 +14,13 @@ func LRPRunFailed() Row { return lrpRunFailed }
 
 var lrpRunFailed = Row{do(RemoveLRP, DeleteContainer), lrp.Conceivable, "the claim is given back, and the index is placed again", spec}
 
+// LRPOutdated is what to do when the RUNNING record of a RUNNING container's
+// instance has other addresses, another zone or another readiness than the
+// container. The table looks at none of these.
+func LRPOutdated() Row { return lrpOutdated }
+
+var lrpOutdated = Row{do(StartLRP), lrp.Expected, "the instance is reached in another way, or became ready or unready", added}
+
 var lrpTable = [ContainerSituations][LRPSituations]Row{
 	NoContainer: {
 		LRPNone:            {nil, lrp.Expected, "nothing here and nothing recorded", added},

@@ -42,7 +42,7 @@ var Layers = []Layer{
 		Modules: []string{"github.com/mattn/go-sqlite3", "github.com/go-sql-driver/mysql", "github.com/lib/pq", sync}},
 	{Path: "storage/storagetest", Imports: []string{"storage", "storage/memstore", "executor", "lrp", "task"}}, // a stranger's store links nothing else
 	{Path: "converge", Imports: []string{"executor", "lrp", "task", "auction", "storage"}, Modules: []string{sync}},
-	{Path: "rep", Imports: []string{"executor", "lrp", "task", "auction"}, Modules: []string{sync}},
+	{Path: "rep", Imports: []string{"executor", "lrp", "task", "auction", "storage"}, Modules: []string{sync}},
 	{Path: "", Imports: []string{"executor", "lrp", "task", "auction", "storage", "converge", "rep", "internal"}, Modules: []string{sync}},
 
 	{Path: "internal", Imports: []string{everything}, Modules: []string{cmp, sync}},
@@ -71,7 +71,7 @@ var Pure = []PurePackage{
 	{Path: "task"},
 	{Path: "auction", Shell: []string{"cellclient.go", "runner.go"}},
 	{Path: "converge", Shell: []string{"converger.go"}},
-	{Path: "rep", Shell: []string{"rep.go"}},
+	{Path: "rep", Shell: []string{"cell.go", "evacuate.go", "options.go", "queue.go", "rep.go", "selftest.go", "settle.go", "survey.go"}},
 }
 
 // A PurePackage is a package with pure files.

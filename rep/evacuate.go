@@ -1,0 +1,113 @@
+package rep
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/diegosdk/diego/executor"
+)
+
+// A drain is the evacuation of the cell (000 §LRP Evacuation, §Evacuation).
+// The zero value has not begun.
+type drain struct {
+	since time.Time
+	// finishing is true once nothing is waited for any more: no container is
+	// left, or the time is over. What is still recorded then is taken back.
+	finishing bool
+	finish    time.Time // when finishing began
+	over      bool
+	err       error // why it is over with something left
+}
+
+func (d *drain) begun() bool { return !d.since.IsZero() }
+
+// While the cell evacuates it looks every evacuationCheck whether it is empty,
+// which costs nothing. While it finishes it asks the BBS every finishInterval.
+const (
+	evacuationCheck = time.Second
+	finishInterval  = time.Second
+)
+
+// due is when to look again.
+func (d *drain) due(now time.Time) time.Time {
+	return now.Add(evacuationCheck)
+}
+
+// Evacuate begins to empty the cell. From now on it refuses work, and what it
+// has is settled by [DecideEvacuation] at once and every EvacuationInterval.
+// When nothing is left, or after EvacuationTimeout, the records of what there
+// still is are taken back, running tasks fail with
+// task.ReasonEvacuationTimedOut, the cell's presence ends, and Run returns.
+//
+// It returns at once. A second call does nothing.
+func (r *Rep) Evacuate(context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.drain.begun() {
+		return nil
+	}
+	now := r.o.Now()
+	r.drain.since, r.nextSync = now, now
+	r.wakeUp()
+	r.o.Metrics.Gauge("rep_evacuating", 1)
+	r.o.Logger.Info("the cell evacuates", "cell", r.o.CellID, "timeout", r.o.EvacuationTimeout)
+	return nil
+}
+
+// Evacuated reports whether an evacuation is over. The cell then has no records
+// and can be switched off.
+func (r *Rep) Evacuated() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.drain.over
+}
+
+// advanceEvacuation goes on to finish once nothing is left to wait for.
+func (r *Rep) advanceEvacuation() {
+	empty := r.empty()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.o.Now()
+	timedOut := now.Sub(r.drain.since) >= r.o.EvacuationTimeout
+	if !r.drain.begun() || r.drain.finishing || !empty && !timedOut {
+		return
+	}
+	r.drain.finishing, r.drain.finish, r.nextSync = true, now, now
+	r.wakeUp()
+	if !empty {
+		r.o.Logger.Warn("the evacuation has timed out; what is left is ended", "cell", r.o.CellID)
+	}
+}
+
+// empty reports whether the cell has none of its work's containers.
+func (r *Rep) empty() bool {
+	for _, c := range r.o.Executor.List() {
+		if _, ours := subjectOf(c); ours && !r.noteOf(c.GUID).deleting || ours && c.State != executor.Completed {
+			return false
+		}
+	}
+	return true
+}
+
+// finish ends a finishing evacuation when a survey has found nothing any more,
+// or the BBS has not answered for too long.
+func (r *Rep) finish(found int, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.drain.finishing || r.drain.over {
+		return
+	}
+	done := found == 0 && err == nil
+	if !done && r.o.Now().Sub(r.drain.finish) < r.o.FinishTimeout {
+		return
+	}
+	r.drain.over = true
+	if !done {
+		r.drain.err = fmt.Errorf("the evacuation of cell %q is over with %d instances and tasks left for convergence to find (last error: %w)", r.o.CellID, found, err)
+		if err == nil {
+			r.drain.err = fmt.Errorf("the evacuation of cell %q is over with %d instances and tasks left for convergence to find", r.o.CellID, found)
+		}
+	}
+	r.o.Logger.Info("the evacuation is over", "cell", r.o.CellID, "took", r.o.Now().Sub(r.drain.since), "left", found)
+}

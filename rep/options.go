@@ -1,0 +1,183 @@
+package rep
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"iter"
+	"log/slog"
+	"time"
+
+	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/task"
+)
+
+// An Executor has the containers of the cell; *manager.Manager is one. None of
+// its methods but ReadFile waits for anything.
+type Executor interface {
+	Reserve(list ...executor.Reservation) []executor.Refusal
+	Initialize(guid string, w executor.Work) error
+	Stop(guid string) error
+	Delete(guid string)
+	Get(guid string) (executor.Container, bool)
+	List() []executor.Container
+	Total() executor.Capacity
+	Remaining() executor.Capacity
+	ReadFile(ctx context.Context, guid, path string) ([]byte, error)
+	Subscribe() executor.Subscription
+}
+
+// A BBS is whom the rep reports to; *diego.BBS is one. A refusal is an
+// *lrp.TransitionError or a *task.TransitionError, and what is not there is a
+// storage.ErrNotFound. After any other error nobody knows whether the call was
+// carried out.
+type BBS interface {
+	ActualLRPs(context.Context, storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error]
+	Slot(ctx context.Context, processGUID string, index int) (lrp.Slot, error)
+	Deployment(ctx context.Context, processGUID string) (*lrp.Deployment, error)
+	Tasks(context.Context, storage.TaskFilter) iter.Seq2[*task.Task, error]
+	Task(ctx context.Context, guid string) (*task.Task, error)
+
+	ClaimLRP(ctx context.Context, processGUID string, index int, c lrp.Claim) error
+	StartLRP(ctx context.Context, processGUID string, index int, c lrp.Start) error
+	CrashLRP(ctx context.Context, processGUID string, index int, c lrp.Crash) error
+	RemoveLRP(ctx context.Context, processGUID string, index int, c lrp.Remove) error
+	EvacuateClaimedLRP(ctx context.Context, processGUID string, index int, c lrp.EvacuateClaimed) (keep bool, err error)
+	EvacuateRunningLRP(ctx context.Context, processGUID string, index int, c lrp.EvacuateRunning) (keep bool, err error)
+	EvacuateStoppedLRP(ctx context.Context, processGUID string, index int, c lrp.EvacuateStopped) (keep bool, err error)
+	EvacuateCrashedLRP(ctx context.Context, processGUID string, index int, c lrp.EvacuateCrashed) (keep bool, err error)
+	RemoveEvacuatingLRP(ctx context.Context, processGUID string, index int, c lrp.RemoveEvacuating) error
+
+	StartTask(ctx context.Context, guid string, c task.Start) (shouldRun bool, err error)
+	CompleteTask(ctx context.Context, guid string, c task.Complete) error
+	RejectStartedTask(ctx context.Context, guid string, c task.Reject) error
+}
+
+// An Announcer keeps the cell present; *diego.Announcer is one. An error of
+// Tick that wraps storage.ErrHeld says that another run of this cell is
+// present.
+type Announcer interface {
+	// Tick announces the cell, or renews that.
+	Tick(ctx context.Context) error
+	// Leave ends the presence at once.
+	Leave(ctx context.Context) error
+}
+
+// The defaults of Options.
+const (
+	DefaultConcurrency        = 16
+	DefaultSyncInterval       = 30 * time.Second
+	DefaultRetryInterval      = 5 * time.Second
+	DefaultCallTimeout        = 10 * time.Second
+	DefaultAnnounceInterval   = 5 * time.Second
+	DefaultEvacuationInterval = 10 * time.Second
+	DefaultEvacuationTimeout  = 10 * time.Minute
+	DefaultFinishTimeout      = 30 * time.Second
+)
+
+// Options say what a [Rep] is of and works with. Zero values mean the
+// defaults.
+type Options struct {
+	// CellID is unique in the fleet. It is required, as are BBS and Executor.
+	CellID   string
+	BBS      BBS
+	Executor Executor
+	// Announcer keeps the cell present while Run or Tick is called. Nil means
+	// that somebody else does, and that this run of the cell is the only one.
+	Announcer Announcer
+
+	// Zone is the availability zone.
+	Zone string
+	// RootFSProviders, VolumeDrivers and the tags are what the auctioneer
+	// places by; see auction.CellState.
+	RootFSProviders, VolumeDrivers       []string
+	PlacementTags, OptionalPlacementTags []string
+	// Index orders the cells of a zone for bin packing.
+	Index int
+
+	// SelfTest finds out whether the cell can still make containers. Nil means
+	// that nobody looks.
+	SelfTest *SelfTest
+
+	// Concurrency is how many containers are settled at a time, each by one
+	// operation (default DefaultConcurrency). 1 makes everything that Sync and
+	// Tick do happen in the caller's goroutine, in a fixed order.
+	Concurrency int
+	// SyncInterval is between two Syncs that nothing asks for (default
+	// DefaultSyncInterval), RetryInterval the wait after something failed
+	// (default DefaultRetryInterval).
+	SyncInterval, RetryInterval time.Duration
+	// CallTimeout bounds every call of the BBS (default DefaultCallTimeout).
+	CallTimeout time.Duration
+	// AnnounceInterval is between two calls of the Announcer (default
+	// DefaultAnnounceInterval). It should be a third of the time for which a
+	// cell is present.
+	AnnounceInterval time.Duration
+	// EvacuationInterval is between two Syncs of a cell that evacuates (default
+	// DefaultEvacuationInterval).
+	EvacuationInterval time.Duration
+	// EvacuationTimeout is how long the work may take to leave an evacuating
+	// cell (default DefaultEvacuationTimeout), and FinishTimeout how long the
+	// BBS is then told of what is left, if it does not answer (default
+	// DefaultFinishTimeout).
+	EvacuationTimeout, FinishTimeout time.Duration
+
+	// NewGUID makes the guids of instances; no two are ever the same, on any
+	// cell (default random UUIDs).
+	NewGUID func() string
+	// Now is the clock (default time.Now).
+	Now func() time.Time
+	// Metrics and Logger may be nil.
+	Metrics auction.Metrics
+	Logger  *slog.Logger
+}
+
+func (o Options) withDefaults() (Options, error) {
+	var v executor.Validator
+	v.Check(o.CellID != "", "cell_id", "", "not empty")
+	v.Check(o.BBS != nil, "bbs", "", "not nil")
+	v.Check(o.Executor != nil, "executor", "", "not nil")
+	o.Concurrency = cmp.Or(max(o.Concurrency, 0), DefaultConcurrency)
+	for _, d := range []struct {
+		name     string
+		value    *time.Duration
+		fallback time.Duration
+	}{
+		{"sync_interval", &o.SyncInterval, DefaultSyncInterval}, {"retry_interval", &o.RetryInterval, DefaultRetryInterval},
+		{"call_timeout", &o.CallTimeout, DefaultCallTimeout}, {"announce_interval", &o.AnnounceInterval, DefaultAnnounceInterval},
+		{"evacuation_interval", &o.EvacuationInterval, DefaultEvacuationInterval},
+		{"evacuation_timeout", &o.EvacuationTimeout, DefaultEvacuationTimeout}, {"finish_timeout", &o.FinishTimeout, DefaultFinishTimeout},
+	} {
+		*d.value = cmp.Or(*d.value, d.fallback)
+		v.Check(*d.value > 0, d.name, *d.value, "not negative")
+	}
+	if o.SelfTest != nil {
+		test := o.SelfTest.withDefaults(v.In("self_test"))
+		o.SelfTest = &test
+	}
+	if o.NewGUID == nil {
+		o.NewGUID = newGUID
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Metrics == nil {
+		o.Metrics = auction.NoMetrics{}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o, v.Err()
+}
+
+// newGUID is a random UUID of version 4.
+func newGUID() string {
+	var b [16]byte
+	rand.Read(b[:]) // it never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[0:4], b[4:6], b[6:8], b[8:10], b[10:])
+}

@@ -1,0 +1,392 @@
+package rep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/storage"
+)
+
+// A Rep represents the containers of one cell to the BBS, and the cell to the
+// auctioneer: it is the cell's auction.CellClient.
+//
+// [Rep.Run] keeps it going. A test or a simulation calls [Rep.Tick] instead, in
+// its own time, and [Rep.Sync] is the reconciliation by itself. All methods may
+// be called at the same time.
+//
+// What it knows beside its containers are only short-lived notes, so a rep that
+// starts again finds everything in the containers and the records.
+type Rep struct {
+	o     Options
+	queue *queue
+	wake  chan struct{} // for Run: something is due
+
+	mu       sync.Mutex
+	news     executor.Subscription
+	notes    map[string]note // by guid of a container that is there
+	present  bool            // this run of the cell is the one that is present
+	nextSync time.Time
+	announce time.Time // when to announce next
+	left     bool      // the presence was ended
+	drain    drain
+	test     selfTestState
+}
+
+// A note is what the rep remembers of a container.
+type note struct {
+	deleting bool // it was told to go, and nobody has to be told of it
+	stop     bool // it was to be stopped when it was a reservation
+	asked    bool // the answer to its StartTask got lost
+}
+
+var _ auction.CellClient = (*Rep)(nil)
+
+// New fails with an *executor.ValidationError if a required option is missing.
+// It starts nothing.
+func New(o Options) (*Rep, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return &Rep{
+		o: o, queue: newQueue(), wake: make(chan struct{}, 1),
+		news: o.Executor.Subscribe(), notes: map[string]note{}, present: o.Announcer == nil,
+	}, nil
+}
+
+// Sync compares the containers with the records about this cell and settles
+// every difference (000 §Polling vs Events). What it finds is only a reason to
+// look: before anything is done about a container, its record and its state are
+// read once more.
+//
+// A list that could not be read, or not to its end, proves nothing: what it
+// names is settled, and nothing is taken for absent. The error joins what went
+// wrong; the next Sync tries again.
+func (r *Rep) Sync(ctx context.Context) error {
+	_, err := r.survey(ctx)
+	return errors.Join(err, r.settleAll(ctx))
+}
+
+// Tick does what is due: it announces the cell, hears the news of the executor,
+// makes a Sync if it is time, advances the self-test and the evacuation, and
+// settles what has come up. It is for those who have their own loop, instead of
+// Run.
+func (r *Rep) Tick(ctx context.Context) {
+	r.renew(ctx)
+	r.hear()
+	r.keep(ctx)
+	_ = r.settleAll(ctx) // what fails is logged, counted and tried again
+	if r.Evacuated() {
+		r.leave(ctx)
+	}
+}
+
+// Next is when Tick will have something to do that is known now. News of the
+// executor may come before.
+func (r *Rep) Next() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	next := r.nextDue()
+	if r.o.Announcer != nil && !r.drain.over && r.announce.Before(next) {
+		next = r.announce
+	}
+	return next
+}
+
+// Run does what Tick does, with goroutines and timers, until ctx ends or an
+// evacuation is over, and then ends the cell's presence. It returns ctx's error
+// or, after an evacuation, nil, or why the BBS could not be told of what was
+// left. The containers are the executor's and live on.
+func (r *Rep) Run(ctx context.Context) error {
+	running, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	wg.Go(func() { r.settleAlways(running) })
+	wg.Go(func() { r.listen(running) })
+	wg.Go(func() { r.renewAlways(running) })
+	r.keepAlways(running)
+	cancel()
+	wg.Wait()
+
+	last, end := context.WithTimeout(context.WithoutCancel(ctx), r.o.CallTimeout)
+	defer end()
+	r.leave(last)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.news.Close()
+	if r.drain.over {
+		return r.drain.err
+	}
+	return ctx.Err()
+}
+
+// hear queues what the executor has to tell. A subscription that fell behind is
+// replaced, and what it missed is found by a Sync.
+func (r *Rep) hear() {
+	r.mu.Lock()
+	news := r.news
+	r.mu.Unlock()
+	for {
+		e, ok, err := news.Poll()
+		if err != nil {
+			news = r.resubscribe(err)
+			continue
+		}
+		if !ok {
+			return
+		}
+		r.look(e.Container)
+	}
+}
+
+// listen queues what the executor tells, until ctx ends.
+func (r *Rep) listen(ctx context.Context) {
+	r.mu.Lock()
+	news := r.news
+	r.mu.Unlock()
+	for {
+		e, err := news.Next(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			news = r.resubscribe(err)
+		default:
+			r.look(e.Container)
+		}
+	}
+}
+
+func (r *Rep) resubscribe(err error) executor.Subscription {
+	r.o.Logger.Warn("the rep missed news of its containers and looks at all of them", "err", err)
+	news := r.o.Executor.Subscribe()
+	r.mu.Lock()
+	r.news = news
+	r.mu.Unlock()
+	r.syncWithin(0)
+	return news
+}
+
+// look queues a container that has changed.
+func (r *Rep) look(c executor.Container) {
+	if s, ours := subjectOf(c); ours {
+		r.queue.add(s)
+	} else if c.Tags[executor.TagLifecycle] == executor.LifecycleSelfTest {
+		r.wakeUp() // it may have ended
+	}
+}
+
+// settleAll settles what waits, until nothing does.
+func (r *Rep) settleAll(ctx context.Context) error {
+	if r.o.Concurrency == 1 {
+		return r.settleSome(ctx)
+	}
+	var wg sync.WaitGroup
+	errs := make([]error, r.o.Concurrency)
+	for i := range errs {
+		wg.Go(func() { errs[i] = r.settleSome(ctx) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+func (r *Rep) settleSome(ctx context.Context) (err error) {
+	failed := 0
+	for ctx.Err() == nil {
+		s, ok := r.queue.take()
+		if !ok {
+			break
+		}
+		if e := r.settleOne(ctx, s); e != nil {
+			if failed++; failed <= maxErrors {
+				err = errors.Join(err, e)
+			}
+		}
+	}
+	if failed > maxErrors {
+		err = errors.Join(err, fmt.Errorf("and %d more", failed-maxErrors))
+	}
+	return err
+}
+
+// maxErrors is how many errors a Sync tells in full, for each of its workers.
+const maxErrors = 10
+
+// settleAlways settles what comes up, until ctx ends.
+func (r *Rep) settleAlways(ctx context.Context) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	free := make(chan struct{}, r.o.Concurrency)
+	for {
+		select {
+		case free <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		s, ok := r.queue.take()
+		if ok {
+			wg.Go(func() {
+				_ = r.settleOne(ctx, s) // told and tried again
+				<-free
+			})
+			continue
+		}
+		<-free
+		select {
+		case <-r.queue.wake:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (r *Rep) settleOne(ctx context.Context, s subject) error {
+	defer r.queue.done(s)
+	err := r.settle(ctx, s)
+	if err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("%v: %w", s, err)
+		r.o.Logger.Warn("a container could not be settled; it is tried again", "err", err)
+		r.syncWithin(r.o.RetryInterval)
+	}
+	return err
+}
+
+// keep makes a Sync's survey if it is time, and advances self-test and
+// evacuation.
+func (r *Rep) keep(ctx context.Context) {
+	r.selfTest()
+	r.mu.Lock()
+	due := !r.o.Now().Before(r.nextSync) && !r.drain.over
+	r.mu.Unlock()
+	if due {
+		found, err := r.survey(ctx)
+		if err != nil && ctx.Err() == nil {
+			r.o.Logger.Warn("the rep could not read what is recorded about this cell; it tries again", "err", err)
+			r.syncWithin(r.o.RetryInterval)
+		}
+		r.finish(found, err)
+	}
+	r.advanceEvacuation()
+}
+
+// keepAlways does what keep does whenever it is time, until ctx ends or an
+// evacuation is over.
+func (r *Rep) keepAlways(ctx context.Context) {
+	for ctx.Err() == nil {
+		r.keep(ctx)
+		r.mu.Lock()
+		over, next := r.drain.over, r.nextDue()
+		r.mu.Unlock()
+		if over {
+			return
+		}
+		timer := time.NewTimer(next.Sub(r.o.Now()))
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		case <-r.wake:
+		}
+		timer.Stop()
+	}
+}
+
+// nextDue is when keep has something to do. It is called with the lock.
+func (r *Rep) nextDue() time.Time {
+	next := r.nextSync
+	if t, ok := r.test.due(r.o.SelfTest, r.drain.begun()); ok && t.Before(next) {
+		next = t
+	}
+	if t := r.drain.due(r.o.Now()); r.drain.begun() && t.Before(next) {
+		next = t
+	}
+	return next
+}
+
+// syncWithin makes the next Sync come in at most d.
+func (r *Rep) syncWithin(d time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if t := r.o.Now().Add(d); t.Before(r.nextSync) {
+		r.nextSync = t
+		r.wakeUp()
+	}
+}
+
+func (r *Rep) wakeUp() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// renew announces the cell if it is time. Once this run of the cell is known
+// to be the present one, it answers for all records that name the cell; until
+// then another run may have the containers for them.
+func (r *Rep) renew(ctx context.Context) {
+	r.mu.Lock()
+	now := r.o.Now()
+	due := r.o.Announcer != nil && !r.drain.over && !now.Before(r.announce)
+	if due {
+		r.announce = now.Add(r.o.AnnounceInterval)
+	}
+	r.mu.Unlock()
+	if !due {
+		return
+	}
+	call, cancel := context.WithTimeout(ctx, r.o.AnnounceInterval)
+	defer cancel()
+	err := r.o.Announcer.Tick(call)
+	if err != nil && ctx.Err() == nil {
+		r.o.Metrics.Count("rep_announce_failures_total", 1)
+		r.o.Logger.Warn("the cell could not be announced; it tries again", "cell", r.o.CellID, "err", err)
+	}
+	r.mu.Lock()
+	before := r.present
+	switch {
+	case err == nil:
+		r.present = true
+	case errors.Is(err, storage.ErrHeld):
+		r.present = false
+	}
+	appeared := r.present && !before
+	r.mu.Unlock()
+	if appeared {
+		r.syncWithin(0)
+	}
+}
+
+// renewAlways announces the cell until ctx ends.
+func (r *Rep) renewAlways(ctx context.Context) {
+	if r.o.Announcer == nil {
+		return
+	}
+	ticker := time.NewTicker(r.o.AnnounceInterval)
+	defer ticker.Stop()
+	for {
+		r.renew(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// leave ends the presence. Once is enough.
+func (r *Rep) leave(ctx context.Context) {
+	r.mu.Lock()
+	left := r.left || r.o.Announcer == nil
+	r.left = true
+	r.mu.Unlock()
+	if left {
+		return
+	}
+	if err := r.o.Announcer.Leave(ctx); err != nil {
+		r.o.Logger.Warn("the cell's presence could not be ended; it ends by itself", "cell", r.o.CellID, "err", err)
+	}
+}

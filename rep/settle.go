@@ -1,0 +1,397 @@
+package rep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/task"
+)
+
+// An operation is what is done about one subject, going by what was just read.
+type operation struct {
+	*Rep
+	subject
+	// container is nil if there is none, or none that counts.
+	container *executor.Container
+	// task is the record as it was read, for its definition.
+	task *task.Task
+	// failure is the reason for FailTask.
+	failure string
+}
+
+// A decision is a row and how it was found.
+type decision struct {
+	row               Row
+	container, record fmt.Stringer
+}
+
+// settle reads container and record of a subject, decides and carries out the
+// row. An error means that something is left to do.
+func (r *Rep) settle(ctx context.Context, s subject) error {
+	r.mu.Lock()
+	finishing, evacuating, present := r.drain.finishing, r.drain.begun(), r.present
+	r.mu.Unlock()
+	op := operation{Rep: r, subject: s, failure: task.ReasonContainerMissing}
+	var d decision
+	var err error
+	if s.isTask() {
+		if op.task, err = r.taskRecord(ctx, s.task); err != nil {
+			return err
+		}
+	}
+	var slot lrp.Slot
+	if !s.isTask() {
+		call, cancel := context.WithTimeout(ctx, r.o.CallTimeout)
+		slot, err = r.o.BBS.Slot(call, s.key.ProcessGUID, s.key.Index)
+		cancel()
+		if err != nil {
+			return err
+		}
+	}
+
+	c, there := r.o.Executor.Get(s.guid)
+	n := r.noteOf(s.guid)
+	switch {
+	case there && n.deleting && c.State != executor.Completed:
+		return nil // on its way out; nobody needs to be told
+	case there && !n.deleting && !finishing:
+		op.container = &c
+	case !there && !present:
+		return nil // another run of this cell may have the container
+	}
+	if finishing {
+		op.failure = task.ReasonEvacuationTimedOut
+	}
+
+	if s.isTask() {
+		d, err = r.taskRow(op.task, s, op.container, n)
+	} else {
+		d, err = r.lrpRow(slot, s, op.container, n, evacuating)
+	}
+	if err != nil {
+		return err
+	}
+	r.tellDecision(s, d)
+	if err := op.carryOut(ctx, d.row); err != nil {
+		return err
+	}
+	if finishing && there && !n.deleting {
+		r.delete(s.guid) // nobody waits for it any more
+	}
+	return nil
+}
+
+// taskRecord is nil if there is none.
+func (r *Rep) taskRecord(ctx context.Context, guid string) (*task.Task, error) {
+	call, cancel := context.WithTimeout(ctx, r.o.CallTimeout)
+	defer cancel()
+	t, err := r.o.BBS.Task(call, guid)
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil, nil
+	}
+	return t, err
+}
+
+// lrpRow decides about an instance and its container, nil for none.
+func (r *Rep) lrpRow(slot lrp.Slot, s subject, c *executor.Container, n note, evacuating bool) (decision, error) {
+	container, err := NoContainer, error(nil)
+	switch {
+	case c == nil:
+	case n.stop && c.State == executor.Reserved:
+		container = ContainerShutdown
+	default:
+		container, err = SituateContainer(c.State, c.RunResult)
+	}
+	record := SituateLRP(slot, r.me(s), s.key.DefinitionID)
+	d := decision{container: container, record: record}
+	switch {
+	case err != nil:
+		return decision{}, err
+	case evacuating:
+		d.row = DecideEvacuation(container, record)
+	case container == ContainerRunning && record == LRPRunningAlpha && outdated(slot.Records, r.me(s), *c, r.o.Zone):
+		d.row = LRPOutdated()
+	default:
+		d.row = DecideLRP(container, record)
+	}
+	return d, nil
+}
+
+// taskRow decides about a task and its container, nil for none.
+func (r *Rep) taskRow(t *task.Task, s subject, c *executor.Container, n note) (decision, error) {
+	container, err := TaskContainerNone, error(nil)
+	if c != nil {
+		container, err = SituateTaskContainer(c.State, c.RunResult)
+	}
+	record := SituateTask(t, r.o.CellID, s.guid)
+	if n.asked && container == TaskContainerReserved && record == TaskRunningAlpha {
+		record = TaskPending // the call that made it RUNNING has no answer yet: it is repeated
+	}
+	return decision{DecideTask(container, record), container, record}, err
+}
+
+func (r *Rep) me(s subject) lrp.InstanceKey {
+	return lrp.InstanceKey{InstanceGUID: s.guid, CellID: r.o.CellID}
+}
+
+// carryOut takes the steps of a row in order. It stops at the first that fails,
+// or after which the others are not to be taken.
+func (op *operation) carryOut(ctx context.Context, row Row) error {
+	for _, step := range row.Steps {
+		goOn, err := op.take(ctx, step)
+		if isRefusal(err) {
+			op.tellStep(step, "refused")
+			op.o.Logger.Info("the BBS refused what the cell reported", "subject", op.subject.String(), "step", step.String(), "err", err)
+			if step.DeleteWhenRefused() {
+				op.delete(op.guid)
+			}
+			return nil
+		}
+		if err != nil {
+			op.tellStep(step, "failed")
+			return fmt.Errorf("%v: %w", step, err)
+		}
+		op.tellStep(step, "done")
+		if !goOn {
+			return nil
+		}
+	}
+	return nil
+}
+
+// isRefusal reports whether the BBS has decided against a call, by its rules.
+func isRefusal(err error) bool {
+	var l *lrp.TransitionError
+	var t *task.TransitionError
+	return errors.As(err, &l) || errors.As(err, &t)
+}
+
+// take takes one step, and says whether to go on with the next.
+func (op *operation) take(ctx context.Context, step Step) (goOn bool, err error) {
+	switch step {
+	case RunContainer:
+		return op.run(ctx)
+	case DeleteContainer, DeleteContainerUnlessKept:
+		op.delete(op.guid)
+		return true, nil
+	}
+	call, cancel := context.WithTimeout(ctx, op.o.CallTimeout)
+	defer cancel()
+	if op.isTask() {
+		return op.callTask(call, step)
+	}
+	return op.callLRP(call, step)
+}
+
+func (op *operation) callLRP(ctx context.Context, step Step) (goOn bool, err error) {
+	b, guid, index, id, me, domain := op.o.BBS, op.key.ProcessGUID, op.key.Index, op.key.DefinitionID, op.me(op.subject), op.key.Domain
+	var c executor.Container
+	if op.container != nil {
+		c = *op.container
+	}
+	switch step {
+	case ClaimLRP:
+		err = b.ClaimLRP(ctx, guid, index, lrp.Claim{DefinitionID: id, Instance: me})
+	case StartLRP:
+		err = b.StartLRP(ctx, guid, index, lrp.Start{
+			DefinitionID: id, Domain: domain, Instance: me, NetInfo: netInfo(c), Unready: !c.Routable, Zone: op.o.Zone})
+	case CrashLRP:
+		err = b.CrashLRP(ctx, guid, index, lrp.Crash{DefinitionID: id, Domain: domain, Instance: me, Reason: crashReason(c.RunResult)})
+	case RemoveLRP:
+		err = b.RemoveLRP(ctx, guid, index, lrp.Remove{DefinitionID: id, Instance: me})
+	case RemoveEvacuatingLRP:
+		err = b.RemoveEvacuatingLRP(ctx, guid, index, lrp.RemoveEvacuating{DefinitionID: id, Instance: me})
+	case EvacuateClaimedLRP:
+		_, err = b.EvacuateClaimedLRP(ctx, guid, index, lrp.EvacuateClaimed{DefinitionID: id, Instance: me})
+	case EvacuateStoppedLRP:
+		_, err = b.EvacuateStoppedLRP(ctx, guid, index, lrp.EvacuateStopped{DefinitionID: id, Instance: me})
+	case EvacuateCrashedLRP:
+		_, err = b.EvacuateCrashedLRP(ctx, guid, index, lrp.EvacuateCrashed{DefinitionID: id, Instance: me, Reason: crashReason(c.RunResult)})
+	case EvacuateRunningLRP:
+		var keep bool
+		keep, err = b.EvacuateRunningLRP(ctx, guid, index, lrp.EvacuateRunning{
+			DefinitionID: id, Instance: me, NetInfo: netInfo(c), Unready: !c.Routable, Zone: op.o.Zone})
+		return !keep, err
+	}
+	return true, err
+}
+
+func (op *operation) callTask(ctx context.Context, step Step) (goOn bool, err error) {
+	b, me := op.o.BBS, op.me(op.subject)
+	switch step {
+	case StartTask:
+		return op.startTask(ctx)
+	case CompleteTask:
+		c := completion(op.subject, me.CellID, op.container.RunResult)
+		if err := op.result(ctx, &c); err != nil {
+			return false, err
+		}
+		err = b.CompleteTask(ctx, op.subject.task, c)
+	case FailTask:
+		c := completion(op.subject, me.CellID, executor.Failed(op.failure))
+		err = b.CompleteTask(ctx, op.subject.task, c)
+	case RejectTask:
+		err = b.RejectStartedTask(ctx, op.subject.task, task.Reject{
+			CellID: me.CellID, InstanceGUID: me.InstanceGUID, Attempt: op.attempt, Reason: op.container.RunResult.FailureReason})
+	}
+	return true, err
+}
+
+// startTask asks whether to run the task. The answer is yes once only, so the
+// question is asked under one request id until it is answered; a container asks
+// it for one task only.
+func (op *operation) startTask(ctx context.Context) (shouldRun bool, err error) {
+	op.setNote(op.guid, func(n *note) { n.asked = true })
+	shouldRun, err = op.o.BBS.StartTask(storage.WithRequestID(ctx, "start-"+op.guid), op.subject.task, task.Start{
+		CellID: op.o.CellID, InstanceGUID: op.guid, Attempt: op.attempt})
+	if err == nil || isRefusal(err) {
+		op.setNote(op.guid, func(n *note) { n.asked = false })
+	}
+	return shouldRun, err
+}
+
+// result adds the content of the task's result file. One that cannot be had
+// fails the task, as nobody will get it later.
+func (op *operation) result(ctx context.Context, c *task.Complete) error {
+	path := op.container.Tags[executor.TagResultFile]
+	if c.Failed || path == "" {
+		return nil
+	}
+	content, err := op.o.Executor.ReadFile(ctx, op.guid, path)
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("reading the result: %w", err)
+	case err == nil && len(content) > task.MaxResultBytes:
+		err = fmt.Errorf("it has %d bytes and may have %d", len(content), task.MaxResultBytes)
+	case err == nil && !utf8.Valid(content):
+		err = errors.New("it is not text in UTF-8")
+	}
+	if err != nil {
+		c.Failed, c.FailureReason = true, executor.CutReason(fmt.Sprintf("failed to fetch the result: %v", err))
+		return nil
+	}
+	c.Result = string(content)
+	return nil
+}
+
+// run gives the reserved container its work. What cannot run here is given
+// back.
+func (op *operation) run(ctx context.Context) (goOn bool, err error) {
+	if op.noteOf(op.guid).stop {
+		op.queue.add(op.subject) // it was told to stop since it was looked at
+		return false, nil
+	}
+	w, err := op.work(ctx)
+	if err != nil {
+		return false, err
+	}
+	if w != nil {
+		err = op.o.Executor.Initialize(op.guid, *w)
+	} else {
+		err = errors.New("its definition is gone")
+	}
+	if errors.Is(err, executor.ErrTransition) {
+		op.queue.add(op.subject) // no reservation any more: it is looked at anew
+		return false, nil
+	}
+	if err == nil {
+		return true, nil
+	}
+	op.o.Logger.Warn("a container could not be run", "subject", op.subject.String(), "err", err)
+	op.failure = executor.CutReason(fmt.Sprintf("failed to run the container: %v", err))
+	row := LRPRunFailed()
+	if op.isTask() {
+		row = TaskRunFailed()
+	}
+	return false, op.carryOut(ctx, row)
+}
+
+// work is what the container is to do, or nil if nobody knows any more.
+func (op *operation) work(ctx context.Context) (*executor.Work, error) {
+	if op.isTask() {
+		w := executor.Work{RunInfo: op.task.RunInfo}
+		if op.task.ResultFile != "" {
+			w.Tags = map[string]string{executor.TagResultFile: op.task.ResultFile}
+		}
+		return &w, nil
+	}
+	call, cancel := context.WithTimeout(ctx, op.o.CallTimeout)
+	defer cancel()
+	d, err := op.o.BBS.Deployment(call, op.key.ProcessGUID)
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return nil, err
+	}
+	if err != nil {
+		return nil, nil
+	}
+	definition, ok := d.Definitions[op.key.DefinitionID]
+	if !ok {
+		return nil, nil
+	}
+	return &executor.Work{RunInfo: definition.RunInfo}, nil
+}
+
+// delete has a container removed. By then the BBS has accepted its end.
+func (r *Rep) delete(guid string) {
+	if _, there := r.o.Executor.Get(guid); there {
+		r.setNote(guid, func(n *note) { n.deleting = true })
+		r.o.Executor.Delete(guid)
+	}
+}
+
+func (r *Rep) noteOf(guid string) note {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.notes[guid]
+}
+
+func (r *Rep) setNote(guid string, change func(*note)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := r.notes[guid]
+	change(&n)
+	if n == (note{}) {
+		delete(r.notes, guid)
+		return
+	}
+	r.notes[guid] = n
+}
+
+// tellDecision counts what was decided, and warns of what should never be.
+func (r *Rep) tellDecision(s subject, d decision) {
+	if d.row.Odds != lrp.Inconceivable {
+		return
+	}
+	r.o.Metrics.Count("rep_inconceivable_total", 1)
+	r.o.Logger.Warn("a container and its record are in a state that should never be", "subject", s.String(),
+		"container", d.container.String(), "record", d.record.String(), "action", d.row.Action(), "reason", d.row.Reason)
+}
+
+func (r *Rep) tellStep(step Step, outcome string) {
+	r.o.Metrics.Count("rep_steps_total", 1, auction.Label{Name: "step", Value: step.String()}, auction.Label{Name: "outcome", Value: outcome})
+}
+
+// tell gauges what a survey has found.
+func (r *Rep) tell(states map[executor.State]int) {
+	for s := executor.Reserved; s <= executor.Completed; s++ {
+		r.o.Metrics.Gauge("rep_containers", float64(states[s]), auction.Label{Name: "state", Value: s.String()})
+	}
+	total, remaining := r.o.Executor.Total(), r.o.Executor.Remaining()
+	for _, g := range []struct {
+		of               string
+		total, remaining int64
+	}{
+		{"memory_mb", total.MemoryMB, remaining.MemoryMB}, {"disk_mb", total.DiskMB, remaining.DiskMB},
+		{"containers", total.Containers, remaining.Containers}, {"pids", total.PIDs, remaining.PIDs},
+	} {
+		of := auction.Label{Name: "of", Value: g.of}
+		r.o.Metrics.Gauge("rep_capacity_total", float64(g.total), of)
+		r.o.Metrics.Gauge("rep_capacity_remaining", float64(g.remaining), of)
+	}
+}

@@ -1,0 +1,131 @@
+package rep
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/task"
+)
+
+// A subject is what one container is for: an instance of an LRP, or one
+// attempt of a task.
+type subject struct {
+	// guid is the instance's and the container's.
+	guid string
+	// key is set for an instance, task and attempt for a task.
+	key     lrp.Key
+	task    string
+	attempt task.Attempt
+}
+
+func (s subject) isTask() bool { return s.task != "" }
+
+func (s subject) String() string {
+	if s.isTask() {
+		return fmt.Sprintf("task %s in container %s", s.task, s.guid)
+	}
+	return fmt.Sprintf("%s/%d in container %s", s.key.ProcessGUID, s.key.Index, s.guid)
+}
+
+// subjectOf reads what a container is for from its tags, and says false for
+// one that is not of a rep's making.
+func subjectOf(c executor.Container) (subject, bool) {
+	s := subject{guid: c.GUID}
+	switch c.Tags[executor.TagLifecycle] {
+	case executor.LifecycleLRP:
+		index, err := strconv.Atoi(c.Tags[executor.TagProcessIndex])
+		s.key = lrp.Key{
+			ProcessGUID: c.Tags[executor.TagProcessGUID], DefinitionID: c.Tags[executor.TagDefinitionID],
+			Index: index, Domain: c.Tags[executor.TagDomain],
+		}
+		return s, err == nil && s.key.ProcessGUID != ""
+	case executor.LifecycleTask:
+		s.task = c.Tags[executor.TagTaskGUID]
+		_, err := fmt.Sscanf(c.Tags[executor.TagTaskAttempt], attemptFormat, &s.attempt.Epoch, &s.attempt.Rejections)
+		return s, err == nil && s.task != ""
+	}
+	return s, false
+}
+
+const attemptFormat = "%d.%d"
+
+// reservation asks for a container for an item of work.
+func reservation(guid string, item *auction.Item) executor.Reservation {
+	tags := map[string]string{executor.TagDomain: item.Domain, executor.TagInstanceGUID: guid}
+	if item.Kind == auction.Task {
+		tags[executor.TagLifecycle] = executor.LifecycleTask
+		tags[executor.TagTaskGUID] = item.GUID
+		tags[executor.TagTaskAttempt] = fmt.Sprintf(attemptFormat, item.Attempt.Epoch, item.Attempt.Rejections)
+	} else {
+		tags[executor.TagLifecycle] = executor.LifecycleLRP
+		tags[executor.TagProcessGUID] = item.GUID
+		tags[executor.TagDefinitionID] = item.DefinitionID
+		tags[executor.TagProcessIndex] = strconv.Itoa(item.Index)
+	}
+	setList(tags, executor.TagPlacementTags, item.PlacementTags)
+	setList(tags, executor.TagVolumeDrivers, item.VolumeDrivers)
+	return executor.Reservation{GUID: guid, Resources: item.Resources, Tags: tags}
+}
+
+func setList(tags map[string]string, tag string, list []string) {
+	if text, err := json.Marshal(list); err == nil && len(list) > 0 { // text always encodes
+		tags[tag] = string(text)
+	}
+}
+
+// wants reports whether a container for s is what the item asks for.
+func (s subject) wants(item *auction.Item) bool {
+	if item.Kind == auction.Task {
+		return s.task == item.GUID && s.attempt == item.Attempt
+	}
+	return !s.isTask() && s.key == item.Key.LRP()
+}
+
+// netInfo is where a container is reached, as a record has it.
+func netInfo(c executor.Container) lrp.NetInfo {
+	n := lrp.NetInfo{Address: c.ExternalIP, InstanceAddress: c.InternalIP}
+	for _, p := range c.Ports {
+		n.Ports = append(n.Ports, lrp.PortMapping(p))
+	}
+	return n
+}
+
+// outdated reports whether one of the records is the RUNNING one of the
+// container's instance, and says something else than is the case.
+func outdated(records []lrp.ActualLRP, me lrp.InstanceKey, c executor.Container, zone string) bool {
+	for i := range records {
+		r := &records[i]
+		if r.InstanceKey != me || r.Presence != lrp.Ordinary || r.State != lrp.Running {
+			continue
+		}
+		n := netInfo(c)
+		return r.Routable != c.Routable || r.Zone != zone || r.Address != n.Address ||
+			r.InstanceAddress != n.InstanceAddress || !slices.Equal(r.Ports, n.Ports)
+	}
+	return false
+}
+
+// completion is what the BBS is told of the end of a task's container.
+func completion(s subject, cellID string, r executor.RunResult) task.Complete {
+	c := task.Complete{CellID: cellID, InstanceGUID: s.guid, Attempt: s.attempt}
+	switch {
+	case r.Failed:
+		c.Failed, c.FailureReason = true, r.FailureReason
+	case r.Stopped:
+		c.Failed, c.FailureReason = true, "the container was stopped"
+	}
+	return c
+}
+
+// crashReason is what the BBS is told of a container that ended unasked.
+func crashReason(r executor.RunResult) string {
+	if r.Failed {
+		return r.FailureReason
+	}
+	return "ended without being told to"
+}
