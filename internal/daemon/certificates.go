@@ -1,0 +1,202 @@
+package daemon
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+)
+
+// TLS are the settings of mutual TLS, for embedding. Either all three are set
+// or none.
+type TLS struct {
+	TLSCert string `name:"tls_cert" help:"PEM file with the certificate of this process, and those between it and the authority"`
+	TLSKey  string `name:"tls_key" help:"PEM file with the private key of tls_cert"`
+	TLSCA   string `name:"tls_ca" help:"PEM file with the authorities that others' certificates must come from"`
+}
+
+// CheckTLS is for the Check method of settings that embed TLS.
+func (s *TLS) CheckTLS(report func(name, want string)) {
+	for _, f := range []struct{ name, value string }{{"tls_cert", s.TLSCert}, {"tls_key", s.TLSKey}, {"tls_ca", s.TLSCA}} {
+		if f.value == "" && *s != (TLS{}) {
+			report(f.name, "missing: tls_cert, tls_key and tls_ca are set together or not at all")
+		}
+	}
+}
+
+// Certificates are those of the settings, or nil if none are set. The error
+// names the file that is wrong.
+func (s *TLS) Certificates(log *slog.Logger) (*Certificates, error) {
+	if *s == (TLS{}) {
+		return nil, nil
+	}
+	c := &Certificates{files: *s, log: log}
+	loaded, err := s.load(time.Now())
+	if err != nil {
+		return nil, err
+	}
+	c.now = loaded
+	c.tell()
+	return c, nil
+}
+
+// Certificates are what a process shows of itself and what it wants of others.
+// The files are read again when they change, so that new ones take effect
+// without a restart. While the new ones cannot be used, the old ones stay.
+type Certificates struct {
+	files TLS
+	log   *slog.Logger
+
+	mu     sync.Mutex
+	now    loaded
+	looked time.Time // when the files were last looked at
+	failed stamps    // the state of the files that could not be used
+}
+
+// loaded is what the files held.
+type loaded struct {
+	own     tls.Certificate
+	others  *x509.CertPool
+	changed stamps
+}
+
+// stamps tell whether one of the three files was changed.
+type stamps [3]struct {
+	at   time.Time
+	size int64
+}
+
+func (s *TLS) stamps() (all stamps) {
+	for i, name := range []string{s.TLSCert, s.TLSKey, s.TLSCA} {
+		if info, err := os.Stat(name); err == nil {
+			all[i].at, all[i].size = info.ModTime(), info.Size()
+		}
+	}
+	return all
+}
+
+// load reads the files and makes sure that they are of use now.
+func (s *TLS) load(now time.Time) (l loaded, err error) {
+	l.changed = s.stamps()
+	const remedy = "scripts/certs makes such files for development"
+	cert, certErr := os.ReadFile(s.TLSCert)
+	key, keyErr := os.ReadFile(s.TLSKey)
+	ca, caErr := os.ReadFile(s.TLSCA)
+	if err := errors.Join(named("tls_cert", certErr), named("tls_key", keyErr), named("tls_ca", caErr)); err != nil {
+		return l, fmt.Errorf("%w; %s", err, remedy)
+	}
+	if l.own, err = tls.X509KeyPair(cert, key); err != nil {
+		return l, fmt.Errorf("tls_cert %s and tls_key %s do not make a pair: %w", s.TLSCert, s.TLSKey, err)
+	}
+	l.others = x509.NewCertPool()
+	if !l.others.AppendCertsFromPEM(ca) {
+		return l, fmt.Errorf("tls_ca %s: there is no certificate in it; want PEM", s.TLSCA)
+	}
+	leaf := l.own.Leaf
+	if now.After(leaf.NotAfter) {
+		return l, fmt.Errorf("tls_cert %s: the certificate of %q expired at %v; make a new one (%s)", s.TLSCert, leaf.Subject.CommonName, leaf.NotAfter, remedy)
+	}
+	if now.Before(leaf.NotBefore) {
+		return l, fmt.Errorf("tls_cert %s: the certificate of %q is valid from %v only; is this host's clock right?", s.TLSCert, leaf.Subject.CommonName, leaf.NotBefore)
+	}
+	between := x509.NewCertPool()
+	for _, der := range l.own.Certificate[1:] {
+		if c, err := x509.ParseCertificate(der); err == nil {
+			between.AddCert(c)
+		}
+	}
+	if _, err := leaf.Verify(x509.VerifyOptions{
+		Roots: l.others, Intermediates: between, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
+	}); err != nil {
+		return l, fmt.Errorf("tls_cert %s does not come from an authority in tls_ca %s, so nobody who has the same will accept it: %w", s.TLSCert, s.TLSCA, err)
+	}
+	return l, nil
+}
+
+func named(setting string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", setting, err)
+}
+
+// lookEvery is how often the files are looked at, at most.
+const lookEvery = time.Second
+
+// current is what the files hold, or held when they were last of use.
+func (c *Certificates) current() loaded {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	if now.Sub(c.looked) < lookEvery {
+		return c.now
+	}
+	c.looked = now
+	changed := c.files.stamps()
+	if changed == c.now.changed || changed == c.failed {
+		return c.now
+	}
+	loaded, err := c.files.load(now)
+	if err != nil {
+		// It may be half written; the next change is looked at again.
+		c.failed = changed
+		c.log.Warn("the certificates have changed and cannot be used; the old ones stay", "err", err)
+		return c.now
+	}
+	c.now = loaded
+	c.tell()
+	return c.now
+}
+
+// tell logs whose certificate it is and how long it is good.
+func (c *Certificates) tell() {
+	leaf := c.now.own.Leaf
+	c.log.Info("certificate", "name", leaf.Subject.CommonName, "roles", leaf.Subject.OrganizationalUnit, "expires", leaf.NotAfter)
+}
+
+// Server is the configuration of a server that knows each client by its
+// certificate.
+func (c *Certificates) Server() *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			now := c.current()
+			return &tls.Config{
+				MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
+				Certificates: []tls.Certificate{now.own}, ClientCAs: now.others, ClientAuth: tls.RequireAndVerifyClientCert,
+			}, nil
+		},
+	}
+}
+
+// Client is an HTTP client that shows its own certificate and wants others'.
+// Of nil Certificates it is one for plain HTTP. It has no overall timeout: some
+// answers are streams.
+func (c *Certificates) Client() *http.Client {
+	dialer := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}
+	t := &http.Transport{
+		DialContext: dialer.DialContext, MaxIdleConnsPerHost: 64, IdleConnTimeout: idleTime, ResponseHeaderTimeout: time.Minute,
+	}
+	if c != nil {
+		t.DialTLSContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+			host, _, err := net.SplitHostPort(address)
+			if err != nil {
+				return nil, err
+			}
+			now := c.current()
+			d := tls.Dialer{NetDialer: dialer, Config: &tls.Config{
+				MinVersion: tls.VersionTLS12, ServerName: host,
+				Certificates: []tls.Certificate{now.own}, RootCAs: now.others,
+			}}
+			return d.DialContext(ctx, network, address)
+		}
+	}
+	return &http.Client{Transport: t}
+}

@@ -1,0 +1,81 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// Exit statuses of Main. The one after a second signal is 128 and the signal's
+// number, as a shell has it.
+const (
+	ExitFailed   = 1
+	ExitSettings = 2
+)
+
+// Settings are what [Main] loads. A struct that embeds [Logging] is one.
+type Settings interface {
+	Logger(w io.Writer) *slog.Logger
+}
+
+// Main is the main function of a daemon: it loads the settings, begins a log on
+// the standard error output, and calls run with a context that ends with the
+// first SIGINT or SIGTERM. A second one ends the process at once. Main does not
+// return.
+func Main(name, summary string, settings Settings, run func(context.Context, *slog.Logger) error) {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	p := program{name, summary, os.Stdout, os.Stderr, signals, os.Exit}
+	os.Exit(p.main(os.Args[1:], settings, run))
+}
+
+// A program is what Main touches of the world.
+type program struct {
+	name, summary  string
+	stdout, stderr io.Writer
+	signals        <-chan os.Signal
+	exit           func(status int)
+}
+
+func (p *program) main(args []string, settings Settings, run func(context.Context, *slog.Logger) error) (status int) {
+	switch err := Load(settings, args); {
+	case errors.Is(err, ErrHelp):
+		Help(p.stdout, p.name, p.summary, settings)
+		return 0
+	case err != nil:
+		fmt.Fprintf(p.stderr, "%s cannot start with these settings (-h explains them):\n%v\n", p.name, err)
+		return ExitSettings
+	}
+	log := settings.Logger(p.stderr)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go p.watch(ctx, cancel, log)
+	err := run(ctx, log)
+	if err == nil || ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		log.Info("stopped", "daemon", p.name)
+		return 0
+	}
+	log.Error("failed", "daemon", p.name, "err", err)
+	return ExitFailed
+}
+
+// watch ends the context with the first signal and the process with the second.
+// It goes on after run's context has ended: stopping may take long.
+func (p *program) watch(ctx context.Context, cancel func(), log *slog.Logger) {
+	select {
+	case s := <-p.signals:
+		log.Info("stopping; the same signal again ends the process at once", "signal", s)
+		cancel()
+	case <-ctx.Done():
+		return
+	}
+	s := <-p.signals
+	log.Warn("ending at once", "signal", s)
+	number, _ := s.(syscall.Signal)
+	p.exit(128 + int(number))
+}

@@ -1,0 +1,81 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// buffer is written by a log and read by a test.
+type buffer struct {
+	mu sync.Mutex
+	strings.Builder
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Builder.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Builder.String()
+}
+
+func TestADaemonEndsAsItsRunDoes(t *testing.T) {
+	tests := []struct {
+		name   string
+		args   []string
+		run    func(context.Context, *slog.Logger) error
+		status int
+		stderr string
+	}{
+		{"done", nil, func(context.Context, *slog.Logger) error { return nil }, 0, "stopped"},
+		{"failed", nil, func(context.Context, *slog.Logger) error { return errors.New("the disk is full") }, ExitFailed, `err="the disk is full"`},
+		{"cancelled by itself", nil, func(context.Context, *slog.Logger) error { return context.Canceled }, ExitFailed, "failed"},
+		{"settings", []string{"-log-level", "loud"}, nil, ExitSettings, "command line: -log-level: loud: want one of debug, info, warn, error"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var stderr buffer
+			p := program{name: "sample", stderr: &stderr}
+			if status := p.main(tt.args, new(Logging), tt.run); status != tt.status || !strings.Contains(stderr.String(), tt.stderr) {
+				t.Errorf("status %d, %s", status, stderr.String())
+			}
+		})
+	}
+}
+
+func TestHelpGoesToTheStandardOutput(t *testing.T) {
+	var stdout, stderr buffer
+	p := program{name: "sample", summary: "shows", stdout: &stdout, stderr: &stderr}
+	if status := p.main([]string{"-h"}, new(Logging), nil); status != 0 || !strings.HasPrefix(stdout.String(), "sample: shows\n") || stderr.String() != "" {
+		t.Errorf("status %d, %q, %q", status, stdout.String(), stderr.String())
+	}
+}
+
+func TestTheFirstSignalStopsAndTheSecondEndsAtOnce(t *testing.T) {
+	signals := make(chan os.Signal)
+	exited := make(chan int)
+	var stderr buffer
+	p := program{name: "sample", stderr: &stderr, signals: signals, exit: func(status int) { exited <- status }}
+	status := p.main(nil, new(Logging), func(ctx context.Context, _ *slog.Logger) error {
+		signals <- syscall.SIGTERM
+		<-ctx.Done()
+		signals <- syscall.SIGINT
+		if got := <-exited; got != 130 {
+			t.Errorf("exit status %d", got)
+		}
+		return ctx.Err()
+	})
+	if status != 0 || !strings.Contains(stderr.String(), "the same signal again ends the process at once") {
+		t.Errorf("status %d, %s", status, stderr.String())
+	}
+}

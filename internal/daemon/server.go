@@ -1,0 +1,75 @@
+package daemon
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"syscall"
+	"time"
+)
+
+// Listen listens at a TCP address such as "127.0.0.1:8889"; port 0 is any that
+// is free. The error says what to do about it. setting is the name of the
+// setting that the address comes from.
+func Listen(setting, address string) (net.Listener, error) {
+	l, err := net.Listen("tcp", address)
+	flag := (&field{name: setting}).flag()
+	switch {
+	case err == nil:
+		return l, nil
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("%w; another process listens there (ss -ltnp tells which): stop it, or choose another address with %s", err, flag)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return nil, fmt.Errorf("%w; no interface of this host has that address: choose another with %s", err, flag)
+	case errors.Is(err, syscall.EACCES):
+		return nil, fmt.Errorf("%w; ports below 1024 take root: choose another with %s", err, flag)
+	}
+	return nil, fmt.Errorf("%w; %s wants an address such as 127.0.0.1:8889", err, flag)
+}
+
+// How long a server waits. Requests have deadlines of their own; there is none
+// for answers, as some are streams.
+const (
+	headerTime = 10 * time.Second
+	idleTime   = 2 * time.Minute
+	// finishTime is for requests that are being answered when the server
+	// stops. Streams never finish: their contexts end after it.
+	finishTime = 2 * time.Second
+	closeTime  = 10 * time.Second
+)
+
+// Serve serves h at l until ctx ends, and then lets requests that are being
+// answered finish: for two seconds, after which their contexts end, and ten
+// more. certificates are nil for plain HTTP.
+func Serve(ctx context.Context, l net.Listener, h http.Handler, certificates *Certificates, log *slog.Logger) error {
+	requests, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	server := &http.Server{
+		Handler: h, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: 64 << 10,
+		BaseContext: func(net.Listener) context.Context { return requests },
+		ErrorLog:    slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
+	scheme := "http"
+	if certificates != nil {
+		scheme, l = "https", tls.NewListener(l, certificates.Server())
+	}
+	log.Info("listening", "url", scheme+"://"+l.Addr().String())
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(l) }()
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	defer time.AfterFunc(finishTime, end).Stop()
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTime+closeTime)
+	defer cancel()
+	if err := server.Shutdown(late); err != nil {
+		return errors.Join(fmt.Errorf("requests were cut off: %w", err), server.Close())
+	}
+	return nil
+}

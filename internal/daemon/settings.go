@@ -1,0 +1,218 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A struct of settings describes itself: each field is one setting, those of
+// embedded structs included. Its tags are
+//
+//	name     as in the file, such as "leader_ttl"; the flag is "-leader-ttl"
+//	help     what it does, in a few words
+//	default  what it is unless somebody sets it; empty means the zero value
+//	range    "1s..10m", "1..65535" or "1..": the accepted values, both included
+//	oneof    the accepted texts, separated by spaces
+//	unit     of a number, for people
+//	required "true" if it must not be empty
+//	secret   "true" if its value is shown to nobody
+//
+// The types are bool, string, int, int64, uint16, float64, time.Duration,
+// []string and map[string]string. In the file a duration is a text such as
+// "15s", a list is a list and a map is an object; as a flag both have commas:
+// "a,b" and "a=1,b=2".
+
+// A Checker is a struct of settings that knows what its fields must not be
+// together. It calls report for each one that is wrong, with the name and what
+// would be accepted.
+type Checker interface {
+	Check(report func(name, want string))
+}
+
+// A Problem is one setting that is wrong.
+type Problem struct {
+	// Where is "file:line" or "command line".
+	Where string
+	// Name is the setting's in the file, or what stands in its place.
+	Name string
+	// Value is what was given, and empty where nothing was.
+	Value string
+	// Want says what would be accepted.
+	Want string
+}
+
+func (p Problem) String() string {
+	text := p.Name
+	if p.Where != "" {
+		text = p.Where + ": " + p.Name
+	}
+	if p.Value != "" {
+		text += ": " + p.Value
+	}
+	return text + ": " + p.Want
+}
+
+// A SettingsError lists all settings that are wrong: those of the file in its
+// order, then those of the command line, then those that are missing or do not
+// go together.
+type SettingsError struct{ Problems []Problem }
+
+func (e *SettingsError) Error() string {
+	lines := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		lines[i] = p.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Load fills settings, a pointer to a struct as described above: first the
+// defaults, then the file that -config names, then the other flags. The error
+// is a *SettingsError with everything that is wrong; ErrHelp if args ask for
+// help; or that of the file.
+func Load(settings any, args []string) error {
+	l := &loader{fields: describe(reflect.ValueOf(settings).Elem())}
+	for _, f := range l.fields {
+		if f.byDefault != "" {
+			if want := f.parse(f.byDefault); want != "" {
+				panic(fmt.Sprintf("the default of %s is %s: %s", f.name, f.byDefault, want))
+			}
+		}
+	}
+	given, err := l.flags(args)
+	if err != nil {
+		return err
+	}
+	ofFlags := l.problems
+	l.problems = nil
+	if l.file != "" {
+		file, err := os.Open(l.file)
+		if err != nil {
+			return fmt.Errorf("the settings cannot be read: %w; -config names their file", err)
+		}
+		data, err := io.ReadAll(io.LimitReader(file, maxFileBytes+1))
+		if err := errors.Join(err, file.Close()); err != nil {
+			return fmt.Errorf("the settings cannot be read: %w", err)
+		}
+		l.read(data)
+	}
+	l.problems = append(l.problems, ofFlags...)
+	for _, g := range given {
+		l.set(g)
+	}
+	l.finish(settings)
+	if len(l.problems) > 0 {
+		return &SettingsError{l.problems}
+	}
+	return nil
+}
+
+// A field is one setting.
+type field struct {
+	name, help, unit    string
+	byDefault, accepted string // accepted is the tag "range"
+	oneof               []string
+	required, secret    bool
+	value               reflect.Value
+	where               string // what has set it, or ""
+	wrong               bool
+}
+
+func describe(v reflect.Value) (list []*field) {
+	for i := range v.NumField() {
+		t := v.Type().Field(i)
+		if t.Anonymous {
+			list = append(list, describe(v.Field(i))...)
+			continue
+		}
+		f := &field{
+			name: t.Tag.Get("name"), help: t.Tag.Get("help"), unit: t.Tag.Get("unit"),
+			byDefault: t.Tag.Get("default"), accepted: t.Tag.Get("range"), oneof: strings.Fields(t.Tag.Get("oneof")),
+			required: t.Tag.Get("required") == "true", secret: t.Tag.Get("secret") == "true", value: v.Field(i),
+		}
+		if f.name == "" {
+			panic("the setting " + t.Name + " has no name")
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+func (f *field) flag() string { return "-" + strings.ReplaceAll(f.name, "_", "-") }
+
+// shown is a value as it is told to people.
+func (f *field) shown(value string) string {
+	if f.secret && value != "" {
+		return "(not shown)"
+	}
+	const most = 100
+	if len(value) > most {
+		value = strings.ToValidUTF8(value[:most], "") + "…"
+	}
+	return value
+}
+
+// A loader collects what is wrong.
+type loader struct {
+	fields   []*field
+	file     string
+	problems []Problem
+}
+
+func (l *loader) find(name string) *field {
+	i := slices.IndexFunc(l.fields, func(f *field) bool { return f.name == name })
+	if i < 0 {
+		return nil
+	}
+	return l.fields[i]
+}
+
+func (l *loader) problem(where, name, value, want string) {
+	l.problems = append(l.problems, Problem{where, name, value, want})
+}
+
+// finish looks for what is missing, and for what does not go together. A
+// setting that is wrong already is not judged again.
+func (l *loader) finish(settings any) {
+	for _, f := range l.fields {
+		if f.required && f.value.IsZero() && !f.wrong {
+			l.problem(f.where, f.name, "", fmt.Sprintf("missing: want %s; set %q in the file or %s", f.want(), f.name, f.flag()))
+			f.wrong = true
+		}
+	}
+	if c, ok := settings.(Checker); ok {
+		c.Check(func(name, want string) {
+			f := l.find(name)
+			if f == nil {
+				panic("Check names " + name + ", which is no setting")
+			}
+			if !f.wrong {
+				l.problem(f.where, f.name, f.shown(f.text()), want)
+			}
+		})
+	}
+}
+
+// text is the value as a flag would give it.
+func (f *field) text() string {
+	switch v := f.value.Interface().(type) {
+	case []string:
+		return strings.Join(v, ",")
+	case map[string]string:
+		var parts []string
+		for name, value := range v {
+			parts = append(parts, name+"="+value)
+		}
+		slices.Sort(parts)
+		return strings.Join(parts, ",")
+	case time.Duration:
+		return v.String()
+	default:
+		return fmt.Sprint(v)
+	}
+}

@@ -1,0 +1,116 @@
+package daemon
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"time"
+
+	"github.com/diegosdk/diego/internal/spelling"
+)
+
+// maxFileBytes is the longest file of settings.
+const maxFileBytes = 1 << 20
+
+// read takes the settings from a file: one JSON object, each member of which is
+// a setting. What is wrong is told with its line.
+func (l *loader) read(data []byte) {
+	at := func(offset int64) string {
+		offset = min(max(offset, 0), int64(len(data)))
+		return l.file + ":" + strconv.Itoa(bytes.Count(data[:offset], []byte("\n"))+1)
+	}
+	if len(data) > maxFileBytes {
+		l.problem(l.file, "the file", "", fmt.Sprintf("want at most %d bytes", maxFileBytes))
+		return
+	}
+	var whole any
+	if err := json.Unmarshal(data, &whole); err != nil {
+		offset := int64(len(data))
+		var syntax *json.SyntaxError
+		if errors.As(err, &syntax) {
+			offset = syntax.Offset - 1
+		}
+		l.problem(at(offset), "not JSON", err.Error(), `want an object such as {"name": "value"}`)
+		return
+	}
+	if _, ok := whole.(map[string]any); !ok {
+		l.problem(at(0), "the file", "", `want an object such as {"name": "value"}`)
+		return
+	}
+	// The text is an object: none of what follows can fail.
+	d := json.NewDecoder(bytes.NewReader(data))
+	_, _ = d.Token()
+	for d.More() {
+		token, _ := d.Token()
+		name, _ := token.(string)
+		where := at(d.InputOffset() - 1)
+		var raw json.RawMessage
+		_ = d.Decode(&raw)
+		l.member(where, name, raw)
+	}
+}
+
+// member takes one member of the file.
+func (l *loader) member(where, name string, raw json.RawMessage) {
+	f := l.find(name)
+	switch {
+	case f == nil:
+		l.problem(where, name, "", l.unknown(name, func(f *field) string { return f.name }))
+		return
+	case f.where != "":
+		l.problem(where, name, "", "given twice; the first is at "+f.where)
+		return
+	}
+	f.where = where
+	if want := f.decode(raw); want != "" {
+		l.problem(where, name, f.shown(string(raw)), want)
+		f.wrong = true
+	}
+}
+
+// unknown says what an unknown name may have been meant to be.
+func (l *loader) unknown(name string, spell func(*field) string) string {
+	known := make([]string, len(l.fields))
+	for i, f := range l.fields {
+		known[i] = spell(f)
+	}
+	if guess := spelling.Nearest(name, known); guess != "" {
+		return fmt.Sprintf("no such setting; did you mean %s?", guess)
+	}
+	return "no such setting; -h lists them"
+}
+
+// decode sets the field from JSON. It returns what would be accepted, or "" if
+// raw is.
+func (f *field) decode(raw json.RawMessage) (want string) {
+	want = "want " + f.want()
+	var text string
+	isText := raw[0] == '"' && json.Unmarshal(raw, &text) == nil
+	switch f.value.Interface().(type) {
+	case string, time.Duration:
+		if !isText {
+			return want + ", in quotes"
+		}
+		return f.parse(text)
+	case []string:
+		var list []string
+		if raw[0] != '[' || json.Unmarshal(raw, &list) != nil {
+			return want + `, such as ["a", "b"]`
+		}
+		return f.setList(list)
+	case map[string]string:
+		var pairs map[string]string
+		if raw[0] != '{' || json.Unmarshal(raw, &pairs) != nil {
+			return want + `, such as {"a": "1"}`
+		}
+		f.value.Set(reflect.ValueOf(pairs))
+		return ""
+	}
+	if isText {
+		return want + ", without quotes"
+	}
+	return f.parse(string(raw))
+}

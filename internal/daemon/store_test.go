@@ -1,0 +1,88 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func opening(t *testing.T, args ...string) (*Store, *buffer, *slog.Logger) {
+	t.Helper()
+	s := new(struct {
+		Logging
+		Store
+	})
+	if err := Load(s, args); err != nil {
+		t.Fatal(err)
+	}
+	log := new(buffer)
+	return &s.Store, log, s.Logger(log)
+}
+
+// closed is an address where nobody listens.
+func closed(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func TestADatabaseThatIsDownIsWaitedForAndThenRefused(t *testing.T) {
+	for _, scheme := range []string{"postgres", "mysql"} {
+		t.Run(scheme, func(t *testing.T) {
+			at := closed(t)
+			s, log, logger := opening(t, "-store", scheme+"://me:topsecret@"+at+"/diego", "-store-wait", "600ms")
+			_, err := s.Open(t.Context(), logger)
+			if err == nil || !strings.Contains(err.Error(), "could not be reached for 600ms") || !strings.Contains(err.Error(), at) {
+				t.Errorf("%v", err)
+			}
+			if !strings.Contains(log.String(), "trying again") || strings.Contains(log.String()+err.Error(), "topsecret") {
+				t.Error(log.String(), err)
+			}
+		})
+	}
+}
+
+func TestWhatTimeDoesNotMendIsRefusedAtOnce(t *testing.T) {
+	for dsn, want := range map[string]string{
+		"oracle://host/db":                     "begins with none of sqlite:",
+		"sqlite:" + t.TempDir() + "/no/dir.db": "unable to open database file",
+		"postgres://host:port/db":              "want one like postgres://",
+	} {
+		s, log, logger := opening(t, "-store", dsn)
+		if _, err := s.Open(t.Context(), logger); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", dsn, err)
+		}
+		if log.String() != "" {
+			t.Error(log.String())
+		}
+	}
+}
+
+func TestWaitingForADatabaseEndsWithTheContext(t *testing.T) {
+	s, _, logger := opening(t, "-store", "postgres://me@"+closed(t)+"/diego", "-store-wait", "1h")
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if _, err := s.Open(ctx, logger); !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAFileIsOpened(t *testing.T) {
+	s, _, logger := opening(t, "-store", "sqlite:"+filepath.Join(t.TempDir(), "diego.db"))
+	store, err := s.Open(t.Context(), logger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Close(); err != nil {
+		t.Error(err)
+	}
+}
