@@ -45,6 +45,10 @@ type Options struct {
 	// ConvergenceInterval is the time between two passes that nothing triggers
 	// (default 30 s).
 	ConvergenceInterval time.Duration
+	// FullConvergenceInterval is for how long passes go by the log of events
+	// before one looks at everything again (default 5 min; negative means that
+	// every pass does).
+	FullConvergenceInterval time.Duration
 	// Concurrency is how much is done at a time: cells that are asked, slots
 	// that are mended, callbacks that are made. 1 makes everything happen in
 	// the caller's goroutine (default: the defaults of the parts).
@@ -147,7 +151,7 @@ func New(o Options) (*ControlPlane, error) {
 	}
 	if p.Converger, err = converge.NewConverger(converge.ConvergerOptions{
 		Store: store, Effects: p.outbox, LRPs: o.LRPs, Tasks: o.Tasks, Guard: o.Guard,
-		Interval: o.ConvergenceInterval, Concurrency: o.Concurrency, Now: o.Now, Metrics: o.Metrics, Logger: o.Logger,
+		Interval: o.ConvergenceInterval, FullInterval: o.FullConvergenceInterval, Concurrency: o.Concurrency, Now: o.Now, Metrics: o.Metrics, Logger: o.Logger,
 	}); err != nil {
 		return nil, err
 	}

@@ -30,6 +30,7 @@ var figures = []figure{
 	{"callbacks_total", counter, []string{"verdict"}, "attempts to call back"},
 	{"subscriber_lag_events", histogram, nil, "how many events a subscriber was behind when it read on"},
 	{"convergence_passes_total", counter, nil, "passes of convergence"},
+	{"convergence_full_passes_total", counter, nil, "passes that looked at everything, and not only at what had changed or was due"},
 	{"convergence_pass_seconds", histogram, nil, "how long a pass takes"},
 	{"convergence_actions_total", counter, []string{"reason"}, "what passes found to do"},
 	{"convergence_starts_total", counter, nil, "starts that passes asked for"},

@@ -31,6 +31,18 @@ func (c Cells) Present(cellID string) bool {
 	return ok
 }
 
+// without lists the present cells that the others have not, in order.
+func (c Cells) without(others Cells) (ids []string) {
+	//lint:maporder the cells are sorted below
+	for id := range c.present {
+		if !others.Present(id) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
 // Trusted reports whether the list is believed; if not, no cell is missing.
 func (c Cells) Trusted() bool { return c.trusted }
 

@@ -57,18 +57,24 @@ func (h *house) Carry(lrps []lrp.Effect, tasks []task.Effect) {
 
 func newConvergeHouse(t *testing.T) *house {
 	h := &house{t: t, now: noon}
-	clock := func() time.Time { return h.now }
-	h.store = memstore.New(&memstore.Options{Now: clock})
-	c, err := converge.NewConverger(converge.ConvergerOptions{
-		Store: houseStore{h.store, h}, Effects: h, Now: clock, Guard: converge.Guard{Grace: -1},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.Converger = c
+	h.store = memstore.New(&memstore.Options{Now: h.clock, Events: 1000})
+	h.Converger = h.converger(converge.ConvergerOptions{})
 	h.write(storage.Batch{Domains: []storage.DomainWrite{{Name: "apps"}}})
 	h.present("cell-1", "cell-2", "cell-3")
 	return h
+}
+
+func (h *house) clock() time.Time { return h.now }
+
+// converger makes another one for the house.
+func (h *house) converger(o converge.ConvergerOptions) *converge.Converger {
+	h.t.Helper()
+	o.Store, o.Effects, o.Now, o.Guard = houseStore{h.store, h}, h, h.clock, converge.Guard{Grace: -1}
+	c, err := converge.NewConverger(o)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return c
 }
 
 func (h *house) write(b storage.Batch) {

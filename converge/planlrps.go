@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
 )
 
@@ -28,6 +29,13 @@ type LRPs struct {
 	Domains []lrp.Domain
 	// Cells are the cells there are.
 	Cells Cells
+	// Again, unless it is nil, is told of each process, once all of it has been
+	// planned for, that has to be looked at again, and when: right away if
+	// there was something to do, or if an instance waits for its domain to be
+	// fresh. What it is not told of, and what it is told of until then, needs
+	// nothing before one of the records changes or one of their cells comes or
+	// goes. It may not believe that where an error was yielded.
+	Again func(processGUID string, at time.Time)
 }
 
 // An LRPAction is one thing to do. Exactly one of its forms is meant:
@@ -60,8 +68,8 @@ func PlanLRPs(in LRPs, now time.Time, p lrp.Policy) iter.Seq2[LRPAction, error] 
 		next, stop := iter.Pull2(in.Deployments)
 		defer stop()
 		x := lrpPlan{
-			rules: slotRules{cells: in.Cells, now: now, policy: p, fresh: map[string]bool{}},
-			yield: yield, nextDeployment: next,
+			rules: slotRules{cells: in.Cells, alarm: executor.Alarm{Now: now}, policy: p, fresh: map[string]bool{}},
+			yield: yield, again: in.Again, nextDeployment: next,
 		}
 		for _, d := range in.Domains {
 			x.rules.fresh[d.Name] = d.Fresh(now)
@@ -84,6 +92,7 @@ type lrpPlan struct {
 	rules   slotRules
 	yield   func(LRPAction, error) bool
 	stopped bool // yield wants no more, or the order is broken
+	again   func(string, time.Time)
 
 	nextDeployment func() (*lrp.Deployment, error, bool)
 	deployment     *lrp.Deployment // the next one that is not begun, or nil
@@ -112,6 +121,8 @@ type process struct {
 	inUse   []string // ids of all definitions that have a record
 	// recordLost is true if one of its records could not be read.
 	recordLost bool
+	// busy is true if there is something to do.
+	busy bool
 }
 
 // read takes the next record.
@@ -168,11 +179,12 @@ func (x *lrpPlan) begin(guid string) {
 	p := process{guid: guid, inUse: x.process.inUse[:0]}
 	if x.deployment != nil && x.deployment.ProcessGUID == guid {
 		p.deployment = x.deployment
-		p.rollout = *lrp.NewRollout(p.deployment, x.rules.now, x.rules.policy)
+		p.rollout = *lrp.NewRollout(p.deployment, x.rules.alarm.Now, x.rules.policy)
 	} else {
 		p.unsure = x.deploymentLost
 	}
 	x.process = p
+	x.rules.alarm.Next, x.rules.waits = time.Time{}, false
 }
 
 // endProcess fills the rest of the current process's indices. lost says that a
@@ -189,7 +201,28 @@ func (x *lrpPlan) endProcess(lost bool) {
 		}
 		x.pull()
 	}
+	x.askAgain()
 	*p = process{inUse: p.inUse[:0]}
+}
+
+// askAgain says when the current process has to be looked at again. Its plan
+// follows from its records, its cells, the freshness of domains and what was
+// asked about the time.
+func (x *lrpPlan) askAgain() {
+	p, alarm := &x.process, &x.rules.alarm
+	if x.again == nil || x.stopped {
+		return
+	}
+	if p.busy || x.rules.waits {
+		x.again(p.guid, alarm.Now)
+		return
+	}
+	if next := p.rollout.Next(); !next.IsZero() {
+		alarm.Reached(next)
+	}
+	if !alarm.Next.IsZero() {
+		x.again(p.guid, alarm.Next)
+	}
 }
 
 // pass goes through the deployments before guid, all that are left if it is
@@ -240,6 +273,7 @@ func (x *lrpPlan) pull() {
 }
 
 func (x *lrpPlan) emit(a LRPAction) {
+	x.process.busy = true
 	if !x.stopped && !x.yield(a, nil) {
 		x.stopped = true
 	}

@@ -1,17 +1,18 @@
 package converge
 
 import (
-	"time"
-
+	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
 )
 
 // slotRules are the duties of convergence towards one slot.
 type slotRules struct {
 	cells  Cells
-	now    time.Time
+	alarm  executor.Alarm // what was asked about the time
 	policy lrp.Policy
 	fresh  map[string]bool // by domain
+	// waits is true once a slot was found that waits for its domain.
+	waits bool
 }
 
 // plan appends what to do about a slot that has records.
@@ -19,9 +20,11 @@ func (x *slotRules) plan(out []LRPAction, s lrp.Slot, p *process) []LRPAction {
 	out = x.pruneEvacuating(out, s)
 	desired := p.deployment.Desires(s.Index)
 	if !desired && !p.unsure {
-		if missing, extra := x.extra(s); extra {
+		missing, extra, fresh := x.extra(s)
+		if extra && fresh {
 			return append(out, command(s, lrp.StopExtra{MissingCells: missing}, InstanceExtra))
 		}
+		x.waits = x.waits || extra
 	}
 	out = x.checkCells(out, s)
 	if !desired {
@@ -35,9 +38,9 @@ func (x *slotRules) plan(out []LRPAction, s lrp.Slot, p *process) []LRPAction {
 		}
 		ordinary = true
 		switch {
-		case r.State == lrp.Crashed && x.policy.Restart.Next(r.CrashCount, r.Since).Due(x.now):
+		case x.restarts(r):
 			out = append(out, command(s, lrp.Restart{DefinitionID: r.DefinitionID}, RestartDue))
-		case x.policy.Stale(r, x.now):
+		case x.stale(r):
 			key := r.Key
 			out = append(out, LRPAction{ProcessGUID: s.ProcessGUID, Index: s.Index, Start: &key, Reason: StartOverdue})
 		}
@@ -49,6 +52,19 @@ func (x *slotRules) plan(out []LRPAction, s lrp.Slot, p *process) []LRPAction {
 		out = append(out, command(s, c, RolloutStep))
 	}
 	return out
+}
+
+func (x *slotRules) restarts(r *lrp.ActualLRP) bool {
+	if r.State != lrp.Crashed {
+		return false
+	}
+	next := x.policy.Restart.Next(r.CrashCount, r.Since)
+	return !next.Never && x.alarm.Reached(next.At)
+}
+
+func (x *slotRules) stale(r *lrp.ActualLRP) bool {
+	at, ever := x.policy.StaleFrom(r)
+	return ever && x.alarm.Reached(at)
 }
 
 func command(s lrp.Slot, c lrp.Command, why Reason) LRPAction {
@@ -68,7 +84,7 @@ func (x *slotRules) pruneEvacuating(out []LRPAction, s lrp.Slot) []LRPAction {
 		if x.cells.Missing(r.CellID) {
 			missing = append(missing, r.CellID)
 		}
-		over = over || !x.now.Before(r.ExpiresAt)
+		over = over || x.alarm.Reached(r.ExpiresAt)
 	}
 	if over || missing != nil {
 		out = append(out, command(s, lrp.Prune{MissingCells: missing}, EvacuationOver))
@@ -76,25 +92,23 @@ func (x *slotRules) pruneEvacuating(out []LRPAction, s lrp.Slot) []LRPAction {
 	return out
 }
 
-// extra reports whether a slot that is not desired has something to stop: only
-// while the domain is fresh (000 §Convergence 3), or all of them where a
-// process has come back in another. missing are the cells that cannot be asked
-// to.
-func (x *slotRules) extra(s lrp.Slot) (missing []string, extra bool) {
+// extra reports whether a slot that is not desired has something to stop. It is
+// stopped only while the domain is fresh (000 §Convergence 3), or all of them
+// where a process has come back in another. missing are the cells that cannot
+// be asked to.
+func (x *slotRules) extra(s lrp.Slot) (missing []string, extra, fresh bool) {
+	fresh = true
 	for i := range s.Records {
 		r := &s.Records[i]
 		if r.Presence == lrp.Evacuating {
 			continue
 		}
-		if !x.fresh[r.Domain] {
-			return nil, false
-		}
-		extra = true
+		extra, fresh = true, fresh && x.fresh[r.Domain]
 		if r.CellID != "" && x.cells.Missing(r.CellID) {
 			missing = append(missing, r.CellID)
 		}
 	}
-	return missing, extra
+	return missing, extra, fresh
 }
 
 // checkCells looks for instances whose cell went missing or came back (000

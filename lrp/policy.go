@@ -43,8 +43,9 @@ const (
 	defaultRolloutGiveUp     = 10 * time.Minute
 )
 
-// Stale reports whether r has been UNCLAIMED for so long that its start should
-// be requested again (000 §Convergence 5).
-func (p Policy) Stale(r *ActualLRP, now time.Time) bool {
-	return r.State == Unclaimed && now.Sub(r.Since) >= orDefault(p.StaleUnclaimed, defaultStaleUnclaimed)
+// StaleFrom is when r has been UNCLAIMED for so long that its start should be
+// requested again (000 §Convergence 5). A record in another state is never
+// stale.
+func (p Policy) StaleFrom(r *ActualLRP) (at time.Time, ever bool) {
+	return r.Since.Add(orDefault(p.StaleUnclaimed, defaultStaleUnclaimed)), r.State == Unclaimed
 }

@@ -1,6 +1,10 @@
 package lrp
 
-import "time"
+import (
+	"time"
+
+	"github.com/diegosdk/diego/executor"
+)
 
 // A Rollout leads a deployment from whatever its indices run to its active
 // definition, one index after another in ascending order (003
@@ -15,7 +19,7 @@ import "time"
 // LRP definition).
 type Rollout struct {
 	d      *Deployment
-	now    time.Time
+	alarm  executor.Alarm
 	giveUp time.Duration
 
 	held   bool
@@ -41,7 +45,7 @@ func (s RolloutStatus) Complete() bool { return s.Stalled == 0 && s.Pending == 0
 // NewRollout begins a look at the slots of d, which is not nil.
 func NewRollout(d *Deployment, now time.Time, p Policy) *Rollout {
 	return &Rollout{
-		d: d, now: now, giveUp: orDefault(p.RolloutGiveUp, defaultRolloutGiveUp),
+		d: d, alarm: executor.Alarm{Now: now}, giveUp: orDefault(p.RolloutGiveUp, defaultRolloutGiveUp),
 		status: RolloutStatus{HeldBy: none},
 	}
 }
@@ -106,8 +110,12 @@ func (r *Rollout) look(s Slot) (l look) {
 // longer.
 func (r *Rollout) stalled(active *ActualLRP) bool {
 	return r.d.HealthyDefinitionID == r.d.ActiveDefinitionID &&
-		r.now.Sub(active.ModificationTag.Created()) >= r.giveUp
+		r.alarm.Reached(active.ModificationTag.Created().Add(r.giveUp))
 }
+
+// Next is the earliest moment at which the same visits may be answered
+// otherwise, although no record has changed; zero if time changes nothing.
+func (r *Rollout) Next() time.Time { return r.alarm.Next }
 
 // Status is the count over the slots visited; indices without a slot are
 // Pending.

@@ -291,6 +291,9 @@ func TestARolloutGivesUpAnIndexExactlyAtItsTime(t *testing.T) {
 		if status := rollout.Status(); status.Stalled != c.stalled || status.Complete() {
 			t.Errorf("after %v: %+v", c.after, status)
 		}
+		if next := rollout.Next(); c.stalled == 0 && !next.Equal(epoch.Add(10*time.Minute)) || c.stalled == 1 && !next.IsZero() {
+			t.Errorf("after %v: the next look is at %v", c.after, next)
+		}
 	}
 }
 
@@ -393,7 +396,8 @@ func TestAnUnclaimedRecordGoesStale(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r.State = c.state
-			if got := c.policy.Stale(&r, epoch.Add(c.after)); got != c.want {
+			at, ever := c.policy.StaleFrom(&r)
+			if got := ever && !epoch.Add(c.after).Before(at); got != c.want {
 				t.Errorf("stale: %v", got)
 			}
 		})

@@ -433,5 +433,12 @@ func TestOverdueIsWhatStepActsOn(t *testing.T) {
 				t.Errorf("%s is not overdue and does something", c.Name())
 			}
 		}
+		if next := NextOverdue(w.record, w.now, spacePolicy); !next.IsZero() {
+			if early := Overdue(w.record, next.Add(-1), spacePolicy); early != nil || !next.After(w.now) {
+				t.Errorf("%v is overdue before %v, which is the next time to look", early, next)
+			}
+		} else if late := Overdue(w.record, w.now.Add(1000*time.Hour), spacePolicy); late != nil {
+			t.Errorf("%s is overdue some day, and nobody would look", late.Name())
+		}
 	})
 }

@@ -53,6 +53,21 @@ func Overdue(t *Task, now time.Time, p Policy) Command {
 	return nil
 }
 
+// NextOverdue is the earliest moment at which [Overdue] may call for another
+// command than now, although the task has not changed; zero if there is none.
+func NextOverdue(t *Task, now time.Time, p Policy) time.Time {
+	if t == nil || t.State >= numStates {
+		return time.Time{}
+	}
+	s := step{before: t, now: now, policy: p.withDefaults()}
+	for _, s.command = range timed {
+		if lookup(t.State, s.command.kind(), true).do != nothing {
+			s.premiseHolds()
+		}
+	}
+	return s.alarm.Next
+}
+
 // timed are the commands of time, the more final ones first.
 var timed = [...]Command{ExpirePending{}, RequestAgain{}, ExpireCompleted{}, RequestCallback{}, DemoteResolving{}}
 
@@ -61,7 +76,8 @@ type step struct {
 	before  *Task
 	command Command
 	now     time.Time
-	policy  Policy // with its defaults
+	policy  Policy         // with its defaults
+	alarm   executor.Alarm // what the premise asked about the time
 }
 
 // premiseHolds tells whether what the command takes for true is true. See
@@ -106,7 +122,10 @@ func (t *Task) isIn(cell, instance string, a Attempt) bool {
 
 func (t *Task) isAt(a Attempt) bool { return a == Attempt{} || a == t.Attempt() }
 
-func (s *step) passed(since time.Time, d time.Duration) bool { return s.now.Sub(since) >= d }
+func (s *step) passed(since time.Time, d time.Duration) bool {
+	s.alarm.Now = s.now
+	return s.alarm.Reached(since.Add(d))
+}
 
 func (s *step) decide(do action) Decision {
 	if do == retry && s.before.RejectionCount >= s.policy.MaxRetries {

@@ -230,6 +230,29 @@ func TestADemotedTaskIsCalledBackAtOnceAndKeepsItsEnd(t *testing.T) {
 	}
 }
 
+func TestTheNextMomentToLookAtATaskIsWhenTimeCallsForSomethingElse(t *testing.T) {
+	records := records(t)
+	silent := *records[Completed]
+	silent.CompletionCallbackURL = ""
+	for _, test := range []struct {
+		record *Task
+		at     time.Duration
+		want   time.Duration // 0: never
+	}{
+		{nil, 0, 0},
+		{records[Pending], 0, 30 * time.Second}, {records[Pending], 30 * time.Second, 30 * time.Minute}, {records[Pending], 30 * time.Minute, 0},
+		{records[Running], 0, 0},
+		{records[Completed], 0, 30 * time.Second}, {records[Completed], time.Minute, 2 * time.Minute}, {records[Completed], 2 * time.Minute, 0},
+		{&silent, 0, 2 * time.Minute},
+		{records[Resolving], 0, 30 * time.Second}, {records[Resolving], 30 * time.Second, 0},
+	} {
+		got := NextOverdue(test.record, after(test.at), Policy{})
+		if test.want == 0 && !got.IsZero() || test.want != 0 && !got.Equal(after(test.want)) {
+			t.Errorf("%+v after %v: %v, want %v", test.record, test.at, got, test.want)
+		}
+	}
+}
+
 func TestOverdueNamesTheMoreFinalCommand(t *testing.T) {
 	records := records(t)
 	for _, test := range []struct {

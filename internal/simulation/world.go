@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"time"
 
@@ -28,6 +29,9 @@ type World struct {
 	Store  *memstore.Store
 	Planes []*diego.ControlPlane
 	Cells  Fleet
+	// Plans is how many plans of convergence were checked that were not made
+	// from everything, and Actions is how many actions were in them.
+	Plans, Actions int
 
 	random  *rand.Rand
 	net     *network
@@ -378,7 +382,37 @@ func (w *World) Check(ctx context.Context) error {
 	if !maps.EqualFunc(now, w.records, func(a, b lrp.ActualLRP) bool { return a.Equal(&b) }) {
 		return fmt.Errorf("the events tell of %d records, and there are %d", len(w.records), len(now))
 	}
+	if err := w.checkPlans(ctx); err != nil {
+		return err
+	}
 	return w.checkTasks()
+}
+
+// checkPlans makes sure that convergence, when it looks only at what may need
+// something, plans what it would if it looked at everything.
+func (w *World) checkPlans(ctx context.Context) error {
+	for i, p := range w.Planes {
+		if w.storage[i].down > 0 {
+			continue
+		}
+		some, err := p.Converger.Plan(ctx, false)
+		if err != nil {
+			return err
+		}
+		if some.Full {
+			continue
+		}
+		all, err := p.Converger.Plan(ctx, true)
+		if err != nil {
+			return err
+		}
+		if !reflect.DeepEqual(some.LRPs, all.LRPs) || !reflect.DeepEqual(some.Tasks, all.Tasks) {
+			return fmt.Errorf("convergence plans %+v, and would plan %+v if it looked at everything", some, all)
+		}
+		w.Plans++
+		w.Actions += len(some.LRPs) + len(some.Tasks)
+	}
+	return nil
 }
 
 // checkTasks makes sure that no task was run twice, on whatever cells.
