@@ -101,22 +101,22 @@ func TestACallThatIsRepeatedWithItsRequestIDIsCarriedOutOnce(t *testing.T) {
 	one, id, next := 1, "v2", definition()
 	for _, test := range []struct {
 		name string
-		call func(ctx context.Context, b *diego.BBS) error
+		call func(ctx context.Context, b diego.BBSAPI) error
 	}{
-		{"Desire", func(ctx context.Context, b *diego.BBS) error { return b.Desire(ctx, desired("new", 1)) }},
-		{"Update", func(ctx context.Context, b *diego.BBS) error {
+		{"Desire", func(ctx context.Context, b diego.BBSAPI) error { return b.Desire(ctx, desired("new", 1)) }},
+		{"Update", func(ctx context.Context, b diego.BBSAPI) error {
 			return b.UpdateDeployment(ctx, "web", lrp.Update{Instances: &one, DefinitionID: &id, Definition: &next})
 		}},
-		{"Delete", func(ctx context.Context, b *diego.BBS) error { return b.DeleteDeployment(ctx, "web") }},
-		{"Crash", func(ctx context.Context, b *diego.BBS) error {
+		{"Delete", func(ctx context.Context, b diego.BBSAPI) error { return b.DeleteDeployment(ctx, "web") }},
+		{"Crash", func(ctx context.Context, b diego.BBSAPI) error {
 			return b.CrashLRP(ctx, "web", 0, lrp.Crash{Instance: me, Reason: "exit status 1"})
 		}},
-		{"Remove", func(ctx context.Context, b *diego.BBS) error {
+		{"Remove", func(ctx context.Context, b diego.BBSAPI) error {
 			return b.RemoveLRP(ctx, "web", 0, lrp.Remove{Instance: me})
 		}},
-		{"DesireTask", func(ctx context.Context, b *diego.BBS) error { return b.DesireTask(ctx, desiredTask("new", "")) }},
-		{"CancelTask", func(ctx context.Context, b *diego.BBS) error { return b.CancelTask(ctx, "job") }},
-		{"RejectTask", func(ctx context.Context, b *diego.BBS) error {
+		{"DesireTask", func(ctx context.Context, b diego.BBSAPI) error { return b.DesireTask(ctx, desiredTask("new", "")) }},
+		{"CancelTask", func(ctx context.Context, b diego.BBSAPI) error { return b.CancelTask(ctx, "job") }},
+		{"RejectTask", func(ctx context.Context, b diego.BBSAPI) error {
 			_, _, err := b.RejectTask(ctx, "job", task.Attempt{}, "no cell")
 			return err
 		}},

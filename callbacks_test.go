@@ -137,6 +137,7 @@ func TestACallbackInHandSurvivesTheLossOfItsLeader(t *testing.T) {
 					return 200
 				}
 			})
+			s.BBS = s.asked(s.ControlPlane)
 			s.cells.ReportTo(s.BBS)
 			s.pass(75 * time.Second)
 			if _, err := s.BBS.Task(s.ctx, "job"); !errors.Is(err, storage.ErrNotFound) || !slices.Contains(told, "job") {

@@ -26,6 +26,11 @@ type Options struct {
 	// Owner names this process among those that may lead, and is unique. It is
 	// required.
 	Owner string
+	// Address is where others ask it; see LeadershipOptions.
+	Address string
+	// Auctioneer places work in another process, such as an
+	// [AuctioneerClient]. Nil means that this process places it.
+	Auctioneer AuctioneerAPI
 
 	// LRPs, Tasks, Guard and Callbacks are the policies.
 	LRPs      lrp.Policy
@@ -54,7 +59,8 @@ type Options struct {
 	// the caller's goroutine (default: the defaults of the parts).
 	Concurrency int
 	// StopTimeout is how long a cell may take to answer that it will stop an
-	// instance or cancel a task (default 10 s).
+	// instance or cancel a task, and an auctioneer in another process that it
+	// will place work (default 10 s).
 	StopTimeout time.Duration
 	// MaxCallbacks is how many callbacks may wait (default 10,000). Convergence
 	// asks again for what is beyond.
@@ -71,13 +77,17 @@ type Options struct {
 // A ControlPlane is all of Diego but its cells: a BBS, an auctioneer,
 // convergence, callbacks, and the leadership that lets one of several act.
 //
+// The auctioneer may be a process of its own, an [Auctioneer]. [NewHandler]
+// serves both over HTTP.
+//
 // [ControlPlane.Run] keeps it going. A test or a simulation calls
 // [ControlPlane.Tick] instead, in its own time.
 type ControlPlane struct {
 	// BBS is the API. Its reads work on every process, its other calls fail
 	// with a *[NotLeaderError] on one that does not lead.
 	BBS *BBS
-	// Auctioneer places work; its Plan says where work would go.
+	// Auctioneer places work; its Plan says where work would go. It is nil if
+	// another process does, by Options.Auctioneer.
 	Auctioneer *auction.Runner
 	// Converger repairs; its Trigger begins a pass at once.
 	Converger *converge.Converger
@@ -87,6 +97,7 @@ type ControlPlane struct {
 	o         Options
 	watch     *CellWatch
 	outbox    *outbox
+	starts    *remoteStarts // nil if this process places work
 	callbacks *callbacks
 	led       bool // at the last Tick
 }
@@ -118,7 +129,7 @@ func New(o Options) (*ControlPlane, error) {
 
 	p := &ControlPlane{o: o}
 	var err error
-	p.Leadership, err = NewLeadership(LeadershipOptions{Store: o.Store, Owner: o.Owner, TTL: o.LeaderTTL, Now: o.Now})
+	p.Leadership, err = NewLeadership(LeadershipOptions{Store: o.Store, Owner: o.Owner, Address: o.Address, TTL: o.LeaderTTL, Now: o.Now})
 	if err != nil {
 		return nil, err
 	}
@@ -130,8 +141,7 @@ func New(o Options) (*ControlPlane, error) {
 		wake: make(chan struct{}, 1), jobs: map[callbackKey]*callbackJob{},
 	}
 	p.outbox = &outbox{
-		store: store, directory: &directory{store: store, dial: o.Dial},
-		start:    func(items ...auction.Item) { p.Auctioneer.Request(items...) },
+		store: store, directory: NewDirectory(func(ctx context.Context) ([]CellPresence, error) { return presences(ctx, store) }, o.Dial),
 		rollout:  func(ctx context.Context, guid string) error { return p.BBS.ContinueRollout(ctx, guid) },
 		callBack: p.callbacks.add,
 		timeout:  o.StopTimeout, concurrency: cmp.Or(o.Concurrency, 256),
@@ -143,10 +153,7 @@ func New(o Options) (*ControlPlane, error) {
 	}); err != nil {
 		return nil, err
 	}
-	a := o.Auction
-	a.Directory, a.Reporter, a.Now, a.Metrics, a.Logger = p.outbox.directory, p.BBS, o.Now, o.Metrics, o.Logger
-	a.Concurrency = cmp.Or(a.Concurrency, o.Concurrency)
-	if p.Auctioneer, err = auction.NewRunner(a); err != nil {
+	if err := p.placeWork(); err != nil {
 		return nil, err
 	}
 	if p.Converger, err = converge.NewConverger(converge.ConvergerOptions{
@@ -157,6 +164,66 @@ func New(o Options) (*ControlPlane, error) {
 	}
 	p.watch = NewCellWatch(store, p.Converger.Trigger)
 	return p, nil
+}
+
+// placeWork sets up who places work.
+func (p *ControlPlane) placeWork() (err error) {
+	o := &p.o
+	if o.Auctioneer != nil {
+		p.starts = &remoteStarts{auctioneer: o.Auctioneer, timeout: o.StopTimeout, lost: p.outbox.lost, wake: make(chan struct{}, 1)}
+		p.outbox.start = p.starts.add
+		return nil
+	}
+	a := o.Auction
+	a.Directory, a.Reporter, a.Now, a.Metrics, a.Logger = p.outbox.directory, p.BBS, o.Now, o.Metrics, o.Logger
+	a.Concurrency = cmp.Or(a.Concurrency, o.Concurrency)
+	if p.Auctioneer, err = auction.NewRunner(a); err == nil {
+		p.outbox.start = p.Auctioneer.Request
+	}
+	return err
+}
+
+// Request implements [AuctioneerAPI].
+func (p *ControlPlane) Request(ctx context.Context, items ...auction.Item) error {
+	if _, err := p.Leadership.Fence(); err != nil {
+		return err
+	}
+	if p.Auctioneer == nil {
+		return p.o.Auctioneer.Request(ctx, items...)
+	}
+	p.Auctioneer.Request(items...)
+	return nil
+}
+
+// Plan implements [AuctioneerAPI].
+func (p *ControlPlane) Plan(ctx context.Context, items ...auction.Item) (auction.Result, error) {
+	if p.Auctioneer == nil {
+		return p.o.Auctioneer.Plan(ctx, items...)
+	}
+	if _, err := p.Leadership.Fence(); err != nil {
+		return auction.Result{}, err
+	}
+	return p.Auctioneer.Plan(ctx, items...)
+}
+
+// Converge begins a pass of convergence at once. The error is a
+// *[NotLeaderError] if this process does not lead.
+func (p *ControlPlane) Converge(context.Context) error {
+	if _, err := p.Leadership.Fence(); err != nil {
+		return err
+	}
+	p.Converger.Trigger()
+	return nil
+}
+
+// Ready is for HandlerOptions: a control plane is ready once its store answers
+// and somebody leads, be it as a standby.
+func (p *ControlPlane) Ready(ctx context.Context) Readiness {
+	r := p.Leadership.readiness()
+	if _, err := p.o.Store.Log(ctx); err != nil {
+		r.Ready, r.Why = false, "the store does not answer: "+err.Error()
+	}
+	return r
 }
 
 // Tick does once whatever is due: it asks for the leadership and, having it,
@@ -179,7 +246,12 @@ func (p *ControlPlane) Tick(ctx context.Context) error {
 	_, _, passErr := p.Converger.Tick(ctx)
 	p.outbox.tickLocal(ctx)
 	p.outbox.tickRemote(ctx)
-	_, roundErr := p.Auctioneer.Round(ctx)
+	var roundErr error
+	if p.Auctioneer != nil {
+		_, roundErr = p.Auctioneer.Round(ctx)
+	} else {
+		p.starts.tick(ctx)
+	}
 	p.callbacks.tick(ctx)
 	return errors.Join(err, watchErr, passErr, roundErr)
 }
@@ -194,7 +266,11 @@ func (p *ControlPlane) Run(ctx context.Context) error {
 		defer p.lease()
 		var wg sync.WaitGroup
 		wg.Go(func() { _ = p.Converger.Run(ctx) })
-		wg.Go(func() { _ = p.Auctioneer.Run(ctx) })
+		if p.Auctioneer != nil {
+			wg.Go(func() { _ = p.Auctioneer.Run(ctx) })
+		} else {
+			wg.Go(func() { whenever(ctx, p.starts.wake, p.starts.tick) })
+		}
 		wg.Go(func() { p.outbox.run(ctx) })
 		wg.Go(func() { p.callbacks.run(ctx) })
 		wg.Go(func() { p.watchCells(ctx) })

@@ -37,6 +37,7 @@ func TestEveryKnobIsDocumented(t *testing.T) {
 	names := named(t)
 	for _, options := range []any{
 		diego.Options{}, diego.BBSOptions{}, diego.LeadershipOptions{}, diego.AnnouncerOptions{},
+		diego.HandlerOptions{}, diego.ClientOptions{}, diego.AuctioneerOptions{},
 		converge.ConvergerOptions{}, converge.Guard{}, auction.RunnerOptions{}, auction.Policy{},
 		lrp.Policy{}, lrp.RestartPolicy{}, task.Policy{}, task.CallbackPolicy{},
 	} {

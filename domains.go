@@ -81,3 +81,19 @@ func (b *BBS) Announce(ctx context.Context, p CellPresence, owner string, ttl ti
 	}
 	return b.answer("Announce", a.Tick(ctx))
 }
+
+// Leave ends the presence of a cell at once, for callers that have no access to
+// the store. That the cell is not present is no error; that another run of it
+// is wraps storage.ErrHeld.
+func (b *BBS) Leave(ctx context.Context, cellID, owner string) error {
+	a, err := NewAnnouncer(AnnouncerOptions{Store: b.o.Store, Presence: CellPresence{CellID: cellID}, Owner: owner})
+	if err != nil {
+		return b.answer("Leave", err)
+	}
+	// The lease's epoch is known to nobody but the store, and taking the lease
+	// over is how its owner learns it.
+	if err := a.Tick(ctx); err != nil {
+		return b.answer("Leave", err)
+	}
+	return b.answer("Leave", a.Leave(ctx))
+}

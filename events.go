@@ -17,6 +17,21 @@ const (
 	FromStart storage.Cursor = -2
 )
 
+// Log is the extent of the log of events.
+func (b *BBS) Log(ctx context.Context) (storage.Extent, error) { return b.o.Store.Log(ctx) }
+
+// position is the number of the event after which a subscription begins.
+func position(ctx context.Context, after storage.Cursor, log func(context.Context) (storage.Extent, error)) (storage.Cursor, error) {
+	if after >= 0 {
+		return after, nil
+	}
+	extent, err := log(ctx)
+	if after == FromStart {
+		return extent.Oldest - 1, err
+	}
+	return extent.Newest, err
+}
+
 // Subscribe lists the events after a position that f wants, and goes on with
 // those to come until ctx ends. They are in the order of commits, each once:
 // who goes on after the Sequence of the last event that it has seen misses
@@ -29,16 +44,9 @@ const (
 // it is ctx's or the store's. An event that cannot be decoded comes as an error
 // that wraps storage.ErrCorrupt, and the list goes on.
 func (b *BBS) Subscribe(ctx context.Context, after storage.Cursor, f storage.EventFilter) (iter.Seq2[storage.Event, error], error) {
-	if after < 0 {
-		log, err := b.o.Store.Log(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if after == FromStart {
-			after = log.Oldest - 1
-		} else {
-			after = log.Newest
-		}
+	after, err := position(ctx, after, b.Log)
+	if err != nil {
+		return nil, err
 	}
 	return func(yield func(storage.Event, error) bool) {
 		position, ok := after, true

@@ -17,7 +17,7 @@ import (
 )
 
 // take reads n events of a subscription and ends it.
-func take(t *testing.T, b *diego.BBS, after storage.Cursor, f storage.EventFilter, n int) (list []storage.Event) {
+func take(t *testing.T, b diego.BBSAPI, after storage.Cursor, f storage.EventFilter, n int) (list []storage.Event) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -63,6 +63,7 @@ func TestEffectsThatAreLostAfterTheCommitAreAskedForAgain(t *testing.T) {
 	s.wantRecords("web/0 UNCLAIMED ORDINARY", "web/1 UNCLAIMED ORDINARY")
 	s.clock.Advance(20 * time.Second)
 	s.ControlPlane = s.plane("plane-2", nil)
+	s.BBS = s.asked(s.ControlPlane)
 	s.cells.ReportTo(s.BBS)
 	s.pass(15 * time.Second)
 	s.wantRecords("web/0 UNCLAIMED ORDINARY", "web/1 UNCLAIMED ORDINARY")
@@ -214,6 +215,7 @@ func killAt(t *testing.T, when string, n int) (killed bool) {
 			s.clock.Advance(20 * time.Second) // the lease of the dead runs out
 			s.ControlPlane = s.plane("plane-2", nil)
 			_ = s.Tick(s.ctx)
+			s.BBS = s.asked(s.ControlPlane)
 			s.cells.ReportTo(s.BBS)
 		}
 		return errBroken

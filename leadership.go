@@ -22,6 +22,8 @@ type NotLeaderError struct {
 	Role string
 	// Leader is the owner that was last seen to lead, or empty.
 	Leader string
+	// Address is where the leader is asked, if it has said so.
+	Address string
 }
 
 func (e *NotLeaderError) Error() string {
@@ -41,6 +43,9 @@ type LeadershipOptions struct {
 	// Owner names this process, such as its address, and is unique. It is
 	// required.
 	Owner string
+	// Address is the base URL at which others ask this process while it leads,
+	// such as "https://bbs-1.example:8889". It may be empty.
+	Address string
 	// Role is what there is one leader of (default "bbs").
 	Role string
 	// TTL is how long a leader that is not heard of stays the leader (default
@@ -59,10 +64,11 @@ type LeadershipOptions struct {
 type Leadership struct {
 	o LeadershipOptions
 
-	mu     sync.Mutex
-	lease  storage.Lease // its Epoch is 0 while we do not lead
-	until  time.Time     // when the lease ends if it is not renewed
-	leader string        // who was last seen to lead
+	mu      sync.Mutex
+	lease   storage.Lease // its Epoch is 0 while we do not lead
+	until   time.Time     // when the lease ends if it is not renewed
+	leader  string        // who was last seen to lead
+	address string        // and where
 	// firstFailed and lastFailed are when commits failed since the last one
 	// that came through; zero if none did.
 	firstFailed, lastFailed time.Time
@@ -103,7 +109,7 @@ func (l *Leadership) Tick(ctx context.Context) error {
 	case waits:
 		return nil
 	}
-	acquired, err := l.o.Store.Acquire(ctx, storage.Lease{Kind: storage.LeaderLease, Name: l.o.Role, Owner: l.o.Owner}, l.o.TTL)
+	acquired, err := l.o.Store.Acquire(ctx, storage.Lease{Kind: storage.LeaderLease, Name: l.o.Role, Owner: l.o.Owner, Value: []byte(l.o.Address)}, l.o.TTL)
 	return l.took(acquired, now, err)
 }
 
@@ -114,10 +120,11 @@ func (l *Leadership) took(lease storage.Lease, began time.Time, err error) error
 	var held *storage.HeldError
 	switch {
 	case err == nil:
-		l.lease, l.until, l.leader = lease, began.Add(l.o.TTL), l.o.Owner
+		l.lease, l.until = lease, began.Add(l.o.TTL)
+		l.leader, l.address = l.o.Owner, l.o.Address
 	case errors.As(err, &held):
 		l.lose()
-		l.leader = held.Lease.Owner
+		l.leader, l.address = held.Lease.Owner, string(held.Lease.Value)
 		return nil
 	case errors.Is(err, storage.ErrFenced):
 		l.lose()
@@ -130,7 +137,7 @@ func (l *Leadership) lose() {
 	l.lease, l.until = storage.Lease{}, time.Time{}
 	l.firstFailed, l.lastFailed = time.Time{}, time.Time{}
 	if l.leader == l.o.Owner {
-		l.leader = ""
+		l.leader, l.address = "", ""
 	}
 }
 
@@ -166,9 +173,40 @@ func (l *Leadership) Fence() (storage.Fence, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.lease.Epoch == 0 || !l.o.Now().Before(l.until) {
-		return storage.Fence{}, &NotLeaderError{Role: l.o.Role, Leader: l.leader}
+		return storage.Fence{}, &NotLeaderError{Role: l.o.Role, Leader: l.leader, Address: l.address}
 	}
 	return l.lease.Fence(), nil
+}
+
+// readiness says whether somebody leads.
+func (l *Leadership) readiness() Readiness {
+	leading, _ := l.Leading()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := Readiness{Ready: true, Role: "standby", Leader: l.leader, Address: l.address}
+	switch {
+	case leading:
+		r.Role = "leader"
+	case l.leader == "":
+		r.Ready, r.Why = false, "nobody is known to lead"
+	}
+	return r
+}
+
+// FindLeader says for ClientOptions.Find where the process is that leads in a
+// role, "bbs" or "auctioneer", for those that have access to the store.
+func FindLeader(store storage.Reader, role string) func(context.Context) (address string, err error) {
+	return func(ctx context.Context) (string, error) {
+		for lease, err := range store.Leases(ctx, storage.LeaderLease) {
+			if err != nil {
+				return "", err
+			}
+			if lease.Name == role {
+				return string(lease.Value), nil
+			}
+		}
+		return "", nil
+	}
 }
 
 // Run keeps asking for the lease until ctx ends, and calls lead while it is

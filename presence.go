@@ -32,8 +32,10 @@ type CellPresence struct {
 
 // AnnouncerOptions say which cell is present. Zero values mean the defaults.
 type AnnouncerOptions struct {
-	// Store keeps the lease. It is required.
+	// Store keeps the lease. It is required, unless BBS is set.
 	Store storage.Leaser
+	// BBS keeps the lease of a cell that has no access to the store.
+	BBS Presences
 	// Presence is what the cell says of itself; its CellID is required.
 	Presence CellPresence
 	// Owner names this run of the cell, and is unique: a cell that starts
@@ -43,6 +45,13 @@ type AnnouncerOptions struct {
 	// TTL is how long a cell that is not heard of is present (default 15 s). It
 	// is renewed three times as often.
 	TTL time.Duration
+}
+
+// Presences is how a cell is present by way of a BBS, which is mostly a
+// [BBSClient].
+type Presences interface {
+	Announce(ctx context.Context, p CellPresence, owner string, ttl time.Duration) error
+	Leave(ctx context.Context, cellID, owner string) error
 }
 
 // An Announcer keeps a cell present (000 §Maintaining the Cell's presence).
@@ -58,7 +67,7 @@ type Announcer struct {
 // missing or the presence is too large.
 func NewAnnouncer(o AnnouncerOptions) (*Announcer, error) {
 	var v executor.Validator
-	v.Check(o.Store != nil, "store", "", "not nil")
+	v.Check((o.Store != nil) != (o.BBS != nil), "store", "", "either a store or a BBS")
 	v.Check(o.Owner != "", "owner", "", "not empty")
 	v.Check(o.Presence.CellID != "", "cell_id", "", "not empty")
 	value, err := json.Marshal(o.Presence)
@@ -73,6 +82,9 @@ func NewAnnouncer(o AnnouncerOptions) (*Announcer, error) {
 // Tick announces the cell, or renews that. The error wraps storage.ErrHeld if
 // another run of the cell is present.
 func (a *Announcer) Tick(ctx context.Context) error {
+	if a.o.BBS != nil {
+		return a.o.BBS.Announce(ctx, a.o.Presence, a.o.Owner, a.o.TTL)
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var err error
@@ -97,6 +109,9 @@ func (a *Announcer) Tick(ctx context.Context) error {
 
 // Leave ends the presence at once.
 func (a *Announcer) Leave(ctx context.Context) error {
+	if a.o.BBS != nil {
+		return a.o.BBS.Leave(ctx, a.o.Presence.CellID, a.o.Owner)
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.lease.Epoch == 0 {
@@ -156,10 +171,15 @@ func presences(ctx context.Context, r storage.Reader) ([]CellPresence, error) {
 // only if the presence is nonsense.
 type Dial func(CellPresence) (auction.CellClient, error)
 
-// A directory finds cells by their presence, and keeps a client for each.
+// NewDirectory finds cells by their presence, which list tells, and keeps a
+// client for each.
+func NewDirectory(list func(context.Context) ([]CellPresence, error), dial Dial) auction.Directory {
+	return &directory{list: list, dial: dial}
+}
+
 type directory struct {
-	store storage.Reader
-	dial  Dial
+	list func(context.Context) ([]CellPresence, error)
+	dial Dial
 
 	mu      sync.Mutex
 	clients map[string]dialled
@@ -173,7 +193,7 @@ type dialled struct {
 // Cells implements [auction.Directory]. A cell that cannot be dialled answers
 // every call with the reason.
 func (d *directory) Cells(ctx context.Context) ([]auction.Cell, error) {
-	list, err := presences(ctx, d.store)
+	list, err := d.list(ctx)
 	if err != nil {
 		return nil, err
 	}

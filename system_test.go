@@ -19,8 +19,12 @@ import (
 )
 
 // A system is a control plane and its cells in virtual time.
+//
+// Its BBS is that of the control plane, or a client of it over HTTP: see
+// [TestTheSameHoldsOverHTTP].
 type system struct {
 	*diego.ControlPlane
+	BBS   diego.BBSAPI
 	t     *testing.T
 	ctx   context.Context
 	clock *simulation.Clock
@@ -36,6 +40,7 @@ func newSystem(t *testing.T, cells int, change func(*diego.Options)) *system {
 	s.store = memstore.New(&memstore.Options{Now: s.clock.Now})
 	s.cells = simulation.NewFleet(cells, s.clock)
 	s.ControlPlane = s.plane("plane-1", change)
+	s.BBS = s.asked(s.ControlPlane)
 	s.cells.ReportTo(s.BBS)
 	s.step()
 	return s

@@ -32,6 +32,31 @@ func (k Kind) String() string {
 	return fmt.Sprintf("Kind(%d)", uint8(k))
 }
 
+// MarshalText fails on a value that is no kind.
+func (k Kind) MarshalText() ([]byte, error) {
+	if k > Task {
+		return nil, unknownKind(k.String())
+	}
+	return []byte(k.String()), nil
+}
+
+// UnmarshalText accepts "lrp" and "task" and nothing else.
+func (k *Kind) UnmarshalText(text []byte) error {
+	for _, known := range [...]Kind{LRP, Task} {
+		if known.String() == string(text) {
+			*k = known
+			return nil
+		}
+	}
+	return unknownKind(string(text))
+}
+
+func unknownKind(text string) error {
+	var v executor.Validator
+	v.Check(false, "kind", text, "lrp or task")
+	return v.Err()
+}
+
 // A Key identifies a piece of work. Items with equal keys are the same work.
 type Key struct {
 	Kind Kind `json:"kind"`

@@ -11,18 +11,18 @@ import (
 // Every item is in exactly one of the two lists; duplicates are there once.
 type Result struct {
 	// Placements and Refusals are in the order of work.
-	Placements []Placement
-	Refusals   []Refusal
+	Placements []Placement `json:"placements"`
+	Refusals   []Refusal   `json:"refusals"`
 	// InvalidCells got no work because of what they say of themselves, by id.
-	InvalidCells []InvalidCell
+	InvalidCells []InvalidCell `json:"invalid_cells,omitempty"`
 }
 
 // An InvalidCell is a cell whose state cannot be trusted. Cells that share an id
 // are all invalid, and listed once.
 type InvalidCell struct {
-	CellID string
+	CellID string `json:"cell_id"`
 	// Err is a [*executor.ValidationError].
-	Err error
+	Err error `json:"-"` // see MarshalJSON
 }
 
 // Place chooses cells for a batch of work; see the package's documentation for

@@ -69,7 +69,7 @@ type ActualLRP struct {
 // record per definition and presence, in that order. It is the unit of
 // decision. The zero Slot with its two names set is an index where nothing is.
 type Slot struct {
-	ProcessGUID string
-	Index       int
-	Records     []ActualLRP
+	ProcessGUID string      `json:"process_guid"`
+	Index       int         `json:"index"`
+	Records     []ActualLRP `json:"records"`
 }

@@ -23,8 +23,8 @@ type (
 	// Claim says that the cell has a reservation and will start the instance
 	// (UNCLAIMED → CLAIMED, or RUNNING → CLAIMED by its own holder).
 	Claim struct {
-		DefinitionID string
-		Instance     InstanceKey
+		DefinitionID string      `json:"definition_id,omitempty"`
+		Instance     InstanceKey `json:"instance"`
 	}
 	// Start says that the instance is running. Other commands say what the
 	// cell will do; this one states a fact, so it also takes over an index
@@ -32,12 +32,12 @@ type (
 	// refused where another instance runs, unless this one is of the active
 	// definition and so takes that one's place in a rollout.
 	Start struct {
-		DefinitionID string
-		Domain       string // used when the index is empty
-		Instance     InstanceKey
-		NetInfo      NetInfo
-		Unready      bool // healthy, but not ready for traffic
-		Zone         string
+		DefinitionID string      `json:"definition_id,omitempty"`
+		Domain       string      `json:"domain,omitempty"` // used when the index is empty
+		Instance     InstanceKey `json:"instance"`
+		NetInfo      NetInfo     `json:"net_info"`
+		Unready      bool        `json:"unready,omitempty"` // healthy, but not ready for traffic
+		Zone         string      `json:"zone,omitempty"`
 	}
 	// Crash says that the instance ended unexpectedly (000 §Crashes): its
 	// record goes back to UNCLAIMED at once or to CRASHED, as RestartPolicy
@@ -46,71 +46,71 @@ type (
 	// EVACUATING record of the instance is removed without counting a crash,
 	// as a replacement is there already.
 	Crash struct {
-		DefinitionID string
-		Domain       string // used when the index is empty
-		Instance     InstanceKey
-		Reason       string // at most 1024 bytes are kept
+		DefinitionID string      `json:"definition_id,omitempty"`
+		Domain       string      `json:"domain,omitempty"` // used when the index is empty
+		Instance     InstanceKey `json:"instance"`
+		Reason       string      `json:"reason,omitempty"` // at most 1024 bytes are kept
 	}
 	// Remove says that the instance is gone, as it was told to stop or was
 	// never there. A still desired index is UNCLAIMED again at once, with the
 	// crash count that it had, unless another definition's instance runs there
 	// and this one was not of the active one.
 	Remove struct {
-		DefinitionID string
-		Instance     InstanceKey
+		DefinitionID string      `json:"definition_id,omitempty"`
+		Instance     InstanceKey `json:"instance"`
 	}
 	// EvacuateClaimed says that an evacuating cell gives up an instance that
 	// it had not started yet.
 	EvacuateClaimed struct {
-		DefinitionID string
-		Instance     InstanceKey
+		DefinitionID string      `json:"definition_id,omitempty"`
+		Instance     InstanceKey `json:"instance"`
 	}
 	// EvacuateRunning asks what becomes of a running instance on an
 	// evacuating cell (000 §Harmonizing During Evacuation). The answer is
 	// Decision.KeepContainer.
 	EvacuateRunning struct {
-		DefinitionID string
-		Instance     InstanceKey
-		NetInfo      NetInfo
-		Unready      bool
-		Zone         string
+		DefinitionID string      `json:"definition_id,omitempty"`
+		Instance     InstanceKey `json:"instance"`
+		NetInfo      NetInfo     `json:"net_info"`
+		Unready      bool        `json:"unready,omitempty"`
+		Zone         string      `json:"zone,omitempty"`
 		// RunningInstances is the number of indices of the process that have a
 		// RUNNING ordinary record. Only the Recreate strategy looks at it.
-		RunningInstances int
+		RunningInstances int `json:"running_instances,omitempty"`
 	}
 	// EvacuateStopped says that an instance on an evacuating cell has ended
 	// as it was told to.
 	EvacuateStopped struct {
-		DefinitionID string
-		Instance     InstanceKey
+		DefinitionID string      `json:"definition_id,omitempty"`
+		Instance     InstanceKey `json:"instance"`
 	}
 	// EvacuateCrashed says that an instance on an evacuating cell crashed.
 	EvacuateCrashed struct {
-		DefinitionID string
-		Instance     InstanceKey
-		Reason       string
+		DefinitionID string      `json:"definition_id,omitempty"`
+		Instance     InstanceKey `json:"instance"`
+		Reason       string      `json:"reason,omitempty"`
 	}
 	// RemoveEvacuating removes the instance's EVACUATING record.
 	RemoveEvacuating struct {
-		DefinitionID string
-		Instance     InstanceKey
+		DefinitionID string      `json:"definition_id,omitempty"`
+		Instance     InstanceKey `json:"instance"`
 	}
 )
 
 // Fail is the auctioneer's: the UNCLAIMED record could not be placed.
 type Fail struct {
-	DefinitionID string
-	Error        PlacementError
+	DefinitionID string         `json:"definition_id,omitempty"`
+	Error        PlacementError `json:"placement_error"`
 }
 
 // Retire is the consumer's: stop what runs at this index. The desired state
 // stays, so the index starts again (002 §Killing ActualLRPs). Without a
 // DefinitionID the active definition's record is meant.
 type Retire struct {
-	DefinitionID string
+	DefinitionID string `json:"definition_id,omitempty"`
 	// MissingCell is a cell known to be gone: its records are removed, as
 	// nobody is there to stop them.
-	MissingCell string
+	MissingCell string `json:"missing_cell,omitempty"`
 }
 
 // Commands of convergence. Each names the record it was planned for; when the

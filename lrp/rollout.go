@@ -29,13 +29,13 @@ type Rollout struct {
 // A RolloutStatus counts a deployment's desired indices.
 type RolloutStatus struct {
 	// Done indices run the active definition and nothing else.
-	Done int
+	Done int `json:"done"`
 	// Stalled indices were given up for now.
-	Stalled int
+	Stalled int `json:"stalled"`
 	// Pending indices are all others.
-	Pending int
+	Pending int `json:"pending"`
 	// HeldBy is the index that holds the rollout up, or −1.
-	HeldBy int
+	HeldBy int `json:"held_by"`
 }
 
 // Complete reports whether every desired index runs the active definition and

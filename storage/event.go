@@ -11,14 +11,14 @@ import (
 // Sequence and At are the Store's; in a Batch they are ignored.
 type Event struct {
 	// Sequence numbers are consecutive in the order of commits.
-	Sequence Cursor
+	Sequence Cursor `json:"sequence"`
 	// At is when the event was committed, by the Store's clock. It may step
 	// back when that clock does; Sequence never does.
-	At         time.Time
-	LRP        *lrp.Event
-	Task       *task.Event
-	Domain     *DomainEvent
-	Quarantine *Quarantine
+	At         time.Time    `json:"at"`
+	LRP        *lrp.Event   `json:"lrp,omitempty"`
+	Task       *task.Event  `json:"task,omitempty"`
+	Domain     *DomainEvent `json:"domain,omitempty"`
+	Quarantine *Quarantine  `json:"quarantine,omitempty"`
 }
 
 // A DomainEvent says that a domain became fresh, or fresh for longer.

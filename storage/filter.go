@@ -14,10 +14,10 @@ import (
 
 // A DeploymentFilter chooses deployments.
 type DeploymentFilter struct {
-	ProcessGUIDs []string
-	Domains      []string
+	ProcessGUIDs []string `json:"process_guids,omitempty"`
+	Domains      []string `json:"domains,omitempty"`
 	// Bare leaves out what is large: see [Bare].
-	Bare bool
+	Bare bool `json:"bare,omitempty"`
 }
 
 // Match reports whether f wants d.
@@ -45,12 +45,12 @@ func Bare(d *lrp.Deployment) *lrp.Deployment {
 
 // An ActualLRPFilter chooses ActualLRPs.
 type ActualLRPFilter struct {
-	ProcessGUIDs []string
-	Indices      []int
-	CellIDs      []string
-	Domains      []string
-	States       []lrp.State
-	Presences    []lrp.Presence
+	ProcessGUIDs []string       `json:"process_guids,omitempty"`
+	Indices      []int          `json:"indices,omitempty"`
+	CellIDs      []string       `json:"cell_ids,omitempty"`
+	Domains      []string       `json:"domains,omitempty"`
+	States       []lrp.State    `json:"states,omitempty"`
+	Presences    []lrp.Presence `json:"presences,omitempty"`
 }
 
 // Match reports whether f wants r.
@@ -62,9 +62,9 @@ func (f *ActualLRPFilter) Match(r *lrp.ActualLRP) bool {
 
 // A TaskFilter chooses tasks.
 type TaskFilter struct {
-	CellIDs []string
-	Domains []string
-	States  []task.State
+	CellIDs []string     `json:"cell_ids,omitempty"`
+	Domains []string     `json:"domains,omitempty"`
+	States  []task.State `json:"states,omitempty"`
 }
 
 // Match reports whether f wants t.

@@ -25,17 +25,17 @@ const MaxLeaseValueBytes = 32 * 1024
 // anew or released. What the holder does with Batch.Fence happens while its
 // epoch is good or not at all, however long the holder was paused.
 type Lease struct {
-	Kind  string
-	Name  string
-	Owner string
+	Kind  string `json:"kind"`
+	Name  string `json:"name"`
+	Owner string `json:"owner"`
 	// Epoch is at least 1.
-	Epoch int64
+	Epoch int64 `json:"epoch"`
 	// Value is whatever the owner wants others to know, at most
 	// MaxLeaseValueBytes.
-	Value []byte
+	Value []byte `json:"value,omitempty"`
 	// ExpiresAt is when the lease is free for others and leaves the list. It
 	// is by the Store's clock.
-	ExpiresAt time.Time
+	ExpiresAt time.Time `json:"expires_at"`
 }
 
 // Fence is the proof that the holder has not been replaced.
@@ -43,9 +43,9 @@ func (l *Lease) Fence() Fence { return Fence{Kind: l.Kind, Name: l.Name, Epoch: 
 
 // A Fence names an epoch of a lease.
 type Fence struct {
-	Kind  string
-	Name  string
-	Epoch int64
+	Kind  string `json:"kind"`
+	Name  string `json:"name"`
+	Epoch int64  `json:"epoch"`
 }
 
 // A Leaser keeps leases. TTLs are at least one millisecond.

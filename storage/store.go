@@ -111,8 +111,8 @@ type Cursor int64
 
 // An Extent says which events the log holds.
 type Extent struct {
-	Oldest Cursor
-	Newest Cursor
+	Oldest Cursor `json:"oldest"`
+	Newest Cursor `json:"newest"`
 }
 
 // A Waiter is a Store that knows when there are new events. See [Wait].

@@ -14,9 +14,9 @@ type (
 	// nanoseconds: a guid that was free for less than that cannot be told from
 	// the task that had it before.
 	Desire struct {
-		GUID       string
-		Domain     string
-		Definition Definition
+		GUID       string     `json:"task_guid"`
+		Domain     string     `json:"domain"`
+		Definition Definition `json:"definition"`
 	}
 	// Cancel completes a PENDING or RUNNING task as failed, with the reason
 	// [ReasonCancelled], and stops its container (000 §Cancelling Tasks).
@@ -36,23 +36,23 @@ type (
 	// Decision.ShouldRun is the answer: true once, and false when this
 	// container is known to run the task already.
 	Start struct {
-		CellID       string
-		InstanceGUID string
-		Attempt      Attempt
+		CellID       string  `json:"cell_id"`
+		InstanceGUID string  `json:"instance_guid"`
+		Attempt      Attempt `json:"attempt,omitzero"`
 	}
 	// Complete says that the container has ended. A task that is still
 	// PENDING completes too, as the container of its Attempt has ended
 	// without a Start that was heard of.
 	Complete struct {
-		CellID       string
-		InstanceGUID string
-		Attempt      Attempt // looked at while the task is PENDING
-		Failed       bool
+		CellID       string  `json:"cell_id"`
+		InstanceGUID string  `json:"instance_guid"`
+		Attempt      Attempt `json:"attempt,omitzero"` // looked at while the task is PENDING
+		Failed       bool    `json:"failed,omitempty"`
 		// FailureReason is set if Failed, and only then. At most 1024 bytes
 		// are kept.
-		FailureReason string
+		FailureReason string `json:"failure_reason,omitempty"`
 		// Result is at most [MaxResultBytes], and empty if Failed.
-		Result string
+		Result string `json:"result,omitempty"`
 	}
 )
 
@@ -65,17 +65,17 @@ type (
 // COMPLETED and failed with Reason once it was rejected more than
 // Policy.MaxRetries times.
 type Reject struct {
-	CellID       string
-	InstanceGUID string
-	Attempt      Attempt // looked at while the task is PENDING
+	CellID       string  `json:"cell_id,omitempty"`
+	InstanceGUID string  `json:"instance_guid,omitempty"`
+	Attempt      Attempt `json:"attempt,omitzero"` // looked at while the task is PENDING
 	// Reason is required. At most 1024 bytes are kept.
-	Reason string
+	Reason string `json:"reason"`
 }
 
 // Fail completes a PENDING or RUNNING task as failed and stops its container.
 type Fail struct {
 	// Reason is required. At most 1024 bytes are kept.
-	Reason string
+	Reason string `json:"reason"`
 }
 
 // Commands of convergence (000 §Maintaining Consistency: Convergence). Each

@@ -28,12 +28,37 @@ func (k EventKind) String() string {
 	return eventKindNames[k]
 }
 
+// MarshalText fails on a value that is no kind.
+func (k EventKind) MarshalText() ([]byte, error) {
+	if k == 0 || int(k) >= len(eventKindNames) {
+		return nil, unknownEventKind(k.String())
+	}
+	return []byte(eventKindNames[k]), nil
+}
+
+// UnmarshalText accepts the three names and nothing else.
+func (k *EventKind) UnmarshalText(text []byte) error {
+	for i, name := range eventKindNames {
+		if name != "" && name == string(text) {
+			*k = EventKind(i)
+			return nil
+		}
+	}
+	return unknownEventKind(string(text))
+}
+
+func unknownEventKind(text string) error {
+	var v executor.Validator
+	v.Check(false, "kind", text, "created, changed or removed")
+	return v.Err()
+}
+
 // An Event says what changed. Created events have no Before, Removed events no
 // After.
 type Event struct {
-	Kind   EventKind
-	Before *Task
-	After  *Task
+	Kind   EventKind `json:"kind"`
+	Before *Task     `json:"before,omitempty"`
+	After  *Task     `json:"after,omitempty"`
 	// Cause is the command that made the change.
-	Cause Cause
+	Cause Cause `json:"cause"`
 }

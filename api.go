@@ -1,0 +1,150 @@
+package diego
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/task"
+)
+
+// BBSAPI is what a [BBS] can be asked, in this process or, through a
+// [BBSClient], over HTTP. Its methods are documented at BBS.
+type BBSAPI interface {
+	// What is desired.
+	Desire(ctx context.Context, l lrp.DesiredLRP) error
+	CreateDeployment(ctx context.Context, c lrp.DeploymentDefinition) error
+	UpdateDeployment(ctx context.Context, processGUID string, u lrp.Update) error
+	ActivateDefinition(ctx context.Context, processGUID, definitionID string) error
+	DeleteDeployment(ctx context.Context, processGUID string) error
+	ContinueRollout(ctx context.Context, processGUID string) error
+	RolloutStatus(ctx context.Context, processGUID string) (lrp.RolloutStatus, error)
+	Deployments(ctx context.Context, f storage.DeploymentFilter) iter.Seq2[*lrp.Deployment, error]
+	Deployment(ctx context.Context, processGUID string) (*lrp.Deployment, error)
+	DesiredLRPs(ctx context.Context, f storage.DeploymentFilter) iter.Seq2[lrp.DesiredLRP, error]
+	DesiredLRP(ctx context.Context, processGUID string) (lrp.DesiredLRP, error)
+
+	// What is there.
+	ActualLRPs(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error]
+	ResolvedLRPs(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error]
+	Slot(ctx context.Context, processGUID string, index int) (lrp.Slot, error)
+	Retire(ctx context.Context, processGUID string, index int, definitionID string) error
+
+	UpsertDomain(ctx context.Context, name string, ttl time.Duration) error
+	Domains(ctx context.Context) ([]DomainStatus, error)
+	Cells(ctx context.Context) ([]CellPresence, error)
+
+	// Tasks.
+	DesireTask(ctx context.Context, c task.Desire) error
+	Tasks(ctx context.Context, f storage.TaskFilter) iter.Seq2[*task.Task, error]
+	Task(ctx context.Context, guid string) (*task.Task, error)
+	CancelTask(ctx context.Context, guid string) error
+	ResolveTask(ctx context.Context, guid string) error
+	DeleteTask(ctx context.Context, guid string) error
+	FailTask(ctx context.Context, guid, reason string) error
+
+	// What happened.
+	Log(ctx context.Context) (storage.Extent, error)
+	Subscribe(ctx context.Context, after storage.Cursor, f storage.EventFilter) (iter.Seq2[storage.Event, error], error)
+	Timeline(ctx context.Context, processGUID string, index int) ([]TimelineEntry, error)
+
+	// What cells say.
+	Announce(ctx context.Context, p CellPresence, owner string, ttl time.Duration) error
+	Leave(ctx context.Context, cellID, owner string) error
+	ClaimLRP(ctx context.Context, processGUID string, index int, c lrp.Claim) error
+	StartLRP(ctx context.Context, processGUID string, index int, c lrp.Start) error
+	CrashLRP(ctx context.Context, processGUID string, index int, c lrp.Crash) error
+	RemoveLRP(ctx context.Context, processGUID string, index int, c lrp.Remove) error
+	EvacuateClaimedLRP(ctx context.Context, processGUID string, index int, c lrp.EvacuateClaimed) (keep bool, err error)
+	EvacuateRunningLRP(ctx context.Context, processGUID string, index int, c lrp.EvacuateRunning) (keep bool, err error)
+	EvacuateStoppedLRP(ctx context.Context, processGUID string, index int, c lrp.EvacuateStopped) (keep bool, err error)
+	EvacuateCrashedLRP(ctx context.Context, processGUID string, index int, c lrp.EvacuateCrashed) (keep bool, err error)
+	RemoveEvacuatingLRP(ctx context.Context, processGUID string, index int, c lrp.RemoveEvacuating) error
+	StartTask(ctx context.Context, guid string, c task.Start) (shouldRun bool, err error)
+	CompleteTask(ctx context.Context, guid string, c task.Complete) error
+	RejectStartedTask(ctx context.Context, guid string, c task.Reject) error
+
+	// What the auctioneer says.
+	auction.Reporter
+}
+
+// An AuctioneerAPI places work: a [ControlPlane], an [Auctioneer], or through an
+// [AuctioneerClient] one of another process.
+type AuctioneerAPI interface {
+	// Request adds work to the next batch. The error is a *[NotLeaderError] on
+	// a process that does not lead.
+	Request(ctx context.Context, items ...auction.Item) error
+	// Plan says where work would go if it were requested now, and asks the
+	// cells to that end. Nothing is sent to them.
+	Plan(ctx context.Context, items ...auction.Item) (auction.Result, error)
+}
+
+// ConvergenceAPI is what convergence can be asked: of a [ControlPlane], or of
+// another process through a [BBSClient].
+type ConvergenceAPI interface {
+	// Converge begins a pass at once. The error is a *[NotLeaderError] on a
+	// process that does not lead.
+	Converge(ctx context.Context) error
+}
+
+// A Cell is what a cell can be asked by the control plane and by operators, in
+// this process or through a [CellClient].
+type Cell interface {
+	auction.CellClient
+	// Evacuate begins to empty the cell (000 §Evacuation). A cell that
+	// evacuates already goes on.
+	Evacuate(ctx context.Context) error
+	// Evacuation says how far that is.
+	Evacuation(ctx context.Context) (EvacuationStatus, error)
+	// Containers are those on the cell, ordered by guid.
+	Containers(ctx context.Context) ([]executor.Container, error)
+	// Logs are what a container writes. The error wraps storage.ErrNotFound if
+	// there is nothing to read of such a container.
+	Logs(ctx context.Context, r LogRequest) iter.Seq2[LogChunk, error]
+}
+
+// An EvacuationStatus says how far a cell is on its way to being empty.
+type EvacuationStatus struct {
+	Evacuating bool `json:"evacuating"`
+	// BeganAt is when that began, Deadline when it ends at the latest; zero
+	// unless Evacuating.
+	BeganAt  time.Time `json:"began_at,omitzero"`
+	Deadline time.Time `json:"deadline,omitzero"`
+	// Containers is how many are left.
+	Containers int `json:"containers"`
+	// Done says that the evacuation is over, and the cell may be switched off.
+	Done bool `json:"done"`
+}
+
+// A LogRequest says what to read of a container's output.
+type LogRequest struct {
+	ContainerGUID string `json:"container_guid"`
+	// Stream is "stdout", "stderr" or "health" (default "stdout").
+	Stream string `json:"stream,omitempty"`
+	// From is the number of the first byte, counted from the container's first.
+	// Bytes that are not kept any more are passed over.
+	From int64 `json:"from,omitempty"`
+	// Follow waits for more at the end, until the container is deleted.
+	Follow bool `json:"follow,omitempty"`
+}
+
+// A LogChunk is a piece of a container's output.
+type LogChunk struct {
+	// Next is the number of the byte after Data: where to go on.
+	Next int64  `json:"next"`
+	Data []byte `json:"data"`
+}
+
+var (
+	_ BBSAPI         = (*BBS)(nil)
+	_ BBSAPI         = (*BBSClient)(nil)
+	_ ConvergenceAPI = (*ControlPlane)(nil)
+	_ ConvergenceAPI = (*BBSClient)(nil)
+	_ AuctioneerAPI  = (*ControlPlane)(nil)
+	_ AuctioneerAPI  = (*AuctioneerClient)(nil)
+	_ Cell           = (*CellClient)(nil)
+)

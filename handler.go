@@ -1,0 +1,114 @@
+package diego
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/internal/wire"
+)
+
+// HandlerOptions say what is served over HTTP. Zero values mean the defaults.
+type HandlerOptions struct {
+	// BBS, Convergence, Auctioneer and Cell are served as far as they are not
+	// nil. At least one is required.
+	BBS         BBSAPI
+	Convergence ConvergenceAPI
+	Auctioneer  AuctioneerAPI
+	Cell        Cell
+	// Ready says whether this process can do its work. Nil means always.
+	Ready func(context.Context) Readiness
+
+	// AllowPlain serves requests that come without TLS, and lets whoever makes
+	// them do everything in any name. It is for tests, and for listeners that
+	// nobody but the owner reaches.
+	AllowPlain bool
+	// MaxBodyBytes bounds the arguments of a call (default 4 MiB).
+	MaxBodyBytes int64
+	// Timeout bounds a call, the arrival of its arguments included (default
+	// 30 s). Lists take as long as their readers keep reading.
+	Timeout time.Duration
+	// WriteTimeout is how long a reader may take for what was sent to it before
+	// it is cut off (default 30 s).
+	WriteTimeout time.Duration
+	// Heartbeat is how often a subscription without events says that it is alive
+	// (default 15 s; clients wait a minute).
+	Heartbeat time.Duration
+	// Logger may be nil.
+	Logger *slog.Logger
+}
+
+// A Readiness says whether a process can do its work, and as what.
+type Readiness struct {
+	Ready bool `json:"ready"`
+	// Role is "leader", "standby" or "cell".
+	Role string `json:"role"`
+	// Leader is the owner of the leadership as far as is known, and Address
+	// where it is.
+	Leader  string `json:"leader,omitempty"`
+	Address string `json:"address,omitempty"`
+	// Why says what is missing, if the process is not ready.
+	Why string `json:"why,omitempty"`
+}
+
+// NewHandler serves calls over HTTP; docs/api.md lists them. A caller is known
+// by its client certificate: the server's tls.Config asks for one and verifies
+// it. [IdentityOf] says what it means.
+//
+// GET /healthz answers as long as the process lives; GET /readyz says whether it
+// can do its work, with the status 503 if not. Both are open to whoever can
+// connect. Subscriptions last until the context of their request ends, so a
+// server that is to shut down ends its base context first.
+//
+// NewHandler fails with an *executor.ValidationError.
+func NewHandler(o HandlerOptions) (http.Handler, error) {
+	var v executor.Validator
+	v.Check(o.BBS != nil || o.Convergence != nil || o.Auctioneer != nil || o.Cell != nil, "bbs", "", "at least one service")
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Ready == nil {
+		o.Ready = func(context.Context) Readiness { return Readiness{Ready: true} }
+	}
+	s := &wire.Server{
+		Authorize: authorize(o.AllowPlain), Problems: problems,
+		MaxBodyBytes: cmp.Or(max(o.MaxBodyBytes, 0), 4<<20),
+		Timeout:      cmp.Or(o.Timeout, 30*time.Second), WriteTimeout: cmp.Or(o.WriteTimeout, 30*time.Second),
+		Heartbeat: cmp.Or(o.Heartbeat, 15*time.Second), Logger: o.Logger,
+	}
+	mux := http.NewServeMux()
+	if o.BBS != nil {
+		wire.Register(s, mux, o.BBS, bbsCalls)
+	}
+	if o.Convergence != nil {
+		wire.Register(s, mux, o.Convergence, convergenceCalls)
+	}
+	if o.Auctioneer != nil {
+		wire.Register(s, mux, o.Auctioneer, auctioneerCalls)
+	}
+	if o.Cell != nil {
+		wire.Register(s, mux, o.Cell, cellCalls)
+	}
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		s.WriteJSON(w, http.StatusOK, struct {
+			Status string `json:"status"`
+		}{"ok"})
+	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), s.Timeout)
+		defer cancel()
+		status, ready := http.StatusOK, o.Ready(ctx)
+		if !ready.Ready {
+			status = http.StatusServiceUnavailable
+		}
+		s.WriteJSON(w, status, ready)
+	})
+	mux.HandleFunc("/", s.NotFound)
+	return mux, nil
+}

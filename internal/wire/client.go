@@ -1,0 +1,331 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/diegosdk/diego/storage"
+)
+
+// ClientOptions are how a [Client] finds and asks its service. All fields but
+// Find are required; Addresses are if Find is nil.
+type ClientOptions struct {
+	// Addresses are the base URLs of all processes of the service.
+	Addresses []string
+	// Find says where the leader is, "" if that is not known.
+	Find func(context.Context) (string, error)
+	HTTP *http.Client
+	// Accept says whether calls may be sent to an address that somebody else
+	// has named.
+	Accept func(address string) bool
+	// Timeout is how long one process may take to begin its answer, and to go
+	// on with it.
+	Timeout time.Duration
+	// Rounds is how often all processes are tried, Pause the time between.
+	Rounds int
+	Pause  time.Duration
+	// Patience is for how long a feed that is cut tries to go on.
+	Patience time.Duration
+	// MaxAnswerBytes bounds an answer, and a line of a list.
+	MaxAnswerBytes int64
+	Problems       *Problems
+}
+
+// A Client makes calls of one service.
+type Client struct {
+	o ClientOptions
+
+	mu        sync.Mutex
+	preferred string // where the last call was answered
+}
+
+// NewClient connects to nothing yet.
+func NewClient(o ClientOptions) *Client { return &Client{o: o} }
+
+// ErrNoAnswer is wrapped by the error of a call of which nobody knows whether
+// it was carried out.
+var ErrNoAnswer = errors.New("no answer came")
+
+// ErrUnreachable is wrapped by the error of a call that no server has got.
+var ErrUnreachable = errors.New("no server can be reached")
+
+// ErrGarbled is wrapped by the error of an answer that makes no sense.
+var ErrGarbled = errors.New("the answer makes no sense")
+
+// A final error is returned as it is: part of the answer has been used.
+type final struct{ error }
+
+// Unwrap makes errors.Is work with what it holds.
+func (f *final) Unwrap() error { return f.error }
+
+// do makes a call, of one process after the other until one carries it out.
+func (c *Client) do(ctx context.Context, info *Info, in any, accept func(*http.Response) error) error {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return fmt.Errorf("%s: %w", info.Name, err)
+	}
+	id := storage.RequestID(ctx)
+	if id != "" && !fitsHeader(id) {
+		return invalid("request id", id, fmt.Sprintf("1 to %d printable ASCII characters", MaxRequestIDBytes))
+	}
+	if id == "" && info.Repeat == Once {
+		id = newRequestID()
+	}
+	repeatable := info.Repeat == Always || info.Repeat == Once
+	err = fmt.Errorf("%s: %w: no address is known", info.Name, ErrUnreachable)
+	for round := range c.o.Rounds {
+		if round > 0 {
+			if sleep(ctx, c.o.Pause) != nil {
+				break
+			}
+		}
+		queue, asked := c.order(ctx), map[string]bool{}
+		for len(queue) > 0 {
+			address := queue[0]
+			if queue = queue[1:]; asked[address] {
+				continue
+			}
+			asked[address] = true
+			var hint string
+			var next verdict
+			hint, next, err = c.ask(ctx, address, id, info, body, accept)
+			if err == nil {
+				c.prefer(address)
+				return nil
+			}
+			if next != stop {
+				c.forget(address)
+			}
+			if next == stop || next == unknown && !repeatable || ctx.Err() != nil {
+				return err
+			}
+			if hint != "" && len(asked) < maxAsked && c.o.Accept(hint) {
+				queue = append([]string{hint}, queue...)
+			}
+		}
+	}
+	return err
+}
+
+// maxAsked bounds how far one call follows what servers say of their leader.
+const maxAsked = 10
+
+// A verdict is what a failure means for the call.
+type verdict uint8
+
+const (
+	// stop: it was answered.
+	stop verdict = iota
+	// elsewhere: it was not carried out, and another process may do it.
+	elsewhere
+	// unknown: it may have been carried out.
+	unknown
+)
+
+// ask makes one attempt. hint is where to go instead, if the answer says so.
+func (c *Client) ask(ctx context.Context, address, id string, info *Info, body []byte, accept func(*http.Response) error) (hint string, next verdict, err error) {
+	request, watch, err := c.request(ctx, address, id, info, body)
+	if err != nil {
+		return "", stop, err
+	}
+	defer watch.stop()
+	answer, err := c.o.HTTP.Do(request)
+	if err != nil {
+		err = watch.explain(err)
+		if notSent(err) {
+			return "", elsewhere, fmt.Errorf("%s: %w: %w", info.Name, ErrUnreachable, err)
+		}
+		return "", unknown, fmt.Errorf("%s: %w: %w", info.Name, ErrNoAnswer, err)
+	}
+	defer answer.Body.Close()
+	answer.Body = watch.body(answer.Body, info.Silence)
+	if answer.StatusCode == http.StatusOK {
+		err = watch.explain(accept(answer))
+		var last *final
+		if err == nil || errors.As(err, &last) {
+			return "", stop, err
+		}
+		return "", unknown, fmt.Errorf("%s: %w: %w", info.Name, ErrNoAnswer, err)
+	}
+	problem, ok := c.readProblem(answer)
+	err = c.o.Problems.decode(problem)
+	switch {
+	case ok && c.o.Problems.Elsewhere != nil:
+		if hint, other := c.o.Problems.Elsewhere(err); other {
+			return hint, elsewhere, err
+		}
+		return "", stop, err
+	case !ok && answer.StatusCode >= http.StatusBadGateway && answer.StatusCode <= http.StatusGatewayTimeout:
+		return "", unknown, err // something on the way
+	}
+	return "", stop, err
+}
+
+func (c *Client) request(ctx context.Context, address, id string, info *Info, body []byte) (*http.Request, *watch, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	w := &watch{cancel: cancel, ctx: ctx, limit: c.o.Timeout}
+	w.timer = time.AfterFunc(c.o.Timeout, w.late)
+	request, err := http.NewRequestWithContext(ctx, info.Method, address+info.Path, bytes.NewReader(body))
+	if err != nil {
+		w.stop()
+		return nil, nil, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if id != "" {
+		request.Header.Set(RequestIDHeader, id)
+	}
+	return request, w, nil
+}
+
+// readProblem makes a problem of whatever came. It is not ok if that is not
+// one of ours.
+func (c *Client) readProblem(answer *http.Response) (p Problem, ok bool) {
+	const enough = 1 << 20
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, enough))
+	if json.Unmarshal(text, &p) == nil && p.Type != "" {
+		if p.Status == 0 {
+			p.Status = answer.StatusCode
+		}
+		return p, true
+	}
+	const shown = 200
+	if len(text) > shown {
+		text = text[:shown]
+	}
+	return Problem{Status: answer.StatusCode, Title: answer.Status, Detail: string(bytes.ToValidUTF8(text, nil))}, false
+}
+
+// order is whom to ask: whoever leads as far as is known, then all others.
+func (c *Client) order(ctx context.Context) []string {
+	list := slices.Clone(c.o.Addresses)
+	c.mu.Lock()
+	first := c.preferred
+	c.mu.Unlock()
+	if first == "" && c.o.Find != nil {
+		ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
+		defer cancel()
+		first, _ = c.o.Find(ctx) // the others may know
+		if first != "" && !c.o.Accept(first) {
+			first = ""
+		}
+	}
+	if first != "" {
+		list = append([]string{first}, list...)
+	}
+	return list
+}
+
+func (c *Client) prefer(address string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.preferred = address
+}
+
+func (c *Client) forget(address string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.preferred == address {
+		c.preferred = ""
+	}
+}
+
+// notSent reports whether no server can have got the request.
+func notSent(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
+}
+
+// A watch ends a request that makes no progress for some time.
+type watch struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	timer  *time.Timer
+	limit  time.Duration
+}
+
+// errLate is why a watch ends a request. It is a deadline that was missed.
+type errLate struct{ limit time.Duration }
+
+func (e errLate) Error() string { return fmt.Sprintf("nothing came for %v", e.limit) }
+
+// Unwrap makes errors.Is(err, context.DeadlineExceeded) true.
+func (e errLate) Unwrap() error { return context.DeadlineExceeded }
+
+func (w *watch) late() { w.cancel(errLate{w.limit}) }
+
+func (w *watch) stop() {
+	w.timer.Stop()
+	w.cancel(nil)
+}
+
+// explain names the true cause of an error.
+func (w *watch) explain(err error) error {
+	var late errLate
+	if err != nil && errors.As(context.Cause(w.ctx), &late) {
+		return late
+	}
+	return err
+}
+
+// body lets each piece of an answer take the time anew, or as long as silence
+// says.
+func (w *watch) body(r io.ReadCloser, silence time.Duration) io.ReadCloser {
+	switch {
+	case silence < 0:
+		w.timer.Stop()
+		return r
+	case silence > 0:
+		w.limit = silence
+		w.timer.Reset(silence)
+	}
+	return &watchedBody{r, w}
+}
+
+type watchedBody struct {
+	io.ReadCloser
+	watch *watch
+}
+
+// Read implements [io.Reader].
+func (b *watchedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if n > 0 {
+		b.watch.timer.Reset(b.watch.limit)
+	}
+	return n, err
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// decodeAnswer reads a whole answer.
+func decodeAnswer(answer *http.Response, limit int64, out any) error {
+	text, err := io.ReadAll(io.LimitReader(answer.Body, limit+1))
+	if err != nil {
+		return err
+	}
+	if int64(len(text)) > limit {
+		return &final{&TooLargeError{What: "answer", Limit: limit}}
+	}
+	if err := json.Unmarshal(text, out); err != nil {
+		return &final{fmt.Errorf("%w: %w", ErrGarbled, err)}
+	}
+	return nil
+}

@@ -1,0 +1,283 @@
+package wire
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/url"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A Feed is a list without an end, sent as server-sent events: the id of each
+// is its position, from which another request goes on. Arguments are in the
+// query. It is a GET, so that a browser's EventSource can read it.
+type Feed[A, In, Item any] struct {
+	Info
+	// Query and Parse are the arguments in a URL and back. Parse gets the
+	// position after which to go on, if the reader knows one.
+	Query func(In) url.Values
+	Parse func(q url.Values, lastEventID string) (In, error)
+	// Open begins the feed in process. Its first position is where the reader
+	// goes on if it sees no item.
+	Open func(ctx context.Context, api A, in In) (items iter.Seq2[Item, error], first int64, err error)
+	// Position is an item's, Kind its name.
+	Position func(*Item) int64
+	Kind     func(*Item) string
+}
+
+// About implements [Endpoint].
+func (f *Feed[A, In, Item]) About() *Info { return &f.Info }
+
+// Types implements [Endpoint].
+func (f *Feed[A, In, Item]) Types() (in, out reflect.Type) {
+	return reflect.TypeFor[In](), reflect.TypeFor[iter.Seq2[Item, error]]()
+}
+
+const problemEvent = "problem"
+
+func (f *Feed[A, In, Item]) serve(s *Server, api A, w http.ResponseWriter, r *http.Request) {
+	ctx, _, err := s.enter(w, r, &f.Info)
+	var in In
+	if err == nil {
+		in, err = f.Parse(r.URL.Query(), r.Header.Get("Last-Event-ID"))
+	}
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	items, first, err := f.Open(ctx, api, in)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	out := newFeedWriter(s, w, cancel)
+	defer out.finish()
+	out.send(fmt.Appendf(nil, "id: %d\n\n", first))
+	var text []byte
+	for item, err := range items {
+		if text = text[:0]; err == nil {
+			var data []byte
+			if data, err = json.Marshal(item); err == nil {
+				text = fmt.Appendf(text, "id: %d\nevent: %s\ndata: %s\n\n", f.Position(&item), f.Kind(&item), data)
+			}
+		}
+		if err != nil {
+			if ctx.Err() != nil {
+				return // the reader has gone, or was too slow
+			}
+			data, _ := json.Marshal(s.Problems.encode(err)) // text and numbers
+			text = fmt.Appendf(text, "event: %s\ndata: %s\n\n", problemEvent, data)
+		}
+		if !out.send(text) {
+			return
+		}
+	}
+}
+
+// A feedWriter sends events, and a comment when there are none for a while. A
+// reader that does not take them in time is cut off, and resumes.
+type feedWriter struct {
+	server  *Server
+	w       http.ResponseWriter
+	control *http.ResponseController
+	cancel  context.CancelFunc
+	turn    chan struct{} // holds a token while nobody writes
+	beat    *time.Timer
+	over    bool
+}
+
+func newFeedWriter(s *Server, w http.ResponseWriter, cancel context.CancelFunc) *feedWriter {
+	f := &feedWriter{server: s, w: w, control: http.NewResponseController(w), cancel: cancel, turn: make(chan struct{}, 1)}
+	f.turn <- struct{}{}
+	f.beat = time.AfterFunc(s.Heartbeat, func() { f.send([]byte(":\n\n")) })
+	return f
+}
+
+// send reports whether it may go on.
+func (f *feedWriter) send(text []byte) bool {
+	<-f.turn
+	defer func() { f.turn <- struct{}{} }()
+	if f.over {
+		return false
+	}
+	_ = f.control.SetWriteDeadline(soon(f.server.WriteTimeout))
+	_, err := f.w.Write(text)
+	if err == nil {
+		err = f.control.Flush()
+	}
+	if err != nil {
+		f.over = true
+		f.cancel()
+		return false
+	}
+	f.beat.Reset(f.server.Heartbeat)
+	return true
+}
+
+// finish waits for the last heartbeat.
+func (f *feedWriter) finish() {
+	<-f.turn
+	f.over = true
+	f.beat.Stop()
+	_ = f.control.SetWriteDeadline(time.Time{})
+	f.turn <- struct{}{}
+}
+
+// Follow reads the feed through a client. After a cut it goes on where it was,
+// with whichever process answers; resume gives the arguments for that. It ends
+// with an error that nobody can mend, or when nobody has answered for the
+// client's Patience.
+func (f *Feed[A, In, Item]) Follow(ctx context.Context, client *Client, in In, resume func(In, int64) In) iter.Seq2[Item, error] {
+	return func(yield func(Item, error) bool) {
+		var none Item
+		ok, alive := true, time.Now()
+		for ok {
+			var fatal error
+			err := client.follow(ctx, &f.Info, f.Query(in), func(e event) bool {
+				alive = time.Now()
+				var item Item
+				switch {
+				case e.kind == problemEvent:
+					var p Problem
+					if err := json.Unmarshal(e.data, &p); err != nil {
+						fatal = fmt.Errorf("%s: %w: %w", f.Name, ErrGarbled, err)
+						return false
+					}
+					err := client.o.Problems.decode(p)
+					if !client.o.Problems.inPlace(err) {
+						if _, elsewhere := client.o.Problems.Elsewhere(err); elsewhere {
+							return false // resume
+						}
+						fatal = err
+						return false
+					}
+					ok = yield(none, err)
+				case len(e.data) > 0:
+					if err := json.Unmarshal(e.data, &item); err != nil {
+						fatal = fmt.Errorf("%s: %w: event %d: %w", f.Name, ErrGarbled, e.id, err)
+						return false
+					}
+					in = resume(in, e.id)
+					ok = yield(item, nil)
+				default:
+					in = resume(in, e.id)
+				}
+				return ok
+			})
+			switch {
+			case !ok:
+				return
+			case ctx.Err() != nil:
+				err = ctx.Err()
+			case fatal != nil:
+				err = fatal
+			case err != nil && client.mayPass(err) && time.Since(alive) < client.o.Patience:
+				err = client.rest(ctx)
+			}
+			if err != nil {
+				yield(none, err)
+				return
+			}
+		}
+	}
+}
+
+// An event is one server-sent event.
+type event struct {
+	id   int64
+	kind string
+	data []byte
+}
+
+// follow reads one connection's events until each returns false. Nil means that
+// the connection was cut after it had worked.
+func (c *Client) follow(ctx context.Context, info *Info, query url.Values, each func(event) bool) error {
+	at := *info
+	at.Path += "?" + query.Encode()
+	at.Repeat = Always
+	return c.do(ctx, &at, None{}, func(answer *http.Response) error {
+		lines := bufio.NewReaderSize(answer.Body, 64<<10)
+		var e event
+		e.id = -1
+		seen := false
+		for {
+			text, err := readEventLine(lines, c.o.MaxAnswerBytes)
+			if err != nil {
+				var large *TooLargeError
+				switch {
+				case errors.As(err, &large):
+					return &final{err}
+				case seen:
+					// It has worked: the pause before the next attempt keeps
+					// a server that cuts at once from being asked all the time.
+					return c.rest(ctx)
+				}
+				return err
+			}
+			switch name, value, _ := strings.Cut(text, ":"); {
+			case text == "":
+				if e.id >= 0 || e.kind != "" {
+					seen = true
+					if !each(e) {
+						return nil
+					}
+				}
+				e = event{id: -1}
+			case name == "id":
+				n, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+				if err != nil {
+					return &final{fmt.Errorf("%s: %w: event id %q", info.Name, ErrGarbled, value)}
+				}
+				e.id = n
+			case name == "event":
+				e.kind = strings.TrimSpace(value)
+			case name == "data":
+				e.data = append(e.data, strings.TrimPrefix(value, " ")...)
+			}
+		}
+	})
+}
+
+// mayPass reports whether an error is of the way to a server, or of one that is
+// about to be replaced.
+func (c *Client) mayPass(err error) bool {
+	var remote *RemoteError
+	if errors.As(err, &remote) {
+		return remote.Problem.Status >= http.StatusBadGateway && remote.Problem.Status <= http.StatusGatewayTimeout
+	}
+	_, elsewhere := c.o.Problems.Elsewhere(err)
+	return elsewhere || errors.Is(err, ErrNoAnswer) || errors.Is(err, ErrUnreachable)
+}
+
+// rest waits before a feed is resumed.
+func (c *Client) rest(ctx context.Context) error {
+	_ = sleep(ctx, c.o.Pause) // the caller looks at ctx
+	return nil
+}
+
+func readEventLine(r *bufio.Reader, limit int64) (string, error) {
+	var text []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		text = append(text, part...)
+		switch {
+		case int64(len(text)) > limit:
+			return "", &TooLargeError{What: "event", Limit: limit}
+		case err == nil:
+			return strings.TrimRight(string(text), "\r\n"), nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return "", err
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/storage"
+)
+
+// A Server is what all calls of a handler share. All fields are required.
+type Server struct {
+	// Authorize says who asks and whether it may make the call. The speaker
+	// that it returns says whether it may speak for a cell.
+	Authorize func(r *http.Request, info *Info) (ctx context.Context, speaker func(cellID string) error, err error)
+	Problems  *Problems
+	// MaxBodyBytes bounds arguments.
+	MaxBodyBytes int64
+	// Timeout bounds a call, its arguments' arrival included.
+	Timeout time.Duration
+	// WriteTimeout bounds how long a reader may take for what was sent to it.
+	WriteTimeout time.Duration
+	// Heartbeat is how often a feed says that it is alive.
+	Heartbeat time.Duration
+	Logger    *slog.Logger
+}
+
+// Register adds the calls of one API to mux.
+func Register[A any](s *Server, mux *http.ServeMux, api A, table []Endpoint[A]) {
+	for _, e := range table {
+		info := e.About()
+		mux.HandleFunc(info.Path, func(w http.ResponseWriter, r *http.Request) {
+			if r.Method != info.Method {
+				w.Header().Set("Allow", info.Method)
+				s.fail(w, r, &MethodError{Method: r.Method, Path: info.Path, Want: info.Method})
+				return
+			}
+			e.serve(s, api, w, r)
+		})
+	}
+}
+
+// NotFound answers requests for what there is not.
+func (s *Server) NotFound(w http.ResponseWriter, r *http.Request) {
+	s.fail(w, r, &PathError{Path: r.URL.Path})
+}
+
+// enter says who asks, and marks the call with its request id.
+func (s *Server) enter(w http.ResponseWriter, r *http.Request, info *Info) (context.Context, func(string) error, error) {
+	id := r.Header.Get(RequestIDHeader)
+	if id != "" {
+		if !fitsHeader(id) {
+			var v executor.Validator
+			v.Check(false, RequestIDHeader, id, fmt.Sprintf("1 to %d printable ASCII characters", MaxRequestIDBytes))
+			return nil, nil, v.Err()
+		}
+		w.Header().Set(RequestIDHeader, id)
+	}
+	ctx, speaker, err := s.Authorize(r, info)
+	if err == nil && id != "" {
+		ctx = storage.WithRequestID(ctx, id)
+	}
+	return ctx, speaker, err
+}
+
+// decode reads the arguments: one JSON object, without members that nobody
+// knows.
+func (s *Server) decode(w http.ResponseWriter, r *http.Request, in any) error {
+	if _, none := in.(*None); none && r.ContentLength == 0 {
+		return nil
+	}
+	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); kind != "application/json" {
+		return invalid("Content-Type", kind, "application/json")
+	}
+	// Who sends slowly is not waited for longer than a call may take.
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(soon(s.Timeout))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.MaxBodyBytes))
+	_ = control.SetReadDeadline(time.Time{})
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return &TooLargeError{What: "request body", Limit: large.Limit}
+	case err != nil:
+		return fmt.Errorf("reading the request body: %w", err)
+	}
+	return decodeStrictly(body, in)
+}
+
+// decodeStrictly makes every fault of the text a validation error.
+func decodeStrictly(text []byte, in any) error {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	err := decoder.Decode(in)
+	if err == nil {
+		if _, err := decoder.Token(); err != io.EOF {
+			return invalid("", "", "one JSON value and nothing after it")
+		}
+		return nil
+	}
+	var kind *json.UnmarshalTypeError
+	var syntax *json.SyntaxError
+	switch {
+	case errors.Is(err, executor.ErrInvalid):
+		return err
+	case errors.As(err, &kind):
+		return invalid(kind.Field, kind.Value, "a "+kind.Type.String())
+	case errors.As(err, &syntax):
+		return invalid("", fmt.Sprintf("byte %d", syntax.Offset), "JSON: "+err.Error())
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return invalid("", fmt.Sprintf("%d bytes", len(text)), "a whole JSON value")
+	}
+	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		return invalid(strings.Trim(name, `"`), "", "a known member")
+	}
+	return invalid("", "", err.Error())
+}
+
+func invalid(field, value, limit string) error {
+	var v executor.Validator
+	v.Check(false, field, value, limit)
+	return v.Err()
+}
+
+// fail answers with a problem.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	p := s.Problems.encode(err)
+	p.RequestID = w.Header().Get(RequestIDHeader)
+	if p.Status >= http.StatusInternalServerError && r.Context().Err() == nil {
+		s.Logger.Warn("a call failed", "path", r.URL.Path, "status", p.Status, "request_id", p.RequestID, "err", err)
+	}
+	if p.Status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
+	body, err := json.Marshal(p)
+	if err != nil {
+		body = []byte("{}") // a Problem is text and numbers: it can be written
+	}
+	s.write(w, p.Status, "application/problem+json", append(body, '\n'))
+}
+
+// WriteJSON answers a request that is no call.
+func (s *Server) WriteJSON(w http.ResponseWriter, status int, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		status, body = http.StatusInternalServerError, []byte("{}")
+	}
+	s.write(w, status, "application/json", append(body, '\n'))
+}
+
+// write sends a whole answer. Its deadline does not outlive it: the connection
+// may carry other requests.
+func (s *Server) write(w http.ResponseWriter, status int, kind string, body []byte) {
+	control := http.NewResponseController(w)
+	_ = control.SetWriteDeadline(soon(s.WriteTimeout))
+	h := w.Header()
+	h.Set("Content-Type", kind)
+	h.Set("Content-Length", fmt.Sprint(len(body)))
+	h.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
+	_ = control.Flush()
+	_ = control.SetWriteDeadline(time.Time{})
+}

@@ -1,0 +1,114 @@
+package diego
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/diegosdk/diego/internal/wire"
+)
+
+// A Role is what a caller may ask. It is an organizational unit (OU) of the
+// caller's certificate: "diego-" and the role, such as "diego-cell". A
+// certificate may have several.
+type Role string
+
+// The roles.
+const (
+	// ConsumerRole desires, reads and follows.
+	ConsumerRole Role = "consumer"
+	// CellRole reads and reports, as the cell whose id is the certificate's
+	// common name.
+	CellRole Role = "cell"
+	// AuctioneerRole places work on cells and reports what failed.
+	AuctioneerRole Role = "auctioneer"
+	// BBSRole requests work and has it stopped.
+	BBSRole Role = "bbs"
+	// OperatorRole does what a consumer does, plans, converges, drains cells
+	// and reads logs.
+	OperatorRole Role = "operator"
+)
+
+// Roles are all there are.
+var Roles = []Role{ConsumerRole, CellRole, AuctioneerRole, BBSRole, OperatorRole}
+
+// An Identity is who calls, as its certificate says.
+type Identity struct {
+	// Name is the certificate's common name; a cell's is its id.
+	Name  string
+	Roles []Role
+}
+
+// rolePrefix begins the organizational units that are roles.
+const rolePrefix = "diego-"
+
+// IdentityOf reads a certificate that has been verified. Organizational units
+// that are no roles are passed over.
+func IdentityOf(certificate *x509.Certificate) Identity {
+	id := Identity{Name: certificate.Subject.CommonName}
+	for _, unit := range certificate.Subject.OrganizationalUnit {
+		name, ok := strings.CutPrefix(unit, rolePrefix)
+		if role := Role(name); ok && slices.Contains(Roles, role) && !slices.Contains(id.Roles, role) {
+			id.Roles = append(id.Roles, role)
+		}
+	}
+	return id
+}
+
+// ErrForbidden is wrapped by every [ForbiddenError].
+var ErrForbidden = errors.New("forbidden")
+
+// A ForbiddenError says that a caller may not do what it asks.
+type ForbiddenError struct {
+	// Name is who asks, or empty.
+	Name string `json:"name,omitempty"`
+	// Call is what is asked.
+	Call string `json:"call"`
+	// Why says what would be needed.
+	Why string `json:"why"`
+}
+
+func (e *ForbiddenError) Error() string {
+	return fmt.Sprintf("%s by %q: %v: %s", e.Call, e.Name, ErrForbidden, e.Why)
+}
+
+// Unwrap makes errors.Is(err, ErrForbidden) true.
+func (e *ForbiddenError) Unwrap() error { return ErrForbidden }
+
+// authorize lets a call in if the caller's certificate has one of the call's
+// roles.
+func authorize(allowPlain bool) func(*http.Request, *wire.Info) (context.Context, func(string) error, error) {
+	return func(r *http.Request, info *wire.Info) (context.Context, func(string) error, error) {
+		switch {
+		case allowPlain && r.TLS == nil:
+			return r.Context(), func(string) error { return nil }, nil
+		case r.TLS == nil:
+			return nil, nil, &ForbiddenError{Call: info.Name, Why: "TLS with a client certificate is wanted"}
+		case len(r.TLS.VerifiedChains) == 0 || len(r.TLS.PeerCertificates) == 0:
+			return nil, nil, &ForbiddenError{Call: info.Name, Why: "a client certificate that the server verifies is wanted"}
+		}
+		id := IdentityOf(r.TLS.PeerCertificates[0])
+		if !slices.ContainsFunc(id.Roles, func(role Role) bool { return slices.Contains(info.Roles, string(role)) }) {
+			return nil, nil, &ForbiddenError{id.Name, info.Name, fmt.Sprintf(
+				"a certificate with one of the organizational units %s is wanted", units(info.Roles))}
+		}
+		return r.Context(), func(cellID string) error {
+			if cellID != id.Name {
+				return &ForbiddenError{id.Name, info.Name, fmt.Sprintf("only cell %q may say so", cellID)}
+			}
+			return nil
+		}, nil
+	}
+}
+
+func units(roles []string) string {
+	list := make([]string, len(roles))
+	for i, role := range roles {
+		list[i] = rolePrefix + role
+	}
+	return strings.Join(list, ", ")
+}
