@@ -1,14 +1,11 @@
 package daemon
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"net/http"
 	"os"
 	"sync"
 	"time"
@@ -62,9 +59,9 @@ type Certificates struct {
 
 // loaded is what the files held.
 type loaded struct {
-	own     tls.Certificate
-	others  *x509.CertPool
-	changed stamps
+	own    tls.Certificate
+	others *x509.CertPool
+	stamps stamps
 }
 
 // stamps tell whether one of the three files was changed.
@@ -84,7 +81,7 @@ func (s *TLS) stamps() (all stamps) {
 
 // load reads the files and makes sure that they are of use now.
 func (s *TLS) load(now time.Time) (l loaded, err error) {
-	l.changed = s.stamps()
+	l.stamps = s.stamps()
 	const remedy = "scripts/certs makes such files for development"
 	cert, certErr := os.ReadFile(s.TLSCert)
 	key, keyErr := os.ReadFile(s.TLSKey)
@@ -128,7 +125,7 @@ func named(setting string, err error) error {
 }
 
 // lookEvery is how often the files are looked at, at most.
-const lookEvery = time.Second
+var lookEvery = time.Second // a test is less patient
 
 // current is what the files hold, or held when they were last of use.
 func (c *Certificates) current() loaded {
@@ -140,7 +137,7 @@ func (c *Certificates) current() loaded {
 	}
 	c.looked = now
 	changed := c.files.stamps()
-	if changed == c.now.changed || changed == c.failed {
+	if changed == c.now.stamps || changed == c.failed {
 		return c.now
 	}
 	loaded, err := c.files.load(now)
@@ -162,7 +159,7 @@ func (c *Certificates) tell() {
 }
 
 // Server is the configuration of a server that knows each client by its
-// certificate.
+// certificate. A client without one gets as far as what is open to everybody.
 func (c *Certificates) Server() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
@@ -170,33 +167,24 @@ func (c *Certificates) Server() *tls.Config {
 			now := c.current()
 			return &tls.Config{
 				MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
-				Certificates: []tls.Certificate{now.own}, ClientCAs: now.others, ClientAuth: tls.RequireAndVerifyClientCert,
+				Certificates: []tls.Certificate{now.own}, ClientCAs: now.others, ClientAuth: tls.VerifyClientCertIfGiven,
 			}, nil
 		},
 	}
 }
 
-// Client is an HTTP client that shows its own certificate and wants others'.
-// Of nil Certificates it is one for plain HTTP. It has no overall timeout: some
-// answers are streams.
-func (c *Certificates) Client() *http.Client {
-	dialer := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}
-	t := &http.Transport{
-		DialContext: dialer.DialContext, MaxIdleConnsPerHost: 64, IdleConnTimeout: idleTime, ResponseHeaderTimeout: time.Minute,
+// Client is the configuration of a client that shows its own certificate. New
+// authorities count from the next start on; everything else at once. It is nil
+// for nil Certificates.
+func (c *Certificates) Client() *tls.Config {
+	if c == nil {
+		return nil
 	}
-	if c != nil {
-		t.DialTLSContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-			host, _, err := net.SplitHostPort(address)
-			if err != nil {
-				return nil, err
-			}
-			now := c.current()
-			d := tls.Dialer{NetDialer: dialer, Config: &tls.Config{
-				MinVersion: tls.VersionTLS12, ServerName: host,
-				Certificates: []tls.Certificate{now.own}, RootCAs: now.others,
-			}}
-			return d.DialContext(ctx, network, address)
-		}
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12, RootCAs: c.current().others,
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			own := c.current().own
+			return &own, nil
+		},
 	}
-	return &http.Client{Transport: t}
 }

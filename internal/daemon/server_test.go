@@ -1,0 +1,267 @@
+package daemon
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/diegosdk/diego/internal/devcerts"
+)
+
+func TestAnAddressThatIsTakenIsToldWithWhatToDo(t *testing.T) {
+	first, err := Listen("listen", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	for address, want := range map[string]string{
+		first.Addr().String(): "another process listens there (ss -ltnp tells which): stop it, or choose another address with -listen",
+		"192.0.2.1:0":         "no interface of this host has that address: choose another with -listen",
+		"nonsense":            "-listen wants an address such as 127.0.0.1:8889",
+	} {
+		if _, err := Listen("listen", address); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
+// serve serves until the function that it returns is called, which gives
+// Serve's error.
+func serve(t *testing.T, h http.Handler, c *Certificates) (address string, stop func() error) {
+	t.Helper()
+	l, err := Listen("listen", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- Serve(ctx, l, h, c, new(Logging).Logger(io.Discard)) }()
+	stopped := false
+	stop = func() error {
+		stopped = true
+		cancel()
+		return <-done
+	}
+	t.Cleanup(func() {
+		if !stopped {
+			_ = stop()
+		}
+	})
+	return l.Addr().String(), stop
+}
+
+func TestAServerThatStopsFinishesAnswersAndEndsStreams(t *testing.T) {
+	arrived, finish := make(chan string, 2), make(chan struct{})
+	address, stop := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/stream" {
+			w.WriteHeader(http.StatusOK)
+			_ = http.NewResponseController(w).Flush()
+			arrived <- "stream"
+			<-r.Context().Done()
+			return
+		}
+		arrived <- "answer"
+		<-finish
+		fmt.Fprint(w, "finished")
+	}), nil)
+	answers := make(chan string, 2)
+	for _, path := range []string{"/answer", "/stream"} {
+		go func() {
+			r, err := http.Get("http://" + address + path)
+			if err != nil {
+				answers <- err.Error()
+				return
+			}
+			defer r.Body.Close()
+			body, err := io.ReadAll(r.Body)
+			answers <- fmt.Sprint(string(body), err)
+		}()
+	}
+	<-arrived
+	<-arrived
+	stopping := make(chan error, 1)
+	go func() { stopping <- stop() }()
+	// Nobody is let in any more once the listener is closed.
+	for {
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			break
+		}
+		c.Close()
+	}
+	close(finish)
+	if got := <-answers; got != "finished<nil>" {
+		t.Errorf("the answer is %q", got)
+	}
+	if got := <-answers; got != "<nil>" {
+		t.Errorf("the stream ended with %q", got)
+	}
+	if err := <-stopping; err != nil {
+		t.Error(err)
+	}
+}
+
+// issue makes certificates of an authority below dir.
+func issue(t *testing.T, dir, name string, validFor time.Duration) TLS {
+	t.Helper()
+	a, err := devcerts.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, key, err := a.Issue(devcerts.Request{File: name, Name: name, Units: []string{"diego-bbs"}, Hosts: []string{"127.0.0.1"}, For: validFor})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return TLS{TLSCert: cert, TLSKey: key, TLSCA: a.CA()}
+}
+
+func open(t *testing.T, s TLS) *Certificates {
+	t.Helper()
+	c, err := s.Certificates(new(Logging).Logger(io.Discard))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestFilesOfCertificatesThatAreOfNoUseAreNamed(t *testing.T) {
+	dir, other := t.TempDir(), t.TempDir()
+	good, expired, stranger := issue(t, dir, "good", time.Hour), issue(t, dir, "old", -time.Minute), issue(t, other, "stranger", time.Hour)
+	text := filepath.Join(dir, "text")
+	if err := os.WriteFile(text, []byte("hello"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name string
+		tls  TLS
+		want []string
+	}{
+		{"missing", TLS{dir + "/no-cert", dir + "/no-key", dir + "/no-ca"}, []string{"tls_cert: open", "tls_key: open", "tls_ca: open", "scripts/certs makes such files"}},
+		{"another's key", TLS{good.TLSCert, stranger.TLSKey, good.TLSCA}, []string{good.TLSCert, stranger.TLSKey, "do not make a pair"}},
+		{"no certificate", TLS{text, good.TLSKey, good.TLSCA}, []string{text, "do not make a pair"}},
+		{"no authority", TLS{good.TLSCert, good.TLSKey, text}, []string{text, "no certificate in it"}},
+		{"expired", expired, []string{expired.TLSCert, `the certificate of "old" expired at`}},
+		{"of another authority", TLS{stranger.TLSCert, stranger.TLSKey, good.TLSCA}, []string{"does not come from an authority in tls_ca " + good.TLSCA}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := tt.tls.Certificates(nil)
+			if err == nil {
+				t.Fatal("no error")
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%v\nlacks %s", err, want)
+				}
+			}
+		})
+	}
+	if c, err := new(TLS).Certificates(nil); c != nil || err != nil || c.Client() != nil {
+		t.Errorf("none are set, and there is %v, %v", c, err)
+	}
+}
+
+func TestSettingsOfTLSAreSetTogether(t *testing.T) {
+	var got []string
+	(&TLS{TLSKey: "x"}).CheckTLS(func(name, _ string) { got = append(got, name) })
+	if strings.Join(got, " ") != "tls_cert tls_ca" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestClientsAreKnownByTheirCertificatesAndStrangersAreRefused(t *testing.T) {
+	dir, other := t.TempDir(), t.TempDir()
+	server, client, stranger := issue(t, dir, "server", time.Hour), issue(t, dir, "client", time.Hour), issue(t, other, "stranger", time.Hour)
+	address, _ := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for _, c := range r.TLS.PeerCertificates {
+			fmt.Fprint(w, c.Subject.CommonName)
+		}
+	}), open(t, server))
+	get := func(config *tls.Config) (string, error) {
+		c := &http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}
+		r, err := c.Get("https://" + address)
+		if err != nil {
+			return "", err
+		}
+		defer r.Body.Close()
+		body, err := io.ReadAll(r.Body)
+		return string(body), err
+	}
+	known := open(t, client).Client()
+	if name, err := get(known); name != "client" || err != nil {
+		t.Errorf("%q, %v", name, err)
+	}
+	if name, err := get(&tls.Config{RootCAs: known.RootCAs}); name != "" || err != nil {
+		t.Errorf("without a certificate: %q, %v", name, err)
+	}
+	if _, err := get(open(t, stranger).Client()); err == nil {
+		t.Error("a stranger trusts the server")
+	}
+	// One that trusts the server and has a stranger's certificate.
+	pair, err := tls.LoadX509KeyPair(stranger.TLSCert, stranger.TLSKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged := &tls.Config{RootCAs: known.RootCAs, GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }}
+	if name, err := get(forged); err == nil {
+		t.Errorf("a stranger is let in as %q", name)
+	}
+}
+
+func TestCertificatesAreReadAgainWhenTheirFilesChange(t *testing.T) {
+	patience := lookEvery
+	lookEvery = 0
+	defer func() { lookEvery = patience }()
+	dir := t.TempDir()
+	s := issue(t, dir, "server", time.Hour)
+	var log buffer
+	c, err := s.Certificates(new(Logging).Logger(&log))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := c.current().own.Leaf.SerialNumber
+	if c.current().own.Leaf.SerialNumber.Cmp(first) != 0 {
+		t.Error("another certificate, and nothing has changed")
+	}
+	issue(t, dir, "server", 2*time.Hour)
+	second := c.current().own.Leaf.SerialNumber
+	if second.Cmp(first) == 0 {
+		t.Error("still the first certificate")
+	}
+	// What is of no use is told once, and the last that was stays.
+	if err := os.WriteFile(s.TLSCert, []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if c.current().own.Leaf.SerialNumber.Cmp(second) != 0 {
+			t.Error("another certificate than the last good one")
+		}
+	}
+	if n := strings.Count(log.String(), "cannot be used"); n != 1 {
+		t.Errorf("told %d times:\n%s", n, log.String())
+	}
+	issue(t, dir, "server", 3*time.Hour)
+	if c.current().own.Leaf.SerialNumber.Cmp(second) == 0 {
+		t.Error("the new certificate after the broken one is not taken")
+	}
+}
+
+func TestServingEndsWithAnErrorIfTheListenerDoes(t *testing.T) {
+	l, err := Listen("listen", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	if err := Serve(t.Context(), l, http.NotFoundHandler(), nil, new(Logging).Logger(io.Discard)); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("%v", err)
+	}
+}
