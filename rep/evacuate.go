@@ -63,6 +63,17 @@ func (r *Rep) Evacuated() bool {
 	return r.drain.over
 }
 
+// Evacuation says when an evacuation began, when it ends at the latest, and
+// whether it is over; the times are zero if none has begun.
+func (r *Rep) Evacuation() (began, deadline time.Time, over bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.drain.begun() {
+		return time.Time{}, time.Time{}, false
+	}
+	return r.drain.since, r.drain.since.Add(r.o.EvacuationTimeout + r.o.FinishTimeout), r.drain.over
+}
+
 // advanceEvacuation goes on to finish once nothing is left to wait for.
 func (r *Rep) advanceEvacuation() {
 	empty := r.empty()

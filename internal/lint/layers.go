@@ -43,7 +43,7 @@ var Layers = []Layer{
 	{Path: "storage/storagetest", Imports: []string{"storage", "storage/memstore", "executor", "lrp", "task"}}, // a stranger's store links nothing else
 	{Path: "converge", Imports: []string{"executor", "lrp", "task", "auction", "storage"}, Modules: []string{sync}},
 	{Path: "rep", Imports: []string{"executor", "lrp", "task", "auction", "storage"}, Modules: []string{sync}},
-	{Path: "", Imports: []string{"executor", "lrp", "task", "auction", "storage", "converge", "rep", "internal"}, Modules: []string{sync}},
+	{Path: "", Imports: []string{"executor", "executor/manager", "lrp", "task", "auction", "storage", "converge", "rep", "internal"}, Modules: []string{sync}},
 
 	{Path: "internal", Imports: []string{everything}, Modules: []string{cmp, sync}},
 	{Path: "internal/lint", Imports: []string{"internal/lint"}},
