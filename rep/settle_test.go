@@ -1,0 +1,483 @@
+package rep
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/task"
+)
+
+// A scene is one container and one record, and the row that is about them.
+type scene struct {
+	name      string
+	container executor.Container // without a GUID: none
+	slot      lrp.Slot
+	task      *task.Task
+	isTask    bool
+	evacuates bool
+	row       Row
+}
+
+// scenes are all pairs of all tables, each with every container that has the
+// situation.
+func scenes(t *testing.T) (list []scene) {
+	t.Helper()
+	for l := range LRPSituation(LRPSituations) {
+		slot := slotOf(t, l)
+		for c, containers := range lrpContainers(t) {
+			for _, container := range containers {
+				name := fmt.Sprintf("%v × %v, %v", c, l, container.RunResult)
+				list = append(list, scene{name: name, container: container, slot: slot, row: DecideLRP(c, l)},
+					scene{name: name + ", evacuating", container: container, slot: slot, evacuates: true, row: DecideEvacuation(c, l)})
+			}
+		}
+	}
+	for s := range TaskSituation(TaskSituations) {
+		record := taskOf(t, s)
+		for c, containers := range taskContainers(t) {
+			for _, container := range containers {
+				name := fmt.Sprintf("%v × %v, %v", c, s, container.RunResult)
+				list = append(list, scene{name: name, container: container, task: record, isTask: true, row: DecideTask(c, s)},
+					scene{name: name + ", evacuating", container: container, task: record, isTask: true, evacuates: true, row: DecideTask(c, s)})
+			}
+		}
+	}
+	return list
+}
+
+// play puts a scene on a stage.
+func (s *stage) play(c scene) {
+	s.bbs.slot, s.bbs.task = c.slot, c.task
+	if c.container.GUID != "" {
+		s.exe.containers[c.container.GUID] = c.container
+	}
+	if c.evacuates {
+		s.Evacuate(s.t.Context())
+	}
+}
+
+func names(steps []Step) (list []string) {
+	for _, s := range steps {
+		if s == DeleteContainerUnlessKept {
+			s = DeleteContainer
+		}
+		list = append(list, s.String())
+	}
+	return list
+}
+
+// records gives a record of a RUNNING container the container's addresses, as
+// the table looks at situations only.
+func (c *scene) agree() {
+	for i := range c.slot.Records {
+		r := &c.slot.Records[i]
+		r.NetInfo, r.Routable = netInfo(c.container), c.container.Routable
+	}
+}
+
+func TestEveryRowIsCarriedOutStepByStep(t *testing.T) {
+	for _, c := range scenes(t) {
+		t.Run(c.name, func(t *testing.T) {
+			c.agree()
+			s := newStage(t)
+			s.play(c)
+			if err := s.Sync(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			s.must(names(c.row.Steps)...)
+		})
+	}
+}
+
+func TestAnEventLeadsToWhatASyncDoes(t *testing.T) {
+	for _, c := range scenes(t) {
+		if c.container.GUID == "" {
+			continue // there are no events about what is not there
+		}
+		t.Run(c.name, func(t *testing.T) {
+			c.agree()
+			s := newStage(t)
+			s.play(c)
+			s.bbs.hidden = true // no list helps
+			s.exe.news[0].events = []executor.Event{{Container: c.container}}
+			s.hear()
+			if err := s.settleAll(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			s.must(names(c.row.Steps)...)
+		})
+	}
+}
+
+func TestARowStopsAtTheFirstStepThatFails(t *testing.T) {
+	lost := errors.New("no answer")
+	for _, c := range scenes(t) {
+		for i, step := range c.row.Steps {
+			if !step.CallsBBS() {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s: %v", c.name, step), func(t *testing.T) {
+				s := newStage(t)
+				s.play(c)
+				s.bbs.fail[step] = lost
+				if err := s.Sync(t.Context()); !errors.Is(err, lost) {
+					t.Errorf("the error is %v", err)
+				}
+				s.must(names(c.row.Steps[:i+1])...)
+			})
+		}
+	}
+}
+
+func TestARefusalDeletesTheContainerWhereTheTableSaysSo(t *testing.T) {
+	for _, c := range scenes(t) {
+		for i, step := range c.row.Steps {
+			if !step.CallsBBS() {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s: %v", c.name, step), func(t *testing.T) {
+				s := newStage(t)
+				s.play(c)
+				s.bbs.fail[step] = fmt.Errorf("on the wire: %w", &lrp.TransitionError{Err: lrp.ErrCannotBeStarted})
+				if c.isTask {
+					s.bbs.fail[step] = &task.TransitionError{Err: task.ErrRunningElsewhere}
+				}
+				if err := s.Sync(t.Context()); err != nil {
+					t.Errorf("the refusal is an error: %v", err)
+				}
+				want := names(c.row.Steps[:i+1])
+				if step.DeleteWhenRefused() && c.container.GUID != "" {
+					want = append(want, DeleteContainer.String())
+				}
+				s.must(want...)
+			})
+		}
+	}
+}
+
+// delete of a container that is not there is asked of nobody.
+func TestNothingIsDoneWhenTheRecordCannotBeRead(t *testing.T) {
+	for _, c := range scenes(t) {
+		t.Run(c.name, func(t *testing.T) {
+			s := newStage(t)
+			s.play(c)
+			s.bbs.readErr = errors.New("no answer")
+			err := s.Sync(t.Context())
+			if len(c.row.Steps) > 0 && !errors.Is(err, s.bbs.readErr) {
+				t.Errorf("the error is %v", err)
+			}
+			s.must()
+		})
+	}
+}
+
+func TestAListThatFailedProvesNothing(t *testing.T) {
+	for _, c := range scenes(t) {
+		t.Run(c.name, func(t *testing.T) {
+			c.agree()
+			s := newStage(t)
+			s.play(c)
+			s.bbs.hidden = true // as if nothing were recorded
+			s.bbs.listErr, s.bbs.taskErr = errors.New("no LRPs"), errors.New("no tasks")
+			if err := s.Sync(t.Context()); !errors.Is(err, s.bbs.listErr) || !errors.Is(err, s.bbs.taskErr) {
+				t.Errorf("the error is %v", err)
+			}
+			s.must()
+		})
+	}
+}
+
+func TestOneListIsOfUseWithoutTheOther(t *testing.T) {
+	s := newStage(t)
+	s.bbs.slot, s.bbs.task = slotOf(t, LRPRunningAlpha), taskOf(t, TaskRunningAlpha)
+	s.bbs.task.InstanceGUID = "i3"
+	s.bbs.taskErr, s.bbs.hidden = errors.New("no tasks"), false
+	if err := s.Sync(t.Context()); !errors.Is(err, s.bbs.taskErr) {
+		t.Errorf("the error is %v", err)
+	}
+	// What was listed before the error is true: neither has a container.
+	s.must(RemoveLRP.String(), FailTask.String())
+}
+
+func TestRecordsAreReadAgainBeforeAnythingIsDone(t *testing.T) {
+	s := newStage(t)
+	s.play(scene{container: containerOf(t, lrpItem, executor.Running, executor.RunResult{}), slot: slotOf(t, LRPRunningAlpha)})
+	s.bbs.hidden = true // the list is stale, and seems to say that another instance or none is recorded
+	if err := s.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.must(StartLRP.String()) // only as it tells the addresses, which the record does not have
+	s.bbs.slot.Records[0].NetInfo, s.bbs.slot.Records[0].Routable = netInfo(s.exe.List()[0]), true
+	if err := s.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.must()
+}
+
+func TestARunningRecordFollowsItsContainersReadiness(t *testing.T) {
+	s := newStage(t, func(o *Options) { o.Zone = "z1" })
+	c := containerOf(t, lrpItem, executor.Running, executor.RunResult{})
+	s.play(scene{container: c, slot: slotOf(t, LRPRunningAlpha)})
+	r := &s.bbs.slot.Records[0]
+	r.NetInfo, r.Routable, r.Zone = netInfo(c), true, "z1"
+	for _, change := range []func(){
+		func() { r.Routable = false }, func() { r.Zone = "z2" }, func() { r.Address = "10.0.0.9" },
+		func() { r.Ports = nil }, func() { r.InstanceAddress = "10.1.1.1" },
+	} {
+		before := *r
+		change()
+		if err := s.Sync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.must(StartLRP.String())
+		if s.bbs.start.Unready || s.bbs.start.Zone != "z1" || s.bbs.start.NetInfo.Address != "10.0.0.1" || len(s.bbs.start.NetInfo.Ports) != 1 {
+			t.Errorf("the rep told %+v", s.bbs.start)
+		}
+		*r = before
+	}
+	s.exe.containers[c.GUID], _ = c.SetRoutable(false)
+	if err := s.Sync(t.Context()); err != nil || !s.bbs.start.Unready {
+		t.Errorf("an unready instance was told as %+v, %v", s.bbs.start, err)
+	}
+}
+
+func TestWhatCannotRunIsGivenBack(t *testing.T) {
+	refused := &executor.ValidationError{}
+	for _, c := range []struct {
+		name string
+		set  func(*stage)
+		want []string
+	}{
+		{"the executor refuses an instance", func(s *stage) { s.exe.refuse = refused; s.bbs.slot = slotOf(s.t, LRPUnclaimed) },
+			names([]Step{ClaimLRP, RemoveLRP, DeleteContainer})},
+		{"the deployment is gone", func(s *stage) { s.bbs.deployment = nil; s.bbs.slot = slotOf(s.t, LRPUnclaimed) },
+			names([]Step{ClaimLRP, RemoveLRP, DeleteContainer})},
+		{"the definition is gone", func(s *stage) { delete(s.bbs.deployment.Definitions, "d1"); s.bbs.slot = slotOf(s.t, LRPUnclaimed) },
+			names([]Step{ClaimLRP, RemoveLRP, DeleteContainer})},
+		{"it cannot be given back either", func(s *stage) {
+			s.exe.refuse, s.bbs.fail[RemoveLRP] = refused, errors.New("no answer")
+			s.bbs.slot = slotOf(s.t, LRPUnclaimed)
+		}, names([]Step{ClaimLRP, RemoveLRP})},
+		{"the executor refuses a task", func(s *stage) { s.exe.refuse = refused; s.bbs.task = taskOf(s.t, TaskPending) },
+			names([]Step{StartTask, CompleteTask, DeleteContainer})}, // it completes as failed
+		{"the task runs here already", func(s *stage) { s.bbs.shouldRun = false; s.bbs.task = taskOf(s.t, TaskPending) },
+			names([]Step{StartTask})},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newStage(t)
+			item := lrpItem
+			if c.set(s); s.bbs.task != nil {
+				item = taskItem()
+			}
+			container := containerOf(t, item, executor.Reserved, executor.RunResult{})
+			s.exe.containers[container.GUID] = container
+			_ = s.Sync(t.Context())
+			s.must(c.want...)
+			if s.bbs.task != nil && s.exe.refuse != nil && (!s.bbs.complete.Failed || !strings.Contains(s.bbs.complete.FailureReason, "failed to run the container")) {
+				t.Errorf("the task ended with %+v", s.bbs.complete)
+			}
+		})
+	}
+}
+
+func TestADeploymentThatCannotBeReadLeavesTheReservationForTheNextSync(t *testing.T) {
+	s := newStage(t)
+	s.play(scene{container: containerOf(t, lrpItem, executor.Reserved, executor.RunResult{}), slot: slotOf(t, LRPClaimedAlpha)})
+	d := s.bbs.deployment
+	s.bbs.deployment, s.bbs.readErr = d, nil
+	broken := errors.New("no answer")
+	s.BBSFails(broken)
+	if err := s.Sync(t.Context()); !errors.Is(err, broken) {
+		t.Errorf("the error is %v", err)
+	}
+	s.must()
+}
+
+// BBSFails lets reads of the deployment fail, and no others.
+func (s *stage) BBSFails(err error) { s.o.BBS = brokenDeployments{s.bbs, err} }
+
+func TestStartTaskIsRepeatedUnderItsRequestIDUntilItIsAnswered(t *testing.T) {
+	s := newStage(t)
+	s.play(scene{container: containerOf(t, taskItem(), executor.Reserved, executor.RunResult{}), task: taskOf(t, TaskPending)})
+	s.bbs.fail[StartTask] = errors.New("the answer is lost")
+	if err := s.Sync(t.Context()); err == nil {
+		t.Error("a lost answer is no error")
+	}
+	s.must(StartTask.String())
+	s.bbs.task = taskOf(t, TaskRunningAlpha) // it had been carried out
+	delete(s.bbs.fail, StartTask)
+	if err := s.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.must(StartTask.String(), RunContainer.String())
+	if len(s.bbs.ids) != 2 || s.bbs.ids[0] == "" || s.bbs.ids[0] != s.bbs.ids[1] {
+		t.Errorf("the calls had the request ids %q", s.bbs.ids)
+	}
+	if err := s.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.must() // the container is being made
+}
+
+func TestATaskThatOnlyTheBBSCallsStartedIsNotRun(t *testing.T) {
+	s := newStage(t)
+	s.play(scene{container: containerOf(t, taskItem(), executor.Reserved, executor.RunResult{}), task: taskOf(t, TaskRunningAlpha)})
+	if err := s.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.must() // this rep has not asked: its reservation expires, and the task is rejected
+}
+
+func TestATasksEndIsToldWithItsResult(t *testing.T) {
+	withFile := containerOf(t, taskItem(), executor.Reserved, executor.RunResult{})
+	withFile, err := withFile.Initialize(runInfo, map[string]string{executor.TagResultFile: "/result"}, start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	withFile, _ = withFile.Create(executor.Addresses{}, start)
+	for _, c := range []struct {
+		name    string
+		result  executor.RunResult
+		file    string
+		fileErr error
+		want    task.Complete
+	}{
+		{"it succeeded", executor.Succeeded(), "42", nil, task.Complete{Result: "42"}},
+		{"it failed", executor.Failed("exit 1"), "42", nil, task.Complete{Failed: true, FailureReason: "exit 1"}},
+		{"it was stopped", executor.Stopped(), "42", nil, task.Complete{Failed: true, FailureReason: "the container was stopped"}},
+		{"there is no file", executor.Succeeded(), "", executor.ErrNoFile, task.Complete{Failed: true, FailureReason: "failed to fetch the result: no such file"}},
+		{"the file is too long", executor.Succeeded(), strings.Repeat("x", task.MaxResultBytes+1), nil,
+			task.Complete{Failed: true, FailureReason: "failed to fetch the result: it has 51201 bytes and may have 51200"}},
+		{"the file is no text", executor.Succeeded(), "\xff", nil, task.Complete{Failed: true, FailureReason: "failed to fetch the result: it is not text in UTF-8"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newStage(t)
+			container, err := withFile.Complete(c.result, start)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.play(scene{container: container, task: taskOf(t, TaskRunningAlpha)})
+			s.exe.file, s.exe.fileErr = []byte(c.file), c.fileErr
+			if err := s.Sync(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			c.want.CellID, c.want.InstanceGUID, c.want.Attempt = alpha.CellID, alpha.InstanceGUID, taskItem().Attempt
+			if s.bbs.complete != c.want {
+				t.Errorf("the BBS was told %+v, want %+v", s.bbs.complete, c.want)
+			}
+		})
+	}
+}
+
+func TestACrashIsToldWithItsReason(t *testing.T) {
+	for _, c := range []struct {
+		result executor.RunResult
+		want   string
+	}{{executor.Failed("exit 1"), "exit 1"}, {executor.Succeeded(), "ended without being told to"}} {
+		s := newStage(t)
+		s.play(scene{container: containerOf(t, lrpItem, executor.Completed, c.result), slot: slotOf(t, LRPRunningAlpha)})
+		if err := s.Sync(t.Context()); err != nil || s.bbs.crash.Reason != c.want || s.bbs.crash.Instance != alpha {
+			t.Errorf("the BBS was told %+v, %v", s.bbs.crash, err)
+		}
+	}
+}
+
+func TestAContainerOnItsWayOutIsLeftAlone(t *testing.T) {
+	s := newStage(t)
+	running := containerOf(t, lrpItem, executor.Running, executor.RunResult{})
+	s.play(scene{container: running, slot: slotOf(t, LRPRunningOmega)})
+	if err := s.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.must(DeleteContainer.String())
+	// The other instance crashes while this one has its grace period: that
+	// must not bring it back.
+	s.bbs.slot = slotOf(t, LRPCrashed)
+	for _, c := range []executor.Container{running, containerOf(t, lrpItem, executor.Completed, executor.Stopped())} {
+		s.exe.containers[c.GUID] = c
+		s.exe.news[0].events = []executor.Event{{Container: c}}
+		s.Tick(t.Context())
+		if err := s.Sync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.must()
+	}
+	delete(s.exe.containers, running.GUID)
+	if err := s.Sync(t.Context()); err != nil || len(s.notes) != 0 {
+		t.Errorf("%d notes are left, %v", len(s.notes), err)
+	}
+}
+
+func TestContainersOfOthersAreLeftAlone(t *testing.T) {
+	for name, tags := range map[string]map[string]string{
+		"no tags":                  nil,
+		"a lifecycle of their own": {executor.TagLifecycle: "backup"},
+		"an instance of nothing":   {executor.TagLifecycle: executor.LifecycleLRP},
+		"a task of nothing":        {executor.TagLifecycle: executor.LifecycleTask},
+		"an index that is none":    {executor.TagLifecycle: executor.LifecycleLRP, executor.TagProcessGUID: "p", executor.TagProcessIndex: "x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			s.exe.Reserve(executor.Reservation{GUID: "other", Tags: tags})
+			s.exe.news[0].events = []executor.Event{{Container: s.exe.containers["other"]}}
+			s.Tick(t.Context())
+			s.must()
+			state, _ := s.State(t.Context())
+			if len(state.LRPs)+len(state.Tasks)+state.StartingContainers != 0 {
+				t.Errorf("the cell says it has %+v", state)
+			}
+		})
+	}
+}
+
+func TestAnUnpresentCellDoesNotAnswerForRecordsWithoutContainer(t *testing.T) {
+	announcer := &fakeAnnouncer{err: errors.New("not reached")}
+	s := newStage(t, func(o *Options) { o.Announcer = announcer })
+	s.bbs.slot = slotOf(t, LRPRunningAlpha)
+	now := start
+	s.o.Now = func() time.Time { return now }
+	tick := func() { now = now.Add(time.Minute); s.Tick(t.Context()) }
+	tick()
+	s.must() // perhaps another run of the cell has the container
+	announcer.err = nil
+	tick()
+	s.must(RemoveLRP.String())
+	announcer.err = held
+	tick()
+	s.must()
+	announcer.err = errors.New("not reached") // says nothing about who is present
+	tick()
+	s.must()
+}
+
+func TestNewsThatWereMissedAreFoundBySync(t *testing.T) {
+	s := newStage(t)
+	s.Tick(t.Context())
+	c := containerOf(t, lrpItem, executor.Completed, executor.Failed("exit 1"))
+	s.play(scene{container: c, slot: slotOf(t, LRPRunningAlpha)})
+	s.exe.news[0].err = executor.ErrBehind
+	s.Tick(t.Context())
+	s.must(CrashLRP.String(), DeleteContainer.String())
+	if len(s.exe.news) != 2 {
+		t.Errorf("there were %d subscriptions", len(s.exe.news))
+	}
+}
+
+func TestTheInconceivableIsCounted(t *testing.T) {
+	figures := &counter{}
+	s := newStage(t, func(o *Options) { o.Metrics = figures })
+	s.play(scene{container: containerOf(t, lrpItem, executor.Created, executor.RunResult{}), slot: slotOf(t, LRPRunningAlpha)})
+	if err := s.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.must(ClaimLRP.String())
+	if !slices.Contains(figures.names, "rep_inconceivable_total") {
+		t.Errorf("counted was %q", figures.names)
+	}
+}
