@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -19,24 +18,7 @@ import (
 )
 
 // BBS is what a cell calls; *diego.BBS has all of it.
-type BBS interface {
-	ActualLRPs(context.Context, storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error]
-	Slot(ctx context.Context, processGUID string, index int) (lrp.Slot, error)
-	Tasks(context.Context, storage.TaskFilter) iter.Seq2[*task.Task, error]
-	Task(ctx context.Context, guid string) (*task.Task, error)
-	ClaimLRP(ctx context.Context, processGUID string, index int, c lrp.Claim) error
-	StartLRP(ctx context.Context, processGUID string, index int, c lrp.Start) error
-	CrashLRP(ctx context.Context, processGUID string, index int, c lrp.Crash) error
-	RemoveLRP(ctx context.Context, processGUID string, index int, c lrp.Remove) error
-	EvacuateClaimedLRP(ctx context.Context, processGUID string, index int, c lrp.EvacuateClaimed) (bool, error)
-	EvacuateRunningLRP(ctx context.Context, processGUID string, index int, c lrp.EvacuateRunning) (bool, error)
-	EvacuateStoppedLRP(ctx context.Context, processGUID string, index int, c lrp.EvacuateStopped) (bool, error)
-	EvacuateCrashedLRP(ctx context.Context, processGUID string, index int, c lrp.EvacuateCrashed) (bool, error)
-	RemoveEvacuatingLRP(ctx context.Context, processGUID string, index int, c lrp.RemoveEvacuating) error
-	StartTask(ctx context.Context, guid string, c task.Start) (bool, error)
-	CompleteTask(ctx context.Context, guid string, c task.Complete) error
-	RejectStartedTask(ctx context.Context, guid string, c task.Reject) error
-}
+type BBS = rep.BBS
 
 // A Cell is the model of a cell. It is an auction.CellClient; its other methods
 // are for whoever plays its part in the world.

@@ -114,6 +114,13 @@ func (l link) Task(ctx context.Context, guid string) (*task.Task, error) {
 	return l.planes()[0].BBS.Task(ctx, guid)
 }
 
+func (l link) Deployment(ctx context.Context, guid string) (*lrp.Deployment, error) {
+	if *l.cut {
+		return nil, errLost
+	}
+	return l.planes()[0].BBS.Deployment(ctx, guid)
+}
+
 func (l link) ClaimLRP(ctx context.Context, guid string, index int, c lrp.Claim) error {
 	return l.call(func(b *diego.BBS) error { return b.ClaimLRP(ctx, guid, index, c) })
 }
@@ -165,7 +172,7 @@ func (l link) RejectStartedTask(ctx context.Context, guid string, c task.Reject)
 // A wire is a control plane's way to a cell.
 type wire struct {
 	*network
-	cell *Cell
+	cell auction.CellClient
 	cut  *bool
 }
 

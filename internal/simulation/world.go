@@ -28,16 +28,15 @@ type World struct {
 	Clock  *Clock
 	Store  *memstore.Store
 	Planes []*diego.ControlPlane
-	Cells  Fleet
 	// Plans is how many plans of convergence were checked that were not made
 	// from everything, and Actions is how many actions were in them.
 	Plans, Actions int
+	cells          []machine
 
 	random  *rand.Rand
 	net     *network
 	cut     []bool // by cell: nothing gets through
 	back    []int  // by cell: steps until it is mended
-	runs    []int  // by cell: how often it was switched on
 	storage []*flakyStore
 	pause   []int // by plane: steps until it goes on
 	names   int
@@ -127,20 +126,29 @@ func (w *World) committed(epoch int64) {
 	w.epoch = epoch
 }
 
-// NewWorld makes a world of some cells and two control planes. Everything works
-// until Faults says otherwise.
-func NewWorld(seed uint64, cells int) (*World, error) {
+// NewWorld makes a world of some cells and two control planes. The cells are
+// models or, if real, reps over managers over scripted backends. Everything
+// works until Faults says otherwise.
+func NewWorld(seed uint64, cells int, real bool) (*World, error) {
 	w := &World{
 		Clock: NewClock(), random: rand.New(rand.NewPCG(seed, 1)), posted: map[string]int{},
 		records: map[recordKey]lrp.ActualLRP{}, crashes: map[string]int{},
 	}
 	w.Store = memstore.New(&memstore.Options{Now: w.Clock.Now})
 	w.net = &network{random: w.random, planes: func() []*diego.ControlPlane { return w.Planes }}
-	w.Cells = NewFleet(cells, w.Clock)
-	w.cut, w.back, w.runs = make([]bool, cells), make([]int, cells), make([]int, cells)
-	for i, c := range w.Cells {
-		c.BBS = link{w.net, &w.cut[i]}
-		c.StartsIn, c.TaskTakes = 2*pace, 4*pace
+	w.cut, w.back = make([]bool, cells), make([]int, cells)
+	for i, c := range NewFleet(cells, w.Clock) {
+		l := link{w.net, &w.cut[i]}
+		if real {
+			h, err := newHost(w, c.Presence, l)
+			if err != nil {
+				return nil, err
+			}
+			w.cells = append(w.cells, h)
+			continue
+		}
+		c.BBS, c.StartsIn, c.TaskTakes = l, 2*pace, 4*pace
+		w.cells = append(w.cells, &model{Cell: c, world: w})
 	}
 	const planes = 2
 	w.pause = make([]int, planes)
@@ -164,8 +172,8 @@ func NewWorld(seed uint64, cells int) (*World, error) {
 }
 
 func (w *World) dial(p diego.CellPresence) (auction.CellClient, error) {
-	for i, c := range w.Cells {
-		if c.Presence.CellID == p.CellID {
+	for i, c := range w.cells {
+		if c.presence().CellID == p.CellID {
 			return wire{w.net, c, &w.cut[i]}, nil
 		}
 	}
@@ -192,7 +200,7 @@ func (w *World) Faults(share float64) { w.net.faults = share }
 func (w *World) Step(ctx context.Context) error {
 	w.Clock.Advance(pace)
 	w.net.deliverLate(false)
-	for i := range w.Cells {
+	for i := range w.cells {
 		w.stepCell(ctx, i)
 	}
 	for i, p := range w.Planes {
@@ -203,25 +211,16 @@ func (w *World) Step(ctx context.Context) error {
 
 // stepCell lets a cell announce itself and do its work.
 func (w *World) stepCell(ctx context.Context, i int) {
-	c := w.Cells[i]
+	c := w.cells[i]
 	if w.back[i] > 0 {
 		if w.back[i]--; w.back[i] == 0 {
 			w.cut[i] = false
+			c.mend()
 		}
 	}
-	if w.cut[i] {
-		c.Step(ctx)
-		return
-	}
-	a, err := diego.NewAnnouncer(diego.AnnouncerOptions{
-		Store: w.Store, Presence: c.Presence, Owner: fmt.Sprintf("%s run %d", c.Presence.CellID, w.runs[i]),
-	})
-	if err == nil {
-		_ = a.Tick(ctx) // a cell that was switched on again waits for its old lease to end
-	}
-	c.Step(ctx)
-	if w.random.IntN(5) == 0 {
-		c.Poll(ctx)
+	c.step(ctx, !w.cut[i])
+	if !w.cut[i] && w.random.IntN(5) == 0 {
+		c.poll(ctx)
 	}
 }
 
@@ -248,25 +247,23 @@ func (w *World) stepPlane(ctx context.Context, i int, p *diego.ControlPlane) {
 
 // Mischief draws something that goes wrong at once.
 func (w *World) Mischief(ctx context.Context) {
-	i := w.random.IntN(len(w.Cells))
-	switch w.random.IntN(12) {
+	i := w.random.IntN(len(w.cells))
+	switch w.random.IntN(13) {
 	case 0: // a cell cannot be reached for a while
 		w.cut[i], w.back[i] = true, 1+w.random.IntN(30)
 	case 1: // a cell is switched off and on again
-		w.Cells[i].Lose()
-		w.runs[i]++
+		w.cells[i].lose()
 		w.cut[i], w.back[i] = true, 1+w.random.IntN(10)
 	case 2: // a leader is paused for up to three times its lease
 		w.pause[w.random.IntN(len(w.pause))] = 1 + w.random.IntN(15)
 	case 3: // the store is down for one of the planes
 		w.storage[w.random.IntN(len(w.storage))].down = 1 + w.random.IntN(10)
 	case 4, 5, 6: // an instance crashes
-		if list := w.Cells[i].Containers(); len(list) > 0 {
-			k := list[w.random.IntN(len(list))]
-			w.Cells[i].Crash(k.LRP.ProcessGUID, k.LRP.Index, "it was told to")
-		}
+		w.cells[i].crash(w.random.IntN(1000))
 	case 7: // a cell is drained, or no longer
-		w.Cells[i].Evacuating = !w.Cells[i].Evacuating
+		w.cells[i].drain()
+	case 8: // a container disappears
+		w.cells[i].vanish(w.random.IntN(1000))
 	default:
 		w.Consume(ctx)
 	}
@@ -276,9 +273,10 @@ func (w *World) Mischief(ctx context.Context) {
 func (w *World) Heal() {
 	w.net.faults = 0
 	w.net.deliverLate(true)
-	for i := range w.Cells {
+	for i, c := range w.cells {
 		w.cut[i], w.back[i] = false, 0
-		w.Cells[i].Evacuating = false
+		c.mend()
+		c.heal()
 	}
 	for i := range w.Planes {
 		w.pause[i], w.storage[i].down, w.storage[i].paused = 0, 0, nil
@@ -323,6 +321,7 @@ func (w *World) Consume(ctx context.Context) {
 			_ = b.Retire(ctx, guid, w.random.IntN(5), "")
 		case 6:
 			t := task.Definition{Resources: definition(0).Resources, RunInfo: definition(0).RunInfo}
+			t.Action = executor.Action{Run: &executor.RunAction{Path: taskProgram, User: "vcap"}}
 			if w.random.IntN(2) == 0 {
 				t.CompletionCallbackURL = "http://consumer.example/"
 			}
@@ -418,8 +417,8 @@ func (w *World) checkPlans(ctx context.Context) error {
 // checkTasks makes sure that no task was run twice, on whatever cells.
 func (w *World) checkTasks() error {
 	runs := map[string]int{}
-	for _, c := range w.Cells {
-		for name, n := range c.Ran {
+	for _, c := range w.cells {
+		for name, n := range c.ran() {
 			if runs[name] += n; runs[name] > 1 {
 				return fmt.Errorf("task %s was run twice", name)
 			}
@@ -457,8 +456,8 @@ func (w *World) fold(e *lrp.Event) {
 // task is left.
 func (w *World) Settled(ctx context.Context) error {
 	running := map[string]string{} // by instance guid: where
-	for _, c := range w.Cells {
-		for _, k := range c.Containers() {
+	for _, c := range w.cells {
+		for _, k := range c.holds() {
 			running[k.Instance] = fmt.Sprintf("%s/%d %s%s", k.LRP.ProcessGUID, k.LRP.Index, k.Task, k.State)
 		}
 	}

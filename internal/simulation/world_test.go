@@ -21,11 +21,13 @@ var (
 // faults have ended, exactly what is desired runs.
 func TestWhateverGoesWrongDiegoComesToRunWhatIsDesired(t *testing.T) {
 	run := func(seed uint64) {
-		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
-			if err := simulate(t.Context(), seed); err != nil {
-				t.Errorf("%v\nrepeat with: go test ./internal/simulation -simulation.seed=%d", err, seed)
-			}
-		})
+		for _, cells := range []string{"models", "reps"} {
+			t.Run(fmt.Sprintf("%s/seed %d", cells, seed), func(t *testing.T) {
+				if err := simulate(t.Context(), seed, cells == "reps"); err != nil {
+					t.Errorf("%v\nrepeat with: go test ./internal/simulation -run /%s/ -simulation.seed=%d", err, cells, seed)
+				}
+			})
+		}
 	}
 	if *oneSeed != 0 {
 		run(*oneSeed)
@@ -36,8 +38,8 @@ func TestWhateverGoesWrongDiegoComesToRunWhatIsDesired(t *testing.T) {
 	}
 }
 
-func simulate(ctx context.Context, seed uint64) error {
-	w, err := simulation.NewWorld(seed, 4)
+func simulate(ctx context.Context, seed uint64, real bool) error {
+	w, err := simulation.NewWorld(seed, 4, real)
 	if err != nil {
 		return err
 	}

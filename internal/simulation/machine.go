@@ -1,0 +1,296 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/backendtest/scripted"
+	"github.com/diegosdk/diego/executor/manager"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/rep"
+)
+
+// A machine is a cell as the world treats it, whatever it is made of.
+type machine interface {
+	auction.CellClient
+	presence() diego.CellPresence
+	// step lets it do what is due; present is false if it cannot reach the
+	// store. poll lets it look at everything.
+	step(ctx context.Context, present bool)
+	poll(ctx context.Context)
+	// crash lets a container fail, and vanish lets one disappear behind the
+	// machine's back. pick is any number.
+	crash(pick int)
+	vanish(pick int)
+	// lose switches it off; it is on again once it is mended.
+	lose()
+	mend()
+	drain()
+	heal()
+	// holds are the containers it has, in no order.
+	holds() []Container
+	// ran counts how often the work of a task has begun, by task and epoch.
+	ran() map[string]int
+}
+
+// A model is a Cell in a world.
+type model struct {
+	*Cell
+	world *World
+	run   int
+}
+
+func (m *model) presence() diego.CellPresence { return m.Presence }
+func (m *model) poll(ctx context.Context)     { m.Poll(ctx) }
+func (m *model) lose()                        { m.Lose(); m.run++ }
+func (m *model) mend()                        {}
+func (m *model) drain()                       { m.Evacuating = !m.Evacuating }
+func (m *model) heal()                        { m.Evacuating = false }
+func (m *model) holds() []Container           { return m.Containers() }
+func (m *model) ran() map[string]int          { return m.Ran }
+func (m *model) vanish(int)                   {}
+
+func (m *model) crash(pick int) {
+	if list := m.Containers(); len(list) > 0 {
+		k := list[pick%len(list)]
+		m.Crash(k.LRP.ProcessGUID, k.LRP.Index, "it was told to")
+	}
+}
+
+func (m *model) step(ctx context.Context, present bool) {
+	if present {
+		a, err := diego.NewAnnouncer(diego.AnnouncerOptions{Store: m.world.Store, Presence: m.Presence, Owner: owner(m.Presence, m.run)})
+		if err == nil {
+			_ = a.Tick(ctx) // a cell that was switched on again waits for its old lease to end
+		}
+	}
+	m.Step(ctx)
+}
+
+func owner(p diego.CellPresence, run int) string { return fmt.Sprintf("%s run %d", p.CellID, run) }
+
+// A host is a real cell: a rep over a manager over a scripted backend. Its
+// daemon ends and begins anew, its backend fails and loses containers.
+type host struct {
+	world   *World
+	p       diego.CellPresence
+	bbs     BBS
+	run     int
+	guids   int
+	off     bool
+	reached bool // the store, at this step
+	backend *scripted.Backend
+	manager *manager.Manager
+	rep     *rep.Rep
+	begun   map[string]int
+	drained int // evacuations that came to their end
+}
+
+// newHost makes a host whose daemon runs.
+func newHost(w *World, p diego.CellPresence, bbs BBS) (*host, error) {
+	h := &host{world: w, p: p, bbs: bbs, begun: map[string]int{}}
+	h.backend = scripted.New(scripted.Options{
+		Now: w.Clock.Now, Fault: h.fault,
+		Programs: map[string][]string{taskProgram: {fmt.Sprintf("wait %v", 4*pace)}},
+	})
+	return h, h.boot()
+}
+
+// taskProgram is what tasks run; everything else runs for ever.
+const taskProgram = "/task"
+
+// fault lets the backend fail as often as the network does, and counts tasks.
+func (h *host) fault(op scripted.Op, guid string) error {
+	if h.world.net.random.Float64() < h.world.net.faults/2 {
+		return fmt.Errorf("the host cannot %s", op)
+	}
+	if op == scripted.Start {
+		if c, ok := h.manager.Get(guid); ok && c.Tags[executor.TagLifecycle] == executor.LifecycleTask {
+			var epoch int64
+			var rejections int
+			if _, err := fmt.Sscanf(c.Tags[executor.TagTaskAttempt], "%d.%d", &epoch, &rejections); err == nil {
+				h.begun[fmt.Sprintf("%s@%d", c.Tags[executor.TagTaskGUID], epoch)]++
+			}
+		}
+	}
+	return nil
+}
+
+// boot starts the daemon on what it finds.
+func (h *host) boot() error {
+	h.run++
+	h.off = false
+	var err error
+	h.manager, err = manager.New(context.Background(), manager.Options{
+		Backend: h.backend, Now: h.world.Clock.Now,
+		Capacity: executor.Capacity{MemoryMB: h.p.Capacity.MemoryMB, DiskMB: h.p.Capacity.DiskMB, Containers: h.p.Capacity.Containers},
+		Delay: func(j manager.Job) time.Duration {
+			if j.Kind == manager.JobCreate {
+				return 2 * pace
+			}
+			return 0
+		},
+	})
+	if err != nil {
+		return err
+	}
+	a, err := diego.NewAnnouncer(diego.AnnouncerOptions{Store: h.world.Store, Presence: h.p, Owner: owner(h.p, h.run)})
+	if err != nil {
+		return err
+	}
+	h.rep, err = rep.New(rep.Options{
+		CellID: h.p.CellID, BBS: h.bbs, Executor: h.manager, Announcer: hostAnnouncer{h, a}, Zone: h.p.Zone,
+		RootFSProviders: h.p.RootFSProviders, Concurrency: 1, Now: h.world.Clock.Now,
+		NewGUID: func() string { h.guids++; return fmt.Sprintf("%s-%d", h.p.CellID, h.guids) },
+	})
+	return err
+}
+
+// A hostAnnouncer reaches the store when the host does.
+type hostAnnouncer struct {
+	host *host
+	*diego.Announcer
+}
+
+// Tick implements [rep.Announcer].
+func (a hostAnnouncer) Tick(ctx context.Context) error {
+	if !a.host.reached {
+		return errLost
+	}
+	return a.Announcer.Tick(ctx)
+}
+
+// Leave implements [rep.Announcer].
+func (a hostAnnouncer) Leave(ctx context.Context) error {
+	if !a.host.reached {
+		return errLost
+	}
+	return a.Announcer.Leave(ctx)
+}
+
+func (h *host) presence() diego.CellPresence { return h.p }
+func (h *host) ran() map[string]int          { return h.begun }
+func (h *host) drain()                       { _ = h.rep.Evacuate(context.Background()) }
+func (h *host) heal()                        {}
+
+func (h *host) step(ctx context.Context, present bool) {
+	h.reached = present
+	if h.off {
+		return
+	}
+	h.manager.Tick(ctx)
+	h.rep.Tick(ctx)
+	h.manager.Tick(ctx)
+	if h.rep.Evacuated() { // the machine is switched off, and comes back as new
+		h.drained++
+		h.lose()
+		h.mend()
+	}
+}
+
+func (h *host) poll(ctx context.Context) {
+	if !h.off {
+		_ = h.rep.Sync(ctx)
+	}
+}
+
+// lose kills the daemon. What is on the host stays there until the next one
+// finds it.
+func (h *host) lose() {
+	h.off = true
+	h.backend = h.backend.Restart()
+}
+
+func (h *host) mend() {
+	if h.off {
+		if err := h.boot(); err != nil {
+			h.world.broken = err
+		}
+	}
+}
+
+func (h *host) crash(pick int) {
+	if guid, ok := h.any(pick); ok {
+		_ = h.backend.Signal(context.Background(), guid, executor.Kill)
+	}
+}
+
+func (h *host) vanish(pick int) {
+	if guid, ok := h.any(pick); ok {
+		_ = h.backend.Delete(context.Background(), guid)
+	}
+}
+
+// any is an instance that runs.
+func (h *host) any(pick int) (string, bool) {
+	var guids []string
+	for _, c := range h.manager.List() {
+		if c.State == executor.Running && c.Tags[executor.TagLifecycle] == executor.LifecycleLRP {
+			guids = append(guids, c.GUID)
+		}
+	}
+	if h.off || len(guids) == 0 {
+		return "", false
+	}
+	return guids[pick%len(guids)], true
+}
+
+// holds are also those that the backend has and the manager does not know.
+func (h *host) holds() (list []Container) {
+	known := map[string]bool{}
+	for _, c := range h.manager.List() {
+		known[c.GUID] = true
+		k := Container{Instance: c.GUID, Task: c.Tags[executor.TagTaskGUID], State: c.State}
+		k.LRP.ProcessGUID = c.Tags[executor.TagProcessGUID]
+		_, _ = fmt.Sscan(c.Tags[executor.TagProcessIndex], &k.LRP.Index) // none for a task
+		list = append(list, k)
+	}
+	guids, err := h.backend.List(context.Background())
+	if err != nil {
+		return list
+	}
+	for _, guid := range guids {
+		if !known[guid] {
+			list = append(list, Container{Instance: guid, Task: "unknown"})
+		}
+	}
+	return list
+}
+
+// The calls of the auctioneer reach a daemon that runs.
+
+// State implements [auction.CellClient].
+func (h *host) State(ctx context.Context) (auction.CellState, error) {
+	if h.off {
+		return auction.CellState{}, errLost
+	}
+	return h.rep.State(ctx)
+}
+
+// Perform implements [auction.CellClient].
+func (h *host) Perform(ctx context.Context, w auction.Work) ([]auction.Rejection, error) {
+	if h.off {
+		return nil, errLost
+	}
+	return h.rep.Perform(ctx, w)
+}
+
+// StopLRP implements [auction.CellClient].
+func (h *host) StopLRP(ctx context.Context, key lrp.Key, instance lrp.InstanceKey) error {
+	if h.off {
+		return errLost
+	}
+	return h.rep.StopLRP(ctx, key, instance)
+}
+
+// CancelTask implements [auction.CellClient].
+func (h *host) CancelTask(ctx context.Context, taskGUID, instanceGUID string) error {
+	if h.off {
+		return errLost
+	}
+	return h.rep.CancelTask(ctx, taskGUID, instanceGUID)
+}
