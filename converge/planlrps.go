@@ -197,7 +197,7 @@ func (x *lrpPlan) endProcess(lost bool) {
 	if p.deployment != nil {
 		x.fill(p.deployment.Instances, lost)
 		if !p.recordLost && p.unused() {
-			x.emit(LRPAction{ProcessGUID: p.guid, InUse: slices.Clone(p.inUse), Reason: DefinitionUnused})
+			x.emit(LRPAction{ProcessGUID: p.guid, InUse: append([]string(nil), p.inUse...), Reason: DefinitionUnused})
 		}
 		x.pull()
 	}
