@@ -155,21 +155,19 @@ func (a *attempt) onConnection() (err error) {
 		c.Close() // returns it to the pool
 	}()
 	a.reset()
-	calls := make([]call, 0, 16)
-	for _, statement := range s.beginWrite {
-		calls = append(calls, call{query: statement})
-	}
 	if a.isPlain() {
-		err := a.guess(ctx, c, calls)
-		if !s.d.isGuard(err) {
-			return err
-		}
-		if _, err := c.ExecContext(ctx, "ROLLBACK"); err != nil {
-			return err
+		if g := a.guess(); g != nil {
+			err := a.try(ctx, c, g)
+			if !s.d.isWrongGuess(err) {
+				return err
+			}
+			if _, err := c.ExecContext(ctx, "ROLLBACK"); err != nil {
+				return err
+			}
 		}
 		a.reset()
 	}
-	if err := s.run(ctx, c, a.lookups(calls)); err != nil {
+	if err := s.run(ctx, c, a.lookups(s.beginCalls())); err != nil {
 		return err
 	}
 	if a.committed {
@@ -194,6 +192,15 @@ func (a *attempt) onConnection() (err error) {
 		a.swept()
 	}
 	return err
+}
+
+// beginCalls begin a transaction that commits.
+func (s *Store) beginCalls() []call {
+	calls := make([]call, 0, 16)
+	for _, statement := range s.beginWrite {
+		calls = append(calls, call{query: statement})
+	}
+	return calls
 }
 
 // isNoTransaction reports whether a ROLLBACK failed because the transaction

@@ -79,10 +79,9 @@ type dialect struct {
 	// batch runs several statements in one round trip; nil runs them one by
 	// one. common are statements that most transactions need.
 	batch func(ctx context.Context, c *sql.Conn, calls []call, common []string) error
-	// guard is a number that is out of range, and so an error, unless n is
-	// want. It is empty where round trips cost nothing.
-	guard   string
-	integer string // the type that numbers of 64 bits are cast to
+	// guess makes the statements of a transaction that fails unless all that
+	// was guessed is so. It is nil where round trips cost nothing.
+	guess func(s *Store, g *guess, newest func(*sql.Rows) error) []call
 	// prepare: reads are worth preparing.
 	prepare bool
 	// migrate runs f while no other process migrates. f gets one connection.
@@ -104,12 +103,12 @@ const (
 	lost
 	// absent is a table that does not exist.
 	absent
-	// guarded is a guard that failed.
+	// guarded is a wrong guess.
 	guarded
 )
 
-// isGuard reports whether a guard failed.
-func (d *dialect) isGuard(err error) bool {
+// isWrongGuess reports whether err is what a guess fails with.
+func (d *dialect) isWrongGuess(err error) bool {
 	if err == nil {
 		return false
 	}
@@ -124,9 +123,6 @@ func (d *dialect) classOf(err error) (class, string) {
 	}
 	if errors.Is(err, errPrepared) {
 		return transient, ""
-	}
-	if errors.Is(err, errNoEvents) {
-		return guarded, ""
 	}
 	if c, hint := d.classify(err); c != permanent || hint != "" {
 		return c, hint

@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"slices"
 
 	"github.com/diegosdk/diego/executor"
@@ -11,159 +10,221 @@ import (
 )
 
 // Most groups hold nothing but compare-and-swaps that all succeed. Such a
-// group is written in a single round trip, with statements in front that fail
-// if the guess is wrong. Nothing is written then, and the group takes the
-// usual way.
+// group is written in a single round trip that reads nothing first: its
+// transaction fails if it does not find what it should. Nothing is written
+// then, and the group takes the usual way.
+
+// A table is what a guess knows of one.
+type table struct {
+	name      string
+	key, rest []string
+	kinds     []kind // of both
+	// version are the columns that tell whether a row is what was read, and
+	// present what else must be true of it.
+	version []string
+	present string
+}
+
+func (t *table) columns() []string { return append(slices.Clone(t.key), t.rest...) }
+
+// keyVersion are the columns that find a row in the version that was read.
+func (t *table) keyVersion() ([]string, []kind) {
+	kinds := slices.Clone(t.kinds[:len(t.key)])
+	for range t.version {
+		kinds = append(kinds, number)
+	}
+	return append(slices.Clone(t.key), t.version...), kinds
+}
+
+// A verb is what a guess does with the rows of a table.
+type verb uint8
+
+const (
+	creates verb = iota // rows of all columns; none may be there
+	changes             // rows of all columns and the version before; all must be there
+	removes             // rows of the key and the version; all must be there
+	keeps               // the same, and they stay as they are
+	drops               // rows of the key; whether they are there does not matter
+)
+
+var (
+	tagColumns = []string{"tag_epoch", "tag_index"}
+	lrpKinds   = []kind{text, number, text, number, text, text, number, number, number, blob}
+
+	lrpTable         = table{name: "actual_lrps", key: lrpKey, rest: lrpRest, kinds: lrpKinds, version: tagColumns}
+	deploymentTable  = table{name: "deployments", key: deploymentKey, rest: deploymentRest, kinds: deploymentKinds, version: tagColumns}
+	taskTable        = table{name: "tasks", key: taskKey, rest: taskRest, kinds: taskKinds, version: tagColumns}
+	definitionTable  = table{name: "definitions", key: definitionKey, rest: []string{"data"}, kinds: []kind{text, text, blob}}
+	definitionsTable = table{name: "definitions", key: deploymentKey, kinds: []kind{text}} // all of a deployment
+	leaseTable       = table{name: "leases", key: []string{"kind", "name"}, kinds: []kind{text, text}, version: []string{"epoch"}, present: "owner <> ''"}
+)
+
+// A part is one of the things that a guess may do.
+type part struct {
+	verb
+	*table
+}
+
+// width is how many values a row has.
+func (p *part) width() int {
+	switch p.verb {
+	case creates:
+		return len(p.kinds)
+	case changes:
+		return len(p.kinds) + len(p.version)
+	case drops:
+		return len(p.key)
+	default:
+		return len(p.key) + len(p.version)
+	}
+}
+
+// parts are all of them. The statements of MySQL have this order.
+var parts = [...]part{
+	{keeps, &leaseTable},
+	{keeps, &lrpTable}, {keeps, &deploymentTable},
+	{removes, &lrpTable}, {changes, &lrpTable}, {creates, &lrpTable},
+	{removes, &deploymentTable}, {drops, &definitionsTable}, {drops, &definitionTable},
+	{changes, &deploymentTable}, {creates, &deploymentTable}, {creates, &definitionTable},
+	{removes, &taskTable}, {changes, &taskTable}, {creates, &taskTable},
+}
+
+// A guess is a group whose items are all taken to succeed, but for those that
+// are deferred.
+type guess struct {
+	rows   [len(parts)][]any // flat lists
+	events segment
+	token  int64
+	oldest int64 // the oldest event that is still wanted, from the newest before
+}
+
+func (g *guess) add(v verb, t *table, row ...any) {
+	for i := range parts {
+		if parts[i].verb == v && parts[i].table == t {
+			g.rows[i] = append(g.rows[i], row...)
+		}
+	}
+}
 
 // isPlain reports whether the group can be guessed.
 func (a *attempt) isPlain() bool {
 	s := a.s
-	if !s.batches || s.d.guard == "" || a.doubt != nil || s.trimDue(s.newest.Load()-int64(s.options.Events)+1) {
+	if !s.batches || s.d.guess == nil || a.doubt != nil || s.trimDue(s.newest.Load()-int64(s.options.Events)+1) {
 		return false
 	}
-	events := 0
 	for _, it := range a.items {
-		b := &it.batch
-		if it.lease != nil || b.Fence != (storage.Fence{}) || b.RequestID != "" || len(b.Domains)+len(b.Quarantine) > 0 {
+		if b := &it.batch; it.lease != nil || b.RequestID != "" || len(b.Domains)+len(b.Quarantine) > 0 {
 			return false
 		}
-		events += len(it.events)
 	}
-	return events > 0
+	return true
 }
 
-// errNoEvents is a guess that had to leave all events to the next group, and
-// so has nothing by which its outcome could be found again.
-var errNoEvents = errors.New("no events are left in the group")
-
-// guess commits the group if every compare-and-swap succeeds. Otherwise its
-// error is one that isGuard knows.
-func (a *attempt) guess(ctx context.Context, c *sql.Conn, calls []call) error {
-	s, q := a.s, &a.s.q
-	var base, oldest int64
-	calls = append(slices.Clip(calls), call{query: q.lockLog, scan: func(r *sql.Rows) error { return r.Scan(&base, &oldest) }})
-	calls = a.guards(calls)
+// guess accepts the items that have a part in a guess. It returns nil if they
+// make none.
+func (a *attempt) guess() *guess {
+	g := &guess{token: a.token, oldest: 1 - int64(a.s.options.Events)}
+	seen := make(map[storage.RecordKey]executor.ModificationTag, len(a.items))
+	fences := make(map[storage.Fence]struct{})
+	var checks []*change
 	for _, it := range a.items {
 		it.cursor, it.err = 0, nil
-		if a.deferred[it] {
-			continue
-		}
-		if a.concernsWritten(it) {
+		if a.concernsWritten(it) || it.contradicts(seen) {
 			a.deferred[it] = true
 			continue
 		}
 		a.accept(it)
+		if f := it.batch.Fence; f != (storage.Fence{}) {
+			if _, known := fences[f]; !known {
+				fences[f] = struct{}{}
+				g.add(keeps, &leaseTable, f.Kind, f.Name, f.Epoch)
+			}
+		}
+		for i := range it.records {
+			r := &it.records[i]
+			if _, known := seen[r.key]; r.check && !known {
+				checks = append(checks, r)
+			}
+			seen[r.key] = r.before
+			if !r.check {
+				g.write(r)
+			}
+		}
 	}
-	if len(a.segments) == 0 {
-		return errNoEvents
+	// What fails cannot be found again without events, and one segment is all
+	// that a statement has room for.
+	if len(a.segments) != 1 {
+		return nil
 	}
-	calls = a.recordWrites(calls)
-	// Sequence numbers count from the end of the log, wherever that is.
-	offset := int64(0)
-	for i := range a.segments {
-		x := &a.segments[i]
-		offset += x.n
-		calls = append(calls, call{query: q.appendEvent, args: []any{offset, x.n, a.token, x.data}})
+	for _, r := range checks {
+		if _, written := a.written[r.key]; !written { // writing it is a check too
+			t, key := r.at()
+			g.add(keeps, t, append(key, r.before.Epoch, r.before.Index)...)
+		}
 	}
-	calls = append(calls, call{query: q.moveLog, args: []any{a.newest, int64(s.options.Events), a.newest}}, call{query: "COMMIT"})
-	err := s.run(ctx, c, calls)
-	if class, _ := s.d.classOf(err); err != nil && class == lost {
+	g.events = a.segments[0]
+	g.oldest += g.events.n
+	return g
+}
+
+// contradicts reports whether another item has read another version of
+// something than this one, so that one of the two must fail.
+func (it *item) contradicts(seen map[storage.RecordKey]executor.ModificationTag) bool {
+	return slices.ContainsFunc(it.records, func(r change) bool {
+		tag, known := seen[r.key]
+		return known && tag != r.before
+	})
+}
+
+// at is where the record is: its table and its key there.
+func (c *change) at() (t *table, key []any) {
+	switch k := &c.key; k.Kind {
+	case storage.ActualLRPRecord:
+		return &lrpTable, []any{k.GUID, int64(k.Index), k.DefinitionID, int64(k.Presence)}
+	case storage.DeploymentRecord:
+		return &deploymentTable, []any{k.GUID}
+	default:
+		return &taskTable, []any{k.GUID}
+	}
+}
+
+// write adds what a record's write does.
+func (g *guess) write(c *change) {
+	t, key := c.at()
+	version := []any{c.before.Epoch, c.before.Index}
+	switch {
+	case c.row == nil:
+		g.add(removes, t, append(key, version...)...)
+		if t == &deploymentTable {
+			g.add(drops, &definitionsTable, c.key.GUID)
+		}
+	case c.before.IsZero():
+		g.add(creates, t, c.row...)
+	default:
+		g.add(changes, t, append(c.row[:len(c.row):len(c.row)], version...)...)
+	}
+	g.add(drops, &definitionTable, c.undefined...)
+	g.add(creates, &definitionTable, c.defined...)
+}
+
+// try commits the guess. It fails with an error that isWrongGuess knows if the
+// store does not hold what the items have read.
+func (a *attempt) try(ctx context.Context, c *sql.Conn, g *guess) error {
+	var newest int64
+	calls := a.s.d.guess(a.s, g, func(r *sql.Rows) error { return r.Scan(&newest) })
+	err := a.s.run(ctx, c, calls)
+	if class, _ := a.s.d.classOf(err); err != nil && class == lost {
 		a.doubt = a.outcome()
 	}
 	if err != nil {
 		return err
 	}
+	base := newest - a.newest
 	for _, it := range a.items {
 		if it.cursor > 0 {
 			it.cursor += storage.Cursor(base)
 		}
 	}
-	a.newest += base
+	a.newest = newest
 	return nil
-}
-
-// guards adds the statements that fail unless the store holds what the items
-// have read. Items that contradict one another are deferred.
-func (a *attempt) guards(calls []call) []call {
-	q := &a.s.q
-	var lrps, newLRPs, deployments, newDeployments, tasks, newTasks []any
-	seen := make(map[storage.RecordKey]executor.ModificationTag, len(a.items))
-	for _, it := range a.items {
-		for i := range it.records {
-			c := &it.records[i]
-			if tag, known := seen[c.key]; known && tag != c.before {
-				a.deferred[it] = true
-			}
-		}
-		if a.deferred[it] {
-			continue
-		}
-		for i := range it.records {
-			c := &it.records[i]
-			k := &c.key
-			if _, known := seen[*k]; known {
-				continue
-			}
-			seen[*k] = c.before
-			list, created, key := &tasks, &newTasks, []any{k.GUID}
-			switch k.Kind {
-			case storage.ActualLRPRecord:
-				list, created, key = &lrps, &newLRPs, []any{k.GUID, int64(k.Index), k.DefinitionID, int64(k.Presence)}
-			case storage.DeploymentRecord:
-				list, created = &deployments, &newDeployments
-			}
-			if c.before.IsZero() {
-				*created = append(*created, key...)
-			} else {
-				*list = append(append(*list, key...), c.before.Epoch, c.before.Index)
-			}
-		}
-	}
-	ignore := func(r *sql.Rows) error {
-		var result float64
-		return r.Scan(&result)
-	}
-	for _, g := range []struct {
-		guard *guard
-		rows  []any
-	}{
-		{&q.sameLRPs, lrps}, {&q.noLRPs, newLRPs}, {&q.sameDeployments, deployments}, {&q.noDeployments, newDeployments},
-		{&q.sameTasks, tasks}, {&q.noTasks, newTasks},
-	} {
-		calls = g.guard.calls(calls, g.rows, ignore)
-	}
-	return calls
-}
-
-// A guard is a statement that fails unless every row of a list is in the
-// table, or none is.
-type guard struct {
-	multi
-	all bool
-}
-
-// calls are the statements for the list, none for an empty one.
-func (g *guard) calls(dst []call, rows []any, scan func(*sql.Rows) error) []call {
-	from := len(dst)
-	dst = g.multi.calls(dst, rows, scan)
-	for i := range dst[from:] {
-		c := &dst[from+i]
-		n := int64(0)
-		if g.all {
-			n = int64((len(c.args) + len(c.rows)) / len(g.kinds))
-		}
-		c.last = []any{n}
-	}
-	return dst
-}
-
-func (d *dialect) guardOf(table string, key []string, kinds []kind, all bool) guard {
-	if all {
-		key = append(slices.Clone(key), "tag_epoch", "tag_index")
-		kinds = append(slices.Clone(kinds), number, number)
-	}
-	m := d.among("SELECT COUNT(*) AS n FROM "+table, key, kinds)
-	m.head = "SELECT " + d.guard + " FROM (" + m.head
-	m.tail = ") AS found CROSS JOIN (SELECT CAST(? AS " + d.integer + ") AS want) AS wanted"
-	return guard{multi: m.ready(), all: all}
 }

@@ -23,8 +23,7 @@ var mysqlDialect = dialect{
 	begin:     []string{"SET TRANSACTION ISOLATION LEVEL READ COMMITTED", "START TRANSACTION"},
 	beginRead: []string{"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"},
 	batch:     joined,
-	guard:     "EXP(1000 * ABS(want - n))",
-	integer:   "SIGNED",
+	guess:     mysqlGuess,
 	migrate: func(ctx context.Context, c *sql.Conn, prefix string, f func() error) (err error) {
 		// Statements that change tables commit by themselves, so a lock that
 		// belongs to the connection it is.
@@ -64,7 +63,7 @@ var mysqlDialect = dialect{
 			return permanent, "check the user's name and password, and grant it SELECT, INSERT, UPDATE and DELETE on the tables, and CREATE, ALTER and INDEX to migrate"
 		case 1046, 1049:
 			return permanent, "name a database that exists in the DSN"
-		case 1690:
+		case 1062, 1690:
 			return guarded, ""
 		case 1146:
 			return absent, ""
@@ -126,7 +125,7 @@ func join(ctx context.Context, c *sql.Conn, calls []call) error {
 			text.WriteByte(';')
 		}
 		text.WriteString(calls[i].query)
-		args = append(append(args, calls[i].args...), calls[i].last...)
+		args = append(args, calls[i].args...)
 		if calls[i].scan != nil {
 			scans++
 		}

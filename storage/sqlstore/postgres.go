@@ -30,8 +30,7 @@ var postgres = dialect{
 	beginRead: []string{"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"},
 	batch:     executed,
 	prepare:   true,
-	guard:     "EXP(1000 * ABS(want - n)::float8)",
-	integer:   "bigint",
+	guess:     postgresGuess,
 	migrate: func(ctx context.Context, c *sql.Conn, prefix string, f func() error) error {
 		return inTransaction(ctx, c, "BEGIN", func() error {
 			if _, err := c.ExecContext(ctx, "SELECT pg_advisory_xact_lock($1)", int64(hash(prefix))); err != nil {
@@ -92,7 +91,7 @@ func executed(ctx context.Context, c *sql.Conn, calls []call, common []string) e
 	}
 	needed := common
 	for i := range calls {
-		if calls[i].hasArgs() {
+		if len(calls[i].args) > 0 {
 			needed = append(needed[:len(needed):len(needed)], calls[i].query)
 		}
 	}
@@ -176,7 +175,7 @@ func prepareAll(ctx context.Context, c *sql.Conn, queries []string) error {
 }
 
 func appendExecute(dst []byte, c *call) []byte {
-	if !c.hasArgs() {
+	if len(c.args) == 0 {
 		return append(dst, c.query...)
 	}
 	dst = append(dst, "EXECUTE "...)
@@ -186,19 +185,8 @@ func appendExecute(dst []byte, c *call) []byte {
 		dst = appendLiteral(append(dst, separator), a)
 		separator = ','
 	}
-	for column := range c.width {
-		dst = append(dst, separator, '\'')
-		dst = appendArray(dst, c.rows, c.width, column, true)
-		dst = append(dst, '\'')
-		separator = ','
-	}
-	for _, a := range c.last {
-		dst = appendLiteral(append(dst, ','), a)
-	}
 	return append(dst, ')')
 }
-
-func (c *call) hasArgs() bool { return len(c.args) > 0 || c.width > 0 }
 
 // appendLiteral appends a value as SQL, which Open has made sure has
 // standard_conforming_strings.
@@ -212,6 +200,8 @@ func appendLiteral(dst []byte, a any) []byte {
 		dst = append(dst, `'\x`...)
 		dst = hex.AppendEncode(dst, a)
 		return append(dst, '\'')
+	case array:
+		return append(appendArray(append(dst, '\''), a, true), '\'')
 	}
 	panic(fmt.Sprintf("sqlstore: an argument of type %T", a)) // all arguments are made in this package
 }
@@ -227,15 +217,15 @@ func appendQuoted(dst []byte, s string) []byte {
 	return append(dst, '\'')
 }
 
-// appendArray appends the text form of an array of one column of a flat list
-// of rows. quoted says that it is within a literal.
-func appendArray(dst []byte, rows []any, width, column int, quoted bool) []byte {
+// appendArray appends the text form of an array. quoted says that it is within
+// a literal.
+func appendArray(dst []byte, a array, quoted bool) []byte {
 	dst = append(dst, '{')
-	for i := column; i < len(rows); i += width {
-		if i > column {
+	for i := a.column; i < len(a.rows); i += a.width {
+		if i > a.column {
 			dst = append(dst, ',')
 		}
-		switch v := rows[i].(type) {
+		switch v := a.rows[i].(type) {
 		case int64:
 			dst = strconv.AppendInt(dst, v, 10)
 		case string:

@@ -17,9 +17,8 @@ type queries struct {
 	upsertDomains, upsertLeases          multi
 	insertRequests, insertEvents         multi
 
-	sameLRPs, noLRPs, sameDeployments, noDeployments, sameTasks, noTasks guard
+	parts [len(parts)]mysqlPart
 
-	appendEvent, moveLog                       string
 	setLog, insertMarker                       string
 	trimEvents, sweepRequests, sweepMarkers    string
 	findSegment, findMarker                    string
@@ -37,13 +36,16 @@ var (
 
 	definitionKey = []string{"process_guid", "definition_id"}
 
-	taskKey  = []string{"guid"}
-	taskRest = []string{"domain", "cell_id", "state", "tag_epoch", "tag_index", "data"}
+	deploymentKinds = []kind{text, text, number, number, text, text, number, number, blob, blob}
+
+	taskKey   = []string{"guid"}
+	taskKinds = []kind{text, text, text, number, number, number, blob}
+	taskRest  = []string{"domain", "cell_id", "state", "tag_epoch", "tag_index", "data"}
 )
 
 func (s *Store) newQueries() queries {
 	d, t := s.d, s.table
-	lrpKinds := []kind{text, number, text, number}
+	lrpKeyKinds := lrpKinds[:len(lrpKey)]
 	const tag = "tag_epoch, tag_index"
 	aside := "INSERT INTO " + t("quarantine") + " (at, kind, guid, idx, definition_id, presence, reason, data) SELECT "
 	q := queries{
@@ -51,44 +53,29 @@ func (s *Store) newQueries() queries {
 		clock:   "SELECT " + d.clock,
 		log:     "SELECT newest, oldest, " + d.clock + " FROM " + t("log") + " WHERE id = 1",
 
-		lookLRPs:        d.among("SELECT process_guid, idx, definition_id, presence, "+tag+" FROM "+t("actual_lrps"), lrpKey, lrpKinds),
+		lookLRPs:        d.among("SELECT process_guid, idx, definition_id, presence, "+tag+" FROM "+t("actual_lrps"), lrpKey, lrpKeyKinds),
 		lookDeployments: d.among("SELECT process_guid, "+tag+" FROM "+t("deployments"), deploymentKey, []kind{text}),
 		lookTasks:       d.among("SELECT guid, "+tag+" FROM "+t("tasks"), taskKey, []kind{text}),
 		lookLeases: d.among("SELECT kind, name, owner, epoch, expires_at, value FROM "+t("leases"),
 			[]string{"kind", "name"}, []kind{text, text}),
 		lookRequests: d.among("SELECT id, seq FROM "+t("requests"), []string{"id"}, []kind{text}),
 
-		upsertLRPs: d.upsertRows(t("actual_lrps"), lrpKey, lrpRest,
-			[]kind{text, number, text, number, text, text, number, number, number, blob}),
-		deleteLRPs: d.among("DELETE FROM "+t("actual_lrps"), lrpKey, lrpKinds),
-		upsertDeployments: d.upsertRows(t("deployments"), deploymentKey, deploymentRest,
-			[]kind{text, text, number, number, text, text, number, number, blob, blob}),
+		upsertLRPs:        d.upsertRows(t("actual_lrps"), lrpKey, lrpRest, lrpKinds),
+		deleteLRPs:        d.among("DELETE FROM "+t("actual_lrps"), lrpKey, lrpKeyKinds),
+		upsertDeployments: d.upsertRows(t("deployments"), deploymentKey, deploymentRest, deploymentKinds),
 		deleteDeployments: d.among("DELETE FROM "+t("deployments"), deploymentKey, []kind{text}),
 		insertDefinitions: d.insert(t("definitions"), []string{"process_guid", "definition_id", "data"},
 			[]kind{text, text, blob}, ""),
 		deleteDefinitions:    d.among("DELETE FROM "+t("definitions"), definitionKey, []kind{text, text}),
 		deleteAllDefinitions: d.among("DELETE FROM "+t("definitions"), deploymentKey, []kind{text}),
-		upsertTasks: d.upsertRows(t("tasks"), taskKey, taskRest,
-			[]kind{text, text, text, number, number, number, blob}),
-		deleteTasks:   d.among("DELETE FROM "+t("tasks"), taskKey, []kind{text}),
-		upsertDomains: d.upsertRows(t("domains"), []string{"name"}, []string{"expires_at"}, []kind{text, number}),
+		upsertTasks:          d.upsertRows(t("tasks"), taskKey, taskRest, taskKinds),
+		deleteTasks:          d.among("DELETE FROM "+t("tasks"), taskKey, []kind{text}),
+		upsertDomains:        d.upsertRows(t("domains"), []string{"name"}, []string{"expires_at"}, []kind{text, number}),
 		upsertLeases: d.upsertRows(t("leases"), []string{"kind", "name"}, []string{"owner", "epoch", "expires_at", "value"},
 			[]kind{text, text, text, number, number, blob}),
 		insertRequests: d.insert(t("requests"), []string{"id", "seq", "at"}, []kind{text, number, number}, ""),
 		insertEvents: d.insert(t("events"), []string{"seq", "n", "at", "token", "data"},
 			[]kind{number, number, number, number, blob}, ""),
-
-		sameLRPs:        d.guardOf(t("actual_lrps"), lrpKey, lrpKinds, true),
-		noLRPs:          d.guardOf(t("actual_lrps"), lrpKey, lrpKinds, false),
-		sameDeployments: d.guardOf(t("deployments"), deploymentKey, []kind{text}, true),
-		noDeployments:   d.guardOf(t("deployments"), deploymentKey, []kind{text}, false),
-		sameTasks:       d.guardOf(t("tasks"), taskKey, []kind{text}, true),
-		noTasks:         d.guardOf(t("tasks"), taskKey, []kind{text}, false),
-
-		appendEvent: d.rebind("INSERT INTO " + t("events") + " (seq, n, at, token, data) SELECT newest + ?, " + d.typed(number) + ", " + d.clock +
-			", " + d.typed(number) + ", " + d.typed(blob) + " FROM " + t("log") + " WHERE id = 1"),
-		// MySQL assigns one after the other, so the order of the two matters.
-		moveLog: d.rebind("UPDATE " + t("log") + " SET oldest = GREATEST(oldest, newest + ? - ? + 1), newest = newest + ? WHERE id = 1"),
 
 		setLog:        d.rebind("UPDATE " + t("log") + " SET newest = ?, oldest = ? WHERE id = 1"),
 		insertMarker:  d.rebind("INSERT INTO " + t("markers") + " (token, at) VALUES (?, ?)"),
@@ -109,16 +96,20 @@ func (s *Store) newQueries() queries {
 			t("definitions") + " WHERE process_guid = ?"),
 		asideTask: d.rebind(aside + "?, 'task', guid, -1, '', 0, ?, data FROM " + t("tasks") + " WHERE guid = ?"),
 	}
+	if d.dir == "mysql" {
+		for i := range parts {
+			q.parts[i] = s.mysqlPart(parts[i].verb, parts[i].table)
+		}
+	}
 	if d.arrays {
 		for _, m := range []multi{
 			q.lookLRPs, q.lookDeployments, q.lookTasks, q.lookLeases, q.lookRequests,
 			q.upsertLRPs, q.deleteLRPs, q.upsertDeployments, q.insertDefinitions, q.deleteDefinitions,
 			q.upsertTasks, q.deleteTasks, q.upsertDomains, q.upsertLeases, q.insertRequests, q.insertEvents,
-			q.sameLRPs.multi, q.noLRPs.multi, q.sameDeployments.multi, q.noDeployments.multi, q.sameTasks.multi, q.noTasks.multi,
 		} {
 			q.common = append(q.common, m.query(1))
 		}
-		q.common = append(q.common, q.setLog, q.appendEvent, q.moveLog, q.insertMarker, q.trimEvents, q.sweepRequests, q.sweepMarkers)
+		q.common = append(q.common, q.setLog, q.insertMarker, q.trimEvents, q.sweepRequests, q.sweepMarkers)
 	}
 	return q
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"hash/fnv"
+	"slices"
 	"strings"
 )
 
@@ -13,16 +14,11 @@ type querier interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-// A call is one statement with its arguments, which are int64, string and
-// []byte only.
+// A call is one statement with its arguments, which are int64, string, []byte
+// and array only.
 type call struct {
 	query string
 	args  []any
-	// rows, if width is not 0, is a flat list of rows of that width in place
-	// of args: an array for each column.
-	rows  []any
-	width int
-	last  []any // more arguments, behind rows
 	// scan is called for each row of the result; nil if there is none.
 	scan func(*sql.Rows) error
 }
@@ -38,13 +34,7 @@ func (s *Store) run(ctx context.Context, c *sql.Conn, calls []call) error {
 // runEach runs the calls one by one.
 func runEach(ctx context.Context, q querier, calls []call) error {
 	for i := range calls {
-		args := calls[i].args
-		if calls[i].width > 0 {
-			args = columnArrays(calls[i].rows, calls[i].width)
-		}
-		if calls[i].last != nil {
-			args = append(args[:len(args):len(args)], calls[i].last...)
-		}
+		args := plain(calls[i].args)
 		if calls[i].scan == nil {
 			if _, err := q.ExecContext(ctx, calls[i].query, args...); err != nil {
 				return err
@@ -110,9 +100,10 @@ type multi struct {
 	d *dialect
 	// list is the statement up to the list, and what comes behind it.
 	head, tail string
-	in         bool // the list is that of an IN, not of an INSERT
-	kinds      []kind
-	arrays     string // the statement, if it is the same for any number of rows
+	// columns are those that an IN compares with the list; none for an INSERT.
+	columns []string
+	kinds   []kind
+	arrays  string // the statement, if it is the same for any number of rows
 }
 
 // rowsPerStatement bounds the statements that have a placeholder for each
@@ -131,7 +122,7 @@ func (m *multi) calls(dst []call, rows []any, scan func(*sql.Rows) error) []call
 		return dst
 	}
 	if m.d.arrays {
-		return append(dst, call{query: m.arrays, rows: rows, width: width, scan: scan})
+		return append(dst, call{query: m.arrays, args: appendColumns(nil, rows, width), scan: scan})
 	}
 	for !m.d.fewShapes && n > 0 {
 		chunk, size := 0, 0
@@ -160,8 +151,8 @@ func (m multi) ready() multi {
 
 // query is the statement for n rows.
 func (m *multi) query(n int) string {
-	if m.in {
-		return m.d.rebind(m.head + m.d.inList(m.kinds, n) + m.tail)
+	if m.columns != nil {
+		return m.d.rebind(m.head + m.d.oneOf(m.columns, m.kinds, n) + m.tail)
 	}
 	return m.d.rebind(m.head + m.d.values(m.kinds, n) + m.tail)
 }
@@ -178,12 +169,13 @@ func (d *dialect) values(kinds []kind, n int) string {
 	return "SELECT * FROM unnest(" + strings.Join(arrays, ", ") + ")"
 }
 
-// typed is an unnumbered placeholder for a value of that type.
-func (d *dialect) typed(k kind) string {
-	if d.arrays {
-		return "?::" + string(k)
+// oneOf is the condition that the columns are one of n rows. One row is not a
+// list, in which MariaDB does not see a key.
+func (d *dialect) oneOf(columns []string, kinds []kind, n int) string {
+	if n == 1 && !d.arrays {
+		return strings.Join(columns, " = ? AND ") + " = ?"
 	}
-	return "?"
+	return "(" + strings.Join(columns, ", ") + ") IN " + d.inList(kinds, n)
 }
 
 // inList is what follows IN for n rows, with unnumbered placeholders.
@@ -197,18 +189,38 @@ func (d *dialect) inList(kinds []kind, n int) string {
 // listArgs are the arguments of values and inList for a flat list of rows.
 func (d *dialect) listArgs(rows []any, width int) []any {
 	if d.arrays {
-		return columnArrays(rows, width)
+		return plain(appendColumns(nil, rows, width))
 	}
 	return rows
 }
 
-// columnArrays are the text forms of an array for each column.
-func columnArrays(rows []any, width int) []any {
-	out := make([]any, width)
-	var buffer []byte
+// An array is an argument: one column of a flat list of rows.
+type array struct {
+	rows          []any
+	width, column int
+}
+
+// appendColumns appends an array for each column.
+func appendColumns(dst, rows []any, width int) []any {
 	for column := range width {
-		buffer = appendArray(buffer[:0], rows, width, column, false)
-		out[column] = string(buffer)
+		dst = append(dst, array{rows, width, column})
+	}
+	return dst
+}
+
+// plain are arguments that a driver takes: arrays in their text form.
+func plain(args []any) []any {
+	var out []any
+	for i, a := range args {
+		if a, is := a.(array); is {
+			if out == nil {
+				out = slices.Clone(args)
+			}
+			out[i] = string(appendArray(nil, a, false))
+		}
+	}
+	if out == nil {
+		return args
 	}
 	return out
 }
@@ -230,7 +242,7 @@ func (d *dialect) upsertRows(table string, key, rest []string, kinds []kind) mul
 
 // among is a statement on those rows whose columns are one of the list's.
 func (d *dialect) among(head string, columns []string, kinds []kind) multi {
-	return multi{d: d, head: head + " WHERE (" + strings.Join(columns, ", ") + ") IN ", in: true, kinds: kinds}.ready()
+	return multi{d: d, head: head + " WHERE ", columns: columns, kinds: kinds}.ready()
 }
 
 func hash(s string) uint64 {

@@ -21,6 +21,7 @@ type Store struct {
 	options Options
 	sealer  *sealer
 	q       queries
+	shapes  shapes
 	// beginWrite starts a transaction that commits.
 	beginWrite []string
 	batches    bool // several statements go in one round trip

@@ -1,0 +1,131 @@
+package sqlstore
+
+import (
+	"database/sql"
+	"fmt"
+	"strings"
+	"sync"
+)
+
+// postgresGuess is one statement: each part is a common table expression. The
+// first one locks the log, and all others wait for its row, so that nothing
+// happens before. What other processes have committed after the statement's
+// snapshot and before the lock is found by the rows' own locks, which look at
+// the newest version.
+func postgresGuess(s *Store, g *guess, newest func(*sql.Rows) error) []call {
+	shape, want := uint(0), int64(0)
+	args := []any{g.oldest, g.events.n, g.events.n, g.token, g.events.data}
+	for i := range parts {
+		if len(g.rows[i]) > 0 {
+			shape |= 1 << i
+		}
+	}
+	text := s.shapes.text(s, &shape)
+	for i := range parts {
+		if shape&(1<<i) == 0 {
+			continue
+		}
+		width := parts[i].width()
+		args = appendColumns(args, g.rows[i], width)
+		if parts[i].verb != drops {
+			want += int64(len(g.rows[i]) / width)
+		}
+	}
+	args = append(args, want)
+	return append(s.beginCalls(), call{query: text, args: args, scan: newest}, call{query: "COMMIT"})
+}
+
+// shapes are the statements for guesses with certain parts. Each of them is
+// prepared on each connection that commits, so there are not too many: once
+// there are maxShapes, one that has all parts does for the others.
+type shapes struct {
+	mu    sync.Mutex
+	texts map[uint]string
+}
+
+const (
+	maxShapes = 64
+	allParts  = 1<<len(parts) - 1
+)
+
+// text is the statement for a shape, which may become one with more parts.
+func (x *shapes) text(s *Store, shape *uint) string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.texts[*shape] == "" && len(x.texts) >= maxShapes {
+		*shape = allParts
+	}
+	if text := x.texts[*shape]; text != "" {
+		return text
+	}
+	if x.texts == nil {
+		x.texts = make(map[uint]string)
+	}
+	x.texts[*shape] = guessStatement(s, *shape)
+	return x.texts[*shape]
+}
+
+func guessStatement(s *Store, shape uint) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "WITH l AS (UPDATE %s SET oldest = GREATEST(oldest, newest + ?::bigint), newest = newest + ?::bigint WHERE id = 1 RETURNING newest), "+
+		"e AS (INSERT INTO %s (seq, n, at, token, data) SELECT l.newest, ?::bigint, %s, ?::bigint, ?::bytea FROM l)",
+		s.table("log"), s.table("events"), s.d.clock)
+	var counts []string
+	for i := range parts {
+		if shape&(1<<i) == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, ", p%d AS (%s)", i, s.guessPart(parts[i].verb, parts[i].table))
+		if parts[i].verb != drops {
+			counts = append(counts, fmt.Sprintf("(SELECT COUNT(*) FROM p%d)", i))
+		}
+	}
+	if counts == nil {
+		counts = []string{"0"}
+	}
+	// The exponent is out of range, and so an error, unless all rows are found.
+	fmt.Fprintf(&b, " SELECT l.newest FROM l WHERE EXP(1000 * ABS(%s - ?::bigint)::float8) > 0", strings.Join(counts, " + "))
+	return s.d.rebind(b.String())
+}
+
+// guessPart is the expression for one part. n are the rows of its list.
+func (s *Store) guessPart(v verb, t *table) string {
+	name, columns, kinds := s.table(t.name), t.columns(), t.kinds
+	list := func(columns []string, kinds []kind) string {
+		arrays := make([]string, len(kinds))
+		for i, k := range kinds {
+			arrays[i] = "?::" + string(k) + "[]"
+		}
+		return "l, unnest(" + strings.Join(arrays, ", ") + ") AS n (" + strings.Join(columns, ", ") + ")"
+	}
+	var where []string
+	for _, c := range t.key {
+		where = append(where, "t."+c+" = n."+c)
+	}
+	if v == creates {
+		return "INSERT INTO " + name + " (" + strings.Join(columns, ", ") + ") SELECT n.* FROM " + list(columns, kinds) +
+			" ON CONFLICT DO NOTHING RETURNING 1"
+	}
+	if v == drops {
+		return "DELETE FROM " + name + " AS t USING " + list(t.key, kinds[:len(t.key)]) + " WHERE " + strings.Join(where, " AND ")
+	}
+	if v != changes {
+		columns, kinds = t.key, kinds[:len(t.key)]
+	}
+	for _, c := range t.version {
+		columns, kinds = append(columns[:len(columns):len(columns)], "was_"+c), append(kinds[:len(kinds):len(kinds)], number)
+		where = append(where, "t."+c+" = n.was_"+c)
+	}
+	if t.present != "" {
+		where = append(where, "t."+t.present)
+	}
+	from, condition := list(columns, kinds), " WHERE "+strings.Join(where, " AND ")
+	switch v {
+	case changes:
+		return "UPDATE " + name + " AS t SET " + assign(t.rest, func(c string) string { return "n." + c }) + " FROM " + from + condition + " RETURNING 1"
+	case removes:
+		return "DELETE FROM " + name + " AS t USING " + from + condition + " RETURNING 1"
+	default: // keeps
+		return "SELECT 1 FROM " + from + ", " + name + " AS t" + condition + " FOR SHARE OF t"
+	}
+}
