@@ -282,9 +282,7 @@ func TestADeadFirstProcessIsNoticed(t *testing.T) {
 	guid, _ := f.create()
 	r := f.as("nobody", guid, "echo ready; exec sleep 1000")
 	r.says("ready")
-	if err := unix.Kill(f.containers[guid].initPID, unix.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	kill(t, f.containers[guid].initPID)
 	if e := r.end(); e.Signal != 9 {
 		t.Errorf("what ran ended with %v", e)
 	}
@@ -295,6 +293,13 @@ func TestADeadFirstProcessIsNoticed(t *testing.T) {
 		t.Errorf("Signal: %v", err)
 	}
 	f.delete(guid)
+}
+
+func kill(t *testing.T, pid int) {
+	t.Helper()
+	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestASignalReachesTheProgramAtOnce(t *testing.T) {
