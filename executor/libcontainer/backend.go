@@ -119,6 +119,9 @@ func (b *Backend) Close() error {
 		c.gone.Store(true)
 		c.life.Lock()
 		c.end()
+		if c.link.wire != nil {
+			c.link.wire.ns.Close()
+		}
 		c.life.Unlock()
 	}
 	err := b.poller.close()

@@ -5,7 +5,10 @@ package libcontainer
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/opencontainers/cgroups"
@@ -19,8 +22,18 @@ func TestMain(m *testing.M) {
 	if os.Getenv(daemonDir) != "" {
 		daemon()
 	}
+	var err error
+	if sharedImages, err = os.MkdirTemp("", "diego-images-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	defer os.RemoveAll(sharedImages)
 	backendtest.Main(m)
 }
+
+// sharedImages holds what the backends of all tests unpack: the image of the
+// host takes as long as twenty containers.
+var sharedImages string
 
 // needRoot ends a test on a machine that cannot run it.
 func needRoot(t testing.TB) {
@@ -55,6 +68,12 @@ func newBackend(t testing.TB, o Options) *Backend {
 func openBackend(t testing.TB, o Options) *Backend {
 	t.Helper()
 	needRoot(t)
+	if err := os.MkdirAll(o.Dir, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(sharedImages, filepath.Join(o.Dir, imagesDir)); err != nil && !errors.Is(err, fs.ErrExist) {
+		t.Fatal(err)
+	}
 	b, err := New(o)
 	if errors.Is(err, executor.ErrUnsupported) {
 		testenv.Missing(t, "a host for containers", err.Error())

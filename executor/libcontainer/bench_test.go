@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/opencontainers/runc/libcontainer"
+	"github.com/opencontainers/runc/libcontainer/configs"
 	"golang.org/x/sys/unix"
 
 	"github.com/diegosdk/diego/executor"
@@ -149,6 +150,10 @@ func (x *bare) cycle(guid string) {
 	}
 	must(unix.Mount("overlay", root, "overlay", 0, "lowerdir="+image.dir+",upperdir="+dir+"/upper,workdir="+dir+"/work"))
 	config := x.f.config(executor.ContainerSpec{GUID: guid, Resources: executor.Resources{MemoryMB: 64, MaxPIDs: 64}}, root, image.binds)
+	if !x.f.options.HostNetwork {
+		config.Namespaces = append(config.Namespaces, configs.Namespace{Type: configs.NEWNET})
+		config.Networks = []*configs.Network{{Type: "loopback"}}
+	}
 	c, err := libcontainer.Create(filepath.Join(dir, "state"), guid, config)
 	must(err)
 	p := &libcontainer.Process{Args: []string{"/bin/sh", "-c", idle}, Env: []string{"PATH=/bin:/usr/bin"}, Cwd: "/", UID: 65534, GID: 65534, Init: true}

@@ -3,7 +3,6 @@
 package libcontainer
 
 import (
-	"os"
 	"path"
 
 	"github.com/opencontainers/cgroups"
@@ -36,7 +35,8 @@ var (
 	readOnlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
 )
 
-// config is what libcontainer is told. binds are those of the image.
+// config is what libcontainer is told, but for the network. binds are those of
+// the image.
 func (b *Backend) config(spec executor.ContainerSpec, rootFS string, binds []executor.Mount) *configs.Config {
 	c := &configs.Config{
 		Rootfs:          rootFS,
@@ -65,18 +65,6 @@ func (b *Backend) config(spec executor.ContainerSpec, rootFS string, binds []exe
 	}
 	if spec.Privileged {
 		c.MaskPaths, c.ReadonlyPaths = nil, nil
-	}
-	if !b.options.HostNetwork {
-		c.Namespaces = append(c.Namespaces, configs.Namespace{Type: configs.NEWNET})
-		c.Networks = []*configs.Network{{Type: "loopback"}}
-		// Without capabilities nobody could listen on port 80 otherwise. IPv6
-		// is off, since neither mapping nor egress rules know it.
-		c.Sysctl = map[string]string{"net.ipv4.ip_unprivileged_port_start": "0"}
-		for _, name := range []string{"all", "default"} {
-			if _, err := os.Stat("/proc/sys/net/ipv6/conf/" + name); err == nil {
-				c.Sysctl["net.ipv6.conf."+name+".disable_ipv6"] = "1"
-			}
-		}
 	}
 	for _, m := range append(binds[:len(binds):len(binds)], spec.Mounts...) {
 		c.Mounts = append(c.Mounts, bind(m))

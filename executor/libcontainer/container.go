@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/opencontainers/runc/libcontainer"
+	"github.com/opencontainers/runc/libcontainer/configs"
 	"golang.org/x/sys/unix"
 
 	"github.com/diegosdk/diego/executor"
@@ -108,7 +109,7 @@ func (b *Backend) make(ctx context.Context, c *container) (executor.Endpoint, er
 	defer c.life.RUnlock()
 	var endpoint executor.Endpoint
 	for _, part := range []func(context.Context, *container) error{
-		b.makeDir, b.makeFirst, b.makeLink, b.makeFiles,
+		b.makeDir, b.makeLink, b.makeFirst, b.makeFiles,
 		func(_ context.Context, c *container) (err error) {
 			endpoint, err = b.makeEndpoint(c)
 			return err
@@ -153,6 +154,10 @@ func (b *Backend) makeFirst(ctx context.Context, c *container) error {
 	}
 	stage()
 	config := b.config(c.spec, rootFS, binds)
+	if c.link.wire != nil {
+		config.Namespaces = append(config.Namespaces, configs.Namespace{Type: configs.NEWNET,
+			Path: fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), c.link.wire.ns.Fd())})
+	}
 	b.host.start(config.Cgroups.Resources)
 	if c.cgroup, err = newCgroup(config.Cgroups); err != nil {
 		return err
@@ -255,11 +260,12 @@ func (b *Backend) remove(ctx context.Context, c *container) error {
 		p.close()
 	}
 	// The kernel takes its time to remove a device; the rest goes on meanwhile.
+	// Who was privileged may have left anything in his network.
 	unlinked := make(chan error, 1)
 	if b.network == nil {
 		unlinked <- nil
 	} else {
-		go func() { unlinked <- b.network.remove(c.guid, &c.link) }()
+		go func() { unlinked <- b.network.remove(&c.link, !c.spec.Privileged) }()
 	}
 	err := c.removeRest(g)
 	if linkErr := <-unlinked; linkErr != nil {

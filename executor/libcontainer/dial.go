@@ -46,23 +46,22 @@ func (c *container) socket() (int, error) {
 	if err := c.usable(); err != nil {
 		return -1, err
 	}
-	// The first process is not reaped before Delete: its number is its own.
-	ns, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", c.initPID))
-	if err != nil {
-		return -1, err
-	}
-	defer ns.Close()
 	fd := -1
-	err = inNamespace(ns, func() (err error) {
+	err := inNamespace(c.link.wire.ns, func() (err error) {
 		fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 		return os.NewSyscallError("socket", err)
 	})
 	return fd, err
 }
 
-// inNamespace calls f in a network namespace. A thread that does not find its
-// way back is not used again.
+// inNamespace calls f in a network namespace.
 func inNamespace(ns *os.File, f func() error) error {
+	return elsewhere(func() error { return os.NewSyscallError("setns", unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET)) }, f)
+}
+
+// elsewhere calls f in the network namespace that enter goes to. A thread that
+// does not find its way back is not used again.
+func elsewhere(enter, f func() error) error {
 	result := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
@@ -73,9 +72,9 @@ func inNamespace(ns *os.File, f func() error) error {
 			return
 		}
 		defer own.Close()
-		if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
+		if err := enter(); err != nil {
 			runtime.UnlockOSThread()
-			result <- os.NewSyscallError("setns", err)
+			result <- err
 			return
 		}
 		err = f()

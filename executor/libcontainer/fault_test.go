@@ -65,7 +65,7 @@ func TestAForkBombStaysInItsContainer(t *testing.T) {
 	f := newFixture(t)
 	guid, _ := f.create(func(c *executor.ContainerSpec) { c.Resources.MaxPIDs = 32 })
 	other, _ := f.create()
-	f.as("nobody", guid, "b() { b | b & }; b; while :; do sleep 1; done")
+	f.as("nobody", guid, `exec perl -e 'fork while 1'`)
 	f.eventually("it has filled its container", func() bool {
 		m, err := f.Metrics(f.ctx, guid)
 		return err == nil && m.PIDs >= 30

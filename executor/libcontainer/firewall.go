@@ -154,7 +154,7 @@ func (l *link) elements() []nftables.SetElement {
 // restrict lets a link reach only what rules allow.
 func (f *firewall) restrict(l *link, rules []executor.EgressRule) error {
 	return f.change(func(c *nftables.Conn) error {
-		chain := c.AddChain(&nftables.Chain{Name: l.name, Table: f.table})
+		chain := c.AddChain(&nftables.Chain{Name: l.wire.name, Table: f.table})
 		add := func(r exprs) { c.AddRule(&nftables.Rule{Table: f.table, Chain: chain, Exprs: r}) }
 		add(rule(ctState(expr.CtStateBitESTABLISHED|expr.CtStateBitRELATED), accept))
 		for _, r := range rules {
@@ -164,19 +164,22 @@ func (f *firewall) restrict(l *link, rules []executor.EgressRule) error {
 			}
 			for _, m := range matches {
 				if r.Log {
-					add(rule(m, exprs{&expr.Log{Key: 1 << unix.NFTA_LOG_PREFIX, Data: []byte("egress " + l.name + " ")}}))
+					add(rule(m, exprs{&expr.Log{Key: 1 << unix.NFTA_LOG_PREFIX, Data: []byte("egress " + l.guid[:min(len(l.guid), longestPrefix)] + " ")}}))
 				}
 				add(rule(m, accept))
 			}
 		}
 		add(exprs{&expr.Reject{Type: unix.NFT_REJECT_ICMP_UNREACH, Code: icmpProhibited}})
 		return c.SetAddElements(f.egress, []nftables.SetElement{{
-			Key: ifname(l.name), VerdictData: &expr.Verdict{Kind: expr.VerdictJump, Chain: l.name},
+			Key: ifname(l.wire.name), VerdictData: &expr.Verdict{Kind: expr.VerdictJump, Chain: l.wire.name},
 		}})
 	})
 }
 
-const icmpProhibited = 13
+const (
+	icmpProhibited = 13
+	longestPrefix  = 100 // bytes of a guid in the log; the kernel takes 127 in all
+)
 
 // forget removes all about a link.
 func (f *firewall) forget(l *link) error {
@@ -190,10 +193,10 @@ func (f *firewall) forget(l *link) error {
 			}
 		}
 		if l.egress {
-			if err := c.SetDeleteElements(f.egress, []nftables.SetElement{{Key: ifname(l.name)}}); err != nil {
+			if err := c.SetDeleteElements(f.egress, []nftables.SetElement{{Key: ifname(l.wire.name)}}); err != nil {
 				return err
 			}
-			chain := &nftables.Chain{Name: l.name, Table: f.table}
+			chain := &nftables.Chain{Name: l.wire.name, Table: f.table}
 			c.FlushChain(chain)
 			c.DelChain(chain)
 		}

@@ -220,7 +220,7 @@ func TestWorkThatCannotBeDoneEndsWithItsReason(t *testing.T) {
 
 func TestAForkBombIsStoppedAndTheCellGoesOn(t *testing.T) {
 	c := newCell(t)
-	c.launch("bomb", executor.Resources{MemoryMB: 64, MaxPIDs: 32}, script("nobody", "b() { b | b & }; b; while :; do sleep 1; done"))
+	c.launch("bomb", executor.Resources{MemoryMB: 64, MaxPIDs: 32}, script("nobody", `exec perl -e 'fork while 1'`))
 	c.f.eventually("it has filled its container", func() bool {
 		m, err := c.Metrics(c.f.ctx, "bomb")
 		return err == nil && m.PIDs >= 30
@@ -243,7 +243,9 @@ func TestWhatIgnoresTERMIsKilledAfterItsGrace(t *testing.T) {
 	c.launch("deaf", modest, script("nobody", "trap '' TERM; (trap '' TERM; while :; do sleep 1; done) & echo ready; while :; do sleep 1; done"))
 	c.launch("polite", modest, script("nobody", "trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.01; done"))
 	for _, guid := range []string{"deaf", "polite"} {
-		c.f.eventually(guid+" is ready", func() bool { return c.await(guid, executor.Running).State == executor.Running && c.log(guid, manager.Stdout) == "ready\n" })
+		c.f.eventually(guid+" is ready", func() bool {
+			return c.await(guid, executor.Running).State == executor.Running && c.log(guid, manager.Stdout) == "ready\n"
+		})
 	}
 	if took := c.stop("deaf"); took < testGrace {
 		t.Errorf("it was killed after %v, before its grace was over", took)

@@ -4,19 +4,16 @@ package libcontainer
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
+	"strconv"
 	"sync"
-	"time"
 
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
 	"github.com/diegosdk/diego/executor"
@@ -34,11 +31,15 @@ type network struct {
 	claim  int             // a socket whose name keeps the subnet for us, or -1
 	taken  map[uint32]bool // pairs of addresses
 	next   uint32
+	idle   []*wire // that containers have left behind
+	serial uint64  // of the wire that was made last
+	closed bool
 }
 
-// A link is the wire of one container.
+// A link is what one container has of the network.
 type link struct {
-	name     string     // of the host's end
+	guid     string
+	wire     *wire      // nil before it is made and once it is taken away
 	gateway  netip.Addr // the host's end
 	own      netip.Addr // the container's end
 	pair     uint32
@@ -61,7 +62,7 @@ var (
 )
 
 func newNetwork(id string, subnet netip.Prefix) (*network, error) {
-	n := &network{prefix: "dg" + id[:4], subnet: subnet.Masked(), claim: -1, taken: make(map[uint32]bool)}
+	n := &network{prefix: "dg" + id, subnet: subnet.Masked(), claim: -1, taken: make(map[uint32]bool)}
 	if !subnet.IsValid() {
 		var err error
 		if n.subnet, n.claim, err = freeSubnet(id); err != nil {
@@ -70,6 +71,9 @@ func newNetwork(id string, subnet netip.Prefix) (*network, error) {
 	}
 	if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0); err != nil {
 		return nil, fmt.Errorf("the host cannot be made to route: %w; set net.ipv4.ip_forward=1 or Options.HostNetwork", err)
+	}
+	if err := removeDevices(n.prefix); err != nil {
+		return nil, fmt.Errorf("devices of an earlier daemon cannot be removed: %w", err)
 	}
 	var err error
 	if n.firewall, err = newFirewall("diego-"+id, n.prefix, n.subnet); err != nil {
@@ -118,12 +122,6 @@ func addrOf(n uint32) netip.Addr {
 	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, n)))
 }
 
-// device is the name of the host's end of a container's wire.
-func (n *network) device(guid string) string {
-	sum := sha256.Sum256([]byte(guid))
-	return n.prefix + hex.EncodeToString(sum[:])[:unix.IFNAMSIZ-1-len(n.prefix)]
-}
-
 // take reserves a pair of addresses.
 func (n *network) take(l *link) error {
 	n.mu.Lock()
@@ -142,17 +140,22 @@ func (n *network) take(l *link) error {
 	return fmt.Errorf("all %d addresses of %v are in use; set a larger Options.Subnet", count, n.subnet)
 }
 
-// makeLink connects a container. Nothing of the caller's runs in it yet.
+// makeLink makes the network of a container before anything of it runs.
 func (b *Backend) makeLink(_ context.Context, c *container) error {
 	n := b.network
 	if n == nil {
 		return nil
 	}
-	c.link.name = n.device(c.guid)
+	c.link.guid = c.guid
 	if err := n.take(&c.link); err != nil {
 		return &executor.BackendError{Kind: executor.ErrUnsupported, GUID: c.guid, Detail: err.Error()}
 	}
-	if err := c.link.connect(c.initPID); err != nil {
+	var err error
+	if c.link.wire, err = n.wire(); err == nil {
+		stage()
+		err = c.link.wire.setAddresses(c.link.gateway, c.link.own)
+	}
+	if err != nil {
 		return fmt.Errorf("container %q: connect its network: %w", c.guid, err)
 	}
 	stage()
@@ -165,60 +168,6 @@ func (b *Backend) makeLink(_ context.Context, c *container) error {
 	return nil
 }
 
-func (l *link) connect(pid int) error {
-	ns, err := netns.GetFromPid(pid)
-	if err != nil {
-		return err
-	}
-	defer ns.Close()
-	inside, err := netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
-	if err != nil {
-		return err
-	}
-	defer inside.Close()
-
-	attrs := netlink.NewLinkAttrs()
-	attrs.Name = l.name
-	if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: "eth0", PeerNamespace: netlink.NsFd(ns)}); err != nil {
-		return fmt.Errorf("veth: %w", err)
-	}
-	// The host's end knows no IPv6, by which a container could go round the
-	// firewall, and lets connections from the host's loopback be mapped.
-	for _, setting := range []struct{ path, value string }{
-		{"/proc/sys/net/ipv6/conf/" + l.name + "/disable_ipv6", "1"},
-		{"/proc/sys/net/ipv4/conf/" + l.name + "/route_localnet", "1"},
-	} {
-		if err := os.WriteFile(setting.path, []byte(setting.value), 0); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-	}
-	host, err := netlink.LinkByName(l.name)
-	if err != nil {
-		return err
-	}
-	if err := netlink.AddrAdd(host, &netlink.Addr{IPNet: pairNet(l.gateway)}); err != nil {
-		return fmt.Errorf("address: %w", err)
-	}
-	if err := netlink.LinkSetUp(host); err != nil {
-		return err
-	}
-	peer, err := inside.LinkByName("eth0")
-	if err != nil {
-		return err
-	}
-	if err := inside.AddrAdd(peer, &netlink.Addr{IPNet: pairNet(l.own)}); err != nil {
-		return fmt.Errorf("address: %w", err)
-	}
-	if err := inside.LinkSetUp(peer); err != nil {
-		return err
-	}
-	return inside.RouteAdd(&netlink.Route{LinkIndex: peer.Attrs().Index, Gw: l.gateway.AsSlice()})
-}
-
-func pairNet(a netip.Addr) *net.IPNet {
-	return &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(31, 32)}
-}
-
 // publish maps ports of the host to those of the container.
 func (n *network) publish(l *link, mappings []executor.PortMapping) error {
 	l.mappings = mappings
@@ -228,16 +177,19 @@ func (n *network) publish(l *link, mappings []executor.PortMapping) error {
 	return n.firewall.publish(l)
 }
 
-// remove takes away the wire of a container and all rules about it. A
-// container of an earlier daemon has only the wire: its rules went with that
-// daemon's table.
-func (n *network) remove(guid string, l *link) error {
+// remove takes away the wire of a container in which nothing runs any more,
+// and all rules about it. The network of an earlier daemon's container went
+// with that daemon, or when New was called.
+func (n *network) remove(l *link, reuse bool) error {
 	if err := n.firewall.forget(l); err != nil {
 		return err
 	}
 	l.mappings, l.egress = nil, false
-	if err := removeDevice(n.device(guid)); err != nil {
-		return err
+	if l.wire != nil {
+		if err := n.release(l.wire, reuse); err != nil {
+			return err
+		}
+		l.wire = nil
 	}
 	if l.own.IsValid() {
 		n.mu.Lock()
@@ -248,30 +200,52 @@ func (n *network) remove(guid string, l *link) error {
 	return nil
 }
 
-// removeDevice returns when a device is gone. The kernel removes it with the
-// namespace at its other end, and many at once much faster than one by one. A
-// connection that somebody still has to the container keeps its namespace.
-func removeDevice(name string) error {
-	const patience, pause = 100 * time.Millisecond, time.Millisecond
-	for waited := time.Duration(0); waited < patience; waited += pause {
-		if _, err := os.Lstat("/sys/class/net/" + name); errors.Is(err, os.ErrNotExist) {
+// maxIdle bounds how many wires wait for the next container. As many may be
+// made at once before the kernel is slowed down by it.
+const maxIdle = 32
+
+// wire returns one that nobody uses.
+func (n *network) wire() (*wire, error) {
+	n.mu.Lock()
+	if last := len(n.idle) - 1; last >= 0 {
+		w := n.idle[last]
+		n.idle = n.idle[:last]
+		n.mu.Unlock()
+		return w, nil
+	}
+	n.serial++
+	name := n.prefix + strconv.FormatUint(n.serial, 36)
+	n.mu.Unlock()
+	return newWire(name)
+}
+
+// release keeps a wire for the next container, or removes it.
+func (n *network) release(w *wire, reuse bool) error {
+	if reuse && w.clear() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if !n.closed && len(n.idle) < maxIdle {
+			n.idle = append(n.idle, w)
 			return nil
 		}
-		time.Sleep(pause)
 	}
-	device, err := netlink.LinkByName(name)
-	if err == nil {
-		err = netlink.LinkDel(device)
-	}
-	if err != nil && !errors.As(err, new(netlink.LinkNotFoundError)) && !errors.Is(err, unix.ENODEV) {
-		return err
-	}
-	return nil
+	return w.remove()
 }
 
 func (n *network) close() error {
+	n.mu.Lock()
+	idle := n.idle
+	n.idle, n.closed = nil, true
+	n.mu.Unlock()
+	for _, w := range idle {
+		w.ns.Close() // all at once, before the first is waited for
+	}
+	var err error
+	for _, w := range idle {
+		err = errors.Join(err, w.remove())
+	}
 	if n.claim >= 0 {
 		unix.Close(n.claim)
 	}
-	return n.firewall.close()
+	return errors.Join(err, n.firewall.close())
 }

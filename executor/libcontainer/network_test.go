@@ -28,21 +28,7 @@ func outside(f *fixture) (tcp, udp netip.AddrPort) {
 	// else: always there, whatever network the machine has.
 	guid, _ := f.create()
 	host := f.containers[guid].link.gateway.String()
-	l, err := net.Listen("tcp", host+":0")
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			fmt.Fprintln(c, c.RemoteAddr())
-			c.Close()
-		}
-	}()
+	tcp = listener(f, host)
 	p, err := net.ListenPacket("udp", host+":0")
 	if err != nil {
 		f.Fatal(err)
@@ -58,7 +44,28 @@ func outside(f *fixture) (tcp, udp netip.AddrPort) {
 			p.WriteTo([]byte("hello\n"), from)
 		}
 	}()
-	return netip.MustParseAddrPort(l.Addr().String()), netip.MustParseAddrPort(p.LocalAddr().String())
+	return tcp, netip.MustParseAddrPort(p.LocalAddr().String())
+}
+
+// listener answers each connection with the address that it comes from.
+func listener(t testing.TB, host string) netip.AddrPort {
+	t.Helper()
+	l, err := net.Listen("tcp", host+":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			fmt.Fprintln(c, c.RemoteAddr())
+			c.Close()
+		}
+	}()
+	return netip.MustParseAddrPort(l.Addr().String())
 }
 
 func reaches(f *fixture, guid, protocol string, to netip.AddrPort) bool {

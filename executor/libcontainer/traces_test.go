@@ -56,8 +56,14 @@ func traces(t testing.TB, b *Backend) []string {
 	}
 	devices, err := netlink.LinkList()
 	must(err)
+	idle := map[string]bool{} // which wait for the next container
+	if b.network != nil {
+		for _, w := range b.network.idle {
+			idle[w.name] = true
+		}
+	}
 	for _, d := range devices {
-		if strings.HasPrefix(d.Attrs().Name, "dg"+b.id[:4]) {
+		if strings.HasPrefix(d.Attrs().Name, "dg"+b.id) && !idle[d.Attrs().Name] {
 			all = append(all, "device "+d.Attrs().Name)
 		}
 	}

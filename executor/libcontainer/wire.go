@@ -1,0 +1,235 @@
+//go:build linux && cgo && (amd64 || arm64)
+
+package libcontainer
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// A wire is a network namespace and the pair of devices that connects it with
+// the host. To make and to remove one is slow, as the kernel waits for all
+// processors, so it outlives its container if nothing of that is left in it.
+// Only this daemon holds the namespace: if the daemon is killed, the kernel
+// removes it with both devices.
+type wire struct {
+	ns    *os.File
+	name  string // of the host's end
+	host  netlink.Link
+	inner netlink.Link
+}
+
+// newWire makes a wire without addresses.
+func newWire(name string) (*wire, error) {
+	w := &wire{name: name}
+	var err error
+	if w.ns, err = newNamespace(); err != nil {
+		return nil, err
+	}
+	if err := w.connect(); err != nil {
+		return nil, errors.Join(err, w.remove())
+	}
+	return w, nil
+}
+
+// newNamespace makes a network namespace. Without capabilities nobody could
+// listen on port 80 in it otherwise. IPv6 is off, since neither mapping nor
+// egress rules know it.
+func newNamespace() (ns *os.File, err error) {
+	err = elsewhere(func() error { return os.NewSyscallError("unshare", unix.Unshare(unix.CLONE_NEWNET)) }, func() error {
+		for _, setting := range []struct{ path, value string }{
+			{"/proc/sys/net/ipv4/ip_unprivileged_port_start", "0"},
+			{"/proc/sys/net/ipv6/conf/all/disable_ipv6", "1"},
+			{"/proc/sys/net/ipv6/conf/default/disable_ipv6", "1"},
+		} {
+			if err := set(setting.path, setting.value); err != nil {
+				return err
+			}
+		}
+		ns, err = os.Open("/proc/thread-self/ns/net")
+		return err
+	})
+	return ns, err
+}
+
+// set sets a parameter of the kernel if this kernel has it.
+func set(path, value string) error {
+	if err := os.WriteFile(path, []byte(value), 0); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func (w *wire) inside() (*netlink.Handle, error) {
+	return netlink.NewHandleAt(netns.NsHandle(w.ns.Fd()), unix.NETLINK_ROUTE)
+}
+
+// connect makes the devices.
+func (w *wire) connect() error {
+	inside, err := w.inside()
+	if err != nil {
+		return err
+	}
+	defer inside.Close()
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = w.name
+	if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: "eth0", PeerNamespace: netlink.NsFd(w.ns.Fd())}); err != nil {
+		return fmt.Errorf("veth: %w", err)
+	}
+	// The host's end knows no IPv6, by which a container could go round the
+	// firewall, and lets connections from the host's loopback be mapped.
+	for _, setting := range []struct{ path, value string }{
+		{"/proc/sys/net/ipv6/conf/" + w.name + "/disable_ipv6", "1"},
+		{"/proc/sys/net/ipv4/conf/" + w.name + "/route_localnet", "1"},
+	} {
+		if err := set(setting.path, setting.value); err != nil {
+			return err
+		}
+	}
+	if w.host, err = netlink.LinkByName(w.name); err != nil {
+		return err
+	}
+	if err := netlink.LinkSetUp(w.host); err != nil {
+		return err
+	}
+	loopback, err := inside.LinkByName("lo")
+	if err != nil {
+		return err
+	}
+	if err := inside.LinkSetUp(loopback); err != nil {
+		return err
+	}
+	if w.inner, err = inside.LinkByName("eth0"); err != nil {
+		return err
+	}
+	return inside.LinkSetUp(w.inner)
+}
+
+// setAddresses gives a wire its addresses, and the namespace its route.
+func (w *wire) setAddresses(host, inner netip.Addr) error {
+	inside, err := w.inside()
+	if err != nil {
+		return err
+	}
+	defer inside.Close()
+	if err := netlink.AddrAdd(w.host, &netlink.Addr{IPNet: pairNet(host)}); err != nil {
+		return fmt.Errorf("address: %w", err)
+	}
+	if err := inside.AddrAdd(w.inner, &netlink.Addr{IPNet: pairNet(inner)}); err != nil {
+		return fmt.Errorf("address: %w", err)
+	}
+	return inside.RouteAdd(&netlink.Route{LinkIndex: w.inner.Attrs().Index, Gw: host.AsSlice()})
+}
+
+func pairNet(a netip.Addr) *net.IPNet {
+	return &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(31, 32)}
+}
+
+// clear takes the addresses away and reports whether the wire is as it was
+// when it was made. It is not if a socket is left, such as one of a connection
+// that has just been closed: it could keep the next container from listening.
+func (w *wire) clear() bool {
+	left := true
+	err := inNamespace(w.ns, func() (err error) {
+		left, err = socketsLeft("/proc/thread-self/net/")
+		return err
+	})
+	if err != nil || left {
+		return false
+	}
+	inside, err := w.inside()
+	if err != nil {
+		return false
+	}
+	defer inside.Close()
+	for _, end := range []struct {
+		link netlink.Link
+		list func(netlink.Link, int) ([]netlink.Addr, error)
+		del  func(netlink.Link, *netlink.Addr) error
+	}{{w.host, netlink.AddrList, netlink.AddrDel}, {w.inner, inside.AddrList, inside.AddrDel}} {
+		addresses, err := end.list(end.link, netlink.FAMILY_V4)
+		if err != nil {
+			return false
+		}
+		for _, a := range addresses {
+			if end.del(end.link, &a) != nil {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// socketsLeft reads the kernel's statistics of a namespace.
+func socketsLeft(dir string) (bool, error) {
+	for _, name := range []string{"sockstat", "sockstat6"} {
+		f, err := os.Open(dir + name)
+		if errors.Is(err, os.ErrNotExist) && name == "sockstat6" { // a kernel without IPv6
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		defer f.Close()
+		for lines := bufio.NewScanner(f); lines.Scan(); {
+			// As in "TCP: inuse 0 orphan 0 tw 0 alloc 12 mem 3", of which orphan,
+			// alloc and mem are of all namespaces. The first line counts others
+			// that no process needs.
+			fields := strings.Fields(lines.Text())
+			for i := 1; i+1 < len(fields) && fields[0] != "sockets:"; i += 2 {
+				if (fields[i] == "inuse" || fields[i] == "tw") && fields[i+1] != "0" {
+					return true, nil
+				}
+			}
+		}
+	}
+	return false, nil
+}
+
+// remove gives the namespace up and returns when the devices are gone.
+func (w *wire) remove() error {
+	w.ns.Close()
+	return removeDevice(w.name)
+}
+
+// removeDevice returns when a device is gone. The kernel removes it with the
+// namespace at its other end, and many at once much faster than one by one. A
+// connection that somebody still has to the container keeps its namespace.
+func removeDevice(name string) error {
+	const patience, pause = 100 * time.Millisecond, time.Millisecond
+	for waited := time.Duration(0); waited < patience; waited += pause {
+		if _, err := os.Lstat("/sys/class/net/" + name); errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+		time.Sleep(pause)
+	}
+	device, err := netlink.LinkByName(name)
+	if err == nil {
+		err = netlink.LinkDel(device)
+	}
+	if err != nil && !errors.As(err, new(netlink.LinkNotFoundError)) && !errors.Is(err, unix.ENODEV) {
+		return err
+	}
+	return nil
+}
+
+// removeDevices returns when there is no device any more whose name begins so.
+func removeDevices(prefix string) error {
+	entries, err := os.ReadDir("/sys/class/net")
+	for _, e := range entries {
+		if err == nil && strings.HasPrefix(e.Name(), prefix) {
+			err = removeDevice(e.Name())
+		}
+	}
+	return err
+}
