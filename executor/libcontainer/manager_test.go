@@ -23,7 +23,7 @@ import (
 type cell struct {
 	*manager.Manager
 	f    *fixture
-	news *manager.Subscription
+	news executor.Subscription
 }
 
 const (
