@@ -142,7 +142,7 @@ func (p *problems) object(n *node, t reflect.Type, path string, inAction bool) {
 		text := "unknown member"
 		if guess := spelling.Nearest(m.name, names); guess != "" {
 			text += fmt.Sprintf("; did you mean %q?", guess)
-		} else {
+		} else if len(names) <= maxListed {
 			text += "; want one of " + strings.Join(names, ", ")
 		}
 		p.add(m.offset, within(path, m.name), "%s", text)
@@ -228,7 +228,10 @@ func wanted(t reflect.Type) string {
 	return "a whole number"
 }
 
-const maxShown = 40
+const (
+	maxShown  = 40 // bytes of a value
+	maxListed = 12 // names of members
+)
 
 // shown is a value as it is told to people.
 func shown(raw json.RawMessage) string {

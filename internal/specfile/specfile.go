@@ -15,6 +15,7 @@ package specfile
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,42 +37,57 @@ const (
 	KindTask       Kind = "task"
 )
 
-// KindOf guesses what a file is about by its members: a task has a task_guid,
-// a deployment a definition, and everything else is meant to be an LRP. The
-// error is an [*Error] about the file's syntax.
+// kindUpdate is never guessed, as an update may have members of any kind.
+const kindUpdate Kind = "update"
+
+// KindOf guesses what a file is about by its members. A file that could be
+// anything is meant to be an LRP. The error is an [*Error] about the file's
+// syntax.
 func KindOf(name string, data []byte) (Kind, error) {
 	root, err := parse(data)
 	if err != nil {
 		return "", located(name, data, err)
 	}
-	kind := KindLRP
-	for _, m := range root.members {
-		switch m.name {
-		case "task_guid":
-			return KindTask, nil
-		case "definition", "definition_id":
-			kind = KindDeployment
-		}
+	if kind := root.looksLike(); kind != "" {
+		return kind, nil
 	}
-	return kind, nil
+	return KindLRP, nil
+}
+
+// looksLike is the kind of a document that has members of that kind alone, or
+// empty.
+func (n *node) looksLike() Kind {
+	switch {
+	case n.has("task_guid"):
+		return KindTask
+	case n.has("definition") || n.has("definition_id"):
+		return KindDeployment
+	case n.has("process_guid") && (n.has("action") || n.has("root_fs")):
+		return KindLRP
+	}
+	return ""
+}
+
+func (n *node) has(name string) bool {
+	return slices.ContainsFunc(n.members, func(m member) bool { return m.name == name })
 }
 
 // LRP reads a desired LRP. Its modification tag, which a file has that was
 // made from an answer, is left out. The error is an [*Error].
 func LRP(name string, data []byte) (lrp.DesiredLRP, error) {
-	l, err := read(name, data, func(l *lrp.DesiredLRP) error { return l.Validate() })
+	l, err := read(KindLRP, name, data, func(l *lrp.DesiredLRP) error { return l.Validate() })
 	l.ModificationTag = lrp.ModificationTag{}
 	return l, err
 }
 
 // Deployment reads the definition of a deployment. The error is an [*Error].
 func Deployment(name string, data []byte) (lrp.DeploymentDefinition, error) {
-	return read(name, data, checkDeployment)
+	return read(KindDeployment, name, data, checkDeployment)
 }
 
 // Update reads what to change of a deployment. The error is an [*Error].
 func Update(name string, data []byte) (lrp.Update, error) {
-	return read(name, data, func(u *lrp.Update) error {
+	return read(kindUpdate, name, data, func(u *lrp.Update) error {
 		var v executor.Validator
 		v.Check(u.DefinitionID == nil || u.Definition != nil, "definition_id", "", "a definition beside it")
 		v.Check(u.Definition == nil || u.DefinitionID != nil, "definition", "", "a definition_id beside it")
@@ -94,7 +110,7 @@ func Update(name string, data []byte) (lrp.Update, error) {
 
 // Task reads a task to be made. The error is an [*Error].
 func Task(name string, data []byte) (task.Desire, error) {
-	t, err := read(name, data, func(t *taskSpec) error {
+	t, err := read(KindTask, name, data, func(t *taskSpec) error {
 		// A record that was never committed says the rest.
 		record := task.Task{GUID: t.GUID, Domain: t.Domain, Definition: t.Definition, State: task.Pending}
 		var v executor.Validator
@@ -112,16 +128,45 @@ type taskSpec struct {
 	task.Definition
 }
 
-func read[T any](name string, data []byte, validate func(*T) error) (T, error) {
+// read reads a T. A file of another kind than is wanted, if any is, is told as
+// such and not by all that is wrong with it then.
+func read[T any](want Kind, name string, data []byte, validate func(*T) error) (T, error) {
 	v, err := decode[T](data)
 	if err == nil {
 		err = validate(&v)
 	}
-	if err != nil {
-		var none T
-		return none, located(name, data, err)
+	if err == nil {
+		return v, nil
 	}
-	return v, nil
+	if root, parseErr := parse(data); parseErr == nil {
+		kind := root.looksLike()
+		if want == kindUpdate && !root.has("process_guid") {
+			kind = ""
+		}
+		if kind != "" && kind != want {
+			err = &offsetError{root.offset, fmt.Sprintf("this is the spec of %s, and that of %s is wanted: %s", kind.article(), want.article(), shapes[want])}
+		}
+	}
+	var none T
+	return none, located(name, data, err)
+}
+
+// shapes say by what a kind is known.
+var shapes = map[Kind]string{
+	KindLRP:        "with process_guid, root_fs and action",
+	KindDeployment: "with process_guid, definition_id and definition",
+	KindTask:       "with task_guid, root_fs and action",
+	kindUpdate:     "with nothing but what is to change",
+}
+
+func (k Kind) article() string {
+	switch k {
+	case KindLRP:
+		return "an LRP"
+	case kindUpdate:
+		return "an update"
+	}
+	return "a " + string(k)
 }
 
 // checkDeployment tells what lrp.Create would say of d, by the names that the
