@@ -1,0 +1,185 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/internal/daemon"
+	"github.com/diegosdk/diego/internal/devcerts"
+)
+
+// serveTLS serves the world over mutual TLS until the test ends.
+func (w *world) serveTLS(t *testing.T, a *devcerts.Authority, hosts ...string) (address string) {
+	t.Helper()
+	cert, key, err := a.Issue(devcerts.Request{File: "server-" + hosts[0], Name: "server", Hosts: hosts, For: time.Hour})
+	w.must(err)
+	log, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	w.must(err)
+	t.Cleanup(func() { log.Close() })
+	settings := daemon.TLS{TLSCert: cert, TLSKey: key, TLSCA: a.CA()}
+	certificates, err := settings.Certificates(new(daemon.Logging).Logger(log))
+	w.must(err)
+	h, err := diego.NewHandler(diego.HandlerOptions{BBS: w.plane.BBS, Convergence: w.plane, Auctioneer: w.plane})
+	w.must(err)
+	l, err := daemon.Listen("listen", "127.0.0.1:0")
+	w.must(err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- daemon.Serve(ctx, l, h, certificates, new(daemon.Logging).Logger(log)) }()
+	t.Cleanup(func() { cancel(); <-done })
+	return "https://" + l.Addr().String()
+}
+
+// ask carries out a command line as main would, but for its environment.
+func (w *world) ask(env map[string]string, line ...string) ran {
+	var out, errs bytes.Buffer
+	code := run(context.Background(), line, &process{
+		stdin: strings.NewReader(""), stdout: &out, stderr: &errs, env: func(name string) string { return env[name] },
+		now: w.clock.Now, after: time.After, dial: dialHTTP,
+	})
+	return ran{out.String(), errs.String(), code}
+}
+
+func TestConnectionsThatFailSayWhatToDo(t *testing.T) {
+	w := newWorld(t)
+	open := func() *devcerts.Authority {
+		a, err := devcerts.Open(t.TempDir())
+		w.must(err)
+		return a
+	}
+	ours, others := open(), open()
+	issue := func(a *devcerts.Authority, role string, good time.Duration) [2]string {
+		cert, key, err := a.Issue(devcerts.Request{File: role, Name: "me", Units: []string{"diego-" + role}, For: good})
+		w.must(err)
+		return [2]string{cert, key}
+	}
+	operator, consumer := issue(ours, "operator", time.Hour), issue(ours, "consumer", time.Hour)
+	expired := issue(ours, "cell", -time.Minute)
+	stranger := issue(others, "operator", time.Hour)
+	server := w.serveTLS(t, ours, "127.0.0.1", "localhost")
+	elsewhere := w.serveTLS(t, ours, "another.example")
+	// Nobody listens at an address that was just given up.
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	w.must(err)
+	nobody := "http://" + l.Addr().String()
+	l.Close()
+	nonsense := filepath.Join(t.TempDir(), "nonsense.pem")
+	w.must(os.WriteFile(nonsense, []byte("nonsense"), 0o600))
+
+	tests := []struct {
+		name    string
+		bbs, ca string
+		pair    [2]string
+		line    string
+		code    int
+		says    string
+	}{
+		{"an operator", server, ours.CA(), operator, "converge", exitOK, ""},
+		{"two addresses of which one is gone", nobody + "," + server, ours.CA(), operator, "lrp list", exitOK, ""},
+		{"a consumer that reads", server, ours.CA(), consumer, "lrp list", exitOK, ""},
+		{"a consumer that converges", server, ours.CA(), consumer, "converge", exitForbidden, "another certificate is needed: -cert and -key"},
+		{"without a certificate", server, ours.CA(), [2]string{}, "lrp list", exitForbidden, "another certificate is needed"},
+		{"another authority's certificate", server, ours.CA(), stranger, "lrp list", exitUnreachable, "the server refuses the certificate of -cert (DIEGO_CERT)"},
+		{"a certificate that has expired", server, ours.CA(), expired, "lrp list", exitUnreachable, "the server refuses the certificate of -cert (DIEGO_CERT)"},
+		{"a server of another authority", server, others.CA(), operator, "lrp list", exitUnreachable, "is not signed by what -ca (DIEGO_CA) holds"},
+		{"a server without a known authority", server, "", operator, "lrp list", exitUnreachable, "is not signed by what -ca (DIEGO_CA) holds"},
+		{"a server of another name", elsewhere, ours.CA(), operator, "lrp list", exitUnreachable, "is for another name than the one in -bbs"},
+		{"plain HTTP where TLS is wanted", strings.Replace(server, "https", "http", 1), "", [2]string{}, "lrp list", exitFailed, "the server speaks TLS; begin the address with https://"},
+		{"nobody", nobody, "", [2]string{}, "lrp list", exitUnreachable, "is the address right? -bbs (DIEGO_BBS) is " + nobody},
+		{"no address", "https://", "", [2]string{}, "lrp list", exitInvalid, "addresses[0]"},
+		{"a file that is none", server, filepath.Join(t.TempDir(), "none.pem"), [2]string{}, "lrp list", exitFailed, "the certificates of -ca cannot be read"},
+		{"a file without certificates", server, nonsense, [2]string{}, "lrp list", exitFailed, "holds no certificate in PEM"},
+		{"a key of no use", server, ours.CA(), [2]string{operator[0], nonsense}, "lrp list", exitFailed, "cannot be used"},
+		{"a half", server, ours.CA(), [2]string{operator[0], ""}, "lrp list", exitUsage, "-cert and -key come together"},
+		{"a value that is none", server, ours.CA(), operator, "lrp list", exitUsage, "DIEGO_TIMEOUT in the environment is \"soon\""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			env := map[string]string{"DIEGO_BBS": tt.bbs, "DIEGO_CA": tt.ca, "DIEGO_CERT": tt.pair[0], "DIEGO_KEY": tt.pair[1]}
+			if tt.name == "a value that is none" {
+				env["DIEGO_TIMEOUT"] = "soon"
+			}
+			r := w.ask(env, strings.Fields(tt.line)...)
+			if r.code != tt.code || !strings.Contains(r.stderr, tt.says) {
+				t.Errorf("exit %d, want %d\n%s%s\nwant %q", r.code, tt.code, r.stdout, r.stderr, tt.says)
+			}
+		})
+	}
+}
+
+// A live output can be read while it is written.
+type live struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	grew chan struct{}
+}
+
+func newLive() *live { return &live{grew: make(chan struct{}, 1)} }
+
+// Write implements [io.Writer].
+func (l *live) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case l.grew <- struct{}{}:
+	default:
+	}
+	return l.text.Write(p)
+}
+
+// has waits until the output has a text.
+func (l *live) has(t *testing.T, text string) {
+	t.Helper()
+	patience := time.After(30 * time.Second)
+	for {
+		l.mu.Lock()
+		all := l.text.String()
+		l.mu.Unlock()
+		if strings.Contains(all, text) {
+			return
+		}
+		select {
+		case <-l.grew:
+		case <-patience:
+			t.Fatalf("%q did not come; there is\n%s", text, all)
+		}
+	}
+}
+
+func TestFollowingEventsGoesOnUntilInterrupted(t *testing.T) {
+	for name, reach := range map[string]func(*world) *remote{"in process": (*world).local, "over HTTP": (*world).overHTTP} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			r := reach(w)
+			if created := w.run(r, "", "lrp", "create", "-f", "../specs/greeter.json"); created.code != 0 {
+				t.Fatal(created.stderr)
+			}
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			out := newLive()
+			ended := make(chan int, 1)
+			go func() {
+				ended <- run(ctx, []string{"events", "-follow", "-after", "0", "-process", "greeter"}, &process{
+					stdin: strings.NewReader(""), stdout: out, stderr: io.Discard, env: func(string) string { return "" },
+					now: w.clock.Now, after: time.After, dial: func(connection) (*remote, error) { return r, nil },
+				})
+			}()
+			out.has(t, "greeter/1             waits for a cell")
+			w.pass(3 * time.Second)
+			out.has(t, "greeter/1             runs on cell-2")
+			cancel()
+			if code := <-ended; code != exitOK {
+				t.Errorf("interrupted it exits with %d", code)
+			}
+		})
+	}
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+
+	"github.com/diegosdk/diego/internal/specfile"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+)
+
+// This file holds the commands about deployments.
+
+func deploymentCreate(c *call) error {
+	d, err := spec(c, specfile.Deployment)
+	if err != nil {
+		return err
+	}
+	r, err := c.remote()
+	if err != nil {
+		return err
+	}
+	if err := r.bbs.CreateDeployment(c.ctx, d); err != nil {
+		return err
+	}
+	if err := c.say(done{Done: "created", ProcessGUID: d.ProcessGUID}, "%s is desired, %s of definition %s", d.ProcessGUID, count(d.Instances, "instance"), d.DefinitionID); err != nil {
+		return err
+	}
+	return c.waitForInstances(d.ProcessGUID)
+}
+
+// deploymentUpdate makes a deployment what the file says. A definition id that
+// the deployment does not have yet begins a rollout.
+func deploymentUpdate(c *call) error {
+	want, err := spec(c, specfile.Deployment)
+	if err != nil {
+		return err
+	}
+	r, err := c.remote()
+	if err != nil {
+		return err
+	}
+	d, err := r.bbs.Deployment(c.ctx, want.ProcessGUID)
+	if err != nil {
+		return err
+	}
+	if d.Domain != want.Domain || d.UpdateStrategy != want.UpdateStrategy {
+		return &lrp.RefusedError{ProcessGUID: d.ProcessGUID, Why: fmt.Sprintf(
+			"its domain is %s and its update strategy %s, and they cannot change; delete it and create it anew", d.Domain, d.UpdateStrategy)}
+	}
+	u := lrp.Update{
+		Instances: &want.Instances, Routes: &want.Routes, Annotation: &want.Annotation, MetricTags: &want.MetricTags,
+		ImageUsername: &want.ImageUsername, ImagePassword: &want.ImagePassword,
+	}
+	have, known := d.Definitions[want.DefinitionID]
+	switch {
+	case !known:
+		u.DefinitionID, u.Definition = &want.DefinitionID, &want.Definition
+	case !reflect.DeepEqual(have, want.Definition):
+		return &lrp.RefusedError{ProcessGUID: d.ProcessGUID, Why: fmt.Sprintf(
+			"definition %s is another one already, and definitions never change; give the new one another definition_id", want.DefinitionID)}
+	case d.ActiveDefinitionID != want.DefinitionID:
+		return &lrp.RefusedError{ProcessGUID: d.ProcessGUID, Why: fmt.Sprintf(
+			"it has definition %[2]s already, which is not the active one; diegoctl deployment activate %[1]s %[2]s makes it so", d.ProcessGUID, want.DefinitionID)}
+	}
+	return c.update(want.ProcessGUID, u, "updated")
+}
+
+func deploymentActivate(c *call) error {
+	r, err := c.remote()
+	if err != nil {
+		return err
+	}
+	guid, id := c.arg(0), c.arg(1)
+	if err := r.bbs.ActivateDefinition(c.ctx, guid, id); err != nil {
+		return err
+	}
+	if err := c.say(done{Done: "activated", ProcessGUID: guid}, "%s goes to definition %s", guid, id); err != nil {
+		return err
+	}
+	return c.waitForInstances(guid)
+}
+
+// A deploymentStatus is how far a rollout is, for programs.
+type deploymentStatus struct {
+	ProcessGUID         string             `json:"process_guid"`
+	ActiveDefinitionID  string             `json:"active_definition_id"`
+	HealthyDefinitionID string             `json:"healthy_definition_id"`
+	Instances           int                `json:"instances"`
+	Complete            bool               `json:"complete"`
+	Done                int                `json:"done"`
+	Stalled             int                `json:"stalled"`
+	Pending             int                `json:"pending"`
+	HeldBy              *int               `json:"held_by,omitempty"`
+	Definitions         []definitionStatus `json:"definitions"`
+}
+
+// A definitionStatus counts the instances of a definition.
+type definitionStatus struct {
+	ID      string `json:"definition_id"`
+	Running int    `json:"running"`
+	Others  int    `json:"others"`
+}
+
+func deploymentStatusOf(c *call) error {
+	r, err := c.remote()
+	if err != nil {
+		return err
+	}
+	d, err := r.bbs.Deployment(c.ctx, c.arg(0))
+	if err != nil {
+		return err
+	}
+	status, err := r.bbs.RolloutStatus(c.ctx, d.ProcessGUID)
+	if err != nil {
+		return err
+	}
+	list, err := collect(r.bbs.ActualLRPs(c.ctx, storage.ActualLRPFilter{ProcessGUIDs: []string{d.ProcessGUID}}))
+	if err != nil {
+		return err
+	}
+	doc := deploymentStatus{
+		ProcessGUID: d.ProcessGUID, ActiveDefinitionID: d.ActiveDefinitionID, HealthyDefinitionID: d.HealthyDefinitionID,
+		Instances: d.Instances, Complete: status.Complete(), Done: status.Done, Stalled: status.Stalled, Pending: status.Pending,
+	}
+	rollout := fmt.Sprintf("%d of %d done", status.Done, d.Instances)
+	switch {
+	case status.Complete():
+		rollout = fmt.Sprintf("complete, %s", count(d.Instances, "instance"))
+	case status.HeldBy >= 0:
+		doc.HeldBy = &status.HeldBy
+		rollout += fmt.Sprintf(", waits for instance %d", status.HeldBy)
+		for i := range list {
+			if a := &list[i]; a.Index == status.HeldBy && a.DefinitionID == d.ActiveDefinitionID && troubleOf(a) != "" {
+				rollout += ": " + troubleOf(a)
+			}
+		}
+	}
+	if status.Stalled > 0 {
+		rollout += fmt.Sprintf(", %d given up for now", status.Stalled)
+	}
+	v := &view{heading: []string{"DEFINITION", "RUNNING", "OTHERS", "ROLE"}, about: [][2]string{
+		{"process", d.ProcessGUID}, {"rollout", rollout}, {"changed", "version " + strconv.FormatInt(d.ModificationTag.Index, 10)},
+	}}
+	for _, id := range d.DefinitionIDs() {
+		s := definitionStatus{ID: id}
+		for i := range list {
+			switch a := &list[i]; {
+			case a.DefinitionID != id:
+			case a.State == lrp.Running:
+				s.Running++
+			default:
+				s.Others++
+			}
+		}
+		doc.Definitions = append(doc.Definitions, s)
+		role := ""
+		switch {
+		case id == d.ActiveDefinitionID && id == d.HealthyDefinitionID:
+			role = "active, healthy"
+		case id == d.ActiveDefinitionID:
+			role = "active, not proved healthy yet"
+		case id == d.HealthyDefinitionID:
+			role = "healthy: what instances restart from"
+		}
+		v.add(s, text(id), text(strconv.Itoa(s.Running)), text(strconv.Itoa(s.Others)), text(role))
+	}
+	v.doc = doc
+	return c.show(v)
+}

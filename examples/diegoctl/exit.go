@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/internal/specfile"
+	"github.com/diegosdk/diego/internal/spelling"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/task"
+)
+
+// The exit codes.
+const (
+	exitOK = iota
+	exitFailed
+	exitUsage
+	exitNotFound
+	exitRefused
+	exitUnreachable
+	exitInvalid
+	exitForbidden
+	exitInterrupted = 130
+)
+
+// exitCodes are what the codes mean, for help.
+var exitCodes = []struct {
+	code int
+	help string
+}{
+	{exitOK, "done; also a watch or a follow that was interrupted"},
+	{exitFailed, "failed in any other way; a task that was waited for failed; a plan in which something goes nowhere"},
+	{exitUsage, "the command line is wrong"},
+	{exitNotFound, "there is no such process, instance, task, cell or container"},
+	{exitRefused, "refused as things are: it exists already, has changed, or is in another state"},
+	{exitUnreachable, "no server could be reached or trusted, none leads, or no answer came: what was asked may have been done"},
+	{exitInvalid, "what was asked for is outside its limits; for a spec file, with line and field"},
+	{exitForbidden, "the certificate does not permit this"},
+	{exitInterrupted, "interrupted"},
+}
+
+// A missingError says that something is not there that the server was not asked
+// for by name.
+type missingError struct{ text string }
+
+func (e *missingError) Error() string { return e.text }
+
+// A failedError ends a command whose answer says that something failed. It has
+// been told.
+type failedError struct{}
+
+func (e *failedError) Error() string { return "failed" }
+
+// A kindOfError is what an error means to who has typed the command.
+type kindOfError struct {
+	is   func(error) bool
+	code int
+	// advice is what to do about it; it may be nil.
+	advice func(c *call, err error) string
+}
+
+func wraps(targets ...error) func(error) bool {
+	return func(err error) bool {
+		for _, target := range targets {
+			if errors.Is(err, target) {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+func holds[E error](err error) bool {
+	var e E
+	return errors.As(err, &e)
+}
+
+func says(text string) func(*call, error) string {
+	return func(*call, error) string { return text }
+}
+
+// kinds are looked through in order.
+var kinds = []kindOfError{
+	{is: holds[*usageError], code: exitUsage, advice: func(c *call, _ error) string {
+		if c.command == nil {
+			return "diegoctl help lists all commands"
+		}
+		return "usage: diegoctl " + c.command.synopsis() + "\ndiegoctl help " + c.command.name + " says more"
+	}},
+	{is: holds[*failedError], code: exitFailed},
+	{is: holds[*patienceError], code: exitFailed, advice: says("it goes on all the same; -for waits longer")},
+	{is: wraps(context.Canceled), code: exitInterrupted},
+	{is: holds[*diego.ForbiddenError], code: exitForbidden, advice: says("another certificate is needed: -cert and -key (DIEGO_CERT, DIEGO_KEY)")},
+	{is: wraps(executor.ErrInvalid), code: exitInvalid},
+	{is: holds[*missingError], code: exitNotFound},
+	{is: wraps(lrp.ErrNotFound), code: exitNotFound, advice: says("nothing is recorded there; diegoctl instances shows what is")},
+	{is: wraps(storage.ErrNotFound, task.ErrNotFound), code: exitNotFound, advice: func(c *call, _ error) string { return c.similar() }},
+	{is: wraps(storage.ErrExists), code: exitRefused, advice: says("diegoctl deployment update changes what is there, diegoctl lrp delete removes it")},
+	{is: wraps(task.ErrExists), code: exitRefused, advice: says("give the task another task_guid, or remove the old one with diegoctl task delete")},
+	{is: wraps(diego.ErrNotLeader), code: exitUnreachable, advice: says("name all addresses with -bbs, with commas between them; one of them leads, or will in some seconds")},
+	{is: wraps(storage.ErrConflict), code: exitRefused, advice: says("somebody else was faster; look at it again and repeat the command")},
+	{is: wraps(lrp.ErrRefused, lrp.ErrCannotBeRetired, lrp.ErrCannotBeRemoved, storage.ErrHeld), code: exitRefused},
+	{is: wraps(task.ErrInvalidTransition, task.ErrRunningElsewhere), code: exitRefused, advice: says("diegoctl task get shows the task's state")},
+	{is: wraps(storage.ErrGone), code: exitRefused, advice: says("leave -after out to begin with the oldest event there is")},
+	{is: wraps(fs.ErrNotExist, fs.ErrPermission), code: exitFailed},
+	{is: unreachable, code: exitUnreachable, advice: adviceOnConnections},
+	{is: func(err error) bool { return strings.Contains(err.Error(), "HTTP request to an HTTPS server") }, code: exitFailed,
+		advice: says("the server speaks TLS; begin the address with https://")},
+}
+
+// exit tells what went wrong and returns the exit code.
+func (c *call) exit(err error, line []string) int {
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, errHelp):
+		c.help(line)
+		return exitOK
+	case holds[*failedError](err):
+		return exitFailed
+	}
+	code, advice := exitFailed, ""
+	for _, k := range kinds {
+		if k.is(err) {
+			code = k.code
+			if k.advice != nil {
+				advice = k.advice(c, err)
+			}
+			break
+		}
+	}
+	if code == exitInterrupted {
+		return code
+	}
+	name := "diegoctl"
+	if c.command != nil {
+		name += " " + c.command.name
+	}
+	// A spec file's errors are lines that an editor understands; nothing
+	// stands before them.
+	message := err.Error()
+	if !holds[*specfile.Error](err) {
+		message = name + ": " + message
+	}
+	lines := strings.Split(message, "\n")
+	for i := range lines {
+		lines[i] = cell{printable(lines[i]), red}.show(c.terminal && c.colour())
+	}
+	message = strings.Join(lines, "\n")
+	fmt.Fprintln(c.stderr, message)
+	if advice != "" {
+		fmt.Fprintln(c.stderr, "  "+strings.ReplaceAll(advice, "\n", "\n  "))
+	}
+	return code
+}
+
+// similar names what the one may have meant who has asked for what is not there.
+func (c *call) similar() string {
+	for i, a := range c.command.args {
+		if a.kind.complete == nil {
+			continue
+		}
+		known := a.kind.complete(c)
+		if guess := spelling.Nearest(c.arg(i), known); guess != "" && guess != c.arg(i) {
+			return fmt.Sprintf("did you mean %s?", guess)
+		}
+		switch a.kind {
+		case kindTask:
+			return "diegoctl task list shows what there is"
+		case kindProcess, kindAny:
+			return "diegoctl lrp list shows what there is"
+		}
+	}
+	return ""
+}
+
+// unreachable reports whether an error is about the way to a server.
+func unreachable(err error) bool {
+	return errors.Is(err, diego.ErrUnreachable) || errors.Is(err, diego.ErrNoAnswer) || errors.Is(err, diego.ErrGarbled) ||
+		errors.Is(err, context.DeadlineExceeded) || isTLS(err)
+}
+
+func isTLS(err error) bool {
+	return holds[*tls.CertificateVerificationError](err) || holds[x509.UnknownAuthorityError](err) ||
+		holds[x509.HostnameError](err) || holds[x509.CertificateInvalidError](err) || holds[tls.AlertError](err)
+}
+
+func adviceOnConnections(c *call, err error) string {
+	switch {
+	case holds[x509.UnknownAuthorityError](err), holds[*tls.CertificateVerificationError](err) && !holds[x509.HostnameError](err):
+		return "the server's certificate is not signed by what -ca (DIEGO_CA) holds"
+	case holds[x509.HostnameError](err):
+		return "the server's certificate is for another name than the one in -bbs (DIEGO_BBS)"
+	case isTLS(err), strings.Contains(err.Error(), "remote error: tls"):
+		return "the server refuses the certificate of -cert (DIEGO_CERT), or there is none"
+	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
+		return "the server speaks no TLS; begin the address with http://"
+	}
+	return "is the address right? -bbs (DIEGO_BBS) is " + c.flag("bbs")
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"fmt"
+	"iter"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+)
+
+// This file shows instances.
+
+func instances(c *call) error {
+	r, err := c.remote()
+	if err != nil {
+		return err
+	}
+	f := storage.ActualLRPFilter{CellIDs: c.list("cell"), Domains: c.list("domain")}
+	if guid := c.arg(0); guid != "" {
+		f.ProcessGUIDs = []string{guid}
+	}
+	for _, name := range c.list("state") {
+		var s lrp.State
+		if err := s.UnmarshalText([]byte(name)); err != nil {
+			return err
+		}
+		f.States = append(f.States, s)
+	}
+	records := r.bbs.ResolvedLRPs
+	if c.on("all") {
+		records = r.bbs.ActualLRPs
+	}
+	list, err := collect(records(c.ctx, f))
+	if err != nil {
+		return err
+	}
+	if guid := c.arg(0); guid != "" && len(list) == 0 {
+		// Nothing there is an answer, unless nobody wants anything there.
+		if _, err := r.bbs.Deployment(c.ctx, guid); err != nil {
+			return err
+		}
+	}
+	return c.show(c.instancesView(list, c.on("all")))
+}
+
+func collect[T any](seq iter.Seq2[T, error]) (list []T, err error) {
+	for v, err := range seq {
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+	return list, nil
+}
+
+// instancesView is a table of instances. With all it says of each what tells
+// several records at one index apart.
+func (c *call) instancesView(list []lrp.ActualLRP, all bool) *view {
+	v := &view{heading: []string{"INSTANCE", "STATE", "CELL", "AGE", "CRASHES", "ADDRESS", "WHY"}, empty: "there is no instance"}
+	if all {
+		v.heading = []string{"INSTANCE", "DEFINITION", "STATE", "CELL", "CONTAINER", "AGE", "CRASHES", "ADDRESS", "WHY"}
+	}
+	for i := range list {
+		a := &list[i]
+		name, state := text(fmt.Sprintf("%s/%d", a.ProcessGUID, a.Index)), stateCell(a)
+		rest := []cell{text(age(c.now(), a.Since)), text(strconv.Itoa(a.CrashCount)), text(addressOf(&a.NetInfo)), text(troubleOf(a))}
+		cells := append([]cell{name, state, text(orDash(a.CellID))}, rest...)
+		if all {
+			cells = append([]cell{name, text(a.DefinitionID), state, text(orDash(a.CellID)), text(orDash(a.InstanceGUID))}, rest...)
+		}
+		v.add(a, cells...)
+	}
+	return v
+}
+
+func stateCell(a *lrp.ActualLRP) cell {
+	s := cell{text: a.State.String(), style: yellow}
+	switch {
+	case a.State == lrp.Crashed:
+		s.style = red
+	case a.State == lrp.Running && a.Presence == lrp.Ordinary && a.Routable:
+		s.style = green
+	}
+	if a.Presence != lrp.Ordinary {
+		s.text += " " + a.Presence.String()
+	} else if a.State == lrp.Running && !a.Routable {
+		s.text += " not ready"
+	}
+	return s
+}
+
+// troubleOf is what an operator should know about an instance: why it is on no
+// cell, or why it crashed last.
+func troubleOf(a *lrp.ActualLRP) string {
+	switch {
+	case !a.PlacementError.IsZero():
+		return a.PlacementError.String()
+	case a.State == lrp.Crashed:
+		return a.CrashReason
+	case a.State != lrp.Running && a.CrashReason != "":
+		return "crashed: " + a.CrashReason
+	}
+	return ""
+}
+
+// addressOf is such as "10.0.0.1:61001→8080".
+func addressOf(n *lrp.NetInfo) string {
+	if n.Address == "" {
+		return "-"
+	}
+	if len(n.Ports) == 0 {
+		return n.Address
+	}
+	parts := make([]string, len(n.Ports))
+	for i, p := range n.Ports {
+		parts[i] = fmt.Sprintf("%s→%d", net.JoinHostPort(n.Address, strconv.Itoa(int(p.HostPort))), p.ContainerPort)
+	}
+	return strings.Join(parts, " ")
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

@@ -1,0 +1,257 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+)
+
+// This file reads what containers write.
+
+// A source is a container whose output is read.
+type source struct {
+	cellID, container string
+	// name stands before each line where there are several.
+	name string
+}
+
+// logs writes the output of one instance, of all instances of a process, or of
+// a task.
+func logs(c *call) error {
+	r, err := c.remote()
+	if err != nil {
+		return err
+	}
+	if c.arg(1) != "" {
+		return c.logsOfInstance(r, c.arg(0), c.argNumber(1))
+	}
+	sources, err := c.sources(r, c.arg(0))
+	if err != nil {
+		return err
+	}
+	if len(sources) == 1 {
+		return c.copyLog(c.ctx, r, sources[0], c.stdout)
+	}
+	// A failure of one ends all: what is left out unseen is worse.
+	ctx, cancel := context.WithCancelCause(c.ctx)
+	defer cancel(nil)
+	out := &merged{out: c.stdout, colour: c.colour()}
+	copyAll := func(s source) error {
+		p := &part{of: out, name: s.name}
+		return errors.Join(c.copyLog(ctx, r, s, p), p.flush())
+	}
+	if !c.on("follow") {
+		for _, s := range sources {
+			if err := copyAll(s); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	var reading sync.WaitGroup
+	for _, s := range sources {
+		reading.Go(func() {
+			if err := copyAll(s); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	reading.Wait()
+	if err := context.Cause(ctx); err != nil && c.ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// sources are the containers of a process's instances, or of the task of that
+// guid.
+func (c *call) sources(r *remote, guid string) (list []source, err error) {
+	records, err := collect(r.bbs.ActualLRPs(c.ctx, storage.ActualLRPFilter{ProcessGUIDs: []string{guid}}))
+	if err != nil {
+		return nil, err
+	}
+	for i := range records {
+		if a := &records[i]; a.CellID != "" {
+			list = append(list, source{a.CellID, a.InstanceGUID, fmt.Sprintf("%s/%d", guid, a.Index)})
+		}
+	}
+	if len(list) > 0 {
+		return list, nil
+	}
+	if len(records) > 0 {
+		return nil, &missingError{fmt.Sprintf("no instance of %s is on a cell; %s", guid, stateText(&records[0]))}
+	}
+	if _, err := r.bbs.Deployment(c.ctx, guid); err == nil {
+		return nil, &missingError{fmt.Sprintf("%s has no instance", guid)}
+	}
+	t, err := r.bbs.Task(c.ctx, guid)
+	if err != nil {
+		return nil, err
+	}
+	if t.CellID == "" {
+		return nil, &missingError{fmt.Sprintf("task %s is %s and on no cell", guid, t.State)}
+	}
+	return []source{{t.CellID, t.InstanceGUID, guid}}, nil
+}
+
+func stateText(a *lrp.ActualLRP) string {
+	text := fmt.Sprintf("%s/%d is %s", a.ProcessGUID, a.Index, a.State)
+	if why := troubleOf(a); why != "" {
+		text += ": " + why
+	}
+	return text
+}
+
+// logsOfInstance follows an index, if asked to, from one container to the next
+// that takes its place.
+func (c *call) logsOfInstance(r *remote, guid string, index int) error {
+	seen := ""
+	follow := c.on("follow")
+	var news <-chan struct{}
+	if follow {
+		ctx, cancel := context.WithCancel(c.ctx)
+		defer cancel()
+		news = c.news(ctx)
+	}
+	for {
+		s, why, err := c.instanceSource(r, guid, index)
+		switch {
+		case err != nil && follow && c.interrupted(err):
+			return nil
+		case err != nil:
+			return err
+		case s.container == "" && !follow:
+			return &missingError{why}
+		case s.container != "" && s.container != seen:
+			if seen != "" {
+				fmt.Fprintf(c.stderr, "--- %s/%d goes on in container %s on %s\n", guid, index, s.container, s.cellID)
+			}
+			seen = s.container
+			if err := c.copyLog(c.ctx, r, s, c.stdout); err != nil || !follow {
+				return err
+			}
+		}
+		if c.ctx.Err() != nil {
+			return nil
+		}
+		select {
+		case <-news:
+		case <-c.after(time.Second):
+		case <-c.ctx.Done():
+			return nil
+		}
+	}
+}
+
+// instanceSource is the container at an index, or why there is none.
+func (c *call) instanceSource(r *remote, guid string, index int) (s source, why string, err error) {
+	slot, err := r.bbs.Slot(c.ctx, guid, index)
+	if err != nil {
+		return s, "", err
+	}
+	a, ok := lrp.Resolve(slot)
+	if !ok {
+		d, err := r.bbs.Deployment(c.ctx, guid)
+		if err != nil {
+			return s, "", err
+		}
+		if index >= d.Instances {
+			return s, "", &missingError{fmt.Sprintf("%s has no instance %d, it has %d: 0 to %d", guid, index, d.Instances, d.Instances-1)}
+		}
+		return s, fmt.Sprintf("nothing is at %s/%d yet", guid, index), nil
+	}
+	if a.CellID == "" {
+		return s, stateText(&a), nil
+	}
+	return source{a.CellID, a.InstanceGUID, fmt.Sprintf("%s/%d", guid, index)}, "", nil
+}
+
+// copyLog writes the output of a container. Following one ends when the
+// container is deleted, or when the user ends it.
+func (c *call) copyLog(ctx context.Context, r *remote, s source, to io.Writer) error {
+	p, err := c.findCell(r, s.cellID)
+	if err != nil {
+		return err
+	}
+	client, err := r.cell(p)
+	if err != nil {
+		return err
+	}
+	request := diego.LogRequest{ContainerGUID: s.container, Stream: c.flag("stream"), Follow: c.on("follow")}
+	for chunk, err := range client.Logs(ctx, request) {
+		switch {
+		case errors.Is(err, storage.ErrNotFound):
+			if request.Follow {
+				return nil // it was deleted, or has not begun; the records say what follows
+			}
+			return &missingError{fmt.Sprintf("cell %s has no output of container %s", s.cellID, s.container)}
+		case err != nil && ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return fmt.Errorf("cell %s: %w", s.cellID, err)
+		}
+		if _, err := to.Write(chunk.Data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// merged puts the lines of several sources into one stream.
+type merged struct {
+	colour bool
+
+	mu  sync.Mutex
+	out io.Writer
+}
+
+// line writes one line.
+func (m *merged) line(name string, text []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, err := fmt.Fprintf(m.out, "%s  %s\n", cell{name, faint}.show(m.colour), text)
+	return err
+}
+
+// A part is where one source writes. It keeps the beginning of a line until it
+// has the rest.
+type part struct {
+	of   *merged
+	name string
+	rest []byte
+}
+
+// maxLine is how much of a line is kept for its end to come.
+const maxLine = 64 << 10
+
+// Write implements [io.Writer].
+func (p *part) Write(data []byte) (int, error) {
+	p.rest = append(p.rest, data...)
+	for {
+		text, rest, whole := bytes.Cut(p.rest, []byte("\n"))
+		if !whole && len(text) < maxLine {
+			return len(data), nil
+		}
+		if err := p.of.line(p.name, text); err != nil {
+			return 0, err
+		}
+		p.rest = rest
+	}
+}
+
+// flush writes a last line that does not end.
+func (p *part) flush() error {
+	if len(p.rest) == 0 {
+		return nil
+	}
+	defer func() { p.rest = nil }()
+	return p.of.line(p.name, p.rest)
+}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/internal/specfile"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/task"
+)
+
+// plan says where the work of a spec file would go if it were asked for now.
+func plan(c *call) error {
+	name, data, err := c.readSpec()
+	if err != nil {
+		return err
+	}
+	items, err := c.items(name, data)
+	if err != nil {
+		return err
+	}
+	r, err := c.remote()
+	if err != nil {
+		return err
+	}
+	result, err := r.auctioneer.Plan(c.ctx, items...)
+	if err != nil {
+		return err
+	}
+	v, nowhere := planView(items, &result)
+	if err := c.show(v); err != nil {
+		return err
+	}
+	if nowhere > 0 {
+		return &failedError{}
+	}
+	return nil
+}
+
+// items are the instances or the task that a file asks for.
+func (c *call) items(name string, data []byte) ([]auction.Item, error) {
+	kind, err := specfile.KindOf(name, data)
+	if err != nil {
+		return nil, err
+	}
+	var d lrp.Deployment
+	switch kind {
+	case specfile.KindTask:
+		t, err := specfile.Task(name, data)
+		return []auction.Item{auction.NewTask(&task.Task{GUID: t.GUID, Domain: t.Domain, Definition: t.Definition}, c.now())}, err
+	case specfile.KindDeployment:
+		spec, err := specfile.Deployment(name, data)
+		if err != nil {
+			return nil, err
+		}
+		d = lrp.Deployment{
+			ProcessGUID: spec.ProcessGUID, Domain: spec.Domain, Settings: spec.Settings, ActiveDefinitionID: spec.DefinitionID,
+			Definitions: map[string]lrp.Definition{spec.DefinitionID: spec.Definition},
+		}
+	default:
+		l, err := specfile.LRP(name, data)
+		if err != nil {
+			return nil, err
+		}
+		d = lrp.Promote(l, false)
+	}
+	if c.given("instances") {
+		d.Instances = c.number("instances")
+	}
+	items := make([]auction.Item, d.Instances)
+	for i := range items {
+		key := lrp.Key{ProcessGUID: d.ProcessGUID, DefinitionID: d.ActiveDefinitionID, Index: i, Domain: d.Domain}
+		if items[i], err = auction.NewLRP(&d, key, c.now()); err != nil {
+			return nil, err
+		}
+	}
+	return items, nil
+}
+
+// A planned item is where one piece of work would go, for programs.
+type planned struct {
+	Key auction.Key `json:"key"`
+	// Placement or Refusal is set.
+	Placement *auction.Placement `json:"placement,omitempty"`
+	Refusal   *auction.Refusal   `json:"refusal,omitempty"`
+	Why       string             `json:"why"`
+}
+
+// planView shows the part of a result that is about our items, in their order:
+// the auctioneer plans with what waits besides.
+func planView(items []auction.Item, result *auction.Result) (v *view, nowhere int) {
+	rank := make(map[auction.Key]int, len(items))
+	for i := range items {
+		rank[items[i].Key] = i
+	}
+	var list []planned
+	others := 0
+	for i := range result.Placements {
+		p := &result.Placements[i]
+		if _, ours := rank[p.Item.Key]; ours {
+			list = append(list, planned{Key: p.Item.Key, Placement: p, Why: p.Why()})
+		} else {
+			others++
+		}
+	}
+	for i := range result.Refusals {
+		f := &result.Refusals[i]
+		if _, ours := rank[f.Item.Key]; ours {
+			list = append(list, planned{Key: f.Item.Key, Refusal: f, Why: refusalText(f)})
+			nowhere++
+		} else {
+			others++
+		}
+	}
+	slices.SortFunc(list, func(a, b planned) int { return cmp.Compare(rank[a.Key], rank[b.Key]) })
+	v = &view{heading: []string{"WORK", "CELL", "MEMORY", "DISK", "WHY"}, empty: "it asks for no instance"}
+	onCell := map[string]int{}
+	for _, p := range list {
+		what := p.Key.GUID
+		if p.Key.Kind == auction.LRP {
+			what += "/" + strconv.Itoa(p.Key.Index)
+		} else {
+			what = "task " + what
+		}
+		if p.Refusal != nil {
+			v.add(p, text(what), cell{"nowhere", red}, text("-"), text("-"), cell{p.Why, red})
+			continue
+		}
+		onCell[p.Placement.CellID]++
+		score := p.Placement.Score
+		v.add(p, text(what), cell{p.Placement.CellID, green}, text(percent(score.Memory)), text(percent(score.Disk)), text(p.Why))
+	}
+	if len(list) > 1 || nowhere > 0 {
+		v.notes = append(v.notes, fmt.Sprintf("%d of %d would run, on %s; memory and disk are how full the cell would be.", len(list)-nowhere, len(list), count(len(onCell), "cell")))
+	}
+	if others > 0 {
+		v.notes = append(v.notes, fmt.Sprintf("%s that waits already was planned with it.", count(others, "piece")+" of work"))
+	}
+	for _, bad := range result.InvalidCells {
+		v.notes = append(v.notes, fmt.Sprintf("Cell %s got nothing, as what it says of itself is wrong: %v.", bad.CellID, bad.Err))
+	}
+	return v, nowhere
+}
+
+func refusalText(f *auction.Refusal) string {
+	if f.Invalid != nil {
+		return f.Invalid.Error()
+	}
+	return f.Error.String()
+}
+
+func percent(share float64) string {
+	if share == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f%%", 100*share)
+}

@@ -1,0 +1,318 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/converge"
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/internal/simulation"
+	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/storage/memstore"
+)
+
+// A world is a Diego in virtual time: a control plane over a store in memory,
+// and cells that are models. Nothing happens in it but what its methods do.
+type world struct {
+	t     testing.TB
+	plane *diego.ControlPlane
+	clock *simulation.Clock
+	store *memstore.Store
+	cells simulation.Fleet
+	// silent cells do not answer operators.
+	silent map[string]bool
+	// gone cells are not present any more.
+	gone map[string]bool
+
+	mu sync.Mutex
+	// output is what containers have written, by their guids.
+	output map[string]string
+	timers []timer
+	// frames is how many pauses a command may take before it is interrupted,
+	// and later what happens when so many are left.
+	frames int
+	later  map[int][]string
+	cancel context.CancelFunc
+	// terminal and width are those of standard output.
+	terminal bool
+	width    int
+}
+
+type timer struct {
+	at time.Time
+	c  chan time.Time
+}
+
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	w := &world{t: t, clock: simulation.NewClock(), silent: map[string]bool{}, gone: map[string]bool{}, output: map[string]string{}, later: map[int][]string{}}
+	w.store = memstore.New(&memstore.Options{Now: w.clock.Now})
+	w.cells = simulation.NewFleet(3, w.clock)
+	for _, c := range w.cells {
+		c.Presence.RootFSProviders = []string{"host"}
+		c.Presence.Capacity.MemoryMB, c.Presence.Capacity.DiskMB, c.Presence.Capacity.Containers = 1024, 4096, 20
+		c.StartsIn, c.TaskTakes = time.Second, 5*time.Second
+	}
+	w.cells[2].Presence.Zone = "z2"
+	var err error
+	if w.plane, err = diego.New(diego.Options{
+		Store: w.store, Dial: w.cells.Dial, Owner: "plane-1", Now: w.clock.Now, Concurrency: 1, Guard: converge.Guard{Grace: -1},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	w.cells.ReportTo(w.plane.BBS)
+	w.step()
+	return w
+}
+
+// step lets everybody do once what is due.
+func (w *world) step() {
+	w.t.Helper()
+	ctx := context.Background()
+	for _, c := range w.cells {
+		if !w.gone[c.Presence.CellID] {
+			w.must(c.Announce(ctx, w.store))
+		}
+	}
+	w.must(w.plane.Tick(ctx))
+	w.cells.Step(ctx)
+	w.cells.Poll(ctx)
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// pass lets time pass, in steps of a second.
+func (w *world) pass(d time.Duration) {
+	for range int(d / time.Second) {
+		w.clock.Advance(time.Second)
+		w.step()
+	}
+}
+
+// after is the pause of a process in this world: time passes at once, but for
+// long pauses, which are limits.
+func (w *world) after(d time.Duration) <-chan time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := make(chan time.Time, 1)
+	if d > 10*time.Second {
+		w.timers = append(w.timers, timer{w.clock.Now().Add(d), c})
+		return c
+	}
+	if d < time.Second {
+		c <- w.clock.Now()
+		return c
+	}
+	w.pass(d)
+	for _, t := range w.timers {
+		if !t.at.After(w.clock.Now()) {
+			select {
+			case t.c <- w.clock.Now():
+			default:
+			}
+		}
+	}
+	w.frames--
+	if words := w.later[w.frames]; words != nil {
+		delete(w.later, w.frames)
+		w.do(words)
+	}
+	if w.frames == 0 {
+		w.cancel()
+	}
+	c <- w.clock.Now()
+	return c
+}
+
+// A ran command is what came of it.
+type ran struct {
+	stdout, stderr string
+	code           int
+}
+
+// run carries out a command line in this process.
+func (w *world) run(r *remote, stdin string, line ...string) ran {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var out, errs bytes.Buffer
+	w.mu.Lock()
+	w.cancel, w.timers = cancel, nil
+	w.mu.Unlock()
+	code := run(ctx, line, &process{
+		stdin: strings.NewReader(stdin), stdout: &out, stderr: &errs, env: func(string) string { return "" },
+		terminal: w.terminal, width: w.width, now: w.clock.Now, after: w.after, dial: func(connection) (*remote, error) { return r, nil },
+	})
+	return ran{out.String(), errs.String(), code}
+}
+
+// local is this world without a network.
+func (w *world) local() *remote {
+	return &remote{bbs: w.plane.BBS, auctioneer: w.plane, convergence: w.plane, cell: func(p diego.CellPresence) (diego.Cell, error) {
+		return w.cell(p.CellID), nil
+	}}
+}
+
+// overHTTP is this world through real servers, one for the control plane and
+// one for each cell.
+func (w *world) overHTTP() *remote {
+	serve := func(o diego.HandlerOptions) string {
+		o.AllowPlain = true
+		h, err := diego.NewHandler(o)
+		w.must(err)
+		server := httptest.NewUnstartedServer(h)
+		ctx, cancel := context.WithCancel(context.Background())
+		server.Config.BaseContext = func(net.Listener) context.Context { return ctx }
+		server.Start()
+		w.t.(*testing.T).Cleanup(func() { cancel(); server.Close() })
+		return server.URL
+	}
+	plane := serve(diego.HandlerOptions{BBS: w.plane.BBS, Convergence: w.plane, Auctioneer: w.plane})
+	addresses := map[string]string{}
+	for _, c := range w.cells {
+		addresses[c.Presence.CellID] = serve(diego.HandlerOptions{Cell: w.cell(c.Presence.CellID)})
+	}
+	r, err := dialHTTP(connection{bbs: []string{plane}, auctioneer: []string{plane}, timeout: 30 * time.Second})
+	w.must(err)
+	dial := r.cell
+	r.cell = func(p diego.CellPresence) (diego.Cell, error) {
+		p.Address = addresses[p.CellID]
+		return dial(p)
+	}
+	return r
+}
+
+func (w *world) cell(id string) diego.Cell {
+	for _, c := range w.cells {
+		if c.Presence.CellID == id {
+			return &operated{c, w}
+		}
+	}
+	w.t.Fatalf("there is no cell %s", id)
+	return nil
+}
+
+// An operated cell also answers what operators ask.
+type operated struct {
+	*simulation.Cell
+	w *world
+}
+
+var errSilent = errors.New("the cell does not answer")
+
+// State implements [diego.Cell].
+func (o *operated) State(ctx context.Context) (auction.CellState, error) {
+	if o.w.silent[o.Presence.CellID] {
+		return auction.CellState{}, errSilent
+	}
+	return o.Cell.State(ctx)
+}
+
+// Evacuate implements [diego.Cell].
+func (o *operated) Evacuate(context.Context) error {
+	o.Evacuating = true
+	return nil
+}
+
+// Evacuation implements [diego.Cell].
+func (o *operated) Evacuation(context.Context) (diego.EvacuationStatus, error) {
+	if o.w.gone[o.Presence.CellID] {
+		return diego.EvacuationStatus{}, errSilent
+	}
+	n := len(o.Cell.Containers())
+	return diego.EvacuationStatus{Evacuating: o.Evacuating, Containers: n, Done: o.Evacuating && n == 0}, nil
+}
+
+// Containers implements [diego.Cell].
+func (o *operated) Containers(context.Context) (list []executor.Container, _ error) {
+	for _, c := range o.Cell.Containers() {
+		list = append(list, executor.Container{GUID: c.Instance, State: c.State})
+	}
+	return list, nil
+}
+
+// Logs implements [diego.Cell]. Following ends when the container is gone.
+func (o *operated) Logs(ctx context.Context, r diego.LogRequest) iter.Seq2[diego.LogChunk, error] {
+	return func(yield func(diego.LogChunk, error) bool) {
+		o.w.mu.Lock()
+		text, ok := o.w.output[r.ContainerGUID+" "+r.Stream]
+		o.w.mu.Unlock()
+		if !ok {
+			yield(diego.LogChunk{}, &storage.NotFoundError{Key: storage.TaskKey(r.ContainerGUID)})
+			return
+		}
+		// In pieces that end nowhere in particular.
+		for at := 0; at < len(text); at += 7 {
+			end := min(at+7, len(text))
+			if !yield(diego.LogChunk{Next: int64(end), Data: []byte(text[at:end])}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// do carries out a line of a session that is about the world.
+func (w *world) do(words []string) {
+	w.t.Helper()
+	switch words[0] {
+	case "pass":
+		d, err := time.ParseDuration(words[1])
+		w.must(err)
+		w.pass(d)
+	case "crash": // PROCESS INDEX REASON...
+		var index int
+		fmt.Sscan(words[2], &index)
+		hit := false
+		for _, c := range w.cells {
+			hit = c.Crash(words[1], index, strings.Join(words[3:], " ")) || hit
+		}
+		if !hit {
+			w.t.Fatalf("no cell has %s/%d", words[1], index)
+		}
+		w.cells.Step(context.Background())
+	case "full": // CELL: it has no memory
+		w.find(words[1]).Presence.Capacity.MemoryMB = 16
+	case "silent":
+		w.silent[words[1]] = true
+	case "gone": // CELL
+		w.gone[words[1]] = true
+		w.pass(30 * time.Second)
+	case "frames": // N: interrupt the next command after so many pauses
+		fmt.Sscan(words[1], &w.frames)
+	case "later": // N WHAT...: when so many frames are left
+		var n int
+		fmt.Sscan(words[1], &n)
+		w.later[n] = words[2:]
+	case "terminal": // WIDTH, or 0 for none
+		fmt.Sscan(words[1], &w.width)
+		w.terminal = w.width > 0
+	case "writes": // CONTAINER STREAM TEXT...
+		w.output[words[1]+" "+words[2]] += strings.ReplaceAll(strings.Join(words[3:], " "), `\n`, "\n")
+	default:
+		w.t.Fatalf("nobody knows how to %q", words)
+	}
+}
+
+func (w *world) find(id string) *simulation.Cell {
+	i := slices.IndexFunc(w.cells, func(c *simulation.Cell) bool { return c.Presence.CellID == id })
+	if i < 0 {
+		w.t.Fatalf("there is no cell %s", id)
+	}
+	return w.cells[i]
+}
