@@ -15,6 +15,7 @@ import (
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/converge"
 	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/rep"
 	"github.com/diegosdk/diego/task"
 )
 
@@ -38,7 +39,7 @@ func TestEveryKnobIsDocumented(t *testing.T) {
 	for _, options := range []any{
 		diego.Options{}, diego.BBSOptions{}, diego.LeadershipOptions{}, diego.AnnouncerOptions{},
 		diego.HandlerOptions{}, diego.ClientOptions{}, diego.AuctioneerOptions{},
-		converge.ConvergerOptions{}, converge.Guard{}, auction.RunnerOptions{}, auction.Policy{},
+		rep.Options{}, rep.SelfTest{}, converge.ConvergerOptions{}, converge.Guard{}, auction.RunnerOptions{}, auction.Policy{},
 		lrp.Policy{}, lrp.RestartPolicy{}, task.Policy{}, task.CallbackPolicy{},
 	} {
 		for _, field := range reflect.VisibleFields(reflect.TypeOf(options)) {
@@ -72,12 +73,18 @@ func TestEveryFigureIsDocumented(t *testing.T) {
 	_ = s.BBS.Desire(s.ctx, desired("web", 2))
 	s.must(s.BBS.DesireTask(s.ctx, desiredTask("job", "http://127.0.0.1:1/")))
 	s.pass(time.Minute)
+	w := newTown(t, 1, func(o *rep.Options) {
+		o.Metrics, o.SelfTest = figures, &rep.SelfTest{RunInfo: doing("wait 1s").RunInfo}
+	})
+	w.desire("web", 1, definition())
+	w.pass(5 * time.Second)
+	w.must(w.cells[0].Evacuate(w.ctx))
 	for name := range figures.names {
 		if !slices.ContainsFunc(diego.Figures(), func(row string) bool { return strings.HasPrefix(row, "| `"+name+"` |") }) {
 			t.Errorf("the table of figures does not say what %s tells", name)
 		}
 	}
-	for _, name := range []string{"auction_performed_total", "convergence_pass_seconds", "commit_seconds", "lrps", "bbs_errors_total", "callbacks_total"} {
+	for _, name := range []string{"auction_performed_total", "convergence_pass_seconds", "commit_seconds", "lrps", "bbs_errors_total", "callbacks_total", "rep_steps_total", "rep_capacity_remaining", "rep_evacuating"} {
 		if !figures.names[name] {
 			t.Errorf("%s was not published; there are %v", name, slices.Sorted(maps.Keys(figures.names)))
 		}

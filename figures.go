@@ -51,6 +51,18 @@ var figures = []figure{
 	{"auction_dropped_total", counter, nil, "work beyond MaxWaiting"},
 	{"auction_reports_failed_total", counter, nil, "failures that could not be reported"},
 	{"auction_errors_total", counter, nil, "rounds that were not begun"},
+	{"rep_survey_seconds", histogram, nil, "how long a cell takes to list its containers and records"},
+	{"rep_steps_total", counter, []string{"step", "outcome"}, "what a cell has done about containers and records: `done`, `refused` by the BBS, or `failed`"},
+	{"rep_inconceivable_total", counter, nil, "pairs of container and record that should never be; each is in the log"},
+	{"rep_containers", gauge, []string{"state"}, "a cell's containers of LRPs and tasks"},
+	{"rep_capacity_total", gauge, []string{"of"}, "the size of a cell: `memory_mb`, `disk_mb`, `containers`, `pids`"},
+	{"rep_capacity_remaining", gauge, []string{"of"}, "what is not taken of that"},
+	{"rep_work_taken_total", counter, nil, "reservations that a cell has made"},
+	{"rep_work_refused_total", counter, nil, "work that a cell has refused"},
+	{"rep_self_tests_total", counter, []string{"outcome"}, "self-tests of a cell: `succeeded` or `failed`"},
+	{"rep_unhealthy", gauge, nil, "1 while the self-test keeps a cell out of auctions"},
+	{"rep_evacuating", gauge, nil, "1 once a cell evacuates"},
+	{"rep_announce_failures_total", counter, nil, "times that a cell could not renew its presence"},
 	{"metrics_dropped_total", counter, []string{"name"}, "figures that Prometheus was given and did not keep: too many series of the name, or its type changed"},
 }
 
