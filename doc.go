@@ -27,5 +27,8 @@
 //   - converge: what differs between desired and actual, as commands
 //   - rep: what a cell does about its containers, as tables
 //
-// docs/architecture.md tells how they meet.
+// docs/architecture.md tells how they meet, and docs/api.md what can be asked
+// over HTTP.
+//
+//go:generate go run ./internal/apidocs/generate . docs/api.md
 package diego

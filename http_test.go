@@ -1,10 +1,15 @@
 package diego_test
 
 import (
+	"io"
+	"log"
+	"math/rand"
 	"net/http/httptest"
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/diegosdk/diego"
 )
@@ -95,3 +100,11 @@ func signature(m reflect.Method, receiver bool) string {
 	}
 	return strings.Join(parts, " ")
 }
+
+// quiet discards what servers say of connections that fail.
+var quiet = log.New(io.Discard, "", 0)
+
+// emptyIsNil takes empty lists and maps for none.
+var emptyIsNil = cmpopts.EquateEmpty()
+
+func newQuickRand(seed uint64) *rand.Rand { return rand.New(rand.NewSource(int64(seed))) }

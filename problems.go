@@ -2,7 +2,9 @@ package diego
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -280,3 +282,33 @@ var (
 	// ErrGarbled: what came is no answer to this call.
 	ErrGarbled = wire.ErrGarbled
 )
+
+// A ProblemKind is one kind of error that travels over HTTP.
+type ProblemKind struct {
+	// Type is the problem's type, such as "urn:diego:problem:not_found".
+	Type   string
+	Status int
+	Title  string
+	// Example is an error of this kind.
+	Example error
+}
+
+// ProblemKinds are all there are, in the order in which they are looked for.
+func ProblemKinds() (list []ProblemKind) {
+	for _, k := range problems.Kinds {
+		list = append(list, ProblemKind{wire.TypePrefix + k.Name, k.Status, k.Title, k.Example})
+	}
+	return list
+}
+
+// ProblemBody is the JSON body with which an error is answered.
+func ProblemBody(err error) ([]byte, error) { return json.Marshal(problems.Encode(err)) }
+
+// ProblemError makes the error again that a body was made from.
+func ProblemError(body []byte) error {
+	var p wire.Problem
+	if err := json.Unmarshal(body, &p); err != nil {
+		return fmt.Errorf("%w: %w", ErrGarbled, err)
+	}
+	return problems.Decode(p)
+}

@@ -74,14 +74,14 @@ func (f *TaskFilter) Match(t *task.Task) bool {
 
 // An EventFilter chooses events by their [Subject].
 type EventFilter struct {
-	Kinds        []string
-	ProcessGUIDs []string
-	Indices      []int
-	TaskGUIDs    []string
+	Kinds        []string `json:"kinds,omitempty"`
+	ProcessGUIDs []string `json:"process_guids,omitempty"`
+	Indices      []int    `json:"indices,omitempty"`
+	TaskGUIDs    []string `json:"task_guids,omitempty"`
 	// CellIDs wants events about records that were on one of the cells before
 	// or are after.
-	CellIDs []string
-	Domains []string
+	CellIDs []string `json:"cell_ids,omitempty"`
+	Domains []string `json:"domains,omitempty"`
 }
 
 // Match reports whether f wants an event about s.

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -93,41 +92,6 @@ func (s *Server) decode(w http.ResponseWriter, r *http.Request, in any) error {
 		return fmt.Errorf("reading the request body: %w", err)
 	}
 	return decodeStrictly(body, in)
-}
-
-// decodeStrictly makes every fault of the text a validation error.
-func decodeStrictly(text []byte, in any) error {
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.DisallowUnknownFields()
-	err := decoder.Decode(in)
-	if err == nil {
-		if _, err := decoder.Token(); err != io.EOF {
-			return invalid("", "", "one JSON value and nothing after it")
-		}
-		return nil
-	}
-	var kind *json.UnmarshalTypeError
-	var syntax *json.SyntaxError
-	switch {
-	case errors.Is(err, executor.ErrInvalid):
-		return err
-	case errors.As(err, &kind):
-		return invalid(kind.Field, kind.Value, "a "+kind.Type.String())
-	case errors.As(err, &syntax):
-		return invalid("", fmt.Sprintf("byte %d", syntax.Offset), "JSON: "+err.Error())
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return invalid("", fmt.Sprintf("%d bytes", len(text)), "a whole JSON value")
-	}
-	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return invalid(strings.Trim(name, `"`), "", "a known member")
-	}
-	return invalid("", "", err.Error())
-}
-
-func invalid(field, value, limit string) error {
-	var v executor.Validator
-	v.Check(false, field, value, limit)
-	return v.Err()
 }
 
 // fail answers with a problem.

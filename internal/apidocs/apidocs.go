@@ -1,0 +1,174 @@
+// Package apidocs renders the calls over HTTP as docs/api.md, so that what
+// people read is what is served. `go generate ./...` writes the page; a test
+// fails when it is stale.
+package apidocs
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strings"
+
+	"github.com/diegosdk/diego"
+)
+
+const generated = "<!-- Written by go generate from the tables in the code. Do not edit. -->\n"
+
+const intro = `
+Every call is a request to ` + "`/v1/SERVICE/CALL`" + ` with a JSON object, and is answered with one: the shape is the same for all, so one curl line is like another. A process may serve several services; the addresses below are examples.
+
+` + "```sh" + `
+TLS="--cacert ca.crt --cert client.crt --key client.key"
+BBS=https://bbs.example:8889 AUCTIONEER=https://auctioneer.example:9016 CELL=https://cell-1.example:1801
+` + "```" + `
+
+**Who may call.** The organizational units (OU) of the client's certificate are its roles: ` + "`diego-consumer`, `diego-cell`, `diego-operator`, `diego-bbs`, `diego-auctioneer`" + `; it may have several. The common name (CN) of a cell's certificate is the cell's id, and what a cell says it says of itself: a call in the name of another cell is refused. Without TLS nothing is served, unless the process was told to.
+
+**Lists** are answered as lines (` + "`application/x-ndjson`" + `): ` + "`{\"item\": …}`" + ` for each item, ` + "`{\"problem\": …}`" + ` for one that cannot be read, and at last ` + "`{\"end\": n}`" + ` with the number of lines before it. A list without that line was cut off and is not complete.
+
+**Errors** are problem bodies (` + "`application/problem+json`" + `); [Problems](#problems) lists them. Members of a request that nobody knows are refused by name, arguments above the limit (4 MiB unless set otherwise) with the status 413 and the limit.
+
+**Request ids.** A call with the header ` + "`Diego-Request-Id`" + ` is carried out once, however often it is sent, for an hour at least: repeat a call whose answer was lost with the id that it had. Every answer has the id of its request. Calls that are marked *repeatable* may be repeated without one.
+
+**Which process.** One of several processes leads. Others answer reads, and writes with the problem ` + "`not_leader`" + `, which says where the leader is.
+
+**Numbers.** Times in the records of LRPs and tasks are nanoseconds since 1970 UTC, 0 or absent if there is none; others are RFC 3339. Durations are nanoseconds. Sizes in MB are mebibytes.
+
+## Health
+
+` + "```sh" + `
+curl $TLS $BBS/healthz
+curl $TLS $BBS/readyz
+` + "```" + `
+
+` + "`/healthz`" + ` answers ` + "`{\"status\":\"ok\"}`" + ` as long as the process lives. ` + "`/readyz`" + ` answers with the status 200 or 503 and, of leaders and standbys alike, with what they are and what is missing: ` + "`{\"ready\":true,\"role\":\"standby\",\"leader\":\"bbs-1\",\"address\":\"https://bbs-1.example:8889\"}`" + `. No role is needed for either.
+`
+
+// Page renders docs/api.md. The types' documentation is read from the module at
+// root.
+func Page(root string) (string, error) {
+	docs, err := readDocs(root)
+	if err != nil {
+		return "", err
+	}
+	p := page{types: newTypes(docs)}
+	p.text.WriteString("# The API over HTTP\n\n" + generated + intro)
+	service := ""
+	for _, c := range diego.Calls() {
+		if c.Service != service {
+			service = c.Service
+			fmt.Fprintf(&p.text, "\n## %s\n", map[string]string{"bbs": "BBS", "auctioneer": "Auctioneer", "cell": "Cell"}[service])
+		}
+		if err := p.call(c); err != nil {
+			return "", fmt.Errorf("%s: %w", c.Path, err)
+		}
+	}
+	if err := p.problems(); err != nil {
+		return "", err
+	}
+	p.types.write(&p.text)
+	return p.text.String(), nil
+}
+
+type page struct {
+	text  bytes.Buffer
+	types *types
+}
+
+func (p *page) call(c diego.CallInfo) error {
+	var roles []string
+	for _, r := range c.Roles {
+		roles = append(roles, string(r))
+	}
+	fmt.Fprintf(&p.text, "\n### %s\n\n%s For: %s.", c.Name, c.Doc, strings.Join(roles, ", "))
+	if c.Repeatable {
+		p.text.WriteString(" Repeatable.")
+	}
+	line, err := curl(c)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(&p.text, "\n\n```sh\n%s\n```\n\n", line)
+	if c.Feed {
+		p.text.WriteString(feedArguments)
+	} else {
+		fmt.Fprintf(&p.text, "Arguments: %s\n\n", p.types.members(c.Arguments))
+	}
+	return p.answer(c)
+}
+
+const feedArguments = "Parameters: `after` (a sequence number, `now` or `start`; default `now`), and `kind`, `process_guid`, `index`, `task_guid`, `cell_id`, `domain`, which may be repeated and choose events. " +
+	"The header `Last-Event-ID` counts more than `after`. A comment comes when there are no events for a while.\n\n"
+
+func (p *page) answer(c diego.CallInfo) error {
+	sample, err := json.Marshal(Sample(c.Answer))
+	if err != nil {
+		return err
+	}
+	switch {
+	case c.Feed:
+		fmt.Fprintf(&p.text, "Answer: server-sent events, each with an %s\n\n```\nid: 4712\nevent: actual_lrp_crashed\ndata: %s\n```\n", p.types.link(c.Answer), sample)
+	case c.Many:
+		fmt.Fprintf(&p.text, "Answer: a list of %s\n\n```json\n{\"item\":%s}\n{\"end\":1}\n```\n", p.types.link(c.Answer), sample)
+	case string(sample) == "{}":
+		p.text.WriteString("Answer: `{}`\n")
+	default:
+		fmt.Fprintf(&p.text, "Answer: %s\n\n```json\n%s\n```\n", p.types.members(c.Answer), sample)
+	}
+	return nil
+}
+
+// Request is an example of a call's arguments.
+func Request(c diego.CallInfo) ([]byte, error) {
+	if c.Feed {
+		return nil, nil
+	}
+	return json.Marshal(Sample(c.Arguments))
+}
+
+// curl is the line that makes a call.
+func curl(c diego.CallInfo) (string, error) {
+	at := "$" + strings.ToUpper(c.Service) + c.Path
+	if c.Method == http.MethodGet {
+		return "curl $TLS -N \"" + at + "?after=start&process_guid=web\"", nil
+	}
+	body, err := Request(c)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("curl $TLS %s -H 'Content-Type: application/json' -d '%s'", at, body), nil
+}
+
+func (p *page) problems() error {
+	p.text.WriteString("\n## Problems\n\nThe member `error` holds what the error knows; its form depends on the type.\n\n| type | status | title | example of `error` |\n| --- | --- | --- | --- |\n")
+	var plain []string
+	for _, k := range diego.ProblemKinds() {
+		body, err := diego.ProblemBody(k.Example)
+		if err != nil {
+			return err
+		}
+		var problem struct {
+			Error json.RawMessage `json:"error"`
+		}
+		if err := json.Unmarshal(body, &problem); err != nil {
+			return err
+		}
+		if name, bare := strings.CutPrefix(k.Type, "urn:diego:problem:plain_"); bare {
+			plain = append(plain, fmt.Sprintf("`%s` (%d)", name, k.Status))
+			continue
+		}
+		example := ""
+		if problem.Error != nil {
+			example = "`" + strings.ReplaceAll(string(problem.Error), "|", "\\|") + "`"
+		}
+		fmt.Fprintf(&p.text, "| `%s` | %d | %s | %s |\n", k.Type, k.Status, k.Title, example)
+	}
+	fmt.Fprintf(&p.text, "\nErrors that know nothing but their kind have no member `error`, and the type `urn:diego:problem:plain_` with one of these names, which are those of `reason` too: %s.\n", strings.Join(plain, ", "))
+	p.text.WriteString("\nAn error of any other kind is `urn:diego:problem:internal` with the status 500.\n")
+	return nil
+}
+
+// isNone reports whether a type holds nothing.
+func isNone(t reflect.Type) bool { return t.Kind() == reflect.Struct && t.NumField() == 0 }
