@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -83,14 +84,20 @@ func (s *Server) decode(w http.ResponseWriter, r *http.Request, in any) error {
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(soon(s.Timeout))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.MaxBodyBytes))
-	_ = control.SetReadDeadline(time.Time{})
 	var large *http.MaxBytesError
+	if err != nil {
+		// Nobody waits for the rest: the deadline stays, and the connection ends.
+		w.Header().Set("Connection", "close")
+	}
 	switch {
 	case errors.As(err, &large):
 		return &TooLargeError{What: "request body", Limit: large.Limit}
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return fmt.Errorf("the request body has not arrived in %v: %w", s.Timeout, context.DeadlineExceeded)
 	case err != nil:
 		return fmt.Errorf("reading the request body: %w", err)
 	}
+	_ = control.SetReadDeadline(time.Time{})
 	return decodeStrictly(body, in)
 }
 

@@ -1,0 +1,212 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/diegosdk/diego/executor"
+)
+
+// from yields the numbers after a position, up to last, and then waits for the
+// end of ctx.
+func from(ctx context.Context, after, last int64) iter.Seq2[int64, error] {
+	return func(yield func(int64, error) bool) {
+		for n := after + 1; n <= last; n++ {
+			if !yield(n, nil) {
+				return
+			}
+		}
+		<-ctx.Done()
+		yield(0, ctx.Err())
+	}
+}
+
+func resumeAt(_ int64, seen int64) int64 { return seen }
+
+func TestAFeedThatIsCutGoesOnWhereItWas(t *testing.T) {
+	var connections atomic.Int64
+	e := &echo{events: func(ctx context.Context, after int64) iter.Seq2[int64, error] {
+		connections.Add(1)
+		return func(yield func(int64, error) bool) {
+			for n := after + 1; n <= after+10; n++ {
+				if !yield(n, nil) {
+					return
+				}
+			}
+			panic(http.ErrAbortHandler)
+		}
+	}}
+	server := serve(t, newServer(), e)
+	want := int64(6)
+	for n, err := range follow.Follow(t.Context(), newTestClient(server.URL), 5, resumeAt) {
+		if err != nil || n != want {
+			t.Fatalf("got %d, %v; want %d", n, err, want)
+		}
+		if want++; want == 200 {
+			break
+		}
+	}
+	if connections.Load() != 20 {
+		t.Errorf("got %d connections, want 20", connections.Load())
+	}
+}
+
+func TestAFeedSurvivesARestartOfItsServerWithoutGapOrDuplicate(t *testing.T) {
+	e := &echo{events: func(ctx context.Context, after int64) iter.Seq2[int64, error] { return from(ctx, after, after+10) }}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	start := func(l net.Listener) *http.Server {
+		mux := http.NewServeMux()
+		Register(newServer(), mux, e, table)
+		server := &http.Server{Handler: mux}
+		go func() { _ = server.Serve(l) }()
+		return server
+	}
+	server := start(listener)
+	want := int64(1)
+	for n, err := range follow.Follow(t.Context(), newTestClient("http://"+address), 0, resumeAt) {
+		if err != nil || n != want {
+			t.Fatalf("got %d, %v; want %d", n, err, want)
+		}
+		if want++; want%10 == 1 {
+			if want > 40 {
+				break
+			}
+			_ = server.Close()
+			again, err := net.Listen("tcp", address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			server = start(again)
+		}
+	}
+	_ = server.Close()
+}
+
+func TestAFeedEndsWithAnErrorThatNobodyCanMend(t *testing.T) {
+	server := serve(t, newServer(), &echo{events: func(ctx context.Context, after int64) iter.Seq2[int64, error] {
+		return func(yield func(int64, error) bool) {
+			_ = yield(after+1, nil) && yield(0, errSpoilt) && yield(after+2, nil) && yield(0, invalid("log", "", "a position in it"))
+		}
+	}})
+	items, spoilt := 0, 0
+	var last error
+	for _, err := range follow.Follow(t.Context(), newTestClient(server.URL), 0, resumeAt) {
+		switch {
+		case errors.Is(err, errSpoilt):
+			spoilt++
+		case err != nil:
+			last = err
+		default:
+			items++
+		}
+	}
+	if items != 2 || spoilt != 1 || !errors.Is(last, executor.ErrInvalid) {
+		t.Errorf("got %d items, %d spoilt ones and then %v", items, spoilt, last)
+	}
+	// One that is refused at once ends at once.
+	c := newTestClient(server.URL)
+	bad := *follow
+	bad.Query = func(int64) url.Values { return url.Values{"after": {"x"}} }
+	for _, err := range bad.Follow(t.Context(), c, 0, resumeAt) {
+		last = err
+	}
+	if !errors.Is(last, executor.ErrInvalid) {
+		t.Errorf("got %v", last)
+	}
+}
+
+func TestAFeedIsGivenUpWhenNobodyAnswersForLong(t *testing.T) {
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	c := newTestClient(gone.URL)
+	c.o.Patience = 20 * time.Millisecond
+	var last error
+	for _, err := range follow.Follow(t.Context(), c, 0, resumeAt) {
+		last = err
+	}
+	if !errors.Is(last, ErrUnreachable) {
+		t.Errorf("got %v, want ErrUnreachable", last)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, err := range follow.Follow(ctx, c, 0, resumeAt) {
+		last = err
+	}
+	if !errors.Is(last, context.Canceled) {
+		t.Errorf("got %v, want the context's error", last)
+	}
+}
+
+func TestAQuietFeedIsAliveAndASilentOneIsCut(t *testing.T) {
+	s := newServer()
+	s.Heartbeat = 5 * time.Millisecond
+	var opened atomic.Int64
+	server := serve(t, s, &echo{events: func(ctx context.Context, after int64) iter.Seq2[int64, error] {
+		opened.Add(1)
+		return from(ctx, after, after)
+	}})
+	answer, err := http.Get(server.URL + "/v1/follow?after=7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text := make([]byte, len("id: 7\n\n:\n\n:\n\n"))
+	if _, err := io.ReadFull(answer.Body, text); err != nil || string(text) != "id: 7\n\n:\n\n:\n\n" {
+		t.Errorf("got %q, %v; want the position and heartbeats", text, err)
+	}
+
+	s = newServer() // its heart beats every hour
+	server = serve(t, s, &echo{events: func(ctx context.Context, after int64) iter.Seq2[int64, error] {
+		if opened.Add(1) > 3 {
+			return from(ctx, after, after+1)
+		}
+		return from(ctx, after, after)
+	}})
+	impatient := *follow
+	impatient.Silence = 20 * time.Millisecond
+	for n, err := range impatient.Follow(t.Context(), newTestClient(server.URL), 7, resumeAt) {
+		if n != 8 || err != nil {
+			t.Errorf("got %d, %v", n, err)
+		}
+		break
+	}
+}
+
+func TestASlowReaderOfAFeedIsCutOffAndHoldsNobodyUp(t *testing.T) {
+	s := newServer()
+	s.WriteTimeout = 50 * time.Millisecond
+	stopped := make(chan struct{})
+	server := serve(t, s, &echo{events: func(ctx context.Context, after int64) iter.Seq2[int64, error] {
+		return func(yield func(int64, error) bool) {
+			defer close(stopped)
+			for n := after + 1; yield(n, nil); n++ {
+			}
+		}
+	}})
+	conn, err := net.Dial("tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "GET /v1/follow?after=0 HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-stopped:
+	case <-time.After(30 * time.Second):
+		t.Error("the server still sends to somebody who does not read")
+	}
+}
