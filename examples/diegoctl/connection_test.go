@@ -104,6 +104,7 @@ func TestConnectionsThatFailSayWhatToDo(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel() // they wait for servers that do not answer
 			env := map[string]string{"DIEGO_BBS": tt.bbs, "DIEGO_CA": tt.ca, "DIEGO_CERT": tt.pair[0], "DIEGO_KEY": tt.pair[1]}
 			if tt.name == "a value that is none" {
 				env["DIEGO_TIMEOUT"] = "soon"

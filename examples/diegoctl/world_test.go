@@ -28,7 +28,7 @@ import (
 type world struct {
 	t     testing.TB
 	plane *diego.ControlPlane
-	clock *simulation.Clock
+	clock *tickless
 	store *memstore.Store
 	cells simulation.Fleet
 	// silent cells do not answer operators.
@@ -55,12 +55,33 @@ type timer struct {
 	c  chan time.Time
 }
 
+// A tickless clock stands still until it is told to go on. Unlike that of a simulation it
+// may be read meanwhile, as those do who follow events.
+type tickless struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *tickless) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *tickless) Advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	w := &world{t: t, clock: simulation.NewClock(), silent: map[string]bool{}, gone: map[string]bool{}, output: map[string]string{}, later: map[int][]string{}}
+	start := simulation.NewClock()
+	w := &world{t: t, clock: &tickless{now: start.Now()}, silent: map[string]bool{}, gone: map[string]bool{}, output: map[string]string{}, later: map[int][]string{}}
 	w.store = memstore.New(&memstore.Options{Now: w.clock.Now})
-	w.cells = simulation.NewFleet(3, w.clock)
+	w.cells = simulation.NewFleet(3, start)
 	for _, c := range w.cells {
+		c.Now = w.clock.Now
 		c.Presence.RootFSProviders = []string{"host"}
 		c.Presence.Capacity.MemoryMB, c.Presence.Capacity.DiskMB, c.Presence.Capacity.Containers = 1024, 4096, 20
 		c.StartsIn, c.TaskTakes = time.Second, 5*time.Second
