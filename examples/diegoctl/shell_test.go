@@ -51,7 +51,8 @@ func shell(t *testing.T, name, script string) string {
 	}
 	// Nothing of the environment reaches diegoctl but what finds it, and no
 	// server is there: port 1 refuses at once.
-	cmd.Env = []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "HOME=" + cmd.Dir, "DIEGO_BBS=http://127.0.0.1:1"}
+	cmd.Env = []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "HOME=" + cmd.Dir, "DIEGO_BBS=http://127.0.0.1:1",
+		"GOCOVERDIR=" + t.TempDir()} // where a test binary that measures coverage wants to write
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
