@@ -61,7 +61,7 @@ const (
 
 // testImports is what every test file may import beyond its layer: stores and
 // suites to run against, the pass that streams a snapshot, helpers, and its own package's subdirectories.
-var testImports = []string{"internal", "converge", "storage/memstore", "storage/storagetest", "executor/backendtest", "executor/process", "executor/manager"}
+var testImports = []string{"internal", "converge", "storage/memstore", "storage/sqlstore", "storage/storagetest", "executor/backendtest", "executor/process", "executor/manager"}
 
 // Pure lists the packages whose rules are pure functions. All their files are
 // pure but the listed shell files; the packages below them are not.

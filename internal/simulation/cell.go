@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,9 @@ type Cell struct {
 	// StartsIn is how long a container takes until it is healthy, TaskTakes how
 	// long a task does.
 	StartsIn, TaskTakes time.Duration
+	// ReservedFor is how long a reservation waits for its work to begin
+	// (default 1 min).
+	ReservedFor time.Duration
 	// Evacuating cells take no work and try to get rid of what they have.
 	Evacuating bool
 	// Ran counts how often the work of a task has begun, by its attempt's
@@ -59,9 +63,6 @@ type Container struct {
 	// task ends.
 	ready time.Time
 }
-
-// reservedFor is how long a reservation waits for its work to begin.
-const reservedFor = time.Minute
 
 // State implements [auction.CellClient].
 func (c *Cell) State(context.Context) (auction.CellState, error) {
@@ -137,7 +138,7 @@ func (c *Cell) Perform(_ context.Context, w auction.Work) (out []auction.Rejecti
 			continue
 		}
 		c.next++
-		k := &Container{Instance: fmt.Sprintf("%s-%d", c.Presence.CellID, c.next), State: executor.Reserved, size: item.Resources, ready: c.Now().Add(reservedFor)}
+		k := &Container{Instance: fmt.Sprintf("%s-%d", c.Presence.CellID, c.next), State: executor.Reserved, size: item.Resources, ready: c.Now().Add(cmp.Or(c.ReservedFor, time.Minute))}
 		if item.Kind == auction.Task {
 			k.Task, k.Attempt = item.GUID, item.Attempt
 		} else {
@@ -356,10 +357,12 @@ func (c *Cell) me(k *Container) lrp.InstanceKey {
 
 // take takes one step of a row. It reports whether to go on with the next.
 func (c *Cell) take(ctx context.Context, k *Container, step rep.Step) bool {
-	c.mu.Lock()
-	c.calls++
-	ctx = diego.WithRequestID(ctx, fmt.Sprintf("%s-call-%d", c.Presence.CellID, c.calls))
-	c.mu.Unlock()
+	if step != rep.ClaimLRP && step != rep.StartLRP { // which state a fact, however often
+		c.mu.Lock()
+		c.calls++
+		ctx = diego.WithRequestID(ctx, fmt.Sprintf("%s-call-%d", c.Presence.CellID, c.calls))
+		c.mu.Unlock()
+	}
 	goOn, err := c.call(ctx, k, step)
 	if err == nil {
 		return goOn
