@@ -12,7 +12,33 @@ import (
 // by process guid, index, definition and presence. Most consumers want
 // [BBS.ResolvedLRPs].
 func (b *BBS) ActualLRPs(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error] {
-	return b.o.Store.ActualLRPs(ctx, f)
+	return b.records(ctx, f)
+}
+
+// records are those that f wants. Those at one index are read without all
+// others of the process, unless one of them cannot be decoded: a list tells of
+// the rest.
+func (b *BBS) records(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error] {
+	list := b.o.Store.ActualLRPs(ctx, f)
+	if len(f.ProcessGUIDs) != 1 || len(f.Indices) != 1 {
+		return list
+	}
+	return func(yield func(lrp.ActualLRP, error) bool) {
+		slot, _, err := b.o.Store.Slot(ctx, f.ProcessGUIDs[0], f.Indices[0])
+		switch {
+		case isCorrupt(err):
+			list(yield)
+			return
+		case err != nil:
+			yield(lrp.ActualLRP{}, err)
+			return
+		}
+		for _, r := range slot.Records {
+			if f.Match(&r) && !yield(r, nil) {
+				return
+			}
+		}
+	}
 }
 
 // ResolvedLRPs are the instances as consumers should see them: one for each
@@ -22,7 +48,7 @@ func (b *BBS) ResolvedLRPs(ctx context.Context, f storage.ActualLRPFilter) iter.
 	// does.
 	all := storage.ActualLRPFilter{ProcessGUIDs: f.ProcessGUIDs, Indices: f.Indices, Domains: f.Domains}
 	return func(yield func(lrp.ActualLRP, error) bool) {
-		for slot, err := range slotsOf(b.o.Store.ActualLRPs(ctx, all)) {
+		for slot, err := range slotsOf(b.records(ctx, all)) {
 			if err != nil {
 				if !yield(lrp.ActualLRP{}, err) {
 					return
@@ -36,8 +62,7 @@ func (b *BBS) ResolvedLRPs(ctx context.Context, f storage.ActualLRPFilter) iter.
 	}
 }
 
-// Slot is everything recorded at one index, which may be nothing. Unlike the
-// lists it costs the same however many instances the process has.
+// Slot is everything recorded at one index, which may be nothing.
 func (b *BBS) Slot(ctx context.Context, processGUID string, index int) (lrp.Slot, error) {
 	slot, _, err := b.o.Store.Slot(ctx, processGUID, index)
 	return slot, err
@@ -46,7 +71,9 @@ func (b *BBS) Slot(ctx context.Context, processGUID string, index int) (lrp.Slot
 // Retire stops what runs at an index; what is desired stays, so it starts
 // again (002 §Killing ActualLRPs). Without a definition id the active
 // definition's instance is meant. The error wraps lrp.ErrCannotBeRetired if
-// there is nothing to retire.
+// there is nothing to retire. The cell is asked to stop the instance after the
+// call has succeeded, and once: a call that is repeated under its request id
+// does not ask again, as another instance may run by then.
 func (b *BBS) Retire(ctx context.Context, processGUID string, index int, definitionID string) error {
 	slot, _, err := b.o.Store.Slot(ctx, processGUID, index)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -198,6 +199,92 @@ func TestRetiredInstancesStartAgain(t *testing.T) {
 	}
 	s.must(s.BBS.Retire(s.ctx, "web", 0, ""))
 	s.wantRecords("web/0 UNCLAIMED ORDINARY")
+}
+
+func TestARetireThatIsRepeatedStopsNoReplacement(t *testing.T) {
+	s := newSystem(t, 2, nil)
+	s.must(s.BBS.Desire(s.ctx, desired("web", 1)))
+	s.step()
+	once := diego.WithRequestID(s.ctx, "retire-1")
+	before := s.instances()
+	s.must(s.BBS.Retire(once, "web", 0, ""))
+	s.pass(2 * time.Second)
+	replacement := s.instances()
+	if len(replacement) != 1 || replacement[0] == before[0] {
+		t.Fatalf("got instances %v, want another than %v", replacement, before)
+	}
+	s.must(s.BBS.Retire(once, "web", 0, ""))
+	s.pass(2 * time.Second)
+	if got := s.instances(); !slices.Equal(got, replacement) {
+		t.Errorf("got instances %v, want %v still", got, replacement)
+	}
+	s.must(s.BBS.Retire(diego.WithRequestID(s.ctx, "retire-2"), "web", 0, ""))
+	s.pass(2 * time.Second)
+	if got := s.instances(); len(got) != 1 || slices.Equal(got, replacement) {
+		t.Errorf("got instances %v, want another than %v", got, replacement)
+	}
+}
+
+// A listless store has no list of ActualLRPs that is as long as a process.
+type listlessStore struct{ storage.Store }
+
+func (s listlessStore) ActualLRPs(context.Context, storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error] {
+	return func(yield func(lrp.ActualLRP, error) bool) {
+		yield(lrp.ActualLRP{}, errors.New("the process was listed"))
+	}
+}
+
+func TestOneIndexIsReadWithoutItsProcess(t *testing.T) {
+	s := newSystem(t, 2, nil)
+	s.must(s.BBS.Desire(s.ctx, desired("web", 3)))
+	s.step()
+	s.cells[0].Evacuating = true
+	s.cells[0].Poll(s.ctx)
+	listless := s.plane("plane-2", func(o *diego.Options) { o.Store = listlessStore{s.store} })
+	read := func(list iter.Seq2[lrp.ActualLRP, error]) (got []string) {
+		for r, err := range list {
+			s.must(err)
+			got = append(got, describe(&r))
+		}
+		return got
+	}
+	for index := range 4 {
+		for _, f := range []storage.ActualLRPFilter{
+			{}, {Presences: []lrp.Presence{lrp.Evacuating}}, {CellIDs: []string{"cell-2"}}, {Domains: []string{"others"}},
+		} {
+			f.ProcessGUIDs, f.Indices = []string{"web"}, []int{index}
+			asList := f
+			asList.Indices = []int{index, 1000}
+			if got, want := read(listless.BBS.ActualLRPs(s.ctx, f)), read(s.BBS.ActualLRPs(s.ctx, asList)); !slices.Equal(got, want) {
+				t.Errorf("of %+v got %v, want %v", f, got, want)
+			}
+			if got, want := read(listless.BBS.ResolvedLRPs(s.ctx, f)), read(s.BBS.ResolvedLRPs(s.ctx, asList)); !slices.Equal(got, want) {
+				t.Errorf("of %+v got resolved %v, want %v", f, got, want)
+			}
+		}
+	}
+}
+
+func TestARecordThatCannotBeDecodedHidesNoOtherAtItsIndex(t *testing.T) {
+	s := newSystem(t, 2, nil)
+	s.must(s.BBS.Desire(s.ctx, desired("web", 1)))
+	s.step()
+	for _, c := range s.cells {
+		c.Evacuating = true
+		c.Poll(s.ctx)
+	}
+	if !s.store.Corrupt(storage.RecordKey{Kind: storage.ActualLRPRecord, GUID: "web", Index: 0, DefinitionID: "web"}) {
+		t.Fatal("there is no such record")
+	}
+	var got []string
+	for r, err := range s.BBS.ActualLRPs(s.ctx, storage.ActualLRPFilter{ProcessGUIDs: []string{"web"}, Indices: []int{0}}) {
+		if got = append(got, describe(&r)); err != nil {
+			got[len(got)-1] = fmt.Sprint(errors.Is(err, storage.ErrCorrupt))
+		}
+	}
+	if want := []string{"true", "web/0 RUNNING EVACUATING cell-1"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want an error and the other record", got)
+	}
 }
 
 func TestAnEvacuatingCellKeepsItsInstancesUntilTheyAreReplaced(t *testing.T) {

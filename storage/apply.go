@@ -94,6 +94,9 @@ func Apply(ctx context.Context, s Store, o *Options, decide func(context.Context
 // decision that was committed, whose effects are now the caller's to carry
 // out. The deployment that decide gets may be [Bare], and is nil if there is
 // none. If decide changes it, decide is called again with the whole of it.
+//
+// A decision that writes nothing but has effects is committed too if there is a
+// RequestID: that is what keeps a repetition from having them again.
 func ApplySlot(ctx context.Context, s Store, processGUID string, index int, o *Options,
 	decide func(lrp.Slot, *lrp.Deployment) (lrp.Decision, error),
 ) (lrp.Decision, Cursor, error) {
@@ -121,6 +124,9 @@ func ApplySlot(ctx context.Context, s Store, processGUID string, index int, o *O
 			}
 		}
 		b.AddLRP(slot, d, decision)
+		if b.IsEmpty() && len(decision.Effects) > 0 && o != nil && o.RequestID != "" {
+			b.addChecks(slot)
+		}
 		return b, nil
 	})
 	if err != nil {

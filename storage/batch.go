@@ -104,6 +104,14 @@ func (b *Batch) AddLRP(s lrp.Slot, d *lrp.Deployment, decision lrp.Decision) {
 	b.addLRPEvents(decision.Events)
 }
 
+// addChecks makes sure that the records of the slot are what they were.
+func (b *Batch) addChecks(s lrp.Slot) {
+	for i := range s.Records {
+		r := &s.Records[i]
+		b.ActualLRPs = append(b.ActualLRPs, lrp.Write{Before: r, After: r})
+	}
+}
+
 // writes reports whether the decision has a write of the record.
 func writes(decision lrp.Decision, r *lrp.ActualLRP) bool {
 	return slices.ContainsFunc(decision.Writes, func(w lrp.Write) bool {
