@@ -77,7 +77,7 @@ func NewAuctioneer(o AuctioneerOptions) (*Auctioneer, error) {
 	a := &Auctioneer{o: o}
 	var err error
 	if a.Leadership, err = NewLeadership(LeadershipOptions{
-		Store: o.Store, Owner: o.Owner, Address: o.Address, Role: auctioneerRole, TTL: o.LeaderTTL, Now: o.Now,
+		Store: o.Store, Owner: o.Owner, Address: o.Address, Role: auctioneerRole, TTL: o.LeaderTTL, Now: o.Now, Metrics: o.Metrics,
 	}); err != nil {
 		return nil, err
 	}
@@ -103,8 +103,6 @@ func (a *Auctioneer) Tick(ctx context.Context) error {
 func (a *Auctioneer) Run(ctx context.Context) error {
 	return a.Leadership.Run(ctx, func(ctx context.Context) {
 		a.o.Logger.Info("leading")
-		a.o.Metrics.Gauge("leader", 1)
-		defer a.o.Metrics.Gauge("leader", 0)
 		_ = a.Runner.Run(ctx)
 		a.o.Logger.Info("not leading any more")
 	})

@@ -129,7 +129,7 @@ func New(o Options) (*ControlPlane, error) {
 
 	p := &ControlPlane{o: o}
 	var err error
-	p.Leadership, err = NewLeadership(LeadershipOptions{Store: o.Store, Owner: o.Owner, Address: o.Address, TTL: o.LeaderTTL, Now: o.Now})
+	p.Leadership, err = NewLeadership(LeadershipOptions{Store: o.Store, Owner: o.Owner, Address: o.Address, TTL: o.LeaderTTL, Now: o.Now, Metrics: o.Metrics})
 	if err != nil {
 		return nil, err
 	}
@@ -238,7 +238,6 @@ func (p *ControlPlane) Tick(ctx context.Context) error {
 		p.Converger.Trigger()
 	}
 	p.led = leading
-	p.lease()
 	if !leading {
 		return err
 	}
@@ -259,11 +258,8 @@ func (p *ControlPlane) Tick(ctx context.Context) error {
 // Run works until ctx ends, whenever this process leads, and returns ctx's
 // error.
 func (p *ControlPlane) Run(ctx context.Context) error {
-	p.lease()
-	defer p.lease()
 	return p.Leadership.Run(ctx, func(ctx context.Context) {
 		p.o.Logger.Info("leading")
-		defer p.lease()
 		var wg sync.WaitGroup
 		wg.Go(func() { _ = p.Converger.Run(ctx) })
 		if p.Auctioneer != nil {
@@ -283,7 +279,7 @@ func (p *ControlPlane) watchCells(ctx context.Context) {
 	ticker := time.NewTicker(p.o.WatchInterval)
 	defer ticker.Stop()
 	for {
-		p.lease()
+		p.Leadership.publish()
 		came, gone, err := p.watch.Tick(ctx)
 		switch {
 		case err != nil && ctx.Err() == nil:
@@ -299,21 +295,6 @@ func (p *ControlPlane) watchCells(ctx context.Context) {
 		case <-ticker.C:
 		}
 	}
-}
-
-// lease publishes whether this process leads, how long that lasts if it is not
-// renewed, and since when it was not.
-func (p *ControlPlane) lease() {
-	leading, until := p.Leadership.Leading()
-	var lead float64
-	var left, age time.Duration
-	if leading {
-		lead, left = 1, until.Sub(p.o.Now())
-		age = max(0, p.Leadership.o.TTL-left)
-	}
-	p.o.Metrics.Gauge("leader", lead)
-	p.o.Metrics.Gauge("leader_lease_seconds", left.Seconds())
-	p.o.Metrics.Gauge("leader_lease_age_seconds", age.Seconds())
 }
 
 // A measuredStore counts commits and how long they take.

@@ -3,6 +3,7 @@ package diego_test
 import (
 	"maps"
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -99,5 +100,28 @@ func TestTheTableOfFiguresIsTheOneInTheDocuments(t *testing.T) {
 	want := "| name | type | labels | what it tells |\n|---|---|---|---|\n" + strings.Join(diego.Figures(), "\n") + "\n\n"
 	if !strings.Contains(string(text), want) {
 		t.Errorf("docs/operations.md should have this table:\n%s", want)
+	}
+}
+
+// Figures of cells are published by package rep, which has a table of names in
+// its code only.
+func TestEveryFigureInTheCodeIsInTheTable(t *testing.T) {
+	rows := strings.Join(diego.Figures(), "\n")
+	for _, pattern := range []string{"*.go", "auction/*.go", "converge/*.go", "rep/*.go"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, match := range regexp.MustCompile(`\.(?:Count|Gauge|Observe)\("([a-z_]+)"`).FindAllStringSubmatch(string(text), -1) {
+				if !strings.HasSuffix(file, "_test.go") && !strings.Contains(rows, "| `"+match[1]+"` |") {
+					t.Errorf("%s publishes %s, which the table of figures has not", file, match[1])
+				}
+			}
+		}
 	}
 }

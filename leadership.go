@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/storage"
 )
@@ -53,6 +54,8 @@ type LeadershipOptions struct {
 	TTL time.Duration
 	// Now is this process's clock (default time.Now).
 	Now func() time.Time
+	// Metrics may be nil.
+	Metrics Metrics
 }
 
 // A Leadership is held by one process at a time, by a lease in the store.
@@ -87,6 +90,9 @@ func NewLeadership(o LeadershipOptions) (*Leadership, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.Metrics == nil {
+		o.Metrics = auction.NoMetrics{}
+	}
 	return &Leadership{o: o}, v.Err()
 }
 
@@ -94,6 +100,7 @@ func NewLeadership(o LeadershipOptions) (*Leadership, error) {
 // failed for two thirds of the TTL, and not only once, resigns and lets others
 // try for one TTL. That somebody else leads is no error.
 func (l *Leadership) Tick(ctx context.Context) error {
+	defer l.publish()
 	l.mu.Lock()
 	lease, now := l.lease, l.o.Now()
 	stuck := !l.firstFailed.IsZero() && now.Sub(l.firstFailed) >= l.o.TTL*2/3 &&
@@ -111,6 +118,21 @@ func (l *Leadership) Tick(ctx context.Context) error {
 	}
 	acquired, err := l.o.Store.Acquire(ctx, storage.Lease{Kind: storage.LeaderLease, Name: l.o.Role, Owner: l.o.Owner, Value: []byte(l.o.Address)}, l.o.TTL)
 	return l.took(acquired, now, err)
+}
+
+// publish says whether this process leads, how long that lasts if it is not
+// renewed, and since when it was not.
+func (l *Leadership) publish() {
+	leading, until := l.Leading()
+	var lead float64
+	var left, age time.Duration
+	if leading {
+		lead, left = 1, until.Sub(l.o.Now())
+		age = max(0, l.o.TTL-left)
+	}
+	l.o.Metrics.Gauge("leader", lead)
+	l.o.Metrics.Gauge("leader_lease_seconds", left.Seconds())
+	l.o.Metrics.Gauge("leader_lease_age_seconds", age.Seconds())
 }
 
 // took notes what came of a lease that was asked for at began.
@@ -222,6 +244,7 @@ func (l *Leadership) Run(ctx context.Context, lead func(context.Context)) error 
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.o.TTL/3)
 		defer cancel()
 		_ = l.Resign(ctx)
+		l.publish()
 	}()
 	ticker := time.NewTicker(l.o.TTL / 3)
 	defer ticker.Stop()

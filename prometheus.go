@@ -151,7 +151,7 @@ func labelText(labels []auction.Label) string {
 
 var (
 	labelEscaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
-	helpEscaper  = strings.NewReplacer(`\`, `\\`, "\n", `\n`)
+	helpEscaper  = strings.NewReplacer(`\`, `\\`, "\n", `\n`, "`", "") // no code in plain text
 )
 
 // legalName replaces what a name may not have. also are characters that it may
