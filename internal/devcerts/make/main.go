@@ -10,14 +10,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/internal/devcerts"
 )
 
-// roles are what a certificate may be for.
-var roles = []string{"bbs", "auctioneer", "cell", "consumer", "operator"}
-
-// everyone is who gets a certificate unless the command line says who does.
-var everyone = []string{"bbs", "auctioneer", "cell:cell-1", "cell:cell-2", "consumer", "operator"}
+// everyone is who gets a certificate unless the command line says who does. The
+// control plane may also place work.
+var everyone = []string{"bbs+auctioneer:bbs", "auctioneer", "cell:cell-1", "cell:cell-2", "consumer", "operator"}
 
 var fileName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
@@ -26,8 +25,8 @@ func main() {
 	hosts := flag.String("hosts", "localhost,127.0.0.1,::1", "names and addresses at which their holders listen")
 	days := flag.Int("days", 365, "how long they are good")
 	flag.Usage = func() {
-		fmt.Fprintf(os.Stderr, "usage: scripts/certs [flags] [ROLE[:NAME]...]\n\nRoles: %s. NAME is who it is, and the name of the files; a cell's is its id.\nWithout any: %s.\nThose that are there already are replaced; the authority is not.\n\n",
-			strings.Join(roles, ", "), strings.Join(everyone, " "))
+		fmt.Fprintf(os.Stderr, "usage: scripts/certs [flags] [ROLE[+ROLE...][:NAME]...]\n\nRoles: %v. NAME is who it is, and the name of the files; a cell's is its id.\nWithout any: %s.\nThose that are there already are replaced; the authority is not.\n\n",
+			diego.Roles, strings.Join(everyone, " "))
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -47,19 +46,21 @@ func issue(dir string, hosts []string, days int, wanted []string) error {
 	}
 	var requests []devcerts.Request
 	for _, w := range wanted {
-		role, name, found := strings.Cut(w, ":")
+		roles, name, found := strings.Cut(w, ":")
 		if !found {
-			name = role
+			name = roles
 		}
-		switch {
-		case !slices.Contains(roles, role):
-			return fmt.Errorf("%s: want one of the roles %s", w, strings.Join(roles, ", "))
-		case !fileName.MatchString(name) || name == "ca":
-			return fmt.Errorf("%s: want a name of letters, digits, ., - and _, other than ca", w)
+		r := devcerts.Request{File: name, Name: name, Hosts: hosts, For: time.Duration(days) * 24 * time.Hour}
+		for role := range strings.SplitSeq(roles, "+") {
+			if !slices.Contains(diego.Roles, diego.Role(role)) {
+				return fmt.Errorf("%s: %q is no role; want some of %v", w, role, diego.Roles)
+			}
+			r.Units = append(r.Units, "diego-"+role)
 		}
-		requests = append(requests, devcerts.Request{
-			File: name, Name: name, Units: []string{"diego-" + role}, Hosts: hosts, For: time.Duration(days) * 24 * time.Hour,
-		})
+		if !fileName.MatchString(name) || name == "ca" {
+			return fmt.Errorf("%s: want a name of letters, digits, ., - and _, other than ca, as in %s:NAME", w, roles)
+		}
+		requests = append(requests, r)
 	}
 	authority, err := devcerts.Open(dir)
 	if err != nil {
@@ -71,7 +72,7 @@ func issue(dir string, hosts []string, days int, wanted []string) error {
 		if err != nil {
 			return err
 		}
-		fmt.Printf("%s, %s: %s as %s\n", cert, key, r.Name, r.Units[0])
+		fmt.Printf("%s, %s: %s as %s\n", cert, key, r.Name, strings.Join(r.Units, ", "))
 	}
 	return nil
 }

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"crypto/tls"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/diegosdk/diego"
+)
+
+func TestEveryoneGetsACertificateThatSaysTheirRoles(t *testing.T) {
+	dir := t.TempDir()
+	if err := issue(dir, []string{"127.0.0.1"}, 1, everyone); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]diego.Identity{
+		"bbs":        {Name: "bbs", Roles: []diego.Role{diego.BBSRole, diego.AuctioneerRole}},
+		"auctioneer": {Name: "auctioneer", Roles: []diego.Role{diego.AuctioneerRole}},
+		"cell-1":     {Name: "cell-1", Roles: []diego.Role{diego.CellRole}},
+		"cell-2":     {Name: "cell-2", Roles: []diego.Role{diego.CellRole}},
+		"consumer":   {Name: "consumer", Roles: []diego.Role{diego.ConsumerRole}},
+		"operator":   {Name: "operator", Roles: []diego.Role{diego.OperatorRole}},
+	}
+	got := map[string]diego.Identity{}
+	for name := range want {
+		pair, err := tls.LoadX509KeyPair(filepath.Join(dir, name+".pem"), filepath.Join(dir, name+"-key.pem"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[name] = diego.IdentityOf(pair.Leaf)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWhatCannotBeIssuedIsRefusedBeforeAnythingIsWritten(t *testing.T) {
+	for asked, want := range map[string]string{
+		"boss":         `"boss" is no role`,
+		"bbs+boss:x":   `"boss" is no role`,
+		"cell:../x":    "want a name of letters",
+		"cell:ca":      "other than ca",
+		"bbs+operator": "as in bbs+operator:NAME",
+	} {
+		dir := filepath.Join(t.TempDir(), "certs")
+		if err := issue(dir, nil, 1, []string{"bbs", asked}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", asked, err)
+		}
+		if files, _ := filepath.Glob(dir + "/*"); len(files) > 0 {
+			t.Errorf("%s: %q were written", asked, files)
+		}
+	}
+	if err := issue(t.TempDir(), nil, 0, everyone); err == nil {
+		t.Error("0 days are accepted")
+	}
+}
