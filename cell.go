@@ -5,7 +5,9 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"time"
 
+	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/manager"
 	"github.com/diegosdk/diego/rep"
@@ -21,6 +23,37 @@ type LocalCell struct {
 }
 
 var _ Cell = LocalCell{}
+
+// Run runs the rep and its manager until ctx ends or an evacuation is over. It
+// then deletes the containers, as nobody looks after them any more, and returns
+// the error of the rep's Run and of that.
+func (c LocalCell) Run(ctx context.Context) error {
+	stop := during(context.WithoutCancel(ctx), c.Manager.Run)
+	err := c.Rep.Run(ctx)
+	stop()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearTime)
+	defer cancel()
+	return errors.Join(err, c.Manager.Clear(ctx))
+}
+
+// clearTime is how long the containers may take to be deleted.
+const clearTime = 30 * time.Second
+
+// Ready is for HandlerOptions: a cell is ready while it takes work.
+func (c LocalCell) Ready(ctx context.Context) Readiness {
+	r := Readiness{Role: "cell"}
+	switch state, err := c.Rep.State(ctx); {
+	case err != nil:
+		r.Why = err.Error()
+	case state.Evacuating:
+		r.Why = string(auction.Evacuating)
+	case state.Unhealthy:
+		r.Why = string(auction.Unhealthy)
+	default:
+		r.Ready = true
+	}
+	return r
+}
 
 // Evacuation implements [Cell].
 func (c LocalCell) Evacuation(context.Context) (EvacuationStatus, error) {

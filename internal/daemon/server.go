@@ -53,11 +53,9 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, certificates *Ce
 		BaseContext: func(net.Listener) context.Context { return requests },
 		ErrorLog:    slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
-	scheme := "http"
 	if certificates != nil {
-		scheme, l = "https", tls.NewListener(l, certificates.Server())
+		l = tls.NewListener(l, certificates.Server())
 	}
-	log.Info("listening", "url", scheme+"://"+l.Addr().String())
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(l) }()
 	select {

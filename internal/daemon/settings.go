@@ -16,7 +16,8 @@ import (
 //
 //	name     as in the file, such as "leader_ttl"; the flag is "-leader-ttl"
 //	help     what it does, in a few words
-//	default  what it is unless somebody sets it; empty means the zero value
+//	default  what it is unless somebody sets it; empty means what the field is
+//	         before Load
 //	range    "1s..10m", "1..65535" or "1..": the accepted values, both included
 //	oneof    the accepted texts, separated by spaces
 //	unit     of a number, for people
@@ -137,6 +138,9 @@ func describe(v reflect.Value) (list []*field) {
 		}
 		if f.name == "" {
 			panic("the setting " + t.Name + " has no name")
+		}
+		if f.byDefault == "" && !f.value.IsZero() {
+			f.byDefault = f.text()
 		}
 		list = append(list, f)
 	}

@@ -75,14 +75,14 @@ func (l *loader) set(g givenFlag) {
 func Help(w io.Writer, name, summary string, settings any) {
 	fmt.Fprintf(w, "%s: %s\n\nSettings come from flags and from a JSON file; flags win. In the file the name\nof a flag has underscores: -log-level is \"log_level\".\n\n", name, summary)
 	fmt.Fprintf(w, "  -config FILE\n\tthe file with settings\n")
-	for _, f := range describe(reflect.New(reflect.TypeOf(settings).Elem()).Elem()) {
+	for _, f := range describe(reflect.ValueOf(settings).Elem()) {
 		fmt.Fprintf(w, "  %s %s\n\t%s", f.flag(), f.kind(), f.help)
 		var notes []string
 		switch {
-		case f.required:
-			notes = append(notes, "required")
 		case f.byDefault != "":
 			notes = append(notes, "default "+f.byDefault)
+		case f.required:
+			notes = append(notes, "required")
 		}
 		if len(f.oneof) > 0 {
 			notes = append(notes, strings.Join(f.oneof, ", "))

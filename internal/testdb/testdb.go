@@ -40,8 +40,9 @@ const (
 	MySQLEnv    = "DIEGO_TEST_MYSQL"    // such as user:password@tcp(host:3306)/
 )
 
-// Main runs the tests of a package, stops the shared servers and exits.
-func Main(m *testing.M) {
+// Main runs the tests of a package, stops the shared servers and exits. m is a
+// *testing.M or wraps one.
+func Main(m interface{ Run() int }) {
 	inMain = true
 	code := m.Run()
 	for _, e := range []*engine{&postgres, &mariadb} {

@@ -1,0 +1,73 @@
+// Command bbs is the control plane as a daemon: desired and actual LRPs, tasks,
+// domains, events, convergence and callbacks over HTTP with mutual TLS, in
+// SQLite, PostgreSQL or MySQL. Any number of them share a database: one leads,
+// and the others answer reads and take over.
+//
+// It places work by itself, or leaves that to the auctioneers that it is told
+// of. Certificates for a try are made by scripts/certs:
+//
+//	go run ./examples/bbs -store sqlite:diego.db \
+//		-tls-cert certs/bbs.pem -tls-key certs/bbs-key.pem -tls-ca certs/ca.pem
+package main
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/internal/daemon"
+)
+
+type settings struct {
+	daemon.Logging
+	daemon.Endpoint
+	daemon.Store
+	daemon.Leading
+	Auctioneers []string `name:"auctioneers" help:"base URLs of the auctioneers; without any, this process places work, with a certificate that has the role of an auctioneer too"`
+	daemon.Convergence
+	daemon.Restarts
+	daemon.Placing
+}
+
+// Check implements daemon.Checker.
+func (s *settings) Check(report func(name, want string)) {
+	s.Endpoint.Check(report)
+	s.CheckRestarts(report)
+}
+
+func main() {
+	s := &settings{Endpoint: daemon.Endpoint{Listen: "127.0.0.1:8889"}}
+	daemon.Main("bbs", "the control plane, of which one of several leads", s, s.run)
+}
+
+func (s *settings) run(ctx context.Context, log *slog.Logger) error {
+	server, err := s.Endpoint.Open(log)
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+	store, err := s.Store.Open(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	o := diego.Options{
+		Store: store, Dial: diego.DialHTTP(server.Client()), Owner: s.Owner(server.URL), Address: server.URL,
+		LRPs: s.Restarts.Policy(), Guard: s.Guard(), Auction: s.Auction(),
+		LeaderTTL: s.LeaderTTL, ConvergenceInterval: s.ConvergenceInterval, Metrics: server.Figures, Logger: log,
+	}
+	if len(s.Auctioneers) > 0 {
+		client := server.Client()
+		client.Addresses, client.Find = s.Auctioneers, diego.FindLeader(store, "auctioneer")
+		if o.Auctioneer, err = diego.NewAuctioneerClient(client); err != nil {
+			return err
+		}
+	}
+	plane, err := diego.New(o)
+	if err != nil {
+		return err
+	}
+	return server.Serve(ctx, diego.HandlerOptions{
+		BBS: plane.BBS, Convergence: plane, Auctioneer: plane, Ready: plane.Ready,
+	}, plane.Run)
+}

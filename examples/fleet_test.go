@@ -1,0 +1,160 @@
+package examples_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/internal/daemon"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+)
+
+// A fleet is a control plane, an auctioneer and cells, each a process of its
+// own with a certificate of its own.
+type fleet struct {
+	t        *testing.T
+	c        *certificates
+	bbs      *process
+	consumer *diego.BBSClient
+	cells    map[string]*process
+}
+
+func newFleet(t *testing.T, cells ...string) *fleet {
+	t.Helper()
+	f := &fleet{t: t, c: newCertificates(t), cells: map[string]*process{}}
+	store := []string{"-store", "sqlite:" + filepath.Join(t.TempDir(), "diego.db"), "-leader-ttl", "2s"}
+	// The auctioneer's address is known before it is there: it says so itself,
+	// in the store.
+	f.bbs = start(t, "bbs", append(append(f.c.issue("bbs", diego.BBSRole), store...),
+		"-auctioneers", "https://127.0.0.1:1", "-loss-grace", "1ms", "-max-loss", "1", "-convergence-interval", "1s")...)
+	f.bbs.await("leading")
+	start(t, "auctioneer", append(append(f.c.issue("auctioneer", diego.AuctioneerRole), store...), "-bbs", f.bbs.URL)...).await("leading")
+	f.consumer = f.c.bbs(diego.ConsumerRole, f.bbs.URL)
+	for _, id := range cells {
+		f.add(id)
+	}
+	return f
+}
+
+// add starts a cell of plain processes.
+func (f *fleet) add(id string) {
+	f.t.Helper()
+	dir := f.t.TempDir()
+	f.t.Cleanup(func() { endProcesses(f.t, dir) }) // once the cell has been killed
+	f.cells[id] = start(f.t, "rep", append(f.c.issue(id, diego.CellRole), "-cell-id", id, "-dir", dir, "-bbs", f.bbs.URL,
+		"-backend", "process", "-presence-ttl", "2s", "-sync-interval", "1s", "-memory-mb", "4096", "-disk-mb", "4096")...)
+}
+
+// endProcesses does what the next cell in the same directory would do.
+func endProcesses(t *testing.T, dir string) {
+	b, err := daemon.OpenBackend(context.Background(), daemon.BackendOptions{Kind: daemon.ProcessBackend, Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	guids, err := b.List(context.Background())
+	for _, guid := range guids {
+		err = errors.Join(err, b.Delete(context.Background(), guid))
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// running are the cells of the instances that run, by index.
+func (f *fleet) running(guid string) (map[int]string, error) {
+	all, err := list(f.consumer.ResolvedLRPs(within(f.t), storage.ActualLRPFilter{ProcessGUIDs: []string{guid}}))
+	cells := map[int]string{}
+	for _, r := range all {
+		if r.State == lrp.Running {
+			cells[r.Index] = r.CellID
+		}
+	}
+	return cells, err
+}
+
+func (f *fleet) awaitRunning(guid string, n int, on ...string) {
+	f.t.Helper()
+	eventually(f.t, "instances run", func() (bool, error) {
+		cells, err := f.running(guid)
+		for _, cell := range cells {
+			if len(on) > 0 && !strings.Contains(strings.Join(on, " "), cell) {
+				return false, err
+			}
+		}
+		return len(cells) == n, err
+	})
+}
+
+func TestInstancesRunOnCellsAndLeaveTheOneThatIsDrained(t *testing.T) {
+	f := newFleet(t, "cell-1", "cell-2")
+	eventually(t, "two cells", func() (bool, error) {
+		cells, err := f.consumer.Cells(within(t))
+		return len(cells) == 2, err
+	})
+	if err := f.consumer.Desire(within(t), sleeper("web", 3)); err != nil {
+		t.Fatal(err)
+	}
+	f.awaitRunning("web", 3)
+	if !strings.Contains(f.cells["cell-1"].text(), "NOTHING is isolated") {
+		t.Error("the cell does not say that nothing is isolated")
+	}
+
+	// SIGTERM drains: all instances run throughout, at last on the other cell.
+	if status := f.cells["cell-1"].terminate(); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+	f.awaitRunning("web", 3, "cell-2")
+
+	// An operator drains the other one, once there is a third.
+	f.add("cell-3")
+	o := f.c.client("operator", diego.OperatorRole)
+	o.Addresses = []string{f.cells["cell-2"].URL}
+	cell, err := diego.NewCellClient(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, body := get(t, o, f.cells["cell-2"].URL+"/readyz"); status != 200 || !strings.Contains(body, `"cell"`) {
+		t.Errorf("before it is drained: %d %s", status, body)
+	}
+	if err := cell.Evacuate(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	if status := f.cells["cell-2"].status(); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+	f.awaitRunning("web", 3, "cell-3")
+}
+
+func TestACellThatIsKilledIsReplaced(t *testing.T) {
+	f := newFleet(t, "cell-1")
+	if err := f.consumer.Desire(within(t), sleeper("web", 2)); err != nil {
+		t.Fatal(err)
+	}
+	f.awaitRunning("web", 2, "cell-1")
+	f.add("cell-2")
+	f.cells["cell-1"].kill()
+	f.awaitRunning("web", 2, "cell-2")
+}
+
+func TestASecondSignalEndsACellThatIsBeingDrained(t *testing.T) {
+	f := newFleet(t, "cell-1")
+	if err := f.consumer.Desire(within(t), sleeper("web", 1)); err != nil {
+		t.Fatal(err)
+	}
+	f.awaitRunning("web", 1)
+	p := f.cells["cell-1"]
+	// There is no other cell, so the drain would last for ten minutes.
+	if err := p.cmd.Process.Signal(terminate); err != nil {
+		t.Fatal(err)
+	}
+	p.await("the cell evacuates")
+	began := time.Now()
+	if status := p.terminate(); status != 128+int(terminate) {
+		t.Errorf("exit status %d after %v", status, time.Since(began))
+	}
+}

@@ -1,0 +1,68 @@
+// Command rep is a cell: it runs containers and keeps them in harmony with the
+// control plane's records. SIGTERM, or a POST to /v1/cell/evacuate, drains it:
+// its work moves to other cells, and then it ends. A second signal ends it at
+// once, and real containers with it; plain processes live on until a cell
+// starts in the same directory.
+//
+// It runs real containers, or refuses to start where the host cannot; with
+// -backend auto or process, plain processes will do:
+//
+//	go run ./examples/rep -cell-id cell-1 -dir cell-1 -bbs https://127.0.0.1:8889 -backend auto \
+//		-tls-cert certs/cell-1.pem -tls-key certs/cell-1-key.pem -tls-ca certs/ca.pem
+package main
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/internal/daemon"
+)
+
+type settings struct {
+	daemon.Logging
+	daemon.Endpoint
+	BBS   []string `name:"bbs" required:"true" help:"base URLs of the control planes"`
+	Drain bool     `name:"drain" default:"true" help:"let the work leave the cell before it ends; otherwise it is missing at once"`
+	daemon.Cell
+}
+
+// Check implements daemon.Checker.
+func (s *settings) Check(report func(name, want string)) {
+	s.Endpoint.Check(report)
+	s.CheckCell(report)
+}
+
+func main() {
+	s := &settings{Endpoint: daemon.Endpoint{Listen: "127.0.0.1:1801"}, Cell: daemon.Cell{Backend: daemon.RealBackend}}
+	daemon.Main("rep", "a cell, which runs containers", s, s.run)
+}
+
+func (s *settings) run(ctx context.Context, log *slog.Logger) error {
+	server, err := s.Endpoint.Open(log)
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+	client := server.Client()
+	client.Addresses = s.BBS
+	bbs, err := diego.NewBBSClient(client)
+	if err != nil {
+		return err
+	}
+	cell, backend, err := s.Cell.Open(ctx, bbs, server.URL, server.Figures, log)
+	if err != nil {
+		return err
+	}
+	defer backend.Close()
+
+	// The cell is asked and answers until it is empty.
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	context.AfterFunc(ctx, func() {
+		if !s.Drain || cell.Evacuate(running) != nil {
+			stop()
+		}
+	})
+	return server.Serve(running, diego.HandlerOptions{Cell: cell, Ready: cell.Ready}, cell.Run)
+}

@@ -1,0 +1,131 @@
+package daemon
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"maps"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/manager"
+	"github.com/diegosdk/diego/rep"
+)
+
+// Cell are the settings of a cell, for embedding.
+type Cell struct {
+	CellID  string `name:"cell_id" required:"true" help:"the cell's id, unique in the fleet; also the common name of its certificate"`
+	Zone    string `name:"zone" help:"the availability zone"`
+	Dir     string `name:"dir" required:"true" help:"directory of the cell's own, for containers, logs and downloads; what is in it may be removed"`
+	Backend string `name:"backend" oneof:"auto libcontainer process" help:"libcontainer for real containers; process for plain processes, which NOTHING isolates; auto for what this host can"`
+
+	MemoryMB   int64 `name:"memory_mb" range:"0..1000000000" unit:"MiB" help:"memory for containers; 0 for what the host has"`
+	DiskMB     int64 `name:"disk_mb" range:"0..1000000000" unit:"MiB" help:"disk for containers; 0 for what the host has"`
+	Containers int64 `name:"containers" default:"250" range:"1..65535" help:"how many containers there may be"`
+
+	PlacementTags         []string `name:"placement_tags" help:"tags that work must ask for to come here"`
+	OptionalPlacementTags []string `name:"optional_placement_tags" help:"tags that work may ask for"`
+
+	ExternalIP      string            `name:"external_ip" default:"127.0.0.1" help:"address at which the ports of containers are reached from outside"`
+	FirstPort       uint16            `name:"first_port" default:"61001" range:"1024..65535" help:"the first host port for containers"`
+	LastPort        uint16            `name:"last_port" default:"65535" range:"1024..65535" help:"the last host port for containers"`
+	ImageDirs       []string          `name:"image_dirs" help:"directories below which images may lie that a container names by their path"`
+	Preloaded       map[string]string `name:"preloaded" help:"names of images: preloaded:NAME stands for the URL"`
+	AllowPrivileged bool              `name:"allow_privileged" help:"let containers ask for more rights; such a one can take over the host"`
+
+	EvacuationTimeout time.Duration `name:"evacuation_timeout" default:"10m" range:"1s..24h" help:"how long the work may take to leave the cell when it is drained"`
+	SyncInterval      time.Duration `name:"sync_interval" default:"30s" range:"100ms..1h" help:"between two comparisons of containers and records"`
+	PresenceTTL       time.Duration `name:"presence_ttl" default:"15s" range:"1s..10m" help:"how long the cell is present without a word from it"`
+	SelfTest          bool          `name:"self_test" default:"true" help:"make a container now and then, and take no work while that fails"`
+}
+
+// CheckCell is for the Check method of settings that embed Cell.
+func (c *Cell) CheckCell(report func(name, want string)) {
+	if c.FirstPort > c.LastPort {
+		report("first_port", "want at most last_port")
+	}
+}
+
+// A CellBBS is what a cell needs of a control plane.
+type CellBBS interface {
+	rep.BBS
+	diego.Presences
+}
+
+// Open opens the cell's backend, and makes the cell that url leads to. Close
+// the backend after the cell's Run.
+func (c *Cell) Open(ctx context.Context, bbs CellBBS, url string, figures diego.Metrics, log *slog.Logger) (*diego.LocalCell, *Backend, error) {
+	backend, err := OpenBackend(ctx, BackendOptions{
+		Kind: c.Backend, Dir: c.Dir, ExternalIP: c.ExternalIP, FirstPort: c.FirstPort, LastPort: c.LastPort,
+		ImageDirs: c.ImageDirs, Preloaded: c.Preloaded, AllowPrivileged: c.AllowPrivileged,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	level := slog.LevelInfo
+	if !backend.Isolated {
+		level = slog.LevelWarn
+	}
+	log.Log(ctx, level, "backend", "name", backend.Name, "why", backend.Why, "lacks", backend.Lacks)
+	cell, err := c.make(ctx, backend, bbs, url, figures, log)
+	if err != nil {
+		_ = backend.Close()
+		return nil, nil, err
+	}
+	return cell, backend, nil
+}
+
+func (c *Cell) make(ctx context.Context, backend *Backend, bbs CellBBS, url string, figures diego.Metrics, log *slog.Logger) (*diego.LocalCell, error) {
+	m, err := manager.New(ctx, manager.Options{
+		Backend: backend, Dir: filepath.Join(c.Dir, "manager"), Logger: log,
+		Capacity: executor.Capacity{MemoryMB: c.MemoryMB, DiskMB: c.DiskMB, Containers: c.Containers},
+	})
+	if err != nil {
+		return nil, err
+	}
+	providers := c.rootFSProviders()
+	announcer, err := diego.NewAnnouncer(diego.AnnouncerOptions{
+		BBS: bbs, Owner: c.CellID + " " + rand.Text(), TTL: c.PresenceTTL,
+		Presence: diego.CellPresence{
+			CellID: c.CellID, Address: url, Zone: c.Zone, Capacity: m.Total(), RootFSProviders: providers,
+			PlacementTags: c.PlacementTags, OptionalPlacementTags: c.OptionalPlacementTags,
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	o := rep.Options{
+		CellID: c.CellID, BBS: bbs, Executor: m, Announcer: announcer, AnnounceInterval: c.PresenceTTL / 3, Zone: c.Zone,
+		RootFSProviders: providers, PlacementTags: c.PlacementTags, OptionalPlacementTags: c.OptionalPlacementTags,
+		EvacuationTimeout: c.EvacuationTimeout, SyncInterval: c.SyncInterval, Metrics: figures, Logger: log,
+	}
+	if c.SelfTest {
+		o.SelfTest = &rep.SelfTest{
+			Resources: executor.Resources{MemoryMB: 64},
+			RunInfo: executor.RunInfo{RootFS: "host:", Action: executor.Action{
+				Run: &executor.RunAction{Path: "true", User: "root"},
+			}},
+		}
+	}
+	r, err := rep.New(o)
+	if err != nil {
+		return nil, err
+	}
+	return &diego.LocalCell{Rep: r, Manager: m}, nil
+}
+
+// rootFSProviders are the root file systems that a cell with these settings can
+// make.
+func (c *Cell) rootFSProviders() []string {
+	list := []string{"host"}
+	if len(c.ImageDirs) > 0 {
+		list = append(list, "dir", "tar", "oci")
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Preloaded)) {
+		list = append(list, "preloaded:"+name)
+	}
+	return list
+}

@@ -1,0 +1,146 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/diegosdk/diego"
+)
+
+// Endpoint are the settings of what a daemon serves and of how it asks others,
+// for embedding. What Listen is before the settings are loaded is its default.
+type Endpoint struct {
+	TLS
+	Listen        string `name:"listen" required:"true" help:"host and port of the API, with /healthz and /readyz; port 0 is any that is free"`
+	Advertise     string `name:"advertise" help:"base URL at which others reach this process; unless set, that of listen"`
+	Plain         bool   `name:"plain" help:"serve and ask without TLS: whoever reaches this process may do everything"`
+	MetricsListen string `name:"metrics_listen" help:"host and port of /metrics, /healthz and /readyz over plain HTTP, for those who have no certificate"`
+}
+
+// Check implements [Checker].
+func (e *Endpoint) Check(report func(name, want string)) {
+	switch {
+	case e.Plain && e.TLS != TLS{}:
+		report("plain", "want either plain or tls_cert, tls_key and tls_ca")
+	case !e.Plain && e.TLS == TLS{}:
+		report("tls_cert", "missing: set tls_cert, tls_key and tls_ca (scripts/certs makes such files), or plain where nobody else reaches this process")
+	}
+	e.CheckTLS(report)
+	if e.Advertise != "" {
+		u, err := url.Parse(e.Advertise)
+		if err != nil || u.Host == "" || u.Scheme != e.scheme() || u.Path != "" {
+			report("advertise", "want a base URL such as "+e.scheme()+"://bbs-1.example:8889")
+		}
+	}
+}
+
+func (e *Endpoint) scheme() string {
+	if e.Plain {
+		return "http"
+	}
+	return "https"
+}
+
+// A Server is an Endpoint that listens.
+type Server struct {
+	// URL is where others reach it.
+	URL string
+	// Figures are served at /metrics.
+	Figures *diego.Prometheus
+
+	settings     *Endpoint
+	certificates *Certificates
+	api, metrics net.Listener // metrics may be nil
+	log          *slog.Logger
+}
+
+// Open reads the certificates and listens; nobody is answered before Serve.
+func (e *Endpoint) Open(log *slog.Logger) (*Server, error) {
+	s := &Server{URL: e.Advertise, Figures: new(diego.Prometheus), settings: e, log: log}
+	var err error
+	if s.certificates, err = e.Certificates(log); err != nil {
+		return nil, err
+	}
+	if s.api, err = Listen("listen", e.Listen); err != nil {
+		return nil, err
+	}
+	if e.MetricsListen != "" {
+		if s.metrics, err = Listen("metrics_listen", e.MetricsListen); err != nil {
+			return nil, errors.Join(err, s.api.Close())
+		}
+	}
+	if s.URL == "" {
+		at := s.api.Addr().(*net.TCPAddr)
+		if at.IP.IsUnspecified() {
+			s.Close()
+			return nil, fmt.Errorf("listen is %s, which is every address of this host: say with advertise (-advertise) at which one others reach it", e.Listen)
+		}
+		s.URL = e.scheme() + "://" + at.String()
+	}
+	return s, nil
+}
+
+// Close stops listening, if Serve has not done so.
+func (s *Server) Close() {
+	_ = s.api.Close()
+	if s.metrics != nil {
+		_ = s.metrics.Close()
+	}
+}
+
+// Client says how this process asks others.
+func (s *Server) Client() diego.ClientOptions {
+	return diego.ClientOptions{TLS: s.certificates.Client(), AllowPlain: s.settings.Plain}
+}
+
+// Serve serves what o says, and does work beside it, until ctx ends or one of
+// them fails. Then it waits for all of them.
+func (s *Server) Serve(ctx context.Context, o diego.HandlerOptions, work func(context.Context) error) error {
+	o.AllowPlain, o.Logger = s.settings.Plain, s.log
+	api, err := diego.NewHandler(o)
+	if err != nil {
+		return err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", api)
+	mux.Handle("GET /metrics", s.known(s.Figures))
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	g, ctx := errgroup.WithContext(ctx)
+	s.log.Info("listening", "url", s.settings.scheme()+"://"+s.api.Addr().String(), "others_use", s.URL)
+	g.Go(func() error { return Serve(ctx, s.api, mux, s.certificates, s.log) })
+	if s.metrics != nil {
+		open := http.NewServeMux()
+		open.Handle("GET /metrics", s.Figures)
+		open.Handle("GET /healthz", api)
+		open.Handle("GET /readyz", api)
+		s.log.Info("figures", "url", "http://"+s.metrics.Addr().String()+"/metrics")
+		g.Go(func() error { return Serve(ctx, s.metrics, open, nil, s.log) })
+	}
+	g.Go(func() error {
+		defer stop() // what has done its work takes the servers with it
+		if err := work(ctx); !errors.Is(err, context.Canceled) {
+			return err
+		}
+		return nil
+	})
+	return g.Wait()
+}
+
+// known lets only those in whose certificate was verified.
+func (s *Server) known(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !s.settings.Plain && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0) {
+			http.Error(w, "a client certificate is wanted; metrics_listen opens an address that wants none", http.StatusForbidden)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}

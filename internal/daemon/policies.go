@@ -1,0 +1,83 @@
+package daemon
+
+import (
+	"time"
+
+	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/converge"
+	"github.com/diegosdk/diego/lrp"
+)
+
+// Leading are the settings of one of several processes of which one leads, for
+// embedding.
+type Leading struct {
+	Name      string        `name:"name" help:"who this process is among those that may lead; unless set, its base URL"`
+	LeaderTTL time.Duration `name:"leader_ttl" default:"15s" range:"1s..10m" help:"how long a leader that is not heard of stays the leader"`
+}
+
+// Owner is the name, or url if there is none.
+func (l *Leading) Owner(url string) string {
+	if l.Name == "" {
+		return url
+	}
+	return l.Name
+}
+
+// Restarts are the knobs of what happens to instances, for embedding.
+type Restarts struct {
+	ImmediateRestarts int           `name:"immediate_restarts" default:"3" range:"-1..1000" unit:"crashes" help:"crashes after which an instance restarts at once; -1 for none"`
+	MaxRestarts       int           `name:"max_restarts" default:"200" range:"-1..1000000" unit:"crashes" help:"crash count above which an instance is given up; -1 for never"`
+	MinBackoff        time.Duration `name:"min_backoff" default:"30s" range:"100ms..24h" help:"the first wait before a restart; it doubles with every crash"`
+	MaxBackoff        time.Duration `name:"max_backoff" default:"16m" range:"100ms..24h" help:"the longest wait before a restart"`
+	EvacuationTimeout time.Duration `name:"evacuation_timeout" default:"10m" range:"1s..24h" help:"how long the record of an instance lives that leaves its cell"`
+	RolloutGiveUp     time.Duration `name:"rollout_give_up" default:"10m" range:"1s..24h" help:"how long a rollout waits for one index before it goes on without it"`
+}
+
+// CheckRestarts is for the Check method of settings that embed Restarts.
+func (r *Restarts) CheckRestarts(report func(name, want string)) {
+	if r.MinBackoff > r.MaxBackoff {
+		report("min_backoff", "want at most max_backoff, which is "+r.MaxBackoff.String())
+	}
+}
+
+// Policy is what the settings mean.
+func (r *Restarts) Policy() lrp.Policy {
+	return lrp.Policy{
+		EvacuationTimeout: r.EvacuationTimeout, RolloutGiveUp: r.RolloutGiveUp,
+		Restart: lrp.RestartPolicy{
+			ImmediateRestarts: r.ImmediateRestarts, MaxRestarts: r.MaxRestarts, MinBackoff: r.MinBackoff, MaxBackoff: r.MaxBackoff,
+		},
+	}
+}
+
+// Convergence are the knobs of convergence, for embedding.
+type Convergence struct {
+	ConvergenceInterval time.Duration `name:"convergence_interval" default:"30s" range:"100ms..1h" help:"from the end of a pass to the next one that nothing triggers"`
+	MaxLoss             float64       `name:"max_loss" default:"0.5" range:"0.01..1" unit:"of the cells" help:"the part of the cells that may go missing at once and be believed"`
+	LossGrace           time.Duration `name:"loss_grace" default:"1m" range:"1ms..1h" help:"how long a larger loss must last to be believed, and for how long a new leader believes none"`
+}
+
+// Guard is what the settings mean.
+func (c *Convergence) Guard() converge.Guard {
+	return converge.Guard{MaxLoss: c.MaxLoss, Grace: c.LossGrace}
+}
+
+// Placing are the knobs of the auctioneer, for embedding.
+type Placing struct {
+	StateTimeout            time.Duration `name:"state_timeout" default:"2s" range:"50ms..1m" help:"how long a cell may take to tell its state"`
+	PerformTimeout          time.Duration `name:"perform_timeout" default:"10s" range:"100ms..5m" help:"how long a cell may take to answer for its work"`
+	MaxAttempts             int           `name:"max_attempts" default:"5" range:"1..1000" help:"how often a request is tried before it is left to convergence"`
+	MaxStarting             int           `name:"max_starting" default:"0" range:"0..1000000" unit:"containers" help:"how many may be starting in the fleet; 0 for any number"`
+	StartingContainerWeight float64       `name:"starting_container_weight" default:"0.25" range:"-1..10" help:"what each container that is starting adds to its cell's score; negative for nothing"`
+	BinPackWeight           float64       `name:"bin_pack_weight" default:"0" range:"0..10" help:"what each place in the zone's order of cells adds to the score of an instance"`
+}
+
+// Auction is what the settings mean.
+func (p *Placing) Auction() auction.RunnerOptions {
+	return auction.RunnerOptions{
+		StateTimeout: p.StateTimeout, PerformTimeout: p.PerformTimeout, MaxAttempts: p.MaxAttempts,
+		Policy: auction.Policy{
+			MaxStarting: p.MaxStarting, StartingContainerWeight: p.StartingContainerWeight, BinPackWeight: p.BinPackWeight,
+		},
+	}
+}
