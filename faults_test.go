@@ -364,3 +364,52 @@ func TestATaskWhoseCellVanishesFailsOnceAndIsToldOfOnce(t *testing.T) {
 		t.Errorf("got %v, want the task to be gone", err)
 	}
 }
+
+// What a cell said of an instance comes again, in every order, when another
+// instance runs already.
+func TestCallsThatComeTwiceAndInAnyOrderDisturbNobody(t *testing.T) {
+	s := newSystem(t, 2, nil)
+	s.must(s.BBS.Desire(s.ctx, desired("web", 1)))
+	s.step()
+	old := s.record("web", 0).InstanceKey
+	for _, c := range s.cells {
+		c.Crash("web", 0, "out of memory")
+		c.Step(s.ctx)
+	}
+	s.pass(3 * time.Second)
+	want := s.record("web", 0)
+	if want.State != lrp.Running || want.InstanceKey == old || want.CrashCount != 1 {
+		t.Fatalf("got %+v, want another instance to run after one crash", want)
+	}
+	late := []func() error{
+		func() error { return s.BBS.ClaimLRP(s.ctx, "web", 0, lrp.Claim{Instance: old}) },
+		func() error { return s.BBS.StartLRP(s.ctx, "web", 0, lrp.Start{Instance: old, Domain: "apps"}) },
+		func() error { return s.BBS.CrashLRP(s.ctx, "web", 0, lrp.Crash{Instance: old, Domain: "apps"}) },
+		func() error { return s.BBS.RemoveLRP(s.ctx, "web", 0, lrp.Remove{Instance: old}) },
+	}
+	var each func(order []int)
+	each = func(order []int) {
+		if len(order) < len(late) {
+			for i := range late {
+				if !slices.Contains(order, i) {
+					each(append(slices.Clip(order), i))
+				}
+			}
+			return
+		}
+		for _, i := range append(order, order...) {
+			var refused *lrp.TransitionError
+			if err := late[i](); err != nil && !errors.As(err, &refused) {
+				t.Fatal(err)
+			}
+		}
+		if got := s.record("web", 0); !got.Equal(&want) {
+			t.Errorf("in the order %v: got %+v, want %+v", order, got, want)
+		}
+	}
+	each(nil)
+	s.pass(time.Minute)
+	if got := s.instances(); len(got) != 1 || got[0] != want.InstanceGUID || s.containers() != 1 {
+		t.Errorf("got instances %v in %d containers, want %s", got, s.containers(), want.InstanceGUID)
+	}
+}

@@ -149,3 +149,14 @@ func (s *system) task(guid string) *task.Task {
 	s.must(err)
 	return t
 }
+
+// record is the only one at an index.
+func (s *system) record(guid string, index int) lrp.ActualLRP {
+	s.t.Helper()
+	slot, err := s.BBS.Slot(s.ctx, guid, index)
+	s.must(err)
+	if len(slot.Records) != 1 {
+		s.t.Fatalf("%s/%d has %d records, want one", guid, index, len(slot.Records))
+	}
+	return slot.Records[0]
+}
