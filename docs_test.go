@@ -1,6 +1,9 @@
 package diego_test
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"maps"
 	"os"
 	"path/filepath"
@@ -49,6 +52,80 @@ func TestEveryKnobIsDocumented(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The default that a field's comment gives is the one in the table of knobs.
+func TestTheDefaultsOfKnobsAreThoseOfTheirComments(t *testing.T) {
+	text, err := os.ReadFile("docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The defaults of all knobs of one name.
+	columns := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 6 {
+			continue
+		}
+		for _, match := range regexp.MustCompile("[A-Za-z]+[`]").FindAllString(cells[1], -1) {
+			columns[strings.TrimSuffix(match, "`")] += cells[3]
+		}
+	}
+	checked := 0
+	for _, dir := range []string{".", "converge", "auction", "lrp", "task"} {
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			for knob, value := range defaults(t, file) {
+				_, name, _ := strings.Cut(knob, ".")
+				for _, one := range strings.Split(value, " and ") {
+					if column, known := columns[name]; known && !strings.Contains(column, one) {
+						t.Errorf("%s: the default of %s is %s; docs/operations.md says%s", file, knob, one, column)
+					}
+				}
+				checked++
+			}
+		}
+	}
+	if checked < 30 {
+		t.Errorf("only %d defaults were found", checked)
+	}
+}
+
+// knobs are the structs whose fields operators set.
+var knobs = []string{"Options", "BBSOptions", "LeadershipOptions", "AnnouncerOptions", "ConvergerOptions", "Guard", "RunnerOptions", "Policy", "RestartPolicy", "CallbackPolicy"}
+
+// defaults are the numbers that comments of fields give as defaults, by type
+// and field.
+func defaults(t *testing.T, file string) map[string]string {
+	t.Helper()
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		spec, ok := n.(*ast.TypeSpec)
+		if !ok || !slices.Contains(knobs, spec.Name.Name) {
+			return true
+		}
+		fields, ok := spec.Type.(*ast.StructType)
+		if !ok {
+			return true
+		}
+		for _, field := range fields.Fields.List {
+			comment := strings.Join(strings.Fields(field.Doc.Text()), " ")
+			if match := regexp.MustCompile(`\(default ([0-9][^;:)]*)`).FindStringSubmatch(comment); match != nil {
+				for _, name := range field.Names {
+					found[spec.Name.Name+"."+name.Name] = match[1]
+				}
+			}
+		}
+		return true
+	})
+	return found
 }
 
 // recorded are the names of figures that were published.
