@@ -4,6 +4,7 @@ package libcontainer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,14 +13,17 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/nftables"
 	"github.com/vishvananda/netlink"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/manager"
 )
 
 // traces are everything on this host that belongs to a backend with an id and
@@ -110,8 +114,17 @@ func full(guid string) executor.ContainerSpec {
 	}
 }
 
-// daemon makes a container, runs something in it, and deletes it. It is killed
-// at a stage, or ends with status 0 if there are not so many.
+// fullWork is the same for a Manager.
+func fullWork() executor.Work {
+	return edited(script("nobody", "trap '' TERM; (setsid sleep 1000 &); while :; do sleep 1; done"), func(w *executor.Work) {
+		spec := full("")
+		w.Ports, w.EgressRules, w.VolumeMountedFiles = spec.Ports, spec.EgressRules, spec.Files
+		w.Grace = time.Millisecond
+	})
+}
+
+// daemon is a cell that makes a container, runs something in it, and deletes
+// it. It is killed at a stage, or ends with status 0 if there are not so many.
 func daemon() {
 	die := func(err error) {
 		if err != nil {
@@ -121,23 +134,40 @@ func daemon() {
 	}
 	last, err := strconv.Atoi(os.Getenv(daemonStage))
 	die(err)
-	b, err := New(Options{Dir: os.Getenv(daemonDir)})
+	dir := os.Getenv(daemonDir)
+	b, err := New(Options{Dir: dir})
 	die(err)
-	n := 0
+	var n atomic.Int64
 	stage = func() {
-		if n++; n == last {
+		if n.Add(1) == int64(last) {
 			syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {}
 		}
 	}
 	ctx := context.Background()
-	_, err = b.Create(ctx, full("a"))
+	m, err := manager.New(ctx, manager.Options{Backend: b, Dir: dir + "-cell", Capacity: executor.Capacity{MemoryMB: 1 << 10, DiskMB: 1 << 10}})
 	die(err)
-	_, err = b.Start(ctx, "a", executor.ProcessSpec{
-		Path: "/bin/sh", Args: []string{"-c", "trap '' TERM; (setsid sleep 1000 &); while :; do sleep 1; done"}, User: "nobody"})
-	die(err)
+	go m.Run(ctx)
+	for _, refused := range m.Reserve(executor.Reservation{GUID: "a", Resources: full("a").Resources}) {
+		die(refused.Err)
+	}
 	stage()
-	die(b.Delete(ctx, "a"))
+	die(m.Initialize("a", fullWork()))
+	for {
+		c, there := m.Get("a")
+		if there && c.State == executor.Running {
+			break
+		}
+		if c.State == executor.Completed {
+			die(errors.New(c.RunResult.FailureReason))
+		}
+		time.Sleep(time.Millisecond) // between two looks
+	}
+	stage()
+	m.Delete("a")
+	for there := true; there; _, there = m.Get("a") {
+		time.Sleep(time.Millisecond) // between two looks
+	}
 	stage()
 	die(b.Close())
 	os.Exit(0)
@@ -163,20 +193,24 @@ func TestADaemonThatIsKilledAtAnyStageLeavesNothingForGood(t *testing.T) {
 			f.eventually("what ran has ended", func() bool {
 				return !slices.ContainsFunc(traces(t, f.Backend), func(s string) bool { return strings.HasPrefix(s, "process") })
 			})
-			guids, err := f.List(f.ctx)
-			if err != nil {
+			// The next daemon needs nobody to remove what is left.
+			m, stop := startManager(t, f.Backend, dir+"-cell")
+			defer stop()
+			c := &cell{m, f, m.Subscribe()}
+			defer c.news.Close()
+			table := []string{"table diego-" + f.id}
+			f.eventually("all but the table is removed", func() bool { return cmp.Equal(traces(t, f.Backend), table) })
+			// And the guid can be used again, once the manager has seen that, too.
+			f.eventually("there is room for it", func() bool {
+				return len(m.Reserve(executor.Reservation{GUID: "a", Resources: full("a").Resources})) == 0
+			})
+			if err := m.Initialize("a", fullWork()); err != nil {
 				t.Fatal(err)
 			}
-			for _, guid := range guids {
-				f.delete(guid)
+			if now := c.await("a", executor.Running); now.State != executor.Running {
+				t.Errorf("it is %v: %+v", now.State, now.RunResult)
 			}
-			if got, want := traces(t, f.Backend), []string{"table diego-" + f.id}; !cmp.Equal(got, want) {
-				t.Errorf("left behind: %s", cmp.Diff(want, got))
-			}
-			if _, err := f.Create(f.ctx, full("a")); err != nil { // the guid can be used again
-				t.Error(err)
-			}
-			f.delete("a")
+			c.remove("a")
 		})
 		if err == nil {
 			const fewest = 10 // or the stages are not where they should be
