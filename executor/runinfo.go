@@ -146,8 +146,9 @@ func (r RunInfo) VolumeDrivers() []string {
 	return slices.Compact(drivers)
 }
 
-// A Sidecar is an action that runs beside the main one with its own share of
-// the container's resources.
+// A Sidecar is an action that runs beside the main one. Its share of the
+// container's resources says what it is meant to use; what is enforced is the
+// limit of the container as a whole.
 type Sidecar struct {
 	Action   Action `json:"action"`
 	MemoryMB int64  `json:"memory_mb,omitempty"`
