@@ -117,7 +117,7 @@ func commands() []command {
 		{
 			name: "logs", args: []arg{{name: "GUID", kind: kindAny}, {name: "INDEX", kind: kindNumber, optional: true}},
 			help: "show what an instance, all instances of a process, or a task writes", run: logs,
-			more: "With an index and -follow it goes on in the container that takes the place of a crashed one.",
+			more: "Following one instance goes on in the container that takes the place of a crashed one.",
 			flags: []flagSpec{
 				{name: "follow", kind: kindSwitch, help: "wait for more until interrupted"},
 				{name: "stream", kind: kindStream, def: "stdout", help: "stdout, stderr or health, which has what checks of health say"},

@@ -52,8 +52,6 @@ func events(c *call) error {
 		case errors.As(err, &corrupt):
 			fmt.Fprintf(c.stderr, "event %d cannot be decoded: %v\n", corrupt.Key.Sequence, corrupt.Err)
 			e.Sequence = corrupt.Key.Sequence
-		case err != nil && follow && c.interrupted(err):
-			return nil
 		case err != nil:
 			return err
 		default:

@@ -19,6 +19,8 @@ import (
 // A source is a container whose output is read.
 type source struct {
 	cellID, container string
+	// index is an instance's, -1 for a task.
+	index int
 	// name stands before each line where there are several.
 	name string
 }
@@ -37,7 +39,10 @@ func logs(c *call) error {
 	if err != nil {
 		return err
 	}
-	if len(sources) == 1 {
+	switch {
+	case len(sources) == 1 && sources[0].index >= 0:
+		return c.logsOfInstance(r, c.arg(0), sources[0].index)
+	case len(sources) == 1:
 		return c.copyLog(c.ctx, r, sources[0], c.stdout)
 	}
 	// A failure of one ends all: what is left out unseen is worse.
@@ -65,10 +70,7 @@ func logs(c *call) error {
 		})
 	}
 	reading.Wait()
-	if err := context.Cause(ctx); err != nil && c.ctx.Err() == nil {
-		return err
-	}
-	return nil
+	return context.Cause(ctx)
 }
 
 // sources are the containers of a process's instances, or of the task of that
@@ -80,7 +82,7 @@ func (c *call) sources(r *remote, guid string) (list []source, err error) {
 	}
 	for i := range records {
 		if a := &records[i]; a.CellID != "" {
-			list = append(list, source{a.CellID, a.InstanceGUID, fmt.Sprintf("%s/%d", guid, a.Index)})
+			list = append(list, source{a.CellID, a.InstanceGUID, a.Index, fmt.Sprintf("%s/%d", guid, a.Index)})
 		}
 	}
 	if len(list) > 0 {
@@ -99,7 +101,7 @@ func (c *call) sources(r *remote, guid string) (list []source, err error) {
 	if t.CellID == "" {
 		return nil, &missingError{fmt.Sprintf("task %s is %s and on no cell", guid, t.State)}
 	}
-	return []source{{t.CellID, t.InstanceGUID, guid}}, nil
+	return []source{{t.CellID, t.InstanceGUID, -1, guid}}, nil
 }
 
 func stateText(a *lrp.ActualLRP) string {
@@ -124,8 +126,6 @@ func (c *call) logsOfInstance(r *remote, guid string, index int) error {
 	for {
 		s, why, err := c.instanceSource(r, guid, index)
 		switch {
-		case err != nil && follow && c.interrupted(err):
-			return nil
 		case err != nil:
 			return err
 		case s.container == "" && !follow:
@@ -138,9 +138,6 @@ func (c *call) logsOfInstance(r *remote, guid string, index int) error {
 			if err := c.copyLog(c.ctx, r, s, c.stdout); err != nil || !follow {
 				return err
 			}
-		}
-		if c.ctx.Err() != nil {
-			return nil
 		}
 		select {
 		case <-news:
@@ -171,7 +168,7 @@ func (c *call) instanceSource(r *remote, guid string, index int) (s source, why 
 	if a.CellID == "" {
 		return s, stateText(&a), nil
 	}
-	return source{a.CellID, a.InstanceGUID, fmt.Sprintf("%s/%d", guid, index)}, "", nil
+	return source{a.CellID, a.InstanceGUID, index, fmt.Sprintf("%s/%d", guid, index)}, "", nil
 }
 
 // copyLog writes the output of a container. Following one ends when the

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -52,10 +51,16 @@ func (c *call) do() error {
 	if err := c.checkEnvironment(); err != nil {
 		return err
 	}
-	if c.command.watchable && c.on("watch") {
-		return c.watch()
+	var err error
+	if c.on("watch") {
+		err = c.watch()
+	} else {
+		err = c.command.run(c)
 	}
-	return c.command.run(c)
+	if c.ctx.Err() != nil && (c.on("watch") || c.on("follow")) {
+		return nil // the only way to end it is no failure
+	}
+	return err
 }
 
 // remote is the Diego that the flags name.
@@ -232,9 +237,4 @@ type patienceError struct{ limit, state string }
 
 func (e *patienceError) Error() string {
 	return fmt.Sprintf("not done after %s: %s", e.limit, e.state)
-}
-
-// interrupted reports whether the call ended as the user wished it to.
-func (c *call) interrupted(err error) bool {
-	return c.ctx.Err() != nil && (errors.Is(err, context.Canceled) || err == nil)
 }

@@ -46,8 +46,7 @@ const (
 	wipe  = "\x1b[2J"
 )
 
-// watch shows the command's view again and again until it is interrupted,
-// which is no failure. Where the output is no terminal, or for programs, only
+// watch shows the command's view again and again until it is interrupted. Where the output is no terminal, or for programs, only
 // a view that has changed is written again.
 func (c *call) watch() error {
 	ctx, cancel := context.WithCancel(c.ctx)
@@ -60,9 +59,6 @@ func (c *call) watch() error {
 		c.out = &frame
 		err := c.command.run(c)
 		c.out = c.stdout
-		if c.interrupted(err) {
-			return nil
-		}
 		if err != nil {
 			return err
 		}
