@@ -29,11 +29,19 @@ type Account struct {
 	mu sync.Mutex
 	// placed is where work is about to go, until its cell says that it has it.
 	placed map[auction.Key]auction.Placement
+	// crashed are the instances that have not run since their last crash, by
+	// process guid and index.
+	crashed map[slot]bool
+}
+
+type slot struct {
+	processGUID string
+	index       int
 }
 
 // New makes an account of a control plane with this policy.
 func New(restart lrp.RestartPolicy) *Account {
-	return &Account{restart: restart, placed: map[auction.Key]auction.Placement{}}
+	return &Account{restart: restart, placed: map[auction.Key]auction.Placement{}, crashed: map[slot]bool{}}
 }
 
 // Placed notes why cells were chosen. It is meant for
@@ -95,6 +103,7 @@ func deployment(e lrp.Event) string {
 func (a *Account) instance(e lrp.Event, at time.Time) string {
 	switch e.Kind {
 	case lrp.InstanceCrashed:
+		a.noteCrash(e)
 		if e.After != nil && e.After.State == lrp.Crashed {
 			return fmt.Sprintf("crashed: %s (crash %d); %s", e.After.CrashReason, e.After.CrashCount, a.backoff(e.After, at))
 		}
@@ -127,11 +136,30 @@ func (a *Account) instance(e lrp.Event, at time.Time) string {
 		text += a.why(auction.Key{Kind: auction.LRP, GUID: r.ProcessGUID, Domain: r.Domain, Index: r.Index, DefinitionID: r.DefinitionID}, r.CellID)
 	case r.State == lrp.Running:
 		text += addresses(r.NetInfo)
-		if r.CrashCount > 0 {
+		if a.hadCrashed(r) {
 			text = fmt.Sprintf("restarted after crash %d: %s", r.CrashCount, text)
 		}
 	}
 	return text
+}
+
+func (a *Account) noteCrash(e lrp.Event) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if r := e.After; r != nil {
+		a.crashed[slot{r.ProcessGUID, r.Index}] = true
+	}
+}
+
+// hadCrashed reports whether an instance that runs now ends the time after a
+// crash.
+func (a *Account) hadCrashed(r *lrp.ActualLRP) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := slot{r.ProcessGUID, r.Index}
+	had := a.crashed[s]
+	delete(a.crashed, s)
+	return had
 }
 
 // backoff says when an instance that waits starts again.

@@ -30,7 +30,7 @@ func LRP(instances int) lrp.DesiredLRP {
 			RunInfo: executor.RunInfo{
 				RootFS: "host:", Ports: []uint16{port}, VolumeMounts: []executor.VolumeMount{mount()},
 				Action: run(),
-				Check:  &executor.CheckDefinition{Checks: []executor.Check{{HTTP: &executor.HTTPCheck{Port: port, Path: "/health", IntervalMs: 100}}}},
+				Check:  &executor.CheckDefinition{Checks: []executor.Check{{HTTP: &executor.HTTPCheck{Port: port, Path: "/health"}}}},
 				// The first crash of an instance that cannot start comes early.
 				StartTimeoutMs: 30_000,
 			},

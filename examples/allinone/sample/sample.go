@@ -67,6 +67,8 @@ func serve() error {
 	return nil
 }
 
+const answerTime = 100 * time.Millisecond
+
 // handler answers who it is, and calls exit when that is asked for.
 func handler(env func(string) string, exit func(int)) http.Handler {
 	var requests atomic.Int64
@@ -82,8 +84,8 @@ func handler(env func(string) string, exit func(int)) http.Handler {
 			return
 		}
 		fmt.Fprintf(w, "Instance %s ends with exit status %d.\n", env("INSTANCE_INDEX"), status)
-		_ = http.NewResponseController(w).Flush() // the asker hears it, or is gone
-		exit(int(status))
+		// The network goes with the container; the answer should get through first.
+		time.AfterFunc(answerTime, func() { exit(int(status)) })
 	})
 	return mux
 }

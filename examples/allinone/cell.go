@@ -1,0 +1,141 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/examples/allinone/sample"
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/manager"
+	"github.com/diegosdk/diego/internal/daemon"
+	"github.com/diegosdk/diego/rep"
+	"github.com/diegosdk/diego/storage"
+)
+
+// A cell is one of several on this host. What must differ between them they
+// choose by their directories (cgroups, networks), or from what is free at the
+// moment (ports, addresses).
+type cell struct {
+	id      string
+	backend *daemon.Backend
+	diego.LocalCell
+	announcer *diego.Announcer
+	service   service
+}
+
+// A cellPlan says what a cell is made of.
+type cellPlan struct {
+	id, dir string
+	// backend is one of daemon.BackendKinds.
+	backend string
+	// listen is the host at which the cell is served, at any port.
+	listen string
+	// share is the part of the host that the cell has: 2 is a half.
+	share  int64
+	bbs    *diego.BBS
+	store  storage.Store
+	volume sample.Volume
+	logger *slog.Logger
+}
+
+// rootFS is what both backends offer without any image.
+var rootFS = []string{"host"}
+
+// openCell makes a cell that does nothing yet.
+func openCell(ctx context.Context, p cellPlan) (*cell, error) {
+	backend, err := daemon.OpenBackend(ctx, daemon.BackendOptions{Kind: p.backend, Dir: p.dir})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", p.id, err)
+	}
+	c := &cell{id: p.id, backend: backend}
+	if err := c.build(ctx, p); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", p.id, err), c.close(ctx))
+	}
+	return c, nil
+}
+
+func (c *cell) build(ctx context.Context, p cellPlan) error {
+	host, err := c.backend.Probe(ctx)
+	if err != nil {
+		return err
+	}
+	if c.service.listener, err = net.Listen("tcp", net.JoinHostPort(p.listen, "0")); err != nil {
+		return err
+	}
+	drivers := []string{sample.Driver}
+	if c.Manager, err = manager.New(ctx, manager.Options{
+		Backend: c.backend, Dir: p.dir + "/manager", Logger: p.logger,
+		// A backend that knows nothing of its host is believed to have a little.
+		Capacity: executor.Capacity{
+			MemoryMB: cmp.Or(host.MemoryMB, 2048) / p.share, DiskMB: cmp.Or(host.DiskMB, 2048) / p.share,
+		},
+		Volumes: map[string]manager.VolumeDriver{sample.Driver: p.volume},
+	}); err != nil {
+		return err
+	}
+	// The data directory is this process's alone, so whoever was this cell
+	// before is dead: its name is all that it takes to follow it at once.
+	if c.announcer, err = diego.NewAnnouncer(diego.AnnouncerOptions{
+		Store: p.store, Owner: p.id,
+		Presence: diego.CellPresence{CellID: p.id, Address: c.service.url(), Capacity: c.Manager.Total(), RootFSProviders: rootFS, VolumeDrivers: drivers},
+	}); err != nil {
+		return err
+	}
+	if c.Rep, err = rep.New(rep.Options{
+		CellID: p.id, BBS: p.bbs, Executor: c.Manager, Announcer: c.announcer,
+		RootFSProviders: rootFS, VolumeDrivers: drivers, Logger: p.logger,
+	}); err != nil {
+		return err
+	}
+	c.service, err = newService(c.service.listener, diego.HandlerOptions{Cell: c, Logger: p.logger})
+	return err
+}
+
+// stop ends all containers, with their grace as long as ctx lasts. The manager
+// still runs, and the rep does not: nobody is told, so that what ran is started
+// again with the next process.
+func (c *cell) stop(ctx context.Context) {
+	news := c.Manager.Subscribe()
+	defer news.Close()
+	for _, container := range c.Manager.List() {
+		_ = c.Manager.Stop(container.GUID) // refused for a reservation, in which nothing runs
+	}
+	for c.live() {
+		if _, err := news.Next(ctx); err != nil {
+			return
+		}
+	}
+}
+
+func (c *cell) live() bool {
+	for _, container := range c.Manager.List() {
+		if container.State != executor.Reserved && container.State != executor.Completed {
+			return true
+		}
+	}
+	return false
+}
+
+// clearTime is how long it may take to remove what is left of a cell.
+const clearTime = 20 * time.Second
+
+// close removes everything of the cell from the host. The manager does not run
+// any more.
+func (c *cell) close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, clearTime)
+	defer cancel()
+	var err error
+	if c.service.listener != nil {
+		_ = c.service.listener.Close() // whoever served it may have
+	}
+	if c.Manager != nil {
+		err = c.Manager.Clear(ctx)
+	}
+	return errors.Join(err, c.backend.Close())
+}

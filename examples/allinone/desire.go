@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/diegosdk/diego/examples/allinone/sample"
+	"github.com/diegosdk/diego/internal/specfile"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/task"
+)
+
+// sampleInstances is how many instances of the sample app there are at first.
+const sampleInstances = 3
+
+// readLRP reads the file that -lrp names, or nothing if it names none.
+func readLRP(path string) (*lrp.DesiredLRP, error) {
+	if path == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("-lrp: %w", err)
+	}
+	l, err := specfile.LRP(path, text)
+	if err != nil {
+		return nil, fmt.Errorf("-lrp:\n%w", err)
+	}
+	return &l, nil
+}
+
+// desireSample says that the sample should run. What is left of it by an
+// earlier start stays as it is.
+func (f *fleet) desireSample(ctx context.Context) error {
+	if err := f.BBS.Desire(ctx, sample.LRP(sampleInstances)); err != nil && !errors.Is(err, storage.ErrExists) {
+		return err
+	}
+	if err := f.BBS.DesireTask(ctx, sample.Task()); err != nil && !errors.Is(err, task.ErrExists) {
+		return err
+	}
+	return f.BBS.UpsertDomain(ctx, sample.Domain, 0) // there is no more to it than this
+}
+
+// desireLRP says that l should run. If an earlier start did so of another
+// version, this one is rolled out.
+func (f *fleet) desireLRP(ctx context.Context, l lrp.DesiredLRP) error {
+	err := f.BBS.Desire(ctx, l)
+	if !errors.Is(err, storage.ErrExists) {
+		return err
+	}
+	have, err := f.BBS.DesiredLRP(ctx, l.ProcessGUID)
+	if err != nil {
+		return err
+	}
+	if have.Domain != l.Domain || have.UpdateStrategy != l.UpdateStrategy {
+		return fmt.Errorf("-lrp: %s is there with domain %q and update strategy %v, which cannot change; delete it or choose another process_guid",
+			l.ProcessGUID, have.Domain, have.UpdateStrategy)
+	}
+	before, after := fingerprint(have.Definition), fingerprint(l.Definition)
+	if fingerprint(have.Settings) == fingerprint(l.Settings) && before == after {
+		return nil
+	}
+	update := lrp.Update{
+		Instances: &l.Instances, Routes: &l.Routes, Annotation: &l.Annotation, MetricTags: &l.MetricTags,
+		ImageUsername: &l.ImageUsername, ImagePassword: &l.ImagePassword,
+	}
+	if before != after {
+		update.DefinitionID, update.Definition = &after, &l.Definition
+	}
+	return f.BBS.UpdateDeployment(ctx, l.ProcessGUID, update)
+}
+
+// fingerprint is a short name for a value.
+func fingerprint(v any) string {
+	text, _ := json.Marshal(v) // it came from JSON, or will go there
+	return fmt.Sprintf("%x", sha256.Sum256(text))[:12]
+}

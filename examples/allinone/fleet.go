@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/examples/allinone/sample"
+	"github.com/diegosdk/diego/internal/daemon"
+	"github.com/diegosdk/diego/storage/sqlstore"
+)
+
+// A fleet is a control plane and its cells, in one process and over one
+// database.
+type fleet struct {
+	*diego.ControlPlane
+	data    *dataDir
+	logFile *os.File
+	log     *slog.Logger
+	store   *sqlstore.Store
+	service service
+	cells   []*cell
+}
+
+// openFleet makes a fleet that does nothing yet. placed is told why cells were
+// chosen.
+func openFleet(ctx context.Context, s *settings, placed func(auction.Result)) (f *fleet, err error) {
+	f = &fleet{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.close(ctx))
+		}
+	}()
+	if f.data, err = openData(s.data()); err != nil {
+		return f, err
+	}
+	if f.logFile, err = os.Create(f.data.in("log")); err != nil {
+		return f, f.data.wrong(err)
+	}
+	f.log = slog.New(slog.NewTextHandler(f.logFile, nil))
+	if f.service.listener, err = daemon.Listen("listen", s.Listen); err != nil {
+		return f, err
+	}
+	if f.store, err = sqlstore.Open(ctx, "sqlite:"+f.data.in("diego.db"), nil); err != nil {
+		return f, f.data.wrong(err)
+	}
+	volume, err := sample.NewVolume(f.data.in("sample"))
+	if err != nil {
+		return f, f.data.wrong(err)
+	}
+	if f.ControlPlane, err = diego.New(diego.Options{
+		Store: f.store, Dial: f.dial, Owner: "allinone", Logger: f.log,
+		Auction: auction.RunnerOptions{Placed: placed},
+	}); err != nil {
+		return f, err
+	}
+	if f.service, err = newService(f.service.listener, diego.HandlerOptions{
+		BBS: f.BBS, Convergence: f.ControlPlane, Auctioneer: f.ControlPlane, Logger: f.log,
+	}); err != nil {
+		return f, err
+	}
+	host, _, err := net.SplitHostPort(s.Listen)
+	if err != nil {
+		return f, err
+	}
+	// What the first cell can do all can; so those need not be tried in turn.
+	open := func(n int, backend string) (err error) {
+		id := fmt.Sprintf("cell-%d", n+1)
+		f.cells[n], err = openCell(ctx, cellPlan{
+			id: id, dir: f.data.in(id), backend: backend, listen: host, share: int64(s.Cells),
+			bbs: f.BBS, store: f.store, volume: volume, logger: f.log.With("cell", id),
+		})
+		return err
+	}
+	f.cells = make([]*cell, s.Cells)
+	if err := open(0, s.Backend); err != nil {
+		return f, err
+	}
+	var rest errgroup.Group
+	for n := range s.Cells - 1 {
+		rest.Go(func() error { return open(n+1, f.cells[0].backend.Name) })
+	}
+	if err := rest.Wait(); err != nil {
+		return f, err
+	}
+	return f, nil
+}
+
+// dial finds a cell. One that is not of this run is dead, and its presence
+// ends soon.
+func (f *fleet) dial(p diego.CellPresence) (auction.CellClient, error) {
+	for _, c := range f.cells {
+		if c.id == p.CellID {
+			return c, nil
+		}
+	}
+	return nil, fmt.Errorf("there is no cell %q any more", p.CellID)
+}
+
+// lead makes the control plane lead and its cells known, so that the first
+// work finds them.
+func (f *fleet) lead(ctx context.Context) error {
+	for _, c := range f.cells {
+		if err := c.announcer.Tick(ctx); err != nil {
+			return err
+		}
+	}
+	return f.Leadership.Tick(ctx)
+}
+
+// run works until stop ends, and then ends all containers, gently until force
+// ends, too.
+func (f *fleet) run(stop, force context.Context) {
+	managing, end := context.WithCancel(context.WithoutCancel(stop))
+	var managers, rest sync.WaitGroup
+	for _, c := range f.cells {
+		managers.Go(func() { c.Manager.Run(managing) })
+		rest.Go(func() { _ = c.Rep.Run(stop) }) // what it returns is that stop has ended
+		rest.Go(func() { c.service.serve(stop, f.log.With("cell", c.id)) })
+	}
+	rest.Go(func() { f.service.serve(stop, f.log) })
+	rest.Go(func() { _ = f.ControlPlane.Run(stop) })
+	rest.Wait()
+	for _, c := range f.cells {
+		rest.Go(func() { c.stop(force) })
+	}
+	rest.Wait()
+	end()
+	managers.Wait()
+}
+
+// close removes what the fleet has on this host, and closes its database. The
+// records stay.
+func (f *fleet) close(ctx context.Context) (err error) {
+	ctx = context.WithoutCancel(ctx)
+	for _, c := range f.cells {
+		if c != nil {
+			err = errors.Join(err, c.close(ctx))
+		}
+	}
+	if f.store != nil {
+		err = errors.Join(err, f.store.Close())
+	}
+	if f.service.listener != nil {
+		_ = f.service.listener.Close() // whoever served it may have
+	}
+	if f.logFile != nil {
+		err = errors.Join(err, f.logFile.Close())
+	}
+	if f.data != nil {
+		err = errors.Join(err, f.data.Close())
+	}
+	return err
+}
+
+// introduce says where everything is.
+func (f *fleet) introduce(out io.Writer) {
+	first := f.cells[0]
+	fmt.Fprintf(out, "data        %s\n", f.data.path)
+	fmt.Fprintf(out, "containers  %v\n", first.backend)
+	size := first.Manager.Total()
+	fmt.Fprintf(out, "cells       %d, each with %d MiB of memory\n", len(f.cells), size.MemoryMB)
+	fmt.Fprintf(out, "API         %s\n\n", f.service.url())
+}

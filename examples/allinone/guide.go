@@ -1,0 +1,146 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/diegosdk/diego/examples/allinone/sample"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+)
+
+// guide says what to try as soon as everything runs that is desired, if that
+// has been told, which it is up to some event. It reports whether it has.
+func (f *fleet) guide(ctx context.Context, out io.Writer, began time.Time, told storage.Cursor) bool {
+	records, err := f.running(ctx)
+	if err != nil || len(records) < f.desired(ctx) {
+		return false
+	}
+	log, err := f.BBS.Log(ctx)
+	if err != nil || len(records) > 0 && told < log.Newest {
+		return false
+	}
+	writeGuide(out, records, time.Since(began), f.service.url())
+	return true
+}
+
+// running are the instances that run, in the order of their records. Those of
+// an earlier process may say so of instances that have ended with it.
+func (f *fleet) running(ctx context.Context) (records []lrp.ActualLRP, err error) {
+	for r, err := range f.BBS.ActualLRPs(ctx, storage.ActualLRPFilter{States: []lrp.State{lrp.Running}}) {
+		if err != nil {
+			return nil, err
+		}
+		if f.has(r.InstanceGUID) {
+			records = append(records, r)
+		}
+	}
+	return records, nil
+}
+
+// desired is how many instances are desired, or more than can be if nobody
+// knows.
+func (f *fleet) desired(ctx context.Context) (n int) {
+	for d, err := range f.BBS.Deployments(ctx, storage.DeploymentFilter{Bare: true}) {
+		if err != nil {
+			return math.MaxInt
+		}
+		n += d.Instances
+	}
+	return n
+}
+
+// has reports whether a cell has a container.
+func (f *fleet) has(guid string) bool {
+	return slices.ContainsFunc(f.cells, func(c *cell) bool {
+		_, there := c.Manager.Get(guid)
+		return there
+	})
+}
+
+// writeGuide says what to try, with addresses and processes that are there.
+func writeGuide(out io.Writer, records []lrp.ActualLRP, took time.Duration, api string) {
+	var commands [][2]string // and what each does
+	try := func(why, command string, args ...any) {
+		commands = append(commands, [2]string{fmt.Sprintf(command, args...), why})
+	}
+	ctl := "go run ./examples/diegoctl"
+	if api != "http://"+defaultListen {
+		ctl += " -bbs " + api
+	}
+	if i := slices.IndexFunc(records, func(r lrp.ActualLRP) bool { return len(r.Ports) > 0 }); i >= 0 {
+		try("ask "+name(records[i]), "curl %s", url(records[i]))
+	}
+	if r, pid := killable(records); pid != 0 {
+		try("kill "+name(r)+": it is back at once", "kill -9 %d", pid)
+	}
+	if i := slices.IndexFunc(records, func(r lrp.ActualLRP) bool { return r.ProcessGUID == sample.ProcessGUID && r.Index == 2 }); i >= 0 {
+		try("let "+name(records[i])+" fail; the fourth time it has to wait", "curl -X POST %s/exit/3", url(records[i]))
+	}
+	switch {
+	case len(records) == 0:
+		fmt.Fprintf(out, "\nNothing is desired yet. In another terminal:\n\n")
+		try("have something run", "%s lrp create -f examples/specs/greeter.json", ctl)
+	default:
+		fmt.Fprintf(out, "\n%d running, %.1f s after the start. In another terminal:\n\n", len(records), took.Seconds())
+		try("see what runs where", "%s instances", ctl)
+		try("have more or fewer", "%s lrp scale %s 5", ctl, records[0].ProcessGUID)
+		try("empty a cell", "%s drain %s", ctl, records[0].CellID)
+	}
+	width := 0
+	for _, c := range commands {
+		width = max(width, len(c[0]))
+	}
+	for _, c := range commands {
+		fmt.Fprintf(out, "  %-*s  # %s\n", width, c[0], c[1])
+	}
+	fmt.Fprintf(out, "\nCtrl-C stops everything; the next start goes on with what is desired now.\n\n")
+}
+
+func name(r lrp.ActualLRP) string { return r.ProcessGUID + "/" + strconv.Itoa(r.Index) }
+
+func url(r lrp.ActualLRP) string {
+	return "http://" + net.JoinHostPort(r.Address, strconv.Itoa(int(r.Ports[0].HostPort)))
+}
+
+// killable is an instance, the second if there is one, and its process.
+func killable(records []lrp.ActualLRP) (lrp.ActualLRP, int) {
+	for _, i := range []int{1, 0} {
+		if i < len(records) {
+			if pid := processOf(records[i].InstanceGUID); pid != 0 {
+				return records[i], pid
+			}
+		}
+	}
+	return lrp.ActualLRP{}, 0
+}
+
+// processOf is the process of an instance as this host numbers it, whatever
+// namespace it is in: it is known by its environment. It is 0 on systems
+// without /proc.
+func processOf(instanceGUID string) int {
+	files, _ := filepath.Glob("/proc/[0-9]*/environ")
+	first := 0
+	for _, file := range files {
+		environ, err := os.ReadFile(file) // of others it cannot be read
+		if err != nil || !slices.ContainsFunc(bytes.Split(environ, []byte{0}), func(v []byte) bool {
+			return string(v) == "INSTANCE_GUID="+instanceGUID
+		}) {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		if err == nil && (first == 0 || pid < first) {
+			first = pid // what it has started comes later
+		}
+	}
+	return first
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/diegosdk/diego/internal/daemon"
+	"github.com/diegosdk/diego/internal/testenv"
+)
+
+func needRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		testenv.Missing(t, "root", "run the tests as root")
+	}
+}
+
+func TestAFullDiskIsNamed(t *testing.T) {
+	needRoot(t)
+	data := t.TempDir()
+	if err := syscall.Mount("none", data, "tmpfs", 0, "size=64k"); err != nil {
+		testenv.Missing(t, "a mount", err.Error())
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(data, syscall.MNT_DETACH) })
+	p := start(t, "-data", data, "-backend", "process")
+	p.wait("nothing can be kept in "+data, "full", "name another directory with -data")
+	p.ends(daemon.ExitFailed)
+}
+
+// Nobody has a home in most systems.
+func TestWhoeverIsNotRootGetsProcessesAndIsToldWhy(t *testing.T) {
+	needRoot(t)
+	data, err := os.MkdirTemp("", "allinone-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(data) })
+	const nobody = 65534
+	if err := os.Chown(data, nobody, nobody); err != nil {
+		t.Fatal(err)
+	}
+	cmd := command(t, "-data", data, "-cells", "1")
+	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
+	p := startCommand(t, cmd)
+	p.wait("containers", "process: NOTHING is isolated", "take root")
+	p.wait("3 running")
+	ask(t, "GET", p.address(0))
+	interrupt(t, p)
+	nothingIsLeft(t, data)
+}
+
+func TestAHostWithoutCgroupsGetsProcessesAndIsToldWhy(t *testing.T) {
+	needRoot(t)
+	unshare, err := exec.LookPath("unshare")
+	if err != nil {
+		testenv.Missing(t, "unshare", "install util-linux")
+	}
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := filepath.Join(t.TempDir(), "data")
+	cmd := exec.Command(unshare, "--mount", "sh", "-c", `
+		umount -R /sys/fs/cgroup && exec "$@"`, "sh", path, "-listen", "127.0.0.1:0", "-data", data, "-cells", "1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	p := startCommand(t, cmd)
+	p.wait("containers", "process: NOTHING is isolated", "cgroup")
+	p.wait("3 running")
+	interrupt(t, p)
+	nothingIsLeft(t, data)
+}
