@@ -5,7 +5,6 @@ package libcontainer
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -22,13 +21,10 @@ func TestMain(m *testing.M) {
 	if os.Getenv(daemonDir) != "" {
 		daemon()
 	}
-	var err error
-	if sharedImages, err = os.MkdirTemp("", "diego-images-"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	defer os.RemoveAll(sharedImages)
 	backendtest.Main(m)
+	if sharedImages != "" {
+		os.RemoveAll(sharedImages)
+	}
 }
 
 // sharedImages holds what the backends of all tests unpack: the image of the
@@ -70,6 +66,12 @@ func openBackend(t testing.TB, o Options) *Backend {
 	needRoot(t)
 	if err := os.MkdirAll(o.Dir, 0o711); err != nil {
 		t.Fatal(err)
+	}
+	if sharedImages == "" {
+		var err error
+		if sharedImages, err = os.MkdirTemp("", "diego-images-"); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := os.Symlink(sharedImages, filepath.Join(o.Dir, imagesDir)); err != nil && !errors.Is(err, fs.ErrExist) {
 		t.Fatal(err)
