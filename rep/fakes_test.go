@@ -441,3 +441,28 @@ type counter struct {
 }
 
 func (c *counter) Count(name string, _ int64, _ ...auction.Label) { c.names = append(c.names, name) }
+
+// stopsWhileClaiming does something in the middle of a claim.
+type stopsWhileClaiming struct {
+	*fakeBBS
+	then func()
+}
+
+func (b *stopsWhileClaiming) ClaimLRP(ctx context.Context, guid string, index int, c lrp.Claim) error {
+	defer b.then()
+	return b.fakeBBS.ClaimLRP(ctx, guid, index, c)
+}
+
+// A fullExecutor has no room.
+type fullExecutor struct{ *fakeExecutor }
+
+func (fullExecutor) Reserve(list ...executor.Reservation) []executor.Refusal {
+	return []executor.Refusal{{GUID: list[0].GUID, Err: &executor.CapacityError{GUID: list[0].GUID}}}
+}
+
+// A brokenExecutor refuses everything.
+type brokenExecutor struct{ *fakeExecutor }
+
+func (brokenExecutor) Reserve(list ...executor.Reservation) []executor.Refusal {
+	return []executor.Refusal{{GUID: list[0].GUID, Err: storage.ErrHeld}}
+}
