@@ -176,6 +176,12 @@ func TestOnlyTheRightTaskIsCancelled(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.must(c.want...)
+			// While it ends, nobody reports it as missing.
+			s.look(s.exe.List()[0])
+			if err := s.settleAll(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			s.must()
 		})
 	}
 }
@@ -333,6 +339,9 @@ func TestAnEvacuationFinishesWhenItsTimeIsOver(t *testing.T) {
 	for range 3 { // at once and every ten seconds
 		pass(10 * time.Second)
 		s.must(EvacuateRunningLRP.String())
+	}
+	if err := s.Evacuate(t.Context()); err != nil { // it does not begin anew
+		t.Fatal(err)
 	}
 	if began, deadline, over := s.Evacuation(); !began.Equal(start) || !deadline.Equal(start.Add(DefaultEvacuationTimeout+DefaultFinishTimeout)) || over {
 		t.Errorf("the evacuation goes from %v to %v, %v", began, deadline, over)

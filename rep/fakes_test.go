@@ -466,3 +466,14 @@ type brokenExecutor struct{ *fakeExecutor }
 func (brokenExecutor) Reserve(list ...executor.Reservation) []executor.Refusal {
 	return []executor.Refusal{{GUID: list[0].GUID, Err: storage.ErrHeld}}
 }
+
+// startsLate does something once a task has been started.
+type startsLate struct {
+	*fakeBBS
+	then func()
+}
+
+func (b *startsLate) StartTask(ctx context.Context, guid string, c task.Start) (bool, error) {
+	defer b.then()
+	return b.fakeBBS.StartTask(ctx, guid, c)
+}

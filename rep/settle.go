@@ -35,7 +35,7 @@ type decision struct {
 // row. An error means that something is left to do.
 func (r *Rep) settle(ctx context.Context, s subject) error {
 	r.mu.Lock()
-	finishing, evacuating, present := r.drain.finishing, r.drain.begun(), r.present
+	finishing, evacuating := r.drain.finishing, r.drain.begun()
 	r.mu.Unlock()
 	op := operation{Rep: r, subject: s, failure: task.ReasonContainerMissing}
 	var d decision
@@ -62,8 +62,6 @@ func (r *Rep) settle(ctx context.Context, s subject) error {
 		return nil // on its way out; nobody needs to be told
 	case there && !n.deleting && !finishing:
 		op.container = &c
-	case !there && !present:
-		return nil // another run of this cell may have the container
 	}
 	if finishing {
 		op.failure = task.ReasonEvacuationTimedOut

@@ -72,7 +72,7 @@ func names(steps []Step) (list []string) {
 	return list
 }
 
-// records gives a record of a RUNNING container the container's addresses, as
+// agree gives a record of a RUNNING container the container's addresses, as
 // the table looks at situations only.
 func (c *scene) agree() {
 	for i := range c.slot.Records {
@@ -161,7 +161,6 @@ func TestARefusalDeletesTheContainerWhereTheTableSaysSo(t *testing.T) {
 	}
 }
 
-// delete of a container that is not there is asked of nobody.
 func TestNothingIsDoneWhenTheRecordCannotBeRead(t *testing.T) {
 	for _, c := range scenes(t) {
 		t.Run(c.name, func(t *testing.T) {
@@ -286,21 +285,30 @@ func TestWhatCannotRunIsGivenBack(t *testing.T) {
 	}
 }
 
+func TestAReservationThatExpiresWhileItsTaskIsStartedIsTriedElsewhere(t *testing.T) {
+	s := newStage(t)
+	s.play(scene{container: containerOf(t, taskItem(), executor.Reserved, executor.RunResult{}), task: taskOf(t, TaskPending)})
+	s.exe.refuse = &executor.TransitionError{}
+	s.o.BBS = &startsLate{s.bbs, func() {
+		s.bbs.task = taskOf(t, TaskRunningAlpha)
+		s.exe.containers[alpha.InstanceGUID] = containerOf(t, taskItem(), executor.Completed, executor.Expired())
+	}}
+	if err := s.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.must(StartTask.String(), RejectTask.String(), DeleteContainer.String())
+}
+
 func TestADeploymentThatCannotBeReadLeavesTheReservationForTheNextSync(t *testing.T) {
 	s := newStage(t)
 	s.play(scene{container: containerOf(t, lrpItem, executor.Reserved, executor.RunResult{}), slot: slotOf(t, LRPClaimedAlpha)})
-	d := s.bbs.deployment
-	s.bbs.deployment, s.bbs.readErr = d, nil
 	broken := errors.New("no answer")
-	s.BBSFails(broken)
+	s.o.BBS = brokenDeployments{s.bbs, broken}
 	if err := s.Sync(t.Context()); !errors.Is(err, broken) {
 		t.Errorf("the error is %v", err)
 	}
 	s.must()
 }
-
-// BBSFails lets reads of the deployment fail, and no others.
-func (s *stage) BBSFails(err error) { s.o.BBS = brokenDeployments{s.bbs, err} }
 
 func TestStartTaskIsRepeatedUnderItsRequestIDUntilItIsAnswered(t *testing.T) {
 	s := newStage(t)

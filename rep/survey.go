@@ -53,6 +53,8 @@ func (r *Rep) survey(ctx context.Context) (found int, err error) {
 		}
 	}
 	for _, subject := range s.instances {
+		// Until this run of the cell is the present one, another may have the
+		// container.
 		if present && !s.containers[subject.guid] {
 			r.queue.add(subject)
 			found++
