@@ -38,21 +38,15 @@ func (r *Rep) settle(ctx context.Context, s subject) error {
 	finishing, evacuating := r.drain.finishing, r.drain.begun()
 	r.mu.Unlock()
 	op := operation{Rep: r, subject: s, failure: task.ReasonContainerMissing}
-	var d decision
+	var slot lrp.Slot
 	var err error
 	if s.isTask() {
-		if op.task, err = r.taskRecord(ctx, s.task); err != nil {
-			return err
-		}
+		op.task, err = r.taskRecord(ctx, s.task)
+	} else {
+		slot, err = r.slot(ctx, s.key)
 	}
-	var slot lrp.Slot
-	if !s.isTask() {
-		call, cancel := context.WithTimeout(ctx, r.o.CallTimeout)
-		slot, err = r.o.BBS.Slot(call, s.key.ProcessGUID, s.key.Index)
-		cancel()
-		if err != nil {
-			return err
-		}
+	if err != nil {
+		return err
 	}
 
 	c, there := r.o.Executor.Get(s.guid)
@@ -67,6 +61,7 @@ func (r *Rep) settle(ctx context.Context, s subject) error {
 		op.failure = task.ReasonEvacuationTimedOut
 	}
 
+	var d decision
 	if s.isTask() {
 		d, err = r.taskRow(op.task, s, op.container, n)
 	} else {
@@ -83,6 +78,12 @@ func (r *Rep) settle(ctx context.Context, s subject) error {
 		r.delete(s.guid) // nobody waits for it any more
 	}
 	return nil
+}
+
+func (r *Rep) slot(ctx context.Context, key lrp.Key) (lrp.Slot, error) {
+	call, cancel := context.WithTimeout(ctx, r.o.CallTimeout)
+	defer cancel()
+	return r.o.BBS.Slot(call, key.ProcessGUID, key.Index)
 }
 
 // taskRecord is nil if there is none.
