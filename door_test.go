@@ -5,7 +5,6 @@ import (
 	"errors"
 	"iter"
 
-	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/rep"
 	"github.com/diegosdk/diego/storage"
@@ -16,7 +15,7 @@ var errShut = errors.New("no answer came")
 
 // A door is a cell's way to the BBS.
 type door struct {
-	bbs *diego.BBS
+	bbs rep.BBS
 	// shut lets nothing through.
 	shut bool
 	// loses says of which calls the answer gets lost once.
