@@ -195,7 +195,7 @@ func newCertificates(t *testing.T) *certificates {
 // issue makes the certificate of name with the roles, and returns its flags.
 func (c *certificates) issue(name string, roles ...diego.Role) []string {
 	c.t.Helper()
-	r := devcerts.Request{File: name, Name: name, Hosts: []string{"127.0.0.1"}, For: time.Hour}
+	r := devcerts.Request{File: name, Name: name, Hosts: []string{"127.0.0.1", host(1), host(2), host(3)}, For: time.Hour}
 	for _, role := range roles {
 		r.Units = append(r.Units, "diego-"+string(role))
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/internal/daemon"
+	"github.com/diegosdk/diego/internal/testenv"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
 )
@@ -45,17 +46,18 @@ func newFleet(t *testing.T, cells ...string) *fleet {
 func (f *fleet) add(id string) {
 	f.t.Helper()
 	dir := f.t.TempDir()
-	f.t.Cleanup(func() { endProcesses(f.t, dir) }) // once the cell has been killed
+	f.t.Cleanup(func() { empty(f.t, daemon.ProcessBackend, dir) }) // once the cell has been killed
 	f.cells[id] = start(f.t, "rep", append(f.c.issue(id, diego.CellRole), "-cell-id", id, "-dir", dir, "-bbs", f.bbs.URL,
 		"-backend", "process", "-presence-ttl", "2s", "-sync-interval", "1s", "-memory-mb", "4096", "-disk-mb", "4096")...)
 }
 
-// endProcesses does what the next cell in the same directory would do.
-func endProcesses(t *testing.T, dir string) {
-	b, err := daemon.OpenBackend(context.Background(), daemon.BackendOptions{Kind: daemon.ProcessBackend, Dir: dir})
+// empty does what the next cell in the same directory would do.
+func empty(t *testing.T, backend, dir string) {
+	b, err := daemon.OpenBackend(context.Background(), daemon.BackendOptions{Kind: backend, Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer b.Close()
 	guids, err := b.List(context.Background())
 	for _, guid := range guids {
 		err = errors.Join(err, b.Delete(context.Background(), guid))
@@ -156,5 +158,33 @@ func TestASecondSignalEndsACellThatIsBeingDrained(t *testing.T) {
 	began := time.Now()
 	if status := p.terminate(); status != 128+int(terminate) {
 		t.Errorf("exit status %d after %v", status, time.Since(began))
+	}
+}
+
+func TestACellOfRealContainersRunsThemAndTestsItself(t *testing.T) {
+	b, err := daemon.OpenBackend(t.Context(), daemon.BackendOptions{Kind: daemon.RealBackend, Dir: t.TempDir()})
+	if err != nil {
+		testenv.Missing(t, "a host for real containers", err.Error())
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f, dir := newFleet(t), t.TempDir()
+	t.Cleanup(func() { empty(t, daemon.RealBackend, dir) }) // once the cell has ended, however it did
+	p := start(t, "rep", append(f.c.issue("cell-1", diego.CellRole), "-cell-id", "cell-1", "-dir", dir, "-bbs", f.bbs.URL,
+		"-metrics-listen", "127.0.0.1:0", "-presence-ttl", "2s", "-drain=false")...)
+	if line := p.await("backend").text; !strings.Contains(line, `"name":"libcontainer"`) || !strings.Contains(line, `"why":"one was made and started on this host"`) {
+		t.Errorf("it says %s", line)
+	}
+	if err := f.consumer.Desire(within(t), sleeper("web", 2)); err != nil {
+		t.Fatal(err)
+	}
+	f.awaitRunning("web", 2, "cell-1")
+	eventually(t, "a self-test succeeds", func() (bool, error) {
+		_, body := get(t, diego.ClientOptions{}, p.await("figures").URL)
+		return strings.Contains(body, `diego_rep_self_tests_total{outcome="succeeded"} 1`), nil
+	})
+	if status := p.terminate(); status != 0 {
+		t.Errorf("exit status %d", status)
 	}
 }
