@@ -248,3 +248,39 @@ func BenchmarkResolvedLRPs(b *testing.B) {
 		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "reads/s")
 	})
 }
+
+// What a consumer reads of one process over HTTP, on loopback with connections
+// that are kept.
+func BenchmarkReadsOverHTTP(b *testing.B) {
+	eachStore(b, func(b *testing.B, build builder) {
+		for _, instances := range []int{1, 10} {
+			b.Run(fmt.Sprintf("instances=%d", instances), func(b *testing.B) {
+				plane := build(b, 10)
+				plane.desireAll(instances)
+				client := overHTTP(b, plane.ControlPlane)
+				f := storage.ActualLRPFilter{ProcessGUIDs: []string{"process-0000"}}
+				b.SetParallelism(8)
+				b.ResetTimer()
+				used := cpuTime()
+				b.RunParallel(func(pb *testing.PB) {
+					for pb.Next() {
+						n := 0
+						for _, err := range client.ResolvedLRPs(b.Context(), f) {
+							if err != nil {
+								b.Error(err)
+								return
+							}
+							n++
+						}
+						if n != instances {
+							b.Errorf("got %d instances", n)
+							return
+						}
+					}
+				})
+				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "reads/s")
+				b.ReportMetric(float64((cpuTime()-used).Microseconds())/float64(b.N), "cpu-µs/read")
+			})
+		}
+	})
+}

@@ -54,7 +54,7 @@ func (s *system) asked(p *diego.ControlPlane) diego.BBSAPI {
 }
 
 // overHTTP serves a control plane on a loopback address and asks it there.
-func overHTTP(t *testing.T, p *diego.ControlPlane) *diego.BBSClient {
+func overHTTP(t testing.TB, p *diego.ControlPlane) *diego.BBSClient {
 	t.Helper()
 	handler, err := diego.NewHandler(diego.HandlerOptions{BBS: p.BBS, Convergence: p, Auctioneer: p, Ready: p.Ready, AllowPlain: true})
 	if err != nil {

@@ -82,10 +82,11 @@ func (c *Call[A, In, Out]) Types() (in, out reflect.Type) {
 }
 
 func (c *Call[A, In, Out]) serve(s *Server, api A, w http.ResponseWriter, r *http.Request) {
-	in, ctx, cancel, ok := admit(s, &c.Info, c.Cell, w, r)
+	in, ctx, ok := admit(s, &c.Info, c.Cell, w, r)
 	if !ok {
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
 	out, err := c.Serve(ctx, api, in)
 	if err != nil {
@@ -110,7 +111,7 @@ func (c *Call[A, In, Out]) Do(ctx context.Context, client *Client, in In) (out O
 
 // admit does what is the same for all calls before they are served. If it is
 // not ok the request has been answered.
-func admit[In any](s *Server, info *Info, cell func(In) string, w http.ResponseWriter, r *http.Request) (in In, ctx context.Context, cancel context.CancelFunc, ok bool) {
+func admit[In any](s *Server, info *Info, cell func(In) string, w http.ResponseWriter, r *http.Request) (in In, ctx context.Context, ok bool) {
 	ctx, speaker, err := s.enter(w, r, info)
 	if err == nil {
 		err = s.decode(w, r, &in)
@@ -120,14 +121,9 @@ func admit[In any](s *Server, info *Info, cell func(In) string, w http.ResponseW
 	}
 	if err != nil {
 		s.fail(w, r, err)
-		return in, nil, nil, false
+		return in, nil, false
 	}
-	if info.Long {
-		ctx, cancel = context.WithCancel(ctx)
-	} else {
-		ctx, cancel = context.WithTimeout(ctx, s.Timeout)
-	}
-	return in, ctx, cancel, true
+	return in, ctx, true
 }
 
 // soon is the deadline of what must not take longer than d.

@@ -11,6 +11,7 @@ import (
 	"iter"
 	"net/http"
 	"reflect"
+	"strconv"
 	"time"
 )
 
@@ -25,13 +26,6 @@ type List[A, In, Item any] struct {
 
 // listType is the content type of a list.
 const listType = "application/x-ndjson"
-
-// line is one line of a list. Of its members one is set.
-type line struct {
-	Item    any      `json:"item,omitempty"`
-	Problem *Problem `json:"problem,omitempty"`
-	End     *int     `json:"end,omitempty"`
-}
 
 // readLine is a line whose item is still text.
 type readLine struct {
@@ -49,10 +43,12 @@ func (l *List[A, In, Item]) Types() (in, out reflect.Type) {
 }
 
 func (l *List[A, In, Item]) serve(s *Server, api A, w http.ResponseWriter, r *http.Request) {
-	in, ctx, cancel, ok := admit[In](s, &l.Info, nil, w, r)
+	in, ctx, ok := admit[In](s, &l.Info, nil, w, r)
 	if !ok {
 		return
 	}
+	// A list may take as long as its reader reads.
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	out := listWriter{server: s, w: w, control: http.NewResponseController(w), live: l.Long}
 	defer out.finish()
@@ -65,9 +61,9 @@ func (l *List[A, In, Item]) serve(s *Server, api A, w http.ResponseWriter, r *ht
 				return
 			}
 			p := s.Problems.encode(err)
-			err = out.add(line{Problem: &p})
+			err = out.add("problem", p)
 		} else {
-			err = out.add(line{Item: item})
+			err = out.add("item", item)
 		}
 		if err != nil {
 			panic(http.ErrAbortHandler) // a list without its end, as nobody can read it
@@ -76,10 +72,9 @@ func (l *List[A, In, Item]) serve(s *Server, api A, w http.ResponseWriter, r *ht
 	if err := ctx.Err(); err != nil && last == nil {
 		// Whoever ended the list early without saying so: it is not complete.
 		p := s.Problems.encode(err)
-		_ = out.add(line{Problem: &p})
+		_ = out.add("problem", p)
 	}
-	n := out.lines
-	if out.add(line{End: &n}) != nil || out.flush() != nil {
+	if out.end() != nil {
 		panic(http.ErrAbortHandler)
 	}
 }
@@ -93,30 +88,48 @@ type listWriter struct {
 	live    bool // every line at once
 	buffer  bytes.Buffer
 	lines   int
+	sent    bool // something
 }
 
 const pieceBytes = 32 << 10
 
-func (l *listWriter) add(v line) error {
-	if l.lines == 0 {
-		l.w.Header().Set("Content-Type", listType)
-	}
-	if v.End == nil {
-		l.lines++
-	}
-	text, err := json.Marshal(v)
+// add writes the line that has one member.
+func (l *listWriter) add(member string, v any) error {
+	text, err := marshal(v)
 	if err != nil {
 		return err
 	}
-	l.buffer.Write(text)
-	l.buffer.WriteByte('\n')
+	l.line(member, text)
+	l.lines++
 	if l.live || l.buffer.Len() >= pieceBytes {
 		return l.flush()
 	}
 	return nil
 }
 
+func (l *listWriter) line(member string, text []byte) {
+	l.buffer.WriteString(`{"`)
+	l.buffer.WriteString(member)
+	l.buffer.WriteString(`":`)
+	l.buffer.Write(text)
+	l.buffer.WriteString("}\n")
+}
+
+// end writes the last line. A list that fits one piece has a length, which saves
+// both sides some work.
+func (l *listWriter) end() error {
+	l.line("end", strconv.AppendInt(nil, int64(l.lines), 10))
+	if !l.sent {
+		l.w.Header().Set("Content-Length", strconv.Itoa(l.buffer.Len()))
+	}
+	return l.flush()
+}
+
 func (l *listWriter) flush() error {
+	if !l.sent {
+		l.w.Header().Set("Content-Type", listType)
+		l.sent = true
+	}
 	_ = l.control.SetWriteDeadline(soon(l.server.WriteTimeout))
 	if _, err := l.w.Write(l.buffer.Bytes()); err != nil {
 		return err
@@ -149,7 +162,7 @@ func (l *List[A, In, Item]) All(ctx context.Context, client *Client, in In) iter
 				case read.Problem != nil:
 					err = client.o.Problems.decode(*read.Problem)
 				default:
-					if err = json.Unmarshal(read.Item, &item); err != nil {
+					if err = unmarshal(read.Item, &item); err != nil {
 						return &final{fmt.Errorf("%s: %w: item %d: %w", l.Name, ErrGarbled, n, err)}
 					}
 				}
@@ -192,8 +205,37 @@ func nextLine(r *bufio.Reader, limit int64) (out readLine, err error) {
 			return out, err
 		}
 	}
+	// Nearly all lines are items, and reading an item checks it.
+	if item, ok := bytes.CutPrefix(text, itemPrefix); ok {
+		if item, ok = bytes.CutSuffix(item, itemSuffix); ok {
+			return readLine{Item: item}, nil
+		}
+	}
 	if err := json.Unmarshal(text, &out); err != nil {
 		return out, fmt.Errorf("%w: %w", ErrGarbled, err)
 	}
 	return out, nil
+}
+
+var itemPrefix, itemSuffix = []byte(`{"item":`), []byte("}\n")
+
+// marshal and unmarshal are those of package json, but call methods that a type
+// has of its own without checking the text once more.
+func marshal(v any) ([]byte, error) {
+	if m, ok := v.(json.Marshaler); ok && !isNil(v) {
+		return m.MarshalJSON()
+	}
+	return json.Marshal(v)
+}
+
+func unmarshal[T any](text []byte, v *T) error {
+	if u, ok := any(v).(json.Unmarshaler); ok {
+		return u.UnmarshalJSON(text)
+	}
+	return json.Unmarshal(text, v)
+}
+
+func isNil(v any) bool {
+	p := reflect.ValueOf(v)
+	return p.Kind() == reflect.Pointer && p.IsNil()
 }
