@@ -117,7 +117,7 @@ var globals = []flagSpec{
 	{name: "bbs", kind: kindText, value: "URL", env: "DIEGO_BBS", def: "http://127.0.0.1:8889",
 		help: "where the BBS is; several addresses with commas between them, for an active one and those that stand by"},
 	{name: "auctioneer", kind: kindText, value: "URL", env: "DIEGO_AUCTIONEER",
-		help: "where the auctioneer is, as -bbs; for plan and converge (default: where the BBS is)"},
+		help: "where the auctioneer is, as -bbs; for plan (default: where the BBS is)"},
 	{name: "cert", kind: kindFile, env: "DIEGO_CERT", help: "the client's certificate, PEM"},
 	{name: "key", kind: kindFile, env: "DIEGO_KEY", help: "the key of the certificate, PEM"},
 	{name: "ca", kind: kindFile, env: "DIEGO_CA", help: "the certificates that servers are checked against, PEM"},

@@ -20,7 +20,12 @@ import (
 // serveTLS serves the world over mutual TLS until the test ends.
 func (w *world) serveTLS(t *testing.T, a *devcerts.Authority, hosts ...string) (address string) {
 	t.Helper()
-	cert, key, err := a.Issue(devcerts.Request{File: "server-" + hosts[0], Name: "server", Hosts: hosts, For: time.Hour})
+	return w.serveOver(t, a, diego.HandlerOptions{BBS: w.plane.BBS, Convergence: w.plane, Auctioneer: w.plane}, hosts...)
+}
+
+func (w *world) serveOver(t *testing.T, a *devcerts.Authority, o diego.HandlerOptions, hosts ...string) (address string) {
+	t.Helper()
+	cert, key, err := a.Issue(devcerts.Request{File: "server-" + hosts[len(hosts)-1], Name: "server", Hosts: hosts, For: time.Hour})
 	w.must(err)
 	log, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	w.must(err)
@@ -28,7 +33,7 @@ func (w *world) serveTLS(t *testing.T, a *devcerts.Authority, hosts ...string) (
 	settings := daemon.TLS{TLSCert: cert, TLSKey: key, TLSCA: a.CA()}
 	certificates, err := settings.Certificates(new(daemon.Logging).Logger(log))
 	w.must(err)
-	h, err := diego.NewHandler(diego.HandlerOptions{BBS: w.plane.BBS, Convergence: w.plane, Auctioneer: w.plane})
+	h, err := diego.NewHandler(o)
 	w.must(err)
 	l, err := daemon.Listen("listen", "127.0.0.1:0")
 	w.must(err)
@@ -67,6 +72,7 @@ func TestConnectionsThatFailSayWhatToDo(t *testing.T) {
 	stranger := issue(others, "operator", time.Hour)
 	server := w.serveTLS(t, ours, "127.0.0.1", "localhost")
 	elsewhere := w.serveTLS(t, ours, "another.example")
+	alone := w.serveOver(t, ours, diego.HandlerOptions{BBS: w.plane.BBS}, "127.0.0.1", "bbs")
 	// Nobody listens at an address that was just given up.
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	w.must(err)
@@ -94,6 +100,7 @@ func TestConnectionsThatFailSayWhatToDo(t *testing.T) {
 		{"a server without a known authority", server, "", operator, "lrp list", exitUnreachable, "is not signed by what -ca (DIEGO_CA) holds"},
 		{"a server of another name", elsewhere, ours.CA(), operator, "lrp list", exitUnreachable, "is for another name than the one in -bbs"},
 		{"plain HTTP where TLS is wanted", strings.Replace(server, "https", "http", 1), "", [2]string{}, "lrp list", exitFailed, "the server speaks TLS; begin the address with https://"},
+		{"a BBS that is no auctioneer", alone, ours.CA(), operator, "plan -f ../specs/web.json", exitFailed, "plan needs -auctioneer (DIEGO_AUCTIONEER)"},
 		{"nobody", nobody, "", [2]string{}, "lrp list", exitUnreachable, "is the address right? -bbs (DIEGO_BBS) is " + nobody},
 		{"no address", "https://", "", [2]string{}, "lrp list", exitInvalid, "addresses[0]"},
 		{"a file that is none", server, filepath.Join(t.TempDir(), "none.pem"), [2]string{}, "lrp list", exitFailed, "the certificates of -ca cannot be read"},

@@ -13,6 +13,7 @@ import (
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/internal/specfile"
 	"github.com/diegosdk/diego/internal/spelling"
+	"github.com/diegosdk/diego/internal/wire"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/task"
@@ -111,6 +112,7 @@ var kinds = []kindOfError{
 	{is: wraps(task.ErrInvalidTransition, task.ErrRunningElsewhere), code: exitRefused, advice: says("diegoctl task get shows the task's state")},
 	{is: wraps(storage.ErrGone), code: exitRefused, advice: says("leave -after out to begin with the oldest event there is")},
 	{is: wraps(fs.ErrNotExist, fs.ErrPermission), code: exitFailed},
+	{is: holds[*wire.PathError], code: exitFailed, advice: says("that server does not offer it; if the auctioneer is another than the BBS, plan needs -auctioneer (DIEGO_AUCTIONEER)")},
 	{is: unreachable, code: exitUnreachable, advice: adviceOnConnections},
 	{is: func(err error) bool { return strings.Contains(err.Error(), "HTTP request to an HTTPS server") }, code: exitFailed,
 		advice: says("the server speaks TLS; begin the address with https://")},
