@@ -34,6 +34,8 @@ type cellPlan struct {
 	id, dir string
 	// backend is one of daemon.BackendKinds.
 	backend string
+	// tried says that another cell has made a container with it.
+	tried bool
 	// listen is the host at which the cell is served, at any port.
 	listen string
 	// share is the part of the host that the cell has: 2 is a half.
@@ -49,7 +51,7 @@ var rootFS = []string{"host"}
 
 // openCell makes a cell that does nothing yet.
 func openCell(ctx context.Context, p cellPlan) (*cell, error) {
-	backend, err := daemon.OpenBackend(ctx, daemon.BackendOptions{Kind: p.backend, Dir: p.dir})
+	backend, err := daemon.OpenBackend(ctx, daemon.BackendOptions{Kind: p.backend, Dir: p.dir, Tried: p.tried})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.id, err)
 	}

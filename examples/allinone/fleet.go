@@ -72,22 +72,22 @@ func openFleet(ctx context.Context, s *settings, placed func(auction.Result)) (f
 	if err != nil {
 		return f, err
 	}
-	// What the first cell can do all can; so those need not be tried in turn.
-	open := func(n int, backend string) (err error) {
+	// What the first cell can do all can.
+	open := func(n int, backend string, tried bool) (err error) {
 		id := fmt.Sprintf("cell-%d", n+1)
 		f.cells[n], err = openCell(ctx, cellPlan{
-			id: id, dir: f.data.in(id), backend: backend, listen: host, share: int64(s.Cells),
+			id: id, dir: f.data.in(id), backend: backend, tried: tried, listen: host, share: int64(s.Cells),
 			bbs: f.BBS, store: f.store, volume: volume, logger: f.log.With("cell", id),
 		})
 		return err
 	}
 	f.cells = make([]*cell, s.Cells)
-	if err := open(0, s.Backend); err != nil {
+	if err := open(0, s.Backend, false); err != nil {
 		return f, err
 	}
 	var rest errgroup.Group
 	for n := range s.Cells - 1 {
-		rest.Go(func() error { return open(n+1, f.cells[0].backend.Name) })
+		rest.Go(func() error { return open(n+1, f.cells[0].backend.Name, true) })
 	}
 	if err := rest.Wait(); err != nil {
 		return f, err

@@ -37,6 +37,9 @@ type BackendOptions struct {
 	Dir                 string
 	ExternalIP          string
 	FirstPort, LastPort uint16
+	// Tried says that another backend of this kind has made a container on this
+	// host just now, so that this one need not.
+	Tried bool
 	// ImageDirs, Preloaded and AllowPrivileged are for real containers.
 	ImageDirs       []string
 	Preloaded       map[string]string
@@ -102,10 +105,12 @@ func openReal(ctx context.Context, o BackendOptions) (*Backend, error) {
 		return nil, err
 	}
 	b := &Backend{ContainerBackend: real, Name: RealBackend, Isolated: true, close: real.Close}
-	if err := b.probe(ctx, essential); err == nil {
-		err = try(ctx, real)
-	} else {
+	err = b.probe(ctx, essential)
+	switch {
+	case err != nil:
 		err = fmt.Errorf("%w: %w", executor.ErrUnsupported, err)
+	case !o.Tried:
+		err = try(ctx, real)
 	}
 	if err != nil {
 		return nil, errors.Join(err, real.Close())

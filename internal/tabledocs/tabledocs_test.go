@@ -19,6 +19,22 @@ func TestTheDocumentationIsNotStale(t *testing.T) {
 	}
 }
 
+func TestDiagramsElsewhereAreThoseOfTheCode(t *testing.T) {
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, blocks, found := strings.Cut(string(text), "```mermaid\n")
+	for found {
+		var diagram string
+		diagram, blocks, _ = strings.Cut(blocks, "```")
+		if !strings.Contains(statesPage(), "```mermaid\n"+diagram+"```") {
+			t.Errorf("this diagram of README.md is not in docs/tables/states.md: copy it from there\n%s", diagram)
+		}
+		_, blocks, found = strings.Cut(blocks, "```mermaid\n")
+	}
+}
+
 func TestStaleNamesWhatChangedIsMissingOrIsLeftOver(t *testing.T) {
 	dir, pages := t.TempDir(), Pages()
 	for _, p := range pages[2:] {
