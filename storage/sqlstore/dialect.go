@@ -81,7 +81,9 @@ type dialect struct {
 	batch func(ctx context.Context, c *sql.Conn, calls []call, common []string) error
 	// guess makes the statements of a transaction that fails unless all that
 	// was guessed is so. It is nil where round trips cost nothing.
-	guess func(s *Store, g *guess, newest func(*sql.Rows) error) []call
+	// With nextOnly a row can be changed to its next version only.
+	guess    func(s *Store, g *guess, newest func(*sql.Rows) error) []call
+	nextOnly bool
 	// prepare: reads are worth preparing.
 	prepare bool
 	// migrate runs f while no other process migrates. f gets one connection.

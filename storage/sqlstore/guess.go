@@ -113,11 +113,21 @@ func (a *attempt) isPlain() bool {
 		return false
 	}
 	for _, it := range a.items {
+		if s.d.nextOnly && !it.goesOn() {
+			return false
+		}
 		if b := &it.batch; it.lease != nil || b.RequestID != "" || len(b.Domains)+len(b.Quarantine) > 0 {
 			return false
 		}
 	}
 	return true
+}
+
+// goesOn reports whether each record that changes gets its next version.
+func (it *item) goesOn() bool {
+	return !slices.ContainsFunc(it.records, func(c change) bool {
+		return c.row != nil && !c.before.IsZero() && c.after != c.before.Next()
+	})
 }
 
 // guess accepts the items that have a part in a guess. It returns nil if they

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"database/sql"
+	"fmt"
 	"slices"
 )
 
@@ -24,86 +25,71 @@ func mysqlGuess(s *Store, g *guess, newest func(*sql.Rows) error) []call {
 	}, call{query: "SELECT LAST_INSERT_ID()", scan: newest}, call{query: "COMMIT"})
 }
 
-// A mysqlPart is a part of a guess as one or two statements.
+// A mysqlPart is a part of a guess as statements.
 type mysqlPart struct {
-	verb
-	*table
-	find, write multi
+	part
+	multi
+	// each is what ROW_COUNT says for each row, if it is to be looked at.
+	each int64
 }
 
-func (s *Store) mysqlPart(v verb, t *table) mysqlPart {
-	d, name := s.d, s.table(t.name)
-	p := mysqlPart{verb: v, table: t}
-	columns, kinds := t.keyVersion()
-	switch v {
-	case creates: // a row that is there is an error
-		p.write = d.insert(name, t.columns(), t.kinds, "")
-	case changes:
-		p.write = d.upsertRows(name, t.key, t.rest, t.kinds)
+func (s *Store) mysqlPart(p part) mysqlPart {
+	d, name := s.d, s.table(p.name)
+	columns, kinds := p.keyVersion()
+	switch p.verb {
+	case creates: // fails if a row is there
+		return mysqlPart{p, d.insert(name, p.columns(), p.kinds, ""), 0}
+	case changes: // a row counts for one if it is inserted, for none if it has another version
+		return mysqlPart{p, d.insert(name, p.columns(), p.kinds, ifNext(p.rest)), 2}
 	case removes:
-		p.write = d.among("DELETE FROM "+name, columns, kinds)
+		return mysqlPart{p, d.among("DELETE FROM "+name, columns, kinds), 1}
 	case drops:
-		p.write = d.among("DELETE FROM "+name, t.key, t.kinds[:len(t.key)])
-	}
-	if v == changes || v == keeps {
-		// The exponent is out of range, and so an error, unless all are found.
-		p.find = d.among("SELECT EXP(1000 * ABS(COUNT(*) - ?)) FROM "+name, columns, kinds)
-		if t.present != "" {
-			p.find.head += t.present + " AND "
+		return mysqlPart{p, d.among("DELETE FROM "+name, p.key, p.kinds[:len(p.key)]), 0}
+	default: // keeps
+		m := d.among("SELECT "+overflow("COUNT(*)")+" FROM "+name, columns, kinds)
+		if p.present != "" {
+			m.head += p.present + " AND "
 		}
+		return mysqlPart{p, m, 0}
 	}
-	return p
 }
+
+// ifNext replaces a row by the next version of it, and leaves it alone if it has
+// another. Assignments are made one after the other, so the version's is last.
+func ifNext(columns []string) string {
+	epoch, index := tagColumns[0], tagColumns[1]
+	columns = slices.DeleteFunc(slices.Clone(columns), func(c string) bool { return c == index })
+	return " ON DUPLICATE KEY UPDATE " + assign(append(columns, index), func(c string) string {
+		return fmt.Sprintf("IF(%s = VALUES(%s) AND %s = VALUES(%s) - 1, VALUES(%s), %s)", epoch, epoch, index, index, c, c)
+	})
+}
+
+// overflow is an expression that is out of range, which is an error, unless n
+// is its argument.
+func overflow(n string) string { return "EXP(1000 * ABS(" + n + " - ?))" }
 
 // calls are the statements for a list of rows.
 func (p *mysqlPart) calls(dst []call, rows []any) []call {
-	if len(rows) == 0 {
-		return dst
+	if p.verb == changes {
+		rows = p.withoutVersion(rows)
 	}
-	if p.verb == changes || p.verb == keeps {
-		found := rows
-		if p.verb == changes {
-			found = p.versions(rows)
-			rows = p.without(rows)
+	for _, c := range p.multi.calls(nil, rows, nil) {
+		n := int64(len(c.args) / len(p.multi.kinds))
+		if p.verb == keeps {
+			c.args, c.scan = append([]any{n}, c.args...), ignore
 		}
-		width := len(p.find.kinds)
-		for _, c := range p.find.calls(nil, found, ignore) {
-			n := int64(len(c.args) / width)
-			c.args = append([]any{n}, c.args...)
-			dst = append(dst, c)
+		dst = append(dst, c)
+		if p.each > 0 {
+			dst = append(dst, call{query: "SELECT " + overflow("ROW_COUNT()"), args: []any{n * p.each}, scan: ignore})
 		}
-	}
-	if p.verb == keeps {
-		return dst
-	}
-	from := len(dst)
-	dst = p.write.calls(dst, rows, nil)
-	if p.verb != removes {
-		return dst
-	}
-	writes := slices.Clone(dst[from:])
-	dst = dst[:from]
-	for _, c := range writes {
-		n := int64(len(c.args) / len(p.write.kinds))
-		dst = append(dst, c, call{query: "SELECT EXP(1000 * ABS(ROW_COUNT() - ?))", args: []any{n}, scan: ignore})
 	}
 	return dst
 }
 
-// versions are the keys and versions in rows of all columns and the version.
-func (p *mysqlPart) versions(rows []any) (out []any) {
-	all, version := len(p.kinds), len(p.version)
-	for ; len(rows) > 0; rows = rows[all+version:] {
-		out = append(append(out, rows[:len(p.key)]...), rows[all:all+version]...)
-	}
-	return out
-}
-
-// without are the rows without the version.
-func (p *mysqlPart) without(rows []any) (out []any) {
-	all, version := len(p.kinds), len(p.version)
-	for ; len(rows) > 0; rows = rows[all+version:] {
-		out = append(out, rows[:all]...)
+// withoutVersion are the rows without the version, which is the one before.
+func (p *part) withoutVersion(rows []any) (out []any) {
+	for ; len(rows) > 0; rows = rows[p.width():] {
+		out = append(out, rows[:len(p.kinds)]...)
 	}
 	return out
 }

@@ -32,8 +32,9 @@ type change struct {
 	key storage.RecordKey
 	// before is the tag that the store must hold; zero wants no record there.
 	before executor.ModificationTag
-	row    []any // nil deletes the record
-	check  bool  // writes nothing
+	after  executor.ModificationTag // of row
+	row    []any                    // nil deletes the record
+	check  bool                     // writes nothing
 	// defined and undefined are the definitions that come and go.
 	defined, undefined []any
 }
@@ -59,6 +60,7 @@ func (s *Store) newItem(b storage.Batch) (*item, error) {
 			c.before = w.Before.ModificationTag
 		}
 		if t := w.After; t != nil {
+			c.after = t.ModificationTag
 			data, err := storage.Encode(t)
 			if err != nil {
 				return nil, err
@@ -97,6 +99,7 @@ func (s *Store) lrpChange(w *lrp.Write) change {
 		c.before = w.Before.ModificationTag
 	}
 	if r := w.After; r != nil && !c.check {
+		c.after = r.ModificationTag
 		data := storage.AppendActualLRP(make([]byte, 0, 256), r)
 		c.row = []any{
 			r.ProcessGUID, int64(r.Index), r.DefinitionID, int64(r.Presence),
@@ -116,6 +119,7 @@ func (s *Store) deploymentChange(w *storage.DeploymentWrite) (change, error) {
 	if d == nil || c.check {
 		return c, nil
 	}
+	c.after = d.ModificationTag
 	settings, err := storage.Encode(&d.Settings)
 	if err != nil {
 		return c, err

@@ -98,7 +98,7 @@ func (s *Store) newQueries() queries {
 	}
 	if d.dir == "mysql" {
 		for i := range parts {
-			q.parts[i] = s.mysqlPart(parts[i].verb, parts[i].table)
+			q.parts[i] = s.mysqlPart(parts[i])
 		}
 	}
 	if d.arrays {
