@@ -29,8 +29,9 @@ const (
 //
 // Identifiers are 1 to [MaxIdentifierBytes] bytes of UTF-8 without NUL, or
 // empty where the record allows that. Other text is UTF-8. Times are in UTC,
-// as those of Step are. Every ActualLRP keeps its invariants, every deployment
-// has its active definition, and so is whole.
+// as those of Step are. No version has the zero tag, which stands for no
+// record. Every ActualLRP keeps its invariants, every deployment has
+// its active definition, and so is whole; actions that are new are valid.
 func (b *Batch) Check() error {
 	c := checker{}
 	var keys map[RecordKey]struct{}
@@ -164,12 +165,40 @@ func (c *checker) same(same bool, list string, i int, field string, value any) {
 	}
 }
 
+// tagged refuses the tag that stands for no record.
+func (c *checker) tagged(tag executor.ModificationTag, list string, i int) {
+	if tag.IsZero() {
+		c.in(list, i).Check(false, "modification_tag", tag, "a tag that is not zero")
+	}
+}
+
+// actions refuses actions that nobody could decode again, such as one of two
+// kinds.
+func (c *checker) actions(info *executor.RunInfo, list string, i int, field string) {
+	var v executor.Validator
+	info.Action.Validate(&v)
+	for _, a := range []*executor.Action{info.Setup, info.Monitor} {
+		if a != nil {
+			a.Validate(&v)
+		}
+	}
+	for j := range info.Sidecars {
+		info.Sidecars[j].Action.Validate(&v)
+	}
+	if err := v.Err(); err != nil {
+		c.in(list, i).Check(false, field, err, "actions within their limits")
+	}
+}
+
 func (c *checker) actualLRP(i int, w *lrp.Write) {
 	const list = "actual_lrps"
 	if w.Before != nil && w.After != nil {
 		if before, after := ActualLRPKey(w.Before), ActualLRPKey(w.After); before != after {
 			c.same(false, list, i, "key", after)
 		}
+	}
+	if w.Before != nil {
+		c.tagged(w.Before.ModificationTag, list, i)
 	}
 	r := w.After
 	if r == nil {
@@ -207,6 +236,9 @@ func (c *checker) deployment(i int, w *DeploymentWrite) {
 	if w.Before != nil && w.After != nil {
 		c.same(w.Before.ProcessGUID == w.After.ProcessGUID, list, i, "process_guid", w.After.ProcessGUID)
 	}
+	if w.Before != nil {
+		c.tagged(w.Before.ModificationTag, list, i)
+	}
 	d := w.After
 	if d == nil || w.IsCheck() {
 		return
@@ -219,7 +251,15 @@ func (c *checker) deployment(i int, w *DeploymentWrite) {
 	}
 	for _, id := range d.DefinitionIDs() {
 		c.identifier(id, list, i, "definitions")
+		if w.Before != nil {
+			if _, known := w.Before.Definitions[id]; known {
+				continue
+			}
+		}
+		definition := d.Definitions[id]
+		c.actions(&definition.RunInfo, list, i, "definitions")
 	}
+	c.tagged(d.ModificationTag, list, i)
 	c.whole(w.Before, i, "before")
 	c.whole(d, i, "after")
 	c.text(d.Annotation, list, i, "annotation")
@@ -244,12 +284,19 @@ func (c *checker) task(i int, w *task.Write) {
 	if w.Before != nil && w.After != nil {
 		c.same(w.Before.GUID == w.After.GUID, list, i, "task_guid", w.After.GUID)
 	}
+	if w.Before != nil {
+		c.tagged(w.Before.ModificationTag, list, i)
+	}
 	t := w.After
 	if t == nil {
 		return
 	}
 	if w.Before != nil && w.Before.ModificationTag == t.ModificationTag {
 		c.in(list, i).Check(false, "modification_tag", t.ModificationTag, wantTag)
+	}
+	c.tagged(t.ModificationTag, list, i)
+	if w.Before == nil {
+		c.actions(&t.RunInfo, list, i, "action")
 	}
 	c.identifier(t.GUID, list, i, "task_guid")
 	c.identifier(t.Domain, list, i, "domain")

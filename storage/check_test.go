@@ -127,14 +127,25 @@ func TestCheckRefusesWhatDoesNotBelongTogether(t *testing.T) {
 	bareAfter.ModificationTag = d.ModificationTag.Next()
 	tooMany, nameless := *d, *d
 	tooMany.Instances, nameless.HealthyDefinitionID = 1<<31, "a\x00"
+	twoActions := executor.Action{Run: &executor.RunAction{Path: "a", User: "u"}, Serial: &executor.SerialAction{}}
+	undecodable, undecodableTask := deployment("p"), taskRecord("t")
+	undecodable.Definitions = map[string]lrp.Definition{undecodable.ActiveDefinitionID: {RunInfo: executor.RunInfo{RootFS: "preloaded:linux", Action: twoActions}}}
+	undecodableTask.Action = twoActions
+	untaggedLRP, untaggedDeployment, untaggedTask := r[1], deployment("p"), taskRecord("t")
+	untaggedLRP.ModificationTag, untaggedDeployment.ModificationTag, untaggedTask.ModificationTag = lrp.ModificationTag{}, lrp.ModificationTag{}, lrp.ModificationTag{}
 	bigIndex := r[0]
 	bigIndex.Index = 1 << 31
 	for field, b := range map[string]storage.Batch{
 		"actual_lrps[0].key":                   {ActualLRPs: []lrp.Write{{Before: &r[1], After: &moved}}},
 		"actual_lrps[0].modification_tag":      {ActualLRPs: []lrp.Write{{Before: &r[1], After: &untagged}}},
 		"tasks[0].modification_tag":            {Tasks: []task.Write{{Before: tk, After: tk}}},
+		"deployments[0].definitions":           {Deployments: []storage.DeploymentWrite{{After: undecodable}}},
+		"tasks[0].action":                      {Tasks: []task.Write{{After: undecodableTask}}},
+		"actual_lrps[0]":                       {ActualLRPs: []lrp.Write{{After: &untaggedLRP}}},
+		"deployments[0].modification_tag":      {Deployments: []storage.DeploymentWrite{{After: untaggedDeployment}}},
+		"tasks[0].modification_tag ":           {Tasks: []task.Write{{After: untaggedTask}}},
 		"actual_lrps[1]":                       {ActualLRPs: []lrp.Write{{Before: &r[1]}, {After: &r[1]}}},
-		"actual_lrps[0]":                       {ActualLRPs: []lrp.Write{{}}},
+		"actual_lrps[0] ":                      {ActualLRPs: []lrp.Write{{}}},
 		"actual_lrps[0].index":                 {ActualLRPs: []lrp.Write{{After: &bigIndex}}},
 		"deployments[0].process_guid":          {Deployments: []storage.DeploymentWrite{{Before: d, After: &lrp.Deployment{ProcessGUID: "q"}}}},
 		"deployments[1]":                       {Deployments: []storage.DeploymentWrite{{After: d}, {Before: d}}},
@@ -151,7 +162,7 @@ func TestCheckRefusesWhatDoesNotBelongTogether(t *testing.T) {
 		"events[0]":                            {Events: []storage.Event{event}},
 		"request_id":                           {RequestID: "\x00"},
 	} {
-		refusedField(t, "a contradiction", field, b.Check())
+		refusedField(t, "a contradiction", strings.TrimSpace(field), b.Check())
 	}
 	fine := storage.Batch{
 		Deployments: []storage.DeploymentWrite{{Before: storage.Bare(d), After: storage.Bare(d)}, {Before: storage.Bare(e)}},

@@ -152,9 +152,10 @@ func BenchmarkMemory(b *testing.B) {
 }
 
 func deployment(guid string) *lrp.Deployment {
+	action := executor.Action{Run: &executor.RunAction{Path: "/bin/web", User: "vcap"}}
 	return &lrp.Deployment{
 		ProcessGUID: guid, Domain: "apps", Settings: lrp.Settings{Instances: 1000},
-		Definitions:        map[string]lrp.Definition{"d": {RunInfo: executor.RunInfo{RootFS: "preloaded:linux"}}},
+		Definitions:        map[string]lrp.Definition{"d": {RunInfo: executor.RunInfo{RootFS: "preloaded:linux", Action: action}}},
 		ActiveDefinitionID: "d", HealthyDefinitionID: "d",
 		ModificationTag: lrp.ModificationTag{Epoch: begin.UnixNano()},
 	}

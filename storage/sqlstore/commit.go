@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 
 	"github.com/diegosdk/diego/executor"
@@ -175,6 +176,9 @@ func (a *attempt) onConnection() (err error) {
 		_, err := c.ExecContext(ctx, "ROLLBACK")
 		return err
 	}
+	if d := a.doubt; d != nil && d.events > 0 && a.oldest > d.since+1 {
+		return errForgotten
+	}
 	a.doubt = nil // it did not happen
 	if err := a.resolveAll(ctx, c); err != nil {
 		return err
@@ -202,6 +206,10 @@ func (s *Store) beginCalls() []call {
 	}
 	return calls
 }
+
+// errForgotten is a commit of which nobody knows whether it happened: what
+// would tell has left the log.
+var errForgotten = errors.New("the connection was lost while committing, and the log has since dropped the events that would tell whether it happened")
 
 // isNoTransaction reports whether a ROLLBACK failed because the transaction
 // was over already, as it is after some errors of SQLite.

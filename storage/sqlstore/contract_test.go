@@ -164,9 +164,13 @@ func TestContract(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, dsn string) { storagetest.Run(t, opener(dsn, Options{})) })
 }
 
-// Encryption happens before the dialects matter.
+// The whole contract once, and on each database whatever is read of what was
+// written in any order.
 func TestContractWithEncryption(t *testing.T) {
 	storagetest.Run(t, opener(databases[0].database(t), Options{Keys: testKeys("a")}))
+	eachDatabase(t, func(t *testing.T, dsn string) {
+		storagetest.RunMetamorphic(t, opener(dsn, Options{Keys: testKeys("a")}), 2, 300)
+	})
 }
 
 // openInMemory makes a store whose clock can be moved; its Reopen would be

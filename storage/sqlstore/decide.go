@@ -34,7 +34,11 @@ func (a *attempt) lookups(calls []call) []call {
 	var lrps, deployments, tasks, leases, requests []any
 	for _, it := range a.items {
 		for i := range it.records {
-			switch k := &it.records[i].key; k.Kind {
+			k := &it.records[i].key
+			if isImpossible(k.GUID) || isImpossible(k.DefinitionID) {
+				continue // it is not there
+			}
+			switch k.Kind {
 			case storage.ActualLRPRecord:
 				lrps = append(lrps, k.GUID, int64(k.Index), k.DefinitionID, int64(k.Presence))
 			case storage.DeploymentRecord:
@@ -43,10 +47,10 @@ func (a *attempt) lookups(calls []call) []call {
 				tasks = append(tasks, k.GUID)
 			}
 		}
-		if f := it.batch.Fence; f != (storage.Fence{}) {
+		if f := it.batch.Fence; f != (storage.Fence{}) && !isImpossible(f.Kind) && !isImpossible(f.Name) {
 			leases = append(leases, f.Kind, f.Name)
 		}
-		if l := it.lease; l != nil {
+		if l := it.lease; l != nil && !isImpossible(l.lease.Kind) && !isImpossible(l.lease.Name) {
 			leases = append(leases, l.lease.Kind, l.lease.Name)
 		}
 		if id := it.batch.RequestID; id != "" {
@@ -188,6 +192,9 @@ func (a *attempt) quarantine(ctx context.Context, q querier, it *item) error {
 	s := a.s
 	for _, entry := range it.batch.Quarantine {
 		k := entry.Key
+		if isImpossible(k.GUID) || isImpossible(k.DefinitionID) {
+			return &storage.ConflictError{Key: k, Err: storage.ErrNotFound}
+		}
 		found, corrupt, err := s.reader.examine(ctx, q, k)
 		switch {
 		case err != nil:

@@ -177,8 +177,7 @@ func TestAFileThatCannotBeWrittenIsExplained(t *testing.T) {
 	wantError(t, err, "no SQLite database")
 }
 
-// A full disk is played by SQLite's own limit on the size of the file, and by
-// the kernel's.
+// A full disk is played by SQLite's own limit on the size of the file.
 func TestAFullDiskLosesNothingThatWasAcknowledged(t *testing.T) {
 	s := mustOpen(t, "sqlite:"+filepath.Join(t.TempDir(), "diego.db"), Options{})
 	exec(t, s, "PRAGMA max_page_count = 100")

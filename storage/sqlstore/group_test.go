@@ -109,6 +109,42 @@ func TestACommitInDoubtIsNotTriedAlone(t *testing.T) {
 	}
 }
 
+// By the time the connection is back, others have committed so much that the
+// events which would tell have left the log.
+func TestACommitInDoubtWhoseEventsAreGoneIsNotRepeated(t *testing.T) {
+	for _, d := range databases[1:] {
+		t.Run(d.name, func(t *testing.T) {
+			dsn := d.database(t)
+			s, other := mustOpen(t, dsn, Options{Events: 1}), mustOpen(t, dsn, Options{Events: 1})
+			for i := range 3 { // the last of them has nothing to trim
+				if _, err := s.Commit(t.Context(), creation(unclaimed("q", i))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			cut, busy := cutAnswer(t, s, true), false
+			run := s.d.batch
+			s.d.batch = func(ctx context.Context, c *sql.Conn, calls []call, common []string) error {
+				if *cut && !busy {
+					busy = true
+					for i := range 40 {
+						if _, err := other.Commit(ctx, creation(unclaimed("other", i))); err != nil {
+							t.Error(err)
+						}
+					}
+				}
+				return run(ctx, c, calls, common)
+			}
+			_, err := s.Commit(t.Context(), creation(unclaimed("p", 0)))
+			if err == nil || errors.Is(err, storage.ErrConflict) {
+				t.Errorf("%v, which nobody can know", err)
+			}
+			if n := count(t, s, "p"); n != 1 {
+				t.Errorf("%d records", n)
+			}
+		})
+	}
+}
+
 func TestAReasonOfAnyBytesCanBeKeptInQuarantine(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, dsn string) {
 		s := mustOpen(t, dsn, Options{})

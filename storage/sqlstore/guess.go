@@ -113,7 +113,7 @@ func (a *attempt) isPlain() bool {
 		return false
 	}
 	for _, it := range a.items {
-		if s.d.nextOnly && !it.goesOn() {
+		if s.d.nextOnly && !it.goesOn() || it.isImpossible() {
 			return false
 		}
 		if b := &it.batch; it.lease != nil || b.RequestID != "" || len(b.Domains)+len(b.Quarantine) > 0 {
@@ -121,6 +121,13 @@ func (a *attempt) isPlain() bool {
 		}
 	}
 	return true
+}
+
+// isImpossible reports whether it names something that cannot be there.
+func (it *item) isImpossible() bool {
+	return isImpossible(it.batch.Fence.Kind) || isImpossible(it.batch.Fence.Name) || slices.ContainsFunc(it.records, func(c change) bool {
+		return isImpossible(c.key.GUID) || isImpossible(c.key.DefinitionID)
+	})
 }
 
 // goesOn reports whether each record that changes gets its next version.

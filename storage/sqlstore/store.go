@@ -43,7 +43,7 @@ type Store struct {
 	closed     bool
 	work       sync.WaitGroup
 
-	newest atomic.Int64 // the newest event that this process has committed
+	newest atomic.Int64 // the newest event that this process knows to be committed
 	wakeMu sync.Mutex
 	wake   chan struct{} // closed by the next commit of events; nil if nobody waits
 
@@ -105,6 +105,11 @@ func (s *Store) prepareSchema(ctx context.Context) error {
 	if err := s.migrate(ctx); err != nil {
 		return err
 	}
+	var newest, oldest, now int64
+	if err := queryRow(ctx, s.write, s.q.log, &newest, &oldest, &now); err != nil {
+		return err
+	}
+	s.newest.Store(newest)
 	var err error
 	s.sealer, err = s.newSealer(ctx, s.options.Keys)
 	return err

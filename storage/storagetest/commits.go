@@ -66,6 +66,30 @@ var commitCases = []testCase{
 		f.conflict(taskWrite(t, nextTask(t, nil)), storage.TaskKey("t"), storage.ErrNotFound)
 		f.conflict(taskWrite(t, nil), storage.TaskKey("t"), storage.ErrNotFound)
 	}},
+	{sentence: "a deletion of a record with a name that cannot be is ErrNotFound", check: func(f *fixture) {
+		for _, name := range []string{"p\x00", "\xf0\x9f", strings.Repeat("p", storage.MaxIdentifierBytes+1)} {
+			r, d, t := unclaimed("p", 0), deployment("p"), pending("t")
+			r.ProcessGUID, d.ProcessGUID, t.GUID = name, name, name
+			f.conflict(lrpWrite(r, nil), storage.ActualLRPKey(r), storage.ErrNotFound)
+			f.conflict(deploymentWrite(d, nil), storage.DeploymentKey(name), storage.ErrNotFound)
+			f.conflict(taskWrite(t, nil), storage.TaskKey(name), storage.ErrNotFound)
+			b := lrpWrite(r, nil)
+			b.Events = []storage.Event{created(unclaimed("p", 0))}
+			f.conflict(b, storage.ActualLRPKey(r), storage.ErrNotFound)
+		}
+	}},
+	{sentence: "the zero tag stands for no record, and no write may name it", check: func(f *fixture) {
+		r, d, t := unclaimed("p", 0), deployment("p"), pending("t")
+		r0, d0, t0 := *r, *d, *t
+		r0.ModificationTag, d0.ModificationTag, t0.ModificationTag = lrp.ModificationTag{}, lrp.ModificationTag{}, lrp.ModificationTag{}
+		for _, b := range []storage.Batch{
+			lrpWrite(nil, &r0), deploymentWrite(nil, &d0), taskWrite(nil, &t0),
+			lrpWrite(&r0, r), deploymentWrite(&d0, d), taskWrite(&t0, t),
+			lrpWrite(&r0, nil), deploymentWrite(&d0, nil), taskWrite(&t0, nil),
+		} {
+			f.refused(b, executor.ErrInvalid)
+		}
+	}},
 	{sentence: "a write that names another tag than the store has conflicts", check: func(f *fixture) {
 		r, d, t := unclaimed("p", 0), deployment("p"), pending("t")
 		f.createAll(r)

@@ -123,6 +123,20 @@ var leaseCases = []testCase{
 		f.good(held)
 		f.same("events", len(f.events(0, storage.EventFilter{})), 2)
 	}},
+	{sentence: "a lease with a name that cannot be is one that nobody holds", check: func(f *fixture) {
+		held := f.acquire("n", "a", "")
+		for _, name := range []string{"n\x00", "\xf0\x9f", strings.Repeat("n", storage.MaxIdentifierBytes+1)} {
+			l := storage.Lease{Kind: "kind", Name: name, Owner: "a", Epoch: held.Epoch}
+			if err := f.Store.Release(f.ctx, l); !errors.Is(err, storage.ErrFenced) {
+				f.Errorf("releasing %q: %v", name, err)
+			}
+			f.refused(storage.Batch{Fence: l.Fence(), Domains: []storage.DomainWrite{{Name: "d"}}}, storage.ErrFenced)
+			b := lrpWrite(nil, unclaimed("p", 0))
+			b.Fence, b.Events = l.Fence(), []storage.Event{created(unclaimed("p", 0))}
+			f.refused(b, storage.ErrFenced)
+		}
+		f.good(held)
+	}},
 	{sentence: "an ill-formed lease is a validation error", check: func(f *fixture) {
 		ok := storage.Lease{Kind: "kind", Name: "n", Owner: "o"}
 		for what, change := range map[string]func(*storage.Lease) time.Duration{
