@@ -105,8 +105,8 @@ func (s *Store) prepareSchema(ctx context.Context) error {
 	if err := s.migrate(ctx); err != nil {
 		return err
 	}
-	var newest, oldest, now int64
-	if err := queryRow(ctx, s.write, s.q.log, &newest, &oldest, &now); err != nil {
+	var newest int64
+	if err := queryRow(ctx, s.write, "SELECT newest FROM "+s.table("log")+" WHERE id = 1", &newest); err != nil {
 		return err
 	}
 	s.newest.Store(newest)
