@@ -139,7 +139,7 @@ func happened(r *ActualLRP) string {
 	case Running:
 		return "runs on " + r.CellID
 	case Crashed:
-		return fmt.Sprintf("crashed: %s (crash %d, waits before it restarts)", orUnknown(r.CrashReason), r.CrashCount)
+		return fmt.Sprintf("waits before it restarts after crash %d", r.CrashCount)
 	}
 	return "waits for a cell"
 }

@@ -1,0 +1,61 @@
+// Command app is what the end-to-end tests run in containers. What it does its
+// first argument says.
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+func main() {
+	var err error
+	switch mode := os.Args[1]; mode {
+	case "serve":
+		err = serve()
+	case "exit":
+		status, _ := strconv.Atoi(os.Args[2])
+		os.Exit(status)
+	case "wait": // whatever it is told
+		signal.Ignore(syscall.SIGTERM)
+		select {}
+	case "write":
+		path := filepath.Join(os.Getenv("DIEGO_CONTAINER_DIR"), os.Args[2])
+		err = os.WriteFile(path, []byte(os.Args[3]), 0o644)
+	default:
+		err = fmt.Errorf("unknown mode %q", mode)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "app:", err)
+		os.Exit(1)
+	}
+}
+
+// lame is for how long the app still answers after SIGTERM: those who were
+// sent here before they heard that it leaves.
+const lame = 2 * time.Second
+
+func serve() error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	server := &http.Server{Addr: ":" + os.Getenv("PORT"), ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(
+		func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprintf(w, "%s %s", os.Getenv("INSTANCE_INDEX"), os.Getenv("INSTANCE_GUID"))
+		})}
+	stopped := make(chan error)
+	context.AfterFunc(ctx, func() {
+		time.Sleep(lame)
+		stopped <- server.Shutdown(context.Background())
+	})
+	fmt.Println("serving on", server.Addr)
+	if err := server.ListenAndServe(); err != http.ErrServerClosed {
+		return err
+	}
+	return <-stopped
+}
