@@ -1,12 +1,10 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 )
 
 // A dataDir holds everything that outlives the process. It belongs to one
@@ -31,10 +29,10 @@ func openData(path string) (*dataDir, error) {
 	if err != nil {
 		return nil, d.wrong(err)
 	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if taken, err := lockFile(lock); err != nil {
 		owner, _ := os.ReadFile(lock.Name())
 		lock.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
+		if taken {
 			return nil, fmt.Errorf("%s is in use by process %s; stop that one or name another directory with -data", path, strings.TrimSpace(string(owner)))
 		}
 		return nil, fmt.Errorf("%s cannot be locked: %w; name a directory on a local disk with -data", path, err)

@@ -57,8 +57,10 @@ func newFirewall(name, prefix string, subnet netip.Prefix) (*firewall, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.ports = &nftables.Set{Table: f.table, Name: "ports", IsMap: true, KeyType: nftables.TypeInetService, DataType: target}
-	f.egress = &nftables.Set{Table: f.table, Name: "egress", IsMap: true, KeyType: nftables.TypeIFName, DataType: nftables.TypeVerdict}
+	// Numbers tell sets of one transaction apart. The library would count them
+	// for the whole process, and not expect two backends that begin at once.
+	f.ports = &nftables.Set{Table: f.table, ID: 1, Name: "ports", IsMap: true, KeyType: nftables.TypeInetService, DataType: target}
+	f.egress = &nftables.Set{Table: f.table, ID: 2, Name: "egress", IsMap: true, KeyType: nftables.TypeIFName, DataType: nftables.TypeVerdict}
 	for _, s := range []*nftables.Set{f.ports, f.egress} {
 		if err := c.AddSet(s, nil); err != nil {
 			return nil, err
