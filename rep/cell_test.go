@@ -160,6 +160,21 @@ func TestAReservationThatIsStoppedWhileItIsClaimedIsNotRun(t *testing.T) {
 	s.must(ClaimLRP.String(), RemoveLRP.String(), DeleteContainer.String())
 }
 
+func TestAReservationThatIsStoppedJustBeforeItRunsIsStoppedAfterwards(t *testing.T) {
+	s := newStage(t)
+	container := containerOf(t, lrpItem, executor.Reserved, executor.RunResult{})
+	s.play(scene{container: container, slot: slotOf(t, LRPClaimedAlpha)})
+	s.o.Executor = &stopsWhileRunning{s.exe, func() {
+		if err := s.StopLRP(t.Context(), lrpItem.Key.LRP(), alpha); err != nil {
+			t.Error(err)
+		}
+	}}
+	if err := s.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.must(RunContainer.String(), "stop")
+}
+
 func TestOnlyTheRightTaskIsCancelled(t *testing.T) {
 	for _, c := range []struct {
 		name, task, guid string
@@ -376,6 +391,24 @@ func TestARunningTaskFailsWithTheSpecificationsReasonWhenAnEvacuationTimesOut(t 
 	s.Tick(t.Context())
 	s.must(FailTask.String(), DeleteContainer.String())
 	if s.bbs.complete.FailureReason != task.ReasonEvacuationTimedOut || !s.bbs.complete.Failed {
+		t.Errorf("the task ended with %+v", s.bbs.complete)
+	}
+}
+
+func TestATaskThatHasEndedIsToldByItsResultWhenAnEvacuationTimesOut(t *testing.T) {
+	now := start
+	s := newStage(t, func(o *Options) { o.Now = func() time.Time { return now } })
+	s.play(scene{container: containerOf(t, taskItem(), executor.Completed, executor.Succeeded()), task: taskOf(t, TaskRunningAlpha), evacuates: true})
+	s.bbs.fail[CompleteTask] = errors.New("no answer")
+	s.Tick(t.Context())
+	now = now.Add(DefaultEvacuationTimeout)
+	s.Tick(t.Context())
+	s.bbs.journal.take()
+	delete(s.bbs.fail, CompleteTask)
+	now = now.Add(time.Second)
+	s.Tick(t.Context())
+	s.must(CompleteTask.String(), DeleteContainer.String())
+	if s.bbs.complete.Failed {
 		t.Errorf("the task ended with %+v", s.bbs.complete)
 	}
 }

@@ -11,7 +11,8 @@ import "github.com/diegosdk/diego/lrp"
 // When the cell exits, be it empty or out of time, it treats everything that
 // is left as if its container were gone already: by NoContainer here, and by
 // TaskContainerNone in [DecideTask], with the reason
-// task.ReasonEvacuationTimedOut.
+// task.ReasonEvacuationTimedOut. Only a task that has ended is told by its
+// result.
 func DecideEvacuation(c ContainerSituation, l LRPSituation) Row {
 	if c == NoContainer {
 		return DecideLRP(c, l)

@@ -477,3 +477,14 @@ func (b *startsLate) StartTask(ctx context.Context, guid string, c task.Start) (
 	defer b.then()
 	return b.fakeBBS.StartTask(ctx, guid, c)
 }
+
+// stopsWhileRunning does something just before a container is run.
+type stopsWhileRunning struct {
+	*fakeExecutor
+	then func()
+}
+
+func (e *stopsWhileRunning) Initialize(guid string, w executor.Work) error {
+	e.then()
+	return e.fakeExecutor.Initialize(guid, w)
+}

@@ -29,7 +29,8 @@ type Rep struct {
 	mu       sync.Mutex
 	news     executor.Subscription
 	notes    map[string]note // by guid of a container that is there
-	present  bool            // this run of the cell is the one that is present
+	present  bool            // this run of the cell was the one that is present
+	heard    time.Time       // when it asked and was told so
 	nextSync time.Time
 	announce time.Time // when to announce next
 	left     bool      // the presence was ended
@@ -55,7 +56,7 @@ func New(o Options) (*Rep, error) {
 	}
 	return &Rep{
 		o: o, queue: newQueue(), wake: make(chan struct{}, 1),
-		news: o.Executor.Subscribe(), notes: map[string]note{}, present: o.Announcer == nil,
+		news: o.Executor.Subscribe(), notes: map[string]note{},
 	}, nil
 }
 
@@ -346,18 +347,25 @@ func (r *Rep) renew(ctx context.Context) {
 		r.o.Logger.Warn("the cell could not be announced; it tries again", "cell", r.o.CellID, "err", err)
 	}
 	r.mu.Lock()
-	before := r.present
+	before := r.answers()
 	switch {
 	case err == nil:
-		r.present = true
+		r.present, r.heard = true, now
 	case errors.Is(err, storage.ErrHeld):
 		r.present = false
 	}
-	appeared := r.present && !before
+	appeared := r.answers() && !before
 	r.mu.Unlock()
 	if appeared {
 		r.syncWithin(0)
 	}
+}
+
+// answers reports whether this run of the cell answers for all records that
+// name the cell. A run that was not heard of for three intervals may have been
+// replaced by another. It is called with the lock.
+func (r *Rep) answers() bool {
+	return r.o.Announcer == nil || r.present && r.o.Now().Sub(r.heard) < 3*r.o.AnnounceInterval
 }
 
 // renewAlways announces the cell until ctx ends.
@@ -365,14 +373,20 @@ func (r *Rep) renewAlways(ctx context.Context) {
 	if r.o.Announcer == nil {
 		return
 	}
-	ticker := time.NewTicker(r.o.AnnounceInterval)
-	defer ticker.Stop()
 	for {
 		r.renew(ctx)
+		r.mu.Lock()
+		over, wait := r.drain.over, r.announce.Sub(r.o.Now())
+		r.mu.Unlock()
+		if over {
+			return
+		}
+		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
+			timer.Stop()
 			return
-		case <-ticker.C:
+		case <-timer.C:
 		}
 	}
 }

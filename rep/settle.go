@@ -35,7 +35,7 @@ type decision struct {
 // row. An error means that something is left to do.
 func (r *Rep) settle(ctx context.Context, s subject) error {
 	r.mu.Lock()
-	finishing, evacuating := r.drain.finishing, r.drain.begun()
+	finishing, evacuating, answers := r.drain.finishing, r.drain.begun(), r.answers()
 	r.mu.Unlock()
 	op := operation{Rep: r, subject: s, failure: task.ReasonContainerMissing}
 	var slot lrp.Slot
@@ -54,7 +54,9 @@ func (r *Rep) settle(ctx context.Context, s subject) error {
 	switch {
 	case there && n.deleting && c.State != executor.Completed:
 		return nil // on its way out; nobody needs to be told
-	case there && !n.deleting && !finishing:
+	case !there && !answers:
+		return nil // another run of the cell may have it
+	case there && !n.deleting && (!finishing || s.isTask() && c.State == executor.Completed):
 		op.container = &c
 	}
 	if finishing {
@@ -74,7 +76,7 @@ func (r *Rep) settle(ctx context.Context, s subject) error {
 	if err := op.carryOut(ctx, d.row); err != nil {
 		return err
 	}
-	if finishing && there && !n.deleting {
+	if finishing && there && !r.noteOf(s.guid).deleting {
 		r.delete(s.guid) // nobody waits for it any more
 	}
 	return nil
@@ -300,6 +302,9 @@ func (op *operation) run(ctx context.Context) (goOn bool, err error) {
 		return false, nil
 	}
 	if err == nil {
+		if op.noteOf(op.guid).stop {
+			_ = op.o.Executor.Stop(op.guid) // StopLRP came too early to do so
+		}
 		return true, nil
 	}
 	op.o.Logger.Warn("a container could not be run", "subject", op.subject.String(), "err", err)

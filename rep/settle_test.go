@@ -464,6 +464,42 @@ func TestAnUnpresentCellDoesNotAnswerForRecordsWithoutContainer(t *testing.T) {
 	s.must()
 }
 
+func TestACellThatWasLongNotHeardOfDoesNotAnswerForRecordsWithoutContainer(t *testing.T) {
+	announcer := &fakeAnnouncer{}
+	now := start
+	s := newStage(t, func(o *Options) { o.Announcer, o.Now = announcer, func() time.Time { return now } })
+	s.Tick(t.Context())
+	s.bbs.slot = slotOf(t, LRPRunningAlpha)
+	announcer.err = errors.New("not reached")
+	sync := func(d time.Duration) {
+		now = now.Add(d)
+		if err := s.Sync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sync(2 * DefaultAnnounceInterval)
+	s.must(RemoveLRP.String())
+	sync(DefaultAnnounceInterval) // another run of the cell may be present by now
+	s.must()
+	announcer.err = nil
+	s.Tick(t.Context())
+	s.must(RemoveLRP.String())
+}
+
+func TestACellThatHasLostItsPresenceLeavesWhatWaits(t *testing.T) {
+	announcer := &fakeAnnouncer{}
+	now := start
+	s := newStage(t, func(o *Options) { o.Announcer, o.Now = announcer, func() time.Time { return now } })
+	s.Tick(t.Context())
+	s.bbs.slot = slotOf(t, LRPRunningAlpha)
+	if _, err := s.survey(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	announcer.err, now = held, now.Add(DefaultAnnounceInterval)
+	s.Tick(t.Context())
+	s.must()
+}
+
 func TestNewsThatWereMissedAreFoundBySync(t *testing.T) {
 	s := newStage(t)
 	s.Tick(t.Context())

@@ -33,7 +33,7 @@ func (r *Rep) survey(ctx context.Context) (found int, err error) {
 	began := r.o.Now()
 	r.mu.Lock()
 	r.nextSync = began.Add(r.syncInterval())
-	present := r.present
+	answers := r.answers()
 	r.mu.Unlock()
 
 	containers := r.o.Executor.List()
@@ -53,9 +53,9 @@ func (r *Rep) survey(ctx context.Context) (found int, err error) {
 		}
 	}
 	for _, subject := range s.instances {
-		// Until this run of the cell is the present one, another may have the
+		// Unless this run of the cell is the present one, another may have the
 		// container.
-		if present && !s.containers[subject.guid] {
+		if answers && !s.containers[subject.guid] {
 			r.queue.add(subject)
 			found++
 		}
