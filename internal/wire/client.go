@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -46,10 +47,14 @@ type Client struct {
 
 	mu        sync.Mutex
 	preferred string // where the last call was answered
+	// silent numbers the addresses that gave no answer when they were last
+	// asked, in the order in which they did not.
+	silent   map[string]int
+	silences int
 }
 
 // NewClient connects to nothing yet.
-func NewClient(o ClientOptions) *Client { return &Client{o: o} }
+func NewClient(o ClientOptions) *Client { return &Client{o: o, silent: map[string]int{}} }
 
 // ErrNoAnswer is wrapped by the error of a call of which nobody knows whether
 // it was carried out.
@@ -103,7 +108,7 @@ func (c *Client) do(ctx context.Context, info *Info, in any, accept func(*http.R
 				return nil
 			}
 			if next != stop {
-				c.forget(address)
+				c.forget(address, err)
 			}
 			if next == stop || next == unknown && !repeatable || ctx.Err() != nil {
 				return err
@@ -205,10 +210,13 @@ func (c *Client) readProblem(answer *http.Response) (p Problem, ok bool) {
 }
 
 // order is whom to ask: whoever leads as far as is known, then all others.
+// Those that were silent come last, the latest at the very end: a call may have
+// no more time than one of them takes.
 func (c *Client) order(ctx context.Context) []string {
 	list := slices.Clone(c.o.Addresses)
 	c.mu.Lock()
 	first := c.preferred
+	slices.SortStableFunc(list, func(a, b string) int { return cmp.Compare(c.silent[a], c.silent[b]) })
 	c.mu.Unlock()
 	if first == "" && c.o.Find != nil {
 		ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
@@ -228,13 +236,20 @@ func (c *Client) prefer(address string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.preferred = address
+	delete(c.silent, address)
 }
 
-func (c *Client) forget(address string) {
+// forget notes that a call of an address has failed with err.
+func (c *Client) forget(address string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.preferred == address {
 		c.preferred = ""
+	}
+	delete(c.silent, address)
+	if errors.Is(err, ErrNoAnswer) || errors.Is(err, ErrUnreachable) {
+		c.silences++
+		c.silent[address] = c.silences
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -322,6 +323,48 @@ func TestAServerThatIsSilentIsGivenUp(t *testing.T) {
 	cancel()
 	if _, err := always.Do(ctx, newTestClient(server.URL), words{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want the context's error", err)
+	}
+}
+
+func TestACallerOfLittlePatienceGetsToTheServersBehindSilentOnes(t *testing.T) {
+	release := make(chan struct{})
+	var addresses []string
+	for range 2 {
+		silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body) // so that the end of the request is noticed
+			select {
+			case <-r.Context().Done():
+			case <-release:
+			}
+		}))
+		defer silent.Close()
+		addresses = append(addresses, silent.URL)
+	}
+	defer close(release)
+	awake := &echo{answer: repeatAfter}
+	c := newTestClient(append(addresses, serve(t, newServer(), awake).URL)...)
+	patience := func(d time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), d)
+		defer cancel()
+		_, err := always.Do(ctx, c, words{})
+		return err
+	}
+	for range addresses { // each of which takes all the time there is
+		if err := patience(50 * time.Millisecond); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want a deadline that was missed", err)
+		}
+	}
+	if err := patience(30 * time.Second); err != nil || awake.calls.Load() != 1 {
+		t.Errorf("got %v, and the server that answers was asked %d times", err, awake.calls.Load())
+	}
+	// Of those that answer nothing the one that was silent last is asked last.
+	awake.answer = func(context.Context, words) (words, error) { return words{}, errOther }
+	c.o.Rounds = 1
+	if err := patience(50 * time.Millisecond); err == nil {
+		t.Error("nobody carries it out")
+	}
+	if got, want := c.order(t.Context())[1:], []string{addresses[1], addresses[0]}; !slices.Equal(got, want) {
+		t.Errorf("the silent ones are asked in the order %v, want %v", got, want)
 	}
 }
 
