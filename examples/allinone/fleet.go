@@ -23,7 +23,7 @@ import (
 // database.
 type fleet struct {
 	*diego.ControlPlane
-	data    *dataDir
+	data    *daemon.Dir
 	logFile *os.File
 	log     *slog.Logger
 	store   *sqlstore.Store
@@ -40,22 +40,22 @@ func openFleet(ctx context.Context, s *settings, placed func(auction.Result)) (f
 			err = errors.Join(err, f.close(ctx))
 		}
 	}()
-	if f.data, err = openData(s.data()); err != nil {
+	if f.data, err = daemon.OpenDir("data", s.data()); err != nil {
 		return f, err
 	}
-	if f.logFile, err = os.Create(f.data.in("log")); err != nil {
-		return f, f.data.wrong(err)
+	if f.logFile, err = os.Create(f.data.In("log")); err != nil {
+		return f, f.data.Wrong(err)
 	}
 	f.log = slog.New(slog.NewTextHandler(f.logFile, nil))
 	if f.service.listener, err = daemon.Listen("listen", s.Listen); err != nil {
 		return f, err
 	}
-	if f.store, err = sqlstore.Open(ctx, "sqlite:"+f.data.in("diego.db"), nil); err != nil {
-		return f, f.data.wrong(err)
+	if f.store, err = sqlstore.Open(ctx, "sqlite:"+f.data.In("diego.db"), nil); err != nil {
+		return f, f.data.Wrong(err)
 	}
-	volume, err := sample.NewVolume(f.data.in("sample"))
+	volume, err := sample.NewVolume(f.data.In("sample"))
 	if err != nil {
-		return f, f.data.wrong(err)
+		return f, f.data.Wrong(err)
 	}
 	if f.ControlPlane, err = diego.New(diego.Options{
 		Store: f.store, Dial: f.dial, Owner: "allinone", Logger: f.log,
@@ -76,7 +76,7 @@ func openFleet(ctx context.Context, s *settings, placed func(auction.Result)) (f
 	open := func(n int, backend string, tried bool) (err error) {
 		id := fmt.Sprintf("cell-%d", n+1)
 		f.cells[n], err = openCell(ctx, cellPlan{
-			id: id, dir: f.data.in(id), backend: backend, tried: tried, listen: host, share: int64(s.Cells),
+			id: id, dir: f.data.In(id), backend: backend, tried: tried, listen: host, share: int64(s.Cells),
 			bbs: f.BBS, store: f.store, volume: volume, logger: f.log.With("cell", id),
 		})
 		return err
@@ -165,7 +165,7 @@ func (f *fleet) close(ctx context.Context) (err error) {
 // introduce says where everything is.
 func (f *fleet) introduce(out io.Writer) {
 	first := f.cells[0]
-	fmt.Fprintf(out, "data        %s\n", f.data.path)
+	fmt.Fprintf(out, "data        %s\n", f.data.In())
 	fmt.Fprintf(out, "containers  %v\n", first.backend)
 	size := first.Manager.Total()
 	fmt.Fprintf(out, "cells       %d, each with %d MiB of memory\n", len(f.cells), size.MemoryMB)

@@ -3,9 +3,10 @@ package daemon
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"log/slog"
 	"maps"
-	"path/filepath"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -47,6 +48,9 @@ func (c *Cell) CheckCell(report func(name, want string)) {
 	if c.FirstPort > c.LastPort {
 		report("first_port", "want at most last_port")
 	}
+	if ip, err := netip.ParseAddr(c.ExternalIP); err != nil || ip.IsUnspecified() {
+		report("external_ip", "want an IP address of this host, such as 10.0.0.7")
+	}
 }
 
 // A CellBBS is what a cell needs of a control plane.
@@ -55,32 +59,38 @@ type CellBBS interface {
 	diego.Presences
 }
 
-// Open opens the cell's backend, and makes the cell that url leads to. Close
-// the backend after the cell's Run.
+// Open takes the cell's directory, opens its backend, and makes the cell that
+// url leads to. Close the backend after the cell's Run; that gives up the
+// directory too.
 func (c *Cell) Open(ctx context.Context, bbs CellBBS, url string, figures diego.Metrics, log *slog.Logger) (*diego.LocalCell, *Backend, error) {
-	backend, err := OpenBackend(ctx, BackendOptions{
-		Kind: c.Backend, Dir: c.Dir, ExternalIP: c.ExternalIP, FirstPort: c.FirstPort, LastPort: c.LastPort,
-		ImageDirs: c.ImageDirs, Preloaded: c.Preloaded, AllowPrivileged: c.AllowPrivileged,
-	})
+	dir, err := OpenDir("dir", c.Dir)
 	if err != nil {
 		return nil, nil, err
 	}
+	backend, err := OpenBackend(ctx, BackendOptions{
+		Kind: c.Backend, Dir: dir.In(), ExternalIP: c.ExternalIP, FirstPort: c.FirstPort, LastPort: c.LastPort,
+		ImageDirs: c.ImageDirs, Preloaded: c.Preloaded, AllowPrivileged: c.AllowPrivileged,
+	})
+	if err != nil {
+		return nil, nil, errors.Join(err, dir.Close())
+	}
+	closeBackend := backend.close
+	backend.close = func() error { return errors.Join(closeBackend(), dir.Close()) }
 	level := slog.LevelInfo
 	if !backend.Isolated {
 		level = slog.LevelWarn
 	}
 	log.Log(ctx, level, "backend", "name", backend.Name, "why", backend.Why, "lacks", backend.Lacks)
-	cell, err := c.make(ctx, backend, bbs, url, figures, log)
+	cell, err := c.make(ctx, backend, dir.In("manager"), bbs, url, figures, log)
 	if err != nil {
-		_ = backend.Close()
-		return nil, nil, err
+		return nil, nil, errors.Join(err, backend.Close())
 	}
 	return cell, backend, nil
 }
 
-func (c *Cell) make(ctx context.Context, backend *Backend, bbs CellBBS, url string, figures diego.Metrics, log *slog.Logger) (*diego.LocalCell, error) {
+func (c *Cell) make(ctx context.Context, backend *Backend, dir string, bbs CellBBS, url string, figures diego.Metrics, log *slog.Logger) (*diego.LocalCell, error) {
 	m, err := manager.New(ctx, manager.Options{
-		Backend: backend, Dir: filepath.Join(c.Dir, "manager"), Logger: log,
+		Backend: backend, Dir: dir, Logger: log,
 		Capacity: executor.Capacity{MemoryMB: c.MemoryMB, DiskMB: c.DiskMB, Containers: c.Containers},
 	})
 	if err != nil {

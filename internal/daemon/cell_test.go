@@ -1,0 +1,60 @@
+package daemon
+
+import (
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/diegosdk/diego"
+)
+
+func sampleCell(dir string) *Cell {
+	return &Cell{CellID: "cell-1", Dir: dir, Backend: ProcessBackend, Containers: 1, FirstPort: 61001, LastPort: 61010, ExternalIP: "127.0.0.1"}
+}
+
+// unasked is a control plane that nobody asks anything.
+type unasked struct{ CellBBS }
+
+func openCell(t *testing.T, dir string) (*Backend, error) {
+	t.Helper()
+	_, b, err := sampleCell(dir).Open(t.Context(), unasked{}, "http://127.0.0.1:1", new(diego.Prometheus), new(Logging).Logger(io.Discard))
+	return b, err
+}
+
+func TestTheDirectoryOfACellBelongsToOneProcess(t *testing.T) {
+	dir := t.TempDir()
+	first, err := openCell(t, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openCell(t, dir); err == nil || !strings.Contains(err.Error(), "is in use by process") || !strings.Contains(err.Error(), "another directory with -dir") {
+		t.Errorf("another cell in the same directory: %v", err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := openCell(t, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := openCell(t, filepath.Join("/dev/null", "x")); err == nil || !strings.Contains(err.Error(), "-dir") {
+		t.Errorf("a directory that cannot be: %v", err)
+	}
+}
+
+func TestAnAddressThatContainersCannotHaveIsRefused(t *testing.T) {
+	for _, ip := range []string{"", "cell.example", "127.0.0.1:80", "0.0.0.0", "::"} {
+		c := sampleCell("x")
+		c.ExternalIP = ip
+		var names []string
+		c.CheckCell(func(name, _ string) { names = append(names, name) })
+		if len(names) != 1 || names[0] != "external_ip" {
+			t.Errorf("%q: %q", ip, names)
+		}
+	}
+	sampleCell("x").CheckCell(func(name, want string) { t.Errorf("%s: %s", name, want) })
+}
