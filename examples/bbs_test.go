@@ -144,7 +144,7 @@ func TestOnlyWhoHasTheRightCertificateIsLetIn(t *testing.T) {
 
 func TestCertificatesAreReplacedWithoutARestart(t *testing.T) {
 	c := newCertificates(t)
-	p := start(t, "bbs", append(c.issue("bbs", diego.BBSRole), "-store", "sqlite:"+filepath.Join(t.TempDir(), "diego.db"))...)
+	p := start(t, "bbs", append(c.issue("bbs", diego.BBSRole, diego.AuctioneerRole), "-store", "sqlite:"+filepath.Join(t.TempDir(), "diego.db"))...)
 	serial := func() string {
 		o := c.client("me", diego.ConsumerRole)
 		client := &http.Client{Transport: &http.Transport{TLSClientConfig: o.TLS, DisableKeepAlives: true}}
@@ -157,7 +157,7 @@ func TestCertificatesAreReplacedWithoutARestart(t *testing.T) {
 		return r.TLS.PeerCertificates[0].SerialNumber.String()
 	}
 	before := serial()
-	c.issue("bbs", diego.BBSRole)
+	c.issue("bbs", diego.BBSRole, diego.AuctioneerRole)
 	eventually(t, "the new certificate is shown", func() (bool, error) { return serial() != before, nil })
 }
 

@@ -23,13 +23,19 @@ type settings struct {
 	daemon.Placing
 }
 
+// Check implements daemon.Checker.
+func (s *settings) Check(report func(name, want string)) {
+	s.Endpoint.Check(report)
+	s.CheckURLs(report, "bbs", s.BBS)
+}
+
 func main() {
 	s := &settings{Endpoint: daemon.Endpoint{Listen: "127.0.0.1:9016"}}
 	daemon.Main("auctioneer", "places work on cells; one of several leads", s, s.run)
 }
 
 func (s *settings) run(ctx context.Context, log *slog.Logger) error {
-	server, err := s.Endpoint.Open(log)
+	server, err := s.Endpoint.Open(diego.Identity{Roles: []diego.Role{diego.AuctioneerRole}}, log)
 	if err != nil {
 		return err
 	}

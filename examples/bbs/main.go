@@ -32,6 +32,7 @@ type settings struct {
 // Check implements daemon.Checker.
 func (s *settings) Check(report func(name, want string)) {
 	s.Endpoint.Check(report)
+	s.CheckURLs(report, "auctioneers", s.Auctioneers)
 	s.CheckRestarts(report)
 }
 
@@ -41,7 +42,11 @@ func main() {
 }
 
 func (s *settings) run(ctx context.Context, log *slog.Logger) error {
-	server, err := s.Endpoint.Open(log)
+	who := diego.Identity{Roles: []diego.Role{diego.BBSRole}}
+	if len(s.Auctioneers) == 0 {
+		who.Roles = append(who.Roles, diego.AuctioneerRole)
+	}
+	server, err := s.Endpoint.Open(who, log)
 	if err != nil {
 		return err
 	}

@@ -30,6 +30,7 @@ type settings struct {
 // Check implements daemon.Checker.
 func (s *settings) Check(report func(name, want string)) {
 	s.Endpoint.Check(report)
+	s.CheckURLs(report, "bbs", s.BBS)
 	s.CheckCell(report)
 }
 
@@ -39,7 +40,7 @@ func main() {
 }
 
 func (s *settings) run(ctx context.Context, log *slog.Logger) error {
-	server, err := s.Endpoint.Open(log)
+	server, err := s.Endpoint.Open(diego.Identity{Name: s.CellID, Roles: []diego.Role{diego.CellRole}}, log)
 	if err != nil {
 		return err
 	}

@@ -1,14 +1,20 @@
 package daemon
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/diegosdk/diego"
 )
 
 // TLS are the settings of mutual TLS, for embedding. Either all three are set
@@ -156,6 +162,32 @@ func (c *Certificates) current() loaded {
 func (c *Certificates) tell() {
 	leaf := c.now.own.Leaf
 	c.log.Info("certificate", "name", leaf.Subject.CommonName, "roles", leaf.Subject.OrganizationalUnit, "expires", leaf.NotAfter)
+}
+
+// check makes sure that others will let the holder of the certificate do its
+// work, which takes the roles of who and, if there is one, the name; and that
+// they will know it at url.
+func (c *Certificates) check(who diego.Identity, url *url.URL) error {
+	leaf := c.current().own.Leaf
+	id := diego.IdentityOf(leaf)
+	name := cmp.Or(who.Name, id.Name)
+	roles := make([]string, len(who.Roles))
+	for i, role := range who.Roles {
+		roles[i] = string(role)
+	}
+	remedy := fmt.Sprintf("scripts/certs %s:%s makes such a one for development", strings.Join(roles, "+"), name)
+	if id.Name != name {
+		return fmt.Errorf("tls_cert %s is of %q, and others let only the holder of one of %q do what this process does; %s", c.files.TLSCert, id.Name, name, remedy)
+	}
+	for _, role := range who.Roles {
+		if !slices.Contains(id.Roles, role) {
+			return fmt.Errorf("tls_cert %s of %q lacks the role %s, without which this process is refused what it asks; %s", c.files.TLSCert, id.Name, role, remedy)
+		}
+	}
+	if err := leaf.VerifyHostname(url.Hostname()); err != nil {
+		return fmt.Errorf("tls_cert %s is not good for %s, at which others reach this process: %w; make one that is (scripts/certs -hosts), or name another address with -advertise", c.files.TLSCert, url.Hostname(), err)
+	}
+	return nil
 }
 
 // Server is the configuration of a server that knows each client by its

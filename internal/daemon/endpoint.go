@@ -41,6 +41,18 @@ func (e *Endpoint) Check(report func(name, want string)) {
 	}
 }
 
+// CheckURLs is for the Check method of settings that name other processes: list
+// is the value of the setting name.
+func (e *Endpoint) CheckURLs(report func(name, want string), name string, list []string) {
+	if len(list) == 0 {
+		return
+	}
+	// A client connects to nothing until it is used.
+	if _, err := diego.NewBBSClient(diego.ClientOptions{Addresses: list, AllowPlain: e.Plain}); err != nil {
+		report(name, "want base URLs such as "+e.scheme()+"://host-1.example:8889")
+	}
+}
+
 func (e *Endpoint) scheme() string {
 	if e.Plain {
 		return "http"
@@ -61,8 +73,9 @@ type Server struct {
 	log          *slog.Logger
 }
 
-// Open reads the certificates and listens; nobody is answered before Serve.
-func (e *Endpoint) Open(log *slog.Logger) (*Server, error) {
+// Open reads the certificates, which must be of who, and listens; nobody is
+// answered before Serve. An empty name in who is anybody's.
+func (e *Endpoint) Open(who diego.Identity, log *slog.Logger) (*Server, error) {
 	s := &Server{URL: e.Advertise, Figures: new(diego.Prometheus), settings: e, log: log}
 	var err error
 	if s.certificates, err = e.Certificates(log); err != nil {
@@ -83,6 +96,16 @@ func (e *Endpoint) Open(log *slog.Logger) (*Server, error) {
 			return nil, fmt.Errorf("listen is %s, which is every address of this host: say with advertise (-advertise) at which one others reach it", e.Listen)
 		}
 		s.URL = e.scheme() + "://" + at.String()
+	}
+	if s.certificates != nil {
+		u, err := url.Parse(s.URL)
+		if err == nil {
+			err = s.certificates.check(who, u)
+		}
+		if err != nil {
+			s.Close()
+			return nil, err
+		}
 	}
 	return s, nil
 }

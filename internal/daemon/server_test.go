@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/internal/devcerts"
 )
 
@@ -167,6 +168,60 @@ func TestFilesOfCertificatesThatAreOfNoUseAreNamed(t *testing.T) {
 	}
 	if c, err := new(TLS).Certificates(nil); c != nil || err != nil || c.Client() != nil {
 		t.Errorf("none are set, and there is %v, %v", c, err)
+	}
+}
+
+func TestACertificateOfSomebodyElseIsRefusedAtTheStart(t *testing.T) {
+	own := issue(t, t.TempDir(), "me", time.Hour) // as diego-bbs, for 127.0.0.1
+	for _, tt := range []struct {
+		name      string
+		who       diego.Identity
+		advertise string
+		want      []string
+	}{
+		{"its own", diego.Identity{Name: "me", Roles: []diego.Role{diego.BBSRole}}, "", nil},
+		{"anybody's with the role", diego.Identity{Roles: []diego.Role{diego.BBSRole}}, "https://127.0.0.1:1", nil},
+		{"another's", diego.Identity{Name: "cell-1", Roles: []diego.Role{diego.CellRole}}, "", []string{
+			own.TLSCert, `is of "me"`, `of "cell-1"`, "scripts/certs cell:cell-1"}},
+		{"one without a role", diego.Identity{Roles: []diego.Role{diego.BBSRole, diego.AuctioneerRole}}, "", []string{
+			own.TLSCert, "lacks the role auctioneer", "scripts/certs bbs+auctioneer:me"}},
+		{"one for another host", diego.Identity{}, "https://bbs-1.example:8889", []string{
+			own.TLSCert, "bbs-1.example", "scripts/certs -hosts", "-advertise"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			e := Endpoint{TLS: own, Listen: "127.0.0.1:0", Advertise: tt.advertise}
+			server, err := e.Open(tt.who, new(Logging).Logger(io.Discard))
+			if err == nil {
+				server.Close()
+			}
+			if (err == nil) != (tt.want == nil) {
+				t.Fatal(err)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%v\nlacks %s", err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestAddressesOfServicesAreBaseURLs(t *testing.T) {
+	for _, tt := range []struct {
+		plain bool
+		url   string
+		good  bool
+	}{
+		{false, "https://bbs-1.example:8889", true}, {false, "https://bbs-1.example:8889/", true},
+		{false, "http://bbs-1.example:8889", false}, {true, "http://bbs-1.example:8889", true}, {true, "https://bbs-1.example:8889", true},
+		{true, "127.0.0.1:8889", false}, {true, "bbs-1.example", false}, {true, "https://bbs-1.example/v1", false},
+		{true, "https://me@bbs-1.example", false}, {true, "https://bbs-1.example?a=b", false}, {true, "ftp://bbs-1.example", false},
+	} {
+		var got string
+		(&Endpoint{Plain: tt.plain}).CheckURLs(func(name, want string) { got = name + ": " + want }, "bbs", []string{tt.url})
+		if (got == "") != tt.good || !tt.good && !strings.HasPrefix(got, "bbs: want base URLs such as http") {
+			t.Errorf("%+v: %s", tt, got)
+		}
 	}
 }
 

@@ -82,5 +82,5 @@ func (s *Store) database() string {
 	}
 	rest = rest[strings.LastIndexByte(rest, '@')+1:]
 	rest, _, _ = strings.Cut(rest, "?")
-	return scheme + " " + strings.TrimPrefix(rest, "//")
+	return strings.TrimSpace(scheme + " " + strings.TrimPrefix(rest, "//"))
 }
