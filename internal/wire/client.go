@@ -89,8 +89,8 @@ func (c *Client) do(ctx context.Context, info *Info, in any, accept func(*http.R
 	err = fmt.Errorf("%s: %w: no address is known", info.Name, ErrUnreachable)
 	for round := range c.o.Rounds {
 		if round > 0 {
-			if sleep(ctx, c.o.Pause) != nil {
-				break
+			if late := sleep(ctx, c.o.Pause); late != nil {
+				return fmt.Errorf("%w, after %w", late, err)
 			}
 		}
 		queue, asked := c.order(ctx), map[string]bool{}
@@ -154,7 +154,7 @@ func (c *Client) ask(ctx context.Context, address, id string, info *Info, body [
 	defer answer.Body.Close()
 	answer.Body = watch.body(answer.Body, info.Silence)
 	if answer.StatusCode == http.StatusOK {
-		err = watch.explain(accept(answer))
+		err = accept(answer)
 		var last *final
 		if err == nil || errors.As(err, &last) {
 			return "", stop, err
@@ -282,7 +282,8 @@ func (w *watch) stop() {
 	w.cancel(nil)
 }
 
-// explain names the true cause of an error.
+// explain names the true cause of an error. What reads the answer gets it as
+// soon as that fails.
 func (w *watch) explain(err error) error {
 	var late errLate
 	if err != nil && errors.As(context.Cause(w.ctx), &late) {
@@ -315,6 +316,9 @@ func (b *watchedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if n > 0 {
 		b.watch.timer.Reset(b.watch.limit)
+	}
+	if err != io.EOF {
+		err = b.watch.explain(err)
 	}
 	return n, err
 }

@@ -175,6 +175,9 @@ func (f *Feed[A, In, Item]) Follow(ctx context.Context, client *Client, in In, r
 				}
 				return ok
 			})
+			if err == nil {
+				alive = time.Now() // however long there was nothing to say
+			}
 			switch {
 			case !ok:
 				return

@@ -210,3 +210,61 @@ func TestASlowReaderOfAFeedIsCutOffAndHoldsNobodyUp(t *testing.T) {
 		t.Error("the server still sends to somebody who does not read")
 	}
 }
+
+func TestAFeedThatWasQuietForLongIsResumedAllTheSame(t *testing.T) {
+	e := &echo{events: func(ctx context.Context, after int64) iter.Seq2[int64, error] { return from(ctx, after, after) }}
+	s := newServer()
+	s.Heartbeat = 5 * time.Millisecond
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := func(l net.Listener) *http.Server {
+		mux := http.NewServeMux()
+		Register(s, mux, e, table)
+		server := &http.Server{Handler: mux}
+		go func() { _ = server.Serve(l) }()
+		return server
+	}
+	server := start(listener)
+	c := newTestClient("http://" + listener.Addr().String())
+	c.o.Patience, c.o.Rounds = time.Second, 1
+	failures := make(chan struct{}, 1000)
+	c.o.HTTP.Transport = noticing{c.o.HTTP.Transport, failures}
+	go func() {
+		// Longer than the client's patience there is nothing to say.
+		<-time.After(c.o.Patience + 200*time.Millisecond)
+		_ = server.Close()
+		for range 3 {
+			<-failures
+		}
+		e.events = func(ctx context.Context, after int64) iter.Seq2[int64, error] { return from(ctx, after, after+1) }
+		again, err := net.Listen("tcp", listener.Addr().String())
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		server = start(again)
+	}()
+	for n, err := range follow.Follow(t.Context(), c, 7, resumeAt) {
+		if n != 8 || err != nil {
+			t.Errorf("got %d, %v; want it to go on", n, err)
+		}
+		break
+	}
+	_ = server.Close()
+}
+
+// A noticing transport tells of requests that fail.
+type noticing struct {
+	http.RoundTripper
+	failures chan struct{}
+}
+
+func (n noticing) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := n.RoundTripper.RoundTrip(r)
+	if err != nil {
+		n.failures <- struct{}{}
+	}
+	return answer, err
+}

@@ -202,7 +202,7 @@ func nextLine(r *bufio.Reader, limit int64) (out readLine, err error) {
 			if errors.Is(err, io.EOF) {
 				err = io.ErrUnexpectedEOF
 			}
-			return out, err
+			return out, fmt.Errorf("%w: %w", ErrNoAnswer, err)
 		}
 	}
 	// Nearly all lines are items, and reading an item checks it.

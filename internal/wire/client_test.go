@@ -1,0 +1,52 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+)
+
+func TestACallThatRunsOutOfTimeBetweenTwoRoundsSaysSo(t *testing.T) {
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	c := newTestClient(gone.URL)
+	c.o.Pause = time.Hour
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := always.Do(ctx, c, words{}); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrUnreachable) {
+		t.Errorf("got %v, want the deadline and what failed before it", err)
+	}
+}
+
+func TestAListThatStallsIsNotBegunAgain(t *testing.T) {
+	e := &echo{numbers: func(ctx context.Context) iter.Seq2[int, error] {
+		return func(yield func(int, error) bool) {
+			_ = yield(1, nil) && yield(2, nil)
+			<-ctx.Done()
+		}
+	}}
+	live := *count
+	live.Long = true // every line goes out at once
+	mux := http.NewServeMux()
+	Register(newServer(), mux, e, []Endpoint[*echo]{&live})
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	c := newTestClient(server.URL)
+	c.o.Timeout = 50 * time.Millisecond
+	var items []int
+	var last error
+	for n, err := range live.All(t.Context(), c, None{}) {
+		if err != nil {
+			last = err
+			continue
+		}
+		items = append(items, n)
+	}
+	if len(items) != 2 || !errors.Is(last, context.DeadlineExceeded) {
+		t.Errorf("got %v and then %v, want each item once and then a deadline that was missed", items, last)
+	}
+}
