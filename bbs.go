@@ -101,15 +101,20 @@ func (b *BBS) decideSlot(ctx context.Context, call, processGUID string, index in
 // stepTask applies a command to one task. After a repeated call the decision
 // is empty.
 func (b *BBS) stepTask(ctx context.Context, guid string, c task.Command) (d task.Decision, repeated bool, err error) {
-	d, _, err = storage.ApplyTask(ctx, b.o.Store, guid, b.once(ctx, c.Name()), func(t *task.Task) (task.Decision, error) {
+	call := taskCall(c)
+	d, _, err = storage.ApplyTask(ctx, b.o.Store, guid, b.once(ctx, call), func(t *task.Task) (task.Decision, error) {
 		return task.Step(t, c, b.o.Now(), b.o.Tasks)
 	})
-	if repeated, err = b.outcome(ctx, c.Name(), err); repeated || err != nil {
-		return task.Decision{}, repeated, b.answer(c.Name(), err)
+	if repeated, err = b.outcome(ctx, call, err); repeated || err != nil {
+		return task.Decision{}, repeated, b.answer(call, err)
 	}
 	b.o.Effects.Carry(nil, d.Effects)
 	return d, false, nil
 }
+
+// taskCall names the call that makes a command. Commands about instances and
+// deployments have some of the same names, and are other calls.
+func taskCall(c task.Command) string { return c.Name() + "Task" }
 
 // once makes a call's commit one that is carried out once.
 func (b *BBS) once(ctx context.Context, call string) *storage.Options {

@@ -144,6 +144,41 @@ func TestACallThatIsRepeatedWithItsRequestIDIsCarriedOutOnce(t *testing.T) {
 	}
 }
 
+func TestCallsOfTwoMethodsMayHaveOneRequestID(t *testing.T) {
+	s := newSystem(t, 0, nil)
+	me := lrp.InstanceKey{InstanceGUID: "mine", CellID: "cell-1"}
+	ctx := diego.WithRequestID(s.ctx, "4711")
+	s.must(s.BBS.Desire(ctx, desired("web", 1)))
+	s.must(s.BBS.DesireTask(ctx, desiredTask("job", "")))
+	s.must(s.BBS.StartLRP(ctx, "web", 0, lrp.Start{Instance: me}))
+	if should, err := s.BBS.StartTask(ctx, "job", task.Start{CellID: "cell-1", InstanceGUID: "mine"}); !should || err != nil {
+		t.Errorf("got %t, %v; want true", should, err)
+	}
+	s.must(s.BBS.DeleteDeployment(ctx, "web"))
+	s.must(s.BBS.CancelTask(ctx, "job"))
+	s.must(s.BBS.ResolveTask(ctx, "job"))
+	s.must(s.BBS.DeleteTask(ctx, "job"))
+	if _, err := s.BBS.Task(s.ctx, "job"); !errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("got %v, want the task to be gone", err)
+	}
+}
+
+// A cell that makes up the guid of another's instance has its own way with
+// nobody's but its own.
+func TestACrashIsRememberedForTheCellThatReportedIt(t *testing.T) {
+	s := newSystem(t, 0, nil)
+	s.must(s.BBS.Desire(s.ctx, desired("web", 2)))
+	mine, theirs := lrp.InstanceKey{InstanceGUID: "i", CellID: "cell-1"}, lrp.InstanceKey{InstanceGUID: "i", CellID: "cell-2"}
+	s.must(s.BBS.StartLRP(s.ctx, "web", 0, lrp.Start{Instance: mine}))
+	s.must(s.BBS.StartLRP(s.ctx, "web", 1, lrp.Start{Instance: theirs}))
+	s.must(s.BBS.CrashLRP(s.ctx, "web", 1, lrp.Crash{Instance: theirs, Reason: "exit status 1"}))
+	s.must(s.BBS.CrashLRP(s.ctx, "web", 0, lrp.Crash{Instance: mine, Reason: "exit status 1"}))
+	slot, err := s.BBS.Slot(s.ctx, "web", 0)
+	if s.must(err); len(slot.Records) != 1 || slot.Records[0].CrashCount != 1 {
+		t.Errorf("got %+v, want one crash", slot.Records)
+	}
+}
+
 func TestAnInstanceCrashesOnceHoweverOftenThatIsReported(t *testing.T) {
 	s := newSystem(t, 0, nil)
 	s.must(s.BBS.Desire(s.ctx, desired("web", 1)))

@@ -2,6 +2,7 @@ package diego
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
@@ -23,7 +24,7 @@ func (b *BBS) StartLRP(ctx context.Context, processGUID string, index int, c lrp
 }
 
 // CrashLRP says that the instance ended unexpectedly. It may be repeated: an
-// instance crashes once, so its guid is the call's request id.
+// instance crashes once, so it is the call's request id.
 func (b *BBS) CrashLRP(ctx context.Context, processGUID string, index int, c lrp.Crash) error {
 	_, err := b.crash(ctx, processGUID, index, c, c.Instance)
 	return err
@@ -32,7 +33,8 @@ func (b *BBS) CrashLRP(ctx context.Context, processGUID string, index int, c lrp
 // crash applies a command that tells of an instance's crash, unless that is
 // known. The record may be the instance's again when a Start has come late.
 func (b *BBS) crash(ctx context.Context, processGUID string, index int, c lrp.Command, i lrp.InstanceKey) (lrp.Decision, error) {
-	ctx = WithRequestID(ctx, i.InstanceGUID)
+	// Another cell cannot take the crash away by making up the same guid.
+	ctx = WithRequestID(ctx, fmt.Sprintf("%q %s", i.CellID, i.InstanceGUID))
 	return b.decideSlot(ctx, "Crash", processGUID, index, func(s lrp.Slot, d *lrp.Deployment) (lrp.Decision, error) {
 		return lrp.Step(s, d, c, b.o.Now(), b.o.LRPs)
 	})

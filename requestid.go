@@ -17,7 +17,8 @@ import (
 // lost: the BBS carries out calls of one method with one id once, and answers
 // the others as if they had succeeded, for an hour at least. That matters where
 // a repetition would be refused or change the outcome, as a second Desire or
-// Delete. Any text that is used for one call only will do.
+// Delete. Any text that is used for one call only will do. Over HTTP an id is
+// the caller's own, by the common name of its certificate.
 func WithRequestID(ctx context.Context, id string) context.Context {
 	return storage.WithRequestID(ctx, id)
 }

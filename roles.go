@@ -1,7 +1,6 @@
 package diego
 
 import (
-	"context"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -81,23 +80,26 @@ func (e *ForbiddenError) Unwrap() error { return ErrForbidden }
 
 // authorize lets a call in if the caller's certificate has one of the call's
 // roles.
-func authorize(allowPlain bool) func(*http.Request, *wire.Info) (context.Context, func(string) error, error) {
-	return func(r *http.Request, info *wire.Info) (context.Context, func(string) error, error) {
+func authorize(allowPlain bool) func(*http.Request, *wire.Info) (caller string, speaker func(string) error, err error) {
+	return func(r *http.Request, info *wire.Info) (string, func(string) error, error) {
 		switch {
 		case allowPlain && r.TLS == nil:
-			return r.Context(), func(string) error { return nil }, nil
+			return "", func(string) error { return nil }, nil
 		case r.TLS == nil:
-			return nil, nil, &ForbiddenError{Call: info.Name, Why: "TLS with a client certificate is wanted"}
+			return "", nil, &ForbiddenError{Call: info.Name, Why: "TLS with a client certificate is wanted"}
 		case len(r.TLS.VerifiedChains) == 0 || len(r.TLS.PeerCertificates) == 0:
-			return nil, nil, &ForbiddenError{Call: info.Name, Why: "a client certificate that the server verifies is wanted"}
+			return "", nil, &ForbiddenError{Call: info.Name, Why: "a client certificate that the server verifies is wanted"}
 		}
 		id := IdentityOf(r.TLS.PeerCertificates[0])
 		if !slices.ContainsFunc(id.Roles, func(role Role) bool { return slices.Contains(info.Roles, string(role)) }) {
-			return nil, nil, &ForbiddenError{id.Name, info.Name, fmt.Sprintf(
+			return "", nil, &ForbiddenError{id.Name, info.Name, fmt.Sprintf(
 				"a certificate with one of the organizational units %s is wanted", units(info.Roles))}
 		}
-		return r.Context(), func(cellID string) error {
-			if cellID != id.Name {
+		return id.Name, func(cellID string) error {
+			switch {
+			case id.Name == "": // it would be whatever is on no cell yet
+				return &ForbiddenError{id.Name, info.Name, "a certificate whose common name is the cell's id is wanted"}
+			case cellID != id.Name:
 				return &ForbiddenError{id.Name, info.Name, fmt.Sprintf("only cell %q may say so", cellID)}
 			}
 			return nil

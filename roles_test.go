@@ -162,6 +162,45 @@ func cellsOnlyCalls() iter.Seq[string] {
 	}
 }
 
+// A task that waits is on the cell "".
+func TestACertificateWithoutANameIsNoCells(t *testing.T) {
+	a := newAuthority(t)
+	server := guarded(t, a)
+	ask := func(units ...string) *diego.BBSClient {
+		b, err := diego.NewBBSClient(diego.ClientOptions{Addresses: []string{server.URL}, TLS: a.client(a, time.Hour, "", units...)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	if err := ask("diego-consumer").DesireTask(t.Context(), desiredTask("job", "")); err != nil {
+		t.Fatal(err)
+	}
+	if err := ask("diego-cell").RejectStartedTask(t.Context(), "job", task.Reject{Reason: "r"}); !errors.Is(err, diego.ErrForbidden) {
+		t.Errorf("got %v, want ErrForbidden", err)
+	}
+}
+
+func TestARequestIDIsItsCallersOwn(t *testing.T) {
+	a := newAuthority(t)
+	server := guarded(t, a)
+	ctx := diego.WithRequestID(t.Context(), "4711")
+	for _, name := range []string{"ann", "bob"} {
+		b, err := diego.NewBBSClient(diego.ClientOptions{Addresses: []string{server.URL}, TLS: a.client(a, time.Hour, name, "diego-consumer")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // the second time it is repeated
+			if err := b.Desire(ctx, desired("web-of-"+name, 1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := b.Deployment(ctx, "web-of-"+name); err != nil {
+			t.Errorf("%s was told that it is done, but: %v", name, err)
+		}
+	}
+}
+
 func TestNobodyIsServedWithoutACertificateThatIsGood(t *testing.T) {
 	a, stranger := newAuthority(t), newAuthority(t)
 	server := guarded(t, a)

@@ -54,12 +54,12 @@ func (b *BBS) StartTask(ctx context.Context, guid string, c task.Start) (shouldR
 	if err != nil || d.ShouldRun {
 		return d.ShouldRun, err
 	}
-	if id := requestID(ctx, c.Name()); !repeated && (id == "" || !b.remembered(ctx, id)) {
+	if id := requestID(ctx, taskCall(c)); !repeated && (id == "" || !b.remembered(ctx, id)) {
 		return false, nil
 	}
 	t, err := b.o.Store.Task(ctx, guid)
 	if err != nil {
-		return false, b.answer(c.Name(), err)
+		return false, b.answer(taskCall(c), err)
 	}
 	return t.State == task.Running && t.CellID == c.CellID && t.InstanceGUID == c.InstanceGUID, nil
 }

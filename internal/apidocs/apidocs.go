@@ -30,7 +30,7 @@ BBS=https://bbs.example:8889 AUCTIONEER=https://auctioneer.example:9016 CELL=htt
 
 **Errors** are problem bodies (` + "`application/problem+json`" + `); [Problems](#problems) lists them. Members of a request that nobody knows are refused by name, arguments above the limit (4 MiB unless set otherwise) with the status 413 and the limit.
 
-**Request ids.** A call with the header ` + "`Diego-Request-Id`" + ` is carried out once, however often it is sent, for an hour at least: repeat a call whose answer was lost with the id that it had. Every answer has the id of its request. Calls that are marked *repeatable* may be repeated without one.
+**Request ids.** A call with the header ` + "`Diego-Request-Id`" + ` is carried out once, however often its caller sends it, for an hour at least: repeat a call whose answer was lost with the id that it had. Every answer has the id of its request. Calls that are marked *repeatable* may be repeated without one.
 
 **Which process.** One of several processes leads. Others answer reads, and writes with the problem ` + "`not_leader`" + `, which says where the leader is.
 

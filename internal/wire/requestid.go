@@ -2,6 +2,8 @@ package wire
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"unicode/utf8"
 )
 
@@ -24,4 +26,14 @@ func fitsHeader(id string) bool {
 		}
 	}
 	return id != "" && len(id) <= MaxRequestIDBytes && id[0] != ' ' && id[len(id)-1] != ' '
+}
+
+// ownID makes a request id a caller's own: who takes another's id, by accident
+// or to be answered in its stead, has no part in what became of that call.
+func ownID(caller, id string) string {
+	if caller == "" {
+		return id
+	}
+	sum := sha256.Sum256([]byte(caller + "\x00" + id))
+	return hex.EncodeToString(sum[:])
 }

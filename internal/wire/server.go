@@ -18,9 +18,9 @@ import (
 
 // A Server is what all calls of a handler share. All fields are required.
 type Server struct {
-	// Authorize says who asks and whether it may make the call. The speaker
-	// that it returns says whether it may speak for a cell.
-	Authorize func(r *http.Request, info *Info) (ctx context.Context, speaker func(cellID string) error, err error)
+	// Authorize says who asks, "" if nobody knows, and whether it may make the
+	// call. The speaker that it returns says whether it may speak for a cell.
+	Authorize func(r *http.Request, info *Info) (caller string, speaker func(cellID string) error, err error)
 	Problems  *Problems
 	// MaxBodyBytes bounds arguments.
 	MaxBodyBytes int64
@@ -64,9 +64,10 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request, info *Info) (cont
 		}
 		w.Header().Set(RequestIDHeader, id)
 	}
-	ctx, speaker, err := s.Authorize(r, info)
-	if err == nil && id != "" {
-		ctx = storage.WithRequestID(ctx, id)
+	caller, speaker, err := s.Authorize(r, info)
+	ctx := r.Context()
+	if id != "" {
+		ctx = storage.WithRequestID(ctx, ownID(caller, id))
 	}
 	return ctx, speaker, err
 }

@@ -94,9 +94,7 @@ var (
 
 func newServer() *Server {
 	return &Server{
-		Authorize: func(r *http.Request, _ *Info) (context.Context, func(string) error, error) {
-			return r.Context(), nil, nil
-		},
+		Authorize: func(*http.Request, *Info) (string, func(string) error, error) { return "", nil, nil },
 		Problems: testProblems, MaxBodyBytes: 1000, Timeout: 30 * time.Second, WriteTimeout: 30 * time.Second,
 		Heartbeat: time.Hour, Logger: slog.New(slog.DiscardHandler),
 	}
