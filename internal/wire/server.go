@@ -107,7 +107,11 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p := s.Problems.encode(err)
 	p.RequestID = w.Header().Get(RequestIDHeader)
 	if p.Status >= http.StatusInternalServerError && r.Context().Err() == nil {
-		s.Logger.Warn("a call failed", "path", r.URL.Path, "status", p.Status, "request_id", p.RequestID, "err", err)
+		level := slog.LevelWarn
+		if _, elsewhere := s.Problems.Elsewhere(err); elsewhere {
+			level = slog.LevelDebug // whoever looks for the leader asks around
+		}
+		s.Logger.Log(r.Context(), level, "a call failed", "path", r.URL.Path, "status", p.Status, "request_id", p.RequestID, "err", err)
 	}
 	if p.Status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
@@ -129,11 +133,16 @@ func (s *Server) WriteJSON(w http.ResponseWriter, status int, v any) {
 }
 
 // write sends a whole answer. Its deadline does not outlive it: the connection
-// may carry other requests.
+// may carry other requests. What has not come of this one by then never does;
+// the server, which reads it to the end, takes the deadline away before the
+// next request.
 func (s *Server) write(w http.ResponseWriter, status int, kind string, body []byte) {
 	control := http.NewResponseController(w)
-	_ = control.SetWriteDeadline(soon(s.WriteTimeout))
 	h := w.Header()
+	if h.Get("Connection") == "" { // else it is over already
+		_ = control.SetReadDeadline(soon(s.WriteTimeout))
+	}
+	_ = control.SetWriteDeadline(soon(s.WriteTimeout))
 	h.Set("Content-Type", kind)
 	h.Set("Content-Length", fmt.Sprint(len(body)))
 	h.Set("X-Content-Type-Options", "nosniff")

@@ -95,7 +95,7 @@ var (
 func newServer() *Server {
 	return &Server{
 		Authorize: func(*http.Request, *Info) (string, func(string) error, error) { return "", nil, nil },
-		Problems: testProblems, MaxBodyBytes: 1000, Timeout: 30 * time.Second, WriteTimeout: 30 * time.Second,
+		Problems:  testProblems, MaxBodyBytes: 1000, Timeout: 30 * time.Second, WriteTimeout: 30 * time.Second,
 		Heartbeat: time.Hour, Logger: slog.New(slog.DiscardHandler),
 	}
 }
