@@ -47,8 +47,9 @@ type ClientOptions struct {
 	MaxAnswerBytes int64
 }
 
-// newClient fails with an *executor.ValidationError.
-func newClient(o ClientOptions) (*wire.Client, error) {
+// newClient fails with an *executor.ValidationError. The process that is asked
+// may name another one that leads, unless there is only this one.
+func newClient(o ClientOptions, onlyOne bool) (*wire.Client, error) {
 	var v executor.Validator
 	v.Check(len(o.Addresses) > 0 || o.Find != nil, "addresses", "", "at least one")
 	addresses := make([]string, len(o.Addresses))
@@ -68,7 +69,7 @@ func newClient(o ClientOptions) (*wire.Client, error) {
 			// A call is answered where it is made, or not at all.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-		Accept:  func(address string) bool { return acceptable(address, o.AllowPlain) },
+		Accept:  func(address string) bool { return !onlyOne && acceptable(address, o.AllowPlain) },
 		Timeout: cmp.Or(o.Timeout, 15*time.Second), Rounds: cmp.Or(max(o.Attempts, 0), 3),
 		Pause: cmp.Or(o.Pause, 500*time.Millisecond), Patience: cmp.Or(o.Patience, time.Minute),
 		MaxAnswerBytes: cmp.Or(max(o.MaxAnswerBytes, 0), 64<<20), Problems: problems,

@@ -201,6 +201,31 @@ func TestARequestIDIsItsCallersOwn(t *testing.T) {
 	}
 }
 
+// What is asked of a cell is for that cell: it has nobody to send the caller to,
+// with a certificate that others obey.
+func TestACellSendsItsCallersNowhere(t *testing.T) {
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		t.Error("the caller went to whom the cell had named")
+	}))
+	defer other.Close()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		body, err := diego.ProblemBody(&diego.NotLeaderError{Role: "bbs", Leader: "cell-2", Address: other.URL})
+		if err != nil {
+			t.Error(err)
+		}
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = w.Write(body)
+	}))
+	defer server.Close()
+	c, err := diego.NewCellClient(diego.ClientOptions{Addresses: []string{server.URL}, AllowPlain: true, Attempts: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Evacuate(t.Context()); !errors.Is(err, diego.ErrNotLeader) {
+		t.Errorf("got %v, want what the cell has said", err)
+	}
+}
+
 func TestNobodyIsServedWithoutACertificateThatIsGood(t *testing.T) {
 	a, stranger := newAuthority(t), newAuthority(t)
 	server := guarded(t, a)

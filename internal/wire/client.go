@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -179,12 +180,18 @@ func (c *Client) request(ctx context.Context, address, id string, info *Info, bo
 	ctx, cancel := context.WithCancelCause(ctx)
 	w := &watch{cancel: cancel, ctx: ctx, limit: c.o.Timeout}
 	w.timer = time.AfterFunc(c.o.Timeout, w.late)
-	request, err := http.NewRequestWithContext(ctx, info.Method, address+info.Path, bytes.NewReader(body))
+	var arguments io.Reader
+	if info.Method != http.MethodGet {
+		arguments = bytes.NewReader(body)
+	}
+	request, err := http.NewRequestWithContext(ctx, info.Method, address+info.Path, arguments)
 	if err != nil {
 		w.stop()
 		return nil, nil, err
 	}
-	request.Header.Set("Content-Type", "application/json")
+	if arguments != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
 	if id != "" {
 		request.Header.Set(RequestIDHeader, id)
 	}
@@ -253,10 +260,12 @@ func (c *Client) forget(address string, err error) {
 	}
 }
 
-// notSent reports whether no server can have got the request.
+// notSent reports whether no server can have got the request: there was no
+// connection, or none to a server that the client trusts.
 func notSent(err error) bool {
 	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "dial"
+	var untrusted *tls.CertificateVerificationError
+	return errors.As(err, &op) && op.Op == "dial" || errors.As(err, &untrusted)
 }
 
 // A watch ends a request that makes no progress for some time.

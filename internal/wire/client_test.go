@@ -3,7 +3,9 @@ package wire
 import (
 	"context"
 	"errors"
+	"io"
 	"iter"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -48,5 +50,30 @@ func TestAListThatStallsIsNotBegunAgain(t *testing.T) {
 	}
 	if len(items) != 2 || !errors.Is(last, context.DeadlineExceeded) {
 		t.Errorf("got %v and then %v, want each item once and then a deadline that was missed", items, last)
+	}
+}
+
+func TestAServerThatIsNotTrustedHasGotNothing(t *testing.T) {
+	impostor := httptest.NewUnstartedServer(http.NotFoundHandler())
+	impostor.Config.ErrorLog = log.New(io.Discard, "", 0)
+	impostor.StartTLS()
+	defer impostor.Close()
+	leader := &echo{answer: repeatAfter}
+	if _, err := never.Do(t.Context(), newTestClient(impostor.URL, serve(t, newServer(), leader).URL), words{}); err != nil {
+		t.Errorf("got %v, want the call to go on past whom it was not sent to", err)
+	}
+}
+
+func TestAFeedIsAskedForWithoutABody(t *testing.T) {
+	lengths := make(chan int64, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		lengths <- r.ContentLength
+		http.Error(w, "no", http.StatusTeapot)
+	}))
+	defer server.Close()
+	for range follow.Follow(t.Context(), newTestClient(server.URL), 0, resumeAt) {
+	}
+	if n := <-lengths; n != 0 {
+		t.Errorf("got a body of %d bytes", n)
 	}
 }
