@@ -3,6 +3,7 @@ package diego
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"time"
@@ -25,15 +26,24 @@ type LocalCell struct {
 var _ Cell = LocalCell{}
 
 // Run runs the rep and its manager until ctx ends or an evacuation is over. It
-// then deletes the containers, as nobody looks after them any more, and returns
-// the error of the rep's Run and of that.
+// then deletes the containers, as nobody looks after them any more. It returns
+// the error of the rep's Run; but if containers are left on the host, one that
+// says so and is not ctx's.
 func (c LocalCell) Run(ctx context.Context) error {
 	stop := during(context.WithoutCancel(ctx), c.Manager.Run)
 	err := c.Rep.Run(ctx)
 	stop()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearTime)
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearTime)
 	defer cancel()
-	return errors.Join(err, c.Manager.Clear(ctx))
+	left := c.Manager.Clear(late)
+	if left == nil {
+		return err
+	}
+	left = fmt.Errorf("containers are left on the host until a cell starts in the same directory: %w", left)
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return left
+	}
+	return errors.Join(err, left)
 }
 
 // clearTime is how long the containers may take to be deleted.

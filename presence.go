@@ -76,6 +76,7 @@ func NewAnnouncer(o AnnouncerOptions) (*Announcer, error) {
 	}
 	v.Check(len(value) <= storage.MaxLeaseValueBytes, "presence", fmt.Sprintf("%d bytes", len(value)), "at most 32768 bytes")
 	o.TTL = cmp.Or(o.TTL, 15*time.Second)
+	v.Check(o.TTL > 0, "ttl", o.TTL, "not negative")
 	return &Announcer{o: o, value: value}, v.Err()
 }
 

@@ -344,7 +344,11 @@ func (r *Rep) renew(ctx context.Context) {
 	err := r.o.Announcer.Tick(call)
 	if err != nil && ctx.Err() == nil {
 		r.o.Metrics.Count("rep_announce_failures_total", 1)
-		r.o.Logger.Warn("the cell could not be announced; it tries again", "cell", r.o.CellID, "err", err)
+		message := "the cell could not be announced; it tries again"
+		if errors.Is(err, storage.ErrHeld) {
+			message = "another run of the cell is present; this one waits for it to end: if it is alive, give one of them another id"
+		}
+		r.o.Logger.Warn(message, "cell", r.o.CellID, "err", err)
 	}
 	r.mu.Lock()
 	before := r.answers()

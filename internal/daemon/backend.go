@@ -55,7 +55,7 @@ type Backend struct {
 	Isolated bool
 	// Why says in one line why it is this one.
 	Why string
-	// Lacks are the features that this host has not, each with the reason.
+	// Lacks are the features that this host has not, together by the reason.
 	Lacks []string
 	close func() error
 }
@@ -136,10 +136,19 @@ func (b *Backend) probe(ctx context.Context, needed []executor.FeatureName) erro
 	if err != nil {
 		return err
 	}
+	var reasons []string // in the order in which they come
+	names := map[string][]string{}
 	for _, f := range host.Features {
-		if f.Missing != "" {
-			b.Lacks = append(b.Lacks, fmt.Sprintf("%s: %s", f.Name, f.Missing))
+		if f.Missing == "" {
+			continue
 		}
+		if names[f.Missing] == nil {
+			reasons = append(reasons, f.Missing)
+		}
+		names[f.Missing] = append(names[f.Missing], string(f.Name))
+	}
+	for _, why := range reasons {
+		b.Lacks = append(b.Lacks, strings.Join(names[why], ", ")+": "+why)
 	}
 	for _, name := range needed {
 		for _, f := range host.Features {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"net/netip"
@@ -89,6 +90,9 @@ func (c *Cell) Open(ctx context.Context, bbs CellBBS, url string, figures diego.
 }
 
 func (c *Cell) make(ctx context.Context, backend *Backend, dir string, bbs CellBBS, url string, figures diego.Metrics, log *slog.Logger) (*diego.LocalCell, error) {
+	if err := c.checkRoom(ctx, backend); err != nil {
+		return nil, err
+	}
 	m, err := manager.New(ctx, manager.Options{
 		Backend: backend, Dir: dir, Logger: log,
 		Capacity: executor.Capacity{MemoryMB: c.MemoryMB, DiskMB: c.DiskMB, Containers: c.Containers},
@@ -125,6 +129,23 @@ func (c *Cell) make(ctx context.Context, backend *Backend, dir string, bbs CellB
 		return nil, err
 	}
 	return &diego.LocalCell{Rep: r, Manager: m}, nil
+}
+
+// checkRoom makes sure that it is known how much the containers may have.
+func (c *Cell) checkRoom(ctx context.Context, backend *Backend) error {
+	host, err := backend.Probe(ctx)
+	if err != nil {
+		return err
+	}
+	for _, room := range []struct {
+		of, flag       string
+		set, available int64
+	}{{"memory", "-memory-mb", c.MemoryMB, host.MemoryMB}, {"disk", "-disk-mb", c.DiskMB, host.DiskMB}} {
+		if room.set == 0 && room.available == 0 {
+			return fmt.Errorf("there is no %s for containers in %s, or nobody knows how much: free some, or say with %s what they may have", room.of, c.Dir, room.flag)
+		}
+	}
+	return nil
 }
 
 // rootFSProviders are the root file systems that a cell with these settings can

@@ -13,6 +13,19 @@ func sampleCell(dir string) *Cell {
 	return &Cell{CellID: "cell-1", Dir: dir, Backend: ProcessBackend, Containers: 1, FirstPort: 61001, LastPort: 61010, ExternalIP: "127.0.0.1"}
 }
 
+func TestACellWithoutRoomSaysWhatItLacks(t *testing.T) {
+	for _, tt := range []struct {
+		memory, disk int64 // that are set; the host has nothing
+		want         string
+	}{{64, 64, ""}, {0, 64, "-memory-mb"}, {64, 0, "-disk-mb"}} {
+		c := Cell{MemoryMB: tt.memory, DiskMB: tt.disk}
+		err := c.checkRoom(t.Context(), &Backend{ContainerBackend: lacking{}})
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%+v: %v", tt, err)
+		}
+	}
+}
+
 // unasked is a control plane that nobody asks anything.
 type unasked struct{ CellBBS }
 
