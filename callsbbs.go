@@ -216,13 +216,17 @@ var (
 	callSubscribe = &wire.Feed[BBSAPI, subscribeArgs, storage.Event]{
 		Info:  feedInfo(),
 		Query: subscribeQuery, Parse: parseSubscribe,
-		Open: func(ctx context.Context, b BBSAPI, in subscribeArgs) (iter.Seq2[storage.Event, error], int64, error) {
+		Open: func(ctx context.Context, b BBSAPI, in subscribeArgs) (iter.Seq2[storage.Event, error], func() int64, error) {
+			if own, ok := b.(*BBS); ok {
+				events, reached, err := own.subscribe(ctx, in.After, in.Filter)
+				return events, reached.Load, err
+			}
 			after, err := position(ctx, in.After, b.Log)
 			if err != nil {
-				return nil, 0, err
+				return nil, nil, err
 			}
 			events, err := b.Subscribe(ctx, after, in.Filter)
-			return events, int64(after), err
+			return events, func() int64 { return int64(after) }, err
 		},
 		Position: func(e *storage.Event) int64 { return int64(e.Sequence) },
 		Kind:     func(e *storage.Event) string { return e.Subject().Kind },

@@ -3,6 +3,7 @@ package diego
 import (
 	"context"
 	"iter"
+	"sync/atomic"
 	"time"
 
 	"github.com/diegosdk/diego/lrp"
@@ -44,18 +45,28 @@ func position(ctx context.Context, after storage.Cursor, log func(context.Contex
 // it is ctx's or the store's. An event that cannot be decoded comes as an error
 // that wraps storage.ErrCorrupt, and the list goes on.
 func (b *BBS) Subscribe(ctx context.Context, after storage.Cursor, f storage.EventFilter) (iter.Seq2[storage.Event, error], error) {
-	after, err := position(ctx, after, b.Log)
+	events, _, err := b.subscribe(ctx, after, f)
+	return events, err
+}
+
+// subscribe is Subscribe, and tells besides which position the list has
+// reached: every event up to there that f wants has been taken.
+func (b *BBS) subscribe(ctx context.Context, after storage.Cursor, f storage.EventFilter) (events iter.Seq2[storage.Event, error], reached *atomic.Int64, err error) {
+	reached = new(atomic.Int64)
+	after, err = position(ctx, after, b.Log)
 	if err != nil {
-		return nil, err
+		return nil, reached, err
 	}
+	reached.Store(int64(after))
 	return func(yield func(storage.Event, error) bool) {
 		position, ok := after, true
 		for ok {
 			if position, ok = b.catchUp(ctx, position, f, yield); ok {
-				position, ok = b.keepUp(ctx, position, f, yield)
+				reached.Store(int64(position))
+				position, ok = b.keepUp(ctx, position, f, reached, yield)
 			}
 		}
-	}, nil
+	}, reached, nil
 }
 
 // catchUp yields what the log has after a position, and returns the one that
@@ -99,7 +110,7 @@ func (b *BBS) page(ctx context.Context, position storage.Cursor, f storage.Event
 
 // keepUp yields what comes after a position, until the subscriber has fallen
 // behind what others read together. It is not ok if the list is over.
-func (b *BBS) keepUp(ctx context.Context, position storage.Cursor, f storage.EventFilter, yield func(storage.Event, error) bool) (reached storage.Cursor, ok bool) {
+func (b *BBS) keepUp(ctx context.Context, position storage.Cursor, f storage.EventFilter, seen *atomic.Int64, yield func(storage.Event, error) bool) (reached storage.Cursor, ok bool) {
 	for {
 		entries, err := b.tail.after(ctx, position)
 		if err != nil {
@@ -118,6 +129,7 @@ func (b *BBS) keepUp(ctx context.Context, position storage.Cursor, f storage.Eve
 				return position, false
 			}
 		}
+		seen.Store(int64(position))
 	}
 }
 

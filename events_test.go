@@ -1,13 +1,17 @@
 package diego_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/lrp"
@@ -118,6 +122,37 @@ func TestASubscriberThatIsTooSlowForTheLogIsTold(t *testing.T) {
 	}
 	if !errors.Is(last, storage.ErrGone) {
 		t.Errorf("got %v, want ErrGone", last)
+	}
+}
+
+// Who wants few events is told how far the log is, and goes on from there after
+// a cut: its last event may have left the log long ago.
+func TestASubscriberThatWantsFewEventsStaysInTheLog(t *testing.T) {
+	s := newSystem(t, 0, nil)
+	small := memstore.New(&memstore.Options{Events: 10})
+	plane := s.plane("plane-2", func(o *diego.Options) { o.Store = small })
+	s.must(plane.Tick(s.ctx))
+	handler, err := diego.NewHandler(diego.HandlerOptions{BBS: plane.BBS, AllowPlain: true, Heartbeat: time.Millisecond})
+	s.must(err)
+	server := httptest.NewServer(handler)
+	defer server.Close()
+	ctx, cancel := context.WithTimeout(s.ctx, 30*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/v1/bbs/events?after=start&domain=quiet", nil)
+	s.must(err)
+	answer, err := http.DefaultClient.Do(request)
+	s.must(err)
+	defer answer.Body.Close()
+	lines := bufio.NewScanner(answer.Body)
+	for i := range 50 {
+		s.must(plane.BBS.UpsertDomain(s.ctx, fmt.Sprint("domain-", i), 0))
+		log, err := small.Log(s.ctx)
+		s.must(err)
+		for want := fmt.Sprint("id: ", log.Newest); lines.Text() != want; {
+			if !lines.Scan() {
+				t.Fatalf("the position %d was never told: %v", log.Newest, lines.Err())
+			}
+		}
 	}
 }
 

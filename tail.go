@@ -37,7 +37,7 @@ func entryOf(e storage.Event, err error) tailEntry {
 	var corrupt *storage.CorruptError
 	switch {
 	case errors.As(err, &corrupt):
-		return tailEntry{number: corrupt.Key.Sequence, err: err}
+		return tailEntry{number: corrupt.Key.Sequence, event: storage.Event{Sequence: corrupt.Key.Sequence}, err: err}
 	case err != nil:
 		return tailEntry{err: err}
 	}

@@ -100,7 +100,7 @@ func (p *page) call(c diego.CallInfo) error {
 }
 
 const feedArguments = "Parameters: `after` (a sequence number, `now` or `start`; default `now`), and `kind`, `process_guid`, `index`, `task_guid`, `cell_id`, `domain`, which may be repeated and choose events. " +
-	"The header `Last-Event-ID` counts more than `after`. A comment comes when there are no events for a while.\n\n"
+	"The header `Last-Event-ID` counts more than `after`. When there are no events for a while, a comment comes, or an `id` alone: the position that was reached, from which to go on after a cut.\n\n"
 
 func (p *page) answer(c diego.CallInfo) error {
 	sample, err := json.Marshal(Sample(c.Answer))

@@ -24,10 +24,12 @@ type Feed[A, In, Item any] struct {
 	// position after which to go on, if the reader knows one.
 	Query func(In) url.Values
 	Parse func(q url.Values, lastEventID string) (In, error)
-	// Open begins the feed in process. Its first position is where the reader
-	// goes on if it sees no item.
-	Open func(ctx context.Context, api A, in In) (items iter.Seq2[Item, error], first int64, err error)
-	// Position is an item's, Kind its name.
+	// Open begins the feed in process. reached is where the reader goes on if
+	// it has seen no item after that; it may grow while items are not wanted,
+	// and is never beyond an item that was not taken yet.
+	Open func(ctx context.Context, api A, in In) (items iter.Seq2[Item, error], reached func() int64, err error)
+	// Position is an item's, Kind its name. An item that comes with an error
+	// may have a position too, and 0 if it has none.
 	Position func(*Item) int64
 	Kind     func(*Item) string
 }
@@ -54,22 +56,27 @@ func (f *Feed[A, In, Item]) serve(s *Server, api A, w http.ResponseWriter, r *ht
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	items, first, err := f.Open(ctx, api, in)
+	items, reached, err := f.Open(ctx, api, in)
 	if err != nil {
 		s.fail(w, r, err)
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
-	out := newFeedWriter(s, w, cancel)
+	out := newFeedWriter(s, w, cancel, reached)
 	defer out.finish()
-	out.send(fmt.Appendf(nil, "id: %d\n\n", first))
+	first := reached()
+	out.send(first, fmt.Appendf(nil, "id: %d\n\n", first))
 	var text []byte
 	for item, err := range items {
-		if text = text[:0]; err == nil {
+		at := f.Position(&item)
+		if text = text[:0]; at > 0 {
+			text = fmt.Appendf(text, "id: %d\n", at)
+		}
+		if err == nil {
 			var data []byte
 			if data, err = json.Marshal(item); err == nil {
-				text = fmt.Appendf(text, "id: %d\nevent: %s\ndata: %s\n\n", f.Position(&item), f.Kind(&item), data)
+				text = fmt.Appendf(text, "event: %s\ndata: %s\n\n", f.Kind(&item), data)
 			}
 		}
 		if err != nil {
@@ -79,35 +86,55 @@ func (f *Feed[A, In, Item]) serve(s *Server, api A, w http.ResponseWriter, r *ht
 			data, _ := json.Marshal(s.Problems.encode(err)) // text and numbers
 			text = fmt.Appendf(text, "event: %s\ndata: %s\n\n", problemEvent, data)
 		}
-		if !out.send(text) {
+		if !out.send(at, text) {
 			return
 		}
 	}
 }
 
-// A feedWriter sends events, and a comment when there are none for a while. A
+// A feedWriter sends events, and a heartbeat when there are none for a while. A
 // reader that does not take them in time is cut off, and resumes.
 type feedWriter struct {
 	server  *Server
 	w       http.ResponseWriter
 	control *http.ResponseController
 	cancel  context.CancelFunc
+	reached func() int64
 	turn    chan struct{} // holds a token while nobody writes
 	beat    *time.Timer
+	at      int64 // where the reader goes on
 	over    bool
 }
 
-func newFeedWriter(s *Server, w http.ResponseWriter, cancel context.CancelFunc) *feedWriter {
-	f := &feedWriter{server: s, w: w, control: http.NewResponseController(w), cancel: cancel, turn: make(chan struct{}, 1)}
+func newFeedWriter(s *Server, w http.ResponseWriter, cancel context.CancelFunc, reached func() int64) *feedWriter {
+	f := &feedWriter{server: s, w: w, control: http.NewResponseController(w), cancel: cancel, reached: reached, turn: make(chan struct{}, 1)}
 	f.turn <- struct{}{}
-	f.beat = time.AfterFunc(s.Heartbeat, func() { f.send([]byte(":\n\n")) })
+	f.beat = time.AfterFunc(s.Heartbeat, f.alive)
 	return f
 }
 
-// send reports whether it may go on.
-func (f *feedWriter) send(text []byte) bool {
+// alive sends a heartbeat: a comment or, so that a reader that wants few events
+// does not fall out of the log, the position that was reached.
+func (f *feedWriter) alive() {
 	<-f.turn
 	defer func() { f.turn <- struct{}{} }()
+	text := []byte(":\n\n")
+	if at := f.reached(); at > f.at {
+		f.at, text = at, fmt.Appendf(nil, "id: %d\n\n", at)
+	}
+	f.write(text)
+}
+
+// send sends what is at a position, 0 if it has none, and reports whether to go
+// on.
+func (f *feedWriter) send(at int64, text []byte) bool {
+	<-f.turn
+	defer func() { f.turn <- struct{}{} }()
+	f.at = max(f.at, at)
+	return f.write(text)
+}
+
+func (f *feedWriter) write(text []byte) bool {
 	if f.over {
 		return false
 	}
@@ -161,6 +188,9 @@ func (f *Feed[A, In, Item]) Follow(ctx context.Context, client *Client, in In, r
 						}
 						fatal = err
 						return false
+					}
+					if e.id >= 0 {
+						in = resume(in, e.id)
 					}
 					ok = yield(none, err)
 				case len(e.data) > 0:

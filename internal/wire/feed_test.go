@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -253,6 +255,51 @@ func TestAFeedThatWasQuietForLongIsResumedAllTheSame(t *testing.T) {
 		break
 	}
 	_ = server.Close()
+}
+
+func TestAHeartbeatTellsWhereToGoOnAndNeverGoesBack(t *testing.T) {
+	s := newServer()
+	s.Heartbeat = 5 * time.Millisecond
+	e := &echo{}
+	e.events = func(ctx context.Context, after int64) iter.Seq2[int64, error] {
+		return func(yield func(int64, error) bool) {
+			_ = yield(9, nil) && yield(0, errSpoilt)
+			<-ctx.Done()
+		}
+	}
+	server := serve(t, s, e)
+	answer, err := http.Get(server.URL + "/v1/follow?after=7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	lines := bufio.NewScanner(answer.Body)
+	next := func() (text string) {
+		for lines.Scan() && lines.Text() != "" {
+			text += lines.Text() + "|"
+		}
+		return text
+	}
+	for _, want := range []string{"id: 7|", "id: 9|event: number|data: 9|"} {
+		if got := next(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if got := next(); !strings.HasPrefix(got, "event: problem|") {
+		t.Errorf("got %q, want a problem", got)
+	}
+	for reached, want := range map[int64]string{8: ":|", 9: ":|"} {
+		e.reached.Store(reached)
+		if got := next(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	e.reached.Store(12)
+	for got := next(); got != "id: 12|"; got = next() {
+		if got != ":|" {
+			t.Fatalf("got %q, want a heartbeat with the position 12", got)
+		}
+	}
 }
 
 // A noticing transport tells of requests that fail.

@@ -29,7 +29,8 @@ type echo struct {
 	answer  func(ctx context.Context, in words) (words, error)
 	numbers func(ctx context.Context) iter.Seq2[int, error]
 	// events are the feed: those after a position, until one is negative.
-	events func(ctx context.Context, after int64) iter.Seq2[int64, error]
+	events  func(ctx context.Context, after int64) iter.Seq2[int64, error]
+	reached atomic.Int64
 }
 
 type words struct {
@@ -83,8 +84,8 @@ var (
 			}
 			return n, nil
 		},
-		Open: func(ctx context.Context, e *echo, after int64) (iter.Seq2[int64, error], int64, error) {
-			return e.events(ctx, after), after, nil
+		Open: func(ctx context.Context, e *echo, after int64) (iter.Seq2[int64, error], func() int64, error) {
+			return e.events(ctx, after), func() int64 { return max(after, e.reached.Load()) }, nil
 		},
 		Position: func(n *int64) int64 { return *n },
 		Kind:     func(*int64) string { return "number" },
