@@ -134,6 +134,7 @@ func FuzzActualLRPJSON(f *testing.F) {
 	}))
 	f.Add([]byte(`{"state": "UNCLAIMED", "placement_error": "insufficient resources: memory"}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		readsLikeReflection(t, data)
 		r, ok := roundTrip[lrp.ActualLRP](t, data)
 		if !ok {
 			return
