@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"reflect"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -50,9 +51,10 @@ func (l *List[A, In, Item]) serve(s *Server, api A, w http.ResponseWriter, r *ht
 	// A list may take as long as its reader reads.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	out := listWriter{server: s, w: w, control: http.NewResponseController(w), live: l.Long}
+	out := newListWriter(s, w, l.Long)
 	defer out.finish()
 	var last error
+	var current Item // one for all, as what add takes is on the heap
 	for item, err := range l.Serve(ctx, api, in) {
 		last = err
 		if err != nil {
@@ -61,9 +63,10 @@ func (l *List[A, In, Item]) serve(s *Server, api A, w http.ResponseWriter, r *ht
 				return
 			}
 			p := s.Problems.encode(err)
-			err = out.add("problem", p)
+			err = add(out, "problem", &p)
 		} else {
-			err = out.add("item", item)
+			current = item
+			err = add(out, "item", &current)
 		}
 		if err != nil {
 			panic(http.ErrAbortHandler) // a list without its end, as nobody can read it
@@ -72,7 +75,7 @@ func (l *List[A, In, Item]) serve(s *Server, api A, w http.ResponseWriter, r *ht
 	if err := ctx.Err(); err != nil && last == nil {
 		// Whoever ended the list early without saying so: it is not complete.
 		p := s.Problems.encode(err)
-		_ = out.add("problem", p)
+		_ = add(out, "problem", &p)
 	}
 	if out.end() != nil {
 		panic(http.ErrAbortHandler)
@@ -86,20 +89,38 @@ type listWriter struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	live    bool // every line at once
-	buffer  bytes.Buffer
+	buffer  *bytes.Buffer
 	lines   int
 	sent    bool // something
 }
 
 const pieceBytes = 32 << 10
 
+// buffers are those of lists that are over.
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+func newListWriter(s *Server, w http.ResponseWriter, live bool) *listWriter {
+	return &listWriter{server: s, w: w, control: http.NewResponseController(w), live: live, buffer: buffers.Get().(*bytes.Buffer)}
+}
+
+// finish keeps the buffer for another list unless a large item has made it
+// larger than most lists need.
+func (l *listWriter) finish() {
+	_ = l.control.SetWriteDeadline(time.Time{})
+	if l.buffer.Cap() <= 2*pieceBytes {
+		l.buffer.Reset()
+		buffers.Put(l.buffer)
+	}
+}
+
 // add writes the line that has one member.
-func (l *listWriter) add(member string, v any) error {
-	text, err := marshal(v)
+func add[T any](l *listWriter, member string, v *T) error {
+	l.beginLine(member)
+	text, err := appendJSON(l.buffer.AvailableBuffer(), v)
 	if err != nil {
 		return err
 	}
-	l.line(member, text)
+	l.finishLine(text)
 	l.lines++
 	if l.live || l.buffer.Len() >= pieceBytes {
 		return l.flush()
@@ -107,10 +128,13 @@ func (l *listWriter) add(member string, v any) error {
 	return nil
 }
 
-func (l *listWriter) line(member string, text []byte) {
+func (l *listWriter) beginLine(member string) {
 	l.buffer.WriteString(`{"`)
 	l.buffer.WriteString(member)
 	l.buffer.WriteString(`":`)
+}
+
+func (l *listWriter) finishLine(text []byte) {
 	l.buffer.Write(text)
 	l.buffer.WriteString("}\n")
 }
@@ -118,7 +142,8 @@ func (l *listWriter) line(member string, text []byte) {
 // end writes the last line. A list that fits one piece has a length, which saves
 // both sides some work.
 func (l *listWriter) end() error {
-	l.line("end", strconv.AppendInt(nil, int64(l.lines), 10))
+	l.beginLine("end")
+	l.finishLine(strconv.AppendInt(l.buffer.AvailableBuffer(), int64(l.lines), 10))
 	if !l.sent {
 		l.w.Header().Set("Content-Length", strconv.Itoa(l.buffer.Len()))
 	}
@@ -138,15 +163,18 @@ func (l *listWriter) flush() error {
 	return l.control.Flush()
 }
 
-func (l *listWriter) finish() { _ = l.control.SetWriteDeadline(time.Time{}) }
-
 // All makes the call through a client, each time it is ranged over.
 func (l *List[A, In, Item]) All(ctx context.Context, client *Client, in In) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		var none Item
 		stopped := false
 		err := client.do(ctx, &l.Info, in, func(answer *http.Response) error {
-			lines := bufio.NewReaderSize(answer.Body, 4<<10)
+			lines := readers.Get().(*bufio.Reader)
+			lines.Reset(answer.Body)
+			defer func() {
+				lines.Reset(nil)
+				readers.Put(lines)
+			}()
 			for n := 0; ; n++ {
 				read, err := nextLine(lines, client.o.MaxAnswerBytes)
 				if err != nil {
@@ -181,6 +209,9 @@ func (l *List[A, In, Item]) All(ctx context.Context, client *Client, in In) iter
 		}
 	}
 }
+
+// readers are those of lists that are over.
+var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 4<<10) }}
 
 // nextLine reads one line. The end of the text is unexpected.
 func nextLine(r *bufio.Reader, limit int64) (out readLine, err error) {
@@ -219,13 +250,14 @@ func nextLine(r *bufio.Reader, limit int64) (out readLine, err error) {
 
 var itemPrefix, itemSuffix = []byte(`{"item":`), []byte("}\n")
 
-// marshal and unmarshal are those of package json, but call methods that a type
-// has of its own without checking the text once more.
-func marshal(v any) ([]byte, error) {
-	if m, ok := v.(json.Marshaler); ok && !isNil(v) {
-		return m.MarshalJSON()
+// appendJSON and unmarshal are json.Marshal and json.Unmarshal, but call methods
+// that a type has of its own without checking the text once more.
+func appendJSON[T any](dst []byte, v *T) ([]byte, error) {
+	if a, ok := any(v).(interface{ AppendJSON([]byte) ([]byte, error) }); ok {
+		return a.AppendJSON(dst)
 	}
-	return json.Marshal(v)
+	text, err := json.Marshal(v)
+	return append(dst, text...), err
 }
 
 func unmarshal[T any](text []byte, v *T) error {
@@ -233,9 +265,4 @@ func unmarshal[T any](text []byte, v *T) error {
 		return u.UnmarshalJSON(text)
 	}
 	return json.Unmarshal(text, v)
-}
-
-func isNil(v any) bool {
-	p := reflect.ValueOf(v)
-	return p.Kind() == reflect.Pointer && p.IsNil()
 }
