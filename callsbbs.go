@@ -217,6 +217,10 @@ var (
 		Info:  feedInfo(),
 		Query: subscribeQuery, Parse: parseSubscribe,
 		Open: func(ctx context.Context, b BBSAPI, in subscribeArgs) (iter.Seq2[storage.Event, error], func() int64, error) {
+			// A store that is down shows before the feed has begun.
+			if _, err := b.Log(ctx); err != nil {
+				return nil, nil, err
+			}
 			if own, ok := b.(*BBS); ok {
 				events, reached, err := own.subscribe(ctx, in.After, in.Filter)
 				return events, reached.Load, err

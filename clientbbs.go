@@ -176,7 +176,7 @@ func (c *BBSClient) Log(ctx context.Context) (storage.Extent, error) {
 }
 
 // Subscribe is [BBS.Subscribe]. When the connection is cut, or the process that
-// it leads to ends, the list goes on after the last event that came, with
+// it leads to ends or has lost its store, the list goes on after the last event that came, with
 // whichever process answers: nothing is missed and nothing comes twice. It ends
 // if nobody answers for ClientOptions.Patience.
 func (c *BBSClient) Subscribe(ctx context.Context, after storage.Cursor, f storage.EventFilter) (iter.Seq2[storage.Event, error], error) {

@@ -26,7 +26,8 @@ type Feed[A, In, Item any] struct {
 	Parse func(q url.Values, lastEventID string) (In, error)
 	// Open begins the feed in process. reached is where the reader goes on if
 	// it has seen no item after that; it may grow while items are not wanted,
-	// and is never beyond an item that was not taken yet.
+	// and is never beyond an item that was not taken yet. A feed that can only
+	// fail does so here.
 	Open func(ctx context.Context, api A, in In) (items iter.Seq2[Item, error], reached func() int64, err error)
 	// Position is an item's, Kind its name. An item that comes with an error
 	// may have a position too, and 0 if it has none.
@@ -170,7 +171,7 @@ func (f *Feed[A, In, Item]) Follow(ctx context.Context, client *Client, in In, r
 		var none Item
 		ok, alive := true, time.Now()
 		for ok {
-			var fatal error
+			var fatal, passing error
 			err := client.follow(ctx, &f.Info, f.Query(in), func(e event) bool {
 				alive = time.Now()
 				var item Item
@@ -183,10 +184,11 @@ func (f *Feed[A, In, Item]) Follow(ctx context.Context, client *Client, in In, r
 					}
 					err := client.o.Problems.decode(p)
 					if !client.o.Problems.inPlace(err) {
-						if _, elsewhere := client.o.Problems.Elsewhere(err); elsewhere {
-							return false // resume
+						if client.mayPass(err) {
+							passing = err
+						} else {
+							fatal = err
 						}
-						fatal = err
 						return false
 					}
 					if e.id >= 0 {
@@ -215,6 +217,8 @@ func (f *Feed[A, In, Item]) Follow(ctx context.Context, client *Client, in In, r
 				err = ctx.Err()
 			case fatal != nil:
 				err = fatal
+			case passing != nil:
+				err = client.rest(ctx)
 			case err != nil && client.mayPass(err) && time.Since(alive) < client.o.Patience:
 				err = client.rest(ctx)
 			}
@@ -282,12 +286,12 @@ func (c *Client) follow(ctx context.Context, info *Info, query url.Values, each 
 	})
 }
 
-// mayPass reports whether an error is of the way to a server, or of one that is
-// about to be replaced.
+// mayPass reports whether an error is of the way to a server, or of one that
+// has lost its store or is about to be replaced.
 func (c *Client) mayPass(err error) bool {
 	var remote *RemoteError
 	if errors.As(err, &remote) {
-		return remote.Problem.Status >= http.StatusBadGateway && remote.Problem.Status <= http.StatusGatewayTimeout
+		return remote.Problem.Status >= http.StatusInternalServerError && remote.Problem.Status <= http.StatusGatewayTimeout
 	}
 	_, elsewhere := c.o.Problems.Elsewhere(err)
 	return elsewhere || errors.Is(err, ErrNoAnswer) || errors.Is(err, ErrUnreachable)

@@ -130,6 +130,27 @@ func TestAFeedEndsWithAnErrorThatNobodyCanMend(t *testing.T) {
 	}
 }
 
+// A store that is down for a while ends no subscription.
+func TestAFeedOutlastsAServerThatIsBroken(t *testing.T) {
+	var opened atomic.Int64
+	broken := errors.New("the store is down")
+	server := serve(t, newServer(), &echo{events: func(ctx context.Context, after int64) iter.Seq2[int64, error] {
+		if n := opened.Add(1); n%2 == 1 {
+			return func(yield func(int64, error) bool) { _ = yield(after+1, nil) && yield(0, broken) }
+		}
+		return func(yield func(int64, error) bool) { yield(0, broken) }
+	}})
+	want := int64(1)
+	for n, err := range follow.Follow(t.Context(), newTestClient(server.URL), 0, resumeAt) {
+		if n != want || err != nil {
+			t.Fatalf("got %d, %v; want %d", n, err, want)
+		}
+		if want++; want == 5 {
+			break
+		}
+	}
+}
+
 func TestAFeedIsGivenUpWhenNobodyAnswersForLong(t *testing.T) {
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
