@@ -39,6 +39,10 @@ type Backend struct {
 	closed     bool
 }
 
+// idBytes is the length of an id before it is written in hexadecimal. Names of
+// devices have little room.
+const idBytes = 4
+
 var _ executor.ContainerBackend = (*Backend)(nil)
 
 // New returns a Backend that keeps its containers in o.Dir. It touches none
@@ -67,7 +71,7 @@ func New(o Options) (*Backend, error) {
 	b := &Backend{
 		options:    o,
 		host:       host,
-		id:         hex.EncodeToString(sum[:4]),
+		id:         hex.EncodeToString(sum[:idBytes]),
 		containers: make(map[string]*container),
 		ports:      hostport.NewRange(o.FirstPort, o.LastPort),
 	}

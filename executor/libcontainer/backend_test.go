@@ -110,7 +110,9 @@ func TestTheBackendKeepsTheContractOfBackends(t *testing.T) {
 	backendtest.Run(t, backendtest.Subject{
 		New: func(t *testing.T) executor.ContainerBackend { return newBackend(t, Options{Dir: t.TempDir()}) },
 		Restart: func(t *testing.T, old executor.ContainerBackend) executor.ContainerBackend {
-			return openBackend(t, Options{Dir: old.(*Backend).options.Dir})
+			b := old.(*Backend)
+			b.network.firewall.close() // as the kernel does when a daemon dies
+			return openBackend(t, Options{Dir: b.options.Dir})
 		},
 		RootFS: "host:",
 		User:   "nobody",

@@ -6,7 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"net/netip"
-	"sync"
+	"os"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/binaryutil"
@@ -28,8 +28,7 @@ import (
 //
 // Every change is one transaction of the kernel.
 type firewall struct {
-	mu     sync.Mutex
-	table  *nftables.Table
+	*table
 	prefix string // of the devices of containers
 	ports  *nftables.Set
 	egress *nftables.Set
@@ -42,28 +41,32 @@ const (
 	second = unix.NFT_REG32_01
 )
 
-// newFirewall replaces the table of an earlier daemon.
-func newFirewall(name, prefix string, subnet netip.Prefix) (*firewall, error) {
-	f := &firewall{prefix: prefix, table: &nftables.Table{Name: name, Family: nftables.TableFamilyIPv4}}
-	if err := f.close(); err != nil {
+// newFirewall makes the table of a Backend, by its id.
+func newFirewall(id, prefix string, subnet netip.Prefix) (*firewall, error) {
+	f := &firewall{prefix: prefix}
+	var err error
+	if f.table, err = newTable(id, true); err != nil {
 		return nil, err
 	}
-	c, err := nftables.New()
-	if err != nil {
-		return nil, err
+	if err := f.change(func(c *nftables.Conn) error { return f.fill(c, subnet) }); err != nil {
+		return nil, errors.Join(err, f.close())
 	}
-	c.AddTable(f.table)
+	return f, nil
+}
+
+// fill adds what does not depend on containers.
+func (f *firewall) fill(c *nftables.Conn, subnet netip.Prefix) error {
 	target, err := nftables.ConcatSetType(nftables.TypeIPAddr, nftables.TypeInetService)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	// Numbers tell sets of one transaction apart. The library would count them
 	// for the whole process, and not expect two backends that begin at once.
-	f.ports = &nftables.Set{Table: f.table, ID: 1, Name: "ports", IsMap: true, KeyType: nftables.TypeInetService, DataType: target}
-	f.egress = &nftables.Set{Table: f.table, ID: 2, Name: "egress", IsMap: true, KeyType: nftables.TypeIFName, DataType: nftables.TypeVerdict}
+	f.ports = &nftables.Set{Table: &f.Table, ID: 1, Name: "ports", IsMap: true, KeyType: nftables.TypeInetService, DataType: target}
+	f.egress = &nftables.Set{Table: &f.Table, ID: 2, Name: "egress", IsMap: true, KeyType: nftables.TypeIFName, DataType: nftables.TypeVerdict}
 	for _, s := range []*nftables.Set{f.ports, f.egress} {
 		if err := c.AddSet(s, nil); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	from, to := f.device(expr.MetaKeyIIFNAME, expr.CmpOpEq), f.device(expr.MetaKeyOIFNAME, expr.CmpOpEq)
@@ -102,40 +105,12 @@ func newFirewall(name, prefix string, subnet netip.Prefix) (*firewall, error) {
 		}},
 		{"input", nftables.ChainTypeFilter, nftables.ChainHookInput, nftables.ChainPriorityFilter, []exprs{egress}},
 	} {
-		ch := c.AddChain(&nftables.Chain{Name: chain.name, Table: f.table, Type: chain.kind, Hooknum: chain.hook, Priority: chain.priority})
+		ch := c.AddChain(&nftables.Chain{Name: chain.name, Table: &f.Table, Type: chain.kind, Hooknum: chain.hook, Priority: chain.priority})
 		for _, r := range chain.rules {
-			c.AddRule(&nftables.Rule{Table: f.table, Chain: ch, Exprs: r})
+			c.AddRule(&nftables.Rule{Table: &f.Table, Chain: ch, Exprs: r})
 		}
 	}
-	return f, c.Flush()
-}
-
-// close removes the table.
-func (f *firewall) close() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	c, err := nftables.New()
-	if err != nil {
-		return err
-	}
-	c.DelTable(f.table)
-	if err := c.Flush(); err != nil && !errors.Is(err, unix.ENOENT) {
-		return err
-	}
 	return nil
-}
-
-func (f *firewall) change(do func(*nftables.Conn) error) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	c, err := nftables.New()
-	if err != nil {
-		return err
-	}
-	if err := do(c); err != nil {
-		return err
-	}
-	return c.Flush()
 }
 
 // publish maps the ports of a link.
@@ -155,16 +130,20 @@ func (l *link) elements() []nftables.SetElement {
 
 // restrict lets a link reach only what rules allow.
 func (f *firewall) restrict(l *link, rules []executor.EgressRule) error {
+	var allowed [][]exprs // by rule
+	for _, r := range rules {
+		matches, err := egressMatches(r)
+		if err != nil {
+			return err
+		}
+		allowed = append(allowed, matches)
+	}
 	return f.change(func(c *nftables.Conn) error {
-		chain := c.AddChain(&nftables.Chain{Name: l.wire.name, Table: f.table})
-		add := func(r exprs) { c.AddRule(&nftables.Rule{Table: f.table, Chain: chain, Exprs: r}) }
+		chain := c.AddChain(&nftables.Chain{Name: l.wire.name, Table: &f.Table})
+		add := func(r exprs) { c.AddRule(&nftables.Rule{Table: &f.Table, Chain: chain, Exprs: r}) }
 		add(rule(ctState(expr.CtStateBitESTABLISHED|expr.CtStateBitRELATED), accept))
-		for _, r := range rules {
-			matches, err := egressMatches(r)
-			if err != nil {
-				return err
-			}
-			for _, m := range matches {
+		for i, r := range rules {
+			for _, m := range allowed[i] {
 				if r.Log {
 					add(rule(m, exprs{&expr.Log{Key: 1 << unix.NFTA_LOG_PREFIX, Data: []byte("egress " + l.guid[:min(len(l.guid), longestPrefix)] + " ")}}))
 				}
@@ -198,13 +177,13 @@ func (f *firewall) forget(l *link) error {
 			if err := c.SetDeleteElements(f.egress, []nftables.SetElement{{Key: ifname(l.wire.name)}}); err != nil {
 				return err
 			}
-			chain := &nftables.Chain{Name: l.wire.name, Table: f.table}
+			chain := &nftables.Chain{Name: l.wire.name, Table: &f.Table}
 			c.FlushChain(chain)
 			c.DelChain(chain)
 		}
 		return nil
 	})
-	if errors.Is(err, unix.ENOENT) { // it had not come so far, or the table is gone
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, os.ErrClosed) { // it had not come so far, or the table is gone
 		return nil
 	}
 	return err

@@ -76,7 +76,7 @@ func newNetwork(id string, subnet netip.Prefix) (*network, error) {
 		return nil, fmt.Errorf("devices of an earlier daemon cannot be removed: %w", err)
 	}
 	var err error
-	if n.firewall, err = newFirewall("diego-"+id, n.prefix, n.subnet); err != nil {
+	if n.firewall, err = newFirewall(id, n.prefix, n.subnet); err != nil {
 		return nil, fmt.Errorf("nftables cannot be used: %w; load the kernel module nf_tables or set Options.HostNetwork", err)
 	}
 	return n, nil
@@ -86,7 +86,10 @@ func newNetwork(id string, subnet netip.Prefix) (*network, error) {
 // one host see each other by a socket that is named after the subnet, and gone
 // with its process.
 func freeSubnet(id string) (subnet netip.Prefix, claim int, err error) {
-	addresses, err := netlink.AddrList(nil, netlink.FAMILY_V4)
+	var addresses []netlink.Addr
+	for err = netlink.ErrDumpInterrupted; errors.Is(err, netlink.ErrDumpInterrupted); { // by a change, such as of another backend
+		addresses, err = netlink.AddrList(nil, netlink.FAMILY_V4)
+	}
 	if err != nil {
 		return subnet, -1, err
 	}

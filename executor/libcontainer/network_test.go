@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -155,7 +156,15 @@ func TestAContainerKnowsItsNetwork(t *testing.T) {
 // address and no container's.
 func TestAnotherMachineIsReachedInTheNameOfTheHostAndReachesWhatIsMapped(t *testing.T) {
 	f := newFixture(t)
-	const hostAddress, machineAddress = "198.51.100.1", "198.51.100.2"
+	// Of the block for benchmarks, and not those of another run of this test.
+	id, err := strconv.ParseUint(f.id, 16, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := netip.MustParseAddr("198.18.0.0").As4()
+	base[2], base[3] = byte(id>>8), byte(id)&^3
+	hostAddress := netip.AddrFrom4(base).Next().String()
+	machineAddress := netip.AddrFrom4(base).Next().Next().String()
 	machine, inside := anotherMachine(f, hostAddress, machineAddress)
 	var l net.Listener
 	if err := inNamespace(machine, func() (err error) {
@@ -240,7 +249,7 @@ func anotherMachine(f *fixture, hostAddress, machineAddress string) (*os.File, *
 	must(err)
 	f.Cleanup(inside.Close)
 	attrs := netlink.NewLinkAttrs()
-	attrs.Name = "diego-test"
+	attrs.Name = "dgtest" + f.id
 	must(netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: "eth0", PeerNamespace: netlink.NsFd(ns.Fd())}))
 	f.Cleanup(func() {
 		if link, err := netlink.LinkByName(attrs.Name); err == nil {
@@ -259,7 +268,7 @@ func anotherMachine(f *fixture, hostAddress, machineAddress string) (*os.File, *
 	} {
 		link, err := end.find(end.name)
 		must(err)
-		must(end.add(link, &netlink.Addr{IPNet: &net.IPNet{IP: net.ParseIP(end.address), Mask: net.CIDRMask(24, 32)}}))
+		must(end.add(link, &netlink.Addr{IPNet: &net.IPNet{IP: net.ParseIP(end.address), Mask: net.CIDRMask(30, 32)}}))
 		must(end.up(link))
 	}
 	return ns, inside

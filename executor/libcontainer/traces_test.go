@@ -20,7 +20,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/nftables"
-	"github.com/vishvananda/netlink"
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/manager"
@@ -58,7 +57,7 @@ func traces(t testing.TB, b *Backend) []string {
 			all = append(all, "process "+name)
 		}
 	}
-	devices, err := netlink.LinkList()
+	devices, err := os.ReadDir("/sys/class/net")
 	must(err)
 	idle := map[string]bool{} // which wait for the next container
 	if b.network != nil {
@@ -67,8 +66,8 @@ func traces(t testing.TB, b *Backend) []string {
 		}
 	}
 	for _, d := range devices {
-		if strings.HasPrefix(d.Attrs().Name, "dg"+b.id) && !idle[d.Attrs().Name] {
-			all = append(all, "device "+d.Attrs().Name)
+		if strings.HasPrefix(d.Name(), "dg"+b.id) && !idle[d.Name()] {
+			all = append(all, "device "+d.Name())
 		}
 	}
 	loops, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
@@ -97,10 +96,16 @@ func traces(t testing.TB, b *Backend) []string {
 	return all
 }
 
+// running reports whether a process is left.
+func running(t testing.TB, b *Backend) bool {
+	return slices.ContainsFunc(traces(t, b), func(s string) bool { return strings.HasPrefix(s, "process") })
+}
+
 // What the daemon of a test is told by its environment.
 const (
 	daemonDir   = "DIEGO_TEST_LIBCONTAINER_DIR"
 	daemonStage = "DIEGO_TEST_LIBCONTAINER_STAGE"
+	mapped      = "mapped" // instead of a number: be a mappedDaemon
 )
 
 // full is a container that has some of everything.
@@ -131,6 +136,9 @@ func daemon() {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
+	}
+	if os.Getenv(daemonStage) == mapped {
+		mappedDaemon()
 	}
 	last, err := strconv.Atoi(os.Getenv(daemonStage))
 	die(err)
@@ -190,9 +198,7 @@ func TestADaemonThatIsKilledAtAnyStageLeavesNothingForGood(t *testing.T) {
 		t.Run(fmt.Sprintf("stage %d", n), func(t *testing.T) {
 			f := newFixture(t, func(o *Options) { o.Dir = dir })
 			// Nothing runs unwatched: it ends with its daemon.
-			f.eventually("what ran has ended", func() bool {
-				return !slices.ContainsFunc(traces(t, f.Backend), func(s string) bool { return strings.HasPrefix(s, "process") })
-			})
+			f.eventually("what ran has ended", func() bool { return !running(t, f.Backend) })
 			// The next daemon needs nobody to remove what is left.
 			m, stop := startManager(t, f.Backend, dir+"-cell")
 			defer stop()

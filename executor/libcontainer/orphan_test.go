@@ -1,0 +1,199 @@
+//go:build linux && cgo && (amd64 || arm64)
+
+package libcontainer
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/nftables"
+	"golang.org/x/sys/unix"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/internal/hostport"
+)
+
+// The ports of mappedDaemon. Other tests take theirs above.
+const (
+	firstOrphanPort = 12000
+	lastOrphanPort  = 13000
+)
+
+// mappedDaemon is a cell that maps a port to a container, says which, and
+// lives on until somebody ends it.
+func mappedDaemon() {
+	port, err := func() (uint16, error) {
+		b, err := New(Options{Dir: os.Getenv(daemonDir), FirstPort: firstOrphanPort, LastPort: lastOrphanPort})
+		if err != nil {
+			return 0, err
+		}
+		endpoint, err := b.Create(context.Background(), executor.ContainerSpec{
+			GUID: "a", RootFS: "host:", Resources: executor.Resources{MemoryMB: 64}, Ports: []uint16{8080},
+		})
+		if err != nil {
+			return 0, errors.Join(err, b.Close())
+		}
+		return endpoint.Ports[0].HostPort, nil
+	}()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Println(port)
+	io.Copy(io.Discard, os.Stdin)
+	os.Exit(0)
+}
+
+func TestAPortOfADaemonThatWasKilledIsAnybodys(t *testing.T) {
+	needRoot(t)
+	dir := filepath.Join(t.TempDir(), "cell")
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), daemonDir+"="+dir, daemonStage+"="+mapped)
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stdin.Close()
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	cmd.Process.Kill()
+	cmd.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What is on the disk is for the next daemon with this Dir. It is made once
+	// the port has been tried: nobody needs it for that.
+	t.Cleanup(func() {
+		f := newFixture(t, func(o *Options) { o.Dir = dir })
+		f.eventually("what ran has ended", func() bool { return !running(t, f.Backend) })
+	})
+	port, err := strconv.ParseUint(strings.TrimSpace(line), 10, 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	claimed := hostport.NewRange(uint16(port), uint16(port))
+	defer claimed.Close()
+	if _, err := claimed.Map("plain", []uint16{1}, false); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	conn, err := net.DialTimeout("tcp", l.Addr().String(), patience)
+	if err != nil {
+		t.Fatalf("who listens where a dead daemon's container was is not reached: %v", err)
+	}
+	conn.Close()
+}
+
+// As on a kernel that lets nobody own a table.
+func TestWhereNobodyOwnsTablesTheNextBackendRemovesThoseOfTheDead(t *testing.T) {
+	needRoot(t)
+	const alive, dead, next = "000a11fe", "0000dead", "00004e87"
+	plain := func(id string) *table {
+		made, err := newTable(id, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { made.close() })
+		return made
+	}
+	there := func(id string) bool {
+		c, err := nftables.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.ListTable(tablePrefix + id)
+		return err == nil
+	}
+	plain(alive)
+	killed := plain(dead)
+	unix.Close(killed.claim) // by the kernel
+	killed.claim = -1
+	if err := killed.close(); err != nil || !there(dead) {
+		t.Fatalf("the table went with its socket: %v", err)
+	}
+	owned, err := newTable("000000e7", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer owned.close()
+	plain(next)
+	if there(dead) {
+		t.Error("the table of a dead daemon is there")
+	}
+	for _, id := range []string{alive, "000000e7", next} {
+		if !there(id) {
+			t.Errorf("the table %s of a live daemon is gone", id)
+		}
+	}
+	if _, err := claimTable(tablePrefix+alive, 0); err == nil {
+		t.Error("a name was claimed twice")
+	}
+}
+
+func TestOnlyOneLiveBackendHasTheNetworkOfADir(t *testing.T) {
+	f := newFixture(t)
+	if made, err := newTable(f.id, true); !errors.Is(err, unix.EPERM) {
+		made.close()
+		t.Errorf("another has the same table: %v", err)
+	}
+	if _, endpoint := f.create(func(c *executor.ContainerSpec) { c.Ports = []uint16{80} }); len(endpoint.Ports) != 1 {
+		t.Errorf("the first one has lost its network: %v", endpoint)
+	}
+}
+
+func TestATransactionThatFailsDoesNotDisturbTheNext(t *testing.T) {
+	f := newFixture(t)
+	for range 3 {
+		err := f.network.firewall.change(func(c *nftables.Conn) error {
+			for range 5 {
+				c.DelTable(&nftables.Table{Name: "diego-no-such", Family: nftables.TableFamilyIPv4})
+			}
+			return nil
+		})
+		if !errors.Is(err, unix.ENOENT) {
+			t.Errorf("the error is %v", err)
+		}
+		guid, _ := f.create(func(c *executor.ContainerSpec) { c.Ports = []uint16{80} })
+		f.delete(guid)
+	}
+}
+
+func TestAContainerMayHaveThousandsOfEgressRules(t *testing.T) {
+	f := newFixture(t)
+	tcp, _ := outside(f)
+	var rules []executor.EgressRule
+	for range 3000 {
+		rules = append(rules, executor.EgressRule{Protocol: executor.ProtocolTCP, Destinations: []string{"192.0.2.1"}, Ports: []uint16{1}})
+	}
+	for _, allowed := range []bool{false, true} {
+		if allowed {
+			rules = append(rules, executor.EgressRule{Protocol: executor.ProtocolTCP, Destinations: []string{tcp.Addr().String()}, Ports: []uint16{tcp.Port()}})
+		}
+		guid, _ := f.create(func(c *executor.ContainerSpec) { c.EgressRules = rules })
+		if got := reaches(f, guid, "tcp", tcp); got != allowed {
+			t.Errorf("with %d rules it is reached: %v", len(rules), got)
+		}
+		f.delete(guid)
+	}
+}
