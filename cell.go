@@ -49,7 +49,8 @@ func (c LocalCell) Run(ctx context.Context) error {
 // clearTime is how long the containers may take to be deleted.
 const clearTime = 30 * time.Second
 
-// Ready is for HandlerOptions: a cell is ready while it takes work.
+// Ready is for HandlerOptions: a cell is ready while it is present and takes
+// work.
 func (c LocalCell) Ready(ctx context.Context) Readiness {
 	r := Readiness{Role: "cell"}
 	switch state, err := c.Rep.State(ctx); {
@@ -59,6 +60,8 @@ func (c LocalCell) Ready(ctx context.Context) Readiness {
 		r.Why = string(auction.Evacuating)
 	case state.Unhealthy:
 		r.Why = string(auction.Unhealthy)
+	case !c.Rep.Present():
+		r.Why = "not present: the control plane has not answered its announcements, or another run of the cell is present"
 	default:
 		r.Ready = true
 	}

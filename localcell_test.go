@@ -3,6 +3,7 @@ package diego_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"strings"
 	"testing"
 
@@ -10,7 +11,10 @@ import (
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/backendtest/scripted"
 	"github.com/diegosdk/diego/executor/manager"
+	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/rep"
+	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/task"
 )
 
 func TestACellThatLeavesContainersBehindSaysSoWhenItIsStopped(t *testing.T) {
@@ -50,3 +54,37 @@ func TestACellThatLeavesContainersBehindSaysSoWhenItIsStopped(t *testing.T) {
 
 // unheard is a BBS that nobody asks anything.
 type unheard struct{ rep.BBS }
+
+func TestACellIsReadyOnceItIsPresent(t *testing.T) {
+	m, err := manager.New(t.Context(), manager.Options{Backend: scripted.New(scripted.Options{}), Capacity: executor.Capacity{MemoryMB: 64, DiskMB: 64}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, announced := range []error{errors.New("not reached"), nil} {
+		r, err := rep.New(rep.Options{CellID: "cell-1", BBS: empty{}, Executor: m, Announcer: announcing{announced}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Tick(t.Context())
+		if got := (diego.LocalCell{Rep: r, Manager: m}).Ready(t.Context()); got.Ready != (announced == nil) || got.Ready != (got.Why == "") {
+			t.Errorf("after %v it says %+v", announced, got)
+		}
+	}
+}
+
+// announcing is an Announcer that fails as it is told.
+type announcing struct{ err error }
+
+func (a announcing) Tick(context.Context) error  { return a.err }
+func (a announcing) Leave(context.Context) error { return nil }
+
+// empty is a BBS without records.
+type empty struct{ rep.BBS }
+
+func (empty) ActualLRPs(context.Context, storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error] {
+	return func(func(lrp.ActualLRP, error) bool) {}
+}
+
+func (empty) Tasks(context.Context, storage.TaskFilter) iter.Seq2[*task.Task, error] {
+	return func(func(*task.Task, error) bool) {}
+}

@@ -372,6 +372,14 @@ func (r *Rep) answers() bool {
 	return r.o.Announcer == nil || r.present && r.o.Now().Sub(r.heard) < 3*r.o.AnnounceInterval
 }
 
+// Present reports whether this run of the cell is the present one, as far as it
+// knows. Without an Announcer it always is.
+func (r *Rep) Present() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.answers()
+}
+
 // renewAlways announces the cell until ctx ends.
 func (r *Rep) renewAlways(ctx context.Context) {
 	if r.o.Announcer == nil {
