@@ -235,7 +235,8 @@ func TestASlowReaderOfAFeedIsCutOffAndHoldsNobodyUp(t *testing.T) {
 }
 
 func TestAFeedThatWasQuietForLongIsResumedAllTheSame(t *testing.T) {
-	e := &echo{events: func(ctx context.Context, after int64) iter.Seq2[int64, error] { return from(ctx, after, after) }}
+	var last atomic.Int64
+	e := &echo{events: func(ctx context.Context, after int64) iter.Seq2[int64, error] { return from(ctx, after, last.Load()) }}
 	s := newServer()
 	s.Heartbeat = 5 * time.Millisecond
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -254,20 +255,22 @@ func TestAFeedThatWasQuietForLongIsResumedAllTheSame(t *testing.T) {
 	c.o.Patience, c.o.Rounds = time.Second, 1
 	failures := make(chan struct{}, 1000)
 	c.o.HTTP.Transport = noticing{c.o.HTTP.Transport, failures}
+	restarted := make(chan *http.Server, 1)
 	go func() {
+		defer close(restarted)
 		// Longer than the client's patience there is nothing to say.
 		<-time.After(c.o.Patience + 200*time.Millisecond)
 		_ = server.Close()
 		for range 3 {
 			<-failures
 		}
-		e.events = func(ctx context.Context, after int64) iter.Seq2[int64, error] { return from(ctx, after, after+1) }
+		last.Store(8)
 		again, err := net.Listen("tcp", listener.Addr().String())
 		if err != nil {
 			t.Error(err)
 			return
 		}
-		server = start(again)
+		restarted <- start(again)
 	}()
 	for n, err := range follow.Follow(t.Context(), c, 7, resumeAt) {
 		if n != 8 || err != nil {
@@ -275,7 +278,9 @@ func TestAFeedThatWasQuietForLongIsResumedAllTheSame(t *testing.T) {
 		}
 		break
 	}
-	_ = server.Close()
+	if again := <-restarted; again != nil {
+		_ = again.Close()
+	}
 }
 
 func TestAHeartbeatTellsWhereToGoOnAndNeverGoesBack(t *testing.T) {
