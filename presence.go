@@ -42,8 +42,8 @@ type AnnouncerOptions struct {
 	// again under its id waits for the presence of the one before to end. It is
 	// required.
 	Owner string
-	// TTL is how long a cell that is not heard of is present (default 15 s). It
-	// is renewed three times as often.
+	// TTL is how long a cell that is not heard of is present (default 15 s, at
+	// most MaxPresenceTTL). It is renewed three times as often.
 	TTL time.Duration
 }
 
@@ -63,6 +63,11 @@ type Announcer struct {
 	lease storage.Lease
 }
 
+// MaxPresenceTTL is the most that a cell may be present without a word from it:
+// a cell that is gone must not be missed for longer by a mistake in its
+// settings.
+const MaxPresenceTTL = time.Hour
+
 // NewAnnouncer fails with an *executor.ValidationError if a required option is
 // missing or the presence is too large.
 func NewAnnouncer(o AnnouncerOptions) (*Announcer, error) {
@@ -76,7 +81,7 @@ func NewAnnouncer(o AnnouncerOptions) (*Announcer, error) {
 	}
 	v.Check(len(value) <= storage.MaxLeaseValueBytes, "presence", fmt.Sprintf("%d bytes", len(value)), "at most 32768 bytes")
 	o.TTL = cmp.Or(o.TTL, 15*time.Second)
-	v.Check(o.TTL > 0, "ttl", o.TTL, "not negative")
+	v.Check(o.TTL > 0 && o.TTL <= MaxPresenceTTL, "ttl", o.TTL, "more than 0 and at most 1h")
 	return &Announcer{o: o, value: value}, v.Err()
 }
 

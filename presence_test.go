@@ -77,7 +77,8 @@ func TestAnAnnouncerKeepsItsCellPresentAndLeaves(t *testing.T) {
 	for lease, err := range store.Leases(t.Context(), storage.CellLease) {
 		t.Errorf("got lease %+v, %v after the cell has left", lease, err)
 	}
-	for _, o := range []diego.AnnouncerOptions{{}, {Store: store, Owner: "me", Presence: diego.CellPresence{CellID: "cell-1"}, TTL: -1}} {
+	for _, o := range []diego.AnnouncerOptions{{}, {Store: store, Owner: "me", Presence: diego.CellPresence{CellID: "cell-1"}, TTL: -1},
+		{Store: store, Owner: "me", Presence: diego.CellPresence{CellID: "cell-1"}, TTL: diego.MaxPresenceTTL + 1}} {
 		if _, err := diego.NewAnnouncer(o); !errors.Is(err, executor.ErrInvalid) {
 			t.Errorf("%+v: got %v, want a validation error", o, err)
 		}
