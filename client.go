@@ -65,6 +65,7 @@ func newClient(o ClientOptions, onlyOne bool) (*wire.Client, error) {
 		HTTP: &http.Client{
 			Transport: &http.Transport{
 				TLSClientConfig: o.TLS, MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second,
+				ReadBufferSize: 16 << 10, // most answers whole
 			},
 			// A call is answered where it is made, or not at all.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

@@ -96,21 +96,11 @@ type listWriter struct {
 
 const pieceBytes = 32 << 10
 
-// buffers are those of lists that are over.
+// buffers are those of lists that have been sent, and empty.
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 func newListWriter(s *Server, w http.ResponseWriter, live bool) *listWriter {
 	return &listWriter{server: s, w: w, control: http.NewResponseController(w), live: live, buffer: buffers.Get().(*bytes.Buffer)}
-}
-
-// finish keeps the buffer for another list unless a large item has made it
-// larger than most lists need.
-func (l *listWriter) finish() {
-	_ = l.control.SetWriteDeadline(time.Time{})
-	if l.buffer.Cap() <= 2*pieceBytes {
-		l.buffer.Reset()
-		buffers.Put(l.buffer)
-	}
 }
 
 // add writes the line that has one member.
@@ -147,8 +137,16 @@ func (l *listWriter) end() error {
 	if !l.sent {
 		l.w.Header().Set("Content-Length", strconv.Itoa(l.buffer.Len()))
 	}
-	return l.flush()
+	if err := l.flush(); err != nil {
+		return err // and HTTP/2 may still be reading the buffer
+	}
+	if l.buffer.Cap() <= 2*pieceBytes { // an item larger than most has not made it larger
+		buffers.Put(l.buffer)
+	}
+	return nil
 }
+
+func (l *listWriter) finish() { _ = l.control.SetWriteDeadline(time.Time{}) }
 
 func (l *listWriter) flush() error {
 	if !l.sent {
@@ -166,7 +164,7 @@ func (l *listWriter) flush() error {
 // All makes the call through a client, each time it is ranged over.
 func (l *List[A, In, Item]) All(ctx context.Context, client *Client, in In) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
-		var none Item
+		var item, none Item // one for all, as what unmarshal takes is on the heap
 		stopped := false
 		err := client.do(ctx, &l.Info, in, func(answer *http.Response) error {
 			lines := readers.Get().(*bufio.Reader)
@@ -180,7 +178,7 @@ func (l *List[A, In, Item]) All(ctx context.Context, client *Client, in In) iter
 				if err != nil {
 					return &final{fmt.Errorf("%s: the list was cut off after %d items: %w", l.Name, n, err)}
 				}
-				var item Item
+				item = none
 				switch {
 				case read.End != nil && *read.End == n:
 					_, _ = io.Copy(io.Discard, lines) // so that the connection is used again
@@ -214,7 +212,7 @@ func (l *List[A, In, Item]) All(ctx context.Context, client *Client, in In) iter
 var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 4<<10) }}
 
 // nextLine reads one line. The end of the text is unexpected.
-func nextLine(r *bufio.Reader, limit int64) (out readLine, err error) {
+func nextLine(r *bufio.Reader, limit int64) (readLine, error) {
 	var text []byte
 	for {
 		part, err := r.ReadSlice('\n')
@@ -224,7 +222,7 @@ func nextLine(r *bufio.Reader, limit int64) (out readLine, err error) {
 		}
 		text = append(text, part...)
 		if int64(len(text)) > limit {
-			return out, &TooLargeError{What: "line of a list", Limit: limit}
+			return readLine{}, &TooLargeError{What: "line of a list", Limit: limit}
 		}
 		if err == nil {
 			break
@@ -233,7 +231,7 @@ func nextLine(r *bufio.Reader, limit int64) (out readLine, err error) {
 			if errors.Is(err, io.EOF) {
 				err = io.ErrUnexpectedEOF
 			}
-			return out, fmt.Errorf("%w: %w", ErrNoAnswer, err)
+			return readLine{}, fmt.Errorf("%w: %w", ErrNoAnswer, err)
 		}
 	}
 	// Nearly all lines are items, and reading an item checks it.
@@ -242,8 +240,9 @@ func nextLine(r *bufio.Reader, limit int64) (out readLine, err error) {
 			return readLine{Item: item}, nil
 		}
 	}
+	var out readLine
 	if err := json.Unmarshal(text, &out); err != nil {
-		return out, fmt.Errorf("%w: %w", ErrGarbled, err)
+		return readLine{}, fmt.Errorf("%w: %w", ErrGarbled, err)
 	}
 	return out, nil
 }

@@ -65,7 +65,8 @@ func unknownMembers(v *executor.Validator, text json.RawMessage, t reflect.Type,
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if t == rawType || reflect.PointerTo(t).Implements(textType) || len(text) == 0 {
+	holdsObject := bytes.IndexByte(text, '{') >= 0
+	if t == rawType || reflect.PointerTo(t).Implements(textType) || !holdsObject {
 		return
 	}
 	switch {
