@@ -443,6 +443,44 @@ func TestAListArrivesWholeWithTheErrorsInIt(t *testing.T) {
 	}
 }
 
+// Lists use the buffers of those before them.
+func TestListsAtTheSameTimeKeepTheirOwnItems(t *testing.T) {
+	e := &echo{}
+	e.numbers = func(context.Context) iter.Seq2[int, error] {
+		first := int(e.calls.Add(1)) * 1_000_000
+		return func(yield func(int, error) bool) {
+			for i := range []int{0, 1, 10, 3_000, 10_000}[first/1_000_000%5] {
+				if !yield(first+i, nil) {
+					return
+				}
+			}
+		}
+	}
+	c := newTestClient(serve(t, newServer(), e).URL)
+	var group sync.WaitGroup
+	for worker := range 4 {
+		group.Go(func() {
+			for round := range 25 {
+				want := -1
+				for got, err := range count.All(t.Context(), c, None{}) {
+					if want < 0 {
+						want = got - got%1_000_000
+					}
+					if err != nil || got != want {
+						t.Errorf("got %d, %v; want %d", got, err, want)
+						return
+					}
+					want++
+					if (worker+round)%3 == 0 && want%1_000_000 == 500 {
+						break // with much of it on its way
+					}
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
 func TestAListThatIsCutIsAnErrorAndNeverAShorterList(t *testing.T) {
 	whole := "{\"item\":0}\n{\"item\":1}\n{\"end\":2}\n"
 	for cut := range len(whole) {
