@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	mathrand "math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -296,11 +297,16 @@ func (s *Server) logTail() string {
 	return string(log[max(0, len(log)-limit):])
 }
 
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
+// freePort lies below the ports that systems give to whoever asks for any, so
+// that it is still free when the server is started again.
+func freePort() (port int, err error) {
+	const first, count, attempts = 14000, 6000, 100
+	for range attempts {
+		port = first + mathrand.IntN(count)
+		var l net.Listener
+		if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			return port, l.Close()
+		}
 	}
-	port := l.Addr().(*net.TCPAddr).Port
-	return port, l.Close()
+	return 0, err
 }
