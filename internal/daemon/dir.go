@@ -1,12 +1,10 @@
 package daemon
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 )
 
 // A Dir is a directory of which everything belongs to one process at a time:
@@ -34,10 +32,10 @@ func OpenDir(setting, path string) (*Dir, error) {
 	if err != nil {
 		return nil, d.Wrong(err)
 	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if taken, err := lockFile(lock); err != nil {
 		owner, _ := os.ReadFile(lock.Name())
 		lock.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
+		if taken {
 			return nil, fmt.Errorf("%s is in use by process %s; stop that one or name another directory with %s", path, strings.TrimSpace(string(owner)), d.flag)
 		}
 		return nil, fmt.Errorf("%s cannot be locked: %w; name a directory on a local disk with %s", path, err, d.flag)

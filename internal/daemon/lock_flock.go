@@ -1,6 +1,6 @@
-//go:build unix
+//go:build linux || darwin || dragonfly || freebsd || netbsd || openbsd
 
-package main
+package daemon
 
 import (
 	"errors"

@@ -1,11 +1,11 @@
-//go:build !unix
+//go:build !(linux || darwin || dragonfly || freebsd || netbsd || openbsd)
 
-package main
+package daemon
 
 import (
 	"errors"
 	"os"
 )
 
-// lockFile is always refused: no backend runs on this system either.
+// lockFile is always refused: nothing says here whether another process has it.
 func lockFile(*os.File) (taken bool, err error) { return false, errors.ErrUnsupported }
