@@ -42,8 +42,8 @@ type AnnouncerOptions struct {
 	// again under its id waits for the presence of the one before to end. It is
 	// required.
 	Owner string
-	// TTL is how long a cell that is not heard of is present (default 15 s, at
-	// most MaxPresenceTTL). It is renewed three times as often.
+	// TTL is how long a cell that is not heard of is present (default 15 s). It
+	// is at most MaxPresenceTTL, and is renewed three times as often.
 	TTL time.Duration
 }
 
