@@ -8,6 +8,8 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -166,10 +168,14 @@ func TestAnOperatorCanDoEverythingWithARealFleet(t *testing.T) {
 	if err := json.Unmarshal([]byte(got), &task); err != nil || task.State != "COMPLETED" || task.Result != "42\n" {
 		t.Errorf("%v: the task is %s", err, got)
 	}
-	if got := f.ok("logs sum"); got != "adding up\n" {
-		t.Errorf("it has written %q", got)
-	}
 	f.ok("task delete sum")
+
+	// The log of a task is there as long as its container.
+	f.ok("task run -f " + slowTask(t))
+	f.shows("logs slow", "adding up")
+	f.ok("task cancel slow")
+	f.shows("task get slow", "cancelled")
+	f.ok("task delete slow")
 
 	f.ok("deployment update -f ../specs/deployment.json -wait -for 30s")
 	f.shows("logs greeter 2", "a very good day from instance 2")
@@ -187,7 +193,19 @@ func TestAnOperatorCanDoEverythingWithARealFleet(t *testing.T) {
 	f.ok("converge")
 	f.ok("lrp delete greeter")
 	f.shows("instances", "there is no instance")
-	if got := f.ok("events -kind task_created -o json"); strings.Count(got, "\n") != 1 {
-		t.Errorf("one task was made, and the events say\n%s", got)
+	if got := f.ok("events -kind task_created -o json"); strings.Count(got, "\n") != 2 {
+		t.Errorf("two tasks were made, and the events say\n%s", got)
 	}
+}
+
+// slowTask is a file with a task that writes a line and goes on.
+func slowTask(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "slow.json")
+	spec := `{"task_guid": "slow", "domain": "examples", "memory_mb": 32, "disk_mb": 16, "root_fs": "host:",
+		"action": {"run": {"path": "/bin/sh", "args": ["-c", "echo adding up; exec sleep 1000"], "user": "nobody"}}}`
+	if err := os.WriteFile(path, []byte(spec), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
