@@ -61,21 +61,24 @@ var (
 	subnetBits = 20
 )
 
-func newNetwork(id string, subnet netip.Prefix) (*network, error) {
+func newNetwork(id string, subnet netip.Prefix) (_ *network, err error) {
 	n := &network{prefix: "dg" + id, subnet: subnet.Masked(), claim: -1, taken: make(map[uint32]bool)}
 	if !subnet.IsValid() {
-		var err error
 		if n.subnet, n.claim, err = freeSubnet(id); err != nil {
 			return nil, fmt.Errorf("no addresses for containers: %w; set Options.Subnet or Options.HostNetwork", err)
 		}
 	}
+	defer func() {
+		if err != nil && n.claim >= 0 {
+			unix.Close(n.claim)
+		}
+	}()
 	if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0); err != nil {
 		return nil, fmt.Errorf("the host cannot be made to route: %w; set net.ipv4.ip_forward=1 or Options.HostNetwork", err)
 	}
 	if err := removeDevices(n.prefix); err != nil {
 		return nil, fmt.Errorf("devices of an earlier daemon cannot be removed: %w", err)
 	}
-	var err error
 	if n.firewall, err = newFirewall(id, n.prefix, n.subnet); err != nil {
 		return nil, fmt.Errorf("nftables cannot be used: %w; load the kernel module nf_tables or set Options.HostNetwork", err)
 	}
