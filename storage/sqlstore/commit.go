@@ -54,7 +54,7 @@ func (s *Store) commitGroup(items []*item) {
 // what this one has written.
 func (s *Store) commitTogether(items []*item) []*item {
 	a := &attempt{s: s, items: items}
-	err := s.retry(s.background, "committing", func() error { return a.onConnection() })
+	err := s.retry(background, "committing", func() error { return a.onConnection() })
 	if class, _ := s.d.classOf(err); err != nil && class != transient && class != lost && len(items) > 1 && a.doubt == nil {
 		// It may be the fault of one of them.
 		for i := range items {
@@ -105,8 +105,8 @@ type attempt struct {
 	segments []segment
 	aside    []call // moves records into quarantine
 
-	lrps, lrpsGone, deployments, deploymentsGone, defined, undefined []any
-	tasks, tasksGone, domains, leaseRows, requestRows                []any
+	lrps, lrpsStaying, lrpsGone, deployments, deploymentsGone, defined, undefined []any
+	tasks, tasksGone, domains, leaseRows, requestRows                             []any
 }
 
 type leaseID struct{ kind, name string }
@@ -142,7 +142,7 @@ func (a *attempt) reset() {
 
 // onConnection runs the whole transaction.
 func (a *attempt) onConnection() (err error) {
-	s, ctx := a.s, a.s.background
+	s, ctx := a.s, background
 	c, err := s.write.Conn(ctx)
 	if err != nil {
 		return err

@@ -254,10 +254,14 @@ func (a *attempt) accept(it *item) {
 		k := &c.key
 		switch k.Kind {
 		case storage.ActualLRPRecord:
-			if c.row == nil {
+			switch {
+			case c.row == nil:
 				a.lrpsGone = append(a.lrpsGone, k.GUID, int64(k.Index), k.DefinitionID, int64(k.Presence))
+			case c.stays:
+				a.lrpsStaying = append(a.lrpsStaying, c.row...)
+			default:
+				a.lrps = append(a.lrps, c.row...)
 			}
-			a.lrps = append(a.lrps, c.row...)
 		case storage.DeploymentRecord:
 			if c.row == nil {
 				a.deploymentsGone = append(a.deploymentsGone, k.GUID)

@@ -49,9 +49,8 @@ func (d Dialect) fragments() *dialect {
 
 // A dialect is what the databases differ in. Everything else is written once.
 type dialect struct {
-	name   string
-	driver string // its name in database/sql
-	dir    string // of its migrations
+	name string
+	dir  string // of its migrations
 
 	// numbered placeholders are $1, $2 …; the others are ?.
 	numbered bool

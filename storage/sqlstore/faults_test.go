@@ -521,7 +521,11 @@ func driverDSN(dsn string) string {
 // openDB opens a database as a caller of New does.
 func openDB(t testing.TB, d Dialect, dsn string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open(d.fragments().driver, driverDSN(dsn))
+	driver := d.fragments().dir
+	if d == SQLite {
+		driver = "sqlite3"
+	}
+	db, err := sql.Open(driver, driverDSN(dsn))
 	if err != nil {
 		t.Fatal(err)
 	}

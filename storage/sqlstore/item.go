@@ -35,6 +35,8 @@ type change struct {
 	after  executor.ModificationTag // of row
 	row    []any                    // nil deletes the record
 	check  bool                     // writes nothing
+	// stays: an ActualLRP that is on the same cell as before, or on none.
+	stays bool
 	// defined and undefined are the definitions that come and go.
 	defined, undefined []any
 }
@@ -97,6 +99,7 @@ func (s *Store) lrpChange(w *lrp.Write) change {
 	c := change{key: storage.LRPWriteKey(w), check: storage.IsCheck(w)}
 	if w.Before != nil {
 		c.before = w.Before.ModificationTag
+		c.stays = w.After != nil && w.After.CellID == w.Before.CellID
 	}
 	if r := w.After; r != nil && !c.check {
 		c.after = r.ModificationTag

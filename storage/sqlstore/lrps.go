@@ -193,12 +193,12 @@ func (s *Store) readLists(reads []*listRead) {
 	query := s.d.rebind("SELECT process_guid, idx, definition_id, presence, data FROM " + s.table("actual_lrps") +
 		" WHERE (process_guid) IN " + s.d.inList([]kind{text}, n) +
 		" ORDER BY process_guid, idx, definition_id, presence LIMIT " + strconv.Itoa(maxShared))
-	err := s.retry(s.background, "listing ActualLRPs", func() error {
+	err := s.retry(background, "listing ActualLRPs", func() error {
 		clear(byGUID)
 		clear(locked)
 		scanner := lrpScanner{s: s}
 		total := 0
-		rows, err := s.pool.QueryContext(s.background, query, s.d.listArgs(rows, 1)...)
+		rows, err := s.pool.QueryContext(background, query, s.d.listArgs(rows, 1)...)
 		if err != nil {
 			return err
 		}
@@ -271,7 +271,7 @@ func (r *reader) Slot(ctx context.Context, processGUID string, index int) (lrp.S
 
 // readSlots reads what several ask for in one statement.
 func (s *Store) readSlots(reads []*slotRead) {
-	err := s.retry(s.background, "reading slots", func() error { return s.querySlots(s.background, s.pool, reads) })
+	err := s.retry(background, "reading slots", func() error { return s.querySlots(background, s.pool, reads) })
 	for _, r := range reads {
 		if err != nil {
 			r.err = err

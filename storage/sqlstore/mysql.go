@@ -11,9 +11,8 @@ import (
 )
 
 var mysqlDialect = dialect{
-	name:   "MySQL",
-	driver: "mysql",
-	dir:    "mysql",
+	name: "MySQL",
+	dir:  "mysql",
 	upsert: func(_, rest []string) string {
 		return " ON DUPLICATE KEY UPDATE " + assign(rest, func(c string) string { return "VALUES(" + c + ")" })
 	},

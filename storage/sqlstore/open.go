@@ -285,21 +285,16 @@ func openFile(ctx context.Context, path string, opts Options, after func() error
 	if opts.FullSync {
 		synchronous = "FULL"
 	}
-	parameters := fmt.Sprintf("_busy_timeout=%d&_journal_mode=WAL&_synchronous=%s&_cache_size=-16384&_stmt_cache_size=128&_txlock=immediate",
+	parameters := fmt.Sprintf("_busy_timeout=%d&_journal_mode=WAL&_synchronous=%s&_stmt_cache_size=128&_txlock=immediate",
 		opts.BusyTimeout.Milliseconds(), synchronous)
 	if query != "" {
 		parameters += "&" + query
 	}
 	dsn := "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + parameters
-	write, err := sql.Open(sqlite.driver, dsn)
-	if err != nil {
-		return nil, errDSN("SQLite", "sqlite:/var/lib/diego/diego.db")
-	}
+	write := sql.OpenDB(&sqliteConnector{dsn + "&_cache_size=-65536", sqliteWrites})
 	write.SetMaxOpenConns(1)
-	read, err := sql.Open(sqlite.driver, dsn+"&_query_only=1")
-	if err != nil {
-		return nil, errors.Join(err, write.Close())
-	}
+	// What a reader has cached is of no use after the next commit.
+	read := sql.OpenDB(&sqliteConnector{dsn + "&_cache_size=-16384&_query_only=1", nil})
 	read.SetMaxOpenConns(max(4, runtime.GOMAXPROCS(0), opts.MaxConns))
 	read.SetMaxIdleConns(max(4, runtime.GOMAXPROCS(0)))
 	closeAll := func() error {

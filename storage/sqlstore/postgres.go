@@ -15,7 +15,6 @@ import (
 
 var postgres = dialect{
 	name:      "PostgreSQL",
-	driver:    "postgres",
 	dir:       "postgres",
 	numbered:  true,
 	arrays:    true,

@@ -9,7 +9,7 @@ type queries struct {
 
 	lookLRPs, lookDeployments, lookTasks, lookLeases, lookRequests multi
 
-	upsertLRPs, deleteLRPs               multi
+	upsertLRPs, updateLRPs, deleteLRPs   multi
 	upsertDeployments, deleteDeployments multi
 	insertDefinitions, deleteDefinitions multi
 	deleteAllDefinitions                 multi
@@ -30,6 +30,10 @@ type queries struct {
 var (
 	lrpKey  = []string{"process_guid", "idx", "definition_id", "presence"}
 	lrpRest = []string{"domain", "cell_id", "state", "tag_epoch", "tag_index", "data"}
+
+	// lrpChanges are what can change in a record that stays on its cell: the
+	// index of the cells is left alone.
+	lrpChanges = []string{"domain", "state", "tag_epoch", "tag_index", "data"}
 
 	deploymentKey  = []string{"process_guid"}
 	deploymentRest = []string{"domain", "update_strategy", "instances", "active_definition_id", "healthy_definition_id", "tag_epoch", "tag_index", "other_definition_ids", "settings"}
@@ -61,6 +65,7 @@ func (s *Store) newQueries() queries {
 		lookRequests: d.among("SELECT id, seq FROM "+t("requests"), []string{"id"}, []kind{text}),
 
 		upsertLRPs:        d.upsertRows(t("actual_lrps"), lrpKey, lrpRest, lrpKinds),
+		updateLRPs:        d.insert(t("actual_lrps"), append(lrpKey[:len(lrpKey):len(lrpKey)], lrpRest...), lrpKinds, d.upsert(lrpKey, lrpChanges)),
 		deleteLRPs:        d.among("DELETE FROM "+t("actual_lrps"), lrpKey, lrpKeyKinds),
 		upsertDeployments: d.upsertRows(t("deployments"), deploymentKey, deploymentRest, deploymentKinds),
 		deleteDeployments: d.among("DELETE FROM "+t("deployments"), deploymentKey, []kind{text}),
@@ -104,7 +109,7 @@ func (s *Store) newQueries() queries {
 	if d.arrays {
 		for _, m := range []multi{
 			q.lookLRPs, q.lookDeployments, q.lookTasks, q.lookLeases, q.lookRequests,
-			q.upsertLRPs, q.deleteLRPs, q.upsertDeployments, q.insertDefinitions, q.deleteDefinitions,
+			q.upsertLRPs, q.updateLRPs, q.deleteLRPs, q.upsertDeployments, q.insertDefinitions, q.deleteDefinitions,
 			q.upsertTasks, q.deleteTasks, q.upsertDomains, q.upsertLeases, q.insertRequests, q.insertEvents,
 		} {
 			q.common = append(q.common, m.query(1))

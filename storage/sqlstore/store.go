@@ -35,13 +35,9 @@ type Store struct {
 	slots   *group[*slotRead]
 	lists   *group[*listRead]
 
-	// background ends with the store. Work that several callers wait for runs
-	// in it.
-	background context.Context
-	stop       context.CancelFunc
-	mu         sync.Mutex
-	closed     bool
-	work       sync.WaitGroup
+	mu     sync.Mutex
+	closed bool
+	work   sync.WaitGroup
 
 	newest atomic.Int64 // the newest event that this process knows to be committed
 	wakeMu sync.Mutex
@@ -71,7 +67,6 @@ func build(ctx context.Context, d *dialect, write, read *sql.DB, opts Options, c
 	s := &Store{d: d, options: opts, read: read, write: write, close: closeAll, trimmed: -1}
 	s.reader = reader{s: s}
 	s.q = s.newQueries()
-	s.background, s.stop = context.WithCancel(context.Background())
 	// A list may last until its caller has committed something.
 	s.beginWrite = d.begin
 	if closeAll == nil {
@@ -84,7 +79,6 @@ func build(ctx context.Context, d *dialect, write, read *sql.DB, opts Options, c
 	s.slots = &group[*slotRead]{s: s, limit: readers, most: rowsPerStatement, run: s.readSlots}
 	s.lists = &group[*listRead]{s: s, limit: readers, most: rowsPerStatement, run: s.readLists}
 	if err := s.prepareSchema(ctx); err != nil {
-		s.stop()
 		return nil, d.explain("opening", err)
 	}
 	return s, nil
@@ -128,7 +122,6 @@ func (s *Store) Close() error {
 	s.closed = true
 	s.mu.Unlock()
 	s.work.Wait()
-	s.stop()
 	s.notify(0)
 	s.pool.close()
 	if s.close == nil {
@@ -160,6 +153,11 @@ func (s *Store) usable(ctx context.Context) error {
 	}
 	return nil
 }
+
+// background is what work that several callers wait for runs in. It goes on
+// when one of them leaves, and Close waits for its end: so nothing cancels it,
+// and no driver has to watch it.
+var background = context.Background()
 
 const (
 	minPause = 2 * time.Millisecond

@@ -9,6 +9,7 @@ func (a *attempt) recordWrites(calls []call) []call {
 	calls = append(calls, a.aside...)
 	calls = q.deleteLRPs.calls(calls, a.lrpsGone, nil)
 	calls = q.upsertLRPs.calls(calls, a.lrps, nil)
+	calls = q.updateLRPs.calls(calls, a.lrpsStaying, nil)
 	calls = q.deleteDeployments.calls(calls, a.deploymentsGone, nil)
 	calls = q.deleteAllDefinitions.calls(calls, a.deploymentsGone, nil)
 	calls = q.deleteDefinitions.calls(calls, a.undefined, nil)
