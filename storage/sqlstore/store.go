@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -78,8 +79,10 @@ func build(ctx context.Context, d *dialect, write, read *sql.DB, opts Options, c
 	s.commits = &group[*item]{s: s, limit: 1, most: maxGroup, gather: true, run: s.commitGroup}
 	s.slots = &group[*slotRead]{s: s, limit: readers, most: rowsPerStatement, run: s.readSlots}
 	s.lists = &group[*listRead]{s: s, limit: readers, most: rowsPerStatement, run: s.readLists}
-	if err := s.prepareSchema(ctx); err != nil {
-		return nil, d.explain("opening", err)
+	// SQLite does not wait for another process that opens or closes the file
+	// at the same moment. A server that cannot be reached is the caller's.
+	if err := s.retryOn(ctx, "opening", func() error { return s.prepareSchema(ctx) }, transient); err != nil {
+		return nil, err
 	}
 	return s, nil
 }
@@ -164,16 +167,21 @@ const (
 	maxPause = 500 * time.Millisecond
 )
 
-// retry calls f again while its error is one that passes. Pauses double from
-// one attempt to the next and are jittered.
+// retry calls f again while its error is one that passes.
 func (s *Store) retry(ctx context.Context, op string, f func() error) error {
+	return s.retryOn(ctx, op, f, transient, lost)
+}
+
+// retryOn calls f again while its error is of one of the classes. Pauses double
+// from one attempt to the next and are jittered.
+func (s *Store) retryOn(ctx context.Context, op string, f func() error, classes ...class) error {
 	deadline := time.Now().Add(s.options.RetryFor)
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
 		err := f()
 		if err == nil {
 			return nil
 		}
-		if class, _ := s.d.classOf(err); class != transient && class != lost || ctx.Err() != nil || time.Now().After(deadline) {
+		if class, _ := s.d.classOf(err); !slices.Contains(classes, class) || ctx.Err() != nil || time.Now().After(deadline) {
 			if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
 				err = errors.Join(ctx.Err(), err)
 			}
