@@ -71,6 +71,8 @@ var (
 	operators   = []Role{OperatorRole}
 	controllers = []Role{BBSRole}
 	planners    = []Role{AuctioneerRole, OperatorRole}
+	// A BBS hands on what an operator has asked of it.
+	enquirers = []Role{BBSRole, OperatorRole}
 )
 
 // call makes the Info of a call. Reading is repeated freely.

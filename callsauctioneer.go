@@ -16,7 +16,7 @@ var (
 	callRequest = tell(call("Request", "auctioneer/request", controllers, wire.Always,
 		"Adds work to the next batch. Work that waits already is not there twice."),
 		func(ctx context.Context, a AuctioneerAPI, in itemsArgs) error { return a.Request(ctx, in.Items...) })
-	callPlan = ask(call("Plan", "auctioneer/plan", operators, wire.Always,
+	callPlan = ask(call("Plan", "auctioneer/plan", enquirers, wire.Always,
 		"Says where work would go now, or why it would go nowhere. Nothing is sent to the cells."),
 		func(ctx context.Context, a AuctioneerAPI, in itemsArgs) (auction.Result, error) {
 			return a.Plan(ctx, in.Items...)

@@ -25,7 +25,8 @@ const (
 	CellRole Role = "cell"
 	// AuctioneerRole places work on cells and reports what failed.
 	AuctioneerRole Role = "auctioneer"
-	// BBSRole requests work and has it stopped.
+	// BBSRole requests work, has it stopped, and hands an operator's plans on to
+	// the auctioneer.
 	BBSRole Role = "bbs"
 	// OperatorRole does what a consumer does, plans, converges, drains cells
 	// and reads logs.

@@ -349,3 +349,18 @@ func TestASubscriberFollowsFromOneControlPlaneToTheNext(t *testing.T) {
 	}
 	t.Error("the subscription ended")
 }
+
+func TestAControlPlaneMayHandAPlanOnToAnAuctioneerThatWantsCertificates(t *testing.T) {
+	a := newAuthority(t)
+	server := guarded(t, a)
+	auctioneer, err := diego.NewAuctioneerClient(diego.ClientOptions{
+		Addresses: []string{server.URL}, TLS: a.client(a, time.Hour, "bbs", "diego-bbs"), Attempts: 1,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSystem(t, 1, func(o *diego.Options) { o.Auctioneer = auctioneer })
+	if _, err := s.ControlPlane.Plan(t.Context()); err != nil {
+		t.Error("what an operator asks of a control plane is refused by its auctioneer: ", err)
+	}
+}

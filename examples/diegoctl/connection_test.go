@@ -73,6 +73,7 @@ func TestConnectionsThatFailSayWhatToDo(t *testing.T) {
 	server := w.serveTLS(t, ours, "127.0.0.1", "localhost")
 	elsewhere := w.serveTLS(t, ours, "another.example")
 	alone := w.serveOver(t, ours, diego.HandlerOptions{BBS: w.plane.BBS}, "127.0.0.1", "bbs")
+	placer := w.serveOver(t, ours, diego.HandlerOptions{Auctioneer: w.plane}, "127.0.0.1", "auctioneer")
 	// Nobody listens at an address that was just given up.
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	w.must(err)
@@ -101,6 +102,8 @@ func TestConnectionsThatFailSayWhatToDo(t *testing.T) {
 		{"a server of another name", elsewhere, ours.CA(), operator, "lrp list", exitUnreachable, "is for another name than the one in -bbs"},
 		{"plain HTTP where TLS is wanted", strings.Replace(server, "https", "http", 1), "", [2]string{}, "lrp list", exitFailed, "the server speaks TLS; begin the address with https://"},
 		{"a BBS that is no auctioneer", alone, ours.CA(), operator, "plan -f ../specs/web.json", exitFailed, "plan needs -auctioneer (DIEGO_AUCTIONEER)"},
+		{"a server that is no BBS", placer, ours.CA(), operator, "cells", exitFailed, "-bbs (DIEGO_BBS) has to be the address of a BBS, and is " + placer},
+		{"nobody at two addresses", nobody + "," + nobody, "", [2]string{}, "lrp list", exitUnreachable, "another leads after a lease"},
 		{"nobody", nobody, "", [2]string{}, "lrp list", exitUnreachable, "is the address right? -bbs (DIEGO_BBS) is " + nobody},
 		{"no address", "https://", "", [2]string{}, "lrp list", exitInvalid, "addresses[0]"},
 		{"a file that is none", server, filepath.Join(t.TempDir(), "none.pem"), [2]string{}, "lrp list", exitFailed, "the certificates of -ca cannot be read"},

@@ -112,7 +112,7 @@ var kinds = []kindOfError{
 	{is: wraps(task.ErrInvalidTransition, task.ErrRunningElsewhere), code: exitRefused, advice: says("diegoctl task get shows the task's state")},
 	{is: wraps(storage.ErrGone), code: exitRefused, advice: says("leave -after out to begin with the oldest event there is")},
 	{is: wraps(fs.ErrNotExist, fs.ErrPermission), code: exitFailed},
-	{is: holds[*wire.PathError], code: exitFailed, advice: says("that server does not offer it; if the auctioneer is another than the BBS, plan needs -auctioneer (DIEGO_AUCTIONEER)")},
+	{is: holds[*wire.PathError], code: exitFailed, advice: adviceOnServices},
 	{is: unreachable, code: exitUnreachable, advice: adviceOnConnections},
 	{is: func(err error) bool { return strings.Contains(err.Error(), "HTTP request to an HTTPS server") }, code: exitFailed,
 		advice: says("the server speaks TLS; begin the address with https://")},
@@ -195,6 +195,13 @@ func isTLS(err error) bool {
 		holds[x509.HostnameError](err) || holds[x509.CertificateInvalidError](err) || holds[tls.AlertError](err)
 }
 
+func adviceOnServices(c *call, _ error) string {
+	if c.command != nil && c.command.name == "plan" {
+		return "that server does not offer it; if the auctioneer is another than the BBS, plan needs -auctioneer (DIEGO_AUCTIONEER)"
+	}
+	return "that server does not offer it; -bbs (DIEGO_BBS) has to be the address of a BBS, and is " + c.flag("bbs")
+}
+
 func adviceOnConnections(c *call, err error) string {
 	switch {
 	case holds[x509.UnknownAuthorityError](err), holds[*tls.CertificateVerificationError](err) && !holds[x509.HostnameError](err):
@@ -205,6 +212,9 @@ func adviceOnConnections(c *call, err error) string {
 		return "the server refuses the certificate of -cert (DIEGO_CERT), or there is none"
 	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
 		return "the server speaks no TLS; begin the address with http://"
+	}
+	if strings.Contains(c.flag("bbs"), ",") {
+		return "are the addresses right? -bbs (DIEGO_BBS) is " + c.flag("bbs") + "\nif one of them led and was lost, another leads after a lease, 15s unless set otherwise; repeat the command then"
 	}
 	return "is the address right? -bbs (DIEGO_BBS) is " + c.flag("bbs")
 }
