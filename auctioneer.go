@@ -77,7 +77,7 @@ func NewAuctioneer(o AuctioneerOptions) (*Auctioneer, error) {
 	a := &Auctioneer{o: o}
 	var err error
 	if a.Leadership, err = NewLeadership(LeadershipOptions{
-		Store: o.Store, Owner: o.Owner, Address: o.Address, Role: auctioneerRole, TTL: o.LeaderTTL, Now: o.Now, Metrics: o.Metrics,
+		Store: o.Store, Owner: o.Owner, Address: o.Address, Role: auctioneerRole, TTL: o.LeaderTTL, Now: o.Now, Metrics: o.Metrics, Logger: o.Logger,
 	}); err != nil {
 		return nil, err
 	}

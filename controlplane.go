@@ -129,7 +129,7 @@ func New(o Options) (*ControlPlane, error) {
 
 	p := &ControlPlane{o: o}
 	var err error
-	p.Leadership, err = NewLeadership(LeadershipOptions{Store: o.Store, Owner: o.Owner, Address: o.Address, TTL: o.LeaderTTL, Now: o.Now, Metrics: o.Metrics})
+	p.Leadership, err = NewLeadership(LeadershipOptions{Store: o.Store, Owner: o.Owner, Address: o.Address, TTL: o.LeaderTTL, Now: o.Now, Metrics: o.Metrics, Logger: o.Logger})
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -54,8 +55,9 @@ type LeadershipOptions struct {
 	TTL time.Duration
 	// Now is this process's clock (default time.Now).
 	Now func() time.Time
-	// Metrics may be nil.
+	// Metrics and Logger may be nil.
 	Metrics Metrics
+	Logger  *slog.Logger
 }
 
 // A Leadership is held by one process at a time, by a lease in the store.
@@ -77,6 +79,8 @@ type Leadership struct {
 	firstFailed, lastFailed time.Time
 	// after is when a leader that has resigned may lead again.
 	after time.Time
+	// failed is why the store could not be asked the last time.
+	failed error
 }
 
 // NewLeadership fails with an *executor.ValidationError if a required option
@@ -92,6 +96,9 @@ func NewLeadership(o LeadershipOptions) (*Leadership, error) {
 	}
 	if o.Metrics == nil {
 		o.Metrics = auction.NoMetrics{}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Leadership{o: o}, v.Err()
 }
@@ -140,19 +147,35 @@ func (l *Leadership) took(lease storage.Lease, began time.Time, err error) error
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var held *storage.HeldError
+	refused := errors.As(err, &held) || errors.Is(err, storage.ErrFenced)
+	l.tell(err, refused)
 	switch {
 	case err == nil:
 		l.lease, l.until = lease, began.Add(l.o.TTL)
 		l.leader, l.address = l.o.Owner, l.o.Address
-	case errors.As(err, &held):
+	case held != nil:
 		l.lose()
 		l.leader, l.address = held.Lease.Owner, string(held.Lease.Value)
 		return nil
-	case errors.Is(err, storage.ErrFenced):
+	case refused:
 		l.lose()
 		return nil
 	}
 	return err
+}
+
+// tell notes whether the store could be asked, and logs when that changes.
+func (l *Leadership) tell(err error, refused bool) {
+	before := l.failed
+	if l.failed = err; refused {
+		l.failed = nil
+	}
+	switch {
+	case before == nil && l.failed != nil:
+		l.o.Logger.Warn("the leadership could not be asked for; it tries again", "role", l.o.Role, "err", err)
+	case before != nil && l.failed == nil:
+		l.o.Logger.Info("the leadership can be asked for again", "role", l.o.Role)
+	}
 }
 
 func (l *Leadership) lose() {
@@ -209,6 +232,8 @@ func (l *Leadership) readiness() Readiness {
 	switch {
 	case leading:
 		r.Role = "leader"
+	case l.failed != nil:
+		r.Ready, r.Why = false, "the leadership could not be asked for: "+l.failed.Error()
 	case l.leader == "":
 		r.Ready, r.Why = false, "nobody is known to lead"
 	}

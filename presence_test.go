@@ -1,13 +1,17 @@
 package diego_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/internal/simulation"
 	"github.com/diegosdk/diego/storage"
@@ -82,5 +86,35 @@ func TestAnAnnouncerKeepsItsCellPresentAndLeaves(t *testing.T) {
 		if _, err := diego.NewAnnouncer(o); !errors.Is(err, executor.ErrInvalid) {
 			t.Errorf("%+v: got %v, want a validation error", o, err)
 		}
+	}
+}
+
+func TestAProcessThatCannotAskForTheLeadershipSaysSo(t *testing.T) {
+	store := &badStore{Store: memstore.New(nil), renew: errBroken}
+	var log bytes.Buffer
+	plane, err := diego.New(diego.Options{
+		Store: store, Owner: "me", Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Dial: func(diego.CellPresence) (auction.CellClient, error) { return nil, errors.New("nobody") },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := plane.Leadership.Tick(t.Context()); !errors.Is(err, errBroken) {
+			t.Fatal(err)
+		}
+	}
+	if r := plane.Ready(t.Context()); r.Ready || !strings.Contains(r.Why, errBroken.Error()) {
+		t.Errorf("%+v, want the reason", r)
+	}
+	store.renew = nil
+	if err := plane.Leadership.Tick(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if r := plane.Ready(t.Context()); !r.Ready {
+		t.Errorf("%+v, want it ready", r)
+	}
+	if n := strings.Count(log.String(), "could not be asked for"); n != 1 {
+		t.Errorf("it is told %d times:\n%s", n, log.String())
 	}
 }

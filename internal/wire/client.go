@@ -95,6 +95,7 @@ func (c *Client) do(ctx context.Context, info *Info, in any, accept func(*http.R
 			}
 		}
 		queue, asked := c.order(ctx), map[string]bool{}
+		var failures []error
 		for len(queue) > 0 {
 			address := queue[0]
 			if queue = queue[1:]; asked[address] {
@@ -114,12 +115,27 @@ func (c *Client) do(ctx context.Context, info *Info, in any, accept func(*http.R
 			if next == stop || next == unknown && !repeatable || ctx.Err() != nil {
 				return err
 			}
+			failures = append(failures, err)
+			err = together(failures)
 			if hint != "" && len(asked) < maxAsked && c.o.Accept(hint) {
 				queue = append([]string{hint}, queue...)
 			}
 		}
 	}
 	return err
+}
+
+// together is what all addresses had to say, each once: the last to be asked
+// may be down while another says what is wrong.
+func together(failures []error) error {
+	all, said := failures[0], map[string]bool{failures[0].Error(): true}
+	for _, err := range failures[1:] {
+		if text := err.Error(); !said[text] {
+			said[text] = true
+			all = fmt.Errorf("%w; %w", all, err)
+		}
+	}
+	return all
 }
 
 // maxAsked bounds how far one call follows what servers say of their leader.

@@ -77,3 +77,11 @@ func TestAFeedIsAskedForWithoutABody(t *testing.T) {
 		t.Errorf("got a body of %d bytes", n)
 	}
 }
+
+func TestAllAddressesSayWhatIsWrong(t *testing.T) {
+	down, refused := errors.New("connection refused"), errors.New("unknown authority")
+	err := together([]error{down, refused, errors.New("connection refused")})
+	if err.Error() != "connection refused; unknown authority" || !errors.Is(err, down) || !errors.Is(err, refused) {
+		t.Errorf("%v, want each reason once", err)
+	}
+}

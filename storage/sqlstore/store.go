@@ -102,6 +102,9 @@ func (s *Store) prepareSchema(ctx context.Context) error {
 	if err := s.migrate(ctx); err != nil {
 		return err
 	}
+	if err := s.tryWriting(ctx); err != nil {
+		return err
+	}
 	var newest int64
 	if err := queryRow(ctx, s.write, "SELECT newest FROM "+s.table("log")+" WHERE id = 1", &newest); err != nil {
 		return err
@@ -111,6 +114,30 @@ func (s *Store) prepareSchema(ctx context.Context) error {
 	s.sealer, err = s.newSealer(ctx, s.options.Keys)
 	return err
 }
+
+// tryWriting finds out at the opening, not at the first commit, which may be
+// that of a standby that is to take over, whether the database lets itself be
+// written. It changes nothing.
+func (s *Store) tryWriting(ctx context.Context) error {
+	c, err := s.write.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	err = inTransaction(ctx, c, s.d.begin[len(s.d.begin)-1], func() error {
+		if _, err := c.ExecContext(ctx, "UPDATE "+s.table("log")+" SET newest = newest WHERE id = 1"); err != nil {
+			return err
+		}
+		return errTried
+	})
+	if errors.Is(err, errTried) {
+		return nil
+	}
+	return err
+}
+
+// errTried rolls back what was only tried.
+var errTried = errors.New("tried")
 
 func (s *Store) table(name string) string { return s.options.Prefix + name }
 
