@@ -184,7 +184,7 @@ func TestLabelValuesComeBackAsTheyWere(t *testing.T) {
 
 func FuzzWhateverIsPublishedCanBeScraped(f *testing.F) {
 	f.Add("lrps", "state", "RUNNING", 1.5)
-	f.Add("", "", "\"\\\n", -0.0)
+	f.Add("", "", "\"\\\n", math.Copysign(0, -1))
 	f.Add("9\xff", "le", "}", math.MaxFloat64)
 	f.Fuzz(func(t *testing.T, name, labelName, value string, v float64) {
 		p := &diego.Prometheus{}

@@ -108,9 +108,6 @@ type pass struct {
 	taskEffects []task.Effect
 }
 
-// job is what to do about one slot, process or task, in order.
-type job func(context.Context)
-
 func (p *pass) run(ctx context.Context) error {
 	started := p.c.o.Now()
 	ctx, p.cancel = context.WithCancelCause(ctx)

@@ -419,7 +419,7 @@ type fakeAnnouncer struct {
 	ticks, left int
 }
 
-var held = fmt.Errorf("the lease: %w", storage.ErrHeld)
+var errHeld = fmt.Errorf("the lease: %w", storage.ErrHeld)
 
 func (a *fakeAnnouncer) Tick(context.Context) error  { a.ticks++; return a.err }
 func (a *fakeAnnouncer) Leave(context.Context) error { a.left++; return nil }

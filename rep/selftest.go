@@ -94,14 +94,16 @@ func (r *Rep) selfTest() {
 		return
 	}
 	t.guid = r.o.NewGUID()
-	for _, refusal := range r.o.Executor.Reserve(executor.Reservation{
+	refusals := r.o.Executor.Reserve(executor.Reservation{
 		GUID: t.guid, Resources: test.Resources, Tags: map[string]string{executor.TagLifecycle: executor.LifecycleSelfTest},
-	}) {
-		if errors.Is(refusal.Err, executor.ErrCapacity) {
-			t.next = now.Add(test.Interval) // a full cell gets no work anyway
-			return
-		}
-		r.judge(refusal.Err)
+	})
+	switch {
+	case len(refusals) == 0:
+	case errors.Is(refusals[0].Err, executor.ErrCapacity):
+		t.next = now.Add(test.Interval) // a full cell gets no work anyway
+		return
+	default:
+		r.judge(refusals[0].Err)
 		return
 	}
 	if err := r.o.Executor.Initialize(t.guid, executor.Work{RunInfo: test.RunInfo}); err != nil {

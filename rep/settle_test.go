@@ -456,7 +456,7 @@ func TestAnUnpresentCellDoesNotAnswerForRecordsWithoutContainer(t *testing.T) {
 	announcer.err = nil
 	tick()
 	s.must(RemoveLRP.String())
-	announcer.err = held
+	announcer.err = errHeld
 	tick()
 	s.must()
 	announcer.err = errors.New("not reached") // says nothing about who is present
@@ -495,7 +495,7 @@ func TestACellThatHasLostItsPresenceLeavesWhatWaits(t *testing.T) {
 	if _, err := s.survey(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	announcer.err, now = held, now.Add(DefaultAnnounceInterval)
+	announcer.err, now = errHeld, now.Add(DefaultAnnounceInterval)
 	s.Tick(t.Context())
 	s.must()
 }

@@ -73,7 +73,6 @@ var (
 	kindText     = &kind{value: "TEXT"}
 	kindFile     = &kind{value: "FILE", files: true}
 	kindNumber   = &kind{value: "N", check: checkNumber}
-	kindCount    = &kind{value: "N", check: checkNumber}
 	kindTime     = &kind{value: "DURATION", check: checkDuration}
 	kindProcess  = &kind{value: "GUID", complete: processGUIDs}
 	kindTask     = &kind{value: "GUID", complete: taskGUIDs}
