@@ -33,7 +33,7 @@ import (
 // presence is how long a cell is present that is not heard of, and leading how
 // long a leader leads.
 const (
-	presence = 2 * time.Second
+	presence = 5 * time.Second
 	leading  = 2 * time.Second
 )
 
@@ -115,7 +115,7 @@ func (c *cluster) startBBS(host string) {
 	c.t.Helper()
 	args := append(c.certificate(host, "bbs", diego.BBSRole, diego.AuctioneerRole),
 		"-listen", host+":"+bbsPort, "-store", c.dsn, "-leader-ttl", leading.String(),
-		"-convergence-interval", "2s", "-loss-grace", "1ms", "-max-loss", "0.5")
+		"-convergence-interval", "2s", "-state-timeout", "20s", "-loss-grace", "1ms", "-max-loss", "0.5")
 	if len(c.auctioneerHosts) > 0 {
 		args = append(args, "-auctioneers", urls(c.auctioneerHosts, auctioneerPort))
 	}
@@ -125,7 +125,7 @@ func (c *cluster) startBBS(host string) {
 func (c *cluster) startAuctioneer(host string) {
 	c.t.Helper()
 	c.auctioneers[host] = start(c.t, "auctioneer", append(c.certificate(host, "auctioneer", diego.AuctioneerRole),
-		"-listen", host+":"+auctioneerPort, "-store", c.dsn, "-leader-ttl", leading.String(),
+		"-listen", host+":"+auctioneerPort, "-store", c.dsn, "-leader-ttl", leading.String(), "-state-timeout", "20s",
 		"-bbs", urls(c.bbsHosts, bbsPort))...)
 }
 

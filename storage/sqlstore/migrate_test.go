@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -159,11 +158,4 @@ func TestWhatIsQuarantinedIsKeptForAnOperator(t *testing.T) {
 			t.Errorf("in quarantine:\n%swant:\n%s", got, want)
 		}
 	})
-}
-
-func TestADatabaseThatCannotBeWrittenIsRefusedAtTheOpening(t *testing.T) {
-	dsn := "sqlite:" + filepath.Join(t.TempDir(), "diego.db")
-	mustOpen(t, dsn, Options{}).Close()
-	_, err := Open(t.Context(), dsn+"?mode=ro", nil)
-	wantError(t, err, "opening", "make the database file and its directory writable")
 }
