@@ -33,10 +33,10 @@ func (f *fleet) guide(ctx context.Context, out io.Writer, began time.Time, told 
 	return true
 }
 
-// running are the instances that run, in the order of their records. Those of
+// running are the instances that run, one for each index. The records of
 // an earlier process may say so of instances that have ended with it.
 func (f *fleet) running(ctx context.Context) (records []lrp.ActualLRP, err error) {
-	for r, err := range f.BBS.ActualLRPs(ctx, storage.ActualLRPFilter{States: []lrp.State{lrp.Running}}) {
+	for r, err := range f.BBS.ResolvedLRPs(ctx, storage.ActualLRPFilter{States: []lrp.State{lrp.Running}}) {
 		if err != nil {
 			return nil, err
 		}
