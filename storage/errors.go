@@ -19,8 +19,8 @@ var (
 	ErrDuplicate = errors.New("request was committed before")
 	// ErrHeld: somebody else holds the lease.
 	ErrHeld = errors.New("lease is held by another owner")
-	// ErrFenced: the lease was acquired anew or released since. Whoever gets
-	// this has been replaced and must stop what it does as the holder.
+	// ErrFenced: the lease was acquired anew, released or forgotten since.
+	// Whoever gets this must stop what it does as the holder.
 	ErrFenced = errors.New("lease has a newer holder")
 	// ErrCorrupt: a record is there and cannot be decoded.
 	ErrCorrupt = errors.New("record cannot be decoded")
@@ -78,7 +78,7 @@ func (e *HeldError) Unwrap() error { return ErrHeld }
 type FencedError struct {
 	Fence Fence
 	// Epoch is the lease's newest epoch: Fence.Epoch if the lease was
-	// released, and 0 if there never was such a lease.
+	// released, and 0 if the Store knows no such lease, or no longer.
 	Epoch int64
 }
 

@@ -18,11 +18,12 @@ const (
 const MaxLeaseValueBytes = 32 * 1024
 
 // A Lease is held by one owner until it expires by the Store's clock, or for
-// longer while nobody else wants it.
+// longer while nobody else wants it; but one that expired more than [KeepFor]
+// ago may be forgotten, as if it had been released.
 //
 // Its epoch fences: it grows each time the lease is acquired, and is never
-// used again. An epoch is good from its Acquire until the lease is acquired
-// anew or released. What the holder does with Batch.Fence happens while its
+// used again, not even after the lease was forgotten. An epoch is good from its
+// Acquire until the lease is acquired anew, released or forgotten. What the holder does with Batch.Fence happens while its
 // epoch is good or not at all, however long the holder was paused.
 type Lease struct {
 	Kind  string `json:"kind"`
@@ -58,12 +59,12 @@ type Leaser interface {
 	// Lease that is returned has the new epoch.
 	Acquire(ctx context.Context, l Lease, ttl time.Duration) (Lease, error)
 	// Renew lets the lease expire ttl from now and replaces its value; its
-	// owner stays. It succeeds as long as l.Epoch is good, even if the lease has expired: a
-	// late holder goes on unless it was replaced. Otherwise the error is a
-	// *FencedError.
+	// owner stays. It succeeds as long as l.Epoch is good, even if the lease
+	// has expired: a late holder goes on unless it was replaced. Otherwise the
+	// error is a *FencedError.
 	Renew(ctx context.Context, l Lease, ttl time.Duration) (Lease, error)
 	// Release makes the lease free at once. Releasing twice is no error; a
-	// *FencedError says that somebody else has acquired it since, and nothing
-	// changes.
+	// *FencedError says that somebody else has acquired it since, or that it
+	// was forgotten, and nothing changes.
 	Release(ctx context.Context, l Lease) error
 }

@@ -85,7 +85,7 @@ type Reader interface {
 	Task(ctx context.Context, guid string) (*task.Task, error)
 
 	// Domains are ordered by name. Those that are no longer fresh are among
-	// them; ExpiresAt is by the Store's clock.
+	// them, for KeepFor at least; ExpiresAt is by the Store's clock.
 	Domains(ctx context.Context) iter.Seq2[lrp.Domain, error]
 
 	// Leases are those of one kind that have not expired, ordered by name.
@@ -103,6 +103,12 @@ type Reader interface {
 	// at Oldest−1 or later.
 	Log(ctx context.Context) (Extent, error)
 }
+
+// KeepFor is how long a Store keeps, at least and by its own clock, what has
+// ended: a domain that is no longer fresh, a lease that has expired or was
+// released. Some time later it forgets them, so that names which never come
+// back do not stay for ever.
+const KeepFor = 24 * time.Hour
 
 // A Cursor is a position in the log of events: the sequence number of the
 // event that was seen last. The first event ever has number 1, and 0 is the

@@ -23,15 +23,19 @@ type Options struct {
 	// Now is the store's clock (default time.Now). It is called with the
 	// store locked and must not use it.
 	Now func() time.Time
-	// Events is how many of the newest events the log holds at least, and
-	// never more than twice as many (default 100,000).
+	// Events is how many of the newest events the log holds (default 100,000).
+	// Up to twice as many stay in memory.
 	Events int
+	// Requests is how long request ids are remembered at least (default 1 h,
+	// which is also the least).
+	Requests time.Duration
 }
 
 const (
-	defaultEvents = 100_000
-	// rememberRequests is how long request ids are remembered at least.
-	rememberRequests = time.Hour
+	defaultEvents   = 100_000
+	defaultRequests = time.Hour
+	// sweepEvery is the time between looks for what has ended long ago.
+	sweepEvery = time.Minute
 )
 
 var (
@@ -47,8 +51,8 @@ type Store struct {
 
 // A core is what a Store's methods work on.
 type core struct {
-	clock  func() time.Time
-	events int
+	clock   func() time.Time
+	options Options
 
 	mu     sync.RWMutex
 	state  state
@@ -58,7 +62,10 @@ type core struct {
 	requests map[string]storage.Cursor
 	// remembered lists the requests in order of time.
 	remembered []request
-	aside      []storage.Quarantine
+	swept      time.Time // when sweep last looked
+	// forgotten is at least the greatest epoch of the leases that were swept.
+	forgotten int64
+	aside     []storage.Quarantine
 	// wake is closed when there are new events; nil if nobody waits.
 	wake    chan struct{}
 	runlock func()
@@ -76,15 +83,17 @@ var (
 
 // New makes an empty store.
 func New(o *Options) *Store {
-	c := &core{clock: time.Now, events: defaultEvents, state: newState(), requests: make(map[string]storage.Cursor)}
+	c := &core{clock: time.Now, state: newState(), requests: make(map[string]storage.Cursor)}
 	if o != nil {
-		if o.Now != nil {
-			c.clock = o.Now
-		}
-		if o.Events > 0 {
-			c.events = o.Events
-		}
+		c.options = *o
 	}
+	if c.options.Now != nil {
+		c.clock = c.options.Now
+	}
+	if c.options.Events <= 0 {
+		c.options.Events = defaultEvents
+	}
+	c.options.Requests = max(c.options.Requests, defaultRequests)
 	c.runlock = c.mu.RUnlock
 	return &Store{reader: reader{c}, core: c}
 }
@@ -153,6 +162,7 @@ func (s *Store) Commit(ctx context.Context, b storage.Batch) (storage.Cursor, er
 		return 0, err
 	}
 	c.write(&b, now)
+	c.sweep(now)
 	var last storage.Cursor
 	if len(b.Events) > 0 {
 		c.append(b.Events, now)
@@ -254,10 +264,8 @@ func compare(want, have lrp.ModificationTag, wanted, found bool) error {
 
 // write carries out what was admitted.
 func (c *core) write(b *storage.Batch, now time.Time) {
+	c.own()
 	st := &c.state
-	if c.shared {
-		st.owner, c.shared = new(owner), false
-	}
 	for i := range b.ActualLRPs {
 		switch w := &b.ActualLRPs[i]; {
 		case storage.IsCheck(w):
@@ -300,6 +308,13 @@ func (c *core) write(b *storage.Batch, now time.Time) {
 	}
 }
 
+// own makes the state one that no snapshot shares, before it is changed.
+func (c *core) own() {
+	if c.shared {
+		c.state.owner, c.shared = new(owner), false
+	}
+}
+
 func (c *core) putLRP(r *lrp.ActualLRP) {
 	st, key := &c.state, keyOf(r)
 	before := st.lrps.put(st.owner, key, r)
@@ -324,8 +339,8 @@ func (c *core) removeLRP(key lrpKey) {
 	c.mend(storage.ActualLRPKey(r))
 }
 
-// append adds events to the log. A log that is twice as long as it must be is
-// copied without its older half; snapshots keep the one they have.
+// append adds events to the log, and moves its beginning along. When it holds
+// twice what is wanted, that is copied; snapshots keep the one they have.
 func (c *core) append(events []storage.Event, now time.Time) {
 	st := &c.state
 	for _, e := range events {
@@ -333,8 +348,9 @@ func (c *core) append(events []storage.Event, now time.Time) {
 		e.Sequence, e.At = st.newest, now
 		st.log = append(st.log, e)
 	}
-	if len(st.log) > 2*c.events {
-		st.log = slices.Clone(st.log[len(st.log)-c.events:])
+	st.oldest = max(st.oldest, st.newest-storage.Cursor(c.options.Events)+1)
+	if len(st.log) > 2*c.options.Events {
+		st.log = slices.Clone(st.log[len(st.log)-c.options.Events:])
 	}
 	if c.wake != nil {
 		close(c.wake)
@@ -345,11 +361,42 @@ func (c *core) append(events []storage.Event, now time.Time) {
 // forget drops requests that were remembered for long enough.
 func (c *core) forget(now time.Time) {
 	n := 0
-	for n < len(c.remembered) && now.Sub(c.remembered[n].at) > rememberRequests {
+	for n < len(c.remembered) && now.Sub(c.remembered[n].at) > c.options.Requests {
 		delete(c.requests, c.remembered[n].id)
 		n++
 	}
 	c.remembered = c.remembered[n:]
+}
+
+// sweep forgets, now and then, what ended more than storage.KeepFor ago.
+func (c *core) sweep(now time.Time) {
+	if age := now.Sub(c.swept); age >= 0 && age <= sweepEvery {
+		return
+	}
+	c.swept = now
+	c.own()
+	st, ended := &c.state, now.Add(-storage.KeepFor)
+	var domains []string
+	st.domains.ascend("", func(name string, d lrp.Domain) bool {
+		if !d.Fresh(ended) {
+			domains = append(domains, name)
+		}
+		return true
+	})
+	for _, name := range domains {
+		st.domains.remove(st.owner, name)
+	}
+	var leases []leaseKey
+	st.leases.ascend(leaseKey{}, func(k leaseKey, l lease) bool {
+		if l.ExpiresAt.Before(ended) {
+			leases = append(leases, k)
+			c.forgotten = max(c.forgotten, l.Epoch)
+		}
+		return true
+	})
+	for _, k := range leases {
+		st.leases.remove(st.owner, k)
+	}
 }
 
 // Wait implements storage.Waiter.
@@ -393,6 +440,9 @@ func (s *Store) Acquire(ctx context.Context, l storage.Lease, ttl time.Duration)
 		if !held.free(now) && held.Owner != l.Owner {
 			return "", 0, &storage.HeldError{Lease: held.Lease}
 		}
+		if held.Epoch == 0 {
+			return l.Owner, s.core.forgotten + 1, nil
+		}
 		return l.Owner, held.Epoch + 1, nil
 	})
 }
@@ -429,13 +479,12 @@ func (c *core) lease(ctx context.Context, l storage.Lease, ttl time.Duration,
 	}
 	l.ExpiresAt, l.Value = now.Add(ttl), slices.Clone(l.Value)
 	c.putLease(key, l)
+	c.sweep(now)
 	return l, nil
 }
 
 func (c *core) putLease(key leaseKey, l storage.Lease) {
-	if c.shared {
-		c.state.owner, c.shared = new(owner), false
-	}
+	c.own()
 	c.state.leases.put(c.state.owner, key, lease{l})
 }
 
@@ -452,6 +501,10 @@ func (s *Store) Release(ctx context.Context, l storage.Lease) error {
 	if held.Epoch != l.Epoch || l.Epoch == 0 {
 		return &storage.FencedError{Fence: l.Fence(), Epoch: held.Epoch}
 	}
-	c.putLease(key, storage.Lease{Kind: l.Kind, Name: l.Name, Epoch: l.Epoch})
+	now := c.now()
+	if held.Owner != "" {
+		c.putLease(key, storage.Lease{Kind: l.Kind, Name: l.Name, Epoch: l.Epoch, ExpiresAt: now})
+	}
+	c.sweep(now)
 	return nil
 }

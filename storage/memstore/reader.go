@@ -244,7 +244,7 @@ func (r reader) Events(ctx context.Context, after storage.Cursor, f storage.Even
 			yield(storage.Event{}, &storage.GoneError{After: after, Extent: extent})
 			return
 		}
-		for _, e := range s.log[after-extent.Oldest+1:] {
+		for _, e := range s.after(after) {
 			if subject := e.Subject(); !f.Match(&subject) {
 				continue
 			}

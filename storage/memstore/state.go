@@ -22,9 +22,10 @@ type state struct {
 	tasks   tree[string, *task.Task]
 	domains tree[string, lrp.Domain]
 	leases  tree[leaseKey, lease]
-	// log holds the newest events; newest is the number of the last one.
-	log    []storage.Event
-	newest storage.Cursor
+	// log ends with the newest event. It may begin before the oldest one that
+	// counts.
+	log            []storage.Event
+	oldest, newest storage.Cursor
 	// corrupt says what is wrong with records that a test has damaged.
 	corrupt map[storage.RecordKey]error
 }
@@ -77,8 +78,8 @@ func (a leaseKey) compare(b leaseKey) int {
 	return strings.Compare(a.name, b.name)
 }
 
-// A lease stays when it is released, without an owner, so that its epoch is
-// never used again.
+// A lease stays for a while when it is released, without an owner, and the
+// release is when it expired.
 type lease struct{ storage.Lease }
 
 func (l lease) free(now time.Time) bool { return l.Owner == "" || !now.Before(l.ExpiresAt) }
@@ -89,6 +90,7 @@ func (l lease) good(epoch int64) bool { return l.Owner != "" && l.Epoch == epoch
 func newState() state {
 	return state{
 		owner:       new(owner),
+		oldest:      1,
 		deployments: tree[string, deployed]{compare: strings.Compare},
 		lrps:        tree[lrpKey, *lrp.ActualLRP]{compare: lrpKey.compare},
 		onCells:     tree[cellKey, struct{}]{compare: cellKey.compare},
@@ -99,7 +101,12 @@ func newState() state {
 }
 
 func (s *state) extent() storage.Extent {
-	return storage.Extent{Oldest: s.newest - storage.Cursor(len(s.log)) + 1, Newest: s.newest}
+	return storage.Extent{Oldest: s.oldest, Newest: s.newest}
+}
+
+// after are the events behind a position that is within the extent.
+func (s *state) after(position storage.Cursor) []storage.Event {
+	return s.log[len(s.log)-int(s.newest-position):]
 }
 
 // corruptAt is the *storage.CorruptError for a damaged record, or nil.

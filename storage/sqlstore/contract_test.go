@@ -146,11 +146,17 @@ func wipe(t testing.TB, s *Store) {
 		t.Fatal(err)
 	}
 	for _, table := range []string{
-		"events", "markers", "requests", "deployments", "definitions", "actual_lrps", "tasks", "domains", "leases", "quarantine",
+		"events", "markers", "requests", "deployments", "definitions", "actual_lrps", "tasks", "domains", "quarantine",
 	} {
 		if _, err := tx.Exec("DELETE FROM " + s.table(table)); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if _, err := tx.Exec("DELETE FROM " + s.table("leases") + " WHERE kind <> ''"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec("UPDATE " + s.table("leases") + " SET epoch = 0"); err != nil {
+		t.Fatal(err)
 	}
 	if _, err := tx.Exec("UPDATE " + s.table("log") + " SET newest = 0, oldest = 1"); err != nil {
 		t.Fatal(err)

@@ -52,6 +52,9 @@ func (a *attempt) lookups(calls []call) []call {
 		}
 		if l := it.lease; l != nil && !isImpossible(l.lease.Kind) && !isImpossible(l.lease.Name) {
 			leases = append(leases, l.lease.Kind, l.lease.Name)
+			if l.verb == acquire {
+				leases = append(leases, "", "") // the row of the forgotten ones
+			}
 		}
 		if id := it.batch.RequestID; id != "" {
 			requests = append(requests, id)
@@ -234,7 +237,7 @@ func (a *attempt) changeLease(it *item) error {
 	l := it.lease
 	wanted := l.lease
 	id := leaseID{wanted.Kind, wanted.Name}
-	row, err := l.apply(a.leases[id], a.now)
+	row, err := l.apply(a.leases[id], a.leases[leaseID{}], a.now)
 	if row != nil {
 		a.leases[id] = row
 		a.leaseRows = append(a.leaseRows, id.kind, id.name, row.owner, row.epoch, row.expires, row.value)

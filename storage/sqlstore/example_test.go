@@ -100,4 +100,5 @@ func ExampleMigrations() {
 	}
 	// Output:
 	// 1 0001_records 13 tables
+	// 2 0002_forgotten_leases 0 tables
 }

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"iter"
 	"strconv"
 	"time"
@@ -28,8 +29,12 @@ type leaseChange struct {
 	ttl   time.Duration
 }
 
-// A leaseRow is a lease as it is stored. It has no owner after a release; the
-// row stays, so that no epoch comes twice.
+// A leaseRow is a lease as it is stored. It has no owner after a release, and
+// the release is when it expired.
+//
+// The row without kind, name and owner is that of all leases which the store
+// has forgotten: its epoch is at least the greatest of theirs. What is acquired
+// anew begins above it, so no epoch comes twice.
 type leaseRow struct {
 	owner   string
 	epoch   int64
@@ -77,11 +82,15 @@ func newLeaseItem(verb leaseVerb, l storage.Lease, ttl time.Duration) (*item, er
 	return &item{ticket: newTicket(), lease: &leaseChange{verb, l, ttl}, size: len(l.Value)}, nil
 }
 
-// apply decides about the change. It returns the row to write, or nil.
-func (c *leaseChange) apply(row *leaseRow, now int64) (*leaseRow, error) {
+// apply decides about the change, with the row of the lease, if it has one,
+// and that of the forgotten leases. It returns the row to write, or nil.
+func (c *leaseChange) apply(row, forgotten *leaseRow, now int64) (*leaseRow, error) {
 	l := &c.lease
 	if c.verb == acquire {
-		next := leaseRow{owner: l.Owner, epoch: 1, expires: expiry(now, c.ttl), value: l.Value}
+		if forgotten == nil {
+			return nil, errNoFloor
+		}
+		next := leaseRow{owner: l.Owner, epoch: forgotten.epoch + 1, expires: expiry(now, c.ttl), value: l.Value}
 		if row != nil {
 			if row.owner != "" && row.owner != l.Owner && row.expires > now {
 				return nil, &storage.HeldError{Lease: row.lease(l.Kind, l.Name)}
@@ -94,7 +103,7 @@ func (c *leaseChange) apply(row *leaseRow, now int64) (*leaseRow, error) {
 	if row == nil || row.epoch != l.Epoch || c.verb == renew && row.owner == "" {
 		return nil, fenced(l.Fence(), row)
 	}
-	next := leaseRow{epoch: row.epoch, value: []byte{}}
+	next := leaseRow{epoch: row.epoch, expires: now, value: []byte{}}
 	if c.verb == renew {
 		next = leaseRow{owner: row.owner, epoch: row.epoch, expires: expiry(now, c.ttl), value: l.Value}
 	} else if row.owner == "" {
@@ -103,6 +112,9 @@ func (c *leaseChange) apply(row *leaseRow, now int64) (*leaseRow, error) {
 	*l = next.lease(l.Kind, l.Name)
 	return &next, nil
 }
+
+// errNoFloor: without that row an epoch might be used twice.
+var errNoFloor = errors.New("sqlstore: the table of leases has lost the row without kind and name, which keeps epochs from being used twice; restore it with an epoch greater than any before")
 
 func (r *leaseRow) lease(kind, name string) storage.Lease {
 	return storage.Lease{

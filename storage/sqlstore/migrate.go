@@ -14,7 +14,7 @@ import (
 var migrationFiles embed.FS
 
 // SchemaVersion is the version of the schema that this release works with.
-const SchemaVersion = 1
+const SchemaVersion = 2
 
 // A Migration brings the schema from the version before to Version.
 type Migration struct {

@@ -26,8 +26,8 @@ type Options struct {
 	// NoMigrations leaves the schema to somebody else. One that is too old is
 	// then a *SchemaError. See [Migrations].
 	NoMigrations bool
-	// Events is how many of the newest events the log holds at least, and soon
-	// not many more (default 100,000).
+	// Events is how many of the newest events the log holds (default 100,000).
+	// Their rows are deleted some time later, many at once.
 	Events int
 	// Requests is how long request ids are remembered at least (default 1 h,
 	// which is also the least).

@@ -21,6 +21,7 @@ type queries struct {
 
 	setLog, insertMarker                       string
 	trimEvents, sweepRequests, sweepMarkers    string
+	sweepDomains, raiseEpoch, sweepLeases      string
 	findSegment, findMarker                    string
 	rawLRP, rawTask                            string
 	asideLRP, asideDeployment, asideDefinition string
@@ -87,8 +88,14 @@ func (s *Store) newQueries() queries {
 		trimEvents:    d.rebind("DELETE FROM " + t("events") + " WHERE seq < ?"),
 		sweepRequests: d.rebind("DELETE FROM " + t("requests") + " WHERE at < ?"),
 		sweepMarkers:  d.rebind("DELETE FROM " + t("markers") + " WHERE at < ?"),
-		findSegment:   d.rebind("SELECT COALESCE(MAX(seq), 0) FROM " + t("events") + " WHERE seq > ? AND token = ?"),
-		findMarker:    d.rebind("SELECT COUNT(*) FROM " + t("markers") + " WHERE token = ?"),
+		sweepDomains:  d.rebind("DELETE FROM " + t("domains") + " WHERE expires_at > 0 AND expires_at < ?"),
+		// A subquery of its own, as MySQL does not read a table that it changes.
+		raiseEpoch: d.rebind("UPDATE " + t("leases") + " SET epoch = (SELECT newest FROM (SELECT MAX(epoch) AS newest FROM " +
+			t("leases") + " WHERE expires_at < ?) AS ended) WHERE kind = '' AND name = ''"),
+		sweepLeases: d.rebind("DELETE FROM " + t("leases") + " WHERE expires_at < ? AND kind <> ''"),
+
+		findSegment: d.rebind("SELECT COALESCE(MAX(seq), 0) FROM " + t("events") + " WHERE seq > ? AND token = ?"),
+		findMarker:  d.rebind("SELECT COUNT(*) FROM " + t("markers") + " WHERE token = ?"),
 
 		rawLRP: d.rebind("SELECT process_guid, idx, definition_id, presence, data FROM " + t("actual_lrps") +
 			" WHERE process_guid = ? AND idx = ? AND definition_id = ? AND presence = ?"),
@@ -114,7 +121,7 @@ func (s *Store) newQueries() queries {
 		} {
 			q.common = append(q.common, m.query(1))
 		}
-		q.common = append(q.common, q.setLog, q.insertMarker, q.trimEvents, q.sweepRequests, q.sweepMarkers)
+		q.common = append(q.common, q.setLog, q.insertMarker, q.trimEvents, q.sweepRequests, q.sweepMarkers, q.sweepDomains, q.raiseEpoch, q.sweepLeases)
 	}
 	return q
 }

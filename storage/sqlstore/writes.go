@@ -1,6 +1,10 @@
 package sqlstore
 
-import "time"
+import (
+	"time"
+
+	"github.com/diegosdk/diego/storage"
+)
 
 // recordWrites adds the statements that write what was accepted, but for the
 // events.
@@ -55,8 +59,9 @@ func (a *attempt) sweep(calls []call) []call {
 		calls = append(calls, call{query: s.q.trimEvents, args: []any{a.oldest}})
 	}
 	if age := a.now - s.swept; age > sweepEvery || age < 0 {
-		calls = append(calls, call{query: s.q.sweepRequests, args: []any{a.now - int64(s.options.Requests)}},
-			call{query: s.q.sweepMarkers, args: []any{a.now - int64(s.options.Requests)}})
+		requests, ended := []any{a.now - int64(s.options.Requests)}, []any{a.now - int64(storage.KeepFor)}
+		calls = append(calls, call{query: s.q.sweepRequests, args: requests}, call{query: s.q.sweepMarkers, args: requests},
+			call{query: s.q.sweepDomains, args: ended}, call{query: s.q.raiseEpoch, args: ended}, call{query: s.q.sweepLeases, args: ended})
 	}
 	return calls
 }

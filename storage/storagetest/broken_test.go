@@ -123,6 +123,16 @@ var brokenStores = []struct {
 			return got, err
 		}}
 	}},
+	{"forgets epochs", "never used again, not even after KeepFor", func(s *memstore.Store) storage.Store {
+		start, _ := s.Now(context.Background())
+		return &wrapped{Store: s, acquire: func(ctx context.Context, l storage.Lease, ttl time.Duration) (storage.Lease, error) {
+			got, err := s.Acquire(ctx, l, ttl)
+			if now, _ := s.Now(ctx); now.Sub(start) > storage.KeepFor {
+				got.Epoch = 1
+			}
+			return got, err
+		}}
+	}},
 	{"hides what cannot be decoded", "comes in its place in the order", func(s *memstore.Store) storage.Store {
 		return &wrapped{Store: s, list: func(list []lrp.ActualLRP) []lrp.ActualLRP { return list }}
 	}},

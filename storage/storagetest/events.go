@@ -14,6 +14,10 @@ import (
 
 const retained = 50
 
+// enough is how long after KeepFor a store has forgotten what ended, once
+// something is committed.
+const enough = time.Hour
+
 var eventCases = []testCase{
 	{sentence: "events are numbered consecutively from 1 in the order of commits, those of one batch in a row", check: func(f *fixture) {
 		r := unclaimed("p", 0)
@@ -228,5 +232,15 @@ var domainCases = []testCase{
 		f.pass(2 * f.ttl())
 		f.commit(storage.Batch{Domains: []storage.DomainWrite{{Name: "e"}}})
 		f.same("domains", len(all(f, f.Store.Domains(f.ctx))), 2)
+	}},
+	{sentence: "a domain is listed for KeepFor after it was fresh, and some time later is not", needs: needsAdvance, check: func(f *fixture) {
+		name := func(d lrp.Domain) string { return d.Name }
+		f.commit(storage.Batch{Domains: []storage.DomainWrite{{Name: "d", TTL: f.ttl()}, {Name: "for ever"}}})
+		f.Advance(storage.KeepFor - f.ttl())
+		f.commit(storage.Batch{Domains: []storage.DomainWrite{{Name: "e", TTL: f.ttl()}}})
+		f.same("domains", names(all(f, f.Store.Domains(f.ctx)), name), "d e for ever")
+		f.Advance(enough)
+		f.commit(storage.Batch{Domains: []storage.DomainWrite{{Name: "f", TTL: f.ttl()}}})
+		f.same("domains", names(all(f, f.Store.Domains(f.ctx)), name), "e f for ever")
 	}},
 }

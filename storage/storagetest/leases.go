@@ -107,11 +107,41 @@ var leaseCases = []testCase{
 			f.Errorf("release: %v, want ErrFenced", err)
 		}
 	}},
+	{sentence: "an epoch is never used again, not even after KeepFor", needs: needsAdvance, check: func(f *fixture) {
+		held := f.acquire("held", "a", "")
+		past := map[string][]storage.Lease{}
+		for round := range 4 {
+			for name, times := range map[string]int{"released": 3, "expired": 1, "rare": (round + 1) % 2} {
+				for range times {
+					lease := f.acquire(name, "a", "")
+					if n := len(past[name]); n > 0 && lease.Epoch <= past[name][n-1].Epoch {
+						f.Fatalf("%s: epoch %d after %d", name, lease.Epoch, past[name][n-1].Epoch)
+					}
+					past[name] = append(past[name], lease)
+				}
+			}
+			f.must(f.Store.Release(f.ctx, past["released"][len(past["released"])-1]))
+			for range 2 { // the holder is never late by KeepFor
+				f.Advance(storage.KeepFor/2 + enough)
+				f.good(held)
+				_, err := f.Store.Renew(f.ctx, held, time.Hour)
+				f.must(err)
+			}
+		}
+		f.same("leases", len(all(f, f.Store.Leases(f.ctx, "kind"))), 1)
+		for name := range past {
+			now := f.acquire(name, "b", "")
+			for _, lease := range past[name] {
+				f.fenced(lease, now.Epoch)
+			}
+		}
+		f.good(held)
+	}},
 	{sentence: "a clock that is set back changes neither the order of events nor what an epoch is worth", needs: needsAdvance, check: func(f *fixture) {
 		old := f.acquire("n", "a", "")
 		event := storage.Batch{Events: []storage.Event{created(unclaimed("p", 0))}}
 		f.commit(event)
-		f.Advance(-24 * time.Hour)
+		f.Advance(-12 * time.Hour)
 		f.same("cursor", f.commit(event), storage.Cursor(2))
 		f.good(old)
 		held := f.acquire("n", "a", "")
@@ -119,7 +149,7 @@ var leaseCases = []testCase{
 			f.Errorf("epoch %d after %d", held.Epoch, old.Epoch)
 		}
 		f.fenced(old, held.Epoch)
-		f.Advance(48 * time.Hour)
+		f.Advance(24 * time.Hour)
 		f.good(held)
 		f.same("events", len(f.events(0, storage.EventFilter{})), 2)
 	}},
