@@ -162,10 +162,12 @@ func (b *Backend) makeFirst(ctx context.Context, c *container) error {
 	if c.cgroup, err = newCgroup(config.Cgroups); err != nil {
 		return err
 	}
+	stage()
 	lc, err := libcontainer.Create(filepath.Join(c.dir, stateDir), c.guid, config)
 	if err != nil {
 		return fmt.Errorf("container %q: %w", c.guid, err)
 	}
+	stage()
 	conn, other, err := pid1.Pair()
 	if err != nil {
 		return err
@@ -175,11 +177,16 @@ func (b *Backend) makeFirst(ctx context.Context, c *container) error {
 		Args: []string{pid1.ProgramPath}, Cwd: "/", Init: true,
 		ExtraFiles: []*os.File{other, b.program},
 	}
-	if err := lc.Run(first); err != nil {
+	if err = lc.Start(first); err == nil {
+		stage()
+		err = lc.Exec()
+	}
+	if err != nil {
 		conn.Close()
 		return c.errFirst(err)
 	}
 	c.conn, c.init = conn, first
+	stage()
 	if c.initPID, err = first.Pid(); err != nil {
 		return err
 	}

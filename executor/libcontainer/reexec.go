@@ -8,10 +8,18 @@ import (
 
 	"github.com/opencontainers/runc/libcontainer"
 	_ "github.com/opencontainers/runc/libcontainer/nsenter" // its C code joins namespaces before Go starts
+	"golang.org/x/sys/unix"
+
+	"github.com/diegosdk/diego/executor/libcontainer/internal/pid1"
 )
 
 // init takes over when libcontainer executes this binary to set a container
 // up. Both conditions hold only then: the argument alone may be anybody's.
+//
+// What libcontainer has set up waits in the end for the daemon to let it go on,
+// and would wait for good if the daemon were killed then. So it watches the
+// daemon as the first process does that it is going to be. A parent-death
+// signal does not do: libcontainer forks twice, which clears it.
 //
 // Otherwise it keeps the first thread for main. In the daemon, libcontainer
 // puts a thread into the mount namespace of each new container and ends it
@@ -20,6 +28,11 @@ import (
 // below /proc/self would be of that container.
 func init() {
 	if len(os.Args) > 1 && os.Args[1] == "init" && os.Getenv("_LIBCONTAINER_INITPIPE") != "" {
+		go func() {
+			if pid1.AwaitEnd() {
+				unix.Exit(1)
+			}
+		}()
 		libcontainer.Init() // does not return
 	}
 	runtime.LockOSThread()

@@ -140,6 +140,9 @@ func daemon() {
 	if os.Getenv(daemonStage) == mapped {
 		mappedDaemon()
 	}
+	if delay, ok := strings.CutPrefix(os.Getenv(daemonStage), doomed); ok {
+		doomedDaemon(delay)
+	}
 	last, err := strconv.Atoi(os.Getenv(daemonStage))
 	die(err)
 	dir := os.Getenv(daemonDir)

@@ -79,7 +79,7 @@ INLINE long call(long n, long a, long b, long c, long d, long e) {
 
 #define SYS(n, a, b, c, d) call(SYS_##n, (long)(a), (long)(b), (long)(c), (long)(d), 0)
 
-enum { sock = 3 }; // where the daemon has put its socket
+enum { sock = PID1_SOCKET_FD };
 
 // Every signal is one bit of the kernel's 64-bit set.
 #define BIT(s) (1ull << ((s)-1))

@@ -24,8 +24,9 @@ enum {
 // The descriptors of a start, in this order.
 enum { PID1_FD_REQUEST, PID1_FD_FAILURE, PID1_FD_STDIN, PID1_FD_STDOUT, PID1_FD_STDERR, PID1_FDS };
 
-// PID1_PROGRAM_FD is where the program itself is while it starts.
-enum { PID1_PROGRAM_FD = 4 };
+// PID1_SOCKET_FD is where the daemon has put its socket, and PID1_PROGRAM_FD
+// where the program itself is while it starts.
+enum { PID1_SOCKET_FD = 3, PID1_PROGRAM_FD };
 
 // A request is mapped by the child. Offsets are from its beginning; lists are
 // of offsets and end with 0.
