@@ -3,16 +3,11 @@
 package libcontainer
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/opencontainers/cgroups"
@@ -28,7 +23,7 @@ import (
 // record.
 type cgroup struct {
 	manager cgroups.Manager
-	unified bool              // v2
+	version *version
 	paths   map[string]string // by v1 controller; "" is v2, also beside v1
 }
 
@@ -46,15 +41,7 @@ func newCgroup(config *cgroups.Cgroup) (*cgroup, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &cgroup{m, cgroups.IsCgroup2UnifiedMode(), m.GetPaths()}, nil
-}
-
-// file is the path of a control file: of v1 in a controller's directory.
-func (g *cgroup) file(controller, v1, v2 string) string {
-	if g.unified {
-		return filepath.Join(g.paths[""], v2)
-	}
-	return filepath.Join(g.paths[controller], v1)
+	return &cgroup{m, versionAt(cgroupRoot), m.GetPaths()}, nil
 }
 
 const killPause = time.Millisecond
@@ -91,74 +78,31 @@ func (g *cgroup) kill(ctx context.Context) error {
 // remove removes the directories.
 func (g *cgroup) remove() error { return g.manager.Destroy() }
 
-// oomKills is how many processes were killed for want of memory.
-func (g *cgroup) oomKills() int64 {
-	return keyed(g.file("memory", "memory.oom_control", "memory.events"), "oom_kill")
-}
-
-// keyed is the number behind a key in a file of "key number" lines, or
-// executor.Unknown.
-func keyed(name, key string) int64 {
-	f, err := os.Open(name)
-	if err != nil {
-		return executor.Unknown
-	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if number, ok := strings.CutPrefix(lines.Text(), key+" "); ok {
-			if n, err := strconv.ParseInt(number, 10, 64); err == nil {
-				return n
-			}
-		}
-	}
-	return executor.Unknown
-}
-
-// number is the content of a file that holds one, or executor.Unknown.
-func number(name string) int64 {
-	text, err := os.ReadFile(name)
-	if err != nil {
-		return executor.Unknown
-	}
-	n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-	if err != nil {
-		return executor.Unknown
-	}
-	return n
-}
+// oomKills is how many processes were killed for want of memory, as far as
+// that is known.
+func (g *cgroup) oomKills() int64 { return max(0, g.read(g.version.oomKills)) }
 
 // pids is the number of processes and threads.
-func (g *cgroup) pids() int64 { return number(g.file("pids", "pids.current", "pids.current")) }
+func (g *cgroup) pids() int64 { return g.read(g.version.pids) }
 
 // usage measures the container without its first process.
 func (g *cgroup) usage() executor.Metrics {
 	m := executor.Metrics{
-		MemoryBytes: number(g.file("memory", "memory.usage_in_bytes", "memory.current")),
+		MemoryBytes: g.read(g.version.memory),
 		PIDs:        g.pids(),
 		CPU:         executor.Unknown,
 	}
 	// What the kernel can drop at any time is nobody's use.
-	if cache := keyed(g.file("memory", "memory.stat", "memory.stat"), g.key("total_inactive_file", "inactive_file")); cache > 0 {
+	if cache := g.read(g.version.cache); cache > 0 && m.MemoryBytes > 0 {
 		m.MemoryBytes = max(0, m.MemoryBytes-cache)
 	}
 	if m.PIDs > 0 {
 		m.PIDs--
 	}
-	if g.unified {
-		if us := keyed(g.file("", "", "cpu.stat"), "usage_usec"); us >= 0 {
-			m.CPU = time.Duration(us) * time.Microsecond
-		}
-	} else if ns := number(g.file("cpuacct", "cpuacct.usage", "")); ns >= 0 {
-		m.CPU = time.Duration(ns)
+	if spent := g.read(g.version.cpu); spent >= 0 {
+		m.CPU = time.Duration(spent) * g.version.cpuUnit
 	}
 	return m
-}
-
-func (g *cgroup) key(v1, v2 string) string {
-	if g.unified {
-		return v2
-	}
-	return v1
 }
 
 // limits are the resources of a container. CPU shares are given in both

@@ -47,10 +47,10 @@ func TestALimitBelowWhatStartingTakesIsKept(t *testing.T) {
 	f := newFixture(t)
 	guid, _ := f.create(func(c *executor.ContainerSpec) { c.Resources = executor.Resources{MemoryMB: 4, MaxPIDs: 3} })
 	g := f.containers[guid].cgroup
-	if got := number(g.file("memory", "memory.limit_in_bytes", "memory.max")); got != 4<<20 {
+	if got := g.read(g.version.memoryLimit); got != 4<<20 {
 		t.Errorf("the memory limit is %d", got)
 	}
-	if got := number(g.file("pids", "pids.max", "pids.max")); got != 3+1 {
+	if got := g.read(g.version.pidsLimit); got != 3+1 {
 		t.Errorf("the process limit is %d, want 3 and the first one", got)
 	}
 	if e := f.as("nobody", guid, "true").end(); !e.Success() {

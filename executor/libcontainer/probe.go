@@ -4,12 +4,10 @@ package libcontainer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 
 	"github.com/opencontainers/cgroups"
 	"golang.org/x/sys/unix"
@@ -60,7 +58,7 @@ func look(o Options) facts {
 	if unix.Sysinfo(&info) == nil {
 		f.totalMemoryMB = int64(uint64(info.Totalram) * uint64(info.Unit) >> 20)
 	}
-	f.lookAtCgroups()
+	f.lookAtCgroups(cgroupRoot, func(controller string) (string, error) { return cgroups.FindCgroupMountpoint("", controller) })
 	if !exists("/proc/self/ns/pid") || !exists("/proc/self/ns/mnt") {
 		f.fatal = "the kernel has no namespaces, or /proc is not mounted"
 	}
@@ -68,46 +66,6 @@ func look(o Options) facts {
 		f.fatal = "this root lacks CAP_SYS_ADMIN, so it can mount nothing; start the daemon with it"
 	}
 	return f
-}
-
-func (f *facts) lookAtCgroups() {
-	if cgroups.IsCgroup2UnifiedMode() {
-		text, err := os.ReadFile("/sys/fs/cgroup/cgroup.controllers")
-		if err != nil {
-			f.fatal = "cgroups cannot be read: " + err.Error()
-			return
-		}
-		have := strings.Fields(string(text))
-		missing := func(controller string) string {
-			for _, c := range have {
-				if c == controller {
-					return ""
-				}
-			}
-			return "the cgroup controller " + controller + " is not available; enable it in cgroup.subtree_control of the parent"
-		}
-		f.memory, f.cpu, f.pids = missing("memory"), missing("cpu"), missing("pids")
-		f.swapLimit = true
-		return
-	}
-	missing := func(controller string) string {
-		path, err := cgroups.FindCgroupMountpoint("", controller)
-		if err != nil {
-			return "the cgroup controller " + controller + " is not mounted; mount cgroups (v2 preferred)"
-		}
-		if err := unix.Access(path, unix.W_OK); err != nil {
-			return "the cgroup controller " + controller + " cannot be written: " + err.Error()
-		}
-		return ""
-	}
-	f.memory, f.cpu, f.pids = missing("memory"), missing("cpu"), missing("pids")
-	// These find what belongs to a container; without them none can be removed.
-	if devices := missing("devices"); devices != "" {
-		f.fatal = devices
-	}
-	if path, err := cgroups.FindCgroupMountpoint("", "memory"); err == nil {
-		f.swapLimit = exists(filepath.Join(path, "memory.memsw.limit_in_bytes"))
-	}
 }
 
 // overlayMissing tries below dir whether containers can have a root file
@@ -248,25 +206,17 @@ func (f facts) start(r *cgroups.Resources) {
 // caller's runs.
 func (f facts) tighten(g *cgroup, r *cgroups.Resources) error {
 	if r.Memory > 0 && r.Memory < startMemory {
-		if err := write(g.file("memory", "memory.limit_in_bytes", "memory.max"), r.Memory); err != nil {
+		if err := g.write(g.version.memoryLimit, r.Memory); err != nil {
 			return err
 		}
-		if !g.unified && r.MemorySwap > 0 {
-			if err := write(g.file("memory", "memory.memsw.limit_in_bytes", ""), r.MemorySwap); err != nil {
+		if r.MemorySwap > 0 {
+			if err := g.write(g.version.swapLimit, r.MemorySwap); err != nil {
 				return err
 			}
 		}
 	}
 	if *r.PidsLimit < startPIDs {
-		return write(g.file("pids", "pids.max", "pids.max"), *r.PidsLimit)
+		return g.write(g.version.pidsLimit, *r.PidsLimit)
 	}
 	return nil
-}
-
-func write(path string, n int64) error {
-	err := os.WriteFile(path, fmt.Append(nil, n), 0)
-	if errors.Is(err, unix.EBUSY) {
-		return fmt.Errorf("%d is less than what is in use: %w", n, err)
-	}
-	return err
 }
