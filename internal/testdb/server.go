@@ -34,6 +34,7 @@ type Server struct {
 	port     int
 	dsn      string
 
+	disk    *disk       // nil: the one of temporary files
 	process *os.Process // nil while stopped
 	exited  chan error
 }
@@ -100,6 +101,21 @@ func (s *Server) Start(t testing.TB) {
 	}
 }
 
+// Revive waits until the server answers, and starts it again if it has ended by
+// itself.
+func (s *Server) Revive(t testing.TB) {
+	t.Helper()
+	err := s.awaitAnswer()
+	if err == nil {
+		return
+	}
+	t.Logf("%s has to be started again: %.200v", s.engine.name, err)
+	if err := s.end(os.Kill); err != nil {
+		t.Fatal(err)
+	}
+	s.Start(t)
+}
+
 // find returns the full paths of the engine's programs.
 func (e *engine) find() (map[string]string, error) {
 	bin := make(map[string]string)
@@ -119,9 +135,10 @@ func (e *engine) find() (map[string]string, error) {
 	return bin, nil
 }
 
-// start makes a data directory and starts a server on it. A port that is free
-// now may be taken a moment later, hence the attempts.
-func (e *engine) start() (*Server, error) {
+// start makes a data directory, on a disk of its own if that has a size, and
+// starts a server on it. A port that is free now may be taken a moment later,
+// hence the attempts.
+func (e *engine) start(diskBytes int64) (*Server, error) {
 	bin, err := e.find()
 	if err != nil {
 		return nil, err
@@ -131,7 +148,13 @@ func (e *engine) start() (*Server, error) {
 		return nil, err
 	}
 	s := &Server{engine: e, bin: bin, dir: dir, password: rand.Text()}
-	if err := s.prepare(); err != nil {
+	if diskBytes > 0 {
+		s.disk, err = mountDisk(s.path("data"), diskBytes)
+	}
+	if err == nil {
+		err = s.prepare()
+	}
+	if err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	for attempt := 1; ; attempt++ {
@@ -165,6 +188,11 @@ func (s *Server) prepare() error {
 		s.owner = &account{uid, gid}
 		if err := s.give(s.dir); err != nil {
 			return err
+		}
+		if s.disk != nil {
+			if err := s.give(s.disk.dir); err != nil {
+				return err
+			}
 		}
 	}
 	return s.engine.initialize(s)
@@ -250,7 +278,7 @@ func (s *Server) end(signal os.Signal) error {
 }
 
 func (s *Server) close() error {
-	return errors.Join(s.end(s.engine.stop), os.RemoveAll(s.dir))
+	return errors.Join(s.end(s.engine.stop), s.disk.unmount(), os.RemoveAll(s.dir))
 }
 
 // run runs a program of the engine to its end, as the server's owner.

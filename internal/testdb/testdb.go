@@ -5,7 +5,8 @@
 // environment names, or else a private one that is started from the installed
 // binaries on first use, shared by all tests of the process and stopped by
 // [Main]. [StartPostgres] and [StartMySQL] give a test a server of its own,
-// which it may stop, kill and start again. A machine without the binaries
+// which it may stop, kill and start again; [StartPostgresOnSmallDisk] and
+// [StartMySQLOnSmallDisk] one whose disk it may fill. A machine without the binaries
 // skips the test, or fails it where testenv.RequireAll says so.
 //
 // A package that uses this one has
@@ -75,14 +76,14 @@ func MySQL(t testing.TB) string {
 // is stopped and removed when the test ends.
 func StartPostgres(t testing.TB) *Server {
 	t.Helper()
-	return postgres.own(t)
+	return postgres.own(t, 0)
 }
 
 // StartMySQL starts a MariaDB server that belongs to this test alone. It is
 // stopped and removed when the test ends.
 func StartMySQL(t testing.TB) *Server {
 	t.Helper()
-	return mariadb.own(t)
+	return mariadb.own(t, 0)
 }
 
 // Database creates a database on s and returns its DSN. It goes with the
@@ -122,17 +123,17 @@ func (e *engine) sharedServer(t testing.TB) *Server {
 		t.Fatal("testdb: the package has no func TestMain(m *testing.M) { testdb.Main(m) }")
 	}
 	e.requireBinaries(t)
-	e.once.Do(func() { e.shared, e.sharedErr = e.start() })
+	e.once.Do(func() { e.shared, e.sharedErr = e.start(0) })
 	if e.sharedErr != nil {
 		t.Fatal(e.sharedErr)
 	}
 	return e.shared
 }
 
-func (e *engine) own(t testing.TB) *Server {
+func (e *engine) own(t testing.TB, diskBytes int64) *Server {
 	t.Helper()
 	e.requireBinaries(t)
-	s, err := e.start()
+	s, err := e.start(diskBytes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,6 +187,7 @@ type engine struct {
 	account           string    // the user that the package made for it
 	drop              string    // statement, %s is the database
 	stop              os.Signal // a clean stop that does not wait for clients to leave
+	diskBytes         int64     // of a small disk of a server's own: room for an empty database and some more
 	withDatabase      func(dsn, name string) (string, error)
 	initialize        func(s *Server) error
 	arguments         func(s *Server) []string
@@ -204,6 +206,8 @@ var postgres = engine{
 	account:  "postgres",
 	drop:     "DROP DATABASE IF EXISTS %s WITH (FORCE)",
 	stop:     os.Interrupt,
+
+	diskBytes: 128 << 20,
 	withDatabase: func(dsn, name string) (string, error) {
 		if !strings.HasPrefix(dsn, "postgres://") && !strings.HasPrefix(dsn, "postgresql://") {
 			return dsn + " dbname=" + name, nil // key=value form: the last one counts
@@ -240,6 +244,8 @@ var mariadb = engine{
 	account:  "mysql",
 	drop:     "DROP DATABASE IF EXISTS %s",
 	stop:     syscall.SIGTERM,
+
+	diskBytes: 256 << 20,
 	withDatabase: func(dsn, name string) (string, error) {
 		config, err := mysql.ParseDSN(dsn)
 		if err != nil {

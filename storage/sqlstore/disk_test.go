@@ -1,0 +1,153 @@
+package sqlstore
+
+import (
+	"context"
+
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/diegosdk/diego/internal/testdb"
+	"github.com/diegosdk/diego/lrp"
+)
+
+// wordy is a record of some 1.5 kB, so that a table soon needs room.
+func wordy(guid string, index int) *lrp.ActualLRP {
+	r := unclaimed(guid, index)
+	r.PlacementError = lrp.PlacementError{Reason: lrp.InsufficientResources, Detail: strings.Repeat("0123456789abcdef", 90)}
+	return r
+}
+
+// The data of a real server is on a disk that is really full, several times.
+func TestAFullDiskOfAServerLosesNothingThatWasAcknowledged(t *testing.T) {
+	servers := map[string]func(testing.TB) *testdb.Server{"postgres": testdb.StartPostgresOnSmallDisk, "mysql": testdb.StartMySQLOnSmallDisk}
+	for _, name := range []string{"postgres", "mysql"} {
+		t.Run(name, func(t *testing.T) {
+			server := servers[name](t)
+			dsn := server.Database(t)
+			if name == "mysql" {
+				dsn = "mysql:" + dsn
+			}
+			s := mustOpen(t, dsn, Options{})
+			const writers = 4
+			var next [writers]int // the first record of each writer that was not acknowledged
+			acknowledged := func() (n int) {
+				for _, i := range next {
+					n += i
+				}
+				return n
+			}
+			check := func(when string) {
+				t.Helper()
+				n := 0
+				for w := range writers {
+					n += count(t, s, fmt.Sprint("p", w))
+				}
+				if n != acknowledged() {
+					t.Fatalf("%s there are %d records, and %d commits were acknowledged", when, n, acknowledged())
+				}
+				checkLog(t, s, n)
+			}
+			for round := range 3 {
+				server.FillDisk(t)
+				var wg sync.WaitGroup
+				for w := range writers {
+					wg.Go(func() {
+						for ; next[w] < 10_000; next[w]++ {
+							if _, err := s.Commit(t.Context(), creation(wordy(fmt.Sprint("p", w), next[w]))); err != nil {
+								wantError(t, err, "committing", "free space on the server's disk")
+								return
+							}
+						}
+						t.Errorf("round %d: the disk does not get full", round)
+					})
+				}
+				wg.Wait()
+				if t.Failed() {
+					return
+				}
+				check("while the disk is full")
+				server.EmptyDisk(t)
+				// What failed was not written: it can be created now.
+				for w := range writers {
+					if _, err := s.Commit(t.Context(), creation(wordy(fmt.Sprint("p", w), next[w]))); err != nil {
+						t.Fatalf("with room again: %v", err)
+					}
+					next[w]++
+				}
+				check("with room again")
+			}
+		})
+	}
+}
+
+// PostgreSQL gives up when it cannot write its log. Whoever commits sees
+// nothing of that, if there is room and a server again in time.
+func TestAServerThatEndsWithItsDiskFullIsWaitedFor(t *testing.T) {
+	server := testdb.StartPostgresOnSmallDisk(t)
+	dsn := server.Database(t)
+	s := mustOpen(t, dsn, Options{RetryFor: 2 * time.Minute})
+	impatient := mustOpen(t, dsn, Options{RetryFor: time.Millisecond})
+	admin := openDB(t, PostgreSQL, dsn)
+
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	var acknowledged atomic.Int64
+	const writers = 4
+	for w := range writers {
+		wg.Go(func() {
+			for i := 0; ctx.Err() == nil; {
+				_, err := s.Commit(context.Background(), creation(unclaimed(fmt.Sprint("p", w), i)))
+				var full *Error
+				switch {
+				case err == nil:
+					i++
+					acknowledged.Add(1)
+				case errors.As(err, &full) && full.Hint == "free space on the server's disk":
+					runtime.Gosched() // a table was first to find no room
+				default:
+					t.Errorf("writer %d, commit %d: %v", w, i, err)
+					return
+				}
+			}
+		})
+	}
+	await := func(n int64) {
+		for acknowledged.Load() < n && !t.Failed() {
+			runtime.Gosched()
+		}
+	}
+	await(100)
+	server.FillDisk(t)
+	// The next commit needs a new file of the log.
+	for class := permanent; class != lost && !t.Failed(); {
+		_, err := admin.ExecContext(t.Context(), "SELECT pg_switch_wal()")
+		class, _ = postgres.classOf(err)
+	}
+	if _, err := impatient.Commit(t.Context(), creation(unclaimed("q", 0))); err == nil {
+		t.Error("a server without room for its log has committed")
+	} else {
+		wantError(t, err, "committing", "server")
+	}
+	server.EmptyDisk(t)
+	server.Revive(t)
+	await(acknowledged.Load() + 100)
+	stop()
+	wg.Wait()
+	total := count(t, s, "q")
+	if total != 0 {
+		t.Error("the commit of the impatient one has happened")
+	}
+	for w := range writers {
+		total += count(t, s, fmt.Sprint("p", w))
+	}
+	if total != int(acknowledged.Load()) {
+		t.Errorf("%d records, and %d commits were acknowledged", total, acknowledged.Load())
+	}
+	checkLog(t, s, total)
+}
