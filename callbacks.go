@@ -21,12 +21,15 @@ import (
 // the answer, 0 if none came.
 type Post func(ctx context.Context, url string, r task.CallbackResponse) (status int)
 
-// PostJSON is the Post that sends JSON with the given client. Unless the client
-// has a rule for redirects, those are followed that let the request be sent
-// again as it is; for any other the status is the redirect's own, as the
-// consumer would not get the completion.
+// PostJSON is the Post that sends JSON with the given client, or with one of its
+// own for nil. Unless the client has a rule for redirects, those are followed
+// that let the request be sent again as it is; for any other the status is the
+// redirect's own, as the consumer would not get the completion.
 func PostJSON(client *http.Client) Post {
-	own := *client
+	var own http.Client
+	if client != nil {
+		own = *client
+	}
 	if own.CheckRedirect == nil {
 		own.CheckRedirect = keepPosting
 	}

@@ -166,7 +166,7 @@ func TestARedirectIsFollowedIfTheCompletionCanBeSentAgain(t *testing.T) {
 }
 
 func TestCallbacksThatCannotBeSentCountAsNoAnswer(t *testing.T) {
-	post := diego.PostJSON(&http.Client{})
+	post := diego.PostJSON(nil)
 	if status := post(t.Context(), "http://127.0.0.1:1/", task.CallbackResponse{CreatedAt: time.Unix(1, 0)}); status != 0 {
 		t.Errorf("got status %d from nobody", status)
 	}

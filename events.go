@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
 )
@@ -26,6 +27,11 @@ func position(ctx context.Context, after storage.Cursor, log func(context.Contex
 	if after >= 0 {
 		return after, nil
 	}
+	var v executor.Validator
+	v.Check(after == FromNow || after == FromStart, "after", int64(after), "the number of an event, FromNow (-1) or FromStart (-2)")
+	if err := v.Err(); err != nil {
+		return 0, err
+	}
 	extent, err := log(ctx)
 	if after == FromStart {
 		return extent.Oldest - 1, err
@@ -39,7 +45,8 @@ func position(ctx context.Context, after storage.Cursor, log func(context.Contex
 // nothing, also after a restart or with another process. A subscriber may be as
 // slow as it likes and holds nobody up.
 //
-// The position is fixed when Subscribe returns. The list ends with an error: it
+// The position is fixed when Subscribe returns; one that is neither a number of
+// an event nor FromNow nor FromStart is an *executor.ValidationError. The list ends with an error: it
 // wraps storage.ErrGone if the position has left the log, and then the
 // subscriber reads all records anew and begins with FromNow before it does; or
 // it is ctx's or the store's. An event that cannot be decoded comes as an error

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/storage/memstore"
@@ -255,5 +256,12 @@ func TestATimelineTellsWhatHappenedToAnInstanceAndWhy(t *testing.T) {
 		if !slices.Contains(texts, want) {
 			t.Errorf("%q is not in\n\t%s", want, strings.Join(texts, "\n\t"))
 		}
+	}
+}
+
+func TestASubscriptionBeginsNowhereElse(t *testing.T) {
+	s := newSystem(t, 1, nil)
+	if _, err := s.BBS.Subscribe(s.ctx, -7, storage.EventFilter{}); !errors.Is(err, executor.ErrInvalid) {
+		t.Errorf("after event -7: %v", err)
 	}
 }

@@ -178,7 +178,7 @@ func presences(ctx context.Context, r storage.Reader) ([]CellPresence, error) {
 type Dial func(CellPresence) (auction.CellClient, error)
 
 // NewDirectory finds cells by their presence, which list tells, and keeps a
-// client for each.
+// client for each. Neither argument may be nil.
 func NewDirectory(list func(context.Context) ([]CellPresence, error), dial Dial) auction.Directory {
 	return &directory{list: list, dial: dial}
 }
@@ -211,6 +211,9 @@ func (d *directory) Cells(ctx context.Context) ([]auction.Cell, error) {
 		known, ok := d.clients[p.CellID]
 		if !ok || known.address != p.Address {
 			client, err := d.dial(p)
+			if err == nil && client == nil {
+				err = errors.New("Dial returned neither a client nor an error")
+			}
 			if err != nil {
 				client = undialled{fmt.Errorf("dialling cell %q: %w", p.CellID, err)}
 			}
@@ -247,9 +250,12 @@ type CellWatch struct {
 	ever bool
 }
 
-// NewCellWatch calls changed whenever a Tick finds that cells have come or
-// gone; not at the first one.
+// NewCellWatch calls changed, unless it is nil, whenever a Tick finds that cells
+// have come or gone; not at the first one. The store may not be nil.
 func NewCellWatch(store storage.Reader, changed func()) *CellWatch {
+	if changed == nil {
+		changed = func() {}
+	}
 	return &CellWatch{store: store, changed: changed}
 }
 

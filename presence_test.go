@@ -118,3 +118,16 @@ func TestAProcessThatCannotAskForTheLeadershipSaysSo(t *testing.T) {
 		t.Errorf("it is told %d times:\n%s", n, log.String())
 	}
 }
+
+func TestACellThatIsDialledToNothingIsSilentAndSaysWhy(t *testing.T) {
+	list := func(context.Context) ([]diego.CellPresence, error) {
+		return []diego.CellPresence{{CellID: "cell-1"}}, nil
+	}
+	cells, err := diego.NewDirectory(list, func(diego.CellPresence) (auction.CellClient, error) { return nil, nil }).Cells(t.Context())
+	if err != nil || len(cells) != 1 {
+		t.Fatal(cells, err)
+	}
+	if _, err := cells[0].Client.State(t.Context()); err == nil || !strings.Contains(err.Error(), "neither a client nor an error") {
+		t.Errorf("its state is %v", err)
+	}
+}

@@ -20,7 +20,8 @@ import (
 //
 // A storage.Reader has both sequences.
 type LRPs struct {
-	// Deployments are in ascending order of process guid.
+	// Deployments are in ascending order of process guid. This sequence and the
+	// next may be nil, which is an empty one.
 	Deployments iter.Seq2[*lrp.Deployment, error]
 	// ActualLRPs are in ascending order of process guid and index, and within
 	// an index as in a lrp.Slot.
@@ -65,7 +66,7 @@ var ErrOrder = errors.New("sequence is not in order")
 // read, and goes on; an ErrOrder ends it.
 func PlanLRPs(in LRPs, now time.Time, p lrp.Policy) iter.Seq2[LRPAction, error] {
 	return func(yield func(LRPAction, error) bool) {
-		next, stop := iter.Pull2(in.Deployments)
+		next, stop := iter.Pull2(orEmpty(in.Deployments))
 		defer stop()
 		x := lrpPlan{
 			rules: slotRules{cells: in.Cells, alarm: executor.Alarm{Now: now}, policy: p, fresh: map[string]bool{}},
@@ -75,7 +76,7 @@ func PlanLRPs(in LRPs, now time.Time, p lrp.Policy) iter.Seq2[LRPAction, error] 
 			x.rules.fresh[d.Name] = d.Fresh(now)
 		}
 		x.pull()
-		for r, err := range in.ActualLRPs {
+		for r, err := range orEmpty(in.ActualLRPs) {
 			if x.stopped {
 				return
 			}
@@ -85,6 +86,14 @@ func PlanLRPs(in LRPs, now time.Time, p lrp.Policy) iter.Seq2[LRPAction, error] 
 		x.endProcess(x.recordLost)
 		x.pass("", x.recordLost)
 	}
+}
+
+// orEmpty is the sequence, or an empty one if there is none.
+func orEmpty[T any](s iter.Seq2[T, error]) iter.Seq2[T, error] {
+	if s == nil {
+		return func(func(T, error) bool) {}
+	}
+	return s
 }
 
 // An lrpPlan is one run of PlanLRPs: a merge join of deployments and slots.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/diegosdk/diego/converge"
 	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/task"
 )
 
 func at(instance, cell string) lrp.InstanceKey {
@@ -470,4 +471,13 @@ func superseded(d *lrp.Deployment, s lrp.Slot, rec lrp.ActualLRP) bool {
 		}
 	}
 	return false
+}
+
+func TestThereIsNothingToDoWithoutSequences(t *testing.T) {
+	for action, err := range converge.PlanLRPs(converge.LRPs{}, time.Unix(1, 0), lrp.Policy{}) {
+		t.Errorf("planned %v, %v", action, err)
+	}
+	for action, err := range converge.PlanTasks(nil, converge.Cells{}, time.Unix(1, 0), task.Policy{}) {
+		t.Errorf("planned %v, %v", action, err)
+	}
 }

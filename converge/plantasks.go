@@ -17,10 +17,11 @@ type TaskAction struct {
 
 // PlanTasks looks at each task (000 §Maintaining Consistency: Convergence) and
 // yields what to do about it, in the order of tasks. It yields an error, with
-// a zero action, for each task that could not be read, and goes on.
+// a zero action, for each task that could not be read, and goes on. Nil is no
+// task at all.
 func PlanTasks(tasks iter.Seq2[*task.Task, error], cells Cells, now time.Time, p task.Policy) iter.Seq2[TaskAction, error] {
 	return func(yield func(TaskAction, error) bool) {
-		for t, err := range tasks {
+		for t, err := range orEmpty(tasks) {
 			if err != nil {
 				if !yield(TaskAction{}, err) {
 					return

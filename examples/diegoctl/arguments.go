@@ -86,7 +86,20 @@ func parse(line []string) (p parsed, err error) {
 	if p.on("help") {
 		return p, errHelp
 	}
+	p.args = command.splitInstance(p.args)
 	return p, p.check()
+}
+
+// splitInstance lets an instance be named as lists show it: "web/0" is "web 0".
+func (c *command) splitInstance(args []string) []string {
+	if len(args) == 0 || len(c.args) < 2 || c.args[1].name != instanceIndex {
+		return args
+	}
+	guid, index, both := strings.Cut(args[0], "/")
+	if !both {
+		return args
+	}
+	return append([]string{guid, index}, args[1:]...)
 }
 
 // isFlag reports whether a word is a flag. A hyphen alone is standard input,

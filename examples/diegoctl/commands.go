@@ -1,12 +1,16 @@
 package main
 
+// instanceIndex is the argument after a guid that makes an instance of it. Both
+// may be one word: see splitInstance.
+const instanceIndex = "INDEX"
+
 // commands are all that diegoctl does, in the order of help.
 func commands() []command {
 	var (
 		domainFlag = flagSpec{name: "domain", kind: kindDomain, many: true, help: "only what is in this domain; may be repeated"}
 		cellFlag   = flagSpec{name: "cell", kind: kindCell, many: true, help: "only what is on this cell; may be repeated"}
 		guid       = arg{name: "GUID", kind: kindProcess}
-		index      = arg{name: "INDEX", kind: kindNumber}
+		index      = arg{name: instanceIndex, kind: kindNumber}
 	)
 	return []command{
 		{
@@ -115,18 +119,18 @@ func commands() []command {
 			examples: []string{"events -follow", "events -process web -kind actual_lrp_crashed -o json"},
 		},
 		{
-			name: "logs", args: []arg{{name: "GUID", kind: kindAny}, {name: "INDEX", kind: kindNumber, optional: true}},
+			name: "logs", args: []arg{{name: "GUID", kind: kindAny}, {name: instanceIndex, kind: kindNumber, optional: true}},
 			help: "show what an instance, all instances of a process, or a task writes", run: logs,
 			more: "Following one instance goes on in the container that takes the place of a crashed one.",
 			flags: []flagSpec{
 				{name: "follow", kind: kindSwitch, help: "wait for more until interrupted"},
 				{name: "stream", kind: kindStream, def: "stdout", help: "stdout, stderr or health, which has what checks of health say"},
 			},
-			examples: []string{"logs greeter 0 -follow", "logs sum"},
+			examples: []string{"logs greeter/0 -follow", "logs greeter 0", "logs sum"},
 		},
 		{
 			name: "timeline", args: []arg{guid, index}, help: "tell all that happened to an instance, and why", run: timeline, watchable: true,
-			examples: []string{"timeline web 0"},
+			examples: []string{"timeline web 0", "timeline web/0"},
 		},
 		{
 			name: "plan", help: "say where work would go, and if nowhere, why", run: plan,

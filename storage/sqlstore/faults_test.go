@@ -751,3 +751,8 @@ func TestACallerThatGivesUpLeavesTheOthersAlone(t *testing.T) {
 		}
 	})
 }
+
+func TestAStoreOfNoDatabaseIsRefused(t *testing.T) {
+	_, err := New(nil, SQLite, nil)
+	wantError(t, err, "*sql.DB is nil")
+}

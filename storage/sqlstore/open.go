@@ -235,6 +235,9 @@ func New(db *sql.DB, d Dialect, o *Options) (*Store, error) {
 	if f == nil {
 		return nil, fmt.Errorf("sqlstore: %v is none of SQLite, MySQL and PostgreSQL", d)
 	}
+	if db == nil {
+		return nil, errors.New("sqlstore: the *sql.DB is nil; open one, or let Open do it")
+	}
 	if f == &mysqlDialect {
 		opts.OneByOne = opts.OneByOne || !joins(db)
 	}
