@@ -107,3 +107,31 @@ func TestAGUIDIsLettersDigitsAndTwoMarks(t *testing.T) {
 		}
 	}
 }
+
+func TestAnAnnotationHasALimit(t *testing.T) {
+	for n, want := range map[int]string{
+		0: "", executor.MaxAnnotationBytes: "",
+		executor.MaxAnnotationBytes + 1: "annotation: 10241 bytes: want at most 10240 bytes",
+	} {
+		var v executor.Validator
+		executor.ValidateAnnotation(&v, strings.Repeat("x", n))
+		if got := strings.Join(lines(v.Err()), "; "); got != want {
+			t.Errorf("%d bytes: got %q, want %q", n, got, want)
+		}
+	}
+}
+
+func TestAnImagesUserAndPasswordComeTogetherAndThePasswordIsNeverShown(t *testing.T) {
+	for _, c := range []struct{ user, password, want string }{
+		{"", "", ""},
+		{"user", "secret", ""},
+		{"user", "", "image_username: user: want set together with image_password, or not at all"},
+		{"", "secret", "image_username: want set together with image_password, or not at all"},
+	} {
+		var v executor.Validator
+		executor.ValidateImageCredentials(&v, c.user, c.password)
+		if got := strings.Join(lines(v.Err()), "; "); got != c.want {
+			t.Errorf("%q and %q: got %q, want %q", c.user, c.password, got, c.want)
+		}
+	}
+}
