@@ -53,12 +53,25 @@ func TestEachDutyOfConvergenceIsPlannedWithItsReason(t *testing.T) {
 			w.run("web", 0, "i-0", "cell-1")
 			delete(w.deployments, "web")
 		}, []string{"web/0 StopExtra{MissingCells:[]}: an instance that is not desired"}},
-		{"an orphan in two domains is left alone while one of them is not fresh", func(w *world) {
+		{"an orphan in two domains is left alone while the later of them is not fresh", func(w *world) {
 			w.desire("web", 1)
 			w.run("web", 0, "i-0", "cell-1")
 			d := *w.deployments["web"]
 			d.Domain = "others"
 			w.deployments["web"] = &d
+			w.define("web", "v2")
+			w.do("web", 0, lrp.AdvanceRollout{})
+			delete(w.deployments, "web")
+		}, []string{}},
+		{"an orphan in two domains is left alone while the earlier of them is not fresh", func(w *world) {
+			w.desire("web", 1)
+			d := *w.deployments["web"]
+			d.Domain = "others"
+			w.deployments["web"] = &d
+			w.run("web", 0, "i-0", "cell-1")
+			back := d
+			back.Domain = "apps"
+			w.deployments["web"] = &back
 			w.define("web", "v2")
 			w.do("web", 0, lrp.AdvanceRollout{})
 			delete(w.deployments, "web")

@@ -30,12 +30,21 @@
 //		lrp.Start{Instance: me, NetInfo: lrp.NetInfo{Address: "10.0.0.1"}},
 //		lrp.Crash{Instance: me, Reason: "exit status 1"},
 //	} {
-//		decision, err := lrp.Step(slot, deployment, c, now, lrp.Policy{})
+//		decision, err := lrp.Step(slot, deployment, c, now, policy) // lrp.Policy{} means the defaults
 //		if err != nil { … }          // the slot is as it was
 //		slot = slot.Apply(decision)  // or commit decision.Writes to a store
 //		if decision.Deployment != nil {
 //			deployment = decision.Deployment
 //		}
+//	}
+//
+// A record that is CRASHED by then starts again when the policy says so, with
+// the count that it has:
+//
+//	record, _ := lrp.Resolve(slot)
+//	if policy.Restart.Next(record.CrashCount, record.Since).Due(now) {
+//		decision, err := lrp.Step(slot, deployment, lrp.Restart{DefinitionID: record.DefinitionID}, now, policy)
+//		…
 //	}
 //
 // [Create] and [Desire] make the deployment, as the After of a [Change]; the
