@@ -271,6 +271,43 @@ func TestWhatMayHaveBeenAboutAnUnreadableRecordIsLeftAlone(t *testing.T) {
 			t.Errorf("plan (-want +got):\n%s", diff)
 		}
 	})
+	t.Run("a slot is left alone if a record before or after those that were read may be its own", func(t *testing.T) {
+		w := newWorld(t)
+		w.desire("web", 1)
+		w.run("web", 0, "i-0", "cell-9")
+		w.do("web", 0, lrp.MarkSuspect{CellID: "cell-9"})
+		w.now = w.now.Add(time.Minute) // the replacement's start is overdue
+		two := w.sortedActuals()
+		for i, lost := range []int{1, 0} {
+			in := w.snapshot()
+			in.ActualLRPs = recordsWithErrors(two[i:i+1], lost)
+			if diff := gocmp.Diff([]string{"error: unreadable"}, describe(converge.PlanLRPs(in, w.now, w.policy))); diff != "" {
+				t.Errorf("%v alone: plan (-want +got):\n%s", two[i].Presence, diff)
+			}
+		}
+	})
+	t.Run("definitions are kept while a record may be theirs", func(t *testing.T) {
+		w := newWorld(t)
+		w.desire("web", 2)
+		w.run("web", 0, "i-0", "cell-1")
+		w.run("web", 1, "i-1", "cell-1")
+		for _, definition := range []string{"v2", "v3"} {
+			w.define("web", definition)
+		}
+		active := w.deployments["web"]
+		active.ActiveDefinitionID = "v1"
+		kept := []string{"web keep [v1]: a definition that nothing uses"}
+		if diff := gocmp.Diff(kept, w.plan()); diff != "" {
+			t.Errorf("plan (-want +got):\n%s", diff)
+		}
+		for lost := range 2 {
+			in := w.snapshot()
+			in.ActualLRPs = recordsWithErrors(w.sortedActuals()[lost:lost+1], 1-lost)
+			if diff := gocmp.Diff([]string{"error: unreadable"}, describe(converge.PlanLRPs(in, w.now, w.policy))); diff != "" {
+				t.Errorf("plan (-want +got):\n%s", diff)
+			}
+		}
+	})
 	t.Run("all that follows is unsure when a sequence breaks off", func(t *testing.T) {
 		in := w.snapshot()
 		in.Deployments = withErrors(deployments[:1], 1)
@@ -298,6 +335,9 @@ func TestSequencesOutOfOrderEndThePlan(t *testing.T) {
 		},
 		"deployments": func(in *converge.LRPs) {
 			in.Deployments = values([]lrp.Deployment{deployments[1], deployments[0]})
+		},
+		"the same deployment twice": func(in *converge.LRPs) {
+			in.Deployments = values([]lrp.Deployment{deployments[0], deployments[0], deployments[1]})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
