@@ -2,6 +2,7 @@ package executor_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -81,7 +82,7 @@ func TestANameIsTextThatFitsIntoARecord(t *testing.T) {
 
 func TestPlacementTagsAreNamesAndNotTooMany(t *testing.T) {
 	for want, tags := range map[string][]string{
-		"": make([]string, 0),
+		"": slices.Repeat([]string{"a"}, executor.MaxListLength),
 		"placement_tags[1]: want 1 to 255 bytes of UTF-8 without NUL": {"a", ""},
 		"placement_tags: 10001: want at most 10000 elements":          make([]string, executor.MaxListLength+1),
 	} {
