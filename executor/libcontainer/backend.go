@@ -11,9 +11,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/opencontainers/cgroups"
-	"golang.org/x/sys/unix"
-
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/internal/hostport"
 	"github.com/diegosdk/diego/executor/libcontainer/internal/pid1"
@@ -36,6 +33,7 @@ type Backend struct {
 	mu         sync.Mutex
 	containers map[string]*container
 	ports      *hostport.Range
+	parent     *os.File // see own
 	closed     bool
 }
 
@@ -93,6 +91,7 @@ func New(o Options) (*Backend, error) {
 			b.host.network = err.Error()
 		}
 	}
+	b.own()
 	return b, nil
 }
 
@@ -137,16 +136,13 @@ func (b *Backend) Close() error {
 		}
 	}
 	b.ports.Close()
-	// If containers are left in it, it stays.
-	if g, err := newCgroup(&cgroups.Cgroup{Path: b.cgroupParent(), Resources: &cgroups.Resources{}}); err == nil {
-		for _, dir := range g.paths {
-			unix.Rmdir(dir)
-		}
-	}
+	b.disown()
 	return err
 }
 
-// List implements [executor.ContainerBackend].
+// List implements [executor.ContainerBackend]. A container whose directory
+// somebody has deleted is known by its cgroup, unless that may be somebody
+// else's.
 func (b *Backend) List(context.Context) ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(b.options.Dir, containersDir))
 	if err != nil {
@@ -158,8 +154,19 @@ func (b *Backend) List(context.Context) ([]string, error) {
 			guids = append(guids, e.Name())
 		}
 	}
+	lost, err := b.lost()
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	for _, guid := range lost {
+		if b.containers[guid] == nil {
+			guids = append(guids, guid)
+		}
+	}
+	b.mu.Unlock()
 	slices.Sort(guids)
-	return guids, nil
+	return slices.Compact(guids), nil
 }
 
 // find is the container with a guid that this Backend has made.

@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/opencontainers/cgroups"
-
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/backendtest"
 	"github.com/diegosdk/diego/internal/testenv"
@@ -51,7 +49,7 @@ func newBackend(t testing.TB, o Options) *Backend {
 		if left := traces(t, b); len(left) != 0 {
 			t.Errorf("left behind: %q", left)
 		}
-		if g, err := newCgroup(&cgroups.Cgroup{Path: b.cgroupParent(), Resources: &cgroups.Resources{}}); err != nil || g.manager.Exists() {
+		if g, err := b.parentCgroup(); err != nil || g.manager.Exists() {
 			t.Errorf("the parent of the cgroups is left: %v", err)
 		}
 	})

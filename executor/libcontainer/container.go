@@ -219,10 +219,11 @@ func (b *Backend) Delete(ctx context.Context, guid string) error {
 	if !validGUID(guid) {
 		return nil
 	}
+	lost := b.isLost(guid)
 	b.mu.Lock()
 	c := b.containers[guid]
 	if c == nil {
-		if _, err := os.Lstat(b.dir(guid)); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(b.dir(guid)); !lost && errors.Is(err, fs.ErrNotExist) {
 			b.mu.Unlock()
 			return nil
 		}

@@ -17,5 +17,6 @@
 // What lies on the disk is enough to clean up: a container is a directory with
 // its guid below Options.Dir, made first and removed last, and everything else
 // about it has a name that its guid gives away. So Delete works the same for a
-// container of this daemon, of an earlier one, and for half of one.
+// container of this daemon, of an earlier one, and for half of one. Where
+// somebody has deleted that directory, the name of its cgroup stands for it.
 package libcontainer

@@ -30,6 +30,8 @@ type version struct {
 
 	cpu     control
 	cpuUnit time.Duration
+
+	owner string // the controller in whose directory we see who owns cgroups
 }
 
 // A control is a number: alone in a file, or behind a key.
@@ -49,6 +51,7 @@ var (
 		pidsLimit:   control{"pids", "pids.max", ""},
 		cpu:         control{"cpuacct", "cpuacct.usage", ""},
 		cpuUnit:     time.Nanosecond,
+		owner:       "devices",
 	}
 	v2 = version{
 		memory:      control{"", "memory.current", ""},

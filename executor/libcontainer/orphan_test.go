@@ -54,9 +54,10 @@ func mappedDaemon() {
 	os.Exit(0)
 }
 
-func TestAPortOfADaemonThatWasKilledIsAnybodys(t *testing.T) {
-	needRoot(t)
-	dir := filepath.Join(t.TempDir(), "cell")
+// killedDaemon leaves behind what a mappedDaemon over dir does that is killed,
+// and returns the port that it had mapped to its container "a".
+func killedDaemon(t *testing.T, dir string) uint16 {
+	t.Helper()
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), daemonDir+"="+dir, daemonStage+"="+mapped)
 	cmd.Stderr = os.Stderr
@@ -78,17 +79,24 @@ func TestAPortOfADaemonThatWasKilledIsAnybodys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	port, err := strconv.ParseUint(strings.TrimSpace(line), 10, 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return uint16(port)
+}
+
+func TestAPortOfADaemonThatWasKilledIsAnybodys(t *testing.T) {
+	needRoot(t)
+	dir := filepath.Join(t.TempDir(), "cell")
+	port := killedDaemon(t, dir)
 	// What is on the disk is for the next daemon with this Dir. It is made once
 	// the port has been tried: nobody needs it for that.
 	t.Cleanup(func() {
 		f := newFixture(t, func(o *Options) { o.Dir = dir })
 		f.eventually("what ran has ended", func() bool { return !running(t, f.Backend) })
 	})
-	port, err := strconv.ParseUint(strings.TrimSpace(line), 10, 16)
-	if err != nil {
-		t.Fatal(err)
-	}
-	claimed := hostport.NewRange(uint16(port), uint16(port))
+	claimed := hostport.NewRange(port, port)
 	defer claimed.Close()
 	if _, err := claimed.Map("plain", []uint16{1}, false); err != nil {
 		t.Fatal(err)
