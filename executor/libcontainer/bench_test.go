@@ -190,9 +190,15 @@ func BenchmarkProbe(b *testing.B) {
 }
 
 // What a cell costs whose containers do nothing, while a monitor looks after
-// each of them every half minute.
+// each of them every half minute. They are started as fast as the manager does.
 func BenchmarkIdleContainers(b *testing.B) {
-	const count, span = 250, 10 * time.Second
+	for _, count := range []int{250, 1000} {
+		b.Run(fmt.Sprintf("containers=%d", count), func(b *testing.B) { idleContainers(b, count) })
+	}
+}
+
+func idleContainers(b *testing.B, count int) {
+	const span = 10 * time.Second
 	f := newFixture(b)
 	heap := func() (bytes uint64) {
 		runtime.GC()
@@ -201,13 +207,6 @@ func BenchmarkIdleContainers(b *testing.B) {
 		runtime.ReadMemStats(&m)
 		return m.HeapInuse + m.StackInuse
 	}
-	threads := func() int {
-		list, err := os.ReadDir("/proc/self/task")
-		if err != nil {
-			b.Fatal(err)
-		}
-		return len(list)
-	}
 	spent := func() time.Duration {
 		var u unix.Rusage
 		if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
@@ -215,39 +214,48 @@ func BenchmarkIdleContainers(b *testing.B) {
 		}
 		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 	}
+	n := float64(count)
 	for b.Loop() {
 		m, stop := newManager(b, f)
 		c := &cell{m, f, m.Subscribe()}
-		bytes, goroutines, threadsBefore := heap(), runtime.NumGoroutine(), threads()
+		bytes, before := heap(), costs(b)
 		guid := func(i int) string { return fmt.Sprintf("idle-%d", i) }
+		began := time.Now()
 		for i := range count {
 			c.launch(guid(i), modest, edited(script("nobody", idle), func(w *executor.Work) {
 				w.Ports = []uint16{8080}
 				w.Monitor = &executor.Action{Run: &executor.RunAction{Path: "/bin/true", User: "nobody"}}
 			}))
 		}
-		var inContainers int64
 		for i := range count {
 			if now := c.await(guid(i), executor.Running); now.State != executor.Running {
 				b.Errorf("it is %v: %+v", now.State, now.RunResult)
 			}
+		}
+		b.ReportMetric(time.Since(began).Seconds(), "s-to-start")
+		var inContainers int64
+		for i := range count {
 			m, err := c.Metrics(f.ctx, guid(i))
 			if err != nil {
 				b.Error(err)
 			}
 			inContainers += m.MemoryBytes
 		}
-		b.ReportMetric(float64(heap()-bytes)/count/1024, "KiB/container")
-		b.ReportMetric(float64(runtime.NumGoroutine()-goroutines)/count, "goroutines/container")
-		b.ReportMetric(float64(threads()-threadsBefore)/count, "threads/container")
-		b.ReportMetric(float64(inContainers)/count/1024, "KiB-inside/container")
-		before := spent()
+		more := costs(b).since(before)
+		b.ReportMetric(float64(heap()-bytes)/n/1024, "KiB/container")
+		b.ReportMetric(float64(more.files)/n, "files/container")
+		b.ReportMetric(float64(more.goroutines)/n, "goroutines/container")
+		b.ReportMetric(float64(more.threads)/n, "threads/container")
+		b.ReportMetric(float64(inContainers)/n/1024, "KiB-inside/container")
+		used := spent()
 		time.Sleep(span) // what is measured
-		b.ReportMetric(float64(spent()-before)/float64(span)*100, "%core")
+		b.ReportMetric(float64(spent()-used)/float64(span)*100, "%core")
+		began = time.Now()
 		for i := range count {
 			c.Delete(guid(i))
 		}
 		f.eventually("all are gone", func() bool { return len(c.List()) == 0 })
+		b.ReportMetric(time.Since(began).Seconds(), "s-to-delete")
 		c.news.Close()
 		stop()
 	}

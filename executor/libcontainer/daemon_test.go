@@ -39,8 +39,11 @@ func TestTheFirstThreadNeverEntersAContainer(t *testing.T) {
 	}
 }
 
-func TestIdleContainersCostNoThreadAndNoGoroutine(t *testing.T) {
-	f := newFixture(t)
+// A cost is what this process has of what the kernel and the runtime limit.
+type cost struct{ files, goroutines, threads int }
+
+func costs(t testing.TB) cost {
+	t.Helper()
 	count := func(dir string) int {
 		entries, err := os.ReadDir(dir)
 		if err != nil {
@@ -48,9 +51,28 @@ func TestIdleContainersCostNoThreadAndNoGoroutine(t *testing.T) {
 		}
 		return len(entries)
 	}
+	return cost{count("/proc/self/fd"), runtime.NumGoroutine(), count("/proc/self/task")}
+}
+
+func (c cost) since(before cost) cost {
+	return cost{c.files - before.files, c.goroutines - before.goroutines, c.threads - before.threads}
+}
+
+// What an idle container with one port costs the daemon, at most: the socket
+// of its first process, that process itself, the root directory, the network
+// namespace and the claim on the host port; if somebody reads its output, two
+// pipes and who reads them. Logs are not held open.
+const (
+	filesOfContainer   = 5
+	filesOfOutput      = 2
+	goroutinesOfOutput = 2
+)
+
+func TestIdleContainersCostFewDescriptorsAndNeitherThreadsNorGoroutines(t *testing.T) {
+	f := newFixture(t)
 	guid, _ := f.create()
 	f.as("nobody", guid, idle)
-	goroutines, threads := runtime.NumGoroutine(), count("/proc/self/task")
+	before := costs(t)
 	const containers = 30
 	for range containers {
 		guid, _ := f.create(func(c *executor.ContainerSpec) { c.Ports = []uint16{80} })
@@ -58,10 +80,47 @@ func TestIdleContainersCostNoThreadAndNoGoroutine(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	f.eventually("the goroutines have ended", func() bool { return runtime.NumGoroutine() <= goroutines })
-	if more := count("/proc/self/task") - threads; more > containers/3 {
-		t.Errorf("there are %d more threads", more)
+	f.eventually("the goroutines have ended", func() bool { return costs(t).since(before).goroutines <= 0 })
+	more := costs(t).since(before)
+	t.Logf("%d containers cost %+v", containers, more)
+	if more.threads > containers/3 || more.files > containers*filesOfContainer {
+		t.Errorf("%d containers cost %+v", containers, more)
 	}
+}
+
+func TestAHundredIdleContainersOfTheManagerCostAFewDescriptorsEach(t *testing.T) {
+	f := newFixture(t)
+	m, stop := startManager(t, f.Backend, t.TempDir())
+	defer stop()
+	c := &cell{m, f, m.Subscribe()}
+	defer c.news.Close()
+	launch := func(guid string) {
+		c.launch(guid, modest, edited(script("nobody", idle), func(w *executor.Work) { w.Ports = []uint16{8080} }))
+		if now := c.await(guid, executor.Running); now.State != executor.Running {
+			t.Fatalf("it is %v: %+v", now.State, now.RunResult)
+		}
+	}
+	launch("first")
+	before := costs(t)
+	const containers = 100
+	guids := []string{"first"}
+	for i := range containers {
+		guid := fmt.Sprint("idle-", i)
+		launch(guid)
+		guids = append(guids, guid)
+	}
+	more := costs(t).since(before)
+	t.Logf("%d containers cost %+v", containers, more)
+	// The pools and timers of the manager come and go.
+	const slack = containers / 5
+	if more.files > containers*(filesOfContainer+filesOfOutput)+slack || more.goroutines > containers*goroutinesOfOutput+slack || more.threads > slack {
+		t.Errorf("%d containers cost %+v", containers, more)
+	}
+	c.remove(guids...)
+	f.eventually("all is given back", func() bool {
+		more := costs(t).since(before)
+		return more.files <= maxIdle+slack && more.goroutines <= slack
+	})
 }
 
 func TestAFailedStartKeepsNoDescriptor(t *testing.T) {
