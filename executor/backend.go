@@ -161,7 +161,10 @@ type ProcessSpec struct {
 // A Process is one that Start has started.
 type Process interface {
 	// Signal sends a signal to the process and its children that are still in
-	// its process group. One that has ended is no error.
+	// its process group. Kill also ends whatever else descends from it, in
+	// sessions of their own or orphaned, and also once the process itself has
+	// ended, if the host can tell who that is; if not, these end with the
+	// container at the latest. One that has ended is no error.
 	Signal(s Signal) error
 }
 

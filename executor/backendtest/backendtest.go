@@ -60,6 +60,8 @@ const (
 	// Orphan leaves a child that holds stdout and never ends, writes "gone"
 	// and ends with status 0.
 	Orphan Program = "leave an orphan"
+	// Family has a child in its process group, writes "ready", and waits for it.
+	Family Program = "run beside a child"
 	// WriteFile puts "result" into the file "result" of the directory in which
 	// it runs.
 	WriteFile Program = "write a file"
@@ -85,6 +87,7 @@ var shell = map[Program]string{
 	Stubborn:  "trap '' TERM; echo ready; while :; do sleep 1; done",
 	Polite:    "trap 'echo bye; exit 7' TERM; echo ready; while :; do sleep 0.05; done",
 	Orphan:    "sleep 100000 & echo gone",
+	Family:    "sleep 100000 & echo ready; wait",
 	WriteFile: "printf result > result",
 	ReadFiles: "cat given/mounted given/file",
 }

@@ -40,6 +40,7 @@ func Run(t *testing.T, s Subject) {
 		{"a directory that is not there is an error of Start", missingDirectory},
 		{"TERM lets a process end in its own way", terminate},
 		{"KILL ends a process that ignores TERM", stubborn},
+		{"KILL reaches the children in the group of a process", family},
 		{"to signal a process that has ended is no error", signalEnded},
 		{"children that hold the output do not delay the end", orphan},
 		{"Signal reaches everything in a container, and after KILL nothing is left", signalAll},
@@ -233,6 +234,15 @@ func stubborn(f *fixture) {
 	}
 	p.signal(executor.Kill)
 	p.mustExit(executor.Exit{Signal: 9})
+}
+
+func family(f *fixture) {
+	guid, _ := f.container()
+	p := f.start(guid, Family)
+	p.mustSay("ready")
+	p.signal(executor.Kill)
+	p.mustExit(executor.Exit{Signal: 9})
+	f.mustCount(guid, func(n int64) bool { return n == 0 })
 }
 
 func signalEnded(f *fixture) {

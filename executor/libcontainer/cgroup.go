@@ -44,6 +44,9 @@ func newCgroup(config *cgroups.Cgroup) (*cgroup, error) {
 	return &cgroup{m, versionAt(cgroupRoot), m.GetPaths()}, nil
 }
 
+// processes is the directory that lists the processes.
+func (g *cgroup) processes() string { return g.paths[g.version.pids.controller] }
+
 const killPause = time.Millisecond
 
 // kill returns when no process is left. Usually there is none: the kernel has

@@ -26,6 +26,7 @@ type process struct {
 	exited         func(executor.Exit)
 	answer         chan pid1.Message // to the start; nobody waits for its sender
 	oomBefore      int64
+	id             uint32 // of its start
 
 	// All below are guarded by container.mu.
 	pid     int
@@ -86,8 +87,10 @@ func (c *container) start(ctx context.Context, p *process, request pid1.Request)
 	c.mu.Lock()
 	c.nextID++
 	id := c.nextID
+	p.id = id
 	c.starting[id] = p
 	c.mu.Unlock()
+	request.Limits = append(request.Limits, mark(id))
 	failure, err := c.conn.Start(id, request, c.backend.null, p.stdout.Child, p.stderr.Child)
 	if err != nil {
 		c.mu.Lock()
@@ -226,10 +229,21 @@ func (p *process) Signal(s executor.Signal) error {
 	over := p.end != nil
 	pid := p.pid
 	c.mu.Unlock()
-	if over || c.usable() != nil {
+	if c.usable() != nil {
 		return nil
 	}
-	return c.signal(-pid, s)
+	if !over { // else the number may be somebody else's
+		if err := c.signal(-pid, s); err != nil {
+			return err
+		}
+	}
+	if s != executor.Kill {
+		return nil
+	}
+	if err := c.cgroup.killDescent(p.id); err != nil {
+		return fmt.Errorf("container %q: %w", c.guid, err)
+	}
+	return nil
 }
 
 // finished reports whether the process is gone and nobody is left who could

@@ -62,6 +62,11 @@ func (s *runStep) exited(exit executor.Exit) {
 	s.exit = &exit
 	switch {
 	case s.process == nil:
+	case s.cancelled && !s.builder.recipe.ending:
+		// The container goes on without the step, and without what the step
+		// has left behind.
+		s.signal(executor.Kill)
+		s.end(nil)
 	case exit.Success():
 		s.end(nil)
 	default:

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/process"
@@ -184,6 +185,53 @@ func TestAPortThatIsTakenIsNotGivenOut(t *testing.T) {
 		t.Errorf("a port that was given back: %v", err)
 	}
 	b.Delete(ctx, "d")
+}
+
+// Nobody can tell whose it is, but whose container's.
+func TestWhatHasLeftItsSessionEndsWithItsContainer(t *testing.T) {
+	b, _ := newContainer(t, process.Options{})
+	ctx := context.Background()
+	count := func() int64 {
+		m, err := b.Metrics(ctx, "c")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.PIDs
+	}
+	if count() == executor.Unknown { // a system that shows nothing of processes
+		return
+	}
+	eventually := func(what string, condition func() bool) {
+		t.Helper()
+		for deadline := time.Now().Add(30 * time.Second); !condition(); time.Sleep(time.Millisecond) { // between two looks
+			if time.Now().After(deadline) {
+				t.Fatalf("it has not happened that %s", what)
+			}
+		}
+	}
+	var out text
+	ended := make(chan executor.Exit, 1)
+	p, err := b.Start(ctx, "c", executor.ProcessSpec{
+		Path: "/bin/sh", Args: []string{"-c", "setsid sh -c 'echo ready; exec sleep 1000' & wait"},
+		Stdout: &out, Exited: func(e executor.Exit) { ended <- e },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually("it has a session of its own", func() bool { return out.String() == "ready\n" })
+	if err := p.Signal(executor.Kill); err != nil {
+		t.Error(err)
+	}
+	<-ended
+	if n := count(); n != 1 {
+		t.Errorf("%d processes are left, want the one with a session of its own", n)
+	}
+	if err := b.Signal(ctx, "c", executor.Kill); err != nil {
+		t.Error(err)
+	}
+	if n := count(); n != 0 {
+		t.Errorf("%d processes have outlived their container", n)
+	}
 }
 
 func TestADirectoryWithoutRightsIsRemoved(t *testing.T) {

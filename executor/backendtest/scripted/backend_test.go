@@ -24,6 +24,7 @@ func TestTheScriptedBackendKeepsTheContractOfBackends(t *testing.T) {
 		backendtest.Sleep:     {"wait forever"},
 		backendtest.Stubborn:  {"ignore TERM", "print ready", "wait forever"},
 		backendtest.Polite:    {"print ready", "wait forever", "on TERM", "print bye", "exit 7"},
+		backendtest.Family:    {"print ready", "wait forever"},
 		backendtest.Orphan:    {"orphan", "print gone"},
 		backendtest.WriteFile: {"write result result"},
 		backendtest.ReadFiles: {"cat given/mounted given/file"},

@@ -1,0 +1,123 @@
+//go:build linux && cgo && (amd64 || arm64)
+
+package libcontainer
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/manager"
+)
+
+// Each leaves something behind that goes on for ever, and says so.
+var leavers = []struct{ name, script string }{
+	{"a child of its group", "sh -c 'echo left; exec sleep 1000' & wait"},
+	{"a child that ignores TERM", `sh -c 'trap "" TERM; echo left; while :; do sleep 1; done' & wait`},
+	{"a session of its own", "setsid sh -c 'echo left; exec sleep 1000' & wait"},
+	{"an orphan", "(sh -c 'echo left; exec sleep 1000' &); exec sleep 1000"},
+	{"an orphan in a session", "(setsid sh -c 'echo left; exec sleep 1000' &); exec sleep 1000"},
+	{"an orphan without environment", "(env -i setsid sh -c 'echo left; exec sleep 1000' &); exec sleep 1000"},
+	{"a family", "setsid sh -c 'for i in 1 2 3; do setsid sleep 1000 & done; echo left; wait' & wait"},
+	{"one that forks and ends, always", `perl -MPOSIX -e '$| = 1; print "left\n"; while (1) { exit if fork; setsid }' & exec sleep 1000`},
+}
+
+func TestKILLReachesAllThatDescendsFromAProcess(t *testing.T) {
+	f := newFixture(t)
+	guid, _ := f.create()
+	other := f.as("nobody", guid, "(setsid sleep 1000 &); echo ready; exec sleep 1000")
+	other.says("ready")
+	const others = 2
+	for _, l := range leavers {
+		for _, over := range []bool{false, true} {
+			t.Run(fmt.Sprint(l.name, ", the process over: ", over), func(t *testing.T) {
+				r := f.as("nobody", guid, l.script)
+				r.says("left")
+				if over { // as after TERM; what it leaves is not asked
+					if err := f.containers[guid].signal(r.Process.(*process).pid, executor.Kill); err != nil {
+						t.Fatal(err)
+					}
+					r.end()
+				}
+				if err := r.Signal(executor.Kill); err != nil {
+					t.Fatal(err)
+				}
+				if !over {
+					r.end()
+				}
+				f.eventually("only the others are left", func() bool {
+					m, err := f.Metrics(f.ctx, guid)
+					if err == nil && m.PIDs < others {
+						t.Fatalf("%d are left of %d others", m.PIDs, others)
+					}
+					return err == nil && m.PIDs == others
+				})
+			})
+		}
+	}
+	if err := other.Signal(executor.Terminate); err != nil {
+		t.Error(err)
+	}
+	if e := other.end(); e != (executor.Exit{Signal: 15}) {
+		t.Errorf("the other ended with %v", e)
+	}
+	if err := other.Signal(executor.Terminate); err != nil {
+		t.Error(err)
+	}
+	if n := f.containers[guid].cgroup.pids(); n != 1+1 {
+		t.Errorf("TERM left %d processes, want the first one and a session", n)
+	}
+}
+
+// Whatever a step starts does not outlive its timeout, and what ends by itself
+// may leave a daemon.
+func TestWhatAStepHasStartedDoesNotOutliveItsTimeout(t *testing.T) {
+	c := newCell(t)
+	run := func(text string) executor.Action { return script("nobody", text).Action }
+	limited := func(text string) executor.Action {
+		return executor.Action{Timeout: &executor.TimeoutAction{TimeoutMs: 100, Action: run(text)}}
+	}
+	try := func(a executor.Action) executor.Action { return executor.Action{Try: &executor.TryAction{Action: a}} }
+	steps := []executor.Action{run("(setsid sleep 1000 &); echo daemon")}
+	for _, l := range leavers {
+		steps = append(steps, try(limited(l.script)))
+	}
+	steps = append(steps, run("echo over; exec sleep 1000"))
+	c.launch("steps", modest, edited(script("nobody", ""), func(w *manager.Work) {
+		w.Action = executor.Action{Serial: &executor.SerialAction{Actions: steps}}
+	}))
+	c.launch("monitor", modest, edited(script("nobody", "exec sleep 1000"), func(w *manager.Work) {
+		a := limited("echo began; (setsid sleep 1000 &); setsid sleep 1000 & wait")
+		w.Monitor = &a
+	}))
+	pids := func(guid string, most int64) bool {
+		m, err := c.Metrics(c.f.ctx, guid)
+		return err == nil && m.PIDs <= most
+	}
+	c.f.eventually("the steps are over", func() bool { return strings.HasSuffix(c.log("steps", manager.Stdout), "over\n") })
+	c.f.eventually("only the daemon and the last step are left", func() bool { return pids("steps", 2) })
+	if m, err := c.Metrics(c.f.ctx, "steps"); err != nil || m.PIDs != 2 {
+		t.Errorf("%d processes are left, want 2: %v", m.PIDs, err)
+	}
+	const monitors, each = 6, 3
+	c.f.eventually("monitors have timed out, and at most one goes on", func() bool {
+		return strings.Count(c.log("monitor", manager.Health), "began") > monitors && pids("monitor", 1+each)
+	})
+	c.remove("steps", "monitor")
+}
+
+func TestAStartIsMarkedWithItsOwnNumber(t *testing.T) {
+	f := newFixture(t)
+	guid, _ := f.create()
+	seen := map[string]bool{}
+	for range 3 {
+		r := f.as("nobody", guid, `grep "Max file locks" /proc/self/limits`)
+		r.end()
+		if line := r.stdout.String(); seen[line] || strings.Contains(line, "unlimited") {
+			t.Errorf("it has %q", line)
+		} else {
+			seen[line] = true
+		}
+	}
+}
