@@ -19,6 +19,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(daemonDir) != "" {
 		daemon()
 	}
+	if os.Getenv(asked) != "" {
+		ask()
+	}
 	backendtest.Main(m)
 	if sharedImages != "" {
 		os.RemoveAll(sharedImages)

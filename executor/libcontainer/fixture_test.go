@@ -160,3 +160,17 @@ func (f *fixture) hostFile(name, content string, mode os.FileMode) string {
 	}
 	return path
 }
+
+// ownBinary is where a container has the test's own binary. TestMain says what
+// it does there.
+const ownBinary = "/test-binary"
+
+func withOwnBinary(t testing.TB) func(*executor.ContainerSpec) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(c *executor.ContainerSpec) {
+		c.Mounts = append(c.Mounts, executor.Mount{Source: self, Target: ownBinary})
+	}
+}

@@ -11,78 +11,141 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// A systemCall has a number on each architecture, or absent.
+type systemCall struct {
+	name         string
+	amd64, arm64 uint32
+}
+
+const (
+	absent = ^uint32(0)
+	// newestCall is the last number, on either architecture, that somebody has
+	// judged. What a later kernel adds is ENOSYS until somebody does.
+	newestCall = 471
+)
+
 // refusedCalls are the system calls that no container needs and that lead to
 // the host's kernel: without a capability most of them fail anyway, and the
 // filter keeps containers from the code that would find that out. They are
-// EPERM; what libraries try first and do without is ENOSYS.
-var refusedCalls = slices.Concat([]uintptr{
-	unix.SYS_ACCT, unix.SYS_ADD_KEY, unix.SYS_ADJTIMEX, unix.SYS_BPF, unix.SYS_CLOCK_ADJTIME, unix.SYS_CLOCK_SETTIME,
-	unix.SYS_DELETE_MODULE, unix.SYS_FANOTIFY_INIT, unix.SYS_FINIT_MODULE, unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSOPEN,
-	unix.SYS_FSPICK, unix.SYS_GET_MEMPOLICY, unix.SYS_INIT_MODULE, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER,
-	unix.SYS_IO_URING_SETUP, unix.SYS_KCMP, unix.SYS_KEXEC_FILE_LOAD, unix.SYS_KEXEC_LOAD, unix.SYS_KEYCTL,
-	unix.SYS_LOOKUP_DCOOKIE, unix.SYS_MBIND, unix.SYS_MIGRATE_PAGES, unix.SYS_MOUNT, unix.SYS_MOUNT_SETATTR, unix.SYS_MOVE_MOUNT,
-	unix.SYS_MOVE_PAGES, unix.SYS_NAME_TO_HANDLE_AT, unix.SYS_NFSSERVCTL, unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_OPEN_TREE,
-	unix.SYS_PERF_EVENT_OPEN, unix.SYS_PIVOT_ROOT, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_QUOTACTL,
-	unix.SYS_QUOTACTL_FD, unix.SYS_REBOOT, unix.SYS_REQUEST_KEY, unix.SYS_SET_MEMPOLICY, unix.SYS_SETDOMAINNAME, unix.SYS_SETHOSTNAME,
-	unix.SYS_SETNS, unix.SYS_SETTIMEOFDAY, unix.SYS_SWAPOFF, unix.SYS_SWAPON, unix.SYS_SYSLOG, unix.SYS_UMOUNT2, unix.SYS_UNSHARE,
-	unix.SYS_USERFAULTFD, unix.SYS_VHANGUP,
-}, refusedHere)
+// EPERM.
+var refusedCalls = []systemCall{
+	// The tree of mounts, and ways round it.
+	{"mount", 165, 40}, {"umount2", 166, 39}, {"pivot_root", 155, 41}, {"chroot", 161, 51}, {"open_tree", 428, 428},
+	{"open_tree_attr", 467, 467}, {"move_mount", 429, 429}, {"mount_setattr", 442, 442}, {"fsopen", 430, 430},
+	{"fsconfig", 431, 431}, {"fsmount", 432, 432}, {"fspick", 433, 433}, {"name_to_handle_at", 303, 264},
+	{"open_by_handle_at", 304, 265}, {"lookup_dcookie", 212, 18}, {"fanotify_init", 300, 262}, {"quotactl", 179, 60},
+	{"quotactl_fd", 443, 443}, {"ustat", 136, absent}, {"sysfs", 139, absent},
+	// Namespaces; see also clone and clone3.
+	{"unshare", 272, 97}, {"setns", 308, 268}, {"listns", 470, 470}, {"sethostname", 170, 161}, {"setdomainname", 171, 162},
+	// Other processes; ptrace reaches no more than its own container.
+	{"process_vm_readv", 310, 270}, {"process_vm_writev", 311, 271}, {"pidfd_getfd", 438, 438}, {"kcmp", 312, 272},
+	// Large parts of the kernel with a history of holes.
+	{"bpf", 321, 280}, {"perf_event_open", 298, 241}, {"userfaultfd", 323, 282}, {"io_uring_setup", 425, 425},
+	{"io_uring_enter", 426, 426}, {"io_uring_register", 427, 427}, {"add_key", 248, 217}, {"request_key", 249, 218},
+	{"keyctl", 250, 219},
+	// Placement of memory, of which other containers would learn or suffer.
+	{"mbind", 237, 235}, {"set_mempolicy", 238, 237}, {"get_mempolicy", 239, 236}, {"set_mempolicy_home_node", 450, 450},
+	{"migrate_pages", 256, 238}, {"move_pages", 279, 239},
+	// The machine.
+	{"init_module", 175, 105}, {"finit_module", 313, 273}, {"delete_module", 176, 106}, {"create_module", 174, absent},
+	{"get_kernel_syms", 177, absent}, {"query_module", 178, absent}, {"kexec_load", 246, 104}, {"kexec_file_load", 320, 294},
+	{"reboot", 169, 142}, {"swapon", 167, 224}, {"swapoff", 168, 225}, {"acct", 163, 89}, {"syslog", 103, 116},
+	{"vhangup", 153, 58}, {"settimeofday", 164, 170}, {"adjtimex", 159, 171}, {"clock_settime", 227, 112},
+	{"clock_adjtime", 305, 266}, {"iopl", 172, absent}, {"ioperm", 173, absent}, {"modify_ldt", 154, absent},
+	{"_sysctl", 156, absent}, {"uselib", 134, absent}, {"nfsservctl", 180, 42},
+}
+
+// The calls of which only a part is refused, or with another answer.
+var (
+	cloneCall     = systemCall{"clone", 56, 220}
+	clone3Call    = systemCall{"clone3", 435, 435}
+	familiesCalls = []systemCall{{"socket", 41, 198}, {"socketpair", 53, 199}}
+)
+
+// namespaceFlags are those of clone. Its exit signal lies where unshare has
+// the flag of time namespaces.
+const namespaceFlags = unix.CLONE_NEWCGROUP | unix.CLONE_NEWIPC | unix.CLONE_NEWNET | unix.CLONE_NEWNS |
+	unix.CLONE_NEWPID | unix.CLONE_NEWUSER | unix.CLONE_NEWUTS
+
+// families are those of sockets. The others are rarely used parts of the
+// kernel, and some reach past the container's network: AF_VSOCK leads to the
+// machine below a virtual one.
+var families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
 
 // The layout of struct seccomp_data and what a filter answers.
 const (
-	dataNumber = 0
-	dataArch   = 4
-	dataFlags  = 16 // the low half of the first argument, on little-endian machines
+	dataNumber   = 0
+	dataArch     = 4
+	dataArgument = 16 // the low half of the first one, on little-endian machines
 
 	answerAllow = 0x7fff0000
 	answerErrno = 0x00050000
 	answerKill  = 0x80000000
-
-	namespaceFlags = unix.CLONE_NEWCGROUP | unix.CLONE_NEWIPC | unix.CLONE_NEWNET | unix.CLONE_NEWNS |
-		unix.CLONE_NEWPID | unix.CLONE_NEWUSER | unix.CLONE_NEWUTS
 )
 
-// seccompFilter is the program, in the machine's own form, that every process
-// of an unprivileged container runs under, and that it cannot take off. A call
-// of another architecture kills: its numbers mean something else.
-var seccompFilter = sync.OnceValue(func() []byte {
-	arch := uint32(unix.AUDIT_ARCH_X86_64)
-	if runtime.GOARCH == "arm64" {
-		arch = unix.AUDIT_ARCH_AARCH64
-	}
-	const skipNext = 1
-	load := func(offset uint32) unix.SockFilter {
-		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset}
-	}
-	answer := func(value uint32) unix.SockFilter {
-		return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: value}
-	}
-	unless := func(test uint16, value uint32) unix.SockFilter { // skips the next if the test fails
-		return unix.SockFilter{Code: unix.BPF_JMP | test | unix.BPF_K, K: value, Jf: skipNext}
-	}
-	program := []unix.SockFilter{
-		load(dataArch),
-		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: arch, Jt: skipNext},
+// An architecture is one for which there is a filter.
+type architecture struct {
+	audit  uint32 // its name to the kernel
+	number func(systemCall) uint32
+}
+
+// architectures are by their names in Go.
+var architectures = map[string]architecture{
+	"amd64": {unix.AUDIT_ARCH_X86_64, func(c systemCall) uint32 { return c.amd64 }},
+	"arm64": {unix.AUDIT_ARCH_AARCH64, func(c systemCall) uint32 { return c.arm64 }},
+}
+
+// filter is the program for an architecture. A call of another architecture
+// kills: its numbers mean something else.
+func (a architecture) filter() []unix.SockFilter {
+	program := slices.Concat(
+		loadWord(dataArch),
+		[]unix.SockFilter{{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: a.audit, Jt: 1}},
 		answer(answerKill),
-		load(dataNumber),
-		unless(unix.BPF_JEQ, unix.SYS_CLONE3), // whose flags cannot be seen; libraries use clone then
-		answer(answerErrno | uint32(unix.ENOSYS)),
+		loadWord(dataNumber),
+		// The flags of clone3 cannot be seen; libraries use clone then.
+		when(unix.BPF_JEQ, a.number(clone3Call), refuse(unix.ENOSYS)),
+		// The calls of x32 too: their numbers have a high bit.
+		when(unix.BPF_JGT, newestCall, refuse(unix.ENOSYS)),
+	)
+	for _, c := range refusedCalls {
+		if n := a.number(c); n != absent {
+			program = append(program, when(unix.BPF_JEQ, n, refuse(unix.EPERM))...)
+		}
 	}
-	if runtime.GOARCH == "amd64" { // the numbers of x32
-		program = append(program, unless(unix.BPF_JGE, 0x40000000), answer(answerErrno|uint32(unix.ENOSYS)))
+	program = append(program, when(unix.BPF_JEQ, a.number(cloneCall),
+		loadWord(dataArgument), when(unix.BPF_JSET, namespaceFlags, refuse(unix.EPERM)), answer(answerAllow))...)
+	ofFamily := loadWord(dataArgument)
+	for _, f := range families {
+		ofFamily = append(ofFamily, when(unix.BPF_JEQ, f, answer(answerAllow))...)
 	}
-	for _, call := range refusedCalls {
-		program = append(program, unless(unix.BPF_JEQ, uint32(call)), answer(answerErrno|uint32(unix.EPERM)))
+	for _, c := range familiesCalls {
+		program = append(program, when(unix.BPF_JEQ, a.number(c), ofFamily, refuse(unix.EAFNOSUPPORT))...)
 	}
-	const toEnd = 3
-	program = append(program,
-		unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_CLONE, Jf: toEnd},
-		load(dataFlags),
-		unless(unix.BPF_JSET, namespaceFlags),
-		answer(answerErrno|uint32(unix.EPERM)),
-		answer(answerAllow))
+	return append(program, answer(answerAllow)...)
+}
+
+func loadWord(offset uint32) []unix.SockFilter {
+	return []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset}}
+}
+
+func answer(value uint32) []unix.SockFilter {
+	return []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: value}}
+}
+
+func refuse(e unix.Errno) []unix.SockFilter { return answer(answerErrno | uint32(e)) }
+
+// when skips a part of a program if a test of what was loaded fails.
+func when(test uint16, value uint32, parts ...[]unix.SockFilter) []unix.SockFilter {
+	then := slices.Concat(parts...)
+	return slices.Concat([]unix.SockFilter{{Code: unix.BPF_JMP | test | unix.BPF_K, K: value, Jf: uint8(len(then))}}, then)
+}
+
+// seccompFilter is the program, in the machine's own form, that every process
+// of an unprivileged container runs under, and that it cannot take off.
+var seccompFilter = sync.OnceValue(func() []byte {
 	var text []byte
-	for _, i := range program {
+	for _, i := range architectures[runtime.GOARCH].filter() {
 		text = binary.NativeEndian.AppendUint16(text, i.Code)
 		text = append(text, i.Jt, i.Jf)
 		text = binary.NativeEndian.AppendUint32(text, i.K)

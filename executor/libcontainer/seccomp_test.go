@@ -1,0 +1,277 @@
+//go:build linux && cgo && (amd64 || arm64)
+
+package libcontainer
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/diegosdk/diego/executor"
+)
+
+// A wanted is a line of testdata/syscalls.txt.
+type wanted struct{ name, answer string }
+
+// wantedCalls reads the table of what every call is to get, by number.
+func wantedCalls(t *testing.T) map[string]map[uint32]wanted {
+	t.Helper()
+	text, err := os.ReadFile("testdata/syscalls.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]map[uint32]wanted{"amd64": {}, "arm64": {}}
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		fields := strings.Fields(line)
+		if len(fields) != 4 {
+			t.Fatalf("the line %q has %d fields", line, len(fields))
+		}
+		for i, arch := range []string{"amd64", "arm64"} {
+			if fields[1+i] == "-" {
+				continue
+			}
+			n, err := strconv.ParseUint(fields[1+i], 10, 32)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if other, twice := all[arch][uint32(n)]; twice {
+				t.Fatalf("%s: %d is %s and %s", arch, n, other.name, fields[0])
+			}
+			all[arch][uint32(n)] = wanted{fields[0], fields[3]}
+		}
+	}
+	return all
+}
+
+// answerTo runs a filter over one call, as the kernel does.
+func answerTo(t *testing.T, program []unix.SockFilter, arch, number uint32, argument uint64) uint32 {
+	t.Helper()
+	var data [64]byte // struct seccomp_data, on a little-endian machine
+	binary.LittleEndian.PutUint32(data[0:], number)
+	binary.LittleEndian.PutUint32(data[4:], arch)
+	binary.LittleEndian.PutUint64(data[16:], argument)
+	var a uint32
+	for pc := 0; pc < len(program); pc++ {
+		i := program[pc]
+		jump := func(condition bool) {
+			if condition {
+				pc += int(i.Jt)
+			} else {
+				pc += int(i.Jf)
+			}
+		}
+		switch i.Code {
+		case unix.BPF_LD | unix.BPF_W | unix.BPF_ABS:
+			a = binary.LittleEndian.Uint32(data[i.K:])
+		case unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K:
+			jump(a == i.K)
+		case unix.BPF_JMP | unix.BPF_JGT | unix.BPF_K:
+			jump(a > i.K)
+		case unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K:
+			jump(a&i.K != 0)
+		case unix.BPF_RET | unix.BPF_K:
+			return i.K
+		default:
+			t.Fatalf("instruction %d is %+v", pc, i)
+		}
+	}
+	t.Fatal("the filter ends without an answer")
+	return 0
+}
+
+func errnoAnswer(e unix.Errno) uint32 { return 0x50000 + uint32(e) }
+
+// The answers to what a line of the table says, by the first argument.
+const allowAnswer, killAnswer = 0x7fff0000, 0x80000000
+
+var answersByArgument = map[string]map[uint64]uint32{
+	"allow":  {0: allowAnswer, ^uint64(0): allowAnswer},
+	"EPERM":  {0: errnoAnswer(unix.EPERM), ^uint64(0): errnoAnswer(unix.EPERM)},
+	"ENOSYS": {0: errnoAnswer(unix.ENOSYS), ^uint64(0): errnoAnswer(unix.ENOSYS)},
+	"flags": {
+		0: allowAnswer, uint64(unix.SIGCHLD): allowAnswer, 0x3d0f00 /* a thread's */ : allowAnswer,
+		unix.CLONE_VM | unix.CLONE_VFORK | uint64(unix.SIGCHLD): allowAnswer, 0xff: allowAnswer,
+		unix.CLONE_NEWUSER: errnoAnswer(unix.EPERM), unix.CLONE_NEWNS | uint64(unix.SIGCHLD): errnoAnswer(unix.EPERM),
+		unix.CLONE_NEWPID: errnoAnswer(unix.EPERM), unix.CLONE_NEWNET: errnoAnswer(unix.EPERM),
+		unix.CLONE_NEWIPC: errnoAnswer(unix.EPERM), unix.CLONE_NEWUTS: errnoAnswer(unix.EPERM),
+		unix.CLONE_NEWCGROUP: errnoAnswer(unix.EPERM), 0xdead_0000_1000_0000: errnoAnswer(unix.EPERM),
+	},
+	"family": {
+		1: allowAnswer, 2: allowAnswer, 10: allowAnswer, 16: allowAnswer,
+		0: errnoAnswer(unix.EAFNOSUPPORT), 17: errnoAnswer(unix.EAFNOSUPPORT), 40: errnoAnswer(unix.EAFNOSUPPORT),
+		38: errnoAnswer(unix.EAFNOSUPPORT), 0xffff: errnoAnswer(unix.EAFNOSUPPORT),
+		1<<32 + 2: allowAnswer, 1<<32 + 40: errnoAnswer(unix.EAFNOSUPPORT), // the kernel takes an int
+	},
+}
+
+func TestTheFilterAnswersEveryCallAsTheTableSays(t *testing.T) {
+	audits := map[string]uint32{"amd64": 0xc000003e, "arm64": 0xc00000b7}
+	for arch, calls := range wantedCalls(t) {
+		program := architectures[arch].filter()
+		if len(program) > unix.BPF_MAXINSNS {
+			t.Errorf("%s: the filter has %d instructions", arch, len(program))
+		}
+		check := func(number uint32) {
+			w, known := calls[number]
+			switch {
+			case !known && number > 471:
+				w = wanted{"a later call", "ENOSYS"}
+			case !known:
+				w = wanted{"a gap, which is the kernel's to refuse", "allow"}
+			}
+			for argument, want := range answersByArgument[w.answer] {
+				if got := answerTo(t, program, audits[arch], number, argument); got != want {
+					t.Errorf("%s: %d (%s) with %#x is answered %#x, want %#x", arch, number, w.name, argument, got, want)
+				}
+			}
+			for _, foreign := range []uint32{0x40000003, 0x40000028, 0, audits["amd64"], audits["arm64"]} {
+				if foreign != audits[arch] && answerTo(t, program, foreign, number, 0) != killAnswer {
+					t.Errorf("%s: %d of architecture %#x does not kill", arch, number, foreign)
+				}
+			}
+		}
+		const x32 = 1 << 30
+		for number := range uint32(2048) {
+			check(number)
+			check(x32 | number)
+			check(1<<31 | number)
+			check(^number)
+		}
+	}
+}
+
+func TestNoCallIsRefusedTwice(t *testing.T) {
+	seen := map[string]bool{}
+	for _, c := range refusedCalls {
+		if seen[c.name] {
+			t.Errorf("%s is refused twice", c.name)
+		}
+		seen[c.name] = true
+	}
+	for arch, calls := range wantedCalls(t) {
+		for _, c := range append(append([]systemCall{cloneCall, clone3Call}, familiesCalls...), refusedCalls...) {
+			if n := architectures[arch].number(c); n != absent && calls[n].name != c.name {
+				t.Errorf("%s: %d is called %s and is %s", arch, n, c.name, calls[n].name)
+			}
+		}
+	}
+}
+
+// asked makes the test's own binary ask for system calls in a container. Each
+// line of its value is a name, a number and arguments; it answers each with
+// its name and an errno.
+const asked = "DIEGO_TEST_ASKED"
+
+// ask ends the process.
+func ask() {
+	for line := range strings.Lines(os.Getenv(asked)) {
+		fields := strings.Fields(line)
+		var numbers [7]uintptr
+		for i, f := range fields[1:] {
+			n, _ := strconv.ParseInt(f, 0, 64)
+			numbers[i] = uintptr(n)
+		}
+		r, _, e := unix.RawSyscall6(numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5], numbers[6])
+		if r == 0 && strings.HasPrefix(fields[0], "clone") {
+			unix.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
+		}
+		fmt.Printf("%s=%d\n", fields[0], e)
+	}
+	os.Exit(0)
+}
+
+func TestACallFromAContainerIsAnsweredByTheFilter(t *testing.T) {
+	const bad = -1 // no address, no descriptor, no command
+	child := int(unix.SIGCHLD)
+	tests := []struct {
+		name string
+		call []int
+		want unix.Errno
+	}{
+		{"clone", []int{unix.SYS_CLONE, child}, 0},
+		{"clone-newuser", []int{unix.SYS_CLONE, unix.CLONE_NEWUSER | child}, unix.EPERM},
+		{"clone-newns", []int{unix.SYS_CLONE, unix.CLONE_NEWNS | child}, unix.EPERM},
+		{"clone-newpid", []int{unix.SYS_CLONE, unix.CLONE_NEWPID | child}, unix.EPERM},
+		{"clone-newnet", []int{unix.SYS_CLONE, unix.CLONE_NEWNET | child}, unix.EPERM},
+		{"clone3", []int{unix.SYS_CLONE3, 0, 0}, unix.ENOSYS},
+		{"unshare-newuser", []int{unix.SYS_UNSHARE, unix.CLONE_NEWUSER}, unix.EPERM},
+		{"unshare-files", []int{unix.SYS_UNSHARE, unix.CLONE_FILES}, unix.EPERM},
+		{"setns", []int{unix.SYS_SETNS, bad, 0}, unix.EPERM},
+		{"later", []int{600}, unix.ENOSYS},
+		{"x32-getpid", []int{1<<30 | unix.SYS_GETPID}, unix.ENOSYS},
+		{"x32-mount", []int{1<<30 | unix.SYS_MOUNT}, unix.ENOSYS},
+		{"getpid", []int{unix.SYS_GETPID}, 0},
+		{"ptrace-first", []int{unix.SYS_PTRACE, unix.PTRACE_ATTACH, 1}, unix.EPERM},
+		{"ptrace-seize-first", []int{unix.SYS_PTRACE, unix.PTRACE_SEIZE, 1}, unix.EPERM},
+		{"keyctl", []int{unix.SYS_KEYCTL, 0, -3, 0}, unix.EPERM},
+		{"add-key", []int{unix.SYS_ADD_KEY, bad, bad, bad, 1, -3}, unix.EPERM},
+		{"request-key", []int{unix.SYS_REQUEST_KEY, bad, bad}, unix.EPERM},
+		{"bpf", []int{unix.SYS_BPF, 0, bad, 0}, unix.EPERM},
+		{"perf", []int{unix.SYS_PERF_EVENT_OPEN, bad, 0, bad, bad}, unix.EPERM},
+		{"userfaultfd", []int{unix.SYS_USERFAULTFD, 1}, unix.EPERM},
+		{"io-uring-setup", []int{unix.SYS_IO_URING_SETUP, 1, bad}, unix.EPERM},
+		{"io-uring-enter", []int{unix.SYS_IO_URING_ENTER, bad}, unix.EPERM},
+		{"io-uring-register", []int{unix.SYS_IO_URING_REGISTER, bad}, unix.EPERM},
+		{"mount", []int{unix.SYS_MOUNT, bad, bad, bad}, unix.EPERM},
+		{"umount", []int{unix.SYS_UMOUNT2, bad}, unix.EPERM},
+		{"pivot-root", []int{unix.SYS_PIVOT_ROOT, bad, bad}, unix.EPERM},
+		{"chroot", []int{unix.SYS_CHROOT, bad}, unix.EPERM},
+		{"open-tree", []int{unix.SYS_OPEN_TREE, bad, bad}, unix.EPERM},
+		{"move-mount", []int{unix.SYS_MOVE_MOUNT, bad, bad}, unix.EPERM},
+		{"mount-setattr", []int{unix.SYS_MOUNT_SETATTR, bad, bad}, unix.EPERM},
+		{"fsopen", []int{unix.SYS_FSOPEN, bad}, unix.EPERM},
+		{"fsmount", []int{unix.SYS_FSMOUNT, bad}, unix.EPERM},
+		{"fsconfig", []int{unix.SYS_FSCONFIG, bad}, unix.EPERM},
+		{"fspick", []int{unix.SYS_FSPICK, bad, bad}, unix.EPERM},
+		{"open-by-handle", []int{unix.SYS_OPEN_BY_HANDLE_AT, bad, bad}, unix.EPERM},
+		{"process-vm-readv", []int{unix.SYS_PROCESS_VM_READV, 1}, unix.EPERM},
+		{"pidfd-getfd", []int{unix.SYS_PIDFD_GETFD, bad}, unix.EPERM},
+		{"kcmp", []int{unix.SYS_KCMP, 1, 1}, unix.EPERM},
+		{"get-mempolicy", []int{unix.SYS_GET_MEMPOLICY}, unix.EPERM},
+		{"syslog", []int{unix.SYS_SYSLOG, 10}, unix.EPERM},
+		{"kexec", []int{unix.SYS_KEXEC_LOAD, 0, 0, 0, bad}, unix.EPERM},
+		{"reboot", []int{unix.SYS_REBOOT, 0, 0, 0}, unix.EPERM},
+		{"settimeofday", []int{unix.SYS_SETTIMEOFDAY, bad, 0}, unix.EPERM},
+		{"init-module", []int{unix.SYS_INIT_MODULE, bad}, unix.EPERM},
+		{"socket-unix", []int{unix.SYS_SOCKET, unix.AF_UNIX, unix.SOCK_STREAM}, 0},
+		{"socket-inet", []int{unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_STREAM}, 0},
+		{"socket-netlink", []int{unix.SYS_SOCKET, unix.AF_NETLINK, unix.SOCK_RAW}, 0},
+		{"socket-raw", []int{unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP}, unix.EPERM},
+		{"socket-packet", []int{unix.SYS_SOCKET, unix.AF_PACKET, unix.SOCK_RAW}, unix.EAFNOSUPPORT},
+		{"socket-vsock", []int{unix.SYS_SOCKET, unix.AF_VSOCK, unix.SOCK_STREAM}, unix.EAFNOSUPPORT},
+		{"socket-alg", []int{unix.SYS_SOCKET, unix.AF_ALG, unix.SOCK_SEQPACKET}, unix.EAFNOSUPPORT},
+		{"socketpair-tipc", []int{unix.SYS_SOCKETPAIR, unix.AF_TIPC, unix.SOCK_SEQPACKET, 0, bad}, unix.EAFNOSUPPORT},
+	}
+	var request, want strings.Builder
+	for _, test := range tests {
+		fmt.Fprintf(&request, "%s %s\n", test.name, strings.Trim(fmt.Sprint(test.call), "[]"))
+		fmt.Fprintf(&want, "%s=%d\n", test.name, test.want)
+	}
+	f := newFixture(t)
+	guid, _ := f.create(withOwnBinary(t))
+	for _, user := range []string{"root", "nobody"} {
+		r := f.as(user, guid, "", func(s *executor.ProcessSpec) {
+			s.Path, s.Args, s.Env = ownBinary, nil, []executor.EnvVar{{Name: asked, Value: request.String()}}
+		})
+		if e := r.end(); !e.Success() {
+			t.Fatalf("as %s it ended with %v: %s", user, e, r.stderr)
+		}
+		got, wanted := strings.Split(r.stdout.String(), "\n"), strings.Split(want.String(), "\n")
+		if len(got) != len(wanted) {
+			t.Fatalf("as %s there are %d answers to %d questions: %s", user, len(got), len(wanted), r.stderr)
+		}
+		for i := range got {
+			if got[i] != wanted[i] {
+				t.Errorf("as %s: %s, want %s", user, got[i], wanted[i])
+			}
+		}
+	}
+}
