@@ -42,6 +42,7 @@ func (b *Backend) config(spec executor.ContainerSpec, rootFS string, binds []exe
 		Rootfs:          rootFS,
 		RootPropagation: unix.MS_SLAVE | unix.MS_REC,
 		Hostname:        hostname(spec.GUID),
+		OomScoreAdj:     &b.host.oomScoreAdjust,
 		Namespaces: configs.Namespaces{
 			{Type: configs.NEWNS}, {Type: configs.NEWUTS}, {Type: configs.NEWIPC}, {Type: configs.NEWPID},
 		},

@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 
 	"github.com/opencontainers/cgroups"
 	"golang.org/x/sys/unix"
@@ -29,6 +31,7 @@ type facts struct {
 	swapLimit       bool   // whether swap can be limited (v1), or always is (v2)
 	cgroupNamespace bool
 	totalMemoryMB   int64
+	oomScoreAdjust  int // of containers
 }
 
 // allowed is an error if there can be no containers at all.
@@ -44,8 +47,8 @@ func (f facts) allowed(uid int) error {
 
 // look finds out about this host.
 func look(o Options) facts {
-	f := facts{cgroupNamespace: exists("/proc/self/ns/cgroup")}
-	var err error
+	own, err := os.ReadFile(oomScoreAdjustFile) // or nothing, which is 0
+	f := facts{cgroupNamespace: exists("/proc/self/ns/cgroup"), oomScoreAdjust: oomScoreAdjust(string(own))}
 	if f.mkfs, err = exec.LookPath("mkfs.ext4"); err != nil {
 		f.disk = "mkfs.ext4 is missing; install e2fsprogs"
 	} else if !exists("/dev/loop-control") {
@@ -100,6 +103,20 @@ func capable() bool {
 	var data [2]unix.CapUserData
 	return unix.Capget(&header, &data[0]) == nil && data[0].Effective&(1<<unix.CAP_SYS_ADMIN) != 0
 }
+
+// oomScoreAdjust is that of containers: the daemon's, but never below 0. A
+// daemon that the kernel is told to spare would otherwise have it spare the
+// containers too, and there would be nothing to end when one of them is out of
+// memory.
+func oomScoreAdjust(own string) int {
+	n, err := strconv.Atoi(strings.TrimSpace(own))
+	if err != nil {
+		return 0
+	}
+	return max(0, n)
+}
+
+const oomScoreAdjustFile = "/proc/self/oom_score_adj"
 
 func exists(path string) bool {
 	_, err := os.Stat(path)
