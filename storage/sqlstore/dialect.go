@@ -64,6 +64,9 @@ type dialect struct {
 	fewShapes bool
 	// rowValues: (a, b) > (x, y) finds its place in an index.
 	rowValues bool
+	// fence ends a subquery that the optimizer must not plan as part of what is
+	// around it; empty where that goes well.
+	fence string
 	// upsert makes an INSERT replace the row with the same key.
 	upsert func(key, rest []string) string
 	// clock is the time as nanoseconds since 1970.

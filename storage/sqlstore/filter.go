@@ -1,6 +1,8 @@
 package sqlstore
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -10,6 +12,9 @@ type where struct {
 	d          *dialect
 	conditions []string
 	args       []any
+	// apart is how many of the conditions leave few rows, which are found
+	// before anything else is done with them.
+	apart int
 }
 
 // maxPushed is the longest list of values that goes into a query. The database
@@ -31,8 +36,26 @@ func in[T any](w *where, column string, k kind, values []T, argument func(T) any
 		w.add("1 = 0")
 		return
 	}
-	w.conditions = append(w.conditions, "("+column+") IN "+w.d.inList([]kind{k}, len(rows)))
-	w.args = append(w.args, w.d.listArgs(rows, 1)...)
+	condition := "(" + column + ") IN " + w.d.inList([]kind{k}, len(rows))
+	if w.d.arrays { // which finds its place in an index, where a join may not
+		condition = column + " = ANY (?::" + string(k) + "[])"
+	}
+	w.add(condition, w.d.listArgs(rows, 1)...)
+}
+
+// fewCells is how many cells at most are looked up in their index, and what is
+// on them sorted for each page. For more, the whole table is read in its order.
+const fewCells = 64
+
+// onCells wants what is on one of the cells. It comes before all others.
+func (w *where) onCells(ids []string) {
+	in(w, "cell_id", text, ids, textArg)
+	if len(ids) > 0 && len(ids) <= fewCells && !slices.Contains(ids, "") {
+		// The indexes have only what is on a cell, so they are of use only to
+		// who says that.
+		w.add("cell_id <> ''")
+		w.apart = len(w.conditions)
+	}
 }
 
 func (w *where) add(condition string, args ...any) {
@@ -47,11 +70,22 @@ func (w *where) after(columns []string, key []any) {
 	}
 }
 
-func (w *where) String() string {
-	if len(w.conditions) == 0 {
+func (w *where) String() string { return conjunction(w.conditions) }
+
+func conjunction(conditions []string) string {
+	if len(conditions) == 0 {
 		return ""
 	}
-	return " WHERE " + strings.Join(w.conditions, " AND ")
+	return " WHERE " + strings.Join(conditions, " AND ")
+}
+
+// page is the statement for the next n rows in an order.
+func (w *where) page(columns, table, order string, n int) string {
+	from := table + conjunction(w.conditions)
+	if w.apart > 0 && w.d.fence != "" {
+		from = "(SELECT * FROM " + table + conjunction(w.conditions[:w.apart]) + w.d.fence + ") AS found" + conjunction(w.conditions[w.apart:])
+	}
+	return w.d.rebind("SELECT " + columns + " FROM " + from + " ORDER BY " + order + " LIMIT " + strconv.Itoa(n))
 }
 
 // isImpossible says that no identifier is that text. PostgreSQL does not take

@@ -136,15 +136,14 @@ func (r *reader) lrpPages(f storage.ActualLRPFilter) page[lrp.ActualLRP] {
 	pushed := max(len(f.ProcessGUIDs), len(f.Indices), len(f.CellIDs), len(f.Domains)) <= maxPushed
 	return func(ctx context.Context, q querier) (entries []entry[lrp.ActualLRP], last bool, err error) {
 		w := where{d: s.d}
+		w.onCells(f.CellIDs)
 		in(&w, "process_guid", text, f.ProcessGUIDs, textArg)
 		in(&w, "idx", number, f.Indices, intArg)
-		in(&w, "cell_id", text, f.CellIDs, textArg)
 		in(&w, "domain", text, f.Domains, textArg)
 		in(&w, "state", number, f.States, intArg)
 		in(&w, "presence", number, f.Presences, intArg)
 		w.after(lrpKey, key)
-		query := s.d.rebind("SELECT process_guid, idx, definition_id, presence, data FROM " + s.table("actual_lrps") + w.String() +
-			" ORDER BY process_guid, idx, definition_id, presence LIMIT " + strconv.Itoa(n))
+		query := w.page("process_guid, idx, definition_id, presence, data", s.table("actual_lrps"), "process_guid, idx, definition_id, presence", n)
 		rows, err := q.QueryContext(ctx, query, w.args...)
 		if err != nil {
 			return nil, false, err

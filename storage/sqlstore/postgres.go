@@ -19,10 +19,12 @@ var postgres = dialect{
 	numbered:  true,
 	arrays:    true,
 	rowValues: true,
-	upsert:    onConflict,
-	clock:     "(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::bigint * 1000",
-	lock:      " FOR UPDATE",
-	begin:     []string{"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"},
+	// It walks along the key instead, in the hope to find enough rows soon.
+	fence:  " OFFSET 0",
+	upsert: onConflict,
+	clock:  "(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::bigint * 1000",
+	lock:   " FOR UPDATE",
+	begin:  []string{"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"},
 	// Plans are made once, whatever the size of the tables at that time, so
 	// they must go by the keys.
 	settings:  []string{"SET LOCAL plan_cache_mode = force_generic_plan", "SET LOCAL enable_seqscan = off", "SET LOCAL jit = off"},

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"fmt"
 	"iter"
-	"strconv"
 
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/task"
@@ -39,11 +38,11 @@ func (r *reader) taskPages(f storage.TaskFilter) page[*task.Task] {
 	pushed := max(len(f.CellIDs), len(f.Domains)) <= maxPushed
 	return func(ctx context.Context, q querier) (entries []entry[*task.Task], last bool, err error) {
 		w := where{d: s.d}
-		in(&w, "cell_id", text, f.CellIDs, textArg)
+		w.onCells(f.CellIDs)
 		in(&w, "domain", text, f.Domains, textArg)
 		in(&w, "state", number, f.States, intArg)
 		w.after(taskKey, key)
-		query := s.d.rebind("SELECT guid, data FROM " + s.table("tasks") + w.String() + " ORDER BY guid LIMIT " + strconv.Itoa(n))
+		query := w.page("guid, data", s.table("tasks"), "guid", n)
 		rows, err := q.QueryContext(ctx, query, w.args...)
 		if err != nil {
 			return nil, false, err
