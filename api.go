@@ -8,6 +8,7 @@ import (
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/rep"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/task"
 )
@@ -24,14 +25,11 @@ type BBSAPI interface {
 	ContinueRollout(ctx context.Context, processGUID string) error
 	RolloutStatus(ctx context.Context, processGUID string) (lrp.RolloutStatus, error)
 	Deployments(ctx context.Context, f storage.DeploymentFilter) iter.Seq2[*lrp.Deployment, error]
-	Deployment(ctx context.Context, processGUID string) (*lrp.Deployment, error)
 	DesiredLRPs(ctx context.Context, f storage.DeploymentFilter) iter.Seq2[lrp.DesiredLRP, error]
 	DesiredLRP(ctx context.Context, processGUID string) (lrp.DesiredLRP, error)
 
 	// What is there.
-	ActualLRPs(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error]
 	ResolvedLRPs(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error]
-	Slot(ctx context.Context, processGUID string, index int) (lrp.Slot, error)
 	Retire(ctx context.Context, processGUID string, index int, definitionID string) error
 
 	UpsertDomain(ctx context.Context, name string, ttl time.Duration) error
@@ -40,8 +38,6 @@ type BBSAPI interface {
 
 	// Tasks.
 	DesireTask(ctx context.Context, c task.Desire) error
-	Tasks(ctx context.Context, f storage.TaskFilter) iter.Seq2[*task.Task, error]
-	Task(ctx context.Context, guid string) (*task.Task, error)
 	CancelTask(ctx context.Context, guid string) error
 	ResolveTask(ctx context.Context, guid string) error
 	DeleteTask(ctx context.Context, guid string) error
@@ -55,18 +51,9 @@ type BBSAPI interface {
 	// What cells say.
 	Announce(ctx context.Context, p CellPresence, owner string, ttl time.Duration) error
 	Leave(ctx context.Context, cellID, owner string) error
-	ClaimLRP(ctx context.Context, processGUID string, index int, c lrp.Claim) error
-	StartLRP(ctx context.Context, processGUID string, index int, c lrp.Start) error
-	CrashLRP(ctx context.Context, processGUID string, index int, c lrp.Crash) error
-	RemoveLRP(ctx context.Context, processGUID string, index int, c lrp.Remove) error
-	EvacuateClaimedLRP(ctx context.Context, processGUID string, index int, c lrp.EvacuateClaimed) (keep bool, err error)
-	EvacuateRunningLRP(ctx context.Context, processGUID string, index int, c lrp.EvacuateRunning) (keep bool, err error)
-	EvacuateStoppedLRP(ctx context.Context, processGUID string, index int, c lrp.EvacuateStopped) (keep bool, err error)
-	EvacuateCrashedLRP(ctx context.Context, processGUID string, index int, c lrp.EvacuateCrashed) (keep bool, err error)
-	RemoveEvacuatingLRP(ctx context.Context, processGUID string, index int, c lrp.RemoveEvacuating) error
-	StartTask(ctx context.Context, guid string, c task.Start) (shouldRun bool, err error)
-	CompleteTask(ctx context.Context, guid string, c task.Complete) error
-	RejectStartedTask(ctx context.Context, guid string, c task.Reject) error
+	// What cells read and report, and others read too: single records, and the
+	// lists of ActualLRPs and tasks.
+	rep.BBS
 
 	// What the auctioneer says.
 	auction.Reporter

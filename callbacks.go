@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/internal/parallel"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/task"
 )
@@ -140,7 +141,7 @@ func (c *callbacks) tick(ctx context.Context) {
 	slices.SortFunc(due, func(a, b *callbackJob) int {
 		return cmpOr(a.due.Compare(b.due), a.key, b.key)
 	})
-	parallel(len(due), c.concurrency, func(i int) {
+	parallel.Each(len(due), c.concurrency, func(i int) {
 		done := c.attempt(ctx, due[i])
 		c.mu.Lock()
 		defer c.mu.Unlock()

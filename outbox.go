@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/internal/parallel"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/task"
@@ -168,7 +169,7 @@ func (x *outbox) tickRemote(ctx context.Context) {
 	for _, c := range cells {
 		clients[c.ID] = c.Client
 	}
-	parallel(len(lrps)+len(tasks), x.concurrency, func(i int) {
+	parallel.Each(len(lrps)+len(tasks), x.concurrency, func(i int) {
 		ctx, cancel := context.WithTimeout(ctx, x.timeout)
 		defer cancel()
 		if i < len(lrps) {
@@ -212,29 +213,4 @@ func whenever(ctx context.Context, wake <-chan struct{}, f func(context.Context)
 			f(ctx)
 		}
 	}
-}
-
-// parallel calls f for 0 … n−1, at most limit at a time, and returns when all
-// calls have. With a limit of 1 it is an ordinary loop.
-func parallel(n, limit int, f func(i int)) {
-	if limit == 1 || n < 2 {
-		for i := range n {
-			f(i)
-		}
-		return
-	}
-	var wg sync.WaitGroup
-	next := make(chan int)
-	for range min(n, limit) {
-		wg.Go(func() {
-			for i := range next {
-				f(i)
-			}
-		})
-	}
-	for i := range n {
-		next <- i
-	}
-	close(next)
-	wg.Wait()
 }

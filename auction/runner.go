@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/internal/parallel"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/task"
 )
@@ -343,7 +344,7 @@ func (r *Runner) gather(ctx context.Context) (gathered, error) {
 	asked, paused := r.choose(cells)
 	g.silent = paused
 	states, errs := make([]CellState, len(asked)), make([]error, len(asked))
-	parallel(len(asked), r.o.Concurrency, func(i int) {
+	parallel.Each(len(asked), r.o.Concurrency, func(i int) {
 		ctx, cancel := context.WithTimeout(ctx, r.o.StateTimeout)
 		defer cancel()
 		states[i], errs[i] = asked[i].Client.State(ctx)
@@ -409,7 +410,7 @@ func (r *Runner) perform(ctx context.Context, clients map[string]CellClient, pla
 		byCell[p.CellID] = append(byCell[p.CellID], p)
 	}
 	rejections, errs := make([][]Rejection, len(ids)), make([]error, len(ids))
-	parallel(len(ids), r.o.Concurrency, func(i int) {
+	parallel.Each(len(ids), r.o.Concurrency, func(i int) {
 		id := ids[i]
 		w := Work{CellID: id, Items: make([]Item, 0, len(byCell[id]))}
 		for _, p := range byCell[id] {
@@ -447,7 +448,7 @@ func (r *Runner) perform(ctx context.Context, clients map[string]CellClient, pla
 // It returns how much that is.
 func (r *Runner) report(ctx context.Context, refused []Refusal, batch map[Key]waiting) int {
 	keep := make([]*Item, len(refused))
-	parallel(len(refused), r.o.Concurrency, func(i int) {
+	parallel.Each(len(refused), r.o.Concurrency, func(i int) {
 		keep[i] = r.reportOne(ctx, &refused[i])
 	})
 	now, carried := r.o.Now(), 0
@@ -520,29 +521,4 @@ func (r *Runner) measure(round *Round, took time.Duration) {
 	m.Gauge("auction_silent_cells", float64(len(round.Silent)))
 	n, _ := r.Waiting()
 	m.Gauge("auction_waiting", float64(n))
-}
-
-// parallel calls f for 0 … n−1, at most limit at a time, and returns when all
-// calls have. With a limit of 1 it is an ordinary loop.
-func parallel(n, limit int, f func(i int)) {
-	if limit == 1 || n < 2 {
-		for i := range n {
-			f(i)
-		}
-		return
-	}
-	var wg sync.WaitGroup
-	next := make(chan int)
-	for range min(n, limit) {
-		wg.Go(func() {
-			for i := range next {
-				f(i)
-			}
-		})
-	}
-	for i := range n {
-		next <- i
-	}
-	close(next)
-	wg.Wait()
 }

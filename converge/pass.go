@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/internal/parallel"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/task"
@@ -328,26 +329,7 @@ func (p *pass) mend(ctx context.Context) {
 	for _, a := range p.planned.Tasks {
 		jobs = append(jobs, func() { p.applyTask(ctx, a) })
 	}
-	if p.c.o.Concurrency == 1 {
-		for _, job := range jobs {
-			job()
-		}
-		return
-	}
-	queue := make(chan func())
-	var wg sync.WaitGroup
-	for range min(p.c.o.Concurrency, len(jobs)) {
-		wg.Go(func() {
-			for job := range queue {
-				job()
-			}
-		})
-	}
-	for _, job := range jobs {
-		queue <- job
-	}
-	close(queue)
-	wg.Wait()
+	parallel.Each(len(jobs), p.c.o.Concurrency, func(i int) { jobs[i]() })
 }
 
 func (p *pass) applyLRP(ctx context.Context, a *LRPAction) {

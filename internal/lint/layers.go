@@ -35,19 +35,20 @@ var Layers = []Layer{
 	{Path: "executor/backendtest", Imports: []string{"executor", "executor/internal"}, Modules: []string{cmp}},
 	{Path: "lrp", Imports: []string{"executor"}},
 	{Path: "task", Imports: []string{"executor"}},
-	{Path: "auction", Imports: []string{"executor", "lrp", "task"}, Modules: []string{sync}},
+	{Path: "auction", Imports: []string{"executor", "lrp", "task", "internal/parallel"}, Modules: []string{sync}},
 	{Path: "storage", Imports: []string{"executor", "lrp", "task"}, Modules: []string{sync}},
 	{Path: "storage/memstore", Imports: []string{"storage", "executor", "lrp", "task"}},
 	{Path: "storage/sqlstore", Imports: []string{"storage", "executor", "lrp", "task"},
 		Modules: []string{"github.com/mattn/go-sqlite3", "github.com/go-sql-driver/mysql", "github.com/lib/pq", sync}},
 	{Path: "storage/storagetest", Imports: []string{"storage", "storage/memstore", "executor", "lrp", "task"}}, // a stranger's store links nothing else
-	{Path: "converge", Imports: []string{"executor", "lrp", "task", "auction", "storage"}, Modules: []string{sync}},
+	{Path: "converge", Imports: []string{"executor", "lrp", "task", "auction", "storage", "internal/parallel"}, Modules: []string{sync}},
 	{Path: "rep", Imports: []string{"executor", "lrp", "task", "auction", "storage"}, Modules: []string{sync}},
 	{Path: "", Imports: []string{"executor", "executor/manager", "lrp", "task", "auction", "storage", "converge", "rep", "internal"}, Modules: []string{sync}},
 
 	{Path: "internal", Imports: []string{everything}, Modules: []string{cmp, sync}},
 	{Path: "internal/lint", Imports: []string{"internal/lint"}},
 	{Path: "internal/testenv"},
+	{Path: "internal/parallel"},
 	{Path: "internal/testdb", Imports: []string{"internal/testenv"}, Modules: []string{"github.com/go-sql-driver/mysql", "github.com/lib/pq"}},
 	{Path: "examples", Imports: []string{everything}, Modules: []string{"github.com/mattn/go-sqlite3", "github.com/go-sql-driver/mysql", "github.com/lib/pq", sync}},
 }

@@ -1,0 +1,30 @@
+// Package parallel does many things at a time, or one after the other where a
+// test or a simulation wants an order.
+package parallel
+
+import "sync"
+
+// Each calls f for 0 … n−1, at most limit at a time, and returns when all calls
+// have. With a limit of 1 it is an ordinary loop.
+func Each(n, limit int, f func(i int)) {
+	if limit == 1 || n < 2 {
+		for i := range n {
+			f(i)
+		}
+		return
+	}
+	var wg sync.WaitGroup
+	next := make(chan int)
+	for range min(n, limit) {
+		wg.Go(func() {
+			for i := range next {
+				f(i)
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	wg.Wait()
+}
