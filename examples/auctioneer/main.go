@@ -27,6 +27,7 @@ type settings struct {
 func (s *settings) Check(report func(name, want string)) {
 	s.Endpoint.Check(report)
 	s.CheckURLs(report, "bbs", s.BBS)
+	s.CheckStore(report)
 }
 
 func main() {

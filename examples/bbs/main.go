@@ -33,6 +33,7 @@ type settings struct {
 func (s *settings) Check(report func(name, want string)) {
 	s.Endpoint.Check(report)
 	s.CheckURLs(report, "auctioneers", s.Auctioneers)
+	s.CheckStore(report)
 	s.CheckRestarts(report)
 }
 

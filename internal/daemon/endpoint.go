@@ -33,11 +33,27 @@ func (e *Endpoint) Check(report func(name, want string)) {
 		report("tls_cert", "missing: set tls_cert, tls_key and tls_ca (scripts/certs makes such files), or plain where nobody else reaches this process")
 	}
 	e.CheckTLS(report)
+	checkListen(report, "listen", e.Listen)
+	checkListen(report, "metrics_listen", e.MetricsListen)
 	if e.Advertise != "" {
 		u, err := url.Parse(e.Advertise)
 		if err != nil || u.Host == "" || u.Scheme != e.scheme() || u.Path != "" {
 			report("advertise", "want a base URL such as "+e.scheme()+"://bbs-1.example:8889")
 		}
+	}
+}
+
+// checkListen reports what no listener can have for its address, if it is set.
+func checkListen(report func(name, want string), name, address string) {
+	if address == "" {
+		return
+	}
+	_, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	if err != nil {
+		report(name, fmt.Sprintf("want a host and a port from 0 to 65535 such as 127.0.0.1:8889 (%v)", err))
 	}
 }
 

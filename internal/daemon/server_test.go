@@ -320,3 +320,43 @@ func TestServingEndsWithAnErrorIfTheListenerDoes(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// everything has what most daemons have.
+type everything struct {
+	Logging
+	Endpoint
+	Store
+}
+
+func (s *everything) Check(report func(name, want string)) {
+	s.Endpoint.Check(report)
+	s.CheckStore(report)
+}
+
+func TestAnAddressAndADatabaseThatCannotBeAreToldBeforeAnythingIsOpened(t *testing.T) {
+	const port = "want a host and a port from 0 to 65535 such as 127.0.0.1:8889"
+	for _, tt := range []struct {
+		name string
+		args []string
+		want []string // what each problem says
+	}{
+		{"nothing", []string{"-listen", "127.0.0.1:0", "-store", "sqlite:x.db"}, nil},
+		{"both", []string{"-listen", ":99999", "-store", "oracle:x:secret"}, []string{"listen: :99999: " + port, "store: (not shown): the data source name begins with none of"}},
+		{"no port", []string{"-listen", "localhost", "-metrics-listen", "localhost:web:1", "-store", "sqlite:"}, []string{"listen: localhost: " + port, "metrics_listen: localhost:web:1: " + port, "store: (not shown): the data source name of SQLite cannot be read"}},
+		{"a named port", []string{"-listen", "localhost:http", "-store", "postgres://u:secret@h/db"}, nil},
+		{"of a server", []string{"-listen", "localhost:80", "-store", "mysql:secret"}, []string{"the data source name of MySQL cannot be read"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			err := Load(new(everything), append(tt.args, "-plain"))
+			var all *SettingsError
+			if errors.As(err, &all) != (len(tt.want) > 0) || all != nil && len(all.Problems) != len(tt.want) {
+				t.Fatalf("got %v; want %d problems", err, len(tt.want))
+			}
+			for i, want := range tt.want {
+				if got := all.Problems[i].String(); !strings.Contains(got, want) || strings.Contains(got, "secret") {
+					t.Errorf("problem %d is %q; want %q in it", i, got, want)
+				}
+			}
+		})
+	}
+}

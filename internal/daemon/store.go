@@ -22,6 +22,13 @@ type Store struct {
 	StoreConns  int           `name:"store_conns" default:"16" range:"2..1000" help:"connections to PostgreSQL or MySQL"`
 }
 
+// CheckStore is for the Check method of settings that embed Store.
+func (s *Store) CheckStore(report func(name, want string)) {
+	if err := sqlstore.CheckDSN(s.StoreDSN); err != nil {
+		report("store", strings.TrimPrefix(err.Error(), "sqlstore: "))
+	}
+}
+
 // Open opens the store. A database that cannot be reached is waited for, up to
 // StoreWait, with a line of the log for each attempt; any other error comes at
 // once, as time does not mend it.

@@ -118,34 +118,38 @@ func Open(ctx context.Context, dsn string, o *Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	open, err := parse(dsn)
+	if err != nil {
+		return nil, err
+	}
+	return open(ctx, opts)
+}
+
+// CheckDSN says whether Open can make sense of a data source name. It opens
+// nothing. The error says what would be right; it never has the password.
+func CheckDSN(dsn string) error {
+	_, err := parse(dsn)
+	return err
+}
+
+// parse says how the store is opened that a data source name leads to.
+func parse(dsn string) (open func(context.Context, Options) (*Store, error), err error) {
 	scheme, rest, _ := strings.Cut(dsn, ":")
 	switch {
 	case dsn == ":memory:" || dsn == "sqlite::memory:":
-		return openMemory(ctx, opts)
+		return openMemory, nil
 	case scheme == "sqlite":
-		if p, found := strings.CutPrefix(rest, "//"); found {
-			rest = p
+		path := strings.TrimPrefix(rest, "//")
+		if path == "" || path[0] == '?' {
+			return nil, errDSN("SQLite", "sqlite:/var/lib/diego/diego.db")
 		}
-		return openFile(ctx, rest, opts, nil)
+		return func(ctx context.Context, opts Options) (*Store, error) { return openFile(ctx, path, opts, nil) }, nil
 	case scheme == "postgres" || scheme == "postgresql":
-		config, err := pq.NewConfig(dsn)
+		connector, err := postgresConnector(dsn)
 		if err != nil {
 			return nil, errDSN("PostgreSQL", "postgres://user:password@host:5432/database")
 		}
-		config.BinaryParameters = true
-		if config.Runtime == nil {
-			config.Runtime = make(map[string]string)
-		}
-		for name, value := range postgresSettings {
-			if _, set := config.Runtime[name]; !set {
-				config.Runtime[name] = value
-			}
-		}
-		connector, err := pq.NewConnectorConfig(config)
-		if err != nil {
-			return nil, errDSN("PostgreSQL", "postgres://user:password@host:5432/database")
-		}
-		return opened(ctx, &postgres, connector, opts)
+		return server(&postgres, connector), nil
 	case scheme == "mysql":
 		config, err := mysqlConfig(rest)
 		if err != nil {
@@ -155,9 +159,30 @@ func Open(ctx context.Context, dsn string, o *Options) (*Store, error) {
 		if err != nil {
 			return nil, errDSN("MySQL", "mysql://user:password@host:3306/database")
 		}
-		return opened(ctx, &mysqlDialect, connector, opts)
+		return server(&mysqlDialect, connector), nil
 	}
-	return nil, errors.New("sqlstore: the data source name begins with none of sqlite:, postgres:// and mysql: as it should")
+	return nil, errors.New("sqlstore: the data source name begins with none of sqlite:, postgres:// and mysql: as it should; a file is sqlite:/var/lib/diego/diego.db")
+}
+
+func server(d *dialect, connector driver.Connector) func(context.Context, Options) (*Store, error) {
+	return func(ctx context.Context, opts Options) (*Store, error) { return opened(ctx, d, connector, opts) }
+}
+
+func postgresConnector(dsn string) (*pq.Connector, error) {
+	config, err := pq.NewConfig(dsn)
+	if err != nil {
+		return nil, err
+	}
+	config.BinaryParameters = true
+	if config.Runtime == nil {
+		config.Runtime = make(map[string]string)
+	}
+	for name, value := range postgresSettings {
+		if _, set := config.Runtime[name]; !set {
+			config.Runtime[name] = value
+		}
+	}
+	return pq.NewConnectorConfig(config)
 }
 
 // postgresSettings make the plans of prepared statements once, whatever the
@@ -281,9 +306,6 @@ func openMemory(ctx context.Context, opts Options) (*Store, error) {
 // called when the store is closed.
 func openFile(ctx context.Context, path string, opts Options, after func() error) (*Store, error) {
 	path, query, _ := strings.Cut(path, "?")
-	if path == "" {
-		return nil, errDSN("SQLite", "sqlite:/var/lib/diego/diego.db")
-	}
 	synchronous := "NORMAL"
 	if opts.FullSync {
 		synchronous = "FULL"
