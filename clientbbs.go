@@ -14,7 +14,7 @@ import (
 // A BBSClient asks a [BBS] over HTTP. It has all methods of BBS, and they do and
 // mean the same; what errors.Is and errors.As find in their errors is the same
 // too. Besides those there are [ErrNoAnswer], [ErrUnreachable], [ErrGarbled],
-// *[ForbiddenError], *[TooLargeError] and *[RemoteError].
+// *[ForbiddenError], *[TooLargeError], *[TooManyError] and *[RemoteError].
 //
 // Of several processes it asks the one that leads. Calls that may be repeated
 // are, where they got no answer; those that must not be carried out twice have

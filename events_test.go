@@ -265,3 +265,35 @@ func TestASubscriptionBeginsNowhereElse(t *testing.T) {
 		t.Errorf("after event -7: %v", err)
 	}
 }
+
+func TestASubscriptionTooManyIsRefusedWithTheLimit(t *testing.T) {
+	s := newSystem(t, 1, nil)
+	s.must(s.BBS.Desire(s.ctx, desired("web", 1)))
+	figures := new(diego.Prometheus)
+	handler, err := diego.NewHandler(diego.HandlerOptions{BBS: s.BBS, AllowPlain: true, MaxSubscriptions: 1, Metrics: figures})
+	s.must(err)
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	client, err := diego.NewBBSClient(diego.ClientOptions{Addresses: []string{server.URL}, AllowPlain: true, Pause: time.Millisecond, Patience: time.Millisecond})
+	s.must(err)
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	events, err := client.Subscribe(ctx, diego.FromStart, storage.EventFilter{})
+	s.must(err)
+	for _, err := range events {
+		s.must(err)
+		second, err := client.Subscribe(ctx, diego.FromStart, storage.EventFilter{})
+		s.must(err)
+		var last error
+		for _, last = range second {
+		}
+		var many *diego.TooManyError
+		if !errors.As(last, &many) || many.Limit != 1 {
+			t.Errorf("the second one ends with %v", last)
+		}
+		break
+	}
+	if got := text(t, figures); !strings.Contains(got, "diego_subscriptions_refused_total") {
+		t.Errorf("the figures are\n%s", got)
+	}
+}

@@ -29,6 +29,8 @@ var figures = []figure{
 	{"effects_lost_total", counter, []string{"kind"}, "effects that were not carried out; convergence asks again"},
 	{"callbacks_total", counter, []string{"verdict"}, "attempts to call back"},
 	{"subscriber_lag_events", histogram, nil, "how many events a subscriber was behind when it read on"},
+	{"subscriptions_open", gauge, nil, "subscriptions over HTTP to this process"},
+	{"subscriptions_refused_total", counter, nil, "subscriptions beyond `MaxSubscriptions`"},
 	{"convergence_passes_total", counter, nil, "passes of convergence"},
 	{"convergence_full_passes_total", counter, nil, "passes that looked at everything, and not only at what had changed or was due"},
 	{"convergence_pass_seconds", histogram, nil, "how long a pass takes"},

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/internal/wire"
 )
@@ -29,7 +30,8 @@ type HandlerOptions struct {
 	// MaxBodyBytes bounds the arguments of a call (default 4 MiB).
 	MaxBodyBytes int64
 	// Timeout bounds a call, the arrival of its arguments included (default
-	// 30 s). Lists take as long as their readers keep reading.
+	// 30 s). Lists take as long as their readers keep reading: it bounds each
+	// piece of one, so that a store that hangs does not keep a reader waiting.
 	Timeout time.Duration
 	// WriteTimeout is how long a reader may take for what was sent to it before
 	// it is cut off (default 30 s).
@@ -37,8 +39,13 @@ type HandlerOptions struct {
 	// Heartbeat is how often a subscription without events says that it is alive
 	// (default 15 s; clients wait a minute).
 	Heartbeat time.Duration
-	// Logger may be nil.
-	Logger *slog.Logger
+	// MaxSubscriptions is how many subscriptions to events may be open at a time
+	// (default 1,000; negative means any number). One more is refused with a
+	// *[TooManyError]; a client tries others, and again until its patience ends.
+	MaxSubscriptions int
+	// Metrics and Logger may be nil.
+	Metrics Metrics
+	Logger  *slog.Logger
 }
 
 // A Readiness says whether a process can do its work, and as what.
@@ -73,6 +80,9 @@ func NewHandler(o HandlerOptions) (http.Handler, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if o.Metrics == nil {
+		o.Metrics = auction.NoMetrics{}
+	}
 	if o.Ready == nil {
 		o.Ready = func(context.Context) Readiness { return Readiness{Ready: true} }
 	}
@@ -81,6 +91,12 @@ func NewHandler(o HandlerOptions) (http.Handler, error) {
 		MaxBodyBytes: cmp.Or(max(o.MaxBodyBytes, 0), 4<<20),
 		Timeout:      cmp.Or(o.Timeout, 30*time.Second), WriteTimeout: cmp.Or(o.WriteTimeout, 30*time.Second),
 		Heartbeat: cmp.Or(o.Heartbeat, 15*time.Second), Logger: o.Logger,
+		MaxFeeds: max(cmp.Or(o.MaxSubscriptions, 1000), 0), Feeds: func(open int, refused bool) {
+			if refused {
+				o.Metrics.Count("subscriptions_refused_total", 1)
+			}
+			o.Metrics.Gauge("subscriptions_open", float64(open))
+		},
 	}
 	mux := http.NewServeMux()
 	if o.BBS != nil {

@@ -142,13 +142,14 @@ type (
 // problems are the kinds of errors, those that say most first.
 var problems = &wire.Problems{Kinds: kinds(), Elsewhere: elsewhere}
 
-// elsewhere sends a client to the leader.
+// elsewhere sends a client to the leader, or to whoever has room.
 func elsewhere(err error) (address string, ok bool) {
 	var not *NotLeaderError
 	if errors.As(err, &not) {
 		return not.Address, true
 	}
-	return "", errors.Is(err, storage.ErrFenced)
+	var many *TooManyError
+	return "", errors.As(err, &many) || errors.Is(err, storage.ErrFenced)
 }
 
 func kinds() []wire.Kind {
@@ -272,6 +273,9 @@ type RemoteError = wire.RemoteError
 
 // A TooLargeError says that a request or an answer is longer than is accepted.
 type TooLargeError = wire.TooLargeError
+
+// A TooManyError says that a process has as many subscriptions as it takes.
+type TooManyError = wire.TooManyError
 
 // What errors of clients wrap.
 var (

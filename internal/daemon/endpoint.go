@@ -142,7 +142,7 @@ func (s *Server) Client() diego.ClientOptions {
 // Serve serves what o says, and does work beside it, until ctx ends or one of
 // them fails. Then it waits for all of them.
 func (s *Server) Serve(ctx context.Context, o diego.HandlerOptions, work func(context.Context) error) error {
-	o.AllowPlain, o.Logger = s.settings.Plain, s.log
+	o.AllowPlain, o.Metrics, o.Logger = s.settings.Plain, s.Figures, s.log
 	api, err := diego.NewHandler(o)
 	if err != nil {
 		return err

@@ -51,10 +51,15 @@ func (f *Feed[A, In, Item]) serve(s *Server, api A, w http.ResponseWriter, r *ht
 	if err == nil {
 		in, err = f.Parse(r.URL.Query(), r.Header.Get("Last-Event-ID"))
 	}
+	var leave func()
+	if err == nil {
+		leave, err = s.admitFeed()
+	}
 	if err != nil {
 		s.fail(w, r, err)
 		return
 	}
+	defer leave()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	items, reached, err := f.Open(ctx, api, in)

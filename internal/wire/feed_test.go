@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -340,4 +341,57 @@ func (n noticing) RoundTrip(r *http.Request) (*http.Response, error) {
 		n.failures <- struct{}{}
 	}
 	return answer, err
+}
+
+func TestOneFeedTooManyIsRefusedUntilAnotherEnds(t *testing.T) {
+	var mu sync.Mutex
+	var refused int
+	s := newServer()
+	s.MaxFeeds = 1
+	changes := make(chan int, 100)
+	s.Feeds = func(open int, no bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		if no {
+			refused++
+			return
+		}
+		changes <- open
+	}
+	server := serve(t, s, &echo{events: func(ctx context.Context, after int64) iter.Seq2[int64, error] { return from(ctx, after, after+1) }})
+	ctx, end := context.WithCancel(t.Context())
+	first := make(chan error, 1)
+	go func() {
+		for _, err := range follow.Follow(ctx, newTestClient(server.URL), 0, resumeAt) {
+			first <- err
+		}
+	}()
+	if err := <-first; err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.Get(server.URL + follow.Path + "?after=0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusServiceUnavailable || answer.Header.Get("Retry-After") != "5" || !strings.Contains(string(body), "1 subscriptions are open") {
+		t.Errorf("got %d, Retry-After %q: %s, %v", answer.StatusCode, answer.Header.Get("Retry-After"), body, err)
+	}
+	end()
+	for open := range changes {
+		if open == 0 {
+			break
+		}
+	}
+	for _, err := range follow.Follow(t.Context(), newTestClient(server.URL), 0, resumeAt) {
+		if err != nil {
+			t.Error(err)
+		}
+		break
+	}
+	if mu.Lock(); refused != 1 {
+		t.Errorf("%d were refused, want 1", refused)
+	}
+	mu.Unlock()
 }

@@ -48,16 +48,20 @@ func (l *List[A, In, Item]) serve(s *Server, api A, w http.ResponseWriter, r *ht
 	if !ok {
 		return
 	}
-	// A list may take as long as its reader reads.
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	// A list may take as long as its reader reads, and whoever makes it has the
+	// time of a call for each piece.
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	out := newListWriter(s, w, l.Long)
 	defer out.finish()
+	if !l.Long {
+		out.patience = time.AfterFunc(s.Timeout, func() { cancel(errStuck{s.Timeout}) })
+	}
 	var last error
 	var current Item // one for all, as what add takes is on the heap
 	for item, err := range l.Serve(ctx, api, in) {
-		last = err
-		if err != nil {
+		if last = out.explain(ctx, err); last != nil {
+			err = last
 			if out.lines == 0 && !s.Problems.inPlace(err) {
 				s.fail(w, r, err) // nothing was sent: the whole answer is the problem
 				return
@@ -74,13 +78,24 @@ func (l *List[A, In, Item]) serve(s *Server, api A, w http.ResponseWriter, r *ht
 	}
 	if err := ctx.Err(); err != nil && last == nil {
 		// Whoever ended the list early without saying so: it is not complete.
-		p := s.Problems.encode(err)
+		p := s.Problems.encode(out.explain(ctx, err))
 		_ = add(out, "problem", &p)
 	}
 	if out.end() != nil {
 		panic(http.ErrAbortHandler)
 	}
 }
+
+// errStuck is why a list ends that makes no progress. It is a deadline that was
+// missed.
+type errStuck struct{ limit time.Duration }
+
+func (e errStuck) Error() string {
+	return fmt.Sprintf("the list has not gone on for %v", e.limit)
+}
+
+// Unwrap makes errors.Is(err, context.DeadlineExceeded) true.
+func (e errStuck) Unwrap() error { return context.DeadlineExceeded }
 
 // A listWriter sends lines in pieces of some size, each with a deadline of its
 // own, so that a long list may take as long as its reader keeps reading.
@@ -92,6 +107,17 @@ type listWriter struct {
 	buffer  *bytes.Buffer
 	lines   int
 	sent    bool // something
+	// patience ends the list if nothing is written for long, and may be nil.
+	patience *time.Timer
+}
+
+// explain names the true cause of an error that a list ends with.
+func (l *listWriter) explain(ctx context.Context, err error) error {
+	var stuck errStuck
+	if err != nil && errors.As(context.Cause(ctx), &stuck) {
+		return stuck
+	}
+	return err
 }
 
 const pieceBytes = 32 << 10
@@ -146,12 +172,21 @@ func (l *listWriter) end() error {
 	return nil
 }
 
-func (l *listWriter) finish() { _ = l.control.SetWriteDeadline(time.Time{}) }
+func (l *listWriter) finish() {
+	if l.patience != nil {
+		l.patience.Stop()
+	}
+	_ = l.control.SetWriteDeadline(time.Time{})
+}
 
 func (l *listWriter) flush() error {
 	if !l.sent {
 		l.w.Header().Set("Content-Type", listType)
 		l.sent = true
+	}
+	if l.patience != nil { // the reader's time is not the list's
+		l.patience.Stop()
+		defer l.patience.Reset(l.server.Timeout)
 	}
 	_ = l.control.SetWriteDeadline(soon(l.server.WriteTimeout))
 	if _, err := l.w.Write(l.buffer.Bytes()); err != nil {

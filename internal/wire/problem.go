@@ -179,6 +179,18 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("%s is larger than %d bytes", e.What, e.Limit)
 }
 
+// A TooManyError says that so many are open already that another one is
+// refused. It may be asked for again later, or of another process.
+type TooManyError struct {
+	// What there are too many of, such as "subscriptions".
+	What  string `json:"what"`
+	Limit int    `json:"limit"`
+}
+
+func (e *TooManyError) Error() string {
+	return fmt.Sprintf("%d %s are open in this process, which is its limit; try again later, or ask another process", e.Limit, e.What)
+}
+
 // A MethodError says that a path is asked with another method.
 type MethodError struct {
 	Method string `json:"method"`
@@ -204,6 +216,8 @@ func OwnKinds() []Kind {
 	return []Kind{
 		Same(Kind{Name: "too_large", Status: http.StatusRequestEntityTooLarge, Title: "too large", Example: &TooLargeError{"request body", 4 << 20}},
 			func() *TooLargeError { return new(TooLargeError) }),
+		Same(Kind{Name: "too_many", Status: http.StatusServiceUnavailable, Title: "too many at a time", Example: &TooManyError{"subscriptions", 1000}},
+			func() *TooManyError { return new(TooManyError) }),
 		Same(Kind{Name: "method", Status: http.StatusMethodNotAllowed, Title: "another method is wanted", Example: &MethodError{"PUT", "/v1/bbs/desire", "POST"}},
 			func() *MethodError { return new(MethodError) }),
 		Same(Kind{Name: "no_such_call", Status: http.StatusNotFound, Title: "there is no such call", Example: &PathError{"/v2/bbs"}},

@@ -10,13 +10,15 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/storage"
 )
 
-// A Server is what all calls of a handler share. All fields are required.
+// A Server is what all calls of a handler share. All fields but MaxFeeds are
+// required.
 type Server struct {
 	// Authorize says who asks, "" if nobody knows, and whether it may make the
 	// call. The speaker that it returns says whether it may speak for a cell.
@@ -24,13 +26,43 @@ type Server struct {
 	Problems  *Problems
 	// MaxBodyBytes bounds arguments.
 	MaxBodyBytes int64
-	// Timeout bounds a call, its arguments' arrival included.
+	// Timeout bounds a call, its arguments' arrival included, and each piece of
+	// a list.
 	Timeout time.Duration
 	// WriteTimeout bounds how long a reader may take for what was sent to it.
 	WriteTimeout time.Duration
 	// Heartbeat is how often a feed says that it is alive.
 	Heartbeat time.Duration
-	Logger    *slog.Logger
+	// MaxFeeds is how many feeds may be open at a time; 0 means any number.
+	MaxFeeds int
+	// Feeds is told how many are open whenever that changes, and of each that
+	// was refused.
+	Feeds  func(open int, refused bool)
+	Logger *slog.Logger
+
+	mu   sync.Mutex
+	open int // feeds
+}
+
+// admitFeed counts a feed until leave is called, or refuses it.
+func (s *Server) admitFeed() (leave func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.MaxFeeds > 0 && s.open >= s.MaxFeeds {
+		s.Feeds(s.open, true)
+		return nil, &TooManyError{What: "subscriptions", Limit: s.MaxFeeds}
+	}
+	s.countFeeds(1)
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.countFeeds(-1)
+	}, nil
+}
+
+func (s *Server) countFeeds(n int) {
+	s.open += n
+	s.Feeds(s.open, false)
 }
 
 // Register adds the calls of one API to mux.
@@ -113,7 +145,11 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		}
 		s.Logger.Log(r.Context(), level, "a call failed", "path", r.URL.Path, "status", p.Status, "request_id", p.RequestID, "err", err)
 	}
-	if p.Status == http.StatusServiceUnavailable {
+	var many *TooManyError
+	switch {
+	case errors.As(err, &many):
+		w.Header().Set("Retry-After", "5") // it takes somebody else to go
+	case p.Status == http.StatusServiceUnavailable:
 		w.Header().Set("Retry-After", "1")
 	}
 	body, err := json.Marshal(p)

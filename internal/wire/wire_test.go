@@ -17,6 +17,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/diegosdk/diego/executor"
@@ -97,7 +98,7 @@ func newServer() *Server {
 	return &Server{
 		Authorize: func(*http.Request, *Info) (string, func(string) error, error) { return "", nil, nil },
 		Problems:  testProblems, MaxBodyBytes: 1000, Timeout: 30 * time.Second, WriteTimeout: 30 * time.Second,
-		Heartbeat: time.Hour, Logger: slog.New(slog.DiscardHandler),
+		Heartbeat: time.Hour, Feeds: func(int, bool) {}, Logger: slog.New(slog.DiscardHandler),
 	}
 }
 
@@ -538,6 +539,58 @@ func TestAListThatFailsAtOnceIsAProblemAndOneThatFailsLaterEndsWithIt(t *testing
 			t.Errorf("got %d items and %d errors, want %d and 1", items, failures, after)
 		}
 	}
+}
+
+func TestAListThatDoesNotGoOnIsEndedByTheServer(t *testing.T) {
+	for _, after := range []int{0, 3} {
+		s := newServer()
+		s.Timeout = 20 * time.Millisecond
+		server := serve(t, s, &echo{numbers: func(ctx context.Context) iter.Seq2[int, error] {
+			return func(yield func(int, error) bool) {
+				for i := range after {
+					if !yield(i, nil) {
+						return
+					}
+				}
+				<-ctx.Done()
+				yield(0, ctx.Err())
+			}
+		}})
+		items := 0
+		var last error
+		for _, err := range count.All(t.Context(), newTestClient(server.URL), None{}) {
+			if last = err; err == nil {
+				items++
+			}
+		}
+		if items != after || !errors.Is(last, context.DeadlineExceeded) || !strings.Contains(last.Error(), "has not gone on for 20ms") {
+			t.Errorf("got %d items and %v; want %d and a deadline that was missed", items, last, after)
+		}
+	}
+}
+
+func TestAListMayTakeLongerThanACallWhileItGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, began := newServer(), time.Now()
+		e := &echo{numbers: func(ctx context.Context) iter.Seq2[int, error] {
+			return func(yield func(int, error) bool) {
+				for range 6 {
+					<-time.After(s.Timeout / 2)
+					for i := range pieceBytes / 8 { // a line has more than 8 bytes
+						if !yield(i, ctx.Err()) {
+							return
+						}
+					}
+				}
+			}
+		}}
+		answer, request := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, count.Path, strings.NewReader("{}"))
+		request.Header.Set("Content-Type", "application/json")
+		count.serve(s, e, answer, request)
+		if end := fmt.Sprintf("{\"end\":%d}\n", 6*(pieceBytes/8)); !strings.HasSuffix(answer.Body.String(), end) || time.Since(began) != 3*s.Timeout {
+			t.Errorf("after %v it ends with %q", time.Since(began), answer.Body.String()[max(0, answer.Body.Len()-200):])
+		}
+	})
 }
 
 func TestASlowReaderOfAListIsCutOff(t *testing.T) {
