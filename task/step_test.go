@@ -338,6 +338,17 @@ func TestReasonsAreCut(t *testing.T) {
 	}
 }
 
+func TestTheLargestResultIsKept(t *testing.T) {
+	largest := strings.Repeat("x", MaxResultBytes)
+	d := step1(t, records(t)[Running], Complete{CellID: "α", InstanceGUID: "i1", Result: largest}, epoch)
+	if got := len(d.Write.After.Result); got != MaxResultBytes {
+		t.Errorf("%d bytes of it are kept", got)
+	}
+	if err := d.Write.After.Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestTimesAreKeptAsTheyAreStored(t *testing.T) {
 	now := time.Now() // monotonic and local
 	d := step1(t, nil, desire(), now)

@@ -82,7 +82,7 @@ func (t *Task) broken() string {
 		return "a rejection count is at least 0, and at most 1<<30 while the task is tried again"
 	case (t.RejectionCount > 0) != (t.RejectionReason != ""):
 		return "a rejected task, and no other, has a rejection reason"
-	case !recordable(t.CreatedAt), !recordable(t.UpdatedAt), ended && !recordable(t.FirstCompletedAt):
+	case !executor.Recordable(t.CreatedAt), !executor.Recordable(t.UpdatedAt), ended && !executor.Recordable(t.FirstCompletedAt):
 		return "a time is between 1970 and 2262"
 	case (t.State == Pending || t.State == Running) && !t.FirstCompletedAt.IsZero():
 		return "a task that has not ended was never COMPLETED"
@@ -125,7 +125,7 @@ func checkCommand(c Command, now time.Time) error {
 	default:
 		v.Check(false, "command", "", "a command of this package, by value")
 	}
-	if !recordable(now) {
+	if !executor.Recordable(now) {
 		v.Check(false, "now", now, "a time between 1970 and 2262")
 	}
 	return v.Err()
@@ -135,15 +135,6 @@ func checkContainer(v *executor.Validator, cell, instance string) {
 	v.Name("cell_id", cell)
 	v.Name("instance_guid", instance)
 }
-
-var (
-	beginning = time.Unix(0, 0)
-	ending    = time.Unix(0, math.MaxInt64)
-)
-
-// recordable reports whether t can be told in nanoseconds since 1970, and is
-// not taken for the zero time then.
-func recordable(t time.Time) bool { return t.After(beginning) && t.Before(ending) }
 
 // bytes shows a length where the text is too long to show.
 func bytes(n int) string { return fmt.Sprintf("%d bytes", n) }
