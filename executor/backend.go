@@ -195,8 +195,9 @@ type Exit struct {
 	Status int
 	// Signal is the number of the signal that ended the process, or 0.
 	Signal int
-	// OutOfMemory is true if the process was killed because its container had
-	// used up its memory.
+	// OutOfMemory is true if the process failed and its container had used up
+	// its memory while it ran: if Signal is 9 the process itself was killed for
+	// that, and otherwise another one, such as its child.
 	OutOfMemory bool
 }
 
@@ -204,14 +205,21 @@ type Exit struct {
 func (e Exit) Success() bool { return e == Exit{} }
 
 func (e Exit) String() string {
-	switch {
-	case e.OutOfMemory:
-		return "killed: the container ran out of memory"
-	case e.Signal != 0:
-		return fmt.Sprintf("killed by signal %d", e.Signal)
+	text := fmt.Sprintf("exit status %d", e.Status)
+	if e.Signal != 0 {
+		text = fmt.Sprintf("killed by signal %d", e.Signal)
 	}
-	return fmt.Sprintf("exit status %d", e.Status)
+	switch {
+	case e.OutOfMemory && e.Signal == signalKill:
+		return "killed: the container ran out of memory"
+	case e.OutOfMemory:
+		return text + ", after another process was killed: the container ran out of memory"
+	}
+	return text
 }
+
+// signalKill is the number of SIGKILL on every system.
+const signalKill = 9
 
 // Metrics is what a container uses. A figure that the backend cannot measure
 // is [Unknown].

@@ -38,6 +38,8 @@ func TestAnExitSaysHowAProcessEnded(t *testing.T) {
 		{executor.Exit{Status: 3}, false, "exit status 3"},
 		{executor.Exit{Signal: 9}, false, "killed by signal 9"},
 		{executor.Exit{Signal: 9, OutOfMemory: true}, false, "killed: the container ran out of memory"},
+		{executor.Exit{Status: 137, OutOfMemory: true}, false, "exit status 137, after another process was killed: the container ran out of memory"},
+		{executor.Exit{Signal: 6, OutOfMemory: true}, false, "killed by signal 6, after another process was killed: the container ran out of memory"},
 	}
 	for _, test := range tests {
 		if test.exit.Success() != test.success || test.exit.String() != test.want {

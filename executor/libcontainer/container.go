@@ -58,6 +58,7 @@ type container struct {
 	starting  map[uint32]*process
 	running   map[int]*process      // by their number in the container
 	processes map[*process]struct{} // until Delete, as children may write on
+	victims   int64                 // processes of ours that were killed for want of memory
 	draining  sync.WaitGroup        // of the ends that are being reported
 }
 
@@ -315,6 +316,11 @@ func (c *container) end() {
 		return
 	}
 	c.ended = true
+	c.mu.Lock()
+	for _, p := range c.running {
+		p.killed = true
+	}
+	c.mu.Unlock()
 	c.init.Signal(unix.SIGKILL)
 	c.init.Wait()
 	c.backend.poller.forget(c.key, c.conn.FD())
@@ -341,10 +347,20 @@ func (c *container) usable() error {
 	}
 	select {
 	case <-c.lost:
-		return &executor.BackendError{Kind: executor.ErrNoContainer, GUID: c.guid, Detail: "its first process has died; delete it"}
+		return c.errDied()
 	default:
 		return nil
 	}
+}
+
+func (c *container) errDied() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	after := ""
+	if c.cgroup.oomKills() > c.victims {
+		after = " after the container ran out of memory"
+	}
+	return &executor.BackendError{Kind: executor.ErrNoContainer, GUID: c.guid, Detail: "its first process has died" + after + "; delete it"}
 }
 
 // Signal implements [executor.ContainerBackend].

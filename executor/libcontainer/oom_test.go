@@ -4,12 +4,16 @@ package libcontainer
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/manager"
 )
 
 // setOOMScoreAdjust changes how the kernel chooses this process, until the end
@@ -70,5 +74,110 @@ func TestAContainerIsNotSparedAsItsDaemonIs(t *testing.T) {
 				t.Errorf("it is %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+const hog = `perl -e '$x .= "x" x 1_000_000 while 1'`
+
+// The kernel ends the largest process, and only that. What becomes of the
+// container then is up to its main process.
+func TestHoweverAContainerRunsOutOfMemoryItIsSaid(t *testing.T) {
+	c := newCell(t)
+	const ownEnd, after = "/bin/sh: killed: the container ran out of memory", ", after another process was killed: the container ran out of memory"
+	for i, test := range []struct {
+		name   string
+		work   manager.Work
+		reason string // of a failure, or else it succeeds
+		says   string
+	}{
+		{"the main process itself", script("nobody", "exec "+hog), ownEnd, ""},
+		{"its child, for which it fails", script("nobody", hog+"; echo $?; exit 3"), "/bin/sh: exit status 3" + after, "137\n"},
+		{"its child, whose end it passes on", script("nobody", hog+"; exit $?"), "/bin/sh: exit status 137" + after, ""},
+		{"its child, which it can do without", script("nobody", hog+"; echo $?; exit 0"), "", "137\n"},
+		{"shared memory", script("nobody", "exec dd if=/dev/zero of=/dev/shm/f bs=1M"), ownEnd, ""},
+		{"shared memory that its child has filled, and that stays",
+			script("nobody", "dd if=/dev/zero of=/dev/shm/f bs=1M; [ $(stat -c %s /dev/shm/f) -gt 20000000 ] && exit 4"),
+			"/bin/sh: exit status 4" + after, ""},
+		{"many small processes", script("nobody", `perl -e '$n = 3_000_000; for (1..60) { next if fork; $x = "x" x $n; sleep 1000 } wait'; exit 5`),
+			"/bin/sh: exit status 5" + after, ""},
+		{"its monitor", edited(script("nobody", "trap 'echo asked to end; exit 0' TERM; while :; do sleep 0.01; done"), func(w *manager.Work) {
+			w.Monitor, w.StartTimeoutMs = &executor.Action{Run: &executor.RunAction{Path: "/bin/sh", Args: []string{"-c", "exec " + hog}, User: "nobody"}}, 2000
+			w.Grace = patience
+		}), "instance was never healthy within 2s: " + ownEnd, "asked to end\n"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			guid := fmt.Sprint("hog-", i)
+			c.launch(guid, executor.Resources{MemoryMB: 32, MaxPIDs: 128}, test.work)
+			want := executor.Succeeded()
+			if test.reason != "" {
+				want = executor.Failed(test.reason)
+			}
+			if r := c.result(guid); r != want {
+				t.Errorf("the result is %+v, want %+v", r, want)
+			}
+			if got := c.log(guid, manager.Stdout); got != test.says {
+				t.Errorf("it said %q, want %q", got, test.says)
+			}
+			c.remove(guid)
+		})
+	}
+}
+
+func TestWhoWasNotKilledForWantOfMemoryIsNotSaidToBe(t *testing.T) {
+	f := newFixture(t)
+	guid, _ := f.create(size(32))
+	waits := f.as("nobody", guid, "while [ ! -e /tmp/go ]; do sleep 0.01; done; kill -9 $$")
+	probe := f.as("nobody", guid, "exec "+hog)
+	if e := probe.end(); e != (executor.Exit{Signal: 9, OutOfMemory: true}) {
+		t.Errorf("the probe ended with %v", e)
+	}
+	f.as("nobody", guid, ": > /tmp/go").end()
+	if e := waits.end(); e != (executor.Exit{Signal: 9}) {
+		t.Errorf("who killed itself ended with %v", e)
+	}
+	if e := f.as("nobody", guid, "exit 1").end(); e != (executor.Exit{Status: 1}) {
+		t.Errorf("who came later ended with %v", e)
+	}
+}
+
+// When nothing is left for anybody the kernel may end the first process as
+// well. Whatever it is, it is said, and it is no other container's concern.
+func TestWhatEndsInAContainerWithoutMemoryEndsForThatReason(t *testing.T) {
+	f := newFixture(t)
+	other, _ := f.create()
+	for round := range 5 {
+		guid, _ := f.create(size(8))
+		filler := f.as("nobody", guid, "while :; do dd if=/dev/zero bs=4k of=/dev/shm/f oflag=append conv=notrunc 2>&-; done")
+		if e := filler.end(); e != (executor.Exit{Signal: 9, OutOfMemory: true}) {
+			t.Errorf("what filled it ended with %v", e)
+		}
+		for range 20 {
+			r, err := f.try("nobody", guid, "exit 0")
+			if errors.Is(err, executor.ErrNoContainer) && strings.Contains(err.Error(), "ran out of memory") {
+				t.Logf("round %d: the first process was ended too", round)
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e := r.end(); !e.Success() && e != (executor.Exit{Signal: 9, OutOfMemory: true}) {
+				t.Errorf("in a full container a process ended with %v", e)
+			}
+		}
+		f.delete(guid)
+	}
+	if e := f.as("nobody", other, "exit 0").end(); !e.Success() {
+		t.Errorf("in another container a process ended with %v", e)
+	}
+}
+
+func TestADeletedContainerHasNotRunOutOfMemoryForThat(t *testing.T) {
+	f := newFixture(t)
+	guid, _ := f.create(size(32))
+	r := f.as("nobody", guid, hog+"; echo lives; exec sleep 1000")
+	r.says("lives")
+	f.delete(guid)
+	if e := r.end(); e != (executor.Exit{Signal: 9}) {
+		t.Errorf("it ended with %v", e)
 	}
 }

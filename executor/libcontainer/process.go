@@ -25,12 +25,13 @@ type process struct {
 	stdout, stderr *stdio.Pipe
 	exited         func(executor.Exit)
 	answer         chan pid1.Message // to the start; nobody waits for its sender
-	oomBefore      int64
-	id             uint32 // of its start
+	oomBefore      int64             // kills for want of memory before the start
+	id             uint32            // of its start
 
 	// All below are guarded by container.mu.
 	pid     int
 	killed  bool           // somebody has asked for SIGKILL
+	victims int64          // container.victims before the start
 	started bool           // it has become its program
 	end     *executor.Exit // how it ended
 }
@@ -87,7 +88,7 @@ func (c *container) start(ctx context.Context, p *process, request pid1.Request)
 	c.mu.Lock()
 	c.nextID++
 	id := c.nextID
-	p.id = id
+	p.id, p.victims = id, c.victims
 	c.starting[id] = p
 	c.mu.Unlock()
 	request.Limits = append(request.Limits, mark(id))
@@ -174,7 +175,8 @@ func (c *container) hear(m pid1.Message) {
 		if m.Status.Signaled() {
 			e = executor.Exit{Signal: int(m.Status.Signal())}
 		}
-		c.finish(p, e)
+		c.settle(p, e)
+		c.finish(p)
 	}
 }
 
@@ -188,17 +190,29 @@ func (c *container) lose() {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	// If it was for want of memory, it was for all of them.
+	for _, p := range c.running {
+		c.settle(p, executor.Exit{Signal: int(unix.SIGKILL)})
+	}
 	for pid, p := range c.running {
 		delete(c.running, pid)
-		c.finish(p, executor.Exit{Signal: int(unix.SIGKILL)})
+		c.finish(p)
 	}
 }
 
-func (c *container) finish(p *process, e executor.Exit) {
-	if e.Signal == int(unix.SIGKILL) && !p.killed {
-		e.OutOfMemory = c.cgroup.oomKills() > p.oomBefore
-	}
+// settle says how a process ended. The kernel counts whom it kills for want
+// of memory and does not say who it was: whoever was killed and not by us is
+// taken for one of them, and whoever has failed otherwise may have lost a child.
+func (c *container) settle(p *process, e executor.Exit) {
+	e.OutOfMemory = !e.Success() && !p.killed && c.cgroup.oomKills()-p.oomBefore > c.victims-p.victims
 	p.end = &e
+}
+
+// finish is for a process whose end is settled.
+func (c *container) finish(p *process) {
+	if p.end.OutOfMemory && p.end.Signal == int(unix.SIGKILL) {
+		c.victims++
+	}
 	c.report(p)
 }
 
@@ -350,8 +364,7 @@ func (c *container) errStart(spec executor.ProcessSpec, err error) error {
 		typed.Kind, typed.Detail = executor.ErrNoFile, "the working directory "+spec.Dir
 		return typed
 	case errors.Is(err, unix.EPIPE), errors.Is(err, unix.ECONNRESET):
-		typed.Kind, typed.Detail = executor.ErrNoContainer, "its first process has died; delete it"
-		return typed
+		return c.errDied()
 	}
 	return fmt.Errorf("container %q: start %s: %w", c.guid, spec.Path, err)
 }
