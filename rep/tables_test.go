@@ -122,9 +122,9 @@ func TestTheLongTablesAreTheSpecifications(t *testing.T) {
 }
 
 func TestThePairsThatTheSpecificationLeavesOutAreAsDecided(t *testing.T) {
-	want := map[[3]string]string{}
+	want := map[[3]string][]string{} // the steps and the odds
 	for _, f := range transcription(t, "ruled.txt") {
-		want[[3]string{f[0], f[1], f[2]}] = f[3]
+		want[[3]string{f[0], f[1], f[2]}] = f[3:]
 	}
 	found := 0
 	for table, cells := range map[string][]cell{"lrp": lrpCells(), "task": taskCells()} {
@@ -133,11 +133,11 @@ func TestThePairsThatTheSpecificationLeavesOutAreAsDecided(t *testing.T) {
 				continue
 			}
 			found++
-			text, ok := want[[3]string{table, c.container, c.record}]
+			decided, ok := want[[3]string{table, c.container, c.record}]
 			if !ok {
 				t.Errorf("%s: %s × %s is added, but was never decided", table, c.container, c.record)
-			} else if !slices.Equal(c.row.Steps, steps(t, text)) {
-				t.Errorf("%s: %s × %s: got %s, want %s", table, c.container, c.record, c.row.Action(), text)
+			} else if !slices.Equal(c.row.Steps, steps(t, decided[0])) || c.row.Odds.String() != decided[1] {
+				t.Errorf("%s: %s × %s: got %s, %v, want %s", table, c.container, c.record, c.row.Action(), c.row.Odds, decided)
 			}
 		}
 	}
@@ -146,18 +146,38 @@ func TestThePairsThatTheSpecificationLeavesOutAreAsDecided(t *testing.T) {
 	}
 }
 
+// What 000 says of failures outside its tables (§Starting ActualLRPs 4, §Task
+// Lifecycle 6), and what no table looks at.
+func TestTheRowsBesideTheTablesAreAsDecided(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		row    Row
+		action string
+		odds   lrp.Odds
+		added  bool
+	}{
+		{"an LRP's container that cannot run", LRPRunFailed(), "remove LRP, then delete container", lrp.Conceivable, false},
+		{"a task's container that cannot run", TaskRunFailed(), "fail task, then delete container", lrp.Conceivable, false},
+		{"a record with other addresses", LRPOutdated(), "start LRP", lrp.Expected, true},
+	} {
+		if got := c.row; got.Action() != c.action || got.Odds != c.odds || got.Added != c.added || got.Reason == "" {
+			t.Errorf("%s: got %s, %v, added %t, because %q", c.name, got.Action(), got.Odds, got.Added, got.Reason)
+		}
+	}
+}
+
 func TestAnEvacuatingCellDecidesByTheContainerAlone(t *testing.T) {
-	want := map[string]string{}
+	want := map[string][]string{} // the steps and the odds
 	for _, f := range transcription(t, "evacuation.txt") {
-		want[f[0]] = f[1]
+		want[f[0]] = f[1:]
 	}
 	for _, c := range evacuationCells() {
-		text, ok := want[c.container]
+		stated, ok := want[c.container]
 		if !ok {
 			continue // no container: see below
 		}
-		if !slices.Equal(c.row.Steps, steps(t, text)) {
-			t.Errorf("%s × %s: got %s, want %s", c.container, c.record, c.row.Action(), text)
+		if !slices.Equal(c.row.Steps, steps(t, stated[0])) || c.row.Odds.String() != stated[1] {
+			t.Errorf("%s × %s: got %s, %v, want %s", c.container, c.record, c.row.Action(), c.row.Odds, stated)
 		}
 	}
 	for l := range LRPSituation(LRPSituations) {
