@@ -101,6 +101,17 @@ func (s *Server) Start(t testing.TB) {
 	}
 }
 
+// Standby starts a PostgreSQL server again as one that only reads, as if it
+// followed another.
+func (s *Server) Standby(t testing.TB) {
+	t.Helper()
+	if err := s.writeFile(s.path("data/standby.signal"), ""); err != nil {
+		t.Fatal(err)
+	}
+	s.Stop(t)
+	s.Start(t)
+}
+
 // Revive waits until the server answers, and starts it again if it has ended by
 // itself.
 func (s *Server) Revive(t testing.TB) {

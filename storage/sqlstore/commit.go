@@ -149,7 +149,7 @@ func (a *attempt) onConnection() (err error) {
 	}
 	defer func() {
 		if err != nil {
-			if _, rollbackErr := c.ExecContext(ctx, "ROLLBACK"); rollbackErr != nil && !isNoTransaction(rollbackErr) {
+			if _, rollbackErr := c.ExecContext(ctx, "ROLLBACK"); rollbackErr != nil && !isNoTransaction(rollbackErr) || s.d.isReadOnly(err) {
 				discard(c)
 			}
 		}

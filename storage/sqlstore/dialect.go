@@ -120,6 +120,15 @@ func (d *dialect) isWrongGuess(err error) bool {
 	return class == guarded
 }
 
+const hintReadOnly = "the server or the transaction is read-only: connect to the primary"
+
+// isReadOnly reports whether the connection leads to a server that only reads.
+// A new one may lead to the primary.
+func (d *dialect) isReadOnly(err error) bool {
+	_, hint := d.classOf(err)
+	return hint == hintReadOnly
+}
+
 // classOf is what err means, and what to do about it, if that is known.
 func (d *dialect) classOf(err error) (class, string) {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {

@@ -73,6 +73,9 @@ func TestADataSourceNameThatIsWrongIsExplained(t *testing.T) {
 		"sqlite:/no/such/directory/diego.db": {"check that the directory exists"},
 		"mysql:user:secret@tcp(":             {"MySQL", "want one like"},
 		"postgres://user:secret@host:port/d": {"PostgreSQL", "want one like"},
+		"postgres://user:secret@host/d?sslmode=always":         {"PostgreSQL", "sslmode", "always"},
+		"mysql://user:secret@host/d?tls=always":                {"MySQL", "always"},
+		"postgres://user:secret@host/d?sslmode=secret":         {"PostgreSQL", "want one like"},
 		"postgres://user:secret@127.0.0.1:1/d?sslmode=disable": {"check that the database server runs"},
 		"mysql:user:secret@tcp(127.0.0.1:1)/d":                 {"check that the database server runs"},
 		"mysql://user:secret@127.0.0.1:1/d":                    {"check that the database server runs"},
@@ -755,4 +758,96 @@ func TestACallerThatGivesUpLeavesTheOthersAlone(t *testing.T) {
 func TestAStoreOfNoDatabaseIsRefused(t *testing.T) {
 	_, err := New(nil, SQLite, nil)
 	wantError(t, err, "*sql.DB is nil")
+}
+
+// A server that has become a standby says so, and a store that stays open goes
+// on as soon as its connections lead to one that may be written.
+func TestAServerThatOnlyReadsIsExplained(t *testing.T) {
+	const advice = "connect to the primary"
+	t.Run("postgres", func(t *testing.T) {
+		server := testdb.StartPostgres(t)
+		dsn := server.Database(t)
+		s := mustOpen(t, dsn, Options{RetryFor: time.Minute})
+		if _, err := s.Commit(t.Context(), creation(unclaimed("p", 0))); err != nil {
+			t.Fatal(err)
+		}
+		server.Standby(t)
+		_, err := s.Commit(t.Context(), creation(unclaimed("p", 1)))
+		wantError(t, err, "committing", advice)
+		_, err = Open(t.Context(), dsn, nil)
+		wantError(t, err, "opening", advice)
+		if n := count(t, s, "p"); n != 1 {
+			t.Errorf("%d records", n)
+		}
+		if _, err := openDB(t, PostgreSQL, dsn).Exec("SELECT pg_promote()"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Commit(t.Context(), creation(unclaimed("p", 1))); err != nil {
+			t.Errorf("after it was promoted: %v", err)
+		}
+	})
+	t.Run("mysql", func(t *testing.T) {
+		server := testdb.StartMySQL(t)
+		dsn := "mysql:" + server.Database(t)
+		admin := mustOpen(t, dsn, Options{})
+		limited := withUser(t, dsn, "SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER, INDEX")
+		s := mustOpen(t, limited, Options{})
+		connection := func() (id int64) {
+			if err := s.write.QueryRow("SELECT CONNECTION_ID()").Scan(&id); err != nil {
+				t.Fatal(err)
+			}
+			return id
+		}
+		before := connection()
+		exec(t, admin, "SET GLOBAL read_only = 1")
+		_, err := s.Commit(t.Context(), creation(unclaimed("p", 0)))
+		wantError(t, err, "committing", advice)
+		_, err = Open(t.Context(), limited, nil)
+		wantError(t, err, "opening", advice)
+		if connection() == before {
+			t.Error("the connection is kept, though it leads to no primary")
+		}
+		exec(t, admin, "SET GLOBAL read_only = 0")
+		if _, err := s.Commit(t.Context(), creation(unclaimed("p", 0))); err != nil {
+			t.Errorf("when it may be written again: %v", err)
+		}
+	})
+}
+
+// The server itself says a few times that the transaction has to be made anew,
+// in the middle of it: at the first insertion of a record.
+func TestASerializationFailureOfTheServerIsNotSeen(t *testing.T) {
+	for _, d := range databases[1:] {
+		t.Run(d.name, func(t *testing.T) {
+			s := mustOpen(t, d.database(t), Options{})
+			// Sequences are not rolled back, so they count the attempts.
+			exec(t, s, "CREATE SEQUENCE attempts")
+			if d.dialect == PostgreSQL {
+				exec(t, s, `CREATE FUNCTION fail() RETURNS trigger AS $$ BEGIN
+					IF nextval('attempts') % 4 <> 0 THEN RAISE EXCEPTION 'made to fail' USING ERRCODE = '40001'; END IF;
+					RETURN NEW; END $$ LANGUAGE plpgsql`)
+				exec(t, s, "CREATE TRIGGER fail BEFORE INSERT ON diego_actual_lrps FOR EACH STATEMENT EXECUTE FUNCTION fail()")
+			} else {
+				exec(t, s, `CREATE TRIGGER fail BEFORE INSERT ON diego_actual_lrps FOR EACH ROW
+					IF NEXTVAL(attempts) % 4 <> 0 THEN SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = 1213, MESSAGE_TEXT = 'made to fail'; END IF`)
+			}
+			for i := range 4 {
+				b := creation(unclaimed("p", i))
+				if i%2 == 1 { // no guess is made
+					b.RequestID = fmt.Sprint("request-", i)
+				}
+				if cursor, err := s.Commit(t.Context(), b); err != nil || cursor != storage.Cursor(i+1) {
+					t.Fatalf("commit %d is event %d, %v", i, cursor, err)
+				}
+			}
+			var attempts int64
+			if err := queryRow(t.Context(), s.read, "SELECT nextval("+map[Dialect]string{PostgreSQL: "'attempts'", MySQL: "attempts"}[d.dialect]+")", &attempts); err != nil || attempts < 17 {
+				t.Errorf("%d attempts, %v", attempts-1, err)
+			}
+			if n := count(t, s, "p"); n != 4 {
+				t.Errorf("%d records", n)
+			}
+			checkLog(t, s, 4)
+		})
+	}
 }

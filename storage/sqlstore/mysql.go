@@ -70,7 +70,7 @@ var mysqlDialect = dialect{
 		case 1021, 1114:
 			return permanent, "free space on the server's disk"
 		case 1290, 1792, 1836:
-			return permanent, "the server or the transaction is read-only: connect to the primary"
+			return permanent, hintReadOnly
 		case 1153:
 			return permanent, hintPacket
 		}

@@ -141,23 +141,23 @@ func parse(dsn string) (open func(context.Context, Options) (*Store, error), err
 	case scheme == "sqlite":
 		path := strings.TrimPrefix(rest, "//")
 		if path == "" || path[0] == '?' {
-			return nil, errDSN("SQLite", "sqlite:/var/lib/diego/diego.db")
+			return nil, errDSN("SQLite", "sqlite:/var/lib/diego/diego.db", dsn, nil)
 		}
 		return func(ctx context.Context, opts Options) (*Store, error) { return openFile(ctx, path, opts, nil) }, nil
 	case scheme == "postgres" || scheme == "postgresql":
 		connector, err := postgresConnector(dsn)
 		if err != nil {
-			return nil, errDSN("PostgreSQL", "postgres://user:password@host:5432/database")
+			return nil, errDSN("PostgreSQL", "postgres://user:password@host:5432/database", dsn, err)
 		}
 		return server(&postgres, connector), nil
 	case scheme == "mysql":
 		config, err := mysqlConfig(rest)
 		if err != nil {
-			return nil, errDSN("MySQL", "mysql://user:password@host:3306/database")
+			return nil, errDSN("MySQL", "mysql://user:password@host:3306/database", dsn, err)
 		}
 		connector, err := mysql.NewConnector(config)
 		if err != nil {
-			return nil, errDSN("MySQL", "mysql://user:password@host:3306/database")
+			return nil, errDSN("MySQL", "mysql://user:password@host:3306/database", dsn, err)
 		}
 		return server(&mysqlDialect, connector), nil
 	}
@@ -189,9 +189,26 @@ func postgresConnector(dsn string) (*pq.Connector, error) {
 // size of the tables at that time, so that they go by the keys.
 var postgresSettings = map[string]string{"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "jit": "off"}
 
-// errDSN does not repeat the data source name: it has a password.
-func errDSN(database, want string) error {
-	return fmt.Errorf("sqlstore: the data source name of %s cannot be read; want one like %s", database, want)
+// errDSN gives the driver's reason, but never repeats the data source name: it
+// has a password.
+func errDSN(database, want, dsn string, err error) error {
+	reason := ""
+	var whole *url.Error
+	if err != nil && !errors.As(err, &whole) {
+		user, _, _ := cutLast(dsn, "@")
+		if _, password, found := cutLast(user, ":"); !found || password == "" || !strings.Contains(err.Error(), password) {
+			reason = " (" + err.Error() + ")"
+		}
+	}
+	return fmt.Errorf("sqlstore: the data source name of %s cannot be read%s; want one like %s", database, reason, want)
+}
+
+// cutLast is strings.Cut at the last separator.
+func cutLast(s, separator string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, separator); i >= 0 {
+		return s[:i], s[i+len(separator):], true
+	}
+	return s, "", false
 }
 
 // mysqlConfig reads what follows "mysql:".

@@ -46,11 +46,16 @@ var postgres = dialect{
 			return permanent, ""
 		}
 		switch e.Code {
-		case "40001", "40P01", "55P03":
+		case "40001":
+			return transient, "another transaction was faster: roll back and begin a new one"
+		case "40P01", "55P03":
 			return transient, "other transactions keep rows locked"
-		case "0A000": // a plan from before another process migrated
+		case "0A000": // a plan from before another process migrated, or a standby
 			if strings.Contains(e.Message, "cached plan") {
 				return lost, ""
+			}
+			if strings.Contains(e.Message, "during recovery") {
+				return permanent, hintReadOnly
 			}
 		case "53300":
 			return lost, "raise max_connections of the server, or lower MaxConns"
@@ -67,7 +72,7 @@ var postgres = dialect{
 		case "53100":
 			return permanent, "free space on the server's disk"
 		case "25006":
-			return permanent, "the server or the transaction is read-only: connect to the primary"
+			return permanent, hintReadOnly
 		}
 		if e.Code.Class() == "08" {
 			return lost, "check that the database server runs and can be reached"
