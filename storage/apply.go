@@ -55,6 +55,20 @@ func (o *Options) withDefaults() Options {
 	return out
 }
 
+// complete adds to a batch what it does not have of its own.
+func (o *Options) complete(b Batch) Batch {
+	if o == nil {
+		return b
+	}
+	if b.Fence == (Fence{}) {
+		b.Fence = o.Fence
+	}
+	if b.RequestID == "" {
+		b.RequestID = o.RequestID
+	}
+	return b
+}
+
 // Apply reads, decides and commits: it calls decide, which reads from the
 // Store and returns what to write, and commits that. When the commit conflicts
 // it waits a little and begins anew, up to o.Attempts times; the last error
@@ -70,13 +84,7 @@ func Apply(ctx context.Context, s Store, o *Options, decide func(context.Context
 		if err != nil || b.IsEmpty() {
 			return 0, err
 		}
-		if b.Fence == (Fence{}) {
-			b.Fence = opts.Fence
-		}
-		if b.RequestID == "" {
-			b.RequestID = opts.RequestID
-		}
-		cursor, err := s.Commit(ctx, b)
+		cursor, err := s.Commit(ctx, opts.complete(b))
 		if err == nil || !errors.Is(err, ErrConflict) {
 			return cursor, err
 		}
@@ -95,13 +103,20 @@ func Apply(ctx context.Context, s Store, o *Options, decide func(context.Context
 // out. The deployment that decide gets may be [Bare], and is nil if there is
 // none. If decide changes it, decide is called again with the whole of it.
 //
+// A [Recaller] is asked for the slot first. Of a decision from memory nothing
+// counts but a commit that succeeds: decide may be called once more than
+// attempts are made.
+//
 // A decision that writes nothing but has effects is committed too if there is a
 // RequestID: that is what keeps a repetition from having them again.
 func ApplySlot(ctx context.Context, s Store, processGUID string, index int, o *Options,
 	decide func(lrp.Slot, *lrp.Deployment) (lrp.Decision, error),
 ) (lrp.Decision, Cursor, error) {
-	var decision lrp.Decision
-	cursor, err := Apply(ctx, s, o, func(ctx context.Context, r Reader) (b Batch, err error) {
+	decision, cursor, err := applyRecalled(ctx, s, processGUID, index, o, decide)
+	if !errors.Is(err, errNotRecalled) && !errors.Is(err, ErrConflict) {
+		return decision, cursor, err
+	}
+	cursor, err = Apply(ctx, s, o, func(ctx context.Context, r Reader) (b Batch, err error) {
 		slot, d, err := r.Slot(ctx, processGUID, index)
 		if err != nil {
 			return b, err

@@ -33,6 +33,10 @@ type Batch struct {
 	// hour at least. Another batch with the same id fails with a
 	// *DuplicateError. A batch that fails leaves no trace of its id.
 	RequestID string
+	// Origin is that of the [Recollection] that the batch was decided from, if
+	// it was. The Commit then fails with a *ConflictError unless slot and
+	// deployment are still what they were, or if the Store is not sure of it.
+	Origin any
 }
 
 // A DeploymentWrite changes one deployment: Before is nil for a creation and

@@ -55,6 +55,11 @@ func (s *Store) commitGroup(items []*item) {
 func (s *Store) commitTogether(items []*item) []*item {
 	a := &attempt{s: s, items: items}
 	err := s.retry(background, "committing", func() error { return a.onConnection() })
+	if err != nil || a.committed {
+		s.memory.forget()
+	} else {
+		s.memory.note(a)
+	}
 	if class, _ := s.d.classOf(err); err != nil && class != transient && class != lost && len(items) > 1 && a.doubt == nil {
 		// It may be the fault of one of them.
 		for i := range items {
@@ -70,6 +75,7 @@ func (s *Store) commitTogether(items []*item) []*item {
 		return nil
 	}
 	s.notify(a.newest)
+	s.commits.telling(len(items) - len(a.deferred))
 	var deferred []*item
 	for _, it := range items {
 		if a.deferred[it] {
@@ -94,10 +100,12 @@ type attempt struct {
 	joined bool
 
 	newest, oldest, now int64
-	tags                map[storage.RecordKey]executor.ModificationTag
-	leases              map[leaseID]*leaseRow
-	requests            map[string]storage.Cursor
-	committed           bool // the doubt is resolved: it happened
+	// end is where the log ended before.
+	end       int64
+	tags      map[storage.RecordKey]executor.ModificationTag
+	leases    map[leaseID]*leaseRow
+	requests  map[string]storage.Cursor
+	committed bool // the doubt is resolved: it happened
 
 	written  map[storage.RecordKey]struct{}
 	deferred map[*item]bool

@@ -103,6 +103,7 @@ func (a *attempt) lookups(calls []call) []call {
 
 // resolveAll decides about the items one after another.
 func (a *attempt) resolveAll(ctx context.Context, q querier) error {
+	a.end = a.newest
 	for _, it := range a.items {
 		it.cursor, it.err = 0, nil
 		if a.concernsWritten(it) {
@@ -152,6 +153,9 @@ func (a *attempt) concernsWritten(it *item) bool {
 			return true
 		}
 	}
+	if o := it.origin; o != nil && (is(o.key.record()) || is(storage.DeploymentKey(o.key.guid))) {
+		return true
+	}
 	f := it.batch.Fence
 	return f != (storage.Fence{}) && is(leaseRecord(f.Kind, f.Name)) ||
 		it.lease != nil && is(leaseRecord(it.lease.lease.Kind, it.lease.lease.Name)) ||
@@ -173,6 +177,9 @@ func (a *attempt) refusal(it *item) error {
 		if row := a.leases[leaseID{f.Kind, f.Name}]; row == nil || row.epoch != f.Epoch || row.owner == "" {
 			return fenced(f, row)
 		}
+	}
+	if it.origin != nil && (a.joined || a.end != a.s.memory.logEnd() || !a.s.memory.holds(it.origin)) {
+		return &storage.ConflictError{Key: it.origin.key.record(), Err: storage.ErrConflict}
 	}
 	for i := range it.records {
 		c := &it.records[i]
@@ -255,6 +262,10 @@ func (a *attempt) accept(it *item) {
 		}
 		a.written[c.key] = struct{}{}
 		k := &c.key
+		if k.Kind == storage.ActualLRPRecord && c.before.IsZero() {
+			// Whoever remembers the slot knows nothing of this record.
+			a.written[slotKey{k.GUID, k.Index}.record()] = struct{}{}
+		}
 		switch k.Kind {
 		case storage.ActualLRPRecord:
 			switch {

@@ -23,8 +23,8 @@ type group[T member] struct {
 	mu      sync.Mutex
 	waiting []T
 	running int
-	// want is how many requests the loop waits for, and enough is closed when
-	// they are there.
+	// want is how many requests there will be once those who are being told
+	// now are back, and enough is closed when they are there.
 	want   int
 	enough chan struct{}
 }
@@ -100,7 +100,7 @@ func (g *group[T]) loop() {
 		// Whoever can run now may have something to add.
 		runtime.Gosched()
 		if g.gather && len(batch) > 0 {
-			g.await(len(batch), last/gatherShare)
+			g.await(last / gatherShare)
 		}
 		g.mu.Lock()
 		n := min(len(g.waiting), g.most)
@@ -135,16 +135,24 @@ func (g *group[T]) loop() {
 // large it is, so two half batches take twice as long as a whole one.
 const gatherShare = 2
 
-// await waits a little until those who wait already are joined by as many as
-// were in the last batch. If nobody waits there is nobody to keep waiting.
-func (g *group[T]) await(returning int, most time.Duration) {
+// telling notes that n members of a batch are about to be told that it is over.
+func (g *group[T]) telling(n int) {
 	g.mu.Lock()
-	if len(g.waiting) == 0 {
+	g.want = len(g.waiting) + n
+	g.mu.Unlock()
+}
+
+// await waits a little until those who waited when the last batch was over are
+// joined by as many as were in it. If nobody waits there is nobody to keep
+// waiting.
+func (g *group[T]) await(most time.Duration) {
+	g.mu.Lock()
+	if n := len(g.waiting); n == 0 || n >= g.want {
 		g.mu.Unlock()
 		return
 	}
 	enough := make(chan struct{})
-	g.enough, g.want = enough, len(g.waiting)+returning
+	g.enough = enough
 	g.mu.Unlock()
 	timer := time.NewTimer(most)
 	select {

@@ -96,7 +96,11 @@ type guess struct {
 	events segment
 	token  int64
 	oldest int64 // the oldest event that is still wanted, from the newest before
+	// end is where the log must end, as something comes from memory, or anyEnd.
+	end int64
 }
+
+const anyEnd = -1
 
 func (g *guess) add(v verb, t *table, row ...any) {
 	for i := range parts {
@@ -113,7 +117,7 @@ func (a *attempt) isPlain() bool {
 		return false
 	}
 	for _, it := range a.items {
-		if s.d.nextOnly && !it.goesOn() || it.isImpossible() {
+		if s.d.nextOnly && !it.goesOn() || it.isImpossible() || it.origin != nil && !s.memory.holds(it.origin) {
 			return false
 		}
 		if b := &it.batch; it.lease != nil || b.RequestID != "" || len(b.Domains)+len(b.Quarantine) > 0 {
@@ -140,7 +144,7 @@ func (it *item) goesOn() bool {
 // guess accepts the items that have a part in a guess. It returns nil if they
 // make none.
 func (a *attempt) guess() *guess {
-	g := &guess{token: a.token, oldest: 1 - int64(a.s.options.Events)}
+	g := &guess{token: a.token, oldest: 1 - int64(a.s.options.Events), end: anyEnd}
 	seen := make(map[storage.RecordKey]executor.ModificationTag, len(a.items))
 	fences := make(map[storage.Fence]struct{})
 	var checks []*change
@@ -151,6 +155,9 @@ func (a *attempt) guess() *guess {
 			continue
 		}
 		a.accept(it)
+		if it.origin != nil {
+			g.end = a.s.memory.logEnd()
+		}
 		if f := it.batch.Fence; f != (storage.Fence{}) {
 			if _, known := fences[f]; !known {
 				fences[f] = struct{}{}

@@ -12,10 +12,17 @@ func mysqlGuess(s *Store, g *guess, newest func(*sql.Rows) error) []call {
 	calls := s.beginCalls()
 	// Assignments happen one after the other, so their order matters. The
 	// number is remembered by the connection until it has committed.
-	calls = append(calls, call{
+	lock := call{
 		query: "UPDATE " + s.table("log") + " SET oldest = GREATEST(oldest, newest + ?), newest = LAST_INSERT_ID(newest + ?) WHERE id = 1",
 		args:  []any{g.oldest, g.events.n},
-	})
+	}
+	if g.end != anyEnd {
+		lock.query, lock.args = lock.query+" AND newest = ?", append(lock.args, g.end)
+	}
+	calls = append(calls, lock)
+	if g.end != anyEnd {
+		calls = append(calls, rowsChanged(1))
+	}
 	for i := range parts {
 		calls = s.q.parts[i].calls(calls, g.rows[i])
 	}
@@ -68,6 +75,11 @@ func ifNext(columns []string) string {
 // is its argument.
 func overflow(n string) string { return "EXP(1000 * ABS(" + n + " - ?))" }
 
+// rowsChanged fails unless the statement before has changed n rows.
+func rowsChanged(n int64) call {
+	return call{query: "SELECT " + overflow("ROW_COUNT()"), args: []any{n}, scan: ignore}
+}
+
 // calls are the statements for a list of rows.
 func (p *mysqlPart) calls(dst []call, rows []any) []call {
 	if p.verb == changes {
@@ -80,7 +92,7 @@ func (p *mysqlPart) calls(dst []call, rows []any) []call {
 		}
 		dst = append(dst, c)
 		if p.each > 0 {
-			dst = append(dst, call{query: "SELECT " + overflow("ROW_COUNT()"), args: []any{n * p.each}, scan: ignore})
+			dst = append(dst, rowsChanged(n*p.each))
 		}
 	}
 	return dst

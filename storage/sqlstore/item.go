@@ -16,7 +16,9 @@ import (
 type item struct {
 	ticket
 	batch storage.Batch
-	lease *leaseChange
+	// origin is what the batch was decided from, if that came from memory.
+	origin *origin
+	lease  *leaseChange
 	// records are the compare-and-swaps of the batch, in the order of
 	// storage.Batch.
 	records []change
@@ -37,6 +39,9 @@ type change struct {
 	check  bool                     // writes nothing
 	// stays: an ActualLRP that is on the same cell as before, or on none.
 	stays bool
+	// plain is an ActualLRP's row as it is remembered, bare a deployment's.
+	plain []byte
+	bare  *lrp.Deployment
 	// defined and undefined are the definitions that come and go.
 	defined, undefined []any
 }
@@ -44,6 +49,12 @@ type change struct {
 // newItem prepares a batch that has been checked.
 func (s *Store) newItem(b storage.Batch) (*item, error) {
 	it := &item{ticket: newTicket(), batch: b}
+	if b.Origin != nil {
+		// Of another store's nothing is known.
+		if it.origin, _ = b.Origin.(*origin); it.origin == nil {
+			it.origin = new(origin)
+		}
+	}
 	it.records = make([]change, 0, len(b.ActualLRPs)+len(b.Deployments)+len(b.Tasks))
 	for i := range b.ActualLRPs {
 		it.records = append(it.records, s.lrpChange(&b.ActualLRPs[i]))
@@ -103,11 +114,11 @@ func (s *Store) lrpChange(w *lrp.Write) change {
 	}
 	if r := w.After; r != nil && !c.check {
 		c.after = r.ModificationTag
-		data := storage.AppendActualLRP(make([]byte, 0, 256), r)
+		c.plain = storage.AppendActualLRP(make([]byte, 0, 256), r)
 		c.row = []any{
 			r.ProcessGUID, int64(r.Index), r.DefinitionID, int64(r.Presence),
 			r.Domain, r.CellID, int64(r.State), r.ModificationTag.Epoch, r.ModificationTag.Index,
-			s.sealer.seal(data, lrpPlace(r)),
+			s.sealer.seal(c.plain, lrpPlace(r)),
 		}
 	}
 	return c
@@ -123,6 +134,7 @@ func (s *Store) deploymentChange(w *storage.DeploymentWrite) (change, error) {
 		return c, nil
 	}
 	c.after = d.ModificationTag
+	c.bare = storage.Bare(d)
 	settings, err := storage.Encode(&d.Settings)
 	if err != nil {
 		return c, err

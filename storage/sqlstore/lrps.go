@@ -253,7 +253,12 @@ func (r *reader) Slot(ctx context.Context, processGUID string, index int) (lrp.S
 	if isImpossible(processGUID) {
 		err = r.s.usable(ctx)
 	} else if r.at == nil {
-		err = r.s.slots.do(ctx, read)
+		key := slotKey{processGUID, index}
+		r.s.memory.begin(key)
+		if err = r.s.slots.do(ctx, read); err == nil {
+			err = read.err
+		}
+		r.s.memory.end(key, read, err)
 	} else {
 		err = r.query(ctx, "reading a slot", func(q querier) error {
 			return r.s.querySlots(ctx, q, []*slotRead{read})
@@ -282,6 +287,11 @@ func (s *Store) readSlots(reads []*slotRead) {
 type slotKey struct {
 	guid  string
 	index int
+}
+
+// record stands for the slot among the keys of records.
+func (k slotKey) record() storage.RecordKey {
+	return storage.RecordKey{Kind: storage.ActualLRPRecord, GUID: k.guid, Index: k.index}
 }
 
 // querySlots reads the records and the deployments in one statement, and so

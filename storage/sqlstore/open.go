@@ -37,6 +37,11 @@ type Options struct {
 	RetryFor time.Duration
 	// Keys encrypt what is secret in the tables. Nil encrypts nothing.
 	Keys *Keys
+	// Remember is how many slots and deployments are kept in memory so that a
+	// step need not read them (default 65,536, of some 500 bytes each; none if
+	// negative). It helps while one process does most of the commits, as a
+	// leader does.
+	Remember int
 	// OneByOne sends one statement at a time, for poolers between the store
 	// and a PostgreSQL server that know nothing of SQL's PREPARE.
 	OneByOne bool
@@ -62,6 +67,7 @@ const (
 	defaultRequests = time.Hour
 	defaultRetryFor = 15 * time.Second
 	defaultMaxConns = 16
+	defaultRemember = 1 << 16
 	defaultBusy     = 5 * time.Second
 )
 
@@ -80,6 +86,9 @@ func (o *Options) withDefaults() (Options, error) {
 	out.Requests = max(out.Requests, defaultRequests)
 	if out.RetryFor <= 0 {
 		out.RetryFor = defaultRetryFor
+	}
+	if out.Remember == 0 {
+		out.Remember = defaultRemember
 	}
 	if out.MaxConns <= 0 {
 		out.MaxConns = defaultMaxConns

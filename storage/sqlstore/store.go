@@ -15,7 +15,7 @@ import (
 	"github.com/diegosdk/diego/storage"
 )
 
-// A Store implements storage.Store, and storage.Waiter.
+// A Store implements storage.Store, storage.Waiter and storage.Recaller.
 type Store struct {
 	reader
 	d       *dialect
@@ -35,6 +35,7 @@ type Store struct {
 	commits *group[*item]
 	slots   *group[*slotRead]
 	lists   *group[*listRead]
+	memory  *memory
 
 	mu     sync.Mutex
 	closed bool
@@ -49,8 +50,9 @@ type Store struct {
 }
 
 var (
-	_ storage.Store  = (*Store)(nil)
-	_ storage.Waiter = (*Store)(nil)
+	_ storage.Store    = (*Store)(nil)
+	_ storage.Waiter   = (*Store)(nil)
+	_ storage.Recaller = (*Store)(nil)
 )
 
 // ErrClosed is what every method of a closed Store fails with.
@@ -67,6 +69,7 @@ func build(ctx context.Context, d *dialect, write, read *sql.DB, opts Options, c
 	}
 	s := &Store{d: d, options: opts, read: read, write: write, close: closeAll, trimmed: -1}
 	s.reader = reader{s: s}
+	s.memory = newMemory(opts.Remember)
 	s.q = s.newQueries()
 	// A list may last until its caller has committed something.
 	s.beginWrite = d.begin

@@ -1,0 +1,248 @@
+package sqlstore
+
+import (
+	"sync"
+	"time"
+
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+)
+
+// A memory holds slots and deployments as this process's last commit left them.
+//
+// It is right as long as nobody else commits. Whether somebody has is seen by
+// the log: at is where the log ended after this process's last commit, and a
+// commit that was decided from memory goes ahead only if it still ends there.
+//
+// What a read has found goes in if no commit has touched it since the read
+// began. From then on each commit keeps it up to date. Commits are one at a
+// time, and remember before their callers are told.
+type memory struct {
+	limit int
+
+	mu    sync.Mutex
+	at    int64 // unknown if negative
+	wait  time.Time
+	known map[slotKey]*remembered
+	// reading are the keys that are being read, with those who do.
+	reading map[slotKey]*reading
+}
+
+// deploymentIndex takes the place of an index in the key of a deployment.
+const deploymentIndex = -1
+
+// A remembered is what is known of one key. It is not changed, but replaced.
+type remembered struct {
+	records    []rememberedRecord
+	deployment *lrp.Deployment // bare; nil if there is none
+}
+
+// A rememberedRecord is encoded as in the database, but never encrypted: so it
+// is small, and whoever recalls it gets a value of his own.
+type rememberedRecord struct {
+	definitionID string
+	presence     lrp.Presence
+	data         []byte
+}
+
+type reading struct {
+	by      int
+	touched bool
+}
+
+// An origin is what a batch was decided from.
+type origin struct {
+	key              slotKey
+	slot, deployment *remembered
+}
+
+// othersPause is how long a memory is not asked after somebody else has
+// committed, as it is likely to happen again.
+const othersPause = time.Second
+
+func newMemory(limit int) *memory {
+	return &memory{limit: limit, at: -1, known: make(map[slotKey]*remembered), reading: make(map[slotKey]*reading)}
+}
+
+// Recall implements [storage.Recaller].
+func (s *Store) Recall(processGUID string, index int) (storage.Recollection, bool) {
+	m, key := s.memory, slotKey{processGUID, index}
+	m.mu.Lock()
+	slot, deployment := m.known[key], m.known[slotKey{processGUID, deploymentIndex}]
+	pause := slot != nil && !m.wait.IsZero() && time.Now().Before(m.wait)
+	m.mu.Unlock()
+	if slot == nil || deployment == nil || pause {
+		return storage.Recollection{}, false
+	}
+	r := storage.Recollection{
+		Slot:       lrp.Slot{ProcessGUID: processGUID, Index: index},
+		Deployment: deployment.deployment,
+		Origin:     &origin{key, slot, deployment},
+	}
+	var names storage.Decoder
+	for i := range slot.records {
+		x := &slot.records[i]
+		record := lrp.ActualLRP{Key: lrp.Key{ProcessGUID: processGUID, DefinitionID: x.definitionID, Index: index}, Presence: x.presence}
+		if names.ActualLRP(x.data, &record) != nil {
+			return storage.Recollection{}, false // let a read tell
+		}
+		r.Slot.Records = append(r.Slot.Records, record)
+	}
+	lrp.SortRecords(r.Slot.Records)
+	return r, true
+}
+
+// begin notes that a slot and its deployment are about to be read.
+func (m *memory) begin(key slotKey) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, k := range [...]slotKey{key, {key.guid, deploymentIndex}} {
+		r := m.reading[k]
+		if r == nil {
+			r = new(reading)
+			m.reading[k] = r
+		}
+		r.by++
+	}
+}
+
+// end remembers what was read, unless it failed or a commit came in between.
+func (m *memory) end(key slotKey, read *slotRead, err error) {
+	slot := &remembered{}
+	for i := range read.records {
+		r := &read.records[i]
+		slot.records = append(slot.records, rememberedRecord{r.DefinitionID, r.Presence, storage.AppendActualLRP(nil, r)})
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.learn(key, slot, err)
+	m.learn(slotKey{key.guid, deploymentIndex}, &remembered{deployment: read.deployment}, err)
+}
+
+func (m *memory) learn(k slotKey, x *remembered, err error) {
+	r := m.reading[k]
+	if r.by--; r.by == 0 {
+		delete(m.reading, k)
+	}
+	if err == nil && !r.touched && m.known[k] == nil {
+		m.put(k, x)
+	}
+}
+
+// put makes room by forgetting whatever comes first.
+func (m *memory) put(k slotKey, x *remembered) {
+	if m.limit <= 0 {
+		return
+	}
+	if m.known[k] != nil {
+		m.known[k] = x
+		return
+	}
+	for other := range m.known {
+		if len(m.known) < m.limit {
+			break
+		}
+		delete(m.known, other)
+	}
+	m.known[k] = x
+}
+
+// touch is what is known of a key that a commit has written.
+func (m *memory) touch(k slotKey) *remembered {
+	if r := m.reading[k]; r != nil {
+		r.touched = true
+	}
+	return m.known[k]
+}
+
+// forget drops everything, as nobody knows what was committed.
+func (m *memory) forget() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.clear()
+	m.at = -1
+}
+
+func (m *memory) clear() {
+	clear(m.known)
+	for _, r := range m.reading {
+		r.touched = true
+	}
+}
+
+// logEnd is where the log must end for the memory to be right.
+func (m *memory) logEnd() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.at
+}
+
+// holds reports whether what the batch was decided from is what this process's
+// last commit left.
+func (m *memory) holds(o *origin) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.known[o.key] == o.slot && m.known[slotKey{o.key.guid, deploymentIndex}] == o.deployment
+}
+
+// note learns what a transaction of this process has written.
+func (m *memory) note(a *attempt) {
+	events := int64(0)
+	for i := range a.segments {
+		events += a.segments[i].n
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if a.newest-events != m.at {
+		if m.at >= 0 {
+			m.wait = time.Now().Add(othersPause)
+		}
+		m.clear()
+	}
+	m.at = a.newest
+	for _, it := range a.items {
+		if it.err != nil || a.deferred[it] {
+			continue
+		}
+		for i := range it.records {
+			if c := &it.records[i]; !c.check {
+				m.noteChange(c)
+			}
+		}
+		for i := range it.batch.Quarantine {
+			k := &it.batch.Quarantine[i].Key
+			m.drop(slotKey{k.GUID, k.Index})
+			m.drop(slotKey{k.GUID, deploymentIndex})
+		}
+	}
+}
+
+func (m *memory) noteChange(c *change) {
+	switch c.key.Kind {
+	case storage.DeploymentRecord:
+		k := slotKey{c.key.GUID, deploymentIndex}
+		m.touch(k)
+		m.put(k, &remembered{deployment: c.bare})
+	case storage.ActualLRPRecord:
+		k := slotKey{c.key.GUID, c.key.Index}
+		before := m.touch(k)
+		if before == nil {
+			return // one record is not the whole slot
+		}
+		after := &remembered{}
+		for _, r := range before.records {
+			if r.definitionID != c.key.DefinitionID || r.presence != lrp.Presence(c.key.Presence) {
+				after.records = append(after.records, r)
+			}
+		}
+		if c.row != nil {
+			after.records = append(after.records, rememberedRecord{c.key.DefinitionID, lrp.Presence(c.key.Presence), c.plain})
+		}
+		m.put(k, after)
+	}
+}
+
+func (m *memory) drop(k slotKey) {
+	m.touch(k)
+	delete(m.known, k)
+}
