@@ -314,6 +314,11 @@ func (s measuredStore) Commit(ctx context.Context, b storage.Batch) (storage.Cur
 	return cursor, err
 }
 
+// Recall implements [storage.Recaller].
+func (s measuredStore) Recall(processGUID string, index int) (storage.Recollection, bool) {
+	return storage.Recall(s.Store, processGUID, index)
+}
+
 // Wait implements [storage.Waiter].
 func (s measuredStore) Wait(ctx context.Context, after storage.Cursor) error {
 	return storage.Wait(ctx, s.Store, after, 0)

@@ -334,6 +334,11 @@ func (s *fencedStore) Commit(ctx context.Context, b storage.Batch) (storage.Curs
 	return cursor, err
 }
 
+// Recall implements [storage.Recaller].
+func (s *fencedStore) Recall(processGUID string, index int) (storage.Recollection, bool) {
+	return storage.Recall(s.Store, processGUID, index)
+}
+
 // Wait implements [storage.Waiter].
 func (s *fencedStore) Wait(ctx context.Context, after storage.Cursor) error {
 	return storage.Wait(ctx, s.Store, after, 0)

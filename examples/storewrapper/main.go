@@ -44,6 +44,12 @@ func (a *audited) Commit(ctx context.Context, b storage.Batch) (storage.Cursor, 
 	return cursor, err
 }
 
+// Recall implements [storage.Recaller], which embedding a storage.Store does
+// not: without it each step begins with a read.
+func (a *audited) Recall(processGUID string, index int) (storage.Recollection, bool) {
+	return storage.Recall(a.Store, processGUID, index)
+}
+
 // Wait implements [storage.Waiter], which embedding a storage.Store does not:
 // without it subscribers would look for new events now and then only.
 func (a *audited) Wait(ctx context.Context, after storage.Cursor) error {

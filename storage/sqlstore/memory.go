@@ -19,10 +19,11 @@ import (
 // time, and remember before their callers are told.
 type memory struct {
 	limit int
+	pause time.Duration
 
 	mu    sync.Mutex
-	at    int64 // unknown if negative
-	wait  time.Time
+	at    int64     // unknown if negative
+	until time.Time // nothing is recalled before
 	known map[slotKey]*remembered
 	// reading are the keys that are being read, with those who do.
 	reading map[slotKey]*reading
@@ -61,7 +62,7 @@ type origin struct {
 const othersPause = time.Second
 
 func newMemory(limit int) *memory {
-	return &memory{limit: limit, at: -1, known: make(map[slotKey]*remembered), reading: make(map[slotKey]*reading)}
+	return &memory{limit: limit, pause: othersPause, at: -1, known: make(map[slotKey]*remembered), reading: make(map[slotKey]*reading)}
 }
 
 // Recall implements [storage.Recaller].
@@ -69,7 +70,7 @@ func (s *Store) Recall(processGUID string, index int) (storage.Recollection, boo
 	m, key := s.memory, slotKey{processGUID, index}
 	m.mu.Lock()
 	slot, deployment := m.known[key], m.known[slotKey{processGUID, deploymentIndex}]
-	pause := slot != nil && !m.wait.IsZero() && time.Now().Before(m.wait)
+	pause := !m.until.IsZero() && time.Now().Before(m.until)
 	m.mu.Unlock()
 	if slot == nil || deployment == nil || pause {
 		return storage.Recollection{}, false
@@ -182,7 +183,7 @@ func (m *memory) logEnd() int64 {
 func (m *memory) holds(o *origin) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.known[o.key] == o.slot && m.known[slotKey{o.key.guid, deploymentIndex}] == o.deployment
+	return o.slot != nil && m.known[o.key] == o.slot && m.known[slotKey{o.key.guid, deploymentIndex}] == o.deployment
 }
 
 // note learns what a transaction of this process has written.
@@ -195,7 +196,7 @@ func (m *memory) note(a *attempt) {
 	defer m.mu.Unlock()
 	if a.newest-events != m.at {
 		if m.at >= 0 {
-			m.wait = time.Now().Add(othersPause)
+			m.until = time.Now().Add(m.pause)
 		}
 		m.clear()
 	}

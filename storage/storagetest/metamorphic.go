@@ -260,6 +260,13 @@ func (m *metamorphic) compareSome() {
 		if !Equal(gotSlot, wantSlot) || !Equal(gotD, wantD) || class(gotErr) != class(wantErr) {
 			m.fail("slot %s/%d: %s %s %v\nwant %s %s %v", guid, index, show(gotSlot), show(gotD), gotErr, show(wantSlot), show(wantD), wantErr)
 		}
+	case 7:
+		guid, index := m.world.process(), m.rng.IntN(3)
+		recalled, ok := storage.Recall(m.Store, guid, index)
+		slot, d, err := m.model.Slot(m.ctx, guid, index)
+		if ok && (err != nil || !Equal(recalled.Slot, slot) || !Equal(recalled.Deployment, d)) {
+			m.fail("slot %s/%d is recalled as %s %s\nwant %s %s %v", guid, index, show(recalled.Slot), show(recalled.Deployment), show(slot), show(d), err)
+		}
 	case 6:
 		guid := m.world.process()
 		got, gotErr := m.Store.Deployment(m.ctx, guid)
