@@ -130,6 +130,7 @@ func (b *Backend) Close() error {
 	err := b.poller.close()
 	b.program.Close()
 	b.null.Close()
+	b.images.view.close()
 	if b.network != nil {
 		if networkErr := b.network.close(); err == nil {
 			err = networkErr

@@ -149,7 +149,11 @@ func (x *bare) cycle(guid string) {
 		must(os.MkdirAll(d, 0o755))
 	}
 	must(unix.Mount("overlay", root, "overlay", 0, "lowerdir="+image.dir+",upperdir="+dir+"/upper,workdir="+dir+"/work"))
-	config := x.f.config(executor.ContainerSpec{GUID: guid, Resources: executor.Resources{MemoryMB: 64, MaxPIDs: 64}}, root, image.binds)
+	spec := executor.ContainerSpec{GUID: guid, Resources: executor.Resources{MemoryMB: 64, MaxPIDs: 64}}
+	for _, dir := range hostDirectories() {
+		spec.Mounts = append(spec.Mounts, executor.Mount{Source: dir, Target: dir})
+	}
+	config := x.f.config(spec, root, nil)
 	if !x.f.options.HostNetwork {
 		config.Namespaces = append(config.Namespaces, configs.Namespace{Type: configs.NEWNET})
 		config.Networks = []*configs.Network{{Type: "loopback"}}

@@ -4,6 +4,7 @@ package libcontainer
 
 import (
 	"path"
+	"slices"
 
 	"github.com/opencontainers/cgroups"
 	_ "github.com/opencontainers/cgroups/devices" // lets cgroups restrict devices
@@ -35,9 +36,9 @@ var (
 	readOnlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
 )
 
-// config is what libcontainer is told, but for the network. binds are those of
-// the image.
-func (b *Backend) config(spec executor.ContainerSpec, rootFS string, binds []executor.Mount) *configs.Config {
+// config is what libcontainer is told, but for the network. masks are what
+// the root file system holds and must not be seen, beside what none may see.
+func (b *Backend) config(spec executor.ContainerSpec, rootFS string, masks []string) *configs.Config {
 	c := &configs.Config{
 		Rootfs:          rootFS,
 		RootPropagation: unix.MS_SLAVE | unix.MS_REC,
@@ -50,7 +51,7 @@ func (b *Backend) config(spec executor.ContainerSpec, rootFS string, binds []exe
 		Devices:         deviceNodes(),
 		Capabilities:    capabilities(spec.Privileged),
 		NoNewPrivileges: !spec.Privileged,
-		MaskPaths:       maskedPaths,
+		MaskPaths:       slices.Concat(maskedPaths, masks),
 		ReadonlyPaths:   readOnlyPaths,
 		Rlimits:         []configs.Rlimit{{Type: unix.RLIMIT_CORE}}, // a dump would be handled by the host
 		Mounts: []*configs.Mount{
@@ -67,7 +68,7 @@ func (b *Backend) config(spec executor.ContainerSpec, rootFS string, binds []exe
 	if spec.Privileged {
 		c.MaskPaths, c.ReadonlyPaths = nil, nil
 	}
-	for _, m := range append(binds[:len(binds):len(binds)], spec.Mounts...) {
+	for _, m := range spec.Mounts {
 		c.Mounts = append(c.Mounts, bind(m))
 	}
 	return c

@@ -149,12 +149,12 @@ func (b *Backend) makeDir(_ context.Context, c *container) error {
 
 // makeFirst mounts the root file system and starts the first process.
 func (b *Backend) makeFirst(ctx context.Context, c *container) error {
-	rootFS, binds, err := b.makeRootFS(ctx, c)
+	rootFS, masks, err := b.makeRootFS(ctx, c)
 	if err != nil {
 		return err
 	}
 	stage()
-	config := b.config(c.spec, rootFS, binds)
+	config := b.config(c.spec, rootFS, masks)
 	if c.link.wire != nil {
 		config.Namespaces = append(config.Namespaces, configs.Namespace{Type: configs.NEWNET,
 			Path: fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), c.link.wire.ns.Fd())})

@@ -163,7 +163,7 @@ func TestWhatMakesASessionOfItsOwnIsKilledWithItsContainer(t *testing.T) {
 	guid, _ := f.create()
 	r := f.as("nobody", guid, "setsid sh -c 'trap \"\" TERM; echo ready; while :; do sleep 1; done' & wait")
 	r.says("ready")
-	if err := r.Signal(executor.Kill); err != nil {
+	if err := r.Signal(executor.Terminate); err != nil {
 		t.Fatal(err)
 	}
 	r.end()

@@ -184,3 +184,73 @@ func TestContainersDoNotReachEachOther(t *testing.T) {
 		conn.Close()
 	}
 }
+
+func TestWhatOfTheHostNotEverybodyMayReadIsNotReadInAContainer(t *testing.T) {
+	const someone = 1234
+	newFixture(t).create() // unpacks the image that all tests share
+	shown := t.TempDir()
+	if err := os.Chmod(shown, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	files := []struct {
+		name     string
+		mode     os.FileMode
+		uid, gid int
+		read     bool
+	}{
+		{"public", 0o644, 0, 0, true},
+		{"someones-public", 0o604, someone, someone, true},
+		{"roots", 0o600, 0, 0, false},
+		{"of-roots-group", 0o640, someone, 0, false},
+		{"someones", 0o600, someone, someone, false},
+		{"of-someones-group", 0o640, 0, someone, false},
+		{"closed/public", 0o644, 0, 0, false},
+		{"closed-to-root/public", 0o644, 0, 0, false},
+	}
+	for dir, uid := range map[string]int{"closed": 0, "closed-to-root": someone} {
+		if err := os.Mkdir(filepath.Join(shown, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chown(filepath.Join(shown, dir), uid, uid); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, file := range files {
+		path := filepath.Join(shown, file.name)
+		if err := os.WriteFile(path, []byte("the host's own"), file.mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, file.mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chown(path, file.uid, file.gid); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := hostPrograms
+	t.Cleanup(func() { hostPrograms = before })
+	hostPrograms = append(hostPrograms[:len(hostPrograms):len(hostPrograms)], shown)
+	for _, masked := range []bool{false, true} {
+		t.Run(fmt.Sprintf("masked %v", masked), func(t *testing.T) {
+			f := newFixture(t)
+			if masked { // as where files cannot be without owners
+				f.images.view.look.Do(func() { f.images.view.masks, f.images.view.err = notForOthers(hostDirectories()) })
+			}
+			guid, _ := f.create()
+			for _, user := range []string{"root", fmt.Sprint(someone), "nobody"} {
+				for _, file := range files {
+					e := f.as(user, guid, "grep -q . "+filepath.Join(shown, file.name)).end()
+					if e.Success() != file.read {
+						t.Errorf("%s is read by %s: %v, want %v", file.name, user, e.Success(), file.read)
+					}
+				}
+				if e := f.as(user, guid, "touch "+shown+"/new || chmod 777 "+shown).end(); e.Success() {
+					t.Errorf("%s has changed it", user)
+				}
+			}
+			if (f.images.view.owners == nil) != masked {
+				t.Logf("this host cannot show files without owners")
+			}
+		})
+	}
+}

@@ -10,14 +10,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-
-	"github.com/diegosdk/diego/executor"
 )
 
 // What the image of the host is made of. It is a list of what is shown, not
 // of what is hidden: what is not here does not exist in a container.
 var (
-	// hostPrograms are bound read-only, or copied where they are links.
+	// hostPrograms are mounted read-only, or copied where they are links.
 	hostPrograms = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}
 	// hostSettings are copied: files, links and directories of them. None
 	// holds a secret.
@@ -38,18 +36,17 @@ var (
 	}
 )
 
-// hostBinds are those of hostPrograms that are directories.
-func hostBinds() []executor.Mount {
-	var binds []executor.Mount
+// hostDirectories are those of hostPrograms that are directories.
+func hostDirectories() (dirs []string) {
 	for _, path := range hostPrograms {
 		if info, err := os.Lstat(path); err == nil && info.IsDir() {
-			binds = append(binds, executor.Mount{Source: path, Target: path})
+			dirs = append(dirs, path)
 		}
 	}
-	return binds
+	return dirs
 }
 
-// hostImage makes the part of the host's image that is not bound.
+// hostImage makes the part of the host's image that is not mounted.
 func (s *images) hostImage(_ context.Context, dir string) error {
 	for _, d := range hostDirs {
 		if err := os.MkdirAll(filepath.Join(dir, d.path), 0o755); err != nil {

@@ -29,6 +29,7 @@ type images struct {
 	busy map[string]*unpacking
 
 	templates sync.Mutex // of disks
+	view      hostView
 }
 
 // find returns an image, which is unpacked the first time that it is needed.
@@ -47,7 +48,7 @@ func (s *images) resolve(ctx context.Context, guid, rootFS string, trusted bool)
 		if err != nil {
 			return image{}, errNoRootFS(guid, rootFS, "the host's directories cannot be shown", err)
 		}
-		i.binds = hostBinds()
+		i.host = true
 		return i, nil
 	case "preloaded":
 		target, known := s.backend.options.Preloaded[rest]

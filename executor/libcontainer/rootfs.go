@@ -25,8 +25,8 @@ const (
 )
 
 // makeRootFS mounts what the container sees as "/": its own layer over the
-// image that it shares with others.
-func (b *Backend) makeRootFS(ctx context.Context, c *container) (dir string, binds []executor.Mount, err error) {
+// image that it shares with others. masks are what in it is to be hidden.
+func (b *Backend) makeRootFS(ctx context.Context, c *container) (dir string, masks []string, err error) {
 	image, err := b.images.find(ctx, c.guid, c.spec.RootFS)
 	if err != nil {
 		return "", nil, err
@@ -58,7 +58,13 @@ func (b *Backend) makeRootFS(ctx context.Context, c *container) (dir string, bin
 	if err != nil {
 		return "", nil, fmt.Errorf("container %q: mount its root file system: %w", c.guid, os.NewSyscallError("mount", err))
 	}
-	return dir, image.binds, nil
+	if image.host {
+		stage()
+		if masks, err = b.images.view.mount(dir); err != nil {
+			return "", nil, fmt.Errorf("container %q: show the host's programs: %w", c.guid, err)
+		}
+	}
+	return dir, masks, nil
 }
 
 // escapeOverlay lets a path stand in the options of an overlay.
@@ -103,8 +109,8 @@ func removeAll(dir string) error {
 
 // An image is what the containers of a root file system share.
 type image struct {
-	dir   string           // never written to
-	binds []executor.Mount // what of the host appears in it
+	dir  string // never written to
+	host bool   // whether directories of the host appear in it
 }
 
 // errNoRootFS names what is wrong with a root file system.

@@ -1,0 +1,157 @@
+//go:build linux && cgo && (amd64 || arm64)
+
+package libcontainer
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/diegosdk/diego/executor/libcontainer/internal/pid1"
+)
+
+// A hostView shows directories of the host to containers, without what not
+// everybody on the host may read. There is no user namespace: root in a
+// container has the host's uid 0, and would own root's files.
+//
+// Where the kernel and the file systems can, the directories are mounted so
+// that their files belong to nobody: everybody is one of the others to them.
+// Elsewhere what others may not read is masked, as it was found when the first
+// container needed it.
+type hostView struct {
+	look   sync.Once
+	owners *os.File // a user namespace without an owner; nil if masks do it
+	masks  []string
+	err    error
+}
+
+// unowned is the only uid and gid in hostView.owners: the last there is, which
+// no process and no file has.
+const unowned = 1<<32 - 2
+
+// mount mounts the directories below root, and returns what is to be masked.
+func (v *hostView) mount(root string) (masks []string, err error) {
+	dirs := hostDirectories()
+	v.look.Do(func() {
+		if v.owners, v.err = ownerless(dirs); v.owners == nil && v.err == nil {
+			v.masks, v.err = notForOthers(dirs)
+		}
+	})
+	if v.err != nil {
+		return nil, v.err
+	}
+	for _, dir := range dirs {
+		target := filepath.Join(root, dir)
+		if err := os.MkdirAll(target, 0o755); err != nil {
+			return nil, err
+		}
+		tree, err := openTree(dir, v.owners)
+		if err != nil {
+			return nil, err
+		}
+		err = unix.MoveMount(tree, "", unix.AT_FDCWD, target, unix.MOVE_MOUNT_F_EMPTY_PATH)
+		unix.Close(tree)
+		if err != nil {
+			return nil, &os.PathError{Op: "move_mount", Path: target, Err: err}
+		}
+	}
+	return v.masks, nil
+}
+
+func (v *hostView) close() {
+	if v.owners != nil {
+		v.owners.Close()
+	}
+}
+
+// openTree is a read-only copy of what is mounted at dir and below. With
+// owners, its files belong to nobody.
+func openTree(dir string, owners *os.File) (fd int, err error) {
+	fd, err = unix.OpenTree(unix.AT_FDCWD, dir, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+	if err != nil {
+		return -1, &os.PathError{Op: "open_tree", Path: dir, Err: err}
+	}
+	attributes := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV, Propagation: unix.MS_PRIVATE}
+	if owners != nil {
+		attributes.Attr_set |= unix.MOUNT_ATTR_IDMAP
+		attributes.Userns_fd = uint64(owners.Fd())
+	}
+	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attributes); err != nil {
+		unix.Close(fd)
+		return -1, &os.PathError{Op: "mount_setattr", Path: dir, Err: err}
+	}
+	return fd, nil
+}
+
+// ownerless is the namespace with which all of dirs can be mounted, or nil if
+// this host cannot do that.
+func ownerless(dirs []string) (*os.File, error) {
+	program, err := pid1.Program()
+	if err != nil {
+		return nil, err
+	}
+	defer program.Close()
+	conn, other, err := pid1.Pair()
+	if err != nil {
+		return nil, err
+	}
+	defer other.Close()
+	// The program waits for its socket to be closed.
+	holder := exec.Command(pid1.ProgramPath)
+	holder.ExtraFiles = []*os.File{other, program}
+	one := []syscall.SysProcIDMap{{ContainerID: unowned, HostID: unowned, Size: 1}}
+	holder.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER, UidMappings: one, GidMappings: one}
+	if err := holder.Start(); err != nil {
+		conn.Close()
+		return nil, nil // no user namespaces here
+	}
+	owners, err := os.Open(fmt.Sprintf("/proc/%d/ns/user", holder.Process.Pid))
+	conn.Close()
+	holder.Wait()
+	if err != nil {
+		return nil, err
+	}
+	for _, dir := range dirs {
+		tree, err := openTree(dir, owners)
+		if err != nil { // a file system that has only its own owners
+			owners.Close()
+			return nil, nil
+		}
+		unix.Close(tree)
+	}
+	return owners, nil
+}
+
+// notForOthers are the files and directories below dirs that not everybody may
+// read.
+func notForOthers(dirs []string) (paths []string, err error) {
+	const read, readAndEnter = 0o004, 0o005
+	for _, dir := range dirs {
+		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			info, err := d.Info()
+			switch {
+			case err != nil: // it has just gone
+				return nil
+			case d.IsDir() && info.Mode()&readAndEnter != readAndEnter:
+				paths = append(paths, path)
+				return fs.SkipDir
+			case d.Type().IsRegular() && info.Mode()&read == 0:
+				paths = append(paths, path)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return paths, nil
+}
