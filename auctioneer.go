@@ -54,7 +54,8 @@ type Auctioneer struct {
 	// Leadership says who leads.
 	Leadership *Leadership
 
-	o AuctioneerOptions
+	o   AuctioneerOptions
+	led bool // at the last Tick
 }
 
 // NewAuctioneer fails with an *executor.ValidationError if a required option is
@@ -91,7 +92,11 @@ func NewAuctioneer(o AuctioneerOptions) (*Auctioneer, error) {
 // is due.
 func (a *Auctioneer) Tick(ctx context.Context) error {
 	err := a.Leadership.Tick(ctx)
-	if leading, _ := a.Leadership.Leading(); !leading {
+	leading, _ := a.Leadership.Leading()
+	if a.led && !leading {
+		forgetLeading(a.o.Metrics)
+	}
+	if a.led = leading; !leading {
 		return err
 	}
 	_, roundErr := a.Runner.Round(ctx)
@@ -104,6 +109,7 @@ func (a *Auctioneer) Run(ctx context.Context) error {
 	return a.Leadership.Run(ctx, func(ctx context.Context) {
 		a.o.Logger.Info("leading")
 		_ = a.Runner.Run(ctx)
+		forgetLeading(a.o.Metrics)
 		a.o.Logger.Info("not leading any more")
 	})
 }

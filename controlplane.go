@@ -237,6 +237,9 @@ func (p *ControlPlane) Tick(ctx context.Context) error {
 	if leading && !p.led {
 		p.Converger.Trigger()
 	}
+	if p.led && !leading {
+		forgetLeading(p.o.Metrics)
+	}
 	p.led = leading
 	if !leading {
 		return err
@@ -271,6 +274,7 @@ func (p *ControlPlane) Run(ctx context.Context) error {
 		wg.Go(func() { p.callbacks.run(ctx) })
 		wg.Go(func() { p.watchCells(ctx) })
 		wg.Wait()
+		forgetLeading(p.o.Metrics)
 		p.o.Logger.Info("not leading any more")
 	})
 }

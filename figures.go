@@ -68,6 +68,26 @@ var figures = []figure{
 	{"metrics_dropped_total", counter, []string{"name"}, "figures that Prometheus was given and did not keep: too many series of the name, or its type changed"},
 }
 
+// leadersGauges are those that only a leader knows.
+var leadersGauges = []string{"lrps", "tasks", "domain_fresh", "cells_present", "cells_trusted", "auction_waiting", "auction_silent_cells"}
+
+// A Forgetter is a [Metrics] that can drop figures. A process that stops leading
+// has it forget the gauges that only a leader knows: what they said last would
+// otherwise stand beside what the next leader says.
+type Forgetter interface {
+	// Forget drops all values of these gauges until they are given anew.
+	Forget(names ...string)
+}
+
+var _ Forgetter = (*Prometheus)(nil)
+
+// forgetLeading is for whoever leads no longer.
+func forgetLeading(m Metrics) {
+	if f, ok := m.(Forgetter); ok {
+		f.Forget(leadersGauges...)
+	}
+}
+
 // helpOf is what the figure of that name tells, or "" for a caller's own.
 func helpOf(name string) string {
 	for _, f := range figures {

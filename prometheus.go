@@ -75,6 +75,17 @@ func (p *Prometheus) Gauge(name string, value float64, labels ...auction.Label) 
 	}
 }
 
+// Forget implements [Forgetter]. Counters and histograms stay: they only grow.
+func (p *Prometheus) Forget(names ...string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, name := range names {
+		if f := p.families[name]; f != nil && f.kind == gauge {
+			delete(p.families, name)
+		}
+	}
+}
+
 // Observe implements [Metrics]. NaN is ignored.
 func (p *Prometheus) Observe(name string, value float64, labels ...auction.Label) {
 	if math.IsNaN(value) {

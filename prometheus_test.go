@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,6 +25,7 @@ import (
 	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/internal/simulation"
+	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/storage/memstore"
 )
 
@@ -372,4 +374,51 @@ func ExamplePrometheus() {
 	// # HELP diego_cells_present cells at the last pass
 	// # TYPE diego_cells_present gauge
 	// diego_cells_present 2
+}
+
+func TestAProcessThatStopsLeadingDropsWhatOnlyALeaderKnows(t *testing.T) {
+	for name, run := range map[string]bool{"tick by tick": false, "running": true} {
+		t.Run(name, func(t *testing.T) {
+			clock := simulation.NewClock()
+			store := memstore.New(&memstore.Options{Now: clock.Now})
+			figures := new(diego.Prometheus)
+			plane, err := diego.New(diego.Options{
+				Store: store, Owner: "first", Now: clock.Now, Metrics: figures,
+				Dial: func(diego.CellPresence) (auction.CellClient, error) { return nil, errors.New("there is none") },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			has := func() bool { return strings.Contains(text(t, figures), "diego_lrps{") }
+			if !run {
+				if err := plane.Tick(t.Context()); err != nil || !has() {
+					t.Fatalf("leading, %v, it says\n%s", err, text(t, figures))
+				}
+				clock.Advance(time.Minute)
+				if _, err := store.Acquire(t.Context(), storage.Lease{Kind: storage.LeaderLease, Name: "bbs", Owner: "second"}, time.Hour); err != nil {
+					t.Fatal(err)
+				}
+				if err := plane.Tick(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				ctx, stop := context.WithCancel(t.Context())
+				over := make(chan error, 1)
+				go func() { over <- plane.Run(ctx) }()
+				for !has() {
+					select {
+					case err := <-over:
+						t.Fatal(err)
+					default:
+						runtime.Gosched()
+					}
+				}
+				stop()
+				<-over
+			}
+			if got := text(t, figures); has() || !strings.Contains(got, "diego_leader 0") || !strings.Contains(got, "diego_convergence_passes_total 1") {
+				t.Errorf("it leads no longer and says\n%s", got)
+			}
+		})
+	}
 }
