@@ -54,7 +54,7 @@ func cells(c *call) error {
 	asking.Wait()
 	v := &view{
 		heading: []string{"CELL", "ZONE", "STATE", "MEMORY FREE", "DISK FREE", "CONTAINERS", "INSTANCES", "TASKS", "ADDRESS", "OFFERS"},
-		empty:   "no cell is present",
+		empty:   allAbsent,
 	}
 	for i := range docs {
 		d := &docs[i]

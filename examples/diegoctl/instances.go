@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"iter"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
 )
@@ -43,7 +45,43 @@ func instances(c *call) error {
 			return err
 		}
 	}
-	return c.show(c.instancesView(list, c.on("all")))
+	v := c.instancesView(list, c.on("all"))
+	if !c.forPrograms() {
+		present, err := r.bbs.Cells(c.ctx)
+		if err != nil {
+			return err
+		}
+		if note := absence(list, present); note != "" {
+			v.notes = append(v.notes, note)
+		}
+	}
+	return c.show(v)
+}
+
+// allAbsent is what the loss of all cells means (see converge.Guard).
+const allAbsent = "no cell is present. That all are lost at once is not believed: the records stay as they were reported last, and nothing is started elsewhere, until a cell is back"
+
+// absence says of which records nobody has heard lately, as their cells are not
+// present, or "". A record that is SUSPECT or EVACUATING says so itself.
+func absence(list []lrp.ActualLRP, present []diego.CellPresence) string {
+	var absent []string
+	for i := range list {
+		a := &list[i]
+		if a.CellID != "" && a.Presence == lrp.Ordinary && !slices.ContainsFunc(present, func(p diego.CellPresence) bool { return p.CellID == a.CellID }) {
+			absent = append(absent, a.CellID)
+		}
+	}
+	slices.Sort(absent)
+	absent = slices.Compact(absent)
+	switch {
+	case len(absent) == 0:
+		return ""
+	case len(present) == 0:
+		return allAbsent
+	case len(absent) == 1:
+		return absent[0] + " is not present: what is on it is shown as it was reported last"
+	}
+	return strings.Join(absent, ", ") + " are not present: what is on them is shown as it was reported last"
 }
 
 func collect[T any](seq iter.Seq2[T, error]) (list []T, err error) {

@@ -6,6 +6,9 @@ import (
 	"testing/quick"
 	"time"
 	"unicode/utf8"
+
+	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/lrp"
 )
 
 func TestAgesHaveAtMostTwoUnits(t *testing.T) {
@@ -120,4 +123,31 @@ func required(c *command) (n int) {
 		}
 	}
 	return n
+}
+
+func TestCellsThatAreNotThereAreNamedOnce(t *testing.T) {
+	on := func(cell string, p lrp.Presence) lrp.ActualLRP {
+		return lrp.ActualLRP{InstanceKey: lrp.InstanceKey{CellID: cell}, Presence: p}
+	}
+	list := []lrp.ActualLRP{on("c", lrp.Ordinary), on("a", lrp.Ordinary), on("c", lrp.Ordinary), on("", lrp.Ordinary), on("s", lrp.Suspect)}
+	for _, tt := range []struct {
+		present string
+		want    string
+	}{
+		{"a c", ""},
+		{"a", "c is not present: what is on it is shown as it was reported last"},
+		{"b", "a, c are not present: what is on them is shown as it was reported last"},
+		{"", allAbsent},
+	} {
+		var present []diego.CellPresence
+		for _, id := range strings.Fields(tt.present) {
+			present = append(present, diego.CellPresence{CellID: id})
+		}
+		if got := absence(list, present); got != tt.want {
+			t.Errorf("with %q present it says %q, want %q", tt.present, got, tt.want)
+		}
+	}
+	if got := absence(nil, nil); got != "" {
+		t.Errorf("of nothing it says %q", got)
+	}
 }

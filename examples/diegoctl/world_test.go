@@ -311,8 +311,10 @@ func (w *world) do(words []string) {
 		w.find(words[1]).Presence.Capacity.MemoryMB = 16
 	case "silent":
 		w.silent[words[1]] = true
-	case "gone": // CELL
-		w.gone[words[1]] = true
+	case "gone": // CELL... at once
+		for _, cell := range words[1:] {
+			w.gone[cell] = true
+		}
 		w.pass(30 * time.Second)
 	case "frames": // N: interrupt the next command after so many pauses
 		fmt.Sscan(words[1], &w.frames)
