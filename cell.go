@@ -18,8 +18,8 @@ import (
 // A LocalCell is a cell of this process, to be served by [NewHandler] or dialled
 // without a network.
 type LocalCell struct {
+	// Both are required: Manager has the rep's containers.
 	*rep.Rep
-	// Manager has the rep's containers.
 	Manager *manager.Manager
 }
 

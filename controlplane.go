@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -23,8 +24,8 @@ type Options struct {
 	Store storage.Store
 	// Dial makes the client of a present cell. It is required.
 	Dial Dial
-	// Owner names this process among those that may lead, and is unique. It is
-	// required.
+	// Owner names this process among those that may lead, and is unique; see
+	// LeadershipOptions. It is required.
 	Owner string
 	// Address is where others ask it; see LeadershipOptions.
 	Address string
@@ -80,7 +81,8 @@ type Options struct {
 // The auctioneer may be a process of its own, an [Auctioneer]. [NewHandler]
 // serves both over HTTP.
 //
-// [ControlPlane.Run] keeps it going. A test or a simulation calls
+// [ControlPlane.Run] keeps it going; [ControlPlane.WaitReady] says when it can
+// be asked. A test or a simulation calls
 // [ControlPlane.Tick] instead, in its own time.
 type ControlPlane struct {
 	// BBS is the API. Its reads work on every process, its other calls fail
@@ -224,6 +226,26 @@ func (p *ControlPlane) Ready(ctx context.Context) Readiness {
 		r.Ready, r.Why = false, "the store does not answer: "+err.Error()
 	}
 	return r
+}
+
+// WaitReady returns nil once the control plane is ready: soon after Run has
+// begun, or after another process's LeaderTTL if that led and was killed. Until
+// then calls fail with a *[NotLeaderError]. The error wraps ctx's and says what
+// is missing.
+func (p *ControlPlane) WaitReady(ctx context.Context) error {
+	for {
+		next := p.Leadership.nextAnswer()
+		ready := p.Ready(ctx)
+		if ready.Ready {
+			return nil
+		}
+		select {
+		case <-next:
+		case <-ctx.Done():
+			// What Ready says after the end of ctx may be about that.
+			return fmt.Errorf("%w: %s", ctx.Err(), cmp.Or(p.Leadership.readiness().Why, ready.Why))
+		}
+	}
 }
 
 // Tick does once whatever is due: it asks for the leadership and, having it,

@@ -15,6 +15,7 @@
 //
 // Each part does one step when it is told to; [ControlPlane.Tick] is one step
 // of all of them, and [ControlPlane.Run] adds the goroutines and timers.
+// examples/embed is a program with all of it and a cell, to begin with, and
 // docs/operations.md lists the knobs and figures.
 //
 // The rules are pure functions, which live in the packages below and can be

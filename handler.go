@@ -62,8 +62,10 @@ type Readiness struct {
 }
 
 // NewHandler serves calls over HTTP; docs/api.md lists them. A caller is known
-// by its client certificate: the server's tls.Config asks for one and verifies
-// it. [IdentityOf] says what it means.
+// by its client certificate, and [IdentityOf] says what it means: the server's
+// tls.Config has ClientAuth tls.VerifyClientCertIfGiven (or, if nobody else is
+// to see whether it is alive, tls.RequireAndVerifyClientCert), and as ClientCAs
+// the authorities of those who may call.
 //
 // GET /healthz answers as long as the process lives; GET /readyz says whether it
 // can do its work, with the status 503 if not. Both are open to whoever can

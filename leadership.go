@@ -30,7 +30,7 @@ type NotLeaderError struct {
 
 func (e *NotLeaderError) Error() string {
 	if e.Leader == "" {
-		return fmt.Sprintf("%v of %q; nobody is known to be", ErrNotLeader, e.Role)
+		return fmt.Sprintf("%v of %q; nobody is known to be, so try again soon", ErrNotLeader, e.Role)
 	}
 	return fmt.Sprintf("%v of %q; ask %q", ErrNotLeader, e.Role, e.Leader)
 }
@@ -42,8 +42,9 @@ func (e *NotLeaderError) Unwrap() []error { return []error{ErrNotLeader, storage
 type LeadershipOptions struct {
 	// Store keeps the lease. It is required.
 	Store storage.Leaser
-	// Owner names this process, such as its address, and is unique. It is
-	// required.
+	// Owner names this process, such as its address, and is unique: two with one
+	// name take the leadership from each other again and again. A process that
+	// starts again under its name leads at once. It is required.
 	Owner string
 	// Address is the base URL at which others ask this process while it leads,
 	// such as "https://bbs-1.example:8889". It may be empty.
@@ -81,6 +82,8 @@ type Leadership struct {
 	after time.Time
 	// failed is why the store could not be asked the last time.
 	failed error
+	// asked is closed when the store has answered, or has not.
+	asked chan struct{}
 }
 
 // NewLeadership fails with an *executor.ValidationError if a required option
@@ -100,7 +103,7 @@ func NewLeadership(o LeadershipOptions) (*Leadership, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Leadership{o: o}, v.Err()
+	return &Leadership{o: o, asked: make(chan struct{})}, v.Err()
 }
 
 // Tick takes or renews the lease, or gives it up: a leader whose commits have
@@ -146,6 +149,8 @@ func (l *Leadership) publish() {
 func (l *Leadership) took(lease storage.Lease, began time.Time, err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	close(l.asked)
+	l.asked = make(chan struct{})
 	var held *storage.HeldError
 	refused := errors.As(err, &held) || errors.Is(err, storage.ErrFenced)
 	l.tell(err, refused)
@@ -158,10 +163,26 @@ func (l *Leadership) took(lease storage.Lease, began time.Time, err error) error
 		l.leader, l.address = held.Lease.Owner, string(held.Lease.Value)
 		return nil
 	case refused:
+		l.suspectNamesake()
 		l.lose()
 		return nil
 	}
 	return err
+}
+
+// suspectNamesake is for a leader whose lease somebody else has. Until it ends
+// only a process of the same name could take it.
+func (l *Leadership) suspectNamesake() {
+	if l.lease.Epoch != 0 && l.o.Now().Before(l.until) {
+		l.o.Logger.Warn("the leadership was taken while it was held, so another process has the same name; give each an Owner of its own", "role", l.o.Role, "owner", l.o.Owner)
+	}
+}
+
+// nextAnswer is closed when the leadership has been asked for once more.
+func (l *Leadership) nextAnswer() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.asked
 }
 
 // tell notes whether the store could be asked, and logs when that changes.
@@ -352,6 +373,7 @@ func (l *Leadership) observe(fence storage.Fence, err error) {
 	switch {
 	case l.lease.Epoch != fence.Epoch:
 	case errors.Is(err, storage.ErrFenced):
+		l.suspectNamesake()
 		l.lose()
 	case err == nil, errors.Is(err, storage.ErrConflict), errors.Is(err, storage.ErrDuplicate), errors.Is(err, executor.ErrInvalid):
 		l.firstFailed, l.lastFailed = time.Time{}, time.Time{}
