@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -201,18 +202,42 @@ func (b *Backend) makeFirst(ctx context.Context, c *container) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if err := b.host.tighten(c.cgroup, b.limits(c.spec)); err != nil {
-		return fmt.Errorf("container %q: set its limits: %w", c.guid, err)
+	if err = b.host.tighten(c.cgroup, b.limits(c.spec)); err != nil {
+		return c.errLimits(err)
 	}
-	c.root, err = os.OpenFile(fmt.Sprintf("/proc/%d/root", c.initPID), unix.O_PATH|unix.O_DIRECTORY, 0)
-	return err
+	if c.root, err = os.OpenFile(fmt.Sprintf("/proc/%d/root", c.initPID), unix.O_PATH|unix.O_DIRECTORY, 0); err != nil {
+		return c.errLimits(err)
+	}
+	return nil
 }
 
 // stateDir is libcontainer's own directory below that of a container.
 const stateDir = "state"
 
+// errFirst names the reason if there was too little memory, which libcontainer
+// has only words for.
 func (c *container) errFirst(err error) error {
+	for _, words := range []string{"OOM-killed", "unable to set memory limit"} {
+		if strings.Contains(err.Error(), words) {
+			return c.errMemory(fmt.Sprintf("to make it, this daemon's program is run in it, which takes more than %d MiB",
+				max(c.spec.Resources.MemoryMB, startMemory>>20)), err)
+		}
+	}
 	return fmt.Errorf("container %q: start its first process: %w", c.guid, err)
+}
+
+// errLimits names the reason if the limits were too low for what was there
+// already: v1 says so, and v2 ends it.
+func (c *container) errLimits(err error) error {
+	if !errors.Is(err, unix.EBUSY) && c.cgroup.oomKills() == 0 {
+		return fmt.Errorf("container %q: set its limits: %w", c.guid, err)
+	}
+	return c.errMemory("what it takes to make it exceeds that", err)
+}
+
+func (c *container) errMemory(why string, err error) error {
+	return &executor.BackendError{Kind: executor.ErrUnsupported, GUID: c.guid, Cause: err,
+		Detail: fmt.Sprintf("a memory limit of %d MiB; %s; ask for more", c.spec.Resources.MemoryMB, why)}
 }
 
 // Delete implements [executor.ContainerBackend].

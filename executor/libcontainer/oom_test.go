@@ -3,9 +3,11 @@
 package libcontainer
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -179,5 +181,87 @@ func TestADeletedContainerHasNotRunOutOfMemoryForThat(t *testing.T) {
 	f.delete(guid)
 	if e := r.end(); e != (executor.Exit{Signal: 9}) {
 		t.Errorf("it ended with %v", e)
+	}
+}
+
+func TestALimitOfAFewMiBHolds(t *testing.T) {
+	f := newFixture(t)
+	for _, mb := range []int64{1, 2, 3} {
+		guid, _ := f.create(size(mb))
+		g := f.containers[guid].cgroup
+		if got := g.read(g.version.memoryLimit); got != mb<<20 {
+			t.Errorf("%d MiB: the limit is %d", mb, got)
+		}
+		if e := f.as("nobody", guid, "exit 0").end(); !e.Success() {
+			t.Errorf("%d MiB: a small process ended with %v", mb, e)
+		}
+		if e := f.as("nobody", guid, "exec "+hog).end(); e != (executor.Exit{Signal: 9, OutOfMemory: true}) {
+			t.Errorf("%d MiB: a large process ended with %v", mb, e)
+		}
+		f.delete(guid)
+	}
+}
+
+func TestALimitThatIsTooLowToMakeTheContainerIsNamed(t *testing.T) {
+	f := newFixture(t)
+	for _, test := range []struct {
+		name   string
+		memory int64 // while it is made
+		fill   bool  // so that more is in use than it may have in the end
+	}{
+		{"for libcontainer's own process", 1 << 20, false},
+		{"for what is there when that has ended", startMemory, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			before := startMemory
+			startMemory = test.memory
+			defer func() { startMemory, stage = before, func() {} }()
+			spec := f.spec(size(1))
+			if test.fill {
+				g, err := f.cgroup(spec.GUID)
+				if err != nil {
+					t.Fatal(err)
+				}
+				stage = func() {
+					if g.pids() < 1 { // libcontainer has not started anything
+						return
+					}
+					stop := fill(t, g)
+					stage = func() { // once the first process runs
+						stage = stop // and in the removal
+					}
+				}
+			}
+			_, err := f.Create(f.ctx, spec)
+			var typed *executor.BackendError
+			if !errors.Is(err, executor.ErrUnsupported) || !errors.As(err, &typed) || typed.GUID != spec.GUID ||
+				!strings.Contains(err.Error(), "a memory limit of 1 MiB") || !strings.Contains(err.Error(), "ask for more") {
+				t.Errorf("the error is %v", err)
+			}
+			if got := traces(t, f.Backend); len(got) != 1 { // the table
+				t.Errorf("left behind: %q", got)
+			}
+		})
+	}
+}
+
+// fill has a process of the host use some MiB in a cgroup, until stop is called.
+func fill(t *testing.T, g *cgroup) (stop func()) {
+	t.Helper()
+	procs := g.path(control{g.version.memory.controller, "cgroup.procs", ""})
+	cmd := exec.Command("/bin/sh", "-c", "echo $$ > "+procs+`; exec perl -e '$| = 1; $n = 8_000_000; $x = "x" x $n; print "filled\n"; sleep 1000'`)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "filled\n" {
+		t.Errorf("it said %q, %v", line, err)
+	}
+	return func() {
+		cmd.Process.Kill()
+		cmd.Wait()
 	}
 }
