@@ -49,7 +49,7 @@ type Fence struct {
 	Epoch int64  `json:"epoch"`
 }
 
-// A Leaser keeps leases. TTLs are at least one millisecond.
+// A Leaser keeps leases. TTLs are at least one millisecond. Values are copied.
 type Leaser interface {
 	// Acquire takes the lease that l names by Kind and Name, for l.Owner and
 	// with l.Value; Epoch and ExpiresAt are ignored. It succeeds if the lease

@@ -42,7 +42,7 @@ var eventCases = []testCase{
 		after := f.storeNow()
 		for i, e := range f.events(0, storage.EventFilter{}) {
 			if e.At.Before(before) || e.At.After(after) || e.At.Location() != time.UTC {
-				f.Errorf("event %d is of %v, want a time between %v and %v", i, e.At, before, after)
+				f.Fatalf("event %d is of %v, want a time in UTC between %v and %v", i, e.At, before, after)
 			}
 			e.Sequence, e.At = 0, time.Time{}
 			f.same(b.Events[i].Subject().Kind, e, b.Events[i])
@@ -208,7 +208,7 @@ var domainCases = []testCase{
 		after := f.storeNow()
 		d := all(f, f.Store.Domains(f.ctx))[0]
 		if d.ExpiresAt.Before(before.Add(f.ttl())) || d.ExpiresAt.After(after.Add(f.ttl())) || d.ExpiresAt.Location() != time.UTC {
-			f.Errorf("expires at %v, want %v after a time between %v and %v", d.ExpiresAt, f.ttl(), before, after)
+			f.Errorf("expires at %v, want %v after a time between %v and %v, in UTC", d.ExpiresAt, f.ttl(), before, after)
 		}
 		f.pass(f.ttl())
 		if d.Fresh(f.storeNow()) {

@@ -19,6 +19,23 @@ var leaseCases = []testCase{
 		}
 		f.same("leases", all(f, f.Store.Leases(f.ctx, "kind")), []storage.Lease{lease})
 		f.same("value", lease.Value, value)
+		if lease.ExpiresAt.Location() != time.UTC {
+			f.Errorf("it expires at %v, want that in UTC", lease.ExpiresAt)
+		}
+	}},
+	{sentence: "the value of a lease is copied: whoever writes over theirs changes nothing in the store", check: func(f *fixture) {
+		value := func() string { return string(all(f, f.Store.Leases(f.ctx, "kind"))[0].Value) }
+		mine := []byte("first")
+		got, err := f.Store.Acquire(f.ctx, storage.Lease{Kind: "kind", Name: "n", Owner: "o", Value: mine}, time.Hour)
+		f.must(err)
+		copy(mine, "!!!!!")
+		f.same("after Acquire", value(), "first")
+		mine = []byte("second")
+		got.Value = mine
+		_, err = f.Store.Renew(f.ctx, got, time.Hour)
+		f.must(err)
+		copy(mine, "!!!!!!")
+		f.same("after Renew", value(), "second")
 	}},
 	{sentence: "leases are listed by kind and ordered by name", check: func(f *fixture) {
 		for _, name := range []string{"b", "B", "a"} {

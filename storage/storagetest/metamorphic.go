@@ -94,6 +94,7 @@ func (m *metamorphic) run(seed uint64, steps []int) (found *difference) {
 			panic(what)
 		}
 	}()
+	m.rng = rand.New(rand.NewPCG(seed, 0)) // for when no step is left
 	for _, step := range steps {
 		made++
 		m.rng = rand.New(rand.NewPCG(seed, uint64(step)))
