@@ -137,8 +137,11 @@ func daemon() {
 			os.Exit(1)
 		}
 	}
-	if os.Getenv(daemonStage) == mapped {
+	switch os.Getenv(daemonStage) {
+	case mapped:
 		mappedDaemon()
+	case probing:
+		probingDaemon()
 	}
 	if delay, ok := strings.CutPrefix(os.Getenv(daemonStage), doomed); ok {
 		doomedDaemon(delay)
