@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,14 +15,15 @@ import (
 	"github.com/diegosdk/diego/internal/testenv"
 )
 
-// A disk is a small file system, in memory, for the data of one server.
-type disk struct {
-	dir    string
+// A Disk is a small file system, in memory, of one test's own.
+type Disk struct {
+	// Dir is where it is mounted.
+	Dir    string
 	keeper *exec.Cmd
 	end    io.Closer
 }
 
-// ballast is the file that fills a disk, beside the server's own.
+// ballast is the file that fills a disk, beside its user's own.
 const ballast = "ballast"
 
 // keep mounts a disk and unmounts it when its input ends. That happens however
@@ -35,14 +37,14 @@ umount -l "$1"`
 
 // mountDisk mounts a disk of so many bytes on a directory, which is made. It
 // fails with an error that says what the system lacks.
-func mountDisk(dir string, bytes int64) (*disk, error) {
+func mountDisk(dir string, bytes int64) (*Disk, error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("only root may mount one")
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, err
 	}
-	d := &disk{dir: dir, keeper: exec.Command("/bin/sh", "-c", keep, "sh", dir, fmt.Sprint(bytes))}
+	d := &Disk{Dir: dir, keeper: exec.Command("/bin/sh", "-c", keep, "sh", dir, fmt.Sprint(bytes))}
 	var failure strings.Builder
 	d.keeper.Stderr = &failure
 	in, err := d.keeper.StdinPipe()
@@ -64,11 +66,27 @@ func mountDisk(dir string, bytes int64) (*disk, error) {
 	return d, nil
 }
 
-func (d *disk) unmount() error {
+func (d *Disk) unmount() error {
 	if d == nil {
 		return nil
 	}
 	return errors.Join(d.end.Close(), d.keeper.Wait())
+}
+
+// SmallDisk mounts a disk of so many bytes for a test, and unmounts it at its
+// end. Only root can do that.
+func SmallDisk(t testing.TB, bytes int64) *Disk {
+	t.Helper()
+	d, err := mountDisk(filepath.Join(t.TempDir(), "disk"), bytes)
+	if err != nil {
+		testenv.Missing(t, "a disk of the test's own", "run the tests as root where mounting is allowed ("+err.Error()+")")
+	}
+	t.Cleanup(func() {
+		if err := d.unmount(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
 }
 
 // StartPostgresOnSmallDisk is StartPostgres with all data on a disk of the
@@ -87,20 +105,26 @@ func StartMySQLOnSmallDisk(t testing.TB) *Server {
 
 func (e *engine) ownOnDisk(t testing.TB) *Server {
 	t.Helper()
-	probe, err := mountDisk(t.TempDir()+"/probe", 1<<20)
-	if err != nil {
-		testenv.Missing(t, "a disk of the test's own", "run the tests as root where mounting is allowed ("+err.Error()+")")
-	}
-	if err := probe.unmount(); err != nil {
-		t.Fatal(err)
-	}
+	SmallDisk(t, 1<<20) // says what is missing
 	return e.own(t, e.diskBytes)
 }
 
 // FillDisk takes all room on the disk of a server that has one of its own.
 func (s *Server) FillDisk(t testing.TB) {
 	t.Helper()
-	file, err := os.OpenFile(s.path("data/"+ballast), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	s.disk.Fill(t)
+}
+
+// EmptyDisk makes the room free again that FillDisk has taken.
+func (s *Server) EmptyDisk(t testing.TB) {
+	t.Helper()
+	s.disk.Empty(t)
+}
+
+// Fill takes all room on the disk.
+func (d *Disk) Fill(t testing.TB) {
+	t.Helper()
+	file, err := os.OpenFile(filepath.Join(d.Dir, ballast), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,10 +139,10 @@ func (s *Server) FillDisk(t testing.TB) {
 	}
 }
 
-// EmptyDisk makes the room free again that FillDisk has taken.
-func (s *Server) EmptyDisk(t testing.TB) {
+// Empty makes the room free again that Fill has taken.
+func (d *Disk) Empty(t testing.TB) {
 	t.Helper()
-	if err := os.Remove(s.path("data/" + ballast)); err != nil {
+	if err := os.Remove(filepath.Join(d.Dir, ballast)); err != nil {
 		t.Fatal(err)
 	}
 }

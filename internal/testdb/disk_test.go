@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/diegosdk/diego/internal/testenv"
 )
 
 func isMounted(t *testing.T, dir string) bool {
@@ -61,11 +59,7 @@ func TestADiskGoesWithTheProcessThatHasMadeIt(t *testing.T) {
 		}
 		os.Exit(7) // as a process does that runs into its time limit
 	}
-	if d, err := mountDisk(filepath.Join(t.TempDir(), "probe"), 1<<20); err != nil {
-		testenv.Missing(t, "a disk of the test's own", err.Error())
-	} else if err := d.unmount(); err != nil {
-		t.Fatal(err)
-	}
+	SmallDisk(t, 1<<20) // says what is missing
 	dir := filepath.Join(t.TempDir(), "disk")
 	child := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.count=1")
 	child.Env = append(os.Environ(), diskEnv+"="+dir)

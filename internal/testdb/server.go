@@ -34,7 +34,7 @@ type Server struct {
 	port     int
 	dsn      string
 
-	disk    *disk       // nil: the one of temporary files
+	disk    *Disk       // nil: the one of temporary files
 	process *os.Process // nil while stopped
 	exited  chan error
 }
@@ -201,7 +201,7 @@ func (s *Server) prepare() error {
 			return err
 		}
 		if s.disk != nil {
-			if err := s.give(s.disk.dir); err != nil {
+			if err := s.give(s.disk.Dir); err != nil {
 				return err
 			}
 		}

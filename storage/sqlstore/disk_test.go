@@ -5,6 +5,7 @@ import (
 
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -23,16 +24,30 @@ func wordy(guid string, index int) *lrp.ActualLRP {
 	return r
 }
 
-// The data of a real server is on a disk that is really full, several times.
-func TestAFullDiskOfAServerLosesNothingThatWasAcknowledged(t *testing.T) {
-	servers := map[string]func(testing.TB) *testdb.Server{"postgres": testdb.StartPostgresOnSmallDisk, "mysql": testdb.StartMySQLOnSmallDisk}
-	for _, name := range []string{"postgres", "mysql"} {
-		t.Run(name, func(t *testing.T) {
-			server := servers[name](t)
-			dsn := server.Database(t)
-			if name == "mysql" {
-				dsn = "mysql:" + dsn
-			}
+// The databases on disks of their own.
+var onSmallDisks = []struct {
+	name string
+	make func(t testing.TB) (dsn string, fill, empty func(testing.TB))
+}{
+	{"sqlite", func(t testing.TB) (string, func(testing.TB), func(testing.TB)) {
+		d := testdb.SmallDisk(t, 8<<20)
+		return "sqlite:" + filepath.Join(d.Dir, "diego.db"), d.Fill, d.Empty
+	}},
+	{"postgres", func(t testing.TB) (string, func(testing.TB), func(testing.TB)) {
+		s := testdb.StartPostgresOnSmallDisk(t)
+		return s.Database(t), s.FillDisk, s.EmptyDisk
+	}},
+	{"mysql", func(t testing.TB) (string, func(testing.TB), func(testing.TB)) {
+		s := testdb.StartMySQLOnSmallDisk(t)
+		return "mysql:" + s.Database(t), s.FillDisk, s.EmptyDisk
+	}},
+}
+
+// The data is on a disk that is really full, several times.
+func TestADiskThatIsReallyFullLosesNothingThatWasAcknowledged(t *testing.T) {
+	for _, d := range onSmallDisks {
+		t.Run(d.name, func(t *testing.T) {
+			dsn, fill, empty := d.make(t)
 			s := mustOpen(t, dsn, Options{})
 			const writers = 4
 			var next [writers]int // the first record of each writer that was not acknowledged
@@ -54,13 +69,13 @@ func TestAFullDiskOfAServerLosesNothingThatWasAcknowledged(t *testing.T) {
 				checkLog(t, s, n)
 			}
 			for round := range 3 {
-				server.FillDisk(t)
+				fill(t)
 				var wg sync.WaitGroup
 				for w := range writers {
 					wg.Go(func() {
 						for ; next[w] < 10_000; next[w]++ {
 							if _, err := s.Commit(t.Context(), creation(wordy(fmt.Sprint("p", w), next[w]))); err != nil {
-								wantError(t, err, "committing", "free space on the server's disk")
+								wantError(t, err, "committing", "free space on the")
 								return
 							}
 						}
@@ -72,7 +87,7 @@ func TestAFullDiskOfAServerLosesNothingThatWasAcknowledged(t *testing.T) {
 					return
 				}
 				check("while the disk is full")
-				server.EmptyDisk(t)
+				empty(t)
 				// What failed was not written: it can be created now.
 				for w := range writers {
 					if _, err := s.Commit(t.Context(), creation(wordy(fmt.Sprint("p", w), next[w]))); err != nil {

@@ -22,7 +22,7 @@ func classifySQLite(err error) (class, string) {
 	case sqlite3.ErrReadonly, sqlite3.ErrPerm:
 		return permanent, "make the database file and its directory writable"
 	case sqlite3.ErrCantOpen:
-		return permanent, "check that the directory exists and may be written to"
+		return permanent, "check that the directory exists, and that it and the file may be read and written"
 	case sqlite3.ErrNotADB, sqlite3.ErrCorrupt:
 		return permanent, "the file is damaged or no SQLite database: restore a backup"
 	case sqlite3.ErrIoErr:
