@@ -22,6 +22,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asked) != "" {
 		ask()
 	}
+	if os.Getenv(walked) != "" {
+		walk()
+	}
 	backendtest.Main(m)
 	if sharedImages != "" {
 		os.RemoveAll(sharedImages)

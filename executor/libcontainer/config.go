@@ -26,14 +26,20 @@ var privilegedCapabilities = []string{
 	"CAP_SYS_ADMIN", "CAP_SYS_CHROOT", "CAP_SYS_PTRACE",
 }
 
-// What a container must not see or change in /proc and /sys.
+// What a container must not see or change in /proc, and what it sees of /sys.
 var (
 	maskedPaths = []string{
-		"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
-		"/proc/sched_debug", "/proc/scsi", "/proc/timer_list", "/proc/timer_stats", "/sys/firmware",
-		"/sys/devices/virtual/powercap",
+		"/proc/acpi", "/proc/allocinfo", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/kmsg",
+		"/proc/kpagecgroup", "/proc/kpagecount", "/proc/kpageflags", "/proc/latency_stats", "/proc/pagetypeinfo",
+		"/proc/sched_debug", "/proc/scsi", "/proc/slabinfo", "/proc/timer_list", "/proc/timer_stats", "/proc/vmallocinfo",
 	}
-	readOnlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
+	readOnlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/pressure", "/proc/sys", "/proc/sysrq-trigger"}
+	// sysShown are the directories of /sys that programs ask how many processors
+	// there are and how memory is laid out. There are no others: root owns all of
+	// /sys, and to read a file there may already change the host.
+	sysShown = []string{
+		"/sys/devices/system/cpu", "/sys/devices/system/node", "/sys/kernel/mm/hugepages", "/sys/kernel/mm/transparent_hugepage",
+	}
 )
 
 // config is what libcontainer is told, but for the network. masks are what
@@ -59,14 +65,22 @@ func (b *Backend) config(spec executor.ContainerSpec, rootFS string, masks []str
 			{Source: "tmpfs", Destination: "/dev", Device: "tmpfs", Flags: unix.MS_NOSUID | unix.MS_NOEXEC, Data: "mode=755,size=65536k"},
 			{Source: "devpts", Destination: "/dev/pts", Device: "devpts", Flags: unix.MS_NOSUID | unix.MS_NOEXEC, Data: "newinstance,ptmxmode=0666,mode=0620"},
 			{Source: "shm", Destination: "/dev/shm", Device: "tmpfs", Flags: unix.MS_NOSUID | unix.MS_NOEXEC | unix.MS_NODEV, Data: "mode=1777,size=65536k"},
-			{Source: "sysfs", Destination: "/sys", Device: "sysfs", Flags: unix.MS_NOSUID | unix.MS_NOEXEC | unix.MS_NODEV | unix.MS_RDONLY},
 		},
 	}
 	if b.host.cgroupNamespace {
 		c.Namespaces = append(c.Namespaces, configs.Namespace{Type: configs.NEWCGROUP})
 	}
+	const sysFlags = unix.MS_NOSUID | unix.MS_NOEXEC | unix.MS_NODEV | unix.MS_RDONLY
 	if spec.Privileged {
 		c.MaskPaths, c.ReadonlyPaths = nil, nil
+		c.Mounts = append(c.Mounts, &configs.Mount{Source: "sysfs", Destination: "/sys", Device: "sysfs", Flags: sysFlags})
+	} else {
+		c.Mounts = append(c.Mounts, &configs.Mount{Source: "sys", Destination: "/sys", Device: "tmpfs", Flags: sysFlags, Data: "mode=755,size=64k"})
+		for _, dir := range sysShown {
+			if exists(dir) {
+				c.Mounts = append(c.Mounts, bind(executor.Mount{Source: dir, Target: dir}))
+			}
+		}
 	}
 	for _, m := range spec.Mounts {
 		c.Mounts = append(c.Mounts, bind(m))

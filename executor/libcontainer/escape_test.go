@@ -4,9 +4,11 @@ package libcontainer
 
 import (
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -59,6 +61,14 @@ var attempts = []struct{ name, script string }{
 	{"new privileges", `! grep -q '^NoNewPrivs:.*1' /proc/self/status`},
 	{"running without a filter", `! grep -q '^Seccomp:.*2' /proc/self/status`},
 	{"raising its own limits", "ulimit -n 99999999"},
+	{"a program that the kernel runs for the host's cgroups", "find / -xdev -name release_agent | grep -q . || mount -t cgroup -o memory none /mnt"},
+	{"making the host's programs writable", "mount -o remount,rw /usr || mount -o remount,rw,bind /usr"},
+	{"the first process's root", "ls /proc/1/root/ || ls /proc/1/cwd/ || cat /proc/1/maps"},
+	{"a way out of its root", `perl -e 'mkdir "/tmp/c"; chroot "/tmp/c" or exit 1'`},
+	{"rights by the owner of a program", `cp /usr/bin/id /tmp/id-$$ && chmod 4755 /tmp/id-$$ && [ $(id -u) != 0 ] && [ $(/tmp/id-$$ -u) = 0 ]`},
+	{"rights attached to a program", `cp /usr/bin/id /tmp/cap-$$ && setcap cap_sys_admin+ep /tmp/cap-$$`},
+	{"a socket to the machine below", `perl -e 'socket(S, 40, 1, 0) or exit 1'`},
+	{"changing its network", "ip link set lo down || ip addr add 10.9.9.9/32 dev eth0 || ip route add default dev lo"},
 	{"leaving its cgroup", "echo $$ > /sys/fs/cgroup/cgroup.procs"},
 }
 
@@ -81,6 +91,144 @@ func TestNoAttemptToEscapeGetsThrough(t *testing.T) {
 	// The attempts are only worth something if the shell works.
 	if e := f.as("nobody", guid, "true").end(); !e.Success() {
 		t.Errorf("after the attempts nothing runs any more: %v", e)
+	}
+}
+
+// walked makes the test's own binary, in a container, open every file of the
+// kernel below the directories that it lists. Nothing is read: that has effects,
+// too.
+const walked = "DIEGO_TEST_WALKED"
+
+// walk ends the process.
+func walk() {
+	for dir := range strings.SplitSeq(os.Getenv(walked), ":") {
+		filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				if _, number := strconv.Atoi(filepath.Base(path)); number == nil && filepath.Dir(path) == "/proc" {
+					return fs.SkipDir // a process
+				}
+				return nil
+			}
+			info, err := os.Lstat(path) // what is mounted there
+			if err != nil || !info.Mode().IsRegular() {
+				return nil
+			}
+			for mode, what := range map[int]string{unix.O_RDONLY: "reads", unix.O_WRONLY: "writes"} {
+				if mode == unix.O_RDONLY && info.Mode()&0o004 != 0 {
+					continue // everybody may
+				}
+				if fd, err := unix.Open(path, mode|unix.O_NONBLOCK|unix.O_CLOEXEC, 0); err == nil {
+					unix.Close(fd)
+					fmt.Println(what, path)
+				}
+			}
+			return nil
+		})
+	}
+	fmt.Println("done")
+	os.Exit(0)
+}
+
+func TestRootInAContainerOpensNothingOfTheKernelThatOthersMayNot(t *testing.T) {
+	harmless := func(line string) bool {
+		// Settings of the container's own network or that say nothing; where
+		// a crash would be noted.
+		return strings.HasPrefix(line, "reads /proc/sys/") || strings.HasPrefix(line, "reads /sys/") && strings.Contains(line, "/crash_notes")
+	}
+	f := newFixture(t)
+	guid, _ := f.create(withOwnBinary(t))
+	r := f.as("root", guid, "", func(s *executor.ProcessSpec) {
+		s.Path, s.Args, s.Env = ownBinary, nil, []executor.EnvVar{{Name: walked, Value: "/proc:/sys:/dev"}}
+	})
+	if e := r.end(); !e.Success() || !strings.HasSuffix(r.stdout.String(), "done\n") {
+		t.Fatalf("it ended with %v and said %q, %q", e, r.stdout, r.stderr)
+	}
+	for line := range strings.Lines(r.stdout.String()) {
+		if line = strings.TrimSpace(line); line != "done" && !harmless(line) {
+			t.Errorf("root %s", line)
+		}
+	}
+}
+
+func TestWhatProgramsAskTheKernelIsThere(t *testing.T) {
+	f := newFixture(t)
+	guid, _ := f.create()
+	for _, path := range sysShown {
+		if _, err := os.Stat(path); err != nil {
+			t.Logf("this host has no %s", path)
+			continue
+		}
+		if e := f.as("nobody", guid, "ls "+path+"/* && ! touch "+path+"/x").end(); !e.Success() {
+			t.Errorf("%s is not shown: %v", path, e)
+		}
+	}
+	if r := f.as("nobody", guid, "ls /sys"); !r.end().Success() || r.stdout.String() != "devices\nkernel\n" {
+		t.Errorf("/sys holds %q", r.stdout)
+	}
+}
+
+func TestAProcessHasNoDescriptorOfTheDaemon(t *testing.T) {
+	f := newFixture(t)
+	secret, err := os.Open(f.hostFile("secret", "the host's own", 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer secret.Close()
+	leaked, err := unix.Dup(int(secret.Fd())) // one that execve does not close
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(leaked)
+	guid, _ := f.create()
+	for _, user := range []string{"root", "nobody"} {
+		r := f.as(user, guid, `sh -c 'cd /proc/$PPID/fd && echo *'; true`)
+		if r.end(); r.stdout.String() != "0 1 2\n" {
+			t.Errorf("a process of %s has the descriptors %q; %s", user, r.stdout, r.stderr)
+		}
+	}
+	dir := fmt.Sprintf("/proc/%d/fd/", f.containers[guid].initPID)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if to, err := os.Readlink(dir + e.Name()); to != os.DevNull && !strings.HasPrefix(to, "socket:") && !strings.HasPrefix(to, "anon_inode:[signalfd]") {
+			t.Errorf("the first process has %s: %s, %v", e.Name(), to, err)
+		}
+	}
+}
+
+func TestOneUserDoesNotLookIntoAnothersProcess(t *testing.T) {
+	f := newFixture(t)
+	guid, _ := f.create()
+	other := f.as("root", guid, "echo $$; exec sleep 1000")
+	f.eventually("it says its number", func() bool { return strings.HasSuffix(other.stdout.String(), "\n") })
+	pid := strings.TrimSpace(other.stdout.String())
+	for _, script := range []string{"ls /proc/%s/root/", "ls /proc/%s/cwd/", "ls /proc/%s/fd/", "cat /proc/%s/environ", "head -c 1 /proc/%s/mem", "kill %s"} {
+		if e := f.as("nobody", guid, fmt.Sprintf(script, pid)).end(); e.Success() {
+			t.Errorf(script+" was done", pid)
+		}
+	}
+}
+
+// An abstract socket belongs to a network, and so do devices.
+func TestOnlyTheHostsNetworkHasTheHostsAbstractSockets(t *testing.T) {
+	l, err := net.Listen("unix", fmt.Sprintf("@diego-test-%d", os.Getpid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, hostNetwork := range []bool{false, true} {
+		f := newFixture(t, func(o *Options) { o.HostNetwork = hostNetwork })
+		guid, _ := f.create()
+		connect := fmt.Sprintf(`perl -MSocket -e 'socket(S, PF_UNIX, SOCK_STREAM, 0) or exit 2; connect(S, pack("S a*", AF_UNIX, "\0%s")) or exit 1'`, l.Addr().String()[1:])
+		if e := f.as("nobody", guid, connect).end(); e.Success() != hostNetwork {
+			t.Errorf("host network %v: it ended with %v", hostNetwork, e)
+		}
+		devices := f.as("nobody", guid, "tail -n +3 /proc/net/dev | cut -d: -f1 | tr -d ' ' | sort")
+		if devices.end(); (devices.stdout.String() == "eth0\nlo\n") == hostNetwork {
+			t.Errorf("host network %v: its devices are %q", hostNetwork, devices.stdout)
+		}
 	}
 }
 
