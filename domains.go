@@ -29,12 +29,13 @@ type DomainStatus struct {
 	// ExpiresAt is when a fresh domain stops being so, or when it has; zero
 	// means never.
 	ExpiresAt time.Time `json:"expires_at,omitzero"`
-	// Known is false for a domain that nobody ever made fresh.
+	// Known is false for a domain that nobody ever made fresh, and for one that
+	// was not for more than a day, which the store has forgotten.
 	Known bool `json:"known"`
 }
 
-// Domains are all that were ever made fresh and all that deployments are in,
-// ordered by name.
+// Domains are all that were fresh within the last day and all that deployments
+// are in, ordered by name.
 func (b *BBS) Domains(ctx context.Context) ([]DomainStatus, error) {
 	byName := map[string]DomainStatus{}
 	err := b.o.Store.View(ctx, func(r storage.Reader) error {
