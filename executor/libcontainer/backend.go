@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/internal/guids"
 	"github.com/diegosdk/diego/executor/internal/hostport"
 	"github.com/diegosdk/diego/executor/libcontainer/internal/pid1"
 )
@@ -145,15 +146,9 @@ func (b *Backend) Close() error {
 // somebody has deleted is known by its cgroup, unless that may be somebody
 // else's.
 func (b *Backend) List(context.Context) ([]string, error) {
-	entries, err := os.ReadDir(filepath.Join(b.options.Dir, containersDir))
+	all, err := guids.Dirs(filepath.Join(b.options.Dir, containersDir))
 	if err != nil {
 		return nil, err
-	}
-	var guids []string
-	for _, e := range entries {
-		if e.IsDir() && validGUID(e.Name()) {
-			guids = append(guids, e.Name())
-		}
 	}
 	lost, err := b.lost()
 	if err != nil {
@@ -162,12 +157,12 @@ func (b *Backend) List(context.Context) ([]string, error) {
 	b.mu.Lock()
 	for _, guid := range lost {
 		if b.containers[guid] == nil {
-			guids = append(guids, guid)
+			all = append(all, guid)
 		}
 	}
 	b.mu.Unlock()
-	slices.Sort(guids)
-	return slices.Compact(guids), nil
+	slices.Sort(all)
+	return slices.Compact(all), nil
 }
 
 // find is the container with a guid that this Backend has made.
@@ -179,13 +174,6 @@ func (b *Backend) find(guid string) (*container, error) {
 		return nil, &executor.BackendError{Kind: executor.ErrNoContainer, GUID: guid}
 	}
 	return c, nil
-}
-
-// validGUID keeps every path that is made of a guid below Options.Dir.
-func validGUID(guid string) bool {
-	var v executor.Validator
-	v.GUID("guid", guid)
-	return v.Err() == nil
 }
 
 // dir is the directory of a container.

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/internal/guids"
 	"github.com/diegosdk/diego/executor/libcontainer/internal/pid1"
 )
 
@@ -66,7 +67,7 @@ type container struct {
 // Create implements [executor.ContainerBackend].
 func (b *Backend) Create(ctx context.Context, spec executor.ContainerSpec) (executor.Endpoint, error) {
 	none := executor.Endpoint{}
-	if !validGUID(spec.GUID) {
+	if !guids.Valid(spec.GUID) {
 		return none, fmt.Errorf("libcontainer: %q is no guid", spec.GUID)
 	}
 	if err := b.supported(spec); err != nil {
@@ -117,8 +118,8 @@ func (b *Backend) make(ctx context.Context, c *container) (executor.Endpoint, er
 			return err
 		},
 	} {
-		if c.gone.Load() {
-			return endpoint, c.errGone()
+		if err := c.deleted(); err != nil {
+			return endpoint, err
 		}
 		if err := ctx.Err(); err != nil {
 			return endpoint, err
@@ -242,7 +243,7 @@ func (c *container) errMemory(why string, err error) error {
 
 // Delete implements [executor.ContainerBackend].
 func (b *Backend) Delete(ctx context.Context, guid string) error {
-	if !validGUID(guid) {
+	if !guids.Valid(guid) {
 		return nil
 	}
 	lost := b.isLost(guid)
@@ -360,6 +361,14 @@ func (c *container) end() {
 	}
 }
 
+// deleted is an error once Delete has begun.
+func (c *container) deleted() error {
+	if c.gone.Load() {
+		return c.errGone()
+	}
+	return nil
+}
+
 func (c *container) errGone() error {
 	return &executor.BackendError{Kind: executor.ErrNoContainer, GUID: c.guid, Detail: "it is being deleted"}
 }
@@ -367,8 +376,8 @@ func (c *container) errGone() error {
 // usable is an error if the container is being deleted or its first process
 // has died.
 func (c *container) usable() error {
-	if c.gone.Load() {
-		return c.errGone()
+	if err := c.deleted(); err != nil {
+		return err
 	}
 	select {
 	case <-c.lost:

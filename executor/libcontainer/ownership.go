@@ -9,6 +9,8 @@ import (
 
 	"github.com/opencontainers/cgroups"
 	"golang.org/x/sys/unix"
+
+	"github.com/diegosdk/diego/executor/internal/guids"
 )
 
 // own reports whether this Backend owns the cgroups below its parent, and so
@@ -72,19 +74,15 @@ func (b *Backend) lost() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var guids []string
+	var all []string
 	for _, dir := range g.paths {
-		entries, err := os.ReadDir(dir)
+		found, err := guids.Dirs(dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENODEV) {
 			return nil, err
 		}
-		for _, e := range entries {
-			if e.IsDir() && validGUID(e.Name()) {
-				guids = append(guids, e.Name())
-			}
-		}
+		all = append(all, found...)
 	}
-	return guids, nil
+	return all, nil
 }
 
 // isLost reports whether a cgroup of ours is all that is known of a container.

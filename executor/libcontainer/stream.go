@@ -3,7 +3,6 @@
 package libcontainer
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/diegosdk/diego/executor"
-	"github.com/diegosdk/diego/executor/internal/archive"
+	"github.com/diegosdk/diego/executor/internal/tarstream"
 	"github.com/diegosdk/diego/executor/libcontainer/internal/rootfs"
 )
 
@@ -28,10 +27,9 @@ func (b *Backend) StreamIn(ctx context.Context, guid, dir, user string, tar io.R
 	}
 	root, rest, uid, gid, err := c.target(dir, user)
 	if err != nil {
-		return c.errStream(err, dir)
+		return c.streams().Err(err, dir)
 	}
-	defer root.Close()
-	return c.errStream(archive.Extract(root, rest, &guardedReader{ctx, c, tar}, uid, gid), dir)
+	return c.streams().In(ctx, tarstream.Place{Root: root, Path: rest, Name: dir}, tar, uid, gid)
 }
 
 // target is where a stream goes, and to whom it will belong.
@@ -57,21 +55,13 @@ func (b *Backend) StreamOut(ctx context.Context, guid, name, _ string) (io.ReadC
 	}
 	root, base, err := c.source(name)
 	if err != nil {
-		return nil, c.errStream(err, name)
+		return nil, c.streams().Err(err, name)
 	}
-	reader, writer := io.Pipe()
-	go func() {
-		defer root.Close()
-		writer.CloseWithError(c.errStream(archive.Pack(root, base, &guardedWriter{c, writer}), name))
-	}()
-	stop := context.AfterFunc(ctx, func() { writer.CloseWithError(ctx.Err()) })
-	out := &stream{Reader: bufio.NewReader(reader), pipe: reader, stop: stop}
-	// A file that is not there is an error now and not in the middle.
-	if _, err := out.Peek(1); err != nil {
-		out.Close()
-		return nil, err
-	}
-	return out, nil
+	return c.streams().Out(ctx, tarstream.Place{Root: root, Path: base, Name: name})
+}
+
+func (c *container) streams() tarstream.Container {
+	return tarstream.Container{GUID: c.guid, Gone: c.deleted}
 }
 
 func (c *container) source(name string) (root *os.Root, base string, err error) {
@@ -86,66 +76,6 @@ func (c *container) source(name string) (root *os.Root, base string, err error) 
 		err = fmt.Errorf("%w: %w", executor.ErrNoFile, err)
 	}
 	return root, path.Base(name), err
-}
-
-// A guardedReader ends with its context and with its container, so that a
-// slow stream never delays Delete.
-type guardedReader struct {
-	ctx context.Context
-	c   *container
-	r   io.Reader
-}
-
-func (g *guardedReader) Read(p []byte) (int, error) {
-	if err := g.ctx.Err(); err != nil {
-		return 0, err
-	}
-	if g.c.gone.Load() {
-		return 0, g.c.errGone()
-	}
-	return g.r.Read(p)
-}
-
-// A guardedWriter ends with its container.
-type guardedWriter struct {
-	c *container
-	w io.Writer
-}
-
-func (g *guardedWriter) Write(p []byte) (int, error) {
-	if g.c.gone.Load() {
-		return 0, g.c.errGone()
-	}
-	return g.w.Write(p)
-}
-
-// A stream is the reading end of a tar stream.
-type stream struct {
-	*bufio.Reader
-	pipe *io.PipeReader
-	stop func() bool
-}
-
-// Close lets the writer end.
-func (s *stream) Close() error {
-	s.stop()
-	return s.pipe.Close()
-}
-
-// errStream names what is wrong with a stream of the container.
-func (c *container) errStream(err error, name string) error {
-	if errors.As(err, new(*executor.BackendError)) {
-		return err
-	}
-	for _, kind := range []error{executor.ErrUnsafeArchive, executor.ErrNoFile} {
-		if errors.Is(err, kind) {
-			return &executor.BackendError{Kind: kind, GUID: c.guid, Detail: name, Cause: err}
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("container %q: %s: %w", c.guid, name, err)
-	}
-	return nil
 }
 
 // makeFiles writes the files of the ContainerSpec, and those that tell a

@@ -6,10 +6,10 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/internal/guids"
 	"github.com/diegosdk/diego/executor/internal/hostport"
 )
 
@@ -72,18 +72,7 @@ func (b *Backend) Probe(context.Context) (executor.Host, error) {
 
 // List implements [executor.ContainerBackend].
 func (b *Backend) List(context.Context) ([]string, error) {
-	entries, err := os.ReadDir(b.options.Dir)
-	if err != nil {
-		return nil, err
-	}
-	var guids []string
-	for _, e := range entries {
-		if e.IsDir() && validGUID(e.Name()) {
-			guids = append(guids, e.Name())
-		}
-	}
-	slices.Sort(guids)
-	return guids, nil
+	return guids.Dirs(b.options.Dir)
 }
 
 // find is the container with a guid that this Backend has made.
@@ -95,11 +84,4 @@ func (b *Backend) find(guid string) (*container, error) {
 		return nil, &executor.BackendError{Kind: executor.ErrNoContainer, GUID: guid}
 	}
 	return c, nil
-}
-
-// validGUID keeps every path that is made of a guid below Options.Dir.
-func validGUID(guid string) bool {
-	var v executor.Validator
-	v.GUID("guid", guid)
-	return v.Err() == nil
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/internal/guids"
 )
 
 // A container is a directory and the processes that belong to it.
@@ -40,7 +41,7 @@ type container struct {
 // Create implements [executor.ContainerBackend]. It ignores the root file
 // system, limits, egress rules and privileges, none of which Probe promises.
 func (b *Backend) Create(ctx context.Context, spec executor.ContainerSpec) (executor.Endpoint, error) {
-	if !validGUID(spec.GUID) {
+	if !guids.Valid(spec.GUID) {
 		return executor.Endpoint{}, fmt.Errorf("process: %q is no guid", spec.GUID)
 	}
 	c := &container{guid: spec.GUID, dir: b.dir(spec.GUID), processes: make(map[*process]struct{})}
@@ -66,8 +67,8 @@ func (b *Backend) make(ctx context.Context, c *container, spec executor.Containe
 	c.life.RLock()
 	defer c.life.RUnlock()
 	none := executor.Endpoint{}
-	if c.gone.Load() {
-		return none, c.errGone()
+	if err := c.deleted(); err != nil {
+		return none, err
 	}
 	// Files are often secrets. Other users are kept out unless they work here.
 	dirMode, fileMode := fs.FileMode(0o700), fs.FileMode(0o600)
@@ -137,7 +138,7 @@ func (c *container) populate(spec executor.ContainerSpec, mode fs.FileMode) erro
 
 // Delete implements [executor.ContainerBackend].
 func (b *Backend) Delete(ctx context.Context, guid string) error {
-	if !validGUID(guid) {
+	if !guids.Valid(guid) {
 		return nil
 	}
 	b.mu.Lock()
@@ -190,8 +191,8 @@ func (b *Backend) Signal(ctx context.Context, guid string, s executor.Signal) er
 	}
 	c.life.RLock()
 	defer c.life.RUnlock()
-	if c.gone.Load() {
-		return c.errGone()
+	if err := c.deleted(); err != nil {
+		return err
 	}
 	if s == executor.Kill {
 		return c.killAll(ctx)
@@ -238,6 +239,14 @@ func (c *container) signal(s executor.Signal) bool {
 		}
 	}
 	return signalOthers(c.dir, leaders, s) || found
+}
+
+// deleted is an error once Delete has begun.
+func (c *container) deleted() error {
+	if c.gone.Load() {
+		return c.errGone()
+	}
+	return nil
 }
 
 func (c *container) errGone() error {

@@ -41,8 +41,8 @@ func (b *Backend) Start(ctx context.Context, guid string, spec executor.ProcessS
 	}
 	c.life.RLock()
 	defer c.life.RUnlock()
-	if c.gone.Load() {
-		return nil, c.errGone()
+	if err := c.deleted(); err != nil {
+		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err

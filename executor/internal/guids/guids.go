@@ -1,0 +1,31 @@
+// Package guids tells which names can be those of containers.
+package guids
+
+import (
+	"os"
+
+	"github.com/diegosdk/diego/executor"
+)
+
+// Valid keeps every path that is made of a guid below the directory of a
+// backend.
+func Valid(guid string) bool {
+	var v executor.Validator
+	v.GUID("guid", guid)
+	return v.Err() == nil
+}
+
+// Dirs are the guids that are names of directories in dir, in their order.
+func Dirs(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	for _, e := range entries {
+		if e.IsDir() && Valid(e.Name()) {
+			all = append(all, e.Name())
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,36 @@
+package guids
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+func TestOnlyDirectoriesWithTheNameOfAContainerAreListed(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"b", "a", "c d"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Dirs(dir); err != nil || !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("they are %q, %v", got, err)
+	}
+	if _, err := Dirs(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestAGUIDLeadsNowhere(t *testing.T) {
+	for _, guid := range []string{"", ".", "..", "a/b", "/a", "../a", "a\x00", "a\n"} {
+		if Valid(guid) {
+			t.Errorf("%q is valid", guid)
+		}
+	}
+}

@@ -1,0 +1,112 @@
+// Package tarstream carries tar archives into and out of a container that may
+// be deleted meanwhile.
+package tarstream
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/internal/archive"
+)
+
+// A Container is where streams begin and end.
+type Container struct {
+	GUID string
+	// Gone is an error once the container is being deleted. Every stream ends
+	// with it, so that a slow one never delays that.
+	Gone func() error
+}
+
+// A Place is a path below a directory that nothing leads out of. Name is how
+// the caller knows it.
+type Place struct {
+	Root       *os.Root
+	Path, Name string
+}
+
+// In unpacks an archive into a directory, for an owner; see [archive.Extract].
+// It closes the place's root.
+func (c Container) In(ctx context.Context, dir Place, tar io.Reader, uid, gid int) error {
+	defer dir.Root.Close()
+	return c.Err(archive.Extract(dir.Root, dir.Path, &reader{ctx, c, tar}, uid, gid), dir.Name)
+}
+
+// Out is an archive of a file or a directory; see [archive.Pack]. A file that
+// is not there is an error now and not in the middle. The place's root is
+// closed with the stream, whoever ends it.
+func (c Container) Out(ctx context.Context, from Place) (io.ReadCloser, error) {
+	in, out := io.Pipe()
+	go func() {
+		defer from.Root.Close()
+		out.CloseWithError(c.Err(archive.Pack(from.Root, from.Path, &writer{c, out}), from.Name))
+	}()
+	stop := context.AfterFunc(ctx, func() { out.CloseWithError(ctx.Err()) })
+	s := &stream{Reader: bufio.NewReader(in), pipe: in, stop: stop}
+	if _, err := s.Peek(1); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Err names what is wrong with a stream: a *executor.BackendError where there
+// is a kind for it.
+func (c Container) Err(err error, name string) error {
+	if err == nil || errors.As(err, new(*executor.BackendError)) {
+		return err
+	}
+	for _, kind := range []error{executor.ErrUnsafeArchive, executor.ErrNoFile} {
+		if errors.Is(err, kind) {
+			return &executor.BackendError{Kind: kind, GUID: c.GUID, Detail: name, Cause: err}
+		}
+	}
+	return fmt.Errorf("container %q: %s: %w", c.GUID, name, err)
+}
+
+// A reader ends with its context and with its container.
+type reader struct {
+	ctx context.Context
+	c   Container
+	r   io.Reader
+}
+
+func (r *reader) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	if err := r.c.Gone(); err != nil {
+		return 0, err
+	}
+	return r.r.Read(p)
+}
+
+// A writer ends with its container.
+type writer struct {
+	c Container
+	w io.Writer
+}
+
+func (w *writer) Write(p []byte) (int, error) {
+	if err := w.c.Gone(); err != nil {
+		return 0, err
+	}
+	return w.w.Write(p)
+}
+
+// A stream is the reading end.
+type stream struct {
+	*bufio.Reader
+	pipe *io.PipeReader
+	stop func() bool
+}
+
+// Close lets the writing end go.
+func (s *stream) Close() error {
+	s.stop()
+	return s.pipe.Close()
+}
