@@ -89,7 +89,8 @@ func TestEveryEvacuationRowHoldsWhatMustHold(t *testing.T) {
 			{"a record that is right is not put again", !r.PutEvacuating || e != EvacuatingAlpha},
 			{"what replaced us or is gone ends our container", !(o == OrdinaryRunningOmega || o == OrdinaryCrashed || o == OrdinaryNone) || !r.KeepContainer},
 			{"a container that others do not replace stays", !(mine || e == EvacuatingAlpha && (o == OrdinaryUnclaimed || o == OrdinaryUnclaimedError || o == OrdinaryClaimedOmega)) || r.KeepContainer},
-			{"the added row does what it does without a placement error", !r.Added || EvacuationRule(OrdinaryUnclaimed, e).Action() == r.Action()},
+			{"the added row does what it does without a placement error, and is as surprising", !r.Added ||
+				EvacuationRule(OrdinaryUnclaimed, e).Action() == r.Action() && EvacuationRule(OrdinaryUnclaimed, e).Odds == r.Odds},
 		} {
 			if !rule.holds {
 				t.Errorf("%v × %v: %s: %+v", o, e, rule.sentence, r)
