@@ -176,8 +176,8 @@ func TestAnEvacuatingCellDecidesByTheContainerAlone(t *testing.T) {
 		if !ok {
 			continue // no container: see below
 		}
-		if !slices.Equal(c.row.Steps, steps(t, stated[0])) || c.row.Odds.String() != stated[1] {
-			t.Errorf("%s × %s: got %s, %v, want %s", c.container, c.record, c.row.Action(), c.row.Odds, stated)
+		if !slices.Equal(c.row.Steps, steps(t, stated[0])) || c.row.Odds.String() != stated[1] || c.row.Added {
+			t.Errorf("%s × %s: got %s, %v, added %t, want %s", c.container, c.record, c.row.Action(), c.row.Odds, c.row.Added, stated)
 		}
 	}
 	for l := range LRPSituation(LRPSituations) {
