@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -27,6 +28,9 @@ type ClientOptions struct {
 	// TLS is the client's certificate and what it trusts. Nil means no client
 	// certificate, and what the system trusts.
 	TLS *tls.Config
+	// NewTLS, unless nil, takes the place of TLS: it is asked for each new
+	// connection, so that certificates and authorities may change meanwhile.
+	NewTLS func() *tls.Config
 	// AllowPlain accepts addresses that begin with "http:", of servers that
 	// have the same option. Nobody knows then who calls.
 	AllowPlain bool
@@ -60,13 +64,20 @@ func newClient(o ClientOptions, onlyOne bool) (*wire.Client, error) {
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
+	transport := &http.Transport{
+		TLSClientConfig: o.TLS, MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second,
+		ReadBufferSize: 16 << 10, // most answers whole
+	}
+	if o.NewTLS != nil {
+		transport.DialTLSContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+			// It checks the certificate against the host of the address.
+			return (&tls.Dialer{Config: o.NewTLS()}).DialContext(ctx, network, address)
+		}
+	}
 	return wire.NewClient(wire.ClientOptions{
 		Addresses: addresses, Find: o.Find,
 		HTTP: &http.Client{
-			Transport: &http.Transport{
-				TLSClientConfig: o.TLS, MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second,
-				ReadBufferSize: 16 << 10, // most answers whole
-			},
+			Transport: transport,
 			// A call is answered where it is made, or not at all.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},

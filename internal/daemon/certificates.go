@@ -205,9 +205,9 @@ func (c *Certificates) Server() *tls.Config {
 	}
 }
 
-// Client is the configuration of a client that shows its own certificate. New
-// authorities count from the next start on; everything else at once. It is nil
-// for nil Certificates.
+// Client is the configuration of a client that shows its own certificate, as the
+// files are now: for diego.ClientOptions.NewTLS, which asks for each connection.
+// It is nil for nil Certificates.
 func (c *Certificates) Client() *tls.Config {
 	if c == nil {
 		return nil

@@ -136,7 +136,11 @@ func (s *Server) Close() {
 
 // Client says how this process asks others.
 func (s *Server) Client() diego.ClientOptions {
-	return diego.ClientOptions{TLS: s.certificates.Client(), AllowPlain: s.settings.Plain}
+	o := diego.ClientOptions{AllowPlain: s.settings.Plain}
+	if s.certificates != nil {
+		o.NewTLS = s.certificates.Client
+	}
+	return o
 }
 
 // Serve serves what o says, and does work beside it, until ctx ends or one of

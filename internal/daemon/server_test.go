@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -309,6 +310,74 @@ func TestCertificatesAreReadAgainWhenTheirFilesChange(t *testing.T) {
 		t.Error("the new certificate after the broken one is not taken")
 	}
 }
+
+func TestAClientFollowsAChangeOfTheAuthority(t *testing.T) {
+	patience := lookEvery
+	lookEvery = 0
+	defer func() { lookEvery = patience }()
+	was, next, files := t.TempDir(), t.TempDir(), t.TempDir()
+	settings := issue(t, was, "server", time.Hour)
+	later := issue(t, next, "server", 2*time.Hour)
+	use := func(s TLS) TLS {
+		for _, file := range []*string{&s.TLSCert, &s.TLSKey, &s.TLSCA} {
+			text, err := os.ReadFile(*file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			*file = filepath.Join(files, filepath.Base(*file))
+			if err := os.WriteFile(*file, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return s
+	}
+	c, err := func() (*Certificates, error) {
+		s := use(settings)
+		return s.Certificates(slog.New(slog.DiscardHandler))
+	}()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := tls.Listen("tcp", "127.0.0.1:0", c.Server())
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler, err := diego.NewHandler(diego.HandlerOptions{Convergence: converging{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: handler, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
+	server.SetKeepAlivesEnabled(false) // each call has a connection
+	go func() { _ = server.Serve(l) }()
+	defer server.Close()
+	ask := func(o diego.ClientOptions) error {
+		o.Addresses, o.Attempts = []string{"https://" + l.Addr().String()}, 1
+		client, err := diego.NewBBSClient(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// No role may do that, but only who is known is told so.
+		if err := client.Converge(t.Context()); !errors.Is(err, diego.ErrForbidden) {
+			return err
+		}
+		return nil
+	}
+	fixed := diego.ClientOptions{TLS: c.Client()}
+	if err := errors.Join(ask(fixed), ask(diego.ClientOptions{NewTLS: c.Client})); err != nil {
+		t.Fatal(err)
+	}
+	use(later)
+	if err := ask(diego.ClientOptions{NewTLS: c.Client}); err != nil {
+		t.Errorf("with the new authority: %v", err)
+	}
+	if err := ask(fixed); !errors.Is(err, diego.ErrUnreachable) {
+		t.Errorf("who trusts the old authority only gets %v", err)
+	}
+}
+
+type converging struct{}
+
+func (converging) Converge(context.Context) error { return nil }
 
 func TestServingEndsWithAnErrorIfTheListenerDoes(t *testing.T) {
 	l, err := Listen("listen", "127.0.0.1:0")
