@@ -225,7 +225,7 @@ var (
 				events, reached, err := own.subscribe(ctx, in.After, in.Filter)
 				return events, reached.Load, err
 			}
-			after, err := position(ctx, in.After, b.Log)
+			after, err := position(ctx, in.After, in.Filter, b.Log)
 			if err != nil {
 				return nil, nil, err
 			}

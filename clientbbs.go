@@ -180,7 +180,7 @@ func (c *BBSClient) Log(ctx context.Context) (storage.Extent, error) {
 // whichever process answers: nothing is missed and nothing comes twice. It ends
 // if nobody answers for ClientOptions.Patience.
 func (c *BBSClient) Subscribe(ctx context.Context, after storage.Cursor, f storage.EventFilter) (iter.Seq2[storage.Event, error], error) {
-	after, err := position(ctx, after, c.Log)
+	after, err := position(ctx, after, f, c.Log)
 	if err != nil {
 		return nil, err
 	}

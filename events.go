@@ -22,15 +22,14 @@ const (
 // Log is the extent of the log of events.
 func (b *BBS) Log(ctx context.Context) (storage.Extent, error) { return b.o.Store.Log(ctx) }
 
-// position is the number of the event after which a subscription begins.
-func position(ctx context.Context, after storage.Cursor, log func(context.Context) (storage.Extent, error)) (storage.Cursor, error) {
-	if after >= 0 {
-		return after, nil
-	}
+// position is the number of the event after which a subscription begins, if it
+// makes sense.
+func position(ctx context.Context, after storage.Cursor, f storage.EventFilter, log func(context.Context) (storage.Extent, error)) (storage.Cursor, error) {
 	var v executor.Validator
-	v.Check(after == FromNow || after == FromStart, "after", int64(after), "the number of an event, FromNow (-1) or FromStart (-2)")
-	if err := v.Err(); err != nil {
-		return 0, err
+	f.Validate(v.In("filter"))
+	v.Check(after >= 0 || after == FromNow || after == FromStart, "after", int64(after), "the number of an event, FromNow (-1) or FromStart (-2)")
+	if err := v.Err(); err != nil || after >= 0 {
+		return after, err
 	}
 	extent, err := log(ctx)
 	if after == FromStart {
@@ -45,8 +44,9 @@ func position(ctx context.Context, after storage.Cursor, log func(context.Contex
 // nothing, also after a restart or with another process. A subscriber may be as
 // slow as it likes and holds nobody up.
 //
-// The position is fixed when Subscribe returns; one that is neither a number of
-// an event nor FromNow nor FromStart is an *executor.ValidationError. The list ends with an error: it
+// The position is fixed when Subscribe returns. It fails with an
+// *executor.ValidationError if that is neither a number of an event nor FromNow
+// nor FromStart, or if f names a kind of events that there is not. The list ends with an error: it
 // wraps storage.ErrGone if the position has left the log, and then the
 // subscriber reads all records anew and begins with FromNow before it does; or
 // it is ctx's or the store's. An event that cannot be decoded comes as an error
@@ -60,7 +60,7 @@ func (b *BBS) Subscribe(ctx context.Context, after storage.Cursor, f storage.Eve
 // reached: every event up to there that f wants has been taken.
 func (b *BBS) subscribe(ctx context.Context, after storage.Cursor, f storage.EventFilter) (events iter.Seq2[storage.Event, error], reached *atomic.Int64, err error) {
 	reached = new(atomic.Int64)
-	after, err = position(ctx, after, b.Log)
+	after, err = position(ctx, after, f, b.Log)
 	if err != nil {
 		return nil, reached, err
 	}

@@ -264,6 +264,12 @@ func TestASubscriptionBeginsNowhereElse(t *testing.T) {
 	if _, err := s.BBS.Subscribe(s.ctx, -7, storage.EventFilter{}); !errors.Is(err, executor.ErrInvalid) {
 		t.Errorf("after event -7: %v", err)
 	}
+	for kind, known := range map[string]bool{"lrp_created": false, "actual_lrp_crashed": true, "task_created": true, "domain_upserted": true} {
+		events, err := s.BBS.Subscribe(s.ctx, diego.FromNow, storage.EventFilter{Kinds: []string{kind}})
+		if known != (err == nil && events != nil) || err != nil && !errors.Is(err, executor.ErrInvalid) {
+			t.Errorf("events of kind %s: %v", kind, err)
+		}
+	}
 }
 
 func TestASubscriptionTooManyIsRefusedWithTheLimit(t *testing.T) {

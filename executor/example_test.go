@@ -48,9 +48,9 @@ func ExampleAction_Validate() {
 	recipe.Validate(v.In("action"))
 	fmt.Println(v.Err())
 	// Output:
-	// invalid record: try.action.sleep: want exactly one of run, download, upload, timeout, try, emit_progress, parallel, serial and codependent
+	// invalid input: try.action.sleep: want exactly one of run, download, upload, timeout, try, emit_progress, parallel, serial and codependent
 	// <nil>
-	// invalid record: action.timeout.timeout_ms: 0: want 1 to 9223372036854 milliseconds; action.timeout.action.run.user: want a text that is not empty
+	// invalid input: action.timeout.timeout_ms: 0: want 1 to 9223372036854 milliseconds; action.timeout.action.run.user: want a text that is not empty
 }
 
 // A container goes from reservation to completion; each step returns the next

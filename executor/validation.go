@@ -22,7 +22,7 @@ const (
 )
 
 // ErrInvalid is what every [ValidationError] wraps.
-var ErrInvalid = errors.New("invalid record")
+var ErrInvalid = errors.New("invalid input")
 
 // A FieldError says that one field of a record is outside its limits.
 type FieldError struct {

@@ -30,7 +30,7 @@ func TestAValidatorNamesThePathTheValueAndTheLimit(t *testing.T) {
 	if diff := cmp.Diff(want, lines(v.Err())); diff != "" {
 		t.Error(diff)
 	}
-	if got := v.Err().Error(); got != "invalid record: "+strings.Join(want, "; ") {
+	if got := v.Err().Error(); got != "invalid input: "+strings.Join(want, "; ") {
 		t.Error(got)
 	}
 }

@@ -70,6 +70,10 @@ func Create(c DeploymentDefinition, now time.Time) (Change, error) {
 
 // Desire makes the deployment that a DesiredLRP stands for.
 func Desire(l DesiredLRP, now time.Time) (Change, error) {
+	// The fields are named as they were given, not as the deployment's.
+	if err := l.Validate(); err != nil {
+		return Change{}, err
+	}
 	return created(Promote(l, false), "Desire", now)
 }
 

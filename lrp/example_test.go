@@ -199,7 +199,7 @@ func ExampleDeployment_Update() {
 	// rollout from definition v1 to v2
 	// active v2 of ["v1" "v2"]
 	// web: deployment change refused: definition id "v2" is taken; activate it, or choose another id
-	// invalid record: memory_mb: want a member that can be updated; anything else needs a new definition
+	// invalid input: memory_mb: want a member that can be updated; anything else needs a new definition
 }
 
 // What an operator reads about one instance.

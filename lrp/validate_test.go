@@ -24,6 +24,28 @@ func valid() lrp.Deployment {
 	}
 }
 
+func TestWhatIsWrongWithADesiredLRPIsNamedAsItWasGiven(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(*lrp.DesiredLRP)
+		want   string
+	}{
+		{"nothing", func(*lrp.DesiredLRP) {}, ""},
+		{"the root file system", func(l *lrp.DesiredLRP) { l.RootFS = "" }, "root_fs"},
+		{"the guid", func(l *lrp.DesiredLRP) { l.ProcessGUID = "" }, "process_guid"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l := lrp.DesiredLRP{ProcessGUID: "p", Domain: "d", Definition: runnable()}
+			tt.change(&l)
+			_, err := lrp.Desire(l, time.Unix(1, 0))
+			var invalid *executor.ValidationError
+			if errors.As(err, &invalid) != (tt.want != "") || invalid != nil && (len(invalid.Fields) != 1 || invalid.Fields[0].Field != tt.want) {
+				t.Errorf("got %v, want something about %q", err, tt.want)
+			}
+		})
+	}
+}
+
 func define(d *lrp.Deployment, change func(*lrp.Definition)) {
 	definition := d.Definitions["v1"]
 	change(&definition)

@@ -39,6 +39,14 @@ const (
 	KindQuarantined = "record_quarantined"
 )
 
+// EventKinds are all kinds of events, as [Subject.Kind] has them.
+func EventKinds() (list []string) {
+	for kind := lrp.InstanceCreated; kind <= lrp.DesiredRemoved; kind++ {
+		list = append(list, kind.String())
+	}
+	return append(list, KindTaskCreated, KindTaskChanged, KindTaskRemoved, KindDomainUpserted, KindQuarantined)
+}
+
 var taskKinds = map[task.EventKind]string{
 	task.Created: KindTaskCreated,
 	task.Changed: KindTaskChanged,

@@ -1,8 +1,11 @@
 package storage
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/task"
 )
@@ -82,6 +85,15 @@ type EventFilter struct {
 	// or are after.
 	CellIDs []string `json:"cell_ids,omitempty"`
 	Domains []string `json:"domains,omitempty"`
+}
+
+// Validate checks that there are events of the kinds that f wants: whoever waits
+// for one that never comes should know.
+func (f *EventFilter) Validate(v *executor.Validator) {
+	known := EventKinds()
+	for i, kind := range f.Kinds {
+		v.Check(slices.Contains(known, kind), fmt.Sprintf("kinds[%d]", i), kind, "one of "+strings.Join(known, ", "))
+	}
 }
 
 // Match reports whether f wants an event about s.

@@ -91,7 +91,7 @@ func TestValidateNamesTheFieldTheValueAndTheLimit(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		change func(*Task)
-		want   string // without "invalid record: "; empty if accepted
+		want   string // without "invalid input: "; empty if accepted
 	}{
 		{"guid", func(t *Task) { t.GUID = "a/b" }, "task_guid: a/b: want 1 to 255 letters, digits, - and _"},
 		{"longest guid", func(t *Task) { t.GUID = strings.Repeat("g", 255) }, ""},
@@ -136,7 +136,7 @@ func TestValidateNamesTheFieldTheValueAndTheLimit(t *testing.T) {
 			if !errors.Is(err, executor.ErrInvalid) {
 				t.Fatalf("error %v", err)
 			}
-			if got := strings.TrimPrefix(err.Error(), "invalid record: "); got != test.want {
+			if got := strings.TrimPrefix(err.Error(), "invalid input: "); got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
 			// The consumer is told the same.

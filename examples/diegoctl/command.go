@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/diegosdk/diego/storage"
 )
 
 // This file holds what commands are. Help, the parser of arguments, completion
@@ -83,6 +85,7 @@ var (
 	kindTState   = words("STATE", "PENDING", "RUNNING", "COMPLETED", "RESOLVING")
 	kindStream   = words("STREAM", "stdout", "stderr", "health")
 	kindShell    = words("SHELL", "bash", "zsh", "fish")
+	kindEvent    = words("KIND", storage.EventKinds()...)
 	kindOutput   = words("FORMAT", "table", "json")
 	kindColor    = words("WHEN", "auto", "always", "never")
 )

@@ -110,7 +110,7 @@ func commands() []command {
 			flags: []flagSpec{
 				{name: "follow", kind: kindSwitch, help: "go on until interrupted, beginning now"},
 				{name: "after", kind: kindNumber, value: "EVENT", help: "begin after the event of this number"},
-				{name: "kind", kind: kindText, value: "KIND", many: true, help: "only events of this kind, such as actual_lrp_crashed; may be repeated"},
+				{name: "kind", kind: kindEvent, many: true, help: "only events of this kind, such as actual_lrp_crashed; may be repeated"},
 				{name: "process", kind: kindProcess, many: true, help: "only about this process; may be repeated"},
 				{name: "task", kind: kindTask, many: true, help: "only about this task; may be repeated"},
 				cellFlag, domainFlag,

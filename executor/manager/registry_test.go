@@ -37,8 +37,8 @@ func TestReserveTakesWhatFitsAndSaysWhyTheRestDoesNot(t *testing.T) {
 		"b":       `insufficient resources for container "b": 200 MB of memory more would have to be free`,
 		"a":       `container "a": the guid is in use`,
 		"c":       `insufficient resources for container "c": 600 MB of disk, 1010 processes more would have to be free`,
-		"no guid": "invalid record: guid: no guid: want 1 to 255 letters, digits, - and _",
-		"e":       "invalid record: resources.memory_mb: -1: want at least 0",
+		"no guid": "invalid input: guid: no guid: want 1 to 255 letters, digits, - and _",
+		"e":       "invalid input: resources.memory_mb: -1: want at least 0",
 	}
 	if diff := cmp.Diff(want, reasons(c.Reserve(list...))); diff != "" {
 		t.Errorf("refused (-want +got):\n%s", diff)

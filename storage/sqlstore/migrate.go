@@ -94,9 +94,9 @@ type SchemaError struct {
 
 func (e *SchemaError) Error() string {
 	if e.Found > e.Want {
-		return fmt.Sprintf("sqlstore: %v: it is %d, which a newer release made, and this one knows %d; run the newer release", ErrSchema, e.Found, e.Want)
+		return fmt.Sprintf("%v: it is %d, which a newer release made, and this one knows %d; run the newer release", ErrSchema, e.Found, e.Want)
 	}
-	return fmt.Sprintf("sqlstore: %v: it is %d and must be %d; run the SQL of Migrations, or open the store without NoMigrations", ErrSchema, e.Found, e.Want)
+	return fmt.Sprintf("%v: it is %d and must be %d; run the SQL of Migrations, or open the store without NoMigrations", ErrSchema, e.Found, e.Want)
 }
 
 // Unwrap makes errors.Is(err, ErrSchema) true.
