@@ -10,7 +10,9 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/vishvananda/netlink"
@@ -73,8 +75,8 @@ func newNetwork(id string, subnet netip.Prefix) (_ *network, err error) {
 			unix.Close(n.claim)
 		}
 	}()
-	if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0); err != nil {
-		return nil, fmt.Errorf("the host cannot be made to route: %w; set net.ipv4.ip_forward=1 or Options.HostNetwork", err)
+	if err := route("/proc/sys"); err != nil {
+		return nil, err
 	}
 	if err := removeDevices(n.prefix); err != nil {
 		return nil, fmt.Errorf("devices of an earlier daemon cannot be removed: %w", err)
@@ -83,6 +85,23 @@ func newNetwork(id string, subnet netip.Prefix) (_ *network, err error) {
 		return nil, fmt.Errorf("nftables cannot be used: %w; load the kernel module nf_tables or set Options.HostNetwork", err)
 	}
 	return n, nil
+}
+
+// route makes the host forward between its networks, unless it does already.
+// What is below sysctl must also be writable for the networks of containers.
+func route(sysctl string) error {
+	forward := filepath.Join(sysctl, "net/ipv4/ip_forward")
+	text, err := os.ReadFile(forward)
+	if err == nil && strings.TrimSpace(string(text)) != "1" {
+		err = os.WriteFile(forward, []byte("1"), 0)
+	}
+	if err != nil {
+		return fmt.Errorf("the host cannot be made to route: %w; set net.ipv4.ip_forward=1 with %s writable, or Options.HostNetwork", err, sysctl)
+	}
+	if err := unix.Access(forward, unix.W_OK); err != nil {
+		return fmt.Errorf("networks of containers cannot be set up, as parameters of the kernel cannot be set: %w; mount %s writable or set Options.HostNetwork", err, sysctl)
+	}
+	return nil
 }
 
 // freeSubnet chooses by id and looks whether somebody is there. Backends of
