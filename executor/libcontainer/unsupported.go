@@ -3,8 +3,10 @@
 package libcontainer
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
+	"runtime"
 
 	"github.com/diegosdk/diego/executor"
 )
@@ -22,12 +24,19 @@ type Options struct {
 	AllowPrivileged     bool
 }
 
-// Backend exists only where containers do.
+// Backend exists only where containers do. Of a zero one, Probe and Close may
+// be called.
 type Backend struct{ executor.ContainerBackend }
 
+var errUnsupported = fmt.Errorf("%w: real containers need Linux on amd64 or arm64 and a build with cgo (CGO_ENABLED=1 and a C compiler); this is %s/%s without one of them; use the process backend",
+	executor.ErrUnsupported, runtime.GOOS, runtime.GOARCH)
+
 // New fails: namespaces and cgroups are Linux's, and libcontainer needs cgo.
-func New(Options) (*Backend, error) {
-	return nil, fmt.Errorf("%w: real containers need Linux on amd64 or arm64 and a build with cgo; use the process backend", executor.ErrUnsupported)
+func New(Options) (*Backend, error) { return nil, errUnsupported }
+
+// Probe fails as New does.
+func (*Backend) Probe(context.Context) (executor.Host, error) {
+	return executor.Host{Backend: "libcontainer"}, errUnsupported
 }
 
 // Close does nothing.
