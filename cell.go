@@ -53,6 +53,7 @@ const clearTime = 30 * time.Second
 // work.
 func (c LocalCell) Ready(ctx context.Context) Readiness {
 	r := Readiness{Role: "cell"}
+	absent := c.Rep.Absent()
 	switch state, err := c.Rep.State(ctx); {
 	case err != nil:
 		r.Why = err.Error()
@@ -60,8 +61,8 @@ func (c LocalCell) Ready(ctx context.Context) Readiness {
 		r.Why = string(auction.Evacuating)
 	case state.Unhealthy:
 		r.Why = string(auction.Unhealthy)
-	case !c.Rep.Present():
-		r.Why = "not present: the control plane has not answered its announcements, or another run of the cell is present"
+	case absent != nil:
+		r.Why = "not present: " + absent.Error()
 	default:
 		r.Ready = true
 	}

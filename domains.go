@@ -80,7 +80,7 @@ func (b *BBS) Announce(ctx context.Context, p CellPresence, owner string, ttl ti
 	if err != nil {
 		return b.answer("Announce", err)
 	}
-	return b.answer("Announce", a.Tick(ctx))
+	return b.answer("Announce", a.tick(ctx))
 }
 
 // Leave ends the presence of a cell at once, for callers that have no access to
@@ -93,7 +93,7 @@ func (b *BBS) Leave(ctx context.Context, cellID, owner string) error {
 	}
 	// The lease's epoch is known to nobody but the store, and taking the lease
 	// over is how its owner learns it.
-	if err := a.Tick(ctx); err != nil {
+	if err := a.tick(ctx); err != nil {
 		return b.answer("Leave", err)
 	}
 	return b.answer("Leave", a.Leave(ctx))

@@ -2,8 +2,10 @@ package diego_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"iter"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -70,6 +72,83 @@ func TestACellIsReadyOnceItIsPresent(t *testing.T) {
 			t.Errorf("after %v it says %+v", announced, got)
 		}
 	}
+}
+
+// A cellRun is what an operator sees of one daemon of a cell.
+type cellRun struct {
+	*rep.Rep
+	url string
+}
+
+func (r cellRun) readyz(t *testing.T) (status int, why string) {
+	t.Helper()
+	answer, err := http.Get(r.url + "/readyz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	var ready diego.Readiness
+	if err := json.NewDecoder(answer.Body).Decode(&ready); err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, ready.Why
+}
+
+func TestASecondDaemonWithTheSameCellIDIsToldWhoElseIsThere(t *testing.T) {
+	d := newDistributed(t)
+	d.step()
+	run := func(owner string) cellRun {
+		t.Helper()
+		m, err := manager.New(t.Context(), manager.Options{Backend: scripted.New(scripted.Options{}), Capacity: executor.Capacity{MemoryMB: 64, DiskMB: 64}})
+		d.must(err)
+		p := newProcess(t)
+		a, err := diego.NewAnnouncer(diego.AnnouncerOptions{BBS: d.client, Owner: owner, Presence: diego.CellPresence{CellID: "cell-x", Address: p.URL}})
+		d.must(err)
+		r, err := rep.New(rep.Options{CellID: "cell-x", BBS: empty{}, Executor: m, Announcer: a, Now: d.clock.Now})
+		d.must(err)
+		cell := diego.LocalCell{Rep: r, Manager: m}
+		p.serve(t, diego.HandlerOptions{Cell: cell, Ready: cell.Ready})
+		return cellRun{r, p.URL}
+	}
+	first, second := run("process 1 on host-a"), run("process 2 on host-b")
+	tick := func(list ...cellRun) {
+		for _, r := range list {
+			r.Tick(t.Context())
+		}
+		d.clock.Advance(rep.DefaultAnnounceInterval)
+	}
+	expect := func(r cellRun, want int, parts ...string) {
+		t.Helper()
+		status, why := r.readyz(t)
+		if status != want || want == http.StatusOK && why != "" {
+			t.Errorf("the status is %d, %q", status, why)
+		}
+		for _, part := range parts {
+			if !strings.Contains(why, part) {
+				t.Errorf("%q does not say %q", why, part)
+			}
+		}
+	}
+	expect(first, http.StatusServiceUnavailable, `cell "cell-x" has not been announced yet`)
+	tick(first)
+	tick(second)
+	expect(first, http.StatusOK)
+	expect(second, http.StatusServiceUnavailable, `another run of cell "cell-x" is present`, "if it was killed", first.url, "process 1 on host-a")
+	tick(first)
+	tick(second)
+	expect(first, http.StatusOK)
+	expect(second, http.StatusServiceUnavailable, `another run of cell "cell-x" is alive`, "give one of the two another id", first.url, "process 1 on host-a")
+	if err := second.Absent(); !errors.Is(err, storage.ErrHeld) || first.Absent() != nil {
+		t.Errorf("the second says %v, the first %v", err, first.Absent())
+	}
+	// The first is killed.
+	for range 3 {
+		tick(second)
+	}
+	tick(second)
+	expect(second, http.StatusOK)
+	tick(first)
+	expect(first, http.StatusServiceUnavailable, second.url, "process 2 on host-b")
 }
 
 // announcing is an Announcer that fails as it is told.

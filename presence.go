@@ -86,8 +86,18 @@ func NewAnnouncer(o AnnouncerOptions) (*Announcer, error) {
 }
 
 // Tick announces the cell, or renews that. The error wraps storage.ErrHeld if
-// another run of the cell is present.
+// another run of the cell is present, and says where.
 func (a *Announcer) Tick(ctx context.Context) error {
+	err := a.tick(ctx)
+	var held *storage.HeldError
+	var other CellPresence
+	if errors.As(err, &held) && json.Unmarshal(held.Lease.Value, &other) == nil && other.Address != "" {
+		err = fmt.Errorf("the one at %s: %w", other.Address, err)
+	}
+	return err
+}
+
+func (a *Announcer) tick(ctx context.Context) error {
 	if a.o.BBS != nil {
 		return a.o.BBS.Announce(ctx, a.o.Presence, a.o.Owner, a.o.TTL)
 	}

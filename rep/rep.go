@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -31,6 +32,8 @@ type Rep struct {
 	notes    map[string]note // by guid of a container that is there
 	present  bool            // this run of the cell was the one that is present
 	heard    time.Time       // when it asked and was told so
+	rival    rival           // another run that is present
+	absent   error           // why it is not present, as far as it was told
 	nextSync time.Time
 	announce time.Time // when to announce next
 	left     bool      // the presence was ended
@@ -342,24 +345,28 @@ func (r *Rep) renew(ctx context.Context) {
 	call, cancel := context.WithTimeout(ctx, r.o.AnnounceInterval)
 	defer cancel()
 	err := r.o.Announcer.Tick(call)
-	if err != nil && ctx.Err() == nil {
-		r.o.Metrics.Count("rep_announce_failures_total", 1)
-		message := "the cell could not be announced; it tries again"
-		if errors.Is(err, storage.ErrHeld) {
-			message = "another run of the cell is present; this one waits for it to end: if it is alive, give one of them another id"
-		}
-		r.o.Logger.Warn(message, "cell", r.o.CellID, "err", err)
-	}
 	r.mu.Lock()
 	before := r.answers()
 	switch {
 	case err == nil:
-		r.present, r.heard = true, now
+		r.present, r.heard, r.rival, r.absent = true, now, rival{}, nil
 	case errors.Is(err, storage.ErrHeld):
 		r.present = false
+		r.rival = r.rival.seen(err)
+		r.absent = r.rival.explain(r.o.CellID, err)
+	default:
+		r.absent = fmt.Errorf("cell %q could not be announced; it tries again: %w", r.o.CellID, err)
 	}
-	appeared := r.answers() && !before
+	appeared, alive, told := r.answers() && !before, r.rival.alive && errors.Is(err, storage.ErrHeld), r.absent
 	r.mu.Unlock()
+	if err != nil && ctx.Err() == nil {
+		r.o.Metrics.Count("rep_announce_failures_total", 1)
+		level := slog.LevelWarn
+		if alive {
+			level = slog.LevelError
+		}
+		r.o.Logger.Log(ctx, level, "the cell is not present", "cell", r.o.CellID, "err", told)
+	}
 	if appeared {
 		r.syncWithin(0)
 	}
@@ -374,10 +381,20 @@ func (r *Rep) answers() bool {
 
 // Present reports whether this run of the cell is the present one, as far as it
 // knows. Without an Announcer it always is.
-func (r *Rep) Present() bool {
+func (r *Rep) Present() bool { return r.Absent() == nil }
+
+// Absent says why this run of the cell is not the present one, and what to do,
+// or is nil if it is. It wraps storage.ErrHeld if another run is.
+func (r *Rep) Absent() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.answers()
+	switch {
+	case r.answers():
+		return nil
+	case r.absent == nil:
+		return fmt.Errorf("cell %q has not been announced yet", r.o.CellID)
+	}
+	return r.absent
 }
 
 // renewAlways announces the cell until ctx ends.

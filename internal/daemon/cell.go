@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/netip"
+	"os"
 	"slices"
 	"time"
 
@@ -102,7 +103,7 @@ func (c *Cell) make(ctx context.Context, backend *Backend, dir string, bbs CellB
 	}
 	providers := c.rootFSProviders()
 	announcer, err := diego.NewAnnouncer(diego.AnnouncerOptions{
-		BBS: bbs, Owner: c.CellID + " " + rand.Text(), TTL: c.PresenceTTL,
+		BBS: bbs, Owner: c.run(), TTL: c.PresenceTTL,
 		Presence: diego.CellPresence{
 			CellID: c.CellID, Address: url, Zone: c.Zone, Capacity: m.Total(), RootFSProviders: providers,
 			PlacementTags: c.PlacementTags, OptionalPlacementTags: c.OptionalPlacementTags,
@@ -129,6 +130,16 @@ func (c *Cell) make(ctx context.Context, backend *Backend, dir string, bbs CellB
 		return nil, err
 	}
 	return &diego.LocalCell{Rep: r, Manager: m}, nil
+}
+
+// run names this run of the cell so that an operator finds it, who has started
+// two by mistake.
+func (c *Cell) run() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("process %d on %s, %s", os.Getpid(), host, rand.Text())
 }
 
 // checkRoom makes sure that it is known how much the containers may have.
