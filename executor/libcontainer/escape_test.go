@@ -402,7 +402,11 @@ func TestWhatOfTheHostNotEverybodyMayReadIsNotReadInAContainer(t *testing.T) {
 		t.Run(fmt.Sprintf("masked %v", masked), func(t *testing.T) {
 			f := newFixture(t)
 			if masked { // as where files cannot be without owners
-				f.images.view.look.Do(func() { f.images.view.masks, f.images.view.err = notForOthers(hostDirectories()) })
+				masks, err := notForOthers(hostDirectories())
+				if err != nil {
+					t.Fatal(err)
+				}
+				f.images.view.known, f.images.view.masks = true, masks
 			}
 			guid, _ := f.create()
 			for _, user := range []string{"root", fmt.Sprint(someone), "nobody"} {

@@ -25,10 +25,10 @@ import (
 // Elsewhere what others may not read is masked, as it was found when the first
 // container needed it.
 type hostView struct {
-	look   sync.Once
+	mu     sync.Mutex
+	known  bool     // whether what follows is
 	owners *os.File // a user namespace without an owner; nil if masks do it
 	masks  []string
-	err    error
 }
 
 // unowned is the only uid and gid in hostView.owners: the last there is, which
@@ -38,13 +38,8 @@ const unowned = 1<<32 - 2
 // mount mounts the directories below root, and returns what is to be masked.
 func (v *hostView) mount(root string) (masks []string, err error) {
 	dirs := hostDirectories()
-	v.look.Do(func() {
-		if v.owners, v.err = ownerless(dirs); v.owners == nil && v.err == nil {
-			v.masks, v.err = notForOthers(dirs)
-		}
-	})
-	if v.err != nil {
-		return nil, v.err
+	if err := v.look(dirs); err != nil {
+		return nil, err
 	}
 	for _, dir := range dirs {
 		target := filepath.Join(root, dir)
@@ -62,6 +57,20 @@ func (v *hostView) mount(root string) (masks []string, err error) {
 		}
 	}
 	return v.masks, nil
+}
+
+// look finds out what this host can do, until it has succeeded.
+func (v *hostView) look(dirs []string) (err error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.known {
+		return nil
+	}
+	if v.owners, err = ownerless(dirs); err == nil && v.owners == nil {
+		v.masks, err = notForOthers(dirs)
+	}
+	v.known = err == nil
+	return err
 }
 
 func (v *hostView) close() {
