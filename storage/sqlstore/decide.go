@@ -230,9 +230,17 @@ func (a *attempt) quarantine(ctx context.Context, q querier, it *item) error {
 			a.aside = append(a.aside, call{query: s.q.asideTask, args: args})
 			a.tasksGone = append(a.tasksGone, k.GUID)
 		}
-		a.written[k] = struct{}{}
+		a.wrote(&k)
 	}
 	return nil
+}
+
+// wrote notes that a record changes, and its slot with it.
+func (a *attempt) wrote(k *storage.RecordKey) {
+	a.written[*k] = struct{}{}
+	if k.Kind == storage.ActualLRPRecord {
+		a.written[slotKey{k.GUID, k.Index}.record()] = struct{}{}
+	}
 }
 
 // legible is text that every database takes: a reason may quote what is damaged.
@@ -260,12 +268,8 @@ func (a *attempt) accept(it *item) {
 		if c.check {
 			continue
 		}
-		a.written[c.key] = struct{}{}
 		k := &c.key
-		if k.Kind == storage.ActualLRPRecord && c.before.IsZero() {
-			// Whoever remembers the slot knows nothing of this record.
-			a.written[slotKey{k.GUID, k.Index}.record()] = struct{}{}
-		}
+		a.wrote(k)
 		switch k.Kind {
 		case storage.ActualLRPRecord:
 			switch {

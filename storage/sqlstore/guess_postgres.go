@@ -13,7 +13,7 @@ import (
 // snapshot and before the lock is found by the rows' own locks, which look at
 // the newest version.
 func postgresGuess(s *Store, g *guess, newest func(*sql.Rows) error) []call {
-	shape, want := uint(0), int64(0)
+	shape, want := uint(0), int64(1)
 	args := []any{g.oldest, g.events.n, g.end, g.events.n, g.token, g.events.data}
 	for i := range parts {
 		if len(g.rows[i]) > 0 {
@@ -70,7 +70,7 @@ func guessStatement(s *Store, shape uint) string {
 	fmt.Fprintf(&b, "WITH l AS (UPDATE %s SET oldest = GREATEST(oldest, newest + ?::bigint), newest = newest + ?::bigint WHERE id = 1 AND newest = COALESCE(NULLIF(?::bigint, %d), newest) RETURNING newest), "+
 		"e AS (INSERT INTO %s (seq, n, at, token, data) SELECT l.newest, ?::bigint, %s, ?::bigint, ?::bytea FROM l)",
 		s.table("log"), anyEnd, s.table("events"), s.d.clock)
-	var counts []string
+	counts := []string{"(SELECT COUNT(*) FROM l)"}
 	for i := range parts {
 		if shape&(1<<i) == 0 {
 			continue
@@ -80,11 +80,7 @@ func guessStatement(s *Store, shape uint) string {
 			counts = append(counts, fmt.Sprintf("(SELECT COUNT(*) FROM p%d)", i))
 		}
 	}
-	if counts == nil {
-		counts = []string{"0"}
-	}
-	// The exponent is out of range, and so an error, unless all rows are found:
-	// that of the log too, which the others wait for.
+	// The exponent is out of range, and so an error, unless all rows are found.
 	fmt.Fprintf(&b, " SELECT (SELECT newest FROM l) WHERE EXP(1000 * ABS(%s - ?::bigint)::float8) > 0", strings.Join(counts, " + "))
 	return s.d.rebind(b.String())
 }

@@ -252,7 +252,7 @@ func (r *reader) Slot(ctx context.Context, processGUID string, index int) (lrp.S
 	var err error
 	if isImpossible(processGUID) {
 		err = r.s.usable(ctx)
-	} else if r.at == nil {
+	} else if r.at == nil && index >= 0 {
 		key := slotKey{processGUID, index}
 		r.s.memory.begin(key)
 		if err = r.s.slots.do(ctx, read); err == nil {

@@ -22,14 +22,15 @@ type memory struct {
 	pause time.Duration
 
 	mu    sync.Mutex
-	at    int64     // unknown if negative
+	at    int64     // unknown if negative, and then nothing is known
 	until time.Time // nothing is recalled before
 	known map[slotKey]*remembered
 	// reading are the keys that are being read, with those who do.
 	reading map[slotKey]*reading
 }
 
-// deploymentIndex takes the place of an index in the key of a deployment.
+// deploymentIndex takes the place of an index in the key of a deployment. There
+// are no slots below 0.
 const deploymentIndex = -1
 
 // A remembered is what is known of one key. It is not changed, but replaced.
@@ -72,7 +73,7 @@ func (s *Store) Recall(processGUID string, index int) (storage.Recollection, boo
 	slot, deployment := m.known[key], m.known[slotKey{processGUID, deploymentIndex}]
 	pause := !m.until.IsZero() && time.Now().Before(m.until)
 	m.mu.Unlock()
-	if slot == nil || deployment == nil || pause {
+	if slot == nil || deployment == nil || pause || index < 0 {
 		return storage.Recollection{}, false
 	}
 	r := storage.Recollection{
@@ -109,23 +110,27 @@ func (m *memory) begin(key slotKey) {
 
 // end remembers what was read, unless it failed or a commit came in between.
 func (m *memory) end(key slotKey, read *slotRead, err error) {
-	slot := &remembered{}
-	for i := range read.records {
-		r := &read.records[i]
-		slot.records = append(slot.records, rememberedRecord{r.DefinitionID, r.Presence, storage.AppendActualLRP(nil, r)})
+	var slot, deployment *remembered
+	if err == nil { // or a batch that its caller has left may be writing to it
+		slot, deployment = &remembered{}, &remembered{deployment: read.deployment}
+		for i := range read.records {
+			r := &read.records[i]
+			slot.records = append(slot.records, rememberedRecord{r.DefinitionID, r.Presence, storage.AppendActualLRP(nil, r)})
+		}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.learn(key, slot, err)
-	m.learn(slotKey{key.guid, deploymentIndex}, &remembered{deployment: read.deployment}, err)
+	m.learn(key, slot)
+	m.learn(slotKey{key.guid, deploymentIndex}, deployment)
 }
 
-func (m *memory) learn(k slotKey, x *remembered, err error) {
+// learn ends the reading of a key. x is what was found, or nil.
+func (m *memory) learn(k slotKey, x *remembered) {
 	r := m.reading[k]
 	if r.by--; r.by == 0 {
 		delete(m.reading, k)
 	}
-	if err == nil && !r.touched && m.known[k] == nil {
+	if x != nil && m.at >= 0 && !r.touched && m.known[k] == nil {
 		m.put(k, x)
 	}
 }

@@ -54,6 +54,18 @@ func truth(t testing.TB, s storage.Reader, guid string, index int) (lrp.Slot, *l
 	return slot, d
 }
 
+// claim decides from a recollection.
+func claim(t *testing.T, r storage.Recollection) storage.Batch {
+	t.Helper()
+	decision, err := lrp.Step(r.Slot, r.Deployment, lrp.Claim{Instance: lrp.InstanceKey{InstanceGUID: "j", CellID: "d"}}, time.Now(), lrp.Policy{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := storage.Batch{Origin: r.Origin}
+	b.AddLRP(r.Slot, r.Deployment, decision)
+	return b
+}
+
 func TestASlotIsRecalledAsTheLastCommitLeftIt(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, dsn string) {
 		s := mustOpen(t, dsn, Options{})
@@ -210,13 +222,7 @@ func TestARecordThatWasAddedMakesTheMemoryOfTheOthersOld(t *testing.T) {
 					t.Fatal(err)
 				}
 				// None of the records that the decision looks at has changed.
-				decision, err := lrp.Step(r.Slot, r.Deployment, lrp.Claim{Instance: lrp.InstanceKey{InstanceGUID: "j", CellID: "d"}}, time.Now(), lrp.Policy{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				b := storage.Batch{Origin: r.Origin}
-				b.AddLRP(r.Slot, r.Deployment, decision)
-				if _, err := s.Commit(t.Context(), b); !errors.Is(err, storage.ErrConflict) {
+				if _, err := s.Commit(t.Context(), claim(t, r)); !errors.Is(err, storage.ErrConflict) {
 					t.Errorf("%v, want a conflict", err)
 				}
 			})
@@ -240,6 +246,103 @@ func TestARecordThatIsAddedInTheSameGroupMakesTheMemoryOfTheOthersOld(t *testing
 			Events: []storage.Event{{LRP: &lrp.Event{Kind: lrp.InstanceChanged, Before: slot, After: &after}}},
 		}
 		group := items(t, s, creation(unclaimed("web", 0)), b)
+		s.commitGroup(group)
+		for _, it := range group {
+			<-it.done
+		}
+		if group[0].err != nil || !errors.Is(group[1].err, storage.ErrConflict) {
+			t.Errorf("%v, then %v; want success, then a conflict", group[0].err, group[1].err)
+		}
+	})
+}
+
+// After it has forgotten everything, a store knows no more where the log ends
+// until it has committed.
+func TestWhatWasReadBeforeTheEndOfTheLogIsKnownIsNoOrigin(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, dsn string) {
+		s, other := eagerly(t, dsn, Options{}), mustOpen(t, dsn, Options{})
+		desire(t, s, "web", 2)
+		if err := apply(t, s, "web", 0, lrp.CreateMissing{}); err != nil {
+			t.Fatal(err)
+		}
+		r, _ := s.Recall("web", 0)
+		s.memory.forget() // as after a commit in doubt
+		truth(t, s, "web", 0)
+		if again, ok := s.Recall("web", 0); ok {
+			r = again
+		}
+		if _, err := other.Commit(t.Context(), creation(unclaimed("web", 0))); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Commit(t.Context(), claim(t, r)); !errors.Is(err, storage.ErrConflict) {
+			t.Errorf("%v, want a conflict", err)
+		}
+	})
+}
+
+func TestASlotThatCannotBeIsNotTakenForTheDeployment(t *testing.T) {
+	s := mustOpen(t, ":memory:", Options{})
+	desire(t, s, "web", 1)
+	s.memory.drop(slotKey{"web", deploymentIndex}) // as if others had needed the room
+	if _, d := truth(t, s, "web", deploymentIndex); d == nil {
+		t.Error("the deployment is not read with a slot that cannot be")
+	}
+	_, d := truth(t, s, "web", 0)
+	if r, ok := s.Recall("web", 0); !ok || !storagetest.Equal(r.Deployment, d) {
+		t.Errorf("recalled %v %+v, want %+v", ok, r.Deployment, d)
+	}
+}
+
+// Whoever has left does not look at what is still being read for him.
+func TestAReadThatItsCallerHasLeftIsNotRemembered(t *testing.T) {
+	s := mustOpen(t, ":memory:", Options{})
+	desire(t, s, "web", 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	s.slots.run = func(reads []*slotRead) { // never done
+		cancel()
+		reads[0].records = []lrp.ActualLRP{*unclaimed("web", 0)}
+	}
+	if _, _, err := s.Slot(ctx, "web", 0); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want that the context has ended", err)
+	}
+	if _, ok := s.Recall("web", 0); ok || len(s.memory.reading) != 0 {
+		t.Errorf("recalled %v, and %d reads are noted", ok, len(s.memory.reading))
+	}
+}
+
+func TestEventsAloneAreNotCommittedFromAnOldMemory(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, dsn string) {
+		s, other := eagerly(t, dsn, Options{}), mustOpen(t, dsn, Options{})
+		desire(t, s, "web", 1)
+		if err := apply(t, s, "web", 0, lrp.CreateMissing{}); err != nil {
+			t.Fatal(err)
+		}
+		r, _ := s.Recall("web", 0)
+		if _, err := other.Commit(t.Context(), creation(unclaimed("x", 0))); err != nil {
+			t.Fatal(err)
+		}
+		b := claim(t, r)
+		b.ActualLRPs = nil
+		if _, err := s.Commit(t.Context(), b); !errors.Is(err, storage.ErrConflict) {
+			t.Errorf("%v, want a conflict", err)
+		}
+	})
+}
+
+// The batch need not have anything to do with the record.
+func TestARecordThatChangesInTheSameGroupMakesTheMemoryOfTheSlotOld(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, dsn string) {
+		s := mustOpen(t, dsn, Options{})
+		desire(t, s, "web", 2)
+		if err := apply(t, s, "web", 0, lrp.CreateMissing{}); err != nil {
+			t.Fatal(err)
+		}
+		r, _ := s.Recall("web", 0)
+		first := claim(t, r)
+		first.Origin = nil
+		second := creation(unclaimed("x", 0))
+		second.Origin = r.Origin
+		group := items(t, s, first, second)
 		s.commitGroup(group)
 		for _, it := range group {
 			<-it.done
@@ -286,7 +389,9 @@ func TestWhatWasReadWhileItWasWrittenIsNotRemembered(t *testing.T) {
 	desire(t, s, "web", 1)
 	key := slotKey{"web", 0}
 	read := func(between func()) bool {
-		s.memory.forget()
+		s.memory.mu.Lock()
+		s.memory.clear()
+		s.memory.mu.Unlock()
 		s.memory.begin(key)
 		slot, d := lrp.Slot{}, (*lrp.Deployment)(nil)
 		if err := s.View(t.Context(), func(r storage.Reader) (err error) {
@@ -311,11 +416,14 @@ func TestWhatWasReadWhileItWasWrittenIsNotRemembered(t *testing.T) {
 	if read(func() { commit(creation(unclaimed("web", 0))) }) {
 		t.Error("a slot is remembered that has changed since it was read")
 	}
-	if read(func() { commit(creation(unclaimed("other", 0))) }) {
-		t.Error("what was read before the memory knew where the log ends is remembered") // forget had come first
+	if !read(func() { commit(creation(unclaimed("other", 0))) }) {
+		t.Error("a read is not remembered since another slot was written")
 	}
 	if read(s.memory.forget) {
 		t.Error("a slot is remembered that was read before everything was forgotten")
+	}
+	if read(func() {}) {
+		t.Error("a slot is remembered, and where the log ended is not")
 	}
 	if len(s.memory.reading) != 0 {
 		t.Errorf("%d reads are noted that are over", len(s.memory.reading))

@@ -38,7 +38,7 @@ type Options struct {
 	// Keys encrypt what is secret in the tables. Nil encrypts nothing.
 	Keys *Keys
 	// Remember is how many slots and deployments are kept in memory so that a
-	// step need not read them (default 65,536, of some 500 bytes each; none if
+	// step need not read them (default 65,536, of less than 1 KiB each; none if
 	// negative). It helps while one process does most of the commits, as a
 	// leader does.
 	Remember int
