@@ -23,8 +23,9 @@ type group[T member] struct {
 	mu      sync.Mutex
 	waiting []T
 	running int
-	// want is how many requests there will be once those who are being told
-	// now are back, and enough is closed when they are there.
+	// want is how many requests there will be once those who were told of the
+	// last batch are back, and enough is closed when they are there. It is 0
+	// after a batch that told nobody, as it failed.
 	want   int
 	enough chan struct{}
 }
@@ -100,7 +101,7 @@ func (g *group[T]) loop() {
 		// Whoever can run now may have something to add.
 		runtime.Gosched()
 		if g.gather && len(batch) > 0 {
-			g.await(last / gatherShare)
+			g.await(min(last/gatherShare, maxGather))
 		}
 		g.mu.Lock()
 		n := min(len(g.waiting), g.most)
@@ -118,6 +119,7 @@ func (g *group[T]) loop() {
 		rest := copy(g.waiting, g.waiting[n:])
 		clear(g.waiting[rest:])
 		g.waiting = g.waiting[:rest]
+		g.want = 0
 		g.mu.Unlock()
 		if len(batch) > 0 {
 			began := time.Now()
@@ -132,8 +134,12 @@ func (g *group[T]) loop() {
 
 // gatherShare is the part of a batch's duration that the next batch waits, at
 // most, for the callers of the last one. A batch costs about the same however
-// large it is, so two half batches take twice as long as a whole one.
-const gatherShare = 2
+// large it is, so two half batches take twice as long as a whole one. What took
+// very long was no batch like others: then maxGather is the bound.
+const (
+	gatherShare = 2
+	maxGather   = 50 * time.Millisecond
+)
 
 // telling notes that n members of a batch are about to be told that it is over.
 func (g *group[T]) telling(n int) {
