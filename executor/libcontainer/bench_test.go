@@ -154,6 +154,7 @@ func (x *bare) cycle(guid string) {
 		spec.Mounts = append(spec.Mounts, executor.Mount{Source: dir, Target: dir})
 	}
 	config := x.f.config(spec, root, nil)
+	config.Cgroups.Path = "/bare-" + x.f.id + "-" + guid // elsewhere it would be a stray
 	if !x.f.options.HostNetwork {
 		config.Namespaces = append(config.Namespaces, configs.Namespace{Type: configs.NEWNET})
 		config.Networks = []*configs.Network{{Type: "loopback"}}

@@ -28,11 +28,12 @@ import (
 // below /proc/self would be of that container.
 func init() {
 	if len(os.Args) > 1 && os.Args[1] == "init" && os.Getenv("_LIBCONTAINER_INITPIPE") != "" {
-		go func() {
-			if pid1.AwaitEnd() {
+		if pid1.IsFirst() { // and not of somebody else's container
+			go func() {
+				pid1.AwaitEnd()
 				unix.Exit(1)
-			}
-		}()
+			}()
+		}
 		libcontainer.Init() // does not return
 	}
 	runtime.LockOSThread()

@@ -34,17 +34,21 @@ func Pair() (*Conn, *os.File, error) {
 	return &Conn{fds[0]}, os.NewFile(uintptr(fds[1]), "pid1"), nil
 }
 
-// AwaitEnd returns when the daemon is gone. It is for whatever is to become a
-// first process and cannot yet see that for itself. Where there is no such
-// socket it returns false at once.
-func AwaitEnd() bool {
-	if kind, err := unix.GetsockoptInt(C.PID1_SOCKET_FD, unix.SOL_SOCKET, unix.SO_TYPE); err != nil || kind != unix.SOCK_SEQPACKET {
-		return false
-	}
+// IsFirst reports whether this process has the socket of a first process, and
+// so is to become one.
+func IsFirst() bool {
+	kind, err := unix.GetsockoptInt(C.PID1_SOCKET_FD, unix.SOL_SOCKET, unix.SO_TYPE)
+	return err == nil && kind == unix.SOCK_SEQPACKET
+}
+
+// AwaitEnd returns when the daemon is gone. It is for a process that is to
+// become a first process and cannot yet see that for itself.
+func AwaitEnd() {
 	for {
 		polled := []unix.PollFd{{Fd: C.PID1_SOCKET_FD}} // an end is always told
-		if _, err := unix.Poll(polled, -1); err != unix.EINTR {
-			return err == nil && polled[0].Revents&unix.POLLHUP != 0
+		unix.Poll(polled, -1)
+		if polled[0].Revents&unix.POLLHUP != 0 {
+			return
 		}
 	}
 }
