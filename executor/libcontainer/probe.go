@@ -47,8 +47,9 @@ func (f facts) allowed(uid int) error {
 
 // look finds out about this host.
 func look(o Options) facts {
-	own, err := os.ReadFile(oomScoreAdjustFile) // or nothing, which is 0
+	own, _ := os.ReadFile(oomScoreAdjustFile) // or nothing, which is 0
 	f := facts{cgroupNamespace: exists("/proc/self/ns/cgroup"), oomScoreAdjust: oomScoreAdjust(string(own))}
+	var err error
 	if f.mkfs, err = exec.LookPath("mkfs.ext4"); err != nil {
 		f.disk = "mkfs.ext4 is missing; install e2fsprogs"
 	} else if !exists("/dev/loop-control") {
