@@ -139,6 +139,7 @@ func ApplySlot(ctx context.Context, s Store, processGUID string, index int, o *O
 			}
 		}
 		b.AddLRP(slot, d, decision)
+		b.Origin = originOf(s, slot, d)
 		if b.IsEmpty() && len(decision.Effects) > 0 && o != nil && o.RequestID != "" {
 			b.addChecks(slot)
 		}

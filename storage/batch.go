@@ -86,7 +86,9 @@ type Quarantine struct {
 // AddLRP adds what a decision writes that was made from this slot and from this
 // deployment, which is nil if there was none. A decision is about all records
 // of its slot, so it is committed only while all of them are what they were;
-// and one that creates a record only while the deployment is. Several decisions
+// and one that creates a record only while the deployment is. That no record
+// was added since is seen only with an Origin: without one, cells and
+// convergence put right what comes of it. Several decisions
 // about one process may follow one another, each made from the deployment that
 // the one before left.
 func (b *Batch) AddLRP(s lrp.Slot, d *lrp.Deployment, decision lrp.Decision) {

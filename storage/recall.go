@@ -3,12 +3,15 @@ package storage
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/diegosdk/diego/lrp"
 )
 
-// A Recaller is a Store that remembers slots, so that a step does not begin
-// with a question to a database. [ApplySlot] makes use of it.
+// A Recaller is a Store that remembers slots. A step then need not begin with a
+// question to a database, and its commit compares the whole slot: by their tags
+// alone a commit sees that records have changed or gone, but not that one was
+// added. [ApplySlot] makes use of both.
 //
 // What is remembered may be out of date, as other processes commit too. So
 // nobody may act on it but by committing, which finds out.
@@ -60,4 +63,21 @@ func applyRecalled(ctx context.Context, s Store, processGUID string, index int, 
 		return lrp.Decision{}, 0, err
 	}
 	return decision, cursor, nil
+}
+
+// originOf is the Origin for a decision about a slot that was read, if s
+// remembers the slot as the same. The commit then sees also a record that was
+// added since, which has no tag that was read.
+func originOf(s Store, slot lrp.Slot, d *lrp.Deployment) any {
+	r, ok := Recall(s, slot.ProcessGUID, slot.Index)
+	if !ok || (d == nil) != (r.Deployment == nil) || d != nil && d.ModificationTag != r.Deployment.ModificationTag {
+		return nil
+	}
+	same := slices.EqualFunc(slot.Records, r.Slot.Records, func(a, b lrp.ActualLRP) bool {
+		return a.Key == b.Key && a.Presence == b.Presence && a.ModificationTag == b.ModificationTag
+	})
+	if !same {
+		return nil
+	}
+	return r.Origin
 }

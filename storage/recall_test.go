@@ -3,6 +3,7 @@ package storage_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -33,6 +34,7 @@ func (d *dreamer) Commit(ctx context.Context, b storage.Batch) (storage.Cursor, 
 	if b.Origin != nil && d.refuses != nil {
 		return 0, d.refuses
 	}
+	b.Origin = nil // the store has not recalled it
 	return d.Store.Commit(ctx, b)
 }
 
@@ -103,5 +105,42 @@ func TestADecisionFromMemoryIsFencedAndMadeOnce(t *testing.T) {
 	o = &storage.Options{Fence: storage.Fence{Kind: "leader", Name: "bbs", Epoch: 7}}
 	if _, _, err := storage.ApplySlot(t.Context(), s, "p", 1, o, step(lrp.CreateMissing{})); !errors.Is(err, storage.ErrFenced) {
 		t.Errorf("%v, want the fence", err)
+	}
+}
+
+// A rivalWithMemory is a rival that lets its store's memory be asked.
+type rivalWithMemory struct{ *rival }
+
+func (r rivalWithMemory) Recall(guid string, index int) (storage.Recollection, bool) {
+	return storage.Recall(r.Store, guid, index)
+}
+
+func TestADecisionIsMadeAgainWhenARecordIsAddedToTheSlotMeanwhile(t *testing.T) {
+	for name, read := range map[string]bool{"from memory": false, "after a read": true} {
+		t.Run(name, func(t *testing.T) {
+			s := &rival{Store: memstore.New(nil)}
+			commit(t, s.Store, storage.Batch{ActualLRPs: []lrp.Write{{After: waiting("p")}}})
+			other := waiting("p")
+			other.DefinitionID = "other"
+			s.others = []func(storage.Store){func(inner storage.Store) { commit(t, inner, storage.Batch{ActualLRPs: []lrp.Write{{After: other}}}) }}
+			var seen []int
+			var waits []time.Duration
+			_, _, err := storage.ApplySlot(t.Context(), rivalWithMemory{s}, "p", 0, instant(&waits), func(slot lrp.Slot, d *lrp.Deployment) (lrp.Decision, error) {
+				if seen = append(seen, len(slot.Records)); read && len(seen) == 1 {
+					return lrp.Decision{}, nil // not to be answered from memory
+				}
+				before := slot.Records[0]
+				after := before
+				after.ModificationTag = before.ModificationTag.Next()
+				return lrp.Decision{Writes: []lrp.Write{{Before: &before, After: &after}}}, nil
+			})
+			want := []int{1, 2}
+			if read {
+				want = []int{1, 1, 2}
+			}
+			if err != nil || !slices.Equal(seen, want) {
+				t.Errorf("decided on slots with %v records, error %v; want %v", seen, err, want)
+			}
+		})
 	}
 }

@@ -43,7 +43,7 @@ var (
 	errClosed = errors.New("the store is closed")
 )
 
-// A Store implements storage.Store, and storage.Waiter.
+// A Store implements storage.Store, storage.Waiter and storage.Recaller.
 type Store struct {
 	reader
 	core *core
@@ -77,8 +77,9 @@ type request struct {
 }
 
 var (
-	_ storage.Store  = (*Store)(nil)
-	_ storage.Waiter = (*Store)(nil)
+	_ storage.Store    = (*Store)(nil)
+	_ storage.Waiter   = (*Store)(nil)
+	_ storage.Recaller = (*Store)(nil)
 )
 
 // New makes an empty store.
@@ -187,6 +188,11 @@ func (c *core) admit(b *storage.Batch, now time.Time) error {
 		l, _ := c.state.leases.get(leaseKey{b.Fence.Kind, b.Fence.Name})
 		if !l.good(b.Fence.Epoch) {
 			return &storage.FencedError{Fence: b.Fence, Epoch: l.Epoch}
+		}
+	}
+	if b.Origin != nil {
+		if err := c.state.compare(b.Origin); err != nil {
+			return err
 		}
 	}
 	for i := range b.ActualLRPs {

@@ -161,33 +161,16 @@ func sorted(values []string) []string {
 }
 
 func (r reader) Slot(ctx context.Context, processGUID string, index int) (lrp.Slot, *lrp.Deployment, error) {
-	slot := lrp.Slot{ProcessGUID: processGUID, Index: index}
 	s, letGo, err := r.hold(ctx)
 	if err != nil {
-		return slot, nil, err
+		return lrp.Slot{}, nil, err
 	}
 	defer letGo()
-	s.lrps.ascend(lrpKey{guid: processGUID, index: index}, func(k lrpKey, rec *lrp.ActualLRP) bool {
-		if k.guid != processGUID || k.index != index {
-			return false
-		}
-		if err = s.corruptAt(storage.ActualLRPKey(rec)); err != nil {
-			return false
-		}
-		slot.Records = append(slot.Records, *rec)
-		return true
-	})
+	o, err := s.slot(processGUID, index)
 	if err != nil {
-		return slot, nil, err
+		return lrp.Slot{}, nil, err
 	}
-	d, ok := s.deployments.get(processGUID)
-	if !ok {
-		return slot, nil, nil
-	}
-	if err := s.corruptAt(storage.DeploymentKey(processGUID)); err != nil {
-		return slot, nil, err
-	}
-	return slot, d.bare, nil
+	return o.slot(), o.deployment, nil
 }
 
 func (r reader) Tasks(ctx context.Context, f storage.TaskFilter) iter.Seq2[*task.Task, error] {

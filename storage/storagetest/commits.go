@@ -2,6 +2,7 @@ package storagetest
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -12,6 +13,50 @@ import (
 )
 
 var commitCases = []testCase{
+	{sentence: "a batch that was decided from a recollection conflicts as soon as slot or deployment is another", check: func(f *fixture) {
+		d := deployment("p")
+		f.commit(deploymentWrite(nil, d))
+		f.createAll(unclaimed("p", 0))
+		for what, change := range map[string]func(r storage.Recollection){
+			"the record has changed": func(r storage.Recollection) {
+				f.commit(lrpWrite(&r.Slot.Records[0], next(&r.Slot.Records[0], func(*lrp.ActualLRP) {})))
+			},
+			"a record was added": func(storage.Recollection) {
+				added := unclaimed("p", 0)
+				added.DefinitionID = fmt.Sprint("added-", f.log().Newest)
+				b := lrpWrite(nil, added)
+				b.Events = []storage.Event{created(added)}
+				f.commit(b)
+			},
+			"the deployment has changed": func(storage.Recollection) {
+				after := nextDeployment(d, func(d *lrp.Deployment) { d.Instances++ })
+				f.commit(deploymentWrite(d, after))
+				d = after
+			},
+			"nothing has changed": nil,
+		} {
+			r, ok := f.recall("p", 0)
+			if !ok {
+				return
+			}
+			slot, deployment, err := f.Store.Slot(f.ctx, "p", 0)
+			f.must(err)
+			f.same("recalled slot", r.Slot, slot)
+			f.same("recalled deployment", r.Deployment, deployment)
+			created := unclaimed("q", len(what))
+			b := lrpWrite(nil, created)
+			b.Origin = r.Origin
+			if change == nil {
+				f.commit(b)
+				continue
+			}
+			change(r)
+			f.refused(b, storage.ErrConflict)
+		}
+		b := lrpWrite(nil, unclaimed("r", 0))
+		b.Origin = "of another store"
+		f.refused(b, storage.ErrConflict)
+	}},
 	{sentence: "a creation, an update and a deletion do what they say", check: func(f *fixture) {
 		r, d, t := running("p", 0, "cell-1"), deployment("p"), pending("t")
 		b := lrpWrite(nil, r)

@@ -307,3 +307,15 @@ func (f *fixture) createAll(records ...*lrp.ActualLRP) {
 	}
 	f.commit(b)
 }
+
+// recall is the slot from memory, after it was read; ok is false if the store
+// remembers none.
+func (f *fixture) recall(guid string, index int) (r storage.Recollection, ok bool) {
+	f.Helper()
+	_, _, err := f.Store.Slot(f.ctx, guid, index)
+	f.must(err)
+	if r, ok = storage.Recall(f.Store, guid, index); !ok {
+		f.Log("left out: the store remembers no slots")
+	}
+	return r, ok
+}

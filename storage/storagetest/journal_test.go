@@ -54,6 +54,10 @@ type entry struct {
 	// Or an operation on a lease.
 	Acquire, Renew, Release *storage.Lease `json:",omitempty"`
 	TTL                     time.Duration  `json:",omitempty"`
+
+	// What counts at the moment of the change only, and is not in the file.
+	fence  storage.Fence
+	origin any
 }
 
 func openJournal(dir string, events int, clock func() time.Time) (*journal, error) {
@@ -90,7 +94,7 @@ func (j *journal) replay() error {
 		if err := json.Unmarshal(line, &e); err != nil {
 			return err
 		}
-		if _, _, err := j.apply(context.Background(), &e, storage.Fence{}); err != nil {
+		if _, _, err := j.apply(context.Background(), &e); err != nil {
 			return err
 		}
 	}
@@ -98,7 +102,7 @@ func (j *journal) replay() error {
 }
 
 // apply makes the change in memory.
-func (j *journal) apply(ctx context.Context, e *entry, fence storage.Fence) (storage.Cursor, storage.Lease, error) {
+func (j *journal) apply(ctx context.Context, e *entry) (storage.Cursor, storage.Lease, error) {
 	j.still.Store(e.At.UnixNano())
 	defer j.still.Store(0)
 	switch {
@@ -113,7 +117,7 @@ func (j *journal) apply(ctx context.Context, e *entry, fence storage.Fence) (sto
 	}
 	b := storage.Batch{
 		ActualLRPs: e.ActualLRPs, Deployments: e.Deployments, Tasks: e.Tasks, Domains: e.Domains,
-		RequestID: e.RequestID, Fence: fence,
+		RequestID: e.RequestID, Fence: e.fence, Origin: e.origin,
 	}
 	for _, data := range e.Events {
 		event, err := storage.DecodeEvent(data)
@@ -127,11 +131,11 @@ func (j *journal) apply(ctx context.Context, e *entry, fence storage.Fence) (sto
 }
 
 // change makes a change in memory and then in the file.
-func (j *journal) change(ctx context.Context, e entry, fence storage.Fence) (storage.Cursor, storage.Lease, error) {
+func (j *journal) change(ctx context.Context, e entry) (storage.Cursor, storage.Lease, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	e.At = j.clock()
-	cursor, lease, err := j.apply(ctx, &e, fence)
+	cursor, lease, err := j.apply(ctx, &e)
 	if err != nil {
 		return 0, storage.Lease{}, err
 	}
@@ -151,6 +155,7 @@ func (j *journal) Commit(ctx context.Context, b storage.Batch) (storage.Cursor, 
 	}
 	e := entry{
 		ActualLRPs: b.ActualLRPs, Deployments: b.Deployments, Tasks: b.Tasks, Domains: b.Domains, RequestID: b.RequestID,
+		fence: b.Fence, origin: b.Origin,
 	}
 	for i := range b.Events {
 		data, err := storage.EncodeEvent(&b.Events[i])
@@ -159,22 +164,22 @@ func (j *journal) Commit(ctx context.Context, b storage.Batch) (storage.Cursor, 
 		}
 		e.Events = append(e.Events, data)
 	}
-	cursor, _, err := j.change(ctx, e, b.Fence)
+	cursor, _, err := j.change(ctx, e)
 	return cursor, err
 }
 
 func (j *journal) Acquire(ctx context.Context, l storage.Lease, ttl time.Duration) (storage.Lease, error) {
-	_, l, err := j.change(ctx, entry{Acquire: &l, TTL: ttl}, storage.Fence{})
+	_, l, err := j.change(ctx, entry{Acquire: &l, TTL: ttl})
 	return l, err
 }
 
 func (j *journal) Renew(ctx context.Context, l storage.Lease, ttl time.Duration) (storage.Lease, error) {
-	_, l, err := j.change(ctx, entry{Renew: &l, TTL: ttl}, storage.Fence{})
+	_, l, err := j.change(ctx, entry{Renew: &l, TTL: ttl})
 	return l, err
 }
 
 func (j *journal) Release(ctx context.Context, l storage.Lease) error {
-	_, _, err := j.change(ctx, entry{Release: &l}, storage.Fence{})
+	_, _, err := j.change(ctx, entry{Release: &l})
 	return err
 }
 
