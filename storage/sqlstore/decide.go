@@ -123,6 +123,8 @@ func (a *attempt) resolveAll(ctx context.Context, q querier) error {
 		}
 		if it.err = err; err == nil {
 			a.accept(it)
+		} else if it.origin != nil {
+			a.s.memory.doubt(it.origin.key)
 		}
 	}
 	return nil

@@ -252,3 +252,12 @@ func (m *memory) drop(k slotKey) {
 	m.touch(k)
 	delete(m.known, k)
 }
+
+// doubt drops a slot that was not what was remembered of it, so that somebody
+// has written it behind the store's back; or the others have, which note sees.
+func (m *memory) doubt(k slotKey) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.drop(k)
+	m.drop(slotKey{k.guid, deploymentIndex})
+}

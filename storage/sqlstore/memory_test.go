@@ -488,3 +488,21 @@ func isRefusal(err error) bool {
 	var transition *lrp.TransitionError
 	return errors.As(err, &transition)
 }
+
+func TestAMemoryThatSomebodyMadeWrongBehindTheStoresBackIsDroppedWhenItIsFoundOut(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, dsn string) {
+		s := mustOpen(t, dsn, Options{})
+		desire(t, s, "web", 1)
+		if err := apply(t, s, "web", 0, lrp.CreateMissing{}); err != nil {
+			t.Fatal(err)
+		}
+		exec(t, s, "DELETE FROM "+s.table("actual_lrps"))
+		claim := lrp.Claim{Instance: lrp.InstanceKey{InstanceGUID: "i", CellID: "c"}}
+		if err := apply(t, s, "web", 0, claim); !errors.Is(err, lrp.ErrNotFound) {
+			t.Errorf("%v, want that there is none", err)
+		}
+		if r, ok := s.Recall("web", 0); !ok || len(r.Slot.Records) != 0 {
+			t.Errorf("recalled %v %+v, want an empty slot", ok, r.Slot)
+		}
+	})
+}
