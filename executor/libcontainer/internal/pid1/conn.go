@@ -11,6 +11,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -41,15 +42,19 @@ func IsFirst() bool {
 	return err == nil && kind == unix.SOCK_SEQPACKET
 }
 
-// AwaitEnd returns when the daemon is gone. It is for a process that is to
-// become a first process and cannot yet see that for itself.
+// AwaitEnd returns soon after the daemon has gone. It is for a process that is
+// to become a first process and cannot yet see that for itself. It looks now
+// and then: libcontainer's process runs one goroutine at a time, and to wait in
+// a system call would hold the others up for milliseconds.
 func AwaitEnd() {
+	const pause = 10 * time.Millisecond
 	for {
 		polled := []unix.PollFd{{Fd: C.PID1_SOCKET_FD}} // an end is always told
-		unix.Poll(polled, -1)
+		unix.Poll(polled, 0)
 		if polled[0].Revents&unix.POLLHUP != 0 {
 			return
 		}
+		time.Sleep(pause)
 	}
 }
 
