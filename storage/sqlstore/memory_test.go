@@ -370,7 +370,11 @@ func TestAnOriginOfAnotherStoreIsAConflict(t *testing.T) {
 				t.Errorf("%v: %v, want a conflict", from, err)
 			}
 		}
-		r, _ = s.Recall("web", 0)
+		truth(t, s, "web", 0) // which remembers it again
+		r, ok := s.Recall("web", 0)
+		if !ok {
+			t.Fatal("not recalled")
+		}
 		tx, err := s.BeginTx(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
