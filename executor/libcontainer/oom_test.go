@@ -81,8 +81,9 @@ func TestAContainerIsNotSparedAsItsDaemonIs(t *testing.T) {
 
 const hog = `perl -e '$x .= "x" x 1_000_000 while 1'`
 
-// The kernel ends the largest process, and only that. What becomes of the
-// container then is up to its main process.
+// The kernel ends the largest process. What becomes of the container then is up
+// to its main process, unless the kernel finds that the memory is not free soon
+// enough and ends that one too: then it is tried again.
 func TestHoweverAContainerRunsOutOfMemoryItIsSaid(t *testing.T) {
 	c := newCell(t)
 	const ownEnd, after = "/bin/sh: killed: the container ran out of memory", ", after another process was killed: the container ran out of memory"
@@ -108,19 +109,24 @@ func TestHoweverAContainerRunsOutOfMemoryItIsSaid(t *testing.T) {
 		}), "instance was never healthy within 2s: " + ownEnd, "asked to end\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			guid := fmt.Sprint("hog-", i)
-			c.launch(guid, executor.Resources{MemoryMB: 32, MaxPIDs: 128}, test.work)
 			want := executor.Succeeded()
 			if test.reason != "" {
 				want = executor.Failed(test.reason)
 			}
-			if r := c.result(guid); r != want {
-				t.Errorf("the result is %+v, want %+v", r, want)
+			for attempt := range 5 {
+				guid := fmt.Sprintf("hog-%d-%d", i, attempt)
+				c.launch(guid, executor.Resources{MemoryMB: 32, MaxPIDs: 128}, test.work)
+				r, says := c.result(guid), c.log(guid, manager.Stdout)
+				c.remove(guid)
+				if r == want && says == test.says {
+					return
+				}
+				if r != executor.Failed(ownEnd) || r == want {
+					t.Fatalf("the result is %+v and it said %q, want %+v and %q", r, says, want, test.says)
+				}
+				t.Logf("attempt %d: the kernel has ended the main process too", attempt)
 			}
-			if got := c.log(guid, manager.Stdout); got != test.says {
-				t.Errorf("it said %q, want %q", got, test.says)
-			}
-			c.remove(guid)
+			t.Error("the main process was always ended too")
 		})
 	}
 }
