@@ -116,6 +116,7 @@ func ApplySlot(ctx context.Context, s Store, processGUID string, index int, o *O
 	if !errors.Is(err, errNotRecalled) && !errors.Is(err, ErrConflict) {
 		return decision, cursor, err
 	}
+	attempt := 0
 	cursor, err = Apply(ctx, s, o, func(ctx context.Context, r Reader) (b Batch, err error) {
 		slot, d, err := r.Slot(ctx, processGUID, index)
 		if err != nil {
@@ -139,7 +140,9 @@ func ApplySlot(ctx context.Context, s Store, processGUID string, index int, o *O
 			}
 		}
 		b.AddLRP(slot, d, decision)
-		b.Origin = originOf(s, slot, d)
+		if attempt++; attempt <= originAttempts {
+			b.Origin = originOf(s, slot, d)
+		}
 		if b.IsEmpty() && len(decision.Effects) > 0 && o != nil && o.RequestID != "" {
 			b.addChecks(slot)
 		}

@@ -65,6 +65,11 @@ func applyRecalled(ctx context.Context, s Store, processGUID string, index int, 
 	return decision, cursor, nil
 }
 
+// originAttempts is how often a decision that was made after a read is committed
+// with an Origin. Whatever a memory goes by, it must not keep a step from coming
+// to its end; the tags see to it that the slot stays a proper one.
+const originAttempts = 3
+
 // originOf is the Origin for a decision about a slot that was read, if s
 // remembers the slot as the same. The commit then sees also a record that was
 // added since, which has no tag that was read.

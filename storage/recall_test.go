@@ -144,3 +144,17 @@ func TestADecisionIsMadeAgainWhenARecordIsAddedToTheSlotMeanwhile(t *testing.T) 
 		})
 	}
 }
+
+func TestAMemoryThatIsNeverSureKeepsNoStepFromItsEnd(t *testing.T) {
+	s := &dreamer{Store: memstore.New(nil), refuses: storage.ErrConflict,
+		recollection: storage.Recollection{Slot: lrp.Slot{ProcessGUID: "p"}, Deployment: deployment("p"), Origin: "memory"}}
+	commit(t, s.Store, storage.Batch{Deployments: []storage.DeploymentWrite{{After: deployment("p")}}})
+	var waits []time.Duration
+	decision, _, err := storage.ApplySlot(t.Context(), s, "p", 0, instant(&waits), step(lrp.CreateMissing{}))
+	if err != nil || len(decision.Writes) != 1 {
+		t.Errorf("%d writes, error %v", len(decision.Writes), err)
+	}
+	if want := []any{"memory", "memory", "memory", "memory", nil}; !slices.Equal(s.origins, want) {
+		t.Errorf("committed with %v, want %v", s.origins, want)
+	}
+}

@@ -123,8 +123,8 @@ func (a *attempt) resolveAll(ctx context.Context, q querier) error {
 		}
 		if it.err = err; err == nil {
 			a.accept(it)
-		} else if it.origin != nil {
-			a.s.memory.doubt(it.origin.key)
+		} else if it.origin != nil && a.end == a.s.memory.logEnd() {
+			a.s.memory.doubt(it.origin)
 		}
 	}
 	return nil

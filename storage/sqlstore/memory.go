@@ -39,6 +39,14 @@ type remembered struct {
 	deployment *lrp.Deployment // bare; nil if there is none
 }
 
+// tag is the deployment's; the zero tag, which none has, if there is none.
+func (x *remembered) tag() lrp.ModificationTag {
+	if x.deployment == nil {
+		return lrp.ModificationTag{}
+	}
+	return x.deployment.ModificationTag
+}
+
 // A rememberedRecord is encoded as in the database, but never encrypted: so it
 // is small, and whoever recalls it gets a value of his own.
 type rememberedRecord struct {
@@ -188,7 +196,14 @@ func (m *memory) logEnd() int64 {
 func (m *memory) holds(o *origin) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return o.slot != nil && m.known[o.key] == o.slot && m.known[slotKey{o.key.guid, deploymentIndex}] == o.deployment
+	return m.isNow(o)
+}
+
+// isNow compares deployments by their tags, as one of many instances may have
+// been forgotten and read again for another instance.
+func (m *memory) isNow(o *origin) bool {
+	d := m.known[slotKey{o.key.guid, deploymentIndex}]
+	return o.slot != nil && m.known[o.key] == o.slot && d != nil && d.tag() == o.deployment.tag()
 }
 
 // note learns what a transaction of this process has written.
@@ -253,11 +268,13 @@ func (m *memory) drop(k slotKey) {
 	delete(m.known, k)
 }
 
-// doubt drops a slot that was not what was remembered of it, so that somebody
-// has written it behind the store's back; or the others have, which note sees.
-func (m *memory) doubt(k slotKey) {
+// doubt drops what the origin of a refused batch rests on, if it is still what
+// is remembered: then somebody has written it behind the store's back.
+func (m *memory) doubt(o *origin) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.drop(k)
-	m.drop(slotKey{k.guid, deploymentIndex})
+	if m.isNow(o) {
+		m.drop(o.key)
+		m.drop(slotKey{o.key.guid, deploymentIndex})
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"reflect"
 	"sync"
 	"testing"
@@ -509,4 +510,24 @@ func TestAMemoryThatSomebodyMadeWrongBehindTheStoresBackIsDroppedWhenItIsFoundOu
 			t.Errorf("recalled %v %+v, want an empty slot", ok, r.Slot)
 		}
 	})
+}
+
+// Whoever is refused for what was remembered of the process must not make the
+// others fail, who would do the same to him.
+func TestManyStepsOfOneProcessComeToAnEndWithLittleMemory(t *testing.T) {
+	const instances = 300
+	s := mustOpen(t, "sqlite:"+filepath.Join(t.TempDir(), "diego.db"), Options{Remember: 20})
+	desire(t, s, "web", instances)
+	var wg sync.WaitGroup
+	for index := range instances {
+		wg.Go(func() {
+			me := lrp.InstanceKey{InstanceGUID: fmt.Sprint("i", index), CellID: "c"}
+			for _, c := range []lrp.Command{lrp.CreateMissing{}, lrp.Claim{Instance: me}, lrp.Start{Instance: me}} {
+				if err := apply(t, s, "web", index, c); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
