@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"reflect"
 	"sync"
 	"testing"
@@ -512,22 +511,40 @@ func TestAMemoryThatSomebodyMadeWrongBehindTheStoresBackIsDroppedWhenItIsFoundOu
 	})
 }
 
-// Whoever is refused for what was remembered of the process must not make the
-// others fail, who would do the same to him.
-func TestManyStepsOfOneProcessComeToAnEndWithLittleMemory(t *testing.T) {
-	const instances = 300
-	s := mustOpen(t, "sqlite:"+filepath.Join(t.TempDir(), "diego.db"), Options{Remember: 20})
-	desire(t, s, "web", instances)
-	var wg sync.WaitGroup
-	for index := range instances {
-		wg.Go(func() {
-			me := lrp.InstanceKey{InstanceGUID: fmt.Sprint("i", index), CellID: "c"}
-			for _, c := range []lrp.Command{lrp.CreateMissing{}, lrp.Claim{Instance: me}, lrp.Start{Instance: me}} {
-				if err := apply(t, s, "web", index, c); err != nil {
-					t.Error(err)
+// Instances of one process share what is remembered of it, so a step that is
+// refused must not make those of all others fail, who would do the same to it.
+func TestWhatOneStepFindsOutOfTheMemoryIsNoOthersConcern(t *testing.T) {
+	for name, upset := range map[string]func(*testing.T, *Store){
+		"a refusal for its own slot": func(t *testing.T, s *Store) {
+			r, _ := s.Recall("web", 0)
+			for range 2 { // the second one is decided from an old slot
+				_, err := s.Commit(t.Context(), claim(t, r))
+				if err != nil && !errors.Is(err, storage.ErrConflict) {
+					t.Fatal(err)
 				}
+			}
+		},
+		"a process that was forgotten and read again": func(t *testing.T, s *Store) {
+			s.memory.drop(slotKey{"web", deploymentIndex})
+			truth(t, s, "web", 0)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := mustOpen(t, ":memory:", Options{})
+			desire(t, s, "web", 2)
+			for index := range 2 {
+				if err := apply(t, s, "web", index, lrp.CreateMissing{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			other, ok := s.Recall("web", 1)
+			if !ok {
+				t.Fatal("not recalled")
+			}
+			upset(t, s)
+			if _, err := s.Commit(t.Context(), claim(t, other)); err != nil {
+				t.Errorf("a step of another instance: %v", err)
 			}
 		})
 	}
-	wg.Wait()
 }
