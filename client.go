@@ -35,7 +35,9 @@ type ClientOptions struct {
 	// have the same option. Nobody knows then who calls.
 	AllowPlain bool
 	// Timeout is how long a process may take to begin its answer, and to go on
-	// with it, before another is asked (default 15 s).
+	// with it, before another is asked (default 15 s). Of a call whose context
+	// has a deadline, one process gets at most half of the time that is left, as
+	// long as another attempt may follow.
 	Timeout time.Duration
 	// Attempts is how often all processes are asked until one carries the call
 	// out (default 3), Pause the time between (default 500 ms). A call that

@@ -1,6 +1,7 @@
 package diego_test
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -18,6 +19,7 @@ import (
 	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/converge"
+	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/rep"
 	"github.com/diegosdk/diego/task"
@@ -126,6 +128,147 @@ func defaults(t *testing.T, file string) map[string]string {
 		return true
 	})
 	return found
+}
+
+// A nest is a time that holds others: whoever waits for the outer one sees the
+// inner ones end within it.
+type nest struct {
+	outer string
+	inner []part
+	why   string
+}
+
+// A part is a knob, how often its time passes, and what for.
+type part struct {
+	times float64
+	knob  string
+}
+
+var nests = []nest{
+	{"executor.DefaultReservationExpiry", []part{{5, "rep.Options.CallTimeout"}, {1, "rep.Options.RetryInterval"}},
+		"a cell reads a task and starts it, hears nothing, lists its records and tasks after the pause, reads the task again, and runs it"},
+	{"rep.Options.CallTimeout", []part{{0.5, "rep.Options.CallTimeout"}, {1, "diego.ClientOptions.Pause"}},
+		"a silent process gets half of a call's time; another one is asked in the rest"},
+	{"rep.Options.AnnounceInterval", []part{{0.5, "rep.Options.AnnounceInterval"}, {1, "diego.ClientOptions.Pause"}},
+		"the same for the announcement of a cell"},
+	{"diego.AnnouncerOptions.TTL", []part{{3, "rep.Options.AnnounceInterval"}},
+		"a cell stays present while two announcements in a row fail"},
+	{"diego.Options.LeaderTTL", []part{{3, "a third of diego.Options.LeaderTTL"}},
+		"a leader renews its lease every third of its time, so two renewals in a row may fail"},
+	{"diego.HandlerOptions.Timeout", []part{{1, "diego.ClientOptions.Timeout"}},
+		"a client asks elsewhere before a server that hangs gives up; the call ends there when its client goes"},
+	{"diego.ClientOptions.Patience", []part{{1, "diego.Options.LeaderTTL"}, {2, "diego.ClientOptions.Timeout"}},
+		"a subscription outlives the leader and two silent processes"},
+	{"task.Policy.StalePending", []part{{1, "auction.RunnerOptions.StateTimeout"}, {1, "auction.RunnerOptions.PerformTimeout"}, {1, "rep.Options.CallTimeout"}},
+		"a task is not requested again while a slow round places it and its cell starts it"},
+	{"lrp.Policy.StaleUnclaimed", []part{{1, "auction.RunnerOptions.StateTimeout"}, {1, "auction.RunnerOptions.PerformTimeout"}, {1, "rep.Options.CallTimeout"}},
+		"the same for an instance and its claim"},
+	{"task.Policy.StaleResolving", []part{{3, "task.CallbackPolicy.Timeout"}, {3, "task.CallbackPolicy.MinBackoff"}},
+		"a callback with its three attempts, after waits of one and two times the first one, ends before another begins"},
+	{"rep.Options.FinishTimeout", []part{{3, "rep.Options.CallTimeout"}},
+		"a cell that leaves lists what is left and tells the BBS of it, though all answers are slow"},
+	{"converge.Guard.Grace", []part{{1, "diego.AnnouncerOptions.TTL"}, {1, "rep.Options.AnnounceInterval"}},
+		"all cells can announce themselves again before the loss of many is believed"},
+}
+
+// timeOf is the default of a knob: its constant, or what the documents say,
+// which is what the comment of its field says.
+func timeOf(t *testing.T, knob string) time.Duration {
+	t.Helper()
+	if whole, third := strings.CutPrefix(knob, "a third of "); third {
+		return timeOf(t, whole) / 3
+	}
+	if d, ok := map[string]time.Duration{
+		"executor.DefaultReservationExpiry": executor.DefaultReservationExpiry,
+		"rep.Options.CallTimeout":           rep.DefaultCallTimeout,
+		"rep.Options.RetryInterval":         rep.DefaultRetryInterval,
+		"rep.Options.AnnounceInterval":      rep.DefaultAnnounceInterval,
+		"rep.Options.FinishTimeout":         rep.DefaultFinishTimeout,
+	}[knob]; ok {
+		return d
+	}
+	d, err := time.ParseDuration(documented(t)[knob])
+	if err != nil {
+		t.Fatalf("the default of %s: %v", knob, err)
+	}
+	return d
+}
+
+// documented are the defaults of all knobs in docs/operations.md, as Go writes
+// times.
+func documented(t *testing.T) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile("docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	var types []string
+	for line := range strings.Lines(string(text)) {
+		if heading, ok := strings.CutPrefix(line, "### "); ok {
+			types = strings.Split(strings.TrimSpace(heading), " and ")
+		}
+		cells := strings.Split(line, "|")
+		if len(cells) != 6 {
+			continue
+		}
+		values := strings.Split(cells[3], ",")
+		for i, match := range regexp.MustCompile("`[A-Za-z.]+`").FindAllString(cells[1], -1) {
+			if i >= len(values) {
+				continue
+			}
+			value := strings.NewReplacer(" ", "", "min", "m").Replace(values[i])
+			for _, name := range append(types, "") {
+				found[strings.TrimPrefix(name+"."+strings.Trim(match, "`"), ".")] = value
+			}
+		}
+	}
+	return found
+}
+
+// spelled is a time as the documents write it.
+func spelled(d time.Duration) string {
+	text := d.String()
+	if d%time.Minute == 0 {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	return strings.NewReplacer("ms", " ms", "m", " min", "s", " s").Replace(text)
+}
+
+func TestTimesThatAreNestedFitOneAnother(t *testing.T) {
+	text, err := os.ReadFile("docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := "| this time | holds | why |\n|---|---|---|\n"
+	for _, n := range nests {
+		outer := timeOf(t, n.outer)
+		var sum time.Duration
+		var parts []string
+		for _, p := range n.inner {
+			d := timeOf(t, p.knob)
+			sum += time.Duration(p.times * float64(d))
+			name := "`" + p.knob + "`"
+			if whole, third := strings.CutPrefix(p.knob, "a third of "); third {
+				name = "a third of `" + whole + "`"
+			}
+			switch p.times {
+			case 1:
+				parts = append(parts, fmt.Sprintf("%s (%s)", name, spelled(d)))
+			case 0.5:
+				parts = append(parts, "half of "+name)
+			default:
+				parts = append(parts, fmt.Sprintf("%v × %s (%s)", p.times, name, spelled(d)))
+			}
+		}
+		if sum > outer {
+			t.Errorf("%s is %v and holds %v: %s", n.outer, outer, sum, n.why)
+		}
+		table += fmt.Sprintf("| `%s` (%s) | %s = %s | %s |\n", n.outer, spelled(outer), strings.Join(parts, " + "), spelled(sum), n.why)
+	}
+	if !strings.Contains(string(text), table+"\n") {
+		t.Errorf("docs/operations.md should have this table:\n%s", table)
+	}
 }
 
 // recorded are the names of figures that were published.

@@ -184,7 +184,6 @@ type fakeBBS struct {
 	crash      lrp.Crash
 	complete   task.Complete
 	reject     task.Reject
-	ids        []string
 }
 
 var _ BBS = (*fakeBBS)(nil)
@@ -229,9 +228,8 @@ func (b *fakeBBS) Task(_ context.Context, guid string) (*task.Task, error) {
 	return b.task, b.readErr
 }
 
-func (b *fakeBBS) called(ctx context.Context, s Step) error {
+func (b *fakeBBS) called(_ context.Context, s Step) error {
 	b.note("%v", s)
-	b.ids = append(b.ids, storage.RequestID(ctx))
 	return b.fail[s]
 }
 

@@ -45,7 +45,7 @@ type Rep struct {
 type note struct {
 	deleting bool // it was told to go, and nobody has to be told of it
 	stop     bool // it was to be stopped when it was a reservation
-	asked    bool // the answer to its StartTask got lost
+	asked    bool // it asked to start its task; the answer may have got lost
 }
 
 var _ auction.CellClient = (*Rep)(nil)

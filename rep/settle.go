@@ -131,10 +131,11 @@ func (r *Rep) taskRow(t *task.Task, s subject, c *executor.Container, n note) (d
 		container, err = SituateTaskContainer(c.State, c.RunResult)
 	}
 	record := SituateTask(t, r.o.CellID, s.guid)
+	d := decision{DecideTask(container, record), container, record}
 	if n.asked && container == TaskContainerReserved && record == TaskRunningAlpha {
-		record = TaskPending // the call that made it RUNNING has no answer yet: it is repeated
+		d.row = TaskStartedUnheard()
 	}
-	return decision{DecideTask(container, record), container, record}, err
+	return d, err
 }
 
 func (r *Rep) me(s subject) lrp.InstanceKey {
@@ -227,7 +228,10 @@ func (op *operation) callTask(ctx context.Context, step Step) (goOn bool, err er
 	b, me := op.o.BBS, op.me(op.subject)
 	switch step {
 	case StartTask:
-		return op.startTask(ctx)
+		op.setNote(op.guid, func(n *note) { n.asked = true })
+		// The answer may be that the task was started before, by a call whose
+		// answer got lost. RunContainer works once, so it may follow.
+		_, err = b.StartTask(ctx, op.subject.task, task.Start{CellID: me.CellID, InstanceGUID: op.guid, Attempt: op.attempt})
 	case CompleteTask:
 		c := completion(op.subject, me.CellID, op.container.RunResult)
 		if err := op.result(ctx, &c); err != nil {
@@ -242,19 +246,6 @@ func (op *operation) callTask(ctx context.Context, step Step) (goOn bool, err er
 			CellID: me.CellID, InstanceGUID: me.InstanceGUID, Attempt: op.attempt, Reason: op.container.RunResult.FailureReason})
 	}
 	return true, err
-}
-
-// startTask asks whether to run the task. The answer is yes once only, so the
-// question is asked under one request id until it is answered; a container asks
-// it for one task only.
-func (op *operation) startTask(ctx context.Context) (shouldRun bool, err error) {
-	op.setNote(op.guid, func(n *note) { n.asked = true })
-	shouldRun, err = op.o.BBS.StartTask(storage.WithRequestID(ctx, "start-"+op.guid), op.subject.task, task.Start{
-		CellID: op.o.CellID, InstanceGUID: op.guid, Attempt: op.attempt})
-	if err == nil || isRefusal(err) {
-		op.setNote(op.guid, func(n *note) { n.asked = false })
-	}
-	return shouldRun, err
 }
 
 // result adds the content of the task's result file. One that cannot be had

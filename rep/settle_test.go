@@ -265,8 +265,6 @@ func TestWhatCannotRunIsGivenBack(t *testing.T) {
 		}, names([]Step{ClaimLRP, RemoveLRP})},
 		{"the executor refuses a task", func(s *stage) { s.exe.refuse = refused; s.bbs.task = taskOf(s.t, TaskPending) },
 			names([]Step{StartTask, CompleteTask, DeleteContainer})}, // it completes as failed
-		{"the task runs here already", func(s *stage) { s.bbs.shouldRun = false; s.bbs.task = taskOf(s.t, TaskPending) },
-			names([]Step{StartTask})},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newStage(t)
@@ -310,27 +308,55 @@ func TestADeploymentThatCannotBeReadLeavesTheReservationForTheNextSync(t *testin
 	s.must()
 }
 
-func TestStartTaskIsRepeatedUnderItsRequestIDUntilItIsAnswered(t *testing.T) {
+// Whichever way the answer to StartTask gets lost, the reservation is used at the
+// next look: the record tells what the answer would have.
+func TestALostAnswerToStartTaskCostsOneLook(t *testing.T) {
+	lost := errors.New("the answer is lost")
+	for _, c := range []struct {
+		name string
+		// first is what becomes of the call, and record of the task by then.
+		first     error
+		record    TaskSituation
+		shouldRun bool // the answer to a second call
+		want      []Step
+	}{
+		{"it was carried out", lost, TaskRunningAlpha, true, []Step{RunContainer}},
+		{"it was carried out, and a second call would be told no", lost, TaskRunningAlpha, false, []Step{RunContainer}},
+		{"it was not carried out", lost, TaskPending, true, []Step{StartTask, RunContainer}},
+		{"it is carried out before the second", lost, TaskPending, false, []Step{StartTask, RunContainer}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newStage(t)
+			s.play(scene{container: containerOf(t, taskItem(), executor.Reserved, executor.RunResult{}), task: taskOf(t, TaskPending)})
+			s.bbs.fail[StartTask] = c.first
+			if err := s.Sync(t.Context()); !errors.Is(err, lost) {
+				t.Errorf("the error is %v", err)
+			}
+			s.must(StartTask.String())
+			s.bbs.task, s.bbs.shouldRun = taskOf(t, c.record), c.shouldRun
+			delete(s.bbs.fail, StartTask)
+			if err := s.Sync(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			s.must(names(c.want)...)
+			s.bbs.task = taskOf(t, TaskRunningAlpha)
+			if err := s.Sync(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			s.must() // the container is being made
+		})
+	}
+}
+
+// A standby that knows the task but not the call answers a repetition with no.
+func TestATaskRunsThoughARepeatedStartIsToldNo(t *testing.T) {
 	s := newStage(t)
 	s.play(scene{container: containerOf(t, taskItem(), executor.Reserved, executor.RunResult{}), task: taskOf(t, TaskPending)})
-	s.bbs.fail[StartTask] = errors.New("the answer is lost")
-	if err := s.Sync(t.Context()); err == nil {
-		t.Error("a lost answer is no error")
-	}
-	s.must(StartTask.String())
-	s.bbs.task = taskOf(t, TaskRunningAlpha) // it had been carried out
-	delete(s.bbs.fail, StartTask)
+	s.bbs.shouldRun = false
 	if err := s.Sync(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	s.must(StartTask.String(), RunContainer.String())
-	if len(s.bbs.ids) != 2 || s.bbs.ids[0] == "" || s.bbs.ids[0] != s.bbs.ids[1] {
-		t.Errorf("the calls had the request ids %q", s.bbs.ids)
-	}
-	if err := s.Sync(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	s.must() // the container is being made
 }
 
 func TestATaskThatOnlyTheBBSCallsStartedIsNotRun(t *testing.T) {

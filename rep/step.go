@@ -32,8 +32,8 @@ const (
 	EvacuateStoppedLRP
 	EvacuateCrashedLRP
 
-	// StartTask tells the BBS that this cell runs the task. The answer may be
-	// that the container runs already; then the rest of the row is skipped.
+	// StartTask tells the BBS that this cell runs the task in this container.
+	// It succeeds as often as it is repeated.
 	StartTask
 	// CompleteTask gives the BBS the container's result.
 	CompleteTask

@@ -123,8 +123,8 @@ func (r *Rep) unsettled(s *survey, me subject, c executor.Container) bool {
 		if t == nil && !s.allTasks {
 			return false
 		}
-		container, err := SituateTaskContainer(c.State, c.RunResult)
-		return err == nil && (n.asked || len(DecideTask(container, SituateTask(t, r.o.CellID, c.GUID)).Steps) > 0)
+		d, err := r.taskRow(t, me, &c, n)
+		return err == nil && len(d.row.Steps) > 0
 	}
 	records := s.records[c.GUID]
 	if len(records) == 0 && !s.allRecords {

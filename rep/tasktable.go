@@ -17,6 +17,15 @@ func TaskRunFailed() Row { return taskRunFailed }
 
 var taskRunFailed = Row{do(FailTask, DeleteContainer), lrp.Conceivable, "the task was started here and cannot run here", spec}
 
+// TaskStartedUnheard is what to do when a cell that has asked to start the
+// task of a RESERVED container finds the record RUNNING α: the BBS has said
+// yes, and the answer got lost. The table takes the container for one that is
+// about to run, which it is not. The record is as good as the answer, and
+// RunContainer works once.
+func TaskStartedUnheard() Row { return taskStartedUnheard }
+
+var taskStartedUnheard = Row{do(RunContainer), lrp.Conceivable, "the task was started for this container, and the answer got lost", added}
+
 var taskTable = [TaskContainers][TaskSituations]Row{
 	TaskContainerNone: {
 		TaskNone:           {nil, lrp.Expected, "nothing here and nothing recorded", added},

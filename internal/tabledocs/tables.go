@@ -90,6 +90,8 @@ func taskTable() table {
 	}
 	failed := rep.TaskRunFailed()
 	t.intro += fmt.Sprintf(" If the container cannot be run (`rep.TaskRunFailed`): %s; %s.", failed.Action(), failed.Reason)
+	unheard := rep.TaskStartedUnheard()
+	t.intro += fmt.Sprintf(" If this cell has asked to start the task of a RESERVED container and finds it RUNNING α (`rep.TaskStartedUnheard`): %s; %s.", unheard.Action(), unheard.Reason)
 	for c := range rep.TaskContainer(rep.TaskContainers) {
 		for s := range rep.TaskSituation(rep.TaskSituations) {
 			r := rep.DecideTask(c, s)

@@ -30,7 +30,7 @@ type ClientOptions struct {
 	// has named.
 	Accept func(address string) bool
 	// Timeout is how long one process may take to begin its answer, and to go
-	// on with it.
+	// on with it; less where a call's deadline is near and others can be asked.
 	Timeout time.Duration
 	// Rounds is how often all processes are tried, Pause the time between.
 	Rounds int
@@ -104,7 +104,8 @@ func (c *Client) do(ctx context.Context, info *Info, in any, accept func(*http.R
 			asked[address] = true
 			var hint string
 			var next verdict
-			hint, next, err = c.ask(ctx, address, id, info, body, accept)
+			last := !repeatable || len(queue) == 0 && round == c.o.Rounds-1
+			hint, next, err = c.ask(ctx, c.patience(ctx, last), address, id, info, body, accept)
 			if err == nil {
 				c.prefer(address)
 				return nil
@@ -123,6 +124,17 @@ func (c *Client) do(ctx context.Context, info *Info, in any, accept func(*http.R
 		}
 	}
 	return err
+}
+
+// patience is how long one process may take to begin its answer. Where the call
+// has a deadline, that is at most half of what is left of it, unless no other
+// attempt follows: a silent process leaves time to ask the next one.
+func (c *Client) patience(ctx context.Context, last bool) time.Duration {
+	deadline, ok := ctx.Deadline()
+	if !ok || last {
+		return c.o.Timeout
+	}
+	return min(c.o.Timeout, time.Until(deadline)/2)
 }
 
 // together is what all addresses had to say, each once: the last to be asked
@@ -154,8 +166,8 @@ const (
 )
 
 // ask makes one attempt. hint is where to go instead, if the answer says so.
-func (c *Client) ask(ctx context.Context, address, id string, info *Info, body []byte, accept func(*http.Response) error) (hint string, next verdict, err error) {
-	request, watch, err := c.request(ctx, address, id, info, body)
+func (c *Client) ask(ctx context.Context, limit time.Duration, address, id string, info *Info, body []byte, accept func(*http.Response) error) (hint string, next verdict, err error) {
+	request, watch, err := c.request(ctx, limit, address, id, info, body)
 	if err != nil {
 		return "", stop, err
 	}
@@ -192,10 +204,10 @@ func (c *Client) ask(ctx context.Context, address, id string, info *Info, body [
 	return "", stop, err
 }
 
-func (c *Client) request(ctx context.Context, address, id string, info *Info, body []byte) (*http.Request, *watch, error) {
+func (c *Client) request(ctx context.Context, limit time.Duration, address, id string, info *Info, body []byte) (*http.Request, *watch, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	w := &watch{cancel: cancel, ctx: ctx, limit: c.o.Timeout}
-	w.timer = time.AfterFunc(c.o.Timeout, w.late)
+	w := &watch{cancel: cancel, ctx: ctx, limit: limit}
+	w.timer = time.AfterFunc(limit, w.late)
 	var arguments io.Reader
 	if info.Method != http.MethodGet {
 		arguments = bytes.NewReader(body)
@@ -242,7 +254,7 @@ func (c *Client) order(ctx context.Context) []string {
 	slices.SortStableFunc(list, func(a, b string) int { return cmp.Compare(c.silent[a], c.silent[b]) })
 	c.mu.Unlock()
 	if first == "" && c.o.Find != nil {
-		ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
+		ctx, cancel := context.WithTimeout(ctx, c.patience(ctx, false))
 		defer cancel()
 		first, _ = c.o.Find(ctx) // the others may know
 		if first != "" && !c.o.Accept(first) {
