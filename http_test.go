@@ -28,6 +28,7 @@ var behaviours = map[string]func(*testing.T){
 	"cells":              TestCellsAreListedWithWhatTheyOffer,
 	"tasks":              TestTasksRunAndAreDealtWithByTheirConsumer,
 	"wrong calls":        TestCallsThatAreWrongChangeNothing,
+	"repeated once":      TestACallThatWasCarriedOutIsNeverRefusedWhenItIsRepeated,
 	"repeated calls":     TestACallThatIsRepeatedWithItsRequestIDIsCarriedOutOnce,
 	"resuming":           TestASubscriberThatResumesMissesNothingAndSeesNothingTwice,
 	"from now":           TestASubscriptionFromNowBeginsWhenItIsMade,

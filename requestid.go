@@ -5,12 +5,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/storage"
-	"github.com/diegosdk/diego/task"
 )
 
 // WithRequestID marks a call, so that it can be repeated when its answer got
@@ -37,33 +37,24 @@ func requestID(ctx context.Context, call string) string {
 }
 
 // outcome is the error to answer a call with: none if this very call was
-// carried out before, although it is now refused.
+// carried out before, although it is now refused. If that cannot be found out,
+// the refusal is no answer, and the error is the store's.
 func (b *BBS) outcome(ctx context.Context, call string, err error) (repeated bool, _ error) {
 	id := requestID(ctx, call)
-	if err == nil || id == "" {
-		return false, err
-	}
-	var lrpRefused *lrp.TransitionError
-	var taskRefused *task.TransitionError
 	switch {
+	case err == nil, id == "":
+		return false, err
 	case errors.Is(err, storage.ErrDuplicate):
 		return true, nil
-	case errors.As(err, &lrpRefused), errors.As(err, &taskRefused),
-		errors.Is(err, lrp.ErrRefused), errors.Is(err, storage.ErrExists), errors.Is(err, storage.ErrNotFound):
-		if b.remembered(ctx, id) {
-			return true, nil
-		}
+	case !isRefusal(err) || errors.Is(err, executor.ErrInvalid):
+		return false, err
+	}
+	repeated, askErr := b.o.Store.Remembers(ctx, id)
+	switch {
+	case askErr != nil:
+		return false, fmt.Errorf("whether %s was carried out before under its request id is not known: %w", call, askErr)
+	case repeated:
+		return true, nil
 	}
 	return false, err
-}
-
-// remembered reports whether a request was committed. A store looks at the
-// request's id before it looks at writes, and a write that conflicts leaves no
-// trace; so it is asked with one that always does.
-func (b *BBS) remembered(ctx context.Context, id string) bool {
-	_, err := b.o.Store.Commit(ctx, storage.Batch{
-		RequestID:  id,
-		Quarantine: []storage.Quarantine{{Key: storage.TaskKey(id)}},
-	})
-	return errors.Is(err, storage.ErrDuplicate)
 }

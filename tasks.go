@@ -54,7 +54,12 @@ func (b *BBS) StartTask(ctx context.Context, guid string, c task.Start) (shouldR
 	if err != nil || d.ShouldRun {
 		return d.ShouldRun, err
 	}
-	if id := requestID(ctx, taskCall(c)); !repeated && (id == "" || !b.remembered(ctx, id)) {
+	if id := requestID(ctx, taskCall(c)); !repeated && id != "" {
+		if repeated, err = b.o.Store.Remembers(ctx, id); err != nil {
+			return false, b.answer(taskCall(c), err)
+		}
+	}
+	if !repeated {
 		return false, nil
 	}
 	t, err := b.o.Store.Task(ctx, guid)

@@ -45,6 +45,10 @@ type Store interface {
 	// Events of one batch follow one another without a gap.
 	Commit(ctx context.Context, b Batch) (Cursor, error)
 
+	// Remembers reports whether a batch with this RequestID was committed and is
+	// remembered still. It is a read: it needs no Fence.
+	Remembers(ctx context.Context, requestID string) (bool, error)
+
 	Leaser
 
 	// Close releases what the Store holds. Other methods fail afterwards;

@@ -176,6 +176,19 @@ func (s *Store) Commit(ctx context.Context, b storage.Batch) (storage.Cursor, er
 	return last, nil
 }
 
+// Remembers implements storage.Store.
+func (s *Store) Remembers(ctx context.Context, requestID string) (bool, error) {
+	c := s.core
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.usable(ctx); err != nil {
+		return false, err
+	}
+	c.forget(c.now())
+	_, known := c.requests[requestID]
+	return known, nil
+}
+
 // admit is the reason not to commit b, or nil.
 func (c *core) admit(b *storage.Batch, now time.Time) error {
 	c.forget(now)

@@ -22,7 +22,7 @@ type queries struct {
 	setLog, insertMarker                       string
 	trimEvents, sweepRequests, sweepMarkers    string
 	sweepDomains, raiseEpoch, sweepLeases      string
-	findSegment, findMarker                    string
+	findSegment, findMarker, findRequest       string
 	rawLRP, rawTask                            string
 	asideLRP, asideDeployment, asideDefinition string
 	asideTask                                  string
@@ -96,6 +96,7 @@ func (s *Store) newQueries() queries {
 
 		findSegment: d.rebind("SELECT COALESCE(MAX(seq), 0) FROM " + t("events") + " WHERE seq > ? AND token = ?"),
 		findMarker:  d.rebind("SELECT COUNT(*) FROM " + t("markers") + " WHERE token = ?"),
+		findRequest: d.rebind("SELECT seq FROM " + t("requests") + " WHERE id = ?"),
 
 		rawLRP: d.rebind("SELECT process_guid, idx, definition_id, presence, data FROM " + t("actual_lrps") +
 			" WHERE process_guid = ? AND idx = ? AND definition_id = ? AND presence = ?"),

@@ -309,11 +309,19 @@ var commitCases = []testCase{
 			f.Errorf("%v, want a *DuplicateError with cursor %d", err, cursor)
 		}
 		f.commit(storage.Batch{RequestID: "request"})
+		for id, want := range map[string]bool{"Request": true, "request": true, "REQUEST": false, "\x00": false, "\xff": false, "": false} {
+			known, err := f.Store.Remembers(f.ctx, id)
+			f.must(err)
+			f.same(fmt.Sprintf("remembered %q", id), known, want)
+		}
 	}},
 	{sentence: "a request id is remembered for an hour at least", needs: needsAdvance, check: func(f *fixture) {
 		f.commit(storage.Batch{RequestID: "request"})
 		f.pass(time.Hour - time.Second)
 		f.refused(storage.Batch{RequestID: "request"}, storage.ErrDuplicate)
+		known, err := f.Store.Remembers(f.ctx, "request")
+		f.must(err)
+		f.same("remembered", known, true)
 	}},
 	{sentence: "of several errors the first of the contract's list is returned", check: func(f *fixture) {
 		f.commit(storage.Batch{RequestID: "request"})
