@@ -16,7 +16,8 @@ const (
 	ProtocolAll = "all"
 )
 
-// An EgressRule allows outgoing traffic.
+// An EgressRule allows outgoing traffic. It judges the address and port that
+// the container dials, also where a port mapping then leads elsewhere.
 type EgressRule struct {
 	// Protocol is tcp, udp, icmp, icmpv6 or all.
 	Protocol string `json:"protocol"`

@@ -26,6 +26,9 @@ import (
 //	forward  nobody reaches a container past the mapping; then egress rules
 //	input    egress rules, for what goes to the host itself
 //
+// Egress rules come after the mapping, which has changed where a packet goes.
+// They judge where the container has sent it, which the connection remembers.
+//
 // Every change is one transaction of the kernel.
 type firewall struct {
 	*table
@@ -226,7 +229,7 @@ func egressMatches(r executor.EgressRule) ([]exprs, error) {
 			if !to.From.Is4() {
 				continue
 			}
-			destination := rule(load(expr.PayloadBaseNetworkHeader, offsetDestination, 4), between(to.From.AsSlice(), to.To.AsSlice()))
+			destination := rule(dialled(expr.CtKeyDST), between(to.From.AsSlice(), to.To.AsSlice()))
 			for _, d := range details {
 				all = append(all, rule(destination, protocols, d))
 			}
@@ -273,6 +276,13 @@ func load(base expr.PayloadBase, offset, length uint32) exprs {
 	return exprs{&expr.Payload{DestRegister: a, Base: base, Offset: offset, Len: length}}
 }
 
+// dialled loads a field of the packet that began the connection, as its sender
+// made it.
+func dialled(key expr.CtKey) exprs {
+	const original = 0 // IP_CT_DIR_ORIGINAL
+	return exprs{&expr.Ct{Key: key, Direction: original, Register: a}}
+}
+
 func between(from, to []byte) exprs {
 	return exprs{&expr.Range{Op: expr.CmpOpEq, Register: a, FromData: from, ToData: to}}
 }
@@ -290,7 +300,7 @@ func protocol(number byte) exprs {
 }
 
 func portMatch(from, to uint16) exprs {
-	return rule(load(expr.PayloadBaseTransportHeader, offsetPort, 2),
+	return rule(dialled(expr.CtKeyPROTODST),
 		between(binary.BigEndian.AppendUint16(nil, from), binary.BigEndian.AppendUint16(nil, to)))
 }
 

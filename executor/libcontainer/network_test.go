@@ -156,15 +156,7 @@ func TestAContainerKnowsItsNetwork(t *testing.T) {
 // address and no container's.
 func TestAnotherMachineIsReachedInTheNameOfTheHostAndReachesWhatIsMapped(t *testing.T) {
 	f := newFixture(t)
-	// Of the block for benchmarks, and not those of another run of this test.
-	id, err := strconv.ParseUint(f.id, 16, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	base := netip.MustParseAddr("198.18.0.0").As4()
-	base[2], base[3] = byte(id>>8), byte(id)&^3
-	hostAddress := netip.AddrFrom4(base).Next().String()
-	machineAddress := netip.AddrFrom4(base).Next().Next().String()
+	hostAddress, machineAddress := addressesOutside(f)
 	machine, inside := anotherMachine(f, hostAddress, machineAddress)
 	var l net.Listener
 	if err := inNamespace(machine, func() (err error) {
@@ -222,6 +214,53 @@ func TestAnotherMachineIsReachedInTheNameOfTheHostAndReachesWhatIsMapped(t *test
 			conn.Close()
 		}
 	}
+}
+
+func TestEgressRulesJudgeTheAddressThatIsDialledAndNotWhereTheMappingLeads(t *testing.T) {
+	f := newFixture(t)
+	hostAddress, machineAddress := addressesOutside(f)
+	anotherMachine(f, hostAddress, machineAddress)
+	server, endpoint := f.create(func(c *executor.ContainerSpec) { c.Ports = []uint16{8080} })
+	f.as("nobody", server, `perl -MIO::Socket::INET -e 'my $s = IO::Socket::INET->new(Listen => 9, LocalPort => 8080); $| = 1; print "ready\n"; while (my $c = $s->accept) { print $c "hello\n"; close $c }'`).says("ready")
+	own, mapped := f.containers[server].link.own.String(), endpoint.Ports[0].HostPort
+	dialled := netip.AddrPortFrom(netip.MustParseAddr(hostAddress), mapped)
+	for _, test := range []struct {
+		name    string
+		to      string
+		ports   []uint16
+		reaches bool
+	}{
+		{"the host and its port", hostAddress, []uint16{mapped}, true},
+		{"the host, whatever port", hostAddress, nil, true},
+		{"the host and the container's port", hostAddress, []uint16{8080}, false},
+		{"the container and its port", own, []uint16{8080}, false},
+		{"all addresses of containers", f.network.subnet.String(), nil, false},
+		{"the container and the host's port", own, []uint16{mapped}, false},
+	} {
+		rule := executor.EgressRule{Protocol: executor.ProtocolAll, Destinations: []string{test.to}}
+		if test.ports != nil {
+			rule.Protocol, rule.Ports = executor.ProtocolTCP, test.ports
+		}
+		guid, _ := f.create(func(c *executor.ContainerSpec) { c.EgressRules = []executor.EgressRule{rule} })
+		if got := reaches(f, guid, "tcp", dialled); got != test.reaches {
+			t.Errorf("%s is allowed: %v is reached: %t", test.name, dialled, got)
+		}
+		f.delete(guid)
+	}
+}
+
+// addressesOutside are addresses of the block for benchmarks, for this host and
+// another machine, and not those of another run of a test.
+func addressesOutside(f *fixture) (host, machine string) {
+	f.Helper()
+	id, err := strconv.ParseUint(f.id, 16, 64)
+	if err != nil {
+		f.Fatal(err)
+	}
+	base := netip.MustParseAddr("198.18.0.0").As4()
+	base[2], base[3] = byte(id>>8), byte(id)&^3
+	first := netip.AddrFrom4(base).Next()
+	return first.String(), first.Next().String()
 }
 
 // anotherMachine is a namespace with a wire to the host.
