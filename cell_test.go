@@ -31,7 +31,7 @@ func TestAServedCellShowsItsContainersAndLogsAndEvacuates(t *testing.T) {
 	}
 	p := newProcess(t)
 	p.serve(t, diego.HandlerOptions{Cell: diego.LocalCell{Rep: r, Manager: containers}})
-	cell, err := diego.NewCellClient(diego.ClientOptions{Addresses: []string{p.URL}, AllowPlain: true})
+	cell, err := diego.NewCellClient(diego.ClientOptions{Addresses: []string{p.URL}, CellID: "cell-1", AllowPlain: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,10 +60,11 @@ func (a *authority) pool() *x509.CertPool {
 	return pool
 }
 
-// server is the configuration of a server that asks for certificates.
-func (a *authority) server() *tls.Config {
+// server is the configuration of a server that asks for certificates, with a
+// name and organizational units.
+func (a *authority) server(name string, units ...string) *tls.Config {
 	cert, key := a.make(&x509.Certificate{
-		Subject: pkix.Name{CommonName: "server"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		Subject: pkix.Name{CommonName: name, OrganizationalUnit: units}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}, time.Hour)
 	return &tls.Config{

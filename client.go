@@ -22,11 +22,16 @@ type ClientOptions struct {
 	// "https://bbs-1.example:8889": the one that leads is found among them. At
 	// least one is required, unless Find is set. A client of a cell has one.
 	Addresses []string
+	// CellID is the cell that is asked, which a client of a cell requires: over
+	// TLS, the server's certificate must have it as its common name. Other
+	// clients ignore it.
+	CellID string
 	// Find, unless nil, says where the leader is, "" if that is not known; see
 	// [FindLeader].
 	Find func(context.Context) (address string, err error)
 	// TLS is the client's certificate and what it trusts. Nil means no client
-	// certificate, and what the system trusts.
+	// certificate, and what the system trusts. A server's certificate must also
+	// have the role of what is asked of it; see [ImpostorError].
 	TLS *tls.Config
 	// NewTLS, unless nil, takes the place of TLS: it is asked for each new
 	// connection, so that certificates and authorities may change meanwhile.
@@ -53,9 +58,8 @@ type ClientOptions struct {
 	MaxAnswerBytes int64
 }
 
-// newClient fails with an *executor.ValidationError. The process that is asked
-// may name another one that leads, unless there is only this one.
-func newClient(o ClientOptions, onlyOne bool) (*wire.Client, error) {
+// newClient fails with an *executor.ValidationError.
+func newClient(o ClientOptions, asked service) (*wire.Client, error) {
 	var v executor.Validator
 	v.Check(len(o.Addresses) > 0 || o.Find != nil, "addresses", "", "at least one")
 	addresses := make([]string, len(o.Addresses))
@@ -63,18 +67,22 @@ func newClient(o ClientOptions, onlyOne bool) (*wire.Client, error) {
 		checkAddress(&v, fmt.Sprintf("addresses[%d]", i), address, o.AllowPlain)
 		addresses[i] = strings.TrimRight(address, "/")
 	}
+	v.Check(o.CellID != "" || asked.several, "cell_id", "", "not empty")
+	v.Check(o.CellID != "" || asked.several, "cell_id", "", "not empty")
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
-	transport := &http.Transport{
-		TLSClientConfig: o.TLS, MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second,
-		ReadBufferSize: 16 << 10, // most answers whole
-	}
+	config := func() *tls.Config { return o.TLS }
 	if o.NewTLS != nil {
-		transport.DialTLSContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		config = o.NewTLS
+	}
+	transport := &http.Transport{
+		MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second,
+		ReadBufferSize: 16 << 10, // most answers whole
+		DialTLSContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			// It checks the certificate against the host of the address.
-			return (&tls.Dialer{Config: o.NewTLS()}).DialContext(ctx, network, address)
-		}
+			return (&tls.Dialer{Config: asked.trusted(config(), o.CellID)}).DialContext(ctx, network, address)
+		},
 	}
 	return wire.NewClient(wire.ClientOptions{
 		Addresses: addresses, Find: o.Find,
@@ -83,7 +91,7 @@ func newClient(o ClientOptions, onlyOne bool) (*wire.Client, error) {
 			// A call is answered where it is made, or not at all.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-		Accept:  func(address string) bool { return !onlyOne && acceptable(address, o.AllowPlain) },
+		Accept:  func(address string) bool { return asked.several && acceptable(address, o.AllowPlain) },
 		Timeout: cmp.Or(o.Timeout, 15*time.Second), Rounds: cmp.Or(max(o.Attempts, 0), 3),
 		Pause: cmp.Or(o.Pause, 500*time.Millisecond), Patience: cmp.Or(o.Patience, time.Minute),
 		MaxAnswerBytes: cmp.Or(max(o.MaxAnswerBytes, 0), 64<<20), Problems: problems,
@@ -106,12 +114,12 @@ func acceptable(address string, allowPlain bool) bool {
 }
 
 // DialHTTP reaches cells over HTTP at the address of their presence. All share
-// the options, whose Addresses and Find are ignored; nothing is asked twice, as
+// the options, whose Addresses, CellID and Find are ignored; nothing is asked twice, as
 // whoever asks a cell knows best when to ask again.
 func DialHTTP(o ClientOptions) Dial {
 	return func(p CellPresence) (auction.CellClient, error) {
 		o := o
-		o.Addresses, o.Find, o.Attempts = []string{p.Address}, nil, 1
+		o.Addresses, o.CellID, o.Find, o.Attempts = []string{p.Address}, p.CellID, nil, 1
 		return NewCellClient(o)
 	}
 }

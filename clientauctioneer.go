@@ -15,7 +15,7 @@ type AuctioneerClient struct{ client *wire.Client }
 // NewAuctioneerClient fails with an *executor.ValidationError. It connects to
 // nothing yet.
 func NewAuctioneerClient(o ClientOptions) (*AuctioneerClient, error) {
-	client, err := newClient(o, false)
+	client, err := newClient(o, auctioneerService)
 	if err != nil {
 		return nil, err
 	}

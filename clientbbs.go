@@ -25,7 +25,7 @@ type BBSClient struct{ client *wire.Client }
 // NewBBSClient fails with an *executor.ValidationError. It connects to nothing
 // yet.
 func NewBBSClient(o ClientOptions) (*BBSClient, error) {
-	client, err := newClient(o, false)
+	client, err := newClient(o, bbsService)
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ type CellClient struct{ client *wire.Client }
 // NewCellClient fails with an *executor.ValidationError. It connects to nothing
 // yet.
 func NewCellClient(o ClientOptions) (*CellClient, error) {
-	client, err := newClient(o, true)
+	client, err := newClient(o, cellService)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package diego
 
 import (
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -114,4 +115,79 @@ func units(roles []string) string {
 		list[i] = rolePrefix + role
 	}
 	return strings.Join(list, ", ")
+}
+
+// A service is what a client asks.
+type service struct {
+	name string
+	// servers may answer for it.
+	servers []Role
+	// several says that any of several processes answers, and may name another
+	// one. Otherwise it is the one whose name the client knows.
+	several bool
+}
+
+var (
+	bbsService = service{"BBS", []Role{BBSRole}, true}
+	// A BBS without an auctioneer plans itself, and with one it hands plans on.
+	auctioneerService = service{"auctioneer", []Role{AuctioneerRole, BBSRole}, true}
+	cellService       = service{"cell", []Role{CellRole}, false}
+)
+
+// ErrImpostor is wrapped by every [ImpostorError].
+var ErrImpostor = errors.New("it may not answer")
+
+// An ImpostorError says that a server's certificate is good, but is not one of
+// what the client asks for: a consumer that listens is no cell. Nothing was
+// sent to the server.
+type ImpostorError struct {
+	// Service is what was asked for: "BBS", "auctioneer" or "cell".
+	Service string `json:"service"`
+	// CellID is the cell that was asked for, or empty.
+	CellID string `json:"cell_id,omitempty"`
+	// Server is who has answered.
+	Server Identity `json:"server"`
+}
+
+func (e *ImpostorError) Error() string {
+	return fmt.Sprintf("the server has the certificate of %q with the roles %q, so %v for the %s",
+		e.Server.Name, e.Server.Roles, ErrImpostor, strings.TrimSpace(e.Service+" "+e.CellID))
+}
+
+// Unwrap makes errors.Is(err, ErrImpostor) true.
+func (e *ImpostorError) Unwrap() error { return ErrImpostor }
+
+// admit fails with an *ImpostorError unless the holder of a certificate that
+// has been verified may answer for the service and, if it is a cell, is the
+// cell of that id.
+func (s service) admit(server Identity, cellID string) error {
+	if s.several {
+		cellID = ""
+	}
+	if (s.several || server.Name == cellID) &&
+		slices.ContainsFunc(s.servers, func(role Role) bool { return slices.Contains(server.Roles, role) }) {
+		return nil
+	}
+	return &ImpostorError{s.name, cellID, server}
+}
+
+// trusted is c, which may be nil, for connections to the service only.
+func (s service) trusted(c *tls.Config, cellID string) *tls.Config {
+	if c == nil {
+		c = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	c = c.Clone()
+	before := c.VerifyConnection
+	c.VerifyConnection = func(state tls.ConnectionState) error {
+		if before != nil {
+			if err := before(state); err != nil {
+				return err
+			}
+		}
+		if err := s.admit(IdentityOf(state.PeerCertificates[0]), cellID); err != nil {
+			return &tls.CertificateVerificationError{UnverifiedCertificates: state.PeerCertificates, Err: err}
+		}
+		return nil
+	}
+	return c
 }

@@ -48,7 +48,7 @@ func guarded(t *testing.T, a *authority) *httptest.Server {
 		t.Fatal(err)
 	}
 	server := httptest.NewUnstartedServer(handler)
-	server.TLS = a.server()
+	server.TLS = a.server("cell-1", "diego-bbs", "diego-auctioneer", "diego-cell")
 	server.Config.ErrorLog = quiet
 	server.StartTLS()
 	t.Cleanup(server.Close)
@@ -217,7 +217,7 @@ func TestACellSendsItsCallersNowhere(t *testing.T) {
 		_, _ = w.Write(body)
 	}))
 	defer server.Close()
-	c, err := diego.NewCellClient(diego.ClientOptions{Addresses: []string{server.URL}, AllowPlain: true, Attempts: 1})
+	c, err := diego.NewCellClient(diego.ClientOptions{Addresses: []string{server.URL}, CellID: "cell-1", AllowPlain: true, Attempts: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,10 +279,14 @@ func TestWithoutTLSNothingIsServedUnlessThatIsWanted(t *testing.T) {
 		t.Errorf("a client took an http address: %v", err)
 	}
 	// A server with TLS that forgets to ask for certificates serves nobody.
-	open := httptest.NewTLSServer(handler)
+	a := newAuthority(t)
+	open := httptest.NewUnstartedServer(handler)
+	open.TLS = a.server("bbs", "diego-bbs")
+	open.TLS.ClientAuth = tls.NoClientCert
+	open.StartTLS()
 	defer open.Close()
 	b, err = diego.NewBBSClient(diego.ClientOptions{
-		Addresses: []string{open.URL}, TLS: open.Client().Transport.(*http.Transport).TLSClientConfig,
+		Addresses: []string{open.URL}, TLS: a.client(a, time.Hour, "me", "diego-consumer"),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -115,7 +115,7 @@ func TestInstancesRunOnCellsAndLeaveTheOneThatIsDrained(t *testing.T) {
 	// An operator drains the other one, once there is a third.
 	f.add("cell-3")
 	o := f.c.client("operator", diego.OperatorRole)
-	o.Addresses = []string{f.cells["cell-2"].URL}
+	o.Addresses, o.CellID = []string{f.cells["cell-2"].URL}, "cell-2"
 	cell, err := diego.NewCellClient(o)
 	if err != nil {
 		t.Fatal(err)

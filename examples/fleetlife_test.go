@@ -238,7 +238,7 @@ func (c *cluster) containers(id string) []executor.Container {
 		if cell.CellID != id {
 			continue
 		}
-		o.Addresses = []string{cell.Address}
+		o.Addresses, o.CellID = []string{cell.Address}, id
 		client, err := diego.NewCellClient(o)
 		var all []executor.Container
 		if err == nil {

@@ -20,12 +20,12 @@ import (
 // serveTLS serves the world over mutual TLS until the test ends.
 func (w *world) serveTLS(t *testing.T, a *devcerts.Authority, hosts ...string) (address string) {
 	t.Helper()
-	return w.serveOver(t, a, diego.HandlerOptions{BBS: w.plane.BBS, Convergence: w.plane, Auctioneer: w.plane}, hosts...)
+	return w.serveOver(t, a, []string{"diego-bbs"}, diego.HandlerOptions{BBS: w.plane.BBS, Convergence: w.plane, Auctioneer: w.plane}, hosts...)
 }
 
-func (w *world) serveOver(t *testing.T, a *devcerts.Authority, o diego.HandlerOptions, hosts ...string) (address string) {
+func (w *world) serveOver(t *testing.T, a *devcerts.Authority, units []string, o diego.HandlerOptions, hosts ...string) (address string) {
 	t.Helper()
-	cert, key, err := a.Issue(devcerts.Request{File: "server-" + hosts[len(hosts)-1], Name: "server", Hosts: hosts, For: time.Hour})
+	cert, key, err := a.Issue(devcerts.Request{File: "server-" + hosts[len(hosts)-1], Name: "server", Units: units, Hosts: hosts, For: time.Hour})
 	w.must(err)
 	log, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	w.must(err)
@@ -72,8 +72,9 @@ func TestConnectionsThatFailSayWhatToDo(t *testing.T) {
 	stranger := issue(others, "operator", time.Hour)
 	server := w.serveTLS(t, ours, "127.0.0.1", "localhost")
 	elsewhere := w.serveTLS(t, ours, "another.example")
-	alone := w.serveOver(t, ours, diego.HandlerOptions{BBS: w.plane.BBS}, "127.0.0.1", "bbs")
-	placer := w.serveOver(t, ours, diego.HandlerOptions{Auctioneer: w.plane}, "127.0.0.1", "auctioneer")
+	alone := w.serveOver(t, ours, []string{"diego-bbs"}, diego.HandlerOptions{BBS: w.plane.BBS}, "127.0.0.1", "bbs")
+	placer := w.serveOver(t, ours, []string{"diego-bbs"}, diego.HandlerOptions{Auctioneer: w.plane}, "127.0.0.1", "auctioneer")
+	impostor := w.serveOver(t, ours, []string{"diego-cell"}, diego.HandlerOptions{BBS: w.plane.BBS}, "127.0.0.1", "impostor")
 	// Nobody listens at an address that was just given up.
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	w.must(err)
@@ -103,6 +104,7 @@ func TestConnectionsThatFailSayWhatToDo(t *testing.T) {
 		{"plain HTTP where TLS is wanted", strings.Replace(server, "https", "http", 1), "", [2]string{}, "lrp list", exitFailed, "the server speaks TLS; begin the address with https://"},
 		{"a BBS that is no auctioneer", alone, ours.CA(), operator, "plan -f ../specs/web.json", exitFailed, "plan needs -auctioneer (DIEGO_AUCTIONEER)"},
 		{"a server that is no BBS", placer, ours.CA(), operator, "cells", exitFailed, "-bbs (DIEGO_BBS) has to be the address of a BBS, and is " + placer},
+		{"a server whose certificate is a cell's", impostor, ours.CA(), operator, "cells", exitUnreachable, "-bbs (DIEGO_BBS) has to be the address of a BBS, whose certificate has the unit diego-bbs"},
 		{"nobody at two addresses", nobody + "," + nobody, "", [2]string{}, "lrp list", exitUnreachable, "another leads after a lease"},
 		{"nobody", nobody, "", [2]string{}, "lrp list", exitUnreachable, "is the address right? -bbs (DIEGO_BBS) is " + nobody},
 		{"no address", "https://", "", [2]string{}, "lrp list", exitInvalid, "addresses[0]"},

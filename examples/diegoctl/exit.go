@@ -202,8 +202,22 @@ func adviceOnServices(c *call, _ error) string {
 	return "that server does not offer it; -bbs (DIEGO_BBS) has to be the address of a BBS, and is " + c.flag("bbs")
 }
 
+func adviceOnImpostors(c *call, err error) string {
+	var impostor *diego.ImpostorError
+	_ = errors.As(err, &impostor)
+	switch {
+	case impostor == nil || impostor.Service == "BBS":
+		return "-bbs (DIEGO_BBS) has to be the address of a BBS, whose certificate has the unit diego-bbs; it is " + c.flag("bbs")
+	case impostor.Service == "auctioneer":
+		return "-auctioneer (DIEGO_AUCTIONEER) has to be the address of an auctioneer, whose certificate has the unit diego-auctioneer, or of a BBS"
+	}
+	return "somebody else listens at the cell's address: a cell's certificate has the unit diego-cell and the cell's id as its common name"
+}
+
 func adviceOnConnections(c *call, err error) string {
 	switch {
+	case errors.Is(err, diego.ErrImpostor):
+		return adviceOnImpostors(c, err)
 	case holds[x509.UnknownAuthorityError](err), holds[*tls.CertificateVerificationError](err) && !holds[x509.HostnameError](err):
 		return "the server's certificate is not signed by what -ca (DIEGO_CA) holds"
 	case holds[x509.HostnameError](err):

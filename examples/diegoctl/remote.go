@@ -47,7 +47,7 @@ func dialHTTP(c connection) (*remote, error) {
 	}
 	return &remote{bbs: b, auctioneer: a, convergence: b, cell: func(p diego.CellPresence) (diego.Cell, error) {
 		o := o
-		o.Addresses, o.Attempts = []string{p.Address}, 1
+		o.Addresses, o.CellID, o.Attempts = []string{p.Address}, p.CellID, 1
 		return diego.NewCellClient(o)
 	}}, nil
 }

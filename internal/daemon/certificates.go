@@ -175,13 +175,21 @@ func (c *Certificates) check(who diego.Identity, url *url.URL) error {
 	for i, role := range who.Roles {
 		roles[i] = string(role)
 	}
-	remedy := fmt.Sprintf("scripts/certs %s:%s makes such a one for development", strings.Join(roles, "+"), name)
+	remedy := fmt.Sprintf("scripts/certs %s:%s makes one for development", strings.Join(roles, "+"), name)
 	if id.Name != name {
 		return fmt.Errorf("tls_cert %s is of %q, and others let only the holder of one of %q do what this process does; %s", c.files.TLSCert, id.Name, name, remedy)
 	}
 	for _, role := range who.Roles {
 		if !slices.Contains(id.Roles, role) {
 			return fmt.Errorf("tls_cert %s of %q lacks the role %s, without which this process is refused what it asks; %s", c.files.TLSCert, id.Name, role, remedy)
+		}
+	}
+	for _, use := range []struct {
+		is   x509.ExtKeyUsage
+		name string
+	}{{x509.ExtKeyUsageServerAuth, "to serve (serverAuth)"}, {x509.ExtKeyUsageClientAuth, "to ask others (clientAuth)"}} {
+		if len(leaf.ExtKeyUsage) > 0 && !slices.Contains(leaf.ExtKeyUsage, use.is) && !slices.Contains(leaf.ExtKeyUsage, x509.ExtKeyUsageAny) {
+			return fmt.Errorf("tls_cert %s of %q may not be used %s, which this process does; %s", c.files.TLSCert, id.Name, use.name, remedy)
 		}
 	}
 	if err := leaf.VerifyHostname(url.Hostname()); err != nil {

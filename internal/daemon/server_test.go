@@ -172,6 +172,22 @@ func TestFilesOfCertificatesThatAreOfNoUseAreNamed(t *testing.T) {
 	}
 }
 
+func TestACertificateThatIsGoodForAskingOnlyIsRefusedAtTheStart(t *testing.T) {
+	a, err := devcerts.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, key, err := a.Issue(devcerts.Request{File: "me", Name: "me", Units: []string{"diego-bbs"}, For: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := Endpoint{TLS: TLS{TLSCert: cert, TLSKey: key, TLSCA: a.CA()}, Listen: "127.0.0.1:0"}
+	_, err = e.Open(diego.Identity{Roles: []diego.Role{diego.BBSRole}}, new(Logging).Logger(io.Discard))
+	if err == nil || !strings.Contains(err.Error(), cert+` of "me" may not be used to serve (serverAuth)`) || !strings.Contains(err.Error(), "scripts/certs bbs:me") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestACertificateOfSomebodyElseIsRefusedAtTheStart(t *testing.T) {
 	own := issue(t, t.TempDir(), "me", time.Hour) // as diego-bbs, for 127.0.0.1
 	for _, tt := range []struct {

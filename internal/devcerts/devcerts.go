@@ -1,7 +1,7 @@
 // Package devcerts makes certificates for development and tests: an authority
 // of one's own, and certificates whose common name says who somebody is and
-// whose organizational unit what they may do. Whoever has the authority's key
-// can be anybody, and here it lies beside the others; for a real installation
+// whose organizational unit what they may do. The authority's key lets its
+// holder be anybody, and here it lies beside the others; for a real installation
 // take an authority that is kept apart.
 package devcerts
 
@@ -70,6 +70,7 @@ func (a *Authority) create() error {
 		Subject:   pkix.Name{CommonName: "Diego development authority"},
 		NotBefore: now.Add(-time.Hour), NotAfter: now.AddDate(10, 0, 0),
 		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign, IsCA: true, BasicConstraintsValid: true,
+		MaxPathLenZero: true, // nothing that it signs can sign
 	}
 	var err error
 	a.cert, a.key, err = a.sign(template, authorityName)
@@ -84,7 +85,9 @@ type Request struct {
 	Name string
 	// Units are the organizational units, which are its roles.
 	Units []string
-	// Hosts are the names and addresses at which it listens.
+	// Hosts are the names and addresses at which the holder listens. Without
+	// any the certificate is good for asking only: no client takes it for a
+	// server's.
 	Hosts []string
 	// For is how long it is good; it may be negative in tests.
 	For time.Duration
@@ -96,8 +99,11 @@ func (a *Authority) Issue(r Request) (certFile, keyFile string, err error) {
 	template := &x509.Certificate{
 		Subject:   pkix.Name{CommonName: r.Name, OrganizationalUnit: r.Units},
 		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(r.For),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 		BasicConstraintsValid: true,
+	}
+	if len(r.Hosts) > 0 {
+		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
 	}
 	for _, host := range r.Hosts {
 		if ip := net.ParseIP(host); ip != nil {

@@ -18,11 +18,15 @@ import (
 // control plane may also place work.
 var everyone = []string{"bbs+auctioneer:bbs", "auctioneer", "cell:cell-1", "cell:cell-2", "consumer", "operator"}
 
+// serving are the roles of those that others ask. A consumer and an operator
+// listen nowhere, so their certificates are good for asking only.
+var serving = []diego.Role{diego.BBSRole, diego.AuctioneerRole, diego.CellRole}
+
 var fileName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 func main() {
 	dir := flag.String("dir", "certs", "where the files go, and where the authority is if there is one already")
-	hosts := flag.String("hosts", "localhost,127.0.0.1,::1", "names and addresses at which their holders listen")
+	hosts := flag.String("hosts", "localhost,127.0.0.1,::1", "names and addresses at which a bbs, an auctioneer or a cell listens")
 	days := flag.Int("days", 365, "how long they are good")
 	flag.Usage = func() {
 		fmt.Fprintf(os.Stderr, "usage: scripts/certs [flags] [ROLE[+ROLE...][:NAME]...]\n\nRoles: %v. NAME is who it is, and the name of the files; a cell's is its id.\nWithout any: %s.\nThose that are there already are replaced; the authority is not.\n\n",
@@ -50,12 +54,15 @@ func issue(dir string, hosts []string, days int, wanted []string) error {
 		if !found {
 			name = roles
 		}
-		r := devcerts.Request{File: name, Name: name, Hosts: hosts, For: time.Duration(days) * 24 * time.Hour}
+		r := devcerts.Request{File: name, Name: name, For: time.Duration(days) * 24 * time.Hour}
 		for role := range strings.SplitSeq(roles, "+") {
 			if !slices.Contains(diego.Roles, diego.Role(role)) {
 				return fmt.Errorf("%s: %q is no role; want some of %v", w, role, diego.Roles)
 			}
 			r.Units = append(r.Units, "diego-"+role)
+			if slices.Contains(serving, diego.Role(role)) {
+				r.Hosts = hosts
+			}
 		}
 		if !fileName.MatchString(name) || name == "ca" {
 			return fmt.Errorf("%s: want a name of letters, digits, ., - and _, other than ca, as in %s:NAME", w, roles)
@@ -72,7 +79,11 @@ func issue(dir string, hosts []string, days int, wanted []string) error {
 		if err != nil {
 			return err
 		}
-		fmt.Printf("%s, %s: %s as %s\n", cert, key, r.Name, strings.Join(r.Units, ", "))
+		at := "asks only"
+		if len(r.Hosts) > 0 {
+			at = "listens at " + strings.Join(r.Hosts, ", ")
+		}
+		fmt.Printf("%s, %s: %s as %s; %s\n", cert, key, r.Name, strings.Join(r.Units, ", "), at)
 	}
 	return nil
 }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,6 +33,14 @@ func TestEveryoneGetsACertificateThatSaysTheirRoles(t *testing.T) {
 			t.Fatal(err)
 		}
 		got[name] = diego.IdentityOf(pair.Leaf)
+		// Who listens nowhere gets nothing that lets it serve.
+		serves := name != "consumer" && name != "operator"
+		if listed := slices.Contains(pair.Leaf.ExtKeyUsage, x509.ExtKeyUsageServerAuth); listed != serves || (len(pair.Leaf.IPAddresses) > 0) != serves {
+			t.Errorf("%s: for %v at %v", name, pair.Leaf.ExtKeyUsage, pair.Leaf.IPAddresses)
+		}
+		if !slices.Contains(pair.Leaf.ExtKeyUsage, x509.ExtKeyUsageClientAuth) || pair.Leaf.IsCA {
+			t.Errorf("%s: for %v, an authority: %t", name, pair.Leaf.ExtKeyUsage, pair.Leaf.IsCA)
+		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
