@@ -50,6 +50,7 @@ var figures = []figure{
 	{"auction_refused_total", counter, []string{"reason"}, "work that found no cell"},
 	{"auction_unknown_total", counter, nil, "work whose cell did not answer"},
 	{"auction_silent_cells", gauge, nil, "cells that were left out of the last round"},
+	{"auction_failing_cells", gauge, nil, "of these, cells that have failed all the work they were given lately"},
 	{"auction_dropped_total", counter, nil, "work beyond MaxWaiting"},
 	{"auction_reports_failed_total", counter, nil, "failures that could not be reported"},
 	{"auction_errors_total", counter, nil, "rounds that were not begun"},
@@ -69,7 +70,7 @@ var figures = []figure{
 }
 
 // leadersGauges are those that only a leader knows.
-var leadersGauges = []string{"lrps", "tasks", "domain_fresh", "cells_present", "cells_trusted", "auction_waiting", "auction_silent_cells"}
+var leadersGauges = []string{"lrps", "tasks", "domain_fresh", "cells_present", "cells_trusted", "auction_waiting", "auction_silent_cells", "auction_failing_cells"}
 
 // A Forgetter is a [Metrics] that can drop figures. A process that stops leading
 // has it forget the gauges that only a leader knows: what they said last would

@@ -26,7 +26,8 @@
 //
 // A [Runner] is the shell around it, the auctioneer: it collects requests into
 // batches, asks the cells for their states, places, hands the work over and
-// reports what failed. It speaks to cells through a [CellClient].
+// reports what failed. It leaves out cells that answer too late or take nothing.
+// It speaks to cells through a [CellClient].
 //
 // # How it is fast
 //

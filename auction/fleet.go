@@ -95,6 +95,8 @@ type fleet struct {
 	starting, binPack   int64
 	startingF, binPackF float64
 	invalid             []InvalidCell
+	// leftOut counts further cells of which there is no state.
+	leftOut reasonCounts
 }
 
 func newFleet(states []CellState, p *Policy) *fleet {

@@ -33,12 +33,19 @@ type InvalidCell struct {
 // then places nothing. Invalid items are refused and invalid cells get no work;
 // neither keeps the rest from being placed.
 func Place(cells []CellState, work []Item, p Policy) (Result, error) {
+	return place(cells, nil, work, p)
+}
+
+// place is Place for a fleet that also has cells which take no part, for the
+// given reasons.
+func place(cells []CellState, leftOut reasonCounts, work []Item, p Policy) (Result, error) {
 	var v executor.Validator
 	p.Validate(&v)
 	if err := v.Err(); err != nil {
 		return Result{}, err
 	}
 	f := newFleet(cells, &p)
+	f.leftOut = leftOut
 	b := newBatch(work, f)
 	a := auction{
 		fleet: f, batch: b, policy: &p,
@@ -76,7 +83,12 @@ func (a *auction) place(e *entry) {
 		a.refuse(Refusal{Item: a.item(e), Error: lrp.PlacementError{Reason: lrp.NoCompatibleCells, Detail: err.Error()}, Invalid: err})
 		return
 	case len(a.fleet.cells) == 0:
-		a.refuse(Refusal{Item: a.item(e), Error: lrp.PlacementError{Reason: lrp.CellsUnreachable}})
+		r := Refusal{Item: a.item(e), Error: lrp.PlacementError{Reason: lrp.CellsUnreachable}}
+		if len(a.fleet.leftOut) > 0 {
+			r.Explanation = a.fleet.why(r.Item, a.offer(e), a.policy)
+			r.Error.Detail = r.Explanation.String()
+		}
+		a.refuse(r)
 		return
 	case limit > 0 && a.fleet.inFlight >= limit:
 		a.refuse(Refusal{Item: a.item(e), Error: lrp.PlacementError{

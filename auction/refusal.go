@@ -15,6 +15,8 @@ type CellReason string
 
 // The reasons of this package, in the order in which they are looked for.
 const (
+	Silent             CellReason = "not answering"
+	Failing            CellReason = "left out after failures"
 	Invalid            CellReason = "invalid"
 	Evacuating         CellReason = "evacuating"
 	Unhealthy          CellReason = "unhealthy"
@@ -29,7 +31,7 @@ const (
 
 // stages orders the reasons. Those of filters come between the last two rows.
 var stages = [...][]CellReason{
-	{Invalid, Evacuating, Unhealthy},
+	{Silent, Failing, Invalid, Evacuating, Unhealthy},
 	{OtherRootFS, NoVolumeDriver, OtherPlacementTags},
 	{LacksMemory, LacksDisk, LacksContainers, LacksPIDs},
 }
@@ -71,7 +73,8 @@ func (r Refusal) String() string { return fmt.Sprintf("%v: %v", r.Item.Key, r.Er
 // It describes the fleet as it is with all placements of the batch, or, under a
 // policy with rules of its own, as it was when the item was refused.
 type Explanation struct {
-	// Cells is the number of cells in the fleet.
+	// Cells is the number of cells in the fleet. A [Runner] counts those that it
+	// left out, as Silent or Failing.
 	Cells int `json:"cells"`
 	// Reasons are in the order in which they are looked for. A cell counts
 	// under the first that applies, and under each resource that it lacks.
@@ -85,6 +88,27 @@ type Explanation struct {
 type ReasonCount struct {
 	Reason CellReason `json:"reason"`
 	Cells  int        `json:"cells"`
+}
+
+type reasonCounts []ReasonCount
+
+func (n *reasonCounts) add(r CellReason) {
+	for i := range *n {
+		if (*n)[i].Reason == r {
+			(*n)[i].Cells++
+			return
+		}
+	}
+	*n = append(*n, ReasonCount{r, 1})
+}
+
+func (n reasonCounts) of(r CellReason) int {
+	for _, c := range n {
+		if c.Reason == r {
+			return c.Cells
+		}
+	}
+	return 0
 }
 
 // A NearMiss says what a cell lacks to take an item.
@@ -146,14 +170,9 @@ func distance(lack Capacity, n need) int64 {
 // why looks at every cell and says why none takes the item.
 func (f *fleet) why(item *Item, o *offer, p *Policy) *Explanation {
 	e := &Explanation{Cells: len(f.cells)}
-	count := func(r CellReason) {
-		for i := range e.Reasons {
-			if e.Reasons[i].Reason == r {
-				e.Reasons[i].Cells++
-				return
-			}
-		}
-		e.Reasons = append(e.Reasons, ReasonCount{r, 1})
+	reasons := slices.Clone(f.leftOut)
+	for _, r := range reasons {
+		e.Cells += r.Cells
 	}
 	n := item.need()
 	var nearest int64
@@ -167,7 +186,7 @@ func (f *fleet) why(item *Item, o *offer, p *Policy) *Explanation {
 			reason = p.filter(item, &c.state)
 		}
 		if reason != "" {
-			count(reason)
+			reasons.add(reason)
 			continue
 		}
 		lack := c.lacks(n)
@@ -176,16 +195,17 @@ func (f *fleet) why(item *Item, o *offer, p *Policy) *Explanation {
 			reason CellReason
 		}{{lack.MemoryMB, LacksMemory}, {lack.DiskMB, LacksDisk}, {lack.Containers, LacksContainers}, {lack.PIDs, LacksPIDs}} {
 			if l.amount > 0 {
-				count(l.reason)
+				reasons.add(l.reason)
 			}
 		}
 		if d := distance(lack, n); e.Nearest == nil || d < nearest {
 			e.Nearest, nearest = &NearMiss{c.state.ID, lack}, d
 		}
 	}
-	slices.SortFunc(e.Reasons, func(a, b ReasonCount) int {
+	slices.SortFunc(reasons, func(a, b ReasonCount) int {
 		return cmp.Or(cmp.Compare(a.Reason.stage(), b.Reason.stage()), strings.Compare(string(a.Reason), string(b.Reason)))
 	})
+	e.Reasons = reasons
 	return e
 }
 

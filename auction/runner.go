@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/diegosdk/diego/executor"
@@ -33,8 +35,21 @@ type RunnerOptions struct {
 	// PerformTimeout is how long a cell may take to answer for its work
 	// (default 10 s).
 	PerformTimeout time.Duration
-	// Concurrency is how many cells are asked, and reports made, at a time
-	// (default 256).
+	// FailureHalfLife is how long a failed hand-over counts in full before it
+	// counts half: one that the cell did not answer, or of which it took
+	// nothing. A cell whose failures since its last success amount to more than
+	// one gets no work, unless that concerns more than half of the cells. So the
+	// second failure in a row pauses it for almost this long (default 2 min;
+	// negative means that failures pause no cell).
+	FailureHalfLife time.Duration
+	// DirectoryTimeout and ReportTimeout are how long the Directory may take to
+	// list the cells and the Reporter to take one report. After a report that
+	// was late the round makes no more of them (default 10 s each).
+	DirectoryTimeout, ReportTimeout time.Duration
+	// Concurrency is how many cells are asked, and reports made, at a time. 1
+	// makes every call in the caller's goroutine, where a call that ignores its
+	// context holds up the round; otherwise such calls are abandoned at their
+	// deadline (default 256).
 	Concurrency int
 	// MinBackoff and MaxBackoff bound the wait before refused work is tried
 	// again, which doubles with every attempt (default 5 s and 30 s).
@@ -63,6 +78,9 @@ func (o RunnerOptions) withDefaults() (RunnerOptions, error) {
 	o.StateTimeout = cmp.Or(o.StateTimeout, 2*time.Second)
 	o.SilentPause = cmp.Or(o.SilentPause, 30*time.Second)
 	o.PerformTimeout = cmp.Or(o.PerformTimeout, 10*time.Second)
+	o.FailureHalfLife = cmp.Or(o.FailureHalfLife, 2*time.Minute)
+	o.DirectoryTimeout = cmp.Or(max(o.DirectoryTimeout, 0), 10*time.Second)
+	o.ReportTimeout = cmp.Or(max(o.ReportTimeout, 0), 10*time.Second)
 	o.Concurrency = cmp.Or(max(o.Concurrency, 0), 256)
 	o.MinBackoff = cmp.Or(o.MinBackoff, 5*time.Second)
 	o.MaxBackoff = cmp.Or(o.MaxBackoff, 30*time.Second)
@@ -90,12 +108,24 @@ type Runner struct {
 	// turn holds a token while no round runs.
 	turn chan struct{}
 
+	// directory and reporter carry the calls to those two.
+	directory, reporter line
+
 	mu      sync.Mutex
 	waiting map[Key]waiting
-	// silent are the cells that missed a deadline, and until when they are
-	// left in peace.
-	silent map[string]time.Time
+	// cells is what is remembered of the cells that were present last.
+	cells map[string]*remembered
 }
+
+// remembered is what a Runner keeps of a cell from one round to the next.
+type remembered struct {
+	line     line
+	standing standing // guarded by Runner.mu
+}
+
+// maxAbandoned bounds the calls to one cell, or to the Directory, that have missed
+// their deadline and still run. Beyond it no more calls are made.
+const maxAbandoned = 4
 
 // waiting is work that is not in a batch.
 type waiting struct {
@@ -113,7 +143,10 @@ func NewRunner(o RunnerOptions) (*Runner, error) {
 	}
 	r := &Runner{
 		o: o, wake: make(chan struct{}, 1), turn: make(chan struct{}, 1),
-		waiting: map[Key]waiting{}, silent: map[string]time.Time{},
+		waiting: map[Key]waiting{}, cells: map[string]*remembered{},
+	}
+	if o.Concurrency > 1 {
+		r.directory.limit, r.reporter.limit = maxAbandoned, int32(min(o.Concurrency, math.MaxInt32))
 	}
 	r.turn <- struct{}{}
 	return r, nil
@@ -166,7 +199,8 @@ func (r *Runner) Waiting() (n int, due time.Time) {
 type Round struct {
 	// Cells have told their state.
 	Cells int
-	// Silent cells got no work, as they did not.
+	// Silent lists by id the cells that got no work because they did not answer
+	// or are left out for a while.
 	Silent []SilentCell
 	// Performed work was taken by its cell.
 	Performed []Placement
@@ -183,13 +217,21 @@ type Round struct {
 // A SilentCell is a cell that is left out of a round.
 type SilentCell struct {
 	CellID string
-	// Err says why. It is ErrPaused for a cell that was not asked.
+	// Err says why. It is a [*PausedError] for a cell that was not asked.
 	Err error
 }
 
-// ErrPaused is of cells that are not asked, as they have missed a deadline
-// lately.
-var ErrPaused = errors.New("left out after a missed deadline")
+// leftOut counts the cells of a round that have no state.
+func leftOut(cells []SilentCell) (n reasonCounts) {
+	for _, c := range cells {
+		reason := Silent
+		if paused := (*PausedError)(nil); errors.As(c.Err, &paused) {
+			reason = paused.Reason
+		}
+		n.add(reason)
+	}
+	return n
+}
 
 // Round runs one batch of the work that is due: it asks the cells for their
 // states, places, hands over, reports and carries over. Without work that is
@@ -216,7 +258,7 @@ func (r *Runner) Round(ctx context.Context) (Round, error) {
 	for _, w := range batch {
 		items = append(items, w.item)
 	}
-	result, err := Place(fleet.states, items, r.o.Policy)
+	result, err := place(fleet.states, leftOut(fleet.silent), items, r.o.Policy)
 	if err != nil {
 		r.Request(items...)
 		return Round{}, err
@@ -225,7 +267,7 @@ func (r *Runner) Round(ctx context.Context) (Round, error) {
 		r.o.Placed(result)
 	}
 	round := Round{Cells: len(fleet.states), Silent: fleet.silent}
-	r.perform(ctx, fleet.clients, result.Placements, &round)
+	r.perform(ctx, fleet.parties, result.Placements, &round)
 	round.Refused = append(round.Refused, result.Refusals...)
 	round.CarriedOver = r.report(ctx, round.Refused, batch)
 	r.measure(&round, r.o.Now().Sub(started))
@@ -248,7 +290,7 @@ func (r *Runner) Plan(ctx context.Context, items ...Item) (Result, error) {
 		}
 	}
 	r.mu.Unlock()
-	return Place(fleet.states, work, r.o.Policy)
+	return place(fleet.states, leftOut(fleet.silent), work, r.o.Policy)
 }
 
 // Run runs a round whenever there is work, until ctx ends, and returns its
@@ -330,24 +372,27 @@ func (r *Runner) take() map[Key]waiting {
 // gathered is the fleet as far as it has answered.
 type gathered struct {
 	states  []CellState
-	clients map[string]CellClient
+	parties map[string]party
 	silent  []SilentCell
 }
 
-// gather asks all cells for their states.
+// A party is a cell that calls are made to.
+type party struct {
+	Cell
+	*remembered
+}
+
+// gather asks all cells for their states but those that are left out.
 func (r *Runner) gather(ctx context.Context) (gathered, error) {
-	cells, err := r.o.Directory.Cells(ctx)
+	cells, err := call(ctx, &r.directory, r.o.DirectoryTimeout, r.o.Directory.Cells)
 	if err != nil {
 		return gathered{}, fmt.Errorf("listing the cells: %w", err)
 	}
-	g := gathered{clients: make(map[string]CellClient, len(cells))}
-	asked, paused := r.choose(cells)
-	g.silent = paused
+	asked, silent := r.choose(cells)
+	g := gathered{parties: make(map[string]party, len(asked)), silent: silent}
 	states, errs := make([]CellState, len(asked)), make([]error, len(asked))
 	parallel.Each(len(asked), r.o.Concurrency, func(i int) {
-		ctx, cancel := context.WithTimeout(ctx, r.o.StateTimeout)
-		defer cancel()
-		states[i], errs[i] = asked[i].Client.State(ctx)
+		states[i], errs[i] = call(ctx, &asked[i].line, r.o.StateTimeout, asked[i].Client.State)
 		if errs[i] == nil && states[i].ID != asked[i].ID {
 			errs[i] = fmt.Errorf("it says that it is cell %q", states[i].ID)
 		}
@@ -355,54 +400,78 @@ func (r *Runner) gather(ctx context.Context) (gathered, error) {
 	if err := ctx.Err(); err != nil {
 		return gathered{}, err
 	}
-	for i, cell := range asked {
+	for i, p := range asked {
 		if errs[i] != nil {
-			g.silent = append(g.silent, SilentCell{cell.ID, errs[i]})
-			r.missed(cell.ID, errs[i])
+			g.silent = append(g.silent, SilentCell{p.ID, errs[i]})
+			r.missed(p, errs[i])
 			continue
 		}
 		g.states = append(g.states, states[i])
-		g.clients[cell.ID] = cell.Client
+		g.parties[p.ID] = p
 	}
 	slices.SortFunc(g.silent, func(a, b SilentCell) int { return strings.Compare(a.CellID, b.CellID) })
 	return g, nil
 }
 
-// choose leaves out the cells that have missed a deadline lately, unless none
-// would be left.
-func (r *Runner) choose(cells []Cell) (asked []Cell, paused []SilentCell) {
-	now := r.o.Now()
+// choose settles which of the cells are asked, and forgets all others.
+func (r *Runner) choose(cells []Cell) (asked []party, silent []SilentCell) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, c := range cells {
-		if until, ok := r.silent[c.ID]; ok && now.Before(until) {
-			paused = append(paused, SilentCell{c.ID, ErrPaused})
-			continue
+	present := make(map[string]*remembered, len(cells))
+	standings := make([]standing, len(cells))
+	for i, c := range cells {
+		known := r.cells[c.ID]
+		if known == nil {
+			known = &remembered{}
+			if r.o.Concurrency > 1 {
+				known.line.limit = maxAbandoned
+			}
 		}
-		delete(r.silent, c.ID)
-		asked = append(asked, c)
+		present[c.ID], standings[i] = known, known.standing
 	}
-	if len(asked) == 0 {
-		return cells, nil
+	r.cells = present
+	for i, why := range choose(standings, r.o.Now(), r.o.FailureHalfLife) {
+		if why != nil {
+			silent = append(silent, SilentCell{cells[i].ID, why})
+		} else {
+			asked = append(asked, party{cells[i], present[cells[i].ID]})
+		}
 	}
-	return asked, paused
+	return asked, silent
 }
 
-// missed notes a cell that has let us wait. One that fails at once costs
-// nobody any time.
-func (r *Runner) missed(cellID string, err error) {
+// missed notes a cell that has let a deadline pass. One that fails at once
+// costs nobody any time.
+func (r *Runner) missed(p party, err error) {
 	if r.o.SilentPause < 0 || !errors.Is(err, context.DeadlineExceeded) {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.silent[cellID] = r.o.Now().Add(r.o.SilentPause)
+	p.standing.silentUntil = r.o.Now().Add(r.o.SilentPause)
+}
+
+// judge notes how a hand-over has ended: how says why it failed, and is empty
+// if the cell has taken something.
+func (r *Runner) judge(p party, how string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if how == "" {
+		p.standing = p.standing.took()
+		return
+	}
+	now := r.o.Now()
+	p.standing = p.standing.failed(now, r.o.FailureHalfLife, how)
+	if paused := p.standing.paused(now, r.o.FailureHalfLife); paused != nil && paused.Reason == Failing {
+		r.o.Logger.Warn("a cell fails all the work that it is given and is left out for a while; its own log says why",
+			"cell", p.ID, "failures", paused.Failures, "until", paused.Until, "last", how)
+	}
 }
 
 // perform hands the placed work to its cells.
-func (r *Runner) perform(ctx context.Context, clients map[string]CellClient, placed []Placement, round *Round) {
+func (r *Runner) perform(ctx context.Context, parties map[string]party, placed []Placement, round *Round) {
 	var ids []string
-	byCell := make(map[string][]Placement, len(clients))
+	byCell := make(map[string][]Placement, len(parties))
 	for _, p := range placed {
 		if byCell[p.CellID] == nil {
 			ids = append(ids, p.CellID)
@@ -416,13 +485,17 @@ func (r *Runner) perform(ctx context.Context, clients map[string]CellClient, pla
 		for _, p := range byCell[id] {
 			w.Items = append(w.Items, *p.Item)
 		}
-		ctx, cancel := context.WithTimeout(ctx, r.o.PerformTimeout)
-		defer cancel()
-		rejections[i], errs[i] = clients[id].Perform(ctx, w)
+		p := parties[id]
+		rejections[i], errs[i] = call(ctx, &p.line, r.o.PerformTimeout, func(ctx context.Context) ([]Rejection, error) {
+			return p.Client.Perform(ctx, w)
+		})
 	})
 	for i, id := range ids {
 		if errs[i] != nil {
-			r.missed(id, errs[i])
+			if ctx.Err() == nil {
+				r.missed(parties[id], errs[i])
+				r.judge(parties[id], errs[i].Error())
+			}
 			r.o.Logger.Warn("a cell did not answer for its work; convergence finds out what became of it", "cell", id, "items", len(byCell[id]), "err", errs[i])
 			round.Unknown = append(round.Unknown, byCell[id]...)
 			continue
@@ -431,26 +504,52 @@ func (r *Runner) perform(ctx context.Context, clients map[string]CellClient, pla
 		for _, rejection := range rejections[i] {
 			reasons[rejection.Key] = rejection.Reason
 		}
+		how, taken := "", 0
 		for _, p := range byCell[id] {
 			reason, rejected := reasons[p.Item.Key]
 			if !rejected {
 				round.Performed = append(round.Performed, p)
+				taken++
 				continue
 			}
+			how = cmp.Or(reason, "no reason given")
 			round.Refused = append(round.Refused, Refusal{Item: p.Item, Error: lrp.PlacementError{
-				Reason: lrp.RejectedByCell, Detail: id + ": " + cmp.Or(reason, "no reason given"),
+				Reason: lrp.RejectedByCell, Detail: id + ": " + how,
 			}})
 		}
+		if taken > 0 {
+			how = ""
+		}
+		r.judge(parties[id], how)
 	}
 }
 
-// report tells of every refusal and keeps the work that is worth another try.
-// It returns how much that is.
+// report tells the Reporter of every refusal and keeps the work that is worth
+// another try. It returns how much that is. After a report that missed its
+// deadline it makes no more of them.
 func (r *Runner) report(ctx context.Context, refused []Refusal, batch map[Key]waiting) int {
 	keep := make([]*Item, len(refused))
+	var late atomic.Bool
+	var skipped atomic.Int64
 	parallel.Each(len(refused), r.o.Concurrency, func(i int) {
-		keep[i] = r.reportOne(ctx, &refused[i])
+		if !late.Load() {
+			var err error
+			keep[i], err = r.reportOne(ctx, &refused[i])
+			if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrBusy) {
+				late.Store(true)
+			}
+			return
+		}
+		skipped.Add(1)
+		if refused[i].Invalid == nil {
+			item := *refused[i].Item
+			keep[i] = &item
+		}
 	})
+	if n := skipped.Load(); n > 0 {
+		r.o.Logger.Warn("failed placements were not reported because an earlier report was late", "items", n, "timeout", r.o.ReportTimeout)
+		r.o.Metrics.Count("auction_reports_failed_total", n)
+	}
 	now, carried := r.o.Now(), 0
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -469,32 +568,46 @@ func (r *Runner) report(ctx context.Context, refused []Refusal, batch map[Key]wa
 	return carried
 }
 
-// reportOne returns the item to try again, or nil.
-func (r *Runner) reportOne(ctx context.Context, refusal *Refusal) *Item {
-	item, err := *refusal.Item, error(nil)
-	again := refusal.Invalid == nil
-	if item.Kind == Task {
-		var more bool
-		var next task.Attempt
-		if next, more, err = r.o.Reporter.RejectTask(ctx, item.GUID, item.Attempt, refusal.Error.String()); err == nil {
-			item.Attempt, again = next, again && more
-		}
-	} else {
-		err = r.o.Reporter.FailActualLRP(ctx, item.Key.LRP(), refusal.Error)
-	}
+// reportOne returns the item to try again, or nil, and the error of the report.
+func (r *Runner) reportOne(ctx context.Context, refusal *Refusal) (*Item, error) {
+	item := *refusal.Item
+	again, err := r.tell(ctx, refusal, &item)
 	var lrpMoved *lrp.TransitionError
 	var taskMoved *task.TransitionError
 	switch {
 	case errors.As(err, &lrpMoved), errors.As(err, &taskMoved):
-		return nil
+		return nil, err
 	case err != nil:
 		r.o.Logger.Warn("a failed placement could not be reported", "work", item.Key.String(), "err", err)
 		r.o.Metrics.Count("auction_reports_failed_total", 1)
 	}
-	if !again {
-		return nil
+	if !again || refusal.Invalid != nil {
+		return nil, err
 	}
-	return &item
+	return &item, err
+}
+
+// tell makes one report and sets the item's next attempt. It returns false for a
+// task without retries.
+func (r *Runner) tell(ctx context.Context, refusal *Refusal, item *Item) (again bool, err error) {
+	type verdict struct {
+		next  task.Attempt
+		again bool
+	}
+	v, err := call(ctx, &r.reporter, r.o.ReportTimeout, func(ctx context.Context) (verdict, error) {
+		if refusal.Item.Kind != Task {
+			return verdict{again: true}, r.o.Reporter.FailActualLRP(ctx, refusal.Item.Key.LRP(), refusal.Error)
+		}
+		next, again, err := r.o.Reporter.RejectTask(ctx, refusal.Item.GUID, refusal.Item.Attempt, refusal.Error.String())
+		return verdict{next, again}, err
+	})
+	if err != nil {
+		return true, err
+	}
+	if item.Kind == Task {
+		item.Attempt = v.next
+	}
+	return v.again, nil
 }
 
 // backoff is the wait after so many failed attempts.
@@ -519,6 +632,7 @@ func (r *Runner) measure(round *Round, took time.Duration) {
 		m.Count("auction_refused_total", 1, Label{"reason", round.Refused[i].Error.Reason.String()})
 	}
 	m.Gauge("auction_silent_cells", float64(len(round.Silent)))
+	m.Gauge("auction_failing_cells", float64(leftOut(round.Silent).of(Failing)))
 	n, _ := r.Waiting()
 	m.Gauge("auction_waiting", float64(n))
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/diegosdk/diego/auction"
@@ -111,6 +112,15 @@ func (h *auctionHouse) round(t *testing.T) auction.Round {
 	return r
 }
 
+// settledRound is a round in virtual time, after which calls that it abandoned at
+// their deadline have returned too.
+func (h *auctionHouse) settledRound(t *testing.T) auction.Round {
+	t.Helper()
+	r := h.round(t)
+	synctest.Wait()
+	return r
+}
+
 func rejectAll(reason string) func(context.Context, auction.Work) ([]auction.Rejection, error) {
 	return func(_ context.Context, w auction.Work) (out []auction.Rejection, _ error) {
 		for _, item := range w.Items {
@@ -199,12 +209,16 @@ func TestATaskIsTriedAgainAsItsNextAttemptWhileItHasRetries(t *testing.T) {
 }
 
 func TestWorkWhoseCellDoesNotAnswerIsNeitherReportedNorCarriedOver(t *testing.T) {
+	synctest.Test(t, workWhoseCellDoesNotAnswerIsNeitherReportedNorCarriedOver)
+}
+
+func workWhoseCellDoesNotAnswerIsNeitherReportedNorCarriedOver(t *testing.T) {
 	h := newHouse(t, auction.RunnerOptions{PerformTimeout: time.Millisecond}, "cell-1")
 	h.cells[0].perform = func(ctx context.Context, _ auction.Work) ([]auction.Rejection, error) {
 		return nil, untilDeadline(ctx)
 	}
 	h.Request(exampleWork(1)...)
-	r := h.round(t)
+	r := h.settledRound(t)
 	if len(r.Unknown) != 1 || len(r.Refused) != 0 || len(h.reports) != 0 {
 		t.Errorf("got %d unknown, %d refused and reports %q; want only 1 unknown", len(r.Unknown), len(r.Refused), h.reports)
 	}
@@ -214,6 +228,10 @@ func TestWorkWhoseCellDoesNotAnswerIsNeitherReportedNorCarriedOver(t *testing.T)
 }
 
 func TestASlowCellIsDroppedFromTheRoundAndNotAskedForAWhile(t *testing.T) {
+	synctest.Test(t, aSlowCellIsDroppedFromTheRoundAndNotAskedForAWhile)
+}
+
+func aSlowCellIsDroppedFromTheRoundAndNotAskedForAWhile(t *testing.T) {
 	h := newHouse(t, auction.RunnerOptions{StateTimeout: time.Millisecond}, "cell-1", "cell-2")
 	slow := h.cells[0]
 	slow.state = func(ctx context.Context) (auction.CellState, error) {
@@ -221,29 +239,33 @@ func TestASlowCellIsDroppedFromTheRoundAndNotAskedForAWhile(t *testing.T) {
 	}
 	work := exampleWork(4)
 	h.Request(work[0])
-	r := h.round(t)
+	r := h.settledRound(t)
 	if len(r.Performed) != 1 || len(r.Silent) != 1 || !errors.Is(r.Silent[0].Err, context.DeadlineExceeded) {
 		t.Fatalf("got %d performed and silent cells %v", len(r.Performed), r.Silent)
 	}
 	h.Request(work[1])
-	if r = h.round(t); slow.asked != 1 || !errors.Is(r.Silent[0].Err, auction.ErrPaused) {
+	if r = h.settledRound(t); slow.asked != 1 || !errors.Is(r.Silent[0].Err, auction.ErrPaused) {
 		t.Errorf("the cell was asked %d times, want 1; silent: %v", slow.asked, r.Silent)
 	}
 	slow.state = nil
 	h.now = h.now.Add(30 * time.Second)
 	h.Request(work[2])
-	if r = h.round(t); slow.asked != 2 || r.Cells != 2 {
+	if r = h.settledRound(t); slow.asked != 2 || r.Cells != 2 {
 		t.Errorf("after the pause the cell was asked %d times in all, want 2", slow.asked)
 	}
 }
 
 func TestCellsInAPauseAreAskedWhenThereAreNoOthers(t *testing.T) {
+	synctest.Test(t, cellsInAPauseAreAskedWhenThereAreNoOthers)
+}
+
+func cellsInAPauseAreAskedWhenThereAreNoOthers(t *testing.T) {
 	h := newHouse(t, auction.RunnerOptions{StateTimeout: time.Millisecond}, "cell-1")
 	h.cells[0].state = func(ctx context.Context) (auction.CellState, error) {
 		return auction.CellState{}, untilDeadline(ctx)
 	}
 	h.Request(exampleWork(1)...)
-	h.round(t)
+	h.settledRound(t)
 	if want := []string{"web/0 no cell answered"}; !slices.Equal(h.reports, want) {
 		t.Errorf("got reports %q, want %q", h.reports, want)
 	}

@@ -66,6 +66,9 @@ func (c *Convergence) Guard() converge.Guard {
 type Placing struct {
 	StateTimeout            time.Duration `name:"state_timeout" default:"2s" range:"50ms..1m" help:"how long a cell may take to tell its state"`
 	PerformTimeout          time.Duration `name:"perform_timeout" default:"10s" range:"100ms..5m" help:"how long a cell may take to answer for its work"`
+	FailureHalfLife         time.Duration `name:"failure_half_life" default:"2m" range:"1s..1h" help:"how long work that a cell failed to take counts against it in full, before it counts half; a cell that only fails is left out"`
+	DirectoryTimeout        time.Duration `name:"directory_timeout" default:"10s" range:"100ms..5m" help:"how long the list of cells may take"`
+	ReportTimeout           time.Duration `name:"report_timeout" default:"10s" range:"100ms..5m" help:"how long one report of a failed placement may take"`
 	MaxAttempts             int           `name:"max_attempts" default:"5" range:"1..1000" help:"how often a request is tried before it is left to convergence"`
 	MaxStarting             int           `name:"max_starting" default:"0" range:"0..1000000" unit:"containers" help:"how many may be starting in the fleet; 0 for any number"`
 	StartingContainerWeight float64       `name:"starting_container_weight" default:"0.25" range:"-1..10" help:"what each container that is starting adds to its cell's score; negative for nothing"`
@@ -76,6 +79,7 @@ type Placing struct {
 func (p *Placing) Auction() auction.RunnerOptions {
 	return auction.RunnerOptions{
 		StateTimeout: p.StateTimeout, PerformTimeout: p.PerformTimeout, MaxAttempts: p.MaxAttempts,
+		FailureHalfLife: p.FailureHalfLife, DirectoryTimeout: p.DirectoryTimeout, ReportTimeout: p.ReportTimeout,
 		Policy: auction.Policy{
 			MaxStarting: p.MaxStarting, StartingContainerWeight: p.StartingContainerWeight, BinPackWeight: p.BinPackWeight,
 		},

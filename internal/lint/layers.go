@@ -70,7 +70,7 @@ var Pure = []PurePackage{
 	{Path: "executor", Shell: []string{"backend.go", "subscription.go"}},
 	{Path: "lrp"},
 	{Path: "task"},
-	{Path: "auction", Shell: []string{"cellclient.go", "runner.go"}},
+	{Path: "auction", Shell: []string{"call.go", "cellclient.go", "runner.go"}},
 	{Path: "converge", Shell: []string{"converger.go", "pass.go"}},
 	{Path: "rep", Shell: []string{"cell.go", "evacuate.go", "options.go", "queue.go", "rep.go", "selftest.go", "settle.go", "survey.go"}},
 }
