@@ -74,7 +74,15 @@ func (b *BBS) Slot(ctx context.Context, processGUID string, index int) (lrp.Slot
 // there is nothing to retire. The cell is asked to stop the instance after the
 // call has succeeded, and once: a call that is repeated under its request id
 // does not ask again, as another instance may run by then.
+//
+// A BBS without Effects refuses it with an error that wraps lrp.ErrRefused: no
+// record would tell the leader that a cell is to be asked.
 func (b *BBS) Retire(ctx context.Context, processGUID string, index int, definitionID string) error {
+	if b.o.Effects == nil {
+		return b.answer("Retire", &lrp.RefusedError{
+			ProcessGUID: processGUID, Why: "this BBS has no Effects, so it cannot ask a cell to stop an instance; ask that of a control plane, or a BBSClient",
+		})
+	}
 	slot, _, err := b.o.Store.Slot(ctx, processGUID, index)
 	if err != nil {
 		return b.answer("Retire", err)

@@ -23,7 +23,11 @@ type BBSOptions struct {
 	// Store is required. Where several processes share one, it should be
 	// [Leadership.Store].
 	Store storage.Store
-	// Effects carries out what the decisions ask for. It is required.
+	// Effects carries out what the decisions ask for. Nil leaves that to the
+	// control plane that leads: it reads in the log of events what consumers
+	// have committed here, and within a second makes and stops instances, and
+	// starts and cancels tasks. So a BBS without Effects is for consumers: over a
+	// transaction of theirs, or in a process that never leads.
 	Effects converge.Effects
 	// LRPs and Tasks are the policies of all decisions.
 	LRPs  lrp.Policy
@@ -57,6 +61,9 @@ type BBSOptions struct {
 type BBS struct {
 	o    BBSOptions
 	tail *tail
+	// unfollowed takes a process whose instances could not be brought after its
+	// deployment.
+	unfollowed func(processGUID string)
 }
 
 // NewBBS fails with an *executor.ValidationError if a required option is
@@ -64,7 +71,6 @@ type BBS struct {
 func NewBBS(o BBSOptions) (*BBS, error) {
 	var v executor.Validator
 	v.Check(o.Store != nil, "store", "", "not nil")
-	v.Check(o.Effects != nil, "effects", "", "not nil")
 	o.BatchSize = cmp.Or(max(o.BatchSize, 0), 500)
 	o.EventTail = cmp.Or(max(o.EventTail, 0), 10_000)
 	if o.Now == nil {
@@ -76,7 +82,7 @@ func NewBBS(o BBSOptions) (*BBS, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &BBS{o, &tail{store: o.Store, size: o.EventTail}}, v.Err()
+	return &BBS{o: o, tail: &tail{store: o.Store, size: o.EventTail}, unfollowed: func(string) {}}, v.Err()
 }
 
 // stepSlot applies a command to one slot. After a repeated call the decision
@@ -94,7 +100,7 @@ func (b *BBS) decideSlot(ctx context.Context, call, processGUID string, index in
 	if repeated, err := b.outcome(ctx, call, err); repeated || err != nil {
 		return lrp.Decision{}, b.answer(call, err)
 	}
-	b.o.Effects.Carry(d.Effects, nil)
+	b.carry(d.Effects, nil)
 	return d, nil
 }
 
@@ -108,8 +114,15 @@ func (b *BBS) stepTask(ctx context.Context, guid string, c task.Command) (d task
 	if repeated, err = b.outcome(ctx, call, err); repeated || err != nil {
 		return task.Decision{}, repeated, b.answer(call, err)
 	}
-	b.o.Effects.Carry(nil, d.Effects)
+	b.carry(nil, d.Effects)
 	return d, false, nil
+}
+
+// carry hands on what is committed, unless that is for the leader to find.
+func (b *BBS) carry(lrps []lrp.Effect, tasks []task.Effect) {
+	if b.o.Effects != nil {
+		b.o.Effects.Carry(lrps, tasks)
+	}
 }
 
 // taskCall names the call that makes a command. Commands about instances and

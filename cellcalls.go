@@ -83,7 +83,7 @@ func (b *BBS) EvacuateRunningLRP(ctx context.Context, processGUID string, index 
 	if err != nil {
 		return false, b.answer(c.Name(), err)
 	}
-	b.o.Effects.Carry(d.Effects, nil)
+	b.carry(d.Effects, nil)
 	return d.KeepContainer, nil
 }
 

@@ -101,6 +101,7 @@ type ControlPlane struct {
 	outbox    *outbox
 	starts    *remoteStarts // nil if this process places work
 	callbacks *callbacks
+	follower  *follower
 	led       bool // at the last Tick
 }
 
@@ -135,7 +136,13 @@ func New(o Options) (*ControlPlane, error) {
 	if err != nil {
 		return nil, err
 	}
-	store := p.Leadership.Store(measuredStore{o.Store, o.Metrics})
+	p.follower = &follower{
+		follow: func(ctx context.Context, guid string) error { return p.BBS.follow(ctx, guid) },
+		carry:  func(lrps []lrp.Effect, tasks []task.Effect) { p.outbox.Carry(lrps, tasks) },
+		now:    o.Now, logger: o.Logger, due: map[string]time.Time{},
+	}
+	store := storage.Store(ownStore{p.Leadership.Store(measuredStore{o.Store, o.Metrics}), p.follower})
+	p.follower.store = store
 	p.callbacks = &callbacks{
 		store: store, post: o.Post, policy: o.Callbacks.WithDefaults(), tasks: o.Tasks,
 		concurrency: cmp.Or(o.Concurrency, 50), limit: cmp.Or(o.MaxCallbacks, 10_000),
@@ -146,6 +153,7 @@ func New(o Options) (*ControlPlane, error) {
 		store: store, directory: NewDirectory(func(ctx context.Context) ([]CellPresence, error) { return presences(ctx, store) }, o.Dial),
 		rollout:  func(ctx context.Context, guid string) error { return p.BBS.ContinueRollout(ctx, guid) },
 		callBack: p.callbacks.add,
+		stopLost: func(guid string) { p.follower.later(guid, followAgain) },
 		timeout:  o.StopTimeout, concurrency: cmp.Or(o.Concurrency, 256),
 		now: o.Now, metrics: o.Metrics, logger: o.Logger, local: newMailbox(), remote: newMailbox(),
 	}
@@ -155,6 +163,7 @@ func New(o Options) (*ControlPlane, error) {
 	}); err != nil {
 		return nil, err
 	}
+	p.BBS.unfollowed = func(guid string) { p.follower.later(guid, followTick) }
 	if err := p.placeWork(); err != nil {
 		return nil, err
 	}
@@ -249,7 +258,8 @@ func (p *ControlPlane) WaitReady(ctx context.Context) error {
 }
 
 // Tick does once whatever is due: it asks for the leadership and, having it,
-// looks for cells that came or went, converges, carries out effects, runs an
+// looks for cells that came or went, follows what others have committed,
+// converges, carries out effects, runs an
 // auction and makes callbacks, in this order and in this goroutine as far as
 // Concurrency allows. What fails is tried again by a later Tick; the error
 // joins what did.
@@ -258,6 +268,7 @@ func (p *ControlPlane) Tick(ctx context.Context) error {
 	leading, _ := p.Leadership.Leading()
 	if leading && !p.led {
 		p.Converger.Trigger()
+		p.follower.begin()
 	}
 	if p.led && !leading {
 		forgetLeading(p.o.Metrics)
@@ -267,6 +278,7 @@ func (p *ControlPlane) Tick(ctx context.Context) error {
 		return err
 	}
 	_, _, watchErr := p.watch.Tick(ctx)
+	followErr := p.follower.tick(ctx)
 	_, _, passErr := p.Converger.Tick(ctx)
 	p.outbox.tickLocal(ctx)
 	p.outbox.tickRemote(ctx)
@@ -277,7 +289,7 @@ func (p *ControlPlane) Tick(ctx context.Context) error {
 		p.starts.tick(ctx)
 	}
 	p.callbacks.tick(ctx)
-	return errors.Join(err, watchErr, passErr, roundErr)
+	return errors.Join(err, watchErr, followErr, passErr, roundErr)
 }
 
 // Run works until ctx ends, whenever this process leads, and returns ctx's
@@ -285,7 +297,9 @@ func (p *ControlPlane) Tick(ctx context.Context) error {
 func (p *ControlPlane) Run(ctx context.Context) error {
 	return p.Leadership.Run(ctx, func(ctx context.Context) {
 		p.o.Logger.Info("leading")
+		p.follower.begin()
 		var wg sync.WaitGroup
+		wg.Go(func() { p.follower.run(ctx) })
 		wg.Go(func() { _ = p.Converger.Run(ctx) })
 		if p.Auctioneer != nil {
 			wg.Go(func() { _ = p.Auctioneer.Run(ctx) })

@@ -73,18 +73,19 @@ func existing(processGUID string, f func(*lrp.Deployment) (lrp.Change, error)) f
 }
 
 // changeDeployment commits a consumer's change and brings the instances after
-// it. Once the change is committed the call has succeeded: convergence does
-// what is left to do.
+// it. Once the change is committed the call has succeeded: what is left to do is
+// tried again, by the leader of then.
 func (b *BBS) changeDeployment(ctx context.Context, call, processGUID string, decide func(*lrp.Deployment) (lrp.Change, error)) error {
 	change, _, err := storage.ApplyDeployment(ctx, b.o.Store, processGUID, b.once(ctx, call), decide)
 	if _, err := b.outcome(ctx, call, err); err != nil {
 		return b.answer(call, err)
 	}
-	if err != nil || change.IsZero() {
-		return nil // carried out before, or nothing to do
+	if err != nil || change.IsZero() || b.o.Effects == nil {
+		return nil // carried out before, nothing to do, or for the leader to do
 	}
 	if err := b.follow(ctx, processGUID); err != nil {
-		b.o.Logger.Warn("the instances do not follow their deployment yet; convergence sees to it", "process", processGUID, "err", err)
+		b.o.Logger.Warn("the instances do not follow their deployment yet; it is tried again", "process", processGUID, "err", err)
+		b.unfollowed(processGUID)
 	}
 	return nil
 }
@@ -106,7 +107,7 @@ func (b *BBS) follow(ctx context.Context, processGUID string) error {
 		effects = append(effects, committed...)
 		err = errors.Join(err, stepErr)
 	}
-	b.o.Effects.Carry(effects, nil)
+	b.carry(effects, nil)
 	if d != nil && len(d.Definitions) > 1 {
 		err = errors.Join(err, b.ContinueRollout(ctx, processGUID))
 	}
@@ -286,7 +287,7 @@ func (b *BBS) ContinueRollout(ctx context.Context, processGUID string) error {
 			}
 		}
 	}
-	b.o.Effects.Carry(effects, nil)
+	b.carry(effects, nil)
 	return err
 }
 

@@ -24,6 +24,9 @@ type outbox struct {
 	start    func(...auction.Item)
 	rollout  func(ctx context.Context, processGUID string) error
 	callBack func(*task.Task)
+	// stopLost hears of processes of which a cell was not asked to stop an
+	// instance. Convergence asks again only while the domain is fresh.
+	stopLost func(processGUID string)
 	// timeout is how long a cell may take to answer, and concurrency how many
 	// are asked at a time.
 	timeout     time.Duration
@@ -163,6 +166,9 @@ func (x *outbox) tickRemote(ctx context.Context) {
 	cells, err := x.directory.Cells(ctx)
 	if err != nil {
 		x.lost("cells are not told what to stop", "all", err, "messages", len(lrps)+len(tasks))
+		for _, e := range lrps {
+			x.stopLost(e.Key.ProcessGUID)
+		}
 		return
 	}
 	clients := make(map[string]auction.CellClient, len(cells))
@@ -177,6 +183,7 @@ func (x *outbox) tickRemote(ctx context.Context) {
 			if client := clients[e.Instance.CellID]; client != nil {
 				if err := client.StopLRP(ctx, e.Key, e.Instance); err != nil {
 					x.lost("an instance is not stopped", e.Kind.String(), err, "cell", e.Instance.CellID, "process", e.Key.ProcessGUID, "index", e.Key.Index)
+					x.stopLost(e.Key.ProcessGUID)
 				}
 			}
 			return

@@ -2,6 +2,7 @@ package task
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/diegosdk/diego/executor"
 )
@@ -61,4 +62,26 @@ type Event struct {
 	After  *Task     `json:"after,omitempty"`
 	// Cause is the command that made the change.
 	Cause Cause `json:"cause"`
+}
+
+// Effects are those of the decision that made e, for a process that has only
+// read of it. They follow from the same rules as in [Step]. An event of no rule
+// has none.
+func (e *Event) Effects() []Effect {
+	command := slices.Index(kindNames[:], e.Cause.Command)
+	if command < 0 || e.After == nil {
+		return nil
+	}
+	state := Absent
+	if e.Before != nil {
+		state = e.Before.State
+	}
+	if state >= numStates {
+		return nil
+	}
+	do := lookup(state, kind(command), true).do
+	if do == retry && e.After.State == actionNext[giveUp] {
+		do = giveUp
+	}
+	return effects(do, e.After)
 }

@@ -361,6 +361,9 @@ func TestEveryWriteIsValidAndHasItsEvent(t *testing.T) {
 			t.Fatalf("%d events for one write", len(d.Events))
 		}
 		e := d.Events[0]
+		if got := e.Effects(); !reflect.DeepEqual(got, d.Effects) {
+			t.Errorf("the effects by the event of %s are %v, want %v", e.Cause.Command, got, d.Effects)
+		}
 		if e.Kind != kind || e.Before != w.record || e.After != after || e.Cause.Command != m.command.Name() {
 			t.Errorf("the event %+v does not tell of the write", e)
 		}

@@ -1,0 +1,245 @@
+package diego_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/storage/sqlstore"
+	"github.com/diegosdk/diego/task"
+)
+
+// consumer is a BBS over the same store in a process that never leads, or in a
+// transaction.
+func consumer(t *testing.T, store storage.Store, now func() time.Time) *diego.BBS {
+	t.Helper()
+	b, err := diego.NewBBS(diego.BBSOptions{Store: store, Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// No time passes here but that of the looks at the log, and the domain is never
+// fresh: convergence would neither start nor stop anything.
+func TestTheLeaderDoesWhatOthersHaveCommitted(t *testing.T) {
+	posted := 0
+	s := newSystem(t, 2, func(o *diego.Options) {
+		o.Post = func(context.Context, string, task.CallbackResponse) int { posted++; return 200 }
+	})
+	for _, c := range s.cells {
+		c.TaskTakes = time.Hour
+	}
+	other := consumer(t, s.store, s.clock.Now)
+	settle := func() {
+		for range 4 {
+			s.step()
+		}
+	}
+	s.must(other.Desire(s.ctx, desired("web", 3)))
+	s.wantRecords()
+	settle()
+	if got := s.instances(); len(got) != 3 {
+		t.Fatalf("got instances %v, want 3", got)
+	}
+	one := 1
+	s.must(other.UpdateDeployment(s.ctx, "web", lrp.Update{Instances: &one}))
+	settle()
+	s.wantRecords("web/0 RUNNING ORDINARY cell-1")
+	s.must(updateTo("v2")(s.ctx, other))
+	settle()
+	if r := s.record("web", 0); r.DefinitionID != "v2" || r.State != lrp.Running {
+		t.Errorf("got %v of %s, want the new definition to run", r.State, r.DefinitionID)
+	}
+	s.must(other.DeleteDeployment(s.ctx, "web"))
+	settle()
+	if s.wantRecords(); s.containers() != 0 {
+		t.Errorf("got %d containers, want none", s.containers())
+	}
+
+	s.must(other.DesireTask(s.ctx, desiredTask("job", "http://consumer.example/")))
+	settle()
+	if got := s.task("job"); got.State != task.Running {
+		t.Fatalf("the task is %v, want RUNNING", got.State)
+	}
+	s.must(other.CancelTask(s.ctx, "job"))
+	settle()
+	if s.containers() != 0 || posted != 1 {
+		t.Errorf("got %d containers and %d callbacks, want 0 and 1", s.containers(), posted)
+	}
+	if err := other.Retire(s.ctx, "web", 0, ""); !errors.Is(err, lrp.ErrRefused) {
+		t.Errorf("Retire without Effects: got %v, want ErrRefused", err)
+	}
+}
+
+func TestATransactionOfTheUsersStartsAndStopsInstances(t *testing.T) {
+	dsn := "sqlite:" + filepath.Join(t.TempDir(), "diego.db")
+	open := func() *sqlstore.Store {
+		store, err := sqlstore.Open(t.Context(), dsn, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { store.Close() })
+		return store
+	}
+	leaders, users := open(), open() // as two processes have them
+	s := newSystem(t, 2, func(o *diego.Options) { o.Store = leaders })
+	s.must(s.cells.Announce(s.ctx, leaders))
+	settle := func() {
+		for range 5 {
+			s.step()
+		}
+	}
+	running := func() (n int) {
+		for _, err := range leaders.ActualLRPs(s.ctx, storage.ActualLRPFilter{States: []lrp.State{lrp.Running}}) {
+			s.must(err)
+			n++
+		}
+		return n
+	}
+	transact := func(keep bool, call func(b *diego.BBS) error) {
+		t.Helper()
+		tx, err := users.BeginTx(s.ctx, nil)
+		s.must(err)
+		s.must(call(consumer(t, users.WithTx(tx), nil)))
+		if keep {
+			s.must(tx.Commit())
+		} else {
+			s.must(tx.Rollback())
+		}
+		settle()
+	}
+	desire := func(b *diego.BBS) error { return b.Desire(s.ctx, desired("web", 4)) }
+	scale := func(n int) func(*diego.BBS) error {
+		return func(b *diego.BBS) error { return b.UpdateDeployment(s.ctx, "web", lrp.Update{Instances: &n}) }
+	}
+	remove := func(b *diego.BBS) error { return b.DeleteDeployment(s.ctx, "web") }
+	for _, step := range []struct {
+		name string
+		keep bool
+		call func(*diego.BBS) error
+		want int
+	}{
+		{"desired and rolled back", false, desire, 0},
+		{"desired", true, desire, 4},
+		{"scaled down and rolled back", false, scale(1), 4},
+		{"scaled down", true, scale(1), 1},
+		{"scaled up", true, scale(3), 3},
+		{"deleted and rolled back", false, remove, 3},
+		{"deleted", true, remove, 0},
+	} {
+		transact(step.keep, step.call)
+		if got := running(); got != step.want || s.containers() != step.want {
+			t.Errorf("%s: %d instances run in %d containers, want %d", step.name, got, s.containers(), step.want)
+		}
+	}
+}
+
+// errDied is what a process sees that dies between two commits.
+var errDied = errors.New("this process is dead")
+
+func TestInstancesStopThoughTheLeaderDiesRightAfterTheDeletion(t *testing.T) {
+	bad := &badStore{}
+	s := newSystem(t, 2, func(o *diego.Options) { bad.Store = o.Store; o.Store = bad })
+	s.must(s.BBS.Desire(s.ctx, desired("web", 3)))
+	s.step()
+	// The deletion is committed, and nothing else is done by this process.
+	s.must(s.BBS.DeleteDeployment(s.ctx, "web"))
+	bad.before = func() error { return errDied }
+	s.clock.Advance(20 * time.Second)
+	s.ControlPlane = s.plane("plane-2", nil)
+	s.BBS = s.asked(s.ControlPlane)
+	s.cells.ReportTo(s.BBS)
+	for range 4 {
+		s.step()
+	}
+	if s.wantRecords(); s.containers() != 0 {
+		t.Errorf("got %d containers, want none", s.containers())
+	}
+}
+
+// A deafCell does not hear what it is to stop.
+type deafCell struct {
+	auction.CellClient
+	deaf *bool
+}
+
+func (c deafCell) StopLRP(ctx context.Context, key lrp.Key, i lrp.InstanceKey) error {
+	if *c.deaf {
+		return errBroken
+	}
+	return c.CellClient.StopLRP(ctx, key, i)
+}
+
+func TestAStopThatACellDidNotHearIsRepeatedInADomainThatIsNotFresh(t *testing.T) {
+	deaf := true
+	s := newSystem(t, 2, func(o *diego.Options) {
+		dial := o.Dial
+		o.Dial = func(p diego.CellPresence) (auction.CellClient, error) {
+			c, err := dial(p)
+			return deafCell{c, &deaf}, err
+		}
+	})
+	s.must(s.BBS.Desire(s.ctx, desired("web", 3)))
+	s.step()
+	s.must(s.BBS.DeleteDeployment(s.ctx, "web"))
+	s.pass(5 * time.Second)
+	deaf = false
+	s.pass(40 * time.Second)
+	if s.wantRecords(); s.containers() != 0 {
+		t.Errorf("got %d containers, want none", s.containers())
+	}
+}
+
+func TestInstancesThatCouldNotFollowAreTriedAgain(t *testing.T) {
+	bad := &badStore{}
+	s := newSystem(t, 2, func(o *diego.Options) { bad.Store = o.Store; o.Store = bad })
+	s.must(s.BBS.Desire(s.ctx, desired("web", 1)))
+	s.step()
+	bad.after = func() error { // the first commit is the desire itself
+		bad.before = func() error { return errBroken }
+		return nil
+	}
+	three := 3
+	s.must(s.BBS.UpdateDeployment(s.ctx, "web", lrp.Update{Instances: &three}))
+	s.wantRecords("web/0 RUNNING ORDINARY cell-1")
+	bad.before, bad.after = nil, nil
+	s.pass(3 * time.Second)
+	if got := s.instances(); len(got) != 3 {
+		t.Errorf("got instances %v, want 3", got)
+	}
+}
+
+// A countingStore counts the lists of events that are read.
+type countingStore struct {
+	storage.Store
+	lists int
+}
+
+func (s *countingStore) Events(ctx context.Context, after storage.Cursor, f storage.EventFilter) iter.Seq2[storage.Event, error] {
+	s.lists++
+	return s.Store.Events(ctx, after, f)
+}
+
+func TestTheLeaderDoesNotReadWhatItHasCommittedItself(t *testing.T) {
+	counted := &countingStore{}
+	s := newSystem(t, 2, func(o *diego.Options) { counted.Store = o.Store; o.Store = counted })
+	before := counted.lists
+	for i := range 20 {
+		s.must(s.BBS.Desire(s.ctx, desired(fmt.Sprint("app-", i), 2)))
+		s.must(s.BBS.DesireTask(s.ctx, desiredTask(fmt.Sprint("job-", i), "")))
+		s.must(s.Tick(s.ctx))
+		s.cells.Step(s.ctx)
+	}
+	if counted.lists != before {
+		t.Errorf("the log was read %d times", counted.lists-before)
+	}
+}
