@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -41,6 +42,10 @@ type follower struct {
 	// leader before has left.
 	position, seen storage.Cursor
 	begun          bool
+	// mark is a position from which the leader after this one is to search. It
+	// is kept in a lease once it is followKeep old.
+	mark   storage.Cursor
+	marked time.Time
 }
 
 const (
@@ -50,6 +55,16 @@ const (
 	followTick  = time.Second
 	// followAgain is when a process is tried again that could not follow.
 	followAgain = 30 * time.Second
+	// followKeep is how often the leader keeps how far it was some time ago.
+	followKeep = 10 * time.Second
+)
+
+// followedLease is the kind of the lease whose value is how far the log was
+// followed. It ends when nobody has led for a month: the log is searched from
+// its beginning then.
+const (
+	followedLease = "followed"
+	followedTTL   = 30 * 24 * time.Hour
 )
 
 // An ownStore tells its follower what is committed through it.
@@ -99,7 +114,7 @@ func (f *follower) tick(ctx context.Context) error {
 	if errors.Is(err, storage.ErrGone) {
 		f.begun, err = false, nil // the next tick begins with what is there
 	}
-	return errors.Join(err, f.doDue(ctx))
+	return errors.Join(err, f.doDue(ctx), f.keep(ctx))
 }
 
 // look reads what others have committed.
@@ -127,10 +142,18 @@ func (f *follower) look(ctx context.Context) error {
 	return nil
 }
 
-// search looks through the whole log for what convergence would not do:
-// instances that are not desired any more, in a domain that is not fresh.
+// search looks for what a leader before this one has left and convergence would
+// not do: instances that are not desired any more, in a domain that is not
+// fresh. It goes back to where that leader was, or through the whole log.
 func (f *follower) search(ctx context.Context, log storage.Extent) error {
-	for e, err := range f.store.Events(ctx, log.Oldest-1, storage.EventFilter{
+	from, err := f.kept(ctx)
+	if err != nil {
+		return err
+	}
+	if from < log.Oldest-1 || from > log.Newest {
+		from = log.Oldest - 1
+	}
+	for e, err := range f.store.Events(ctx, from, storage.EventFilter{
 		Kinds: []string{lrp.DeploymentChanged.String(), lrp.DeploymentRemoved.String()},
 	}) {
 		if isCorrupt(err) {
@@ -144,7 +167,40 @@ func (f *follower) search(ctx context.Context, log storage.Extent) error {
 		}
 	}
 	f.position, f.seen, f.begun = log.Newest, log.Newest, true
+	f.mark, f.marked = from, f.now()
 	return nil
+}
+
+// kept is how far a leader has followed the log, as far as is known.
+func (f *follower) kept(ctx context.Context) (position storage.Cursor, err error) {
+	for l, err := range f.store.Leases(ctx, followedLease) {
+		if err != nil {
+			return 0, err
+		}
+		if n, err := strconv.ParseInt(string(l.Value), 10, 64); err == nil {
+			position = storage.Cursor(n)
+		}
+	}
+	return position, nil
+}
+
+// keep tells the next leader how far this one was a while ago, unless something
+// is still due.
+func (f *follower) keep(ctx context.Context) error {
+	f.mu.Lock()
+	idle := len(f.due) == 0
+	f.mu.Unlock()
+	now := f.now()
+	if !f.begun || !idle || f.position == f.mark || now.Sub(f.marked) < followKeep {
+		return nil
+	}
+	_, err := f.store.Acquire(ctx, storage.Lease{
+		Kind: followedLease, Name: "bbs", Owner: "bbs", Value: strconv.AppendInt(nil, int64(f.mark), 10),
+	}, followedTTL)
+	if err == nil {
+		f.mark, f.marked = f.position, now
+	}
+	return err
 }
 
 // read does what others' events ask for.

@@ -6,13 +6,18 @@ import (
 	"fmt"
 	"iter"
 	"path/filepath"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/converge"
+	"github.com/diegosdk/diego/internal/simulation"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/storage/memstore"
 	"github.com/diegosdk/diego/storage/sqlstore"
 	"github.com/diegosdk/diego/task"
 )
@@ -166,6 +171,27 @@ func TestInstancesStopThoughTheLeaderDiesRightAfterTheDeletion(t *testing.T) {
 	}
 }
 
+func TestANewLeaderSearchesTheLogFromWhereTheOldOneWas(t *testing.T) {
+	s := newSystem(t, 2, nil)
+	var middle storage.Extent
+	for i := range 60 {
+		s.must(s.BBS.Desire(s.ctx, desired(fmt.Sprint("app-", i), 1)))
+		s.pass(time.Second)
+		if i == 30 {
+			log, err := s.store.Log(s.ctx)
+			s.must(err)
+			middle = log
+		}
+	}
+	counted := &countingStore{Store: s.store}
+	s.clock.Advance(20 * time.Second)
+	s.ControlPlane = s.plane("plane-2", func(o *diego.Options) { o.Store = counted })
+	s.must(s.Tick(s.ctx))
+	if counted.lists != 1 || counted.from < middle.Newest {
+		t.Errorf("the log was read %d times, from %d on; want once, from %d or later", counted.lists, counted.from, middle.Newest)
+	}
+}
+
 // A deafCell does not hear what it is to stop.
 type deafCell struct {
 	auction.CellClient
@@ -222,10 +248,12 @@ func TestInstancesThatCouldNotFollowAreTriedAgain(t *testing.T) {
 type countingStore struct {
 	storage.Store
 	lists int
+	// from is the position of the last one.
+	from storage.Cursor
 }
 
 func (s *countingStore) Events(ctx context.Context, after storage.Cursor, f storage.EventFilter) iter.Seq2[storage.Event, error] {
-	s.lists++
+	s.lists, s.from = s.lists+1, after
 	return s.Store.Events(ctx, after, f)
 }
 
@@ -242,4 +270,100 @@ func TestTheLeaderDoesNotReadWhatItHasCommittedItself(t *testing.T) {
 	if counted.lists != before {
 		t.Errorf("the log was read %d times", counted.lists-before)
 	}
+}
+
+func TestGapsAreWhatIsNotAmongOnesOwn(t *testing.T) {
+	random := newQuickRand(1)
+	for range 2000 {
+		var added [][2]int64
+		own := map[int64]bool{}
+		for range random.Intn(8) {
+			first := int64(random.Intn(30))
+			last := first + int64(random.Intn(4))
+			added = append(added, [2]int64{first, last})
+			for n := first; n <= last; n++ {
+				own[n] = true
+			}
+		}
+		first := int64(random.Intn(30))
+		last := first - 1 + int64(random.Intn(15))
+		var want, got []int64
+		for n := first; n <= last; n++ {
+			if !own[n] {
+				want = append(want, n)
+			}
+		}
+		for _, gap := range diego.Gaps(added, first, last) {
+			for n := gap[0]; n <= gap[1]; n++ {
+				got = append(got, n)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("%v without %v: got %v, want %v", [2]int64{first, last}, added, got, want)
+		}
+	}
+}
+
+// Convergence would take an hour.
+func TestALeaderThatRunsHearsOfOthersCommitsSoon(t *testing.T) {
+	store := memstore.New(nil)
+	fleet := realTime(simulation.NewFleet(2, simulation.NewClock()))
+	spoken, leading := make(chan *simulation.Cell, 1000), make(chan struct{})
+	p, err := diego.New(diego.Options{
+		Store: store, Owner: "leader", Guard: converge.Guard{Grace: -1}, ConvergenceInterval: time.Hour, Metrics: &signals{leading: leading},
+		Dial: func(p diego.CellPresence) (auction.CellClient, error) {
+			c, err := fleet.Dial(p)
+			if err != nil {
+				return nil, err
+			}
+			return notifyingCell{c.(*simulation.Cell), spoken}, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fleet.ReportTo(p.BBS)
+	if err := fleet.Announce(t.Context(), store); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer cancel()
+	group.Go(func() { _ = p.Run(ctx) })
+	group.Go(func() {
+		for {
+			select {
+			case c := <-spoken:
+				c.Step(ctx)
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	<-leading
+	other := consumer(t, store, nil)
+	until := func(kind lrp.EventKind, n int) {
+		t.Helper()
+		events, err := other.Subscribe(ctx, diego.FromStart, storage.EventFilter{Kinds: []string{kind.String()}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, err := range events {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n--; n == 0 {
+				return
+			}
+		}
+	}
+	if err := other.Desire(ctx, desired("web", 3)); err != nil {
+		t.Fatal(err)
+	}
+	until(lrp.GroupCreated, 3)
+	if err := other.DeleteDeployment(ctx, "web"); err != nil {
+		t.Fatal(err)
+	}
+	until(lrp.InstanceRemoved, 3)
 }

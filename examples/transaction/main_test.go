@@ -5,9 +5,7 @@ func Example() {
 	// Output:
 	// blog: <nil>
 	// wiki: the card was declined
-	// blog: blog: exists already
-	// orders: 1
-	// desired: blog
-	// event: 1 lrp_deployment_created
-	// event: 2 desired_lrp_created
+	// paid orders: 1, instances: 2
+	// cancelled: <nil>
+	// paid orders: 0, instances: 0
 }
