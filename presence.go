@@ -39,8 +39,9 @@ type AnnouncerOptions struct {
 	// Presence is what the cell says of itself; its CellID is required.
 	Presence CellPresence
 	// Owner names this run of the cell, and is unique: a cell that starts
-	// again under its id waits for the presence of the one before to end. It is
-	// required.
+	// again under its id waits for the presence of the one before to end. A run
+	// that can prove that the one before is over, for example by a lock that
+	// both had, has the same Owner and follows it at once. It is required.
 	Owner string
 	// TTL is how long a cell that is not heard of is present (default 15 s). It
 	// is at most MaxPresenceTTL, and is renewed three times as often.

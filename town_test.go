@@ -1,6 +1,7 @@
 package diego_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,6 +42,7 @@ type townCell struct {
 	id      string
 	run     int
 	off     bool
+	owner   string // if all its runs have the same
 	fault   func(op scripted.Op, guid string) error
 	delay   map[manager.JobKind]time.Duration
 	backend *scripted.Backend
@@ -86,7 +88,7 @@ func (w *town) boot(c *townCell) {
 	})
 	w.must(err)
 	announcer, err := diego.NewAnnouncer(diego.AnnouncerOptions{
-		Store: w.store, Presence: diego.CellPresence{CellID: c.id}, Owner: fmt.Sprintf("%s run %d", c.id, c.run),
+		Store: w.store, Presence: diego.CellPresence{CellID: c.id}, Owner: cmp.Or(c.owner, fmt.Sprintf("%s run %d", c.id, c.run)),
 	})
 	w.must(err)
 	guids := 0
@@ -369,6 +371,28 @@ func TestACellThatStartsAgainReconcilesWhatItFinds(t *testing.T) {
 	}
 	if got := c.states(); len(got) != 1 {
 		t.Errorf("the cell has %q", got)
+	}
+}
+
+func TestACellThatKnowsThatItsFormerRunIsOverSaysAtOnceWhatIsGone(t *testing.T) {
+	w := newTown(t, 1, nil)
+	c := w.cells[0]
+	c.kill()
+	w.pass(time.Minute)
+	c.owner = "the lock of cell-1"
+	w.boot(c)
+	w.desire("web", 1, definition())
+	w.desireTask("job", doing("wait forever"), "")
+	w.pass(5 * time.Second)
+	before := w.instance("web", 0)
+	c.kill()
+	w.boot(c)
+	w.pass(2 * time.Second)
+	if got := w.instance("web", 0); got == before || before == "" {
+		t.Errorf("the record is still that of %q", got)
+	}
+	if got := w.task("job"); got.State != task.Completed || got.FailureReason != task.ReasonContainerMissing {
+		t.Errorf("the task is %+v", got)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,11 +24,12 @@ type fleet struct {
 	bbs      *process
 	consumer *diego.BBSClient
 	cells    map[string]*process
+	dirs     map[string]string
 }
 
 func newFleet(t *testing.T, cells ...string) *fleet {
 	t.Helper()
-	f := &fleet{t: t, c: newCertificates(t), cells: map[string]*process{}}
+	f := &fleet{t: t, c: newCertificates(t), cells: map[string]*process{}, dirs: map[string]string{}}
 	store := []string{"-store", "sqlite:" + filepath.Join(t.TempDir(), "diego.db"), "-leader-ttl", "2s"}
 	// The auctioneer's address is known before it is there: it says so itself,
 	// in the store.
@@ -42,13 +44,17 @@ func newFleet(t *testing.T, cells ...string) *fleet {
 	return f
 }
 
-// add starts a cell of plain processes.
-func (f *fleet) add(id string) {
+// add starts a cell of plain processes, in the directory that it had before.
+func (f *fleet) add(id string, more ...string) {
 	f.t.Helper()
-	dir := f.t.TempDir()
-	f.t.Cleanup(func() { empty(f.t, daemon.ProcessBackend, dir) }) // once the cell has been killed
-	f.cells[id] = start(f.t, "rep", append(f.c.issue(id, diego.CellRole), "-cell-id", id, "-dir", dir, "-bbs", f.bbs.URL,
-		"-backend", "process", "-presence-ttl", "2s", "-sync-interval", "1s", "-memory-mb", "4096", "-disk-mb", "4096")...)
+	dir, known := f.dirs[id]
+	if !known {
+		dir = f.t.TempDir()
+		f.dirs[id] = dir
+		f.t.Cleanup(func() { empty(f.t, daemon.ProcessBackend, dir) }) // once the cell has been killed
+	}
+	f.cells[id] = start(f.t, "rep", slices.Concat(f.c.issue(id, diego.CellRole), []string{"-cell-id", id, "-dir", dir, "-bbs", f.bbs.URL,
+		"-backend", "process", "-presence-ttl", "2s", "-sync-interval", "1s", "-memory-mb", "4096", "-disk-mb", "4096"}, more)...)
 }
 
 // empty does what the next cell in the same directory would do.
@@ -141,6 +147,34 @@ func TestACellThatIsKilledIsReplaced(t *testing.T) {
 	f.add("cell-2")
 	f.cells["cell-1"].kill()
 	f.awaitRunning("web", 2, "cell-2")
+}
+
+// Nobody waits for the presence of the killed daemon, which lasts ten minutes.
+func TestACellThatIsKilledAndIsBackSaysAtOnceWhatItHasLost(t *testing.T) {
+	f := newFleet(t)
+	long := []string{"-presence-ttl", "10m", "-sync-interval", "1h"}
+	f.add("cell-1", long...)
+	if err := f.consumer.Desire(within(t), sleeper("web", 2)); err != nil {
+		t.Fatal(err)
+	}
+	f.awaitRunning("web", 2)
+	instances := func() (guids []string) {
+		all, err := list(f.consumer.ResolvedLRPs(within(t), storage.ActualLRPFilter{ProcessGUIDs: []string{"web"}}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range all {
+			guids = append(guids, r.InstanceGUID)
+		}
+		return guids
+	}
+	before := instances()
+	f.cells["cell-1"].kill()
+	f.add("cell-1", long...)
+	eventually(t, "other instances run", func() (bool, error) {
+		cells, err := f.running("web")
+		return len(cells) == 2 && !slices.ContainsFunc(instances(), func(guid string) bool { return slices.Contains(before, guid) }), err
+	})
 }
 
 func TestASecondSignalEndsACellThatIsBeingDrained(t *testing.T) {

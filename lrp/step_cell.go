@@ -98,9 +98,13 @@ func (x *draft) start(c Start) error {
 	}
 	r.InstanceKey, r.NetInfo, r.Routable, r.Zone = c.Instance, c.NetInfo, !c.Unready, c.Zone
 	for j := range x.records {
-		if x.records[j].Presence != Ordinary {
-			x.remove(j) // this instance now serves the index
+		if x.records[j].Presence == Ordinary {
+			continue
 		}
+		if x.records[j].Presence == Evacuating && x.records[j].InstanceKey != c.Instance {
+			x.stop(j) // its cell waits for this
+		}
+		x.remove(j) // this instance now serves the index
 	}
 	x.becameHealthy(i)
 	return nil
@@ -126,8 +130,10 @@ func (x *draft) startTarget(c Start) (int, error) {
 	if i != none && x.records[i].State == Running && x.records[i].InstanceKey != c.Instance {
 		return none, x.refuse(ErrCannotBeStarted, i, "another instance is running")
 	}
-	// Only a rollout starts a second instance where one runs.
-	if other := x.running(i); other != none && (i == none || x.d != nil && !x.d.isActive(definition)) {
+	// Only a rollout starts a second instance where one runs. One that runs may
+	// still say how it is reached, or that it no longer is.
+	runs := i != none && x.records[i].State == Running && x.records[i].InstanceKey == c.Instance
+	if other := x.running(i); other != none && !runs && (i == none || x.d != nil && !x.d.isActive(definition)) {
 		return none, x.refuse(ErrCannotBeStarted, other, "an instance of another definition is running")
 	}
 	if i != none && x.records[i].InstanceKey != c.Instance {

@@ -138,7 +138,8 @@ func (r *Rep) reserve(list []executor.Reservation) []executor.Refusal {
 }
 
 // StopLRP implements [auction.CellClient]. It returns before the instance has
-// stopped. A reservation is given up.
+// stopped. A reservation is given up. An instance that another one has replaced
+// is stopped StopPause after its route was withdrawn.
 func (r *Rep) StopLRP(_ context.Context, key lrp.Key, instance lrp.InstanceKey) error {
 	c, there := r.o.Executor.Get(instance.InstanceGUID)
 	s, ours := subjectOf(c)
@@ -148,6 +149,10 @@ func (r *Rep) StopLRP(_ context.Context, key lrp.Key, instance lrp.InstanceKey) 
 	// A reservation that is being claimed may become a container at any moment,
 	// which is then stopped by whoever looks second.
 	r.setNote(s.guid, func(n *note) { n.stop = true })
+	if c.State == executor.Running {
+		r.queue.add(s) // its record says when to stop it
+		return nil
+	}
 	if err := r.o.Executor.Stop(s.guid); err != nil && !errors.Is(err, executor.ErrTransition) {
 		return nil // it is gone
 	}

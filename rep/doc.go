@@ -10,6 +10,7 @@
 //     §Harmonizing ActualLRPs with Container State: Rep),
 //   - [DecideEvacuation] for LRPs on a cell that shuts down (000 §Harmonizing
 //     During Evacuation),
+//   - [DecideStop] for an LRP that runs and is to be stopped,
 //   - [DecideTask] for tasks in both cases (000 §Harmonizing Tasks with
 //     Container State: Rep), as tasks never leave their cell.
 //

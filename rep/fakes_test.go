@@ -54,7 +54,7 @@ func newStage(t *testing.T, change ...func(*Options)) *stage {
 		exe: &fakeExecutor{journal: j, containers: map[string]executor.Container{}},
 	}
 	s.bbs.deployment.Definitions["d1"] = lrp.Definition{RunInfo: runInfo}
-	o := Options{CellID: alpha.CellID, BBS: s.bbs, Executor: s.exe, Concurrency: 1}
+	o := Options{CellID: alpha.CellID, BBS: s.bbs, Executor: s.exe, Concurrency: 1, StopPause: -1}
 	for _, c := range change {
 		c(&o)
 	}
@@ -485,4 +485,15 @@ type stopsWhileRunning struct {
 func (e *stopsWhileRunning) Initialize(guid string, w executor.Work) error {
 	e.then()
 	return e.fakeExecutor.Initialize(guid, w)
+}
+
+// replacedLate does something while the BBS decides on an evacuation.
+type replacedLate struct {
+	*fakeBBS
+	then func()
+}
+
+func (b *replacedLate) EvacuateRunningLRP(ctx context.Context, guid string, index int, c lrp.EvacuateRunning) (bool, error) {
+	defer b.then()
+	return b.fakeBBS.EvacuateRunningLRP(ctx, guid, index, c)
 }

@@ -77,6 +77,7 @@ const (
 	DefaultEvacuationInterval = 10 * time.Second
 	DefaultEvacuationTimeout  = 10 * time.Minute
 	DefaultFinishTimeout      = 30 * time.Second
+	DefaultStopPause          = 5 * time.Second
 )
 
 // Options say what a [Rep] is of and works with. Zero values mean the
@@ -126,6 +127,11 @@ type Options struct {
 	// DefaultFinishTimeout).
 	EvacuationTimeout, FinishTimeout time.Duration
 
+	// StopPause is between the moment at which an instance's route is withdrawn,
+	// because another one has replaced it, and the signal that ends it (default
+	// DefaultStopPause; negative: none). Routers need so long to hear of it.
+	StopPause time.Duration
+
 	// NewGUID makes the guids of instances; no two are ever the same, on any
 	// cell (default random UUIDs).
 	NewGUID func() string
@@ -155,6 +161,7 @@ func (o Options) withDefaults() (Options, error) {
 		*d.value = cmp.Or(*d.value, d.fallback)
 		v.Check(*d.value > 0, d.name, *d.value, "not negative")
 	}
+	o.StopPause = max(cmp.Or(o.StopPause, DefaultStopPause), 0)
 	if o.SelfTest != nil {
 		test := o.SelfTest.withDefaults(v.In("self_test"))
 		o.SelfTest = &test

@@ -30,10 +30,11 @@ type Rep struct {
 	mu       sync.Mutex
 	news     executor.Subscription
 	notes    map[string]note // by guid of a container that is there
-	present  bool            // this run of the cell was the one that is present
-	heard    time.Time       // when it asked and was told so
-	rival    rival           // another run that is present
-	absent   error           // why it is not present, as far as it was told
+	pauses   []pause
+	present  bool      // this run of the cell was the one that is present
+	heard    time.Time // when it asked and was told so
+	rival    rival     // another run that is present
+	absent   error     // why it is not present, as far as it was told
 	nextSync time.Time
 	announce time.Time // when to announce next
 	left     bool      // the presence was ended
@@ -44,8 +45,11 @@ type Rep struct {
 // A note is what the rep remembers of a container.
 type note struct {
 	deleting bool // it was told to go, and nobody has to be told of it
-	stop     bool // it was to be stopped when it was a reservation
+	stop     bool // the BBS wants it stopped
 	asked    bool // it asked to start its task; the answer may have got lost
+	// until is when routers have had the time to hear of its end; zero while it
+	// does not end.
+	until time.Time
 }
 
 var _ auction.CellClient = (*Rep)(nil)
@@ -264,6 +268,7 @@ func (r *Rep) settleOne(ctx context.Context, s subject) error {
 // evacuation.
 func (r *Rep) keep(ctx context.Context) {
 	r.selfTest()
+	r.endPauses()
 	r.mu.Lock()
 	due := !r.o.Now().Before(r.nextSync) && !r.drain.over
 	r.mu.Unlock()
@@ -304,6 +309,9 @@ func (r *Rep) nextDue() time.Time {
 	next := r.nextSync
 	if t, ok := r.test.due(r.o.SelfTest, r.drain.begun()); ok && t.Before(next) {
 		next = t
+	}
+	if len(r.pauses) > 0 && r.pauses[0].until.Before(next) {
+		next = r.pauses[0].until
 	}
 	if t := r.drain.due(r.o.Now()); r.drain.begun() && t.Before(next) {
 		next = t

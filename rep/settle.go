@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 	"unicode/utf8"
 
 	"github.com/diegosdk/diego/auction"
@@ -19,6 +20,8 @@ type operation struct {
 	subject
 	// container is nil if there is none, or none that counts.
 	container *executor.Container
+	// index is what was read of an instance's index.
+	index lrp.Slot
 	// task is the record as it was read, for its definition.
 	task *task.Task
 	// failure is the reason for FailTask.
@@ -38,12 +41,11 @@ func (r *Rep) settle(ctx context.Context, s subject) error {
 	finishing, evacuating, answers := r.drain.finishing, r.drain.begun(), r.answers()
 	r.mu.Unlock()
 	op := operation{Rep: r, subject: s, failure: task.ReasonContainerMissing}
-	var slot lrp.Slot
 	var err error
 	if s.isTask() {
 		op.task, err = r.taskRecord(ctx, s.task)
 	} else {
-		slot, err = r.slot(ctx, s.key)
+		op.index, err = r.slot(ctx, s.key)
 	}
 	if err != nil {
 		return err
@@ -67,10 +69,13 @@ func (r *Rep) settle(ctx context.Context, s subject) error {
 	if s.isTask() {
 		d, err = r.taskRow(op.task, s, op.container, n)
 	} else {
-		d, err = r.lrpRow(slot, s, op.container, n, evacuating)
+		d, err = r.lrpRow(op.index, s, op.container, n, evacuating)
 	}
 	if err != nil {
 		return err
+	}
+	if !n.until.IsZero() && !op.farewell().Replaced {
+		r.setNote(s.guid, func(n *note) { n.until = time.Time{} }) // its replacement has gone again
 	}
 	r.tellDecision(s, d)
 	if err := op.carryOut(ctx, d.row); err != nil {
@@ -114,6 +119,8 @@ func (r *Rep) lrpRow(slot lrp.Slot, s subject, c *executor.Container, n note, ev
 	switch {
 	case err != nil:
 		return decision{}, err
+	case n.stop && container == ContainerRunning && (!evacuating || record == LRPRunningAlpha):
+		d.row = DecideStop(r.farewell(slot, r.me(s), *c, n))
 	case evacuating:
 		d.row = DecideEvacuation(container, record)
 	case container == ContainerRunning && record == LRPRunningAlpha && outdated(slot.Records, r.me(s), *c, r.o.Zone):
@@ -146,12 +153,14 @@ func (r *Rep) me(s subject) lrp.InstanceKey {
 // or after which the others are not to be taken.
 func (op *operation) carryOut(ctx context.Context, row Row) error {
 	for _, step := range row.Steps {
+		step = op.instead(step)
 		goOn, err := op.take(ctx, step)
 		if isRefusal(err) {
 			op.tellStep(step, "refused")
 			op.o.Logger.Info("the BBS refused what the cell reported", "subject", op.subject.String(), "step", step.String(), "err", err)
 			if step.DeleteWhenRefused() {
-				op.delete(op.guid)
+				_, err = op.take(ctx, op.instead(DeleteContainer))
+				return err
 			}
 			return nil
 		}
@@ -182,6 +191,12 @@ func (op *operation) take(ctx context.Context, step Step) (goOn bool, err error)
 	case DeleteContainer, DeleteContainerUnlessKept:
 		op.delete(op.guid)
 		return true, nil
+	case StopContainer:
+		_ = op.o.Executor.Stop(op.guid) // what cannot be stopped has ended, and is looked at anew
+		return true, nil
+	case AwaitRouters:
+		op.awaitRouters(op.subject)
+		return true, nil
 	}
 	call, cancel := context.WithTimeout(ctx, op.o.CallTimeout)
 	defer cancel()
@@ -203,6 +218,9 @@ func (op *operation) callLRP(ctx context.Context, step Step) (goOn bool, err err
 	case StartLRP:
 		err = b.StartLRP(ctx, guid, index, lrp.Start{
 			DefinitionID: id, Domain: domain, Instance: me, NetInfo: netInfo(c), Unready: !c.Routable, Zone: op.o.Zone})
+	case WithdrawLRP:
+		err = b.StartLRP(ctx, guid, index, lrp.Start{
+			DefinitionID: id, Domain: domain, Instance: me, NetInfo: netInfo(c), Unready: true, Zone: op.o.Zone})
 	case CrashLRP:
 		err = b.CrashLRP(ctx, guid, index, lrp.Crash{DefinitionID: id, Domain: domain, Instance: me, Reason: crashReason(c.RunResult)})
 	case RemoveLRP:
@@ -219,6 +237,9 @@ func (op *operation) callLRP(ctx context.Context, step Step) (goOn bool, err err
 		var keep bool
 		keep, err = b.EvacuateRunningLRP(ctx, guid, index, lrp.EvacuateRunning{
 			DefinitionID: id, Instance: me, NetInfo: netInfo(c), Unready: !c.Routable, Zone: op.o.Zone})
+		if err == nil && !keep && !op.farewell().Replaced {
+			op.index, err = op.slot(ctx, op.key) // its replacement may be newer than what was read
+		}
 		return !keep, err
 	}
 	return true, err
@@ -330,6 +351,23 @@ func (op *operation) work(ctx context.Context) (*executor.Work, error) {
 		return nil, nil
 	}
 	return &executor.Work{RunInfo: definition.RunInfo}, nil
+}
+
+// instead is the step to take in the place of one that deletes the container of
+// an instance of whose end routers have not heard.
+func (op *operation) instead(step Step) Step {
+	if (step == DeleteContainer || step == DeleteContainerUnlessKept) && op.farewell().lingers() {
+		return AwaitRouters
+	}
+	return step
+}
+
+// farewell is how the end of the operation's instance stands.
+func (op *operation) farewell() Farewell {
+	if op.container == nil || op.isTask() {
+		return Farewell{}
+	}
+	return op.Rep.farewell(op.index, op.me(op.subject), *op.container, op.noteOf(op.guid))
 }
 
 // delete has a container removed. By then the BBS has accepted its end.

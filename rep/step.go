@@ -25,6 +25,10 @@ const (
 	// RemoveEvacuatingLRP removes the instance's EVACUATING record.
 	RemoveEvacuatingLRP
 
+	// WithdrawLRP tells the BBS that the instance, which still runs, is not to
+	// be routed to any more.
+	WithdrawLRP
+
 	// EvacuateClaimedLRP, EvacuateRunningLRP, EvacuateStoppedLRP and
 	// EvacuateCrashedLRP tell the BBS about an instance on an evacuating cell.
 	EvacuateClaimedLRP
@@ -47,11 +51,17 @@ const (
 	// RunContainer starts the work in a reserved container.
 	RunContainer
 	// DeleteContainer stops what still runs in the container, with its grace
-	// period, and deletes it.
+	// period, and deletes it. An instance that another one has replaced gets
+	// AwaitRouters first.
 	DeleteContainer
 	// DeleteContainerUnlessKept is DeleteContainer if the BBS answered the
 	// step before it with "do not keep the container".
 	DeleteContainerUnlessKept
+	// StopContainer stops what runs in the container, with its grace period.
+	StopContainer
+	// AwaitRouters leaves the container alone for Options.StopPause. Then it
+	// is looked at again.
+	AwaitRouters
 
 	endOfSteps
 )
@@ -62,6 +72,7 @@ var stepNames = [endOfSteps]string{
 	CrashLRP:                  "crash LRP",
 	RemoveLRP:                 "remove LRP",
 	RemoveEvacuatingLRP:       "remove evacuating LRP",
+	WithdrawLRP:               "withdraw LRP",
 	EvacuateClaimedLRP:        "evacuate claimed LRP",
 	EvacuateRunningLRP:        "evacuate running LRP",
 	EvacuateStoppedLRP:        "evacuate stopped LRP",
@@ -73,6 +84,8 @@ var stepNames = [endOfSteps]string{
 	RunContainer:              "run container",
 	DeleteContainer:           "delete container",
 	DeleteContainerUnlessKept: "delete container unless kept",
+	StopContainer:             "stop container",
+	AwaitRouters:              "await routers",
 }
 
 func (s Step) String() string {

@@ -354,7 +354,7 @@ func TestARefusalEndsAContainerUnlessItMayStillServe(t *testing.T) {
 		}
 		want := true
 		switch s {
-		case EvacuateRunningLRP, FailTask, RunContainer, DeleteContainer, DeleteContainerUnlessKept:
+		case EvacuateRunningLRP, FailTask, RunContainer, DeleteContainer, DeleteContainerUnlessKept, StopContainer, AwaitRouters:
 			want = false
 		}
 		if got := s.DeleteWhenRefused(); got != want {

@@ -2,13 +2,11 @@ package daemon
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"net/netip"
-	"os"
 	"slices"
 	"time"
 
@@ -40,6 +38,7 @@ type Cell struct {
 	AllowPrivileged bool              `name:"allow_privileged" help:"let containers ask for more rights; such a one can take over the host"`
 
 	EvacuationTimeout time.Duration `name:"evacuation_timeout" default:"10m" range:"1s..24h" help:"how long the work may take to leave the cell when it is drained"`
+	StopPause         time.Duration `name:"stop_pause" default:"5s" range:"0s..5m" help:"how long routers have to hear that an instance was replaced before it is stopped; 0 for not at all"`
 	SyncInterval      time.Duration `name:"sync_interval" default:"30s" range:"100ms..1h" help:"between two comparisons of containers and records"`
 	PresenceTTL       time.Duration `name:"presence_ttl" default:"15s" range:"1s..10m" help:"how long the cell is present without a word from it"`
 	SelfTest          bool          `name:"self_test" default:"true" help:"make a container now and then, and take no work while that fails"`
@@ -83,27 +82,33 @@ func (c *Cell) Open(ctx context.Context, bbs CellBBS, url string, figures diego.
 		level = slog.LevelWarn
 	}
 	log.Log(ctx, level, "backend", "name", backend.Name, "why", backend.Why, "lacks", backend.Lacks)
-	cell, err := c.make(ctx, backend, dir.In("manager"), bbs, url, figures, log)
+	cell, err := c.make(ctx, backend, dir, bbs, url, figures, log)
 	if err != nil {
 		return nil, nil, errors.Join(err, backend.Close())
 	}
 	return cell, backend, nil
 }
 
-func (c *Cell) make(ctx context.Context, backend *Backend, dir string, bbs CellBBS, url string, figures diego.Metrics, log *slog.Logger) (*diego.LocalCell, error) {
+func (c *Cell) make(ctx context.Context, backend *Backend, dir *Dir, bbs CellBBS, url string, figures diego.Metrics, log *slog.Logger) (*diego.LocalCell, error) {
 	if err := c.checkRoom(ctx, backend); err != nil {
 		return nil, err
 	}
 	m, err := manager.New(ctx, manager.Options{
-		Backend: backend, Dir: dir, Logger: log,
+		Backend: backend, Dir: dir.In("manager"), Logger: log,
 		Capacity: executor.Capacity{MemoryMB: c.MemoryMB, DiskMB: c.DiskMB, Containers: c.Containers},
 	})
 	if err != nil {
 		return nil, err
 	}
 	providers := c.rootFSProviders()
+	// The containers of the process before are gone with it, and manager.New has
+	// removed what it left. So this one follows it at once, under its name.
+	owner, err := dir.Owner()
+	if err != nil {
+		return nil, err
+	}
 	announcer, err := diego.NewAnnouncer(diego.AnnouncerOptions{
-		BBS: bbs, Owner: c.run(), TTL: c.PresenceTTL,
+		BBS: bbs, Owner: owner, TTL: c.PresenceTTL,
 		Presence: diego.CellPresence{
 			CellID: c.CellID, Address: url, Zone: c.Zone, Capacity: m.Total(), RootFSProviders: providers,
 			PlacementTags: c.PlacementTags, OptionalPlacementTags: c.OptionalPlacementTags,
@@ -115,7 +120,10 @@ func (c *Cell) make(ctx context.Context, backend *Backend, dir string, bbs CellB
 	o := rep.Options{
 		CellID: c.CellID, BBS: bbs, Executor: m, Announcer: announcer, AnnounceInterval: c.PresenceTTL / 3, Zone: c.Zone,
 		RootFSProviders: providers, PlacementTags: c.PlacementTags, OptionalPlacementTags: c.OptionalPlacementTags,
-		EvacuationTimeout: c.EvacuationTimeout, SyncInterval: c.SyncInterval, Metrics: figures, Logger: log,
+		EvacuationTimeout: c.EvacuationTimeout, StopPause: c.StopPause, SyncInterval: c.SyncInterval, Metrics: figures, Logger: log,
+	}
+	if c.StopPause == 0 {
+		o.StopPause = -1
 	}
 	if c.SelfTest {
 		o.SelfTest = &rep.SelfTest{
@@ -130,16 +138,6 @@ func (c *Cell) make(ctx context.Context, backend *Backend, dir string, bbs CellB
 		return nil, err
 	}
 	return &diego.LocalCell{Rep: r, Manager: m}, nil
-}
-
-// run names this run of the cell so that an operator finds it, who has started
-// two by mistake.
-func (c *Cell) run() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	return fmt.Sprintf("process %d on %s, %s", os.Getpid(), host, rand.Text())
 }
 
 // checkRoom makes sure that it is known how much the containers may have.

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -56,6 +57,53 @@ func TestTheDirectoryOfACellBelongsToOneProcess(t *testing.T) {
 	}
 	if _, err := openCell(t, filepath.Join("/dev/null", "x")); err == nil || !strings.Contains(err.Error(), "-dir") {
 		t.Errorf("a directory that cannot be: %v", err)
+	}
+}
+
+// The name of whoever has a directory outlives the process, as the lock proves
+// that the one before is over. It does not outlive the lock.
+func TestTheOwnerOfADirectoryIsTheSameForAllWhoFollow(t *testing.T) {
+	dir := t.TempDir()
+	owner := func(dir string) string {
+		t.Helper()
+		d, err := OpenDir("dir", dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		name, err := d.Owner()
+		if err != nil || !strings.HasPrefix(name, dir+" on ") {
+			t.Fatalf("%q, %v", name, err)
+		}
+		return strings.TrimPrefix(name, dir)
+	}
+	first := owner(dir)
+	if lock, err := os.Open(filepath.Join(dir, "lock")); err != nil || lockPlace(lock) == "" {
+		t.Logf("nothing here tells one lock from another: %v", err)
+	} else if again := owner(dir); again != first {
+		t.Errorf("the next owner is %q, after %q", again, first)
+	}
+	copied := t.TempDir()
+	if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	if other := owner(copied); other == first {
+		t.Errorf("the owner of a copy is %q too", other)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "owner"), []byte("boot yesterday\n"+first+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if later := owner(dir); later == first {
+		t.Errorf("the owner after a restart of the host is %q too", later)
+	}
+	if err := os.Remove(filepath.Join(dir, "owner")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "owner"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openCell(t, dir); err == nil || !strings.Contains(err.Error(), "-dir") {
+		t.Errorf("an owner that cannot be noted: %v", err)
 	}
 }
 

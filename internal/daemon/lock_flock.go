@@ -4,7 +4,9 @@ package daemon
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"strings"
 	"syscall"
 )
 
@@ -13,4 +15,25 @@ import (
 func lockFile(f *os.File) (taken bool, err error) {
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	return errors.Is(err, syscall.EWOULDBLOCK), err
+}
+
+// bootID changes with every start of the system.
+const bootID = "/proc/sys/kernel/random/boot_id"
+
+// lockPlace says which lock a locked file is: of two processes that see the same
+// place at any time, at most one has the lock. It is "" if that is not known.
+func lockPlace(f *os.File) string {
+	boot, err := os.ReadFile(bootID)
+	if err != nil {
+		return ""
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return ""
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("boot %s device %d inode %d", strings.TrimSpace(string(boot)), stat.Dev, stat.Ino)
 }
