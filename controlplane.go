@@ -102,7 +102,7 @@ type ControlPlane struct {
 	starts    *remoteStarts // nil if this process places work
 	callbacks *callbacks
 	follower  *follower
-	led       bool // at the last Tick
+	epoch     int64 // of the leadership at the last Tick; 0 without one
 }
 
 // New fails with an *executor.ValidationError if a required option is missing
@@ -265,17 +265,18 @@ func (p *ControlPlane) WaitReady(ctx context.Context) error {
 // joins what did.
 func (p *ControlPlane) Tick(ctx context.Context) error {
 	err := p.Leadership.Tick(ctx)
-	leading, _ := p.Leadership.Leading()
-	if leading && !p.led {
-		p.Converger.Trigger()
-		p.follower.begin()
-	}
-	if p.led && !leading {
+	led := p.epoch
+	fence, notLeading := p.Leadership.Fence()
+	p.epoch = fence.Epoch
+	if led != 0 && p.epoch != led {
 		forgetLeading(p.o.Metrics)
 	}
-	p.led = leading
-	if !leading {
+	if notLeading != nil {
 		return err
+	}
+	if p.epoch != led {
+		p.Converger.Forget()
+		p.follower.begin()
 	}
 	_, _, watchErr := p.watch.Tick(ctx)
 	followErr := p.follower.tick(ctx)

@@ -42,7 +42,8 @@ var figures = []figure{
 	{"tasks", gauge, []string{"state"}, "tasks at the last pass"},
 	{"domain_fresh", gauge, []string{"domain"}, "1 while surplus instances of the domain are stopped"},
 	{"cells_present", gauge, nil, "cells at the last pass"},
-	{"cells_trusted", gauge, nil, "0 while the list of cells is not believed, so that no cell counts as missing"},
+	{"cells_trusted", gauge, nil, "0 while some cell that is not present does not count as missing: too many were lost, or this process has just begun to lead"},
+	{"cells_doubted", gauge, nil, "cells whose loss is not believed yet"},
 	{"auction_rounds_total", counter, nil, "rounds of the auctioneer"},
 	{"auction_round_seconds", histogram, nil, "how long a round takes"},
 	{"auction_waiting", gauge, nil, "work that waits for a round"},
@@ -70,7 +71,7 @@ var figures = []figure{
 }
 
 // leadersGauges are those that only a leader knows.
-var leadersGauges = []string{"lrps", "tasks", "domain_fresh", "cells_present", "cells_trusted", "auction_waiting", "auction_silent_cells", "auction_failing_cells"}
+var leadersGauges = []string{"lrps", "tasks", "domain_fresh", "cells_present", "cells_trusted", "cells_doubted", "auction_waiting", "auction_silent_cells", "auction_failing_cells"}
 
 // A Forgetter is a [Metrics] that can drop figures. A process that stops leading
 // has it forget the gauges that only a leader knows: what they said last would

@@ -278,10 +278,11 @@ func FindLeader(store storage.Reader, role string) func(context.Context) (addres
 }
 
 // Run keeps asking for the lease until ctx ends, and calls lead while it is
-// held, with a context that ends when it is lost. It waits for lead to return,
+// held, with a context that ends when it is lost, be it for a moment. It waits for lead to return,
 // and in the end gives the lease up. It returns ctx's error.
 func (l *Leadership) Run(ctx context.Context, lead func(context.Context)) error {
 	var stop func()
+	var epoch int64 // for which lead was called
 	defer func() {
 		if stop != nil {
 			stop()
@@ -296,13 +297,13 @@ func (l *Leadership) Run(ctx context.Context, lead func(context.Context)) error 
 	defer ticker.Stop()
 	for {
 		l.tickWithin(ctx)
-		leading, _ := l.Leading()
-		switch {
-		case leading && stop == nil:
-			stop = during(ctx, lead)
-		case !leading && stop != nil:
+		fence, _ := l.Fence() // of epoch 0 while it does not lead
+		if stop != nil && fence.Epoch != epoch {
 			stop()
 			stop = nil
+		}
+		if stop == nil && fence.Epoch != 0 {
+			epoch, stop = fence.Epoch, during(ctx, lead)
 		}
 		select {
 		case <-ctx.Done():

@@ -14,7 +14,7 @@ import (
 // nothing to do needs another look only when
 //
 //   - the log of events tells of one of its records;
-//   - one of its cells has come or gone;
+//   - one of its cells has come or gone, or its loss is believed or doubted now;
 //   - the earliest moment has come that its plan asked about.
 //
 // One in which there was something to do, or that waits for its domain, is
@@ -43,8 +43,7 @@ const (
 	// maxDue is how many processes and how many tasks a pass looks at one by
 	// one.
 	maxDue = 5_000
-	// maxCells is how many cells that came or went a pass asks the store
-	// about.
+	// maxCells is how many cells that moved a pass asks the store about.
 	maxCells = 20
 )
 
@@ -79,13 +78,12 @@ func (a *agenda) follow(e *storage.Event) {
 	a.cursor = e.Sequence
 }
 
-// moved lists the cells that came or went since the last pass, in order. It is
-// not ok if too many did, or if the list of cells is believed now and was not
-// then, or the other way about: that concerns all that are not in it.
+// moved lists the cells that the last pass took for something else: present,
+// missing or neither. It is not ok if they are too many, or if it concerns cells
+// that are in no list.
 func (a *agenda) moved(cells Cells) (ids []string, ok bool) {
-	ids = a.cells.without(cells)
-	ids = append(ids, cells.without(a.cells)...)
-	return ids, len(ids) <= maxCells && a.cells.Trusted() == cells.Trusted()
+	ids, ok = cells.changed(a.cells)
+	return ids, ok && len(ids) <= maxCells
 }
 
 // due takes what is due off the agenda, each in order. It is not ok if that is

@@ -72,7 +72,20 @@ func TestAPassLooksOnlyAtWhatHasChangedOrIsDue(t *testing.T) {
 			h.now = h.now.Add(45 * time.Second)
 			h.present("cell-1", "cell-3")
 			h.now = h.now.Add(30 * time.Second)
-		}, "4 the cell is missing, partial"},
+		}, "3 the cell is missing, partial"},
+		{"a cell is gone for so long that its tasks fail", func(h *house) {
+			h.now = h.now.Add(45 * time.Second)
+			h.present("cell-1", "cell-3")
+			h.now = h.now.Add(30 * time.Second)
+			h.pass()
+			h.pass()
+			h.present("cell-1", "cell-3")
+			h.now = h.now.Add(time.Minute - 1)
+			h.pass()
+			h.pass()
+			h.present("cell-1", "cell-3")
+			h.now = h.now.Add(1)
+		}, "1 the cell is missing, 3 the start is overdue, partial"},
 		{"a cell comes back", func(h *house) {
 			h.now = h.now.Add(45 * time.Second)
 			h.present("cell-1", "cell-3")

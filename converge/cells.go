@@ -1,29 +1,51 @@
 package converge
 
 import (
+	"cmp"
 	"slices"
 	"time"
+
+	"github.com/diegosdk/diego/executor"
 )
 
-// Cells is what a pass knows of the cells.
+// Cells is what a pass knows of the cells. A cell is present, missing, or
+// neither: it is gone, and that is not believed.
 type Cells struct {
 	present map[string]struct{}
-	trusted bool
+	// gone are the known cells that are not present. Every other cell that is
+	// not present has been gone since since.
+	gone  map[string]goneCell
+	since time.Time
+	// settled is true if cells can be missing at all, trusted if none is
+	// doubted then.
+	settled, trusted bool
+	taskGrace        time.Duration
+}
+
+type goneCell struct {
+	since   time.Time
+	doubted bool
 }
 
 // NewCells is a list of the present cells that is taken at its word: a cell
-// that is not in it is missing. An empty list is not believed. Most callers
-// want [Guard.Observe] instead.
+// that is not in it is missing, and its tasks fail at once. An empty list is
+// not believed. Most callers want [Guard.Observe] instead.
 func NewCells(present []string) Cells {
-	c := Cells{present: make(map[string]struct{}, len(present)), trusted: len(present) > 0}
+	c := Cells{present: make(map[string]struct{}, len(present)), settled: len(present) > 0, trusted: len(present) > 0}
 	for _, id := range present {
 		c.present[id] = struct{}{}
 	}
 	return c
 }
 
-// Missing reports whether the cell is known to be gone.
-func (c Cells) Missing(cellID string) bool { return c.trusted && !c.Present(cellID) }
+// Missing reports whether the cell is believed to be lost. One that was never
+// seen is, unless the loss of others is doubted.
+func (c Cells) Missing(cellID string) bool {
+	if gone, known := c.gone[cellID]; known {
+		return c.settled && !gone.doubted
+	}
+	return c.trusted && !c.Present(cellID)
+}
 
 // Present reports whether the cell is there.
 func (c Cells) Present(cellID string) bool {
@@ -31,11 +53,12 @@ func (c Cells) Present(cellID string) bool {
 	return ok
 }
 
-// without lists the present cells that the others have not, in order.
-func (c Cells) without(others Cells) (ids []string) {
+// Doubted lists the cells that are gone together with so many others that
+// their loss is not believed yet, in order.
+func (c Cells) Doubted() (ids []string) {
 	//lint:maporder the cells are sorted below
-	for id := range c.present {
-		if !others.Present(id) {
+	for id, gone := range c.gone {
+		if gone.doubted {
 			ids = append(ids, id)
 		}
 	}
@@ -43,81 +66,197 @@ func (c Cells) without(others Cells) (ids []string) {
 	return ids
 }
 
-// Trusted reports whether the list is believed; if not, no cell is missing.
+func (c Cells) doubts(cellID string) bool { return c.gone[cellID].doubted }
+
+// Trusted reports whether the list is believed as it is: every cell that is
+// not present is missing. If not, that is so for some, or for none.
 func (c Cells) Trusted() bool { return c.trusted }
 
-// Guard decides whether a list of present cells can be believed. Losing one
-// cell is ordinary; losing half of them at once is more likely a fault of
-// whatever keeps the list, and acting on it would restart the fleet.
+// losesTask reports whether the cell's tasks fail, if it was heard of at heard.
+func (c Cells) losesTask(cellID string, heard time.Time, alarm *executor.Alarm) bool {
+	if !c.Missing(cellID) {
+		return false
+	}
+	since := c.since
+	if gone, known := c.gone[cellID]; known {
+		since = gone.since
+	}
+	return alarm.Reached(later(since, heard).Add(c.taskGrace))
+}
+
+// changed lists the cells that are no longer what they were before: present,
+// missing or neither. It is not ok if that may have changed for cells that
+// neither list names.
+func (c Cells) changed(before Cells) (ids []string, ok bool) {
+	differs := func(id string) bool {
+		return c.Present(id) != before.Present(id) || c.Missing(id) != before.Missing(id) || c.doubts(id) != before.doubts(id)
+	}
+	for _, cells := range []Cells{c, before} {
+		//lint:maporder the cells are sorted below
+		for id := range cells.present {
+			if differs(id) {
+				ids = append(ids, id)
+			}
+		}
+		//lint:maporder the cells are sorted below
+		for id := range cells.gone {
+			if differs(id) {
+				ids = append(ids, id)
+			}
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids), c.settled == before.settled && c.trusted == before.trusted
+}
+
+// Guard decides how far a list of present cells is believed. Losing one cell is
+// ordinary. Losing half of them within a short time is more likely a fault of
+// what keeps the list, or of the way to it, and acting on it would restart the
+// fleet.
+//
+// Losses are judged together: those of the last Grace, of cells that came back
+// too, against the cells that were known when it began. While they are few,
+// each cell is missing as soon as it is gone. Once they are too many, none of
+// the cells that are gone is believed to be lost, until it is back or has been
+// gone for Grace itself.
 //
 // The zero value means the documented defaults.
 type Guard struct {
-	// MaxLoss is the share of the cells that may go missing between two
-	// observations and be believed at once (default 0.5; 1 or more believes
-	// any loss but that of all cells; negative believes none at once).
+	// MaxLoss is the share of the cells that may be lost within Grace and be
+	// believed at once (default 0.5; 1 or more believes any loss but that of
+	// all cells; negative believes none at once).
 	MaxLoss float64
-	// Grace is how long a larger loss must last to be believed, and how long
-	// after the first observation no loss is believed, as the cells may not
-	// have announced themselves yet (default 1 min; negative means none). It
-	// begins anew when a list was empty: whatever keeps it has lost it, and
-	// the first cells to return are not all there are.
+	// Grace is how long a cell must be gone to be missing, if it is one of too
+	// many, and how long after the first observation no cell is missing,
+	// because cells may not have announced themselves yet (default 1 min;
+	// negative means none). While a list is empty it begins anew for all cells:
+	// the first to return are not all there are.
 	Grace time.Duration
+	// TaskGrace is how long a missing cell must have been gone before its tasks
+	// fail, however few cells are lost, because that cannot be undone (default
+	// 1 min; negative means none).
+	TaskGrace time.Duration
 }
 
-const (
-	defaultMaxLoss = 0.5
-	defaultGrace   = time.Minute
-)
+func (g Guard) withDefaults() Guard {
+	return Guard{
+		MaxLoss:   max(cmp.Or(g.MaxLoss, 0.5), 0),
+		Grace:     max(cmp.Or(g.Grace, time.Minute), 0),
+		TaskGrace: max(cmp.Or(g.TaskGrace, time.Minute), 0),
+	}
+}
 
 // GuardState is what a Guard remembers from one observation to the next. The
 // zero value has seen nothing.
 type GuardState struct {
-	// Known are the cells that were last believed to be there, in order.
-	Known []string
-	// First is when the first observation was made; while all lists have been
+	// Since is when the first observation was made; while all lists have been
 	// empty, when the last was.
-	First time.Time
-	// LossSince is since when too many of Known have been missing, or when the
-	// list was last empty; zero if neither is the case.
-	LossSince time.Time
+	Since time.Time
+	// Known are the cells that were seen, in order. A cell that has been gone
+	// for longer than both graces is forgotten unless others are doubted.
+	Known []KnownCell
+}
+
+// A KnownCell is what a Guard remembers of one cell.
+type KnownCell struct {
+	ID string
+	// Seen is since when it is known.
+	Seen time.Time
+	// Lost is when it was last found to be gone; zero if never.
+	Lost time.Time
+	// Gone is true from then until it is back.
+	Gone bool
+	// Doubted is true while it is gone and that is not believed.
+	Doubted bool
 }
 
 // Observe takes the list of present cells, in any order, and says how far it
 // is believed. An empty list never is: with no cell there, nothing could be
 // placed anyway.
 func (g Guard) Observe(s GuardState, present []string, now time.Time) (Cells, GuardState) {
-	grace, maxLoss := g.Grace, g.MaxLoss
-	if grace == 0 {
-		grace = defaultGrace
-	}
-	if maxLoss == 0 {
-		maxLoss = defaultMaxLoss
-	}
-	if s.First.IsZero() || len(s.Known) == 0 && len(present) == 0 {
-		s.First = now
-	}
+	g = g.withDefaults()
 	cells := NewCells(present)
-	lost := 0
-	for _, id := range s.Known {
-		if !cells.Present(id) {
-			lost++
+	if s.Since.IsZero() || len(s.Known) == 0 && len(present) == 0 {
+		s.Since = now
+	}
+	s.Known = g.update(s.Known, cells, now)
+	if g.tooMany(s, now) || len(present) == 0 {
+		for i := range s.Known {
+			k := &s.Known[i]
+			k.Doubted = k.Gone && g.recent(k, now)
 		}
 	}
-	tooMany := float64(lost) > max(maxLoss, 0)*float64(len(s.Known))
-	switch {
-	case len(present) == 0:
-		s.LossSince = now
-	case !tooMany:
-		s.LossSince = time.Time{}
-	case s.LossSince.IsZero():
-		s.LossSince = now
+	if !slices.ContainsFunc(s.Known, func(k KnownCell) bool { return k.Doubted }) {
+		s.Known = slices.DeleteFunc(s.Known, func(k KnownCell) bool { return k.Gone && now.Sub(k.Lost) >= max(g.Grace, g.TaskGrace) })
 	}
-	settled := now.Sub(s.First) >= grace
-	believed := s.LossSince.IsZero() || now.Sub(s.LossSince) >= grace
-	cells.trusted = cells.trusted && settled && believed
-	if cells.trusted || s.LossSince.IsZero() {
-		s.Known = slices.Compact(slices.Sorted(slices.Values(present)))
-		s.LossSince = time.Time{}
+	cells.since, cells.taskGrace = s.Since, g.TaskGrace
+	cells.settled = cells.settled && now.Sub(s.Since) >= g.Grace
+	cells.trusted = cells.settled
+	cells.gone = map[string]goneCell{}
+	for _, k := range s.Known {
+		if k.Gone {
+			cells.gone[k.ID] = goneCell{since: k.Lost, doubted: k.Doubted}
+			cells.trusted = cells.trusted && !k.Doubted
+		}
 	}
 	return cells, s
+}
+
+// update notes which cells have come and gone. It returns a new slice.
+func (g Guard) update(known []KnownCell, cells Cells, now time.Time) []KnownCell {
+	next := make([]KnownCell, 0, max(len(known), len(cells.present)))
+	met := make(map[string]struct{}, len(known))
+	for _, k := range known {
+		met[k.ID] = struct{}{}
+		lately := g.recent(&k, now)
+		switch {
+		case cells.Present(k.ID):
+			if k.Gone && !lately {
+				k = KnownCell{ID: k.ID, Seen: now}
+			}
+			k.Gone, k.Doubted = false, false
+		case !k.Gone, len(cells.present) == 0 && (lately || k.Doubted):
+			k.Gone, k.Lost = true, now
+		default:
+			k.Doubted = k.Doubted && lately
+		}
+		next = append(next, k)
+	}
+	//lint:maporder the cells are sorted below
+	for id := range cells.present {
+		if _, old := met[id]; !old {
+			next = append(next, KnownCell{ID: id, Seen: now})
+		}
+	}
+	slices.SortFunc(next, func(a, b KnownCell) int { return cmp.Compare(a.ID, b.ID) })
+	return next
+}
+
+// tooMany judges the losses of the last grace.
+func (g Guard) tooMany(s GuardState, now time.Time) bool {
+	start := later(now.Add(-g.Grace), s.Since)
+	known, lost := 0, 0
+	for i := range s.Known {
+		k := &s.Known[i]
+		recent := g.recent(k, now)
+		if recent {
+			lost++
+		}
+		if !k.Seen.After(start) && (recent || !k.Gone) {
+			known++
+		}
+	}
+	return g.MaxLoss < 1 && float64(lost) > g.MaxLoss*float64(known)
+}
+
+// recent reports whether the cell was lost within the last grace.
+func (g Guard) recent(k *KnownCell, now time.Time) bool {
+	return !k.Lost.IsZero() && now.Sub(k.Lost) < g.Grace
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }

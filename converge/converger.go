@@ -83,6 +83,8 @@ type memory struct {
 	guard  GuardState
 	agenda agenda
 	ended  time.Time // zero before the first pass
+	// doubted are the cells that the log has named last.
+	doubted []string
 }
 
 // NewConverger fails with a [*executor.ValidationError] if a required option
@@ -104,6 +106,15 @@ func (c *Converger) Trigger() {
 	case c.trigger <- struct{}{}:
 	default:
 	}
+}
+
+// Forget makes the next pass the first one: it is due at once, looks at
+// everything, and the Guard begins anew. It is for a process that leads again:
+// what it knows of the cells is of the time before another one led. It waits for
+// a pass that runs.
+func (c *Converger) Forget() {
+	<-c.turn
+	c.turn <- memory{}
 }
 
 // Tick makes a pass if one is due: the first ever, after a Trigger, and when
@@ -129,9 +140,10 @@ func (c *Converger) Tick(ctx context.Context) (p Pass, ran bool, err error) {
 	return p, true, err
 }
 
-// Run makes a pass at once, then every Interval and on every Trigger, until ctx
-// ends, and returns its error.
+// Run begins with Forget. It makes a pass at once, then every Interval and on
+// every Trigger, until ctx ends, and returns its error.
 func (c *Converger) Run(ctx context.Context) error {
+	c.Forget()
 	for {
 		if _, err := c.Pass(ctx); err != nil && ctx.Err() == nil {
 			c.o.Logger.Error("convergence could not mend everything; the next pass tries again", "err", err)

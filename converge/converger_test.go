@@ -1,6 +1,7 @@
 package converge_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,7 +70,8 @@ func (h *house) clock() time.Time { return h.now }
 // converger makes another one for the house.
 func (h *house) converger(o converge.ConvergerOptions) *converge.Converger {
 	h.t.Helper()
-	o.Store, o.Effects, o.Now, o.Guard = houseStore{h.store, h}, h, h.clock, converge.Guard{Grace: -1}
+	o.Store, o.Effects, o.Now = houseStore{h.store, h}, h, h.clock
+	o.Guard.Grace = cmp.Or(o.Guard.Grace, -1)
 	c, err := converge.NewConverger(o)
 	if err != nil {
 		h.t.Fatal(err)
@@ -91,6 +93,18 @@ func (h *house) present(ids ...string) {
 		if _, err := h.store.Acquire(h.t.Context(), storage.Lease{Kind: storage.CellLease, Name: id, Owner: id}, time.Minute); err != nil {
 			h.t.Fatal(err)
 		}
+	}
+}
+
+// gone releases the lease of a cell.
+func (h *house) gone(id string) {
+	h.t.Helper()
+	l, err := h.store.Acquire(h.t.Context(), storage.Lease{Kind: storage.CellLease, Name: id, Owner: id}, time.Minute)
+	if err == nil {
+		err = h.store.Release(h.t.Context(), l)
+	}
+	if err != nil {
+		h.t.Fatal(err)
 	}
 }
 
@@ -244,6 +258,14 @@ func TestAVanishedCellMakesItsInstancesSuspectAndFailsItsTasksOnce(t *testing.T)
 		h.pass()
 	}
 	h.wantRecords("web/0 UNCLAIMED ORDINARY", "web/0 RUNNING SUSPECT cell-1")
+	if got, err := h.store.Task(t.Context(), "job"); err != nil || got.State != task.Running {
+		t.Errorf("got task %+v, %v", got, err)
+	}
+	h.now = h.now.Add(time.Minute)
+	h.present("cell-2", "cell-3")
+	for range 2 {
+		h.pass()
+	}
 	got, err := h.store.Task(t.Context(), "job")
 	if err != nil || got.State != task.Completed || got.FailureReason != task.ReasonCellMissing {
 		t.Errorf("got task %+v, %v", got, err)
@@ -269,6 +291,75 @@ func TestLosingAllCellsAtOnceChangesNothing(t *testing.T) {
 		t.Errorf("got %d cells, trusted %t; want none, not trusted", p.Cells, p.Trusted)
 	}
 	h.wantRecords(before...)
+}
+
+// settledHouse has an instance on each of four cells, and a guard that has known
+// them for long enough.
+func settledHouse(t *testing.T) *house {
+	h := newConvergeHouse(t)
+	h.Converger = h.converger(converge.ConvergerOptions{Guard: converge.Guard{Grace: time.Minute}})
+	h.present("cell-4")
+	h.desire("web", 4)
+	for i := range 4 {
+		h.run("web", i, fmt.Sprintf("cell-%d", i+1))
+	}
+	for range 4 {
+		h.pass()
+		h.now = h.now.Add(20 * time.Second)
+		h.present("cell-1", "cell-2", "cell-3", "cell-4")
+	}
+	return h
+}
+
+var (
+	wellWeb       = []string{"web/0 RUNNING ORDINARY cell-1", "web/1 RUNNING ORDINARY cell-2", "web/2 RUNNING ORDINARY cell-3", "web/3 RUNNING ORDINARY cell-4"}
+	webWithoutOne = append([]string{"web/0 UNCLAIMED ORDINARY", "web/0 RUNNING SUSPECT cell-1"}, wellWeb[1:]...)
+)
+
+// Three of four cells go one by one. The first is missing at once, and its
+// replacement is on its way; with the third they are too many.
+func TestTheFirstLossesOfManyAreTakenBack(t *testing.T) {
+	h := settledHouse(t)
+	h.gone("cell-1")
+	h.pass()
+	h.wantRecords(webWithoutOne...)
+	h.now = h.now.Add(10 * time.Second)
+	h.gone("cell-2")
+	h.pass()
+	h.now = h.now.Add(10 * time.Second)
+	h.gone("cell-3")
+	p := h.pass()
+	h.wantRecords(wellWeb...)
+	if want := []converge.ReasonCount{{Reason: converge.LossDoubted, Count: 2}}; !slices.Equal(p.Actions, want) {
+		t.Errorf("got actions %v, want %v", p.Actions, want)
+	}
+	if want := []string{"cell-1", "cell-2", "cell-3"}; p.Trusted || !slices.Equal(p.Doubted, want) {
+		t.Errorf("%v are doubted (trusted: %t), want %v", p.Doubted, p.Trusted, want)
+	}
+	h.now = h.now.Add(39 * time.Second)
+	h.present("cell-4")
+	h.pass()
+	h.wantRecords(wellWeb...)
+	h.now = h.now.Add(time.Second) // a minute after the first went
+	h.pass()
+	h.wantRecords(webWithoutOne...)
+}
+
+func TestAProcessThatLeadsAgainBelievesNoLossForTheGrace(t *testing.T) {
+	h := settledHouse(t)
+	h.gone("cell-1")
+	h.Forget()
+	if p := h.pass(); !p.Full || p.Trusted {
+		t.Errorf("the pass was full: %t, and trusted the list: %t", p.Full, p.Trusted)
+	}
+	h.wantRecords(wellWeb...)
+	h.now = h.now.Add(time.Minute - 1)
+	h.present("cell-2", "cell-3", "cell-4")
+	h.pass()
+	h.wantRecords(wellWeb...)
+	h.now = h.now.Add(1)
+	h.pass()
+	h.wantRecords(webWithoutOne...)
 }
 
 func TestRecordsThatCannotBeDecodedAreQuarantined(t *testing.T) {

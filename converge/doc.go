@@ -5,8 +5,8 @@
 // [PlanLRPs] and [PlanTasks] are pure. They read a snapshot as ordered
 // sequences, in constant memory, and say what is to be done about it: an
 // [LRPAction] or [TaskAction] with a typed reason for each record that is not
-// as it should be. [Guard] keeps them from acting when so many cells vanish at
-// once that the list of cells is more likely to be wrong than the cells.
+// as it should be. [Guard] keeps them from acting when so many cells vanish in a
+// short time that the list of cells is more likely to be wrong than the cells.
 //
 // An action is a command for lrp.Step or task.Step, which look at the record
 // again when it is applied; a plan that is out of date does no harm.

@@ -57,7 +57,8 @@ func ExamplePlanTasks() {
 	// job RequestAgain the start is overdue <nil>
 }
 
-// Most of the cells vanish at once: the list is not believed until that lasts.
+// Most of the cells vanish, one after the other. The first loss is believed at
+// once; when too many follow, none is until it has lasted for a minute.
 func ExampleGuard() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	var state converge.GuardState
@@ -68,11 +69,13 @@ func ExampleGuard() {
 	}
 	look(0, "cell-1", "cell-2", "cell-3", "cell-4")
 	look(1*time.Minute, "cell-1", "cell-2", "cell-3", "cell-4")
-	look(2*time.Minute, "cell-4")
-	look(3*time.Minute, "cell-4")
+	look(2*time.Minute, "cell-2", "cell-3", "cell-4")
+	look(2*time.Minute+10*time.Second, "cell-4")
+	look(3*time.Minute+10*time.Second, "cell-4")
 	// Output:
 	// 0s    4 present, cell-1 missing: false
 	// 1m0s  4 present, cell-1 missing: false
-	// 2m0s  1 present, cell-1 missing: false
-	// 3m0s  1 present, cell-1 missing: true
+	// 2m0s  3 present, cell-1 missing: true
+	// 2m10s 1 present, cell-1 missing: false
+	// 3m10s 1 present, cell-1 missing: true
 }

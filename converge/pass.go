@@ -21,9 +21,12 @@ type Pass struct {
 	// Full is true if it looked at everything, and false if it went by the log
 	// of events and by what was due.
 	Full bool
-	// Cells are present. Unless Trusted, no cell was taken for missing.
+	// Cells are present. Trusted is true if every other cell was taken for
+	// missing; if not, no cell was, or all but those that are Doubted: their
+	// loss is not believed yet (see Guard).
 	Cells   int
 	Trusted bool
+	Doubted []string
 	// Actions counts what was planned, in the order of the reasons.
 	Actions []ReasonCount
 	// Starts is how many of the effects ask for a start.
@@ -117,6 +120,7 @@ func (p *pass) run(ctx context.Context) error {
 	if err := p.look(ctx); err != nil {
 		p.fail(err)
 	}
+	p.warn()
 	p.mend(ctx)
 	p.c.o.Effects.Carry(p.lrpEffects, p.taskEffects)
 	p.finish(p.c.o.Now().Sub(started))
@@ -124,6 +128,17 @@ func (p *pass) run(ctx context.Context) error {
 		return cause
 	}
 	return errors.Join(p.errs...)
+}
+
+// warn tells of cells whose loss is not believed, whenever others join them.
+func (p *pass) warn() {
+	doubted := p.report.Doubted
+	joined := func(id string) bool { _, named := slices.BinarySearch(p.memory.doubted, id); return !named }
+	if slices.ContainsFunc(doubted, joined) {
+		p.c.o.Logger.Warn("so many cells were lost within a short time that the loss is not believed yet: their instances are not replaced",
+			"lost", len(doubted), "present", p.report.Cells, "cells", doubted)
+	}
+	p.memory.doubted = doubted
 }
 
 // look plans from one snapshot. Nothing is mended while a view is open, as that
@@ -196,12 +211,12 @@ func (p *pass) cells(ctx context.Context, r storage.Reader) (cells Cells, err er
 		present = append(present, lease.Name)
 	}
 	cells, p.memory.guard = p.c.o.Guard.Observe(p.memory.guard, present, p.now)
-	p.report.Cells, p.report.Trusted = len(present), cells.Trusted()
+	p.report.Cells, p.report.Trusted, p.report.Doubted = len(present), cells.Trusted(), cells.Doubted()
 	return cells, nil
 }
 
 // follow brings the agenda up to date: with what the log tells since the last
-// pass, and with the cells that came or went. It is not ok if that cannot be
+// pass, and with the cells that moved. It is not ok if that cannot be
 // done.
 func (p *pass) follow(ctx context.Context, r storage.Reader, log storage.Extent, cells Cells) (ok bool, err error) {
 	a := &p.memory.agenda
@@ -286,7 +301,7 @@ func (p *pass) planTasks(tasks iter.Seq2[*task.Task, error]) {
 	noted := func(yield func(*task.Task, error) bool) {
 		for t, err := range tasks {
 			if err == nil {
-				if next := task.NextOverdue(t, p.now, p.c.o.Tasks); !next.IsZero() {
+				if next := nextLook(t, a.cells, p.now, p.c.o.Tasks); !next.IsZero() {
 					a.tasks[t.GUID] = next
 				}
 			}
@@ -483,6 +498,7 @@ func (p *pass) finish(took time.Duration) {
 	m.Count("convergence_starts_total", int64(p.report.Starts))
 	m.Gauge("cells_present", float64(p.report.Cells))
 	m.Gauge("cells_trusted", truth(p.report.Trusted))
+	m.Gauge("cells_doubted", float64(len(p.report.Doubted)))
 	for _, a := range p.report.Actions {
 		m.Count("convergence_actions_total", int64(a.Count), auction.Label{Name: "reason", Value: a.Reason.String()})
 	}

@@ -112,7 +112,8 @@ func (x *slotRules) extra(s lrp.Slot) (missing []string, extra, fresh bool) {
 }
 
 // checkCells looks for instances whose cell went missing or came back (000
-// §Suspect Cells).
+// §Suspect Cells). A cell whose loss was believed and is doubted now, because so
+// many others followed, counts as back: its replacements must not start.
 func (x *slotRules) checkCells(out []LRPAction, s lrp.Slot) []LRPAction {
 	replaced, suspect := false, false
 	for i := range s.Records {
@@ -131,8 +132,13 @@ func (x *slotRules) checkCells(out []LRPAction, s lrp.Slot) []LRPAction {
 		return append(out, command(s, lrp.RemoveSuspect{}, SuspectReplaced))
 	}
 	for i := range s.Records {
-		if r := &s.Records[i]; r.Presence == lrp.Suspect && x.cells.Present(r.CellID) {
+		r := &s.Records[i]
+		switch {
+		case r.Presence != lrp.Suspect:
+		case x.cells.Present(r.CellID):
 			out = append(out, command(s, lrp.Recover{CellID: r.CellID}, CellReturned))
+		case x.cells.doubts(r.CellID):
+			out = append(out, command(s, lrp.Recover{CellID: r.CellID}, LossDoubted))
 		}
 	}
 	return out

@@ -4,6 +4,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/task"
 )
 
@@ -28,18 +29,27 @@ func PlanTasks(tasks iter.Seq2[*task.Task, error], cells Cells, now time.Time, p
 				}
 				continue
 			}
-			if a := planTask(t, cells, now, p); a.Command != nil && !yield(a, nil) {
+			if a := planTask(t, cells, &executor.Alarm{Now: now}, p); a.Command != nil && !yield(a, nil) {
 				return
 			}
 		}
 	}
 }
 
-func planTask(t *task.Task, cells Cells, now time.Time, p task.Policy) TaskAction {
-	if t.State == task.Running && cells.Missing(t.CellID) {
+// nextLook is the earliest moment at which PlanTasks may say something else of
+// the task although nothing has changed; zero if there is none.
+func nextLook(t *task.Task, cells Cells, now time.Time, p task.Policy) time.Time {
+	alarm := executor.Alarm{Now: now, Next: task.NextOverdue(t, now, p)}
+	planTask(t, cells, &alarm, p)
+	return alarm.Next
+}
+
+// planTask plans for one task. The alarm is asked about the cell only.
+func planTask(t *task.Task, cells Cells, alarm *executor.Alarm, p task.Policy) TaskAction {
+	if t.State == task.Running && cells.losesTask(t.CellID, t.UpdatedAt, alarm) {
 		return TaskAction{t.GUID, task.CellMissing{CellID: t.CellID}, CellMissing}
 	}
-	a := TaskAction{GUID: t.GUID, Command: task.Overdue(t, now, p)}
+	a := TaskAction{GUID: t.GUID, Command: task.Overdue(t, alarm.Now, p)}
 	switch a.Command.(type) {
 	case task.RequestAgain:
 		a.Reason = StartOverdue

@@ -17,6 +17,9 @@ const (
 	CellMissing
 	// CellReturned: the cell of a suspect instance is back.
 	CellReturned
+	// LossDoubted: so many cells followed the one of a suspect instance that its
+	// loss is not believed any more.
+	LossDoubted
 	// SuspectReplaced: the replacement of a suspect instance is RUNNING.
 	SuspectReplaced
 	// RestartDue: a crashed instance has waited long enough (000 §Convergence
@@ -51,6 +54,7 @@ var reasonTexts = [...]string{
 	InstanceExtra:    "an instance that is not desired",
 	CellMissing:      "the cell is missing",
 	CellReturned:     "the cell is back",
+	LossDoubted:      "the loss of the cell is not believed any more",
 	SuspectReplaced:  "the replacement of a suspect instance is running",
 	RestartDue:       "a crashed instance is due to restart",
 	StartOverdue:     "the start is overdue",

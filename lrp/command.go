@@ -127,8 +127,9 @@ type (
 	// MarkSuspect says that the cell of a CLAIMED or RUNNING record is
 	// missing: the record becomes SUSPECT and a replacement is requested.
 	MarkSuspect struct{ CellID string }
-	// Recover says that the cell of a SUSPECT record is back. The record is
-	// ORDINARY again, unless its replacement is RUNNING.
+	// Recover says that the cell of a SUSPECT record is not missing any more:
+	// it is back, or its loss is doubted now. The record is ORDINARY again,
+	// unless its replacement is RUNNING.
 	Recover struct{ CellID string }
 	// RemoveSuspect removes a SUSPECT record whose replacement is RUNNING.
 	RemoveSuspect struct{}

@@ -83,7 +83,7 @@ func (e Event) explainRemoved() string {
 	case MarkSuspect{}.Name():
 		return "given up: cell " + e.Before.CellID + " is missing"
 	case Recover{}.Name():
-		return "not needed any more: cell " + cell + " is back"
+		return "not needed any more: cell " + cell + " is not missing any more"
 	case RemoveSuspect{}.Name():
 		return "replaced: cell " + e.Before.CellID + " is missing"
 	case Prune{}.Name():
@@ -128,7 +128,7 @@ func becameOf(before, after Presence) string {
 	case before == Evacuating:
 		return "is not evacuating any more"
 	}
-	return "is back"
+	return "is not missing any more"
 }
 
 // happened says how a record came to be in its state.

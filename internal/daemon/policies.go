@@ -53,13 +53,14 @@ func (r *Restarts) Policy() lrp.Policy {
 // Convergence are the knobs of convergence, for embedding.
 type Convergence struct {
 	ConvergenceInterval time.Duration `name:"convergence_interval" default:"30s" range:"100ms..1h" help:"from the end of a pass to the next one that nothing triggers"`
-	MaxLoss             float64       `name:"max_loss" default:"0.5" range:"0.01..1" unit:"of the cells" help:"the part of the cells that may go missing at once and be believed"`
-	LossGrace           time.Duration `name:"loss_grace" default:"1m" range:"1ms..1h" help:"how long a larger loss must last to be believed, and for how long a new leader believes none"`
+	MaxLoss             float64       `name:"max_loss" default:"0.5" range:"0.01..1" unit:"of the cells" help:"the part of the cells that may be lost within loss_grace and be believed at once"`
+	LossGrace           time.Duration `name:"loss_grace" default:"1m" range:"1ms..1h" help:"how long a cell must be gone to be believed lost if more are, and for how long a new leader believes no loss"`
+	TaskLossGrace       time.Duration `name:"task_loss_grace" default:"1m" range:"1ms..24h" help:"how long a lost cell must have been gone before its tasks fail"`
 }
 
 // Guard is what the settings mean.
 func (c *Convergence) Guard() converge.Guard {
-	return converge.Guard{MaxLoss: c.MaxLoss, Grace: c.LossGrace}
+	return converge.Guard{MaxLoss: c.MaxLoss, Grace: c.LossGrace, TaskGrace: c.TaskLossGrace}
 }
 
 // Placing are the knobs of the auctioneer, for embedding.

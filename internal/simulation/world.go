@@ -23,6 +23,13 @@ import (
 // pace is how much time a step takes.
 const pace = 3 * time.Second
 
+// The planes' guards.
+const (
+	maxLoss   = 0.5
+	lossGrace = 30 * time.Second
+	taskGrace = 45 * time.Second
+)
+
 // A World is a whole Diego in which things go wrong, all drawn from one seed.
 type World struct {
 	Clock  *Clock
@@ -37,6 +44,7 @@ type World struct {
 	net     *network
 	cut     []bool // by cell: nothing gets through
 	back    []int  // by cell: steps until it is mended
+	silence []spell
 	storage []*flakyStore
 	pause   []int // by plane: steps until it goes on
 	names   int
@@ -45,9 +53,22 @@ type World struct {
 	// What the checkers remember.
 	seen    storage.Cursor
 	records map[recordKey]lrp.ActualLRP
-	crashes map[string]int // by instance guid
-	epoch   int64          // of the last leader that committed
+	crashes map[string]int       // by instance guid
+	epoch   int64                // of the last leader that committed
+	gone    map[string]time.Time // by cell that is not present: since when; a return that no leader saw is none
+	looked  bool                 // a leader has looked at the cells in this step
 	broken  error
+}
+
+// A spell is when a cell's announcements are lost: in how many steps that
+// begins, and in how many it ends.
+type spell struct{ begins, ends int }
+
+// step reports whether the spell lasts, and lets a step pass.
+func (s *spell) step() bool {
+	lasts := s.begins == 0 && s.ends > 0
+	s.begins, s.ends = max(s.begins-1, 0), max(s.ends-1, 0)
+	return lasts
 }
 
 // A recordKey names a record for as long as it keeps its epoch.
@@ -132,11 +153,11 @@ func (w *World) committed(epoch int64) {
 func NewWorld(seed uint64, cells int, real bool) (*World, error) {
 	w := &World{
 		Clock: NewClock(), random: rand.New(rand.NewPCG(seed, 1)), posted: map[string]int{},
-		records: map[recordKey]lrp.ActualLRP{}, crashes: map[string]int{},
+		records: map[recordKey]lrp.ActualLRP{}, crashes: map[string]int{}, gone: map[string]time.Time{},
 	}
 	w.Store = memstore.New(&memstore.Options{Now: w.Clock.Now})
 	w.net = &network{random: w.random, planes: func() []*diego.ControlPlane { return w.Planes }}
-	w.cut, w.back = make([]bool, cells), make([]int, cells)
+	w.cut, w.back, w.silence = make([]bool, cells), make([]int, cells), make([]spell, cells)
 	for i, c := range NewFleet(cells, w.Clock) {
 		l := link{w.net, &w.cut[i]}
 		if real {
@@ -155,7 +176,7 @@ func NewWorld(seed uint64, cells int, real bool) (*World, error) {
 	for i := range planes {
 		s := &flakyStore{Store: w.Store, world: w}
 		p, err := diego.New(diego.Options{
-			Store: s, Owner: fmt.Sprintf("plane-%d", i+1), Concurrency: 1, Guard: converge.Guard{Grace: 30 * time.Second},
+			Store: s, Owner: fmt.Sprintf("plane-%d", i+1), Concurrency: 1, Guard: converge.Guard{MaxLoss: maxLoss, Grace: lossGrace, TaskGrace: taskGrace},
 			Dial: w.dial, Post: w.post, Now: func() time.Time {
 				if s.paused != nil {
 					return *s.paused
@@ -203,6 +224,7 @@ func (w *World) Step(ctx context.Context) error {
 	for i := range w.cells {
 		w.stepCell(ctx, i)
 	}
+	w.looked = false
 	for i, p := range w.Planes {
 		w.stepPlane(ctx, i, p)
 	}
@@ -218,7 +240,7 @@ func (w *World) stepCell(ctx context.Context, i int) {
 			c.mend()
 		}
 	}
-	c.step(ctx, !w.cut[i])
+	c.step(ctx, !w.silence[i].step())
 	if !w.cut[i] && w.random.IntN(5) == 0 {
 		c.poll(ctx)
 	}
@@ -243,17 +265,19 @@ func (w *World) stepPlane(ctx context.Context, i int, p *diego.ControlPlane) {
 		s.paused = nil
 	}
 	_ = p.Tick(ctx)
+	leading, _ := p.Leadership.Leading()
+	w.looked = w.looked || leading && s.down == 0
 }
 
 // Mischief draws something that goes wrong at once.
 func (w *World) Mischief(ctx context.Context) {
 	i := w.random.IntN(len(w.cells))
-	switch w.random.IntN(13) {
+	switch w.random.IntN(15) {
 	case 0: // a cell cannot be reached for a while
-		w.cut[i], w.back[i] = true, 1+w.random.IntN(30)
+		w.cutOff(i, 0, 1+w.random.IntN(30))
 	case 1: // a cell is switched off and on again
 		w.cells[i].lose()
-		w.cut[i], w.back[i] = true, 1+w.random.IntN(10)
+		w.cutOff(i, 0, 1+w.random.IntN(10))
 	case 2: // a leader is paused for up to three times its lease
 		w.pause[w.random.IntN(len(w.pause))] = 1 + w.random.IntN(15)
 	case 3: // the store is down for one of the planes
@@ -264,9 +288,46 @@ func (w *World) Mischief(ctx context.Context) {
 		w.cells[i].drain()
 	case 8: // a container disappears
 		w.cells[i].vanish(w.random.IntN(1000))
+	case 9:
+		w.Outage()
+	case 10:
+		w.SpreadLoss(1 + w.random.IntN(60))
 	default:
 		w.Consume(ctx)
 	}
+}
+
+// cutOff lets nothing through to a cell or from it for some steps, save its
+// announcements at first.
+func (w *World) cutOff(i, announced, steps int) {
+	w.cut[i], w.back[i], w.silence[i] = true, steps, spell{announced, steps}
+}
+
+// presenceTTL is how many steps a cell is present without a word from it.
+const presenceTTL = int(15 * time.Second / pace)
+
+// Outage cuts off all cells. Their presences end in any order, and each cell is
+// back, in any order, before its presence has been gone for the guards' grace.
+// It returns how many steps that takes at most.
+func (w *World) Outage() (steps int) {
+	const spread = 5
+	for i := range w.cells {
+		announced := w.random.IntN(spread)
+		w.cutOff(i, announced, announced+presenceTTL+1+w.random.IntN(int(lossGrace/pace)-1))
+	}
+	return spread + presenceTTL + int(lossGrace/pace)
+}
+
+// SpreadLoss loses the announcements of all cells, beginning within some steps,
+// and each cell's for less than the guards' grace for tasks; the cells can be
+// reached all the same.
+func (w *World) SpreadLoss(within int) (steps int) {
+	longest := presenceTTL + int(taskGrace/pace)
+	for i := range w.cells {
+		begins := w.random.IntN(within)
+		w.silence[i] = spell{begins, begins + 1 + w.random.IntN(longest-1)}
+	}
+	return within + longest
 }
 
 // Heal ends all faults.
@@ -274,7 +335,7 @@ func (w *World) Heal() {
 	w.net.faults = 0
 	w.net.deliverLate(true)
 	for i, c := range w.cells {
-		w.cut[i], w.back[i] = false, 0
+		w.cut[i], w.back[i], w.silence[i] = false, 0, spell{}
 		c.mend()
 		c.heal()
 	}
@@ -291,6 +352,35 @@ func definition(n int) lrp.Definition {
 			RootFS: "preloaded:linux", Action: executor.Action{Run: &executor.RunAction{Path: "/app", User: "vcap"}},
 		},
 	}
+}
+
+// Employ desires so many processes of four instances, and tasks.
+func (w *World) Employ(ctx context.Context, processes, tasks int) error {
+	for _, p := range w.Planes {
+		if leading, _ := p.Leadership.Leading(); !leading {
+			continue
+		}
+		err := p.BBS.UpsertDomain(ctx, "apps", 0)
+		for i := range processes {
+			err = errors.Join(err, p.BBS.CreateDeployment(ctx, lrp.DeploymentDefinition{
+				ProcessGUID: fmt.Sprintf("process-%d", i), Domain: "apps", Settings: lrp.Settings{Instances: 4},
+				DefinitionID: "d", Definition: definition(0),
+			}))
+		}
+		for range tasks {
+			w.names++
+			err = errors.Join(err, p.BBS.DesireTask(ctx, w.task()))
+		}
+		return err
+	}
+	return errors.New("nobody leads")
+}
+
+// task is a new one.
+func (w *World) task() task.Desire {
+	t := task.Definition{Resources: definition(0).Resources, RunInfo: definition(0).RunInfo}
+	t.Action = executor.Action{Run: &executor.RunAction{Path: taskProgram, User: "vcap"}}
+	return task.Desire{GUID: fmt.Sprintf("task-%d", w.names), Domain: "apps", Definition: t}
 }
 
 // Consume draws something that a consumer does. What a plane refuses is not
@@ -320,12 +410,11 @@ func (w *World) Consume(ctx context.Context) {
 		case 5:
 			_ = b.Retire(ctx, guid, w.random.IntN(5), "")
 		case 6:
-			t := task.Definition{Resources: definition(0).Resources, RunInfo: definition(0).RunInfo}
-			t.Action = executor.Action{Run: &executor.RunAction{Path: taskProgram, User: "vcap"}}
+			t := w.task()
 			if w.random.IntN(2) == 0 {
-				t.CompletionCallbackURL = "http://consumer.example/"
+				t.Definition.CompletionCallbackURL = "http://consumer.example/"
 			}
-			_ = b.DesireTask(ctx, task.Desire{GUID: fmt.Sprintf("task-%d", w.names), Domain: "apps", Definition: t})
+			_ = b.DesireTask(ctx, t)
 		case 7:
 			for t, err := range b.Tasks(ctx, storage.TaskFilter{States: []task.State{task.Pending, task.Running}}) {
 				if err == nil {
@@ -339,10 +428,14 @@ func (w *World) Consume(ctx context.Context) {
 
 // Check returns what must not be: a slot that breaks an invariant, an event log
 // that does not tell of every record, a crash that counts twice, work that was
-// done twice, a leader that commits after it was replaced.
+// done twice, a leader that commits after it was replaced, a cell that is taken
+// for lost too soon.
 func (w *World) Check(ctx context.Context) error {
 	if w.broken != nil {
 		return w.broken
+	}
+	if err := w.watchCells(ctx); err != nil {
+		return err
 	}
 	for e, err := range w.Store.Events(ctx, w.seen, storage.EventFilter{}) {
 		if err != nil {
@@ -354,6 +447,9 @@ func (w *World) Check(ctx context.Context) error {
 		w.seen = e.Sequence
 		if e.LRP != nil {
 			w.fold(e.LRP)
+		}
+		if err := w.checkLoss(&e); err != nil {
+			return err
 		}
 		if guid := crashed(e.LRP); guid != "" {
 			if w.crashes[guid]++; w.crashes[guid] > 1 {
@@ -385,6 +481,53 @@ func (w *World) Check(ctx context.Context) error {
 		return err
 	}
 	return w.checkTasks()
+}
+
+// watchCells notes which cells are gone, and since when.
+func (w *World) watchCells(ctx context.Context) error {
+	present := map[string]bool{}
+	for l, err := range w.Store.Leases(ctx, storage.CellLease) {
+		if err != nil {
+			return err
+		}
+		present[l.Name] = true
+	}
+	for _, c := range w.cells {
+		id := c.presence().CellID
+		switch _, known := w.gone[id]; {
+		case !present[id] && !known:
+			w.gone[id] = w.Clock.Now()
+		case present[id] && w.looked:
+			delete(w.gone, id)
+		}
+	}
+	return nil
+}
+
+// checkLoss makes sure that an event is not of a cell that was taken for lost
+// too soon: its tasks fail when it has been gone for their grace, its instances
+// are suspect when it has been gone for the grace, or is one of few that went
+// within that time.
+func (w *World) checkLoss(e *storage.Event) error {
+	now := w.Clock.Now()
+	if t := e.Task; t != nil && t.After != nil && t.Cause.Command == (task.CellMissing{}).Name() {
+		if since, gone := w.gone[t.Before.CellID]; !gone || now.Sub(since) < taskGrace {
+			return fmt.Errorf("task %s has failed with its cell, which is gone (%t) since %s", t.After.GUID, gone, since)
+		}
+	}
+	if l := e.LRP; l != nil && l.After != nil && l.After.Presence == lrp.Suspect && l.Before != nil && l.Before.Presence == lrp.Ordinary {
+		since, gone := w.gone[l.After.CellID]
+		lately := 0
+		for _, since := range w.gone {
+			if now.Sub(since) < lossGrace {
+				lately++
+			}
+		}
+		if !gone || now.Sub(since) < lossGrace && float64(lately) > maxLoss*float64(len(w.cells)) {
+			return fmt.Errorf("%s is suspect: its cell is gone (%t) since %s, as are %d others", keyOf(l.After).guid, gone, since, lately-1)
+		}
+	}
+	return nil
 }
 
 // checkPlans makes sure that convergence, when it looks only at what may need

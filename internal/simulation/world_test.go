@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"github.com/diegosdk/diego/internal/simulation"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/task"
 )
 
 var (
@@ -82,4 +85,127 @@ func settle(ctx context.Context, w *simulation.World) (err error) {
 		}
 	}
 	return fmt.Errorf("three hours later: %w", err)
+}
+
+// All cells are cut off for a while. Whatever the order in which their presences
+// end and return, if each is back within the grace, everything goes on as if
+// nothing had happened: no task fails, and no instance is replaced.
+func TestAnOutageOfAllCellsWithinTheGraceCostsNothing(t *testing.T) {
+	eachSeed(t, func(ctx context.Context, w *simulation.World) error {
+		before, err := employed(ctx, w)
+		if err != nil {
+			return err
+		}
+		for range w.Outage() + 40 {
+			if err := w.Step(ctx); err != nil {
+				return err
+			}
+		}
+		return unharmed(ctx, w, before, true)
+	})
+}
+
+// The same for a loss that takes its time. The cells can be reached all the
+// while, so replacements of the first to go may run; but no task fails.
+func TestASpreadOutLossOfPresencesFailsNoTask(t *testing.T) {
+	eachSeed(t, func(ctx context.Context, w *simulation.World) error {
+		before, err := employed(ctx, w)
+		if err != nil {
+			return err
+		}
+		for range w.SpreadLoss(40) + 40 {
+			if err := w.Step(ctx); err != nil {
+				return err
+			}
+		}
+		if err := unharmed(ctx, w, before, false); err != nil {
+			return err
+		}
+		return settle(ctx, w)
+	})
+}
+
+// eachSeed runs a scenario in a world whose cells have announced themselves for
+// longer than the guards' grace.
+func eachSeed(t *testing.T, scenario func(context.Context, *simulation.World) error) {
+	for _, cells := range []string{"models", "reps"} {
+		for n := range *seeds {
+			seed := uint64(n) + 1
+			if *oneSeed != 0 && seed != *oneSeed {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s/seed %d", cells, seed), func(t *testing.T) {
+				w, err := simulation.NewWorld(seed, 4, cells == "reps")
+				for i := 0; err == nil && i < 40; i++ {
+					err = w.Step(t.Context())
+				}
+				if err == nil {
+					err = scenario(t.Context(), w)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// employed gives the cells work, and returns the instances that run.
+func employed(ctx context.Context, w *simulation.World) (map[string]bool, error) {
+	if err := w.Employ(ctx, 3, 0); err != nil {
+		return nil, err
+	}
+	for range 20 {
+		if err := w.Step(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.Settled(ctx); err != nil {
+		return nil, err
+	}
+	if err := w.Employ(ctx, 0, 8); err != nil {
+		return nil, err
+	}
+	for range 4 {
+		if err := w.Step(ctx); err != nil {
+			return nil, err
+		}
+	}
+	running := map[string]bool{}
+	for r, err := range w.Store.ActualLRPs(ctx, storage.ActualLRPFilter{}) {
+		if err != nil {
+			return nil, err
+		}
+		running[r.InstanceGUID] = true
+	}
+	tasks := 0
+	for range w.Store.Tasks(ctx, storage.TaskFilter{States: []task.State{task.Running}}) {
+		tasks++
+	}
+	if len(running) != 12 || tasks < 4 {
+		return nil, fmt.Errorf("%d instances and %d tasks run", len(running), tasks)
+	}
+	return running, nil
+}
+
+// unharmed returns what the log tells of a task that has failed or, if alone, of
+// an instance that runs and did not before.
+func unharmed(ctx context.Context, w *simulation.World, before map[string]bool, alone bool) error {
+	ended := 0
+	for e, err := range w.Store.Events(ctx, 0, storage.EventFilter{}) {
+		switch {
+		case err != nil:
+			return err
+		case e.Task != nil && e.Task.After != nil && e.Task.After.Failed:
+			return fmt.Errorf("task %s has failed: %s", e.Task.After.GUID, e.Task.After.FailureReason)
+		case e.Task != nil && e.Task.After != nil && e.Task.After.State == task.Completed:
+			ended++
+		case alone && e.LRP != nil && e.LRP.After != nil && e.LRP.After.State == lrp.Running && !before[e.LRP.After.InstanceGUID]:
+			return fmt.Errorf("%s/%d runs as %s: %s", e.LRP.After.ProcessGUID, e.LRP.After.Index, e.LRP.After.InstanceGUID, e.LRP.Explain())
+		}
+	}
+	if ended != 8 {
+		return fmt.Errorf("%d tasks have ended, want 8", ended)
+	}
+	return nil
 }

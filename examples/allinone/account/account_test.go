@@ -200,8 +200,8 @@ func TestWhatHappensIsToldOnce(t *testing.T) {
 		}, []string{
 			"web/1 cell cell-1 is missing: a replacement is on its way",
 			"web/1 moved: cell cell-1 is missing",
-			"web/1 cell cell-1 is back",
-			"web/1 not needed any more: cell cell-1 is back",
+			"web/1 cell cell-1 is not missing any more",
+			"web/1 not needed any more: cell cell-1 is not missing any more",
 		}},
 		{"an instance becomes unready", func(s *story) {
 			unready := start(one)
