@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -56,6 +57,9 @@ type Options struct {
 	// BusyTimeout is how long SQLite waits for other processes in one
 	// statement (default 5 s).
 	BusyTimeout time.Duration
+	// Logger gets a line for each file of a SQLite database that Open has closed
+	// to other users, or could not (default none).
+	Logger *slog.Logger
 
 	// clock replaces the dialect's in tests: %s is where that was.
 	clock string
@@ -96,6 +100,9 @@ func (o *Options) withDefaults() (Options, error) {
 	if out.BusyTimeout <= 0 {
 		out.BusyTimeout = defaultBusy
 	}
+	if out.Logger == nil {
+		out.Logger = slog.New(slog.DiscardHandler)
+	}
 	return out, nil
 }
 
@@ -114,7 +121,7 @@ func checkPrefix(prefix string) (string, error) {
 // Open opens the store that a data source name leads to, and makes or migrates
 // its tables. The scheme says which database it is:
 //
-//	sqlite:/var/lib/diego/diego.db     a file, which is made if need be
+//	sqlite:/var/lib/diego/diego.db     a file, which is made if need be, for its owner alone
 //	:memory:                           a SQLite database of the Store's own
 //	postgres://user:password@host/db   what lib/pq takes, or postgresql://
 //	mysql://user:password@host/db      with the parameters of the driver
@@ -332,6 +339,7 @@ func openMemory(ctx context.Context, opts Options) (*Store, error) {
 // called when the store is closed.
 func openFile(ctx context.Context, path string, opts Options, after func() error) (*Store, error) {
 	path, query, _ := strings.Cut(path, "?")
+	keepPrivate(path, query, opts.Logger)
 	synchronous := "NORMAL"
 	if opts.FullSync {
 		synchronous = "FULL"
