@@ -43,14 +43,15 @@ func openFleet(ctx context.Context, s *settings, placed func(auction.Result)) (f
 	if f.data, err = daemon.OpenDir("data", s.data()); err != nil {
 		return f, err
 	}
-	if f.logFile, err = os.Create(f.data.In("log")); err != nil {
+	if f.logFile, err = f.data.Create("log"); err != nil {
 		return f, f.data.Wrong(err)
 	}
 	f.log = slog.New(slog.NewTextHandler(f.logFile, nil))
+	f.data.Tell(f.log)
 	if f.service.listener, err = daemon.Listen("listen", s.Listen); err != nil {
 		return f, err
 	}
-	if f.store, err = sqlstore.Open(ctx, "sqlite:"+f.data.In("diego.db"), nil); err != nil {
+	if f.store, err = sqlstore.Open(ctx, "sqlite:"+f.data.In("diego.db"), &sqlstore.Options{Logger: f.log}); err != nil {
 		return f, f.data.Wrong(err)
 	}
 	volume, err := sample.NewVolume(f.data.In("sample"))
@@ -73,10 +74,14 @@ func openFleet(ctx context.Context, s *settings, placed func(auction.Result)) (f
 		return f, err
 	}
 	// What the first cell can do all can.
-	open := func(n int, backend string, tried bool) (err error) {
+	open := func(n int, backend string, tried bool) error {
 		id := fmt.Sprintf("cell-%d", n+1)
+		dir, err := f.data.Make(id)
+		if err != nil {
+			return err
+		}
 		f.cells[n], err = openCell(ctx, cellPlan{
-			id: id, dir: f.data.In(id), backend: backend, tried: tried, listen: host, share: int64(s.Cells),
+			id: id, dir: dir, backend: backend, tried: tried, listen: host, share: int64(s.Cells),
 			bbs: f.BBS, store: f.store, volume: volume, logger: f.log.With("cell", id),
 		})
 		return err

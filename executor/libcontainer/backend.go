@@ -61,7 +61,7 @@ func New(o Options) (*Backend, error) {
 		return nil, err
 	}
 	for _, dir := range []string{containersDir, imagesDir, templatesDir} {
-		if err := os.MkdirAll(filepath.Join(o.Dir, dir), 0o711); err != nil {
+		if err := os.MkdirAll(filepath.Join(o.Dir, dir), 0o700); err != nil {
 			return nil, err
 		}
 	}

@@ -141,7 +141,7 @@ func (b *Backend) make(ctx context.Context, c *container) (executor.Endpoint, er
 var stage = func() {}
 
 func (b *Backend) makeDir(_ context.Context, c *container) error {
-	err := os.Mkdir(c.dir, 0o711)
+	err := os.Mkdir(c.dir, 0o700)
 	if errors.Is(err, fs.ErrExist) {
 		return &executor.BackendError{Kind: executor.ErrContainerExists, GUID: c.guid,
 			Detail: "left by an earlier daemon; delete it first"}

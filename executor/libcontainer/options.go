@@ -86,7 +86,7 @@ func (o Options) orDefault() (Options, error) {
 
 // makeDir makes Dir, which has only one spelling afterwards.
 func (o Options) makeDir() (Options, error) {
-	if err := os.MkdirAll(o.Dir, 0o711); err != nil {
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return o, err
 	}
 	var err error

@@ -32,7 +32,7 @@ func (b *Backend) makeRootFS(ctx context.Context, c *container) (dir string, mas
 		return "", nil, err
 	}
 	for _, name := range []string{diskDir, rootFSDir} {
-		if err := os.Mkdir(filepath.Join(c.dir, name), 0o711); err != nil {
+		if err := os.Mkdir(filepath.Join(c.dir, name), 0o700); err != nil {
 			return "", nil, err
 		}
 	}

@@ -4,6 +4,7 @@ package process
 
 import (
 	"context"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -35,7 +36,11 @@ func New(o Options) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+	mode := fs.FileMode(0o700)
+	if o.SwitchUser { // others get through to what is theirs in it
+		mode = 0o711
+	}
+	if err := os.MkdirAll(o.Dir, mode); err != nil {
 		return nil, err
 	}
 	// Processes are found by this path: it must have only one spelling.

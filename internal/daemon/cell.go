@@ -68,6 +68,7 @@ func (c *Cell) Open(ctx context.Context, bbs CellBBS, url string, figures diego.
 	if err != nil {
 		return nil, nil, err
 	}
+	dir.Tell(log)
 	backend, err := OpenBackend(ctx, BackendOptions{
 		Kind: c.Backend, Dir: dir.In(), ExternalIP: c.ExternalIP, FirstPort: c.FirstPort, LastPort: c.LastPort,
 		ImageDirs: c.ImageDirs, Preloaded: c.Preloaded, AllowPrivileged: c.AllowPrivileged,
@@ -93,8 +94,12 @@ func (c *Cell) make(ctx context.Context, backend *Backend, dir *Dir, bbs CellBBS
 	if err := c.checkRoom(ctx, backend); err != nil {
 		return nil, err
 	}
+	managed, err := dir.Make("manager")
+	if err != nil {
+		return nil, err
+	}
 	m, err := manager.New(ctx, manager.Options{
-		Backend: backend, Dir: dir.In("manager"), Logger: log,
+		Backend: backend, Dir: managed, Logger: log,
 		Capacity: executor.Capacity{MemoryMB: c.MemoryMB, DiskMB: c.DiskMB, Containers: c.Containers},
 	})
 	if err != nil {

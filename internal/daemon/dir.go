@@ -1,7 +1,10 @@
 package daemon
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,22 +16,26 @@ type Dir struct {
 	path string
 	flag string
 	lock *os.File
+	note string // what an operator should know of the permissions, or empty
 }
 
-// OpenDir makes the directory if need be, and takes it for this process. The
-// error says what to do about it. setting is the name of the setting that the
-// path comes from.
+// OpenDir makes the directory if need be, and takes it for this process. It is
+// for the process's user alone: one that belongs to another user, or is shared
+// by all like /tmp, is an error. The error says what to do about it. setting is
+// the name of the setting that the path comes from.
 func OpenDir(setting, path string) (*Dir, error) {
 	path, err := filepath.Abs(path)
 	d := &Dir{path: path, flag: (&field{name: setting}).flag()}
 	if err == nil {
-		// Others get through to what is theirs in it.
-		err = os.MkdirAll(path, 0o711)
+		err = os.MkdirAll(path, 0o700)
 	}
 	if err != nil {
 		return nil, d.Wrong(err)
 	}
-	lock, err := os.OpenFile(d.In("lock"), os.O_RDWR|os.O_CREATE, 0o644)
+	if err := d.keepPrivate(); err != nil {
+		return nil, err
+	}
+	lock, err := os.OpenFile(d.In(lockName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, d.Wrong(err)
 	}
@@ -48,9 +55,82 @@ func OpenDir(setting, path string) (*Dir, error) {
 	return d, nil
 }
 
+const (
+	lockName = "lock"
+	others   = fs.FileMode(0o077) // the permissions of everybody but the owner
+)
+
+// keepPrivate closes the directory to other users. One in which there is
+// something, but not of ours, may be a mistake such as "/" or a home: it is left
+// as it is, as all that is kept in it is private too.
+func (d *Dir) keepPrivate() error {
+	info, err := os.Stat(d.path)
+	if err != nil {
+		return d.Wrong(err)
+	}
+	if uid, is := stranger(info); is {
+		return fmt.Errorf("%s belongs to the user %d, who could change what is kept there; give it to the user %d of this process (chown), or name another directory with %s", d.path, uid, os.Geteuid(), d.flag)
+	}
+	if info.Mode()&others == 0 {
+		return nil
+	}
+	inside, err := os.ReadDir(d.path)
+	if err != nil {
+		return d.Wrong(err)
+	}
+	if _, err := os.Lstat(d.In(lockName)); err != nil && len(inside) > 0 {
+		if info.Mode()&fs.ModeSticky != 0 {
+			return fmt.Errorf("%s is shared by all users of this host (%v); name a directory for this process alone with %s", d.path, info.Mode(), d.flag)
+		}
+		d.note = fmt.Sprintf("others can look into %s (%v), which was not made by this program; what is kept there is closed to them, but chmod 700 is better", d.path, info.Mode())
+		return nil
+	}
+	if err := os.Chmod(d.path, info.Mode().Perm()&^others); err != nil {
+		return d.Wrong(err)
+	}
+	after, err := os.Stat(d.path)
+	if err != nil {
+		return d.Wrong(err)
+	}
+	if after.Mode() != info.Mode() { // on Windows nothing changes
+		d.note = fmt.Sprintf("others could look into %s (%v); now only its owner can (%v)", d.path, info.Mode(), after.Mode())
+	}
+	return nil
+}
+
+// Tell logs what was found or changed of the directory's permissions, if there
+// is something to say.
+func (d *Dir) Tell(log *slog.Logger) {
+	if d.note != "" {
+		log.Warn(d.note)
+	}
+}
+
 // Wrong says of an error that it came of keeping something.
 func (d *Dir) Wrong(err error) error {
 	return fmt.Errorf("nothing can be kept in %s: %w; name another directory with %s", d.path, err, d.flag)
+}
+
+// Create makes a file in the directory, or empties it; only its owner can read
+// or write it.
+func (d *Dir) Create(name string) (*os.File, error) {
+	f, err := os.OpenFile(d.In(name), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Chmod(0o600); err != nil { // an earlier release made it for everybody
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// Make makes a directory in it, if need be, which only its owner can look into,
+// and returns its path.
+func (d *Dir) Make(name string) (string, error) {
+	if err := os.MkdirAll(d.In(name), 0o700); err != nil {
+		return "", d.Wrong(err)
+	}
+	return d.In(name), nil
 }
 
 // In is a path in the directory.

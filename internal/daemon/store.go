@@ -36,7 +36,7 @@ func (s *Store) Open(ctx context.Context, log *slog.Logger) (*sqlstore.Store, er
 	end := time.Now().Add(s.StoreWait)
 	pause := 250 * time.Millisecond
 	for {
-		store, err := s.attempt(ctx)
+		store, err := s.attempt(ctx, log)
 		if err == nil {
 			log.Info("store", "database", s.database())
 			return store, nil
@@ -61,10 +61,10 @@ func (s *Store) Open(ctx context.Context, log *slog.Logger) (*sqlstore.Store, er
 // attemptTime bounds one attempt: a host that is away may not even refuse.
 const attemptTime = 10 * time.Second
 
-func (s *Store) attempt(ctx context.Context) (*sqlstore.Store, error) {
+func (s *Store) attempt(ctx context.Context, log *slog.Logger) (*sqlstore.Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, attemptTime)
 	defer cancel()
-	return sqlstore.Open(ctx, s.StoreDSN, &sqlstore.Options{Events: s.StoreEvents, MaxConns: s.StoreConns})
+	return sqlstore.Open(ctx, s.StoreDSN, &sqlstore.Options{Events: s.StoreEvents, MaxConns: s.StoreConns, Logger: log})
 }
 
 // outOfReach reports whether err says that nobody answers, or not yet.

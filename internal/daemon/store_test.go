@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -76,9 +77,16 @@ func TestWaitingForADatabaseEndsWithTheContext(t *testing.T) {
 	}
 }
 
-func TestAFileIsOpened(t *testing.T) {
-	s, _, logger := opening(t, "-store", "sqlite:"+filepath.Join(t.TempDir(), "diego.db"))
+func TestAFileIsOpenedAndClosedToOthers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "diego.db")
+	if err := os.WriteFile(path, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s, log, logger := opening(t, "-store", "sqlite:"+path)
 	store, err := s.Open(t.Context(), logger)
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 || !strings.Contains(log.String(), "now only its owner can") {
+		t.Errorf("it is %v, %v: %s", info.Mode(), err, log.String())
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
