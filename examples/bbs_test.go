@@ -1,10 +1,13 @@
 package examples_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -189,6 +192,52 @@ func TestAStandbyTakesOverAndNothingIsLost(t *testing.T) {
 		t.Errorf("exit status %d", status)
 	}
 	third.await("leading")
+}
+
+func TestABBSEncryptsItsRecordsAndTurnsKeys(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "diego.db")
+	args := []string{"-plain", "-store", "sqlite:" + path, "-store-keys"}
+	key := func(label string) string {
+		file := filepath.Join(dir, label+".key")
+		text := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte(label), 32))
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return label + "=" + file
+	}
+	a, b := key("a"), key("b")
+	session := func(says string, do func(context.Context, *diego.BBSClient) error, keys ...string) {
+		t.Helper()
+		p := start(t, "bbs", append(args, keys...)...)
+		p.await(says)
+		client, err := diego.NewBBSClient(diego.ClientOptions{Addresses: []string{p.URL}, AllowPlain: true})
+		if err == nil {
+			err = do(within(t), client)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status := p.terminate(); status != 0 {
+			t.Errorf("exit status %d", status)
+		}
+	}
+	web := sleeper("web", 0)
+	web.Annotation = "correct horse battery staple"
+	session("leading", func(ctx context.Context, c *diego.BBSClient) error { return c.Desire(ctx, web) }, a, "-store-key", "a")
+	text, err := os.ReadFile(path)
+	if err != nil || bytes.Contains(text, []byte(web.Annotation)) {
+		t.Errorf("the annotation can be read in the file: %v", err)
+	}
+	session("store_rotate is done; if every process has this store_key, no record needs another key",
+		func(context.Context, *diego.BBSClient) error { return nil }, a+","+b, "-store-key", "b", "-store-rotate")
+	session("leading", func(ctx context.Context, c *diego.BBSClient) error {
+		d, err := c.DesiredLRP(ctx, "web")
+		if d.Annotation != web.Annotation {
+			t.Errorf("with the new key alone the annotation is %q", d.Annotation)
+		}
+		return err
+	}, b, "-store-key", "b")
 }
 
 func TestABBSWorksOnEveryDatabase(t *testing.T) {

@@ -41,7 +41,7 @@ func (s *settings) run(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	defer server.Close()
-	store, err := s.Store.Open(ctx, log)
+	store, err := s.Store.Open(ctx, nil, log) // leases are not encrypted
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"sync"
 
 	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/internal/daemon"
@@ -22,6 +23,7 @@ type settings struct {
 	daemon.Logging
 	daemon.Endpoint
 	daemon.Store
+	daemon.StoreKeys
 	daemon.Leading
 	Auctioneers []string `name:"auctioneers" help:"base URLs of the auctioneers; without any, this process places work, with a certificate that has the role of an auctioneer too"`
 	daemon.Convergence
@@ -34,6 +36,7 @@ func (s *settings) Check(report func(name, want string)) {
 	s.Endpoint.Check(report)
 	s.CheckURLs(report, "auctioneers", s.Auctioneers)
 	s.CheckStore(report)
+	s.CheckStoreKeys(report)
 	s.CheckRestarts(report)
 }
 
@@ -52,7 +55,11 @@ func (s *settings) run(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	defer server.Close()
-	store, err := s.Store.Open(ctx, log)
+	keys, err := s.Keys()
+	if err != nil {
+		return err
+	}
+	store, err := s.Store.Open(ctx, keys, log)
 	if err != nil {
 		return err
 	}
@@ -75,5 +82,10 @@ func (s *settings) run(ctx context.Context, log *slog.Logger) error {
 	}
 	return server.Serve(ctx, diego.HandlerOptions{
 		BBS: plane.BBS, Convergence: plane, Auctioneer: plane, Ready: plane.Ready,
-	}, plane.Run)
+	}, func(ctx context.Context) error {
+		var rotation sync.WaitGroup
+		rotation.Go(func() { s.Rotate(ctx, store, log) })
+		defer rotation.Wait()
+		return plane.Run(ctx)
+	})
 }

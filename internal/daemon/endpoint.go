@@ -157,6 +157,9 @@ func (s *Server) Serve(ctx context.Context, o diego.HandlerOptions, work func(co
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	g, ctx := errgroup.WithContext(ctx)
+	if at := s.api.Addr().(*net.TCPAddr); s.settings.Plain && !at.IP.IsLoopback() {
+		s.log.Warn("plain: other machines can reach this address, and whoever does may do everything; set tls_cert, tls_key and tls_ca, or listen at 127.0.0.1", "listen", at)
+	}
 	s.log.Info("listening", "url", s.settings.scheme()+"://"+s.api.Addr().String(), "others_use", s.URL)
 	g.Go(func() error { return Serve(ctx, s.api, mux, s.certificates, s.log) })
 	if s.metrics != nil {

@@ -406,6 +406,23 @@ func TestServingEndsWithAnErrorIfTheListenerDoes(t *testing.T) {
 	}
 }
 
+func TestPlainAtAnAddressThatOtherMachinesReachIsWarnedOf(t *testing.T) {
+	for listen, warned := range map[string]bool{"127.0.0.1:0": false, "[::1]:0": false, "0.0.0.0:0": true, ":0": true} {
+		e := Endpoint{Plain: true, Listen: listen, Advertise: "http://127.0.0.1:1"}
+		log := new(buffer)
+		server, err := e.Open(diego.Identity{}, new(Logging).Logger(log))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := server.Serve(t.Context(), diego.HandlerOptions{Convergence: converging{}}, func(context.Context) error { return nil }); err != nil {
+			t.Error(err)
+		}
+		if got := strings.Contains(log.String(), "level=WARN") && strings.Contains(log.String(), "plain: other machines can reach"); got != warned {
+			t.Errorf("%s: %s", listen, log.String())
+		}
+	}
+}
+
 // everything has what most daemons have.
 type everything struct {
 	Logging

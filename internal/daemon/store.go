@@ -29,14 +29,14 @@ func (s *Store) CheckStore(report func(name, want string)) {
 	}
 }
 
-// Open opens the store. A database that cannot be reached is waited for, up to
+// Open opens the store, with keys that may be nil. A database that cannot be reached is waited for, up to
 // StoreWait, with a line of the log for each attempt; any other error comes at
 // once, as time does not mend it.
-func (s *Store) Open(ctx context.Context, log *slog.Logger) (*sqlstore.Store, error) {
+func (s *Store) Open(ctx context.Context, keys *sqlstore.Keys, log *slog.Logger) (*sqlstore.Store, error) {
 	end := time.Now().Add(s.StoreWait)
 	pause := 250 * time.Millisecond
 	for {
-		store, err := s.attempt(ctx, log)
+		store, err := s.attempt(ctx, keys, log)
 		if err == nil {
 			log.Info("store", "database", s.database())
 			return store, nil
@@ -61,10 +61,10 @@ func (s *Store) Open(ctx context.Context, log *slog.Logger) (*sqlstore.Store, er
 // attemptTime bounds one attempt: a host that is away may not even refuse.
 const attemptTime = 10 * time.Second
 
-func (s *Store) attempt(ctx context.Context, log *slog.Logger) (*sqlstore.Store, error) {
+func (s *Store) attempt(ctx context.Context, keys *sqlstore.Keys, log *slog.Logger) (*sqlstore.Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, attemptTime)
 	defer cancel()
-	return sqlstore.Open(ctx, s.StoreDSN, &sqlstore.Options{Events: s.StoreEvents, MaxConns: s.StoreConns, Logger: log})
+	return sqlstore.Open(ctx, s.StoreDSN, &sqlstore.Options{Events: s.StoreEvents, MaxConns: s.StoreConns, Keys: keys, Logger: log})
 }
 
 // outOfReach reports whether err says that nobody answers, or not yet.

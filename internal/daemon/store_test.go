@@ -41,7 +41,7 @@ func TestADatabaseThatIsDownIsWaitedForAndThenRefused(t *testing.T) {
 		t.Run(scheme, func(t *testing.T) {
 			at := closed(t)
 			s, log, logger := opening(t, "-store", scheme+"://me:topsecret@"+at+"/diego", "-store-wait", "600ms")
-			_, err := s.Open(t.Context(), logger)
+			_, err := s.Open(t.Context(), nil, logger)
 			if err == nil || !strings.Contains(err.Error(), "could not be reached for 600ms") || !strings.Contains(err.Error(), at) {
 				t.Errorf("%v", err)
 			}
@@ -59,7 +59,7 @@ func TestWhatTimeDoesNotMendIsRefusedAtOnce(t *testing.T) {
 		"postgres://host:port/db":              "want one like postgres://",
 	} {
 		s, log, logger := opening(t, "-store", dsn)
-		if _, err := s.Open(t.Context(), logger); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := s.Open(t.Context(), nil, logger); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", dsn, err)
 		}
 		if log.String() != "" {
@@ -72,7 +72,7 @@ func TestWaitingForADatabaseEndsWithTheContext(t *testing.T) {
 	s, _, logger := opening(t, "-store", "postgres://me@"+closed(t)+"/diego", "-store-wait", "1h")
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	if _, err := s.Open(ctx, logger); !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
+	if _, err := s.Open(ctx, nil, logger); !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 }
@@ -83,7 +83,7 @@ func TestAFileIsOpenedAndClosedToOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, log, logger := opening(t, "-store", "sqlite:"+path)
-	store, err := s.Open(t.Context(), logger)
+	store, err := s.Open(t.Context(), nil, logger)
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 || !strings.Contains(log.String(), "now only its owner can") {
 		t.Errorf("it is %v, %v: %s", info.Mode(), err, log.String())
 	}
