@@ -47,6 +47,7 @@ func (b *BBS) ResolvedLRPs(ctx context.Context, f storage.ActualLRPFilter) iter.
 	// Whole slots are read: a record that f does not want may hide one that it
 	// does.
 	all := storage.ActualLRPFilter{ProcessGUIDs: f.ProcessGUIDs, Indices: f.Indices, Domains: f.Domains}
+	match := f.Matcher()
 	return func(yield func(lrp.ActualLRP, error) bool) {
 		for slot, err := range slotsOf(b.records(ctx, all)) {
 			if err != nil {
@@ -55,7 +56,7 @@ func (b *BBS) ResolvedLRPs(ctx context.Context, f storage.ActualLRPFilter) iter.
 				}
 				continue
 			}
-			if r, ok := lrp.Resolve(slot); ok && f.Match(&r) && !yield(r, nil) {
+			if r, ok := lrp.Resolve(slot); ok && match(&r) && !yield(r, nil) {
 				return
 			}
 		}

@@ -118,6 +118,7 @@ func (b *BBS) page(ctx context.Context, position storage.Cursor, f storage.Event
 // keepUp yields what comes after a position, until the subscriber has fallen
 // behind what others read together. It is not ok if the list is over.
 func (b *BBS) keepUp(ctx context.Context, position storage.Cursor, f storage.EventFilter, seen *atomic.Int64, yield func(storage.Event, error) bool) (reached storage.Cursor, ok bool) {
+	match := f.Matcher()
 	for {
 		entries, err := b.tail.after(ctx, position)
 		if err != nil {
@@ -132,7 +133,7 @@ func (b *BBS) keepUp(ctx context.Context, position storage.Cursor, f storage.Eve
 			e := &entries[i]
 			position = e.number
 			subject := e.event.Subject()
-			if (e.err != nil || f.Match(&subject)) && !yield(e.event, e.err) {
+			if (e.err != nil || match(&subject)) && !yield(e.event, e.err) {
 				return position, false
 			}
 		}

@@ -11,9 +11,11 @@ import (
 )
 
 // Each field of a filter lists the values that are wanted; an empty field
-// wants all. A record must satisfy every field. The Match methods are the
+// wants all. A record must satisfy every field. The Matcher methods are the
 // rule; a Store may leave the choice to its database as long as it chooses the
-// same.
+// same. A matcher costs about the same for each record however many values the
+// filter lists, and may be used by several goroutines; Match makes one for a
+// single record.
 
 // A DeploymentFilter chooses deployments.
 type DeploymentFilter struct {
@@ -23,10 +25,14 @@ type DeploymentFilter struct {
 	Bare bool `json:"bare,omitempty"`
 }
 
-// Match reports whether f wants d.
-func (f *DeploymentFilter) Match(d *lrp.Deployment) bool {
-	return wants(f.ProcessGUIDs, d.ProcessGUID) && wants(f.Domains, d.Domain)
+// Matcher returns a function that reports whether f wants a deployment.
+func (f *DeploymentFilter) Matcher() func(*lrp.Deployment) bool {
+	guids, domains := oneOf(f.ProcessGUIDs), oneOf(f.Domains)
+	return func(d *lrp.Deployment) bool { return guids.has(d.ProcessGUID) && domains.has(d.Domain) }
 }
+
+// Match reports whether f wants d.
+func (f *DeploymentFilter) Match(d *lrp.Deployment) bool { return f.Matcher()(d) }
 
 // Bare is what lrp.Step and converge.PlanLRPs look at of a deployment: who it
 // is, its domain, update strategy and number of instances, the ids of the
@@ -56,12 +62,18 @@ type ActualLRPFilter struct {
 	Presences    []lrp.Presence `json:"presences,omitempty"`
 }
 
-// Match reports whether f wants r.
-func (f *ActualLRPFilter) Match(r *lrp.ActualLRP) bool {
-	return wants(f.ProcessGUIDs, r.ProcessGUID) && wants(f.Indices, r.Index) &&
-		wants(f.CellIDs, r.CellID) && wants(f.Domains, r.Domain) &&
-		wants(f.States, r.State) && wants(f.Presences, r.Presence)
+// Matcher returns a function that reports whether f wants an ActualLRP.
+func (f *ActualLRPFilter) Matcher() func(*lrp.ActualLRP) bool {
+	guids, indices, cells := oneOf(f.ProcessGUIDs), oneOf(f.Indices), oneOf(f.CellIDs)
+	domains, states, presences := oneOf(f.Domains), oneOf(f.States), oneOf(f.Presences)
+	return func(r *lrp.ActualLRP) bool {
+		return guids.has(r.ProcessGUID) && indices.has(r.Index) && cells.has(r.CellID) &&
+			domains.has(r.Domain) && states.has(r.State) && presences.has(r.Presence)
+	}
 }
+
+// Match reports whether f wants r.
+func (f *ActualLRPFilter) Match(r *lrp.ActualLRP) bool { return f.Matcher()(r) }
 
 // A TaskFilter chooses tasks.
 type TaskFilter struct {
@@ -70,10 +82,14 @@ type TaskFilter struct {
 	States  []task.State `json:"states,omitempty"`
 }
 
-// Match reports whether f wants t.
-func (f *TaskFilter) Match(t *task.Task) bool {
-	return wants(f.CellIDs, t.CellID) && wants(f.Domains, t.Domain) && wants(f.States, t.State)
+// Matcher returns a function that reports whether f wants a task.
+func (f *TaskFilter) Matcher() func(*task.Task) bool {
+	cells, domains, states := oneOf(f.CellIDs), oneOf(f.Domains), oneOf(f.States)
+	return func(t *task.Task) bool { return cells.has(t.CellID) && domains.has(t.Domain) && states.has(t.State) }
 }
+
+// Match reports whether f wants t.
+func (f *TaskFilter) Match(t *task.Task) bool { return f.Matcher()(t) }
 
 // An EventFilter chooses events by their [Subject].
 type EventFilter struct {
@@ -96,13 +112,44 @@ func (f *EventFilter) Validate(v *executor.Validator) {
 	}
 }
 
-// Match reports whether f wants an event about s.
-func (f *EventFilter) Match(s *Subject) bool {
-	return wants(f.Kinds, s.Kind) && wants(f.ProcessGUIDs, s.ProcessGUID) && wants(f.Indices, s.Index) &&
-		wants(f.TaskGUIDs, s.TaskGUID) && wants(f.Domains, s.Domain) &&
-		(wants(f.CellIDs, s.CellBefore) || wants(f.CellIDs, s.CellAfter))
+// Matcher returns a function that reports whether f wants an event about a
+// subject.
+func (f *EventFilter) Matcher() func(*Subject) bool {
+	kinds, guids, indices := oneOf(f.Kinds), oneOf(f.ProcessGUIDs), oneOf(f.Indices)
+	tasks, domains, cells := oneOf(f.TaskGUIDs), oneOf(f.Domains), oneOf(f.CellIDs)
+	return func(s *Subject) bool {
+		return kinds.has(s.Kind) && guids.has(s.ProcessGUID) && indices.has(s.Index) && tasks.has(s.TaskGUID) &&
+			domains.has(s.Domain) && (cells.has(s.CellBefore) || cells.has(s.CellAfter))
+	}
 }
 
-func wants[T comparable](values []T, v T) bool {
-	return len(values) == 0 || slices.Contains(values, v)
+// Match reports whether f wants an event about s.
+func (f *EventFilter) Match(s *Subject) bool { return f.Matcher()(s) }
+
+// A choice is one field of a filter. Long ones have an index.
+type choice[T comparable] struct {
+	values []T
+	index  map[T]struct{}
+}
+
+// fewValues are quicker compared than hashed.
+const fewValues = 8
+
+func oneOf[T comparable](values []T) choice[T] {
+	c := choice[T]{values: values}
+	if len(values) > fewValues {
+		c.index = make(map[T]struct{}, len(values))
+		for _, v := range values {
+			c.index[v] = struct{}{}
+		}
+	}
+	return c
+}
+
+func (c *choice[T]) has(v T) bool {
+	if c.index != nil {
+		_, is := c.index[v]
+		return is
+	}
+	return len(c.values) == 0 || slices.Contains(c.values, v)
 }

@@ -73,9 +73,10 @@ func list[T any](r reader, ctx context.Context, each func(s *state, now time.Tim
 }
 
 func (r reader) Deployments(ctx context.Context, f storage.DeploymentFilter) iter.Seq2[*lrp.Deployment, error] {
+	match := f.Matcher()
 	return list(r, ctx, func(s *state, _ time.Time, yield func(*lrp.Deployment, error) bool) {
 		one := func(guid string, d deployed) bool {
-			if !f.Match(d.bare) {
+			if !match(d.bare) {
 				return true
 			}
 			if err := s.corruptAt(storage.DeploymentKey(guid)); err != nil {
@@ -116,9 +117,10 @@ func (r reader) Deployment(ctx context.Context, processGUID string) (*lrp.Deploy
 }
 
 func (r reader) ActualLRPs(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error] {
+	match := f.Matcher()
 	return list(r, ctx, func(s *state, _ time.Time, yield func(lrp.ActualLRP, error) bool) {
 		one := func(_ lrpKey, rec *lrp.ActualLRP) bool {
-			if !f.Match(rec) {
+			if !match(rec) {
 				return true
 			}
 			if err := s.corruptAt(storage.ActualLRPKey(rec)); err != nil {
@@ -174,9 +176,10 @@ func (r reader) Slot(ctx context.Context, processGUID string, index int) (lrp.Sl
 }
 
 func (r reader) Tasks(ctx context.Context, f storage.TaskFilter) iter.Seq2[*task.Task, error] {
+	match := f.Matcher()
 	return list(r, ctx, func(s *state, _ time.Time, yield func(*task.Task, error) bool) {
 		s.tasks.ascend("", func(guid string, t *task.Task) bool {
-			if !f.Match(t) {
+			if !match(t) {
 				return true
 			}
 			if err := s.corruptAt(storage.TaskKey(guid)); err != nil {
@@ -221,6 +224,7 @@ func (r reader) Leases(ctx context.Context, kind string) iter.Seq2[storage.Lease
 }
 
 func (r reader) Events(ctx context.Context, after storage.Cursor, f storage.EventFilter) iter.Seq2[storage.Event, error] {
+	match := f.Matcher()
 	return list(r, ctx, func(s *state, _ time.Time, yield func(storage.Event, error) bool) {
 		extent := s.extent()
 		if after < extent.Oldest-1 || after > extent.Newest {
@@ -228,7 +232,7 @@ func (r reader) Events(ctx context.Context, after storage.Cursor, f storage.Even
 			return
 		}
 		for _, e := range s.after(after) {
-			if subject := e.Subject(); !f.Match(&subject) {
+			if subject := e.Subject(); !match(&subject) {
 				continue
 			}
 			err := s.corruptAt(storage.EventKey(e.Sequence))

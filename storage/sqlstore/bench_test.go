@@ -14,6 +14,7 @@ import (
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/task"
 )
 
 var noon = time.Unix(1_900_000_000, 0).UTC()
@@ -210,6 +211,70 @@ func counted[T any](list iter.Seq2[T, error], each func()) iter.Seq2[T, error] {
 		}
 	}
 }
+
+// BenchmarkMend is what convergence does when one cell of a hundred is lost: the
+// pass that makes its instances suspect, and the one after it, which looks at
+// what the first has written.
+func BenchmarkMend(b *testing.B) {
+	const instances, deployments, lost = 250_000, 58_000, 12
+	for _, d := range databases {
+		b.Run(fmt.Sprintf("%s/instances=%d", d.name, instances), func(b *testing.B) {
+			s := mustOpen(b, d.database(b), Options{})
+			cells := fill(b, s, instances, deployments)
+			present := func(cells []string) (leases []storage.Lease) {
+				for _, id := range cells {
+					l, err := s.Acquire(b.Context(), storage.Lease{Kind: storage.CellLease, Name: id, Owner: id}, 24*time.Hour)
+					if err != nil {
+						b.Fatal(err)
+					}
+					leases = append(leases, l)
+				}
+				return leases
+			}
+			leases := present(cells)[:lost]
+			c, err := converge.NewConverger(converge.ConvergerOptions{
+				Store: s, Effects: noEffects{}, Guard: converge.Guard{Grace: -1}, FullInterval: 24 * time.Hour,
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+			mend := func() (p converge.Pass, took time.Duration) {
+				began := time.Now()
+				if p, err = c.Pass(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+				return p, time.Since(began)
+			}
+			mend() // makes the agenda
+			var first, next time.Duration
+			for b.Loop() {
+				for _, l := range leases {
+					if err := s.Release(b.Context(), l); err != nil {
+						b.Fatal(err)
+					}
+				}
+				p, took := mend()
+				if want := instances * lost / len(cells); p.Full || len(p.Actions) != 1 || p.Actions[0].Count != want {
+					b.Fatalf("the pass did %+v, want %d actions by the log", p, want)
+				}
+				first += took
+				_, took = mend()
+				next += took
+				b.StopTimer()
+				leases = present(cells[:lost])
+				mend()
+				mend()
+				b.StartTimer()
+			}
+			b.ReportMetric(first.Seconds()/float64(b.N), "s/mending-pass")
+			b.ReportMetric(next.Seconds()/float64(b.N), "s/next-pass")
+		})
+	}
+}
+
+type noEffects struct{}
+
+func (noEffects) Carry([]lrp.Effect, []task.Effect) {}
 
 // BenchmarkReads reads the instances of one process at a time.
 func BenchmarkReads(b *testing.B) {

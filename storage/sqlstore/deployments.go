@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"strconv"
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
@@ -99,20 +98,33 @@ func (r *reader) Deployments(ctx context.Context, f storage.DeploymentFilter) it
 func (r *reader) deploymentPages(f storage.DeploymentFilter) page[*lrp.Deployment] {
 	s := r.s
 	scanner := deploymentScanner{s: s}
+	match := f.Matcher()
 	var key []any
-	n := firstPage
-	pushed := max(len(f.ProcessGUIDs), len(f.Domains)) <= maxPushed
+	var guids *names
+	if len(f.ProcessGUIDs) > 0 {
+		guids = newNames(f.ProcessGUIDs)
+	}
+	n, pages := firstPage, 0
 	columns := bareColumns + ", settings"
 	if f.Bare {
 		columns = bareColumns
 	}
 	return func(ctx context.Context, q querier) (entries []entry[*lrp.Deployment], last bool, err error) {
 		w := where{d: s.d}
-		in(&w, "process_guid", text, f.ProcessGUIDs, textArg)
-		in(&w, "domain", text, f.Domains, textArg)
-		w.after(deploymentKey, key)
-		query := s.d.rebind("SELECT " + columns + " FROM " + s.table("deployments") + w.String() +
-			" ORDER BY process_guid LIMIT " + strconv.Itoa(n))
+		domains := keep[string]
+		switch {
+		case guids != nil:
+			guids.want(&w, deploymentKey)
+		case looksUp(f.Domains, pages, otherPages):
+			domains = lookUp
+		default:
+			w.walk = true
+		}
+		domains(&w, "domain", text, f.Domains, textArg)
+		if guids == nil {
+			w.after(deploymentKey, key)
+		}
+		query := w.page(columns, s.table("deployments"), deploymentKey, n)
 		rows, err := q.QueryContext(ctx, query, w.args...)
 		if err != nil {
 			return nil, false, err
@@ -136,18 +148,21 @@ func (r *reader) deploymentPages(f storage.DeploymentFilter) page[*lrp.Deploymen
 				return err
 			}
 			key = []any{e.value.ProcessGUID}
-			if pushed || f.Match(e.value) {
+			if match(e.value) {
 				entries = append(entries, e)
 			}
 			return nil
 		})
 		last = seen < n
+		if guids != nil {
+			last = guids.seen(key, !last)
+		}
 		if err == nil && !f.Bare && len(entries) > 0 {
 			err = s.addDefinitions(ctx, q, entries)
 		}
-		n = laterPage
-		if !f.Bare {
-			n = firstPage
+		pages++
+		if f.Bare {
+			n = laterPage
 		}
 		return entries, last, err
 	}

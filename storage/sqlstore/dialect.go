@@ -64,6 +64,11 @@ type dialect struct {
 	fewShapes bool
 	// rowValues: (a, b) > (x, y) finds its place in an index.
 	rowValues bool
+	// byKey follows a table's name in a statement that reads it in the order of
+	// its key, where the optimizer needs to be told.
+	byKey string
+	// unindexed makes a column an expression that no index is used for.
+	unindexed string
 	// fence ends a subquery that the optimizer must not plan as part of what is
 	// around it; empty where that goes well.
 	fence string

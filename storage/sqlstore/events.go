@@ -13,7 +13,7 @@ import (
 // Events implements storage.Reader.
 func (r *reader) Events(ctx context.Context, after storage.Cursor, f storage.EventFilter) iter.Seq2[storage.Event, error] {
 	return func(yield func(storage.Event, error) bool) {
-		position := after
+		position, match := after, f.Matcher()
 		for first := true; ; first = false {
 			// Segments are never changed, and leave the log in order. So pages
 			// need no common moment: one that does not begin where the last one
@@ -27,7 +27,7 @@ func (r *reader) Events(ctx context.Context, after storage.Cursor, f storage.Eve
 				return
 			}
 			for i := range page {
-				if !r.s.yieldSegment(ctx, &page[i], &position, &f, yield) {
+				if !r.s.yieldSegment(ctx, &page[i], &position, match, yield) {
 					return
 				}
 			}
@@ -75,7 +75,7 @@ func (r *reader) segments(ctx context.Context, after storage.Cursor) (page []sto
 
 // yieldSegment yields the events of a segment behind the position, which goes
 // along. It reports whether more are wanted.
-func (s *Store) yieldSegment(ctx context.Context, x *stored, position *storage.Cursor, f *storage.EventFilter, yield func(storage.Event, error) bool) bool {
+func (s *Store) yieldSegment(ctx context.Context, x *stored, position *storage.Cursor, match func(*storage.Subject) bool, yield func(storage.Event, error) bool) bool {
 	rest := x.data
 	var broken error
 	for i := range x.n {
@@ -110,7 +110,7 @@ func (s *Store) yieldSegment(ctx context.Context, x *stored, position *storage.C
 			continue
 		}
 		e.Sequence, e.At = sequence, executor.Instant(x.at)
-		if subject := e.Subject(); f.Match(&subject) && !yield(e, nil) {
+		if subject := e.Subject(); match(&subject) && !yield(e, nil) {
 			return false
 		}
 	}

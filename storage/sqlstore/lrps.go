@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"iter"
-	"strconv"
 	"strings"
 
 	"github.com/diegosdk/diego/lrp"
@@ -131,19 +130,33 @@ func wanted(f *storage.ActualLRPFilter, e *entry[lrp.ActualLRP]) bool {
 func (r *reader) lrpPages(f storage.ActualLRPFilter) page[lrp.ActualLRP] {
 	s := r.s
 	scanner := lrpScanner{s: s}
+	match := f.Matcher()
 	var key []any
-	n := firstPage
-	pushed := max(len(f.ProcessGUIDs), len(f.Indices), len(f.CellIDs), len(f.Domains)) <= maxPushed
+	var guids *names
+	if len(f.ProcessGUIDs) > 0 {
+		guids = newNames(f.ProcessGUIDs)
+	}
+	n, pages := firstPage, 0
 	return func(ctx context.Context, q querier) (entries []entry[lrp.ActualLRP], last bool, err error) {
 		w := where{d: s.d}
-		w.onCells(f.CellIDs)
-		in(&w, "process_guid", text, f.ProcessGUIDs, textArg)
-		in(&w, "idx", number, f.Indices, intArg)
-		in(&w, "domain", text, f.Domains, textArg)
-		in(&w, "state", number, f.States, intArg)
-		in(&w, "presence", number, f.Presences, intArg)
-		w.after(lrpKey, key)
-		query := w.page("process_guid, idx, definition_id, presence, data", s.table("actual_lrps"), "process_guid, idx, definition_id, presence", n)
+		cells, order := keep[string], lrpKey
+		switch {
+		case guids != nil:
+			order = guids.want(&w, lrpKey)
+		case looksUp(f.CellIDs, pages, cellPages):
+			cells = lookUp
+		default:
+			w.walk = true
+		}
+		cells(&w, "cell_id", text, f.CellIDs, textArg)
+		keep(&w, "idx", number, f.Indices, intArg)
+		keep(&w, "domain", text, f.Domains, textArg)
+		keep(&w, "state", number, f.States, intArg)
+		keep(&w, "presence", number, f.Presences, intArg)
+		if guids == nil {
+			w.after(lrpKey, key)
+		}
+		query := w.page("process_guid, idx, definition_id, presence, data", s.table("actual_lrps"), order, n)
 		rows, err := q.QueryContext(ctx, query, w.args...)
 		if err != nil {
 			return nil, false, err
@@ -152,7 +165,7 @@ func (r *reader) lrpPages(f storage.ActualLRPFilter) page[lrp.ActualLRP] {
 		seen := 0
 		err = scanAll(rows, func(rows *sql.Rows) error {
 			e, err := scanner.scan(rows)
-			if seen++; err == nil && (pushed || e.err != nil || f.Match(&e.value)) {
+			if seen++; err == nil && (e.err != nil || match(&e.value)) {
 				entries = append(entries, e)
 			}
 			return err
@@ -161,7 +174,10 @@ func (r *reader) lrpPages(f storage.ActualLRPFilter) page[lrp.ActualLRP] {
 			key = []any{scanner.last, scanner.index, scanner.lastDefinition, scanner.presence}
 		}
 		last = seen < n
-		n = laterPage
+		if guids != nil {
+			last = guids.seen(key, !last)
+		}
+		n, pages = laterPage, pages+1
 		return entries, last, err
 	}
 }
@@ -189,15 +205,15 @@ func (s *Store) readLists(reads []*listRead) {
 	}
 	byGUID := make(map[string][]entry[lrp.ActualLRP], len(reads))
 	locked := make(map[string]error) // those that lack an encryption key
-	query := s.d.rebind("SELECT process_guid, idx, definition_id, presence, data FROM " + s.table("actual_lrps") +
-		" WHERE (process_guid) IN " + s.d.inList([]kind{text}, n) +
-		" ORDER BY process_guid, idx, definition_id, presence LIMIT " + strconv.Itoa(maxShared))
+	w := where{d: s.d}
+	w.oneOf("process_guid", text, rows)
+	query := w.page("process_guid, idx, definition_id, presence, data", s.table("actual_lrps"), lrpKey, maxShared)
 	err := s.retry(background, "listing ActualLRPs", func() error {
 		clear(byGUID)
 		clear(locked)
 		scanner := lrpScanner{s: s}
 		total := 0
-		rows, err := s.pool.QueryContext(background, query, s.d.listArgs(rows, 1)...)
+		rows, err := s.pool.QueryContext(background, query, w.args...)
 		if err != nil {
 			return err
 		}

@@ -24,6 +24,7 @@ var mysqlDialect = dialect{
 	batch:     joined,
 	guess:     mysqlGuess,
 	nextOnly:  true,
+	byKey:     " FORCE INDEX (PRIMARY)",
 	migrate: func(ctx context.Context, c *sql.Conn, prefix string, f func() error) (err error) {
 		// Statements that change tables commit by themselves, so a lock that
 		// belongs to the connection it is.

@@ -202,8 +202,12 @@ func postgresConnector(dsn string) (*pq.Connector, error) {
 }
 
 // postgresSettings make the plans of prepared statements once, whatever the
-// size of the tables at that time, so that they go by the keys.
-var postgresSettings = map[string]string{"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "jit": "off"}
+// size of the tables at that time, so that they go by the keys: a page must not
+// read and sort all that is behind it.
+var postgresSettings = map[string]string{
+	"plan_cache_mode": "force_generic_plan", "jit": "off",
+	"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_sort": "off",
+}
 
 // errDSN gives the driver's reason, but never repeats the data source name: it
 // has a password.

@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,7 +29,7 @@ var postgres = dialect{
 	begin:  []string{"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"},
 	// Plans are made once, whatever the size of the tables at that time, so
 	// they must go by the keys.
-	settings:  []string{"SET LOCAL plan_cache_mode = force_generic_plan", "SET LOCAL enable_seqscan = off", "SET LOCAL jit = off"},
+	settings:  setLocal(postgresSettings),
 	beginRead: []string{"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"},
 	batch:     executed,
 	prepare:   true,
@@ -79,6 +81,14 @@ var postgres = dialect{
 		}
 		return permanent, ""
 	},
+}
+
+// setLocal are the statements that make settings for one transaction.
+func setLocal(settings map[string]string) (statements []string) {
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		statements = append(statements, "SET LOCAL "+name+" = "+settings[name])
+	}
+	return statements
 }
 
 // executed runs the calls as one text of EXECUTE statements, so that their

@@ -90,7 +90,7 @@ func (s *Store) view(ctx context.Context, f func(*reader) error) error {
 
 // start begins the transaction. Its first query fixes the moment.
 func (r *reader) start(ctx context.Context, c *sql.Conn) error {
-	for _, statement := range r.s.d.beginRead {
+	for _, statement := range r.s.beginRead {
 		if _, err := c.ExecContext(ctx, statement); err != nil {
 			return err
 		}

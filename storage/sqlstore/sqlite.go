@@ -16,6 +16,7 @@ var sqlite = dialect{
 	in:        "VALUES ",
 	fewShapes: true,
 	rowValues: true,
+	unindexed: "+",
 	upsert:    onConflict,
 	// SQLite has no server: this is the clock of the machine, in milliseconds.
 	clock:     "CAST(unixepoch('subsec') * 1000 AS INTEGER) * 1000000",

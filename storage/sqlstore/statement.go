@@ -178,6 +178,17 @@ func (d *dialect) oneOf(columns []string, kinds []kind, n int) string {
 	return "(" + strings.Join(columns, ", ") + ") IN " + d.inList(kinds, n)
 }
 
+// chosen is the condition that a column is one of n values, for a statement
+// that uses no index for it.
+func (d *dialect) chosen(column string, k kind, n int) string {
+	if d.arrays {
+		// A plain ANY compares each row with all values. IS TRUE keeps this
+		// from becoming a join, so the list is hashed and rows stay in order.
+		return "(" + column + " IN " + d.inList([]kind{k}, n) + ") IS TRUE"
+	}
+	return d.unindexed + column + " IN " + d.inList([]kind{k}, n)
+}
+
 // inList is what follows IN for n rows, with unnumbered placeholders.
 func (d *dialect) inList(kinds []kind, n int) string {
 	if d.arrays {

@@ -23,14 +23,14 @@ type Store struct {
 	sealer  *sealer
 	q       queries
 	shapes  shapes
-	// beginWrite starts a transaction that commits.
-	beginWrite []string
-	batches    bool // several statements go in one round trip
-	single     bool // the pool has one connection only
-	read       *sql.DB
-	write      *sql.DB
-	pool       *pool
-	close      func() error
+	// beginWrite starts a transaction that commits, beginRead a View.
+	beginWrite, beginRead []string
+	batches               bool // several statements go in one round trip
+	single                bool // the pool has one connection only
+	read                  *sql.DB
+	write                 *sql.DB
+	pool                  *pool
+	close                 func() error
 
 	commits *group[*item]
 	slots   *group[*slotRead]
@@ -72,9 +72,9 @@ func build(ctx context.Context, d *dialect, write, read *sql.DB, opts Options, c
 	s.memory = newMemory(opts.Remember)
 	s.q = s.newQueries()
 	// A list may last until its caller has committed something.
-	s.beginWrite = d.begin
+	s.beginWrite, s.beginRead = d.begin, d.beginRead
 	if closeAll == nil {
-		s.beginWrite = append(d.begin[:len(d.begin):len(d.begin)], d.settings...)
+		s.beginWrite, s.beginRead = slices.Concat(d.begin, d.settings), slices.Concat(d.beginRead, d.settings)
 	}
 	s.single = read == write && read.Stats().MaxOpenConnections == 1
 	s.batches = d.batch != nil && !opts.OneByOne

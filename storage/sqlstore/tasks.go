@@ -33,16 +33,28 @@ func (r *reader) Tasks(ctx context.Context, f storage.TaskFilter) iter.Seq2[*tas
 
 func (r *reader) taskPages(f storage.TaskFilter) page[*task.Task] {
 	s := r.s
+	match := f.Matcher()
 	var key []any
 	const n = firstPage
-	pushed := max(len(f.CellIDs), len(f.Domains)) <= maxPushed
+	pages := 0
 	return func(ctx context.Context, q querier) (entries []entry[*task.Task], last bool, err error) {
 		w := where{d: s.d}
-		w.onCells(f.CellIDs)
-		in(&w, "domain", text, f.Domains, textArg)
-		in(&w, "state", number, f.States, intArg)
+		cells, domains, states := keep[string], keep[string], keep[task.State]
+		switch {
+		case looksUp(f.CellIDs, pages, cellPages):
+			cells = lookUp
+		case looksUp(f.Domains, pages, otherPages):
+			domains = lookUp
+		case looksUp(f.States, pages, otherPages):
+			states = lookUp
+		default:
+			w.walk = true
+		}
+		cells(&w, "cell_id", text, f.CellIDs, textArg)
+		domains(&w, "domain", text, f.Domains, textArg)
+		states(&w, "state", number, f.States, intArg)
 		w.after(taskKey, key)
-		query := w.page("guid, data", s.table("tasks"), "guid", n)
+		query := w.page("guid, data", s.table("tasks"), taskKey, n)
 		rows, err := q.QueryContext(ctx, query, w.args...)
 		if err != nil {
 			return nil, false, err
@@ -57,11 +69,12 @@ func (r *reader) taskPages(f storage.TaskFilter) page[*task.Task] {
 			seen++
 			key = []any{guid}
 			e, err := s.decodeTask(guid, data)
-			if err == nil && (pushed || e.err != nil || f.Match(e.value)) {
+			if err == nil && (e.err != nil || match(e.value)) {
 				entries = append(entries, e)
 			}
 			return err
 		})
+		pages++
 		return entries, seen < n, err
 	}
 }
