@@ -399,6 +399,79 @@ func TestDomainsSayWhetherTheyAreFresh(t *testing.T) {
 	}
 }
 
+// A sickStore lists deployments and then fails.
+type sickStore struct {
+	storage.Store
+	err error
+}
+
+func (s sickStore) View(ctx context.Context, f func(storage.Reader) error) error {
+	return s.Store.View(ctx, func(r storage.Reader) error { return f(sickReader{r, s.err}) })
+}
+
+type sickReader struct {
+	storage.Reader
+	err error
+}
+
+func (r sickReader) Deployments(ctx context.Context, f storage.DeploymentFilter) iter.Seq2[*lrp.Deployment, error] {
+	return func(yield func(*lrp.Deployment, error) bool) {
+		if !yield(nil, r.err) {
+			return
+		}
+		r.Reader.Deployments(ctx, f)(yield)
+	}
+}
+
+func TestDomainsAreNotListedInPart(t *testing.T) {
+	s := newSystem(t, 0, nil)
+	s.must(s.BBS.Desire(s.ctx, desired("web", 1)))
+	domains := func(err error) ([]diego.DomainStatus, error) {
+		b, bad := diego.NewBBS(diego.BBSOptions{Store: sickStore{s.store, err}})
+		s.must(bad)
+		return b.Domains(s.ctx)
+	}
+	if got, err := domains(errBroken); !errors.Is(err, errBroken) {
+		t.Errorf("with a store that fails got %v, %v", got, err)
+	}
+	corrupt := &storage.CorruptError{Key: storage.DeploymentKey("old"), Err: errBroken}
+	if got, err := domains(corrupt); err != nil || len(got) != 1 || got[0].Domain != "apps" {
+		t.Errorf("with a deployment that cannot be decoded got %v, %v; want the other's domain", got, err)
+	}
+}
+
+func TestWhatIsMissingOrInTheWayIsTheSameErrorForEveryCall(t *testing.T) {
+	s := newSystem(t, 0, nil)
+	s.must(s.BBS.Desire(s.ctx, desired("web", 1)))
+	s.must(s.BBS.DesireTask(s.ctx, desiredTask("job", "")))
+	same := func(errs ...error) {
+		t.Helper()
+		for _, err := range errs[1:] {
+			for _, sentinel := range allSentinels {
+				if got, want := errors.Is(err, sentinel), errors.Is(errs[0], sentinel); got != want && sentinel != task.ErrExists {
+					t.Errorf("errors.Is(%q, %q) is %t, and %t for %q", err, sentinel, got, want, errs[0])
+				}
+			}
+		}
+	}
+	_, readTask := s.BBS.Task(s.ctx, "none")
+	same(readTask, s.BBS.CancelTask(s.ctx, "none"), s.BBS.ResolveTask(s.ctx, "none"), s.BBS.DeleteTask(s.ctx, "none"), s.BBS.FailTask(s.ctx, "none", "no reason"))
+	if !errors.Is(readTask, task.ErrNotFound) || !errors.Is(readTask, storage.ErrNotFound) {
+		t.Errorf("got %v, want ErrNotFound of both packages", readTask)
+	}
+	_, readDeployment := s.BBS.Deployment(s.ctx, "none")
+	_, readDesired := s.BBS.DesiredLRP(s.ctx, "none")
+	_, readStatus := s.BBS.RolloutStatus(s.ctx, "none")
+	same(readDeployment, readDesired, readStatus, s.BBS.DeleteDeployment(s.ctx, "none"), s.BBS.UpdateDeployment(s.ctx, "none", lrp.Update{}))
+	again := s.BBS.Desire(s.ctx, desired("web", 1))
+	same(again, s.BBS.DesireTask(s.ctx, desiredTask("job", "")), s.BBS.CreateDeployment(s.ctx, lrp.DeploymentDefinition{
+		ProcessGUID: "web", Domain: "apps", DefinitionID: "v1", Definition: definition(),
+	}))
+	if !errors.Is(again, storage.ErrExists) || errors.Is(again, storage.ErrConflict) {
+		t.Errorf("got %v, want ErrExists and nothing that says to try again", again)
+	}
+}
+
 func TestCellsAreListedWithWhatTheyOffer(t *testing.T) {
 	s := newSystem(t, 2, nil)
 	p := diego.CellPresence{CellID: "remote", Zone: "z9", PlacementTags: []string{"gpu"}}

@@ -30,7 +30,7 @@ func (b *BBS) create(ctx context.Context, call string, change lrp.Change, err er
 	}
 	return b.changeDeployment(ctx, call, change.After.ProcessGUID, func(d *lrp.Deployment) (lrp.Change, error) {
 		if d != nil {
-			return lrp.Change{}, &storage.ConflictError{Key: storage.DeploymentKey(d.ProcessGUID), Err: storage.ErrExists}
+			return lrp.Change{}, &storage.ExistsError{Key: storage.DeploymentKey(d.ProcessGUID)}
 		}
 		return change, nil
 	})

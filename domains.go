@@ -35,7 +35,7 @@ type DomainStatus struct {
 }
 
 // Domains are all that were fresh within the last day and all that deployments
-// are in, ordered by name.
+// are in, ordered by name. A deployment that cannot be decoded is left out.
 func (b *BBS) Domains(ctx context.Context) ([]DomainStatus, error) {
 	byName := map[string]DomainStatus{}
 	err := b.o.Store.View(ctx, func(r storage.Reader) error {
@@ -44,9 +44,13 @@ func (b *BBS) Domains(ctx context.Context) ([]DomainStatus, error) {
 			return err
 		}
 		for d, err := range r.Deployments(ctx, storage.DeploymentFilter{Bare: true}) {
-			if err == nil {
-				byName[d.Domain] = DomainStatus{Domain: d.Domain}
+			if isCorrupt(err) {
+				continue // convergence moves it away
 			}
+			if err != nil {
+				return err
+			}
+			byName[d.Domain] = DomainStatus{Domain: d.Domain}
 		}
 		for d, err := range r.Domains(ctx) {
 			if err != nil {

@@ -25,6 +25,7 @@ var behaviours = map[string]func(*testing.T){
 	"evacuating":         TestAnEvacuatingCellKeepsItsInstancesUntilTheyAreReplaced,
 	"fitting nowhere":    TestAnInstanceThatFitsNowhereSaysWhy,
 	"domains":            TestDomainsSayWhetherTheyAreFresh,
+	"missing or there":   TestWhatIsMissingOrInTheWayIsTheSameErrorForEveryCall,
 	"cells":              TestCellsAreListedWithWhatTheyOffer,
 	"tasks":              TestTasksRunAndAreDealtWithByTheirConsumer,
 	"wrong calls":        TestCallsThatAreWrongChangeNothing,

@@ -114,6 +114,9 @@ type (
 	notFound struct {
 		Key storage.RecordKey `json:"key"`
 	}
+	exists struct {
+		Key storage.RecordKey `json:"key"`
+	}
 	conflict struct {
 		Key    storage.RecordKey `json:"key"`
 		Reason string            `json:"reason"`
@@ -205,6 +208,10 @@ func kinds() []wire.Kind {
 			Example: &storage.NotFoundError{Key: storage.DeploymentKey("web")}},
 			func(e *storage.NotFoundError) notFound { return notFound{e.Key} },
 			func(w notFound) (*storage.NotFoundError, error) { return &storage.NotFoundError{Key: w.Key}, nil }),
+		wire.Typed(wire.Kind{Name: "exists", Status: http.StatusConflict, Title: "there is such a record already",
+			Example: &storage.ExistsError{Key: storage.DeploymentKey("web")}},
+			func(e *storage.ExistsError) exists { return exists{e.Key} },
+			func(w exists) (*storage.ExistsError, error) { return &storage.ExistsError{Key: w.Key}, nil }),
 		wire.Typed(wire.Kind{Name: "conflict", Status: http.StatusConflict, Title: "the record is there, or is not, or has changed",
 			Example: &storage.ConflictError{Key: storage.DeploymentKey("web"), Err: storage.ErrExists}},
 			func(e *storage.ConflictError) conflict { return conflict{e.Key, nameOf(e.Err)} },

@@ -9,7 +9,7 @@ import (
 )
 
 // DesireTask makes a task and asks for its start. The error wraps
-// task.ErrExists if there is one of that guid.
+// task.ErrExists, and so storage.ErrExists, if there is one of that guid.
 func (b *BBS) DesireTask(ctx context.Context, c task.Desire) error {
 	_, _, err := b.stepTask(ctx, c.GUID, c)
 	return err
@@ -20,8 +20,8 @@ func (b *BBS) Tasks(ctx context.Context, f storage.TaskFilter) iter.Seq2[*task.T
 	return b.o.Store.Tasks(ctx, f)
 }
 
-// Task is the one of that guid. The error wraps storage.ErrNotFound if there
-// is none.
+// Task is the one of that guid. The error wraps task.ErrNotFound, and so
+// storage.ErrNotFound, if there is none: as that of every call about a task.
 func (b *BBS) Task(ctx context.Context, guid string) (*task.Task, error) {
 	return b.o.Store.Task(ctx, guid)
 }

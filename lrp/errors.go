@@ -3,6 +3,8 @@ package lrp
 import (
 	"errors"
 	"fmt"
+
+	"github.com/diegosdk/diego/executor"
 )
 
 // What a [TransitionError] wraps. They are what a caller acts on: a cell that
@@ -17,8 +19,8 @@ var (
 	ErrCannotBeRetired = errors.New("actual LRP cannot be retired")
 
 	// ErrNotFound is wrapped besides one of the above when the slot has no
-	// record that the command could be about.
-	ErrNotFound = errors.New("actual LRP not found")
+	// record that the command could be about. It wraps executor.ErrNotFound.
+	ErrNotFound = fmt.Errorf("actual LRP %w", executor.ErrNotFound)
 )
 
 // A TransitionError refuses a command. The slot is as it was.

@@ -3,14 +3,18 @@ package storage
 import (
 	"errors"
 	"fmt"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/task"
 )
 
 // What the errors of a Store wrap.
 var (
-	// ErrNotFound: there is no such record.
-	ErrNotFound = errors.New("not found")
-	// ErrExists: there is such a record already.
-	ErrExists = errors.New("exists already")
+	// ErrNotFound: there is no such record. The errors of that name in packages
+	// lrp and task wrap it.
+	ErrNotFound = executor.ErrNotFound
+	// ErrExists: there is such a record already. task.ErrExists wraps it.
+	ErrExists = executor.ErrExists
 	// ErrConflict: the record has changed since it was read. Read it again and
 	// decide anew, as Apply does. A write that finds a record where none
 	// should be is ErrExists too, one that finds none is ErrNotFound too.
@@ -34,8 +38,22 @@ type NotFoundError struct{ Key RecordKey }
 
 func (e *NotFoundError) Error() string { return fmt.Sprintf("%v: %v", e.Key, ErrNotFound) }
 
-// Unwrap makes errors.Is(err, ErrNotFound) true.
-func (e *NotFoundError) Unwrap() error { return ErrNotFound }
+// Unwrap makes errors.Is(err, ErrNotFound) true, and for a task also
+// errors.Is(err, task.ErrNotFound).
+func (e *NotFoundError) Unwrap() error {
+	if e.Key.Kind == TaskRecord {
+		return task.ErrNotFound
+	}
+	return ErrNotFound
+}
+
+// An ExistsError refuses to make a record that is there already.
+type ExistsError struct{ Key RecordKey }
+
+func (e *ExistsError) Error() string { return fmt.Sprintf("%v: %v", e.Key, ErrExists) }
+
+// Unwrap makes errors.Is(err, ErrExists) true.
+func (e *ExistsError) Unwrap() error { return ErrExists }
 
 // A ConflictError names the write because of which a batch was not committed.
 type ConflictError struct {

@@ -3,15 +3,18 @@ package task
 import (
 	"errors"
 	"fmt"
+
+	"github.com/diegosdk/diego/executor"
 )
 
 // What a [TransitionError] wraps. They are what a caller acts on: a cell that
 // is refused a Start deletes its container.
 var (
-	// ErrNotFound: there is no such task.
-	ErrNotFound = errors.New("task not found")
-	// ErrExists: there is a task of this guid already.
-	ErrExists = errors.New("task exists already")
+	// ErrNotFound: there is no such task. It wraps executor.ErrNotFound.
+	ErrNotFound = fmt.Errorf("task %w", executor.ErrNotFound)
+	// ErrExists: there is a task of this guid already. It wraps
+	// executor.ErrExists.
+	ErrExists = fmt.Errorf("task %w", executor.ErrExists)
 	// ErrInvalidTransition: the task's state does not allow the command.
 	ErrInvalidTransition = errors.New("invalid task state transition")
 	// ErrRunningElsewhere: another container has the task.
