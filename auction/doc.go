@@ -17,7 +17,8 @@
 // instances of its process in the zone, then fewest on the cell, then the most
 // even use of memory, disk and containers. A task goes to the cell with the
 // fewest tasks and then the most even use, whatever its zone. Equal cells are
-// taken in the order of their ids.
+// taken in the order of their ids. If even use leaves items without room although
+// the fleet has enough of it in all, the batch is packed: see [Place].
 //
 // Nothing that was decided has to be guessed from a log: a [Placement] holds
 // the score of the winner and of the runner-up, a [Refusal] counts the cells by

@@ -91,6 +91,9 @@ type fleet struct {
 	classes []class
 	// inFlight is the number of starting containers on cells that take work.
 	inFlight int
+	// reversed are the bits of a cell's use that count the other way round; see
+	// Place.
+	reversed int64
 	// starting and binPack are the policy's weights as scores.
 	starting, binPack   int64
 	startingF, binPackF float64
@@ -99,7 +102,7 @@ type fleet struct {
 	leftOut reasonCounts
 }
 
-func newFleet(states []CellState, p *Policy) *fleet {
+func newFleet(states []CellState, p *Policy, packed bool) *fleet {
 	f := &fleet{
 		cells:     make([]cell, len(states)),
 		startingF: p.startingContainerWeight(),
@@ -107,6 +110,9 @@ func newFleet(states []CellState, p *Policy) *fleet {
 	}
 	f.starting = int64(math.Round(f.startingF * 3 * (1 << scoreBits)))
 	f.binPack = int64(math.Round(f.binPackF * 3 * (1 << scoreBits)))
+	if packed {
+		f.reversed = packStep - 1
+	}
 	order := make([]int32, len(states))
 	for i := range order {
 		order[i] = int32(i)
@@ -238,12 +244,16 @@ func appendTexts(key []byte, list []string) []byte {
 	return key
 }
 
+// packStep is half of one resource, a sixth of the mean of three. It is a
+// power of two, so that reversing the order within every step is reversing bits.
+const packStep = 1 << scoreBits / 2
+
 // score is the cell's resource score as it is, for an item that adds nothing.
 func (f *fleet) score(c *cell, k Kind) int64 {
 	w := &f.classes[c.class].weight
 	t, r := &c.state.Total, &c.state.Remaining
-	s := (t.MemoryMB-r.MemoryMB)*w.memory + (t.DiskMB-r.DiskMB)*w.disk +
-		(t.Containers-r.Containers)*w.container + int64(c.state.StartingContainers)*f.starting
+	use := (t.MemoryMB-r.MemoryMB)*w.memory + (t.DiskMB-r.DiskMB)*w.disk + (t.Containers-r.Containers)*w.container
+	s := use ^ f.reversed + int64(c.state.StartingContainers)*f.starting
 	if k == LRP {
 		s += int64(c.rank) * f.binPack
 	}

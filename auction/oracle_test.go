@@ -17,7 +17,31 @@ import (
 // cell and works everything out anew from what is on it. It shares nothing with
 // Place but its types.
 func oracle(cells []auction.CellState, work []auction.Item, p auction.Policy) auction.Result {
-	o := &oracleRun{policy: p, result: auction.Result{Placements: []auction.Placement{}}, own: p.Scorer != nil || len(p.Filters) > 0}
+	even := oracleOnce(cells, work, p, false)
+	var short, shortDisk, shortContainers int64
+	for _, r := range even.result.Refusals {
+		if r.Error.Reason == lrp.InsufficientResources {
+			short, shortDisk, shortContainers = short+r.Item.MemoryMB, shortDisk+r.Item.DiskMB, shortContainers+1
+		}
+	}
+	var room, roomDisk, roomContainers int64
+	for _, c := range even.cells {
+		if c.out == "" {
+			room, roomDisk, roomContainers = room+c.state.Remaining.MemoryMB, roomDisk+c.state.Remaining.DiskMB, roomContainers+c.state.Remaining.Containers
+		}
+	}
+	if shortContainers > 0 && short <= room && shortDisk <= roomDisk && shortContainers <= roomContainers {
+		packed := oracleOnce(cells, work, p, true)
+		if len(packed.result.Refusals) < len(even.result.Refusals) {
+			packed.result.Packed = true
+			return packed.result
+		}
+	}
+	return even.result
+}
+
+func oracleOnce(cells []auction.CellState, work []auction.Item, p auction.Policy, packed bool) *oracleRun {
+	o := &oracleRun{packed: packed, policy: p, result: auction.Result{Placements: []auction.Placement{}}, own: p.Scorer != nil || len(p.Filters) > 0}
 	for _, c := range cells {
 		o.cells = append(o.cells, &oracleCell{state: c})
 	}
@@ -34,13 +58,14 @@ func oracle(cells []auction.CellState, work []auction.Item, p auction.Policy) au
 		r := &o.result.Refusals[late]
 		r.Error, r.Explanation = o.explain(r.Item)
 	}
-	return o.result
+	return o
 }
 
 type oracleRun struct {
 	cells  []*oracleCell
 	policy auction.Policy
 	own    bool
+	packed bool
 	result auction.Result
 	late   []int
 }
@@ -289,16 +314,24 @@ func (o *oracleRun) score(c *oracleCell, item *auction.Item) (auction.Score, int
 	var s auction.Score
 	exact := int64(math.Round(weight*3*(1<<40))) * int64(c.state.StartingContainers)
 	s.Starting = weight * float64(c.state.StartingContainers)
-	part := func(used, total int64) float64 {
+	var inUse int64
+	part := func(used, added, total int64) float64 {
 		if total == 0 {
 			return 0
 		}
-		exact += used * ((1 << 40) / total)
-		return float64(used) / float64(total)
+		inUse += used * ((1 << 40) / total)
+		exact += added * ((1 << 40) / total)
+		return float64(used+added) / float64(total)
 	}
-	s.Memory = part(t.MemoryMB-r.MemoryMB+item.MemoryMB, t.MemoryMB)
-	s.Disk = part(t.DiskMB-r.DiskMB+item.DiskMB, t.DiskMB)
-	s.Containers = part(t.Containers-r.Containers+1, t.Containers)
+	s.Memory = part(t.MemoryMB-r.MemoryMB, item.MemoryMB, t.MemoryMB)
+	s.Disk = part(t.DiskMB-r.DiskMB, item.DiskMB, t.DiskMB)
+	s.Containers = part(t.Containers-r.Containers, 1, t.Containers)
+	// When packed, a step counts in full and what is in use of the next one counts
+	// the other way round.
+	if step := int64(1 << 40 / 2); o.packed {
+		inUse = inUse/step*step + step - 1 - inUse%step
+	}
+	exact += inUse
 	if item.Kind == auction.Task {
 		s.CellTasks = len(c.state.Tasks)
 		return s, exact

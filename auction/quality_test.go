@@ -3,9 +3,11 @@ package auction_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/executor"
 )
 
 func mustPlace(t testing.TB, cells []auction.CellState, work []auction.Item, p auction.Policy) auction.Result {
@@ -17,21 +19,102 @@ func mustPlace(t testing.TB, cells []auction.CellState, work []auction.Item, p a
 	return r
 }
 
-// How many instances find no cell in a fleet that is asked for 97 % of its
-// memory is a matter of luck: for twelve seeds of this kind of work it is 28 to
-// 85 here and 24 to 80 with the reference's algorithm, which differs in its
-// tie rules only. This is one draw, held as it is.
-func TestTenThousandInstancesFillAThousandCellsTo97Percent(t *testing.T) {
-	const seed = 9
-	work := apps(rand.New(rand.NewPCG(seed, 1)), 10_000, even)
-	cells := fleetFor(1000, work, 0.97)
-	r := mustPlace(t, cells, work, auction.Policy{})
-	q := qualityOf(cells, r)
-	t.Logf("seed %d: %+v", seed, q)
-	if q.unplaced > 36 || q.stddev > 0.044 {
-		t.Errorf("%d unplaced, standard deviation %.3f; want at most 36 and 0.044", q.unplaced, q.stddev)
+// The demand is 97 % of the memory. How many instances a single draw leaves
+// unplaced is a matter of luck, so the draws count together.
+func TestAFullFleetTakesMoreThanTheReferencePutsOnIt(t *testing.T) {
+	for _, tt := range []struct {
+		items, cells, draws int
+		draw                sizes
+		name                string
+		// most is how many may stay unplaced in all. Best fit, which ignores the
+		// spread over zones and cells, leaves none or nearly none.
+		most int
+	}{
+		{10_000, 1_000, 13, even, "even", 5},
+		{2_000, 200, 12, even, "even", 5},
+		{2_000, 200, 12, powers, "powers", 130},
+		{500, 50, 40, even, "even", 110},
+		{500, 50, 40, powers, "powers", 230},
+	} {
+		t.Run(fmt.Sprintf("items=%d/cells=%d/sizes=%s", tt.items, tt.cells, tt.name), func(t *testing.T) {
+			var ours, theirs, bound quality
+			for seed := range uint64(tt.draws) {
+				work := apps(rand.New(rand.NewPCG(seed, 1)), tt.items, tt.draw)
+				cells := fleetFor(tt.cells, work, 0.97)
+				r := mustPlace(t, cells, work, auction.Policy{})
+				ours = ours.plus(qualityOf(cells, r))
+				theirs = theirs.plus(qualityOf(cells, referencePlace(cells, work)))
+				if tt.cells <= 200 {
+					bound = bound.plus(qualityOf(cells, mustPlace(t, cells, work, auction.Policy{Scorer: bestFit})))
+				}
+				if seed == 0 {
+					skewedForWantOfRoomOnly(t, cells, r)
+				}
+			}
+			t.Logf("%d draws in all: Place %+v, the reference %+v, best fit %+v", tt.draws, ours, theirs, bound)
+			if ours.unplaced > tt.most || 10*ours.unplaced > 7*theirs.unplaced {
+				t.Errorf("Place leaves %d unplaced and the reference %d, want at most %d and seven tenths of theirs", ours.unplaced, theirs.unplaced, tt.most)
+			}
+			if mean := ours.stddev / float64(tt.draws); mean > 0.09 {
+				t.Errorf("the memory use of cells deviates by %.3f, want at most 0.09", mean)
+			}
+		})
 	}
-	skewedForWantOfRoomOnly(t, cells, r)
+}
+
+// bestFit prefers the fullest cell, whatever runs there.
+func bestFit(_ *auction.Item, _ *auction.CellState, s auction.Score) float64 { return -s.Memory }
+
+func TestEvenUseGivesWayOnlyToWorkThatFindsNoRoomInPieces(t *testing.T) {
+	item := func(guid string, index int, memory int64) auction.Item {
+		return auction.Item{
+			Key:       auction.Key{GUID: guid, Domain: "apps", Index: index, DefinitionID: "d"},
+			Resources: executor.Resources{MemoryMB: memory, DiskMB: memory}, RootFS: "preloaded:linux",
+		}
+	}
+	for _, tt := range []struct {
+		name string
+		work []auction.Item
+		want string
+	}{
+		{"all of it fits", []auction.Item{item("a", 0, 300), item("b", 0, 200), item("c", 1, 700)}, "a0 b1 c1"},
+		{"the last one needs the room of two cells", []auction.Item{item("a", 0, 200), item("b", 0, 200), item("c", 1, 900)}, "packed a0 b0 c1"},
+		{"the last one is larger than any cell", []auction.Item{item("a", 0, 200), item("b", 0, 200), item("c", 1, 1001)}, "a0 b1"},
+		{"there is no room in all", []auction.Item{item("a", 0, 800), item("b", 0, 700), item("c", 1, 900)}, "a0 b1"},
+		{"packing helps nobody", []auction.Item{item("a", 0, 600), item("b", 0, 600), item("c", 1, 700)}, "a0 b1"},
+		{"the spread over cells comes first", []auction.Item{item("a", 0, 200), item("a", 1, 200), item("c", 2, 900)}, "a0 a1"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cells := fleetOf(2, 1000)
+			for i := range cells {
+				cells[i].Zone = "z"
+			}
+			r := check(t, cells, tt.work, auction.Policy{StartingContainerWeight: -1})
+			var got []string
+			if r.Packed {
+				got = append(got, "packed")
+			}
+			for _, p := range r.Placements {
+				got = append(got, p.Item.GUID+p.CellID[len(p.CellID)-1:])
+			}
+			if s := strings.Join(got, " "); s != tt.want {
+				t.Errorf("got %q, want %q", s, tt.want)
+			}
+		})
+	}
+}
+
+func TestAPackedPlacementIsTheOracles(t *testing.T) {
+	packed := 0
+	for seed := range uint64(20) {
+		work := apps(rand.New(rand.NewPCG(seed, 2)), 300, powers)
+		if check(t, fleetFor(30, work, 0.95), work, auction.Policy{}).Packed {
+			packed++
+		}
+	}
+	if packed < 5 {
+		t.Errorf("%d of 20 placements are packed, want at least 5", packed)
+	}
 }
 
 // skewedForWantOfRoomOnly replays the placements: an instance is in a zone with
@@ -66,24 +149,6 @@ func skewedForWantOfRoomOnly(t *testing.T, cells []auction.CellState, r auction.
 		winner.Remaining.MemoryMB -= p.Item.MemoryMB
 		winner.Remaining.DiskMB -= p.Item.DiskMB
 		winner.Remaining.Containers--
-	}
-}
-
-func TestAFullFleetIsFilledAsWellAsTheReferenceFillsIt(t *testing.T) {
-	var ours, theirs quality
-	for seed := range uint64(12) {
-		for _, draw := range []sizes{powers, even} {
-			work := apps(rand.New(rand.NewPCG(seed, 1)), 2_000, draw)
-			cells := fleetFor(200, work, 0.97)
-			ours = ours.plus(qualityOf(cells, mustPlace(t, cells, work, auction.Policy{})))
-			theirs = theirs.plus(qualityOf(cells, referencePlace(cells, work)))
-		}
-	}
-	t.Logf("seeds 0 to 11, two draws each, in all: Place %+v, the reference %+v", ours, theirs)
-	// Other names for the same apps move either figure by a fifth.
-	if float64(ours.unplaced) > 1.1*float64(theirs.unplaced) || ours.stddev > 1.1*theirs.stddev {
-		t.Errorf("Place leaves %d unplaced with deviations of %.3f, the reference %d and %.3f",
-			ours.unplaced, ours.stddev, theirs.unplaced, theirs.stddev)
 	}
 }
 

@@ -3,6 +3,7 @@ package auction_test
 import (
 	"cmp"
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/diegosdk/diego/auction"
@@ -10,7 +11,9 @@ import (
 
 // referencePlace is how the reference implementation's auctioneer places
 // instances on an empty fleet, as far as it matters for the quality: floating
-// point, zone after zone, every cell for every item, the first of equals.
+// point, every cell for every item, the first of equals. It goes zone by zone,
+// and zones that are equal come in the order of a Go map, which is drawn anew for
+// every item.
 func referencePlace(cells []auction.CellState, work []auction.Item) auction.Result {
 	type refCell struct {
 		id               string
@@ -35,9 +38,11 @@ func referencePlace(cells []auction.CellState, work []auction.Item) auction.Resu
 	slices.SortStableFunc(work, func(a, b auction.Item) int {
 		return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(b.MemoryMB, a.MemoryMB))
 	})
+	random := rand.New(rand.NewPCG(1, uint64(len(work))))
 	var result auction.Result
 	for i := range work {
 		item := &work[i]
+		random.Shuffle(len(zones), func(i, j int) { zones[i], zones[j] = zones[j], zones[i] })
 		slices.SortStableFunc(zones, func(a, b *refZone) int {
 			return cmp.Compare(a.instances[item.GUID], b.instances[item.GUID])
 		})
@@ -53,8 +58,11 @@ func referencePlace(cells []auction.CellState, work []auction.Item) auction.Resu
 				used := 1 - float64(r.MemoryMB-item.MemoryMB)/float64(c.total.MemoryMB) +
 					1 - float64(r.DiskMB-item.DiskMB)/float64(c.total.DiskMB) +
 					1 - float64(r.Containers-1)/float64(c.total.Containers)
-				score := used/3 + float64(c.starting)*0.25 + 1000*float64(c.instances[item.GUID])
-				if score < least {
+				score := used/3 + float64(c.starting)*0.25
+				if score >= least { // saves the look into the map
+					continue
+				}
+				if score += 1000 * float64(c.instances[item.GUID]); score < least {
 					least, winner, in = score, c, z
 				}
 			}

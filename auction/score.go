@@ -11,7 +11,8 @@ import (
 //
 // Uses are fractions of the cell's totals with the item on the cell, so 1 is
 // full. Place computes with integers 2^40 times as large: two scores that print
-// alike may still differ.
+// alike may still differ. In a packed [Result] the winner's Resources may be up
+// to a sixth above the runner-up's.
 type Score struct {
 	// Preference is what Policy.Scorer gave, 0 without one.
 	Preference float64 `json:"preference,omitempty"`

@@ -19,6 +19,8 @@ func (p Placement) Why() string {
 		return fmt.Sprintf("fewest tasks: %d against %d on %s", won.CellTasks, lost.CellTasks, other)
 	case won.Resources() < lost.Resources():
 		return fmt.Sprintf("least load: %.4f against %.4f on %s", won.Resources(), lost.Resources(), other)
+	case won.Resources() > lost.Resources():
+		return fmt.Sprintf("fullest of equally loaded cells: %.4f against %.4f on %s", won.Resources(), lost.Resources(), other)
 	}
 	return "as good as " + other
 }

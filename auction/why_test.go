@@ -16,6 +16,7 @@ func TestWhyNamesTheFirstCriterionThatDiffers(t *testing.T) {
 		{auction.Score{ZoneInstances: 1, Memory: 1}, auction.Score{ZoneInstances: 1, CellInstances: 2}, "fewest of its process: 0 against 2 on cell-2"},
 		{auction.Score{CellTasks: 1, Memory: 1}, auction.Score{CellTasks: 2}, "fewest tasks: 1 against 2 on cell-2"},
 		{auction.Score{Memory: 0.03}, auction.Score{Disk: 0.06}, "least load: 0.0100 against 0.0200 on cell-2"},
+		{auction.Score{Memory: 0.06}, auction.Score{Memory: 0.03}, "fullest of equally loaded cells: 0.0200 against 0.0100 on cell-2"},
 		{auction.Score{Memory: 0.03}, auction.Score{Memory: 0.03}, "as good as cell-2"},
 	} {
 		p := auction.Placement{
