@@ -14,6 +14,7 @@ import (
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/manager"
 	"github.com/diegosdk/diego/internal/daemon"
+	"github.com/diegosdk/diego/internal/fleetdir"
 	"github.com/diegosdk/diego/rep"
 	"github.com/diegosdk/diego/storage"
 )
@@ -43,6 +44,7 @@ type cellPlan struct {
 	bbs    *diego.BBS
 	store  storage.Store
 	volume sample.Volume
+	issuer *fleetdir.Issuer
 	logger *slog.Logger
 }
 
@@ -95,7 +97,7 @@ func (c *cell) build(ctx context.Context, p cellPlan) error {
 	}); err != nil {
 		return err
 	}
-	c.service, err = newService(c.service.listener, diego.HandlerOptions{Cell: c, Logger: p.logger})
+	c.service, err = newService(c.service.listener, p.issuer, p.id, []diego.Role{diego.CellRole}, diego.HandlerOptions{Cell: c, Logger: p.logger})
 	return err
 }
 

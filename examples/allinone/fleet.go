@@ -16,6 +16,7 @@ import (
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/examples/allinone/sample"
 	"github.com/diegosdk/diego/internal/daemon"
+	"github.com/diegosdk/diego/internal/fleetdir"
 	"github.com/diegosdk/diego/storage/sqlstore"
 )
 
@@ -64,14 +65,21 @@ func openFleet(ctx context.Context, s *settings, placed func(auction.Result)) (f
 	}); err != nil {
 		return f, err
 	}
-	if f.service, err = newService(f.service.listener, diego.HandlerOptions{
+	host, _, err := net.SplitHostPort(f.service.listener.Addr().String())
+	if err != nil {
+		return f, err
+	}
+	issuer, err := fleetdir.Make(f.data.In(), host)
+	if err != nil {
+		return f, f.data.Wrong(err)
+	}
+	if f.service, err = newService(f.service.listener, issuer, "bbs", []diego.Role{diego.BBSRole, diego.AuctioneerRole}, diego.HandlerOptions{
 		BBS: f.BBS, Convergence: f.ControlPlane, Auctioneer: f.ControlPlane, Logger: f.log,
 	}); err != nil {
 		return f, err
 	}
-	host, _, err := net.SplitHostPort(s.Listen)
-	if err != nil {
-		return f, err
+	if err := issuer.Publish(f.service.url()); err != nil {
+		return f, f.data.Wrong(err)
 	}
 	// What the first cell can do all can.
 	open := func(n int, backend string, tried bool) error {
@@ -82,7 +90,7 @@ func openFleet(ctx context.Context, s *settings, placed func(auction.Result)) (f
 		}
 		f.cells[n], err = openCell(ctx, cellPlan{
 			id: id, dir: dir, backend: backend, tried: tried, listen: host, share: int64(s.Cells),
-			bbs: f.BBS, store: f.store, volume: volume, logger: f.log.With("cell", id),
+			bbs: f.BBS, store: f.store, volume: volume, issuer: issuer, logger: f.log.With("cell", id),
 		})
 		return err
 	}

@@ -11,9 +11,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/diegosdk/diego/examples/allinone/sample"
+	"github.com/diegosdk/diego/internal/fleetdir"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
 )
@@ -29,7 +31,7 @@ func (f *fleet) guide(ctx context.Context, out io.Writer, began time.Time, told 
 	if err != nil || len(records) > 0 && told < log.Newest {
 		return false
 	}
-	writeGuide(out, records, time.Since(began), f.service.url())
+	writeGuide(out, records, time.Since(began), f.data.In())
 	return true
 }
 
@@ -68,14 +70,14 @@ func (f *fleet) has(guid string) bool {
 }
 
 // writeGuide says what to try, with addresses and processes that are there.
-func writeGuide(out io.Writer, records []lrp.ActualLRP, took time.Duration, api string) {
+func writeGuide(out io.Writer, records []lrp.ActualLRP, took time.Duration, data string) {
 	var commands [][2]string // and what each does
 	try := func(why, command string, args ...any) {
 		commands = append(commands, [2]string{fmt.Sprintf(command, args...), why})
 	}
 	ctl := "go run ./examples/diegoctl"
-	if api != "http://"+defaultListen {
-		ctl += " -bbs " + api
+	if data != fleetdir.Default() { // where diegoctl looks
+		ctl += " -data " + shellWord(data)
 	}
 	if i := slices.IndexFunc(records, func(r lrp.ActualLRP) bool { return len(r.Ports) > 0 }); i >= 0 {
 		try("ask "+name(records[i]), "curl %s", url(records[i]))
@@ -104,6 +106,14 @@ func writeGuide(out io.Writer, records []lrp.ActualLRP, took time.Duration, api 
 		fmt.Fprintf(out, "  %-*s  # %s\n", width, c[0], c[1])
 	}
 	fmt.Fprintf(out, "\nCtrl-C stops everything; the next start goes on with what is desired now.\n\n")
+}
+
+// shellWord is text as one word of a command line.
+func shellWord(text string) string {
+	if strings.ContainsAny(text, " \t'\"\\$&;()*?<>|`") {
+		return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+	}
+	return text
 }
 
 func name(r lrp.ActualLRP) string { return r.ProcessGUID + "/" + strconv.Itoa(r.Index) }

@@ -2,14 +2,11 @@ package main
 
 import (
 	"net"
-	"net/http"
-	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/diegosdk/diego/internal/daemon"
+	"github.com/diegosdk/diego/internal/fleetdir"
 )
 
 func TestOnlyThisMachineIsListenedTo(t *testing.T) {
@@ -28,49 +25,11 @@ func TestOnlyThisMachineIsListenedTo(t *testing.T) {
 	}
 }
 
-func TestPagesOfOthersAreNotServed(t *testing.T) {
-	h := localOnly(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
-	for _, c := range []struct {
-		host, origin string
-		want         int
-	}{
-		{"127.0.0.1:8889", "", http.StatusNoContent},
-		{"localhost", "", http.StatusNoContent},
-		{"[::1]:8889", "", http.StatusNoContent},
-		{"evil.example:8889", "", http.StatusForbidden},
-		{"127.0.0.1.evil.example", "", http.StatusForbidden},
-		{"127.0.0.1:8889", "http://evil.example", http.StatusForbidden},
-		{"127.0.0.1:8889", "null", http.StatusForbidden},
-	} {
-		r := httptest.NewRequest("POST", "/v1/desire", nil)
-		r.Host = c.host
-		if c.origin != "" {
-			r.Header.Set("Origin", c.origin)
+func TestTheDataIsWhereItIsSaidOrWhereDiegoctlLooks(t *testing.T) {
+	for data, want := range map[string]string{"": fleetdir.Default(), "here": "here"} {
+		if got := (&settings{Data: data}).data(); got != want {
+			t.Errorf("-data %q: %q, want %q", data, got, want)
 		}
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, r)
-		if w.Code != c.want {
-			t.Errorf("host %q, origin %q: %d, want %d", c.host, c.origin, w.Code, c.want)
-		}
-	}
-}
-
-func TestTheDataIsWhereProgramsKeepTheirs(t *testing.T) {
-	home := t.TempDir()
-	for _, c := range []struct{ home, state, want string }{
-		{home, "", filepath.Join(home, ".local", "state", "diego-allinone")},
-		{home, "/var/state", "/var/state/diego-allinone"},
-		{filepath.Join(home, "nowhere"), "", filepath.Join(os.TempDir(), "diego-allinone-")},
-		{"", "", filepath.Join(os.TempDir(), "diego-allinone-")},
-	} {
-		t.Setenv("HOME", c.home)
-		t.Setenv("XDG_STATE_HOME", c.state)
-		if got := (&settings{}).data(); !strings.HasPrefix(got, c.want) {
-			t.Errorf("home %q, state %q: %q, want %q", c.home, c.state, got, c.want)
-		}
-	}
-	if got := (&settings{Data: "here"}).data(); got != "here" {
-		t.Errorf("-data here: %q", got)
 	}
 }
 

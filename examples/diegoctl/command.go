@@ -116,8 +116,10 @@ func checkDuration(text string) string {
 
 // globals are the flags of every command.
 var globals = []flagSpec{
-	{name: "bbs", kind: kindText, value: "URL", env: "DIEGO_BBS", def: "http://127.0.0.1:8889",
-		help: "where the BBS is; several addresses with commas between them, for an active one and those that stand by"},
+	{name: "bbs", kind: kindText, value: "URL", env: "DIEGO_BBS",
+		help: "where the BBS is; several addresses with commas between them, for an active one and those that stand by (default: your own allinone)"},
+	{name: "data", kind: kindFile, value: "DIRECTORY", env: "DIEGO_DATA",
+		help: "without -bbs, the data directory of the allinone to ask (default: that of your own one)"},
 	{name: "auctioneer", kind: kindText, value: "URL", env: "DIEGO_AUCTIONEER",
 		help: "where the auctioneer is, as -bbs; for plan (default: where the BBS is)"},
 	{name: "cert", kind: kindFile, env: "DIEGO_CERT", help: "the client's certificate, PEM"},

@@ -15,6 +15,7 @@ import (
 	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/internal/daemon"
 	"github.com/diegosdk/diego/internal/devcerts"
+	"github.com/diegosdk/diego/internal/fleetdir"
 )
 
 // serveTLS serves the world over mutual TLS until the test ends.
@@ -23,14 +24,29 @@ func (w *world) serveTLS(t *testing.T, a *devcerts.Authority, hosts ...string) (
 	return w.serveOver(t, a, []string{"diego-bbs"}, diego.HandlerOptions{BBS: w.plane.BBS, Convergence: w.plane, Auctioneer: w.plane}, hosts...)
 }
 
+// own serves the world as an allinone with that data directory does.
+func (w *world) own(t *testing.T, data string) {
+	t.Helper()
+	issuer, err := fleetdir.Make(data, "127.0.0.1")
+	w.must(err)
+	files, err := issuer.Server("bbs", "diego-bbs")
+	w.must(err)
+	w.must(issuer.Publish(w.listen(t, daemon.TLS{TLSCert: files.Cert, TLSKey: files.Key, TLSCA: files.CA},
+		diego.HandlerOptions{BBS: w.plane.BBS, Convergence: w.plane, Auctioneer: w.plane})))
+}
+
 func (w *world) serveOver(t *testing.T, a *devcerts.Authority, units []string, o diego.HandlerOptions, hosts ...string) (address string) {
 	t.Helper()
 	cert, key, err := a.Issue(devcerts.Request{File: "server-" + hosts[len(hosts)-1], Name: "server", Units: units, Hosts: hosts, For: time.Hour})
 	w.must(err)
+	return w.listen(t, daemon.TLS{TLSCert: cert, TLSKey: key, TLSCA: a.CA()}, o)
+}
+
+func (w *world) listen(t *testing.T, settings daemon.TLS, o diego.HandlerOptions) (address string) {
+	t.Helper()
 	log, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	w.must(err)
 	t.Cleanup(func() { log.Close() })
-	settings := daemon.TLS{TLSCert: cert, TLSKey: key, TLSCA: a.CA()}
 	certificates, err := settings.Certificates(new(daemon.Logging).Logger(log))
 	w.must(err)
 	h, err := diego.NewHandler(o)
@@ -126,6 +142,38 @@ func TestConnectionsThatFailSayWhatToDo(t *testing.T) {
 				t.Errorf("exit %d, want %d\n%s%s\nwant %q", r.code, tt.code, r.stdout, r.stderr, tt.says)
 			}
 		})
+	}
+}
+
+func TestAnAllinoneIsFoundByItsDataDirectory(t *testing.T) {
+	w := newWorld(t)
+	state := t.TempDir() // that of this user
+	t.Setenv("XDG_STATE_HOME", state)
+	t.Setenv("HOME", state)
+	usual, other := filepath.Join(state, "diego-allinone"), filepath.Join(t.TempDir(), "data")
+	w.must(os.Mkdir(usual, 0o700))
+	w.must(os.Mkdir(other, 0o700))
+	if r := w.ask(nil, "cells"); r.code != exitUnreachable || !strings.Contains(r.stderr, "no allinone is found in "+usual) ||
+		!strings.Contains(r.stderr, "start one with go run ./examples/allinone, or name a BBS with -bbs") {
+		t.Errorf("before there is one: exit %d, %s", r.code, r.stderr)
+	}
+	w.own(t, usual)
+	if r := w.ask(nil, "converge"); r.code != exitOK {
+		t.Errorf("the usual one: exit %d, %s", r.code, r.stderr)
+	}
+	w.own(t, other)
+	for _, r := range []ran{w.ask(nil, "plan", "-f", "../specs/web.json", "-data", other), w.ask(map[string]string{"DIEGO_DATA": other}, "lrp", "list")} {
+		if r.code != exitOK && r.code != exitFailed || r.stderr != "" { // nothing of the plan finds room
+			t.Errorf("another one: exit %d, %s", r.code, r.stderr)
+		}
+	}
+	if r := w.ask(map[string]string{"DIEGO_CA": "ca.pem"}, "cells"); r.code != exitUsage || !strings.Contains(r.stderr, "-cert, -key and -ca are for the BBS that -bbs (DIEGO_BBS) names") {
+		t.Errorf("certificates for nobody: exit %d, %s", r.code, r.stderr)
+	}
+	// It has ended, and left its address behind.
+	w.must(os.WriteFile(filepath.Join(usual, "api", "url"), []byte("https://127.0.0.1:1\n"), 0o600))
+	if r := w.ask(nil, "cells"); r.code != exitUnreachable || !strings.Contains(r.stderr, "does allinone still run? this is the address of the allinone in "+usual) {
+		t.Errorf("one that has ended: exit %d, %s", r.code, r.stderr)
 	}
 }
 

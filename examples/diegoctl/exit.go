@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/internal/fleetdir"
 	"github.com/diegosdk/diego/internal/specfile"
 	"github.com/diegosdk/diego/internal/spelling"
 	"github.com/diegosdk/diego/internal/wire"
@@ -111,6 +113,7 @@ var kinds = []kindOfError{
 	{is: wraps(lrp.ErrRefused, lrp.ErrCannotBeRetired, lrp.ErrCannotBeRemoved, storage.ErrHeld), code: exitRefused},
 	{is: wraps(task.ErrInvalidTransition, task.ErrRunningElsewhere), code: exitRefused, advice: says("diegoctl task get shows the task's state")},
 	{is: wraps(storage.ErrGone), code: exitRefused, advice: says("leave -after out to begin with the oldest event there is")},
+	{is: holds[*absentError], code: exitUnreachable, advice: says("start one with go run ./examples/allinone, or name a BBS with -bbs (DIEGO_BBS)\nan allinone of another user, such as root, answers that user only; one with -data is found with the same -data (DIEGO_DATA)")},
 	{is: wraps(fs.ErrNotExist, fs.ErrPermission), code: exitFailed},
 	{is: holds[*wire.PathError], code: exitFailed, advice: adviceOnServices},
 	{is: unreachable, code: exitUnreachable, advice: adviceOnConnections},
@@ -199,7 +202,7 @@ func adviceOnServices(c *call, _ error) string {
 	if c.command != nil && c.command.name == "plan" {
 		return "that server does not offer it; if the auctioneer is another than the BBS, plan needs -auctioneer (DIEGO_AUCTIONEER)"
 	}
-	return "that server does not offer it; -bbs (DIEGO_BBS) has to be the address of a BBS, and is " + c.flag("bbs")
+	return "that server does not offer it; -bbs (DIEGO_BBS) has to be the address of a BBS, and is " + c.asked()
 }
 
 func adviceOnImpostors(c *call, err error) string {
@@ -207,7 +210,7 @@ func adviceOnImpostors(c *call, err error) string {
 	_ = errors.As(err, &impostor)
 	switch {
 	case impostor == nil || impostor.Service == "BBS":
-		return "-bbs (DIEGO_BBS) has to be the address of a BBS, whose certificate has the unit diego-bbs; it is " + c.flag("bbs")
+		return "-bbs (DIEGO_BBS) has to be the address of a BBS, whose certificate has the unit diego-bbs; it is " + c.asked()
 	case impostor.Service == "auctioneer":
 		return "-auctioneer (DIEGO_AUCTIONEER) has to be the address of an auctioneer, whose certificate has the unit diego-auctioneer, or of a BBS"
 	}
@@ -230,5 +233,13 @@ func adviceOnConnections(c *call, err error) string {
 	if strings.Contains(c.flag("bbs"), ",") {
 		return "are the addresses right? -bbs (DIEGO_BBS) is " + c.flag("bbs") + "\nif one of them led and was lost, another leads after a lease, 15s unless set otherwise; repeat the command then"
 	}
-	return "is the address right? -bbs (DIEGO_BBS) is " + c.flag("bbs")
+	if c.flag("bbs") == "" {
+		return "does allinone still run? this is the address of " + c.asked() + "; -bbs (DIEGO_BBS) names another BBS"
+	}
+	return "is the address right? -bbs (DIEGO_BBS) is " + c.asked()
+}
+
+// asked is the BBS that the flags lead to.
+func (c *call) asked() string {
+	return cmp.Or(c.flag("bbs"), "the allinone in "+cmp.Or(c.flag("data"), fleetdir.Default()))
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/internal/fleetdir"
 )
 
 // A remote is a Diego, in this process or over HTTP.
@@ -22,6 +23,8 @@ type remote struct {
 
 // A connection says how to reach a Diego over HTTP.
 type connection struct {
+	// data is the data directory of the allinone that is asked if bbs is empty.
+	data string
 	// bbs and auctioneer are base URLs.
 	bbs, auctioneer []string
 	// cert, key and ca are files, or empty.
@@ -29,8 +32,39 @@ type connection struct {
 	timeout       time.Duration
 }
 
+// An absentError says that there is no allinone to ask.
+type absentError struct {
+	data string
+	err  error
+}
+
+func (e *absentError) Error() string {
+	return fmt.Sprintf("no address is given, and no allinone is found in %s: %v", e.data, e.err)
+}
+
+// own turns a connection without addresses into one to the allinone of its data
+// directory.
+func (c connection) own() (connection, error) {
+	if len(c.bbs) > 0 {
+		return c, nil
+	}
+	api, err := fleetdir.Find(c.data)
+	if err != nil {
+		return c, &absentError{c.data, err}
+	}
+	c.bbs, c.cert, c.key, c.ca = []string{api.URL}, api.Operator.Cert, api.Operator.Key, api.Operator.CA
+	if len(c.auctioneer) == 0 {
+		c.auctioneer = c.bbs
+	}
+	return c, nil
+}
+
 // dialHTTP connects to nothing yet, but reads the files.
 func dialHTTP(c connection) (*remote, error) {
+	c, err := c.own()
+	if err != nil {
+		return nil, err
+	}
 	config, err := c.tls()
 	if err != nil {
 		return nil, err

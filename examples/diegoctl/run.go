@@ -2,12 +2,15 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"time"
+
+	"github.com/diegosdk/diego/internal/fleetdir"
 )
 
 // A process is what the process that diegoctl runs in offers it.
@@ -69,11 +72,15 @@ func (c *call) remote() (*remote, error) {
 		return c.reached, nil
 	}
 	conn := connection{
-		bbs: addresses(c.flag("bbs")), auctioneer: addresses(c.flag("auctioneer")),
+		data: cmp.Or(c.flag("data"), fleetdir.Default()),
+		bbs:  addresses(c.flag("bbs")), auctioneer: addresses(c.flag("auctioneer")),
 		cert: c.flag("cert"), key: c.flag("key"), ca: c.flag("ca"), timeout: c.duration("timeout"),
 	}
 	if conn.auctioneer == nil {
 		conn.auctioneer = conn.bbs
+	}
+	if conn.bbs == nil && conn.cert+conn.ca != "" {
+		return nil, wrongUse(c.command, "-cert, -key and -ca are for the BBS that -bbs (DIEGO_BBS) names, and there is none")
 	}
 	if (conn.cert == "") != (conn.key == "") {
 		return nil, wrongUse(c.command, "-cert and -key come together, or neither of them")

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/internal/daemon"
+	"github.com/diegosdk/diego/internal/fleetdir"
+)
+
+// Who runs an allinone as root lets nobody else of the machine run things as
+// root: neither through the control plane nor through a cell.
+func TestOnlyItsUserIsServed(t *testing.T) {
+	data := t.TempDir()
+	p := start(t, "-data", data, "-cells", "1", "-no-sample", "-backend", daemon.ProcessBackend)
+	p.wait("API", "https://127.0.0.1:")
+	p.wait("Nothing is desired yet")
+	p.wait("go run ./examples/diegoctl -data " + data + " lrp create")
+	api, err := fleetdir.Find(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(api.Operator.CA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.LoadX509KeyPair(api.Operator.Cert, api.Operator.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(text)
+	its := &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}}
+	bbs := func(o diego.ClientOptions) *diego.BBSClient {
+		o.Addresses, o.Attempts = []string{api.URL}, 1
+		client, err := diego.NewBBSClient(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return client
+	}
+	cells, err := bbs(diego.ClientOptions{TLS: its}).Cells(t.Context())
+	if err != nil || len(cells) != 1 {
+		t.Fatalf("its user finds %d cells, %v", len(cells), err)
+	}
+	cell := func(o diego.ClientOptions) *diego.CellClient {
+		o.Addresses, o.CellID, o.Attempts = []string{cells[0].Address}, "cell-1", 1
+		client, err := diego.NewCellClient(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return client
+	}
+	if _, err := cell(diego.ClientOptions{TLS: its}).Containers(t.Context()); err != nil {
+		t.Errorf("its user asks a cell: %v", err)
+	}
+	stranger := diego.ClientOptions{TLS: &tls.Config{RootCAs: pool}}
+	if _, err := bbs(stranger).Cells(t.Context()); !errors.Is(err, diego.ErrForbidden) {
+		t.Errorf("without a certificate the control plane says %v", err)
+	}
+	if _, err := cell(stranger).Containers(t.Context()); !errors.Is(err, diego.ErrForbidden) {
+		t.Errorf("without a certificate the cell says %v", err)
+	}
+	if os.Geteuid() == 0 { // who else reads what lets in?
+		const nobody = 65534
+		for _, file := range []string{api.Operator.Key, filepath.Join(data, "diego.db"), filepath.Join(data, "log")} {
+			cat := exec.Command("cat", file)
+			cat.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+			if output, err := cat.CombinedOutput(); err == nil {
+				t.Errorf("another user reads %d bytes of %s", len(output), file)
+			}
+		}
+	}
+	interrupt(t, p)
+}
