@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"math/rand/v2"
 
@@ -103,7 +104,7 @@ type attempt struct {
 	// end is where the log ended before.
 	end       int64
 	tags      map[storage.RecordKey]executor.ModificationTag
-	leases    map[leaseID]*leaseRow
+	leases    leaseRows // those that fences name
 	requests  map[string]storage.Cursor
 	committed bool // the doubt is resolved: it happened
 
@@ -114,10 +115,8 @@ type attempt struct {
 	aside    []call // moves records into quarantine
 
 	lrps, lrpsStaying, lrpsGone, deployments, deploymentsGone, defined, undefined []any
-	tasks, tasksGone, domains, leaseRows, requestRows                             []any
+	tasks, tasksGone, domains, requestRows                                        []any
 }
-
-type leaseID struct{ kind, name string }
 
 // A segment is a row of the log: several events that follow one another.
 type segment struct {
@@ -134,7 +133,6 @@ const (
 // Kinds of keys that are no records.
 const (
 	domainKey storage.RecordKind = 100 + iota
-	leaseKey
 	requestKey
 )
 
@@ -143,7 +141,7 @@ func (a *attempt) reset() {
 	a.token = rand.Int64()
 	a.tags = make(map[storage.RecordKey]executor.ModificationTag, len(a.items))
 	a.written = make(map[storage.RecordKey]struct{}, 2*len(a.items))
-	a.leases = make(map[leaseID]*leaseRow)
+	a.leases = make(leaseRows)
 	a.requests = make(map[string]storage.Cursor)
 	a.deferred = make(map[*item]bool)
 }
@@ -157,9 +155,7 @@ func (a *attempt) onConnection() (err error) {
 	}
 	defer func() {
 		if err != nil {
-			if _, rollbackErr := c.ExecContext(ctx, "ROLLBACK"); rollbackErr != nil && !isNoTransaction(rollbackErr) || s.d.isReadOnly(err) {
-				discard(c)
-			}
+			s.rollBack(ctx, c, err)
 		}
 		c.Close() // returns it to the pool
 	}()
@@ -204,6 +200,13 @@ func (a *attempt) onConnection() (err error) {
 		a.swept()
 	}
 	return err
+}
+
+// rollBack makes a connection ready for the next transaction after an error.
+func (s *Store) rollBack(ctx context.Context, c *sql.Conn, err error) {
+	if _, rollbackErr := c.ExecContext(ctx, "ROLLBACK"); rollbackErr != nil && !isNoTransaction(rollbackErr) || s.d.isReadOnly(err) {
+		discard(c)
+	}
 }
 
 // beginCalls begin a transaction that commits.

@@ -50,12 +50,6 @@ func (a *attempt) lookups(calls []call) []call {
 		if f := it.batch.Fence; f != (storage.Fence{}) && !isImpossible(f.Kind) && !isImpossible(f.Name) {
 			leases = append(leases, f.Kind, f.Name)
 		}
-		if l := it.lease; l != nil && !isImpossible(l.lease.Kind) && !isImpossible(l.lease.Name) {
-			leases = append(leases, l.lease.Kind, l.lease.Name)
-			if l.verb == acquire {
-				leases = append(leases, "", "") // the row of the forgotten ones
-			}
-		}
 		if id := it.batch.RequestID; id != "" {
 			requests = append(requests, id)
 		}
@@ -79,13 +73,11 @@ func (a *attempt) lookups(calls []call) []call {
 	}
 	calls = q.lookDeployments.calls(calls, deployments, scanTag(storage.DeploymentRecord))
 	calls = q.lookTasks.calls(calls, tasks, scanTag(storage.TaskRecord))
-	calls = q.lookLeases.calls(calls, leases, func(r *sql.Rows) error {
-		var id leaseID
-		row := new(leaseRow)
-		err := r.Scan(&id.kind, &id.name, &row.owner, &row.epoch, &row.expires, &row.value)
-		a.leases[id] = row
-		return err
-	})
+	fences := &q.lookFences
+	if a.joined {
+		fences = &q.lookLeases // locked like all else
+	}
+	calls = fences.calls(calls, leases, a.leases.scan)
 	calls = q.lookRequests.calls(calls, requests, func(r *sql.Rows) error {
 		var id string
 		var cursor int64
@@ -93,7 +85,7 @@ func (a *attempt) lookups(calls []call) []call {
 		a.requests[id] = storage.Cursor(cursor)
 		return err
 	})
-	if a.joined && a.s.d.lock != "" {
+	if a.joined {
 		for i := range calls[from:] {
 			calls[from+i].query += a.s.d.lock
 		}
@@ -113,9 +105,6 @@ func (a *attempt) resolveAll(ctx context.Context, q querier) error {
 		err := a.refusal(it)
 		if err == nil && len(it.batch.Quarantine) > 0 {
 			err = a.quarantine(ctx, q, it)
-		}
-		if err == nil && it.lease != nil {
-			err = a.changeLease(it)
 		}
 		var databaseError *Error
 		if errors.As(err, &databaseError) {
@@ -158,14 +147,7 @@ func (a *attempt) concernsWritten(it *item) bool {
 	if o := it.origin; o != nil && (is(o.key.record()) || is(storage.DeploymentKey(o.key.guid))) {
 		return true
 	}
-	f := it.batch.Fence
-	return f != (storage.Fence{}) && is(leaseRecord(f.Kind, f.Name)) ||
-		it.lease != nil && is(leaseRecord(it.lease.lease.Kind, it.lease.lease.Name)) ||
-		it.batch.RequestID != "" && is(storage.RecordKey{Kind: requestKey, GUID: it.batch.RequestID})
-}
-
-func leaseRecord(kind, name string) storage.RecordKey {
-	return storage.RecordKey{Kind: leaseKey, GUID: kind, DefinitionID: name}
+	return it.batch.RequestID != "" && is(storage.RecordKey{Kind: requestKey, GUID: it.batch.RequestID})
 }
 
 // refusal is why the item cannot be committed, or nil.
@@ -248,19 +230,6 @@ func (a *attempt) wrote(k *storage.RecordKey) {
 // legible is text that every database takes: a reason may quote what is damaged.
 func legible(s string) string {
 	return strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", "\uFFFD"), "\uFFFD")
-}
-
-func (a *attempt) changeLease(it *item) error {
-	l := it.lease
-	wanted := l.lease
-	id := leaseID{wanted.Kind, wanted.Name}
-	row, err := l.apply(a.leases[id], a.leases[leaseID{}], a.now)
-	if row != nil {
-		a.leases[id] = row
-		a.leaseRows = append(a.leaseRows, id.kind, id.name, row.owner, row.epoch, row.expires, row.value)
-		a.written[leaseRecord(id.kind, id.name)] = struct{}{}
-	}
-	return err
 }
 
 // accept adds what the item writes.

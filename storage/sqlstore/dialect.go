@@ -78,11 +78,15 @@ type dialect struct {
 	clock string
 	// lock makes a SELECT lock the rows that it finds.
 	lock string
+	// share lets others do the same, and nobody change them.
+	share string
 	// begin starts a transaction that writes, beginRead one that sees one
 	// moment, that of its first statement.
 	begin, beginRead []string
 	// settings follow begin on connections that Open has not set up.
 	settings []string
+	// bounds follow them in a transaction that commits.
+	bounds []string
 	// batch runs several statements in one round trip; nil runs them one by
 	// one. common are statements that most transactions need.
 	batch func(ctx context.Context, c *sql.Conn, calls []call, common []string) error
@@ -136,22 +140,28 @@ func (d *dialect) isReadOnly(err error) bool {
 
 // classOf is what err means, and what to do about it, if that is known.
 func (d *dialect) classOf(err error) (class, string) {
-	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	// A connection that gave up looks like a context that ended.
+	var network *net.OpError
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) && !errors.As(err, &network) {
 		return permanent, ""
 	}
-	if errors.Is(err, errPrepared) {
+	if errors.Is(err, errPrepared) || errors.Is(err, errLeaseMoved) {
 		return transient, ""
 	}
 	if c, hint := d.classify(err); c != permanent || hint != "" {
 		return c, hint
 	}
-	var network net.Error
 	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, io.EOF) ||
 		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNREFUSED) ||
-		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.As(err, &network) {
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || isNetwork(err) {
 		return lost, "check that the database server runs and can be reached"
 	}
 	return permanent, ""
+}
+
+func isNetwork(err error) bool {
+	var network net.Error
+	return errors.As(err, &network)
 }
 
 // rebind numbers the placeholders of a query, where the dialect wants that.

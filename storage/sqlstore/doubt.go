@@ -11,7 +11,6 @@ type outcome struct {
 	newest   int64 // the last of them as far as the attempt knew
 	cursors  []storage.Cursor
 	errs     []error
-	leases   []storage.Lease
 	deferred map[*item]bool
 }
 
@@ -23,11 +22,6 @@ func (a *attempt) outcome() *outcome {
 	}
 	for _, it := range a.items {
 		o.cursors, o.errs = append(o.cursors, it.cursor), append(o.errs, it.err)
-		lease := storage.Lease{}
-		if it.lease != nil {
-			lease = it.lease.lease
-		}
-		o.leases = append(o.leases, lease)
 	}
 	return o
 }
@@ -44,9 +38,6 @@ func (a *attempt) restore() {
 		it.cursor, it.err = d.cursors[i], d.errs[i]
 		if it.cursor > 0 {
 			it.cursor += moved
-		}
-		if it.lease != nil {
-			it.lease.lease = d.leases[i]
 		}
 	}
 }

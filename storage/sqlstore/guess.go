@@ -120,7 +120,7 @@ func (a *attempt) isPlain() bool {
 		if s.d.nextOnly && !it.goesOn() || it.isImpossible() || it.origin != nil && !s.memory.holds(it.origin) {
 			return false
 		}
-		if b := &it.batch; it.lease != nil || b.RequestID != "" || len(b.Domains)+len(b.Quarantine) > 0 {
+		if b := &it.batch; b.RequestID != "" || len(b.Domains)+len(b.Quarantine) > 0 {
 			return false
 		}
 	}

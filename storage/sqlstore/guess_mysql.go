@@ -55,7 +55,8 @@ func (s *Store) mysqlPart(p part) mysqlPart {
 	default: // keeps
 		m := d.among("SELECT "+overflow("COUNT(*)")+" FROM "+name, columns, kinds)
 		if p.present != "" {
-			m.head += p.present + " AND "
+			// Leases change without the lock of the log.
+			m.head, m.tail = m.head+p.present+" AND ", d.share
 		}
 		return mysqlPart{p, m, 0}
 	}

@@ -10,15 +10,13 @@ import (
 	"github.com/diegosdk/diego/storage"
 )
 
-// An item is one Commit, or one change of a lease, on its way through a
-// group. What needs no database is done before it gets there: checking,
+// An item is one Commit on its way through a group. What needs no database is done before it gets there: checking,
 // encoding, encrypting.
 type item struct {
 	ticket
 	batch storage.Batch
 	// origin is what the batch was decided from, if that came from memory.
 	origin *origin
-	lease  *leaseChange
 	// records are the compare-and-swaps of the batch, in the order of
 	// storage.Batch.
 	records []change

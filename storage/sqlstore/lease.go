@@ -1,19 +1,30 @@
 package sqlstore
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"iter"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/storage"
 )
 
-// Changes of leases go through the same groups as commits, so that a commit
-// and the acquisition that fences it off are never under way at once.
+// Leases change without the lock of the log, so that whoever holds that one
+// keeps no leader from being replaced. A change reads the lease, decides, and
+// writes it in one round trip if the lease still is what was read; otherwise it
+// begins anew. Nothing is locked while a client thinks. A commit with a fence
+// locks the lease that it names until its end, so the commit and an acquisition
+// that fences it off are never under way at once.
+//
+// A transaction locks the row of the forgotten leases first, then leases, in the
+// order of their names, and never the log.
 
 type leaseVerb uint8
 
@@ -23,11 +34,21 @@ const (
 	release
 )
 
+// A leaseChange is one change of a lease on its way through a group.
 type leaseChange struct {
+	ticket
 	verb  leaseVerb
 	lease storage.Lease // what was asked for; then what came of it
 	ttl   time.Duration
+	err   error
 }
+
+func (c *leaseChange) id() leaseID { return leaseID{c.lease.Kind, c.lease.Name} }
+
+type leaseID struct{ kind, name string }
+
+// maxLeases is how many leases change in one transaction.
+const maxLeases = 64
 
 // A leaseRow is a lease as it is stored. It has no owner after a release, and
 // the release is when it expired.
@@ -59,27 +80,173 @@ func (s *Store) Release(ctx context.Context, l storage.Lease) error {
 }
 
 func (s *Store) changeLease(ctx context.Context, verb leaseVerb, l storage.Lease, ttl time.Duration) (storage.Lease, error) {
-	it, err := newLeaseItem(verb, l, ttl)
+	c, err := newLeaseChange(verb, l, ttl)
 	if err == nil {
-		err = s.commits.do(ctx, it)
+		err = s.leases.do(ctx, c)
 	}
 	if err == nil {
-		err = it.err
+		err = c.err
 	}
 	if err != nil {
 		return storage.Lease{}, err
 	}
-	return it.lease.lease, nil
+	return c.lease, nil
 }
 
-func newLeaseItem(verb leaseVerb, l storage.Lease, ttl time.Duration) (*item, error) {
+func newLeaseChange(verb leaseVerb, l storage.Lease, ttl time.Duration) (*leaseChange, error) {
 	if verb != release {
 		if err := storage.CheckLease(&l, ttl); err != nil {
 			return nil, err
 		}
 	}
 	l.Value = append([]byte{}, l.Value...)
-	return &item{ticket: newTicket(), lease: &leaseChange{verb, l, ttl}, size: len(l.Value)}, nil
+	return &leaseChange{ticket: newTicket(), verb: verb, lease: l, ttl: ttl}, nil
+}
+
+// changeLeases makes the changes of a batch and tells their callers. Each of
+// them may be repeated: the same owner acquires and renews again and again. So a
+// lost connection leaves no doubt, and what was lost with it comes to nothing
+// should it reach the server after all, as the lease has another version by then.
+func (s *Store) changeLeases(batch []*leaseChange) {
+	slices.SortFunc(batch, func(a, b *leaseChange) int {
+		return cmp.Or(strings.Compare(a.lease.Kind, b.lease.Kind), strings.Compare(a.lease.Name, b.lease.Name))
+	})
+	waiting := batch
+	err := s.retry(background, "changing a lease", func() error {
+		c, err := s.lease.Conn(background)
+		if err != nil {
+			return err
+		}
+		defer c.Close() // returns it to the pool
+		t := leaseTransaction{s: s, begin: s.beginCalls(), end: []call{{query: "COMMIT"}}, sweeps: true}
+		t.run = func(calls []call) error { return s.run(background, c, calls) }
+		if waiting, err = t.change(waiting); err != nil {
+			s.rollBack(background, c, err)
+		} else if len(waiting) > 0 {
+			err = errLeaseMoved
+		}
+		return err
+	})
+	for _, c := range waiting {
+		c.err = err
+	}
+	for _, c := range batch {
+		close(c.done)
+	}
+}
+
+// errLeaseMoved is a lease that has changed after it was read.
+var errLeaseMoved = errors.New("others are changing the lease")
+
+// A leaseTransaction is how leases are changed: in a transaction of the store's
+// or in one of the caller's.
+type leaseTransaction struct {
+	s          *Store
+	run        func([]call) error
+	begin, end []call
+	lock       string // makes reading lock the leases
+	sweeps     bool
+}
+
+// change makes those changes that nothing gets in the way of, and returns the
+// others.
+func (t *leaseTransaction) change(changes []*leaseChange) (waiting []*leaseChange, err error) {
+	var now int64
+	found, wanted, written := make(leaseRows), make(leaseRows), make(leaseRows)
+	calls := []call{{query: t.s.q.clock, scan: func(r *sql.Rows) error { return r.Scan(&now) }}}
+	if err := t.run(t.look(calls, changes, found)); err != nil {
+		return changes, err
+	}
+	var tried []*leaseChange
+	var writes []call
+	for _, c := range changes {
+		id := c.id()
+		if wanted[id] != nil {
+			waiting = append(waiting, c)
+			continue
+		}
+		var row *leaseRow
+		if row, c.err = c.apply(found[id], found[leaseID{}], now); row != nil {
+			tried, wanted[id] = append(tried, c), row
+			writes = append(writes, t.s.q.writeLease(id, found, row))
+		}
+	}
+	if len(tried) == 0 {
+		return waiting, nil
+	}
+	calls = t.begin
+	if t.sweeps {
+		calls = t.s.sweepLeases(calls, now)
+	}
+	calls = t.look(append(calls, writes...), tried, written)
+	if err := t.run(append(calls, t.end...)); err != nil {
+		return changes, err
+	}
+	if t.sweeps {
+		t.s.sweptLeases(now)
+	}
+	for _, c := range tried {
+		if !written[c.id()].equal(wanted[c.id()]) {
+			waiting = append(waiting, c)
+		}
+	}
+	return waiting, nil
+}
+
+type leaseRows map[leaseID]*leaseRow
+
+// look adds statements that read the leases of the changes.
+func (t *leaseTransaction) look(calls []call, changes []*leaseChange, found leaseRows) []call {
+	keys := []any{"", ""} // the row of the forgotten ones
+	for _, c := range changes {
+		if id := c.id(); !isImpossible(id.kind) && !isImpossible(id.name) {
+			keys = append(keys, id.kind, id.name)
+		}
+	}
+	from := len(calls)
+	calls = t.s.q.lookLeases.calls(calls, keys, found.scan)
+	for i := range calls[from:] {
+		calls[from+i].query += t.lock
+	}
+	return calls
+}
+
+func (rows leaseRows) scan(r *sql.Rows) error {
+	var id leaseID
+	row := new(leaseRow)
+	err := r.Scan(&id.kind, &id.name, &row.owner, &row.epoch, &row.expires, &row.value)
+	rows[id] = row
+	return err
+}
+
+// equal reports whether both are the same version of a lease.
+func (r *leaseRow) equal(other *leaseRow) bool {
+	return r != nil && r.owner == other.owner && r.epoch == other.epoch && r.expires == other.expires && bytes.Equal(r.value, other.value)
+}
+
+// writeLease writes a lease, if it and the row of the forgotten ones are what was
+// found.
+func (q *queries) writeLease(id leaseID, found leaseRows, row *leaseRow) call {
+	if before := found[id]; before != nil {
+		return call{query: q.updateLease, args: []any{row.owner, row.epoch, row.expires, row.value, id.kind, id.name, before.epoch, before.expires}}
+	}
+	return call{query: q.insertLease, args: []any{id.kind, id.name, row.owner, row.epoch, row.expires, row.value, found[leaseID{}].epoch}}
+}
+
+// sweepLeases adds statements, now and then, that delete the leases which ended
+// long ago.
+func (s *Store) sweepLeases(calls []call, now int64) []call {
+	if !sweepDue(now, s.leasesSwept) {
+		return calls
+	}
+	ended := []any{now - int64(storage.KeepFor)}
+	return append(calls, call{query: s.q.raiseEpoch, args: ended}, call{query: s.q.sweepLeases, args: ended})
+}
+
+func (s *Store) sweptLeases(now int64) {
+	if sweepDue(now, s.leasesSwept) {
+		s.leasesSwept = now
+	}
 }
 
 // apply decides about the change, with the row of the lease, if it has one,

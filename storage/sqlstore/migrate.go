@@ -119,7 +119,7 @@ func (s *Store) migrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c, err := s.write.Conn(ctx)
+	c, err := s.schema.Conn(ctx)
 	if err != nil {
 		return err
 	}
@@ -164,9 +164,11 @@ func (s *Store) lockedVersion(ctx context.Context, c *sql.Conn) (int, error) {
 }
 
 // inTransaction runs f between begin and COMMIT, or ROLLBACK if it fails.
-func inTransaction(ctx context.Context, c *sql.Conn, begin string, f func() error) error {
-	if _, err := c.ExecContext(ctx, begin); err != nil {
-		return err
+func inTransaction(ctx context.Context, c *sql.Conn, begin []string, f func() error) error {
+	for _, statement := range begin {
+		if _, err := c.ExecContext(ctx, statement); err != nil {
+			return err
+		}
 	}
 	err := f()
 	if err == nil {

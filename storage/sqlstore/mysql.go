@@ -19,6 +19,7 @@ var mysqlDialect = dialect{
 	// Unlike NOW, this is not moved by the session's time zone.
 	clock:     "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) * 1000",
 	lock:      " FOR UPDATE",
+	share:     " LOCK IN SHARE MODE",
 	begin:     []string{"SET TRANSACTION ISOLATION LEVEL READ COMMITTED", "START TRANSACTION"},
 	beginRead: []string{"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"},
 	batch:     joined,
@@ -60,6 +61,8 @@ var mysqlDialect = dialect{
 			return lost, "raise max_connections of the server, or lower MaxConns"
 		case 1053, 1077, 1078, 1079, 1080, 1317, 1927, 3169:
 			return lost, "the server shuts down"
+		case 4031:
+			return lost, "the process was silent for too long in the middle of a transaction"
 		case 1044, 1045, 1142, 1143, 1227, 1698:
 			return permanent, "check the user's name and password, and grant it SELECT, INSERT, UPDATE and DELETE on the tables, and CREATE, ALTER and INDEX to migrate"
 		case 1046, 1049:

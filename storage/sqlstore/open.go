@@ -48,7 +48,7 @@ type Options struct {
 	OneByOne bool
 
 	// MaxConns is the number of connections that Open may make, at least 2
-	// (default 16). One of them is for commits.
+	// (default 16). One of them is for commits and, on a server, one for leases.
 	MaxConns int
 	// FullSync makes SQLite flush each commit to the disk. Without it a commit
 	// survives the end of the process however that comes, but a power cut may
@@ -161,52 +161,38 @@ func parse(dsn string) (open func(context.Context, Options) (*Store, error), err
 		}
 		return func(ctx context.Context, opts Options) (*Store, error) { return openFile(ctx, path, opts, nil) }, nil
 	case scheme == "postgres" || scheme == "postgresql":
-		connector, err := postgresConnector(dsn)
-		if err != nil {
+		connect := func(a access) (*pq.Connector, error) { return postgresConnector(dsn, a) }
+		if _, err := connect(reads); err != nil {
 			return nil, errDSN("PostgreSQL", "postgres://user:password@host:5432/database", dsn, err)
 		}
-		return server(&postgres, connector), nil
+		return server(&postgres, connect), nil
 	case scheme == "mysql":
 		config, err := mysqlConfig(rest)
 		if err != nil {
 			return nil, errDSN("MySQL", "mysql://user:password@host:3306/database", dsn, err)
 		}
-		connector, err := mysql.NewConnector(config)
-		if err != nil {
+		connect := func(a access) (driver.Connector, error) { return mysql.NewConnector(boundMySQL(config, a)) }
+		if _, err := connect(reads); err != nil {
 			return nil, errDSN("MySQL", "mysql://user:password@host:3306/database", dsn, err)
 		}
-		return server(&mysqlDialect, connector), nil
+		return server(&mysqlDialect, connect), nil
 	}
 	return nil, errors.New("sqlstore: the data source name begins with none of sqlite:, postgres:// and mysql: as it should; a file is sqlite:/var/lib/diego/diego.db")
 }
 
-func server(d *dialect, connector driver.Connector) func(context.Context, Options) (*Store, error) {
-	return func(ctx context.Context, opts Options) (*Store, error) { return opened(ctx, d, connector, opts) }
-}
-
-func postgresConnector(dsn string) (*pq.Connector, error) {
-	config, err := pq.NewConfig(dsn)
-	if err != nil {
-		return nil, err
-	}
-	config.BinaryParameters = true
-	if config.Runtime == nil {
-		config.Runtime = make(map[string]string)
-	}
-	for name, value := range postgresSettings {
-		if _, set := config.Runtime[name]; !set {
-			config.Runtime[name] = value
+// server opens a store on a server, with the connectors that connect makes.
+func server[C driver.Connector](d *dialect, connect func(access) (C, error)) func(context.Context, Options) (*Store, error) {
+	return func(ctx context.Context, opts Options) (*Store, error) {
+		var p pools
+		for a, db := range map[access]**sql.DB{reads: &p.read, commits: &p.write, leases: &p.lease, migrates: &p.schema} {
+			connector, err := connect(a)
+			if err != nil {
+				return nil, errors.Join(err, p.close())
+			}
+			*db = sql.OpenDB(connector)
 		}
+		return opened(ctx, d, p, opts)
 	}
-	return pq.NewConnectorConfig(config)
-}
-
-// postgresSettings make the plans of prepared statements once, whatever the
-// size of the tables at that time, so that they go by the keys: a page must not
-// read and sort all that is behind it.
-var postgresSettings = map[string]string{
-	"plan_cache_mode": "force_generic_plan", "jit": "off",
-	"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_sort": "off",
 }
 
 // errDSN gives the driver's reason, but never repeats the data source name: it
@@ -261,19 +247,20 @@ func mysqlConfig(dsn string) (*mysql.Config, error) {
 	return config, nil
 }
 
-// opened opens a store on a server. Commits have connections of their own, so
-// that those stay warm and no list keeps them waiting.
-func opened(ctx context.Context, d *dialect, connector driver.Connector, opts Options) (*Store, error) {
-	write, read := sql.OpenDB(connector), sql.OpenDB(connector)
-	write.SetMaxOpenConns(1)
-	read.SetMaxOpenConns(max(1, opts.MaxConns-1))
-	read.SetMaxIdleConns(max(1, opts.MaxConns-1))
-	closeBoth := func() error { return errors.Join(read.Close(), write.Close()) }
-	s, err := build(ctx, d, write, read, opts, closeBoth)
-	if err != nil {
-		return nil, errors.Join(err, closeBoth())
+// opened opens a store on a server.
+func opened(ctx context.Context, d *dialect, p pools, opts Options) (*Store, error) {
+	p.write.SetMaxOpenConns(1)
+	p.lease.SetMaxOpenConns(1)
+	p.read.SetMaxOpenConns(max(1, opts.MaxConns-2))
+	p.read.SetMaxIdleConns(max(1, opts.MaxConns-2))
+	for _, db := range []*sql.DB{p.write, p.lease, p.read} {
+		db.SetConnMaxIdleTime(maxIdle / 2)
 	}
-	return s, nil
+	s, err := build(ctx, d, p, opts, p.close)
+	if err != nil {
+		return nil, errors.Join(err, p.close())
+	}
+	return s, p.schema.Close()
 }
 
 // New makes a store of a database that the caller has opened, and migrates its
@@ -303,7 +290,7 @@ func New(db *sql.DB, d Dialect, o *Options) (*Store, error) {
 	if f == &mysqlDialect {
 		opts.OneByOne = opts.OneByOne || !joins(db)
 	}
-	return build(context.Background(), f, db, db, opts, nil)
+	return build(context.Background(), f, pools{write: db, lease: db, read: db, schema: db}, opts, nil)
 }
 
 // joins reports whether a MySQL driver takes several statements at once.
@@ -368,7 +355,7 @@ func openFile(ctx context.Context, path string, opts Options, after func() error
 		}
 		return err
 	}
-	s, err := build(ctx, &sqlite, write, read, opts, closeAll)
+	s, err := build(ctx, &sqlite, pools{write: write, lease: write, read: read, schema: write}, opts, closeAll)
 	if err != nil {
 		return nil, errors.Join(err, read.Close(), write.Close())
 	}

@@ -22,20 +22,20 @@ var postgres = dialect{
 	arrays:    true,
 	rowValues: true,
 	// It walks along the key instead, in the hope to find enough rows soon.
-	fence:  " OFFSET 0",
-	upsert: onConflict,
-	clock:  "(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::bigint * 1000",
-	lock:   " FOR UPDATE",
-	begin:  []string{"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"},
-	// Plans are made once, whatever the size of the tables at that time, so
-	// they must go by the keys.
+	fence:     " OFFSET 0",
+	upsert:    onConflict,
+	clock:     "(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::bigint * 1000",
+	lock:      " FOR UPDATE",
+	share:     " FOR SHARE",
+	begin:     []string{"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"},
 	settings:  setLocal(postgresSettings),
+	bounds:    setLocal(postgresBounds),
 	beginRead: []string{"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"},
 	batch:     executed,
 	prepare:   true,
 	guess:     postgresGuess,
 	migrate: func(ctx context.Context, c *sql.Conn, prefix string, f func() error) error {
-		return inTransaction(ctx, c, "BEGIN", func() error {
+		return inTransaction(ctx, c, []string{"BEGIN"}, func() error {
 			if _, err := c.ExecContext(ctx, "SELECT pg_advisory_xact_lock($1)", int64(hash(prefix))); err != nil {
 				return err
 			}
@@ -61,6 +61,8 @@ var postgres = dialect{
 			}
 		case "53300":
 			return lost, "raise max_connections of the server, or lower MaxConns"
+		case "25P03": // idle_in_transaction_session_timeout
+			return lost, "the process was silent for too long in the middle of a transaction"
 		case "57P01", "57P02", "57P03":
 			return lost, "the server shuts down or starts"
 		case "28000", "28P01", "42501":

@@ -1,5 +1,7 @@
 package sqlstore
 
+import "strings"
+
 // queries are the statements of a store, made once.
 type queries struct {
 	// common are statements that are prepared as soon as one is.
@@ -7,18 +9,20 @@ type queries struct {
 
 	lockLog, clock, log string
 
-	lookLRPs, lookDeployments, lookTasks, lookLeases, lookRequests multi
+	lookLRPs, lookDeployments, lookTasks, lookRequests multi
+	lookLeases, lookFences                             multi
 
 	upsertLRPs, updateLRPs, deleteLRPs   multi
 	upsertDeployments, deleteDeployments multi
 	insertDefinitions, deleteDefinitions multi
 	deleteAllDefinitions                 multi
 	upsertTasks, deleteTasks             multi
-	upsertDomains, upsertLeases          multi
+	upsertDomains                        multi
 	insertRequests, insertEvents         multi
 
 	parts [len(parts)]mysqlPart
 
+	updateLease, insertLease                   string
 	setLog, insertMarker                       string
 	trimEvents, sweepRequests, sweepMarkers    string
 	sweepDomains, raiseEpoch, sweepLeases      string
@@ -53,6 +57,7 @@ func (s *Store) newQueries() queries {
 	lrpKeyKinds := lrpKinds[:len(lrpKey)]
 	const tag = "tag_epoch, tag_index"
 	aside := "INSERT INTO " + t("quarantine") + " (at, kind, guid, idx, definition_id, presence, reason, data) SELECT "
+	lookLeases := d.among("SELECT kind, name, owner, epoch, expires_at, value FROM "+t("leases"), []string{"kind", "name"}, []kind{text, text})
 	q := queries{
 		lockLog: "SELECT newest, oldest FROM " + t("log") + " WHERE id = 1" + d.lock,
 		clock:   "SELECT " + d.clock,
@@ -61,8 +66,11 @@ func (s *Store) newQueries() queries {
 		lookLRPs:        d.among("SELECT process_guid, idx, definition_id, presence, "+tag+" FROM "+t("actual_lrps"), lrpKey, lrpKeyKinds),
 		lookDeployments: d.among("SELECT process_guid, "+tag+" FROM "+t("deployments"), deploymentKey, []kind{text}),
 		lookTasks:       d.among("SELECT guid, "+tag+" FROM "+t("tasks"), taskKey, []kind{text}),
-		lookLeases: d.among("SELECT kind, name, owner, epoch, expires_at, value FROM "+t("leases"),
-			[]string{"kind", "name"}, []kind{text, text}),
+		lookLeases:      lookLeases,
+		lookFences:      multi{d: d, head: lookLeases.head, tail: d.share, columns: lookLeases.columns, kinds: lookLeases.kinds}.ready(),
+		updateLease: d.rebind("UPDATE " + t("leases") + " SET owner = ?, epoch = ?, expires_at = ?, value = ? " +
+			"WHERE kind = ? AND name = ? AND epoch = ? AND expires_at = ?"),
+		insertLease:  d.insertLease(t("leases")),
 		lookRequests: d.among("SELECT id, seq FROM "+t("requests"), []string{"id"}, []kind{text}),
 
 		upsertLRPs:        d.upsertRows(t("actual_lrps"), lrpKey, lrpRest, lrpKinds),
@@ -77,9 +85,7 @@ func (s *Store) newQueries() queries {
 		upsertTasks:          d.upsertRows(t("tasks"), taskKey, taskRest, taskKinds),
 		deleteTasks:          d.among("DELETE FROM "+t("tasks"), taskKey, []kind{text}),
 		upsertDomains:        d.upsertRows(t("domains"), []string{"name"}, []string{"expires_at"}, []kind{text, number}),
-		upsertLeases: d.upsertRows(t("leases"), []string{"kind", "name"}, []string{"owner", "epoch", "expires_at", "value"},
-			[]kind{text, text, text, number, number, blob}),
-		insertRequests: d.insert(t("requests"), []string{"id", "seq", "at"}, []kind{text, number, number}, ""),
+		insertRequests:       d.insert(t("requests"), []string{"id", "seq", "at"}, []kind{text, number, number}, ""),
 		insertEvents: d.insert(t("events"), []string{"seq", "n", "at", "token", "data"},
 			[]kind{number, number, number, number, blob}, ""),
 
@@ -116,13 +122,31 @@ func (s *Store) newQueries() queries {
 	}
 	if d.arrays {
 		for _, m := range []multi{
-			q.lookLRPs, q.lookDeployments, q.lookTasks, q.lookLeases, q.lookRequests,
+			q.lookLRPs, q.lookDeployments, q.lookTasks, q.lookLeases, q.lookFences, q.lookRequests,
 			q.upsertLRPs, q.updateLRPs, q.deleteLRPs, q.upsertDeployments, q.insertDefinitions, q.deleteDefinitions,
-			q.upsertTasks, q.deleteTasks, q.upsertDomains, q.upsertLeases, q.insertRequests, q.insertEvents,
+			q.upsertTasks, q.deleteTasks, q.upsertDomains, q.insertRequests, q.insertEvents,
 		} {
 			q.common = append(q.common, m.query(1))
 		}
-		q.common = append(q.common, q.setLog, q.insertMarker, q.trimEvents, q.sweepRequests, q.sweepMarkers, q.sweepDomains, q.raiseEpoch, q.sweepLeases)
+		q.common = append(q.common, q.updateLease, q.insertLease, q.setLog, q.insertMarker, q.trimEvents, q.sweepRequests, q.sweepMarkers, q.sweepDomains, q.raiseEpoch, q.sweepLeases)
 	}
 	return q
+}
+
+// insertLease is a statement that adds a lease if there is none and if the row of
+// the forgotten ones has an epoch. It waits for a transaction that forgets leases.
+func (d *dialect) insertLease(table string) string {
+	columns := []string{"kind", "name", "owner", "epoch", "expires_at", "value"}
+	values := make([]string, len(columns))
+	for i, k := range []kind{text, text, text, number, number, blob} {
+		if values[i] = "?"; d.arrays {
+			values[i] += "::" + string(k)
+		}
+	}
+	insert, ignore := "INSERT INTO ", " ON CONFLICT DO NOTHING"
+	if d.dir == "mysql" {
+		insert, ignore = "INSERT IGNORE INTO ", ""
+	}
+	return d.rebind(insert + table + " (" + strings.Join(columns, ", ") + ") SELECT " + strings.Join(values, ", ") +
+		" FROM " + table + " AS forgotten WHERE forgotten.kind = '' AND forgotten.name = '' AND forgotten.epoch = ?" + d.share + ignore)
 }

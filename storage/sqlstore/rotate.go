@@ -120,12 +120,7 @@ func (s *Store) rotatePage(ctx context.Context, t *sealedTable, after []any) (pa
 		return page, err
 	}
 	defer c.Close()
-	for _, statement := range s.beginWrite[:len(s.d.begin)-1] {
-		if _, err := c.ExecContext(ctx, statement); err != nil {
-			return page, err
-		}
-	}
-	err = inTransaction(ctx, c, s.d.begin[len(s.d.begin)-1], func() error {
+	err = inTransaction(ctx, c, s.beginWrite, func() error {
 		var newest, oldest int64
 		if err := queryRow(ctx, c, s.q.lockLog, &newest, &oldest); err != nil {
 			return err

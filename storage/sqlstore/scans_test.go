@@ -78,7 +78,7 @@ func TestNoHotStatementScansATable(t *testing.T) {
 							if err != nil {
 								t.Fatal(err)
 							}
-							s.swept = now.UnixNano() // that happens once a minute, to small tables
+							s.swept, s.leasesSwept = now.UnixNano(), now.UnixNano() // that happens once a minute, to small tables
 							before := m.rows(t)
 							if err := op.do(t, s, i); err != nil {
 								t.Fatal(err)
@@ -347,14 +347,14 @@ func unclaimedAs(guid string, index int, definition string) *lrp.ActualLRP {
 	return r
 }
 
-// counters are those that PostgreSQL and MySQL keep. The store has two
+// counters are those that PostgreSQL and MySQL keep. The store has three
 // connections.
 type counters struct{ s *Store }
 
 func (c counters) rows(t *testing.T) (n int64) {
 	t.Helper()
 	if c.s.d.dir == "mysql" {
-		for _, db := range []*sql.DB{c.s.write, c.s.read} {
+		for _, db := range []*sql.DB{c.s.write, c.s.lease, c.s.read} {
 			// Rows of a scan, rows of a range, and keys that were looked up.
 			rows, err := db.Query("SHOW SESSION STATUS WHERE Variable_name IN ('Handler_read_rnd_next', 'Handler_read_next', 'Handler_read_prev')")
 			if err == nil {
@@ -372,7 +372,7 @@ func (c counters) rows(t *testing.T) (n int64) {
 		}
 		return n
 	}
-	for _, db := range []*sql.DB{c.s.write, c.s.read} {
+	for _, db := range []*sql.DB{c.s.write, c.s.lease, c.s.read} {
 		if _, err := db.Exec("SELECT pg_stat_force_next_flush()"); err != nil {
 			testenv.Missing(t, "pg_stat_force_next_flush", "use PostgreSQL 15 or newer")
 		}

@@ -23,7 +23,7 @@ var sqlite = dialect{
 	begin:     []string{"BEGIN IMMEDIATE"},
 	beginRead: []string{"BEGIN"},
 	migrate: func(ctx context.Context, c *sql.Conn, _ string, f func() error) error {
-		return inTransaction(ctx, c, "BEGIN IMMEDIATE", f)
+		return inTransaction(ctx, c, []string{"BEGIN IMMEDIATE"}, f)
 	},
 	classify: classifySQLite,
 }

@@ -27,12 +27,12 @@ type Store struct {
 	beginWrite, beginRead []string
 	batches               bool // several statements go in one round trip
 	single                bool // the pool has one connection only
-	read                  *sql.DB
-	write                 *sql.DB
-	pool                  *pool
-	close                 func() error
+	pools
+	pool  *pool
+	close func() error
 
 	commits *group[*item]
+	leases  *group[*leaseChange]
 	slots   *group[*slotRead]
 	lists   *group[*listRead]
 	memory  *memory
@@ -45,8 +45,9 @@ type Store struct {
 	wakeMu sync.Mutex
 	wake   chan struct{} // closed by the next commit of events; nil if nobody waits
 
-	trimmed int64 // up to here this process has deleted events
-	swept   int64 // when this process last deleted old requests, by the store's clock
+	trimmed     int64 // up to here this process has deleted events
+	swept       int64 // when this process last deleted old requests, by the store's clock
+	leasesSwept int64 // and old leases
 }
 
 var (
@@ -61,25 +62,26 @@ var ErrClosed = errors.New("sqlstore: the store is closed")
 // readers is how many grouped reads run at once, on as many connections.
 const readers = 2
 
-func build(ctx context.Context, d *dialect, write, read *sql.DB, opts Options, closeAll func() error) (*Store, error) {
+func build(ctx context.Context, d *dialect, p pools, opts Options, closeAll func() error) (*Store, error) {
 	if opts.clock != "" {
 		own := *d
 		own.clock = fmt.Sprintf(opts.clock, d.clock)
 		d = &own
 	}
-	s := &Store{d: d, options: opts, read: read, write: write, close: closeAll, trimmed: -1}
+	s := &Store{d: d, options: opts, pools: p, close: closeAll, trimmed: -1}
 	s.reader = reader{s: s}
 	s.memory = newMemory(opts.Remember)
 	s.q = s.newQueries()
 	// A list may last until its caller has committed something.
 	s.beginWrite, s.beginRead = d.begin, d.beginRead
 	if closeAll == nil {
-		s.beginWrite, s.beginRead = slices.Concat(d.begin, d.settings), slices.Concat(d.beginRead, d.settings)
+		s.beginWrite, s.beginRead = slices.Concat(d.begin, d.settings, d.bounds), slices.Concat(d.beginRead, d.settings)
 	}
-	s.single = read == write && read.Stats().MaxOpenConnections == 1
+	s.single = p.read == p.write && p.read.Stats().MaxOpenConnections == 1
 	s.batches = d.batch != nil && !opts.OneByOne
-	s.pool = &pool{db: read, prepare: d.prepare && !opts.OneByOne}
+	s.pool = &pool{db: p.read, prepare: d.prepare && !opts.OneByOne}
 	s.commits = &group[*item]{s: s, limit: 1, most: maxGroup, gather: true, run: s.commitGroup}
+	s.leases = &group[*leaseChange]{s: s, limit: 1, most: maxLeases, run: s.changeLeases}
 	s.slots = &group[*slotRead]{s: s, limit: readers, most: rowsPerStatement, run: s.readSlots}
 	s.lists = &group[*listRead]{s: s, limit: readers, most: rowsPerStatement, run: s.readLists}
 	// SQLite does not wait for another process that opens or closes the file
@@ -101,6 +103,11 @@ func (s *Store) prepareSchema(ctx context.Context) error {
 			return err
 		}
 		s.batches = setting == "on"
+	}
+	if s.close != nil {
+		if err := s.checkBounds(ctx); err != nil {
+			return err
+		}
 	}
 	if err := s.migrate(ctx); err != nil {
 		return err
@@ -127,7 +134,7 @@ func (s *Store) tryWriting(ctx context.Context) error {
 		return err
 	}
 	defer c.Close()
-	err = inTransaction(ctx, c, s.d.begin[len(s.d.begin)-1], func() error {
+	err = inTransaction(ctx, c, s.beginWrite, func() error {
 		if _, err := c.ExecContext(ctx, "UPDATE "+s.table("log")+" SET newest = newest WHERE id = 1"); err != nil {
 			return err
 		}

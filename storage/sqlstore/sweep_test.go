@@ -98,11 +98,11 @@ func TestAnOldTransactionGivesOutNoEpochAgain(t *testing.T) {
 						use()
 					}
 					h.Advance(2 * storage.KeepFor)
-					if _, err := s.Commit(ctx, storage.Batch{Domains: []storage.DomainWrite{{Name: "d"}}}); err != nil {
+					if _, err := s.Acquire(ctx, storage.Lease{Kind: "other", Name: "n", Owner: "o"}, time.Minute); err != nil {
 						t.Fatal(err)
 					}
-					if n := rows(t, s, "leases"); n != 1 {
-						t.Fatalf("%d rows of leases, want that of the forgotten", n)
+					if n := rows(t, s, "leases"); n != 2 {
+						t.Fatalf("%d rows of leases, want one and that of the forgotten", n)
 					}
 					if l, err := joined.Acquire(ctx, wanted, time.Minute); err == nil && l.Epoch <= old {
 						t.Errorf("epoch %d after %d", l.Epoch, old)

@@ -93,17 +93,25 @@ func (t *txStore) Release(ctx context.Context, l storage.Lease) error {
 }
 
 func (t *txStore) changeLease(ctx context.Context, verb leaseVerb, l storage.Lease, ttl time.Duration) (storage.Lease, error) {
-	it, err := newLeaseItem(verb, l, ttl)
-	if err == nil {
-		err = t.commit(ctx, it)
+	c, err := newLeaseChange(verb, l, ttl)
+	if err != nil {
+		return storage.Lease{}, err
 	}
+	err = t.query(ctx, "changing a lease in a transaction", func(q querier) error {
+		in := leaseTransaction{s: t.s, lock: t.s.d.lock, run: func(calls []call) error { return runEach(ctx, q, calls) }}
+		waiting, err := in.change([]*leaseChange{c})
+		if err == nil && len(waiting) > 0 {
+			err = errLeaseMoved
+		}
+		return err
+	})
 	if err == nil {
-		err = it.err
+		err = c.err
 	}
 	if err != nil {
 		return storage.Lease{}, err
 	}
-	return it.lease.lease, nil
+	return c.lease, nil
 }
 
 func (t *txStore) Close() error { return nil }

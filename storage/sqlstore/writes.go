@@ -22,7 +22,6 @@ func (a *attempt) recordWrites(calls []call) []call {
 	calls = q.deleteTasks.calls(calls, a.tasksGone, nil)
 	calls = q.upsertTasks.calls(calls, a.tasks, nil)
 	calls = q.upsertDomains.calls(calls, a.domains, nil)
-	calls = q.upsertLeases.calls(calls, a.leaseRows, nil)
 	return q.insertRequests.calls(calls, a.requestRows, nil)
 }
 
@@ -58,13 +57,17 @@ func (a *attempt) sweep(calls []call) []call {
 	if s.trimDue(a.oldest) {
 		calls = append(calls, call{query: s.q.trimEvents, args: []any{a.oldest}})
 	}
-	if age := a.now - s.swept; age > sweepEvery || age < 0 {
+	if sweepDue(a.now, s.swept) {
 		requests, ended := []any{a.now - int64(s.options.Requests)}, []any{a.now - int64(storage.KeepFor)}
 		calls = append(calls, call{query: s.q.sweepRequests, args: requests}, call{query: s.q.sweepMarkers, args: requests},
-			call{query: s.q.sweepDomains, args: ended}, call{query: s.q.raiseEpoch, args: ended}, call{query: s.q.sweepLeases, args: ended})
+			call{query: s.q.sweepDomains, args: ended})
 	}
 	return calls
 }
+
+// sweepDue reports whether the last sweep is long ago, or was by a clock that has
+// been put back.
+func sweepDue(now, last int64) bool { return now-last > sweepEvery || now < last }
 
 // trimDue reports whether enough events lie before the oldest that counts.
 func (s *Store) trimDue(oldest int64) bool {
@@ -77,7 +80,7 @@ func (a *attempt) swept() {
 	if s.trimDue(a.oldest) {
 		s.trimmed = a.oldest
 	}
-	if age := a.now - s.swept; age > sweepEvery || age < 0 {
+	if sweepDue(a.now, s.swept) {
 		s.swept = a.now
 	}
 }

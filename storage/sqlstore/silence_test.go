@@ -1,0 +1,334 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+)
+
+// A wire is a proxy between a store and its server. From some request on it
+// loses what one side or both send, and closes nothing.
+type wire struct {
+	listener net.Listener
+	target   string
+
+	mu       sync.Mutex
+	armed    bool
+	before   int // requests that still pass
+	loses    cut
+	heals    bool // for new connections
+	cutting  bool
+	happened chan struct{} // closed when the cut begins
+	conns    []net.Conn
+}
+
+// A cut says which direction is lost.
+type cut string
+
+const (
+	// frozen is a client that stops before it sends a request, or a host that
+	// is gone.
+	frozen cut = "both directions"
+	// deaf is a client whose request arrives, but not the answer.
+	deaf cut = "the answer"
+	// mute is a client whose request does not arrive, while it hears the server.
+	mute cut = "the request"
+)
+
+func newWire(t *testing.T, target string) *wire {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &wire{listener: l, target: target, happened: make(chan struct{})}
+	go w.serve()
+	return w
+}
+
+func (w *wire) serve() {
+	for {
+		client, err := w.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", w.target)
+		if err != nil {
+			client.Close()
+			continue
+		}
+		w.mu.Lock()
+		w.conns = append(w.conns, client, server)
+		whole := w.heals && w.cutting
+		w.mu.Unlock()
+		// A request is the first that a client sends after an answer.
+		var mu sync.Mutex
+		answered := true
+		lost := func(c cut) bool {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return w.cutting && !whole && (w.loses == frozen || w.loses == c)
+		}
+		go pipe(server, client, func() bool {
+			mu.Lock()
+			first := answered
+			answered = false
+			mu.Unlock()
+			if first && !whole {
+				w.request()
+			}
+			return lost(mute)
+		})
+		go pipe(client, server, func() bool {
+			mu.Lock()
+			answered = true
+			mu.Unlock()
+			return lost(deaf)
+		})
+	}
+}
+
+// pipe copies until either side ends, but for what is lost.
+func pipe(to, from net.Conn, lost func() bool) {
+	defer to.Close()
+	defer from.Close()
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buffer)
+		if err != nil {
+			return
+		}
+		if lost() {
+			_, _ = io.Copy(io.Discard, from)
+			return
+		}
+		if _, err := to.Write(buffer[:n]); err != nil {
+			return
+		}
+	}
+}
+
+// request counts a request.
+func (w *wire) request() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.armed || w.cutting {
+		return
+	}
+	if w.before--; w.before < 0 {
+		w.cutting = true
+		close(w.happened)
+	}
+}
+
+// arm lets so many requests pass, and then cuts.
+func (w *wire) arm(before int, loses cut, heals bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.armed, w.before, w.loses, w.heals = true, before, loses, heals
+}
+
+func (w *wire) close() {
+	w.listener.Close()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.conns {
+		c.Close()
+	}
+}
+
+// through is a data source name that goes through a wire to the same database.
+func through(t *testing.T, dsn string) (string, *wire) {
+	t.Helper()
+	if rest, is := strings.CutPrefix(dsn, "mysql:"); is {
+		config, err := mysql.ParseDSN(rest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := newWire(t, config.Addr)
+		config.Addr = w.listener.Addr().String()
+		return "mysql:" + config.FormatDSN(), w
+	}
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWire(t, u.Host)
+	u.Host = w.listener.Addr().String()
+	return u.String(), w
+}
+
+// A changing is something that a process may be doing when it stops.
+type changing struct {
+	name string
+	// begin is done before, in peace.
+	begin func(ctx context.Context, s *Store) error
+	do    func(ctx context.Context, s *Store) error
+	// enough requests show all there is, as what follows repeats them; 0 for
+	// all.
+	enough int
+}
+
+func changings() []changing {
+	commit := func(b storage.Batch) func(ctx context.Context, s *Store) error {
+		return func(ctx context.Context, s *Store) error { _, err := s.Commit(ctx, b); return err }
+	}
+	withID := creation(unclaimed("p", 1))
+	withID.RequestID = "id"
+	lease := storage.Lease{Kind: storage.LeaderLease, Name: "bbs", Owner: "first", Epoch: 1}
+	record := storage.ActualLRPKey(unclaimed("p", 0))
+	var huge storage.Batch
+	for i := range 12 {
+		r := unclaimed("huge", i)
+		huge.ActualLRPs = append(huge.ActualLRPs, lrp.Write{After: r})
+		for range 1500 {
+			huge.Events = append(huge.Events, storage.Event{LRP: &lrp.Event{Kind: lrp.InstanceCreated, After: r}})
+		}
+	}
+	return []changing{
+		{name: "a commit", do: commit(creation(unclaimed("p", 1)))},
+		{name: "a commit that conflicts", do: commit(creation(unclaimed("p", 0)))},
+		{name: "a commit without events", do: commit(storage.Batch{ActualLRPs: creation(unclaimed("p", 1)).ActualLRPs})},
+		{name: "a commit with a request id", do: commit(withID)},
+		{name: "a commit of a domain", do: commit(storage.Batch{Domains: []storage.DomainWrite{{Name: "d"}}})},
+		{name: "a commit with a great many events", do: commit(huge)},
+		{name: "a commit that puts a record into quarantine", begin: func(_ context.Context, s *Store) error {
+			_, err := s.write.Exec("UPDATE " + s.table("actual_lrps") + " SET data = '!'")
+			return err
+		}, do: commit(storage.Batch{Quarantine: []storage.Quarantine{{Key: record, Reason: "damaged"}}})},
+		{name: "an acquisition", do: func(ctx context.Context, s *Store) error {
+			_, err := s.Acquire(ctx, lease, time.Second)
+			return err
+		}},
+		{name: "a renewal", do: func(ctx context.Context, s *Store) error {
+			_, err := s.Renew(ctx, lease, time.Second)
+			return err
+		}},
+		{name: "a release", do: func(ctx context.Context, s *Store) error { return s.Release(ctx, lease) }},
+		{name: "a rotation of keys", enough: 5, do: func(ctx context.Context, s *Store) error { _, err := s.Rotate(ctx); return err }},
+		{name: "a transaction of the caller's", do: func(ctx context.Context, s *Store) error {
+			tx, err := s.BeginTx(ctx, nil)
+			if err != nil {
+				return err
+			}
+			defer tx.Rollback()
+			if _, err := s.WithTx(tx).Commit(ctx, creation(unclaimed("p", 1))); err != nil {
+				return err
+			}
+			return tx.Commit()
+		}},
+	}
+}
+
+// leaderTTL is how long a leader that is not heard of leads, and grace how much
+// later another one has committed.
+const (
+	leaderTTL = time.Second
+	grace     = 5 * time.Second
+)
+
+// A process, its host or its network may stop at every request of whatever it
+// does: another one leads soon, and commits.
+func TestAClientThatFallsSilentKeepsNobodyFromLeading(t *testing.T) {
+	for _, d := range databases[1:] {
+		t.Run(d.name, func(t *testing.T) {
+			dsn := d.database(t)
+			limit := make(chan struct{}, 16) // stores at a time
+			var wg sync.WaitGroup
+			for _, c := range changings() {
+				for _, loses := range []cut{frozen, deaf} {
+					wg.Go(func() {
+						for before, cut := 0, true; cut && (c.enough == 0 || before < c.enough); before++ {
+							limit <- struct{}{}
+							cut = silenced(t, dsn, c, before, loses)
+							<-limit
+						}
+					})
+				}
+			}
+			wg.Wait()
+		})
+	}
+}
+
+// silenced does something through a wire that is cut after so many requests, and
+// reports whether it was. It wants another store to lead and to commit soon.
+func silenced(t *testing.T, dsn string, c changing, before int, loses cut) bool {
+	point := fmt.Sprintf("%s loses %s of request %d", c.name, loses, before)
+	prefix := newPrefix()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	open := func(dsn string) *Store {
+		s, err := Open(ctx, dsn, &Options{Prefix: prefix, MaxConns: 3, RetryFor: 4 * time.Second})
+		if err != nil {
+			t.Errorf("%s: %v", point, err)
+		}
+		return s
+	}
+	other := open(dsn)
+	wired, w := through(t, dsn)
+	first := open(wired)
+	if first == nil || other == nil {
+		return false
+	}
+	defer other.Close()
+	defer first.Close() // after the wire, as it waits for what is under way
+	defer w.close()
+	_, err := first.Commit(ctx, creation(unclaimed("p", 0)))
+	if err == nil {
+		_, err = first.Acquire(ctx, storage.Lease{Kind: storage.LeaderLease, Name: "bbs", Owner: "first"}, leaderTTL)
+	}
+	if err == nil && c.begin != nil {
+		err = c.begin(ctx, first)
+	}
+	if err != nil {
+		t.Errorf("%s: %v", point, err)
+		return false
+	}
+	w.arm(before, loses, false)
+	done := make(chan struct{})
+	doing, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		defer close(done)
+		_ = c.do(doing, first) // that it fails is the point
+	}()
+	select {
+	case <-done:
+		return false
+	case <-w.happened:
+	}
+	began := time.Now()
+	within, cancel := context.WithTimeout(ctx, leaderTTL+grace)
+	defer cancel()
+	for {
+		var held *storage.HeldError
+		lease, err := other.Acquire(within, storage.Lease{Kind: storage.LeaderLease, Name: "bbs", Owner: "other"}, time.Minute)
+		if errors.As(err, &held) {
+			time.Sleep(10 * time.Millisecond)
+			continue
+		}
+		if err == nil {
+			b := creation(unclaimed("other", 0))
+			b.Fence = lease.Fence()
+			_, err = other.Commit(within, b)
+		}
+		if err != nil {
+			t.Errorf("%s: after %v nobody else leads and commits: %v", point, time.Since(began), err)
+		}
+		t.Logf("%s: another led and committed after %v", point, time.Since(began).Round(time.Millisecond))
+		return true
+	}
+}
