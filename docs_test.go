@@ -167,6 +167,10 @@ var nests = []nest{
 		"a callback with its three attempts, after waits of one and two times the first one, ends before another begins"},
 	{"rep.Options.FinishTimeout", []part{{3, "rep.Options.CallTimeout"}},
 		"a cell that leaves lists what is left and tells the BBS of it, though all answers are slow"},
+	{"lrp.Policy.EvacuationTimeout", []part{{2, "rep.Options.EvacuationInterval"}},
+		"an evacuating cell renews its records long before they expire"},
+	{"rep.Options.EvacuationTimeout", []part{{1, "rep.Options.StopPause"}},
+		"a replaced instance is stopped before its cell gives up"},
 	{"converge.Guard.Grace", []part{{1, "diego.AnnouncerOptions.TTL"}, {1, "rep.Options.AnnounceInterval"}},
 		"all cells can announce themselves again before the loss of many is believed"},
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/backendtest/scripted"
@@ -147,6 +148,28 @@ func TestWhatIsLeftWhenAnEvacuationTimesOutIsTakenBack(t *testing.T) {
 	w.wantEmpty(c)
 	if got := w.present(); len(got) != 0 {
 		t.Errorf("present are %q", got)
+	}
+}
+
+// The bound of the control plane is for cells that have fallen silent: one that
+// evacuates for longer keeps its route, as long as its container runs.
+func TestARouteLivesAsLongAsItsEvacuatingContainer(t *testing.T) {
+	for _, cell := range []time.Duration{25 * time.Second, 3 * time.Second} {
+		t.Run(cell.String(), func(t *testing.T) {
+			w := newTown(t, 1, func(o *rep.Options) { o.EvacuationTimeout = cell }, func(o *diego.Options) {
+				o.LRPs.EvacuationTimeout = 6 * time.Second
+			})
+			w.desire("web", 1, definition())
+			w.pass(5 * time.Second)
+			w.must(w.cells[0].Evacuate(w.ctx))
+			for began := w.clock.Now(); w.clock.Now().Sub(began) < cell-time.Second; {
+				w.pass(time.Second)
+				w.must(w.Converge(w.ctx))
+				w.wantRecords("web/0 UNCLAIMED ORDINARY", "web/0 RUNNING EVACUATING cell-1")
+			}
+			w.until("evacuated", w.cells[0].Evacuated)
+			w.wantRecords("web/0 UNCLAIMED ORDINARY")
+		})
 	}
 }
 

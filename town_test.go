@@ -50,15 +50,17 @@ type townCell struct {
 }
 
 // newTown makes one that leads and whose cells are known. change may change
-// the options of the reps.
-func newTown(t *testing.T, cells int, change func(*rep.Options)) *town {
+// the options of the reps, and more those of the control plane.
+func newTown(t *testing.T, cells int, change func(*rep.Options), more ...func(*diego.Options)) *town {
 	t.Helper()
 	w := &town{t: t, ctx: t.Context(), clock: simulation.NewClock(), change: change}
 	w.store = memstore.New(&memstore.Options{Now: w.clock.Now})
 	var err error
-	w.ControlPlane, err = diego.New(diego.Options{
-		Store: w.store, Dial: w.dial, Owner: "plane-1", Now: w.clock.Now, Concurrency: 1, Guard: converge.Guard{Grace: -1},
-	})
+	o := diego.Options{Store: w.store, Dial: w.dial, Owner: "plane-1", Now: w.clock.Now, Concurrency: 1, Guard: converge.Guard{Grace: -1}}
+	for _, change := range more {
+		change(&o)
+	}
+	w.ControlPlane, err = diego.New(o)
 	w.must(err)
 	w.door = &door{bbs: w.BBS, loses: map[string]bool{}}
 	for i := range cells {

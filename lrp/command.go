@@ -1,5 +1,7 @@
 package lrp
 
+import "time"
+
 // A Command is one request to change a slot: a cell's, the auctioneer's, the
 // consumer's or convergence's. The types in this file are all there are; they
 // are passed by value.
@@ -77,6 +79,10 @@ type (
 		// RunningInstances is the number of indices of the process that have a
 		// RUNNING ordinary record. Only the Recreate strategy looks at it.
 		RunningInstances int `json:"running_instances,omitempty"`
+		// TTL is how long the cell may still take to evacuate, and so how long
+		// the EVACUATING record lives; Policy.EvacuationTimeout bounds it. 0
+		// means as long as that.
+		TTL time.Duration `json:"ttl_nanoseconds,omitempty"`
 	}
 	// EvacuateStopped says that an instance on an evacuating cell has ended
 	// as it was told to.

@@ -9,8 +9,9 @@ type Policy struct {
 	// StaleUnclaimed is how long a record is UNCLAIMED before its start is
 	// requested again (default 30 s).
 	StaleUnclaimed time.Duration
-	// EvacuationTimeout is how long an EVACUATING record lives (default
-	// 10 min).
+	// EvacuationTimeout is how long an EVACUATING record lives at most after
+	// its cell has last asked about the instance (default 10 min). It lives for
+	// less where the cell gives itself less time.
 	EvacuationTimeout time.Duration
 	// RolloutGiveUp is how long a rollout waits for one index before it goes
 	// on without it (default 10 min).

@@ -1,6 +1,10 @@
 package lrp
 
-import "github.com/diegosdk/diego/executor"
+import (
+	"time"
+
+	"github.com/diegosdk/diego/executor"
+)
 
 // The commands of an evacuating cell (000 §Harmonizing During Evacuation).
 // EvacuateRunning carries out the evacuation table; the others are for
@@ -80,7 +84,31 @@ func (x *draft) evacuateRunning(c EvacuateRunning) error {
 	case rule.UnclaimOrdinary:
 		x.restart(mine)
 	}
+	if e == EvacuatingAlpha && x.keep {
+		x.renewEvacuating(x.mine(c.Instance, Evacuating), c)
+	}
 	return nil
+}
+
+// expiry is when the caller's EVACUATING record expires unless it is renewed,
+// and bound the longest time that it may live.
+func (x *draft) expiry(c EvacuateRunning) (at time.Time, bound time.Duration) {
+	bound = orDefault(x.policy.EvacuationTimeout, defaultEvacuationTimeout)
+	if 0 < c.TTL && c.TTL < bound {
+		return x.now.Add(c.TTL), bound
+	}
+	return x.now.Add(bound), bound
+}
+
+// renewEvacuating lets record i live on if its cell evacuates for longer than
+// the policy's bound and is still there. Half of the time passes before that,
+// and nothing is gained by less than a second: not every question is a write.
+func (x *draft) renewEvacuating(i int, c EvacuateRunning) {
+	at, bound := x.expiry(c)
+	r := &x.records[i]
+	if c.TTL > 0 && r.ExpiresAt.Sub(x.now) <= bound/2 && at.Sub(r.ExpiresAt) >= time.Second {
+		r.ExpiresAt = at
+	}
 }
 
 // evacuateOwn turns the cell's ORDINARY or SUSPECT record into the EVACUATING
@@ -106,7 +134,8 @@ func (x *draft) putEvacuating(i int, c EvacuateRunning) {
 	if r.RunningSince.IsZero() {
 		r.RunningSince = x.now
 	}
-	r.Presence, r.ExpiresAt = Evacuating, x.now.Add(orDefault(x.policy.EvacuationTimeout, defaultEvacuationTimeout))
+	r.Presence = Evacuating
+	r.ExpiresAt, _ = x.expiry(c)
 	r.InstanceKey, r.NetInfo, r.Routable, r.Zone = c.Instance, c.NetInfo, !c.Unready, c.Zone
 }
 

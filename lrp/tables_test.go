@@ -243,14 +243,18 @@ func TestEachCommandIsLegalWhereTheSpecificationSays(t *testing.T) {
 
 func TestAnEvacuatingRecordExpiresExactlyAtItsTime(t *testing.T) {
 	for _, c := range []struct {
-		timeout, want time.Duration
+		timeout, cell, want time.Duration
 	}{
-		{0, 10 * time.Minute}, // 000 §Harmonizing During Evacuation: the evacuation timeout
-		{time.Hour, time.Hour},
+		{0, 0, 10 * time.Minute}, // 000 §Harmonizing During Evacuation: the evacuation timeout
+		{time.Hour, 0, time.Hour},
+		{0, time.Minute, time.Minute}, // the cell gives itself less
+		{0, time.Hour, 10 * time.Minute},
+		{time.Second, time.Minute, time.Second},
+		{0, -time.Second, 10 * time.Minute},
 	} {
 		l := newLife(t)
 		l.do(lrp.CreateMissing{}, lrp.Start{Instance: alpha})
-		decision, err := lrp.Step(l.slot, l.deployment, lrp.EvacuateRunning{Instance: alpha}, l.now, lrp.Policy{EvacuationTimeout: c.timeout})
+		decision, err := lrp.Step(l.slot, l.deployment, lrp.EvacuateRunning{Instance: alpha, TTL: c.cell}, l.now, lrp.Policy{EvacuationTimeout: c.timeout})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -265,6 +269,34 @@ func TestAnEvacuatingRecordExpiresExactlyAtItsTime(t *testing.T) {
 				t.Errorf("%v after the evacuation there are %d records, want %d", after, n, left)
 			}
 		}
+	}
+}
+
+// A cell that evacuates for longer than the bound and goes on asking keeps its
+// record, with few writes.
+func TestAnEvacuatingRecordLivesAsLongAsItsCellEvacuates(t *testing.T) {
+	const deadline = 25 * time.Second
+	l, policy := newLife(t), lrp.Policy{EvacuationTimeout: 6 * time.Second}
+	l.do(lrp.CreateMissing{}, lrp.Start{Instance: alpha})
+	began, writes := l.now, 0
+	for at := time.Duration(0); at < deadline; at += 500 * time.Millisecond {
+		for _, c := range []lrp.Command{lrp.EvacuateRunning{Instance: alpha, TTL: deadline - at}, lrp.Prune{}} {
+			decision, err := lrp.Step(l.slot, l.deployment, c, began.Add(at), policy)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.slot = l.slot.Apply(decision)
+			writes += len(decision.Writes)
+		}
+		if n := len(l.slot.Records); n != 2 {
+			t.Fatalf("%v after the evacuation began there are %d records", at, n)
+		}
+	}
+	if writes > 12 {
+		t.Errorf("that took %d writes", writes)
+	}
+	if decision, _ := lrp.Step(l.slot, l.deployment, lrp.Prune{}, began.Add(deadline), policy); len(l.slot.Apply(decision).Records) != 1 {
+		t.Error("the record outlives the evacuation of its cell")
 	}
 }
 

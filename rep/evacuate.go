@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/lrp"
 )
 
 // A drain is the evacuation of the cell (000 §LRP Evacuation, §Evacuation).
@@ -72,6 +73,25 @@ func (r *Rep) Evacuation() (began, deadline time.Time, over bool) {
 		return time.Time{}, time.Time{}, false
 	}
 	return r.drain.since, r.drain.since.Add(r.o.EvacuationTimeout + r.o.FinishTimeout), r.drain.over
+}
+
+// evacuationLeft is the time until the evacuation ends at the latest.
+func (r *Rep) evacuationLeft() time.Duration {
+	_, deadline, _ := r.Evacuation()
+	return deadline.Sub(r.o.Now())
+}
+
+// keepEvacuating looks again before the first of the EVACUATING records
+// expires. To ask about its instance is to renew it.
+func (r *Rep) keepEvacuating(s *survey) {
+	now := r.o.Now()
+	for _, i := range s.instances {
+		for _, record := range s.records[i.guid] {
+			if record.Presence == lrp.Evacuating {
+				r.syncWithin(max(finishInterval, record.ExpiresAt.Sub(now)/2))
+			}
+		}
+	}
 }
 
 // advanceEvacuation goes on to finish once nothing is left to wait for.

@@ -236,7 +236,10 @@ func (op *operation) callLRP(ctx context.Context, step Step) (goOn bool, err err
 	case EvacuateRunningLRP:
 		var keep bool
 		keep, err = b.EvacuateRunningLRP(ctx, guid, index, lrp.EvacuateRunning{
-			DefinitionID: id, Instance: me, NetInfo: netInfo(c), Unready: !c.Routable, Zone: op.o.Zone})
+			DefinitionID: id, Instance: me, NetInfo: netInfo(c), Unready: !c.Routable, Zone: op.o.Zone, TTL: op.evacuationLeft()})
+		if keep && SituateLRP(op.index, me, id) != LRPEvacuatingAlpha {
+			op.syncWithin(op.o.RetryInterval) // to see how long the record lives that this has made
+		}
 		if err == nil && !keep && !op.farewell().Replaced {
 			op.index, err = op.slot(ctx, op.key) // its replacement may be newer than what was read
 		}

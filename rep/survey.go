@@ -60,6 +60,7 @@ func (r *Rep) survey(ctx context.Context) (found int, err error) {
 			found++
 		}
 	}
+	r.keepEvacuating(s)
 	r.forget()
 	r.tell(states)
 	r.o.Metrics.Observe("rep_survey_seconds", r.o.Now().Sub(began).Seconds())

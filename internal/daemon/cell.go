@@ -41,7 +41,7 @@ type Cell struct {
 	StopPause         time.Duration `name:"stop_pause" default:"5s" range:"0s..5m" help:"how long routers have to hear that an instance was replaced before it is stopped; 0 for not at all"`
 	SyncInterval      time.Duration `name:"sync_interval" default:"30s" range:"100ms..1h" help:"between two comparisons of containers and records"`
 	PresenceTTL       time.Duration `name:"presence_ttl" default:"15s" range:"1s..10m" help:"how long the cell is present without a word from it"`
-	SelfTest          bool          `name:"self_test" default:"true" help:"make a container now and then, and take no work while that fails"`
+	SelfTest          bool          `name:"self_test" default:"true" help:"make a container with a mapped port now and then, and take no work while that fails"`
 }
 
 // CheckCell is for the Check method of settings that embed Cell.
@@ -133,7 +133,8 @@ func (c *Cell) make(ctx context.Context, backend *Backend, dir *Dir, bbs CellBBS
 	if c.SelfTest {
 		o.SelfTest = &rep.SelfTest{
 			Resources: executor.Resources{MemoryMB: 64},
-			RunInfo: executor.RunInfo{RootFS: "host:", Action: executor.Action{
+			// A port makes it a test of the network too.
+			RunInfo: executor.RunInfo{RootFS: "host:", Ports: []uint16{8080}, Action: executor.Action{
 				Run: &executor.RunAction{Path: "true", User: "root"},
 			}},
 		}

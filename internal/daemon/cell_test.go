@@ -1,13 +1,21 @@
 package daemon
 
 import (
+	"context"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/backendtest/scripted"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/task"
 )
 
 func sampleCell(dir string) *Cell {
@@ -104,6 +112,58 @@ func TestTheOwnerOfADirectoryIsTheSameForAllWhoFollow(t *testing.T) {
 	}
 	if _, err := openCell(t, dir); err == nil || !strings.Contains(err.Error(), "-dir") {
 		t.Errorf("an owner that cannot be noted: %v", err)
+	}
+}
+
+// A portless backend cannot map ports. It lists, deletes and sizes as another.
+type portless struct{ executor.ContainerBackend }
+
+func (portless) Probe(context.Context) (executor.Host, error) {
+	return executor.Host{Backend: "portless", MemoryMB: 1024, DiskMB: 1024}, nil
+}
+
+func (p portless) Create(ctx context.Context, c executor.ContainerSpec) (executor.Endpoint, error) {
+	if len(c.Ports) > 0 {
+		return executor.Endpoint{}, &executor.BackendError{Kind: executor.ErrNoPort, GUID: c.GUID}
+	}
+	return p.ContainerBackend.Create(ctx, c)
+}
+
+// absent is a control plane that answers nothing.
+type absent struct{ CellBBS }
+
+func (absent) Announce(context.Context, diego.CellPresence, string, time.Duration) error {
+	return diego.ErrUnreachable
+}
+
+func (absent) ActualLRPs(context.Context, storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error] {
+	return func(yield func(lrp.ActualLRP, error) bool) { yield(lrp.ActualLRP{}, diego.ErrUnreachable) }
+}
+
+func (absent) Tasks(context.Context, storage.TaskFilter) iter.Seq2[*task.Task, error] {
+	return func(yield func(*task.Task, error) bool) { yield(nil, diego.ErrUnreachable) }
+}
+
+func TestTheSelfTestMapsAPort(t *testing.T) {
+	var log strings.Builder
+	c := sampleCell(t.TempDir())
+	c.SelfTest = true
+	dir, err := OpenDir("dir", c.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	backend := &Backend{ContainerBackend: portless{scripted.New(scripted.Options{})}}
+	cell, err := c.make(t.Context(), backend, dir, absent{}, "http://127.0.0.1:1", new(diego.Prometheus), new(Logging).Logger(&log))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		cell.Tick(t.Context())
+		cell.Manager.Tick(t.Context())
+	}
+	if !strings.Contains(log.String(), "the self-test of the cell failed") || !strings.Contains(log.String(), "no port available") {
+		t.Errorf("a cell that cannot map ports wrote\n%s", log.String())
 	}
 }
 

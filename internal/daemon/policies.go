@@ -29,7 +29,7 @@ type Restarts struct {
 	MaxRestarts       int           `name:"max_restarts" default:"200" range:"-1..1000000" unit:"crashes" help:"crash count above which an instance is given up; -1 for never"`
 	MinBackoff        time.Duration `name:"min_backoff" default:"30s" range:"100ms..24h" help:"the first wait before a restart; it doubles with every crash"`
 	MaxBackoff        time.Duration `name:"max_backoff" default:"16m" range:"100ms..24h" help:"the longest wait before a restart"`
-	EvacuationTimeout time.Duration `name:"evacuation_timeout" default:"10m" range:"1s..24h" help:"how long the record of an instance lives that leaves its cell"`
+	EvacuationTimeout time.Duration `name:"evacuation_timeout" default:"10m" range:"1s..24h" help:"how long the record of an instance that leaves its cell lives at most after the last word from that cell"`
 	RolloutGiveUp     time.Duration `name:"rollout_give_up" default:"10m" range:"1s..24h" help:"how long a rollout waits for one index before it goes on without it"`
 }
 
