@@ -33,7 +33,7 @@ type AuctioneerOptions struct {
 	// Dial makes the client of a present cell. It is required.
 	Dial Dial
 	// Auction has the knobs of the runner. Its Directory, Reporter, Now, Metrics
-	// and Logger are set by NewAuctioneer.
+	// and Logger are set by NewAuctioneer, and refused here.
 	Auction auction.RunnerOptions
 	// LeaderTTL is how long a leader that is not heard of stays the leader
 	// (default 15 s).
@@ -59,13 +59,15 @@ type Auctioneer struct {
 }
 
 // NewAuctioneer fails with an *executor.ValidationError if a required option is
-// missing or the policy is invalid. It starts nothing.
+// missing, one is outside its limits, or the policy is invalid. It starts nothing.
 func NewAuctioneer(o AuctioneerOptions) (*Auctioneer, error) {
 	var v executor.Validator
 	v.Check(o.Store != nil, "store", "", "not nil")
 	v.Check(o.BBS != nil, "bbs", "", "not nil")
 	v.Check(o.Dial != nil, "dial", "", "not nil")
 	v.Check(o.Owner != "", "owner", "", "not empty")
+	checkAuction(v.In("auction"), &o.Auction)
+	checkLeaderTTL(&v, "leader_ttl", o.LeaderTTL)
 	if err := v.Err(); err != nil {
 		return nil, err
 	}

@@ -67,12 +67,16 @@ type BBS struct {
 }
 
 // NewBBS fails with an *executor.ValidationError if a required option is
-// missing.
+// missing, or one is outside its limits.
 func NewBBS(o BBSOptions) (*BBS, error) {
 	var v executor.Validator
 	v.Check(o.Store != nil, "store", "", "not nil")
-	o.BatchSize = cmp.Or(max(o.BatchSize, 0), 500)
-	o.EventTail = cmp.Or(max(o.EventTail, 0), 10_000)
+	o.LRPs.Validate(v.In("lrps"))
+	o.Tasks.Validate(v.In("tasks"))
+	executor.NotNegative(&v, "batch_size", o.BatchSize)
+	executor.NotNegative(&v, "event_tail", o.EventTail)
+	o.BatchSize = cmp.Or(o.BatchSize, 500)
+	o.EventTail = cmp.Or(o.EventTail, 10_000)
 	if o.Now == nil {
 		o.Now = time.Now
 	}

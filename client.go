@@ -62,6 +62,11 @@ type ClientOptions struct {
 func newClient(o ClientOptions, asked service) (*wire.Client, error) {
 	var v executor.Validator
 	v.Check(len(o.Addresses) > 0 || o.Find != nil, "addresses", "", "at least one")
+	executor.NotNegative(&v, "timeout", o.Timeout)
+	executor.NotNegative(&v, "attempts", o.Attempts)
+	executor.NotNegative(&v, "pause", o.Pause)
+	executor.NotNegative(&v, "patience", o.Patience)
+	executor.NotNegative(&v, "max_answer_bytes", o.MaxAnswerBytes)
 	addresses := make([]string, len(o.Addresses))
 	for i, address := range o.Addresses {
 		checkAddress(&v, fmt.Sprintf("addresses[%d]", i), address, o.AllowPlain)
@@ -92,9 +97,9 @@ func newClient(o ClientOptions, asked service) (*wire.Client, error) {
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 		Accept:  func(address string) bool { return asked.several && acceptable(address, o.AllowPlain) },
-		Timeout: cmp.Or(o.Timeout, 15*time.Second), Rounds: cmp.Or(max(o.Attempts, 0), 3),
+		Timeout: cmp.Or(o.Timeout, 15*time.Second), Rounds: cmp.Or(o.Attempts, 3),
 		Pause: cmp.Or(o.Pause, 500*time.Millisecond), Patience: cmp.Or(o.Patience, time.Minute),
-		MaxAnswerBytes: cmp.Or(max(o.MaxAnswerBytes, 0), 64<<20), Problems: problems,
+		MaxAnswerBytes: cmp.Or(o.MaxAnswerBytes, 64<<20), Problems: problems,
 	}), nil
 }
 

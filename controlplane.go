@@ -39,7 +39,8 @@ type Options struct {
 	Guard     converge.Guard
 	Callbacks task.CallbackPolicy
 	// Auction has the knobs of the auctioneer, its Policy among them. Its
-	// Directory, Reporter, Now, Metrics and Logger are set by New.
+	// Directory, Reporter, Now, Metrics and Logger are set by New, and refused
+	// here.
 	Auction auction.RunnerOptions
 
 	// LeaderTTL is how long a leader that is not heard of stays the leader
@@ -105,13 +106,23 @@ type ControlPlane struct {
 	epoch     int64 // of the leadership at the last Tick; 0 without one
 }
 
-// New fails with an *executor.ValidationError if a required option is missing
-// or a policy is invalid. It starts nothing.
+// New fails with an *executor.ValidationError if a required option is missing,
+// one is outside its limits, or a policy is invalid. It starts nothing.
 func New(o Options) (*ControlPlane, error) {
 	var v executor.Validator
 	v.Check(o.Store != nil, "store", "", "not nil")
 	v.Check(o.Dial != nil, "dial", "", "not nil")
 	v.Check(o.Owner != "", "owner", "", "not empty")
+	o.LRPs.Validate(v.In("lrps"))
+	o.Tasks.Validate(v.In("tasks"))
+	o.Callbacks.Validate(v.In("callbacks"))
+	checkAuction(v.In("auction"), &o.Auction)
+	checkLeaderTTL(&v, "leader_ttl", o.LeaderTTL)
+	executor.NotNegative(&v, "watch_interval", o.WatchInterval)
+	executor.NotNegative(&v, "convergence_interval", o.ConvergenceInterval)
+	executor.NotNegative(&v, "concurrency", o.Concurrency)
+	executor.NotNegative(&v, "stop_timeout", o.StopTimeout)
+	executor.NotNegative(&v, "max_callbacks", o.MaxCallbacks)
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
@@ -175,6 +186,16 @@ func New(o Options) (*ControlPlane, error) {
 	}
 	p.watch = NewCellWatch(store, p.Converger.Trigger)
 	return p, nil
+}
+
+// checkAuction refuses what would be overwritten.
+func checkAuction(v *executor.Validator, a *auction.RunnerOptions) {
+	const limit = "not set: it is that of the whole"
+	v.Check(a.Directory == nil, "directory", "", limit)
+	v.Check(a.Reporter == nil, "reporter", "", limit)
+	v.Check(a.Now == nil, "now", "", limit)
+	v.Check(a.Metrics == nil, "metrics", "", limit)
+	v.Check(a.Logger == nil, "logger", "", limit)
 }
 
 // placeWork sets up who places work.

@@ -76,6 +76,10 @@ type Readiness struct {
 func NewHandler(o HandlerOptions) (http.Handler, error) {
 	var v executor.Validator
 	v.Check(o.BBS != nil || o.Convergence != nil || o.Auctioneer != nil || o.Cell != nil, "bbs", "", "at least one service")
+	executor.NotNegative(&v, "max_body_bytes", o.MaxBodyBytes)
+	executor.NotNegative(&v, "timeout", o.Timeout)
+	executor.NotNegative(&v, "write_timeout", o.WriteTimeout)
+	executor.NotNegative(&v, "heartbeat", o.Heartbeat)
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
@@ -90,7 +94,7 @@ func NewHandler(o HandlerOptions) (http.Handler, error) {
 	}
 	s := &wire.Server{
 		Authorize: authorize(o.AllowPlain), Problems: problems,
-		MaxBodyBytes: cmp.Or(max(o.MaxBodyBytes, 0), 4<<20),
+		MaxBodyBytes: cmp.Or(o.MaxBodyBytes, 4<<20),
 		Timeout:      cmp.Or(o.Timeout, 30*time.Second), WriteTimeout: cmp.Or(o.WriteTimeout, 30*time.Second),
 		Heartbeat: cmp.Or(o.Heartbeat, 15*time.Second), Logger: o.Logger,
 		MaxFeeds: max(cmp.Or(o.MaxSubscriptions, 1000), 0), Feeds: func(open int, refused bool) {

@@ -87,11 +87,12 @@ type Leadership struct {
 }
 
 // NewLeadership fails with an *executor.ValidationError if a required option
-// is missing. Nobody leads before the first Tick.
+// is missing or the TTL is too short. Nobody leads before the first Tick.
 func NewLeadership(o LeadershipOptions) (*Leadership, error) {
 	var v executor.Validator
 	v.Check(o.Store != nil, "store", "", "not nil")
 	v.Check(o.Owner != "", "owner", "", "not empty")
+	checkLeaderTTL(&v, "ttl", o.TTL)
 	o.Role = cmp.Or(o.Role, "bbs")
 	o.TTL = cmp.Or(o.TTL, 15*time.Second)
 	if o.Now == nil {
@@ -104,6 +105,12 @@ func NewLeadership(o LeadershipOptions) (*Leadership, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Leadership{o: o, asked: make(chan struct{})}, v.Err()
+}
+
+// checkLeaderTTL checks a TTL that is renewed three times as often.
+func checkLeaderTTL(v *executor.Validator, field string, ttl time.Duration) {
+	const least = 3 * time.Millisecond
+	v.Check(ttl == 0 || ttl >= least, field, ttl, "at least 3ms")
 }
 
 // Tick takes or renews the lease, or gives it up: a leader whose commits have

@@ -75,17 +75,27 @@ func (o RunnerOptions) withDefaults() (RunnerOptions, error) {
 	v.Check(o.Directory != nil, "directory", "", "not nil")
 	v.Check(o.Reporter != nil, "reporter", "", "not nil")
 	o.Policy.Validate(v.In("policy"))
+	executor.NotNegative(&v, "state_timeout", o.StateTimeout)
+	executor.NotNegative(&v, "perform_timeout", o.PerformTimeout)
+	executor.NotNegative(&v, "directory_timeout", o.DirectoryTimeout)
+	executor.NotNegative(&v, "report_timeout", o.ReportTimeout)
+	executor.NotNegative(&v, "concurrency", o.Concurrency)
+	executor.NotNegative(&v, "min_backoff", o.MinBackoff)
+	executor.NotNegative(&v, "max_backoff", o.MaxBackoff)
+	executor.NotNegative(&v, "max_attempts", o.MaxAttempts)
+	executor.NotNegative(&v, "max_waiting", o.MaxWaiting)
 	o.StateTimeout = cmp.Or(o.StateTimeout, 2*time.Second)
 	o.SilentPause = cmp.Or(o.SilentPause, 30*time.Second)
 	o.PerformTimeout = cmp.Or(o.PerformTimeout, 10*time.Second)
 	o.FailureHalfLife = cmp.Or(o.FailureHalfLife, 2*time.Minute)
-	o.DirectoryTimeout = cmp.Or(max(o.DirectoryTimeout, 0), 10*time.Second)
-	o.ReportTimeout = cmp.Or(max(o.ReportTimeout, 0), 10*time.Second)
-	o.Concurrency = cmp.Or(max(o.Concurrency, 0), 256)
-	o.MinBackoff = cmp.Or(o.MinBackoff, 5*time.Second)
+	o.DirectoryTimeout = cmp.Or(o.DirectoryTimeout, 10*time.Second)
+	o.ReportTimeout = cmp.Or(o.ReportTimeout, 10*time.Second)
+	o.Concurrency = cmp.Or(o.Concurrency, 256)
 	o.MaxBackoff = cmp.Or(o.MaxBackoff, 30*time.Second)
-	o.MaxAttempts = cmp.Or(max(o.MaxAttempts, 0), 5)
-	o.MaxWaiting = cmp.Or(max(o.MaxWaiting, 0), 500_000)
+	o.MinBackoff = cmp.Or(o.MinBackoff, min(5*time.Second, o.MaxBackoff))
+	executor.AtMost(&v, "min_backoff", o.MinBackoff, "max_backoff", o.MaxBackoff)
+	o.MaxAttempts = cmp.Or(o.MaxAttempts, 5)
+	o.MaxWaiting = cmp.Or(o.MaxWaiting, 500_000)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -135,7 +145,7 @@ type waiting struct {
 }
 
 // NewRunner fails with a [*executor.ValidationError] if a required option is
-// missing or the policy is invalid.
+// missing, one is outside its limits, or the policy is invalid.
 func NewRunner(o RunnerOptions) (*Runner, error) {
 	o, err := o.withDefaults()
 	if err != nil {

@@ -54,9 +54,13 @@ func (o ConvergerOptions) withDefaults() (ConvergerOptions, error) {
 	var v executor.Validator
 	v.Check(o.Store != nil, "store", "", "not nil")
 	v.Check(o.Effects != nil, "effects", "", "not nil")
+	o.LRPs.Validate(v.In("lrps"))
+	o.Tasks.Validate(v.In("tasks"))
+	executor.NotNegative(&v, "interval", o.Interval)
+	executor.NotNegative(&v, "concurrency", o.Concurrency)
 	o.Interval = cmp.Or(o.Interval, 30*time.Second)
 	o.FullInterval = cmp.Or(o.FullInterval, 5*time.Minute)
-	o.Concurrency = cmp.Or(max(o.Concurrency, 0), 32)
+	o.Concurrency = cmp.Or(o.Concurrency, 32)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -88,7 +92,7 @@ type memory struct {
 }
 
 // NewConverger fails with a [*executor.ValidationError] if a required option
-// is missing.
+// is missing, or one is outside its limits.
 func NewConverger(o ConvergerOptions) (*Converger, error) {
 	o, err := o.withDefaults()
 	if err != nil {

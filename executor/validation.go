@@ -109,6 +109,17 @@ func (v *Validator) Check(ok bool, field string, value any, limit string) {
 	outer.errs = append(outer.errs, FieldError{Field: v.path(field), Value: shorten(value), Limit: limit})
 }
 
+// NotNegative checks that n, a count or a time, is at least 0.
+func NotNegative[N ~int | ~int64](v *Validator, field string, n N) {
+	v.Check(n >= 0, field, n, "at least 0")
+}
+
+// AtMost checks that n, a minimum that is called field, is not above a maximum
+// that is called other.
+func AtMost[N ~int | ~int64](v *Validator, field string, n N, other string, most N) {
+	v.Check(n <= most, field, n, fmt.Sprintf("at most %s, which is %v", other, most))
+}
+
 // GUID checks that text is a guid: 1 to MaxGUIDBytes letters and digits of
 // ASCII, "-" and "_".
 func (v *Validator) GUID(field, text string) {

@@ -1,6 +1,10 @@
 package lrp
 
-import "time"
+import (
+	"time"
+
+	"github.com/diegosdk/diego/executor"
+)
 
 // Policy holds the knobs of [Step]. The zero value means the documented
 // defaults.
@@ -36,6 +40,22 @@ type RestartPolicy struct {
 	// ResetAfter is how long an instance must have been RUNNING for its crash
 	// count to start from 0 (default 5 min).
 	ResetAfter time.Duration
+}
+
+// Validate checks that no time is negative, and that MinBackoff is not above
+// MaxBackoff or its default. A default gives way to what is set.
+func (p Policy) Validate(v *executor.Validator) {
+	p.Restart.validate(v.In("restart"))
+	executor.NotNegative(v, "stale_unclaimed", p.StaleUnclaimed)
+	executor.NotNegative(v, "evacuation_timeout", p.EvacuationTimeout)
+	executor.NotNegative(v, "rollout_give_up", p.RolloutGiveUp)
+}
+
+func (p RestartPolicy) validate(v *executor.Validator) {
+	executor.NotNegative(v, "min_backoff", p.MinBackoff)
+	executor.NotNegative(v, "max_backoff", p.MaxBackoff)
+	executor.NotNegative(v, "reset_after", p.ResetAfter)
+	executor.AtMost(v, "min_backoff", p.MinBackoff, "max_backoff", orDefault(p.MaxBackoff, defaultMaxBackoff))
 }
 
 const (

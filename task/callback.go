@@ -85,6 +85,12 @@ func (p CallbackPolicy) WithDefaults() CallbackPolicy {
 	}
 }
 
+// Validate checks that MinBackoff is not above MaxBackoff or its default. A
+// default gives way to what is set.
+func (p CallbackPolicy) Validate(v *executor.Validator) {
+	executor.AtMost(v, "min_backoff", p.MinBackoff, "max_backoff", p.WithDefaults().MaxBackoff)
+}
+
 // A CallbackAction is what to do after an attempt to call back.
 type CallbackAction uint8
 

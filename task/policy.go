@@ -3,6 +3,8 @@ package task
 import (
 	"cmp"
 	"time"
+
+	"github.com/diegosdk/diego/executor"
 )
 
 // Policy holds the knobs of [Step]. The zero value means the documented
@@ -27,6 +29,15 @@ type Policy struct {
 	// ExpireCompleted is how long after it first was COMPLETED a task is
 	// removed, whether or not anyone has seen it (default 2 min).
 	ExpireCompleted time.Duration
+}
+
+// Validate checks that no time is negative.
+func (p Policy) Validate(v *executor.Validator) {
+	executor.NotNegative(v, "stale_pending", p.StalePending)
+	executor.NotNegative(v, "expire_pending", p.ExpirePending)
+	executor.NotNegative(v, "stale_completed", p.StaleCompleted)
+	executor.NotNegative(v, "stale_resolving", p.StaleResolving)
+	executor.NotNegative(v, "expire_completed", p.ExpireCompleted)
 }
 
 // maxRetries keeps rejection counts from overflowing.
