@@ -134,4 +134,7 @@ var (
 	_ AuctioneerAPI  = (*ControlPlane)(nil)
 	_ AuctioneerAPI  = (*AuctioneerClient)(nil)
 	_ Cell           = (*CellClient)(nil)
+
+	_ auction.InventoryClient = (*CellClient)(nil)
+	_ auction.InventoryClient = LocalCell{}
 )

@@ -251,12 +251,12 @@ var (
 		func(ctx context.Context, b BBSAPI, in leaveArgs) error { return b.Leave(ctx, in.CellID, in.Owner) }),
 		func(in leaveArgs) string { return in.CellID })
 	callClaimLRP = forCell(tell(call("ClaimLRP", "bbs/claim_lrp", cells, wire.Always,
-		"Says that the cell will start the instance."),
+		"Says that the cell will start the instance. A cell that is told cannot_be_claimed deletes its reservation."),
 		func(ctx context.Context, b BBSAPI, in commandArgs[lrp.Claim]) error {
 			return b.ClaimLRP(ctx, in.ProcessGUID, in.Index, in.Command)
 		}), func(in commandArgs[lrp.Claim]) string { return in.Command.Instance.CellID })
 	callStartLRP = forCell(tell(call("StartLRP", "bbs/start_lrp", cells, wire.Always,
-		"Says that the instance runs."),
+		"Says that the instance runs. A cell that is told cannot_be_started stops and deletes the container, and then says RemoveLRP for every record that names this instance, as a rollout may have left one. Records that it does not remove are given up when the control plane next asks for the cell's Inventory."),
 		func(ctx context.Context, b BBSAPI, in commandArgs[lrp.Start]) error {
 			return b.StartLRP(ctx, in.ProcessGUID, in.Index, in.Command)
 		}), func(in commandArgs[lrp.Start]) string { return in.Command.Instance.CellID })

@@ -2,6 +2,7 @@ package diego
 
 import (
 	"context"
+	"errors"
 	"iter"
 
 	"github.com/diegosdk/diego/auction"
@@ -44,6 +45,14 @@ var (
 		func(ctx context.Context, c Cell, in cancelArgs) error {
 			return c.CancelTask(ctx, in.TaskGUID, in.InstanceGUID)
 		})
+	callInventory = ask(call("Inventory", "cell/inventory", controllers, wire.Always,
+		"Lists the containers on the cell by their instance guids, so that records without a container are given up."),
+		func(ctx context.Context, c Cell, _ wire.None) (auction.Inventory, error) {
+			if c, tells := c.(auction.InventoryClient); tells {
+				return c.Inventory(ctx)
+			}
+			return auction.Inventory{}, errors.New("this cell cannot say which containers it has; it is no auction.InventoryClient")
+		})
 	callEvacuate = tell(call("Evacuate", "cell/evacuate", operators, wire.Always,
 		"Begins to empty the cell."),
 		func(ctx context.Context, c Cell, _ wire.None) error { return c.Evacuate(ctx) })
@@ -59,5 +68,5 @@ var (
 )
 
 var cellCalls = []wire.Endpoint[Cell]{
-	callState, callPerform, callStopLRP, callCancelTaskOnCell, callEvacuate, callEvacuation, callContainers, callLogs,
+	callState, callPerform, callStopLRP, callCancelTaskOnCell, callInventory, callEvacuate, callEvacuation, callContainers, callLogs,
 }

@@ -119,4 +119,8 @@ func TestAServedCellShowsItsContainersAndLogsAndEvacuates(t *testing.T) {
 	}
 	must(cell.StopLRP(t.Context(), lrp.Key{ProcessGUID: "web"}, lrp.InstanceKey{InstanceGUID: "i", CellID: "cell-1"}))
 	must(cell.CancelTask(t.Context(), "job", "i"))
+	inventory, err := cell.Inventory(t.Context())
+	if must(err); inventory.CellID != "cell-1" || inventory.Containers == nil {
+		t.Errorf("got inventory %+v", inventory)
+	}
 }

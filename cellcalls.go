@@ -11,13 +11,16 @@ import (
 // The calls of a cell about its instances. A refusal is a
 // *lrp.TransitionError; rep's tables say what a cell makes of it.
 
-// ClaimLRP says that the cell will start the instance.
+// ClaimLRP says that the cell will start the instance. A cell that is told
+// lrp.ErrCannotBeClaimed deletes its reservation.
 func (b *BBS) ClaimLRP(ctx context.Context, processGUID string, index int, c lrp.Claim) error {
 	_, err := b.stepSlot(ctx, processGUID, index, c)
 	return err
 }
 
-// StartLRP says that the instance runs.
+// StartLRP says that the instance runs. A cell that is told
+// lrp.ErrCannotBeStarted stops and deletes the container, and then says RemoveLRP
+// for every record that names this instance, as a rollout may have left one.
 func (b *BBS) StartLRP(ctx context.Context, processGUID string, index int, c lrp.Start) error {
 	_, err := b.stepSlot(ctx, processGUID, index, c)
 	return err

@@ -46,6 +46,11 @@ func (c *CellClient) CancelTask(ctx context.Context, taskGUID, instanceGUID stri
 	return err
 }
 
+// Inventory implements [auction.InventoryClient].
+func (c *CellClient) Inventory(ctx context.Context) (auction.Inventory, error) {
+	return callInventory.Do(ctx, c.client, wire.None{})
+}
+
 // Evacuate implements [Cell].
 func (c *CellClient) Evacuate(ctx context.Context) error {
 	_, err := callEvacuate.Do(ctx, c.client, wire.None{})

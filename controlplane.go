@@ -56,12 +56,16 @@ type Options struct {
 	// before one looks at everything again (default 5 min; negative means that
 	// every pass does).
 	FullConvergenceInterval time.Duration
+	// InventoryInterval is how often cells are asked which containers they have,
+	// so that what is recorded on a cell and has none is given up (default
+	// 5 min; negative means never).
+	InventoryInterval time.Duration
 	// Concurrency is how much is done at a time: cells that are asked, slots
 	// that are mended, callbacks that are made. 1 makes everything happen in
 	// the caller's goroutine (default: the defaults of the parts).
 	Concurrency int
 	// StopTimeout is how long a cell may take to answer that it will stop an
-	// instance or cancel a task, and an auctioneer in another process that it
+	// instance or cancel a task, or which containers it has, and an auctioneer in another process that it
 	// will place work (default 10 s).
 	StopTimeout time.Duration
 	// MaxCallbacks is how many callbacks may wait (default 10,000). Convergence
@@ -103,6 +107,7 @@ type ControlPlane struct {
 	starts    *remoteStarts // nil if this process places work
 	callbacks *callbacks
 	follower  *follower
+	rollCall  *rollCall
 	epoch     int64 // of the leadership at the last Tick; 0 without one
 }
 
@@ -127,6 +132,7 @@ func New(o Options) (*ControlPlane, error) {
 		return nil, err
 	}
 	o.WatchInterval = cmp.Or(o.WatchInterval, time.Second)
+	o.InventoryInterval = cmp.Or(o.InventoryInterval, 5*time.Minute)
 	o.StopTimeout = cmp.Or(o.StopTimeout, 10*time.Second)
 	if o.Now == nil {
 		o.Now = time.Now
@@ -173,6 +179,10 @@ func New(o Options) (*ControlPlane, error) {
 		Now: o.Now, Metrics: o.Metrics, Logger: o.Logger,
 	}); err != nil {
 		return nil, err
+	}
+	p.rollCall = &rollCall{
+		bbs: p.BBS, directory: p.outbox.directory, interval: o.InventoryInterval, timeout: o.StopTimeout,
+		concurrency: cmp.Or(o.Concurrency, 32), now: o.Now, metrics: o.Metrics, logger: o.Logger,
 	}
 	p.BBS.unfollowed = func(guid string) { p.follower.later(guid, followTick) }
 	if err := p.placeWork(); err != nil {
@@ -298,10 +308,12 @@ func (p *ControlPlane) Tick(ctx context.Context) error {
 	if p.epoch != led {
 		p.Converger.Forget()
 		p.follower.begin()
+		p.rollCall.begin()
 	}
 	_, _, watchErr := p.watch.Tick(ctx)
 	followErr := p.follower.tick(ctx)
 	_, _, passErr := p.Converger.Tick(ctx)
+	callErr := p.rollCall.tick(ctx)
 	p.outbox.tickLocal(ctx)
 	p.outbox.tickRemote(ctx)
 	var roundErr error
@@ -311,7 +323,7 @@ func (p *ControlPlane) Tick(ctx context.Context) error {
 		p.starts.tick(ctx)
 	}
 	p.callbacks.tick(ctx)
-	return errors.Join(err, watchErr, followErr, passErr, roundErr)
+	return errors.Join(err, watchErr, followErr, passErr, callErr, roundErr)
 }
 
 // Run works until ctx ends, whenever this process leads, and returns ctx's
@@ -323,6 +335,7 @@ func (p *ControlPlane) Run(ctx context.Context) error {
 		var wg sync.WaitGroup
 		wg.Go(func() { p.follower.run(ctx) })
 		wg.Go(func() { _ = p.Converger.Run(ctx) })
+		wg.Go(func() { p.rollCall.run(ctx) })
 		if p.Auctioneer != nil {
 			wg.Go(func() { _ = p.Auctioneer.Run(ctx) })
 		} else {

@@ -42,6 +42,7 @@ var figures = []figure{
 	{"tasks", gauge, []string{"state"}, "tasks at the last pass"},
 	{"domain_fresh", gauge, []string{"domain"}, "1 while surplus instances of the domain are stopped"},
 	{"cells_present", gauge, nil, "cells at the last pass"},
+	{"records_given_up_total", counter, nil, "instances and tasks whose cell had no container for them and did not say so"},
 	{"cells_trusted", gauge, nil, "0 while some cell that is not present does not count as missing: too many were lost, or this process has just begun to lead"},
 	{"cells_doubted", gauge, nil, "cells whose loss is not believed yet"},
 	{"auction_rounds_total", counter, nil, "rounds of the auctioneer"},

@@ -20,11 +20,34 @@ type CellClient interface {
 	Perform(ctx context.Context, w Work) ([]Rejection, error)
 	// StopLRP asks the cell to stop an instance, with its grace period. The
 	// cell reports to the BBS when that is done. An instance that the cell does
-	// not have is no error.
+	// not have is no error: its records, if there are any, are found by the
+	// cell itself or by way of its Inventory (see InventoryClient).
 	StopLRP(ctx context.Context, key lrp.Key, instance lrp.InstanceKey) error
 	// CancelTask asks the cell to delete the container of a task. A container
 	// that the cell does not have is no error.
 	CancelTask(ctx context.Context, taskGUID, instanceGUID string) error
+}
+
+// An InventoryClient is a [CellClient] of a cell that can say which containers
+// it has. Convergence compares them with what is recorded on the cell, and gives
+// up records without a container: so the loss of a cell's report mends itself.
+// Without it such a record stays for as long as the cell is present.
+type InventoryClient interface {
+	// Inventory is what is on the cell at some moment after the call began. A
+	// cell that may not know, because an earlier run of it may have containers,
+	// returns an error.
+	Inventory(ctx context.Context) (Inventory, error)
+}
+
+// An Inventory is what a cell has.
+type Inventory struct {
+	// CellID is the cell's. Another one may answer at an address that was this
+	// one's.
+	CellID string `json:"cell_id"`
+	// Containers are the instance guids of all containers of LRPs and tasks, in
+	// order and in whatever state: from the reservation on, until its end was
+	// reported to the BBS and the container is deleted.
+	Containers []string `json:"containers"`
 }
 
 // Work is what one cell gets of a batch.

@@ -86,7 +86,7 @@ type Converger struct {
 type memory struct {
 	guard  GuardState
 	agenda agenda
-	ended  time.Time // zero before the first pass
+	ended  time.Time // zero before the first pass, and after one that could not look
 	// doubted are the cells that the log has named last.
 	doubted []string
 }
@@ -121,9 +121,9 @@ func (c *Converger) Forget() {
 	c.turn <- memory{}
 }
 
-// Tick makes a pass if one is due: the first ever, after a Trigger, and when
-// Interval has passed since the end of the last one. It is for those who have
-// their own loop.
+// Tick makes a pass if one is due: the first ever, after a Trigger, after a pass
+// that could not read all of its snapshot, and when Interval has passed since the
+// end of the last one. It is for those who have their own loop.
 func (c *Converger) Tick(ctx context.Context) (p Pass, ran bool, err error) {
 	triggered := false
 	select {
@@ -144,15 +144,26 @@ func (c *Converger) Tick(ctx context.Context) (p Pass, ran bool, err error) {
 	return p, true, err
 }
 
+// lookAgain is when Run makes another pass after one that could not read all of
+// its snapshot: what triggered it has still to be seen.
+const lookAgain = time.Second
+
 // Run begins with Forget. It makes a pass at once, then every Interval and on
-// every Trigger, until ctx ends, and returns its error.
+// every Trigger, until ctx ends, and returns its error. A pass that could not
+// read all of its snapshot is followed by another after a second.
 func (c *Converger) Run(ctx context.Context) error {
 	c.Forget()
 	for {
 		if _, err := c.Pass(ctx); err != nil && ctx.Err() == nil {
 			c.o.Logger.Error("convergence could not mend everything; the next pass tries again", "err", err)
 		}
-		timer := time.NewTimer(c.o.Interval)
+		wait := c.o.Interval
+		m := <-c.turn
+		c.turn <- m
+		if m.ended.IsZero() {
+			wait = min(wait, lookAgain)
+		}
+		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
 			timer.Stop()

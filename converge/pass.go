@@ -59,7 +59,9 @@ func (c *Converger) Pass(ctx context.Context) (Pass, error) {
 	case m := <-c.turn:
 		p := &pass{c: c, memory: m}
 		err := p.run(ctx)
-		p.memory.ended = c.o.Now()
+		if p.memory.ended = (time.Time{}); p.looked {
+			p.memory.ended = c.o.Now()
+		}
 		c.turn <- p.memory
 		return p.report, err
 	case <-ctx.Done():

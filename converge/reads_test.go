@@ -174,3 +174,24 @@ func TestAPlanThatCannotBeMadeSaysWhy(t *testing.T) {
 		t.Errorf("got %v, want the store's error", err)
 	}
 }
+
+// What triggered it has still to be seen.
+func TestAPassThatCouldNotLookIsDueAgainAtOnce(t *testing.T) {
+	h, fault := newConvergeHouse(t), "the cells"
+	c, err := converge.NewConverger(converge.ConvergerOptions{Store: storeWithFault{h.store, &fault}, Effects: h, Now: h.clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, ran, err := c.Tick(t.Context()); !ran || !errors.Is(err, errRead) {
+			t.Fatal(ran, err)
+		}
+	}
+	fault = ""
+	if _, ran, err := c.Tick(t.Context()); !ran || err != nil {
+		t.Error(ran, err)
+	}
+	if _, ran, _ := c.Tick(t.Context()); ran {
+		t.Error("a pass was made that was not due")
+	}
+}

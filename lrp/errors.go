@@ -8,8 +8,10 @@ import (
 )
 
 // What a [TransitionError] wraps. They are what a caller acts on: a cell that
-// is told ErrCannotBeClaimed gives up its reservation, one that is told
-// ErrCannotBeStarted stops its container.
+// is told ErrCannotBeClaimed gives up its reservation. One that is told
+// ErrCannotBeStarted stops its container and then removes each record that still
+// names its instance: the refusal says that another one has the index, and not
+// that this one's record is gone.
 var (
 	ErrCannotBeClaimed = errors.New("actual LRP cannot be claimed")
 	ErrCannotBeStarted = errors.New("actual LRP cannot be started")

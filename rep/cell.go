@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/executor"
@@ -33,6 +34,22 @@ func (r *Rep) State(context.Context) (auction.CellState, error) {
 		}
 	}
 	return s, nil
+}
+
+// Inventory implements [auction.InventoryClient]. The error says why this run of
+// the cell is not the present one.
+func (r *Rep) Inventory(context.Context) (auction.Inventory, error) {
+	if err := r.Absent(); err != nil {
+		return auction.Inventory{}, err
+	}
+	i := auction.Inventory{CellID: r.o.CellID, Containers: []string{}}
+	for _, c := range r.o.Executor.List() {
+		if s, ours := subjectOf(c); ours {
+			i.Containers = append(i.Containers, s.guid)
+		}
+	}
+	slices.Sort(i.Containers)
+	return i, nil
 }
 
 // A holding is work that is on the cell and not over.

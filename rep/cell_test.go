@@ -1,6 +1,7 @@
 package rep
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/task"
 )
 
@@ -412,3 +414,33 @@ func TestATaskThatHasEndedIsToldByItsResultWhenAnEvacuationTimesOut(t *testing.T
 		t.Errorf("the task ended with %+v", s.bbs.complete)
 	}
 }
+
+func TestTheInventoryNamesEveryContainerWhateverItsState(t *testing.T) {
+	for state := executor.Reserved; state <= executor.Completed; state++ {
+		s := newStage(t)
+		s.play(scene{container: containerOf(t, lrpItem, state, executor.RunResult{}), slot: slotOf(t, LRPRunningAlpha)})
+		if err := s.StopLRP(t.Context(), lrpItem.Key.LRP(), alpha); err != nil {
+			t.Fatal(err)
+		}
+		got, err := s.Inventory(t.Context())
+		if err != nil || got.CellID != alpha.CellID || !slices.Equal(got.Containers, []string{alpha.InstanceGUID}) {
+			t.Errorf("%v: got %+v, %v; want %s", state, got, err, alpha.InstanceGUID)
+		}
+	}
+}
+
+// An earlier run of the cell may have containers that this one knows nothing of.
+func TestACellThatIsNotThePresentRunGivesNoInventory(t *testing.T) {
+	s := newStage(t)
+	s.o.Announcer = absentee{}
+	s.Rep.Tick(t.Context())
+	if got, err := s.Inventory(t.Context()); !errors.Is(err, storage.ErrHeld) {
+		t.Errorf("got %+v, %v; want that another run is present", got, err)
+	}
+}
+
+// An absentee is never present.
+type absentee struct{}
+
+func (absentee) Tick(context.Context) error  { return storage.ErrHeld }
+func (absentee) Leave(context.Context) error { return nil }

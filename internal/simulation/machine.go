@@ -17,6 +17,7 @@ import (
 // A machine is a cell as the world treats it, whatever it is made of.
 type machine interface {
 	auction.CellClient
+	auction.InventoryClient
 	presence() diego.CellPresence
 	// step lets it do what is due; present is false if it cannot reach the
 	// store. poll lets it look at everything.
@@ -30,6 +31,9 @@ type machine interface {
 	lose()
 	mend()
 	drain()
+	// hush makes it keep the end of containers to itself, or no longer; a real
+	// cell never does. It outlasts heal.
+	hush()
 	heal()
 	// holds are the containers it has, in no order.
 	holds() []Container
@@ -49,6 +53,7 @@ func (m *model) poll(ctx context.Context)     { m.Poll(ctx) }
 func (m *model) lose()                        { m.Lose(); m.run++ }
 func (m *model) mend()                        {}
 func (m *model) drain()                       { m.Evacuating = !m.Evacuating }
+func (m *model) hush()                        { m.Silent = !m.Silent }
 func (m *model) heal()                        { m.Evacuating = false }
 func (m *model) holds() []Container           { return m.Containers() }
 func (m *model) ran() map[string]int          { return m.Ran }
@@ -175,6 +180,7 @@ func (a hostAnnouncer) Leave(ctx context.Context) error {
 func (h *host) presence() diego.CellPresence { return h.p }
 func (h *host) ran() map[string]int          { return h.begun }
 func (h *host) drain()                       { _ = h.rep.Evacuate(context.Background()) }
+func (h *host) hush()                        {}
 func (h *host) heal()                        {}
 
 func (h *host) step(ctx context.Context, present bool) {
@@ -269,6 +275,14 @@ func (h *host) State(ctx context.Context) (auction.CellState, error) {
 		return auction.CellState{}, errLost
 	}
 	return h.rep.State(ctx)
+}
+
+// Inventory implements [auction.InventoryClient].
+func (h *host) Inventory(ctx context.Context) (auction.Inventory, error) {
+	if h.off {
+		return auction.Inventory{}, errLost
+	}
+	return h.rep.Inventory(ctx)
 }
 
 // Perform implements [auction.CellClient].

@@ -172,7 +172,7 @@ func (l link) RejectStartedTask(ctx context.Context, guid string, c task.Reject)
 // A wire is a control plane's way to a cell.
 type wire struct {
 	*network
-	cell auction.CellClient
+	cell machine
 	cut  *bool
 }
 
@@ -188,6 +188,12 @@ func (w wire) send(f func() error) error {
 func (w wire) State(ctx context.Context) (s auction.CellState, err error) {
 	err = w.send(func() (err error) { s, err = w.cell.State(ctx); return err })
 	return s, err
+}
+
+// Inventory implements [auction.InventoryClient].
+func (w wire) Inventory(ctx context.Context) (i auction.Inventory, err error) {
+	err = w.send(func() (err error) { i, err = w.cell.Inventory(ctx); return err })
+	return i, err
 }
 
 func (w wire) Perform(ctx context.Context, work auction.Work) (r []auction.Rejection, err error) {

@@ -272,7 +272,7 @@ func (w *World) stepPlane(ctx context.Context, i int, p *diego.ControlPlane) {
 // Mischief draws something that goes wrong at once.
 func (w *World) Mischief(ctx context.Context) {
 	i := w.random.IntN(len(w.cells))
-	switch w.random.IntN(15) {
+	switch w.random.IntN(16) {
 	case 0: // a cell cannot be reached for a while
 		w.cutOff(i, 0, 1+w.random.IntN(30))
 	case 1: // a cell is switched off and on again
@@ -292,6 +292,8 @@ func (w *World) Mischief(ctx context.Context) {
 		w.Outage()
 	case 10:
 		w.SpreadLoss(1 + w.random.IntN(60))
+	case 11: // a cell keeps to itself that containers have ended, or does so no longer
+		w.cells[i].hush()
 	default:
 		w.Consume(ctx)
 	}
