@@ -349,3 +349,21 @@ func TestEveryFigureInTheCodeIsInTheTable(t *testing.T) {
 		}
 	}
 }
+
+// An instance is CRASHED first at the count after the immediate restarts.
+func TestTheFirstBackOffIsTheOneInTheDocuments(t *testing.T) {
+	page, err := os.ReadFile("docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var policy lrp.RestartPolicy
+	count, start := 0, time.Unix(0, 0)
+	for policy.AtOnce(count) {
+		count++
+	}
+	count++ // the crash after which it waits
+	text := fmt.Sprintf("after three immediate restarts, at a count of %d, is %g min", count, policy.Next(count, start).At.Sub(start).Minutes())
+	if !strings.Contains(string(page), text) {
+		t.Errorf("docs/operations.md does not say %q", text)
+	}
+}

@@ -53,7 +53,7 @@ func ExampleControlPlane_dryRun() {
 	}
 	fmt.Println(err)
 	// Output:
-	// lrp web.0 (definition v1): insufficient resources: of 2 cells 2 short of memory; the nearest, cell-1, lacks 34464 MB of memory
+	// lrp web.0 (definition v1): insufficient resources: of 2 cells 2 short of memory; the nearest, cell-1, lacks 34464 MiB of memory
 	// <nil>
 }
 

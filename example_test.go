@@ -47,7 +47,7 @@ func Example() {
 	}
 	fmt.Println(err, err2)
 	// Output:
-	// desired: 1 instances of definition web
+	// desired: 1 instance of definition web
 	// waits for a cell
 	// placed on cell-1
 	// runs on cell-1

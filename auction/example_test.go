@@ -67,7 +67,7 @@ func Example() {
 	// lrp web.0 (definition v1) on cell-1
 	// lrp web.1 (definition v1) on cell-3
 	// lrp web.2 (definition v1) on cell-4
-	// task report: insufficient resources: of 4 cells 1 evacuating, 3 short of memory; the nearest, cell-1, lacks 2856 MB of memory
+	// task report: insufficient resources: of 4 cells 1 evacuating, 3 short of memory; the nearest, cell-1, lacks 2856 MiB of memory
 	// lrp web.2 (definition v1) goes to cell-4: resources 0.090 (memory 25.0%, disk 1.6%, containers 0.4%, starting +0.00); runner-up cell-1: 1 of its process in the zone and 1 on the cell, resources 0.430 (memory 50.0%, disk 3.1%, containers 0.8%, starting +0.25)
 }
 

@@ -118,13 +118,17 @@ type NearMiss struct {
 }
 
 // String is such as "of 12 cells 2 evacuating, 10 short of memory; the nearest,
-// cell-4, lacks 12 MB of memory".
+// cell-4, lacks 12 MiB of memory".
 func (e *Explanation) String() string {
 	parts := make([]string, len(e.Reasons))
 	for i, r := range e.Reasons {
 		parts[i] = fmt.Sprintf("%d %s", r.Cells, r.Reason)
 	}
-	s := fmt.Sprintf("of %d cells %s", e.Cells, strings.Join(parts, ", "))
+	of := "cells"
+	if e.Cells == 1 {
+		of = "cell"
+	}
+	s := fmt.Sprintf("of %d %s %s", e.Cells, of, strings.Join(parts, ", "))
 	if e.Nearest != nil {
 		s += "; the nearest, " + e.Nearest.String()
 	}
@@ -138,8 +142,8 @@ func (m *NearMiss) String() string {
 			parts = append(parts, fmt.Sprintf(format, n))
 		}
 	}
-	part(m.Lacks.MemoryMB, "%d MB of memory")
-	part(m.Lacks.DiskMB, "%d MB of disk")
+	part(m.Lacks.MemoryMB, "%d MiB of memory")
+	part(m.Lacks.DiskMB, "%d MiB of disk")
 	part(m.Lacks.Containers, "%d container")
 	part(m.Lacks.PIDs, "%d PIDs")
 	return fmt.Sprintf("%s, lacks %s", m.CellID, strings.Join(parts, ", "))

@@ -239,28 +239,28 @@ func TestARefusalCountsTheCellsByReasonAndNamesTheNearest(t *testing.T) {
 		},
 		{
 			"a volume driver", []auction.CellState{roomy("a", "z")}, nfs,
-			`found no compatible cells: volume drivers ["nfs"] wanted: of 1 cells 1 without the volume drivers`,
+			`found no compatible cells: volume drivers ["nfs"] wanted: of 1 cell 1 without the volume drivers`,
 		},
 		{
 			"a placement tag", []auction.CellState{roomy("a", "z")}, gpu,
-			`found no compatible cells: placement tags ["gpu"] wanted: of 1 cells 1 with other placement tags`,
+			`found no compatible cells: placement tags ["gpu"] wanted: of 1 cell 1 with other placement tags`,
 		},
 		{
 			"no room", []auction.CellState{full("a", 10, 1000, 5), full("b", 30, 5, 5), full("c", 999, 999, 0), out[1]}, instance("web", 0, 50),
 			"insufficient resources: of 4 cells 1 unhealthy, 2 short of memory, 1 short of disk, 1 short of containers; " +
-				"the nearest, a, lacks 40 MB of memory",
+				"the nearest, a, lacks 40 MiB of memory",
 		},
 		{
 			"a cell that lacks two things", []auction.CellState{full("a", 49, 8, 5)}, instance("web", 0, 50),
-			"insufficient resources: of 1 cells 1 short of memory, 1 short of disk; the nearest, a, lacks 1 MB of memory, 2 MB of disk",
+			"insufficient resources: of 1 cell 1 short of memory, 1 short of disk; the nearest, a, lacks 1 MiB of memory, 2 MiB of disk",
 		},
 		{
 			"PIDs", []auction.CellState{with(roomy("a", "z"), func(c *auction.CellState) { c.Total.PIDs, c.Remaining.PIDs = 500, 60 })}, pids,
-			"insufficient resources: of 1 cells 1 short of PIDs; the nearest, a, lacks 40 PIDs",
+			"insufficient resources: of 1 cell 1 short of PIDs; the nearest, a, lacks 40 PIDs",
 		},
 		{
 			"no container", []auction.CellState{full("a", 99, 99, 0)}, instance("web", 0, 50),
-			"insufficient resources: of 1 cells 1 short of containers; the nearest, a, lacks 1 container",
+			"insufficient resources: of 1 cell 1 short of containers; the nearest, a, lacks 1 container",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

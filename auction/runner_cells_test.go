@@ -92,7 +92,7 @@ func TestARoundSaysWhichCellsItLeavesOutAndWhy(t *testing.T) {
 	if errors.As(r.Silent[0].Err, &paused); paused == nil || paused.Reason != auction.Failing || paused.Failures != 2 || paused.Error() != want {
 		t.Errorf("got %v, want %s", r.Silent[0].Err, want)
 	}
-	const why = "of 2 cells 1 left out after failures, 1 short of memory; the nearest, cell-2, lacks 2048 MB of memory"
+	const why = "of 2 cells 1 left out after failures, 1 short of memory; the nearest, cell-2, lacks 2048 MiB of memory"
 	if len(r.Refused) != 1 || r.Refused[0].Explanation == nil || r.Refused[0].Error.Detail != why {
 		t.Errorf("refused are %v, want one with %q", r.Refused, why)
 	}

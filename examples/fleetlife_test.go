@@ -469,7 +469,7 @@ func TestAnInstanceWithoutRoomSaysSoAndIsPlacedOnceThereIsRoom(t *testing.T) {
 			return false, err
 		}
 		why := all[0].PlacementError.String()
-		if all[0].State != lrp.Unclaimed || !strings.Contains(why, "cell-1, lacks 256 MB of memory") {
+		if all[0].State != lrp.Unclaimed || !strings.Contains(why, "cell-1, lacks 256 MiB of memory") {
 			return false, fmt.Errorf("%v %q", all[0].State, why)
 		}
 		return true, nil

@@ -48,9 +48,16 @@ func (e *CapacityError) Error() string {
 	var lacks []string
 	for _, l := range []struct {
 		amount int64
+		one    string
 		of     string
-	}{{e.Lacks.MemoryMB, "MB of memory"}, {e.Lacks.DiskMB, "MB of disk"}, {e.Lacks.Containers, "containers"}, {e.Lacks.PIDs, "processes"}} {
-		if l.amount > 0 {
+	}{
+		{e.Lacks.MemoryMB, "MiB of memory", "MiB of memory"}, {e.Lacks.DiskMB, "MiB of disk", "MiB of disk"},
+		{e.Lacks.Containers, "container", "containers"}, {e.Lacks.PIDs, "process", "processes"},
+	} {
+		switch {
+		case l.amount == 1:
+			lacks = append(lacks, "1 "+l.one)
+		case l.amount > 0:
 			lacks = append(lacks, fmt.Sprintf("%d %s", l.amount, l.of))
 		}
 	}

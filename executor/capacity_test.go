@@ -17,7 +17,7 @@ func TestACapacityErrorNamesOnlyWhatIsLacking(t *testing.T) {
 	if !errors.Is(err, executor.ErrCapacity) {
 		t.Error("the error is no ErrCapacity")
 	}
-	if got, want := err.Error(), `insufficient resources for container "c1": 5 MB of disk, 1 containers more would have to be free`; got != want {
+	if got, want := err.Error(), `insufficient resources for container "c1": 5 MiB of disk, 1 container more would have to be free`; got != want {
 		t.Errorf("the error is %q, want %q", got, want)
 	}
 }

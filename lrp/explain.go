@@ -144,16 +144,23 @@ func happened(r *ActualLRP) string {
 	return "waits for a cell"
 }
 
+func countInstances(n int) string {
+	if n == 1 {
+		return "1 instance"
+	}
+	return fmt.Sprintf("%d instances", n)
+}
+
 func explainDeployment(before, after *Deployment) string {
 	switch {
 	case after == nil:
 		return "deleted"
 	case before == nil:
-		return fmt.Sprintf("desired: %d instances of definition %s", after.Instances, after.ActiveDefinitionID)
+		return fmt.Sprintf("desired: %s of definition %s", countInstances(after.Instances), after.ActiveDefinitionID)
 	}
 	var parts []string
 	if before.Instances != after.Instances {
-		parts = append(parts, fmt.Sprintf("scaled from %d to %d instances", before.Instances, after.Instances))
+		parts = append(parts, fmt.Sprintf("scaled from %s to %d", countInstances(before.Instances), after.Instances))
 	}
 	if before.ActiveDefinitionID != after.ActiveDefinitionID {
 		parts = append(parts, "rollout from definition "+before.ActiveDefinitionID+" to "+after.ActiveDefinitionID)

@@ -52,7 +52,7 @@ func (r *Rep) Evacuate(context.Context) error {
 	r.drain.since, r.nextSync = now, now
 	r.wakeUp()
 	r.o.Metrics.Gauge("rep_evacuating", 1)
-	r.o.Logger.Info("the cell evacuates", "cell", r.o.CellID, "timeout", r.o.EvacuationTimeout)
+	r.o.Logger.Info("the cell evacuates", "timeout", r.o.EvacuationTimeout)
 	return nil
 }
 
@@ -107,7 +107,7 @@ func (r *Rep) advanceEvacuation() {
 	r.drain.finishing, r.drain.finish, r.nextSync = true, now, now
 	r.wakeUp()
 	if !empty {
-		r.o.Logger.Warn("the evacuation has timed out; what is left is ended", "cell", r.o.CellID)
+		r.o.Logger.Warn("the evacuation has timed out; what is left is ended")
 	}
 }
 
@@ -140,5 +140,5 @@ func (r *Rep) finish(found int, err error) {
 			r.drain.err = fmt.Errorf("the evacuation of cell %q is over with %d instances and tasks left for convergence to find", r.o.CellID, found)
 		}
 	}
-	r.o.Logger.Info("the evacuation is over", "cell", r.o.CellID, "took", r.o.Now().Sub(r.drain.since), "left", found)
+	r.o.Logger.Info("the evacuation is over", "took", r.o.Now().Sub(r.drain.since), "left", found)
 }

@@ -137,7 +137,7 @@ type Options struct {
 	NewGUID func() string
 	// Now is the clock (default time.Now).
 	Now func() time.Time
-	// Metrics and Logger may be nil.
+	// Metrics and Logger may be nil. Every line of the log names the cell.
 	Metrics auction.Metrics
 	Logger  *slog.Logger
 }
@@ -178,6 +178,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	o.Logger = o.Logger.With("cell", o.CellID)
 	return o, v.Err()
 }
 

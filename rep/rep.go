@@ -373,7 +373,7 @@ func (r *Rep) renew(ctx context.Context) {
 		if alive {
 			level = slog.LevelError
 		}
-		r.o.Logger.Log(ctx, level, "the cell is not present", "cell", r.o.CellID, "err", told)
+		r.o.Logger.Log(ctx, level, "the cell is not present", "err", told)
 	}
 	if appeared {
 		r.syncWithin(0)
@@ -438,6 +438,6 @@ func (r *Rep) leave(ctx context.Context) {
 		return
 	}
 	if err := r.o.Announcer.Leave(ctx); err != nil {
-		r.o.Logger.Warn("the cell's presence could not be ended; it ends by itself", "cell", r.o.CellID, "err", err)
+		r.o.Logger.Warn("the cell's presence could not be ended; it ends by itself", "err", err)
 	}
 }

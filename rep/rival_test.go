@@ -69,6 +69,9 @@ func TestACellThatIsNotPresentSaysWhyAndWhatToDo(t *testing.T) {
 			if !strings.Contains(log.String(), "level="+test.log) {
 				t.Errorf("the log is %s", log.String())
 			}
+			if n := strings.Count(log.String(), " cell="+alpha.CellID); n != strings.Count(log.String(), "\n") {
+				t.Errorf("the cell is named %d times: %s", n, log.String())
+			}
 		})
 	}
 }

@@ -18,7 +18,7 @@ type SelfTest struct {
 	// root file system is one that the cell can make; ports make it a test of
 	// the network too.
 	RunInfo executor.RunInfo
-	// Resources are what the container takes (default 64 MB of memory and 64 MB
+	// Resources are what the container takes (default 64 MiB of memory and 64 MB
 	// of disk). While the cell has not that much left it is not tested.
 	Resources executor.Resources
 	// Interval is between two tests after one that succeeded (default 2 min),
@@ -129,11 +129,11 @@ func (r *Rep) judge(err error) {
 		t.failures++
 		t.unhealthy = t.failures >= test.Failures
 		t.next = r.o.Now().Add(test.RetryInterval)
-		r.o.Logger.Warn("the self-test of the cell failed", "cell", r.o.CellID, "failures", t.failures, "err", err)
+		r.o.Logger.Warn("the self-test of the cell failed", "failures", t.failures, "err", err)
 	}
 	r.o.Metrics.Count("rep_self_tests_total", 1, auction.Label{Name: "outcome", Value: outcome})
 	if t.unhealthy != was {
-		r.o.Logger.Warn("the health of the cell has changed", "cell", r.o.CellID, "unhealthy", t.unhealthy)
+		r.o.Logger.Warn("the health of the cell has changed", "unhealthy", t.unhealthy)
 	}
 	unhealthy := 0.0
 	if t.unhealthy {

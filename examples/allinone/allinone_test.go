@@ -146,9 +146,9 @@ func TestAChangedFileIsRolledOutAtTheNextStart(t *testing.T) {
 	file := data + "/app.json"
 	args := []string{"-data", data, "-backend", daemon.ProcessBackend, "-cells", "1", "-no-sample", "-lrp", file}
 	for i, c := range []struct{ instances, argument, want string }{
-		{"1", "1000", "desired: 1 instances"},
+		{"1", "1000", "desired: 1 instance"},
 		{"1", "1000", ""},
-		{"2", "1000", "scaled from 1 to 2 instances"},
+		{"2", "1000", "scaled from 1 instance to 2"},
 		{"2", "1001", "rollout from definition app to "},
 	} {
 		text := fmt.Sprintf(`{"process_guid": "app", "domain": "tests", "instances": %s, "root_fs": "host:",

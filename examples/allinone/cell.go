@@ -45,6 +45,7 @@ type cellPlan struct {
 	store  storage.Store
 	volume sample.Volume
 	issuer *fleetdir.Issuer
+	// logger is that of the process: the lines of a rep name their cell.
 	logger *slog.Logger
 }
 
@@ -74,7 +75,7 @@ func (c *cell) build(ctx context.Context, p cellPlan) error {
 	}
 	drivers := []string{sample.Driver}
 	if c.Manager, err = manager.New(ctx, manager.Options{
-		Backend: c.backend, Dir: p.dir + "/manager", Logger: p.logger,
+		Backend: c.backend, Dir: p.dir + "/manager", Logger: p.logger.With("cell", p.id),
 		// A backend that knows nothing of its host is believed to have a little.
 		Capacity: executor.Capacity{
 			MemoryMB: cmp.Or(host.MemoryMB, 2048) / p.share, DiskMB: cmp.Or(host.DiskMB, 2048) / p.share,
@@ -97,7 +98,7 @@ func (c *cell) build(ctx context.Context, p cellPlan) error {
 	}); err != nil {
 		return err
 	}
-	c.service, err = newService(c.service.listener, p.issuer, p.id, []diego.Role{diego.CellRole}, diego.HandlerOptions{Cell: c, Logger: p.logger})
+	c.service, err = newService(c.service.listener, p.issuer, p.id, []diego.Role{diego.CellRole}, diego.HandlerOptions{Cell: c, Logger: p.logger.With("cell", p.id)})
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -79,4 +80,13 @@ func TestOnlyItsUserIsServed(t *testing.T) {
 		}
 	}
 	interrupt(t, p)
+	log, err := os.ReadFile(filepath.Join(data, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(log)) {
+		if strings.Count(line, " cell=") > 1 {
+			t.Errorf("a line of the log names its cell twice: %s", line)
+		}
+	}
 }

@@ -90,7 +90,7 @@ func openFleet(ctx context.Context, s *settings, placed func(auction.Result)) (f
 		}
 		f.cells[n], err = openCell(ctx, cellPlan{
 			id: id, dir: dir, backend: backend, tried: tried, listen: host, share: int64(s.Cells),
-			bbs: f.BBS, store: f.store, volume: volume, issuer: issuer, logger: f.log.With("cell", id),
+			bbs: f.BBS, store: f.store, volume: volume, issuer: issuer, logger: f.log,
 		})
 		return err
 	}

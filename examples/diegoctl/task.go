@@ -79,7 +79,7 @@ func (c *call) aboutTask(t *task.Task) *view {
 	add("failure", t.FailureReason)
 	add("result", t.Result)
 	if t.RejectionCount > 0 {
-		add("rejected", fmt.Sprintf("%d times, last: %s", t.RejectionCount, t.RejectionReason))
+		add("rejected", fmt.Sprintf("%s, last: %s", count(t.RejectionCount, "time"), t.RejectionReason))
 	}
 	add("size", sizeOf(t.Resources))
 	add("root fs", t.RootFS)

@@ -56,7 +56,7 @@ func Example() {
 	m.Tick(ctx)
 	fmt.Println("containers:", len(m.List()), "free:", m.Remaining() == m.Total())
 	// Output:
-	// insufficient resources for container "huge": 512 MB of memory more would have to be free
+	// insufficient resources for container "huge": 512 MiB of memory more would have to be free
 	// error: <nil>
 	// 0s container_reserved RESERVED
 	// 2s container_running RUNNING

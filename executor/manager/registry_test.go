@@ -34,9 +34,9 @@ func TestReserveTakesWhatFitsAndSaysWhyTheRestDoesNot(t *testing.T) {
 		reservation("d", 400, 1900, 10), reservation("no guid", 1, 1, 1), reservation("e", -1, 0, 0),
 	}
 	want := map[string]string{
-		"b":       `insufficient resources for container "b": 200 MB of memory more would have to be free`,
+		"b":       `insufficient resources for container "b": 200 MiB of memory more would have to be free`,
 		"a":       `container "a": the guid is in use`,
-		"c":       `insufficient resources for container "c": 600 MB of disk, 1010 processes more would have to be free`,
+		"c":       `insufficient resources for container "c": 600 MiB of disk, 1010 processes more would have to be free`,
 		"no guid": "invalid input: guid: no guid: want 1 to 255 letters, digits, - and _",
 		"e":       "invalid input: resources.memory_mb: -1: want at least 0",
 	}
@@ -52,7 +52,7 @@ func TestReserveAllTakesAllOrNothing(t *testing.T) {
 	c := newCell(t)
 	refused := c.ReserveAll(reservation("a", 600, 100, 10), reservation("b", 600, 100, 10), reservation("a", 1, 1, 1))
 	want := map[string]string{
-		"b": `insufficient resources for container "b": 200 MB of memory more would have to be free`,
+		"b": `insufficient resources for container "b": 200 MiB of memory more would have to be free`,
 		"a": `container "a": the guid is in use`,
 	}
 	if diff := cmp.Diff(want, reasons(refused)); diff != "" {

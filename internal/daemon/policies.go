@@ -27,7 +27,7 @@ func (l *Leading) Owner(url string) string {
 type Restarts struct {
 	ImmediateRestarts int           `name:"immediate_restarts" default:"3" range:"-1..1000" unit:"crashes" help:"crashes after which an instance restarts at once; -1 for none"`
 	MaxRestarts       int           `name:"max_restarts" default:"200" range:"-1..1000000" unit:"crashes" help:"crash count above which an instance is given up; -1 for never"`
-	MinBackoff        time.Duration `name:"min_backoff" default:"30s" range:"100ms..24h" help:"the first wait before a restart; it doubles with every crash"`
+	MinBackoff        time.Duration `name:"min_backoff" default:"30s" range:"100ms..24h" help:"the wait before a restart at a crash count of 3 or less; it doubles with every crash above, so the first wait after three immediate restarts is twice this"`
 	MaxBackoff        time.Duration `name:"max_backoff" default:"16m" range:"100ms..24h" help:"the longest wait before a restart"`
 	EvacuationTimeout time.Duration `name:"evacuation_timeout" default:"10m" range:"1s..24h" help:"how long the record of an instance that leaves its cell lives at most after the last word from that cell"`
 	RolloutGiveUp     time.Duration `name:"rollout_give_up" default:"10m" range:"1s..24h" help:"how long a rollout waits for one index before it goes on without it"`

@@ -183,10 +183,10 @@ func TestWhatHappensIsToldOnce(t *testing.T) {
 			"web/1 crashed: exit status 3 (crash 202); given up: it has crashed too often",
 		}},
 		{"no cell has room", func(s *story) {
-			s.do(lrp.CreateMissing{}, lrp.Fail{DefinitionID: "web", Error: lrp.PlacementError{Reason: lrp.InsufficientResources, Detail: "64 MB of memory are lacking on cell-1"}})
+			s.do(lrp.CreateMissing{}, lrp.Fail{DefinitionID: "web", Error: lrp.PlacementError{Reason: lrp.InsufficientResources, Detail: "64 MiB of memory are lacking on cell-1"}})
 		}, []string{
 			"web desired: 3 instances of definition web",
-			"web/1 could not be placed: insufficient resources: 64 MB of memory are lacking on cell-1",
+			"web/1 could not be placed: insufficient resources: 64 MiB of memory are lacking on cell-1",
 		}},
 		{"a container is gone", func(s *story) {
 			s.do(lrp.CreateMissing{}, start(one))
@@ -214,7 +214,7 @@ func TestWhatHappensIsToldOnce(t *testing.T) {
 			n := 1
 			s.changed(s.deployment.Update(lrp.Update{Instances: &n}))
 			s.changed(s.deployment.Delete(), nil)
-		}, []string{"web desired: 3 instances of definition web", "web scaled from 3 to 1 instances", "web deleted"}},
+		}, []string{"web desired: 3 instances of definition web", "web scaled from 3 instances to 1", "web deleted"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newStory(t)

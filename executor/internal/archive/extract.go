@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"strings"
 
 	"github.com/diegosdk/diego/executor"
 )
@@ -122,19 +123,29 @@ func (x *extraction) own(name string) error {
 	return x.root.Lchown(name, x.uid, x.gid)
 }
 
-// escape names the error with which os.Root refuses to leave its directory.
+// escape names the error with which os.Root refuses to leave its directory, and
+// calls what failed by its usual name.
 func escape(err error) error {
 	var p *fs.PathError
 	var l *os.LinkError
 	cause := err
 	switch {
 	case errors.As(err, &p):
-		cause = p.Err
+		cause, p.Op = p.Err, usual(p.Op)
 	case errors.As(err, &l):
-		cause = l.Err
+		cause, l.Op = l.Err, usual(l.Op)
 	}
 	if cause.Error() == "path escapes from parent" { // package os exports no value for it
 		return fmt.Errorf("%w: %w", executor.ErrUnsafeArchive, err)
 	}
 	return err
+}
+
+// usual is the name of an operation without what os.Root appends to it:
+// "statat" is "stat".
+func usual(op string) string {
+	if op == "stat" || op == "lstat" {
+		return op
+	}
+	return strings.TrimSuffix(op, "at")
 }

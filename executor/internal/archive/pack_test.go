@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -84,6 +85,9 @@ func TestPackWritesWhatIsThereAndFollowsNoLinkOut(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"/missing", "/home/app/out", "/home/app/fifo", "/home/app/run/below"} {
+		if _, err := packed(root, name); err == nil || regexp.MustCompile(`\b(stat|open|readlink)at\b`).MatchString(err.Error()) {
+			t.Errorf("%s: %v, want the usual name of what failed", name, err)
+		}
 		if got, err := packed(root, name); !errors.Is(err, executor.ErrNoFile) && !errors.Is(err, syscall.ENOTDIR) {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
