@@ -45,11 +45,13 @@ type ContainerBackend interface {
 	// returns nil. Without processes it does nothing.
 	Signal(ctx context.Context, guid string, s Signal) error
 
-	// Delete kills what runs in the container and removes everything that
-	// belongs to it: processes, files, mounts, limits, addresses. When it
-	// returns nil nothing is left, and the writers of its processes are no
-	// longer used. A container that is not there is no error. After an error
-	// it may be called again.
+	// Delete kills what runs in the container, also what an earlier daemon has
+	// started there, and removes everything that belongs to it: processes,
+	// files, mounts, limits, addresses. When it returns nil nothing is left,
+	// and the writers of its processes are no longer used. It touches nothing
+	// else: what may be a stranger's, such as a process whose number may have
+	// been used again, is left alone. A container that is not there is no
+	// error. After an error it may be called again.
 	Delete(ctx context.Context, guid string) error
 
 	// List is the guids of all containers that exist on the host and belong to
@@ -61,15 +63,16 @@ type ContainerBackend interface {
 	Metrics(ctx context.Context, guid string) (Metrics, error)
 
 	// StreamIn extracts a tar stream, not compressed, into a directory of the
-	// container, which is made if it is missing. What it writes belongs to
-	// user. Neither the stream nor the container is trusted: an entry that
-	// would be written outside the container, by its name or through a link,
-	// is ErrUnsafeArchive.
+	// container, which is made if it is missing. The name of an entry that is a
+	// directory ends in "/". What it writes belongs to user. Neither the stream
+	// nor the container is trusted: an entry that would be written outside the
+	// container, by its name or through a link, is ErrUnsafeArchive.
 	StreamIn(ctx context.Context, guid, dir, user string, tar io.Reader) error
 
 	// StreamOut is a tar stream of a file or directory of the container. Its
 	// entries are relative to the directory that holds path: the first one is
-	// the last element of path. A path that is not there is ErrNoFile. Links
+	// the last element of path. The name of a directory ends in "/". A path that
+	// is not there is ErrNoFile. Links
 	// are never followed out of the container. The caller closes the stream.
 	StreamOut(ctx context.Context, guid, path, user string) (io.ReadCloser, error)
 

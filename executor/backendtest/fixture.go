@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,8 +16,9 @@ import (
 	"github.com/diegosdk/diego/executor"
 )
 
-// patience bounds everything that must happen; nothing waits for it to pass.
-const patience = 30 * time.Second
+// patience bounds everything that must happen; nothing waits for it to pass. A
+// test of the suite itself has less.
+var patience = 30 * time.Second
 
 // A fixture is a backend in one case.
 type fixture struct {
@@ -120,6 +122,42 @@ func (f *fixture) tryStart(guid string, program Program, edit ...func(*executor.
 	var err error
 	p.Process, err = f.backend.Start(f.ctx, guid, spec)
 	return p, err
+}
+
+// hold runs a program that says something, and returns a check that nothing of
+// it is left. All its processes hold its output open, so that is known of every
+// backend, also of one that cannot count processes, and after a restart. In
+// virtual time nothing holds anything.
+func (f *fixture) hold(guid string, program Program, says string) (p *process, mustBeGone func()) {
+	f.Helper()
+	if _, virtual := f.backend.(executor.Stepper); virtual {
+		p = f.start(guid, program)
+		p.mustSay(says)
+		return p, func() {}
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		f.Fatal(err)
+	}
+	p = f.start(guid, program, func(s *executor.ProcessSpec) { s.Stdout = w })
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		defer r.Close()
+		_, _ = io.Copy(p.stdout, r)
+	}()
+	p.mustSay(says)
+	if err := w.Close(); err != nil {
+		f.Error(err)
+	}
+	return p, func() {
+		f.Helper()
+		select {
+		case <-gone:
+		case <-time.After(patience):
+			f.Errorf("%v later something of the program %q is still alive", patience, program)
+		}
+	}
 }
 
 func serveValue(p Program) string {

@@ -44,7 +44,7 @@ func Run(t *testing.T, s Subject) {
 		{"to signal a process that has ended is no error", signalEnded},
 		{"children that hold the output do not delay the end", orphan},
 		{"Signal reaches everything in a container, and after KILL nothing is left", signalAll},
-		{"Delete ends what runs, and then no writer is used", deleteRunning},
+		{"Delete ends what runs in the container and nowhere else, and then no writer is used", deleteRunning},
 		{"Delete may come twice and at any time", deleteStorm},
 		{"files and mounts are there before anything runs", filesAndMounts},
 		{"what is streamed in comes out again", streams},
@@ -52,7 +52,7 @@ func Run(t *testing.T, s Subject) {
 		{"an archive that leads out of its directory is ErrUnsafeArchive", unsafeArchives},
 		{"Dial reaches a process that listens, and nobody else", dial},
 		{"metrics are figures or Unknown", metrics},
-		{"containers of an earlier daemon are listed and can be deleted", restart},
+		{"containers of an earlier daemon are listed, and Delete ends what runs in them", restart},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(newFixture(t, s)) })
 	}
@@ -238,10 +238,10 @@ func stubborn(f *fixture) {
 
 func family(f *fixture) {
 	guid, _ := f.container()
-	p := f.start(guid, Family)
-	p.mustSay("ready")
+	p, mustBeGone := f.hold(guid, Family, "ready")
 	p.signal(executor.Kill)
 	p.mustExit(executor.Exit{Signal: 9})
+	mustBeGone()
 	f.mustCount(guid, func(n int64) bool { return n == 0 })
 }
 
@@ -269,7 +269,7 @@ func orphan(f *fixture) {
 
 func signalAll(f *fixture) {
 	guid, _ := f.container()
-	f.start(guid, Orphan).mustExit(executor.Exit{})
+	_, mustBeGone := f.hold(guid, Orphan, "gone")
 	polite := f.start(guid, Polite)
 	polite.mustSay("ready")
 	if err := f.backend.Signal(f.ctx, guid, executor.Terminate); err != nil {
@@ -285,15 +285,20 @@ func signalAll(f *fixture) {
 		f.Errorf("%d processes are left", n)
 	}
 	stubborn.mustExit(executor.Exit{Signal: 9})
+	mustBeGone()
 	f.start(guid, Exit0).mustExit(executor.Exit{}) // the container itself lives
 }
 
 func deleteRunning(f *fixture) {
 	guid, _ := f.container()
+	neighbour, _ := f.container()
+	other := f.start(neighbour, Stubborn)
+	other.mustSay("ready")
 	sleep, stubborn := f.start(guid, Sleep), f.start(guid, Stubborn)
-	f.start(guid, Orphan)
+	_, mustBeGone := f.hold(guid, Orphan, "gone")
 	stubborn.mustSay("ready")
 	f.delete(guid)
+	mustBeGone()
 	for _, p := range []*process{sleep, stubborn} {
 		for _, o := range []*output{p.stdout, p.stderr} {
 			o.mu.Lock()
@@ -307,6 +312,10 @@ func deleteRunning(f *fixture) {
 	f.mustBe(err, executor.ErrNoContainer)
 	if sleep.stdout.late || stubborn.stdout.late {
 		f.Error("a writer was used after Delete had returned")
+	}
+	f.start(neighbour, Print).mustExit(executor.Exit{})
+	if e, ended := other.ended(); ended {
+		f.Errorf("Delete has ended a process of another container with %v", e)
 	}
 }
 
@@ -448,13 +457,15 @@ func restart(f *fixture) {
 		return
 	}
 	guid, _ := f.container()
-	f.start(guid, Stubborn).mustSay("ready")
-	f.start(guid, Orphan)
+	_, stubbornMustBeGone := f.hold(guid, Stubborn, "ready")
+	_, orphanMustBeGone := f.hold(guid, Orphan, "gone")
 	f.backend = f.Restart(f.T, f.backend)
 	if got := f.list(); !slices.Equal(got, []string{guid}) {
 		f.Fatalf("after a restart the list is %q, want %q", got, guid)
 	}
 	f.delete(guid)
+	stubbornMustBeGone()
+	orphanMustBeGone()
 	if got := f.list(); len(got) != 0 {
 		f.Errorf("left behind: %q", got)
 	}

@@ -3,6 +3,7 @@
 package process_test
 
 import (
+	"runtime"
 	"testing"
 
 	"github.com/diegosdk/diego/executor"
@@ -23,7 +24,7 @@ func newBackend(t *testing.T, dir string) executor.ContainerBackend {
 
 func TestTheProcessBackendKeepsTheContractOfBackends(t *testing.T) {
 	dirs := map[executor.ContainerBackend]string{}
-	backendtest.Run(t, backendtest.Subject{
+	subject := backendtest.Subject{
 		New: func(t *testing.T) executor.ContainerBackend {
 			dir := t.TempDir()
 			b := newBackend(t, dir)
@@ -35,5 +36,9 @@ func TestTheProcessBackendKeepsTheContractOfBackends(t *testing.T) {
 		},
 		RootFS: "host:",
 		User:   "nobody",
-	})
+	}
+	if runtime.GOOS != "linux" {
+		subject.Restart = nil // what an earlier daemon has started must be ended by hand, as the package says
+	}
+	backendtest.Run(t, subject)
 }
