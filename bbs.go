@@ -61,6 +61,7 @@ type BBSOptions struct {
 type BBS struct {
 	o    BBSOptions
 	tail *tail
+	back wentBack
 	// unfollowed takes a process whose instances could not be brought after its
 	// deployment.
 	unfollowed func(processGUID string)

@@ -394,6 +394,9 @@ func (s measuredStore) Recall(processGUID string, index int) (storage.Recollecti
 	return storage.Recall(s.Store, processGUID, index)
 }
 
+// Restored implements [storage.Restorer].
+func (s measuredStore) Restored(ctx context.Context) error { return storage.Restored(ctx, s.Store) }
+
 // Wait implements [storage.Waiter].
 func (s measuredStore) Wait(ctx context.Context, after storage.Cursor) error {
 	return storage.Wait(ctx, s.Store, after, 0)

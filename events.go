@@ -2,7 +2,9 @@ package diego
 
 import (
 	"context"
+	"errors"
 	"iter"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -47,8 +49,9 @@ func position(ctx context.Context, after storage.Cursor, f storage.EventFilter, 
 // The position is fixed when Subscribe returns. It fails with an
 // *executor.ValidationError if that is neither a number of an event nor FromNow
 // nor FromStart, or if f names a kind of events that there is not. The list ends with an error: it
-// wraps storage.ErrGone if the position has left the log, and then the
-// subscriber reads all records anew and begins with FromNow before it does; or
+// wraps storage.ErrGone if the position has left the log, or if the store has
+// lost events that the subscriber has seen, and then the subscriber reads all
+// records anew and begins with FromNow before it does; or
 // it is ctx's or the store's. An event that cannot be decoded comes as an error
 // that wraps storage.ErrCorrupt, and the list goes on.
 func (b *BBS) Subscribe(ctx context.Context, after storage.Cursor, f storage.EventFilter) (iter.Seq2[storage.Event, error], error) {
@@ -65,7 +68,11 @@ func (b *BBS) subscribe(ctx context.Context, after storage.Cursor, f storage.Eve
 		return nil, reached, err
 	}
 	reached.Store(int64(after))
-	return func(yield func(storage.Event, error) bool) {
+	return func(taken func(storage.Event, error) bool) {
+		yield := func(e storage.Event, err error) bool {
+			b.believe(ctx, err)
+			return taken(e, err)
+		}
 		position, ok := after, true
 		for ok {
 			if position, ok = b.catchUp(ctx, position, f, yield); ok {
@@ -88,8 +95,8 @@ func (b *BBS) catchUp(ctx context.Context, position storage.Cursor, f storage.Ev
 			yield(storage.Event{}, err)
 			return position, false
 		}
-		b.o.Metrics.Observe("subscriber_lag_events", float64(max(0, log.Newest-position)))
 		page := b.page(ctx, position, f)
+		b.o.Metrics.Observe("subscriber_lag_events", float64(len(page)))
 		for _, e := range page {
 			if !yield(e.event, e.err) || e.err != nil && !isCorrupt(e.err) {
 				return position, false
@@ -99,6 +106,43 @@ func (b *BBS) catchUp(ctx context.Context, position storage.Cursor, f storage.Ev
 		if len(page) < pageSize {
 			return max(position, log.Newest), true
 		}
+	}
+}
+
+// A wentBack says when a reader was last believed that the log was longer.
+type wentBack struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+// believeAgain is the time between two readers that are believed. One is
+// enough: what others have seen lies in the same gap.
+const believeAgain = time.Minute
+
+// believe lets the store leave a gap if err says that a reader has seen more of
+// the log than there is, as the store has gone back to an earlier moment then.
+// A number that cannot have been given yet is not believed.
+func (b *BBS) believe(ctx context.Context, err error) {
+	var gone *storage.GoneError
+	now := b.o.Now()
+	if !errors.As(err, &gone) || gone.After <= gone.Extent.Newest || gone.After > storage.Cursor(now.UnixMicro()) {
+		return
+	}
+	b.back.mu.Lock()
+	age := now.Sub(b.back.at)
+	again := age >= 0 && age < believeAgain
+	if !again {
+		b.back.at = now
+	}
+	b.back.mu.Unlock()
+	if again {
+		return
+	}
+	b.o.Logger.Warn("a subscriber has seen more of the log of events than there is, so the store may have gone back to an earlier moment",
+		"seen", gone.After, "newest", gone.Extent.Newest)
+	if err := storage.Restored(ctx, b.o.Store); err != nil {
+		b.o.Logger.Error("no gap could be left in the log of events: numbers that the subscriber has seen may come again; restart this process when the store works",
+			"seen", gone.After, "newest", gone.Extent.Newest, "err", err)
 	}
 }
 

@@ -28,7 +28,7 @@ var figures = []figure{
 	{"bbs_errors_total", counter, []string{"call", "kind"}, "calls that failed: refused by the rules, not the leader, or failed"},
 	{"effects_lost_total", counter, []string{"kind"}, "effects that were not carried out; convergence asks again"},
 	{"callbacks_total", counter, []string{"verdict"}, "attempts to call back"},
-	{"subscriber_lag_events", histogram, nil, "how many events a subscriber was behind when it read on"},
+	{"subscriber_lag_events", histogram, nil, "how many events a subscriber got when it read on, up to 500 if it reads from the store"},
 	{"subscriptions_open", gauge, nil, "subscriptions over HTTP to this process"},
 	{"subscriptions_refused_total", counter, nil, "subscriptions beyond `MaxSubscriptions`"},
 	{"convergence_passes_total", counter, nil, "passes of convergence"},

@@ -90,6 +90,9 @@ func (s ownStore) Recall(processGUID string, index int) (storage.Recollection, b
 	return storage.Recall(s.Store, processGUID, index)
 }
 
+// Restored implements [storage.Restorer].
+func (s ownStore) Restored(ctx context.Context) error { return storage.Restored(ctx, s.Store) }
+
 // Wait implements [storage.Waiter].
 func (s ownStore) Wait(ctx context.Context, after storage.Cursor) error {
 	return storage.Wait(ctx, s.Store, after, 0)
@@ -150,9 +153,13 @@ func (f *follower) search(ctx context.Context, log storage.Extent) error {
 	if err != nil {
 		return err
 	}
-	if from < log.Oldest-1 || from > log.Newest {
-		from = log.Oldest - 1
+	if err = f.searchFrom(ctx, log, from); errors.Is(err, storage.ErrGone) {
+		err = f.searchFrom(ctx, log, log.Oldest-1)
 	}
+	return err
+}
+
+func (f *follower) searchFrom(ctx context.Context, log storage.Extent, from storage.Cursor) error {
 	for e, err := range f.store.Events(ctx, from, storage.EventFilter{
 		Kinds: []string{lrp.DeploymentChanged.String(), lrp.DeploymentRemoved.String()},
 	}) {

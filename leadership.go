@@ -368,6 +368,10 @@ func (s *fencedStore) Recall(processGUID string, index int) (storage.Recollectio
 	return storage.Recall(s.Store, processGUID, index)
 }
 
+// Restored implements [storage.Restorer]. It changes no record, so it needs no
+// leader.
+func (s *fencedStore) Restored(ctx context.Context) error { return storage.Restored(ctx, s.Store) }
+
 // Wait implements [storage.Waiter].
 func (s *fencedStore) Wait(ctx context.Context, after storage.Cursor) error {
 	return storage.Wait(ctx, s.Store, after, 0)

@@ -139,6 +139,7 @@ type (
 	gone struct {
 		After  storage.Cursor `json:"after"`
 		Extent storage.Extent `json:"extent"`
+		Gap    *storage.Gap   `json:"gap,omitempty"`
 	}
 )
 
@@ -243,9 +244,9 @@ func kinds() []wire.Kind {
 			}),
 		wire.Typed(wire.Kind{Name: "gone", Status: http.StatusGone, Title: "the position is outside the log of events",
 			Example: &storage.GoneError{After: 3, Extent: storage.Extent{Oldest: 100, Newest: 200}}},
-			func(e *storage.GoneError) gone { return gone{e.After, e.Extent} },
+			func(e *storage.GoneError) gone { return gone{e.After, e.Extent, e.Gap} },
 			func(w gone) (*storage.GoneError, error) {
-				return &storage.GoneError{After: w.After, Extent: w.Extent}, nil
+				return &storage.GoneError{After: w.After, Extent: w.Extent, Gap: w.Gap}, nil
 			}),
 		wire.Typed(wire.Kind{Name: "lrp_invariant", Status: http.StatusInternalServerError, Title: "a record breaks an invariant",
 			Example: &lrp.InvariantError{Key: lrp.Key{ProcessGUID: "web", Index: 2, DefinitionID: "v1", Domain: "apps"}, Presence: lrp.Suspect, Rule: "a RUNNING record has a cell"}},

@@ -1,8 +1,10 @@
 package diego
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/diegosdk/diego/storage"
@@ -45,20 +47,17 @@ func entryOf(e storage.Event, err error) tailEntry {
 }
 
 // after waits until there are events after a position, and returns some of
-// them. It returns none without an error if the position is too old for the
-// tail: then the store has them.
+// them. It returns none without an error if the tail does not show that the
+// position is one of the log's: then the store has them, or says so.
 func (t *tail) after(ctx context.Context, position storage.Cursor) ([]tailEntry, error) {
 	for {
 		t.mu.Lock()
 		from := position
 		if n := len(t.entries); n > 0 {
-			first, last := t.entries[0].number, t.entries[n-1].number
+			last := t.entries[n-1].number
 			switch {
-			case position < first-1:
-				t.mu.Unlock()
-				return nil, nil
 			case position < last:
-				entries := t.entries[position-first+1:]
+				entries := behind(t.entries, position)
 				t.mu.Unlock()
 				return entries, nil
 			case position-last <= storage.Cursor(t.size):
@@ -82,6 +81,16 @@ func (t *tail) after(ctx context.Context, position storage.Cursor) ([]tailEntry,
 			return nil, err
 		}
 	}
+}
+
+// behind are the entries after a position, or none if the one before them is
+// not there.
+func behind(entries []tailEntry, position storage.Cursor) []tailEntry {
+	i, _ := slices.BinarySearchFunc(entries, position+1, func(e tailEntry, n storage.Cursor) int { return cmp.Compare(e.number, n) })
+	if entries[i].number == position+1 || i > 0 && entries[i-1].number == position {
+		return entries[i:]
+	}
+	return nil
 }
 
 // read waits for events after a position, which is where the tail ends, and

@@ -95,8 +95,8 @@ func (b *Batch) Check() error {
 				set++
 			}
 		}
-		if set != 1 {
-			c.At("events", i).Check(false, "", set, "one of LRP, Task, Domain and Quarantine")
+		if set != 1 || e.Gap != nil {
+			c.At("events", i).Check(false, "", set, "one of LRP, Task, Domain and Quarantine, and no Gap, which only a Store leaves")
 		}
 	}
 	if b.RequestID != "" {

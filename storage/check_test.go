@@ -160,6 +160,7 @@ func TestCheckRefusesWhatDoesNotBelongTogether(t *testing.T) {
 		"domains[0].ttl":                       {Domains: []storage.DomainWrite{{Name: "d", TTL: -1}}},
 		"domains[1].name":                      {Domains: []storage.DomainWrite{{Name: "d"}, {Name: "d"}}},
 		"events[0]":                            {Events: []storage.Event{event}},
+		"events[0] ":                           {Events: []storage.Event{{Gap: &storage.Gap{After: 1, First: 3}}}},
 		"request_id":                           {RequestID: "\x00"},
 	} {
 		refusedField(t, "a contradiction", strings.TrimSpace(field), b.Check())

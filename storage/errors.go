@@ -125,9 +125,15 @@ func (e *CorruptError) Unwrap() []error { return []error{ErrCorrupt, e.Err} }
 type GoneError struct {
 	After  Cursor
 	Extent Extent
+	// Gap is the one that the position lies in, if it lies in one: the reader
+	// has seen events that the log has lost.
+	Gap *Gap
 }
 
 func (e *GoneError) Error() string {
+	if g := e.Gap; g != nil {
+		return fmt.Sprintf("%v: after event %d, which the log has lost when it went back to event %d; it goes on with %d", ErrGone, e.After, g.After, g.First)
+	}
 	return fmt.Sprintf("%v: after event %d, while the log holds %d to %d", ErrGone, e.After, e.Extent.Oldest, e.Extent.Newest)
 }
 

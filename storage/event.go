@@ -7,10 +7,10 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-// An Event is an entry of the log: exactly one of its four pointers is set.
+// An Event is an entry of the log: exactly one of its five pointers is set.
 // Sequence and At are the Store's; in a Batch they are ignored.
 type Event struct {
-	// Sequence numbers are consecutive in the order of commits.
+	// Sequence numbers are consecutive in the order of commits, but for gaps.
 	Sequence Cursor `json:"sequence"`
 	// At is when the event was committed, by the Store's clock. It may step
 	// back when that clock does; Sequence never does.
@@ -19,6 +19,8 @@ type Event struct {
 	Task       *task.Event  `json:"task,omitempty"`
 	Domain     *DomainEvent `json:"domain,omitempty"`
 	Quarantine *Quarantine  `json:"quarantine,omitempty"`
+	// Gap is only in events that a Store has made. Its First is Sequence.
+	Gap *Gap `json:"gap,omitempty"`
 }
 
 // A DomainEvent says that a domain became fresh, or fresh for longer.
@@ -37,6 +39,8 @@ const (
 	KindDomainUpserted = "domain_upserted"
 	// KindQuarantined is of an Event with Quarantine.
 	KindQuarantined = "record_quarantined"
+	// KindLogGap is of an Event with Gap.
+	KindLogGap = "log_gap"
 )
 
 // EventKinds are all kinds of events, as [Subject.Kind] has them.
@@ -44,7 +48,7 @@ func EventKinds() (list []string) {
 	for kind := lrp.InstanceCreated; kind <= lrp.DesiredRemoved; kind++ {
 		list = append(list, kind.String())
 	}
-	return append(list, KindTaskCreated, KindTaskChanged, KindTaskRemoved, KindDomainUpserted, KindQuarantined)
+	return append(list, KindTaskCreated, KindTaskChanged, KindTaskRemoved, KindDomainUpserted, KindQuarantined, KindLogGap)
 }
 
 var taskKinds = map[task.EventKind]string{
@@ -89,6 +93,8 @@ func (e *Event) Subject() Subject {
 		case TaskRecord:
 			s.TaskGUID = k.GUID
 		}
+	case e.Gap != nil:
+		s.Kind = KindLogGap
 	}
 	return s
 }

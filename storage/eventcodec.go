@@ -18,6 +18,7 @@ type eventJSON struct {
 	Task       *taskEventJSON `json:"task,omitempty"`
 	Domain     *DomainEvent   `json:"domain,omitempty"`
 	Quarantine *Quarantine    `json:"quarantine,omitempty"`
+	Gap        *Gap           `json:"gap,omitempty"`
 
 	// What is large and hardly ever changes is left out of the record before
 	// where it is the same after: a task's definition, a deployment's
@@ -83,7 +84,7 @@ func EncodeEvent(e *Event) ([]byte, error) {
 	if l := e.LRP; l != nil && l.DeploymentBefore == nil && l.DeploymentAfter == nil {
 		return appendInstanceEvent(make([]byte, 0, 512), l), nil
 	}
-	w := eventJSON{LRP: e.LRP, Domain: e.Domain, Quarantine: e.Quarantine}
+	w := eventJSON{LRP: e.LRP, Domain: e.Domain, Quarantine: e.Quarantine, Gap: e.Gap}
 	if t := e.Task; t != nil {
 		w.Task = &taskEventJSON{Kind: taskKinds[t.Kind], Before: t.Before, After: t.After, Cause: t.Cause}
 	}
@@ -111,7 +112,7 @@ func DecodeEvent(data []byte) (Event, error) {
 			return Event{}, errors.New("an event about no deployment")
 		}
 	}
-	e := Event{LRP: w.LRP, Domain: w.Domain, Quarantine: w.Quarantine}
+	e := Event{LRP: w.LRP, Domain: w.Domain, Quarantine: w.Quarantine, Gap: w.Gap}
 	if t := w.Task; t != nil {
 		for _, record := range [...]*task.Task{t.Before, t.After} {
 			if record != nil {

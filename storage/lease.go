@@ -22,9 +22,11 @@ const MaxLeaseValueBytes = 32 * 1024
 // ago may be forgotten, as if it had been released.
 //
 // Its epoch fences: it grows each time the lease is acquired, and is never
-// used again, not even after the lease was forgotten. An epoch is good from its
-// Acquire until the lease is acquired anew, released or forgotten. What the holder does with Batch.Fence happens while its
-// epoch is good or not at all, however long the holder was paused.
+// used again, not even after the lease was forgotten or the Store has lost its
+// newest moments (see [Gap]). An epoch is good from its Acquire until the lease
+// is acquired anew, released or forgotten. What the holder does with
+// Batch.Fence happens while its epoch is good or not at all, however long the
+// holder was paused.
 type Lease struct {
 	Kind  string `json:"kind"`
 	Name  string `json:"name"`

@@ -42,7 +42,7 @@ type Store interface {
 	// other error it is unknown whether the batch was committed; RequestID
 	// makes it safe to try again.
 	//
-	// Events of one batch follow one another without a gap.
+	// Events of one batch have consecutive numbers.
 	Commit(ctx context.Context, b Batch) (Cursor, error)
 
 	// Remembers reports whether a batch with this RequestID was committed and is
@@ -98,13 +98,13 @@ type Reader interface {
 	// Events are those after a position, in ascending order of their sequence
 	// numbers. Who has seen the event n of an unfiltered list has seen all
 	// before it: no event ever appears below one that was visible. If events
-	// after the position have left the log, or if the log never reached the
-	// position, the list is one *GoneError. Events that are committed while
-	// the list is read may or may not be in it.
+	// after the position have left the log, if the log never reached the
+	// position, or if the position lies in a [Gap], the list is one *GoneError.
+	// Events that are committed while the list is read may or may not be in it.
 	Events(ctx context.Context, after Cursor, f EventFilter) iter.Seq2[Event, error]
-	// Log is the log's extent. The next event is Newest+1. Oldest is the first
-	// event that is still there, Newest+1 if none is; so a reader may start
-	// at Oldest−1 or later.
+	// Log is the log's extent. The next event is Newest+1, unless the log may
+	// have gone back: see [Gap]. Oldest is the first event that is still there,
+	// Newest+1 if none is; so a reader may start at Oldest−1 or later.
 	Log(ctx context.Context) (Extent, error)
 }
 
@@ -116,7 +116,8 @@ const KeepFor = 24 * time.Hour
 
 // A Cursor is a position in the log of events: the sequence number of the
 // event that was seen last. The first event ever has number 1, and 0 is the
-// position before it.
+// position before it. No number ever belongs to two events, not even after the
+// log has lost some: see [Gap].
 type Cursor int64
 
 // An Extent says which events the log holds.
@@ -128,6 +129,7 @@ type Extent struct {
 // A Waiter is a Store that knows when there are new events. See [Wait].
 type Waiter interface {
 	// Wait returns nil soon after the log has an event beyond after, at once
-	// if it has one already. It may return nil too early, never too late.
+	// if it has one already or if after is beyond the log. It may return nil
+	// too early, never too late.
 	Wait(ctx context.Context, after Cursor) error
 }

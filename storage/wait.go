@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Wait returns nil when the log of s has an event beyond after, or may have
-// one. It asks s if s is a [Waiter], and otherwise looks every interval
+// Wait returns nil when the log of s has an event beyond after or may have one,
+// and when after is beyond the log. It asks s if s is a [Waiter], and otherwise looks every interval
 // (default 200 ms). The error is from s, or wraps the context's.
 func Wait(ctx context.Context, s Store, after Cursor, interval time.Duration) error {
 	if w, ok := s.(Waiter); ok {
@@ -19,7 +19,7 @@ func Wait(ctx context.Context, s Store, after Cursor, interval time.Duration) er
 	defer ticker.Stop()
 	for {
 		log, err := s.Log(ctx)
-		if err != nil || log.Newest > after {
+		if err != nil || log.Newest != after {
 			return err
 		}
 		select {

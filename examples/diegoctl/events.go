@@ -133,6 +133,8 @@ func explain(e *storage.Event) string {
 		return "fresh for " + short(e.Domain.TTLNanoseconds)
 	case e.Quarantine != nil:
 		return fmt.Sprintf("%v cannot be decoded and was put aside: %s", e.Quarantine.Key, e.Quarantine.Reason)
+	case e.Gap != nil:
+		return fmt.Sprintf("the log goes on after event %d; what followed that may be lost", e.Gap.After)
 	}
 	return "-"
 }

@@ -50,6 +50,10 @@ func (a *audited) Recall(processGUID string, index int) (storage.Recollection, b
 	return storage.Recall(a.Store, processGUID, index)
 }
 
+// Restored implements [storage.Restorer], which embedding a storage.Store does
+// not: without it nobody can say that the store was put back.
+func (a *audited) Restored(ctx context.Context) error { return storage.Restored(ctx, a.Store) }
+
 // Wait implements [storage.Waiter], which embedding a storage.Store does not:
 // without it subscribers would look for new events now and then only.
 func (a *audited) Wait(ctx context.Context, after storage.Cursor) error {

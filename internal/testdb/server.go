@@ -112,6 +112,33 @@ func (s *Server) Standby(t testing.TB) {
 	s.Start(t)
 }
 
+// Save copies the server's data, for which it is stopped. fallBack stops it
+// again, puts the copy in place of what it has then, and starts it.
+func (s *Server) Save(t testing.TB) (fallBack func(t testing.TB)) {
+	t.Helper()
+	copied := filepath.Join(t.TempDir(), "data")
+	s.Stop(t)
+	copyTree(t, s.path("data"), copied)
+	s.Start(t)
+	return func(t testing.TB) {
+		t.Helper()
+		s.Stop(t)
+		if err := os.RemoveAll(s.path("data")); err != nil {
+			t.Fatal(err)
+		}
+		copyTree(t, copied, s.path("data"))
+		s.Start(t)
+	}
+}
+
+// copyTree copies a directory with the owners and modes of its files.
+func copyTree(t testing.TB, from, to string) {
+	t.Helper()
+	if output, err := exec.Command("cp", "-a", from, to).CombinedOutput(); err != nil {
+		t.Fatalf("cp: %v: %s", err, output)
+	}
+}
+
 // Revive waits until the server answers, and starts it again if it has ended by
 // itself.
 func (s *Server) Revive(t testing.TB) {

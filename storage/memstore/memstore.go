@@ -43,7 +43,8 @@ var (
 	errClosed = errors.New("the store is closed")
 )
 
-// A Store implements storage.Store, storage.Waiter and storage.Recaller.
+// A Store implements storage.Store, storage.Waiter, storage.Recaller and
+// storage.Restorer.
 type Store struct {
 	reader
 	core *core
@@ -63,9 +64,10 @@ type core struct {
 	// remembered lists the requests in order of time.
 	remembered []request
 	swept      time.Time // when sweep last looked
-	// forgotten is at least the greatest epoch of the leases that were swept.
-	forgotten int64
-	aside     []storage.Quarantine
+	// floor is at least the greatest epoch of the leases that were swept, and
+	// of those that may have been lost.
+	floor int64
+	aside []storage.Quarantine
 	// wake is closed when there are new events; nil if nobody waits.
 	wake    chan struct{}
 	runlock func()
@@ -80,6 +82,7 @@ var (
 	_ storage.Store    = (*Store)(nil)
 	_ storage.Waiter   = (*Store)(nil)
 	_ storage.Recaller = (*Store)(nil)
+	_ storage.Restorer = (*Store)(nil)
 )
 
 // New makes an empty store.
@@ -367,7 +370,7 @@ func (c *core) append(events []storage.Event, now time.Time) {
 		e.Sequence, e.At = st.newest, now
 		st.log = append(st.log, e)
 	}
-	st.oldest = max(st.oldest, st.newest-storage.Cursor(c.options.Events)+1)
+	st.oldest = st.extent().Keep(c.options.Events, st.gaps)
 	if len(st.log) > 2*c.options.Events {
 		st.log = slices.Clone(st.log[len(st.log)-c.options.Events:])
 	}
@@ -409,7 +412,7 @@ func (c *core) sweep(now time.Time) {
 	st.leases.ascend(leaseKey{}, func(k leaseKey, l lease) bool {
 		if l.ExpiresAt.Before(ended) {
 			leases = append(leases, k)
-			c.forgotten = max(c.forgotten, l.Epoch)
+			c.floor = max(c.floor, l.Epoch)
 		}
 		return true
 	})
@@ -422,7 +425,7 @@ func (c *core) sweep(now time.Time) {
 func (s *Store) Wait(ctx context.Context, after storage.Cursor) error {
 	c := s.core
 	c.mu.Lock()
-	if err := c.usable(ctx); err != nil || c.state.newest > after {
+	if err := c.usable(ctx); err != nil || c.state.newest != after {
 		c.mu.Unlock()
 		return err
 	}
@@ -459,10 +462,7 @@ func (s *Store) Acquire(ctx context.Context, l storage.Lease, ttl time.Duration)
 		if !held.free(now) && held.Owner != l.Owner {
 			return "", 0, &storage.HeldError{Lease: held.Lease}
 		}
-		if held.Epoch == 0 {
-			return l.Owner, s.core.forgotten + 1, nil
-		}
-		return l.Owner, held.Epoch + 1, nil
+		return l.Owner, max(held.Epoch, s.core.floor) + 1, nil
 	})
 }
 

@@ -226,9 +226,8 @@ func (r reader) Leases(ctx context.Context, kind string) iter.Seq2[storage.Lease
 func (r reader) Events(ctx context.Context, after storage.Cursor, f storage.EventFilter) iter.Seq2[storage.Event, error] {
 	match := f.Matcher()
 	return list(r, ctx, func(s *state, _ time.Time, yield func(storage.Event, error) bool) {
-		extent := s.extent()
-		if after < extent.Oldest-1 || after > extent.Newest {
-			yield(storage.Event{}, &storage.GoneError{After: after, Extent: extent})
+		if err := s.extent().Check(after, s.gaps); err != nil {
+			yield(storage.Event{}, err)
 			return
 		}
 		for _, e := range s.after(after) {

@@ -2,6 +2,7 @@ package memstore
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,6 +27,8 @@ type state struct {
 	// counts.
 	log            []storage.Event
 	oldest, newest storage.Cursor
+	// gaps are those of the log, in order. The slice is replaced, not changed.
+	gaps []storage.Gap
 	// corrupt says what is wrong with records that a test has damaged.
 	corrupt map[storage.RecordKey]error
 }
@@ -104,9 +107,10 @@ func (s *state) extent() storage.Extent {
 	return storage.Extent{Oldest: s.oldest, Newest: s.newest}
 }
 
-// after are the events behind a position that is within the extent.
+// after are the events behind a position.
 func (s *state) after(position storage.Cursor) []storage.Event {
-	return s.log[len(s.log)-int(s.newest-position):]
+	i, _ := slices.BinarySearchFunc(s.log, position+1, func(e storage.Event, n storage.Cursor) int { return cmp.Compare(e.Sequence, n) })
+	return s.log[i:]
 }
 
 // corruptAt is the *storage.CorruptError for a damaged record, or nil.

@@ -101,6 +101,9 @@ type attempt struct {
 	joined bool
 
 	newest, oldest, now int64
+	// trims: old events leave the log, which has these gaps.
+	trims bool
+	gaps  []storage.Gap
 	// end is where the log ended before.
 	end       int64
 	tags      map[storage.RecordKey]executor.ModificationTag
@@ -159,6 +162,9 @@ func (a *attempt) onConnection() (err error) {
 		}
 		c.Close() // returns it to the pool
 	}()
+	if err := s.identify(ctx, c); err != nil {
+		return err
+	}
 	a.reset()
 	if a.isPlain() {
 		if g := a.guess(); g != nil {
@@ -179,6 +185,12 @@ func (a *attempt) onConnection() (err error) {
 		a.restore()
 		_, err := c.ExecContext(ctx, "ROLLBACK")
 		return err
+	}
+	if a.newest < s.seen.Load() {
+		if _, err := c.ExecContext(ctx, "ROLLBACK"); err != nil {
+			return err
+		}
+		return errors.Join(s.leaveGap(ctx, c), errShorter)
 	}
 	if d := a.doubt; d != nil && d.events > 0 && a.oldest > d.since+1 {
 		return errForgotten

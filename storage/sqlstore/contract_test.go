@@ -134,6 +134,38 @@ func opener(dsn string, o Options) storagetest.Open {
 				s = mustOpen(t, dsn, o)
 				return s
 			},
+			Save: func(t testing.TB) func(t testing.TB) storage.Store {
+				fallBack := save(t, s)
+				return func(t testing.TB) storage.Store {
+					fallBack(t, s)
+					if err := s.Close(); err != nil {
+						t.Fatal(err)
+					}
+					s = mustOpen(t, dsn, o)
+					return s
+				}
+			},
+		}
+	}
+}
+
+// dataTables are the tables that commits write.
+var dataTables = []string{
+	"log", "events", "gaps", "markers", "requests", "deployments", "definitions", "actual_lrps", "tasks", "domains", "leases", "quarantine",
+}
+
+// save copies the rows of the tables aside. fallBack puts them back, unseen by
+// the store that is open.
+func save(t testing.TB, s *Store) (fallBack func(t testing.TB, s *Store)) {
+	aside := s.table(fmt.Sprintf("saved%d_", prefixes.Add(1)))
+	tables := dataTables[:len(dataTables)-1] // PostgreSQL numbers the last one's rows itself
+	for _, table := range tables {
+		exec(t, s, "CREATE TABLE "+aside+table+" AS SELECT * FROM "+s.table(table))
+	}
+	return func(t testing.TB, s *Store) {
+		for _, table := range tables {
+			exec(t, s, "DELETE FROM "+s.table(table))
+			exec(t, s, "INSERT INTO "+s.table(table)+" SELECT * FROM "+aside+table)
 		}
 	}
 }
@@ -145,9 +177,10 @@ func wipe(t testing.TB, s *Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, table := range []string{
-		"events", "markers", "requests", "deployments", "definitions", "actual_lrps", "tasks", "domains", "quarantine",
-	} {
+	for _, table := range dataTables {
+		if table == "log" || table == "leases" {
+			continue
+		}
 		if _, err := tx.Exec("DELETE FROM " + s.table(table)); err != nil {
 			t.Fatal(err)
 		}
@@ -164,6 +197,8 @@ func wipe(t testing.TB, s *Store) {
 	if err := tx.Commit(); err != nil {
 		t.Fatal(err)
 	}
+	s.newest.Store(0)
+	s.seen.Store(0)
 }
 
 func TestContract(t *testing.T) {

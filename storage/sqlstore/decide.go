@@ -20,6 +20,9 @@ func (a *attempt) lookups(calls []call) []call {
 	calls = append(calls,
 		call{query: q.lockLog, scan: func(r *sql.Rows) error { return r.Scan(&a.newest, &a.oldest) }},
 		call{query: q.clock, scan: func(r *sql.Rows) error { return r.Scan(&a.now) }})
+	if a.trims = !a.joined && a.s.trimDue(); a.trims {
+		calls = append(calls, a.s.readGaps(&a.gaps))
+	}
 	if d := a.doubt; d != nil {
 		find, args := q.findMarker, []any{d.token}
 		if d.events > 0 {

@@ -95,6 +95,10 @@ type dialect struct {
 	// With nextOnly a row can be changed to its next version only.
 	guess    func(s *Store, g *guess, newest func(*sql.Rows) error) []call
 	nextOnly bool
+	// identity is a query for a text that is another one when the data may be
+	// those of an earlier moment, because the server was started or the table
+	// {log} was made anew. It is empty where there is no server.
+	identity string
 	// prepare: reads are worth preparing.
 	prepare bool
 	// migrate runs f while no other process migrates. f gets one connection.
@@ -145,7 +149,7 @@ func (d *dialect) classOf(err error) (class, string) {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) && !errors.As(err, &network) {
 		return permanent, ""
 	}
-	if errors.Is(err, errPrepared) || errors.Is(err, errLeaseMoved) {
+	if errors.Is(err, errPrepared) || errors.Is(err, errLeaseMoved) || errors.Is(err, errShorter) {
 		return transient, ""
 	}
 	if c, hint := d.classify(err); c != permanent || hint != "" {

@@ -17,7 +17,7 @@ func (r *reader) Events(ctx context.Context, after storage.Cursor, f storage.Eve
 		for first := true; ; first = false {
 			// Segments are never changed, and leave the log in order. So pages
 			// need no common moment: one that does not begin where the last one
-			// ended was overtaken by the end of the log.
+			// ended lies behind a gap, or was overtaken by the end of the log.
 			page, err := r.segments(ctx, position)
 			if err == nil && (first || len(page) == 0 || page[0].seq-page[0].n > int64(position)) {
 				err = r.checkPosition(ctx, position)
@@ -41,10 +41,23 @@ func (r *reader) Events(ctx context.Context, after storage.Cursor, f storage.Eve
 // checkPosition refuses a position that is not in the log.
 func (r *reader) checkPosition(ctx context.Context, p storage.Cursor) error {
 	extent, err := r.Log(ctx)
-	if err == nil && (p < extent.Oldest-1 || p > extent.Newest) {
-		err = &storage.GoneError{After: p, Extent: extent}
+	if err != nil {
+		return err
 	}
-	return err
+	var gaps []storage.Gap
+	find := r.s.readGaps(&gaps)
+	err = r.query(ctx, "looking for a gap in the log", func(q querier) error {
+		gaps = nil
+		rows, err := q.QueryContext(ctx, r.s.q.gapAt, int64(p), int64(p))
+		if err != nil {
+			return err
+		}
+		return scanAll(rows, find.scan)
+	})
+	if err != nil {
+		return err
+	}
+	return extent.Check(p, gaps)
 }
 
 // A stored is a segment as it is read.

@@ -101,4 +101,5 @@ func ExampleMigrations() {
 	// Output:
 	// 1 0001_records 13 tables
 	// 2 0002_forgotten_leases 0 tables
+	// 3 0003_log_gaps 1 tables
 }

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"math"
 	"slices"
 
 	"github.com/diegosdk/diego/executor"
@@ -95,12 +96,10 @@ type guess struct {
 	rows   [len(parts)][]any // flat lists
 	events segment
 	token  int64
-	oldest int64 // the oldest event that is still wanted, from the newest before
-	// end is where the log must end, as something comes from memory, or anyEnd.
-	end int64
+	// The log must end between least and most: not below what was seen of it,
+	// and where it ended before if something comes from memory.
+	least, most int64
 }
-
-const anyEnd = -1
 
 func (g *guess) add(v verb, t *table, row ...any) {
 	for i := range parts {
@@ -113,7 +112,7 @@ func (g *guess) add(v verb, t *table, row ...any) {
 // isPlain reports whether the group can be guessed.
 func (a *attempt) isPlain() bool {
 	s := a.s
-	if !s.batches || s.d.guess == nil || a.doubt != nil || s.trimDue(s.newest.Load()-int64(s.options.Events)+1) {
+	if !s.batches || s.d.guess == nil || a.doubt != nil || s.trimDue() {
 		return false
 	}
 	for _, it := range a.items {
@@ -144,7 +143,7 @@ func (it *item) goesOn() bool {
 // guess accepts the items that have a part in a guess. It returns nil if they
 // make none.
 func (a *attempt) guess() *guess {
-	g := &guess{token: a.token, oldest: 1 - int64(a.s.options.Events), end: anyEnd}
+	g := &guess{token: a.token, least: a.s.seen.Load(), most: math.MaxInt64}
 	seen := make(map[storage.RecordKey]executor.ModificationTag, len(a.items))
 	fences := make(map[storage.Fence]struct{})
 	var checks []*change
@@ -156,7 +155,8 @@ func (a *attempt) guess() *guess {
 		}
 		a.accept(it)
 		if it.origin != nil {
-			g.end = a.s.memory.logEnd()
+			g.most = a.s.memory.logEnd()
+			g.least = max(g.least, g.most)
 		}
 		if f := it.batch.Fence; f != (storage.Fence{}) {
 			if _, known := fences[f]; !known {
@@ -187,7 +187,6 @@ func (a *attempt) guess() *guess {
 		}
 	}
 	g.events = a.segments[0]
-	g.oldest += g.events.n
 	return g
 }
 

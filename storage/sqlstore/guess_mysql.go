@@ -10,19 +10,11 @@ import (
 // one that adds to it.
 func mysqlGuess(s *Store, g *guess, newest func(*sql.Rows) error) []call {
 	calls := s.beginCalls()
-	// Assignments happen one after the other, so their order matters. The
-	// number is remembered by the connection until it has committed.
-	lock := call{
-		query: "UPDATE " + s.table("log") + " SET oldest = GREATEST(oldest, newest + ?), newest = LAST_INSERT_ID(newest + ?) WHERE id = 1",
-		args:  []any{g.oldest, g.events.n},
-	}
-	if g.end != anyEnd {
-		lock.query, lock.args = lock.query+" AND newest = ?", append(lock.args, g.end)
-	}
-	calls = append(calls, lock)
-	if g.end != anyEnd {
-		calls = append(calls, rowsChanged(1))
-	}
+	// The number is remembered by the connection until it has committed.
+	calls = append(calls, call{
+		query: "UPDATE " + s.table("log") + " SET newest = LAST_INSERT_ID(newest + ?) WHERE id = 1 AND newest BETWEEN ? AND ?",
+		args:  []any{g.events.n, g.least, g.most},
+	}, rowsChanged(1))
 	for i := range parts {
 		calls = s.q.parts[i].calls(calls, g.rows[i])
 	}

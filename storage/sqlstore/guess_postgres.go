@@ -14,7 +14,7 @@ import (
 // the newest version.
 func postgresGuess(s *Store, g *guess, newest func(*sql.Rows) error) []call {
 	shape, want := uint(0), int64(1)
-	args := []any{g.oldest, g.events.n, g.end, g.events.n, g.token, g.events.data}
+	args := []any{g.events.n, g.least, g.most, g.events.n, g.token, g.events.data}
 	for i := range parts {
 		if len(g.rows[i]) > 0 {
 			shape |= 1 << i
@@ -67,9 +67,9 @@ func (x *shapes) text(s *Store, shape *uint) string {
 
 func guessStatement(s *Store, shape uint) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "WITH l AS (UPDATE %s SET oldest = GREATEST(oldest, newest + ?::bigint), newest = newest + ?::bigint WHERE id = 1 AND newest = COALESCE(NULLIF(?::bigint, %d), newest) RETURNING newest), "+
+	fmt.Fprintf(&b, "WITH l AS (UPDATE %s SET newest = newest + ?::bigint WHERE id = 1 AND newest BETWEEN ?::bigint AND ?::bigint RETURNING newest), "+
 		"e AS (INSERT INTO %s (seq, n, at, token, data) SELECT l.newest, ?::bigint, %s, ?::bigint, ?::bytea FROM l)",
-		s.table("log"), anyEnd, s.table("events"), s.d.clock)
+		s.table("log"), s.table("events"), s.d.clock)
 	counts := []string{"(SELECT COUNT(*) FROM l)"}
 	for i := range parts {
 		if shape&(1<<i) == 0 {

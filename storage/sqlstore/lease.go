@@ -54,8 +54,9 @@ const maxLeases = 64
 // the release is when it expired.
 //
 // The row without kind, name and owner is that of all leases which the store
-// has forgotten: its epoch is at least the greatest of theirs. What is acquired
-// anew begins above it, so no epoch comes twice.
+// has forgotten, or may have lost when its log went back: its epoch is at least
+// the greatest of theirs. What is acquired begins above it, so no epoch comes
+// twice.
 type leaseRow struct {
 	owner   string
 	epoch   int64
@@ -118,10 +119,16 @@ func (s *Store) changeLeases(batch []*leaseChange) {
 			return err
 		}
 		defer c.Close() // returns it to the pool
+		if err := s.identify(background, c); err != nil {
+			return err
+		}
 		t := leaseTransaction{s: s, begin: s.beginCalls(), end: []call{{query: "COMMIT"}}, sweeps: true}
 		t.run = func(calls []call) error { return s.run(background, c, calls) }
 		if waiting, err = t.change(waiting); err != nil {
 			s.rollBack(background, c, err)
+			if errors.Is(err, errShorter) {
+				err = errors.Join(s.leaveGap(background, c), errShorter)
+			}
 		} else if len(waiting) > 0 {
 			err = errLeaseMoved
 		}
@@ -151,11 +158,15 @@ type leaseTransaction struct {
 // change makes those changes that nothing gets in the way of, and returns the
 // others.
 func (t *leaseTransaction) change(changes []*leaseChange) (waiting []*leaseChange, err error) {
-	var now int64
+	var newest, oldest, gap, now int64
+	seen := t.s.seen.Load()
 	found, wanted, written := make(leaseRows), make(leaseRows), make(leaseRows)
-	calls := []call{{query: t.s.q.clock, scan: func(r *sql.Rows) error { return r.Scan(&now) }}}
+	calls := []call{{query: t.s.q.log, scan: func(r *sql.Rows) error { return r.Scan(&newest, &oldest, &gap, &now) }}}
 	if err := t.run(t.look(calls, changes, found)); err != nil {
 		return changes, err
+	}
+	if newest < seen {
+		return changes, errShorter
 	}
 	var tried []*leaseChange
 	var writes []call
@@ -257,13 +268,14 @@ func (c *leaseChange) apply(row, forgotten *leaseRow, now int64) (*leaseRow, err
 		if forgotten == nil {
 			return nil, errNoFloor
 		}
-		next := leaseRow{owner: l.Owner, epoch: forgotten.epoch + 1, expires: expiry(now, c.ttl), value: l.Value}
+		next := leaseRow{owner: l.Owner, epoch: forgotten.epoch, expires: expiry(now, c.ttl), value: l.Value}
 		if row != nil {
 			if row.owner != "" && row.owner != l.Owner && row.expires > now {
 				return nil, &storage.HeldError{Lease: row.lease(l.Kind, l.Name)}
 			}
-			next.epoch = row.epoch + 1
+			next.epoch = max(row.epoch, forgotten.epoch)
 		}
+		next.epoch++
 		*l = next.lease(l.Kind, l.Name)
 		return &next, nil
 	}

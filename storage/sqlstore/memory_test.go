@@ -68,7 +68,7 @@ func claim(t *testing.T, r storage.Recollection) storage.Batch {
 
 func TestASlotIsRecalledAsTheLastCommitLeftIt(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, dsn string) {
-		s := mustOpen(t, dsn, Options{})
+		s, other := mustOpen(t, dsn, Options{}), mustOpen(t, dsn, Options{})
 		if _, ok := s.Recall("web", 0); ok {
 			t.Error("a slot that nobody has read is recalled")
 		}
@@ -79,7 +79,7 @@ func TestASlotIsRecalledAsTheLastCommitLeftIt(t *testing.T) {
 				t.Fatal(err)
 			}
 			r, ok := s.Recall("web", 0)
-			slot, d := truth(t, mustOpen(t, dsn, Options{}), "web", 0)
+			slot, d := truth(t, other, "web", 0)
 			if !ok || !storagetest.Equal(r.Slot, slot) || !storagetest.Equal(r.Deployment, d) {
 				t.Errorf("after %s: recalled %v %+v %+v\nwant %+v %+v", c.Name(), ok, r.Slot, r.Deployment, slot, d)
 			}

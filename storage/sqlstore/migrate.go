@@ -14,7 +14,7 @@ import (
 var migrationFiles embed.FS
 
 // SchemaVersion is the version of the schema that this release works with.
-const SchemaVersion = 2
+const SchemaVersion = 3
 
 // A Migration brings the schema from the version before to Version.
 type Migration struct {
@@ -102,33 +102,34 @@ func (e *SchemaError) Error() string {
 // Unwrap makes errors.Is(err, ErrSchema) true.
 func (e *SchemaError) Unwrap() error { return ErrSchema }
 
-// migrate brings the schema to SchemaVersion. Processes that start at the same
-// time wait for one another.
-func (s *Store) migrate(ctx context.Context) error {
+// migrate brings the schema to SchemaVersion, and reports whether it has made
+// the tables. Processes that start at the same time wait for one another.
+func (s *Store) migrate(ctx context.Context) (made bool, err error) {
 	version, err := s.schemaVersion(ctx, s.write)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if version == SchemaVersion {
-		return nil
+		return false, nil
 	}
 	if version > SchemaVersion || s.options.NoMigrations {
-		return &SchemaError{version, SchemaVersion}
+		return false, &SchemaError{version, SchemaVersion}
 	}
 	all, err := s.d.migrations(s.options.Prefix)
 	if err != nil {
-		return err
+		return false, err
 	}
 	c, err := s.schema.Conn(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer c.Close()
-	return s.d.migrate(ctx, c, s.options.Prefix, func() error {
+	err = s.d.migrate(ctx, c, s.options.Prefix, func() error {
 		version, err := s.lockedVersion(ctx, c)
 		if err != nil {
 			return err
 		}
+		made = version == 0
 		for _, m := range all[min(version, len(all)):] {
 			for _, statement := range m.statements() {
 				if _, err := c.ExecContext(ctx, statement); err != nil {
@@ -138,6 +139,7 @@ func (s *Store) migrate(ctx context.Context) error {
 		}
 		return nil
 	})
+	return made && err == nil, err
 }
 
 // schemaVersion is 0 if there is no schema.

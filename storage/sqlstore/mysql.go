@@ -17,9 +17,14 @@ var mysqlDialect = dialect{
 		return " ON DUPLICATE KEY UPDATE " + assign(rest, func(c string) string { return "VALUES(" + c + ")" })
 	},
 	// Unlike NOW, this is not moved by the session's time zone.
-	clock:     "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) * 1000",
-	lock:      " FOR UPDATE",
-	share:     " LOCK IN SHARE MODE",
+	clock: "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) * 1000",
+	lock:  " FOR UPDATE",
+	share: " LOCK IN SHARE MODE",
+	// Each server reads its own part of the comment. The start of the statement
+	// without the time since the server's is that.
+	identity: "SELECT CONCAT(@@hostname, ' ', @@port, ' ', @@server_id, ' ', UNIX_TIMESTAMP() - up.VARIABLE_VALUE, ' ', COALESCE(log.CREATE_TIME, '')) " +
+		"FROM /*!80000 performance_schema */ /*M!100600 information_schema */ .GLOBAL_STATUS AS up, information_schema.TABLES AS log " +
+		"WHERE up.VARIABLE_NAME = 'UPTIME' AND log.TABLE_SCHEMA = DATABASE() AND log.TABLE_NAME = '{log}'",
 	begin:     []string{"SET TRANSACTION ISOLATION LEVEL READ COMMITTED", "START TRANSACTION"},
 	beginRead: []string{"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"},
 	batch:     joined,

@@ -30,6 +30,7 @@ var postgres = dialect{
 	begin:     []string{"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"},
 	settings:  setLocal(postgresSettings),
 	bounds:    setLocal(postgresBounds),
+	identity:  "SELECT CONCAT(EXTRACT(EPOCH FROM pg_postmaster_start_time()), ' ', '{log}'::regclass::oid)",
 	beginRead: []string{"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"},
 	batch:     executed,
 	prepare:   true,

@@ -24,6 +24,8 @@ type queries struct {
 
 	updateLease, insertLease                   string
 	setLog, insertMarker                       string
+	identity, gaps, gapAt, insertGap, trimGaps string
+	raiseFloor                                 string
 	trimEvents, sweepRequests, sweepMarkers    string
 	sweepDomains, raiseEpoch, sweepLeases      string
 	findSegment, findMarker, findRequest       string
@@ -61,7 +63,7 @@ func (s *Store) newQueries() queries {
 	q := queries{
 		lockLog: "SELECT newest, oldest FROM " + t("log") + " WHERE id = 1" + d.lock,
 		clock:   "SELECT " + d.clock,
-		log:     "SELECT newest, oldest, " + d.clock + " FROM " + t("log") + " WHERE id = 1",
+		log:     "SELECT newest, oldest, COALESCE((SELECT MAX(first_seq) FROM " + t("gaps") + "), 0), " + d.clock + " FROM " + t("log") + " WHERE id = 1",
 
 		lookLRPs:        d.among("SELECT process_guid, idx, definition_id, presence, "+tag+" FROM "+t("actual_lrps"), lrpKey, lrpKeyKinds),
 		lookDeployments: d.among("SELECT process_guid, "+tag+" FROM "+t("deployments"), deploymentKey, []kind{text}),
@@ -88,6 +90,13 @@ func (s *Store) newQueries() queries {
 		insertRequests:       d.insert(t("requests"), []string{"id", "seq", "at"}, []kind{text, number, number}, ""),
 		insertEvents: d.insert(t("events"), []string{"seq", "n", "at", "token", "data"},
 			[]kind{number, number, number, number, blob}, ""),
+
+		identity:   strings.ReplaceAll(d.identity, "{log}", t("log")),
+		gaps:       "SELECT after_seq, first_seq FROM " + t("gaps") + " ORDER BY first_seq",
+		gapAt:      d.rebind("SELECT after_seq, first_seq FROM " + t("gaps") + " WHERE first_seq > ? AND after_seq <= ?"),
+		insertGap:  d.rebind("INSERT INTO " + t("gaps") + " (first_seq, after_seq) VALUES (?, ?)"),
+		trimGaps:   d.rebind("DELETE FROM " + t("gaps") + " WHERE first_seq < ?"),
+		raiseFloor: d.rebind("UPDATE " + t("leases") + " SET epoch = ? WHERE kind = '' AND name = '' AND epoch < ?"),
 
 		setLog:        d.rebind("UPDATE " + t("log") + " SET newest = ?, oldest = ? WHERE id = 1"),
 		insertMarker:  d.rebind("INSERT INTO " + t("markers") + " (token, at) VALUES (?, ?)"),
@@ -128,7 +137,7 @@ func (s *Store) newQueries() queries {
 		} {
 			q.common = append(q.common, m.query(1))
 		}
-		q.common = append(q.common, q.updateLease, q.insertLease, q.setLog, q.insertMarker, q.trimEvents, q.sweepRequests, q.sweepMarkers, q.sweepDomains, q.raiseEpoch, q.sweepLeases)
+		q.common = append(q.common, q.updateLease, q.insertLease, q.setLog, q.insertMarker, q.trimEvents, q.trimGaps, q.sweepRequests, q.sweepMarkers, q.sweepDomains, q.raiseEpoch, q.sweepLeases)
 	}
 	return q
 }

@@ -96,8 +96,8 @@ func (r *reader) start(ctx context.Context, c *sql.Conn) error {
 		}
 	}
 	r.at = c
-	var newest, oldest, now int64
-	if err := queryRow(ctx, c, r.s.q.log, &newest, &oldest, &now); err != nil {
+	var newest, oldest, gap, now int64
+	if err := queryRow(ctx, c, r.s.q.log, &newest, &oldest, &gap, &now); err != nil {
 		return err
 	}
 	r.moment = executor.Instant(now)
@@ -119,10 +119,17 @@ func (r *reader) Now(ctx context.Context) (time.Time, error) {
 
 // Log implements storage.Reader.
 func (r *reader) Log(ctx context.Context) (storage.Extent, error) {
-	var newest, oldest, now int64
+	var newest, oldest, gap, now int64
 	err := r.query(ctx, "reading the log's extent", func(q querier) error {
-		return queryRow(ctx, q, r.s.q.log, &newest, &oldest, &now)
+		return queryRow(ctx, q, r.s.q.log, &newest, &oldest, &gap, &now)
 	})
+	if r.at == nil && err == nil { // in a transaction it may come to nothing
+		r.s.saw(newest)
+	}
+	// Old events leave the log many at once. Some of them do not count any more.
+	if first := newest - int64(r.s.options.Events) + 1; first >= gap {
+		oldest = max(oldest, first)
+	}
 	return storage.Extent{Oldest: storage.Cursor(oldest), Newest: storage.Cursor(newest)}, err
 }
 

@@ -67,7 +67,8 @@ func sealedRows(t *testing.T, s *Store) (all, clear int) {
 	return all, clear
 }
 
-// readAll reads everything that is encrypted, and returns the first error.
+// readAll reads everything that was committed and encrypted, and returns the
+// first error. Gaps are the store's.
 func readAll(s *Store) (n int, first error) {
 	note := func(err error) {
 		if n++; err != nil && first == nil {
@@ -84,8 +85,10 @@ func readAll(s *Store) (n int, first error) {
 	for _, err := range s.Tasks(ctx, storage.TaskFilter{}) {
 		note(err)
 	}
-	for _, err := range s.Events(ctx, 0, storage.EventFilter{}) {
-		note(err)
+	for e, err := range s.Events(ctx, 0, storage.EventFilter{}) {
+		if e.Gap == nil {
+			note(err)
+		}
 	}
 	return n, first
 }
@@ -136,6 +139,7 @@ func TestKeysRotateWhileTheOldOnesAreKnown(t *testing.T) {
 
 		// The next key: once all is rotated, the old one is not needed.
 		s = mustOpen(t, dsn, Options{Keys: testKeys("b")})
+		rows++ // the gap of the opening before
 		if done, err := s.Rotate(t.Context()); err != nil || done.Rows != rows {
 			t.Errorf("rotation: %+v, %v", done, err)
 		}

@@ -15,7 +15,8 @@ import (
 	"github.com/diegosdk/diego/storage"
 )
 
-// A Store implements storage.Store, storage.Waiter and storage.Recaller.
+// A Store implements storage.Store, storage.Waiter, storage.Recaller and
+// storage.Restorer.
 type Store struct {
 	reader
 	d       *dialect
@@ -45,7 +46,10 @@ type Store struct {
 	wakeMu sync.Mutex
 	wake   chan struct{} // closed by the next commit of events; nil if nobody waits
 
-	trimmed     int64 // up to here this process has deleted events
+	server knownServer
+	seen   atomic.Int64 // how far the log was seen to reach
+
+	trimmed     int64 // where the log ended when this process last deleted events
 	swept       int64 // when this process last deleted old requests, by the store's clock
 	leasesSwept int64 // and old leases
 }
@@ -54,6 +58,7 @@ var (
 	_ storage.Store    = (*Store)(nil)
 	_ storage.Waiter   = (*Store)(nil)
 	_ storage.Recaller = (*Store)(nil)
+	_ storage.Restorer = (*Store)(nil)
 )
 
 // ErrClosed is what every method of a closed Store fails with.
@@ -109,10 +114,17 @@ func (s *Store) prepareSchema(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := s.migrate(ctx); err != nil {
+	made, err := s.migrate(ctx)
+	if err != nil {
 		return err
 	}
 	if err := s.tryWriting(ctx); err != nil {
+		return err
+	}
+	if s.sealer, err = s.newSealer(ctx, s.options.Keys); err != nil {
+		return err
+	}
+	if err := s.beginLog(ctx, made); err != nil {
 		return err
 	}
 	var newest int64
@@ -120,9 +132,22 @@ func (s *Store) prepareSchema(ctx context.Context) error {
 		return err
 	}
 	s.newest.Store(newest)
-	var err error
-	s.sealer, err = s.newSealer(ctx, s.options.Keys)
-	return err
+	s.saw(newest)
+	return nil
+}
+
+// beginLog leaves a gap in a log that this opening has not made: it may be that
+// of a backup.
+func (s *Store) beginLog(ctx context.Context, made bool) error {
+	c, err := s.write.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := s.identify(ctx, c); err != nil || made {
+		return err
+	}
+	return s.leaveGap(ctx, c)
 }
 
 // tryWriting finds out at the opening, not at the first commit, which may be
@@ -330,7 +355,7 @@ func (s *Store) Wait(ctx context.Context, after storage.Cursor) error {
 			return nil
 		}
 		log, err := s.Log(ctx)
-		if err != nil || log.Newest > after {
+		if err != nil || log.Newest != after {
 			return err
 		}
 		select {
@@ -347,6 +372,7 @@ func (s *Store) notify(newest int64) {
 	if newest > s.newest.Load() {
 		s.newest.Store(newest) // commits are one at a time
 	}
+	s.saw(newest)
 	s.wakeMu.Lock()
 	defer s.wakeMu.Unlock()
 	if s.wake != nil {

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"sync"
 	"time"
 
@@ -67,16 +68,40 @@ func (t *txStore) Commit(ctx context.Context, b storage.Batch) (storage.Cursor, 
 // and the end.
 func (t *txStore) commit(ctx context.Context, it *item) error {
 	return t.query(ctx, "committing in a transaction", func(q querier) error {
-		a := &attempt{s: t.s, items: []*item{it}, joined: true}
-		a.reset()
-		if err := runEach(ctx, q, a.lookups(nil)); err != nil {
-			return err
-		}
-		if err := a.resolveAll(ctx, q); err != nil {
-			return err
-		}
-		return runEach(ctx, q, a.writes(nil))
+		return t.sound(ctx, q, func(run func([]call) error) error {
+			a := &attempt{s: t.s, items: []*item{it}, joined: true}
+			a.reset()
+			if err := run(a.lookups(nil)); err != nil {
+				return err
+			}
+			if a.newest < t.s.seen.Load() {
+				return errShorter
+			}
+			if err := a.resolveAll(ctx, q); err != nil {
+				return err
+			}
+			return run(a.writes(nil))
+		})
 	})
+}
+
+// sound does something in the transaction that writes, behind a gap if the log
+// may have gone back.
+func (t *txStore) sound(ctx context.Context, q querier, f func(run func([]call) error) error) error {
+	run := func(calls []call) error { return runEach(ctx, q, calls) }
+	back, _, err := t.s.moved(ctx, q)
+	if err != nil {
+		return err
+	}
+	if !back {
+		if err := f(run); !errors.Is(err, errShorter) {
+			return err
+		}
+	}
+	if err := t.s.writeGap(run, nil, nil); err != nil {
+		return err
+	}
+	return f(run)
 }
 
 func (t *txStore) Acquire(ctx context.Context, l storage.Lease, ttl time.Duration) (storage.Lease, error) {
@@ -98,12 +123,14 @@ func (t *txStore) changeLease(ctx context.Context, verb leaseVerb, l storage.Lea
 		return storage.Lease{}, err
 	}
 	err = t.query(ctx, "changing a lease in a transaction", func(q querier) error {
-		in := leaseTransaction{s: t.s, lock: t.s.d.lock, run: func(calls []call) error { return runEach(ctx, q, calls) }}
-		waiting, err := in.change([]*leaseChange{c})
-		if err == nil && len(waiting) > 0 {
-			err = errLeaseMoved
-		}
-		return err
+		return t.sound(ctx, q, func(run func([]call) error) error {
+			in := leaseTransaction{s: t.s, lock: t.s.d.lock, run: run}
+			waiting, err := in.change([]*leaseChange{c})
+			if err == nil && len(waiting) > 0 {
+				err = errLeaseMoved
+			}
+			return err
+		})
 	})
 	if err == nil {
 		err = c.err

@@ -38,7 +38,10 @@ func (a *attempt) writes(calls []call) []call {
 			last -= a.segments[i].n
 		}
 		calls = q.insertEvents.calls(calls, rows, nil)
-		a.oldest = max(a.oldest, a.newest-int64(a.s.options.Events)+1)
+		if a.trims {
+			x := storage.Extent{Oldest: storage.Cursor(a.oldest), Newest: storage.Cursor(a.newest)}
+			a.oldest = int64(x.Keep(a.s.options.Events, a.gaps))
+		}
 		calls = append(calls, call{query: q.setLog, args: []any{a.newest, a.oldest}})
 	} else if len(calls) > 0 && !a.joined {
 		calls = append(calls, call{query: q.insertMarker, args: []any{a.token, a.now}})
@@ -54,8 +57,8 @@ const sweepEvery = int64(time.Minute)
 // sweep adds statements, now and then, that delete what is too old.
 func (a *attempt) sweep(calls []call) []call {
 	s := a.s
-	if s.trimDue(a.oldest) {
-		calls = append(calls, call{query: s.q.trimEvents, args: []any{a.oldest}})
+	if a.trims {
+		calls = append(calls, call{query: s.q.trimEvents, args: []any{a.oldest}}, call{query: s.q.trimGaps, args: []any{a.oldest}})
 	}
 	if sweepDue(a.now, s.swept) {
 		requests, ended := []any{a.now - int64(s.options.Requests)}, []any{a.now - int64(storage.KeepFor)}
@@ -69,16 +72,16 @@ func (a *attempt) sweep(calls []call) []call {
 // been put back.
 func sweepDue(now, last int64) bool { return now-last > sweepEvery || now < last }
 
-// trimDue reports whether enough events lie before the oldest that counts.
-func (s *Store) trimDue(oldest int64) bool {
-	return s.trimmed < 0 || oldest-s.trimmed > max(16, int64(s.options.Events)/16)
+// trimDue reports whether enough events were added for old ones to be deleted.
+func (s *Store) trimDue() bool {
+	return s.trimmed < 0 || s.newest.Load()-s.trimmed > max(16, int64(s.options.Events)/16)
 }
 
 // swept notes that what sweep has added is done.
 func (a *attempt) swept() {
 	s := a.s
-	if s.trimDue(a.oldest) {
-		s.trimmed = a.oldest
+	if a.trims {
+		s.trimmed = a.newest
 	}
 	if sweepDue(a.now, s.swept) {
 		s.swept = a.now

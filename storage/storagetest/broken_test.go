@@ -113,6 +113,36 @@ var brokenStores = []struct {
 	{"lets a View's Reader live on", "its Reader ends with it", func(s *memstore.Store) storage.Store {
 		return &wrapped{Store: s, view: func(ctx context.Context, f func(storage.Reader) error) error { return f(s) }}
 	}},
+	{"uses numbers again after a restore", "no number comes twice", func(s *memstore.Store) storage.Store {
+		return &wrapped{Store: s, restored: func(context.Context) error { return nil }}
+	}},
+	{"grants lost epochs again after a restore", "no epoch is granted twice", func(s *memstore.Store) storage.Store {
+		afterwards := map[string]int64{}
+		return &wrapped{Store: s, acquire: func(ctx context.Context, l storage.Lease, ttl time.Duration) (storage.Lease, error) {
+			got, err := s.Acquire(ctx, l, ttl)
+			if got.Epoch > 1e9 {
+				afterwards[l.Name]++
+				got.Epoch = afterwards[l.Name]
+			}
+			return got, err
+		}}
+	}},
+	{"tells nobody of lost events", "a reader that has seen lost events is told so", func(s *memstore.Store) storage.Store {
+		return &wrapped{Store: s, events: func(list iter.Seq2[storage.Event, error]) iter.Seq2[storage.Event, error] {
+			return func(yield func(storage.Event, error) bool) {
+				for e, err := range list {
+					var gone *storage.GoneError
+					if errors.As(err, &gone) && gone.Gap != nil {
+						s.Events(context.Background(), gone.Gap.First-1, storage.EventFilter{})(yield)
+						return
+					}
+					if !yield(e, err) {
+						return
+					}
+				}
+			}
+		}}
+	}},
 	{"gives leases to anyone", "that another owner holds", func(s *memstore.Store) storage.Store {
 		return &wrapped{Store: s, acquire: func(ctx context.Context, l storage.Lease, ttl time.Duration) (storage.Lease, error) {
 			got, err := s.Acquire(ctx, l, ttl)
@@ -204,11 +234,7 @@ func TestTheSuiteFindsWhatIsBroken(t *testing.T) {
 	run := func(t *testing.T, name, path, sentence string, suite func(*testing.T, storagetest.Open), wrap func(*memstore.Store) storage.Store) {
 		switch os.Getenv(brokenStore) {
 		case name:
-			suite(t, func(t testing.TB, o storagetest.Options) storagetest.Harness {
-				h, s := openMemory(t, o)
-				h.Store = wrap(s)
-				return h
-			})
+			suite(t, func(_ testing.TB, o storagetest.Options) storagetest.Harness { return openMemory(o, wrap) })
 			return
 		case "":
 		default:
@@ -280,6 +306,15 @@ type wrapped struct {
 	commit  func(context.Context, storage.Batch) (storage.Cursor, error)
 	view    func(context.Context, func(storage.Reader) error) error
 	acquire func(context.Context, storage.Lease, time.Duration) (storage.Lease, error)
+	// restored runs instead of Restored.
+	restored func(context.Context) error
+}
+
+func (w *wrapped) Restored(ctx context.Context) error {
+	if w.restored == nil {
+		return w.Store.Restored(ctx)
+	}
+	return w.restored(ctx)
 }
 
 func (w *wrapped) Commit(ctx context.Context, b storage.Batch) (storage.Cursor, error) {
@@ -343,24 +378,36 @@ func (w *wrapped) ActualLRPs(ctx context.Context, f storage.ActualLRPFilter) ite
 	}
 }
 
-// openMemory makes a store in memory with a clock that the suite moves.
-func openMemory(_ testing.TB, o storagetest.Options) (storagetest.Harness, *memstore.Store) {
+// openMemory makes a store in memory with a clock that the suite moves, and
+// wraps it.
+func openMemory(o storagetest.Options, wrap func(*memstore.Store) storage.Store) storagetest.Harness {
 	var ahead atomic.Int64
 	s := memstore.New(&memstore.Options{Events: o.Events, Now: func() time.Time {
 		return time.Unix(1_900_000_000, 0).Add(time.Duration(ahead.Load()))
 	}})
+	wrapped := wrap(s)
 	return storagetest.Harness{
-		Store:   s,
+		Store:   wrapped,
 		Advance: func(d time.Duration) { ahead.Add(int64(d)) },
 		Corrupt: func(_ testing.TB, key storage.RecordKey) { s.Corrupt(key) },
-	}, s
+		Save: func(testing.TB) func(testing.TB) storage.Store {
+			fallBack := s.Save()
+			return func(t testing.TB) storage.Store {
+				fallBack()
+				ahead.Add(int64(time.Second)) // nothing is restored in no time
+				if err := storage.Restored(context.Background(), wrapped); err != nil {
+					t.Fatal(err)
+				}
+				return wrapped
+			}
+		},
+	}
 }
 
 // The suite itself must pass where nothing is broken.
 func TestTheSuitePassesAStoreThatIsNotBroken(t *testing.T) {
-	open := func(t testing.TB, o storagetest.Options) storagetest.Harness {
-		h, _ := openMemory(t, o)
-		return h
+	open := func(_ testing.TB, o storagetest.Options) storagetest.Harness {
+		return openMemory(o, func(s *memstore.Store) storage.Store { return s })
 	}
 	storagetest.Run(t, open)
 	storagetest.RunConcurrent(t, open)

@@ -135,24 +135,11 @@ var eventCases = []testCase{
 		f.must(<-done)
 		f.must(storage.Wait(ctx, f.Store, 19, time.Millisecond))
 		cancel()
+		f.must(storage.Wait(f.ctx, f.Store, 21, time.Millisecond)) // beyond the log, which never reached it
 		if err := storage.Wait(ctx, f.Store, 20, time.Millisecond); !errors.Is(err, context.Canceled) {
 			f.Errorf("Wait with an ended context: %v", err)
 		}
 	}},
-}
-
-// gone wants the list after a position to be one *GoneError.
-func (f *fixture) gone(after storage.Cursor, extent storage.Extent) {
-	f.Helper()
-	n := 0
-	for _, err := range f.Store.Events(f.ctx, after, storage.EventFilter{}) {
-		n++
-		var gone *storage.GoneError
-		if !errors.As(err, &gone) || gone.After != after || gone.Extent != extent || !errors.Is(err, storage.ErrGone) {
-			f.Fatalf("after %d: %v, want a *GoneError with %+v", after, err, extent)
-		}
-	}
-	f.same("errors", n, 1)
 }
 
 // allEvents are events of every kind.

@@ -158,13 +158,19 @@ func (f *fixture) log() storage.Extent {
 	return extent
 }
 
-// everything is all records and the log's extent, to see that nothing changed.
-func (f *fixture) everything() any {
+// records are all records.
+func (f *fixture) records() []any {
 	f.Helper()
 	return []any{
 		f.deployments(storage.DeploymentFilter{}), f.lrps(storage.ActualLRPFilter{}), f.tasks(storage.TaskFilter{}),
-		all(f, f.Store.Domains(f.ctx)), f.log(),
+		all(f, f.Store.Domains(f.ctx)),
 	}
+}
+
+// everything is all records and the log's extent, to see that nothing changed.
+func (f *fixture) everything() any {
+	f.Helper()
+	return append(f.records(), f.log())
 }
 
 func (f *fixture) same(what string, got, want any) {

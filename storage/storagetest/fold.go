@@ -35,7 +35,7 @@ func (f *fold) catchUp(ctx context.Context, r storage.Reader) error {
 		if err != nil {
 			return err
 		}
-		if e.Sequence != f.at+1 {
+		if g := e.Gap; e.Sequence != f.at+1 && (g == nil || g.After != f.at || g.First != e.Sequence) {
 			return fmt.Errorf("event %d comes after event %d", e.Sequence, f.at)
 		}
 		f.at = e.Sequence

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -51,6 +52,9 @@ type entry struct {
 	Events      [][]byte                  `json:",omitempty"`
 	RequestID   string                    `json:",omitempty"`
 
+	// Or a gap.
+	Restored bool `json:",omitempty"`
+
 	// Or an operation on a lease.
 	Acquire, Renew, Release *storage.Lease `json:",omitempty"`
 	TTL                     time.Duration  `json:",omitempty"`
@@ -72,33 +76,39 @@ func openJournal(dir string, events int, clock func() time.Time) (*journal, erro
 		}
 		return clock()
 	}})
-	if err := j.replay(); err != nil {
+	found, err := j.replay()
+	if err == nil && found { // it may be a copy, or lack what was written last
+		err = j.Restored(context.Background())
+	}
+	if err != nil {
 		file.Close()
 		return nil, err
 	}
 	return j, nil
 }
 
-func (j *journal) replay() error {
+// replay makes the changes again that are in the file, and reports whether
+// there are any.
+func (j *journal) replay() (found bool, err error) {
 	data, err := io.ReadAll(j.file)
 	if err != nil {
-		return err
+		return false, err
 	}
 	// What follows the last line is a change that was never acknowledged.
 	whole := bytes.LastIndexByte(data, '\n') + 1
 	if err := j.file.Truncate(int64(whole)); err != nil {
-		return err
+		return false, err
 	}
 	for line := range bytes.Lines(data[:whole]) {
 		var e entry
 		if err := json.Unmarshal(line, &e); err != nil {
-			return err
+			return false, err
 		}
 		if _, _, err := j.apply(context.Background(), &e); err != nil {
-			return err
+			return false, err
 		}
 	}
-	return nil
+	return whole > 0, nil
 }
 
 // apply makes the change in memory.
@@ -106,6 +116,8 @@ func (j *journal) apply(ctx context.Context, e *entry) (storage.Cursor, storage.
 	j.still.Store(e.At.UnixNano())
 	defer j.still.Store(0)
 	switch {
+	case e.Restored:
+		return 0, storage.Lease{}, j.Store.Restored(ctx)
 	case e.Acquire != nil:
 		l, err := j.Store.Acquire(ctx, *e.Acquire, e.TTL)
 		return 0, l, err
@@ -183,6 +195,12 @@ func (j *journal) Release(ctx context.Context, l storage.Lease) error {
 	return err
 }
 
+// Restored implements storage.Restorer.
+func (j *journal) Restored(ctx context.Context) error {
+	_, _, err := j.change(ctx, entry{Restored: true})
+	return err
+}
+
 func (j *journal) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -216,6 +234,21 @@ func openHarness(t testing.TB, o storagetest.Options) storagetest.Harness {
 				t.Fatal(err)
 			}
 			return open()
+		},
+		Save: func(t testing.TB) func(t testing.TB) storage.Store {
+			file := filepath.Join(dir, "journal")
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return func(t testing.TB) storage.Store {
+				if err := errors.Join(j.Close(), os.WriteFile(file, data, 0o600)); err != nil {
+					t.Fatal(err)
+				}
+				ahead.Add(int64(time.Second)) // nothing is restored in no time
+				j = open()
+				return j
+			}
 		},
 	}
 }

@@ -37,6 +37,11 @@ type Harness struct {
 	// Reopen closes the store and opens another on the same data. Nil means
 	// that the data ends with the store.
 	Reopen func(t testing.TB) storage.Store
+	// Save remembers all that the store holds. fallBack puts it back to that
+	// moment as the restoring of a backup does, follows what the store's
+	// documentation says about that, and returns the store that is open then;
+	// it may be called again. Nil leaves out the cases about what was lost.
+	Save func(t testing.TB) (fallBack func(t testing.TB) storage.Store)
 }
 
 // Options are what a case asks of the store that it opens.
@@ -70,6 +75,7 @@ func Run(t *testing.T, open Open) {
 		{"reads", readCases},
 		{"commits", commitCases},
 		{"events", eventCases},
+		{"gaps", gapCases},
 		{"domains", domainCases},
 		{"leases", leaseCases},
 		{"corrupt records", corruptCases},

@@ -1,0 +1,92 @@
+package storage
+
+import (
+	"context"
+	"time"
+)
+
+// A Gap is a part of the log in which no number belongs to an event. A store
+// leaves one when its log may have gone back to an earlier moment, because of a
+// restored backup, a power cut or a fail-over. Events that it has lost may have
+// been seen, and their numbers must not come again for others. So the next
+// number is the present time in microseconds since 1970, and every number that
+// was ever given lies below it, since no store commits an event each
+// microsecond.
+//
+// The gap ends with an event of its own, which subscribers see.
+type Gap struct {
+	// After is the last event before the gap. Readers that have seen nothing
+	// later go on across the gap and miss nothing.
+	After Cursor `json:"after"`
+	// First is the number of the event that ends the gap. Positions between
+	// After and First−1 are gone: whoever has one has seen lost events.
+	First Cursor `json:"first"`
+}
+
+// NextGap is the gap that follows the newest event of a log, which was seen to
+// reach further, or not, at a time by the Store's clock. After it the epochs of
+// leases begin above First.
+func NextGap(newest, seen Cursor, now time.Time) Gap {
+	return Gap{After: newest, First: max(max(newest, seen)+2, Cursor(now.UnixMicro()))}
+}
+
+// A Restorer is a Store whose log can go back to an earlier moment.
+//
+// A Store finds out by itself as often as it can, and leaves the same gap as
+// Restored does: each time that it is opened on data that were there before,
+// when its server has another identity than before, and when it finds its log
+// shorter than it was.
+type Restorer interface {
+	// Restored is for whoever knows that the Store was put back while it was
+	// open, or that it may have been. It appends an event with a [Gap]. From
+	// then on no event has a number and no lease an epoch that was given
+	// before, not even one that the Store has lost. It is always safe to call.
+	Restored(ctx context.Context) error
+}
+
+// Restored asks s if s is a [Restorer], and otherwise does nothing. It is for
+// Stores that wrap another.
+func Restored(ctx context.Context, s Store) error {
+	if r, is := s.(Restorer); is {
+		return r.Restored(ctx)
+	}
+	return nil
+}
+
+// Check is nil if a reader that has seen the event after, and all before it,
+// misses nothing by going on. Otherwise it is a *[GoneError]. Of the log's gaps
+// only those matter that begin at after or before, and end behind it.
+func (x Extent) Check(after Cursor, gaps []Gap) error {
+	next := after + 1
+	for i := range gaps {
+		switch g := gaps[i]; {
+		case after == g.After || after == g.First-1:
+			next = g.First
+		case after > g.After && after < g.First:
+			return &GoneError{After: after, Extent: x, Gap: &g}
+		}
+	}
+	if after > x.Newest || next < x.Oldest {
+		return &GoneError{After: after, Extent: x}
+	}
+	return nil
+}
+
+// MaxGaps is how many gaps a log has at most. Events before the oldest of them
+// leave the log.
+const MaxGaps = 1000
+
+// Keep is the oldest event of the log if only its newest n events stay, or
+// some more. The gaps are in ascending order.
+func (x Extent) Keep(n int, gaps []Gap) Cursor {
+	oldest := x.Oldest
+	if extra := len(gaps) - MaxGaps; extra > 0 {
+		oldest = max(oldest, gaps[extra-1].First)
+	}
+	last, left := x.Newest, Cursor(n)
+	for i := len(gaps) - 1; i >= 0 && last-left+1 < gaps[i].First; i-- {
+		left -= last - gaps[i].First + 1
+		last = gaps[i].After
+	}
+	return max(oldest, last-left+1)
+}

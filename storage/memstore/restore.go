@@ -1,0 +1,54 @@
+package memstore
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/diegosdk/diego/storage"
+)
+
+// Restored implements storage.Restorer.
+func (s *Store) Restored(ctx context.Context) error {
+	c := s.core
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.usable(ctx); err != nil {
+		return err
+	}
+	c.own()
+	st, now := &c.state, c.now()
+	g := storage.NextGap(st.newest, st.newest, now)
+	gaps := slices.DeleteFunc(slices.Clone(st.gaps), func(g storage.Gap) bool { return g.First < st.oldest })
+	if st.gaps = append(gaps, g); len(st.log) == 0 {
+		st.oldest = g.First
+	}
+	st.newest = g.First - 1
+	c.append([]storage.Event{{Gap: &g}}, now)
+	c.floor = max(c.floor, int64(g.First))
+	return nil
+}
+
+// Save remembers all that the store holds. Calling fallBack puts it back to
+// that moment, as a power cut or a restored backup does with a store on disk;
+// it may be called again. It is for tests. They call Restored afterwards, as
+// whoever restores a backup under an open store does.
+func (s *Store) Save() (fallBack func()) {
+	c := s.core
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	saved, floor := c.state, c.floor
+	c.shared = true
+	saved.log = slices.Clip(saved.log)
+	requests, remembered, aside := maps.Clone(c.requests), slices.Clone(c.remembered), slices.Clone(c.aside)
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.state, c.shared, c.floor = saved, true, floor
+		c.requests, c.remembered, c.aside = maps.Clone(requests), slices.Clone(remembered), slices.Clone(aside)
+		if c.wake != nil {
+			close(c.wake)
+			c.wake = nil
+		}
+	}
+}
