@@ -17,8 +17,9 @@ type Layer struct {
 	// Imports are the packages of this module that the layer may import, each
 	// with everything below it.
 	Imports []string
-	// Modules are the other modules that it may import.
-	Modules []string
+	// Modules are the other modules that it may import, TestModules those that
+	// its test files may import besides.
+	Modules, TestModules []string
 }
 
 // Layers is the import graph. Whoever may import lrp or task may import
@@ -39,7 +40,8 @@ var Layers = []Layer{
 	{Path: "storage", Imports: []string{"executor", "lrp", "task"}, Modules: []string{sync}},
 	{Path: "storage/memstore", Imports: []string{"storage", "executor", "lrp", "task"}},
 	{Path: "storage/sqlstore", Imports: []string{"storage", "executor", "lrp", "task"},
-		Modules: []string{"github.com/mattn/go-sqlite3", "github.com/go-sql-driver/mysql", "github.com/lib/pq", sync}},
+		Modules: []string{"github.com/mattn/go-sqlite3", "github.com/go-sql-driver/mysql", "github.com/lib/pq", sync},
+		TestModules: []string{"github.com/jackc/pgx/v5"}}, // a driver that callers of New may have
 	{Path: "storage/storagetest", Imports: []string{"storage", "storage/memstore", "executor", "lrp", "task"}}, // a stranger's store links nothing else
 	{Path: "converge", Imports: []string{"executor", "lrp", "task", "auction", "storage", "internal/parallel"}, Modules: []string{sync}},
 	{Path: "rep", Imports: []string{"executor", "lrp", "task", "auction", "storage"}, Modules: []string{sync}},

@@ -2,11 +2,18 @@ package sqlstore
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // registers the driver "pgx"
 
 	"github.com/diegosdk/diego/internal/testdb"
 	"github.com/diegosdk/diego/storage"
@@ -15,8 +22,8 @@ import (
 
 func TestMain(m *testing.M) { testdb.Main(m) }
 
-// The databases under test. Each makes an empty one and returns the DSN that
-// Open takes.
+// The databases under test, one of them by two drivers. Each makes an empty one
+// and returns the DSN that open takes.
 var databases = []struct {
 	name     string
 	dialect  Dialect
@@ -25,6 +32,40 @@ var databases = []struct {
 	{"sqlite", SQLite, func(t testing.TB) string { return "sqlite:" + filepath.Join(t.TempDir(), "diego.db") }},
 	{"postgres", PostgreSQL, func(t testing.TB) string { return testdb.Postgres(t) }},
 	{"mysql", MySQL, func(t testing.TB) string { return "mysql:" + testdb.MySQL(t) }},
+	{"pgx", PostgreSQL, func(t testing.TB) string { return pgxScheme + withSettings(testdb.Postgres(t)) }},
+}
+
+// servers are the databases that get several statements in one round trip, and
+// that Open opens.
+var servers = databases[1:3]
+
+// withSettings adds what Open does to the DSN of PostgreSQL.
+func withSettings(dsn string) string {
+	for _, name := range slices.Sorted(maps.Keys(postgresSettings)) {
+		dsn += "&" + name + "=" + postgresSettings[name]
+	}
+	return dsn
+}
+
+// pgxScheme leads to New with the driver pgx; what follows is its DSN.
+const pgxScheme = "pgx:"
+
+// open is Open, and New for a driver that Open does not use.
+func open(ctx context.Context, dsn string, o *Options) (*Store, error) {
+	source, is := strings.CutPrefix(dsn, pgxScheme)
+	if !is {
+		return Open(ctx, dsn, o)
+	}
+	db, err := sql.Open("pgx", source)
+	if err != nil {
+		return nil, err
+	}
+	s, err := New(db, PostgreSQL, o)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	s.close = db.Close
+	return s, nil
 }
 
 // eachDatabase runs a sub-test for each database.
@@ -41,7 +82,7 @@ func newPrefix() string { return fmt.Sprintf("t%d_", prefixes.Add(1)) }
 
 func mustOpen(t testing.TB, dsn string, o Options) *Store {
 	t.Helper()
-	s, err := Open(t.Context(), dsn, &o)
+	s, err := open(t.Context(), dsn, &o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,8 @@ const (
 	// MySQL is MySQL 8.0 or MariaDB 10.6 or newer through
 	// github.com/go-sql-driver/mysql.
 	MySQL
-	// PostgreSQL is PostgreSQL 13 or newer through github.com/lib/pq.
+	// PostgreSQL is PostgreSQL 13 or newer through github.com/lib/pq, or in
+	// [New] through github.com/jackc/pgx/v5/stdlib as well.
 	PostgreSQL
 )
 
@@ -103,6 +104,13 @@ type dialect struct {
 	prepare bool
 	// migrate runs f while no other process migrates. f gets one connection.
 	migrate func(ctx context.Context, c *sql.Conn, prefix string, f func() error) error
+	// drivers are the Go packages that the dialect works with, fromHere reports
+	// whether an error of the server comes in the way that they have.
+	drivers  string
+	fromHere func(err error) bool
+	// severals is a text of two statements, which some drivers take, with an
+	// argument if it has a placeholder.
+	severals string
 	// classify says what an error of the driver means, or unclassified.
 	classify func(err error) (class, string)
 }

@@ -81,7 +81,7 @@ func TestADataSourceNameThatIsWrongIsExplained(t *testing.T) {
 		"mysql://user:secret@127.0.0.1:1/d":                    {"check that the database server runs"},
 	} {
 		t.Run(dsn, func(t *testing.T) {
-			_, err := Open(t.Context(), dsn, nil)
+			_, err := open(t.Context(), dsn, nil)
 			wantError(t, err, words...)
 		})
 	}
@@ -95,7 +95,7 @@ func TestADatabaseThatDoesNotExistIsExplained(t *testing.T) {
 			dsn := d.database(t)
 			at := strings.LastIndex(dsn, "/diego_")
 			name, rest, _ := strings.Cut(dsn[at+1:], "?")
-			_, err := Open(t.Context(), strings.TrimSuffix(dsn[:at+1]+name+"_missing?"+rest, "?"), nil)
+			_, err := open(t.Context(), strings.TrimSuffix(dsn[:at+1]+name+"_missing?"+rest, "?"), nil)
 			wantError(t, err, "name a database that exists")
 		})
 	}
@@ -139,12 +139,12 @@ func TestAUserWithoutPermissionIsToldWhichItNeeds(t *testing.T) {
 		t.Run(d.name, func(t *testing.T) {
 			dsn := d.database(t)
 			t.Run("to migrate", func(t *testing.T) {
-				_, err := Open(t.Context(), withUser(t, dsn, ""), &Options{RetryFor: time.Millisecond})
+				_, err := open(t.Context(), withUser(t, dsn, ""), &Options{RetryFor: time.Millisecond})
 				wantError(t, err, "grant it SELECT, INSERT, UPDATE and DELETE")
 			})
 			t.Run("to write", func(t *testing.T) {
 				mustOpen(t, dsn, Options{}).Close()
-				_, err := Open(t.Context(), withUser(t, dsn, "SELECT"), nil)
+				_, err := open(t.Context(), withUser(t, dsn, "SELECT"), nil)
 				wantError(t, err, "opening", "grant it SELECT, INSERT, UPDATE and DELETE")
 			})
 		})
@@ -296,7 +296,7 @@ func TestNothingAcknowledgedIsLostWhenTheServerIsKilled(t *testing.T) {
 // The connection ends after the database has committed and before it says so,
 // which the store must tell from a commit that never was.
 func TestACommitWhoseAnswerIsLostIsNeitherRepeatedNorForgotten(t *testing.T) {
-	for _, d := range databases[1:] {
+	for _, d := range servers {
 		t.Run(d.name, func(t *testing.T) {
 			for _, events := range []bool{true, false} {
 				for _, happened := range []bool{true, false} {
@@ -505,8 +505,10 @@ func TestAFileThatAnotherProcessLocksIsWaitedFor(t *testing.T) {
 }
 
 func driverDSN(dsn string) string {
-	if rest, found := strings.CutPrefix(dsn, "mysql:"); found {
-		return rest
+	for _, scheme := range []string{"mysql:", pgxScheme} {
+		if rest, found := strings.CutPrefix(dsn, scheme); found {
+			return rest
+		}
 	}
 	if rest, found := strings.CutPrefix(dsn, "sqlite:"); found {
 		return "file:" + rest + "?_journal_mode=WAL&_busy_timeout=5000"
@@ -520,6 +522,9 @@ func openDB(t testing.TB, d Dialect, dsn string) *sql.DB {
 	driver := d.fragments().dir
 	if d == SQLite {
 		driver = "sqlite3"
+	}
+	if strings.HasPrefix(dsn, pgxScheme) {
+		driver = "pgx"
 	}
 	db, err := sql.Open(driver, driverDSN(dsn))
 	if err != nil {
@@ -779,7 +784,7 @@ func TestAServerThatOnlyReadsIsExplained(t *testing.T) {
 		server.Standby(t)
 		_, err := s.Commit(t.Context(), creation(unclaimed("p", 1)))
 		wantError(t, err, "committing", advice)
-		_, err = Open(t.Context(), dsn, nil)
+		_, err = open(t.Context(), dsn, nil)
 		wantError(t, err, "opening", advice)
 		if n := count(t, s, "p"); n != 1 {
 			t.Errorf("%d records", n)
@@ -807,7 +812,7 @@ func TestAServerThatOnlyReadsIsExplained(t *testing.T) {
 		exec(t, admin, "SET GLOBAL read_only = 1")
 		_, err := s.Commit(t.Context(), creation(unclaimed("p", 0)))
 		wantError(t, err, "committing", advice)
-		_, err = Open(t.Context(), limited, nil)
+		_, err = open(t.Context(), limited, nil)
 		wantError(t, err, "opening", advice)
 		if connection() == before {
 			t.Error("the connection is kept, though it leads to no primary")

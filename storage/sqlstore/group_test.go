@@ -29,7 +29,7 @@ func items(t *testing.T, s *Store, batches ...storage.Batch) (out []*item) {
 }
 
 func TestEachCommitIsAnsweredOnceWhenTheDatabaseStaysAway(t *testing.T) {
-	for _, d := range databases[1:] {
+	for _, d := range servers {
 		t.Run(d.name, func(t *testing.T) {
 			s := mustOpen(t, d.database(t), Options{RetryFor: 1}) // one attempt
 			if _, err := s.Commit(t.Context(), creation(unclaimed("q", 0))); err != nil {
@@ -54,7 +54,7 @@ func TestEachCommitIsAnsweredOnceWhenTheDatabaseStaysAway(t *testing.T) {
 // The only commit with events waits for one without, so the transaction has
 // none, and still its fate can be found out.
 func TestATransactionWhoseEventsWaitIsFoundAgain(t *testing.T) {
-	for _, d := range databases[1:] {
+	for _, d := range servers {
 		t.Run(d.name, func(t *testing.T) {
 			s := mustOpen(t, d.database(t), Options{})
 			if _, err := s.Commit(t.Context(), creation(unclaimed("q", 0))); err != nil {
@@ -84,7 +84,7 @@ func TestATransactionWhoseEventsWaitIsFoundAgain(t *testing.T) {
 // Nothing is known of a commit whose answer was lost when the database then
 // refuses for good: no single commit may be told that it conflicts with itself.
 func TestACommitInDoubtIsNotTriedAlone(t *testing.T) {
-	for _, d := range databases[1:] {
+	for _, d := range servers {
 		t.Run(d.name, func(t *testing.T) {
 			s := mustOpen(t, d.database(t), Options{})
 			if _, err := s.Commit(t.Context(), creation(unclaimed("q", 0))); err != nil {
@@ -113,7 +113,7 @@ func TestACommitInDoubtIsNotTriedAlone(t *testing.T) {
 // By the time the connection is back, others have committed so much that the
 // events which would tell have left the log.
 func TestACommitInDoubtWhoseEventsAreGoneIsNotRepeated(t *testing.T) {
-	for _, d := range databases[1:] {
+	for _, d := range servers {
 		t.Run(d.name, func(t *testing.T) {
 			dsn := d.database(t)
 			s, other := mustOpen(t, dsn, Options{Events: 1}), mustOpen(t, dsn, Options{Events: 1})

@@ -15,7 +15,7 @@ func TestProcessesThatStartAtTheSameTimeMigrateOnce(t *testing.T) {
 		var wg sync.WaitGroup
 		for p := range 8 {
 			wg.Go(func() {
-				s, err := Open(t.Context(), dsn, nil)
+				s, err := open(t.Context(), dsn, nil)
 				if err != nil {
 					t.Error(err)
 					return
@@ -40,7 +40,7 @@ func TestANewerSchemaIsRefused(t *testing.T) {
 		s := mustOpen(t, dsn, Options{})
 		exec(t, s, "INSERT INTO diego_schema (version) VALUES (99)")
 		s.Close()
-		_, err := Open(t.Context(), dsn, nil)
+		_, err := open(t.Context(), dsn, nil)
 		var schema *SchemaError
 		if !errors.As(err, &schema) || schema.Found != 99 || !errors.Is(err, ErrSchema) {
 			t.Fatalf("%v, want a *SchemaError", err)
@@ -53,7 +53,7 @@ func TestTheSQLOfTheMigrationsIsEnough(t *testing.T) {
 	for _, d := range databases {
 		t.Run(d.name, func(t *testing.T) {
 			dsn := d.database(t)
-			_, err := Open(t.Context(), dsn, &Options{Prefix: "by_hand_", NoMigrations: true})
+			_, err := open(t.Context(), dsn, &Options{Prefix: "by_hand_", NoMigrations: true})
 			wantError(t, err, "run the SQL of Migrations")
 			if !errors.Is(err, ErrSchema) {
 				t.Errorf("%v, want ErrSchema", err)

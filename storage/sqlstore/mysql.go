@@ -30,6 +30,9 @@ var mysqlDialect = dialect{
 	batch:     joined,
 	guess:     mysqlGuess,
 	nextOnly:  true,
+	severals:  "SELECT ?; SELECT 1",
+	drivers:   "github.com/go-sql-driver/mysql",
+	fromHere:  func(err error) bool { return errors.As(err, new(*mysql.MySQLError)) },
 	byKey:     " FORCE INDEX (PRIMARY)",
 	migrate: func(ctx context.Context, c *sql.Conn, prefix string, f func() error) (err error) {
 		// Statements that change tables commit by themselves, so a lock that

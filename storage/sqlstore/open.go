@@ -272,7 +272,9 @@ func opened(ctx context.Context, d *dialect, p pools, opts Options) (*Store, err
 // before their first value comes, and a commit within a View waits until its
 // context ends.
 //
-// On MySQL a commit takes fewer round trips if the driver was told
+// [Dialect] lists the drivers; New refuses a database of another one. On
+// PostgreSQL a commit takes fewer round trips through github.com/lib/pq than
+// through pgx, and on MySQL if the driver was told
 // interpolateParams=true&multiStatements=true, which Open does. On SQLite set
 // the journal to WAL, or readers and writers will wait for one another.
 func New(db *sql.DB, d Dialect, o *Options) (*Store, error) {
@@ -287,21 +289,48 @@ func New(db *sql.DB, d Dialect, o *Options) (*Store, error) {
 	if db == nil {
 		return nil, errors.New("sqlstore: the *sql.DB is nil; open one, or let Open do it")
 	}
-	if f == &mysqlDialect {
-		opts.OneByOne = opts.OneByOne || !joins(db)
+	if err := f.checkDriver(db, opts.Prefix); err != nil {
+		return nil, err
 	}
+	opts.OneByOne = opts.OneByOne || f.severals != "" && !f.joins(db)
 	return build(context.Background(), f, pools{write: db, lease: db, read: db, schema: db}, opts, nil)
 }
 
-// joins reports whether a MySQL driver takes several statements at once.
-func joins(db *sql.DB) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+// driverTimeout bounds what New asks the database about its driver.
+const driverTimeout = 10 * time.Second
+
+// checkDriver refuses a driver whose errors the dialect cannot read: the store
+// could not tell a conflict from a lost connection. It reads a table that does
+// not exist, which every driver must complain about.
+func (d *dialect) checkDriver(db *sql.DB, prefix string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), driverTimeout)
 	defer cancel()
-	rows, err := db.QueryContext(ctx, "SELECT ?; SELECT 1", int64(1))
+	if err := db.PingContext(ctx); err != nil {
+		return d.explain("opening", err)
+	}
+	err := queryRow(ctx, db, "SELECT 1 FROM "+prefix+"no_such_table")
+	if class, _ := d.classOf(err); err == nil || d.fromHere(err) || class == lost || ctx.Err() != nil {
+		return nil // whatever it is, opening the store will say so
+	}
+	return fmt.Errorf("sqlstore: the driver %T is not supported for %s, as its errors cannot be told apart; open the database with %s (the driver said: %w)",
+		db.Driver(), d.name, d.drivers, err)
+}
+
+// joins reports whether the driver takes several statements at once and gives
+// all their results.
+func (d *dialect) joins(db *sql.DB) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), driverTimeout)
+	defer cancel()
+	var args []any
+	if strings.Contains(d.severals, "?") {
+		args = append(args, int64(1))
+	}
+	rows, err := db.QueryContext(ctx, d.severals, args...)
 	if err != nil {
 		return false
 	}
-	return rows.Close() == nil
+	defer rows.Close()
+	return rows.NextResultSet()
 }
 
 // openMemory is a file that only this Store has, in memory where the system

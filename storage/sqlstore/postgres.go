@@ -11,8 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-
-	"github.com/lib/pq"
 )
 
 var postgres = dialect{
@@ -34,6 +32,9 @@ var postgres = dialect{
 	beginRead: []string{"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"},
 	batch:     executed,
 	prepare:   true,
+	severals:  "SELECT 1; SELECT 2",
+	drivers:   "github.com/lib/pq or github.com/jackc/pgx/v5/stdlib",
+	fromHere:  func(err error) bool { return stateOf(err) != "" },
 	guess:     postgresGuess,
 	migrate: func(ctx context.Context, c *sql.Conn, prefix string, f func() error) error {
 		return inTransaction(ctx, c, []string{"BEGIN"}, func() error {
@@ -44,20 +45,17 @@ var postgres = dialect{
 		})
 	},
 	classify: func(err error) (class, string) {
-		var e *pq.Error
-		if !errors.As(err, &e) {
-			return permanent, ""
-		}
-		switch e.Code {
+		code := stateOf(err)
+		switch code {
 		case "40001":
 			return transient, "another transaction was faster: roll back and begin a new one"
 		case "40P01", "55P03":
 			return transient, "other transactions keep rows locked"
 		case "0A000": // a plan from before another process migrated, or a standby
-			if strings.Contains(e.Message, "cached plan") {
+			if strings.Contains(err.Error(), "cached plan") {
 				return lost, ""
 			}
-			if strings.Contains(e.Message, "during recovery") {
+			if strings.Contains(err.Error(), "during recovery") {
 				return permanent, hintReadOnly
 			}
 		case "53300":
@@ -79,11 +77,21 @@ var postgres = dialect{
 		case "25006":
 			return permanent, hintReadOnly
 		}
-		if e.Code.Class() == "08" {
+		if strings.HasPrefix(code, "08") {
 			return lost, "check that the database server runs and can be reached"
 		}
 		return permanent, ""
 	},
+}
+
+// stateOf is the SQLSTATE of an error of the server, empty if it is none. The
+// drivers lib/pq and pgx have the same method for it.
+func stateOf(err error) string {
+	var e interface{ SQLState() string }
+	if !errors.As(err, &e) {
+		return ""
+	}
+	return e.SQLState()
 }
 
 // setLocal are the statements that make settings for one transaction.
@@ -99,8 +107,7 @@ func setLocal(settings map[string]string) (statements []string) {
 // trips. common are the statements that the connection will soon need too.
 func executed(ctx context.Context, c *sql.Conn, calls []call, common []string) error {
 	err := executeAll(ctx, c, calls)
-	var e *pq.Error
-	if !errors.As(err, &e) || e.Code != "26000" {
+	if stateOf(err) != "26000" {
 		return err
 	}
 	// The connection is new: it has no such prepared statement. What else it

@@ -193,7 +193,7 @@ func TestAKeyThatIsNotTheOneOfItsLabelIsRefused(t *testing.T) {
 		mustOpen(t, dsn, Options{Keys: testKeys("a")}).Close()
 		wrong := testKeys("a")
 		wrong.Secrets["a"] = make([]byte, 32)
-		_, err := Open(t.Context(), dsn, &Options{Keys: wrong})
+		_, err := open(t.Context(), dsn, &Options{Keys: wrong})
 		var key *KeyError
 		if !errors.As(err, &key) || key.Label != "a" {
 			t.Errorf("%v, want a *KeyError for a", err)

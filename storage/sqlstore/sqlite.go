@@ -26,6 +26,8 @@ var sqlite = dialect{
 		return inTransaction(ctx, c, []string{"BEGIN IMMEDIATE"}, f)
 	},
 	classify: classifySQLite,
+	drivers:  "github.com/mattn/go-sqlite3",
+	fromHere: fromSQLite,
 }
 
 // sqliteWrites are settings of the connection that commits. A commit changes

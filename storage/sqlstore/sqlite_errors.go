@@ -33,3 +33,5 @@ func classifySQLite(err error) (class, string) {
 	}
 	return permanent, ""
 }
+
+func fromSQLite(err error) bool { return errors.As(err, new(sqlite3.Error)) }

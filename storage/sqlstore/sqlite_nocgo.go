@@ -7,3 +7,6 @@ package sqlstore
 func classifySQLite(error) (class, string) {
 	return permanent, "build with CGO_ENABLED=1 and a C compiler, or use another database"
 }
+
+// fromSQLite lets the driver say that itself.
+func fromSQLite(error) bool { return true }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -81,6 +82,9 @@ func build(ctx context.Context, d *dialect, p pools, opts Options, closeAll func
 	s.beginWrite, s.beginRead = d.begin, d.beginRead
 	if closeAll == nil {
 		s.beginWrite, s.beginRead = slices.Concat(d.begin, d.settings, d.bounds), slices.Concat(d.beginRead, d.settings)
+		if d.arrays { // PostgreSQL takes a text without arguments as one round trip, by whatever driver
+			s.beginWrite, s.beginRead = []string{strings.Join(s.beginWrite, "; ")}, []string{strings.Join(s.beginRead, "; ")}
+		}
 	}
 	s.single = p.read == p.write && p.read.Stats().MaxOpenConnections == 1
 	s.batches = d.batch != nil && !opts.OneByOne

@@ -158,7 +158,7 @@ const openEnv = "DIEGO_SQLSTORE_OPEN"
 
 func TestProcessesThatStartAtOnceMigrateTheDataOfAnOlderSchema(t *testing.T) {
 	if dsn := os.Getenv(openEnv); dsn != "" {
-		s, err := Open(context.Background(), dsn, nil)
+		s, err := open(context.Background(), dsn, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -201,7 +201,7 @@ func TestAnOlderSchemaIsMigratedByHand(t *testing.T) {
 		t.Run(d.name, func(t *testing.T) {
 			dsn := d.database(t)
 			oldDatabase(t, d.dialect, dsn)
-			_, err := Open(t.Context(), dsn, &Options{NoMigrations: true})
+			_, err := open(t.Context(), dsn, &Options{NoMigrations: true})
 			wantError(t, err, fmt.Sprintf("it is 1 and must be %d", SchemaVersion), "run the SQL of Migrations")
 			var schema *SchemaError
 			if !errors.As(err, &schema) || schema.Found != 1 {
