@@ -40,7 +40,7 @@ var Layers = []Layer{
 	{Path: "storage", Imports: []string{"executor", "lrp", "task"}, Modules: []string{sync}},
 	{Path: "storage/memstore", Imports: []string{"storage", "executor", "lrp", "task"}},
 	{Path: "storage/sqlstore", Imports: []string{"storage", "executor", "lrp", "task"},
-		Modules: []string{"github.com/mattn/go-sqlite3", "github.com/go-sql-driver/mysql", "github.com/lib/pq", sync},
+		Modules:     []string{"github.com/mattn/go-sqlite3", "github.com/go-sql-driver/mysql", "github.com/lib/pq", sync},
 		TestModules: []string{"github.com/jackc/pgx/v5"}}, // a driver that callers of New may have
 	{Path: "storage/storagetest", Imports: []string{"storage", "storage/memstore", "executor", "lrp", "task"}}, // a stranger's store links nothing else
 	{Path: "converge", Imports: []string{"executor", "lrp", "task", "auction", "storage", "internal/parallel"}, Modules: []string{sync}},

@@ -13,6 +13,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -33,6 +34,7 @@ type Server struct {
 	password string
 	port     int
 	dsn      string
+	extra    []string // arguments besides those of the engine
 
 	disk    *Disk       // nil: the one of temporary files
 	process *os.Process // nil while stopped
@@ -244,7 +246,7 @@ func (s *Server) boot() error {
 		return err
 	}
 	defer log.Close()
-	cmd := s.command(s.bin[s.engine.programs[0]], s.engine.arguments(s)...)
+	cmd := s.command(s.bin[s.engine.programs[0]], slices.Concat(s.engine.arguments(s), s.extra)...)
 	cmd.Stdout, cmd.Stderr = log, log
 
 	started := make(chan error)

@@ -2,6 +2,7 @@ package testdb_test
 
 import (
 	"database/sql"
+	"fmt"
 	"testing"
 
 	"github.com/diegosdk/diego/internal/testdb"
@@ -68,5 +69,19 @@ func execute(t *testing.T, db *sql.DB, statement string) {
 	t.Helper()
 	if _, err := db.Exec(statement); err != nil {
 		t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+func TestWhatOneNodeOfAClusterCommitsReachesTheOthers(t *testing.T) {
+	nodes := testdb.StartGalera(t, 3)
+	dsn := nodes[0].Database(t)
+	execute(t, open(t, "mysql", dsn), "CREATE TABLE shared (n INT PRIMARY KEY)")
+	for i, s := range nodes {
+		db := open(t, "mysql", s.SameDatabase(t, dsn)+"?wsrep_sync_wait=7")
+		execute(t, db, fmt.Sprintf("INSERT INTO shared VALUES (%d)", i))
+		var n int
+		if err := db.QueryRow("SELECT COUNT(*) FROM shared").Scan(&n); err != nil || n != i+1 {
+			t.Errorf("node %d has %d rows: %v", i, n, err)
+		}
 	}
 }

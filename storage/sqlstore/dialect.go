@@ -104,6 +104,9 @@ type dialect struct {
 	prepare bool
 	// migrate runs f while no other process migrates. f gets one connection.
 	migrate func(ctx context.Context, c *sql.Conn, prefix string, f func() error) error
+	// topology refuses a server that is one of several which take writes,
+	// unless oneNode. It is nil where there are none such.
+	topology func(ctx context.Context, q querier, oneNode bool) error
 	// drivers are the Go packages that the dialect works with, fromHere reports
 	// whether an error of the server comes in the way that they have.
 	drivers  string

@@ -28,6 +28,7 @@ var mysqlDialect = dialect{
 	begin:     []string{"SET TRANSACTION ISOLATION LEVEL READ COMMITTED", "START TRANSACTION"},
 	beginRead: []string{"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"},
 	batch:     joined,
+	topology:  mysqlTopology,
 	guess:     mysqlGuess,
 	nextOnly:  true,
 	severals:  "SELECT ?; SELECT 1",
@@ -67,6 +68,8 @@ var mysqlDialect = dialect{
 			return transient, "other transactions keep rows locked"
 		case 1040, 1203:
 			return lost, "raise max_connections of the server, or lower MaxConns"
+		case 1047:
+			return lost, "the node is not in the primary component of its cluster: connect to one that is"
 		case 1053, 1077, 1078, 1079, 1080, 1317, 1927, 3169:
 			return lost, "the server shuts down"
 		case 4031:

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
@@ -46,6 +47,12 @@ type Options struct {
 	// OneByOne sends one statement at a time, for poolers between the store
 	// and a PostgreSQL server that know nothing of SQL's PREPARE.
 	OneByOne bool
+	// OneNode says that all processes which use the database write through one
+	// and the same node of a Galera cluster, or of a MySQL group with several
+	// primaries, until that node is gone. Without it such a server is refused
+	// with [ErrSeveralNodes], as commits on two nodes corrupt the records. In a
+	// DSN it is one_node=true.
+	OneNode bool
 
 	// MaxConns is the number of connections that Open may make, at least 2
 	// (default 16). One of them is for commits and, on a server, one for leases.
@@ -124,7 +131,7 @@ func checkPrefix(prefix string) (string, error) {
 //	sqlite:/var/lib/diego/diego.db     a file, which is made if need be, for its owner alone
 //	:memory:                           a SQLite database of the Store's own
 //	postgres://user:password@host/db   what lib/pq takes, or postgresql://
-//	mysql://user:password@host/db      with the parameters of the driver
+//	mysql://user:password@host/db      with the parameters of the driver, and one_node
 //	mysql:user:password@tcp(host)/db   what go-sql-driver/mysql takes
 //
 // ctx bounds the opening only. The error says what to do about it; it never
@@ -167,7 +174,7 @@ func parse(dsn string) (open func(context.Context, Options) (*Store, error), err
 		}
 		return server(&postgres, connect), nil
 	case scheme == "mysql":
-		config, err := mysqlConfig(rest)
+		config, oneNode, err := mysqlConfig(rest)
 		if err != nil {
 			return nil, errDSN("MySQL", "mysql://user:password@host:3306/database", dsn, err)
 		}
@@ -175,7 +182,16 @@ func parse(dsn string) (open func(context.Context, Options) (*Store, error), err
 		if _, err := connect(reads); err != nil {
 			return nil, errDSN("MySQL", "mysql://user:password@host:3306/database", dsn, err)
 		}
-		return server(&mysqlDialect, connect), nil
+		return func(ctx context.Context, opts Options) (*Store, error) {
+			opts.OneNode = opts.OneNode || oneNode
+			return server(&mysqlDialect, func(a access) (driver.Connector, error) {
+				c, err := connect(a)
+				if err == nil && opts.OneNode {
+					c = &causalConnector{c}
+				}
+				return c, err
+			})(ctx, opts)
+		}, nil
 	}
 	return nil, errors.New("sqlstore: the data source name begins with none of sqlite:, postgres:// and mysql: as it should; a file is sqlite:/var/lib/diego/diego.db")
 }
@@ -217,12 +233,12 @@ func cutLast(s, separator string) (before, after string, found bool) {
 	return s, "", false
 }
 
-// mysqlConfig reads what follows "mysql:".
-func mysqlConfig(dsn string) (*mysql.Config, error) {
+// mysqlConfig reads what follows "mysql:", and whether it has one_node=true.
+func mysqlConfig(dsn string) (config *mysql.Config, oneNode bool, err error) {
 	if strings.HasPrefix(dsn, "//") {
 		u, err := url.Parse("mysql:" + dsn)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		host := u.Host
 		if u.Port() == "" {
@@ -234,9 +250,15 @@ func mysqlConfig(dsn string) (*mysql.Config, error) {
 			dsn += "?" + u.RawQuery
 		}
 	}
-	config, err := mysql.ParseDSN(dsn)
+	config, err = mysql.ParseDSN(dsn)
 	if err != nil {
-		return nil, err
+		return nil, false, err
+	}
+	if value, given := config.Params[oneNodeParameter]; given {
+		if oneNode, err = strconv.ParseBool(value); err != nil {
+			return nil, false, fmt.Errorf("%s is %q; want true or false", oneNodeParameter, value)
+		}
+		delete(config.Params, oneNodeParameter)
 	}
 	// One text has several statements, with their arguments filled in.
 	config.MultiStatements = true
@@ -244,7 +266,7 @@ func mysqlConfig(dsn string) (*mysql.Config, error) {
 	config.Logger = new(mysql.NopLogger)
 	config.InterpolateParams = true
 	config.MaxAllowedPacket = 0 // what the server says
-	return config, nil
+	return config, oneNode, nil
 }
 
 // opened opens a store on a server.

@@ -105,6 +105,11 @@ func (s *Store) prepareSchema(ctx context.Context) error {
 	if err := s.write.PingContext(ctx); err != nil {
 		return err
 	}
+	if s.d.topology != nil {
+		if err := s.d.topology(ctx, s.write, s.options.OneNode); err != nil {
+			return err
+		}
+	}
 	if s.d.dir == "postgres" && s.batches {
 		// With the old quoting rules literals would mean something else.
 		var setting string

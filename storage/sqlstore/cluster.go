@@ -1,0 +1,86 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// Commits take turns by a lock on the one row of the log. In a cluster of
+// servers that all take writes no lock reaches the other nodes: two of them
+// decide on the same records, and what they decide is mixed. So such a server
+// is refused, unless the caller vouches for one node that takes all writes.
+// When that node is gone, another one takes its place and must first see what
+// was acknowledged: its sessions wait for that.
+
+// ErrSeveralNodes says that the server is one of several nodes which take
+// writes, and that nobody has said that one of them takes all of the store's.
+var ErrSeveralNodes = errors.New("commits on two nodes would corrupt the records")
+
+const (
+	oneNodeParameter = "one_node"
+
+	// causalReads are the bits of wsrep_sync_wait that make a node wait, before
+	// it reads (1), updates (2) or inserts (4), until it has applied what the
+	// cluster had committed by then.
+	causalReads    = 7
+	setCausalReads = "SET SESSION wsrep_sync_wait = 7"
+
+	adviceOneNode = "let all processes write through one node, by an address or a proxy that leads to one at a time, and say so with one_node=true in the DSN or Options.OneNode"
+)
+
+// mysqlTopology knows Galera and the group replication of MySQL.
+func mysqlTopology(ctx context.Context, q querier, oneNode bool) error {
+	galera, err := variable(ctx, q, "@@wsrep_on")
+	if err != nil {
+		return err
+	}
+	if galera == 1 {
+		if !oneNode {
+			return fmt.Errorf("%w: the server is a node of a Galera cluster in which every node takes writes (wsrep_on is ON); %s", ErrSeveralNodes, adviceOneNode)
+		}
+		wait, err := variable(ctx, q, "@@wsrep_sync_wait")
+		if err == nil && wait&causalReads != causalReads {
+			err = fmt.Errorf("the server is a node of a Galera cluster, and wsrep_sync_wait is %d: a node that takes over would miss commits; add wsrep_sync_wait=%d to the DSN of the driver", wait, causalReads)
+		}
+		return err
+	}
+	single, err := variable(ctx, q, "@@group_replication_single_primary_mode")
+	if err == nil && single == 0 && !oneNode {
+		err = fmt.Errorf("%w: the server is in a replication group with several primaries (group_replication_single_primary_mode is OFF); switch the group to one primary, or %s", ErrSeveralNodes, adviceOneNode)
+	}
+	return err
+}
+
+// variable is the value of a system variable, or -1 if the server has none of
+// that name.
+func variable(ctx context.Context, q querier, name string) (value int64, err error) {
+	err = queryRow(ctx, q, "SELECT "+name, &value)
+	if isUnknownVariable(err) {
+		return -1, nil
+	}
+	return value, err
+}
+
+func isUnknownVariable(err error) bool {
+	var e *mysql.MySQLError
+	return errors.As(err, &e) && e.Number == 1193
+}
+
+// A causalConnector makes connections that read what the whole cluster has
+// committed, if there is a cluster.
+type causalConnector struct{ driver.Connector }
+
+func (c *causalConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := conn.(driver.ExecerContext).ExecContext(ctx, setCausalReads, nil); err != nil && !isUnknownVariable(err) {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, nil
+}

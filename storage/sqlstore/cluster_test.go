@@ -1,0 +1,146 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/diegosdk/diego/internal/testdb"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+)
+
+// withParameter adds a parameter to the DSN of a driver.
+func withParameter(dsn, parameter string) string {
+	if strings.Contains(dsn[strings.LastIndex(dsn, "/"):], "?") {
+		return dsn + "&" + parameter
+	}
+	return dsn + "?" + parameter
+}
+
+// One cluster serves all that is tested of it, as it takes a while to start.
+func TestAGaleraClusterIsWrittenThroughOneNode(t *testing.T) {
+	nodes := testdb.StartGalera(t, 3)
+	first := nodes[0].Database(t)
+	second := nodes[1].SameDatabase(t, first)
+
+	t.Run("without the word that one node takes all writes it is refused", func(t *testing.T) {
+		_, err := Open(t.Context(), "mysql:"+first, nil)
+		for _, want := range []string{"Galera", "wsrep_on is ON", "one_node=true", "Options.OneNode"} {
+			wantError(t, err, want)
+		}
+		if !errors.Is(err, ErrSeveralNodes) {
+			t.Errorf("%v is not ErrSeveralNodes", err)
+		}
+		if _, err := New(openDB(t, MySQL, first), MySQL, nil); !errors.Is(err, ErrSeveralNodes) {
+			t.Errorf("New: %v", err)
+		}
+		var tables int
+		if err := openDB(t, MySQL, first).QueryRow("SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()").Scan(&tables); err != nil || tables != 0 {
+			t.Errorf("the refused store has made %d tables: %v", tables, err)
+		}
+	})
+
+	t.Run("sessions of the caller's that may miss commits are refused", func(t *testing.T) {
+		_, err := New(openDB(t, MySQL, first), MySQL, &Options{OneNode: true})
+		wantError(t, err, "wsrep_sync_wait is 0")
+		wantError(t, err, "add wsrep_sync_wait=7 to the DSN")
+		s, err := New(openDB(t, MySQL, withParameter(first, "wsrep_sync_wait=7")), MySQL, &Options{OneNode: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+
+	leader := mustOpen(t, "mysql:"+withParameter(first, "one_node=true"), Options{})
+	standby := mustOpen(t, "mysql:"+second, Options{OneNode: true})
+
+	t.Run("another node shows what was acknowledged, or nothing", func(t *testing.T) {
+		// The other node applies nothing for a while.
+		c, err := openDB(t, MySQL, second).Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := c.ExecContext(t.Context(), "FLUSH TABLES WITH READ LOCK"); err != nil {
+			t.Fatal(err)
+		}
+		cursor, err := leader.Commit(t.Context(), creation(unclaimed("p", 0)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var stale int64
+		if err := c.QueryRowContext(t.Context(), "SELECT newest FROM diego_log").Scan(&stale); err != nil || stale >= int64(cursor) {
+			t.Fatalf("the other node has event %d already: %v", stale, err)
+		}
+		soon, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if log, err := standby.Log(soon); err == nil {
+			t.Errorf("the standby reads %+v while event %d is not there yet", log, cursor)
+		}
+		if _, err := c.ExecContext(t.Context(), "UNLOCK TABLES"); err != nil {
+			t.Fatal(err)
+		}
+		if log, err := standby.Log(t.Context()); err != nil || log.Newest != cursor {
+			t.Errorf("the standby reads %+v, want event %d: %v", log, cursor, err)
+		}
+	})
+
+	t.Run("a standby on another node goes on after the last acknowledged commit", func(t *testing.T) {
+		const commits = 50
+		var last storage.Cursor
+		lease, err := leader.Acquire(t.Context(), storage.Lease{Kind: storage.LeaderLease, Name: "bbs", Owner: "one"}, 5*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range commits {
+			b := creation(unclaimed("q", i))
+			b.Fence = lease.Fence()
+			if last, err = leader.Commit(t.Context(), b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		nodes[0].Kill(t)
+		var taken storage.Lease
+		for deadline := time.Now().Add(time.Minute); ; {
+			taken, err = standby.Acquire(t.Context(), storage.Lease{Kind: storage.LeaderLease, Name: "bbs", Owner: "two"}, time.Minute)
+			if err == nil {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatal(err)
+			}
+			time.Sleep(50 * time.Millisecond) // the lease of the lost leader runs out by the server's clock
+		}
+		if taken.Epoch <= lease.Epoch {
+			t.Errorf("epoch %d comes after %d", taken.Epoch, lease.Epoch)
+		}
+		if n := count(t, standby, "q"); n != commits {
+			t.Errorf("the standby has %d of %d records", n, commits)
+		}
+		b := storage.Batch{Fence: taken.Fence(), Events: creation(unclaimed("q", 0)).Events}
+		for r, err := range standby.ActualLRPs(t.Context(), storage.ActualLRPFilter{ProcessGUIDs: []string{"q"}}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.ActualLRPs = append(b.ActualLRPs, lrp.Write{Before: &r})
+		}
+		if cursor, err := standby.Commit(t.Context(), b); err != nil || cursor != last+1 {
+			t.Errorf("the first commit of the standby has event %d, want %d: %v", cursor, last+1, err)
+		}
+		checkLog(t, standby, int(last)+1)
+	})
+}
+
+// A server that stands alone takes the parameter too, and one that is no cluster
+// needs none.
+func TestOneNodeIsNoHarmWhereThereIsOne(t *testing.T) {
+	dsn := testdb.MySQL(t)
+	mustOpen(t, "mysql:"+withParameter(dsn, "one_node=true"), Options{}).Close()
+	_, err := Open(t.Context(), "mysql:"+withParameter(dsn, "one_node=perhaps"), nil)
+	wantError(t, err, `one_node is "perhaps"; want true or false`)
+}
