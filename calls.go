@@ -113,6 +113,12 @@ func long[A, In, Item any](l *wire.List[A, In, Item]) *wire.List[A, In, Item] {
 	return l
 }
 
-// feedSilence is how long a feed may be silent before a client takes it for
-// cut. Heartbeats come more often.
-const feedSilence = time.Minute
+const (
+	// defaultHeartbeat is how often a feed says that it is alive. Its answer
+	// says how often that is, and clients go elsewhere after three that did not
+	// come.
+	defaultHeartbeat = 5 * time.Second
+	// feedSilence is how long a client waits for something of a feed that does
+	// not say so, as of a server of an older version.
+	feedSilence = time.Minute
+)

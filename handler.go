@@ -37,7 +37,8 @@ type HandlerOptions struct {
 	// it is cut off (default 30 s).
 	WriteTimeout time.Duration
 	// Heartbeat is how often a subscription without events says that it is alive
-	// (default 15 s; clients wait a minute).
+	// (default 5 s). Clients learn it from the answer, and go elsewhere when
+	// three did not come.
 	Heartbeat time.Duration
 	// MaxSubscriptions is how many subscriptions to events may be open at a time
 	// (default 1,000; negative means any number). One more is refused with a
@@ -96,7 +97,7 @@ func NewHandler(o HandlerOptions) (http.Handler, error) {
 		Authorize: authorize(o.AllowPlain), Problems: problems,
 		MaxBodyBytes: cmp.Or(o.MaxBodyBytes, 4<<20),
 		Timeout:      cmp.Or(o.Timeout, 30*time.Second), WriteTimeout: cmp.Or(o.WriteTimeout, 30*time.Second),
-		Heartbeat: cmp.Or(o.Heartbeat, 15*time.Second), Logger: o.Logger,
+		Heartbeat: cmp.Or(o.Heartbeat, defaultHeartbeat), Logger: o.Logger,
 		MaxFeeds: max(cmp.Or(o.MaxSubscriptions, 1000), 0), Feeds: func(open int, refused bool) {
 			if refused {
 				o.Metrics.Count("subscriptions_refused_total", 1)

@@ -50,7 +50,8 @@ type Info struct {
 	// once.
 	Long bool
 	// Silence is how long an answer that has begun may pause: 0 means as long
-	// as the client waits for any answer, less than 0 for ever.
+	// as the client waits for any answer, less than 0 for ever. For a feed it
+	// holds where the answer has no HeartbeatHeader.
 	Silence time.Duration
 }
 

@@ -73,6 +73,13 @@ type final struct{ error }
 // Unwrap makes errors.Is work with what it holds.
 func (f *final) Unwrap() error { return f.error }
 
+// A hungUp is what became of a feed that has worked and then was silent for too
+// long. Another process is to go on with it, from where it was.
+type hungUp struct{ error }
+
+// Unwrap makes errors.Is work with what it holds.
+func (h *hungUp) Unwrap() error { return h.error }
+
 // do makes a call, of one process after the other until one carries it out.
 func (c *Client) do(ctx context.Context, info *Info, in any, accept func(*http.Response) error) error {
 	body, err := json.Marshal(in)
@@ -106,8 +113,13 @@ func (c *Client) do(ctx context.Context, info *Info, in any, accept func(*http.R
 			var next verdict
 			last := !repeatable || len(queue) == 0 && round == c.o.Rounds-1
 			hint, next, err = c.ask(ctx, c.patience(ctx, last), address, id, info, body, accept)
-			if err == nil {
+			var hung *hungUp
+			switch {
+			case err == nil:
 				c.prefer(address)
+				return nil
+			case errors.As(err, &hung):
+				c.forget(address, err)
 				return nil
 			}
 			if next != stop {
@@ -181,7 +193,11 @@ func (c *Client) ask(ctx context.Context, limit time.Duration, address, id strin
 		return "", unknown, fmt.Errorf("%s: %w: %w", info.Name, ErrNoAnswer, err)
 	}
 	defer answer.Body.Close()
-	answer.Body = watch.body(answer.Body, info.Silence)
+	silence := info.Silence
+	if beat, err := time.ParseDuration(answer.Header.Get(HeartbeatHeader)); err == nil && beat > 0 {
+		silence = missedBeats * beat
+	}
+	answer.Body = watch.body(answer.Body, silence)
 	if answer.StatusCode == http.StatusOK {
 		err = accept(answer)
 		var last *final
@@ -261,7 +277,13 @@ func (c *Client) order(ctx context.Context) []string {
 			first = ""
 		}
 	}
-	if first != "" {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case first == "":
+	case c.silent[first] > 0:
+		list = append(list, first)
+	default:
 		list = append([]string{first}, list...)
 	}
 	return list
@@ -330,7 +352,7 @@ func (w *watch) explain(err error) error {
 }
 
 // body lets each piece of an answer take the time anew, or as long as silence
-// says.
+// says. What the caller does between the pieces does not count.
 func (w *watch) body(r io.ReadCloser, silence time.Duration) io.ReadCloser {
 	switch {
 	case silence < 0:
@@ -350,10 +372,9 @@ type watchedBody struct {
 
 // Read implements [io.Reader].
 func (b *watchedBody) Read(p []byte) (int, error) {
+	b.watch.timer.Reset(b.watch.limit)
 	n, err := b.ReadCloser.Read(p)
-	if n > 0 {
-		b.watch.timer.Reset(b.watch.limit)
-	}
+	b.watch.timer.Stop()
 	if err != io.EOF {
 		err = b.watch.explain(err)
 	}

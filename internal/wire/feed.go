@@ -45,6 +45,14 @@ func (f *Feed[A, In, Item]) Types() (in, out reflect.Type) {
 
 const problemEvent = "problem"
 
+// HeartbeatHeader says in the answer to a feed how often the server sends
+// something at least, such as "5s". A client takes the feed for cut after
+// missedBeats of them.
+const (
+	HeartbeatHeader = "Diego-Heartbeat"
+	missedBeats     = 3
+)
+
 func (f *Feed[A, In, Item]) serve(s *Server, api A, w http.ResponseWriter, r *http.Request) {
 	ctx, _, err := s.enter(w, r, &f.Info)
 	var in In
@@ -69,6 +77,7 @@ func (f *Feed[A, In, Item]) serve(s *Server, api A, w http.ResponseWriter, r *ht
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set(HeartbeatHeader, s.Heartbeat.String())
 	out := newFeedWriter(s, w, cancel, reached)
 	defer out.finish()
 	first := reached()
@@ -243,7 +252,8 @@ type event struct {
 }
 
 // follow reads one connection's events until each returns false. Nil means that
-// the connection was cut after it had worked.
+// the connection was cut after it had worked, or that its server hangs: that
+// one is asked last then.
 func (c *Client) follow(ctx context.Context, info *Info, query url.Values, each func(event) bool) error {
 	at := *info
 	at.Path += "?" + query.Encode()
@@ -257,9 +267,12 @@ func (c *Client) follow(ctx context.Context, info *Info, query url.Values, each 
 			text, err := readEventLine(lines, c.o.MaxAnswerBytes)
 			if err != nil {
 				var large *TooLargeError
+				var late errLate
 				switch {
 				case errors.As(err, &large):
 					return &final{err}
+				case seen && errors.As(err, &late):
+					return &hungUp{fmt.Errorf("%s: %w: %w", info.Name, ErrNoAnswer, err)}
 				case seen:
 					// It has worked: the pause before the next attempt keeps
 					// a server that cuts at once from being asked all the time.

@@ -192,20 +192,65 @@ func TestAQuietFeedIsAliveAndASilentOneIsCut(t *testing.T) {
 		t.Errorf("got %q, %v; want the position and heartbeats", text, err)
 	}
 
-	s = newServer() // its heart beats every hour
-	server = serve(t, s, &echo{events: func(ctx context.Context, after int64) iter.Seq2[int64, error] {
-		if opened.Add(1) > 3 {
-			return from(ctx, after, after+1)
+	if got := answer.Header.Get(HeartbeatHeader); got != "5ms" {
+		t.Errorf("the answer says that a heartbeat comes every %q, want 5ms", got)
+	}
+}
+
+func TestAFeedWhoseServerHangsGoesOnWithAnother(t *testing.T) {
+	for name, test := range map[string]struct {
+		beat    string
+		silence time.Duration
+	}{
+		"that says how often it beats":  {"10ms", time.Hour},
+		"of a version that does not so": {"", 30 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var opened atomic.Int64
+			hung := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				opened.Add(1)
+				if test.beat != "" {
+					w.Header().Set(HeartbeatHeader, test.beat)
+				}
+				_, _ = io.WriteString(w, "id: 8\nevent: n\ndata: 8\n\n")
+				w.(http.Flusher).Flush()
+				<-r.Context().Done()
+			}))
+			t.Cleanup(hung.Close)
+			sound := serve(t, newServer(), &echo{events: func(ctx context.Context, after int64) iter.Seq2[int64, error] {
+				return from(ctx, after, after+1)
+			}})
+			impatient := *follow
+			impatient.Silence = test.silence
+			want := int64(8)
+			for n, err := range impatient.Follow(t.Context(), newTestClient(hung.URL, sound.URL), 7, resumeAt) {
+				if n != want || err != nil {
+					t.Fatalf("got %d, %v; want %d", n, err, want)
+				}
+				if want++; want == 10 {
+					break
+				}
+			}
+			if opened.Load() != 1 {
+				t.Errorf("the server that hangs was asked %d times, want once", opened.Load())
+			}
+		})
+	}
+}
+
+func TestTheTimeThatAReaderTakesIsNotSilence(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	w := &watch{ctx: ctx, cancel: cancel}
+	w.timer = time.AfterFunc(time.Hour, w.late)
+	body := w.body(io.NopCloser(strings.NewReader("12")), 20*time.Millisecond)
+	for range 2 {
+		if _, err := body.Read(make([]byte, 1)); err != nil {
+			t.Fatal(err)
 		}
-		return from(ctx, after, after)
-	}})
-	impatient := *follow
-	impatient.Silence = 20 * time.Millisecond
-	for n, err := range impatient.Follow(t.Context(), newTestClient(server.URL), 7, resumeAt) {
-		if n != 8 || err != nil {
-			t.Errorf("got %d, %v", n, err)
+		time.Sleep(60 * time.Millisecond) // three times as long as nothing may come
+		if ctx.Err() != nil {
+			t.Fatalf("the answer was given up: %v", context.Cause(ctx))
 		}
-		break
 	}
 }
 
