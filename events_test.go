@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -268,6 +269,52 @@ func TestASubscriptionBeginsNowhereElse(t *testing.T) {
 		events, err := s.BBS.Subscribe(s.ctx, diego.FromNow, storage.EventFilter{Kinds: []string{kind}})
 		if known != (err == nil && events != nil) || err != nil && !errors.Is(err, executor.ErrInvalid) {
 			t.Errorf("events of kind %s: %v", kind, err)
+		}
+	}
+}
+
+func TestOneCallerCannotTakeAllSubscriptions(t *testing.T) {
+	a := newAuthority(t)
+	s := newSystem(t, 1, nil)
+	s.must(s.BBS.Desire(s.ctx, desired("web", 1)))
+	handler, err := diego.NewHandler(diego.HandlerOptions{BBS: s.BBS, MaxSubscriptions: 5})
+	s.must(err)
+	server := httptest.NewUnstartedServer(handler)
+	server.TLS = a.server("bbs-1", "diego-bbs")
+	server.Config.ErrorLog = quiet
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	// subscribe opens a subscription and holds it until end is called.
+	subscribe := func(name string) (end func(), err error) {
+		client, err := diego.NewBBSClient(diego.ClientOptions{
+			Addresses: []string{server.URL}, TLS: a.client(a, time.Hour, name, "diego-consumer"), Pause: time.Millisecond, Patience: time.Millisecond,
+		})
+		s.must(err)
+		ctx, cancel := context.WithCancel(t.Context())
+		events, err := client.Subscribe(ctx, diego.FromStart, storage.EventFilter{})
+		s.must(err)
+		next, stop := iter.Pull2(events)
+		_, err, _ = next()
+		return func() { cancel(); stop() }, err
+	}
+	var ends []func()
+	defer func() {
+		for _, end := range ends {
+			end()
+		}
+	}()
+	for i := range 4 {
+		end, err := subscribe("greedy")
+		ends = append(ends, end)
+		var many *diego.TooManyError
+		if i < 2 && err != nil || i >= 2 && (!errors.As(err, &many) || many.Limit != 2 || !strings.Contains(err.Error(), `"greedy"`)) {
+			t.Errorf("subscription %d of one caller: got %v", i+1, err)
+		}
+	}
+	for _, name := range []string{"router", ""} {
+		end, err := subscribe(name)
+		if ends = append(ends, end); err != nil {
+			t.Errorf("the first subscription of %q: %v", name, err)
 		}
 	}
 }

@@ -30,7 +30,7 @@ var figures = []figure{
 	{"callbacks_total", counter, []string{"verdict"}, "attempts to call back"},
 	{"subscriber_lag_events", histogram, nil, "how many events a subscriber got when it read on, up to 500 if it reads from the store"},
 	{"subscriptions_open", gauge, nil, "subscriptions over HTTP to this process"},
-	{"subscriptions_refused_total", counter, nil, "subscriptions beyond `MaxSubscriptions`"},
+	{"subscriptions_refused_total", counter, nil, "subscriptions beyond `MaxSubscriptions` or `MaxSubscriptionsEach`"},
 	{"convergence_passes_total", counter, nil, "passes of convergence"},
 	{"convergence_full_passes_total", counter, nil, "passes that looked at everything, and not only at what had changed or was due"},
 	{"convergence_pass_seconds", histogram, nil, "how long a pass takes"},

@@ -44,6 +44,11 @@ type HandlerOptions struct {
 	// (default 1,000; negative means any number). One more is refused with a
 	// *[TooManyError]; a client tries others, and again until its patience ends.
 	MaxSubscriptions int
+	// MaxSubscriptionsEach is how many of them one caller may have, by the
+	// common name of its certificate, so that nobody takes all of them (default
+	// a quarter of MaxSubscriptions, at least 1; negative means any number).
+	// Callers without a certificate, with AllowPlain, share MaxSubscriptions.
+	MaxSubscriptionsEach int
 	// Metrics and Logger may be nil.
 	Metrics Metrics
 	Logger  *slog.Logger
@@ -93,12 +98,13 @@ func NewHandler(o HandlerOptions) (http.Handler, error) {
 	if o.Ready == nil {
 		o.Ready = func(context.Context) Readiness { return Readiness{Ready: true} }
 	}
+	most := max(cmp.Or(o.MaxSubscriptions, 1000), 0)
 	s := &wire.Server{
 		Authorize: authorize(o.AllowPlain), Problems: problems,
 		MaxBodyBytes: cmp.Or(o.MaxBodyBytes, 4<<20),
 		Timeout:      cmp.Or(o.Timeout, 30*time.Second), WriteTimeout: cmp.Or(o.WriteTimeout, 30*time.Second),
 		Heartbeat: cmp.Or(o.Heartbeat, defaultHeartbeat), Logger: o.Logger,
-		MaxFeeds: max(cmp.Or(o.MaxSubscriptions, 1000), 0), Feeds: func(open int, refused bool) {
+		MaxFeeds: most, MaxFeedsEach: max(cmp.Or(o.MaxSubscriptionsEach, (most+3)/4), 0), Feeds: func(open int, refused bool) {
 			if refused {
 				o.Metrics.Count("subscriptions_refused_total", 1)
 			}

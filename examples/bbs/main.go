@@ -29,6 +29,7 @@ type settings struct {
 	daemon.Convergence
 	daemon.Restarts
 	daemon.Placing
+	daemon.Subscribing
 }
 
 // Check implements daemon.Checker.
@@ -80,9 +81,9 @@ func (s *settings) run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	return server.Serve(ctx, diego.HandlerOptions{
+	return server.Serve(ctx, s.Limit(diego.HandlerOptions{
 		BBS: plane.BBS, Convergence: plane, Auctioneer: plane, Ready: plane.Ready,
-	}, func(ctx context.Context) error {
+	}), func(ctx context.Context) error {
 		var rotation sync.WaitGroup
 		rotation.Go(func() { s.Rotate(ctx, store, log) })
 		defer rotation.Wait()

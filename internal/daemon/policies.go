@@ -3,6 +3,7 @@ package daemon
 import (
 	"time"
 
+	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/converge"
 	"github.com/diegosdk/diego/lrp"
@@ -86,4 +87,17 @@ func (p *Placing) Auction() auction.RunnerOptions {
 			MaxStarting: p.MaxStarting, StartingContainerWeight: p.StartingContainerWeight, BinPackWeight: p.BinPackWeight,
 		},
 	}
+}
+
+// Subscribing are the limits of subscriptions to events, for embedding.
+type Subscribing struct {
+	Heartbeat            time.Duration `name:"heartbeat" default:"5s" range:"100ms..1m" help:"how often a subscription without events says that it is alive; subscribers go elsewhere after three that did not come"`
+	MaxSubscriptions     int           `name:"max_subscriptions" default:"1000" range:"1..1000000" help:"how many subscriptions to events may be open at a time"`
+	MaxSubscriptionsEach int           `name:"max_subscriptions_each" default:"250" range:"1..1000000" help:"how many of them one caller may have, by the common name of its certificate"`
+}
+
+// Limit sets the limits of what is served.
+func (s *Subscribing) Limit(o diego.HandlerOptions) diego.HandlerOptions {
+	o.Heartbeat, o.MaxSubscriptions, o.MaxSubscriptionsEach = s.Heartbeat, s.MaxSubscriptions, s.MaxSubscriptionsEach
+	return o
 }

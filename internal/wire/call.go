@@ -113,7 +113,7 @@ func (c *Call[A, In, Out]) Do(ctx context.Context, client *Client, in In) (out O
 // admit does what is the same for all calls before they are served. If it is
 // not ok the request has been answered.
 func admit[In any](s *Server, info *Info, cell func(In) string, w http.ResponseWriter, r *http.Request) (in In, ctx context.Context, ok bool) {
-	ctx, speaker, err := s.enter(w, r, info)
+	ctx, _, speaker, err := s.enter(w, r, info)
 	if err == nil {
 		err = s.decode(w, r, &in)
 	}

@@ -17,10 +17,10 @@ import (
 	"github.com/diegosdk/diego/storage"
 )
 
-// A Server is what all calls of a handler share. All fields but MaxFeeds are
-// required.
+// A Server is what all calls of a handler share. All fields but MaxFeeds and
+// MaxFeedsEach are required.
 type Server struct {
-	// Authorize says who asks, "" if nobody knows, and whether it may make the
+	// Authorize says who asks, "" if the certificate does not name it, and whether it may make the
 	// call. The speaker that it returns says whether it may speak for a cell.
 	Authorize func(r *http.Request, info *Info) (caller string, speaker func(cellID string) error, err error)
 	Problems  *Problems
@@ -35,32 +35,52 @@ type Server struct {
 	Heartbeat time.Duration
 	// MaxFeeds is how many feeds may be open at a time; 0 means any number.
 	MaxFeeds int
+	// MaxFeedsEach is how many of them one caller may have, by the name of its
+	// certificate; 0 means any number. It does not hold for callers without a
+	// certificate, of whom nobody knows which are one.
+	MaxFeedsEach int
 	// Feeds is told how many are open whenever that changes, and of each that
 	// was refused.
 	Feeds  func(open int, refused bool)
 	Logger *slog.Logger
 
-	mu   sync.Mutex
-	open int // feeds
+	mu     sync.Mutex
+	open   int            // feeds
+	openOf map[string]int // those of callers with a certificate
 }
 
 // admitFeed counts a feed until leave is called, or refuses it.
-func (s *Server) admitFeed() (leave func(), err error) {
+func (s *Server) admitFeed(r *http.Request, caller string) (leave func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.MaxFeeds > 0 && s.open >= s.MaxFeeds {
-		s.Feeds(s.open, true)
-		return nil, &TooManyError{What: "subscriptions", Limit: s.MaxFeeds}
+	known := r.TLS != nil
+	switch {
+	case s.MaxFeeds > 0 && s.open >= s.MaxFeeds:
+		err = &TooManyError{What: "subscriptions", Limit: s.MaxFeeds}
+	case known && s.MaxFeedsEach > 0 && s.openOf[caller] >= s.MaxFeedsEach:
+		err = &TooManyError{What: fmt.Sprintf("subscriptions of %q", caller), Limit: s.MaxFeedsEach}
 	}
-	s.countFeeds(1)
+	if err != nil {
+		s.Feeds(s.open, true)
+		return nil, err
+	}
+	s.countFeeds(caller, known, 1)
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.countFeeds(-1)
+		s.countFeeds(caller, known, -1)
 	}, nil
 }
 
-func (s *Server) countFeeds(n int) {
+func (s *Server) countFeeds(caller string, known bool, n int) {
+	if known {
+		if s.openOf == nil {
+			s.openOf = map[string]int{}
+		}
+		if s.openOf[caller] += n; s.openOf[caller] == 0 {
+			delete(s.openOf, caller)
+		}
+	}
 	s.open += n
 	s.Feeds(s.open, false)
 }
@@ -86,22 +106,22 @@ func (s *Server) NotFound(w http.ResponseWriter, r *http.Request) {
 }
 
 // enter says who asks, and marks the call with its request id.
-func (s *Server) enter(w http.ResponseWriter, r *http.Request, info *Info) (context.Context, func(string) error, error) {
+func (s *Server) enter(w http.ResponseWriter, r *http.Request, info *Info) (ctx context.Context, caller string, speaker func(string) error, err error) {
 	id := r.Header.Get(RequestIDHeader)
 	if id != "" {
 		if !fitsHeader(id) {
 			var v executor.Validator
 			v.Check(false, RequestIDHeader, id, fmt.Sprintf("1 to %d printable ASCII characters", MaxRequestIDBytes))
-			return nil, nil, v.Err()
+			return nil, "", nil, v.Err()
 		}
 		w.Header().Set(RequestIDHeader, id)
 	}
-	caller, speaker, err := s.Authorize(r, info)
-	ctx := r.Context()
+	caller, speaker, err = s.Authorize(r, info)
+	ctx = r.Context()
 	if id != "" {
 		ctx = storage.WithRequestID(ctx, ownID(caller, id))
 	}
-	return ctx, speaker, err
+	return ctx, caller, speaker, err
 }
 
 // decode reads the arguments: one JSON object, without members that nobody
