@@ -62,7 +62,8 @@ type (
 		Instance     InstanceKey `json:"instance"`
 	}
 	// EvacuateClaimed says that an evacuating cell gives up an instance that
-	// it had not started yet.
+	// it had not started yet, or a reservation that it had not claimed for. The
+	// start is requested again.
 	EvacuateClaimed struct {
 		DefinitionID string      `json:"definition_id,omitempty"`
 		Instance     InstanceKey `json:"instance"`
@@ -90,7 +91,8 @@ type (
 		DefinitionID string      `json:"definition_id,omitempty"`
 		Instance     InstanceKey `json:"instance"`
 	}
-	// EvacuateCrashed says that an instance on an evacuating cell crashed.
+	// EvacuateCrashed says that an instance on an evacuating cell crashed. At a
+	// desired index without a record it does what Crash does.
 	EvacuateCrashed struct {
 		DefinitionID string      `json:"definition_id,omitempty"`
 		Instance     InstanceKey `json:"instance"`

@@ -75,7 +75,10 @@ func anotherInstance(before, after *ActualLRP) bool {
 }
 
 // groupEvents compares, for each definition, the instance and the evacuating
-// record that its group shows.
+// record that its group shows. A RUNNING suspect that its group did not show any
+// more, because the replacement runs, withdraws its route all the same when it
+// goes (000 §Suspect Cells B2, D1): both records may be there because somebody
+// else wrote one of them, and then nobody has withdrawn it.
 func (x *draft) groupEvents(out []Event) []Event {
 	additions := len(out)
 	var removals []Event
@@ -95,6 +98,15 @@ func (x *draft) groupEvents(out []Event) []Event {
 				removals = append(removals, Event{Kind: GroupRemoved, Before: b, Cause: x.cause})
 			case !b.sameContent(a):
 				out = append(out, Event{Kind: GroupChanged, Before: b, After: a, Cause: x.cause})
+			}
+		}
+		for i := range x.records {
+			r := &x.records[i]
+			if !r.removed || r.from == none || r.DefinitionID != definitionID {
+				continue
+			}
+			if old := &x.slot.Records[r.from]; old.Presence == Suspect && old.State == Running && old != before.Instance {
+				removals = append(removals, Event{Kind: GroupRemoved, Before: old, Cause: x.cause})
 			}
 		}
 	}

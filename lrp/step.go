@@ -47,11 +47,11 @@ func (x *draft) apply(c Command) error {
 	case Remove:
 		return x.removed(c)
 	case EvacuateClaimed:
-		return x.evacuateEnded(c.Instance)
+		return x.evacuateClaimed(c)
 	case EvacuateRunning:
 		return x.evacuateRunning(c)
 	case EvacuateStopped:
-		return x.evacuateEnded(c.Instance)
+		return x.evacuateStopped(c)
 	case EvacuateCrashed:
 		return x.evacuateCrashed(c)
 	case RemoveEvacuating:

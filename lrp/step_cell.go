@@ -227,16 +227,20 @@ func (x *draft) crashed(c Crash) error {
 	if x.anyOrdinary() {
 		return x.refuse(ErrCannotBeCrashed, x.target(c.DefinitionID, Running), "it is not this instance's record")
 	}
-	if !x.desired() {
-		return nil
+	x.crashUnrecorded(c.DefinitionID, reason)
+	return nil
+}
+
+// crashUnrecorded is for a crash at a desired index without an ORDINARY record:
+// the record was lost, and what is known to be true is recorded anew.
+func (x *draft) crashUnrecorded(definition, reason string) {
+	if !x.desired() || x.anyOrdinary() {
+		return
 	}
-	// The record was lost. What is known to be true is recorded anew.
-	definition := c.DefinitionID
 	if _, known := x.d.Definitions[definition]; !known {
 		definition = x.d.restartDefinition(definition)
 	}
 	x.crashDance(x.add(definition, x.d.Domain, Claimed), reason)
-	return nil
 }
 
 // crashDance is the specification's RepCrashDance (000 §Crashes): the count

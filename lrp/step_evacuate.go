@@ -10,17 +10,35 @@ import (
 // EvacuateRunning carries out the evacuation table; the others are for
 // containers that are not RUNNING, which are always deleted.
 
-// evacuateEnded is for an instance that was given up before it ran, or that
-// has stopped.
-func (x *draft) evacuateEnded(me InstanceKey) error {
-	if err := checkInstance(me); err != nil {
+// evacuateClaimed is for an instance that is given up before it runs. Its cell
+// may have a reservation and not the claim yet: then the record waits for a start
+// that nobody is about to make, so that is asked for again.
+func (x *draft) evacuateClaimed(c EvacuateClaimed) error {
+	if err := checkInstance(c.Instance); err != nil {
 		return err
 	}
+	if x.evacuateEnded(c.Instance); len(x.effects) > 0 || !x.desired() {
+		return nil
+	}
+	if i := x.target(c.DefinitionID, Unclaimed); i != none && x.records[i].State == Unclaimed {
+		x.requestStart(i)
+	}
+	return nil
+}
+
+func (x *draft) evacuateStopped(c EvacuateStopped) error {
+	if err := checkInstance(c.Instance); err != nil {
+		return err
+	}
+	x.evacuateEnded(c.Instance)
+	return nil
+}
+
+func (x *draft) evacuateEnded(me InstanceKey) {
 	x.cause.Detail = me.CellID
 	if i, _ := x.leave(me); i != none {
 		x.restart(i)
 	}
-	return nil
 }
 
 func (x *draft) evacuateCrashed(c EvacuateCrashed) error {
@@ -29,8 +47,11 @@ func (x *draft) evacuateCrashed(c EvacuateCrashed) error {
 	}
 	reason := executor.CutReason(c.Reason)
 	x.cause.Detail = reason
-	if i, _ := x.leave(c.Instance); i != none {
+	switch i, left := x.leave(c.Instance); {
+	case i != none:
 		x.crashDance(i, reason)
+	case !left:
+		x.crashUnrecorded(c.DefinitionID, reason)
 	}
 	return nil
 }

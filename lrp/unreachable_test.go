@@ -35,15 +35,16 @@ func TestTheStatesThatOnlyAnotherWriterMakesAreMended(t *testing.T) {
 		want    []string
 		keep    bool
 		refused error
+		group   string
 	}{
-		{"B2: the cell returns", []lrp.ActualLRP{runs, suspect}, lrp.Recover{CellID: alpha.CellID}, []string{"RUNNING i2"}, false, nil},
-		{"D1: convergence finds both", []lrp.ActualLRP{runs, suspect}, lrp.RemoveSuspect{}, []string{"RUNNING i2"}, false, nil},
-		{"E2: the missing cell starts", []lrp.ActualLRP{runs, suspect}, lrp.Start{Instance: alpha}, []string{"RUNNING i2", "RUNNING SUSPECT i1"}, false, lrp.ErrCannotBeStarted},
-		{"E2: the missing cell evacuates", []lrp.ActualLRP{runs, suspect}, lrp.EvacuateRunning{Instance: alpha}, []string{"RUNNING i2"}, false, nil},
-		{"the newer cell goes missing too", []lrp.ActualLRP{runs, suspect}, lrp.MarkSuspect{CellID: omega.CellID}, []string{"UNCLAIMED", "RUNNING SUSPECT i2"}, false, nil},
-		{"CLAIMED α × RUNNING α: ordinary to UNCLAIMED", []lrp.ActualLRP{claimedByAlpha, evacuates}, lrp.EvacuateRunning{Instance: alpha}, []string{"UNCLAIMED", "RUNNING EVACUATING i1"}, true, nil},
-		{"RUNNING α × RUNNING α: ordinary to UNCLAIMED", []lrp.ActualLRP{runsByAlpha, evacuates}, lrp.EvacuateRunning{Instance: alpha}, []string{"UNCLAIMED", "RUNNING EVACUATING i1"}, true, nil},
-		{"both records of an instance that ends go", []lrp.ActualLRP{runsByAlpha, evacuates}, lrp.EvacuateCrashed{Instance: alpha, Reason: "r"}, []string{"UNCLAIMED x1"}, false, nil},
+		{"B2: the cell returns", []lrp.ActualLRP{runs, suspect}, lrp.Recover{CellID: alpha.CellID}, []string{"RUNNING i2"}, false, nil, "-RUNNING SUSPECT i1"},
+		{"D1: convergence finds both", []lrp.ActualLRP{runs, suspect}, lrp.RemoveSuspect{}, []string{"RUNNING i2"}, false, nil, "-RUNNING SUSPECT i1"},
+		{"E2: the missing cell starts", []lrp.ActualLRP{runs, suspect}, lrp.Start{Instance: alpha}, []string{"RUNNING i2", "RUNNING SUSPECT i1"}, false, lrp.ErrCannotBeStarted, "-"},
+		{"E2: the missing cell evacuates", []lrp.ActualLRP{runs, suspect}, lrp.EvacuateRunning{Instance: alpha}, []string{"RUNNING i2"}, false, nil, "-RUNNING SUSPECT i1"},
+		{"the newer cell goes missing too", []lrp.ActualLRP{runs, suspect}, lrp.MarkSuspect{CellID: omega.CellID}, []string{"UNCLAIMED", "RUNNING SUSPECT i2"}, false, nil, "-RUNNING SUSPECT i1"},
+		{"CLAIMED α × RUNNING α: ordinary to UNCLAIMED", []lrp.ActualLRP{claimedByAlpha, evacuates}, lrp.EvacuateRunning{Instance: alpha}, []string{"UNCLAIMED", "RUNNING EVACUATING i1"}, true, nil, ""},
+		{"RUNNING α × RUNNING α: ordinary to UNCLAIMED", []lrp.ActualLRP{runsByAlpha, evacuates}, lrp.EvacuateRunning{Instance: alpha}, []string{"UNCLAIMED", "RUNNING EVACUATING i1"}, true, nil, ""},
+		{"both records of an instance that ends go", []lrp.ActualLRP{runsByAlpha, evacuates}, lrp.EvacuateCrashed{Instance: alpha, Reason: "r"}, []string{"UNCLAIMED x1"}, false, nil, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := newLife(t)
@@ -62,6 +63,10 @@ func TestTheStatesThatOnlyAnotherWriterMakesAreMended(t *testing.T) {
 			}
 			if len(got) != len(c.want) || decision.KeepContainer != c.keep {
 				t.Fatalf("got %q, keep %v", got, decision.KeepContainer)
+			}
+			group := events(decision.Events, map[lrp.EventKind]string{lrp.GroupCreated: "+", lrp.GroupChanged: "~", lrp.GroupRemoved: "-"})
+			if c.group != "" && group != c.group {
+				t.Errorf("got group events %s, want %s", group, c.group)
 			}
 			for i := range got {
 				if got[i] != c.want[i] {
