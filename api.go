@@ -31,6 +31,7 @@ type BBSAPI interface {
 	// What is there.
 	ResolvedLRPs(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error]
 	Retire(ctx context.Context, processGUID string, index int, definitionID string) error
+	RestartPolicy(ctx context.Context) (lrp.RestartPolicy, error)
 
 	UpsertDomain(ctx context.Context, name string, ttl time.Duration) error
 	Domains(ctx context.Context) ([]DomainStatus, error)

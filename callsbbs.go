@@ -171,6 +171,11 @@ var (
 		func(ctx context.Context, b BBSAPI, in retireArgs) error {
 			return b.Retire(ctx, in.ProcessGUID, in.Index, in.DefinitionID)
 		})
+	callRestartPolicy = ask(call("RestartPolicy", "bbs/restart_policy", readers, wire.Always,
+		"Says by which policy crashed instances start again. What is absent has its default."),
+		func(ctx context.Context, b BBSAPI, _ wire.None) (lrp.RestartPolicy, error) {
+			return b.RestartPolicy(ctx)
+		})
 
 	callUpsertDomain = tell(call("UpsertDomain", "bbs/upsert_domain", consumers, wire.Always,
 		"Says that what is desired in a domain is complete, for some time or for ever."),
@@ -336,7 +341,7 @@ var (
 var bbsCalls = []wire.Endpoint[BBSAPI]{
 	callDesire, callCreateDeployment, callUpdateDeployment, callActivateDefinition, callDeleteDeployment,
 	callContinueRollout, callRolloutStatus, callDeployments, callDeployment, callDesiredLRPs, callDesiredLRP,
-	callActualLRPs, callResolvedLRPs, callSlot, callRetire,
+	callActualLRPs, callResolvedLRPs, callSlot, callRetire, callRestartPolicy,
 	callUpsertDomain, callDomains, callCells,
 	callDesireTask, callTasks, callTask, callCancelTask, callResolveTask, callDeleteTask, callFailTask,
 	callLog, callSubscribe, callTimeline,

@@ -113,6 +113,12 @@ func (b *BBS) RemoveEvacuatingLRP(ctx context.Context, processGUID string, index
 	return err
 }
 
+// RestartPolicy is the policy by which crashed instances start again; its zero
+// values mean the defaults. With it, [lrp.RestartPolicy.Next] says when.
+func (b *BBS) RestartPolicy(context.Context) (lrp.RestartPolicy, error) {
+	return b.o.LRPs.Restart, nil
+}
+
 // FailActualLRP implements auction.Reporter: it records why an instance is on
 // no cell.
 func (b *BBS) FailActualLRP(ctx context.Context, key lrp.Key, why lrp.PlacementError) error {

@@ -120,6 +120,11 @@ func (c *BBSClient) UpsertDomain(ctx context.Context, name string, ttl time.Dura
 	return err
 }
 
+// RestartPolicy is [BBS.RestartPolicy].
+func (c *BBSClient) RestartPolicy(ctx context.Context) (lrp.RestartPolicy, error) {
+	return callRestartPolicy.Do(ctx, c.client, wire.None{})
+}
+
 // Domains is [BBS.Domains].
 func (c *BBSClient) Domains(ctx context.Context) ([]DomainStatus, error) {
 	return callDomains.Do(ctx, c.client, wire.None{})

@@ -27,19 +27,19 @@ type Policy struct {
 type RestartPolicy struct {
 	// ImmediateRestarts is the number of crashes after which an instance
 	// restarts at once (default 3; negative means none).
-	ImmediateRestarts int
+	ImmediateRestarts int `json:"immediate_restarts,omitempty"`
 	// MaxRestarts is the crash count above which an instance is never
 	// restarted (default 200; negative means it is restarted for ever).
-	MaxRestarts int
+	MaxRestarts int `json:"max_restarts,omitempty"`
 	// MinBackoff is the wait at a crash count of 3 or less, from which on it
 	// doubles with each crash (default 30 s). With three immediate restarts
 	// the first crash that waits makes the count 4, so it waits twice as long.
-	MinBackoff time.Duration
+	MinBackoff time.Duration `json:"min_backoff,omitempty"`
 	// MaxBackoff is the longest wait (default 16 min).
-	MaxBackoff time.Duration
+	MaxBackoff time.Duration `json:"max_backoff,omitempty"`
 	// ResetAfter is how long an instance must have been RUNNING for its crash
 	// count to start from 0 (default 5 min).
-	ResetAfter time.Duration
+	ResetAfter time.Duration `json:"reset_after,omitempty"`
 }
 
 // Validate checks that no time is negative, and that MinBackoff is not above

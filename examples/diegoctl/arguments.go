@@ -124,7 +124,9 @@ func (p *parsed) flag(known []flagSpec, line []string) (rest []string, err error
 		for i := range known {
 			names[i] = known[i].name
 		}
-		if guess := spelling.Nearest(name, names); guess != "" {
+		if name == "version" {
+			text += "; diegoctl version says which one this is"
+		} else if guess := spelling.Nearest(name, names); guess != "" {
 			text += fmt.Sprintf("; did you mean -%s?", guess)
 		}
 		return rest, wrongUse(p.command, "%s", text)

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -21,6 +22,8 @@ type cellDoc struct {
 	diego.CellPresence
 	State *auction.CellState `json:"state,omitempty"`
 	Error string             `json:"error,omitempty"`
+
+	forbidden bool
 }
 
 // cellPatience is how long a list waits for a cell to tell its state.
@@ -45,7 +48,7 @@ func cells(c *call) error {
 			defer func() { <-limit }()
 			state, err := stateOf(c.ctx, r, p)
 			if err != nil {
-				docs[i].Error = err.Error()
+				docs[i].Error, docs[i].forbidden = err.Error(), errors.Is(err, diego.ErrForbidden)
 				return
 			}
 			docs[i].State = &state
@@ -56,10 +59,13 @@ func cells(c *call) error {
 		heading: []string{"CELL", "ZONE", "STATE", "MEMORY FREE", "DISK FREE", "CONTAINERS", "INSTANCES", "TASKS", "ADDRESS", "OFFERS"},
 		empty:   allAbsent,
 	}
+	forbidden := false
 	for i := range docs {
 		d := &docs[i]
 		state, memory, disk, containers, lrps, tasks := cell{"ready", green}, "-", "-", "-", "-", "-"
 		switch s := d.State; {
+		case d.forbidden:
+			state, forbidden = cell{"forbidden", yellow}, true
 		case s == nil:
 			state = cell{"no answer", red}
 		default:
@@ -75,6 +81,9 @@ func cells(c *call) error {
 		}
 		v.add(d, text(d.CellID), text(orDash(d.Zone)), state, text(memory), text(disk), text(containers), text(lrps), text(tasks),
 			text(orDash(d.Address)), text(offers(&d.CellPresence)))
+	}
+	if forbidden {
+		v.notes = append(v.notes, "the certificate does not permit to ask cells for their state: that takes an operator's (-cert and -key, DIEGO_CERT and DIEGO_KEY)")
 	}
 	return c.show(v)
 }

@@ -121,7 +121,7 @@ func commands() []command {
 		{
 			name: "logs", args: []arg{{name: "GUID", kind: kindAny}, {name: instanceIndex, kind: kindNumber, optional: true}},
 			help: "show what an instance, all instances of a process, or a task writes", run: logs,
-			more: "Following one instance goes on in the container that takes the place of a crashed one.",
+			more: "Following one instance goes on in the container that takes the place of a crashed one. On a terminal, control characters are shown as \\x1b; a pipe or a file gets everything as it was written.",
 			flags: []flagSpec{
 				{name: "follow", kind: kindSwitch, help: "wait for more until interrupted"},
 				{name: "stream", kind: kindStream, def: "stdout", help: "stdout, stderr or health, which has what checks of health say"},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
+	"strings"
 
 	"github.com/diegosdk/diego/internal/specfile"
 	"github.com/diegosdk/diego/lrp"
@@ -140,8 +141,14 @@ func deploymentStatusOf(c *call) error {
 	if status.Stalled > 0 {
 		rollout += fmt.Sprintf(", %d given up for now", status.Stalled)
 	}
+	// A deployment of one definition has nothing to roll out.
+	about := "rollout"
+	if len(d.Definitions) == 1 {
+		about = "running"
+		rollout = strings.Replace(strings.TrimPrefix(rollout, "complete, "), " done", "", 1)
+	}
 	v := &view{heading: []string{"DEFINITION", "RUNNING", "OTHERS", "ROLE"}, about: [][2]string{
-		{"process", d.ProcessGUID}, {"rollout", rollout}, {"changed", "version " + strconv.FormatInt(d.ModificationTag.Index, 10)},
+		{"process", d.ProcessGUID}, {about, rollout}, {"changed", "version " + strconv.FormatInt(d.ModificationTag.Index, 10)},
 	}}
 	for _, id := range d.DefinitionIDs() {
 		s := definitionStatus{ID: id}

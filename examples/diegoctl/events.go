@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -163,10 +164,19 @@ func timeline(c *call) error {
 	if err != nil {
 		return err
 	}
-	if len(list) == 0 {
+	if !slices.ContainsFunc(list, func(e diego.TimelineEntry) bool {
+		return (&storage.Event{LRP: &e.Event}).Subject().Index == index
+	}) {
 		// Nothing happened to what nobody ever wanted.
-		if _, err := r.bbs.Deployment(c.ctx, guid); err != nil {
+		d, err := r.bbs.Deployment(c.ctx, guid)
+		if err != nil && len(list) > 0 {
+			err = &missingError{fmt.Sprintf("nothing is known of an instance %d of %s, which is deleted", index, guid)}
+		}
+		if err != nil {
 			return err
+		}
+		if index >= d.Instances {
+			return noInstance(d, index)
 		}
 	}
 	v := &view{heading: []string{"TIME", "AGO", "EVENT", "WHAT HAPPENED"}, empty: "nothing is known of it: the log of events does not go so far back"}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/lrp"
@@ -45,7 +46,11 @@ func instances(c *call) error {
 			return err
 		}
 	}
-	v := c.instancesView(list, c.on("all"))
+	fate, err := c.fates(r, list)
+	if err != nil {
+		return err
+	}
+	v := c.instancesView(list, c.on("all"), fate)
 	if !c.forPrograms() {
 		present, err := r.bbs.Cells(c.ctx)
 		if err != nil {
@@ -96,7 +101,7 @@ func collect[T any](seq iter.Seq2[T, error]) (list []T, err error) {
 
 // instancesView is a table of instances. With all it says of each what tells
 // several records at one index apart.
-func (c *call) instancesView(list []lrp.ActualLRP, all bool) *view {
+func (c *call) instancesView(list []lrp.ActualLRP, all bool, f fates) *view {
 	v := &view{heading: []string{"INSTANCE", "STATE", "CELL", "AGE", "CRASHES", "ADDRESS", "WHY"}, empty: "there is no instance"}
 	if all {
 		v.heading = []string{"INSTANCE", "DEFINITION", "STATE", "CELL", "CONTAINER", "AGE", "CRASHES", "ADDRESS", "WHY"}
@@ -104,7 +109,7 @@ func (c *call) instancesView(list []lrp.ActualLRP, all bool) *view {
 	for i := range list {
 		a := &list[i]
 		name, state := text(fmt.Sprintf("%s/%d", a.ProcessGUID, a.Index)), stateCell(a)
-		rest := []cell{text(age(c.now(), a.Since)), text(strconv.Itoa(a.CrashCount)), text(addressOf(&a.NetInfo)), text(troubleOf(a))}
+		rest := []cell{text(age(c.now(), a.Since)), text(strconv.Itoa(a.CrashCount)), text(addressOf(&a.NetInfo)), text(f.why(a, c.now()))}
 		cells := append([]cell{name, state, text(orDash(a.CellID))}, rest...)
 		if all {
 			cells = append([]cell{name, text(a.DefinitionID), state, text(orDash(a.CellID)), text(orDash(a.InstanceGUID))}, rest...)
@@ -142,6 +147,68 @@ func troubleOf(a *lrp.ActualLRP) string {
 		return "crashed: " + a.CrashReason
 	}
 	return ""
+}
+
+// fates say what becomes of instances, which their records do not.
+type fates struct {
+	// restarts is nil if nobody knows.
+	restarts *lrp.RestartPolicy
+	// desired is how many instances each process should have.
+	desired map[string]int
+}
+
+// fates asks for what people want to know of the instances. Programs have the
+// records.
+func (c *call) fates(r *remote, list []lrp.ActualLRP) (f fates, err error) {
+	if c.forPrograms() || len(list) == 0 {
+		return f, nil
+	}
+	if slices.ContainsFunc(list, func(a lrp.ActualLRP) bool { return a.State == lrp.Crashed }) {
+		if policy, err := r.bbs.RestartPolicy(c.ctx); err == nil { // an older BBS does not tell
+			f.restarts = &policy
+		}
+	}
+	guids := make([]string, len(list))
+	for i := range list {
+		guids[i] = list[i].ProcessGUID
+	}
+	slices.Sort(guids)
+	f.desired = map[string]int{}
+	for d, err := range r.bbs.Deployments(c.ctx, storage.DeploymentFilter{ProcessGUIDs: slices.Compact(guids), Bare: true}) {
+		if err != nil {
+			return f, err
+		}
+		f.desired[d.ProcessGUID] = d.Instances
+	}
+	return f, nil
+}
+
+// why is what an operator should know about an instance: what is wrong with
+// it, when it restarts after a crash, and whether it stops.
+func (f fates) why(a *lrp.ActualLRP, now time.Time) string {
+	text := troubleOf(a)
+	if f.desired != nil && a.CellID != "" && a.Index >= f.desired[a.ProcessGUID] {
+		return join(text, "stops: it is not desired any more")
+	}
+	if a.State != lrp.Crashed || f.restarts == nil {
+		return text
+	}
+	switch next := f.restarts.Next(a.CrashCount, a.Since); {
+	case next.Never:
+		return join(text, "is given up: it has crashed too often")
+	case next.Due(now):
+		return join(text, "restarts now")
+	default:
+		return join(text, "restarts in "+short(next.At.Sub(now)))
+	}
+}
+
+// join is both texts, or the one that is not empty.
+func join(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + "; " + b
 }
 
 // addressOf is such as "10.0.0.1:61001→8080".

@@ -161,7 +161,7 @@ func (c *call) instanceSource(r *remote, guid string, index int) (s source, why 
 			return s, "", err
 		}
 		if index >= d.Instances {
-			return s, "", &missingError{fmt.Sprintf("%s has no instance %d, it has %d: 0 to %d", guid, index, d.Instances, d.Instances-1)}
+			return s, "", noInstance(d, index)
 		}
 		return s, fmt.Sprintf("nothing is at %s/%d yet", guid, index), nil
 	}
@@ -169,6 +169,17 @@ func (c *call) instanceSource(r *remote, guid string, index int) (s source, why 
 		return s, stateText(&a), nil
 	}
 	return source{a.CellID, a.InstanceGUID, index, fmt.Sprintf("%s/%d", guid, index)}, "", nil
+}
+
+// noInstance says that a process is not desired to have an index.
+func noInstance(d *lrp.Deployment, index int) error {
+	switch d.Instances {
+	case 0:
+		return &missingError{fmt.Sprintf("%s has no instance %d: none is desired", d.ProcessGUID, index)}
+	case 1:
+		return &missingError{fmt.Sprintf("%s has no instance %d, only 0", d.ProcessGUID, index)}
+	}
+	return &missingError{fmt.Sprintf("%s has no instance %d, it has %d: 0 to %d", d.ProcessGUID, index, d.Instances, d.Instances-1)}
 }
 
 // copyLog writes the output of a container. Following one ends when the
@@ -183,6 +194,9 @@ func (c *call) copyLog(ctx context.Context, r *remote, s source, to io.Writer) e
 		return err
 	}
 	request := diego.LogRequest{ContainerGUID: s.container, Stream: c.flag("stream"), Follow: c.on("follow")}
+	if c.terminal {
+		to = &visible{out: to}
+	}
 	for chunk, err := range client.Logs(ctx, request) {
 		switch {
 		case errors.Is(err, storage.ErrNotFound):
@@ -200,6 +214,44 @@ func (c *call) copyLog(ctx context.Context, r *remote, s source, to io.Writer) e
 		}
 	}
 	return nil
+}
+
+// visible writes control characters, which could change what the terminal shows
+// or does, as they are written in Go: "\x1b". Line ends and tabs stay.
+type visible struct {
+	out io.Writer
+	// lead is set after the first byte of a character that may be a control.
+	lead bool
+}
+
+// controlLead is the first byte, in UTF-8, of the controls U+0080 to U+009F.
+const controlLead = 0xC2
+
+// Write implements [io.Writer].
+func (v *visible) Write(data []byte) (int, error) {
+	text := make([]byte, 0, len(data)+1)
+	for _, b := range data {
+		lead := v.lead
+		v.lead = b == controlLead
+		switch {
+		case lead && b >= 0x80 && b < 0xA0:
+			text = fmt.Appendf(text, `\u%04x`, b)
+			continue
+		case lead:
+			text = append(text, controlLead)
+		}
+		switch {
+		case v.lead: // the next byte decides
+		case b < ' ' && b != '\n' && b != '\t', b == 0x7F:
+			text = fmt.Appendf(text, `\x%02x`, b)
+		default:
+			text = append(text, b)
+		}
+	}
+	if _, err := v.out.Write(text); err != nil {
+		return 0, err
+	}
+	return len(data), nil
 }
 
 // merged puts the lines of several sources into one stream.

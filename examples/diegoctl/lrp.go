@@ -243,7 +243,11 @@ func lrpGet(c *call) error {
 	if err != nil {
 		return err
 	}
-	v := c.instancesView(list, false)
+	f, err := c.fates(r, list)
+	if err != nil {
+		return err
+	}
+	v := c.instancesView(list, false, f)
 	running, _ := summarize(d, list)
 	v.doc, v.about = d.Project(), c.aboutDeployment(d, running.text)
 	return c.show(v)

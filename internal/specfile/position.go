@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,7 +62,11 @@ func parse(data []byte) (*node, error) {
 	if err := json.Unmarshal(data, &whole); err != nil {
 		var syntax *json.SyntaxError
 		if errors.As(err, &syntax) {
-			return nil, &offsetError{min(max(int(syntax.Offset)-1, 0), len(data)-1), syntaxText(syntax)}
+			text := syntaxText(syntax)
+			if yaml.Match(data) {
+				text += "; this looks like YAML, and spec files are JSON (yq -o json makes one of the other)"
+			}
+			return nil, &offsetError{min(max(int(syntax.Offset)-1, 0), len(data)-1), text}
 		}
 		return nil, err
 	}
@@ -75,6 +80,10 @@ func parse(data []byte) (*node, error) {
 	}
 	return root, nil
 }
+
+// yaml matches the beginning of what people write in YAML: a comment, the mark
+// of a document, or a member without quotes.
+var yaml = regexp.MustCompile(`^\s*(#|---|[A-Za-z_][\w-]*:(\s|$))`)
 
 // syntaxText tells what is wrong without the words of a library.
 func syntaxText(err *json.SyntaxError) string {
