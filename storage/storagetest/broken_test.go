@@ -3,6 +3,7 @@ package storagetest_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"os"
 	"os/exec"
@@ -97,6 +98,19 @@ var brokenStores = []struct {
 		return &wrapped{Store: s, commit: func(ctx context.Context, b storage.Batch) (storage.Cursor, error) {
 			b.RequestID = ""
 			return s.Commit(ctx, b)
+		}}
+	}},
+	{"forgets requests after two minutes, when it writes", "remembered for an hour", func(s *memstore.Store) storage.Store {
+		return &forgetful{Store: s, at: map[string]time.Time{}, forgotten: map[string]int{}}
+	}},
+	{"lets the clock of a View go on", "in a View the clock stands still", func(s *memstore.Store) storage.Store {
+		return &wrapped{Store: s, view: func(ctx context.Context, f func(storage.Reader) error) error {
+			return s.View(ctx, func(r storage.Reader) error { return f(restless{Reader: r, clock: s, now: true}) })
+		}}
+	}},
+	{"lets leases expire in a View", "in a View the clock stands still", func(s *memstore.Store) storage.Store {
+		return &wrapped{Store: s, view: func(ctx context.Context, f func(storage.Reader) error) error {
+			return s.View(ctx, func(r storage.Reader) error { return f(restless{Reader: r, clock: s}) })
 		}}
 	}},
 	{"loses the last event of a batch", "numbered consecutively", func(s *memstore.Store) storage.Store {
@@ -372,6 +386,71 @@ func (w *wrapped) ActualLRPs(ctx context.Context, f storage.ActualLRPFilter) ite
 	return func(yield func(lrp.ActualLRP, error) bool) {
 		for _, r := range w.list(all) {
 			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+// A forgetful store forgets request ids each time that it has written something.
+type forgetful struct {
+	*memstore.Store
+	at map[string]time.Time
+	// forgotten is how often an id was.
+	forgotten map[string]int
+}
+
+func (s *forgetful) known(id string) string { return fmt.Sprint(id, " ", s.forgotten[id]) }
+
+func (s *forgetful) Commit(ctx context.Context, b storage.Batch) (storage.Cursor, error) {
+	id := b.RequestID
+	if b.Check() == nil && id != "" {
+		b.RequestID = s.known(id)
+	}
+	cursor, err := s.Store.Commit(ctx, b)
+	if err != nil || id == "" {
+		return cursor, err
+	}
+	now, err := s.Now(ctx)
+	for other, at := range s.at {
+		if now.Sub(at) > 2*time.Minute {
+			s.forgotten[other]++
+			delete(s.at, other)
+		}
+	}
+	s.at[id] = now
+	return cursor, err
+}
+
+func (s *forgetful) Remembers(ctx context.Context, id string) (bool, error) {
+	return s.Store.Remembers(ctx, s.known(id))
+}
+
+// A restless Reader of a View looks at the clock again: for Now, or else for
+// leases.
+type restless struct {
+	storage.Reader
+	clock *memstore.Store
+	now   bool
+}
+
+func (r restless) Now(ctx context.Context) (time.Time, error) {
+	if r.now {
+		return r.clock.Now(ctx)
+	}
+	return r.Reader.Now(ctx)
+}
+
+func (r restless) Leases(ctx context.Context, kind string) iter.Seq2[storage.Lease, error] {
+	if r.now {
+		return r.Reader.Leases(ctx, kind)
+	}
+	return func(yield func(storage.Lease, error) bool) {
+		for l, err := range r.Reader.Leases(ctx, kind) {
+			if now, _ := r.clock.Now(ctx); err == nil && !now.Before(l.ExpiresAt) {
+				continue
+			}
+			if !yield(l, err) {
 				return
 			}
 		}

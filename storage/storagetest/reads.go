@@ -376,6 +376,22 @@ var readCases = []testCase{
 		}))
 		f.same("actual LRPs afterwards", names(f.lrps(storage.ActualLRPFilter{}), lrpName), "p/1/d/ORDINARY")
 	}},
+	{sentence: "in a View the clock stands still, and no lease expires", check: func(f *fixture) {
+		lease := f.acquireBriefly("n", "o")
+		f.must(f.Store.View(f.ctx, func(view storage.Reader) error {
+			before, err := view.Now(f.ctx)
+			f.must(err)
+			for range 2 {
+				now, err := view.Now(f.ctx)
+				f.must(err)
+				f.same("clock", now, before)
+				f.same("leases", all(f, view.Leases(f.ctx, "kind")), []storage.Lease{lease})
+				f.pass(2 * f.ttl())
+			}
+			return nil
+		}))
+		f.same("leases afterwards", len(all(f, f.Store.Leases(f.ctx, "kind"))), 0)
+	}},
 	{sentence: "a View returns the error of its function, and its Reader ends with it", check: func(f *fixture) {
 		f.createAll(unclaimed("p", 0))
 		want := errors.New("mine")
