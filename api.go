@@ -104,6 +104,9 @@ type EvacuationStatus struct {
 	Deadline time.Time `json:"deadline,omitzero"`
 	// Containers is how many are left.
 	Containers int `json:"containers"`
+	// Waiting says why they stay, for as many as are known: "web/0: no cell takes
+	// its replacement: …".
+	Waiting []string `json:"waiting,omitempty"`
 	// Done says that the evacuation is over, and the cell may be switched off.
 	Done bool `json:"done"`
 }

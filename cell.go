@@ -71,7 +71,7 @@ func (c LocalCell) Ready(ctx context.Context) Readiness {
 
 // Evacuation implements [Cell].
 func (c LocalCell) Evacuation(context.Context) (EvacuationStatus, error) {
-	s := EvacuationStatus{Containers: len(c.Manager.List())}
+	s := EvacuationStatus{Containers: len(c.Manager.List()), Waiting: c.Rep.Waiting()}
 	s.BeganAt, s.Deadline, s.Done = c.Rep.Evacuation()
 	s.Evacuating = !s.BeganAt.IsZero()
 	return s, nil

@@ -2,6 +2,7 @@ package diego_test
 
 import (
 	"errors"
+	"reflect"
 	"testing"
 	"time"
 
@@ -101,7 +102,7 @@ func TestAServedCellShowsItsContainersAndLogsAndEvacuates(t *testing.T) {
 	}
 
 	status, err := cell.Evacuation(t.Context())
-	if must(err); status != (diego.EvacuationStatus{}) {
+	if must(err); !reflect.DeepEqual(status, diego.EvacuationStatus{}) {
 		t.Errorf("got %+v", status)
 	}
 	must(cell.Evacuate(t.Context()))

@@ -222,3 +222,34 @@ func TestASickCellGetsNoWorkUntilItHasRecovered(t *testing.T) {
 	w.must(c.Evacuate(w.ctx))
 	w.until("evacuated", c.Evacuated) // the test's containers are not waited for
 }
+
+func TestTheLastCellSaysWhyItsWorkStays(t *testing.T) {
+	w := newTown(t, 2, nil)
+	w.cells[1].off = true
+	w.pass(30 * time.Second)
+	w.desire("web", 1, definition())
+	w.desireTask("job", doing("wait forever"), "")
+	w.pass(5 * time.Second)
+	c := w.cells[0]
+	cell := diego.LocalCell{Rep: c.Rep, Manager: c.manager}
+	waiting := func() string {
+		s, err := cell.Evacuation(w.ctx)
+		w.must(err)
+		return strings.Join(s.Waiting, "; ")
+	}
+	if got := waiting(); got != "" {
+		t.Errorf("before it is drained it waits for %q", got)
+	}
+	w.must(c.Evacuate(w.ctx))
+	w.pass(time.Second)
+	if got := waiting(); !strings.Contains(got, "web/0: its replacement has been asked for") || !strings.Contains(got, "task job: a task is not moved") {
+		t.Errorf("at first it waits for %q", got)
+	}
+	w.pass(15 * time.Second)
+	if got := waiting(); !strings.Contains(got, "web/0: no cell takes its replacement: found no compatible cell") || !strings.Contains(got, "evacuating") {
+		t.Errorf("it waits for %q", got)
+	}
+	w.boot(w.cells[1])
+	w.until("its replacement runs", func() bool { return strings.Contains(waiting(), "web/0: its replacement runs") })
+	w.until("the instance is gone", func() bool { return !strings.Contains(waiting(), "web/0") })
+}

@@ -75,6 +75,49 @@ func (r *Rep) Evacuation() (began, deadline time.Time, over bool) {
 	return r.drain.since, r.drain.since.Add(r.o.EvacuationTimeout + r.o.FinishTimeout), r.drain.over
 }
 
+// Waiting says what an evacuating cell waits for: for each container that it
+// keeps, ordered by guid, whose it is and why it stays. What the BBS has to do
+// with it is as old as the last Sync.
+func (r *Rep) Waiting() (list []string) {
+	r.mu.Lock()
+	evacuating := r.drain.begun()
+	r.mu.Unlock()
+	if !evacuating {
+		return nil
+	}
+	for _, c := range r.o.Executor.List() {
+		s, ours := subjectOf(c)
+		n := r.noteOf(c.GUID)
+		switch {
+		case !ours || n.deleting || c.State == executor.Completed:
+		case s.isTask():
+			list = append(list, s.name()+": a task is not moved and runs to its end")
+		case n.waits != "":
+			list = append(list, s.name()+": "+n.waits)
+		}
+	}
+	return list
+}
+
+// waitsFor says why an evacuating cell keeps a container, going by what was
+// read of its index.
+func (op *operation) waitsFor() string {
+	if op.farewell().lingers() {
+		return "its replacement runs, and routers hear of that"
+	}
+	me, waits := op.me(op.subject), "its replacement has been asked for"
+	for i := range op.index.Records {
+		switch r := &op.index.Records[i]; {
+		case r.Presence != lrp.Ordinary || r.InstanceKey == me:
+		case r.State == lrp.Unclaimed && r.PlacementError != lrp.PlacementError{}:
+			waits = "no cell takes its replacement: " + r.PlacementError.String()
+		case r.State == lrp.Claimed:
+			waits = fmt.Sprintf("its replacement starts on cell %q", r.CellID)
+		}
+	}
+	return waits
+}
+
 // evacuationLeft is the time until the evacuation ends at the latest.
 func (r *Rep) evacuationLeft() time.Duration {
 	_, deadline, _ := r.Evacuation()

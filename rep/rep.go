@@ -47,6 +47,8 @@ type note struct {
 	deleting bool // it was told to go, and nobody has to be told of it
 	stop     bool // the BBS wants it stopped
 	asked    bool // it asked to start its task; the answer may have got lost
+	// waits is what an evacuating cell waits for before the container goes.
+	waits string
 	// until is when routers have had the time to hear of its end; zero while it
 	// does not end.
 	until time.Time

@@ -81,6 +81,10 @@ func (r *Rep) settle(ctx context.Context, s subject) error {
 	if err := op.carryOut(ctx, d.row); err != nil {
 		return err
 	}
+	if evacuating && there && !s.isTask() {
+		waits := op.waitsFor()
+		r.setNote(s.guid, func(n *note) { n.waits = waits })
+	}
 	if finishing && there && !r.noteOf(s.guid).deleting {
 		r.delete(s.guid) // nobody waits for it any more
 	}

@@ -25,11 +25,14 @@ type subject struct {
 
 func (s subject) isTask() bool { return s.task != "" }
 
-func (s subject) String() string {
+func (s subject) String() string { return s.name() + " in container " + s.guid }
+
+// name is the work's, such as "web/0" or "task job".
+func (s subject) name() string {
 	if s.isTask() {
-		return fmt.Sprintf("task %s in container %s", s.task, s.guid)
+		return "task " + s.task
 	}
-	return fmt.Sprintf("%s/%d in container %s", s.key.ProcessGUID, s.key.Index, s.guid)
+	return fmt.Sprintf("%s/%d", s.key.ProcessGUID, s.key.Index)
 }
 
 // subjectOf reads what a container is for from its tags, and says false for

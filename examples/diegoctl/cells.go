@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -165,6 +166,9 @@ func drain(c *call) error {
 	if err := c.say(done{Done: "draining", CellID: p.CellID}, "%s takes no more work and empties itself", p.CellID); err != nil {
 		return err
 	}
+	if cells, err := r.bbs.Cells(c.ctx); err == nil && len(cells) == 1 && !c.forPrograms() {
+		fmt.Fprintln(c.out, "there is no other cell: its instances stay until there is one, or until the evacuation times out")
+	}
 	if !c.on("wait") {
 		return nil
 	}
@@ -178,20 +182,37 @@ func drain(c *call) error {
 			}
 			return false, err.Error(), nil
 		}
-		if status.Containers != last.Containers {
+		if status.Containers != last.Containers || !slices.Equal(status.Waiting, last.Waiting) {
 			last = status
 			if c.forPrograms() {
 				err = c.emit(evacuation{p.CellID, status})
 			} else {
-				_, err = fmt.Fprintf(c.out, "%s on %s, instances on it: %s\n", count(status.Containers, "container"), p.CellID, c.instancesOn(r, p.CellID))
+				_, err = fmt.Fprintf(c.out, "%s on %s, instances on it: %s\n%s", count(status.Containers, "container"), p.CellID, c.instancesOn(r, p.CellID), waiting(status))
 			}
 		}
-		return status.Done, count(status.Containers, "container") + " left", err
+		left := count(status.Containers, "container") + " left"
+		if len(status.Waiting) > 0 {
+			left += "; " + status.Waiting[0]
+		}
+		return status.Done, left, err
 	})
 	if err != nil {
 		return err
 	}
 	return c.say(done{Done: "drained", CellID: p.CellID}, "%s is empty", p.CellID)
+}
+
+// waiting says why some of the containers stay.
+func waiting(s diego.EvacuationStatus) string {
+	const some = 5
+	var b strings.Builder
+	for _, why := range s.Waiting[:min(some, len(s.Waiting))] {
+		fmt.Fprintf(&b, "  %s\n", why)
+	}
+	if n := len(s.Waiting) - some; n > 0 {
+		fmt.Fprintf(&b, "  and %d more\n", n)
+	}
+	return b.String()
 }
 
 // instancesOn names some of the instances on a cell.

@@ -257,7 +257,11 @@ func (o *operated) Evacuation(context.Context) (diego.EvacuationStatus, error) {
 		return diego.EvacuationStatus{}, errSilent
 	}
 	n := len(o.Cell.Containers())
-	return diego.EvacuationStatus{Evacuating: o.Evacuating, Containers: n, Done: o.Evacuating && n == 0}, nil
+	s := diego.EvacuationStatus{Evacuating: o.Evacuating, Containers: n, Done: o.Evacuating && n == 0}
+	if o.Evacuating && n > 0 {
+		s.Waiting = []string{"greeter/1: its replacement has been asked for"}
+	}
+	return s, nil
 }
 
 // Containers implements [diego.Cell].

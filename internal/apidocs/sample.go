@@ -48,7 +48,8 @@ var fixed = map[reflect.Type]any{
 	reflect.TypeFor[executor.ModificationTag](): executor.ModificationTag{Epoch: at.UnixNano(), Index: 2},
 	reflect.TypeFor[auction.CellReason]():       auction.LacksMemory,
 	reflect.TypeFor[diego.EvacuationStatus](): diego.EvacuationStatus{
-		Evacuating: true, BeganAt: at, Deadline: at.Add(10 * time.Minute), Containers: 7,
+		Evacuating: true, BeganAt: at, Deadline: at.Add(10 * time.Minute), Containers: 1,
+		Waiting: []string{"web/0: its replacement starts on cell \"cell-2\""},
 	},
 	reflect.TypeFor[diego.LogRequest](): diego.LogRequest{ContainerGUID: "a3f1", Stream: "stdout", Follow: true},
 	reflect.TypeFor[lrp.Deployment](): lrp.Deployment{
