@@ -135,7 +135,7 @@ func explain(e *storage.Event) string {
 	case e.Quarantine != nil:
 		return fmt.Sprintf("%v cannot be decoded and was put aside: %s", e.Quarantine.Key, e.Quarantine.Reason)
 	case e.Gap != nil:
-		return fmt.Sprintf("the log goes on after event %d; what followed that may be lost", e.Gap.After)
+		return fmt.Sprintf("the store may have gone back: what followed event %d may be lost", e.Gap.After)
 	}
 	return "-"
 }

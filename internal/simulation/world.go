@@ -58,6 +58,16 @@ type World struct {
 	gone    map[string]time.Time // by cell that is not present: since when; a return that no leader saw is none
 	looked  bool                 // a leader has looked at the cells in this step
 	broken  error
+	numbers map[storage.Cursor]string // what was shown under each number
+	epochs  map[storage.Fence]bool    // that were granted
+	// ranBefore is how often the work of each task had begun when the store
+	// fell back.
+	ranBefore map[string]int
+
+	saved       *moment
+	subscribers [3]subscriber
+	// Fallen is how often the store fell back.
+	Fallen int
 }
 
 // A spell is when a cell's announcements are lost: in how many steps that
@@ -128,7 +138,11 @@ func (s *flakyStore) Acquire(ctx context.Context, l storage.Lease, ttl time.Dura
 	if s.down > 0 {
 		return storage.Lease{}, errDown
 	}
-	return s.Store.Acquire(ctx, l, ttl)
+	l, err := s.Store.Acquire(ctx, l, ttl)
+	if err == nil {
+		s.world.granted(l)
+	}
+	return l, err
 }
 
 // Renew implements [storage.Leaser].
@@ -153,6 +167,7 @@ func (w *World) committed(epoch int64) {
 func NewWorld(seed uint64, cells int, real bool) (*World, error) {
 	w := &World{
 		Clock: NewClock(), random: rand.New(rand.NewPCG(seed, 1)), posted: map[string]int{},
+		numbers: map[storage.Cursor]string{}, epochs: map[storage.Fence]bool{},
 		records: map[recordKey]lrp.ActualLRP{}, crashes: map[string]int{}, gone: map[string]time.Time{},
 	}
 	w.Store = memstore.New(&memstore.Options{Now: w.Clock.Now})
@@ -227,6 +242,13 @@ func (w *World) Step(ctx context.Context) error {
 	w.looked = false
 	for i, p := range w.Planes {
 		w.stepPlane(ctx, i, p)
+	}
+	for i := range w.subscribers {
+		if w.random.IntN(3) == 0 {
+			if err := w.follow(ctx, &w.subscribers[i]); err != nil {
+				return err
+			}
+		}
 	}
 	return w.Check(ctx)
 }
@@ -443,10 +465,13 @@ func (w *World) Check(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if e.Sequence != w.seen+1 {
+		if g := e.Gap; e.Sequence != w.seen+1 && (g == nil || g.After != w.seen) {
 			return fmt.Errorf("event %d follows event %d", e.Sequence, w.seen)
 		}
 		w.seen = e.Sequence
+		if err := w.shown(&e); err != nil {
+			return err
+		}
 		if e.LRP != nil {
 			w.fold(e.LRP)
 		}
@@ -561,12 +586,9 @@ func (w *World) checkPlans(ctx context.Context) error {
 
 // checkTasks makes sure that no task was run twice, on whatever cells.
 func (w *World) checkTasks() error {
-	runs := map[string]int{}
-	for _, c := range w.cells {
-		for name, n := range c.ran() {
-			if runs[name] += n; runs[name] > 1 {
-				return fmt.Errorf("task %s was run twice", name)
-			}
+	for name, n := range w.counts() {
+		if n-w.ranBefore[name] > 1 {
+			return fmt.Errorf("task %s was run twice", name)
 		}
 	}
 	return nil

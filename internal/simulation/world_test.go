@@ -65,6 +65,34 @@ func simulate(ctx context.Context, seed uint64, real bool) error {
 	return settle(ctx, w)
 }
 
+// The store falls back to an earlier moment, again and again, while everybody
+// goes on: no subscriber ever sees two events under one number, none misses any
+// without being told, no epoch is granted twice, and the rest holds as ever.
+func TestAStoreThatFallsBackGivesNoNumberAndNoEpochTwice(t *testing.T) {
+	eachSeed(t, func(ctx context.Context, w *simulation.World) error {
+		w.Faults(0.1)
+		for step := range 240 {
+			w.Mischief(ctx)
+			if step%12 == 0 { // the moment to which it falls back is up to 84 s ago, or was before
+				w.Save()
+			}
+			if step%28 == 27 {
+				if err := w.FallBack(ctx); err != nil {
+					return err
+				}
+			}
+			if err := w.Step(ctx); err != nil {
+				return fmt.Errorf("step %d: %w", step, err)
+			}
+		}
+		if w.Fallen != 8 || w.Missed() == 0 {
+			return fmt.Errorf("the store fell back %d times, and %d subscribers were told", w.Fallen, w.Missed())
+		}
+		w.Heal()
+		return settle(ctx, w)
+	})
+}
+
 // settle gives the world three hours: a crashed instance may wait for 16
 // minutes, and its replacement again.
 func settle(ctx context.Context, w *simulation.World) (err error) {

@@ -87,6 +87,9 @@ func (a *Account) Line(e storage.Event) (Line, bool) {
 	case e.Quarantine != nil:
 		line.Subject = e.Quarantine.Key.String()
 		line.Text = "cannot be read and was put aside: " + e.Quarantine.Reason
+	case e.Gap != nil:
+		line.Subject = "the store"
+		line.Text = "may have gone back: what followed event " + strconv.FormatInt(int64(e.Gap.After), 10) + " may be lost"
 	}
 	return line, line.Text != ""
 }

@@ -268,6 +268,10 @@ func TestWhatCannotBeReadIsToldAndFreshDomainsAreNot(t *testing.T) {
 	if want := "cannot be read and was put aside: no JSON"; !told || line.Text != want || line.Subject == "" {
 		t.Errorf("told %v: %+v, want %q", told, line, want)
 	}
+	line, told = a.Line(storage.Event{At: epoch, Gap: &storage.Gap{After: 480, First: 1795348800000000}})
+	if want := "may have gone back: what followed event 480 may be lost"; !told || line.Text != want || line.Subject != "the store" {
+		t.Errorf("told %v: %+v, want %q", told, line, want)
+	}
 	if line, told := a.Line(storage.Event{At: epoch, Domain: &storage.DomainEvent{Domain: "apps"}}); told {
 		t.Errorf("told of a domain: %v", line)
 	}

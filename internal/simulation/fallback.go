@@ -1,0 +1,123 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+)
+
+// A moment is what the world was like, as far as the store and its checkers go.
+type moment struct {
+	fallBack func()
+	seen     storage.Cursor
+	records  map[recordKey]lrp.ActualLRP
+	crashes  map[string]int
+}
+
+// Save notes the moment to which FallBack puts the store back.
+func (w *World) Save() {
+	w.saved = &moment{w.Store.Save(), w.seen, maps.Clone(w.records), maps.Clone(w.crashes)}
+}
+
+// FallBack puts the store back to the moment of the last Save, while planes,
+// cells and subscribers go on with what they know. The store finds out and
+// leaves a gap.
+func (w *World) FallBack(ctx context.Context) error {
+	m := w.saved
+	if m == nil {
+		return nil
+	}
+	m.fallBack()
+	w.Fallen++
+	w.seen, w.records, w.crashes = m.seen, maps.Clone(m.records), maps.Clone(m.crashes)
+	w.epoch = 0              // a leader that was replaced in what is lost is none that was replaced
+	w.ranBefore = w.counts() // what is lost is done again
+	return w.Store.Restored(ctx)
+}
+
+// A subscriber follows the log by way of any plane, at its own pace.
+type subscriber struct {
+	at storage.Cursor
+	// missed is how often it was told that it has to read the records anew.
+	missed int
+}
+
+// follow lets the subscriber read some of what there is.
+func (w *World) follow(ctx context.Context, s *subscriber) error {
+	log, err := w.Store.Log(ctx)
+	if err != nil || s.at == log.Newest {
+		return err
+	}
+	b := w.Planes[w.random.IntN(len(w.Planes))].BBS
+	events, err := b.Subscribe(ctx, s.at, storage.EventFilter{})
+	if err != nil {
+		return err
+	}
+	left := 1 + w.random.IntN(20)
+	for e, err := range events {
+		if errors.Is(err, storage.ErrGone) {
+			s.at, s.missed = log.Newest, s.missed+1
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("a subscriber at event %d: %w", s.at, err)
+		}
+		if g := e.Gap; e.Sequence != s.at+1 && (g == nil || g.After != s.at) {
+			return fmt.Errorf("a subscriber is shown event %d after event %d", e.Sequence, s.at)
+		}
+		s.at = e.Sequence
+		if err := w.shown(&e); err != nil {
+			return err
+		}
+		if left--; left == 0 || s.at == log.Newest {
+			return nil
+		}
+	}
+	return nil
+}
+
+// shown makes sure that nobody ever sees two events under one number.
+func (w *World) shown(e *storage.Event) error {
+	data, err := storage.EncodeEvent(e)
+	if err != nil {
+		return err
+	}
+	text := e.At.String() + string(data)
+	if before, known := w.numbers[e.Sequence]; known && before != text {
+		return fmt.Errorf("event %d is %q and was %q", e.Sequence, text, before)
+	}
+	w.numbers[e.Sequence] = text
+	return nil
+}
+
+// granted makes sure that no epoch is granted twice.
+func (w *World) granted(l storage.Lease) {
+	fence := l.Fence()
+	if w.epochs[fence] {
+		w.broken = fmt.Errorf("epoch %d of the %s lease %q was granted twice", l.Epoch, l.Kind, l.Name)
+	}
+	w.epochs[fence] = true
+}
+
+// counts is how often the work of each task has begun.
+func (w *World) counts() map[string]int {
+	runs := map[string]int{}
+	for _, c := range w.cells {
+		for name, n := range c.ran() {
+			runs[name] += n
+		}
+	}
+	return runs
+}
+
+// Missed is how often subscribers had to read the records anew.
+func (w *World) Missed() (n int) {
+	for i := range w.subscribers {
+		n += w.subscribers[i].missed
+	}
+	return n
+}
