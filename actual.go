@@ -65,6 +65,9 @@ func (b *BBS) ResolvedLRPs(ctx context.Context, f storage.ActualLRPFilter) iter.
 
 // Slot is everything recorded at one index, which may be nothing.
 func (b *BBS) Slot(ctx context.Context, processGUID string, index int) (lrp.Slot, error) {
+	if err := checkIndex(index); err != nil {
+		return lrp.Slot{}, err
+	}
 	slot, _, err := b.o.Store.Slot(ctx, processGUID, index)
 	return slot, err
 }

@@ -98,9 +98,19 @@ func (b *BBS) stepSlot(ctx context.Context, processGUID string, index int, c lrp
 	})
 }
 
+// checkIndex refuses an index that no process has.
+func checkIndex(index int) error {
+	var v executor.Validator
+	executor.NotNegative(&v, "index", index)
+	return v.Err()
+}
+
 func (b *BBS) decideSlot(ctx context.Context, call, processGUID string, index int,
 	decide func(lrp.Slot, *lrp.Deployment) (lrp.Decision, error),
 ) (lrp.Decision, error) {
+	if err := checkIndex(index); err != nil {
+		return lrp.Decision{}, b.answer(call, err)
+	}
 	d, _, err := storage.ApplySlot(ctx, b.o.Store, processGUID, index, b.once(ctx, call), decide)
 	if repeated, err := b.outcome(ctx, call, err); repeated || err != nil {
 		return lrp.Decision{}, b.answer(call, err)

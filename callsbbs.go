@@ -249,6 +249,9 @@ var (
 	callAnnounce = forCell(tell(call("Announce", "bbs/announce", cells, wire.Always,
 		"Makes a cell present, or renews that."),
 		func(ctx context.Context, b BBSAPI, in announceArgs) error {
+			if err := checkReachable(in.Presence.Address); err != nil {
+				return err
+			}
 			return b.Announce(ctx, in.Presence, in.Owner, in.TTL)
 		}), func(in announceArgs) string { return in.Presence.CellID })
 	callLeave = forCell(tell(call("Leave", "bbs/leave", cells, wire.Always,

@@ -74,6 +74,9 @@ func (b *BBS) EvacuateCrashedLRP(ctx context.Context, processGUID string, index 
 // cell. The BBS counts c.RunningInstances itself. It may be repeated: every
 // answer is decided anew.
 func (b *BBS) EvacuateRunningLRP(ctx context.Context, processGUID string, index int, c lrp.EvacuateRunning) (keep bool, err error) {
+	if err := checkIndex(index); err != nil {
+		return false, b.answer(c.Name(), err)
+	}
 	d, _, err := storage.ApplySlot(ctx, b.o.Store, processGUID, index, nil, func(s lrp.Slot, d *lrp.Deployment) (lrp.Decision, error) {
 		if d != nil && d.UpdateStrategy == lrp.Recreate {
 			var err error

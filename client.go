@@ -111,6 +111,15 @@ func checkAddress(v *executor.Validator, field, address string, allowPlain bool)
 	v.Check(acceptable(address, allowPlain), field, address, limit)
 }
 
+// checkReachable refuses an address at which no cell can be asked over HTTP.
+func checkReachable(address string) error {
+	var v executor.Validator
+	if address != "" {
+		checkAddress(&v, "address", address, true)
+	}
+	return v.Err()
+}
+
 // acceptable reports whether calls may be sent to an address.
 func acceptable(address string, allowPlain bool) bool {
 	u, err := url.Parse(address)

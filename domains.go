@@ -6,12 +6,16 @@ import (
 	"slices"
 	"time"
 
+	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
 )
 
 // UpsertDomain says that what is desired in a domain is complete and up to
 // date: for ttl, or for ever if ttl is 0 (002 §Domain Freshness).
 func (b *BBS) UpsertDomain(ctx context.Context, name string, ttl time.Duration) error {
+	if err := (lrp.Domain{Name: name}).Validate(); err != nil {
+		return b.answer("UpsertDomain", err)
+	}
 	_, err := storage.Apply(ctx, b.o.Store, nil, func(context.Context, storage.Reader) (batch storage.Batch, err error) {
 		batch.AddDomain(name, ttl)
 		return batch, nil

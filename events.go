@@ -203,6 +203,9 @@ var timelineKinds = []string{
 // Timeline is what happened at an index of a process, and to its deployment,
 // as far back as the log of events goes.
 func (b *BBS) Timeline(ctx context.Context, processGUID string, index int) ([]TimelineEntry, error) {
+	if err := checkIndex(index); err != nil {
+		return nil, err
+	}
 	log, err := b.o.Store.Log(ctx)
 	if err != nil {
 		return nil, err

@@ -19,7 +19,8 @@ import (
 // A CellPresence is what a cell says of itself while it is present.
 type CellPresence struct {
 	CellID string `json:"cell_id"`
-	// Address is how the control plane reaches the cell.
+	// Address is how the control plane reaches the cell, or empty. A cell that
+	// announces itself over HTTP gives the base URL of its own HTTP API.
 	Address string `json:"address,omitempty"`
 	Zone    string `json:"zone,omitempty"`
 	// Capacity is the size of the cell.

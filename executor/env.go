@@ -21,6 +21,9 @@ type EnvVar struct {
 func (e EnvVar) Validate(v *Validator) {
 	v.Check(strings.TrimSpace(e.Name) != "" && !strings.ContainsAny(e.Name, "=\x00"),
 		"name", e.Name, "a name that is not blank, without = and NUL")
+	if !strings.Contains(e.Name, "\x00") {
+		v.OneLine("name", e.Name)
+	}
 	v.Check(!strings.Contains(e.Value, "\x00"), "value", "", "a text without NUL")
 	size := len(e.Name) + len("=") + len(e.Value)
 	v.Check(size <= MaxEnvVarBytes, "", fmt.Sprintf("%d bytes", size),

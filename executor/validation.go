@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -135,6 +136,14 @@ func (v *Validator) GUID(field, text string) {
 func (v *Validator) Name(field, text string) {
 	if !IsName(text) {
 		v.Check(false, field, text, fmt.Sprintf("1 to %d bytes of UTF-8 without NUL", MaxNameBytes))
+	}
+}
+
+// OneLine records an error if text has control characters, such as line ends,
+// which would look like something else wherever the text is shown.
+func (v *Validator) OneLine(field, text string) {
+	if strings.ContainsFunc(text, unicode.IsControl) {
+		v.Check(false, field, text, "a text without line ends and other control characters")
 	}
 }
 

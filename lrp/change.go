@@ -79,6 +79,9 @@ func Desire(l DesiredLRP, now time.Time) (Change, error) {
 
 func created(d Deployment, command string, now time.Time) (Change, error) {
 	d.ModificationTag = ModificationTag{Epoch: now.UnixNano()}
+	if err := checkNewDomain(d.Domain); err != nil {
+		return Change{}, err
+	}
 	if err := d.Validate(); err != nil {
 		return Change{}, err
 	}

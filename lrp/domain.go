@@ -19,6 +19,15 @@ type Domain struct {
 func (d Domain) Validate() error {
 	var v executor.Validator
 	v.Name("domain", d.Name)
+	v.OneLine("domain", d.Name)
+	return v.Err()
+}
+
+// checkNewDomain refuses what an earlier release has taken for a domain. What
+// is recorded already lives on.
+func checkNewDomain(name string) error {
+	var v executor.Validator
+	v.OneLine("domain", name)
 	return v.Err()
 }
 

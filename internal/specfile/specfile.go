@@ -116,6 +116,7 @@ func Task(name string, data []byte) (task.Desire, error) {
 		var v executor.Validator
 		v.GUID("task_guid", t.GUID)
 		v.Name("domain", t.Domain)
+		v.OneLine("domain", t.Domain)
 		return join(v.Err(), record.Definition.Validate())
 	})
 	return task.Desire{GUID: t.GUID, Domain: t.Domain, Definition: t.Definition}, err
