@@ -3,13 +3,20 @@
 package testenv
 
 import (
+	"errors"
 	"os"
+	"strings"
 	"testing"
 )
 
 // RequireAll is the environment variable that turns every missing part into a
 // failure. scripts/test sets it to 1 in CI.
 const RequireAll = "DIEGO_TEST_REQUIRE_ALL"
+
+// Skips is the environment variable that names a file, unless it is empty, to
+// which each skipped test is added: without -v, go test says nothing of skips.
+// scripts/test shows the file at its end.
+const Skips = "DIEGO_TEST_SKIPS"
 
 // Missing ends the test because the machine lacks what. It skips on somebody's
 // laptop and fails where [RequireAll] is 1. remedy says what to do about it.
@@ -18,5 +25,22 @@ func Missing(t testing.TB, what, remedy string) {
 	if os.Getenv(RequireAll) == "1" {
 		t.Fatalf("%s is missing and %s=1 allows no skip: %s", what, RequireAll, remedy)
 	}
+	if err := note(t.Name() + ": " + what + " is missing: " + remedy); err != nil {
+		t.Fatalf("%s names a file that cannot be written: %v", Skips, err)
+	}
 	t.Skipf("%s is missing: %s", what, remedy)
+}
+
+// note adds a line to the file of skips. Several processes may do so at once.
+func note(line string) error {
+	path := os.Getenv(Skips)
+	if path == "" {
+		return nil
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(strings.ReplaceAll(line, "\n", " ") + "\n")
+	return errors.Join(err, f.Close())
 }
