@@ -28,14 +28,21 @@ type fleet struct {
 	logFile *os.File
 	log     *slog.Logger
 	store   *sqlstore.Store
+	durable string // what a power cut may undo
 	service service
 	cells   []*cell
+}
+
+// durable is what the values of the setting store_sync mean.
+var durable = map[string]string{
+	"full":   "each commit is on the disk before it counts",
+	"normal": "a power cut may undo the newest commits; -store-sync full prevents that",
 }
 
 // openFleet makes a fleet that does nothing yet. placed is told why cells were
 // chosen.
 func openFleet(ctx context.Context, s *settings, placed func(auction.Result)) (f *fleet, err error) {
-	f = &fleet{}
+	f = &fleet{durable: durable[s.Sync]}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, f.close(ctx))
@@ -52,7 +59,7 @@ func openFleet(ctx context.Context, s *settings, placed func(auction.Result)) (f
 	if f.service.listener, err = daemon.Listen("listen", s.Listen); err != nil {
 		return f, err
 	}
-	if f.store, err = sqlstore.Open(ctx, "sqlite:"+f.data.In("diego.db"), &sqlstore.Options{Logger: f.log}); err != nil {
+	if f.store, err = sqlstore.Open(ctx, "sqlite:"+f.data.In("diego.db"), &sqlstore.Options{FullSync: s.Sync == "full", Logger: f.log}); err != nil {
 		return f, f.data.Wrong(err)
 	}
 	volume, err := sample.NewVolume(f.data.In("sample"))
@@ -179,6 +186,7 @@ func (f *fleet) close(ctx context.Context) (err error) {
 func (f *fleet) introduce(out io.Writer) {
 	first := f.cells[0]
 	fmt.Fprintf(out, "data        %s\n", f.data.In())
+	fmt.Fprintf(out, "durability  %s\n", f.durable)
 	fmt.Fprintf(out, "containers  %v\n", first.backend)
 	size := first.Manager.Total()
 	fmt.Fprintf(out, "cells       %d, each with %d MiB of memory\n", len(f.cells), size.MemoryMB)

@@ -10,11 +10,15 @@ import (
 )
 
 // Commits take turns by a lock on the one row of the log. In a cluster of
-// servers that all take writes no lock reaches the other nodes: two of them
-// decide on the same records, and what they decide is mixed. So such a server
-// is refused, unless the caller vouches for one node that takes all writes.
-// When that node is gone, another one takes its place and must first see what
-// was acknowledged: its sessions wait for that.
+// servers that all take writes no lock reaches the other nodes. Galera then ends
+// one of two transactions that conflict, at any moment, and a node that does so
+// within a text of several statements runs the rest of the text outside of the
+// transaction: records, events and numbers come apart in silence. So such a
+// server is refused, unless the caller vouches for one node that takes all
+// writes. When that node is gone, another one takes its place and must first
+// see what was acknowledged: its sessions wait for that. In case two nodes take
+// writes for a moment then, statements go one by one: a transaction that was
+// ended is an error, and is tried again.
 
 // ErrSeveralNodes says that the server is one of several nodes which take
 // writes, and that nobody has said that one of them takes all of the store's.
@@ -32,27 +36,28 @@ const (
 	adviceOneNode = "let all processes write through one node, by an address or a proxy that leads to one at a time, and say so with one_node=true in the DSN or Options.OneNode"
 )
 
-// mysqlTopology knows Galera and the group replication of MySQL.
-func mysqlTopology(ctx context.Context, q querier, oneNode bool) error {
+// mysqlTopology knows Galera and the group replication of MySQL. It reports
+// whether transactions may be ended by other nodes.
+func mysqlTopology(ctx context.Context, q querier, oneNode bool) (several bool, err error) {
 	galera, err := variable(ctx, q, "@@wsrep_on")
 	if err != nil {
-		return err
+		return false, err
 	}
 	if galera == 1 {
 		if !oneNode {
-			return fmt.Errorf("%w: the server is a node of a Galera cluster in which every node takes writes (wsrep_on is ON); %s", ErrSeveralNodes, adviceOneNode)
+			return false, fmt.Errorf("%w: the server is a node of a Galera cluster in which every node takes writes (wsrep_on is ON); %s", ErrSeveralNodes, adviceOneNode)
 		}
 		wait, err := variable(ctx, q, "@@wsrep_sync_wait")
 		if err == nil && wait&causalReads != causalReads {
 			err = fmt.Errorf("the server is a node of a Galera cluster, and wsrep_sync_wait is %d: a node that takes over would miss commits; add wsrep_sync_wait=%d to the DSN of the driver", wait, causalReads)
 		}
-		return err
+		return true, err
 	}
 	single, err := variable(ctx, q, "@@group_replication_single_primary_mode")
 	if err == nil && single == 0 && !oneNode {
 		err = fmt.Errorf("%w: the server is in a replication group with several primaries (group_replication_single_primary_mode is OFF); switch the group to one primary, or %s", ErrSeveralNodes, adviceOneNode)
 	}
-	return err
+	return single == 0, err
 }
 
 // variable is the value of a system variable, or -1 if the server has none of

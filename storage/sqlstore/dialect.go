@@ -105,8 +105,9 @@ type dialect struct {
 	// migrate runs f while no other process migrates. f gets one connection.
 	migrate func(ctx context.Context, c *sql.Conn, prefix string, f func() error) error
 	// topology refuses a server that is one of several which take writes,
-	// unless oneNode. It is nil where there are none such.
-	topology func(ctx context.Context, q querier, oneNode bool) error
+	// unless oneNode, and reports whether it is. It is nil where there are none
+	// such.
+	topology func(ctx context.Context, q querier, oneNode bool) (several bool, err error)
 	// drivers are the Go packages that the dialect works with, fromHere reports
 	// whether an error of the server comes in the way that they have.
 	drivers  string

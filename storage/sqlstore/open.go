@@ -59,7 +59,8 @@ type Options struct {
 	MaxConns int
 	// FullSync makes SQLite flush each commit to the disk. Without it a commit
 	// survives the end of the process however that comes, but a power cut may
-	// undo the newest commits, in order.
+	// undo the newest commits, in order. In a DSN _synchronous, which is NORMAL,
+	// FULL or EXTRA, takes its place.
 	FullSync bool
 	// BusyTimeout is how long SQLite waits for other processes in one
 	// statement (default 5 s).
@@ -128,14 +129,16 @@ func checkPrefix(prefix string) (string, error) {
 // Open opens the store that a data source name leads to, and makes or migrates
 // its tables. The scheme says which database it is:
 //
-//	sqlite:/var/lib/diego/diego.db     a file, which is made if need be, for its owner alone
+//	sqlite:/var/lib/diego/diego.db     a file, which is made if need be, for its owner
+//	                                   alone; with the parameters mode and _synchronous
 //	:memory:                           a SQLite database of the Store's own
 //	postgres://user:password@host/db   what lib/pq takes, or postgresql://
 //	mysql://user:password@host/db      with the parameters of the driver, and one_node
 //	mysql:user:password@tcp(host)/db   what go-sql-driver/mysql takes
 //
-// ctx bounds the opening only. The error says what to do about it; it never
-// has the password.
+// ctx bounds the opening only. A parameter that neither the store nor the server
+// knows is an error. The error says what to do about it; it never has the
+// password.
 func Open(ctx context.Context, dsn string, o *Options) (*Store, error) {
 	opts, err := o.withDefaults()
 	if err != nil {
@@ -162,11 +165,11 @@ func parse(dsn string) (open func(context.Context, Options) (*Store, error), err
 	case dsn == ":memory:" || dsn == "sqlite::memory:":
 		return openMemory, nil
 	case scheme == "sqlite":
-		path := strings.TrimPrefix(rest, "//")
-		if path == "" || path[0] == '?' {
-			return nil, errDSN("SQLite", "sqlite:/var/lib/diego/diego.db", dsn, nil)
+		file, err := parseSQLite(strings.TrimPrefix(rest, "//"))
+		if err != nil {
+			return nil, errDSN("SQLite", "sqlite:/var/lib/diego/diego.db", dsn, err)
 		}
-		return func(ctx context.Context, opts Options) (*Store, error) { return openFile(ctx, path, opts, nil) }, nil
+		return func(ctx context.Context, opts Options) (*Store, error) { return openFile(ctx, file, opts, nil) }, nil
 	case scheme == "postgres" || scheme == "postgresql":
 		connect := func(a access) (*pq.Connector, error) { return postgresConnector(dsn, a) }
 		if _, err := connect(reads); err != nil {
@@ -370,7 +373,7 @@ func openMemory(ctx context.Context, opts Options) (*Store, error) {
 		}
 	}
 	remove := func() error { return os.RemoveAll(dir) }
-	s, err := openFile(ctx, filepath.Join(dir, "memory.db"), opts, remove)
+	s, err := openFile(ctx, sqliteFile{path: filepath.Join(dir, "memory.db")}, opts, remove)
 	if err != nil {
 		return nil, errors.Join(err, remove())
 	}
@@ -379,19 +382,9 @@ func openMemory(ctx context.Context, opts Options) (*Store, error) {
 
 // openFile opens a SQLite file: one connection writes, others read. after is
 // called when the store is closed.
-func openFile(ctx context.Context, path string, opts Options, after func() error) (*Store, error) {
-	path, query, _ := strings.Cut(path, "?")
-	keepPrivate(path, query, opts.Logger)
-	synchronous := "NORMAL"
-	if opts.FullSync {
-		synchronous = "FULL"
-	}
-	parameters := fmt.Sprintf("_busy_timeout=%d&_journal_mode=WAL&_synchronous=%s&_stmt_cache_size=128&_txlock=immediate",
-		opts.BusyTimeout.Milliseconds(), synchronous)
-	if query != "" {
-		parameters += "&" + query
-	}
-	dsn := "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + parameters
+func openFile(ctx context.Context, file sqliteFile, opts Options, after func() error) (*Store, error) {
+	keepPrivate(file.path, file.mode, opts.Logger)
+	dsn := file.dsn(&opts)
 	write := sql.OpenDB(&sqliteConnector{dsn + "&_cache_size=-65536", sqliteWrites})
 	write.SetMaxOpenConns(1)
 	// What a reader has cached is of no use after the next commit.

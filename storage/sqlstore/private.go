@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"io/fs"
 	"log/slog"
-	"net/url"
 	"os"
 )
 
@@ -19,13 +18,12 @@ const (
 // SQLite keeps beside it.
 var sqliteFiles = []string{"", "-wal", "-shm", "-journal"}
 
-// keepPrivate makes the file of a SQLite database, if there is none and the
-// parameters let one be made, and closes to others what an earlier release has
+// keepPrivate makes the file of a SQLite database, if there is none and the mode
+// lets one be made, and closes to others what an earlier release has
 // left open to them. What it changes, or cannot change, goes to log. An error
 // of the file itself is left to SQLite, which meets it at once.
-func keepPrivate(path, query string, log *slog.Logger) {
-	parameters, err := url.ParseQuery(query)
-	if mode := parameters.Get("mode"); err == nil && (mode == "" || mode == "rwc") {
+func keepPrivate(path, mode string, log *slog.Logger) {
+	if mode == "" || mode == "rwc" {
 		// A file that is there is not opened: closing it would give up the locks
 		// that this process holds on it.
 		if f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, privateFile); err == nil {

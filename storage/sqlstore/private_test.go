@@ -78,7 +78,7 @@ func TestFilesThatAnEarlierReleaseLeftOpenToOthersAreClosedAndThatIsLogged(t *te
 
 func TestADatabaseThatIsOnlyReadIsNotMade(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "diego.db")
-	keepPrivate(path, "mode=ro", slog.New(slog.DiscardHandler))
+	keepPrivate(path, "ro", slog.New(slog.DiscardHandler))
 	if _, err := os.Stat(path); err == nil {
 		t.Error("it is there")
 	}

@@ -1,10 +1,15 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/mattn/go-sqlite3"
@@ -35,6 +40,57 @@ var sqlite = dialect{
 // pages go from the log to the file when it has 32 MiB, not 4. What undoes half
 // a statement is kept in memory, not in a temporary file.
 var sqliteWrites = []string{"PRAGMA wal_autocheckpoint = 8192", "PRAGMA temp_store = MEMORY"}
+
+// A sqliteFile is what a data source name says about a SQLite database.
+type sqliteFile struct {
+	path string
+	// mode and synchronous are parameters of the name, empty where it has none.
+	mode, synchronous string
+}
+
+// sqliteParameters are the values that the parameters of a name may have.
+var sqliteParameters = map[string][]string{
+	"mode":         {"ro", "rw", "rwc"},
+	"_synchronous": {"NORMAL", "FULL", "EXTRA"}, // OFF may damage the file
+}
+
+// parseSQLite reads what follows "sqlite:". The driver would ignore parameters
+// that it does not know, and those that it gets twice.
+func parseSQLite(name string) (f sqliteFile, err error) {
+	path, query, _ := strings.Cut(name, "?")
+	if path == "" {
+		return f, errors.New("it has no path")
+	}
+	given, err := url.ParseQuery(query)
+	if err != nil {
+		return f, err
+	}
+	for _, parameter := range slices.Sorted(maps.Keys(given)) {
+		allowed, known := sqliteParameters[parameter]
+		if !known {
+			return f, fmt.Errorf("the parameter %s is not known; there are %s, and all else is in the options", parameter,
+				strings.Join(slices.Sorted(maps.Keys(sqliteParameters)), " and "))
+		}
+		if values := given[parameter]; len(values) != 1 || !slices.Contains(allowed, values[0]) {
+			return f, fmt.Errorf("%s is %s; want one of %s, once", parameter, strings.Join(values, " and "), strings.Join(allowed, ", "))
+		}
+	}
+	return sqliteFile{path, given.Get("mode"), given.Get("_synchronous")}, nil
+}
+
+// dsn is the name that the driver takes.
+func (f *sqliteFile) dsn(o *Options) string {
+	synchronous := "NORMAL"
+	if o.FullSync {
+		synchronous = "FULL"
+	}
+	parameters := fmt.Sprintf("_busy_timeout=%d&_journal_mode=WAL&_synchronous=%s&_stmt_cache_size=128&_txlock=immediate",
+		o.BusyTimeout.Milliseconds(), cmp.Or(f.synchronous, synchronous))
+	if f.mode != "" {
+		parameters += "&mode=" + f.mode
+	}
+	return "file:" + (&url.URL{Path: f.path}).EscapedPath() + "?" + parameters
+}
 
 // A sqliteConnector makes connections with settings that the driver has no
 // parameters for.

@@ -106,9 +106,11 @@ func (s *Store) prepareSchema(ctx context.Context) error {
 		return err
 	}
 	if s.d.topology != nil {
-		if err := s.d.topology(ctx, s.write, s.options.OneNode); err != nil {
+		several, err := s.d.topology(ctx, s.write, s.options.OneNode)
+		if err != nil {
 			return err
 		}
+		s.batches = s.batches && !several
 	}
 	if s.d.dir == "postgres" && s.batches {
 		// With the old quoting rules literals would mean something else.
