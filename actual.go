@@ -44,12 +44,9 @@ func (b *BBS) records(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[
 // ResolvedLRPs are the instances as consumers should see them: one for each
 // index, whatever is recorded there besides. f chooses among these.
 func (b *BBS) ResolvedLRPs(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error] {
-	// Whole slots are read: a record that f does not want may hide one that it
-	// does.
-	all := storage.ActualLRPFilter{ProcessGUIDs: f.ProcessGUIDs, Indices: f.Indices, Domains: f.Domains}
 	match := f.Matcher()
 	return func(yield func(lrp.ActualLRP, error) bool) {
-		for slot, err := range slotsOf(b.records(ctx, all)) {
+		for slot, err := range b.slots(ctx, f) {
 			if err != nil {
 				if !yield(lrp.ActualLRP{}, err) {
 					return
@@ -61,6 +58,51 @@ func (b *BBS) ResolvedLRPs(ctx context.Context, f storage.ActualLRPFilter) iter.
 			}
 		}
 	}
+}
+
+// ActualLRPGroups are what routers should know of each definition at each index:
+// the instance, and the one that leaves its cell (003 §Corresponding changes to
+// ActualLRPs). They are ordered by process guid, index and definition. A group
+// is listed if f wants one of its records.
+func (b *BBS) ActualLRPGroups(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.Group, error] {
+	match := f.Matcher()
+	return func(yield func(lrp.Group, error) bool) {
+		for slot, err := range b.slots(ctx, f) {
+			if err != nil {
+				if !yield(lrp.Group{}, err) {
+					return
+				}
+				continue
+			}
+			for _, g := range slot.Groups() {
+				wanted := g.Instance != nil && match(g.Instance) || g.Evacuating != nil && match(g.Evacuating)
+				if wanted && !yield(g, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// ActualLRPGroup is the group at an index of the definition that is active, or
+// of all definitions if that has no record there. The error wraps
+// lrp.ErrNotFound, and so storage.ErrNotFound, if none has.
+func (b *BBS) ActualLRPGroup(ctx context.Context, processGUID string, index int) (lrp.Group, error) {
+	slot, d, err := b.o.Store.Slot(ctx, processGUID, index)
+	if err != nil {
+		return lrp.Group{}, err
+	}
+	g := slot.ActiveGroup(d)
+	if g == (lrp.Group{}) {
+		return g, &storage.NotFoundError{Key: storage.ActualLRPKey(&lrp.ActualLRP{Key: lrp.Key{ProcessGUID: processGUID, Index: index}})}
+	}
+	return g, nil
+}
+
+// slots are those of which f may want a record, each whole: a record that f does
+// not want may hide one that it does.
+func (b *BBS) slots(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.Slot, error] {
+	return slotsOf(b.records(ctx, storage.ActualLRPFilter{ProcessGUIDs: f.ProcessGUIDs, Indices: f.Indices, Domains: f.Domains}))
 }
 
 // Slot is everything recorded at one index, which may be nothing.

@@ -20,6 +20,7 @@ type BBSAPI interface {
 	Desire(ctx context.Context, l lrp.DesiredLRP) error
 	CreateDeployment(ctx context.Context, c lrp.DeploymentDefinition) error
 	UpdateDeployment(ctx context.Context, processGUID string, u lrp.Update) error
+	UpdateDesiredLRP(ctx context.Context, l lrp.DesiredLRP, definitionID string) (string, error)
 	ActivateDefinition(ctx context.Context, processGUID, definitionID string) error
 	DeleteDeployment(ctx context.Context, processGUID string) error
 	ContinueRollout(ctx context.Context, processGUID string) error
@@ -30,6 +31,8 @@ type BBSAPI interface {
 
 	// What is there.
 	ResolvedLRPs(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error]
+	ActualLRPGroups(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.Group, error]
+	ActualLRPGroup(ctx context.Context, processGUID string, index int) (lrp.Group, error)
 	Retire(ctx context.Context, processGUID string, index int, definitionID string) error
 	RestartPolicy(ctx context.Context) (lrp.RestartPolicy, error)
 
@@ -42,6 +45,7 @@ type BBSAPI interface {
 	CancelTask(ctx context.Context, guid string) error
 	ResolveTask(ctx context.Context, guid string) error
 	DeleteTask(ctx context.Context, guid string) error
+	ResolveAndDeleteTask(ctx context.Context, guid string) error
 	FailTask(ctx context.Context, guid, reason string) error
 
 	// What happened.

@@ -122,10 +122,15 @@ func (b *BBS) decideSlot(ctx context.Context, call, processGUID string, index in
 // stepTask applies a command to one task. After a repeated call the decision
 // is empty.
 func (b *BBS) stepTask(ctx context.Context, guid string, c task.Command) (d task.Decision, repeated bool, err error) {
-	call := taskCall(c)
-	d, _, err = storage.ApplyTask(ctx, b.o.Store, guid, b.once(ctx, call), func(t *task.Task) (task.Decision, error) {
+	return b.decideTask(ctx, taskCall(c), guid, func(t *task.Task) (task.Decision, error) {
 		return task.Step(t, c, b.o.Now(), b.o.Tasks)
 	})
+}
+
+func (b *BBS) decideTask(ctx context.Context, call, guid string,
+	decide func(*task.Task) (task.Decision, error),
+) (d task.Decision, repeated bool, err error) {
+	d, _, err = storage.ApplyTask(ctx, b.o.Store, guid, b.once(ctx, call), decide)
 	if repeated, err = b.outcome(ctx, call, err); repeated || err != nil {
 		return task.Decision{}, repeated, b.answer(call, err)
 	}

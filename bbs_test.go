@@ -97,6 +97,121 @@ func TestANewDefinitionIsRolledOutOneIndexAfterAnother(t *testing.T) {
 	}
 }
 
+func TestADesiredLRPIsUpdatedToAnotherByARollout(t *testing.T) {
+	s := newSystem(t, 2, nil)
+	s.must(s.BBS.Desire(s.ctx, desired("web", 2)))
+	s.step()
+	next := desired("web", 3)
+	next.Definition.MemoryMB = 64
+	once := diego.WithRequestID(s.ctx, "4711")
+	first, err := s.BBS.UpdateDesiredLRP(once, next, "")
+	s.must(err)
+	again, err := s.BBS.UpdateDesiredLRP(once, next, "")
+	if s.must(err); first == "" || again != first {
+		t.Errorf("the definition is %q, and %q for the repeated call; want one id", first, again)
+	}
+	second, err := s.BBS.UpdateDesiredLRP(s.ctx, next, "")
+	if s.must(err); second == first {
+		t.Errorf("another call makes the same id %q", second)
+	}
+	named, err := s.BBS.UpdateDesiredLRP(s.ctx, next, "v4")
+	if s.must(err); named != "v4" {
+		t.Errorf("got id %q, want v4", named)
+	}
+	s.pass(20 * time.Second)
+	for index := range 3 {
+		if r := s.record("web", index); r.DefinitionID != "v4" || r.State != lrp.Running {
+			t.Errorf("%d is %v of %q, want the new definition to run", index, r.State, r.DefinitionID)
+		}
+	}
+	l, err := s.BBS.DesiredLRP(s.ctx, "web")
+	if s.must(err); l.Instances != 3 || l.Definition.MemoryMB != 64 {
+		t.Errorf("got %+v", l)
+	}
+	next.Domain = "others"
+	if _, err := s.BBS.UpdateDesiredLRP(s.ctx, next, ""); !errors.Is(err, lrp.ErrRefused) {
+		t.Errorf("to another domain: got %v, want ErrRefused", err)
+	}
+	if _, err := s.BBS.UpdateDesiredLRP(s.ctx, desired("none", 1), ""); !errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("of no deployment: got %v, want ErrNotFound", err)
+	}
+	if _, err := s.BBS.UpdateDesiredLRP(s.ctx, desired("web", -1), ""); !errors.Is(err, executor.ErrInvalid) {
+		t.Errorf("to -1 instances: got %v, want ErrInvalid", err)
+	}
+}
+
+func TestGroupsAreReadForEachDefinitionAndForTheActiveOne(t *testing.T) {
+	s := newSystem(t, 0, nil)
+	s.must(s.BBS.Desire(s.ctx, desired("web", 2)))
+	s.must(s.BBS.StartLRP(s.ctx, "web", 0, lrp.Start{Instance: mine}))
+	s.must(updateTo("v2")(s.ctx, s.BBS)) // an instance of it is wanted at index 0 besides
+	if _, err := s.BBS.EvacuateRunningLRP(s.ctx, "web", 0, lrp.EvacuateRunning{DefinitionID: "web", Instance: mine}); err != nil {
+		t.Fatal(err)
+	}
+	group := func(g lrp.Group) string {
+		text := ""
+		for _, r := range []*lrp.ActualLRP{g.Instance, g.Evacuating} {
+			if r != nil {
+				text += describe(r) + " of " + r.DefinitionID + "; "
+			}
+		}
+		return text
+	}
+	list := func(f storage.ActualLRPFilter) (got []string) {
+		for g, err := range s.BBS.ActualLRPGroups(s.ctx, f) {
+			s.must(err)
+			got = append(got, group(g))
+		}
+		return got
+	}
+	slot, err := s.BBS.Slot(s.ctx, "web", 0)
+	s.must(err)
+	var want []string
+	for _, g := range slot.Groups() {
+		want = append(want, group(g))
+	}
+	if got := list(storage.ActualLRPFilter{ProcessGUIDs: []string{"web"}, Indices: []int{0}}); len(got) < 2 || !slices.Equal(got, want) {
+		t.Errorf("at index 0 got %q, want %q, one for each definition", got, want)
+	}
+	if got := list(storage.ActualLRPFilter{Presences: []lrp.Presence{lrp.Evacuating}}); len(got) != 1 || !strings.Contains(got[0], "EVACUATING cell-1 of web") {
+		t.Errorf("groups with an evacuating instance: got %q", got)
+	}
+	g, err := s.BBS.ActualLRPGroup(s.ctx, "web", 0)
+	if s.must(err); g.Instance == nil || g.Instance.DefinitionID != "v2" {
+		t.Errorf("got %q, want the active definition's", group(g))
+	}
+	if _, err := s.BBS.ActualLRPGroup(s.ctx, "web", 7); !errors.Is(err, lrp.ErrNotFound) || !errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("got %v, want ErrNotFound", err)
+	}
+}
+
+func TestATaskIsResolvedAndDeletedInOneCall(t *testing.T) {
+	s := newSystem(t, 0, nil)
+	s.must(s.BBS.DesireTask(s.ctx, desiredTask("job", "")))
+	if err := s.BBS.ResolveAndDeleteTask(s.ctx, "job"); !errors.Is(err, task.ErrInvalidTransition) {
+		t.Errorf("of a task that is PENDING: got %v, want ErrInvalidTransition", err)
+	}
+	s.must(s.BBS.CancelTask(s.ctx, "job"))
+	s.must(s.BBS.ResolveAndDeleteTask(s.ctx, "job"))
+	if err := s.BBS.ResolveAndDeleteTask(s.ctx, "job"); !errors.Is(err, task.ErrNotFound) {
+		t.Errorf("a second time: got %v, want ErrNotFound", err)
+	}
+	var kinds []string
+	for e, err := range s.store.Events(s.ctx, 0, storage.EventFilter{TaskGUIDs: []string{"job"}}) {
+		s.must(err)
+		kinds = append(kinds, e.Subject().Kind+" by "+e.Task.Cause.Command)
+	}
+	if want := []string{"task_created by Desire", "task_changed by Cancel", "task_changed by Resolve", "task_removed by Delete"}; !slices.Equal(kinds, want) {
+		t.Errorf("got events %q, want %q", kinds, want)
+	}
+	s.must(s.BBS.DesireTask(s.ctx, desiredTask("other", "")))
+	s.must(s.BBS.CancelTask(s.ctx, "other"))
+	s.must(s.BBS.ResolveTask(s.ctx, "other"))
+	if err := s.BBS.ResolveAndDeleteTask(s.ctx, "other"); !errors.Is(err, task.ErrInvalidTransition) {
+		t.Errorf("of a task that somebody deals with: got %v, want ErrInvalidTransition", err)
+	}
+}
+
 func TestACallThatIsRepeatedWithItsRequestIDIsCarriedOutOnce(t *testing.T) {
 	me := lrp.InstanceKey{InstanceGUID: "mine", CellID: "cell-1"}
 	one, id, next := 1, "v2", definition()

@@ -26,6 +26,14 @@ type (
 		ProcessGUID string     `json:"process_guid"`
 		Update      lrp.Update `json:"update"`
 	}
+	updateDesiredArgs struct {
+		DesiredLRP lrp.DesiredLRP `json:"desired_lrp"`
+		// DefinitionID names the new definition; empty for one that the BBS makes.
+		DefinitionID string `json:"definition_id,omitempty"`
+	}
+	updateDesiredAnswer struct {
+		DefinitionID string `json:"definition_id"`
+	}
 	definitionArgs struct {
 		ProcessGUID  string `json:"process_guid"`
 		DefinitionID string `json:"definition_id"`
@@ -110,6 +118,12 @@ var (
 		func(ctx context.Context, b BBSAPI, in updateArgs) error {
 			return b.UpdateDeployment(ctx, in.ProcessGUID, in.Update)
 		})
+	callUpdateDesiredLRP = ask(call("UpdateDesiredLRP", "bbs/update_desired_lrp", consumers, wire.Once,
+		"Makes a deployment what a desired LRP says, its definition by a rollout. Answers with the id of the new definition."),
+		func(ctx context.Context, b BBSAPI, in updateDesiredArgs) (a updateDesiredAnswer, err error) {
+			a.DefinitionID, err = b.UpdateDesiredLRP(ctx, in.DesiredLRP, in.DefinitionID)
+			return a, err
+		})
 	callActivateDefinition = tell(call("ActivateDefinition", "bbs/activate_definition", consumers, wire.Once,
 		"Begins a rollout to a definition that the deployment has."),
 		func(ctx context.Context, b BBSAPI, in definitionArgs) error {
@@ -161,6 +175,16 @@ var (
 		func(ctx context.Context, b BBSAPI, in storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error] {
 			return b.ResolvedLRPs(ctx, in)
 		})
+	callActualLRPGroups = list(call("ActualLRPGroups", "bbs/actual_lrp_groups", readers, wire.Always,
+		"Lists for each definition at each index the instance and the one that leaves its cell, ordered by process guid, index and definition."),
+		func(ctx context.Context, b BBSAPI, in storage.ActualLRPFilter) iter.Seq2[lrp.Group, error] {
+			return b.ActualLRPGroups(ctx, in)
+		})
+	callActualLRPGroup = ask(call("ActualLRPGroup", "bbs/actual_lrp_group", readers, wire.Always,
+		"Reads the group at an index of the active definition, or of all definitions if that has none."),
+		func(ctx context.Context, b BBSAPI, in indexArgs) (lrp.Group, error) {
+			return b.ActualLRPGroup(ctx, in.ProcessGUID, in.Index)
+		})
 	callSlot = ask(call("Slot", "bbs/slot", readers, wire.Always,
 		"Reads everything that is recorded at one index."),
 		func(ctx context.Context, b BBSAPI, in indexArgs) (lrp.Slot, error) {
@@ -209,6 +233,11 @@ var (
 	callDeleteTask = tell(call("DeleteTask", "bbs/delete_task", consumers, wire.Once,
 		"Removes a task that is being resolved."),
 		func(ctx context.Context, b BBSAPI, in taskArgs) error { return b.DeleteTask(ctx, in.TaskGUID) })
+	callResolveAndDeleteTask = tell(call("ResolveAndDeleteTask", "bbs/resolve_and_delete_task", consumers, wire.Once,
+		"Removes a completed task: resolves and deletes it in one step. It succeeds for one caller."),
+		func(ctx context.Context, b BBSAPI, in taskArgs) error {
+			return b.ResolveAndDeleteTask(ctx, in.TaskGUID)
+		})
 	callFailTask = tell(call("FailTask", "bbs/fail_task", operators, wire.Once,
 		"Completes a task as failed, with a reason, and stops its container."),
 		func(ctx context.Context, b BBSAPI, in taskCommandArgs[task.Fail]) error {
@@ -342,11 +371,11 @@ var (
 )
 
 var bbsCalls = []wire.Endpoint[BBSAPI]{
-	callDesire, callCreateDeployment, callUpdateDeployment, callActivateDefinition, callDeleteDeployment,
+	callDesire, callCreateDeployment, callUpdateDeployment, callUpdateDesiredLRP, callActivateDefinition, callDeleteDeployment,
 	callContinueRollout, callRolloutStatus, callDeployments, callDeployment, callDesiredLRPs, callDesiredLRP,
-	callActualLRPs, callResolvedLRPs, callSlot, callRetire, callRestartPolicy,
+	callActualLRPs, callResolvedLRPs, callActualLRPGroups, callActualLRPGroup, callSlot, callRetire, callRestartPolicy,
 	callUpsertDomain, callDomains, callCells,
-	callDesireTask, callTasks, callTask, callCancelTask, callResolveTask, callDeleteTask, callFailTask,
+	callDesireTask, callTasks, callTask, callCancelTask, callResolveTask, callDeleteTask, callResolveAndDeleteTask, callFailTask,
 	callLog, callSubscribe, callTimeline,
 	callAnnounce, callLeave, callClaimLRP, callStartLRP, callCrashLRP, callRemoveLRP,
 	callEvacuateClaimedLRP, callEvacuateRunningLRP, callEvacuateStoppedLRP, callEvacuateCrashedLRP, callRemoveEvacuatingLRP,

@@ -50,6 +50,12 @@ func (c *BBSClient) UpdateDeployment(ctx context.Context, processGUID string, u 
 	return err
 }
 
+// UpdateDesiredLRP is [BBS.UpdateDesiredLRP].
+func (c *BBSClient) UpdateDesiredLRP(ctx context.Context, l lrp.DesiredLRP, definitionID string) (string, error) {
+	a, err := callUpdateDesiredLRP.Do(ctx, c.client, updateDesiredArgs{l, definitionID})
+	return a.DefinitionID, err
+}
+
 // ActivateDefinition is [BBS.ActivateDefinition].
 func (c *BBSClient) ActivateDefinition(ctx context.Context, processGUID, definitionID string) error {
 	_, err := callActivateDefinition.Do(ctx, c.client, definitionArgs{processGUID, definitionID})
@@ -101,6 +107,16 @@ func (c *BBSClient) ActualLRPs(ctx context.Context, f storage.ActualLRPFilter) i
 // ResolvedLRPs is [BBS.ResolvedLRPs].
 func (c *BBSClient) ResolvedLRPs(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error] {
 	return callResolvedLRPs.All(ctx, c.client, f)
+}
+
+// ActualLRPGroups is [BBS.ActualLRPGroups].
+func (c *BBSClient) ActualLRPGroups(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.Group, error] {
+	return callActualLRPGroups.All(ctx, c.client, f)
+}
+
+// ActualLRPGroup is [BBS.ActualLRPGroup].
+func (c *BBSClient) ActualLRPGroup(ctx context.Context, processGUID string, index int) (lrp.Group, error) {
+	return callActualLRPGroup.Do(ctx, c.client, indexArgs{processGUID, index})
 }
 
 // Slot is [BBS.Slot].
@@ -166,6 +182,12 @@ func (c *BBSClient) ResolveTask(ctx context.Context, guid string) error {
 // DeleteTask is [BBS.DeleteTask].
 func (c *BBSClient) DeleteTask(ctx context.Context, guid string) error {
 	_, err := callDeleteTask.Do(ctx, c.client, taskArgs{guid})
+	return err
+}
+
+// ResolveAndDeleteTask is [BBS.ResolveAndDeleteTask].
+func (c *BBSClient) ResolveAndDeleteTask(ctx context.Context, guid string) error {
+	_, err := callResolveAndDeleteTask.Do(ctx, c.client, taskArgs{guid})
 	return err
 }
 

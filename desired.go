@@ -2,6 +2,9 @@ package diego
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"iter"
 	"slices"
@@ -44,6 +47,38 @@ func (b *BBS) UpdateDeployment(ctx context.Context, processGUID string, u lrp.Up
 	return b.changeDeployment(ctx, "Update", processGUID, existing(processGUID, func(d *lrp.Deployment) (lrp.Change, error) {
 		return d.Update(u)
 	}))
+}
+
+// UpdateDesiredLRP makes a deployment what l says (004 §Proposed API): its
+// settings at once and its definition by a rollout, under definitionID or, if
+// that is empty, an id that is made here. It returns the id. Process guid,
+// domain and update strategy stay. To change settings without a rollout there is
+// UpdateDeployment. The error wraps storage.ErrNotFound, or lrp.ErrRefused.
+func (b *BBS) UpdateDesiredLRP(ctx context.Context, l lrp.DesiredLRP, definitionID string) (string, error) {
+	const call = "UpdateDesiredLRP"
+	if err := l.Validate(); err != nil {
+		return "", b.answer(call, err)
+	}
+	if definitionID == "" {
+		definitionID = newDefinitionID(requestID(ctx, call))
+	}
+	err := b.changeDeployment(ctx, call, l.ProcessGUID, existing(l.ProcessGUID, func(d *lrp.Deployment) (lrp.Change, error) {
+		return d.UpdateTo(l, definitionID)
+	}))
+	if err != nil {
+		return "", err
+	}
+	return definitionID, nil
+}
+
+// newDefinitionID is an id that nobody has. A call that is repeated under its
+// request id gets the same one.
+func newDefinitionID(requestID string) string {
+	if requestID == "" {
+		return rand.Text()
+	}
+	sum := sha256.Sum256([]byte(requestID))
+	return hex.EncodeToString(sum[:16])
 }
 
 // ActivateDefinition begins a rollout to a definition that the deployment has

@@ -37,6 +37,13 @@ var onceCalls = map[string]struct {
 	"DeleteTask": {inOrder(cancelJob, resolveJob), func(ctx context.Context, b diego.BBSAPI) error {
 		return b.DeleteTask(ctx, "job")
 	}},
+	"UpdateDesiredLRP": {nil, func(ctx context.Context, b diego.BBSAPI) error {
+		_, err := b.UpdateDesiredLRP(ctx, desired("web", 2), "")
+		return err
+	}},
+	"ResolveAndDeleteTask": {cancelJob, func(ctx context.Context, b diego.BBSAPI) error {
+		return b.ResolveAndDeleteTask(ctx, "job")
+	}},
 	"FailTask": {nil, func(ctx context.Context, b diego.BBSAPI) error { return b.FailTask(ctx, "job", "no reason") }},
 	"RemoveLRP": {nil, func(ctx context.Context, b diego.BBSAPI) error {
 		return b.RemoveLRP(ctx, "web", 0, lrp.Remove{Instance: mine})

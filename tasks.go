@@ -46,6 +46,21 @@ func (b *BBS) DeleteTask(ctx context.Context, guid string) error {
 	return err
 }
 
+// ResolveAndDeleteTask removes a COMPLETED task in one step: what ResolveTask and
+// DeleteTask do one after the other. It succeeds for one caller.
+func (b *BBS) ResolveAndDeleteTask(ctx context.Context, guid string) error {
+	_, _, err := b.decideTask(ctx, "ResolveAndDeleteTask", guid, func(t *task.Task) (task.Decision, error) {
+		resolved, err := task.Step(t, task.Resolve{}, b.o.Now(), b.o.Tasks)
+		if err != nil {
+			return task.Decision{}, err
+		}
+		d, err := task.Step(resolved.Write.After, task.Delete{}, b.o.Now(), b.o.Tasks)
+		d.Write.Before, d.Events = t, append(resolved.Events, d.Events...)
+		return d, err
+	})
+	return err
+}
+
 // StartTask asks whether a cell is to run a task in its container now: true
 // once for a task, and false if this container runs it already. The answer to
 // a call that is repeated with its request id is the first one's.

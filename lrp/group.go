@@ -3,8 +3,8 @@ package lrp
 // A Group is what a router should know of one definition at one index: the
 // instance and the record of the cell that evacuates it. Either may be nil.
 type Group struct {
-	Instance   *ActualLRP
-	Evacuating *ActualLRP
+	Instance   *ActualLRP `json:"instance,omitempty"`
+	Evacuating *ActualLRP `json:"evacuating,omitempty"`
 }
 
 // instanceRank orders the ORDINARY and SUSPECT records that may fill a group's instance: an
@@ -74,6 +74,17 @@ func (s Slot) Group(definitionID string) (g Group) {
 		}
 	}
 	return g
+}
+
+// Groups are those of all definitions that have records in the slot, in the
+// order of their ids (003 §Corresponding changes to ActualLRPs).
+func (s Slot) Groups() (list []Group) {
+	for i := range s.Records {
+		if id := s.Records[i].DefinitionID; i == 0 || id != s.Records[i-1].DefinitionID {
+			list = append(list, s.Group(id))
+		}
+	}
+	return list
 }
 
 // ActiveGroup is the view for those who know of one definition only: of the

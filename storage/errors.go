@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/task"
 )
 
@@ -38,11 +39,14 @@ type NotFoundError struct{ Key RecordKey }
 
 func (e *NotFoundError) Error() string { return fmt.Sprintf("%v: %v", e.Key, ErrNotFound) }
 
-// Unwrap makes errors.Is(err, ErrNotFound) true, and for a task also
-// errors.Is(err, task.ErrNotFound).
+// Unwrap makes errors.Is(err, ErrNotFound) true, and for a task or an ActualLRP
+// also errors.Is with task.ErrNotFound or lrp.ErrNotFound.
 func (e *NotFoundError) Unwrap() error {
-	if e.Key.Kind == TaskRecord {
+	switch e.Key.Kind {
+	case TaskRecord:
 		return task.ErrNotFound
+	case ActualLRPRecord:
+		return lrp.ErrNotFound
 	}
 	return ErrNotFound
 }

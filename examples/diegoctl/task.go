@@ -165,12 +165,11 @@ func taskDelete(c *call) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", guid, err)
 		}
+		remove := r.bbs.DeleteTask
 		if t.State == task.Completed {
-			if err := r.bbs.ResolveTask(c.ctx, guid); err != nil {
-				return fmt.Errorf("%s: %w", guid, err)
-			}
+			remove = r.bbs.ResolveAndDeleteTask
 		}
-		if err := r.bbs.DeleteTask(c.ctx, guid); err != nil {
+		if err := remove(c.ctx, guid); err != nil {
 			return fmt.Errorf("%s: %w", guid, err)
 		}
 		if err := c.say(done{Done: "deleted", TaskGUID: guid}, "task %s is deleted", guid); err != nil {
