@@ -21,26 +21,44 @@ package hostport
 import (
 	"fmt"
 	"io"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/diegosdk/diego/executor"
 )
+
+// Rest is how long a port that a container has had is given to no other, of
+// whichever backend of the host: somebody may still send to it what is meant
+// for the first. The backend itself gives it out sooner rather than none.
+const Rest = 30 * time.Second
+
+// maxResting bounds how many ports rest; each is a socket or a file.
+const maxResting = 1000
 
 // Range is the ports of one backend. Its methods may be called at once from
 // many goroutines.
 type Range struct {
 	first, last uint16
+	rest        time.Duration
 
-	mu     sync.Mutex
-	held   map[string][]io.Closer // by guid
-	next   uint16                 // where the search goes on, so that ports rest before they come again
-	closed bool
+	mu      sync.Mutex
+	held    map[string][]io.Closer // by guid
+	resting []*resting             // the one that has rested longest first
+	next    uint16                 // where the search goes on
+	closed  bool
+}
+
+// A resting port is still claimed, and nobody's.
+type resting struct {
+	claim io.Closer
+	timer *time.Timer
 }
 
 // NewRange returns the ports from first to last, both included. It claims
 // none yet.
 func NewRange(first, last uint16) *Range {
-	return &Range{first: first, last: last, next: first, held: make(map[string][]io.Closer)}
+	return &Range{first: first, last: last, rest: Rest, next: first, held: make(map[string][]io.Closer)}
 }
 
 // Map gives a port of the host to each of a container's ports. With occupy
@@ -55,7 +73,7 @@ func (r *Range) Map(guid string, ports []uint16, occupy bool) ([]executor.PortMa
 		host, ok := r.take(guid, occupy)
 		if !ok {
 			return nil, &executor.BackendError{Kind: executor.ErrNoPort, GUID: guid,
-				Detail: fmt.Sprintf("all ports from %d to %d are in use", r.first, r.last)}
+				Detail: fmt.Sprintf("all ports from %d to %d are in use, or were until a moment ago; widen the range", r.first, r.last)}
 		}
 		mappings = append(mappings, executor.PortMapping{ContainerPort: port, HostPort: host})
 	}
@@ -63,6 +81,19 @@ func (r *Range) Map(guid string, ports []uint16, occupy bool) ([]executor.PortMa
 }
 
 func (r *Range) take(guid string, occupy bool) (uint16, bool) {
+	for {
+		if port, ok := r.search(guid, occupy); ok {
+			return port, true
+		}
+		if len(r.resting) == 0 {
+			return 0, false
+		}
+		r.wake(r.resting[0])
+	}
+}
+
+// search takes the next port that nobody has.
+func (r *Range) search(guid string, occupy bool) (uint16, bool) {
 	for range int(r.last) - int(r.first) + 1 {
 		port := r.next
 		if r.next++; r.next > r.last || r.next < r.first {
@@ -80,27 +111,50 @@ func (r *Range) take(guid string, occupy bool) (uint16, bool) {
 	return 0, false
 }
 
-// Release gives back the ports of a container, if it has any.
+// Release gives back the ports of a container, if it has any. They rest before
+// they come again.
 func (r *Range) Release(guid string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.release(guid)
-}
-
-func (r *Range) release(guid string) {
-	for _, c := range r.held[guid] {
-		c.Close()
+	for _, claim := range r.held[guid] {
+		if len(r.resting) >= maxResting {
+			r.wake(r.resting[0])
+		}
+		p := &resting{claim: claim}
+		p.timer = time.AfterFunc(r.rest, func() {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.wake(p)
+		})
+		r.resting = append(r.resting, p)
 	}
 	delete(r.held, guid)
 }
 
-// Close gives back all ports. Map fails from then on.
+// wake ends the rest of a port, unless that has ended.
+func (r *Range) wake(p *resting) {
+	i := slices.Index(r.resting, p)
+	if i < 0 {
+		return
+	}
+	r.resting = slices.Delete(r.resting, i, i+1)
+	p.timer.Stop()
+	p.claim.Close()
+}
+
+// Close gives back all ports at once. Map fails from then on.
 func (r *Range) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.closed = true
-	for guid := range r.held {
-		r.release(guid)
+	for len(r.resting) > 0 {
+		r.wake(r.resting[0])
+	}
+	for guid, claims := range r.held {
+		for _, c := range claims {
+			c.Close()
+		}
+		delete(r.held, guid)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/diegosdk/diego/executor"
 )
@@ -159,14 +160,76 @@ func TestTwoRangesOfOneProcessNeverHaveTheSamePort(t *testing.T) {
 	if n := b.Held(); n != 0 {
 		t.Errorf("%d ports are held after their release", n)
 	}
+	b.Close()
 	if _, err := a.Map("c", []uint16{1, 2}, false); err != nil {
-		t.Errorf("what the other has released: %v", err)
+		t.Errorf("what the other has given back: %v", err)
 	}
 	a.Close()
 	if _, err := a.Map("c", []uint16{1}, false); !errors.Is(err, executor.ErrNoPort) {
 		t.Errorf("after Close: %v", err)
 	}
 }
+
+// What was meant for a container that is gone does not reach another one, of
+// whichever cell of the host.
+func TestAFreedPortRestsForAllBackendsOfTheHost(t *testing.T) {
+	for _, occupy := range []bool{false, true} {
+		t.Run(fmt.Sprintf("occupied %v", occupy), func(t *testing.T) {
+			first, last := freeRange(t, 3)
+			mine, theirs := NewRange(first, last), NewRange(first, last)
+			defer mine.Close()
+			defer theirs.Close()
+			used, err := mine.Map("c", []uint16{1}, occupy)
+			if err != nil {
+				t.Fatal(err)
+			}
+			mine.Release("c")
+			others, err := theirs.Map("d", []uint16{1, 2}, occupy)
+			if err != nil || slices.ContainsFunc(others, func(m executor.PortMapping) bool { return m.HostPort == used[0].HostPort }) {
+				t.Fatalf("after %v another backend got %v, %v", used, others, err)
+			}
+			if got, err := theirs.Map("e", []uint16{1}, occupy); !errors.Is(err, executor.ErrNoPort) {
+				t.Errorf("a port that rests was given out: %v, %v", got, err)
+			}
+			// The backend itself has nothing else left.
+			if got, err := mine.Map("f", []uint16{1}, occupy); err != nil || got[0].HostPort != used[0].HostPort {
+				t.Errorf("got %v, %v, want %v", got, err, used)
+			}
+			// A rest ends by itself.
+			mine.rest = time.Millisecond
+			mine.Release("f")
+			for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+				if got, err := theirs.Map("g", []uint16{1}, occupy); err == nil && got[0].HostPort == used[0].HostPort {
+					break
+				}
+				if time.Now().After(deadline) {
+					t.Fatal("the port rests for ever")
+				}
+			}
+		})
+	}
+}
+
+func TestTheNumberOfPortsThatRestIsBounded(t *testing.T) {
+	r := NewRange(1, 1)
+	closed := 0
+	for i := range maxResting + 10 {
+		guid := fmt.Sprint(i)
+		r.held[guid] = []io.Closer{closing(func() { closed++ })}
+		r.Release(guid)
+	}
+	if len(r.resting) != maxResting || closed != 10 {
+		t.Errorf("%d ports rest, and %d have been given back", len(r.resting), closed)
+	}
+	r.Close()
+	if len(r.resting) != 0 || closed != maxResting+10 {
+		t.Errorf("after Close %d ports rest, and %d have been given back", len(r.resting), closed)
+	}
+}
+
+type closing func()
+
+func (c closing) Close() error { c(); return nil }
 
 func TestAPortOnWhichAnybodyListensIsLeftOut(t *testing.T) {
 	for _, address := range []string{"127.0.0.1", "", "0.0.0.0"} {
