@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -176,8 +177,7 @@ type changing struct {
 	// begin is done before, in peace.
 	begin func(ctx context.Context, s *Store) error
 	do    func(ctx context.Context, s *Store) error
-	// enough requests show all there is, as what follows repeats them; 0 for
-	// all.
+	// enough requests show all there is, as what follows is more of the same.
 	enough int
 }
 
@@ -245,15 +245,16 @@ func TestAClientThatFallsSilentKeepsNobodyFromLeading(t *testing.T) {
 	for _, d := range databases[1:] {
 		t.Run(d.name, func(t *testing.T) {
 			dsn := d.database(t)
-			limit := make(chan struct{}, 16) // stores at a time
+			limit := make(chan struct{}, 16) // points at a time, so that the server has connections for all
 			var wg sync.WaitGroup
 			for _, c := range changings() {
-				for _, loses := range []cut{frozen, deaf} {
+				for before := range cmp.Or(c.enough, maxRequests) {
 					wg.Go(func() {
-						for before, cut := 0, true; cut && (c.enough == 0 || before < c.enough); before++ {
-							limit <- struct{}{}
-							cut = silenced(t, dsn, c, before, loses)
-							<-limit
+						limit <- struct{}{}
+						defer func() { <-limit }()
+						cut := silenced(t, dsn, c, before, deaf)
+						if cut && before == maxRequests-1 {
+							t.Errorf("%s takes more than %d requests: look at all", c.name, maxRequests)
 						}
 					})
 				}
@@ -263,6 +264,11 @@ func TestAClientThatFallsSilentKeepsNobodyFromLeading(t *testing.T) {
 	}
 }
 
+// maxRequests is how many requests are looked at. A client that stops before a
+// request is, for the server, one that has not heard the answer to the one
+// before.
+const maxRequests = 12
+
 // silenced does something through a wire that is cut after so many requests, and
 // reports whether it was. It wants another store to lead and to commit soon.
 func silenced(t *testing.T, dsn string, c changing, before int, loses cut) bool {
@@ -270,16 +276,16 @@ func silenced(t *testing.T, dsn string, c changing, before int, loses cut) bool 
 	prefix := newPrefix()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	open := func(dsn string) *Store {
-		s, err := Open(ctx, dsn, &Options{Prefix: prefix, MaxConns: 3, RetryFor: 4 * time.Second})
+	open := func(dsn string, retryFor time.Duration) *Store {
+		s, err := Open(ctx, dsn, &Options{Prefix: prefix, MaxConns: 3, RetryFor: retryFor})
 		if err != nil {
 			t.Errorf("%s: %v", point, err)
 		}
 		return s
 	}
-	other := open(dsn)
+	other := open(dsn, 0)
 	wired, w := through(t, dsn)
-	first := open(wired)
+	first := open(wired, time.Second) // it is not to be waited for
 	if first == nil || other == nil {
 		return false
 	}
@@ -331,4 +337,49 @@ func silenced(t *testing.T, dsn string, c changing, before int, loses cut) bool 
 		t.Logf("%s: another led and committed after %v", point, time.Since(began).Round(time.Millisecond))
 		return true
 	}
+}
+
+// A client whose answer is lost on one connection gives that up, and finds out on
+// another one that it has committed.
+func TestALostAnswerIsGivenUpAndLookedFor(t *testing.T) {
+	var wg sync.WaitGroup
+	for _, d := range databases[1:] {
+		dsn := d.database(t)
+		for _, loses := range []cut{deaf, mute, frozen} {
+			for _, plain := range []bool{true, false} {
+				wg.Go(func() {
+					point := fmt.Sprintf("%s loses %s, plain=%v", d.name, loses, plain)
+					wired, w := through(t, dsn)
+					defer w.close()
+					s, err := Open(context.Background(), wired, &Options{Prefix: newPrefix(), MaxConns: 3})
+					if err != nil {
+						t.Errorf("%s: %v", point, err)
+						return
+					}
+					defer s.Close()
+					if _, err := s.Commit(context.Background(), creation(unclaimed("p", 0))); err != nil {
+						t.Errorf("%s: %v", point, err)
+						return
+					}
+					b := creation(unclaimed("p", 1))
+					if !plain {
+						b.RequestID = "id"
+					}
+					w.arm(0, loses, true)
+					began := time.Now()
+					cursor, err := s.Commit(context.Background(), b)
+					if err != nil || cursor != 2 {
+						t.Errorf("%s: cursor %d, error %v", point, cursor, err)
+					}
+					if took := time.Since(began); took > 2*maxCommitAnswer {
+						t.Errorf("%s: it took %v", point, took)
+					}
+					if n := count(t, s, "p"); n != 2 {
+						t.Errorf("%s: %d records", point, n)
+					}
+				})
+			}
+		}
+	}
+	wg.Wait()
 }
