@@ -51,8 +51,17 @@ func BenchmarkLifecycle(b *testing.B) {
 var processes atomic.Int64
 
 func benchmarkLifecycle(b *testing.B, s *Store, clients int) {
+	guids := deployed(b, s, clients)
+	b.ReportAllocs()
+	b.ResetTimer()
+	lifecycles(b, clients, b.N, func(client, index int) error { return live(b.Context(), s, guids[client], index) })
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "lifecycles/s")
+}
+
+// deployed commits a new deployment for each client.
+func deployed(b *testing.B, s *Store, clients int) (guids []string) {
+	b.Helper()
 	var deployments storage.Batch
-	var guids []string
 	for range clients {
 		guid := fmt.Sprintf("process-%08d", processes.Add(1))
 		guids = append(guids, guid)
@@ -61,22 +70,7 @@ func benchmarkLifecycle(b *testing.B, s *Store, clients int) {
 	if _, err := s.Commit(b.Context(), deployments); err != nil {
 		b.Fatal(err)
 	}
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	b.ReportAllocs()
-	b.ResetTimer()
-	for client := range clients {
-		wg.Go(func() {
-			for index := 0; next.Add(1) <= int64(b.N); index++ {
-				if err := live(b.Context(), s, guids[client], index%(1<<16)); err != nil {
-					b.Error(err)
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "lifecycles/s")
+	return guids
 }
 
 // live leads one instance through its life.

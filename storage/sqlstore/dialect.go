@@ -94,7 +94,7 @@ type dialect struct {
 	// guess makes the statements of a transaction that fails unless all that
 	// was guessed is so. It is nil where round trips cost nothing.
 	// With nextOnly a row can be changed to its next version only.
-	guess    func(s *Store, g *guess, newest func(*sql.Rows) error) []call
+	guess    func(s *Store, g *guess, newest func(int64)) []call
 	nextOnly bool
 	// identity is a query for a text that is another one when the data may be
 	// those of an earlier moment, because the server was started or the table

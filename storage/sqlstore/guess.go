@@ -234,7 +234,7 @@ func (g *guess) write(c *change) {
 // store does not hold what the items have read.
 func (a *attempt) try(ctx context.Context, c *sql.Conn, g *guess) error {
 	var newest int64
-	calls := a.s.d.guess(a.s, g, func(r *sql.Rows) error { return r.Scan(&newest) })
+	calls := a.s.d.guess(a.s, g, func(n int64) { newest = n })
 	err := a.s.run(ctx, c, calls)
 	if class, _ := a.s.d.classOf(err); err != nil && class == lost {
 		a.doubt = a.outcome()

@@ -1,27 +1,32 @@
 package sqlstore
 
 import (
-	"database/sql"
 	"fmt"
 	"slices"
 )
 
 // mysqlGuess is a statement for each part, between one that locks the log and
-// one that adds to it.
-func mysqlGuess(s *Store, g *guess, newest func(*sql.Rows) error) []call {
+// one that adds to it. None of them has a result: each that has is one more
+// answer to send and to wait for.
+func mysqlGuess(s *Store, g *guess, newest func(int64)) []call {
 	calls := s.beginCalls()
-	// The number is remembered by the connection until it has committed.
+	// The connection remembers the number until it has committed.
 	calls = append(calls, call{
-		query: "UPDATE " + s.table("log") + " SET newest = LAST_INSERT_ID(newest + ?) WHERE id = 1 AND newest BETWEEN ? AND ?",
-		args:  []any{g.events.n, g.least, g.most},
-	}, rowsChanged(1))
+		query: "UPDATE " + s.table("log") + " SET newest = LAST_INSERT_ID(newest + ? + " + zero("newest NOT BETWEEN ? AND ?") + ") WHERE id = 1",
+		args:  []any{g.events.n, g.least, g.most}, id: newest,
+	})
 	for i := range parts {
 		calls = s.q.parts[i].calls(calls, g.rows[i])
 	}
+	sequence, args := "LAST_INSERT_ID()", []any(nil)
+	if last := calls[len(calls)-1]; last.query == rowsChanged {
+		calls = calls[:len(calls)-1]
+		sequence, args = sequence+" + "+zero("ROW_COUNT() <> ?"), last.args
+	}
 	return append(calls, call{
-		query: "INSERT INTO " + s.table("events") + " (seq, n, at, token, data) VALUES (LAST_INSERT_ID(), ?, " + s.d.clock + ", ?, ?)",
-		args:  []any{g.events.n, g.token, g.events.data},
-	}, call{query: "SELECT LAST_INSERT_ID()", scan: newest}, call{query: "COMMIT"})
+		query: "INSERT INTO " + s.table("events") + " (seq, n, at, token, data) VALUES (" + sequence + ", ?, " + s.d.clock + ", ?, ?)",
+		args:  append(args, g.events.n, g.token, g.events.data),
+	}, call{query: "COMMIT"})
 }
 
 // A mysqlPart is a part of a guess as statements.
@@ -45,11 +50,12 @@ func (s *Store) mysqlPart(p part) mysqlPart {
 	case drops:
 		return mysqlPart{p, d.among("DELETE FROM "+name, p.key, p.kinds[:len(p.key)]), 0}
 	default: // keeps
-		m := d.among("SELECT "+overflow("COUNT(*)")+" FROM "+name, columns, kinds)
+		m := d.among("SET @diego = (SELECT "+zero("COUNT(*) <> ?")+" FROM "+name, columns, kinds)
 		if p.present != "" {
 			// Leases change without the lock of the log.
 			m.head, m.tail = m.head+p.present+" AND ", d.share
 		}
+		m.tail += ")"
 		return mysqlPart{p, m, 0}
 	}
 }
@@ -64,14 +70,12 @@ func ifNext(columns []string) string {
 	})
 }
 
-// overflow is an expression that is out of range, which is an error, unless n
-// is its argument.
-func overflow(n string) string { return "EXP(1000 * ABS(" + n + " - ?))" }
+// zero is 0, or an error if a condition holds: the exponent is out of range.
+func zero(failure string) string { return "(EXP(1000 * (" + failure + ")) > 0) - 1" }
 
-// rowsChanged fails unless the statement before has changed n rows.
-func rowsChanged(n int64) call {
-	return call{query: "SELECT " + overflow("ROW_COUNT()"), args: []any{n}, scan: ignore}
-}
+// rowsChanged fails unless the statement before has changed as many rows as its
+// argument says.
+var rowsChanged = "SET @diego = " + zero("ROW_COUNT() <> ?")
 
 // calls are the statements for a list of rows.
 func (p *mysqlPart) calls(dst []call, rows []any) []call {
@@ -81,11 +85,11 @@ func (p *mysqlPart) calls(dst []call, rows []any) []call {
 	for _, c := range p.multi.calls(nil, rows, nil) {
 		n := int64(len(c.args) / len(p.multi.kinds))
 		if p.verb == keeps {
-			c.args, c.scan = append([]any{n}, c.args...), ignore
+			c.args = append([]any{n}, c.args...)
 		}
 		dst = append(dst, c)
 		if p.each > 0 {
-			dst = append(dst, rowsChanged(n*p.each))
+			dst = append(dst, call{query: rowsChanged, args: []any{n * p.each}})
 		}
 	}
 	return dst
@@ -97,9 +101,4 @@ func (p *part) withoutVersion(rows []any) (out []any) {
 		out = append(out, rows[:len(p.kinds)]...)
 	}
 	return out
-}
-
-func ignore(r *sql.Rows) error {
-	var result float64
-	return r.Scan(&result)
 }

@@ -12,7 +12,7 @@ import (
 // happens before. What other processes have committed after the statement's
 // snapshot and before the lock is found by the rows' own locks, which look at
 // the newest version.
-func postgresGuess(s *Store, g *guess, newest func(*sql.Rows) error) []call {
+func postgresGuess(s *Store, g *guess, newest func(int64)) []call {
 	shape, want := uint(0), int64(1)
 	args := []any{g.events.n, g.least, g.most, g.events.n, g.token, g.events.data}
 	for i := range parts {
@@ -32,7 +32,12 @@ func postgresGuess(s *Store, g *guess, newest func(*sql.Rows) error) []call {
 		}
 	}
 	args = append(args, want)
-	return append(s.beginCalls(), call{query: text, args: args, scan: newest}, call{query: "COMMIT"})
+	return append(s.beginCalls(), call{query: text, args: args, scan: func(r *sql.Rows) error {
+		var n int64
+		err := r.Scan(&n)
+		newest(n)
+		return err
+	}}, call{query: "COMMIT"})
 }
 
 // shapes are the statements for guesses with certain parts. Each of them is

@@ -3,8 +3,10 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
@@ -146,12 +148,33 @@ func join(ctx context.Context, c *sql.Conn, calls []call) error {
 		}
 	}
 	if scans == 0 {
-		_, err := c.ExecContext(ctx, text.String(), args...)
-		return err
+		return joinIDs(ctx, c, calls, text.String(), args)
 	}
 	rows, err := c.QueryContext(ctx, text.String(), args...)
 	if err != nil {
 		return err
 	}
 	return scanResults(rows, calls)
+}
+
+// joinIDs runs statements that have no results. The driver knows their ids;
+// database/sql only that of one of them.
+func joinIDs(ctx context.Context, c *sql.Conn, calls []call, text string, args []any) error {
+	asked := slices.IndexFunc(calls, func(c call) bool { return c.id != nil })
+	if asked < 0 {
+		_, err := c.ExecContext(ctx, text, args...)
+		return err
+	}
+	named := make([]driver.NamedValue, len(args))
+	for i, a := range args {
+		named[i] = driver.NamedValue{Ordinal: i + 1, Value: a}
+	}
+	return c.Raw(func(conn any) error {
+		result, err := conn.(driver.ExecerContext).ExecContext(ctx, text, named)
+		if err != nil {
+			return err
+		}
+		calls[asked].id(result.(mysql.Result).AllLastInsertIds()[asked])
+		return nil
+	})
 }

@@ -21,6 +21,10 @@ type call struct {
 	args  []any
 	// scan is called for each row of the result; nil if there is none.
 	scan func(*sql.Rows) error
+	// id is told what LAST_INSERT_ID is after the statement; nil if nobody asks.
+	// Such a statement has no result, and on MySQL neither have those that run
+	// together with it.
+	id func(int64)
 }
 
 // run runs the calls in their order, in one round trip if the store can.
@@ -36,7 +40,13 @@ func runEach(ctx context.Context, q querier, calls []call) error {
 	for i := range calls {
 		args := plain(calls[i].args)
 		if calls[i].scan == nil {
-			if _, err := q.ExecContext(ctx, calls[i].query, args...); err != nil {
+			result, err := q.ExecContext(ctx, calls[i].query, args...)
+			if err == nil && calls[i].id != nil {
+				var id int64
+				id, err = result.LastInsertId()
+				calls[i].id(id)
+			}
+			if err != nil {
 				return err
 			}
 			continue
