@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // mysqlGuess is a statement for each part, between one that locks the log and
@@ -35,6 +36,8 @@ type mysqlPart struct {
 	multi
 	// each is what ROW_COUNT says for each row, if it is to be looked at.
 	each int64
+	// alone changes one row, with much less to parse and to compute.
+	alone string
 }
 
 func (s *Store) mysqlPart(p part) mysqlPart {
@@ -42,13 +45,14 @@ func (s *Store) mysqlPart(p part) mysqlPart {
 	columns, kinds := p.keyVersion()
 	switch p.verb {
 	case creates: // fails if a row is there
-		return mysqlPart{p, d.insert(name, p.columns(), p.kinds, ""), 0}
+		return mysqlPart{part: p, multi: d.insert(name, p.columns(), p.kinds, "")}
 	case changes: // a row counts for one if it is inserted, for none if it has another version
-		return mysqlPart{p, d.insert(name, p.columns(), p.kinds, ifNext(p.rest)), 2}
+		alone := "UPDATE " + name + " SET " + assign(p.rest, func(string) string { return "?" }) + " WHERE " + strings.Join(columns, " = ? AND ") + " = ?"
+		return mysqlPart{part: p, multi: d.insert(name, p.columns(), p.kinds, ifNext(p.rest)), each: 2, alone: alone}
 	case removes:
-		return mysqlPart{p, d.among("DELETE FROM "+name, columns, kinds), 1}
+		return mysqlPart{part: p, multi: d.among("DELETE FROM "+name, columns, kinds), each: 1}
 	case drops:
-		return mysqlPart{p, d.among("DELETE FROM "+name, p.key, p.kinds[:len(p.key)]), 0}
+		return mysqlPart{part: p, multi: d.among("DELETE FROM "+name, p.key, p.kinds[:len(p.key)])}
 	default: // keeps
 		m := d.among("SET @diego = (SELECT "+zero("COUNT(*) <> ?")+" FROM "+name, columns, kinds)
 		if p.present != "" {
@@ -56,7 +60,7 @@ func (s *Store) mysqlPart(p part) mysqlPart {
 			m.head, m.tail = m.head+p.present+" AND ", d.share
 		}
 		m.tail += ")"
-		return mysqlPart{p, m, 0}
+		return mysqlPart{part: p, multi: m}
 	}
 }
 
@@ -79,6 +83,11 @@ var rowsChanged = "SET @diego = " + zero("ROW_COUNT() <> ?")
 
 // calls are the statements for a list of rows.
 func (p *mysqlPart) calls(dst []call, rows []any) []call {
+	if p.verb == changes && len(rows) == p.width() {
+		n := len(p.key)
+		args := slices.Concat(rows[n:len(p.kinds)], rows[:n], rows[len(p.kinds):])
+		return append(dst, call{query: p.alone, args: args}, call{query: rowsChanged, args: []any{int64(1)}})
+	}
 	if p.verb == changes {
 		rows = p.withoutVersion(rows)
 	}
