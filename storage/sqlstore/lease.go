@@ -185,7 +185,7 @@ func (t *leaseTransaction) change(changes []*leaseChange) (waiting []*leaseChang
 	if len(tried) == 0 {
 		return waiting, nil
 	}
-	calls = t.begin
+	calls = slices.Clone(t.begin)
 	if t.sweeps {
 		calls = t.s.sweepLeases(calls, now)
 	}

@@ -242,7 +242,7 @@ const (
 // A process, its host or its network may stop at every request of whatever it
 // does: another one leads soon, and commits.
 func TestAClientThatFallsSilentKeepsNobodyFromLeading(t *testing.T) {
-	for _, d := range databases[1:] {
+	for _, d := range servers {
 		t.Run(d.name, func(t *testing.T) {
 			dsn := d.database(t)
 			limit := make(chan struct{}, 16) // points at a time, so that the server has connections for all
@@ -252,7 +252,7 @@ func TestAClientThatFallsSilentKeepsNobodyFromLeading(t *testing.T) {
 					wg.Go(func() {
 						limit <- struct{}{}
 						defer func() { <-limit }()
-						cut := silenced(t, dsn, c, before, deaf)
+						cut := silenced(t, dsn, c, before, deaf, &wg)
 						if cut && before == maxRequests-1 {
 							t.Errorf("%s takes more than %d requests: look at all", c.name, maxRequests)
 						}
@@ -271,26 +271,26 @@ const maxRequests = 12
 
 // silenced does something through a wire that is cut after so many requests, and
 // reports whether it was. It wants another store to lead and to commit soon.
-func silenced(t *testing.T, dsn string, c changing, before int, loses cut) bool {
+func silenced(t *testing.T, dsn string, c changing, before int, loses cut, closing *sync.WaitGroup) bool {
 	point := fmt.Sprintf("%s loses %s of request %d", c.name, loses, before)
 	prefix := newPrefix()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	open := func(dsn string, retryFor time.Duration) *Store {
+	openOne := func(dsn string, retryFor time.Duration) *Store {
 		s, err := Open(ctx, dsn, &Options{Prefix: prefix, MaxConns: 3, RetryFor: retryFor})
 		if err != nil {
 			t.Errorf("%s: %v", point, err)
 		}
 		return s
 	}
-	other := open(dsn, 0)
+	other := openOne(dsn, 0)
 	wired, w := through(t, dsn)
-	first := open(wired, time.Second) // it is not to be waited for
+	first := openOne(wired, 3*time.Second) // it is not to be waited for
 	if first == nil || other == nil {
 		return false
 	}
 	defer other.Close()
-	defer first.Close() // after the wire, as it waits for what is under way
+	defer closing.Go(func() { first.Close() }) // after the wire, as it waits for what is under way
 	defer w.close()
 	_, err := first.Commit(ctx, creation(unclaimed("p", 0)))
 	if err == nil {
@@ -343,7 +343,7 @@ func silenced(t *testing.T, dsn string, c changing, before int, loses cut) bool 
 // another one that it has committed.
 func TestALostAnswerIsGivenUpAndLookedFor(t *testing.T) {
 	var wg sync.WaitGroup
-	for _, d := range databases[1:] {
+	for _, d := range servers {
 		dsn := d.database(t)
 		for _, loses := range []cut{deaf, mute, frozen} {
 			for _, plain := range []bool{true, false} {
