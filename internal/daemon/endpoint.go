@@ -158,7 +158,7 @@ func (s *Server) Serve(ctx context.Context, o diego.HandlerOptions, work func(co
 	defer stop()
 	g, ctx := errgroup.WithContext(ctx)
 	if at := s.api.Addr().(*net.TCPAddr); s.settings.Plain && !at.IP.IsLoopback() {
-		s.log.Warn("plain: other machines can reach this address, and whoever does may do everything; set tls_cert, tls_key and tls_ca, or listen at 127.0.0.1", "listen", at)
+		s.log.Warn("plain: other machines can reach this address, and nobody is asked who they are; set tls_cert, tls_key and tls_ca, or listen at 127.0.0.1", "listen", at)
 	}
 	s.log.Info("listening", "url", s.settings.scheme()+"://"+s.api.Addr().String(), "others_use", s.URL)
 	g.Go(func() error { return Serve(ctx, s.api, mux, s.certificates, s.log) })
