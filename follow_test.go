@@ -192,6 +192,39 @@ func TestANewLeaderSearchesTheLogFromWhereTheOldOneWas(t *testing.T) {
 	}
 }
 
+// A gappyStore has no position between the log's oldest event and its end.
+type gappyStore struct{ storage.Store }
+
+func (s gappyStore) Events(ctx context.Context, after storage.Cursor, f storage.EventFilter) iter.Seq2[storage.Event, error] {
+	return func(yield func(storage.Event, error) bool) {
+		if log, err := s.Store.Log(ctx); err == nil && after >= log.Oldest {
+			yield(storage.Event{}, &storage.GoneError{After: after, Extent: log})
+			return
+		}
+		s.Store.Events(ctx, after, f)(yield)
+	}
+}
+
+func TestANewLeaderSearchesTheWholeLogIfItHasLostTheOldOnesPlace(t *testing.T) {
+	s := newSystem(t, 2, nil)
+	s.must(s.BBS.Desire(s.ctx, desired("web", 2)))
+	for i := range 4 { // so that the leader keeps its place again and again
+		s.must(s.BBS.Desire(s.ctx, desired(fmt.Sprint("other-", i), 1)))
+		s.pass(11 * time.Second)
+	}
+	s.must(s.BBS.DeleteDeployment(s.ctx, "web"))
+	s.clock.Advance(20 * time.Second)
+	s.ControlPlane = s.plane("plane-2", func(o *diego.Options) { o.Store = gappyStore{s.store} })
+	s.BBS = s.asked(s.ControlPlane)
+	s.cells.ReportTo(s.BBS)
+	for range 4 {
+		s.step()
+	}
+	if got := s.instances(); len(got) != 4 || s.containers() != 4 {
+		t.Errorf("got instances %v in %d containers, want the four that are desired", got, s.containers())
+	}
+}
+
 // A deafCell does not hear what it is to stop.
 type deafCell struct {
 	auction.CellClient
