@@ -88,19 +88,17 @@ func (c Cells) losesTask(cellID string, heard time.Time, alarm *executor.Alarm) 
 // missing or neither. It is not ok if that may have changed for cells that
 // neither list names.
 func (c Cells) changed(before Cells) (ids []string, ok bool) {
-	differs := func(id string) bool {
-		return c.Present(id) != before.Present(id) || c.Missing(id) != before.Missing(id) || c.doubts(id) != before.doubts(id)
-	}
-	for _, cells := range []Cells{c, before} {
+	for _, pair := range [...][2]Cells{{c, before}, {before, c}} {
+		one, other := pair[0], pair[1]
 		//lint:maporder the cells are sorted below
-		for id := range cells.present {
-			if differs(id) {
+		for id := range one.present {
+			if !other.Present(id) {
 				ids = append(ids, id)
 			}
 		}
 		//lint:maporder the cells are sorted below
-		for id := range cells.gone {
-			if differs(id) {
+		for id := range one.gone {
+			if one.Missing(id) != other.Missing(id) || one.doubts(id) != other.doubts(id) {
 				ids = append(ids, id)
 			}
 		}
@@ -179,11 +177,12 @@ func (g Guard) Observe(s GuardState, present []string, now time.Time) (Cells, Gu
 	if s.Since.IsZero() || len(s.Known) == 0 && len(present) == 0 {
 		s.Since = now
 	}
-	s.Known = g.update(s.Known, cells, now)
+	s.Known = g.update(s.Known, slices.Compact(slices.Sorted(slices.Values(present))), now)
 	if g.tooMany(s, now) || len(present) == 0 {
 		for i := range s.Known {
-			k := &s.Known[i]
-			k.Doubted = k.Gone && g.recent(k, now)
+			if k := &s.Known[i]; k.Gone {
+				k.Doubted = g.recent(k, now)
+			}
 		}
 	}
 	if !slices.ContainsFunc(s.Known, func(k KnownCell) bool { return k.Doubted }) {
@@ -202,34 +201,49 @@ func (g Guard) Observe(s GuardState, present []string, now time.Time) (Cells, Gu
 	return cells, s
 }
 
-// update notes which cells have come and gone. It returns a new slice.
-func (g Guard) update(known []KnownCell, cells Cells, now time.Time) []KnownCell {
-	next := make([]KnownCell, 0, max(len(known), len(cells.present)))
-	met := make(map[string]struct{}, len(known))
-	for _, k := range known {
-		met[k.ID] = struct{}{}
-		lately := g.recent(&k, now)
+// update notes which cells have come and gone. Both lists are in order. It
+// returns a new one, unless nothing has changed and no cell is gone.
+func (g Guard) update(known []KnownCell, present []string, now time.Time) []KnownCell {
+	if slices.EqualFunc(known, present, func(k KnownCell, id string) bool { return k.ID == id && !k.Gone }) {
+		return known
+	}
+	empty := len(present) == 0
+	next := make([]KnownCell, 0, max(len(known), len(present)))
+	for len(known)+len(present) > 0 {
 		switch {
-		case cells.Present(k.ID):
-			if k.Gone && !lately {
-				k = KnownCell{ID: k.ID, Seen: now}
-			}
-			k.Gone, k.Doubted = false, false
-		case !k.Gone, len(cells.present) == 0 && (lately || k.Doubted):
-			k.Gone, k.Lost = true, now
+		case len(known) == 0 || len(present) > 0 && present[0] < known[0].ID:
+			next = append(next, KnownCell{ID: present[0], Seen: now})
+			present = present[1:]
+		case len(present) == 0 || known[0].ID < present[0]:
+			next = append(next, g.missed(known[0], empty, now))
+			known = known[1:]
 		default:
-			k.Doubted = k.Doubted && lately
-		}
-		next = append(next, k)
-	}
-	//lint:maporder the cells are sorted below
-	for id := range cells.present {
-		if _, old := met[id]; !old {
-			next = append(next, KnownCell{ID: id, Seen: now})
+			next = append(next, g.met(known[0], now))
+			known, present = known[1:], present[1:]
 		}
 	}
-	slices.SortFunc(next, func(a, b KnownCell) int { return cmp.Compare(a.ID, b.ID) })
 	return next
+}
+
+// missed is a known cell that is not present, nor is any other if empty.
+func (g Guard) missed(k KnownCell, empty bool, now time.Time) KnownCell {
+	lately := g.recent(&k, now)
+	if !k.Gone || empty && (lately || k.Doubted) {
+		k.Gone, k.Lost = true, now
+		return k
+	}
+	k.Doubted = k.Doubted && lately
+	return k
+}
+
+// met is a known cell that is present. One that was gone for the grace is a new
+// one.
+func (g Guard) met(k KnownCell, now time.Time) KnownCell {
+	if k.Gone && !g.recent(&k, now) {
+		return KnownCell{ID: k.ID, Seen: now}
+	}
+	k.Gone, k.Doubted = false, false
+	return k
 }
 
 // tooMany judges the losses of the last grace.
