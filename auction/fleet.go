@@ -26,6 +26,8 @@ type cell struct {
 	zone  int32
 	// leaf is the cell's node in the tree of its class.
 	leaf int32
+	// place is the leaf's among the leaves of all trees; see marks.
+	place int32
 }
 
 // A need is what an item takes from a cell besides one container.
@@ -98,6 +100,8 @@ type fleet struct {
 	starting, binPack   int64
 	startingF, binPackF float64
 	invalid             []InvalidCell
+	// nobody is the set without any cell.
+	nobody marks
 	// leftOut counts further cells of which there is no state.
 	leftOut reasonCounts
 }
@@ -206,9 +210,11 @@ func (f *fleet) classify() {
 		c.class = n
 		members[n] = append(members[n], int32(i))
 	}
+	places := int32(0)
 	for n := range f.classes {
-		f.classes[n].tree.grow(f, members[n])
+		places = f.classes[n].tree.grow(f, members[n], places)
 	}
+	f.nobody = newMarks(f, places)
 }
 
 // appendClassKey appends what makes cells interchangeable apart from their use.

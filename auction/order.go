@@ -13,12 +13,9 @@ type owner struct {
 	guid  string
 	kind  Kind
 	items int
-	// hosts are the cells with instances of the process.
-	hosts []host
+	// spread is where the process has instances.
+	spread spread
 }
-
-// A host is a cell, its zone, and how many instances of a process are on it.
-type host struct{ cell, zone, instances int32 }
 
 // An entry is an item in the order of work, with all of it that placing it
 // takes: items lie about in memory, entries lie in order.
@@ -105,7 +102,8 @@ func (b *batch) findHosts(f *fleet, processes map[string]int32) {
 	room := make([]host, len(b.items))
 	for i := range b.owners {
 		o := &b.owners[i]
-		o.hosts, room = room[:0:o.items], room[o.items:]
+		n := min(o.items, maxFew+1)
+		o.spread.few, room = room[:0:n], room[n:]
 	}
 	if len(processes) == 0 {
 		return
@@ -120,13 +118,16 @@ func (b *batch) findHosts(f *fleet, processes map[string]int32) {
 			if !ok {
 				continue
 			}
-			hosts := &b.owners[p].hosts
+			hosts := &b.owners[p].spread.few
 			if end := len(*hosts) - 1; end >= 0 && (*hosts)[end].cell == int32(n) {
 				(*hosts)[end].instances++
 			} else {
 				*hosts = append(*hosts, host{int32(n), c.zone, 1})
 			}
 		}
+	}
+	for _, p := range processes {
+		b.owners[p].spread.widen(f)
 	}
 }
 

@@ -71,7 +71,7 @@ func run(cells []CellState, leftOut reasonCounts, work []Item, p *Policy, packed
 	b := newBatch(work, f)
 	a := &auction{
 		fleet: f, batch: b, policy: p,
-		census: census{onCell: make([]int32, len(f.cells)), inZone: make([]int32, f.zones)},
+		census: newCensus(f),
 		result: Result{InvalidCells: f.invalid},
 	}
 	a.result.Placements = make([]Placement, 0, len(b.entries))
@@ -144,7 +144,7 @@ func (a *auction) place(e *entry) {
 		return
 	}
 	if e.kind() == LRP {
-		a.census.load(&a.batch.owners[e.owner])
+		a.census.load(&a.batch.owners[e.owner].spread)
 	}
 	if a.policy.own() {
 		a.placeByScan(e)
@@ -200,12 +200,12 @@ func (a *auction) take(e *entry, chosen pick) {
 	a.result.Placements = append(a.result.Placements, p)
 	a.fleet.reserve(chosen.cell, e)
 	if e.kind() == LRP {
-		a.census.add(chosen.cell, a.fleet)
+		a.census.add(chosen.cell)
 	}
 }
 
 func (a *auction) choice(e *entry, n int32, preference float64) Choice {
-	inZone, onCell := a.census.at(n, a.fleet, e.kind())
+	inZone, onCell := a.census.at(n, e.kind())
 	s := a.fleet.explain(n, e, inZone, onCell)
 	s.Preference = preference
 	return Choice{CellID: a.fleet.cells[n].state.ID, Score: s}

@@ -26,7 +26,7 @@ func (f *fleet) scan(item *Item, e *entry, o *offer, c *census, p *Policy) pick 
 		if cell.out != "" || o.misses[cell.class] != "" || !cell.fits(e.need) || p.filter(item, &cell.state) != "" {
 			continue
 		}
-		inZone, onCell := c.at(n, f, kind)
+		inZone, onCell := c.at(n, kind)
 		x := choice{inZone: inZone, rank: rank{
 			score: f.score(cell, kind) + f.classes[cell.class].adds(e.need),
 			level: onCell,

@@ -14,59 +14,19 @@ type pick struct {
 
 var noPick = pick{cell: none, runnerUp: none}
 
-// A census says where the instances of one process are.
-type census struct {
-	of     *owner
-	onCell []int32
-	inZone []int32
-}
-
-// load makes c the census of o. The counts of the process that was loaded
-// before go back to its hosts.
-func (c *census) load(o *owner) {
-	if c.of == o {
-		return
-	}
-	if c.of != nil {
-		for i := range c.of.hosts {
-			h := &c.of.hosts[i]
-			h.instances = c.onCell[h.cell]
-			c.onCell[h.cell] = 0
-			c.inZone[h.zone] = 0
-		}
-	}
-	c.of = o
-	for _, h := range o.hosts {
-		c.onCell[h.cell] = h.instances
-		c.inZone[h.zone] += h.instances
-	}
-}
-
-// at is the number of instances in the zone of cell n and on it; 0 for a task.
-func (c *census) at(n int32, f *fleet, k Kind) (inZone, onCell int32) {
-	if k == Task {
-		return 0, 0
-	}
-	return c.inZone[f.cells[n].zone], c.onCell[n]
-}
-
-// add counts one more instance of the loaded process.
-func (c *census) add(n int32, f *fleet) {
-	if c.onCell[n] == 0 {
-		c.of.hosts = append(c.of.hosts, host{cell: n, zone: f.cells[n].zone})
-	}
-	c.onCell[n]++
-	c.inZone[f.cells[n].zone]++
-}
-
 // A search looks for the two cells with the least rank.
 type search struct {
-	kind Kind
-	need need
-	// adds is what the item adds to the scores of the class at hand.
-	adds   int64
+	kind   Kind
+	need   need
 	census *census
-	top    [2]rank
+	// level is the number of instances of the process on the cells that are
+	// looked for. Cells with more are passed over: they are above, if that is
+	// not nil.
+	level int32
+	above *marks
+	// adds is what the item adds to the scores of the class at hand.
+	adds int64
+	top  [2]rank
 }
 
 // pick finds the cells for an item by the built-in objective.
@@ -92,18 +52,28 @@ func (f *fleet) pick(e *entry, o *offer, c *census) pick {
 			break
 		}
 		fewest = next
-		s.top = [2]rank{last, last}
-		for _, z := range o.zones {
-			if c.inZone[z.zone] == fewest {
-				s.classes(f, z.classes)
-			}
-		}
-		if s.top[1] == last {
-			s.hosts(f, o, fewest)
-		}
+		s.zones(f, o, fewest)
 		p = p.then(s.top)
 	}
 	return p
+}
+
+// zones looks for cells in the zones with the given number of instances, first
+// for those that have the fewest themselves.
+func (s *search) zones(f *fleet, o *offer, inZone int32) {
+	s.top = [2]rank{last, last}
+	level, ok := s.census.next(0)
+	for ; ok && s.top[1] == last; level, ok = s.census.next(level + 1) {
+		s.level, s.above = level, nil
+		if w := s.census.wide; w != nil && int(level) < len(w.above) {
+			s.above = &w.above[level]
+		}
+		for _, z := range o.zones {
+			if s.census.inZone[z.zone] == inZone {
+				s.classes(f, z.classes)
+			}
+		}
+	}
 }
 
 // then fills what is empty in p.
@@ -124,50 +94,40 @@ func (s *search) classes(f *fleet, classes []int32) {
 	for _, n := range classes {
 		c := &f.classes[n]
 		s.adds = c.adds(s.need)
-		s.descend(&c.tree, 1)
+		s.descend(&c.tree, 1, c.tree.place, c.tree.leaves)
 	}
 }
 
-// descend offers the cells below node i, the more promising half first. It
-// passes over cells that host the item's process.
-func (s *search) descend(t *tree, i int32) {
+// descend offers the cells below node i, the more promising half first. Their
+// leaves have the given number of places from place on.
+func (s *search) descend(t *tree, i, place, places int32) {
 	n := &t.nodes[i]
 	if !n.fits(s.need) {
 		return
 	}
 	r := n.best[s.kind]
 	r.score += s.adds
-	if !r.before(s.top[1]) {
+	if s.kind == LRP {
+		r.level = s.level
+	}
+	if !r.before(s.top[1]) || s.above != nil && s.above.cover(place, places) {
 		return
 	}
-	if i >= t.leaves {
-		if s.kind == Task || s.census.onCell[r.cell] == 0 {
+	if places == 1 {
+		// A cell with fewer instances than the level is there already.
+		if r.cell != s.top[0].cell && (s.kind == Task || s.census.counts[r.cell] <= s.level) {
 			s.offer(r)
 		}
 		return
 	}
-	a, b := 2*i, 2*i+1
-	if t.nodes[b].best[s.kind].before(t.nodes[a].best[s.kind]) {
-		a, b = b, a
+	places /= 2
+	if t.nodes[2*i+1].best[s.kind].before(t.nodes[2*i].best[s.kind]) {
+		s.descend(t, 2*i+1, place+places, places)
+		s.descend(t, 2*i, place, places)
+		return
 	}
-	s.descend(t, a)
-	s.descend(t, b)
-}
-
-// hosts offers the cells that host the item's process, in zones with the given
-// number of its instances.
-func (s *search) hosts(f *fleet, o *offer, inZone int32) {
-	for _, h := range s.census.of.hosts {
-		c := &f.cells[h.cell]
-		if c.out != "" || s.census.inZone[c.zone] != inZone || o.misses[c.class] != "" || !c.fits(s.need) {
-			continue
-		}
-		s.offer(rank{
-			score: f.score(c, s.kind) + f.classes[c.class].adds(s.need),
-			level: s.census.onCell[h.cell],
-			cell:  h.cell,
-		})
-	}
+	s.descend(t, 2*i, place, places)
+	s.descend(t, 2*i+1, place+places, places)
 }
 
 func (s *search) offer(r rank) {

@@ -8,6 +8,8 @@ import "math"
 type tree struct {
 	nodes  []node
 	leaves int32
+	// place is the first of the leaves' places; see marks.
+	place int32
 }
 
 // A node knows the best cell below it for either kind of work, and for each
@@ -45,22 +47,26 @@ func (n *node) fits(w need) bool { return n.containers >= 1 && w.within(n.most) 
 
 var emptyNode = node{best: [2]rank{last, last}, most: need{-1, -1, -1}}
 
-func (t *tree) grow(f *fleet, cells []int32) {
+// grow makes the tree of the given cells. Its leaves take the places from the
+// given one on, or from a few later. It returns the first place after them.
+func (t *tree) grow(f *fleet, cells []int32, place int32) int32 {
 	t.leaves = 1
 	for int(t.leaves) < len(cells) {
 		t.leaves *= 2
 	}
+	t.place = (place + t.leaves - 1) &^ (t.leaves - 1)
 	t.nodes = make([]node, 2*t.leaves)
 	for i := range t.nodes {
 		t.nodes[i] = emptyNode
 	}
 	for i, n := range cells {
-		f.cells[n].leaf = t.leaves + int32(i)
+		f.cells[n].leaf, f.cells[n].place = t.leaves+int32(i), t.place+int32(i)
 		t.nodes[t.leaves+int32(i)] = f.leaf(n)
 	}
 	for i := t.leaves - 1; i >= 1; i-- {
 		t.nodes[i].play(&t.nodes[2*i], &t.nodes[2*i+1])
 	}
+	return t.place + t.leaves
 }
 
 // leaf is the node of a single cell. Whether it hosts the item's process is
