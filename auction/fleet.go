@@ -100,6 +100,10 @@ type fleet struct {
 	starting, binPack   int64
 	startingF, binPackF float64
 	invalid             []InvalidCell
+	// preferred has the zones of the policy's list by number, none for those
+	// without a cell.
+	preferred      []int32
+	preferredZones PreferredZones
 	// nobody is the set without any cell.
 	nobody marks
 	// leftOut counts further cells of which there is no state.
@@ -108,9 +112,11 @@ type fleet struct {
 
 func newFleet(states []CellState, p *Policy, packed bool) *fleet {
 	f := &fleet{
-		cells:     make([]cell, len(states)),
-		startingF: p.startingContainerWeight(),
-		binPackF:  p.BinPackWeight,
+		cells: make([]cell, len(states)),
+
+		preferredZones: p.PreferredZones,
+		startingF:      p.startingContainerWeight(),
+		binPackF:       p.BinPackWeight,
 	}
 	f.starting = int64(math.Round(f.startingF * 3 * (1 << scoreBits)))
 	f.binPack = int64(math.Round(f.binPackF * 3 * (1 << scoreBits)))
@@ -174,9 +180,15 @@ func (f *fleet) rank() {
 	slices.SortStableFunc(order, func(a, b *cell) int {
 		return cmp.Or(strings.Compare(a.state.Zone, b.state.Zone), cmp.Compare(a.state.Index, b.state.Index))
 	})
+	f.preferred = slices.Repeat([]int32{none}, len(f.preferredZones))
 	place := int32(0)
 	for i, c := range order {
 		if i == 0 || order[i-1].state.Zone != c.state.Zone {
+			for n, zone := range f.preferredZones {
+				if zone == c.state.Zone {
+					f.preferred[n] = int32(f.zones)
+				}
+			}
 			f.zones++
 			place = 0
 		}

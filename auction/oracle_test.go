@@ -41,7 +41,24 @@ func oracle(cells []auction.CellState, work []auction.Item, p auction.Policy) au
 }
 
 func oracleOnce(cells []auction.CellState, work []auction.Item, p auction.Policy, packed bool) *oracleRun {
-	o := &oracleRun{packed: packed, policy: p, result: auction.Result{Placements: []auction.Placement{}}, own: p.Scorer != nil || len(p.Filters) > 0}
+	own := p.Scorer != nil || len(p.Filters) > 0
+	if zones := p.PreferredZones; len(zones) > 0 {
+		p.Filters = append(slices.Clone(p.Filters), func(item *auction.Item, cell *auction.CellState) auction.CellReason {
+			if item.Index > 1 && cell.Zone != zones.Zone(item.GUID, item.Index) {
+				return "outside the preferred zone"
+			}
+			return ""
+		})
+		if p.Scorer == nil {
+			p.Scorer = func(item *auction.Item, cell *auction.CellState, _ auction.Score) float64 {
+				if item.Kind == auction.LRP && cell.Zone != zones.Zone(item.GUID, item.Index) {
+					return 1
+				}
+				return 0
+			}
+		}
+	}
+	o := &oracleRun{packed: packed, policy: p, result: auction.Result{Placements: []auction.Placement{}}, own: own}
 	for _, c := range cells {
 		o.cells = append(o.cells, &oracleCell{state: c})
 	}

@@ -159,9 +159,12 @@ func (a *auction) placeByIndex(e *entry) {
 		a.refuseShape(e)
 		return
 	}
-	chosen := a.fleet.pick(e, o, &a.census)
+	home := a.fleet.home(a.item(e))
+	chosen := a.fleet.pick(e, o, &a.census, home)
 	if chosen.cell == none {
-		o.refuse(e.need)
+		if !home.strict {
+			o.refuse(e.need)
+		}
 		a.refuseShape(e)
 		return
 	}
@@ -220,28 +223,11 @@ func (a *auction) refuseShape(e *entry) {
 	a.refuse(Refusal{Item: a.item(e)})
 }
 
-// A shape is all of an item that matters for which cells can take it. Refusals
-// of one shape share their explanation.
-type shape struct {
-	offer int32
-	need  need
-}
-
 func (a *auction) explain() {
-	type answer struct {
-		why  *Explanation
-		text string
-	}
-	known := map[shape]answer{}
+	x := newExplainer(a)
 	for _, u := range a.unexplained {
-		r, w := &a.result.Refusals[u.refusal], &a.batch.wants[u.entry.wants]
-		s := shape{w.offer, u.entry.need}
-		found, ok := known[s]
-		if !ok {
-			why := a.fleet.why(r.Item, a.offer(u.entry), a.policy)
-			found = answer{why, why.String()}
-			known[s] = found
-		}
-		r.Explanation, r.Error = found.why, found.why.placementError(w, found.text)
+		r := &a.result.Refusals[u.refusal]
+		found := x.why(r.Item, u.entry)
+		r.Explanation, r.Error = found.why, found.why.placementError(&a.batch.wants[u.entry.wants], found.text)
 	}
 }

@@ -148,6 +148,7 @@ func problem(c chooser, maxCells, maxItems int) ([]auction.CellState, []auction.
 		StartingContainerWeight: one(c, 0, -1, 0.5, 10),
 		BinPackWeight:           one(c, 0, 0, 0, 0.05, 10),
 		MaxStarting:             one(c, 0, 0, 0, c(60)),
+		PreferredZones:          one(c, nil, nil, nil, auction.PreferredZones{"z1", "z2", "z9"}),
 	}
 }
 

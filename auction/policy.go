@@ -25,9 +25,12 @@ type Policy struct {
 	// (default 0: no limit; not negative).
 	MaxStarting int
 
+	// PreferredZones is the older rule for the spread over zones (default none).
+	PreferredZones PreferredZones
+
 	// Filters further restrict which cells may take an item, and Scorer is
-	// asked before the built-in objective. With either of them every item is
-	// compared with every cell.
+	// asked before the built-in objective, in place of the preference for a zone.
+	// With either of them every item is compared with every cell.
 	Filters []Filter
 	Scorer  Scorer
 }

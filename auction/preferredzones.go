@@ -1,9 +1,6 @@
 package auction
 
-import (
-	"hash/fnv"
-	"slices"
-)
+import "hash/fnv"
 
 // PreferredZones is the older rule for the spread over availability zones: each
 // instance has one zone of its own (001 §Managing Availability Zones). The
@@ -17,12 +14,10 @@ import (
 // list is no rule.
 type PreferredZones []string
 
-// Apply returns p with the rule added to it, as another filter and as the
-// scorer in place of the one that p had.
+// Apply returns p with the rule in force, in place of the scorer that p had.
 func (z PreferredZones) Apply(p Policy) Policy {
 	if len(z) > 0 {
-		p.Filters = append(slices.Clip(p.Filters), z.filter)
-		p.Scorer = z.score
+		p.PreferredZones, p.Scorer = z, nil
 	}
 	return p
 }
@@ -31,22 +26,41 @@ func (z PreferredZones) Apply(p Policy) Policy {
 // where f is the 32-bit FNV-1a hash of the GUID modulo N. The list must not be
 // empty and the index not be negative.
 func (z PreferredZones) Zone(processGUID string, index int) string {
+	return z[z.number(processGUID, index)]
+}
+
+func (z PreferredZones) number(processGUID string, index int) uint64 {
 	h := fnv.New32a()
 	h.Write([]byte(processGUID))
 	n := uint64(len(z))
-	return z[(uint64(h.Sum32())%n+uint64(index)%n)%n]
+	return (uint64(h.Sum32())%n + uint64(index)%n) % n
 }
 
-func (z PreferredZones) filter(item *Item, cell *CellState) CellReason {
-	if item.Index > 1 && cell.Zone != z.Zone(item.GUID, item.Index) {
-		return "outside the preferred zone"
-	}
-	return ""
+// OutsidePreferredZone is the reason of the rule.
+const OutsidePreferredZone CellReason = "outside the preferred zone"
+
+// A home is the zone that an item prefers; the zero value is none.
+type home struct {
+	// prefers says that there is a preference, and strict that no other zone
+	// will do.
+	prefers, strict bool
+	// zone is none if no cell is in the preferred zone.
+	zone int32
 }
 
-func (z PreferredZones) score(item *Item, cell *CellState, _ Score) float64 {
-	if item.Kind == LRP && cell.Zone != z.Zone(item.GUID, item.Index) {
-		return 1
+// home is where the policy wants the item.
+func (f *fleet) home(item *Item) home {
+	if len(f.preferred) == 0 || item.Kind != LRP {
+		return home{}
 	}
-	return 0
+	return home{true, item.Index > 1, f.preferred[f.preferredZones.number(item.GUID, item.Index)]}
+}
+
+// rank is 0 for a zone that is as good as any, 1 for one that is not preferred,
+// and false if the item may not go there.
+func (h home) rank(zone int32) (preference float64, allowed bool) {
+	if !h.prefers || zone == h.zone {
+		return 0, true
+	}
+	return 1, !h.strict
 }

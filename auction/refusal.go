@@ -102,6 +102,14 @@ func (n *reasonCounts) add(r CellReason) {
 	*n = append(*n, ReasonCount{r, 1})
 }
 
+// sorted puts n in the order in which the reasons are looked for.
+func (n reasonCounts) sorted() []ReasonCount {
+	slices.SortFunc(n, func(a, b ReasonCount) int {
+		return cmp.Or(cmp.Compare(a.Reason.stage(), b.Reason.stage()), strings.Compare(string(a.Reason), string(b.Reason)))
+	})
+	return n
+}
+
 func (n reasonCounts) of(r CellReason) int {
 	for _, c := range n {
 		if c.Reason == r {
@@ -149,15 +157,20 @@ func (m *NearMiss) String() string {
 	return fmt.Sprintf("%s, lacks %s", m.CellID, strings.Join(parts, ", "))
 }
 
+// beyond is what n needs beyond what is left.
+func (n need) beyond(left need, containers int64) Capacity {
+	return Capacity{
+		MemoryMB:   max(0, n.memoryMB-left.memoryMB),
+		DiskMB:     max(0, n.diskMB-left.diskMB),
+		Containers: max(0, 1-containers),
+		PIDs:       max(0, n.pids-left.pids),
+	}
+}
+
 // lacks is what the cell has too little of for n.
 func (c *cell) lacks(n need) Capacity {
 	r := &c.state.Remaining
-	return Capacity{
-		MemoryMB:   max(0, n.memoryMB-r.MemoryMB),
-		DiskMB:     max(0, n.diskMB-r.DiskMB),
-		Containers: max(0, 1-r.Containers),
-		PIDs:       max(0, n.pids-c.pids()),
-	}
+	return n.beyond(need{r.MemoryMB, r.DiskMB, c.pids()}, r.Containers)
 }
 
 // distance measures a lack in parts of the need, in millionths or so.
@@ -171,14 +184,15 @@ func distance(lack Capacity, n need) int64 {
 	return part(lack.MemoryMB, n.memoryMB) + part(lack.DiskMB, n.diskMB) + part(lack.Containers, 1) + part(lack.PIDs, n.pids)
 }
 
-// why looks at every cell and says why none takes the item.
+// why looks at every cell and says why none takes the item. Rules of the policy
+// that only a scan can apply take part.
 func (f *fleet) why(item *Item, o *offer, p *Policy) *Explanation {
 	e := &Explanation{Cells: len(f.cells)}
 	reasons := slices.Clone(f.leftOut)
 	for _, r := range reasons {
 		e.Cells += r.Cells
 	}
-	n := item.need()
+	n, home := item.need(), f.home(item)
 	var nearest int64
 	for i := range f.cells {
 		c := &f.cells[i]
@@ -188,6 +202,9 @@ func (f *fleet) why(item *Item, o *offer, p *Policy) *Explanation {
 		}
 		if reason == "" {
 			reason = p.filter(item, &c.state)
+		}
+		if _, allowed := home.rank(c.zone); reason == "" && !allowed {
+			reason = OutsidePreferredZone
 		}
 		if reason != "" {
 			reasons.add(reason)
@@ -206,10 +223,7 @@ func (f *fleet) why(item *Item, o *offer, p *Policy) *Explanation {
 			e.Nearest, nearest = &NearMiss{c.state.ID, lack}, d
 		}
 	}
-	slices.SortFunc(reasons, func(a, b ReasonCount) int {
-		return cmp.Or(cmp.Compare(a.Reason.stage(), b.Reason.stage()), strings.Compare(string(a.Reason), string(b.Reason)))
-	})
-	e.Reasons = reasons
+	e.Reasons = reasons.sorted()
 	return e
 }
 

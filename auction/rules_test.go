@@ -550,7 +550,7 @@ func TestPreferredZonesDoNotTouchTasks(t *testing.T) {
 }
 
 func TestAnEmptyListOfPreferredZonesIsNoRule(t *testing.T) {
-	if p := (auction.PreferredZones{}).Apply(auction.Policy{}); p.Filters != nil || p.Scorer != nil {
+	if p := (auction.PreferredZones{}).Apply(auction.Policy{}); len(p.PreferredZones) != 0 {
 		t.Errorf("got %+v", p)
 	}
 }

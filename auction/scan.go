@@ -8,7 +8,7 @@ import (
 // scan finds the cells for an item under a policy with rules of its own: it
 // looks at every cell. The built-in objective is the same as that of pick.
 func (f *fleet) scan(item *Item, e *entry, o *offer, c *census, p *Policy) pick {
-	kind := e.kind()
+	kind, home := e.kind(), f.home(item)
 	type choice struct {
 		preference float64
 		inZone     int32
@@ -26,8 +26,12 @@ func (f *fleet) scan(item *Item, e *entry, o *offer, c *census, p *Policy) pick 
 		if cell.out != "" || o.misses[cell.class] != "" || !cell.fits(e.need) || p.filter(item, &cell.state) != "" {
 			continue
 		}
+		preference, allowed := home.rank(cell.zone)
+		if !allowed {
+			continue
+		}
 		inZone, onCell := c.at(n, kind)
-		x := choice{inZone: inZone, rank: rank{
+		x := choice{preference: preference, inZone: inZone, rank: rank{
 			score: f.score(cell, kind) + f.classes[cell.class].adds(e.need),
 			level: onCell,
 			cell:  n,

@@ -1,14 +1,12 @@
 package auction
 
-import "math"
-
 // none stands for a cell where there is none.
 const none = -1
 
 // A pick is the cells chosen for an item: the best and the second best, or none.
 type pick struct {
 	cell, runnerUp int32
-	// preference is what the scorer gave to each of them.
+	// preference is that of the scorer or of the preferred zone for each of them.
 	preference, runnerUpPreference float64
 }
 
@@ -18,6 +16,7 @@ var noPick = pick{cell: none, runnerUp: none}
 type search struct {
 	kind   Kind
 	need   need
+	home   home
 	census *census
 	// level is the number of instances of the process on the cells that are
 	// looked for. Cells with more are passed over: they are above, if that is
@@ -30,37 +29,56 @@ type search struct {
 }
 
 // pick finds the cells for an item by the built-in objective.
-func (f *fleet) pick(e *entry, o *offer, c *census) pick {
-	s := search{kind: e.kind(), need: e.need, census: c}
+func (f *fleet) pick(e *entry, o *offer, c *census, h home) pick {
+	s := search{kind: e.kind(), need: e.need, census: c, home: h}
 	if s.kind == Task {
 		s.top = [2]rank{last, last}
 		for _, z := range o.zones {
 			s.classes(f, z.classes)
 		}
-		return noPick.then(s.top)
+		return noPick.then(s.top, 0)
 	}
-	// The zones with the fewest instances go first, all of them together.
-	p := noPick
-	for fewest := int32(-1); p.runnerUp == none; {
-		next := int32(math.MaxInt32)
+	p, done := noPick, tier{inZone: -1}
+	for p.runnerUp == none {
+		next, found := tier{}, false
 		for _, z := range o.zones {
-			if n := c.inZone[z.zone]; n > fewest {
-				next = min(next, n)
+			if t, allowed := s.tier(z.zone); allowed && done.before(t) && (!found || t.before(next)) {
+				next, found = t, true
 			}
 		}
-		if next == math.MaxInt32 {
+		if !found {
 			break
 		}
-		fewest = next
-		s.zones(f, o, fewest)
-		p = p.then(s.top)
+		done = next
+		s.zones(f, o, next)
+		p = p.then(s.top, next.preference)
 	}
 	return p
 }
 
-// zones looks for cells in the zones with the given number of instances, first
-// for those that have the fewest themselves.
-func (s *search) zones(f *fleet, o *offer, inZone int32) {
+// A tier is the zones that the item prefers alike and that have equally many
+// instances of its process. Cells of one tier compete with each other.
+type tier struct {
+	preference float64
+	inZone     int32
+}
+
+func (t tier) before(other tier) bool {
+	if t.preference != other.preference {
+		return t.preference < other.preference
+	}
+	return t.inZone < other.inZone
+}
+
+// tier is the zone's; it is not allowed if the item may not go there.
+func (s *search) tier(zone int32) (t tier, allowed bool) {
+	preference, allowed := s.home.rank(zone)
+	return tier{preference, s.census.inZone[zone]}, allowed
+}
+
+// zones looks for cells in the zones of a tier, first for those with the fewest
+// instances of the process.
+func (s *search) zones(f *fleet, o *offer, of tier) {
 	s.top = [2]rank{last, last}
 	level, ok := s.census.next(0)
 	for ; ok && s.top[1] == last; level, ok = s.census.next(level + 1) {
@@ -69,7 +87,7 @@ func (s *search) zones(f *fleet, o *offer, inZone int32) {
 			s.above = &w.above[level]
 		}
 		for _, z := range o.zones {
-			if s.census.inZone[z.zone] == inZone {
+			if t, allowed := s.tier(z.zone); allowed && t == of {
 				s.classes(f, z.classes)
 			}
 		}
@@ -77,14 +95,14 @@ func (s *search) zones(f *fleet, o *offer, inZone int32) {
 }
 
 // then fills what is empty in p.
-func (p pick) then(top [2]rank) pick {
+func (p pick) then(top [2]rank, preference float64) pick {
 	for _, r := range top {
 		switch {
 		case r == last:
 		case p.cell == none:
-			p.cell = r.cell
+			p.cell, p.preference = r.cell, preference
 		case p.runnerUp == none:
-			p.runnerUp = r.cell
+			p.runnerUp, p.runnerUpPreference = r.cell, preference
 		}
 	}
 	return p

@@ -43,9 +43,13 @@ func (r rank) before(other rank) bool {
 	return r.cell < other.cell
 }
 
+// first is the first cell below node i, which has so many places and not none of
+// them filled.
+func (t *tree) first(i, places int32) int32 { return t.nodes[i*places].best[LRP].cell }
+
 func (n *node) fits(w need) bool { return n.containers >= 1 && w.within(n.most) }
 
-var emptyNode = node{best: [2]rank{last, last}, most: need{-1, -1, -1}}
+var emptyNode = node{best: [2]rank{last, last}, most: need{-1, -1, -1}, containers: -1}
 
 // grow makes the tree of the given cells. Its leaves take the places from the
 // given one on, or from a few later. It returns the first place after them.
