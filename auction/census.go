@@ -19,7 +19,7 @@ type spread struct {
 }
 
 // maxFew is the longest list that is looked through faster than a set.
-const maxFew = 32
+const maxFew = 64
 
 // A wide spread has one set of cells for each number of instances.
 type wide struct {

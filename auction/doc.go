@@ -33,11 +33,18 @@
 // # How it is fast
 //
 // What an item adds to a cell's score depends on the item and on the cell's
-// totals only, so cells with the same totals, zone and offers keep their order
-// whatever the item. Such cells form a class, and a tournament tree over each
-// class finds the best cell with room in about log(cells) steps. Scores are
-// integers: no rounding error ever decides, and none depends on the order of
-// additions. A fleet in which every cell is a class of its own costs what
-// looking at every cell costs. So does a policy with filters or a scorer of its
-// own, as nothing is known about them: [Policy] says what they may see.
+// totals only, so cells with the same totals keep their order whatever the item.
+// The cells of a zone that are open to the same work of the batch form a class,
+// and a tournament tree over each class finds the best cell with room in about
+// log(cells) steps. Cells of different sizes lie in one tree, sorted so that
+// neighbours are alike, and bounds on their sizes tell which of them to look at.
+//
+// The cells of a process are a list while they are few. Then they are sets of
+// bits by number of instances, and a search skips the parts of a tree that a set
+// covers. Refusals are explained together at the end of the batch.
+//
+// Scores are integers: no rounding error ever decides, and none depends on the
+// order of additions. A policy with filters or a scorer of its own costs what
+// looking at every cell costs for every item, because nothing is known about
+// them: [Policy] says what they may see.
 package auction

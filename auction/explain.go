@@ -73,7 +73,7 @@ func (x *explainer) room(key roomKey) *room {
 		c := &x.fleet.cells[i]
 		reason := c.out
 		if reason == "" {
-			reason = o.misses[c.class]
+			reason = o.misses[c.offering]
 		}
 		if reason == "" && key.strict && c.zone != key.zone {
 			reason = OutsidePreferredZone

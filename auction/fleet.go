@@ -21,9 +21,10 @@ type cell struct {
 	rank int32
 	// out is why the cell takes no work at all, or "".
 	out CellReason
-	// class is meaningless for a cell that is out.
-	class int32
-	zone  int32
+	// offering and class are meaningless for a cell that is out.
+	offering, class int32
+	zone            int32
+	weight          weight
 	// leaf is the cell's node in the tree of its class.
 	leaf int32
 	// place is the leaf's among the leaves of all trees; see marks.
@@ -72,25 +73,32 @@ func weigh(total Capacity) weight {
 	return weight{of(total.MemoryMB), of(total.DiskMB), of(total.Containers)}
 }
 
-// A class is a set of cells that rank alike for every item: same zone, same
-// totals, same offers. A tournament tree over its cells finds the best.
-type class struct {
-	like   *CellState // any of them
-	zone   int32
-	weight weight
-	tree   tree
+// adds is what an item adds to the score of a cell.
+func (w weight) adds(n need) int64 {
+	return n.memoryMB*w.memory + n.diskMB*w.disk + w.container
 }
 
-// adds is what an item adds to the score of any cell of the class.
-func (c *class) adds(n need) int64 {
-	return n.memoryMB*c.weight.memory + n.diskMB*c.weight.disk + c.weight.container
+// least is the smallest of each weight.
+func (w weight) least(other weight) weight {
+	return weight{min(w.memory, other.memory), min(w.disk, other.disk), min(w.container, other.container)}
+}
+
+// A class is a set of cells of one zone that are open to the same work of the
+// batch. A tournament tree over its cells finds the best.
+type class struct {
+	zone int32
+	// offering is that of one of the cells.
+	offering int32
+	tree     tree
 }
 
 // A fleet is all cells while a batch is placed.
 type fleet struct {
-	cells   []cell
-	zones   int
-	classes []class
+	cells []cell
+	zones int
+	// offerings are what cells offer, each by the example of one cell.
+	offerings []*CellState
+	classes   []class
 	// inFlight is the number of starting containers on cells that take work.
 	inFlight int
 	// reversed are the bits of a cell's use that count the other way round; see
@@ -137,7 +145,7 @@ func newFleet(states []CellState, p *Policy, packed bool) *fleet {
 	}
 	f.findOut()
 	f.rank()
-	f.classify()
+	f.compare()
 	return f
 }
 
@@ -200,10 +208,9 @@ func (f *fleet) rank() {
 	}
 }
 
-// classify puts the cells that take work into classes and grows their trees.
-func (f *fleet) classify() {
+// compare numbers what the cells that take work offer.
+func (f *fleet) compare() {
 	known := map[string]int32{}
-	var members [][]int32
 	var key []byte
 	var sorted []string
 	for i := range f.cells {
@@ -211,12 +218,37 @@ func (f *fleet) classify() {
 		if c.out != "" {
 			continue
 		}
-		key, sorted = c.state.appendClassKey(key[:0], sorted)
+		key, sorted = c.state.appendOffering(key[:0], sorted)
+		n, ok := known[string(key)]
+		if !ok {
+			n = int32(len(f.offerings))
+			known[string(key)] = n
+			f.offerings = append(f.offerings, &c.state)
+		}
+		c.offering, c.weight = n, weigh(c.state.Total)
+	}
+}
+
+// classify puts the cells that take work into classes, grows their trees and
+// tells each offer which of them are its.
+func (f *fleet) classify(offers []offer) {
+	known := map[string]int32{}
+	var members [][]int32
+	var key []byte
+	for i := range f.cells {
+		c := &f.cells[i]
+		if c.out != "" {
+			continue
+		}
+		key = append(strconv.AppendInt(key[:0], int64(c.zone), 10), ' ')
+		for o := range offers {
+			key = append(key, byte(offers[o].misses[c.offering].stage()))
+		}
 		n, ok := known[string(key)]
 		if !ok {
 			n = int32(len(f.classes))
 			known[string(key)] = n
-			f.classes = append(f.classes, class{like: &c.state, zone: c.zone, weight: weigh(c.state.Total)})
+			f.classes = append(f.classes, class{zone: c.zone, offering: c.offering})
 			members = append(members, nil)
 		}
 		c.class = n
@@ -227,15 +259,14 @@ func (f *fleet) classify() {
 		places = f.classes[n].tree.grow(f, members[n], places)
 	}
 	f.nobody = newMarks(f, places)
+	for o := range offers {
+		offers[o].find(f)
+	}
 }
 
-// appendClassKey appends what makes cells interchangeable apart from their use.
-// The totals of PIDs do not take part in a score. sorted is room to sort in.
-func (c *CellState) appendClassKey(key []byte, sorted []string) ([]byte, []string) {
-	for _, n := range [...]int64{c.Total.MemoryMB, c.Total.DiskMB, c.Total.Containers} {
-		key = append(strconv.AppendInt(key, n, 10), ' ')
-	}
-	key = appendText(key, c.Zone)
+// appendOffering appends what decides whether work that has room may run on the
+// cell. sorted is room to sort in.
+func (c *CellState) appendOffering(key []byte, sorted []string) ([]byte, []string) {
 	for _, set := range [...][]string{c.RootFSProviders, c.VolumeDrivers, c.PlacementTags, c.OptionalPlacementTags} {
 		if !slices.IsSorted(set) {
 			sorted = append(sorted[:0], set...)
@@ -268,7 +299,7 @@ const packStep = 1 << scoreBits / 2
 
 // score is the cell's resource score as it is, for an item that adds nothing.
 func (f *fleet) score(c *cell, k Kind) int64 {
-	w := &f.classes[c.class].weight
+	w := &c.weight
 	t, r := &c.state.Total, &c.state.Remaining
 	use := (t.MemoryMB-r.MemoryMB)*w.memory + (t.DiskMB-r.DiskMB)*w.disk + (t.Containers-r.Containers)*w.container
 	s := use ^ f.reversed + int64(c.state.StartingContainers)*f.starting

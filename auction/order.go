@@ -91,6 +91,7 @@ func newBatch(items []Item, f *fleet) *batch {
 		e.wants = w
 		b.entries[i] = e
 	}
+	f.classify(b.offers)
 	b.findHosts(f, owners[LRP])
 	b.sort()
 	return b
@@ -126,8 +127,8 @@ func (b *batch) findHosts(f *fleet, processes map[string]int32) {
 			}
 		}
 	}
-	for _, p := range processes {
-		b.owners[p].spread.widen(f)
+	for i := range b.owners {
+		b.owners[i].spread.widen(f)
 	}
 }
 

@@ -198,7 +198,7 @@ func (f *fleet) why(item *Item, o *offer, p *Policy) *Explanation {
 		c := &f.cells[i]
 		reason := c.out
 		if reason == "" {
-			reason = o.misses[c.class]
+			reason = o.misses[c.offering]
 		}
 		if reason == "" {
 			reason = p.filter(item, &c.state)

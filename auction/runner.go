@@ -57,7 +57,7 @@ type RunnerOptions struct {
 	// MaxAttempts is how often a request for work is tried (default 5).
 	// Convergence repeats requests that are still needed.
 	MaxAttempts int
-	// MaxWaiting is how much work may wait (default 500,000). What comes
+	// MaxWaiting is how much work may wait (default 1,000,000). What comes
 	// beyond it is dropped and counted; convergence requests it again.
 	MaxWaiting int
 	// Placed, if it is set, is told what was decided for each batch, and why,
@@ -95,7 +95,7 @@ func (o RunnerOptions) withDefaults() (RunnerOptions, error) {
 	o.MinBackoff = cmp.Or(o.MinBackoff, min(5*time.Second, o.MaxBackoff))
 	executor.AtMost(&v, "min_backoff", o.MinBackoff, "max_backoff", o.MaxBackoff)
 	o.MaxAttempts = cmp.Or(o.MaxAttempts, 5)
-	o.MaxWaiting = cmp.Or(o.MaxWaiting, 500_000)
+	o.MaxWaiting = cmp.Or(o.MaxWaiting, 1_000_000)
 	if o.Now == nil {
 		o.Now = time.Now
 	}

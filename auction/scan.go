@@ -23,7 +23,7 @@ func (f *fleet) scan(item *Item, e *entry, o *offer, c *census, p *Policy) pick 
 	top := [2]choice{{rank: rank{cell: none}}, {rank: rank{cell: none}}}
 	for i := range f.cells {
 		n, cell := int32(i), &f.cells[i]
-		if cell.out != "" || o.misses[cell.class] != "" || !cell.fits(e.need) || p.filter(item, &cell.state) != "" {
+		if cell.out != "" || o.misses[cell.offering] != "" || !cell.fits(e.need) || p.filter(item, &cell.state) != "" {
 			continue
 		}
 		preference, allowed := home.rank(cell.zone)
@@ -32,7 +32,7 @@ func (f *fleet) scan(item *Item, e *entry, o *offer, c *census, p *Policy) pick 
 		}
 		inZone, onCell := c.at(n, kind)
 		x := choice{preference: preference, inZone: inZone, rank: rank{
-			score: f.score(cell, kind) + f.classes[cell.class].adds(e.need),
+			score: f.score(cell, kind) + cell.weight.adds(e.need),
 			level: onCell,
 			cell:  n,
 		}}

@@ -23,7 +23,8 @@ type search struct {
 	// not nil.
 	level int32
 	above *marks
-	// adds is what the item adds to the scores of the class at hand.
+	// adds is what the item adds to the score of every cell of the class at
+	// hand, if they are of one size.
 	adds int64
 	top  [2]rank
 }
@@ -110,9 +111,12 @@ func (p pick) then(top [2]rank, preference float64) pick {
 
 func (s *search) classes(f *fleet, classes []int32) {
 	for _, n := range classes {
-		c := &f.classes[n]
-		s.adds = c.adds(s.need)
-		s.descend(&c.tree, 1, c.tree.place, c.tree.leaves)
+		t := &f.classes[n].tree
+		s.adds = 0
+		if t.sizes == nil {
+			s.adds = t.weight.adds(s.need)
+		}
+		s.descend(t, 1, t.place, t.leaves)
 	}
 }
 
@@ -123,8 +127,13 @@ func (s *search) descend(t *tree, i, place, places int32) {
 	if !n.fits(s.need) {
 		return
 	}
+	// No cell below comes before r.
 	r := n.best[s.kind]
 	r.score += s.adds
+	if t.sizes != nil {
+		r.score += t.sizes[i].weight.adds(s.need)
+		r.cell = t.sizes[i].first
+	}
 	if s.kind == LRP {
 		r.level = s.level
 	}

@@ -1,15 +1,34 @@
 package auction
 
-import "math"
+import (
+	"cmp"
+	"math"
+	"slices"
+)
 
-// A tree is a tournament over the cells of a class, in the order of their ids.
-// Node 1 is the root, the children of node n are 2n and 2n+1, and the leaves
-// are nodes leaves … 2·leaves−1. Leaves beyond the last cell stay empty.
+// A tree is a tournament over the cells of a class. Node 1 is the root, the
+// children of node n are 2n and 2n+1, and the leaves are nodes leaves …
+// 2·leaves−1. Leaves beyond the last cell stay empty.
+//
+// What an item adds to a score depends on the size of the cell. Cells of one size
+// keep their order whatever the item, so a node's best cell is the best for every
+// item. With several sizes its score is the least there is without the item, and
+// the least weights below bound what the item adds.
 type tree struct {
 	nodes  []node
 	leaves int32
 	// place is the first of the leaves' places; see marks.
 	place int32
+	// weight is that of every cell, if sizes is nil.
+	weight weight
+	// sizes has for every node what its cells' sizes and ids bound.
+	sizes []sizes
+}
+
+// sizes are bounds of the cells below a node.
+type sizes struct {
+	weight weight // the least
+	first  int32  // the least cell
 }
 
 // A node knows the best cell below it for either kind of work, and for each
@@ -45,14 +64,20 @@ func (r rank) before(other rank) bool {
 
 // first is the first cell below node i, which has so many places and not none of
 // them filled.
-func (t *tree) first(i, places int32) int32 { return t.nodes[i*places].best[LRP].cell }
+func (t *tree) first(i, places int32) int32 {
+	if t.sizes != nil {
+		return t.sizes[i].first
+	}
+	return t.nodes[i*places].best[LRP].cell
+}
 
 func (n *node) fits(w need) bool { return n.containers >= 1 && w.within(n.most) }
 
 var emptyNode = node{best: [2]rank{last, last}, most: need{-1, -1, -1}, containers: -1}
 
-// grow makes the tree of the given cells. Its leaves take the places from the
-// given one on, or from a few later. It returns the first place after them.
+// grow makes the tree of the given cells, which are in order. Its leaves take the
+// places from the given one on, or from a few later. It returns the first place
+// after them.
 func (t *tree) grow(f *fleet, cells []int32, place int32) int32 {
 	t.leaves = 1
 	for int(t.leaves) < len(cells) {
@@ -63,14 +88,62 @@ func (t *tree) grow(f *fleet, cells []int32, place int32) int32 {
 	for i := range t.nodes {
 		t.nodes[i] = emptyNode
 	}
+	t.weight = f.cells[cells[0]].weight
+	if slices.ContainsFunc(cells, func(n int32) bool { return f.cells[n].weight != t.weight }) {
+		t.sizes = make([]sizes, 2*t.leaves)
+		for i := range t.sizes {
+			t.sizes[i] = sizes{weight{math.MaxInt64, math.MaxInt64, math.MaxInt64}, math.MaxInt32}
+		}
+		f.bySize(cells, t.leaves)
+	}
 	for i, n := range cells {
-		f.cells[n].leaf, f.cells[n].place = t.leaves+int32(i), t.place+int32(i)
-		t.nodes[t.leaves+int32(i)] = f.leaf(n)
+		leaf := t.leaves + int32(i)
+		f.cells[n].leaf, f.cells[n].place = leaf, t.place+int32(i)
+		t.nodes[leaf] = f.leaf(n)
+		if t.sizes != nil {
+			t.sizes[leaf] = sizes{f.cells[n].weight, n}
+		}
 	}
 	for i := t.leaves - 1; i >= 1; i-- {
 		t.nodes[i].play(&t.nodes[2*i], &t.nodes[2*i+1])
+		if t.sizes != nil {
+			a, b := &t.sizes[2*i], &t.sizes[2*i+1]
+			t.sizes[i] = sizes{a.weight.least(b.weight), min(a.first, b.first)}
+		}
 	}
 	return t.place + t.leaves
+}
+
+// bySize orders cells so that those below one node are of similar size: it halves
+// them by the weight that differs most, and the halves in turn. The cells take so
+// many places.
+func (f *fleet) bySize(cells []int32, places int32) {
+	if len(cells) < 2 {
+		return
+	}
+	var widest func(*weight) int64
+	var spread float64
+	for _, w := range []func(*weight) int64{
+		func(w *weight) int64 { return w.memory }, func(w *weight) int64 { return w.disk }, func(w *weight) int64 { return w.container },
+	} {
+		low, high := int64(math.MaxInt64), int64(0)
+		for _, n := range cells {
+			low, high = min(low, w(&f.cells[n].weight)), max(high, w(&f.cells[n].weight))
+		}
+		if s := float64(high-low) / float64(max(high, 1)); s > spread {
+			widest, spread = w, s
+		}
+	}
+	if widest == nil {
+		return
+	}
+	slices.SortStableFunc(cells, func(a, b int32) int {
+		return cmp.Compare(widest(&f.cells[a].weight), widest(&f.cells[b].weight))
+	})
+	places /= 2
+	half := min(int(places), len(cells))
+	f.bySize(cells[:half], places)
+	f.bySize(cells[half:], places)
 }
 
 // leaf is the node of a single cell. Whether it hosts the item's process is

@@ -13,11 +13,11 @@ type wants struct {
 	offer int32
 }
 
-// An offer is how the fleet answers what items want: which of its classes do
-// and why the others do not. Many wants have the same answer, such as all
-// images of a registry.
+// An offer is how the fleet answers what items want: which of its cells do and
+// why the others do not. Many wants have the same answer, such as all images of a
+// registry.
 type offer struct {
-	// misses says by class why its cells do not offer it, or "".
+	// misses says by offering why it will not do, or "".
 	misses []CellReason
 	// zones are the zones with classes that do.
 	zones []zoneClasses
@@ -61,7 +61,7 @@ type interner struct {
 func newInterner(b *batch, f *fleet) *interner {
 	return &interner{
 		batch: b, fleet: f, known: map[string]int32{}, offers: map[string]int32{},
-		misses: make([]CellReason, len(f.classes)),
+		misses: make([]CellReason, len(f.offerings)),
 	}
 }
 
@@ -75,14 +75,14 @@ func (n *interner) wants(item *Item) int32 {
 	number = int32(len(b.wants))
 	n.known[string(n.key)] = number
 	n.key = n.key[:0]
-	for i := range n.fleet.classes {
-		n.misses[i] = n.fleet.classes[i].like.offers(&w)
+	for i, cell := range n.fleet.offerings {
+		n.misses[i] = cell.offers(&w)
 		n.key = append(n.key, byte(n.misses[i].stage()))
 	}
 	if w.offer, ok = n.offers[string(n.key)]; !ok {
 		w.offer = int32(len(b.offers))
 		n.offers[string(n.key)] = w.offer
-		b.offers = append(b.offers, n.fleet.newOffer(n.misses))
+		b.offers = append(b.offers, offer{misses: slices.Clone(n.misses)})
 	}
 	b.wants = append(b.wants, w)
 	return number
@@ -99,12 +99,12 @@ func (w *wants) text(r CellReason) string {
 	return fmt.Sprintf("placement tags %q", w.tags)
 }
 
-func (f *fleet) newOffer(misses []CellReason) offer {
-	o := offer{misses: slices.Clone(misses)}
+// find lists the classes of the fleet that offer it.
+func (o *offer) find(f *fleet) {
 	byZone := make([][]int32, f.zones)
-	for n, miss := range misses {
-		if z := f.classes[n].zone; miss == "" {
-			byZone[z] = append(byZone[z], int32(n))
+	for n := range f.classes {
+		if c := &f.classes[n]; o.misses[c.offering] == "" {
+			byZone[c.zone] = append(byZone[c.zone], int32(n))
 		}
 	}
 	for z, classes := range byZone {
@@ -112,7 +112,6 @@ func (f *fleet) newOffer(misses []CellReason) offer {
 			o.zones = append(o.zones, zoneClasses{int32(z), classes})
 		}
 	}
-	return o
 }
 
 // hopeless reports whether n is known to fit nowhere.

@@ -1,0 +1,123 @@
+package auction_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/lrp"
+)
+
+// unlikeCells makes n cells that differ in what the seed says: in size, in what
+// they offer, in what runs there and in whether they take work.
+func unlikeCells(r *rand.Rand, n int, process string) []auction.CellState {
+	cells := fleetOf(n, 16<<10)
+	sizes, offers, others := r.IntN(2) == 0, r.IntN(2) == 0, r.IntN(2) == 0
+	for i := range cells {
+		c := &cells[i]
+		c.Zone = fmt.Sprintf("z%d", r.IntN(3))
+		if sizes {
+			c.Total = auction.Capacity{MemoryMB: 4<<10 + r.Int64N(16<<10), DiskMB: 8<<10 + r.Int64N(16<<10), Containers: 5 + r.Int64N(40)}
+			c.Remaining = c.Total
+		}
+		if offers {
+			c.OptionalPlacementTags = []string{c.ID}
+		}
+		if others {
+			c.Evacuating, c.Unhealthy = r.IntN(15) == 0, r.IntN(15) == 0
+			for range r.IntN(3) {
+				c.LRPs = append(c.LRPs, lrp.Key{ProcessGUID: process, DefinitionID: "d", Index: 1000 + i, Domain: "apps"})
+				c.Remaining.Containers--
+			}
+		}
+	}
+	return cells
+}
+
+func TestPlacementsOfLargeAppsAreTheOracles(t *testing.T) {
+	for seed := range uint64(5) {
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 3))
+			work := largeApps(2, 220)
+			for i := range work {
+				if work[i].Index%7 == int(seed) { // a definition of another size
+					work[i].DefinitionID, work[i].MemoryMB = "e", 1000
+				}
+			}
+			p := auction.Policy{BinPackWeight: one(r.IntN, 0, 0, 0.01), PreferredZones: one(r.IntN, nil, nil, auction.PreferredZones{"z0", "z2"})}
+			check(t, unlikeCells(r, 90, work[0].GUID), work, p)
+		})
+	}
+}
+
+func TestPlacementsOnUnlikeCellsAreTheOracles(t *testing.T) {
+	for seed := range uint64(8) {
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 4))
+			work := apps(r, 300, even)
+			for i := range work {
+				work[i].MemoryMB += r.Int64N(3000) // many sizes are refused
+			}
+			for i := range 40 {
+				work[i].Key = auction.Key{Kind: auction.Task, GUID: fmt.Sprintf("task-%d", i)}
+			}
+			check(t, unlikeCells(r, 60, work[100].GUID), work, auction.Policy{})
+		})
+	}
+}
+
+// No kind of work or fleet may cost many times what the same number of items
+// costs on an ordinary fleet. Both run by turns until one pair of times will do,
+// so that other load on the machine falls on both.
+func TestNoPlacementCostsManyTimesTheOrdinaryOne(t *testing.T) {
+	const n, of = 10_000, 2_000
+	ordinary := apps(rand.New(rand.NewPCG(1, 1)), n, powers)
+	fleet := fleetOf(of, 16<<10)
+	change := func(f func(r *rand.Rand, i int, c *auction.CellState)) []auction.CellState {
+		r := rand.New(rand.NewPCG(1, 1))
+		cells := fleetOf(of, 16<<10)
+		for i := range cells {
+			f(r, i, &cells[i])
+			cells[i].Remaining = cells[i].Total
+		}
+		return cells
+	}
+	shapes := apps(rand.New(rand.NewPCG(1, 1)), n, powers)
+	for i := range shapes {
+		shapes[i].MemoryMB, shapes[i].DiskMB = 20_000+int64(i), 40_000-int64(i)/2
+	}
+	took := func(cells []auction.CellState, work []auction.Item, p auction.Policy) time.Duration {
+		began := time.Now()
+		mustPlace(t, cells, work, p)
+		return time.Since(began)
+	}
+	for _, tt := range []struct {
+		name  string
+		cells []auction.CellState
+		work  []auction.Item
+		p     auction.Policy
+		most  float64
+	}{
+		{"one large app", fleet, largeApps(1, n), auction.Policy{}, 6},
+		{"large apps on every cell", fleet, largeApps(5, of), auction.Policy{}, 8},
+		{"refused shapes", fleet, shapes, auction.Policy{}, 40},
+		{"cells of slightly different size", change(func(_ *rand.Rand, i int, c *auction.CellState) { c.Total.MemoryMB += int64(i) }), ordinary, auction.Policy{}, 12},
+		{"cells of all sizes", change(func(r *rand.Rand, _ int, c *auction.CellState) {
+			c.Total.MemoryMB, c.Total.DiskMB = 8<<10+r.Int64N(24<<10), 8<<10+r.Int64N(24<<10)
+		}), ordinary, auction.Policy{}, 12},
+		{"cells with offers of their own", change(func(_ *rand.Rand, _ int, c *auction.CellState) { c.OptionalPlacementTags = []string{c.ID} }), ordinary, auction.Policy{}, 8},
+		{"preferred zones", fleet, ordinary, auction.PreferredZones{"z1", "z2", "z3"}.Apply(auction.Policy{}), 8},
+	} {
+		usual, least := time.Hour, time.Hour
+		for i := 0; i == 0 || i < 5 && least.Seconds() > tt.most*usual.Seconds(); i++ {
+			usual = min(usual, took(fleet, ordinary, auction.Policy{}))
+			least = min(least, took(tt.cells, tt.work, tt.p))
+		}
+		t.Logf("%s: %.1f times the %v of the ordinary placement", tt.name, least.Seconds()/usual.Seconds(), usual)
+		if least.Seconds() > tt.most*usual.Seconds() {
+			t.Errorf("%s takes %v, which is more than %v times the %v of the ordinary placement", tt.name, least, tt.most, usual)
+		}
+	}
+}
