@@ -243,7 +243,7 @@ func kinds() []wire.Kind {
 				return &storage.CorruptError{Key: w.Key, Err: errors.New(w.Fault)}, nil
 			}),
 		wire.Typed(wire.Kind{Name: "gone", Status: http.StatusGone, Title: "the position is outside the log of events",
-			Example: &storage.GoneError{After: 3, Extent: storage.Extent{Oldest: 100, Newest: 200}}},
+			Example: &storage.GoneError{After: 150, Extent: storage.Extent{Oldest: 100, Newest: 1795348800000007}, Gap: &storage.Gap{After: 120, First: 1795348800000000}}},
 			func(e *storage.GoneError) gone { return gone{e.After, e.Extent, e.Gap} },
 			func(w gone) (*storage.GoneError, error) {
 				return &storage.GoneError{After: w.After, Extent: w.Extent, Gap: w.Gap}, nil
