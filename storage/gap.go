@@ -19,7 +19,7 @@ type Gap struct {
 	// later go on across the gap and miss nothing.
 	After Cursor `json:"after"`
 	// First is the number of the event that ends the gap. Positions between
-	// After and First−1 are gone: whoever has one has seen lost events.
+	// After and First−1 are gone: a reader at one of them has seen lost events.
 	First Cursor `json:"first"`
 }
 
@@ -37,8 +37,8 @@ func NextGap(newest, seen Cursor, now time.Time) Gap {
 // when its server has another identity than before, and when it finds its log
 // shorter than it was.
 type Restorer interface {
-	// Restored is for whoever knows that the Store was put back while it was
-	// open, or that it may have been. It appends an event with a [Gap]. From
+	// Restored is to be called when the Store was put back while it was open, or
+	// may have been, in a way that it does not find out. It appends an event with a [Gap]. From
 	// then on no event has a number and no lease an epoch that was given
 	// before, not even one that the Store has lost. It is always safe to call.
 	Restored(ctx context.Context) error

@@ -31,8 +31,8 @@ func (s *Store) Restored(ctx context.Context) error {
 
 // Save remembers all that the store holds. Calling fallBack puts it back to
 // that moment, as a power cut or a restored backup does with a store on disk;
-// it may be called again. It is for tests. They call Restored afterwards, as
-// whoever restores a backup under an open store does.
+// it may be called again. It is for tests, which call Restored afterwards: this
+// store does not find out by itself.
 func (s *Store) Save() (fallBack func()) {
 	c := s.core
 	c.mu.Lock()

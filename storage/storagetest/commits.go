@@ -317,7 +317,7 @@ var commitCases = []testCase{
 	}},
 	{sentence: "a request id is remembered for an hour at least", needs: needsAdvance, check: func(f *fixture) {
 		f.commit(storage.Batch{RequestID: "request"})
-		// A store may forget when it writes something else, whatever that is.
+		// A store may forget when it writes, so it writes something of each kind.
 		const step = 59 * time.Second
 		for passed := step; passed < time.Hour; passed += step {
 			f.pass(step)
