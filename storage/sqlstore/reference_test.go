@@ -100,7 +100,7 @@ func (m *referenceModel) live(ctx context.Context, guid string, index int) error
 // the store and through a model of the reference's statements, by turns, in
 // databases of one server.
 func BenchmarkAgainstReference(b *testing.B) {
-	for _, d := range databases[1:] {
+	for _, d := range servers {
 		for _, clients := range []int{1, 8, 32} {
 			b.Run(fmt.Sprintf("%s/clients=%d", d.name, clients), func(b *testing.B) {
 				s, m := mustOpen(b, d.database(b), Options{}), newReferenceModel(b, d.dialect, d.database(b))
