@@ -169,12 +169,33 @@ func joinIDs(ctx context.Context, c *sql.Conn, calls []call, text string, args [
 	for i, a := range args {
 		named[i] = driver.NamedValue{Ordinal: i + 1, Value: a}
 	}
-	return c.Raw(func(conn any) error {
-		result, err := conn.(driver.ExecerContext).ExecContext(ctx, text, named)
+	known := false
+	err := c.Raw(func(conn any) error {
+		execer, is := conn.(driver.ExecerContext)
+		if !is {
+			return driver.ErrSkip
+		}
+		result, err := execer.ExecContext(ctx, text, named)
 		if err != nil {
 			return err
 		}
-		calls[asked].id(result.(mysql.Result).AllLastInsertIds()[asked])
+		if result, is := result.(mysql.Result); is {
+			calls[asked].id(result.AllLastInsertIds()[asked])
+			known = true
+		}
 		return nil
 	})
+	if errors.Is(err, driver.ErrSkip) {
+		_, err = c.ExecContext(ctx, text, args...)
+	}
+	if err != nil || known {
+		return err
+	}
+	// The driver is inside another one. The connection remembers the id.
+	var id int64
+	if err := queryRow(ctx, c, "SELECT LAST_INSERT_ID()", &id); err != nil {
+		return err
+	}
+	calls[asked].id(id)
+	return nil
 }
