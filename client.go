@@ -73,7 +73,6 @@ func newClient(o ClientOptions, asked service) (*wire.Client, error) {
 		addresses[i] = strings.TrimRight(address, "/")
 	}
 	v.Check(o.CellID != "" || asked.several, "cell_id", "", "not empty")
-	v.Check(o.CellID != "" || asked.several, "cell_id", "", "not empty")
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
