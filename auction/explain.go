@@ -69,6 +69,7 @@ func (x *explainer) room(key roomKey) *room {
 	o := &x.batch.offers[key.offer]
 	r := &room{others: slices.Clone(x.fleet.leftOut)}
 	x.rooms[key] = r
+	x.fleet.looked += int64(len(x.fleet.cells))
 	for i := range x.fleet.cells {
 		c := &x.fleet.cells[i]
 		reason := c.out
@@ -126,6 +127,7 @@ func (x *explainer) explain(r *room, n need) *Explanation {
 		t := &x.fleet.classes[class].tree
 		miss.descend(t, 1, t.leaves)
 	}
+	x.fleet.looked += miss.looked
 	if miss.cell != none {
 		c := &x.fleet.cells[miss.cell]
 		e.Nearest = &NearMiss{c.state.ID, c.lacks(n)}
@@ -139,10 +141,12 @@ type nearest struct {
 	need     need
 	cell     int32
 	distance int64
+	looked   int64 // nodes
 }
 
 // descend looks below node i, which has so many places.
 func (s *nearest) descend(t *tree, i, places int32) {
+	s.looked++
 	d, ok := s.bound(t, i, places)
 	if !ok {
 		return

@@ -116,6 +116,9 @@ type fleet struct {
 	nobody marks
 	// leftOut counts further cells of which there is no state.
 	leftOut reasonCounts
+	// looked counts the cells and the nodes of trees that were looked at: what a
+	// batch costs, whatever the machine.
+	looked int64
 }
 
 func newFleet(states []CellState, p *Policy, packed bool) *fleet {

@@ -187,6 +187,7 @@ func distance(lack Capacity, n need) int64 {
 // why looks at every cell and says why none takes the item. Rules of the policy
 // that only a scan can apply take part.
 func (f *fleet) why(item *Item, o *offer, p *Policy) *Explanation {
+	f.looked += int64(len(f.cells))
 	e := &Explanation{Cells: len(f.cells)}
 	reasons := slices.Clone(f.leftOut)
 	for _, r := range reasons {

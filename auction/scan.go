@@ -21,6 +21,7 @@ func (f *fleet) scan(item *Item, e *entry, o *offer, c *census, p *Policy) pick 
 		return a.rank.before(b.rank)
 	}
 	top := [2]choice{{rank: rank{cell: none}}, {rank: rank{cell: none}}}
+	f.looked += int64(len(f.cells))
 	for i := range f.cells {
 		n, cell := int32(i), &f.cells[i]
 		if cell.out != "" || o.misses[cell.offering] != "" || !cell.fits(e.need) || p.filter(item, &cell.state) != "" {

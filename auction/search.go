@@ -27,11 +27,14 @@ type search struct {
 	// hand, if they are of one size.
 	adds int64
 	top  [2]rank
+	// looked counts the nodes that were looked at.
+	looked int64
 }
 
 // pick finds the cells for an item by the built-in objective.
 func (f *fleet) pick(e *entry, o *offer, c *census, h home) pick {
 	s := search{kind: e.kind(), need: e.need, census: c, home: h}
+	defer func() { f.looked += s.looked }()
 	if s.kind == Task {
 		s.top = [2]rank{last, last}
 		for _, z := range o.zones {
@@ -123,6 +126,7 @@ func (s *search) classes(f *fleet, classes []int32) {
 // descend offers the cells below node i, the more promising half first. Their
 // leaves have the given number of places from place on.
 func (s *search) descend(t *tree, i, place, places int32) {
+	s.looked++
 	n := &t.nodes[i]
 	if !n.fits(s.need) {
 		return
