@@ -31,7 +31,9 @@ func (f *fleet) guide(ctx context.Context, out io.Writer, began time.Time, told 
 	if err != nil || len(records) > 0 && told < log.Newest {
 		return false
 	}
-	writeGuide(out, records, time.Since(began), f.data.In())
+	var text bytes.Buffer
+	writeGuide(&text, records, time.Since(began), f.data.In())
+	_, _ = out.Write(text.Bytes()) // at once: other lines come before or after it
 	return true
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/diegosdk/diego/internal/daemon"
+	"github.com/diegosdk/diego/internal/testdb"
 	"github.com/diegosdk/diego/internal/testenv"
 )
 
@@ -28,6 +29,24 @@ func TestAFullDiskIsNamed(t *testing.T) {
 	p := start(t, "-data", data, "-backend", "process")
 	p.wait("nothing can be kept in "+data, "full", "name another directory with -data")
 	p.ends(daemon.ExitFailed)
+}
+
+func TestADiskThatFillsUpIsReportedOnTheScreenUntilThereIsRoom(t *testing.T) {
+	disk := testdb.SmallDisk(t, 64<<20)
+	data := disk.Dir + "/data"
+	p := start(t, "-data", data, "-backend", daemon.ProcessBackend)
+	p.wait("3 running")
+	disk.Fill(t)
+	p.wait("the disk", "nothing can be kept in "+data, "no space left", "Free space there")
+	disk.Empty(t)
+	p.wait("the disk", "there is room in "+data+" again")
+	ask(t, "POST", p.address(1)+"/exit/3")
+	p.wait("sample/1", "restarted after crash 1")
+	interrupt(t, p)
+	if n := p.count("the disk"); n != 2 {
+		t.Errorf("it has said %d times what the disk is like, want 2", n)
+	}
+	nothingIsLeft(t, data)
 }
 
 // Nobody has a home in most systems.

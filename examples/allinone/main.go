@@ -15,6 +15,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
@@ -98,11 +99,9 @@ func run(stop, force context.Context, s *settings, out io.Writer) (err error) {
 	}
 	stop, fail := context.WithCancel(stop)
 	defer fail()
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		f.run(stop, force)
-	}()
+	var running sync.WaitGroup
+	running.Go(func() { f.run(stop, force) })
+	running.Go(func() { watchDisk(stop, f.data, out) })
 	guided := f.guide(stop, out, began, 0)
 	for e, err := range events {
 		switch line, ok := told.Line(e); {
@@ -116,7 +115,7 @@ func run(stop, force context.Context, s *settings, out io.Writer) (err error) {
 	}
 	fail()
 	fmt.Fprintln(out, "stopping; instances have 10 s to end, a second Ctrl-C kills them")
-	<-ended
+	running.Wait()
 	fmt.Fprintln(out, "stopped; nothing runs any more")
 	return nil
 }

@@ -178,6 +178,18 @@ func (p *program) last(parts ...string) string {
 	return ""
 }
 
+// count is how many lines so far have all parts.
+func (p *program) count(parts ...string) (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, line := range p.lines {
+		if has(line, parts) {
+			n++
+		}
+	}
+	return n
+}
+
 // signal reaches the whole process group, as Ctrl-C in a terminal does.
 func (p *program) signal(s syscall.Signal) {
 	p.t.Helper()
