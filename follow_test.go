@@ -258,6 +258,32 @@ func TestAStopThatACellDidNotHearIsRepeatedInADomainThatIsNotFresh(t *testing.T)
 	}
 }
 
+// A cell that cannot be told, as its presence has ended for a moment, is like
+// one that did not hear.
+func TestAStopForACellThatIsAwayForAMomentIsRepeatedInADomainThatIsNotFresh(t *testing.T) {
+	for _, scaleDown := range []bool{false, true} {
+		s := newSystem(t, 4, nil)
+		s.must(s.BBS.Desire(s.ctx, desired("web", 4)))
+		s.step()
+		for range 20 { // without a word from the cells, whose containers run on
+			s.clock.Advance(time.Second)
+			s.must(s.Tick(s.ctx))
+		}
+		want := 0
+		if scaleDown {
+			want = 1
+			s.must(s.BBS.UpdateDeployment(s.ctx, "web", lrp.Update{Instances: &want}))
+		} else {
+			s.must(s.BBS.DeleteDeployment(s.ctx, "web"))
+		}
+		s.must(s.Tick(s.ctx))
+		s.pass(5 * time.Minute)
+		if got := s.instances(); len(got) != want || s.containers() != want {
+			t.Errorf("got instances %v in %d containers, want %d", got, s.containers(), want)
+		}
+	}
+}
+
 func TestInstancesThatCouldNotFollowAreTriedAgain(t *testing.T) {
 	bad := &badStore{}
 	s := newSystem(t, 2, func(o *diego.Options) { bad.Store = o.Store; o.Store = bad })

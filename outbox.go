@@ -157,7 +157,7 @@ func (x *outbox) begin(ctx context.Context, lrps []lrp.Effect, tasks []task.Effe
 }
 
 // tickRemote sends the messages that wait for cells, and waits for the
-// answers. Nobody is there to be told if the cell is not present.
+// answers. A cell that is not present cannot be told.
 func (x *outbox) tickRemote(ctx context.Context) {
 	lrps, tasks := x.remote.take()
 	if len(lrps)+len(tasks) == 0 {
@@ -180,11 +180,14 @@ func (x *outbox) tickRemote(ctx context.Context) {
 		defer cancel()
 		if i < len(lrps) {
 			e := lrps[i]
-			if client := clients[e.Instance.CellID]; client != nil {
-				if err := client.StopLRP(ctx, e.Key, e.Instance); err != nil {
-					x.lost("an instance is not stopped", e.Kind.String(), err, "cell", e.Instance.CellID, "process", e.Key.ProcessGUID, "index", e.Key.Index)
-					x.stopLost(e.Key.ProcessGUID)
-				}
+			client := clients[e.Instance.CellID]
+			if client == nil { // it may be back before its instance is given up
+				x.stopLost(e.Key.ProcessGUID)
+				return
+			}
+			if err := client.StopLRP(ctx, e.Key, e.Instance); err != nil {
+				x.lost("an instance is not stopped", e.Kind.String(), err, "cell", e.Instance.CellID, "process", e.Key.ProcessGUID, "index", e.Key.Index)
+				x.stopLost(e.Key.ProcessGUID)
 			}
 			return
 		}

@@ -1,9 +1,10 @@
+//go:build cgo
+
 package sqlstore
 
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -11,14 +12,6 @@ import (
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
 )
-
-// withParameter adds a parameter to the DSN of a driver.
-func withParameter(dsn, parameter string) string {
-	if strings.Contains(dsn[strings.LastIndex(dsn, "/"):], "?") {
-		return dsn + "&" + parameter
-	}
-	return dsn + "?" + parameter
-}
 
 // One cluster serves all that is tested of it, as it takes a while to start.
 func TestAGaleraClusterIsWrittenThroughOneNode(t *testing.T) {

@@ -47,6 +47,14 @@ func withSettings(dsn string) string {
 	return dsn
 }
 
+// withParameter adds a parameter to the DSN of a driver.
+func withParameter(dsn, parameter string) string {
+	if strings.Contains(dsn[strings.LastIndex(dsn, "/"):], "?") {
+		return dsn + "&" + parameter
+	}
+	return dsn + "?" + parameter
+}
+
 // pgxScheme leads to New with the driver pgx; what follows is its DSN.
 const pgxScheme = "pgx:"
 

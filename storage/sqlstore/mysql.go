@@ -28,6 +28,7 @@ var mysqlDialect = dialect{
 		"FROM /*!80000 performance_schema */ /*M!100600 information_schema */ .GLOBAL_STATUS AS up, information_schema.TABLES AS log " +
 		"WHERE up.VARIABLE_NAME = 'UPTIME' AND log.TABLE_SCHEMA = DATABASE() AND log.TABLE_NAME = '{log}'",
 	begin:     []string{"SET TRANSACTION ISOLATION LEVEL READ COMMITTED", "START TRANSACTION"},
+	bounds:    []string{mysqlBounds},
 	beginRead: []string{"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"},
 	batch:     joined,
 	topology:  mysqlTopology,

@@ -98,6 +98,13 @@ var postgresBounds = map[string]string{
 	"lock_timeout":                        milliseconds(maxLockWait),
 }
 
+// mysqlBounds are the same for a connection of the caller's. There are none of
+// one transaction only, and MySQL has no timeout for transactions. What the
+// caller has chosen holds. What is in the comment is read by MariaDB only.
+var mysqlBounds = fmt.Sprintf("SET SESSION innodb_lock_wait_timeout = LEAST(@@innodb_lock_wait_timeout, %d) "+
+	"/*M! , idle_transaction_timeout = IF(@@idle_transaction_timeout = 0, %d, @@idle_transaction_timeout) */",
+	int(maxLockWait.Seconds()), int(maxSilence.Seconds()))
+
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
 // postgresConnector makes connections of one kind.

@@ -27,8 +27,11 @@ type Store struct {
 	shapes  shapes
 	// beginWrite starts a transaction that commits, beginRead a View.
 	beginWrite, beginRead []string
-	batches               bool // several statements go in one round trip
-	single                bool // the pool has one connection only
+	// txBounds make the settings of a transaction of the caller's that commits,
+	// where the connection has not got them from Open.
+	txBounds []call
+	batches  bool // several statements go in one round trip
+	single   bool // the pool has one connection only
 	pools
 	pool  *pool
 	close func() error
@@ -84,6 +87,9 @@ func build(ctx context.Context, d *dialect, p pools, opts Options, closeAll func
 		s.beginWrite, s.beginRead = slices.Concat(d.begin, d.settings, d.bounds), slices.Concat(d.beginRead, d.settings)
 		if d.arrays { // PostgreSQL takes a text without arguments as one round trip, by whatever driver
 			s.beginWrite, s.beginRead = []string{strings.Join(s.beginWrite, "; ")}, []string{strings.Join(s.beginRead, "; ")}
+		}
+		if len(d.bounds) > 0 {
+			s.txBounds = []call{{query: strings.Join(d.bounds, "; ")}}
 		}
 	}
 	s.single = p.read == p.write && p.read.Stats().MaxOpenConnections == 1

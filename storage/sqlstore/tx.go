@@ -29,7 +29,8 @@ func (s *Store) BeginTx(ctx context.Context, o *sql.TxOptions) (*sql.Tx, error) 
 // Effects: the control plane that leads then carries out what is committed.
 //
 // From its first Commit on, tx keeps all other commits waiting, those of other
-// processes too; so commit last, and end tx soon. An error that is none of
+// processes too; so commit last, and end tx soon: one that is silent for 4 s
+// then is ended by a server of PostgreSQL or MariaDB, and rolled back. An error that is none of
 // package storage's leaves tx of no use but to be rolled back. At isolation
 // levels above READ COMMITTED a record that has changed since tx began stays a
 // conflict: roll back and begin anew.
@@ -89,6 +90,9 @@ func (t *txStore) commit(ctx context.Context, it *item) error {
 // may have gone back.
 func (t *txStore) sound(ctx context.Context, q querier, f func(run func([]call) error) error) error {
 	run := func(calls []call) error { return runEach(ctx, q, calls) }
+	if err := run(t.s.txBounds); err != nil {
+		return err
+	}
 	back, _, err := t.s.moved(ctx, q)
 	if err != nil {
 		return err

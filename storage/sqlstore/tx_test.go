@@ -153,3 +153,71 @@ func TestATransactionWhoseMomentHasPassedIsToldSo(t *testing.T) {
 		})
 	}
 }
+
+// A process that stops in a transaction of its own, on a connection of its own,
+// holds the lock of the log like any other.
+func TestATransactionOfTheCallersThatFallsSilentIsEnded(t *testing.T) {
+	for _, d := range databases {
+		if d.dialect == SQLite {
+			continue // it has no server that could end it
+		}
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			dsn := d.database(t)
+			another, err := open(t.Context(), dsn, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer another.Close()
+			db := openDB(t, d.dialect, dsn)
+			s, err := New(db, d.dialect, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			for name, do := range map[string]func(storage.Store) error{
+				"a commit": func(s storage.Store) error {
+					_, err := s.Commit(t.Context(), creation(unclaimed("p", 1)))
+					return err
+				},
+				"a lease": func(s storage.Store) error {
+					_, err := s.Acquire(t.Context(), storage.Lease{Kind: "k", Name: "n", Owner: "o"}, time.Hour)
+					return err
+				},
+			} {
+				tx, err := db.BeginTx(t.Context(), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := do(s.WithTx(tx)); err != nil {
+					t.Fatal(name, err)
+				}
+				began := time.Now()
+				_, err = another.Commit(t.Context(), creation(unclaimed(name, 0)))
+				if err == nil {
+					_, err = another.Acquire(t.Context(), storage.Lease{Kind: "k", Name: "n", Owner: "another"}, time.Hour)
+				}
+				if took := time.Since(began); err != nil || took > maxSilence+5*time.Second {
+					t.Errorf("%s: another went on after %v: %v", name, took, err)
+				}
+				if err := tx.Commit(); err == nil {
+					t.Errorf("%s: what was silent for too long was committed", name)
+				}
+				if err := another.Release(t.Context(), storage.Lease{Kind: "k", Name: "n", Owner: "another", Epoch: epochOf(t, another, "k")}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+func epochOf(t *testing.T, s storage.Store, kind string) (epoch int64) {
+	t.Helper()
+	for l, err := range s.Leases(t.Context(), kind) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		epoch = l.Epoch
+	}
+	return epoch
+}
