@@ -8,7 +8,6 @@ import (
 
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/executor"
-	"github.com/diegosdk/diego/storage"
 )
 
 // auctioneerRole is what there is one leading auctioneer of.
@@ -18,7 +17,7 @@ const auctioneerRole = "auctioneer"
 // defaults.
 type AuctioneerOptions struct {
 	// Store keeps the leadership. It is required.
-	Store storage.Leaser
+	Store LeaderStore
 	// Owner names this process among those that may lead, and is unique. It is
 	// required.
 	Owner string
@@ -38,6 +37,10 @@ type AuctioneerOptions struct {
 	// LeaderTTL is how long a leader that is not heard of stays the leader
 	// (default 15 s).
 	LeaderTTL time.Duration
+	// MaxClockSkew is how far Now and the store's clock may be apart for this
+	// process to begin to lead (default 1 min; negative means any). See
+	// LeadershipOptions.
+	MaxClockSkew time.Duration
 	// Now is the clock (default time.Now).
 	Now func() time.Time
 	// Metrics and Logger may be nil.
@@ -80,7 +83,7 @@ func NewAuctioneer(o AuctioneerOptions) (*Auctioneer, error) {
 	a := &Auctioneer{o: o}
 	var err error
 	if a.Leadership, err = NewLeadership(LeadershipOptions{
-		Store: o.Store, Owner: o.Owner, Address: o.Address, Role: auctioneerRole, TTL: o.LeaderTTL, Now: o.Now, Metrics: o.Metrics, Logger: o.Logger,
+		Store: o.Store, Owner: o.Owner, Address: o.Address, Role: auctioneerRole, TTL: o.LeaderTTL, MaxClockSkew: o.MaxClockSkew, Now: o.Now, Metrics: o.Metrics, Logger: o.Logger,
 	}); err != nil {
 		return nil, err
 	}
@@ -136,5 +139,5 @@ func (a *Auctioneer) Plan(ctx context.Context, items ...auction.Item) (auction.R
 }
 
 // Ready is for HandlerOptions: an auctioneer is ready once somebody leads, be
-// it as a standby.
+// it as a standby. It is not while its clock keeps it from leading.
 func (a *Auctioneer) Ready(context.Context) Readiness { return a.Leadership.readiness() }

@@ -46,6 +46,10 @@ type Options struct {
 	// LeaderTTL is how long a leader that is not heard of stays the leader
 	// (default 15 s).
 	LeaderTTL time.Duration
+	// MaxClockSkew is how far Now and the store's clock may be apart for this
+	// process to begin to lead (default 1 min; negative means any). See
+	// LeadershipOptions.
+	MaxClockSkew time.Duration
 	// WatchInterval is how often the list of present cells is looked at
 	// (default 1 s).
 	WatchInterval time.Duration
@@ -73,7 +77,8 @@ type Options struct {
 	MaxCallbacks int
 	// Post sends completions (default PostJSON with a client of its own).
 	Post Post
-	// Now is the clock of decisions (default time.Now). The store has its own.
+	// Now is the clock of decisions (default time.Now). The store has its own,
+	// which must agree with it; see MaxClockSkew.
 	Now func() time.Time
 	// Metrics and Logger may be nil.
 	Metrics Metrics
@@ -149,7 +154,7 @@ func New(o Options) (*ControlPlane, error) {
 
 	p := &ControlPlane{o: o}
 	var err error
-	p.Leadership, err = NewLeadership(LeadershipOptions{Store: o.Store, Owner: o.Owner, Address: o.Address, TTL: o.LeaderTTL, Now: o.Now, Metrics: o.Metrics, Logger: o.Logger})
+	p.Leadership, err = NewLeadership(LeadershipOptions{Store: o.Store, Owner: o.Owner, Address: o.Address, TTL: o.LeaderTTL, MaxClockSkew: o.MaxClockSkew, Now: o.Now, Metrics: o.Metrics, Logger: o.Logger})
 	if err != nil {
 		return nil, err
 	}
@@ -259,7 +264,8 @@ func (p *ControlPlane) Converge(context.Context) error {
 }
 
 // Ready is for HandlerOptions: a control plane is ready once its store answers
-// and somebody leads, be it as a standby.
+// and somebody leads, be it as a standby. It is not while its clock keeps it
+// from leading.
 func (p *ControlPlane) Ready(ctx context.Context) Readiness {
 	r := p.Leadership.readiness()
 	if _, err := p.o.Store.Log(ctx); err != nil {

@@ -131,7 +131,7 @@ func TestASubscriberThatIsTooSlowForTheLogIsTold(t *testing.T) {
 // a cut: its last event may have left the log long ago.
 func TestASubscriberThatWantsFewEventsStaysInTheLog(t *testing.T) {
 	s := newSystem(t, 0, nil)
-	small := memstore.New(&memstore.Options{Events: 10})
+	small := memstore.New(&memstore.Options{Now: s.clock.Now, Events: 10})
 	plane := s.plane("plane-2", func(o *diego.Options) { o.Store = small })
 	s.must(plane.Tick(s.ctx))
 	handler, err := diego.NewHandler(diego.HandlerOptions{BBS: plane.BBS, AllowPlain: true, Heartbeat: time.Millisecond})

@@ -23,6 +23,7 @@ var figures = []figure{
 	{"leader", gauge, nil, "1 while this process leads"},
 	{"leader_lease_seconds", gauge, nil, "how long this process leads if its lease is not renewed; 0 while it does not lead"},
 	{"leader_lease_age_seconds", gauge, nil, "time since this process's lease was renewed; 0 while it does not lead"},
+	{"store_clock_skew_seconds", gauge, nil, "how far the store's clock is ahead of this process's; negative if it is behind"},
 	{"commit_seconds", histogram, nil, "how long commits to the store take"},
 	{"commit_conflicts_total", counter, nil, "commits that came too late and were decided anew"},
 	{"bbs_errors_total", counter, []string{"call", "kind"}, "calls that failed: refused by the rules, not the leader, or failed"},

@@ -96,7 +96,7 @@ func TestATransactionOfTheUsersStartsAndStopsInstances(t *testing.T) {
 		return store
 	}
 	leaders, users := open(), open() // as two processes have them
-	s := newSystem(t, 2, func(o *diego.Options) { o.Store = leaders })
+	s := newSystem(t, 2, func(o *diego.Options) { o.Store, o.Now = leaders, time.Now })
 	s.must(s.cells.Announce(s.ctx, leaders))
 	settle := func() {
 		for range 5 {

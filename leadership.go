@@ -38,10 +38,43 @@ func (e *NotLeaderError) Error() string {
 // Unwrap makes errors.Is work with ErrNotLeader and storage.ErrFenced.
 func (e *NotLeaderError) Unwrap() []error { return []error{ErrNotLeader, storage.ErrFenced} }
 
+// ErrClockSkew is wrapped by every [ClockSkewError].
+var ErrClockSkew = errors.New("the clocks are too far apart")
+
+// A ClockSkewError says that this process does not begin to lead, because its
+// clock and the store's differ by more than MaxClockSkew. It would stamp records
+// by its own, while convergence, leases and domains go by the store's.
+type ClockSkewError struct {
+	// Role is what this process would lead as, such as "bbs".
+	Role string
+	// Store and Process are what the two clocks say at one moment.
+	Store, Process time.Time
+	// Max is the difference that is allowed.
+	Max time.Duration
+}
+
+func (e *ClockSkewError) Error() string {
+	const layout = "2006-01-02T15:04:05.000Z07:00"
+	return fmt.Sprintf("%v to lead as %q: the store's says %s and this process's %s, a difference of %v where %v is allowed; "+
+		"synchronize both hosts (NTP), or give the store and this process the same Now",
+		ErrClockSkew, e.Role, e.Store.UTC().Format(layout), e.Process.UTC().Format(layout), e.Store.Sub(e.Process).Abs(), e.Max)
+}
+
+// Unwrap makes errors.Is(err, ErrClockSkew) true.
+func (e *ClockSkewError) Unwrap() error { return ErrClockSkew }
+
+// A LeaderStore keeps leases and has the clock by which they expire. Every
+// [storage.Store] is one.
+type LeaderStore interface {
+	storage.Leaser
+	// Now is the Store's clock.
+	Now(context.Context) (time.Time, error)
+}
+
 // LeadershipOptions say who wants to lead. Zero values mean the defaults.
 type LeadershipOptions struct {
 	// Store keeps the lease. It is required.
-	Store storage.Leaser
+	Store LeaderStore
 	// Owner names this process, such as its address, and is unique: two with one
 	// name take the leadership from each other again and again. A process that
 	// starts again under its name leads at once. It is required.
@@ -54,6 +87,10 @@ type LeadershipOptions struct {
 	// TTL is how long a leader that is not heard of stays the leader (default
 	// 15 s). It is renewed three times as often.
 	TTL time.Duration
+	// MaxClockSkew is how far Now and the store's clock may be apart for this
+	// process to begin to lead (default 1 min; negative means any). A process
+	// that leads goes on in any case, with a warning once a minute.
+	MaxClockSkew time.Duration
 	// Now is this process's clock (default time.Now).
 	Now func() time.Time
 	// Metrics and Logger may be nil.
@@ -80,8 +117,11 @@ type Leadership struct {
 	firstFailed, lastFailed time.Time
 	// after is when a leader that has resigned may lead again.
 	after time.Time
-	// failed is why the store could not be asked the last time.
+	// failed is why the leadership could not be asked for the last time.
 	failed error
+	// warned is when this process last warned that it leads by another clock
+	// than the store's.
+	warned time.Time
 	// asked is closed when the store has answered, or has not.
 	asked chan struct{}
 }
@@ -95,6 +135,7 @@ func NewLeadership(o LeadershipOptions) (*Leadership, error) {
 	checkLeaderTTL(&v, "ttl", o.TTL)
 	o.Role = cmp.Or(o.Role, "bbs")
 	o.TTL = cmp.Or(o.TTL, 15*time.Second)
+	o.MaxClockSkew = cmp.Or(o.MaxClockSkew, time.Minute)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -115,7 +156,9 @@ func checkLeaderTTL(v *executor.Validator, field string, ttl time.Duration) {
 
 // Tick takes or renews the lease, or gives it up: a leader whose commits have
 // failed for two thirds of the TTL, and not only once, resigns and lets others
-// try for one TTL. That somebody else leads is no error.
+// try for one TTL. That somebody else leads is no error. The error is a
+// *[ClockSkewError] if this process does not ask for the lease because of its
+// clock.
 func (l *Leadership) Tick(ctx context.Context) error {
 	defer l.publish()
 	l.mu.Lock()
@@ -129,12 +172,71 @@ func (l *Leadership) Tick(ctx context.Context) error {
 		return l.Resign(ctx)
 	case lease.Epoch != 0:
 		renewed, err := l.o.Store.Renew(ctx, lease, l.o.TTL)
+		if err == nil {
+			// A leader goes on, however the store's clock jumps: stopping it would help nobody.
+			l.warn(l.compareClocks(renewed.ExpiresAt.Add(-l.o.TTL), now))
+		}
 		return l.took(renewed, now, err)
 	case waits:
 		return nil
 	}
+	if err := l.checkClocks(ctx); err != nil {
+		return l.took(storage.Lease{}, now, err)
+	}
 	acquired, err := l.o.Store.Acquire(ctx, storage.Lease{Kind: storage.LeaderLease, Name: l.o.Role, Owner: l.o.Owner, Value: []byte(l.o.Address)}, l.o.TTL)
 	return l.took(acquired, now, err)
+}
+
+// checkClocks fails with a *ClockSkewError if this process should not begin to
+// lead. It looks before the lease is taken: when the store's clock jumps ahead,
+// the lease of a leader that works seems to be free, and stays the leader's.
+func (l *Leadership) checkClocks(ctx context.Context) error {
+	if l.o.MaxClockSkew < 0 {
+		return nil
+	}
+	before := l.o.Now()
+	store, err := l.o.Store.Now(ctx)
+	if err != nil {
+		return err
+	}
+	return l.compareClocks(store, before)
+}
+
+// compareClocks publishes the skew of a reading of the store's clock that was
+// asked for at before and has just come. It fails with a *ClockSkewError if the
+// skew is too large.
+func (l *Leadership) compareClocks(store, before time.Time) error {
+	skew := skewOf(store, before, l.o.Now())
+	l.o.Metrics.Gauge("store_clock_skew_seconds", skew.Seconds())
+	if l.o.MaxClockSkew < 0 || skew.Abs() <= l.o.MaxClockSkew {
+		return nil
+	}
+	return &ClockSkewError{Role: l.o.Role, Store: store, Process: store.Add(-skew), Max: l.o.MaxClockSkew}
+}
+
+// skewOf is how far the store's clock is ahead of this process's, which was
+// read before and after it; negative if it is behind. A pause between the
+// readings is no skew.
+func skewOf(store, before, after time.Time) time.Duration {
+	switch {
+	case store.Before(before):
+		return store.Sub(before)
+	case store.After(after):
+		return store.Sub(after)
+	}
+	return 0
+}
+
+// warn logs that the clocks of a leader and its store differ, at most once a
+// minute.
+func (l *Leadership) warn(skew error) {
+	now := l.o.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if skew != nil && now.Sub(l.warned).Abs() >= time.Minute {
+		l.warned = now
+		l.o.Logger.Warn("this process leads on by another clock than its store's", "role", l.o.Role, "err", skew)
+	}
 }
 
 // publish says whether this process leads, how long that lasts if it is not
@@ -192,14 +294,15 @@ func (l *Leadership) nextAnswer() <-chan struct{} {
 	return l.asked
 }
 
-// tell notes whether the store could be asked, and logs when that changes.
+// tell notes whether the leadership could be asked for, and logs when that
+// changes, or when clocks are the reason and were not before.
 func (l *Leadership) tell(err error, refused bool) {
 	before := l.failed
 	if l.failed = err; refused {
 		l.failed = nil
 	}
 	switch {
-	case before == nil && l.failed != nil:
+	case l.failed != nil && (before == nil || errors.Is(before, ErrClockSkew) != errors.Is(l.failed, ErrClockSkew)):
 		l.o.Logger.Warn("the leadership could not be asked for; it tries again", "role", l.o.Role, "err", err)
 	case before != nil && l.failed == nil:
 		l.o.Logger.Info("the leadership can be asked for again", "role", l.o.Role)

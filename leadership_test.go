@@ -2,15 +2,21 @@ package diego_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/internal/simulation"
+	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/storage/memstore"
 )
 
@@ -74,5 +80,179 @@ func TestALeaderThatMeetsItsNamesakeSaysSo(t *testing.T) {
 	}
 	if leads, _ := fourth.Leading(); !leads {
 		t.Error("the last one does not lead")
+	}
+}
+
+// gauges keep the last value of each gauge.
+type gauges struct {
+	auction.NoMetrics
+	last map[string]float64
+}
+
+func (g gauges) Gauge(name string, value float64, _ ...auction.Label) { g.last[name] = value }
+
+// holders are the owners of the leases of leaders.
+func holders(t *testing.T, store storage.Reader) (owners []string) {
+	t.Helper()
+	for lease, err := range store.Leases(t.Context(), storage.LeaderLease) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		owners = append(owners, lease.Owner)
+	}
+	return owners
+}
+
+// A candidate wants to lead.
+type candidate interface {
+	Tick(context.Context) error
+	Ready(context.Context) diego.Readiness
+}
+
+func TestAProcessWithAnotherClockThanItsStoreDoesNotBeginToLead(t *testing.T) {
+	dial := func(diego.CellPresence) (auction.CellClient, error) { return nil, errors.New("there is none") }
+	for role, candidate := range map[string]func(storage.Store, func() time.Time, time.Duration, diego.Metrics) (candidate, error){
+		"bbs": func(store storage.Store, now func() time.Time, skew time.Duration, m diego.Metrics) (candidate, error) {
+			return diego.New(diego.Options{Store: store, Dial: dial, Owner: "me", Now: now, MaxClockSkew: skew, Metrics: m})
+		},
+		"auctioneer": func(store storage.Store, now func() time.Time, skew time.Duration, m diego.Metrics) (candidate, error) {
+			b, err := diego.NewBBS(diego.BBSOptions{Store: store})
+			if err != nil {
+				return nil, err
+			}
+			return diego.NewAuctioneer(diego.AuctioneerOptions{Store: store, BBS: b, Dial: dial, Owner: "me", Now: now, MaxClockSkew: skew, Metrics: m})
+		},
+	} {
+		for _, c := range []struct {
+			ahead time.Duration // the store's clock
+			max   time.Duration
+			leads bool
+		}{
+			{0, 0, true},
+			{time.Minute, 0, true},
+			{-time.Minute, 0, true},
+			{time.Minute + time.Millisecond, 0, false},
+			{-time.Minute - time.Millisecond, 0, false},
+			{-24 * time.Hour, 0, false},
+			{2 * time.Second, time.Second, false},
+			{2 * time.Minute, 3 * time.Minute, true},
+			{1000 * time.Hour, -1, true},
+		} {
+			t.Run(fmt.Sprintf("%s, store ahead by %v of %v", role, c.ahead, c.max), func(t *testing.T) {
+				clock, figures := simulation.NewClock(), gauges{last: map[string]float64{}}
+				ahead := c.ahead
+				store := memstore.New(&memstore.Options{Now: func() time.Time { return clock.Now().Add(ahead) }})
+				p, err := candidate(store, clock.Now, c.max, figures)
+				if err != nil {
+					t.Fatal(err)
+				}
+				err = p.Tick(t.Context())
+				if c.leads {
+					if err != nil || !p.Ready(t.Context()).Ready || !slices.Equal(holders(t, store), []string{"me"}) {
+						t.Errorf("got %v, %+v, %q leads; want that it leads", err, p.Ready(t.Context()), holders(t, store))
+					}
+					return
+				}
+				var skew *diego.ClockSkewError
+				if !errors.As(err, &skew) || !errors.Is(err, diego.ErrClockSkew) {
+					t.Fatalf("got %v, want a *ClockSkewError", err)
+				}
+				if want := (diego.ClockSkewError{Role: role, Store: clock.Now().Add(c.ahead), Process: clock.Now(), Max: cmp.Or(c.max, time.Minute)}); *skew != want {
+					t.Errorf("got %+v, want %+v", *skew, want)
+				}
+				if r := p.Ready(t.Context()); r.Ready || !strings.Contains(r.Why, skew.Error()) {
+					t.Errorf("it is %+v, want the reason", r)
+				}
+				if got := holders(t, store); got != nil {
+					t.Errorf("the lease is held by %q, want it left alone", got)
+				}
+				if got := figures.last["store_clock_skew_seconds"]; got != c.ahead.Seconds() {
+					t.Errorf("store_clock_skew_seconds is %v, want %v", got, c.ahead.Seconds())
+				}
+				ahead = 0
+				if err := p.Tick(t.Context()); err != nil || !p.Ready(t.Context()).Ready {
+					t.Errorf("the clock was mended; got %v, %+v", err, p.Ready(t.Context()))
+				}
+			})
+		}
+	}
+}
+
+func TestALeaderGoesOnWhenTheClockOfItsStoreJumps(t *testing.T) {
+	for _, jump := range []time.Duration{time.Hour, -time.Hour} {
+		t.Run(jump.String(), func(t *testing.T) {
+			clock, figures := simulation.NewClock(), gauges{last: map[string]float64{}}
+			var ahead time.Duration
+			store := memstore.New(&memstore.Options{Now: func() time.Time { return clock.Now().Add(ahead) }})
+			var log bytes.Buffer
+			join := func(owner string, m diego.Metrics, w io.Writer) *diego.Leadership {
+				l, err := diego.NewLeadership(diego.LeadershipOptions{Store: store, Owner: owner, Now: clock.Now, Metrics: m, Logger: slog.New(slog.NewTextHandler(w, nil))})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return l
+			}
+			leader, standby := join("leader", figures, &log), join("standby", nil, io.Discard)
+			if err := errors.Join(leader.Tick(t.Context()), standby.Tick(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+			ahead = jump
+			// The standby comes first: it sees a lease that has expired, if the clock is ahead.
+			for range 24 { // two minutes and the tick before them
+				if err := standby.Tick(t.Context()); !errors.Is(err, diego.ErrClockSkew) {
+					t.Fatalf("the standby says %v, want a *ClockSkewError", err)
+				}
+				if err := leader.Tick(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := leader.Fence(); err != nil {
+					t.Fatal(err)
+				}
+				clock.Advance(5 * time.Second)
+			}
+			if n := strings.Count(log.String(), "by another clock than its store's"); n != 2 {
+				t.Errorf("the leader warned %d times in two minutes, want 2:\n%s", n, &log)
+			}
+			if got := figures.last["store_clock_skew_seconds"]; got != jump.Seconds() {
+				t.Errorf("store_clock_skew_seconds is %v, want %v", got, jump.Seconds())
+			}
+		})
+	}
+}
+
+// A pausingStore stops its caller's process for an hour after it has read the clock.
+type pausingStore struct {
+	storage.Store
+	pause func()
+}
+
+func (s pausingStore) Now(ctx context.Context) (time.Time, error) {
+	now, err := s.Store.Now(ctx)
+	s.pause()
+	return now, err
+}
+
+func (s pausingStore) Renew(ctx context.Context, l storage.Lease, ttl time.Duration) (storage.Lease, error) {
+	s.pause()
+	l, err := s.Store.Renew(ctx, l, ttl)
+	s.pause()
+	return l, err
+}
+
+func TestAPauseBetweenTheReadingsOfTwoClocksIsNoSkew(t *testing.T) {
+	clock := simulation.NewClock()
+	store := pausingStore{memstore.New(&memstore.Options{Now: clock.Now}), func() { clock.Advance(time.Hour) }}
+	var log bytes.Buffer
+	l, err := diego.NewLeadership(diego.LeadershipOptions{Store: store, Owner: "me", Now: clock.Now, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := l.Tick(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := holders(t, store.Store); log.Len() > 0 {
+		t.Errorf("%q leads and logs %s", got, &log)
 	}
 }

@@ -350,8 +350,8 @@ func TestAControlPlanePublishesWhatAnOperatorAsksFor(t *testing.T) {
 
 // Figures of a control plane, as a scraper reads them.
 func ExamplePrometheus() {
-	ctx, clock := context.Background(), simulation.NewClock()
-	store, cells := memstore.New(&memstore.Options{Now: clock.Now}), simulation.NewFleet(2, clock)
+	ctx := context.Background()
+	store, cells := memstore.New(nil), simulation.NewFleet(2, simulation.NewClock())
 	figures := new(diego.Prometheus)
 	plane, err := diego.New(diego.Options{Store: store, Dial: cells.Dial, Owner: "me", Metrics: figures})
 	if err == nil {

@@ -54,7 +54,7 @@ func (s *settings) run(ctx context.Context, log *slog.Logger) error {
 	}
 	auctioneer, err := diego.NewAuctioneer(diego.AuctioneerOptions{
 		Store: store, BBS: bbs, Dial: diego.DialHTTP(server.Client()), Auction: s.Auction(),
-		Owner: s.Owner(server.URL), Address: server.URL, LeaderTTL: s.LeaderTTL, Metrics: server.Figures, Logger: log,
+		Owner: s.Owner(server.URL), Address: server.URL, LeaderTTL: s.LeaderTTL, MaxClockSkew: s.MaxClockSkew, Metrics: server.Figures, Logger: log,
 	})
 	if err != nil {
 		return err

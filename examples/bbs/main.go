@@ -68,7 +68,7 @@ func (s *settings) run(ctx context.Context, log *slog.Logger) error {
 	o := diego.Options{
 		Store: store, Dial: diego.DialHTTP(server.Client()), Owner: s.Owner(server.URL), Address: server.URL,
 		LRPs: s.Restarts.Policy(), Guard: s.Guard(), Auction: s.Auction(),
-		LeaderTTL: s.LeaderTTL, ConvergenceInterval: s.ConvergenceInterval, InventoryInterval: s.InventoryInterval, Metrics: server.Figures, Logger: log,
+		LeaderTTL: s.LeaderTTL, MaxClockSkew: s.MaxClockSkew, ConvergenceInterval: s.ConvergenceInterval, InventoryInterval: s.InventoryInterval, Metrics: server.Figures, Logger: log,
 	}
 	if len(s.Auctioneers) > 0 {
 		client := server.Client()

@@ -12,8 +12,9 @@ import (
 // Leading are the settings of one of several processes of which one leads, for
 // embedding.
 type Leading struct {
-	Name      string        `name:"name" help:"who this process is among those that may lead; unless set, its base URL"`
-	LeaderTTL time.Duration `name:"leader_ttl" default:"15s" range:"1s..10m" help:"how long a leader that is not heard of stays the leader"`
+	Name         string        `name:"name" help:"who this process is among those that may lead; unless set, its base URL"`
+	LeaderTTL    time.Duration `name:"leader_ttl" default:"15s" range:"1s..10m" help:"how long a leader that is not heard of stays the leader"`
+	MaxClockSkew time.Duration `name:"max_clock_skew" default:"1m" range:"1s..24h" help:"how far the clocks of this process and its store may be apart for it to begin to lead"`
 }
 
 // Owner is the name, or url if there is none.
