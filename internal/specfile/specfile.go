@@ -178,7 +178,10 @@ func checkDeployment(d *lrp.DeploymentDefinition) error {
 	if !errors.As(err, &invalid) {
 		return err
 	}
-	in := "definitions." + d.DefinitionID
+	in := "definitions"
+	if d.DefinitionID != "" {
+		in += "." + d.DefinitionID
+	}
 	for i := range invalid.Fields {
 		f := &invalid.Fields[i]
 		if rest, ok := strings.CutPrefix(f.Field, in); ok {

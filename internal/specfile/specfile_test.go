@@ -166,7 +166,7 @@ func TestWhatIsWrongIsToldWithItsPlace(t *testing.T) {
 		{"actions too deep", "lrp", valid(`"setup": ` + strings.Repeat(`{"try":{"action":`, executor.MaxActionDepth) + `‸{"run":{}}` + strings.Repeat(`}}`, executor.MaxActionDepth) + "," + action),
 			[]string{"setup." + strings.Repeat("try.action.", executor.MaxActionDepth-1) + "try.action: 33: want actions nested at most 32 deep"}},
 
-		{"a deployment without its definition", "deployment", `‸{"process_guid": "p", "domain": "d"}`, []string{"definition_id: want 1 to 255 bytes"}},
+		{"a deployment without its definition", "deployment", `‸{"process_guid": "p", "domain": "d"}`, []string{"definition_id: want 1 to 255 bytes", "definition.root_fs: want a URL"}},
 		{"an LRP as a deployment", "deployment", "‸" + valid(action), []string{"this is the spec of an LRP, and that of a deployment is wanted: with process_guid, definition_id and definition"}},
 		{"an LRP as a task", "task", "‸" + valid(action), []string{"this is the spec of an LRP, and that of a task is wanted: with task_guid, root_fs and action"}},
 		{"an LRP as an update", "update", "‸" + valid(action), []string{"this is the spec of an LRP, and that of an update is wanted: with nothing but what is to change"}},
