@@ -21,6 +21,7 @@ package hostport
 import (
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -57,8 +58,16 @@ type resting struct {
 
 // NewRange returns the ports from first to last, both included. It claims
 // none yet.
+//
+// The search begins anywhere: the ports of a daemon that was killed are free at
+// once, while routers still send to them, and the next daemon would give out
+// the same ones if both began with the first.
 func NewRange(first, last uint16) *Range {
-	return &Range{first: first, last: last, rest: Rest, next: first, held: make(map[string][]io.Closer)}
+	next := first
+	if last > first {
+		next += uint16(rand.IntN(int(last-first) + 1))
+	}
+	return &Range{first: first, last: last, rest: Rest, next: next, held: make(map[string][]io.Closer)}
 }
 
 // Map gives a port of the host to each of a container's ports. With occupy
