@@ -43,7 +43,7 @@ func (c Container) Out(ctx context.Context, from Place) (io.ReadCloser, error) {
 	in, out := io.Pipe()
 	go func() {
 		defer from.Root.Close()
-		out.CloseWithError(c.Err(archive.Pack(from.Root, from.Path, &writer{c, out}), from.Name))
+		out.CloseWithError(c.Err(archive.Pack(from.Root, from.Path, &writer{ctx, c, out}), from.Name))
 	}()
 	stop := context.AfterFunc(ctx, func() { out.CloseWithError(ctx.Err()) })
 	s := &stream{Reader: bufio.NewReader(in), pipe: in, stop: stop}
@@ -85,13 +85,17 @@ func (r *reader) Read(p []byte) (int, error) {
 	return r.r.Read(p)
 }
 
-// A writer ends with its container.
+// A writer ends with its context and with its container.
 type writer struct {
-	c Container
-	w io.Writer
+	ctx context.Context
+	c   Container
+	w   io.Writer
 }
 
 func (w *writer) Write(p []byte) (int, error) {
+	if err := w.ctx.Err(); err != nil {
+		return 0, err
+	}
 	if err := w.c.Gone(); err != nil {
 		return 0, err
 	}
