@@ -17,6 +17,9 @@ type Dir struct {
 	flag string
 	lock *os.File
 	note string // what an operator should know of the permissions, or empty
+	// shared says that other things were in the directory before ours. Its
+	// lock says so too, as it is the mark of a directory that is ours.
+	shared bool
 }
 
 // OpenDir makes the directory if need be, and takes it for this process. It is
@@ -43,11 +46,16 @@ func OpenDir(setting, path string) (*Dir, error) {
 		owner, _ := os.ReadFile(lock.Name())
 		lock.Close()
 		if taken {
-			return nil, fmt.Errorf("%s is in use by process %s; stop that one or name another directory with %s", path, strings.TrimSpace(string(owner)), d.flag)
+			pid, _, _ := strings.Cut(strings.TrimSpace(string(owner)), "\n")
+			return nil, fmt.Errorf("%s is in use by process %s; stop that one or name another directory with %s", path, strings.TrimSpace(pid), d.flag)
 		}
 		return nil, fmt.Errorf("%s cannot be locked: %w; name a directory on a local disk with %s", path, err, d.flag)
 	}
-	if _, err := lock.WriteAt(fmt.Appendf(nil, "%-10d\n", os.Getpid()), 0); err != nil {
+	text := fmt.Appendf(nil, "%-10d\n", os.Getpid())
+	if d.shared {
+		text = append(text, sharedMark+"\n"...)
+	}
+	if _, err := lock.WriteAt(text, 0); err != nil {
 		lock.Close()
 		return nil, d.Wrong(err)
 	}
@@ -56,13 +64,14 @@ func OpenDir(setting, path string) (*Dir, error) {
 }
 
 const (
-	lockName = "lock"
-	others   = fs.FileMode(0o077) // the permissions of everybody but the owner
+	lockName   = "lock"
+	sharedMark = "this directory had other things in it"
+	others     = fs.FileMode(0o077) // the permissions of everybody but the owner
 )
 
 // keepPrivate closes the directory to other users. One in which there is
 // something, but not of ours, may be a mistake such as "/" or a home: it is left
-// as it is, as all that is kept in it is private too.
+// as it is, at later starts too, as all that is kept in it is private.
 func (d *Dir) keepPrivate() error {
 	info, err := os.Stat(d.path)
 	if err != nil {
@@ -78,7 +87,8 @@ func (d *Dir) keepPrivate() error {
 	if err != nil {
 		return d.Wrong(err)
 	}
-	if _, err := os.Lstat(d.In(lockName)); err != nil && len(inside) > 0 {
+	mark, err := os.ReadFile(d.In(lockName))
+	if d.shared = len(inside) > 0 && (err != nil || strings.Contains(string(mark), sharedMark)); d.shared {
 		if info.Mode()&fs.ModeSticky != 0 {
 			return fmt.Errorf("%s is shared by all users of this host (%v); name a directory for this process alone with %s", d.path, info.Mode(), d.flag)
 		}

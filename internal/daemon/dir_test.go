@@ -3,6 +3,8 @@
 package daemon
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -72,6 +74,33 @@ func TestTheDirectoryOfAProcessIsItsUsersAlone(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestADirectoryWithOtherThingsInItIsLeftAsItIsAtLaterStartsToo(t *testing.T) {
+	path := t.TempDir()
+	if err := errors.Join(os.WriteFile(filepath.Join(path, "index.html"), nil, 0o644), os.Chmod(path, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 3 {
+		d, err := OpenDir("dir", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		log := new(buffer)
+		d.Tell(new(Logging).Logger(log))
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o755 {
+			t.Errorf("after %d starts it is %v, %v", n+1, info.Mode(), err)
+		}
+		if want := "others can look into "; !strings.Contains(log.String(), want) {
+			t.Errorf("after %d starts the log does not say %q: %q", n+1, want, log.String())
+		}
+		if _, err := OpenDir("dir", path); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("by process %d; stop", os.Getpid())) {
+			t.Errorf("a second one at the same time: %v", err)
+		}
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
