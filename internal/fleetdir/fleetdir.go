@@ -50,6 +50,9 @@ type API struct {
 // Find finds the allinone of a data directory. The error wraps fs.ErrNotExist
 // if none has ever run there, and fs.ErrPermission if it is another user's.
 func Find(data string) (API, error) {
+	if err := check(data); err != nil {
+		return API{}, err
+	}
 	dir := filepath.Join(data, apiDir)
 	url, err := os.ReadFile(filepath.Join(dir, urlFile))
 	if err != nil {
