@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/lrp"
@@ -62,9 +63,26 @@ type Line struct {
 	Text    string
 }
 
-// String is the line with its time of day in the time zone of At.
+// String is the line with its time of day in the time zone of At. Control
+// characters, which could come from a spec or a crash and change what a
+// terminal shows, are written as in Go: "\x1b".
 func (l Line) String() string {
-	return fmt.Sprintf("%s  %-14s %s", l.At.Format("15:04:05.000"), l.Subject, l.Text)
+	return fmt.Sprintf("%s  %-14s %s", l.At.Format("15:04:05.000"), visible(l.Subject), visible(l.Text))
+}
+
+func visible(text string) string {
+	if !strings.ContainsFunc(text, unicode.IsControl) {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if quoted := strconv.QuoteRune(r); unicode.IsControl(r) {
+			b.WriteString(quoted[1 : len(quoted)-1])
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
 
 // Line says what an event means, and false if another event says it.

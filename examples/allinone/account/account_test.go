@@ -226,6 +226,13 @@ func TestWhatHappensIsToldOnce(t *testing.T) {
 	}
 }
 
+func TestALineHasNoControlCharacters(t *testing.T) {
+	line := account.Line{At: epoch, Subject: "web/0", Text: "crashed: /a\x1b[2J\u009bb: größer als \"1\"\n12:00:00.000  web/1"}
+	if got, want := line.String(), `12:00:00.000  web/0          crashed: /a\x1b[2J\u009bb: größer als "1"\n12:00:00.000  web/1`; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestATaskIsTold(t *testing.T) {
 	a := account.New(lrp.RestartPolicy{})
 	a.Placed(auction.Result{Placements: []auction.Placement{{
