@@ -34,8 +34,8 @@ func (w *World) FallBack(ctx context.Context) error {
 	m.fallBack()
 	w.Fallen++
 	w.seen, w.records, w.crashes = m.seen, maps.Clone(m.records), maps.Clone(m.crashes)
-	w.epoch = 0              // a leader that was replaced in what is lost is none that was replaced
-	w.ranBefore = w.counts() // what is lost is done again
+	w.epoch = 0                                     // a leader that was replaced in what is lost is none that was replaced
+	w.ranBefore, w.fell = w.counts(), w.Clock.Now() // what is lost is done again
 	return w.Store.Restored(ctx)
 }
 
