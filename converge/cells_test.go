@@ -276,8 +276,8 @@ func TestTasksOfALostCellWaitOutAGraceOfTheirOwn(t *testing.T) {
 		})
 	}
 	t.Run("on a cell that was never seen too", func(t *testing.T) {
-		cells, s := converge.Guard{}.Observe(converge.GuardState{}, ids(3), noon.Add(-time.Hour))
-		cells, _ = converge.Guard{}.Observe(s, ids(3), noon)
+		_, s := converge.Guard{}.Observe(converge.GuardState{}, ids(3), noon.Add(-time.Hour))
+		cells, _ := converge.Guard{}.Observe(s, ids(3), noon)
 		if !cells.Missing("cell-99") || planned(t, cells, "cell-99", noon, noon) || !planned(t, cells, "cell-99", noon.Add(-time.Minute), noon) {
 			t.Error("its task should fail a minute after it began, and not before")
 		}

@@ -52,6 +52,23 @@ func TestAGaleraClusterIsWrittenThroughOneNode(t *testing.T) {
 	leader := mustOpen(t, "mysql:"+withParameter(first, "one_node=true"), Options{})
 	standby := mustOpen(t, "mysql:"+second, Options{OneNode: true})
 
+	t.Run("a server that has become one of several since it was opened is refused", func(t *testing.T) {
+		s := mustOpen(t, "mysql:"+first, Options{OneNode: true, Prefix: newPrefix()})
+		s.options.OneNode = false
+		s.batches.Store(true)
+		s.server.identity, s.server.connections = "one that was alone", nil
+		if _, err := s.Commit(t.Context(), creation(unclaimed("p", 0))); !errors.Is(err, ErrSeveralNodes) {
+			t.Errorf("a commit: %v", err)
+		}
+		if _, err := s.Acquire(t.Context(), storage.Lease{Kind: storage.LeaderLease, Name: "bbs", Owner: "one"}, time.Minute); !errors.Is(err, ErrSeveralNodes) {
+			t.Errorf("a lease: %v", err)
+		}
+		s.options.OneNode = true
+		if _, err := s.Commit(t.Context(), creation(unclaimed("p", 0))); err != nil || s.batches.Load() {
+			t.Errorf("with one node for all writes: %v, batches %v", err, s.batches.Load())
+		}
+	})
+
 	t.Run("another node shows what was acknowledged, or nothing", func(t *testing.T) {
 		// The other node applies nothing for a while.
 		c, err := openDB(t, MySQL, second).Conn(t.Context())

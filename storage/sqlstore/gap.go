@@ -52,8 +52,10 @@ func (s *Store) identify(ctx context.Context, c *sql.Conn) error {
 		return nil
 	}
 	moved, identity, err := s.moved(ctx, c)
-	if err == nil && moved {
-		err = s.leaveGap(ctx, c)
+	if err == nil && moved { // it may have become one of several, too
+		if err = s.checkTopology(ctx, c); err == nil {
+			err = s.leaveGap(ctx, c)
+		}
 	}
 	if err != nil {
 		return err

@@ -112,7 +112,7 @@ func (g *guess) add(v verb, t *table, row ...any) {
 // isPlain reports whether the group can be guessed.
 func (a *attempt) isPlain() bool {
 	s := a.s
-	if !s.batches || s.d.guess == nil || a.doubt != nil || s.trimDue() {
+	if !s.batches.Load() || s.d.guess == nil || a.doubt != nil || s.trimDue() {
 		return false
 	}
 	for _, it := range a.items {

@@ -29,7 +29,7 @@ type call struct {
 
 // run runs the calls in their order, in one round trip if the store can.
 func (s *Store) run(ctx context.Context, c *sql.Conn, calls []call) error {
-	if s.d.batch != nil && s.batches {
+	if s.d.batch != nil && s.batches.Load() {
 		return s.d.batch(ctx, c, calls, s.q.common)
 	}
 	return runEach(ctx, c, calls)

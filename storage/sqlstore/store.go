@@ -30,8 +30,8 @@ type Store struct {
 	// txBounds make the settings of a transaction of the caller's that commits,
 	// where the connection has not got them from Open.
 	txBounds []call
-	batches  bool // several statements go in one round trip
-	single   bool // the pool has one connection only
+	batches  atomic.Bool // several statements go in one round trip
+	single   bool        // the pool has one connection only
 	pools
 	pool  *pool
 	close func() error
@@ -93,7 +93,7 @@ func build(ctx context.Context, d *dialect, p pools, opts Options, closeAll func
 		}
 	}
 	s.single = p.read == p.write && p.read.Stats().MaxOpenConnections == 1
-	s.batches = d.batch != nil && !opts.OneByOne
+	s.batches.Store(d.batch != nil && !opts.OneByOne)
 	s.pool = &pool{db: p.read, prepare: d.prepare && !opts.OneByOne}
 	s.commits = &group[*item]{s: s, limit: 1, most: maxGroup, gather: true, run: s.commitGroup}
 	s.leases = &group[*leaseChange]{s: s, limit: 1, most: maxLeases, run: s.changeLeases}
@@ -111,20 +111,16 @@ func (s *Store) prepareSchema(ctx context.Context) error {
 	if err := s.write.PingContext(ctx); err != nil {
 		return err
 	}
-	if s.d.topology != nil {
-		several, err := s.d.topology(ctx, s.write, s.options.OneNode)
-		if err != nil {
-			return err
-		}
-		s.batches = s.batches && !several
+	if err := s.checkTopology(ctx, s.write); err != nil {
+		return err
 	}
-	if s.d.dir == "postgres" && s.batches {
+	if s.d.dir == "postgres" && s.batches.Load() {
 		// With the old quoting rules literals would mean something else.
 		var setting string
 		if err := queryRow(ctx, s.write, "SHOW standard_conforming_strings", &setting); err != nil {
 			return err
 		}
-		s.batches = setting == "on"
+		s.batches.Store(setting == "on")
 	}
 	if s.close != nil {
 		if err := s.checkBounds(ctx); err != nil {
@@ -151,6 +147,19 @@ func (s *Store) prepareSchema(ctx context.Context) error {
 	s.newest.Store(newest)
 	s.saw(newest)
 	return nil
+}
+
+// checkTopology refuses a server that is one of several which take writes,
+// unless that is wanted, and sends it one statement at a time.
+func (s *Store) checkTopology(ctx context.Context, q querier) error {
+	if s.d.topology == nil {
+		return nil
+	}
+	several, err := s.d.topology(ctx, q, s.options.OneNode)
+	if several {
+		s.batches.Store(false)
+	}
+	return err
 }
 
 // beginLog leaves a gap in a log that this opening has not made: it may be that
