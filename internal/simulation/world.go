@@ -538,19 +538,18 @@ func (w *World) watchCells(ctx context.Context) error {
 // checkLoss makes sure that an event is not of a cell that was taken for lost
 // too soon: its tasks fail when it has been gone for their grace, its instances
 // are suspect when it has been gone for the grace, or is one of few that went
-// within that time. For a while after the store fell back, the presences that it
-// then had again say nothing of what the leader knows.
+// within that time. Right after the store fell back, the presences that it then
+// has again do not tell how long the leader has missed a cell, so suspects are not
+// judged for that long; tasks always are.
 func (w *World) checkLoss(e *storage.Event) error {
 	now := w.Clock.Now()
-	if !w.fell.IsZero() && now.Sub(w.fell) < 2*taskGrace {
-		return nil
-	}
 	if t := e.Task; t != nil && t.After != nil && t.Cause.Command == (task.CellMissing{}).Name() {
 		if since, gone := w.gone[t.Before.CellID]; !gone || now.Sub(since) < taskGrace {
 			return fmt.Errorf("task %s has failed with its cell, which is gone (%t) since %s", t.After.GUID, gone, since)
 		}
 	}
-	if l := e.LRP; l != nil && l.After != nil && l.After.Presence == lrp.Suspect && l.Before != nil && l.Before.Presence == lrp.Ordinary {
+	settled := w.fell.IsZero() || now.Sub(w.fell) >= lossGrace
+	if l := e.LRP; settled && l != nil && l.After != nil && l.After.Presence == lrp.Suspect && l.Before != nil && l.Before.Presence == lrp.Ordinary {
 		since, gone := w.gone[l.After.CellID]
 		lately := 0
 		for _, since := range w.gone {
