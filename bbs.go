@@ -81,6 +81,7 @@ func NewBBS(o BBSOptions) (*BBS, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	o.Now = executor.UTC(o.Now)
 	if o.Metrics == nil {
 		o.Metrics = auction.NoMetrics{}
 	}

@@ -64,6 +64,7 @@ func (o ConvergerOptions) withDefaults() (ConvergerOptions, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	o.Now = executor.UTC(o.Now)
 	if o.Metrics == nil {
 		o.Metrics = auction.NoMetrics{}
 	}

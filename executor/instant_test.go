@@ -1,6 +1,7 @@
 package executor_test
 
 import (
+	"encoding/json"
 	"math"
 	"testing"
 	"time"
@@ -37,5 +38,50 @@ func TestATimeIsKeptAsItsNanosecondsAndNoTimeAsZero(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestATimestampIsRFC3339InUTCAndOldNumbersAreReadToo(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
+	for _, c := range []struct {
+		text string
+		want time.Time
+		// written is how the time is written again.
+		written string
+	}{
+		{`"2026-01-02T03:04:05.000000006Z"`, at, `"2026-01-02T03:04:05.000000006Z"`},
+		{`"2026-01-02T04:04:05.000000006+01:00"`, at, `"2026-01-02T03:04:05.000000006Z"`},
+		{`"2026-01-02T03:04:05Z"`, at.Add(-6), `"2026-01-02T03:04:05Z"`},
+		{"1767323045000000006", at, `"2026-01-02T03:04:05.000000006Z"`},
+		{"0", time.Time{}, `"0001-01-01T00:00:00Z"`},
+	} {
+		var read executor.Timestamp
+		if err := json.Unmarshal([]byte(c.text), &read); err != nil || time.Time(read) != c.want {
+			t.Errorf("%s: read %v, %v, want %v", c.text, time.Time(read), err, c.want)
+		}
+		if written, err := json.Marshal(read); err != nil || string(written) != c.written {
+			t.Errorf("%s: written %s, %v, want %s", c.text, written, err, c.written)
+		}
+	}
+	kept := executor.Timestamp(at)
+	for _, text := range []string{`"yesterday"`, `""`, "1.5", "9223372036854775808", "true", `{}`, `"2026-01-02"`} {
+		if err := json.Unmarshal([]byte(text), &kept); err == nil || time.Time(kept) != at {
+			t.Errorf("%s: read %v, %v", text, time.Time(kept), err)
+		}
+	}
+	if text, err := json.Marshal(struct {
+		At executor.Timestamp `json:"at,omitzero"`
+	}{}); err != nil || string(text) != "{}" {
+		t.Errorf("no time is %s, %v", text, err)
+	}
+	if _, err := json.Marshal(executor.Timestamp(time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC))); err == nil {
+		t.Error("a year is written that RFC 3339 cannot hold")
+	}
+}
+
+func TestAClockInUTCTellsTheSameTime(t *testing.T) {
+	east := time.Date(2026, 1, 1, 1, 0, 0, 5, time.FixedZone("east", 3600))
+	if got := executor.UTC(func() time.Time { return east })(); !got.Equal(east) || got.Location() != time.UTC {
+		t.Errorf("%v", got)
 	}
 }

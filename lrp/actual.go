@@ -55,9 +55,9 @@ type ActualLRP struct {
 	Since time.Time `json:"since"`
 	// RunningSince is when the instance became RUNNING; zero in other states.
 	// Changes of addresses and readiness do not move it.
-	RunningSince time.Time `json:"running_since"`
+	RunningSince time.Time `json:"running_since,omitzero"`
 	// ExpiresAt is when an EVACUATING record is removed; zero otherwise.
-	ExpiresAt time.Time `json:"expires_at"`
+	ExpiresAt time.Time `json:"expires_at,omitzero"`
 	// Routable says whether a RUNNING instance should receive traffic.
 	Routable bool `json:"routable"`
 	// Zone is the availability zone of the holding cell.

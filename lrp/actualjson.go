@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math"
 	"strconv"
+	"time"
 
 	"github.com/diegosdk/diego/executor"
 )
@@ -17,7 +18,8 @@ import (
 func (r ActualLRP) MarshalJSON() ([]byte, error) { return r.AppendJSON(make([]byte, 0, 512)) }
 
 // AppendJSON appends what MarshalJSON returns. It appends nothing and fails on a
-// state, a presence or a placement error that does not exist.
+// state, a presence or a placement error that does not exist, and on a year that
+// RFC 3339 cannot hold.
 func (r *ActualLRP) AppendJSON(dst []byte) ([]byte, error) {
 	state, err := r.State.MarshalText()
 	if err != nil {
@@ -31,6 +33,7 @@ func (r *ActualLRP) AppendJSON(dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
+	begin := len(dst)
 	dst = appendText(dst, `{"process_guid":`, r.ProcessGUID)
 	dst = appendText(dst, `,"definition_id":`, r.DefinitionID)
 	dst = appendInt(dst, `,"index":`, int64(r.Index))
@@ -55,14 +58,25 @@ func (r *ActualLRP) AppendJSON(dst []byte) ([]byte, error) {
 	}
 	dst = appendInt(dst, `,"modification_tag":{"epoch":"`, r.ModificationTag.Epoch)
 	dst = appendInt(dst, `","index":`, r.ModificationTag.Index)
-	dst = appendInt(dst, `},"since":`, executor.Nanoseconds(r.Since))
-	if n := executor.Nanoseconds(r.RunningSince); n != 0 {
-		dst = appendInt(dst, `,"running_since":`, n)
+	if dst, err = appendTime(dst, `},"since":"`, r.Since); err == nil && !r.RunningSince.IsZero() {
+		dst, err = appendTime(dst, `,"running_since":"`, r.RunningSince)
 	}
-	if n := executor.Nanoseconds(r.ExpiresAt); n != 0 {
-		dst = appendInt(dst, `,"expires_at":`, n)
+	if err == nil && !r.ExpiresAt.IsZero() {
+		dst, err = appendTime(dst, `,"expires_at":"`, r.ExpiresAt)
+	}
+	if err != nil {
+		return dst[:begin], err
 	}
 	return append(dst, '}'), nil
+}
+
+// appendTime appends what [executor.Timestamp] writes.
+func appendTime(dst []byte, before string, t time.Time) ([]byte, error) {
+	text, err := t.UTC().AppendText(append(dst, before...))
+	if err != nil {
+		return dst, err
+	}
+	return append(text, '"'), nil
 }
 
 func appendInt(dst []byte, before string, n int64) []byte {
@@ -123,9 +137,9 @@ func (r *ActualLRP) UnmarshalJSON(data []byte) error {
 	if _, err := fields.State.MarshalText(); err != nil {
 		return err
 	}
-	fields.Since = executor.Instant(w.Since)
-	fields.RunningSince = executor.Instant(w.RunningSince)
-	fields.ExpiresAt = executor.Instant(w.ExpiresAt)
+	fields.Since = time.Time(w.Since)
+	fields.RunningSince = time.Time(w.RunningSince)
+	fields.ExpiresAt = time.Time(w.ExpiresAt)
 	*r = ActualLRP(fields)
 	return nil
 }
@@ -133,9 +147,9 @@ func (r *ActualLRP) UnmarshalJSON(data []byte) error {
 // actualJSON is the record without its methods, with its times as in JSON.
 type actualJSON struct {
 	*actualFields
-	Since        int64 `json:"since"`
-	RunningSince int64 `json:"running_since"`
-	ExpiresAt    int64 `json:"expires_at"`
+	Since        executor.Timestamp `json:"since"`
+	RunningSince executor.Timestamp `json:"running_since"`
+	ExpiresAt    executor.Timestamp `json:"expires_at"`
 }
 
 type actualFields ActualLRP
@@ -172,9 +186,9 @@ func (in *written) actualLRP() (r ActualLRP) {
 	r.Zone = in.textIf(`,"zone":`)
 	r.ModificationTag.Epoch = in.int(`,"modification_tag":{"epoch":"`, math.MaxInt64)
 	r.ModificationTag.Index = in.int(`","index":`, math.MaxInt64)
-	r.Since = executor.Instant(in.int(`},"since":`, math.MaxInt64))
-	r.RunningSince = executor.Instant(in.intIf(`,"running_since":`))
-	r.ExpiresAt = executor.Instant(in.intIf(`,"expires_at":`))
+	r.Since = in.time(`},"since":`)
+	r.RunningSince = in.timeIf(`,"running_since":`)
+	r.ExpiresAt = in.timeIf(`,"expires_at":`)
 	in.is(in.skip(`}`))
 	return r
 }
@@ -226,11 +240,16 @@ func (in *written) int(before string, limit int64) int64 {
 	return n
 }
 
-func (in *written) intIf(before string) int64 {
+func (in *written) time(before string) (t time.Time) {
+	in.is(t.UnmarshalText(in.quoted(before)) == nil)
+	return t.UTC()
+}
+
+func (in *written) timeIf(before string) time.Time {
 	if !bytes.HasPrefix(in.rest, []byte(before)) {
-		return 0
+		return time.Time{}
 	}
-	return in.int(before, math.MaxInt64)
+	return in.time(before)
 }
 
 func (in *written) ports(before string) []PortMapping {

@@ -15,9 +15,9 @@ import (
 // reflected is an ActualLRP as encoding/json alone reads and writes it.
 type reflected struct {
 	*bare
-	Since        int64 `json:"since"`
-	RunningSince int64 `json:"running_since,omitempty"`
-	ExpiresAt    int64 `json:"expires_at,omitempty"`
+	Since        executor.Timestamp `json:"since"`
+	RunningSince executor.Timestamp `json:"running_since,omitzero"`
+	ExpiresAt    executor.Timestamp `json:"expires_at,omitzero"`
 }
 
 type bare lrp.ActualLRP
@@ -25,7 +25,7 @@ type bare lrp.ActualLRP
 // writesLikeReflection checks that r is written as encoding/json would.
 func writesLikeReflection(t *testing.T, r lrp.ActualLRP) {
 	t.Helper()
-	want, failure := json.Marshal(reflected{(*bare)(&r), executor.Nanoseconds(r.Since), executor.Nanoseconds(r.RunningSince), executor.Nanoseconds(r.ExpiresAt)})
+	want, failure := json.Marshal(reflected{(*bare)(&r), executor.Timestamp(r.Since), executor.Timestamp(r.RunningSince), executor.Timestamp(r.ExpiresAt)})
 	got, err := json.Marshal(r)
 	if (err == nil) != (failure == nil) || string(got) != string(want) {
 		t.Fatalf("got  %s, %v\nwant %s, %v", got, err, want, failure)
@@ -54,7 +54,7 @@ func readsLikeReflection(t *testing.T, text []byte) {
 	} else if err != nil {
 		return
 	}
-	fields.Since, fields.RunningSince, fields.ExpiresAt = executor.Instant(in.Since), executor.Instant(in.RunningSince), executor.Instant(in.ExpiresAt)
+	fields.Since, fields.RunningSince, fields.ExpiresAt = time.Time(in.Since), time.Time(in.RunningSince), time.Time(in.ExpiresAt)
 	if want := lrp.ActualLRP(fields); !reflect.DeepEqual(got, want) {
 		t.Fatalf("%s\ngot  %#v\nwant %#v", text, got, want)
 	}
@@ -89,6 +89,16 @@ func TestAnActualLRPIsReadAndWrittenAsByReflection(t *testing.T) {
 			}
 		}
 	}
+	for _, at := range []time.Time{
+		{}, time.Date(2026, 1, 1, 0, 0, 0, 120_000_000, time.FixedZone("west", -5*3600)), time.Date(9999, 12, 31, 23, 59, 59, 1, time.UTC),
+		time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC),
+	} {
+		for i := range 3 {
+			r := filled("web", 1, nil, lrp.Running, lrp.Ordinary, lrp.Placed)
+			*[]*time.Time{&r.Since, &r.RunningSince, &r.ExpiresAt}[i] = at
+			writesLikeReflection(t, r)
+		}
+	}
 }
 
 func TestWhatIsWrittenDifferentlyIsReadAsByReflection(t *testing.T) {
@@ -100,6 +110,7 @@ func TestWhatIsWrittenDifferentlyIsReadAsByReflection(t *testing.T) {
 	pieces := []string{
 		"", " ", ",", `"`, "{", "}", "[", "]", "0", "-", "-0", "00", "0.0", "1e1", "65535", "65536", "9223372036854775807", "9223372036854775808",
 		"null", "true", "false", `"x"`, `"RUNNING"`, `\u0041`, `\`, "é", "\xff", "\n", "<", "{}", "[]", `"index":3,`, `"INDEX":3,`, `"unknown":[{}],`, `,"zone":"again"`,
+		"9", "Z", "T", ".", ":", "z", "+00:00", "-24:00", "1970-01-01T00:00:00Z", `"since":12`, `"since":null`,
 	}
 	for at := range len(whole) + 1 {
 		for _, piece := range pieces {

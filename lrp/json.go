@@ -2,21 +2,19 @@ package lrp
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/diegosdk/diego/executor"
 )
 
-// In JSON, times are nanoseconds since 1970 UTC and 0 is no time (002
-// §since).
-
 type domainJSON struct {
-	Name      string `json:"domain"`
-	ExpiresAt int64  `json:"expires_at,omitempty"`
+	Name      string             `json:"domain"`
+	ExpiresAt executor.Timestamp `json:"expires_at,omitzero"`
 }
 
-// MarshalJSON writes expires_at as nanoseconds, and leaves it out for never.
+// MarshalJSON leaves out expires_at for never.
 func (d Domain) MarshalJSON() ([]byte, error) {
-	return json.Marshal(domainJSON{d.Name, executor.Nanoseconds(d.ExpiresAt)})
+	return json.Marshal(domainJSON{d.Name, executor.Timestamp(d.ExpiresAt)})
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
@@ -25,6 +23,6 @@ func (d *Domain) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &w); err != nil {
 		return err
 	}
-	d.Name, d.ExpiresAt = w.Name, executor.Instant(w.ExpiresAt)
+	d.Name, d.ExpiresAt = w.Name, time.Time(w.ExpiresAt)
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/diegosdk/diego/lrp"
 )
 
-// 002 §Fetching ActualLRPs: the names of the fields, since in nanoseconds.
+// 002 §Fetching ActualLRPs: the names of the fields.
 func TestAnActualLRPIsOneFlatObject(t *testing.T) {
 	r := lrp.ActualLRP{
 		Key:         lrp.Key{ProcessGUID: "p", DefinitionID: "v1", Index: 15, Domain: "d"},
@@ -24,7 +24,8 @@ func TestAnActualLRPIsOneFlatObject(t *testing.T) {
 	want := `{"process_guid":"p","definition_id":"v1","index":15,"domain":"d","instance_guid":"i1","cell_id":"cell-1",` +
 		`"address":"10.10.11.11","ports":[{"container_port":8080,"host_port":60001}],"state":"RUNNING","presence":"EVACUATING",` +
 		`"crash_count":1,"crash_reason":"r","placement_error":"","routable":true,"zone":"z1",` +
-		`"modification_tag":{"epoch":"1152921504606846976","index":4},"since":1234567,"running_since":2,"expires_at":3}`
+		`"modification_tag":{"epoch":"1152921504606846976","index":4},"since":"1970-01-01T00:00:00.001234567Z",` +
+		`"running_since":"1970-01-01T00:00:00.000000002Z","expires_at":"1970-01-01T00:00:00.000000003Z"}`
 	if err != nil || string(data) != want {
 		t.Errorf("got  %s, %v\nwant %s", data, err, want)
 	}
@@ -57,7 +58,7 @@ func TestWhatIsNoActualLRPDoesNotDecode(t *testing.T) {
 func TestADomainIsWrittenWithItsEndOrWithout(t *testing.T) {
 	for want, d := range map[string]lrp.Domain{
 		`{"domain":"apps"}`: lrp.NewDomain("apps", 0, epoch),
-		`{"domain":"apps","expires_at":1767268860000000000}`: lrp.NewDomain("apps", time.Minute, epoch),
+		`{"domain":"apps","expires_at":"2026-01-01T12:01:00Z"}`: lrp.NewDomain("apps", time.Minute, epoch),
 	} {
 		data, err := json.Marshal(d)
 		if err != nil || string(data) != want {
@@ -70,6 +71,26 @@ func TestADomainIsWrittenWithItsEndOrWithout(t *testing.T) {
 	}
 	if err := json.Unmarshal([]byte(`{"domain": 1}`), new(lrp.Domain)); err == nil {
 		t.Error("a number is accepted as a name")
+	}
+}
+
+func TestTimesThatEarlierReleasesWroteInNanosecondsAreRead(t *testing.T) {
+	const old = `{"process_guid":"p","definition_id":"v1","index":15,"domain":"d","instance_guid":"i1","cell_id":"cell-1",` +
+		`"address":"10.10.11.11","ports":[{"container_port":8080,"host_port":60001}],"state":"RUNNING","presence":"EVACUATING",` +
+		`"crash_count":1,"placement_error":"","routable":true,"modification_tag":{"epoch":"1152921504606846976","index":4},` +
+		`"since":1767268860000000007,"running_since":1767268860000000008,"expires_at":1767268860000000009}`
+	var r lrp.ActualLRP
+	if err := json.Unmarshal([]byte(old), &r); err != nil || r.Validate() != nil {
+		t.Fatal(err, r.Validate())
+	}
+	for i, got := range []time.Time{r.Since, r.RunningSince, r.ExpiresAt} {
+		if want := time.Date(2026, 1, 1, 12, 1, 0, 7+i, time.UTC); got != want {
+			t.Errorf("read %v, want %v", got, want)
+		}
+	}
+	var d lrp.Domain
+	if err := json.Unmarshal([]byte(`{"domain":"apps","expires_at":1767268860000000000}`), &d); err != nil || d.ExpiresAt != time.Date(2026, 1, 1, 12, 1, 0, 0, time.UTC) {
+		t.Errorf("read %+v, %v", d, err)
 	}
 }
 

@@ -34,12 +34,12 @@ type RestartPolicy struct {
 	// MinBackoff is the wait at a crash count of 3 or less, from which on it
 	// doubles with each crash (default 30 s). With three immediate restarts
 	// the first crash that waits makes the count 4, so it waits twice as long.
-	MinBackoff time.Duration `json:"min_backoff,omitempty"`
+	MinBackoff time.Duration `json:"min_backoff_nanoseconds,omitempty"`
 	// MaxBackoff is the longest wait (default 16 min).
-	MaxBackoff time.Duration `json:"max_backoff,omitempty"`
+	MaxBackoff time.Duration `json:"max_backoff_nanoseconds,omitempty"`
 	// ResetAfter is how long an instance must have been RUNNING for its crash
 	// count to start from 0 (default 5 min).
-	ResetAfter time.Duration `json:"reset_after,omitempty"`
+	ResetAfter time.Duration `json:"reset_after_nanoseconds,omitempty"`
 }
 
 // Validate checks that no time is negative, and that MinBackoff is not above

@@ -172,6 +172,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	o.Now = executor.UTC(o.Now)
 	if o.Metrics == nil {
 		o.Metrics = auction.NoMetrics{}
 	}

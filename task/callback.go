@@ -10,8 +10,7 @@ import (
 	"github.com/diegosdk/diego/executor"
 )
 
-// A CallbackResponse is what is sent to a task's completion callback. Its JSON
-// form has created_at as nanoseconds since 1970.
+// A CallbackResponse is what is sent to a task's completion callback.
 type CallbackResponse struct {
 	TaskGUID      string    `json:"task_guid"`
 	Failed        bool      `json:"failed"`
@@ -33,17 +32,17 @@ type plainResponse CallbackResponse
 
 type wireResponse struct {
 	plainResponse
-	CreatedAt int64 `json:"created_at"`
+	CreatedAt executor.Timestamp `json:"created_at"`
 }
 
 // MarshalJSON fails on a CreatedAt that is not between 1970 and 2262.
 func (r CallbackResponse) MarshalJSON() ([]byte, error) {
 	var v executor.Validator
-	w := wireResponse{plainResponse(r), nanoseconds(&v, "created_at", r.CreatedAt)}
+	checkTime(&v, "created_at", r.CreatedAt)
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
-	return json.Marshal(w)
+	return json.Marshal(wireResponse{plainResponse(r), executor.Timestamp(r.CreatedAt)})
 }
 
 // UnmarshalJSON reads what MarshalJSON writes. It replaces all of r, and
@@ -54,7 +53,7 @@ func (r *CallbackResponse) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	*r = CallbackResponse(w.plainResponse)
-	r.CreatedAt = instant(w.CreatedAt)
+	r.CreatedAt = time.Time(w.CreatedAt)
 	return nil
 }
 

@@ -96,8 +96,8 @@ func TestTheCallbackTellsWhatTheTaskCameTo(t *testing.T) {
 		end  Command
 		want string
 	}{
-		{completeAlpha, `{"task_guid":"task-1","failed":false,"failure_reason":"","result":"42","annotation":"nightly","created_at":1770091506000000007}`},
-		{Cancel{}, `{"task_guid":"task-1","failed":true,"failure_reason":"cancelled","result":"","annotation":"nightly","created_at":1770091506000000007}`},
+		{completeAlpha, `{"task_guid":"task-1","failed":false,"failure_reason":"","result":"42","annotation":"nightly","created_at":"2026-02-03T04:05:06.000000007Z"}`},
+		{Cancel{}, `{"task_guid":"task-1","failed":true,"failure_reason":"cancelled","result":"","annotation":"nightly","created_at":"2026-02-03T04:05:06.000000007Z"}`},
 	} {
 		response := follow(t, nil, desire(), startAlpha, test.end).CallbackResponse()
 		if got := toJSON(t, response); got != test.want {

@@ -14,26 +14,24 @@ type plain Task
 // wireTask is the JSON form of a Task. Its own members hide those of plain.
 type wireTask struct {
 	plain
-	CreatedAt        int64 `json:"created_at"`
-	UpdatedAt        int64 `json:"updated_at"`
-	FirstCompletedAt int64 `json:"first_completed_at,omitempty"`
+	CreatedAt        executor.Timestamp `json:"created_at"`
+	UpdatedAt        executor.Timestamp `json:"updated_at"`
+	FirstCompletedAt executor.Timestamp `json:"first_completed_at,omitzero"`
 }
 
-// MarshalJSON writes times as nanoseconds since 1970, and the zero time as 0.
-// It fails on a state that no record has and on a time that does not fit, with
-// an *executor.ValidationError inside.
+// MarshalJSON fails on a state that no record has and on a time that does not
+// fit, with an *executor.ValidationError inside.
 func (t Task) MarshalJSON() ([]byte, error) {
 	var v executor.Validator
-	w := wireTask{
-		plain:            plain(t),
-		CreatedAt:        nanoseconds(&v, "created_at", t.CreatedAt),
-		UpdatedAt:        nanoseconds(&v, "updated_at", t.UpdatedAt),
-		FirstCompletedAt: nanoseconds(&v, "first_completed_at", t.FirstCompletedAt),
-	}
+	checkTime(&v, "created_at", t.CreatedAt)
+	checkTime(&v, "updated_at", t.UpdatedAt)
+	checkTime(&v, "first_completed_at", t.FirstCompletedAt)
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
-	return json.Marshal(w)
+	return json.Marshal(wireTask{
+		plain(t), executor.Timestamp(t.CreatedAt), executor.Timestamp(t.UpdatedAt), executor.Timestamp(t.FirstCompletedAt),
+	})
 }
 
 // UnmarshalJSON reads what MarshalJSON writes. It replaces all of t, and
@@ -45,26 +43,12 @@ func (t *Task) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	*t = Task(w.plain)
-	t.CreatedAt = instant(w.CreatedAt)
-	t.UpdatedAt = instant(w.UpdatedAt)
-	t.FirstCompletedAt = instant(w.FirstCompletedAt)
+	t.CreatedAt = time.Time(w.CreatedAt)
+	t.UpdatedAt = time.Time(w.UpdatedAt)
+	t.FirstCompletedAt = time.Time(w.FirstCompletedAt)
 	return nil
 }
 
-const wantTime = "a time between 1970 and 2262, or none"
-
-func nanoseconds(v *executor.Validator, field string, t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	n := t.UnixNano()
-	v.Check(n > 0 && time.Unix(0, n).Equal(t), field, t, wantTime)
-	return n
-}
-
-func instant(nanoseconds int64) time.Time {
-	if nanoseconds == 0 {
-		return time.Time{}
-	}
-	return time.Unix(0, nanoseconds).UTC()
+func checkTime(v *executor.Validator, field string, t time.Time) {
+	v.Check(t.IsZero() || executor.Recordable(t), field, t, "a time between 1970 and 2262, or none")
 }

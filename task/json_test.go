@@ -17,8 +17,8 @@ func TestTheJSONFormOfATask(t *testing.T) {
 		`"root_fs":"preloaded:linux","action":{"run":{"path":"/bin/work","user":"vcap"}},"placement_tags":["gpu"],` +
 		`"result_file":"/tmp/result","completion_callback_url":"https://consumer.example/done","annotation":"nightly",` +
 		`"metric_tags":{"kind":{"static":"batch"}},"state":"COMPLETED","cell_id":"α","instance_guid":"i1","result":"42",` +
-		`"modification_tag":{"epoch":"1770091506000000007","index":2},"created_at":1770091506000000007,` +
-		`"updated_at":1770091506000000007,"first_completed_at":1770091506000000007}`
+		`"modification_tag":{"epoch":"1770091506000000007","index":2},"created_at":"2026-02-03T04:05:06.000000007Z",` +
+		`"updated_at":"2026-02-03T04:05:06.000000007Z","first_completed_at":"2026-02-03T04:05:06.000000007Z"}`
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -44,6 +44,25 @@ func TestEveryRecordSurvivesJSON(t *testing.T) {
 	}
 }
 
+func TestTimesThatEarlierReleasesWroteInNanosecondsAreRead(t *testing.T) {
+	const times = `"created_at":1770091506000000007,"updated_at":1770091506000000008,"first_completed_at":1770091506000000009}`
+	const old = `{"task_guid":"task-1","domain":"jobs","memory_mb":128,"disk_mb":256,"max_pids":64,"root_fs":"preloaded:linux",` +
+		`"action":{"run":{"path":"/bin/work","user":"vcap"}},"state":"COMPLETED","modification_tag":{"epoch":"1770091506000000007","index":2},` + times
+	var record Task
+	if err := json.Unmarshal([]byte(old), &record); err != nil || record.Validate() != nil {
+		t.Fatal(err, record.Validate())
+	}
+	for i, got := range []time.Time{record.CreatedAt, record.UpdatedAt, record.FirstCompletedAt} {
+		if want := time.Date(2026, 2, 3, 4, 5, 6, 7+i, time.UTC); got != want {
+			t.Errorf("read %v, want %v", got, want)
+		}
+	}
+	var response CallbackResponse
+	if err := json.Unmarshal([]byte(`{"task_guid":"task-1","created_at":1770091506000000007}`), &response); err != nil || response.CreatedAt != record.CreatedAt {
+		t.Errorf("read %+v, %v", response, err)
+	}
+}
+
 func TestDefinitionsAreInlineInJSON(t *testing.T) {
 	var d Definition
 	if err := json.Unmarshal([]byte(`{"memory_mb":7,"root_fs":"a:b","result_file":"/r","action":{"run":{"path":"/p","user":"u"}}}`), &d); err != nil {
@@ -57,7 +76,7 @@ func TestDefinitionsAreInlineInJSON(t *testing.T) {
 func TestWhatIsNoTaskIsNotReadOrWritten(t *testing.T) {
 	for _, text := range []string{
 		`{"state":"pending"}`, `{"state":"INVALID"}`, `{"state":""}`, `{"state":1}`, `{"memory_mb":"much"}`,
-		`{"created_at":"2026-02-03T04:05:06Z"}`, `{"created_at":1.5}`, `[]`, `{`, ``, `{"modification_tag":{"epoch":7}}`,
+		`{"created_at":"2026-02-03 04:05:06"}`, `{"created_at":1.5}`, `[]`, `{`, ``, `{"modification_tag":{"epoch":7}}`,
 	} {
 		record := Task{GUID: "kept"}
 		if err := json.Unmarshal([]byte(text), &record); err == nil {

@@ -352,7 +352,7 @@ func TestTheLargestResultIsKept(t *testing.T) {
 func TestTimesAreKeptAsTheyAreStored(t *testing.T) {
 	now := time.Now() // monotonic and local
 	d := step1(t, nil, desire(), now)
-	if got := d.Write.After.CreatedAt; got != instant(now.UnixNano()) {
+	if got := d.Write.After.CreatedAt; got != executor.Instant(now.UnixNano()) {
 		t.Errorf("%#v", got)
 	}
 }

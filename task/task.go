@@ -38,7 +38,7 @@ type Definition struct {
 
 // A Task is the record of one task. A record is a value: whoever holds one may
 // keep it, and nobody changes what it points to. Its JSON form has the
-// definition's members beside its own, and times as nanoseconds since 1970.
+// definition's members beside its own.
 type Task struct {
 	GUID   string `json:"task_guid"`
 	Domain string `json:"domain"`

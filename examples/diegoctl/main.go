@@ -13,6 +13,8 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/diegosdk/diego/executor"
 )
 
 //go:generate go test -run TestTheDocumentIsFresh -update
@@ -24,7 +26,7 @@ func main() {
 	width, terminal := terminalOf(os.Stdout)
 	os.Exit(run(ctx, os.Args[1:], &process{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
-		env: os.Getenv, now: time.Now, after: time.After, dial: dialHTTP,
+		env: os.Getenv, now: executor.UTC(time.Now), after: time.After, dial: dialHTTP,
 		terminal: terminal, width: width,
 	}))
 }

@@ -155,6 +155,7 @@ func (o *Options) validate(host executor.Host) error {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	o.Now = executor.UTC(o.Now)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

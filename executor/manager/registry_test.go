@@ -414,3 +414,13 @@ func randomCalls(t *testing.T, seed uint64) (history []string) {
 	c.mustBeClean()
 	return c.history
 }
+
+func TestTimesOfContainersAreInUTC(t *testing.T) {
+	west := time.FixedZone("west", -5*3600)
+	c := newCell(t, func(o *manager.Options) { o.Now = func() time.Time { return epoch.In(west) } })
+	c.Reserve(executor.Reservation{GUID: "a"})
+	got, _ := c.Get("a")
+	if got.AllocatedAt != epoch || got.Since != epoch {
+		t.Errorf("allocated at %v, since %v, want %v", got.AllocatedAt, got.Since, epoch)
+	}
+}

@@ -34,7 +34,7 @@ BBS=https://bbs.example:8889 AUCTIONEER=https://auctioneer.example:9016 CELL=htt
 
 **Which process.** One of several processes leads. Others answer reads, and writes with the problem ` + "`not_leader`" + `, which says where the leader is.
 
-**Numbers.** Times in the records of LRPs and tasks are nanoseconds since 1970 UTC, 0 or absent if there is none; others are RFC 3339. Durations are nanoseconds. Sizes in MB are mebibytes.
+**Times and numbers.** Times are RFC 3339 in UTC, such as 2026-01-02T03:04:05.000000006Z; an absent one is none. Durations say their unit in their names. Sizes in MB are mebibytes.
 
 ## Health
 

@@ -2,6 +2,7 @@ package apidocs
 
 import (
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -41,6 +42,29 @@ func TestEveryMemberOfTheTypesIsExplainedOrPlain(t *testing.T) {
 	for _, name := range []string{"### lrp.ActualLRP\n", "### lrp.DesiredLRP\n", "### task.Task\n", "### auction.CellState\n", "### storage.Event\n", "### executor.RunInfo\n"} {
 		if !strings.Contains(page, name) {
 			t.Errorf("the page lacks %s", name)
+		}
+	}
+}
+
+var (
+	timeAsNumber = regexp.MustCompile(`"(since|at|deadline|\w+_(since|at))":\s*[0-9]+`)
+	otherZone    = regexp.MustCompile(`"\d{4}-\d{2}-\d{2}T[0-9:.]+[^0-9:.Z"][^"]*"`)
+	duration     = regexp.MustCompile("\\| `(\\w+)` \\| integer \\(nanoseconds\\)")
+)
+
+func TestTimesAreRFC3339InUTCAndDurationsSayTheirUnit(t *testing.T) {
+	page, err := Page("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []*regexp.Regexp{timeAsNumber, otherZone} {
+		for _, found := range bad.FindAllString(page, -1) {
+			t.Errorf("the page has a time as %s", found)
+		}
+	}
+	for _, found := range duration.FindAllStringSubmatch(page, -1) {
+		if !strings.HasSuffix(found[1], "_nanoseconds") {
+			t.Errorf("the duration %s does not say its unit", found[1])
 		}
 	}
 }

@@ -68,7 +68,7 @@ func (t *types) link(of reflect.Type) string {
 	case of.Kind() == reflect.Pointer:
 		return t.link(of.Elem())
 	case of == reflect.TypeFor[time.Time]():
-		return "string (RFC 3339)"
+		return timestamp
 	case of == reflect.TypeFor[time.Duration]():
 		return "integer (nanoseconds)"
 	case of == reflect.TypeFor[json.RawMessage]():
@@ -124,16 +124,11 @@ func values(of reflect.Type) string {
 	return ": " + strings.Join(list, ", ")
 }
 
-const nanoseconds = "integer (nanoseconds since 1970)"
-
-// inNanoseconds reports whether a record writes its times as numbers.
-func inNanoseconds(of reflect.Type) bool {
-	return strings.HasSuffix(of.PkgPath(), "/lrp") || strings.HasSuffix(of.PkgPath(), "/task")
-}
+const timestamp = "string (RFC 3339)"
 
 // written are members that types write by themselves.
 var written = map[reflect.Type][]member{
-	reflect.TypeFor[task.Task]():           {{"created_at", nanoseconds, false, ""}, {"updated_at", nanoseconds, false, "UpdatedAt is when the record last changed."}, {"first_completed_at", nanoseconds, true, "FirstCompletedAt is when the task first was COMPLETED."}},
+	reflect.TypeFor[task.Task]():           {{"created_at", timestamp, false, ""}, {"updated_at", timestamp, false, "UpdatedAt is when the record last changed."}, {"first_completed_at", timestamp, true, "FirstCompletedAt is when the task first was COMPLETED."}},
 	reflect.TypeFor[auction.Refusal]():     {{"invalid", "[executor.ValidationError](#executorvalidationerror)", true, "Invalid is set if the item itself is at fault."}},
 	reflect.TypeFor[auction.InvalidCell](): {{"invalid", "[executor.ValidationError](#executorvalidationerror)", false, ""}},
 }
@@ -149,9 +144,6 @@ func (t *types) fields(of reflect.Type) (list []member) {
 		case !f.IsExported(), name == "-":
 		default:
 			kind := t.link(f.Type)
-			if f.Type == reflect.TypeFor[time.Time]() && inNanoseconds(of) {
-				kind = nanoseconds
-			}
 			if options == "string" {
 				kind = "string (a number)"
 			}
