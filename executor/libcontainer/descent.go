@@ -16,16 +16,18 @@ import (
 	"github.com/diegosdk/diego/executor/libcontainer/internal/pid1"
 )
 
-// A process bequeaths its limits to whatever descends from it, also to what
-// makes a session of its own or loses its parents, and nobody can raise them
-// again without a capability that containers do not have. Linux has not used
-// the limit of file locks since 2.4.25, so each process that is started gets a
-// number there, and with it all that it will leave behind. A cgroup for each
-// process would tell as much, and cost each start more than all the rest of it.
+// A process bequeaths its limits to all that descends from it, also to what
+// makes a session of its own or loses its parents. Linux has not used the limit
+// of file locks since 2.4.25, so each process that is started gets a number
+// there, and with it all that it will leave behind. Nobody can change it: the
+// filter of system calls refuses that, except in a privileged container, in
+// which such a process ends with its container. A cgroup for each process would
+// tell as much, and cost each start more than all the rest of it.
+const markLimit = unix.RLIMIT_LOCKS
 
 // mark is the limit that names a start of a container and its descendants.
 func mark(id uint32) pid1.Limit {
-	return pid1.Limit{Resource: unix.RLIMIT_LOCKS, Soft: uint64(id), Hard: uint64(id)}
+	return pid1.Limit{Resource: markLimit, Soft: uint64(id), Hard: uint64(id)}
 }
 
 // hasMark reads what prlimit(2) shows only to who may also change it.

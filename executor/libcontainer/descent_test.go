@@ -19,6 +19,7 @@ var leavers = []struct{ name, script string }{
 	{"an orphan", "(sh -c 'echo left; exec sleep 1000' &); exec sleep 1000"},
 	{"an orphan in a session", "(setsid sh -c 'echo left; exec sleep 1000' &); exec sleep 1000"},
 	{"an orphan without environment", "(env -i setsid sh -c 'echo left; exec sleep 1000' &); exec sleep 1000"},
+	{"an orphan that tries to shed the mark", "(setsid sh -c 'prlimit --pid $$ --locks=0:0; echo left; exec sleep 1000' &); exec sleep 1000"},
 	{"a family", "setsid sh -c 'for i in 1 2 3; do setsid sleep 1000 & done; echo left; wait' & wait"},
 	{"one that forks and ends, always", `perl -MPOSIX -e '$| = 1; print "left\n"; while (1) { exit if fork; setsid }' & exec sleep 1000`},
 }

@@ -60,6 +60,8 @@ var (
 	cloneCall     = systemCall{"clone", 56, 220}
 	clone3Call    = systemCall{"clone3", 435, 435}
 	familiesCalls = []systemCall{{"socket", 41, 198}, {"socketpair", 53, 199}}
+	setLimitCall  = systemCall{"setrlimit", 160, 164}
+	limitCall     = systemCall{"prlimit64", 302, 261} // sets a limit, if its third argument says to what
 )
 
 // namespaceFlags are those of clone. Its exit signal lies where unshare has
@@ -74,9 +76,10 @@ var families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLI
 
 // The layout of struct seccomp_data and what a filter answers.
 const (
-	dataNumber   = 0
-	dataArch     = 4
-	dataArgument = 16 // the low half of the first one, on little-endian machines
+	dataNumber       = 0
+	dataArch         = 4
+	dataArgument     = 16 // the low half of the first one, on little-endian machines
+	dataArgumentSize = 8
 
 	answerAllow = 0x7fff0000
 	answerErrno = 0x00050000
@@ -114,16 +117,27 @@ func (a architecture) filter() []unix.SockFilter {
 		}
 	}
 	program = append(program, when(unix.BPF_JEQ, a.number(cloneCall),
-		loadWord(dataArgument), when(unix.BPF_JSET, namespaceFlags, refuse(unix.EPERM)), answer(answerAllow))...)
-	ofFamily := loadWord(dataArgument)
+		loadArgument(0), when(unix.BPF_JSET, namespaceFlags, refuse(unix.EPERM)), answer(answerAllow))...)
+	ofFamily := loadArgument(0)
 	for _, f := range families {
 		ofFamily = append(ofFamily, when(unix.BPF_JEQ, f, answer(answerAllow))...)
 	}
 	for _, c := range familiesCalls {
 		program = append(program, when(unix.BPF_JEQ, a.number(c), ofFamily, refuse(unix.EAFNOSUPPORT))...)
 	}
+	// The mark of a start stays what it is; see descent.go.
+	program = append(program, when(unix.BPF_JEQ, a.number(setLimitCall),
+		loadArgument(0), when(unix.BPF_JEQ, markLimit, refuse(unix.EPERM)), answer(answerAllow))...)
+	isSet := when(unix.BPF_JGT, 0, refuse(unix.EPERM))
+	program = append(program, when(unix.BPF_JEQ, a.number(limitCall),
+		loadArgument(1), when(unix.BPF_JEQ, markLimit,
+			loadArgument(2), isSet, loadWord(dataArgument+2*dataArgumentSize+4), isSet),
+		answer(answerAllow))...)
 	return append(program, answer(answerAllow)...)
 }
+
+// loadArgument loads the low half of an argument, counted from 0.
+func loadArgument(n uint32) []unix.SockFilter { return loadWord(dataArgument + n*dataArgumentSize) }
 
 func loadWord(offset uint32) []unix.SockFilter {
 	return []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset}}

@@ -52,12 +52,14 @@ func wantedCalls(t *testing.T) map[string]map[uint32]wanted {
 }
 
 // answerTo runs a filter over one call, as the kernel does.
-func answerTo(t *testing.T, program []unix.SockFilter, arch, number uint32, argument uint64) uint32 {
+func answerTo(t *testing.T, program []unix.SockFilter, arch, number uint32, arguments ...uint64) uint32 {
 	t.Helper()
 	var data [64]byte // struct seccomp_data, on a little-endian machine
 	binary.LittleEndian.PutUint32(data[0:], number)
 	binary.LittleEndian.PutUint32(data[4:], arch)
-	binary.LittleEndian.PutUint64(data[16:], argument)
+	for i, a := range arguments {
+		binary.LittleEndian.PutUint64(data[16+8*i:], a)
+	}
 	var a uint32
 	for pc := 0; pc < len(program); pc++ {
 		i := program[pc]
@@ -89,26 +91,35 @@ func answerTo(t *testing.T, program []unix.SockFilter, arch, number uint32, argu
 
 func errnoAnswer(e unix.Errno) uint32 { return 0x50000 + uint32(e) }
 
-// The answers to what a line of the table says, by the first argument.
+// The answers to what a line of the table says, by the arguments.
 const allowAnswer, killAnswer = 0x7fff0000, 0x80000000
 
-var answersByArgument = map[string]map[uint64]uint32{
-	"allow":  {0: allowAnswer, ^uint64(0): allowAnswer},
-	"EPERM":  {0: errnoAnswer(unix.EPERM), ^uint64(0): errnoAnswer(unix.EPERM)},
-	"ENOSYS": {0: errnoAnswer(unix.ENOSYS), ^uint64(0): errnoAnswer(unix.ENOSYS)},
+var answersByArguments = map[string]map[[3]uint64]uint32{
+	"allow":  {{}: allowAnswer, {^uint64(0)}: allowAnswer},
+	"EPERM":  {{}: errnoAnswer(unix.EPERM), {^uint64(0)}: errnoAnswer(unix.EPERM)},
+	"ENOSYS": {{}: errnoAnswer(unix.ENOSYS), {^uint64(0)}: errnoAnswer(unix.ENOSYS)},
 	"flags": {
-		0: allowAnswer, uint64(unix.SIGCHLD): allowAnswer, 0x3d0f00 /* a thread's */ : allowAnswer,
-		unix.CLONE_VM | unix.CLONE_VFORK | uint64(unix.SIGCHLD): allowAnswer, 0xff: allowAnswer,
-		unix.CLONE_NEWUSER: errnoAnswer(unix.EPERM), unix.CLONE_NEWNS | uint64(unix.SIGCHLD): errnoAnswer(unix.EPERM),
-		unix.CLONE_NEWPID: errnoAnswer(unix.EPERM), unix.CLONE_NEWNET: errnoAnswer(unix.EPERM),
-		unix.CLONE_NEWIPC: errnoAnswer(unix.EPERM), unix.CLONE_NEWUTS: errnoAnswer(unix.EPERM),
-		unix.CLONE_NEWCGROUP: errnoAnswer(unix.EPERM), 0xdead_0000_1000_0000: errnoAnswer(unix.EPERM),
+		{}: allowAnswer, {uint64(unix.SIGCHLD)}: allowAnswer, {0x3d0f00 /* a thread's */}: allowAnswer,
+		{unix.CLONE_VM | unix.CLONE_VFORK | uint64(unix.SIGCHLD)}: allowAnswer, {0xff}: allowAnswer,
+		{unix.CLONE_NEWUSER}: errnoAnswer(unix.EPERM), {unix.CLONE_NEWNS | uint64(unix.SIGCHLD)}: errnoAnswer(unix.EPERM),
+		{unix.CLONE_NEWPID}: errnoAnswer(unix.EPERM), {unix.CLONE_NEWNET}: errnoAnswer(unix.EPERM),
+		{unix.CLONE_NEWIPC}: errnoAnswer(unix.EPERM), {unix.CLONE_NEWUTS}: errnoAnswer(unix.EPERM),
+		{unix.CLONE_NEWCGROUP}: errnoAnswer(unix.EPERM), {0xdead_0000_1000_0000}: errnoAnswer(unix.EPERM),
 	},
 	"family": {
-		1: allowAnswer, 2: allowAnswer, 10: allowAnswer, 16: allowAnswer,
-		0: errnoAnswer(unix.EAFNOSUPPORT), 17: errnoAnswer(unix.EAFNOSUPPORT), 40: errnoAnswer(unix.EAFNOSUPPORT),
-		38: errnoAnswer(unix.EAFNOSUPPORT), 0xffff: errnoAnswer(unix.EAFNOSUPPORT),
-		1<<32 + 2: allowAnswer, 1<<32 + 40: errnoAnswer(unix.EAFNOSUPPORT), // the kernel takes an int
+		{1}: allowAnswer, {2}: allowAnswer, {10}: allowAnswer, {16}: allowAnswer,
+		{0}: errnoAnswer(unix.EAFNOSUPPORT), {17}: errnoAnswer(unix.EAFNOSUPPORT), {40}: errnoAnswer(unix.EAFNOSUPPORT),
+		{38}: errnoAnswer(unix.EAFNOSUPPORT), {0xffff}: errnoAnswer(unix.EAFNOSUPPORT),
+		{1<<32 + 2}: allowAnswer, {1<<32 + 40}: errnoAnswer(unix.EAFNOSUPPORT), // the kernel takes an int
+	},
+	"limit": {
+		{7, 1}: allowAnswer, {9, 1}: allowAnswer, {11, 1}: allowAnswer, {0, 10}: allowAnswer,
+		{10}: errnoAnswer(unix.EPERM), {10, 1}: errnoAnswer(unix.EPERM), {1<<32 + 10, 1}: errnoAnswer(unix.EPERM),
+	},
+	"limits": {
+		{0, 7, 1}: allowAnswer, {0, 10, 0}: allowAnswer, {10, 7, 1}: allowAnswer, {1, 11, 10}: allowAnswer,
+		{0, 10, 1}: errnoAnswer(unix.EPERM), {1, 10, 1}: errnoAnswer(unix.EPERM), {0, 10, 1 << 32}: errnoAnswer(unix.EPERM),
+		{0, 1<<32 + 10, 1}: errnoAnswer(unix.EPERM), {0, 10, ^uint64(0)}: errnoAnswer(unix.EPERM),
 	},
 }
 
@@ -127,13 +138,13 @@ func TestTheFilterAnswersEveryCallAsTheTableSays(t *testing.T) {
 			case !known:
 				w = wanted{"a gap, which is the kernel's to refuse", "allow"}
 			}
-			for argument, want := range answersByArgument[w.answer] {
-				if got := answerTo(t, program, audits[arch], number, argument); got != want {
-					t.Errorf("%s: %d (%s) with %#x is answered %#x, want %#x", arch, number, w.name, argument, got, want)
+			for arguments, want := range answersByArguments[w.answer] {
+				if got := answerTo(t, program, audits[arch], number, arguments[:]...); got != want {
+					t.Errorf("%s: %d (%s) with %#x is answered %#x, want %#x", arch, number, w.name, arguments, got, want)
 				}
 			}
 			for _, foreign := range []uint32{0x40000003, 0x40000028, 0, audits["amd64"], audits["arm64"]} {
-				if foreign != audits[arch] && answerTo(t, program, foreign, number, 0) != killAnswer {
+				if foreign != audits[arch] && answerTo(t, program, foreign, number) != killAnswer {
 					t.Errorf("%s: %d of architecture %#x does not kill", arch, number, foreign)
 				}
 			}
@@ -157,7 +168,7 @@ func TestNoCallIsRefusedTwice(t *testing.T) {
 		seen[c.name] = true
 	}
 	for arch, calls := range wantedCalls(t) {
-		for _, c := range append(append([]systemCall{cloneCall, clone3Call}, familiesCalls...), refusedCalls...) {
+		for _, c := range append(append([]systemCall{cloneCall, clone3Call, setLimitCall, limitCall}, familiesCalls...), refusedCalls...) {
 			if n := architectures[arch].number(c); n != absent && calls[n].name != c.name {
 				t.Errorf("%s: %d is called %s and is %s", arch, n, c.name, calls[n].name)
 			}
@@ -209,6 +220,12 @@ func TestACallFromAContainerIsAnsweredByTheFilter(t *testing.T) {
 		{"x32-getpid", []int{1<<30 | unix.SYS_GETPID}, unix.ENOSYS},
 		{"x32-mount", []int{1<<30 | unix.SYS_MOUNT}, unix.ENOSYS},
 		{"getpid", []int{unix.SYS_GETPID}, 0},
+		{"setrlimit-mark", []int{unix.SYS_SETRLIMIT, unix.RLIMIT_LOCKS, bad}, unix.EPERM},
+		{"setrlimit-other", []int{unix.SYS_SETRLIMIT, unix.RLIMIT_NOFILE, bad}, unix.EFAULT},
+		{"prlimit-mark", []int{unix.SYS_PRLIMIT64, 0, unix.RLIMIT_LOCKS, bad, 0}, unix.EPERM},
+		{"prlimit-mark-of-first", []int{unix.SYS_PRLIMIT64, 1, unix.RLIMIT_LOCKS, bad, 0}, unix.EPERM},
+		{"prlimit-mark-read", []int{unix.SYS_PRLIMIT64, 0, unix.RLIMIT_LOCKS, 0, 0}, 0},
+		{"prlimit-other", []int{unix.SYS_PRLIMIT64, 0, unix.RLIMIT_NOFILE, bad, 0}, unix.EFAULT},
 		{"ptrace-first", []int{unix.SYS_PTRACE, unix.PTRACE_ATTACH, 1}, unix.EPERM},
 		{"ptrace-seize-first", []int{unix.SYS_PTRACE, unix.PTRACE_SEIZE, 1}, unix.EPERM},
 		{"keyctl", []int{unix.SYS_KEYCTL, 0, -3, 0}, unix.EPERM},
