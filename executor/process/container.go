@@ -197,48 +197,64 @@ func (b *Backend) Signal(ctx context.Context, guid string, s executor.Signal) er
 	if s == executor.Kill {
 		return c.killAll(ctx)
 	}
-	c.signal(s)
-	return nil
+	_, err = c.signal(ctx, s)
+	return err
 }
 
-// killPause is between two attempts to find processes that are still there.
-const killPause = 2 * time.Millisecond
+// The pause between two attempts to kill what is still there doubles up to
+// maxKillPause.
+const (
+	killPause    = 2 * time.Millisecond
+	maxKillPause = 100 * time.Millisecond
+)
 
 // killAll returns when nothing runs in the container. Where something did, it
 // looks twice: one look may miss what forks meanwhile.
 func (c *container) killAll(ctx context.Context) error {
+	pause := killPause
 	for empty, wanted := 0, 1; ; {
-		if c.signal(executor.Kill) {
+		found, err := c.signal(ctx, executor.Kill)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			return err
+		case err != nil:
+		case found:
 			empty, wanted = 0, 2
-		} else if empty++; empty >= wanted {
-			return nil
+		default:
+			if empty++; empty >= wanted {
+				return nil
+			}
 		}
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("container %q: processes do not die: %w", c.guid, ctx.Err())
-		case <-time.After(killPause):
+		case <-time.After(pause):
+			pause = min(2*pause, maxKillPause)
 		}
 	}
 }
 
 // signal signals everything in the container and reports whether there was
-// anything.
-func (c *container) signal(s executor.Signal) bool {
+// anything. After an error there may be processes that it has not found.
+func (c *container) signal(ctx context.Context, s executor.Signal) (found bool, err error) {
 	c.mu.Lock()
 	all := make([]*process, 0, len(c.processes))
 	for p := range c.processes {
 		all = append(all, p)
 	}
 	c.mu.Unlock()
-	var leaders []int
-	found := false
+	var leaders []leader
 	for _, p := range all {
 		if alive := p.signal(s); alive {
 			found = true
-			leaders = append(leaders, p.pid)
+			leaders = append(leaders, p.leader)
 		}
 	}
-	return signalOthers(c.dir, leaders, s) || found
+	others, err := signalOthers(ctx, c.dir, leaders, s)
+	if err != nil {
+		err = fmt.Errorf("container %q: %w", c.guid, err)
+	}
+	return found || others, err
 }
 
 // deleted is an error once Delete has begun.

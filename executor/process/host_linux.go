@@ -1,12 +1,8 @@
 package process
 
 import (
-	"bytes"
+	"context"
 	"os"
-	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 	"unsafe"
@@ -90,110 +86,38 @@ func prlimit(pid, resource int, next, old *syscall.Rlimit) {
 		uintptr(unsafe.Pointer(next)), uintptr(unsafe.Pointer(old)), 0, 0)
 }
 
-// A member is a process of a container, as /proc shows it.
-type member struct {
-	pid, parent, group, session int
-	zombie                      bool
-	started                     string // with pid, this names one process for ever
-	cpu                         time.Duration
-	residentPages               int64
-}
-
-// members are the processes that belong to the container with a directory:
-// those that have it in their environment, those that share a session with
-// such a one or with one of the leaders, and the children of all these.
-func members(dir string, leaders []int) []member {
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return nil
-	}
-	mark := []byte("\x00" + containerDirVar + "=" + dir + "\x00")
-	ours := make(map[int]bool)     // pids
-	sessions := make(map[int]bool) // session ids
-	for _, pid := range leaders {
-		sessions[pid] = true
-	}
-	var all []member
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil || pid == os.Getpid() {
-			continue
-		}
-		m, ok := readMember(pid)
-		if !ok {
-			continue
-		}
-		all = append(all, m)
-		environ, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "environ"))
-		if bytes.Contains(append([]byte{0}, environ...), mark) {
-			ours[pid] = true
-			sessions[m.session] = true
-		}
-	}
-	for changed := true; changed; {
-		changed = false
-		for _, m := range all {
-			if !ours[m.pid] && (sessions[m.session] || ours[m.parent]) {
-				ours[m.pid], changed = true, true
-			}
-		}
-	}
-	return slices.DeleteFunc(all, func(m member) bool { return !ours[m.pid] || m.zombie })
-}
-
-// clockTick is the unit of processor time in /proc; Linux shows it as 1/100 s
-// on every architecture that Go knows.
-const clockTick = 10 * time.Millisecond
-
-func readMember(pid int) (member, bool) {
-	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-	if err != nil {
-		return member{}, false
-	}
-	// The name is in parentheses and may contain anything.
-	_, rest, ok := strings.Cut(string(text[bytes.LastIndexByte(text, ')')+1:]), " ")
-	fields := strings.Fields(rest)
-	if !ok || len(fields) < 22 {
-		return member{}, false
-	}
-	n := func(i int) int64 {
-		v, _ := strconv.ParseInt(fields[i], 10, 64)
-		return v
-	}
-	return member{
-		pid: pid, parent: int(n(1)), group: int(n(2)), session: int(n(3)), zombie: fields[0] == "Z",
-		started: fields[19], cpu: time.Duration(n(11)+n(12)) * clockTick, residentPages: n(21),
-	}, true
-}
-
 // signalOthers signals the members of a container and reports whether there
 // are any. It signals whole process groups, as one of them may be a process
 // that forks and ends faster than anybody can look.
-func signalOthers(dir string, leaders []int, s executor.Signal) bool {
-	found := members(dir, leaders)
+func signalOthers(ctx context.Context, dir string, leaders []leader, s executor.Signal) (any bool, err error) {
+	found, err := members(ctx, dir, leaders)
+	if err != nil {
+		return false, err
+	}
 	done := make(map[int]bool, len(leaders)+1)
 	done[syscall.Getpgrp()] = true // never this process itself
-	for _, pid := range leaders {
-		done[pid] = true
+	for _, l := range leaders {
+		done[l.pid] = true
 	}
 	for _, m := range found {
 		// A member that is still the same holds the number of its group.
-		if now, ok := readMember(m.pid); ok && now.started == m.started && !done[now.group] {
+		if now, err := readMember("/proc", m.pid); err == nil && now.started == m.started && !done[now.group] {
 			done[now.group] = true
 			syscall.Kill(-now.group, number(s))
 		}
 	}
-	return len(found) > 0
+	return len(found) > 0, nil
 }
 
 // usage sums up what the living processes of a container use.
-func usage(dir string, leaders []int) (memoryBytes, pids int64, cpu time.Duration) {
-	for _, m := range members(dir, leaders) {
+func usage(ctx context.Context, dir string, leaders []leader) (memoryBytes, pids int64, cpu time.Duration, err error) {
+	found, err := members(ctx, dir, leaders)
+	for _, m := range found {
 		memoryBytes += m.residentPages * int64(os.Getpagesize())
 		pids++
 		cpu += m.cpu
 	}
-	return memoryBytes, pids, cpu
+	return memoryBytes, pids, cpu, err
 }
 
 // hostMemoryMB is the memory of the host, or 0.

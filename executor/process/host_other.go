@@ -3,6 +3,7 @@
 package process
 
 import (
+	"context"
 	"syscall"
 	"time"
 
@@ -28,14 +29,19 @@ func (p *process) wait() (syscall.WaitStatus, time.Duration) {
 	return status, time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
+// startTime is not known, and not needed.
+func startTime(int) string { return "" }
+
 // limit does nothing: only Linux can limit a process from outside.
 func limit(int, executor.ResourceLimits) {}
 
 // signalOthers finds nobody: only Linux shows the environment of a process.
-func signalOthers(string, []int, executor.Signal) bool { return false }
+func signalOthers(context.Context, string, []leader, executor.Signal) (bool, error) {
+	return false, nil
+}
 
-func usage(string, []int) (memoryBytes, pids int64, cpu time.Duration) {
-	return executor.Unknown, executor.Unknown, 0
+func usage(context.Context, string, []leader) (memoryBytes, pids int64, cpu time.Duration, err error) {
+	return executor.Unknown, executor.Unknown, 0, nil
 }
 
 func hostMemoryMB() int64 { return 0 }

@@ -4,6 +4,7 @@ package process
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 
@@ -18,11 +19,11 @@ func (b *Backend) Metrics(ctx context.Context, guid string) (executor.Metrics, e
 		return executor.Metrics{}, err
 	}
 	c.mu.Lock()
-	var leaders []int
+	var leaders []leader
 	for p := range c.processes {
 		p.mu.Lock()
 		if !p.reaped {
-			leaders = append(leaders, p.pid)
+			leaders = append(leaders, p.leader)
 		}
 		p.mu.Unlock()
 	}
@@ -30,7 +31,9 @@ func (b *Backend) Metrics(ctx context.Context, guid string) (executor.Metrics, e
 	c.mu.Unlock()
 
 	var m executor.Metrics
-	m.MemoryBytes, m.PIDs, m.CPU = usage(c.dir, leaders)
+	if m.MemoryBytes, m.PIDs, m.CPU, err = usage(ctx, c.dir, leaders); err != nil {
+		return executor.Metrics{}, fmt.Errorf("container %q: %w", guid, err)
+	}
 	m.CPU += spent
 	err = filepath.WalkDir(c.dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {

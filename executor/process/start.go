@@ -23,9 +23,16 @@ import (
 // defaultPath is where programs are looked up if the environment has no PATH.
 const defaultPath = "/usr/local/bin:/usr/bin:/bin"
 
+// A leader is the first process of a session. Its pid alone names it until it
+// is reaped, pid and started do so for ever.
+type leader struct {
+	pid     int
+	started string
+}
+
 // A process is the leader of a session in a container.
 type process struct {
-	pid            int
+	leader
 	stdout, stderr *stdio.Pipe
 
 	// mu orders signals before the moment in which the pid becomes free.
@@ -65,7 +72,7 @@ func (b *Backend) Start(ctx context.Context, guid string, spec executor.ProcessS
 		cmd.attr.Files = []*os.File{null, p.stdout.Child, p.stderr.Child}
 		var started *os.Process
 		if started, err = os.StartProcess(cmd.path, cmd.argv, &cmd.attr); err == nil {
-			p.pid = started.Pid
+			p.leader = leader{started.Pid, startTime(started.Pid)}
 			started.Release() // wait below reaps it
 		}
 		null.Close()

@@ -1,0 +1,173 @@
+package process
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// censuses are of all Backends of this process: they look at the same /proc.
+var censuses = looks[*census]{take: func() (*census, error) { return takeCensus("/proc") }}
+
+// A census is what one look at all processes of the host has found. It is not
+// changed any more.
+type census struct {
+	all      []member
+	marked   map[string][]int // positions in all, by the directory in their environment
+	sessions map[int][]int
+	children map[int][]int // by the number of their parent
+}
+
+// A member is a process of a container, as /proc shows it.
+type member struct {
+	pid, parent, group, session int
+	zombie                      bool
+	started                     string // as in leader
+	cpu                         time.Duration
+	residentPages               int64
+}
+
+// takeCensus reads everything below a directory like /proc. An error means that
+// there may be processes that it has not seen.
+func takeCensus(proc string) (*census, error) {
+	dir, err := os.Open(proc)
+	if err != nil {
+		return nil, err
+	}
+	names, err := dir.Readdirnames(-1)
+	dir.Close()
+	if err != nil {
+		return nil, err
+	}
+	c := &census{marked: make(map[string][]int), sessions: make(map[int][]int), children: make(map[int][]int)}
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		m, err := readMember(proc, pid)
+		if gone(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		// Of other users' processes it is not shown; theirs are known by their
+		// session or their parents.
+		environ, err := os.ReadFile(proc + "/" + name + "/environ")
+		if err != nil && !gone(err) && !errors.Is(err, fs.ErrPermission) {
+			return nil, err
+		}
+		at := len(c.all)
+		c.all = append(c.all, m)
+		c.sessions[m.session] = append(c.sessions[m.session], at)
+		c.children[m.parent] = append(c.children[m.parent], at)
+		for _, dir := range marks(environ) {
+			c.marked[dir] = append(c.marked[dir], at)
+		}
+	}
+	return c, nil
+}
+
+// gone reports whether a file in /proc could not be read because its process
+// has ended.
+func gone(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH)
+}
+
+// marks are the container directories in an environment.
+func marks(environ []byte) (dirs []string) {
+	const assignment = containerDirVar + "="
+	for len(environ) > 0 {
+		var variable []byte
+		variable, environ, _ = bytes.Cut(environ, []byte{0})
+		if dir, ok := bytes.CutPrefix(variable, []byte(assignment)); ok {
+			dirs = append(dirs, string(dir))
+		}
+	}
+	return dirs
+}
+
+// of are the living processes that belong to the container with a directory:
+// those that have it in their environment, those that share a session with
+// such a process or with one of the leaders, and the children of all these.
+func (c *census) of(dir string, leaders []leader) (found []member) {
+	seen := make(map[int]bool)
+	var queue []int
+	add := func(positions []int) {
+		for _, at := range positions {
+			if !seen[at] {
+				seen[at] = true
+				queue = append(queue, at)
+			}
+		}
+	}
+	for _, at := range c.marked[dir] {
+		add(c.sessions[c.all[at].session])
+	}
+	for _, l := range leaders {
+		session := c.sessions[l.pid]
+		// By now the leader may be gone, and its number a stranger's.
+		if !slices.ContainsFunc(session, func(at int) bool { m := c.all[at]; return m.pid == l.pid && m.started != l.started }) {
+			add(session)
+		}
+	}
+	for ; len(queue) > 0; queue = queue[1:] {
+		m := c.all[queue[0]]
+		add(c.children[m.pid])
+		if !m.zombie {
+			found = append(found, m)
+		}
+	}
+	return found
+}
+
+// members are the living processes of a container, as the next census shows
+// them.
+func members(ctx context.Context, dir string, leaders []leader) ([]member, error) {
+	c, err := censuses.join(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("look for its processes: %w", err)
+	}
+	return c.of(dir, leaders), nil
+}
+
+// startTime is the started of a process that is not reaped yet.
+func startTime(pid int) string {
+	m, _ := readMember("/proc", pid)
+	return m.started
+}
+
+// clockTick is the unit of processor time in /proc; Linux shows it as 1/100 s
+// on every architecture that Go knows.
+const clockTick = 10 * time.Millisecond
+
+func readMember(proc string, pid int) (member, error) {
+	name := proc + "/" + strconv.Itoa(pid) + "/stat"
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return member{}, err
+	}
+	// The name is in parentheses and may contain anything.
+	_, rest, ok := strings.Cut(string(text[bytes.LastIndexByte(text, ')')+1:]), " ")
+	fields := strings.Fields(rest)
+	if !ok || len(fields) < 22 {
+		return member{}, fmt.Errorf("%s is not what Linux writes: %q", name, text)
+	}
+	n := func(i int) int64 {
+		v, _ := strconv.ParseInt(fields[i], 10, 64)
+		return v
+	}
+	return member{
+		pid: pid, parent: int(n(1)), group: int(n(2)), session: int(n(3)), zombie: fields[0] == "Z",
+		started: fields[19], cpu: time.Duration(n(11)+n(12)) * clockTick, residentPages: n(21),
+	}, nil
+}
