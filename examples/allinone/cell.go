@@ -52,7 +52,8 @@ type cellPlan struct {
 // rootFS is what both backends offer without any image.
 var rootFS = []string{"host"}
 
-// openCell makes a cell that does nothing yet.
+// openCell makes a cell that does nothing yet. The one that it returns with an
+// error is for close, and nil if there is nothing to close.
 func openCell(ctx context.Context, p cellPlan) (*cell, error) {
 	backend, err := daemon.OpenBackend(ctx, daemon.BackendOptions{Kind: p.backend, Dir: p.dir, Tried: p.tried})
 	if err != nil {
@@ -60,7 +61,7 @@ func openCell(ctx context.Context, p cellPlan) (*cell, error) {
 	}
 	c := &cell{id: p.id, backend: backend}
 	if err := c.build(ctx, p); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", p.id, err), c.close(ctx))
+		return c, fmt.Errorf("%s: %w", p.id, err)
 	}
 	return c, nil
 }
@@ -131,16 +132,21 @@ func (c *cell) live() bool {
 const clearTime = 20 * time.Second
 
 // close removes everything of the cell from the host. The manager does not run
-// any more.
-func (c *cell) close(ctx context.Context) error {
+// any more. It returns how many containers are left all the same.
+func (c *cell) close(ctx context.Context) (left int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, clearTime)
 	defer cancel()
-	var err error
 	if c.service.listener != nil {
 		_ = c.service.listener.Close() // whoever served it may have
 	}
 	if c.Manager != nil {
 		err = c.Manager.Clear(ctx)
 	}
-	return errors.Join(err, c.backend.Close())
+	if stuck := (*manager.LeftError)(nil); errors.As(err, &stuck) {
+		left = stuck.Containers
+	}
+	if err = errors.Join(err, c.backend.Close()); err != nil {
+		err = fmt.Errorf("%s: %w", c.id, err)
+	}
+	return left, err
 }

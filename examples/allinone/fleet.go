@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/diegosdk/diego/examples/allinone/sample"
 	"github.com/diegosdk/diego/internal/daemon"
 	"github.com/diegosdk/diego/internal/fleetdir"
+	"github.com/diegosdk/diego/internal/parallel"
 	"github.com/diegosdk/diego/storage/sqlstore"
 )
 
@@ -24,6 +26,7 @@ import (
 // database.
 type fleet struct {
 	*diego.ControlPlane
+	began   time.Time
 	data    *daemon.Dir
 	logFile *os.File
 	log     *slog.Logger
@@ -40,14 +43,9 @@ var durable = map[string]string{
 }
 
 // openFleet makes a fleet that does nothing yet. placed is told why cells were
-// chosen.
+// chosen. The fleet that it returns with an error is for close.
 func openFleet(ctx context.Context, s *settings, placed func(auction.Result)) (f *fleet, err error) {
-	f = &fleet{durable: durable[s.Sync]}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, f.close(ctx))
-		}
-	}()
+	f = &fleet{began: time.Now(), durable: durable[s.Sync]}
 	if f.data, err = daemon.OpenDir("data", s.data()); err != nil {
 		return f, err
 	}
@@ -159,14 +157,19 @@ func (f *fleet) run(stop, force context.Context) {
 }
 
 // close removes what the fleet has on this host, and closes its database. The
-// records stay.
-func (f *fleet) close(ctx context.Context) (err error) {
+// records stay. It returns how many containers are left all the same.
+func (f *fleet) close(ctx context.Context) (left int, err error) {
 	ctx = context.WithoutCancel(ctx)
-	for _, c := range f.cells {
-		if c != nil {
-			err = errors.Join(err, c.close(ctx))
+	lefts, errs := make([]int, len(f.cells)), make([]error, len(f.cells))
+	parallel.Each(len(f.cells), len(f.cells), func(i int) {
+		if f.cells[i] != nil {
+			lefts[i], errs[i] = f.cells[i].close(ctx)
 		}
+	})
+	for _, n := range lefts {
+		left += n
 	}
+	err = errors.Join(errs...)
 	if f.store != nil {
 		err = errors.Join(err, f.store.Close())
 	}
@@ -179,7 +182,7 @@ func (f *fleet) close(ctx context.Context) (err error) {
 	if f.data != nil {
 		err = errors.Join(err, f.data.Close())
 	}
-	return err
+	return left, err
 }
 
 // introduce says where everything is.

@@ -21,18 +21,27 @@ import (
 )
 
 // guide says what to try as soon as everything runs that is desired, if that
-// has been told, which it is up to some event. It reports whether it has.
-func (f *fleet) guide(ctx context.Context, out io.Writer, began time.Time, told storage.Cursor) bool {
-	records, err := f.running(ctx)
-	if err != nil || len(records) < f.desired(ctx) {
+// has been told, which it is up to some event. It reports whether it has. Until
+// the newest event has been told it reads no records: there may be thousands.
+func (f *fleet) guide(ctx context.Context, out io.Writer, told storage.Cursor) bool {
+	log, err := f.BBS.Log(ctx)
+	if err != nil {
 		return false
 	}
-	log, err := f.BBS.Log(ctx)
-	if err != nil || len(records) > 0 && told < log.Newest {
+	behind := told < log.Newest
+	if behind && told > 0 {
+		return false
+	}
+	desired := f.desired(ctx)
+	if behind && desired > 0 {
+		return false
+	}
+	records, err := f.running(ctx)
+	if err != nil || len(records) < desired {
 		return false
 	}
 	var text bytes.Buffer
-	writeGuide(&text, records, time.Since(began), f.data.In())
+	writeGuide(&text, records, time.Since(f.began), f.data.In())
 	_, _ = out.Write(text.Bytes()) // at once: other lines come before or after it
 	return true
 }

@@ -49,6 +49,40 @@ func TestADiskThatFillsUpIsReportedOnTheScreenUntilThereIsRoom(t *testing.T) {
 	nothingIsLeft(t, data)
 }
 
+func TestTheLastWordsCountWhatCouldNotBeRemoved(t *testing.T) {
+	needRoot(t)
+	data := t.TempDir()
+	p := start(t, "-data", data, "-backend", daemon.ProcessBackend)
+	p.wait("3 running")
+	var mounts []string
+	for i, root := range glob(t, data+"/cell-*/process/*/root") {
+		if i == 2 {
+			break
+		}
+		if err := syscall.Mount("none", root, "tmpfs", 0, "size=64k"); err != nil {
+			testenv.Missing(t, "a mount", err.Error())
+		}
+		t.Cleanup(func() { _ = syscall.Unmount(root, syscall.MNT_DETACH) })
+		mounts = append(mounts, root)
+	}
+	p.signal(syscall.SIGTERM)
+	p.wait("stopped", "could not be removed: 2", "until the next start with the same -data")
+	p.wait("allinone: ", "cell-", "device or resource busy")
+	p.ends(daemon.ExitFailed)
+	if p.last("nothing runs any more") != "" {
+		t.Error("it claims to have stopped everything")
+	}
+	for _, root := range mounts {
+		if err := syscall.Unmount(root, syscall.MNT_DETACH); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p = start(t, "-data", data, "-backend", daemon.ProcessBackend)
+	p.wait("3 running")
+	interrupt(t, p)
+	nothingIsLeft(t, data)
+}
+
 // Nobody has a home in most systems.
 func TestWhoeverIsNotRootGetsProcessesAndIsToldWhy(t *testing.T) {
 	needRoot(t)

@@ -17,7 +17,6 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/examples/allinone/account"
@@ -44,7 +43,7 @@ func main() {
 		os.Exit(daemon.ExitSettings)
 	}
 	stop, force := interrupts()
-	if err := run(stop, force, &s, os.Stdout); err != nil && stop.Err() == nil {
+	if err := run(stop, force, &s, os.Stdout); err != nil {
 		fmt.Fprintf(os.Stderr, "allinone: %v\n", err)
 		os.Exit(daemon.ExitFailed)
 	}
@@ -70,20 +69,34 @@ func interrupts() (stop, force context.Context) {
 }
 
 // run is the life of a fleet, until stop ends. With force it ends soon.
-func run(stop, force context.Context, s *settings, out io.Writer) (err error) {
-	began := time.Now()
+func run(stop, force context.Context, s *settings, out io.Writer) error {
 	file, err := readLRP(s.LRP)
 	if err != nil {
 		return err
 	}
 	told := account.New(lrp.RestartPolicy{})
 	f, err := openFleet(stop, s, told.Placed)
-	if err != nil {
-		return err
+	opened := err == nil // else there may be containers of which no cell knows
+	if opened {
+		err = f.live(stop, force, s, file, told, out)
 	}
-	defer func() { err = errors.Join(err, f.close(force)) }()
-	f.introduce(out)
+	if stop.Err() != nil {
+		err = nil // of what was cut short
+	}
+	left, closeErr := f.close(force)
+	switch {
+	case left > 0:
+		fmt.Fprintf(out, "stopped; containers that could not be removed: %d; processes in them may go on until the next start with the same -data\n", left)
+	case opened && err == nil && closeErr == nil:
+		fmt.Fprintln(out, "stopped; nothing runs any more")
+	}
+	return errors.Join(err, closeErr)
+}
 
+// live returns when stop has ended, and the containers with it as far as they
+// could be stopped.
+func (f *fleet) live(stop, force context.Context, s *settings, file *lrp.DesiredLRP, told *account.Account, out io.Writer) error {
+	f.introduce(out)
 	events, err := f.BBS.Subscribe(stop, diego.FromNow, storage.EventFilter{})
 	if err == nil {
 		err = f.lead(stop)
@@ -102,7 +115,7 @@ func run(stop, force context.Context, s *settings, out io.Writer) (err error) {
 	var running sync.WaitGroup
 	running.Go(func() { f.run(stop, force) })
 	running.Go(func() { watchDisk(stop, f.data, out) })
-	guided := f.guide(stop, out, began, 0)
+	guided := f.guide(stop, out, 0)
 	for e, err := range events {
 		switch line, ok := told.Line(e); {
 		case err != nil && stop.Err() == nil:
@@ -111,11 +124,10 @@ func run(stop, force context.Context, s *settings, out io.Writer) (err error) {
 			line.At = line.At.Local()
 			fmt.Fprintln(out, line)
 		}
-		guided = guided || f.guide(stop, out, began, e.Sequence)
+		guided = guided || f.guide(stop, out, e.Sequence)
 	}
 	fail()
 	fmt.Fprintln(out, "stopping; instances have 10 s to end, a second Ctrl-C kills them")
 	running.Wait()
-	fmt.Fprintln(out, "stopped; nothing runs any more")
 	return nil
 }

@@ -231,7 +231,7 @@ func (m *Manager) removeStray(guid string) {
 	m.strays[guid] = true
 	m.submit(deletePool, JobDelete, guid, func(ctx context.Context) func() {
 		err := m.options.Backend.Delete(ctx, guid)
-		if err != nil {
+		if err != nil && ctx.Err() == nil { // else Clear sees to it
 			m.options.Logger.Error("a stray container could not be removed", "guid", guid, "error", err)
 		}
 		return func() { delete(m.strays, guid) }

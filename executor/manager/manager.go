@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/internal/transfer"
 )
@@ -255,15 +257,41 @@ func (m *Manager) Remaining() Capacity {
 
 func (m *Manager) remaining() Capacity { return m.options.Capacity.Minus(m.used) }
 
+// A LeftError says what Clear could not remove from the host.
+type LeftError struct {
+	Containers int
+	// Err is why the first of them, by guid, is still there.
+	Err error
+}
+
+func (e *LeftError) Error() string {
+	return fmt.Sprintf("containers that could not be removed: %d; processes in them may still run; the first: %v", e.Containers, e.Err)
+}
+
+func (e *LeftError) Unwrap() error { return e.Err }
+
 // Clear deletes every container that the backend lists, whatever the Manager
-// knows of it. It is for a daemon that ends, after Run has returned.
+// knows of it, Options.DeleteWorkers at a time. It is for a daemon that ends,
+// after Run has returned. An error is a *LeftError, or the backend's if it could
+// not list its containers.
 func (m *Manager) Clear(ctx context.Context) error {
 	guids, err := m.options.Backend.List(ctx)
 	if err != nil {
 		return err
 	}
-	for _, guid := range guids {
-		err = errors.Join(err, m.options.Backend.Delete(ctx, guid))
+	failures := make([]error, len(guids))
+	var deleting errgroup.Group
+	deleting.SetLimit(m.options.DeleteWorkers)
+	for i, guid := range guids {
+		deleting.Go(func() error {
+			failures[i] = m.options.Backend.Delete(ctx, guid)
+			return nil
+		})
 	}
-	return err
+	_ = deleting.Wait() // one failure must not hide how many there are
+	failures = slices.DeleteFunc(failures, func(err error) bool { return err == nil })
+	if len(failures) == 0 {
+		return nil
+	}
+	return &LeftError{Containers: len(failures), Err: failures[0]}
 }

@@ -2,6 +2,7 @@ package manager_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -96,4 +97,49 @@ type blockingBackend struct{ *scripted.Backend }
 func (b *blockingBackend) Create(ctx context.Context, _ executor.ContainerSpec) (executor.Endpoint, error) {
 	<-ctx.Done()
 	return executor.Endpoint{}, ctx.Err()
+}
+
+func TestClearRemovesManyAtATimeAndCountsWhatIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		backend := &slowBackend{Backend: scripted.New(scripted.Options{Now: time.Now}), stuck: map[string]error{}}
+		for i := range 3 * manager.DefaultDeleteWorkers {
+			if _, err := backend.Create(t.Context(), executor.ContainerSpec{GUID: fmt.Sprintf("c%03d", i)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		busy := errors.New("the mount is busy")
+		backend.stuck["c007"], backend.stuck["c050"] = busy, errors.New("another reason")
+		m, err := manager.New(t.Context(), manager.Options{Backend: backend, Capacity: manager.Capacity{MemoryMB: 1, DiskMB: 1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		err = m.Clear(t.Context())
+		if took := time.Since(began); took != 3*time.Second {
+			t.Errorf("it took %v, want the time of three deletions", took)
+		}
+		var left *manager.LeftError
+		if !errors.As(err, &left) || left.Containers != 2 || !errors.Is(err, busy) {
+			t.Errorf("it says %v", err)
+		}
+		backend.stuck = nil
+		if err := m.Clear(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A slowBackend takes a second for each deletion, and fails for those that are
+// stuck.
+type slowBackend struct {
+	*scripted.Backend
+	stuck map[string]error
+}
+
+func (b *slowBackend) Delete(ctx context.Context, guid string) error {
+	time.Sleep(time.Second) // of the bubble
+	if err := b.stuck[guid]; err != nil {
+		return err
+	}
+	return b.Backend.Delete(ctx, guid)
 }
