@@ -46,7 +46,7 @@ func TestAFleetGoesOnWhateverHappensToIt(t *testing.T) {
 		p := start(t, args...)
 		p.wait("containers", backend+": ")
 		p.wait("sample ", "desired: 3 instances")
-		p.wait("task primes", `succeeded: "664579 primes below 10000000"`)
+		p.says("task primes", `succeeded: "664579 primes below 10000000"`)
 		if p.last("sample/0", "placed on cell-") == "" {
 			t.Error("it has not said where sample/0 was placed")
 		}

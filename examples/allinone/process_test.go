@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -155,6 +156,18 @@ func (p *program) wait(parts ...string) string {
 		p.t.Fatalf("it has not said %q (ended: %v)", parts, p.over)
 	}
 	return p.lines[found]
+}
+
+// says waits for a line that has all parts, wherever it stands: it says what
+// happens beside that which wait follows.
+func (p *program) says(parts ...string) {
+	p.t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	found := func() bool { return slices.ContainsFunc(p.lines, func(line string) bool { return has(line, parts) }) }
+	if p.until(func() bool { return p.over || found() }); !found() {
+		p.t.Fatalf("it has not said %q (ended: %v)", parts, p.over)
+	}
 }
 
 func has(line string, parts []string) bool {
