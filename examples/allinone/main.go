@@ -56,7 +56,10 @@ func main() {
 // one that ends with the second.
 func interrupts() (stop, force context.Context) {
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	stop, first := context.WithCancel(context.Background())
 	force, second := context.WithCancel(context.Background())
 	go func() {

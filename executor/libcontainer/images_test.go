@@ -167,7 +167,7 @@ func TestRootFileSystemsOfEveryKind(t *testing.T) {
 			}
 			c := f.containers[guid]
 			has := func(path string) bool {
-				file, err := c.open(path, 0)
+				file, err := rootfs.Open(c.root, path)
 				if err == nil {
 					file.Close()
 				}

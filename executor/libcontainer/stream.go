@@ -16,6 +16,7 @@ import (
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/internal/tarstream"
+	"github.com/diegosdk/diego/executor/internal/tenant"
 	"github.com/diegosdk/diego/executor/libcontainer/internal/rootfs"
 )
 
@@ -33,7 +34,7 @@ func (b *Backend) StreamIn(ctx context.Context, guid, dir, user string, tar io.R
 }
 
 // target is where a stream goes, and to whom it will belong.
-func (c *container) target(dir, user string) (root *os.Root, rest string, uid, gid int, err error) {
+func (c *container) target(dir, user string) (root *tenant.Root, rest string, uid, gid int, err error) {
 	c.life.RLock()
 	defer c.life.RUnlock()
 	if err := c.usable(); err != nil {
@@ -64,7 +65,7 @@ func (c *container) streams() tarstream.Container {
 	return tarstream.Container{GUID: c.guid, Gone: c.deleted}
 }
 
-func (c *container) source(name string) (root *os.Root, base string, err error) {
+func (c *container) source(name string) (root *tenant.Root, base string, err error) {
 	c.life.RLock()
 	defer c.life.RUnlock()
 	if err := c.usable(); err != nil {

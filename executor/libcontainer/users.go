@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 
@@ -94,14 +93,11 @@ func id(text string) (uint32, bool) {
 // eachLine calls f with the fields of each line of a file of the container,
 // until it returns false.
 func (c *container) eachLine(name string, f func([]string) bool) {
-	file, err := c.open(name, unix.O_RDONLY|unix.O_NONBLOCK)
+	file, err := rootfs.Open(c.root, name)
 	if err != nil {
 		return
 	}
 	defer file.Close()
-	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
-		return
-	}
 	for lines := bufio.NewScanner(io.LimitReader(file, maxUsersBytes)); lines.Scan(); {
 		if !f(strings.Split(lines.Text(), ":")) {
 			return
@@ -109,13 +105,8 @@ func (c *container) eachLine(name string, f func([]string) bool) {
 	}
 }
 
-// open opens a path of the container, and never one of the host.
-func (c *container) open(name string, flags int) (*os.File, error) {
-	return rootfs.OpenIn(c.root, name, flags)
-}
-
 func (c *container) isDir(name string) bool {
-	f, err := c.open(name, unix.O_PATH|unix.O_DIRECTORY)
+	f, err := rootfs.Find(c.root, name, unix.O_DIRECTORY)
 	if err != nil {
 		return false
 	}

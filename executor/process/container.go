@@ -18,6 +18,7 @@ import (
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/internal/guids"
+	"github.com/diegosdk/diego/executor/internal/tenant"
 )
 
 // A container is a directory and the processes that belong to it.
@@ -110,7 +111,7 @@ func (b *Backend) make(ctx context.Context, c *container, spec executor.Containe
 
 // populate puts the mounts and files of a container below its directory.
 func (c *container) populate(spec executor.ContainerSpec, mode fs.FileMode) error {
-	root, err := os.OpenRoot(c.dir)
+	root, err := tenant.OpenRoot(c.dir)
 	if err != nil {
 		return err
 	}

@@ -5,9 +5,9 @@ package process
 import (
 	"context"
 	"io"
-	"os"
 
 	"github.com/diegosdk/diego/executor/internal/tarstream"
+	"github.com/diegosdk/diego/executor/internal/tenant"
 )
 
 // StreamIn implements [executor.ContainerBackend].
@@ -50,11 +50,11 @@ func (c *container) streams() tarstream.Container {
 
 // open opens the container's directory. Nothing is read or written outside,
 // and after Delete nothing at all.
-func (c *container) open() (*os.Root, error) {
+func (c *container) open() (*tenant.Root, error) {
 	c.life.RLock()
 	defer c.life.RUnlock()
 	if err := c.deleted(); err != nil {
 		return nil, err
 	}
-	return os.OpenRoot(c.dir)
+	return tenant.OpenRoot(c.dir)
 }

@@ -25,11 +25,14 @@ type Settings interface {
 
 // Main is the main function of a daemon: it loads the settings, begins a log on
 // the standard error output, and calls run with a context that ends with the
-// first SIGINT or SIGTERM. A second one ends the process at once. Main does not
-// return.
+// first SIGINT or SIGTERM. A second one ends the process at once. SIGHUP does
+// nothing: a daemon outlives the terminal from which it was started. Main does
+// not return.
 func Main(name, summary string, settings Settings, run func(context.Context, *slog.Logger) error) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	// It is caught and not ignored, which what the daemon starts would inherit.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	p := program{name, summary, os.Stdout, os.Stderr, signals, os.Exit}
 	os.Exit(p.main(os.Args[1:], settings, run))
 }

@@ -3,8 +3,10 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"syscall"
@@ -77,5 +79,41 @@ func TestTheFirstSignalStopsAndTheSecondEndsAtOnce(t *testing.T) {
 	})
 	if status != 0 || !strings.Contains(stderr.String(), "the same signal again ends the process at once") {
 		t.Errorf("status %d, %s", status, stderr.String())
+	}
+}
+
+// hungUp is set in a copy of this process that is a daemon.
+const hungUp = "DIEGO_TEST_DAEMON"
+
+func TestADaemonSurvivesAHangup(t *testing.T) {
+	if os.Getenv(hungUp) != "" {
+		os.Args = []string{"sample"}
+		Main("sample", "shows", new(Logging), func(ctx context.Context, log *slog.Logger) error {
+			self, err := os.FindProcess(os.Getpid())
+			if err != nil {
+				return err
+			}
+			for range 3 {
+				if err := self.Signal(syscall.SIGHUP); err != nil {
+					return err
+				}
+			}
+			// What it starts is not deaf for it.
+			if out, err := exec.CommandContext(ctx, "sh", "-c", "kill -HUP $$; echo survived").Output(); err == nil || len(out) > 0 {
+				return fmt.Errorf("a child: %q, %v", out, err)
+			}
+			log.Info("still here")
+			if err := self.Signal(syscall.SIGTERM); err != nil {
+				return err
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		})
+	}
+	child := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+	child.Env = append(os.Environ(), hungUp+"=yes")
+	out, err := child.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "still here") || !strings.Contains(string(out), "stopped") {
+		t.Errorf("%v: %s", err, out)
 	}
 }

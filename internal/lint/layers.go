@@ -27,11 +27,11 @@ type Layer struct {
 // testImports.
 var Layers = []Layer{
 	{Path: "executor"},
-	{Path: "executor/internal", Imports: []string{"executor", "executor/internal"}},
+	{Path: "executor/internal", Imports: []string{"executor", "executor/internal"}, Modules: []string{sys}},
 	{Path: "executor/manager", Imports: []string{"executor", "executor/internal"}, Modules: []string{sync}},
 	{Path: "executor/libcontainer", Imports: []string{"executor", "executor/internal", "executor/libcontainer/internal"}, Modules: []string{"github.com/opencontainers/runc", "github.com/opencontainers/cgroups",
 		"github.com/vishvananda/netlink", "github.com/vishvananda/netns", "github.com/google/nftables", "github.com/mdlayher/netlink", sys}},
-	{Path: "executor/libcontainer/internal", Imports: []string{"executor"}, Modules: []string{sys}},
+	{Path: "executor/libcontainer/internal", Imports: []string{"executor", "executor/internal"}, Modules: []string{sys}},
 	{Path: "executor/process", Imports: []string{"executor", "executor/internal"}, Modules: []string{sync}},
 	{Path: "executor/backendtest", Imports: []string{"executor", "executor/internal"}, Modules: []string{cmp}},
 	{Path: "lrp", Imports: []string{"executor"}},

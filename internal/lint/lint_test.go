@@ -118,6 +118,13 @@ func TestNoTestSkipsOnItsOwn(t *testing.T) {
 	})
 }
 
+func TestOnlyOnePackageOpensWhatTenantsOwn(t *testing.T) {
+	fset := token.NewFileSet()
+	eachGoFile(t, fset, func(path string, file *ast.File) {
+		report(t, lint.CheckRoots(fset, path, file))
+	})
+}
+
 func TestFuzzTargetsHaveACorpus(t *testing.T) {
 	fset := token.NewFileSet()
 	eachGoFile(t, fset, func(path string, file *ast.File) {

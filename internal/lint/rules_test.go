@@ -163,6 +163,26 @@ func TestExportedIdentifiersWithoutCommentsAreRefused(t *testing.T) {
 	}
 }
 
+func TestRootsOfPackageOSAreRefused(t *testing.T) {
+	tests := []struct {
+		path, body string
+		refused    bool
+	}{
+		{"executor/process/stream.go", `os.OpenRoot("/")`, true},
+		{"executor/process/stream_test.go", `var root *os.Root; root.Close()`, true},
+		{"executor/process/stream.go", `os.OpenInRoot("/", "x")`, true},
+		{"executor/process/stream.go", `tenant.OpenRoot("/")`, false},
+		{"executor/internal/tenant/root.go", `os.OpenRoot("/")`, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.path+" "+tt.body, func(t *testing.T) {
+			fset := token.NewFileSet()
+			source := "package p\nfunc f() { " + tt.body + " }\n"
+			expect(t, lint.CheckRoots(fset, tt.path, parse(t, fset, tt.path, []byte(source))), tt.refused)
+		})
+	}
+}
+
 func TestSkipsAreRefused(t *testing.T) {
 	tests := []struct {
 		path, body string

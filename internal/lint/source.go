@@ -32,6 +32,29 @@ func CheckSkips(fset *token.FileSet, path string, file *ast.File) []string {
 	return findings
 }
 
+// tenants is the one package that may use os.Root.
+const tenants = "executor/internal/tenant/"
+
+// CheckRoots refuses os.Root outside of package tenant: it opens whatever a
+// tenant has put at a path, a terminal too.
+func CheckRoots(fset *token.FileSet, path string, file *ast.File) []string {
+	if strings.HasPrefix(path, tenants) {
+		return nil
+	}
+	var findings []string
+	ast.Inspect(file, func(n ast.Node) bool {
+		s, ok := n.(*ast.SelectorExpr)
+		if !ok || !slices.Contains([]string{"Root", "OpenRoot", "OpenInRoot"}, s.Sel.Name) {
+			return true
+		}
+		if p, ok := s.X.(*ast.Ident); ok && p.Name == "os" {
+			findings = append(findings, fmt.Sprintf("%v: os.%s; use package tenant", fset.Position(s.Pos()), s.Sel.Name))
+		}
+		return true
+	})
+	return findings
+}
+
 // CheckCorpus refuses a fuzz target without a committed corpus beside its
 // file, which lies in dir: what it has found should be tried in every run.
 func CheckCorpus(fset *token.FileSet, dir fs.FS, file *ast.File) []string {

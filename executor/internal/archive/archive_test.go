@@ -15,6 +15,7 @@ import (
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/internal/archive"
+	"github.com/diegosdk/diego/executor/internal/tenant"
 )
 
 func file(t testing.TB, content []byte) *os.File {
@@ -82,7 +83,7 @@ func regular(name string, size int64) tar.Header {
 func tree(t testing.TB, content []byte, format archive.Format, l archive.Limits) (string, error) {
 	t.Helper()
 	dir := t.TempDir()
-	root, err := os.OpenRoot(dir)
+	root, err := tenant.OpenRoot(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +91,7 @@ func tree(t testing.TB, content []byte, format archive.Format, l archive.Limits)
 	r, w := io.Pipe()
 	source := file(t, content)
 	go func() { w.CloseWithError(archive.Normalize(w, source, format, l)) }()
-	err = archive.Extract(root, "/a/b", r, -1, -1)
+	err = archive.Extract(t.Context(), root, "/a/b", r, -1, -1)
 	r.Close()
 	var lines []string
 	filepath.WalkDir(dir, func(path string, d fs.DirEntry, _ error) error {
@@ -240,7 +241,7 @@ func TestWhatIsNoArchiveIsAnError(t *testing.T) {
 
 func TestAFileReplacesALinkAndIsNotWrittenThroughIt(t *testing.T) {
 	dir := t.TempDir()
-	root, err := os.OpenRoot(dir)
+	root, err := tenant.OpenRoot(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +249,7 @@ func TestAFileReplacesALinkAndIsNotWrittenThroughIt(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "secret")
 	os.WriteFile(outside, []byte("untouched"), 0o600)
 	os.Symlink(outside, filepath.Join(dir, "f"))
-	if err := archive.Extract(root, ".", bytes.NewReader(tarOf(regular("f", 3))), -1, -1); err != nil {
+	if err := archive.Extract(t.Context(), root, ".", bytes.NewReader(tarOf(regular("f", 3))), -1, -1); err != nil {
 		t.Fatal(err)
 	}
 	if text, _ := os.ReadFile(outside); string(text) != "untouched" {

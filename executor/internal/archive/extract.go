@@ -2,6 +2,7 @@ package archive
 
 import (
 	"archive/tar"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,14 +12,15 @@ import (
 	"strings"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/internal/tenant"
 )
 
 // Extract writes a tar stream into a directory of root, which is made if it is
 // missing. Files belong to uid and gid, or to this process if they are -1, and
 // keep only their permission bits. What is there already is replaced, never
 // written through. An error leaves the entries before it.
-func Extract(root *os.Root, dir string, r io.Reader, uid, gid int) error {
-	x := extraction{root: root, dir: inRoot(dir), uid: uid, gid: gid}
+func Extract(ctx context.Context, root *tenant.Root, dir string, r io.Reader, uid, gid int) error {
+	x := extraction{ctx: ctx, root: root, dir: inRoot(dir), uid: uid, gid: gid}
 	if err := x.mkdir(x.dir, 0o755); err != nil {
 		return escape(err)
 	}
@@ -40,7 +42,8 @@ func Extract(root *os.Root, dir string, r io.Reader, uid, gid int) error {
 }
 
 type extraction struct {
-	root     *os.Root
+	ctx      context.Context
+	root     *tenant.Root
 	dir      string
 	uid, gid int
 }
@@ -66,7 +69,7 @@ func (x *extraction) entry(h *tar.Header, content io.Reader) error {
 	if err := x.mkdir(path.Dir(name), 0o755); err != nil {
 		return err
 	}
-	if err := x.root.RemoveAll(name); err != nil {
+	if err := x.root.RemoveAll(x.ctx, name); err != nil {
 		return err
 	}
 	switch h.Typeflag {
@@ -85,7 +88,7 @@ func (x *extraction) entry(h *tar.Header, content io.Reader) error {
 		}
 		return x.own(name)
 	}
-	f, err := x.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	f, err := x.root.Create(name, mode)
 	if err != nil {
 		return err
 	}
@@ -101,8 +104,8 @@ func (x *extraction) entry(h *tar.Header, content io.Reader) error {
 
 // mkdir makes a directory and those above it that are missing.
 func (x *extraction) mkdir(name string, mode fs.FileMode) error {
-	if info, err := x.root.Stat(name); err == nil && info.IsDir() {
-		return nil
+	if dir, err := x.root.OpenRoot(name); err == nil {
+		return dir.Close()
 	}
 	if parent := path.Dir(name); parent != name {
 		if err := x.mkdir(parent, 0o755); err != nil {

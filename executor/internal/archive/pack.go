@@ -8,16 +8,16 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"syscall"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/internal/tenant"
 )
 
 // Pack writes a file or directory of root as a tar stream whose first entry is
 // the last element of name. Links are written as links, and name itself may be
 // one that stays in root. What is neither file, directory nor link is left
 // out, unless it is name itself. A missing file is an executor.ErrNoFile.
-func Pack(root *os.Root, name string, w io.Writer) error {
+func Pack(root *tenant.Root, name string, w io.Writer) error {
 	out := tar.NewWriter(w)
 	name = inRoot(name)
 	if err := pack(root, out, name, path.Base(name), true); err != nil {
@@ -30,7 +30,7 @@ func Pack(root *os.Root, name string, w io.Writer) error {
 	return out.Close()
 }
 
-func pack(root *os.Root, out *tar.Writer, name, as string, first bool) error {
+func pack(root *tenant.Root, out *tar.Writer, name, as string, first bool) error {
 	info, err := root.Lstat(name)
 	if err != nil {
 		return err
@@ -45,8 +45,14 @@ func pack(root *os.Root, out *tar.Writer, name, as string, first bool) error {
 	if !first && !info.IsDir() && !info.Mode().IsRegular() {
 		return nil
 	}
-	// Without O_NONBLOCK a FIFO would hold us for ever.
-	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	flags := os.O_RDONLY
+	if !first {
+		flags |= tenant.NoFollow
+	}
+	f, err := root.Open(name, flags)
+	if errors.Is(err, tenant.ErrKind) {
+		return fmt.Errorf("%w: %w", executor.ErrNoFile, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -55,8 +61,7 @@ func pack(root *os.Root, out *tar.Writer, name, as string, first bool) error {
 		return err
 	}
 	h := &tar.Header{Name: as, Mode: int64(info.Mode().Perm()), ModTime: info.ModTime()}
-	switch {
-	case info.IsDir():
+	if info.IsDir() {
 		h.Typeflag, h.Name = tar.TypeDir, as+"/"
 		if err := out.WriteHeader(h); err != nil {
 			return err
@@ -72,15 +77,13 @@ func pack(root *os.Root, out *tar.Writer, name, as string, first bool) error {
 			}
 		}
 		return nil
-	case info.Mode().IsRegular():
-		h.Typeflag, h.Size = tar.TypeReg, info.Size()
-		if err := out.WriteHeader(h); err != nil {
-			return err
-		}
-		if _, err := io.CopyN(out, f, h.Size); err != nil {
-			return fmt.Errorf("%s changed while it was read: %w", name, err)
-		}
-		return nil
 	}
-	return fmt.Errorf("%w: %s is neither a file nor a directory", executor.ErrNoFile, name)
+	h.Typeflag, h.Size = tar.TypeReg, info.Size()
+	if err := out.WriteHeader(h); err != nil {
+		return err
+	}
+	if _, err := io.CopyN(out, f, h.Size); err != nil {
+		return fmt.Errorf("%s changed while it was read: %w", name, err)
+	}
+	return nil
 }

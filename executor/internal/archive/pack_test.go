@@ -18,10 +18,11 @@ import (
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/internal/archive"
+	"github.com/diegosdk/diego/executor/internal/tenant"
 )
 
 // container is a directory with a little of everything.
-func container(t *testing.T) (string, *os.Root) {
+func container(t *testing.T) (string, *tenant.Root) {
 	t.Helper()
 	dir := t.TempDir()
 	must := func(err error) {
@@ -36,13 +37,13 @@ func container(t *testing.T) (string, *os.Root) {
 	must(os.Symlink("/etc/passwd", filepath.Join(dir, "home/app/out")))
 	must(os.Symlink("app/run", filepath.Join(dir, "home/inside")))
 	must(syscall.Mkfifo(filepath.Join(dir, "home/app/fifo"), 0o644))
-	root, err := os.OpenRoot(dir)
+	root, err := tenant.OpenRoot(dir)
 	must(err)
 	t.Cleanup(func() { root.Close() })
 	return dir, root
 }
 
-func packed(root *os.Root, name string) (map[string]string, error) {
+func packed(root *tenant.Root, name string) (map[string]string, error) {
 	var b bytes.Buffer
 	if err := archive.Pack(root, name, &b); err != nil {
 		return nil, err
@@ -105,12 +106,12 @@ func TestWhatIsPackedIsExtractedTheSame(t *testing.T) {
 	if err := archive.Pack(root, "home", &b); err != nil {
 		t.Fatal(err)
 	}
-	copyDir, err := os.OpenRoot(t.TempDir())
+	copyDir, err := tenant.OpenRoot(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer copyDir.Close()
-	if err := archive.Extract(copyDir, "/", &b, os.Getuid(), os.Getgid()); err != nil {
+	if err := archive.Extract(t.Context(), copyDir, "/", &b, os.Getuid(), os.Getgid()); err != nil {
 		t.Fatal(err)
 	}
 	got, err := packed(copyDir, "home")

@@ -8,10 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/internal/archive"
+	"github.com/diegosdk/diego/executor/internal/tenant"
 )
 
 // A Container is where streams begin and end.
@@ -25,7 +25,7 @@ type Container struct {
 // A Place is a path below a directory that nothing leads out of. Name is how
 // the caller knows it.
 type Place struct {
-	Root       *os.Root
+	Root       *tenant.Root
 	Path, Name string
 }
 
@@ -33,7 +33,7 @@ type Place struct {
 // It closes the place's root.
 func (c Container) In(ctx context.Context, dir Place, tar io.Reader, uid, gid int) error {
 	defer dir.Root.Close()
-	return c.Err(archive.Extract(dir.Root, dir.Path, &reader{ctx, c, tar}, uid, gid), dir.Name)
+	return c.Err(archive.Extract(ctx, dir.Root, dir.Path, &reader{ctx, c, tar}, uid, gid), dir.Name)
 }
 
 // Out is an archive of a file or a directory; see [archive.Pack]. A file that

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/internal/tenant"
 )
 
 var errGone = &executor.BackendError{Kind: executor.ErrNoContainer, GUID: "c"}
@@ -20,11 +21,15 @@ var errGone = &executor.BackendError{Kind: executor.ErrNoContainer, GUID: "c"}
 // place is a directory with a file of a size.
 func place(t *testing.T, path string, size int) Place {
 	t.Helper()
-	dir := t.TempDir()
+	return placeIn(t, t.TempDir(), path, size)
+}
+
+func placeIn(t *testing.T, dir, path string, size int) Place {
+	t.Helper()
 	if err := os.WriteFile(filepath.Join(dir, "file"), make([]byte, size), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	root, err := os.OpenRoot(dir)
+	root, err := tenant.OpenRoot(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,8 +40,8 @@ func here() error { return nil }
 
 func TestWhatGoesOutComesInAgain(t *testing.T) {
 	c := Container{"c", here}
-	from, to := place(t, "file", 100_000), place(t, "sub", 0)
-	dir := to.Root.Name()
+	dir := t.TempDir()
+	from, to := place(t, "file", 100_000), placeIn(t, dir, "sub", 0)
 	out, err := c.Out(context.Background(), from)
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +55,7 @@ func TestWhatGoesOutComesInAgain(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(dir, "sub", "file")); err != nil || info.Size() != 100_000 {
 		t.Errorf("%v, %v", info, err)
 	}
-	if _, err := to.Root.Stat("."); !errors.Is(err, fs.ErrClosed) {
+	if _, err := to.Root.Lstat("."); !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("the root is open: %v", err)
 	}
 }

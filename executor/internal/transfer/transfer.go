@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/diegosdk/diego/executor/internal/archive"
+	"github.com/diegosdk/diego/executor/internal/tenant"
 )
 
 // What a failed transfer is, besides archive.ErrTooLarge and errors of the
@@ -155,14 +156,14 @@ func (f *Fetcher) Directory(ctx context.Context, r Request) (*Lease, error) {
 }
 
 func (f *Fetcher) unpack(ctx context.Context, file *os.File, dir string, format archive.Format) error {
-	root, err := os.OpenRoot(dir)
+	root, err := tenant.OpenRoot(dir)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
 	plain := f.Tar(ctx, file, format)
 	defer plain.Close()
-	return archive.Extract(root, ".", plain, -1, -1)
+	return archive.Extract(ctx, root, ".", plain, -1, -1)
 }
 
 // Tar is the content of an archive as a plain tar stream, checked on the way:

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/internal/tenant"
 )
 
 // The most that an image may hold, however small its archive is.
@@ -80,7 +81,7 @@ func (l *layering) apply(ctx context.Context, r io.Reader) error {
 		if err != nil {
 			return err
 		}
-		if err := l.entry(h, archive); err != nil {
+		if err := l.entry(ctx, h, archive); err != nil {
 			return fmt.Errorf("%s: %w", h.Name, err)
 		}
 	}
@@ -91,7 +92,7 @@ const (
 	whiteoutOpaque = ".wh..wh..opq"
 )
 
-func (l *layering) entry(h *tar.Header, content io.Reader) error {
+func (l *layering) entry(ctx context.Context, h *tar.Header, content io.Reader) error {
 	l.entries++
 	l.bytes += h.Size
 	if l.entries > maxImageEntries || h.Size < 0 || l.bytes > maxImageBytes {
@@ -115,9 +116,9 @@ func (l *layering) entry(h *tar.Header, content io.Reader) error {
 	at := path.Join(rest, base)
 	switch {
 	case base == whiteoutOpaque:
-		return empty(dir, rest)
+		return empty(ctx, dir, rest)
 	case strings.HasPrefix(base, whiteout):
-		return dir.RemoveAll(path.Join(rest, strings.TrimPrefix(base, whiteout)))
+		return dir.RemoveAll(ctx, path.Join(rest, strings.TrimPrefix(base, whiteout)))
 	}
 	mode := fs.FileMode(h.Mode).Perm()
 	if h.Mode&unix.S_ISVTX != 0 {
@@ -125,7 +126,7 @@ func (l *layering) entry(h *tar.Header, content io.Reader) error {
 	}
 	if h.Typeflag == tar.TypeDir {
 		if info, err := dir.Lstat(at); err != nil || !info.IsDir() {
-			if err := dir.RemoveAll(at); err != nil {
+			if err := dir.RemoveAll(ctx, at); err != nil {
 				return err
 			}
 			if err := dir.Mkdir(at, 0o755); err != nil {
@@ -140,12 +141,12 @@ func (l *layering) entry(h *tar.Header, content io.Reader) error {
 	if name == "." {
 		return nil
 	}
-	if err := dir.RemoveAll(at); err != nil {
+	if err := dir.RemoveAll(ctx, at); err != nil {
 		return err
 	}
 	switch h.Typeflag {
 	case tar.TypeReg:
-		f, err := dir.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		f, err := dir.Create(at, 0o600)
 		if err != nil {
 			return err
 		}
@@ -163,13 +164,13 @@ func (l *layering) entry(h *tar.Header, content io.Reader) error {
 }
 
 // link makes a hard link to a file of the image.
-func (l *layering) link(target string, dir *os.Root, at string) error {
-	source, err := OpenIn(l.root, target, unix.O_PATH|unix.O_NOFOLLOW)
+func (l *layering) link(target string, dir *tenant.Root, at string) error {
+	source, err := Find(l.root, target, unix.O_NOFOLLOW)
 	if err != nil {
 		return err
 	}
 	defer source.Close()
-	parent, err := dir.Open(path.Dir(at))
+	parent, err := dir.Open(path.Dir(at), unix.O_DIRECTORY)
 	if err != nil {
 		return err
 	}
@@ -178,15 +179,15 @@ func (l *layering) link(target string, dir *os.Root, at string) error {
 }
 
 // empty removes all that a directory holds.
-func empty(root *os.Root, dir string) error {
-	f, err := root.Open(dir)
+func empty(ctx context.Context, root *tenant.Root, name string) error {
+	dir, err := root.Open(name, unix.O_DIRECTORY)
 	if err != nil {
 		return err
 	}
-	names, err := f.Readdirnames(-1)
-	f.Close()
-	for _, name := range names {
-		err = errors.Join(err, root.RemoveAll(path.Join(dir, name)))
+	names, err := dir.Readdirnames(-1)
+	dir.Close()
+	for _, inside := range names {
+		err = errors.Join(err, root.RemoveAll(ctx, path.Join(name, inside)))
 	}
 	return err
 }

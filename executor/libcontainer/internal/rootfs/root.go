@@ -6,19 +6,22 @@ package rootfs
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/diegosdk/diego/executor/internal/tenant"
 )
 
-// OpenIn opens a path below a root directory. Links are followed as for a
-// process whose root it is, and never out of it; those of /proc that lead
-// elsewhere are not followed at all.
-func OpenIn(root *os.File, name string, flags int) (*os.File, error) {
-	how := &unix.OpenHow{Flags: uint64(flags | unix.O_CLOEXEC), Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS}
+// Find looks a path below a root directory up and returns an O_PATH handle:
+// nothing is opened yet, so a device there notices nothing. Links are followed
+// as for a process whose root it is, and never out of it; those of /proc that
+// lead elsewhere are not followed at all. Among the flags may be O_DIRECTORY
+// and O_NOFOLLOW.
+func Find(root *os.File, name string, flags int) (*os.File, error) {
+	how := &unix.OpenHow{Flags: uint64(flags | unix.O_PATH | unix.O_CLOEXEC), Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS}
 	for {
 		fd, err := unix.Openat2(int(root.Fd()), path.Clean("/"+name), how)
 		if err == unix.EINTR || err == unix.EAGAIN { // somebody renames while we look
@@ -31,9 +34,20 @@ func OpenIn(root *os.File, name string, flags int) (*os.File, error) {
 	}
 }
 
+// Open opens a file or directory below a root directory for reading; see Find
+// and tenant.Reopen.
+func Open(root *os.File, name string) (*os.File, error) {
+	handle, err := Find(root, name, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer handle.Close()
+	return tenant.Reopen(handle, name, unix.O_RDONLY)
+}
+
 // Deepest is the deepest directory of dir that is there, as one that nobody
 // leaves, and what is missing below it.
-func Deepest(from *os.File, dir string) (root *os.Root, rest string, err error) {
+func Deepest(from *os.File, dir string) (root *tenant.Root, rest string, err error) {
 	rest = "."
 	for at := path.Clean("/" + dir); ; at, rest = path.Dir(at), path.Join(path.Base(at), rest) {
 		root, err = OpenRoot(from, at)
@@ -44,11 +58,11 @@ func Deepest(from *os.File, dir string) (root *os.Root, rest string, err error) 
 }
 
 // OpenRoot opens a directory below a root as one that nobody leaves.
-func OpenRoot(from *os.File, dir string) (*os.Root, error) {
-	f, err := OpenIn(from, dir, unix.O_PATH|unix.O_DIRECTORY)
+func OpenRoot(from *os.File, dir string) (*tenant.Root, error) {
+	handle, err := Find(from, dir, unix.O_DIRECTORY)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	return os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
+	defer handle.Close()
+	return tenant.HandleRoot(handle, dir)
 }

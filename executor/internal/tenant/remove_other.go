@@ -1,0 +1,15 @@
+//go:build !unix
+
+package tenant
+
+import (
+	"context"
+	"os"
+)
+
+// RemoveAll removes what is at a path of the host, with everything below it,
+// and follows no link. What is not there is no error.
+func RemoveAll(_ context.Context, path string) error { return os.RemoveAll(path) }
+
+// RemoveAll is the function RemoveAll for what lies below r.
+func (r *Root) RemoveAll(_ context.Context, name string) error { return r.root.RemoveAll(name) }

@@ -1,0 +1,217 @@
+//go:build unix
+
+package tenant
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// RemoveAll removes what is at a path of the host, whose last element alone
+// may be a tenant's doing, with everything below it. It follows no link, leaves
+// what is mounted alone, and takes a constant number of descriptors and
+// constant memory: what lies below a subdirectory is lifted to the top before
+// it is removed. It goes on after a failure, and its error names the first one
+// and how many there were. It ends with ctx. What is not there is no error.
+func RemoveAll(ctx context.Context, path string) error {
+	parent, err := os.Open(filepath.Dir(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer parent.Close()
+	return removeAt(ctx, parent, filepath.Base(path))
+}
+
+// RemoveAll is the function RemoveAll for what lies below r.
+func (r *Root) RemoveAll(ctx context.Context, name string) error {
+	dir, base := filepath.Split(name)
+	parent, err := r.Open("./"+dir, os.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer parent.Close()
+	return removeAt(ctx, parent, base)
+}
+
+// chunk is how many names of a directory are read at a time.
+const chunk = 1024
+
+func removeAt(ctx context.Context, parent *os.File, name string) error {
+	err := removeOne(parent, name)
+	if !errors.Is(err, unix.ENOTEMPTY) {
+		return err
+	}
+	top, err := openDir(parent, name)
+	if err != nil {
+		return err
+	}
+	defer top.Close()
+	r := removal{ctx: ctx, top: top}
+	for {
+		r.progress, r.failures, r.first = false, 0, nil
+		if err := r.each(top, r.child); err != nil {
+			return err
+		}
+		err := removeOne(parent, name)
+		switch {
+		case err == nil || !errors.Is(err, unix.ENOTEMPTY):
+			return err
+		case r.progress:
+		case r.failures > 1:
+			return fmt.Errorf("%w, and %d more", r.first, r.failures-1)
+		case r.failures == 1:
+			return r.first
+		}
+		if _, err := top.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+	}
+}
+
+// A removal is in progress in a directory.
+type removal struct {
+	ctx    context.Context
+	top    *os.File
+	lifted int // counts names in top for what is lifted there
+
+	progress bool // anything at all was removed or lifted in this pass
+	failures int
+	first    error
+}
+
+// each removes all that a directory holds. What has something in it itself is
+// left to full.
+func (r *removal) each(dir *os.File, full func(dir *os.File, name string) error) error {
+	for {
+		if err := r.ctx.Err(); err != nil {
+			return err
+		}
+		names, err := dir.Readdirnames(chunk)
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			err := removeOne(dir, name)
+			if errors.Is(err, unix.ENOTEMPTY) {
+				err = full(dir, name)
+			}
+			if r.ctx.Err() != nil {
+				return r.ctx.Err()
+			}
+			r.note(err)
+		}
+	}
+}
+
+func (r *removal) note(err error) {
+	switch {
+	case err == nil:
+		r.progress = true
+	case err == errNoted:
+	case r.first == nil:
+		r.failures, r.first = 1, err
+	default:
+		r.failures++
+	}
+}
+
+// child empties a subdirectory of top, and removes it.
+func (r *removal) child(top *os.File, name string) error {
+	dir, err := openDir(top, name)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := r.each(dir, r.lift); err != nil {
+		return err
+	}
+	if err := removeOne(top, name); !errors.Is(err, unix.ENOTEMPTY) {
+		return err
+	}
+	return errNoted
+}
+
+// errNoted is how a directory ends that still holds what could not be removed:
+// that has been noted.
+var errNoted = errors.New("not empty")
+
+// lift moves a directory to the top.
+func (r *removal) lift(dir *os.File, name string) error {
+	for {
+		r.lifted++
+		err := unix.Renameat(int(dir.Fd()), name, int(r.top.Fd()), "lifted-"+strconv.Itoa(r.lifted))
+		switch {
+		case errors.Is(err, unix.ENOTEMPTY), errors.Is(err, unix.EEXIST), errors.Is(err, unix.ENOTDIR): // the name is taken
+			continue
+		case errors.Is(err, unix.EACCES) && os.Geteuid() != 0: // its owner has taken away his own rights
+			opened, openErr := openDir(dir, name)
+			if openErr != nil {
+				return openErr
+			}
+			opened.Close()
+			err = unix.Renameat(int(dir.Fd()), name, int(r.top.Fd()), "lifted-"+strconv.Itoa(r.lifted))
+		}
+		if err != nil {
+			return &fs.PathError{Op: "rename", Path: name, Err: err}
+		}
+		return nil
+	}
+}
+
+// removeOne removes a file, a link or an empty directory; what is not there is
+// no error. A mount point is an EBUSY before it is said to hold anything, so
+// that nobody enters it.
+func removeOne(dir *os.File, name string) error {
+	err := unix.Unlinkat(int(dir.Fd()), name, 0)
+	if err == unix.EISDIR || err == unix.EPERM || err == unix.EACCES {
+		if asDir := unix.Unlinkat(int(dir.Fd()), name, unix.AT_REMOVEDIR); asDir != unix.ENOTDIR {
+			err = asDir
+		}
+	}
+	switch err {
+	case nil, unix.ENOENT:
+		return nil
+	case unix.EEXIST:
+		err = unix.ENOTEMPTY
+	}
+	return &fs.PathError{Op: "remove", Path: name, Err: err}
+}
+
+// openDir opens a directory to empty it. A tenant that works as this process's
+// own user may have taken rights away, which are given back.
+func openDir(parent *os.File, name string) (*os.File, error) {
+	const all = 0o700
+	fd, err := unix.Openat(int(parent.Fd()), name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err == unix.EACCES && os.Geteuid() != 0 {
+		if err = unix.Fchmodat(int(parent.Fd()), name, all, 0); err == nil {
+			fd, err = unix.Openat(int(parent.Fd()), name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		}
+	}
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	dir := os.NewFile(uintptr(fd), name)
+	if os.Geteuid() != 0 {
+		if info, err := dir.Stat(); err == nil && info.Mode().Perm()&all != all {
+			dir.Chmod(all)
+		}
+	}
+	return dir, nil
+}
