@@ -356,19 +356,7 @@ func (c counters) rows(t *testing.T) (n int64) {
 	if c.s.d.dir == "mysql" {
 		for _, db := range []*sql.DB{c.s.write, c.s.lease, c.s.read} {
 			// Rows of a scan, rows of a range, and keys that were looked up.
-			rows, err := db.Query("SHOW SESSION STATUS WHERE Variable_name IN ('Handler_read_rnd_next', 'Handler_read_next', 'Handler_read_prev')")
-			if err == nil {
-				err = scanAll(rows, func(r *sql.Rows) error {
-					var name string
-					var value int64
-					err := r.Scan(&name, &value)
-					n += value
-					return err
-				})
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			n += handled(t, db, "WHERE Variable_name IN ('Handler_read_rnd_next', 'Handler_read_next', 'Handler_read_prev')")
 		}
 		return n
 	}
