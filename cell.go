@@ -63,6 +63,8 @@ func (c LocalCell) Ready(ctx context.Context) Readiness {
 		r.Why = string(auction.Unhealthy)
 	case absent != nil:
 		r.Why = "not present: " + absent.Error()
+	case state.Settling:
+		r.Why = string(auction.Settling)
 	default:
 		r.Ready = true
 	}

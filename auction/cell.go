@@ -35,11 +35,14 @@ type CellState struct {
 	StartingContainers int `json:"starting_containers"`
 	// Index orders the cells of a zone for Policy.BinPackWeight.
 	Index int `json:"index"`
-	// Evacuating and Unhealthy cells get no work. Instances on an evacuating
-	// cell are about to leave it and do not count for the spread over zones;
-	// those on an unhealthy cell still run there and do.
+	// Evacuating, Unhealthy and Settling cells get no work. Instances on an
+	// evacuating cell are about to leave it and do not count for the spread over
+	// zones; those on the others still run there and do.
 	Evacuating bool `json:"evacuating,omitempty"`
 	Unhealthy  bool `json:"unhealthy,omitempty"`
+	// Settling is true until the cell has reported what an earlier run of it has
+	// left behind.
+	Settling bool `json:"settling,omitempty"`
 }
 
 // Capacity is an amount of what containers take from a cell.

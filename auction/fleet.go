@@ -176,6 +176,8 @@ func (f *fleet) findOut() {
 			c.out = Evacuating
 		case c.state.Unhealthy:
 			c.out = Unhealthy
+		case c.state.Settling:
+			c.out = Settling
 		default:
 			f.inFlight += c.state.StartingContainers
 		}

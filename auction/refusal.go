@@ -20,6 +20,7 @@ const (
 	Invalid            CellReason = "invalid"
 	Evacuating         CellReason = "evacuating"
 	Unhealthy          CellReason = "unhealthy"
+	Settling           CellReason = "reporting what an earlier run has left"
 	OtherRootFS        CellReason = "without the root file system"
 	NoVolumeDriver     CellReason = "without the volume drivers"
 	OtherPlacementTags CellReason = "with other placement tags"
@@ -31,7 +32,7 @@ const (
 
 // stages orders the reasons. Those of filters come between the last two rows.
 var stages = [...][]CellReason{
-	{Silent, Failing, Invalid, Evacuating, Unhealthy},
+	{Silent, Failing, Invalid, Evacuating, Unhealthy, Settling},
 	{OtherRootFS, NoVolumeDriver, OtherPlacementTags},
 	{LacksMemory, LacksDisk, LacksContainers, LacksPIDs},
 }

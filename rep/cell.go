@@ -14,14 +14,14 @@ import (
 // State implements [auction.CellClient].
 func (r *Rep) State(context.Context) (auction.CellState, error) {
 	r.mu.Lock()
-	evacuating, unhealthy := r.drain.begun(), r.test.unhealthy
+	evacuating, unhealthy, settling := r.drain.begun(), r.test.unhealthy, !r.past.reported
 	r.mu.Unlock()
 	s := auction.CellState{
 		ID: r.o.CellID, Zone: r.o.Zone, Index: r.o.Index,
 		RootFSProviders: r.o.RootFSProviders, VolumeDrivers: r.o.VolumeDrivers,
 		PlacementTags: r.o.PlacementTags, OptionalPlacementTags: r.o.OptionalPlacementTags,
 		Total: r.o.Executor.Total(), Remaining: r.o.Executor.Remaining(),
-		Evacuating: evacuating, Unhealthy: unhealthy,
+		Evacuating: evacuating, Unhealthy: unhealthy, Settling: settling,
 	}
 	for _, h := range r.holdings() {
 		if h.isTask() {
@@ -76,8 +76,8 @@ func (r *Rep) holdings() []holding {
 // Perform implements [auction.CellClient]. The cell answers as soon as it has
 // made reservations; claiming and running follow by themselves. Work that it
 // has already is not taken twice: the container that is there is looked at
-// again. An evacuating or unhealthy cell, and one of another id, refuses
-// everything.
+// again. An evacuating or unhealthy cell, one that has not yet reported what an
+// earlier run has left, and one of another id refuse everything.
 func (r *Rep) Perform(_ context.Context, w auction.Work) ([]auction.Rejection, error) {
 	var rejections []auction.Rejection
 	reject := func(item *auction.Item, reason string) {
@@ -131,6 +131,7 @@ next:
 var (
 	errEvacuating = errors.New(string(auction.Evacuating))
 	errUnhealthy  = errors.New(string(auction.Unhealthy))
+	errSettling   = errors.New(string(auction.Settling))
 )
 
 // reserve makes reservations unless the cell takes no work. It keeps the lock
@@ -144,6 +145,8 @@ func (r *Rep) reserve(list []executor.Reservation) []executor.Refusal {
 		err = errEvacuating
 	case r.test.unhealthy:
 		err = errUnhealthy
+	case !r.past.reported:
+		err = errSettling
 	default:
 		return r.o.Executor.Reserve(list...)
 	}

@@ -68,6 +68,9 @@ func TestACellRefusesWhatIsNotForItOrMakesNoSense(t *testing.T) {
 
 func TestWorkIsReservedWithWhatItIsFor(t *testing.T) {
 	s := newStage(t)
+	if err := s.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	instance, job := lrpItem, taskItem()
 	instance.Index, instance.PlacementTags, instance.VolumeDrivers = 3, []string{"ssd"}, []string{"nfs"}
 	job.Attempt.Rejections = 2

@@ -3,16 +3,28 @@ package rep_test
 import (
 	"context"
 	"fmt"
+	"iter"
 
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/backendtest/scripted"
 	"github.com/diegosdk/diego/executor/manager"
+	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/rep"
+	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/task"
 )
 
-// noBBS is never called here: a cell answers the auctioneer by itself.
-type noBBS struct{ rep.BBS }
+// emptyBBS has no records. A cell answers the auctioneer without asking it.
+type emptyBBS struct{ rep.BBS }
+
+func (emptyBBS) ActualLRPs(context.Context, storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error] {
+	return func(func(lrp.ActualLRP, error) bool) {}
+}
+
+func (emptyBBS) Tasks(context.Context, storage.TaskFilter) iter.Seq2[*task.Task, error] {
+	return func(func(*task.Task, error) bool) {}
+}
 
 // The auctioneer asks a cell for its state and hands it work. What there is
 // room for is reserved, and refused is the rest, with the reason.
@@ -26,8 +38,12 @@ func ExampleRep_Perform() {
 		fmt.Println(err)
 		return
 	}
-	cell, err := rep.New(rep.Options{CellID: "cell-1", BBS: noBBS{}, Executor: containers, RootFSProviders: []string{"preloaded:linux"}})
+	cell, err := rep.New(rep.Options{CellID: "cell-1", BBS: emptyBBS{}, Executor: containers, RootFSProviders: []string{"preloaded:linux"}})
 	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if err := cell.Sync(ctx); err != nil { // before its first Sync it takes no work
 		fmt.Println(err)
 		return
 	}

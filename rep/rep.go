@@ -35,6 +35,7 @@ type Rep struct {
 	heard    time.Time // when it asked and was told so
 	rival    rival     // another run that is present
 	absent   error     // why it is not present, as far as it was told
+	past     past
 	nextSync time.Time
 	announce time.Time // when to announce next
 	left     bool      // the presence was ended
@@ -258,6 +259,11 @@ func (r *Rep) settleAlways(ctx context.Context) {
 func (r *Rep) settleOne(ctx context.Context, s subject) error {
 	defer r.queue.done(s)
 	err := r.settle(ctx, s)
+	if err == nil {
+		r.mu.Lock()
+		r.past.settled(s.guid)
+		r.mu.Unlock()
+	}
 	if err != nil && ctx.Err() == nil {
 		err = fmt.Errorf("%v: %w", s, err)
 		r.o.Logger.Warn("a container could not be settled; it is tried again", "err", err)
@@ -368,6 +374,9 @@ func (r *Rep) renew(ctx context.Context) {
 		r.absent = fmt.Errorf("cell %q could not be announced; it tries again: %w", r.o.CellID, err)
 	}
 	appeared, alive, told := r.answers() && !before, r.rival.alive && errors.Is(err, storage.ErrHeld), r.absent
+	if appeared {
+		r.past = past{}
+	}
 	r.mu.Unlock()
 	if err != nil && ctx.Err() == nil {
 		r.o.Metrics.Count("rep_announce_failures_total", 1)

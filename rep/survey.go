@@ -52,13 +52,22 @@ func (r *Rep) survey(ctx context.Context) (found int, err error) {
 			found++
 		}
 	}
-	for _, subject := range s.instances {
-		// Unless this run of the cell is the present one, another may have the
-		// container.
-		if answers && !s.containers[subject.guid] {
-			r.queue.add(subject)
-			found++
+	if answers { // otherwise another run of the cell may have the containers
+		var gone []subject
+		for _, subject := range s.instances {
+			if !s.containers[subject.guid] {
+				gone = append(gone, subject)
+			}
 		}
+		if err == nil {
+			r.mu.Lock()
+			r.past.found(gone)
+			r.mu.Unlock()
+		}
+		for _, subject := range gone {
+			r.queue.add(subject)
+		}
+		found += len(gone)
 	}
 	r.keepEvacuating(s)
 	r.forget()

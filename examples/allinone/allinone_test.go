@@ -103,6 +103,41 @@ func TestAFleetGoesOnWhateverHappensToIt(t *testing.T) {
 	})
 }
 
+func TestAStartWithFewerCellsEndsWhatTheOthersHaveLeft(t *testing.T) {
+	eachBackend(t, func(t *testing.T, backend string) {
+		data := t.TempDir()
+		p := start(t, "-data", data, "-backend", backend)
+		p.wait("3 running")
+		if err := p.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		p.ends(-1)
+
+		p = start(t, "-data", data, "-backend", backend, "-cells", "1")
+		for _, former := range []string{"cell-2", "cell-3"} {
+			p.wait(former, "not one of these cells any more", "was ended (containers: 1)")
+			noProcessOf(t, data+"/"+former)
+		}
+		// Nobody has to wait until the presences of the others have run out.
+		p.wait("3 running")
+		if doubted := p.last("not believed"); doubted != "" {
+			t.Error(doubted)
+		}
+		for i := range 3 {
+			ask(t, "GET", p.address(i))
+		}
+		interrupt(t, p)
+		nothingIsLeft(t, data)
+
+		p = start(t, "-data", data, "-backend", backend, "-cells", "1")
+		p.wait("3 running")
+		if said := p.last("not one of these cells"); said != "" {
+			t.Errorf("where nothing was left it says %s", said)
+		}
+		interrupt(t, p)
+	})
+}
+
 // interrupt presses Ctrl-C once.
 func interrupt(t *testing.T, p *program) {
 	t.Helper()

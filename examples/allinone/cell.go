@@ -49,6 +49,12 @@ type cellPlan struct {
 	logger *slog.Logger
 }
 
+// of is the plan of one cell.
+func (p cellPlan) of(id, dir, backend string, tried bool) cellPlan {
+	p.id, p.dir, p.backend, p.tried = id, dir, backend, tried
+	return p
+}
+
 // rootFS is what both backends offer without any image.
 var rootFS = []string{"host"}
 
@@ -58,6 +64,9 @@ func openCell(ctx context.Context, p cellPlan) (*cell, error) {
 	backend, err := daemon.OpenBackend(ctx, daemon.BackendOptions{Kind: p.backend, Dir: p.dir, Tried: p.tried})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.id, err)
+	}
+	if _, err := daemon.ClearBackends(ctx, p.dir, backend.Name); err != nil {
+		p.logger.Warn("an earlier start with another backend has left containers", "cell", p.id, "err", err)
 	}
 	c := &cell{id: p.id, backend: backend}
 	if err := c.build(ctx, p); err != nil {

@@ -33,7 +33,9 @@ type fleet struct {
 	store   *sqlstore.Store
 	durable string // what a power cut may undo
 	service service
+	plan    cellPlan // of any cell
 	cells   []*cell
+	former  []formerCell
 }
 
 // durable is what the values of the setting store_sync mean.
@@ -86,6 +88,10 @@ func openFleet(ctx context.Context, s *settings, placed func(auction.Result)) (f
 	if err := issuer.Publish(f.service.url()); err != nil {
 		return f, f.data.Wrong(err)
 	}
+	f.plan = cellPlan{listen: host, share: int64(s.Cells), bbs: f.BBS, store: f.store, volume: volume, issuer: issuer, logger: f.log}
+	if f.former, err = findFormer(ctx, f.data.In(), s.Cells); err != nil {
+		return f, err
+	}
 	// What the first cell can do all can.
 	open := func(n int, backend string, tried bool) error {
 		id := fmt.Sprintf("cell-%d", n+1)
@@ -93,10 +99,7 @@ func openFleet(ctx context.Context, s *settings, placed func(auction.Result)) (f
 		if err != nil {
 			return err
 		}
-		f.cells[n], err = openCell(ctx, cellPlan{
-			id: id, dir: dir, backend: backend, tried: tried, listen: host, share: int64(s.Cells),
-			bbs: f.BBS, store: f.store, volume: volume, issuer: issuer, logger: f.log,
-		})
+		f.cells[n], err = openCell(ctx, f.plan.of(id, dir, backend, tried))
 		return err
 	}
 	f.cells = make([]*cell, s.Cells)
@@ -124,15 +127,26 @@ func (f *fleet) dial(p diego.CellPresence) (auction.CellClient, error) {
 	return nil, fmt.Errorf("there is no cell %q any more", p.CellID)
 }
 
-// lead makes the control plane lead and its cells known, so that the first
-// work finds them.
+// lead makes the control plane lead and its cells known and ready for work, so
+// that the first work finds them. Former cells leave the records.
 func (f *fleet) lead(ctx context.Context) error {
 	for _, c := range f.cells {
 		if err := c.announcer.Tick(ctx); err != nil {
 			return err
 		}
 	}
-	return f.Leadership.Tick(ctx)
+	if err := f.Leadership.Tick(ctx); err != nil {
+		return err
+	}
+	for _, c := range f.cells {
+		c.Rep.Tick(ctx)
+	}
+	for _, c := range f.former {
+		if err := c.leave(ctx, f.BBS, f.plan); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // run works until stop ends, and then ends all containers, gently until force
@@ -193,5 +207,8 @@ func (f *fleet) introduce(out io.Writer) {
 	fmt.Fprintf(out, "containers  %v\n", first.backend)
 	size := first.Manager.Total()
 	fmt.Fprintf(out, "cells       %d, each with %d MiB of memory\n", len(f.cells), size.MemoryMB)
+	for _, c := range f.former {
+		c.introduce(out)
+	}
 	fmt.Fprintf(out, "API         %s\n\n", f.service.url())
 }

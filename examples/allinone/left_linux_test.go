@@ -14,11 +14,7 @@ import (
 // have on this host.
 func nothingIsLeft(t *testing.T, data string) {
 	t.Helper()
-	for _, file := range glob(t, "/proc/[0-9]*/environ") {
-		if environ, err := os.ReadFile(file); err == nil && bytes.Contains(environ, []byte(data)) {
-			t.Errorf("a process is left: %s", file)
-		}
-	}
+	noProcessOf(t, data)
 	mounts, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {
 		t.Fatal(err)
@@ -39,6 +35,16 @@ func nothingIsLeft(t *testing.T, data string) {
 		id := fmt.Sprintf("%x", sha256.Sum256([]byte(dir+"/libcontainer")))[:8]
 		for _, what := range append(glob(t, "/sys/class/net/dg"+id[:4]+"*"), glob(t, "/sys/fs/cgroup/*/diego-"+id)...) {
 			t.Errorf("left on the host: %s", what)
+		}
+	}
+}
+
+// noProcessOf looks for processes of containers in a directory.
+func noProcessOf(t *testing.T, dir string) {
+	t.Helper()
+	for _, file := range glob(t, "/proc/[0-9]*/environ") {
+		if environ, err := os.ReadFile(file); err == nil && bytes.Contains(environ, []byte(dir)) {
+			t.Errorf("a process is left: %s", file)
 		}
 	}
 }

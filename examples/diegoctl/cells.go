@@ -70,10 +70,13 @@ func cells(c *call) error {
 		case s == nil:
 			state = cell{"no answer", red}
 		default:
-			if s.Evacuating {
+			switch {
+			case s.Evacuating:
 				state = cell{"evacuating", yellow}
-			} else if s.Unhealthy {
+			case s.Unhealthy:
 				state = cell{"unhealthy", red}
+			case s.Settling:
+				state = cell{"settling", yellow}
 			}
 			memory = share(s.Remaining.MemoryMB, s.Total.MemoryMB)
 			disk = share(s.Remaining.DiskMB, s.Total.DiskMB)

@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/libcontainer"
+	"github.com/diegosdk/diego/executor/manager"
 	"github.com/diegosdk/diego/executor/process"
+	"github.com/diegosdk/diego/internal/parallel"
 )
 
 // The kinds of backends that a cell may ask for.
@@ -94,6 +97,42 @@ func OpenBackend(ctx context.Context, o BackendOptions) (*Backend, error) {
 		return b, nil
 	}
 	return nil, fmt.Errorf("backend %q: want one of %s", o.Kind, strings.Join(BackendKinds, ", "))
+}
+
+// ClearBackends ends the containers that earlier processes have left in a cell's
+// directory, but for those of the backend keep, which clears its own. It is for
+// a directory that belongs to this process, and returns how many it has ended.
+func ClearBackends(ctx context.Context, dir, keep string) (ended int, err error) {
+	for _, kind := range []string{RealBackend, ProcessBackend} {
+		if _, missing := os.Stat(filepath.Join(dir, kind)); missing != nil || kind == keep {
+			continue
+		}
+		n, left := clearBackend(ctx, BackendOptions{Kind: kind, Dir: dir, Tried: true})
+		if ended += n; left != nil {
+			err = errors.Join(err, fmt.Errorf("containers may be left in %s: %w", filepath.Join(dir, kind), left))
+		}
+	}
+	return ended, err
+}
+
+func clearBackend(ctx context.Context, o BackendOptions) (ended int, err error) {
+	b, err := OpenBackend(ctx, o)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	guids, err := b.List(ctx)
+	if err != nil {
+		return 0, err
+	}
+	errs := make([]error, len(guids))
+	parallel.Each(len(guids), manager.DefaultDeleteWorkers, func(i int) { errs[i] = b.Delete(ctx, guids[i]) })
+	for _, err := range errs {
+		if err == nil {
+			ended++
+		}
+	}
+	return ended, errors.Join(errs...)
 }
 
 func openReal(ctx context.Context, o BackendOptions) (*Backend, error) {

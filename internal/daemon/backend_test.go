@@ -33,6 +33,34 @@ func TestAnUnknownBackendIsRefusedWithTheKnownOnes(t *testing.T) {
 	}
 }
 
+func TestWhatAnotherBackendHasLeftInTheDirectoryIsEnded(t *testing.T) {
+	ctx, dir := t.Context(), t.TempDir()
+	b, err := OpenBackend(ctx, BackendOptions{Kind: ProcessBackend, Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	exited := make(chan executor.Exit, 1)
+	if _, err := b.Create(ctx, executor.ContainerSpec{GUID: "left", RootFS: "host:"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Start(ctx, "left", executor.ProcessSpec{
+		Path: "sleep", Args: []string{"1000"}, User: "root", Env: []executor.EnvVar{{Name: "PATH", Value: "/usr/bin:/bin"}},
+		Exited: func(e executor.Exit) { exited <- e },
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if ended, err := ClearBackends(ctx, dir, ProcessBackend); ended != 0 || err != nil {
+		t.Errorf("of the backend that is kept %d were ended, %v", ended, err)
+	}
+	if ended, err := ClearBackends(ctx, dir, RealBackend); ended != 1 || err != nil {
+		t.Errorf("%d were ended, %v", ended, err)
+	}
+	<-exited
+	if ended, err := ClearBackends(ctx, dir, RealBackend); ended != 0 || err != nil {
+		t.Errorf("another time %d were ended, %v", ended, err)
+	}
+}
+
 // Where there can be real containers, auto takes them; where there cannot, it
 // says what RealBackend says.
 func TestAutoTakesRealContainersWhereTheHostCan(t *testing.T) {

@@ -83,6 +83,11 @@ func (c *Cell) Open(ctx context.Context, bbs CellBBS, url string, figures diego.
 		level = slog.LevelWarn
 	}
 	log.Log(ctx, level, "backend", "name", backend.Name, "why", backend.Why, "lacks", backend.Lacks)
+	// The manager clears what this backend has left, and nobody else what another
+	// has: an earlier start may have taken the other one.
+	if ended, err := ClearBackends(ctx, dir.In(), backend.Name); err != nil || ended > 0 {
+		log.Warn("an earlier start with another backend has left containers", "ended", ended, "err", err)
+	}
 	cell, err := c.make(ctx, backend, dir, bbs, url, figures, log)
 	if err != nil {
 		return nil, nil, errors.Join(err, backend.Close())
