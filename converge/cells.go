@@ -11,6 +11,9 @@ import (
 // Cells is what a pass knows of the cells. A cell is present, missing, or
 // neither: it is gone, and that is not believed.
 type Cells struct {
+	// ids are the cells that are present, in order; present is the same as a
+	// set.
+	ids     []string
 	present map[string]struct{}
 	// gone are the known cells that are not present. Every other cell that is
 	// not present has been gone since since.
@@ -31,11 +34,20 @@ type goneCell struct {
 // that is not in it is missing, and its tasks fail at once. An empty list is
 // not believed. Most callers want [Guard.Observe] instead.
 func NewCells(present []string) Cells {
-	c := Cells{present: make(map[string]struct{}, len(present)), settled: len(present) > 0, trusted: len(present) > 0}
+	c := Cells{ids: inOrder(present), present: make(map[string]struct{}, len(present)), settled: len(present) > 0, trusted: len(present) > 0}
 	for _, id := range present {
 		c.present[id] = struct{}{}
 	}
 	return c
+}
+
+// inOrder is a list of its own, sorted and without duplicates.
+func inOrder(ids []string) []string {
+	ids = slices.Clone(ids)
+	if !slices.IsSorted(ids) {
+		slices.Sort(ids)
+	}
+	return slices.Compact(ids)
 }
 
 // Missing reports whether the cell is believed to be lost. One that was never
@@ -88,14 +100,18 @@ func (c Cells) losesTask(cellID string, heard time.Time, alarm *executor.Alarm) 
 // missing or neither. It is not ok if that may have changed for cells that
 // neither list names.
 func (c Cells) changed(before Cells) (ids []string, ok bool) {
+	for now, then := c.ids, before.ids; len(now)+len(then) > 0; {
+		switch {
+		case len(then) == 0 || len(now) > 0 && now[0] < then[0]:
+			ids, now = append(ids, now[0]), now[1:]
+		case len(now) == 0 || then[0] < now[0]:
+			ids, then = append(ids, then[0]), then[1:]
+		default:
+			now, then = now[1:], then[1:]
+		}
+	}
 	for _, pair := range [...][2]Cells{{c, before}, {before, c}} {
 		one, other := pair[0], pair[1]
-		//lint:maporder the cells are sorted below
-		for id := range one.present {
-			if !other.Present(id) {
-				ids = append(ids, id)
-			}
-		}
 		//lint:maporder the cells are sorted below
 		for id := range one.gone {
 			if one.Missing(id) != other.Missing(id) || one.doubts(id) != other.doubts(id) {
@@ -177,7 +193,7 @@ func (g Guard) Observe(s GuardState, present []string, now time.Time) (Cells, Gu
 	if s.Since.IsZero() || len(s.Known) == 0 && len(present) == 0 {
 		s.Since = now
 	}
-	s.Known = g.update(s.Known, slices.Compact(slices.Sorted(slices.Values(present))), now)
+	s.Known = g.update(s.Known, cells.ids, now)
 	if g.tooMany(s, now) || len(present) == 0 {
 		for i := range s.Known {
 			if k := &s.Known[i]; k.Gone {

@@ -165,10 +165,14 @@ func (r *reader) lrpPages(f storage.ActualLRPFilter) page[lrp.ActualLRP] {
 		seen := 0
 		err = scanAll(rows, func(rows *sql.Rows) error {
 			e, err := scanner.scan(rows)
-			if seen++; err == nil && (e.err != nil || match(&e.value)) {
-				entries = append(entries, e)
+			if seen++; err != nil {
+				return err
 			}
-			return err
+			entries = append(entries, e)
+			if end := len(entries) - 1; e.err == nil && !match(&entries[end].value) { // &e would allocate each
+				entries = entries[:end]
+			}
+			return nil
 		})
 		if seen > 0 {
 			key = []any{scanner.last, scanner.index, scanner.lastDefinition, scanner.presence}
