@@ -71,7 +71,9 @@ func (c *formerCell) leave(ctx context.Context, bbs *diego.BBS, p cellPlan) erro
 		return err
 	}
 	empty.Rep.Tick(ctx)
-	return errors.Join(empty.announcer.Leave(ctx), empty.close(ctx))
+	err = empty.announcer.Leave(ctx)
+	_, closeErr := empty.close(ctx)
+	return errors.Join(err, closeErr)
 }
 
 // known reports whether a record names the cell, or it is present.
