@@ -149,7 +149,8 @@ func (b *Backend) makeDir(_ context.Context, c *container) error {
 	return err
 }
 
-// makeFirst mounts the root file system and starts the first process.
+// makeFirst mounts the root file system, starts the first process and leaves
+// the mounts to it.
 func (b *Backend) makeFirst(ctx context.Context, c *container) error {
 	rootFS, masks, err := b.makeRootFS(ctx, c)
 	if err != nil {
@@ -209,7 +210,10 @@ func (b *Backend) makeFirst(ctx context.Context, c *container) error {
 	if c.root, err = os.OpenFile(fmt.Sprintf("/proc/%d/root", c.initPID), unix.O_PATH|unix.O_DIRECTORY, 0); err != nil {
 		return c.errLimits(err)
 	}
-	return nil
+	stage()
+	// The container has its own mounts by now, which end with it. The daemon's
+	// would outlive it if it is killed, and hold the loop device of the disk.
+	return unmountRootFS(c.dir)
 }
 
 // stateDir is libcontainer's own directory below that of a container.

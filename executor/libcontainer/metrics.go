@@ -32,7 +32,8 @@ func (b *Backend) Metrics(ctx context.Context, guid string) (executor.Metrics, e
 func (c *container) diskUsage(ctx context.Context) int64 {
 	var s unix.Statfs_t
 	if c.spec.Resources.DiskMB > 0 {
-		if err := unix.Statfs(filepath.Join(c.dir, diskDir), &s); err != nil {
+		// An overlay tells what its upper layer does.
+		if err := unix.Fstatfs(int(c.root.Fd()), &s); err != nil {
 			return executor.Unknown
 		}
 		return int64(s.Blocks-s.Bfree) * s.Bsize

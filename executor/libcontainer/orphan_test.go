@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/nftables"
 	"golang.org/x/sys/unix"
@@ -38,7 +39,7 @@ func mappedDaemon() {
 			return 0, err
 		}
 		endpoint, err := b.Create(context.Background(), executor.ContainerSpec{
-			GUID: "a", RootFS: "host:", Resources: executor.Resources{MemoryMB: 64}, Ports: []uint16{8080},
+			GUID: "a", RootFS: "host:", Resources: executor.Resources{MemoryMB: 64, DiskMB: 16}, Ports: []uint16{8080},
 		})
 		if err != nil {
 			return 0, errors.Join(err, b.Close())
@@ -111,6 +112,25 @@ func TestAPortOfADaemonThatWasKilledIsAnybodys(t *testing.T) {
 		t.Fatalf("who listens where a dead daemon's container was is not reached: %v", err)
 	}
 	conn.Close()
+}
+
+func TestADaemonThatIsKilledLeavesNoMountAndNoLoopDevice(t *testing.T) {
+	needRoot(t)
+	dir := filepath.Join(t.TempDir(), "cell")
+	killedDaemon(t, dir)
+	deadline := time.Now().Add(patience)
+	left := append(mounts(t, dir), loops(t, dir)...)
+	for len(left) > 0 && time.Now().Before(deadline) { // the kernel ends the container, and then its mounts
+		time.Sleep(time.Millisecond) // between two looks
+		left = append(mounts(t, dir), loops(t, dir)...)
+	}
+	if len(left) > 0 {
+		t.Errorf("nobody has started another daemon, and this is left: %q", left)
+	}
+	// The rest is for the next daemon with this Dir.
+	f := newFixture(t, func(o *Options) { o.Dir = dir })
+	f.delete("a")
+	f.eventually("what ran has ended", func() bool { return !running(t, f.Backend) })
 }
 
 // As on a kernel that lets nobody own a table.

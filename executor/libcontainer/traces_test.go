@@ -35,13 +35,7 @@ func traces(t testing.TB, b *Backend) []string {
 			t.Fatal(err)
 		}
 	}
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	must(err)
-	for line := range strings.Lines(string(mounts)) {
-		if strings.Contains(line, b.options.Dir+"/") {
-			all = append(all, "mount "+line)
-		}
-	}
+	all = append(all, mounts(t, b.options.Dir)...)
 	g, err := b.cgroup("x")
 	must(err)
 	for _, path := range g.paths {
@@ -70,21 +64,16 @@ func traces(t testing.TB, b *Backend) []string {
 			all = append(all, "device "+d.Name())
 		}
 	}
-	loops, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
-	must(err)
-	for _, name := range loops {
-		text, _ := os.ReadFile(name)
-		// Whoever sets up a container on this host, as other tests do, begins
-		// with a copy of all mounts, which holds a disk until it is given up.
-		deadline := time.Now().Add(patience)
-		for strings.Contains(string(text), b.options.Dir+"/") && strings.HasSuffix(string(text), "(deleted)\n") && time.Now().Before(deadline) {
-			time.Sleep(time.Millisecond) // between two looks
-			text, _ = os.ReadFile(name)
-		}
-		if strings.Contains(string(text), b.options.Dir+"/") {
-			all = append(all, "loop "+string(text))
-		}
+	// Whoever sets up a container on this host, as other tests do, begins with a
+	// copy of all mounts, which holds a disk until it is given up.
+	deadline := time.Now().Add(patience)
+	held := func(s string) bool { return strings.HasSuffix(s, "(deleted)\n") }
+	left := loops(t, b.options.Dir)
+	for slices.ContainsFunc(left, held) && time.Now().Before(deadline) {
+		time.Sleep(time.Millisecond) // between two looks
+		left = loops(t, b.options.Dir)
 	}
+	all = append(all, left...)
 	c, err := nftables.New()
 	must(err)
 	tables, err := c.ListTables()
@@ -100,6 +89,36 @@ func traces(t testing.TB, b *Backend) []string {
 		all = append(all, "directory "+e.Name())
 	}
 	slices.Sort(all)
+	return all
+}
+
+// mounts are those below a directory that this process sees.
+func mounts(t testing.TB, dir string) (all []string) {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if strings.Contains(line, dir+"/") {
+			all = append(all, "mount "+line)
+		}
+	}
+	return all
+}
+
+// loops are the loop devices of files below a directory.
+func loops(t testing.TB, dir string) (all []string) {
+	t.Helper()
+	files, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		if text, _ := os.ReadFile(name); strings.Contains(string(text), dir+"/") { // it may be free by now
+			all = append(all, "loop "+string(text))
+		}
+	}
 	return all
 }
 
