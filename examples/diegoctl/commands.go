@@ -99,6 +99,13 @@ func commands() []command {
 		{
 			name: "cells", help: "list the cells that are present, and what they have room for", run: cells, watchable: true,
 		},
+		{
+			name: "cell doctor", help: "say what this host can do for a cell, and what would help", run: cellDoctor,
+			more: "It asks no server. As root it makes a container, starts something in it and deletes it, and exits with 1 if this host cannot run real containers.",
+			flags: []flagSpec{{name: "dir", kind: kindFile, value: "DIRECTORY",
+				help: "where the cell is to keep its containers, as the file system matters (default: that of temporary files)"}},
+			examples: []string{"cell doctor -dir /var/lib/diego", "cell doctor -o json"},
+		},
 		{name: "domains", help: "list domains, and whether they are fresh", run: domains, watchable: true},
 		{
 			name: "domain upsert", args: []arg{{name: "NAME", kind: kindDomain}}, help: "say that what is desired in a domain is complete", run: domainUpsert,

@@ -40,7 +40,7 @@ var exitCodes = []struct {
 	help string
 }{
 	{exitOK, "done; also a watch or a follow that was interrupted"},
-	{exitFailed, "failed in any other way; a task that was waited for failed; a plan in which something goes nowhere"},
+	{exitFailed, "failed in any other way; a task that was waited for failed; a plan in which something goes nowhere; a host that cannot run real containers"},
 	{exitUsage, "the command line is wrong"},
 	{exitNotFound, "there is no such process, instance, task, cell or container"},
 	{exitRefused, "refused as things are: it exists already, has changed, or is in another state"},

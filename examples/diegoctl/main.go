@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/internal/daemon"
 )
 
 //go:generate go test -run TestTheDocumentIsFresh -update
@@ -26,7 +27,7 @@ func main() {
 	width, terminal := terminalOf(os.Stdout)
 	os.Exit(run(ctx, os.Args[1:], &process{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
-		env: os.Getenv, now: executor.UTC(time.Now), after: time.After, dial: dialHTTP,
+		env: os.Getenv, now: executor.UTC(time.Now), after: time.After, dial: dialHTTP, examine: daemon.Examine,
 		terminal: terminal, width: width,
 	}))
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/diegosdk/diego/internal/daemon"
 	"github.com/diegosdk/diego/internal/fleetdir"
 )
 
@@ -22,6 +23,8 @@ type process struct {
 	// after makes the pauses between two looks.
 	after func(time.Duration) <-chan time.Time
 	dial  func(connection) (*remote, error)
+	// examine finds out what this host can do for a cell with a directory.
+	examine func(ctx context.Context, dir string) daemon.Examination
 	// terminal is true if stdout is one; width is its width, 0 if not known.
 	terminal bool
 	width    int

@@ -18,6 +18,7 @@ import (
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/converge"
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/internal/daemon"
 	"github.com/diegosdk/diego/internal/simulation"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/storage/memstore"
@@ -178,9 +179,23 @@ func (w *world) run(r *remote, stdin string, line ...string) ran {
 	w.mu.Unlock()
 	code := run(ctx, line, &process{
 		stdin: strings.NewReader(stdin), stdout: &out, stderr: &errs, env: func(string) string { return "" },
-		terminal: w.terminal, width: w.width, now: w.clock.Now, after: w.after, dial: func(connection) (*remote, error) { return r, nil },
+		terminal: w.terminal, width: w.width, now: w.clock.Now, after: w.after, dial: func(connection) (*remote, error) { return r, nil }, examine: examineModel,
 	})
 	return ran{out.String(), errs.String(), code}
+}
+
+// examineModel is what two hosts can do: the directories are theirs.
+func examineModel(_ context.Context, dir string) daemon.Examination {
+	if dir == "/var/lib/diego" {
+		return daemon.Examination{RealContainers: true, Verdict: "this host runs real containers", Findings: []daemon.Finding{
+			{Name: "kernel", State: daemon.FindingOK, Found: "Linux 6.12.48, amd64"},
+			{Name: "disk limit", State: daemon.FindingLacking, Help: "mkfs.ext4 is missing; install e2fsprogs"},
+			{Name: "a trial container", State: daemon.FindingOK, Found: "made, started in and deleted"},
+		}}
+	}
+	return daemon.Examination{Verdict: "this host cannot run real containers: run as root", Findings: []daemon.Finding{
+		{Name: "rights", State: daemon.FindingFatal, Found: "no CAP_SYS_ADMIN", Help: "run as root"},
+	}}
 }
 
 // local is this world without a network.

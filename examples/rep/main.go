@@ -2,7 +2,7 @@
 // control plane's records. SIGTERM, or a POST to /v1/cell/evacuate, drains it:
 // its work moves to other cells, and then it ends. A second signal ends it at
 // once, and real containers with it; plain processes live on until a cell
-// starts in the same directory.
+// starts in the same directory. With -check it only says what this host can do.
 //
 // It runs real containers, or refuses to start where the host cannot; with
 // -backend auto or process, plain processes will do:
@@ -12,8 +12,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"log/slog"
+	"os"
 
 	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/internal/daemon"
@@ -22,10 +26,14 @@ import (
 type settings struct {
 	daemon.Logging
 	daemon.Endpoint
-	BBS   []string `name:"bbs" required:"true" help:"base URLs of the control planes"`
-	Drain bool     `name:"drain" default:"true" help:"let the work leave the cell before it ends; otherwise it is missing at once"`
+	BBS     []string `name:"bbs" required:"true" help:"base URLs of the control planes"`
+	Drain   bool     `name:"drain" default:"true" help:"let the work leave the cell before it ends; otherwise it is missing at once"`
+	Examine bool     `name:"check" help:"only say what this host can do for containers, and what would help, and exit with 0 if it can run real ones, else with 1; of the other settings only dir and log_format count"`
 	daemon.Cell
 }
+
+// Excused implements daemon.Excuser.
+func (s *settings) Excused() bool { return s.Examine }
 
 // Check implements daemon.Checker.
 func (s *settings) Check(report func(name, want string)) {
@@ -40,6 +48,9 @@ func main() {
 }
 
 func (s *settings) run(ctx context.Context, log *slog.Logger) error {
+	if s.Examine {
+		return s.examine(ctx)
+	}
 	server, err := s.Endpoint.Open(diego.Identity{Name: s.CellID, Roles: []diego.Role{diego.CellRole}}, log)
 	if err != nil {
 		return err
@@ -66,4 +77,20 @@ func (s *settings) run(ctx context.Context, log *slog.Logger) error {
 		}
 	})
 	return server.Serve(running, diego.HandlerOptions{Cell: cell, Ready: cell.Ready}, cell.Run)
+}
+
+// examine writes what this host can do, as a table or as one JSON document. Its
+// error is why the host cannot run real containers.
+func (s *settings) examine(ctx context.Context) error {
+	e := daemon.Examine(ctx, cmp.Or(s.Dir, os.TempDir()))
+	var err error
+	if s.LogFormat == "json" {
+		err = json.NewEncoder(os.Stdout).Encode(e)
+	} else {
+		err = e.Write(os.Stdout)
+	}
+	if err == nil && !e.RealContainers {
+		err = errors.New(e.Verdict)
+	}
+	return err
 }

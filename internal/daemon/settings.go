@@ -36,6 +36,12 @@ type Checker interface {
 	Check(report func(name, want string))
 }
 
+// An Excuser is a struct of settings that may say, once they are set, that
+// nothing is required of them and that Check is not to be called.
+type Excuser interface {
+	Excused() bool
+}
+
 // A Problem is one setting that is wrong.
 type Problem struct {
 	// Where is "file:line" or "command line".
@@ -183,6 +189,9 @@ func (l *loader) problem(where, name, value, want string) {
 // finish looks for what is missing, and for what does not go together. A
 // setting that is wrong already is not judged again.
 func (l *loader) finish(settings any) {
+	if e, ok := settings.(Excuser); ok && e.Excused() {
+		return
+	}
 	for _, f := range l.fields {
 		if f.required && f.value.IsZero() && !f.wrong {
 			l.problem(f.where, f.name, "", fmt.Sprintf("missing: want %s; set %q in the file or %s", f.want(), f.name, f.flag()))

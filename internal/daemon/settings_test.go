@@ -184,3 +184,20 @@ func FuzzSettingsFiles(f *testing.F) {
 		}
 	})
 }
+
+// An excused sample requires nothing once it is deep.
+type excused struct{ sample }
+
+func (s *excused) Excused() bool { return s.Deep }
+
+func TestExcusedSettingsRequireNothing(t *testing.T) {
+	if err := Load(&excused{}, nil); err == nil {
+		t.Error("a name is not required")
+	}
+	if err := Load(&excused{}, []string{"-deep"}); err != nil {
+		t.Errorf("nothing is required, and it says %v", err)
+	}
+	if err := Load(&excused{}, []string{"-deep", "-ttl", "x"}); err == nil {
+		t.Error("what is wrong was accepted")
+	}
+}
