@@ -28,12 +28,6 @@ func openRoot(t testing.TB, dir string) *tenant.Root {
 	return root
 }
 
-func must(t testing.TB, errs ...error) {
-	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-}
 
 func TestOnlyFilesAndDirectoriesAreOpened(t *testing.T) {
 	dir := t.TempDir()
