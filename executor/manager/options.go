@@ -76,8 +76,11 @@ type Options struct {
 	// 0 means 10 GB.
 	CacheBytes int64
 	// MaxDownloadBytes is the largest archive, MaxContentBytes the most that
-	// may be in one; 0 means 4 GiB and 8 GiB.
+	// may be in one, or in an upload; 0 means 4 GiB and 8 GiB.
 	MaxDownloadBytes, MaxContentBytes int64
+	// MaxContentEntries is how many files, directories and links an archive may
+	// have; 0 means 500,000.
+	MaxContentEntries int
 	// HTTPClient makes transfers; nil means one that waits a minute for an
 	// answer to begin.
 	HTTPClient *http.Client
@@ -168,6 +171,6 @@ func (o *Options) fetcher() (*transfer.Fetcher, error) {
 	}
 	return transfer.New(transfer.Options{
 		Dir: filepath.Join(o.Dir, "cache"), Client: o.HTTPClient, CacheBytes: o.CacheBytes,
-		MaxBytes: o.MaxDownloadBytes, Downloads: o.Downloads, Content: archive.Limits{Bytes: o.MaxContentBytes},
+		MaxBytes: o.MaxDownloadBytes, Downloads: o.Downloads, Content: archive.Limits{MaxContentBytes: o.MaxContentBytes, MaxContentEntries: o.MaxContentEntries},
 	})
 }

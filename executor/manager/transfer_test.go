@@ -57,10 +57,10 @@ func TestAHostileOrBrokenDownloadFailsTheSetupWithItsReason(t *testing.T) {
 	defer server.Close()
 	h := newHost(t, func(o *manager.Options) { o.MaxContentBytes, o.MaxDownloadBytes = 1<<20, 1<<20 })
 	for path, want := range map[string]string{
-		"/bomb":      "archive too large: more than 1048576 bytes of content",
+		"/bomb":      "archive too large: it holds more bytes than MaxContentBytes, which is 1048576",
 		"/traversal": `unsafe archive: the entry "../../evil" leads out of the archive`,
 		"/text":      "neither a tar, nor a gzipped tar, nor a zip",
-		"/endless":   "has more than 1048576 bytes",
+		"/endless":   "has more bytes than MaxDownloadBytes, which is 1048576",
 		"/missing":   "answers 404 Not Found",
 	} {
 		t.Run(path, func(t *testing.T) {

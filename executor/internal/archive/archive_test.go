@@ -90,7 +90,7 @@ func tree(t testing.TB, content []byte, format archive.Format, l archive.Limits)
 	defer root.Close()
 	r, w := io.Pipe()
 	source := file(t, content)
-	go func() { w.CloseWithError(archive.Normalize(w, source, format, l)) }()
+	go func() { w.CloseWithError(archive.Normalize(t.Context(), w, source, format, l)) }()
 	err = archive.Extract(t.Context(), root, "/a/b", r, -1, -1)
 	r.Close()
 	var lines []string
@@ -154,7 +154,6 @@ func TestAnAttackIsRefusedAndLeavesNothingOutside(t *testing.T) {
 		"a chain of links that climbs by name": tarOf(link("d/l", "../.."), regular("d/l/evil", 1)),
 		"a zip whose name climbs":              zipOf(zipped{"../evil", "x", 0o644}),
 		"a zip whose link climbs":              zipOf(zipped{"l", "../../x", fs.ModeSymlink | 0o777}),
-		"a zip with a long link":               zipOf(zipped{"l", strings.Repeat("x", 5000), fs.ModeSymlink | 0o777}),
 		"a zip with a device":                  zipOf(zipped{"d", "", fs.ModeDevice | 0o644}),
 	}
 	for name, content := range tests {
@@ -188,7 +187,7 @@ func TestNothingIsWrittenThroughALinkThatLeadsOut(t *testing.T) {
 }
 
 func TestABombIsRefused(t *testing.T) {
-	limits := archive.Limits{Bytes: 1 << 20, Entries: 10}
+	limits := archive.Limits{MaxContentBytes: 1 << 20, MaxContentEntries: 10}
 	var many []tar.Header
 	for range 11 {
 		many = append(many, regular("f", 0))
@@ -220,7 +219,7 @@ func TestAZipDirectoryThatTakesTooMuchMemoryIsRefused(t *testing.T) {
 		content []byte
 		entries int
 	}{"many entries": {zipOf(many...), 10}, "long names": {long, 1000}} {
-		if _, err := tree(t, test.content, archive.Detect, archive.Limits{Entries: test.entries}); !errors.Is(err, archive.ErrTooLarge) {
+		if _, err := tree(t, test.content, archive.Detect, archive.Limits{MaxContentEntries: test.entries}); !errors.Is(err, archive.ErrTooLarge) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -266,7 +265,7 @@ func FuzzNormalizeNeverWritesAnUnsafeName(f *testing.F) {
 	f.Add(zipOf(zipped{"a/b", "c", 0o644}, zipped{"l", "a", fs.ModeSymlink | 0o777}))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		var out bytes.Buffer
-		if archive.Normalize(&out, file(t, content), archive.Detect, archive.Limits{Bytes: 1 << 16, Entries: 100}) != nil {
+		if archive.Normalize(t.Context(), &out, file(t, content), archive.Detect, archive.Limits{MaxContentBytes: 1 << 16, MaxContentEntries: 100}) != nil {
 			return
 		}
 		in := tar.NewReader(&out)

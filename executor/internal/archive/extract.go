@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"sort"
 	"strings"
 
 	"github.com/diegosdk/diego/executor"
@@ -18,25 +19,27 @@ import (
 // Extract writes a tar stream into a directory of root, which is made if it is
 // missing. Files belong to uid and gid, or to this process if they are -1, and
 // keep only their permission bits. What is there already is replaced, never
-// written through. An error leaves the entries before it.
+// written through. An error leaves the entries before it. It takes a constant
+// number of descriptors and ends soon after ctx.
 func Extract(ctx context.Context, root *tenant.Root, dir string, r io.Reader, uid, gid int) error {
 	x := extraction{ctx: ctx, root: root, dir: inRoot(dir), uid: uid, gid: gid}
-	if err := x.mkdir(x.dir, 0o755); err != nil {
+	defer x.leave()
+	if _, err := x.enter(x.dir); err != nil {
 		return escape(err)
 	}
-	in := tar.NewReader(r)
+	in := NewReader(ctx, r, 0)
 	for {
 		h, err := in.Next()
 		if err == io.EOF {
 			// The rest is padding, and whoever writes the stream waits.
-			_, err := io.Copy(io.Discard, r)
+			_, err := io.Copy(io.Discard, WithContext(ctx, r))
 			return err
 		}
 		if err != nil {
 			return err
 		}
 		if err := x.entry(h, in); err != nil {
-			return fmt.Errorf("%s: %w", h.Name, escape(err))
+			return fmt.Errorf("%.64s: %w", h.Name, escape(err))
 		}
 	}
 }
@@ -46,6 +49,10 @@ type extraction struct {
 	root     *tenant.Root
 	dir      string
 	uid, gid int
+
+	// The directory of the last entry, which is likely that of the next one.
+	parent *tenant.Root
+	at     string
 }
 
 func (x *extraction) entry(h *tar.Header, content io.Reader) error {
@@ -66,11 +73,21 @@ func (x *extraction) entry(h *tar.Header, content io.Reader) error {
 	default:
 		return unsafe("the entry %q is neither file, directory nor link", h.Name)
 	}
-	if err := x.mkdir(path.Dir(name), 0o755); err != nil {
+	parent, err := x.enter(path.Dir(name))
+	if err != nil {
 		return err
 	}
-	if err := x.root.RemoveAll(x.ctx, name); err != nil {
-		return err
+	base := path.Base(name)
+	if info, err := parent.Lstat(base); err == nil {
+		if err := parent.RemoveAll(x.ctx, base); err != nil {
+			return err
+		}
+		if info.IsDir() { // perhaps one above that of the last entry
+			x.leave()
+			if parent, err = x.enter(path.Dir(name)); err != nil {
+				return err
+			}
+		}
 	}
 	switch h.Typeflag {
 	case tar.TypeLink:
@@ -83,12 +100,12 @@ func (x *extraction) entry(h *tar.Header, content io.Reader) error {
 		if err := Link(local, h.Linkname); err != nil {
 			return err
 		}
-		if err := x.root.Symlink(h.Linkname, name); err != nil {
+		if err := parent.Symlink(h.Linkname, base); err != nil {
 			return err
 		}
-		return x.own(name)
+		return x.own(parent, base)
 	}
-	f, err := x.root.Create(name, mode)
+	f, err := parent.Create(base, mode)
 	if err != nil {
 		return err
 	}
@@ -102,28 +119,81 @@ func (x *extraction) entry(h *tar.Header, content io.Reader) error {
 	return errors.Join(err, f.Close())
 }
 
-// mkdir makes a directory and those above it that are missing.
+// mkdir makes the directory of an entry, unless it is there.
 func (x *extraction) mkdir(name string, mode fs.FileMode) error {
 	if dir, err := x.root.OpenRoot(name); err == nil {
 		return dir.Close()
 	}
-	if parent := path.Dir(name); parent != name {
-		if err := x.mkdir(parent, 0o755); err != nil {
-			return err
-		}
-	}
-	// Its owner must be able to fill it, whatever the archive says.
-	if err := x.root.Mkdir(name, mode|0o700); err != nil {
+	parent, err := x.enter(path.Dir(name))
+	if err != nil {
 		return err
 	}
-	return x.own(name)
+	// Its owner must be able to fill it, whatever the archive says.
+	if err := parent.Mkdir(path.Base(name), mode|0o700); err != nil {
+		return err
+	}
+	return x.own(parent, path.Base(name))
 }
 
-func (x *extraction) own(name string) error {
+// enter opens a directory, and makes it and those above it that are missing. It
+// is open until the next call of enter or leave.
+func (x *extraction) enter(dir string) (*tenant.Root, error) {
+	if x.parent != nil && x.at == dir {
+		return x.parent, nil
+	}
+	next, err := x.root.OpenRoot(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		next, err = x.make(dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	x.leave()
+	x.parent, x.at = next, dir
+	return next, nil
+}
+
+func (x *extraction) leave() {
+	if x.parent != nil {
+		x.parent.Close()
+		x.parent = nil
+	}
+}
+
+// make makes a directory and those above it that are missing. Each look from
+// the root takes as long as the path is deep: so the first that is missing is
+// searched for by halves.
+func (x *extraction) make(dir string) (*tenant.Root, error) {
+	parts := strings.Split(dir, "/")
+	there := sort.Search(len(parts), func(i int) bool {
+		above, err := x.root.OpenRoot(path.Join(parts[:i+1]...))
+		if err == nil {
+			above.Close()
+		}
+		return err != nil
+	})
+	at, err := x.root.OpenRoot(path.Join(append([]string{"."}, parts[:there]...)...))
+	for _, part := range parts[there:] {
+		if err != nil {
+			return nil, err
+		}
+		var below *tenant.Root
+		if err = at.Mkdir(part, 0o755); err == nil {
+			if err = x.own(at, part); err == nil {
+				below, err = at.OpenRoot(part)
+			}
+		}
+		at.Close()
+		at = below
+	}
+	return at, err
+}
+
+func (x *extraction) own(parent *tenant.Root, name string) error {
 	if x.uid < 0 {
 		return nil
 	}
-	return x.root.Lchown(name, x.uid, x.gid)
+	return parent.Lchown(name, x.uid, x.gid)
 }
 
 // escape names the error with which os.Root refuses to leave its directory, and

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -26,10 +27,10 @@ const (
 )
 
 // Normalize writes the content of an archive as a plain tar stream. It stops
-// at the first entry that is unsafe or goes beyond the limits; what it has
-// written before is to be thrown away.
-func Normalize(w io.Writer, f *os.File, format Format, l Limits) error {
-	n := normalizer{out: tar.NewWriter(w), left: l.orDefault(), limits: l.orDefault()}
+// at the first entry that is unsafe or goes beyond the limits, and soon after
+// the end of ctx; what it has written before is to be thrown away.
+func Normalize(ctx context.Context, w io.Writer, f *os.File, format Format, l Limits) error {
+	n := normalizer{ctx: ctx, out: tar.NewWriter(w), left: l.orDefault(), limits: l.orDefault()}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
@@ -40,12 +41,13 @@ func Normalize(w io.Writer, f *os.File, format Format, l Limits) error {
 		}
 	}
 	var err error
+	packed := bufio.NewReaderSize(WithContext(ctx, f), 64<<10)
 	switch format {
 	case Tar:
-		err = n.tar(bufio.NewReaderSize(f, 64<<10))
+		err = n.tar(packed)
 	case TGZ:
 		var unzipped *gzip.Reader
-		if unzipped, err = gzip.NewReader(bufio.NewReaderSize(f, 64<<10)); err == nil {
+		if unzipped, err = gzip.NewReader(packed); err == nil {
 			err = n.tar(unzipped)
 		}
 	case Zip:
@@ -82,28 +84,29 @@ func detect(f *os.File) (Format, error) {
 }
 
 type normalizer struct {
+	ctx          context.Context
 	out          *tar.Writer
 	left, limits Limits
 }
 
 // count takes an entry from what the limits leave.
 func (n *normalizer) count(size int64) error {
-	if n.left.Entries--; n.left.Entries < 0 {
-		return fmt.Errorf("%w: more than %d entries", ErrTooLarge, n.limits.Entries)
+	if n.left.MaxContentEntries--; n.left.MaxContentEntries < 0 {
+		return tooMany(n.limits.MaxContentEntries)
 	}
-	if size < 0 || size > n.left.Bytes {
+	if size < 0 || size > n.left.MaxContentBytes {
 		return n.tooLong()
 	}
-	n.left.Bytes -= size
+	n.left.MaxContentBytes -= size
 	return nil
 }
 
 func (n *normalizer) tooLong() error {
-	return fmt.Errorf("%w: more than %d bytes of content", ErrTooLarge, n.limits.Bytes)
+	return tooLarge("it holds more bytes than MaxContentBytes, which is %d", n.limits.MaxContentBytes)
 }
 
 func (n *normalizer) tar(r io.Reader) error {
-	in := tar.NewReader(r)
+	in := NewReader(n.ctx, r, n.limits.MaxContentEntries)
 	for {
 		h, err := in.Next()
 		if err == io.EOF {
@@ -149,9 +152,6 @@ func (n *normalizer) tar(r io.Reader) error {
 	}
 }
 
-// maxLinkTarget is the longest target of a symbolic link, as on Linux.
-const maxLinkTarget = 4095
-
 func (n *normalizer) zip(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -160,7 +160,7 @@ func (n *normalizer) zip(f *os.File) error {
 	if err := n.weighDirectory(f, info.Size()); err != nil {
 		return err
 	}
-	in, err := zip.NewReader(f, info.Size())
+	in, err := zip.NewReader(contextReaderAt{n.ctx, f}, info.Size())
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
 		return err
 	}
@@ -170,6 +170,19 @@ func (n *normalizer) zip(f *os.File) error {
 		}
 	}
 	return nil
+}
+
+// A contextReaderAt ends with its context.
+type contextReaderAt struct {
+	ctx context.Context
+	r   io.ReaderAt
+}
+
+func (c contextReaderAt) ReadAt(p []byte, at int64) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.r.ReadAt(p, at)
 }
 
 // maxDirectory bounds what the directory of a zip says of its entries besides
@@ -186,6 +199,9 @@ func (n *normalizer) weighDirectory(f io.ReaderAt, size int64) error {
 	buffer := make([]byte, 256<<10)
 	entries, texts := 0, int64(0)
 	for at := int64(0); at < size; at += int64(len(buffer) - overlap) {
+		if err := n.ctx.Err(); err != nil {
+			return err
+		}
 		read, err := f.ReadAt(buffer, at)
 		if err != nil && err != io.EOF {
 			return err
@@ -204,11 +220,11 @@ func (n *normalizer) weighDirectory(f io.ReaderAt, size int64) error {
 				}
 			}
 			base += int64(len(signature))
-			if entries++; entries > n.limits.Entries {
-				return fmt.Errorf("%w: more than %d entries", ErrTooLarge, n.limits.Entries)
+			if entries++; entries > n.limits.MaxContentEntries {
+				return tooMany(n.limits.MaxContentEntries)
 			}
 			if texts > maxDirectory {
-				return fmt.Errorf("%w: a zip directory of more than %d bytes", ErrTooLarge, maxDirectory)
+				return tooLarge("its directory of a zip has more than %d bytes, which is fixed", maxDirectory)
 			}
 		}
 	}
@@ -220,7 +236,7 @@ func (n *normalizer) zipEntry(e *zip.File) error {
 	if err != nil {
 		return err
 	}
-	if e.UncompressedSize64 > uint64(n.left.Bytes) {
+	if e.UncompressedSize64 > uint64(n.left.MaxContentBytes) {
 		return n.tooLong()
 	}
 	size := int64(e.UncompressedSize64)
@@ -233,8 +249,8 @@ func (n *normalizer) zipEntry(e *zip.File) error {
 		h.Typeflag, h.Name = tar.TypeDir, name+"/"
 		return n.out.WriteHeader(h)
 	case e.Mode()&fs.ModeSymlink != 0:
-		if size > maxLinkTarget {
-			return unsafe("the link %q has a target of %d bytes", e.Name, size)
+		if size > MaxPathBytes {
+			return tooLarge("the link %.64q has a target of more than %d bytes, which is fixed", e.Name, MaxPathBytes)
 		}
 	case !e.Mode().IsRegular():
 		return unsafe("the entry %q is neither file, directory nor link", e.Name)
@@ -245,7 +261,7 @@ func (n *normalizer) zipEntry(e *zip.File) error {
 	}
 	defer content.Close()
 	if e.Mode()&fs.ModeSymlink != 0 {
-		target, err := io.ReadAll(io.LimitReader(content, maxLinkTarget))
+		target, err := io.ReadAll(io.LimitReader(content, MaxPathBytes))
 		if err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package archive
 
 import (
 	"archive/tar"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,77 +14,154 @@ import (
 	"github.com/diegosdk/diego/executor/internal/tenant"
 )
 
+// What Pack takes is bounded by these, and by MaxDepth.
+const (
+	// chunk is how many names of a directory are read at a time.
+	chunk = 1024
+	// maxLarge is how many directories with more names may lie within each
+	// other: each is held open until its last name has been read.
+	maxLarge = 16
+)
+
 // Pack writes a file or directory of root as a tar stream whose first entry is
 // the last element of name. Links are written as links, and name itself may be
 // one that stays in root. What is neither file, directory nor link is left
-// out, unless it is name itself. A missing file is an executor.ErrNoFile.
-func Pack(root *tenant.Root, name string, w io.Writer) error {
-	out := tar.NewWriter(w)
+// out, unless it is name itself. A missing file is an executor.ErrNoFile; a
+// tree that is deeper than MaxDepth, or has too many large directories within
+// each other, is an ErrTooLarge. Neither memory nor descriptors grow with the
+// tree. Pack ends soon after ctx.
+func Pack(ctx context.Context, root *tenant.Root, name string, w io.Writer) error {
 	name = inRoot(name)
-	if err := pack(root, out, name, path.Base(name), true); err != nil {
-		err = escape(err)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, executor.ErrUnsafeArchive) {
-			return fmt.Errorf("%w: %w", executor.ErrNoFile, err)
+	p := packer{root: root, out: tar.NewWriter(w)}
+	defer p.close()
+	err := p.entry(name, path.Base(name), os.O_RDONLY)
+	for err == nil && len(p.dirs) > 0 {
+		if err = ctx.Err(); err == nil {
+			err = p.next()
 		}
-		return err
 	}
-	return out.Close()
+	if err == nil {
+		return p.out.Close()
+	}
+	if err = escape(err); errors.Is(err, fs.ErrNotExist) || errors.Is(err, executor.ErrUnsafeArchive) {
+		return fmt.Errorf("%w: %w", executor.ErrNoFile, err)
+	}
+	return err
 }
 
-func pack(root *tenant.Root, out *tar.Writer, name, as string, first bool) error {
-	info, err := root.Lstat(name)
+type packer struct {
+	root *tenant.Root
+	out  *tar.Writer
+	dirs []*directory // within each other, the first one outermost
+	open int          // how many of them are
+}
+
+// A directory is one whose entries are being packed.
+type directory struct {
+	name, as string   // below root, and in the archive
+	names    []string // that have been read and not packed yet
+	rest     *os.File // where there are more; nil if there are none
+}
+
+// next packs one entry of the innermost directory, or leaves it.
+func (p *packer) next() error {
+	d := p.dirs[len(p.dirs)-1]
+	if len(d.names) == 0 {
+		if err := p.read(d); err != nil {
+			return err
+		}
+	}
+	if len(d.names) == 0 {
+		p.dirs = p.dirs[:len(p.dirs)-1]
+		return nil
+	}
+	base := d.names[0]
+	d.names = d.names[1:]
+	name, as := path.Join(d.name, base), path.Join(d.as, base)
+	info, err := p.root.Lstat(name)
 	if err != nil {
 		return err
 	}
-	if info.Mode()&fs.ModeSymlink != 0 && !first {
-		target, err := root.Readlink(name)
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		target, err := p.root.Readlink(name)
 		if err != nil {
 			return err
 		}
-		return out.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: as, Linkname: target, Mode: 0o777, ModTime: info.ModTime()})
+		return p.out.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: as, Linkname: target, Mode: 0o777, ModTime: info.ModTime()})
+	case info.IsDir(), info.Mode().IsRegular():
+		return p.entry(name, as, os.O_RDONLY|tenant.NoFollow)
 	}
-	if !first && !info.IsDir() && !info.Mode().IsRegular() {
-		return nil
-	}
-	flags := os.O_RDONLY
-	if !first {
-		flags |= tenant.NoFollow
-	}
-	f, err := root.Open(name, flags)
+	return nil
+}
+
+// entry packs a file, or begins with a directory.
+func (p *packer) entry(name, as string, flags int) error {
+	f, err := p.root.Open(name, flags)
 	if errors.Is(err, tenant.ErrKind) {
 		return fmt.Errorf("%w: %w", executor.ErrNoFile, err)
 	}
 	if err != nil {
 		return err
 	}
+	info, err := f.Stat()
+	if err == nil && info.IsDir() {
+		return p.enter(&directory{name: name, as: as, rest: f}, info)
+	}
 	defer f.Close()
-	if info, err = f.Stat(); err != nil {
+	if err != nil {
 		return err
 	}
-	h := &tar.Header{Name: as, Mode: int64(info.Mode().Perm()), ModTime: info.ModTime()}
-	if info.IsDir() {
-		h.Typeflag, h.Name = tar.TypeDir, as+"/"
-		if err := out.WriteHeader(h); err != nil {
-			return err
-		}
-		entries, err := f.ReadDir(-1)
-		if err != nil {
-			return err
-		}
-		f.Close() // so that depth costs no descriptors
-		for _, e := range entries {
-			if err := pack(root, out, path.Join(name, e.Name()), path.Join(as, e.Name()), false); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	h.Typeflag, h.Size = tar.TypeReg, info.Size()
-	if err := out.WriteHeader(h); err != nil {
+	h := &tar.Header{Typeflag: tar.TypeReg, Name: as, Mode: int64(info.Mode().Perm()), ModTime: info.ModTime(), Size: info.Size()}
+	if err := p.out.WriteHeader(h); err != nil {
 		return err
 	}
-	if _, err := io.CopyN(out, f, h.Size); err != nil {
+	if _, err := io.CopyN(p.out, f, h.Size); err != nil {
 		return fmt.Errorf("%s changed while it was read: %w", name, err)
 	}
 	return nil
+}
+
+// enter begins with a directory, which close closes from now on.
+func (p *packer) enter(d *directory, info fs.FileInfo) error {
+	p.dirs = append(p.dirs, d)
+	p.open++
+	if len(p.dirs) > MaxDepth {
+		return tooLarge("%.64q… lies deeper than %d directories, which is fixed", d.as, MaxDepth)
+	}
+	h := &tar.Header{Typeflag: tar.TypeDir, Name: d.as + "/", Mode: int64(info.Mode().Perm()), ModTime: info.ModTime()}
+	if err := p.out.WriteHeader(h); err != nil {
+		return err
+	}
+	return p.read(d)
+}
+
+// read reads the next names of a directory, and closes it after the last.
+func (p *packer) read(d *directory) error {
+	if d.rest == nil {
+		return nil
+	}
+	var err error
+	d.names, err = d.rest.Readdirnames(chunk)
+	if err == nil && len(d.names) == chunk {
+		if p.open > maxLarge {
+			return tooLarge("more than %d directories of %d and more entries lie within each other, which is fixed", maxLarge, chunk)
+		}
+		return nil
+	}
+	d.rest.Close()
+	d.rest = nil
+	p.open--
+	if err == io.EOF {
+		return nil
+	}
+	return err
+}
+
+func (p *packer) close() {
+	for _, d := range p.dirs {
+		if d.rest != nil {
+			d.rest.Close()
+		}
+	}
 }

@@ -5,11 +5,14 @@ package archive_test
 import (
 	"archive/tar"
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -45,7 +48,7 @@ func container(t *testing.T) (string, *tenant.Root) {
 
 func packed(root *tenant.Root, name string) (map[string]string, error) {
 	var b bytes.Buffer
-	if err := archive.Pack(root, name, &b); err != nil {
+	if err := archive.Pack(context.Background(), root, name, &b); err != nil {
 		return nil, err
 	}
 	found := map[string]string{}
@@ -103,7 +106,7 @@ func TestWhatIsPackedIsExtractedTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	if err := archive.Pack(root, "home", &b); err != nil {
+	if err := archive.Pack(context.Background(), root, "home", &b); err != nil {
 		t.Fatal(err)
 	}
 	copyDir, err := tenant.OpenRoot(t.TempDir())
@@ -133,5 +136,96 @@ func TestHardLinksAndReplacementsStayInTheArchive(t *testing.T) {
 	want := strings.Join([]string{"a/b/d/a -rwxr-xr-x xxx", "a/b/d/b -rwxr-xr-x xx", "a/b/e -rwxr-xr-x x"}, "\n")
 	if got != want || err != nil {
 		t.Errorf("%v:\n%s\nwant\n%s", err, got, want)
+	}
+}
+
+// names makes so many names of one file in a directory.
+func names(t *testing.T, dir string, n int) {
+	t.Helper()
+	first := filepath.Join(dir, "0")
+	if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(first, nil, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	for i := 1; i < n; i++ {
+		if err := os.Link(first, filepath.Join(dir, strconv.Itoa(i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A countingWriter measures the heap after so many writes.
+type countingWriter struct {
+	writes, at int
+	heap       uint64
+}
+
+func (w *countingWriter) Write(p []byte) (int, error) {
+	if w.writes++; w.writes == w.at {
+		runtime.GC()
+		var now runtime.MemStats
+		runtime.ReadMemStats(&now)
+		w.heap = now.HeapAlloc
+	}
+	return len(p), nil
+}
+
+func TestALargeDirectoryIsPackedAsItIsRead(t *testing.T) {
+	dir, root := container(t)
+	names(t, filepath.Join(dir, "few"), 100)
+	const many = 10_000
+	names(t, filepath.Join(dir, "many"), many)
+	few, lots := countingWriter{at: 50}, countingWriter{at: 50}
+	if err := errors.Join(archive.Pack(context.Background(), root, "few", &few), archive.Pack(context.Background(), root, "many", &lots)); err != nil {
+		t.Fatal(err)
+	}
+	if lots.writes < many {
+		t.Errorf("%d names made %d writes", many, lots.writes)
+	}
+	if more := int64(lots.heap) - int64(few.heap); more > many*50 {
+		t.Errorf("%d names take %d bytes", many, more)
+	}
+}
+
+func TestDepthCostsNoDescriptors(t *testing.T) {
+	dir, root := container(t)
+	deep := strings.Repeat("d/", archive.MaxDepth-1) + "e"
+	if err := os.MkdirAll(filepath.Join(dir, "deep", deep), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	count := func() int {
+		entries, err := os.ReadDir("/dev/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(entries)
+	}
+	before, most := count(), 0
+	err := archive.Pack(context.Background(), root, "deep/d", writerFunc(func(p []byte) (int, error) {
+		most = max(most, count())
+		return len(p), nil
+	}))
+	if err != nil || most > before+3 {
+		t.Errorf("%v; %d descriptors instead of %d", err, most, before)
+	}
+	if err := archive.Pack(context.Background(), root, "deep", io.Discard); !errors.Is(err, archive.ErrTooLarge) || !strings.Contains(err.Error(), "deeper than 256 directories") {
+		t.Errorf("a level more: %v", err)
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+func TestLargeDirectoriesWithinEachOtherAreBounded(t *testing.T) {
+	dir, root := container(t)
+	for at, n := filepath.Join(dir, "large"), 0; n < 24; at, n = filepath.Join(at, "d"), n+1 {
+		names(t, at, 1030) // so that nearly every one still holds names when its subdirectory is met
+	}
+	err := archive.Pack(context.Background(), root, "large", io.Discard)
+	if !errors.Is(err, archive.ErrTooLarge) || !strings.Contains(err.Error(), "more than 16 directories") {
+		t.Errorf("the error is %v", err)
+	}
+	if got, err := packed(root, "large"+strings.Repeat("/d", 16)); err != nil || len(got) != 8*1031 {
+		t.Errorf("%d entries, %v", len(got), err)
 	}
 }

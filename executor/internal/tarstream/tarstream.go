@@ -43,7 +43,7 @@ func (c Container) Out(ctx context.Context, from Place) (io.ReadCloser, error) {
 	in, out := io.Pipe()
 	go func() {
 		defer from.Root.Close()
-		out.CloseWithError(c.Err(archive.Pack(from.Root, from.Path, &writer{ctx, c, out}), from.Name))
+		out.CloseWithError(c.Err(archive.Pack(ctx, from.Root, from.Path, &writer{ctx, c, out}), from.Name))
 	}()
 	stop := context.AfterFunc(ctx, func() { out.CloseWithError(ctx.Err()) })
 	s := &stream{Reader: bufio.NewReader(in), pipe: in, stop: stop}

@@ -28,7 +28,6 @@ func openRoot(t testing.TB, dir string) *tenant.Root {
 	return root
 }
 
-
 func TestOnlyFilesAndDirectoriesAreOpened(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }

@@ -175,7 +175,7 @@ func (f *Fetcher) Tar(ctx context.Context, file *os.File, format archive.Format)
 	t.stop = context.AfterFunc(ctx, func() { w.CloseWithError(ctx.Err()) })
 	go func() {
 		defer close(t.done)
-		w.CloseWithError(archive.Normalize(w, file, format, f.options.Content))
+		w.CloseWithError(archive.Normalize(ctx, w, file, format, f.options.Content))
 	}()
 	return t
 }
@@ -272,7 +272,7 @@ func (f *Fetcher) try(ctx context.Context, r Request, known *version) (file *os.
 }
 
 func (f *Fetcher) tooLarge(r Request) error {
-	return fmt.Errorf("%w: %s has more than %d bytes", archive.ErrTooLarge, shown(r.URL), f.options.MaxBytes)
+	return fmt.Errorf("%w: %s has more bytes than MaxDownloadBytes, which is %d", archive.ErrTooLarge, shown(r.URL), f.options.MaxBytes)
 }
 
 func newSum(algorithm string) (hash.Hash, error) {

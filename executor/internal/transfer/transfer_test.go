@@ -147,7 +147,7 @@ func TestADownloadThatCannotBeTrustedIsRefusedAndLeavesNothing(t *testing.T) {
 		http.Error(w, "no", http.StatusForbidden)
 	}))
 	defer refuser.Close()
-	f, dir := newFetcher(t, func(o *transfer.Options) { o.MaxBytes = 4096; o.Content = archive.Limits{Bytes: 1000} })
+	f, dir := newFetcher(t, func(o *transfer.Options) { o.MaxBytes = 4096; o.Content = archive.Limits{MaxContentBytes: 1000} })
 	large := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/known" {
 			w.Header().Set("Content-Length", "5000")
@@ -303,7 +303,7 @@ func TestATransferIsTriedAgainWhenTheServerFails(t *testing.T) {
 }
 
 func TestAnUploadIsBounded(t *testing.T) {
-	f, _ := newFetcher(t, func(o *transfer.Options) { o.Content.Bytes = 1000 })
+	f, _ := newFetcher(t, func(o *transfer.Options) { o.Content.MaxContentBytes = 1000 })
 	if err := f.Upload(context.Background(), "http://127.0.0.1:1", bytes.NewReader(make([]byte, 1001))); !errors.Is(err, archive.ErrTooLarge) {
 		t.Errorf("the error is %v", err)
 	}

@@ -17,7 +17,7 @@ import (
 func (f *Fetcher) pack(file *os.File, tar io.Reader) (size int64, sum []byte, err error) {
 	digest := md5.New()
 	zipped := gzip.NewWriter(io.MultiWriter(file, digest))
-	most := f.options.Content.Bytes
+	most := f.options.Content.MaxContentBytes
 	if most <= 0 {
 		most = archive.DefaultBytes
 	}
@@ -26,7 +26,7 @@ func (f *Fetcher) pack(file *os.File, tar io.Reader) (size int64, sum []byte, er
 		return 0, nil, err
 	}
 	if n > most {
-		return 0, nil, fmt.Errorf("%w: more than %d bytes to upload", archive.ErrTooLarge, most)
+		return 0, nil, fmt.Errorf("%w: more bytes to upload than MaxContentBytes, which is %d", archive.ErrTooLarge, most)
 	}
 	if err := zipped.Close(); err != nil {
 		return 0, nil, err

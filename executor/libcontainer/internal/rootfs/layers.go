@@ -14,12 +14,12 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/internal/archive"
 	"github.com/diegosdk/diego/executor/internal/tenant"
 )
 
@@ -60,7 +60,7 @@ func newLayering(dir string) (*layering, error) {
 // apply adds one layer: a tar, gzipped or not. Entries as ".wh.name" remove
 // what a lower layer holds.
 func (l *layering) apply(ctx context.Context, r io.Reader) error {
-	in := bufio.NewReaderSize(&contextReader{ctx, r}, 64<<10)
+	in := bufio.NewReaderSize(archive.WithContext(ctx, r), 64<<10)
 	var stream io.Reader = in
 	if magic, _ := in.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
 		unzipped, err := gzip.NewReader(in)
@@ -71,9 +71,9 @@ func (l *layering) apply(ctx context.Context, r io.Reader) error {
 	} else if magic, _ := in.Peek(4); bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}) {
 		return fmt.Errorf("%w: layers packed with zstd; pack them with gzip", executor.ErrUnsupported)
 	}
-	archive := tar.NewReader(stream)
+	layer := archive.NewReader(ctx, stream, maxImageEntries)
 	for {
-		h, err := archive.Next()
+		h, err := layer.Next()
 		if err == io.EOF {
 			_, err := io.Copy(io.Discard, in) // so that all of it is checked
 			return err
@@ -81,8 +81,8 @@ func (l *layering) apply(ctx context.Context, r io.Reader) error {
 		if err != nil {
 			return err
 		}
-		if err := l.entry(ctx, h, archive); err != nil {
-			return fmt.Errorf("%s: %w", h.Name, err)
+		if err := l.entry(ctx, h, layer); err != nil {
+			return fmt.Errorf("%.64s: %w", h.Name, err)
 		}
 	}
 }
@@ -98,11 +98,9 @@ func (l *layering) entry(ctx context.Context, h *tar.Header, content io.Reader) 
 	if l.entries > maxImageEntries || h.Size < 0 || l.bytes > maxImageBytes {
 		return fmt.Errorf("the image holds more than %d bytes or %d entries", int64(maxImageBytes), maxImageEntries)
 	}
-	name := path.Clean(h.Name)
-	if !filepath.IsLocal(name) || strings.Contains(name, "\x00") {
-		if name = strings.TrimPrefix(name, "/"); !filepath.IsLocal(name) {
-			return fmt.Errorf("%w: it leads out of the image", executor.ErrUnsafeArchive)
-		}
+	name, err := archive.Name(strings.TrimLeft(h.Name, "/"))
+	if err != nil {
+		return err
 	}
 	parent, base := path.Split(name)
 	dir, rest, err := Deepest(l.root, parent)
@@ -190,17 +188,4 @@ func empty(ctx context.Context, root *tenant.Root, name string) error {
 		err = errors.Join(err, root.RemoveAll(ctx, path.Join(name, inside)))
 	}
 	return err
-}
-
-// A contextReader ends with its context.
-type contextReader struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (c *contextReader) Read(p []byte) (int, error) {
-	if err := c.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return c.r.Read(p)
 }
