@@ -54,16 +54,14 @@ func takeCensus(proc string) (*census, error) {
 			continue
 		}
 		m, err := readMember(proc, pid)
-		if gone(err) {
+		if hidden(err) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		// Of other users' processes it is not shown; theirs are known by their
-		// session or their parents.
 		environ, err := os.ReadFile(proc + "/" + name + "/environ")
-		if err != nil && !gone(err) && !errors.Is(err, fs.ErrPermission) {
+		if err != nil && !hidden(err) {
 			return nil, err
 		}
 		at := len(c.all)
@@ -77,10 +75,11 @@ func takeCensus(proc string) (*census, error) {
 	return c, nil
 }
 
-// gone reports whether a file in /proc could not be read because its process
-// has ended.
-func gone(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH)
+// hidden reports whether a file in /proc could not be read because its process
+// has ended or is another user's. Such a process of a container is known by its
+// session or its parents, unless /proc hides all of it (hidepid).
+func hidden(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) || errors.Is(err, fs.ErrPermission)
 }
 
 // marks are the container directories in an environment.

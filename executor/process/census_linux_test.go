@@ -1,9 +1,11 @@
 package process
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"testing"
 )
 
@@ -58,6 +60,20 @@ func TestACensusSkipsWhatHasEndedAndFailsForWhatItCannotRead(t *testing.T) {
 	}
 	if _, err := takeCensus(filepath.Join(t.TempDir(), "missing")); err == nil {
 		t.Error("a host without /proc has no processes")
+	}
+}
+
+func TestWhatLimitsThisProcessIsNotTakenForTheEndOfAnother(t *testing.T) {
+	for err, want := range map[error]bool{
+		syscall.ENOENT: true, syscall.ESRCH: true, syscall.EACCES: true, syscall.EPERM: true, // EPERM is hidepid=1
+		syscall.EMFILE: false, syscall.ENFILE: false, syscall.ENOMEM: false, syscall.EIO: false, nil: false,
+	} {
+		if err != nil {
+			err = &fs.PathError{Op: "open", Path: "/proc/1/stat", Err: err}
+		}
+		if got := hidden(err); got != want {
+			t.Errorf("%v: a process is hidden: %v", err, got)
+		}
 	}
 }
 

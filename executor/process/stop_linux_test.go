@@ -15,43 +15,61 @@ import (
 func TestContainersThatAreStoppedTogetherShareTheLooksAtTheHost(t *testing.T) {
 	const cells, each = 4, 50
 	ctx := t.Context()
-	var backends []executor.ContainerBackend
-	for range cells {
-		b := newBackend(t, t.TempDir())
-		backends = append(backends, b)
-		for i := range each {
-			guid := fmt.Sprint("c", i)
-			if _, err := b.Create(ctx, executor.ContainerSpec{GUID: guid}); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := b.Start(ctx, guid, executor.ProcessSpec{Path: "sleep", Args: []string{"1000"}}); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	var taken atomic.Int64
-	t.Cleanup(process.Looks(func(look func() error) error {
-		taken.Add(1)
-		return look()
-	}))
-	var stopping sync.WaitGroup
-	for _, b := range backends {
-		for i := range each {
-			stopping.Go(func() {
-				guid := fmt.Sprint("c", i)
-				if err := b.Signal(ctx, guid, executor.Kill); err != nil {
-					t.Error(err)
+	for _, test := range []struct {
+		name string
+		// stop gets the backend that has started a container and the next daemon's.
+		stop func(own, next executor.ContainerBackend, guid string) error
+	}{
+		{"by the daemon that has started them", func(own, _ executor.ContainerBackend, guid string) error {
+			return errors.Join(own.Signal(ctx, guid, executor.Kill), own.Delete(ctx, guid))
+		}},
+		{"by the next daemon", func(_, next executor.ContainerBackend, guid string) error {
+			return next.Delete(ctx, guid)
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var backends [cells][2]executor.ContainerBackend
+			for i := range backends {
+				dir := t.TempDir()
+				backends[i] = [2]executor.ContainerBackend{newBackend(t, dir), newBackend(t, dir)}
+				for n := range each {
+					guid := fmt.Sprint("c", n)
+					if _, err := backends[i][0].Create(ctx, executor.ContainerSpec{GUID: guid}); err != nil {
+						t.Fatal(err)
+					}
+					if _, err := backends[i][0].Start(ctx, guid, executor.ProcessSpec{Path: "sleep", Args: []string{"1000"}}); err != nil {
+						t.Fatal(err)
+					}
 				}
-				if err := b.Delete(ctx, guid); err != nil {
-					t.Error(err)
+			}
+			var taken atomic.Int64
+			defer process.Looks(func(look func() error) error {
+				taken.Add(1)
+				return look()
+			})()
+			var stopping sync.WaitGroup
+			for _, b := range backends {
+				for n := range each {
+					stopping.Go(func() {
+						if err := test.stop(b[0], b[1], fmt.Sprint("c", n)); err != nil {
+							t.Error(err)
+						}
+					})
 				}
-			})
-		}
-	}
-	stopping.Wait()
-	// Each of them needs two looks at least: some 400 in all if they shared none.
-	if n := taken.Load(); n > cells*each/2 {
-		t.Errorf("%d containers took %d looks at the host", cells*each, n)
+			}
+			stopping.Wait()
+			// Each of them needs two looks at least: some 400 in all if they shared none.
+			if n := taken.Load(); n > cells*each/2 {
+				t.Errorf("%d containers took %d looks at the host", cells*each, n)
+			} else {
+				t.Logf("%d containers took %d looks at the host", cells*each, n)
+			}
+			for _, b := range backends {
+				if guids, err := b[1].List(ctx); err != nil || len(guids) > 0 {
+					t.Errorf("left behind: %q, %v", guids, err)
+				}
+			}
+		})
 	}
 }
 
