@@ -103,6 +103,25 @@ type (
 	}
 )
 
+// listBy is a list that takes a filter and nothing else.
+func listBy[F, Item any](info wire.Info, method func(BBSAPI, context.Context, F) iter.Seq2[Item, error]) *wire.List[BBSAPI, F, Item] {
+	return list(info, func(ctx context.Context, b BBSAPI, f F) iter.Seq2[Item, error] { return method(b, ctx, f) })
+}
+
+// askProcess asks about a process.
+func askProcess[Out any](info wire.Info, method func(BBSAPI, context.Context, string) (Out, error)) *wire.Call[BBSAPI, processArgs, Out] {
+	return ask(info, func(ctx context.Context, b BBSAPI, in processArgs) (Out, error) {
+		return method(b, ctx, in.ProcessGUID)
+	})
+}
+
+// askIndex asks about an index of a process.
+func askIndex[Out any](info wire.Info, method func(BBSAPI, context.Context, string, int) (Out, error)) *wire.Call[BBSAPI, indexArgs, Out] {
+	return ask(info, func(ctx context.Context, b BBSAPI, in indexArgs) (Out, error) {
+		return method(b, ctx, in.ProcessGUID, in.Index)
+	})
+}
+
 // The calls of the BBS, each named as its method.
 var (
 	callDesire = tell(call("Desire", "bbs/desire", consumers, wire.Once,
@@ -139,57 +158,27 @@ var (
 		func(ctx context.Context, b BBSAPI, in processArgs) error {
 			return b.ContinueRollout(ctx, in.ProcessGUID)
 		})
-	callRolloutStatus = ask(call("RolloutStatus", "bbs/rollout_status", readers, wire.Always,
-		"Says how far a deployment is on its way to its active definition."),
-		func(ctx context.Context, b BBSAPI, in processArgs) (lrp.RolloutStatus, error) {
-			return b.RolloutStatus(ctx, in.ProcessGUID)
-		})
-	callDeployments = list(call("Deployments", "bbs/deployments", readers, wire.Always,
-		"Lists deployments, ordered by process guid."),
-		func(ctx context.Context, b BBSAPI, in storage.DeploymentFilter) iter.Seq2[*lrp.Deployment, error] {
-			return b.Deployments(ctx, in)
-		})
-	callDeployment = ask(call("Deployment", "bbs/deployment", readers, wire.Always,
-		"Reads the deployment of a process."),
-		func(ctx context.Context, b BBSAPI, in processArgs) (*lrp.Deployment, error) {
-			return b.Deployment(ctx, in.ProcessGUID)
-		})
-	callDesiredLRPs = list(call("DesiredLRPs", "bbs/desired_lrps", readers, wire.Always,
-		"Lists deployments as those see them who know of one definition only."),
-		func(ctx context.Context, b BBSAPI, in storage.DeploymentFilter) iter.Seq2[lrp.DesiredLRP, error] {
-			return b.DesiredLRPs(ctx, in)
-		})
-	callDesiredLRP = ask(call("DesiredLRP", "bbs/desired_lrp", readers, wire.Always,
-		"Reads the desired LRP of a process."),
-		func(ctx context.Context, b BBSAPI, in processArgs) (lrp.DesiredLRP, error) {
-			return b.DesiredLRP(ctx, in.ProcessGUID)
-		})
+	callRolloutStatus = askProcess(call("RolloutStatus", "bbs/rollout_status", readers, wire.Always,
+		"Says how far a deployment is on its way to its active definition."), BBSAPI.RolloutStatus)
+	callDeployments = listBy(call("Deployments", "bbs/deployments", readers, wire.Always,
+		"Lists deployments, ordered by process guid."), BBSAPI.Deployments)
+	callDeployment = askProcess(call("Deployment", "bbs/deployment", readers, wire.Always,
+		"Reads the deployment of a process."), BBSAPI.Deployment)
+	callDesiredLRPs = listBy(call("DesiredLRPs", "bbs/desired_lrps", readers, wire.Always,
+		"Lists deployments as those see them who know of one definition only."), BBSAPI.DesiredLRPs)
+	callDesiredLRP = askProcess(call("DesiredLRP", "bbs/desired_lrp", readers, wire.Always,
+		"Reads the desired LRP of a process."), BBSAPI.DesiredLRP)
 
-	callActualLRPs = list(call("ActualLRPs", "bbs/actual_lrps", readers, wire.Always,
-		"Lists the records of instances: all that are at each index, ordered by process guid, index, definition and presence."),
-		func(ctx context.Context, b BBSAPI, in storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error] {
-			return b.ActualLRPs(ctx, in)
-		})
-	callResolvedLRPs = list(call("ResolvedLRPs", "bbs/resolved_lrps", readers, wire.Always,
-		"Lists the instances as consumers should see them: one for each index."),
-		func(ctx context.Context, b BBSAPI, in storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error] {
-			return b.ResolvedLRPs(ctx, in)
-		})
-	callActualLRPGroups = list(call("ActualLRPGroups", "bbs/actual_lrp_groups", readers, wire.Always,
-		"Lists for each definition at each index the instance and the one that leaves its cell, ordered by process guid, index and definition."),
-		func(ctx context.Context, b BBSAPI, in storage.ActualLRPFilter) iter.Seq2[lrp.Group, error] {
-			return b.ActualLRPGroups(ctx, in)
-		})
-	callActualLRPGroup = ask(call("ActualLRPGroup", "bbs/actual_lrp_group", readers, wire.Always,
-		"Reads the group at an index of the active definition, or of all definitions if that has none."),
-		func(ctx context.Context, b BBSAPI, in indexArgs) (lrp.Group, error) {
-			return b.ActualLRPGroup(ctx, in.ProcessGUID, in.Index)
-		})
-	callSlot = ask(call("Slot", "bbs/slot", readers, wire.Always,
-		"Reads everything that is recorded at one index."),
-		func(ctx context.Context, b BBSAPI, in indexArgs) (lrp.Slot, error) {
-			return b.Slot(ctx, in.ProcessGUID, in.Index)
-		})
+	callActualLRPs = listBy(call("ActualLRPs", "bbs/actual_lrps", readers, wire.Always,
+		"Lists the records of instances: all that are at each index, ordered by process guid, index, definition and presence."), BBSAPI.ActualLRPs)
+	callResolvedLRPs = listBy(call("ResolvedLRPs", "bbs/resolved_lrps", readers, wire.Always,
+		"Lists the instances as consumers should see them: one for each index."), BBSAPI.ResolvedLRPs)
+	callActualLRPGroups = listBy(call("ActualLRPGroups", "bbs/actual_lrp_groups", readers, wire.Always,
+		"Lists for each definition at each index the instance and the one that leaves its cell, ordered by process guid, index and definition."), BBSAPI.ActualLRPGroups)
+	callActualLRPGroup = askIndex(call("ActualLRPGroup", "bbs/actual_lrp_group", readers, wire.Always,
+		"Reads the group at an index of the active definition, or of all definitions if that has none."), BBSAPI.ActualLRPGroup)
+	callSlot = askIndex(call("Slot", "bbs/slot", readers, wire.Always,
+		"Reads everything that is recorded at one index."), BBSAPI.Slot)
 	callRetire = tell(call("Retire", "bbs/retire", consumers, wire.Once,
 		"Stops what runs at an index, which then starts again."),
 		func(ctx context.Context, b BBSAPI, in retireArgs) error {
@@ -216,11 +205,8 @@ var (
 	callDesireTask = tell(call("DesireTask", "bbs/desire_task", consumers, wire.Once,
 		"Makes a task and asks for its start."),
 		func(ctx context.Context, b BBSAPI, in task.Desire) error { return b.DesireTask(ctx, in) })
-	callTasks = list(call("Tasks", "bbs/tasks", readers, wire.Always,
-		"Lists tasks, ordered by guid."),
-		func(ctx context.Context, b BBSAPI, in storage.TaskFilter) iter.Seq2[*task.Task, error] {
-			return b.Tasks(ctx, in)
-		})
+	callTasks = listBy(call("Tasks", "bbs/tasks", readers, wire.Always,
+		"Lists tasks, ordered by guid."), BBSAPI.Tasks)
 	callTask = ask(call("Task", "bbs/task", readers, wire.Always,
 		"Reads one task."),
 		func(ctx context.Context, b BBSAPI, in taskArgs) (*task.Task, error) { return b.Task(ctx, in.TaskGUID) })
@@ -269,11 +255,8 @@ var (
 		Position: func(e *storage.Event) int64 { return int64(e.Sequence) },
 		Kind:     func(e *storage.Event) string { return e.Subject().Kind },
 	}
-	callTimeline = ask(call("Timeline", "bbs/timeline", readers, wire.Always,
-		"Tells what happened at an index and why, as far back as the log goes."),
-		func(ctx context.Context, b BBSAPI, in indexArgs) ([]TimelineEntry, error) {
-			return b.Timeline(ctx, in.ProcessGUID, in.Index)
-		})
+	callTimeline = askIndex(call("Timeline", "bbs/timeline", readers, wire.Always,
+		"Tells what happened at an index and why, as far back as the log goes."), BBSAPI.Timeline)
 
 	callAnnounce = forCell(tell(call("Announce", "bbs/announce", cells, wire.Always,
 		"Makes a cell present, or renews that."),

@@ -26,10 +26,16 @@ type NotLeaderError struct {
 	Leader string
 	// Address is where the leader is asked, if it has said so.
 	Address string
+	// Why says why this process cannot lead, if its store fails and nobody else
+	// is known to lead.
+	Why string
 }
 
 func (e *NotLeaderError) Error() string {
-	if e.Leader == "" {
+	switch {
+	case e.Leader == "" && e.Why != "":
+		return fmt.Sprintf("%v of %q, because its store fails: %s; nobody else is known to lead, so mend the store and try again", ErrNotLeader, e.Role, e.Why)
+	case e.Leader == "":
 		return fmt.Sprintf("%v of %q; nobody is known to be, so try again soon", ErrNotLeader, e.Role)
 	}
 	return fmt.Sprintf("%v of %q; ask %q", ErrNotLeader, e.Role, e.Leader)
@@ -117,8 +123,9 @@ type Leadership struct {
 	firstFailed, lastFailed time.Time
 	// after is when a leader that has resigned may lead again.
 	after time.Time
-	// failed is why the leadership could not be asked for the last time.
-	failed error
+	// failed is why the leadership could not be asked for the last time, and
+	// commitFailed why the last commit failed.
+	failed, commitFailed error
 	// warned is when this process last warned that it leads by another clock
 	// than the store's.
 	warned time.Time
@@ -349,9 +356,21 @@ func (l *Leadership) Fence() (storage.Fence, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.lease.Epoch == 0 || !l.o.Now().Before(l.until) {
-		return storage.Fence{}, &NotLeaderError{Role: l.o.Role, Leader: l.leader, Address: l.address}
+		return storage.Fence{}, l.notLeader()
 	}
 	return l.lease.Fence(), nil
+}
+
+// notLeader is why this process may not commit. It is called with the lock.
+func (l *Leadership) notLeader() error {
+	e := &NotLeaderError{Role: l.o.Role}
+	if l.leader != l.o.Owner { // its own lease has run out
+		e.Leader, e.Address = l.leader, l.address
+	}
+	if err := cmp.Or(l.failed, l.commitFailed); e.Leader == "" && err != nil {
+		e.Why = err.Error()
+	}
+	return e
 }
 
 // readiness says whether somebody leads.
@@ -491,10 +510,10 @@ func (l *Leadership) observe(fence storage.Fence, err error) {
 		l.suspectNamesake()
 		l.lose()
 	case err == nil, errors.Is(err, storage.ErrConflict), errors.Is(err, storage.ErrDuplicate), errors.Is(err, executor.ErrInvalid):
-		l.firstFailed, l.lastFailed = time.Time{}, time.Time{}
+		l.firstFailed, l.lastFailed, l.commitFailed = time.Time{}, time.Time{}, nil
 	case errors.Is(err, context.Canceled): // the caller gave up
 	default:
-		l.lastFailed = l.o.Now()
+		l.lastFailed, l.commitFailed = l.o.Now(), err
 		if l.firstFailed.IsZero() {
 			l.firstFailed = l.lastFailed
 		}

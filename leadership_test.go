@@ -83,6 +83,87 @@ func TestALeaderThatMeetsItsNamesakeSaysSo(t *testing.T) {
 	}
 }
 
+// A failingStore fails to write while there is an error.
+type failingStore struct {
+	storage.Store
+	commits, leases error
+}
+
+func (s *failingStore) Commit(ctx context.Context, b storage.Batch) (storage.Cursor, error) {
+	if s.commits != nil {
+		return 0, s.commits
+	}
+	return s.Store.Commit(ctx, b)
+}
+
+func (s *failingStore) Acquire(ctx context.Context, l storage.Lease, ttl time.Duration) (storage.Lease, error) {
+	if s.leases != nil {
+		return storage.Lease{}, s.leases
+	}
+	return s.Store.Acquire(ctx, l, ttl)
+}
+
+func (s *failingStore) Renew(ctx context.Context, l storage.Lease, ttl time.Duration) (storage.Lease, error) {
+	if s.leases != nil {
+		return storage.Lease{}, s.leases
+	}
+	return s.Store.Renew(ctx, l, ttl)
+}
+
+func TestCallersLearnWhyNobodyLeadsWhileTheStoreFails(t *testing.T) {
+	full := errors.New("database or disk is full")
+	for _, test := range []struct {
+		name  string
+		fails func(*failingStore)
+	}{
+		{"everything fails", func(s *failingStore) { s.commits, s.leases = full, full }},
+		{"leases work and commits fail", func(s *failingStore) { s.commits = full }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			clock := simulation.NewClock()
+			store := &failingStore{Store: memstore.New(&memstore.Options{Now: clock.Now})}
+			plane, err := diego.New(diego.Options{
+				Store: store, Owner: "me", Address: "https://me.example", Now: clock.Now,
+				Dial: func(diego.CellPresence) (auction.CellClient, error) { return nil, errors.New("there is none") },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			turn := func(name string) error {
+				if err := plane.Leadership.Tick(t.Context()); err != nil && !errors.Is(err, full) {
+					t.Fatal(err)
+				}
+				err := plane.BBS.Desire(t.Context(), desired(name, 1))
+				clock.Advance(5 * time.Second)
+				return err
+			}
+			if err := turn("before"); err != nil {
+				t.Fatal(err)
+			}
+			test.fails(store)
+			var not *diego.NotLeaderError
+			for i := 0; !errors.As(err, &not); i++ { // until the lease has run out, or was given up
+				if err = turn(fmt.Sprint("during-", i)); err == nil || i == 6 {
+					t.Fatalf("while the disk is full: %v", err)
+				}
+			}
+			if not.Leader != "" || not.Address != "" || !strings.Contains(err.Error(), "its store fails: ") || !strings.Contains(not.Why, full.Error()) {
+				t.Errorf("while the disk is full: %v", err)
+			}
+			if body, err := diego.ProblemBody(not); err != nil || !strings.Contains(string(body), full.Error()) {
+				t.Errorf("over HTTP: %s, %v", body, err)
+			}
+			store.commits, store.leases = nil, nil
+			for i := range 6 {
+				err = turn(fmt.Sprint("after-", i))
+			}
+			if err != nil {
+				t.Errorf("once there is room: %v", err)
+			}
+		})
+	}
+}
+
 // gauges keep the last value of each gauge.
 type gauges struct {
 	auction.NoMetrics

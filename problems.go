@@ -110,6 +110,7 @@ type (
 		Role    string `json:"role"`
 		Leader  string `json:"leader,omitempty"`
 		Address string `json:"address,omitempty"`
+		Why     string `json:"why,omitempty"`
 	}
 	notFound struct {
 		Key storage.RecordKey `json:"key"`
@@ -192,9 +193,9 @@ func kinds() []wire.Kind {
 			func() *executor.ValidationError { return new(executor.ValidationError) }),
 		wire.Typed(wire.Kind{Name: "not_leader", Status: http.StatusServiceUnavailable, Title: "another process leads",
 			Example: &NotLeaderError{Role: "bbs", Leader: "bbs-2", Address: "https://bbs-2.example:8889"}},
-			func(e *NotLeaderError) notLeader { return notLeader{e.Role, e.Leader, e.Address} },
+			func(e *NotLeaderError) notLeader { return notLeader{e.Role, e.Leader, e.Address, e.Why} },
 			func(w notLeader) (*NotLeaderError, error) {
-				return &NotLeaderError{Role: w.Role, Leader: w.Leader, Address: w.Address}, nil
+				return &NotLeaderError{Role: w.Role, Leader: w.Leader, Address: w.Address, Why: w.Why}, nil
 			}),
 		wire.Same(wire.Kind{Name: "forbidden", Status: http.StatusForbidden, Title: "the certificate does not allow this",
 			Example: &ForbiddenError{"cell-1", "StartLRP", `only cell "cell-2" may say so`}},

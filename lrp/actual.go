@@ -37,8 +37,8 @@ type PortMapping struct {
 	HostPort      uint16 `json:"host_port"`
 }
 
-// An ActualLRP is the record of one instance. A record is a value: whoever
-// holds one may keep it, and nobody changes what it points to.
+// An ActualLRP is the record of one instance. A record is a value: its
+// holder may keep it, and nobody changes what it points to.
 type ActualLRP struct {
 	Key
 	InstanceKey

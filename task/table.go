@@ -215,7 +215,7 @@ var rules = []rule{
 	{Resolving, kindRequestAgain, Either, nothing, nil, "the task is not PENDING"},
 	{Resolving, kindExpirePending, Either, nothing, nil, "the task is not PENDING"},
 	{Resolving, kindCellMissing, Either, nothing, nil, "the task has ended"},
-	{Resolving, kindDemoteResolving, Holds, demote, nil, "whoever was resolving it may be gone"},
+	{Resolving, kindDemoteResolving, Holds, demote, nil, "the process that was resolving it may be gone"},
 	{Resolving, kindDemoteResolving, Fails, nothing, nil, "it is not time yet"},
 	{Resolving, kindRequestCallback, Either, nothing, nil, "somebody deals with it"},
 	{Resolving, kindExpireCompleted, Either, nothing, nil, "somebody deals with it"},

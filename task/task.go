@@ -36,7 +36,7 @@ type Definition struct {
 	ImagePassword string `json:"image_password,omitempty"`
 }
 
-// A Task is the record of one task. A record is a value: whoever holds one may
+// A Task is the record of one task. A record is a value: its holder may
 // keep it, and nobody changes what it points to. Its JSON form has the
 // definition's members beside its own.
 type Task struct {

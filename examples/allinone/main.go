@@ -22,6 +22,7 @@ import (
 	"github.com/diegosdk/diego/examples/allinone/account"
 	"github.com/diegosdk/diego/examples/allinone/sample"
 	"github.com/diegosdk/diego/internal/daemon"
+	"github.com/diegosdk/diego/internal/version"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
 )
@@ -37,6 +38,9 @@ func main() {
 	switch err := daemon.Load(&s, os.Args[1:]); {
 	case errors.Is(err, daemon.ErrHelp):
 		daemon.Help(os.Stdout, "allinone", summary, &s)
+		return
+	case errors.Is(err, daemon.ErrVersion):
+		_ = version.Print(os.Stdout, "allinone")
 		return
 	case err != nil:
 		fmt.Fprintf(os.Stderr, "allinone cannot start with these settings (-h explains them):\n%v\n", err)

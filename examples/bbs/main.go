@@ -65,6 +65,9 @@ func (s *settings) run(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	defer store.Close()
+	if err := s.CheckSealed(ctx, store); err != nil {
+		return err
+	}
 	o := diego.Options{
 		Store: store, Dial: diego.DialHTTP(server.Client()), Owner: s.Owner(server.URL), Address: server.URL,
 		LRPs: s.Restarts.Policy(), Guard: s.Guard(), Auction: s.Auction(),

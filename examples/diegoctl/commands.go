@@ -158,7 +158,7 @@ func commands() []command {
 			name: "completion", args: []arg{{name: "SHELL", kind: kindShell}}, help: "print a script that completes command lines", run: completion,
 			examples: []string{"completion bash > /etc/bash_completion.d/diegoctl", "completion zsh > \"${fpath[1]}/_diegoctl\"", "completion fish > ~/.config/fish/completions/diegoctl.fish"},
 		},
-		{name: "version", help: "say which version this is", run: version},
+		{name: "version", help: "say which version this is", run: sayVersion},
 		{
 			name: "help", args: []arg{{name: "COMMAND", kind: &kind{value: "COMMAND"}, optional: true, many: true}}, help: "say more about a command", run: helpCommand,
 		},

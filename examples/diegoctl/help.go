@@ -3,8 +3,9 @@ package main
 import (
 	"fmt"
 	"io"
-	"runtime/debug"
 	"strings"
+
+	"github.com/diegosdk/diego/internal/version"
 )
 
 // This file says what diegoctl does, all of it from the table of commands.
@@ -104,17 +105,12 @@ func codeTable() string {
 	return t.draw(0, false)
 }
 
-func version(c *call) error {
-	v := "unknown"
-	goVersion := ""
-	if info, ok := debug.ReadBuildInfo(); ok {
-		v, goVersion = info.Main.Version, info.GoVersion
-	}
+func sayVersion(c *call) error {
 	if c.forPrograms() {
-		return c.emit(map[string]string{"version": v, "go": goVersion})
+		program, goVersion := version.Of()
+		return c.emit(map[string]string{"version": program, "go": goVersion})
 	}
-	_, err := fmt.Fprintf(c.out, "diegoctl %s, %s\n", v, goVersion)
-	return err
+	return version.Print(c.out, "diegoctl")
 }
 
 // Markdown is docs/cli.md.

@@ -77,7 +77,12 @@ func (d *Dir) keepPrivate() error {
 	if err != nil {
 		return d.Wrong(err)
 	}
-	if uid, is := stranger(info); is {
+	const everybody = 0o002
+	uid, strange := stranger(info)
+	if strange && info.Mode()&everybody != 0 {
+		return d.common(info)
+	}
+	if strange {
 		return fmt.Errorf("%s belongs to the user %d, who could change what is kept there; give it to the user %d of this process (chown), or name another directory with %s", d.path, uid, os.Geteuid(), d.flag)
 	}
 	if info.Mode()&others == 0 {
@@ -90,7 +95,7 @@ func (d *Dir) keepPrivate() error {
 	mark, err := os.ReadFile(d.In(lockName))
 	if d.shared = len(inside) > 0 && (err != nil || strings.Contains(string(mark), sharedMark)); d.shared {
 		if info.Mode()&fs.ModeSticky != 0 {
-			return fmt.Errorf("%s is shared by all users of this host (%v); name a directory for this process alone with %s", d.path, info.Mode(), d.flag)
+			return d.common(info)
 		}
 		d.note = fmt.Sprintf("others can look into %s (%v), which was not made by this program; what is kept there is closed to them, but chmod 700 is better", d.path, info.Mode())
 		return nil
@@ -106,6 +111,11 @@ func (d *Dir) keepPrivate() error {
 		d.note = fmt.Sprintf("others could look into %s (%v); now only its owner can (%v)", d.path, info.Mode(), after.Mode())
 	}
 	return nil
+}
+
+// common says that the directory is everybody's, as /tmp is.
+func (d *Dir) common(info fs.FileInfo) error {
+	return fmt.Errorf("%s is shared by all users of this host (%v); name a directory for this process alone with %s, such as %s", d.path, info.Mode(), d.flag, d.In("diego"))
 }
 
 // Tell logs what was found or changed of the directory's permissions, if there

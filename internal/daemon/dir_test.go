@@ -147,4 +147,12 @@ func TestADirectoryOfOthersIsRefused(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(theirs, lockName)); err == nil {
 		t.Error("something was put into it")
 	}
+	// As /tmp is for all but root: nobody should be told to take it.
+	if err := errors.Join(syscall.Chown(shared, 12345, 12345), os.Chmod(shared, 0o777|os.ModeSticky)); err != nil {
+		t.Fatal(err)
+	}
+	want := "is shared by all users of this host"
+	if _, err := OpenDir("data", shared); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "chown") || !strings.Contains(err.Error(), "such as "+filepath.Join(shared, "diego")) {
+		t.Errorf("a directory like /tmp that belongs to another: %v", err)
+	}
 }

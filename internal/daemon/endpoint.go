@@ -20,7 +20,7 @@ type Endpoint struct {
 	TLS
 	Listen        string `name:"listen" required:"true" help:"host and port of the API, with /healthz and /readyz; port 0 is any that is free"`
 	Advertise     string `name:"advertise" help:"base URL at which others reach this process; unless set, that of listen"`
-	Plain         bool   `name:"plain" help:"serve and ask without TLS: whoever reaches this process may do everything"`
+	Plain         bool   `name:"plain" help:"serve and ask without TLS: everybody who reaches this process may do everything"`
 	MetricsListen string `name:"metrics_listen" help:"host and port of /metrics, /healthz and /readyz over plain HTTP, for those who have no certificate"`
 }
 

@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/diegosdk/diego/internal/version"
 )
 
 // Exit statuses of Main. The one after a second signal is 128 and the signal's
@@ -49,6 +51,9 @@ func (p *program) main(args []string, settings Settings, run func(context.Contex
 	switch err := Load(settings, args); {
 	case errors.Is(err, ErrHelp):
 		Help(p.stdout, p.name, p.summary, settings)
+		return 0
+	case errors.Is(err, ErrVersion):
+		_ = version.Print(p.stdout, p.name)
 		return 0
 	case err != nil:
 		fmt.Fprintf(p.stderr, "%s cannot start with these settings (-h explains them):\n%v\n", p.name, err)

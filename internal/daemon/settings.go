@@ -80,8 +80,8 @@ func (e *SettingsError) Error() string {
 
 // Load fills settings, a pointer to a struct as described above: first the
 // defaults, then the file that -config names, then the other flags. The error
-// is a *SettingsError with everything that is wrong; ErrHelp if args ask for
-// help; or that of the file.
+// is a *SettingsError with everything that is wrong; ErrHelp or
+// ErrVersion if args ask for that; or that of the file.
 func Load(settings any, args []string) error {
 	l := &loader{fields: describe(reflect.ValueOf(settings).Elem())}
 	for _, f := range l.fields {

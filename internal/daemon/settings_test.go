@@ -1,10 +1,13 @@
 package daemon
 
 import (
+	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -93,6 +96,7 @@ func TestEverythingThatIsWrongIsToldAtOnceWithItsPlace(t *testing.T) {
 		{"broken", "{\"name\": \"a\",\n\"ttl\" \"1s\"}", nil, []string{
 			`x.json:2: not JSON: invalid character '"' after object key: want an object such as {"name": "value"}`,
 			`name: missing: want a text; set "name" in the file or -name`}},
+		{"YAML", "# bbs\nname: a\n", []string{"-name=a"}, []string{`x.json:1: not JSON: invalid character '#' looking for beginning of value; this looks like YAML, and settings are JSON (yq -o json makes one of the other): want an object such as {"name": "value"}`}},
 		{"cut off", "{\"name\": \n\"a", []string{"-name=a"}, []string{`x.json:2: not JSON: unexpected end of JSON input: want an object such as {"name": "value"}`}},
 		{"a list", "\n[1]", []string{"-name=a"}, []string{`x.json:1: the file: want an object such as {"name": "value"}`}},
 		{"too long", strings.Repeat(" ", maxFileBytes+1), []string{"-name=a"}, []string{`x.json: the file: want at most 1048576 bytes`}},
@@ -121,6 +125,20 @@ func TestAFileThatIsNotThereIsNamed(t *testing.T) {
 	}
 }
 
+func TestAProgramSaysWhichVersionItIs(t *testing.T) {
+	for _, flag := range []string{"-version", "--version"} {
+		var out, log strings.Builder
+		p := program{name: "bbs", stdout: &out, stderr: &log}
+		status := p.main([]string{flag}, new(logged), func(context.Context, *slog.Logger) error { t.Error("it runs"); return nil })
+		if status != 0 || !strings.HasPrefix(out.String(), "bbs ") || !strings.HasSuffix(out.String(), runtime.Version()+"\n") || log.Len() > 0 {
+			t.Errorf("%s: %d, %q, %q", flag, status, &out, &log)
+		}
+	}
+}
+
+// logged has no settings but those of the log.
+type logged struct{ Logging }
+
 func TestHelpSaysWhatEachSettingIs(t *testing.T) {
 	if err := Load(new(sample), []string{"-ttl", "wrong", "-h"}); !errors.Is(err, ErrHelp) {
 		t.Errorf("%v", err)
@@ -134,6 +152,8 @@ of a flag has underscores: -log-level is "log_level".
 
   -config FILE
 	the file with settings
+  -version
+	say which version this is, and end
   -log-level TEXT
 	the least level that is logged (default info; debug, info, warn, error)
   -log-format TEXT

@@ -33,7 +33,11 @@ func (l *loader) read(data []byte) {
 		if errors.As(err, &syntax) {
 			offset = syntax.Offset - 1
 		}
-		l.problem(at(offset), "not JSON", err.Error(), `want an object such as {"name": "value"}`)
+		text := err.Error()
+		if spelling.YAML.Match(data) {
+			text += "; this looks like YAML, and settings are JSON (yq -o json makes one of the other)"
+		}
+		l.problem(at(offset), "not JSON", text, `want an object such as {"name": "value"}`)
 		return
 	}
 	if _, ok := whole.(map[string]any); !ok {

@@ -12,6 +12,9 @@ import (
 // ErrHelp says that somebody asked for help instead of a run.
 var ErrHelp = errors.New("help was asked for")
 
+// ErrVersion says that somebody asked for the version instead of a run.
+var ErrVersion = errors.New("the version was asked for")
+
 const commandLine = "command line"
 
 // A givenFlag is a setting of the command line.
@@ -32,6 +35,9 @@ func (l *loader) flags(args []string) (given []givenFlag, err error) {
 		name, value, hasValue := strings.Cut(name, "=")
 		if name == "h" || name == "help" {
 			return nil, ErrHelp
+		}
+		if name == "version" {
+			return nil, ErrVersion
 		}
 		f := l.find(strings.ReplaceAll(name, "-", "_"))
 		if name != "config" && (f == nil || strings.Contains(name, "_")) {
@@ -74,7 +80,7 @@ func (l *loader) set(g givenFlag) {
 // Help writes what the settings are: name, type, meaning, default and limits.
 func Help(w io.Writer, name, summary string, settings any) {
 	fmt.Fprintf(w, "%s: %s\n\nSettings come from flags and from a JSON file; flags win. In the file the name\nof a flag has underscores: -log-level is \"log_level\".\n\n", name, summary)
-	fmt.Fprintf(w, "  -config FILE\n\tthe file with settings\n")
+	fmt.Fprintf(w, "  -config FILE\n\tthe file with settings\n  -version\n\tsay which version this is, and end\n")
 	for _, f := range describe(reflect.ValueOf(settings).Elem()) {
 		fmt.Fprintf(w, "  %s %s\n\t%s", f.flag(), f.kind(), f.help)
 		var notes []string

@@ -66,9 +66,8 @@ func readKey(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	const everybody = 0o007
-	if info.Mode().IsRegular() && info.Mode()&everybody != 0 {
-		return nil, fmt.Errorf("everybody on this host can read or write %s (%v): run chmod o= on it, and take another key if somebody may have read this one", path, info.Mode())
+	if info.Mode().IsRegular() && info.Mode()&others != 0 {
+		return nil, fmt.Errorf("other users of this host can read or write %s (%v): run chmod 600 on it, and take another key if one of them may have read this one", path, info.Mode())
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -79,6 +78,19 @@ func readKey(path string) ([]byte, error) {
 		return nil, fmt.Errorf("%s does not hold %d bytes in base64; head -c %d /dev/urandom | base64 makes such a key", path, keyBytes, keyBytes)
 	}
 	return secret, nil
+}
+
+// CheckSealed fails if records of the store are encrypted and there are no keys:
+// each of them would be refused, one by one.
+func (s *StoreKeys) CheckSealed(ctx context.Context, store *sqlstore.Store) error {
+	if len(s.StoreKeyFiles) > 0 {
+		return nil
+	}
+	labels, err := store.SealedWith(ctx)
+	if err != nil || len(labels) == 0 {
+		return err
+	}
+	return fmt.Errorf("store_keys: missing: records of this database are encrypted with the keys %q; set store_keys and store_key (-store-keys, -store-key) as the other processes of this database have them", labels)
 }
 
 // Rotate does what store_rotate asks for, until ctx ends. Its result goes to

@@ -3,6 +3,7 @@ package daemon
 import (
 	"bytes"
 	"encoding/base64"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -59,14 +60,15 @@ func TestSettingsOfEncryptionThatDoNotFitAreRefused(t *testing.T) {
 }
 
 func TestAKeyFileThatIsOfNoUseIsNamedAndNotShown(t *testing.T) {
-	open := keyFile(t, "open", 32, 0o604)
-	if err := os.Chmod(open, 0o604); err != nil {
+	open, group := keyFile(t, "open", 32, 0o604), keyFile(t, "group", 32, 0o640)
+	if err := errors.Join(os.Chmod(open, 0o604), os.Chmod(group, 0o640)); err != nil {
 		t.Fatal(err)
 	}
 	short := keyFile(t, "short", 16, 0o600)
 	for path, want := range map[string]string{
 		filepath.Join(t.TempDir(), "none"): "no such file",
-		open:                               "everybody on this host can read or write " + open,
+		open:                               "other users of this host can read or write " + open,
+		group:                              "other users of this host can read or write " + group,
 		short:                              short + " does not hold 32 bytes in base64",
 	} {
 		_, err := (&StoreKeys{StoreKeyFiles: map[string]string{"a": path}, StoreKey: "a"}).Keys()
@@ -85,7 +87,7 @@ func TestAKeyFileThatIsOfNoUseIsNamedAndNotShown(t *testing.T) {
 func TestRecordsAreEncryptedAndKeysRotate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "diego.db")
 	another := filepath.Join(t.TempDir(), "diego.db")
-	a, b := "a="+keyFile(t, "a", 32, 0o600), "b="+keyFile(t, "b", 32, 0o640)
+	a, b := "a="+keyFile(t, "a", 32, 0o600), "b="+keyFile(t, "b", 32, 0o600)
 	const secret = "correct horse battery staple"
 	round := func(do func(*sqlstore.Store), args ...string) string {
 		t.Helper()
@@ -162,6 +164,22 @@ func TestRecordsAreEncryptedAndKeysRotate(t *testing.T) {
 				t.Error("it is legible without a key")
 			}
 			break
+		}
+		err := new(StoreKeys).CheckSealed(t.Context(), s)
+		if err == nil || !strings.Contains(err.Error(), `store_keys: missing: records of this database are encrypted with the keys ["a" "b"]; set store_keys`) {
+			t.Errorf("without a key the check says %v", err)
+		}
+	})
+	keyed := &StoreKeys{StoreKeyFiles: map[string]string{"b": "b"}}
+	round(func(s *sqlstore.Store) {
+		if err := keyed.CheckSealed(t.Context(), s); err != nil {
+			t.Errorf("with keys the check says %v", err)
+		}
+	}, "-store-keys", b, "-store-key", "-", "-store-rotate")
+	round(func(s *sqlstore.Store) {
+		read(s)
+		if err := new(StoreKeys).CheckSealed(t.Context(), s); err != nil {
+			t.Errorf("once all is decrypted the check says %v", err)
 		}
 	})
 }

@@ -6,11 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/diegosdk/diego/internal/spelling"
 
 	"github.com/diegosdk/diego/executor"
 )
@@ -63,7 +64,7 @@ func parse(data []byte) (*node, error) {
 		var syntax *json.SyntaxError
 		if errors.As(err, &syntax) {
 			text := syntaxText(syntax)
-			if yaml.Match(data) {
+			if spelling.YAML.Match(data) {
 				text += "; this looks like YAML, and spec files are JSON (yq -o json makes one of the other)"
 			}
 			return nil, &offsetError{min(max(int(syntax.Offset)-1, 0), len(data)-1), text}
@@ -80,10 +81,6 @@ func parse(data []byte) (*node, error) {
 	}
 	return root, nil
 }
-
-// yaml matches the beginning of what people write in YAML: a comment, the mark
-// of a document, or a member without quotes.
-var yaml = regexp.MustCompile(`^\s*(#|---|[A-Za-z_][\w-]*:(\s|$))`)
 
 // syntaxText tells what is wrong without the words of a library.
 func syntaxText(err *json.SyntaxError) string {

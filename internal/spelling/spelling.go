@@ -1,7 +1,14 @@
 // Package spelling guesses what people meant to type.
 package spelling
 
-import "slices"
+import (
+	"regexp"
+	"slices"
+)
+
+// YAML matches the beginning of what people write in YAML: a comment, the mark
+// of a document, or a member without quotes.
+var YAML = regexp.MustCompile(`^\s*(#|---|[A-Za-z_][\w-]*:(\s|$))`)
 
 // Nearest is the first of the known words that is most like word, or empty if
 // none is like enough: a third of its letters, and one in short words, may be

@@ -23,7 +23,8 @@ type Rotation struct {
 // at any time: what is done stays done.
 //
 // Once it has succeeded, in a time when every process has the new Keys.Active,
-// no data needs the other keys. The error is the first *KeyError or
+// no data needs the other keys, and without an active key the store may be
+// opened without any. The error is the first *KeyError or
 // *storage.CorruptError of the rows that it had to skip, or one that ended it.
 func (s *Store) Rotate(ctx context.Context) (Rotation, error) {
 	var done Rotation
@@ -49,6 +50,9 @@ func (s *Store) Rotate(ctx context.Context) (Rotation, error) {
 				skipped = page.err
 			}
 		}
+	}
+	if skipped == nil && s.sealer.active == "" {
+		return done, s.retry(ctx, "forgetting keys", func() error { return s.forgetKeys(ctx) })
 	}
 	return done, skipped
 }

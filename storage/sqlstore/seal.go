@@ -119,6 +119,30 @@ func (s *Store) proof(ctx context.Context, label string) (proof []byte, err erro
 	return proof, scanAll(rows, func(r *sql.Rows) error { return r.Scan(&proof) })
 }
 
+// SealedWith are the labels of the keys with which data may be encrypted, in
+// order: of all with which the store was ever opened. There are none once
+// [Store.Rotate] has decrypted everything.
+func (s *Store) SealedWith(ctx context.Context) (labels []string, err error) {
+	rows, err := s.write.QueryContext(ctx, "SELECT label FROM "+s.table("sealing_keys"))
+	if err != nil {
+		return nil, err
+	}
+	err = scanAll(rows, func(r *sql.Rows) error {
+		var label []byte
+		err := r.Scan(&label)
+		labels = append(labels, string(label))
+		return err
+	})
+	slices.Sort(labels)
+	return labels, err
+}
+
+// forgetKeys takes away the proofs of all keys.
+func (s *Store) forgetKeys(ctx context.Context) error {
+	_, err := s.write.ExecContext(ctx, "DELETE FROM "+s.table("sealing_keys"))
+	return err
+}
+
 // seal encrypts data, which belongs to where it is: moved to another record,
 // it does not decrypt.
 func (k *sealer) seal(data, where []byte) []byte {
