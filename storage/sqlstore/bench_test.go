@@ -59,7 +59,7 @@ func benchmarkLifecycle(b *testing.B, s *Store, clients int) {
 }
 
 // deployed commits a new deployment for each client.
-func deployed(b *testing.B, s *Store, clients int) (guids []string) {
+func deployed(b testing.TB, s *Store, clients int) (guids []string) {
 	b.Helper()
 	var deployments storage.Batch
 	for range clients {

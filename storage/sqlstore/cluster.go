@@ -75,17 +75,22 @@ func isUnknownVariable(err error) bool {
 	return errors.As(err, &e) && e.Number == 1193
 }
 
-// A causalConnector makes connections that read what the whole cluster has
-// committed, if there is a cluster.
-type causalConnector struct{ driver.Connector }
+// A mysqlConnector makes connections and sends them settings that the driver has
+// no parameters for. A server that has no such variable does without it.
+type mysqlConnector struct {
+	driver.Connector
+	settings []string
+}
 
-func (c *causalConnector) Connect(ctx context.Context) (driver.Conn, error) {
+func (c *mysqlConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	conn, err := c.Connector.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := conn.(driver.ExecerContext).ExecContext(ctx, setCausalReads, nil); err != nil && !isUnknownVariable(err) {
-		return nil, errors.Join(err, conn.Close())
+	for _, setting := range c.settings {
+		if _, err := conn.(driver.ExecerContext).ExecContext(ctx, setting, nil); err != nil && !isUnknownVariable(err) {
+			return nil, errors.Join(err, conn.Close())
+		}
 	}
 	return conn, nil
 }

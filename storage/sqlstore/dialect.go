@@ -84,8 +84,10 @@ type dialect struct {
 	// begin starts a transaction that writes, beginRead one that sees one
 	// moment, that of its first statement.
 	begin, beginRead []string
-	// settings follow begin on connections that Open has not set up.
-	settings []string
+	// isolation precedes begin on connections that Open has not set up, and
+	// settings follow it.
+	isolation []string
+	settings  []string
 	// bounds follow them in a transaction that commits.
 	bounds []string
 	// batch runs several statements in one round trip; nil runs them one by

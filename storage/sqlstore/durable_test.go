@@ -43,6 +43,6 @@ func TestAParameterThatIsNotKnownIsAnError(t *testing.T) {
 	}
 	for _, d := range servers {
 		_, err := Open(t.Context(), withParameter(d.database(t), "no_such_parameter=1"), nil)
-		wantError(t, err, "no_such_parameter")
+		wantError(t, err, "no_such_parameter", "mend the parameters of the DSN")
 	}
 }

@@ -380,11 +380,11 @@ func (s *Store) slotQuery(n int) string {
 	var b strings.Builder
 	b.WriteString("SELECT 1, process_guid, instances, active_definition_id, update_strategy, domain, healthy_definition_id, tag_epoch, tag_index, other_definition_ids, NULL FROM ")
 	b.WriteString(s.table("deployments"))
-	b.WriteString(" WHERE (process_guid) IN ")
-	b.WriteString(s.d.inList([]kind{text}, n))
+	b.WriteString(" WHERE ")
+	b.WriteString(s.d.oneOf([]string{"process_guid"}, []kind{text}, n))
 	b.WriteString(" UNION ALL SELECT 0, process_guid, idx, definition_id, presence, domain, cell_id, tag_epoch, tag_index, NULL, data FROM ")
 	b.WriteString(s.table("actual_lrps"))
-	b.WriteString(" WHERE (process_guid, idx) IN ")
-	b.WriteString(s.d.inList([]kind{text, number}, n))
+	b.WriteString(" WHERE ")
+	b.WriteString(s.d.oneOf([]string{"process_guid", "idx"}, []kind{text, number}, n))
 	return s.d.rebind(b.String())
 }

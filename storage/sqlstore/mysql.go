@@ -27,7 +27,8 @@ var mysqlDialect = dialect{
 	identity: "SELECT CONCAT(@@hostname, ' ', @@port, ' ', @@server_id, ' ', UNIX_TIMESTAMP() - up.VARIABLE_VALUE, ' ', COALESCE(log.CREATE_TIME, '')) " +
 		"FROM /*!80000 performance_schema */ /*M!100600 information_schema */ .GLOBAL_STATUS AS up, information_schema.TABLES AS log " +
 		"WHERE up.VARIABLE_NAME = 'UPTIME' AND log.TABLE_SCHEMA = DATABASE() AND log.TABLE_NAME = '{log}'",
-	begin:     []string{"SET TRANSACTION ISOLATION LEVEL READ COMMITTED", "START TRANSACTION"},
+	isolation: []string{"SET TRANSACTION ISOLATION LEVEL READ COMMITTED"},
+	begin:     []string{"START TRANSACTION"},
 	bounds:    []string{mysqlBounds},
 	beginRead: []string{"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"},
 	batch:     joined,
@@ -83,6 +84,8 @@ var mysqlDialect = dialect{
 			return permanent, "name a database that exists in the DSN"
 		case 1062, 1690:
 			return guarded, ""
+		case 1193:
+			return permanent, "mend the parameters of the DSN: what is none of the driver's is a variable of the server's"
 		case 1146:
 			return absent, ""
 		case 1021, 1114:

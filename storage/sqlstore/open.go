@@ -181,19 +181,16 @@ func parse(dsn string) (open func(context.Context, Options) (*Store, error), err
 		if err != nil {
 			return nil, errDSN("MySQL", "mysql://user:password@host:3306/database", dsn, err)
 		}
-		connect := func(a access) (driver.Connector, error) { return mysql.NewConnector(boundMySQL(config, a)) }
-		if _, err := connect(reads); err != nil {
+		connect := func(a access, oneNode bool) (driver.Connector, error) {
+			c, err := mysql.NewConnector(boundMySQL(config, a))
+			return &mysqlConnector{c, mysqlSession(a, oneNode)}, err
+		}
+		if _, err := connect(reads, oneNode); err != nil {
 			return nil, errDSN("MySQL", "mysql://user:password@host:3306/database", dsn, err)
 		}
 		return func(ctx context.Context, opts Options) (*Store, error) {
 			opts.OneNode = opts.OneNode || oneNode
-			return server(&mysqlDialect, func(a access) (driver.Connector, error) {
-				c, err := connect(a)
-				if err == nil && opts.OneNode {
-					c = &causalConnector{c}
-				}
-				return c, err
-			})(ctx, opts)
+			return server(&mysqlDialect, func(a access) (driver.Connector, error) { return connect(a, opts.OneNode) })(ctx, opts)
 		}, nil
 	}
 	return nil, errors.New("sqlstore: the data source name begins with none of sqlite:, postgres:// and mysql: as it should; a file is sqlite:/var/lib/diego/diego.db")

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/lib/pq"
 )
 
 var postgres = dialect{
@@ -45,6 +47,9 @@ var postgres = dialect{
 		})
 	},
 	classify: func(err error) (class, string) {
+		if errors.Is(err, pq.ErrSSLNotSupported) {
+			return permanent, "let the server speak TLS, or add sslmode=disable to the DSN where the way to it is safe"
+		}
 		code := stateOf(err)
 		switch code {
 		case "40001":
@@ -72,10 +77,17 @@ var postgres = dialect{
 			return permanent, "name a database that exists in the DSN"
 		case "42P01":
 			return absent, ""
+		case "42704": // an unknown parameter in the DSN becomes a setting of the session
+			if strings.Contains(err.Error(), "configuration parameter") {
+				return permanent, "mend the parameters of the DSN: what is none of the driver's is a setting of PostgreSQL's"
+			}
 		case "53100":
 			return permanent, "free space on the server's disk"
 		case "25006":
 			return permanent, hintReadOnly
+		}
+		if code == "08P01" && strings.Contains(err.Error(), "startup parameter") { // PgBouncer
+			return permanent, "name the parameter in ignore_startup_parameters of the pooler, or connect to the server itself"
 		}
 		if strings.HasPrefix(code, "08") {
 			return lost, "check that the database server runs and can be reached"

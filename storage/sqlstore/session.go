@@ -168,13 +168,25 @@ func boundMySQL(config *mysql.Config, a access) *mysql.Config {
 	return config
 }
 
+// mysqlSession are settings of connections of one kind that are no parameters of
+// the driver: the servers have different names for the level of isolation.
+func mysqlSession(a access, oneNode bool) (statements []string) {
+	if a.locks() {
+		statements = append(statements, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+	}
+	if oneNode {
+		statements = append(statements, setCausalReads)
+	}
+	return statements
+}
+
 // checkBounds makes sure that the connections which commit have the settings
 // that Open asked for: something between the store and the server may drop them.
 func (s *Store) checkBounds(ctx context.Context) error {
-	got, want := make([]string, 2), make([]string, 2)
+	var got, want [3]string
 	switch s.d.dir {
-	case "postgres":
-		want = []string{milliseconds(maxSilence), milliseconds(maxLockWait)}
+	case "postgres": // a transaction names its level of isolation
+		want = [...]string{milliseconds(maxSilence), milliseconds(maxLockWait), ""}
 		err := queryRow(ctx, s.write, "SELECT (SELECT setting FROM pg_settings WHERE name = 'idle_in_transaction_session_timeout'), "+
 			"(SELECT setting FROM pg_settings WHERE name = 'lock_timeout')", &got[0], &got[1])
 		if err != nil {
@@ -185,23 +197,34 @@ func (s *Store) checkBounds(ctx context.Context) error {
 		if err := queryRow(ctx, s.write, "SELECT VERSION()", &version); err != nil {
 			return err
 		}
-		silence := "idle_transaction_timeout"
+		silence, isolation := "idle_transaction_timeout", "tx_isolation"
 		if !strings.Contains(version, "MariaDB") {
-			silence = "wait_timeout"
+			silence, isolation = "wait_timeout", "transaction_isolation"
 			for _, db := range []*sql.DB{s.write, s.lease} {
 				db.SetConnMaxIdleTime(maxSilence / 2) // before the server ends it
 			}
 		}
-		want = []string{strconv.Itoa(int(maxSilence.Seconds())), strconv.Itoa(int(maxLockWait.Seconds()))}
-		if err := queryRow(ctx, s.write, "SELECT @@SESSION."+silence+", @@SESSION.innodb_lock_wait_timeout", &got[0], &got[1]); err != nil {
+		want = [...]string{strconv.Itoa(int(maxSilence.Seconds())), strconv.Itoa(int(maxLockWait.Seconds())), "READ-COMMITTED"}
+		if err := queryRow(ctx, s.write, "SELECT @@SESSION."+silence+", @@SESSION.innodb_lock_wait_timeout, @@SESSION."+isolation, &got[0], &got[1], &got[2]); err != nil {
 			return err
 		}
 	}
-	if got[0] != want[0] || got[1] != want[1] {
-		return fmt.Errorf("sqlstore: a session that commits has the timeouts %v where the store has set %v for silence in a transaction and for locks; "+
-			"without them a client that stops keeps all others waiting, so let what is between the store and the server pass these settings on", got, want)
+	if got != want {
+		return unbounded(s.d, got, want)
 	}
 	return nil
+}
+
+// unbounded is the error for a session that has not got what the store has set.
+func unbounded(d *dialect, got, want [3]string) error {
+	advice := "connect to the server itself, or through a proxy that keeps the settings of a session"
+	if d.dir == "postgres" {
+		advice = fmt.Sprintf("connect to the server itself or, behind PgBouncer, which drops them, give them to the user on the server: "+
+			"ALTER ROLE … SET idle_in_transaction_session_timeout = %s; ALTER ROLE … SET lock_timeout = %s", want[0], want[1])
+	}
+	settings := func(s [3]string) string { return strings.TrimSpace(strings.Join(s[:], " ")) }
+	return fmt.Errorf("sqlstore: a session that commits has the settings %q where the store has made them %q (timeouts for silence in a transaction and for locks, then the isolation if that is a setting); "+
+		"without them a client that stops keeps all others waiting; %s", settings(got), settings(want), advice)
 }
 
 // A dialer makes connections that give up if nothing comes or goes for too long.

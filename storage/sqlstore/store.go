@@ -84,7 +84,7 @@ func build(ctx context.Context, d *dialect, p pools, opts Options, closeAll func
 	// A list may last until its caller has committed something.
 	s.beginWrite, s.beginRead = d.begin, d.beginRead
 	if closeAll == nil {
-		s.beginWrite, s.beginRead = slices.Concat(d.begin, d.settings, d.bounds), slices.Concat(d.beginRead, d.settings)
+		s.beginWrite, s.beginRead = slices.Concat(d.isolation, d.begin, d.settings, d.bounds), slices.Concat(d.beginRead, d.settings)
 		if d.arrays { // PostgreSQL takes a text without arguments as one round trip, by whatever driver
 			s.beginWrite, s.beginRead = []string{strings.Join(s.beginWrite, "; ")}, []string{strings.Join(s.beginRead, "; ")}
 		}
