@@ -278,6 +278,7 @@ type FeatureName string
 const (
 	FeatureRootFS         FeatureName = "root file systems"
 	FeatureUsers          FeatureName = "users"
+	FeatureOwnIDs         FeatureName = "uids and gids of its own"
 	FeatureMemoryLimit    FeatureName = "memory limit"
 	FeatureDiskLimit      FeatureName = "disk limit"
 	FeatureCPUWeight      FeatureName = "CPU weight"

@@ -6,10 +6,14 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"sync"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/internal/guids"
@@ -24,12 +28,14 @@ type Backend struct {
 	// id tells what belongs to this Dir from what belongs to others on the
 	// same host: cgroups, network devices, firewall tables.
 	id      string
+	mounts  string // where root file systems are mounted; each can go through it to its own
 	host    facts
 	program *os.File // what every first process runs
 	null    *os.File
 	poller  *poller
 	images  images
 	network *network // nil with Options.HostNetwork, or where the host has no means
+	ids     *idPool  // nil with Options.SharedIDs, or where the host has no means
 
 	mu         sync.Mutex
 	containers map[string]*container
@@ -65,12 +71,16 @@ func New(o Options) (*Backend, error) {
 			return nil, err
 		}
 	}
-	host.overlay = overlayMissing(o.Dir)
+	host.overlay = overlayMissing(o.Dir, ids{})
+	if host.ids = "Options.SharedIDs is set"; !o.SharedIDs {
+		host.ids = ownIDsMissing(o.Dir, o.FirstID)
+	}
 	sum := sha256.Sum256([]byte(o.Dir))
 	b := &Backend{
 		options:    o,
 		host:       host,
 		id:         hex.EncodeToString(sum[:idBytes]),
+		mounts:     "/run/diego-" + hex.EncodeToString(sum[:idBytes]),
 		containers: make(map[string]*container),
 		ports:      hostport.NewRange(o.FirstPort, o.LastPort),
 	}
@@ -93,6 +103,14 @@ func New(o Options) (*Backend, error) {
 		}
 	}
 	b.own()
+	if err := os.MkdirAll(b.mounts, 0o711); err != nil {
+		return nil, errors.Join(fmt.Errorf("libcontainer: root file systems are mounted below /run: %w; make it writable", err), b.Close())
+	}
+	if host.ids == "" {
+		if err := b.openIDs(); err != nil {
+			return nil, errors.Join(err, b.Close())
+		}
+	}
 	return b, nil
 }
 
@@ -138,7 +156,13 @@ func (b *Backend) Close() error {
 		}
 	}
 	b.ports.Close()
+	if b.ids != nil {
+		b.ids.close()
+	}
 	b.disown()
+	if rmErr := unix.Rmdir(b.mounts); rmErr != nil && rmErr != unix.ENOENT && rmErr != unix.ENOTEMPTY {
+		err = errors.Join(err, fmt.Errorf("remove %s: %w", b.mounts, rmErr))
+	}
 	return err
 }
 

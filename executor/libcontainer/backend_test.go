@@ -25,6 +25,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(walked) != "" {
 		walk()
 	}
+	if os.Getenv(counted) != "" {
+		takeCounted()
+	}
 	backendtest.Main(m)
 	if sharedImages != "" {
 		os.RemoveAll(sharedImages)
@@ -106,19 +109,32 @@ func openBackend(t testing.TB, o Options) *Backend {
 			testenv.Missing(t, what, missing)
 		}
 	}
+	if b.host.ids != "" && !o.SharedIDs {
+		testenv.Missing(t, "containers with ids of their own", b.host.ids)
+	}
 	return b
 }
 
 func TestTheBackendKeepsTheContractOfBackends(t *testing.T) {
 	needRoot(t)
-	backendtest.Run(t, backendtest.Subject{
-		New: func(t *testing.T) executor.ContainerBackend { return newBackend(t, Options{Dir: t.TempDir()}) },
-		Restart: func(t *testing.T, old executor.ContainerBackend) executor.ContainerBackend {
-			b := old.(*Backend)
-			b.network.firewall.close() // as the kernel does when a daemon dies
-			return openBackend(t, Options{Dir: b.options.Dir})
-		},
-		RootFS: "host:",
-		User:   "nobody",
+	eachIDs(t, func(t *testing.T, edit func(*Options)) {
+		options := func(dir string) Options {
+			o := Options{Dir: dir}
+			edit(&o)
+			return o
+		}
+		backendtest.Run(t, backendtest.Subject{
+			New: func(t *testing.T) executor.ContainerBackend { return newBackend(t, options(t.TempDir())) },
+			Restart: func(t *testing.T, old executor.ContainerBackend) executor.ContainerBackend {
+				b := old.(*Backend)
+				b.network.firewall.close() // as the kernel does when a daemon dies
+				if b.ids != nil {
+					b.ids.close()
+				}
+				return openBackend(t, options(b.options.Dir))
+			},
+			RootFS: "host:",
+			User:   "nobody",
+		})
 	})
 }

@@ -153,7 +153,7 @@ func (x *bare) cycle(guid string) {
 	for _, dir := range hostDirectories() {
 		spec.Mounts = append(spec.Mounts, executor.Mount{Source: dir, Target: dir})
 	}
-	config := x.f.config(spec, root, nil)
+	config := x.f.config(spec, ids{}, root, nil)
 	config.Cgroups.Path = "/bare-" + x.f.id + "-" + guid // elsewhere it would be a stray
 	if !x.f.options.HostNetwork {
 		config.Namespaces = append(config.Namespaces, configs.Namespace{Type: configs.NEWNET})

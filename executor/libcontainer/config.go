@@ -44,7 +44,7 @@ var (
 
 // config is what libcontainer is told, but for the network. masks are what
 // the root file system holds and must not be seen, beside what none may see.
-func (b *Backend) config(spec executor.ContainerSpec, rootFS string, masks []string) *configs.Config {
+func (b *Backend) config(spec executor.ContainerSpec, own ids, rootFS string, masks []string) *configs.Config {
 	c := &configs.Config{
 		Rootfs:          rootFS,
 		RootPropagation: unix.MS_SLAVE | unix.MS_REC,
@@ -59,13 +59,16 @@ func (b *Backend) config(spec executor.ContainerSpec, rootFS string, masks []str
 		NoNewPrivileges: !spec.Privileged,
 		MaskPaths:       slices.Concat(maskedPaths, masks),
 		ReadonlyPaths:   readOnlyPaths,
-		Rlimits:         []configs.Rlimit{{Type: unix.RLIMIT_CORE}}, // a dump would be handled by the host
 		Mounts: []*configs.Mount{
 			{Source: "proc", Destination: "/proc", Device: "proc", Flags: unix.MS_NOSUID | unix.MS_NOEXEC | unix.MS_NODEV},
 			{Source: "tmpfs", Destination: "/dev", Device: "tmpfs", Flags: unix.MS_NOSUID | unix.MS_NOEXEC, Data: "mode=755,size=65536k"},
 			{Source: "devpts", Destination: "/dev/pts", Device: "devpts", Flags: unix.MS_NOSUID | unix.MS_NOEXEC, Data: "newinstance,ptmxmode=0666,mode=0620"},
 			{Source: "shm", Destination: "/dev/shm", Device: "tmpfs", Flags: unix.MS_NOSUID | unix.MS_NOEXEC | unix.MS_NODEV, Data: "mode=1777,size=65536k"},
 		},
+	}
+	if own.own() {
+		c.Namespaces = append(c.Namespaces, configs.Namespace{Type: configs.NEWUSER, Path: own.path()})
+		c.UIDMappings, c.GIDMappings = own.mapping(), own.mapping()
 	}
 	if b.host.cgroupNamespace {
 		c.Namespaces = append(c.Namespaces, configs.Namespace{Type: configs.NEWCGROUP})
@@ -83,7 +86,11 @@ func (b *Backend) config(spec executor.ContainerSpec, rootFS string, masks []str
 		}
 	}
 	for _, m := range spec.Mounts {
-		c.Mounts = append(c.Mounts, bind(m))
+		mount := bind(m)
+		if own.own() {
+			mount.IDMapping = &configs.MountIDMapping{Recursive: true, UserNSPath: own.path()}
+		}
+		c.Mounts = append(c.Mounts, mount)
 	}
 	return c
 }

@@ -30,6 +30,7 @@ type container struct {
 	dir     string
 	made    bool // whether Create has succeeded; guarded by Backend.mu
 	spec    executor.ContainerSpec
+	ids     ids
 
 	// life is held for reading while something is made or started, and for
 	// writing by Delete: nothing begins in a container that is going.
@@ -146,7 +147,10 @@ func (b *Backend) makeDir(_ context.Context, c *container) error {
 		return &executor.BackendError{Kind: executor.ErrContainerExists, GUID: c.guid,
 			Detail: "left by an earlier daemon; delete it first"}
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return b.makeIDs(c)
 }
 
 // makeFirst mounts the root file system, starts the first process and leaves
@@ -157,7 +161,7 @@ func (b *Backend) makeFirst(ctx context.Context, c *container) error {
 		return err
 	}
 	stage()
-	config := b.config(c.spec, rootFS, masks)
+	config := b.config(c.spec, c.ids, rootFS, masks)
 	if c.link.wire != nil {
 		config.Namespaces = append(config.Namespaces, configs.Namespace{Type: configs.NEWNET,
 			Path: fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), c.link.wire.ns.Fd())})
@@ -213,15 +217,24 @@ func (b *Backend) makeFirst(ctx context.Context, c *container) error {
 	stage()
 	// The container has its own mounts by now, which end with it. The daemon's
 	// would outlive it if it is killed, and hold the loop device of the disk.
-	return unmountRootFS(c.dir)
+	return c.unmountRootFS()
 }
 
 // stateDir is libcontainer's own directory below that of a container.
 const stateDir = "state"
 
-// errFirst names the reason if there was too little memory, which libcontainer
-// has only words for.
+// errFirst names the reason if a mount could not be mapped or there was too
+// little memory, which libcontainer has only words for.
 func (c *container) errFirst(err error) error {
+	if c.ids.own() {
+		for _, m := range c.spec.Mounts {
+			if tree, why := openTree(m.Source, unix.AT_RECURSIVE, c.ids.space); why == nil {
+				unix.Close(tree)
+			} else if errors.Is(why, unix.EINVAL) {
+				return errNoMapping(c.guid, m.Source, why)
+			}
+		}
+	}
 	for _, words := range []string{"OOM-killed", "unable to set memory limit"} {
 		if strings.Contains(err.Error(), words) {
 			return c.errMemory(fmt.Sprintf("to make it, this daemon's program is run in it, which takes more than %d MiB",
@@ -323,6 +336,9 @@ func (b *Backend) remove(ctx context.Context, c *container) error {
 	defer b.mu.Unlock()
 	delete(b.containers, c.guid)
 	b.ports.Release(c.guid)
+	if b.ids != nil {
+		b.ids.release(c.guid)
+	}
 	return nil
 }
 
@@ -333,7 +349,7 @@ func (c *container) removeRest(g *cgroup) error {
 		return fmt.Errorf("container %q: remove its cgroup: %w", c.guid, err)
 	}
 	stage()
-	if err := unmountRootFS(c.dir); err != nil {
+	if err := c.unmountRootFS(); err != nil {
 		return fmt.Errorf("container %q: remove its mounts: %w", c.guid, err)
 	}
 	return nil

@@ -81,7 +81,11 @@ func call(number int, args, condition string) string {
 }
 
 func TestNoAttemptToEscapeGetsThrough(t *testing.T) {
-	f := newFixture(t)
+	eachIDs(t, noAttemptGetsThrough)
+}
+
+func noAttemptGetsThrough(t *testing.T, edit func(*Options)) {
+	f := newFixture(t, edit)
 	guid, _ := f.create()
 	for _, user := range []string{"root", "nobody"} {
 		for _, a := range attempts {
@@ -398,10 +402,13 @@ func TestWhatOfTheHostNotEverybodyMayReadIsNotReadInAContainer(t *testing.T) {
 	before := hostPrograms
 	t.Cleanup(func() { hostPrograms = before })
 	hostPrograms = append(hostPrograms[:len(hostPrograms):len(hostPrograms)], shown)
-	for _, masked := range []bool{false, true} {
-		t.Run(fmt.Sprintf("masked %v", masked), func(t *testing.T) {
-			f := newFixture(t)
-			if masked { // as where files cannot be without owners
+	for _, test := range []struct {
+		name           string
+		shared, masked bool
+	}{{"own ids", false, false}, {"shared ids", true, false}, {"shared ids and masks", true, true}} {
+		t.Run(test.name, func(t *testing.T) {
+			f := newFixture(t, func(o *Options) { o.SharedIDs = test.shared })
+			if test.masked { // as where files cannot be without owners
 				masks, err := notForOthers(hostDirectories())
 				if err != nil {
 					t.Fatal(err)
@@ -420,7 +427,7 @@ func TestWhatOfTheHostNotEverybodyMayReadIsNotReadInAContainer(t *testing.T) {
 					t.Errorf("%s has changed it", user)
 				}
 			}
-			if (f.images.view.owners == nil) != masked {
+			if test.shared && (f.images.view.owners == nil) != test.masked {
 				t.Logf("this host cannot show files without owners")
 			}
 		})

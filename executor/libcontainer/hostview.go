@@ -3,27 +3,23 @@
 package libcontainer
 
 import (
-	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/diegosdk/diego/executor/libcontainer/internal/pid1"
 )
 
 // A hostView shows directories of the host to containers, without what not
-// everybody on the host may read. There is no user namespace: root in a
-// container has the host's uid 0, and would own root's files.
+// everybody on the host may read. To a container with ids of its own, their
+// files belong to nobody without further ado: it is one of the others to them.
 //
-// Where the kernel and the file systems can, the directories are mounted so
-// that their files belong to nobody: everybody is one of the others to them.
-// Elsewhere what others may not read is masked, as it was found when the first
-// container needed it.
+// Root in a container that shares the host's ids would own root's files. Where
+// the kernel and the file systems can, the directories are mounted for it so
+// that their files belong to nobody. Elsewhere what others may not read is
+// masked, as it was found when the first such container needed it.
 type hostView struct {
 	mu     sync.Mutex
 	known  bool     // whether what follows is
@@ -36,17 +32,22 @@ type hostView struct {
 const unowned = 1<<32 - 2
 
 // mount mounts the directories below root, and returns what is to be masked.
-func (v *hostView) mount(root string) (masks []string, err error) {
+// shared says that the container has the host's ids.
+func (v *hostView) mount(root string, shared bool) (masks []string, err error) {
 	dirs := hostDirectories()
-	if err := v.look(dirs); err != nil {
-		return nil, err
+	var owners *os.File
+	if shared {
+		if err := v.look(dirs); err != nil {
+			return nil, err
+		}
+		owners, masks = v.owners, v.masks
 	}
 	for _, dir := range dirs {
 		target := filepath.Join(root, dir)
 		if err := os.MkdirAll(target, 0o755); err != nil {
 			return nil, err
 		}
-		tree, err := openTree(dir, v.owners)
+		tree, err := openTree(dir, unix.AT_RECURSIVE, owners)
 		if err != nil {
 			return nil, err
 		}
@@ -56,7 +57,7 @@ func (v *hostView) mount(root string) (masks []string, err error) {
 			return nil, &os.PathError{Op: "move_mount", Path: target, Err: err}
 		}
 	}
-	return v.masks, nil
+	return masks, nil
 }
 
 // look finds out what this host can do, until it has succeeded.
@@ -79,10 +80,11 @@ func (v *hostView) close() {
 	}
 }
 
-// openTree is a read-only copy of what is mounted at dir and below. With
-// owners, its files belong to nobody.
-func openTree(dir string, owners *os.File) (fd int, err error) {
-	fd, err = unix.OpenTree(unix.AT_FDCWD, dir, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+// openTree is a read-only copy of what is mounted at dir and, if recursive is
+// AT_RECURSIVE, below. Its files have the owners that a user namespace maps
+// theirs to, if there is one.
+func openTree(dir string, recursive uint, owners *os.File) (fd int, err error) {
+	fd, err = unix.OpenTree(unix.AT_FDCWD, dir, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|recursive)
 	if err != nil {
 		return -1, &os.PathError{Op: "open_tree", Path: dir, Err: err}
 	}
@@ -91,7 +93,7 @@ func openTree(dir string, owners *os.File) (fd int, err error) {
 		attributes.Attr_set |= unix.MOUNT_ATTR_IDMAP
 		attributes.Userns_fd = uint64(owners.Fd())
 	}
-	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attributes); err != nil {
+	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|recursive, &attributes); err != nil {
 		unix.Close(fd)
 		return -1, &os.PathError{Op: "mount_setattr", Path: dir, Err: err}
 	}
@@ -101,33 +103,12 @@ func openTree(dir string, owners *os.File) (fd int, err error) {
 // ownerless is the namespace with which all of dirs can be mounted, or nil if
 // this host cannot do that.
 func ownerless(dirs []string) (*os.File, error) {
-	program, err := pid1.Program()
+	owners, err := holdUserNamespace([]syscall.SysProcIDMap{{ContainerID: unowned, HostID: unowned, Size: 1}})
 	if err != nil {
-		return nil, err
-	}
-	defer program.Close()
-	conn, other, err := pid1.Pair()
-	if err != nil {
-		return nil, err
-	}
-	defer other.Close()
-	// The program waits for its socket to be closed.
-	holder := exec.Command(pid1.ProgramPath)
-	holder.ExtraFiles = []*os.File{other, program}
-	one := []syscall.SysProcIDMap{{ContainerID: unowned, HostID: unowned, Size: 1}}
-	holder.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER, UidMappings: one, GidMappings: one}
-	if err := holder.Start(); err != nil {
-		conn.Close()
 		return nil, nil // no user namespaces here
 	}
-	owners, err := os.Open(fmt.Sprintf("/proc/%d/ns/user", holder.Process.Pid))
-	conn.Close()
-	holder.Wait()
-	if err != nil {
-		return nil, err
-	}
 	for _, dir := range dirs {
-		tree, err := openTree(dir, owners)
+		tree, err := openTree(dir, unix.AT_RECURSIVE, owners)
 		if err != nil { // a file system that has only its own owners
 			owners.Close()
 			return nil, nil

@@ -39,6 +39,15 @@ type Options struct {
 	// of the containers; empty means DefaultCgroupParent. It may be a path. It
 	// is below the root of each hierarchy.
 	CgroupParent string
+	// FirstID and LastID bound the uids and gids of the host that containers get,
+	// both included; 0 means DefaultFirstID and DefaultLastID. Nobody else may
+	// have them. Each container gets IDsPerContainer of them, which no container
+	// of another Backend of this host has.
+	FirstID, LastID uint32
+	// SharedIDs gives all containers the host's uids and gids instead: for
+	// images and volumes on file systems without idmapped mounts. Tenants then
+	// share what the kernel limits by uid.
+	SharedIDs bool
 	// MaxPIDs is the limit of processes and threads of a container that names
 	// none; 0 means DefaultMaxPIDs.
 	MaxPIDs int64
@@ -48,10 +57,13 @@ type Options struct {
 }
 
 // The defaults of Options. The ports lie above those that systems give to
-// outgoing connections.
+// outgoing connections, the ids where systemd and the tools for subordinate ids
+// give none.
 const (
 	DefaultFirstPort    = 61001
 	DefaultLastPort     = 65535
+	DefaultFirstID      = 0x7000_0000
+	DefaultLastID       = 0x7ffd_ffff
 	DefaultCgroupParent = "diego"
 	DefaultMaxPIDs      = 1024
 )
@@ -77,6 +89,16 @@ func (o Options) orDefault() (Options, error) {
 	}
 	if o.CgroupParent == "" {
 		o.CgroupParent = DefaultCgroupParent
+	}
+	if o.FirstID == 0 {
+		o.FirstID = DefaultFirstID
+	}
+	if o.LastID == 0 {
+		o.LastID = DefaultLastID
+	}
+	if o.FirstID < IDsPerContainer || o.LastID > 1<<31-1 || uint64(o.LastID) < uint64(o.FirstID)+IDsPerContainer-1 {
+		return o, fmt.Errorf("libcontainer: Options.FirstID %d to LastID %d hold no %d ids between %d and %d, which one container takes",
+			o.FirstID, o.LastID, IDsPerContainer, IDsPerContainer, 1<<31-1)
 	}
 	if o.MaxPIDs == 0 {
 		o.MaxPIDs = DefaultMaxPIDs

@@ -4,6 +4,7 @@ package libcontainer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -27,6 +28,7 @@ type facts struct {
 	pids            string
 	disk            string
 	network         string
+	ids             string
 	mkfs            string // the path of mkfs.ext4
 	swapLimit       bool   // whether swap can be limited (v1), or always is (v2)
 	cgroupNamespace bool
@@ -72,29 +74,32 @@ func look(o Options) facts {
 	return f
 }
 
-// overlayMissing tries below dir whether containers can have a root file
-// system there: a module may be loaded by the attempt, and not every file
-// system can carry an overlay.
-func overlayMissing(dir string) string {
+// overlayMissing tries below dir whether containers with ids can have a root
+// file system there: a module may be loaded by the attempt, and not every file
+// system can carry an overlay, or have its files shown with other owners.
+func overlayMissing(dir string, i ids) string {
 	dir, err := os.MkdirTemp(dir, "probe-")
 	if err != nil {
 		return err.Error()
 	}
 	defer os.RemoveAll(dir)
-	for _, name := range []string{"lower", "upper", "work", "merged"} {
+	for _, name := range []string{"lower", "upper", "work", "mapped", "merged"} {
 		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
 			return err.Error()
 		}
 	}
-	at := escapeOverlay(dir)
-	merged := filepath.Join(dir, "merged")
-	if err := unix.Mount("overlay", merged, "overlay", 0, "lowerdir="+at+"/lower,upperdir="+at+"/upper,workdir="+at+"/work"); err != nil {
-		return "an overlay cannot be mounted (" + err.Error() + "); load the module overlay, and put Options.Dir on a file system that carries it, as ext4 or xfs do"
+	at := func(name string) string { return filepath.Join(dir, name) }
+	err = mountLayers(at("merged"), at("lower"), at("upper"), at("work"), at("mapped"), i)
+	for _, name := range []string{"merged", "mapped"} {
+		err = errors.Join(err, unmount(at(name)))
 	}
-	if err := unmount(merged); err != nil {
-		return err.Error()
+	switch {
+	case err == nil:
+		return ""
+	case i.own():
+		return "an overlay over files with other owners cannot be mounted (" + err.Error() + "); it takes Linux 5.19 and Options.Dir on a file system with idmapped mounts, as ext4, xfs or btrfs"
 	}
-	return ""
+	return "an overlay cannot be mounted (" + err.Error() + "); load the module overlay, and put Options.Dir on a file system that carries it, as ext4 or xfs do"
 }
 
 // capable reports whether this process has CAP_SYS_ADMIN, which root in
@@ -133,6 +138,7 @@ func (f facts) features(o Options) []executor.Feature {
 	return []executor.Feature{
 		{Name: executor.FeatureRootFS, Missing: f.overlay},
 		{Name: executor.FeatureUsers},
+		{Name: executor.FeatureOwnIDs, Missing: f.ids},
 		{Name: executor.FeatureMemoryLimit, Missing: f.memory},
 		{Name: executor.FeatureDiskLimit, Missing: f.disk},
 		{Name: executor.FeatureCPUWeight, Missing: f.cpu},

@@ -333,12 +333,17 @@ func limits(l executor.ResourceLimits) []pid1.Limit {
 	if l.Nofile != nil {
 		nofile = *l.Nofile
 	}
-	all := []pid1.Limit{clamp(unix.RLIMIT_NOFILE, nofile)}
+	all := []pid1.Limit{clamp(unix.RLIMIT_NOFILE, nofile), clamp(unix.RLIMIT_CORE, noCore)}
 	if l.Nproc != nil {
 		all = append(all, clamp(unix.RLIMIT_NPROC, *l.Nproc))
 	}
 	return all
 }
+
+// noCore is a limit of core dumps, in bytes, with which there are none. They are
+// the host's to handle. Of 0 the kernel takes no notice where core_pattern
+// names a program; 1 keeps it from running that.
+const noCore = 1
 
 func clamp(resource int, want uint64) pid1.Limit {
 	var own unix.Rlimit

@@ -26,26 +26,28 @@ func (b *Backend) StreamIn(ctx context.Context, guid, dir, user string, tar io.R
 	if err != nil {
 		return err
 	}
-	root, rest, uid, gid, err := c.target(dir, user)
+	root, rest, owner, err := c.target(dir, user)
 	if err != nil {
 		return c.streams().Err(err, dir)
 	}
-	return c.streams().In(ctx, tarstream.Place{Root: root, Path: rest, Name: dir}, tar, uid, gid)
+	return c.ids.as(owner.uid, owner.gid, func() error {
+		place := tarstream.Place{Root: root, Path: rest, Name: dir}
+		return c.streams().In(ctx, place, tar, c.ids.host(owner.uid), c.ids.host(owner.gid))
+	})
 }
 
 // target is where a stream goes, and to whom it will belong.
-func (c *container) target(dir, user string) (root *tenant.Root, rest string, uid, gid int, err error) {
+func (c *container) target(dir, name string) (root *tenant.Root, rest string, owner user, err error) {
 	c.life.RLock()
 	defer c.life.RUnlock()
 	if err := c.usable(); err != nil {
-		return nil, "", 0, 0, err
+		return nil, "", owner, err
 	}
-	owner, err := c.user(user)
-	if err != nil {
-		return nil, "", 0, 0, err
+	if owner, err = c.user(name); err != nil {
+		return nil, "", owner, err
 	}
 	root, rest, err = rootfs.Deepest(c.root, dir)
-	return root, rest, int(owner.uid), int(owner.gid), err
+	return root, rest, owner, err
 }
 
 // StreamOut implements [executor.ContainerBackend].
@@ -86,12 +88,14 @@ func (b *Backend) makeFiles(_ context.Context, c *container) error {
 	if !b.options.HostNetwork {
 		files = append(c.networkFiles(), files...)
 	}
-	for _, f := range files {
-		if err := c.writeFile(f); err != nil {
-			return fmt.Errorf("container %q: file %s: %w", c.guid, f.Path, err)
+	return c.ids.as(0, 0, func() error {
+		for _, f := range files {
+			if err := c.writeFile(f); err != nil {
+				return fmt.Errorf("container %q: file %s: %w", c.guid, f.Path, err)
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 func (c *container) writeFile(f executor.File) error {

@@ -77,6 +77,12 @@ func (c *container) user(name string) (user, error) {
 		return user{}, &executor.BackendError{Kind: executor.ErrNoUser, GUID: c.guid,
 			Detail: fmt.Sprintf("%q; its root file system's /etc/passwd and /etc/group do not have it", name)}
 	}
+	for _, n := range append([]uint32{u.uid, u.gid}, u.groups...) {
+		if !c.ids.has(n) {
+			return user{}, &executor.BackendError{Kind: executor.ErrNoUser, GUID: c.guid,
+				Detail: fmt.Sprintf("%q: it has the uid, gid or group %d, and containers have ids up to %d; choose another, or set Options.SharedIDs", name, n, IDsPerContainer-1)}
+		}
+	}
 	return u, nil
 }
 

@@ -62,7 +62,7 @@ func (b *Backend) Probe(context.Context) (executor.Host, error) {
 	const why = "the process backend isolates nothing; use the libcontainer backend"
 	h := executor.Host{Backend: "process", MemoryMB: hostMemoryMB(), DiskMB: diskMB(b.options.Dir)}
 	for _, name := range []executor.FeatureName{
-		executor.FeatureRootFS, executor.FeatureUsers, executor.FeatureMemoryLimit, executor.FeatureDiskLimit,
+		executor.FeatureRootFS, executor.FeatureUsers, executor.FeatureOwnIDs, executor.FeatureMemoryLimit, executor.FeatureDiskLimit,
 		executor.FeatureCPUWeight, executor.FeaturePIDLimit, executor.FeatureOwnNetwork, executor.FeatureEgressRules,
 		executor.FeatureReadOnlyMounts, executor.FeatureSeccomp, executor.FeaturePrivileged,
 	} {

@@ -1,0 +1,88 @@
+//go:build linux && cgo && (amd64 || arm64)
+
+package libcontainer
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/diegosdk/diego/executor/libcontainer/internal/pid1"
+)
+
+// newUserNamespace makes a user namespace in which the uids and gids from 0 on
+// are count of the host's from first on. The kernel charges what is counted by
+// uid in a namespace to the namespace's owner too, so that is first: were it
+// root, all containers would share root's limits.
+func newUserNamespace(first, count uint32) (space *os.File, err error) {
+	mapping := []syscall.SysProcIDMap{{ContainerID: 0, HostID: int(first), Size: int(count)}}
+	err = onOwnThread(func() error {
+		const same = ^uintptr(0)
+		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, same, uintptr(first), same); errno != 0 {
+			return os.NewSyscallError("setresuid", errno)
+		}
+		if err := keepCapabilities(); err != nil {
+			return err
+		}
+		space, err = holdUserNamespace(mapping)
+		return err
+	})
+	return space, err
+}
+
+// holdUserNamespace makes a user namespace, which belongs to the thread's user.
+// A process is needed to make it, and none to keep it.
+func holdUserNamespace(mapping []syscall.SysProcIDMap) (*os.File, error) {
+	program, err := pid1.Program()
+	if err != nil {
+		return nil, err
+	}
+	defer program.Close()
+	conn, other, err := pid1.Pair()
+	if err != nil {
+		return nil, err
+	}
+	defer other.Close()
+	// The program waits for its socket to be closed.
+	holder := exec.Command(pid1.ProgramPath)
+	holder.ExtraFiles = []*os.File{other, program}
+	holder.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: unix.CLONE_NEWUSER, UidMappings: mapping, GidMappings: mapping, GidMappingsEnableSetgroups: true,
+	}
+	if err := holder.Start(); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	space, err := os.Open(fmt.Sprintf("/proc/%d/ns/user", holder.Process.Pid))
+	conn.Close()
+	holder.Wait()
+	return space, err
+}
+
+// onOwnThread calls f on a thread that is used for nothing else and ends with
+// it, so that f may change who the thread is.
+func onOwnThread(f func() error) error {
+	result := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // for good
+		result <- f()
+	}()
+	return <-result
+}
+
+// keepCapabilities gives the thread back what it has lost with its user.
+func keepCapabilities() error {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&header, &data[0]); err != nil {
+		return os.NewSyscallError("capget", err)
+	}
+	for i := range data {
+		data[i].Effective = data[i].Permitted
+	}
+	return os.NewSyscallError("capset", unix.Capset(&header, &data[0]))
+}
