@@ -19,4 +19,7 @@
 // about it has a name that its guid gives away. So Delete works the same for a
 // container of this daemon, of an earlier one, and for half of one. Where
 // somebody has deleted that directory, the name of its cgroup stands for it.
+//
+// Each container has uids and gids of its own, which a user namespace and
+// idmapped mounts translate; see [Options.SharedIDs].
 package libcontainer

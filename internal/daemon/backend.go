@@ -43,9 +43,10 @@ type BackendOptions struct {
 	// Tried says that another backend of this kind has made a container on this
 	// host just now, so that this one need not.
 	Tried bool
-	// ImageDirs, Preloaded and AllowPrivileged are for real containers.
+	// ImageDirs, Preloaded, SharedIDs and AllowPrivileged are for real containers.
 	ImageDirs       []string
 	Preloaded       map[string]string
+	SharedIDs       bool
 	AllowPrivileged bool
 }
 
@@ -138,7 +139,7 @@ func clearBackend(ctx context.Context, o BackendOptions) (ended int, err error) 
 func openReal(ctx context.Context, o BackendOptions) (*Backend, error) {
 	real, err := libcontainer.New(libcontainer.Options{
 		Dir: filepath.Join(o.Dir, RealBackend), ExternalIP: o.ExternalIP, FirstPort: o.FirstPort, LastPort: o.LastPort,
-		ImageDirs: o.ImageDirs, Preloaded: o.Preloaded, AllowPrivileged: o.AllowPrivileged,
+		ImageDirs: o.ImageDirs, Preloaded: o.Preloaded, SharedIDs: o.SharedIDs, AllowPrivileged: o.AllowPrivileged,
 	})
 	if err != nil {
 		return nil, err

@@ -35,6 +35,7 @@ type Cell struct {
 	LastPort        uint16            `name:"last_port" default:"65535" range:"1024..65535" help:"the last host port for containers"`
 	ImageDirs       []string          `name:"image_dirs" help:"directories below which images may lie that a container names by their path"`
 	Preloaded       map[string]string `name:"preloaded" help:"names of images: preloaded:NAME stands for the URL"`
+	SharedIDs       bool              `name:"shared_ids" help:"let containers share the host's uids and gids, for images and volumes on file systems without idmapped mounts; otherwise each has its own where this host can"`
 	AllowPrivileged bool              `name:"allow_privileged" help:"let containers ask for more rights; such a one can take over the host"`
 
 	EvacuationTimeout time.Duration `name:"evacuation_timeout" default:"10m" range:"1s..24h" help:"how long the work may take to leave the cell when it is drained"`
@@ -71,7 +72,7 @@ func (c *Cell) Open(ctx context.Context, bbs CellBBS, url string, figures diego.
 	dir.Tell(log)
 	backend, err := OpenBackend(ctx, BackendOptions{
 		Kind: c.Backend, Dir: dir.In(), ExternalIP: c.ExternalIP, FirstPort: c.FirstPort, LastPort: c.LastPort,
-		ImageDirs: c.ImageDirs, Preloaded: c.Preloaded, AllowPrivileged: c.AllowPrivileged,
+		ImageDirs: c.ImageDirs, Preloaded: c.Preloaded, SharedIDs: c.SharedIDs, AllowPrivileged: c.AllowPrivileged,
 	})
 	if err != nil {
 		return nil, nil, errors.Join(err, dir.Close())
