@@ -55,10 +55,15 @@ var refusedCalls = []systemCall{
 	{"_sysctl", 156, absent}, {"uselib", 134, absent}, {"nfsservctl", 180, 42},
 }
 
-// The calls of which only a part is refused, or with another answer.
+// unknownCalls are answered ENOSYS, as by a kernel without them: programs then
+// do without. The flags of clone3 cannot be seen, and libraries use clone. What
+// io_setup reserves the kernel counts for the whole host alone, so that one
+// container could take it all; databases use threads.
+var unknownCalls = []systemCall{{"clone3", 435, 435}, {"io_setup", 206, 0}}
+
+// The calls of which only a part is refused.
 var (
 	cloneCall     = systemCall{"clone", 56, 220}
-	clone3Call    = systemCall{"clone3", 435, 435}
 	familiesCalls = []systemCall{{"socket", 41, 198}, {"socketpair", 53, 199}}
 	setLimitCall  = systemCall{"setrlimit", 160, 164}
 	limitCall     = systemCall{"prlimit64", 302, 261} // sets a limit, if its third argument says to what
@@ -72,7 +77,12 @@ const namespaceFlags = unix.CLONE_NEWCGROUP | unix.CLONE_NEWIPC | unix.CLONE_NEW
 // families are those of sockets. The others are rarely used parts of the
 // kernel, and some reach past the container's network: AF_VSOCK leads to the
 // machine below a virtual one.
-var families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
+var families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6} // and netlink
+
+// netlinkProtocols are those of netlink sockets: devices and routes, and what
+// sockets there are. Others carry events of the host's devices, or configure
+// the kernel.
+var netlinkProtocols = []uint32{unix.NETLINK_ROUTE, unix.NETLINK_SOCK_DIAG}
 
 // The layout of struct seccomp_data and what a filter answers.
 const (
@@ -106,11 +116,12 @@ func (a architecture) filter() []unix.SockFilter {
 		[]unix.SockFilter{{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: a.audit, Jt: 1}},
 		answer(answerKill),
 		loadWord(dataNumber),
-		// The flags of clone3 cannot be seen; libraries use clone then.
-		when(unix.BPF_JEQ, a.number(clone3Call), refuse(unix.ENOSYS)),
 		// The calls of x32 too: their numbers have a high bit.
 		when(unix.BPF_JGT, newestCall, refuse(unix.ENOSYS)),
 	)
+	for _, c := range unknownCalls {
+		program = append(program, when(unix.BPF_JEQ, a.number(c), refuse(unix.ENOSYS))...)
+	}
 	for _, c := range refusedCalls {
 		if n := a.number(c); n != absent {
 			program = append(program, when(unix.BPF_JEQ, n, refuse(unix.EPERM))...)
@@ -118,7 +129,11 @@ func (a architecture) filter() []unix.SockFilter {
 	}
 	program = append(program, when(unix.BPF_JEQ, a.number(cloneCall),
 		loadArgument(0), when(unix.BPF_JSET, namespaceFlags, refuse(unix.EPERM)), answer(answerAllow))...)
-	ofFamily := loadArgument(0)
+	ofProtocol := loadArgument(2)
+	for _, p := range netlinkProtocols {
+		ofProtocol = append(ofProtocol, when(unix.BPF_JEQ, p, answer(answerAllow))...)
+	}
+	ofFamily := slices.Concat(loadArgument(0), when(unix.BPF_JEQ, unix.AF_NETLINK, ofProtocol, refuse(unix.EPROTONOSUPPORT)))
 	for _, f := range families {
 		ofFamily = append(ofFamily, when(unix.BPF_JEQ, f, answer(answerAllow))...)
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -168,7 +169,7 @@ func TestNoCallIsRefusedTwice(t *testing.T) {
 		seen[c.name] = true
 	}
 	for arch, calls := range wantedCalls(t) {
-		for _, c := range append(append([]systemCall{cloneCall, clone3Call, setLimitCall, limitCall}, familiesCalls...), refusedCalls...) {
+		for _, c := range slices.Concat([]systemCall{cloneCall, setLimitCall, limitCall}, unknownCalls, familiesCalls, refusedCalls) {
 			if n := architectures[arch].number(c); n != absent && calls[n].name != c.name {
 				t.Errorf("%s: %d is called %s and is %s", arch, n, c.name, calls[n].name)
 			}
@@ -261,6 +262,12 @@ func TestACallFromAContainerIsAnsweredByTheFilter(t *testing.T) {
 		{"socket-unix", []int{unix.SYS_SOCKET, unix.AF_UNIX, unix.SOCK_STREAM}, 0},
 		{"socket-inet", []int{unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_STREAM}, 0},
 		{"socket-netlink", []int{unix.SYS_SOCKET, unix.AF_NETLINK, unix.SOCK_RAW}, 0},
+		{"socket-netlink-diag", []int{unix.SYS_SOCKET, unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_SOCK_DIAG}, 0},
+		{"socket-netlink-uevent", []int{unix.SYS_SOCKET, unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_KOBJECT_UEVENT}, unix.EPROTONOSUPPORT},
+		{"socket-netlink-generic", []int{unix.SYS_SOCKET, unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_GENERIC}, unix.EPROTONOSUPPORT},
+		{"socket-netlink-audit", []int{unix.SYS_SOCKET, unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_AUDIT}, unix.EPROTONOSUPPORT},
+		{"socket-netlink-netfilter", []int{unix.SYS_SOCKET, unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_NETFILTER}, unix.EPROTONOSUPPORT},
+		{"io-setup", []int{unix.SYS_IO_SETUP, 1, bad}, unix.ENOSYS},
 		{"socket-raw", []int{unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP}, unix.EPERM},
 		{"socket-packet", []int{unix.SYS_SOCKET, unix.AF_PACKET, unix.SOCK_RAW}, unix.EAFNOSUPPORT},
 		{"socket-vsock", []int{unix.SYS_SOCKET, unix.AF_VSOCK, unix.SOCK_STREAM}, unix.EAFNOSUPPORT},
