@@ -276,18 +276,19 @@ type FeatureName string
 
 // The features.
 const (
-	FeatureRootFS         FeatureName = "root file systems"
-	FeatureUsers          FeatureName = "users"
-	FeatureOwnIDs         FeatureName = "uids and gids of its own"
-	FeatureMemoryLimit    FeatureName = "memory limit"
-	FeatureDiskLimit      FeatureName = "disk limit"
-	FeatureCPUWeight      FeatureName = "CPU weight"
-	FeaturePIDLimit       FeatureName = "process limit"
-	FeatureOwnNetwork     FeatureName = "own network"
-	FeatureEgressRules    FeatureName = "egress rules"
-	FeatureReadOnlyMounts FeatureName = "read-only mounts"
-	FeatureSeccomp        FeatureName = "system call filter"
-	FeaturePrivileged     FeatureName = "privileged containers"
+	FeatureRootFS          FeatureName = "root file systems"
+	FeatureUsers           FeatureName = "users"
+	FeatureOwnIDs          FeatureName = "uids and gids of its own"
+	FeatureMemoryLimit     FeatureName = "memory limit"
+	FeatureDiskLimit       FeatureName = "disk limit"
+	FeatureCPUWeight       FeatureName = "CPU weight"
+	FeaturePIDLimit        FeatureName = "process limit"
+	FeatureOwnNetwork      FeatureName = "own network"
+	FeatureEgressRules     FeatureName = "egress rules"
+	FeatureConnectionLimit FeatureName = "connection limit"
+	FeatureReadOnlyMounts  FeatureName = "read-only mounts"
+	FeatureSeccomp         FeatureName = "system call filter"
+	FeaturePrivileged      FeatureName = "privileged containers"
 )
 
 // What a BackendError wraps.

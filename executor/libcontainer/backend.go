@@ -98,8 +98,14 @@ func New(o Options) (*Backend, error) {
 		return nil, err
 	}
 	if !o.HostNetwork {
-		if b.network, err = newNetwork(b.id, o.Subnet); err != nil {
+		share := o.MaxConnections
+		if share == 0 {
+			share = shareOfConnections()
+		}
+		if b.network, err = newNetwork(b.id, o.Subnet, share); err != nil {
 			b.host.network = err.Error()
+		} else {
+			b.host.connections = b.network.unbounded
 		}
 	}
 	b.own()

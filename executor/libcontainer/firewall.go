@@ -23,8 +23,9 @@ import (
 //	         of the host's loopback
 //	mapped   the ports map, by host port, says where a connection goes
 //	post     what leaves the host has the host's address
-//	forward  nobody reaches a container past the mapping; then egress rules
-//	input    egress rules, for what goes to the host itself
+//	forward  nobody reaches a container past the mapping; then its share of
+//	         connections and egress rules
+//	input    the same two, for what goes to the host itself
 //
 // Egress rules come after the mapping, which has changed where a packet goes.
 // They judge where the container has sent it, which the connection remembers.
@@ -35,6 +36,7 @@ type firewall struct {
 	prefix string // of the devices of containers
 	ports  *nftables.Set
 	egress *nftables.Set
+	shares *nftables.Set // of the connections that the kernel tracks, by the container's address
 }
 
 // The registers of an expression. A value in a fills four of those of 32 bits,
@@ -44,21 +46,22 @@ const (
 	second = unix.NFT_REG32_01
 )
 
-// newFirewall makes the table of a Backend, by its id.
-func newFirewall(id, prefix string, subnet netip.Prefix) (*firewall, error) {
+// newFirewall makes the table of a Backend, by its id. With share, no container
+// has more connections of its own than that.
+func newFirewall(id, prefix string, subnet netip.Prefix, share uint32) (*firewall, error) {
 	f := &firewall{prefix: prefix}
 	var err error
 	if f.table, err = newTable(id, true); err != nil {
 		return nil, err
 	}
-	if err := f.change(func(c *nftables.Conn) error { return f.fill(c, subnet) }); err != nil {
+	if err := f.change(func(c *nftables.Conn) error { return f.fill(c, subnet, share) }); err != nil {
 		return nil, errors.Join(err, f.close())
 	}
 	return f, nil
 }
 
 // fill adds what does not depend on containers.
-func (f *firewall) fill(c *nftables.Conn, subnet netip.Prefix) error {
+func (f *firewall) fill(c *nftables.Conn, subnet netip.Prefix, share uint32) error {
 	target, err := nftables.ConcatSetType(nftables.TypeIPAddr, nftables.TypeInetService)
 	if err != nil {
 		return err
@@ -67,7 +70,8 @@ func (f *firewall) fill(c *nftables.Conn, subnet netip.Prefix) error {
 	// for the whole process, and not expect two backends that begin at once.
 	f.ports = &nftables.Set{Table: &f.Table, ID: 1, Name: "ports", IsMap: true, KeyType: nftables.TypeInetService, DataType: target}
 	f.egress = &nftables.Set{Table: &f.Table, ID: 2, Name: "egress", IsMap: true, KeyType: nftables.TypeIFName, DataType: nftables.TypeVerdict}
-	for _, s := range []*nftables.Set{f.ports, f.egress} {
+	f.shares = &nftables.Set{Table: &f.Table, ID: 3, Name: "shares", Dynamic: true, KeyType: nftables.TypeIPAddr, Size: 1 << (32 - subnet.Bits())}
+	for _, s := range []*nftables.Set{f.ports, f.egress, f.shares} {
 		if err := c.AddSet(s, nil); err != nil {
 			return err
 		}
@@ -82,6 +86,13 @@ func (f *firewall) fill(c *nftables.Conn, subnet netip.Prefix) error {
 		&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: a},
 		&expr.Lookup{SourceRegister: a, DestRegister: 0, IsDestRegSet: true, SetName: f.egress.Name, SetID: f.egress.ID},
 	})
+	var bounded exprs
+	if share > 0 {
+		bounded = rule(from, inside, ctState(expr.CtStateBitNEW), load(expr.PayloadBaseNetworkHeader, offsetSource, 4), exprs{
+			&expr.Dynset{SrcRegKey: a, SetName: f.shares.Name, SetID: f.shares.ID, Operation: unix.NFT_DYNSET_OP_UPDATE,
+				Exprs: []expr.Any{&expr.Connlimit{Count: share, Flags: expr.NFT_CONNLIMIT_F_INV}}},
+		}, reject)
+	}
 	for _, chain := range []struct {
 		name     string
 		kind     nftables.ChainType
@@ -104,12 +115,15 @@ func (f *firewall) fill(c *nftables.Conn, subnet netip.Prefix) error {
 			rule(f.device(expr.MetaKeyOIFNAME, expr.CmpOpNeq), inside, masquerade),
 		}},
 		{"forward", nftables.ChainTypeFilter, nftables.ChainHookForward, nftables.ChainPriorityFilter, []exprs{
-			rule(to, ctState(expr.CtStateBitNEW), ctStatusDNAT(expr.CmpOpEq), drop), egress,
+			rule(to, ctState(expr.CtStateBitNEW), ctStatusDNAT(expr.CmpOpEq), drop), bounded, egress,
 		}},
-		{"input", nftables.ChainTypeFilter, nftables.ChainHookInput, nftables.ChainPriorityFilter, []exprs{egress}},
+		{"input", nftables.ChainTypeFilter, nftables.ChainHookInput, nftables.ChainPriorityFilter, []exprs{bounded, egress}},
 	} {
 		ch := c.AddChain(&nftables.Chain{Name: chain.name, Table: &f.Table, Type: chain.kind, Hooknum: chain.hook, Priority: chain.priority})
 		for _, r := range chain.rules {
+			if r == nil { // without a share
+				continue
+			}
 			c.AddRule(&nftables.Rule{Table: &f.Table, Chain: ch, Exprs: r})
 		}
 	}
@@ -153,7 +167,7 @@ func (f *firewall) restrict(l *link, rules []executor.EgressRule) error {
 				add(rule(m, accept))
 			}
 		}
-		add(exprs{&expr.Reject{Type: unix.NFT_REJECT_ICMP_UNREACH, Code: icmpProhibited}})
+		add(reject)
 		return c.SetAddElements(f.egress, []nftables.SetElement{{
 			Key: ifname(l.wire.name), VerdictData: &expr.Verdict{Kind: expr.VerdictJump, Chain: l.wire.name},
 		}})
@@ -252,6 +266,7 @@ var (
 	accept     = exprs{&expr.Verdict{Kind: expr.VerdictAccept}}
 	drop       = exprs{&expr.Verdict{Kind: expr.VerdictDrop}}
 	masquerade = exprs{&expr.Masq{}}
+	reject     = exprs{&expr.Reject{Type: unix.NFT_REJECT_ICMP_UNREACH, Code: icmpProhibited}}
 )
 
 func rule(parts ...exprs) exprs {

@@ -27,6 +27,8 @@ import (
 type network struct {
 	prefix   string // of the names of the host's ends
 	firewall *firewall
+	// unbounded says why a container has no share of connections.
+	unbounded string
 
 	mu     sync.Mutex
 	subnet netip.Prefix
@@ -63,7 +65,7 @@ var (
 	subnetBits = 20
 )
 
-func newNetwork(id string, subnet netip.Prefix) (_ *network, err error) {
+func newNetwork(id string, subnet netip.Prefix, share uint32) (_ *network, err error) {
 	n := &network{prefix: "dg" + id, subnet: subnet.Masked(), claim: -1, taken: make(map[uint32]bool)}
 	if !subnet.IsValid() {
 		if n.subnet, n.claim, err = freeSubnet(id); err != nil {
@@ -81,7 +83,12 @@ func newNetwork(id string, subnet netip.Prefix) (_ *network, err error) {
 	if err := removeDevices(n.prefix); err != nil {
 		return nil, fmt.Errorf("devices of an earlier daemon cannot be removed: %w", err)
 	}
-	if n.firewall, err = newFirewall(id, n.prefix, n.subnet); err != nil {
+	n.firewall, err = newFirewall(id, n.prefix, n.subnet, share)
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EOPNOTSUPP) { // a kernel that counts no connections
+		n.unbounded = "the kernel counts no connections (" + err.Error() + "); load the module nft_connlimit"
+		n.firewall, err = newFirewall(id, n.prefix, n.subnet, 0)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("nftables cannot be used: %w; load the kernel module nf_tables or set Options.HostNetwork", err)
 	}
 	return n, nil
@@ -141,6 +148,21 @@ func freeSubnet(id string) (subnet netip.Prefix, claim int, err error) {
 		unix.Close(claim)
 	}
 	return subnet, -1, fmt.Errorf("all of %v is in use", subnets)
+}
+
+// shareOfConnections is that of one container, if nothing else was said: an
+// eighth of what the host tracks.
+func shareOfConnections() uint32 {
+	const share, usual = 8, 1 << 18
+	text, err := os.ReadFile("/proc/sys/net/netfilter/nf_conntrack_max")
+	if err != nil { // the kernel begins to track when there is a table
+		return usual / share
+	}
+	most, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 32)
+	if err != nil {
+		return usual / share
+	}
+	return max(1, uint32(most)/share)
 }
 
 func addrOf(n uint32) netip.Addr {

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/internal/testenv"
 )
 
 // outside is an address of this host that is not loopback, with a listener on
@@ -75,6 +76,44 @@ func reaches(f *fixture, guid, protocol string, to netip.AddrPort) bool {
 		my $s = IO::Socket::INET->new(Proto => "%s", PeerAddr => "%v", PeerPort => %d, Timeout => 2) or exit 1;
 		$SIG{ALRM} = sub { exit 3 }; alarm 2;
 		print $s "x\n"; exit(<$s> ? 0 : 2)'`, protocol, to.Addr(), to.Port())).end().Success()
+}
+
+func TestAContainerHasItsShareOfTrackedConnectionsAndItsNeighbourTheirs(t *testing.T) {
+	const share = 8
+	f := newFixture(t, func(o *Options) { o.MaxConnections = share })
+	if f.host.connections != "" {
+		testenv.Missing(t, "a kernel that counts connections", f.host.connections)
+	}
+	address, udp := outside(f)
+	l, err := net.Listen("tcp", address.Addr().String()+":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			fmt.Fprintln(c, "hello")
+			t.Cleanup(func() { c.Close() }) // those that are closed count no more
+		}
+	}()
+	tcp := netip.MustParseAddrPort(l.Addr().String())
+	for name, to := range map[string]netip.AddrPort{"tcp": tcp, "udp": udp} {
+		one, _ := f.create()
+		r := f.as("nobody", one, fmt.Sprintf(`perl -MIO::Socket::INET -e '
+			for (1..%d) { my $s = IO::Socket::INET->new(Proto => "%s", PeerAddr => "%v", PeerPort => %d, Timeout => 5) or last;
+				$SIG{ALRM} = sub { last }; print $s "x\n"; alarm 2; defined <$s> or last; push @all, $s } print scalar @all, "\n"'`, 2*share, name, to.Addr(), to.Port()))
+		if !r.end().Success() || r.stdout.String() != fmt.Sprintf("%d\n", share) {
+			t.Errorf("it had %s connections over %s, want %d: %s", strings.TrimSpace(r.stdout.String()), name, share, r.stderr)
+		}
+		other, _ := f.create()
+		if !reaches(f, other, name, to) {
+			t.Errorf("its neighbour has none over %s", name)
+		}
+	}
 }
 
 func TestEgressRulesAreEnforced(t *testing.T) {

@@ -27,6 +27,11 @@ type Options struct {
 	// Subnet holds the addresses of the containers, two for each. The zero
 	// value means a free one with 2,048 pairs below 10.224.0.0/11.
 	Subnet netip.Prefix
+	// MaxConnections is how many connections that a container has begun the
+	// kernel may track at once; 0 means an eighth of
+	// net.netfilter.nf_conntrack_max. More are refused. Closed ones do not count:
+	// the kernel forgets them first when it needs room.
+	MaxConnections uint32
 	// ImageDirs are the directories below which images may lie that a
 	// container names by their path ("dir:", "tar:" and "oci:"). None means
 	// that no such image is allowed: otherwise whoever may run a container

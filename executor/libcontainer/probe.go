@@ -28,6 +28,7 @@ type facts struct {
 	pids            string
 	disk            string
 	network         string
+	connections     string // why they are not bounded
 	ids             string
 	mkfs            string // the path of mkfs.ext4
 	swapLimit       bool   // whether swap can be limited (v1), or always is (v2)
@@ -131,7 +132,10 @@ func exists(path string) bool {
 
 // features are what Probe answers, in a fixed order.
 func (f facts) features(o Options) []executor.Feature {
-	privileged, egress := "", f.network
+	privileged, egress, connections := "", f.network, f.network
+	if connections == "" {
+		connections = f.connections
+	}
 	if !o.AllowPrivileged {
 		privileged = "Options.AllowPrivileged is not set"
 	}
@@ -145,6 +149,7 @@ func (f facts) features(o Options) []executor.Feature {
 		{Name: executor.FeaturePIDLimit, Missing: f.pids},
 		{Name: executor.FeatureOwnNetwork, Missing: f.network},
 		{Name: executor.FeatureEgressRules, Missing: egress},
+		{Name: executor.FeatureConnectionLimit, Missing: connections},
 		{Name: executor.FeatureReadOnlyMounts},
 		{Name: executor.FeatureSeccomp},
 		{Name: executor.FeaturePrivileged, Missing: privileged},
