@@ -104,6 +104,20 @@ func noAttemptGetsThrough(t *testing.T, edit func(*Options)) {
 	}
 }
 
+// The kernel runs no handler of core dumps for a process with this limit, whatever
+// core_pattern says, and has no room for a file.
+func TestNoProcessOfAContainerGetsRidOfTheLimitThatForbidsCoreDumps(t *testing.T) {
+	f := newFixture(t)
+	guid, _ := f.create()
+	for _, user := range []string{"root", "nobody"} {
+		r := f.as(user, guid, "ulimit -c unlimited; ulimit -S -c 0; ulimit -H -c 0; grep '^Max core' /proc/self/limits")
+		r.end()
+		if got := strings.Fields(r.stdout.String()); len(got) < 6 || got[4] != "1" || got[5] != "1" {
+			t.Errorf("as %s, it has %q, %s", user, r.stdout, r.stderr)
+		}
+	}
+}
+
 // walked makes the test's own binary, in a container, open every file of the
 // kernel below the directories that it lists. Nothing is read: that has effects,
 // too.

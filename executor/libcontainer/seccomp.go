@@ -84,6 +84,15 @@ var families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6} // and netlin
 // the kernel.
 var netlinkProtocols = []uint32{unix.NETLINK_ROUTE, unix.NETLINK_SOCK_DIAG}
 
+// keptLimits cannot be changed. The mark of a start stays what it is; see
+// descent.go. So does noCore: a process that sets the limit of core dumps to 0,
+// as careful ones do, would have the kernel run the host's handler again. It
+// wants no dump and gets none, so it hears of success.
+var keptLimits = []struct {
+	resource uint32
+	answer   unix.Errno
+}{{markLimit, unix.EPERM}, {unix.RLIMIT_CORE, 0}}
+
 // The layout of struct seccomp_data and what a filter answers.
 const (
 	dataNumber       = 0
@@ -140,14 +149,15 @@ func (a architecture) filter() []unix.SockFilter {
 	for _, c := range familiesCalls {
 		program = append(program, when(unix.BPF_JEQ, a.number(c), ofFamily, refuse(unix.EAFNOSUPPORT))...)
 	}
-	// The mark of a start stays what it is; see descent.go.
-	program = append(program, when(unix.BPF_JEQ, a.number(setLimitCall),
-		loadArgument(0), when(unix.BPF_JEQ, markLimit, refuse(unix.EPERM)), answer(answerAllow))...)
-	isSet := when(unix.BPF_JGT, 0, refuse(unix.EPERM))
-	program = append(program, when(unix.BPF_JEQ, a.number(limitCall),
-		loadArgument(1), when(unix.BPF_JEQ, markLimit,
-			loadArgument(2), isSet, loadWord(dataArgument+2*dataArgumentSize+4), isSet),
-		answer(answerAllow))...)
+	setLimit, limit := loadArgument(0), loadArgument(1)
+	for _, k := range keptLimits {
+		setLimit = append(setLimit, when(unix.BPF_JEQ, k.resource, refuse(k.answer))...)
+		isSet := when(unix.BPF_JGT, 0, refuse(k.answer))
+		limit = append(limit, when(unix.BPF_JEQ, k.resource,
+			loadArgument(2), isSet, loadWord(dataArgument+2*dataArgumentSize+4), isSet, answer(answerAllow))...)
+	}
+	program = append(program, when(unix.BPF_JEQ, a.number(setLimitCall), setLimit, answer(answerAllow))...)
+	program = append(program, when(unix.BPF_JEQ, a.number(limitCall), limit, answer(answerAllow))...)
 	return append(program, answer(answerAllow)...)
 }
 

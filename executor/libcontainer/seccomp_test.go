@@ -109,16 +109,19 @@ var answersByArguments = map[string]map[[3]uint64]uint32{
 	},
 	"family": {
 		{1}: allowAnswer, {2}: allowAnswer, {10}: allowAnswer, {16}: allowAnswer,
+		{16, 0, 4}: allowAnswer, {2, 0, 15}: allowAnswer, {16, 0, 15}: errnoAnswer(unix.EPROTONOSUPPORT),
+		{16, 0, 9}: errnoAnswer(unix.EPROTONOSUPPORT), {16, 0, 16}: errnoAnswer(unix.EPROTONOSUPPORT),
 		{0}: errnoAnswer(unix.EAFNOSUPPORT), {17}: errnoAnswer(unix.EAFNOSUPPORT), {40}: errnoAnswer(unix.EAFNOSUPPORT),
 		{38}: errnoAnswer(unix.EAFNOSUPPORT), {0xffff}: errnoAnswer(unix.EAFNOSUPPORT),
 		{1<<32 + 2}: allowAnswer, {1<<32 + 40}: errnoAnswer(unix.EAFNOSUPPORT), // the kernel takes an int
 	},
 	"limit": {
-		{7, 1}: allowAnswer, {9, 1}: allowAnswer, {11, 1}: allowAnswer, {0, 10}: allowAnswer,
+		{7, 1}: allowAnswer, {9, 1}: allowAnswer, {11, 1}: allowAnswer, {0, 10}: allowAnswer, {4, 1}: errnoAnswer(0),
 		{10}: errnoAnswer(unix.EPERM), {10, 1}: errnoAnswer(unix.EPERM), {1<<32 + 10, 1}: errnoAnswer(unix.EPERM),
 	},
 	"limits": {
 		{0, 7, 1}: allowAnswer, {0, 10, 0}: allowAnswer, {10, 7, 1}: allowAnswer, {1, 11, 10}: allowAnswer,
+		{0, 4, 0}: allowAnswer, {4, 7, 1}: allowAnswer, {0, 4, 1}: errnoAnswer(0), {1, 4, 1 << 32}: errnoAnswer(0),
 		{0, 10, 1}: errnoAnswer(unix.EPERM), {1, 10, 1}: errnoAnswer(unix.EPERM), {0, 10, 1 << 32}: errnoAnswer(unix.EPERM),
 		{0, 1<<32 + 10, 1}: errnoAnswer(unix.EPERM), {0, 10, ^uint64(0)}: errnoAnswer(unix.EPERM),
 	},
@@ -226,6 +229,9 @@ func TestACallFromAContainerIsAnsweredByTheFilter(t *testing.T) {
 		{"prlimit-mark", []int{unix.SYS_PRLIMIT64, 0, unix.RLIMIT_LOCKS, bad, 0}, unix.EPERM},
 		{"prlimit-mark-of-first", []int{unix.SYS_PRLIMIT64, 1, unix.RLIMIT_LOCKS, bad, 0}, unix.EPERM},
 		{"prlimit-mark-read", []int{unix.SYS_PRLIMIT64, 0, unix.RLIMIT_LOCKS, 0, 0}, 0},
+		{"setrlimit-core", []int{unix.SYS_SETRLIMIT, unix.RLIMIT_CORE, bad}, 0},
+		{"prlimit-core", []int{unix.SYS_PRLIMIT64, 0, unix.RLIMIT_CORE, bad, 0}, 0},
+		{"prlimit-core-read", []int{unix.SYS_PRLIMIT64, 0, unix.RLIMIT_CORE, 0, bad}, unix.EFAULT},
 		{"prlimit-other", []int{unix.SYS_PRLIMIT64, 0, unix.RLIMIT_NOFILE, bad, 0}, unix.EFAULT},
 		{"ptrace-first", []int{unix.SYS_PTRACE, unix.PTRACE_ATTACH, 1}, unix.EPERM},
 		{"ptrace-seize-first", []int{unix.SYS_PTRACE, unix.PTRACE_SEIZE, 1}, unix.EPERM},
