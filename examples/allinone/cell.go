@@ -37,6 +37,8 @@ type cellPlan struct {
 	backend string
 	// tried says that another cell has made a container with it.
 	tried bool
+	// sharedIDs makes its containers share the host's uids and gids.
+	sharedIDs bool
 	// listen is the host at which the cell is served, at any port.
 	listen string
 	// share is the part of the host that the cell has: 2 is a half.
@@ -61,7 +63,7 @@ var rootFS = []string{"host"}
 // openCell makes a cell that does nothing yet. The one that it returns with an
 // error is for close, and nil if there is nothing to close.
 func openCell(ctx context.Context, p cellPlan) (*cell, error) {
-	backend, err := daemon.OpenBackend(ctx, daemon.BackendOptions{Kind: p.backend, Dir: p.dir, Tried: p.tried})
+	backend, err := daemon.OpenBackend(ctx, daemon.BackendOptions{Kind: p.backend, Dir: p.dir, Tried: p.tried, SharedIDs: p.sharedIDs})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.id, err)
 	}

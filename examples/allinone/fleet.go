@@ -106,6 +106,7 @@ func openFleet(ctx context.Context, s *settings, placed func(auction.Result)) (f
 	if err := open(0, s.Backend, false); err != nil {
 		return f, err
 	}
+	f.plan.sharedIDs = f.cells[0].backend.SharedIDs
 	var rest errgroup.Group
 	for n := range s.Cells - 1 {
 		rest.Go(func() error { return open(n+1, f.cells[0].backend.Name, true) })

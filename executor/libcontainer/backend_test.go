@@ -61,6 +61,9 @@ func newBackend(t testing.TB, o Options) *Backend {
 		if g, err := b.parentCgroup(); err != nil || g.manager.Exists() {
 			t.Errorf("the parent of the cgroups is left: %v", err)
 		}
+		if _, err := os.Lstat(b.mounts); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s is left: %v", b.mounts, err)
+		}
 	})
 	b = openBackend(t, o)
 	return b

@@ -83,6 +83,11 @@ func traces(t testing.TB, b *Backend) []string {
 			all = append(all, "table "+table.Name)
 		}
 	}
+	mountDirs, err := filepath.Glob(b.mounts + "/*")
+	must(err)
+	for _, name := range mountDirs {
+		all = append(all, "directory "+name)
+	}
 	entries, err := os.ReadDir(filepath.Join(b.options.Dir, containersDir))
 	must(err)
 	for _, e := range entries {

@@ -40,8 +40,8 @@ type BackendOptions struct {
 	Dir                 string
 	ExternalIP          string
 	FirstPort, LastPort uint16
-	// Tried says that another backend of this kind has made a container on this
-	// host just now, so that this one need not.
+	// Tried says that another backend of this kind, with the same SharedIDs, has
+	// made a container on this host just now, so that this one need not.
 	Tried bool
 	// ImageDirs, Preloaded, SharedIDs and AllowPrivileged are for real containers.
 	ImageDirs       []string
@@ -59,6 +59,9 @@ type Backend struct {
 	Isolated bool
 	// Why says in one line why it is this one.
 	Why string
+	// SharedIDs says that its containers share the host's uids and gids because
+	// they were asked to, or because one that did not could not be made.
+	SharedIDs bool
 	// Lacks are the features that this host has not, together by the reason.
 	Lacks []string
 	close func() error
@@ -82,7 +85,7 @@ func OpenBackend(ctx context.Context, o BackendOptions) (*Backend, error) {
 	case ProcessBackend:
 		return openProcess(ctx, o, "it was asked for; NOTHING is isolated")
 	case AutoBackend:
-		b, err := openReal(ctx, o)
+		b, err := openReal(ctx, o, openIsolated)
 		if err == nil {
 			return b, nil
 		}
@@ -91,7 +94,7 @@ func OpenBackend(ctx context.Context, o BackendOptions) (*Backend, error) {
 		}
 		return openProcess(ctx, o, fmt.Sprintf("NOTHING is isolated, as this host cannot run real containers: %v", err))
 	case RealBackend:
-		b, err := openReal(ctx, o)
+		b, err := openReal(ctx, o, openIsolated)
 		if err != nil {
 			return nil, fmt.Errorf("no real containers on this host: %w; mend that, or ask for the backend %q, which isolates nothing", err, ProcessBackend)
 		}
@@ -136,7 +139,27 @@ func clearBackend(ctx context.Context, o BackendOptions) (ended int, err error) 
 	return ended, errors.Join(errs...)
 }
 
-func openReal(ctx context.Context, o BackendOptions) (*Backend, error) {
+// openReal opens a backend of containers with ids of their own, or of such as
+// share the host's where only those can be made.
+func openReal(ctx context.Context, o BackendOptions, open func(context.Context, BackendOptions) (*Backend, error)) (*Backend, error) {
+	b, err := open(ctx, o)
+	if err == nil || o.SharedIDs || ctx.Err() != nil {
+		return b, err
+	}
+	o.SharedIDs = true
+	b, sharedErr := open(ctx, o)
+	if sharedErr != nil {
+		return nil, err
+	}
+	for i, l := range b.Lacks {
+		if strings.HasPrefix(l, string(executor.FeatureOwnIDs)+":") {
+			b.Lacks[i] = fmt.Sprintf("%s: a container with them could not be made: %v", executor.FeatureOwnIDs, err)
+		}
+	}
+	return b, nil
+}
+
+func openIsolated(ctx context.Context, o BackendOptions) (*Backend, error) {
 	real, err := libcontainer.New(libcontainer.Options{
 		Dir: filepath.Join(o.Dir, RealBackend), ExternalIP: o.ExternalIP, FirstPort: o.FirstPort, LastPort: o.LastPort,
 		ImageDirs: o.ImageDirs, Preloaded: o.Preloaded, SharedIDs: o.SharedIDs, AllowPrivileged: o.AllowPrivileged,
@@ -144,7 +167,7 @@ func openReal(ctx context.Context, o BackendOptions) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Backend{ContainerBackend: real, Name: RealBackend, Isolated: true, close: real.Close}
+	b := &Backend{ContainerBackend: real, Name: RealBackend, Isolated: true, SharedIDs: o.SharedIDs, close: real.Close}
 	err = b.probe(ctx, essential)
 	switch {
 	case err != nil:

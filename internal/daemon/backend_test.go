@@ -121,6 +121,39 @@ func TestATrialThatFailsIsAnErrorAndLeavesNothing(t *testing.T) {
 	}
 }
 
+func TestWhereOnlyContainersWithSharedIDsCanBeMadeTheyShareThemAndTheReasonIsSaid(t *testing.T) {
+	refused := errors.New("mount proc: operation not permitted")
+	for name, tt := range map[string]struct {
+		asked bool
+		fails func(shared bool) error
+		want  error
+		tries int
+		lacks string
+	}{
+		"own ids":          {false, func(bool) error { return nil }, nil, 1, "uids and gids of its own: Options.SharedIDs is set"},
+		"only shared ones": {false, func(shared bool) error { return map[bool]error{false: refused}[shared] }, nil, 2, "uids and gids of its own: a container with them could not be made: mount proc: operation not permitted"},
+		"none":             {false, func(bool) error { return refused }, refused, 2, ""},
+		"asked to share":   {true, func(bool) error { return refused }, refused, 1, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tries := 0
+			b, err := openReal(t.Context(), BackendOptions{SharedIDs: tt.asked}, func(_ context.Context, o BackendOptions) (*Backend, error) {
+				tries++
+				if err := tt.fails(o.SharedIDs); err != nil {
+					return nil, err
+				}
+				return &Backend{SharedIDs: o.SharedIDs, Lacks: []string{"uids and gids of its own: Options.SharedIDs is set"}}, nil
+			})
+			if !errors.Is(err, tt.want) || tries != tt.tries {
+				t.Errorf("%v after %d tries, want %v after %d", err, tries, tt.want, tt.tries)
+			}
+			if err == nil && (b.Lacks[0] != tt.lacks || b.SharedIDs != (tries == 2)) {
+				t.Errorf("shared %v, lacks %q", b.SharedIDs, b.Lacks)
+			}
+		})
+	}
+}
+
 // A lacking backend says what its host has not.
 type lacking struct {
 	executor.ContainerBackend
