@@ -101,7 +101,7 @@ func commands() []command {
 		},
 		{
 			name: "cell doctor", help: "say what this host can do for a cell, and what would help", run: cellDoctor,
-			more: "It asks no server. As root it makes a container, starts something in it and deletes it, and exits with 1 if this host cannot run real containers.",
+			more: "It asks no server. As root it makes a container, starts something in it and deletes it; like a cell, it loads kernel modules for that and turns IPv4 forwarding on. It exits with 1 if this host cannot run real containers.",
 			flags: []flagSpec{{name: "dir", kind: kindFile, value: "DIRECTORY",
 				help: "where the cell is to keep its containers, as the file system matters (default: that of temporary files)"}},
 			examples: []string{"cell doctor -dir /var/lib/diego", "cell doctor -o json"},

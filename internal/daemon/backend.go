@@ -173,7 +173,7 @@ func openIsolated(ctx context.Context, o BackendOptions) (*Backend, error) {
 	case err != nil:
 		err = fmt.Errorf("%w: %w", executor.ErrUnsupported, err)
 	case !o.Tried:
-		err = try(ctx, real)
+		err = try(ctx, real, trialSize)
 	}
 	if err != nil {
 		return nil, errors.Join(err, real.Close())
@@ -226,15 +226,18 @@ func (b *Backend) probe(ctx context.Context, needed []executor.FeatureName) erro
 // trialTime is how long the trial container may take.
 const trialTime = 20 * time.Second
 
+// trialSize is what a trial container has.
+var trialSize = executor.Resources{MemoryMB: 64, MaxPIDs: 32}
+
 // try makes a container, runs the least there is in it and deletes it: kernels
 // and sandboxes forbid things that no probe sees.
-func try(ctx context.Context, b executor.ContainerBackend) (err error) {
+func try(ctx context.Context, b executor.ContainerBackend, r executor.Resources) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, trialTime)
 	defer cancel()
 	const guid = "diego-trial"
 	if _, err := b.Create(ctx, executor.ContainerSpec{
 		GUID: guid, RootFS: "host:", CPUWeight: executor.MaxCPUWeight,
-		Resources: executor.Resources{MemoryMB: 64, MaxPIDs: 32},
+		Resources: r,
 	}); err != nil {
 		return err
 	}

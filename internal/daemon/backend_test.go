@@ -110,7 +110,7 @@ func TestATrialThatFailsIsAnErrorAndLeavesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &trial{start: tt.start}
-			err := try(t.Context(), b)
+			err := try(t.Context(), b, trialSize)
 			if (tt.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%v, want %q", err, tt.want)
 			}

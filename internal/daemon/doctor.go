@@ -49,9 +49,11 @@ type Examination struct {
 }
 
 // Examine finds out what this host can do for a cell that keeps its containers
-// in dir, which need not exist, and tries it with a container. It touches no
-// cell that is there: all it makes lies in a temporary directory on the same
-// file system, and is gone when it returns.
+// in dir, which need not exist, and tries it with a container, and with another
+// one that has a disk limit. It touches no cell that is there: all it makes lies
+// in a temporary directory on the same file system, and is gone when it returns.
+// What a cell changes of a host it changes, too: it loads kernel modules and
+// turns IPv4 forwarding on.
 func Examine(ctx context.Context, dir string) Examination {
 	var e Examination
 	host := os.DirFS("/")
@@ -101,9 +103,26 @@ func tryReal(ctx context.Context, dir string) (features []executor.Feature, err 
 	err = b.probe(ctx, essential)
 	host, probeErr := real.Probe(ctx)
 	if err = errors.Join(err, probeErr); err == nil {
-		err = try(ctx, real)
+		err = try(ctx, real, trialSize)
+	}
+	if err == nil {
+		tryDisk(ctx, real, host.Features)
 	}
 	return host.Features, err
+}
+
+// tryDisk notes it among the features if a disk limit that should be available
+// cannot be had: device nodes and mounts may be forbidden.
+func tryDisk(ctx context.Context, b executor.ContainerBackend, features []executor.Feature) {
+	limited := trialSize
+	limited.DiskMB = 16
+	for i := range features {
+		if f := &features[i]; f.Name == executor.FeatureDiskLimit && f.Missing == "" {
+			if err := try(ctx, b, limited); err != nil {
+				f.Missing = "a trial container with a disk limit failed: " + err.Error()
+			}
+		}
+	}
 }
 
 // existing is a directory or the nearest above it that exists.

@@ -1,11 +1,14 @@
 package daemon
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/diegosdk/diego/executor"
 )
 
 func TestWhatIsReadOfAHostSaysWhatWouldHelp(t *testing.T) {
@@ -118,6 +121,25 @@ func TestAnExaminationSaysWhatTheBackendSaysAndLeavesNothing(t *testing.T) {
 	for _, want := range []string{"WHAT", "\nkernel ", "\na trial container ", "\n\n" + e.Verdict + "\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("it does not write %q:\n%s", want, out.String())
+		}
+	}
+}
+
+func TestADiskLimitThatFailsIsLackingThoughItWasPromised(t *testing.T) {
+	for _, test := range []struct {
+		name, missing string
+		start         func(executor.ProcessSpec) error
+		want          string
+	}{
+		{"it works", "", func(p executor.ProcessSpec) error { p.Exited(executor.Exit{}); return nil }, ""},
+		{"it is forbidden", "", func(executor.ProcessSpec) error { return errors.New("operation not permitted") }, "operation not permitted"},
+		{"it was not promised", "mkfs.ext4 is missing", func(executor.ProcessSpec) error { return errors.New("tried") }, "mkfs.ext4 is missing"},
+	} {
+		features := []executor.Feature{{Name: executor.FeatureUsers}, {Name: executor.FeatureDiskLimit, Missing: test.missing}}
+		tryDisk(t.Context(), &trial{start: test.start}, features)
+		got := features[1].Missing
+		if features[0].Missing != "" || (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
+			t.Errorf("%s: %+v, want %q", test.name, features, test.want)
 		}
 	}
 }
