@@ -92,11 +92,11 @@ func OpenBackend(ctx context.Context, o BackendOptions) (*Backend, error) {
 		if ctx.Err() != nil {
 			return nil, err
 		}
-		return openProcess(ctx, o, fmt.Sprintf("NOTHING is isolated, as this host cannot run real containers: %v", err))
+		return openProcess(ctx, o, fmt.Sprintf("NOTHING is isolated, as this host cannot run real containers: %v; diegoctl cell doctor says more", err))
 	case RealBackend:
 		b, err := openReal(ctx, o, openIsolated)
 		if err != nil {
-			return nil, fmt.Errorf("no real containers on this host: %w; mend that, or ask for the backend %q, which isolates nothing", err, ProcessBackend)
+			return nil, fmt.Errorf("no real containers on this host: %w; mend that (diegoctl cell doctor says more), or ask for the backend %q, which isolates nothing", err, ProcessBackend)
 		}
 		return b, nil
 	}
