@@ -117,7 +117,7 @@ type wentBack struct {
 
 // believeAgain is the time between two readers that are believed. One is
 // enough: what others have seen lies in the same gap.
-const believeAgain = time.Minute
+const believeAgain = time.Hour
 
 // believe lets the store leave a gap if err says that a reader has seen more of
 // the log than there is, as the store has gone back to an earlier moment then.

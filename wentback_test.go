@@ -130,14 +130,16 @@ func TestASubscriberIsBelievedOnceAndOnlyWhatCanBeTrue(t *testing.T) {
 	if first == 3 {
 		t.Fatal("no gap was left")
 	}
-	g.now = g.now.Add(time.Second)
-	g.gone(b, first+1)
+	for range 59 { // who makes positions up leaves no gap each time
+		g.now = g.now.Add(time.Minute)
+		g.gone(b, first+1)
+	}
 	if n := g.newest(); n != first {
-		t.Errorf("a second gap was left within a second: %d after %d", n, first)
+		t.Errorf("a second gap was left within an hour: %d after %d", n, first)
 	}
 	g.now = g.now.Add(time.Minute)
 	g.gone(b, first+1)
 	if n := g.newest(); n == first {
-		t.Error("no gap was left a minute later")
+		t.Error("no gap was left an hour later")
 	}
 }

@@ -57,12 +57,12 @@ func (a *agenda) begin(now time.Time, log storage.Extent, cells Cells) {
 	*a = agenda{looked: now, cursor: log.Newest, cells: cells, processes: map[string]time.Time{}, tasks: map[string]time.Time{}}
 }
 
-// holds reports whether the agenda can be brought up to date from the log, and
-// everything was looked at not longer than interval ago.
+// holds reports whether everything was looked at not longer than interval ago,
+// and the log has not gone back since. Reading on tells whether the agenda can be
+// brought up to date from it: numbers do not, because of gaps.
 func (a *agenda) holds(now time.Time, log storage.Extent, interval time.Duration) bool {
 	age := now.Sub(a.looked)
-	return !a.looked.IsZero() && age >= 0 && age < interval &&
-		a.cursor >= log.Oldest-1 && a.cursor <= log.Newest && log.Newest-a.cursor <= maxFollowed
+	return !a.looked.IsZero() && age >= 0 && age < interval && a.cursor <= log.Newest
 }
 
 // follow puts on the agenda what an event is about.

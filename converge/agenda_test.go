@@ -3,6 +3,7 @@ package converge_test
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/storage/memstore"
 	"github.com/diegosdk/diego/task"
 )
 
@@ -104,6 +106,19 @@ func TestAPassLooksOnlyAtWhatHasChangedOrIsDue(t *testing.T) {
 				h.write(storage.Batch{Events: []storage.Event{{Domain: &storage.DomainEvent{Domain: "apps"}}}})
 			}
 		}, "full"},
+		{"the store is opened again", func(h *house) { h.restored() }, "partial"},
+		{"the store is opened again and a deployment grows", func(h *house) {
+			h.restored()
+			h.write(changeInstances(h, "web-2", 3))
+			h.restored()
+		}, "1 no instance at a desired index, partial"},
+		{"the store is put back", func(h *house) {
+			fallBack := h.store.Save()
+			h.write(changeInstances(h, "web-2", 3))
+			h.pass()
+			fallBack()
+			h.restored()
+		}, "full"},
 		{"a record rots, unseen", func(h *house) {
 			h.store.Corrupt(storage.RecordKey{Kind: storage.ActualLRPRecord, GUID: "web-1", Index: 1, DefinitionID: "v1"})
 		}, "partial"},
@@ -144,6 +159,31 @@ func TestAPassLooksOnlyAtWhatHasChangedOrIsDue(t *testing.T) {
 				t.Errorf("planned %+v, and did %+v", plan, p)
 			}
 		})
+	}
+}
+
+// restored leaves a gap in the log, as each opening of a store does.
+func (h *house) restored() {
+	h.t.Helper()
+	if err := h.store.Restored(h.t.Context()); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func TestAPassReadsSoManyEventsAtMostAcrossGaps(t *testing.T) {
+	for _, tt := range []struct {
+		events int
+		full   bool
+	}{{9_999, false}, {10_000, true}} {
+		h := newConvergeHouse(t)
+		h.store = memstore.New(&memstore.Options{Now: h.clock, Events: 20_000})
+		h.Converger = h.converger(converge.ConvergerOptions{})
+		h.pass()
+		h.restored() // one event of its own
+		h.write(storage.Batch{Events: slices.Repeat([]storage.Event{{Domain: &storage.DomainEvent{Domain: "apps"}}}, tt.events)})
+		if p := h.pass(); p.Full != tt.full {
+			t.Errorf("after %d events and a gap: full is %v", tt.events, p.Full)
+		}
 	}
 }
 

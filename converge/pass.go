@@ -223,6 +223,7 @@ func (p *pass) cells(ctx context.Context, r storage.Reader) (cells Cells, err er
 func (p *pass) follow(ctx context.Context, r storage.Reader, log storage.Extent, cells Cells) (ok bool, err error) {
 	a := &p.memory.agenda
 	if a.cursor < log.Newest {
+		followed := 0
 		for e, err := range r.Events(ctx, a.cursor, storage.EventFilter{}) {
 			if errors.Is(err, storage.ErrCorrupt) || errors.Is(err, storage.ErrGone) {
 				return false, nil
@@ -232,6 +233,9 @@ func (p *pass) follow(ctx context.Context, r storage.Reader, log storage.Extent,
 			}
 			if e.Sequence > log.Newest {
 				break
+			}
+			if followed++; followed > maxFollowed {
+				return false, nil
 			}
 			a.follow(&e)
 		}

@@ -72,9 +72,38 @@ func (x Extent) Check(after Cursor, gaps []Gap) error {
 	return nil
 }
 
-// MaxGaps is how many gaps a log has at most. Events before the oldest of them
-// leave the log.
+// MaxGaps is how many gaps a log has at most. With more of them, those are
+// merged that [MergeGaps] can merge. If there are still more, the events before
+// the oldest ones leave the log.
 const MaxGaps = 1000
+
+// MergeGaps merges gaps if there are more than MaxGaps, so that a Store which is
+// opened again and again pushes no event out of its log. It merges those between
+// which there is nothing but the events that end them. The last gap of such a run
+// stays, so only readers miss something that have not read on since the last but
+// one. The gaps are in ascending order.
+//
+// A Store drops the events within the widened gaps, and widens them in the events
+// that end them.
+func MergeGaps(gaps []Gap) (merged, widened []Gap) {
+	if len(gaps) <= MaxGaps {
+		return gaps, nil
+	}
+	for i, g := range gaps {
+		last := len(merged) - 1
+		if last < 0 || merged[last].First != g.After || i+1 == len(gaps) || gaps[i+1].After != g.First {
+			merged = append(merged, g)
+			continue
+		}
+		merged[last].First = g.First
+		if n := len(widened) - 1; n >= 0 && widened[n].After == merged[last].After {
+			widened[n] = merged[last]
+		} else {
+			widened = append(widened, merged[last])
+		}
+	}
+	return merged, widened
+}
 
 // Keep is the oldest event of the log if only its newest n events stay, or
 // some more. The gaps are in ascending order.

@@ -2,6 +2,7 @@ package storage_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -85,5 +86,45 @@ func TestTheLogKeepsItsNewestEventsAcrossGaps(t *testing.T) {
 	}
 	if got := (storage.Extent{Oldest: 1, Newest: 20_000}).Keep(1_000_000, many); got != many[2].First {
 		t.Errorf("with %d gaps the log begins with %d, want %d", len(many), got, many[2].First)
+	}
+}
+
+func TestGapsWithNothingBetweenThemAreMergedBeforeEventsLeaveTheLog(t *testing.T) {
+	var apart []storage.Gap // with events between them
+	for i := range storage.MaxGaps - 4 {
+		apart = append(apart, storage.Gap{After: storage.Cursor(10*i + 8), First: storage.Cursor(10*i + 15)})
+	}
+	next := apart[len(apart)-1].First
+	run := func(n int) (gaps []storage.Gap) {
+		for i := range storage.Cursor(n) {
+			gaps = append(gaps, storage.Gap{After: next + i*10, First: next + i*10 + 10})
+		}
+		return gaps
+	}
+	gap := func(after, first storage.Cursor) storage.Gap { return storage.Gap{After: after, First: first} }
+	for _, c := range []struct {
+		name            string
+		gaps            []storage.Gap
+		merged, widened []storage.Gap // behind those that are apart
+	}{
+		{"few", run(3), run(3), nil},
+		{"as many as there may be", append(run(3), gap(next+50, next+60)), append(run(3), gap(next+50, next+60)), nil},
+		// The last one that is apart is the first of the run.
+		{"a run", run(5), []storage.Gap{gap(apart[len(apart)-1].After, next+40), gap(next+40, next+50)}, []storage.Gap{gap(apart[len(apart)-1].After, next+40)}},
+		{"pairs only", []storage.Gap{gap(next+1, next+5), gap(next+5, next+9), gap(next+10, next+12), gap(next+12, next+14), gap(next+15, next+17)},
+			[]storage.Gap{gap(next+1, next+5), gap(next+5, next+9), gap(next+10, next+12), gap(next+12, next+14), gap(next+15, next+17)}, nil},
+		{"two runs", append(run(3), gap(next+50, next+51), gap(next+51, next+52), gap(next+52, next+53)),
+			[]storage.Gap{gap(apart[len(apart)-1].After, next+20), gap(next+20, next+30), gap(next+50, next+52), gap(next+52, next+53)},
+			[]storage.Gap{gap(apart[len(apart)-1].After, next+20), gap(next+50, next+52)}},
+	} {
+		all := slices.Concat(apart, c.gaps)
+		merged, widened := storage.MergeGaps(all)
+		want := slices.Concat(apart, c.merged)
+		if len(c.widened) > 0 {
+			want = slices.Concat(apart[:len(apart)-1], c.merged)
+		}
+		if !slices.Equal(merged, want) || !slices.Equal(widened, c.widened) {
+			t.Errorf("%s: %v and %v; want %v and %v", c.name, merged[len(apart)-1:], widened, want[len(apart)-1:], c.widened)
+		}
 	}
 }

@@ -83,3 +83,32 @@ func TestQuarantinedRecordsAreKeptAside(t *testing.T) {
 		t.Errorf("aside are %+v", got)
 	}
 }
+
+func TestManyRestoresPushNothingButGapsOutOfTheLog(t *testing.T) {
+	s := memstore.New(nil)
+	var b storage.Batch
+	b.AddDomain("apps", time.Hour)
+	if _, err := s.Commit(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	view := s.Save() // shares the log
+	for range 3*storage.MaxGaps + 1 {
+		if err := s.Restored(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at, n := storage.Cursor(0), 0
+	for e, err := range s.Events(t.Context(), 0, storage.EventFilter{}) {
+		if g := e.Gap; err != nil || e.Sequence != at+1 && (g == nil || g.After != at || g.First != e.Sequence) {
+			t.Fatalf("event %+v after %d: %v", e, at, err)
+		}
+		at, n = e.Sequence, n+1
+	}
+	if n > storage.MaxGaps+1 {
+		t.Errorf("the log has %d events", n)
+	}
+	view()
+	if log, err := s.Log(t.Context()); err != nil || log != (storage.Extent{Oldest: 1, Newest: 1}) {
+		t.Errorf("what was saved is %+v, %v", log, err)
+	}
+}

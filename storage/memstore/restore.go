@@ -20,13 +20,37 @@ func (s *Store) Restored(ctx context.Context) error {
 	st, now := &c.state, c.now()
 	g := storage.NextGap(st.newest, st.newest, now)
 	gaps := slices.DeleteFunc(slices.Clone(st.gaps), func(g storage.Gap) bool { return g.First < st.oldest })
-	if st.gaps = append(gaps, g); len(st.log) == 0 {
+	var widened []storage.Gap
+	st.gaps, widened = storage.MergeGaps(append(gaps, g))
+	st.log = widen(st.log, widened)
+	if len(st.log) == 0 {
 		st.oldest = g.First
 	}
 	st.newest = g.First - 1
 	c.append([]storage.Event{{Gap: &g}}, now)
 	c.floor = max(c.floor, int64(g.First))
 	return nil
+}
+
+// widen is a log whose gaps were merged. Snapshots keep the one that they have.
+func widen(log []storage.Event, widened []storage.Gap) []storage.Event {
+	if len(widened) == 0 {
+		return log
+	}
+	var merged []storage.Event
+	for _, e := range log {
+		for len(widened) > 0 && e.Sequence > widened[0].First {
+			widened = widened[1:]
+		}
+		if len(widened) > 0 && e.Sequence > widened[0].After {
+			if e.Sequence < widened[0].First {
+				continue
+			}
+			e.Gap = &widened[0]
+		}
+		merged = append(merged, e)
+	}
+	return merged
 }
 
 // Save remembers all that the store holds. Calling fallBack puts it back to

@@ -15,9 +15,10 @@ func (r *reader) Events(ctx context.Context, after storage.Cursor, f storage.Eve
 	return func(yield func(storage.Event, error) bool) {
 		position, match := after, f.Matcher()
 		for first := true; ; first = false {
-			// Segments are never changed, and leave the log in order. So pages
-			// need no common moment: one that does not begin where the last one
-			// ended lies behind a gap, or was overtaken by the end of the log.
+			// Segments are never changed, and leave the log in order, but for
+			// those of gaps that are merged. So pages need no common moment: one
+			// that does not begin where the last one ended lies behind a gap, or
+			// was overtaken by the end of the log.
 			page, err := r.segments(ctx, position)
 			if err == nil && (first || len(page) == 0 || page[0].seq-page[0].n > int64(position)) {
 				err = r.checkPosition(ctx, position)

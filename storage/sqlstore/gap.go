@@ -115,7 +115,7 @@ func (s *Store) leaveGap(ctx context.Context, c *sql.Conn) error {
 }
 
 // writeGap locks the log between begin and end, and adds a gap and the event
-// that ends it.
+// that ends it. Gaps may be merged then.
 func (s *Store) writeGap(run func([]call) error, begin, end []call) error {
 	var newest, oldest, now int64
 	var gaps []storage.Gap
@@ -127,14 +127,10 @@ func (s *Store) writeGap(run func([]call) error, begin, end []call) error {
 		return err
 	}
 	g := storage.NextGap(storage.Cursor(newest), storage.Cursor(s.seen.Load()), executor.Instant(now))
-	data, err := storage.EncodeEvent(&storage.Event{Gap: &g})
-	if err != nil {
-		return err
-	}
 	if newest < oldest { // the log has no events
 		oldest = int64(g.First)
 	}
-	gaps = append(gaps, g)
+	gaps, widened := storage.MergeGaps(append(gaps, g))
 	oldest = int64(storage.Extent{Oldest: storage.Cursor(oldest), Newest: g.First}.Keep(s.options.Events, gaps))
 	first := int64(g.First)
 	calls := []call{
@@ -143,8 +139,33 @@ func (s *Store) writeGap(run func([]call) error, begin, end []call) error {
 		{query: s.q.setLog, args: []any{first, oldest}},
 		{query: s.q.trimGaps, args: []any{oldest}},
 	}
-	calls = s.q.insertEvents.calls(calls, []any{first, int64(1), now, rand.Int64(), appendEvent(nil, s.sealer.seal(data, eventPlace))}, nil)
+	for _, w := range widened {
+		after, first := int64(w.After), int64(w.First)
+		data, err := s.gapData(w)
+		if err != nil {
+			return err
+		}
+		calls = append(calls,
+			call{query: s.q.dropGaps, args: []any{after, first}},
+			call{query: s.q.dropEvents, args: []any{after, first}},
+			call{query: s.q.widenGap, args: []any{after, first}},
+			call{query: s.q.changeEvents, args: []any{data, first}})
+	}
+	data, err := s.gapData(g)
+	if err != nil {
+		return err
+	}
+	calls = s.q.insertEvents.calls(calls, []any{first, int64(1), now, rand.Int64(), data}, nil)
 	return run(append(calls, end...))
+}
+
+// gapData is the row of the log that ends a gap, which has one event.
+func (s *Store) gapData(g storage.Gap) ([]byte, error) {
+	data, err := storage.EncodeEvent(&storage.Event{Gap: &g})
+	if err != nil {
+		return nil, err
+	}
+	return appendEvent(nil, s.sealer.seal(data, eventPlace)), nil
 }
 
 // readGaps reads the gaps of the log in ascending order.

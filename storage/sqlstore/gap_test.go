@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -142,4 +143,57 @@ func TestAServerThatWasPutBackWhileItWasDownGivesNoNumberTwice(t *testing.T) {
 			wantUnseen(t, left, newest, epoch)
 		})
 	}
+}
+
+// A process may end and open the store again for days.
+func TestOpeningsPushNothingButGapsOutOfTheLog(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, dsn string) {
+		s := mustOpen(t, dsn, Options{})
+		newest, _ := grow(t, s, "first", 3)
+		tx, err := s.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := func(calls []call) error { return runEach(t.Context(), tx, calls) }
+		for range storage.MaxGaps + 1 { // in one transaction, as each flush takes its time
+			if err := s.writeGap(run, nil, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := tx.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		x, err := s.Log(t.Context())
+		if err != nil || x.Oldest != 1 {
+			t.Fatalf("the log is %+v, %v; want it to begin with event 1", x, err)
+		}
+		var gaps []storage.Event
+		at := storage.Cursor(0)
+		for e, err := range s.Events(t.Context(), 0, storage.EventFilter{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if g := e.Gap; g != nil {
+				if gaps = append(gaps, e); g.After != at || g.First != e.Sequence {
+					t.Errorf("event %d ends %+v, behind event %d", e.Sequence, *g, at)
+				}
+			}
+			at = e.Sequence
+		}
+		if len(gaps) != 2 || at != x.Newest || gaps[0].Gap.After != newest {
+			t.Fatalf("%d gaps are left, the last event is %d: %+v", len(gaps), at, gaps)
+		}
+		for after, gone := range map[storage.Cursor]bool{newest: false, newest + 1: true, gaps[0].Sequence - 2: true, gaps[0].Sequence: false} {
+			for _, err := range s.Events(t.Context(), after, storage.EventFilter{}) {
+				if errors.Is(err, storage.ErrGone) != gone {
+					t.Errorf("after %d: %v", after, err)
+				}
+				break
+			}
+		}
+		if err := s.Restored(t.Context()); err != nil { // and it goes on
+			t.Fatal(err)
+		}
+		wantUnseen(t, s, x.Newest, 0)
+	})
 }

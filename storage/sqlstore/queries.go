@@ -25,6 +25,8 @@ type queries struct {
 	updateLease, insertLease                   string
 	setLog, insertMarker                       string
 	identity, gaps, gapAt, insertGap, trimGaps string
+	dropGaps, dropEvents                       string
+	widenGap, changeEvents                     string
 	raiseFloor                                 string
 	trimEvents, sweepRequests, sweepMarkers    string
 	sweepDomains, raiseEpoch, sweepLeases      string
@@ -91,12 +93,16 @@ func (s *Store) newQueries() queries {
 		insertEvents: d.insert(t("events"), []string{"seq", "n", "at", "token", "data"},
 			[]kind{number, number, number, number, blob}, ""),
 
-		identity:   strings.ReplaceAll(d.identity, "{log}", t("log")),
-		gaps:       "SELECT after_seq, first_seq FROM " + t("gaps") + " ORDER BY first_seq",
-		gapAt:      d.rebind("SELECT after_seq, first_seq FROM " + t("gaps") + " WHERE first_seq > ? AND after_seq <= ?"),
-		insertGap:  d.rebind("INSERT INTO " + t("gaps") + " (first_seq, after_seq) VALUES (?, ?)"),
-		trimGaps:   d.rebind("DELETE FROM " + t("gaps") + " WHERE first_seq < ?"),
-		raiseFloor: d.rebind("UPDATE " + t("leases") + " SET epoch = ? WHERE kind = '' AND name = '' AND epoch < ?"),
+		identity:     strings.ReplaceAll(d.identity, "{log}", t("log")),
+		gaps:         "SELECT after_seq, first_seq FROM " + t("gaps") + " ORDER BY first_seq",
+		gapAt:        d.rebind("SELECT after_seq, first_seq FROM " + t("gaps") + " WHERE first_seq > ? AND after_seq <= ?"),
+		insertGap:    d.rebind("INSERT INTO " + t("gaps") + " (first_seq, after_seq) VALUES (?, ?)"),
+		trimGaps:     d.rebind("DELETE FROM " + t("gaps") + " WHERE first_seq < ?"),
+		dropGaps:     d.rebind("DELETE FROM " + t("gaps") + " WHERE first_seq > ? AND first_seq < ?"),
+		dropEvents:   d.rebind("DELETE FROM " + t("events") + " WHERE seq > ? AND seq < ?"),
+		widenGap:     d.rebind("UPDATE " + t("gaps") + " SET after_seq = ? WHERE first_seq = ?"),
+		changeEvents: d.rebind("UPDATE " + t("events") + " SET data = ? WHERE seq = ?"),
+		raiseFloor:   d.rebind("UPDATE " + t("leases") + " SET epoch = ? WHERE kind = '' AND name = '' AND epoch < ?"),
 
 		setLog:        d.rebind("UPDATE " + t("log") + " SET newest = ?, oldest = ? WHERE id = 1"),
 		insertMarker:  d.rebind("INSERT INTO " + t("markers") + " (token, at) VALUES (?, ?)"),
