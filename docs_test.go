@@ -22,6 +22,7 @@ import (
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/rep"
+	"github.com/diegosdk/diego/storage/sqlstore"
 	"github.com/diegosdk/diego/task"
 )
 
@@ -171,6 +172,16 @@ var nests = []nest{
 		"an evacuating cell renews its records long before they expire"},
 	{"rep.Options.EvacuationTimeout", []part{{1, "rep.Options.StopPause"}},
 		"a replaced instance is stopped before its cell gives up"},
+	{"sqlstore.MaxSilence", []part{{1, "sqlstore.MaxLockWait"}},
+		"statements of clients that are gone leave the queue before a lock comes free"},
+	{"sqlstore.MaxAnswer", []part{{1, "sqlstore.MaxSilence"}, {1, "sqlstore.MaxLockWait"}},
+		"a commit outlives a client that holds the lock and says nothing, and a wait for the lock after that"},
+	{"sqlstore.Options.RetryFor", []part{{1, "sqlstore.MaxAnswer"}, {1, "sqlstore.MaxSilence"}},
+		"a commit whose answer was lost finds out what came of it, once the server has ended what is left of it"},
+	{"diego.Options.LeaderTTL", []part{{1, "a third of diego.Options.LeaderTTL"}, {1, "sqlstore.MaxAnswer"}},
+		"a renewal that got no answer is sent again, by another connection, when the lease ends at the latest"},
+	{"diego.HandlerOptions.Timeout", []part{{1, "sqlstore.Options.RetryFor"}, {1, "sqlstore.MaxAnswer"}},
+		"a call hears of a store that was away for a moment what became of its commit; the last try may begin when RetryFor ends"},
 	{"converge.Guard.Grace", []part{{1, "diego.AnnouncerOptions.TTL"}, {1, "rep.Options.AnnounceInterval"}},
 		"all cells can announce themselves again before the loss of many is believed"},
 }
@@ -188,6 +199,10 @@ func timeOf(t *testing.T, knob string) time.Duration {
 		"rep.Options.RetryInterval":         rep.DefaultRetryInterval,
 		"rep.Options.AnnounceInterval":      rep.DefaultAnnounceInterval,
 		"rep.Options.FinishTimeout":         rep.DefaultFinishTimeout,
+		"sqlstore.Options.RetryFor":         sqlstore.DefaultRetryFor,
+		"sqlstore.MaxAnswer":                sqlstore.MaxAnswer,
+		"sqlstore.MaxLockWait":              sqlstore.MaxLockWait,
+		"sqlstore.MaxSilence":               sqlstore.MaxSilence,
 	}[knob]; ok {
 		return d
 	}

@@ -55,7 +55,7 @@ func (s *Store) commitGroup(items []*item) {
 // what this one has written.
 func (s *Store) commitTogether(items []*item) []*item {
 	a := &attempt{s: s, items: items}
-	err := s.retry(background, "committing", func() error { return a.onConnection() })
+	err := s.retry(background, "committing", func() error { return s.onConn(s.write, a.onConnection) })
 	if err != nil || a.committed {
 		s.memory.forget()
 	} else {
@@ -150,17 +150,12 @@ func (a *attempt) reset() {
 }
 
 // onConnection runs the whole transaction.
-func (a *attempt) onConnection() (err error) {
-	s, ctx := a.s, background
-	c, err := s.write.Conn(ctx)
-	if err != nil {
-		return err
-	}
+func (a *attempt) onConnection(ctx context.Context, c *sql.Conn) (err error) {
+	s := a.s
 	defer func() {
 		if err != nil {
 			s.rollBack(ctx, c, err)
 		}
-		c.Close() // returns it to the pool
 	}()
 	if err := s.identify(ctx, c); err != nil {
 		return err

@@ -147,6 +147,8 @@ func (d *dialect) isWrongGuess(err error) bool {
 	return class == guarded
 }
 
+const hintAway = "check that the database server runs and can be reached"
+
 const hintReadOnly = "the server or the transaction is read-only: connect to the primary"
 
 // isReadOnly reports whether the connection leads to a server that only reads.
@@ -158,6 +160,9 @@ func (d *dialect) isReadOnly(err error) bool {
 
 // classOf is what err means, and what to do about it, if that is known.
 func (d *dialect) classOf(err error) (class, string) {
+	if errors.Is(err, errUnanswered) {
+		return lost, hintAway
+	}
 	// A connection that gave up looks like a context that ended.
 	var network *net.OpError
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) && !errors.As(err, &network) {
@@ -172,7 +177,7 @@ func (d *dialect) classOf(err error) (class, string) {
 	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, io.EOF) ||
 		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNREFUSED) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || isNetwork(err) {
-		return lost, "check that the database server runs and can be reached"
+		return lost, hintAway
 	}
 	return permanent, ""
 }

@@ -114,25 +114,23 @@ func (s *Store) changeLeases(batch []*leaseChange) {
 	})
 	waiting := batch
 	err := s.retry(background, "changing a lease", func() error {
-		c, err := s.lease.Conn(background)
-		if err != nil {
-			return err
-		}
-		defer c.Close() // returns it to the pool
-		if err := s.identify(background, c); err != nil {
-			return err
-		}
-		t := leaseTransaction{s: s, begin: s.beginCalls(), end: []call{{query: "COMMIT"}}, sweeps: true}
-		t.run = func(calls []call) error { return s.run(background, c, calls) }
-		if waiting, err = t.change(waiting); err != nil {
-			s.rollBack(background, c, err)
-			if errors.Is(err, errShorter) {
-				err = errors.Join(s.leaveGap(background, c), errShorter)
+		return s.onConn(s.lease, func(ctx context.Context, c *sql.Conn) error {
+			if err := s.identify(ctx, c); err != nil {
+				return err
 			}
-		} else if len(waiting) > 0 {
-			err = errLeaseMoved
-		}
-		return err
+			t := leaseTransaction{s: s, begin: s.beginCalls(), end: []call{{query: "COMMIT"}}, sweeps: true}
+			t.run = func(calls []call) error { return s.run(ctx, c, calls) }
+			var err error
+			if waiting, err = t.change(waiting); err != nil {
+				s.rollBack(ctx, c, err)
+				if errors.Is(err, errShorter) {
+					err = errors.Join(s.leaveGap(ctx, c), errShorter)
+				}
+			} else if len(waiting) > 0 {
+				err = errLeaseMoved
+			}
+			return err
+		})
 	})
 	for _, c := range waiting {
 		c.err = err

@@ -63,7 +63,7 @@ var mysqlDialect = dialect{
 				return permanent, hintPacket
 			}
 			if errors.Is(err, mysql.ErrInvalidConn) {
-				return lost, "check that the database server runs and can be reached"
+				return lost, hintAway
 			}
 			return permanent, ""
 		}

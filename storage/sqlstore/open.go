@@ -73,11 +73,13 @@ type Options struct {
 	clock string
 }
 
+// DefaultRetryFor is the default of Options.RetryFor.
+const DefaultRetryFor = 15 * time.Second
+
 const (
 	defaultPrefix   = "diego_"
 	defaultEvents   = 100_000
 	defaultRequests = time.Hour
-	defaultRetryFor = 15 * time.Second
 	defaultMaxConns = 16
 	defaultRemember = 1 << 16
 	defaultBusy     = 5 * time.Second
@@ -97,7 +99,7 @@ func (o *Options) withDefaults() (Options, error) {
 	}
 	out.Requests = max(out.Requests, defaultRequests)
 	if out.RetryFor <= 0 {
-		out.RetryFor = defaultRetryFor
+		out.RetryFor = DefaultRetryFor
 	}
 	if out.Remember == 0 {
 		out.Remember = defaultRemember

@@ -90,7 +90,7 @@ var postgres = dialect{
 			return permanent, "name the parameter in ignore_startup_parameters of the pooler, or connect to the server itself"
 		}
 		if strings.HasPrefix(code, "08") {
-			return lost, "check that the database server runs and can be reached"
+			return lost, hintAway
 		}
 		return permanent, ""
 	},

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"net"
@@ -18,23 +19,78 @@ import (
 // statements. These bounds keep what such a client holds from anyone else, and
 // keep a client from waiting for a server that it cannot hear.
 const (
-	// maxSilence is how long the server waits for the next statement of a
+	// MaxSilence is how long the server waits for the next statement of a
 	// transaction that may hold locks, before it ends the session.
-	maxSilence = 4 * time.Second
-	// maxLockWait is how long a statement waits for one lock. It is less than
-	// maxSilence: the statements of clients that are gone leave the queue before
+	MaxSilence = 4 * time.Second
+	// MaxLockWait is how long a statement waits for one lock. It is less than
+	// MaxSilence: the statements of clients that are gone leave the queue before
 	// the lock comes free, so they do not hold it one after another.
-	maxLockWait = 3 * time.Second
+	MaxLockWait = 3 * time.Second
+	// MaxAnswer is how long a commit or the change of a lease waits for the
+	// server: on a connection of Open's to read or write the next bytes, on one of
+	// the caller's altogether. Then it gives the connection up, and finds out on
+	// another one what came of it.
+	MaxAnswer = 10 * time.Second
+)
+
+const (
 	// maxIdle is how long a MySQL server keeps an idle session; half of it is
 	// how long the store does.
 	maxIdle = 10 * time.Minute
 	// maxConnect bounds the making of a connection.
 	maxConnect = 5 * time.Second
-	// maxCommitAnswer and maxReadAnswer are how long a client waits to read or
-	// write the next bytes.
-	maxCommitAnswer = 10 * time.Second
-	maxReadAnswer   = time.Minute
+	// maxReadAnswer is how long a client that reads waits to read or write the
+	// next bytes.
+	maxReadAnswer = time.Minute
 )
+
+// errUnanswered is a server that has said nothing for MaxAnswer, or a connection
+// that is dead. What it was doing may have happened.
+var errUnanswered = errors.New("the server has not answered for " + MaxAnswer.String())
+
+// unanswered marks an error that came because ctx, which is one of onConn's, has
+// ended.
+func unanswered(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil || errors.Is(err, errUnanswered) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errUnanswered, err)
+}
+
+// onConn calls f with a connection of db. Open's connections bound each wait for
+// an answer themselves. Nothing need bound those of the caller's, so there f's
+// context does, and what does not heed it loses its connection.
+func (s *Store) onConn(db *sql.DB, f func(ctx context.Context, c *sql.Conn) error) error {
+	ctx := background
+	if s.foreign {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, MaxAnswer)
+		defer cancel()
+	}
+	c, err := db.Conn(ctx)
+	if err != nil {
+		return unanswered(ctx, err)
+	}
+	defer c.Close() // returns it to the pool
+	if s.foreign {
+		timer, err := s.cutAfter(MaxAnswer+time.Second, c)
+		if err != nil {
+			return err
+		}
+		defer timer.Stop()
+	}
+	return unanswered(ctx, f(ctx, c))
+}
+
+// cutAfter closes the driver's connection after a while: lib/pq goes on reading
+// when a context has ended.
+func (s *Store) cutAfter(d time.Duration, c *sql.Conn) (timer *time.Timer, err error) {
+	err = c.Raw(func(conn any) error {
+		timer = time.AfterFunc(d, func() { _ = conn.(driver.Conn).Close() })
+		return nil
+	})
+	return timer, err
+}
 
 // An access is what the connections of a pool are for.
 type access uint8
@@ -72,7 +128,7 @@ func (p pools) close() (err error) {
 func (a access) maxAnswer() time.Duration {
 	switch a {
 	case commits, leases:
-		return maxCommitAnswer
+		return MaxAnswer
 	case reads:
 		return maxReadAnswer
 	}
@@ -94,8 +150,8 @@ var postgresNetwork = map[string]string{
 
 // postgresBounds are settings of sessions and transactions that commit.
 var postgresBounds = map[string]string{
-	"idle_in_transaction_session_timeout": milliseconds(maxSilence),
-	"lock_timeout":                        milliseconds(maxLockWait),
+	"idle_in_transaction_session_timeout": milliseconds(MaxSilence),
+	"lock_timeout":                        milliseconds(MaxLockWait),
 }
 
 // mysqlBounds are the same for a connection of the caller's. There are none of
@@ -103,7 +159,7 @@ var postgresBounds = map[string]string{
 // caller has chosen holds. What is in the comment is read by MariaDB only.
 var mysqlBounds = fmt.Sprintf("SET SESSION innodb_lock_wait_timeout = LEAST(@@innodb_lock_wait_timeout, %d) "+
 	"/*M! , idle_transaction_timeout = IF(@@idle_transaction_timeout = 0, %d, @@idle_transaction_timeout) */",
-	int(maxLockWait.Seconds()), int(maxSilence.Seconds()))
+	int(MaxLockWait.Seconds()), int(MaxSilence.Seconds()))
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
@@ -160,8 +216,8 @@ func boundMySQL(config *mysql.Config, a access) *mysql.Config {
 		config.Params["wait_timeout"] = idle
 		return config
 	}
-	silence := strconv.Itoa(int(maxSilence.Seconds()))
-	config.Params["innodb_lock_wait_timeout"] = strconv.Itoa(int(maxLockWait.Seconds()))
+	silence := strconv.Itoa(int(MaxSilence.Seconds()))
+	config.Params["innodb_lock_wait_timeout"] = strconv.Itoa(int(MaxLockWait.Seconds()))
 	// MySQL has no timeout of its own for transactions. What follows the value
 	// is read by MariaDB only.
 	config.Params["wait_timeout"] = silence + " /*M! * 0 + " + idle + ", idle_transaction_timeout = " + silence + " */"
@@ -186,7 +242,7 @@ func (s *Store) checkBounds(ctx context.Context) error {
 	var got, want [3]string
 	switch s.d.dir {
 	case "postgres": // a transaction names its level of isolation
-		want = [...]string{milliseconds(maxSilence), milliseconds(maxLockWait), ""}
+		want = [...]string{milliseconds(MaxSilence), milliseconds(MaxLockWait), ""}
 		err := queryRow(ctx, s.write, "SELECT (SELECT setting FROM pg_settings WHERE name = 'idle_in_transaction_session_timeout'), "+
 			"(SELECT setting FROM pg_settings WHERE name = 'lock_timeout')", &got[0], &got[1])
 		if err != nil {
@@ -201,10 +257,10 @@ func (s *Store) checkBounds(ctx context.Context) error {
 		if !strings.Contains(version, "MariaDB") {
 			silence, isolation = "wait_timeout", "transaction_isolation"
 			for _, db := range []*sql.DB{s.write, s.lease} {
-				db.SetConnMaxIdleTime(maxSilence / 2) // before the server ends it
+				db.SetConnMaxIdleTime(MaxSilence / 2) // before the server ends it
 			}
 		}
-		want = [...]string{strconv.Itoa(int(maxSilence.Seconds())), strconv.Itoa(int(maxLockWait.Seconds())), "READ-COMMITTED"}
+		want = [...]string{strconv.Itoa(int(MaxSilence.Seconds())), strconv.Itoa(int(MaxLockWait.Seconds())), "READ-COMMITTED"}
 		if err := queryRow(ctx, s.write, "SELECT @@SESSION."+silence+", @@SESSION.innodb_lock_wait_timeout, @@SESSION."+isolation, &got[0], &got[1], &got[2]); err != nil {
 			return err
 		}

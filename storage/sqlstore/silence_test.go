@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -371,11 +372,65 @@ func TestALostAnswerIsGivenUpAndLookedFor(t *testing.T) {
 					if err != nil || cursor != 2 {
 						t.Errorf("%s: cursor %d, error %v", point, cursor, err)
 					}
-					if took := time.Since(began); took > 2*maxCommitAnswer {
+					if took := time.Since(began); took > 2*MaxAnswer {
 						t.Errorf("%s: it took %v", point, took)
 					}
 					if n := count(t, s, "p"); n != 2 {
 						t.Errorf("%s: %d records", point, n)
+					}
+				})
+			}
+		}
+	}
+	wg.Wait()
+}
+
+// Nothing bounds how long the connections of a database that the caller has
+// opened wait for an answer.
+func TestADeadConnectionOfTheCallersStopsNeitherCommitsNorLeases(t *testing.T) {
+	var wg sync.WaitGroup
+	lease := storage.Lease{Kind: storage.LeaderLease, Name: "bbs", Owner: "first"}
+	for _, driver := range []string{"postgres", "pgx", "mysql"} {
+		for _, loses := range []cut{deaf, mute} {
+			for _, what := range []string{"a commit", "a lease"} {
+				dsn := map[bool]string{true: databases[2].database(t), false: databases[1].database(t)}[driver == "mysql"]
+				wg.Go(func() {
+					point := fmt.Sprintf("%s, %s loses %s", driver, what, loses)
+					wired, w := through(t, dsn)
+					defer w.close()
+					db, err := sql.Open(driver, driverDSN(wired))
+					if err != nil {
+						t.Errorf("%s: %v", point, err)
+						return
+					}
+					defer db.Close()
+					s, err := New(db, map[bool]Dialect{true: MySQL, false: PostgreSQL}[driver == "mysql"], nil)
+					if err == nil {
+						defer s.Close()
+						_, err = s.Commit(context.Background(), creation(unclaimed("p", 0)))
+					}
+					if err == nil {
+						_, err = s.Acquire(context.Background(), lease, time.Hour)
+					}
+					if err != nil {
+						t.Errorf("%s: %v", point, err)
+						return
+					}
+					w.arm(0, loses, true)
+					ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+					defer cancel()
+					if what == "a commit" {
+						cursor, err := s.Commit(ctx, creation(unclaimed("p", 1)))
+						if err != nil || cursor != 2 || count(t, s, "p") != 2 {
+							t.Errorf("%s: cursor %d with %d records, error %v", point, cursor, count(t, s, "p"), err)
+						}
+					} else if l, err := s.Acquire(ctx, lease, time.Hour); err != nil || l.Epoch < 2 {
+						t.Errorf("%s: %+v, %v", point, l, err)
+					}
+					select {
+					case <-w.happened:
+					default:
+						t.Errorf("%s: nothing was lost", point)
 					}
 				})
 			}

@@ -30,9 +30,9 @@ type call struct {
 // run runs the calls in their order, in one round trip if the store can.
 func (s *Store) run(ctx context.Context, c *sql.Conn, calls []call) error {
 	if s.d.batch != nil && s.batches.Load() {
-		return s.d.batch(ctx, c, calls, s.q.common)
+		return unanswered(ctx, s.d.batch(ctx, c, calls, s.q.common))
 	}
-	return runEach(ctx, c, calls)
+	return unanswered(ctx, runEach(ctx, c, calls))
 }
 
 // runEach runs the calls one by one.

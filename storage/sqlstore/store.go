@@ -32,6 +32,7 @@ type Store struct {
 	txBounds []call
 	batches  atomic.Bool // several statements go in one round trip
 	single   bool        // the pool has one connection only
+	foreign  bool        // the connections are the caller's, to a server
 	pools
 	pool  *pool
 	close func() error
@@ -92,6 +93,7 @@ func build(ctx context.Context, d *dialect, p pools, opts Options, closeAll func
 			s.txBounds = []call{{query: strings.Join(d.bounds, "; ")}}
 		}
 	}
+	s.foreign = closeAll == nil && d.identity != ""
 	s.single = p.read == p.write && p.read.Stats().MaxOpenConnections == 1
 	s.batches.Store(d.batch != nil && !opts.OneByOne)
 	s.pool = &pool{db: p.read, prepare: d.prepare && !opts.OneByOne}
