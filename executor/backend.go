@@ -81,6 +81,26 @@ type ContainerBackend interface {
 	Dial(ctx context.Context, guid string, containerPort uint16) (io.ReadWriteCloser, error)
 }
 
+// A Sweeper is a ContainerBackend whose Delete sets files aside that it cannot
+// remove, so that a directory which an administrator has made immutable keeps
+// neither the guid nor the rest of the container.
+type Sweeper interface {
+	// Sweep tries again to remove what has been set aside, by earlier daemons
+	// too, and returns what is left, in a fixed order. It is asked after every
+	// ErrSetAside and at intervals.
+	Sweep(ctx context.Context) ([]Leftover, error)
+}
+
+// A Leftover is what could not be removed of a container that is gone.
+type Leftover struct {
+	// Path is where it lies on the host.
+	Path string
+	// Bytes is the disk that it takes.
+	Bytes int64
+	// Err is why it cannot be removed.
+	Err error
+}
+
 // A Stepper is a ContainerBackend that lives in virtual time: nothing happens
 // in it between two calls of Step. Whoever drives the caller steps it too.
 type Stepper interface {
@@ -309,6 +329,9 @@ var (
 	ErrNoFile = errors.New("no such file")
 	// ErrUnsafeArchive: an archive would write outside its target.
 	ErrUnsafeArchive = errors.New("unsafe archive")
+	// ErrSetAside: the container is gone, but for files that cannot be removed;
+	// see Sweeper.
+	ErrSetAside = errors.New("some of its files cannot be removed and were set aside")
 	// ErrNoPort: there is no port left, or the port is in use.
 	ErrNoPort = errors.New("no port available")
 )

@@ -48,7 +48,10 @@ type Backend struct {
 // devices have little room.
 const idBytes = 4
 
-var _ executor.ContainerBackend = (*Backend)(nil)
+var (
+	_ executor.ContainerBackend = (*Backend)(nil)
+	_ executor.Sweeper          = (*Backend)(nil)
+)
 
 // New returns a Backend that keeps its containers in o.Dir. It touches none
 // that are there already, but for their network, which ends: List shows them
@@ -125,6 +128,7 @@ const (
 	containersDir = "containers"
 	imagesDir     = "images"
 	templatesDir  = "templates"
+	lostDir       = "lost" // what cannot be removed
 )
 
 // Close gives up what the Backend holds on the host beside its containers:

@@ -20,6 +20,7 @@ import (
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/internal/guids"
+	"github.com/diegosdk/diego/executor/internal/tenant"
 	"github.com/diegosdk/diego/executor/libcontainer/internal/pid1"
 )
 
@@ -328,7 +329,8 @@ func (b *Backend) remove(ctx context.Context, c *container) error {
 	}
 	stage()
 	// Its own directory is the last trace.
-	if err := removeAll(c.dir); err != nil {
+	err = b.trash().Remove(ctx, c.dir)
+	if err != nil && !errors.Is(err, executor.ErrSetAside) {
 		return fmt.Errorf("container %q: remove its files: %w", c.guid, err)
 	}
 	c.removed = true
@@ -339,7 +341,16 @@ func (b *Backend) remove(ctx context.Context, c *container) error {
 	if b.ids != nil {
 		b.ids.release(c.guid)
 	}
-	return nil
+	return err
+}
+
+// Sweep implements [executor.Sweeper].
+func (b *Backend) Sweep(ctx context.Context) ([]executor.Leftover, error) {
+	return b.trash().Sweep(ctx)
+}
+
+func (b *Backend) trash() tenant.Trash {
+	return tenant.Trash{Dir: filepath.Join(b.options.Dir, lostDir)}
 }
 
 // removeRest removes the cgroup and the mounts with what is in them.

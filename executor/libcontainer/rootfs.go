@@ -137,18 +137,6 @@ func unmount(path string) error {
 	}
 }
 
-// removeAll removes a tree and follows no link. Somebody whose stream has
-// begun before the end may make one more file.
-func removeAll(dir string) error {
-	const attempts = 100
-	for n := 0; ; n++ {
-		err := os.RemoveAll(dir)
-		if err == nil || n == attempts || !errors.Is(err, unix.ENOTEMPTY) {
-			return err
-		}
-	}
-}
-
 // An image is what the containers of a root file system share.
 type image struct {
 	dir  string // never written to

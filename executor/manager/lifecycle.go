@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -157,7 +158,7 @@ func (e *entry) remove() {
 	}
 	undo := e.undo
 	m.submit(deletePool, JobDelete, e.guid, func(ctx context.Context) func() {
-		err := m.options.Backend.Delete(ctx, e.guid)
+		left, err := m.deleted(ctx, m.options.Backend.Delete(ctx, e.guid))
 		for err == nil && len(undo) > 0 {
 			// The last that was done is the first to be undone.
 			if err = undo[len(undo)-1](ctx); err == nil {
@@ -169,6 +170,7 @@ func (e *entry) remove() {
 		}
 		return func() {
 			e.undo = undo
+			m.keep(left)
 			if err == nil {
 				e.gone()
 				return
@@ -180,6 +182,49 @@ func (e *entry) remove() {
 			m.after(pause, e.remove)
 		}
 	})
+}
+
+// A sweep is what has been set aside, or nothing if nobody has looked.
+type sweep struct {
+	known bool
+	left  []executor.Leftover
+}
+
+// deleted is the rest of a deletion that ended with err. What was set aside is
+// no error: the container is gone.
+func (m *Manager) deleted(ctx context.Context, err error) (sweep, error) {
+	if !errors.Is(err, executor.ErrSetAside) {
+		return sweep{}, err
+	}
+	return m.sweep(ctx), nil
+}
+
+// sweep tries again to remove what was set aside. It waits for the backend.
+func (m *Manager) sweep(ctx context.Context) sweep {
+	backend, can := m.options.Backend.(executor.Sweeper)
+	if !can {
+		return sweep{}
+	}
+	left, err := backend.Sweep(ctx)
+	if err != nil {
+		m.options.Logger.Error("what was set aside could not be looked at", "error", err)
+		return sweep{}
+	}
+	return sweep{true, left}
+}
+
+// keep remembers what is set aside, whose disk nobody is promised.
+func (m *Manager) keep(s sweep) {
+	if !s.known {
+		return
+	}
+	for _, l := range s.left {
+		if !slices.ContainsFunc(m.leftovers, func(known executor.Leftover) bool { return known.Path == l.Path }) {
+			m.options.Logger.Error("files of a container cannot be removed and were set aside; its disk is not given away",
+				"path", l.Path, "bytes", l.Bytes, "error", l.Err)
+		}
+	}
+	m.leftovers = s.left
 }
 
 // gone gives back what the container had.
@@ -204,7 +249,9 @@ func (m *Manager) reap() {
 	}
 	m.submit(deletePool, JobList, "", func(ctx context.Context) func() {
 		guids, err := m.options.Backend.List(ctx)
+		swept := m.sweep(ctx)
 		return func() {
+			m.keep(swept)
 			if err != nil {
 				m.options.Logger.Error("the containers of the host could not be listed", "error", err)
 				return

@@ -27,6 +27,7 @@ type Manager struct {
 	mu            sync.Mutex
 	entries       map[string]*entry
 	used          Capacity
+	leftovers     []executor.Leftover
 	strays        map[string]bool // guids that the host has and we do not, being removed
 	subscriptions map[*Subscription]struct{}
 	loop          loop
@@ -248,14 +249,33 @@ func (m *Manager) Deletions() []Deletion {
 // Total is the capacity of the cell.
 func (m *Manager) Total() Capacity { return m.options.Capacity }
 
-// Remaining is what no container has taken: Total less the sum over List.
+// Leftovers are files of containers that are gone and that cannot be removed,
+// such as those that an administrator has made immutable. The backend has set
+// them aside, and the Manager has it try again every ReapInterval.
+func (m *Manager) Leftovers() []executor.Leftover {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.leftovers)
+}
+
+// Remaining is what no container has taken: Total less the sum over List, and
+// less the disk that Leftovers take.
 func (m *Manager) Remaining() Capacity {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.remaining()
 }
 
-func (m *Manager) remaining() Capacity { return m.options.Capacity.Minus(m.used) }
+func (m *Manager) remaining() Capacity {
+	var bytes int64
+	for _, l := range m.leftovers {
+		bytes += l.Bytes
+	}
+	const mib = 1 << 20
+	left := m.options.Capacity.Minus(m.used)
+	left.DiskMB = max(left.DiskMB-(bytes+mib-1)/mib, 0)
+	return left
+}
 
 // A LeftError says what Clear could not remove from the host.
 type LeftError struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"strings"
 	"testing"
@@ -124,5 +125,65 @@ func TestWithoutADirectoryTransfersFailAndEverythingElseWorks(t *testing.T) {
 		if !strings.HasSuffix(x.RunResult.FailureReason, "set Options.Dir of the manager") {
 			t.Errorf("%s is %s", x.GUID, describe(x))
 		}
+	}
+}
+
+// A stickyBackend deletes containers but for some files of theirs.
+type stickyBackend struct {
+	*scripted.Backend
+	left []executor.Leftover
+}
+
+func (b *stickyBackend) Delete(ctx context.Context, guid string) error {
+	if err := b.Backend.Delete(ctx, guid); err != nil {
+		return err
+	}
+	b.left = append(b.left, executor.Leftover{Path: "/lost/" + guid, Bytes: 3<<20 - 1, Err: errors.New("busy")})
+	return &executor.BackendError{Kind: executor.ErrSetAside, GUID: guid}
+}
+
+func (b *stickyBackend) Sweep(context.Context) ([]executor.Leftover, error) { return b.left, nil }
+
+func TestTheDiskOfWhatWasSetAsideIsNotPromised(t *testing.T) {
+	var sticky *stickyBackend
+	var log strings.Builder
+	c := newCell(t, func(o *manager.Options) {
+		sticky = &stickyBackend{Backend: o.Backend.(*scripted.Backend)}
+		o.Backend, o.Logger = sticky, slog.New(slog.NewTextHandler(&log, nil))
+	})
+	for _, guid := range []string{"a", "b"} {
+		c.launch(guid, work(do()))
+		c.advance(time.Second)
+		c.Delete(guid)
+		c.advance(time.Second)
+	}
+	if list := c.List(); len(list) != 0 {
+		t.Errorf("left are %v", list)
+	}
+	lacking := func(want int64) {
+		t.Helper()
+		now := c.Remaining()
+		if left := c.Total(); now.DiskMB != left.DiskMB-want || now.MemoryMB != left.MemoryMB || now.Containers != left.Containers {
+			t.Errorf("remaining is %+v of %+v, want %d MiB of disk less", now, left, want)
+		}
+	}
+	lacking(6)
+	c.advance(10 * time.Minute)
+	if all := c.Leftovers(); len(all) != 2 || all[1].Path != "/lost/b" {
+		t.Errorf("the leftovers are %v", all)
+	}
+	if n := strings.Count(log.String(), "path=/lost/"); n != 2 {
+		t.Errorf("the log names them %d times: %s", n, log.String())
+	}
+	sticky.left = sticky.left[1:]
+	c.advance(time.Minute)
+	lacking(3)
+	sticky.left = nil
+	c.advance(time.Minute)
+	lacking(0)
+	sticky.left = []executor.Leftover{{Path: "/lost/huge", Bytes: 1 << 60}}
+	c.advance(time.Minute)
+	if got := c.Remaining().DiskMB; got != 0 {
+		t.Errorf("%d MiB of disk remain beside a file that is larger than the disk", got)
 	}
 }

@@ -27,7 +27,10 @@ type Backend struct {
 	ports      *hostport.Range
 }
 
-var _ executor.ContainerBackend = (*Backend)(nil)
+var (
+	_ executor.ContainerBackend = (*Backend)(nil)
+	_ executor.Sweeper          = (*Backend)(nil)
+)
 
 // New returns a Backend that keeps its containers in o.Dir. It touches none
 // that are there already: List shows them and Delete removes them.

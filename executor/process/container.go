@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/diegosdk/diego/executor"
@@ -164,16 +163,9 @@ func (b *Backend) remove(ctx context.Context, c *container) error {
 		p.close()
 	}
 	c.mu.Unlock()
-	for {
-		err := removeAll(filepath.Join(b.options.Dir, c.guid))
-		if err == nil {
-			break
-		}
-		// Somebody who was extracting when the end began may have made one
-		// more file.
-		if !errors.Is(err, syscall.ENOTEMPTY) || ctx.Err() != nil {
-			return err
-		}
+	err := b.trash().Remove(ctx, filepath.Join(b.options.Dir, c.guid))
+	if err != nil && !errors.Is(err, executor.ErrSetAside) {
+		return fmt.Errorf("container %q: remove its files: %w", c.guid, err)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -181,7 +173,17 @@ func (b *Backend) remove(ctx context.Context, c *container) error {
 		delete(b.containers, c.guid)
 		b.ports.Release(c.guid)
 	}
-	return nil
+	return err
+}
+
+// Sweep implements [executor.Sweeper].
+func (b *Backend) Sweep(ctx context.Context) ([]executor.Leftover, error) {
+	return b.trash().Sweep(ctx)
+}
+
+// trash has a name that no container can have.
+func (b *Backend) trash() tenant.Trash {
+	return tenant.Trash{Dir: filepath.Join(b.options.Dir, ".lost")}
 }
 
 // Signal implements [executor.ContainerBackend].
@@ -272,19 +274,3 @@ func (c *container) errGone() error {
 
 // dir is the directory that stands in for a container's root file system.
 func (b *Backend) dir(guid string) string { return filepath.Join(b.options.Dir, guid, "root") }
-
-// removeAll removes a tree, also where its owner has taken away his own
-// rights. It follows no link.
-func removeAll(dir string) error {
-	err := os.RemoveAll(dir)
-	if err == nil {
-		return nil
-	}
-	filepath.WalkDir(dir, func(p string, d fs.DirEntry, _ error) error {
-		if d != nil && d.IsDir() {
-			os.Chmod(p, 0o700)
-		}
-		return nil
-	})
-	return os.RemoveAll(dir)
-}

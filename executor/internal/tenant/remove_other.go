@@ -4,6 +4,7 @@ package tenant
 
 import (
 	"context"
+	"io/fs"
 	"os"
 )
 
@@ -13,3 +14,5 @@ func RemoveAll(_ context.Context, path string) error { return os.RemoveAll(path)
 
 // RemoveAll is the function RemoveAll for what lies below r.
 func (r *Root) RemoveAll(_ context.Context, name string) error { return r.root.RemoveAll(name) }
+
+func diskUsage(info fs.FileInfo) int64 { return info.Size() }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -46,9 +47,6 @@ func (r *Root) RemoveAll(ctx context.Context, name string) error {
 	defer parent.Close()
 	return removeAt(ctx, parent, base)
 }
-
-// chunk is how many names of a directory are read at a time.
-const chunk = 1024
 
 func removeAt(ctx context.Context, parent *os.File, name string) error {
 	err := removeOne(parent, name)
@@ -214,4 +212,14 @@ func openDir(parent *os.File, name string) (*os.File, error) {
 		}
 	}
 	return dir, nil
+}
+
+// diskUsage is the disk that a file takes, or a directory without what it
+// holds.
+func diskUsage(info fs.FileInfo) int64 {
+	const sector = 512
+	if s, ok := info.Sys().(*syscall.Stat_t); ok {
+		return int64(s.Blocks) * sector
+	}
+	return info.Size()
 }
