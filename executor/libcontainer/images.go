@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/internal/tenant"
 	"github.com/diegosdk/diego/executor/libcontainer/internal/rootfs"
 )
 
@@ -128,7 +129,7 @@ func (s *images) unpacked(ctx context.Context, key string, fill func(context.Con
 			}
 			s.busy[key] = u
 			s.mu.Unlock()
-			u.err = unpack(ctx, dir, fill)
+			u.err = unpack(ctx, dir, s.backend.trash(), fill)
 			if u.err != nil { // the next one tries again
 				s.mu.Lock()
 				delete(s.busy, key)
@@ -149,12 +150,12 @@ func (s *images) unpacked(ctx context.Context, key string, fill func(context.Con
 	}
 }
 
-func unpack(ctx context.Context, dir string, fill func(context.Context, string) error) error {
+func unpack(ctx context.Context, dir string, trash tenant.Trash, fill func(context.Context, string) error) error {
 	if _, err := os.Stat(dir); err == nil {
 		return nil // by an earlier daemon
 	}
 	half := dir + ".part"
-	if err := os.RemoveAll(half); err != nil {
+	if err := tenant.RemoveAll(ctx, half); err != nil {
 		return err
 	}
 	if err := os.Mkdir(half, 0o755); err != nil {
@@ -164,8 +165,8 @@ func unpack(ctx context.Context, dir string, fill func(context.Context, string) 
 	if err == nil {
 		err = os.Rename(half, dir)
 	}
-	if err != nil {
-		os.RemoveAll(half)
+	if err != nil && tenant.RemoveAll(ctx, half) != nil { // a stop waits for none of it
+		trash.Put(half)
 	}
 	return err
 }

@@ -4,12 +4,12 @@ package libcontainer
 
 import (
 	"context"
-	"io/fs"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/internal/tenant"
 )
 
 // Metrics implements [executor.ContainerBackend]. The disk is what the
@@ -19,14 +19,21 @@ func (b *Backend) Metrics(ctx context.Context, guid string) (executor.Metrics, e
 	if err != nil {
 		return executor.Metrics{}, err
 	}
+	m, err := c.usage()
+	if err != nil {
+		return m, err
+	}
+	m.DiskBytes = c.diskUsage(ctx) // may take long, and holds up nobody
+	return m, ctx.Err()
+}
+
+func (c *container) usage() (executor.Metrics, error) {
 	c.life.RLock()
 	defer c.life.RUnlock()
-	if c.gone.Load() {
-		return executor.Metrics{}, c.errGone()
+	if err := c.deleted(); err != nil {
+		return executor.Metrics{}, err
 	}
-	m := c.cgroup.usage()
-	m.DiskBytes = c.diskUsage(ctx)
-	return m, ctx.Err()
+	return c.cgroup.usage(), nil
 }
 
 func (c *container) diskUsage(ctx context.Context) int64 {
@@ -38,15 +45,5 @@ func (c *container) diskUsage(ctx context.Context) int64 {
 		}
 		return int64(s.Blocks-s.Bfree) * s.Bsize
 	}
-	var bytes int64
-	filepath.WalkDir(filepath.Join(c.dir, upperDir), func(_ string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return nil // what is removed while we look counts as nothing
-		}
-		if info, err := d.Info(); err == nil && info.Mode().IsRegular() {
-			bytes += info.Size()
-		}
-		return ctx.Err()
-	})
-	return bytes
+	return tenant.Measure(ctx, filepath.Join(c.dir, upperDir), tenant.Content)
 }

@@ -5,10 +5,9 @@ package process
 import (
 	"context"
 	"fmt"
-	"io/fs"
-	"path/filepath"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/internal/tenant"
 )
 
 // Metrics implements [executor.ContainerBackend]. Memory counts pages that
@@ -35,14 +34,6 @@ func (b *Backend) Metrics(ctx context.Context, guid string) (executor.Metrics, e
 		return executor.Metrics{}, fmt.Errorf("container %q: %w", guid, err)
 	}
 	m.CPU += spent
-	err = filepath.WalkDir(c.dir, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return nil // what is removed or closed while we look counts as nothing
-		}
-		if info, err := d.Info(); err == nil && info.Mode().IsRegular() {
-			m.DiskBytes += info.Size()
-		}
-		return ctx.Err()
-	})
-	return m, err
+	m.DiskBytes = tenant.Measure(ctx, c.dir, tenant.Content)
+	return m, ctx.Err()
 }

@@ -206,3 +206,21 @@ func TestTheErrorOfARemovalIsShort(t *testing.T) {
 		t.Error("it has not gone on after the failure")
 	}
 }
+
+func TestATreeIsMeasuredAsFarAsItsBounds(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.MkdirAll(filepath.Join(dir, "a/b"), 0o755), os.WriteFile(filepath.Join(dir, "a/b/ten"), make([]byte, 10), 0o600),
+		os.WriteFile(filepath.Join(dir, "five"), make([]byte, 5), 0o600), os.Symlink("/", filepath.Join(dir, "a/root")))
+	deep(t, filepath.Join(dir, "a"), 500)
+	fewDescriptors(t, 80)
+	if got := tenant.Measure(context.Background(), dir, tenant.Content); got != 15 {
+		t.Errorf("it weighs %d", got)
+	}
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	for path, want := range map[string]int64{dir: 0, filepath.Join(dir, "five"): 5, filepath.Join(dir, "none"): 0} {
+		if got := tenant.Measure(ended, path, tenant.Content); got != want {
+			t.Errorf("%s weighs %d", path, got)
+		}
+	}
+}

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -55,7 +54,7 @@ func removeAt(ctx context.Context, parent *os.File, name string) error {
 	}
 	top, err := openDir(parent, name)
 	if err != nil {
-		return err
+		return present(err)
 	}
 	defer top.Close()
 	r := removal{ctx: ctx, top: top}
@@ -134,7 +133,7 @@ func (r *removal) note(err error) {
 func (r *removal) child(top *os.File, name string) error {
 	dir, err := openDir(top, name)
 	if err != nil {
-		return err
+		return present(err)
 	}
 	defer dir.Close()
 	if err := r.each(dir, r.lift); err != nil {
@@ -167,10 +166,19 @@ func (r *removal) lift(dir *os.File, name string) error {
 			err = unix.Renameat(int(dir.Fd()), name, int(r.top.Fd()), "lifted-"+strconv.Itoa(r.lifted))
 		}
 		if err != nil {
-			return &fs.PathError{Op: "rename", Path: name, Err: err}
+			return present(&fs.PathError{Op: "rename", Path: name, Err: err})
 		}
 		return nil
 	}
+}
+
+// present is an error unless it says that something is not there any more:
+// somebody else removes it, too.
+func present(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // removeOne removes a file, a link or an empty directory; what is not there is
@@ -212,14 +220,4 @@ func openDir(parent *os.File, name string) (*os.File, error) {
 		}
 	}
 	return dir, nil
-}
-
-// diskUsage is the disk that a file takes, or a directory without what it
-// holds.
-func diskUsage(info fs.FileInfo) int64 {
-	const sector = 512
-	if s, ok := info.Sys().(*syscall.Stat_t); ok {
-		return int64(s.Blocks) * sector
-	}
-	return info.Size()
 }

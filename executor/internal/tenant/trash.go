@@ -25,14 +25,21 @@ func (t Trash) Remove(ctx context.Context, path string) error {
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	if mkdirErr := os.MkdirAll(t.Dir, 0o700); mkdirErr != nil {
-		return errors.Join(err, mkdirErr)
+	aside, asideErr := t.Put(path)
+	if asideErr != nil {
+		return fmt.Errorf("%w; it cannot be set aside either: %w", err, asideErr)
 	}
-	name := filepath.Base(path) + "." + strconv.FormatInt(time.Now().UnixNano(), 36)
-	if renameErr := os.Rename(path, filepath.Join(t.Dir, name)); renameErr != nil {
-		return fmt.Errorf("%w; it cannot be set aside either: %w", err, renameErr)
+	return fmt.Errorf("%w: %s: %w", executor.ErrSetAside, aside, err)
+}
+
+// Put sets a file or directory aside, for the next Sweep, and returns where it
+// lies.
+func (t Trash) Put(path string) (aside string, err error) {
+	if err := os.MkdirAll(t.Dir, 0o700); err != nil {
+		return "", err
 	}
-	return fmt.Errorf("%w: %s in %s: %w", executor.ErrSetAside, name, t.Dir, err)
+	aside = filepath.Join(t.Dir, filepath.Base(path)+"."+strconv.FormatInt(time.Now().UnixNano(), 36))
+	return aside, os.Rename(path, aside)
 }
 
 // Sweep tries again to remove what has been set aside, and returns what is
@@ -53,43 +60,13 @@ func (t Trash) Sweep(ctx context.Context) ([]executor.Leftover, error) {
 			return nil, ctx.Err()
 		}
 		if err != nil {
-			left = append(left, executor.Leftover{Path: path, Bytes: size(path, maxMeasured), Err: err})
+			left = append(left, executor.Leftover{Path: path, Bytes: Measure(ctx, path, diskUsage), Err: err})
 		}
 	}
 	if len(left) == 0 {
 		os.Remove(t.Dir)
 	}
 	return left, nil
-}
-
-// maxMeasured is how deep size looks. What lies deeper has been lifted, unless
-// that could not be done.
-const maxMeasured = 100
-
-// size is the disk that a tree takes, as far as it can be read.
-func size(path string, depth int) int64 {
-	info, err := os.Lstat(path)
-	if err != nil {
-		return 0
-	}
-	total := diskUsage(info)
-	if !info.IsDir() || depth == 0 {
-		return total
-	}
-	dir, err := os.Open(path)
-	if err != nil {
-		return total
-	}
-	defer dir.Close()
-	for {
-		names, err := dir.Readdirnames(chunk)
-		for _, name := range names {
-			total += size(filepath.Join(path, name), depth-1)
-		}
-		if err != nil {
-			return total
-		}
-	}
 }
 
 // chunk is how many names of a directory are read at a time.
