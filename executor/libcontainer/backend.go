@@ -30,6 +30,7 @@ type Backend struct {
 	id      string
 	mounts  string // where root file systems are mounted; each can go through it to its own
 	host    facts
+	hidden  []string // paths in /proc that no container is shown
 	program *os.File // what every first process runs
 	null    *os.File
 	poller  *poller
@@ -78,10 +79,15 @@ func New(o Options) (*Backend, error) {
 	if host.ids = "Options.SharedIDs is set"; !o.SharedIDs {
 		host.ids = ownIDsMissing(o.Dir, o.FirstID)
 	}
+	hidden, err := hiddenInProc()
+	if err != nil {
+		return nil, err
+	}
 	sum := sha256.Sum256([]byte(o.Dir))
 	b := &Backend{
 		options:    o,
 		host:       host,
+		hidden:     hidden,
 		id:         hex.EncodeToString(sum[:idBytes]),
 		mounts:     "/run/diego-" + hex.EncodeToString(sum[:idBytes]),
 		containers: make(map[string]*container),

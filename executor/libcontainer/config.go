@@ -3,8 +3,10 @@
 package libcontainer
 
 import (
+	"os"
 	"path"
 	"slices"
+	"strconv"
 
 	"github.com/opencontainers/cgroups"
 	_ "github.com/opencontainers/cgroups/devices" // lets cgroups restrict devices
@@ -28,6 +30,16 @@ var privilegedCapabilities = []string{
 
 // What a container must not see or change in /proc, and what it sees of /sys.
 var (
+	// procShown are the entries of /proc, beside the processes, of which a
+	// container sees as much as everybody. Each kernel has others, some of which
+	// root may write without any capability.
+	procShown = []string{
+		"buddyinfo", "bus", "cgroups", "cmdline", "config.gz", "consoles", "cpuinfo", "crypto", "devices", "diskstats", "dma",
+		"execdomains", "fb", "filesystems", "fs", "iomem", "ioports", "irq", "kallsyms", "key-users", "loadavg", "locks",
+		"mdstat", "meminfo", "misc", "modules", "mounts", "net", "partitions", "pressure", "schedstat", "self", "softirqs",
+		"stat", "swaps", "sys", "sysrq-trigger", "sysvipc", "thread-self", "tty", "uptime", "version", "vmstat", "zoneinfo",
+	}
+	// maskedPaths are masked also if they come after the daemon has begun.
 	maskedPaths = []string{
 		"/proc/acpi", "/proc/allocinfo", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/kmsg",
 		"/proc/kpagecgroup", "/proc/kpagecount", "/proc/kpageflags", "/proc/latency_stats", "/proc/pagetypeinfo",
@@ -41,6 +53,30 @@ var (
 		"/sys/devices/system/cpu", "/sys/devices/system/node", "/sys/kernel/mm/hugepages", "/sys/kernel/mm/transparent_hugepage",
 	}
 )
+
+// hiddenInProc are the paths of what a container is not shown of /proc.
+func hiddenInProc() ([]string, error) {
+	proc, err := os.Open("/proc")
+	if err != nil {
+		return nil, err
+	}
+	defer proc.Close()
+	names, err := proc.Readdirnames(-1)
+	return notShown(names), err
+}
+
+// notShown are maskedPaths and the paths of those entries of /proc that are
+// neither processes nor in procShown.
+func notShown(proc []string) []string {
+	paths := slices.Clone(maskedPaths)
+	for _, name := range proc {
+		path := "/proc/" + name
+		if _, err := strconv.Atoi(name); err != nil && !slices.Contains(procShown, name) && !slices.Contains(paths, path) {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
 
 // config is what libcontainer is told, but for the network. masks are what
 // the root file system holds and must not be seen, beside what none may see.
@@ -57,7 +93,7 @@ func (b *Backend) config(spec executor.ContainerSpec, own ids, rootFS string, ma
 		Devices:         deviceNodes(),
 		Capabilities:    capabilities(spec.Privileged),
 		NoNewPrivileges: !spec.Privileged,
-		MaskPaths:       slices.Concat(maskedPaths, masks),
+		MaskPaths:       slices.Concat(b.hidden, masks),
 		ReadonlyPaths:   readOnlyPaths,
 		Mounts: []*configs.Mount{
 			{Source: "proc", Destination: "/proc", Device: "proc", Flags: unix.MS_NOSUID | unix.MS_NOEXEC | unix.MS_NODEV},

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -171,6 +172,19 @@ func TestRootInAContainerOpensNothingOfTheKernelThatOthersMayNot(t *testing.T) {
 		if line = strings.TrimSpace(line); line != "done" && !harmless(line) {
 			t.Errorf("root %s", line)
 		}
+	}
+}
+
+func TestWhatIsNotKnownOfProcIsHidden(t *testing.T) {
+	got := notShown([]string{"1", "cpuinfo", "dynamic_debug", "kcore", "self", "4711", "sys", "a-new-one"})[len(maskedPaths):]
+	if want := []string{"/proc/dynamic_debug", "/proc/a-new-one"}; !slices.Equal(got, want) {
+		t.Errorf("%q are hidden, want %q", got, want)
+	}
+	f := newFixture(t)
+	f.hidden = append(f.hidden, "/proc/version") // as if it were new
+	guid, _ := f.create()
+	if e := f.as("root", guid, "grep -q . /proc/version").end(); e.Success() {
+		t.Error("what is hidden was read")
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -21,26 +20,6 @@ import (
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/libcontainer/internal/rootfs"
 )
-
-// hello is a program that needs nothing: it says hello and ends.
-func hello(t testing.TB) []byte {
-	t.Helper()
-	dir := t.TempDir()
-	source := filepath.Join(dir, "hello.go")
-	if err := os.WriteFile(source, []byte("package main\n\nfunc main() { println(\"hello\") }\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command("go", "build", "-o", filepath.Join(dir, "hello"), source)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	program, err := os.ReadFile(filepath.Join(dir, "hello"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return program
-}
 
 type entry struct {
 	name, content, link, hard string
@@ -129,7 +108,7 @@ func TestRootFileSystemsOfEveryKind(t *testing.T) {
 		o.ImageDirs = []string{images}
 		o.Preloaded = map[string]string{"small": "dir://" + images + "/dir"}
 	})
-	program := string(hello(t))
+	program := string(hello())
 	small := []entry{
 		{name: "./", mode: 0o755}, {name: "bin/", mode: 0o755}, {name: "bin/hello", content: program, mode: 0o755},
 		{name: "sbin", link: "/bin"}, {name: "sbin/again", hard: "bin/hello"}, {name: "owned", content: "x", mode: 0o600, uid: 7},

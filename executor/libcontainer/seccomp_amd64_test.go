@@ -3,9 +3,6 @@
 package libcontainer
 
 import (
-	"bytes"
-	"debug/elf"
-	"encoding/binary"
 	"os/exec"
 	"testing"
 
@@ -24,19 +21,7 @@ func foreignCaller() []byte {
 		0x31, 0xff, // xor %edi, %edi
 		0x0f, 0x05, // syscall
 	}
-	const address, headers = 0x400000, 64 + 56
-	var b bytes.Buffer
-	binary.Write(&b, binary.LittleEndian, elf.Header64{
-		Ident: [elf.EI_NIDENT]byte{0x7f, 'E', 'L', 'F', byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT)},
-		Type:  uint16(elf.ET_EXEC), Machine: uint16(elf.EM_X86_64), Version: uint32(elf.EV_CURRENT),
-		Entry: address + headers, Phoff: 64, Ehsize: 64, Phentsize: 56, Phnum: 1,
-	})
-	size := uint64(headers + len(code))
-	binary.Write(&b, binary.LittleEndian, elf.Prog64{
-		Type: uint32(elf.PT_LOAD), Flags: uint32(elf.PF_R | elf.PF_X), Vaddr: address, Filesz: size, Memsz: size, Align: 0x1000,
-	})
-	b.Write(code)
-	return b.Bytes()
+	return executable(code)
 }
 
 func TestACallOfAnotherArchitectureKills(t *testing.T) {
