@@ -18,7 +18,7 @@ import (
 
 // patience bounds everything that must happen; nothing waits for it to pass. A
 // test of the suite itself has less.
-var patience = 30 * time.Second
+var patience = 2 * time.Minute
 
 // A fixture is a backend in one case.
 type fixture struct {

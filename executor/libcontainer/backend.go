@@ -30,6 +30,7 @@ type Backend struct {
 	id      string
 	mounts  string // where root file systems are mounted; each can go through it to its own
 	host    facts
+	base    string   // the cgroup below which all of ours are
 	hidden  []string // paths in /proc that no container is shown
 	program *os.File // what every first process runs
 	null    *os.File
@@ -63,7 +64,13 @@ func New(o Options) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	host := look(o)
+	base := "/"
+	if os.Geteuid() == 0 {
+		if base, err = cgroupBase(); err != nil {
+			return nil, err
+		}
+	}
+	host := look(o, base)
 	if err := host.allowed(os.Geteuid()); err != nil {
 		return nil, err
 	}
@@ -87,6 +94,7 @@ func New(o Options) (*Backend, error) {
 	b := &Backend{
 		options:    o,
 		host:       host,
+		base:       base,
 		hidden:     hidden,
 		id:         hex.EncodeToString(sum[:idBytes]),
 		mounts:     "/run/diego-" + hex.EncodeToString(sum[:idBytes]),

@@ -16,8 +16,9 @@ import (
 	"github.com/diegosdk/diego/executor"
 )
 
-// patience bounds everything that must happen; nothing waits for it to pass.
-const patience = 60 * time.Second
+// patience bounds everything that must happen; nothing waits for it to pass. An
+// emulated processor is slow.
+const patience = 3 * time.Minute
 
 // A fixture is a backend with which one test works.
 type fixture struct {

@@ -48,8 +48,8 @@ func (f facts) allowed(uid int) error {
 	return nil
 }
 
-// look finds out about this host.
-func look(o Options) facts {
+// look finds out about this host, for containers whose cgroups are below base.
+func look(o Options, base string) facts {
 	own, _ := os.ReadFile(oomScoreAdjustFile) // or nothing, which is 0
 	f := facts{cgroupNamespace: exists("/proc/self/ns/cgroup"), oomScoreAdjust: oomScoreAdjust(string(own))}
 	var err error
@@ -65,7 +65,7 @@ func look(o Options) facts {
 	if unix.Sysinfo(&info) == nil {
 		f.totalMemoryMB = int64(uint64(info.Totalram) * uint64(info.Unit) >> 20)
 	}
-	f.lookAtCgroups(cgroupRoot, func(controller string) (string, error) { return cgroups.FindCgroupMountpoint("", controller) })
+	f.lookAtCgroups(filepath.Join(cgroupRoot, base), func(controller string) (string, error) { return cgroups.FindCgroupMountpoint("", controller) })
 	if !exists("/proc/self/ns/pid") || !exists("/proc/self/ns/mnt") {
 		f.fatal = "the kernel has no namespaces, or /proc is not mounted"
 	}
