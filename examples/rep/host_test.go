@@ -34,7 +34,7 @@ const (
 	planeVariable = "DIEGO_TEST_BBS"   // URL of a control plane outside
 	certsVariable = "DIEGO_TEST_CERTS" // directory of its authority
 	cellVariable  = "DIEGO_TEST_CELL"  // URL at which the control plane reaches the cell
-	appVariable   = "DIEGO_TEST_APP"   // address at which the first port of a container is reached from outside
+	appsVariable  = "DIEGO_TEST_APPS"  // address at which firstPort of this machine is reached from outside; the next ones are reached at the next
 	unitVariable  = "DIEGO_TEST_UNIT"  // unit of systemd that runs the cell with the settings in unitSettings
 )
 
@@ -108,7 +108,7 @@ func newHost(t *testing.T) *host {
 	h.settings = map[string]any{
 		"listen": "127.0.0.1:0", "cell_id": "host-1", "dir": filepath.Join(dir, "cell"), "bbs": []string{h.plane},
 		"tls_cert": cert, "tls_key": key, "tls_ca": ca, "self_test": false, "memory_mb": 8192, "disk_mb": 8192,
-		"external_ip": "127.0.0.1", "presence_ttl": "15s", "sync_interval": "1s", "drain": true, "evacuation_timeout": "1m", "backend": "libcontainer",
+		"external_ip": "127.0.0.1", "first_port": firstPort, "presence_ttl": "15s", "sync_interval": "1s", "drain": true, "evacuation_timeout": "1m", "backend": "libcontainer",
 	}
 	if url := os.Getenv(cellVariable); url != "" {
 		h.settings["listen"], h.settings["advertise"] = "0.0.0.0:1801", url
@@ -280,6 +280,33 @@ func (h *host) instances(guid string) (map[int]string, error) {
 	return running, nil
 }
 
+// firstPort is the first port for containers.
+const firstPort = 61001
+
+// address is where the only port of an LRP with one instance is reached, once
+// it runs.
+func (h *host) address(guid string) (string, error) {
+	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
+	defer cancel()
+	for r, err := range h.client.ResolvedLRPs(ctx, storage.ActualLRPFilter{ProcessGUIDs: []string{guid}}) {
+		switch {
+		case err != nil:
+			return "", err
+		case len(r.Ports) != 1:
+			continue
+		case os.Getenv(appsVariable) == "":
+			return net.JoinHostPort(r.Address, strconv.Itoa(int(r.Ports[0].HostPort))), nil
+		}
+		outside, first, err := net.SplitHostPort(os.Getenv(appsVariable))
+		if err != nil {
+			return "", err
+		}
+		n, err := strconv.Atoi(first)
+		return net.JoinHostPort(outside, strconv.Itoa(n+int(r.Ports[0].HostPort)-firstPort)), err
+	}
+	return "", nil
+}
+
 // nap is how long the instances of the test sleep. No other process of a
 // machine sleeps as long.
 const nap = "98765.5"
@@ -317,19 +344,10 @@ func TestFiftyRealContainersRunAtOnceAndAgainAfterTheirDaemonWasKilled(t *testin
 		`my $l = IO::Socket::INET->new(Listen => 9, LocalPort => 8080) or die; while (my $c = $l->accept) { <$c>; print $c "HTTP/1.0 200 OK\r\n\r\nhello from outside"; close $c }`}})); err != nil {
 		t.Fatal(err)
 	}
-	address := os.Getenv(appVariable)
 	eventually(t, "an instance answers through its port", func() (bool, error) {
-		running, err := h.instances("web")
-		if err != nil || len(running) != 1 {
+		address, err := h.address("web")
+		if address == "" || err != nil {
 			return false, err
-		}
-		if os.Getenv(appVariable) == "" {
-			for r, err := range h.client.ResolvedLRPs(ctx, storage.ActualLRPFilter{ProcessGUIDs: []string{"web"}}) {
-				if err != nil || len(r.Ports) != 1 {
-					return false, fmt.Errorf("%+v: %w", r.NetInfo, err)
-				}
-				address = net.JoinHostPort(r.Address, strconv.Itoa(int(r.Ports[0].HostPort)))
-			}
 		}
 		response, err := (&http.Client{Timeout: 10 * time.Second}).Get("http://" + address + "/")
 		if err != nil {

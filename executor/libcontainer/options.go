@@ -42,7 +42,8 @@ type Options struct {
 	Preloaded map[string]string
 	// CgroupParent is what the name of the cgroup begins with that holds those
 	// of the containers; empty means DefaultCgroupParent. It may be a path. It
-	// is below the root of each hierarchy.
+	// is below the root of each hierarchy or, with v2, below the cgroup that was
+	// delegated to this process, as systemd does with Delegate=yes.
 	CgroupParent string
 	// FirstID and LastID bound the uids and gids of the host that containers get,
 	// both included; 0 means DefaultFirstID and DefaultLastID. Nobody else may
