@@ -108,7 +108,7 @@ func newHost(t *testing.T) *host {
 	h.settings = map[string]any{
 		"listen": "127.0.0.1:0", "cell_id": "host-1", "dir": filepath.Join(dir, "cell"), "bbs": []string{h.plane},
 		"tls_cert": cert, "tls_key": key, "tls_ca": ca, "self_test": false, "memory_mb": 8192, "disk_mb": 8192,
-		"external_ip": "127.0.0.1", "first_port": firstPort, "presence_ttl": "15s", "sync_interval": "1s", "drain": true, "evacuation_timeout": "1m", "backend": "libcontainer",
+		"external_ip": "127.0.0.1", "first_port": firstPort, "last_port": lastPort, "presence_ttl": "15s", "sync_interval": "1s", "drain": true, "evacuation_timeout": "1m", "backend": "libcontainer",
 	}
 	if url := os.Getenv(cellVariable); url != "" {
 		h.settings["listen"], h.settings["advertise"] = "0.0.0.0:1801", url
@@ -280,8 +280,8 @@ func (h *host) instances(guid string) (map[int]string, error) {
 	return running, nil
 }
 
-// firstPort is the first port for containers.
-const firstPort = 61001
+// The ports for containers.
+const firstPort, lastPort = 61001, 61008
 
 // address is where the only port of an LRP with one instance is reached, once
 // it runs.
@@ -322,13 +322,13 @@ func sleepers() (n int) {
 	return n
 }
 
-func work(guid string, instances int, action executor.RunAction) lrp.DesiredLRP {
+func work(guid string, instances int, action executor.RunAction, ports ...uint16) lrp.DesiredLRP {
 	action.User = "nobody"
 	return lrp.DesiredLRP{
 		ProcessGUID: guid, Domain: "hosts", Settings: lrp.Settings{Instances: instances},
 		Definition: lrp.Definition{
 			Resources: executor.Resources{MemoryMB: 32},
-			RunInfo:   executor.RunInfo{RootFS: "host:", Ports: []uint16{8080}, Action: executor.Action{Run: &action}},
+			RunInfo:   executor.RunInfo{RootFS: "host:", Ports: ports, Action: executor.Action{Run: &action}},
 		},
 	}
 }
@@ -341,7 +341,7 @@ func TestFiftyRealContainersRunAtOnceAndAgainAfterTheirDaemonWasKilled(t *testin
 	defer cancel()
 
 	if err := h.client.Desire(ctx, work("web", 1, executor.RunAction{Path: "/usr/bin/perl", Args: []string{"-MIO::Socket::INET", "-e",
-		`my $l = IO::Socket::INET->new(Listen => 9, LocalPort => 8080) or die; while (my $c = $l->accept) { <$c>; print $c "HTTP/1.0 200 OK\r\n\r\nhello from outside"; close $c }`}})); err != nil {
+		`my $l = IO::Socket::INET->new(Listen => 9, LocalPort => 8080) or die; while (my $c = $l->accept) { <$c>; print $c "HTTP/1.0 200 OK\r\n\r\nhello from outside"; close $c }`}}, 8080)); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "an instance answers through its port", func() (bool, error) {
