@@ -30,7 +30,9 @@ type cgroup struct {
 func (b *Backend) cgroupPath(guid string) string { return path.Join(b.cgroupParent(), guid) }
 
 // cgroupParent is this backend's alone, so that nobody minds when it goes.
-func (b *Backend) cgroupParent() string { return path.Join("/", b.base, b.options.CgroupParent+"-"+b.id) }
+func (b *Backend) cgroupParent() string {
+	return path.Join("/", b.base, b.options.CgroupParent+"-"+b.id)
+}
 
 func (b *Backend) cgroup(guid string) (*cgroup, error) {
 	return newCgroup(&cgroups.Cgroup{Path: b.cgroupPath(guid), Resources: &cgroups.Resources{}})
