@@ -94,6 +94,12 @@ func mountLayers(dir, image, upper, work, mapped string, i ids) error {
 	if errors.Is(err, unix.EINVAL) { // before Linux 5.10
 		err = unix.Mount("overlay", dir, "overlay", unix.MS_NODEV, options)
 	}
+	if err == nil {
+		// Where the host shares its mounts, as systemd makes it, the container
+		// would otherwise lose what is mounted in its root file system as soon
+		// as the daemon unmounts its own copy.
+		err = unix.Mount("", dir, "", unix.MS_PRIVATE, "")
+	}
 	return os.NewSyscallError("mount", err)
 }
 

@@ -136,9 +136,10 @@ func running(t testing.TB, b *Backend) bool {
 const (
 	daemonDir   = "DIEGO_TEST_LIBCONTAINER_DIR"
 	daemonStage = "DIEGO_TEST_LIBCONTAINER_STAGE"
-	// Instead of a number: be a mappedDaemon, an unroutedDaemon.
+	// Instead of a number: be a mappedDaemon, an unroutedDaemon, a sharedDaemon.
 	mapped   = "mapped"
 	unrouted = "unrouted"
+	shared   = "shared"
 )
 
 // full is a container that has some of everything.
@@ -177,6 +178,8 @@ func daemon() {
 		probingDaemon()
 	case unrouted:
 		unroutedDaemon()
+	case shared:
+		sharedDaemon()
 	}
 	if delay, ok := strings.CutPrefix(os.Getenv(daemonStage), doomed); ok {
 		doomedDaemon(delay)
