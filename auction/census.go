@@ -2,7 +2,6 @@ package auction
 
 import (
 	"math"
-	"math/bits"
 	"slices"
 	"sort"
 )
@@ -21,12 +20,35 @@ type spread struct {
 // maxFew is the longest list that is looked through faster than a set.
 const maxFew = 64
 
-// A wide spread has one set of cells for each number of instances.
+// A wide spread has one level for each number of instances.
 type wide struct {
-	// above[n] are the cells with more than n instances.
-	above []marks
+	levels []level
 	// inZone counts the instances by zone.
 	inZone []int32
+}
+
+// A level is about the cells with at most so many instances as its number.
+type level struct {
+	// above are the other cells.
+	above marks
+	// known is what searches have found out so far; see crowd.
+	known crowd
+}
+
+// crowd is what is known of the level if at least two thirds of the cells are
+// above it, and nil if not. It is for searches for n.
+func (l *level) crowd(f *fleet, n need) *crowd {
+	if 3*l.above.clear > f.nobody.clear {
+		return nil
+	}
+	switch {
+	case l.known.bounds == nil:
+		l.known.bounds = make([]int64, len(l.above.words))
+	case l.known.need != n:
+		clear(l.known.bounds)
+	}
+	l.known.need = n
+	return &l.known
 }
 
 // list counts one more instance on cell n in the list. The cell has none of them
@@ -56,7 +78,7 @@ func (s *spread) widen(f *fleet) {
 
 // on is the number of instances on a cell by its place.
 func (w *wide) on(place int32) int32 {
-	return int32(sort.Search(len(w.above), func(i int) bool { return !w.above[i].has(place) }))
+	return int32(sort.Search(len(w.levels), func(i int) bool { return !w.levels[i].above.has(place) }))
 }
 
 func (w *wide) add(f *fleet, n, instances int32) {
@@ -64,12 +86,12 @@ func (w *wide) add(f *fleet, n, instances int32) {
 	if c.out != "" {
 		return // it is a leaf of no tree
 	}
-	for level := 0; instances > 0; level++ {
-		if level == len(w.above) {
-			w.above = append(w.above, f.nobody.clone())
+	for n := 0; instances > 0; n++ {
+		if n == len(w.levels) {
+			w.levels = append(w.levels, level{above: f.nobody.clone()})
 		}
-		if !w.above[level].has(c.place) {
-			w.above[level].set(c.place)
+		if above := &w.levels[n].above; !above.has(c.place) {
+			above.set(c.place)
 			instances--
 		}
 	}
@@ -79,13 +101,13 @@ func (w *wide) add(f *fleet, n, instances int32) {
 // ok is false if there is none.
 func (s *spread) next(n int32) (level int32, ok bool) {
 	if w := s.wide; w != nil {
-		for ; int(n) < len(w.above); n++ {
+		for ; int(n) < len(w.levels); n++ {
 			// Cells with n instances are above n−1 and not above n.
-			if w.above[n].clear > 0 && (n == 0 || w.above[n].clear > w.above[n-1].clear) {
+			if clear := w.levels[n].above.clear; clear > 0 && (n == 0 || clear > w.levels[n-1].above.clear) {
 				return n, true
 			}
 		}
-		return n, int(n) == len(w.above)
+		return n, int(n) == len(w.levels)
 	}
 	if n == 0 {
 		return 0, true
@@ -179,58 +201,47 @@ func (c *census) add(n int32) {
 // without a cell are in every set.
 type marks struct {
 	words []uint64
-	// full has a bit for each word of which all bits are set.
-	full []uint64
 	// clear is how many places are not in the set.
 	clear int
 }
 
+const wordBits = 64
+
 // newMarks is the set without any of the fleet's cells.
 func newMarks(f *fleet, places int32) marks {
-	m := marks{words: make([]uint64, (places+63)/64)}
+	m := marks{words: make([]uint64, (places+wordBits-1)/wordBits)}
+	for i := range m.words {
+		m.words[i] = math.MaxUint64
+	}
 	for i := range f.cells {
 		if c := &f.cells[i]; c.out == "" {
-			m.words[c.place>>6] |= 1 << (c.place & 63)
+			m.words[c.place/wordBits] &^= 1 << (c.place % wordBits)
 			m.clear++
-		}
-	}
-	m.full = make([]uint64, (len(m.words)+63)/64)
-	for w := range m.words {
-		if m.words[w] = ^m.words[w]; m.words[w] == math.MaxUint64 {
-			m.full[w>>6] |= 1 << (w & 63)
 		}
 	}
 	return m
 }
 
-func (m *marks) clone() marks {
-	return marks{slices.Clone(m.words), slices.Clone(m.full), m.clear}
-}
+func (m *marks) clone() marks { return marks{slices.Clone(m.words), m.clear} }
 
-func (m *marks) has(place int32) bool { return m.words[place>>6]>>(place&63)&1 != 0 }
+func (m *marks) has(place int32) bool { return m.words[place/wordBits]>>(place%wordBits)&1 != 0 }
 
 // set adds a place that is not in the set.
 func (m *marks) set(place int32) {
-	w := place >> 6
-	m.words[w] |= 1 << (place & 63)
+	m.words[place/wordBits] |= 1 << (place % wordBits)
 	m.clear--
-	if m.words[w] == math.MaxUint64 {
-		m.full[w>>6] |= 1 << (w & 63)
-	}
 }
 
-// cover reports whether all of the size places from place on are in the set.
-// size is a power of two and place a multiple of it. For more than 4,096 places
-// the answer is always no.
-func (m *marks) cover(place, size int32) bool {
-	switch {
-	case size <= 64:
-		return ones(m.words[place>>6]>>(place&63), size)
-	case size <= 64*64:
-		return ones(m.full[place>>12]>>(place>>6&63), size>>6)
-	}
-	return false
+// A crowd is what searches for a level have found out that most cells are above.
+// Scores only rise, so a later search need not look at the same cells again.
+type crowd struct {
+	// need is what the searches were for.
+	need need
+	// bounds has for each word of marks a score that none of its cells will ever
+	// be below, if it is of the level and has room. What the item adds is not in
+	// it.
+	bounds []int64
 }
 
-// ones reports whether the lowest n bits of the word are set.
-func ones(word uint64, n int32) bool { return int32(bits.TrailingZeros64(^word)) >= n }
+// never is the bound of a word without any such cell.
+const never = math.MaxInt64

@@ -39,9 +39,11 @@
 // log(cells) steps. Cells of different sizes lie in one tree, sorted so that
 // neighbours are alike, and bounds on their sizes tell which of them to look at.
 //
-// The cells of a process are a list while they are few. Then they are sets of
-// bits by number of instances, and a search skips the parts of a tree that a set
-// covers. Refusals are explained together at the end of the batch.
+// The cells of a process are a list while they are few, and then sets of bits by
+// number of instances. Once a process is on most cells, a search looks at the others
+// only, and leaves out those of which earlier searches have found that they cannot
+// be good enough: scores only rise while a batch is placed. Refusals are explained
+// together at the end of the batch.
 //
 // Scores are integers: no rounding error ever decides, and none depends on the
 // order of additions. A policy with filters or a scorer of its own costs what

@@ -314,6 +314,11 @@ func (f *fleet) score(c *cell, k Kind) int64 {
 	return s
 }
 
+// falls is the most by which placements can lower the score of a cell: use that
+// counts the other way round gains less by them than a starting container costs,
+// unless the policy has it cost next to nothing.
+func (f *fleet) falls() int64 { return max(0, f.reversed-f.starting) }
+
 // explain is the score of the cell with the item on it, in its parts.
 func (f *fleet) explain(n int32, e *entry, zoneInstances, cellInstances int32) Score {
 	c := &f.cells[n]

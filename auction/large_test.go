@@ -51,6 +51,40 @@ func TestPlacementsOfLargeAppsAreTheOracles(t *testing.T) {
 	}
 }
 
+// Once an app is on most cells, the search goes by what earlier ones have found
+// out. A packed placement lowers scores, most of all if starting costs nothing.
+func TestPlacementsOfAppsOnMostCellsAreTheOracles(t *testing.T) {
+	packed := 0
+	for seed := range uint64(6) {
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 5))
+			cells, work := unlikeCells(r, 150, "none"), largeApps(3, 170)
+			var memoryMB int64
+			for i := range work {
+				if work[i].Index%11 == int(seed) { // a definition of another size
+					work[i].DefinitionID, work[i].MemoryMB = "e", 700
+				}
+				memoryMB += work[i].MemoryMB
+			}
+			for i := range cells {
+				cells[i].Zone = "z1"
+				if seed%2 == 0 { // little is left over
+					cells[i].Total.MemoryMB = memoryMB/150 + r.Int64N(100)
+					cells[i].Remaining = cells[i].Total
+				}
+			}
+			p := auction.Policy{StartingContainerWeight: one(r.IntN, 0, -1, 0.05), BinPackWeight: one(r.IntN, 0, 0, 0.01)}
+			check(t, cells, work, p)
+			if mustPlace(t, cells, work, p).Packed {
+				packed++
+			}
+		})
+	}
+	if packed == 0 {
+		t.Error("none is packed")
+	}
+}
+
 func TestPlacementsOnUnlikeCellsAreTheOracles(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
@@ -64,6 +98,22 @@ func TestPlacementsOnUnlikeCellsAreTheOracles(t *testing.T) {
 			}
 			check(t, unlikeCells(r, 60, work[100].GUID), work, auction.Policy{})
 		})
+	}
+}
+
+// The last instances of a large app find few cells without one of it, and those of
+// other apps move the cells meanwhile.
+func TestASearchForAnInstanceOfALargeAppLooksAtFewCells(t *testing.T) {
+	for _, tt := range []struct {
+		apps, instances, cells int
+		most                   float64
+	}{{200, 200, 2_000, 40}, {100, 2_000, 2_000, 110}} {
+		work := largeApps(tt.apps, tt.instances)
+		each := float64(auction.Looked(fleetOf(tt.cells, 96<<10), work, auction.Policy{})) / float64(len(work))
+		t.Logf("%+v: %.1f for each instance", tt, each)
+		if each > tt.most {
+			t.Errorf("%+v: it looks at %.1f nodes and cells for each instance", tt, each)
+		}
 	}
 }
 

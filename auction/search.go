@@ -1,5 +1,7 @@
 package auction
 
+import "math/bits"
+
 // none stands for a cell where there is none.
 const none = -1
 
@@ -14,31 +16,38 @@ var noPick = pick{cell: none, runnerUp: none}
 
 // A search looks for the two cells with the least rank.
 type search struct {
+	fleet  *fleet
 	kind   Kind
 	need   need
 	home   home
 	census *census
 	// level is the number of instances of the process on the cells that are
 	// looked for. Cells with more are passed over: they are above, if that is
-	// not nil.
+	// not nil. crowd is set if most cells are above.
 	level int32
 	above *marks
-	// adds is what the item adds to the score of every cell of the class at
-	// hand, if they are of one size.
+	crowd *crowd
+	// falls is the most that the score of a cell may still fall.
+	falls int64
+	// adds is what the item adds to the score of every cell of the tree at hand,
+	// if they are of one size.
 	adds int64
-	top  [2]rank
+	// top are the best two so far, or last.
+	top [2]rank
 	// looked counts the nodes that were looked at.
 	looked int64
 }
 
 // pick finds the cells for an item by the built-in objective.
 func (f *fleet) pick(e *entry, o *offer, c *census, h home) pick {
-	s := search{kind: e.kind(), need: e.need, census: c, home: h}
+	s := search{fleet: f, kind: e.kind(), need: e.need, census: c, home: h, falls: f.falls()}
 	defer func() { f.looked += s.looked }()
 	if s.kind == Task {
 		s.top = [2]rank{last, last}
 		for _, z := range o.zones {
-			s.classes(f, z.classes)
+			for _, n := range z.classes {
+				s.class(n)
+			}
 		}
 		return noPick.then(s.top, 0)
 	}
@@ -54,7 +63,7 @@ func (f *fleet) pick(e *entry, o *offer, c *census, h home) pick {
 			break
 		}
 		done = next
-		s.zones(f, o, next)
+		s.zones(o, next)
 		p = p.then(s.top, next.preference)
 	}
 	return p
@@ -82,17 +91,20 @@ func (s *search) tier(zone int32) (t tier, allowed bool) {
 
 // zones looks for cells in the zones of a tier, first for those with the fewest
 // instances of the process.
-func (s *search) zones(f *fleet, o *offer, of tier) {
+func (s *search) zones(o *offer, of tier) {
 	s.top = [2]rank{last, last}
 	level, ok := s.census.next(0)
 	for ; ok && s.top[1] == last; level, ok = s.census.next(level + 1) {
-		s.level, s.above = level, nil
-		if w := s.census.wide; w != nil && int(level) < len(w.above) {
-			s.above = &w.above[level]
+		s.level, s.above, s.crowd = level, nil, nil
+		if w := s.census.wide; w != nil && int(level) < len(w.levels) {
+			l := &w.levels[level]
+			s.above, s.crowd = &l.above, l.crowd(s.fleet, s.need)
 		}
 		for _, z := range o.zones {
 			if t, allowed := s.tier(z.zone); allowed && t == of {
-				s.classes(f, z.classes)
+				for _, n := range z.classes {
+					s.class(n)
+				}
 			}
 		}
 	}
@@ -112,53 +124,114 @@ func (p pick) then(top [2]rank, preference float64) pick {
 	return p
 }
 
-func (s *search) classes(f *fleet, classes []int32) {
-	for _, n := range classes {
-		t := &f.classes[n].tree
-		s.adds = 0
-		if t.sizes == nil {
-			s.adds = t.weight.adds(s.need)
-		}
-		s.descend(t, 1, t.place, t.leaves)
+// class looks for cells in the tree of a class.
+func (s *search) class(n int32) {
+	t := &s.fleet.classes[n].tree
+	s.adds = t.weight.adds(s.need)
+	switch {
+	case s.crowd != nil && t.leaves >= wordBits:
+		s.byWord(t)
+	case t.sizes != nil:
+		s.descendUnlike(t, 1)
+	default:
+		s.descend(t, 1, none)
 	}
 }
 
-// descend offers the cells below node i, the more promising half first. Their
-// leaves have the given number of places from place on.
-func (s *search) descend(t *tree, i, place, places int32) {
+// descend offers the cells below node i of a tree of cells of one size, the more
+// promising half first. The cell tried was offered before.
+//
+// The best cell of a node is offered before its halves are looked at, so that
+// what was found is good from the start. Mostly the search then goes down one
+// path only, that of the winner, and finds the runner-up beside it.
+func (s *search) descend(t *tree, i, tried int32) {
 	s.looked++
 	n := &t.nodes[i]
 	if !n.fits(s.need) {
 		return
 	}
-	// No cell below comes before r.
 	r := n.best[s.kind]
 	r.score += s.adds
-	if t.sizes != nil {
+	if s.kind == LRP {
+		r.level = s.level
+	}
+	if !r.before(s.top[1]) {
+		return
+	}
+	if r.cell != tried {
+		if s.open(r.cell) && t.nodes[s.fleet.cells[r.cell].leaf].fits(s.need) {
+			s.offer(r)
+		}
+		if !r.before(s.top[1]) {
+			return
+		}
+	}
+	if i >= t.leaves {
+		return
+	}
+	if t.nodes[2*i+1].best[s.kind].before(t.nodes[2*i].best[s.kind]) {
+		s.descend(t, 2*i+1, r.cell)
+		s.descend(t, 2*i, r.cell)
+		return
+	}
+	s.descend(t, 2*i, r.cell)
+	s.descend(t, 2*i+1, r.cell)
+}
+
+// descendUnlike does the same in a tree of cells of several sizes, of which no node
+// knows the best cell.
+func (s *search) descendUnlike(t *tree, i int32) {
+	s.looked++
+	n := &t.nodes[i]
+	if !n.fits(s.need) {
+		return
+	}
+	r := s.least(t, i, n.best[s.kind])
+	if !r.before(s.top[1]) {
+		return
+	}
+	if i >= t.leaves {
+		if s.open(r.cell) {
+			s.offer(r)
+		}
+		return
+	}
+	if t.nodes[2*i+1].best[s.kind].before(t.nodes[2*i].best[s.kind]) {
+		s.descendUnlike(t, 2*i+1)
+		s.descendUnlike(t, 2*i)
+		return
+	}
+	s.descendUnlike(t, 2*i)
+	s.descendUnlike(t, 2*i+1)
+}
+
+// least is the rank that no cell below node i comes before with the item on it, if
+// r is that without it.
+func (s *search) least(t *tree, i int32, r rank) rank {
+	if t.sizes == nil {
+		r.score += s.adds
+	} else {
 		r.score += t.sizes[i].weight.adds(s.need)
 		r.cell = t.sizes[i].first
 	}
 	if s.kind == LRP {
 		r.level = s.level
 	}
-	if !r.before(s.top[1]) || s.above != nil && s.above.cover(place, places) {
-		return
+	return r
+}
+
+// open reports whether the cell has no more instances than the level. One with
+// fewer that has room is the best cell already.
+func (s *search) open(cell int32) bool {
+	switch {
+	case s.kind == Task:
+		return true
+	case cell == s.top[0].cell:
+		return false
+	case s.above != nil:
+		return !s.above.has(s.fleet.cells[cell].place)
 	}
-	if places == 1 {
-		// A cell with fewer instances than the level is there already.
-		if r.cell != s.top[0].cell && (s.kind == Task || s.census.counts[r.cell] <= s.level) {
-			s.offer(r)
-		}
-		return
-	}
-	places /= 2
-	if t.nodes[2*i+1].best[s.kind].before(t.nodes[2*i].best[s.kind]) {
-		s.descend(t, 2*i+1, place+places, places)
-		s.descend(t, 2*i, place, places)
-		return
-	}
-	s.descend(t, 2*i, place, places)
-	s.descend(t, 2*i+1, place+places, places)
+	return s.census.counts[cell] <= s.level
 }
 
 func (s *search) offer(r rank) {
@@ -167,5 +240,39 @@ func (s *search) offer(r rank) {
 		s.top[0], s.top[1] = r, s.top[0]
 	case r.before(s.top[1]):
 		s.top[1] = r
+	}
+}
+
+// byWord looks one by one at the few open cells of a tree, but only at those of the
+// words that may have a better one than was found.
+func (s *search) byWord(t *tree) {
+	words := t.leaves / wordBits
+	for i := words; i < 2*words; i++ {
+		s.looked++
+		word := t.place/wordBits + i - words
+		n, bound := &t.nodes[i], &s.crowd.bounds[word]
+		open := ^s.above.words[word]
+		if open == 0 || *bound == never || !n.fits(s.need) {
+			continue
+		}
+		r := n.best[LRP]
+		if *bound > r.score {
+			r.score, r.cell = *bound, t.first(i, wordBits)
+		}
+		if !s.least(t, i, r).before(s.top[1]) {
+			continue
+		}
+		*bound = never
+		for ; open != 0; open &= open - 1 {
+			s.looked++
+			leaf := i*wordBits + int32(bits.TrailingZeros64(open))
+			if n := &t.nodes[leaf]; n.fits(s.need) {
+				r := n.best[LRP]
+				*bound = min(*bound, r.score-s.falls)
+				if r.cell != s.top[0].cell {
+					s.offer(s.least(t, leaf, r))
+				}
+			}
+		}
 	}
 }
