@@ -329,6 +329,9 @@ var (
 	ErrNoFile = errors.New("no such file")
 	// ErrUnsafeArchive: an archive would write outside its target.
 	ErrUnsafeArchive = errors.New("unsafe archive")
+	// ErrProcesses: so many processes of the container run that there is room
+	// for no other.
+	ErrProcesses = errors.New("too many processes")
 	// ErrSetAside: the container is gone, but for files that cannot be removed;
 	// see Sweeper.
 	ErrSetAside = errors.New("some of its files cannot be removed and were set aside")

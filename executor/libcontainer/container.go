@@ -62,6 +62,7 @@ type container struct {
 	starting  map[uint32]*process
 	running   map[int]*process      // by their number in the container
 	processes map[*process]struct{} // until Delete, as children may write on
+	beginning int                   // calls of Start in progress
 	victims   int64                 // processes of ours that were killed for want of memory
 	draining  sync.WaitGroup        // of the ends that are being reported
 }

@@ -54,6 +54,10 @@ func (b *Backend) Start(ctx context.Context, guid string, spec executor.ProcessS
 	if err != nil {
 		return nil, err
 	}
+	if err := c.begin(); err != nil {
+		return nil, err
+	}
+	defer c.begun()
 	p := &process{c: c, exited: spec.Exited, answer: make(chan pid1.Message, 1), oomBefore: c.cgroup.oomKills()}
 	if p.stdout, err = stdio.New(spec.Stdout); err != nil {
 		return nil, err
@@ -71,16 +75,34 @@ func (b *Backend) Start(ctx context.Context, guid string, spec executor.ProcessS
 		return nil, c.errStart(spec, err)
 	}
 	c.mu.Lock()
-	for old := range c.processes {
-		if old.finished() {
-			delete(c.processes, old)
-		}
-	}
 	c.processes[p] = struct{}{}
 	p.started = true
 	c.report(p)
 	c.mu.Unlock()
 	return p, nil
+}
+
+// begin takes one of the places for processes, which begun gives back: by then
+// the process is one of c.processes, or has not started.
+func (c *container) begin() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for old := range c.processes {
+		if old.finished() {
+			delete(c.processes, old)
+		}
+	}
+	if len(c.processes)+c.beginning >= stdio.MaxProcesses {
+		return stdio.ErrProcesses(c.guid)
+	}
+	c.beginning++
+	return nil
+}
+
+func (c *container) begun() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.beginning--
 }
 
 // start returns when the process has become its program.

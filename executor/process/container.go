@@ -35,6 +35,7 @@ type container struct {
 
 	mu        sync.Mutex
 	processes map[*process]struct{} // until Delete, as children may remain
+	beginning int                   // calls of Start in progress
 	spent     time.Duration         // processor time of those that have ended
 }
 

@@ -58,6 +58,10 @@ func (b *Backend) Start(ctx context.Context, guid string, spec executor.ProcessS
 	if err != nil {
 		return nil, err
 	}
+	if err := c.begin(); err != nil {
+		return nil, err
+	}
+	defer c.begun()
 	p := &process{}
 	if p.stdout, err = stdio.New(spec.Stdout); err != nil {
 		return nil, err
@@ -85,15 +89,33 @@ func (b *Backend) Start(ctx context.Context, guid string, spec executor.ProcessS
 	}
 	limit(p.pid, spec.Limits)
 	c.mu.Lock()
+	c.processes[p] = struct{}{}
+	c.mu.Unlock()
+	go c.watch(p, spec.Exited)
+	return p, nil
+}
+
+// begin takes one of the places for processes, which begun gives back: by then
+// the process is one of c.processes, or has not started.
+func (c *container) begin() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for old := range c.processes {
 		if old.finished() {
 			delete(c.processes, old)
 		}
 	}
-	c.processes[p] = struct{}{}
-	c.mu.Unlock()
-	go c.watch(p, spec.Exited)
-	return p, nil
+	if len(c.processes)+c.beginning >= stdio.MaxProcesses {
+		return stdio.ErrProcesses(c.guid)
+	}
+	c.beginning++
+	return nil
+}
+
+func (c *container) begun() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.beginning--
 }
 
 // watch reports the end of a process.

@@ -8,10 +8,14 @@
 package stdio
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"sync"
 	"syscall"
+	"time"
+
+	"github.com/diegosdk/diego/executor"
 )
 
 const (
@@ -20,7 +24,22 @@ const (
 	// drainLimit bounds Drain where children write without end. No pipe holds
 	// more, unless an administrator has raised the system's limit.
 	drainLimit = 1 << 20
+	// gap is between two reads of one pipe at least. A flood waits in the pipe
+	// and in the process that makes it: a stream carries at most one buffer in
+	// this time, 21 MB/s, and costs at most 334 reads a second.
+	gap = 3 * time.Millisecond
 )
+
+// MaxProcesses is how many processes of a container a backend runs at once, and
+// in how many it holds the output open for what they have left behind. Each
+// costs the daemon two descriptors.
+const MaxProcesses = 128
+
+// ErrProcesses is the error for one more.
+func ErrProcesses(guid string) error {
+	return &executor.BackendError{Kind: executor.ErrProcesses, GUID: guid, Detail: fmt.Sprintf(
+		"%d of its processes run or have left children that hold their output open; end some of them, or start them from one script", MaxProcesses)}
+}
 
 var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 
@@ -33,6 +52,8 @@ type Pipe struct {
 	raw    syscall.RawConn // of reader
 	owned  bool            // whether Started closes Child
 	done   chan struct{}   // closed when nothing will be carried any more
+	stop   chan struct{}   // closed by Close
+	once   sync.Once       // of Close
 
 	mu sync.Mutex // held from a read to the end of its write
 	w  io.Writer
@@ -41,7 +62,7 @@ type Pipe struct {
 // New returns a Pipe to w. An *os.File is given to the process as it is, and
 // nil becomes the null device; neither is copied by anybody.
 func New(w io.Writer) (*Pipe, error) {
-	p := &Pipe{w: w, done: make(chan struct{})}
+	p := &Pipe{w: w, done: make(chan struct{}), stop: make(chan struct{})}
 	if f, isFile := w.(*os.File); isFile {
 		p.Child = f
 		close(p.done)
@@ -103,6 +124,7 @@ func (p *Pipe) Close() {
 		return
 	}
 	p.Drain()
+	p.once.Do(func() { close(p.stop) })
 	p.reader.Close()
 	<-p.done
 }
@@ -118,10 +140,12 @@ func (p *Pipe) Done() bool {
 }
 
 // carry moves output until every holder of the other end has closed it or
-// Close is called. Between two moves it waits in the runtime's poller, without
-// a thread and without a buffer.
+// Close is called. Between two moves it lets the gap pass and then waits in the
+// runtime's poller, without a thread and without a buffer.
 func (p *Pipe) carry() {
 	defer close(p.done)
+	pause := time.NewTimer(gap)
+	defer pause.Stop()
 	for {
 		state := ended
 		err := p.raw.Read(func(fd uintptr) bool {
@@ -131,6 +155,11 @@ func (p *Pipe) carry() {
 		if err != nil || state == ended {
 			p.reader.Close()
 			return
+		}
+		pause.Reset(gap)
+		select {
+		case <-pause.C:
+		case <-p.stop:
 		}
 	}
 }
