@@ -3,6 +3,7 @@
 package libcontainer
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/internal/stdio"
 )
 
 func TestAnArgumentAloneDoesNotMakeTheBinarySetUpContainers(t *testing.T) {
@@ -118,6 +120,32 @@ func TestAHundredIdleContainersOfTheManagerCostAFewDescriptorsEach(t *testing.T)
 	f.eventually("all is given back", func() bool {
 		more := costs(t).since(before)
 		return more.files <= 2*maxIdle+slack && more.goroutines <= slack
+	})
+}
+
+func TestManyProcessesOfAContainerCostABoundedNumberOfDescriptors(t *testing.T) {
+	f := newFixture(t)
+	guid, _ := f.create(func(c *executor.ContainerSpec) { c.Resources = executor.Resources{MemoryMB: 256, MaxPIDs: 512} })
+	before := costs(t)
+	var err error
+	started := 0
+	for err == nil && started <= stdio.MaxProcesses {
+		if _, err = f.try("nobody", guid, idle); err == nil {
+			started++
+		}
+	}
+	if !errors.Is(err, executor.ErrProcesses) || started != stdio.MaxProcesses {
+		t.Errorf("after %d processes: %v", started, err)
+	}
+	if more := costs(t).since(before).files; more > filesOfOutput*stdio.MaxProcesses {
+		t.Errorf("they cost %d descriptors", more)
+	}
+	if err := f.Backend.Signal(f.ctx, guid, executor.Kill); err != nil {
+		t.Fatal(err)
+	}
+	f.eventually("another one starts", func() bool {
+		_, err := f.try("nobody", guid, idle)
+		return err == nil
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/internal/stdio"
 	"github.com/diegosdk/diego/executor/process"
 )
 
@@ -272,5 +274,41 @@ func TestAGUIDThatIsAPathTouchesNothing(t *testing.T) {
 	}
 	if _, err := os.Stat(victim); err != nil {
 		t.Errorf("the directory is gone: %v", err)
+	}
+}
+
+func TestAContainerRunsABoundedNumberOfProcesses(t *testing.T) {
+	b, _ := newContainer(t, process.Options{})
+	ended := make(chan executor.Exit, 2*stdio.MaxProcesses)
+	start := func() (executor.Process, error) {
+		return b.Start(t.Context(), "c", executor.ProcessSpec{Path: "sleep", Args: []string{"1000"}, Stdout: io.Discard, Stderr: io.Discard,
+			Exited: func(e executor.Exit) { ended <- e }})
+	}
+	var first executor.Process
+	for i := range stdio.MaxProcesses {
+		p, err := start()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			first = p
+		}
+	}
+	if _, err := start(); !errors.Is(err, executor.ErrProcesses) || !strings.Contains(err.Error(), "128 of its processes") {
+		t.Errorf("one more: %v", err)
+	}
+	if err := first.Signal(executor.Kill); err != nil {
+		t.Fatal(err)
+	}
+	<-ended
+	for {
+		_, err := start()
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, executor.ErrProcesses) { // its output is closed in a moment
+			t.Fatal(err)
+		}
+		time.Sleep(time.Millisecond)
 	}
 }

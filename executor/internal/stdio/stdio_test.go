@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/diegosdk/diego/executor/internal/stdio"
 )
@@ -78,4 +79,51 @@ func TestNoWriterIsTheNullDevice(t *testing.T) {
 	}
 	p.Started()
 	p.Close()
+}
+
+type counter struct{ reads, bytes int }
+
+func (c *counter) Write(p []byte) (int, error) {
+	c.reads++
+	c.bytes += len(p)
+	return len(p), nil
+}
+
+// The time only bounds the reads: on a busy machine there are fewer.
+func TestAFloodIsReadAtABoundedRateAndNothingOfItIsLost(t *testing.T) {
+	const gap = 3 * time.Millisecond
+	for name, test := range map[string]struct {
+		script string
+		bytes  int
+	}{
+		"large writes": {"head -c 8000000 /dev/zero", 8_000_000},
+		"small writes": {"i=0; while [ $i -lt 20000 ]; do echo x; i=$((i+1)); done", 40_000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out counter
+			began := time.Now()
+			p, err := stdio.New(&out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.Command("sh", "-c", test.script)
+			cmd.Stdout = p.Child
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			p.Started()
+			if err := cmd.Wait(); err != nil {
+				t.Fatal(err)
+			}
+			for !p.Done() {
+				time.Sleep(gap) // between two looks
+			}
+			took := time.Since(began)
+			p.Close()
+			p.Close()
+			if most := int(took/gap) + 2; out.reads > most || out.bytes != test.bytes {
+				t.Errorf("%d bytes in %d reads and %v, want %d in at most %d", out.bytes, out.reads, took, test.bytes, most)
+			}
+		})
+	}
 }
