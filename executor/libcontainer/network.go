@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -29,6 +30,9 @@ type network struct {
 	firewall *firewall
 	// unbounded says why a container has no share of connections.
 	unbounded string
+
+	sweeping sync.Mutex
+	swept    time.Time // guarded by sweeping
 
 	mu     sync.Mutex
 	subnet netip.Prefix
@@ -150,21 +154,6 @@ func freeSubnet(id string) (subnet netip.Prefix, claim int, err error) {
 	return subnet, -1, fmt.Errorf("all of %v is in use", subnets)
 }
 
-// shareOfConnections is that of one container, if nothing else was said: an
-// eighth of what the host tracks.
-func shareOfConnections() uint32 {
-	const share, usual = 8, 1 << 18
-	text, err := os.ReadFile("/proc/sys/net/netfilter/nf_conntrack_max")
-	if err != nil { // the kernel begins to track when there is a table
-		return usual / share
-	}
-	most, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 32)
-	if err != nil {
-		return usual / share
-	}
-	return max(1, uint32(most)/share)
-}
-
 func addrOf(n uint32) netip.Addr {
 	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, n)))
 }
@@ -243,6 +232,7 @@ func (n *network) remove(l *link, reuse bool) error {
 		delete(n.taken, l.pair)
 		n.mu.Unlock()
 		l.own = netip.Addr{}
+		n.sweep()
 	}
 	return nil
 }

@@ -116,6 +116,53 @@ func TestAContainerHasItsShareOfTrackedConnectionsAndItsNeighbourTheirs(t *testi
 	}
 }
 
+func TestWhatADeletedContainerHasLeftInTheTableOfConnectionsGoesWhenThereIsLittleRoom(t *testing.T) {
+	f := newFixture(t)
+	before := crowded
+	t.Cleanup(func() { crowded = before })
+	tcp, _ := outside(f)
+	tracked := func(address string) (count int) {
+		flows, err := netlink.ConntrackTableList(netlink.ConntrackTable, unix.AF_INET)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, flow := range flows {
+			if flow.Forward.SrcIP.String() == address {
+				count++
+			}
+		}
+		return count
+	}
+	begin := func() (guid, address string) {
+		guid, _ = f.create()
+		if !reaches(f, guid, "tcp", tcp) {
+			t.Fatal("nothing is reached")
+		}
+		address = f.containers[guid].link.own.String()
+		if tracked(address) == 0 {
+			t.Fatal("nothing is tracked")
+		}
+		return guid, address
+	}
+	_, lives := begin()
+	for _, test := range []struct {
+		name    string
+		crowded bool
+		left    int
+	}{{"room", false, 1}, {"little room", true, 0}} {
+		crowded = func() bool { return test.crowded }
+		f.network.swept = time.Time{}
+		guid, address := begin()
+		f.delete(guid)
+		if n := tracked(address); n != test.left {
+			t.Errorf("with %s, %d connections are left, want %d", test.name, n, test.left)
+		}
+	}
+	if n := tracked(lives); n != 1 {
+		t.Errorf("of a container that is there %d connections are left, want 1", n)
+	}
+}
+
 func TestEgressRulesAreEnforced(t *testing.T) {
 	f := newFixture(t)
 	tcp, udp := outside(f)
