@@ -153,10 +153,16 @@ func openReal(ctx context.Context, o BackendOptions, open func(context.Context, 
 	}
 	for i, l := range b.Lacks {
 		if strings.HasPrefix(l, string(executor.FeatureOwnIDs)+":") {
-			b.Lacks[i] = fmt.Sprintf("%s: a container with them could not be made: %v", executor.FeatureOwnIDs, err)
+			b.Lacks[i] = fmt.Sprintf("%s: %s", executor.FeatureOwnIDs, noOwnIDs(err))
 		}
 	}
 	return b, nil
+}
+
+// noOwnIDs is why containers share the host's ids, after an attempt to make one
+// that does not.
+func noOwnIDs(err error) string {
+	return fmt.Sprintf("a container with them could not be made: %v", err)
 }
 
 func openIsolated(ctx context.Context, o BackendOptions) (*Backend, error) {

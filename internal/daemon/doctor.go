@@ -62,7 +62,7 @@ func Examine(ctx context.Context, dir string) Examination {
 		f.Name = i.name
 		e.Findings = append(e.Findings, f)
 	}
-	features, err := tryReal(ctx, dir)
+	features, err := tryIDs(func(shared bool) ([]executor.Feature, error) { return tryReal(ctx, dir, shared) })
 	for _, f := range features {
 		found := Finding{Name: string(f.Name), State: FindingOK, Found: "available"}
 		switch {
@@ -85,16 +85,35 @@ func Examine(ctx context.Context, dir string) Examination {
 	return e
 }
 
+// tryIDs tries containers with ids of their own, and such as share the host's
+// where only those can be made, as a cell does.
+func tryIDs(try func(shared bool) ([]executor.Feature, error)) ([]executor.Feature, error) {
+	features, err := try(false)
+	if err == nil {
+		return features, nil
+	}
+	shared, sharedErr := try(true)
+	if sharedErr != nil {
+		return features, err
+	}
+	for i := range shared {
+		if shared[i].Name == executor.FeatureOwnIDs {
+			shared[i].Missing = noOwnIDs(err)
+		}
+	}
+	return shared, nil
+}
+
 // tryReal returns what real containers can have on this host, as far as it is
 // known, and why there can be none.
-func tryReal(ctx context.Context, dir string) (features []executor.Feature, err error) {
+func tryReal(ctx context.Context, dir string, sharedIDs bool) (features []executor.Feature, err error) {
 	at := existing(dir)
 	temporary, err := os.MkdirTemp(at, "diego-doctor-")
 	if err != nil {
 		return nil, fmt.Errorf("nothing can be tried in %s: %w; run as root", at, err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(temporary)) }()
-	real, err := libcontainer.New(libcontainer.Options{Dir: filepath.Join(temporary, RealBackend), AllowPrivileged: true})
+	real, err := libcontainer.New(libcontainer.Options{Dir: filepath.Join(temporary, RealBackend), SharedIDs: sharedIDs, AllowPrivileged: true})
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,29 @@ import (
 	"github.com/diegosdk/diego/executor"
 )
 
+func TestTheDoctorFindsThatOnlyContainersWithSharedIDsCanBeMade(t *testing.T) {
+	refused := errors.New("mount proc: operation not permitted")
+	for name, tt := range map[string]struct {
+		own, shared error
+		want        error
+		missing     string
+	}{
+		"own ids":          {nil, nil, nil, ""},
+		"only shared ones": {refused, nil, nil, "a container with them could not be made: mount proc: operation not permitted"},
+		"none":             {refused, errors.New("no cgroups"), refused, ""},
+	} {
+		features, err := tryIDs(func(shared bool) ([]executor.Feature, error) {
+			if shared {
+				return []executor.Feature{{Name: executor.FeatureRootFS}, {Name: executor.FeatureOwnIDs, Missing: "Options.SharedIDs is set"}}, tt.shared
+			}
+			return []executor.Feature{{Name: executor.FeatureRootFS}, {Name: executor.FeatureOwnIDs}}, tt.own
+		})
+		if !errors.Is(err, tt.want) || features[1].Missing != tt.missing || features[0].Missing != "" {
+			t.Errorf("%s: %v, %v", name, features, err)
+		}
+	}
+}
+
 func TestWhatIsReadOfAHostSaysWhatWouldHelp(t *testing.T) {
 	type files map[string]string
 	tests := []struct {
