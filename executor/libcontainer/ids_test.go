@@ -284,10 +284,16 @@ func TestARangeIsGivenAgainOnlyAfterItsContainerIsDeletedAlsoByTheNextDaemon(t *
 	}
 }
 
+// withRanges leaves room for a few containers, where no other run of these tests
+// looks for any.
+func withRanges(count uint32) func(*Options) {
+	const most = 2 * rangesPerBlock
+	first := uint32(1_000_000_000 + os.Getpid()%200*most*IDsPerContainer)
+	return func(o *Options) { o.FirstID, o.LastID = first, first+count*IDsPerContainer-1 }
+}
+
 func TestTwoCellsOfAHostNeverGiveTheSameIDs(t *testing.T) {
-	few := func(o *Options) {
-		o.FirstID, o.LastID = 1_000_000_000, 1_000_000_000+IDsPerContainer*(rangesPerBlock+1)-1
-	}
+	few := withRanges(rangesPerBlock + 1)
 	one, two := newFixture(t, few), newFixture(t, few)
 	seen := map[uint32]bool{}
 	for _, f := range []*fixture{one, two, one} {
@@ -301,7 +307,7 @@ func TestTwoCellsOfAHostNeverGiveTheSameIDs(t *testing.T) {
 				seen[i.first] = true
 			}
 		}
-		if !errors.Is(err, executor.ErrUnsupported) || !strings.Contains(err.Error(), "all 33 ranges of 65536 uids from 1000000000 on are in use, by this cell or others of this host; set Options.FirstID") {
+		if !errors.Is(err, executor.ErrUnsupported) || !strings.Contains(err.Error(), fmt.Sprintf("all 33 ranges of 65536 uids from %d on are in use, by this cell or others of this host; set Options.FirstID", one.options.FirstID)) {
 			t.Errorf("the error is %v", err)
 		}
 	}
@@ -311,7 +317,7 @@ func TestTwoCellsOfAHostNeverGiveTheSameIDs(t *testing.T) {
 }
 
 func TestAContainerForWhichThereAreNoIDsLeavesNothing(t *testing.T) {
-	f := newFixture(t, func(o *Options) { o.FirstID, o.LastID = 1_100_000_000, 1_100_000_000+IDsPerContainer-1 })
+	f := newFixture(t, withRanges(1))
 	guid, _ := f.create()
 	spec := f.spec()
 	if _, err := f.Create(f.ctx, spec); !errors.Is(err, executor.ErrUnsupported) || !strings.Contains(err.Error(), "SharedIDs") {
