@@ -20,13 +20,17 @@ type Store struct {
 	StoreWait   time.Duration `name:"store_wait" default:"1m" range:"0s..1h" help:"how long to wait at the start for a database that cannot be reached"`
 	StoreEvents int           `name:"store_events" default:"100000" range:"1000..100000000" help:"how many of the newest events are kept for subscribers"`
 	StoreConns  int           `name:"store_conns" default:"16" range:"2..1000" help:"connections to PostgreSQL or MySQL"`
-	StoreSync   string        `name:"store_sync" default:"full" oneof:"full normal" help:"what SQLite does for a power cut: full flushes each commit to the disk; with normal the newest commits may be undone, in order"`
+	StoreSync   string        `name:"store_sync" oneof:"full normal" help:"what SQLite does for a power cut: full, the default, flushes each commit to the disk; with normal the newest commits may be undone, in order"`
 }
 
 // CheckStore is for the Check method of settings that embed Store.
 func (s *Store) CheckStore(report func(name, want string)) {
 	if err := sqlstore.CheckDSN(s.StoreDSN); err != nil {
 		report("store", strings.TrimPrefix(err.Error(), "sqlstore: "))
+	}
+	if scheme, _, _ := strings.Cut(s.StoreDSN, ":"); s.StoreSync != "" && (strings.HasPrefix(scheme, "postgres") || scheme == "mysql") {
+		report("store_sync", "no such setting, as it is for SQLite only: what a server does for a power cut is a setting of its own "+
+			"(synchronous_commit of PostgreSQL, innodb_flush_log_at_trx_commit of MySQL)")
 	}
 }
 
@@ -65,7 +69,7 @@ const attemptTime = 10 * time.Second
 func (s *Store) attempt(ctx context.Context, keys *sqlstore.Keys, log *slog.Logger) (*sqlstore.Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, attemptTime)
 	defer cancel()
-	return sqlstore.Open(ctx, s.StoreDSN, &sqlstore.Options{Events: s.StoreEvents, MaxConns: s.StoreConns, FullSync: s.StoreSync == "full", Keys: keys, Logger: log})
+	return sqlstore.Open(ctx, s.StoreDSN, &sqlstore.Options{Events: s.StoreEvents, MaxConns: s.StoreConns, FullSync: s.StoreSync != "normal", Keys: keys, Logger: log})
 }
 
 // outOfReach reports whether err says that nobody answers, or not yet.

@@ -68,6 +68,24 @@ func TestWhatTimeDoesNotMendIsRefusedAtOnce(t *testing.T) {
 	}
 }
 
+// What a setting cannot do must not be set.
+func TestDurabilityOfAServerIsASettingOfItsOwn(t *testing.T) {
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"-store", "sqlite:x.db", "-store-sync", "normal"}, ""},
+		{[]string{"-store", "postgres://host/db"}, ""},
+		{[]string{"-store", "postgres://host/db", "-store-sync", "full"}, "store_sync: full: no such setting, as it is for SQLite only"},
+		{[]string{"-store", "mysql://u:p@host/db", "-store-sync", "normal"}, "innodb_flush_log_at_trx_commit of MySQL"},
+	} {
+		err := Load(new(sealing), tt.args)
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%q: %v", tt.args, err)
+		}
+	}
+}
+
 func TestWaitingForADatabaseEndsWithTheContext(t *testing.T) {
 	s, _, logger := opening(t, "-store", "postgres://me@"+closed(t)+"/diego", "-store-wait", "1h")
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)

@@ -76,6 +76,29 @@ func TestADatabaseThatIsAwayIsNoUnknownDriver(t *testing.T) {
 	}
 }
 
+// A network that fails while New asks what the driver can do says nothing about
+// the driver.
+func TestALostConnectionIsNoLimitOfTheDriver(t *testing.T) {
+	for name, dsn := range map[string]string{
+		"postgres": "postgres://diego@127.0.0.1:1/diego?sslmode=disable",
+		"pgx":      "postgres://diego@127.0.0.1:1/diego?sslmode=disable",
+		"mysql":    "diego@tcp(127.0.0.1:1)/diego",
+	} {
+		db, err := sql.Open(name, dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		d := &postgres
+		if name == "mysql" {
+			d = &mysqlDialect
+		}
+		if _, err := d.joins(db); err == nil {
+			t.Errorf("%s: a server that is away has said what the driver can do", name)
+		}
+	}
+}
+
 // What pgx says means the same as what lib/pq says.
 func TestErrorsOfBothDriversOfPostgreSQLHaveOneMeaning(t *testing.T) {
 	dsn := databases[1].database(t)

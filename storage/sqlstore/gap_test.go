@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"testing"
 	"time"
@@ -196,4 +197,52 @@ func TestOpeningsPushNothingButGapsOutOfTheLog(t *testing.T) {
 		}
 		wantUnseen(t, s, x.Newest, 0)
 	})
+}
+
+// Those who wait for events do not look again and again while the log is shorter
+// than this process has known it to be.
+func TestNobodyWaitsForEventsThatAreLost(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, dsn string) {
+		s := mustOpen(t, dsn, Options{})
+		newest, _ := grow(t, s, "shared", 3)
+		fallBack := save(t, s)
+		grow(t, s, "lost", 4)
+		fallBack(t, s)
+		for e, err := range s.Events(t.Context(), newest, storage.EventFilter{}) {
+			t.Fatalf("%+v, %v; want nothing", e, err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if err := s.Wait(ctx, newest); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Wait says that there is something after event %d: %v", newest, err)
+		}
+	})
+}
+
+// A transaction at REPEATABLE READ sees the log as it was when it began.
+func TestALeaseInATransactionThatSeesAnEarlierMomentLeavesNoGap(t *testing.T) {
+	dsn := databases[2].database(t)
+	s, other := mustOpen(t, dsn, Options{}), mustOpen(t, dsn, Options{})
+	tx, err := s.BeginTx(t.Context(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	var before int64
+	if err := tx.QueryRow("SELECT newest FROM " + s.table("log")).Scan(&before); err != nil {
+		t.Fatal(err)
+	}
+	newest, err := other.Commit(t.Context(), creation(unclaimed("p", 0)))
+	if log, logErr := s.Log(t.Context()); err != nil || logErr != nil || log.Newest != newest || int64(newest) <= before {
+		t.Fatalf("the log ends with %d, and ended with %d: %v, %v", log.Newest, before, err, logErr)
+	}
+	if _, err := s.WithTx(tx).Acquire(t.Context(), storage.Lease{Kind: "kind", Name: "n", Owner: "o"}, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if log, err := s.Log(t.Context()); err != nil || log.Newest != newest {
+		t.Errorf("the log ends with %d, want %d: %v", log.Newest, newest, err)
+	}
 }

@@ -23,8 +23,8 @@ import (
 // locks the lease that it names until its end, so the commit and an acquisition
 // that fences it off are never under way at once.
 //
-// A transaction locks the row of the forgotten leases first, then leases, in the
-// order of their names, and never the log.
+// A transaction of the store's locks the row of the forgotten leases first, then
+// leases, in the order of their names, and never the log.
 
 type leaseVerb uint8
 
@@ -162,6 +162,11 @@ func (t *leaseTransaction) change(changes []*leaseChange) (waiting []*leaseChang
 	calls := []call{{query: t.s.q.log, scan: func(r *sql.Rows) error { return r.Scan(&newest, &oldest, &gap, &now) }}}
 	if err := t.run(t.look(calls, changes, found)); err != nil {
 		return changes, err
+	}
+	if newest < seen && t.lock != "" { // the caller's transaction may see an earlier moment
+		if err := t.run([]call{{query: t.s.q.lockLog, scan: func(r *sql.Rows) error { return r.Scan(&newest, &oldest) }}}); err != nil {
+			return changes, err
+		}
 	}
 	if newest < seen {
 		return changes, errShorter

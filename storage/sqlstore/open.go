@@ -294,7 +294,7 @@ func opened(ctx context.Context, d *dialect, p pools, opts Options) (*Store, err
 // whoever commits while they range over a list needs two connections. If db
 // may have one only, the lists of the Store itself are read to their end
 // before their first value comes, and a commit within a View waits until its
-// context ends.
+// context ends, or fails when it has waited for about Options.RetryFor.
 //
 // [Dialect] lists the drivers; New refuses a database of another one. On
 // PostgreSQL a commit takes fewer round trips through github.com/lib/pq than
@@ -316,7 +316,13 @@ func New(db *sql.DB, d Dialect, o *Options) (*Store, error) {
 	if err := f.checkDriver(db, opts.Prefix); err != nil {
 		return nil, err
 	}
-	opts.OneByOne = opts.OneByOne || f.severals != "" && !f.joins(db)
+	if f.severals != "" && !opts.OneByOne {
+		joins, err := f.joins(db)
+		if err != nil {
+			return nil, f.explain("opening", err)
+		}
+		opts.OneByOne = !joins
+	}
 	return build(context.Background(), f, pools{write: db, lease: db, read: db, schema: db}, opts, nil)
 }
 
@@ -341,8 +347,8 @@ func (d *dialect) checkDriver(db *sql.DB, prefix string) error {
 }
 
 // joins reports whether the driver takes several statements at once and gives
-// all their results.
-func (d *dialect) joins(db *sql.DB) bool {
+// all their results. A connection that is lost meanwhile does not say.
+func (d *dialect) joins(db *sql.DB) (joins bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), driverTimeout)
 	defer cancel()
 	var args []any
@@ -350,11 +356,14 @@ func (d *dialect) joins(db *sql.DB) bool {
 		args = append(args, int64(1))
 	}
 	rows, err := db.QueryContext(ctx, d.severals, args...)
-	if err != nil {
-		return false
+	if err == nil {
+		joins = rows.NextResultSet()
+		err = errors.Join(rows.Err(), rows.Close())
 	}
-	defer rows.Close()
-	return rows.NextResultSet()
+	if class, _ := d.classOf(err); class == lost || ctx.Err() != nil {
+		return false, errors.Join(ctx.Err(), err)
+	}
+	return joins, nil // what else is wrong is that the driver takes one statement only
 }
 
 // openMemory is a file that only this Store has, in memory where the system

@@ -120,11 +120,15 @@ func (r *reader) Now(ctx context.Context) (time.Time, error) {
 // Log implements storage.Reader.
 func (r *reader) Log(ctx context.Context) (storage.Extent, error) {
 	var newest, oldest, gap, now int64
+	known := r.s.newest.Load()
 	err := r.query(ctx, "reading the log's extent", func(q querier) error {
 		return queryRow(ctx, q, r.s.q.log, &newest, &oldest, &gap, &now)
 	})
 	if r.at == nil && err == nil { // in a transaction it may come to nothing
 		r.s.saw(newest)
+		if newest < known { // the log went back, and nobody is to wait for what is lost
+			r.s.newest.CompareAndSwap(known, newest)
+		}
 	}
 	// Old events leave the log many at once. Some of them do not count any more.
 	if first := newest - int64(r.s.options.Events) + 1; first >= gap {
