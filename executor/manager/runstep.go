@@ -65,7 +65,7 @@ func (s *runStep) exited(exit executor.Exit) {
 	case s.cancelled && !s.builder.recipe.ending:
 		// The container goes on without the step, and without what the step
 		// has left behind.
-		s.signal(executor.Kill)
+		s.signal(executor.Kill, nil)
 		s.end(nil)
 	case exit.Success():
 		s.end(nil)
@@ -102,23 +102,29 @@ func (s *runStep) cancel() {
 // terminate asks the process to end, then makes it, then goes on without it.
 func (s *runStep) terminate() {
 	e := s.builder.recipe.entry
-	s.signal(executor.Terminate)
+	s.signal(executor.Terminate, nil)
 	s.kill = e.manager.after(e.grace, func() {
-		s.signal(executor.Kill)
-		s.kill = e.manager.after(exitTimeout, func() {
-			e.manager.options.Logger.Error("a process does not die", "guid", e.guid, "path", s.action.Path)
-			s.end(errCancelled)
+		// Where thousands are stopped, the signal may have to wait for its turn.
+		s.signal(executor.Kill, func() {
+			if s.ended {
+				return
+			}
+			s.kill = e.manager.after(exitTimeout, func() {
+				e.manager.options.Logger.Error("a process does not die", "guid", e.guid, "path", s.action.Path)
+				s.end(errCancelled)
+			})
 		})
 	})
 }
 
-func (s *runStep) signal(signal executor.Signal) {
+// signal signals the process, and then calls sent unless it is nil.
+func (s *runStep) signal(signal executor.Signal, sent func()) {
 	e := s.builder.recipe.entry
 	process := s.process
 	e.manager.submit(signalPool, JobSignal, e.guid, func(context.Context) func() {
 		if err := process.Signal(signal); err != nil {
 			e.manager.options.Logger.Warn("a process could not be signalled", "guid", e.guid, "signal", signal, "error", err)
 		}
-		return nil
+		return sent
 	})
 }
