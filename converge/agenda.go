@@ -93,6 +93,19 @@ func (a *agenda) due(now time.Time) (processes, tasks []string, ok bool) {
 	return processes, tasks, len(processes) <= maxDue && len(tasks) <= maxDue
 }
 
+// next is when the first of what is not due now will be; zero if nothing will.
+func (a *agenda) next(now time.Time) (first time.Time) {
+	for _, times := range []map[string]time.Time{a.processes, a.tasks} {
+		//lint:maporder the least is the same in any order
+		for _, at := range times {
+			if at.After(now) && (first.IsZero() || at.Before(first)) {
+				first = at
+			}
+		}
+	}
+	return first
+}
+
 func take(times map[string]time.Time, now time.Time) (due []string) {
 	//lint:maporder what is due is sorted below
 	for guid, at := range times {

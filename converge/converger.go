@@ -32,8 +32,9 @@ type ConvergerOptions struct {
 	LRPs    lrp.Policy
 	Tasks   task.Policy
 	Guard   Guard
-	// Interval is the time from the end of a pass to the next one that nothing
-	// triggers (default 30 s).
+	// Interval is the longest time from the end of a pass to the next one
+	// (default 30 s). A pass that finds when something is due before that, such as
+	// the restart of a crashed instance, is followed by one at that time.
 	Interval time.Duration
 	// FullInterval is for how long passes go by the log of events before one
 	// looks at everything again (default 5 min; negative means that every pass
@@ -88,6 +89,8 @@ type memory struct {
 	guard  GuardState
 	agenda agenda
 	ended  time.Time // zero before the first pass, and after one that could not look
+	// rest is how long after that the next pass is due.
+	rest time.Duration
 	// doubted are the cells that the log has named last.
 	doubted []string
 }
@@ -123,8 +126,9 @@ func (c *Converger) Forget() {
 }
 
 // Tick makes a pass if one is due: the first ever, after a Trigger, after a pass
-// that could not read all of its snapshot, and when Interval has passed since the
-// end of the last one. It is for those who have their own loop.
+// that could not read all of its snapshot, when something is due that the last one
+// has foreseen, and when Interval has passed since its end. It is for those who
+// have their own loop.
 func (c *Converger) Tick(ctx context.Context) (p Pass, ran bool, err error) {
 	triggered := false
 	select {
@@ -135,7 +139,7 @@ func (c *Converger) Tick(ctx context.Context) (p Pass, ran bool, err error) {
 	select {
 	case m := <-c.turn:
 		c.turn <- m
-		if !triggered && !m.ended.IsZero() && c.o.Now().Sub(m.ended) < c.o.Interval {
+		if !triggered && !m.ended.IsZero() && c.o.Now().Sub(m.ended) < m.rest {
 			return Pass{}, false, nil
 		}
 	case <-ctx.Done():
@@ -149,20 +153,30 @@ func (c *Converger) Tick(ctx context.Context) (p Pass, ran bool, err error) {
 // its snapshot: what triggered it has still to be seen.
 const lookAgain = time.Second
 
-// Run begins with Forget. It makes a pass at once, then every Interval and on
-// every Trigger, until ctx ends, and returns its error. A pass that could not
-// read all of its snapshot is followed by another after a second.
+// rest is how long after a pass the next one is due, if the first of what the pass
+// has foreseen is due then; zero if there is nothing. Passes for what is foreseen
+// begin a second after the last one at the earliest.
+func (c *Converger) rest(now, due time.Time) time.Duration {
+	if due.IsZero() {
+		return c.o.Interval
+	}
+	return min(c.o.Interval, max(lookAgain, due.Sub(now)))
+}
+
+// Run begins with Forget. It makes a pass at once, then whenever one is due (see
+// Tick), until ctx ends, and returns its error. A pass that could not read all of
+// its snapshot is followed by another after a second.
 func (c *Converger) Run(ctx context.Context) error {
 	c.Forget()
 	for {
 		if _, err := c.Pass(ctx); err != nil && ctx.Err() == nil {
 			c.o.Logger.Error("convergence could not mend everything; the next pass tries again", "err", err)
 		}
-		wait := c.o.Interval
 		m := <-c.turn
 		c.turn <- m
+		wait := m.rest
 		if m.ended.IsZero() {
-			wait = min(wait, lookAgain)
+			wait = min(c.o.Interval, lookAgain)
 		}
 		timer := time.NewTimer(wait)
 		select {

@@ -477,6 +477,44 @@ func TestATickMakesAPassWhenOneIsDue(t *testing.T) {
 	tick(true, "30 s later")
 }
 
+func TestAPassIsDueWhenTheFirstBackOffEnds(t *testing.T) {
+	h := newConvergeHouse(t)
+	h.desire("web", 1)
+	for range 4 { // the fourth crash is not followed by a restart at once
+		h.run("web", 0, "cell-1")
+		h.step("web", 0, lrp.Crash{Instance: lrp.InstanceKey{InstanceGUID: "web-0-on-cell-1", CellID: "cell-1"}})
+	}
+	// It restarts a minute later. Without that the passes would be half a minute apart.
+	h.now = h.now.Add(10 * time.Second)
+	h.pass()
+	for _, step := range []struct {
+		after  time.Duration
+		ran    bool
+		starts int
+	}{{29 * time.Second, false, 0}, {time.Second, true, 0}, {19 * time.Second, false, 0}, {time.Second, true, 1}} {
+		h.now = h.now.Add(step.after)
+		if p, ran, err := h.Tick(t.Context()); ran != step.ran || p.Starts != step.starts || err != nil {
+			t.Errorf("%v later a pass was made: %t, %d starts, %v; want %+v", step.after, ran, p.Starts, err, step)
+		}
+	}
+}
+
+func TestWhatIsForeseenIsNotLookedAtMoreThanOnceASecond(t *testing.T) {
+	h := newConvergeHouse(t)
+	h.desireTask("job")
+	h.now = h.now.Add(30*time.Second - time.Millisecond)
+	h.pass()
+	for _, step := range []struct {
+		after time.Duration
+		ran   bool
+	}{{time.Millisecond, false}, {998 * time.Millisecond, false}, {time.Millisecond, true}} {
+		h.now = h.now.Add(step.after)
+		if _, ran, err := h.Tick(t.Context()); ran != step.ran || err != nil {
+			t.Errorf("%v later a pass was made: %t, %v", step.after, ran, err)
+		}
+	}
+}
+
 // counted are figures by name and labels.
 type counted map[string]float64
 

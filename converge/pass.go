@@ -60,7 +60,7 @@ func (c *Converger) Pass(ctx context.Context) (Pass, error) {
 		p := &pass{c: c, memory: m}
 		err := p.run(ctx)
 		if p.memory.ended = (time.Time{}); p.looked {
-			p.memory.ended = c.o.Now()
+			p.memory.ended, p.memory.rest = c.o.Now(), c.rest(p.now, p.memory.agenda.next(p.now))
 		}
 		c.turn <- p.memory
 		return p.report, err
