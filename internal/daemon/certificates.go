@@ -61,6 +61,8 @@ type Certificates struct {
 	now    loaded
 	looked time.Time // when the files were last looked at
 	failed stamps    // the state of the files that could not be used
+	// work is what others must let the holder do; nil if that is not known.
+	work func(*x509.Certificate) error
 }
 
 // loaded is what the files held.
@@ -147,6 +149,9 @@ func (c *Certificates) current() loaded {
 		return c.now
 	}
 	loaded, err := c.files.load(now)
+	if err == nil && c.work != nil {
+		err = c.work(loaded.own.Leaf)
+	}
 	if err != nil {
 		// It may be half written; the next change is looked at again.
 		c.failed = changed
@@ -164,11 +169,23 @@ func (c *Certificates) tell() {
 	c.log.Info("certificate", "name", leaf.Subject.CommonName, "roles", leaf.Subject.OrganizationalUnit, "expires", leaf.NotAfter)
 }
 
+// require makes sure that others will let the holder of the certificate do its
+// work, as check says, and uses no later certificate with which they would not.
+func (c *Certificates) require(who diego.Identity, url *url.URL) error {
+	work := func(leaf *x509.Certificate) error { return c.files.check(leaf, who, url) }
+	if err := work(c.current().own.Leaf); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.work = work
+	return nil
+}
+
 // check makes sure that others will let the holder of the certificate do its
 // work, which takes the roles of who and, if there is one, the name; and that
 // they will know it at url.
-func (c *Certificates) check(who diego.Identity, url *url.URL) error {
-	leaf := c.current().own.Leaf
+func (s *TLS) check(leaf *x509.Certificate, who diego.Identity, url *url.URL) error {
 	id := diego.IdentityOf(leaf)
 	name := cmp.Or(who.Name, id.Name)
 	roles := make([]string, len(who.Roles))
@@ -177,11 +194,11 @@ func (c *Certificates) check(who diego.Identity, url *url.URL) error {
 	}
 	remedy := fmt.Sprintf("scripts/certs %s:%s makes one for development", strings.Join(roles, "+"), name)
 	if id.Name != name {
-		return fmt.Errorf("tls_cert %s is of %q, and others let only the holder of one of %q do what this process does; %s", c.files.TLSCert, id.Name, name, remedy)
+		return fmt.Errorf("tls_cert %s is of %q, and others let only the holder of one of %q do what this process does; %s", s.TLSCert, id.Name, name, remedy)
 	}
 	for _, role := range who.Roles {
 		if !slices.Contains(id.Roles, role) {
-			return fmt.Errorf("tls_cert %s of %q lacks the role %s, without which this process is refused what it asks; %s", c.files.TLSCert, id.Name, role, remedy)
+			return fmt.Errorf("tls_cert %s of %q lacks the role %s, without which this process is refused what it asks; %s", s.TLSCert, id.Name, role, remedy)
 		}
 	}
 	for _, use := range []struct {
@@ -189,11 +206,11 @@ func (c *Certificates) check(who diego.Identity, url *url.URL) error {
 		name string
 	}{{x509.ExtKeyUsageServerAuth, "to serve (serverAuth)"}, {x509.ExtKeyUsageClientAuth, "to ask others (clientAuth)"}} {
 		if len(leaf.ExtKeyUsage) > 0 && !slices.Contains(leaf.ExtKeyUsage, use.is) && !slices.Contains(leaf.ExtKeyUsage, x509.ExtKeyUsageAny) {
-			return fmt.Errorf("tls_cert %s of %q may not be used %s, which this process does; %s", c.files.TLSCert, id.Name, use.name, remedy)
+			return fmt.Errorf("tls_cert %s of %q may not be used %s, which this process does; %s", s.TLSCert, id.Name, use.name, remedy)
 		}
 	}
 	if err := leaf.VerifyHostname(url.Hostname()); err != nil {
-		return fmt.Errorf("tls_cert %s is not good for %s, at which others reach this process: %w; make one that is (scripts/certs -hosts), or name another address with -advertise", c.files.TLSCert, url.Hostname(), err)
+		return fmt.Errorf("tls_cert %s is not good for %s, at which others reach this process: %w; make one that is (scripts/certs -hosts), or name another address with -advertise", s.TLSCert, url.Hostname(), err)
 	}
 	return nil
 }

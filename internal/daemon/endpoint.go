@@ -116,7 +116,7 @@ func (e *Endpoint) Open(who diego.Identity, log *slog.Logger) (*Server, error) {
 	if s.certificates != nil {
 		u, err := url.Parse(s.URL)
 		if err == nil {
-			err = s.certificates.check(who, u)
+			err = s.certificates.require(who, u)
 		}
 		if err != nil {
 			s.Close()

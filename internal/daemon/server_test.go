@@ -327,6 +327,42 @@ func TestCertificatesAreReadAgainWhenTheirFilesChange(t *testing.T) {
 	}
 }
 
+func TestANewCertificateThatOthersWouldRefuseIsNotUsed(t *testing.T) {
+	patience := lookEvery
+	lookEvery = 0
+	defer func() { lookEvery = patience }()
+	dir := t.TempDir()
+	var log buffer
+	e := Endpoint{TLS: issue(t, dir, "server", time.Hour), Listen: "127.0.0.1:0"} // as diego-bbs, for 127.0.0.1
+	server, err := e.Open(diego.Identity{Name: "server", Roles: []diego.Role{diego.BBSRole}}, new(Logging).Logger(&log))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	first := server.certificates.current().own.Leaf.SerialNumber
+	a, err := devcerts.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name, unit, host string
+		want             string // of the log; "" if it is used
+	}{
+		{"server", "diego-consumer", "127.0.0.1", "lacks the role bbs"},
+		{"other", "diego-bbs", "127.0.0.1", `is of \"other\"`},
+		{"server", "diego-bbs", "bbs-1.example", "is not good for 127.0.0.1"},
+		{"server", "diego-bbs", "127.0.0.1", ""},
+	} {
+		if _, _, err := a.Issue(devcerts.Request{File: "server", Name: tt.name, Units: []string{tt.unit}, Hosts: []string{tt.host}, For: time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+		used := server.certificates.current().own.Leaf.SerialNumber.Cmp(first) != 0
+		if used != (tt.want == "") || !strings.Contains(log.String(), tt.want) {
+			t.Errorf("%+v: used: %t; the log:\n%s", tt, used, log.String())
+		}
+	}
+}
+
 func TestAClientFollowsAChangeOfTheAuthority(t *testing.T) {
 	patience := lookEvery
 	lookEvery = 0
