@@ -69,7 +69,7 @@ func (s *Store) onConn(db *sql.DB, f func(ctx context.Context, c *sql.Conn) erro
 	}
 	c, err := db.Conn(ctx)
 	if err != nil {
-		return unanswered(ctx, err)
+		return unanswered(ctx, errNoConn(err))
 	}
 	defer c.Close() // returns it to the pool
 	if s.foreign {

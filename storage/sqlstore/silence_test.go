@@ -438,3 +438,22 @@ func TestADeadConnectionOfTheCallersStopsNeitherCommitsNorLeases(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// The caller's pool may have no connection for a commit.
+func TestACommitThatGetsNoConnectionOfTheCallersSaysSo(t *testing.T) {
+	db := openDB(t, PostgreSQL, databases[1].database(t))
+	db.SetMaxOpenConns(1)
+	s, err := New(db, PostgreSQL, &Options{RetryFor: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	err = s.View(t.Context(), func(storage.Reader) error {
+		_, err := s.Commit(t.Context(), creation(unclaimed("p", 0)))
+		return err
+	})
+	wantError(t, err, "committing", "waiting for a connection")
+	if _, err := s.Commit(t.Context(), creation(unclaimed("p", 0))); err != nil {
+		t.Error(err)
+	}
+}
