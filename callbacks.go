@@ -14,6 +14,7 @@ import (
 
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/internal/parallel"
+	"github.com/diegosdk/diego/internal/reach"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/task"
 )
@@ -22,15 +23,21 @@ import (
 // the answer, 0 if none came.
 type Post func(ctx context.Context, url string, r task.CallbackResponse) (status int)
 
-// PostJSON is the Post that sends JSON with the given client, or with one of its
-// own for nil. Unless the client has a rule for redirects, those are followed
+// PostJSON is the Post that sends JSON with the given client, or for nil with one
+// that reaches what a control plane does without Options.CallbackAllow and
+// CallbackDeny. A URL that leads elsewhere is answered like one that is none,
+// with the status 400. Unless the client has a rule for redirects, those are followed
 // that let the request be sent again as it is; for any other the status is the
 // redirect's own, as the consumer would not get the completion.
 func PostJSON(client *http.Client) Post {
-	var own http.Client
-	if client != nil {
-		own = *client
+	if client == nil {
+		client = reach.Policy{}.Client(0)
 	}
+	return postJSON(client, slog.New(slog.DiscardHandler))
+}
+
+func postJSON(client *http.Client, logger *slog.Logger) Post {
+	own := *client
 	if own.CheckRedirect == nil {
 		own.CheckRedirect = keepPosting
 	}
@@ -45,6 +52,10 @@ func PostJSON(client *http.Client) Post {
 		}
 		request.Header.Set("Content-Type", "application/json")
 		answer, err := own.Do(request)
+		if errors.Is(err, reach.ErrRefused) {
+			logger.Warn("a task's callback was not sent to an address that may not be reached; Options.CallbackAllow (setting callback_allow) allows addresses", "task", r.TaskGUID, "err", err)
+			return http.StatusBadRequest
+		}
 		if err != nil {
 			return 0
 		}

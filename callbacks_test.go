@@ -1,13 +1,18 @@
 package diego_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -165,8 +170,36 @@ func TestARedirectIsFollowedIfTheCompletionCanBeSentAgain(t *testing.T) {
 	}
 }
 
+func TestACallbackReachesThisHostOnlyIfItIsAllowed(t *testing.T) {
+	r := newReceiver(t, http.StatusOK)
+	_, port, err := net.SplitHostPort(r.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, host := range []string{"127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "0.0.0.0"} {
+		status := diego.PostJSON(nil)(t.Context(), "http://"+net.JoinHostPort(strings.Trim(host, "[]"), port), task.CallbackResponse{TaskGUID: "job", CreatedAt: time.Unix(1, 0)})
+		if status != http.StatusBadRequest || len(r.got) > 0 {
+			t.Errorf("%s: status %d, reached %d times", host, status, len(r.got))
+		}
+	}
+	var log bytes.Buffer
+	for _, allow := range [][]netip.Prefix{nil, {netip.MustParsePrefix("127.0.0.0/8")}} {
+		s := newSystem(t, 1, func(o *diego.Options) {
+			o.CallbackAllow, o.Logger = allow, slog.New(slog.NewTextHandler(&log, nil))
+		})
+		s.runTask("job", r.URL)
+		s.step()
+		if (len(r.got) == 1) != (allow != nil) {
+			t.Errorf("with %v allowed the consumer got %v", allow, r.got)
+		}
+	}
+	if !strings.Contains(log.String(), "127.0.0.1 is in 127.0.0.0/8, which is denied here") || !strings.Contains(log.String(), "callback_allow") {
+		t.Errorf("the log has %s", &log)
+	}
+}
+
 func TestCallbacksThatCannotBeSentCountAsNoAnswer(t *testing.T) {
-	post := diego.PostJSON(nil)
+	post := diego.PostJSON(&http.Client{})
 	if status := post(t.Context(), "http://127.0.0.1:1/", task.CallbackResponse{CreatedAt: time.Unix(1, 0)}); status != 0 {
 		t.Errorf("got status %d from nobody", status)
 	}

@@ -6,13 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
+	"net/netip"
 	"sync"
 	"time"
 
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/converge"
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/internal/reach"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/task"
@@ -75,7 +76,14 @@ type Options struct {
 	// MaxCallbacks is how many callbacks may wait (default 10,000). Convergence
 	// asks again for what is beyond.
 	MaxCallbacks int
-	// Post sends completions (default PostJSON with a client of its own).
+	// CallbackAllow and CallbackDeny are networks that callbacks may and may not
+	// reach. What is in an allowed one may be reached; of the rest, what is in a
+	// denied one may not, nor the host's loopback, link-local and unspecified
+	// addresses, metadata services and multicast. It is the address that is
+	// dialled that counts, for redirects too, and proxies are not asked.
+	CallbackAllow, CallbackDeny []netip.Prefix
+	// Post sends completions (default: JSON over HTTP to what CallbackAllow and
+	// CallbackDeny let it reach). One of your own reaches what it likes.
 	Post Post
 	// Now is the clock of decisions (default time.Now). The store has its own,
 	// which must agree with it; see MaxClockSkew.
@@ -149,7 +157,7 @@ func New(o Options) (*ControlPlane, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.Post == nil {
-		o.Post = PostJSON(&http.Client{})
+		o.Post = postJSON(reach.Policy{Allow: o.CallbackAllow, Deny: o.CallbackDeny}.Client(0), o.Logger)
 	}
 
 	p := &ControlPlane{o: o}

@@ -3,6 +3,7 @@ package diego_test
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -51,7 +52,8 @@ func (s *system) plane(owner string, change func(*diego.Options)) *diego.Control
 	s.t.Helper()
 	o := diego.Options{
 		Store: s.store, Dial: s.cells.Dial, Owner: owner, Now: s.clock.Now, Concurrency: 1,
-		Guard: converge.Guard{Grace: -1},
+		Guard:         converge.Guard{Grace: -1},
+		CallbackAllow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, // where receivers are
 	}
 	if change != nil {
 		change(&o)

@@ -115,7 +115,7 @@ func (c *cluster) startBBS(host string) {
 	c.t.Helper()
 	args := append(c.certificate(host, "bbs", diego.BBSRole, diego.AuctioneerRole),
 		"-listen", host+":"+bbsPort, "-store", c.dsn, "-leader-ttl", leading.String(),
-		"-convergence-interval", "2s", "-state-timeout", "20s", "-loss-grace", "1ms", "-max-loss", "0.5")
+		"-convergence-interval", "2s", "-state-timeout", "20s", "-loss-grace", "1ms", "-max-loss", "0.5", "-callback-allow", "127.0.0.0/8")
 	if len(c.auctioneerHosts) > 0 {
 		args = append(args, "-auctioneers", urls(c.auctioneerHosts, auctioneerPort))
 	}
@@ -136,7 +136,7 @@ func (c *cluster) startCell(id string, args ...string) {
 	c.t.Cleanup(func() { endContainers(c.t, dir) }) // once the cell has been killed
 	args = append(append(c.certificate(host, id, diego.CellRole),
 		"-listen", host+":"+cellPort, "-cell-id", id, "-dir", dir, "-bbs", urls(c.bbsHosts, bbsPort),
-		"-memory-mb", "1024", "-disk-mb", "4096", "-presence-ttl", presence.String(), "-sync-interval", "2s"), args...)
+		"-memory-mb", "1024", "-disk-mb", "4096", "-presence-ttl", presence.String(), "-sync-interval", "2s", "-transfer-allow", "127.0.0.0/8"), args...)
 	c.cells[id] = start(c.t, "rep", args...)
 	c.eventually("cell "+id+" is present", func() (bool, error) {
 		cells, err := c.client.Cells(within(c.t))

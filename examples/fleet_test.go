@@ -34,7 +34,7 @@ func newFleet(t *testing.T, cells ...string) *fleet {
 	// The auctioneer's address is known before it is there: it says so itself,
 	// in the store.
 	f.bbs = start(t, "bbs", append(append(f.c.issue("bbs", diego.BBSRole), store...),
-		"-auctioneers", "https://127.0.0.1:1", "-loss-grace", "1ms", "-max-loss", "1", "-convergence-interval", "1s")...)
+		"-auctioneers", "https://127.0.0.1:1", "-loss-grace", "1ms", "-max-loss", "1", "-convergence-interval", "1s", "-callback-allow", "127.0.0.0/8")...)
 	f.bbs.await("leading")
 	start(t, "auctioneer", append(append(f.c.issue("auctioneer", diego.AuctioneerRole), store...), "-bbs", f.bbs.URL)...).await("leading")
 	f.consumer = f.c.bbs(diego.ConsumerRole, f.bbs.URL)
@@ -54,7 +54,7 @@ func (f *fleet) add(id string, more ...string) {
 		f.t.Cleanup(func() { empty(f.t, daemon.ProcessBackend, dir) }) // once the cell has been killed
 	}
 	f.cells[id] = start(f.t, "rep", slices.Concat(f.c.issue(id, diego.CellRole), []string{"-cell-id", id, "-dir", dir, "-bbs", f.bbs.URL,
-		"-backend", "process", "-presence-ttl", "2s", "-sync-interval", "1s", "-memory-mb", "4096", "-disk-mb", "4096"}, more)...)
+		"-backend", "process", "-presence-ttl", "2s", "-sync-interval", "1s", "-memory-mb", "4096", "-disk-mb", "4096", "-transfer-allow", "127.0.0.0/8"}, more)...)
 }
 
 // empty does what the next cell in the same directory would do.

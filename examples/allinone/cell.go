@@ -92,7 +92,8 @@ func (c *cell) build(ctx context.Context, p cellPlan) error {
 		Capacity: executor.Capacity{
 			MemoryMB: cmp.Or(host.MemoryMB, 2048) / p.share, DiskMB: cmp.Or(host.DiskMB, 2048) / p.share,
 		},
-		Volumes: map[string]manager.VolumeDriver{sample.Driver: p.volume},
+		Volumes:       map[string]manager.VolumeDriver{sample.Driver: p.volume},
+		TransferAllow: own,
 	}); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"sync"
 	"time"
@@ -44,6 +45,10 @@ var durable = map[string]string{
 	"normal": "a power cut may undo the newest commits; -store-sync full prevents that",
 }
 
+// own are the addresses of this machine alone: all who may ask the fleet for
+// something are its user, who may serve files and wait for callbacks there.
+var own = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+
 // openFleet makes a fleet that does nothing yet. placed is told why cells were
 // chosen. The fleet that it returns with an error is for close.
 func openFleet(ctx context.Context, s *settings, placed func(auction.Result)) (f *fleet, err error) {
@@ -68,7 +73,7 @@ func openFleet(ctx context.Context, s *settings, placed func(auction.Result)) (f
 	}
 	if f.ControlPlane, err = diego.New(diego.Options{
 		Store: f.store, Dial: f.dial, Owner: "allinone", Logger: f.log,
-		Auction: auction.RunnerOptions{Placed: placed},
+		Auction: auction.RunnerOptions{Placed: placed}, CallbackAllow: own,
 	}); err != nil {
 		return f, err
 	}

@@ -30,6 +30,7 @@ type settings struct {
 	daemon.Restarts
 	daemon.Placing
 	daemon.Subscribing
+	daemon.Callbacks
 }
 
 // Check implements daemon.Checker.
@@ -39,6 +40,7 @@ func (s *settings) Check(report func(name, want string)) {
 	s.CheckStore(report)
 	s.CheckStoreKeys(report)
 	s.CheckRestarts(report)
+	s.CheckCallbacks(report)
 }
 
 func main() {
@@ -73,6 +75,7 @@ func (s *settings) run(ctx context.Context, log *slog.Logger) error {
 		LRPs: s.Restarts.Policy(), Guard: s.Guard(), Auction: s.Auction(),
 		LeaderTTL: s.LeaderTTL, MaxClockSkew: s.MaxClockSkew, ConvergenceInterval: s.ConvergenceInterval, InventoryInterval: s.InventoryInterval, Metrics: server.Figures, Logger: log,
 	}
+	o.CallbackAllow, o.CallbackDeny = s.Callbacks.Networks()
 	if len(s.Auctioneers) > 0 {
 		client := server.Client()
 		client.Addresses, client.Find = s.Auctioneers, diego.FindLeader(store, "auctioneer")

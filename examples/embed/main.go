@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"sync"
@@ -41,6 +42,8 @@ func main() {
 	plane, err := diego.New(diego.Options{
 		Store: store, Owner: "embed", // another name for each process that shares the store
 		Dial: func(diego.CellPresence) (auction.CellClient, error) { return cell, nil },
+		// The consumer below is on this host, which callbacks do not reach otherwise.
+		CallbackAllow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")},
 	})
 	check(err)
 	cell, err = newCell(ctx, "cell-1", dir, store, plane.BBS)

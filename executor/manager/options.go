@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"path/filepath"
 	"time"
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/internal/archive"
 	"github.com/diegosdk/diego/executor/internal/transfer"
+	"github.com/diegosdk/diego/internal/reach"
 )
 
 // The defaults of Options.
@@ -81,8 +83,15 @@ type Options struct {
 	// MaxContentEntries is how many files, directories and links an archive may
 	// have; 0 means 500,000.
 	MaxContentEntries int
-	// HTTPClient makes transfers; nil means one that waits a minute for an
-	// answer to begin.
+	// TransferAllow and TransferDeny are networks that transfers may and may not
+	// reach. What is in an allowed one may be reached; of the rest, what is in a
+	// denied one may not, nor the host's loopback, link-local and unspecified
+	// addresses, metadata services and multicast. It is the address that is
+	// dialled that counts, for redirects too, and proxies are not asked.
+	TransferAllow, TransferDeny []netip.Prefix
+	// HTTPClient makes transfers in place of one that waits a minute for an
+	// answer to begin. It reaches what it likes: TransferAllow and TransferDeny
+	// are not for it.
 	HTTPClient *http.Client
 	// Volumes are the volume drivers by name.
 	Volumes map[string]VolumeDriver
@@ -169,8 +178,12 @@ func (o *Options) fetcher() (*transfer.Fetcher, error) {
 	if o.Dir == "" {
 		return nil, nil
 	}
+	client := o.HTTPClient
+	if client == nil {
+		client = reach.Policy{Allow: o.TransferAllow, Deny: o.TransferDeny}.Client(transfer.DefaultResponseTimeout)
+	}
 	return transfer.New(transfer.Options{
-		Dir: filepath.Join(o.Dir, "cache"), Client: o.HTTPClient, CacheBytes: o.CacheBytes,
+		Dir: filepath.Join(o.Dir, "cache"), Client: client, CacheBytes: o.CacheBytes,
 		MaxBytes: o.MaxDownloadBytes, Downloads: o.Downloads, Content: archive.Limits{MaxContentBytes: o.MaxContentBytes, MaxContentEntries: o.MaxContentEntries},
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -43,6 +44,7 @@ func newHost(t *testing.T, edit ...func(*manager.Options)) *host {
 	o := manager.Options{
 		Backend: backend, Dir: filepath.Join(dir, "cell"), Capacity: manager.Capacity{MemoryMB: 1 << 20, DiskMB: 1 << 20, Containers: 500},
 		Grace: 500 * time.Millisecond, UnhealthyInterval: 5 * time.Millisecond, HealthyInterval: 20 * time.Millisecond,
+		TransferAllow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, // where tests serve files
 	}
 	for _, e := range edit {
 		e(&o)

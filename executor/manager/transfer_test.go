@@ -10,9 +10,11 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -72,6 +74,50 @@ func TestAHostileOrBrokenDownloadFailsTheSetupWithItsReason(t *testing.T) {
 				t.Errorf("the reason is %q", reason)
 			}
 			h.remove(guid)
+		})
+	}
+}
+
+func TestATransferReachesThisHostOnlyIfItIsAllowed(t *testing.T) {
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		tgz(w, "f", "x")
+	}))
+	defer server.Close()
+	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// This one may be reached, and leads to the other.
+	redirect := httptest.NewServer(http.RedirectHandler("http://0.0.0.0:"+port+"/", http.StatusTemporaryRedirect))
+	defer redirect.Close()
+	dependency := func(from string) manager.Work {
+		return with(work(sh("true")), func(w *manager.Work) { w.CachedDependencies = []executor.CachedDependency{{From: from, To: "/tools"}} })
+	}
+	setup := func(from string) manager.Work {
+		return with(work(sh("true")), func(w *manager.Work) { w.Setup = ptr(download(from)) })
+	}
+	upload := func(to string) manager.Work {
+		return work(serial(sh("echo x > file"), executor.Action{Upload: &executor.UploadAction{From: "/file", To: to, User: "app"}}))
+	}
+	denied := newHost(t, func(o *manager.Options) { o.TransferAllow = nil })
+	redirected := newHost(t)
+	for name, c := range map[string]struct {
+		host *host
+		work manager.Work
+	}{
+		"a-download": {denied, setup(server.URL)}, "a-name": {denied, setup("http://localhost:" + port)},
+		"a-mapped-address": {denied, setup("http://[::ffff:127.0.0.1]:" + port)},
+		"a-dependency":     {denied, dependency(server.URL)}, "an-upload": {denied, upload(server.URL)},
+		"a-redirect": {redirected, setup(redirect.URL)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.host.launch(name, c.work)
+			reason := c.host.await(name, executor.Completed).RunResult.FailureReason
+			if !strings.Contains(reason, "the address may not be reached") || asked.Load() > 0 {
+				t.Errorf("the reason is %q, and it was reached %d times", reason, asked.Load())
+			}
 		})
 	}
 }

@@ -38,6 +38,9 @@ type Cell struct {
 	SharedIDs       bool              `name:"shared_ids" help:"let containers share the host's uids and gids, for images and volumes on file systems without idmapped mounts; otherwise each has its own where this host can"`
 	AllowPrivileged bool              `name:"allow_privileged" help:"let containers ask for more rights; such a one can take over the host"`
 
+	TransferAllow []string `name:"transfer_allow" help:"networks or addresses that downloads and uploads may reach though they are denied, by transfer_deny or always: loopback, link-local and unspecified addresses, metadata services and multicast"`
+	TransferDeny  []string `name:"transfer_deny" help:"networks or addresses that downloads and uploads may not reach"`
+
 	EvacuationTimeout time.Duration `name:"evacuation_timeout" default:"10m" range:"1s..24h" help:"how long the work may take to leave the cell when it is drained"`
 	StopPause         time.Duration `name:"stop_pause" default:"5s" range:"0s..5m" help:"how long routers have to hear that an instance was replaced before it is stopped; 0 for not at all"`
 	SyncInterval      time.Duration `name:"sync_interval" default:"30s" range:"100ms..1h" help:"between two comparisons of containers and records"`
@@ -50,6 +53,8 @@ func (c *Cell) CheckCell(report func(name, want string)) {
 	if c.FirstPort > c.LastPort {
 		report("first_port", "want at most last_port")
 	}
+	checkNetworks(report, "transfer_allow", c.TransferAllow)
+	checkNetworks(report, "transfer_deny", c.TransferDeny)
 	if ip, err := netip.ParseAddr(c.ExternalIP); err != nil || ip.IsUnspecified() {
 		report("external_ip", "want an IP address of this host, such as 10.0.0.7")
 	}
@@ -106,7 +111,8 @@ func (c *Cell) make(ctx context.Context, backend *Backend, dir *Dir, bbs CellBBS
 	}
 	m, err := manager.New(ctx, manager.Options{
 		Backend: backend, Dir: managed, Logger: log,
-		Capacity: executor.Capacity{MemoryMB: c.MemoryMB, DiskMB: c.DiskMB, Containers: c.Containers},
+		Capacity:      executor.Capacity{MemoryMB: c.MemoryMB, DiskMB: c.DiskMB, Containers: c.Containers},
+		TransferAllow: networks(c.TransferAllow), TransferDeny: networks(c.TransferDeny),
 	})
 	if err != nil {
 		return nil, err

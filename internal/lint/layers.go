@@ -27,8 +27,8 @@ type Layer struct {
 // testImports.
 var Layers = []Layer{
 	{Path: "executor"},
-	{Path: "executor/internal", Imports: []string{"executor", "executor/internal"}, Modules: []string{sys}},
-	{Path: "executor/manager", Imports: []string{"executor", "executor/internal"}, Modules: []string{sync}},
+	{Path: "executor/internal", Imports: []string{"executor", "executor/internal", "internal/reach"}, Modules: []string{sys}},
+	{Path: "executor/manager", Imports: []string{"executor", "executor/internal", "internal/reach"}, Modules: []string{sync}},
 	{Path: "executor/libcontainer", Imports: []string{"executor", "executor/internal", "executor/libcontainer/internal"}, Modules: []string{"github.com/opencontainers/runc", "github.com/opencontainers/cgroups",
 		"github.com/vishvananda/netlink", "github.com/vishvananda/netns", "github.com/google/nftables", "github.com/mdlayher/netlink", sys}},
 	{Path: "executor/libcontainer/internal", Imports: []string{"executor", "executor/internal"}, Modules: []string{sys}},
@@ -51,6 +51,7 @@ var Layers = []Layer{
 	{Path: "internal/lint", Imports: []string{"internal/lint"}},
 	{Path: "internal/testenv"},
 	{Path: "internal/parallel"},
+	{Path: "internal/reach"},
 	{Path: "internal/testdb", Imports: []string{"internal/testenv"}, Modules: []string{"github.com/go-sql-driver/mysql", "github.com/lib/pq"}},
 	{Path: "examples", Imports: []string{everything}, Modules: []string{"github.com/mattn/go-sqlite3", "github.com/go-sql-driver/mysql", "github.com/lib/pq", sync}},
 }

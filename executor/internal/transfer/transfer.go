@@ -27,6 +27,7 @@ import (
 
 	"github.com/diegosdk/diego/executor/internal/archive"
 	"github.com/diegosdk/diego/executor/internal/tenant"
+	"github.com/diegosdk/diego/internal/reach"
 )
 
 // What a failed transfer is, besides archive.ErrTooLarge and errors of the
@@ -44,8 +45,7 @@ var (
 type Options struct {
 	// Dir belongs to the Fetcher, is made if missing and emptied by New.
 	Dir string
-	// Client makes the requests; nil means one that gives up on a server that
-	// does not answer for DefaultResponseTimeout.
+	// Client makes the requests. It is required.
 	Client *http.Client
 	// CacheBytes is how much is kept that nobody uses; 0 means
 	// DefaultCacheBytes.
@@ -79,11 +79,6 @@ type Fetcher struct {
 
 // New returns a Fetcher with an empty cache.
 func New(o Options) (*Fetcher, error) {
-	if o.Client == nil {
-		transport := http.DefaultTransport.(*http.Transport).Clone()
-		transport.ResponseHeaderTimeout = DefaultResponseTimeout
-		o.Client = &http.Client{Transport: transport}
-	}
 	if o.CacheBytes <= 0 {
 		o.CacheBytes = DefaultCacheBytes
 	}
@@ -231,7 +226,7 @@ func (f *Fetcher) try(ctx context.Context, r Request, known *version) (file *os.
 	}
 	response, err := f.options.Client.Do(request)
 	if err != nil {
-		return nil, nil, true, withoutSecrets(err)
+		return nil, nil, !errors.Is(err, reach.ErrRefused), withoutSecrets(err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode == http.StatusNotModified && known != nil {

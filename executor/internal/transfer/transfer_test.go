@@ -64,7 +64,7 @@ func newServer(t *testing.T) *server {
 
 func newFetcher(t *testing.T, edit ...func(*transfer.Options)) (*transfer.Fetcher, string) {
 	t.Helper()
-	o := transfer.Options{Dir: filepath.Join(t.TempDir(), "cache")}
+	o := transfer.Options{Dir: filepath.Join(t.TempDir(), "cache"), Client: http.DefaultClient}
 	for _, e := range edit {
 		e(&o)
 	}

@@ -5,12 +5,14 @@ import (
 	"context"
 	"crypto/md5"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 
 	"github.com/diegosdk/diego/executor/internal/archive"
+	"github.com/diegosdk/diego/internal/reach"
 )
 
 // pack stores a tar stream gzipped and returns its size and MD5.
@@ -46,7 +48,7 @@ func (f *Fetcher) post(ctx context.Context, to string, body io.Reader, size int6
 	request.Header.Set("Content-MD5", base64.StdEncoding.EncodeToString(sum))
 	response, err := f.options.Client.Do(request)
 	if err != nil {
-		return true, withoutSecrets(err)
+		return !errors.Is(err, reach.ErrRefused), withoutSecrets(err)
 	}
 	defer response.Body.Close()
 	io.Copy(io.Discard, io.LimitReader(response.Body, 64<<10)) // so that the connection can be used again

@@ -1,0 +1,36 @@
+package daemon
+
+import (
+	"net/netip"
+
+	"github.com/diegosdk/diego/internal/reach"
+)
+
+// Callbacks are the settings of what callbacks may reach, for embedding.
+type Callbacks struct {
+	CallbackAllow []string `name:"callback_allow" help:"networks or addresses that callbacks of tasks may reach though they are denied, by callback_deny or always: loopback, link-local and unspecified addresses, metadata services and multicast"`
+	CallbackDeny  []string `name:"callback_deny" help:"networks or addresses that callbacks of tasks may not reach"`
+}
+
+// CheckCallbacks is for the Check method of settings that embed Callbacks.
+func (c *Callbacks) CheckCallbacks(report func(name, want string)) {
+	checkNetworks(report, "callback_allow", c.CallbackAllow)
+	checkNetworks(report, "callback_deny", c.CallbackDeny)
+}
+
+// Networks are those of the settings, which were checked.
+func (c *Callbacks) Networks() (allow, deny []netip.Prefix) {
+	return networks(c.CallbackAllow), networks(c.CallbackDeny)
+}
+
+// checkNetworks reports what is no network in the setting of that name.
+func checkNetworks(report func(name, want string), name string, list []string) {
+	if _, err := reach.Parse(list); err != nil {
+		report(name, "want networks such as 10.0.0.0/8, or addresses: "+err.Error())
+	}
+}
+
+func networks(list []string) []netip.Prefix {
+	parsed, _ := reach.Parse(list) // checkNetworks has found no error
+	return parsed
+}

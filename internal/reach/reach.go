@@ -1,0 +1,168 @@
+// Package reach says which addresses a daemon may connect to on behalf of
+// others, who choose the URLs: downloads, uploads and callbacks.
+//
+// What is judged is the address that is about to be dialled, after names were
+// resolved and for each connection that a redirect takes. A name proves nothing:
+// it may lead anywhere, and elsewhere the next time.
+package reach
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// ErrRefused is wrapped by every [RefusedError].
+var ErrRefused = errors.New("the address may not be reached")
+
+// A RefusedError says that a policy does not let an address be reached.
+type RefusedError struct {
+	Addr netip.Addr
+	// Network is the denied one that Addr is in, or leads into.
+	Network netip.Prefix
+}
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("%v: %v is in %v, which is denied here", ErrRefused, e.Addr, e.Network)
+}
+
+// Unwrap makes errors.Is(err, ErrRefused) true.
+func (e *RefusedError) Unwrap() error { return ErrRefused }
+
+// A Policy allows and denies networks. What is in one of Allow may be reached;
+// of the rest, what is in one of Deny or of [Denied] may not. An IPv6 address
+// that stands for an IPv4 address (mapped, NAT64, 6to4 and the like) may be
+// reached if both may.
+type Policy struct {
+	Allow, Deny []netip.Prefix
+}
+
+// denied are the networks of the host itself and of its neighbours, who believe
+// that only the host can ask them.
+var denied = parse(
+	"0.0.0.0/8", "::/128", // unspecified: mostly the host
+	"127.0.0.0/8", "::1/128", // loopback
+	"169.254.0.0/16", "fe80::/10", // link-local, with the metadata of clouds
+	"fd00:ec2::254/128", "fd20:ce::254/128", // the same over IPv6
+	"224.0.0.0/4", "ff00::/8", "255.255.255.255/32", // multicast and broadcast
+	"64:ff9b:1::/48", // NAT64 of the local network: nobody knows where it leads
+)
+
+// Denied are the networks that every policy denies unless it allows them.
+func Denied() []netip.Prefix { return slices.Clone(denied) }
+
+func parse(list ...string) (networks []netip.Prefix) {
+	for _, text := range list {
+		networks = append(networks, netip.MustParsePrefix(text))
+	}
+	return networks
+}
+
+// Check fails with a *RefusedError if addr may not be reached.
+func (p *Policy) Check(addr netip.Addr) error {
+	for _, form := range forms(addr) {
+		if _, allowed := find(p.Allow, form); allowed {
+			continue
+		}
+		for _, list := range [][]netip.Prefix{p.Deny, denied} {
+			if network, is := find(list, form); is {
+				return &RefusedError{addr, network}
+			}
+		}
+	}
+	return nil
+}
+
+func find(list []netip.Prefix, addr netip.Addr) (netip.Prefix, bool) {
+	for _, network := range list {
+		if plain(network).Contains(addr) {
+			return network, true
+		}
+	}
+	return netip.Prefix{}, false
+}
+
+// plain is a network of IPv4-mapped addresses as one of IPv4.
+func plain(network netip.Prefix) netip.Prefix {
+	const mapped = 96
+	if network.Addr().Is4In6() && network.Bits() >= mapped {
+		return netip.PrefixFrom(network.Addr().Unmap(), network.Bits()-mapped)
+	}
+	return network
+}
+
+var (
+	compatible = netip.MustParsePrefix("::/96")
+	nat64      = netip.MustParsePrefix("64:ff9b::/96")
+	sixToFour  = netip.MustParsePrefix("2002::/16")
+	teredo     = netip.MustParsePrefix("2001::/32")
+)
+
+// forms are the addresses that stand for the one that is dialled: itself, and
+// the IPv4 address that is in it.
+func forms(addr netip.Addr) []netip.Addr {
+	addr = addr.Unmap().WithZone("")
+	if addr.Is4() {
+		return []netip.Addr{addr}
+	}
+	b := addr.As16()
+	ipv4 := func(from int) netip.Addr { return netip.AddrFrom4([4]byte(b[from : from+4])) }
+	list := []netip.Addr{addr}
+	switch {
+	case addr.IsLoopback(), addr.IsUnspecified(): // not IPv4-compatible
+	case compatible.Contains(addr), nat64.Contains(addr):
+		list = append(list, ipv4(12))
+	case sixToFour.Contains(addr):
+		list = append(list, ipv4(2))
+	case teredo.Contains(addr): // the client's address, inverted
+		for i := 12; i < 16; i++ {
+			b[i] ^= 0xff
+		}
+		list = append(list, ipv4(12))
+	case b[8]&^2 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe: // ISATAP
+		list = append(list, ipv4(12))
+	}
+	return list
+}
+
+// Client makes requests to what p allows, and waits at most that long for the
+// beginning of an answer. It asks no proxy, also if the environment names one: a
+// proxy would dial what nobody has judged.
+func (p Policy) Client(answer time.Duration) *http.Client {
+	dialer := &net.Dialer{
+		Timeout: 30 * time.Second, KeepAlive: 30 * time.Second,
+		ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
+			to, err := netip.ParseAddrPort(address)
+			if err != nil {
+				return err
+			}
+			return p.Check(to.Addr())
+		},
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.Proxy, transport.DialContext, transport.ResponseHeaderTimeout = nil, dialer.DialContext, answer
+	return &http.Client{Transport: transport}
+}
+
+// Parse reads networks such as 10.0.0.0/8, and addresses, which are networks of
+// one. The error names the one that is neither.
+func Parse(list []string) (networks []netip.Prefix, err error) {
+	for _, text := range list {
+		network, err := netip.ParsePrefix(text)
+		if addr, single := netip.ParseAddr(text); single == nil && addr.Zone() == "" {
+			network, err = netip.PrefixFrom(addr, addr.BitLen()), nil
+		}
+		if err != nil || network != network.Masked() {
+			return nil, fmt.Errorf("%q is not a network such as 10.0.0.0/8 or an address", strings.TrimSpace(text))
+		}
+		networks = append(networks, network)
+	}
+	return networks, nil
+}
