@@ -94,8 +94,9 @@ type Cell interface {
 	Evacuation(ctx context.Context) (EvacuationStatus, error)
 	// Containers are those on the cell, ordered by guid.
 	Containers(ctx context.Context) ([]executor.Container, error)
-	// Logs are what a container writes. The error wraps storage.ErrNotFound if
-	// there is nothing to read of such a container.
+	// Logs are what a container writes or, for one that is gone, the last of what
+	// it wrote, as long as the cell keeps that. The error wraps
+	// storage.ErrNotFound if there is nothing to read of such a container.
 	Logs(ctx context.Context, r LogRequest) iter.Seq2[LogChunk, error]
 }
 

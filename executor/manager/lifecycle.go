@@ -166,7 +166,7 @@ func (e *entry) remove() {
 			}
 		}
 		if err == nil && e.logs != nil {
-			err = e.logs.remove()
+			err = e.logs.remove(e.guid, m.ended)
 		}
 		return func() {
 			e.undo = undo

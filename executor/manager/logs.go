@@ -21,6 +21,12 @@ const (
 	Health Stream = "health"
 )
 
+// liveLogs and endedLogs lie in Options.Dir.
+const (
+	liveLogs  = "logs"
+	endedLogs = "ended"
+)
+
 // logs are the logs of one container. Nil logs discard everything.
 type logs struct {
 	dir                    string
@@ -33,7 +39,7 @@ func (m *Manager) newLogs(c executor.Container) *logs {
 	if m.options.Dir == "" {
 		return nil
 	}
-	dir := filepath.Join(m.options.Dir, "logs", c.GUID)
+	dir := filepath.Join(m.options.Dir, liveLogs, c.GUID)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		m.options.Logger.Error("a container has no logs", "guid", c.GUID, "error", err)
 		return nil
@@ -48,11 +54,13 @@ func (m *Manager) newLogs(c executor.Container) *logs {
 	return &logs{dir, silent, logfile.New(dir, string(Stdout), o), logfile.New(dir, string(Stderr), o), health}
 }
 
-// remove ends the logs and takes them from disk.
-func (l *logs) remove() error {
-	for _, log := range []*logfile.Log{l.stdout, l.stderr, l.health} {
+// remove ends the logs and takes them from disk, but for what to keeps.
+func (l *logs) remove(guid string, to *ended) error {
+	list := []*logfile.Log{l.stdout, l.stderr, l.health}
+	for _, log := range list {
 		log.Close()
 	}
+	to.keep(guid, list)
 	return os.RemoveAll(l.dir)
 }
 
@@ -73,15 +81,19 @@ func (l *Log) Close() error { return l.reader.Close() }
 // from on, or from the oldest byte that is still kept. At the end it waits for
 // more if follow is true, until the container is deleted or ctx ends. The
 // caller closes it; Offset says where to go on another time. There is nothing
-// to read of a container that has not begun to be made.
+// to read of a container that has not begun to be made. Of one that is gone, an
+// earlier manager's included, the end of what it wrote is kept for a while: see
+// Options.EndedLogs.
 func (m *Manager) Log(ctx context.Context, guid string, s Stream, from int64, follow bool) (*Log, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e := m.entries[guid]
-	if e == nil || e.logs == nil {
-		return nil, &GUIDError{guid, ErrNotFound}
+	var log *logfile.Log
+	switch e := m.entries[guid]; {
+	case e != nil && e.logs != nil:
+		log = map[Stream]*logfile.Log{Stdout: e.logs.stdout, Stderr: e.logs.stderr, Health: e.logs.health}[s]
+	case e == nil && m.ended != nil:
+		log = m.ended.read(guid, s)
 	}
-	log := map[Stream]*logfile.Log{Stdout: e.logs.stdout, Stderr: e.logs.stderr, Health: e.logs.health}[s]
 	if log == nil {
 		return nil, &GUIDError{guid, ErrNotFound}
 	}

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 
@@ -23,6 +21,7 @@ type Manager struct {
 	options Options
 	host    executor.Host
 	fetcher *transfer.Fetcher // nil without Options.Dir
+	ended   *ended            // nil without Options.Dir
 
 	mu            sync.Mutex
 	entries       map[string]*entry
@@ -46,8 +45,9 @@ func New(ctx context.Context, o Options) (*Manager, error) {
 	if err := o.validate(host); err != nil {
 		return nil, err
 	}
+	var ended *ended
 	if o.Dir != "" {
-		if err := os.RemoveAll(filepath.Join(o.Dir, "logs")); err != nil {
+		if ended, err = openEnded(&o); err != nil {
 			return nil, err
 		}
 	}
@@ -56,7 +56,7 @@ func New(ctx context.Context, o Options) (*Manager, error) {
 		return nil, err
 	}
 	m := &Manager{
-		options: o, host: host, fetcher: fetcher,
+		options: o, host: host, fetcher: fetcher, ended: ended,
 		entries:       make(map[string]*entry),
 		strays:        make(map[string]bool),
 		subscriptions: make(map[*Subscription]struct{}),

@@ -28,6 +28,8 @@ const (
 	DefaultProcessWorkers    = 64
 	DefaultDownloads         = transfer.DefaultDownloads
 	DefaultUploads           = 5
+	DefaultEndedLogs         = 200
+	DefaultEndedLogBytes     = 64 << 10
 )
 
 // MaxResultBytes is the longest file that [Manager.ReadFile] returns.
@@ -74,6 +76,11 @@ type Options struct {
 	// container; 0 means 5 MiB and 2.
 	LogSegmentBytes int64
 	LogSegments     int
+	// EndedLogs is of how many containers that are gone the end of each log is
+	// kept, EndedLogBytes how much of each of the three; 0 means 200 and 64 KiB,
+	// a negative number of containers none.
+	EndedLogs     int
+	EndedLogBytes int64
 	// CacheBytes is the size of the download cache without what is in use;
 	// 0 means 10 GB.
 	CacheBytes int64
@@ -150,10 +157,13 @@ func (o *Options) validate(host executor.Host) error {
 	orDefault(&o.ProcessWorkers, DefaultProcessWorkers)
 	orDefault(&o.Downloads, DefaultDownloads)
 	orDefault(&o.Uploads, DefaultUploads)
+	orDefault(&o.EndedLogs, DefaultEndedLogs)
+	orDefault(&o.EndedLogBytes, DefaultEndedLogBytes)
 	for _, n := range []struct {
 		name  string
 		value int64
 	}{
+		{"EndedLogBytes", o.EndedLogBytes},
 		{"Capacity.Containers", o.Capacity.Containers}, {"Capacity.PIDs", o.Capacity.PIDs + 1}, {"DefaultMaxPIDs", o.DefaultMaxPIDs},
 		{"Grace", int64(o.Grace)}, {"UnhealthyInterval", int64(o.UnhealthyInterval)}, {"HealthyInterval", int64(o.HealthyInterval)},
 		{"ReservationExpiry", int64(o.ReservationExpiry)}, {"ReapInterval", int64(o.ReapInterval)},

@@ -153,9 +153,93 @@ func TestARealTaskLeavesItsLogsAndItsResult(t *testing.T) {
 		t.Errorf("a missing file: %v", err)
 	}
 	h.remove("task")
-	if _, err := h.Log(context.Background(), "task", manager.Stdout, 0, true); !errors.Is(err, manager.ErrNotFound) {
-		t.Errorf("the log of a deleted container: %v", err)
+	if got := h.log("task", manager.Stdout) + h.log("task", manager.Stderr) + h.log("task", manager.Health); got != "begin\ninstance-7 3\nend\noops\n" {
+		t.Errorf("once it is deleted its logs are %q", got)
 	}
+	for guid, stream := range map[string]manager.Stream{"task": "other", "nobody": manager.Stdout, "../task": manager.Stdout} {
+		if _, err := h.Log(context.Background(), guid, stream, 0, true); !errors.Is(err, manager.ErrNotFound) {
+			t.Errorf("the log %q of %s: %v", stream, guid, err)
+		}
+	}
+}
+
+func TestTheLastOutputOfTheNewestContainersIsKept(t *testing.T) {
+	var o manager.Options
+	h := newHost(t, func(p *manager.Options) {
+		p.EndedLogs, p.EndedLogBytes, p.LogSegmentBytes, p.LogSegments = 2, 10, 7, 3
+		o = *p
+	})
+	run := func(h *host, guid, script string) {
+		h.launch(guid, work(sh(script)))
+		h.await(guid, executor.Completed)
+		h.remove(guid)
+	}
+	gone := func(h *host, guid string) {
+		t.Helper()
+		if _, err := h.Log(context.Background(), guid, manager.Stdout, 0, true); !errors.Is(err, manager.ErrNotFound) {
+			t.Errorf("the log of %s: %v", guid, err)
+		}
+	}
+	run(h, "first", "echo first")
+	run(h, "silent", "true") // takes no place
+	run(h, "second", "echo 0123456789abcdefghi")
+	gone(h, "silent")
+	for _, guid := range []string{"first", "second", "first", "second"} { // as often as one likes
+		if got, want := h.log(guid, manager.Stdout), map[string]string{"first": "first\n", "second": "abcdefghi\n"}[guid]; got != want {
+			t.Errorf("the log of %s is %q, want %q", guid, got, want)
+		}
+	}
+	r, err := h.Log(context.Background(), "second", manager.Stdout, 12, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if text, err := io.ReadAll(r); string(text) != "cdefghi\n" || err != nil || r.Offset() != 20 {
+		t.Errorf("from byte 12 on it is %q up to %d, %v: bytes keep their numbers", text, r.Offset(), err)
+	}
+	run(h, "third", "echo third >&2")
+	gone(h, "first")
+	if got := h.log("third", manager.Stderr); got != "third\n" {
+		t.Errorf("the log of the third is %q", got)
+	}
+
+	// A manager that is killed leaves logs of containers that it had.
+	h.launch("cut-off", work(sh("echo cut off; sleep 1000")))
+	h.await("cut-off", executor.Running)
+	live, err := h.Log(context.Background(), "cut-off", manager.Stdout, 0, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer live.Close()
+	if _, err := bufio.NewReader(live).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	o.Dir = copyOf(t, o.Dir)
+	next, err := manager.New(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := &host{Manager: next, t: t}
+	gone(after, "second")
+	if got := after.log("third", manager.Stderr) + after.log("cut-off", manager.Stdout); got != "third\ncut off\n" {
+		t.Errorf("after the daemon's restart the logs are %q", got)
+	}
+	o.EndedLogs = -1
+	o.Dir = copyOf(t, o.Dir)
+	if next, err = manager.New(context.Background(), o); err != nil {
+		t.Fatal(err)
+	}
+	gone(&host{Manager: next, t: t}, "third")
+}
+
+// copyOf is a copy of a directory, as it is at this moment.
+func copyOf(t *testing.T, dir string) string {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "copy")
+	if err := os.CopyFS(to, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	return to
 }
 
 func TestAResultFileMayBeFiftyKibibytes(t *testing.T) {

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,6 +38,9 @@ type Cell struct {
 	Preloaded       map[string]string `name:"preloaded" help:"names of images: preloaded:NAME stands for the URL"`
 	SharedIDs       bool              `name:"shared_ids" help:"let containers share the host's uids and gids, for images and volumes on file systems without idmapped mounts; otherwise each has its own where this host can"`
 	AllowPrivileged bool              `name:"allow_privileged" help:"let containers ask for more rights; such a one can take over the host"`
+
+	EndedLogs     int   `name:"ended_logs" default:"200" range:"0..100000" unit:"containers" help:"of how many containers that are gone the end of each log is kept, for diegoctl logs"`
+	EndedLogBytes int64 `name:"ended_log_bytes" default:"65536" range:"1..1073741824" unit:"bytes" help:"how much of each log of such a container is kept"`
 
 	TransferAllow []string `name:"transfer_allow" help:"networks or addresses that downloads and uploads may reach though they are denied, by transfer_deny or always: loopback, link-local and unspecified addresses, metadata services and multicast"`
 	TransferDeny  []string `name:"transfer_deny" help:"networks or addresses that downloads and uploads may not reach"`
@@ -111,7 +115,8 @@ func (c *Cell) make(ctx context.Context, backend *Backend, dir *Dir, bbs CellBBS
 	}
 	m, err := manager.New(ctx, manager.Options{
 		Backend: backend, Dir: managed, Logger: log,
-		Capacity:      executor.Capacity{MemoryMB: c.MemoryMB, DiskMB: c.DiskMB, Containers: c.Containers},
+		Capacity:  executor.Capacity{MemoryMB: c.MemoryMB, DiskMB: c.DiskMB, Containers: c.Containers},
+		EndedLogs: cmp.Or(c.EndedLogs, -1), EndedLogBytes: c.EndedLogBytes,
 		TransferAllow: networks(c.TransferAllow), TransferDeny: networks(c.TransferDeny),
 	})
 	if err != nil {

@@ -268,3 +268,40 @@ func (r *Reader) Close() error {
 	r.file = nil
 	return f.Close()
 }
+
+// Keep writes the newest n bytes of a Log that is closed into another directory,
+// where [Open] finds them under their numbers. It writes nothing if there is
+// nothing.
+func (l *Log) Keep(dir string, n int64) error {
+	size := l.Size()
+	r := l.Read(context.Background(), size-n, false)
+	defer r.Close()
+	buffer, err := io.ReadAll(r)
+	if err != nil || len(buffer) == 0 {
+		return err
+	}
+	kept := Log{dir: dir, name: l.name}
+	return os.WriteFile(kept.segment(r.Offset()-int64(len(buffer))), buffer, 0o600)
+}
+
+// Open finds the segments of a Log in a directory. Nothing can be written to it.
+// It is empty if there are none.
+func Open(dir, name string) (*Log, error) {
+	l := &Log{dir: dir, name: name, more: make(chan struct{}), closed: true}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries { // in the order of their numbers
+		var start int64
+		if n, _ := fmt.Sscanf(e.Name(), name+".%d.log", &start); n != 1 || l.segment(start) != filepath.Join(dir, e.Name()) {
+			continue
+		}
+		info, err := e.Info()
+		if err != nil {
+			return nil, err
+		}
+		l.starts, l.size = append(l.starts, start), start+info.Size()
+	}
+	return l, nil
+}

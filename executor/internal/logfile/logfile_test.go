@@ -121,3 +121,37 @@ func TestALogWhoseFilesAreRemovedComesToItsEnd(t *testing.T) {
 		t.Errorf("it holds %q", got)
 	}
 }
+
+func TestTheEndOfALogIsKeptUnderItsNumbers(t *testing.T) {
+	dir, to := t.TempDir(), t.TempDir()
+	l := logfile.New(dir, "stdout", logfile.Options{SegmentBytes: 4, Segments: 3})
+	write(t, l, "0123456789abcdef")
+	other := logfile.New(dir, "stderr", logfile.Options{})
+	l.Close()
+	other.Close()
+	for _, log := range []*logfile.Log{l, other} {
+		if err := log.Keep(to, 6); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]string{"stdout": "abcdef", "stderr": "", "std": ""} {
+		kept, err := logfile.Open(to, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := readAll(t, kept, 0); got != want || want != "" && readAll(t, kept, 13) != "def" {
+			t.Errorf("kept of %s is %q, want %q", name, got, want)
+		}
+		if _, err := kept.Write([]byte("x")); !errors.Is(err, fs.ErrClosed) {
+			t.Errorf("it takes more: %v", err)
+		}
+	}
+	// All segments of a log that nobody has closed.
+	left, err := logfile.Open(dir, "stdout")
+	if err != nil || readAll(t, left, 0) != "456789abcdef" || left.Size() != 16 {
+		t.Errorf("left is %q of %d bytes, %v", readAll(t, left, 0), left.Size(), err)
+	}
+	if _, err := logfile.Open(dir+"/none", "stdout"); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+}
