@@ -40,6 +40,10 @@ func (f *fleet) guide(ctx context.Context, out io.Writer, told storage.Cursor) b
 	if err != nil || len(records) < desired {
 		return false
 	}
+	// What has come since the look at the log is in the records, and not told.
+	if log, err = f.BBS.Log(ctx); err != nil || told < log.Newest && desired > 0 {
+		return false
+	}
 	var text bytes.Buffer
 	writeGuide(&text, records, time.Since(f.began), f.data.In())
 	_, _ = out.Write(text.Bytes()) // at once: other lines come before or after it
