@@ -125,8 +125,9 @@ func (e *ended) prune() {
 // read is a stream of a container that is gone, nil if nothing is kept of it.
 func (e *ended) read(guid string, s Stream) *logfile.Log {
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	if !slices.Contains(e.guids, guid) || !slices.Contains(streams[:], s) {
+	kept := slices.Contains(e.guids, guid) && slices.Contains(streams[:], s)
+	e.mu.Unlock()
+	if !kept {
 		return nil
 	}
 	l, err := logfile.Open(filepath.Join(e.dir, guid), string(s))

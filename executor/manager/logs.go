@@ -85,13 +85,14 @@ func (l *Log) Close() error { return l.reader.Close() }
 // earlier manager's included, the end of what it wrote is kept for a while: see
 // Options.EndedLogs.
 func (m *Manager) Log(ctx context.Context, guid string, s Stream, from int64, follow bool) (*Log, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	var log *logfile.Log
-	switch e := m.entries[guid]; {
-	case e != nil && e.logs != nil:
+	m.mu.Lock()
+	e := m.entries[guid]
+	if e != nil && e.logs != nil {
 		log = map[Stream]*logfile.Log{Stdout: e.logs.stdout, Stderr: e.logs.stderr, Health: e.logs.health}[s]
-	case e == nil && m.ended != nil:
+	}
+	m.mu.Unlock()
+	if e == nil && m.ended != nil { // from the disk, for which nobody else waits
 		log = m.ended.read(guid, s)
 	}
 	if log == nil {

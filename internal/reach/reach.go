@@ -13,7 +13,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -30,22 +29,22 @@ type RefusedError struct {
 }
 
 func (e *RefusedError) Error() string {
-	return fmt.Sprintf("%v: %v is in %v, which is denied here", ErrRefused, e.Addr, e.Network)
+	return fmt.Sprintf("%v: %v is in %v, which is denied here unless the operator allows it", ErrRefused, e.Addr, e.Network)
 }
 
 // Unwrap makes errors.Is(err, ErrRefused) true.
 func (e *RefusedError) Unwrap() error { return ErrRefused }
 
 // A Policy allows and denies networks. What is in one of Allow may be reached;
-// of the rest, what is in one of Deny or of [Denied] may not. An IPv6 address
-// that stands for an IPv4 address (mapped, NAT64, 6to4 and the like) may be
+// of the rest, what is in one of Deny may not, nor what every policy denies: the
+// host itself, its link, and metadata services. An IPv6 address that stands for an IPv4 address (mapped, NAT64, 6to4 and the like) may be
 // reached if both may.
 type Policy struct {
 	Allow, Deny []netip.Prefix
 }
 
-// denied are the networks of the host itself and of its neighbours, who believe
-// that only the host can ask them.
+// denied are the networks that every policy denies. What listens there believes
+// that only the host or its link can ask it.
 var denied = parse(
 	"0.0.0.0/8", "::/128", // unspecified: mostly the host
 	"127.0.0.0/8", "::1/128", // loopback
@@ -54,9 +53,6 @@ var denied = parse(
 	"224.0.0.0/4", "ff00::/8", "255.255.255.255/32", // multicast and broadcast
 	"64:ff9b:1::/48", // NAT64 of the local network: nobody knows where it leads
 )
-
-// Denied are the networks that every policy denies unless it allows them.
-func Denied() []netip.Prefix { return slices.Clone(denied) }
 
 func parse(list ...string) (networks []netip.Prefix) {
 	for _, text := range list {
