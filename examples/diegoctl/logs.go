@@ -13,6 +13,7 @@ import (
 	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/task"
 )
 
 // This file reads what containers write.
@@ -106,6 +107,11 @@ func (c *call) sources(r *remote, guid string) (list []source, err error) {
 		return nil, &missingError{fmt.Sprintf("%s has no instance", guid)}
 	}
 	t, err := r.bbs.Task(c.ctx, guid)
+	if errors.Is(err, storage.ErrNotFound) {
+		if t, err = c.formerTask(r, guid, err); err == nil {
+			return []source{{t.CellID, t.InstanceGUID, -1, guid}}, nil
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -113,6 +119,37 @@ func (c *call) sources(r *remote, guid string) (list []source, err error) {
 		return nil, &missingError{fmt.Sprintf("task %s is %s and on no cell", guid, t.State)}
 	}
 	return []source{{t.CellID, t.InstanceGUID, -1, guid}}, nil
+}
+
+// formerTask is the last task of that guid that was on a cell, going by the
+// events; the error is missing if there is none.
+func (c *call) formerTask(r *remote, guid string, missing error) (last *task.Task, err error) {
+	log, err := r.bbs.Log(c.ctx)
+	if err != nil || log.Newest < log.Oldest {
+		return nil, errors.Join(missing, err)
+	}
+	list, err := r.bbs.Subscribe(c.ctx, diego.FromStart, storage.EventFilter{}) // all, to see the end
+	if err != nil {
+		return nil, err
+	}
+	for e, err := range list {
+		var corrupt *storage.CorruptError
+		switch {
+		case errors.As(err, &corrupt):
+			e.Sequence = corrupt.Key.Sequence
+		case err != nil:
+			return nil, err
+		case e.Task != nil && e.Task.Before != nil && e.Task.Before.GUID == guid && e.Task.Before.CellID != "":
+			last = e.Task.Before
+		}
+		if e.Sequence >= log.Newest {
+			break
+		}
+	}
+	if last == nil {
+		return nil, missing
+	}
+	return last, nil
 }
 
 func stateText(a *lrp.ActualLRP) string {

@@ -171,13 +171,14 @@ func TestAnOperatorCanDoEverythingWithARealFleet(t *testing.T) {
 	}
 	f.ok("task delete sum")
 
-	// The log of a task is there as long as its record, with or without container.
+	// The log of a task stays when its container goes, and when its record does.
 	f.ok("task run -f " + slowTask(t))
 	f.shows("logs slow", "adding up")
 	f.ok("task cancel slow")
 	f.shows("task get slow", "cancelled")
 	f.shows("logs slow", "adding up")
 	f.ok("task delete slow")
+	f.shows("logs slow", "adding up")
 
 	f.ok("deployment update -f ../specs/deployment.json -wait -for 30s")
 	f.shows("logs greeter 2", "a very good day from instance 2")
