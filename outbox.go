@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/internal/deadline"
 	"github.com/diegosdk/diego/internal/parallel"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
@@ -31,6 +32,11 @@ type outbox struct {
 	// are asked at a time.
 	timeout     time.Duration
 	concurrency int
+	// toDirectory and toCells, by id, carry the calls, so that one that ignores
+	// its context holds up no other for longer than the timeout. With a concurrency
+	// of 1 calls are waited for without end.
+	toDirectory *deadline.Line
+	toCells     map[string]*deadline.Line
 	now         func() time.Time
 	metrics     Metrics
 	logger      *slog.Logger
@@ -157,13 +163,17 @@ func (x *outbox) begin(ctx context.Context, lrps []lrp.Effect, tasks []task.Effe
 }
 
 // tickRemote sends the messages that wait for cells, and waits for the
-// answers. A cell that is not present cannot be told.
+// answers. A cell that is not present cannot be told. It is for one goroutine at
+// a time.
 func (x *outbox) tickRemote(ctx context.Context) {
 	lrps, tasks := x.remote.take()
 	if len(lrps)+len(tasks) == 0 {
 		return
 	}
-	cells, err := x.directory.Cells(ctx)
+	if x.toDirectory == nil {
+		x.toDirectory = x.newLine()
+	}
+	cells, err := deadline.Call(ctx, x.toDirectory, x.timeout, x.directory.Cells)
 	if err != nil {
 		x.lost("cells are not told what to stop", "all", err, "messages", len(lrps)+len(tasks))
 		for _, e := range lrps {
@@ -175,9 +185,8 @@ func (x *outbox) tickRemote(ctx context.Context) {
 	for _, c := range cells {
 		clients[c.ID] = c.Client
 	}
+	x.connect(clients)
 	parallel.Each(len(lrps)+len(tasks), x.concurrency, func(i int) {
-		ctx, cancel := context.WithTimeout(ctx, x.timeout)
-		defer cancel()
 		if i < len(lrps) {
 			e := lrps[i]
 			client := clients[e.Instance.CellID]
@@ -185,7 +194,8 @@ func (x *outbox) tickRemote(ctx context.Context) {
 				x.stopLost(e.Key.ProcessGUID)
 				return
 			}
-			if err := client.StopLRP(ctx, e.Key, e.Instance); err != nil {
+			err := x.send(ctx, e.Instance.CellID, func(ctx context.Context) error { return client.StopLRP(ctx, e.Key, e.Instance) })
+			if err != nil {
 				x.lost("an instance is not stopped", e.Kind.String(), err, "cell", e.Instance.CellID, "process", e.Key.ProcessGUID, "index", e.Key.Index)
 				x.stopLost(e.Key.ProcessGUID)
 			}
@@ -193,11 +203,43 @@ func (x *outbox) tickRemote(ctx context.Context) {
 		}
 		e := tasks[i-len(lrps)]
 		if client := clients[e.Task.CellID]; client != nil {
-			if err := client.CancelTask(ctx, e.Task.GUID, e.Task.InstanceGUID); err != nil {
+			err := x.send(ctx, e.Task.CellID, func(ctx context.Context) error { return client.CancelTask(ctx, e.Task.GUID, e.Task.InstanceGUID) })
+			if err != nil {
 				x.lost("a task's container is not deleted", e.Kind.String(), err, "cell", e.Task.CellID, "task", e.Task.GUID)
 			}
 		}
 	})
+}
+
+// connect makes lines to the cells that have none, and forgets those of others
+// unless calls still wait there.
+func (x *outbox) connect(clients map[string]auction.CellClient) {
+	lines := make(map[string]*deadline.Line, len(clients))
+	for id := range clients {
+		if lines[id] = x.toCells[id]; lines[id] == nil {
+			lines[id] = x.newLine()
+		}
+	}
+	for id, line := range x.toCells {
+		if lines[id] == nil && line.Busy() {
+			lines[id] = line
+		}
+	}
+	x.toCells = lines
+}
+
+func (x *outbox) newLine() *deadline.Line {
+	const maxAbandoned = 4
+	if x.concurrency == 1 {
+		return deadline.NewLine(0)
+	}
+	return deadline.NewLine(maxAbandoned)
+}
+
+// send makes one call to a cell.
+func (x *outbox) send(ctx context.Context, cellID string, f func(context.Context) error) error {
+	_, err := deadline.Call(ctx, x.toCells[cellID], x.timeout, func(ctx context.Context) (struct{}, error) { return struct{}{}, f(ctx) })
+	return err
 }
 
 func (x *outbox) lost(what, kind string, err error, args ...any) {

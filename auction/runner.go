@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/internal/deadline"
 	"github.com/diegosdk/diego/internal/parallel"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/task"
@@ -119,19 +119,25 @@ type Runner struct {
 	turn chan struct{}
 
 	// directory and reporter carry the calls to those two.
-	directory, reporter line
+	directory, reporter *deadline.Line
 
 	mu      sync.Mutex
 	waiting map[Key]waiting
-	// cells is what is remembered of the cells that were present last.
+	// cells is what is remembered of the cells that were present last, or that
+	// calls still wait for.
 	cells map[string]*remembered
 }
 
 // remembered is what a Runner keeps of a cell from one round to the next.
 type remembered struct {
-	line     line
+	line     *deadline.Line
 	standing standing // guarded by Runner.mu
 }
+
+// ErrBusy is the error of a call that was not made because too many earlier
+// calls to the same cell, Directory or Reporter were abandoned at their deadline
+// and have not returned yet.
+var ErrBusy = deadline.ErrBusy
 
 // maxAbandoned bounds the calls to one cell, or to the Directory, that have missed
 // their deadline and still run. Beyond it no more calls are made.
@@ -155,11 +161,17 @@ func NewRunner(o RunnerOptions) (*Runner, error) {
 		o: o, wake: make(chan struct{}, 1), turn: make(chan struct{}, 1),
 		waiting: map[Key]waiting{}, cells: map[string]*remembered{},
 	}
-	if o.Concurrency > 1 {
-		r.directory.limit, r.reporter.limit = maxAbandoned, int32(min(o.Concurrency, math.MaxInt32))
-	}
+	r.directory, r.reporter = r.newLine(maxAbandoned), r.newLine(o.Concurrency)
 	r.turn <- struct{}{}
 	return r, nil
+}
+
+// newLine is a line with so many abandoned calls at most.
+func (r *Runner) newLine(limit int) *deadline.Line {
+	if r.o.Concurrency == 1 {
+		limit = 0
+	}
+	return deadline.NewLine(limit)
 }
 
 // Request adds work to the next batch. Work that waits already is not there
@@ -394,7 +406,7 @@ type party struct {
 
 // gather asks all cells for their states but those that are left out.
 func (r *Runner) gather(ctx context.Context) (gathered, error) {
-	cells, err := call(ctx, &r.directory, r.o.DirectoryTimeout, r.o.Directory.Cells)
+	cells, err := deadline.Call(ctx, r.directory, r.o.DirectoryTimeout, r.o.Directory.Cells)
 	if err != nil {
 		return gathered{}, fmt.Errorf("listing the cells: %w", err)
 	}
@@ -402,7 +414,7 @@ func (r *Runner) gather(ctx context.Context) (gathered, error) {
 	g := gathered{parties: make(map[string]party, len(asked)), silent: silent}
 	states, errs := make([]CellState, len(asked)), make([]error, len(asked))
 	parallel.Each(len(asked), r.o.Concurrency, func(i int) {
-		states[i], errs[i] = call(ctx, &asked[i].line, r.o.StateTimeout, asked[i].Client.State)
+		states[i], errs[i] = deadline.Call(ctx, asked[i].line, r.o.StateTimeout, asked[i].Client.State)
 		if errs[i] == nil && states[i].ID != asked[i].ID {
 			errs[i] = fmt.Errorf("it says that it is cell %q", states[i].ID)
 		}
@@ -423,7 +435,8 @@ func (r *Runner) gather(ctx context.Context) (gathered, error) {
 	return g, nil
 }
 
-// choose settles which of the cells are asked, and forgets all others.
+// choose settles which of the cells are asked, and forgets all others, save those
+// that calls still wait for: a cell that goes and comes is no new one to them.
 func (r *Runner) choose(cells []Cell) (asked []party, silent []SilentCell) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -432,12 +445,14 @@ func (r *Runner) choose(cells []Cell) (asked []party, silent []SilentCell) {
 	for i, c := range cells {
 		known := r.cells[c.ID]
 		if known == nil {
-			known = &remembered{}
-			if r.o.Concurrency > 1 {
-				known.line.limit = maxAbandoned
-			}
+			known = &remembered{line: r.newLine(maxAbandoned)}
 		}
 		present[c.ID], standings[i] = known, known.standing
+	}
+	for id, known := range r.cells {
+		if present[id] == nil && known.line.Busy() {
+			present[id] = known
+		}
 	}
 	r.cells = present
 	for i, why := range choose(standings, r.o.Now(), r.o.FailureHalfLife) {
@@ -496,7 +511,7 @@ func (r *Runner) perform(ctx context.Context, parties map[string]party, placed [
 			w.Items = append(w.Items, *p.Item)
 		}
 		p := parties[id]
-		rejections[i], errs[i] = call(ctx, &p.line, r.o.PerformTimeout, func(ctx context.Context) ([]Rejection, error) {
+		rejections[i], errs[i] = deadline.Call(ctx, p.line, r.o.PerformTimeout, func(ctx context.Context) ([]Rejection, error) {
 			return p.Client.Perform(ctx, w)
 		})
 	})
@@ -604,7 +619,7 @@ func (r *Runner) tell(ctx context.Context, refusal *Refusal, item *Item) (again 
 		next  task.Attempt
 		again bool
 	}
-	v, err := call(ctx, &r.reporter, r.o.ReportTimeout, func(ctx context.Context) (verdict, error) {
+	v, err := deadline.Call(ctx, r.reporter, r.o.ReportTimeout, func(ctx context.Context) (verdict, error) {
 		if refusal.Item.Kind != Task {
 			return verdict{again: true}, r.o.Reporter.FailActualLRP(ctx, refusal.Item.Key.LRP(), refusal.Error)
 		}

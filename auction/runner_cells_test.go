@@ -202,6 +202,29 @@ func TestADeafCellHoldsUpNoRound(t *testing.T) {
 	}
 }
 
+func TestACellWhosePresenceFlapsIsNotCalledMoreOftenThanABusyOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, auction.RunnerOptions{Concurrency: 8}, "cell-1", "cell-2")
+		deaf, release := h.cells[0], make(chan struct{})
+		deaf.state = func(context.Context) (auction.CellState, error) {
+			<-release
+			return exampleCell("cell-1", "z1"), nil
+		}
+		all := h.cells
+		for i := range 20 {
+			h.cells = all[i%2:] // every other round is without it
+			h.Request(exampleWork(20)[i])
+			h.round(t)
+			h.now = h.now.Add(time.Minute)
+		}
+		synctest.Wait()
+		if deaf.asked != 4 {
+			t.Errorf("the deaf cell was asked %d times, want 4 calls that never return", deaf.asked)
+		}
+		close(release)
+	})
+}
+
 // deafBooks is a Directory and a Reporter whose calls hang until released.
 type deafBooks struct {
 	*auctionHouse

@@ -1,0 +1,66 @@
+// Package deadline makes calls that end at their deadline even if the other side
+// ignores it.
+package deadline
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync/atomic"
+	"time"
+)
+
+// ErrBusy is the error of a call that was not made because too many earlier
+// calls over the same line were abandoned at their deadline and have not returned
+// yet.
+var ErrBusy = errors.New("earlier calls have missed their deadline and still have not returned")
+
+// A Line carries calls to one party, such as a cell. It is for use by several
+// goroutines at once.
+type Line struct {
+	limit     int32
+	abandoned atomic.Int32
+}
+
+// NewLine bounds the calls that are abandoned at a time. With a limit of 0 every
+// call is made in the caller's goroutine, which waits for it without end.
+func NewLine(limit int) *Line { return &Line{limit: int32(min(limit, math.MaxInt32))} }
+
+// Busy reports whether a call was abandoned and has not returned yet. A line that
+// is busy has to be kept, or its bound is none.
+func (l *Line) Busy() bool { return l.abandoned.Load() > 0 }
+
+// Call makes one call over l and returns at the deadline even if f ignores its
+// context. Such a call is abandoned: it goes on in its own goroutine, and its
+// answer is dropped.
+func Call[T any](ctx context.Context, l *Line, timeout time.Duration, f func(context.Context) (T, error)) (T, error) {
+	var none T
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	switch {
+	case l.limit == 0:
+		return f(ctx)
+	case l.abandoned.Load() >= l.limit:
+		return none, ErrBusy
+	}
+	type answer struct {
+		value T
+		err   error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		value, err := f(ctx)
+		answers <- answer{value, err}
+	}()
+	select {
+	case a := <-answers:
+		return a.value, a.err
+	case <-ctx.Done():
+		l.abandoned.Add(1)
+		go func() {
+			<-answers
+			l.abandoned.Add(-1)
+		}()
+		return none, ctx.Err()
+	}
+}
