@@ -54,7 +54,7 @@ type Options struct {
 	// WatchInterval is how often the list of present cells is looked at
 	// (default 1 s).
 	WatchInterval time.Duration
-	// ConvergenceInterval is the time between two passes that nothing triggers
+	// ConvergenceInterval is the longest time from the end of a pass to the next one
 	// (default 30 s).
 	ConvergenceInterval time.Duration
 	// FullConvergenceInterval is for how long passes go by the log of events

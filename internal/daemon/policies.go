@@ -54,7 +54,7 @@ func (r *Restarts) Policy() lrp.Policy {
 
 // Convergence are the knobs of convergence, for embedding.
 type Convergence struct {
-	ConvergenceInterval time.Duration `name:"convergence_interval" default:"30s" range:"100ms..1h" help:"from the end of a pass to the next one that nothing triggers"`
+	ConvergenceInterval time.Duration `name:"convergence_interval" default:"30s" range:"100ms..1h" help:"longest time from the end of a pass to the next one"`
 	InventoryInterval   time.Duration `name:"inventory_interval" default:"5m" range:"1s..24h" help:"how often cells are asked which containers they have, so that records without a container are given up"`
 	MaxLoss             float64       `name:"max_loss" default:"0.5" range:"0.01..1" unit:"of the cells" help:"the part of the cells that may be lost within loss_grace and be believed at once"`
 	LossGrace           time.Duration `name:"loss_grace" default:"1m" range:"1ms..1h" help:"how long a cell must be gone to be believed lost if more are, and for how long a new leader believes no loss"`
