@@ -104,9 +104,9 @@ func TestHoweverAContainerRunsOutOfMemoryItIsSaid(t *testing.T) {
 		{"many small processes", script("nobody", `perl -e '$n = 3_000_000; for (1..60) { next if fork; $x = "x" x $n; sleep 1000 } wait'; exit 5`),
 			"/bin/sh: exit status 5" + after, ""},
 		{"its monitor", edited(script("nobody", "trap 'echo asked to end; exit 0' TERM; while :; do sleep 0.01; done"), func(w *manager.Work) {
-			w.Monitor, w.StartTimeoutMs = &executor.Action{Run: &executor.RunAction{Path: "/bin/sh", Args: []string{"-c", "exec " + hog}, User: "nobody"}}, 2000
+			w.Monitor, w.StartTimeoutMs = &executor.Action{Run: &executor.RunAction{Path: "/bin/sh", Args: []string{"-c", "exec " + hog}, User: "nobody"}}, 10_000 // an emulated processor takes seconds to use the memory up
 			w.Grace = patience
-		}), "instance was never healthy within 2s: " + ownEnd, "asked to end\n"},
+		}), "instance was never healthy within 10s: " + ownEnd, "asked to end\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			want := executor.Succeeded()
