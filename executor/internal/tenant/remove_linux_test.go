@@ -122,6 +122,24 @@ func TestARemovalFollowsNoLink(t *testing.T) {
 	}
 }
 
+func TestARemovalNeverLeavesItsRoot(t *testing.T) {
+	outside := t.TempDir()
+	dir := filepath.Join(outside, "root")
+	must(t, os.MkdirAll(filepath.Join(dir, "a/b"), 0o755), os.MkdirAll(filepath.Join(outside, "canary/full"), 0o755),
+		os.Symlink("..", filepath.Join(dir, "up")))
+	root, err := tenant.OpenRoot(dir)
+	must(t, err)
+	defer root.Close()
+	for _, name := range []string{"..", ".", "", "a/..", "a/b/../../..", "up/canary", "a/../../canary", "a/"} {
+		if err := root.RemoveAll(context.Background(), name); err == nil {
+			t.Errorf("%q is removed", name)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(outside, "canary/full")); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestARemovalEndsWithItsContext(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "tree")
 	must(t, os.MkdirAll(filepath.Join(dir, "a/b"), 0o755))

@@ -48,6 +48,9 @@ func (r *Root) RemoveAll(ctx context.Context, name string) error {
 }
 
 func removeAt(ctx context.Context, parent *os.File, name string) error {
+	if name == "" || name == "." || name == ".." { // not what parent holds
+		return &fs.PathError{Op: "remove", Path: name, Err: unix.EINVAL}
+	}
 	err := removeOne(parent, name)
 	if !errors.Is(err, unix.ENOTEMPTY) {
 		return err

@@ -19,6 +19,8 @@ func FuzzALayerIsNeverUnpackedOutside(f *testing.F) {
 	f.Add(tarOf(entry{name: "l", link: "/canary"}, entry{name: "l", content: "x"}, entry{name: ".wh.l"}, entry{name: ".wh..wh..opq"}))
 	f.Add(tarOf(entry{name: "l", link: ".."}, entry{name: "l/.wh.canary"}, entry{name: "l/.wh..wh..opq"}))
 	f.Add(zipped(tarOf(entry{name: "/a", content: "x"})))
+	f.Add(tarOf(entry{name: ".wh..."}))
+	f.Add(tarOf(entry{name: "d/", mode: 0o755}, entry{name: "d/.wh.."}, entry{name: "d/.wh..."}, entry{name: ".wh."}))
 	f.Fuzz(func(t *testing.T, archive []byte) {
 		const limit = 1 << 16
 		if len(archive) > limit {
