@@ -81,7 +81,8 @@ type Options struct {
 	// a negative number of containers none.
 	EndedLogs     int
 	EndedLogBytes int64
-	// CacheBytes is the size of the download cache without what is in use;
+	// CacheBytes is the size of the download cache without what is in use, and
+	// bounds what containers without a DiskMB may have in use;
 	// 0 means 10 GB.
 	CacheBytes int64
 	// MaxDownloadBytes is the largest archive, MaxContentBytes the most that

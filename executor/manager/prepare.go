@@ -28,8 +28,10 @@ type preparation struct {
 func (p *preparation) create(ctx context.Context) (executor.Endpoint, error) {
 	none := executor.Endpoint{}
 	spec := containerSpec(p.container, p.manager.options.DefaultMaxPIDs)
+	const mib = 1 << 20
+	disk := p.container.Resources.DiskMB * mib
 	for _, d := range dependencies(*p.container.RunInfo) {
-		m, err := p.dependency(ctx, d)
+		m, err := p.dependency(ctx, d, &disk)
 		if err != nil {
 			return none, fmt.Errorf("cached dependency %s: %w", d.name, err)
 		}
@@ -48,13 +50,21 @@ func (p *preparation) create(ctx context.Context) (executor.Endpoint, error) {
 	return p.manager.options.Backend.Create(ctx, spec)
 }
 
-func (p *preparation) dependency(ctx context.Context, d dependency) (executor.Mount, error) {
+// dependency fetches one. All of a container take at most its DiskMB, of which
+// disk is left; 0 means that it has none.
+func (p *preparation) dependency(ctx context.Context, d dependency, disk *int64) (executor.Mount, error) {
 	if p.manager.fetcher == nil {
 		return executor.Mount{}, errNoDir
 	}
-	lease, err := p.manager.fetcher.Directory(ctx, d.request)
+	lease, err := p.manager.fetcher.Directory(ctx, d.request, *disk)
+	if errors.Is(err, archive.ErrTooLarge) && *disk > 0 {
+		return executor.Mount{}, fmt.Errorf("%w (what the container's cached dependencies take together is at most its DiskMB)", err)
+	}
 	if err != nil {
 		return executor.Mount{}, err
+	}
+	if *disk > 0 {
+		*disk = max(*disk-lease.Size, 1)
 	}
 	p.undo = append(p.undo, func(context.Context) error { lease.Release(); return nil })
 	return executor.Mount{Source: lease.Path, Target: d.target}, nil

@@ -242,3 +242,44 @@ func TestVolumesAreMountedAndUnmountedOnce(t *testing.T) {
 	}
 	c.mustBeClean()
 }
+
+func TestCachedDependenciesTakeAtMostTheDiskOfTheirContainer(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		tgz(w, "content", strings.Repeat("x", 700<<10))
+	}))
+	defer server.Close()
+	h := newHost(t)
+	needs := func(names ...string) manager.Work {
+		return with(work(sh("exit 0")), func(w *manager.Work) {
+			for _, name := range names {
+				w.CachedDependencies = append(w.CachedDependencies, executor.CachedDependency{Name: name, From: server.URL + "/" + name, To: "/" + name})
+			}
+		})
+	}
+	for _, test := range []struct {
+		guid   string
+		diskMB int64
+		work   manager.Work
+		want   string // in the reason
+	}{
+		{"one", 1, needs("a"), ""},
+		{"two", 1, needs("a", "b"), "cached dependency b: archive too large: it takes more disk than the 331776 bytes that there are for it (what the container's cached dependencies take together is at most its DiskMB)"},
+		{"kept", 1, needs("b", "a"), "cached dependency a: archive too large: it takes more disk than the 331776 bytes"},
+		{"larger", 2, needs("a", "b"), ""},
+		{"without", 0, needs("a", "b", "c"), ""},
+	} {
+		t.Run(test.guid, func(t *testing.T) {
+			for _, r := range h.Reserve(reservation(test.guid, 1, test.diskMB, 0)) {
+				t.Fatal(r.Err)
+			}
+			if err := h.Initialize(test.guid, test.work); err != nil {
+				t.Fatal(err)
+			}
+			c := h.await(test.guid, executor.Completed)
+			if c.RunResult.Failed != (test.want != "") || !strings.Contains(c.RunResult.FailureReason, test.want) {
+				t.Errorf("it is %s", describe(c))
+			}
+			h.remove(test.guid)
+		})
+	}
+}

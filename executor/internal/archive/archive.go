@@ -27,8 +27,13 @@ type Limits struct {
 	// DefaultBytes.
 	MaxContentBytes int64
 	// MaxContentEntries is the number of files, directories and links; 0 means
-	// DefaultEntries.
+	// DefaultEntries. Directories that an entry needs and that were not named
+	// before it count, too.
 	MaxContentEntries int
+	// MaxDisk is the disk that the content may take, counted in blocks of 4 KiB
+	// with at least one for each entry; 0 means that there is no limit but the
+	// other two.
+	MaxDisk int64
 }
 
 // The defaults of Limits.

@@ -90,7 +90,7 @@ func tree(t testing.TB, content []byte, format archive.Format, l archive.Limits)
 	defer root.Close()
 	r, w := io.Pipe()
 	source := file(t, content)
-	go func() { w.CloseWithError(archive.Normalize(t.Context(), w, source, format, l)) }()
+	go func() { w.CloseWithError(archive.Normalize(t.Context(), w, source, format, l, nil)) }()
 	err = archive.Extract(t.Context(), root, "/a/b", r, -1, -1)
 	r.Close()
 	var lines []string
@@ -265,7 +265,7 @@ func FuzzNormalizeNeverWritesAnUnsafeName(f *testing.F) {
 	f.Add(zipOf(zipped{"a/b", "c", 0o644}, zipped{"l", "a", fs.ModeSymlink | 0o777}))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		var out bytes.Buffer
-		if archive.Normalize(t.Context(), &out, file(t, content), archive.Detect, archive.Limits{MaxContentBytes: 1 << 16, MaxContentEntries: 100}) != nil {
+		if archive.Normalize(t.Context(), &out, file(t, content), archive.Detect, archive.Limits{MaxContentBytes: 1 << 16, MaxContentEntries: 100}, nil) != nil {
 			return
 		}
 		in := tar.NewReader(&out)

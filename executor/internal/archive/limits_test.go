@@ -110,7 +110,7 @@ func TestEveryTransferEndsWithItsContext(t *testing.T) {
 		archive.Tar: tarOf(regular("f", 1)), archive.TGZ: gz(tarOf(regular("f", 1))), archive.Zip: zipOf(zipped{"f", "x", 0o644}),
 	} {
 		var out bytes.Buffer
-		if err := archive.Normalize(ended, &out, file(t, content), format, archive.Limits{}); !errors.Is(err, context.Canceled) || out.Len() > 0 {
+		if err := archive.Normalize(ended, &out, file(t, content), format, archive.Limits{}, nil); !errors.Is(err, context.Canceled) || out.Len() > 0 {
 			t.Errorf("%s: %v after %d bytes", format, err, out.Len())
 		}
 	}
@@ -153,3 +153,26 @@ func TestHeadersWithoutEndEndWithTheirContext(t *testing.T) {
 type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+func TestDirectoriesThatNobodyNamesAreCounted(t *testing.T) {
+	limits := archive.Limits{MaxContentEntries: 10}
+	var sorted, jumping []tar.Header
+	for i := range 4 {
+		sorted = append(sorted, tar.Header{Name: fmt.Sprintf("a/%d/", i), Typeflag: tar.TypeDir, Mode: 0o755}, regular(fmt.Sprintf("a/%d/f", i), 0))
+		jumping = append(jumping, regular(fmt.Sprintf("%d/b/c/f", i), 0))
+	}
+	var disk int64
+	if err := archive.Normalize(t.Context(), io.Discard, file(t, tarOf(sorted...)), archive.Tar, limits, &disk); err != nil || disk != 9*4096 {
+		t.Errorf("8 entries that need a directory take %d bytes, %v", disk, err)
+	}
+	if _, err := tree(t, tarOf(jumping...), archive.Tar, limits); !errors.Is(err, archive.ErrTooLarge) {
+		t.Errorf("4 entries that need 12 directories: %v", err)
+	}
+	limits = archive.Limits{MaxDisk: 3 * 4096}
+	if _, err := tree(t, tarOf(regular("f", 4097), regular("g", 1)), archive.Tar, limits); err != nil {
+		t.Errorf("three blocks: %v", err)
+	}
+	if _, err := tree(t, tarOf(regular("f", 4097), regular("g", 4097)), archive.Tar, limits); !errors.Is(err, archive.ErrTooLarge) {
+		t.Errorf("four blocks: %v", err)
+	}
+}

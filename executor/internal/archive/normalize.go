@@ -13,6 +13,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
+	"strings"
 )
 
 // A Format is how an archive is packed.
@@ -28,9 +30,13 @@ const (
 
 // Normalize writes the content of an archive as a plain tar stream. It stops
 // at the first entry that is unsafe or goes beyond the limits, and soon after
-// the end of ctx; what it has written before is to be thrown away.
-func Normalize(ctx context.Context, w io.Writer, f *os.File, format Format, l Limits) error {
-	n := normalizer{ctx: ctx, out: tar.NewWriter(w), left: l.orDefault(), limits: l.orDefault()}
+// the end of ctx; what it has written before is to be thrown away. It adds to
+// disk, unless that is nil, what MaxDisk limits.
+func Normalize(ctx context.Context, w io.Writer, f *os.File, format Format, l Limits, disk *int64) error {
+	if disk == nil {
+		disk = new(int64)
+	}
+	n := normalizer{disk: disk, ctx: ctx, out: tar.NewWriter(w), left: l.orDefault(), limits: l.orDefault()}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
@@ -87,18 +93,41 @@ type normalizer struct {
 	ctx          context.Context
 	out          *tar.Writer
 	left, limits Limits
+	disk         *int64
+	last         string // the name of the entry before
 }
 
-// count takes an entry from what the limits leave.
-func (n *normalizer) count(size int64) error {
-	if n.left.MaxContentEntries--; n.left.MaxContentEntries < 0 {
+// count takes an entry, and the directories that it may make, from what the
+// limits leave.
+func (n *normalizer) count(name string, size int64) error {
+	entries := 1 + strangers(n.last, path.Dir(name))
+	n.last = name
+	if n.left.MaxContentEntries -= entries; n.left.MaxContentEntries < 0 {
 		return tooMany(n.limits.MaxContentEntries)
 	}
 	if size < 0 || size > n.left.MaxContentBytes {
 		return n.tooLong()
 	}
 	n.left.MaxContentBytes -= size
+	const block = 4 << 10
+	*n.disk += max((size+block-1)/block, 1)*block + int64(entries-1)*block
+	if n.limits.MaxDisk > 0 && *n.disk > n.limits.MaxDisk {
+		return tooLarge("it takes more disk than the %d bytes that there are for it", n.limits.MaxDisk)
+	}
 	return nil
+}
+
+// strangers is how many directories of a path are not those of another one.
+func strangers(known, dir string) int {
+	if dir == "." {
+		return 0
+	}
+	a, b := strings.Split(known, "/"), strings.Split(dir, "/")
+	same := 0
+	for same < min(len(a), len(b)) && a[same] == b[same] {
+		same++
+	}
+	return len(b) - same
 }
 
 func (n *normalizer) tooLong() error {
@@ -119,7 +148,7 @@ func (n *normalizer) tar(r io.Reader) error {
 		if err != nil {
 			return err
 		}
-		if err := n.count(h.Size); err != nil {
+		if err := n.count(name, h.Size); err != nil {
 			return err
 		}
 		next := &tar.Header{Typeflag: h.Typeflag, Name: name, Mode: h.Mode & 0o777, ModTime: h.ModTime}
@@ -240,7 +269,7 @@ func (n *normalizer) zipEntry(e *zip.File) error {
 		return n.tooLong()
 	}
 	size := int64(e.UncompressedSize64)
-	if err := n.count(size); err != nil {
+	if err := n.count(name, size); err != nil {
 		return err
 	}
 	h := &tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: int64(e.Mode().Perm()), ModTime: e.Modified}

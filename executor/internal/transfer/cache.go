@@ -2,10 +2,14 @@ package transfer
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"os"
 	"strings"
 	"sync"
+
+	"github.com/diegosdk/diego/executor/internal/archive"
+	"github.com/diegosdk/diego/executor/internal/tenant"
 )
 
 // A cache holds what was fetched, by key. Of one key there may be several
@@ -16,7 +20,20 @@ type cache struct {
 	mu    sync.Mutex
 	keys  map[string]*slot
 	bytes int64 // of all versions on disk
+	inUse int64 // of those that are leased
 	uses  int64 // counts leases, so that the least recently used is known
+	// doomed are to be removed from the disk once mu is free: it may take long.
+	doomed []string
+}
+
+// unlock frees mu and removes what is doomed.
+func (c *cache) unlock() {
+	doomed := c.doomed
+	c.doomed = nil
+	c.mu.Unlock()
+	for _, path := range doomed {
+		tenant.RemoveAll(context.Background(), path)
+	}
 }
 
 // A slot is one key. Who holds turn fetches it; the others wait.
@@ -40,7 +57,9 @@ type version struct {
 // A Lease keeps a file or directory in place.
 type Lease struct {
 	// Path is read-only for the holder.
-	Path    string
+	Path string
+	// Size is the disk that it takes, in bytes.
+	Size    int64
 	release func()
 	once    sync.Once
 }
@@ -49,9 +68,16 @@ type Lease struct {
 func (l *Lease) Release() { l.once.Do(l.release) }
 
 // get returns a lease on what r asks for, as kind: the version that is kept if
-// it is still right, or one that is fetched and prepared now.
-func (f *Fetcher) get(ctx context.Context, r Request, kind string, prepare func(*os.File) (string, int64, error)) (*Lease, error) {
+// it is still right, or one that is fetched and prepared now. It takes at most
+// so many bytes; see Directory.
+func (f *Fetcher) get(ctx context.Context, r Request, kind string, most int64, prepare func(*os.File) (string, int64, error)) (*Lease, error) {
 	fetch := func(known *version) (*version, error) {
+		select {
+		case f.downloads <- struct{}{}:
+			defer func() { <-f.downloads }()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 		file, header, err := f.download(ctx, r, known)
 		if err != nil || file == nil {
 			return nil, err
@@ -83,7 +109,7 @@ func (f *Fetcher) get(ctx context.Context, r Request, kind string, prepare func(
 	// Held while the server is asked, so that nobody evicts what it confirms.
 	known := c.lease(s)
 	if known != nil && r.Value != "" && known.v.algorithm == r.Algorithm && known.v.value == r.Value {
-		return known.Lease, nil
+		return c.admit(known, most)
 	}
 	var confirmable *version
 	if known != nil && r.Value == "" && (known.v.etag != "" || known.v.modified != "") {
@@ -91,7 +117,7 @@ func (f *Fetcher) get(ctx context.Context, r Request, kind string, prepare func(
 	}
 	next, err := fetch(confirmable)
 	if err == nil && next == nil {
-		return known.Lease, nil
+		return c.admit(known, most)
 	}
 	if known != nil {
 		known.Release()
@@ -99,7 +125,32 @@ func (f *Fetcher) get(ctx context.Context, r Request, kind string, prepare func(
 	if err != nil {
 		return nil, err
 	}
-	return c.put(s, next).Lease, nil
+	return c.admit(c.put(s, next), most)
+}
+
+// admit is the lease on a version if it fits; else it is given back.
+func (c *cache) admit(h *held, most int64) (*Lease, error) {
+	c.mu.Lock()
+	inUse := c.inUse
+	c.mu.Unlock()
+	var err error
+	switch {
+	case most > 0 && h.v.size > most:
+		err = fmt.Errorf("%w: it takes %d bytes of disk, and there are %d for it", archive.ErrTooLarge, h.v.size, most)
+	case most == 0 && inUse > c.limit:
+		err = fmt.Errorf("%w: with it %d bytes of the cache would be in use, and CacheBytes is %d", archive.ErrTooLarge, inUse, c.limit)
+	default:
+		return h.Lease, nil
+	}
+	h.Release()
+	return nil, err
+}
+
+// room is what is not in use, and at least 1.
+func (c *cache) room() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return max(c.limit-c.inUse, 1)
 }
 
 // origin is the part of a URL that says what it names. It belongs to the key:
@@ -167,13 +218,18 @@ func (c *cache) lease(s *slot) *held {
 }
 
 func (c *cache) take(v *version) *held {
+	if v.leases == 0 {
+		c.inUse += v.size
+	}
 	v.leases++
 	c.uses++
 	v.used = c.uses
-	return &held{&Lease{Path: v.path, release: func() {
+	return &held{&Lease{Path: v.path, Size: v.size, release: func() {
 		c.mu.Lock()
-		defer c.mu.Unlock()
-		v.leases--
+		defer c.unlock()
+		if v.leases--; v.leases == 0 {
+			c.inUse -= v.size
+		}
 		if v.stale && v.leases == 0 {
 			c.remove(v)
 		}
@@ -184,7 +240,7 @@ func (c *cache) take(v *version) *held {
 // put makes v the latest version of a slot and returns a lease on it.
 func (c *cache) put(s *slot, v *version) *held {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.unlock()
 	if old := s.latest; old != nil {
 		old.stale = true
 		if old.leases == 0 {
@@ -199,7 +255,7 @@ func (c *cache) put(s *slot, v *version) *held {
 }
 
 // evict removes what was used longest ago until the rest fits. What is in use
-// stays, even if that is more than the limit.
+// stays, even if that is more than the limit: its users have room for it.
 func (c *cache) evict() {
 	for c.bytes > c.limit {
 		var oldest *version
@@ -224,5 +280,5 @@ func (c *cache) evict() {
 
 func (c *cache) remove(v *version) {
 	c.bytes -= v.size
-	os.RemoveAll(v.path)
+	c.doomed = append(c.doomed, v.path)
 }

@@ -18,10 +18,10 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -115,7 +115,7 @@ type Request struct {
 // Archive fetches an archive and returns a lease on its file, packed as it
 // came.
 func (f *Fetcher) Archive(ctx context.Context, r Request) (*Lease, error) {
-	return f.get(ctx, r, "archive", func(file *os.File) (string, int64, error) {
+	return f.get(ctx, r, "archive", math.MaxInt64, func(file *os.File) (string, int64, error) {
 		info, err := file.Stat()
 		if err != nil {
 			return "", 0, err
@@ -125,38 +125,46 @@ func (f *Fetcher) Archive(ctx context.Context, r Request) (*Lease, error) {
 }
 
 // Directory fetches an archive and returns a lease on a directory with its
-// content. Without a CacheKey the URL is the key.
-func (f *Fetcher) Directory(ctx context.Context, r Request) (*Lease, error) {
+// content. Without a CacheKey the URL is the key. The content takes at most so
+// many bytes of disk, or it is an archive.ErrTooLarge; 0 means what CacheBytes
+// leaves beside what is in use.
+func (f *Fetcher) Directory(ctx context.Context, r Request, most int64) (*Lease, error) {
 	if r.CacheKey == "" {
 		r.CacheKey = r.URL
 	}
-	return f.get(ctx, r, "directory", func(file *os.File) (string, int64, error) {
+	return f.get(ctx, r, "directory", most, func(file *os.File) (string, int64, error) {
 		defer os.Remove(file.Name())
 		dir, err := os.MkdirTemp(f.options.Dir, "directory-")
 		if err != nil {
 			return "", 0, err
 		}
+		var disk int64
 		if err = os.Chmod(dir, 0o755); err == nil {
-			err = f.unpack(ctx, file, dir, r.Format)
-		}
-		if err == nil {
-			var size int64
-			if size, err = sizeOf(dir); err == nil {
-				return dir, size, nil
+			limits := f.options.Content
+			if limits.MaxDisk = most; most == 0 {
+				limits.MaxDisk = f.cache.room()
 			}
+			err = f.unpack(ctx, file, dir, r.Format, limits, &disk)
 		}
-		os.RemoveAll(dir)
+		switch {
+		case err == nil:
+			return dir, disk, nil
+		case ctx.Err() == nil:
+			err = errors.Join(err, tenant.RemoveAll(ctx, dir))
+		default: // a stop does not wait for it
+			go tenant.RemoveAll(context.WithoutCancel(ctx), dir)
+		}
 		return "", 0, err
 	})
 }
 
-func (f *Fetcher) unpack(ctx context.Context, file *os.File, dir string, format archive.Format) error {
+func (f *Fetcher) unpack(ctx context.Context, file *os.File, dir string, format archive.Format, l archive.Limits, disk *int64) error {
 	root, err := tenant.OpenRoot(dir)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	plain := f.Tar(ctx, file, format)
+	plain := normalized(ctx, file, format, l, disk)
 	defer plain.Close()
 	return archive.Extract(ctx, root, ".", plain, -1, -1)
 }
@@ -165,12 +173,17 @@ func (f *Fetcher) unpack(ctx context.Context, file *os.File, dir string, format 
 // reading ends with an error at the first entry that is unsafe or too large.
 // The caller closes it, which also ends its use of file.
 func (f *Fetcher) Tar(ctx context.Context, file *os.File, format archive.Format) io.ReadCloser {
+	return normalized(ctx, file, format, f.options.Content, nil)
+}
+
+// normalized adds to disk until it is closed.
+func normalized(ctx context.Context, file *os.File, format archive.Format, l archive.Limits, disk *int64) io.ReadCloser {
 	r, w := io.Pipe()
 	t := &tarStream{PipeReader: r, done: make(chan struct{})}
 	t.stop = context.AfterFunc(ctx, func() { w.CloseWithError(ctx.Err()) })
 	go func() {
 		defer close(t.done)
-		w.CloseWithError(archive.Normalize(ctx, w, file, format, f.options.Content))
+		w.CloseWithError(archive.Normalize(ctx, w, file, format, l, disk))
 	}()
 	return t
 }
@@ -193,12 +206,6 @@ func (t *tarStream) Close() error {
 func (f *Fetcher) download(ctx context.Context, r Request, known *version) (*os.File, http.Header, error) {
 	if err := checkURL(r.URL); err != nil {
 		return nil, nil, err
-	}
-	select {
-	case f.downloads <- struct{}{}:
-		defer func() { <-f.downloads }()
-	case <-ctx.Done():
-		return nil, nil, ctx.Err()
 	}
 	var err error
 	for range attempts {
@@ -335,19 +342,4 @@ func withoutSecrets(err error) error {
 		return fmt.Errorf("%s %s: %w", strings.ToUpper(e.Op), shown(e.URL), e.Err)
 	}
 	return err
-}
-
-func sizeOf(dir string) (int64, error) {
-	var size int64
-	err := filepath.WalkDir(dir, func(_ string, d os.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		info, err := d.Info()
-		if err == nil && info.Mode().IsRegular() {
-			size += info.Size()
-		}
-		return err
-	})
-	return size, err
 }

@@ -77,7 +77,7 @@ func newFetcher(t *testing.T, edit ...func(*transfer.Options)) (*transfer.Fetche
 
 func fetch(t *testing.T, f *transfer.Fetcher, r transfer.Request) *transfer.Lease {
 	t.Helper()
-	l, err := f.Directory(context.Background(), r)
+	l, err := f.Directory(context.Background(), r, 1<<30)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestWhoKnowsAKeyIsNotGivenWhatAnotherServerSent(t *testing.T) {
 	defer liar.Close()
 	f, _ := newFetcher(t)
 	fetch(t, f, transfer.Request{URL: s.URL + "/secret?signature=1", CacheKey: "key"}).Release()
-	if _, err := f.Directory(context.Background(), transfer.Request{URL: liar.URL + "/secret", CacheKey: "key"}); !errors.Is(err, transfer.ErrStatus) {
+	if _, err := f.Directory(context.Background(), transfer.Request{URL: liar.URL + "/secret", CacheKey: "key"}, 1<<30); !errors.Is(err, transfer.ErrStatus) {
 		t.Errorf("the error is %v", err)
 	}
 	fetch(t, f, transfer.Request{URL: s.URL + "/secret?signature=2", CacheKey: "key"}).Release()
@@ -172,7 +172,7 @@ func TestADownloadThatCannotBeTrustedIsRefusedAndLeavesNothing(t *testing.T) {
 	} {
 		for _, key := range []string{"", "key"} {
 			test.r.CacheKey = key
-			if _, err := f.Directory(context.Background(), test.r); !errors.Is(err, test.want) {
+			if _, err := f.Directory(context.Background(), test.r, 1<<30); !errors.Is(err, test.want) {
 				t.Errorf("%s: %v, want %v", test.name, err, test.want)
 			}
 		}
@@ -194,7 +194,7 @@ func TestErrorsShowNoSecretsOfAURL(t *testing.T) {
 
 func TestTheLeastRecentlyUsedIsEvictedAndNeverWhatIsInUse(t *testing.T) {
 	s := newServer(t)
-	f, dir := newFetcher(t, func(o *transfer.Options) { o.CacheBytes = 8 }) // of 3 bytes each
+	f, dir := newFetcher(t, func(o *transfer.Options) { o.CacheBytes = 2 * 4096 }) // of one block each
 	get := func(key string) *transfer.Lease {
 		return fetch(t, f, transfer.Request{URL: s.URL + "/" + key, CacheKey: key})
 	}
@@ -219,13 +219,13 @@ func TestTheLeastRecentlyUsedIsEvictedAndNeverWhatIsInUse(t *testing.T) {
 
 func TestManyUsersOfAFewKeysNeverLoseWhatTheyHold(t *testing.T) {
 	s := newServer(t)
-	f, dir := newFetcher(t, func(o *transfer.Options) { o.CacheBytes = 7 })
+	f, dir := newFetcher(t, func(o *transfer.Options) { o.CacheBytes = 2 * 4096 })
 	var users sync.WaitGroup
 	for user := range 16 {
 		users.Go(func() {
 			for i := range 25 {
 				key := fmt.Sprint((user + i) % 5)
-				l, err := f.Directory(context.Background(), transfer.Request{URL: s.URL + "/" + key, CacheKey: key})
+				l, err := f.Directory(context.Background(), transfer.Request{URL: s.URL + "/" + key, CacheKey: key}, 1<<30)
 				if err != nil {
 					t.Error(err)
 					return
@@ -255,13 +255,13 @@ func TestWhoWaitsForAnotherDownloadCanBeCancelled(t *testing.T) {
 	r := transfer.Request{URL: slow.URL, CacheKey: "slow"}
 	first := make(chan error)
 	go func() {
-		_, err := f.Directory(context.Background(), r)
+		_, err := f.Directory(context.Background(), r, 1<<30)
 		first <- err
 	}()
 	<-asked
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := f.Directory(ctx, r); !errors.Is(err, context.Canceled) {
+	if _, err := f.Directory(ctx, r, 1<<30); !errors.Is(err, context.Canceled) {
 		t.Errorf("who waits: %v", err)
 	}
 	close(release)
@@ -306,5 +306,80 @@ func TestAnUploadIsBounded(t *testing.T) {
 	f, _ := newFetcher(t, func(o *transfer.Options) { o.Content.MaxContentBytes = 1000 })
 	if err := f.Upload(context.Background(), "http://127.0.0.1:1", bytes.NewReader(make([]byte, 1001))); !errors.Is(err, archive.ErrTooLarge) {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// many serves an archive with so many files of a size, which never changes.
+func many(t *testing.T, files, size int) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("ETag", `"same"`)
+		if r.Header.Get("If-None-Match") != "" {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		out := tar.NewWriter(w)
+		for i := range files {
+			out.WriteHeader(&tar.Header{Name: fmt.Sprint("f", i), Mode: 0o644, Size: int64(size)})
+			out.Write(make([]byte, size))
+		}
+		out.Close()
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func TestADirectoryTakesNoMoreDiskThanThereIsForIt(t *testing.T) {
+	url := many(t, 10, 5000) // two blocks each
+	f, dir := newFetcher(t)
+	const needed = 10 * 2 * 4096
+	r := transfer.Request{URL: url, CacheKey: "k"}
+	for _, attempt := range []string{"a download", "another one"} {
+		if _, err := f.Directory(context.Background(), r, needed-1); !errors.Is(err, archive.ErrTooLarge) || !strings.Contains(err.Error(), fmt.Sprint(needed-1)) {
+			t.Errorf("%s: %v", attempt, err)
+		}
+		if left, _ := os.ReadDir(dir); len(left) != 0 {
+			t.Errorf("%s has left %v", attempt, left)
+		}
+	}
+	l, err := f.Directory(context.Background(), r, needed)
+	if err != nil || l.Size != needed {
+		t.Fatalf("%+v, %v", l, err)
+	}
+	defer l.Release()
+	if _, err := f.Directory(context.Background(), r, needed-1); !errors.Is(err, archive.ErrTooLarge) {
+		t.Errorf("from the cache: %v", err)
+	}
+}
+
+func TestWithoutALimitOfItsOwnADirectoryTakesWhatTheCacheHasLeft(t *testing.T) {
+	url := many(t, 10, 4096)
+	f, dir := newFetcher(t, func(o *transfer.Options) { o.CacheBytes = 25 * 4096 })
+	get := func(key string) (*transfer.Lease, error) {
+		return f.Directory(context.Background(), transfer.Request{URL: url, CacheKey: key}, 0)
+	}
+	a, errA := get("a")
+	b, errB := get("b")
+	if err := errors.Join(errA, errB); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := get("c"); !errors.Is(err, archive.ErrTooLarge) {
+		t.Errorf("a third one beside two in use: %v", err)
+	}
+	again, err := get("a")
+	if err != nil {
+		t.Errorf("one that is in use already: %v", err)
+	} else {
+		again.Release()
+	}
+	a.Release()
+	if c, err := get("c"); err != nil {
+		t.Errorf("after one has gone: %v", err)
+	} else {
+		c.Release()
+	}
+	b.Release()
+	if left, _ := os.ReadDir(dir); len(left) > 2 {
+		t.Errorf("%d directories are kept", len(left))
 	}
 }
