@@ -61,7 +61,8 @@ func removeAt(ctx context.Context, parent *os.File, name string) error {
 	}
 	defer top.Close()
 	r := removal{ctx: ctx, top: top}
-	for {
+	const idle = 100 // passes that find nothing, though somebody makes one more file
+	for pass := 0; ; pass++ {
 		r.progress, r.failures, r.first = false, 0, nil
 		if err := r.each(top, r.child); err != nil {
 			return err
@@ -71,10 +72,13 @@ func removeAt(ctx context.Context, parent *os.File, name string) error {
 		case err == nil || !errors.Is(err, unix.ENOTEMPTY):
 			return err
 		case r.progress:
+			pass = 0
 		case r.failures > 1:
 			return fmt.Errorf("%w, and %d more", r.first, r.failures-1)
 		case r.failures == 1:
 			return r.first
+		case pass == idle:
+			return err
 		}
 		if _, err := top.Seek(0, io.SeekStart); err != nil {
 			return err
