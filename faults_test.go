@@ -65,9 +65,9 @@ func TestEffectsThatAreLostAfterTheCommitAreAskedForAgain(t *testing.T) {
 	s.ControlPlane = s.plane("plane-2", nil)
 	s.BBS = s.asked(s.ControlPlane)
 	s.cells.ReportTo(s.BBS)
-	s.pass(15 * time.Second)
+	s.pass(5 * time.Second) // another control plane may still be about it
 	s.wantRecords("web/0 UNCLAIMED ORDINARY", "web/1 UNCLAIMED ORDINARY")
-	s.pass(30 * time.Second)
+	s.pass(10 * time.Second)
 	s.wantRecords("web/0 RUNNING ORDINARY cell-1", "web/1 RUNNING ORDINARY cell-2")
 }
 
