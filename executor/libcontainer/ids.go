@@ -19,9 +19,6 @@ import (
 	"github.com/diegosdk/diego/executor/internal/guids"
 )
 
-// IDsPerContainer is how many uids and gids a container has, from 0 on.
-const IDsPerContainer = 1 << 16
-
 // ids are the uids and gids of a container. They are a range of the host's,
 // which no other container has, and a user namespace that maps them. So
 // whatever the kernel counts by uid, it counts for each container. The zero

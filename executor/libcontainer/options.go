@@ -1,5 +1,3 @@
-//go:build linux && cgo && (amd64 || arm64)
-
 package libcontainer
 
 import (
@@ -73,6 +71,9 @@ const (
 	DefaultCgroupParent = "diego"
 	DefaultMaxPIDs      = 1024
 )
+
+// IDsPerContainer is how many uids and gids a container has, from 0 on.
+const IDsPerContainer = 1 << 16
 
 func (o Options) orDefault() (Options, error) {
 	if o.Dir == "" {

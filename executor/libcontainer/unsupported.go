@@ -5,24 +5,10 @@ package libcontainer
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"runtime"
 
 	"github.com/diegosdk/diego/executor"
 )
-
-// Options configure a Backend; see the documentation on Linux.
-type Options struct {
-	Dir, ExternalIP     string
-	FirstPort, LastPort uint16
-	HostNetwork         bool
-	Subnet              netip.Prefix
-	ImageDirs           []string
-	Preloaded           map[string]string
-	CgroupParent        string
-	MaxPIDs             int64
-	AllowPrivileged     bool
-}
 
 // Backend exists only where containers do. Of a zero one, Probe and Close may
 // be called.
