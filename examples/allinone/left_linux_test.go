@@ -25,8 +25,10 @@ func nothingIsLeft(t *testing.T, data string) {
 		}
 	}
 	for _, cell := range glob(t, data+"/cell-*") {
-		for _, container := range append(glob(t, cell+"/process/*"), glob(t, cell+"/libcontainer/containers/*")...) {
-			t.Errorf("a container is left: %s", container)
+		for _, left := range []string{"/process/[^.]*", "/process/.lost/*", "/libcontainer/containers/*", "/libcontainer/lost/*"} {
+			for _, container := range glob(t, cell+left) {
+				t.Errorf("a container is left: %s", container)
+			}
 		}
 		dir, err := filepath.EvalSymlinks(cell)
 		if err != nil {

@@ -293,7 +293,8 @@ func (e *LeftError) Unwrap() error { return e.Err }
 // Clear deletes every container that the backend lists, whatever the Manager
 // knows of it, Options.DeleteWorkers at a time. It is for a daemon that ends,
 // after Run has returned. An error is a *LeftError, or the backend's if it could
-// not list its containers.
+// not list its containers. A container of which only files are left that were set
+// aside is removed; the log says so.
 func (m *Manager) Clear(ctx context.Context) error {
 	guids, err := m.options.Backend.List(ctx)
 	if err != nil {
@@ -304,7 +305,12 @@ func (m *Manager) Clear(ctx context.Context) error {
 	deleting.SetLimit(m.options.DeleteWorkers)
 	for i, guid := range guids {
 		deleting.Go(func() error {
-			failures[i] = m.options.Backend.Delete(ctx, guid)
+			err := m.options.Backend.Delete(ctx, guid)
+			if errors.Is(err, executor.ErrSetAside) {
+				m.options.Logger.Warn("nothing of a container runs any more, but some of its files are left", "guid", guid, "error", err)
+				err = nil
+			}
+			failures[i] = err
 			return nil
 		})
 	}

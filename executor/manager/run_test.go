@@ -109,6 +109,7 @@ func TestClearRemovesManyAtATimeAndCountsWhatIsLeft(t *testing.T) {
 		}
 		busy := errors.New("the mount is busy")
 		backend.stuck["c007"], backend.stuck["c050"] = busy, errors.New("another reason")
+		backend.stuck["c009"] = &executor.BackendError{Kind: executor.ErrSetAside, GUID: "c009"} // it is gone, but for some files
 		m, err := manager.New(t.Context(), manager.Options{Backend: backend, Capacity: manager.Capacity{MemoryMB: 1, DiskMB: 1}})
 		if err != nil {
 			t.Fatal(err)
