@@ -63,6 +63,21 @@ func TestDirectoriesOfAnyDepthAreDeletedWithAFewDescriptors(t *testing.T) {
 	}
 }
 
+func TestADownloadReplacesADirectoryOfTheImage(t *testing.T) {
+	eachIDs(t, func(t *testing.T, edit func(*Options)) {
+		image := t.TempDir()
+		if err := os.MkdirAll(filepath.Join(image, "app/a/b/c"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		f := newFixture(t, edit, func(o *Options) { o.ImageDirs = []string{image} })
+		guid, _ := f.create(func(c *executor.ContainerSpec) { c.RootFS = "dir:" + image })
+		file := tarOf(entry{name: "app", content: "instead", mode: 0o644})
+		if err := f.StreamIn(f.ctx, guid, "/", "root", bytes.NewReader(file)); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // lessDescriptors does something while this process can open few files more.
 func lessDescriptors(t *testing.T, more uint64, do func()) {
 	t.Helper()

@@ -19,8 +19,10 @@ import (
 // may be a tenant's doing, with everything below it. It follows no link, leaves
 // what is mounted alone, and takes a constant number of descriptors and
 // constant memory: what lies below a subdirectory is lifted to the top before
-// it is removed. It goes on after a failure, and its error names the first one
-// and how many there were. It ends with ctx. What is not there is no error.
+// it is removed. What an overlay shows of its lower layers cannot be moved and
+// takes a descriptor for each level, of which a tenant can add none. It goes on
+// after a failure, and its error names the first one and how many there were.
+// It ends with ctx. What is not there is no error.
 func RemoveAll(ctx context.Context, path string) error {
 	parent, err := os.Open(filepath.Dir(path))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -136,9 +138,9 @@ func (r *removal) note(err error) {
 	}
 }
 
-// child empties a subdirectory of top, and removes it.
-func (r *removal) child(top *os.File, name string) error {
-	dir, err := openDir(top, name)
+// child empties a subdirectory, and removes it.
+func (r *removal) child(parent *os.File, name string) error {
+	dir, err := openDir(parent, name)
 	if err != nil {
 		return present(err)
 	}
@@ -146,7 +148,7 @@ func (r *removal) child(top *os.File, name string) error {
 	if err := r.each(dir, r.lift); err != nil {
 		return err
 	}
-	if err := removeOne(top, name); !errors.Is(err, unix.ENOTEMPTY) {
+	if err := removeOne(parent, name); !errors.Is(err, unix.ENOTEMPTY) {
 		return err
 	}
 	return errNoted
@@ -171,6 +173,9 @@ func (r *removal) lift(dir *os.File, name string) error {
 			}
 			opened.Close()
 			err = unix.Renameat(int(dir.Fd()), name, int(r.top.Fd()), "lifted-"+strconv.Itoa(r.lifted))
+		}
+		if errors.Is(err, unix.EXDEV) { // it is of an overlay's lower layer
+			return r.child(dir, name)
 		}
 		if err != nil {
 			return present(&fs.PathError{Op: "rename", Path: name, Err: err})
