@@ -69,18 +69,24 @@ func (i ids) as(uid, gid uint32, f func() error) error {
 }
 
 // An idPool gives ranges of ids to containers. Pools of one host see each other
-// by sockets that are named after blocks of ranges, and gone with their process.
+// by locks on bytes of one file, each of which stands for the id with its
+// number, and which are gone with their process. Only root can take them.
 type idPool struct {
 	first  uint32 // of all ids
 	ranges uint32
 	start  uint32 // the block to begin with
 
 	mu     sync.Mutex
-	claims map[uint32]int // a socket for each block that is ours
+	locks  *os.File
+	claims map[uint32]bool // the blocks that are ours
 	taken  map[string]uint32
 	used   map[uint32]bool
 	spaces map[uint32]*os.File // user namespaces that were made, by range
 }
+
+// idLocks is the file with the locks. Others in the network of the host, or this
+// host's users, could take names of sockets.
+const idLocks = "/run/diego-ids"
 
 // rangesPerBlock is how many ranges a pool claims at once.
 const rangesPerBlock = 32
@@ -92,10 +98,11 @@ func newIDPool(id string, o Options) (*idPool, error) {
 	}
 	p := &idPool{
 		first: o.FirstID, ranges: uint32((uint64(o.LastID) - uint64(o.FirstID) + 1) / IDsPerContainer),
-		claims: make(map[uint32]int), taken: make(map[string]uint32), used: make(map[uint32]bool), spaces: make(map[uint32]*os.File),
+		claims: make(map[uint32]bool), taken: make(map[string]uint32), used: make(map[uint32]bool), spaces: make(map[uint32]*os.File),
 	}
 	p.start = uint32(seed[0]) % p.blocks()
-	return p, nil
+	p.locks, err = os.OpenFile(idLocks, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	return p, err
 }
 
 func (p *idPool) blocks() uint32 { return (p.ranges + rangesPerBlock - 1) / rangesPerBlock }
@@ -136,19 +143,15 @@ func (p *idPool) give(guid string, n uint32) (ids, error) {
 
 // claim makes a block ours if it is nobody's.
 func (p *idPool) claim(block uint32) bool {
-	if _, ours := p.claims[block]; ours {
+	if p.claims[block] {
 		return true
 	}
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
+	const size = rangesPerBlock * IDsPerContainer
+	lock := unix.Flock_t{Type: unix.F_WRLCK, Start: int64(p.first) + int64(block)*size, Len: size}
+	if unix.FcntlFlock(p.locks.Fd(), unix.F_OFD_SETLK, &lock) != nil {
 		return false
 	}
-	// Pools that begin elsewhere have other blocks: the name is the first id's.
-	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: fmt.Sprintf("@diego-ids-%d", p.first+block*rangesPerBlock*IDsPerContainer)}); err != nil {
-		unix.Close(fd)
-		return false
-	}
-	p.claims[block] = fd
+	p.claims[block] = true
 	return true
 }
 
@@ -188,10 +191,8 @@ func (p *idPool) close() {
 	for _, space := range p.spaces {
 		space.Close()
 	}
-	for _, fd := range p.claims {
-		unix.Close(fd)
-	}
-	p.spaces, p.claims = map[uint32]*os.File{}, map[uint32]int{}
+	p.locks.Close()
+	p.spaces, p.claims = map[uint32]*os.File{}, map[uint32]bool{}
 }
 
 // idsFile, in the directory of a container, holds the first of its ids.

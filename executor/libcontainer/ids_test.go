@@ -394,3 +394,29 @@ func TestIDsThatNoContainerCouldHaveAreRefused(t *testing.T) {
 		t.Error(o.FirstID)
 	}
 }
+
+func TestNoTwoCellsHaveAnIDAndNobodyElseTakesOneFromThem(t *testing.T) {
+	const first, last = 0x7f00_0000, 0x7f00_0000 + 2*rangesPerBlock*IDsPerContainer - 1
+	f := newFixture(t, func(o *Options) { o.HostNetwork, o.FirstID, o.LastID = true, first, last })
+	guid, _ := f.create()
+	// It is in the host's network, as is every user of the host.
+	r := f.as("nobody", guid, fmt.Sprintf(`exec perl -MSocket -e '$| = 1; `+
+		`for (%d, %d) { socket($s, AF_UNIX, SOCK_DGRAM, 0); push @s, $s; bind($s, pack("S", AF_UNIX) . "\0diego-ids-$_") } `+
+		`print -e "%s" ? "sees the locks" : "has taken names"; sleep 1000'`, first, first+rangesPerBlock*IDsPerContainer, idLocks))
+	r.says("has taken names")
+	for range rangesPerBlock {
+		if _, err := f.ids.take(fmt.Sprint(f.count)); err != nil {
+			t.Fatal(err)
+		}
+		f.count++
+	}
+	// Its blocks begin elsewhere.
+	other, err := newIDPool("00", Options{FirstID: first + IDsPerContainer, LastID: last})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.close()
+	if got, err := other.take("another"); err == nil {
+		t.Errorf("another cell has the ids from %d on", got.first)
+	}
+}
