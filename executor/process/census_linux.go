@@ -24,6 +24,7 @@ type census struct {
 	marked   map[string][]int // positions in all, by the directory in their environment
 	sessions map[int][]int
 	children map[int][]int // by the number of their parent
+	numbers  map[int]int   // position of each process
 }
 
 // A member is a process of a container, as /proc shows it.
@@ -47,7 +48,7 @@ func takeCensus(proc string) (*census, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &census{marked: make(map[string][]int), sessions: make(map[int][]int), children: make(map[int][]int)}
+	c := &census{marked: make(map[string][]int), sessions: make(map[int][]int), children: make(map[int][]int), numbers: make(map[int]int)}
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
 		if err != nil || pid == os.Getpid() {
@@ -66,6 +67,7 @@ func takeCensus(proc string) (*census, error) {
 		}
 		at := len(c.all)
 		c.all = append(c.all, m)
+		c.numbers[m.pid] = at
 		c.sessions[m.session] = append(c.sessions[m.session], at)
 		c.children[m.parent] = append(c.children[m.parent], at)
 		for _, dir := range marks(environ) {
@@ -97,8 +99,9 @@ func marks(environ []byte) (dirs []string) {
 
 // of are the living processes that belong to the container with a directory:
 // those that have it in their environment, those that share a session with
-// such a process or with one of the leaders, and the children of all these.
-func (c *census) of(dir string, leaders []leader) (found []member) {
+// such a process, with one of the leaders or with one that was found before,
+// and the children of all these.
+func (c *census) of(dir string, leaders, before []leader) (found []member) {
 	seen := make(map[int]bool)
 	var queue []int
 	add := func(positions []int) {
@@ -119,6 +122,11 @@ func (c *census) of(dir string, leaders []leader) (found []member) {
 			add(session)
 		}
 	}
+	for _, l := range before {
+		if at, ok := c.numbers[l.pid]; ok && c.all[at].started == l.started {
+			add(c.sessions[c.all[at].session])
+		}
+	}
 	for ; len(queue) > 0; queue = queue[1:] {
 		m := c.all[queue[0]]
 		add(c.children[m.pid])
@@ -129,14 +137,22 @@ func (c *census) of(dir string, leaders []leader) (found []member) {
 	return found
 }
 
-// members are the living processes of a container, as the next census shows
-// them.
-func members(ctx context.Context, dir string, leaders []leader) ([]member, error) {
-	c, err := censuses.join(ctx)
+// members are the living processes of the container, as the next census shows
+// them. It remembers them: one that has cleared its environment belongs to the
+// container also after its parents have ended.
+func (c *container) members(ctx context.Context, leaders []leader) ([]member, error) {
+	all, err := censuses.join(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("look for its processes: %w", err)
 	}
-	return c.of(dir, leaders), nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	found := all.of(c.dir, leaders, c.found)
+	c.found = make([]leader, len(found))
+	for i, m := range found {
+		c.found[i] = leader{m.pid, m.started}
+	}
+	return found, nil
 }
 
 // startTime is the started of a process that is not reaped yet.

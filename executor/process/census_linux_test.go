@@ -79,7 +79,7 @@ func TestWhatLimitsThisProcessIsNotTakenForTheEndOfAnother(t *testing.T) {
 
 // The numbers are those of processes, sessions and parents.
 func TestACensusFindsWhatBelongsToAContainer(t *testing.T) {
-	c := &census{marked: map[string][]int{}, sessions: map[int][]int{}, children: map[int][]int{}}
+	c := &census{marked: map[string][]int{}, sessions: map[int][]int{}, children: map[int][]int{}, numbers: map[int]int{}}
 	for _, p := range []struct {
 		pid, session, parent int
 		started, mark        string
@@ -97,6 +97,7 @@ func TestACensusFindsWhatBelongsToAContainer(t *testing.T) {
 	} {
 		at := len(c.all)
 		c.all = append(c.all, member{pid: p.pid, parent: p.parent, session: p.session, zombie: p.zombie, started: p.started})
+		c.numbers[p.pid] = at
 		c.marked[p.mark] = append(c.marked[p.mark], at)
 		c.sessions[p.session] = append(c.sessions[p.session], at)
 		c.children[p.parent] = append(c.children[p.parent], at)
@@ -104,15 +105,17 @@ func TestACensusFindsWhatBelongsToAContainer(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		leaders []leader
+		before  []leader
 		want    map[int]bool
 	}{
-		{"by its mark", nil, map[int]bool{10: true, 11: true, 12: true, 14: true}},
-		{"by a leader that has ended", []leader{{30, "x"}}, map[int]bool{10: true, 11: true, 12: true, 14: true, 31: true}},
-		{"not by a leader's number that is a stranger's now", []leader{{40, "y"}}, map[int]bool{10: true, 11: true, 12: true, 14: true}},
-		{"by a leader that lives", []leader{{40, "h"}}, map[int]bool{10: true, 11: true, 12: true, 14: true, 40: true, 41: true}},
+		{"by its mark", nil, nil, map[int]bool{10: true, 11: true, 12: true, 14: true}},
+		{"by a leader that has ended", []leader{{30, "x"}}, nil, map[int]bool{10: true, 11: true, 12: true, 14: true, 31: true}},
+		{"not by a leader's number that is a stranger's now", []leader{{40, "y"}}, []leader{{20, "e"}}, map[int]bool{10: true, 11: true, 12: true, 14: true}},
+		{"by a leader that lives", []leader{{40, "h"}}, nil, map[int]bool{10: true, 11: true, 12: true, 14: true, 40: true, 41: true}},
+		{"by what was found before", nil, []leader{{40, "h"}}, map[int]bool{10: true, 11: true, 12: true, 14: true, 40: true, 41: true}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			found := c.of("/mine", test.leaders)
+			found := c.of("/mine", test.leaders, test.before)
 			for _, m := range found {
 				if !test.want[m.pid] {
 					t.Errorf("%d is none of its processes", m.pid)

@@ -37,6 +37,7 @@ type container struct {
 	processes map[*process]struct{} // until Delete, as children may remain
 	beginning int                   // calls of Start in progress
 	spent     time.Duration         // processor time of those that have ended
+	found     []leader              // all that the last look has found, leaders or not
 }
 
 // Create implements [executor.ContainerBackend]. It ignores the root file
@@ -247,18 +248,32 @@ func (c *container) signal(ctx context.Context, s executor.Signal) (found bool, 
 		all = append(all, p)
 	}
 	c.mu.Unlock()
-	var leaders []leader
-	for _, p := range all {
-		if alive := p.signal(s); alive {
-			found = true
-			leaders = append(leaders, p.leader)
-		}
-	}
-	others, err := signalOthers(ctx, c.dir, leaders, s)
+	// Whose child a process is can be seen as long as its parents are there.
+	others, err := c.members(ctx, living(all))
 	if err != nil {
 		err = fmt.Errorf("container %q: %w", c.guid, err)
 	}
-	return found || others, err
+	done := make(map[int]bool, len(all))
+	for _, p := range all {
+		if alive := p.signal(s); alive {
+			found = true
+			done[p.pid] = true
+		}
+	}
+	signalGroups(others, done, s)
+	return found || len(others) > 0, err
+}
+
+// living are the leaders that are not reaped.
+func living(all []*process) (leaders []leader) {
+	for _, p := range all {
+		p.mu.Lock()
+		if !p.reaped {
+			leaders = append(leaders, p.leader)
+		}
+		p.mu.Unlock()
+	}
+	return leaders
 }
 
 // deleted is an error once Delete has begun.

@@ -86,19 +86,11 @@ func prlimit(pid, resource int, next, old *syscall.Rlimit) {
 		uintptr(unsafe.Pointer(next)), uintptr(unsafe.Pointer(old)), 0, 0)
 }
 
-// signalOthers signals the members of a container and reports whether there
-// are any. It signals whole process groups, as one of them may be a process
-// that forks and ends faster than anybody can look.
-func signalOthers(ctx context.Context, dir string, leaders []leader, s executor.Signal) (any bool, err error) {
-	found, err := members(ctx, dir, leaders)
-	if err != nil {
-		return false, err
-	}
-	done := make(map[int]bool, len(leaders)+1)
+// signalGroups signals the process groups of members, but for those that are
+// done already. Groups, as one of their members may be a process that forks and
+// ends faster than anybody can look.
+func signalGroups(found []member, done map[int]bool, s executor.Signal) {
 	done[syscall.Getpgrp()] = true // never this process itself
-	for _, l := range leaders {
-		done[l.pid] = true
-	}
 	for _, m := range found {
 		// A member that is still the same holds the number of its group.
 		if now, err := readMember("/proc", m.pid); err == nil && now.started == m.started && !done[now.group] {
@@ -106,12 +98,11 @@ func signalOthers(ctx context.Context, dir string, leaders []leader, s executor.
 			syscall.Kill(-now.group, number(s))
 		}
 	}
-	return len(found) > 0, nil
 }
 
-// usage sums up what the living processes of a container use.
-func usage(ctx context.Context, dir string, leaders []leader) (memoryBytes, pids int64, cpu time.Duration, err error) {
-	found, err := members(ctx, dir, leaders)
+// usage sums up what the living processes of the container use.
+func (c *container) usage(ctx context.Context, leaders []leader) (memoryBytes, pids int64, cpu time.Duration, err error) {
+	found, err := c.members(ctx, leaders)
 	for _, m := range found {
 		memoryBytes += m.residentPages * int64(os.Getpagesize())
 		pids++

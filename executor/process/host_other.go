@@ -35,12 +35,15 @@ func startTime(int) string { return "" }
 // limit does nothing: only Linux can limit a process from outside.
 func limit(int, executor.ResourceLimits) {}
 
-// signalOthers finds nobody: only Linux shows the environment of a process.
-func signalOthers(context.Context, string, []leader, executor.Signal) (bool, error) {
-	return false, nil
-}
+// A member cannot be known here.
+type member struct{}
 
-func usage(context.Context, string, []leader) (memoryBytes, pids int64, cpu time.Duration, err error) {
+// members finds nobody: only Linux shows the environment of a process.
+func (*container) members(context.Context, []leader) ([]member, error) { return nil, nil }
+
+func signalGroups([]member, map[int]bool, executor.Signal) {}
+
+func (*container) usage(context.Context, []leader) (memoryBytes, pids int64, cpu time.Duration, err error) {
 	return executor.Unknown, executor.Unknown, 0, nil
 }
 

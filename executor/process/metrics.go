@@ -5,6 +5,8 @@ package process
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/internal/tenant"
@@ -18,19 +20,12 @@ func (b *Backend) Metrics(ctx context.Context, guid string) (executor.Metrics, e
 		return executor.Metrics{}, err
 	}
 	c.mu.Lock()
-	var leaders []leader
-	for p := range c.processes {
-		p.mu.Lock()
-		if !p.reaped {
-			leaders = append(leaders, p.leader)
-		}
-		p.mu.Unlock()
-	}
+	all := slices.Collect(maps.Keys(c.processes))
 	spent := c.spent
 	c.mu.Unlock()
 
 	var m executor.Metrics
-	if m.MemoryBytes, m.PIDs, m.CPU, err = usage(ctx, c.dir, leaders); err != nil {
+	if m.MemoryBytes, m.PIDs, m.CPU, err = c.usage(ctx, living(all)); err != nil {
 		return executor.Metrics{}, fmt.Errorf("container %q: %w", guid, err)
 	}
 	m.CPU += spent

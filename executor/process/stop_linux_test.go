@@ -3,10 +3,14 @@ package process_test
 import (
 	"errors"
 	"fmt"
+	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/process"
@@ -100,5 +104,49 @@ func TestNothingIsSaidToHaveStoppedWhileNobodyCanLook(t *testing.T) {
 	see()
 	if err := b.Delete(ctx, "c"); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestAChildThatClearedItsEnvironmentEndsWithItsContainer(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		stop []executor.Signal
+	}{
+		{"killed", []executor.Signal{executor.Kill}},
+		{"asked to end, and then killed", []executor.Signal{executor.Terminate, executor.Kill}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b, _ := newContainer(t, process.Options{})
+			var out text
+			ended := make(chan executor.Exit, 1)
+			if _, err := b.Start(t.Context(), "c", executor.ProcessSpec{
+				Path: "/bin/sh", Args: []string{"-c", `env -i PATH="$PATH" setsid sh -c 'trap "" TERM; echo $$; exec sleep 1000' & wait`},
+				Stdout: &out, Exited: func(e executor.Exit) { ended <- e },
+			}); err != nil {
+				t.Fatal(err)
+			}
+			for deadline := time.Now().Add(30 * time.Second); !strings.HasSuffix(out.String(), "\n"); time.Sleep(time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatal("it does not start")
+				}
+			}
+			pid, err := strconv.Atoi(strings.TrimSpace(out.String()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range test.stop {
+				if err := b.Signal(t.Context(), "c", s); err != nil {
+					t.Fatal(err)
+				}
+				if s == executor.Terminate {
+					<-ended // the parent, not the child
+				}
+			}
+			stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+			if err == nil && !strings.Contains(string(stat), ") Z ") {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+				t.Errorf("it outlives its container: %s", stat)
+			}
+		})
 	}
 }
