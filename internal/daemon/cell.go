@@ -98,6 +98,9 @@ func (c *Cell) Open(ctx context.Context, bbs CellBBS, url string, figures diego.
 	if ended, err := ClearBackends(ctx, dir.In(), backend.Name); err != nil || ended > 0 {
 		log.Warn("an earlier start with another backend has left containers", "ended", ended, "err", err)
 	}
+	if err := backend.EndLeft(ctx); err != nil {
+		log.Warn("an earlier start has left containers in which something may still run", "err", err)
+	}
 	cell, err := c.make(ctx, backend, dir, bbs, url, figures, log)
 	if err != nil {
 		return nil, nil, errors.Join(err, backend.Close())
@@ -123,8 +126,8 @@ func (c *Cell) make(ctx context.Context, backend *Backend, dir *Dir, bbs CellBBS
 		return nil, err
 	}
 	providers := c.rootFSProviders()
-	// The containers of the process before are gone with it, and manager.New has
-	// removed what it left. So this one follows it at once, under its name.
+	// The containers of the process before are gone with it, or Open has ended
+	// them. So this one follows it at once, under its name.
 	owner, err := dir.Owner()
 	if err != nil {
 		return nil, err

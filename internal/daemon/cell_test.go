@@ -68,6 +68,35 @@ func TestTheDirectoryOfACellBelongsToOneProcess(t *testing.T) {
 	}
 }
 
+// The cell that follows reports at once that what the one before had is gone.
+func TestACellBeginsWithoutTheProcessesOfTheOneBefore(t *testing.T) {
+	ctx, dir := t.Context(), t.TempDir()
+	before, err := OpenBackend(ctx, BackendOptions{Kind: ProcessBackend, Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	exited := make(chan executor.Exit, 1)
+	if _, err := before.Create(ctx, executor.ContainerSpec{GUID: "left", RootFS: "host:"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := before.Start(ctx, "left", executor.ProcessSpec{
+		Path: "sleep", Args: []string{"1000"}, User: "root", Env: []executor.EnvVar{{Name: "PATH", Value: "/usr/bin:/bin"}},
+		Exited: func(e executor.Exit) { exited <- e },
+	}); err != nil {
+		t.Fatal(err)
+	}
+	b, err := openCell(t, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if guids, err := b.List(ctx); err != nil || len(guids) > 0 {
+		t.Errorf("it begins with %q, %v", guids, err)
+		_ = b.Delete(ctx, "left")
+	}
+	<-exited
+}
+
 // The name of whoever has a directory outlives the process, as the lock proves
 // that the one before is over. It does not outlive the lock.
 func TestTheOwnerOfADirectoryIsTheSameForAllWhoFollow(t *testing.T) {
