@@ -199,13 +199,13 @@ func (c *call) logsOfInstance(r *remote, guid string, index int) error {
 // logsOfPrevious writes what is kept of the container that an index had last,
 // besides the one that it has.
 func (c *call) logsOfPrevious(r *remote, guid string, index int) error {
-	present, _, err := c.instanceSource(r, guid, index)
-	if err != nil {
-		return err
+	present, _, wrong := c.instanceSource(r, guid, index)
+	if none := (*missingError)(nil); wrong != nil && !errors.Is(wrong, storage.ErrNotFound) && !errors.As(wrong, &none) {
+		return wrong
 	}
-	entries, err := r.bbs.Timeline(c.ctx, guid, index)
+	entries, err := r.bbs.Timeline(c.ctx, guid, index) // also of what is not desired any more
 	if err != nil {
-		return err
+		return errors.Join(wrong, err)
 	}
 	for _, entry := range slices.Backward(entries) {
 		for _, record := range []*lrp.ActualLRP{entry.Event.After, entry.Event.Before} {
@@ -213,6 +213,9 @@ func (c *call) logsOfPrevious(r *remote, guid string, index int) error {
 				return c.copyLog(c.ctx, r, source{record.CellID, record.InstanceGUID, index, ""}, c.stdout)
 			}
 		}
+	}
+	if wrong != nil {
+		return wrong
 	}
 	return &missingError{fmt.Sprintf("%s/%d has had no container before the present one, as far back as the events go", guid, index)}
 }
