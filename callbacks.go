@@ -52,8 +52,9 @@ func postJSON(client *http.Client, logger *slog.Logger) Post {
 		}
 		request.Header.Set("Content-Type", "application/json")
 		answer, err := own.Do(request)
-		if errors.Is(err, reach.ErrRefused) {
-			logger.Warn("a task's callback was not sent to an address that may not be reached; Options.CallbackAllow (setting callback_allow) allows addresses", "task", r.TaskGUID, "err", err)
+		var refused *reach.RefusedError
+		if errors.As(err, &refused) { // err has the URL, with what is secret in it
+			logger.Warn("a task's callback was not sent to an address that may not be reached; Options.CallbackAllow (setting callback_allow) allows addresses", "task", r.TaskGUID, "err", refused)
 			return http.StatusBadRequest
 		}
 		if err != nil {

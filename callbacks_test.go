@@ -187,7 +187,7 @@ func TestACallbackReachesThisHostOnlyIfItIsAllowed(t *testing.T) {
 		s := newSystem(t, 1, func(o *diego.Options) {
 			o.CallbackAllow, o.Logger = allow, slog.New(slog.NewTextHandler(&log, nil))
 		})
-		s.runTask("job", r.URL)
+		s.runTask("job", r.URL+"/?token=secret")
 		s.step()
 		if (len(r.got) == 1) != (allow != nil) {
 			t.Errorf("with %v allowed the consumer got %v", allow, r.got)
@@ -195,6 +195,9 @@ func TestACallbackReachesThisHostOnlyIfItIsAllowed(t *testing.T) {
 	}
 	if !strings.Contains(log.String(), "127.0.0.1 is in 127.0.0.0/8, which is denied here") || !strings.Contains(log.String(), "callback_allow") {
 		t.Errorf("the log has %s", &log)
+	}
+	if strings.Contains(log.String(), "secret") {
+		t.Errorf("the log has the query of the URL: %s", &log)
 	}
 }
 

@@ -49,7 +49,8 @@ var denied = parse(
 	"0.0.0.0/8", "::/128", // unspecified: mostly the host
 	"127.0.0.0/8", "::1/128", // loopback
 	"169.254.0.0/16", "fe80::/10", // link-local, with the metadata of clouds
-	"fd00:ec2::254/128", "fd20:ce::254/128", // the same over IPv6
+	"fd00:ec2::254/128", "fd20:ce::254/128", "fd00:42::42/128", // the same over IPv6
+	"168.63.129.16/32", "100.100.100.200/32", "192.0.0.192/32", // those of Azure, Alibaba and Oracle elsewhere
 	"224.0.0.0/4", "ff00::/8", "255.255.255.255/32", // multicast and broadcast
 	"64:ff9b:1::/48", // NAT64 of the local network: nobody knows where it leads
 )
