@@ -277,10 +277,13 @@ func (m *Manager) reap() {
 func (m *Manager) removeStray(guid string) {
 	m.strays[guid] = true
 	m.submit(deletePool, JobDelete, guid, func(ctx context.Context) func() {
-		err := m.options.Backend.Delete(ctx, guid)
+		left, err := m.deleted(ctx, m.options.Backend.Delete(ctx, guid))
 		if err != nil && ctx.Err() == nil { // else Clear sees to it
 			m.options.Logger.Error("a stray container could not be removed", "guid", guid, "error", err)
 		}
-		return func() { delete(m.strays, guid) }
+		return func() {
+			m.keep(left)
+			delete(m.strays, guid)
+		}
 	})
 }
