@@ -134,7 +134,8 @@ func TestHoweverAContainerRunsOutOfMemoryItIsSaid(t *testing.T) {
 func TestWhoWasNotKilledForWantOfMemoryIsNotSaidToBe(t *testing.T) {
 	f := newFixture(t)
 	guid, _ := f.create(size(32))
-	waits := f.as("nobody", guid, "while [ ! -e /tmp/go ]; do sleep 0.01; done; kill -9 $$")
+	f.as("nobody", guid, "mkfifo /tmp/go").end()
+	waits := f.as("nobody", guid, "read x < /tmp/go; kill -9 $$") // it asks for no memory meanwhile
 	probe := f.as("nobody", guid, "exec "+hog)
 	if e := probe.end(); e != (executor.Exit{Signal: 9, OutOfMemory: true}) {
 		t.Errorf("the probe ended with %v", e)
@@ -252,10 +253,11 @@ func TestALimitThatIsTooLowToMakeTheContainerIsNamed(t *testing.T) {
 }
 
 // fill has a process of the host use some MiB in a cgroup, until stop is called.
+// The kernel does not choose it for want of memory.
 func fill(t *testing.T, g *cgroup) (stop func()) {
 	t.Helper()
 	procs := g.path(control{g.version.memory.controller, "cgroup.procs", ""})
-	cmd := exec.Command("/bin/sh", "-c", "echo $$ > "+procs+`; exec perl -e '$| = 1; $n = 8_000_000; $x = "x" x $n; print "filled\n"; sleep 1000'`)
+	cmd := exec.Command("/bin/sh", "-c", "echo -1000 > /proc/self/oom_score_adj; echo $$ > "+procs+`; exec perl -e '$| = 1; $n = 8_000_000; $x = "x" x $n; print "filled\n"; sleep 1000'`)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
