@@ -3,6 +3,7 @@
 package libcontainer
 
 import (
+	"fmt"
 	"os"
 	"path"
 	"slices"
@@ -27,6 +28,11 @@ var privilegedCapabilities = []string{
 	"CAP_NET_ADMIN", "CAP_NET_BIND_SERVICE", "CAP_NET_RAW", "CAP_SETFCAP", "CAP_SETGID", "CAP_SETPCAP", "CAP_SETUID",
 	"CAP_SYS_ADMIN", "CAP_SYS_CHROOT", "CAP_SYS_PTRACE",
 }
+
+// maxTerminals is how many pseudoterminals a container may have. The kernel
+// counts them for the whole host alone, which has 4096 unless kernel.pty.max
+// says otherwise.
+const maxTerminals = 64
 
 // What a container must not see or change in /proc, and what it sees of /sys.
 var (
@@ -98,7 +104,7 @@ func (b *Backend) config(spec executor.ContainerSpec, own ids, rootFS string, ma
 		Mounts: []*configs.Mount{
 			{Source: "proc", Destination: "/proc", Device: "proc", Flags: unix.MS_NOSUID | unix.MS_NOEXEC | unix.MS_NODEV},
 			{Source: "tmpfs", Destination: "/dev", Device: "tmpfs", Flags: unix.MS_NOSUID | unix.MS_NOEXEC, Data: "mode=755,size=65536k"},
-			{Source: "devpts", Destination: "/dev/pts", Device: "devpts", Flags: unix.MS_NOSUID | unix.MS_NOEXEC, Data: "newinstance,ptmxmode=0666,mode=0620"},
+			{Source: "devpts", Destination: "/dev/pts", Device: "devpts", Flags: unix.MS_NOSUID | unix.MS_NOEXEC, Data: fmt.Sprintf("newinstance,ptmxmode=0666,mode=0620,max=%d", maxTerminals)},
 			{Source: "shm", Destination: "/dev/shm", Device: "tmpfs", Flags: unix.MS_NOSUID | unix.MS_NOEXEC | unix.MS_NODEV, Data: "mode=1777,size=65536k"},
 		},
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -105,6 +106,11 @@ func (c *container) begun() {
 	c.beginning--
 }
 
+// startTimeout is how long a child has to become its program.
+const startTimeout = 10 * time.Second
+
+var errSlowStart = fmt.Errorf("it has not become its program within %v, as something in the container holds it up", startTimeout)
+
 // start returns when the process has become its program.
 func (c *container) start(ctx context.Context, p *process, request pid1.Request) error {
 	c.mu.Lock()
@@ -130,7 +136,11 @@ func (c *container) start(ctx context.Context, p *process, request pid1.Request)
 	case <-c.lost:
 		return c.usable()
 	}
-	// A file system that does not answer must not hold us.
+	// A file system that does not answer must not hold us, nor must what runs in
+	// the container already: it may stop a child of its own user before that has
+	// become its program, or hold a lease on the program.
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, errSlowStart)
+	defer cancel()
 	stop := context.AfterFunc(ctx, func() { failure.SetReadDeadline(past) })
 	defer stop()
 	err = pid1.ReadFailure(failure)
@@ -142,7 +152,7 @@ func (c *container) start(ctx context.Context, p *process, request pid1.Request)
 			c.signal(pid, executor.Kill)
 			c.signal(-pid, executor.Kill)
 		}
-		return ctx.Err()
+		return context.Cause(ctx)
 	}
 	return err
 }

@@ -88,7 +88,7 @@ func (c *container) user(name string) (user, error) {
 
 const (
 	maxGroups     = 1000
-	maxUsersBytes = 4 << 20 // of a file that the container may have written
+	maxUsersBytes = 512 << 10 // of a file that the container may have written; this process reads it at each start
 )
 
 func id(text string) (uint32, bool) {

@@ -94,6 +94,12 @@ func (t *timers) Pop() any {
 	return last
 }
 
+// A share is a container's part of a pool.
+type share struct {
+	pool pool
+	guid string
+}
+
 // A loop holds what will happen. Its timers and jobs are guarded by the
 // Manager's lock; the inbox has its own, since backends fill it at any time.
 type loop struct {
@@ -101,6 +107,7 @@ type loop struct {
 	sequence int64
 	jobs     []*job // in the order in which they came
 	running  [pools]int
+	shares   map[share]int // how many of those are of one container
 
 	inboxMu sync.Mutex
 	inbox   []func()
@@ -175,14 +182,23 @@ func (m *Manager) workers(p pool) int {
 	}[p]
 }
 
+// room reports whether a pool has a place for a job. A container gets no more
+// than half of them, so that what holds up its own jobs does not hold up those
+// of all others.
+func (m *Manager) room(j *job) bool {
+	all := m.workers(j.pool)
+	return m.loop.running[j.pool] < all && m.loop.shares[share{j.pool, j.GUID}] < max(1, all/2)
+}
+
 // take removes and returns the first job that may be carried out now, or nil.
 // A cancelled job needs no place: it ends at once.
 func (m *Manager) take(delays bool) *job {
 	now := m.options.Now()
 	for i, j := range m.loop.jobs {
-		if !j.placed && (j.cancelled || m.loop.running[j.pool] < m.workers(j.pool)) {
+		if !j.placed && (j.cancelled || m.room(j)) {
 			j.placed = true
 			m.loop.running[j.pool]++
+			m.loop.shares[share{j.pool, j.GUID}]++
 			if delays && m.options.Delay != nil {
 				j.due = now.Add(m.options.Delay(j.Job))
 			}
@@ -210,6 +226,10 @@ func (m *Manager) carryOut(ctx context.Context, j *job) {
 	m.post(func() {
 		j.cancel()
 		m.loop.running[j.pool]--
+		mine := share{j.pool, j.GUID}
+		if m.loop.shares[mine]--; m.loop.shares[mine] == 0 {
+			delete(m.loop.shares, mine)
+		}
 		if outcome != nil {
 			outcome()
 		}
@@ -269,7 +289,7 @@ func (m *Manager) Next() (time.Time, bool) {
 	for _, j := range m.loop.jobs {
 		if j.placed {
 			consider(j.due)
-		} else if m.loop.running[j.pool] < m.workers(j.pool) {
+		} else if m.room(j) {
 			consider(m.options.Now())
 		}
 	}

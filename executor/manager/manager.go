@@ -60,7 +60,7 @@ func New(ctx context.Context, o Options) (*Manager, error) {
 		entries:       make(map[string]*entry),
 		strays:        make(map[string]bool),
 		subscriptions: make(map[*Subscription]struct{}),
-		loop:          loop{wake: make(chan struct{}, 1)},
+		loop:          loop{wake: make(chan struct{}, 1), shares: make(map[share]int)},
 	}
 	m.after(0, m.reap)
 	return m, nil

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -185,5 +186,38 @@ func TestTheDiskOfWhatWasSetAsideIsNotPromised(t *testing.T) {
 	c.advance(time.Minute)
 	if got := c.Remaining().DiskMB; got != 0 {
 		t.Errorf("%d MiB of disk remain beside a file that is larger than the disk", got)
+	}
+}
+
+// Whoever holds up what is done for his own container, by stopping each child
+// before it is its program or by answering no probe, holds up nobody else.
+func TestAContainerWhoseJobsDoNotEndHoldsUpNoOther(t *testing.T) {
+	checks := func(n int) *executor.CheckDefinition {
+		return &executor.CheckDefinition{Checks: slices.Repeat([]executor.Check{{TCP: &executor.TCPCheck{Port: 8080}}}, n)}
+	}
+	for kind, works := range map[manager.JobKind][2]manager.Work{
+		manager.JobStart: {work(parallel(slices.Repeat([]executor.Action{do("wait forever")}, 200)...)), work(do("wait forever"))},
+		manager.JobProbe: {
+			with(work(do("wait forever")), func(w *manager.Work) { w.Check, w.Ports = checks(200), []uint16{8080} }),
+			with(work(do("serve 8080 200", "wait forever")), func(w *manager.Work) { w.Check, w.Ports = checks(1), []uint16{8080} }),
+		},
+	} {
+		t.Run(string(kind), func(t *testing.T) {
+			c := newCell(t, func(o *manager.Options) {
+				o.Delay = func(j manager.Job) time.Duration {
+					if j.GUID == "hostile" && j.Kind == kind {
+						return time.Hour
+					}
+					return 0
+				}
+			})
+			c.launch("hostile", works[0])
+			c.advance(time.Second)
+			c.launch("neighbour", works[1])
+			c.advance(time.Minute)
+			if got, ok := c.Get("neighbour"); !ok || got.State != executor.Running {
+				t.Errorf("it is %v", got.State)
+			}
+		})
 	}
 }

@@ -56,6 +56,9 @@ type Options struct {
 	Content archive.Limits
 	// Downloads is how many there may be at once; 0 means DefaultDownloads.
 	Downloads int
+	// Pace is the time in which a transfer has to carry a MiB; 0 means
+	// DefaultPace.
+	Pace time.Duration
 }
 
 // The defaults of Options.
@@ -84,6 +87,9 @@ func New(o Options) (*Fetcher, error) {
 	}
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = DefaultMaxBytes
+	}
+	if o.Pace <= 0 {
+		o.Pace = DefaultPace
 	}
 	if o.Downloads <= 0 {
 		o.Downloads = DefaultDownloads
@@ -221,6 +227,8 @@ func (f *Fetcher) download(ctx context.Context, r Request, known *version) (*os.
 
 // try is one attempt; again says whether another may do better.
 func (f *Fetcher) try(ctx context.Context, r Request, known *version) (file *os.File, h http.Header, again bool, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.URL, nil)
 	if err != nil {
 		return nil, nil, false, err
@@ -260,8 +268,12 @@ func (f *Fetcher) try(ctx context.Context, r Request, known *version) (file *os.
 	if err != nil {
 		return file, nil, false, err
 	}
-	n, err := io.Copy(io.MultiWriter(file, sum), io.LimitReader(response.Body, f.options.MaxBytes+1))
+	body := pace(ctx, cancel, f.options.Pace, response.Body)
+	n, err := io.Copy(io.MultiWriter(file, sum), io.LimitReader(body, f.options.MaxBytes+1))
 	if err != nil {
+		if slow := context.Cause(ctx); errors.Is(slow, ErrSlow) {
+			return file, nil, false, fmt.Errorf("%s: %w", shown(r.URL), slow)
+		}
 		return file, nil, true, withoutSecrets(err)
 	}
 	if n > f.options.MaxBytes {

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/diegosdk/diego/executor/internal/archive"
 	"github.com/diegosdk/diego/executor/internal/transfer"
@@ -381,5 +383,49 @@ func TestWithoutALimitOfItsOwnADirectoryTakesWhatTheCacheHasLeft(t *testing.T) {
 	b.Release()
 	if left, _ := os.ReadDir(dir); len(left) > 2 {
 		t.Errorf("%d directories are kept", len(left))
+	}
+}
+
+// A server that sends or takes next to nothing holds one of the few places that
+// all containers share.
+func TestATransferThatDoesNotGetOnEnds(t *testing.T) {
+	gone := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/answer":
+			io.Copy(io.Discard, r.Body)
+			time.Sleep(200 * time.Millisecond)
+		case "/take":
+			<-gone
+			return
+		}
+		for r.Context().Err() == nil {
+			w.Write([]byte("x"))
+			w.(http.Flusher).Flush()
+			select {
+			case <-gone:
+				return
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+	}))
+	defer server.Close()
+	defer close(gone)
+	f, _ := newFetcher(t, func(o *transfer.Options) { o.Pace = 50 * time.Millisecond })
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	if _, err := f.Archive(ctx, transfer.Request{URL: server.URL + "/drip?hush"}); !errors.Is(err, transfer.ErrSlow) || strings.Contains(err.Error(), "hush") {
+		t.Errorf("a server that hardly sends: %v", err)
+	}
+	random := make([]byte, 16<<20) // more than sockets hold, and nothing to be packed
+	rand.Read(random)
+	if err := f.Upload(ctx, server.URL+"/take?hush", bytes.NewReader(random)); !errors.Is(err, transfer.ErrSlow) || strings.Contains(err.Error(), "hush") {
+		t.Errorf("a server that takes nothing: %v", err)
+	}
+	if err := f.Upload(ctx, server.URL+"/answer", strings.NewReader("x")); err != nil {
+		t.Errorf("a server that has taken all and answers slowly: %v", err)
+	}
+	if ctx.Err() != nil {
+		t.Error("they last")
 	}
 }

@@ -39,7 +39,10 @@ func (f *Fetcher) pack(file *os.File, tar io.Reader) (size int64, sum []byte, er
 
 // post is one attempt; again says whether another may do better.
 func (f *Fetcher) post(ctx context.Context, to string, body io.Reader, size int64, sum []byte) (again bool, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to, body)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	// The client waits for an answer once it has sent everything, not before.
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to, pace(ctx, cancel, f.options.Pace, body))
 	if err != nil {
 		return false, err
 	}
@@ -48,10 +51,13 @@ func (f *Fetcher) post(ctx context.Context, to string, body io.Reader, size int6
 	request.Header.Set("Content-MD5", base64.StdEncoding.EncodeToString(sum))
 	response, err := f.options.Client.Do(request)
 	if err != nil {
+		if slow := context.Cause(ctx); errors.Is(slow, ErrSlow) {
+			return false, fmt.Errorf("%s: %w", shown(to), slow)
+		}
 		return !errors.Is(err, reach.ErrRefused), withoutSecrets(err)
 	}
 	defer response.Body.Close()
-	io.Copy(io.Discard, io.LimitReader(response.Body, 64<<10)) // so that the connection can be used again
+	io.Copy(io.Discard, io.LimitReader(pace(ctx, cancel, f.options.Pace, response.Body), 64<<10)) // so that the connection can be used again
 	if response.StatusCode < 200 || response.StatusCode > 299 {
 		return response.StatusCode >= 500, fmt.Errorf("%w: %s answers %s", ErrStatus, shown(to), response.Status)
 	}
