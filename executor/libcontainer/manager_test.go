@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -49,6 +50,7 @@ func startManager(t testing.TB, b *Backend, dir string) (m *manager.Manager, sto
 		Backend: b, Dir: dir, Capacity: manager.Capacity{MemoryMB: 1 << 20, DiskMB: 1 << 20, Containers: 1000},
 		Grace: testGrace, UnhealthyInterval: 10 * time.Millisecond,
 		LogSegmentBytes: testLogSegment, MaxContentBytes: testContentLimit,
+		TransferAllow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, // where tests serve files
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -103,7 +103,7 @@ func TestHoweverAContainerRunsOutOfMemoryItIsSaid(t *testing.T) {
 			"/bin/sh: exit status 4" + after, ""},
 		{"many small processes", script("nobody", `perl -e '$n = 3_000_000; for (1..60) { next if fork; $x = "x" x $n; sleep 1000 } wait'; exit 5`),
 			"/bin/sh: exit status 5" + after, ""},
-		{"its monitor", edited(script("nobody", "trap 'echo asked to end; exit 0' TERM; while :; do sleep 0.01; done"), func(w *manager.Work) {
+		{"its monitor", edited(script("nobody", "trap 'echo asked to end; exit 0' TERM; while :; do sleep 1000 & wait; done"), func(w *manager.Work) { // which asks for no memory meanwhile
 			w.Monitor, w.StartTimeoutMs = &executor.Action{Run: &executor.RunAction{Path: "/bin/sh", Args: []string{"-c", "exec " + hog}, User: "nobody"}}, 10_000 // an emulated processor takes seconds to use the memory up
 			w.Grace = patience
 		}), "instance was never healthy within 10s: " + ownEnd, "asked to end\n"},
