@@ -210,7 +210,11 @@ func (b *Backend) makeFirst(ctx context.Context, c *container) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if err = b.host.tighten(c.cgroup, b.limits(c.spec)); err != nil {
+	before := c.cgroup.oomKills()
+	if err = b.host.tighten(c.cgroup, b.limits(c.spec)); err == nil && c.cgroup.oomKills() > before {
+		err = errors.New("the kernel has killed its first process") // which may still be seen
+	}
+	if err != nil {
 		return c.errLimits(err)
 	}
 	if c.root, err = os.OpenFile(fmt.Sprintf("/proc/%d/root", c.initPID), unix.O_PATH|unix.O_DIRECTORY, 0); err != nil {
