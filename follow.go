@@ -36,7 +36,7 @@ type follower struct {
 	// due are the processes whose instances have to follow, and from when on.
 	due map[string]time.Time
 
-	// Of whoever ticks. Everything up to position is done. seen is where the
+	// Of the caller of tick. Everything up to position is done. seen is where the
 	// log ended at the last tick: an event that is there for so long and not in
 	// own is another's. begun is false until the log was searched for what a
 	// leader before has left.

@@ -33,7 +33,7 @@ type rollCall struct {
 	metrics     Metrics
 	logger      *slog.Logger
 
-	next time.Time // when the next one is due, for whoever ticks
+	next time.Time // when the next one is due, for callers of tick
 }
 
 // begin lets the first one wait: cells have enough to do with a new leader.

@@ -144,7 +144,7 @@ func TestAnInstanceEndsOnceRoutersHaveHeardOfIt(t *testing.T) {
 	}
 }
 
-// The pause is told to whoever waits, so that it is not overslept.
+// The pause is told to those who wait, so that it is not overslept.
 func TestTheEndOfAPauseIsDue(t *testing.T) {
 	now := start
 	s := newStage(t, func(o *Options) { o.StopPause, o.Now = 3*time.Second, func() time.Time { return now } })

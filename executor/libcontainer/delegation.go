@@ -15,7 +15,7 @@ import (
 	"github.com/diegosdk/diego/executor"
 )
 
-// With v2, whoever manages the host's cgroups, as systemd does, may have given
+// With v2, the manager of the host's cgroups, such as systemd, may have given
 // this daemon a part of the tree: a unit with Delegate=yes. Everything that it
 // makes then belongs there, and nobody else changes it.
 

@@ -88,13 +88,8 @@ func (b *Backend) Start(ctx context.Context, guid string, spec executor.ProcessS
 func (c *container) begin() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for old := range c.processes {
-		if old.finished() {
-			delete(c.processes, old)
-		}
-	}
-	if len(c.processes)+c.beginning >= stdio.MaxProcesses {
-		return stdio.ErrProcesses(c.guid)
+	if err := stdio.Room(c.guid, c.processes, (*process).finished, c.beginning); err != nil {
+		return err
 	}
 	c.beginning++
 	return nil

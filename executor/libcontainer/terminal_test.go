@@ -23,7 +23,7 @@ import (
 const sessionLeader = "DIEGO_TEST_SESSION_LEADER"
 
 // traps makes links to a terminal, to a pipe and to what stands for the
-// terminal of whoever opens it, holds the terminal and says so.
+// terminal of the process that opens it, holds the terminal and says so.
 const traps = `use Fcntl; sysopen(M, "/dev/ptmx", O_RDWR|O_NOCTTY) or die "ptmx: $!";
 my $n = pack("L", 0); ioctl(M, 0x40045431, $n) or die; ioctl(M, 0x80045430, $n) or die; $n = unpack("L", $n);
 system("mkfifo", "/tmp/pipe");

@@ -64,7 +64,7 @@ func traces(t testing.TB, b *Backend) []string {
 			all = append(all, "device "+d.Name())
 		}
 	}
-	// Whoever sets up a container on this host, as other tests do, begins with a
+	// A container that is set up on this host, as by other tests, begins with a
 	// copy of all mounts, which holds a disk until it is given up.
 	deadline := time.Now().Add(patience)
 	held := func(s string) bool { return strings.HasSuffix(s, "(deleted)\n") }

@@ -189,7 +189,7 @@ func TestTheDiskOfWhatWasSetAsideIsNotPromised(t *testing.T) {
 	}
 }
 
-// Whoever holds up what is done for his own container, by stopping each child
+// A tenant who holds up what is done for his own container, by stopping each child
 // before it is its program or by answering no probe, holds up nobody else.
 func TestAContainerWhoseJobsDoNotEndHoldsUpNoOther(t *testing.T) {
 	checks := func(n int) *executor.CheckDefinition {

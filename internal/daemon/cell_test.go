@@ -97,7 +97,7 @@ func TestACellBeginsWithoutTheProcessesOfTheOneBefore(t *testing.T) {
 	<-exited
 }
 
-// The name of whoever has a directory outlives the process, as the lock proves
+// The name of the owner of a directory outlives the process, as the lock proves
 // that the one before is over. It does not outlive the lock.
 func TestTheOwnerOfADirectoryIsTheSameForAllWhoFollow(t *testing.T) {
 	dir := t.TempDir()

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Owner names whoever has the directory. It is the same for all processes that
+// Owner names the process that has the directory. It is the same for all processes that
 // take the directory one after the other while the host is up: the lock proves
 // that the one before is over, so the next may follow it in everything that it
 // held by that name. After the host was restarted, and in a copy of the

@@ -16,7 +16,7 @@ import (
 	"github.com/diegosdk/diego/storage"
 )
 
-// Leases change without the lock of the log, so that whoever holds that one
+// Leases change without the lock of the log, so that a process that holds that one
 // keeps no leader from being replaced. A change reads the lease, decides, and
 // writes it in one round trip if the lease still is what was read; otherwise it
 // begins anew. Nothing is locked while a client thinks. A commit with a fence

@@ -35,8 +35,17 @@ const (
 // costs the daemon two descriptors.
 const MaxProcesses = 128
 
-// ErrProcesses is the error for one more.
-func ErrProcesses(guid string) error {
+// Room drops the finished ones of a container's processes, and fails if there is
+// no room for one more beside those that begin.
+func Room[P comparable](guid string, processes map[P]struct{}, finished func(P) bool, beginning int) error {
+	for p := range processes {
+		if finished(p) {
+			delete(processes, p)
+		}
+	}
+	if len(processes)+beginning < MaxProcesses {
+		return nil
+	}
 	return &executor.BackendError{Kind: executor.ErrProcesses, GUID: guid, Detail: fmt.Sprintf(
 		"%d of its processes run or have left children that hold their output open; end some of them, or start them from one script", MaxProcesses)}
 }
