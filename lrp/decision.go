@@ -24,8 +24,10 @@ type Decision struct {
 }
 
 // A Write changes one record: Before is nil for a creation and After is nil
-// for a deletion. The two have the same key and presence. The store must hold
-// exactly Before's tag (nothing, for a creation), or the write conflicts.
+// for a deletion. Process, index, definition and presence stay the same; all
+// else may change, and so may the domain, if an instance of a deployment that
+// was deleted takes the record. The store must hold exactly Before's tag
+// (nothing, for a creation), or the write conflicts.
 type Write struct {
 	Before *ActualLRP
 	After  *ActualLRP

@@ -169,3 +169,29 @@ func (w world) after(c lrp.Command) world {
 	}
 	return world{w.slot.Apply(decision), deploymentAfter(w.deployment, decision), w.now.Add(time.Microsecond)}
 }
+
+// An instance outlives its deployment, which is made again in another domain.
+func TestARecordCanPassToAnInstanceOfAnotherDomain(t *testing.T) {
+	record := func(domain string, key lrp.InstanceKey, presence lrp.Presence, tag int64) lrp.ActualLRP {
+		r := lrp.ActualLRP{
+			Key:         lrp.Key{ProcessGUID: "p", DefinitionID: "v1", Domain: domain},
+			InstanceKey: key, Presence: presence, State: lrp.Running, Since: epoch, RunningSince: epoch,
+			ModificationTag: lrp.ModificationTag{Epoch: tag},
+		}
+		if presence == lrp.Evacuating {
+			r.ExpiresAt = epoch.Add(time.Hour)
+		}
+		return r
+	}
+	slot := lrp.Slot{ProcessGUID: "p", Records: []lrp.ActualLRP{
+		record("new", omega, lrp.Evacuating, 1),
+		record("old", alpha, lrp.Suspect, 2),
+	}}
+	after, _, refused, broken := stepped(slot, nil, lrp.EvacuateRunning{DefinitionID: "v1", Instance: alpha}, epoch, lrp.Policy{})
+	if refused != nil || broken != nil {
+		t.Fatal(refused, broken)
+	}
+	if len(after.Records) != 1 || after.Records[0].InstanceKey != alpha || after.Records[0].Domain != "old" {
+		t.Errorf("got %+v", after.Records)
+	}
+}

@@ -168,7 +168,9 @@ func (b *brokenRules) writes(before, after lrp.Slot, d lrp.Decision) {
 			b.check(slices.ContainsFunc(before.Records, func(r lrp.ActualLRP) bool { return r.Equal(w.Before) }), "Before is what was read")
 		}
 		if w.Before != nil && w.After != nil {
-			b.check(w.Before.Key == w.After.Key && w.Before.Presence == w.After.Presence, "a write keeps the key")
+			key := w.After.Key
+			key.Domain = w.Before.Domain
+			b.check(w.Before.Key == key && w.Before.Presence == w.After.Presence, "a write keeps the key")
 			b.check(w.Before.ModificationTag.SucceededBy(w.After.ModificationTag), "a write leads to a newer tag")
 		}
 	}
