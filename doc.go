@@ -1,21 +1,20 @@
-// Package diego is the root of the Diego SDK: the core of an orchestrator that
-// keeps long-running processes (LRPs) and one-off tasks running on a fleet of
-// cells.
+// Package diego is the Diego SDK: the core of an orchestrator that keeps
+// long-running processes (LRPs) and one-off tasks running on a fleet of cells.
 //
-// This package is the control plane. [New] joins its parts over a store:
+// This package joins the parts over a store: [New] makes a [ControlPlane] of
 //
-//   - [BBS], the interface to all that is desired and all that is: consumers
+//   - bbs.BBS, the interface to all that is desired and all that is: consumers
 //     say what they want, cells report what they did, subscribers follow the
 //     log of events
 //   - auction.Runner, which places work on cells
 //   - converge.Converger, which mends what got lost
-//   - callbacks, which tell consumers of completed tasks
-//   - [Leadership], which lets one of several control planes act, and
-//     [Announcer] and [CellWatch], which keep track of cells
+//   - bbs.Leadership, which lets one of several control planes act, and
+//     bbs.Leader, which carries out what was decided
 //
 // Each part does one step when it is told to; [ControlPlane.Tick] is one step
 // of all of them, and [ControlPlane.Run] adds the goroutines and timers.
-// examples/embed is a program with all of it and a cell, to begin with, and
+// Package httpapi serves a control plane over HTTP, and localcell is a cell of
+// the same process. examples/embed is a program with all of it, to begin with.
 // docs/operations.md lists the knobs and figures.
 //
 // The rules are pure functions, which live in the packages below and can be
@@ -30,6 +29,4 @@
 //
 // docs/architecture.md tells how they meet, and docs/api.md what can be asked
 // over HTTP.
-//
-//go:generate go run ./internal/apidocs/generate . docs/api.md
 package diego

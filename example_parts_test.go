@@ -12,7 +12,6 @@ import (
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/internal/simulation"
 	"github.com/diegosdk/diego/lrp"
-	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/storage/memstore"
 )
 
@@ -55,48 +54,4 @@ func ExampleControlPlane_dryRun() {
 	// Output:
 	// lrp web.0 (definition v1): insufficient resources: of 2 cells 2 short of memory; the nearest, cell-1, lacks 34464 MiB of memory
 	// <nil>
-}
-
-// A consumer follows the log of events, goes away, and goes on where it was.
-func ExampleBBS_Subscribe() {
-	ctx := context.Background()
-	bbs := smallSystem(ctx).BBS
-	for _, domain := range []string{"apps", "tasks", "platform"} {
-		if err := bbs.UpsertDomain(ctx, domain, 0); err != nil {
-			log.Fatal(err)
-		}
-	}
-	position := diego.FromStart
-	for range 3 {
-		events, err := bbs.Subscribe(ctx, position, storage.EventFilter{Kinds: []string{storage.KindDomainUpserted}})
-		if err != nil {
-			log.Fatal(err)
-		}
-		for event, err := range events {
-			if err != nil {
-				log.Fatal(err)
-			}
-			fmt.Println(event.Sequence, event.Domain.Domain)
-			position = event.Sequence // what a consumer keeps
-			break
-		}
-	}
-	// Output:
-	// 1 apps
-	// 2 tasks
-	// 3 platform
-}
-
-// A call whose answer was lost is repeated under its request id.
-func ExampleWithRequestID() {
-	bbs := smallSystem(context.Background()).BBS
-	ctx := diego.WithRequestID(context.Background(), "2f6c0e51")
-	for range 2 {
-		fmt.Println(bbs.Desire(ctx, desired("web", 1)))
-	}
-	fmt.Println(bbs.Desire(context.Background(), desired("web", 1)))
-	// Output:
-	// <nil>
-	// <nil>
-	// deployment "web": exists already
 }

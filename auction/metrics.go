@@ -11,6 +11,14 @@ type Metrics interface {
 	Observe(name string, value float64, labels ...Label)
 }
 
+// A Forgetter is a [Metrics] that can drop figures. A process that stops leading
+// has it forget the gauges that only a leader knows: what they said last would
+// otherwise stand beside what the next leader says.
+type Forgetter interface {
+	// Forget drops all values of these gauges until they are given anew.
+	Forget(names ...string)
+}
+
 // A Label tells apart figures of one name. There are few values of each.
 type Label struct{ Name, Value string }
 

@@ -19,6 +19,17 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
+// An API is what an auctioneer can be asked, in this process or over HTTP. Its
+// methods may be called at the same time.
+type API interface {
+	// Request adds work to the next batch. It fails on a process that does not
+	// lead.
+	Request(ctx context.Context, items ...Item) error
+	// Plan says where work would go if it were requested now, and asks the cells
+	// for their state to that end. It sends them no work.
+	Plan(ctx context.Context, items ...Item) (Result, error)
+}
+
 // RunnerOptions are what a [Runner] works with. Zero values mean the defaults.
 type RunnerOptions struct {
 	// Directory and Reporter are required.
@@ -68,6 +79,17 @@ type RunnerOptions struct {
 	// Metrics and Logger may be nil.
 	Metrics Metrics
 	Logger  *slog.Logger
+}
+
+// ValidateAsPart refuses what a larger whole sets for all of its parts:
+// Directory, Reporter, Now, Metrics and Logger.
+func (o *RunnerOptions) ValidateAsPart(v *executor.Validator) {
+	const limit = "not set: it is that of the whole"
+	v.Check(o.Directory == nil, "directory", "", limit)
+	v.Check(o.Reporter == nil, "reporter", "", limit)
+	v.Check(o.Now == nil, "now", "", limit)
+	v.Check(o.Metrics == nil, "metrics", "", limit)
+	v.Check(o.Logger == nil, "logger", "", limit)
 }
 
 func (o RunnerOptions) withDefaults() (RunnerOptions, error) {

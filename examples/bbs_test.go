@@ -14,8 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/httpapi"
 	"github.com/diegosdk/diego/internal/testdb"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
@@ -83,11 +84,11 @@ func TestAnAddressInUseIsToldWithTheSetting(t *testing.T) {
 
 func TestOnlyWhoHasTheRightCertificateIsLetIn(t *testing.T) {
 	c := newCertificates(t)
-	p := start(t, "bbs", append(c.issue("bbs", diego.BBSRole, diego.AuctioneerRole),
+	p := start(t, "bbs", append(c.issue("bbs", httpapi.BBSRole, httpapi.AuctioneerRole),
 		"-store", "sqlite:"+filepath.Join(t.TempDir(), "diego.db"), "-metrics-listen", "127.0.0.1:0")...)
 	p.await("leading")
 	ctx := within(t)
-	consumer := c.bbs(diego.ConsumerRole, p.URL)
+	consumer := c.bbs(httpapi.ConsumerRole, p.URL)
 	if err := consumer.Desire(ctx, sleeper("web", 1)); err != nil {
 		t.Fatal(err)
 	}
@@ -97,25 +98,25 @@ func TestOnlyWhoHasTheRightCertificateIsLetIn(t *testing.T) {
 	}
 
 	// A cell does not desire, a consumer is no cell, and no cell is another.
-	cell := c.bbs(diego.CellRole, p.URL)
-	if err := cell.Desire(ctx, sleeper("other", 1)); !errors.Is(err, diego.ErrForbidden) {
+	cell := c.bbs(httpapi.CellRole, p.URL)
+	if err := cell.Desire(ctx, sleeper("other", 1)); !errors.Is(err, httpapi.ErrForbidden) {
 		t.Errorf("a cell desires: %v", err)
 	}
 	claim := lrp.Claim{Instance: lrp.InstanceKey{InstanceGUID: "i", CellID: "cell-9"}}
-	if err := consumer.ClaimLRP(ctx, "web", 0, claim); !errors.Is(err, diego.ErrForbidden) {
+	if err := consumer.ClaimLRP(ctx, "web", 0, claim); !errors.Is(err, httpapi.ErrForbidden) {
 		t.Errorf("a consumer claims: %v", err)
 	}
-	if err := cell.ClaimLRP(ctx, "web", 0, claim); !errors.Is(err, diego.ErrForbidden) {
+	if err := cell.ClaimLRP(ctx, "web", 0, claim); !errors.Is(err, httpapi.ErrForbidden) {
 		t.Errorf("a cell claims for another: %v", err)
 	}
 
 	// What is open to everybody, and what is not.
-	known := c.client("me", diego.ConsumerRole)
-	stranger := diego.ClientOptions{TLS: known.TLS.Clone()}
+	known := c.client("me", httpapi.ConsumerRole)
+	stranger := httpapi.ClientOptions{TLS: known.TLS.Clone()}
 	stranger.TLS.GetClientCertificate = nil
 	for _, tt := range []struct {
 		who    string
-		o      diego.ClientOptions
+		o      httpapi.ClientOptions
 		path   string
 		status int
 		body   string
@@ -129,7 +130,7 @@ func TestOnlyWhoHasTheRightCertificateIsLetIn(t *testing.T) {
 			t.Errorf("%s gets %s: %d %s", tt.who, tt.path, status, body)
 		}
 	}
-	other := newCertificates(t).client("me", diego.ConsumerRole)
+	other := newCertificates(t).client("me", httpapi.ConsumerRole)
 	other.TLS.RootCAs = known.TLS.RootCAs
 	if r, err := (&http.Client{Transport: &http.Transport{TLSClientConfig: other.TLS}}).Get(p.URL + "/healthz"); err == nil {
 		r.Body.Close()
@@ -137,7 +138,7 @@ func TestOnlyWhoHasTheRightCertificateIsLetIn(t *testing.T) {
 	}
 
 	// The open listener has the figures for everybody.
-	if _, figures := get(t, diego.ClientOptions{}, p.await("figures").URL); !strings.Contains(figures, "# TYPE diego_commit_seconds histogram\n") {
+	if _, figures := get(t, httpapi.ClientOptions{}, p.await("figures").URL); !strings.Contains(figures, "# TYPE diego_commit_seconds histogram\n") {
 		t.Errorf("the figures are %s", figures)
 	}
 	if status := p.terminate(); status != 0 {
@@ -147,9 +148,9 @@ func TestOnlyWhoHasTheRightCertificateIsLetIn(t *testing.T) {
 
 func TestCertificatesAreReplacedWithoutARestart(t *testing.T) {
 	c := newCertificates(t)
-	p := start(t, "bbs", append(c.issue("bbs", diego.BBSRole, diego.AuctioneerRole), "-store", "sqlite:"+filepath.Join(t.TempDir(), "diego.db"))...)
+	p := start(t, "bbs", append(c.issue("bbs", httpapi.BBSRole, httpapi.AuctioneerRole), "-store", "sqlite:"+filepath.Join(t.TempDir(), "diego.db"))...)
 	serial := func() string {
-		o := c.client("me", diego.ConsumerRole)
+		o := c.client("me", httpapi.ConsumerRole)
 		client := &http.Client{Transport: &http.Transport{TLSClientConfig: o.TLS, DisableKeepAlives: true}}
 		r, err := client.Get(p.URL + "/healthz")
 		if err != nil {
@@ -160,24 +161,24 @@ func TestCertificatesAreReplacedWithoutARestart(t *testing.T) {
 		return r.TLS.PeerCertificates[0].SerialNumber.String()
 	}
 	before := serial()
-	c.issue("bbs", diego.BBSRole, diego.AuctioneerRole)
+	c.issue("bbs", httpapi.BBSRole, httpapi.AuctioneerRole)
 	eventually(t, "the new certificate is shown", func() (bool, error) { return serial() != before, nil })
 }
 
 func TestAStandbyTakesOverAndNothingIsLost(t *testing.T) {
 	c := newCertificates(t)
-	args := append(c.issue("bbs", diego.BBSRole, diego.AuctioneerRole), "-leader-ttl", "1500ms",
+	args := append(c.issue("bbs", httpapi.BBSRole, httpapi.AuctioneerRole), "-leader-ttl", "1500ms",
 		"-store", "sqlite:"+filepath.Join(t.TempDir(), "diego.db"))
 	first := start(t, "bbs", args...)
 	first.await("leading")
 	second := start(t, "bbs", args...)
-	consumer := c.bbs(diego.ConsumerRole, second.URL, first.URL) // the standby says who leads
+	consumer := c.bbs(httpapi.ConsumerRole, second.URL, first.URL) // the standby says who leads
 	ctx := within(t)
 	for i, guid := range []string{"a", "b", "c", "d", "e", "f"} {
 		if i == 3 {
 			first.kill()
 		}
-		if err := consumer.Desire(diego.WithRequestID(ctx, "desire "+guid), sleeper(guid, 1)); err != nil {
+		if err := consumer.Desire(bbs.WithRequestID(ctx, "desire "+guid), sleeper(guid, 1)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -207,11 +208,11 @@ func TestABBSEncryptsItsRecordsAndTurnsKeys(t *testing.T) {
 		return label + "=" + file
 	}
 	a, b := key("a"), key("b")
-	session := func(says string, do func(context.Context, *diego.BBSClient) error, keys ...string) {
+	session := func(says string, do func(context.Context, *httpapi.RemoteBBS) error, keys ...string) {
 		t.Helper()
 		p := start(t, "bbs", append(args, keys...)...)
 		p.await(says)
-		client, err := diego.NewBBSClient(diego.ClientOptions{Addresses: []string{p.URL}, AllowPlain: true})
+		client, err := httpapi.NewRemoteBBS(httpapi.ClientOptions{Addresses: []string{p.URL}, AllowPlain: true})
 		if err == nil {
 			err = do(within(t), client)
 		}
@@ -224,14 +225,14 @@ func TestABBSEncryptsItsRecordsAndTurnsKeys(t *testing.T) {
 	}
 	web := sleeper("web", 0)
 	web.Annotation = "correct horse battery staple"
-	session("leading", func(ctx context.Context, c *diego.BBSClient) error { return c.Desire(ctx, web) }, a, "-store-key", "a")
+	session("leading", func(ctx context.Context, c *httpapi.RemoteBBS) error { return c.Desire(ctx, web) }, a, "-store-key", "a")
 	text, err := os.ReadFile(path)
 	if err != nil || bytes.Contains(text, []byte(web.Annotation)) {
 		t.Errorf("the annotation can be read in the file: %v", err)
 	}
 	session("store_rotate is done; if every process has this store_key, no record needs another key",
-		func(context.Context, *diego.BBSClient) error { return nil }, a+","+b, "-store-key", "b", "-store-rotate")
-	session("leading", func(ctx context.Context, c *diego.BBSClient) error {
+		func(context.Context, *httpapi.RemoteBBS) error { return nil }, a+","+b, "-store-key", "b", "-store-rotate")
+	session("leading", func(ctx context.Context, c *httpapi.RemoteBBS) error {
 		d, err := c.DesiredLRP(ctx, "web")
 		if d.Annotation != web.Annotation {
 			t.Errorf("with the new key alone the annotation is %q", d.Annotation)
@@ -252,7 +253,7 @@ func TestABBSWorksOnEveryDatabase(t *testing.T) {
 			}
 			p := start(t, "bbs", "-plain", "-store", dsn)
 			p.await("leading")
-			client, err := diego.NewBBSClient(diego.ClientOptions{Addresses: []string{p.URL}, AllowPlain: true})
+			client, err := httpapi.NewRemoteBBS(httpapi.ClientOptions{Addresses: []string{p.URL}, AllowPlain: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -279,7 +280,7 @@ func TestASubscriberGoesOnWithTheStandby(t *testing.T) {
 	first := start(t, "bbs", args...)
 	first.await("leading")
 	second := start(t, "bbs", args...)
-	client, err := diego.NewBBSClient(diego.ClientOptions{
+	client, err := httpapi.NewRemoteBBS(httpapi.ClientOptions{
 		Addresses: []string{first.URL, second.URL}, AllowPlain: true, Attempts: 1000, Pause: 20 * time.Millisecond, Patience: patience,
 	})
 	if err != nil {
@@ -287,7 +288,7 @@ func TestASubscriberGoesOnWithTheStandby(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(within(t))
 	defer cancel()
-	events, err := client.Subscribe(ctx, diego.FromStart, storage.EventFilter{Kinds: []string{storage.KindDomainUpserted}})
+	events, err := client.Subscribe(ctx, bbs.FromStart, storage.EventFilter{Kinds: []string{storage.KindDomainUpserted}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,8 +21,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/httpapi"
 	"github.com/diegosdk/diego/internal/daemon"
 	"github.com/diegosdk/diego/internal/devcerts"
 	"github.com/diegosdk/diego/internal/testenv"
@@ -48,7 +48,7 @@ type cluster struct {
 	bbsHosts, auctioneerHosts []string
 	bbs, auctioneers          map[string]*process
 	cells                     map[string]*process
-	client                    *diego.BBSClient
+	client                    *httpapi.RemoteBBS
 }
 
 // hosts counts the addresses that were given out.
@@ -86,7 +86,7 @@ func newCluster(t *testing.T, dsn string, bbs, auctioneers int) *cluster {
 	for _, host := range c.auctioneerHosts {
 		c.startAuctioneer(host)
 	}
-	c.client = c.newClient(diego.ConsumerRole, diego.OperatorRole)
+	c.client = c.newClient(httpapi.ConsumerRole, httpapi.OperatorRole)
 	ctx := within(t)
 	if err := c.client.UpsertDomain(ctx, domain, 0); err != nil {
 		t.Fatal(err)
@@ -113,7 +113,7 @@ const (
 
 func (c *cluster) startBBS(host string) {
 	c.t.Helper()
-	args := append(c.certificate(host, "bbs", diego.BBSRole, diego.AuctioneerRole),
+	args := append(c.certificate(host, "bbs", httpapi.BBSRole, httpapi.AuctioneerRole),
 		"-listen", host+":"+bbsPort, "-store", c.dsn, "-leader-ttl", leading.String(),
 		"-convergence-interval", "2s", "-state-timeout", "20s", "-loss-grace", "1ms", "-max-loss", "0.5", "-callback-allow", "127.0.0.0/8")
 	if len(c.auctioneerHosts) > 0 {
@@ -124,7 +124,7 @@ func (c *cluster) startBBS(host string) {
 
 func (c *cluster) startAuctioneer(host string) {
 	c.t.Helper()
-	c.auctioneers[host] = start(c.t, "auctioneer", append(c.certificate(host, "auctioneer", diego.AuctioneerRole),
+	c.auctioneers[host] = start(c.t, "auctioneer", append(c.certificate(host, "auctioneer", httpapi.AuctioneerRole),
 		"-listen", host+":"+auctioneerPort, "-store", c.dsn, "-leader-ttl", leading.String(), "-state-timeout", "20s",
 		"-bbs", urls(c.bbsHosts, bbsPort))...)
 }
@@ -134,7 +134,7 @@ func (c *cluster) startCell(id string, args ...string) {
 	c.t.Helper()
 	host, dir := newHost(), c.t.TempDir()
 	c.t.Cleanup(func() { endContainers(c.t, dir) }) // once the cell has been killed
-	args = append(append(c.certificate(host, id, diego.CellRole),
+	args = append(append(c.certificate(host, id, httpapi.CellRole),
 		"-listen", host+":"+cellPort, "-cell-id", id, "-dir", dir, "-bbs", urls(c.bbsHosts, bbsPort),
 		"-memory-mb", "1024", "-disk-mb", "4096", "-presence-ttl", presence.String(), "-sync-interval", "2s", "-transfer-allow", "127.0.0.0/8"), args...)
 	c.cells[id] = start(c.t, "rep", args...)
@@ -150,7 +150,7 @@ func (c *cluster) startCell(id string, args ...string) {
 }
 
 // certificate makes one for a daemon at host, and returns its flags.
-func (c *cluster) certificate(host, name string, roles ...diego.Role) []string {
+func (c *cluster) certificate(host, name string, roles ...httpapi.Role) []string {
 	c.t.Helper()
 	r := devcerts.Request{File: name + "-" + host, Name: name, Hosts: []string{host}, For: time.Hour}
 	for _, role := range roles {
@@ -163,7 +163,7 @@ func (c *cluster) certificate(host, name string, roles ...diego.Role) []string {
 	return []string{"-tls-cert", cert, "-tls-key", key, "-tls-ca", c.authority.CA()}
 }
 
-func (c *cluster) clientOptions(roles ...diego.Role) diego.ClientOptions {
+func (c *cluster) clientOptions(roles ...httpapi.Role) httpapi.ClientOptions {
 	c.t.Helper()
 	var s struct {
 		daemon.Logging
@@ -177,15 +177,15 @@ func (c *cluster) clientOptions(roles ...diego.Role) diego.ClientOptions {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	return diego.ClientOptions{
+	return httpapi.ClientOptions{
 		TLS: own.Client(), Addresses: strings.Split(urls(c.bbsHosts, bbsPort), ","),
 		Attempts: 1000, Pause: 50 * time.Millisecond, Timeout: 5 * time.Second, Patience: patience,
 	}
 }
 
-func (c *cluster) newClient(roles ...diego.Role) *diego.BBSClient {
+func (c *cluster) newClient(roles ...httpapi.Role) *httpapi.RemoteBBS {
 	c.t.Helper()
-	client, err := diego.NewBBSClient(c.clientOptions(roles...))
+	client, err := httpapi.NewRemoteBBS(c.clientOptions(roles...))
 	if err != nil {
 		c.t.Fatal(err)
 	}

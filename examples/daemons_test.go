@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/httpapi"
 	"github.com/diegosdk/diego/internal/daemon"
 	"github.com/diegosdk/diego/internal/devcerts"
 	"github.com/diegosdk/diego/internal/testdb"
@@ -193,7 +193,7 @@ func newCertificates(t *testing.T) *certificates {
 }
 
 // issue makes the certificate of name with the roles, and returns its flags.
-func (c *certificates) issue(name string, roles ...diego.Role) []string {
+func (c *certificates) issue(name string, roles ...httpapi.Role) []string {
 	c.t.Helper()
 	r := devcerts.Request{File: name, Name: name, Hosts: []string{"127.0.0.1", host(1), host(2), host(3)}, For: time.Hour}
 	for _, role := range roles {
@@ -207,7 +207,7 @@ func (c *certificates) issue(name string, roles ...diego.Role) []string {
 }
 
 // client are the options of a client with a certificate of its own.
-func (c *certificates) client(name string, roles ...diego.Role) diego.ClientOptions {
+func (c *certificates) client(name string, roles ...httpapi.Role) httpapi.ClientOptions {
 	c.t.Helper()
 	flags := c.issue(name, roles...)
 	var s struct {
@@ -222,14 +222,14 @@ func (c *certificates) client(name string, roles ...diego.Role) diego.ClientOpti
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	return diego.ClientOptions{TLS: own.Client(), Attempts: 1000, Pause: 50 * time.Millisecond, Timeout: 5 * time.Second}
+	return httpapi.ClientOptions{TLS: own.Client(), Attempts: 1000, Pause: 50 * time.Millisecond, Timeout: 5 * time.Second}
 }
 
-func (c *certificates) bbs(role diego.Role, urls ...string) *diego.BBSClient {
+func (c *certificates) bbs(role httpapi.Role, urls ...string) *httpapi.RemoteBBS {
 	c.t.Helper()
 	o := c.client(string(role), role)
 	o.Addresses = urls
-	client, err := diego.NewBBSClient(o)
+	client, err := httpapi.NewRemoteBBS(o)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -237,7 +237,7 @@ func (c *certificates) bbs(role diego.Role, urls ...string) *diego.BBSClient {
 }
 
 // get is the status and body of a plain request.
-func get(t *testing.T, o diego.ClientOptions, url string) (int, string) {
+func get(t *testing.T, o httpapi.ClientOptions, url string) (int, string) {
 	t.Helper()
 	c := &http.Client{Transport: &http.Transport{TLSClientConfig: o.TLS, DisableKeepAlives: true}, Timeout: patience}
 	r, err := c.Get(url)

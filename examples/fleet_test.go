@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/httpapi"
 	"github.com/diegosdk/diego/internal/daemon"
 	"github.com/diegosdk/diego/internal/testenv"
 	"github.com/diegosdk/diego/lrp"
@@ -22,7 +22,7 @@ type fleet struct {
 	t        *testing.T
 	c        *certificates
 	bbs      *process
-	consumer *diego.BBSClient
+	consumer *httpapi.RemoteBBS
 	cells    map[string]*process
 	dirs     map[string]string
 }
@@ -33,11 +33,11 @@ func newFleet(t *testing.T, cells ...string) *fleet {
 	store := []string{"-store", "sqlite:" + filepath.Join(t.TempDir(), "diego.db"), "-leader-ttl", "2s"}
 	// The auctioneer's address is known before it is there: it says so itself,
 	// in the store.
-	f.bbs = start(t, "bbs", append(append(f.c.issue("bbs", diego.BBSRole), store...),
+	f.bbs = start(t, "bbs", append(append(f.c.issue("bbs", httpapi.BBSRole), store...),
 		"-auctioneers", "https://127.0.0.1:1", "-loss-grace", "1ms", "-max-loss", "1", "-convergence-interval", "1s", "-callback-allow", "127.0.0.0/8")...)
 	f.bbs.await("leading")
-	start(t, "auctioneer", append(append(f.c.issue("auctioneer", diego.AuctioneerRole), store...), "-bbs", f.bbs.URL)...).await("leading")
-	f.consumer = f.c.bbs(diego.ConsumerRole, f.bbs.URL)
+	start(t, "auctioneer", append(append(f.c.issue("auctioneer", httpapi.AuctioneerRole), store...), "-bbs", f.bbs.URL)...).await("leading")
+	f.consumer = f.c.bbs(httpapi.ConsumerRole, f.bbs.URL)
 	for _, id := range cells {
 		f.add(id)
 	}
@@ -53,7 +53,7 @@ func (f *fleet) add(id string, more ...string) {
 		f.dirs[id] = dir
 		f.t.Cleanup(func() { empty(f.t, daemon.ProcessBackend, dir) }) // once the cell has been killed
 	}
-	f.cells[id] = start(f.t, "rep", slices.Concat(f.c.issue(id, diego.CellRole), []string{"-cell-id", id, "-dir", dir, "-bbs", f.bbs.URL,
+	f.cells[id] = start(f.t, "rep", slices.Concat(f.c.issue(id, httpapi.CellRole), []string{"-cell-id", id, "-dir", dir, "-bbs", f.bbs.URL,
 		"-backend", "process", "-presence-ttl", "2s", "-sync-interval", "1s", "-memory-mb", "4096", "-disk-mb", "4096", "-transfer-allow", "127.0.0.0/8"}, more)...)
 }
 
@@ -120,9 +120,9 @@ func TestInstancesRunOnCellsAndLeaveTheOneThatIsDrained(t *testing.T) {
 
 	// An operator drains the other one, once there is a third.
 	f.add("cell-3")
-	o := f.c.client("operator", diego.OperatorRole)
+	o := f.c.client("operator", httpapi.OperatorRole)
 	o.Addresses, o.CellID = []string{f.cells["cell-2"].URL}, "cell-2"
-	cell, err := diego.NewCellClient(o)
+	cell, err := httpapi.NewRemoteCell(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +205,7 @@ func TestACellOfRealContainersRunsThemAndTestsItself(t *testing.T) {
 	}
 	f, dir := newFleet(t), t.TempDir()
 	t.Cleanup(func() { empty(t, daemon.RealBackend, dir) }) // once the cell has ended, however it did
-	p := start(t, "rep", append(f.c.issue("cell-1", diego.CellRole), "-cell-id", "cell-1", "-dir", dir, "-bbs", f.bbs.URL,
+	p := start(t, "rep", append(f.c.issue("cell-1", httpapi.CellRole), "-cell-id", "cell-1", "-dir", dir, "-bbs", f.bbs.URL,
 		"-metrics-listen", "127.0.0.1:0", "-presence-ttl", "2s", "-drain=false")...)
 	if line := p.await("backend").text; !strings.Contains(line, `"name":"libcontainer"`) || !strings.Contains(line, `"why":"one was made and started on this host"`) {
 		t.Errorf("it says %s", line)
@@ -215,7 +215,7 @@ func TestACellOfRealContainersRunsThemAndTestsItself(t *testing.T) {
 	}
 	f.awaitRunning("web", 2, "cell-1")
 	eventually(t, "a self-test succeeds", func() (bool, error) {
-		_, body := get(t, diego.ClientOptions{}, p.await("figures").URL)
+		_, body := get(t, httpapi.ClientOptions{}, p.await("figures").URL)
 		return strings.Contains(body, `diego_rep_self_tests_total{outcome="succeeded"} 1`), nil
 	})
 	if status := p.terminate(); status != 0 {

@@ -12,8 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/httpapi"
 	"github.com/diegosdk/diego/internal/daemon"
 	"github.com/diegosdk/diego/internal/testdb"
 	"github.com/diegosdk/diego/lrp"
@@ -212,7 +213,7 @@ func TestAFleetOnPostgreSQLLosesOnePartAfterTheOther(t *testing.T) {
 // leader is the host whose process says that it leads.
 func (c *cluster) leader(t *testing.T, hosts []string, port string) (leader string) {
 	t.Helper()
-	o := c.clientOptions(diego.OperatorRole)
+	o := c.clientOptions(httpapi.OperatorRole)
 	c.eventually("somebody leads", func() (bool, error) {
 		for _, host := range hosts {
 			status, body := get(t, o, "https://"+host+":"+port+"/readyz")
@@ -229,7 +230,7 @@ func (c *cluster) leader(t *testing.T, hosts []string, port string) (leader stri
 // containers are those of a cell, as it tells an operator.
 func (c *cluster) containers(id string) []executor.Container {
 	c.t.Helper()
-	o := c.clientOptions(diego.OperatorRole)
+	o := c.clientOptions(httpapi.OperatorRole)
 	cells, err := c.client.Cells(within(c.t))
 	if err != nil {
 		c.t.Fatal(err)
@@ -239,7 +240,7 @@ func (c *cluster) containers(id string) []executor.Container {
 			continue
 		}
 		o.Addresses, o.CellID = []string{cell.Address}, id
-		client, err := diego.NewCellClient(o)
+		client, err := httpapi.NewRemoteCell(o)
 		var all []executor.Container
 		if err == nil {
 			all, err = client.Containers(within(c.t))
@@ -484,9 +485,9 @@ func TestWhoHasAWrongCertificateGetsNowhere(t *testing.T) {
 	c := newCluster(t, "sqlite:"+t.TempDir()+"/diego.db", 1, 0)
 	stranger := newCluster(t, "sqlite:"+t.TempDir()+"/diego.db", 1, 0)
 
-	o := stranger.clientOptions(diego.OperatorRole)
+	o := stranger.clientOptions(httpapi.OperatorRole)
 	o.Addresses, o.Attempts = []string{"https://" + c.bbsHosts[0] + ":" + bbsPort}, 1
-	client, err := diego.NewBBSClient(o)
+	client, err := httpapi.NewRemoteBBS(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -494,8 +495,8 @@ func TestWhoHasAWrongCertificateGetsNowhere(t *testing.T) {
 		t.Errorf("a client of another authority: %v", err)
 	}
 
-	consumer := c.newClient(diego.ConsumerRole)
-	var forbidden *diego.ForbiddenError
+	consumer := c.newClient(httpapi.ConsumerRole)
+	var forbidden *httpapi.ForbiddenError
 	err = consumer.ClaimLRP(within(t), "web", 0, lrp.Claim{DefinitionID: "d", Instance: lrp.InstanceKey{InstanceGUID: "i", CellID: "cell-1"}})
 	if !errors.As(err, &forbidden) {
 		t.Errorf("a consumer claims an instance: %v", err)
@@ -504,12 +505,12 @@ func TestWhoHasAWrongCertificateGetsNowhere(t *testing.T) {
 	// A cell whose certificate is another cell's does not start, and whoever
 	// speaks for another cell is refused.
 	host := newHost()
-	rep := launch(t, "rep", append(c.certificate(host, "cell-2", diego.CellRole),
+	rep := launch(t, "rep", append(c.certificate(host, "cell-2", httpapi.CellRole),
 		"-listen", host+":"+cellPort, "-cell-id", "cell-1", "-dir", t.TempDir(), "-bbs", urls(c.bbsHosts, bbsPort))...)
 	if status := rep.status(); status != daemon.ExitFailed || !strings.Contains(rep.text(), "scripts/certs cell:cell-1") {
 		t.Errorf("the cell ends with %d", status)
 	}
-	err = c.newClient(diego.CellRole).Announce(within(t), diego.CellPresence{CellID: "cell-1"}, "somebody", time.Minute)
+	err = c.newClient(httpapi.CellRole).Announce(within(t), bbs.CellPresence{CellID: "cell-1"}, "somebody", time.Minute)
 	if !errors.As(err, &forbidden) {
 		t.Errorf("a cell announces another: %v", err)
 	}

@@ -9,7 +9,8 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/bbs"
+	"github.com/diegosdk/diego/httpapi"
 	"github.com/diegosdk/diego/internal/daemon"
 	"github.com/diegosdk/diego/internal/testdb"
 	"github.com/diegosdk/diego/storage"
@@ -54,7 +55,7 @@ func TestThreeHostsSurviveTheLossOfTheFirst(t *testing.T) {
 		s := common(n)
 		// Where the leading auctioneer is, the control planes read in the store.
 		s["auctioneers"], s["max_loss"], s["loss_grace"], s["convergence_interval"] = []string{"https://" + host(n) + ":1"}, 1.0, "1ms", "1s"
-		planes[n] = configured(t, "bbs", s, c.issue("bbs-"+strconv.Itoa(n), diego.BBSRole))
+		planes[n] = configured(t, "bbs", s, c.issue("bbs-"+strconv.Itoa(n), httpapi.BBSRole))
 		urls = append(urls, planes[n].URL)
 		if n == 1 {
 			planes[1].await("leading")
@@ -63,7 +64,7 @@ func TestThreeHostsSurviveTheLossOfTheFirst(t *testing.T) {
 	for n := 1; n <= 2; n++ {
 		s := common(n)
 		s["bbs"] = urls
-		auctioneers[n] = configured(t, "auctioneer", s, c.issue("auctioneer-"+strconv.Itoa(n), diego.AuctioneerRole))
+		auctioneers[n] = configured(t, "auctioneer", s, c.issue("auctioneer-"+strconv.Itoa(n), httpapi.AuctioneerRole))
 		if n == 1 {
 			auctioneers[1].await("leading")
 		}
@@ -74,9 +75,9 @@ func TestThreeHostsSurviveTheLossOfTheFirst(t *testing.T) {
 		configured(t, "rep", map[string]any{
 			"listen": host(3) + ":0", "bbs": urls, "cell_id": id, "zone": id[:2], "dir": dir, "backend": "process",
 			"presence_ttl": "3s", "sync_interval": "1s", "memory_mb": 4096, "disk_mb": 4096,
-		}, c.issue(id, diego.CellRole))
+		}, c.issue(id, httpapi.CellRole))
 	}
-	consumer := c.bbs(diego.ConsumerRole, planes[2].URL, planes[1].URL)
+	consumer := c.bbs(httpapi.ConsumerRole, planes[2].URL, planes[1].URL)
 	f := &fleet{t: t, c: c, consumer: consumer}
 	eventually(t, "two cells", func() (bool, error) {
 		cells, err := consumer.Cells(within(t))
@@ -95,7 +96,7 @@ func TestThreeHostsSurviveTheLossOfTheFirst(t *testing.T) {
 	auctioneers[1].kill()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if err := consumer.Desire(diego.WithRequestID(ctx, "after"), sleeper("after", 2)); err != nil {
+	if err := consumer.Desire(bbs.WithRequestID(ctx, "after"), sleeper("after", 2)); err != nil {
 		t.Fatal(err)
 	}
 	f.awaitRunning("after", 2)

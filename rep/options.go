@@ -31,7 +31,7 @@ type Executor interface {
 	Subscribe() executor.Subscription
 }
 
-// A BBS is whom the rep reports to; *diego.BBS is one. A refusal is an
+// A BBS is whom the rep reports to; *bbs.BBS is one. A refusal is an
 // *lrp.TransitionError or a *task.TransitionError, and what is not there is a
 // storage.ErrNotFound. After any other error nobody knows whether the call was
 // carried out.
@@ -57,7 +57,7 @@ type BBS interface {
 	RejectStartedTask(ctx context.Context, guid string, c task.Reject) error
 }
 
-// An Announcer keeps the cell present; *diego.Announcer is one. An error of
+// An Announcer keeps the cell present; *bbs.Announcer is one. An error of
 // Tick that wraps storage.ErrHeld says that another run of this cell is
 // present.
 type Announcer interface {

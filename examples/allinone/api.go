@@ -6,7 +6,7 @@ import (
 	"net"
 	"net/http"
 
-	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/httpapi"
 	"github.com/diegosdk/diego/internal/daemon"
 	"github.com/diegosdk/diego/internal/fleetdir"
 )
@@ -21,7 +21,7 @@ type service struct {
 }
 
 // newService serves what o says as name, with roles.
-func newService(l net.Listener, issuer *fleetdir.Issuer, name string, roles []diego.Role, o diego.HandlerOptions) (s service, err error) {
+func newService(l net.Listener, issuer *fleetdir.Issuer, name string, roles []httpapi.Role, o httpapi.HandlerOptions) (s service, err error) {
 	s.listener = l
 	units := make([]string, len(roles))
 	for i, role := range roles {
@@ -35,7 +35,7 @@ func newService(l net.Listener, issuer *fleetdir.Issuer, name string, roles []di
 	if s.certificates, err = settings.Certificates(o.Logger); err != nil {
 		return s, err
 	}
-	s.handler, err = diego.NewHandler(o)
+	s.handler, err = httpapi.NewHandler(o)
 	return s, err
 }
 

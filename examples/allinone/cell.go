@@ -9,13 +9,15 @@ import (
 	"net"
 	"time"
 
-	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/examples/allinone/sample"
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/manager"
+	"github.com/diegosdk/diego/httpapi"
 	"github.com/diegosdk/diego/internal/daemon"
 	"github.com/diegosdk/diego/internal/fleetdir"
 	"github.com/diegosdk/diego/rep"
+	"github.com/diegosdk/diego/rep/localcell"
 	"github.com/diegosdk/diego/storage"
 )
 
@@ -25,8 +27,8 @@ import (
 type cell struct {
 	id      string
 	backend *daemon.Backend
-	diego.LocalCell
-	announcer *diego.Announcer
+	localcell.Cell
+	announcer *bbs.Announcer
 	service   service
 }
 
@@ -43,7 +45,7 @@ type cellPlan struct {
 	listen string
 	// share is the part of the host that the cell has: 2 is a half.
 	share  int64
-	bbs    *diego.BBS
+	bbs    *bbs.BBS
 	store  storage.Store
 	volume sample.Volume
 	issuer *fleetdir.Issuer
@@ -102,9 +104,9 @@ func (c *cell) build(ctx context.Context, p cellPlan) error {
 	}
 	// The data directory is this process's alone, so whoever was this cell
 	// before is dead: its name is all that it takes to follow it at once.
-	if c.announcer, err = diego.NewAnnouncer(diego.AnnouncerOptions{
+	if c.announcer, err = bbs.NewAnnouncer(bbs.AnnouncerOptions{
 		Store: p.store, Owner: p.id,
-		Presence: diego.CellPresence{CellID: p.id, Address: c.service.url(), Capacity: c.Manager.Total(), RootFSProviders: rootFS, VolumeDrivers: drivers},
+		Presence: bbs.CellPresence{CellID: p.id, Address: c.service.url(), Capacity: c.Manager.Total(), RootFSProviders: rootFS, VolumeDrivers: drivers},
 	}); err != nil {
 		return err
 	}
@@ -114,7 +116,7 @@ func (c *cell) build(ctx context.Context, p cellPlan) error {
 	}); err != nil {
 		return err
 	}
-	c.service, err = newService(c.service.listener, p.issuer, p.id, []diego.Role{diego.CellRole}, diego.HandlerOptions{Cell: c, Logger: p.logger.With("cell", p.id)})
+	c.service, err = newService(c.service.listener, p.issuer, p.id, []httpapi.Role{httpapi.CellRole}, httpapi.HandlerOptions{Cell: c, Logger: p.logger.With("cell", p.id)})
 	return err
 }
 

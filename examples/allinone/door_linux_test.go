@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/httpapi"
 	"github.com/diegosdk/diego/internal/daemon"
 	"github.com/diegosdk/diego/internal/fleetdir"
 )
@@ -39,34 +39,34 @@ func TestOnlyItsUserIsServed(t *testing.T) {
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(text)
 	its := &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}}
-	bbs := func(o diego.ClientOptions) *diego.BBSClient {
+	asks := func(o httpapi.ClientOptions) *httpapi.RemoteBBS {
 		o.Addresses, o.Attempts = []string{api.URL}, 1
-		client, err := diego.NewBBSClient(o)
+		client, err := httpapi.NewRemoteBBS(o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return client
 	}
-	cells, err := bbs(diego.ClientOptions{TLS: its}).Cells(t.Context())
+	cells, err := asks(httpapi.ClientOptions{TLS: its}).Cells(t.Context())
 	if err != nil || len(cells) != 1 {
 		t.Fatalf("its user finds %d cells, %v", len(cells), err)
 	}
-	cell := func(o diego.ClientOptions) *diego.CellClient {
+	cell := func(o httpapi.ClientOptions) *httpapi.RemoteCell {
 		o.Addresses, o.CellID, o.Attempts = []string{cells[0].Address}, "cell-1", 1
-		client, err := diego.NewCellClient(o)
+		client, err := httpapi.NewRemoteCell(o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return client
 	}
-	if _, err := cell(diego.ClientOptions{TLS: its}).Containers(t.Context()); err != nil {
+	if _, err := cell(httpapi.ClientOptions{TLS: its}).Containers(t.Context()); err != nil {
 		t.Errorf("its user asks a cell: %v", err)
 	}
-	stranger := diego.ClientOptions{TLS: &tls.Config{RootCAs: pool}}
-	if _, err := bbs(stranger).Cells(t.Context()); !errors.Is(err, diego.ErrForbidden) {
+	stranger := httpapi.ClientOptions{TLS: &tls.Config{RootCAs: pool}}
+	if _, err := asks(stranger).Cells(t.Context()); !errors.Is(err, httpapi.ErrForbidden) {
 		t.Errorf("without a certificate the control plane says %v", err)
 	}
-	if _, err := cell(stranger).Containers(t.Context()); !errors.Is(err, diego.ErrForbidden) {
+	if _, err := cell(stranger).Containers(t.Context()); !errors.Is(err, httpapi.ErrForbidden) {
 		t.Errorf("without a certificate the cell says %v", err)
 	}
 	if os.Geteuid() == 0 { // who else reads what lets in?

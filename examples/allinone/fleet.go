@@ -16,7 +16,9 @@ import (
 
 	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/examples/allinone/sample"
+	"github.com/diegosdk/diego/httpapi"
 	"github.com/diegosdk/diego/internal/daemon"
 	"github.com/diegosdk/diego/internal/fleetdir"
 	"github.com/diegosdk/diego/internal/parallel"
@@ -85,7 +87,7 @@ func openFleet(ctx context.Context, s *settings, placed func(auction.Result)) (f
 	if err != nil {
 		return f, f.data.Wrong(err)
 	}
-	if f.service, err = newService(f.service.listener, issuer, "bbs", []diego.Role{diego.BBSRole, diego.AuctioneerRole}, diego.HandlerOptions{
+	if f.service, err = newService(f.service.listener, issuer, "bbs", []httpapi.Role{httpapi.BBSRole, httpapi.AuctioneerRole}, httpapi.HandlerOptions{
 		BBS: f.BBS, Convergence: f.ControlPlane, Auctioneer: f.ControlPlane, Logger: f.log,
 	}); err != nil {
 		return f, err
@@ -124,7 +126,7 @@ func openFleet(ctx context.Context, s *settings, placed func(auction.Result)) (f
 
 // dial finds a cell. One that is not of this run is dead, and its presence
 // ends soon.
-func (f *fleet) dial(p diego.CellPresence) (auction.CellClient, error) {
+func (f *fleet) dial(p bbs.CellPresence) (auction.CellClient, error) {
 	for _, c := range f.cells {
 		if c.id == p.CellID {
 			return c, nil

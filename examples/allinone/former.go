@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/internal/daemon"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/task"
@@ -58,11 +58,11 @@ func (c *formerCell) introduce(out io.Writer) {
 // leave reports that everything recorded on the cell is gone, so that it starts
 // elsewhere, and ends the cell's presence. Where something may still run it
 // reports nothing.
-func (c *formerCell) leave(ctx context.Context, bbs *diego.BBS, p cellPlan) error {
+func (c *formerCell) leave(ctx context.Context, b *bbs.BBS, p cellPlan) error {
 	if c.err != nil {
 		return nil
 	}
-	known, err := c.known(ctx, bbs)
+	known, err := c.known(ctx, b)
 	if err != nil || !known {
 		return err
 	}
@@ -77,15 +77,15 @@ func (c *formerCell) leave(ctx context.Context, bbs *diego.BBS, p cellPlan) erro
 }
 
 // known reports whether a record names the cell, or it is present.
-func (c *formerCell) known(ctx context.Context, bbs *diego.BBS) (bool, error) {
-	cells, err := bbs.Cells(ctx)
-	if err != nil || slices.ContainsFunc(cells, func(p diego.CellPresence) bool { return p.CellID == c.id }) {
+func (c *formerCell) known(ctx context.Context, b *bbs.BBS) (bool, error) {
+	cells, err := b.Cells(ctx)
+	if err != nil || slices.ContainsFunc(cells, func(p bbs.CellPresence) bool { return p.CellID == c.id }) {
 		return true, err
 	}
-	for _, err := range bbs.ActualLRPs(ctx, storage.ActualLRPFilter{CellIDs: []string{c.id}}) {
+	for _, err := range b.ActualLRPs(ctx, storage.ActualLRPFilter{CellIDs: []string{c.id}}) {
 		return true, err
 	}
-	for _, err := range bbs.Tasks(ctx, storage.TaskFilter{CellIDs: []string{c.id}, States: []task.State{task.Running}}) {
+	for _, err := range b.Tasks(ctx, storage.TaskFilter{CellIDs: []string{c.id}, States: []task.State{task.Running}}) {
 		return true, err
 	}
 	return false, nil

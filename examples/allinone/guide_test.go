@@ -10,6 +10,7 @@ import (
 
 	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/storage/memstore"
@@ -28,7 +29,7 @@ func (s *countedStore) ActualLRPs(ctx context.Context, f storage.ActualLRPFilter
 
 func TestTheGuideReadsNoInstancesWhileEventsAreStillToBeTold(t *testing.T) {
 	store := &countedStore{Store: memstore.New(nil)}
-	plane, err := diego.New(diego.Options{Store: store, Owner: "test", Dial: func(diego.CellPresence) (auction.CellClient, error) {
+	plane, err := diego.New(diego.Options{Store: store, Owner: "test", Dial: func(bbs.CellPresence) (auction.CellClient, error) {
 		return nil, errors.New("there are no cells")
 	}})
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/examples/allinone/account"
 	"github.com/diegosdk/diego/examples/allinone/sample"
 	"github.com/diegosdk/diego/internal/daemon"
@@ -104,7 +104,7 @@ func run(stop, force context.Context, s *settings, out io.Writer) error {
 // could be stopped.
 func (f *fleet) live(stop, force context.Context, s *settings, file *lrp.DesiredLRP, told *account.Account, out io.Writer) error {
 	f.introduce(out)
-	events, err := f.BBS.Subscribe(stop, diego.FromNow, storage.EventFilter{})
+	events, err := f.BBS.Subscribe(stop, bbs.FromNow, storage.EventFilter{})
 	if err == nil {
 		err = f.lead(stop)
 	}

@@ -10,7 +10,9 @@ import (
 	"context"
 	"log/slog"
 
-	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/auction/auctioneer"
+	"github.com/diegosdk/diego/bbs"
+	"github.com/diegosdk/diego/httpapi"
 	"github.com/diegosdk/diego/internal/daemon"
 )
 
@@ -36,7 +38,7 @@ func main() {
 }
 
 func (s *settings) run(ctx context.Context, log *slog.Logger) error {
-	server, err := s.Endpoint.Open(diego.Identity{Roles: []diego.Role{diego.AuctioneerRole}}, log)
+	server, err := s.Endpoint.Open(httpapi.Identity{Roles: []httpapi.Role{httpapi.AuctioneerRole}}, log)
 	if err != nil {
 		return err
 	}
@@ -47,17 +49,17 @@ func (s *settings) run(ctx context.Context, log *slog.Logger) error {
 	}
 	defer store.Close()
 	client := server.Client()
-	client.Addresses, client.Find = s.BBS, diego.FindLeader(store, "bbs")
-	bbs, err := diego.NewBBSClient(client)
+	client.Addresses, client.Find = s.BBS, bbs.FindLeader(store, "bbs")
+	remote, err := httpapi.NewRemoteBBS(client)
 	if err != nil {
 		return err
 	}
-	auctioneer, err := diego.NewAuctioneer(diego.AuctioneerOptions{
-		Store: store, BBS: bbs, Dial: diego.DialHTTP(server.Client()), Auction: s.Auction(),
+	auctioneer, err := auctioneer.New(auctioneer.Options{
+		Store: store, BBS: remote, Dial: httpapi.Dial(server.Client()), Auction: s.Auction(),
 		Owner: s.Owner(server.URL), Address: server.URL, LeaderTTL: s.LeaderTTL, MaxClockSkew: s.MaxClockSkew, Metrics: server.Figures, Logger: log,
 	})
 	if err != nil {
 		return err
 	}
-	return server.Serve(ctx, diego.HandlerOptions{Auctioneer: auctioneer, Ready: auctioneer.Ready}, auctioneer.Run)
+	return server.Serve(ctx, httpapi.HandlerOptions{Auctioneer: auctioneer, Ready: auctioneer.Ready}, auctioneer.Run)
 }

@@ -16,6 +16,8 @@ import (
 	"sync"
 
 	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/bbs"
+	"github.com/diegosdk/diego/httpapi"
 	"github.com/diegosdk/diego/internal/daemon"
 )
 
@@ -49,9 +51,9 @@ func main() {
 }
 
 func (s *settings) run(ctx context.Context, log *slog.Logger) error {
-	who := diego.Identity{Roles: []diego.Role{diego.BBSRole}}
+	who := httpapi.Identity{Roles: []httpapi.Role{httpapi.BBSRole}}
 	if len(s.Auctioneers) == 0 {
-		who.Roles = append(who.Roles, diego.AuctioneerRole)
+		who.Roles = append(who.Roles, httpapi.AuctioneerRole)
 	}
 	server, err := s.Endpoint.Open(who, log)
 	if err != nil {
@@ -71,15 +73,15 @@ func (s *settings) run(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	o := diego.Options{
-		Store: store, Dial: diego.DialHTTP(server.Client()), Owner: s.Owner(server.URL), Address: server.URL,
+		Store: store, Dial: httpapi.Dial(server.Client()), Owner: s.Owner(server.URL), Address: server.URL,
 		LRPs: s.Restarts.Policy(), Guard: s.Guard(), Auction: s.Auction(),
 		LeaderTTL: s.LeaderTTL, MaxClockSkew: s.MaxClockSkew, ConvergenceInterval: s.ConvergenceInterval, InventoryInterval: s.InventoryInterval, Metrics: server.Figures, Logger: log,
 	}
 	o.CallbackAllow, o.CallbackDeny = s.Callbacks.Networks()
 	if len(s.Auctioneers) > 0 {
 		client := server.Client()
-		client.Addresses, client.Find = s.Auctioneers, diego.FindLeader(store, "auctioneer")
-		if o.Auctioneer, err = diego.NewAuctioneerClient(client); err != nil {
+		client.Addresses, client.Find = s.Auctioneers, bbs.FindLeader(store, "auctioneer")
+		if o.Auctioneer, err = httpapi.NewRemoteAuctioneer(client); err != nil {
 			return err
 		}
 	}
@@ -87,7 +89,7 @@ func (s *settings) run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	return server.Serve(ctx, s.Limit(diego.HandlerOptions{
+	return server.Serve(ctx, s.Limit(httpapi.HandlerOptions{
 		BBS: plane.BBS, Convergence: plane, Auctioneer: plane, Ready: plane.Ready,
 	}), func(ctx context.Context) error {
 		var rotation sync.WaitGroup

@@ -10,8 +10,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/bbs"
+	"github.com/diegosdk/diego/httpapi"
+	"github.com/diegosdk/diego/rep"
 	"github.com/diegosdk/diego/storage"
 )
 
@@ -20,7 +22,7 @@ import (
 // A cellDoc is a cell for programs: its presence, and what it says of itself
 // unless it does not answer.
 type cellDoc struct {
-	diego.CellPresence
+	bbs.CellPresence
 	State *auction.CellState `json:"state,omitempty"`
 	Error string             `json:"error,omitempty"`
 
@@ -49,7 +51,7 @@ func cells(c *call) error {
 			defer func() { <-limit }()
 			state, err := stateOf(c.ctx, r, p)
 			if err != nil {
-				docs[i].Error, docs[i].forbidden = err.Error(), errors.Is(err, diego.ErrForbidden)
+				docs[i].Error, docs[i].forbidden = err.Error(), errors.Is(err, httpapi.ErrForbidden)
 				return
 			}
 			docs[i].State = &state
@@ -92,7 +94,7 @@ func cells(c *call) error {
 	return c.show(v)
 }
 
-func stateOf(ctx context.Context, r *remote, p diego.CellPresence) (auction.CellState, error) {
+func stateOf(ctx context.Context, r *remote, p bbs.CellPresence) (auction.CellState, error) {
 	ctx, cancel := context.WithTimeout(ctx, cellPatience)
 	defer cancel()
 	client, err := r.cell(p)
@@ -110,7 +112,7 @@ func share(left, total int64) string {
 	return fmt.Sprintf("%d/%d MiB", left, total)
 }
 
-func offers(p *diego.CellPresence) string {
+func offers(p *bbs.CellPresence) string {
 	parts := append([]string{}, p.RootFSProviders...)
 	for _, d := range p.VolumeDrivers {
 		parts = append(parts, "volumes by "+d)
@@ -125,10 +127,10 @@ func offers(p *diego.CellPresence) string {
 }
 
 // findCell is the presence of a cell.
-func (c *call) findCell(r *remote, id string) (diego.CellPresence, error) {
+func (c *call) findCell(r *remote, id string) (bbs.CellPresence, error) {
 	list, err := r.bbs.Cells(c.ctx)
 	if err != nil {
-		return diego.CellPresence{}, err
+		return bbs.CellPresence{}, err
 	}
 	ids := make([]string, len(list))
 	for i, p := range list {
@@ -141,13 +143,13 @@ func (c *call) findCell(r *remote, id string) (diego.CellPresence, error) {
 	if len(ids) > 0 {
 		text += "; there is " + strings.Join(ids, ", ")
 	}
-	return diego.CellPresence{}, &missingError{text}
+	return bbs.CellPresence{}, &missingError{text}
 }
 
 // An evacuation is how far a cell is, for programs.
 type evacuation struct {
 	CellID string `json:"cell_id"`
-	diego.EvacuationStatus
+	rep.EvacuationStatus
 }
 
 func drain(c *call) error {
@@ -175,7 +177,7 @@ func drain(c *call) error {
 	if !c.on("wait") {
 		return nil
 	}
-	last := diego.EvacuationStatus{Containers: -1}
+	last := rep.EvacuationStatus{Containers: -1}
 	err = c.until(func() (bool, string, error) {
 		status, err := client.Evacuation(c.ctx)
 		if err != nil {
@@ -206,7 +208,7 @@ func drain(c *call) error {
 }
 
 // waiting says why some of the containers stay.
-func waiting(s diego.EvacuationStatus) string {
+func waiting(s rep.EvacuationStatus) string {
 	const some = 5
 	var b strings.Builder
 	for _, why := range s.Waiting[:min(some, len(s.Waiting))] {

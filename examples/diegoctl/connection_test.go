@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/httpapi"
 	"github.com/diegosdk/diego/internal/daemon"
 	"github.com/diegosdk/diego/internal/devcerts"
 	"github.com/diegosdk/diego/internal/fleetdir"
@@ -21,7 +21,7 @@ import (
 // serveTLS serves the world over mutual TLS until the test ends.
 func (w *world) serveTLS(t *testing.T, a *devcerts.Authority, hosts ...string) (address string) {
 	t.Helper()
-	return w.serveOver(t, a, []string{"diego-bbs"}, diego.HandlerOptions{BBS: w.plane.BBS, Convergence: w.plane, Auctioneer: w.plane}, hosts...)
+	return w.serveOver(t, a, []string{"diego-bbs"}, httpapi.HandlerOptions{BBS: w.plane.BBS, Convergence: w.plane, Auctioneer: w.plane}, hosts...)
 }
 
 // own serves the world as an allinone with that data directory does.
@@ -32,24 +32,24 @@ func (w *world) own(t *testing.T, data string) {
 	files, err := issuer.Server("bbs", "diego-bbs")
 	w.must(err)
 	w.must(issuer.Publish(w.listen(t, daemon.TLS{TLSCert: files.Cert, TLSKey: files.Key, TLSCA: files.CA},
-		diego.HandlerOptions{BBS: w.plane.BBS, Convergence: w.plane, Auctioneer: w.plane})))
+		httpapi.HandlerOptions{BBS: w.plane.BBS, Convergence: w.plane, Auctioneer: w.plane})))
 }
 
-func (w *world) serveOver(t *testing.T, a *devcerts.Authority, units []string, o diego.HandlerOptions, hosts ...string) (address string) {
+func (w *world) serveOver(t *testing.T, a *devcerts.Authority, units []string, o httpapi.HandlerOptions, hosts ...string) (address string) {
 	t.Helper()
 	cert, key, err := a.Issue(devcerts.Request{File: "server-" + hosts[len(hosts)-1], Name: "server", Units: units, Hosts: hosts, For: time.Hour})
 	w.must(err)
 	return w.listen(t, daemon.TLS{TLSCert: cert, TLSKey: key, TLSCA: a.CA()}, o)
 }
 
-func (w *world) listen(t *testing.T, settings daemon.TLS, o diego.HandlerOptions) (address string) {
+func (w *world) listen(t *testing.T, settings daemon.TLS, o httpapi.HandlerOptions) (address string) {
 	t.Helper()
 	log, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	w.must(err)
 	t.Cleanup(func() { log.Close() })
 	certificates, err := settings.Certificates(new(daemon.Logging).Logger(log))
 	w.must(err)
-	h, err := diego.NewHandler(o)
+	h, err := httpapi.NewHandler(o)
 	w.must(err)
 	l, err := daemon.Listen("listen", "127.0.0.1:0")
 	w.must(err)
@@ -88,9 +88,9 @@ func TestConnectionsThatFailSayWhatToDo(t *testing.T) {
 	stranger := issue(others, "operator", time.Hour)
 	server := w.serveTLS(t, ours, "127.0.0.1", "localhost")
 	elsewhere := w.serveTLS(t, ours, "another.example")
-	alone := w.serveOver(t, ours, []string{"diego-bbs"}, diego.HandlerOptions{BBS: w.plane.BBS}, "127.0.0.1", "bbs")
-	placer := w.serveOver(t, ours, []string{"diego-bbs"}, diego.HandlerOptions{Auctioneer: w.plane}, "127.0.0.1", "auctioneer")
-	impostor := w.serveOver(t, ours, []string{"diego-cell"}, diego.HandlerOptions{BBS: w.plane.BBS}, "127.0.0.1", "impostor")
+	alone := w.serveOver(t, ours, []string{"diego-bbs"}, httpapi.HandlerOptions{BBS: w.plane.BBS}, "127.0.0.1", "bbs")
+	placer := w.serveOver(t, ours, []string{"diego-bbs"}, httpapi.HandlerOptions{Auctioneer: w.plane}, "127.0.0.1", "auctioneer")
+	impostor := w.serveOver(t, ours, []string{"diego-cell"}, httpapi.HandlerOptions{BBS: w.plane.BBS}, "127.0.0.1", "impostor")
 	// Nobody listens at an address that was just given up.
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	w.must(err)

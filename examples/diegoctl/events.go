@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
 )
@@ -23,12 +23,12 @@ func events(c *call) error {
 		Kinds: c.list("kind"), ProcessGUIDs: c.list("process"), TaskGUIDs: c.list("task"), CellIDs: c.list("cell"), Domains: c.list("domain"),
 	}
 	follow := c.on("follow")
-	after := diego.FromStart
+	after := bbs.FromStart
 	switch text := c.flag("after"); {
 	case text != "":
 		after = storage.Cursor(c.number("after"))
 	case follow:
-		after = diego.FromNow
+		after = bbs.FromNow
 	}
 	last := storage.Cursor(-1)
 	wanted := f
@@ -164,7 +164,7 @@ func timeline(c *call) error {
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(list, func(e diego.TimelineEntry) bool {
+	if !slices.ContainsFunc(list, func(e bbs.TimelineEntry) bool {
 		return (&storage.Event{LRP: &e.Event}).Subject().Index == index
 	}) {
 		// Nothing happened to what nobody ever wanted.

@@ -10,8 +10,9 @@ import (
 	"io/fs"
 	"strings"
 
-	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/httpapi"
 	"github.com/diegosdk/diego/internal/fleetdir"
 	"github.com/diegosdk/diego/internal/specfile"
 	"github.com/diegosdk/diego/internal/spelling"
@@ -101,14 +102,14 @@ var kinds = []kindOfError{
 	{is: holds[*failedError], code: exitFailed},
 	{is: holds[*patienceError], code: exitFailed, advice: says("it goes on all the same; -for waits longer")},
 	{is: wraps(context.Canceled), code: exitInterrupted},
-	{is: holds[*diego.ForbiddenError], code: exitForbidden, advice: says("another certificate is needed: -cert and -key (DIEGO_CERT, DIEGO_KEY)")},
+	{is: holds[*httpapi.ForbiddenError], code: exitForbidden, advice: says("another certificate is needed: -cert and -key (DIEGO_CERT, DIEGO_KEY)")},
 	{is: wraps(executor.ErrInvalid), code: exitInvalid},
 	{is: holds[*missingError], code: exitNotFound},
 	{is: wraps(lrp.ErrNotFound), code: exitNotFound, advice: says("nothing is recorded there; diegoctl instances shows what is")},
 	{is: wraps(storage.ErrNotFound), code: exitNotFound, advice: func(c *call, _ error) string { return c.similar() }},
 	{is: wraps(task.ErrExists), code: exitRefused, advice: says("give the task another task_guid, or remove the old one with diegoctl task delete")},
 	{is: wraps(storage.ErrExists), code: exitRefused, advice: says("diegoctl deployment update changes what is there, diegoctl lrp delete removes it")},
-	{is: wraps(diego.ErrNotLeader), code: exitUnreachable, advice: says("name all addresses with -bbs, with commas between them; one of them leads, or will in some seconds")},
+	{is: wraps(bbs.ErrNotLeader), code: exitUnreachable, advice: says("name all addresses with -bbs, with commas between them; one of them leads, or will in some seconds")},
 	{is: wraps(storage.ErrConflict), code: exitRefused, advice: says("somebody else was faster; look at it again and repeat the command")},
 	{is: wraps(lrp.ErrRefused, lrp.ErrCannotBeRetired, lrp.ErrCannotBeRemoved, storage.ErrHeld), code: exitRefused},
 	{is: wraps(task.ErrInvalidTransition, task.ErrRunningElsewhere), code: exitRefused, advice: says("diegoctl task get shows the task's state")},
@@ -189,7 +190,7 @@ func (c *call) similar() string {
 
 // unreachable reports whether an error is about the way to a server.
 func unreachable(err error) bool {
-	return errors.Is(err, diego.ErrUnreachable) || errors.Is(err, diego.ErrNoAnswer) || errors.Is(err, diego.ErrGarbled) ||
+	return errors.Is(err, httpapi.ErrUnreachable) || errors.Is(err, httpapi.ErrNoAnswer) || errors.Is(err, httpapi.ErrGarbled) ||
 		errors.Is(err, context.DeadlineExceeded) || isTLS(err)
 }
 
@@ -206,7 +207,7 @@ func adviceOnServices(c *call, _ error) string {
 }
 
 func adviceOnImpostors(c *call, err error) string {
-	var impostor *diego.ImpostorError
+	var impostor *httpapi.ImpostorError
 	_ = errors.As(err, &impostor)
 	switch {
 	case impostor == nil || impostor.Service == "BBS":
@@ -219,7 +220,7 @@ func adviceOnImpostors(c *call, err error) string {
 
 func adviceOnConnections(c *call, err error) string {
 	switch {
-	case errors.Is(err, diego.ErrImpostor):
+	case errors.Is(err, httpapi.ErrImpostor):
 		return adviceOnImpostors(c, err)
 	case holds[x509.UnknownAuthorityError](err), holds[*tls.CertificateVerificationError](err) && !holds[x509.HostnameError](err):
 		return "the server's certificate is not signed by what -ca (DIEGO_CA) holds"

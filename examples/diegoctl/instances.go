@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
 )
@@ -68,11 +68,11 @@ const allAbsent = "no cell is present. That all are lost at once is not believed
 
 // absence says of which records nobody has heard lately, as their cells are not
 // present, or "". A record that is SUSPECT or EVACUATING says so itself.
-func absence(list []lrp.ActualLRP, present []diego.CellPresence) string {
+func absence(list []lrp.ActualLRP, present []bbs.CellPresence) string {
 	var absent []string
 	for i := range list {
 		a := &list[i]
-		if a.CellID != "" && a.Presence == lrp.Ordinary && !slices.ContainsFunc(present, func(p diego.CellPresence) bool { return p.CellID == a.CellID }) {
+		if a.CellID != "" && a.Presence == lrp.Ordinary && !slices.ContainsFunc(present, func(p bbs.CellPresence) bool { return p.CellID == a.CellID }) {
 			absent = append(absent, a.CellID)
 		}
 	}

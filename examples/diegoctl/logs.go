@@ -10,8 +10,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/rep"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/task"
 )
@@ -128,7 +129,7 @@ func (c *call) formerTask(r *remote, guid string, missing error) (last *task.Tas
 	if err != nil || log.Newest < log.Oldest {
 		return nil, errors.Join(missing, err)
 	}
-	list, err := r.bbs.Subscribe(c.ctx, diego.FromStart, storage.EventFilter{}) // all, to see the end
+	list, err := r.bbs.Subscribe(c.ctx, bbs.FromStart, storage.EventFilter{}) // all, to see the end
 	if err != nil {
 		return nil, err
 	}
@@ -265,7 +266,7 @@ func (c *call) copyLog(ctx context.Context, r *remote, s source, to io.Writer) e
 	if err != nil {
 		return err
 	}
-	request := diego.LogRequest{ContainerGUID: s.container, Stream: c.flag("stream"), Follow: c.on("follow")}
+	request := rep.LogRequest{ContainerGUID: s.container, Stream: c.flag("stream"), Follow: c.on("follow")}
 	if c.terminal {
 		to = &visible{out: to}
 	}

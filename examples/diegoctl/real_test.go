@@ -16,11 +16,14 @@ import (
 	"time"
 
 	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/converge"
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/manager"
+	"github.com/diegosdk/diego/httpapi"
 	"github.com/diegosdk/diego/internal/daemon"
 	"github.com/diegosdk/diego/rep"
+	"github.com/diegosdk/diego/rep/localcell"
 	"github.com/diegosdk/diego/storage/memstore"
 )
 
@@ -45,9 +48,9 @@ func newFleet(t *testing.T, cells int) *fleet {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	t.Cleanup(func() { cancel(); running.Wait() })
-	serve := func(o diego.HandlerOptions) (url string) {
+	serve := func(o httpapi.HandlerOptions) (url string) {
 		o.AllowPlain = true
-		h, err := diego.NewHandler(o)
+		h, err := httpapi.NewHandler(o)
 		must(err)
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		must(err)
@@ -56,10 +59,10 @@ func newFleet(t *testing.T, cells int) *fleet {
 	}
 	store := memstore.New(nil)
 	plane, err := diego.New(diego.Options{
-		Store: store, Dial: diego.DialHTTP(diego.ClientOptions{AllowPlain: true}), Owner: "plane", Guard: converge.Guard{Grace: -1},
+		Store: store, Dial: httpapi.Dial(httpapi.ClientOptions{AllowPlain: true}), Owner: "plane", Guard: converge.Guard{Grace: -1},
 	})
 	must(err)
-	f.url = serve(diego.HandlerOptions{BBS: plane.BBS, Convergence: plane, Auctioneer: plane})
+	f.url = serve(httpapi.HandlerOptions{BBS: plane.BBS, Convergence: plane, Auctioneer: plane})
 	for i := range cells {
 		id := fmt.Sprintf("cell-%d", i+1)
 		dir := t.TempDir()
@@ -70,11 +73,11 @@ func newFleet(t *testing.T, cells int) *fleet {
 		})
 		must(err)
 		// The address is known once the cell is served, and the cell says it.
-		cell := &diego.LocalCell{Manager: m}
-		url := serve(diego.HandlerOptions{Cell: cell})
-		announcer, err := diego.NewAnnouncer(diego.AnnouncerOptions{
+		cell := &localcell.Cell{Manager: m}
+		url := serve(httpapi.HandlerOptions{Cell: cell})
+		announcer, err := bbs.NewAnnouncer(bbs.AnnouncerOptions{
 			Store: store, Owner: id,
-			Presence: diego.CellPresence{CellID: id, Address: url, Capacity: m.Total(), RootFSProviders: []string{"host"}},
+			Presence: bbs.CellPresence{CellID: id, Address: url, Capacity: m.Total(), RootFSProviders: []string{"host"}},
 		})
 		must(err)
 		cell.Rep, err = rep.New(rep.Options{CellID: id, BBS: plane.BBS, Executor: m, Announcer: announcer, RootFSProviders: []string{"host"}})

@@ -8,17 +8,20 @@ import (
 	"strings"
 	"time"
 
-	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/bbs"
+	"github.com/diegosdk/diego/httpapi"
 	"github.com/diegosdk/diego/internal/fleetdir"
+	"github.com/diegosdk/diego/rep"
 )
 
 // A remote is a Diego, in this process or over HTTP.
 type remote struct {
-	bbs         diego.BBSAPI
-	auctioneer  diego.AuctioneerAPI
-	convergence diego.ConvergenceAPI
+	bbs         bbs.API
+	auctioneer  auction.API
+	convergence bbs.ConvergenceAPI
 	// cell reaches a cell that is present.
-	cell func(diego.CellPresence) (diego.Cell, error)
+	cell func(bbs.CellPresence) (rep.API, error)
 }
 
 // A connection says how to reach a Diego over HTTP.
@@ -69,20 +72,20 @@ func dialHTTP(c connection) (*remote, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := diego.ClientOptions{TLS: config, Timeout: c.timeout, Addresses: c.bbs, AllowPlain: c.plain()}
-	b, err := diego.NewBBSClient(o)
+	o := httpapi.ClientOptions{TLS: config, Timeout: c.timeout, Addresses: c.bbs, AllowPlain: c.plain()}
+	b, err := httpapi.NewRemoteBBS(o)
 	if err != nil {
 		return nil, err
 	}
 	o.Addresses = c.auctioneer
-	a, err := diego.NewAuctioneerClient(o)
+	a, err := httpapi.NewRemoteAuctioneer(o)
 	if err != nil {
 		return nil, err
 	}
-	return &remote{bbs: b, auctioneer: a, convergence: b, cell: func(p diego.CellPresence) (diego.Cell, error) {
+	return &remote{bbs: b, auctioneer: a, convergence: b, cell: func(p bbs.CellPresence) (rep.API, error) {
 		o := o
 		o.Addresses, o.CellID, o.Attempts = []string{p.Address}, p.CellID, 1
-		return diego.NewCellClient(o)
+		return httpapi.NewRemoteCell(o)
 	}}, nil
 }
 

@@ -7,7 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/lrp"
 )
 
@@ -139,9 +139,9 @@ func TestCellsThatAreNotThereAreNamedOnce(t *testing.T) {
 		{"b", "a, c are not present: what is on them is shown as it was reported last"},
 		{"", allAbsent},
 	} {
-		var present []diego.CellPresence
+		var present []bbs.CellPresence
 		for _, id := range strings.Fields(tt.present) {
-			present = append(present, diego.CellPresence{CellID: id})
+			present = append(present, bbs.CellPresence{CellID: id})
 		}
 		if got := absence(list, present); got != tt.want {
 			t.Errorf("with %q present it says %q, want %q", tt.present, got, tt.want)

@@ -5,7 +5,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/storage"
 )
 
@@ -17,7 +17,7 @@ func (c *call) news(ctx context.Context) <-chan struct{} {
 	if err != nil {
 		return news
 	}
-	events, err := r.bbs.Subscribe(ctx, diego.FromNow, storage.EventFilter{})
+	events, err := r.bbs.Subscribe(ctx, bbs.FromNow, storage.EventFilter{})
 	if err != nil {
 		return news
 	}

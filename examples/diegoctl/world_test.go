@@ -16,10 +16,13 @@ import (
 
 	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/converge"
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/httpapi"
 	"github.com/diegosdk/diego/internal/daemon"
 	"github.com/diegosdk/diego/internal/simulation"
+	"github.com/diegosdk/diego/rep"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/storage/memstore"
 )
@@ -200,7 +203,7 @@ func examineModel(_ context.Context, dir string) daemon.Examination {
 
 // local is this world without a network.
 func (w *world) local() *remote {
-	return &remote{bbs: w.plane.BBS, auctioneer: w.plane, convergence: w.plane, cell: func(p diego.CellPresence) (diego.Cell, error) {
+	return &remote{bbs: w.plane.BBS, auctioneer: w.plane, convergence: w.plane, cell: func(p bbs.CellPresence) (rep.API, error) {
 		return w.cell(p.CellID), nil
 	}}
 }
@@ -208,9 +211,9 @@ func (w *world) local() *remote {
 // overHTTP is this world through real servers, one for the control plane and
 // one for each cell.
 func (w *world) overHTTP() *remote {
-	serve := func(o diego.HandlerOptions) string {
+	serve := func(o httpapi.HandlerOptions) string {
 		o.AllowPlain = true
-		h, err := diego.NewHandler(o)
+		h, err := httpapi.NewHandler(o)
 		w.must(err)
 		server := httptest.NewUnstartedServer(h)
 		ctx, cancel := context.WithCancel(context.Background())
@@ -219,22 +222,22 @@ func (w *world) overHTTP() *remote {
 		w.t.(*testing.T).Cleanup(func() { cancel(); server.Close() })
 		return server.URL
 	}
-	plane := serve(diego.HandlerOptions{BBS: w.plane.BBS, Convergence: w.plane, Auctioneer: w.plane})
+	plane := serve(httpapi.HandlerOptions{BBS: w.plane.BBS, Convergence: w.plane, Auctioneer: w.plane})
 	addresses := map[string]string{}
 	for _, c := range w.cells {
-		addresses[c.Presence.CellID] = serve(diego.HandlerOptions{Cell: w.cell(c.Presence.CellID)})
+		addresses[c.Presence.CellID] = serve(httpapi.HandlerOptions{Cell: w.cell(c.Presence.CellID)})
 	}
 	r, err := dialHTTP(connection{bbs: []string{plane}, auctioneer: []string{plane}, timeout: 30 * time.Second})
 	w.must(err)
 	dial := r.cell
-	r.cell = func(p diego.CellPresence) (diego.Cell, error) {
+	r.cell = func(p bbs.CellPresence) (rep.API, error) {
 		p.Address = addresses[p.CellID]
 		return dial(p)
 	}
 	return r
 }
 
-func (w *world) cell(id string) diego.Cell {
+func (w *world) cell(id string) rep.API {
 	for _, c := range w.cells {
 		if c.Presence.CellID == id {
 			return &operated{c, w}
@@ -252,7 +255,7 @@ type operated struct {
 
 var errSilent = errors.New("the cell does not answer")
 
-// State implements [diego.Cell].
+// State implements [rep.API].
 func (o *operated) State(ctx context.Context) (auction.CellState, error) {
 	if o.w.silent[o.Presence.CellID] {
 		return auction.CellState{}, errSilent
@@ -260,26 +263,26 @@ func (o *operated) State(ctx context.Context) (auction.CellState, error) {
 	return o.Cell.State(ctx)
 }
 
-// Evacuate implements [diego.Cell].
+// Evacuate implements [rep.API].
 func (o *operated) Evacuate(context.Context) error {
 	o.Evacuating = true
 	return nil
 }
 
-// Evacuation implements [diego.Cell].
-func (o *operated) Evacuation(context.Context) (diego.EvacuationStatus, error) {
+// Evacuation implements [rep.API].
+func (o *operated) Evacuation(context.Context) (rep.EvacuationStatus, error) {
 	if o.w.gone[o.Presence.CellID] {
-		return diego.EvacuationStatus{}, errSilent
+		return rep.EvacuationStatus{}, errSilent
 	}
 	n := len(o.Cell.Containers())
-	s := diego.EvacuationStatus{Evacuating: o.Evacuating, Containers: n, Done: o.Evacuating && n == 0}
+	s := rep.EvacuationStatus{Evacuating: o.Evacuating, Containers: n, Done: o.Evacuating && n == 0}
 	if o.Evacuating && n > 0 {
 		s.Waiting = []string{"greeter/1: its replacement has been asked for"}
 	}
 	return s, nil
 }
 
-// Containers implements [diego.Cell].
+// Containers implements [rep.API].
 func (o *operated) Containers(context.Context) (list []executor.Container, _ error) {
 	for _, c := range o.Cell.Containers() {
 		list = append(list, executor.Container{GUID: c.Instance, State: c.State})
@@ -287,20 +290,20 @@ func (o *operated) Containers(context.Context) (list []executor.Container, _ err
 	return list, nil
 }
 
-// Logs implements [diego.Cell]. Following ends when the container is gone.
-func (o *operated) Logs(ctx context.Context, r diego.LogRequest) iter.Seq2[diego.LogChunk, error] {
-	return func(yield func(diego.LogChunk, error) bool) {
+// Logs implements [rep.API]. Following ends when the container is gone.
+func (o *operated) Logs(ctx context.Context, r rep.LogRequest) iter.Seq2[rep.LogChunk, error] {
+	return func(yield func(rep.LogChunk, error) bool) {
 		o.w.mu.Lock()
 		text, ok := o.w.output[r.ContainerGUID+" "+r.Stream]
 		o.w.mu.Unlock()
 		if !ok {
-			yield(diego.LogChunk{}, &storage.NotFoundError{Key: storage.TaskKey(r.ContainerGUID)})
+			yield(rep.LogChunk{}, &storage.NotFoundError{Key: storage.TaskKey(r.ContainerGUID)})
 			return
 		}
 		// In pieces that end nowhere in particular.
 		for at := 0; at < len(text); at += 7 {
 			end := min(at+7, len(text))
-			if !yield(diego.LogChunk{Next: int64(end), Data: []byte(text[at:end])}, nil) {
+			if !yield(rep.LogChunk{Next: int64(end), Data: []byte(text[at:end])}, nil) {
 				return
 			}
 		}

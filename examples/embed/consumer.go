@@ -9,7 +9,7 @@ import (
 	"net"
 	"net/http"
 
-	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/task"
@@ -18,7 +18,7 @@ import (
 // A consumer follows events, and is told of tasks that have ended.
 type consumer struct {
 	ctx       context.Context
-	bbs       diego.BBSAPI
+	bbs       bbs.API
 	next      func() (storage.Event, error, bool)
 	stop      func()
 	server    *http.Server
@@ -27,8 +27,8 @@ type consumer struct {
 	callbackURL string
 }
 
-func newConsumer(ctx context.Context, bbs diego.BBSAPI) (*consumer, error) {
-	events, err := bbs.Subscribe(ctx, diego.FromNow, storage.EventFilter{})
+func newConsumer(ctx context.Context, api bbs.API) (*consumer, error) {
+	events, err := api.Subscribe(ctx, bbs.FromNow, storage.EventFilter{})
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func newConsumer(ctx context.Context, bbs diego.BBSAPI) (*consumer, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &consumer{ctx: ctx, bbs: bbs, completed: make(chan task.CallbackResponse, 1), callbackURL: "http://" + listener.Addr().String()}
+	c := &consumer{ctx: ctx, bbs: api, completed: make(chan task.CallbackResponse, 1), callbackURL: "http://" + listener.Addr().String()}
 	c.next, c.stop = iter.Pull2(events)
 	c.server = &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var done task.CallbackResponse

@@ -16,11 +16,13 @@ import (
 
 	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/manager"
 	"github.com/diegosdk/diego/executor/process"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/rep"
+	"github.com/diegosdk/diego/rep/localcell"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/storage/sqlstore"
 	"github.com/diegosdk/diego/task"
@@ -38,10 +40,10 @@ func main() {
 
 	// The control plane asks the cell, and the cell the control plane: the one
 	// that is made first gets a way to the other.
-	var cell diego.LocalCell
+	var cell localcell.Cell
 	plane, err := diego.New(diego.Options{
 		Store: store, Owner: "embed", // another name for each process that shares the store
-		Dial: func(diego.CellPresence) (auction.CellClient, error) { return cell, nil },
+		Dial: func(bbs.CellPresence) (auction.CellClient, error) { return cell, nil },
 		// The consumer below is on this host, which callbacks do not reach otherwise.
 		CallbackAllow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")},
 	})
@@ -62,32 +64,32 @@ func main() {
 
 // newCell makes a cell: a backend that makes containers, a manager that keeps
 // them, and a rep that represents them to the BBS.
-func newCell(ctx context.Context, id, dir string, store storage.Store, bbs rep.BBS) (diego.LocalCell, error) {
+func newCell(ctx context.Context, id, dir string, store storage.Store, api rep.BBS) (localcell.Cell, error) {
 	backend, err := process.New(process.Options{Dir: filepath.Join(dir, id, "containers")})
 	if err != nil {
-		return diego.LocalCell{}, err
+		return localcell.Cell{}, err
 	}
 	containers, err := manager.New(ctx, manager.Options{
 		Backend: backend, Dir: filepath.Join(dir, id, "state"),
 		Capacity: executor.Capacity{MemoryMB: 1024, DiskMB: 1024},
 	})
 	if err != nil {
-		return diego.LocalCell{}, err
+		return localcell.Cell{}, err
 	}
-	announcer, err := diego.NewAnnouncer(diego.AnnouncerOptions{
-		Store: store, Presence: diego.CellPresence{CellID: id},
+	announcer, err := bbs.NewAnnouncer(bbs.AnnouncerOptions{
+		Store: store, Presence: bbs.CellPresence{CellID: id},
 		Owner: fmt.Sprintf("%s since %d", id, time.Now().UnixNano()), // another one for each run
 	})
 	if err != nil {
-		return diego.LocalCell{}, err
+		return localcell.Cell{}, err
 	}
 	r, err := rep.New(rep.Options{
-		CellID: id, BBS: bbs, Executor: containers, Announcer: announcer,
+		CellID: id, BBS: api, Executor: containers, Announcer: announcer,
 		RootFSProviders: []string{"host"}, // the scheme of the RootFS that definitions name
 		// From the only cell nothing can move: what runs is stopped after this.
 		EvacuationInterval: 100 * time.Millisecond, EvacuationTimeout: time.Second,
 	})
-	return diego.LocalCell{Rep: r, Manager: containers}, err
+	return localcell.Cell{Rep: r, Manager: containers}, err
 }
 
 // definition is what an instance runs.
@@ -106,13 +108,13 @@ func shell(script string) executor.RunInfo {
 }
 
 // use does what a consumer does.
-func use(ctx context.Context, bbs diego.BBSAPI) error {
-	c, err := newConsumer(ctx, bbs)
+func use(ctx context.Context, api bbs.API) error {
+	c, err := newConsumer(ctx, api)
 	if err != nil {
 		return err
 	}
 	defer c.close()
-	if err := bbs.Desire(ctx, lrp.DesiredLRP{
+	if err := api.Desire(ctx, lrp.DesiredLRP{
 		ProcessGUID: "web", Domain: "apps", Settings: lrp.Settings{Instances: 3}, Definition: definition("one"),
 	}); err != nil {
 		return err
@@ -121,7 +123,7 @@ func use(ctx context.Context, bbs diego.BBSAPI) error {
 		return err
 	}
 	for _, n := range []int{5, 2} {
-		if err := bbs.UpdateDeployment(ctx, "web", lrp.Update{Instances: &n}); err != nil {
+		if err := api.UpdateDeployment(ctx, "web", lrp.Update{Instances: &n}); err != nil {
 			return err
 		}
 		if err := c.untilRunning(n); err != nil {
@@ -130,18 +132,18 @@ func use(ctx context.Context, bbs diego.BBSAPI) error {
 	}
 
 	id, second := "v2", definition("two")
-	if err := bbs.UpdateDeployment(ctx, "web", lrp.Update{DefinitionID: &id, Definition: &second}); err != nil {
+	if err := api.UpdateDeployment(ctx, "web", lrp.Update{DefinitionID: &id, Definition: &second}); err != nil {
 		return err
 	}
 	if err := c.until(func() (bool, error) {
-		status, err := bbs.RolloutStatus(ctx, "web")
+		status, err := api.RolloutStatus(ctx, "web")
 		return status.Complete(), err
 	}); err != nil {
 		return err
 	}
 	fmt.Println("definition v2 runs everywhere")
 
-	if err := bbs.DesireTask(ctx, task.Desire{GUID: "sum", Domain: "apps", Definition: task.Definition{
+	if err := api.DesireTask(ctx, task.Desire{GUID: "sum", Domain: "apps", Definition: task.Definition{
 		RunInfo: shell("echo $((6 * 7)) > result"), ResultFile: "result", CompletionCallbackURL: c.callbackURL,
 	}}); err != nil {
 		return err
@@ -156,7 +158,7 @@ func use(ctx context.Context, bbs diego.BBSAPI) error {
 }
 
 // drain empties the cell, which then leaves by itself.
-func drain(ctx context.Context, cell diego.Cell) error {
+func drain(ctx context.Context, cell rep.API) error {
 	if err := cell.Evacuate(ctx); err != nil {
 		return err
 	}

@@ -19,8 +19,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/httpapi"
 	"github.com/diegosdk/diego/internal/daemon"
 	"github.com/diegosdk/diego/internal/devcerts"
 	"github.com/diegosdk/diego/internal/testenv"
@@ -71,7 +71,7 @@ type host struct {
 	t         *testing.T
 	authority *devcerts.Authority
 	plane     string
-	client    *diego.BBSClient
+	client    *httpapi.RemoteBBS
 	settings  map[string]any
 	rep       *exec.Cmd // unless systemd runs it
 }
@@ -104,7 +104,7 @@ func newHost(t *testing.T) *host {
 	}
 	h.client = h.newClient()
 
-	cert, key, ca := h.issue("host-1", diego.CellRole)
+	cert, key, ca := h.issue("host-1", httpapi.CellRole)
 	h.settings = map[string]any{
 		"listen": "127.0.0.1:0", "cell_id": "host-1", "dir": filepath.Join(dir, "cell"), "bbs": []string{h.plane},
 		"tls_cert": cert, "tls_key": key, "tls_ca": ca, "self_test": false, "memory_mb": 8192, "disk_mb": 8192,
@@ -117,7 +117,7 @@ func newHost(t *testing.T) *host {
 }
 
 // issue makes a certificate and is the paths of its three files.
-func (h *host) issue(name string, roles ...diego.Role) (cert, key, ca string) {
+func (h *host) issue(name string, roles ...httpapi.Role) (cert, key, ca string) {
 	h.t.Helper()
 	r := devcerts.Request{File: name, Name: name, Hosts: []string{"127.0.0.1"}, For: time.Hour}
 	for _, role := range roles {
@@ -137,7 +137,7 @@ func (h *host) startPlane(dir string) string {
 	if out, err := exec.Command("go", "build", "-o", program, "../bbs").CombinedOutput(); err != nil {
 		h.t.Fatalf("%v: %s", err, out)
 	}
-	cert, key, ca := h.issue("bbs", diego.BBSRole, diego.AuctioneerRole)
+	cert, key, ca := h.issue("bbs", httpapi.BBSRole, httpapi.AuctioneerRole)
 	cmd := exec.Command(program, "-listen", "127.0.0.1:0", "-store", "sqlite:"+filepath.Join(dir, "diego.db"),
 		"-log-format", "json", "-tls-cert", cert, "-tls-key", key, "-tls-ca", ca)
 	log := filepath.Join(dir, "bbs.log")
@@ -177,13 +177,13 @@ func (h *host) start(cmd *exec.Cmd, log string) {
 	})
 }
 
-func (h *host) newClient() *diego.BBSClient {
+func (h *host) newClient() *httpapi.RemoteBBS {
 	h.t.Helper()
 	var s struct {
 		daemon.Logging
 		daemon.TLS
 	}
-	cert, key, ca := h.issue("test", diego.ConsumerRole, diego.OperatorRole)
+	cert, key, ca := h.issue("test", httpapi.ConsumerRole, httpapi.OperatorRole)
 	err := daemon.Load(&s, []string{"-tls-cert", cert, "-tls-key", key, "-tls-ca", ca})
 	var own *daemon.Certificates
 	if err == nil {
@@ -192,7 +192,7 @@ func (h *host) newClient() *diego.BBSClient {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	client, err := diego.NewBBSClient(diego.ClientOptions{
+	client, err := httpapi.NewRemoteBBS(httpapi.ClientOptions{
 		TLS: own.Client(), Addresses: []string{h.plane}, Attempts: 1000, Pause: 100 * time.Millisecond, Timeout: 30 * time.Second})
 	if err != nil {
 		h.t.Fatal(err)

@@ -19,7 +19,7 @@ import (
 	"log/slog"
 	"os"
 
-	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/httpapi"
 	"github.com/diegosdk/diego/internal/daemon"
 )
 
@@ -51,18 +51,18 @@ func (s *settings) run(ctx context.Context, log *slog.Logger) error {
 	if s.Examine {
 		return s.examine(ctx)
 	}
-	server, err := s.Endpoint.Open(diego.Identity{Name: s.CellID, Roles: []diego.Role{diego.CellRole}}, log)
+	server, err := s.Endpoint.Open(httpapi.Identity{Name: s.CellID, Roles: []httpapi.Role{httpapi.CellRole}}, log)
 	if err != nil {
 		return err
 	}
 	defer server.Close()
 	client := server.Client()
 	client.Addresses = s.BBS
-	bbs, err := diego.NewBBSClient(client)
+	remote, err := httpapi.NewRemoteBBS(client)
 	if err != nil {
 		return err
 	}
-	cell, backend, err := s.Cell.Open(ctx, bbs, server.URL, server.Figures, log)
+	cell, backend, err := s.Cell.Open(ctx, remote, server.URL, server.Figures, log)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (s *settings) run(ctx context.Context, log *slog.Logger) error {
 			stop()
 		}
 	})
-	return server.Serve(running, diego.HandlerOptions{Cell: cell, Ready: cell.Ready}, cell.Run)
+	return server.Serve(running, httpapi.HandlerOptions{Cell: cell, Ready: cell.Ready}, cell.Run)
 }
 
 // examine writes what this host can do, as a table or as one JSON document. Its

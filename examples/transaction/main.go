@@ -16,6 +16,7 @@ import (
 
 	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
@@ -41,7 +42,7 @@ func (s *shop) buy(ctx context.Context, app string, pay func() error) error {
 		_, undone := s.db.ExecContext(ctx, "DELETE FROM orders WHERE app = ?", app)
 		return errors.Join(err, undone)
 	}
-	return s.transact(ctx, "UPDATE orders SET state = 'paid' WHERE app = ?", app, func(b *diego.BBS) error {
+	return s.transact(ctx, "UPDATE orders SET state = 'paid' WHERE app = ?", app, func(b *bbs.BBS) error {
 		return b.Desire(ctx, lrp.DesiredLRP{
 			ProcessGUID: app, Domain: "shop", Settings: lrp.Settings{Instances: 2},
 			Definition: lrp.Definition{RunInfo: executor.RunInfo{
@@ -53,14 +54,14 @@ func (s *shop) buy(ctx context.Context, app string, pay func() error) error {
 
 // cancel ends an order and its app. The instances stop once that is committed.
 func (s *shop) cancel(ctx context.Context, app string) error {
-	return s.transact(ctx, "DELETE FROM orders WHERE app = ?", app, func(b *diego.BBS) error {
+	return s.transact(ctx, "DELETE FROM orders WHERE app = ?", app, func(b *bbs.BBS) error {
 		return b.DeleteDeployment(ctx, app)
 	})
 }
 
 // transact changes an order and what Diego is asked for in one transaction. The
 // BBS comes last: from its first change on, all other commits wait.
-func (s *shop) transact(ctx context.Context, change, app string, ask func(*diego.BBS) error) error {
+func (s *shop) transact(ctx context.Context, change, app string, ask func(*bbs.BBS) error) error {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -69,11 +70,11 @@ func (s *shop) transact(ctx context.Context, change, app string, ask func(*diego
 	if _, err := tx.ExecContext(ctx, change, app); err != nil {
 		return err
 	}
-	bbs, err := diego.NewBBS(diego.BBSOptions{Store: s.store.WithTx(tx)})
+	service, err := bbs.New(bbs.Options{Store: s.store.WithTx(tx)})
 	if err != nil {
 		return err
 	}
-	if err := ask(bbs); err != nil {
+	if err := ask(service); err != nil {
 		return err // and all of it is undone
 	}
 	return tx.Commit()
@@ -96,7 +97,7 @@ func main() {
 
 	// The control plane may as well be another process: it finds in the log of
 	// events what the shop has committed. Here it takes its steps by hand.
-	plane, err := diego.New(diego.Options{Store: store, Owner: "plane-1", Dial: func(diego.CellPresence) (auction.CellClient, error) {
+	plane, err := diego.New(diego.Options{Store: store, Owner: "plane-1", Dial: func(bbs.CellPresence) (auction.CellClient, error) {
 		return nil, errors.New("this example has no cells")
 	}})
 	check(err)

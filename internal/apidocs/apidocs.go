@@ -11,7 +11,7 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/httpapi"
 )
 
 const generated = "<!-- Written by go generate from the tables in the code. Do not edit. -->\n"
@@ -56,7 +56,7 @@ func Page(root string) (string, error) {
 	p := page{types: newTypes(docs)}
 	p.text.WriteString("# The API over HTTP\n\n" + generated + intro)
 	service := ""
-	for _, c := range diego.Calls() {
+	for _, c := range httpapi.Calls() {
 		if c.Service != service {
 			service = c.Service
 			fmt.Fprintf(&p.text, "\n## %s\n", map[string]string{"bbs": "BBS", "auctioneer": "Auctioneer", "cell": "Cell"}[service])
@@ -77,7 +77,7 @@ type page struct {
 	types *types
 }
 
-func (p *page) call(c diego.CallInfo) error {
+func (p *page) call(c httpapi.CallInfo) error {
 	var roles []string
 	for _, r := range c.Roles {
 		roles = append(roles, string(r))
@@ -102,7 +102,7 @@ func (p *page) call(c diego.CallInfo) error {
 const feedArguments = "Parameters: `after` (a sequence number, `now` or `start`; default `now`), and `kind`, `process_guid`, `index`, `task_guid`, `cell_id`, `domain`, which may be repeated and choose events. " +
 	"The header `Last-Event-ID` counts more than `after`. When there are no events for a while, a comment comes, or an `id` alone: the position that was reached, from which to go on after a cut.\n\n"
 
-func (p *page) answer(c diego.CallInfo) error {
+func (p *page) answer(c httpapi.CallInfo) error {
 	sample, err := json.Marshal(Sample(c.Answer))
 	if err != nil {
 		return err
@@ -121,7 +121,7 @@ func (p *page) answer(c diego.CallInfo) error {
 }
 
 // Request is an example of a call's arguments.
-func Request(c diego.CallInfo) ([]byte, error) {
+func Request(c httpapi.CallInfo) ([]byte, error) {
 	if c.Feed {
 		return nil, nil
 	}
@@ -129,7 +129,7 @@ func Request(c diego.CallInfo) ([]byte, error) {
 }
 
 // curl is the line that makes a call.
-func curl(c diego.CallInfo) (string, error) {
+func curl(c httpapi.CallInfo) (string, error) {
 	at := "$" + strings.ToUpper(c.Service) + c.Path
 	if c.Method == http.MethodGet {
 		return "curl $TLS -N \"" + at + "?after=start&process_guid=web\"", nil
@@ -144,8 +144,8 @@ func curl(c diego.CallInfo) (string, error) {
 func (p *page) problems() error {
 	p.text.WriteString("\n## Problems\n\nThe member `error` holds what the error knows; its form depends on the type.\n\n| type | status | title | example of `error` |\n| --- | --- | --- | --- |\n")
 	var plain []string
-	for _, k := range diego.ProblemKinds() {
-		body, err := diego.ProblemBody(k.Example)
+	for _, k := range httpapi.ProblemKinds() {
+		body, err := httpapi.ProblemBody(k.Example)
 		if err != nil {
 			return err
 		}

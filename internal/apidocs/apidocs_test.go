@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/httpapi"
 )
 
 func TestTheDocumentationIsNotStale(t *testing.T) {
@@ -24,7 +24,7 @@ func TestEveryCallHasALineWithItsPath(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range diego.Calls() {
+	for _, c := range httpapi.Calls() {
 		if !strings.Contains(page, "$"+strings.ToUpper(c.Service)+c.Path) || !strings.Contains(page, "### "+c.Name+"\n") {
 			t.Errorf("%s is not documented", c.Name)
 		}

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/rep"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/task"
 )
@@ -47,11 +47,11 @@ var fixed = map[reflect.Type]any{
 	reflect.TypeFor[lrp.Update]():               lrp.Update{Instances: ptr(5)},
 	reflect.TypeFor[executor.ModificationTag](): executor.ModificationTag{Epoch: at.UnixNano(), Index: 2},
 	reflect.TypeFor[auction.CellReason]():       auction.LacksMemory,
-	reflect.TypeFor[diego.EvacuationStatus](): diego.EvacuationStatus{
+	reflect.TypeFor[rep.EvacuationStatus](): rep.EvacuationStatus{
 		Evacuating: true, BeganAt: at, Deadline: at.Add(10 * time.Minute), Containers: 1,
 		Waiting: []string{"web/0: its replacement starts on cell \"cell-2\""},
 	},
-	reflect.TypeFor[diego.LogRequest](): diego.LogRequest{ContainerGUID: "a3f1", Stream: "stdout", Follow: true},
+	reflect.TypeFor[rep.LogRequest](): rep.LogRequest{ContainerGUID: "a3f1", Stream: "stdout", Follow: true},
 	reflect.TypeFor[lrp.Deployment](): lrp.Deployment{
 		ProcessGUID: "web", Domain: "apps", Settings: lrp.Settings{Instances: 3},
 		Definitions:        map[string]lrp.Definition{"v1": {Resources: executor.Resources{MemoryMB: 128, DiskMB: 256}, RunInfo: runInfo("/app")}},

@@ -11,10 +11,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/manager"
 	"github.com/diegosdk/diego/rep"
+	"github.com/diegosdk/diego/rep/localcell"
 )
 
 // Cell are the settings of a cell, for embedding.
@@ -67,13 +69,13 @@ func (c *Cell) CheckCell(report func(name, want string)) {
 // A CellBBS is what a cell needs of a control plane.
 type CellBBS interface {
 	rep.BBS
-	diego.Presences
+	bbs.Presences
 }
 
 // Open takes the cell's directory, opens its backend, and makes the cell that
 // url leads to. Close the backend after the cell's Run; that gives up the
 // directory too.
-func (c *Cell) Open(ctx context.Context, bbs CellBBS, url string, figures diego.Metrics, log *slog.Logger) (*diego.LocalCell, *Backend, error) {
+func (c *Cell) Open(ctx context.Context, api CellBBS, url string, figures auction.Metrics, log *slog.Logger) (*localcell.Cell, *Backend, error) {
 	dir, err := OpenDir("dir", c.Dir)
 	if err != nil {
 		return nil, nil, err
@@ -101,14 +103,14 @@ func (c *Cell) Open(ctx context.Context, bbs CellBBS, url string, figures diego.
 	if err := backend.EndLeft(ctx); err != nil {
 		log.Warn("an earlier start has left containers in which something may still run", "err", err)
 	}
-	cell, err := c.make(ctx, backend, dir, bbs, url, figures, log)
+	cell, err := c.make(ctx, backend, dir, api, url, figures, log)
 	if err != nil {
 		return nil, nil, errors.Join(err, backend.Close())
 	}
 	return cell, backend, nil
 }
 
-func (c *Cell) make(ctx context.Context, backend *Backend, dir *Dir, bbs CellBBS, url string, figures diego.Metrics, log *slog.Logger) (*diego.LocalCell, error) {
+func (c *Cell) make(ctx context.Context, backend *Backend, dir *Dir, api CellBBS, url string, figures auction.Metrics, log *slog.Logger) (*localcell.Cell, error) {
 	if err := c.checkRoom(ctx, backend); err != nil {
 		return nil, err
 	}
@@ -132,9 +134,9 @@ func (c *Cell) make(ctx context.Context, backend *Backend, dir *Dir, bbs CellBBS
 	if err != nil {
 		return nil, err
 	}
-	announcer, err := diego.NewAnnouncer(diego.AnnouncerOptions{
-		BBS: bbs, Owner: owner, TTL: c.PresenceTTL,
-		Presence: diego.CellPresence{
+	announcer, err := bbs.NewAnnouncer(bbs.AnnouncerOptions{
+		BBS: api, Owner: owner, TTL: c.PresenceTTL,
+		Presence: bbs.CellPresence{
 			CellID: c.CellID, Address: url, Zone: c.Zone, Capacity: m.Total(), RootFSProviders: providers,
 			PlacementTags: c.PlacementTags, OptionalPlacementTags: c.OptionalPlacementTags,
 		},
@@ -143,7 +145,7 @@ func (c *Cell) make(ctx context.Context, backend *Backend, dir *Dir, bbs CellBBS
 		return nil, err
 	}
 	o := rep.Options{
-		CellID: c.CellID, BBS: bbs, Executor: m, Announcer: announcer, AnnounceInterval: c.PresenceTTL / 3, Zone: c.Zone,
+		CellID: c.CellID, BBS: api, Executor: m, Announcer: announcer, AnnounceInterval: c.PresenceTTL / 3, Zone: c.Zone,
 		RootFSProviders: providers, PlacementTags: c.PlacementTags, OptionalPlacementTags: c.OptionalPlacementTags,
 		EvacuationTimeout: c.EvacuationTimeout, StopPause: c.StopPause, SyncInterval: c.SyncInterval, Metrics: figures, Logger: log,
 	}
@@ -163,7 +165,7 @@ func (c *Cell) make(ctx context.Context, backend *Backend, dir *Dir, bbs CellBBS
 	if err != nil {
 		return nil, err
 	}
-	return &diego.LocalCell{Rep: r, Manager: m}, nil
+	return &localcell.Cell{Rep: r, Manager: m}, nil
 }
 
 // checkRoom makes sure that it is known how much the containers may have.

@@ -10,9 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/backendtest/scripted"
+	"github.com/diegosdk/diego/httpapi"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/task"
@@ -40,7 +41,7 @@ type unasked struct{ CellBBS }
 
 func openCell(t *testing.T, dir string) (*Backend, error) {
 	t.Helper()
-	_, b, err := sampleCell(dir).Open(t.Context(), unasked{}, "http://127.0.0.1:1", new(diego.Prometheus), new(Logging).Logger(io.Discard))
+	_, b, err := sampleCell(dir).Open(t.Context(), unasked{}, "http://127.0.0.1:1", new(httpapi.Prometheus), new(Logging).Logger(io.Discard))
 	return b, err
 }
 
@@ -161,16 +162,16 @@ func (p portless) Create(ctx context.Context, c executor.ContainerSpec) (executo
 // absent is a control plane that answers nothing.
 type absent struct{ CellBBS }
 
-func (absent) Announce(context.Context, diego.CellPresence, string, time.Duration) error {
-	return diego.ErrUnreachable
+func (absent) Announce(context.Context, bbs.CellPresence, string, time.Duration) error {
+	return httpapi.ErrUnreachable
 }
 
 func (absent) ActualLRPs(context.Context, storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error] {
-	return func(yield func(lrp.ActualLRP, error) bool) { yield(lrp.ActualLRP{}, diego.ErrUnreachable) }
+	return func(yield func(lrp.ActualLRP, error) bool) { yield(lrp.ActualLRP{}, httpapi.ErrUnreachable) }
 }
 
 func (absent) Tasks(context.Context, storage.TaskFilter) iter.Seq2[*task.Task, error] {
-	return func(yield func(*task.Task, error) bool) { yield(nil, diego.ErrUnreachable) }
+	return func(yield func(*task.Task, error) bool) { yield(nil, httpapi.ErrUnreachable) }
 }
 
 func TestTheSelfTestMapsAPort(t *testing.T) {
@@ -183,7 +184,7 @@ func TestTheSelfTestMapsAPort(t *testing.T) {
 	}
 	defer dir.Close()
 	backend := &Backend{ContainerBackend: portless{scripted.New(scripted.Options{})}}
-	cell, err := c.make(t.Context(), backend, dir, absent{}, "http://127.0.0.1:1", new(diego.Prometheus), new(Logging).Logger(&log))
+	cell, err := c.make(t.Context(), backend, dir, absent{}, "http://127.0.0.1:1", new(httpapi.Prometheus), new(Logging).Logger(&log))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/httpapi"
 )
 
 // TLS are the settings of mutual TLS, for embedding. Either all three are set
@@ -171,7 +171,7 @@ func (c *Certificates) tell() {
 
 // require makes sure that others will let the holder of the certificate do its
 // work, as check says, and uses no later certificate with which they would not.
-func (c *Certificates) require(who diego.Identity, url *url.URL) error {
+func (c *Certificates) require(who httpapi.Identity, url *url.URL) error {
 	work := func(leaf *x509.Certificate) error { return c.files.check(leaf, who, url) }
 	if err := work(c.current().own.Leaf); err != nil {
 		return err
@@ -185,8 +185,8 @@ func (c *Certificates) require(who diego.Identity, url *url.URL) error {
 // check makes sure that others will let the holder of the certificate do its
 // work, which takes the roles of who and, if there is one, the name; and that
 // they will know it at url.
-func (s *TLS) check(leaf *x509.Certificate, who diego.Identity, url *url.URL) error {
-	id := diego.IdentityOf(leaf)
+func (s *TLS) check(leaf *x509.Certificate, who httpapi.Identity, url *url.URL) error {
+	id := httpapi.IdentityOf(leaf)
 	name := cmp.Or(who.Name, id.Name)
 	roles := make([]string, len(who.Roles))
 	for i, role := range who.Roles {
@@ -231,7 +231,7 @@ func (c *Certificates) Server() *tls.Config {
 }
 
 // Client is the configuration of a client that shows its own certificate, as the
-// files are now: for diego.ClientOptions.NewTLS, which asks for each connection.
+// files are now: for httpapi.ClientOptions.NewTLS, which asks for each connection.
 // It is nil for nil Certificates.
 func (c *Certificates) Client() *tls.Config {
 	if c == nil {

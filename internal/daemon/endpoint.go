@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/httpapi"
 )
 
 // Endpoint are the settings of what a daemon serves and of how it asks others,
@@ -64,7 +64,7 @@ func (e *Endpoint) CheckURLs(report func(name, want string), name string, list [
 		return
 	}
 	// A client connects to nothing until it is used.
-	if _, err := diego.NewBBSClient(diego.ClientOptions{Addresses: list, AllowPlain: e.Plain}); err != nil {
+	if _, err := httpapi.NewRemoteBBS(httpapi.ClientOptions{Addresses: list, AllowPlain: e.Plain}); err != nil {
 		report(name, "want base URLs such as "+e.scheme()+"://host-1.example:8889")
 	}
 }
@@ -81,7 +81,7 @@ type Server struct {
 	// URL is where others reach it.
 	URL string
 	// Figures are served at /metrics.
-	Figures *diego.Prometheus
+	Figures *httpapi.Prometheus
 
 	settings     *Endpoint
 	certificates *Certificates
@@ -91,8 +91,8 @@ type Server struct {
 
 // Open reads the certificates, which must be of who, and listens; nobody is
 // answered before Serve. An empty name in who is anybody's.
-func (e *Endpoint) Open(who diego.Identity, log *slog.Logger) (*Server, error) {
-	s := &Server{URL: e.Advertise, Figures: new(diego.Prometheus), settings: e, log: log}
+func (e *Endpoint) Open(who httpapi.Identity, log *slog.Logger) (*Server, error) {
+	s := &Server{URL: e.Advertise, Figures: new(httpapi.Prometheus), settings: e, log: log}
 	var err error
 	if s.certificates, err = e.Certificates(log); err != nil {
 		return nil, err
@@ -135,8 +135,8 @@ func (s *Server) Close() {
 }
 
 // Client says how this process asks others.
-func (s *Server) Client() diego.ClientOptions {
-	o := diego.ClientOptions{AllowPlain: s.settings.Plain}
+func (s *Server) Client() httpapi.ClientOptions {
+	o := httpapi.ClientOptions{AllowPlain: s.settings.Plain}
 	if s.certificates != nil {
 		o.NewTLS = s.certificates.Client
 	}
@@ -145,9 +145,9 @@ func (s *Server) Client() diego.ClientOptions {
 
 // Serve serves what o says, and does work beside it, until ctx ends or one of
 // them fails. Then it waits for all of them.
-func (s *Server) Serve(ctx context.Context, o diego.HandlerOptions, work func(context.Context) error) error {
+func (s *Server) Serve(ctx context.Context, o httpapi.HandlerOptions, work func(context.Context) error) error {
 	o.AllowPlain, o.Metrics, o.Logger = s.settings.Plain, s.Figures, s.log
-	api, err := diego.NewHandler(o)
+	api, err := httpapi.NewHandler(o)
 	if err != nil {
 		return err
 	}

@@ -3,9 +3,9 @@ package daemon
 import (
 	"time"
 
-	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/converge"
+	"github.com/diegosdk/diego/httpapi"
 	"github.com/diegosdk/diego/lrp"
 )
 
@@ -98,7 +98,7 @@ type Subscribing struct {
 }
 
 // Limit sets the limits of what is served.
-func (s *Subscribing) Limit(o diego.HandlerOptions) diego.HandlerOptions {
+func (s *Subscribing) Limit(o httpapi.HandlerOptions) httpapi.HandlerOptions {
 	o.Heartbeat, o.MaxSubscriptions, o.MaxSubscriptionsEach = s.Heartbeat, s.MaxSubscriptions, s.MaxSubscriptionsEach
 	return o
 }

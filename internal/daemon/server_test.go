@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/httpapi"
 	"github.com/diegosdk/diego/internal/devcerts"
 )
 
@@ -182,7 +182,7 @@ func TestACertificateThatIsGoodForAskingOnlyIsRefusedAtTheStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := Endpoint{TLS: TLS{TLSCert: cert, TLSKey: key, TLSCA: a.CA()}, Listen: "127.0.0.1:0"}
-	_, err = e.Open(diego.Identity{Roles: []diego.Role{diego.BBSRole}}, new(Logging).Logger(io.Discard))
+	_, err = e.Open(httpapi.Identity{Roles: []httpapi.Role{httpapi.BBSRole}}, new(Logging).Logger(io.Discard))
 	if err == nil || !strings.Contains(err.Error(), cert+` of "me" may not be used to serve (serverAuth)`) || !strings.Contains(err.Error(), "scripts/certs bbs:me") {
 		t.Errorf("got %v", err)
 	}
@@ -192,17 +192,17 @@ func TestACertificateOfSomebodyElseIsRefusedAtTheStart(t *testing.T) {
 	own := issue(t, t.TempDir(), "me", time.Hour) // as diego-bbs, for 127.0.0.1
 	for _, tt := range []struct {
 		name      string
-		who       diego.Identity
+		who       httpapi.Identity
 		advertise string
 		want      []string
 	}{
-		{"its own", diego.Identity{Name: "me", Roles: []diego.Role{diego.BBSRole}}, "", nil},
-		{"anybody's with the role", diego.Identity{Roles: []diego.Role{diego.BBSRole}}, "https://127.0.0.1:1", nil},
-		{"another's", diego.Identity{Name: "cell-1", Roles: []diego.Role{diego.CellRole}}, "", []string{
+		{"its own", httpapi.Identity{Name: "me", Roles: []httpapi.Role{httpapi.BBSRole}}, "", nil},
+		{"anybody's with the role", httpapi.Identity{Roles: []httpapi.Role{httpapi.BBSRole}}, "https://127.0.0.1:1", nil},
+		{"another's", httpapi.Identity{Name: "cell-1", Roles: []httpapi.Role{httpapi.CellRole}}, "", []string{
 			own.TLSCert, `is of "me"`, `of "cell-1"`, "scripts/certs cell:cell-1"}},
-		{"one without a role", diego.Identity{Roles: []diego.Role{diego.BBSRole, diego.AuctioneerRole}}, "", []string{
+		{"one without a role", httpapi.Identity{Roles: []httpapi.Role{httpapi.BBSRole, httpapi.AuctioneerRole}}, "", []string{
 			own.TLSCert, "lacks the role auctioneer", "scripts/certs bbs+auctioneer:me"}},
-		{"one for another host", diego.Identity{}, "https://bbs-1.example:8889", []string{
+		{"one for another host", httpapi.Identity{}, "https://bbs-1.example:8889", []string{
 			own.TLSCert, "bbs-1.example", "scripts/certs -hosts", "-advertise"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -334,7 +334,7 @@ func TestANewCertificateThatOthersWouldRefuseIsNotUsed(t *testing.T) {
 	dir := t.TempDir()
 	var log buffer
 	e := Endpoint{TLS: issue(t, dir, "server", time.Hour), Listen: "127.0.0.1:0"} // as diego-bbs, for 127.0.0.1
-	server, err := e.Open(diego.Identity{Name: "server", Roles: []diego.Role{diego.BBSRole}}, new(Logging).Logger(&log))
+	server, err := e.Open(httpapi.Identity{Name: "server", Roles: []httpapi.Role{httpapi.BBSRole}}, new(Logging).Logger(&log))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -394,7 +394,7 @@ func TestAClientFollowsAChangeOfTheAuthority(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	handler, err := diego.NewHandler(diego.HandlerOptions{Convergence: converging{}})
+	handler, err := httpapi.NewHandler(httpapi.HandlerOptions{Convergence: converging{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -402,27 +402,27 @@ func TestAClientFollowsAChangeOfTheAuthority(t *testing.T) {
 	server.SetKeepAlivesEnabled(false) // each call has a connection
 	go func() { _ = server.Serve(l) }()
 	defer server.Close()
-	ask := func(o diego.ClientOptions) error {
+	ask := func(o httpapi.ClientOptions) error {
 		o.Addresses, o.Attempts = []string{"https://" + l.Addr().String()}, 1
-		client, err := diego.NewBBSClient(o)
+		client, err := httpapi.NewRemoteBBS(o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		// No role may do that, but only who is known is told so.
-		if err := client.Converge(t.Context()); !errors.Is(err, diego.ErrForbidden) {
+		if err := client.Converge(t.Context()); !errors.Is(err, httpapi.ErrForbidden) {
 			return err
 		}
 		return nil
 	}
-	fixed := diego.ClientOptions{TLS: c.Client()}
-	if err := errors.Join(ask(fixed), ask(diego.ClientOptions{NewTLS: c.Client})); err != nil {
+	fixed := httpapi.ClientOptions{TLS: c.Client()}
+	if err := errors.Join(ask(fixed), ask(httpapi.ClientOptions{NewTLS: c.Client})); err != nil {
 		t.Fatal(err)
 	}
 	use(later)
-	if err := ask(diego.ClientOptions{NewTLS: c.Client}); err != nil {
+	if err := ask(httpapi.ClientOptions{NewTLS: c.Client}); err != nil {
 		t.Errorf("with the new authority: %v", err)
 	}
-	if err := ask(fixed); !errors.Is(err, diego.ErrUnreachable) {
+	if err := ask(fixed); !errors.Is(err, httpapi.ErrUnreachable) {
 		t.Errorf("who trusts the old authority only gets %v", err)
 	}
 }
@@ -446,11 +446,11 @@ func TestPlainAtAnAddressThatOtherMachinesReachIsWarnedOf(t *testing.T) {
 	for listen, warned := range map[string]bool{"127.0.0.1:0": false, "[::1]:0": false, "0.0.0.0:0": true, ":0": true} {
 		e := Endpoint{Plain: true, Listen: listen, Advertise: "http://127.0.0.1:1"}
 		log := new(buffer)
-		server, err := e.Open(diego.Identity{}, new(Logging).Logger(log))
+		server, err := e.Open(httpapi.Identity{}, new(Logging).Logger(log))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := server.Serve(t.Context(), diego.HandlerOptions{Convergence: converging{}}, func(context.Context) error { return nil }); err != nil {
+		if err := server.Serve(t.Context(), httpapi.HandlerOptions{Convergence: converging{}}, func(context.Context) error { return nil }); err != nil {
 			t.Error(err)
 		}
 		if got := strings.Contains(log.String(), "level=WARN") && strings.Contains(log.String(), "plain: other machines can reach"); got != warned {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/httpapi"
 	"github.com/diegosdk/diego/internal/fleetdir"
 )
 
@@ -60,15 +60,15 @@ func TestEachRunIsFoundWithCertificatesOfItsOwn(t *testing.T) {
 		if err != nil || !pool.AppendCertsFromPEM(text) {
 			t.Fatal(err)
 		}
-		for files, want := range map[fleetdir.Files]diego.Identity{
-			server:       {Name: "cell-1", Roles: []diego.Role{diego.CellRole}},
-			api.Operator: {Name: "operator", Roles: []diego.Role{diego.OperatorRole}},
+		for files, want := range map[fleetdir.Files]httpapi.Identity{
+			server:       {Name: "cell-1", Roles: []httpapi.Role{httpapi.CellRole}},
+			api.Operator: {Name: "operator", Roles: []httpapi.Role{httpapi.OperatorRole}},
 		} {
 			pair, err := tls.LoadX509KeyPair(files.Cert, files.Key)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(want, diego.IdentityOf(pair.Leaf)); diff != "" {
+			if diff := cmp.Diff(want, httpapi.IdentityOf(pair.Leaf)); diff != "" {
 				t.Error(diff)
 			}
 			if serves := pair.Leaf.VerifyHostname("127.0.0.1") == nil; serves != (files == server) {

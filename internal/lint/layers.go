@@ -45,12 +45,17 @@ var Layers = []Layer{
 	{Path: "storage/storagetest", Imports: []string{"storage", "storage/memstore", "executor", "lrp", "task"}}, // a stranger's store links nothing else
 	{Path: "converge", Imports: []string{"executor", "lrp", "task", "auction", "storage", "internal/parallel"}, Modules: []string{sync}},
 	{Path: "rep", Imports: []string{"executor", "lrp", "task", "auction", "storage"}, Modules: []string{sync}},
-	{Path: "", Imports: []string{"executor", "executor/manager", "lrp", "task", "auction", "storage", "converge", "rep", "internal"}, Modules: []string{sync}},
+	{Path: "bbs", Imports: []string{"executor", "lrp", "task", "auction", "storage", "converge", "rep", "internal/deadline", "internal/figures", "internal/parallel", "internal/reach"}, Modules: []string{sync}},
+	{Path: "auction/auctioneer", Imports: []string{"executor", "auction", "bbs", "internal/figures"}},
+	{Path: "rep/localcell", Imports: []string{"executor", "executor/manager", "lrp", "auction", "bbs", "rep", "storage", "internal/parallel"}},
+	{Path: "httpapi", Imports: []string{"executor", "lrp", "task", "auction", "storage", "bbs", "rep", "internal/figures", "internal/wire"}},
+	{Path: "", Imports: []string{"executor", "lrp", "task", "auction", "storage", "converge", "bbs", "internal/figures"}},
 
 	{Path: "internal", Imports: []string{everything}, Modules: []string{cmp, sync}},
 	{Path: "internal/lint", Imports: []string{"internal/lint"}},
 	{Path: "internal/testenv"},
 	{Path: "internal/deadline"},
+	{Path: "internal/figures", Imports: []string{"auction"}},
 	{Path: "internal/parallel"},
 	{Path: "internal/reach"},
 	{Path: "internal/testdb", Imports: []string{"internal/testenv"}, Modules: []string{"github.com/go-sql-driver/mysql", "github.com/lib/pq"}},
@@ -65,8 +70,9 @@ const (
 )
 
 // testImports is what every test file may import beyond its layer: stores and
-// suites to run against, the pass that streams a snapshot, helpers, and its own package's subdirectories.
-var testImports = []string{"internal", "converge", "storage/memstore", "storage/sqlstore", "storage/storagetest", "executor/backendtest", "executor/process", "executor/manager"}
+// suites to run against, the pass that streams a snapshot, a whole control
+// plane, helpers, and its own package's subdirectories.
+var testImports = []string{"", "internal", "converge", "storage/memstore", "storage/sqlstore", "storage/storagetest", "executor/backendtest", "executor/process", "executor/manager"}
 
 // Pure lists the packages whose rules are pure functions. All their files are
 // pure but the listed shell files; the packages below them are not.
@@ -76,7 +82,7 @@ var Pure = []PurePackage{
 	{Path: "task"},
 	{Path: "auction", Shell: []string{"cellclient.go", "runner.go"}},
 	{Path: "converge", Shell: []string{"converger.go", "pass.go"}},
-	{Path: "rep", Shell: []string{"cell.go", "evacuate.go", "options.go", "queue.go", "rep.go", "selftest.go", "settle.go", "survey.go"}},
+	{Path: "rep", Shell: []string{"api.go", "cell.go", "evacuate.go", "options.go", "queue.go", "rep.go", "selftest.go", "settle.go", "survey.go"}},
 }
 
 // A PurePackage is a package with pure files.

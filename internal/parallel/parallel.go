@@ -2,7 +2,10 @@
 // test or a simulation wants an order.
 package parallel
 
-import "sync"
+import (
+	"context"
+	"sync"
+)
 
 // Each calls f for 0 … n−1, at most limit at a time, and returns when all calls
 // have. With a limit of 1 it is an ordinary loop.
@@ -27,4 +30,16 @@ func Each(n, limit int, f func(i int)) {
 	}
 	close(next)
 	wg.Wait()
+}
+
+// During runs f until the function that it returns is called, which waits for
+// f's end.
+func During(ctx context.Context, f func(context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f(ctx)
+	}()
+	return func() { cancel(); <-done }
 }

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/rep"
@@ -18,13 +18,13 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-// BBS is what a cell calls; *diego.BBS has all of it.
+// BBS is what a cell calls; *bbs.BBS has all of it.
 type BBS = rep.BBS
 
 // A Cell is the model of a cell. It is an auction.CellClient; its other methods
 // are for whoever plays its part in the world.
 type Cell struct {
-	Presence diego.CellPresence
+	Presence bbs.CellPresence
 	// BBS is whom it reports to.
 	BBS BBS
 	// Now is its clock.
@@ -372,7 +372,7 @@ func (c *Cell) take(ctx context.Context, k *Container, step rep.Step) bool {
 	if step != rep.ClaimLRP && step != rep.StartLRP { // which state a fact, however often
 		c.mu.Lock()
 		c.calls++
-		ctx = diego.WithRequestID(ctx, fmt.Sprintf("%s-call-%d", c.Presence.CellID, c.calls))
+		ctx = bbs.WithRequestID(ctx, fmt.Sprintf("%s-call-%d", c.Presence.CellID, c.calls))
 		c.mu.Unlock()
 	}
 	goOn, err := c.call(ctx, k, step)

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/storage"
 )
 
@@ -17,7 +17,7 @@ func NewFleet(n int, clock *Clock) Fleet {
 	var f Fleet
 	for i := range n {
 		f = append(f, &Cell{
-			Presence: diego.CellPresence{
+			Presence: bbs.CellPresence{
 				CellID: fmt.Sprintf("cell-%d", i+1), Zone: fmt.Sprintf("z%d", i%3+1), Address: fmt.Sprintf("10.0.%d.%d", i/250, i%250+1),
 				Capacity:        auction.Capacity{MemoryMB: 64 << 10, DiskMB: 1 << 20, Containers: 1000},
 				RootFSProviders: []string{"preloaded:linux"},
@@ -35,8 +35,8 @@ func (f Fleet) ReportTo(bbs BBS) {
 	}
 }
 
-// Dial is a diego.Dial for these cells.
-func (f Fleet) Dial(p diego.CellPresence) (auction.CellClient, error) {
+// Dial is a bbs.Dial for these cells.
+func (f Fleet) Dial(p bbs.CellPresence) (auction.CellClient, error) {
 	for _, c := range f {
 		if c.Presence.CellID == p.CellID {
 			return c, nil
@@ -57,7 +57,7 @@ func (f Fleet) Announce(ctx context.Context, store storage.Leaser) error {
 
 // Announce makes the cell present for the default time, or renews that.
 func (c *Cell) Announce(ctx context.Context, store storage.Leaser) error {
-	a, err := diego.NewAnnouncer(diego.AnnouncerOptions{Store: store, Presence: c.Presence, Owner: c.Presence.CellID})
+	a, err := bbs.NewAnnouncer(bbs.AnnouncerOptions{Store: store, Presence: c.Presence, Owner: c.Presence.CellID})
 	if err != nil {
 		return err
 	}

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/backendtest/scripted"
 	"github.com/diegosdk/diego/executor/manager"
@@ -18,7 +18,7 @@ import (
 type machine interface {
 	auction.CellClient
 	auction.InventoryClient
-	presence() diego.CellPresence
+	presence() bbs.CellPresence
 	// step lets it do what is due; present is false if it cannot reach the
 	// store. poll lets it look at everything.
 	step(ctx context.Context, present bool)
@@ -48,16 +48,16 @@ type model struct {
 	run   int
 }
 
-func (m *model) presence() diego.CellPresence { return m.Presence }
-func (m *model) poll(ctx context.Context)     { m.Poll(ctx) }
-func (m *model) lose()                        { m.Lose(); m.run++ }
-func (m *model) mend()                        {}
-func (m *model) drain()                       { m.Evacuating = !m.Evacuating }
-func (m *model) hush()                        { m.Silent = !m.Silent }
-func (m *model) heal()                        { m.Evacuating = false }
-func (m *model) holds() []Container           { return m.Containers() }
-func (m *model) ran() map[string]int          { return m.Ran }
-func (m *model) vanish(int)                   {}
+func (m *model) presence() bbs.CellPresence { return m.Presence }
+func (m *model) poll(ctx context.Context)   { m.Poll(ctx) }
+func (m *model) lose()                      { m.Lose(); m.run++ }
+func (m *model) mend()                      {}
+func (m *model) drain()                     { m.Evacuating = !m.Evacuating }
+func (m *model) hush()                      { m.Silent = !m.Silent }
+func (m *model) heal()                      { m.Evacuating = false }
+func (m *model) holds() []Container         { return m.Containers() }
+func (m *model) ran() map[string]int        { return m.Ran }
+func (m *model) vanish(int)                 {}
 
 func (m *model) crash(pick int) {
 	if list := m.Containers(); len(list) > 0 {
@@ -68,7 +68,7 @@ func (m *model) crash(pick int) {
 
 func (m *model) step(ctx context.Context, present bool) {
 	if present {
-		a, err := diego.NewAnnouncer(diego.AnnouncerOptions{Store: m.world.Store, Presence: m.Presence, Owner: owner(m.Presence, m.run)})
+		a, err := bbs.NewAnnouncer(bbs.AnnouncerOptions{Store: m.world.Store, Presence: m.Presence, Owner: owner(m.Presence, m.run)})
 		if err == nil {
 			_ = a.Tick(ctx) // a cell that was switched on again waits for its old lease to end
 		}
@@ -76,13 +76,13 @@ func (m *model) step(ctx context.Context, present bool) {
 	m.Step(ctx)
 }
 
-func owner(p diego.CellPresence, run int) string { return fmt.Sprintf("%s run %d", p.CellID, run) }
+func owner(p bbs.CellPresence, run int) string { return fmt.Sprintf("%s run %d", p.CellID, run) }
 
 // A host is a real cell: a rep over a manager over a scripted backend. Its
 // daemon ends and begins anew, its backend fails and loses containers.
 type host struct {
 	world   *World
-	p       diego.CellPresence
+	p       bbs.CellPresence
 	bbs     BBS
 	run     int
 	guids   int
@@ -96,7 +96,7 @@ type host struct {
 }
 
 // newHost makes a host whose daemon runs.
-func newHost(w *World, p diego.CellPresence, bbs BBS) (*host, error) {
+func newHost(w *World, p bbs.CellPresence, bbs BBS) (*host, error) {
 	h := &host{world: w, p: p, bbs: bbs, begun: map[string]int{}}
 	h.backend = scripted.New(scripted.Options{
 		Now: w.Clock.Now, Fault: h.fault,
@@ -143,7 +143,7 @@ func (h *host) boot() error {
 	if err != nil {
 		return err
 	}
-	a, err := diego.NewAnnouncer(diego.AnnouncerOptions{Store: h.world.Store, Presence: h.p, Owner: owner(h.p, h.run)})
+	a, err := bbs.NewAnnouncer(bbs.AnnouncerOptions{Store: h.world.Store, Presence: h.p, Owner: owner(h.p, h.run)})
 	if err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func (h *host) boot() error {
 // A hostAnnouncer reaches the store when the host does.
 type hostAnnouncer struct {
 	host *host
-	*diego.Announcer
+	*bbs.Announcer
 }
 
 // Tick implements [rep.Announcer].
@@ -177,11 +177,11 @@ func (a hostAnnouncer) Leave(ctx context.Context) error {
 	return a.Announcer.Leave(ctx)
 }
 
-func (h *host) presence() diego.CellPresence { return h.p }
-func (h *host) ran() map[string]int          { return h.begun }
-func (h *host) drain()                       { _ = h.rep.Evacuate(context.Background()) }
-func (h *host) hush()                        {}
-func (h *host) heal()                        {}
+func (h *host) presence() bbs.CellPresence { return h.p }
+func (h *host) ran() map[string]int        { return h.begun }
+func (h *host) drain()                     { _ = h.rep.Evacuate(context.Background()) }
+func (h *host) hush()                      {}
+func (h *host) heal()                      {}
 
 func (h *host) step(ctx context.Context, present bool) {
 	h.reached = present

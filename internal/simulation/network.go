@@ -8,6 +8,7 @@ import (
 
 	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/task"
@@ -65,14 +66,14 @@ type link struct {
 var _ BBS = link{}
 
 // call tries every plane: those that do not lead say so.
-func (l link) call(f func(*diego.BBS) error) error {
+func (l link) call(f func(*bbs.BBS) error) error {
 	if *l.cut {
 		return errLost
 	}
 	return l.carry(func() error {
 		err := errLost
 		for _, p := range l.planes() {
-			if err = f(p.BBS); !errors.Is(err, diego.ErrNotLeader) {
+			if err = f(p.BBS); !errors.Is(err, bbs.ErrNotLeader) {
 				return err
 			}
 		}
@@ -80,8 +81,8 @@ func (l link) call(f func(*diego.BBS) error) error {
 	})
 }
 
-func ask[T any](l link, f func(*diego.BBS) (T, error)) (answer T, err error) {
-	err = l.call(func(b *diego.BBS) (err error) { answer, err = f(b); return err })
+func ask[T any](l link, f func(*bbs.BBS) (T, error)) (answer T, err error) {
+	err = l.call(func(b *bbs.BBS) (err error) { answer, err = f(b); return err })
 	return answer, err
 }
 
@@ -122,51 +123,51 @@ func (l link) Deployment(ctx context.Context, guid string) (*lrp.Deployment, err
 }
 
 func (l link) ClaimLRP(ctx context.Context, guid string, index int, c lrp.Claim) error {
-	return l.call(func(b *diego.BBS) error { return b.ClaimLRP(ctx, guid, index, c) })
+	return l.call(func(b *bbs.BBS) error { return b.ClaimLRP(ctx, guid, index, c) })
 }
 
 func (l link) StartLRP(ctx context.Context, guid string, index int, c lrp.Start) error {
-	return l.call(func(b *diego.BBS) error { return b.StartLRP(ctx, guid, index, c) })
+	return l.call(func(b *bbs.BBS) error { return b.StartLRP(ctx, guid, index, c) })
 }
 
 func (l link) CrashLRP(ctx context.Context, guid string, index int, c lrp.Crash) error {
-	return l.call(func(b *diego.BBS) error { return b.CrashLRP(ctx, guid, index, c) })
+	return l.call(func(b *bbs.BBS) error { return b.CrashLRP(ctx, guid, index, c) })
 }
 
 func (l link) RemoveLRP(ctx context.Context, guid string, index int, c lrp.Remove) error {
-	return l.call(func(b *diego.BBS) error { return b.RemoveLRP(ctx, guid, index, c) })
+	return l.call(func(b *bbs.BBS) error { return b.RemoveLRP(ctx, guid, index, c) })
 }
 
 func (l link) EvacuateClaimedLRP(ctx context.Context, guid string, index int, c lrp.EvacuateClaimed) (bool, error) {
-	return ask(l, func(b *diego.BBS) (bool, error) { return b.EvacuateClaimedLRP(ctx, guid, index, c) })
+	return ask(l, func(b *bbs.BBS) (bool, error) { return b.EvacuateClaimedLRP(ctx, guid, index, c) })
 }
 
 func (l link) EvacuateRunningLRP(ctx context.Context, guid string, index int, c lrp.EvacuateRunning) (bool, error) {
-	return ask(l, func(b *diego.BBS) (bool, error) { return b.EvacuateRunningLRP(ctx, guid, index, c) })
+	return ask(l, func(b *bbs.BBS) (bool, error) { return b.EvacuateRunningLRP(ctx, guid, index, c) })
 }
 
 func (l link) EvacuateStoppedLRP(ctx context.Context, guid string, index int, c lrp.EvacuateStopped) (bool, error) {
-	return ask(l, func(b *diego.BBS) (bool, error) { return b.EvacuateStoppedLRP(ctx, guid, index, c) })
+	return ask(l, func(b *bbs.BBS) (bool, error) { return b.EvacuateStoppedLRP(ctx, guid, index, c) })
 }
 
 func (l link) EvacuateCrashedLRP(ctx context.Context, guid string, index int, c lrp.EvacuateCrashed) (bool, error) {
-	return ask(l, func(b *diego.BBS) (bool, error) { return b.EvacuateCrashedLRP(ctx, guid, index, c) })
+	return ask(l, func(b *bbs.BBS) (bool, error) { return b.EvacuateCrashedLRP(ctx, guid, index, c) })
 }
 
 func (l link) RemoveEvacuatingLRP(ctx context.Context, guid string, index int, c lrp.RemoveEvacuating) error {
-	return l.call(func(b *diego.BBS) error { return b.RemoveEvacuatingLRP(ctx, guid, index, c) })
+	return l.call(func(b *bbs.BBS) error { return b.RemoveEvacuatingLRP(ctx, guid, index, c) })
 }
 
 func (l link) StartTask(ctx context.Context, guid string, c task.Start) (bool, error) {
-	return ask(l, func(b *diego.BBS) (bool, error) { return b.StartTask(ctx, guid, c) })
+	return ask(l, func(b *bbs.BBS) (bool, error) { return b.StartTask(ctx, guid, c) })
 }
 
 func (l link) CompleteTask(ctx context.Context, guid string, c task.Complete) error {
-	return l.call(func(b *diego.BBS) error { return b.CompleteTask(ctx, guid, c) })
+	return l.call(func(b *bbs.BBS) error { return b.CompleteTask(ctx, guid, c) })
 }
 
 func (l link) RejectStartedTask(ctx context.Context, guid string, c task.Reject) error {
-	return l.call(func(b *diego.BBS) error { return b.RejectStartedTask(ctx, guid, c) })
+	return l.call(func(b *bbs.BBS) error { return b.RejectStartedTask(ctx, guid, c) })
 }
 
 // A wire is a control plane's way to a cell.

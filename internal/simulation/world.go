@@ -14,6 +14,7 @@ import (
 
 	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/converge"
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
@@ -211,7 +212,7 @@ func NewWorld(seed uint64, cells int, real bool) (*World, error) {
 	return w, nil
 }
 
-func (w *World) dial(p diego.CellPresence) (auction.CellClient, error) {
+func (w *World) dial(p bbs.CellPresence) (auction.CellClient, error) {
 	for i, c := range w.cells {
 		if c.presence().CellID == p.CellID {
 			return wire{w.net, c, &w.cut[i]}, nil
@@ -415,7 +416,7 @@ func (w *World) task() task.Desire {
 // done.
 func (w *World) Consume(ctx context.Context) {
 	w.names++
-	ctx = diego.WithRequestID(ctx, fmt.Sprintf("consumer-%d", w.names))
+	ctx = bbs.WithRequestID(ctx, fmt.Sprintf("consumer-%d", w.names))
 	guid := fmt.Sprintf("process-%d", w.random.IntN(4))
 	instances := w.random.IntN(6)
 	id := fmt.Sprintf("d%d", w.names)

@@ -25,7 +25,7 @@ func (s *Store) BeginTx(ctx context.Context, o *sql.TxOptions) (*sql.Tx, error) 
 // WithTx is the store as seen from within a transaction of the caller's on the
 // same database: what it commits is there if and when the caller commits tx,
 // together with whatever else the caller does in it, and gone if tx is rolled
-// back. storage.Apply and its like work on it, and so does a diego.BBS without
+// back. storage.Apply and its like work on it, and so does a bbs.BBS without
 // Effects: the control plane that leads then carries out what is committed.
 //
 // From its first Commit on, tx keeps all other commits waiting, those of other

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/httpapi"
 	"github.com/diegosdk/diego/internal/devcerts"
 )
 
@@ -20,7 +20,7 @@ var everyone = []string{"bbs+auctioneer:bbs", "auctioneer", "cell:cell-1", "cell
 
 // serving are the roles of those that others ask. A consumer and an operator
 // listen nowhere, so their certificates are good for asking only.
-var serving = []diego.Role{diego.BBSRole, diego.AuctioneerRole, diego.CellRole}
+var serving = []httpapi.Role{httpapi.BBSRole, httpapi.AuctioneerRole, httpapi.CellRole}
 
 var fileName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
@@ -30,7 +30,7 @@ func main() {
 	days := flag.Int("days", 365, "how long they are good")
 	flag.Usage = func() {
 		fmt.Fprintf(os.Stderr, "usage: scripts/certs [flags] [ROLE[+ROLE...][:NAME]...]\n\nRoles: %v. NAME is who it is, and the name of the files; a cell's is its id.\nWithout any: %s.\nThose that are there already are replaced; the authority is not.\n\n",
-			diego.Roles, strings.Join(everyone, " "))
+			httpapi.Roles, strings.Join(everyone, " "))
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -56,11 +56,11 @@ func issue(dir string, hosts []string, days int, wanted []string) error {
 		}
 		r := devcerts.Request{File: name, Name: name, For: time.Duration(days) * 24 * time.Hour}
 		for role := range strings.SplitSeq(roles, "+") {
-			if !slices.Contains(diego.Roles, diego.Role(role)) {
-				return fmt.Errorf("%s: %q is no role; want some of %v", w, role, diego.Roles)
+			if !slices.Contains(httpapi.Roles, httpapi.Role(role)) {
+				return fmt.Errorf("%s: %q is no role; want some of %v", w, role, httpapi.Roles)
 			}
 			r.Units = append(r.Units, "diego-"+role)
-			if slices.Contains(serving, diego.Role(role)) {
+			if slices.Contains(serving, httpapi.Role(role)) {
 				r.Hosts = hosts
 			}
 		}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/httpapi"
 )
 
 func TestEveryoneGetsACertificateThatSaysTheirRoles(t *testing.T) {
@@ -18,21 +18,21 @@ func TestEveryoneGetsACertificateThatSaysTheirRoles(t *testing.T) {
 	if err := issue(dir, []string{"127.0.0.1"}, 1, everyone); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]diego.Identity{
-		"bbs":        {Name: "bbs", Roles: []diego.Role{diego.BBSRole, diego.AuctioneerRole}},
-		"auctioneer": {Name: "auctioneer", Roles: []diego.Role{diego.AuctioneerRole}},
-		"cell-1":     {Name: "cell-1", Roles: []diego.Role{diego.CellRole}},
-		"cell-2":     {Name: "cell-2", Roles: []diego.Role{diego.CellRole}},
-		"consumer":   {Name: "consumer", Roles: []diego.Role{diego.ConsumerRole}},
-		"operator":   {Name: "operator", Roles: []diego.Role{diego.OperatorRole}},
+	want := map[string]httpapi.Identity{
+		"bbs":        {Name: "bbs", Roles: []httpapi.Role{httpapi.BBSRole, httpapi.AuctioneerRole}},
+		"auctioneer": {Name: "auctioneer", Roles: []httpapi.Role{httpapi.AuctioneerRole}},
+		"cell-1":     {Name: "cell-1", Roles: []httpapi.Role{httpapi.CellRole}},
+		"cell-2":     {Name: "cell-2", Roles: []httpapi.Role{httpapi.CellRole}},
+		"consumer":   {Name: "consumer", Roles: []httpapi.Role{httpapi.ConsumerRole}},
+		"operator":   {Name: "operator", Roles: []httpapi.Role{httpapi.OperatorRole}},
 	}
-	got := map[string]diego.Identity{}
+	got := map[string]httpapi.Identity{}
 	for name := range want {
 		pair, err := tls.LoadX509KeyPair(filepath.Join(dir, name+".pem"), filepath.Join(dir, name+"-key.pem"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		got[name] = diego.IdentityOf(pair.Leaf)
+		got[name] = httpapi.IdentityOf(pair.Leaf)
 		// Who listens nowhere gets nothing that lets it serve.
 		serves := name != "consumer" && name != "operator"
 		if listed := slices.Contains(pair.Leaf.ExtKeyUsage, x509.ExtKeyUsageServerAuth); listed != serves || (len(pair.Leaf.IPAddresses) > 0) != serves {

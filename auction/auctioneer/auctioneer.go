@@ -1,0 +1,149 @@
+// Package auctioneer places work in a process of its own, apart from the control
+// plane. Its rules are those of package auction.
+package auctioneer
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/bbs"
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/internal/figures"
+)
+
+// auctioneerRole is what there is one leading auctioneer of.
+const auctioneerRole = "auctioneer"
+
+// Options are what an [Auctioneer] works with. Zero values mean the
+// defaults.
+type Options struct {
+	// Store keeps the leadership. It is required.
+	Store bbs.LeaderStore
+	// Owner names this process among those that may lead, and is unique. It is
+	// required.
+	Owner string
+	// Address is where others ask it; see LeadershipOptions.
+	Address string
+	// BBS lists the cells and takes reports: a [bbs.BBS] or a httpapi.RemoteBBS. It is
+	// required.
+	BBS interface {
+		Cells(context.Context) ([]bbs.CellPresence, error)
+		auction.Reporter
+	}
+	// Dial makes the client of a present cell. It is required.
+	Dial bbs.Dial
+	// Auction has the knobs of the runner. Its Directory, Reporter, Now, Metrics
+	// and Logger are set by New, and refused here.
+	Auction auction.RunnerOptions
+	// LeaderTTL is how long a leader that is not heard of stays the leader
+	// (default 15 s).
+	LeaderTTL time.Duration
+	// MaxClockSkew is how far Now and the store's clock may be apart for this
+	// process to begin to lead (default 1 min; negative means any). See
+	// LeadershipOptions.
+	MaxClockSkew time.Duration
+	// Now is the clock (default time.Now).
+	Now func() time.Time
+	// Metrics and Logger may be nil.
+	Metrics auction.Metrics
+	Logger  *slog.Logger
+}
+
+// An Auctioneer places work in a process of its own, one of several of which
+// one leads. Control planes ask it through an httpapi.RemoteAuctioneer, their
+// Options.Auctioneer; it asks the BBS through a httpapi.RemoteBBS.
+type Auctioneer struct {
+	// Runner does the work.
+	Runner *auction.Runner
+	// Leadership says who leads.
+	Leadership *bbs.Leadership
+
+	o   Options
+	led bool // at the last Tick
+}
+
+// New fails with an *executor.ValidationError if a required option is
+// missing, one is outside its limits, or the policy is invalid. It starts nothing.
+func New(o Options) (*Auctioneer, error) {
+	var v executor.Validator
+	v.Check(o.Store != nil, "store", "", "not nil")
+	v.Check(o.BBS != nil, "bbs", "", "not nil")
+	v.Check(o.Dial != nil, "dial", "", "not nil")
+	v.Check(o.Owner != "", "owner", "", "not empty")
+	o.Auction.ValidateAsPart(v.In("auction"))
+	bbs.CheckLeaderTTL(&v, "leader_ttl", o.LeaderTTL)
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	if o.Metrics == nil {
+		o.Metrics = auction.NoMetrics{}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	a := &Auctioneer{o: o}
+	var err error
+	if a.Leadership, err = bbs.NewLeadership(bbs.LeadershipOptions{
+		Store: o.Store, Owner: o.Owner, Address: o.Address, Role: auctioneerRole, TTL: o.LeaderTTL, MaxClockSkew: o.MaxClockSkew, Now: o.Now, Metrics: o.Metrics, Logger: o.Logger,
+	}); err != nil {
+		return nil, err
+	}
+	r := o.Auction
+	r.Directory, r.Reporter, r.Now, r.Metrics, r.Logger = bbs.NewDirectory(o.BBS.Cells, o.Dial), o.BBS, o.Now, o.Metrics, o.Logger
+	a.Runner, err = auction.NewRunner(r)
+	return a, err
+}
+
+// Tick asks for the leadership and, having it, runs one batch of the work that
+// is due.
+func (a *Auctioneer) Tick(ctx context.Context) error {
+	err := a.Leadership.Tick(ctx)
+	leading, _ := a.Leadership.Leading()
+	if a.led && !leading {
+		figures.ForgetLeading(a.o.Metrics)
+	}
+	if a.led = leading; !leading {
+		return err
+	}
+	_, roundErr := a.Runner.Round(ctx)
+	return errors.Join(err, roundErr)
+}
+
+// Run works until ctx ends, whenever this process leads, and returns ctx's
+// error.
+func (a *Auctioneer) Run(ctx context.Context) error {
+	return a.Leadership.Run(ctx, func(ctx context.Context) {
+		a.o.Logger.Info("leading")
+		_ = a.Runner.Run(ctx)
+		figures.ForgetLeading(a.o.Metrics)
+		a.o.Logger.Info("not leading any more")
+	})
+}
+
+// Request implements [auction.API]. What waits is kept in memory; what is
+// lost with it convergence requests again.
+func (a *Auctioneer) Request(_ context.Context, items ...auction.Item) error {
+	if _, err := a.Leadership.Fence(); err != nil {
+		return err
+	}
+	a.Runner.Request(items...)
+	return nil
+}
+
+// Plan implements [auction.API]. The error is a *[bbs.NotLeaderError] on a
+// process that does not lead: what waits is not known there.
+func (a *Auctioneer) Plan(ctx context.Context, items ...auction.Item) (auction.Result, error) {
+	if _, err := a.Leadership.Fence(); err != nil {
+		return auction.Result{}, err
+	}
+	return a.Runner.Plan(ctx, items...)
+}
+
+// Ready is for HandlerOptions: an auctioneer is ready once somebody leads, be
+// it as a standby. It is not while its clock keeps it from leading.
+func (a *Auctioneer) Ready(context.Context) bbs.Readiness { return a.Leadership.Readiness() }
+
+var _ auction.API = (*Auctioneer)(nil)

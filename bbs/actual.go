@@ -1,0 +1,146 @@
+package bbs
+
+import (
+	"context"
+	"iter"
+
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+)
+
+// ActualLRPs are the records that f wants: all there are at each index, ordered
+// by process guid, index, definition and presence. Most consumers want
+// [BBS.ResolvedLRPs].
+func (b *BBS) ActualLRPs(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error] {
+	return b.records(ctx, f)
+}
+
+// records are those that f wants. Those at one index are read without all
+// others of the process, unless one of them cannot be decoded: a list tells of
+// the rest.
+func (b *BBS) records(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error] {
+	list := b.o.Store.ActualLRPs(ctx, f)
+	if len(f.ProcessGUIDs) != 1 || len(f.Indices) != 1 {
+		return list
+	}
+	return func(yield func(lrp.ActualLRP, error) bool) {
+		slot, _, err := b.o.Store.Slot(ctx, f.ProcessGUIDs[0], f.Indices[0])
+		switch {
+		case isCorrupt(err):
+			list(yield)
+			return
+		case err != nil:
+			yield(lrp.ActualLRP{}, err)
+			return
+		}
+		for _, r := range slot.Records {
+			if f.Match(&r) && !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+// ResolvedLRPs are the instances as consumers should see them: one for each
+// index, whatever is recorded there besides. f chooses among these.
+func (b *BBS) ResolvedLRPs(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error] {
+	match := f.Matcher()
+	return func(yield func(lrp.ActualLRP, error) bool) {
+		for slot, err := range b.slots(ctx, f) {
+			if err != nil {
+				if !yield(lrp.ActualLRP{}, err) {
+					return
+				}
+				continue
+			}
+			if r, ok := lrp.Resolve(slot); ok && match(&r) && !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+// ActualLRPGroups are what routers should know of each definition at each index:
+// the instance, and the one that leaves its cell (003 §Corresponding changes to
+// ActualLRPs). They are ordered by process guid, index and definition. A group
+// is listed if f wants one of its records.
+func (b *BBS) ActualLRPGroups(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.Group, error] {
+	match := f.Matcher()
+	return func(yield func(lrp.Group, error) bool) {
+		for slot, err := range b.slots(ctx, f) {
+			if err != nil {
+				if !yield(lrp.Group{}, err) {
+					return
+				}
+				continue
+			}
+			for _, g := range slot.Groups() {
+				wanted := g.Instance != nil && match(g.Instance) || g.Evacuating != nil && match(g.Evacuating)
+				if wanted && !yield(g, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// ActualLRPGroup is the group at an index of the definition that is active, or
+// of all definitions if that has no record there. The error wraps
+// lrp.ErrNotFound, and so storage.ErrNotFound, if none has.
+func (b *BBS) ActualLRPGroup(ctx context.Context, processGUID string, index int) (lrp.Group, error) {
+	slot, d, err := b.o.Store.Slot(ctx, processGUID, index)
+	if err != nil {
+		return lrp.Group{}, err
+	}
+	g := slot.ActiveGroup(d)
+	if g == (lrp.Group{}) {
+		return g, &storage.NotFoundError{Key: storage.ActualLRPKey(&lrp.ActualLRP{Key: lrp.Key{ProcessGUID: processGUID, Index: index}})}
+	}
+	return g, nil
+}
+
+// slots are those of which f may want a record, each whole: a record that f does
+// not want may hide one that it does.
+func (b *BBS) slots(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.Slot, error] {
+	return slotsOf(b.records(ctx, storage.ActualLRPFilter{ProcessGUIDs: f.ProcessGUIDs, Indices: f.Indices, Domains: f.Domains}))
+}
+
+// Slot is everything recorded at one index, which may be nothing.
+func (b *BBS) Slot(ctx context.Context, processGUID string, index int) (lrp.Slot, error) {
+	if err := checkIndex(index); err != nil {
+		return lrp.Slot{}, err
+	}
+	slot, _, err := b.o.Store.Slot(ctx, processGUID, index)
+	return slot, err
+}
+
+// Retire stops what runs at an index; what is desired stays, so it starts
+// again (002 §Killing ActualLRPs). Without a definition id the active
+// definition's instance is meant. The error wraps lrp.ErrCannotBeRetired if
+// there is nothing to retire. The cell is asked to stop the instance after the
+// call has succeeded, and once: a call that is repeated under its request id
+// does not ask again, as another instance may run by then.
+//
+// A BBS without Effects refuses it with an error that wraps lrp.ErrRefused: no
+// record would tell the leader that a cell is to be asked.
+func (b *BBS) Retire(ctx context.Context, processGUID string, index int, definitionID string) error {
+	if b.o.Effects == nil {
+		return b.answer("Retire", &lrp.RefusedError{
+			ProcessGUID: processGUID, Why: "this BBS has no Effects, so it cannot ask a cell to stop an instance; ask that of a control plane, or of one over HTTP",
+		})
+	}
+	slot, _, err := b.o.Store.Slot(ctx, processGUID, index)
+	if err != nil {
+		return b.answer("Retire", err)
+	}
+	missing, err := b.missingCells(ctx, []lrp.Slot{slot})
+	if err != nil {
+		return b.answer("Retire", err)
+	}
+	command := lrp.Retire{DefinitionID: definitionID}
+	if len(missing) > 0 {
+		command.MissingCell = missing[0]
+	}
+	_, err = b.stepSlot(ctx, processGUID, index, command)
+	return err
+}

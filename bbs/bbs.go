@@ -1,0 +1,180 @@
+package bbs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/converge"
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/task"
+)
+
+// Options are what a [BBS] works with. Zero values mean the defaults.
+type Options struct {
+	// Store is required. Where several processes share one, it should be
+	// [Leadership.Store].
+	Store storage.Store
+	// Effects carries out what the decisions ask for. Nil leaves that to the
+	// control plane that leads: it reads in the log of events what consumers
+	// have committed here, and within a second makes and stops instances, and
+	// starts and cancels tasks. So a BBS without Effects is for consumers: over a
+	// transaction of theirs, or in a process that never leads.
+	Effects converge.Effects
+	// LRPs and Tasks are the policies of all decisions.
+	LRPs  lrp.Policy
+	Tasks task.Policy
+	// BatchSize is how many instances are made or stopped in one commit when
+	// many are at once (default 500).
+	BatchSize int
+	// EventTail is how many of the newest events are kept in memory for
+	// subscribers that keep up, and at most twice as many (default 10,000).
+	EventTail int
+	// Now is the clock of decisions (default time.Now). Domains, leases and
+	// events go by the store's.
+	Now func() time.Time
+	// Metrics and Logger may be nil.
+	Metrics auction.Metrics
+	Logger  *slog.Logger
+}
+
+// A BBS is the interface to everything that is desired and everything that is:
+// consumers say what they want, cells and the auctioneer report what they did.
+//
+// Every call that changes something does the same: it validates, loads the
+// slot or task, lets lrp.Step or task.Step decide, commits, and hands on the
+// effects. Errors are those of the packages lrp, task, executor and storage,
+// and say with errors.Is what went wrong; after an error that is none of these
+// nobody knows whether the call was carried out, and [WithRequestID] makes it
+// safe to repeat it.
+//
+// All methods may be called at the same time. Reads are those of the store and
+// need no leadership.
+type BBS struct {
+	o    Options
+	tail *tail
+	back wentBack
+	// unfollowed takes a process whose instances could not be brought after its
+	// deployment.
+	unfollowed func(processGUID string)
+}
+
+// New fails with an *executor.ValidationError if a required option is
+// missing, or one is outside its limits.
+func New(o Options) (*BBS, error) {
+	var v executor.Validator
+	v.Check(o.Store != nil, "store", "", "not nil")
+	o.LRPs.Validate(v.In("lrps"))
+	o.Tasks.Validate(v.In("tasks"))
+	executor.NotNegative(&v, "batch_size", o.BatchSize)
+	executor.NotNegative(&v, "event_tail", o.EventTail)
+	o.BatchSize = cmp.Or(o.BatchSize, 500)
+	o.EventTail = cmp.Or(o.EventTail, 10_000)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	o.Now = executor.UTC(o.Now)
+	if o.Metrics == nil {
+		o.Metrics = auction.NoMetrics{}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &BBS{o: o, tail: &tail{store: o.Store, size: o.EventTail}, unfollowed: func(string) {}}, v.Err()
+}
+
+// stepSlot applies a command to one slot. After a repeated call the decision
+// is empty.
+func (b *BBS) stepSlot(ctx context.Context, processGUID string, index int, c lrp.Command) (lrp.Decision, error) {
+	return b.decideSlot(ctx, c.Name(), processGUID, index, func(s lrp.Slot, d *lrp.Deployment) (lrp.Decision, error) {
+		return lrp.Step(s, d, c, b.o.Now(), b.o.LRPs)
+	})
+}
+
+// checkIndex refuses an index that no process has.
+func checkIndex(index int) error {
+	var v executor.Validator
+	executor.NotNegative(&v, "index", index)
+	return v.Err()
+}
+
+func (b *BBS) decideSlot(ctx context.Context, call, processGUID string, index int,
+	decide func(lrp.Slot, *lrp.Deployment) (lrp.Decision, error),
+) (lrp.Decision, error) {
+	if err := checkIndex(index); err != nil {
+		return lrp.Decision{}, b.answer(call, err)
+	}
+	d, _, err := storage.ApplySlot(ctx, b.o.Store, processGUID, index, b.once(ctx, call), decide)
+	if repeated, err := b.outcome(ctx, call, err); repeated || err != nil {
+		return lrp.Decision{}, b.answer(call, err)
+	}
+	b.carry(d.Effects, nil)
+	return d, nil
+}
+
+// stepTask applies a command to one task. After a repeated call the decision
+// is empty.
+func (b *BBS) stepTask(ctx context.Context, guid string, c task.Command) (d task.Decision, repeated bool, err error) {
+	return b.decideTask(ctx, taskCall(c), guid, func(t *task.Task) (task.Decision, error) {
+		return task.Step(t, c, b.o.Now(), b.o.Tasks)
+	})
+}
+
+func (b *BBS) decideTask(ctx context.Context, call, guid string,
+	decide func(*task.Task) (task.Decision, error),
+) (d task.Decision, repeated bool, err error) {
+	d, _, err = storage.ApplyTask(ctx, b.o.Store, guid, b.once(ctx, call), decide)
+	if repeated, err = b.outcome(ctx, call, err); repeated || err != nil {
+		return task.Decision{}, repeated, b.answer(call, err)
+	}
+	b.carry(nil, d.Effects)
+	return d, false, nil
+}
+
+// carry hands on what is committed, unless that is for the leader to find.
+func (b *BBS) carry(lrps []lrp.Effect, tasks []task.Effect) {
+	if b.o.Effects != nil {
+		b.o.Effects.Carry(lrps, tasks)
+	}
+}
+
+// taskCall names the call that makes a command. Commands about instances and
+// deployments have some of the same names, and are other calls.
+func taskCall(c task.Command) string { return c.Name() + "Task" }
+
+// once makes a call's commit one that is carried out once.
+func (b *BBS) once(ctx context.Context, call string) *storage.Options {
+	return &storage.Options{RequestID: requestID(ctx, call)}
+}
+
+// answer counts a call that failed.
+func (b *BBS) answer(call string, err error) error {
+	if err == nil {
+		return nil
+	}
+	kind := "failed"
+	switch {
+	case errors.Is(err, ErrNotLeader), errors.Is(err, storage.ErrFenced):
+		kind = "not the leader"
+	case isRefusal(err):
+		kind = "refused"
+	}
+	b.o.Metrics.Count("bbs_errors_total", 1, auction.Label{Name: "call", Value: call}, auction.Label{Name: "kind", Value: kind})
+	return err
+}
+
+// isRefusal reports whether err says that the call was wrong or came at the
+// wrong moment, and not that something is broken.
+func isRefusal(err error) bool {
+	var l *lrp.TransitionError
+	var t *task.TransitionError
+	return errors.As(err, &l) || errors.As(err, &t) || errors.Is(err, executor.ErrInvalid) ||
+		errors.Is(err, lrp.ErrRefused) || errors.Is(err, storage.ErrExists) || errors.Is(err, storage.ErrNotFound)
+}
+
+func isCorrupt(err error) bool { return errors.Is(err, storage.ErrCorrupt) }

@@ -1,0 +1,252 @@
+package bbs
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/internal/parallel"
+	"github.com/diegosdk/diego/internal/reach"
+	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/task"
+)
+
+// A Post sends a completion to a task's callback URL and returns the status of
+// the answer, 0 if none came.
+type Post func(ctx context.Context, url string, r task.CallbackResponse) (status int)
+
+// PostJSON is the Post that sends JSON with the given client, or for nil with one
+// that reaches what a control plane does without Options.CallbackAllow and
+// CallbackDeny. A URL that leads elsewhere is answered like one that is none,
+// with the status 400. Unless the client has a rule for redirects, those are followed
+// that let the request be sent again as it is; for any other the status is the
+// redirect's own, as the consumer would not get the completion.
+func PostJSON(client *http.Client) Post {
+	if client == nil {
+		client = reach.Policy{}.Client(0)
+	}
+	return postJSON(client, slog.New(slog.DiscardHandler))
+}
+
+func postJSON(client *http.Client, logger *slog.Logger) Post {
+	own := *client
+	if own.CheckRedirect == nil {
+		own.CheckRedirect = keepPosting
+	}
+	return func(ctx context.Context, url string, r task.CallbackResponse) int {
+		body, err := json.Marshal(r)
+		if err != nil {
+			return 0
+		}
+		request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+		if err != nil {
+			return http.StatusBadRequest // the URL is at fault, and will be
+		}
+		request.Header.Set("Content-Type", "application/json")
+		answer, err := own.Do(request)
+		var refused *reach.RefusedError
+		if errors.As(err, &refused) { // err has the URL, with what is secret in it
+			logger.Warn("a task's callback was not sent to an address that may not be reached; Options.CallbackAllow (setting callback_allow) allows addresses", "task", r.TaskGUID, "err", refused)
+			return http.StatusBadRequest
+		}
+		if err != nil {
+			return 0
+		}
+		defer answer.Body.Close()
+		// What is read of the body, at most, lets the connection be used again.
+		_, _ = io.CopyN(io.Discard, answer.Body, 64<<10)
+		return answer.StatusCode
+	}
+}
+
+func keepPosting(next *http.Request, via []*http.Request) error {
+	const most = 5
+	if next.Method != http.MethodPost || len(via) >= most {
+		return http.ErrUseLastResponse
+	}
+	return nil
+}
+
+// callbacks tell consumers of completed tasks, at least once each: a task is
+// resolved before and deleted after, and what is left in between by a failure
+// or a restart is asked for again by convergence (000 §Resolving Completed
+// Tasks).
+type callbacks struct {
+	store       storage.Store
+	post        Post
+	policy      task.CallbackPolicy // with its defaults
+	tasks       task.Policy
+	concurrency int
+	limit       int
+	now         func() time.Time
+	metrics     auction.Metrics
+	logger      *slog.Logger
+	wake        chan struct{}
+
+	mu   sync.Mutex
+	jobs map[callbackKey]*callbackJob
+}
+
+// A callbackKey names one task, not one of the same guid.
+type callbackKey struct {
+	guid  string
+	epoch int64
+}
+
+type callbackJob struct {
+	key      callbackKey
+	url      string
+	response task.CallbackResponse
+	attempts int
+	due      time.Time // zero: at once
+	busy     bool
+}
+
+// add takes a COMPLETED task with a callback URL. One that is in hand already
+// is not there twice, and one whose time is up stays COMPLETED: convergence
+// removes it.
+func (c *callbacks) add(t *task.Task) {
+	if _, over := task.Overdue(t, c.now(), c.tasks).(task.ExpireCompleted); over {
+		return
+	}
+	key := callbackKey{t.GUID, t.ModificationTag.Epoch}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.jobs[key] != nil {
+		return
+	}
+	if len(c.jobs) >= c.limit {
+		c.metrics.Count("effects_lost_total", 1, auction.Label{Name: "kind", Value: task.CallBack.String()})
+		return
+	}
+	c.jobs[key] = &callbackJob{key: key, url: t.CompletionCallbackURL}
+	c.signal()
+}
+
+func (c *callbacks) signal() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// tick makes one attempt of each callback that is due.
+func (c *callbacks) tick(ctx context.Context) {
+	now := c.now()
+	var due []*callbackJob
+	c.mu.Lock()
+	for _, j := range c.jobs {
+		if !j.busy && !now.Before(j.due) {
+			j.busy = true
+			due = append(due, j)
+		}
+	}
+	c.mu.Unlock()
+	slices.SortFunc(due, func(a, b *callbackJob) int {
+		return cmpOr(a.due.Compare(b.due), a.key, b.key)
+	})
+	parallel.Each(len(due), c.concurrency, func(i int) {
+		done := c.attempt(ctx, due[i])
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		due[i].busy = false
+		if done {
+			delete(c.jobs, due[i].key)
+		}
+	})
+}
+
+// cmpOr orders by c, and equal ones by their keys.
+func cmpOr(c int, a, b callbackKey) int {
+	switch {
+	case c != 0:
+		return c
+	case a.guid < b.guid:
+		return -1
+	case a.guid > b.guid:
+		return 1
+	}
+	return 0
+}
+
+// attempt reports whether the job is over.
+func (c *callbacks) attempt(ctx context.Context, j *callbackJob) (done bool) {
+	if j.attempts == 0 {
+		t, err := c.step(ctx, j.key, task.Resolve{})
+		if err != nil || t == nil {
+			// Somebody else deals with it, or convergence asks again.
+			return true
+		}
+		j.response = t.CallbackResponse()
+	}
+	j.attempts++
+	postCtx, cancel := context.WithTimeout(ctx, c.policy.Timeout)
+	status := c.post(postCtx, j.url, j.response)
+	cancel()
+	verdict := c.policy.Next(task.CallbackOutcome{Status: status}, j.attempts)
+	c.metrics.Count("callbacks_total", 1, auction.Label{Name: "verdict", Value: verdict.Action.String()})
+	switch verdict.Action {
+	case task.TryAgain:
+		j.due = c.now().Add(verdict.Wait)
+		return false
+	case task.Delivered:
+		if _, err := c.step(ctx, j.key, task.Delete{}); err != nil && !errors.Is(err, task.ErrInvalidTransition) {
+			c.logger.Warn("a task was told of and could not be deleted; its consumer will be told again", "task", j.key.guid, "err", err)
+		}
+	case task.LeaveIt:
+		c.logger.Warn("a task's callback did not succeed; the task can be polled until it expires", "task", j.key.guid, "status", status, "reason", verdict.Reason)
+	}
+	return true
+}
+
+// step applies a command to this very task. It returns the task as it is
+// afterwards, nil if it is gone or another has its guid.
+func (c *callbacks) step(ctx context.Context, key callbackKey, command task.Command) (*task.Task, error) {
+	d, _, err := storage.ApplyTask(ctx, c.store, key.guid, nil, func(t *task.Task) (task.Decision, error) {
+		if t == nil || t.ModificationTag.Epoch != key.epoch {
+			return task.Decision{}, nil
+		}
+		return task.Step(t, command, c.now(), c.tasks)
+	})
+	return d.Write.After, err
+}
+
+// next is when the next callback is due, and false if there is none.
+func (c *callbacks) next() (due time.Time, any bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, j := range c.jobs {
+		if !j.busy && (!any || j.due.Before(due)) {
+			due, any = j.due, true
+		}
+	}
+	return due, any
+}
+
+// run makes callbacks as they are due, until ctx ends.
+func (c *callbacks) run(ctx context.Context) {
+	for {
+		wait := time.Hour
+		if due, any := c.next(); any {
+			wait = max(0, due.Sub(c.now()))
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-c.wake:
+		case <-timer.C:
+		}
+		timer.Stop()
+		c.tick(ctx)
+	}
+}

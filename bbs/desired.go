@@ -1,0 +1,381 @@
+package bbs
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"iter"
+	"slices"
+
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+)
+
+// Desire makes a desired LRP: a deployment with one definition (002 §Creating
+// a DesiredLRP). The error wraps storage.ErrExists if the process has one.
+func (b *BBS) Desire(ctx context.Context, l lrp.DesiredLRP) error {
+	change, err := lrp.Desire(l, b.o.Now())
+	return b.create(ctx, "Desire", change, err)
+}
+
+// CreateDeployment makes a deployment (003 §CreateLRPDeployment). The error
+// wraps storage.ErrExists if the process has one.
+func (b *BBS) CreateDeployment(ctx context.Context, c lrp.DeploymentDefinition) error {
+	change, err := lrp.Create(c, b.o.Now())
+	return b.create(ctx, "CreateDeployment", change, err)
+}
+
+func (b *BBS) create(ctx context.Context, call string, change lrp.Change, err error) error {
+	if err != nil {
+		return b.answer(call, err)
+	}
+	return b.changeDeployment(ctx, call, change.After.ProcessGUID, func(d *lrp.Deployment) (lrp.Change, error) {
+		if d != nil {
+			return lrp.Change{}, &storage.ExistsError{Key: storage.DeploymentKey(d.ProcessGUID)}
+		}
+		return change, nil
+	})
+}
+
+// UpdateDeployment changes what u sets of a deployment, which may have come as
+// a desired LRP (002 §Updating DesiredLRPs, 003 §UpdateLRPDeployment). Fewer
+// instances stop at once, whether or not the domain is fresh; a new definition
+// begins a rollout. The error wraps storage.ErrNotFound, or lrp.ErrRefused.
+func (b *BBS) UpdateDeployment(ctx context.Context, processGUID string, u lrp.Update) error {
+	return b.changeDeployment(ctx, "Update", processGUID, existing(processGUID, func(d *lrp.Deployment) (lrp.Change, error) {
+		return d.Update(u)
+	}))
+}
+
+// UpdateDesiredLRP makes a deployment what l says (004 §Proposed API): its
+// settings at once and its definition by a rollout, under definitionID or, if
+// that is empty, an id that is made here. It returns the id. Process guid,
+// domain and update strategy stay. To change settings without a rollout there is
+// UpdateDeployment. The error wraps storage.ErrNotFound, or lrp.ErrRefused.
+func (b *BBS) UpdateDesiredLRP(ctx context.Context, l lrp.DesiredLRP, definitionID string) (string, error) {
+	const call = "UpdateDesiredLRP"
+	if err := l.Validate(); err != nil {
+		return "", b.answer(call, err)
+	}
+	if definitionID == "" {
+		definitionID = newDefinitionID(requestID(ctx, call))
+	}
+	err := b.changeDeployment(ctx, call, l.ProcessGUID, existing(l.ProcessGUID, func(d *lrp.Deployment) (lrp.Change, error) {
+		return d.UpdateTo(l, definitionID)
+	}))
+	if err != nil {
+		return "", err
+	}
+	return definitionID, nil
+}
+
+// newDefinitionID is an id that nobody has. A call that is repeated under its
+// request id gets the same one.
+func newDefinitionID(requestID string) string {
+	if requestID == "" {
+		return rand.Text()
+	}
+	sum := sha256.Sum256([]byte(requestID))
+	return hex.EncodeToString(sum[:16])
+}
+
+// ActivateDefinition begins a rollout to a definition that the deployment has
+// (003 §ActivateLRPDeploymentDefinition).
+func (b *BBS) ActivateDefinition(ctx context.Context, processGUID, definitionID string) error {
+	return b.changeDeployment(ctx, "Activate", processGUID, existing(processGUID, func(d *lrp.Deployment) (lrp.Change, error) {
+		return d.Activate(definitionID)
+	}))
+}
+
+// DeleteDeployment ends a deployment or desired LRP. Its instances stop at
+// once, whether or not the domain is fresh. The error wraps
+// storage.ErrNotFound.
+func (b *BBS) DeleteDeployment(ctx context.Context, processGUID string) error {
+	return b.changeDeployment(ctx, "Delete", processGUID, existing(processGUID, func(d *lrp.Deployment) (lrp.Change, error) {
+		return d.Delete(), nil
+	}))
+}
+
+func existing(processGUID string, f func(*lrp.Deployment) (lrp.Change, error)) func(*lrp.Deployment) (lrp.Change, error) {
+	return func(d *lrp.Deployment) (lrp.Change, error) {
+		if d == nil {
+			return lrp.Change{}, &storage.NotFoundError{Key: storage.DeploymentKey(processGUID)}
+		}
+		return f(d)
+	}
+}
+
+// changeDeployment commits a consumer's change and brings the instances after
+// it. Once the change is committed the call has succeeded: what is left to do is
+// tried again, by the leader of then.
+func (b *BBS) changeDeployment(ctx context.Context, call, processGUID string, decide func(*lrp.Deployment) (lrp.Change, error)) error {
+	change, _, err := storage.ApplyDeployment(ctx, b.o.Store, processGUID, b.once(ctx, call), decide)
+	if _, err := b.outcome(ctx, call, err); err != nil {
+		return b.answer(call, err)
+	}
+	if err != nil || change.IsZero() || b.o.Effects == nil {
+		return nil // carried out before, nothing to do, or for the leader to do
+	}
+	if err := b.follow(ctx, processGUID); err != nil {
+		b.o.Logger.Warn("the instances do not follow their deployment yet; it is tried again", "process", processGUID, "err", err)
+		b.unfollowed(processGUID)
+	}
+	return nil
+}
+
+// follow makes the instances that a process lacks, stops those that it should
+// not have, and takes the first step of a rollout.
+func (b *BBS) follow(ctx context.Context, processGUID string) error {
+	d, slots, err := b.process(ctx, processGUID)
+	if err != nil {
+		return err
+	}
+	steps, err := b.delta(ctx, processGUID, d, slots)
+	if err != nil {
+		return err
+	}
+	var effects []lrp.Effect
+	for chunk := range slices.Chunk(steps, b.o.BatchSize) {
+		committed, stepErr := b.commitSteps(ctx, d, chunk)
+		effects = append(effects, committed...)
+		err = errors.Join(err, stepErr)
+	}
+	b.carry(effects, nil)
+	if d != nil && len(d.Definitions) > 1 {
+		err = errors.Join(err, b.ContinueRollout(ctx, processGUID))
+	}
+	return err
+}
+
+// process reads the bare deployment of a process, nil if there is none, and
+// its slots in order, all from one moment. A record that cannot be decoded is
+// left out; convergence moves it away.
+func (b *BBS) process(ctx context.Context, processGUID string) (d *lrp.Deployment, slots []lrp.Slot, err error) {
+	err = b.o.Store.View(ctx, func(r storage.Reader) error {
+		for found, err := range r.Deployments(ctx, storage.DeploymentFilter{ProcessGUIDs: []string{processGUID}, Bare: true}) {
+			if err != nil {
+				return err
+			}
+			d = found
+		}
+		for slot, err := range slotsOf(r.ActualLRPs(ctx, storage.ActualLRPFilter{ProcessGUIDs: []string{processGUID}})) {
+			if errors.Is(err, storage.ErrCorrupt) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			slots = append(slots, slot)
+		}
+		return nil
+	})
+	return d, slots, err
+}
+
+// slotsOf groups records, ordered as a store lists them, by their slots. An
+// error comes in its place.
+func slotsOf(records iter.Seq2[lrp.ActualLRP, error]) iter.Seq2[lrp.Slot, error] {
+	return func(yield func(lrp.Slot, error) bool) {
+		var slot lrp.Slot
+		flush := func() bool {
+			s := slot
+			slot = lrp.Slot{}
+			return len(s.Records) == 0 || yield(s, nil)
+		}
+		for r, err := range records {
+			if err != nil {
+				if !flush() || !yield(lrp.Slot{}, err) {
+					return
+				}
+				continue
+			}
+			if len(slot.Records) > 0 && (slot.ProcessGUID != r.ProcessGUID || slot.Index != r.Index) && !flush() {
+				return
+			}
+			slot.ProcessGUID, slot.Index = r.ProcessGUID, r.Index
+			slot.Records = append(slot.Records, r)
+		}
+		flush()
+	}
+}
+
+// A slotStep is a command that is due at a slot.
+type slotStep struct {
+	slot    lrp.Slot
+	command lrp.Command
+}
+
+// delta lists what to do so that the indices of a process are those desired.
+func (b *BBS) delta(ctx context.Context, processGUID string, d *lrp.Deployment, slots []lrp.Slot) ([]slotStep, error) {
+	var steps []slotStep
+	var have []int
+	bare := map[int]lrp.Slot{} // desired, with records but no ORDINARY one
+	var gone []string
+	for _, s := range slots {
+		ordinary := slices.ContainsFunc(s.Records, func(r lrp.ActualLRP) bool { return r.Presence == lrp.Ordinary })
+		switch {
+		case !d.Desires(s.Index):
+			if gone == nil {
+				var err error
+				if gone, err = b.missingCells(ctx, slots); err != nil {
+					return nil, err
+				}
+			}
+			steps = append(steps, slotStep{s, lrp.StopExtra{MissingCells: gone}})
+		case ordinary:
+			have = append(have, s.Index)
+		default:
+			bare[s.Index] = s
+		}
+	}
+	if d == nil {
+		return steps, nil
+	}
+	missing, _ := lrp.Delta(d.Instances, have)
+	for _, index := range missing {
+		s, found := bare[index]
+		if !found {
+			s = lrp.Slot{ProcessGUID: processGUID, Index: index}
+		}
+		steps = append(steps, slotStep{s, lrp.CreateMissing{}})
+	}
+	return steps, nil
+}
+
+// missingCells are the cells of the records that are not present. Without any
+// cell present nothing is known of any; the list is never nil.
+func (b *BBS) missingCells(ctx context.Context, slots []lrp.Slot) ([]string, error) {
+	present, err := b.Cells(ctx)
+	missing := []string{}
+	if err != nil || len(present) == 0 {
+		return missing, err
+	}
+	for _, s := range slots {
+		for i := range s.Records {
+			id := s.Records[i].CellID
+			if id != "" && !slices.Contains(missing, id) && !slices.ContainsFunc(present, func(p CellPresence) bool { return p.CellID == id }) {
+				missing = append(missing, id)
+			}
+		}
+	}
+	return missing, nil
+}
+
+// commitSteps commits many steps at once, as they were decided from what was
+// read. If somebody else was faster at one of them, each is done by itself.
+func (b *BBS) commitSteps(ctx context.Context, d *lrp.Deployment, steps []slotStep) (effects []lrp.Effect, err error) {
+	var batch storage.Batch
+	for _, s := range steps {
+		decision, err := lrp.Step(s.slot, d, s.command, b.o.Now(), b.o.LRPs)
+		if err != nil {
+			return nil, err
+		}
+		batch.AddLRP(s.slot, d, decision)
+		effects = append(effects, decision.Effects...)
+	}
+	if batch.IsEmpty() {
+		return effects, nil
+	}
+	if _, err = b.o.Store.Commit(ctx, batch); !errors.Is(err, storage.ErrConflict) {
+		if err != nil {
+			effects = nil
+		}
+		return effects, err
+	}
+	effects, err = nil, nil
+	for _, s := range steps {
+		decision, _, stepErr := storage.ApplySlot(ctx, b.o.Store, s.slot.ProcessGUID, s.slot.Index, nil, func(slot lrp.Slot, d *lrp.Deployment) (lrp.Decision, error) {
+			return lrp.Step(slot, d, s.command, b.o.Now(), b.o.LRPs)
+		})
+		effects = append(effects, decision.Effects...)
+		err = errors.Join(err, stepErr)
+	}
+	return effects, err
+}
+
+// ContinueRollout takes one look at a process and every step of its rollout
+// that is due (003 §UpdateLRPDeployment). It is what the effect of that name
+// asks for.
+func (b *BBS) ContinueRollout(ctx context.Context, processGUID string) error {
+	d, slots, err := b.process(ctx, processGUID)
+	if err != nil || d == nil {
+		return err
+	}
+	rollout := lrp.NewRollout(d, b.o.Now(), b.o.LRPs)
+	var effects []lrp.Effect
+	for _, s := range slots {
+		command := rollout.Visit(s)
+		if command == nil {
+			continue
+		}
+		decision, _, stepErr := storage.ApplySlot(ctx, b.o.Store, processGUID, s.Index, nil, func(slot lrp.Slot, d *lrp.Deployment) (lrp.Decision, error) {
+			return lrp.Step(slot, d, command, b.o.Now(), b.o.LRPs)
+		})
+		err = errors.Join(err, stepErr)
+		for _, e := range decision.Effects {
+			// This look is the continuation; the next one comes with the next
+			// instance that runs.
+			if e.Kind != lrp.ContinueRollout {
+				effects = append(effects, e)
+			}
+		}
+	}
+	b.carry(effects, nil)
+	return err
+}
+
+// RolloutStatus says how far a deployment is on its way to its active
+// definition. The error wraps storage.ErrNotFound if there is none.
+func (b *BBS) RolloutStatus(ctx context.Context, processGUID string) (lrp.RolloutStatus, error) {
+	d, slots, err := b.process(ctx, processGUID)
+	if err == nil && d == nil {
+		err = &storage.NotFoundError{Key: storage.DeploymentKey(processGUID)}
+	}
+	if err != nil {
+		return lrp.RolloutStatus{}, err
+	}
+	rollout := lrp.NewRollout(d, b.o.Now(), b.o.LRPs)
+	for _, s := range slots {
+		rollout.Visit(s) // what is due there is for others to do
+	}
+	return rollout.Status(), nil
+}
+
+// Deployments are those that f wants, ordered by process guid.
+func (b *BBS) Deployments(ctx context.Context, f storage.DeploymentFilter) iter.Seq2[*lrp.Deployment, error] {
+	return b.o.Store.Deployments(ctx, f)
+}
+
+// Deployment is that of a process. The error wraps storage.ErrNotFound if
+// there is none.
+func (b *BBS) Deployment(ctx context.Context, processGUID string) (*lrp.Deployment, error) {
+	return b.o.Store.Deployment(ctx, processGUID)
+}
+
+// DesiredLRPs are the deployments that f wants as those see them who know of
+// one definition only.
+func (b *BBS) DesiredLRPs(ctx context.Context, f storage.DeploymentFilter) iter.Seq2[lrp.DesiredLRP, error] {
+	return func(yield func(lrp.DesiredLRP, error) bool) {
+		for d, err := range b.o.Store.Deployments(ctx, f) {
+			var l lrp.DesiredLRP
+			if err == nil {
+				l = d.Project()
+			}
+			if !yield(l, err) {
+				return
+			}
+		}
+	}
+}
+
+// DesiredLRP is that of a process. The error wraps storage.ErrNotFound if there
+// is none.
+func (b *BBS) DesiredLRP(ctx context.Context, processGUID string) (lrp.DesiredLRP, error) {
+	d, err := b.o.Store.Deployment(ctx, processGUID)
+	if err != nil {
+		return lrp.DesiredLRP{}, err
+	}
+	return d.Project(), nil
+}

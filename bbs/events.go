@@ -1,0 +1,227 @@
+package bbs
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+)
+
+// Where a subscription begins, besides after any storage.Cursor.
+const (
+	// FromNow begins after the newest event.
+	FromNow storage.Cursor = -1
+	// FromStart begins with the oldest event that the log still has.
+	FromStart storage.Cursor = -2
+)
+
+// Log is the extent of the log of events.
+func (b *BBS) Log(ctx context.Context) (storage.Extent, error) { return b.o.Store.Log(ctx) }
+
+// PositionOf is the number of the event after which a subscription begins, if it
+// makes sense.
+func PositionOf(ctx context.Context, after storage.Cursor, f storage.EventFilter, log func(context.Context) (storage.Extent, error)) (storage.Cursor, error) {
+	var v executor.Validator
+	f.Validate(v.In("filter"))
+	v.Check(after >= 0 || after == FromNow || after == FromStart, "after", int64(after), "the number of an event, FromNow (-1) or FromStart (-2)")
+	if err := v.Err(); err != nil || after >= 0 {
+		return after, err
+	}
+	extent, err := log(ctx)
+	if after == FromStart {
+		return extent.Oldest - 1, err
+	}
+	return extent.Newest, err
+}
+
+// Subscribe lists the events after a position that f wants, and goes on with
+// those to come until ctx ends. They are in the order of commits, each once:
+// who goes on after the Sequence of the last event that it has seen misses
+// nothing, also after a restart or with another process. A subscriber may be as
+// slow as it likes and holds nobody up.
+//
+// The position is fixed when Subscribe returns. It fails with an
+// *executor.ValidationError if that is neither a number of an event nor FromNow
+// nor FromStart, or if f names a kind of events that there is not. The list ends with an error: it
+// wraps storage.ErrGone if the position has left the log, or if the store has
+// lost events that the subscriber has seen, and then the subscriber reads all
+// records anew and begins with FromNow before it does; or
+// it is ctx's or the store's. An event that cannot be decoded comes as an error
+// that wraps storage.ErrCorrupt, and the list goes on.
+func (b *BBS) Subscribe(ctx context.Context, after storage.Cursor, f storage.EventFilter) (iter.Seq2[storage.Event, error], error) {
+	events, _, err := SubscribeWithPosition(ctx, b, after, f)
+	return events, err
+}
+
+// SubscribeWithPosition is b.Subscribe, and also says which position the list has
+// reached: the reader has taken every event up to there that f wants.
+func SubscribeWithPosition(ctx context.Context, b *BBS, after storage.Cursor, f storage.EventFilter) (events iter.Seq2[storage.Event, error], reached *atomic.Int64, err error) {
+	reached = new(atomic.Int64)
+	after, err = PositionOf(ctx, after, f, b.Log)
+	if err != nil {
+		return nil, reached, err
+	}
+	reached.Store(int64(after))
+	return func(taken func(storage.Event, error) bool) {
+		yield := func(e storage.Event, err error) bool {
+			b.believe(ctx, err)
+			return taken(e, err)
+		}
+		position, ok := after, true
+		for ok {
+			if position, ok = b.catchUp(ctx, position, f, yield); ok {
+				reached.Store(int64(position))
+				position, ok = b.keepUp(ctx, position, f, reached, yield)
+			}
+		}
+	}, reached, nil
+}
+
+// catchUp yields what the log has after a position, and returns the one that
+// is reached. It is not ok if the list is over. It reads in pages, so that a
+// slow subscriber keeps nothing of the store busy.
+func (b *BBS) catchUp(ctx context.Context, position storage.Cursor, f storage.EventFilter, yield func(storage.Event, error) bool) (reached storage.Cursor, ok bool) {
+	for {
+		// Everything up to here has been seen once the list is read, though f
+		// may want none of it.
+		log, err := b.o.Store.Log(ctx)
+		if err != nil {
+			yield(storage.Event{}, err)
+			return position, false
+		}
+		page := b.page(ctx, position, f)
+		b.o.Metrics.Observe("subscriber_lag_events", float64(len(page)))
+		for _, e := range page {
+			if !yield(e.event, e.err) || e.err != nil && !isCorrupt(e.err) {
+				return position, false
+			}
+			position = max(position, e.number)
+		}
+		if len(page) < pageSize {
+			return max(position, log.Newest), true
+		}
+	}
+}
+
+// A wentBack says when a reader was last believed that the log was longer.
+type wentBack struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+// believeAgain is the time between two readers that are believed. One is
+// enough: what others have seen lies in the same gap.
+const believeAgain = time.Hour
+
+// believe lets the store leave a gap if err says that a reader has seen more of
+// the log than there is, as the store has gone back to an earlier moment then.
+// A number that cannot have been given yet is not believed.
+func (b *BBS) believe(ctx context.Context, err error) {
+	var gone *storage.GoneError
+	now := b.o.Now()
+	if !errors.As(err, &gone) || gone.After <= gone.Extent.Newest || gone.After > storage.Cursor(now.UnixMicro()) {
+		return
+	}
+	b.back.mu.Lock()
+	age := now.Sub(b.back.at)
+	again := age >= 0 && age < believeAgain
+	if !again {
+		b.back.at = now
+	}
+	b.back.mu.Unlock()
+	if again {
+		return
+	}
+	b.o.Logger.Warn("a subscriber has seen more of the log of events than there is, so the store may have gone back to an earlier moment",
+		"seen", gone.After, "newest", gone.Extent.Newest)
+	if err := storage.Restored(ctx, b.o.Store); err != nil {
+		b.o.Logger.Error("no gap could be left in the log of events: numbers that the subscriber has seen may come again; restart this process when the store works",
+			"seen", gone.After, "newest", gone.Extent.Newest, "err", err)
+	}
+}
+
+const pageSize = 500
+
+// page reads some events after a position. An error that ends the list is the
+// last of them.
+func (b *BBS) page(ctx context.Context, position storage.Cursor, f storage.EventFilter) (list []tailEntry) {
+	for e, err := range b.o.Store.Events(ctx, position, f) {
+		if list = append(list, entryOf(e, err)); len(list) == pageSize {
+			break
+		}
+	}
+	return list
+}
+
+// keepUp yields what comes after a position, until the subscriber has fallen
+// behind what others read together. It is not ok if the list is over.
+func (b *BBS) keepUp(ctx context.Context, position storage.Cursor, f storage.EventFilter, seen *atomic.Int64, yield func(storage.Event, error) bool) (reached storage.Cursor, ok bool) {
+	match := f.Matcher()
+	for {
+		entries, err := b.tail.after(ctx, position)
+		if err != nil {
+			yield(storage.Event{}, err)
+			return position, false
+		}
+		if len(entries) == 0 {
+			return position, true
+		}
+		b.o.Metrics.Observe("subscriber_lag_events", float64(len(entries)))
+		for i := range entries {
+			e := &entries[i]
+			position = e.number
+			subject := e.event.Subject()
+			if (e.err != nil || match(&subject)) && !yield(e.event, e.err) {
+				return position, false
+			}
+		}
+		seen.Store(int64(position))
+	}
+}
+
+// A TimelineEntry is one thing that happened to an instance.
+type TimelineEntry struct {
+	At       time.Time      `json:"at"`
+	Sequence storage.Cursor `json:"sequence"`
+	// Text says what happened and why, such as "crashed: exit status 137".
+	Text  string    `json:"text"`
+	Event lrp.Event `json:"event"`
+}
+
+// timelineKinds leave out what says the same once more.
+var timelineKinds = []string{
+	lrp.InstanceCreated.String(), lrp.InstanceChanged.String(), lrp.InstanceRemoved.String(), lrp.InstanceCrashed.String(),
+	lrp.DeploymentCreated.String(), lrp.DeploymentChanged.String(), lrp.DeploymentRemoved.String(),
+}
+
+// Timeline is what happened at an index of a process, and to its deployment,
+// as far back as the log of events goes.
+func (b *BBS) Timeline(ctx context.Context, processGUID string, index int) ([]TimelineEntry, error) {
+	if err := checkIndex(index); err != nil {
+		return nil, err
+	}
+	log, err := b.o.Store.Log(ctx)
+	if err != nil {
+		return nil, err
+	}
+	const deployment = -1 // the index of events about the process itself
+	var list []TimelineEntry
+	for e, err := range b.o.Store.Events(ctx, log.Oldest-1, storage.EventFilter{
+		ProcessGUIDs: []string{processGUID}, Indices: []int{index, deployment}, Kinds: timelineKinds,
+	}) {
+		if isCorrupt(err) {
+			continue
+		}
+		if err != nil {
+			return list, err
+		}
+		list = append(list, TimelineEntry{At: e.At, Sequence: e.Sequence, Text: e.LRP.Explain(), Event: *e.LRP})
+	}
+	return list, nil
+}

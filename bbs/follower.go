@@ -1,0 +1,332 @@
+package bbs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/task"
+)
+
+// A follower of the leader does what is left to do after commits that others
+// have made: a consumer in a transaction of its own, or a leader that ended
+// before it was through. It finds them in the log of events, by their numbers:
+// what this process has committed it need not read.
+//
+// It also brings instances after their deployment where that has failed before.
+// Convergence does not do that in a domain that is not fresh.
+type follower struct {
+	store  storage.Store
+	follow func(ctx context.Context, processGUID string) error
+	carry  func([]lrp.Effect, []task.Effect)
+	now    func() time.Time
+	logger *slog.Logger
+
+	mu sync.Mutex
+	// own are the events of this process's commits beyond position.
+	own spans
+	// due are the processes whose instances have to follow, and from when on.
+	due map[string]time.Time
+
+	// Of the caller of tick. Everything up to position is done. seen is where the
+	// log ended at the last tick: an event that is there for so long and not in
+	// own is another's. begun is false until the log was searched for what a
+	// leader before has left.
+	position, seen storage.Cursor
+	begun          bool
+	// mark is a position from which the leader after this one is to search. It
+	// is kept in a lease once it is followKeep old.
+	mark   storage.Cursor
+	marked time.Time
+}
+
+const (
+	// followPause is the least time between two looks at the log, and followTick
+	// the longest.
+	followPause = 100 * time.Millisecond
+	followTick  = time.Second
+	// followAgain is when a process is tried again that could not follow.
+	followAgain = 30 * time.Second
+	// followKeep is how often the leader keeps how far it was some time ago.
+	followKeep = 10 * time.Second
+)
+
+// followedLease is the kind of the lease whose value is how far the log was
+// followed. It ends when nobody has led for a month: the log is searched from
+// its beginning then.
+const (
+	followedLease = "followed"
+	followedTTL   = 30 * 24 * time.Hour
+)
+
+// An ownStore tells its follower what is committed through it.
+type ownStore struct {
+	storage.Store
+	follower *follower
+}
+
+// Commit implements [storage.Store].
+func (s ownStore) Commit(ctx context.Context, b storage.Batch) (storage.Cursor, error) {
+	events := len(b.Events)
+	last, err := s.Store.Commit(ctx, b)
+	if err == nil && events > 0 {
+		s.follower.mu.Lock()
+		s.follower.own = s.follower.own.add(span{last - storage.Cursor(events) + 1, last})
+		s.follower.mu.Unlock()
+	}
+	return last, err
+}
+
+// Recall implements [storage.Recaller].
+func (s ownStore) Recall(processGUID string, index int) (storage.Recollection, bool) {
+	return storage.Recall(s.Store, processGUID, index)
+}
+
+// Restored implements [storage.Restorer].
+func (s ownStore) Restored(ctx context.Context) error { return storage.Restored(ctx, s.Store) }
+
+// Wait implements [storage.Waiter].
+func (s ownStore) Wait(ctx context.Context, after storage.Cursor) error {
+	return storage.Wait(ctx, s.Store, after, 0)
+}
+
+// later has the instances of a process follow their deployment in a while.
+func (f *follower) later(processGUID string, wait time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	at := f.now().Add(wait)
+	if before, known := f.due[processGUID]; !known || at.Before(before) {
+		f.due[processGUID] = at
+	}
+}
+
+// begin is for a process that has just become the leader.
+func (f *follower) begin() { f.begun = false }
+
+// tick looks at the log once, and does what is due.
+func (f *follower) tick(ctx context.Context) error {
+	err := f.look(ctx)
+	if errors.Is(err, storage.ErrGone) {
+		f.begun, err = false, nil // the next tick begins with what is there
+	}
+	return errors.Join(err, f.doDue(ctx), f.keep(ctx))
+}
+
+// look reads what others have committed.
+func (f *follower) look(ctx context.Context) error {
+	log, err := f.store.Log(ctx)
+	switch {
+	case err != nil:
+		return err
+	case !f.begun || log.Newest < f.seen:
+		return f.search(ctx, log)
+	}
+	until := f.seen
+	f.mu.Lock()
+	gaps := f.own.gaps(span{f.position + 1, until})
+	f.mu.Unlock()
+	for _, gap := range gaps {
+		if err := f.read(ctx, gap); err != nil {
+			return err
+		}
+	}
+	f.position, f.seen = until, log.Newest
+	f.mu.Lock()
+	f.own = f.own.after(until)
+	f.mu.Unlock()
+	return nil
+}
+
+// search looks for what a leader before this one has left and convergence would
+// not do: instances that are not desired any more, in a domain that is not
+// fresh. It goes back to where that leader was, or through the whole log.
+func (f *follower) search(ctx context.Context, log storage.Extent) error {
+	from, err := f.kept(ctx)
+	if err != nil {
+		return err
+	}
+	if err = f.searchFrom(ctx, log, from); errors.Is(err, storage.ErrGone) {
+		err = f.searchFrom(ctx, log, log.Oldest-1)
+	}
+	return err
+}
+
+func (f *follower) searchFrom(ctx context.Context, log storage.Extent, from storage.Cursor) error {
+	for e, err := range f.store.Events(ctx, from, storage.EventFilter{
+		Kinds: []string{lrp.DeploymentChanged.String(), lrp.DeploymentRemoved.String()},
+	}) {
+		if isCorrupt(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if d := e.LRP; d.DeploymentAfter == nil || d.DeploymentAfter.Instances < d.DeploymentBefore.Instances {
+			f.later(e.Subject().ProcessGUID, 0)
+		}
+	}
+	f.position, f.seen, f.begun = log.Newest, log.Newest, true
+	f.mark, f.marked = from, f.now()
+	return nil
+}
+
+// kept is how far a leader has followed the log, as far as is known.
+func (f *follower) kept(ctx context.Context) (position storage.Cursor, err error) {
+	for l, err := range f.store.Leases(ctx, followedLease) {
+		if err != nil {
+			return 0, err
+		}
+		if n, err := strconv.ParseInt(string(l.Value), 10, 64); err == nil {
+			position = storage.Cursor(n)
+		}
+	}
+	return position, nil
+}
+
+// keep tells the next leader how far this one was a while ago, unless something
+// is still due.
+func (f *follower) keep(ctx context.Context) error {
+	f.mu.Lock()
+	idle := len(f.due) == 0
+	f.mu.Unlock()
+	now := f.now()
+	if !f.begun || !idle || f.position == f.mark || now.Sub(f.marked) < followKeep {
+		return nil
+	}
+	_, err := f.store.Acquire(ctx, storage.Lease{
+		Kind: followedLease, Name: "bbs", Owner: "bbs", Value: strconv.AppendInt(nil, int64(f.mark), 10),
+	}, followedTTL)
+	if err == nil {
+		f.mark, f.marked = f.position, now
+	}
+	return err
+}
+
+// read does what others' events ask for.
+func (f *follower) read(ctx context.Context, gap span) error {
+	for event, err := range f.store.Events(ctx, gap.first-1, storage.EventFilter{}) {
+		e := entryOf(event, err)
+		switch {
+		case err != nil && !isCorrupt(err):
+			return err
+		case e.number > gap.last:
+			return nil
+		case err != nil:
+		case e.event.LRP != nil && (e.event.LRP.DeploymentBefore != nil || e.event.LRP.DeploymentAfter != nil):
+			f.later(e.event.Subject().ProcessGUID, 0)
+		case e.event.Task != nil:
+			f.carry(nil, e.event.Task.Effects())
+		}
+		if e.number == gap.last {
+			return nil
+		}
+	}
+	return nil
+}
+
+// doDue brings the instances of the processes that are due after their
+// deployments. One that fails is tried again later.
+func (f *follower) doDue(ctx context.Context) (err error) {
+	now := f.now()
+	f.mu.Lock()
+	var guids []string
+	for _, guid := range slices.Sorted(maps.Keys(f.due)) {
+		if !now.Before(f.due[guid]) {
+			guids = append(guids, guid)
+			delete(f.due, guid)
+		}
+	}
+	f.mu.Unlock()
+	for _, guid := range guids {
+		if followErr := f.follow(ctx, guid); followErr != nil {
+			f.later(guid, followAgain)
+			f.logger.Warn("the instances do not follow their deployment yet; it is tried again", "process", guid, "err", followErr)
+			err = errors.Join(err, followErr)
+		}
+	}
+	return err
+}
+
+// run ticks when the log has grown, and at least once a second, until ctx ends.
+func (f *follower) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		pause := followPause
+		if f.tick(ctx) != nil {
+			pause = followTick
+		} else if f.position == f.seen {
+			f.wait(ctx)
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// wait returns when the log has grown, or when it is time to see what is due.
+// What is wrong with the store shows at the next look.
+func (f *follower) wait(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, followTick)
+	defer cancel()
+	_ = storage.Wait(ctx, f.store, f.seen, 0)
+}
+
+// A span is a range of events, both ends included; it is empty if last is below
+// first.
+type span struct{ first, last storage.Cursor }
+
+// spans are in ascending order and do not touch.
+type spans []span
+
+// add returns s with x.
+func (s spans) add(x span) spans {
+	i, _ := slices.BinarySearchFunc(s, x, func(a, b span) int { return cmp.Compare(a.first, b.first) })
+	s = slices.Insert(s, i, x)
+	joined := s[:1]
+	for _, next := range s[1:] {
+		if last := &joined[len(joined)-1]; next.first <= last.last+1 {
+			last.last = max(last.last, next.last)
+		} else {
+			joined = append(joined, next)
+		}
+	}
+	return joined
+}
+
+// gaps are the parts of x that are in none of s.
+func (s spans) gaps(x span) (list spans) {
+	for _, own := range s {
+		if own.last < x.first {
+			continue
+		}
+		if own.first > x.last {
+			break
+		}
+		if own.first > x.first {
+			list = append(list, span{x.first, own.first - 1})
+		}
+		x.first = own.last + 1
+	}
+	if x.first <= x.last {
+		list = append(list, x)
+	}
+	return list
+}
+
+// after is what is left of s beyond a position.
+func (s spans) after(position storage.Cursor) spans {
+	for len(s) > 0 && s[0].last <= position {
+		s = s[1:]
+	}
+	return slices.Clone(s)
+}

@@ -1,0 +1,235 @@
+package bbs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/internal/reach"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/task"
+)
+
+// LeaderOptions are what a [Leader] works with. Zero values mean the defaults.
+type LeaderOptions struct {
+	// Store holds all state. It is required.
+	Store storage.Store
+	// Leadership says whether this process leads. It is required.
+	Leadership *Leadership
+	// Dial makes the client of a present cell. It is required.
+	Dial Dial
+	// Auctioneer places work. It is required, unless [Leader.Connect] says who
+	// does in this process.
+	Auctioneer auction.API
+	// LRPs, Tasks and Callbacks are the policies.
+	LRPs      lrp.Policy
+	Tasks     task.Policy
+	Callbacks task.CallbackPolicy
+	// CallbackAllow and CallbackDeny are networks that callbacks may and may not
+	// reach. Post sends completions (default: JSON over HTTP to what the two let
+	// it reach).
+	CallbackAllow, CallbackDeny []netip.Prefix
+	Post                        Post
+	// WatchInterval is how often the list of present cells is looked at
+	// (default 1 s).
+	WatchInterval time.Duration
+	// InventoryInterval is how often cells are asked which containers they have
+	// (default 5 min; negative means never).
+	InventoryInterval time.Duration
+	// Concurrency is how much is done at a time: cells that are asked, callbacks
+	// that are made. 1 makes everything happen in the caller's goroutine
+	// (default: the defaults of the parts).
+	Concurrency int
+	// StopTimeout is how long a cell may take to answer (default 10 s).
+	StopTimeout time.Duration
+	// MaxCallbacks is how many callbacks may wait (default 10,000).
+	MaxCallbacks int
+	// Now is the clock of decisions (default time.Now).
+	Now func() time.Time
+	// Metrics and Logger may be nil.
+	Metrics auction.Metrics
+	Logger  *slog.Logger
+}
+
+// A Leader is a [BBS] and all that the one process that leads does for it
+// besides answering calls: it watches cells come and go, follows what others
+// have committed, carries out effects, calls the roll of the cells, and makes
+// callbacks. It implements converge.Effects.
+//
+// [Leader.Run] keeps it going. A test or a simulation calls Look, Act and
+// CallBack instead, in its own time and from one goroutine.
+type Leader struct {
+	// BBS is the API.
+	BBS *BBS
+	// Store commits as the leader, and only while this process leads. All that
+	// this process changes goes through it.
+	Store storage.Store
+	// Directory lists the present cells, each with its client.
+	Directory auction.Directory
+
+	o         LeaderOptions
+	watch     *CellWatch
+	outbox    *outbox
+	starts    *remoteStarts // nil if this process places work
+	callbacks *callbacks
+	follower  *follower
+	rollCall  *rollCall
+}
+
+// NewLeader fails with an *executor.ValidationError if a required option is
+// missing or one is outside its limits. It starts nothing.
+func NewLeader(o LeaderOptions) (*Leader, error) {
+	var v executor.Validator
+	v.Check(o.Store != nil, "store", "", "not nil")
+	v.Check(o.Leadership != nil, "leadership", "", "not nil")
+	v.Check(o.Dial != nil, "dial", "", "not nil")
+	o.Callbacks.Validate(v.In("callbacks"))
+	executor.NotNegative(&v, "watch_interval", o.WatchInterval)
+	executor.NotNegative(&v, "concurrency", o.Concurrency)
+	executor.NotNegative(&v, "stop_timeout", o.StopTimeout)
+	executor.NotNegative(&v, "max_callbacks", o.MaxCallbacks)
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	o.WatchInterval = cmp.Or(o.WatchInterval, time.Second)
+	o.InventoryInterval = cmp.Or(o.InventoryInterval, 5*time.Minute)
+	o.StopTimeout = cmp.Or(o.StopTimeout, 10*time.Second)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Metrics == nil {
+		o.Metrics = auction.NoMetrics{}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Post == nil {
+		o.Post = postJSON(reach.Policy{Allow: o.CallbackAllow, Deny: o.CallbackDeny}.Client(0), o.Logger)
+	}
+	l := &Leader{o: o}
+	l.follower = &follower{
+		follow: func(ctx context.Context, guid string) error { return l.BBS.follow(ctx, guid) },
+		carry:  l.Carry,
+		now:    o.Now, logger: o.Logger, due: map[string]time.Time{},
+	}
+	l.Store = ownStore{o.Leadership.Store(measuredStore{o.Store, o.Metrics}), l.follower}
+	l.Directory = NewDirectory(func(ctx context.Context) ([]CellPresence, error) { return presences(ctx, l.Store) }, o.Dial)
+	l.follower.store = l.Store
+	l.callbacks = &callbacks{
+		store: l.Store, post: o.Post, policy: o.Callbacks.WithDefaults(), tasks: o.Tasks,
+		concurrency: cmp.Or(o.Concurrency, 50), limit: cmp.Or(o.MaxCallbacks, 10_000),
+		now: o.Now, metrics: o.Metrics, logger: o.Logger,
+		wake: make(chan struct{}, 1), jobs: map[callbackKey]*callbackJob{},
+	}
+	l.outbox = &outbox{
+		store: l.Store, directory: l.Directory,
+		rollout:  func(ctx context.Context, guid string) error { return l.BBS.ContinueRollout(ctx, guid) },
+		callBack: l.callbacks.add,
+		stopLost: func(guid string) { l.follower.later(guid, followAgain) },
+		timeout:  o.StopTimeout, concurrency: cmp.Or(o.Concurrency, 256),
+		now: o.Now, metrics: o.Metrics, logger: o.Logger, local: newMailbox(), remote: newMailbox(),
+	}
+	if o.Auctioneer != nil {
+		l.starts = &remoteStarts{auctioneer: o.Auctioneer, timeout: o.StopTimeout, lost: l.outbox.lost, wake: make(chan struct{}, 1)}
+		l.outbox.start = l.starts.add
+	}
+	var err error
+	if l.BBS, err = New(Options{
+		Store: l.Store, Effects: l, LRPs: o.LRPs, Tasks: o.Tasks,
+		Now: o.Now, Metrics: o.Metrics, Logger: o.Logger,
+	}); err != nil {
+		return nil, err
+	}
+	l.BBS.unfollowed = func(guid string) { l.follower.later(guid, followTick) }
+	l.rollCall = &rollCall{
+		bbs: l.BBS, directory: l.Directory, interval: o.InventoryInterval, timeout: o.StopTimeout,
+		concurrency: cmp.Or(o.Concurrency, 32), now: o.Now, metrics: o.Metrics, logger: o.Logger,
+	}
+	l.Connect(nil, nil)
+	return l, nil
+}
+
+// Connect says who places work in this process, unless LeaderOptions.Auctioneer
+// does, and who is called when cells have come or gone. Either may be nil. It is
+// called before the leader works.
+func (l *Leader) Connect(place func(...auction.Item), cellsChanged func()) {
+	if l.starts == nil {
+		l.outbox.start = place
+	}
+	l.watch = NewCellWatch(l.Store, cellsChanged)
+}
+
+// Carry implements converge.Effects: it takes effects and carries them out
+// later, each at most once.
+func (l *Leader) Carry(lrps []lrp.Effect, tasks []task.Effect) { l.outbox.Carry(lrps, tasks) }
+
+// Begin is called when this process begins to lead and does not call Run.
+func (l *Leader) Begin() {
+	l.follower.begin()
+	l.rollCall.begin()
+}
+
+// Look looks for cells that have come or gone, and does what is left to do after
+// commits of others.
+func (l *Leader) Look(ctx context.Context) error {
+	_, _, err := l.watch.Tick(ctx)
+	return errors.Join(err, l.follower.tick(ctx))
+}
+
+// Act calls the roll if that is due, and carries out the effects that wait.
+func (l *Leader) Act(ctx context.Context) error {
+	err := l.rollCall.tick(ctx)
+	l.outbox.tickLocal(ctx)
+	l.outbox.tickRemote(ctx)
+	if l.starts != nil {
+		l.starts.tick(ctx)
+	}
+	return err
+}
+
+// CallBack makes the callbacks that are due.
+func (l *Leader) CallBack(ctx context.Context) { l.callbacks.tick(ctx) }
+
+// Run does all of this until ctx ends. It is called while this process leads.
+func (l *Leader) Run(ctx context.Context) {
+	l.follower.begin()
+	var wg sync.WaitGroup
+	wg.Go(func() { l.follower.run(ctx) })
+	wg.Go(func() { l.rollCall.run(ctx) })
+	if l.starts != nil {
+		wg.Go(func() { whenever(ctx, l.starts.wake, l.starts.tick) })
+	}
+	wg.Go(func() { l.outbox.run(ctx) })
+	wg.Go(func() { l.callbacks.run(ctx) })
+	wg.Go(func() { l.watchCells(ctx) })
+	wg.Wait()
+}
+
+func (l *Leader) watchCells(ctx context.Context) {
+	ticker := time.NewTicker(l.o.WatchInterval)
+	defer ticker.Stop()
+	for {
+		l.o.Leadership.publish()
+		came, gone, err := l.watch.Tick(ctx)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			l.o.Logger.Warn("the present cells could not be listed", "err", err)
+		case len(gone) > 0:
+			l.o.Logger.Warn("cells are gone", "cells", gone)
+		case len(came) > 0:
+			l.o.Logger.Info("cells have come", "cells", came)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}

@@ -1,0 +1,268 @@
+package bbs
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/internal/deadline"
+	"github.com/diegosdk/diego/internal/parallel"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/task"
+)
+
+// An outbox carries out effects, each at most once. It keeps them in memory:
+// convergence asks again for what is lost with it. Effects that stay within
+// this process do not wait for those that need a cell's answer.
+type outbox struct {
+	store     storage.Reader
+	directory auction.Directory
+	// start, rollout and callBack are who carries out what needs no cell.
+	start    func(...auction.Item)
+	rollout  func(ctx context.Context, processGUID string) error
+	callBack func(*task.Task)
+	// stopLost hears of processes of which a cell was not asked to stop an
+	// instance. Convergence asks again only while the domain is fresh.
+	stopLost func(processGUID string)
+	// timeout is how long a cell may take to answer, and concurrency how many
+	// are asked at a time.
+	timeout     time.Duration
+	concurrency int
+	// toDirectory and toCells, by id, carry the calls, so that one that ignores
+	// its context holds up no other for longer than the timeout. With a concurrency
+	// of 1 calls are waited for without end.
+	toDirectory *deadline.Line
+	toCells     map[string]*deadline.Line
+	now         func() time.Time
+	metrics     auction.Metrics
+	logger      *slog.Logger
+
+	local, remote mailbox
+}
+
+// A mailbox holds effects until somebody takes them.
+type mailbox struct {
+	mu    sync.Mutex
+	lrps  []lrp.Effect
+	tasks []task.Effect
+	wake  chan struct{}
+}
+
+func newMailbox() mailbox { return mailbox{wake: make(chan struct{}, 1)} }
+
+func (m *mailbox) put(lrps []lrp.Effect, tasks []task.Effect) {
+	if len(lrps)+len(tasks) == 0 {
+		return
+	}
+	m.mu.Lock()
+	m.lrps, m.tasks = append(m.lrps, lrps...), append(m.tasks, tasks...)
+	m.mu.Unlock()
+	select {
+	case m.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (m *mailbox) take() (lrps []lrp.Effect, tasks []task.Effect) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	lrps, tasks = m.lrps, m.tasks
+	m.lrps, m.tasks = nil, nil
+	return lrps, tasks
+}
+
+// Carry implements converge.Effects.
+func (x *outbox) Carry(lrps []lrp.Effect, tasks []task.Effect) {
+	var localLRPs, remoteLRPs []lrp.Effect
+	var localTasks, remoteTasks []task.Effect
+	for _, e := range lrps {
+		if e.Kind == lrp.StopInstance {
+			remoteLRPs = append(remoteLRPs, e)
+		} else {
+			localLRPs = append(localLRPs, e)
+		}
+	}
+	for _, e := range tasks {
+		if e.Kind == task.CancelOnCell {
+			remoteTasks = append(remoteTasks, e)
+		} else {
+			localTasks = append(localTasks, e)
+		}
+	}
+	x.local.put(localLRPs, localTasks)
+	x.remote.put(remoteLRPs, remoteTasks)
+}
+
+// tickLocal carries out what waits and needs no cell, and what comes of that.
+func (x *outbox) tickLocal(ctx context.Context) {
+	for {
+		lrps, tasks := x.local.take()
+		if len(lrps)+len(tasks) == 0 || ctx.Err() != nil {
+			return
+		}
+		x.begin(ctx, lrps, tasks)
+		rolled := map[string]bool{}
+		for _, e := range lrps {
+			guid := e.Key.ProcessGUID
+			if e.Kind != lrp.ContinueRollout || rolled[guid] {
+				continue
+			}
+			rolled[guid] = true
+			if err := x.rollout(ctx, guid); err != nil {
+				x.lost("a rollout does not go on", e.Kind.String(), err, "process", guid)
+			}
+		}
+		for _, e := range tasks {
+			if e.Kind == task.CallBack {
+				x.callBack(e.Task)
+			}
+		}
+	}
+}
+
+// begin requests all starts at once.
+func (x *outbox) begin(ctx context.Context, lrps []lrp.Effect, tasks []task.Effect) {
+	now := x.now()
+	var items []auction.Item
+	deployments := map[string]*lrp.Deployment{}
+	for _, e := range lrps {
+		if e.Kind != lrp.RequestStart {
+			continue
+		}
+		guid := e.Key.ProcessGUID
+		d, known := deployments[guid]
+		if !known {
+			var err error
+			if d, err = x.store.Deployment(ctx, guid); err != nil && !errors.Is(err, storage.ErrNotFound) {
+				x.lost("instances are not placed", e.Kind.String(), err, "process", guid)
+			}
+			deployments[guid] = d
+		}
+		if d == nil {
+			continue
+		}
+		item, err := auction.NewLRP(d, e.Key, now)
+		if err != nil {
+			x.lost("an instance is not placed", e.Kind.String(), err, "process", guid, "index", e.Key.Index)
+			continue
+		}
+		items = append(items, item)
+	}
+	for _, e := range tasks {
+		if e.Kind == task.RequestStart {
+			items = append(items, auction.NewTask(e.Task, now))
+		}
+	}
+	if len(items) > 0 {
+		x.start(items...)
+	}
+}
+
+// tickRemote sends the messages that wait for cells, and waits for the
+// answers. A cell that is not present cannot be told. It is for one goroutine at
+// a time.
+func (x *outbox) tickRemote(ctx context.Context) {
+	lrps, tasks := x.remote.take()
+	if len(lrps)+len(tasks) == 0 {
+		return
+	}
+	if x.toDirectory == nil {
+		x.toDirectory = x.newLine()
+	}
+	cells, err := deadline.Call(ctx, x.toDirectory, x.timeout, x.directory.Cells)
+	if err != nil {
+		x.lost("cells are not told what to stop", "all", err, "messages", len(lrps)+len(tasks))
+		for _, e := range lrps {
+			x.stopLost(e.Key.ProcessGUID)
+		}
+		return
+	}
+	clients := make(map[string]auction.CellClient, len(cells))
+	for _, c := range cells {
+		clients[c.ID] = c.Client
+	}
+	x.connect(clients)
+	parallel.Each(len(lrps)+len(tasks), x.concurrency, func(i int) {
+		if i < len(lrps) {
+			e := lrps[i]
+			client := clients[e.Instance.CellID]
+			if client == nil { // it may be back before its instance is given up
+				x.stopLost(e.Key.ProcessGUID)
+				return
+			}
+			err := x.send(ctx, e.Instance.CellID, func(ctx context.Context) error { return client.StopLRP(ctx, e.Key, e.Instance) })
+			if err != nil {
+				x.lost("an instance is not stopped", e.Kind.String(), err, "cell", e.Instance.CellID, "process", e.Key.ProcessGUID, "index", e.Key.Index)
+				x.stopLost(e.Key.ProcessGUID)
+			}
+			return
+		}
+		e := tasks[i-len(lrps)]
+		if client := clients[e.Task.CellID]; client != nil {
+			err := x.send(ctx, e.Task.CellID, func(ctx context.Context) error { return client.CancelTask(ctx, e.Task.GUID, e.Task.InstanceGUID) })
+			if err != nil {
+				x.lost("a task's container is not deleted", e.Kind.String(), err, "cell", e.Task.CellID, "task", e.Task.GUID)
+			}
+		}
+	})
+}
+
+// connect makes lines to the cells that have none, and forgets those of others
+// unless calls still wait there.
+func (x *outbox) connect(clients map[string]auction.CellClient) {
+	lines := make(map[string]*deadline.Line, len(clients))
+	for id := range clients {
+		if lines[id] = x.toCells[id]; lines[id] == nil {
+			lines[id] = x.newLine()
+		}
+	}
+	for id, line := range x.toCells {
+		if lines[id] == nil && line.Busy() {
+			lines[id] = line
+		}
+	}
+	x.toCells = lines
+}
+
+func (x *outbox) newLine() *deadline.Line {
+	const maxAbandoned = 4
+	if x.concurrency == 1 {
+		return deadline.NewLine(0)
+	}
+	return deadline.NewLine(maxAbandoned)
+}
+
+// send makes one call to a cell.
+func (x *outbox) send(ctx context.Context, cellID string, f func(context.Context) error) error {
+	_, err := deadline.Call(ctx, x.toCells[cellID], x.timeout, func(ctx context.Context) (struct{}, error) { return struct{}{}, f(ctx) })
+	return err
+}
+
+func (x *outbox) lost(what, kind string, err error, args ...any) {
+	x.metrics.Count("effects_lost_total", 1, auction.Label{Name: "kind", Value: kind})
+	x.logger.Warn(what+"; convergence asks again", append(args, "err", err)...)
+}
+
+// run carries out effects as they come, until ctx ends.
+func (x *outbox) run(ctx context.Context) {
+	var wg sync.WaitGroup
+	wg.Go(func() { whenever(ctx, x.local.wake, x.tickLocal) })
+	wg.Go(func() { whenever(ctx, x.remote.wake, x.tickRemote) })
+	wg.Wait()
+}
+
+// whenever calls f for each signal until ctx ends.
+func whenever(ctx context.Context, wake <-chan struct{}, f func(context.Context)) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-wake:
+			f(ctx)
+		}
+	}
+}

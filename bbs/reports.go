@@ -1,0 +1,130 @@
+package bbs
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+)
+
+// The calls of a cell about its instances. A refusal is a
+// *lrp.TransitionError; rep's tables say what a cell makes of it.
+
+// ClaimLRP says that the cell will start the instance. A cell that is told
+// lrp.ErrCannotBeClaimed deletes its reservation.
+func (b *BBS) ClaimLRP(ctx context.Context, processGUID string, index int, c lrp.Claim) error {
+	_, err := b.stepSlot(ctx, processGUID, index, c)
+	return err
+}
+
+// StartLRP says that the instance runs. A cell that is told
+// lrp.ErrCannotBeStarted stops and deletes the container, and then says RemoveLRP
+// for every record that names this instance, as a rollout may have left one.
+func (b *BBS) StartLRP(ctx context.Context, processGUID string, index int, c lrp.Start) error {
+	_, err := b.stepSlot(ctx, processGUID, index, c)
+	return err
+}
+
+// CrashLRP says that the instance ended unexpectedly. It may be repeated: an
+// instance crashes once, so it is the call's request id.
+func (b *BBS) CrashLRP(ctx context.Context, processGUID string, index int, c lrp.Crash) error {
+	_, err := b.crash(ctx, processGUID, index, c, c.Instance)
+	return err
+}
+
+// crash applies a command that tells of an instance's crash, unless that is
+// known. The record may be the instance's again when a Start has come late.
+func (b *BBS) crash(ctx context.Context, processGUID string, index int, c lrp.Command, i lrp.InstanceKey) (lrp.Decision, error) {
+	// Another cell cannot take the crash away by making up the same guid.
+	ctx = WithRequestID(ctx, fmt.Sprintf("%q %s", i.CellID, i.InstanceGUID))
+	return b.decideSlot(ctx, "Crash", processGUID, index, func(s lrp.Slot, d *lrp.Deployment) (lrp.Decision, error) {
+		return lrp.Step(s, d, c, b.o.Now(), b.o.LRPs)
+	})
+}
+
+// RemoveLRP says that the instance is gone.
+func (b *BBS) RemoveLRP(ctx context.Context, processGUID string, index int, c lrp.Remove) error {
+	_, err := b.stepSlot(ctx, processGUID, index, c)
+	return err
+}
+
+// EvacuateClaimedLRP gives up an instance that was not started yet. Like those
+// of the other evacuations, its answer is whether to keep the container.
+func (b *BBS) EvacuateClaimedLRP(ctx context.Context, processGUID string, index int, c lrp.EvacuateClaimed) (keep bool, err error) {
+	d, err := b.stepSlot(ctx, processGUID, index, c)
+	return d.KeepContainer, err
+}
+
+// EvacuateStoppedLRP says that an instance on an evacuating cell has ended as
+// it was told to.
+func (b *BBS) EvacuateStoppedLRP(ctx context.Context, processGUID string, index int, c lrp.EvacuateStopped) (keep bool, err error) {
+	d, err := b.stepSlot(ctx, processGUID, index, c)
+	return d.KeepContainer, err
+}
+
+// EvacuateCrashedLRP says that an instance on an evacuating cell crashed. Like
+// CrashLRP it may be repeated.
+func (b *BBS) EvacuateCrashedLRP(ctx context.Context, processGUID string, index int, c lrp.EvacuateCrashed) (keep bool, err error) {
+	d, err := b.crash(ctx, processGUID, index, c, c.Instance)
+	return d.KeepContainer, err
+}
+
+// EvacuateRunningLRP asks what becomes of a running instance on an evacuating
+// cell. The BBS counts c.RunningInstances itself. It may be repeated: every
+// answer is decided anew.
+func (b *BBS) EvacuateRunningLRP(ctx context.Context, processGUID string, index int, c lrp.EvacuateRunning) (keep bool, err error) {
+	if err := checkIndex(index); err != nil {
+		return false, b.answer(c.Name(), err)
+	}
+	d, _, err := storage.ApplySlot(ctx, b.o.Store, processGUID, index, nil, func(s lrp.Slot, d *lrp.Deployment) (lrp.Decision, error) {
+		if d != nil && d.UpdateStrategy == lrp.Recreate {
+			var err error
+			if c.RunningInstances, err = b.running(ctx, processGUID, d.Instances); err != nil {
+				return lrp.Decision{}, err
+			}
+		}
+		return lrp.Step(s, d, c, b.o.Now(), b.o.LRPs)
+	})
+	if err != nil {
+		return false, b.answer(c.Name(), err)
+	}
+	b.carry(d.Effects, nil)
+	return d.KeepContainer, nil
+}
+
+// running counts the desired indices of a process that have a RUNNING ORDINARY
+// record.
+func (b *BBS) running(ctx context.Context, processGUID string, instances int) (n int, err error) {
+	last := -1
+	for r, err := range b.o.Store.ActualLRPs(ctx, storage.ActualLRPFilter{
+		ProcessGUIDs: []string{processGUID}, States: []lrp.State{lrp.Running}, Presences: []lrp.Presence{lrp.Ordinary},
+	}) {
+		if err != nil {
+			return 0, err
+		}
+		if r.Index != last && r.Index < instances {
+			n, last = n+1, r.Index
+		}
+	}
+	return n, nil
+}
+
+// RemoveEvacuatingLRP removes the instance's EVACUATING record.
+func (b *BBS) RemoveEvacuatingLRP(ctx context.Context, processGUID string, index int, c lrp.RemoveEvacuating) error {
+	_, err := b.stepSlot(ctx, processGUID, index, c)
+	return err
+}
+
+// RestartPolicy is the policy by which crashed instances start again; its zero
+// values mean the defaults. With it, [lrp.RestartPolicy.Next] says when.
+func (b *BBS) RestartPolicy(context.Context) (lrp.RestartPolicy, error) {
+	return b.o.LRPs.Restart, nil
+}
+
+// FailActualLRP implements auction.Reporter: it records why an instance is on
+// no cell.
+func (b *BBS) FailActualLRP(ctx context.Context, key lrp.Key, why lrp.PlacementError) error {
+	_, err := b.stepSlot(ctx, key.ProcessGUID, key.Index, lrp.Fail{DefinitionID: key.DefinitionID, Error: why})
+	return err
+}

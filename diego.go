@@ -1,0 +1,304 @@
+package diego
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/bbs"
+	"github.com/diegosdk/diego/converge"
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/internal/figures"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/task"
+)
+
+// Options of [New]. Zero values mean the defaults.
+type Options struct {
+	// Store holds all state. It is required, and the caller's to close.
+	Store storage.Store
+	// Dial makes the client of a present cell. It is required.
+	Dial bbs.Dial
+	// Owner names this process among those that may lead, and is unique; see
+	// LeadershipOptions. It is required.
+	Owner string
+	// Address is where others ask it; see LeadershipOptions.
+	Address string
+	// Auctioneer places work in another process, such as an
+	// httpapi.RemoteAuctioneer. Nil means that this process places it.
+	Auctioneer auction.API
+
+	// LRPs, Tasks, Guard and Callbacks are the policies.
+	LRPs      lrp.Policy
+	Tasks     task.Policy
+	Guard     converge.Guard
+	Callbacks task.CallbackPolicy
+	// Auction has the knobs of the auctioneer, its Policy among them. Its
+	// Directory, Reporter, Now, Metrics and Logger are set by New, and refused
+	// here.
+	Auction auction.RunnerOptions
+
+	// LeaderTTL is how long a leader that is not heard of stays the leader
+	// (default 15 s).
+	LeaderTTL time.Duration
+	// MaxClockSkew is how far Now and the store's clock may be apart for this
+	// process to begin to lead (default 1 min; negative means any). See
+	// LeadershipOptions.
+	MaxClockSkew time.Duration
+	// WatchInterval is how often the list of present cells is looked at
+	// (default 1 s).
+	WatchInterval time.Duration
+	// ConvergenceInterval is the longest time from the end of a pass to the next one
+	// (default 30 s).
+	ConvergenceInterval time.Duration
+	// FullConvergenceInterval is for how long passes go by the log of events
+	// before one looks at everything again (default 5 min; negative means that
+	// every pass does).
+	FullConvergenceInterval time.Duration
+	// InventoryInterval is how often cells are asked which containers they have,
+	// so that what is recorded on a cell and has none is given up (default
+	// 5 min; negative means never).
+	InventoryInterval time.Duration
+	// Concurrency is how much is done at a time: cells that are asked, slots
+	// that are mended, callbacks that are made. 1 makes everything happen in
+	// the caller's goroutine (default: the defaults of the parts).
+	Concurrency int
+	// StopTimeout is how long a cell may take to answer that it will stop an
+	// instance or cancel a task, or which containers it has, and an auctioneer in another process that it
+	// will place work (default 10 s).
+	StopTimeout time.Duration
+	// MaxCallbacks is how many callbacks may wait (default 10,000). Convergence
+	// asks again for what is beyond.
+	MaxCallbacks int
+	// CallbackAllow and CallbackDeny are networks that callbacks may and may not
+	// reach. What is in an allowed one may be reached; of the rest, what is in a
+	// denied one may not, nor the host's loopback, link-local and unspecified
+	// addresses, metadata services and multicast. It is the address that is
+	// dialled that counts, for redirects too, and proxies are not asked.
+	CallbackAllow, CallbackDeny []netip.Prefix
+	// Post sends completions (default: JSON over HTTP to what CallbackAllow and
+	// CallbackDeny let it reach). One of your own reaches what it likes.
+	Post bbs.Post
+	// Now is the clock of decisions (default time.Now). The store has its own,
+	// which must agree with it; see MaxClockSkew.
+	Now func() time.Time
+	// Metrics and Logger may be nil.
+	Metrics auction.Metrics
+	Logger  *slog.Logger
+}
+
+// A ControlPlane is all of Diego but its cells: a BBS, an auctioneer,
+// convergence, callbacks, and the leadership that lets one of several act.
+//
+// The auctioneer may be a process of its own, an auctioneer.Auctioneer. httpapi.NewHandler
+// serves both over HTTP.
+//
+// [ControlPlane.Run] keeps it going; [ControlPlane.WaitReady] says when it can
+// be asked. A test or a simulation calls
+// [ControlPlane.Tick] instead, in its own time.
+type ControlPlane struct {
+	// BBS is the API. Its reads work on every process, its other calls fail
+	// with a *[bbs.NotLeaderError] on one that does not lead.
+	BBS *bbs.BBS
+	// Auctioneer places work; its Plan says where work would go. It is nil if
+	// another process does, by Options.Auctioneer.
+	Auctioneer *auction.Runner
+	// Converger repairs; its Trigger begins a pass at once.
+	Converger *converge.Converger
+	// Leadership says who leads.
+	Leadership *bbs.Leadership
+
+	o      Options
+	leader *bbs.Leader
+	epoch  int64 // of the leadership at the last Tick; 0 without one
+}
+
+// New fails with an *executor.ValidationError if a required option is missing,
+// one is outside its limits, or a policy is invalid. It starts nothing.
+func New(o Options) (*ControlPlane, error) {
+	var v executor.Validator
+	v.Check(o.Store != nil, "store", "", "not nil")
+	v.Check(o.Dial != nil, "dial", "", "not nil")
+	v.Check(o.Owner != "", "owner", "", "not empty")
+	o.LRPs.Validate(v.In("lrps"))
+	o.Tasks.Validate(v.In("tasks"))
+	o.Callbacks.Validate(v.In("callbacks"))
+	o.Auction.ValidateAsPart(v.In("auction"))
+	bbs.CheckLeaderTTL(&v, "leader_ttl", o.LeaderTTL)
+	executor.NotNegative(&v, "watch_interval", o.WatchInterval)
+	executor.NotNegative(&v, "convergence_interval", o.ConvergenceInterval)
+	executor.NotNegative(&v, "concurrency", o.Concurrency)
+	executor.NotNegative(&v, "stop_timeout", o.StopTimeout)
+	executor.NotNegative(&v, "max_callbacks", o.MaxCallbacks)
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Metrics == nil {
+		o.Metrics = auction.NoMetrics{}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	p := &ControlPlane{o: o}
+	var err error
+	p.Leadership, err = bbs.NewLeadership(bbs.LeadershipOptions{Store: o.Store, Owner: o.Owner, Address: o.Address, TTL: o.LeaderTTL, MaxClockSkew: o.MaxClockSkew, Now: o.Now, Metrics: o.Metrics, Logger: o.Logger})
+	if err != nil {
+		return nil, err
+	}
+	if p.leader, err = bbs.NewLeader(bbs.LeaderOptions{
+		Store: o.Store, Leadership: p.Leadership, Dial: o.Dial, Auctioneer: o.Auctioneer,
+		LRPs: o.LRPs, Tasks: o.Tasks, Callbacks: o.Callbacks,
+		CallbackAllow: o.CallbackAllow, CallbackDeny: o.CallbackDeny, Post: o.Post,
+		WatchInterval: o.WatchInterval, InventoryInterval: o.InventoryInterval, Concurrency: o.Concurrency,
+		StopTimeout: o.StopTimeout, MaxCallbacks: o.MaxCallbacks, Now: o.Now, Metrics: o.Metrics, Logger: o.Logger,
+	}); err != nil {
+		return nil, err
+	}
+	p.BBS = p.leader.BBS
+	var place func(...auction.Item)
+	if o.Auctioneer == nil {
+		a := o.Auction
+		a.Directory, a.Reporter, a.Now, a.Metrics, a.Logger = p.leader.Directory, p.BBS, o.Now, o.Metrics, o.Logger
+		a.Concurrency = cmp.Or(a.Concurrency, o.Concurrency)
+		if p.Auctioneer, err = auction.NewRunner(a); err != nil {
+			return nil, err
+		}
+		place = p.Auctioneer.Request
+	}
+	if p.Converger, err = converge.NewConverger(converge.ConvergerOptions{
+		Store: p.leader.Store, Effects: p.leader, LRPs: o.LRPs, Tasks: o.Tasks, Guard: o.Guard,
+		Interval: o.ConvergenceInterval, FullInterval: o.FullConvergenceInterval, Concurrency: o.Concurrency, Now: o.Now, Metrics: o.Metrics, Logger: o.Logger,
+	}); err != nil {
+		return nil, err
+	}
+	p.leader.Connect(place, p.Converger.Trigger)
+	return p, nil
+}
+
+// Request implements [auction.API].
+func (p *ControlPlane) Request(ctx context.Context, items ...auction.Item) error {
+	if _, err := p.Leadership.Fence(); err != nil {
+		return err
+	}
+	if p.Auctioneer == nil {
+		return p.o.Auctioneer.Request(ctx, items...)
+	}
+	p.Auctioneer.Request(items...)
+	return nil
+}
+
+// Plan implements [auction.API].
+func (p *ControlPlane) Plan(ctx context.Context, items ...auction.Item) (auction.Result, error) {
+	if p.Auctioneer == nil {
+		return p.o.Auctioneer.Plan(ctx, items...)
+	}
+	if _, err := p.Leadership.Fence(); err != nil {
+		return auction.Result{}, err
+	}
+	return p.Auctioneer.Plan(ctx, items...)
+}
+
+// Converge begins a pass of convergence at once. The error is a
+// *[bbs.NotLeaderError] if this process does not lead.
+func (p *ControlPlane) Converge(context.Context) error {
+	if _, err := p.Leadership.Fence(); err != nil {
+		return err
+	}
+	p.Converger.Trigger()
+	return nil
+}
+
+// Ready is for HandlerOptions: a control plane is ready once its store answers
+// and somebody leads, be it as a standby. It is not while its clock keeps it
+// from leading.
+func (p *ControlPlane) Ready(ctx context.Context) bbs.Readiness {
+	r := p.Leadership.Readiness()
+	if _, err := p.o.Store.Log(ctx); err != nil {
+		r.Ready, r.Why = false, "the store does not answer: "+err.Error()
+	}
+	return r
+}
+
+// WaitReady returns nil once the control plane is ready: soon after Run has
+// begun, or after another process's LeaderTTL if that led and was killed. Until
+// then calls fail with a *[bbs.NotLeaderError]. The error wraps ctx's and says what
+// is missing.
+func (p *ControlPlane) WaitReady(ctx context.Context) error {
+	for {
+		next := p.Leadership.Answered()
+		ready := p.Ready(ctx)
+		if ready.Ready {
+			return nil
+		}
+		select {
+		case <-next:
+		case <-ctx.Done():
+			// What Ready says after the end of ctx may be about that.
+			return fmt.Errorf("%w: %s", ctx.Err(), cmp.Or(p.Leadership.Readiness().Why, ready.Why))
+		}
+	}
+}
+
+// Tick does once whatever is due: it asks for the leadership and, having it,
+// looks for cells that came or went, follows what others have committed,
+// converges, carries out effects, runs an
+// auction and makes callbacks, in this order and in this goroutine as far as
+// Concurrency allows. What fails is tried again by a later Tick; the error
+// joins what did.
+func (p *ControlPlane) Tick(ctx context.Context) error {
+	err := p.Leadership.Tick(ctx)
+	led := p.epoch
+	fence, notLeading := p.Leadership.Fence()
+	p.epoch = fence.Epoch
+	if led != 0 && p.epoch != led {
+		figures.ForgetLeading(p.o.Metrics)
+	}
+	if notLeading != nil {
+		return err
+	}
+	if p.epoch != led {
+		p.Converger.Forget()
+		p.leader.Begin()
+	}
+	lookErr := p.leader.Look(ctx)
+	_, _, passErr := p.Converger.Tick(ctx)
+	actErr := p.leader.Act(ctx)
+	var roundErr error
+	if p.Auctioneer != nil {
+		_, roundErr = p.Auctioneer.Round(ctx)
+	}
+	p.leader.CallBack(ctx)
+	return errors.Join(err, lookErr, passErr, actErr, roundErr)
+}
+
+// Run works until ctx ends, whenever this process leads, and returns ctx's
+// error.
+func (p *ControlPlane) Run(ctx context.Context) error {
+	return p.Leadership.Run(ctx, func(ctx context.Context) {
+		p.o.Logger.Info("leading")
+		var wg sync.WaitGroup
+		wg.Go(func() { p.leader.Run(ctx) })
+		wg.Go(func() { _ = p.Converger.Run(ctx) })
+		if p.Auctioneer != nil {
+			wg.Go(func() { _ = p.Auctioneer.Run(ctx) })
+		}
+		wg.Wait()
+		figures.ForgetLeading(p.o.Metrics)
+		p.o.Logger.Info("not leading any more")
+	})
+}
+
+var (
+	_ bbs.ConvergenceAPI = (*ControlPlane)(nil)
+	_ auction.API        = (*ControlPlane)(nil)
+)

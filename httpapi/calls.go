@@ -1,0 +1,124 @@
+package httpapi
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/diegosdk/diego/internal/wire"
+)
+
+// This file and those named after it, callsbbs.go and so on, are the tables of
+// calls over HTTP: handlers, clients, roles and docs/api.md follow from them.
+
+// A CallInfo describes one call over HTTP.
+type CallInfo struct {
+	// Service is "bbs", "auctioneer" or "cell".
+	Service string
+	// Name is the client's method.
+	Name string
+	// Method and Path are the request's.
+	Method, Path string
+	// Roles may make the call.
+	Roles []Role
+	// Doc is what it does, in a sentence or two.
+	Doc string
+	// Repeatable says that doing it twice is doing it once. Other calls are
+	// repeated under one request id only.
+	Repeatable bool
+	// Arguments and Answer are the types of the bodies. Many says that the
+	// answer is a list of Answers, and Feed that it is server-sent events.
+	Arguments, Answer reflect.Type
+	Many, Feed        bool
+}
+
+// Calls are all calls over HTTP, in the order of the documentation.
+func Calls() []CallInfo {
+	return slices.Concat(describe("bbs", bbsCalls), describe("bbs", convergenceCalls),
+		describe("auctioneer", auctioneerCalls), describe("cell", cellCalls))
+}
+
+func describe[A any](service string, table []wire.Endpoint[A]) (list []CallInfo) {
+	for _, e := range table {
+		info := e.About()
+		in, out := e.Types()
+		c := CallInfo{
+			Service: service, Name: info.Name, Method: info.Method, Path: info.Path, Doc: info.Doc,
+			Repeatable: info.Repeat == wire.Always, Arguments: in, Answer: out,
+			Feed: info.Method == http.MethodGet,
+		}
+		if out.Kind() == reflect.Func { // an iter.Seq2: its yield takes an item
+			c.Many, c.Answer = true, out.In(0).In(0)
+		}
+		for _, role := range info.Roles {
+			c.Roles = append(c.Roles, Role(role))
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// Who may make a call.
+var (
+	consumers   = []Role{ConsumerRole, OperatorRole}
+	readers     = []Role{ConsumerRole, OperatorRole, CellRole}
+	everybody   = Roles
+	cells       = []Role{CellRole}
+	auctioneers = []Role{AuctioneerRole}
+	operators   = []Role{OperatorRole}
+	controllers = []Role{BBSRole}
+	planners    = []Role{AuctioneerRole, OperatorRole}
+	// A BBS hands on what an operator has asked of it.
+	enquirers = []Role{BBSRole, OperatorRole}
+)
+
+// call makes the Info of a call. Reading is repeated freely.
+func call(name, path string, roles []Role, repeat wire.Repeat, doc string) wire.Info {
+	info := wire.Info{Name: name, Method: http.MethodPost, Path: "/v1/" + path, Repeat: repeat, Doc: doc}
+	for _, role := range roles {
+		info.Roles = append(info.Roles, string(role))
+	}
+	return info
+}
+
+// tell is a call without an answer.
+func tell[A, In any](info wire.Info, serve func(context.Context, A, In) error) *wire.Call[A, In, wire.None] {
+	return ask(info, func(ctx context.Context, api A, in In) (wire.None, error) {
+		return wire.None{}, serve(ctx, api, in)
+	})
+}
+
+// ask is a call with an answer.
+func ask[A, In, Out any](info wire.Info, serve func(context.Context, A, In) (Out, error)) *wire.Call[A, In, Out] {
+	return &wire.Call[A, In, Out]{Info: info, Serve: serve}
+}
+
+// list is a call whose answer is a list.
+func list[A, In, Item any](info wire.Info, serve func(context.Context, A, In) iter.Seq2[Item, error]) *wire.List[A, In, Item] {
+	return &wire.List[A, In, Item]{Info: info, Serve: serve}
+}
+
+// forCell makes c one that a cell may make for itself only.
+func forCell[A, In, Out any](c *wire.Call[A, In, Out], cell func(In) string) *wire.Call[A, In, Out] {
+	c.Cell = cell
+	return c
+}
+
+// long makes a list one that goes on for as long as both sides want.
+func long[A, In, Item any](l *wire.List[A, In, Item]) *wire.List[A, In, Item] {
+	l.Long, l.Silence = true, -1
+	return l
+}
+
+const (
+	// defaultHeartbeat is how often a feed says that it is alive. Its answer
+	// says how often that is, and clients go elsewhere after three that did not
+	// come.
+	defaultHeartbeat = 5 * time.Second
+	// feedSilence is how long a client waits for something of a feed that does
+	// not say so, as of a server of an older version.
+	feedSilence = time.Minute
+)

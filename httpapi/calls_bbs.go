@@ -1,0 +1,450 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/diegosdk/diego/bbs"
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/internal/wire"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/task"
+)
+
+// Arguments and answers of the BBS's calls.
+type (
+	processArgs struct {
+		ProcessGUID string `json:"process_guid"`
+	}
+	updateArgs struct {
+		ProcessGUID string     `json:"process_guid"`
+		Update      lrp.Update `json:"update"`
+	}
+	updateDesiredArgs struct {
+		DesiredLRP lrp.DesiredLRP `json:"desired_lrp"`
+		// DefinitionID names the new definition; empty for one that the BBS makes.
+		DefinitionID string `json:"definition_id,omitempty"`
+	}
+	updateDesiredAnswer struct {
+		DefinitionID string `json:"definition_id"`
+	}
+	definitionArgs struct {
+		ProcessGUID  string `json:"process_guid"`
+		DefinitionID string `json:"definition_id"`
+	}
+	indexArgs struct {
+		ProcessGUID string `json:"process_guid"`
+		Index       int    `json:"index"`
+	}
+	retireArgs struct {
+		ProcessGUID string `json:"process_guid"`
+		Index       int    `json:"index"`
+		// DefinitionID is empty for the active definition.
+		DefinitionID string `json:"definition_id,omitempty"`
+	}
+	commandArgs[C any] struct {
+		ProcessGUID string `json:"process_guid"`
+		Index       int    `json:"index"`
+		Command     C      `json:"command"`
+	}
+	keepAnswer struct {
+		KeepContainer bool `json:"keep_container"`
+	}
+	domainArgs struct {
+		Domain string `json:"domain"`
+		// TTL is in nanoseconds; 0 means for ever.
+		TTL time.Duration `json:"ttl_nanoseconds"`
+	}
+	announceArgs struct {
+		Presence bbs.CellPresence `json:"presence"`
+		// Owner names this run of the cell.
+		Owner string `json:"owner"`
+		// TTL is in nanoseconds; 0 means 15 s.
+		TTL time.Duration `json:"ttl_nanoseconds,omitempty"`
+	}
+	leaveArgs struct {
+		CellID string `json:"cell_id"`
+		Owner  string `json:"owner"`
+	}
+	taskArgs struct {
+		TaskGUID string `json:"task_guid"`
+	}
+	taskCommandArgs[C any] struct {
+		TaskGUID string `json:"task_guid"`
+		Command  C      `json:"command"`
+	}
+	startTaskAnswer struct {
+		ShouldRun bool `json:"should_run"`
+	}
+	failArgs struct {
+		Key            lrp.Key            `json:"key"`
+		PlacementError lrp.PlacementError `json:"placement_error"`
+	}
+	rejectArgs struct {
+		TaskGUID string       `json:"task_guid"`
+		Attempt  task.Attempt `json:"attempt"`
+		Reason   string       `json:"reason"`
+	}
+	rejectAnswer struct {
+		Next  task.Attempt `json:"next"`
+		Again bool         `json:"again"`
+	}
+	subscribeArgs struct {
+		// After is the position to begin after: a sequence number, FromNow or
+		// FromStart.
+		After  storage.Cursor
+		Filter storage.EventFilter
+	}
+)
+
+// listBy is a list that takes a filter and nothing else.
+func listBy[F, Item any](info wire.Info, method func(bbs.API, context.Context, F) iter.Seq2[Item, error]) *wire.List[bbs.API, F, Item] {
+	return list(info, func(ctx context.Context, b bbs.API, f F) iter.Seq2[Item, error] { return method(b, ctx, f) })
+}
+
+// askProcess asks about a process.
+func askProcess[Out any](info wire.Info, method func(bbs.API, context.Context, string) (Out, error)) *wire.Call[bbs.API, processArgs, Out] {
+	return ask(info, func(ctx context.Context, b bbs.API, in processArgs) (Out, error) {
+		return method(b, ctx, in.ProcessGUID)
+	})
+}
+
+// askIndex asks about an index of a process.
+func askIndex[Out any](info wire.Info, method func(bbs.API, context.Context, string, int) (Out, error)) *wire.Call[bbs.API, indexArgs, Out] {
+	return ask(info, func(ctx context.Context, b bbs.API, in indexArgs) (Out, error) {
+		return method(b, ctx, in.ProcessGUID, in.Index)
+	})
+}
+
+// The calls of the BBS, each named as its method.
+var (
+	callDesire = tell(call("Desire", "bbs/desire", consumers, wire.Once,
+		"Makes a desired LRP: a deployment with one definition."),
+		func(ctx context.Context, b bbs.API, in lrp.DesiredLRP) error { return b.Desire(ctx, in) })
+	callCreateDeployment = tell(call("CreateDeployment", "bbs/create_deployment", consumers, wire.Once,
+		"Makes a deployment."),
+		func(ctx context.Context, b bbs.API, in lrp.DeploymentDefinition) error {
+			return b.CreateDeployment(ctx, in)
+		})
+	callUpdateDeployment = tell(call("UpdateDeployment", "bbs/update_deployment", consumers, wire.Once,
+		"Changes what the update sets of a deployment or desired LRP. A new definition begins a rollout."),
+		func(ctx context.Context, b bbs.API, in updateArgs) error {
+			return b.UpdateDeployment(ctx, in.ProcessGUID, in.Update)
+		})
+	callUpdateDesiredLRP = ask(call("UpdateDesiredLRP", "bbs/update_desired_lrp", consumers, wire.Once,
+		"Makes a deployment what a desired LRP says, its definition by a rollout. Answers with the id of the new definition."),
+		func(ctx context.Context, b bbs.API, in updateDesiredArgs) (a updateDesiredAnswer, err error) {
+			a.DefinitionID, err = b.UpdateDesiredLRP(ctx, in.DesiredLRP, in.DefinitionID)
+			return a, err
+		})
+	callActivateDefinition = tell(call("ActivateDefinition", "bbs/activate_definition", consumers, wire.Once,
+		"Begins a rollout to a definition that the deployment has."),
+		func(ctx context.Context, b bbs.API, in definitionArgs) error {
+			return b.ActivateDefinition(ctx, in.ProcessGUID, in.DefinitionID)
+		})
+	callDeleteDeployment = tell(call("DeleteDeployment", "bbs/delete_deployment", consumers, wire.Once,
+		"Ends a deployment or desired LRP and stops its instances."),
+		func(ctx context.Context, b bbs.API, in processArgs) error {
+			return b.DeleteDeployment(ctx, in.ProcessGUID)
+		})
+	callContinueRollout = tell(call("ContinueRollout", "bbs/continue_rollout", operators, wire.Always,
+		"Takes every step of a process's rollout that is due now."),
+		func(ctx context.Context, b bbs.API, in processArgs) error {
+			return b.ContinueRollout(ctx, in.ProcessGUID)
+		})
+	callRolloutStatus = askProcess(call("RolloutStatus", "bbs/rollout_status", readers, wire.Always,
+		"Says how far a deployment is on its way to its active definition."), bbs.API.RolloutStatus)
+	callDeployments = listBy(call("Deployments", "bbs/deployments", readers, wire.Always,
+		"Lists deployments, ordered by process guid."), bbs.API.Deployments)
+	callDeployment = askProcess(call("Deployment", "bbs/deployment", readers, wire.Always,
+		"Reads the deployment of a process."), bbs.API.Deployment)
+	callDesiredLRPs = listBy(call("DesiredLRPs", "bbs/desired_lrps", readers, wire.Always,
+		"Lists deployments as those see them who know of one definition only."), bbs.API.DesiredLRPs)
+	callDesiredLRP = askProcess(call("DesiredLRP", "bbs/desired_lrp", readers, wire.Always,
+		"Reads the desired LRP of a process."), bbs.API.DesiredLRP)
+
+	callActualLRPs = listBy(call("ActualLRPs", "bbs/actual_lrps", readers, wire.Always,
+		"Lists the records of instances: all that are at each index, ordered by process guid, index, definition and presence."), bbs.API.ActualLRPs)
+	callResolvedLRPs = listBy(call("ResolvedLRPs", "bbs/resolved_lrps", readers, wire.Always,
+		"Lists the instances as consumers should see them: one for each index."), bbs.API.ResolvedLRPs)
+	callActualLRPGroups = listBy(call("ActualLRPGroups", "bbs/actual_lrp_groups", readers, wire.Always,
+		"Lists for each definition at each index the instance and the one that leaves its cell, ordered by process guid, index and definition."), bbs.API.ActualLRPGroups)
+	callActualLRPGroup = askIndex(call("ActualLRPGroup", "bbs/actual_lrp_group", readers, wire.Always,
+		"Reads the group at an index of the active definition, or of all definitions if that has none."), bbs.API.ActualLRPGroup)
+	callSlot = askIndex(call("Slot", "bbs/slot", readers, wire.Always,
+		"Reads everything that is recorded at one index."), bbs.API.Slot)
+	callRetire = tell(call("Retire", "bbs/retire", consumers, wire.Once,
+		"Stops what runs at an index, which then starts again."),
+		func(ctx context.Context, b bbs.API, in retireArgs) error {
+			return b.Retire(ctx, in.ProcessGUID, in.Index, in.DefinitionID)
+		})
+	callRestartPolicy = ask(call("RestartPolicy", "bbs/restart_policy", readers, wire.Always,
+		"Says by which policy crashed instances start again. What is absent has its default."),
+		func(ctx context.Context, b bbs.API, _ wire.None) (lrp.RestartPolicy, error) {
+			return b.RestartPolicy(ctx)
+		})
+
+	callUpsertDomain = tell(call("UpsertDomain", "bbs/upsert_domain", consumers, wire.Always,
+		"Says that what is desired in a domain is complete, for some time or for ever."),
+		func(ctx context.Context, b bbs.API, in domainArgs) error {
+			return b.UpsertDomain(ctx, in.Domain, in.TTL)
+		})
+	callDomains = ask(call("Domains", "bbs/domains", readers, wire.Always,
+		"Lists domains and whether they are fresh."),
+		func(ctx context.Context, b bbs.API, _ wire.None) ([]bbs.DomainStatus, error) { return b.Domains(ctx) })
+	callCells = ask(call("Cells", "bbs/cells", everybody, wire.Always,
+		"Lists the cells that are present, ordered by id."),
+		func(ctx context.Context, b bbs.API, _ wire.None) ([]bbs.CellPresence, error) { return b.Cells(ctx) })
+
+	callDesireTask = tell(call("DesireTask", "bbs/desire_task", consumers, wire.Once,
+		"Makes a task and asks for its start."),
+		func(ctx context.Context, b bbs.API, in task.Desire) error { return b.DesireTask(ctx, in) })
+	callTasks = listBy(call("Tasks", "bbs/tasks", readers, wire.Always,
+		"Lists tasks, ordered by guid."), bbs.API.Tasks)
+	callTask = ask(call("Task", "bbs/task", readers, wire.Always,
+		"Reads one task."),
+		func(ctx context.Context, b bbs.API, in taskArgs) (*task.Task, error) { return b.Task(ctx, in.TaskGUID) })
+	callCancelTask = tell(call("CancelTask", "bbs/cancel_task", consumers, wire.Once,
+		"Completes a task as failed and stops its container."),
+		func(ctx context.Context, b bbs.API, in taskArgs) error { return b.CancelTask(ctx, in.TaskGUID) })
+	callResolveTask = tell(call("ResolveTask", "bbs/resolve_task", consumers, wire.Once,
+		"Says that the caller deals with a completed task. It succeeds for one caller."),
+		func(ctx context.Context, b bbs.API, in taskArgs) error { return b.ResolveTask(ctx, in.TaskGUID) })
+	callDeleteTask = tell(call("DeleteTask", "bbs/delete_task", consumers, wire.Once,
+		"Removes a task that is being resolved."),
+		func(ctx context.Context, b bbs.API, in taskArgs) error { return b.DeleteTask(ctx, in.TaskGUID) })
+	callResolveAndDeleteTask = tell(call("ResolveAndDeleteTask", "bbs/resolve_and_delete_task", consumers, wire.Once,
+		"Removes a completed task: resolves and deletes it in one step. It succeeds for one caller."),
+		func(ctx context.Context, b bbs.API, in taskArgs) error {
+			return b.ResolveAndDeleteTask(ctx, in.TaskGUID)
+		})
+	callFailTask = tell(call("FailTask", "bbs/fail_task", operators, wire.Once,
+		"Completes a task as failed, with a reason, and stops its container."),
+		func(ctx context.Context, b bbs.API, in taskCommandArgs[task.Fail]) error {
+			return b.FailTask(ctx, in.TaskGUID, in.Command.Reason)
+		})
+
+	callLog = ask(call("Log", "bbs/log", everybody, wire.Always,
+		"Says which events the log holds."),
+		func(ctx context.Context, b bbs.API, _ wire.None) (storage.Extent, error) { return b.Log(ctx) })
+	callSubscribe = &wire.Feed[bbs.API, subscribeArgs, storage.Event]{
+		Info:  feedInfo(),
+		Query: subscribeQuery, Parse: parseSubscribe,
+		Open: func(ctx context.Context, b bbs.API, in subscribeArgs) (iter.Seq2[storage.Event, error], func() int64, error) {
+			// A store that is down shows before the feed has begun.
+			if _, err := b.Log(ctx); err != nil {
+				return nil, nil, err
+			}
+			if own, ok := b.(*bbs.BBS); ok {
+				events, reached, err := bbs.SubscribeWithPosition(ctx, own, in.After, in.Filter)
+				return events, reached.Load, err
+			}
+			after, err := bbs.PositionOf(ctx, in.After, in.Filter, b.Log)
+			if err != nil {
+				return nil, nil, err
+			}
+			events, err := b.Subscribe(ctx, after, in.Filter)
+			return events, func() int64 { return int64(after) }, err
+		},
+		Position: func(e *storage.Event) int64 { return int64(e.Sequence) },
+		Kind:     func(e *storage.Event) string { return e.Subject().Kind },
+	}
+	callTimeline = askIndex(call("Timeline", "bbs/timeline", readers, wire.Always,
+		"Tells what happened at an index and why, as far back as the log goes."), bbs.API.Timeline)
+
+	callAnnounce = forCell(tell(call("Announce", "bbs/announce", cells, wire.Always,
+		"Makes a cell present, or renews that."),
+		func(ctx context.Context, b bbs.API, in announceArgs) error {
+			if err := checkReachable(in.Presence.Address); err != nil {
+				return err
+			}
+			return b.Announce(ctx, in.Presence, in.Owner, in.TTL)
+		}), func(in announceArgs) string { return in.Presence.CellID })
+	callLeave = forCell(tell(call("Leave", "bbs/leave", cells, wire.Always,
+		"Ends the presence of a cell at once."),
+		func(ctx context.Context, b bbs.API, in leaveArgs) error { return b.Leave(ctx, in.CellID, in.Owner) }),
+		func(in leaveArgs) string { return in.CellID })
+	callClaimLRP = forCell(tell(call("ClaimLRP", "bbs/claim_lrp", cells, wire.Always,
+		"Says that the cell will start the instance. A cell that is told cannot_be_claimed deletes its reservation."),
+		func(ctx context.Context, b bbs.API, in commandArgs[lrp.Claim]) error {
+			return b.ClaimLRP(ctx, in.ProcessGUID, in.Index, in.Command)
+		}), func(in commandArgs[lrp.Claim]) string { return in.Command.Instance.CellID })
+	callStartLRP = forCell(tell(call("StartLRP", "bbs/start_lrp", cells, wire.Always,
+		"Says that the instance runs. A cell that is told cannot_be_started stops and deletes the container, and then says RemoveLRP for every record that names this instance, as a rollout may have left one. Records that it does not remove are given up when the control plane next asks for the cell's Inventory."),
+		func(ctx context.Context, b bbs.API, in commandArgs[lrp.Start]) error {
+			return b.StartLRP(ctx, in.ProcessGUID, in.Index, in.Command)
+		}), func(in commandArgs[lrp.Start]) string { return in.Command.Instance.CellID })
+	callCrashLRP = forCell(tell(call("CrashLRP", "bbs/crash_lrp", cells, wire.Always,
+		"Says that the instance ended unexpectedly. An instance crashes once, however often that is said."),
+		func(ctx context.Context, b bbs.API, in commandArgs[lrp.Crash]) error {
+			return b.CrashLRP(ctx, in.ProcessGUID, in.Index, in.Command)
+		}), func(in commandArgs[lrp.Crash]) string { return in.Command.Instance.CellID })
+	callRemoveLRP = forCell(tell(call("RemoveLRP", "bbs/remove_lrp", cells, wire.Once,
+		"Says that the instance is gone."),
+		func(ctx context.Context, b bbs.API, in commandArgs[lrp.Remove]) error {
+			return b.RemoveLRP(ctx, in.ProcessGUID, in.Index, in.Command)
+		}), func(in commandArgs[lrp.Remove]) string { return in.Command.Instance.CellID })
+	callEvacuateClaimedLRP = forCell(ask(call("EvacuateClaimedLRP", "bbs/evacuate_claimed_lrp", cells, wire.Once,
+		"Gives up an instance that an evacuating cell has not started."),
+		func(ctx context.Context, b bbs.API, in commandArgs[lrp.EvacuateClaimed]) (a keepAnswer, err error) {
+			a.KeepContainer, err = b.EvacuateClaimedLRP(ctx, in.ProcessGUID, in.Index, in.Command)
+			return a, err
+		}), func(in commandArgs[lrp.EvacuateClaimed]) string { return in.Command.Instance.CellID })
+	callEvacuateRunningLRP = forCell(ask(call("EvacuateRunningLRP", "bbs/evacuate_running_lrp", cells, wire.Always,
+		"Asks what becomes of a running instance on an evacuating cell."),
+		func(ctx context.Context, b bbs.API, in commandArgs[lrp.EvacuateRunning]) (a keepAnswer, err error) {
+			a.KeepContainer, err = b.EvacuateRunningLRP(ctx, in.ProcessGUID, in.Index, in.Command)
+			return a, err
+		}), func(in commandArgs[lrp.EvacuateRunning]) string { return in.Command.Instance.CellID })
+	callEvacuateStoppedLRP = forCell(ask(call("EvacuateStoppedLRP", "bbs/evacuate_stopped_lrp", cells, wire.Once,
+		"Says that an instance on an evacuating cell has ended as it was told to."),
+		func(ctx context.Context, b bbs.API, in commandArgs[lrp.EvacuateStopped]) (a keepAnswer, err error) {
+			a.KeepContainer, err = b.EvacuateStoppedLRP(ctx, in.ProcessGUID, in.Index, in.Command)
+			return a, err
+		}), func(in commandArgs[lrp.EvacuateStopped]) string { return in.Command.Instance.CellID })
+	callEvacuateCrashedLRP = forCell(ask(call("EvacuateCrashedLRP", "bbs/evacuate_crashed_lrp", cells, wire.Always,
+		"Says that an instance on an evacuating cell crashed."),
+		func(ctx context.Context, b bbs.API, in commandArgs[lrp.EvacuateCrashed]) (a keepAnswer, err error) {
+			a.KeepContainer, err = b.EvacuateCrashedLRP(ctx, in.ProcessGUID, in.Index, in.Command)
+			return a, err
+		}), func(in commandArgs[lrp.EvacuateCrashed]) string { return in.Command.Instance.CellID })
+	callRemoveEvacuatingLRP = forCell(tell(call("RemoveEvacuatingLRP", "bbs/remove_evacuating_lrp", cells, wire.Once,
+		"Removes the instance's EVACUATING record."),
+		func(ctx context.Context, b bbs.API, in commandArgs[lrp.RemoveEvacuating]) error {
+			return b.RemoveEvacuatingLRP(ctx, in.ProcessGUID, in.Index, in.Command)
+		}), func(in commandArgs[lrp.RemoveEvacuating]) string { return in.Command.Instance.CellID })
+	callStartTask = forCell(ask(call("StartTask", "bbs/start_task", cells, wire.Once,
+		"Asks whether the cell is to run a task in its container now."),
+		func(ctx context.Context, b bbs.API, in taskCommandArgs[task.Start]) (a startTaskAnswer, err error) {
+			a.ShouldRun, err = b.StartTask(ctx, in.TaskGUID, in.Command)
+			return a, err
+		}), func(in taskCommandArgs[task.Start]) string { return in.Command.CellID })
+	callCompleteTask = forCell(tell(call("CompleteTask", "bbs/complete_task", cells, wire.Once,
+		"Says that the container of a task has ended."),
+		func(ctx context.Context, b bbs.API, in taskCommandArgs[task.Complete]) error {
+			return b.CompleteTask(ctx, in.TaskGUID, in.Command)
+		}), func(in taskCommandArgs[task.Complete]) string { return in.Command.CellID })
+	callRejectStartedTask = forCell(tell(call("RejectStartedTask", "bbs/reject_started_task", cells, wire.Once,
+		"Says that the cell has not begun the work of a task that it has."),
+		func(ctx context.Context, b bbs.API, in taskCommandArgs[task.Reject]) error {
+			return b.RejectStartedTask(ctx, in.TaskGUID, in.Command)
+		}), func(in taskCommandArgs[task.Reject]) string { return in.Command.CellID })
+
+	callFailActualLRP = tell(call("FailActualLRP", "bbs/fail_actual_lrp", auctioneers, wire.Always,
+		"Records why an instance is on no cell."),
+		func(ctx context.Context, b bbs.API, in failArgs) error {
+			return b.FailActualLRP(ctx, in.Key, in.PlacementError)
+		})
+	callRejectTask = ask(call("RejectTask", "bbs/reject_task", auctioneers, wire.Once,
+		"Counts an attempt to place a task that has failed, and answers with the next one."),
+		func(ctx context.Context, b bbs.API, in rejectArgs) (a rejectAnswer, err error) {
+			a.Next, a.Again, err = b.RejectTask(ctx, in.TaskGUID, in.Attempt, in.Reason)
+			return a, err
+		})
+
+	callConverge = tell(call("Converge", "bbs/converge", operators, wire.Always,
+		"Begins a pass of convergence at once."),
+		func(ctx context.Context, c bbs.ConvergenceAPI, _ wire.None) error { return c.Converge(ctx) })
+)
+
+var bbsCalls = []wire.Endpoint[bbs.API]{
+	callDesire, callCreateDeployment, callUpdateDeployment, callUpdateDesiredLRP, callActivateDefinition, callDeleteDeployment,
+	callContinueRollout, callRolloutStatus, callDeployments, callDeployment, callDesiredLRPs, callDesiredLRP,
+	callActualLRPs, callResolvedLRPs, callActualLRPGroups, callActualLRPGroup, callSlot, callRetire, callRestartPolicy,
+	callUpsertDomain, callDomains, callCells,
+	callDesireTask, callTasks, callTask, callCancelTask, callResolveTask, callDeleteTask, callResolveAndDeleteTask, callFailTask,
+	callLog, callSubscribe, callTimeline,
+	callAnnounce, callLeave, callClaimLRP, callStartLRP, callCrashLRP, callRemoveLRP,
+	callEvacuateClaimedLRP, callEvacuateRunningLRP, callEvacuateStoppedLRP, callEvacuateCrashedLRP, callRemoveEvacuatingLRP,
+	callStartTask, callCompleteTask, callRejectStartedTask,
+	callFailActualLRP, callRejectTask,
+}
+
+var convergenceCalls = []wire.Endpoint[bbs.ConvergenceAPI]{callConverge}
+
+func feedInfo() wire.Info {
+	info := call("Subscribe", "bbs/events", readers, wire.Always,
+		"Follows the log of events, as server-sent events. After a cut, Last-Event-ID goes on where the reader was.")
+	info.Method, info.Long, info.Silence = "GET", true, feedSilence
+	return info
+}
+
+// The query of a subscription: after is a position, "now" or "start"; the others
+// are the fields of the filter and may be repeated.
+const (
+	queryAfter = "after"
+	queryNow   = "now"
+	queryStart = "start"
+)
+
+func subscribeQuery(in subscribeArgs) url.Values {
+	f := in.Filter
+	q := url.Values{
+		"kind": f.Kinds, "process_guid": f.ProcessGUIDs, "task_guid": f.TaskGUIDs, "cell_id": f.CellIDs, "domain": f.Domains,
+	}
+	for _, index := range f.Indices {
+		q.Add("index", strconv.Itoa(index))
+	}
+	switch in.After {
+	case bbs.FromNow:
+		q.Set(queryAfter, queryNow)
+	case bbs.FromStart:
+		q.Set(queryAfter, queryStart)
+	default:
+		q.Set(queryAfter, strconv.FormatInt(int64(in.After), 10))
+	}
+	return q
+}
+
+func parseSubscribe(q url.Values, lastEventID string) (in subscribeArgs, err error) {
+	var v executor.Validator
+	in.After = bbs.FromNow
+	// In the order of the alphabet, so that faults are listed in one order.
+	for _, name := range slices.Sorted(maps.Keys(q)) {
+		switch values := q[name]; name {
+		case "kind":
+			in.Filter.Kinds = values
+		case "process_guid":
+			in.Filter.ProcessGUIDs = values
+		case "task_guid":
+			in.Filter.TaskGUIDs = values
+		case "cell_id":
+			in.Filter.CellIDs = values
+		case "domain":
+			in.Filter.Domains = values
+		case "index":
+			for _, value := range values {
+				n, err := strconv.Atoi(value)
+				v.Check(err == nil, name, value, "a number")
+				in.Filter.Indices = append(in.Filter.Indices, n)
+			}
+		case queryAfter:
+			in.After = parsePosition(&v, name, values[len(values)-1])
+		default:
+			v.Check(false, name, values[0], "a known parameter")
+		}
+	}
+	if lastEventID != "" {
+		in.After = parsePosition(&v, "Last-Event-ID", lastEventID)
+	}
+	return in, v.Err()
+}
+
+func parsePosition(v *executor.Validator, field, text string) storage.Cursor {
+	switch text {
+	case queryNow:
+		return bbs.FromNow
+	case queryStart:
+		return bbs.FromStart
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	v.Check(err == nil && n >= 0, field, text, fmt.Sprintf("a sequence number, %q or %q", queryNow, queryStart))
+	return storage.Cursor(n)
+}

@@ -1,0 +1,79 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/internal/wire"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/rep"
+)
+
+// Arguments and answers of the cell's calls.
+type (
+	performAnswer struct {
+		Rejections []auction.Rejection `json:"rejections"`
+	}
+	stopArgs struct {
+		Key      lrp.Key         `json:"key"`
+		Instance lrp.InstanceKey `json:"instance"`
+	}
+	cancelArgs struct {
+		TaskGUID     string `json:"task_guid"`
+		InstanceGUID string `json:"instance_guid"`
+	}
+)
+
+// The calls of a cell.
+var (
+	callState = ask(call("State", "cell/state", planners, wire.Always,
+		"Says what the cell has and has room for."),
+		func(ctx context.Context, c rep.API, _ wire.None) (auction.CellState, error) { return c.State(ctx) })
+	callPerform = ask(call("Perform", "cell/perform", auctioneers, wire.Never,
+		"Hands work to the cell, which answers with what it refuses."),
+		func(ctx context.Context, c rep.API, in auction.Work) (a performAnswer, err error) {
+			a.Rejections, err = c.Perform(ctx, in)
+			return a, err
+		})
+	callStopLRP = tell(call("StopLRP", "cell/stop_lrp", controllers, wire.Always,
+		"Asks the cell to stop an instance."),
+		func(ctx context.Context, c rep.API, in stopArgs) error { return c.StopLRP(ctx, in.Key, in.Instance) })
+	callCancelTaskOnCell = tell(call("CancelTask", "cell/cancel_task", controllers, wire.Always,
+		"Asks the cell to delete the container of a task."),
+		func(ctx context.Context, c rep.API, in cancelArgs) error {
+			return c.CancelTask(ctx, in.TaskGUID, in.InstanceGUID)
+		})
+	callInventory = ask(call("Inventory", "cell/inventory", controllers, wire.Always,
+		"Lists the containers on the cell by their instance guids, so that records without a container are given up."),
+		func(ctx context.Context, c rep.API, _ wire.None) (auction.Inventory, error) {
+			if c, tells := c.(auction.InventoryClient); tells {
+				return c.Inventory(ctx)
+			}
+			return auction.Inventory{}, errors.New("this cell cannot say which containers it has; it is no auction.InventoryClient")
+		})
+	callEvacuate = tell(call("Evacuate", "cell/evacuate", operators, wire.Always,
+		"Begins to empty the cell."),
+		func(ctx context.Context, c rep.API, _ wire.None) error { return c.Evacuate(ctx) })
+	callEvacuation = ask(call("Evacuation", "cell/evacuation", operators, wire.Always,
+		"Says how far the cell is on its way to being empty."),
+		func(ctx context.Context, c rep.API, _ wire.None) (rep.EvacuationStatus, error) {
+			return c.Evacuation(ctx)
+		})
+	callContainers = ask(call("Containers", "cell/containers", operators, wire.Always,
+		"Lists the containers on the cell, ordered by guid."),
+		func(ctx context.Context, c rep.API, _ wire.None) ([]executor.Container, error) {
+			return c.Containers(ctx)
+		})
+	callLogs = long(list(call("Logs", "cell/logs", operators, wire.Always,
+		"Reads what a container writes, and follows it; of one that is gone, the last that it wrote."),
+		func(ctx context.Context, c rep.API, in rep.LogRequest) iter.Seq2[rep.LogChunk, error] {
+			return c.Logs(ctx, in)
+		}))
+)
+
+var cellCalls = []wire.Endpoint[rep.API]{
+	callState, callPerform, callStopLRP, callCancelTaskOnCell, callInventory, callEvacuate, callEvacuation, callContainers, callLogs,
+}

@@ -1,0 +1,132 @@
+package httpapi
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/bbs"
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/internal/wire"
+	"github.com/diegosdk/diego/rep"
+)
+
+// HandlerOptions say what is served over HTTP. Zero values mean the defaults.
+type HandlerOptions struct {
+	// BBS, Convergence, Auctioneer and Cell are served as far as they are not
+	// nil. At least one is required.
+	BBS         bbs.API
+	Convergence bbs.ConvergenceAPI
+	Auctioneer  auction.API
+	Cell        rep.API
+	// Ready says whether this process can do its work. Nil means always.
+	Ready func(context.Context) bbs.Readiness
+
+	// AllowPlain serves requests that come without TLS, and lets whoever makes
+	// them do everything in any name. It is for tests, and for listeners that
+	// nobody but the owner reaches.
+	AllowPlain bool
+	// MaxBodyBytes bounds the arguments of a call (default 4 MiB).
+	MaxBodyBytes int64
+	// Timeout bounds a call, the arrival of its arguments included (default
+	// 30 s). Lists take as long as their readers keep reading: it bounds each
+	// piece of one, so that a store that hangs does not keep a reader waiting.
+	Timeout time.Duration
+	// WriteTimeout is how long a reader may take for what was sent to it before
+	// it is cut off (default 30 s).
+	WriteTimeout time.Duration
+	// Heartbeat is how often a subscription without events says that it is alive
+	// (default 5 s). Clients learn it from the answer, and go elsewhere when
+	// three did not come.
+	Heartbeat time.Duration
+	// MaxSubscriptions is how many subscriptions to events may be open at a time
+	// (default 1,000; negative means any number). One more is refused with a
+	// *[TooManyError]; a client tries others, and again until its patience ends.
+	MaxSubscriptions int
+	// MaxSubscriptionsEach is how many of them one caller may have, by the
+	// common name of its certificate, so that nobody takes all of them (default
+	// a quarter of MaxSubscriptions, at least 1; negative means any number).
+	// Callers without a certificate, with AllowPlain, share MaxSubscriptions.
+	MaxSubscriptionsEach int
+	// Metrics and Logger may be nil.
+	Metrics auction.Metrics
+	Logger  *slog.Logger
+}
+
+// NewHandler serves calls over HTTP; docs/api.md lists them. A caller is known
+// by its client certificate, and [IdentityOf] says what it means: the server's
+// tls.Config has ClientAuth tls.VerifyClientCertIfGiven (or, if nobody else is
+// to see whether it is alive, tls.RequireAndVerifyClientCert), and as ClientCAs
+// the authorities of those who may call.
+//
+// GET /healthz answers as long as the process lives; GET /readyz says whether it
+// can do its work, with the status 503 if not. Both are open to whoever can
+// connect. Subscriptions last until the context of their request ends, so a
+// server that is to shut down ends its base context first.
+//
+// NewHandler fails with an *executor.ValidationError.
+func NewHandler(o HandlerOptions) (http.Handler, error) {
+	var v executor.Validator
+	v.Check(o.BBS != nil || o.Convergence != nil || o.Auctioneer != nil || o.Cell != nil, "bbs", "", "at least one service")
+	executor.NotNegative(&v, "max_body_bytes", o.MaxBodyBytes)
+	executor.NotNegative(&v, "timeout", o.Timeout)
+	executor.NotNegative(&v, "write_timeout", o.WriteTimeout)
+	executor.NotNegative(&v, "heartbeat", o.Heartbeat)
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Metrics == nil {
+		o.Metrics = auction.NoMetrics{}
+	}
+	if o.Ready == nil {
+		o.Ready = func(context.Context) bbs.Readiness { return bbs.Readiness{Ready: true} }
+	}
+	most := max(cmp.Or(o.MaxSubscriptions, 1000), 0)
+	s := &wire.Server{
+		Authorize: authorize(o.AllowPlain), Problems: problems,
+		MaxBodyBytes: cmp.Or(o.MaxBodyBytes, 4<<20),
+		Timeout:      cmp.Or(o.Timeout, 30*time.Second), WriteTimeout: cmp.Or(o.WriteTimeout, 30*time.Second),
+		Heartbeat: cmp.Or(o.Heartbeat, defaultHeartbeat), Logger: o.Logger,
+		MaxFeeds: most, MaxFeedsEach: max(cmp.Or(o.MaxSubscriptionsEach, (most+3)/4), 0), Feeds: func(open int, refused bool) {
+			if refused {
+				o.Metrics.Count("subscriptions_refused_total", 1)
+			}
+			o.Metrics.Gauge("subscriptions_open", float64(open))
+		},
+	}
+	mux := http.NewServeMux()
+	if o.BBS != nil {
+		wire.Register(s, mux, o.BBS, bbsCalls)
+	}
+	if o.Convergence != nil {
+		wire.Register(s, mux, o.Convergence, convergenceCalls)
+	}
+	if o.Auctioneer != nil {
+		wire.Register(s, mux, o.Auctioneer, auctioneerCalls)
+	}
+	if o.Cell != nil {
+		wire.Register(s, mux, o.Cell, cellCalls)
+	}
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		s.WriteJSON(w, http.StatusOK, struct {
+			Status string `json:"status"`
+		}{"ok"})
+	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), s.Timeout)
+		defer cancel()
+		status, ready := http.StatusOK, o.Ready(ctx)
+		if !ready.Ready {
+			status = http.StatusServiceUnavailable
+		}
+		s.WriteJSON(w, status, ready)
+	})
+	mux.HandleFunc("/", s.NotFound)
+	return mux, nil
+}

@@ -1,0 +1,248 @@
+package httpapi
+
+import (
+	"bytes"
+	"cmp"
+	"io"
+	"maps"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/internal/figures"
+)
+
+// Prometheus keeps figures and serves them in Prometheus' text format, version
+// 0.0.4. It is given as Options.Metrics and mounted as an http.Handler, at
+// /metrics by custom. The zero value is ready to use; its fields are set before
+// the first figure.
+//
+// Histograms of names that end in _seconds have buckets from 0.1 ms to 1 min,
+// others from 1 to 1,000,000. Names and meaning are in docs/operations.md.
+type Prometheus struct {
+	// Prefix begins every name (default "diego_").
+	Prefix string
+	// MaxSeries is how many combinations of label values there may be of one
+	// name (default 1,000). What is beyond is dropped, and counted by
+	// metrics_dropped_total.
+	MaxSeries int
+
+	mu       sync.Mutex
+	families map[string]*family
+}
+
+// A family is all series of one name.
+type family struct {
+	kind   figures.Kind
+	bounds []float64 // of a histogram
+	series map[string]*series
+}
+
+// A series is one combination of label values. Its key in the family is its
+// labels as they are written.
+type series struct {
+	value   float64  // of a counter or gauge, or the sum of a histogram
+	count   uint64   // of a histogram's values
+	buckets []uint64 // values up to each bound, and above the one before
+}
+
+var (
+	secondsBounds = []float64{0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60}
+	countBounds   = []float64{1, 3, 10, 30, 100, 300, 1000, 3000, 10_000, 100_000, 1_000_000}
+)
+
+// Count implements [auction.Metrics]. A negative n is ignored: counters do not fall.
+func (p *Prometheus) Count(name string, n int64, labels ...auction.Label) {
+	if n < 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, s := p.find(name, figures.Counter, labels); s != nil {
+		s.value += float64(n)
+	}
+}
+
+// Gauge implements [auction.Metrics].
+func (p *Prometheus) Gauge(name string, value float64, labels ...auction.Label) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, s := p.find(name, figures.Gauge, labels); s != nil {
+		s.value = value
+	}
+}
+
+// Forget implements [auction.Forgetter]. Counters and histograms stay: they only grow.
+func (p *Prometheus) Forget(names ...string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, name := range names {
+		if f := p.families[name]; f != nil && f.kind == figures.Gauge {
+			delete(p.families, name)
+		}
+	}
+}
+
+// Observe implements [auction.Metrics]. NaN is ignored.
+func (p *Prometheus) Observe(name string, value float64, labels ...auction.Label) {
+	if math.IsNaN(value) {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if f, s := p.find(name, figures.Histogram, labels); s != nil {
+		i, _ := slices.BinarySearch(f.bounds, value)
+		s.buckets[i]++
+		s.count++
+		s.value += value
+	}
+}
+
+const dropped = "metrics_dropped_total"
+
+// find is the series of a name and labels, which is made if need be, or nil if
+// there may be none.
+func (p *Prometheus) find(name string, kind figures.Kind, labels []auction.Label) (*family, *series) {
+	f := p.families[name]
+	if f == nil {
+		f = &family{kind: kind, series: map[string]*series{}}
+		if kind == figures.Histogram {
+			f.bounds = countBounds
+			if strings.HasSuffix(name, "_seconds") {
+				f.bounds = secondsBounds
+			}
+		}
+		if p.families == nil {
+			p.families = map[string]*family{}
+		}
+		p.families[name] = f
+	}
+	key := labelText(labels)
+	s := f.series[key]
+	switch {
+	case f.kind != kind, s == nil && len(f.series) >= cmp.Or(max(p.MaxSeries, 0), 1000):
+		if name != dropped {
+			if _, d := p.find(dropped, figures.Counter, []auction.Label{{Name: "name", Value: name}}); d != nil {
+				d.value++
+			}
+		}
+		return nil, nil
+	case s == nil:
+		s = &series{}
+		if kind == figures.Histogram {
+			s.buckets = make([]uint64, len(f.bounds)+1)
+		}
+		f.series[key] = s
+	}
+	return f, s
+}
+
+// labelText is labels as the format wants them, without the braces.
+func labelText(labels []auction.Label) string {
+	if len(labels) == 0 {
+		return ""
+	}
+	labels = slices.Clone(labels)
+	slices.SortStableFunc(labels, func(a, b auction.Label) int { return strings.Compare(a.Name, b.Name) })
+	var b strings.Builder
+	for i, l := range labels {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(legalName(l.Name, ""))
+		b.WriteString(`="`)
+		b.WriteString(labelEscaper.Replace(strings.ToValidUTF8(l.Value, "\uFFFD")))
+		b.WriteByte('"')
+	}
+	return b.String()
+}
+
+var (
+	labelEscaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+	helpEscaper  = strings.NewReplacer(`\`, `\\`, "\n", `\n`, "`", "") // no code in plain text
+)
+
+// legalName replaces what a name may not have. also are characters that it may
+// have besides letters, digits and underscores.
+func legalName(name, also string) string {
+	if name == "" {
+		return "_"
+	}
+	legal := strings.Map(func(c rune) rune {
+		if c == '_' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.ContainsRune(also, c) {
+			return c
+		}
+		return '_'
+	}, name)
+	if legal[0] >= '0' && legal[0] <= '9' {
+		return "_" + legal
+	}
+	return legal
+}
+
+// WriteTo writes all figures, ordered by name and labels, as they are at one
+// moment.
+func (p *Prometheus) WriteTo(w io.Writer) (int64, error) {
+	var b bytes.Buffer
+	p.mu.Lock()
+	for _, name := range slices.Sorted(maps.Keys(p.families)) {
+		p.families[name].write(&b, legalName(cmp.Or(p.Prefix, "diego_")+name, ":"), figures.Help(name))
+	}
+	p.mu.Unlock()
+	return b.WriteTo(w)
+}
+
+func (f *family) write(b *bytes.Buffer, name, help string) {
+	if help != "" {
+		b.WriteString("# HELP " + name + " " + helpEscaper.Replace(help) + "\n")
+	}
+	b.WriteString("# TYPE " + name + " " + string(f.kind) + "\n")
+	for _, labels := range slices.Sorted(maps.Keys(f.series)) {
+		s := f.series[labels]
+		if f.kind != figures.Histogram {
+			writeSample(b, name, labels, number(s.value))
+			continue
+		}
+		upTo, comma := uint64(0), ""
+		if labels != "" {
+			comma = ","
+		}
+		for i, n := range s.buckets {
+			upTo += n
+			bound := math.Inf(1)
+			if i < len(f.bounds) {
+				bound = f.bounds[i]
+			}
+			writeSample(b, name+"_bucket", labels+comma+`le="`+number(bound)+`"`, strconv.FormatUint(upTo, 10))
+		}
+		writeSample(b, name+"_sum", labels, number(s.value))
+		writeSample(b, name+"_count", labels, strconv.FormatUint(s.count, 10))
+	}
+}
+
+func writeSample(b *bytes.Buffer, name, labels, value string) {
+	b.WriteString(name)
+	if labels != "" {
+		b.WriteString("{" + labels + "}")
+	}
+	b.WriteString(" " + value + "\n")
+}
+
+func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
+var _ auction.Forgetter = (*Prometheus)(nil)
+
+// ServeHTTP answers GET and HEAD with all figures.
+func (p *Prometheus) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		http.Error(w, "figures are read with GET", http.StatusMethodNotAllowed)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	_, _ = p.WriteTo(w) // the reader has gone
+}

@@ -1,0 +1,45 @@
+package httpapi
+
+import (
+	"context"
+	"slices"
+
+	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/internal/wire"
+)
+
+// A RemoteAuctioneer asks an auctioneer over HTTP. Of several processes it
+// asks the one that leads.
+type RemoteAuctioneer struct{ client *wire.Client }
+
+// NewAuctioneerClient fails with an *executor.ValidationError. It connects to
+// nothing yet.
+func NewRemoteAuctioneer(o ClientOptions) (*RemoteAuctioneer, error) {
+	client, err := newClient(o, auctioneerService)
+	if err != nil {
+		return nil, err
+	}
+	return &RemoteAuctioneer{client}, nil
+}
+
+// requestPiece is how much work travels at a time, so that no request is too
+// large.
+const requestPiece = 1000
+
+// Request implements [auction.API]. Much work travels in pieces; after an
+// error some of them may have arrived, and asking again is harmless.
+func (c *RemoteAuctioneer) Request(ctx context.Context, items ...auction.Item) error {
+	for piece := range slices.Chunk(items, requestPiece) {
+		if _, err := callRequest.Do(ctx, c.client, itemsArgs{piece}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Plan implements [auction.API].
+func (c *RemoteAuctioneer) Plan(ctx context.Context, items ...auction.Item) (auction.Result, error) {
+	return callPlan.Do(ctx, c.client, itemsArgs{items})
+}
+
+var _ auction.API = (*RemoteAuctioneer)(nil)

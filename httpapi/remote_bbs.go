@@ -1,0 +1,331 @@
+package httpapi
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/diegosdk/diego/bbs"
+	"github.com/diegosdk/diego/internal/wire"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/task"
+)
+
+// A RemoteBBS asks a [bbs.BBS] over HTTP. It has all methods of BBS, and they do and
+// mean the same; what errors.Is and errors.As find in their errors is the same
+// too. Besides those there are [ErrNoAnswer], [ErrUnreachable], [ErrGarbled],
+// *[ForbiddenError], *[TooLargeError], *[TooManyError] and *[RemoteError].
+//
+// Of several processes it asks the one that leads. Calls that may be repeated
+// are, where they got no answer; those that must not be carried out twice have
+// a request id, which is [bbs.WithRequestID]'s or one of the client's own, and keep
+// it.
+type RemoteBBS struct{ client *wire.Client }
+
+// NewBBSClient fails with an *executor.ValidationError. It connects to nothing
+// yet.
+func NewRemoteBBS(o ClientOptions) (*RemoteBBS, error) {
+	client, err := newClient(o, bbsService)
+	if err != nil {
+		return nil, err
+	}
+	return &RemoteBBS{client}, nil
+}
+
+// Desire is [bbs.BBS.Desire].
+func (c *RemoteBBS) Desire(ctx context.Context, l lrp.DesiredLRP) error {
+	_, err := callDesire.Do(ctx, c.client, l)
+	return err
+}
+
+// CreateDeployment is [bbs.BBS.CreateDeployment].
+func (c *RemoteBBS) CreateDeployment(ctx context.Context, d lrp.DeploymentDefinition) error {
+	_, err := callCreateDeployment.Do(ctx, c.client, d)
+	return err
+}
+
+// UpdateDeployment is [bbs.BBS.UpdateDeployment].
+func (c *RemoteBBS) UpdateDeployment(ctx context.Context, processGUID string, u lrp.Update) error {
+	_, err := callUpdateDeployment.Do(ctx, c.client, updateArgs{processGUID, u})
+	return err
+}
+
+// UpdateDesiredLRP is [bbs.BBS.UpdateDesiredLRP].
+func (c *RemoteBBS) UpdateDesiredLRP(ctx context.Context, l lrp.DesiredLRP, definitionID string) (string, error) {
+	a, err := callUpdateDesiredLRP.Do(ctx, c.client, updateDesiredArgs{l, definitionID})
+	return a.DefinitionID, err
+}
+
+// ActivateDefinition is [bbs.BBS.ActivateDefinition].
+func (c *RemoteBBS) ActivateDefinition(ctx context.Context, processGUID, definitionID string) error {
+	_, err := callActivateDefinition.Do(ctx, c.client, definitionArgs{processGUID, definitionID})
+	return err
+}
+
+// DeleteDeployment is [bbs.BBS.DeleteDeployment].
+func (c *RemoteBBS) DeleteDeployment(ctx context.Context, processGUID string) error {
+	_, err := callDeleteDeployment.Do(ctx, c.client, processArgs{processGUID})
+	return err
+}
+
+// ContinueRollout is [bbs.BBS.ContinueRollout].
+func (c *RemoteBBS) ContinueRollout(ctx context.Context, processGUID string) error {
+	_, err := callContinueRollout.Do(ctx, c.client, processArgs{processGUID})
+	return err
+}
+
+// RolloutStatus is [bbs.BBS.RolloutStatus].
+func (c *RemoteBBS) RolloutStatus(ctx context.Context, processGUID string) (lrp.RolloutStatus, error) {
+	return callRolloutStatus.Do(ctx, c.client, processArgs{processGUID})
+}
+
+// Deployments is [bbs.BBS.Deployments].
+func (c *RemoteBBS) Deployments(ctx context.Context, f storage.DeploymentFilter) iter.Seq2[*lrp.Deployment, error] {
+	return callDeployments.All(ctx, c.client, f)
+}
+
+// Deployment is [bbs.BBS.Deployment].
+func (c *RemoteBBS) Deployment(ctx context.Context, processGUID string) (*lrp.Deployment, error) {
+	return callDeployment.Do(ctx, c.client, processArgs{processGUID})
+}
+
+// DesiredLRPs is [bbs.BBS.DesiredLRPs].
+func (c *RemoteBBS) DesiredLRPs(ctx context.Context, f storage.DeploymentFilter) iter.Seq2[lrp.DesiredLRP, error] {
+	return callDesiredLRPs.All(ctx, c.client, f)
+}
+
+// DesiredLRP is [bbs.BBS.DesiredLRP].
+func (c *RemoteBBS) DesiredLRP(ctx context.Context, processGUID string) (lrp.DesiredLRP, error) {
+	return callDesiredLRP.Do(ctx, c.client, processArgs{processGUID})
+}
+
+// ActualLRPs is [bbs.BBS.ActualLRPs].
+func (c *RemoteBBS) ActualLRPs(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error] {
+	return callActualLRPs.All(ctx, c.client, f)
+}
+
+// ResolvedLRPs is [bbs.BBS.ResolvedLRPs].
+func (c *RemoteBBS) ResolvedLRPs(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error] {
+	return callResolvedLRPs.All(ctx, c.client, f)
+}
+
+// ActualLRPGroups is [bbs.BBS.ActualLRPGroups].
+func (c *RemoteBBS) ActualLRPGroups(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.Group, error] {
+	return callActualLRPGroups.All(ctx, c.client, f)
+}
+
+// ActualLRPGroup is [bbs.BBS.ActualLRPGroup].
+func (c *RemoteBBS) ActualLRPGroup(ctx context.Context, processGUID string, index int) (lrp.Group, error) {
+	return callActualLRPGroup.Do(ctx, c.client, indexArgs{processGUID, index})
+}
+
+// Slot is [bbs.BBS.Slot].
+func (c *RemoteBBS) Slot(ctx context.Context, processGUID string, index int) (lrp.Slot, error) {
+	return callSlot.Do(ctx, c.client, indexArgs{processGUID, index})
+}
+
+// Retire is [bbs.BBS.Retire].
+func (c *RemoteBBS) Retire(ctx context.Context, processGUID string, index int, definitionID string) error {
+	_, err := callRetire.Do(ctx, c.client, retireArgs{processGUID, index, definitionID})
+	return err
+}
+
+// UpsertDomain is [bbs.BBS.UpsertDomain].
+func (c *RemoteBBS) UpsertDomain(ctx context.Context, name string, ttl time.Duration) error {
+	_, err := callUpsertDomain.Do(ctx, c.client, domainArgs{name, ttl})
+	return err
+}
+
+// RestartPolicy is [bbs.BBS.RestartPolicy].
+func (c *RemoteBBS) RestartPolicy(ctx context.Context) (lrp.RestartPolicy, error) {
+	return callRestartPolicy.Do(ctx, c.client, wire.None{})
+}
+
+// Domains is [bbs.BBS.Domains].
+func (c *RemoteBBS) Domains(ctx context.Context) ([]bbs.DomainStatus, error) {
+	return callDomains.Do(ctx, c.client, wire.None{})
+}
+
+// Cells is [bbs.BBS.Cells].
+func (c *RemoteBBS) Cells(ctx context.Context) ([]bbs.CellPresence, error) {
+	return callCells.Do(ctx, c.client, wire.None{})
+}
+
+// DesireTask is [bbs.BBS.DesireTask].
+func (c *RemoteBBS) DesireTask(ctx context.Context, d task.Desire) error {
+	_, err := callDesireTask.Do(ctx, c.client, d)
+	return err
+}
+
+// Tasks is [bbs.BBS.Tasks].
+func (c *RemoteBBS) Tasks(ctx context.Context, f storage.TaskFilter) iter.Seq2[*task.Task, error] {
+	return callTasks.All(ctx, c.client, f)
+}
+
+// Task is [bbs.BBS.Task].
+func (c *RemoteBBS) Task(ctx context.Context, guid string) (*task.Task, error) {
+	return callTask.Do(ctx, c.client, taskArgs{guid})
+}
+
+// CancelTask is [bbs.BBS.CancelTask].
+func (c *RemoteBBS) CancelTask(ctx context.Context, guid string) error {
+	_, err := callCancelTask.Do(ctx, c.client, taskArgs{guid})
+	return err
+}
+
+// ResolveTask is [bbs.BBS.ResolveTask].
+func (c *RemoteBBS) ResolveTask(ctx context.Context, guid string) error {
+	_, err := callResolveTask.Do(ctx, c.client, taskArgs{guid})
+	return err
+}
+
+// DeleteTask is [bbs.BBS.DeleteTask].
+func (c *RemoteBBS) DeleteTask(ctx context.Context, guid string) error {
+	_, err := callDeleteTask.Do(ctx, c.client, taskArgs{guid})
+	return err
+}
+
+// ResolveAndDeleteTask is [bbs.BBS.ResolveAndDeleteTask].
+func (c *RemoteBBS) ResolveAndDeleteTask(ctx context.Context, guid string) error {
+	_, err := callResolveAndDeleteTask.Do(ctx, c.client, taskArgs{guid})
+	return err
+}
+
+// FailTask is [bbs.BBS.FailTask].
+func (c *RemoteBBS) FailTask(ctx context.Context, guid, reason string) error {
+	_, err := callFailTask.Do(ctx, c.client, taskCommandArgs[task.Fail]{guid, task.Fail{Reason: reason}})
+	return err
+}
+
+// Log is [bbs.BBS.Log].
+func (c *RemoteBBS) Log(ctx context.Context) (storage.Extent, error) {
+	return callLog.Do(ctx, c.client, wire.None{})
+}
+
+// Subscribe is [bbs.BBS.Subscribe]. When the connection is cut, or the process that
+// it leads to ends or has lost its store, the list goes on after the last event that came, with
+// whichever process answers: nothing is missed and nothing comes twice. It ends
+// if nobody answers for ClientOptions.Patience.
+func (c *RemoteBBS) Subscribe(ctx context.Context, after storage.Cursor, f storage.EventFilter) (iter.Seq2[storage.Event, error], error) {
+	after, err := bbs.PositionOf(ctx, after, f, c.Log)
+	if err != nil {
+		return nil, err
+	}
+	return callSubscribe.Follow(ctx, c.client, subscribeArgs{after, f}, func(in subscribeArgs, seen int64) subscribeArgs {
+		in.After = storage.Cursor(seen)
+		return in
+	}), nil
+}
+
+// Timeline is [bbs.BBS.Timeline].
+func (c *RemoteBBS) Timeline(ctx context.Context, processGUID string, index int) ([]bbs.TimelineEntry, error) {
+	return callTimeline.Do(ctx, c.client, indexArgs{processGUID, index})
+}
+
+// Announce is [bbs.BBS.Announce].
+func (c *RemoteBBS) Announce(ctx context.Context, p bbs.CellPresence, owner string, ttl time.Duration) error {
+	_, err := callAnnounce.Do(ctx, c.client, announceArgs{p, owner, ttl})
+	return err
+}
+
+// Leave is [bbs.BBS.Leave].
+func (c *RemoteBBS) Leave(ctx context.Context, cellID, owner string) error {
+	_, err := callLeave.Do(ctx, c.client, leaveArgs{cellID, owner})
+	return err
+}
+
+// ClaimLRP is [bbs.BBS.ClaimLRP].
+func (c *RemoteBBS) ClaimLRP(ctx context.Context, processGUID string, index int, command lrp.Claim) error {
+	_, err := callClaimLRP.Do(ctx, c.client, commandArgs[lrp.Claim]{processGUID, index, command})
+	return err
+}
+
+// StartLRP is [bbs.BBS.StartLRP].
+func (c *RemoteBBS) StartLRP(ctx context.Context, processGUID string, index int, command lrp.Start) error {
+	_, err := callStartLRP.Do(ctx, c.client, commandArgs[lrp.Start]{processGUID, index, command})
+	return err
+}
+
+// CrashLRP is [bbs.BBS.CrashLRP].
+func (c *RemoteBBS) CrashLRP(ctx context.Context, processGUID string, index int, command lrp.Crash) error {
+	_, err := callCrashLRP.Do(ctx, c.client, commandArgs[lrp.Crash]{processGUID, index, command})
+	return err
+}
+
+// RemoveLRP is [bbs.BBS.RemoveLRP].
+func (c *RemoteBBS) RemoveLRP(ctx context.Context, processGUID string, index int, command lrp.Remove) error {
+	_, err := callRemoveLRP.Do(ctx, c.client, commandArgs[lrp.Remove]{processGUID, index, command})
+	return err
+}
+
+// EvacuateClaimedLRP is [bbs.BBS.EvacuateClaimedLRP].
+func (c *RemoteBBS) EvacuateClaimedLRP(ctx context.Context, processGUID string, index int, command lrp.EvacuateClaimed) (keep bool, err error) {
+	a, err := callEvacuateClaimedLRP.Do(ctx, c.client, commandArgs[lrp.EvacuateClaimed]{processGUID, index, command})
+	return a.KeepContainer, err
+}
+
+// EvacuateRunningLRP is [bbs.BBS.EvacuateRunningLRP].
+func (c *RemoteBBS) EvacuateRunningLRP(ctx context.Context, processGUID string, index int, command lrp.EvacuateRunning) (keep bool, err error) {
+	a, err := callEvacuateRunningLRP.Do(ctx, c.client, commandArgs[lrp.EvacuateRunning]{processGUID, index, command})
+	return a.KeepContainer, err
+}
+
+// EvacuateStoppedLRP is [bbs.BBS.EvacuateStoppedLRP].
+func (c *RemoteBBS) EvacuateStoppedLRP(ctx context.Context, processGUID string, index int, command lrp.EvacuateStopped) (keep bool, err error) {
+	a, err := callEvacuateStoppedLRP.Do(ctx, c.client, commandArgs[lrp.EvacuateStopped]{processGUID, index, command})
+	return a.KeepContainer, err
+}
+
+// EvacuateCrashedLRP is [bbs.BBS.EvacuateCrashedLRP].
+func (c *RemoteBBS) EvacuateCrashedLRP(ctx context.Context, processGUID string, index int, command lrp.EvacuateCrashed) (keep bool, err error) {
+	a, err := callEvacuateCrashedLRP.Do(ctx, c.client, commandArgs[lrp.EvacuateCrashed]{processGUID, index, command})
+	return a.KeepContainer, err
+}
+
+// RemoveEvacuatingLRP is [bbs.BBS.RemoveEvacuatingLRP].
+func (c *RemoteBBS) RemoveEvacuatingLRP(ctx context.Context, processGUID string, index int, command lrp.RemoveEvacuating) error {
+	_, err := callRemoveEvacuatingLRP.Do(ctx, c.client, commandArgs[lrp.RemoveEvacuating]{processGUID, index, command})
+	return err
+}
+
+// StartTask is [bbs.BBS.StartTask].
+func (c *RemoteBBS) StartTask(ctx context.Context, guid string, command task.Start) (shouldRun bool, err error) {
+	a, err := callStartTask.Do(ctx, c.client, taskCommandArgs[task.Start]{guid, command})
+	return a.ShouldRun, err
+}
+
+// CompleteTask is [bbs.BBS.CompleteTask].
+func (c *RemoteBBS) CompleteTask(ctx context.Context, guid string, command task.Complete) error {
+	_, err := callCompleteTask.Do(ctx, c.client, taskCommandArgs[task.Complete]{guid, command})
+	return err
+}
+
+// RejectStartedTask is [bbs.BBS.RejectStartedTask].
+func (c *RemoteBBS) RejectStartedTask(ctx context.Context, guid string, command task.Reject) error {
+	_, err := callRejectStartedTask.Do(ctx, c.client, taskCommandArgs[task.Reject]{guid, command})
+	return err
+}
+
+// FailActualLRP is [bbs.BBS.FailActualLRP].
+func (c *RemoteBBS) FailActualLRP(ctx context.Context, key lrp.Key, why lrp.PlacementError) error {
+	_, err := callFailActualLRP.Do(ctx, c.client, failArgs{key, why})
+	return err
+}
+
+// RejectTask is [bbs.BBS.RejectTask].
+func (c *RemoteBBS) RejectTask(ctx context.Context, guid string, attempt task.Attempt, reason string) (next task.Attempt, again bool, err error) {
+	a, err := callRejectTask.Do(ctx, c.client, rejectArgs{guid, attempt, reason})
+	return a.Next, a.Again, err
+}
+
+// Converge is diego.ControlPlane.Converge.
+func (c *RemoteBBS) Converge(ctx context.Context) error {
+	_, err := callConverge.Do(ctx, c.client, wire.None{})
+	return err
+}
+
+var (
+	_ bbs.API            = (*RemoteBBS)(nil)
+	_ bbs.ConvergenceAPI = (*RemoteBBS)(nil)
+)

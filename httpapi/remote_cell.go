@@ -1,0 +1,81 @@
+package httpapi
+
+import (
+	"context"
+	"iter"
+
+	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/internal/wire"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/rep"
+)
+
+// A RemoteCell asks a [rep.API] over HTTP.
+type RemoteCell struct{ client *wire.Client }
+
+// NewCellClient fails with an *executor.ValidationError. It connects to nothing
+// yet.
+func NewRemoteCell(o ClientOptions) (*RemoteCell, error) {
+	client, err := newClient(o, cellService)
+	if err != nil {
+		return nil, err
+	}
+	return &RemoteCell{client}, nil
+}
+
+// State implements [rep.API].
+func (c *RemoteCell) State(ctx context.Context) (auction.CellState, error) {
+	return callState.Do(ctx, c.client, wire.None{})
+}
+
+// Perform implements [rep.API].
+func (c *RemoteCell) Perform(ctx context.Context, w auction.Work) ([]auction.Rejection, error) {
+	a, err := callPerform.Do(ctx, c.client, w)
+	return a.Rejections, err
+}
+
+// StopLRP implements [rep.API].
+func (c *RemoteCell) StopLRP(ctx context.Context, key lrp.Key, instance lrp.InstanceKey) error {
+	_, err := callStopLRP.Do(ctx, c.client, stopArgs{key, instance})
+	return err
+}
+
+// CancelTask implements [rep.API].
+func (c *RemoteCell) CancelTask(ctx context.Context, taskGUID, instanceGUID string) error {
+	_, err := callCancelTaskOnCell.Do(ctx, c.client, cancelArgs{taskGUID, instanceGUID})
+	return err
+}
+
+// Inventory implements [auction.InventoryClient].
+func (c *RemoteCell) Inventory(ctx context.Context) (auction.Inventory, error) {
+	return callInventory.Do(ctx, c.client, wire.None{})
+}
+
+// Evacuate implements [rep.API].
+func (c *RemoteCell) Evacuate(ctx context.Context) error {
+	_, err := callEvacuate.Do(ctx, c.client, wire.None{})
+	return err
+}
+
+// Evacuation implements [rep.API].
+func (c *RemoteCell) Evacuation(ctx context.Context) (rep.EvacuationStatus, error) {
+	return callEvacuation.Do(ctx, c.client, wire.None{})
+}
+
+// Containers implements [rep.API].
+func (c *RemoteCell) Containers(ctx context.Context) ([]executor.Container, error) {
+	return callContainers.Do(ctx, c.client, wire.None{})
+}
+
+// Logs implements [rep.API]. A list that is cut off ends with an error that wraps
+// [ErrNoAnswer] or io.ErrUnexpectedEOF, and may be asked for again from
+// rep.LogChunk.Next.
+func (c *RemoteCell) Logs(ctx context.Context, r rep.LogRequest) iter.Seq2[rep.LogChunk, error] {
+	return callLogs.All(ctx, c.client, r)
+}
+
+var (
+	_ rep.API                 = (*RemoteCell)(nil)
+	_ auction.InventoryClient = (*RemoteCell)(nil)
+)

@@ -1,0 +1,193 @@
+package httpapi
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/diegosdk/diego/internal/wire"
+)
+
+// A Role is what a caller may ask. It is an organizational unit (OU) of the
+// caller's certificate: "diego-" and the role, such as "diego-cell". A
+// certificate may have several.
+type Role string
+
+// The roles.
+const (
+	// ConsumerRole desires, reads and follows.
+	ConsumerRole Role = "consumer"
+	// CellRole reads and reports, as the cell whose id is the certificate's
+	// common name.
+	CellRole Role = "cell"
+	// AuctioneerRole places work on cells and reports what failed.
+	AuctioneerRole Role = "auctioneer"
+	// BBSRole requests work, has it stopped, and hands an operator's plans on to
+	// the auctioneer.
+	BBSRole Role = "bbs"
+	// OperatorRole does what a consumer does, plans, converges, drains cells
+	// and reads logs.
+	OperatorRole Role = "operator"
+)
+
+// Roles are all there are.
+var Roles = []Role{ConsumerRole, CellRole, AuctioneerRole, BBSRole, OperatorRole}
+
+// An Identity is who calls, as its certificate says.
+type Identity struct {
+	// Name is the certificate's common name; a cell's is its id.
+	Name  string
+	Roles []Role
+}
+
+// rolePrefix begins the organizational units that are roles.
+const rolePrefix = "diego-"
+
+// IdentityOf reads a certificate that has been verified. Organizational units
+// that are no roles are passed over.
+func IdentityOf(certificate *x509.Certificate) Identity {
+	id := Identity{Name: certificate.Subject.CommonName}
+	for _, unit := range certificate.Subject.OrganizationalUnit {
+		name, ok := strings.CutPrefix(unit, rolePrefix)
+		if role := Role(name); ok && slices.Contains(Roles, role) && !slices.Contains(id.Roles, role) {
+			id.Roles = append(id.Roles, role)
+		}
+	}
+	return id
+}
+
+// ErrForbidden is wrapped by every [ForbiddenError].
+var ErrForbidden = errors.New("forbidden")
+
+// A ForbiddenError says that a caller may not do what it asks.
+type ForbiddenError struct {
+	// Name is who asks, or empty.
+	Name string `json:"name,omitempty"`
+	// Call is what is asked.
+	Call string `json:"call"`
+	// Why says what would be needed.
+	Why string `json:"why"`
+}
+
+func (e *ForbiddenError) Error() string {
+	return fmt.Sprintf("%s by %q: %v: %s", e.Call, e.Name, ErrForbidden, e.Why)
+}
+
+// Unwrap makes errors.Is(err, ErrForbidden) true.
+func (e *ForbiddenError) Unwrap() error { return ErrForbidden }
+
+// authorize lets a call in if the caller's certificate has one of the call's
+// roles.
+func authorize(allowPlain bool) func(*http.Request, *wire.Info) (caller string, speaker func(string) error, err error) {
+	return func(r *http.Request, info *wire.Info) (string, func(string) error, error) {
+		switch {
+		case allowPlain && r.TLS == nil:
+			return "", func(string) error { return nil }, nil
+		case r.TLS == nil:
+			return "", nil, &ForbiddenError{Call: info.Name, Why: "TLS with a client certificate is wanted"}
+		case len(r.TLS.VerifiedChains) == 0 || len(r.TLS.PeerCertificates) == 0:
+			return "", nil, &ForbiddenError{Call: info.Name, Why: "a client certificate that the server verifies is wanted"}
+		}
+		id := IdentityOf(r.TLS.PeerCertificates[0])
+		if !slices.ContainsFunc(id.Roles, func(role Role) bool { return slices.Contains(info.Roles, string(role)) }) {
+			return "", nil, &ForbiddenError{id.Name, info.Name, fmt.Sprintf(
+				"a certificate with one of the organizational units %s is wanted", units(info.Roles))}
+		}
+		return id.Name, func(cellID string) error {
+			switch {
+			case id.Name == "": // it would be whatever is on no cell yet
+				return &ForbiddenError{id.Name, info.Name, "a certificate whose common name is the cell's id is wanted"}
+			case cellID != id.Name:
+				return &ForbiddenError{id.Name, info.Name, fmt.Sprintf("only cell %q may say so", cellID)}
+			}
+			return nil
+		}, nil
+	}
+}
+
+func units(roles []string) string {
+	list := make([]string, len(roles))
+	for i, role := range roles {
+		list[i] = rolePrefix + role
+	}
+	return strings.Join(list, ", ")
+}
+
+// A service is what a client asks.
+type service struct {
+	name string
+	// servers may answer for it.
+	servers []Role
+	// several says that any of several processes answers, and may name another
+	// one. Otherwise it is the one whose name the client knows.
+	several bool
+}
+
+var (
+	bbsService = service{"BBS", []Role{BBSRole}, true}
+	// A BBS without an auctioneer plans itself, and with one it hands plans on.
+	auctioneerService = service{"auctioneer", []Role{AuctioneerRole, BBSRole}, true}
+	cellService       = service{"cell", []Role{CellRole}, false}
+)
+
+// ErrImpostor is wrapped by every [ImpostorError].
+var ErrImpostor = errors.New("it may not answer")
+
+// An ImpostorError says that a server's certificate is good, but is not one of
+// what the client asks for: a consumer that listens is no cell. Nothing was
+// sent to the server.
+type ImpostorError struct {
+	// Service is what was asked for: "BBS", "auctioneer" or "cell".
+	Service string `json:"service"`
+	// CellID is the cell that was asked for, or empty.
+	CellID string `json:"cell_id,omitempty"`
+	// Server is who has answered.
+	Server Identity `json:"server"`
+}
+
+func (e *ImpostorError) Error() string {
+	return fmt.Sprintf("the server has the certificate of %q with the roles %q, so %v for the %s",
+		e.Server.Name, e.Server.Roles, ErrImpostor, strings.TrimSpace(e.Service+" "+e.CellID))
+}
+
+// Unwrap makes errors.Is(err, ErrImpostor) true.
+func (e *ImpostorError) Unwrap() error { return ErrImpostor }
+
+// admit fails with an *ImpostorError unless the holder of a certificate that
+// has been verified may answer for the service and, if it is a cell, is the
+// cell of that id.
+func (s service) admit(server Identity, cellID string) error {
+	if s.several {
+		cellID = ""
+	}
+	if (s.several || server.Name == cellID) &&
+		slices.ContainsFunc(s.servers, func(role Role) bool { return slices.Contains(server.Roles, role) }) {
+		return nil
+	}
+	return &ImpostorError{s.name, cellID, server}
+}
+
+// trusted is c, which may be nil, for connections to the service only.
+func (s service) trusted(c *tls.Config, cellID string) *tls.Config {
+	if c == nil {
+		c = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	c = c.Clone()
+	before := c.VerifyConnection
+	c.VerifyConnection = func(state tls.ConnectionState) error {
+		if before != nil {
+			if err := before(state); err != nil {
+				return err
+			}
+		}
+		if err := s.admit(IdentityOf(state.PeerCertificates[0]), cellID); err != nil {
+			return &tls.CertificateVerificationError{UnverifiedCertificates: state.PeerCertificates, Err: err}
+		}
+		return nil
+	}
+	return c
+}

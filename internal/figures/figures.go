@@ -1,0 +1,97 @@
+// Package figures is the table of all figures that the packages of this module
+// publish.
+package figures
+
+import "github.com/diegosdk/diego/auction"
+
+// A Kind is the type of a figure in Prometheus' words.
+type Kind string
+
+const (
+	Counter   Kind = "counter"
+	Gauge     Kind = "gauge"
+	Histogram Kind = "histogram"
+)
+
+// A Figure says what a name that is given to [auction.Metrics] means.
+type Figure struct {
+	Name   string
+	Kind   Kind
+	Labels []string
+	Help   string
+}
+
+// All are ordered by the part that publishes them. The table in
+// docs/operations.md is this one, which a test compares.
+var All = []Figure{
+	{"leader", Gauge, nil, "1 while this process leads"},
+	{"leader_lease_seconds", Gauge, nil, "how long this process leads if its lease is not renewed; 0 while it does not lead"},
+	{"leader_lease_age_seconds", Gauge, nil, "time since this process's lease was renewed; 0 while it does not lead"},
+	{"store_clock_skew_seconds", Gauge, nil, "how far the store's clock is ahead of this process's; negative if it is behind"},
+	{"commit_seconds", Histogram, nil, "how long commits to the store take"},
+	{"commit_conflicts_total", Counter, nil, "commits that came too late and were decided anew"},
+	{"bbs_errors_total", Counter, []string{"call", "kind"}, "calls that failed: refused by the rules, not the leader, or failed"},
+	{"effects_lost_total", Counter, []string{"kind"}, "effects that were not carried out; convergence asks again"},
+	{"callbacks_total", Counter, []string{"verdict"}, "attempts to call back"},
+	{"subscriber_lag_events", Histogram, nil, "how many events a subscriber got when it read on, up to 500 if it reads from the store"},
+	{"subscriptions_open", Gauge, nil, "subscriptions over HTTP to this process"},
+	{"subscriptions_refused_total", Counter, nil, "subscriptions beyond `MaxSubscriptions` or `MaxSubscriptionsEach`"},
+	{"convergence_passes_total", Counter, nil, "passes of convergence"},
+	{"convergence_full_passes_total", Counter, nil, "passes that looked at everything, and not only at what had changed or was due"},
+	{"convergence_pass_seconds", Histogram, nil, "how long a pass takes"},
+	{"convergence_actions_total", Counter, []string{"reason"}, "what passes found to do"},
+	{"convergence_starts_total", Counter, nil, "starts that passes asked for"},
+	{"convergence_errors_total", Counter, nil, "what could not be mended"},
+	{"convergence_quarantined_total", Counter, nil, "records that could not be decoded"},
+	{"lrps", Gauge, []string{"state", "presence"}, "ActualLRPs at the last pass"},
+	{"tasks", Gauge, []string{"state"}, "tasks at the last pass"},
+	{"domain_fresh", Gauge, []string{"domain"}, "1 while surplus instances of the domain are stopped"},
+	{"cells_present", Gauge, nil, "cells at the last pass"},
+	{"records_given_up_total", Counter, nil, "instances and tasks whose cell had no container for them and did not say so"},
+	{"cells_trusted", Gauge, nil, "0 while some cell that is not present does not count as missing: too many were lost, or this process has just begun to lead"},
+	{"cells_doubted", Gauge, nil, "cells whose loss is not believed yet"},
+	{"auction_rounds_total", Counter, nil, "rounds of the auctioneer"},
+	{"auction_round_seconds", Histogram, nil, "how long a round takes"},
+	{"auction_waiting", Gauge, nil, "work that waits for a round"},
+	{"auction_performed_total", Counter, nil, "work that a cell has taken"},
+	{"auction_refused_total", Counter, []string{"reason"}, "work that found no cell"},
+	{"auction_unknown_total", Counter, nil, "work whose cell did not answer"},
+	{"auction_silent_cells", Gauge, nil, "cells that were left out of the last round"},
+	{"auction_failing_cells", Gauge, nil, "of these, cells that have failed all the work they were given lately"},
+	{"auction_dropped_total", Counter, nil, "work beyond MaxWaiting"},
+	{"auction_reports_failed_total", Counter, nil, "failures that could not be reported"},
+	{"auction_errors_total", Counter, nil, "rounds that were not begun"},
+	{"rep_survey_seconds", Histogram, nil, "how long a cell takes to list its containers and records"},
+	{"rep_steps_total", Counter, []string{"step", "outcome"}, "what a cell has done about containers and records: `done`, `refused` by the BBS, or `failed`"},
+	{"rep_inconceivable_total", Counter, nil, "pairs of container and record that should never be; each is in the log"},
+	{"rep_containers", Gauge, []string{"state"}, "a cell's containers of LRPs and tasks"},
+	{"rep_capacity_total", Gauge, []string{"of"}, "the size of a cell: `memory_mb`, `disk_mb`, `containers`, `pids`"},
+	{"rep_capacity_remaining", Gauge, []string{"of"}, "what is not taken of that"},
+	{"rep_work_taken_total", Counter, nil, "reservations that a cell has made"},
+	{"rep_work_refused_total", Counter, nil, "work that a cell has refused"},
+	{"rep_self_tests_total", Counter, []string{"outcome"}, "self-tests of a cell: `succeeded` or `failed`"},
+	{"rep_unhealthy", Gauge, nil, "1 while the self-test keeps a cell out of auctions"},
+	{"rep_evacuating", Gauge, nil, "1 once a cell evacuates"},
+	{"rep_announce_failures_total", Counter, nil, "times that a cell could not renew its presence"},
+	{"metrics_dropped_total", Counter, []string{"name"}, "figures that Prometheus was given and did not keep: too many series of the name, or its type changed"},
+}
+
+// leadersGauges are those that only a leader knows.
+var leadersGauges = []string{"lrps", "tasks", "domain_fresh", "cells_present", "cells_trusted", "cells_doubted", "auction_waiting", "auction_silent_cells", "auction_failing_cells"}
+
+// ForgetLeading is for a process that leads no longer.
+func ForgetLeading(m auction.Metrics) {
+	if f, ok := m.(auction.Forgetter); ok {
+		f.Forget(leadersGauges...)
+	}
+}
+
+// Help is what the figure of that name tells, or "" for a caller's own.
+func Help(name string) string {
+	for _, f := range All {
+		if f.Name == name {
+			return f.Help
+		}
+	}
+	return ""
+}

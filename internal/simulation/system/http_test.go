@@ -1,0 +1,117 @@
+package system_test
+
+import (
+	"io"
+	"log"
+	"math/rand"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/bbs"
+	"github.com/diegosdk/diego/httpapi"
+)
+
+// behaviours are the tests of what a BBS does that are repeated over HTTP.
+var behaviours = map[string]func(*testing.T){
+	"scaling":             TestScalingADeploymentStartsAndStopsInstancesAtOnce,
+	"a large deployment":  TestALargeDeploymentIsMadeInBatches,
+	"rolling out":         TestANewDefinitionIsRolledOutOneIndexAfterAnother,
+	"crashing once":       TestAnInstanceCrashesOnceHoweverOftenThatIsReported,
+	"starting a task":     TestTheFirstAnswerToStartTaskIsGivenAgain,
+	"retiring":            TestRetiredInstancesStartAgain,
+	"evacuating":          TestAnEvacuatingCellKeepsItsInstancesUntilTheyAreReplaced,
+	"fitting nowhere":     TestAnInstanceThatFitsNowhereSaysWhy,
+	"domains":             TestDomainsSayWhetherTheyAreFresh,
+	"missing or there":    TestWhatIsMissingOrInTheWayIsTheSameErrorForEveryCall,
+	"updating to another": TestADesiredLRPIsUpdatedToAnotherByARollout,
+	"groups":              TestGroupsAreReadForEachDefinitionAndForTheActiveOne,
+	"one call for a task": TestATaskIsResolvedAndDeletedInOneCall,
+	"cells":               TestCellsAreListedWithWhatTheyOffer,
+	"tasks":               TestTasksRunAndAreDealtWithByTheirConsumer,
+	"wrong calls":         TestCallsThatAreWrongChangeNothing,
+	"repeated once":       TestACallThatWasCarriedOutIsNeverRefusedWhenItIsRepeated,
+	"repeated calls":      TestACallThatIsRepeatedWithItsRequestIDIsCarriedOutOnce,
+	"resuming":            TestASubscriberThatResumesMissesNothingAndSeesNothingTwice,
+	"from now":            TestASubscriptionFromNowBeginsWhenItIsMade,
+	"filters":             TestASubscriberGetsWhatItsFilterWants,
+	"too slow":            TestASubscriberThatIsTooSlowForTheLogIsTold,
+	"timelines":           TestATimelineTellsWhatHappenedToAnInstanceAndWhy,
+	"lost effects":        TestEffectsThatAreLostAfterTheCommitAreAskedForAgain,
+	"a store that fails":  TestAStoreThatIsDownForHalfAMinuteHarmsNobody,
+	"lost presences":      TestLosingAllPresencesForOneTTLRestartsNoHealthyInstance,
+}
+
+func TestTheSameHoldsOverHTTP(t *testing.T) {
+	for name, test := range behaviours {
+		t.Run(name, test)
+	}
+}
+
+// asked is the BBS of a control plane as the running test asks it.
+func (s *system) asked(p *diego.ControlPlane) bbs.API {
+	if !strings.HasPrefix(s.t.Name(), "TestTheSameHoldsOverHTTP/") {
+		return p.BBS
+	}
+	return overHTTP(s.t, p)
+}
+
+// overHTTP serves a control plane on a loopback address and asks it there.
+func overHTTP(t testing.TB, p *diego.ControlPlane) *httpapi.RemoteBBS {
+	t.Helper()
+	handler, err := httpapi.NewHandler(httpapi.HandlerOptions{BBS: p.BBS, Convergence: p, Auctioneer: p, Ready: p.Ready, AllowPlain: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	client, err := httpapi.NewRemoteBBS(httpapi.ClientOptions{Addresses: []string{server.URL}, AllowPlain: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+func TestTheClientHasEveryMethodOfABBS(t *testing.T) {
+	for _, other := range []reflect.Type{reflect.TypeFor[*httpapi.RemoteBBS](), reflect.TypeFor[bbs.API]()} {
+		service := reflect.TypeFor[*bbs.BBS]()
+		for i := range service.NumMethod() {
+			want := service.Method(i)
+			got, ok := other.MethodByName(want.Name)
+			if !ok {
+				t.Errorf("%v has no method %s", other, want.Name)
+				continue
+			}
+			if got, want := signature(got, other.Kind() != reflect.Interface), signature(want, true); got != want {
+				t.Errorf("%v.%s is %s, want %s", other, "", got, want)
+			}
+		}
+	}
+}
+
+// signature is a method's type without its receiver.
+func signature(m reflect.Method, receiver bool) string {
+	var parts []string
+	for i := range m.Type.NumIn() {
+		if i > 0 || !receiver {
+			parts = append(parts, m.Type.In(i).String())
+		}
+	}
+	parts = append(parts, "->")
+	for i := range m.Type.NumOut() {
+		parts = append(parts, m.Type.Out(i).String())
+	}
+	return strings.Join(parts, " ")
+}
+
+// quiet discards what servers say of connections that fail.
+var quiet = log.New(io.Discard, "", 0)
+
+// emptyIsNil takes empty lists and maps for none.
+var emptyIsNil = cmpopts.EquateEmpty()
+
+func newQuickRand(seed uint64) *rand.Rand { return rand.New(rand.NewSource(int64(seed))) }

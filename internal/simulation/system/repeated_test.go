@@ -1,0 +1,196 @@
+package system_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/bbs"
+	"github.com/diegosdk/diego/httpapi"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/task"
+)
+
+// mine is the instance of web/0, and gone that of web/1.
+var (
+	mine = lrp.InstanceKey{InstanceGUID: "mine", CellID: "cell-1"}
+	gone = lrp.InstanceKey{InstanceGUID: "gone", CellID: "cell-1"}
+)
+
+// onceCalls are the calls that carry a request id, with what goes before each.
+var onceCalls = map[string]struct {
+	before, call func(ctx context.Context, b bbs.API) error
+}{
+	"Desire": {nil, func(ctx context.Context, b bbs.API) error { return b.Desire(ctx, desired("new", 1)) }},
+	"CreateDeployment": {nil, func(ctx context.Context, b bbs.API) error {
+		return b.CreateDeployment(ctx, lrp.DeploymentDefinition{ProcessGUID: "new", Domain: "apps", DefinitionID: "v1", Definition: definition()})
+	}},
+	"UpdateDeployment":   {nil, updateTo("v2")},
+	"ActivateDefinition": {updateTo("v2"), func(ctx context.Context, b bbs.API) error { return b.ActivateDefinition(ctx, "web", "web") }},
+	"DeleteDeployment":   {nil, func(ctx context.Context, b bbs.API) error { return b.DeleteDeployment(ctx, "web") }},
+	"Retire":             {nil, func(ctx context.Context, b bbs.API) error { return b.Retire(ctx, "web", 0, "") }},
+	"DesireTask":         {nil, func(ctx context.Context, b bbs.API) error { return b.DesireTask(ctx, desiredTask("new", "")) }},
+	"CancelTask":         {nil, cancelJob},
+	"ResolveTask":        {cancelJob, resolveJob},
+	"DeleteTask": {inOrder(cancelJob, resolveJob), func(ctx context.Context, b bbs.API) error {
+		return b.DeleteTask(ctx, "job")
+	}},
+	"UpdateDesiredLRP": {nil, func(ctx context.Context, b bbs.API) error {
+		_, err := b.UpdateDesiredLRP(ctx, desired("web", 2), "")
+		return err
+	}},
+	"ResolveAndDeleteTask": {cancelJob, func(ctx context.Context, b bbs.API) error {
+		return b.ResolveAndDeleteTask(ctx, "job")
+	}},
+	"FailTask": {nil, func(ctx context.Context, b bbs.API) error { return b.FailTask(ctx, "job", "no reason") }},
+	"RemoveLRP": {nil, func(ctx context.Context, b bbs.API) error {
+		return b.RemoveLRP(ctx, "web", 0, lrp.Remove{Instance: mine})
+	}},
+	"EvacuateClaimedLRP": {
+		func(ctx context.Context, b bbs.API) error {
+			return b.ClaimLRP(ctx, "web", 1, lrp.Claim{Instance: gone})
+		}, func(ctx context.Context, b bbs.API) error {
+			_, err := b.EvacuateClaimedLRP(ctx, "web", 1, lrp.EvacuateClaimed{Instance: gone})
+			return err
+		},
+	},
+	"EvacuateStoppedLRP": {nil, func(ctx context.Context, b bbs.API) error {
+		_, err := b.EvacuateStoppedLRP(ctx, "web", 0, lrp.EvacuateStopped{Instance: mine})
+		return err
+	}},
+	"RemoveEvacuatingLRP": {
+		func(ctx context.Context, b bbs.API) error {
+			_, err := b.EvacuateRunningLRP(ctx, "web", 0, lrp.EvacuateRunning{Instance: mine})
+			return err
+		}, func(ctx context.Context, b bbs.API) error {
+			return b.RemoveEvacuatingLRP(ctx, "web", 0, lrp.RemoveEvacuating{Instance: mine})
+		},
+	},
+	"StartTask": {nil, startJob},
+	"CompleteTask": {startJob, func(ctx context.Context, b bbs.API) error {
+		return b.CompleteTask(ctx, "job", task.Complete{CellID: "cell-1", InstanceGUID: "mine"})
+	}},
+	"RejectStartedTask": {startJob, func(ctx context.Context, b bbs.API) error {
+		return b.RejectStartedTask(ctx, "job", task.Reject{CellID: "cell-1", InstanceGUID: "mine", Reason: "busy"})
+	}},
+	"RejectTask": {nil, func(ctx context.Context, b bbs.API) error {
+		_, _, err := b.RejectTask(ctx, "job", task.Attempt{}, "no cell")
+		return err
+	}},
+}
+
+func updateTo(definitionID string) func(context.Context, bbs.API) error {
+	next := definition()
+	next.MemoryMB = 64
+	return func(ctx context.Context, b bbs.API) error {
+		return b.UpdateDeployment(ctx, "web", lrp.Update{DefinitionID: &definitionID, Definition: &next})
+	}
+}
+
+func cancelJob(ctx context.Context, b bbs.API) error  { return b.CancelTask(ctx, "job") }
+func resolveJob(ctx context.Context, b bbs.API) error { return b.ResolveTask(ctx, "job") }
+
+func startJob(ctx context.Context, b bbs.API) error {
+	should, err := b.StartTask(ctx, "job", task.Start{CellID: "cell-1", InstanceGUID: "mine"})
+	if err == nil && !should {
+		return errors.New("the cell is told not to run the task that it started")
+	}
+	return err
+}
+
+func inOrder(calls ...func(context.Context, bbs.API) error) func(context.Context, bbs.API) error {
+	return func(ctx context.Context, b bbs.API) error {
+		for _, call := range calls {
+			if err := call(ctx, b); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// A forgetfulStore cannot be asked for requests while err is set.
+type forgetfulStore struct {
+	storage.Store
+	err error
+}
+
+func (s *forgetfulStore) Remembers(ctx context.Context, requestID string) (bool, error) {
+	if s.err != nil {
+		return false, s.err
+	}
+	return s.Store.Remembers(ctx, requestID)
+}
+
+func TestACallThatWasCarriedOutIsNeverRefusedWhenItIsRepeated(t *testing.T) {
+	for _, c := range httpapi.Calls() {
+		if _, tested := onceCalls[c.Name]; c.Service == "bbs" && !c.Repeatable && !tested {
+			t.Errorf("%s carries a request id and is not tested", c.Name)
+		}
+	}
+	for name, test := range onceCalls {
+		t.Run(name, func(t *testing.T) {
+			s := newSystem(t, 0, nil)
+			s.must(s.BBS.Desire(s.ctx, desired("web", 2)))
+			s.must(s.BBS.StartLRP(s.ctx, "web", 0, lrp.Start{Instance: mine}))
+			s.must(s.BBS.DesireTask(s.ctx, desiredTask("job", "")))
+			if test.before != nil {
+				s.must(test.before(s.ctx, s.BBS))
+			}
+			once := bbs.WithRequestID(s.ctx, "4711")
+			s.must(test.call(once, s.BBS))
+
+			store := &forgetfulStore{Store: s.store}
+			other := s.plane("plane-2", func(o *diego.Options) { o.Store = store })
+			standby := s.asked(other)
+			s.must(other.Tick(s.ctx))
+			repeat := func(where string) {
+				log, err := s.store.Log(s.ctx)
+				s.must(err)
+				if err := test.call(once, standby); err != nil && !errors.Is(err, bbs.ErrNotLeader) {
+					t.Errorf("%s: got %v, want success or to be sent to the leader", where, err)
+				}
+				if after, err := s.store.Log(s.ctx); err != nil || after.Newest != log.Newest {
+					t.Errorf("%s: the repeated call made %d events, %v", where, after.Newest-log.Newest, err)
+				}
+			}
+			repeat("at a standby")
+			store.err = errBroken
+			if err := test.call(once, standby); slices.ContainsFunc(refusals, func(refusal error) bool { return errors.Is(err, refusal) }) {
+				t.Errorf("with the store away it is refused: %v", err)
+			}
+			store.err = nil
+
+			s.clock.Advance(20 * time.Second)
+			s.must(other.Tick(s.ctx))
+			if leading, _ := other.Leadership.Leading(); !leading {
+				t.Fatal("the other control plane does not lead")
+			}
+			repeat("after a fail-over")
+			store.err = errBroken
+			if err := test.call(once, standby); slices.ContainsFunc(refusals, func(refusal error) bool { return errors.Is(err, refusal) }) {
+				t.Errorf("with the new leader's store away it is refused: %v", err)
+			}
+		})
+	}
+}
+
+// refusals are what says that a call was not carried out.
+var refusals = []error{
+	storage.ErrExists, storage.ErrNotFound, lrp.ErrRefused, lrp.ErrNotFound, lrp.ErrCannotBeRemoved, lrp.ErrCannotBeRetired,
+	task.ErrNotFound, task.ErrExists, task.ErrInvalidTransition, task.ErrRunningElsewhere, task.ErrOtherAttempt,
+}
+
+func TestACallWithANewRequestIDIsStillRefusedAtAStandby(t *testing.T) {
+	s := newSystem(t, 0, nil)
+	s.must(s.BBS.Desire(bbs.WithRequestID(s.ctx, "4711"), desired("web", 1)))
+	other := s.plane("plane-2", nil)
+	s.must(other.Tick(s.ctx))
+	if err := other.BBS.Desire(bbs.WithRequestID(s.ctx, "4712"), desired("web", 1)); !errors.Is(err, storage.ErrExists) {
+		t.Errorf("got %v, want ErrExists", err)
+	}
+}

@@ -1,0 +1,62 @@
+package rep
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/executor"
+)
+
+// An API is what a cell can be asked by the control plane and by operators, in
+// this process or over HTTP. Its methods may be called at the same time.
+type API interface {
+	auction.CellClient
+	// Evacuate begins to empty the cell (000 §Evacuation). A cell that
+	// evacuates already goes on.
+	Evacuate(ctx context.Context) error
+	// Evacuation says how far that is.
+	Evacuation(ctx context.Context) (EvacuationStatus, error)
+	// Containers are those on the cell, ordered by guid.
+	Containers(ctx context.Context) ([]executor.Container, error)
+	// Logs are what a container writes or, for one that is gone, the last of what
+	// it wrote, as long as the cell keeps that. The error wraps
+	// storage.ErrNotFound if there is nothing to read of such a container.
+	Logs(ctx context.Context, r LogRequest) iter.Seq2[LogChunk, error]
+}
+
+// An EvacuationStatus says how far a cell is on its way to being empty.
+type EvacuationStatus struct {
+	Evacuating bool `json:"evacuating"`
+	// BeganAt is when that began, Deadline when it ends at the latest; zero
+	// unless Evacuating.
+	BeganAt  time.Time `json:"began_at,omitzero"`
+	Deadline time.Time `json:"deadline,omitzero"`
+	// Containers is how many are left.
+	Containers int `json:"containers"`
+	// Waiting says why they stay, for as many as are known: "web/0: no cell takes
+	// its replacement: …".
+	Waiting []string `json:"waiting,omitempty"`
+	// Done says that the evacuation is over, and the cell may be switched off.
+	Done bool `json:"done"`
+}
+
+// A LogRequest says what to read of a container's output.
+type LogRequest struct {
+	ContainerGUID string `json:"container_guid"`
+	// Stream is "stdout", "stderr" or "health" (default "stdout").
+	Stream string `json:"stream,omitempty"`
+	// From is the number of the first byte, counted from the container's first.
+	// Bytes that are not kept any more are passed over.
+	From int64 `json:"from,omitempty"`
+	// Follow waits for more at the end, until the container is deleted.
+	Follow bool `json:"follow,omitempty"`
+}
+
+// A LogChunk is a piece of a container's output.
+type LogChunk struct {
+	// Next is the number of the byte after Data: where to go on.
+	Next int64  `json:"next"`
+	Data []byte `json:"data"`
+}

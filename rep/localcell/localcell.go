@@ -1,0 +1,135 @@
+// Package localcell joins the parts of a cell in one process: the rep, which
+// decides, and the manager of its containers.
+package localcell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"time"
+
+	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/bbs"
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/manager"
+	"github.com/diegosdk/diego/internal/parallel"
+	"github.com/diegosdk/diego/rep"
+	"github.com/diegosdk/diego/storage"
+)
+
+// A Cell is a cell of this process, to be served by httpapi.NewHandler or dialled
+// without a network.
+type Cell struct {
+	// Both are required: Manager has the rep's containers.
+	*rep.Rep
+	Manager *manager.Manager
+}
+
+var (
+	_ rep.API                 = Cell{}
+	_ auction.InventoryClient = Cell{}
+)
+
+// Run runs the rep and its manager until ctx ends or an evacuation is over. It
+// then deletes the containers, as nobody looks after them any more. It returns
+// the error of the rep's Run; but if containers are left on the host, one that
+// says so and is not ctx's.
+func (c Cell) Run(ctx context.Context) error {
+	stop := parallel.During(context.WithoutCancel(ctx), c.Manager.Run)
+	err := c.Rep.Run(ctx)
+	stop()
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearTime)
+	defer cancel()
+	left := c.Manager.Clear(late)
+	if left == nil {
+		return err
+	}
+	left = fmt.Errorf("containers are left on the host until a cell starts in the same directory: %w", left)
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return left
+	}
+	return errors.Join(err, left)
+}
+
+// clearTime is how long the containers may take to be deleted.
+const clearTime = 30 * time.Second
+
+// Ready is for HandlerOptions: a cell is ready while it is present and takes
+// work.
+func (c Cell) Ready(ctx context.Context) bbs.Readiness {
+	r := bbs.Readiness{Role: "cell"}
+	absent := c.Rep.Absent()
+	switch state, err := c.Rep.State(ctx); {
+	case err != nil:
+		r.Why = err.Error()
+	case state.Evacuating:
+		r.Why = string(auction.Evacuating)
+	case state.Unhealthy:
+		r.Why = string(auction.Unhealthy)
+	case absent != nil:
+		r.Why = "not present: " + absent.Error()
+	case state.Settling:
+		r.Why = string(auction.Settling)
+	default:
+		r.Ready = true
+	}
+	return r
+}
+
+// Evacuation implements [rep.API].
+func (c Cell) Evacuation(context.Context) (rep.EvacuationStatus, error) {
+	s := rep.EvacuationStatus{Containers: len(c.Manager.List()), Waiting: c.Rep.Waiting()}
+	s.BeganAt, s.Deadline, s.Done = c.Rep.Evacuation()
+	s.Evacuating = !s.BeganAt.IsZero()
+	return s, nil
+}
+
+// Containers implements [rep.API].
+func (c Cell) Containers(context.Context) ([]executor.Container, error) {
+	return c.Manager.List(), nil
+}
+
+// logPiece is how much of a log is passed on at once, at most.
+const logPiece = 32 << 10
+
+// Logs implements [rep.API].
+func (c Cell) Logs(ctx context.Context, r rep.LogRequest) iter.Seq2[rep.LogChunk, error] {
+	stream := manager.Stream(r.Stream)
+	if stream == "" {
+		stream = manager.Stdout
+	}
+	return func(yield func(rep.LogChunk, error) bool) {
+		var v executor.Validator
+		v.Check(stream == manager.Stdout || stream == manager.Stderr || stream == manager.Health, "stream", r.Stream, "stdout, stderr or health")
+		v.Check(r.From >= 0, "from", r.From, "at least 0")
+		if err := v.Err(); err != nil {
+			yield(rep.LogChunk{}, err)
+			return
+		}
+		log, err := c.Manager.Log(ctx, r.ContainerGUID, stream, r.From, r.Follow)
+		if errors.Is(err, manager.ErrNotFound) {
+			err = errors.Join(storage.ErrNotFound, err)
+		}
+		if err != nil {
+			yield(rep.LogChunk{}, err)
+			return
+		}
+		defer log.Close()
+		buffer := make([]byte, logPiece)
+		for {
+			n, err := log.Read(buffer)
+			if n > 0 && !yield(rep.LogChunk{Next: log.Offset(), Data: append([]byte(nil), buffer[:n]...)}, nil) {
+				return
+			}
+			switch {
+			case errors.Is(err, io.EOF):
+				return
+			case err != nil:
+				yield(rep.LogChunk{}, err)
+				return
+			}
+		}
+	}
+}
