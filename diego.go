@@ -103,6 +103,9 @@ type Options struct {
 // [ControlPlane.Run] keeps it going; [ControlPlane.WaitReady] says when it can
 // be asked. A test or a simulation calls
 // [ControlPlane.Tick] instead, in its own time.
+//
+// All methods may be called at the same time, except Tick, which is for one
+// goroutine and not beside Run.
 type ControlPlane struct {
 	// BBS is the API. Its reads work on every process, its other calls fail
 	// with a *[bbs.NotLeaderError] on one that does not lead.

@@ -14,6 +14,7 @@ import (
 
 // An API is what a [BBS] can be asked, in this process or, through a
 // httpapi.RemoteBBS, over HTTP. Its methods are documented at BBS.
+// Its methods may be called at the same time.
 type API interface {
 	// What is desired.
 	Desire(ctx context.Context, l lrp.DesiredLRP) error
@@ -65,6 +66,7 @@ type API interface {
 
 // ConvergenceAPI is what convergence can be asked: of a diego.ControlPlane, or of
 // another process through a httpapi.RemoteBBS.
+// Its methods may be called at the same time.
 type ConvergenceAPI interface {
 	// Converge begins a pass at once. The error is a *[NotLeaderError] on a
 	// process that does not lead.

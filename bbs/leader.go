@@ -64,7 +64,8 @@ type LeaderOptions struct {
 // callbacks. It implements converge.Effects.
 //
 // [Leader.Run] keeps it going. A test or a simulation calls Look, Act and
-// CallBack instead, in its own time and from one goroutine.
+// CallBack instead, in its own time and from one goroutine. Carry and the BBS
+// may be called at the same time as anything else.
 type Leader struct {
 	// BBS is the API.
 	BBS *BBS

@@ -72,6 +72,7 @@ func (e *ClockSkewError) Unwrap() error { return ErrClockSkew }
 
 // A LeaderStore keeps leases and has the clock by which they expire. Every
 // [storage.Store] is one.
+// Its methods may be called at the same time.
 type LeaderStore interface {
 	storage.Leaser
 	// Now is the Store's clock.
@@ -111,6 +112,9 @@ type LeadershipOptions struct {
 // harm: its commits carry the epoch of its lease, and the store refuses them
 // once the lease has a newer one. Its own clock matters only for how soon it
 // notices.
+//
+// All methods may be called at the same time, but only one of Tick and Run is in
+// use.
 type Leadership struct {
 	o LeadershipOptions
 

@@ -51,12 +51,14 @@ type AnnouncerOptions struct {
 
 // Presences is how a cell is present by way of a BBS, which is mostly a
 // httpapi.RemoteBBS.
+// Its methods may be called at the same time.
 type Presences interface {
 	Announce(ctx context.Context, p CellPresence, owner string, ttl time.Duration) error
 	Leave(ctx context.Context, cellID, owner string) error
 }
 
 // An Announcer keeps a cell present (000 §Maintaining the Cell's presence).
+// All methods may be called at the same time.
 type Announcer struct {
 	o     AnnouncerOptions
 	value []byte
@@ -253,6 +255,7 @@ func (u undialled) StopLRP(context.Context, lrp.Key, lrp.InstanceKey) error { re
 func (u undialled) CancelTask(context.Context, string, string) error        { return u.err }
 
 // A CellWatch notices cells that come and go.
+// Tick may be called at the same time.
 type CellWatch struct {
 	store   storage.Reader
 	changed func()

@@ -44,7 +44,7 @@ type HandlerOptions struct {
 	Heartbeat time.Duration
 	// MaxSubscriptions is how many subscriptions to events may be open at a time
 	// (default 1,000; negative means any number). One more is refused with a
-	// *[TooManyError]; a client tries others, and again until its patience ends.
+	// *problem.TooManyError; a client tries others, and again until its patience ends.
 	MaxSubscriptions int
 	// MaxSubscriptionsEach is how many of them one caller may have, by the
 	// common name of its certificate, so that nobody takes all of them (default

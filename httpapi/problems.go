@@ -11,6 +11,7 @@ import (
 
 	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/httpapi/problem"
 	"github.com/diegosdk/diego/internal/wire"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
@@ -154,7 +155,7 @@ func elsewhere(err error) (address string, ok bool) {
 	if errors.As(err, &not) {
 		return not.Address, true
 	}
-	var many *TooManyError
+	var many *problem.TooManyError
 	return "", errors.As(err, &many) || errors.Is(err, storage.ErrFenced)
 }
 
@@ -278,15 +279,6 @@ func statusOf(err error) int {
 	return http.StatusConflict
 }
 
-// A RemoteError is an error of another process that is of no kind known here.
-type RemoteError = wire.RemoteError
-
-// A TooLargeError says that a request or an answer is longer than is accepted.
-type TooLargeError = wire.TooLargeError
-
-// A TooManyError says that a process has as many subscriptions as it takes.
-type TooManyError = wire.TooManyError
-
 // What errors of clients wrap.
 var (
 	// ErrNoAnswer: it is not known whether the call was carried out.
@@ -310,7 +302,7 @@ type ProblemKind struct {
 // ProblemKinds are all there are, in the order in which they are looked for.
 func ProblemKinds() (list []ProblemKind) {
 	for _, k := range problems.Kinds {
-		list = append(list, ProblemKind{wire.TypePrefix + k.Name, k.Status, k.Title, k.Example})
+		list = append(list, ProblemKind{problem.TypePrefix + k.Name, k.Status, k.Title, k.Example})
 	}
 	return list
 }
@@ -320,7 +312,7 @@ func ProblemBody(err error) ([]byte, error) { return json.Marshal(problems.Encod
 
 // ProblemError makes the error again that a body was made from.
 func ProblemError(body []byte) error {
-	var p wire.Problem
+	var p problem.Problem
 	if err := json.Unmarshal(body, &p); err != nil {
 		return fmt.Errorf("%w: %w", ErrGarbled, err)
 	}

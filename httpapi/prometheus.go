@@ -23,6 +23,8 @@ import (
 //
 // Histograms of names that end in _seconds have buckets from 0.1 ms to 1 min,
 // others from 1 to 1,000,000. Names and meaning are in docs/operations.md.
+//
+// All methods may be called at the same time.
 type Prometheus struct {
 	// Prefix begins every name (default "diego_").
 	Prefix string

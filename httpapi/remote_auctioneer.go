@@ -10,6 +10,7 @@ import (
 
 // A RemoteAuctioneer asks an auctioneer over HTTP. Of several processes it
 // asks the one that leads.
+// All methods may be called at the same time.
 type RemoteAuctioneer struct{ client *wire.Client }
 
 // NewAuctioneerClient fails with an *executor.ValidationError. It connects to

@@ -15,12 +15,13 @@ import (
 // A RemoteBBS asks a [bbs.BBS] over HTTP. It has all methods of BBS, and they do and
 // mean the same; what errors.Is and errors.As find in their errors is the same
 // too. Besides those there are [ErrNoAnswer], [ErrUnreachable], [ErrGarbled],
-// *[ForbiddenError], *[TooLargeError], *[TooManyError] and *[RemoteError].
+// *[ForbiddenError], *problem.TooLargeError, *problem.TooManyError and *problem.RemoteError.
 //
 // Of several processes it asks the one that leads. Calls that may be repeated
 // are, where they got no answer; those that must not be carried out twice have
 // a request id, which is [bbs.WithRequestID]'s or one of the client's own, and keep
 // it.
+// All methods may be called at the same time.
 type RemoteBBS struct{ client *wire.Client }
 
 // NewBBSClient fails with an *executor.ValidationError. It connects to nothing

@@ -12,6 +12,7 @@ import (
 )
 
 // A RemoteCell asks a [rep.API] over HTTP.
+// All methods may be called at the same time.
 type RemoteCell struct{ client *wire.Client }
 
 // NewCellClient fails with an *executor.ValidationError. It connects to nothing

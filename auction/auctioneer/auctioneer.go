@@ -55,6 +55,9 @@ type Options struct {
 // An Auctioneer places work in a process of its own, one of several of which
 // one leads. Control planes ask it through an httpapi.RemoteAuctioneer, their
 // Options.Auctioneer; it asks the BBS through a httpapi.RemoteBBS.
+//
+// All methods may be called at the same time, except Tick, which is for one
+// goroutine and not beside Run.
 type Auctioneer struct {
 	// Runner does the work.
 	Runner *auction.Runner

@@ -13,10 +13,10 @@ import (
 	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/httpapi"
+	"github.com/diegosdk/diego/httpapi/problem"
 	"github.com/diegosdk/diego/internal/fleetdir"
 	"github.com/diegosdk/diego/internal/specfile"
 	"github.com/diegosdk/diego/internal/spelling"
-	"github.com/diegosdk/diego/internal/wire"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/task"
@@ -116,7 +116,7 @@ var kinds = []kindOfError{
 	{is: wraps(storage.ErrGone), code: exitRefused, advice: says("leave -after out to begin with the oldest event there is")},
 	{is: holds[*absentError], code: exitUnreachable, advice: says("start one with go run ./examples/allinone, or name a BBS with -bbs (DIEGO_BBS)\nan allinone of another user, such as root, answers that user only; one with -data is found with the same -data (DIEGO_DATA)")},
 	{is: wraps(fs.ErrNotExist, fs.ErrPermission), code: exitFailed},
-	{is: holds[*wire.PathError], code: exitFailed, advice: adviceOnServices},
+	{is: holds[*problem.PathError], code: exitFailed, advice: adviceOnServices},
 	{is: unreachable, code: exitUnreachable, advice: adviceOnConnections},
 	{is: func(err error) bool { return strings.Contains(err.Error(), "HTTP request to an HTTPS server") }, code: exitFailed,
 		advice: says("the server speaks TLS; begin the address with https://")},

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/diegosdk/diego/httpapi/problem"
 	"github.com/diegosdk/diego/storage"
 )
 
@@ -207,7 +208,7 @@ func (c *Client) ask(ctx context.Context, limit time.Duration, address, id strin
 		return "", unknown, fmt.Errorf("%s: %w: %w", info.Name, ErrNoAnswer, err)
 	}
 	problem, ok := c.readProblem(answer)
-	err = c.o.Problems.decode(problem)
+	err = c.o.Problems.Decode(problem)
 	switch {
 	case ok && c.o.Problems.Elsewhere != nil:
 		if hint, other := c.o.Problems.Elsewhere(err); other {
@@ -244,7 +245,7 @@ func (c *Client) request(ctx context.Context, limit time.Duration, address, id s
 
 // readProblem makes a problem of whatever came. It is not ok if that is not
 // one of ours.
-func (c *Client) readProblem(answer *http.Response) (p Problem, ok bool) {
+func (c *Client) readProblem(answer *http.Response) (p problem.Problem, ok bool) {
 	const enough = 1 << 20
 	text, _ := io.ReadAll(io.LimitReader(answer.Body, enough))
 	if json.Unmarshal(text, &p) == nil && p.Type != "" {
@@ -257,7 +258,7 @@ func (c *Client) readProblem(answer *http.Response) (p Problem, ok bool) {
 	if len(text) > shown {
 		text = text[:shown]
 	}
-	return Problem{Status: answer.StatusCode, Title: answer.Status, Detail: string(bytes.ToValidUTF8(text, nil))}, false
+	return problem.Problem{Status: answer.StatusCode, Title: answer.Status, Detail: string(bytes.ToValidUTF8(text, nil))}, false
 }
 
 // order is whom to ask: whoever leads as far as is known, then all others.
@@ -399,7 +400,7 @@ func decodeAnswer(answer *http.Response, limit int64, out any) error {
 		return err
 	}
 	if int64(len(text)) > limit {
-		return &final{&TooLargeError{What: "answer", Limit: limit}}
+		return &final{&problem.TooLargeError{What: "answer", Limit: limit}}
 	}
 	if err := json.Unmarshal(text, out); err != nil {
 		return &final{fmt.Errorf("%w: %w", ErrGarbled, err)}

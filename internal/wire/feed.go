@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/diegosdk/diego/httpapi/problem"
 )
 
 // A Feed is a list without an end, sent as server-sent events: the id of each
@@ -98,7 +100,7 @@ func (f *Feed[A, In, Item]) serve(s *Server, api A, w http.ResponseWriter, r *ht
 			if ctx.Err() != nil {
 				return // the reader has gone, or was too slow
 			}
-			data, _ := json.Marshal(s.Problems.encode(err)) // text and numbers
+			data, _ := json.Marshal(s.Problems.Encode(err)) // text and numbers
 			text = fmt.Appendf(text, "event: %s\ndata: %s\n\n", problemEvent, data)
 		}
 		if !out.send(at, text) {
@@ -191,12 +193,12 @@ func (f *Feed[A, In, Item]) Follow(ctx context.Context, client *Client, in In, r
 				var item Item
 				switch {
 				case e.kind == problemEvent:
-					var p Problem
+					var p problem.Problem
 					if err := json.Unmarshal(e.data, &p); err != nil {
 						fatal = fmt.Errorf("%s: %w: %w", f.Name, ErrGarbled, err)
 						return false
 					}
-					err := client.o.Problems.decode(p)
+					err := client.o.Problems.Decode(p)
 					if !client.o.Problems.inPlace(err) {
 						if client.mayPass(err) {
 							passing = err
@@ -266,7 +268,7 @@ func (c *Client) follow(ctx context.Context, info *Info, query url.Values, each 
 		for {
 			text, err := readEventLine(lines, c.o.MaxAnswerBytes)
 			if err != nil {
-				var large *TooLargeError
+				var large *problem.TooLargeError
 				var late errLate
 				switch {
 				case errors.As(err, &large):
@@ -307,7 +309,7 @@ func (c *Client) follow(ctx context.Context, info *Info, query url.Values, each 
 // mayPass reports whether an error is of the way to a server, or of one that
 // has lost its store or is about to be replaced.
 func (c *Client) mayPass(err error) bool {
-	var remote *RemoteError
+	var remote *problem.RemoteError
 	if errors.As(err, &remote) {
 		return remote.Problem.Status >= http.StatusInternalServerError && remote.Problem.Status <= http.StatusGatewayTimeout
 	}
@@ -328,7 +330,7 @@ func readEventLine(r *bufio.Reader, limit int64) (string, error) {
 		text = append(text, part...)
 		switch {
 		case int64(len(text)) > limit:
-			return "", &TooLargeError{What: "event", Limit: limit}
+			return "", &problem.TooLargeError{What: "event", Limit: limit}
 		case err == nil:
 			return strings.TrimRight(string(text), "\r\n"), nil
 		case !errors.Is(err, bufio.ErrBufferFull):

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/diegosdk/diego/httpapi/problem"
 )
 
 // A List answers with any number of items. Each is a line {"item": …}; an error
@@ -30,9 +32,9 @@ const listType = "application/x-ndjson"
 
 // readLine is a line whose item is still text.
 type readLine struct {
-	Item    json.RawMessage `json:"item"`
-	Problem *Problem        `json:"problem"`
-	End     *int            `json:"end"`
+	Item    json.RawMessage  `json:"item"`
+	Problem *problem.Problem `json:"problem"`
+	End     *int             `json:"end"`
 }
 
 // About implements [Endpoint].
@@ -66,7 +68,7 @@ func (l *List[A, In, Item]) serve(s *Server, api A, w http.ResponseWriter, r *ht
 				s.fail(w, r, err) // nothing was sent: the whole answer is the problem
 				return
 			}
-			p := s.Problems.encode(err)
+			p := s.Problems.Encode(err)
 			err = add(out, "problem", &p)
 		} else {
 			current = item
@@ -78,7 +80,7 @@ func (l *List[A, In, Item]) serve(s *Server, api A, w http.ResponseWriter, r *ht
 	}
 	if err := ctx.Err(); err != nil && last == nil {
 		// Whoever ended the list early without saying so: it is not complete.
-		p := s.Problems.encode(out.explain(ctx, err))
+		p := s.Problems.Encode(out.explain(ctx, err))
 		_ = add(out, "problem", &p)
 	}
 	if out.end() != nil {
@@ -221,7 +223,7 @@ func (l *List[A, In, Item]) All(ctx context.Context, client *Client, in In) iter
 				case read.End != nil:
 					return &final{fmt.Errorf("%s: %w: the list has %d items, %d of them came", l.Name, ErrGarbled, *read.End, n)}
 				case read.Problem != nil:
-					err = client.o.Problems.decode(*read.Problem)
+					err = client.o.Problems.Decode(*read.Problem)
 				default:
 					if err = unmarshal(read.Item, &item); err != nil {
 						return &final{fmt.Errorf("%s: %w: item %d: %w", l.Name, ErrGarbled, n, err)}
@@ -257,7 +259,7 @@ func nextLine(r *bufio.Reader, limit int64) (readLine, error) {
 		}
 		text = append(text, part...)
 		if int64(len(text)) > limit {
-			return readLine{}, &TooLargeError{What: "line of a list", Limit: limit}
+			return readLine{}, &problem.TooLargeError{What: "line of a list", Limit: limit}
 		}
 		if err == nil {
 			break

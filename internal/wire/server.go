@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/httpapi/problem"
 	"github.com/diegosdk/diego/storage"
 )
 
@@ -56,9 +57,9 @@ func (s *Server) admitFeed(r *http.Request, caller string) (leave func(), err er
 	known := r.TLS != nil
 	switch {
 	case s.MaxFeeds > 0 && s.open >= s.MaxFeeds:
-		err = &TooManyError{What: "subscriptions", Limit: s.MaxFeeds}
+		err = &problem.TooManyError{What: "subscriptions", Limit: s.MaxFeeds}
 	case known && s.MaxFeedsEach > 0 && s.openOf[caller] >= s.MaxFeedsEach:
-		err = &TooManyError{What: fmt.Sprintf("subscriptions of %q", caller), Limit: s.MaxFeedsEach}
+		err = &problem.TooManyError{What: fmt.Sprintf("subscriptions of %q", caller), Limit: s.MaxFeedsEach}
 	}
 	if err != nil {
 		s.Feeds(s.open, true)
@@ -92,7 +93,7 @@ func Register[A any](s *Server, mux *http.ServeMux, api A, table []Endpoint[A]) 
 		mux.HandleFunc(info.Path, func(w http.ResponseWriter, r *http.Request) {
 			if r.Method != info.Method {
 				w.Header().Set("Allow", info.Method)
-				s.fail(w, r, &MethodError{Method: r.Method, Path: info.Path, Want: info.Method})
+				s.fail(w, r, &problem.MethodError{Method: r.Method, Path: info.Path, Want: info.Method})
 				return
 			}
 			e.serve(s, api, w, r)
@@ -102,7 +103,7 @@ func Register[A any](s *Server, mux *http.ServeMux, api A, table []Endpoint[A]) 
 
 // NotFound answers requests for what there is not.
 func (s *Server) NotFound(w http.ResponseWriter, r *http.Request) {
-	s.fail(w, r, &PathError{Path: r.URL.Path})
+	s.fail(w, r, &problem.PathError{Path: r.URL.Path})
 }
 
 // enter says who asks, and marks the call with its request id.
@@ -144,7 +145,7 @@ func (s *Server) decode(w http.ResponseWriter, r *http.Request, in any) error {
 	}
 	switch {
 	case errors.As(err, &large):
-		return &TooLargeError{What: "request body", Limit: large.Limit}
+		return &problem.TooLargeError{What: "request body", Limit: large.Limit}
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Errorf("the request body has not arrived in %v: %w", s.Timeout, context.DeadlineExceeded)
 	case err != nil:
@@ -156,7 +157,7 @@ func (s *Server) decode(w http.ResponseWriter, r *http.Request, in any) error {
 
 // fail answers with a problem.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
-	p := s.Problems.encode(err)
+	p := s.Problems.Encode(err)
 	p.RequestID = w.Header().Get(RequestIDHeader)
 	if p.Status >= http.StatusInternalServerError && r.Context().Err() == nil {
 		level := slog.LevelWarn
@@ -165,7 +166,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		}
 		s.Logger.Log(r.Context(), level, "a call failed", "path", r.URL.Path, "status", p.Status, "request_id", p.RequestID, "err", err)
 	}
-	var many *TooManyError
+	var many *problem.TooManyError
 	switch {
 	case errors.As(err, &many):
 		w.Header().Set("Retry-After", "5") // it takes somebody else to go

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/httpapi/problem"
 	"github.com/diegosdk/diego/storage"
 )
 
@@ -135,7 +136,7 @@ func TestAnOversizedBodyIsRefusedWithTheLimit(t *testing.T) {
 	e := &echo{answer: repeatAfter}
 	server := serve(t, newServer(), e)
 	_, err := always.Do(t.Context(), newTestClient(server.URL), words{Text: strings.Repeat("x", 2000)})
-	var large *TooLargeError
+	var large *problem.TooLargeError
 	if !errors.As(err, &large) || large.Limit != 1000 || !strings.Contains(err.Error(), "1000") {
 		t.Errorf("got %v, want the limit of 1000 bytes", err)
 	}
@@ -158,9 +159,9 @@ func TestAnAnswerBeyondTheLimitIsRefused(t *testing.T) {
 	}, numbers: func(context.Context) iter.Seq2[int, error] {
 		return func(func(int, error) bool) {}
 	}})
-	var large *TooLargeError
+	var large *problem.TooLargeError
 	if _, err := always.Do(t.Context(), newTestClient(server.URL), words{}); !errors.As(err, &large) {
-		t.Errorf("got %v, want a TooLargeError", err)
+		t.Errorf("got %v, want a problem.TooLargeError", err)
 	}
 }
 
@@ -297,9 +298,9 @@ func TestAClientFindsWhoeverCarriesACallOut(t *testing.T) {
 	if _, err := always.Do(t.Context(), newTestClient(gone.URL), words{}); !errors.Is(err, ErrUnreachable) {
 		t.Errorf("got %v, want ErrUnreachable", err)
 	}
-	var remote *RemoteError
+	var remote *problem.RemoteError
 	if _, err := always.Do(t.Context(), newTestClient(gateway.URL), words{}); !errors.As(err, &remote) || remote.Problem.Status != 502 {
-		t.Errorf("got %v, want a RemoteError", err)
+		t.Errorf("got %v, want a problem.RemoteError", err)
 	}
 }
 

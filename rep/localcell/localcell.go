@@ -21,6 +21,7 @@ import (
 
 // A Cell is a cell of this process, to be served by httpapi.NewHandler or dialled
 // without a network.
+// All methods may be called at the same time.
 type Cell struct {
 	// Both are required: Manager has the rep's containers.
 	*rep.Rep

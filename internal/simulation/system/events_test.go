@@ -18,6 +18,7 @@ import (
 	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/httpapi"
+	"github.com/diegosdk/diego/httpapi/problem"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/storage/memstore"
@@ -308,7 +309,7 @@ func TestOneCallerCannotTakeAllSubscriptions(t *testing.T) {
 	for i := range 4 {
 		end, err := subscribe("greedy")
 		ends = append(ends, end)
-		var many *httpapi.TooManyError
+		var many *problem.TooManyError
 		if i < 2 && err != nil || i >= 2 && (!errors.As(err, &many) || many.Limit != 2 || !strings.Contains(err.Error(), `"greedy"`)) {
 			t.Errorf("subscription %d of one caller: got %v", i+1, err)
 		}
@@ -342,7 +343,7 @@ func TestASubscriptionTooManyIsRefusedWithTheLimit(t *testing.T) {
 		var last error
 		for _, last = range second {
 		}
-		var many *httpapi.TooManyError
+		var many *problem.TooManyError
 		if !errors.As(last, &many) || many.Limit != 1 {
 			t.Errorf("the second one ends with %v", last)
 		}

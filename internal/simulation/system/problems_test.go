@@ -18,6 +18,7 @@ import (
 	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/httpapi"
+	"github.com/diegosdk/diego/httpapi/problem"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/rep"
 	"github.com/diegosdk/diego/storage"
@@ -115,7 +116,7 @@ func TestAnErrorOfNoKnownKindIsAClearError(t *testing.T) {
 		"of another reason":  httpapi.ProblemError([]byte(`{"type":"urn:diego:problem:conflict","title":"conflict","status":409,"detail":"no","error":{"reason":"?"}}`)),
 		"of somebody else":   httpapi.ProblemError([]byte(`{"type":"about:blank","title":"Bad Gateway","status":502}`)),
 	} {
-		var remote *httpapi.RemoteError
+		var remote *problem.RemoteError
 		if !errors.As(err, &remote) || remote.Problem.Status == 0 || !strings.Contains(err.Error(), fmt.Sprint(remote.Problem.Status)) {
 			t.Errorf("%s: got %v", name, err)
 		}
