@@ -31,7 +31,8 @@ type CellClient interface {
 // An InventoryClient is a [CellClient] of a cell that can say which containers
 // it has. Convergence compares them with what is recorded on the cell, and gives
 // up records without a container: so the loss of a cell's report mends itself.
-// Without it such a record stays for as long as the cell is present.
+// Without it such a record stays for as long as the cell is present. Inventory may
+// be called at the same time as the methods of CellClient.
 type InventoryClient interface {
 	// Inventory is what is on the cell at some moment after the call began. A
 	// cell that may not know, because an earlier run of it may have containers,
@@ -65,7 +66,8 @@ type Rejection struct {
 	Reason string `json:"reason"`
 }
 
-// A Directory knows the cells that are present.
+// A Directory knows the cells that are present. Cells may be called by several
+// goroutines at the same time.
 type Directory interface {
 	// Cells are those present, ordered by id. An error means that it is not
 	// known which are.
@@ -80,7 +82,8 @@ type Cell struct {
 
 // A Reporter is told of every attempt to place work that has failed, once for
 // each. A *lrp.TransitionError or *task.TransitionError says that the work is
-// no longer wanted; after any other error it is tried again all the same.
+// no longer wanted; after any other error it is tried again all the same. Its
+// methods are called by several goroutines at the same time.
 type Reporter interface {
 	// FailActualLRP records why an instance is on no cell.
 	FailActualLRP(ctx context.Context, key lrp.Key, why lrp.PlacementError) error

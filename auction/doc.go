@@ -49,4 +49,13 @@
 // order of additions. A policy with filters or a scorer of its own costs what
 // looking at every cell costs for every item, because nothing is known about
 // them: [Policy] says what they may see.
+//
+// # Concurrent use
+//
+// The types of this package are values, unless their own comments say otherwise:
+// any number of goroutines may read one at the same time, and a caller that
+// changes one keeps the others away meanwhile. [Place] keeps no state and may be
+// called at the same time. A [Runner] may be shared by goroutines. What it calls
+// must bear calls at the same time: [CellClient], [InventoryClient], [Directory],
+// [Reporter], [Metrics], and every [Filter] and [Scorer] of its policy.
 package auction

@@ -38,12 +38,15 @@ type Policy struct {
 // A Filter says why a cell may not take an item, in a few words that count in
 // the [Explanation], or "" if it may. It sees only cells that offer what the
 // item asks for, with what was placed on them so far in this batch, and decides
-// from its arguments alone; it changes neither of them.
+// from its arguments alone; it changes neither of them. One call of [Place] calls
+// it in its own goroutine, again and again; several calls of Place that share a
+// policy call it at the same time.
 type Filter func(item *Item, cell *CellState) CellReason
 
 // A Scorer ranks a cell with room for the item: less is better, NaN is worst.
 // The built-in objective, given in score, decides between equal ranks. Like a
-// Filter it decides from its arguments alone and changes none of them.
+// Filter it decides from its arguments alone, changes none of them, and may be
+// called at the same time by several calls of [Place].
 type Scorer func(item *Item, cell *CellState, score Score) float64
 
 const maxWeight = 10

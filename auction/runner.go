@@ -133,7 +133,8 @@ func (o RunnerOptions) withDefaults() (RunnerOptions, error) {
 // A Runner is the auctioneer: it collects work into batches, places each batch
 // on the cells that answer, hands it to them and reports what failed (000
 // §Auction). It keeps its work in memory; what is lost with it is requested
-// again by convergence.
+// again by convergence. Its methods may be called at the same time; rounds wait
+// for each other.
 type Runner struct {
 	o    RunnerOptions
 	wake chan struct{}

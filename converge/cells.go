@@ -9,7 +9,8 @@ import (
 )
 
 // Cells is what a pass knows of the cells. A cell is present, missing, or
-// neither: it is gone, and that is not believed.
+// neither: it is gone, and that is not believed. It is a value that nothing
+// changes, so goroutines may share it.
 type Cells struct {
 	// ids are the cells that are present, in order; present is the same as a
 	// set.

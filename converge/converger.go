@@ -13,7 +13,8 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-// Effects carries out what decisions ask for once they are committed.
+// Effects carries out what decisions ask for once they are committed. A Converger
+// calls it from one goroutine at a time.
 type Effects interface {
 	// Carry takes the effects of one pass: all starts are among them, as one
 	// batch. It returns soon and has no error: convergence asks again for what
@@ -76,7 +77,8 @@ func (o ConvergerOptions) withDefaults() (ConvergerOptions, error) {
 }
 
 // A Converger compares what should be with what is and mends the difference,
-// one [Converger.Pass] at a time.
+// one [Converger.Pass] at a time. Its methods may be called at the same time;
+// passes and plans wait for each other.
 type Converger struct {
 	o       ConvergerOptions
 	trigger chan struct{}

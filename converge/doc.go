@@ -13,4 +13,12 @@
 //
 // A [Converger] is the shell around them: each [Converger.Pass] plans from one
 // snapshot of a store, applies the plan and hands on all effects at once.
+//
+// # Concurrent use
+//
+// The types of this package are values, unless their own comments say otherwise:
+// any number of goroutines may read one at the same time, and a caller that
+// changes one keeps the others away meanwhile. [PlanLRPs], [PlanTasks] and
+// [Guard.Observe] keep no state and may be called at the same time. A [Converger]
+// may be shared by goroutines; it calls its [Effects] from one at a time.
 package converge

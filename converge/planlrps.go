@@ -13,7 +13,7 @@ import (
 
 // LRPs is a snapshot of everything that [PlanLRPs] looks at. Both sequences
 // come from the same moment. What they yield is looked at until the next value
-// is asked for, and not kept.
+// is asked for, and not kept. One call of PlanLRPs reads it, in its own goroutine.
 //
 // An error in a sequence stands for one value that could not be read. The plan
 // passes it on and leaves alone what it may have been about.

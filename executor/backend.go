@@ -59,8 +59,8 @@ type ContainerBackend interface {
 	// earlier daemon left behind. Each can be given to Delete.
 	List(ctx context.Context) ([]string, error)
 
-	// Metrics measures what the container uses now.
-	Metrics(ctx context.Context, guid string) (Metrics, error)
+	// Usage measures what the container uses now.
+	Usage(ctx context.Context, guid string) (Usage, error)
 
 	// StreamIn extracts a tar stream, not compressed, into a directory of the
 	// container, which is made if it is missing. The name of an entry that is a
@@ -244,9 +244,9 @@ func (e Exit) String() string {
 // signalKill is the number of SIGKILL on every system.
 const signalKill = 9
 
-// Metrics is what a container uses. A figure that the backend cannot measure
+// A Usage is what a container uses. A figure that the backend cannot measure
 // is [Unknown].
-type Metrics struct {
+type Usage struct {
 	MemoryBytes int64
 	DiskBytes   int64
 	// PIDs are the processes and threads, or only the processes, without one
@@ -256,7 +256,7 @@ type Metrics struct {
 	CPU time.Duration
 }
 
-// Unknown is the value of a figure in Metrics that is not known.
+// Unknown is the value of a figure in Usage that is not known.
 const Unknown = -1
 
 // Host is what a host can do for a backend.

@@ -4,7 +4,7 @@ import "time"
 
 // A Command is one request to change a slot: a cell's, the auctioneer's, the
 // consumer's or convergence's. The types in this file are all there are; they
-// are passed by value.
+// are passed by value, and goroutines may share them.
 //
 // Messages get lost and come twice. A command that is given again at once
 // changes no record, either because there is nothing left to do or because it

@@ -60,4 +60,12 @@
 // now must not go back from one decision about a slot to the next: new records
 // take their epoch from it, and an epoch that comes again at the same key would
 // let a write pass that was decided on an older record.
+//
+// # Concurrent use
+//
+// The types of this package are values, unless their own comments say otherwise:
+// any number of goroutines may read one at the same time, and a caller that
+// changes one keeps the others away meanwhile. The functions keep no state
+// and may be called at the same time; they change none of their arguments. Only a
+// [Rollout] belongs to one goroutine.
 package lrp

@@ -16,7 +16,7 @@ import (
 // rollout up. Once the active definition has proved healthy elsewhere, that
 // lasts no longer than Policy.RolloutGiveUp: the rollout goes on, the old
 // instance stays at that index, and the new one goes on trying (003 §Flaky new
-// LRP definition).
+// LRP definition). A Rollout is used by one goroutine.
 type Rollout struct {
 	d      *Deployment
 	alarm  executor.Alarm

@@ -1,7 +1,8 @@
 package task
 
 // A Command is one request to change a task: a cell's, the auctioneer's, the
-// consumer's or convergence's. The types in this file are all there are.
+// consumer's or convergence's. The types in this file are all there are. They are
+// values, and goroutines may share them.
 type Command interface {
 	// Name is the command's name in events and errors, such as "Start".
 	Name() string

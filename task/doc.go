@@ -23,4 +23,11 @@
 //
 // [CallbackPolicy] says what to do about the answers to a completion callback,
 // and [Overdue] what time alone calls for.
+//
+// # Concurrent use
+//
+// The types of this package are values, unless their own comments say otherwise:
+// any number of goroutines may read one at the same time, and a caller that
+// changes one keeps the others away meanwhile. The functions keep no state
+// and may be called at the same time; they change none of their arguments.
 package task

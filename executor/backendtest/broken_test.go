@@ -73,8 +73,8 @@ func (b *broken) Delete(ctx context.Context, guid string) error {
 	return b.deletes(ctx, b, guid)
 }
 
-func (b *broken) Metrics(ctx context.Context, guid string) (executor.Metrics, error) {
-	m, err := b.ContainerBackend.Metrics(ctx, guid)
+func (b *broken) Usage(ctx context.Context, guid string) (executor.Usage, error) {
+	m, err := b.ContainerBackend.Usage(ctx, guid)
 	m.PIDs = executor.Unknown
 	return m, err
 }

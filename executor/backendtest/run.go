@@ -51,7 +51,7 @@ func Run(t *testing.T, s Subject) {
 		{"a file that is not there is ErrNoFile", missingFile},
 		{"an archive that leads out of its directory is ErrUnsafeArchive", unsafeArchives},
 		{"Dial reaches a process that listens, and nobody else", dial},
-		{"metrics are figures or Unknown", metrics},
+		{"usage is figures or Unknown", usage},
 		{"containers of an earlier daemon are listed, and Delete ends what runs in them", restart},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(newFixture(t, s)) })
@@ -110,7 +110,7 @@ func unknownContainer(f *fixture) {
 	_, err := f.tryStart("nobody", Exit0)
 	f.mustBe(err, executor.ErrNoContainer)
 	f.mustBe(f.backend.Signal(f.ctx, "nobody", executor.Kill), executor.ErrNoContainer)
-	_, err = f.backend.Metrics(f.ctx, "nobody")
+	_, err = f.backend.Usage(f.ctx, "nobody")
 	f.mustBe(err, executor.ErrNoContainer)
 	f.mustBe(f.backend.StreamIn(f.ctx, "nobody", "/", f.User, bytes.NewReader(nil)), executor.ErrNoContainer)
 	_, err = f.backend.StreamOut(f.ctx, "nobody", "/", f.User)
@@ -439,11 +439,11 @@ func dial(f *fixture) {
 	}
 }
 
-func metrics(f *fixture) {
+func usage(f *fixture) {
 	guid, _ := f.container()
 	p := f.start(guid, Stubborn)
 	p.mustSay("ready")
-	m, err := f.backend.Metrics(f.ctx, guid)
+	m, err := f.backend.Usage(f.ctx, guid)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -491,9 +491,9 @@ func (f *fixture) mustBe(err, want error) {
 // pids is the number of processes in a container, or executor.Unknown.
 func (f *fixture) pids(guid string) int64 {
 	f.Helper()
-	m, err := f.backend.Metrics(f.ctx, guid)
+	m, err := f.backend.Usage(f.ctx, guid)
 	if err != nil {
-		f.Fatalf("Metrics: %v", err)
+		f.Fatalf("Usage: %v", err)
 	}
 	return m.PIDs
 }

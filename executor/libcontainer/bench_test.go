@@ -255,7 +255,7 @@ func idleContainers(b *testing.B, count int) {
 		b.ReportMetric(time.Since(began).Seconds(), "s-to-start")
 		var inContainers int64
 		for i := range count {
-			m, err := c.Metrics(f.ctx, guid(i))
+			m, err := c.Usage(f.ctx, guid(i))
 			if err != nil {
 				b.Error(err)
 			}

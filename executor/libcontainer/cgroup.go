@@ -91,8 +91,8 @@ func (g *cgroup) oomKills() int64 { return max(0, g.read(g.version.oomKills)) }
 func (g *cgroup) pids() int64 { return g.read(g.version.pids) }
 
 // usage measures the container without its first process.
-func (g *cgroup) usage() executor.Metrics {
-	m := executor.Metrics{
+func (g *cgroup) usage() executor.Usage {
+	m := executor.Usage{
 		MemoryBytes: g.read(g.version.memory),
 		PIDs:        g.pids(),
 		CPU:         executor.Unknown,

@@ -52,7 +52,7 @@ func TestDirectoriesOfAnyDepthAreDeletedWithAFewDescriptors(t *testing.T) {
 			}
 		}
 		lessDescriptors(t, 200, func() {
-			if m, err := f.Metrics(f.ctx, guid); err != nil || m.DiskBytes < 0 {
+			if m, err := f.Usage(f.ctx, guid); err != nil || m.DiskBytes < 0 {
 				t.Errorf("it uses %+v, %v", m, err)
 			}
 			f.delete(guid)

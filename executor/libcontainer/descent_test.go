@@ -48,7 +48,7 @@ func TestKILLReachesAllThatDescendsFromAProcess(t *testing.T) {
 					r.end()
 				}
 				f.eventually("only the others are left", func() bool {
-					m, err := f.Metrics(f.ctx, guid)
+					m, err := f.Usage(f.ctx, guid)
 					if err == nil && m.PIDs < others {
 						t.Fatalf("%d are left of %d others", m.PIDs, others)
 					}
@@ -93,12 +93,12 @@ func TestWhatAStepHasStartedDoesNotOutliveItsTimeout(t *testing.T) {
 		w.Monitor = &a
 	}))
 	pids := func(guid string, most int64) bool {
-		m, err := c.Metrics(c.f.ctx, guid)
+		m, err := c.Usage(c.f.ctx, guid)
 		return err == nil && m.PIDs <= most
 	}
 	c.f.eventually("the steps are over", func() bool { return strings.HasSuffix(c.log("steps", manager.Stdout), "over\n") })
 	c.f.eventually("only the daemon and the last step are left", func() bool { return pids("steps", 2) })
-	if m, err := c.Metrics(c.f.ctx, "steps"); err != nil || m.PIDs != 2 {
+	if m, err := c.Usage(c.f.ctx, "steps"); err != nil || m.PIDs != 2 {
 		t.Errorf("%d processes are left, want 2: %v", m.PIDs, err)
 	}
 	const monitors, each = 6, 3

@@ -67,10 +67,10 @@ func TestAForkBombStaysInItsContainer(t *testing.T) {
 	other, _ := f.create()
 	f.as("nobody", guid, `exec perl -e 'fork while 1'`)
 	f.eventually("it has filled its container", func() bool {
-		m, err := f.Metrics(f.ctx, guid)
+		m, err := f.Usage(f.ctx, guid)
 		return err == nil && m.PIDs >= 30
 	})
-	if m, err := f.Metrics(f.ctx, guid); err != nil || m.PIDs > 32 {
+	if m, err := f.Usage(f.ctx, guid); err != nil || m.PIDs > 32 {
 		t.Errorf("it has %d processes, %v", m.PIDs, err)
 	}
 	if e := f.as("nobody", other, "true").end(); !e.Success() {
@@ -91,7 +91,7 @@ func TestADiskLimitHoldsAndIsFilledAlone(t *testing.T) {
 	if !strings.Contains(filler.stderr.String(), "No space left") {
 		t.Errorf("it said %q, %q", filler.stdout, filler.stderr)
 	}
-	m, err := f.Metrics(f.ctx, guid)
+	m, err := f.Usage(f.ctx, guid)
 	if err != nil || m.DiskBytes < 10<<20 || m.DiskBytes > 16<<20 {
 		t.Errorf("it uses %d bytes of disk, %v", m.DiskBytes, err)
 	}
@@ -246,7 +246,7 @@ func TestOrphansAreReapedAndOutputThatTheyHoldDelaysNothing(t *testing.T) {
 		t.Errorf("it ended with %v and said %q", e, r.stdout)
 	}
 	f.eventually("only the sleeping one is left", func() bool {
-		m, err := f.Metrics(f.ctx, guid)
+		m, err := f.Usage(f.ctx, guid)
 		return err == nil && m.PIDs == 1
 	})
 	zombies := f.as("nobody", guid, "cat /proc/[0-9]*/stat | grep -c ') Z '")
@@ -407,7 +407,7 @@ func TestACreateThatFailsOrIsCancelledLeavesNothing(t *testing.T) {
 func TestMemoryOfTheFirstProcessIsSmall(t *testing.T) {
 	f := newFixture(t)
 	guid, _ := f.create()
-	m, err := f.Metrics(f.ctx, guid)
+	m, err := f.Usage(f.ctx, guid)
 	if err != nil || m.PIDs != 0 || m.MemoryBytes > 2<<20 {
 		t.Errorf("an idle container uses %+v, %v", m, err)
 	}

@@ -224,7 +224,7 @@ func TestAForkBombIsStoppedAndTheCellGoesOn(t *testing.T) {
 	c := newCell(t)
 	c.launch("bomb", executor.Resources{MemoryMB: 64, MaxPIDs: 32}, script("nobody", `exec perl -e 'fork while 1'`))
 	c.f.eventually("it has filled its container", func() bool {
-		m, err := c.Metrics(c.f.ctx, "bomb")
+		m, err := c.Usage(c.f.ctx, "bomb")
 		return err == nil && m.PIDs >= 30
 	})
 	c.launch("neighbour", modest, script("nobody", "exit 0"))
@@ -234,7 +234,7 @@ func TestAForkBombIsStoppedAndTheCellGoesOn(t *testing.T) {
 	if took := c.stop("bomb"); took > patience/2 {
 		t.Errorf("it took %v to stop it", took)
 	}
-	if m, err := c.Metrics(c.f.ctx, "bomb"); err != nil || m.PIDs != 0 {
+	if m, err := c.Usage(c.f.ctx, "bomb"); err != nil || m.PIDs != 0 {
 		t.Errorf("after the stop it has %d processes, %v", m.PIDs, err)
 	}
 	c.remove("bomb", "neighbour")
@@ -268,7 +268,7 @@ func TestOrphansThatHoldTheOutputDoNotKeepAContainerAlive(t *testing.T) {
 	if got := c.log("task", manager.Stdout); got != "done\n" {
 		t.Errorf("it said %q", got)
 	}
-	if m, err := c.Metrics(c.f.ctx, "task"); err != nil || m.PIDs != 0 {
+	if m, err := c.Usage(c.f.ctx, "task"); err != nil || m.PIDs != 0 {
 		t.Errorf("%d processes outlive their container, %v", m.PIDs, err)
 	}
 	c.remove("task")

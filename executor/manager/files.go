@@ -49,10 +49,10 @@ func (m *Manager) ReadFile(ctx context.Context, guid, path string) ([]byte, erro
 	return content, nil
 }
 
-// Metrics measures what a container uses now. It waits for the backend.
-func (m *Manager) Metrics(ctx context.Context, guid string) (executor.Metrics, error) {
+// Usage measures what a container uses now. It waits for the backend.
+func (m *Manager) Usage(ctx context.Context, guid string) (executor.Usage, error) {
 	if _, ok := m.Get(guid); !ok {
-		return executor.Metrics{}, &GUIDError{guid, ErrNotFound}
+		return executor.Usage{}, &GUIDError{guid, ErrNotFound}
 	}
-	return m.options.Backend.Metrics(ctx, guid)
+	return m.options.Backend.Usage(ctx, guid)
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // A Manager runs the containers of one cell. Its methods may be called at once
-// from many goroutines, and none but Tick, Run, Clear, ReadFile and Metrics
+// from many goroutines, and none but Tick, Run, Clear, ReadFile and Usage
 // waits for anything.
 type Manager struct {
 	options Options

@@ -338,7 +338,7 @@ func TestAStopReachesEverythingThatRuns(t *testing.T) {
 	if c := h.await("app", executor.Completed); c.RunResult != executor.Stopped() {
 		t.Errorf("the result is %+v", c.RunResult)
 	}
-	m, err := h.Metrics(context.Background(), "app")
+	m, err := h.Usage(context.Background(), "app")
 	if err != nil || m.PIDs > 0 {
 		t.Errorf("%d processes are left, %v", m.PIDs, err)
 	}

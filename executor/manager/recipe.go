@@ -256,9 +256,9 @@ func (r *recipe) finish() {
 func (r *recipe) awaitDaemon() {
 	e, m := r.entry, r.entry.manager
 	m.submit(probePool, JobProbe, e.guid, func(ctx context.Context) func() {
-		metrics, err := m.options.Backend.Metrics(ctx, e.guid)
+		used, err := m.options.Backend.Usage(ctx, e.guid)
 		return func() {
-			if err != nil || metrics.PIDs == 0 || !m.options.Now().Before(r.killTime) {
+			if err != nil || used.PIDs == 0 || !m.options.Now().Before(r.killTime) {
 				r.kill()
 				return
 			}

@@ -83,13 +83,13 @@ func (b *lostBackend) Create(ctx context.Context, spec executor.ContainerSpec) (
 	return e, err
 }
 
-func TestMetricsAndFilesAreOfContainersThatExist(t *testing.T) {
+func TestUsageAndFilesAreOfContainersThatExist(t *testing.T) {
 	c := newCell(t)
 	ctx := context.Background()
 	if c.Host().Backend != "scripted" {
 		t.Errorf("the host is %+v", c.Host())
 	}
-	if _, err := c.Metrics(ctx, "c"); !errors.Is(err, manager.ErrNotFound) {
+	if _, err := c.Usage(ctx, "c"); !errors.Is(err, manager.ErrNotFound) {
 		t.Errorf("metrics of nobody: %v", err)
 	}
 	if _, err := c.ReadFile(ctx, "c", "f"); !errors.Is(err, manager.ErrNotFound) {
@@ -109,7 +109,7 @@ func TestMetricsAndFilesAreOfContainersThatExist(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.advance(time.Second)
-	if m, err := c.Metrics(ctx, "c"); err != nil || m.PIDs != 1 {
+	if m, err := c.Usage(ctx, "c"); err != nil || m.PIDs != 1 {
 		t.Errorf("%+v, %v", m, err)
 	}
 	if text, err := c.ReadFile(ctx, "c", "/f"); err != nil || string(text) != "content" {

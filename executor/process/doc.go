@@ -30,7 +30,7 @@
 // ended by hand. On Linux a child escapes only if it clears its environment
 // and outlives its parents and all of its session that have kept theirs.
 //
-// On Linux, Signal, Delete and Metrics of a container look at all processes of
+// On Linux, Signal, Delete and Usage of a container look at all processes of
 // the host. One look serves all calls that wait for one, in all Backends of a
 // daemon: to stop many containers together takes little more than to stop one.
 package process

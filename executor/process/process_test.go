@@ -194,7 +194,7 @@ func TestWhatHasLeftItsSessionEndsWithItsContainer(t *testing.T) {
 	b, _ := newContainer(t, process.Options{})
 	ctx := context.Background()
 	count := func() int64 {
-		m, err := b.Metrics(ctx, "c")
+		m, err := b.Usage(ctx, "c")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -163,6 +163,33 @@ func TestExportedIdentifiersWithoutCommentsAreRefused(t *testing.T) {
 	}
 }
 
+func TestTypesThatDoNotSayWhetherGoroutinesMayShareThemAreRefused(t *testing.T) {
+	const section = "// Package p is one.\n//\n// # Concurrent use\n//\n// All are values.\n"
+	tests := []struct {
+		name, doc, source string
+		refused           bool
+	}{
+		{"no section", "// Package p is one.\n", "", true},
+		{"interface", section, "// T is a type.\ntype T interface{ M() }", true},
+		{"function", section, "// T is a type.\ntype T func()", true},
+		{"hidden field", section, "// T is a type.\ntype T struct{ F, f int }", true},
+		{"hidden field in a group", section, "// Types.\ntype (\n\t// T is a type.\n\tT struct{ f int }\n)", true},
+
+		{"value", section, "// T is a type.\ntype T struct{ F int }", false},
+		{"number", section, "// T is a type.\ntype T int", false},
+		{"unexported", section, "type t struct{ f int }", false},
+		{"interface that says so", section, "// T is a type. Goroutines may share it.\n// Its methods may be called at the\n// same time.\ntype T interface{ M() }", false},
+		{"struct that says so", section, "// T is used by one goroutine.\ntype T struct{ f int }", false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			fset := token.NewFileSet()
+			file := parse(t, fset, "rule.go", []byte(tt.doc+"package p\n\n"+tt.source+"\n"))
+			expect(t, lint.CheckConcurrency(fset, []*ast.File{file}), tt.refused)
+		})
+	}
+}
+
 func TestRootsOfPackageOSAreRefused(t *testing.T) {
 	tests := []struct {
 		path, body string

@@ -212,14 +212,14 @@ func (b *Backend) signal(c *container, s executor.Signal) {
 	}
 }
 
-// Metrics implements [executor.ContainerBackend]. A process uses 1 MiB.
-func (b *Backend) Metrics(_ context.Context, guid string) (executor.Metrics, error) {
+// Usage implements [executor.ContainerBackend]. A process uses 1 MiB.
+func (b *Backend) Usage(_ context.Context, guid string) (executor.Usage, error) {
 	c, err := b.begin("metrics", guid)
 	defer b.end()
 	if err != nil {
-		return executor.Metrics{}, err
+		return executor.Usage{}, err
 	}
-	m := executor.Metrics{PIDs: int64(len(c.processes)) + c.orphans, CPU: c.spent}
+	m := executor.Usage{PIDs: int64(len(c.processes)) + c.orphans, CPU: c.spent}
 	m.MemoryBytes = m.PIDs << 20
 	for _, content := range c.files {
 		m.DiskBytes += int64(len(content))

@@ -12,12 +12,12 @@ import (
 	"github.com/diegosdk/diego/executor/internal/tenant"
 )
 
-// Metrics implements [executor.ContainerBackend]. The disk is what the
+// Usage implements [executor.ContainerBackend]. The disk is what the
 // container has written, not its image.
-func (b *Backend) Metrics(ctx context.Context, guid string) (executor.Metrics, error) {
+func (b *Backend) Usage(ctx context.Context, guid string) (executor.Usage, error) {
 	c, err := b.find(guid)
 	if err != nil {
-		return executor.Metrics{}, err
+		return executor.Usage{}, err
 	}
 	m, err := c.usage()
 	if err != nil {
@@ -27,11 +27,11 @@ func (b *Backend) Metrics(ctx context.Context, guid string) (executor.Metrics, e
 	return m, ctx.Err()
 }
 
-func (c *container) usage() (executor.Metrics, error) {
+func (c *container) usage() (executor.Usage, error) {
 	c.life.RLock()
 	defer c.life.RUnlock()
 	if err := c.deleted(); err != nil {
-		return executor.Metrics{}, err
+		return executor.Usage{}, err
 	}
 	return c.cgroup.usage(), nil
 }

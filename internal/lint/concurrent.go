@@ -1,0 +1,63 @@
+package lint
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"regexp"
+	"strings"
+)
+
+// Shared are the packages whose types say whether goroutines may share them.
+var Shared = []string{"auction", "converge", "lrp", "task"}
+
+// sharing is what a comment about that says.
+var sharing = regexp.MustCompile(`goroutine|at the\s+same\s+time`)
+
+// CheckConcurrency refuses a package whose comment has no section "Concurrent
+// use", which is about its values, and an exported type that is no plain value
+// and does not say itself whether goroutines may share it: an interface, a
+// function, or a struct with unexported fields.
+func CheckConcurrency(fset *token.FileSet, files []*ast.File) []string {
+	var findings []string
+	section := false
+	for _, file := range files {
+		section = section || strings.Contains(file.Doc.Text(), "# Concurrent use\n")
+		for _, decl := range file.Decls {
+			group, ok := decl.(*ast.GenDecl)
+			if !ok || group.Tok != token.TYPE {
+				continue
+			}
+			for _, spec := range group.Specs {
+				spec := spec.(*ast.TypeSpec)
+				doc := spec.Doc
+				if doc == nil {
+					doc = group.Doc
+				}
+				if spec.Name.IsExported() && !isValue(spec.Type) && !sharing.MatchString(doc.Text()) {
+					findings = append(findings, fmt.Sprintf("%v: %s does not say whether goroutines may share it", fset.Position(spec.Pos()), spec.Name))
+				}
+			}
+		}
+	}
+	if !section {
+		findings = append(findings, fmt.Sprintf("package %s: its comment has no section \"Concurrent use\"", files[0].Name))
+	}
+	return findings
+}
+
+func isValue(t ast.Expr) bool {
+	switch t := t.(type) {
+	case *ast.InterfaceType, *ast.FuncType:
+		return false
+	case *ast.StructType:
+		for _, field := range t.Fields.List {
+			for _, name := range field.Names {
+				if !name.IsExported() {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
