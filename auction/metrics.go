@@ -13,7 +13,8 @@ type Metrics interface {
 
 // A Forgetter is a [Metrics] that can drop figures. A process that stops leading
 // has it forget the gauges that only a leader knows: what they said last would
-// otherwise stand beside what the next leader says.
+// otherwise stand beside what the next leader says. Forget may be called at the
+// same time as the methods of Metrics.
 type Forgetter interface {
 	// Forget drops all values of these gauges until they are given anew.
 	Forget(names ...string)

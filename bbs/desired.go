@@ -16,7 +16,7 @@ import (
 // Desire makes a desired LRP: a deployment with one definition (002 §Creating
 // a DesiredLRP). The error wraps storage.ErrExists if the process has one.
 func (b *BBS) Desire(ctx context.Context, l lrp.DesiredLRP) error {
-	change, err := lrp.Desire(l, b.o.Now())
+	change, err := lrp.CreateFrom(l, b.o.Now())
 	return b.create(ctx, "Desire", change, err)
 }
 

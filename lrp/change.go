@@ -68,8 +68,8 @@ func Create(c DeploymentDefinition, now time.Time) (Change, error) {
 	return created(d, "Create", now)
 }
 
-// Desire makes the deployment that a DesiredLRP stands for.
-func Desire(l DesiredLRP, now time.Time) (Change, error) {
+// CreateFrom makes the deployment that a DesiredLRP stands for, as [Create] does.
+func CreateFrom(l DesiredLRP, now time.Time) (Change, error) {
 	// The fields are named as they were given, not as the deployment's.
 	if err := l.Validate(); err != nil {
 		return Change{}, err

@@ -47,7 +47,7 @@
 //		…
 //	}
 //
-// [Create] and [Desire] make the deployment, as the After of a [Change]; the
+// [Create] and [CreateFrom] make the deployment, as the After of a [Change]; the
 // least that its [Definition] needs is a RootFS and an Action. A decision may
 // bring its next version. Whoever keeps slots elsewhere than in memory commits
 // Writes, Deployment and Events together, by compare-and-swap on the

@@ -169,7 +169,7 @@ func (x *scenario) consumer(name string, args []string) bool {
 			DefinitionID: args[0], Definition: definition,
 		}, x.now)
 	case "desire":
-		x.change, x.err = lrp.Desire(lrp.DesiredLRP{ProcessGUID: "p", Domain: "d", Settings: lrp.Settings{Instances: number(args[0])}, Definition: definition}, x.now)
+		x.change, x.err = lrp.CreateFrom(lrp.DesiredLRP{ProcessGUID: "p", Domain: "d", Settings: lrp.Settings{Instances: number(args[0])}, Definition: definition}, x.now)
 	case "update":
 		x.change, x.err = x.deployment.Update(lrp.Update{DefinitionID: &args[0], Definition: &definition})
 	case "scale":

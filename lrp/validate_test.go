@@ -37,7 +37,7 @@ func TestWhatIsWrongWithADesiredLRPIsNamedAsItWasGiven(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			l := lrp.DesiredLRP{ProcessGUID: "p", Domain: "d", Definition: runnable()}
 			tt.change(&l)
-			_, err := lrp.Desire(l, time.Unix(1, 0))
+			_, err := lrp.CreateFrom(l, time.Unix(1, 0))
 			var invalid *executor.ValidationError
 			if errors.As(err, &invalid) != (tt.want != "") || invalid != nil && (len(invalid.Fields) != 1 || invalid.Fields[0].Field != tt.want) {
 				t.Errorf("got %v, want something about %q", err, tt.want)
@@ -182,7 +182,7 @@ func TestCreateAndDesireRefuseWhatIsInvalid(t *testing.T) {
 	if _, err := lrp.Create(lrp.DeploymentDefinition{}, epoch); !errors.Is(err, executor.ErrInvalid) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := lrp.Desire(lrp.DesiredLRP{}, epoch); !errors.Is(err, executor.ErrInvalid) {
+	if _, err := lrp.CreateFrom(lrp.DesiredLRP{}, epoch); !errors.Is(err, executor.ErrInvalid) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -191,7 +191,7 @@ func desireNoted(t *testing.T, s *sqlstore.Store, guid, annotation string) {
 		RunInfo: executor.RunInfo{RootFS: "host:", Action: executor.Action{Run: &executor.RunAction{Path: "true", User: "root"}}},
 	}}
 	_, _, err := storage.ApplyDeployment(t.Context(), s, guid, nil, func(*lrp.Deployment) (lrp.Change, error) {
-		return lrp.Desire(d, time.Now())
+		return lrp.CreateFrom(d, time.Now())
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -29,7 +29,7 @@ type story struct {
 
 func newStory(t *testing.T) *story {
 	s := &story{t: t, account: account.New(lrp.RestartPolicy{}), now: epoch, slot: lrp.Slot{ProcessGUID: "web", Index: 1}}
-	change, err := lrp.Desire(lrp.DesiredLRP{
+	change, err := lrp.CreateFrom(lrp.DesiredLRP{
 		ProcessGUID: "web", Domain: "apps", Settings: lrp.Settings{Instances: 3},
 		Definition: lrp.Definition{RunInfo: runInfo()},
 	}, epoch)
