@@ -109,6 +109,19 @@ func TestTypesSayWhetherGoroutinesMayShareThem(t *testing.T) {
 	}
 }
 
+func TestANameMeansOneKindOfThing(t *testing.T) {
+	packages := make(map[string][]*ast.File)
+	eachGoFile(t, token.NewFileSet(), func(path string, file *ast.File) {
+		if dir := filepath.Dir(path); slices.Contains(lint.OneVocabulary, dir) && !strings.HasSuffix(path, "_test.go") {
+			packages[dir] = append(packages[dir], file)
+		}
+	})
+	if len(packages) != len(lint.OneVocabulary) {
+		t.Errorf("%d packages of %q are there", len(packages), lint.OneVocabulary)
+	}
+	report(t, lint.CheckNames(packages))
+}
+
 func TestPackagesHaveOneComment(t *testing.T) {
 	comments := make(map[string]int)
 	eachGoFile(t, token.NewFileSet(), func(path string, file *ast.File) {

@@ -190,6 +190,32 @@ func TestTypesThatDoNotSayWhetherGoroutinesMayShareThemAreRefused(t *testing.T) 
 	}
 }
 
+func TestNamesWithTwoMeaningsAreRefused(t *testing.T) {
+	tests := []struct {
+		name, a, b string
+		refused    bool
+	}{
+		{"function and struct", "func Desire() {}", "type Desire struct{}", true},
+		{"interface and struct", "type Metrics interface{ M() }", "type Metrics struct{}", true},
+		{"function and type in a group", "func Desire() {}", "type (\n\tDesire struct{}\n)", true},
+
+		{"two functions", "func Step() {}", "func Step() {}", false},
+		{"two structs", "type Key struct{}", "type Key struct{}", false},
+		{"alias", "type Metrics interface{ M() }", "type Metrics = int", false},
+		{"method", "func Step() {}\ntype T int\nfunc (T) Key() {}", "type Key struct{}", false},
+		{"unexported", "func step() {}", "type step struct{}", false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			packages := map[string][]*ast.File{}
+			for path, source := range map[string]string{"a": tt.a, "b": tt.b} {
+				packages[path] = []*ast.File{parse(t, token.NewFileSet(), "rule.go", []byte("package "+path+"\n\n"+source+"\n"))}
+			}
+			expect(t, lint.CheckNames(packages), tt.refused)
+		})
+	}
+}
+
 func TestRootsOfPackageOSAreRefused(t *testing.T) {
 	tests := []struct {
 		path, body string
