@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -32,11 +33,11 @@ type outbox struct {
 	// are asked at a time.
 	timeout     time.Duration
 	concurrency int
-	// toDirectory and toCells, by id, carry the calls, so that one that ignores
+	// toDirectory and toCells carry the calls, so that one that ignores
 	// its context holds up no other for longer than the timeout. With a concurrency
 	// of 1 calls are waited for without end.
 	toDirectory *deadline.Line
-	toCells     map[string]*deadline.Line
+	toCells     *deadline.Lines
 	now         func() time.Time
 	metrics     auction.Metrics
 	logger      *slog.Logger
@@ -171,7 +172,7 @@ func (x *outbox) tickRemote(ctx context.Context) {
 		return
 	}
 	if x.toDirectory == nil {
-		x.toDirectory = x.newLine()
+		x.toDirectory, x.toCells = deadline.NewLine(lineLimit(x.concurrency)), deadline.NewLines(lineLimit(x.concurrency))
 	}
 	cells, err := deadline.Call(ctx, x.toDirectory, x.timeout, x.directory.Cells)
 	if err != nil {
@@ -185,7 +186,7 @@ func (x *outbox) tickRemote(ctx context.Context) {
 	for _, c := range cells {
 		clients[c.ID] = c.Client
 	}
-	x.connect(clients)
+	x.toCells.Connect(maps.Keys(clients))
 	parallel.Each(len(lrps)+len(tasks), x.concurrency, func(i int) {
 		if i < len(lrps) {
 			e := lrps[i]
@@ -211,34 +212,18 @@ func (x *outbox) tickRemote(ctx context.Context) {
 	})
 }
 
-// connect makes lines to the cells that have none, and forgets those of others
-// unless calls still wait there.
-func (x *outbox) connect(clients map[string]auction.CellClient) {
-	lines := make(map[string]*deadline.Line, len(clients))
-	for id := range clients {
-		if lines[id] = x.toCells[id]; lines[id] == nil {
-			lines[id] = x.newLine()
-		}
+// lineLimit is how many calls to one party may be abandoned at a time. What is
+// done in the caller's goroutine is waited for without end.
+func lineLimit(concurrency int) int {
+	if concurrency == 1 {
+		return 0
 	}
-	for id, line := range x.toCells {
-		if lines[id] == nil && line.Busy() {
-			lines[id] = line
-		}
-	}
-	x.toCells = lines
-}
-
-func (x *outbox) newLine() *deadline.Line {
-	const maxAbandoned = 4
-	if x.concurrency == 1 {
-		return deadline.NewLine(0)
-	}
-	return deadline.NewLine(maxAbandoned)
+	return 4
 }
 
 // send makes one call to a cell.
 func (x *outbox) send(ctx context.Context, cellID string, f func(context.Context) error) error {
-	_, err := deadline.Call(ctx, x.toCells[cellID], x.timeout, func(ctx context.Context) (struct{}, error) { return struct{}{}, f(ctx) })
+	_, err := deadline.Call(ctx, x.toCells.To(cellID), x.timeout, func(ctx context.Context) (struct{}, error) { return struct{}{}, f(ctx) })
 	return err
 }
 

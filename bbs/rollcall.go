@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/internal/deadline"
 	"github.com/diegosdk/diego/internal/parallel"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/rep"
@@ -33,6 +35,10 @@ type rollCall struct {
 	metrics     auction.Metrics
 	logger      *slog.Logger
 
+	// toDirectory and toCells carry the calls, as those of an outbox.
+	toDirectory *deadline.Line
+	toCells     *deadline.Lines
+
 	next time.Time // when the next one is due, for callers of tick
 }
 
@@ -45,10 +51,18 @@ func (r *rollCall) tick(ctx context.Context) error {
 		return nil
 	}
 	r.begin()
-	cells, err := r.directory.Cells(ctx)
+	if r.toDirectory == nil {
+		r.toDirectory, r.toCells = deadline.NewLine(lineLimit(r.concurrency)), deadline.NewLines(lineLimit(r.concurrency))
+	}
+	cells, err := deadline.Call(ctx, r.toDirectory, r.timeout, r.directory.Cells)
 	if err != nil {
 		return err
 	}
+	ids := make([]string, len(cells))
+	for i, c := range cells {
+		ids[i] = c.ID
+	}
+	r.toCells.Connect(slices.Values(ids))
 	parallel.Each(len(cells), r.concurrency, func(i int) {
 		if err := r.call(ctx, cells[i]); err != nil && ctx.Err() == nil {
 			r.logger.Warn("a cell's records were not compared with its containers; the next roll call tries again", "cell", cells[i].ID, "err", err)
@@ -106,9 +120,7 @@ func (r *rollCall) call(ctx context.Context, c auction.Cell) error {
 	if len(lrps)+len(tasks) == 0 {
 		return nil
 	}
-	asking, cancel := context.WithTimeout(ctx, r.timeout)
-	defer cancel()
-	inventory, err := client.Inventory(asking)
+	inventory, err := deadline.Call(ctx, r.toCells.To(c.ID), r.timeout, client.Inventory)
 	switch {
 	case err != nil:
 		return err

@@ -5,6 +5,7 @@ package deadline
 import (
 	"context"
 	"errors"
+	"iter"
 	"math"
 	"sync/atomic"
 	"time"
@@ -29,6 +30,36 @@ func NewLine(limit int) *Line { return &Line{limit: int32(min(limit, math.MaxInt
 // Busy reports whether a call was abandoned and has not returned yet. A line that
 // is busy has to be kept, or its bound is none.
 func (l *Line) Busy() bool { return l.abandoned.Load() > 0 }
+
+// Lines are the lines to several parties, by name. It is for one goroutine at a
+// time, apart from To.
+type Lines struct {
+	limit int
+	lines map[string]*Line
+}
+
+// NewLines makes lines of this limit each; see NewLine.
+func NewLines(limit int) *Lines { return &Lines{limit: limit} }
+
+// Connect makes lines to the parties that have none, and forgets those to others
+// unless they are busy.
+func (l *Lines) Connect(names iter.Seq[string]) {
+	lines := map[string]*Line{}
+	for name := range names {
+		if lines[name] = l.lines[name]; lines[name] == nil {
+			lines[name] = NewLine(l.limit)
+		}
+	}
+	for name, line := range l.lines {
+		if lines[name] == nil && line.Busy() {
+			lines[name] = line
+		}
+	}
+	l.lines = lines
+}
+
+// To is the line to a party that was named to Connect.
+func (l *Lines) To(name string) *Line { return l.lines[name] }
 
 // Call makes one call over l and returns at the deadline even if f ignores its
 // context. Such a call is abandoned: it goes on in its own goroutine, and its
