@@ -10,16 +10,16 @@ import (
 	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/executor"
-	"github.com/diegosdk/diego/internal/simulation"
 	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/rep/memcell"
 	"github.com/diegosdk/diego/storage/memstore"
 )
 
 // smallSystem is a control plane that leads, in virtual time, with two model
 // cells of 64 GB.
 func smallSystem(ctx context.Context) *diego.ControlPlane {
-	clock := simulation.NewClock()
-	store, cells := memstore.New(&memstore.Options{Now: clock.Now}), simulation.NewFleet(2, clock)
+	clock := memcell.NewClock()
+	store, cells := memstore.New(&memstore.Options{Now: clock.Now}), memcell.NewFleet(2, clock)
 	plane, err := diego.New(diego.Options{Store: store, Dial: cells.Dial, Owner: "me", Now: clock.Now, Concurrency: 1})
 	if err == nil {
 		cells.ReportTo(plane.BBS)

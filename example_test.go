@@ -8,8 +8,8 @@ import (
 
 	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/executor"
-	"github.com/diegosdk/diego/internal/simulation"
 	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/rep/memcell"
 	"github.com/diegosdk/diego/storage/memstore"
 )
 
@@ -17,8 +17,8 @@ import (
 // control plane and three cells that are models. An instance crashes and comes
 // back.
 func Example() {
-	ctx, clock := context.Background(), simulation.NewClock()
-	store, cells := memstore.New(&memstore.Options{Now: clock.Now}), simulation.NewFleet(3, clock)
+	ctx, clock := context.Background(), memcell.NewClock()
+	store, cells := memstore.New(&memstore.Options{Now: clock.Now}), memcell.NewFleet(3, clock)
 	plane, err := diego.New(diego.Options{Store: store, Dial: cells.Dial, Owner: "me", Now: clock.Now, Concurrency: 1})
 	if err != nil {
 		log.Fatal(err)

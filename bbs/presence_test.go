@@ -11,15 +11,15 @@ import (
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/executor"
-	"github.com/diegosdk/diego/internal/simulation"
+	"github.com/diegosdk/diego/rep/memcell"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/storage/memstore"
 )
 
 func TestACellWatchTellsWhoComesAndGoes(t *testing.T) {
-	clock := simulation.NewClock()
+	clock := memcell.NewClock()
 	store := memstore.New(&memstore.Options{Now: clock.Now})
-	cells := simulation.NewFleet(3, clock)
+	cells := memcell.NewFleet(3, clock)
 	changes := 0
 	watch := bbs.NewCellWatch(store, func() { changes++ })
 	look := func(wantCame, wantGone []string, wantChanges int) {
@@ -44,7 +44,7 @@ func TestACellWatchTellsWhoComesAndGoes(t *testing.T) {
 }
 
 func TestAnAnnouncerKeepsItsCellPresentAndLeaves(t *testing.T) {
-	clock := simulation.NewClock()
+	clock := memcell.NewClock()
 	store := memstore.New(&memstore.Options{Now: clock.Now})
 	announcer := func(owner string) *bbs.Announcer {
 		a, err := bbs.NewAnnouncer(bbs.AnnouncerOptions{

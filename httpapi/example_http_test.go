@@ -9,7 +9,7 @@ import (
 	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/httpapi"
-	"github.com/diegosdk/diego/internal/simulation"
+	"github.com/diegosdk/diego/rep/memcell"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/storage/memstore"
 )
@@ -19,7 +19,7 @@ import (
 // no AllowPlain.
 func ExampleNewHandler() {
 	ctx := context.Background()
-	cells := simulation.NewFleet(1, simulation.NewClock())
+	cells := memcell.NewFleet(1, memcell.NewClock())
 	plane, err := diego.New(diego.Options{Store: memstore.New(nil), Dial: cells.Dial, Owner: "bbs-1", Address: "https://bbs-1.example:8889"})
 	if err != nil {
 		fmt.Println(err)

@@ -21,8 +21,8 @@ import (
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/httpapi"
 	"github.com/diegosdk/diego/internal/daemon"
-	"github.com/diegosdk/diego/internal/simulation"
 	"github.com/diegosdk/diego/rep"
+	"github.com/diegosdk/diego/rep/memcell"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/storage/memstore"
 )
@@ -34,7 +34,7 @@ type world struct {
 	plane *diego.ControlPlane
 	clock *tickless
 	store *memstore.Store
-	cells simulation.Fleet
+	cells memcell.Fleet
 	// silent cells do not answer operators.
 	silent map[string]bool
 	// gone cells are not present any more.
@@ -80,10 +80,10 @@ func (c *tickless) Advance(d time.Duration) {
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	start := simulation.NewClock()
+	start := memcell.NewClock()
 	w := &world{t: t, clock: &tickless{now: start.Now()}, silent: map[string]bool{}, gone: map[string]bool{}, output: map[string]string{}, later: map[int][]string{}}
 	w.store = memstore.New(&memstore.Options{Now: w.clock.Now})
-	w.cells = simulation.NewFleet(3, start)
+	w.cells = memcell.NewFleet(3, start)
 	for _, c := range w.cells {
 		c.Now = w.clock.Now
 		c.Presence.RootFSProviders = []string{"host"}
@@ -249,7 +249,7 @@ func (w *world) cell(id string) rep.API {
 
 // An operated cell also answers what operators ask.
 type operated struct {
-	*simulation.Cell
+	*memcell.Cell
 	w *world
 }
 
@@ -354,8 +354,8 @@ func (w *world) do(words []string) {
 	}
 }
 
-func (w *world) find(id string) *simulation.Cell {
-	i := slices.IndexFunc(w.cells, func(c *simulation.Cell) bool { return c.Presence.CellID == id })
+func (w *world) find(id string) *memcell.Cell {
+	i := slices.IndexFunc(w.cells, func(c *memcell.Cell) bool { return c.Presence.CellID == id })
 	if i < 0 {
 		w.t.Fatalf("there is no cell %s", id)
 	}

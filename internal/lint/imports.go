@@ -53,7 +53,7 @@ func CheckImports(p Package) []string {
 	if layer == nil {
 		return []string{fmt.Sprintf("%s: the package has no layer; give it one in internal/lint/layers.go", p.ImportPath)}
 	}
-	test := Layer{Imports: slices.Concat(layer.Imports, testImports), Modules: slices.Concat([]string{cmp}, layer.Modules, layer.TestModules)}
+	test := Layer{Imports: slices.Concat(layer.Imports, layer.TestImports, testImports), Modules: slices.Concat([]string{cmp}, layer.Modules, layer.TestModules)}
 	if path != "" {
 		test.Imports = append(test.Imports, path)
 	}

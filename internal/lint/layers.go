@@ -15,8 +15,9 @@ type Layer struct {
 	// the packages below it unless they have a layer of their own.
 	Path string
 	// Imports are the packages of this module that the layer may import, each
-	// with everything below it.
-	Imports []string
+	// with everything below it, TestImports those that its test files may import
+	// besides.
+	Imports, TestImports []string
 	// Modules are the other modules that it may import, TestModules those that
 	// its test files may import besides.
 	Modules, TestModules []string
@@ -50,6 +51,9 @@ var Layers = []Layer{
 	{Path: "rep/localcell", Imports: []string{"executor", "executor/manager", "lrp", "auction", "bbs", "rep", "storage", "internal/parallel"}},
 	{Path: "httpapi", Imports: []string{"executor", "lrp", "task", "auction", "storage", "bbs", "rep", "httpapi/problem", "internal/figures", "internal/wire"}},
 	{Path: "httpapi/problem"},
+	// Cells for tests and examples, which report to a BBS.
+	{Path: "rep/memcell", Imports: []string{"executor", "lrp", "task", "auction", "storage", "bbs", "rep"}},
+	{Path: "rep/celltest", Imports: []string{"executor", "lrp", "task", "auction", "storage", "storage/memstore", "bbs", "rep"}, TestImports: []string{"httpapi", "rep/localcell"}},
 	{Path: "", Imports: []string{"executor", "lrp", "task", "auction", "storage", "converge", "bbs", "internal/figures"}},
 
 	{Path: "internal", Imports: []string{everything}, Modules: []string{cmp, sync}},
@@ -74,7 +78,7 @@ const (
 // testImports is what every test file may import beyond its layer: stores and
 // suites to run against, the pass that streams a snapshot, a whole control
 // plane, helpers, and its own package's subdirectories.
-var testImports = []string{"", "internal", "converge", "storage/memstore", "storage/sqlstore", "storage/storagetest", "executor/backendtest", "executor/process", "executor/manager"}
+var testImports = []string{"", "internal", "converge", "storage/memstore", "storage/sqlstore", "storage/storagetest", "executor/backendtest", "executor/process", "executor/manager", "rep/memcell"}
 
 // Pure lists the packages whose rules are pure functions. All their files are
 // pure but the listed shell files; the packages below them are not.

@@ -1,8 +1,6 @@
 // Package simulation runs a whole Diego in one goroutine and in virtual time:
 // a control plane over a store in memory, and cells. These are real ones, of a
-// rep, a manager and a scripted backend, or models: a [Cell] decides by the
-// tables of package rep what to do about its containers, and its containers do
-// what they are told and nothing else.
+// rep, a manager and a scripted backend, or the models of package memcell.
 //
 // A [World] puts them together and lets things go wrong between them, drawn
 // from one seed: messages that are lost, answers that are lost, calls that

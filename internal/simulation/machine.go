@@ -12,6 +12,7 @@ import (
 	"github.com/diegosdk/diego/executor/manager"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/rep"
+	"github.com/diegosdk/diego/rep/memcell"
 )
 
 // A machine is a cell as the world treats it, whatever it is made of.
@@ -36,14 +37,14 @@ type machine interface {
 	hush()
 	heal()
 	// holds are the containers it has, in no order.
-	holds() []Container
+	holds() []memcell.Container
 	// ran counts how often the work of a task has begun, by task and epoch.
 	ran() map[string]int
 }
 
 // A model is a Cell in a world.
 type model struct {
-	*Cell
+	*memcell.Cell
 	world *World
 	run   int
 }
@@ -55,7 +56,7 @@ func (m *model) mend()                      {}
 func (m *model) drain()                     { m.Evacuating = !m.Evacuating }
 func (m *model) hush()                      { m.Silent = !m.Silent }
 func (m *model) heal()                      { m.Evacuating = false }
-func (m *model) holds() []Container         { return m.Containers() }
+func (m *model) holds() []memcell.Container { return m.Containers() }
 func (m *model) ran() map[string]int        { return m.Ran }
 func (m *model) vanish(int)                 {}
 
@@ -83,7 +84,7 @@ func owner(p bbs.CellPresence, run int) string { return fmt.Sprintf("%s run %d",
 type host struct {
 	world   *World
 	p       bbs.CellPresence
-	bbs     BBS
+	bbs     rep.BBS
 	run     int
 	guids   int
 	off     bool
@@ -96,7 +97,7 @@ type host struct {
 }
 
 // newHost makes a host whose daemon runs.
-func newHost(w *World, p bbs.CellPresence, bbs BBS) (*host, error) {
+func newHost(w *World, p bbs.CellPresence, bbs rep.BBS) (*host, error) {
 	h := &host{world: w, p: p, bbs: bbs, begun: map[string]int{}}
 	h.backend = scripted.New(scripted.Options{
 		Now: w.Clock.Now, Fault: h.fault,
@@ -246,11 +247,11 @@ func (h *host) any(pick int) (string, bool) {
 }
 
 // holds are also those that the backend has and the manager does not know.
-func (h *host) holds() (list []Container) {
+func (h *host) holds() (list []memcell.Container) {
 	known := map[string]bool{}
 	for _, c := range h.manager.List() {
 		known[c.GUID] = true
-		k := Container{Instance: c.GUID, Task: c.Tags[executor.TagTaskGUID], State: c.State}
+		k := memcell.Container{Instance: c.GUID, Task: c.Tags[executor.TagTaskGUID], State: c.State}
 		k.LRP.ProcessGUID = c.Tags[executor.TagProcessGUID]
 		_, _ = fmt.Sscan(c.Tags[executor.TagProcessIndex], &k.LRP.Index) // none for a task
 		list = append(list, k)
@@ -261,7 +262,7 @@ func (h *host) holds() (list []Container) {
 	}
 	for _, guid := range guids {
 		if !known[guid] {
-			list = append(list, Container{Instance: guid, Task: "unknown"})
+			list = append(list, memcell.Container{Instance: guid, Task: "unknown"})
 		}
 	}
 	return list

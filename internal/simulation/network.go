@@ -10,6 +10,7 @@ import (
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/rep"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/task"
 )
@@ -63,7 +64,7 @@ type link struct {
 	cut *bool
 }
 
-var _ BBS = link{}
+var _ rep.BBS = link{}
 
 // call tries every plane: those that do not lead say so.
 func (l link) call(f func(*bbs.BBS) error) error {

@@ -18,6 +18,7 @@ import (
 	"github.com/diegosdk/diego/converge"
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/rep/memcell"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/storage/memstore"
 	"github.com/diegosdk/diego/task"
@@ -35,7 +36,7 @@ const (
 
 // A World is a whole Diego in which things go wrong, all drawn from one seed.
 type World struct {
-	Clock  *Clock
+	Clock  *memcell.Clock
 	Store  *memstore.Store
 	Planes []*diego.ControlPlane
 	// Plans is how many plans of convergence were checked that were not made
@@ -171,14 +172,14 @@ func (w *World) committed(epoch int64) {
 // works until Faults says otherwise.
 func NewWorld(seed uint64, cells int, real bool) (*World, error) {
 	w := &World{
-		Clock: NewClock(), random: rand.New(rand.NewPCG(seed, 1)), posted: map[string]int{},
+		Clock: memcell.NewClock(), random: rand.New(rand.NewPCG(seed, 1)), posted: map[string]int{},
 		numbers: map[storage.Cursor]string{}, epochs: map[storage.Fence]bool{},
 		records: map[recordKey]lrp.ActualLRP{}, crashes: map[string]int{}, gone: map[string]time.Time{},
 	}
 	w.Store = memstore.New(&memstore.Options{Now: w.Clock.Now})
 	w.net = &network{random: w.random, planes: func() []*diego.ControlPlane { return w.Planes }}
 	w.cut, w.back, w.silence = make([]bool, cells), make([]int, cells), make([]spell, cells)
-	for i, c := range NewFleet(cells, w.Clock) {
+	for i, c := range memcell.NewFleet(cells, w.Clock) {
 		l := link{w.net, &w.cut[i]}
 		if real {
 			h, err := newHost(w, c.Presence, l)

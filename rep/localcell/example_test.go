@@ -12,9 +12,9 @@ import (
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/backendtest/scripted"
 	"github.com/diegosdk/diego/executor/manager"
-	"github.com/diegosdk/diego/internal/simulation"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/rep"
+	"github.com/diegosdk/diego/rep/memcell"
 	"github.com/diegosdk/diego/storage/memstore"
 )
 
@@ -23,7 +23,7 @@ import (
 // control plane instead, and has a real backend.
 func Example() {
 	ctx := context.Background()
-	clock := simulation.NewClock()
+	clock := memcell.NewClock()
 	store := memstore.New(&memstore.Options{Now: clock.Now})
 	var cell *rep.Rep
 	plane, err := diego.New(diego.Options{

@@ -11,8 +11,8 @@ import (
 	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/converge"
-	"github.com/diegosdk/diego/internal/simulation"
 	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/rep/memcell"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/storage/memstore"
 	"github.com/diegosdk/diego/storage/sqlstore"
@@ -23,12 +23,12 @@ import (
 // happens in one goroutine and in virtual time; over SQLite as in a daemon.
 var benchStores = []struct {
 	name string
-	open func(*testing.B, *simulation.Clock) (store storage.Store, now func() time.Time, concurrency int)
+	open func(*testing.B, *memcell.Clock) (store storage.Store, now func() time.Time, concurrency int)
 }{
-	{"memory", func(_ *testing.B, clock *simulation.Clock) (storage.Store, func() time.Time, int) {
+	{"memory", func(_ *testing.B, clock *memcell.Clock) (storage.Store, func() time.Time, int) {
 		return memstore.New(&memstore.Options{Now: clock.Now}), clock.Now, 1
 	}},
-	{"sqlite", func(b *testing.B, _ *simulation.Clock) (storage.Store, func() time.Time, int) {
+	{"sqlite", func(b *testing.B, _ *memcell.Clock) (storage.Store, func() time.Time, int) {
 		store, err := sqlstore.Open(b.Context(), "sqlite:"+filepath.Join(b.TempDir(), "diego.db"), nil)
 		if err != nil {
 			b.Fatal(err)
@@ -45,7 +45,7 @@ func eachStore(b *testing.B, f func(*testing.B, builder)) {
 	for _, s := range benchStores {
 		b.Run("store="+s.name, func(b *testing.B) {
 			f(b, func(b *testing.B, cells int) *benchSystem {
-				clock := simulation.NewClock()
+				clock := memcell.NewClock()
 				store, now, concurrency := s.open(b, clock)
 				return newBenchSystem(b, store, now, concurrency, cells)
 			})
@@ -58,13 +58,13 @@ type benchSystem struct {
 	*diego.ControlPlane
 	b      *testing.B
 	store  storage.Store
-	fleet  simulation.Fleet
+	fleet  memcell.Fleet
 	inTurn bool // the cells report one after another, not all at once
 }
 
 func newBenchSystem(b *testing.B, store storage.Store, now func() time.Time, concurrency, cells int) *benchSystem {
 	b.Helper()
-	s := &benchSystem{b: b, store: store, fleet: simulation.NewFleet(cells, nil), inTurn: concurrency == 1}
+	s := &benchSystem{b: b, store: store, fleet: memcell.NewFleet(cells, nil), inTurn: concurrency == 1}
 	o := diego.Options{
 		Store: store, Dial: s.fleet.Dial, Owner: "bench", Now: now, Concurrency: concurrency,
 		Guard: converge.Guard{Grace: -1}, LeaderTTL: time.Hour,

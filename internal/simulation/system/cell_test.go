@@ -11,15 +11,15 @@ import (
 	"github.com/diegosdk/diego/executor/backendtest/scripted"
 	"github.com/diegosdk/diego/executor/manager"
 	"github.com/diegosdk/diego/httpapi"
-	"github.com/diegosdk/diego/internal/simulation"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/rep"
 	"github.com/diegosdk/diego/rep/localcell"
+	"github.com/diegosdk/diego/rep/memcell"
 	"github.com/diegosdk/diego/storage"
 )
 
 func TestAServedCellShowsItsContainersAndLogsAndEvacuates(t *testing.T) {
-	clock := simulation.NewClock()
+	clock := memcell.NewClock()
 	containers, err := manager.New(t.Context(), manager.Options{
 		Backend:  scripted.New(scripted.Options{Now: clock.Now}),
 		Capacity: executor.Capacity{MemoryMB: 1024, DiskMB: 4096, Containers: 10}, Dir: t.TempDir(), Now: clock.Now,

@@ -11,15 +11,16 @@ import (
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/converge"
-	"github.com/diegosdk/diego/internal/simulation"
 	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/rep"
+	"github.com/diegosdk/diego/rep/memcell"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/storage/memstore"
 	"github.com/diegosdk/diego/task"
 )
 
 // realTime is a clock for model cells whose containers take no time.
-func realTime(f simulation.Fleet) simulation.Fleet {
+func realTime(f memcell.Fleet) memcell.Fleet {
 	for _, c := range f {
 		c.Now = time.Now
 	}
@@ -28,8 +29,8 @@ func realTime(f simulation.Fleet) simulation.Fleet {
 
 // A notifyingCell steps when it is spoken to.
 type notifyingCell struct {
-	*simulation.Cell
-	spoken chan<- *simulation.Cell
+	*memcell.Cell
+	spoken chan<- *memcell.Cell
 }
 
 func (c notifyingCell) Perform(ctx context.Context, w auction.Work) ([]auction.Rejection, error) {
@@ -44,7 +45,7 @@ func (c notifyingCell) StopLRP(ctx context.Context, key lrp.Key, i lrp.InstanceK
 
 // everybody is whoever of two control planes leads, as cells see it.
 type everybody struct {
-	simulation.BBS
+	rep.BBS
 	planes []*diego.ControlPlane
 }
 
@@ -82,8 +83,8 @@ func onLeader(planes []*diego.ControlPlane, f func(*bbs.BBS) error) (err error) 
 // that leads is stopped, and the other goes on.
 func TestAnotherControlPlaneTakesOverWhileBothRun(t *testing.T) {
 	store := memstore.New(nil)
-	fleet := realTime(simulation.NewFleet(3, simulation.NewClock()))
-	spoken := make(chan *simulation.Cell, 1000)
+	fleet := realTime(memcell.NewFleet(3, memcell.NewClock()))
+	spoken := make(chan *memcell.Cell, 1000)
 	posted := make(chan string, 10)
 	plane := func(owner string, leading chan struct{}) *diego.ControlPlane {
 		p, err := diego.New(diego.Options{
@@ -94,7 +95,7 @@ func TestAnotherControlPlaneTakesOverWhileBothRun(t *testing.T) {
 				if err != nil {
 					return nil, err
 				}
-				return notifyingCell{c.(*simulation.Cell), spoken}, nil
+				return notifyingCell{c.(*memcell.Cell), spoken}, nil
 			},
 			Post: func(_ context.Context, _ string, r task.CallbackResponse) int { posted <- r.TaskGUID; return 200 },
 		})

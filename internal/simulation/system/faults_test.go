@@ -11,8 +11,8 @@ import (
 	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/bbs"
-	"github.com/diegosdk/diego/internal/simulation"
 	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/rep/memcell"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/task"
 )
@@ -356,7 +356,7 @@ func TestATaskWhoseCellVanishesFailsOnceAndIsToldOfOnce(t *testing.T) {
 	if running.State != task.Running {
 		t.Fatalf("got %v, want RUNNING", running.State)
 	}
-	s.cells = slices.DeleteFunc(slices.Clone(s.cells), func(c *simulation.Cell) bool { return c.Presence.CellID == running.CellID })
+	s.cells = slices.DeleteFunc(slices.Clone(s.cells), func(c *memcell.Cell) bool { return c.Presence.CellID == running.CellID })
 	s.pass(5 * time.Minute)
 	if len(told) != 1 || told[0].FailureReason != task.ReasonCellMissing {
 		t.Errorf("the consumer was told %+v, want once that the cell is missing", told)

@@ -14,8 +14,8 @@ import (
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/converge"
-	"github.com/diegosdk/diego/internal/simulation"
 	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/rep/memcell"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/storage/memstore"
 	"github.com/diegosdk/diego/storage/sqlstore"
@@ -334,8 +334,8 @@ func TestTheLeaderDoesNotReadWhatItHasCommittedItself(t *testing.T) {
 // Convergence would take an hour.
 func TestALeaderThatRunsHearsOfOthersCommitsSoon(t *testing.T) {
 	store := memstore.New(nil)
-	fleet := realTime(simulation.NewFleet(2, simulation.NewClock()))
-	spoken, leading := make(chan *simulation.Cell, 1000), make(chan struct{})
+	fleet := realTime(memcell.NewFleet(2, memcell.NewClock()))
+	spoken, leading := make(chan *memcell.Cell, 1000), make(chan struct{})
 	p, err := diego.New(diego.Options{
 		Store: store, Owner: "leader", Guard: converge.Guard{Grace: -1}, ConvergenceInterval: time.Hour, Metrics: &signals{leading: leading},
 		Dial: func(p bbs.CellPresence) (auction.CellClient, error) {
@@ -343,7 +343,7 @@ func TestALeaderThatRunsHearsOfOthersCommitsSoon(t *testing.T) {
 			if err != nil {
 				return nil, err
 			}
-			return notifyingCell{c.(*simulation.Cell), spoken}, nil
+			return notifyingCell{c.(*memcell.Cell), spoken}, nil
 		},
 	})
 	if err != nil {

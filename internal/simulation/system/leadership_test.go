@@ -18,7 +18,7 @@ import (
 	"github.com/diegosdk/diego/auction/auctioneer"
 	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/httpapi"
-	"github.com/diegosdk/diego/internal/simulation"
+	"github.com/diegosdk/diego/rep/memcell"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/storage/memstore"
 )
@@ -50,7 +50,7 @@ func TestAControlPlaneCanBeAskedOnceItIsReady(t *testing.T) {
 }
 
 func TestALeaderThatMeetsItsNamesakeSaysSo(t *testing.T) {
-	clock := simulation.NewClock()
+	clock := memcell.NewClock()
 	store := memstore.New(&memstore.Options{Now: clock.Now})
 	var log bytes.Buffer
 	lead := func() *bbs.Leadership {
@@ -123,7 +123,7 @@ func TestCallersLearnWhyNobodyLeadsWhileTheStoreFails(t *testing.T) {
 		{"leases work and commits fail", func(s *failingStore) { s.commits = full }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			clock := simulation.NewClock()
+			clock := memcell.NewClock()
 			store := &failingStore{Store: memstore.New(&memstore.Options{Now: clock.Now})}
 			plane, err := diego.New(diego.Options{
 				Store: store, Owner: "me", Address: "https://me.example", Now: clock.Now,
@@ -223,7 +223,7 @@ func TestAProcessWithAnotherClockThanItsStoreDoesNotBeginToLead(t *testing.T) {
 			{1000 * time.Hour, -1, true},
 		} {
 			t.Run(fmt.Sprintf("%s, store ahead by %v of %v", role, c.ahead, c.max), func(t *testing.T) {
-				clock, figures := simulation.NewClock(), gauges{last: map[string]float64{}}
+				clock, figures := memcell.NewClock(), gauges{last: map[string]float64{}}
 				ahead := c.ahead
 				store := memstore.New(&memstore.Options{Now: func() time.Time { return clock.Now().Add(ahead) }})
 				p, err := candidate(store, clock.Now, c.max, figures)
@@ -265,7 +265,7 @@ func TestAProcessWithAnotherClockThanItsStoreDoesNotBeginToLead(t *testing.T) {
 func TestALeaderGoesOnWhenTheClockOfItsStoreJumps(t *testing.T) {
 	for _, jump := range []time.Duration{time.Hour, -time.Hour} {
 		t.Run(jump.String(), func(t *testing.T) {
-			clock, figures := simulation.NewClock(), gauges{last: map[string]float64{}}
+			clock, figures := memcell.NewClock(), gauges{last: map[string]float64{}}
 			var ahead time.Duration
 			store := memstore.New(&memstore.Options{Now: func() time.Time { return clock.Now().Add(ahead) }})
 			var log bytes.Buffer
@@ -324,7 +324,7 @@ func (s pausingStore) Renew(ctx context.Context, l storage.Lease, ttl time.Durat
 }
 
 func TestAPauseBetweenTheReadingsOfTwoClocksIsNoSkew(t *testing.T) {
-	clock := simulation.NewClock()
+	clock := memcell.NewClock()
 	store := pausingStore{memstore.New(&memstore.Options{Now: clock.Now}), func() { clock.Advance(time.Hour) }}
 	var log bytes.Buffer
 	l, err := bbs.NewLeadership(bbs.LeadershipOptions{Store: store, Owner: "me", Now: clock.Now, Logger: slog.New(slog.NewTextHandler(&log, nil))})

@@ -26,7 +26,7 @@ import (
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/httpapi"
-	"github.com/diegosdk/diego/internal/simulation"
+	"github.com/diegosdk/diego/rep/memcell"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/storage/memstore"
 )
@@ -353,7 +353,7 @@ func TestAControlPlanePublishesWhatAnOperatorAsksFor(t *testing.T) {
 // Figures of a control plane, as a scraper reads them.
 func ExamplePrometheus() {
 	ctx := context.Background()
-	store, cells := memstore.New(nil), simulation.NewFleet(2, simulation.NewClock())
+	store, cells := memstore.New(nil), memcell.NewFleet(2, memcell.NewClock())
 	figures := new(httpapi.Prometheus)
 	plane, err := diego.New(diego.Options{Store: store, Dial: cells.Dial, Owner: "me", Metrics: figures})
 	if err == nil {
@@ -381,7 +381,7 @@ func ExamplePrometheus() {
 func TestAProcessThatStopsLeadingDropsWhatOnlyALeaderKnows(t *testing.T) {
 	for name, run := range map[string]bool{"tick by tick": false, "running": true} {
 		t.Run(name, func(t *testing.T) {
-			clock := simulation.NewClock()
+			clock := memcell.NewClock()
 			store := memstore.New(&memstore.Options{Now: clock.Now})
 			figures := new(httpapi.Prometheus)
 			plane, err := diego.New(diego.Options{

@@ -10,8 +10,8 @@ import (
 	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/bbs"
-	"github.com/diegosdk/diego/internal/simulation"
 	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/rep/memcell"
 	"github.com/diegosdk/diego/task"
 )
 
@@ -72,8 +72,8 @@ func TestWhatIsRecordedOnACellWithoutAContainerIsGivenUp(t *testing.T) {
 
 // An oddCell answers for its containers in some other way.
 type oddCell struct {
-	*simulation.Cell
-	inventory func(*simulation.Cell) (auction.Inventory, error)
+	*memcell.Cell
+	inventory func(*memcell.Cell) (auction.Inventory, error)
 }
 
 func (c oddCell) Inventory(context.Context) (auction.Inventory, error) { return c.inventory(c.Cell) }
@@ -83,11 +83,11 @@ func TestARollCallGivesNothingUpThatMayBeThere(t *testing.T) {
 	empty := auction.Inventory{CellID: "cell-1"}
 	tests := []struct {
 		name      string
-		inventory func(*simulation.Cell) (auction.Inventory, error)
+		inventory func(*memcell.Cell) (auction.Inventory, error)
 	}{
-		{"if the cell does not answer", func(*simulation.Cell) (auction.Inventory, error) { return empty, errors.New("no answer") }},
-		{"if another cell answers", func(*simulation.Cell) (auction.Inventory, error) { return auction.Inventory{CellID: "cell-2"}, nil }},
-		{"if it was placed in the meantime", func(c *simulation.Cell) (auction.Inventory, error) {
+		{"if the cell does not answer", func(*memcell.Cell) (auction.Inventory, error) { return empty, errors.New("no answer") }},
+		{"if another cell answers", func(*memcell.Cell) (auction.Inventory, error) { return auction.Inventory{CellID: "cell-2"}, nil }},
+		{"if it was placed in the meantime", func(c *memcell.Cell) (auction.Inventory, error) {
 			i, err := c.Inventory(t.Context())
 			s.must(s.BBS.Desire(s.ctx, desired("late", 1)))
 			s.step()
@@ -101,7 +101,7 @@ func TestARollCallGivesNothingUpThatMayBeThere(t *testing.T) {
 				dial := o.Dial
 				o.Dial = func(p bbs.CellPresence) (auction.CellClient, error) {
 					c, err := dial(p)
-					return oddCell{c.(*simulation.Cell), func(c *simulation.Cell) (auction.Inventory, error) {
+					return oddCell{c.(*memcell.Cell), func(c *memcell.Cell) (auction.Inventory, error) {
 						if asked++; asked > 1 {
 							return c.Inventory(t.Context())
 						}

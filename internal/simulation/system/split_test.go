@@ -17,8 +17,8 @@ import (
 	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/converge"
 	"github.com/diegosdk/diego/httpapi"
-	"github.com/diegosdk/diego/internal/simulation"
 	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/rep/memcell"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/storage/memstore"
 	"github.com/diegosdk/diego/task"
@@ -27,7 +27,7 @@ import (
 // A modelCell is a model cell that can be served.
 type modelCell struct {
 	idle
-	cell *simulation.Cell
+	cell *memcell.Cell
 }
 
 func (c modelCell) State(ctx context.Context) (auction.CellState, error) { return c.cell.State(ctx) }
@@ -86,9 +86,9 @@ func (p *process) ready(t *testing.T) (status int, r bbs.Readiness) {
 type distributed struct {
 	t           *testing.T
 	ctx         context.Context
-	clock       *simulation.Clock
+	clock       *memcell.Clock
 	store       *memstore.Store
-	cells       simulation.Fleet
+	cells       memcell.Fleet
 	planes      []*diego.ControlPlane
 	auctioneers []*auctioneer.Auctioneer
 	bbs, auct   []*process
@@ -105,7 +105,7 @@ func addresses(list []*process) (urls []string) {
 
 func newDistributed(t *testing.T) *distributed {
 	t.Helper()
-	d := &distributed{t: t, ctx: t.Context(), clock: simulation.NewClock()}
+	d := &distributed{t: t, ctx: t.Context(), clock: memcell.NewClock()}
 	d.store = memstore.New(&memstore.Options{Now: d.clock.Now})
 	for range 2 {
 		d.bbs, d.auct = append(d.bbs, newProcess(t)), append(d.auct, newProcess(t))
@@ -121,7 +121,7 @@ func newDistributed(t *testing.T) *distributed {
 	d.must(err)
 	d.plans, err = httpapi.NewRemoteAuctioneer(options(d.auct))
 	d.must(err)
-	d.cells = simulation.NewFleet(3, d.clock)
+	d.cells = memcell.NewFleet(3, d.clock)
 	for _, c := range d.cells {
 		p := newProcess(t)
 		p.serve(t, httpapi.HandlerOptions{Cell: modelCell{cell: c}})

@@ -13,8 +13,8 @@ import (
 	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/converge"
 	"github.com/diegosdk/diego/executor"
-	"github.com/diegosdk/diego/internal/simulation"
 	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/rep/memcell"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/storage/memstore"
 	"github.com/diegosdk/diego/task"
@@ -29,18 +29,18 @@ type system struct {
 	BBS   bbs.API
 	t     *testing.T
 	ctx   context.Context
-	clock *simulation.Clock
+	clock *memcell.Clock
 	store *memstore.Store
-	cells simulation.Fleet
+	cells memcell.Fleet
 }
 
 // newSystem makes one that leads and whose cells are known. change may change
 // its options.
 func newSystem(t *testing.T, cells int, change func(*diego.Options)) *system {
 	t.Helper()
-	s := &system{t: t, ctx: t.Context(), clock: simulation.NewClock()}
+	s := &system{t: t, ctx: t.Context(), clock: memcell.NewClock()}
 	s.store = memstore.New(&memstore.Options{Now: s.clock.Now})
-	s.cells = simulation.NewFleet(cells, s.clock)
+	s.cells = memcell.NewFleet(cells, s.clock)
 	s.ControlPlane = s.plane("plane-1", change)
 	s.BBS = s.asked(s.ControlPlane)
 	s.cells.ReportTo(s.BBS)

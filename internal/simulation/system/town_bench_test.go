@@ -11,9 +11,9 @@ import (
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/backendtest/scripted"
 	"github.com/diegosdk/diego/executor/manager"
-	"github.com/diegosdk/diego/internal/simulation"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/rep"
+	"github.com/diegosdk/diego/rep/memcell"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/storage/memstore"
 )
@@ -53,7 +53,7 @@ func benchCell(b *testing.B, containers, others int) (*rep.Rep, *manager.Manager
 		}
 	}
 	ctx := b.Context()
-	clock := simulation.NewClock()
+	clock := memcell.NewClock()
 	store := memstore.New(&memstore.Options{Now: clock.Now})
 	service, err := bbs.New(bbs.Options{Store: store, Effects: nothing{}, Now: clock.Now})
 	must(err)

@@ -17,9 +17,9 @@ import (
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/backendtest/scripted"
 	"github.com/diegosdk/diego/executor/manager"
-	"github.com/diegosdk/diego/internal/simulation"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/rep"
+	"github.com/diegosdk/diego/rep/memcell"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/storage/memstore"
 	"github.com/diegosdk/diego/task"
@@ -31,7 +31,7 @@ type town struct {
 	*diego.ControlPlane
 	t      *testing.T
 	ctx    context.Context
-	clock  *simulation.Clock
+	clock  *memcell.Clock
 	store  *memstore.Store
 	door   *door // of all cells
 	cells  []*townCell
@@ -54,7 +54,7 @@ type townCell struct {
 // the options of the reps, and more those of the control plane.
 func newTown(t *testing.T, cells int, change func(*rep.Options), more ...func(*diego.Options)) *town {
 	t.Helper()
-	w := &town{t: t, ctx: t.Context(), clock: simulation.NewClock(), change: change}
+	w := &town{t: t, ctx: t.Context(), clock: memcell.NewClock(), change: change}
 	w.store = memstore.New(&memstore.Options{Now: w.clock.Now})
 	var err error
 	o := diego.Options{Store: w.store, Dial: w.dial, Owner: "plane-1", Now: w.clock.Now, Concurrency: 1, Guard: converge.Guard{Grace: -1}}

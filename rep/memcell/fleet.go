@@ -1,4 +1,4 @@
-package simulation
+package memcell
 
 import (
 	"context"
@@ -6,13 +6,16 @@ import (
 
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/bbs"
+	"github.com/diegosdk/diego/rep"
 	"github.com/diegosdk/diego/storage"
 )
 
-// A Fleet is a number of cells.
+// A Fleet is a number of cells that a test drives together.
 type Fleet []*Cell
 
-// NewFleet makes n large cells, cell-1 and so on, in three zones.
+// NewFleet makes n cells named cell-1, cell-2 and so on, in three zones, each with
+// 64 GiB of memory and the root file system preloaded:linux. They need a BBS to
+// report to: see ReportTo.
 func NewFleet(n int, clock *Clock) Fleet {
 	var f Fleet
 	for i := range n {
@@ -28,14 +31,15 @@ func NewFleet(n int, clock *Clock) Fleet {
 	return f
 }
 
-// ReportTo says whom the cells report to.
-func (f Fleet) ReportTo(bbs BBS) {
+// ReportTo sets the BBS of all cells.
+func (f Fleet) ReportTo(bbs rep.BBS) {
 	for _, c := range f {
 		c.BBS = bbs
 	}
 }
 
-// Dial is a bbs.Dial for these cells.
+// Dial finds the cell that a presence names; it is for Options.Dial of a control
+// plane.
 func (f Fleet) Dial(p bbs.CellPresence) (auction.CellClient, error) {
 	for _, c := range f {
 		if c.Presence.CellID == p.CellID {
@@ -45,7 +49,7 @@ func (f Fleet) Dial(p bbs.CellPresence) (auction.CellClient, error) {
 	return nil, fmt.Errorf("there is no cell %q", p.CellID)
 }
 
-// Announce makes all cells present, or renews that.
+// Announce makes all cells present for the default time, or renews that.
 func (f Fleet) Announce(ctx context.Context, store storage.Leaser) error {
 	for _, c := range f {
 		if err := c.Announce(ctx, store); err != nil {
@@ -64,14 +68,14 @@ func (c *Cell) Announce(ctx context.Context, store storage.Leaser) error {
 	return a.Tick(ctx)
 }
 
-// Step lets every cell do what is due.
+// Step makes one Step of every cell, in order.
 func (f Fleet) Step(ctx context.Context) {
 	for _, c := range f {
 		c.Step(ctx)
 	}
 }
 
-// Poll lets every cell look at all it has.
+// Poll makes one Poll of every cell, in order.
 func (f Fleet) Poll(ctx context.Context) {
 	for _, c := range f {
 		c.Poll(ctx)

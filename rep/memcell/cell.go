@@ -1,4 +1,4 @@
-package simulation
+package memcell
 
 import (
 	"cmp"
@@ -18,49 +18,57 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-// BBS is what a cell calls; *bbs.BBS has all of it.
-type BBS = rep.BBS
-
-// A Cell is the model of a cell. It is an auction.CellClient; its other methods
-// are for whoever plays its part in the world.
+// A Cell is an [auction.CellClient] and an [auction.InventoryClient]. Its other
+// methods play the part of the world: they let time pass and containers fail.
+//
+// Presence, BBS and Now are required; zero values of the others mean the
+// defaults. Methods may be called at the same time; fields change only while
+// none runs.
 type Cell struct {
+	// Presence is what the cell says of itself when it announces itself. Its
+	// Capacity is the room for containers.
 	Presence bbs.CellPresence
-	// BBS is whom it reports to.
-	BBS BBS
-	// Now is its clock.
+	// BBS takes the cell's reports. A *bbs.BBS is one.
+	BBS rep.BBS
+	// Now is the clock.
 	Now func() time.Time
-	// StartsIn is how long a container takes until it is healthy, TaskTakes how
-	// long a task does.
+	// StartsIn is how long an instance takes until it is healthy, TaskTakes how
+	// long a task runs (default: both are done in the Step that begins them).
 	StartsIn, TaskTakes time.Duration
 	// ReservedFor is how long a reservation waits for its work to begin
 	// (default 1 min).
 	ReservedFor time.Duration
-	// Silent cells do not report the end of a container: they delete it.
+	// Silent makes the cell delete a container that ends without reporting it,
+	// as if the report were lost.
 	Silent bool
-	// Evacuating cells take no work and try to get rid of what they have.
+	// Evacuating makes the cell refuse work and hand over what it has.
 	Evacuating bool
-	// Ran counts how often the work of a task has begun, by its attempt's
-	// epoch.
+	// Ran counts how often the work of each task has begun, by "GUID@EPOCH" of
+	// its attempt.
 	Ran map[string]int
 
 	mu         sync.Mutex
 	containers map[string]*Container
 	dirty      map[string]bool
+	begun      map[string]int // by instance guid
 	next       int
 	calls      int
 }
 
-// A Container is the model of a container.
+// A Container is a copy of what a [Cell] knows of one container.
 type Container struct {
-	// Instance is its instance guid.
+	// Instance is the instance guid.
 	Instance string
 	// LRP is set for an instance, Task and Attempt for a task.
 	LRP     lrp.Key
 	Task    string
 	Attempt task.Attempt
 	State   executor.State
-	Result  executor.RunResult
-	size    executor.Resources
+	// Result says how a COMPLETED container ended.
+	Result executor.RunResult
+	size   executor.Resources
+	// asked says that the BBS was asked to start the task; the answer may be lost.
+	asked bool
 	// ready is when a reservation expires, an instance becomes healthy or a
 	// task ends.
 	ready time.Time
@@ -116,36 +124,44 @@ func (c *Cell) list() []*Container {
 	return list
 }
 
-// Perform implements [auction.CellClient]: it makes a reservation for each item
-// that there is room for.
+// Perform implements [auction.CellClient]. It makes a reservation for each item
+// that there is room for; work that is on the cell already is not taken twice.
 func (c *Cell) Perform(_ context.Context, w auction.Work) (out []auction.Rejection, _ error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	left := c.remaining()
-	for _, item := range w.Items {
-		left.MemoryMB -= item.MemoryMB
-		left.DiskMB -= item.DiskMB
-		left.Containers--
+	left, held := c.remaining(), map[job]*Container{}
+	for _, k := range c.containers {
+		if k.State != executor.Completed {
+			held[job{k.LRP, k.Task, k.Attempt}] = k
+		}
+	}
+	for i := range w.Items {
+		item := &w.Items[i]
+		need := auction.Capacity{MemoryMB: item.MemoryMB, DiskMB: item.DiskMB, Containers: 1}
 		reason := ""
-		switch {
+		switch lacks := left.Lacks(need); {
 		case w.CellID != c.Presence.CellID:
-			reason = "this is another cell"
+			reason = fmt.Sprintf("this is cell %q, and the work is for cell %q", c.Presence.CellID, w.CellID)
 		case c.Evacuating:
-			reason = "evacuating"
-		case left.MemoryMB < 0 || left.DiskMB < 0 || left.Containers < 0:
-			reason = "full"
+			reason = string(auction.Evacuating)
+		case held[jobOf(item)] != nil:
+			c.touch(held[jobOf(item)])
+			continue
+		case lacks != auction.Capacity{}:
+			reason = (&executor.CapacityError{GUID: item.GUID, Lacks: lacks}).Error()
 		}
 		if reason != "" {
 			out = append(out, auction.Rejection{Key: item.Key, Reason: reason})
 			continue
 		}
+		left = left.Minus(need)
 		c.next++
-		k := &Container{Instance: fmt.Sprintf("%s-%d", c.Presence.CellID, c.next), State: executor.Reserved, size: item.Resources, ready: c.Now().Add(cmp.Or(c.ReservedFor, time.Minute))}
-		if item.Kind == auction.Task {
-			k.Task, k.Attempt = item.GUID, item.Attempt
-		} else {
-			k.LRP = item.Key.LRP()
+		j := jobOf(item)
+		k := &Container{
+			Instance: fmt.Sprintf("%s-%d", c.Presence.CellID, c.next), LRP: j.lrp, Task: j.task, Attempt: j.attempt,
+			State: executor.Reserved, size: item.Resources, ready: c.Now().Add(cmp.Or(c.ReservedFor, time.Minute)),
 		}
+		held[j] = k
 		if c.containers == nil {
 			c.containers = map[string]*Container{}
 		}
@@ -155,6 +171,21 @@ func (c *Cell) Perform(_ context.Context, w auction.Work) (out []auction.Rejecti
 	return out, nil
 }
 
+// A job is what a container is for.
+type job struct {
+	lrp     lrp.Key
+	task    string
+	attempt task.Attempt
+}
+
+func jobOf(item *auction.Item) job {
+	if item.Kind == auction.Task {
+		return job{task: item.GUID, attempt: item.Attempt}
+	}
+	return job{lrp: item.Key.LRP()}
+}
+
+// touch has a container looked at in the next Step.
 func (c *Cell) touch(k *Container) {
 	if c.dirty == nil {
 		c.dirty = map[string]bool{}
@@ -163,12 +194,12 @@ func (c *Cell) touch(k *Container) {
 }
 
 // StopLRP implements [auction.CellClient].
-func (c *Cell) StopLRP(_ context.Context, _ lrp.Key, instance lrp.InstanceKey) error {
+func (c *Cell) StopLRP(_ context.Context, key lrp.Key, instance lrp.InstanceKey) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if k := c.containers[instance.InstanceGUID]; k != nil && k.State != executor.Completed {
-		k.State, k.Result = executor.Completed, executor.RunResult{Stopped: true}
-		c.touch(k)
+	k := c.containers[instance.InstanceGUID]
+	if k != nil && k.Task == "" && instance.CellID == c.Presence.CellID && k.LRP.ProcessGUID == key.ProcessGUID && k.LRP.Index == key.Index {
+		c.end(k, executor.Stopped())
 	}
 	return nil
 }
@@ -193,7 +224,7 @@ func (c *Cell) Inventory(context.Context) (auction.Inventory, error) {
 	return i, nil
 }
 
-// Containers are copies of those there are, in the order in which they came.
+// Containers lists copies of the cell's containers, oldest first.
 func (c *Cell) Containers() []Container {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -204,18 +235,42 @@ func (c *Cell) Containers() []Container {
 	return list
 }
 
-// Crash lets the instance at an index fail, if this cell has it and it lives.
+// Crash makes the RUNNING instance at an index fail. It reports whether the cell
+// has one.
 func (c *Cell) Crash(processGUID string, index int, reason string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, k := range c.list() {
 		if k.LRP.ProcessGUID == processGUID && k.LRP.Index == index && k.State == executor.Running {
-			k.State, k.Result = executor.Completed, executor.RunResult{Failed: true, FailureReason: reason}
-			c.touch(k)
-			return true
+			return c.end(k, executor.Failed(reason))
 		}
 	}
 	return false
+}
+
+// End ends a container with a result; the next Step reports it. It reports
+// whether the cell has such a container that had not ended.
+func (c *Cell) End(instanceGUID string, r executor.RunResult) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := c.containers[instanceGUID]
+	return k != nil && c.end(k, r)
+}
+
+func (c *Cell) end(k *Container, r executor.RunResult) bool {
+	if k.State == executor.Completed {
+		return false
+	}
+	k.State, k.Result = executor.Completed, r
+	c.touch(k)
+	return true
+}
+
+// Begun is how often the work of a container has begun, also of one that is gone.
+func (c *Cell) Begun(instanceGUID string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.begun[instanceGUID]
 }
 
 // Lose forgets all containers, as a cell does that was switched off.
@@ -225,7 +280,7 @@ func (c *Cell) Lose() {
 	c.containers, c.dirty = nil, nil
 }
 
-// Step does what is due about the containers that have changed.
+// Step settles the containers that have changed or whose time has come.
 func (c *Cell) Step(ctx context.Context) {
 	for _, k := range c.due() {
 		c.settle(ctx, k)
@@ -248,8 +303,8 @@ func (c *Cell) due() []*Container {
 	return list
 }
 
-// Poll does what is due about every container, and every record that names
-// this cell and has none.
+// Poll settles every container, and every record that names this cell and has no
+// container. A rep does so every 30 s.
 func (c *Cell) Poll(ctx context.Context) {
 	c.mu.Lock()
 	list := c.list()
@@ -320,7 +375,7 @@ func (c *Cell) goOn(k *Container) {
 	switch {
 	case k.State == executor.Reserved:
 		k.State = executor.Completed
-		k.Result = executor.RunResult{Failed: true, FailureReason: "the reservation has expired", Retryable: true, Expired: true}
+		k.Result = executor.Expired()
 	case k.State == executor.Created && k.Task == "":
 		k.State = executor.Running
 	case k.State == executor.Running && k.Task != "":
@@ -355,12 +410,17 @@ func (c *Cell) taskRow(ctx context.Context, k *Container) (rep.Row, error) {
 		return rep.Row{}, err
 	}
 	container := rep.TaskContainerNone
-	if now, held := c.look(k); held {
+	now, held := c.look(k)
+	if held {
 		if container, err = rep.SituateTaskContainer(now.State, now.Result); err != nil {
 			return rep.Row{}, err
 		}
 	}
-	return rep.DecideTask(container, rep.SituateTask(t, c.Presence.CellID, k.Instance)), nil
+	record := rep.SituateTask(t, c.Presence.CellID, k.Instance)
+	if now.asked && container == rep.TaskContainerReserved && record == rep.TaskRunningAlpha {
+		return rep.TaskStartedUnheard(), nil
+	}
+	return rep.DecideTask(container, record), nil
 }
 
 func (c *Cell) me(k *Container) lrp.InstanceKey {
@@ -372,7 +432,7 @@ func (c *Cell) take(ctx context.Context, k *Container, step rep.Step) bool {
 	if step != rep.ClaimLRP && step != rep.StartLRP { // which state a fact, however often
 		c.mu.Lock()
 		c.calls++
-		ctx = bbs.WithRequestID(ctx, fmt.Sprintf("%s-call-%d", c.Presence.CellID, c.calls))
+		ctx = storage.WithRequestID(ctx, fmt.Sprintf("%s-call-%d", c.Presence.CellID, c.calls))
 		c.mu.Unlock()
 	}
 	goOn, err := c.call(ctx, k, step)
@@ -420,6 +480,9 @@ func (c *Cell) call(ctx context.Context, k *Container, step rep.Step) (goOn bool
 		keep, err = b.EvacuateRunningLRP(ctx, guid, index, lrp.EvacuateRunning{DefinitionID: id, Instance: me, NetInfo: net, Zone: c.Presence.Zone})
 		return !keep, err
 	case rep.StartTask:
+		c.mu.Lock()
+		k.asked = true
+		c.mu.Unlock()
 		return b.StartTask(ctx, k.Task, task.Start{CellID: me.CellID, InstanceGUID: me.InstanceGUID, Attempt: k.Attempt})
 	case rep.CompleteTask:
 		err = b.CompleteTask(ctx, k.Task, task.Complete{CellID: me.CellID, InstanceGUID: me.InstanceGUID, Attempt: k.Attempt, Failed: result.Failed, FailureReason: result.FailureReason})
@@ -439,6 +502,10 @@ func (c *Cell) call(ctx context.Context, k *Container, step rep.Step) (goOn bool
 func (c *Cell) run(k *Container) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.begun == nil {
+		c.begun = map[string]int{}
+	}
+	c.begun[k.Instance]++
 	if k.Task == "" {
 		k.State, k.ready = executor.Created, c.Now().Add(c.StartsIn)
 		return

@@ -1,0 +1,107 @@
+// Package celltest is the contract of a cell as tests: what an
+// [auction.CellClient] answers, and what it reports to the BBS, in which order,
+// and after which errors. docs/cell-protocol.md is the same contract as prose.
+//
+// A cell's own test is
+//
+//	func TestCell(t *testing.T) {
+//		celltest.Run(t, func(t testing.TB, o celltest.Options) celltest.Harness {
+//			cell := newCell(t, o.CellID, o.BBS)
+//			return celltest.Harness{Cell: cell, RunInfo: sleep, End: cell.end, Begun: cell.begun, Evacuate: cell.Evacuate}
+//		})
+//	}
+//
+// Each case is named after the sentence that it checks. The suite plays the rest
+// of the system: the control plane that hands out work, a BBS with the real
+// rules, another cell, and a network that loses messages.
+package celltest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/bbs"
+	"github.com/diegosdk/diego/executor"
+)
+
+// Options say which cell a case needs.
+type Options struct {
+	// CellID is the cell's id.
+	CellID string
+	// BBS takes the cell's reports. It is a whole BBS so that a harness can serve
+	// it over HTTP; the cell uses the part that is rep.BBS.
+	BBS bbs.API
+	// StartsIn is how long the cell must take to start an instance, at least. 0
+	// means that it need not take any time.
+	StartsIn time.Duration
+}
+
+// A Harness is one cell under test and what the suite may do to it. All fields
+// are required unless they say otherwise.
+type Harness struct {
+	// Cell is the cell as the control plane reaches it. It is empty, has the zone
+	// and root file systems that it likes, and room for three instances of 64 MiB
+	// memory and 64 MiB disk. If it is an auction.InventoryClient too, the suite
+	// checks that.
+	Cell auction.CellClient
+	// RunInfo is work that runs until End or the cell ends it.
+	RunInfo executor.RunInfo
+	// End makes the work of an instance or task end by itself, as a failure or,
+	// if failed is false, well. The cell hears of it in its own way.
+	End func(t testing.TB, instanceGUID string, failed bool)
+	// Begun is how often the work of an instance or task has begun. It may be
+	// called while the cell waits for an answer of the BBS.
+	Begun func(instanceGUID string) int
+	// Evacuate tells the cell to empty itself. It returns at once.
+	Evacuate func(ctx context.Context) error
+	// Pass lets d pass on the cell's clock, while the cell does what is due. Nil
+	// means that the cell works by itself in real time: the suite waits, and
+	// leaves out the cases that take minutes.
+	Pass func(d time.Duration)
+	// Now is the cell's clock; nil means time.Now.
+	Now func() time.Time
+}
+
+// An Open makes a cell for one case. It calls t.Fatal if it cannot, and t.Cleanup
+// to end the cell.
+type Open func(t testing.TB, o Options) Harness
+
+// A testCase checks one sentence.
+type testCase struct {
+	sentence string
+	startsIn time.Duration
+	// long cases take minutes of the cell's time.
+	long  bool
+	check func(f *fixture)
+}
+
+// groups are the cases by what they are about.
+var groups = []struct {
+	subject string
+	cases   []testCase
+}{
+	{"answers", answerCases},
+	{"instances", instanceCases},
+	{"tasks", taskCases},
+	{"evacuation", evacuationCases},
+}
+
+// Run checks the contract. Every case gets a cell of its own.
+func Run(t *testing.T, open Open) {
+	for _, g := range groups {
+		t.Run(g.subject, func(t *testing.T) {
+			for _, c := range g.cases {
+				t.Run(c.sentence, func(t *testing.T) {
+					f := newFixture(t, open, c)
+					if c.long && f.Pass == nil {
+						t.Log("left out: it takes minutes, and the cell runs in real time")
+						return
+					}
+					c.check(f)
+				})
+			}
+		})
+	}
+}
