@@ -8,31 +8,32 @@ import (
 	"github.com/diegosdk/diego/storage"
 )
 
-// An agenda is why a pass need not look at everything. What a plan says of a
-// process follows from its records, from which of its cells are there, from the
-// freshness of its domain, and from the time. So a process in which there was
-// nothing to do needs another look only when
+// An agenda lists what is due, so that a pass need not look at everything. The
+// plan for a process depends only on its records, on which of its cells are
+// present, on the freshness of its domain, and on the time. So a process with
+// nothing to do needs another look only when one of these happens:
 //
-//   - the log of events tells of one of its records;
-//   - one of its cells has come or gone, or its loss is believed or doubted now;
-//   - the earliest moment has come that its plan asked about.
+//   - the log has an event about one of its records;
+//   - one of its cells comes or goes, or the loss of one becomes believed or
+//     doubted;
+//   - the earliest time arrives that its plan asked about.
 //
-// One in which there was something to do, or that waits for its domain, is
-// looked at in every pass until there is not. The same holds for tasks.
+// A process with something to do, or one that waits for its domain, is looked
+// at in every pass until that is over. The same holds for tasks.
 //
-// The agenda has what is due, not what is well, so it is small. The zero agenda
+// The agenda does not list healthy processes, so it is small. The zero agenda
 // knows nothing.
 type agenda struct {
-	// looked is when everything was looked at; zero if never, or if something
-	// was missed since.
+	// looked is the time of the last look at everything; zero if there was none,
+	// or if something was missed since.
 	looked time.Time
-	// cursor is how far the log was followed.
+	// cursor is the position up to which the log was followed.
 	cursor storage.Cursor
-	// cells are those of the last pass.
+	// cells are the cells of the last pass.
 	cells Cells
-	// processes and tasks are when each that needs it is looked at again.
+	// processes and tasks say when to look again at those that need it.
 	processes, tasks map[string]time.Time
-	// census is what there is.
+	// census counts all records.
 	census census
 }
 
@@ -43,7 +44,8 @@ const (
 	// maxDue is how many processes and how many tasks a pass looks at one by
 	// one.
 	maxDue = 5_000
-	// maxCells is how many cells that moved a pass asks the store about.
+	// maxCells is the number of changed cells up to which a pass asks the store
+	// for their records.
 	maxCells = 20
 )
 
@@ -52,20 +54,21 @@ func (a agenda) clone() agenda {
 	return a
 }
 
-// begin makes it the agenda of a look at everything.
+// begin starts the agenda anew for a look at everything.
 func (a *agenda) begin(now time.Time, log storage.Extent, cells Cells) {
 	*a = agenda{looked: now, cursor: log.Newest, cells: cells, processes: map[string]time.Time{}, tasks: map[string]time.Time{}}
 }
 
-// holds reports whether everything was looked at not longer than interval ago,
-// and the log has not gone back since. Reading on tells whether the agenda can be
-// brought up to date from it: numbers do not, because of gaps.
+// holds reports whether the last look at everything is at most interval ago and
+// the log has not lost events since. It says nothing about whether the log
+// still reaches back far enough: reading it shows that. Comparing numbers does
+// not, because of gaps.
 func (a *agenda) holds(now time.Time, log storage.Extent, interval time.Duration) bool {
 	age := now.Sub(a.looked)
 	return !a.looked.IsZero() && age >= 0 && age < interval && a.cursor <= log.Newest
 }
 
-// follow puts on the agenda what an event is about.
+// follow puts the subject of an event on the agenda.
 func (a *agenda) follow(e *storage.Event) {
 	s := e.Subject()
 	if s.ProcessGUID != "" {
@@ -78,22 +81,22 @@ func (a *agenda) follow(e *storage.Event) {
 	a.cursor = e.Sequence
 }
 
-// moved lists the cells that the last pass took for something else: present,
-// missing or neither. It is not ok if they are too many, or if it concerns cells
-// that are in no list.
+// moved lists the cells whose status (present, missing or neither) differs from
+// the last pass. ok is false if there are too many, or if the change concerns
+// cells that are in no list.
 func (a *agenda) moved(cells Cells) (ids []string, ok bool) {
 	ids, ok = cells.changed(a.cells)
 	return ids, ok && len(ids) <= maxCells
 }
 
-// due takes what is due off the agenda, each in order. It is not ok if that is
-// so much that it is cheaper to look at everything.
+// due removes what is due from the agenda and returns it in order. ok is false
+// if there is so much that looking at everything is cheaper.
 func (a *agenda) due(now time.Time) (processes, tasks []string, ok bool) {
 	processes, tasks = take(a.processes, now), take(a.tasks, now)
 	return processes, tasks, len(processes) <= maxDue && len(tasks) <= maxDue
 }
 
-// next is when the first of what is not due now will be; zero if nothing will.
+// next is the earliest time on the agenda after now; zero if there is none.
 func (a *agenda) next(now time.Time) (first time.Time) {
 	for _, times := range []map[string]time.Time{a.processes, a.tasks} {
 		//lint:maporder the least is the same in any order

@@ -8,20 +8,19 @@ import (
 	"github.com/diegosdk/diego/executor"
 )
 
-// Cells is what a pass knows of the cells. A cell is present, missing, or
-// neither: it is gone, and that is not believed. It is a value that nothing
-// changes, so goroutines may share it.
+// Cells is what a pass knows about the cells. A cell is present, missing, or
+// neither: then it is gone, but its loss is not believed. Goroutines may share
+// Cells, because nothing changes it.
 type Cells struct {
-	// ids are the cells that are present, in order; present is the same as a
-	// set.
+	// ids are the present cells, in order; present has the same cells as a set.
 	ids     []string
 	present map[string]struct{}
-	// gone are the known cells that are not present. Every other cell that is
-	// not present has been gone since since.
+	// gone are the known cells that are not present. Every other absent cell has
+	// been gone since the time since.
 	gone  map[string]goneCell
 	since time.Time
-	// settled is true if cells can be missing at all, trusted if none is
-	// doubted then.
+	// settled is true if cells can be missing at all; trusted is true if, besides,
+	// none is doubted.
 	settled, trusted bool
 	taskGrace        time.Duration
 }
@@ -31,9 +30,9 @@ type goneCell struct {
 	doubted bool
 }
 
-// NewCells is a list of the present cells that is taken at its word: a cell
-// that is not in it is missing, and its tasks fail at once. An empty list is
-// not believed. Most callers want [Guard.Observe] instead.
+// NewCells makes Cells of a list of the present cells without doubting it: a
+// cell that is not in the list is missing, and its tasks fail at once. Only an
+// empty list is not believed. Most callers want [Guard.Observe] instead.
 func NewCells(present []string) Cells {
 	c := Cells{ids: inOrder(present), present: make(map[string]struct{}, len(present)), settled: len(present) > 0, trusted: len(present) > 0}
 	for _, id := range present {
@@ -42,7 +41,7 @@ func NewCells(present []string) Cells {
 	return c
 }
 
-// inOrder is a list of its own, sorted and without duplicates.
+// inOrder returns a sorted copy without duplicates.
 func inOrder(ids []string) []string {
 	ids = slices.Clone(ids)
 	if !slices.IsSorted(ids) {
@@ -51,8 +50,8 @@ func inOrder(ids []string) []string {
 	return slices.Compact(ids)
 }
 
-// Missing reports whether the cell is believed to be lost. One that was never
-// seen is, unless the loss of others is doubted.
+// Missing reports whether the cell is believed to be lost. A cell that was
+// never seen is missing too, unless the loss of others is doubted.
 func (c Cells) Missing(cellID string) bool {
 	if gone, known := c.gone[cellID]; known {
 		return c.settled && !gone.doubted
@@ -60,14 +59,14 @@ func (c Cells) Missing(cellID string) bool {
 	return c.trusted && !c.Present(cellID)
 }
 
-// Present reports whether the cell is there.
+// Present reports whether the cell is present.
 func (c Cells) Present(cellID string) bool {
 	_, ok := c.present[cellID]
 	return ok
 }
 
-// Doubted lists the cells that are gone together with so many others that
-// their loss is not believed yet, in order.
+// Doubted lists, in order, the cells whose loss is not believed yet because too
+// many others are gone with them.
 func (c Cells) Doubted() (ids []string) {
 	//lint:maporder the cells are sorted below
 	for id, gone := range c.gone {
@@ -81,11 +80,12 @@ func (c Cells) Doubted() (ids []string) {
 
 func (c Cells) doubts(cellID string) bool { return c.gone[cellID].doubted }
 
-// Trusted reports whether the list is believed as it is: every cell that is
-// not present is missing. If not, that is so for some, or for none.
+// Trusted reports whether every cell that is not present is missing. If it is
+// false, some absent cells are missing, or none.
 func (c Cells) Trusted() bool { return c.trusted }
 
-// losesTask reports whether the cell's tasks fail, if it was heard of at heard.
+// losesTask reports whether the tasks of a cell that was last heard of at heard
+// fail.
 func (c Cells) losesTask(cellID string, heard time.Time, alarm *executor.Alarm) bool {
 	if !c.Missing(cellID) {
 		return false
@@ -97,9 +97,9 @@ func (c Cells) losesTask(cellID string, heard time.Time, alarm *executor.Alarm) 
 	return alarm.Reached(later(since, heard).Add(c.taskGrace))
 }
 
-// changed lists the cells that are no longer what they were before: present,
-// missing or neither. It is not ok if that may have changed for cells that
-// neither list names.
+// changed lists the cells whose status (present, missing or neither) differs
+// from before. ok is false if it may also differ for cells that neither list
+// names.
 func (c Cells) changed(before Cells) (ids []string, ok bool) {
 	for now, then := c.ids, before.ids; len(now)+len(then) > 0; {
 		switch {
@@ -124,32 +124,32 @@ func (c Cells) changed(before Cells) (ids []string, ok bool) {
 	return slices.Compact(ids), c.settled == before.settled && c.trusted == before.trusted
 }
 
-// Guard decides how far a list of present cells is believed. Losing one cell is
-// ordinary. Losing half of them within a short time is more likely a fault of
-// what keeps the list, or of the way to it, and acting on it would restart the
-// fleet.
+// Guard decides how far to believe a list of present cells. Losing one cell is
+// ordinary. If half of them vanish within a short time, the source of the list
+// or the network is more likely at fault, and acting on the list would restart
+// the fleet.
 //
-// Losses are judged together: those of the last Grace, of cells that came back
-// too, against the cells that were known when it began. While they are few,
-// each cell is missing as soon as it is gone. Once they are too many, none of
-// the cells that are gone is believed to be lost, until it is back or has been
-// gone for Grace itself.
+// It judges losses together: it compares the losses of the last Grace,
+// including cells that came back, with the cells that were known when that time
+// began. While the losses are few, each cell is missing as soon as it is gone.
+// Once they are too many, no absent cell is believed to be lost until it is
+// back or has itself been gone for Grace.
 //
 // The zero value means the documented defaults.
 type Guard struct {
 	// MaxLoss is the share of the cells that may be lost within Grace and be
-	// believed at once (default 0.5; 1 or more believes any loss but that of
+	// believed lost at once (default 0.5; 1 or more believes any loss but that of
 	// all cells; negative believes none at once).
 	MaxLoss float64
-	// Grace is how long a cell must be gone to be missing, if it is one of too
-	// many, and how long after the first observation no cell is missing,
-	// because cells may not have announced themselves yet (default 1 min;
-	// negative means none). While a list is empty it begins anew for all cells:
-	// the first to return are not all there are.
+	// Grace is how long a cell must be gone to be missing if it is one of too
+	// many. For the same time after the first observation no cell is missing,
+	// because cells may not have announced themselves yet (default 1 min; negative
+	// means none). While the list is empty this time starts again for all cells:
+	// the first to return are not all of them.
 	Grace time.Duration
 	// TaskGrace is how long a missing cell must have been gone before its tasks
-	// fail, however few cells are lost, because that cannot be undone (default
-	// 1 min; negative means none).
+	// fail, even if few cells are lost, because a failure cannot be undone
+	// (default 1 min; negative means none).
 	TaskGrace time.Duration
 }
 
@@ -161,33 +161,33 @@ func (g Guard) withDefaults() Guard {
 	}
 }
 
-// GuardState is what a Guard remembers from one observation to the next. The
-// zero value has seen nothing.
+// GuardState is what a Guard remembers between observations. The zero value has
+// seen nothing.
 type GuardState struct {
-	// Since is when the first observation was made; while all lists have been
-	// empty, when the last was.
+	// Since is the time of the first observation; while all lists have been empty,
+	// the time of the last.
 	Since time.Time
-	// Known are the cells that were seen, in order. A cell that has been gone
-	// for longer than both graces is forgotten unless others are doubted.
+	// Known are the cells that were seen, in order. A cell that has been gone for
+	// longer than both grace periods is forgotten unless others are doubted.
 	Known []KnownCell
 }
 
-// A KnownCell is what a Guard remembers of one cell.
+// A KnownCell is what a Guard remembers about one cell.
 type KnownCell struct {
 	ID string
-	// Seen is since when it is known.
+	// Seen is the time since which the cell is known.
 	Seen time.Time
-	// Lost is when it was last found to be gone; zero if never.
+	// Lost is when the cell was last found to be gone; zero if never.
 	Lost time.Time
-	// Gone is true from then until it is back.
+	// Gone is true from Lost until the cell is back.
 	Gone bool
-	// Doubted is true while it is gone and that is not believed.
+	// Doubted is true while the cell is gone and its loss is not believed.
 	Doubted bool
 }
 
-// Observe takes the list of present cells, in any order, and says how far it
-// is believed. An empty list never is: with no cell there, nothing could be
-// placed anyway.
+// Observe takes the list of present cells, in any order, and decides how far to
+// believe it. An empty list is never believed: without any cell nothing could
+// be placed anyway.
 func (g Guard) Observe(s GuardState, present []string, now time.Time) (Cells, GuardState) {
 	g = g.withDefaults()
 	cells := NewCells(present)
@@ -219,7 +219,7 @@ func (g Guard) Observe(s GuardState, present []string, now time.Time) (Cells, Gu
 }
 
 // update notes which cells have come and gone. Both lists are in order. It
-// returns a new one, unless nothing has changed and no cell is gone.
+// returns a new list, unless nothing has changed and no cell is gone.
 func (g Guard) update(known []KnownCell, present []string, now time.Time) []KnownCell {
 	if slices.EqualFunc(known, present, func(k KnownCell, id string) bool { return k.ID == id && !k.Gone }) {
 		return known
@@ -242,7 +242,7 @@ func (g Guard) update(known []KnownCell, present []string, now time.Time) []Know
 	return next
 }
 
-// missed is a known cell that is not present, nor is any other if empty.
+// missed updates a known cell that is absent; empty says that all cells are.
 func (g Guard) missed(k KnownCell, empty bool, now time.Time) KnownCell {
 	lately := g.recent(&k, now)
 	if !k.Gone || empty && (lately || k.Doubted) {
@@ -253,8 +253,8 @@ func (g Guard) missed(k KnownCell, empty bool, now time.Time) KnownCell {
 	return k
 }
 
-// met is a known cell that is present. One that was gone for the grace is a new
-// one.
+// met updates a known cell that is present. After being gone for Grace it
+// counts as a new one.
 func (g Guard) met(k KnownCell, now time.Time) KnownCell {
 	if k.Gone && !g.recent(&k, now) {
 		return KnownCell{ID: k.ID, Seen: now}
@@ -263,7 +263,7 @@ func (g Guard) met(k KnownCell, now time.Time) KnownCell {
 	return k
 }
 
-// tooMany judges the losses of the last grace.
+// tooMany reports whether the cells lost within the last Grace are too many.
 func (g Guard) tooMany(s GuardState, now time.Time) bool {
 	start := later(now.Add(-g.Grace), s.Since)
 	known, lost := 0, 0
@@ -280,7 +280,7 @@ func (g Guard) tooMany(s GuardState, now time.Time) bool {
 	return g.MaxLoss < 1 && float64(lost) > g.MaxLoss*float64(known)
 }
 
-// recent reports whether the cell was lost within the last grace.
+// recent reports whether the cell was lost within the last Grace.
 func (g Guard) recent(k *KnownCell, now time.Time) bool {
 	return !k.Lost.IsZero() && now.Sub(k.Lost) < g.Grace
 }

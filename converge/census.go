@@ -10,8 +10,7 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-// A census counts records by state: as they are read, and then as events tell
-// of them.
+// A census counts records by state: first as they are read, and then by events.
 type census struct {
 	lrps  [lrp.Crashed + 1][lrp.Suspect + 1]int
 	tasks [task.Resolving + 1]int

@@ -13,39 +13,37 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-// Effects carries out what decisions ask for once they are committed. A Converger
+// Effects carries out the effects of decisions after their commit. A Converger
 // calls it from one goroutine at a time.
 type Effects interface {
-	// Carry takes the effects of one pass: all starts are among them, as one
-	// batch. It returns soon and has no error: convergence asks again for what
-	// is lost.
+	// Carry takes the effects of one pass, with all its starts as one batch. It
+	// returns soon and has no error: convergence requests lost effects again.
 	Carry(lrps []lrp.Effect, tasks []task.Effect)
 }
 
-// ConvergerOptions are what a [Converger] works with. Zero values mean the
+// ConvergerOptions are the options of a [Converger]. Zero values mean the
 // defaults.
 type ConvergerOptions struct {
-	// Store and Effects are required. Where several processes share a store,
-	// its Commit should carry a leader's fence: an error that wraps
-	// storage.ErrFenced ends a pass at once.
+	// Store and Effects are required. If several processes share a store, its
+	// Commit should carry a leader's fence: an error that wraps storage.ErrFenced
+	// ends a pass at once.
 	Store   storage.Store
 	Effects Effects
 	LRPs    lrp.Policy
 	Tasks   task.Policy
 	Guard   Guard
-	// Interval is the longest time from the end of a pass to the next one
-	// (default 30 s). A pass that finds when something is due before that, such as
-	// the restart of a crashed instance, is followed by one at that time.
+	// Interval is the longest time from the end of a pass to the next one (default
+	// 30 s). If a pass finds that something is due earlier, for example the
+	// restart of a crashed instance, the next pass begins then.
 	Interval time.Duration
-	// FullInterval is for how long passes go by the log of events before one
-	// looks at everything again (default 5 min; negative means that every pass
-	// does). It bounds how long a record that has rotted goes unseen.
+	// FullInterval is how long passes rely on the log of events before one looks
+	// at everything again (default 5 min; negative means that every pass looks at
+	// everything). It limits how long a damaged record can go unnoticed.
 	FullInterval time.Duration
-	// Concurrency is how many slots or tasks are mended at a time (default
-	// 32).
+	// Concurrency is how many slots or tasks are repaired at a time (default 32).
 	Concurrency int
-	// Now is the clock of decisions (default time.Now). Domains and leases go
-	// by the store's.
+	// Now is the clock of decisions (default time.Now). Domains and leases use the
+	// store's clock.
 	Now func() time.Time
 	// Metrics and Logger may be nil.
 	Metrics auction.Metrics
@@ -76,29 +74,29 @@ func (o ConvergerOptions) withDefaults() (ConvergerOptions, error) {
 	return o, v.Err()
 }
 
-// A Converger compares what should be with what is and mends the difference,
-// one [Converger.Pass] at a time. Its methods may be called at the same time;
-// passes and plans wait for each other.
+// A Converger compares what should run with what runs and repairs the
+// difference, one [Converger.Pass] at a time. Its methods may be called
+// concurrently; passes and plans wait for each other.
 type Converger struct {
 	o       ConvergerOptions
 	trigger chan struct{}
-	// turn holds what passes leave behind while none runs.
+	// turn holds the memory while no pass runs.
 	turn chan memory
 }
 
-// memory is what one pass leaves to the next.
+// memory is what a pass leaves for the next one.
 type memory struct {
 	guard  GuardState
 	agenda agenda
 	ended  time.Time // zero before the first pass, and after one that could not look
-	// rest is how long after that the next pass is due.
+	// rest is the time from ended until the next pass is due.
 	rest time.Duration
-	// doubted are the cells that the log has named last.
+	// doubted are the cells that the log named last.
 	doubted []string
 }
 
-// NewConverger fails with a [*executor.ValidationError] if a required option
-// is missing, or one is outside its limits.
+// NewConverger fails with an [*executor.ValidationError] if a required option
+// is missing or an option is outside its limits.
 func NewConverger(o ConvergerOptions) (*Converger, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -110,7 +108,7 @@ func NewConverger(o ConvergerOptions) (*Converger, error) {
 }
 
 // Trigger makes Run begin a pass at once, or after the one that runs. Several
-// triggers in between are one.
+// triggers in between cause one pass.
 func (c *Converger) Trigger() {
 	select {
 	case c.trigger <- struct{}{}:
@@ -118,19 +116,19 @@ func (c *Converger) Trigger() {
 	}
 }
 
-// Forget makes the next pass the first one: it is due at once, looks at
-// everything, and the Guard begins anew. It is for a process that leads again:
-// what it knows of the cells is of the time before another one led. It waits for
-// a pass that runs.
+// Forget makes the next pass like the first: it is due at once, looks at
+// everything, and the Guard starts anew. Call it when a process leads again,
+// because its knowledge of the cells is older than the leader in between. It
+// waits for a pass that runs.
 func (c *Converger) Forget() {
 	<-c.turn
 	c.turn <- memory{}
 }
 
-// Tick makes a pass if one is due: the first ever, after a Trigger, after a pass
-// that could not read all of its snapshot, when something is due that the last one
-// has foreseen, and when Interval has passed since its end. It is for those who
-// have their own loop.
+// Tick makes a pass if one is due: the first pass, one after a Trigger, one
+// after a pass that could not read all of its snapshot, one for something that
+// the last pass has foreseen, or one after Interval. It is for callers with a
+// loop of their own.
 func (c *Converger) Tick(ctx context.Context) (p Pass, ran bool, err error) {
 	triggered := false
 	select {
@@ -151,13 +149,13 @@ func (c *Converger) Tick(ctx context.Context) (p Pass, ran bool, err error) {
 	return p, true, err
 }
 
-// lookAgain is when Run makes another pass after one that could not read all of
-// its snapshot: what triggered it has still to be seen.
+// lookAgain is the time until the pass after one that could not read all of its
+// snapshot, because the cause of that pass has still to be seen.
 const lookAgain = time.Second
 
-// rest is how long after a pass the next one is due, if the first of what the pass
-// has foreseen is due then; zero if there is nothing. Passes for what is foreseen
-// begin a second after the last one at the earliest.
+// rest is the time until the next pass, if the earliest event that this pass
+// has foreseen is due at due; zero means that it has foreseen none. A pass for
+// a foreseen event begins at least a second after the last pass.
 func (c *Converger) rest(now, due time.Time) time.Duration {
 	if due.IsZero() {
 		return c.o.Interval
@@ -165,14 +163,14 @@ func (c *Converger) rest(now, due time.Time) time.Duration {
 	return min(c.o.Interval, max(lookAgain, due.Sub(now)))
 }
 
-// Run begins with Forget. It makes a pass at once, then whenever one is due (see
-// Tick), until ctx ends, and returns its error. A pass that could not read all of
-// its snapshot is followed by another after a second.
+// Run begins with Forget. It makes a pass at once and then whenever one is due
+// (see Tick). When ctx ends, it returns the error of ctx. After a pass that
+// could not read all of its snapshot, it makes another after a second.
 func (c *Converger) Run(ctx context.Context) error {
 	c.Forget()
 	for {
 		if _, err := c.Pass(ctx); err != nil && ctx.Err() == nil {
-			c.o.Logger.Error("convergence could not mend everything; the next pass tries again", "err", err)
+			c.o.Logger.Error("convergence could not repair everything; the next pass tries again", "err", err)
 		}
 		m := <-c.turn
 		c.turn <- m

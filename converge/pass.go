@@ -16,25 +16,25 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-// A Pass says what a pass found and did.
+// A Pass reports what a pass found and did.
 type Pass struct {
-	// Full is true if it looked at everything, and false if it went by the log
-	// of events and by what was due.
+	// Full is true if the pass looked at everything, and false if it went by the
+	// log of events and by what was due.
 	Full bool
-	// Cells are present. Trusted is true if every other cell was taken for
-	// missing; if not, no cell was, or all but those that are Doubted: their
-	// loss is not believed yet (see Guard).
+	// Cells is the number of present cells. Trusted is true if every absent cell
+	// counted as missing. If it is false, either none did, or all except the
+	// Doubted ones, whose loss is not believed yet (see Guard).
 	Cells   int
 	Trusted bool
 	Doubted []string
-	// Actions counts what was planned, in the order of the reasons.
+	// Actions counts the planned actions, in the order of the reasons.
 	Actions []ReasonCount
-	// Starts is how many of the effects ask for a start.
+	// Starts is the number of effects that request a start.
 	Starts int
-	// Quarantined records could not be decoded and were moved away.
+	// Quarantined are the records that could not be decoded and were moved away.
 	Quarantined []storage.RecordKey
-	// Failed is how many actions and reads failed. The error of the pass wraps
-	// the first of their errors.
+	// Failed is the number of actions and reads that failed. The error of the pass
+	// wraps the first of their errors.
 	Failed int
 }
 
@@ -44,16 +44,16 @@ type ReasonCount struct {
 	Count  int
 }
 
-// Pass looks at one snapshot and mends what is not as it should be (000
-// §Convergence): every action is decided anew on the records as they are by
-// then, and what fails for one slot or task does not keep the others from being
-// mended. The effects of all decisions are carried out last, as one batch.
-// Passes do not overlap: a second call waits.
+// Pass looks at one snapshot and repairs what is not as it should be (000
+// §Convergence). Each action is decided again on the current records. A failure
+// in one slot or task does not keep the others from being repaired. The effects
+// of all decisions are carried out last, as one batch. Passes do not overlap: a
+// second call waits.
 //
-// The first pass looks at everything, and so does one each FullInterval. The
-// others look at what may need something by now, and plan the same.
+// The first pass looks at everything, and so does one in each FullInterval. The
+// others look only at what may need something by now; their plan is the same.
 //
-// The error joins what went wrong; it may be long, but not beyond measure.
+// The error joins the errors of the pass, up to a limit.
 func (c *Converger) Pass(ctx context.Context) (Pass, error) {
 	select {
 	case m := <-c.turn:
@@ -75,13 +75,13 @@ type Plan struct {
 	Full  bool
 	LRPs  []LRPAction
 	Tasks []TaskAction
-	// Unreadable are the errors of what could not be read. The records that
-	// cannot be decoded would be moved away.
+	// Unreadable are the errors of records that could not be read. A pass would
+	// move away those that cannot be decoded.
 	Unreadable []error
 }
 
-// Plan says what a pass would do now, and does nothing. If full, that is a pass
-// that looks at everything.
+// Plan says what a pass would do now, without doing it. If full, it plans for a
+// pass that looks at everything.
 func (c *Converger) Plan(ctx context.Context, full bool) (Plan, error) {
 	select {
 	case m := <-c.turn:
@@ -97,15 +97,15 @@ func (c *Converger) Plan(ctx context.Context, full bool) (Plan, error) {
 // A pass is one call of Pass or Plan.
 type pass struct {
 	c      *Converger
-	memory memory // at first that of the last pass, then this one's
-	full   bool   // look at everything, whatever the agenda says
+	memory memory // at first the memory of the last pass, then this one's
+	full   bool   // look at everything, even if the agenda would do
 	cancel context.CancelCauseFunc
 
-	// planned takes memory for what is to be mended, not for what there is.
+	// planned grows with what needs repair, not with the number of records.
 	planned Plan
 	domains []lrp.Domain
 	now     time.Time // by the store's clock
-	looked  bool      // the look came to its end
+	looked  bool      // the look was completed
 
 	mu          sync.Mutex
 	report      Pass
@@ -132,7 +132,7 @@ func (p *pass) run(ctx context.Context) error {
 	return errors.Join(p.errs...)
 }
 
-// warn tells of cells whose loss is not believed, whenever others join them.
+// warn logs cells whose loss is not believed, each time others join them.
 func (p *pass) warn() {
 	doubted := p.report.Doubted
 	joined := func(id string) bool { _, named := slices.BinarySearch(p.memory.doubted, id); return !named }
@@ -143,10 +143,10 @@ func (p *pass) warn() {
 	p.memory.doubted = doubted
 }
 
-// look plans from one snapshot. Nothing is mended while a view is open, as that
-// may need a connection which the view waits for. What is planned after an
-// error is right, but there may be more to do: the next pass looks at
-// everything.
+// look plans from one snapshot. Nothing is repaired while a view is open,
+// because a repair may need a connection for which the view waits. After an
+// error the plan made so far is right, but may be incomplete: the next pass
+// looks at everything.
 func (p *pass) look(ctx context.Context) error {
 	last := p.memory
 	err := p.c.o.Store.View(ctx, func(r storage.Reader) error {
@@ -164,7 +164,7 @@ func (p *pass) look(ctx context.Context) error {
 	return err
 }
 
-// plan reads the snapshot and notes what is to be done.
+// plan reads the snapshot and notes what to do.
 func (p *pass) plan(ctx context.Context, r storage.Reader) (err error) {
 	if p.now, err = r.Now(ctx); err != nil {
 		return err
@@ -203,7 +203,7 @@ func (p *pass) plan(ctx context.Context, r storage.Reader) (err error) {
 	return nil
 }
 
-// cells asks the guard how far the list of present cells is believed.
+// cells asks the guard how far to believe the list of present cells.
 func (p *pass) cells(ctx context.Context, r storage.Reader) (cells Cells, err error) {
 	var present []string
 	for lease, err := range r.Leases(ctx, storage.CellLease) {
@@ -217,9 +217,8 @@ func (p *pass) cells(ctx context.Context, r storage.Reader) (cells Cells, err er
 	return cells, nil
 }
 
-// follow brings the agenda up to date: with what the log tells since the last
-// pass, and with the cells that moved. It is not ok if that cannot be
-// done.
+// follow brings the agenda up to date with the events since the last pass and
+// with the cells that changed. ok is false if it cannot.
 func (p *pass) follow(ctx context.Context, r storage.Reader, log storage.Extent, cells Cells) (ok bool, err error) {
 	a := &p.memory.agenda
 	if a.cursor < log.Newest {
@@ -261,7 +260,7 @@ func (p *pass) follow(ctx context.Context, r storage.Reader, log storage.Extent,
 	return true, nil
 }
 
-// ignoreCorrupt leaves a record that cannot be decoded to a look at everything.
+// ignoreCorrupt leaves a record that cannot be decoded to a full pass.
 func ignoreCorrupt(err error) error {
 	if errors.Is(err, storage.ErrCorrupt) {
 		return nil
@@ -326,8 +325,8 @@ func (p *pass) planTasks(tasks iter.Seq2[*task.Task, error]) {
 	}
 }
 
-// mend does what was planned, some of it at a time: all that concerns one slot
-// in order.
+// mend carries out the plan, several slots at a time; the actions on one slot
+// run in order.
 func (p *pass) mend(ctx context.Context) {
 	var jobs []func()
 	for _, err := range p.planned.Unreadable {
@@ -375,7 +374,8 @@ func (p *pass) applyLRP(ctx context.Context, a *LRPAction) {
 	}
 }
 
-// pruneDefinitions looks again which definitions have records.
+// pruneDefinitions checks again which definitions have records, and prunes the
+// others.
 func (p *pass) pruneDefinitions(ctx context.Context, guid string) error {
 	_, err := storage.Apply(ctx, p.c.o.Store, nil, func(ctx context.Context, r storage.Reader) (b storage.Batch, err error) {
 		d, err := r.Deployment(ctx, guid)
@@ -413,12 +413,12 @@ func (p *pass) applyTask(ctx context.Context, a TaskAction) {
 	p.carry(nil, d.Effects)
 }
 
-// unreadable puts a record that cannot be decoded into quarantine (000
-// §Pruning Corrupt/Invalid Data), and only counts any other error.
+// unreadable puts a record that cannot be decoded into quarantine (000 §Pruning
+// Corrupt/Invalid Data). It only counts any other error.
 //
-// Without its deployment a process is not desired. That is nothing its consumer
-// has said, so the domains of its instances are no longer fresh: they run on
-// until the consumer has desired it anew.
+// Without its deployment a process seems not to be desired, but its consumer
+// has not said so. Therefore the domains of its instances stop being fresh, and
+// the instances run until the consumer desires the process again.
 func (p *pass) unreadable(ctx context.Context, cause error) {
 	var corrupt *storage.CorruptError
 	if !errors.As(cause, &corrupt) {
@@ -440,7 +440,7 @@ func (p *pass) unreadable(ctx context.Context, cause error) {
 		return b, nil
 	})
 	switch {
-	case errors.Is(err, storage.ErrConflict): // it was mended or removed meanwhile
+	case errors.Is(err, storage.ErrConflict): // another process repaired or removed it meanwhile
 	case err != nil:
 		p.fail(fmt.Errorf("quarantine: %w", err))
 	default:
@@ -461,10 +461,10 @@ func (p *pass) carry(lrps []lrp.Effect, tasks []task.Effect) {
 	p.taskEffects = append(p.taskEffects, tasks...)
 }
 
-// maxErrors is how many errors a pass keeps; it counts the others.
+// maxErrors is the number of errors that a pass keeps; it only counts the rest.
 const maxErrors = 100
 
-// fail notes an error. A leader that was replaced has nothing to mend.
+// fail notes an error. A leader that was replaced has nothing to repair.
 func (p *pass) fail(err error) {
 	if errors.Is(err, storage.ErrFenced) {
 		p.cancel(err)

@@ -11,41 +11,42 @@ import (
 	"github.com/diegosdk/diego/lrp"
 )
 
-// LRPs is a snapshot of everything that [PlanLRPs] looks at. Both sequences
-// come from the same moment. What they yield is looked at until the next value
-// is asked for, and not kept. One call of PlanLRPs reads it, in its own goroutine.
+// LRPs is the snapshot that [PlanLRPs] reads. Both sequences come from the same
+// moment. PlanLRPs uses a yielded value only until it asks for the next one.
+// One call of PlanLRPs reads it, in its own goroutine.
 //
 // An error in a sequence stands for one value that could not be read. The plan
-// passes it on and leaves alone what it may have been about.
+// passes the error on and does nothing about the records that the value may
+// have concerned.
 //
-// A storage.Reader has both sequences.
+// A storage.Reader provides both sequences.
 type LRPs struct {
 	// Deployments are in ascending order of process guid. This sequence and the
-	// next may be nil, which is an empty one.
+	// next may be nil, which means empty.
 	Deployments iter.Seq2[*lrp.Deployment, error]
-	// ActualLRPs are in ascending order of process guid and index, and within
-	// an index as in a lrp.Slot.
+	// ActualLRPs are in ascending order of process guid and index; within one
+	// index they are in the order of a lrp.Slot.
 	ActualLRPs iter.Seq2[lrp.ActualLRP, error]
-	// Domains are the domains there are, fresh or not.
+	// Domains are all domains, fresh or not.
 	Domains []lrp.Domain
-	// Cells are the cells there are.
+	// Cells is what is known about the cells.
 	Cells Cells
-	// Again, unless it is nil, is told of each process, once all of it has been
-	// planned for, that has to be looked at again, and when: right away if
-	// there was something to do, or if an instance waits for its domain to be
-	// fresh. What it is not told of, and what it is told of until then, needs
-	// nothing before one of the records changes or one of their cells comes or
-	// goes. It may not believe that where an error was yielded.
+	// Again, unless it is nil, is called for each process that needs another look,
+	// after its plan is complete. at is when to look: now if there was something
+	// to do or an instance waits for its domain to be fresh. Before that, or ever
+	// if there is no call, a process needs no look unless one of its records
+	// changes or one of its cells comes or goes. After an error, treat the process
+	// as not yet visited.
 	Again func(processGUID string, at time.Time)
 }
 
-// An LRPAction is one thing to do. Exactly one of its forms is meant:
+// An LRPAction is one thing to do. It has exactly one of these forms:
 //
 //   - a Command for lrp.Step on the slot ProcessGUID, Index;
-//   - a Start to be requested: it goes into the pass's one batch, together
-//     with the starts that the commands' decisions ask for;
-//   - neither: the definitions of ProcessGUID other than InUse are to be
-//     pruned with lrp.Deployment.PruneDefinitions.
+//   - a Start to request: it goes into the pass's one batch, together with the
+//     starts that the commands' decisions request;
+//   - neither: prune the definitions of ProcessGUID other than InUse with
+//     lrp.Deployment.PruneDefinitions.
 type LRPAction struct {
 	ProcessGUID string
 	Index       int
@@ -55,15 +56,15 @@ type LRPAction struct {
 	Reason      Reason
 }
 
-// ErrOrder is what a plan fails with if a sequence is not in order.
+// ErrOrder is the error of a plan if a sequence is not in order.
 var ErrOrder = errors.New("sequence is not in order")
 
-// PlanLRPs compares what is desired with what is there (000 §Convergence) and
-// yields what to do about it in ascending order of process guid and index. It
-// holds one slot in memory at a time.
+// PlanLRPs compares what is desired with what runs (000 §Convergence) and
+// yields the actions in ascending order of process guid and index. It holds one
+// slot in memory at a time.
 //
-// It yields an error, with a zero action, for each value that could not be
-// read, and goes on; an ErrOrder ends it.
+// For each value that could not be read it yields an error, with a zero action,
+// and goes on. An ErrOrder ends it.
 func PlanLRPs(in LRPs, now time.Time, p lrp.Policy) iter.Seq2[LRPAction, error] {
 	return func(yield func(LRPAction, error) bool) {
 		next, stop := iter.Pull2(orEmpty(in.Deployments))
@@ -88,7 +89,7 @@ func PlanLRPs(in LRPs, now time.Time, p lrp.Policy) iter.Seq2[LRPAction, error] 
 	}
 }
 
-// orEmpty is the sequence, or an empty one if there is none.
+// orEmpty returns the sequence, or an empty one for nil.
 func orEmpty[T any](s iter.Seq2[T, error]) iter.Seq2[T, error] {
 	if s == nil {
 		return func(func(T, error) bool) {}
@@ -100,30 +101,32 @@ func orEmpty[T any](s iter.Seq2[T, error]) iter.Seq2[T, error] {
 type lrpPlan struct {
 	rules   slotRules
 	yield   func(LRPAction, error) bool
-	stopped bool // yield wants no more, or the order is broken
+	stopped bool // the consumer has stopped, or the order is broken
 	again   func(string, time.Time)
 
 	nextDeployment func() (*lrp.Deployment, error, bool)
-	deployment     *lrp.Deployment // the next one that is not begun, or nil
-	// lastDeployment is the guid of the deployment before that.
+	deployment     *lrp.Deployment // the next one that has not begun, or nil
+	// lastDeployment is the guid of the deployment before the next one.
 	lastDeployment string
-	// deploymentLost is true if a deployment that could not be read may lie
-	// between lastDeployment and the next one.
+	// deploymentLost is true if a deployment between lastDeployment and the next
+	// one may have been unreadable.
 	deploymentLost bool
 
 	process process
 	slot    lrp.Slot // the slot being read; its records are reused
 	actions []LRPAction
 	// recordLost is true if a record after the last one could not be read.
-	// lostBefore is the same for the time when the slot began.
+	// lostBefore is its value when the slot began.
 	recordLost, lostBefore bool
 }
 
-// A process is a deployment, or none, and how far its slots have been read.
+// A process is a deployment, or none, and the position up to which its slots
+// have been read.
 type process struct {
 	guid       string
 	deployment *lrp.Deployment // nil if nothing is desired
-	// unsure is true if deployment is nil but may be one that was not read.
+	// unsure is true if deployment is nil only because it may have been
+	// unreadable.
 	unsure  bool
 	next    int // the first index that has not been looked at
 	rollout lrp.Rollout
@@ -158,8 +161,8 @@ func (x *lrpPlan) read(r *lrp.ActualLRP, err error) {
 	x.lostBefore, x.recordLost = x.recordLost, false
 }
 
-// endSlot plans for the slot that has been read. If a record that was not read
-// may belong to it, it is left alone.
+// endSlot plans for the slot that has been read, unless an unreadable record
+// may belong to it.
 func (x *lrpPlan) endSlot() {
 	if x.stopped || len(x.slot.Records) == 0 {
 		return
@@ -196,8 +199,8 @@ func (x *lrpPlan) begin(guid string) {
 	x.rules.alarm.Next, x.rules.waits = time.Time{}, false
 }
 
-// endProcess fills the rest of the current process's indices. lost says that a
-// record after its last one could not be read.
+// endProcess plans for the remaining indices of the current process. lost says
+// that a record after its last one could not be read.
 func (x *lrpPlan) endProcess(lost bool) {
 	p := &x.process
 	if x.stopped || p.guid == "" {
@@ -214,9 +217,9 @@ func (x *lrpPlan) endProcess(lost bool) {
 	*p = process{inUse: p.inUse[:0]}
 }
 
-// askAgain says when the current process has to be looked at again. Its plan
-// follows from its records, its cells, the freshness of domains and what was
-// asked about the time.
+// askAgain says when the current process needs another look. Its plan depends
+// on its records, its cells, the freshness of domains and the times that it
+// asked about.
 func (x *lrpPlan) askAgain() {
 	p, alarm := &x.process, &x.rules.alarm
 	if x.again == nil || x.stopped {
@@ -234,8 +237,8 @@ func (x *lrpPlan) askAgain() {
 	}
 }
 
-// pass goes through the deployments before guid, all that are left if it is
-// empty: they have no record, unless lost says that some could not be read.
+// pass plans for the deployments before guid, or for all that are left if guid
+// is empty. They have no record, unless lost says that some could not be read.
 func (x *lrpPlan) pass(guid string, lost bool) {
 	for !x.stopped && x.deployment != nil && (guid == "" || x.deployment.ProcessGUID < guid) {
 		x.begin(x.deployment.ProcessGUID)
@@ -243,8 +246,8 @@ func (x *lrpPlan) pass(guid string, lost bool) {
 	}
 }
 
-// fill plans for the indices before index that have no record. If lost, they
-// are left alone.
+// fill plans for the indices before index that have no record. If lost, it
+// leaves them alone.
 func (x *lrpPlan) fill(index int, lost bool) {
 	p := &x.process
 	if lost {
@@ -299,7 +302,7 @@ func (x *lrpPlan) breakOff(what, key, after string) {
 	x.stopped = true
 }
 
-// use notes the definitions that the slot's records have.
+// use notes the definitions of the slot's records.
 func (p *process) use(s lrp.Slot) {
 	for i := range s.Records {
 		if id := s.Records[i].DefinitionID; !slices.Contains(p.inUse, id) {

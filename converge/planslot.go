@@ -5,17 +5,17 @@ import (
 	"github.com/diegosdk/diego/lrp"
 )
 
-// slotRules are the duties of convergence towards one slot.
+// slotRules are the duties of convergence for one slot.
 type slotRules struct {
 	cells  Cells
 	alarm  executor.Alarm // what was asked about the time
 	policy lrp.Policy
 	fresh  map[string]bool // by domain
-	// waits is true once a slot was found that waits for its domain.
+	// waits is true if a slot waits for its domain to be fresh.
 	waits bool
 }
 
-// plan appends what to do about a slot that has records.
+// plan appends the actions for a slot that has records.
 func (x *slotRules) plan(out []LRPAction, s lrp.Slot, p *process) []LRPAction {
 	out = x.pruneEvacuating(out, s)
 	desired := p.deployment.Desires(s.Index)
@@ -71,8 +71,8 @@ func command(s lrp.Slot, c lrp.Command, why Reason) LRPAction {
 	return LRPAction{ProcessGUID: s.ProcessGUID, Index: s.Index, Command: c, Reason: why}
 }
 
-// pruneEvacuating ends evacuations. Otherwise convergence pays no attention to
-// EVACUATING records (000 §The BBS's Role during Evacuation).
+// pruneEvacuating ends evacuations. Otherwise convergence ignores EVACUATING
+// records (000 §The BBS's Role during Evacuation).
 func (x *slotRules) pruneEvacuating(out []LRPAction, s lrp.Slot) []LRPAction {
 	var missing []string
 	over := false
@@ -93,9 +93,9 @@ func (x *slotRules) pruneEvacuating(out []LRPAction, s lrp.Slot) []LRPAction {
 }
 
 // extra reports whether a slot that is not desired has something to stop. It is
-// stopped only while the domain is fresh (000 §Convergence 3), or all of them
-// where a process has come back in another. missing are the cells that cannot
-// be asked to.
+// stopped only while the domain is fresh (000 §Convergence 3); if the process
+// has come back in another domain, all its domains must be fresh. missing are
+// the cells that cannot be asked to stop it.
 func (x *slotRules) extra(s lrp.Slot) (missing []string, extra, fresh bool) {
 	fresh = true
 	for i := range s.Records {
@@ -112,7 +112,7 @@ func (x *slotRules) extra(s lrp.Slot) (missing []string, extra, fresh bool) {
 }
 
 // checkCells looks for instances whose cell went missing or came back (000
-// §Suspect Cells). A cell whose loss was believed and is doubted now, because so
+// §Suspect Cells). A cell whose loss was believed and is now doubted, because
 // many others followed, counts as back: its replacements must not start.
 func (x *slotRules) checkCells(out []LRPAction, s lrp.Slot) []LRPAction {
 	replaced, suspect := false, false

@@ -8,8 +8,8 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-// A TaskAction is a command for task.Step on the task GUID. Whatever the
-// decision asks for, a start or a callback, is one of its effects.
+// A TaskAction is a command for task.Step on the task GUID. If the decision
+// requests a start or a callback, that is one of its effects.
 type TaskAction struct {
 	GUID    string
 	Command task.Command
@@ -17,9 +17,9 @@ type TaskAction struct {
 }
 
 // PlanTasks looks at each task (000 §Maintaining Consistency: Convergence) and
-// yields what to do about it, in the order of tasks. It yields an error, with
-// a zero action, for each task that could not be read, and goes on. Nil is no
-// task at all.
+// yields the actions in the order of tasks. For each task that could not be
+// read it yields an error, with a zero action, and goes on. A nil sequence
+// means no tasks.
 func PlanTasks(tasks iter.Seq2[*task.Task, error], cells Cells, now time.Time, p task.Policy) iter.Seq2[TaskAction, error] {
 	return func(yield func(TaskAction, error) bool) {
 		for t, err := range orEmpty(tasks) {
@@ -36,15 +36,15 @@ func PlanTasks(tasks iter.Seq2[*task.Task, error], cells Cells, now time.Time, p
 	}
 }
 
-// nextLook is the earliest moment at which PlanTasks may say something else of
-// the task although nothing has changed; zero if there is none.
+// nextLook is the earliest time at which the plan for an unchanged task may
+// differ; zero if there is none.
 func nextLook(t *task.Task, cells Cells, now time.Time, p task.Policy) time.Time {
 	alarm := executor.Alarm{Now: now, Next: task.NextOverdue(t, now, p)}
 	planTask(t, cells, &alarm, p)
 	return alarm.Next
 }
 
-// planTask plans for one task. The alarm is asked about the cell only.
+// planTask plans for one task. It asks the alarm only about the cell.
 func planTask(t *task.Task, cells Cells, alarm *executor.Alarm, p task.Policy) TaskAction {
 	if t.State == task.Running && cells.losesTask(t.CellID, t.UpdatedAt, alarm) {
 		return TaskAction{t.GUID, task.CellMissing{CellID: t.CellID}, CellMissing}

@@ -17,8 +17,8 @@ const (
 	CellMissing
 	// CellReturned: the cell of a suspect instance is back.
 	CellReturned
-	// LossDoubted: so many cells followed the one of a suspect instance that its
-	// loss is not believed any more.
+	// LossDoubted: the loss of a suspect instance's cell is not believed any more,
+	// because many others followed.
 	LossDoubted
 	// SuspectReplaced: the replacement of a suspect instance is RUNNING.
 	SuspectReplaced
@@ -41,11 +41,11 @@ const (
 	// CallbackOverdue: a COMPLETED task's callback may be lost (000
 	// §Maintaining Consistency 4).
 	CallbackOverdue
-	// ResolvingOverdue: whoever was resolving a task may be gone (000
-	// §Maintaining Consistency 5).
+	// ResolvingOverdue: the consumer or callback that was resolving a task may be
+	// gone (000 §Maintaining Consistency 5).
 	ResolvingOverdue
-	// CompletedExpired: nobody has resolved a COMPLETED task in time (000
-	// §Maintaining Consistency 3).
+	// CompletedExpired: nobody resolved a COMPLETED task in time (000 §Maintaining
+	// Consistency 3).
 	CompletedExpired
 )
 
