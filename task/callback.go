@@ -10,7 +10,7 @@ import (
 	"github.com/diegosdk/diego/executor"
 )
 
-// A CallbackResponse is what is sent to a task's completion callback.
+// A CallbackResponse is the body that a completion callback receives.
 type CallbackResponse struct {
 	TaskGUID      string    `json:"task_guid"`
 	Failed        bool      `json:"failed"`
@@ -20,7 +20,8 @@ type CallbackResponse struct {
 	CreatedAt     time.Time `json:"-"` // see MarshalJSON
 }
 
-// CallbackResponse is what there is to tell of a COMPLETED or RESOLVING task.
+// CallbackResponse returns the body of the completion callback of a COMPLETED
+// or RESOLVING task.
 func (t *Task) CallbackResponse() CallbackResponse {
 	return CallbackResponse{
 		TaskGUID: t.GUID, Failed: t.Failed, FailureReason: t.FailureReason,
@@ -64,8 +65,8 @@ type CallbackPolicy struct {
 	// MaxAttempts is how often the callback is tried in a row (default 3;
 	// negative means once).
 	MaxAttempts int
-	// Timeout is how long one attempt may take (default 8 s). Whoever sends
-	// the request keeps to it.
+	// Timeout is how long one attempt may take (default 8 s). The sender of the
+	// request enforces it.
 	Timeout time.Duration
 	// MinBackoff is the wait after the first attempt (default 1 s); it
 	// doubles with every attempt.
@@ -74,7 +75,7 @@ type CallbackPolicy struct {
 	MaxBackoff time.Duration
 }
 
-// WithDefaults is p with the zero values replaced by what they stand for.
+// WithDefaults returns p with its zero values replaced by their defaults.
 func (p CallbackPolicy) WithDefaults() CallbackPolicy {
 	return CallbackPolicy{
 		MaxAttempts: max(cmp.Or(p.MaxAttempts, 3), 1),
@@ -84,13 +85,13 @@ func (p CallbackPolicy) WithDefaults() CallbackPolicy {
 	}
 }
 
-// Validate checks that MinBackoff is not above MaxBackoff or its default. A
-// default gives way to what is set.
+// Validate checks that MinBackoff, if it is set, is not above MaxBackoff or the
+// default of MaxBackoff.
 func (p CallbackPolicy) Validate(v *executor.Validator) {
 	executor.AtMost(v, "min_backoff", p.MinBackoff, "max_backoff", p.WithDefaults().MaxBackoff)
 }
 
-// A CallbackAction is what to do after an attempt to call back.
+// A CallbackAction is what to do after an attempt at a callback.
 type CallbackAction uint8
 
 const (
@@ -98,8 +99,8 @@ const (
 	Delivered CallbackAction = iota + 1
 	// TryAgain: call again after CallbackVerdict.Wait.
 	TryAgain
-	// LeaveIt: send nothing. The task stays RESOLVING, and can be polled,
-	// until convergence asks for its callback again or it expires.
+	// LeaveIt: send nothing. The task stays RESOLVING, and can be polled, until
+	// convergence requests its callback again or it expires.
 	LeaveIt
 )
 
@@ -112,7 +113,7 @@ func (a CallbackAction) String() string {
 	return callbackActionNames[a]
 }
 
-// A CallbackVerdict says what to do after an attempt to call back, and why.
+// A CallbackVerdict says what to do after an attempt at a callback, and why.
 type CallbackVerdict struct {
 	Action CallbackAction
 	// Wait is how long to wait before TryAgain.
@@ -120,14 +121,14 @@ type CallbackVerdict struct {
 	Reason string
 }
 
-// A CallbackOutcome is what came of one attempt to call back.
+// A CallbackOutcome is the outcome of one attempt at a callback.
 type CallbackOutcome struct {
-	// Status is the answer's HTTP status, after redirects; 0 means that no
-	// answer came: a timeout, a broken connection, a name that is unknown.
+	// Status is the HTTP status of the answer, after redirects; 0 means that no
+	// answer came, because of a timeout, a broken connection or an unknown name.
 	Status int
 }
 
-// A CallbackRule says what an answer means whose status is between From and
+// A CallbackRule gives the meaning of answers with a status between From and
 // To, both included. The first rule that matches counts.
 type CallbackRule struct {
 	From, To int
@@ -135,8 +136,8 @@ type CallbackRule struct {
 	Reason   string
 }
 
-// No answer makes a task go away unless the consumer says by it that it has
-// the result or wants none.
+// A task is deleted only if the answer says that the consumer has the result or
+// wants none.
 var callbackRules = []CallbackRule{
 	{0, 0, TryAgain, "no answer"},
 	{200, 299, Delivered, "the consumer has the result"},
@@ -154,8 +155,8 @@ var unknownStatus = CallbackRule{Action: LeaveIt, Reason: "the answer's status m
 // CallbackRules returns the rules of [CallbackPolicy.Next] in order.
 func CallbackRules() []CallbackRule { return slices.Clone(callbackRules) }
 
-// Next says what to do after attempt number attempt, counted from 1, came to
-// outcome. When the attempts are used up, TryAgain becomes LeaveIt.
+// Next decides what to do after attempt number attempt, counted from 1, had
+// this outcome. When the attempts are used up, TryAgain becomes LeaveIt.
 func (p CallbackPolicy) Next(outcome CallbackOutcome, attempt int) CallbackVerdict {
 	p = p.WithDefaults()
 	rule := unknownStatus

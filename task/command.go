@@ -1,19 +1,19 @@
 package task
 
-// A Command is one request to change a task: a cell's, the auctioneer's, the
-// consumer's or convergence's. The types in this file are all there are. They are
-// values, and goroutines may share them.
+// A Command is one request to change a task. It comes from a cell, the
+// auctioneer, the consumer or convergence. This file has all types of commands.
+// They are values, and goroutines may share them.
 type Command interface {
-	// Name is the command's name in events and errors, such as "Start".
+	// Name is the command's name in events and errors, for example "Start".
 	Name() string
 	kind() kind
 }
 
 // Commands of the consumer.
 type (
-	// Desire makes a PENDING task and asks for its start. Its epoch is now in
-	// nanoseconds: a guid that was free for less than that cannot be told from
-	// the task that had it before.
+	// Desire makes a PENDING task and requests its start. Its epoch is now in
+	// nanoseconds: two tasks that take one guid at the same nanosecond cannot be
+	// told apart.
 	Desire struct {
 		GUID       string     `json:"task_guid"`
 		Domain     string     `json:"domain"`
@@ -22,11 +22,11 @@ type (
 	// Cancel completes a PENDING or RUNNING task as failed, with the reason
 	// [ReasonCancelled], and stops its container (000 §Cancelling Tasks).
 	Cancel struct{}
-	// Resolve says that somebody is dealing with a COMPLETED task: the
-	// consumer, or whoever makes its callback. It succeeds for one of them.
+	// Resolve claims a COMPLETED task for the consumer or for the sender of its
+	// callback. It succeeds for one of them.
 	Resolve struct{}
-	// Delete removes a RESOLVING task. Whoever wants to be rid of a COMPLETED
-	// task sends Resolve first (000 §Resolving Completed Tasks).
+	// Delete removes a RESOLVING task. To remove a COMPLETED task, send Resolve
+	// first (000 §Resolving Completed Tasks).
 	Delete struct{}
 )
 
@@ -34,41 +34,40 @@ type (
 // containers ever have the same instance guid.
 type (
 	// Start says that the cell has a reservation and is about to run the task.
-	// Decision.ShouldRun is the answer: true once, and false when this
-	// container is known to run the task already.
+	// Decision.ShouldRun is the answer: true once, and false when this container
+	// is known to run the task already.
 	Start struct {
 		CellID       string  `json:"cell_id"`
 		InstanceGUID string  `json:"instance_guid"`
 		Attempt      Attempt `json:"attempt,omitzero"`
 	}
-	// Complete says that the container has ended. A task that is still
-	// PENDING completes too, as the container of its Attempt has ended
-	// without a Start that was heard of.
+	// Complete says that the container has ended. It also completes a task that is
+	// still PENDING: the container of its Attempt has ended, and its Start was not
+	// received.
 	Complete struct {
 		CellID       string  `json:"cell_id"`
 		InstanceGUID string  `json:"instance_guid"`
-		Attempt      Attempt `json:"attempt,omitzero"` // looked at while the task is PENDING
+		Attempt      Attempt `json:"attempt,omitzero"` // used while the task is PENDING
 		Failed       bool    `json:"failed,omitempty"`
-		// FailureReason is set if Failed, and only then. At most 1024 bytes
-		// are kept.
+		// FailureReason is set exactly if Failed is. At most 1024 bytes are kept.
 		FailureReason string `json:"failure_reason,omitempty"`
 		// Result is at most [MaxResultBytes], and empty if Failed.
 		Result string `json:"result,omitempty"`
 	}
 )
 
-// Reject says that the task was not begun and may be tried again. The
-// auctioneer, which names no container, rejects a PENDING task that found no
-// cell. The cell that holds a RUNNING task rejects it when the failure came
-// before the work began.
+// Reject says that the work did not begin and may be tried again. The
+// auctioneer rejects a PENDING task that found no cell; it names no container.
+// The cell that holds a RUNNING task rejects it when the failure came before
+// the work began.
 //
-// The task is PENDING again and is requested again by convergence, or
-// COMPLETED and failed with Reason once it was rejected more than
-// Policy.MaxRetries times.
+// The task becomes PENDING again, and convergence requests its start. After
+// more than Policy.MaxRetries rejections it becomes COMPLETED instead, failed
+// with Reason.
 type Reject struct {
 	CellID       string  `json:"cell_id,omitempty"`
 	InstanceGUID string  `json:"instance_guid,omitempty"`
-	Attempt      Attempt `json:"attempt,omitzero"` // looked at while the task is PENDING
+	Attempt      Attempt `json:"attempt,omitzero"` // used while the task is PENDING
 	// Reason is required. At most 1024 bytes are kept.
 	Reason string `json:"reason"`
 }
@@ -80,7 +79,7 @@ type Fail struct {
 }
 
 // Commands of convergence (000 §Maintaining Consistency: Convergence). Each
-// does nothing when the task has moved on or it is not time yet.
+// does nothing if the task has moved on or its time has not come.
 type (
 	// RequestAgain repeats the request for a task that has been PENDING for
 	// Policy.StalePending.
@@ -91,7 +90,7 @@ type (
 	// CellMissing says that the cell of a RUNNING task is gone.
 	CellMissing struct{ CellID string }
 	// DemoteResolving puts a task that has been RESOLVING for
-	// Policy.StaleResolving back to COMPLETED and asks for its callback.
+	// Policy.StaleResolving back to COMPLETED and requests its callback.
 	DemoteResolving struct{}
 	// RequestCallback repeats the request for the callback of a task that has
 	// been COMPLETED for Policy.StaleCompleted.

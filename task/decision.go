@@ -2,20 +2,19 @@ package task
 
 import "fmt"
 
-// A Decision is what a command leads to. The zero Decision is a no-op.
+// A Decision is the result of a command. The zero Decision is a no-op.
 //
 // Write and Events are committed together or not at all. Effects are carried
 // out after the commit, at most once; convergence repairs a lost one. The
-// pointers lead to the record that was decided and into memory that the
-// decision owns; nobody changes what they point to.
+// pointers lead to the given record and to memory of the decision; nobody
+// changes what they point to.
 type Decision struct {
 	Write Write
 	// Events are in the order in which consumers must see them.
 	Events []Event
 	// Effects are in the order in which they should be carried out.
 	Effects []Effect
-	// ShouldRun is the answer to a cell's Start: whether it is to run the
-	// task now.
+	// ShouldRun answers a cell's Start: whether the cell runs the task now.
 	ShouldRun bool
 }
 
@@ -30,7 +29,7 @@ type Write struct {
 // IsZero reports whether there is nothing to write.
 func (w Write) IsZero() bool { return w == Write{} }
 
-// An EffectKind is what an Effect asks for.
+// An EffectKind is the kind of an Effect.
 type EffectKind uint8
 
 const (
@@ -39,7 +38,7 @@ const (
 	// CancelOnCell asks the cell Task.CellID to delete the container
 	// Task.InstanceGUID.
 	CancelOnCell
-	// CallBack asks for the completion callback: send Resolve and, if that
+	// CallBack requests the completion callback: send Resolve and, if that
 	// succeeds, a [CallbackResponse] to Task.CompletionCallbackURL as
 	// [CallbackPolicy] says.
 	CallBack
@@ -54,9 +53,9 @@ func (k EffectKind) String() string {
 	return effectKindNames[k]
 }
 
-// An Effect is something to do once the decision is committed.
+// An Effect is something to do after the decision is committed.
 type Effect struct {
 	Kind EffectKind
-	// Task is the record as the decision leaves it.
+	// Task is the record after the decision.
 	Task *Task
 }

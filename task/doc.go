@@ -1,33 +1,33 @@
 // Package task holds the rules for one-off tasks as pure functions (000
 // §Tasks).
 //
-// A [Task] is the record of one task: its [Definition], which says what runs,
-// and what is known of its life. [Step] is the only thing that changes it:
+// A [Task] is the record of one task: its [Definition], which says what to run,
+// and the state of its life. Only [Step] changes it:
 //
 //	decision, err := task.Step(record, command, now, policy)
 //
-// A [Decision] is a value. It says which record to write, which events that
-// makes, and which effects to carry out once the write is committed.
+// A [Decision] is a value. It says which record to write, which events to
+// publish, and which effects to carry out after the commit.
 //
-// The usual life of a task is: Desire makes it PENDING and asks for an
-// auction; the winning cell sends Start (RUNNING) and, when the container has
-// ended, Complete (COMPLETED). Then somebody, the consumer or whoever makes
-// its completion callback, sends Resolve (RESOLVING) and Delete. [Table] has
-// every state and command.
+// The usual life of a task is: Desire makes it PENDING and requests an auction.
+// The winning cell sends Start (RUNNING) and, when the container has ended,
+// Complete (COMPLETED). Then the consumer, or the sender of its completion
+// callback, sends Resolve (RESOLVING) and Delete. [Table] has every state and
+// command.
 //
-// A task runs at most once: nothing leads from COMPLETED or RESOLVING back to
-// PENDING or RUNNING, and only the cell that holds a RUNNING task, by its word
-// that the work never began, leads it back to PENDING. Each container has an
-// instance guid of its own, and comes with the [Attempt] that it was reserved
-// for, so that one that is late is never taken for another.
+// A task runs at most once. Nothing leads from COMPLETED or RESOLVING back to
+// PENDING or RUNNING. Only the cell that holds a RUNNING task can lead it back
+// to PENDING, by saying that the work never began. Each container has an
+// instance guid of its own and carries the [Attempt] that it was reserved for,
+// so a late one is never mistaken for another.
 //
 // [CallbackPolicy] says what to do about the answers to a completion callback,
-// and [Overdue] what time alone calls for.
+// and [Overdue] what is due because of the time alone.
 //
 // # Concurrent use
 //
-// The types of this package are values, unless their own comments say otherwise:
-// any number of goroutines may read one at the same time, and a caller that
-// changes one keeps the others away meanwhile. The functions keep no state
-// and may be called at the same time; they change none of their arguments.
+// The types of this package are values, unless their own comments say
+// otherwise: any number of goroutines may read one at the same time, but nobody
+// else may use it while it is being changed. The functions keep no state and
+// may be called concurrently; they do not change their arguments.
 package task

@@ -7,12 +7,12 @@ import (
 	"github.com/diegosdk/diego/executor"
 )
 
-// What a [TransitionError] wraps. They are what a caller acts on: a cell that
-// is refused a Start deletes its container.
+// A [TransitionError] wraps one of these. Callers act on them: a cell whose
+// Start is refused deletes its container.
 var (
 	// ErrNotFound: there is no such task. It wraps executor.ErrNotFound.
 	ErrNotFound = fmt.Errorf("task %w", executor.ErrNotFound)
-	// ErrExists: there is a task of this guid already. It wraps
+	// ErrExists: a task with this guid already exists. It wraps
 	// executor.ErrExists.
 	ErrExists = fmt.Errorf("task %w", executor.ErrExists)
 	// ErrInvalidTransition: the task's state does not allow the command.
@@ -24,7 +24,7 @@ var (
 	ErrOtherAttempt = errors.New("task is at another attempt")
 )
 
-// A TransitionError refuses a command. The task is as it was.
+// A TransitionError refuses a command. The task is unchanged.
 type TransitionError struct {
 	// GUID is empty if there is no record.
 	GUID string
@@ -48,14 +48,14 @@ func (e *TransitionError) Error() string {
 // Unwrap makes errors.Is work with Err.
 func (e *TransitionError) Unwrap() error { return e.Err }
 
-// ErrInvariant is what every [InvariantError] wraps.
+// Every [InvariantError] wraps ErrInvariant.
 var ErrInvariant = errors.New("record breaks an invariant")
 
-// An InvariantError says that a record cannot have been made by Step, such as
-// a RUNNING record that no cell holds. Nothing is decided about it.
+// An InvariantError says that Step cannot have made a record, for example a
+// RUNNING record without a cell. Step refuses to decide about it.
 type InvariantError struct {
 	GUID string
-	// Rule is the invariant that is broken.
+	// Rule is the broken invariant.
 	Rule string
 }
 

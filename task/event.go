@@ -29,7 +29,7 @@ func (k EventKind) String() string {
 	return eventKindNames[k]
 }
 
-// MarshalText fails on a value that is no kind.
+// MarshalText fails on a value that is not a kind.
 func (k EventKind) MarshalText() ([]byte, error) {
 	if k == 0 || int(k) >= len(eventKindNames) {
 		return nil, unknownEventKind(k.String())
@@ -37,7 +37,7 @@ func (k EventKind) MarshalText() ([]byte, error) {
 	return []byte(eventKindNames[k]), nil
 }
 
-// UnmarshalText accepts the three names and nothing else.
+// UnmarshalText accepts only the three names.
 func (k *EventKind) UnmarshalText(text []byte) error {
 	for i, name := range eventKindNames {
 		if name != "" && name == string(text) {
@@ -64,9 +64,9 @@ type Event struct {
 	Cause Cause `json:"cause"`
 }
 
-// Effects are those of the decision that made e, for a process that has only
-// read of it. They follow from the same rules as in [Step]. An event of no rule
-// has none.
+// Effects are the effects of the decision that made e, for a process that has
+// only read the event. They follow from the same rules as in [Step]. An event
+// that no rule makes has none.
 func (e *Event) Effects() []Effect {
 	command := slices.Index(kindNames[:], e.Cause.Command)
 	if command < 0 || e.After == nil {

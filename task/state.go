@@ -19,7 +19,7 @@ const (
 	Running
 	// Completed has ended, in success or failure.
 	Completed
-	// Resolving is being dealt with by the consumer or its callback.
+	// Resolving is being handled by the consumer or its callback.
 	Resolving
 
 	numStates
@@ -45,7 +45,7 @@ func (s State) MarshalText() ([]byte, error) {
 	return []byte(stateNames[s]), nil
 }
 
-// UnmarshalText accepts the four names, upper case, and nothing else.
+// UnmarshalText accepts only the four names, upper case.
 func (s *State) UnmarshalText(text []byte) error {
 	for i, name := range stateNames {
 		if name != "" && name == string(text) {

@@ -6,15 +6,14 @@ import (
 	"github.com/diegosdk/diego/executor"
 )
 
-// Step applies one command to a task; a nil t is a task that has no record. It
-// changes nothing: the decision says what to write, which events that makes
-// and what to do once it is written. A command that changes nothing is no
-// error. [Table] has the rules.
+// Step applies one command to a task; a nil t is a task without a record. It
+// changes nothing: the decision says what to write, which events to publish and
+// what to do after the commit. A command that changes nothing is not an error.
+// [Table] has the rules.
 //
-// An error means that nothing is to be done. It is a *TransitionError if the
-// rules refuse the command, an *executor.ValidationError if its arguments are
-// outside their limits, and an *InvariantError if t is a record that Step
-// cannot have made.
+// On an error, do nothing. It is a *TransitionError if the rules refuse the
+// command, an *executor.ValidationError if its arguments are outside their
+// limits, and an *InvariantError if Step cannot have made the record t.
 func Step(t *Task, c Command, now time.Time, p Policy) (Decision, error) {
 	if err := checkCommand(c, now); err != nil {
 		return Decision{}, err
@@ -35,11 +34,11 @@ func Step(t *Task, c Command, now time.Time, p Policy) (Decision, error) {
 	return s.decide(r.do), nil
 }
 
-// Overdue returns the command that time alone calls for, or nil. It looks at
-// the same rules as [Step]: ExpirePending or RequestAgain for a PENDING task,
-// ExpireCompleted or RequestCallback for a COMPLETED one, DemoteResolving for
-// a RESOLVING one. It does not look at the record's invariants: Step does when
-// it is given the command.
+// Overdue returns the command that is due because of the time alone, or nil. It
+// uses the same rules as [Step]: ExpirePending or RequestAgain for a PENDING
+// task, ExpireCompleted or RequestCallback for a COMPLETED one, DemoteResolving
+// for a RESOLVING one. It does not check the record's invariants: Step does
+// that when it gets the command.
 func Overdue(t *Task, now time.Time, p Policy) Command {
 	if t == nil || t.State >= numStates {
 		return nil
@@ -53,8 +52,8 @@ func Overdue(t *Task, now time.Time, p Policy) Command {
 	return nil
 }
 
-// NextOverdue is the earliest moment at which [Overdue] may call for another
-// command than now, although the task has not changed; zero if there is none.
+// NextOverdue is the earliest time at which [Overdue] may return another
+// command than now for an unchanged task; zero if there is none.
 func NextOverdue(t *Task, now time.Time, p Policy) time.Time {
 	if t == nil || t.State >= numStates {
 		return time.Time{}
@@ -68,7 +67,7 @@ func NextOverdue(t *Task, now time.Time, p Policy) time.Time {
 	return s.alarm.Next
 }
 
-// timed are the commands of time, the more final ones first.
+// timed are the commands that depend on time, the more final ones first.
 var timed = [...]Command{ExpirePending{}, RequestAgain{}, ExpireCompleted{}, RequestCallback{}, DemoteResolving{}}
 
 // A step is one call of Step.
@@ -77,11 +76,10 @@ type step struct {
 	command Command
 	now     time.Time
 	policy  Policy         // with its defaults
-	alarm   executor.Alarm // what the premise asked about the time
+	alarm   executor.Alarm // the times that the premise asked about
 }
 
-// premiseHolds tells whether what the command takes for true is true. See
-// [Premise].
+// premiseHolds reports whether the command's premise is true. See [Premise].
 func (s *step) premiseHolds() bool {
 	t := s.before
 	if t == nil {
@@ -144,7 +142,7 @@ func (s *step) decide(do action) Decision {
 	return s.write(Changed, s.changed(do), do)
 }
 
-// created is the record that a Desire makes.
+// created is the record of a Desire.
 func (s *step) created() *Task {
 	c := s.command.(Desire)
 	return &Task{
@@ -190,8 +188,7 @@ func (s *step) changed(do action) *Task {
 	return after
 }
 
-// write is the decision to write after, with the event and the effects that
-// come with it.
+// write returns the decision to write after, with its event and effects.
 func (s *step) write(k EventKind, after *Task, do action) Decision {
 	return Decision{
 		Write:     Write{Before: s.before, After: after},
@@ -201,7 +198,7 @@ func (s *step) write(k EventKind, after *Task, do action) Decision {
 	}
 }
 
-// cause is the command and what it knew.
+// cause is the command and its details.
 func (s *step) cause() Cause {
 	detail := ""
 	switch c := s.command.(type) {
@@ -217,7 +214,7 @@ func (s *step) cause() Cause {
 	return Cause{Command: s.command.Name(), Detail: detail}
 }
 
-// effects are what do asks for. Nobody is called back who left no URL.
+// effects are the effects of do. A task without a URL gets no callback.
 func effects(do action, t *Task) []Effect {
 	kinds := actionEffects[do]
 	if len(kinds) == 0 {

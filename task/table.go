@@ -5,24 +5,24 @@ import (
 	"slices"
 )
 
-// A Premise is what a command takes for true of the record when it is sent.
+// A Premise is what the sender of a command assumes about the record.
 //
 //   - Start, Complete: the container is the one that has the task; while the
-//     task is PENDING, it was reserved for the current attempt.
-//   - Reject: the same, where the auctioneer speaks for no container: it has
-//     the task while no cell has it.
+//     task is PENDING, the container was reserved for the current attempt.
+//   - Reject by a cell: the same. Reject by the auctioneer, which names no
+//     container: no cell has the task.
 //   - CellMissing: the task is on that cell.
 //   - RequestAgain, ExpirePending, DemoteResolving, RequestCallback,
 //     ExpireCompleted: it is time. RequestCallback also needs a URL.
-//   - The other commands take nothing for true: their premise holds always.
+//   - The other commands assume nothing: their premise always holds.
 type Premise uint8
 
 const (
-	// Either is a rule that does not look at the premise.
+	// Either is for rules that ignore the premise.
 	Either Premise = iota
-	// Holds is a rule for when the premise holds.
+	// Holds is for rules that apply when the premise holds.
 	Holds
-	// Fails is a rule for when it does not.
+	// Fails is for rules that apply when it does not.
 	Fails
 )
 
@@ -38,21 +38,21 @@ func (p Premise) String() string {
 	return fmt.Sprintf("Premise(%d)", uint8(p))
 }
 
-// A Row is one rule: what becomes of a task in State when Command comes.
+// A Row is one rule: what happens to a task in State when Command comes.
 type Row struct {
 	State   State
 	Command string
 	Premise Premise
-	// Next is the state afterwards; [Absent] after a removal, and State when
-	// nothing changes.
+	// Next is the state afterwards; [Absent] after a removal, and State if nothing
+	// changes.
 	Next State
-	// LastNext is the state after a Reject that comes when the retries are
-	// used up; the same as Next everywhere else.
+	// LastNext is the state after a Reject that uses up the retries; for all other
+	// commands it equals Next.
 	LastNext State
-	// Effects are what is asked for afterwards: CallBack only for a task with
-	// a URL, and after the last Reject too.
+	// Effects are requested afterwards: CallBack only for a task with a URL, and
+	// after the last Reject too.
 	Effects []EffectKind
-	// Err is what a refusal wraps; nil for a rule that does not refuse.
+	// Err is the error that a refusal wraps; nil if the rule does not refuse.
 	Err error
 	// Reason says why, for people.
 	Reason string
@@ -86,15 +86,15 @@ type action uint8
 
 const (
 	refuse       action = iota
-	nothing             // no-op, which is no error
+	nothing             // no-op, not an error
 	create              // the record is made
 	run                 // on the caller's container
 	retry               // from the start, or giveUp when the retries are used up
 	giveUp              // rejected for the last time
 	end                 // over
-	stop                // over, and so must be the container
-	resolve             // somebody deals with it
-	demote              // nobody does any more
+	stop                // over, and its container must end too
+	resolve             // somebody handles it
+	demote              // nobody handles it any more
 	remove              // the record is gone
 	requestStart        // nothing changes
 	callBack            // nothing changes
@@ -102,7 +102,7 @@ const (
 	numActions
 )
 
-// same stands for the state that the record is in already.
+// same stands for the record's present state.
 const same = numStates
 
 var actionNext = [numActions]State{
@@ -190,7 +190,7 @@ var rules = []rule{
 	{Completed, kindResolve, Either, resolve, nil, "the first to resolve it deals with it"},
 	{Completed, kindDelete, Either, refuse, ErrInvalidTransition, "only a RESOLVING task can be deleted; resolve it first"},
 	{Completed, kindStart, Either, refuse, ErrInvalidTransition, "a task runs at most once"},
-	{Completed, kindComplete, Holds, nothing, nil, "the task is over already: told twice, or cancelled meanwhile"},
+	{Completed, kindComplete, Holds, nothing, nil, "the task is over already: reported twice, or cancelled meanwhile"},
 	{Completed, kindComplete, Fails, refuse, ErrInvalidTransition, "the task is over, and another container or none had it"},
 	{Completed, kindReject, Either, refuse, ErrInvalidTransition, "a task runs at most once"},
 	{Completed, kindFail, Either, refuse, ErrInvalidTransition, "only a PENDING or RUNNING task can fail"},
@@ -208,7 +208,7 @@ var rules = []rule{
 	{Resolving, kindResolve, Either, refuse, ErrInvalidTransition, "somebody else deals with it"},
 	{Resolving, kindDelete, Either, remove, nil, "the consumer has seen the result"},
 	{Resolving, kindStart, Either, refuse, ErrInvalidTransition, "a task runs at most once"},
-	{Resolving, kindComplete, Holds, nothing, nil, "the task is over already: told twice, or cancelled meanwhile"},
+	{Resolving, kindComplete, Holds, nothing, nil, "the task is over already: reported twice, or cancelled meanwhile"},
 	{Resolving, kindComplete, Fails, refuse, ErrInvalidTransition, "the task is over, and another container or none had it"},
 	{Resolving, kindReject, Either, refuse, ErrInvalidTransition, "a task runs at most once"},
 	{Resolving, kindFail, Either, refuse, ErrInvalidTransition, "only a PENDING or RUNNING task can fail"},
@@ -221,8 +221,8 @@ var rules = []rule{
 	{Resolving, kindExpireCompleted, Either, nothing, nil, "somebody deals with it"},
 }
 
-// ruleIndex is rules by state, command and whether the premise holds. A
-// triple that has no rule, or two, is a test failure.
+// ruleIndex has the rules by state, command and whether the premise holds. A
+// test fails if a triple has no rule, or two.
 var ruleIndex = func() (index [numStates][numKinds][2]*rule) {
 	for i := range rules {
 		r := &rules[i]

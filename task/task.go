@@ -15,8 +15,8 @@ type MetricTag = executor.MetricTag
 // MaxResultBytes is the longest result that a task may have: 50 KiB.
 const MaxResultBytes = 50 * 1024
 
-// A Definition is what a task is made from: how it is scheduled, what runs and
-// who is told of the end. It never changes.
+// A Definition says how a task is scheduled, what runs, and where its
+// completion callback goes. It never changes.
 type Definition struct {
 	executor.Resources
 	executor.RunInfo
@@ -31,22 +31,22 @@ type Definition struct {
 	// Annotation is free text of at most 10 KiB.
 	Annotation string               `json:"annotation,omitempty"`
 	MetricTags map[string]MetricTag `json:"metric_tags,omitempty"`
-	// ImageUsername and ImagePassword come together or not at all.
+	// ImageUsername and ImagePassword are set together or not at all.
 	ImageUsername string `json:"image_username,omitempty"`
 	ImagePassword string `json:"image_password,omitempty"`
 }
 
-// A Task is the record of one task. A record is a value: its holder may
-// keep it, and nobody changes what it points to. Its JSON form has the
-// definition's members beside its own.
+// A Task is the record of one task. A record is a value: its holder may keep
+// it, and nobody changes what it points to. In JSON the definition's members
+// are beside the task's own.
 type Task struct {
 	GUID   string `json:"task_guid"`
 	Domain string `json:"domain"`
 	Definition
 	State State `json:"state"`
-	// CellID and InstanceGUID name the container: the α of the
-	// specification's tables. Both are set while RUNNING, stay when the task
-	// completes, and are empty for a task that no cell has.
+	// CellID and InstanceGUID name the container: the α of the specification's
+	// tables. Both are set while RUNNING, stay when the task completes, and are
+	// empty if no cell has the task.
 	CellID       string `json:"cell_id,omitempty"`
 	InstanceGUID string `json:"instance_guid,omitempty"`
 	// Failed says how a COMPLETED or RESOLVING task ended. If true,
@@ -56,28 +56,28 @@ type Task struct {
 	FailureReason string `json:"failure_reason,omitempty"`
 	// Result is at most [MaxResultBytes].
 	Result string `json:"result,omitempty"`
-	// RejectionCount is how often the task was rejected, RejectionReason (at
-	// most 1024 bytes) why it last was.
+	// RejectionCount is how often the task was rejected; RejectionReason (at most
+	// 1024 bytes) is the reason of the last time.
 	RejectionCount  int       `json:"rejection_count,omitempty"`
 	RejectionReason string    `json:"rejection_reason,omitempty"`
 	CreatedAt       time.Time `json:"-"` // see MarshalJSON
 	// UpdatedAt is when the record last changed.
 	UpdatedAt time.Time `json:"-"`
-	// FirstCompletedAt is when the task first was COMPLETED, zero before.
+	// FirstCompletedAt is when the task first became COMPLETED; zero before.
 	FirstCompletedAt time.Time       `json:"-"`
 	ModificationTag  ModificationTag `json:"modification_tag"`
 }
 
-// An Attempt names one try to run a task. It goes with the work to the cell
-// and comes back in the cell's and the auctioneer's commands, so that what was
-// reserved for an earlier try, or for an earlier task of the same guid, cannot
-// be mistaken for this one.
+// An Attempt names one try to run a task. It goes with the work to the cell and
+// comes back in the commands of the cell and the auctioneer. So a reservation
+// for an earlier try, or for an earlier task of the same guid, cannot be
+// mistaken for this one.
 //
-// In a command the zero Attempt stands for "the current one, whichever that
-// is". Only callers that know no better use it: it cannot tell a task from
+// In a command, the zero Attempt means "the current one, whichever that is".
+// Only callers that do not know the attempt use it: it cannot tell a task from
 // another that has taken its guid.
 type Attempt struct {
-	// Epoch is the record's; another task of the same guid has another.
+	// Epoch is the record's epoch; another task of the same guid has another.
 	Epoch int64 `json:"epoch,string"`
 	// Rejections is how often the task was rejected before.
 	Rejections int `json:"rejections"`

@@ -32,8 +32,8 @@ func (d *Definition) validate(v *executor.Validator) {
 	executor.ValidateImageCredentials(v, d.ImageUsername, d.ImagePassword)
 }
 
-// Validate checks that t can have been made by [Step], which refuses to decide
-// about it otherwise, and that its definition is within its limits. The error
+// Validate checks that [Step] can have made t, and that its definition is
+// within its limits. Step refuses to decide about any other record. The error
 // is an *InvariantError or an *executor.ValidationError.
 func (t *Task) Validate() error {
 	if rule := t.broken(); rule != "" {
@@ -50,8 +50,8 @@ func checkDesired(v *executor.Validator, guid, domain string, d *Definition) {
 	d.validate(v)
 }
 
-// broken is the one list of invariants of a record: the rule that t breaks, or
-// "".
+// broken is the only list of a record's invariants. It returns the one that t
+// breaks, or "".
 func (t *Task) broken() string {
 	ended := t.State == Completed || t.State == Resolving
 	held := t.CellID != "" || t.InstanceGUID != ""
@@ -137,5 +137,5 @@ func checkContainer(v *executor.Validator, cell, instance string) {
 	v.Name("instance_guid", instance)
 }
 
-// bytes shows a length where the text is too long to show.
+// bytes gives the length of a text that is too long to show.
 func bytes(n int) string { return fmt.Sprintf("%d bytes", n) }
