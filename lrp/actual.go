@@ -2,7 +2,7 @@ package lrp
 
 import "time"
 
-// A Key names the place an ActualLRP fills.
+// A Key says which place an ActualLRP fills.
 type Key struct {
 	ProcessGUID  string `json:"process_guid"`
 	DefinitionID string `json:"definition_id"`
@@ -24,8 +24,8 @@ func (k InstanceKey) IsZero() bool { return k == InstanceKey{} }
 type NetInfo struct {
 	// Address is the cell's address as seen from outside.
 	Address string `json:"address"`
-	// Ports map container ports to ports of Address. A NetInfo shares the
-	// slice with its copies; nobody changes it.
+	// Ports map container ports to ports of Address. Copies of a NetInfo share the
+	// slice, and nobody changes it.
 	Ports []PortMapping `json:"ports"`
 	// InstanceAddress is the container's own address, if it has one.
 	InstanceAddress string `json:"instance_address,omitempty"`
@@ -54,7 +54,7 @@ type ActualLRP struct {
 	// Since is when State last changed.
 	Since time.Time `json:"since"`
 	// RunningSince is when the instance became RUNNING; zero in other states.
-	// Changes of addresses and readiness do not move it.
+	// Changes of addresses and readiness do not change it.
 	RunningSince time.Time `json:"running_since,omitzero"`
 	// ExpiresAt is when an EVACUATING record is removed; zero otherwise.
 	ExpiresAt time.Time `json:"expires_at,omitzero"`
@@ -65,9 +65,9 @@ type ActualLRP struct {
 	ModificationTag ModificationTag `json:"modification_tag"`
 }
 
-// A Slot is everything recorded at one index of one process: at most one
-// record per definition and presence, in that order. It is the unit of
-// decision. The zero Slot with its two names set is an index where nothing is.
+// A Slot is everything recorded at one index of one process: at most one record
+// per definition and presence, in that order. It is the unit of decision. A
+// Slot with only its process guid and index set is an index without records.
 type Slot struct {
 	ProcessGUID string      `json:"process_guid"`
 	Index       int         `json:"index"`

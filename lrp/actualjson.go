@@ -10,16 +10,16 @@ import (
 	"github.com/diegosdk/diego/executor"
 )
 
-// ActualLRPs are read by everybody all the time, so their JSON is written here
-// member by member, and read back the same way. Text that is written in any
-// other way, by other programs or other releases, is read by encoding/json.
+// ActualLRPs are read all the time, so this file writes and reads their JSON
+// member by member. encoding/json reads text in any other form, from other
+// programs or releases.
 
 // MarshalJSON writes the record as one flat object.
 func (r ActualLRP) MarshalJSON() ([]byte, error) { return r.AppendJSON(make([]byte, 0, 512)) }
 
-// AppendJSON appends what MarshalJSON returns. It appends nothing and fails on a
-// state, a presence or a placement error that does not exist, and on a year that
-// RFC 3339 cannot hold.
+// AppendJSON appends what MarshalJSON returns. It fails, and appends nothing,
+// on a state, a presence or a placement error that does not exist, and on a
+// year that RFC 3339 cannot hold.
 func (r *ActualLRP) AppendJSON(dst []byte) ([]byte, error) {
 	state, err := r.State.MarshalText()
 	if err != nil {
@@ -70,7 +70,7 @@ func (r *ActualLRP) AppendJSON(dst []byte) ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
-// appendTime appends what [executor.Timestamp] writes.
+// appendTime appends the text of [executor.Timestamp].
 func appendTime(dst []byte, before string, t time.Time) ([]byte, error) {
 	text, err := t.UTC().AppendText(append(dst, before...))
 	if err != nil {
@@ -108,8 +108,8 @@ func appendPorts(dst []byte, ports []PortMapping) []byte {
 	return append(dst, ']')
 }
 
-// plain reports whether s stands for itself in JSON, as encoding/json writes
-// it: printable ASCII without quotes, backslashes and what HTML could mistake.
+// plain reports whether encoding/json writes s unchanged: printable ASCII
+// without quotes, backslashes and characters special in HTML.
 func plain[T string | []byte](s T) bool {
 	for i := range len(s) {
 		switch c := s[i]; {
@@ -121,8 +121,7 @@ func plain[T string | []byte](s T) bool {
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote. Unknown states and presences and
-// a missing state are errors; whether the record makes sense is for Validate
-// to say.
+// a missing state are errors. Validate checks the rest.
 func (r *ActualLRP) UnmarshalJSON(data []byte) error {
 	in := written{rest: data}
 	if read := in.actualLRP(); in.end() {
@@ -144,7 +143,8 @@ func (r *ActualLRP) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// actualJSON is the record without its methods, with its times as in JSON.
+// actualJSON is the record without its methods, with its times in their JSON
+// form.
 type actualJSON struct {
 	*actualFields
 	Since        executor.Timestamp `json:"since"`
@@ -154,10 +154,10 @@ type actualJSON struct {
 
 type actualFields ActualLRP
 
-// written is text that AppendJSON may have made, taken apart from the front:
-// the same members in the same order, plain text, no number below zero. It
-// reads nothing that encoding/json would read otherwise. After anything else it
-// is other, and what it yields means nothing.
+// written parses text that AppendJSON may have made, from the front: the same
+// members in the same order, plain text, no negative number. It accepts nothing
+// that encoding/json would read differently. On anything else it sets other,
+// and its results mean nothing from then on.
 type written struct {
 	rest  []byte
 	other bool
@@ -193,7 +193,7 @@ func (in *written) actualLRP() (r ActualLRP) {
 	return r
 }
 
-// end reports whether all has been read, and nothing of it was other.
+// end reports whether all text has been read, without meeting anything other.
 func (in *written) end() bool { return !in.other && len(in.rest) == 0 }
 
 func (in *written) is(so bool) { in.other = in.other || !so }
@@ -206,7 +206,7 @@ func (in *written) skip(text string) bool {
 	return true
 }
 
-// quoted is the text in quotes that follows before.
+// quoted reads before and returns the quoted text after it.
 func (in *written) quoted(before string) []byte {
 	if !in.skip(before) || !in.skip(`"`) {
 		in.other = true
@@ -227,7 +227,7 @@ func (in *written) textIf(before string) string {
 	return in.text(before)
 }
 
-// int is the number from 0 to limit that follows before.
+// int reads before and returns the number after it, from 0 to limit.
 func (in *written) int(before string, limit int64) int64 {
 	in.is(in.skip(before))
 	digits := 0

@@ -1,8 +1,8 @@
 package lrp
 
-// Apply is the slot once the decision's writes are committed. A store does the
-// same by key and tag; tests, simulations and plain in-memory users need no
-// more than this.
+// Apply returns the slot after the decision's writes. A store does the same by
+// key and tag; tests, simulations and users with plain memory need no more than
+// this.
 func (s Slot) Apply(d Decision) Slot {
 	out := Slot{ProcessGUID: s.ProcessGUID, Index: s.Index}
 	for i := range s.Records {
@@ -21,7 +21,7 @@ func (s Slot) Apply(d Decision) Slot {
 	return out
 }
 
-// writeOf is the write that replaces r, or nil.
+// writeOf returns the write that replaces r, or nil.
 func writeOf(writes []Write, r *ActualLRP) *Write {
 	for i := range writes {
 		if b := writes[i].Before; b != nil && CompareRecords(b, r) == 0 {

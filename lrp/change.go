@@ -8,13 +8,14 @@ import (
 	"time"
 )
 
-// This file holds what a consumer may do to what is desired. Each function
-// gives a Change and touches nothing. Once a Change is committed, Delta, Step
-// with CreateMissing and StopExtra, and Rollout bring the instances after it.
+// This file holds the changes that a consumer may make to what is desired. Each
+// function returns a Change and modifies nothing. After the commit of a Change,
+// Delta, Step with CreateMissing and StopExtra, and Rollout bring the instances
+// up to date.
 
-// A Change is a new version of a deployment: Before is nil when it is created,
-// After when it is deleted. The zero Change is a no-op. Its Events are
-// committed with it.
+// A Change is a new version of a deployment. Before is nil if the deployment is
+// created, After is nil if it is deleted. The zero Change is a no-op. Events
+// are committed together with the new version.
 type Change struct {
 	Before *Deployment
 	After  *Deployment
@@ -24,7 +25,7 @@ type Change struct {
 // IsZero reports whether nothing changes.
 func (c Change) IsZero() bool { return c.Before == nil && c.After == nil }
 
-// ErrRefused is what every [RefusedError] wraps.
+// Every [RefusedError] wraps ErrRefused.
 var ErrRefused = errors.New("deployment change refused")
 
 // A RefusedError says why a deployment cannot be changed in this way.
@@ -41,10 +42,10 @@ func (e *RefusedError) Error() string {
 func (e *RefusedError) Unwrap() error { return ErrRefused }
 
 // MaxDefinitions is the number of definitions that a deployment may hold at
-// once. A rollout needs two; a third comes when one overtakes another.
+// once. A rollout needs two, and a third if one overtakes another.
 const MaxDefinitions = 16
 
-// A DeploymentDefinition is what a deployment is created from (003
+// A DeploymentDefinition holds everything that creates a deployment (003
 // §CreateLRPDeployment).
 type DeploymentDefinition struct {
 	ProcessGUID    string         `json:"process_guid"`
@@ -55,9 +56,8 @@ type DeploymentDefinition struct {
 	Definition   Definition `json:"definition"`
 }
 
-// Create makes a deployment with one definition, which is active and has yet
-// to prove healthy. That no deployment of this process exists is for the store
-// to check.
+// Create makes a deployment with one definition, which is active and has yet to
+// prove healthy. The store checks that no deployment of this process exists.
 func Create(c DeploymentDefinition, now time.Time) (Change, error) {
 	d := Deployment{
 		ProcessGUID: c.ProcessGUID, Domain: c.Domain, UpdateStrategy: c.UpdateStrategy,
@@ -68,9 +68,9 @@ func Create(c DeploymentDefinition, now time.Time) (Change, error) {
 	return created(d, "Create", now)
 }
 
-// CreateFrom makes the deployment that a DesiredLRP stands for, as [Create] does.
+// CreateFrom makes the deployment that a DesiredLRP describes, as [Create] does.
 func CreateFrom(l DesiredLRP, now time.Time) (Change, error) {
-	// The fields are named as they were given, not as the deployment's.
+	// Errors name the fields of the DesiredLRP, not those of the deployment.
 	if err := l.Validate(); err != nil {
 		return Change{}, err
 	}
@@ -88,7 +88,7 @@ func created(d Deployment, command string, now time.Time) (Change, error) {
 	return change(nil, &d, command), nil
 }
 
-// Update changes what u sets (000 §DesiredLRPs, 003 §UpdateLRPDeployment). A
+// Update makes the changes of u (000 §DesiredLRPs, 003 §UpdateLRPDeployment). A
 // new definition becomes the active one and so begins a rollout.
 func (d *Deployment) Update(u Update) (Change, error) {
 	if u.DefinitionID == nil && u.Definition != nil || u.DefinitionID != nil && u.Definition == nil {
@@ -118,9 +118,9 @@ func (d *Deployment) Update(u Update) (Change, error) {
 	return d.changed(next, "Update")
 }
 
-// UpdateTo begins a rollout to all that l says, under a new definition id: what
-// 004 calls the update identifier (004 §Proposed API). Process guid, domain
-// and update strategy must be the deployment's.
+// UpdateTo begins a rollout to everything that l describes, under a new
+// definition id: the update identifier of 004 (004 §Proposed API). l must have
+// the deployment's process guid, domain and update strategy.
 func (d *Deployment) UpdateTo(l DesiredLRP, definitionID string) (Change, error) {
 	if l.ProcessGUID != d.ProcessGUID || l.Domain != d.Domain || l.UpdateStrategy != d.UpdateStrategy {
 		return Change{}, d.refuse("an update keeps the process guid, the domain and the update strategy")
@@ -138,7 +138,7 @@ func set[T any](field *T, value *T) {
 	}
 }
 
-// Activate begins a rollout to a definition that the deployment has (003
+// Activate begins a rollout to an existing definition (003
 // §ActivateLRPDeploymentDefinition). It is a no-op for the active one.
 func (d *Deployment) Activate(definitionID string) (Change, error) {
 	if _, known := d.Definitions[definitionID]; !known {
@@ -152,12 +152,13 @@ func (d *Deployment) Activate(definitionID string) (Change, error) {
 	return d.changed(next, "Activate")
 }
 
-// Delete ends the deployment. StopExtra then stops its instances, of whatever
+// Delete ends the deployment. StopExtra then stops its instances, of any
 // definition.
 func (d *Deployment) Delete() Change { return change(d, nil, "Delete") }
 
-// PruneDefinitions drops the definitions that are not needed any more: neither
-// active nor healthy nor that of any record, in whatever state and presence.
+// PruneDefinitions drops the definitions that are no longer needed: those that
+// are neither active nor healthy and that no record names, in any state and
+// presence.
 func (d *Deployment) PruneDefinitions(inUse func(definitionID string) bool) Change {
 	next := *d
 	next.Definitions = maps.Clone(d.Definitions)
@@ -188,8 +189,8 @@ func (d *Deployment) refuse(why string) error {
 	return &RefusedError{ProcessGUID: d.ProcessGUID, Why: why}
 }
 
-// change makes the events of a new version. Whoever sees only DesiredLRPs is
-// told unless the version only drops definitions, which no projection shows.
+// change makes the events of a new version. A version that only drops
+// definitions makes no Desired event, because no projection shows it.
 func change(before, after *Deployment, command string) Change {
 	deployment, desired := DeploymentChanged, DesiredChanged
 	switch {

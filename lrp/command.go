@@ -2,25 +2,25 @@ package lrp
 
 import "time"
 
-// A Command is one request to change a slot: a cell's, the auctioneer's, the
-// consumer's or convergence's. The types in this file are all there are; they
-// are passed by value, and goroutines may share them.
+// A Command is one request to change a slot. It comes from a cell, the
+// auctioneer, the consumer or convergence. This file has all types of commands;
+// they are passed by value, and goroutines may share them.
 //
-// Messages get lost and come twice. A command that is given again at once
-// changes no record, either because there is nothing left to do or because it
-// is refused, with two exceptions: Retire asks for a new start each time, and
-// a second EvacuateRunning may end an evacuation that the first one began. The
-// effects of StopExtra, StopOvertaken, AdvanceRollout, Retire and a repeated
-// Start may come again: a lost stop is repeated in this way.
+// Messages get lost and come twice. A command that is repeated at once changes
+// no record: either nothing is left to do, or it is refused. There are two
+// exceptions. Retire requests a new start each time, and a second
+// EvacuateRunning may end an evacuation that the first one began. The effects
+// of StopExtra, StopOvertaken, AdvanceRollout, Retire and a repeated Start may
+// come again; that repeats a lost stop.
 type Command interface {
-	// Name is the command's name in events and errors, such as "Claim".
+	// Name is the command's name in events and errors, for example "Claim".
 	Name() string
 	isCommand()
 }
 
 // Commands of a cell. Instance is the caller's own instance, the α of the
-// tables; DefinitionID may be empty, and then the record is found by the
-// instance or is the active definition's.
+// tables. DefinitionID may be empty: then the record is found by the instance,
+// or else is the active definition's.
 type (
 	// Claim says that the cell has a reservation and will start the instance
 	// (UNCLAIMED → CLAIMED, or RUNNING → CLAIMED by its own holder).
@@ -28,11 +28,11 @@ type (
 		DefinitionID string      `json:"definition_id,omitempty"`
 		Instance     InstanceKey `json:"instance"`
 	}
-	// Start says that the instance is running. Other commands say what the
-	// cell will do; this one states a fact, so it also takes over an index
-	// that is UNCLAIMED, CRASHED, CLAIMED by another cell or empty. It is
-	// refused where another instance runs, unless this one is of the active
-	// definition and so takes that one's place in a rollout.
+	// Start says that the instance is running. Other commands say what the cell
+	// will do; this one states a fact. So it also takes over an index that is
+	// UNCLAIMED, CRASHED, CLAIMED by another cell, or empty. If another instance
+	// runs there, it is refused, unless this instance is of the active definition
+	// and so takes the other's place in a rollout.
 	Start struct {
 		DefinitionID string      `json:"definition_id,omitempty"`
 		Domain       string      `json:"domain,omitempty"` // used when the index is empty
@@ -41,35 +41,35 @@ type (
 		Unready      bool        `json:"unready,omitempty"` // healthy, but not ready for traffic
 		Zone         string      `json:"zone,omitempty"`
 	}
-	// Crash says that the instance ended unexpectedly (000 §Crashes): its
-	// record goes back to UNCLAIMED at once or to CRASHED, as RestartPolicy
-	// says, and is removed where nothing is desired any more or where another
-	// definition's instance runs, unless it is of the active one. A SUSPECT or
-	// EVACUATING record of the instance is removed without counting a crash,
-	// as a replacement is there already.
+	// Crash says that the instance ended unexpectedly (000 §Crashes). By
+	// RestartPolicy its record goes back to UNCLAIMED at once, or to CRASHED. The
+	// record is removed if nothing is desired any more. It is also removed if an
+	// instance of another definition runs there, unless this one is of the active
+	// definition. A SUSPECT or EVACUATING record of the instance is removed
+	// without counting a crash, because a replacement exists already.
 	Crash struct {
 		DefinitionID string      `json:"definition_id,omitempty"`
 		Domain       string      `json:"domain,omitempty"` // used when the index is empty
 		Instance     InstanceKey `json:"instance"`
 		Reason       string      `json:"reason,omitempty"` // at most 1024 bytes are kept
 	}
-	// Remove says that the instance is gone, as it was told to stop or was
-	// never there. A still desired index is UNCLAIMED again at once, with the
-	// crash count that it had, unless another definition's instance runs there
-	// and this one was not of the active one.
+	// Remove says that the instance is gone, because it was told to stop or never
+	// existed. An index that is still desired becomes UNCLAIMED at once and keeps
+	// its crash count. The exception is an instance not of the active definition
+	// while another definition's instance runs there.
 	Remove struct {
 		DefinitionID string      `json:"definition_id,omitempty"`
 		Instance     InstanceKey `json:"instance"`
 	}
-	// EvacuateClaimed says that an evacuating cell gives up an instance that
-	// it had not started yet, or a reservation that it had not claimed for. The
-	// start is requested again.
+	// EvacuateClaimed says that an evacuating cell gives up an instance that it
+	// has not started yet, or a reservation that it has not claimed yet. The start
+	// is requested again.
 	EvacuateClaimed struct {
 		DefinitionID string      `json:"definition_id,omitempty"`
 		Instance     InstanceKey `json:"instance"`
 	}
-	// EvacuateRunning asks what becomes of a running instance on an
-	// evacuating cell (000 §Harmonizing During Evacuation). The answer is
+	// EvacuateRunning asks what to do about a running instance on an evacuating
+	// cell (000 §Harmonizing During Evacuation). The answer is
 	// Decision.KeepContainer.
 	EvacuateRunning struct {
 		DefinitionID string      `json:"definition_id,omitempty"`
@@ -78,15 +78,15 @@ type (
 		Unready      bool        `json:"unready,omitempty"`
 		Zone         string      `json:"zone,omitempty"`
 		// RunningInstances is the number of indices of the process that have a
-		// RUNNING ordinary record. Only the Recreate strategy looks at it.
+		// RUNNING ordinary record. Only the Recreate strategy uses it.
 		RunningInstances int `json:"running_instances,omitempty"`
-		// TTL is how long the cell may still take to evacuate, and so how long
-		// the EVACUATING record lives; Policy.EvacuationTimeout bounds it. 0
-		// means as long as that.
+		// TTL is how long the cell may still take to evacuate. The EVACUATING record
+		// lives for this time, at most Policy.EvacuationTimeout. 0 means
+		// Policy.EvacuationTimeout.
 		TTL time.Duration `json:"ttl_nanoseconds,omitempty"`
 	}
-	// EvacuateStopped says that an instance on an evacuating cell has ended
-	// as it was told to.
+	// EvacuateStopped says that an instance on an evacuating cell has ended after
+	// it was told to stop.
 	EvacuateStopped struct {
 		DefinitionID string      `json:"definition_id,omitempty"`
 		Instance     InstanceKey `json:"instance"`
@@ -105,38 +105,38 @@ type (
 	}
 )
 
-// Fail is the auctioneer's: the UNCLAIMED record could not be placed.
+// Fail is the auctioneer's command: no cell was found for the UNCLAIMED record.
 type Fail struct {
 	DefinitionID string         `json:"definition_id,omitempty"`
 	Error        PlacementError `json:"placement_error"`
 }
 
-// Retire is the consumer's: stop what runs at this index. The desired state
-// stays, so the index starts again (002 §Killing ActualLRPs). Without a
-// DefinitionID the active definition's record is meant.
+// Retire is the consumer's command: stop the instance at this index. The
+// desired state stays, so the index starts again (002 §Killing ActualLRPs).
+// Without a DefinitionID it concerns the active definition's record.
 type Retire struct {
 	DefinitionID string `json:"definition_id,omitempty"`
-	// MissingCell is a cell known to be gone: its records are removed, as
+	// MissingCell is a cell known to be gone: its records are removed, because
 	// nobody is there to stop them.
 	MissingCell string `json:"missing_cell,omitempty"`
 }
 
-// Commands of convergence. Each names the record it was planned for; when the
-// slot has moved on, the command does nothing.
+// Commands of convergence. Each names the record that it was planned for; if
+// the slot has moved on, the command does nothing.
 type (
-	// CreateMissing makes the UNCLAIMED record of a desired index where none
-	// is, and asks for its start.
+	// CreateMissing makes the UNCLAIMED record of a desired index that has none,
+	// and requests its start.
 	CreateMissing struct{}
 	// StopExtra stops or removes everything at an index that is not desired.
-	// Records on MissingCells are removed, as nobody is there to stop them.
+	// Records on MissingCells are removed, because nobody is there to stop them.
 	StopExtra struct{ MissingCells []string }
 	// Restart puts a CRASHED record whose wait is over back to UNCLAIMED.
 	Restart struct{ DefinitionID string }
 	// MarkSuspect says that the cell of a CLAIMED or RUNNING record is
 	// missing: the record becomes SUSPECT and a replacement is requested.
 	MarkSuspect struct{ CellID string }
-	// Recover says that the cell of a SUSPECT record is not missing any more:
-	// it is back, or its loss is doubted now. The record is ORDINARY again,
+	// Recover says that the cell of a SUSPECT record is not missing any more: it
+	// is back, or its loss is now doubted. The record becomes ORDINARY again,
 	// unless its replacement is RUNNING.
 	Recover struct{ CellID string }
 	// RemoveSuspect removes a SUSPECT record whose replacement is RUNNING.
@@ -144,9 +144,9 @@ type (
 	// Prune removes EVACUATING records whose cell is missing or whose time
 	// has passed.
 	Prune struct{ MissingCells []string }
-	// StopOvertaken stops or removes instances that do not run yet and need
-	// not any more: they are of a definition that a newer rollout has
-	// overtaken, and an older instance still runs at the index.
+	// StopOvertaken stops or removes instances that do not run yet and are no
+	// longer needed: a newer rollout has overtaken their definition, and an older
+	// instance still runs at the index.
 	StopOvertaken struct{}
 	// AdvanceRollout takes this index one step towards the active definition.
 	AdvanceRollout struct{}

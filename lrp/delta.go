@@ -3,8 +3,8 @@ package lrp
 import "slices"
 
 // Delta compares the indices that a process should have, 0 … instances−1, with
-// those it has, in any order (000 §Computing ∆s). An index counts as there if
-// it has an ORDINARY record in any state. Both answers are in ascending order.
+// those that it has, in any order (000 §Computing ∆s). An index exists if it
+// has an ORDINARY record in any state. Both results are in ascending order.
 func Delta(instances int, have []int) (missing, extra []int) {
 	have = slices.Compact(slices.Sorted(slices.Values(have)))
 	next := 0

@@ -1,14 +1,13 @@
 package lrp
 
-// Desires reports whether something should run at the index. Nothing should
-// where d is nil.
+// Desires reports whether something should run at the index; false if d is nil.
 func (d *Deployment) Desires(index int) bool {
 	return d != nil && index >= 0 && index < d.Instances
 }
 
-// restartDefinition is the definition that an instance of the given one
-// restarts from outside a rollout: its own if it is the active one, otherwise
-// the healthy one, or the active one if none ever was healthy (003
+// restartDefinition is the definition from which an instance of definitionID
+// restarts outside a rollout: its own if it is the active one, otherwise the
+// healthy one, or the active one if none was ever healthy (003
 // §UpdateLRPDeployment).
 func (d *Deployment) restartDefinition(definitionID string) string {
 	if definitionID == d.ActiveDefinitionID || d.HealthyDefinitionID == "" {
@@ -31,21 +30,20 @@ func (d *Deployment) activeOr(def string) string {
 	return d.ActiveDefinitionID
 }
 
-// strays reports whether r is an instance that does not run yet of a
-// definition that is neither active nor healthy: a rollout that was overtaken
-// by another has left it behind.
+// strays reports whether r does not run yet and is of a definition that is
+// neither active nor healthy: a rollout that was overtaken has left it behind.
 func (d *Deployment) strays(r *ActualLRP) bool {
 	return r.Presence == Ordinary && r.State != Running &&
 		r.DefinitionID != d.ActiveDefinitionID && r.DefinitionID != d.HealthyDefinitionID
 }
 
-// overtaken reports whether r waits to take the place of an instance that runs
-// (serves) for the sake of a rollout that is over.
+// overtaken reports whether r waits to replace an instance that runs (served)
+// in a rollout that is over.
 func (d *Deployment) overtaken(r *ActualLRP, served bool) bool {
 	return d != nil && served && r.Presence == Ordinary && r.State != Running && r.DefinitionID != d.ActiveDefinitionID
 }
 
-// Promote makes the deployment that a DesiredLRP stands for (003 §Promotion).
+// Promote makes the deployment that a DesiredLRP describes (003 §Promotion).
 // Its one definition has the process guid as id; it is healthy if an instance
 // is running.
 func Promote(d DesiredLRP, running bool) Deployment {
@@ -62,8 +60,8 @@ func Promote(d DesiredLRP, running bool) Deployment {
 	return out
 }
 
-// Project is the deployment as those see it who know of one definition only:
-// the active one (003 §Projection).
+// Project shows the deployment to consumers that know one definition only: the
+// active one (003 §Projection).
 func (d *Deployment) Project() DesiredLRP {
 	return DesiredLRP{
 		ProcessGUID: d.ProcessGUID, Domain: d.Domain, UpdateStrategy: d.UpdateStrategy,

@@ -6,14 +6,14 @@ import (
 	"github.com/diegosdk/diego/executor"
 )
 
-// Routes hold opaque JSON for each router, by the router's name of 1 to 255
-// bytes.
+// Routes hold opaque JSON for each router. The key is the router's name of 1 to
+// 255 bytes.
 type Routes map[string]json.RawMessage
 
 // A MetricTag labels the metrics of an instance.
 type MetricTag = executor.MetricTag
 
-// Settings is what may change without restarting an instance (000
+// Settings are the parts that may change without restarting an instance (000
 // §DesiredLRPs, 002 §Updating DesiredLRPs).
 type Settings struct {
 	// Instances is the number of indices wanted, 0 … N−1.
@@ -23,19 +23,20 @@ type Settings struct {
 	// Annotation is free text of at most 10 KiB.
 	Annotation string               `json:"annotation,omitempty"`
 	MetricTags map[string]MetricTag `json:"metric_tags,omitempty"`
-	// ImageUsername and ImagePassword come together or not at all.
+	// ImageUsername and ImagePassword are set together or not at all.
 	ImageUsername string `json:"image_username,omitempty"`
 	ImagePassword string `json:"image_password,omitempty"`
 }
 
-// A Definition is what an instance is made from: how it is scheduled and what
-// runs. It never changes; a deployment moves from one definition to another
-// (003 §LRPDeployment).
+// A Definition says how an instance is scheduled and what runs in it. It never
+// changes; a deployment moves from one definition to another (003
+// §LRPDeployment).
 type Definition struct {
 	executor.Resources
 	executor.RunInfo
-	// PlacementTags choose the cells: those whose required tags are all among
-	// these, and whose required and optional tags contain these.
+	// PlacementTags select the cells. A cell is selected if all its required tags
+	// are among these, and if each of these is among its required and optional
+	// tags.
 	PlacementTags []string `json:"placement_tags,omitempty"`
 }
 
@@ -45,7 +46,7 @@ type UpdateStrategy uint8
 const (
 	// Rolling starts the replacement before the old instance stops.
 	Rolling UpdateStrategy = iota
-	// Recreate stops the old instance first, one at a time.
+	// Recreate stops the old instance first, one index at a time.
 	Recreate
 )
 
@@ -54,10 +55,10 @@ var strategies = enum{"update_strategy", []string{Rolling: "ROLLING", Recreate: 
 // String is "ROLLING" or "RECREATE".
 func (u UpdateStrategy) String() string { return strategies.name(uint8(u)) }
 
-// MarshalText fails on a value that is no strategy.
+// MarshalText fails on a value that is not a strategy.
 func (u UpdateStrategy) MarshalText() ([]byte, error) { return strategies.marshal(uint8(u)) }
 
-// UnmarshalText accepts the two words, upper case, and nothing else.
+// UnmarshalText accepts only the two words, upper case.
 func (u *UpdateStrategy) UnmarshalText(text []byte) error {
 	n, err := strategies.parse(text)
 	if err == nil {
@@ -66,8 +67,8 @@ func (u *UpdateStrategy) UnmarshalText(text []byte) error {
 	return err
 }
 
-// A DesiredLRP says that Instances of one definition should run. It is what a
-// Deployment looks like to those who know of one definition only.
+// A DesiredLRP says that Instances of one definition should run. Consumers that
+// know one definition only see a Deployment in this form.
 type DesiredLRP struct {
 	ProcessGUID    string         `json:"process_guid"`
 	Domain         string         `json:"domain"`
@@ -89,9 +90,10 @@ type Deployment struct {
 	Settings
 	// Definitions are the definitions in use, by their ids.
 	Definitions map[string]Definition `json:"definitions"`
-	// ActiveDefinitionID is what the deployment is to reach.
+	// ActiveDefinitionID is the definition that every index is to reach.
 	ActiveDefinitionID string `json:"active_definition_id"`
-	// HealthyDefinitionID is what instances restart from outside a rollout.
+	// HealthyDefinitionID is the definition from which instances restart outside a
+	// rollout.
 	HealthyDefinitionID string          `json:"healthy_definition_id"`
 	ModificationTag     ModificationTag `json:"modification_tag"`
 }

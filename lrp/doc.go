@@ -3,23 +3,22 @@
 // A [Deployment] says what should run: how many instances, of which
 // definitions; a [DesiredLRP] is its projection on the active definition. An
 // [ActualLRP] is the record of one instance. Everything recorded at one index
-// of one process is a [Slot], and [Step] is the only thing that changes it:
+// of one process is a [Slot], and only [Step] changes it:
 //
 //	decision, err := lrp.Step(slot, deployment, command, now, policy)
 //
-// A [Decision] is a value. It says which records to write, which events that
-// makes, and which effects to carry out once the writes are committed.
-// [Resolve] gives the one record of a slot that a consumer should see, [Delta]
-// compares what is wanted with what is there, [Rollout] leads a deployment
-// from one definition to the next, and [RestartPolicy] knows when a crashed
-// instance starts again.
+// A [Decision] is a value. It says which records to write, which events to
+// publish, and which effects to carry out after the commit. [Resolve] returns
+// the one record of a slot that a consumer should see. [Delta] compares what is
+// wanted with what exists. [Rollout] leads a deployment from one definition to
+// the next. [RestartPolicy] decides when a crashed instance starts again.
 //
-// The usual life of an instance is: [CreateMissing] makes it UNCLAIMED and asks
-// for an auction; the winning cell sends [Claim] (CLAIMED) and, once the
-// instance is healthy, [Start] (RUNNING); [Crash] puts it back to UNCLAIMED at
+// The usual life of an instance is: [CreateMissing] makes it UNCLAIMED and
+// requests an auction. The winning cell sends [Claim] (CLAIMED) and, once the
+// instance is healthy, [Start] (RUNNING). [Crash] puts it back to UNCLAIMED at
 // once or, after too many crashes, to CRASHED until convergence sends
-// [Restart]. The instance is named by an [InstanceKey], a guid of the cell's
-// making, new for each container, and the cell's id, and each command carries
+// [Restart]. An [InstanceKey] names the instance: a guid that the cell makes,
+// new for each container, and the cell's id. Each command of the cell carries
 // it:
 //
 //	slot := lrp.Slot{ProcessGUID: "web", Index: 0}
@@ -38,8 +37,8 @@
 //		}
 //	}
 //
-// A record that is CRASHED by then starts again when the policy says so, with
-// the count that it has:
+// If the record is CRASHED then, it starts again when the policy says so, with
+// its crash count:
 //
 //	record, _ := lrp.Resolve(slot)
 //	if policy.Restart.Next(record.CrashCount, record.Since).Due(now) {
@@ -47,25 +46,27 @@
 //		…
 //	}
 //
-// [Create] and [CreateFrom] make the deployment, as the After of a [Change]; the
-// least that its [Definition] needs is a RootFS and an Action. A decision may
-// bring its next version. Whoever keeps slots elsewhere than in memory commits
+// [Create] and [CreateFrom] make the deployment, as the After of a [Change];
+// its [Definition] needs at least a RootFS and an Action. A decision may
+// contain the next version of the deployment. If you keep slots in a store,
+// commit
 // Writes, Deployment and Events together, by compare-and-swap on the
-// modification tags, and carries out Effects afterwards.
+// modification tags, and carry out Effects afterwards.
 //
-// Every change is told twice: by instance events, which say what became of each
-// record and from which the slot can be rebuilt, and by group events, which say
-// what a router should know. [Event.Explain] puts one into words.
+// Every change is reported twice: by instance events, which say what happened
+// to each record and from which the slot can be rebuilt, and by group events,
+// which say what a router should know. [Event.Explain] describes an event in
+// words.
 //
-// now must not go back from one decision about a slot to the next: new records
-// take their epoch from it, and an epoch that comes again at the same key would
-// let a write pass that was decided on an older record.
+// now must not go back from one decision about a slot to the next. New records
+// take their epoch from it. If an epoch were used again at the same key, a
+// write that was decided on an older record would pass.
 //
 // # Concurrent use
 //
-// The types of this package are values, unless their own comments say otherwise:
-// any number of goroutines may read one at the same time, and a caller that
-// changes one keeps the others away meanwhile. The functions keep no state
-// and may be called at the same time; they change none of their arguments. Only a
+// The types of this package are values, unless their own comments say
+// otherwise: any number of goroutines may read one at the same time, but nobody
+// else may use it while it is being changed. The functions keep no state and
+// may be called concurrently; they do not change their arguments. Only a
 // [Rollout] belongs to one goroutine.
 package lrp

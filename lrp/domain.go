@@ -6,9 +6,9 @@ import (
 	"github.com/diegosdk/diego/executor"
 )
 
-// A Domain is a group of desired LRPs whose consumer says whether they are
-// complete and up to date: fresh (002 §Domain Freshness). Instances of a domain
-// that is not fresh are never stopped for not being desired.
+// A Domain is a group of desired LRPs. While it is fresh, its consumer vouches
+// that they are complete and up to date (002 §Domain Freshness). Surplus
+// instances of a domain that is not fresh are never stopped.
 type Domain struct {
 	Name string `json:"domain"`
 	// ExpiresAt is when the domain stops being fresh; zero means never.
@@ -23,17 +23,17 @@ func (d Domain) Validate() error {
 	return v.Err()
 }
 
-// checkNewDomain refuses what an earlier release has taken for a domain. What
-// is recorded already lives on.
+// checkNewDomain refuses names that an earlier release accepted. Records with
+// such a name live on.
 func checkNewDomain(name string) error {
 	var v executor.Validator
 	v.OneLine("domain", name)
 	return v.Err()
 }
 
-// NewDomain is the domain as a consumer makes it fresh at now: for ttl, or for
-// ever if ttl is 0 or lasts beyond what can be recorded, the year 2262. With a
-// negative ttl it is not fresh any more.
+// NewDomain is the domain that a consumer makes fresh at now: for ttl, or for
+// ever if ttl is 0 or ends after the last time that can be recorded, in the
+// year 2262. With a negative ttl it is not fresh any more.
 func NewDomain(name string, ttl time.Duration, now time.Time) Domain {
 	d := Domain{Name: name}
 	if end := now.Add(ttl).UTC().Round(0); ttl < 0 || ttl > 0 && executor.Recordable(end) {

@@ -6,8 +6,8 @@ import (
 )
 
 // A draft is a slot while a command changes it. Rules change its records in
-// place; finish compares it with the slot as it was and derives writes, tags
-// and events from the difference, so that no rule has to.
+// place. finish compares it with the original slot and derives writes, tags and
+// events from the difference, so no rule has to.
 type draft struct {
 	slot   Slot
 	d      *Deployment
@@ -31,7 +31,7 @@ type descendant struct {
 	removed bool
 }
 
-// A crash is what a crashed event tells of.
+// A crash is the content of a crashed event.
 type crash struct {
 	happened bool
 	before   *ActualLRP // nil if the record was lost
@@ -59,7 +59,7 @@ func (x *draft) find(ok func(r *ActualLRP) bool) int {
 	return none
 }
 
-// mine is the record of this very instance with that presence, or none.
+// mine finds the record of this very instance with that presence, or none.
 func (x *draft) mine(key InstanceKey, presence Presence) int {
 	for i := range x.records {
 		r := &x.records[i]
@@ -70,7 +70,7 @@ func (x *draft) mine(key InstanceKey, presence Presence) int {
 	return none
 }
 
-// of is the definition's record with that presence, or none.
+// of finds the definition's record with that presence, or none.
 func (x *draft) of(definitionID string, presence Presence) int {
 	for i := range x.records {
 		r := &x.records[i]
@@ -81,7 +81,7 @@ func (x *draft) of(definitionID string, presence Presence) int {
 	return none
 }
 
-// running is an ORDINARY RUNNING record other than except, or none.
+// running finds an ORDINARY RUNNING record other than except, or none.
 func (x *draft) running(except int) int {
 	for i := range x.records {
 		r := &x.records[i]
@@ -102,7 +102,8 @@ func (x *draft) desired() bool { return x.d.Desires(x.slot.Index) }
 
 func (x *draft) remove(i int) { x.records[i].removed = true }
 
-// setState changes the state and clears what only the old one may have.
+// setState changes the state and clears the fields that only the old state may
+// have.
 func (x *draft) setState(i int, state State) *ActualLRP {
 	r := &x.records[i].ActualLRP
 	if r.State != state {
@@ -120,7 +121,8 @@ func (x *draft) setState(i int, state State) *ActualLRP {
 	return r
 }
 
-// add makes an ORDINARY record that descends from none and returns its place.
+// add makes a new ORDINARY record that descends from none and returns its
+// index.
 func (x *draft) add(definitionID, domain string, state State) int {
 	x.records = append(x.records, descendant{from: none, ActualLRP: ActualLRP{
 		Key: Key{
@@ -132,7 +134,7 @@ func (x *draft) add(definitionID, domain string, state State) int {
 	return len(x.records) - 1
 }
 
-// create adds an UNCLAIMED record and asks for its start.
+// create adds an UNCLAIMED record and requests its start.
 func (x *draft) create(definitionID, domain string, crashCount int, crashReason string) {
 	i := x.add(definitionID, domain, Unclaimed)
 	x.records[i].CrashCount, x.records[i].CrashReason = crashCount, crashReason
@@ -148,13 +150,13 @@ func (x *draft) stop(i int) {
 	x.effects = append(x.effects, Effect{Kind: StopInstance, Key: r.Key, Instance: r.InstanceKey})
 }
 
-// restart puts record i back to UNCLAIMED and asks for its start, with the
-// definition that an instance restarts from: the record's own if that is the
-// active one (it is part of a rollout), otherwise the healthy one (003
-// §UpdateLRPDeployment). The record is just removed if the index is not desired
-// any more, if that definition has a record here already, or if another
-// instance runs here and the record is no part of a rollout. It returns what
-// became of the record, or none.
+// restart puts record i back to UNCLAIMED and requests its start. The
+// definition is the record's own if that is the active one (then it is part of
+// a rollout), otherwise the healthy one (003 §UpdateLRPDeployment). The record
+// is removed instead if the index is not desired any more, if that definition
+// has a record here already, or if another instance runs here and the record is
+// not part of a rollout. restart returns the index of the resulting record, or
+// none.
 func (x *draft) restart(i int) int {
 	old := x.records[i].ActualLRP
 	if !x.desired() || !x.d.isActive(old.DefinitionID) && x.running(i) != none {
@@ -224,7 +226,7 @@ func (x *draft) writes() []Write {
 	return writes
 }
 
-// at is the draft's record with that definition and presence, or nil.
+// at finds the draft's record with that definition and presence, or nil.
 func (x *draft) at(definitionID string, presence Presence) *ActualLRP {
 	if i := x.of(definitionID, presence); i != none {
 		return &x.records[i].ActualLRP
@@ -238,13 +240,13 @@ func (s Slot) has(definitionID string, presence Presence) bool {
 	})
 }
 
-// Equal reports whether two records say the same. Tags count.
+// Equal reports whether two records have the same content, tags included.
 func (r *ActualLRP) Equal(other *ActualLRP) bool {
 	return r.ModificationTag == other.ModificationTag && r.sameContent(other) && r.Presence == other.Presence &&
 		r.ExpiresAt.Equal(other.ExpiresAt)
 }
 
-// sameContent leaves out presence, expiry and tag, which no router looks at.
+// sameContent ignores presence, expiry and tag, which no router uses.
 func (r *ActualLRP) sameContent(other *ActualLRP) bool {
 	return r.State == other.State && r.Key == other.Key && r.InstanceKey == other.InstanceKey &&
 		r.CrashCount == other.CrashCount && r.CrashReason == other.CrashReason &&
@@ -253,7 +255,7 @@ func (r *ActualLRP) sameContent(other *ActualLRP) bool {
 		r.NetInfo.Equal(&other.NetInfo)
 }
 
-// Equal reports whether two instances are reached the same way.
+// Equal reports whether two instances are reached in the same way.
 func (n *NetInfo) Equal(other *NetInfo) bool {
 	return n.Address == other.Address && n.InstanceAddress == other.InstanceAddress &&
 		slices.Equal(n.Ports, other.Ports)

@@ -6,8 +6,8 @@ import (
 	"github.com/diegosdk/diego/executor"
 )
 
-// An enum is the names of a set of constants, by their numbers; a number
-// without a name is no constant.
+// An enum has the names of a set of constants, by their numbers; a number
+// without a name is not a constant.
 type enum struct {
 	what  string
 	names []string

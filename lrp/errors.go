@@ -7,11 +7,11 @@ import (
 	"github.com/diegosdk/diego/executor"
 )
 
-// What a [TransitionError] wraps. They are what a caller acts on: a cell that
-// is told ErrCannotBeClaimed gives up its reservation. One that is told
-// ErrCannotBeStarted stops its container and then removes each record that still
-// names its instance: the refusal says that another one has the index, and not
-// that this one's record is gone.
+// A [TransitionError] wraps one of these. Callers act on them. A cell that gets
+// ErrCannotBeClaimed gives up its reservation. A cell that gets
+// ErrCannotBeStarted stops its container and then removes each record that
+// still names its instance: the refusal says that another instance has the
+// index, not that this one's record is gone.
 var (
 	ErrCannotBeClaimed = errors.New("actual LRP cannot be claimed")
 	ErrCannotBeStarted = errors.New("actual LRP cannot be started")
@@ -20,12 +20,12 @@ var (
 	ErrCannotBeRemoved = errors.New("actual LRP cannot be removed")
 	ErrCannotBeRetired = errors.New("actual LRP cannot be retired")
 
-	// ErrNotFound is wrapped besides one of the above when the slot has no
-	// record that the command could be about. It wraps executor.ErrNotFound.
+	// ErrNotFound is wrapped together with one of the above if the slot has no
+	// record for the command. It wraps executor.ErrNotFound.
 	ErrNotFound = fmt.Errorf("actual LRP %w", executor.ErrNotFound)
 )
 
-// A TransitionError refuses a command. The slot is as it was.
+// A TransitionError refuses a command. The slot is unchanged.
 type TransitionError struct {
 	ProcessGUID string
 	Index       int
@@ -35,7 +35,7 @@ type TransitionError struct {
 	Err error
 	// Why says what stands in the way.
 	Why string
-	// Absent is true if there is no record that the command could be about.
+	// Absent is true if there is no record for the command.
 	Absent bool
 }
 
@@ -52,15 +52,15 @@ func (e *TransitionError) Unwrap() []error {
 	return []error{e.Err}
 }
 
-// ErrInvariant is what every [InvariantError] wraps.
+// Every [InvariantError] wraps ErrInvariant.
 var ErrInvariant = errors.New("record breaks an invariant")
 
-// An InvariantError says that a record or slot cannot have been made by Step,
-// such as a RUNNING record that no cell holds. Nothing is decided about it.
+// An InvariantError says that Step cannot have made a record or slot, for
+// example a RUNNING record without a cell. Step refuses to decide about it.
 type InvariantError struct {
 	Key      Key
 	Presence Presence
-	// Rule is the invariant that is broken.
+	// Rule is the broken invariant.
 	Rule string
 }
 

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// An OrdinarySituation is what an evacuating cell finds as the ORDINARY record
-// at the index of one of its RUNNING containers. α is that container's own
-// instance, ω any other holder, ε a placement error.
+// An OrdinarySituation describes the ORDINARY record at the index of a RUNNING
+// container on an evacuating cell. α is that container's own instance, ω any
+// other holder, ε a placement error.
 type OrdinarySituation uint8
 
 // The situations of the ORDINARY record.
@@ -43,9 +43,9 @@ func (o OrdinarySituation) String() string {
 	return ordinaryNames[o]
 }
 
-// An EvacuatingSituation is what an evacuating cell finds as the EVACUATING
-// record at the index of one of its RUNNING containers. β is an instance that
-// another cell evacuates.
+// An EvacuatingSituation describes the EVACUATING record at the index of a
+// RUNNING container on an evacuating cell. β is an instance that another cell
+// evacuates.
 type EvacuatingSituation uint8
 
 // The situations of the EVACUATING record.
@@ -71,20 +71,19 @@ func (e EvacuatingSituation) String() string {
 	return evacuatingNames[e]
 }
 
-// An EvacuationRow says what becomes of a RUNNING container on an evacuating
-// cell and of the records at its index. With no flag but KeepContainer set,
-// nothing changes and the container stays.
+// An EvacuationRow says what happens to a RUNNING container on an evacuating
+// cell and to the records at its index. If only KeepContainer is set, nothing
+// changes and the container stays.
 type EvacuationRow struct {
-	// PutEvacuating makes the EVACUATING record RUNNING α: it is created, or
-	// taken over from β, and its time to live starts anew.
+	// PutEvacuating makes the EVACUATING record RUNNING α: it is created, or taken
+	// over from β, and its time to live starts again.
 	PutEvacuating bool
 	// UnclaimOrdinary puts the ORDINARY record back to UNCLAIMED and requests
 	// its start.
 	UnclaimOrdinary bool
 	// RemoveEvacuating removes the EVACUATING record.
 	RemoveEvacuating bool
-	// KeepContainer is the answer to the cell: false means that it deletes
-	// the container.
+	// KeepContainer answers the cell: false means that it deletes the container.
 	KeepContainer bool
 	Odds          Odds
 	Reason        string
@@ -113,8 +112,8 @@ func (r EvacuationRow) Action() string {
 	return strings.Join(parts, ", ")
 }
 
-// EvacuationRule is the table for RUNNING containers on an evacuating cell
-// (000 §Harmonizing During Evacuation). It panics on values that are no
+// EvacuationRule looks up the table for RUNNING containers on an evacuating
+// cell (000 §Harmonizing During Evacuation). It panics on values that are not
 // situations.
 func EvacuationRule(o OrdinarySituation, e EvacuatingSituation) EvacuationRow {
 	return evacuationTable[o][e]
@@ -163,14 +162,14 @@ var evacuationTable = [OrdinarySituations][EvacuatingSituations]EvacuationRow{
 	},
 }
 
-// evacuationSituation finds what the evacuation table asks for: the ORDINARY
-// and the EVACUATING record that matter to the instance me, nil where there is
-// none, and what they are to it.
+// evacuationSituation returns the input of the evacuation table: the ORDINARY
+// and the EVACUATING record that matter to the instance me (nil if there is
+// none) and their situations.
 //
-// Our own record comes first. Among the ordinary records of others the one
-// that serves the index best counts, whatever its definition, as an instance
-// of any definition replaces ours; of two in the same state it is the one of
-// definitionID, which may be empty. me is an instance, never the zero key.
+// Our own record comes first. Otherwise the ordinary record that serves the
+// index best counts, of any definition, because an instance of any definition
+// replaces ours. Of two in the same state it is the one of definitionID, which
+// may be empty. me is an instance, never the zero key.
 func evacuationSituation(s Slot, me InstanceKey, definitionID string) (o OrdinarySituation, e EvacuatingSituation, ordinary, evacuating *ActualLRP) {
 	rank := func(r *ActualLRP) int {
 		n := 2 * serving(r.State)
@@ -194,7 +193,7 @@ func evacuationSituation(s Slot, me InstanceKey, definitionID string) (o Ordinar
 	return ordinarySituation(ordinary, me), evacuatingSituation(evacuating, me), ordinary, evacuating
 }
 
-// serving ranks states by how near they are to serving an index.
+// serving ranks states by how close they are to serving an index.
 func serving(s State) int {
 	if s == Crashed {
 		return 0

@@ -3,8 +3,8 @@ package lrp
 // An EventKind is the kind of an Event.
 type EventKind uint8
 
-// The kinds of events about a slot. Instance events tell of single records.
-// Group events tell of what a router should know of one definition at one
+// The kinds of events about a slot. Instance events report single records.
+// Group events report what a router should know about one definition at one
 // index: created adds a route, removed withdraws it (000 §Suspect Cells).
 const (
 	InstanceCreated EventKind = iota + 1
@@ -15,9 +15,9 @@ const (
 	GroupChanged
 	GroupRemoved
 
-	// Deployment events tell of what is desired, Desired events of the same
-	// as a DesiredLRP: they come only if the active definition's projection
-	// changes, or comes or goes.
+	// Deployment events report what is desired. Desired events report the same as
+	// a DesiredLRP: they come only if the active definition's projection changes,
+	// appears or disappears.
 	DeploymentCreated
 	DeploymentChanged
 	DeploymentRemoved
@@ -43,13 +43,13 @@ var eventKinds = enum{"kind", []string{
 	DesiredRemoved:    "desired_lrp_removed",
 }}
 
-// String is the kind's name, such as "actual_lrp_instance_created".
+// String is the kind's name, for example "actual_lrp_instance_created".
 func (k EventKind) String() string { return eventKinds.name(uint8(k)) }
 
-// MarshalText fails on a value that is no kind.
+// MarshalText fails on a value that is not a kind.
 func (k EventKind) MarshalText() ([]byte, error) { return eventKinds.marshal(uint8(k)) }
 
-// UnmarshalText accepts the names and nothing else.
+// UnmarshalText accepts only the names of kinds.
 func (k *EventKind) UnmarshalText(text []byte) error {
 	n, err := eventKinds.parse(text)
 	if err == nil {
@@ -58,9 +58,9 @@ func (k *EventKind) UnmarshalText(text []byte) error {
 	return err
 }
 
-// An Event says what changed. Created events have no Before, removed events
-// no After. A crashed event has the record before the crash, nil if it was
-// lost, and after it, nil if it was removed.
+// An Event says what changed. Created events have no Before, and removed events
+// no After. A crashed event has the record before the crash (nil if it was
+// lost) and after it (nil if it was removed).
 type Event struct {
 	Kind   EventKind  `json:"kind"`
 	Before *ActualLRP `json:"before,omitempty"`

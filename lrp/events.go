@@ -1,12 +1,14 @@
 package lrp
 
-// This file derives a decision's events from the slot before and after it.
-// The order is: the crash; then instance events, those that lead to a RUNNING
-// record first and plain removals last, so that a consumer who follows them
-// never sees a hole that was not there; then group events in the same way.
+// This file derives a decision's events from the slot before and after it. The
+// crash comes first. Then come the instance events: those that lead to a
+// RUNNING record come first and plain removals last, so a consumer that follows
+// them never sees a gap that was not there. Then come the group events in the
+// same order.
 //
-// An event stream can be folded: a created event adds the record, a changed
-// event replaces the record with the same epoch, a removed event drops it.
+// A consumer can fold an event stream: a created event adds the record, a
+// changed event replaces the record with the same epoch, a removed event drops
+// it.
 
 // events lists what the draft changed.
 func (x *draft) events() []Event {
@@ -64,8 +66,8 @@ func (x *draft) instanceEvents(out []Event) []Event {
 	return out
 }
 
-// anotherInstance reports whether the change of a record tells of one instance
-// that went and another that came: it goes back to UNCLAIMED, or another
+// anotherInstance reports whether the change of a record is one instance that
+// went and another that came: the record goes back to UNCLAIMED, or another
 // instance takes it over.
 func anotherInstance(before, after *ActualLRP) bool {
 	if after.State == Unclaimed {
@@ -75,10 +77,11 @@ func anotherInstance(before, after *ActualLRP) bool {
 }
 
 // groupEvents compares, for each definition, the instance and the evacuating
-// record that its group shows. A RUNNING suspect that its group did not show any
-// more, because the replacement runs, withdraws its route all the same when it
-// goes (000 §Suspect Cells B2, D1): both records may be there because somebody
-// else wrote one of them, and then nobody has withdrawn it.
+// record that its group shows. There is one exception. While its replacement
+// runs, a RUNNING suspect is no longer shown by its group; still, its removal
+// withdraws its route (000 §Suspect Cells B2, D1). Both records may exist
+// because somebody else wrote one of them, and then nobody has withdrawn the
+// route.
 func (x *draft) groupEvents(out []Event) []Event {
 	additions := len(out)
 	var removals []Event

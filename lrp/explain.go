@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Explain tells people what the event means, without the name of the process
-// and its index: "placed on cell-1", "crashed: exit status 137 (crash 2,
-// restarts at once)". It is made of the event's records and cause only, and
-// is the basis of an instance's timeline. The text is for people and may
-// change; programs look at Kind and at the records.
+// Explain describes the event for people, without the name of the process and
+// its index: "placed on cell-1", "crashed: exit status 137 (crash 2, restarts
+// at once)". It uses only the event's records and cause, and an instance's
+// timeline consists of such texts. The text may change; programs use Kind and
+// the records.
 func (e Event) Explain() string {
 	switch {
 	case e.DeploymentBefore != nil || e.DeploymentAfter != nil:
@@ -131,7 +131,7 @@ func becameOf(before, after Presence) string {
 	return "is not missing any more"
 }
 
-// happened says how a record came to be in its state.
+// happened says how a record got into its state.
 func happened(r *ActualLRP) string {
 	switch r.State {
 	case Claimed:

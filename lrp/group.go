@@ -1,7 +1,7 @@
 package lrp
 
-// A Group is what a router should know of one definition at one index: the
-// instance and the record of the cell that evacuates it. Either may be nil.
+// A Group is what a router should know about one definition at one index: the
+// instance, and the record of the cell that evacuates it. Either may be nil.
 type Group struct {
 	Instance   *ActualLRP `json:"instance,omitempty"`
 	Evacuating *ActualLRP `json:"evacuating,omitempty"`
@@ -64,9 +64,9 @@ func (x *draft) group(definitionID string) (g Group) {
 	return g
 }
 
-// Group is the view of one definition's records in the slot (003
+// Group is the group of one definition's records in the slot (003
 // §Corresponding changes to ActualLRPs). Without a definition id it is the
-// view of all of them.
+// group of all records.
 func (s Slot) Group(definitionID string) (g Group) {
 	for i := range s.Records {
 		if definitionID == "" || s.Records[i].DefinitionID == definitionID {
@@ -76,8 +76,8 @@ func (s Slot) Group(definitionID string) (g Group) {
 	return g
 }
 
-// Groups are those of all definitions that have records in the slot, in the
-// order of their ids (003 §Corresponding changes to ActualLRPs).
+// Groups are the groups of all definitions that have records in the slot, in
+// the order of their ids (003 §Corresponding changes to ActualLRPs).
 func (s Slot) Groups() (list []Group) {
 	for i := range s.Records {
 		if id := s.Records[i].DefinitionID; i == 0 || id != s.Records[i-1].DefinitionID {
@@ -87,8 +87,8 @@ func (s Slot) Groups() (list []Group) {
 	return list
 }
 
-// ActiveGroup is the view for those who know of one definition only: of the
-// active definition's records or, where there are none, of all (003
+// ActiveGroup is the group for consumers that know one definition only: the
+// active definition's records or, if there are none, all records (003
 // §Corresponding changes to ActualLRPs). d may be nil.
 func (s Slot) ActiveGroup(d *Deployment) Group {
 	if d != nil {
@@ -100,8 +100,8 @@ func (s Slot) ActiveGroup(d *Deployment) Group {
 }
 
 // Resolve is the one record of the group that a consumer should see: the
-// evacuating one as long as the instance is neither RUNNING nor CRASHED (000
-// §The BBS's Role during Evacuation). It is nil for an empty group.
+// evacuating one while the instance is neither RUNNING nor CRASHED (000 §The
+// BBS's Role during Evacuation). It is nil for an empty group.
 func (g Group) Resolve() *ActualLRP {
 	switch {
 	case g.Evacuating == nil:
@@ -112,9 +112,9 @@ func (g Group) Resolve() *ActualLRP {
 	return g.Instance
 }
 
-// Resolve is the one record of the slot that a consumer should see, whatever
-// definitions it has records of; ok is false if there is none. During a
-// rollout that is the RUNNING instance, of the newer record if there are two.
+// Resolve is the one record of the slot that a consumer should see, of any
+// definition; ok is false if there is none. During a rollout it is the RUNNING
+// instance, of the newer record if there are two.
 func Resolve(s Slot) (r ActualLRP, ok bool) {
 	if found := s.Group("").Resolve(); found != nil {
 		return *found, true

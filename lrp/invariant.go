@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Validate checks what must hold of every record; the error is an
-// *InvariantError. It is the one list of invariants: Step refuses to decide
-// about a record that breaks one, and a store quarantines it.
+// Validate checks the invariants of a record; the error is an *InvariantError.
+// This is the only list of them: Step refuses to decide about a record that
+// breaks one, and a store quarantines it.
 func (r *ActualLRP) Validate() error {
 	if rule := r.broken(); rule != "" {
 		return &InvariantError{Key: r.Key, Presence: r.Presence, Rule: rule}
@@ -60,8 +60,8 @@ func (r *ActualLRP) broken() string {
 	return ""
 }
 
-// broken is what keeps Step from deciding with the deployment, or "". It looks
-// at what decides only; Validate checks the rest when a deployment is made.
+// broken returns why Step cannot decide with the deployment, or "". It checks
+// only what decisions use; Validate checks the rest when a deployment is made.
 func (d *Deployment) broken(processGUID string) string {
 	if d == nil {
 		return ""
@@ -84,8 +84,8 @@ func (d *Deployment) broken(processGUID string) string {
 	return ""
 }
 
-// Validate checks every record and that they belong together: all at this
-// index, in order, and no two with the same definition and presence or the
+// Validate checks every record, and that the records belong together: all at
+// this index, in order, and no two with the same definition and presence or the
 // same epoch.
 func (s Slot) Validate() error {
 	if s.ProcessGUID == "" || s.Index < 0 {

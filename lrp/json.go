@@ -12,7 +12,7 @@ type domainJSON struct {
 	ExpiresAt executor.Timestamp `json:"expires_at,omitzero"`
 }
 
-// MarshalJSON leaves out expires_at for never.
+// MarshalJSON omits expires_at for never.
 func (d Domain) MarshalJSON() ([]byte, error) {
 	return json.Marshal(domainJSON{d.Name, executor.Timestamp(d.ExpiresAt)})
 }

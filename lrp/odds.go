@@ -2,8 +2,8 @@ package lrp
 
 import "fmt"
 
-// Odds say how surprising it is to meet a row of a table. They change nothing
-// in what the row does; a shell counts and reports the inconceivable ones.
+// Odds say how surprising a row of a table is. They do not change what the row
+// does; a shell counts and reports the inconceivable ones.
 type Odds uint8
 
 const (
@@ -11,9 +11,9 @@ const (
 	Unstated Odds = iota
 	// Expected happens in the normal course of things.
 	Expected
-	// Conceivable takes a failure, a race or a late message.
+	// Conceivable needs a failure, a race or a late message.
 	Conceivable
-	// Inconceivable should not happen; the row says what to do all the same.
+	// Inconceivable should not happen; the row still says what to do.
 	Inconceivable
 )
 

@@ -9,12 +9,12 @@ import (
 // A PlacementReason is the kind of a PlacementError.
 type PlacementReason uint8
 
-// The reasons why an instance or a task is on no cell.
+// The reasons why an instance or a task is not placed.
 const (
 	// Placed is no error.
 	Placed PlacementReason = iota
-	// NoCompatibleCells: no cell offers the root file system, the volume
-	// drivers and the placement tags that are asked for.
+	// NoCompatibleCells: no cell offers the requested root file system, volume
+	// drivers and placement tags.
 	NoCompatibleCells
 	// InsufficientResources: compatible cells exist, and all are full.
 	InsufficientResources
@@ -43,14 +43,14 @@ func (r PlacementReason) String() string {
 	return placementReasons.name(uint8(r))
 }
 
-// A PlacementError says why an instance was not placed. The zero value is no
+// A PlacementError says why an instance was not placed. The zero value means no
 // error. Its text, also in JSON, is the reason's text and, after a colon,
 // Detail.
 type PlacementError struct {
 	Reason PlacementReason
-	// Detail is what an operator needs to know beyond the reason, such as the
-	// resource that is short and by how much. With the reason's text it is at
-	// most executor.MaxReasonBytes long; Step cuts what is longer.
+	// Detail is what an operator needs to know besides the reason, for example
+	// which resource is short and by how much. Together with the reason's text it
+	// has at most executor.MaxReasonBytes; Step cuts a longer one.
 	Detail string
 }
 
@@ -64,8 +64,8 @@ func (e PlacementError) String() string {
 	return e.Reason.String() + ": " + e.Detail
 }
 
-// ParsePlacementError is the inverse of String. Text that begins with none of
-// the reasons is an error.
+// ParsePlacementError is the inverse of String. Text that begins with no known
+// reason is an error.
 func ParsePlacementError(text string) (PlacementError, error) {
 	if text == "" {
 		return PlacementError{}, nil
@@ -89,7 +89,7 @@ func (e PlacementError) MarshalText() ([]byte, error) {
 	return []byte(e.String()), nil
 }
 
-// UnmarshalText accepts what MarshalText makes.
+// UnmarshalText accepts the texts that MarshalText makes.
 func (e *PlacementError) UnmarshalText(text []byte) error {
 	parsed, err := ParsePlacementError(string(text))
 	if err != nil {

@@ -13,9 +13,9 @@ type Policy struct {
 	// StaleUnclaimed is how long a record is UNCLAIMED before its start is
 	// requested again (default 30 s).
 	StaleUnclaimed time.Duration
-	// EvacuationTimeout is how long an EVACUATING record lives at most after
-	// its cell has last asked about the instance (default 10 min). It lives for
-	// less where the cell gives itself less time.
+	// EvacuationTimeout is how long an EVACUATING record lives, at most, after its
+	// cell last asked about the instance (default 10 min). It lives for less if
+	// the cell gives itself less time.
 	EvacuationTimeout time.Duration
 	// RolloutGiveUp is how long a rollout waits for one index before it goes
 	// on without it (default 10 min).
@@ -31,19 +31,19 @@ type RestartPolicy struct {
 	// MaxRestarts is the crash count above which an instance is never
 	// restarted (default 200; negative means it is restarted for ever).
 	MaxRestarts int `json:"max_restarts,omitempty"`
-	// MinBackoff is the wait at a crash count of 3 or less, from which on it
-	// doubles with each crash (default 30 s). With three immediate restarts
-	// the first crash that waits makes the count 4, so it waits twice as long.
+	// MinBackoff is the wait at a crash count of 3 or less; it doubles with each
+	// further crash (default 30 s). With three immediate restarts, the first crash
+	// with a wait makes the count 4, so that wait is twice as long.
 	MinBackoff time.Duration `json:"min_backoff_nanoseconds,omitempty"`
 	// MaxBackoff is the longest wait (default 16 min).
 	MaxBackoff time.Duration `json:"max_backoff_nanoseconds,omitempty"`
-	// ResetAfter is how long an instance must have been RUNNING for its crash
-	// count to start from 0 (default 5 min).
+	// ResetAfter is how long an instance must have been RUNNING so that its next
+	// crash counts from 0 (default 5 min).
 	ResetAfter time.Duration `json:"reset_after_nanoseconds,omitempty"`
 }
 
-// Validate checks that no time is negative, and that MinBackoff is not above
-// MaxBackoff or its default. A default gives way to what is set.
+// Validate checks that no time is negative, and that MinBackoff, if it is set,
+// is not above MaxBackoff or the default of MaxBackoff.
 func (p Policy) Validate(v *executor.Validator) {
 	p.Restart.validate(v.In("restart"))
 	executor.NotNegative(v, "stale_unclaimed", p.StaleUnclaimed)
@@ -64,9 +64,9 @@ const (
 	defaultRolloutGiveUp     = 10 * time.Minute
 )
 
-// StaleFrom is when r has been UNCLAIMED for so long that its start should be
-// requested again (000 §Convergence 5). A record in another state is never
-// stale.
+// StaleFrom is when the start of r should be requested again, because r has
+// been UNCLAIMED for too long (000 §Convergence 5). A record in another state
+// is never stale.
 func (p Policy) StaleFrom(r *ActualLRP) (at time.Time, ever bool) {
 	return r.Since.Add(orDefault(p.StaleUnclaimed, defaultStaleUnclaimed)), r.State == Unclaimed
 }

@@ -7,7 +7,7 @@ import "time"
 type NextRestart struct {
 	// At is the time; it is zero if Never.
 	At time.Time
-	// Never is true for an instance that is given up.
+	// Never is true if the instance is given up.
 	Never bool
 }
 
@@ -25,15 +25,15 @@ const (
 	backoffFrom = 3
 )
 
-// AtOnce reports whether an instance with this crash count, the crash that is
-// being decided not included, restarts at once.
+// AtOnce reports whether an instance with this crash count, without the crash
+// that is being decided, restarts at once.
 func (p RestartPolicy) AtOnce(crashCount int) bool {
 	return crashCount < orDefault(p.ImmediateRestarts, defaultImmediateRestarts)
 }
 
-// Next is when an instance that is CRASHED with this count since that time
-// starts again: after MinBackoff · 2^(count−3), at most MaxBackoff, and never
-// above MaxRestarts.
+// Next is when an instance that has been CRASHED with this count since then
+// starts again: after MinBackoff · 2^(count−3), at most MaxBackoff; above
+// MaxRestarts, never.
 func (p RestartPolicy) Next(crashCount int, since time.Time) NextRestart {
 	if limit := orDefault(p.MaxRestarts, defaultMaxRestarts); limit >= 0 && crashCount > limit {
 		return NextRestart{Never: true}
@@ -45,7 +45,7 @@ func (p RestartPolicy) Next(crashCount int, since time.Time) NextRestart {
 	return NextRestart{At: since.Add(longest)}
 }
 
-// Count is the crash count that decides about a crash at now: the record's,
+// Count is the crash count for the decision about a crash at now: the record's,
 // or 0 if the instance has been running for long enough.
 func (p RestartPolicy) Count(r *ActualLRP, now time.Time) int {
 	if r.State == Running && now.Sub(r.RunningSince) >= orDefault(p.ResetAfter, defaultResetAfter) {

@@ -6,17 +6,17 @@ import (
 	"github.com/diegosdk/diego/executor"
 )
 
-// A Rollout leads a deployment from whatever its indices run to its active
+// A Rollout leads a deployment from what its indices run to its active
 // definition, one index after another in ascending order (003
-// §UpdateLRPDeployment). It is made for one look at all slots of the process:
-// Visit them in ascending order of index, then ask for the Status.
+// §UpdateLRPDeployment). It serves one look at all slots of the process: Visit
+// them in ascending order of index, then read the Status.
 //
-// An index is done when its only ORDINARY record is the active definition's
-// and RUNNING. The first index whose active record is not RUNNING holds the
-// rollout up. Once the active definition has proved healthy elsewhere, that
-// lasts no longer than Policy.RolloutGiveUp: the rollout goes on, the old
-// instance stays at that index, and the new one goes on trying (003 §Flaky new
-// LRP definition). A Rollout is used by one goroutine.
+// An index is done when its only ORDINARY record is the active definition's and
+// RUNNING. The first index whose active record is not RUNNING holds the rollout
+// up. Once the active definition has proved healthy elsewhere, it does so for
+// at most Policy.RolloutGiveUp. Then the rollout goes on, the old instance
+// stays at that index, and the new one keeps trying (003 §Flaky new LRP
+// definition). A Rollout belongs to one goroutine.
 type Rollout struct {
 	d      *Deployment
 	alarm  executor.Alarm
@@ -28,21 +28,20 @@ type Rollout struct {
 
 // A RolloutStatus counts a deployment's desired indices.
 type RolloutStatus struct {
-	// Done indices run the active definition and nothing else.
+	// Done counts the indices that run only the active definition.
 	Done int `json:"done"`
-	// Stalled indices were given up for now.
+	// Stalled counts the indices that were given up for now.
 	Stalled int `json:"stalled"`
-	// Pending indices are all others.
+	// Pending counts all others.
 	Pending int `json:"pending"`
 	// HeldBy is the index that holds the rollout up, or −1.
 	HeldBy int `json:"held_by"`
 }
 
-// Complete reports whether every desired index runs the active definition and
-// nothing else.
+// Complete reports whether every desired index runs only the active definition.
 func (s RolloutStatus) Complete() bool { return s.Stalled == 0 && s.Pending == 0 }
 
-// NewRollout begins a look at the slots of d, which is not nil.
+// NewRollout begins a look at the slots of d, which must not be nil.
 func NewRollout(d *Deployment, now time.Time, p Policy) *Rollout {
 	return &Rollout{
 		d: d, alarm: executor.Alarm{Now: now}, giveUp: orDefault(p.RolloutGiveUp, defaultRolloutGiveUp),
@@ -51,7 +50,7 @@ func NewRollout(d *Deployment, now time.Time, p Policy) *Rollout {
 }
 
 // Visit looks at the slot with the next higher index and returns the command
-// that is due there, or nil. Slots without a record may be left out.
+// that is due there, or nil. Slots without a record may be skipped.
 func (r *Rollout) Visit(s Slot) Command {
 	if !r.d.Desires(s.Index) {
 		return nil
@@ -80,11 +79,11 @@ func (r *Rollout) Visit(s Slot) Command {
 	return nil
 }
 
-// A look is what matters to a rollout at one index.
+// A look is what a rollout uses of one index.
 type look struct {
 	active *ActualLRP // the active definition's ORDINARY record, or nil
 	others bool       // other definitions have ORDINARY records
-	// strays and overtaken tell that some of those are to be given up.
+	// strays and overtaken say that some of those are to be given up.
 	strays, overtaken bool
 }
 
@@ -113,8 +112,8 @@ func (r *Rollout) stalled(active *ActualLRP) bool {
 		r.alarm.Reached(active.ModificationTag.Created().Add(r.giveUp))
 }
 
-// Next is the earliest moment at which the same visits may be answered
-// otherwise, although no record has changed; zero if time changes nothing.
+// Next is the earliest time at which the same visits may have other results for
+// unchanged records; zero if time changes nothing.
 func (r *Rollout) Next() time.Time { return r.alarm.Next }
 
 // Status is the count over the slots visited; indices without a slot are

@@ -3,8 +3,8 @@ package lrp
 // A State is the state of an ActualLRP (000 §ActualLRPs).
 type State uint8
 
-// The states of an ActualLRP. There is no zero state: no record is a slot
-// without that record.
+// The states of an ActualLRP. There is no zero state: an absent record is a
+// slot without it.
 const (
 	// Unclaimed is being scheduled by an auction.
 	Unclaimed State = iota + 1
@@ -18,13 +18,13 @@ const (
 
 var states = enum{"state", []string{Unclaimed: "UNCLAIMED", Claimed: "CLAIMED", Running: "RUNNING", Crashed: "CRASHED"}}
 
-// String is the specification's word, such as "UNCLAIMED".
+// String is the specification's word, for example "UNCLAIMED".
 func (s State) String() string { return states.name(uint8(s)) }
 
-// MarshalText fails on a value that is no state.
+// MarshalText fails on a value that is not a state.
 func (s State) MarshalText() ([]byte, error) { return states.marshal(uint8(s)) }
 
-// UnmarshalText accepts the four words, upper case, and nothing else.
+// UnmarshalText accepts only the four words, upper case.
 func (s *State) UnmarshalText(text []byte) error {
 	n, err := states.parse(text)
 	if err == nil {
@@ -33,14 +33,14 @@ func (s *State) UnmarshalText(text []byte) error {
 	return err
 }
 
-// A Presence says what is known of the cell that holds an ActualLRP. Its
+// A Presence says what is known about the cell that holds an ActualLRP. Its
 // numbers are those of the specification (000 §ActualLRPs).
 type Presence uint8
 
 const (
 	// Ordinary is on a cell that operates normally, or on none yet.
 	Ordinary Presence = iota
-	// Evacuating is on a cell that shuts down; always RUNNING.
+	// Evacuating is on a cell that is shutting down; always RUNNING.
 	Evacuating
 	// Suspect is on a cell whose presence cannot be verified; RUNNING or
 	// CLAIMED.
@@ -49,13 +49,13 @@ const (
 
 var presences = enum{"presence", []string{Ordinary: "ORDINARY", Evacuating: "EVACUATING", Suspect: "SUSPECT"}}
 
-// String is the specification's word, such as "ORDINARY".
+// String is the specification's word, for example "ORDINARY".
 func (p Presence) String() string { return presences.name(uint8(p)) }
 
-// MarshalText fails on a value that is no presence.
+// MarshalText fails on a value that is not a presence.
 func (p Presence) MarshalText() ([]byte, error) { return presences.marshal(uint8(p)) }
 
-// UnmarshalText accepts the three words, upper case, and nothing else.
+// UnmarshalText accepts only the three words, upper case.
 func (p *Presence) UnmarshalText(text []byte) error {
 	n, err := presences.parse(text)
 	if err == nil {

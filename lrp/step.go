@@ -9,16 +9,16 @@ import (
 )
 
 // Step applies one command to everything recorded at one index. It changes
-// nothing: the decision says what to write, which events that makes and what
-// to do once it is written.
+// nothing: the decision says what to write, which events to publish and what to
+// do after the commit.
 //
-// d is the process's deployment, or nil if nothing is desired any more. It
-// must be as fresh as s; both are read again if the commit conflicts.
+// d is the process's deployment, or nil if nothing is desired any more. It must
+// be as fresh as s; read both again if the commit conflicts.
 //
-// The error is a *[TransitionError] if the command is not legal in this slot,
-// a *[executor.ValidationError] if the command itself is wrong and an
-// *[InvariantError] if a record cannot have been made by Step. A command that
-// has nothing to do is not an error: the decision is empty.
+// The error is a *[TransitionError] if the command is not legal in this slot, a
+// *[executor.ValidationError] if the command itself is wrong, and an
+// *[InvariantError] if Step cannot have made a record. A command with nothing
+// to do is not an error: the decision is empty.
 func Step(s Slot, d *Deployment, c Command, now time.Time, p Policy) (Decision, error) {
 	if err := s.Validate(); err != nil {
 		return Decision{}, err
@@ -84,8 +84,8 @@ func (x *draft) apply(c Command) error {
 	return nil
 }
 
-// checkCall refuses what no caller should pass: no command, a pointer to one,
-// or a time that a tag cannot hold.
+// checkCall refuses wrong calls: no command, a pointer to one, or a time that a
+// tag cannot hold.
 func checkCall(c Command, now time.Time) error {
 	if c == nil || reflect.TypeOf(c).Kind() == reflect.Pointer {
 		return unknownCommand(c)
@@ -104,8 +104,8 @@ func unknownCommand(c Command) error {
 	return v.Err()
 }
 
-// refuse makes the error for a command that is not legal here. Without a
-// record (i is none) there is nothing that it could be about.
+// refuse makes the error for a command that is not legal here. If i is none,
+// there is no record for the command.
 func (x *draft) refuse(err error, i int, why string) error {
 	e := &TransitionError{
 		ProcessGUID: x.slot.ProcessGUID, Index: x.slot.Index, Command: x.cause.Command,
@@ -121,7 +121,7 @@ func (x *draft) refuse(err error, i int, why string) error {
 	return e
 }
 
-// checkInstance refuses a cell's command that does not say who speaks.
+// checkInstance refuses a cell's command that does not name its instance.
 func checkInstance(k InstanceKey) error {
 	if executor.IsName(k.InstanceGUID) && executor.IsName(k.CellID) {
 		return nil
@@ -132,8 +132,8 @@ func checkInstance(k InstanceKey) error {
 	return v.Err()
 }
 
-// checkPlace refuses what a cell says of its instance's address and zone if a
-// record cannot hold it.
+// checkPlace refuses an instance's address and zone if a record cannot hold
+// them.
 func checkPlace(n NetInfo, zone string) error {
 	if max(len(n.Address), len(n.InstanceAddress), len(zone)) <= MaxNameBytes && len(n.Ports) <= executor.MaxListLength {
 		return nil
@@ -146,7 +146,7 @@ func checkPlace(n NetInfo, zone string) error {
 	return v.Err()
 }
 
-// checkKey refuses a command that would make a record at no proper key.
+// checkKey refuses a command that would make a record with an invalid key.
 func checkKey(definitionID, domain string) error {
 	var v executor.Validator
 	v.Name("definition_id", definitionID)

@@ -35,9 +35,9 @@ func (x *draft) claim(c Claim) error {
 	return x.refuse(ErrCannotBeClaimed, i, "it is not there to be claimed")
 }
 
-// suspectSpeaks answers a cell that is missing and still reports its instance
-// as alive: it is ignored until a replacement is RUNNING, and refused then
-// (000 §The missing cell-1 making API calls to BBS).
+// suspectSpeaks answers a missing cell that still reports its instance as
+// alive. The report is ignored until a replacement is RUNNING, and refused from
+// then on (000 §The missing cell-1 making API calls to BBS).
 func (x *draft) suspectSpeaks(refusal error) error {
 	if r := x.running(none); r != none {
 		return x.refuse(refusal, r, "another instance has replaced the one of the missing cell")
@@ -45,10 +45,10 @@ func (x *draft) suspectSpeaks(refusal error) error {
 	return nil
 }
 
-// target is the ORDINARY record that a command without an instance of its own
-// is about: the definition's or, if the command names none, one in the
-// preferred state, the active definition's before the healthy one's before any
-// other.
+// target finds the ORDINARY record for a command that names no instance. It is
+// the record of the named definition. If none is named, it is a record in the
+// preferred state; the active definition's comes first, then the healthy one's,
+// then any other.
 func (x *draft) target(definitionID string, preferred State) int {
 	if definitionID != "" {
 		return x.of(definitionID, Ordinary)
@@ -130,8 +130,8 @@ func (x *draft) startTarget(c Start) (int, error) {
 	if i != none && x.records[i].State == Running && x.records[i].InstanceKey != c.Instance {
 		return none, x.refuse(ErrCannotBeStarted, i, "another instance is running")
 	}
-	// Only a rollout starts a second instance where one runs. One that runs may
-	// still say how it is reached, or that it no longer is.
+	// Only a rollout starts a second instance where one runs. An instance that
+	// runs may still report new addresses or that it is no longer reachable.
 	runs := i != none && x.records[i].State == Running && x.records[i].InstanceKey == c.Instance
 	if other := x.running(i); other != none && !runs && (i == none || x.d != nil && !x.d.isActive(definition)) {
 		return none, x.refuse(ErrCannotBeStarted, other, "an instance of another definition is running")
@@ -141,8 +141,7 @@ func (x *draft) startTarget(c Start) (int, error) {
 	}
 	switch {
 	case evacuating != none && x.mine(c.Instance, Ordinary) == none:
-		// The evacuation is off: the record comes back in place of its
-		// replacement.
+		// The evacuation ends: the record comes back in place of its replacement.
 		if i != none {
 			x.remove(i)
 		}
@@ -154,8 +153,8 @@ func (x *draft) startTarget(c Start) (int, error) {
 	return i, nil
 }
 
-// createRunning makes the record of an instance that runs though nothing is
-// recorded: an emptied database must not stop containers.
+// createRunning makes the record of a running instance that has none: an
+// emptied database must not stop containers.
 func (x *draft) createRunning(definitionID, domain string) (int, error) {
 	if x.d != nil {
 		if _, known := x.d.Definitions[definitionID]; !known {
@@ -170,7 +169,7 @@ func (x *draft) createRunning(definitionID, domain string) (int, error) {
 }
 
 // becameHealthy notes that a definition works (003 §UpdateLRPDeployment) and
-// stops what the new instance replaces.
+// stops the instances that the new one replaces.
 func (x *draft) becameHealthy(i int) {
 	definition := x.records[i].DefinitionID
 	if !x.d.isActive(definition) {
@@ -197,9 +196,9 @@ func (x *draft) stopOthers(definitionID string) {
 	}
 }
 
-// stopOrRemove stops record i (000 §Stopping ActualLRPs): a record on no cell,
-// or on a missing one, is removed; a cell is asked to stop its instance and
-// will report when that is done.
+// stopOrRemove stops record i (000 §Stopping ActualLRPs). A record on no cell,
+// or on a missing one, is removed. Otherwise the cell is asked to stop its
+// instance and reports when that is done.
 func (x *draft) stopOrRemove(i int, missingCells []string) {
 	r := &x.records[i]
 	switch {
@@ -231,8 +230,8 @@ func (x *draft) crashed(c Crash) error {
 	return nil
 }
 
-// crashUnrecorded is for a crash at a desired index without an ORDINARY record:
-// the record was lost, and what is known to be true is recorded anew.
+// crashUnrecorded handles a crash at a desired index without an ORDINARY
+// record: the record was lost, and the known facts are recorded again.
 func (x *draft) crashUnrecorded(definition, reason string) {
 	if !x.desired() || x.anyOrdinary() {
 		return
@@ -279,11 +278,11 @@ func (x *draft) removed(c Remove) error {
 	return x.refuse(ErrCannotBeRemoved, x.target(c.DefinitionID, Running), "it is not this instance's record")
 }
 
-// leave ends what an instance holds besides an ORDINARY record: its SUSPECT or
-// EVACUATING record is removed. It returns the instance's ORDINARY record,
-// whose fate is for the caller to decide, or none, and reports whether it
-// removed anything. Where a desired index would be left without any ORDINARY
-// record, the other record is not removed but takes that place.
+// leave removes what an instance holds besides an ORDINARY record: its SUSPECT
+// or EVACUATING record. If a desired index would be left without any ORDINARY
+// record, the other record is not removed but becomes ORDINARY. leave returns
+// the instance's ORDINARY record, or none, for the caller to decide about, and
+// reports whether it removed anything.
 func (x *draft) leave(key InstanceKey) (ordinary int, left bool) {
 	ordinary = x.mine(key, Ordinary)
 	for i := range x.records {

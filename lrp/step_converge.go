@@ -3,8 +3,8 @@ package lrp
 import "slices"
 
 // The commands of convergence (000 §Convergence, §Suspect Cells) and of the
-// consumer. Convergence plans them from a snapshot, so each looks again
-// whether its reason still holds and does nothing if not.
+// consumer. Convergence plans them from a snapshot, so each checks whether its
+// reason still holds, and does nothing if it does not.
 
 func (x *draft) createMissing() {
 	if !x.desired() || x.anyOrdinary() {
@@ -47,9 +47,10 @@ func (x *draft) markSuspect(c MarkSuspect) {
 	}
 }
 
-// suspect marks record i. If a SUSPECT record of its definition is there
-// already, that one is the better bet while i only was being started; the
-// index is never left without a pending replacement.
+// suspect marks record i. If its definition already has a SUSPECT record, only
+// one of the two stays: the older one if i was only being started (i then
+// restarts), otherwise i. The index is never left without a pending
+// replacement.
 func (x *draft) suspect(i int) {
 	older := x.of(x.records[i].DefinitionID, Suspect)
 	if older != none && x.records[i].State == Claimed {
@@ -101,7 +102,8 @@ func (x *draft) recoverSuspects(c Recover) {
 	}
 }
 
-// stopIfHeld tells a cell that what it is starting is not needed any more.
+// stopIfHeld tells a cell that the instance that it is starting is not needed
+// any more.
 func (x *draft) stopIfHeld(i int) {
 	if !x.records[i].InstanceKey.IsZero() {
 		x.stop(i)
@@ -129,9 +131,9 @@ func (x *draft) prune(c Prune) {
 }
 
 // stopOvertaken keeps the instance that runs at the index, if it is not of the
-// active definition, and gives up those that were to take its place before
-// another definition became the active one (003 §New LRP definition during
-// existing rolling deploy).
+// active definition. It gives up those that were to replace it before another
+// definition became active (003 §New LRP definition during existing rolling
+// deploy).
 func (x *draft) stopOvertaken() {
 	for i := range x.records {
 		if r := &x.records[i]; !r.removed && x.d.overtaken(&r.ActualLRP, x.running(i) != none) {
@@ -141,9 +143,9 @@ func (x *draft) stopOvertaken() {
 }
 
 // advanceRollout takes the index one step towards the active definition (003
-// §UpdateLRPDeployment): first its record, then, once that is RUNNING, the end
-// of all others. A record of a definition that is neither active nor healthy
-// and does not run is given up at once.
+// §UpdateLRPDeployment): first it makes that definition's record; once that is
+// RUNNING, it ends all others. A record that does not run, of a definition that
+// is neither active nor healthy, is given up at once.
 func (x *draft) advanceRollout() {
 	if !x.desired() {
 		return
@@ -164,7 +166,7 @@ func (x *draft) advanceRollout() {
 	}
 }
 
-// retire stops what runs at the index; the desired state stays, so the index
+// retire stops the instance at the index; the desired state stays, so the index
 // starts again. A record on no cell is replaced by a new one, with a crash
 // count of 0.
 func (x *draft) retire(c Retire) error {

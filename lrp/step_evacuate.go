@@ -10,9 +10,9 @@ import (
 // EvacuateRunning carries out the evacuation table; the others are for
 // containers that are not RUNNING, which are always deleted.
 
-// evacuateClaimed is for an instance that is given up before it runs. Its cell
-// may have a reservation and not the claim yet: then the record waits for a start
-// that nobody is about to make, so that is asked for again.
+// evacuateClaimed handles an instance that is given up before it runs. If its
+// cell has a reservation but not the claim yet, the record waits for a start
+// that nobody is about to make, so the start is requested again.
 func (x *draft) evacuateClaimed(c EvacuateClaimed) error {
 	if err := checkInstance(c.Instance); err != nil {
 		return err
@@ -80,8 +80,8 @@ func (x *draft) evacuateRunning(c EvacuateRunning) error {
 		return nil
 	}
 	if i := x.mine(c.Instance, Suspect); i != none {
-		// The cell is both missing and evacuating: its instance stays
-		// routable, unless its replacement runs.
+		// The cell is both missing and evacuating: its instance stays routable,
+		// unless its replacement runs.
 		if x.running(none) != none {
 			x.remove(i)
 			return nil
@@ -112,7 +112,7 @@ func (x *draft) evacuateRunning(c EvacuateRunning) error {
 }
 
 // expiry is when the caller's EVACUATING record expires unless it is renewed,
-// and bound the longest time that it may live.
+// and bound the longest time that the record may live.
 func (x *draft) expiry(c EvacuateRunning) (at time.Time, bound time.Duration) {
 	bound = orDefault(x.policy.EvacuationTimeout, defaultEvacuationTimeout)
 	if 0 < c.TTL && c.TTL < bound {
@@ -121,9 +121,9 @@ func (x *draft) expiry(c EvacuateRunning) (at time.Time, bound time.Duration) {
 	return x.now.Add(bound), bound
 }
 
-// renewEvacuating lets record i live on if its cell evacuates for longer than
-// the policy's bound and is still there. Half of the time passes before that,
-// and nothing is gained by less than a second: not every question is a write.
+// renewEvacuating extends the life of record i if its cell evacuates for longer
+// than the policy's bound and is still there. To save writes, it waits until
+// half of the time has passed, and ignores gains of less than a second.
 func (x *draft) renewEvacuating(i int, c EvacuateRunning) {
 	at, bound := x.expiry(c)
 	r := &x.records[i]
@@ -133,7 +133,7 @@ func (x *draft) renewEvacuating(i int, c EvacuateRunning) {
 }
 
 // evacuateOwn turns the cell's ORDINARY or SUSPECT record into the EVACUATING
-// one. A desired index has an ORDINARY record besides: if there is none, it is
+// one. A desired index also has an ORDINARY record; if there is none, it is
 // made.
 func (x *draft) evacuateOwn(i int, c EvacuateRunning) {
 	old := x.records[i].ActualLRP
@@ -148,8 +148,8 @@ func (x *draft) evacuateOwn(i int, c EvacuateRunning) {
 	}
 }
 
-// putEvacuating makes record i the EVACUATING record of the caller, with what
-// the caller says of itself.
+// putEvacuating makes record i the EVACUATING record of the caller, with the
+// caller's data.
 func (x *draft) putEvacuating(i int, c EvacuateRunning) {
 	r := x.setState(i, Running)
 	if r.RunningSince.IsZero() {
@@ -160,9 +160,9 @@ func (x *draft) putEvacuating(i int, c EvacuateRunning) {
 	r.InstanceKey, r.NetInfo, r.Routable, r.Zone = c.Instance, c.NetInfo, !c.Unready, c.Zone
 }
 
-// createEvacuating makes an EVACUATING record where the caller has none. The
-// ordinary record beside it tells the crash count and, unless the caller names
-// one that the deployment knows, the definition.
+// createEvacuating makes an EVACUATING record for a caller that has none. The
+// crash count comes from the ordinary record beside it, and so does the
+// definition, unless the caller names one that the deployment knows.
 func (x *draft) createEvacuating(ordinary *ActualLRP, c EvacuateRunning) {
 	definition := ordinary.DefinitionID
 	if x.d != nil {
@@ -184,7 +184,7 @@ func (x *draft) dropEvacuating() {
 }
 
 // evacuateByRecreating stops an instance before its replacement starts, one at
-// a time: only while every desired index is RUNNING. Writing the deployment
+// a time, and only while every desired index is RUNNING. Writing the deployment
 // makes two cells that ask at once conflict.
 func (x *draft) evacuateByRecreating(c EvacuateRunning) {
 	i, _ := x.leave(c.Instance)

@@ -8,9 +8,9 @@ import (
 	"github.com/diegosdk/diego/executor"
 )
 
-// An Update names what to change of a deployment; nil fields stay as they
-// are. Everything that would need a restart is changed by giving a new
-// Definition with a DefinitionID of its own.
+// An Update says what to change in a deployment; nil fields stay as they are.
+// Everything that would need a restart changes through a new Definition with a
+// new DefinitionID.
 type Update struct {
 	Instances     *int                  `json:"instances,omitempty"`
 	Routes        *Routes               `json:"routes,omitempty"`

@@ -9,11 +9,11 @@ import (
 	"github.com/diegosdk/diego/executor"
 )
 
-// Limits of what may be desired.
+// Limits of deployments.
 const (
 	// MaxInstances is the largest number of instances of one process.
 	MaxInstances = 100_000
-	// MaxRoutesBytes is the largest sum of all routes' JSON: 128 KiB.
+	// MaxRoutesBytes is the largest sum of the JSON of all routes: 128 KiB.
 	MaxRoutesBytes = 128 * 1024
 	// MaxNameBytes is the longest domain, definition id or placement tag.
 	MaxNameBytes = executor.MaxNameBytes
