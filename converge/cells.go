@@ -9,8 +9,8 @@ import (
 )
 
 // Cells is what a pass knows about the cells. A cell is present, missing, or
-// neither: then it is gone, but its loss is not believed. Goroutines may share
-// Cells, because nothing changes it.
+// neither: then it is gone, but its loss is not believed. Cells never change,
+// so goroutines may share them.
 type Cells struct {
 	// ids are the present cells, in order; present has the same cells as a set.
 	ids     []string

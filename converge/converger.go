@@ -76,7 +76,7 @@ func (o ConvergerOptions) withDefaults() (ConvergerOptions, error) {
 
 // A Converger compares what should run with what runs and repairs the
 // difference, one [Converger.Pass] at a time. Its methods may be called
-// concurrently; passes and plans wait for each other.
+// at the same time; passes and plans wait for each other.
 type Converger struct {
 	o       ConvergerOptions
 	trigger chan struct{}
