@@ -23,7 +23,7 @@ func TestOnlyItsUserIsServed(t *testing.T) {
 	p := start(t, "-data", data, "-cells", "1", "-no-sample", "-backend", daemon.ProcessBackend)
 	p.wait("API", "https://127.0.0.1:")
 	p.wait("Nothing is desired yet")
-	p.wait("go run ./examples/diegoctl -data " + data + " lrp create")
+	p.wait("go run ./examples/diegoctl --data " + data + " lrp create")
 	api, err := fleetdir.Find(data)
 	if err != nil {
 		t.Fatal(err)

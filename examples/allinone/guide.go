@@ -92,7 +92,7 @@ func writeGuide(out io.Writer, records []lrp.ActualLRP, took time.Duration, data
 	}
 	ctl := "go run ./examples/diegoctl"
 	if data != fleetdir.Default() { // where diegoctl looks
-		ctl += " -data " + shellWord(data)
+		ctl += " --data " + shellWord(data)
 	}
 	if i := slices.IndexFunc(records, func(r lrp.ActualLRP) bool { return len(r.Ports) > 0 }); i >= 0 {
 		try("ask "+name(records[i]), "curl %s", url(records[i]))

@@ -110,24 +110,24 @@ func TestConnectionsThatFailSayWhatToDo(t *testing.T) {
 		{"an operator", server, ours.CA(), operator, "converge", exitOK, ""},
 		{"two addresses of which one is gone", nobody + "," + server, ours.CA(), operator, "lrp list", exitOK, ""},
 		{"a consumer that reads", server, ours.CA(), consumer, "lrp list", exitOK, ""},
-		{"a consumer that converges", server, ours.CA(), consumer, "converge", exitForbidden, "another certificate is needed: -cert and -key"},
+		{"a consumer that converges", server, ours.CA(), consumer, "converge", exitForbidden, "another certificate is needed: --cert and --key"},
 		{"without a certificate", server, ours.CA(), [2]string{}, "lrp list", exitForbidden, "another certificate is needed"},
-		{"another authority's certificate", server, ours.CA(), stranger, "lrp list", exitUnreachable, "the server refuses the certificate of -cert (DIEGO_CERT)"},
-		{"a certificate that has expired", server, ours.CA(), expired, "lrp list", exitUnreachable, "the server refuses the certificate of -cert (DIEGO_CERT)"},
-		{"a server of another authority", server, others.CA(), operator, "lrp list", exitUnreachable, "is not signed by what -ca (DIEGO_CA) holds"},
-		{"a server without a known authority", server, "", operator, "lrp list", exitUnreachable, "is not signed by what -ca (DIEGO_CA) holds"},
-		{"a server of another name", elsewhere, ours.CA(), operator, "lrp list", exitUnreachable, "is for another name than the one in -bbs"},
+		{"another authority's certificate", server, ours.CA(), stranger, "lrp list", exitUnreachable, "the server refuses the certificate of --cert (DIEGO_CERT)"},
+		{"a certificate that has expired", server, ours.CA(), expired, "lrp list", exitUnreachable, "the server refuses the certificate of --cert (DIEGO_CERT)"},
+		{"a server of another authority", server, others.CA(), operator, "lrp list", exitUnreachable, "is not signed by what --ca (DIEGO_CA) holds"},
+		{"a server without a known authority", server, "", operator, "lrp list", exitUnreachable, "is not signed by what --ca (DIEGO_CA) holds"},
+		{"a server of another name", elsewhere, ours.CA(), operator, "lrp list", exitUnreachable, "is for another name than the one in --bbs"},
 		{"plain HTTP where TLS is wanted", strings.Replace(server, "https", "http", 1), "", [2]string{}, "lrp list", exitFailed, "the server speaks TLS; begin the address with https://"},
-		{"a BBS that is no auctioneer", alone, ours.CA(), operator, "plan -f ../specs/web.json", exitFailed, "plan needs -auctioneer (DIEGO_AUCTIONEER)"},
-		{"a server that is no BBS", placer, ours.CA(), operator, "cells", exitFailed, "-bbs (DIEGO_BBS) has to be the address of a BBS, and is " + placer},
-		{"a server whose certificate is a cell's", impostor, ours.CA(), operator, "cells", exitUnreachable, "-bbs (DIEGO_BBS) has to be the address of a BBS, whose certificate has the unit diego-bbs"},
+		{"a BBS that is no auctioneer", alone, ours.CA(), operator, "plan -f ../specs/web.json", exitFailed, "plan needs --auctioneer (DIEGO_AUCTIONEER)"},
+		{"a server that is no BBS", placer, ours.CA(), operator, "cells", exitFailed, "--bbs (DIEGO_BBS) has to be the address of a BBS, and is " + placer},
+		{"a server whose certificate is a cell's", impostor, ours.CA(), operator, "cells", exitUnreachable, "--bbs (DIEGO_BBS) has to be the address of a BBS, whose certificate has the unit diego-bbs"},
 		{"nobody at two addresses", nobody + "," + nobody, "", [2]string{}, "lrp list", exitUnreachable, "another leads after a lease"},
-		{"nobody", nobody, "", [2]string{}, "lrp list", exitUnreachable, "is the address right? -bbs (DIEGO_BBS) is " + nobody},
+		{"nobody", nobody, "", [2]string{}, "lrp list", exitUnreachable, "is the address right? --bbs (DIEGO_BBS) is " + nobody},
 		{"no address", "https://", "", [2]string{}, "lrp list", exitInvalid, "addresses[0]"},
-		{"a file that is none", server, filepath.Join(t.TempDir(), "none.pem"), [2]string{}, "lrp list", exitFailed, "the certificates of -ca cannot be read"},
+		{"a file that is none", server, filepath.Join(t.TempDir(), "none.pem"), [2]string{}, "lrp list", exitFailed, "the certificates of --ca cannot be read"},
 		{"a file without certificates", server, nonsense, [2]string{}, "lrp list", exitFailed, "holds no certificate in PEM"},
 		{"a key of no use", server, ours.CA(), [2]string{operator[0], nonsense}, "lrp list", exitFailed, "cannot be used"},
-		{"a half", server, ours.CA(), [2]string{operator[0], ""}, "lrp list", exitUsage, "-cert and -key come together"},
+		{"a half", server, ours.CA(), [2]string{operator[0], ""}, "lrp list", exitUsage, "give both --cert and --key"},
 		{"a value that is none", server, ours.CA(), operator, "lrp list", exitUsage, "DIEGO_TIMEOUT in the environment is \"soon\""},
 	}
 	for _, tt := range tests {
@@ -154,7 +154,7 @@ func TestAnAllinoneIsFoundByItsDataDirectory(t *testing.T) {
 	w.must(os.Mkdir(usual, 0o700))
 	w.must(os.Mkdir(other, 0o700))
 	if r := w.ask(nil, "cells"); r.code != exitUnreachable || !strings.Contains(r.stderr, "no allinone is found in "+usual) ||
-		!strings.Contains(r.stderr, "start one with go run ./examples/allinone, or name a BBS with -bbs") {
+		!strings.Contains(r.stderr, "start one with go run ./examples/allinone, or name a BBS with --bbs") {
 		t.Errorf("before there is one: exit %d, %s", r.code, r.stderr)
 	}
 	w.own(t, usual)
@@ -162,12 +162,12 @@ func TestAnAllinoneIsFoundByItsDataDirectory(t *testing.T) {
 		t.Errorf("the usual one: exit %d, %s", r.code, r.stderr)
 	}
 	w.own(t, other)
-	for _, r := range []ran{w.ask(nil, "plan", "-f", "../specs/web.json", "-data", other), w.ask(map[string]string{"DIEGO_DATA": other}, "lrp", "list")} {
+	for _, r := range []ran{w.ask(nil, "plan", "-f", "../specs/web.json", "--data", other), w.ask(map[string]string{"DIEGO_DATA": other}, "lrp", "list")} {
 		if r.code != exitOK && r.code != exitFailed || r.stderr != "" { // nothing of the plan finds room
 			t.Errorf("another one: exit %d, %s", r.code, r.stderr)
 		}
 	}
-	if r := w.ask(map[string]string{"DIEGO_CA": "ca.pem"}, "cells"); r.code != exitUsage || !strings.Contains(r.stderr, "-cert, -key and -ca are for the BBS that -bbs (DIEGO_BBS) names") {
+	if r := w.ask(map[string]string{"DIEGO_CA": "ca.pem"}, "cells"); r.code != exitUsage || !strings.Contains(r.stderr, "--cert, --key and --ca are for the BBS that --bbs (DIEGO_BBS) names") {
 		t.Errorf("certificates for nobody: exit %d, %s", r.code, r.stderr)
 	}
 	// It has ended, and left its address behind.
@@ -229,7 +229,7 @@ func TestFollowingEventsGoesOnUntilInterrupted(t *testing.T) {
 			out := newLive()
 			ended := make(chan int, 1)
 			go func() {
-				ended <- run(ctx, []string{"events", "-follow", "-after", "0", "-process", "greeter"}, &process{
+				ended <- run(ctx, []string{"events", "--follow", "--after", "0", "--process", "greeter"}, &process{
 					stdin: strings.NewReader(""), stdout: out, stderr: io.Discard, env: func(string) string { return "" },
 					now: w.clock.Now, after: time.After, dial: func(connection) (*remote, error) { return r, nil },
 				})

@@ -6,12 +6,37 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spf13/cobra"
+
+	"github.com/diegosdk/diego/examples/diegoctl/internal/cli"
+	"github.com/diegosdk/diego/examples/diegoctl/internal/show"
 	"github.com/diegosdk/diego/internal/specfile"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
 )
 
-// This file holds the commands about deployments.
+func deploymentCommands(p *process) *cobra.Command {
+	return cli.Group(&cobra.Command{Use: "deployment", Short: "Processes with definitions that roll out"},
+		cli.With(&cobra.Command{
+			Use: "create --file FILE", Short: "Desire a process with a definition that you name", RunE: p.runs(deploymentCreate),
+		}, fileFlags("a deployment's definition"), waitFlags),
+		cli.With(&cobra.Command{
+			Use: "update --file FILE", Short: "Make a deployment what a file says", RunE: p.runs(deploymentUpdate),
+			Long: `Make a deployment what a file says. A definition_id that the deployment does
+not have yet begins a rollout to that definition, one instance after the other.
+A definition itself never changes. What was made with lrp create is a deployment
+too.`,
+			Example: "  diegoctl deployment update -f deployment.json --wait",
+		}, fileFlags("a deployment's definition"), waitFlags),
+		cli.With(&cobra.Command{
+			Use: "activate GUID DEFINITION", Short: "Roll out a definition that the deployment has, such as the previous one",
+			RunE: p.asks(deploymentActivate), ValidArgsFunction: cli.Completes(p.processGUIDs(), p.definitionIDs(), nil),
+		}, waitFlags),
+		cli.With(&cobra.Command{
+			Use: "status GUID", Short: "Show the progress of a rollout, and what holds it up", RunE: p.asks(deploymentStatusOf), ValidArgsFunction: cli.Completes(p.processGUIDs(), nil),
+		}, watchFlags),
+	)
+}
 
 func deploymentCreate(c *call) error {
 	d, err := spec(c, specfile.Deployment)
@@ -25,7 +50,7 @@ func deploymentCreate(c *call) error {
 	if err := r.bbs.CreateDeployment(c.ctx, d); err != nil {
 		return err
 	}
-	if err := c.say(done{Done: "created", ProcessGUID: d.ProcessGUID}, "%s is desired, %s of definition %s", d.ProcessGUID, count(d.Instances, "instance"), d.DefinitionID); err != nil {
+	if err := c.Say(done{Done: "created", ProcessGUID: d.ProcessGUID}, "%s is desired, %s of definition %s", d.ProcessGUID, count(d.Instances, "instance"), d.DefinitionID); err != nil {
 		return err
 	}
 	return c.waitForInstances(d.ProcessGUID)
@@ -68,16 +93,12 @@ func deploymentUpdate(c *call) error {
 	return c.update(want.ProcessGUID, u, "updated")
 }
 
-func deploymentActivate(c *call) error {
-	r, err := c.remote()
-	if err != nil {
-		return err
-	}
+func deploymentActivate(c *call, r *remote) error {
 	guid, id := c.arg(0), c.arg(1)
 	if err := r.bbs.ActivateDefinition(c.ctx, guid, id); err != nil {
 		return err
 	}
-	if err := c.say(done{Done: "activated", ProcessGUID: guid}, "%s goes to definition %s", guid, id); err != nil {
+	if err := c.Say(done{Done: "activated", ProcessGUID: guid}, "%s goes to definition %s", guid, id); err != nil {
 		return err
 	}
 	return c.waitForInstances(guid)
@@ -104,11 +125,7 @@ type definitionStatus struct {
 	Others  int    `json:"others"`
 }
 
-func deploymentStatusOf(c *call) error {
-	r, err := c.remote()
-	if err != nil {
-		return err
-	}
+func deploymentStatusOf(c *call, r *remote) error {
 	d, err := r.bbs.Deployment(c.ctx, c.arg(0))
 	if err != nil {
 		return err
@@ -147,7 +164,7 @@ func deploymentStatusOf(c *call) error {
 		about = "running"
 		rollout = strings.Replace(strings.TrimPrefix(rollout, "complete, "), " done", "", 1)
 	}
-	v := &view{heading: []string{"DEFINITION", "RUNNING", "OTHERS", "ROLE"}, about: [][2]string{
+	v := &show.View{Heading: []string{"DEFINITION", "RUNNING", "OTHERS", "ROLE"}, About: [][2]string{
 		{"process", d.ProcessGUID}, {about, rollout}, {"changed", "version " + strconv.FormatInt(d.ModificationTag.Index, 10)},
 	}}
 	for _, id := range d.DefinitionIDs() {
@@ -171,8 +188,8 @@ func deploymentStatusOf(c *call) error {
 		case id == d.HealthyDefinitionID:
 			role = "healthy: what instances restart from"
 		}
-		v.add(s, text(id), text(strconv.Itoa(s.Running)), text(strconv.Itoa(s.Others)), text(role))
+		v.Add(s, show.Text(id), show.Text(strconv.Itoa(s.Running)), show.Text(strconv.Itoa(s.Others)), show.Text(role))
 	}
-	v.doc = doc
-	return c.show(v)
+	v.Doc = doc
+	return c.Show(v)
 }

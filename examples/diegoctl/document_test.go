@@ -1,8 +1,13 @@
 package main
 
 import (
+	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
 )
 
 const document = "../../docs/cli.md"
@@ -19,35 +24,60 @@ func TestTheDocumentIsFresh(t *testing.T) {
 	}
 }
 
-func TestTheTableOfCommandsIsSound(t *testing.T) {
-	names := map[string]bool{}
-	for _, c := range commands() {
-		if names[c.name] {
-			t.Errorf("%q is there twice", c.name)
+// markdown is docs/cli.md.
+func markdown() string {
+	var b strings.Builder
+	p := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
+	root := tree()
+	own := slices.DeleteFunc(leaves(root), func(cmd *cobra.Command) bool { // cobra describes its own
+		return cmd.Name() == "help" || cmd.Parent().Name() == "completion"
+	})
+	p("# diegoctl\n\n<!-- Rendered from the commands by go generate ./examples/diegoctl. -->\n\n%s It is `examples/diegoctl`; `go build ./examples/diegoctl` makes it.\n\n", about)
+	p("```\ndiegoctl COMMAND [ARGUMENTS] [FLAGS]\n```\n\n")
+	p("Flags may stand anywhere. Long flags have two hyphens. People get tables; with `-o json` programs get one JSON document per line, the same records that the API has. ")
+	p("Commands that show a state show it again with `--watch` whenever something happens, in place on a terminal. ")
+	p("Nothing is coloured, wrapped or cut unless the output is a terminal. ")
+	p("`diegoctl completion` makes bash, zsh, fish and PowerShell complete commands, flags and the guids that exist now; `diegoctl completion bash --help` says how to install it.\n\n")
+	p("[Spec files](../examples/specs/README.md) are JSON. Everything that is wrong with one is reported at once, with line, column and field:\n\n")
+	p("```\nweb.json:9:5: action.run.user: want a text that is not empty\nweb.json:14:3: instnaces: unknown member; did you mean \"instances\"?\n```\n\n")
+	p("## Commands\n\n| command | |\n|---|---|\n")
+	for _, cmd := range own {
+		p("| [`%s`](#%s) | %s |\n", nameOf(cmd), strings.ReplaceAll(nameOf(cmd), " ", "-"), cmd.Short)
+	}
+	p("\n## Flags of every command\n\n```\n%s```\n", root.PersistentFlags().FlagUsages())
+	p("\n## Exit codes\n\n| code | |\n|---|---|\n")
+	for _, e := range exitCodes {
+		p("| %d | %s |\n", e.code, e.help)
+	}
+	for _, cmd := range own {
+		text := cmd.Long
+		if text == "" {
+			text = strings.ToUpper(cmd.Short[:1]) + cmd.Short[1:] + "."
 		}
-		names[c.name] = true
-		if !c.hidden && c.help == "" || c.run == nil {
-			t.Errorf("%q has no help or does nothing", c.name)
+		p("\n## %s\n\n%s\n\n```\n%s\n", nameOf(cmd), text, cmd.UseLine())
+		if flags := cmd.LocalFlags().FlagUsages(); flags != "" {
+			p("\n%s", flags)
 		}
-		for i, a := range c.args {
-			if (a.optional || a.many) && i < len(c.args)-1 {
-				t.Errorf("%q: only its last argument can be optional or several", c.name)
-			}
+		if cmd.Example != "" {
+			p("\n%s\n", cmd.Example)
 		}
-		flags := map[string]bool{}
-		for _, f := range c.all() {
-			if flags[f.name] || f.help == "" || f.kind == nil {
-				t.Errorf("%q: its flag -%s is there twice, or says nothing", c.name, f.name)
-			}
-			flags[f.name] = true
-			if f.def != "" && f.kind.check != nil && f.kind.check(f.def) != "" {
-				t.Errorf("%q: the default of -%s is refused", c.name, f.name)
-			}
+		p("```\n")
+	}
+	return b.String()
+}
+
+func TestEveryCommandIsDescribed(t *testing.T) {
+	var check func(cmd *cobra.Command)
+	check = func(cmd *cobra.Command) {
+		if cmd.HasParent() && cmd.Short == "" || !cmd.Runnable() {
+			t.Errorf("%q has no description or does nothing", cmd.CommandPath())
+		}
+		if nothing := cmd.HasAvailableLocalFlags() && strings.Contains(cmd.LocalFlags().FlagUsages(), "   \n"); nothing {
+			t.Errorf("%q has a flag without a description", cmd.CommandPath())
+		}
+		for _, below := range cmd.Commands() {
+			check(below)
 		}
 	}
-	for _, s := range kindShell.words {
-		if scripts[s] == "" {
-			t.Errorf("there is no script for %s", s)
-		}
-	}
+	check(tree())
 }

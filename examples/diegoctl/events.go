@@ -3,28 +3,40 @@ package main
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/diegosdk/diego/bbs"
+	"github.com/diegosdk/diego/examples/diegoctl/internal/cli"
+	"github.com/diegosdk/diego/examples/diegoctl/internal/show"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
 )
 
-// This file tells what happened.
+func eventsCommand(p *process) *cobra.Command {
+	return cli.With(&cobra.Command{
+		Use: "events", Short: "Show what happened, or with --follow what happens", RunE: p.asks(events),
+		Example: "  diegoctl events --follow\n  diegoctl events --process web --kind actual_lrp_crashed -o json",
+	}, []cli.Flag{
+		{Name: "follow", Kind: cli.Switch, Help: "go on until interrupted, beginning now"},
+		{Name: "after", Kind: &cli.Kind{Name: "EVENT", Check: cli.Number.Check}, Help: "begin after the event of this number"},
+		{Name: "kind", Kind: cli.OneOf("KIND", storage.EventKinds()...), Many: true, Help: "only events of this kind, such as actual_lrp_crashed; may be repeated"},
+		{Name: "process", Kind: &cli.Kind{Name: "GUID", Values: p.processGUIDs()}, Many: true, Help: "only about this process; may be repeated"},
+		{Name: "task", Kind: &cli.Kind{Name: "GUID", Values: p.taskGUIDs()}, Many: true, Help: "only about this task; may be repeated"},
+		{Name: "groups", Kind: cli.Switch,
+			Help: "also the events for routers and for consumers of desired LRPs, which repeat others; with -o json they always come"},
+	}, p.cellFlags(), p.domainFlags())
+}
 
-func events(c *call) error {
-	r, err := c.remote()
-	if err != nil {
-		return err
-	}
+func events(c *call, r *remote) error {
 	f := storage.EventFilter{
 		Kinds: c.list("kind"), ProcessGUIDs: c.list("process"), TaskGUIDs: c.list("task"), CellIDs: c.list("cell"), Domains: c.list("domain"),
 	}
 	follow := c.on("follow")
 	after := bbs.FromStart
-	switch text := c.flag("after"); {
+	switch text := c.text("after"); {
 	case text != "":
 		after = storage.Cursor(c.number("after"))
 	case follow:
@@ -57,7 +69,7 @@ func events(c *call) error {
 			return err
 		default:
 			subject := e.Subject()
-			if f.Match(&subject) && (c.on("groups") || len(f.Kinds) > 0 || c.forPrograms() || !repeats(&e)) {
+			if f.Match(&subject) && (c.on("groups") || len(f.Kinds) > 0 || c.Programs || !repeats(&e)) {
 				if err := c.event(&e, &subject); err != nil {
 					return err
 				}
@@ -94,15 +106,11 @@ type eventDoc struct {
 // event writes one line.
 func (c *call) event(e *storage.Event, s *storage.Subject) error {
 	what, why := subjectOf(s), explain(e)
-	if c.forPrograms() {
-		return c.emit(eventDoc{s.Kind, why, e})
+	if c.Programs {
+		return c.Emit(eventDoc{s.Kind, why, e})
 	}
 	// Lines come one at a time, so the columns have widths of their own.
-	line := table{rows: [][]cell{{
-		{clock(e.At), faint}, {fmt.Sprintf("%6d", e.Sequence), faint}, {fmt.Sprintf("%-20s", what), plain}, {why, styleOf(e)},
-	}}}
-	_, err := c.out.Write([]byte(line.draw(c.width, c.colour())))
-	return err
+	return c.Line(show.Faint.Of(clock(e.At)), show.Faint.Of(fmt.Sprintf("%6d", e.Sequence)), show.Text(fmt.Sprintf("%-20s", what)), styleOf(e).Of(why))
 }
 
 // clock is a time of day, in UTC as all of Diego's times.
@@ -131,7 +139,7 @@ func explain(e *storage.Event) string {
 	case e.Domain != nil && e.Domain.TTLNanoseconds == 0:
 		return "fresh for ever"
 	case e.Domain != nil:
-		return "fresh for " + short(e.Domain.TTLNanoseconds)
+		return "fresh for " + show.Short(e.Domain.TTLNanoseconds)
 	case e.Quarantine != nil:
 		return fmt.Sprintf("%v cannot be decoded and was put aside: %s", e.Quarantine.Key, e.Quarantine.Reason)
 	case e.Gap != nil:
@@ -140,53 +148,16 @@ func explain(e *storage.Event) string {
 	return "-"
 }
 
-func styleOf(e *storage.Event) style {
+func styleOf(e *storage.Event) show.Style {
 	switch {
 	case e.Quarantine != nil:
-		return red
+		return show.Red
 	case e.LRP != nil && e.LRP.Kind == lrp.InstanceCrashed, e.Task != nil && e.Task.After != nil && e.Task.After.Failed:
-		return red
+		return show.Red
 	case e.LRP != nil && e.LRP.After != nil && e.LRP.After.State == lrp.Running:
-		return green
+		return show.Green
 	case e.LRP != nil && e.LRP.After != nil && !e.LRP.After.PlacementError.IsZero():
-		return yellow
+		return show.Yellow
 	}
-	return plain
-}
-
-func timeline(c *call) error {
-	r, err := c.remote()
-	if err != nil {
-		return err
-	}
-	guid, index := c.arg(0), c.argNumber(1)
-	list, err := r.bbs.Timeline(c.ctx, guid, index)
-	if err != nil {
-		return err
-	}
-	if !slices.ContainsFunc(list, func(e bbs.TimelineEntry) bool {
-		return (&storage.Event{LRP: &e.Event}).Subject().Index == index
-	}) {
-		// Nothing happened to what nobody ever wanted.
-		d, err := r.bbs.Deployment(c.ctx, guid)
-		if err != nil && len(list) > 0 {
-			err = &missingError{fmt.Sprintf("nothing is known of an instance %d of %s, which is deleted", index, guid)}
-		}
-		if err != nil {
-			return err
-		}
-		if index >= d.Instances {
-			return noInstance(d, index)
-		}
-	}
-	v := &view{heading: []string{"TIME", "AGO", "EVENT", "WHAT HAPPENED"}, empty: "nothing is known of it: the log of events does not go so far back"}
-	for i := range list {
-		e := &list[i]
-		if i > 0 && e.Text == list[i-1].Text && e.At.Equal(list[i-1].At) && !c.forPrograms() {
-			continue // two events of one commit, that say the same to people
-		}
-		v.add(e, cell{clock(e.At), faint}, text(age(c.now(), e.At)), cell{strconv.FormatInt(int64(e.Sequence), 10), faint},
-			cell{e.Text, styleOf(&storage.Event{LRP: &e.Event})})
-	}
-	return c.show(v)
+	return show.Plain
 }

@@ -10,7 +10,11 @@ import (
 	"io/fs"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/diegosdk/diego/bbs"
+	"github.com/diegosdk/diego/examples/diegoctl/internal/cli"
+	"github.com/diegosdk/diego/examples/diegoctl/internal/show"
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/httpapi"
 	"github.com/diegosdk/diego/httpapi/problem"
@@ -51,19 +55,18 @@ var exitCodes = []struct {
 	{exitInterrupted, "interrupted"},
 }
 
-// A missingError says that something is not there that the server was not asked
-// for by name.
+// A missingError says that something is not there although no server has said
+// so.
 type missingError struct{ text string }
 
 func (e *missingError) Error() string { return e.text }
 
-// A failedError ends a command whose answer says that something failed. It has
-// been told.
+// A failedError ends a command whose answer has already said what failed.
 type failedError struct{}
 
 func (e *failedError) Error() string { return "failed" }
 
-// A kindOfError is what an error means to who has typed the command.
+// A kindOfError is what an error means to the user.
 type kindOfError struct {
 	is   func(error) bool
 	code int
@@ -93,28 +96,28 @@ func says(text string) func(*call, error) string {
 
 // kinds are looked through in order.
 var kinds = []kindOfError{
-	{is: holds[*usageError], code: exitUsage, advice: func(c *call, _ error) string {
-		if c.command == nil {
-			return "diegoctl help lists all commands"
+	{is: holds[*cli.UsageError], code: exitUsage, advice: func(c *call, _ error) string {
+		if c.cmd.HasSubCommands() {
+			return c.cmd.CommandPath() + " --help lists its commands"
 		}
-		return "usage: diegoctl " + c.command.synopsis() + "\ndiegoctl help " + c.command.name + " says more"
+		return "usage: " + c.cmd.UseLine() + "\n" + c.cmd.CommandPath() + " --help says more"
 	}},
 	{is: holds[*failedError], code: exitFailed},
-	{is: holds[*patienceError], code: exitFailed, advice: says("it goes on all the same; -for waits longer")},
+	{is: holds[*patienceError], code: exitFailed, advice: says("it goes on all the same; --for waits longer")},
 	{is: wraps(context.Canceled), code: exitInterrupted},
-	{is: holds[*httpapi.ForbiddenError], code: exitForbidden, advice: says("another certificate is needed: -cert and -key (DIEGO_CERT, DIEGO_KEY)")},
+	{is: holds[*httpapi.ForbiddenError], code: exitForbidden, advice: says("another certificate is needed: --cert and --key (DIEGO_CERT, DIEGO_KEY)")},
 	{is: wraps(executor.ErrInvalid), code: exitInvalid},
 	{is: holds[*missingError], code: exitNotFound},
 	{is: wraps(lrp.ErrNotFound), code: exitNotFound, advice: says("nothing is recorded there; diegoctl instances shows what is")},
 	{is: wraps(storage.ErrNotFound), code: exitNotFound, advice: func(c *call, _ error) string { return c.similar() }},
 	{is: wraps(task.ErrExists), code: exitRefused, advice: says("give the task another task_guid, or remove the old one with diegoctl task delete")},
 	{is: wraps(storage.ErrExists), code: exitRefused, advice: says("diegoctl deployment update changes what is there, diegoctl lrp delete removes it")},
-	{is: wraps(bbs.ErrNotLeader), code: exitUnreachable, advice: says("name all addresses with -bbs, with commas between them; one of them leads, or will in some seconds")},
+	{is: wraps(bbs.ErrNotLeader), code: exitUnreachable, advice: says("name all addresses with --bbs, with commas between them; one of them leads, or will in some seconds")},
 	{is: wraps(storage.ErrConflict), code: exitRefused, advice: says("somebody else was faster; look at it again and repeat the command")},
 	{is: wraps(lrp.ErrRefused, lrp.ErrCannotBeRetired, lrp.ErrCannotBeRemoved, storage.ErrHeld), code: exitRefused},
 	{is: wraps(task.ErrInvalidTransition, task.ErrRunningElsewhere), code: exitRefused, advice: says("diegoctl task get shows the task's state")},
-	{is: wraps(storage.ErrGone), code: exitRefused, advice: says("leave -after out to begin with the oldest event there is")},
-	{is: holds[*absentError], code: exitUnreachable, advice: says("start one with go run ./examples/allinone, or name a BBS with -bbs (DIEGO_BBS)\nan allinone of another user, such as root, answers that user only; one with -data is found with the same -data (DIEGO_DATA)")},
+	{is: wraps(storage.ErrGone), code: exitRefused, advice: says("leave --after out to begin with the oldest event there is")},
+	{is: holds[*absentError], code: exitUnreachable, advice: says("start one with go run ./examples/allinone, or name a BBS with --bbs (DIEGO_BBS)\nan allinone of another user, such as root, answers that user only; one with --data is found with the same --data (DIEGO_DATA)")},
 	{is: wraps(fs.ErrNotExist, fs.ErrPermission), code: exitFailed},
 	{is: holds[*problem.PathError], code: exitFailed, advice: adviceOnServices},
 	{is: unreachable, code: exitUnreachable, advice: adviceOnConnections},
@@ -122,17 +125,30 @@ var kinds = []kindOfError{
 		advice: says("the server speaks TLS; begin the address with https://")},
 }
 
-// exit tells what went wrong and returns the exit code.
-func (c *call) exit(err error, line []string) int {
+// codeTable is the exit codes, for help.
+func codeTable() string {
+	var b strings.Builder
+	for _, e := range exitCodes {
+		fmt.Fprintf(&b, "  %-4d %s\n", e.code, e.help)
+	}
+	return b.String()
+}
+
+// exit reports the error that cmd ended with and returns the exit code.
+func (p *process) exit(cmd *cobra.Command, err error) int {
 	switch {
 	case err == nil:
-		return exitOK
-	case errors.Is(err, errHelp):
-		c.help(line)
 		return exitOK
 	case holds[*failedError](err):
 		return exitFailed
 	}
+	var failed *actionError
+	if errors.As(err, &failed) {
+		err = failed.error
+	} else if !holds[*cli.UsageError](err) {
+		err = &cli.UsageError{Text: err.Error()} // of cobra
+	}
+	c := p.call(cmd, cmd.Flags().Args())
 	code, advice := exitFailed, ""
 	for _, k := range kinds {
 		if k.is(err) {
@@ -146,46 +162,38 @@ func (c *call) exit(err error, line []string) int {
 	if code == exitInterrupted {
 		return code
 	}
-	name := "diegoctl"
-	if c.command != nil {
-		name += " " + c.command.name
-	}
 	// A spec file's errors are lines that an editor understands; nothing
 	// stands before them.
 	message := err.Error()
 	if !holds[*specfile.Error](err) {
-		message = name + ": " + message
+		message = cmd.CommandPath() + ": " + message
 	}
 	lines := strings.Split(message, "\n")
 	for i := range lines {
-		lines[i] = cell{printable(lines[i]), red}.show(c.terminal && c.colour())
+		lines[i] = show.Red.Of(show.Printable(lines[i])).Show(c.terminal && c.Colour)
 	}
-	message = strings.Join(lines, "\n")
-	fmt.Fprintln(c.stderr, message)
+	fmt.Fprintln(c.stderr, strings.Join(lines, "\n"))
 	if advice != "" {
 		fmt.Fprintln(c.stderr, "  "+strings.ReplaceAll(advice, "\n", "\n  "))
 	}
 	return code
 }
 
-// similar names what the one may have meant who has asked for what is not there.
+// similar suggests an argument that exists, in place of one that does not.
 func (c *call) similar() string {
-	for i, a := range c.command.args {
-		if a.kind.complete == nil {
-			continue
-		}
-		known := a.kind.complete(c)
-		if guess := spelling.Nearest(c.arg(i), known); guess != "" && guess != c.arg(i) {
+	if c.cmd.ValidArgsFunction == nil {
+		return ""
+	}
+	for i, arg := range c.args {
+		known, _ := c.cmd.ValidArgsFunction(c.cmd, c.args[:i], "")
+		if guess := spelling.Nearest(arg, known); guess != "" && guess != arg {
 			return fmt.Sprintf("did you mean %s?", guess)
 		}
-		switch a.kind {
-		case kindTask:
-			return "diegoctl task list shows what there is"
-		case kindProcess, kindAny:
-			return "diegoctl lrp list shows what there is"
-		}
 	}
-	return ""
+	if c.cmd.Parent().Name() == "task" {
+		return "diegoctl task list shows what there is"
+	}
+	return "diegoctl lrp list shows what there is"
 }
 
 // unreachable reports whether an error is about the way to a server.
@@ -200,10 +208,10 @@ func isTLS(err error) bool {
 }
 
 func adviceOnServices(c *call, _ error) string {
-	if c.command != nil && c.command.name == "plan" {
-		return "that server does not offer it; if the auctioneer is another than the BBS, plan needs -auctioneer (DIEGO_AUCTIONEER)"
+	if c.cmd.Name() == "plan" {
+		return "that server does not offer it; if the auctioneer is another than the BBS, plan needs --auctioneer (DIEGO_AUCTIONEER)"
 	}
-	return "that server does not offer it; -bbs (DIEGO_BBS) has to be the address of a BBS, and is " + c.asked()
+	return "that server does not offer it; --bbs (DIEGO_BBS) has to be the address of a BBS, and is " + c.asked()
 }
 
 func adviceOnImpostors(c *call, err error) string {
@@ -211,9 +219,9 @@ func adviceOnImpostors(c *call, err error) string {
 	_ = errors.As(err, &impostor)
 	switch {
 	case impostor == nil || impostor.Service == "BBS":
-		return "-bbs (DIEGO_BBS) has to be the address of a BBS, whose certificate has the unit diego-bbs; it is " + c.asked()
+		return "--bbs (DIEGO_BBS) has to be the address of a BBS, whose certificate has the unit diego-bbs; it is " + c.asked()
 	case impostor.Service == "auctioneer":
-		return "-auctioneer (DIEGO_AUCTIONEER) has to be the address of an auctioneer, whose certificate has the unit diego-auctioneer, or of a BBS"
+		return "--auctioneer (DIEGO_AUCTIONEER) has to be the address of an auctioneer, whose certificate has the unit diego-auctioneer, or of a BBS"
 	}
 	return "somebody else listens at the cell's address: a cell's certificate has the unit diego-cell and the cell's id as its common name"
 }
@@ -223,24 +231,24 @@ func adviceOnConnections(c *call, err error) string {
 	case errors.Is(err, httpapi.ErrImpostor):
 		return adviceOnImpostors(c, err)
 	case holds[x509.UnknownAuthorityError](err), holds[*tls.CertificateVerificationError](err) && !holds[x509.HostnameError](err):
-		return "the server's certificate is not signed by what -ca (DIEGO_CA) holds"
+		return "the server's certificate is not signed by what --ca (DIEGO_CA) holds"
 	case holds[x509.HostnameError](err):
-		return "the server's certificate is for another name than the one in -bbs (DIEGO_BBS)"
+		return "the server's certificate is for another name than the one in --bbs (DIEGO_BBS)"
 	case isTLS(err), strings.Contains(err.Error(), "remote error: tls"):
-		return "the server refuses the certificate of -cert (DIEGO_CERT), or there is none"
+		return "the server refuses the certificate of --cert (DIEGO_CERT), or there is none"
 	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
 		return "the server speaks no TLS; begin the address with http://"
 	}
-	if strings.Contains(c.flag("bbs"), ",") {
-		return "are the addresses right? -bbs (DIEGO_BBS) is " + c.flag("bbs") + "\nif one of them led and was lost, another leads after a lease, 15s unless set otherwise; repeat the command then"
+	if strings.Contains(c.text("bbs"), ",") {
+		return "are the addresses right? --bbs (DIEGO_BBS) is " + c.text("bbs") + "\nif one of them led and was lost, another leads after a lease, 15s unless set otherwise; repeat the command then"
 	}
-	if c.flag("bbs") == "" {
-		return "does allinone still run? this is the address of " + c.asked() + "; -bbs (DIEGO_BBS) names another BBS"
+	if c.text("bbs") == "" {
+		return "does allinone still run? this is the address of " + c.asked() + "; --bbs (DIEGO_BBS) names another BBS"
 	}
-	return "is the address right? -bbs (DIEGO_BBS) is " + c.asked()
+	return "is the address right? --bbs (DIEGO_BBS) is " + c.asked()
 }
 
 // asked is the BBS that the flags lead to.
 func (c *call) asked() string {
-	return cmp.Or(c.flag("bbs"), "the allinone in "+cmp.Or(c.flag("data"), fleetdir.Default()))
+	return cmp.Or(c.text("bbs"), "the allinone in "+cmp.Or(c.text("data"), fleetdir.Default()))
 }

@@ -24,7 +24,7 @@ func TestCellsThatMayNotBeAskedAreNotTakenForSilent(t *testing.T) {
 	r.cell = func(bbs.CellPresence) (rep.API, error) { return closed{}, nil }
 	got := w.run(&r, "", "cells")
 	if got.code != exitOK || strings.Count(got.stdout, "forbidden") != 3 || strings.Contains(got.stdout, "no answer") ||
-		!strings.Contains(got.stdout, "that takes an operator's (-cert and -key") {
+		!strings.Contains(got.stdout, "that takes an operator's (--cert and --key") {
 		t.Errorf("exit %d\n%s%s", got.code, got.stdout, got.stderr)
 	}
 }

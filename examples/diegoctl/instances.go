@@ -9,18 +9,26 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/diegosdk/diego/bbs"
+	"github.com/diegosdk/diego/examples/diegoctl/internal/cli"
+	"github.com/diegosdk/diego/examples/diegoctl/internal/show"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
 )
 
-// This file shows instances.
+func instancesCommand(p *process) *cobra.Command {
+	return cli.With(&cobra.Command{
+		Use: "instances [GUID]", Short: "List instances, of one process or of all", RunE: p.asks(instances), ValidArgsFunction: cli.Completes(p.processGUIDs(), nil),
+		Example: "  diegoctl instances --watch\n  diegoctl instances --state CRASHED -o json",
+	}, p.domainFlags(), p.cellFlags(), []cli.Flag{
+		{Name: "state", Kind: cli.OneOf("STATE", "UNCLAIMED", "CLAIMED", "RUNNING", "CRASHED"), Many: true, Help: "only those in this state; may be repeated"},
+		{Name: "all", Kind: cli.Switch, Help: "all records of each index: also those of suspect and evacuating cells and of other definitions"},
+	}, watchFlags)
+}
 
-func instances(c *call) error {
-	r, err := c.remote()
-	if err != nil {
-		return err
-	}
+func instances(c *call, r *remote) error {
 	f := storage.ActualLRPFilter{CellIDs: c.list("cell"), Domains: c.list("domain")}
 	if guid := c.arg(0); guid != "" {
 		f.ProcessGUIDs = []string{guid}
@@ -51,16 +59,16 @@ func instances(c *call) error {
 		return err
 	}
 	v := c.instancesView(list, c.on("all"), fate)
-	if !c.forPrograms() {
+	if !c.Programs {
 		present, err := r.bbs.Cells(c.ctx)
 		if err != nil {
 			return err
 		}
 		if note := absence(list, present); note != "" {
-			v.notes = append(v.notes, note)
+			v.Notes = append(v.Notes, note)
 		}
 	}
-	return c.show(v)
+	return c.Show(v)
 }
 
 // allAbsent is what the loss of all cells means (see converge.Guard).
@@ -101,36 +109,36 @@ func collect[T any](seq iter.Seq2[T, error]) (list []T, err error) {
 
 // instancesView is a table of instances. With all it says of each what tells
 // several records at one index apart.
-func (c *call) instancesView(list []lrp.ActualLRP, all bool, f fates) *view {
-	v := &view{heading: []string{"INSTANCE", "STATE", "CELL", "AGE", "CRASHES", "ADDRESS", "WHY"}, empty: "there is no instance"}
+func (c *call) instancesView(list []lrp.ActualLRP, all bool, f fates) *show.View {
+	v := &show.View{Heading: []string{"INSTANCE", "STATE", "CELL", "AGE", "CRASHES", "ADDRESS", "WHY"}, Empty: "there is no instance"}
 	if all {
-		v.heading = []string{"INSTANCE", "DEFINITION", "STATE", "CELL", "CONTAINER", "AGE", "CRASHES", "ADDRESS", "WHY"}
+		v.Heading = []string{"INSTANCE", "DEFINITION", "STATE", "CELL", "CONTAINER", "AGE", "CRASHES", "ADDRESS", "WHY"}
 	}
 	for i := range list {
 		a := &list[i]
-		name, state := text(fmt.Sprintf("%s/%d", a.ProcessGUID, a.Index)), stateCell(a)
-		rest := []cell{text(age(c.now(), a.Since)), text(strconv.Itoa(a.CrashCount)), text(addressOf(&a.NetInfo)), text(f.why(a, c.now()))}
-		cells := append([]cell{name, state, text(orDash(a.CellID))}, rest...)
+		name, state := show.Text(fmt.Sprintf("%s/%d", a.ProcessGUID, a.Index)), stateCell(a)
+		rest := []show.Cell{show.Text(show.Age(c.now(), a.Since)), show.Text(strconv.Itoa(a.CrashCount)), show.Text(addressOf(&a.NetInfo)), show.Text(f.why(a, c.now()))}
+		cells := append([]show.Cell{name, state, show.Text(orDash(a.CellID))}, rest...)
 		if all {
-			cells = append([]cell{name, text(a.DefinitionID), state, text(orDash(a.CellID)), text(orDash(a.InstanceGUID))}, rest...)
+			cells = append([]show.Cell{name, show.Text(a.DefinitionID), state, show.Text(orDash(a.CellID)), show.Text(orDash(a.InstanceGUID))}, rest...)
 		}
-		v.add(a, cells...)
+		v.Add(a, cells...)
 	}
 	return v
 }
 
-func stateCell(a *lrp.ActualLRP) cell {
-	s := cell{text: a.State.String(), style: yellow}
+func stateCell(a *lrp.ActualLRP) show.Cell {
+	s := show.Yellow.Of(a.State.String())
 	switch {
 	case a.State == lrp.Crashed:
-		s.style = red
+		s.Style = show.Red
 	case a.State == lrp.Running && a.Presence == lrp.Ordinary && a.Routable:
-		s.style = green
+		s.Style = show.Green
 	}
 	if a.Presence != lrp.Ordinary {
-		s.text += " " + a.Presence.String()
+		s.Text += " " + a.Presence.String()
 	} else if a.State == lrp.Running && !a.Routable {
-		s.text += " not ready"
+		s.Text += " not ready"
 	}
 	return s
 }
@@ -160,7 +168,7 @@ type fates struct {
 // fates asks for what people want to know of the instances. Programs have the
 // records.
 func (c *call) fates(r *remote, list []lrp.ActualLRP) (f fates, err error) {
-	if c.forPrograms() || len(list) == 0 {
+	if c.Programs || len(list) == 0 {
 		return f, nil
 	}
 	if slices.ContainsFunc(list, func(a lrp.ActualLRP) bool { return a.State == lrp.Crashed }) {
@@ -199,7 +207,7 @@ func (f fates) why(a *lrp.ActualLRP, now time.Time) string {
 	case next.Due(now):
 		return join(text, "restarts now")
 	default:
-		return join(text, "restarts in "+short(next.At.Sub(now)))
+		return join(text, "restarts in "+show.Short(next.At.Sub(now)))
 	}
 }
 

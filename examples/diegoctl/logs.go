@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,14 +9,32 @@ import (
 	"sync"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/diegosdk/diego/bbs"
+	"github.com/diegosdk/diego/examples/diegoctl/internal/cli"
+	"github.com/diegosdk/diego/examples/diegoctl/internal/show"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/rep"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/task"
 )
 
-// This file reads what containers write.
+func logsCommand(p *process) *cobra.Command {
+	return cli.With(&cobra.Command{
+		Use: "logs GUID [INDEX]", Short: "Show what an instance, all instances of a process, or a task writes", RunE: p.runs(logs), ValidArgsFunction: cli.Completes(p.allGUIDs(), nil),
+		Long: `Show what an instance, all instances of a process, or a task writes. Following
+one instance goes on in the container that takes the place of a crashed one. Of
+a container that is gone, its cell keeps the end of what it wrote for a while.
+On a terminal, control characters are shown as \x1b; a pipe or a file gets
+everything as it was written.`,
+		Example: "  diegoctl logs greeter/0 --follow\n  diegoctl logs greeter 0\n  diegoctl logs greeter/0 --previous\n  diegoctl logs sum",
+	}, []cli.Flag{
+		{Name: "follow", Kind: cli.Switch, Help: "wait for more until interrupted"},
+		{Name: "previous", Kind: cli.Switch, Help: "the container that an instance had before the present one"},
+		{Name: "stream", Kind: cli.OneOf("STREAM", "stdout", "stderr", "health"), Default: "stdout", Help: "stdout, stderr or health, which has what checks of health say"},
+	})
+}
 
 // A source is a container whose output is read.
 type source struct {
@@ -34,9 +51,9 @@ func logs(c *call) error {
 	previous := c.on("previous")
 	switch {
 	case previous && c.arg(1) == "":
-		return wrongUse(c.command, "-previous wants an instance, such as %s/0", c.arg(0))
+		return cli.Wrong("--previous wants an instance, such as %s/0", c.arg(0))
 	case previous && c.on("follow"):
-		return wrongUse(c.command, "-previous and -follow do not go together: what is gone writes no more")
+		return cli.Wrong("--previous and --follow do not go together: what is gone writes no more")
 	}
 	r, err := c.remote()
 	if err != nil {
@@ -56,15 +73,15 @@ func logs(c *call) error {
 	case len(sources) == 1 && sources[0].index >= 0:
 		return c.logsOfInstance(r, c.arg(0), sources[0].index)
 	case len(sources) == 1:
-		return c.copyLog(c.ctx, r, sources[0], c.stdout)
+		return c.copyLog(c.ctx, r, sources[0], c.Out)
 	}
 	// A failure of one ends all: what is left out unseen is worse.
 	ctx, cancel := context.WithCancelCause(c.ctx)
 	defer cancel(nil)
-	out := &merged{out: c.stdout, colour: c.colour()}
+	merged := &show.Merger{Out: c.Out, Colour: c.Colour}
 	copyAll := func(s source) error {
-		p := &part{of: out, name: s.name}
-		return errors.Join(c.copyLog(ctx, r, s, p), p.flush())
+		out := merged.Source(s.name)
+		return errors.Join(c.copyLog(ctx, r, s, out), out.Flush())
 	}
 	if !c.on("follow") {
 		for _, s := range sources {
@@ -184,7 +201,7 @@ func (c *call) logsOfInstance(r *remote, guid string, index int) error {
 				fmt.Fprintf(c.stderr, "--- %s/%d goes on in container %s on %s\n", guid, index, s.container, s.cellID)
 			}
 			seen = s.container
-			if err := c.copyLog(c.ctx, r, s, c.stdout); err != nil || !follow {
+			if err := c.copyLog(c.ctx, r, s, c.Out); err != nil || !follow {
 				return err
 			}
 		}
@@ -211,7 +228,7 @@ func (c *call) logsOfPrevious(r *remote, guid string, index int) error {
 	for _, entry := range slices.Backward(entries) {
 		for _, record := range []*lrp.ActualLRP{entry.Event.After, entry.Event.Before} {
 			if record != nil && record.InstanceGUID != "" && record.InstanceGUID != present.container {
-				return c.copyLog(c.ctx, r, source{record.CellID, record.InstanceGUID, index, ""}, c.stdout)
+				return c.copyLog(c.ctx, r, source{record.CellID, record.InstanceGUID, index, ""}, c.Out)
 			}
 		}
 	}
@@ -266,9 +283,9 @@ func (c *call) copyLog(ctx context.Context, r *remote, s source, to io.Writer) e
 	if err != nil {
 		return err
 	}
-	request := rep.LogRequest{ContainerGUID: s.container, Stream: c.flag("stream"), Follow: c.on("follow")}
+	request := rep.LogRequest{ContainerGUID: s.container, Stream: c.text("stream"), Follow: c.on("follow")}
 	if c.terminal {
-		to = &visible{out: to}
+		to = &show.Visible{Out: to}
 	}
 	for chunk, err := range client.Logs(ctx, request) {
 		switch {
@@ -287,93 +304,4 @@ func (c *call) copyLog(ctx context.Context, r *remote, s source, to io.Writer) e
 		}
 	}
 	return nil
-}
-
-// visible writes control characters, which could change what the terminal shows
-// or does, as they are written in Go: "\x1b". Line ends and tabs stay.
-type visible struct {
-	out io.Writer
-	// lead is set after the first byte of a character that may be a control.
-	lead bool
-}
-
-// controlLead is the first byte, in UTF-8, of the controls U+0080 to U+009F.
-const controlLead = 0xC2
-
-// Write implements [io.Writer].
-func (v *visible) Write(data []byte) (int, error) {
-	text := make([]byte, 0, len(data)+1)
-	for _, b := range data {
-		lead := v.lead
-		v.lead = b == controlLead
-		switch {
-		case lead && b >= 0x80 && b < 0xA0:
-			text = fmt.Appendf(text, `\u%04x`, b)
-			continue
-		case lead:
-			text = append(text, controlLead)
-		}
-		switch {
-		case v.lead: // the next byte decides
-		case b < ' ' && b != '\n' && b != '\t', b == 0x7F:
-			text = fmt.Appendf(text, `\x%02x`, b)
-		default:
-			text = append(text, b)
-		}
-	}
-	if _, err := v.out.Write(text); err != nil {
-		return 0, err
-	}
-	return len(data), nil
-}
-
-// merged puts the lines of several sources into one stream.
-type merged struct {
-	colour bool
-
-	mu  sync.Mutex
-	out io.Writer
-}
-
-// line writes one line.
-func (m *merged) line(name string, text []byte) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	_, err := fmt.Fprintf(m.out, "%s  %s\n", cell{name, faint}.show(m.colour), text)
-	return err
-}
-
-// A part is where one source writes. It keeps the beginning of a line until it
-// has the rest.
-type part struct {
-	of   *merged
-	name string
-	rest []byte
-}
-
-// maxLine is how much of a line is kept for its end to come.
-const maxLine = 64 << 10
-
-// Write implements [io.Writer].
-func (p *part) Write(data []byte) (int, error) {
-	p.rest = append(p.rest, data...)
-	for {
-		text, rest, whole := bytes.Cut(p.rest, []byte("\n"))
-		if !whole && len(text) < maxLine {
-			return len(data), nil
-		}
-		if err := p.of.line(p.name, text); err != nil {
-			return 0, err
-		}
-		p.rest = rest
-	}
-}
-
-// flush writes a last line that does not end.
-func (p *part) flush() error {
-	if len(p.rest) == 0 {
-		return nil
-	}
-	defer func() { p.rest = nil }()
-	return p.of.line(p.name, p.rest)
 }

@@ -7,13 +7,52 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+
+	"github.com/diegosdk/diego/examples/diegoctl/internal/cli"
+	"github.com/diegosdk/diego/examples/diegoctl/internal/show"
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/internal/specfile"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
 )
 
-// This file holds the commands about LRPs.
+func lrpCommands(p *process) *cobra.Command {
+	process := cli.Completes(p.processGUIDs(), nil)
+	return cli.Group(&cobra.Command{Use: "lrp", Short: "Long-running processes"},
+		cli.With(&cobra.Command{
+			Use: "create --file FILE", Short: "Desire a long-running process", RunE: p.runs(lrpCreate),
+			Example: "  diegoctl lrp create -f greeter.json --wait",
+		}, fileFlags("a desired LRP"), waitFlags),
+		cli.With(&cobra.Command{
+			Use: "update GUID", Short: "Change what needs no restart", RunE: p.runs(lrpUpdate), ValidArgsFunction: process,
+			Long:    "Change what needs no restart. For anything else give the process another definition: see deployment update.",
+			Example: `  diegoctl lrp update web --route 'http=[{"hostname":"web.example.com","port":8080}]'`,
+		}, []cli.Flag{
+			{Name: "file", Short: "f", Kind: cli.File, Help: "a spec file, of an update; - is standard input"},
+			{Name: "instances", Kind: cli.Number, Help: "how many instances are wanted"},
+			{Name: "annotation", Kind: cli.Text, Help: "free text"},
+			{Name: "route", Kind: &cli.Kind{Name: "ROUTER=JSON"}, Many: true, Help: "what a router gets; may be repeated, and replaces all routes"},
+		}, waitFlags),
+		cli.With(&cobra.Command{
+			Use: "scale GUID N", Short: "Change the number of instances", RunE: p.runs(lrpScale), ValidArgsFunction: process,
+			Example: "  diegoctl lrp scale greeter 5 --wait",
+		}, waitFlags),
+		cli.With(&cobra.Command{
+			Use: "get GUID", Short: "Show a process and its instances", RunE: p.asks(lrpGet), ValidArgsFunction: process,
+			Long: "Show a process and its instances. With -o json it is the desired LRP, which lrp create reads.",
+		}, watchFlags),
+		cli.With(&cobra.Command{
+			Use: "list", Short: "List what is desired, and how much of it runs", RunE: p.asks(lrpList),
+		}, p.domainFlags(), watchFlags),
+		&cobra.Command{
+			Use: "delete GUID...", Short: "End processes; their instances stop", RunE: p.asks(lrpDelete), ValidArgsFunction: cli.Completes(p.processGUIDs()),
+		},
+		cli.With(&cobra.Command{
+			Use: "restart-instance GUID INDEX", Short: "Stop what runs at an index, so that it starts again", RunE: p.asks(lrpRestart), ValidArgsFunction: process,
+		}, []cli.Flag{{Name: "definition", Kind: &cli.Kind{Name: "ID"}, Help: "the instance of this definition (without it: of the active one)"}}),
+	)
+}
 
 func lrpCreate(c *call) error {
 	l, err := spec(c, specfile.LRP)
@@ -27,7 +66,7 @@ func lrpCreate(c *call) error {
 	if err := r.bbs.Desire(c.ctx, l); err != nil {
 		return err
 	}
-	if err := c.say(done{Done: "created", ProcessGUID: l.ProcessGUID}, "%s is desired, %s", l.ProcessGUID, count(l.Instances, "instance")); err != nil {
+	if err := c.Say(done{Done: "created", ProcessGUID: l.ProcessGUID}, "%s is desired, %s", l.ProcessGUID, count(l.Instances, "instance")); err != nil {
 		return err
 	}
 	return c.waitForInstances(l.ProcessGUID)
@@ -36,7 +75,7 @@ func lrpCreate(c *call) error {
 func lrpUpdate(c *call) error {
 	guid := c.arg(0)
 	var u lrp.Update
-	if c.given("f") {
+	if c.given("file") {
 		var err error
 		if u, err = spec(c, specfile.Update); err != nil {
 			return err
@@ -47,18 +86,18 @@ func lrpUpdate(c *call) error {
 		u.Instances = &n
 	}
 	if c.given("annotation") {
-		text := c.flag("annotation")
+		text := c.text("annotation")
 		u.Annotation = &text
 	}
 	if c.given("route") {
 		routes, err := parseRoutes(c.list("route"))
 		if err != nil {
-			return wrongUse(c.command, "%v", err)
+			return cli.Wrong("%v", err)
 		}
 		u.Routes = &routes
 	}
 	if u == (lrp.Update{}) {
-		return wrongUse(c.command, "there is nothing to change; give -f, -instances, -annotation or -route")
+		return cli.Wrong("there is nothing to change; give --file, --instances, --annotation or --route")
 	}
 	return c.update(guid, u, "updated")
 }
@@ -70,7 +109,7 @@ func parseRoutes(list []string) (lrp.Routes, error) {
 	for _, line := range list {
 		name, value, ok := strings.Cut(line, "=")
 		if !ok || name == "" || !json.Valid([]byte(value)) {
-			return nil, fmt.Errorf("-route is %q; want a router's name, =, and JSON, such as http=[{\"hostname\":\"web.example.com\"}]", line)
+			return nil, fmt.Errorf("--route is %q; want a router's name, =, and JSON, such as http=[{\"hostname\":\"web.example.com\"}]", line)
 		}
 		routes[name] = json.RawMessage(value)
 	}
@@ -97,13 +136,13 @@ func (c *call) update(guid string, u lrp.Update, what string) error {
 	if u.DefinitionID != nil {
 		text += ", to definition " + *u.DefinitionID
 	}
-	if err := c.say(done{Done: what, ProcessGUID: guid}, "%s", text); err != nil {
+	if err := c.Say(done{Done: what, ProcessGUID: guid}, "%s", text); err != nil {
 		return err
 	}
 	return c.waitForInstances(guid)
 }
 
-// waitForInstances waits, if -wait says so, until every instance runs the
+// waitForInstances waits, if --wait says so, until every instance runs the
 // active definition and there are no others.
 func (c *call) waitForInstances(guid string) error {
 	if !c.on("wait") {
@@ -137,42 +176,30 @@ func (c *call) waitForInstances(guid string) error {
 	if err != nil {
 		return err
 	}
-	return c.say(done{Done: "running", ProcessGUID: guid}, "%s runs", guid)
+	return c.Say(done{Done: "running", ProcessGUID: guid}, "%s runs", guid)
 }
 
-func lrpDelete(c *call) error {
-	r, err := c.remote()
-	if err != nil {
-		return err
-	}
+func lrpDelete(c *call, r *remote) error {
 	for _, guid := range c.args {
 		if err := r.bbs.DeleteDeployment(c.ctx, guid); err != nil {
 			return fmt.Errorf("%s: %w", guid, err)
 		}
-		if err := c.say(done{Done: "deleted", ProcessGUID: guid}, "%s is not desired any more, its instances stop", guid); err != nil {
+		if err := c.Say(done{Done: "deleted", ProcessGUID: guid}, "%s is not desired any more, its instances stop", guid); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func lrpRestart(c *call) error {
-	r, err := c.remote()
-	if err != nil {
-		return err
-	}
+func lrpRestart(c *call, r *remote) error {
 	guid, index := c.arg(0), c.argNumber(1)
-	if err := r.bbs.Retire(c.ctx, guid, index, c.flag("definition")); err != nil {
+	if err := r.bbs.Retire(c.ctx, guid, index, c.text("definition")); err != nil {
 		return err
 	}
-	return c.say(done{Done: "restarted", ProcessGUID: guid, Index: &index}, "%s/%d stops and starts again", guid, index)
+	return c.Say(done{Done: "restarted", ProcessGUID: guid, Index: &index}, "%s/%d stops and starts again", guid, index)
 }
 
-func lrpList(c *call) error {
-	r, err := c.remote()
-	if err != nil {
-		return err
-	}
+func lrpList(c *call, r *remote) error {
 	instances := map[string][]lrp.ActualLRP{}
 	for a, err := range r.bbs.ResolvedLRPs(c.ctx, storage.ActualLRPFilter{Domains: c.list("domain")}) {
 		if err != nil {
@@ -180,21 +207,21 @@ func lrpList(c *call) error {
 		}
 		instances[a.ProcessGUID] = append(instances[a.ProcessGUID], a)
 	}
-	v := &view{heading: []string{"PROCESS", "DOMAIN", "RUNNING", "MEMORY", "DISK", "DEFINITION", "AGE", "TROUBLE"}, empty: "nothing is desired"}
+	v := &show.View{Heading: []string{"PROCESS", "DOMAIN", "RUNNING", "MEMORY", "DISK", "DEFINITION", "AGE", "TROUBLE"}, Empty: "nothing is desired"}
 	for d, err := range r.bbs.Deployments(c.ctx, storage.DeploymentFilter{Domains: c.list("domain")}) {
 		if err != nil {
 			return err
 		}
 		running, summary := summarize(d, instances[d.ProcessGUID])
 		definition := d.Definitions[d.ActiveDefinitionID]
-		v.add(d.Project(), text(d.ProcessGUID), text(d.Domain), running, text(megabytes(definition.MemoryMB)), text(megabytes(definition.DiskMB)),
-			text(d.ActiveDefinitionID), text(age(c.now(), d.ModificationTag.Created())), summary)
+		v.Add(d.Project(), show.Text(d.ProcessGUID), show.Text(d.Domain), running, show.Text(megabytes(definition.MemoryMB)), show.Text(megabytes(definition.DiskMB)),
+			show.Text(d.ActiveDefinitionID), show.Text(show.Age(c.now(), d.ModificationTag.Created())), summary)
 	}
-	return c.show(v)
+	return c.Show(v)
 }
 
 // summarize says how many instances run, and what is wrong with the others.
-func summarize(d *lrp.Deployment, list []lrp.ActualLRP) (running, trouble cell) {
+func summarize(d *lrp.Deployment, list []lrp.ActualLRP) (running, trouble show.Cell) {
 	n, states, why := 0, map[lrp.State]int{}, ""
 	for i := range list {
 		a := &list[i]
@@ -210,9 +237,9 @@ func summarize(d *lrp.Deployment, list []lrp.ActualLRP) (running, trouble cell) 
 			why = text
 		}
 	}
-	running = cell{fmt.Sprintf("%d/%d", n, d.Instances), green}
+	running = show.Green.Of(fmt.Sprintf("%d/%d", n, d.Instances))
 	if n < d.Instances {
-		running.style = yellow
+		running.Style = show.Yellow
 	}
 	var parts []string
 	for _, s := range [...]lrp.State{lrp.Crashed, lrp.Unclaimed, lrp.Claimed} {
@@ -220,21 +247,17 @@ func summarize(d *lrp.Deployment, list []lrp.ActualLRP) (running, trouble cell) 
 			parts = append(parts, fmt.Sprintf("%d %s", states[s], s))
 		}
 	}
-	trouble.text = strings.Join(parts, ", ")
+	trouble.Text = strings.Join(parts, ", ")
 	if why != "" {
-		trouble.text += ": " + why
+		trouble.Text += ": " + why
 	}
 	if states[lrp.Crashed] > 0 {
-		trouble.style, running.style = red, red
+		trouble.Style, running.Style = show.Red, show.Red
 	}
 	return running, trouble
 }
 
-func lrpGet(c *call) error {
-	r, err := c.remote()
-	if err != nil {
-		return err
-	}
+func lrpGet(c *call, r *remote) error {
 	d, err := r.bbs.Deployment(c.ctx, c.arg(0))
 	if err != nil {
 		return err
@@ -249,21 +272,11 @@ func lrpGet(c *call) error {
 	}
 	v := c.instancesView(list, false, f)
 	running, _ := summarize(d, list)
-	v.doc, v.about = d.Project(), c.aboutDeployment(d, running.text)
-	return c.show(v)
-}
-
-// aboutDeployment describes what is desired.
-func (c *call) aboutDeployment(d *lrp.Deployment, running string) (about [][2]string) {
-	definition := d.Definitions[d.ActiveDefinitionID]
-	add := func(name, value string) {
-		if value != "" {
-			about = append(about, [2]string{name, value})
-		}
-	}
+	v.Doc = d.Project()
+	definition, add := d.Definitions[d.ActiveDefinitionID], v.AddAbout
 	add("process", d.ProcessGUID)
 	add("domain", d.Domain)
-	add("running", running)
+	add("running", running.Text)
 	add("definition", d.ActiveDefinitionID)
 	add("strategy", d.UpdateStrategy.String())
 	add("size", sizeOf(definition.Resources))
@@ -273,8 +286,8 @@ func (c *call) aboutDeployment(d *lrp.Deployment, running string) (about [][2]st
 	add("ports", joinPorts(definition.Ports))
 	add("routes", strings.Join(slices.Sorted(maps.Keys(d.Routes)), ", "))
 	add("annotation", d.Annotation)
-	add("age", age(c.now(), d.ModificationTag.Created()))
-	return about
+	add("age", show.Age(c.now(), d.ModificationTag.Created()))
+	return c.Show(v)
 }
 
 // actionText is an action in a few words: what it runs, and nothing of

@@ -1,10 +1,11 @@
-// Diegoctl is the operator's tool: it says what should run, shows what does and
-// why, and empties cells. docs/cli.md describes every command.
+// Diegoctl is the operator's tool: it desires what should run, shows what does
+// run and why, and empties cells. docs/cli.md describes every command.
 //
-// This is its outermost edge, which gives run what the process has; command.go
-// and commands.go hold the table of commands, arguments.go reads command lines,
-// exit.go has the exit codes, remote.go reaches a Diego, and the other files
-// hold the commands and how their answers are shown.
+// Each noun has a file with its commands, such as lrp.go and task.go. root.go
+// puts them together, flags.go has the flags that several commands share,
+// exit.go the exit codes, remote.go the way to a Diego, and watch.go what waits
+// and looks again. internal/cli is what cobra lacks for them; internal/show
+// writes their answers.
 package main
 
 import (
@@ -14,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/diegosdk/diego/examples/diegoctl/internal/show"
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/internal/daemon"
 )
@@ -22,9 +24,9 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// A second signal ends what does not end by itself.
+	// A second signal ends the process even if a command does not stop.
 	context.AfterFunc(ctx, stop)
-	width, terminal := terminalOf(os.Stdout)
+	width, terminal := show.Terminal(os.Stdout)
 	os.Exit(run(ctx, os.Args[1:], &process{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
 		env: os.Getenv, now: executor.UTC(time.Now), after: time.After, dial: dialHTTP, examine: daemon.Examine,

@@ -6,11 +6,26 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/spf13/cobra"
+
 	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/examples/diegoctl/internal/cli"
+	"github.com/diegosdk/diego/examples/diegoctl/internal/show"
 	"github.com/diegosdk/diego/internal/specfile"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/task"
 )
+
+func planCommand(p *process) *cobra.Command {
+	return cli.With(&cobra.Command{
+		Use: "plan --file FILE", Short: "Say where work would go, and if nowhere, why", RunE: p.runs(plan),
+		Long: `Say where work would go, and if nowhere, why. Nothing is desired and nothing is
+sent to a cell. It exits with 1 if anything goes nowhere.`,
+		Example: "  diegoctl plan -f web.json\n  diegoctl plan -f web.json --instances 100",
+	}, fileFlags("an LRP, a deployment or a task"), []cli.Flag{
+		{Name: "instances", Kind: cli.Number, Help: "so many instances, instead of the file's number"},
+	})
+}
 
 // plan says where the work of a spec file would go if it were asked for now.
 func plan(c *call) error {
@@ -31,7 +46,7 @@ func plan(c *call) error {
 		return err
 	}
 	v, nowhere := planView(items, &result)
-	if err := c.show(v); err != nil {
+	if err := c.Show(v); err != nil {
 		return err
 	}
 	if nowhere > 0 {
@@ -91,7 +106,7 @@ type planned struct {
 
 // planView shows the part of a result that is about our items, in their order:
 // the auctioneer plans with what waits besides.
-func planView(items []auction.Item, result *auction.Result) (v *view, nowhere int) {
+func planView(items []auction.Item, result *auction.Result) (v *show.View, nowhere int) {
 	rank := make(map[auction.Key]int, len(items))
 	for i := range items {
 		rank[items[i].Key] = i
@@ -116,7 +131,7 @@ func planView(items []auction.Item, result *auction.Result) (v *view, nowhere in
 		}
 	}
 	slices.SortFunc(list, func(a, b planned) int { return cmp.Compare(rank[a.Key], rank[b.Key]) })
-	v = &view{heading: []string{"WORK", "CELL", "MEMORY", "DISK", "WHY"}, empty: "it asks for no instance"}
+	v = &show.View{Heading: []string{"WORK", "CELL", "MEMORY", "DISK", "WHY"}, Empty: "it asks for no instance"}
 	onCell := map[string]int{}
 	for _, p := range list {
 		what := p.Key.GUID
@@ -126,21 +141,21 @@ func planView(items []auction.Item, result *auction.Result) (v *view, nowhere in
 			what = "task " + what
 		}
 		if p.Refusal != nil {
-			v.add(p, text(what), cell{"nowhere", red}, text("-"), text("-"), cell{p.Why, red})
+			v.Add(p, show.Text(what), show.Red.Of("nowhere"), show.Text("-"), show.Text("-"), show.Red.Of(p.Why))
 			continue
 		}
 		onCell[p.Placement.CellID]++
 		score := p.Placement.Score
-		v.add(p, text(what), cell{p.Placement.CellID, green}, text(percent(score.Memory)), text(percent(score.Disk)), text(p.Why))
+		v.Add(p, show.Text(what), show.Green.Of(p.Placement.CellID), show.Text(percent(score.Memory)), show.Text(percent(score.Disk)), show.Text(p.Why))
 	}
 	if len(list) > 1 || nowhere > 0 {
-		v.notes = append(v.notes, fmt.Sprintf("%d of %d would run, on %s; memory and disk are how full the cell would be.", len(list)-nowhere, len(list), count(len(onCell), "cell")))
+		v.Notes = append(v.Notes, fmt.Sprintf("%d of %d would run, on %s; memory and disk are how full the cell would be.", len(list)-nowhere, len(list), count(len(onCell), "cell")))
 	}
 	if others > 0 {
-		v.notes = append(v.notes, fmt.Sprintf("%s that waits already was planned with it.", count(others, "piece")+" of work"))
+		v.Notes = append(v.Notes, fmt.Sprintf("%s that waits already was planned with it.", count(others, "piece")+" of work"))
 	}
 	for _, bad := range result.InvalidCells {
-		v.notes = append(v.notes, fmt.Sprintf("Cell %s got nothing, as what it says of itself is wrong: %v.", bad.CellID, bad.Err))
+		v.Notes = append(v.Notes, fmt.Sprintf("Cell %s got nothing, as what it says of itself is wrong: %v.", bad.CellID, bad.Err))
 	}
 	return v, nowhere
 }

@@ -147,7 +147,7 @@ func TestAnOperatorCanDoEverythingWithARealFleet(t *testing.T) {
 	f := newFleet(t, 2)
 	f.shows("cells", "cell-2  -     ready")
 	// The first leader leads after a moment; clients wait for it.
-	f.ok("lrp create -f ../specs/greeter.json -wait -for 30s")
+	f.ok("lrp create -f ../specs/greeter.json --wait --for 30s")
 	f.shows("logs greeter 0", "hello from instance 0")
 	f.shows("logs greeter", "greeter/1  hello from instance 1")
 
@@ -155,19 +155,19 @@ func TestAnOperatorCanDoEverythingWithARealFleet(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	ended := make(chan int, 1)
-	go func() { ended <- run(ctx, split("logs greeter 1 -follow"), f.process(out, errs)) }()
+	go func() { ended <- run(ctx, split("logs greeter 1 --follow"), f.process(out, errs)) }()
 	out.has(t, "hello from instance 1")
 
 	// The log goes on in the container that comes after a restart.
 	f.ok("lrp restart-instance greeter 1")
 	errs.has(t, "--- greeter/1 goes on in container")
-	f.shows("logs greeter/1 -previous", "hello from instance 1")
+	f.shows("logs greeter/1 --previous", "hello from instance 1")
 	cancel()
 	if code := <-ended; code != exitOK {
 		t.Errorf("following a log ends with %d", code)
 	}
 
-	got := f.ok("task run -f ../specs/task.json -wait -for 30s -o json")
+	got := f.ok("task run -f ../specs/task.json --wait --for 30s -o json")
 	var task struct{ State, Result string }
 	if err := json.Unmarshal([]byte(got), &task); err != nil || task.State != "COMPLETED" || task.Result != "42\n" {
 		t.Errorf("%v: the task is %s", err, got)
@@ -183,23 +183,23 @@ func TestAnOperatorCanDoEverythingWithARealFleet(t *testing.T) {
 	f.ok("task delete slow")
 	f.shows("logs slow", "adding up")
 
-	f.ok("deployment update -f ../specs/deployment.json -wait -for 30s")
+	f.ok("deployment update -f ../specs/deployment.json --wait --for 30s")
 	f.shows("logs greeter 2", "a very good day from instance 2")
 	if got := f.ok("timeline greeter 0"); !strings.Contains(got, "rollout from definition greeter to politely") {
 		t.Errorf("the timeline is\n%s", got)
 	}
 
-	if r := f.run("plan -f ../specs/greeter.json -instances 100"); r.code != exitFailed || !strings.Contains(r.stdout, "short of memory; the nearest, cell-") {
+	if r := f.run("plan -f ../specs/greeter.json --instances 100"); r.code != exitFailed || !strings.Contains(r.stdout, "short of memory; the nearest, cell-") {
 		t.Errorf("a plan for too much says %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
-	f.ok("drain cell-1 -wait -for 30s")
-	f.shows("instances -cell cell-1", "there is no instance")
-	f.shows("instances -cell cell-2 -state RUNNING", "greeter/2")
+	f.ok("drain cell-1 --wait --for 30s")
+	f.shows("instances --cell cell-1", "there is no instance")
+	f.shows("instances --cell cell-2 --state RUNNING", "greeter/2")
 
 	f.ok("converge")
 	f.ok("lrp delete greeter")
 	f.shows("instances", "there is no instance")
-	if got := f.ok("events -kind task_created -o json"); strings.Count(got, "\n") != 2 {
+	if got := f.ok("events --kind task_created -o json"); strings.Count(got, "\n") != 2 {
 		t.Errorf("two tasks were made, and the events say\n%s", got)
 	}
 }

@@ -111,11 +111,11 @@ func (c *connection) tls() (*tls.Config, error) {
 	if c.ca != "" {
 		text, err := os.ReadFile(c.ca)
 		if err != nil {
-			return nil, fmt.Errorf("the certificates of -ca cannot be read: %w", err)
+			return nil, fmt.Errorf("the certificates of --ca cannot be read: %w", err)
 		}
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("%s, which -ca names, holds no certificate in PEM", c.ca)
+			return nil, fmt.Errorf("%s, which --ca names, holds no certificate in PEM", c.ca)
 		}
 	}
 	return config, nil

@@ -61,28 +61,30 @@ func shell(t *testing.T, name, script string) string {
 }
 
 func TestBashCompletesCommandLines(t *testing.T) {
-	// complete LINE... prints what bash would offer for the last word.
+	// offer LINE... prints what bash would offer for the last word. The first
+	// two functions are what the package bash-completion and bash itself do.
 	const script = `
-source <(diegoctl completion bash)
-[[ $(complete -p diegoctl) == *_diegoctl* ]] || { echo "nothing is registered"; exit 1; }
+_get_comp_words_by_ref() { words=("${COMP_WORDS[@]}") cword=$COMP_CWORD cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}; }
+compopt() { :; }
+source <(diegoctl completion bash --no-descriptions)
+[[ $(complete -p diegoctl) == *__start_diegoctl* ]] || { echo "nothing is registered"; exit 1; }
 offer() {
-	COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
-	_diegoctl
+	COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMP_TYPE=9 COMPREPLY=()
+	__start_diegoctl
 	local IFS='|'
 	echo "${COMPREPLY[*]}"
 }
 offer diegoctl depl
 offer diegoctl lrp sc
 offer diegoctl deployment ""
-offer diegoctl lrp create -w
-offer diegoctl lrp create -f my
-offer diegoctl instances -state CR
+offer diegoctl lrp scale --w
+offer diegoctl instances --state CR
 offer diegoctl completion ""
 offer diegoctl lrp get ""
 offer diegoctl nonsense ""
 `
 	want := strings.Join([]string{
-		"deployment", "scale", "create|update|activate|status", "-wait", "my spec.json", "CRASHED", "bash|zsh|fish", "", "", "",
+		"deployment", "scale", "activate|create|status|update", "--wait", "CRASHED", "bash|fish|powershell|zsh", "", "", "",
 	}, "\n")
 	if got := shell(t, "bash", script); got != want {
 		t.Errorf("bash offers\n%s\nwant\n%s", got, want)
@@ -108,14 +110,19 @@ func TestOtherShellsUnderstandTheirScripts(t *testing.T) {
 func TestTheProgramItselfAnswersAndExits(t *testing.T) {
 	got := shell(t, "bash", `
 diegoctl help lrp scale | head -1
-diegoctl lpr; echo $?
-diegoctl lrp list -timeout 30s >/dev/null 2>&1; echo $?
+diegoctl lrp list -timeout 30s 2>&1; echo $?
+diegoctl lpr 2>&1; echo $?
+diegoctl lrp list --timeout 30s >/dev/null 2>&1; echo $?
 echo '{}' | diegoctl lrp create -f - 2>&1; echo $?
 diegoctl version -o json | cut -c1-6
 `)
-	want := `diegoctl lrp scale: change the number of instances
+	want := `Change the number of instances
+diegoctl lrp list: there is no flag -timeout; long flags have two hyphens: --timeout
+  usage: diegoctl lrp list [flags]
+  diegoctl lrp list --help says more
+2
 diegoctl: there is no command "lpr"; did you mean "lrp"?
-  diegoctl help lists all commands
+  diegoctl --help lists its commands
 2
 5
 standard input:1:1: process_guid: want 1 to 255 letters, digits, - and _

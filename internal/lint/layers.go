@@ -64,13 +64,17 @@ var Layers = []Layer{
 	{Path: "internal/figures", Imports: []string{"auction"}},
 	{Path: "internal/parallel"},
 	{Path: "internal/reach"},
+	{Path: "internal/gnuflags", Imports: []string{"internal/spelling"}, Modules: []string{pflag}},
 	{Path: "internal/testdb", Imports: []string{"internal/testenv"}, Modules: []string{"github.com/go-sql-driver/mysql", "github.com/lib/pq"}},
 	{Path: "examples", Imports: []string{everything}, Modules: []string{"github.com/mattn/go-sqlite3", "github.com/go-sql-driver/mysql", "github.com/lib/pq", sync}},
+	{Path: "examples/diegoctl", Imports: []string{everything}, Modules: []string{cobra, pflag, sync}},
 }
 
 const (
 	everything = "*"
 	cmp        = "github.com/google/go-cmp"
+	cobra      = "github.com/spf13/cobra"
+	pflag      = "github.com/spf13/pflag"
 	sync       = "golang.org/x/sync"
 	sys        = "golang.org/x/sys"
 )

@@ -1,4 +1,4 @@
-package main
+package show
 
 import (
 	"strings"
@@ -6,34 +6,37 @@ import (
 	"unicode/utf8"
 )
 
-// This file draws tables: columns as wide as what is in them, and the last one
-// wrapped at the edge of a terminal. Nothing is ever wrapped or cut where the
-// output is no terminal, so that a line stays a line for grep.
-
-// A cell of a table is a text and how it looks.
-type cell struct {
-	text  string
-	style style
+// A Cell of a table is a text and how it looks.
+type Cell struct {
+	Text  string
+	Style Style
 }
 
-// A style is the parameter of an SGR sequence; empty is plain.
-type style string
+// A Style is the parameter of an SGR sequence; empty is plain.
+type Style string
 
+// The styles.
 const (
-	plain  style = ""
-	bold   style = "1"
-	faint  style = "2"
-	red    style = "31"
-	green  style = "32"
-	yellow style = "33"
+	Plain  Style = ""
+	bold   Style = "1"
+	Faint  Style = "2"
+	Red    Style = "31"
+	Green  Style = "32"
+	Yellow Style = "33"
 )
 
-func text(s string) cell { return cell{text: s} }
+// Text is a plain cell.
+func Text(s string) Cell { return Cell{Text: s} }
 
-// A table has a heading and rows of as many cells.
+// Of is a cell in this style.
+func (s Style) Of(text string) Cell { return Cell{text, s} }
+
+// A table has a heading, or none, and rows of as many cells. Columns are as
+// wide as what is in them. The last one is wrapped at the edge of a terminal;
+// elsewhere nothing is wrapped or cut, so that a line stays a line for grep.
 type table struct {
 	heading []string
-	rows    [][]cell
+	rows    [][]Cell
 }
 
 const (
@@ -47,11 +50,11 @@ func (t *table) draw(width int, colour bool) string {
 	if len(t.rows) == 0 {
 		return ""
 	}
-	lines := make([][]cell, 0, len(t.rows)+1)
+	lines := make([][]Cell, 0, len(t.rows)+1)
 	if t.heading != nil {
-		head := make([]cell, len(t.heading))
+		head := make([]Cell, len(t.heading))
 		for i, h := range t.heading {
-			head[i] = cell{h, bold}
+			head[i] = bold.Of(h)
 		}
 		lines = append(lines, head)
 	}
@@ -59,8 +62,8 @@ func (t *table) draw(width int, colour bool) string {
 	widths := make([]int, len(lines[0]))
 	for _, line := range lines {
 		for i := range line {
-			line[i].text = printable(line[i].text)
-			widths[i] = max(widths[i], utf8.RuneCountInString(line[i].text))
+			line[i].Text = Printable(line[i].Text)
+			widths[i] = max(widths[i], utf8.RuneCountInString(line[i].Text))
 		}
 	}
 	last := len(widths) - 1
@@ -76,15 +79,15 @@ func (t *table) draw(width int, colour bool) string {
 	for _, line := range lines {
 		var s strings.Builder
 		for i, c := range line[:last] {
-			s.WriteString(c.show(colour))
-			s.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c.text)))
+			s.WriteString(c.Show(colour))
+			s.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c.Text)))
 			s.WriteString(gap)
 		}
-		for i, part := range wrap(line[last].text, wrapAt) {
+		for i, part := range wrap(line[last].Text, wrapAt) {
 			if i > 0 {
 				s.WriteString("\n" + strings.Repeat(" ", indent))
 			}
-			s.WriteString(cell{part, line[last].style}.show(colour))
+			s.WriteString(line[last].Style.Of(part).Show(colour))
 		}
 		out.WriteString(strings.TrimRight(s.String(), " "))
 		out.WriteByte('\n')
@@ -92,11 +95,12 @@ func (t *table) draw(width int, colour bool) string {
 	return out.String()
 }
 
-func (c cell) show(colour bool) string {
-	if !colour || c.style == plain || c.text == "" {
-		return c.text
+// Show is the text of the cell, coloured or not.
+func (c Cell) Show(colour bool) string {
+	if !colour || c.Style == Plain || c.Text == "" {
+		return c.Text
 	}
-	return "\x1b[" + string(c.style) + "m" + c.text + "\x1b[0m"
+	return "\x1b[" + string(c.Style) + "m" + c.Text + "\x1b[0m"
 }
 
 // wrap breaks a text at spaces into lines of at most width characters, where it
@@ -121,8 +125,8 @@ func wrap(text string, width int) []string {
 	return append(lines, line)
 }
 
-// printable keeps text that somebody else has chosen from moving the cursor.
-func printable(s string) string {
+// Printable is s without the control characters that could move the cursor.
+func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == utf8.RuneError {
 			return ' '

@@ -1,21 +1,21 @@
-package main
+package show
 
 import (
 	"fmt"
 	"time"
 )
 
-// age is how long ago t was, in at most two units: "12s", "3m5s", "40m", "2h",
+// Age is how long ago t was, in at most two units: "12s", "3m5s", "40m", "2h",
 // "5d". It is "-" for the zero time.
-func age(now, t time.Time) string {
+func Age(now, t time.Time) string {
 	if t.IsZero() {
 		return "-"
 	}
-	return short(now.Sub(t))
+	return Short(now.Sub(t))
 }
 
-// short is a duration in at most two units.
-func short(d time.Duration) string {
+// Short is a duration in at most two units.
+func Short(d time.Duration) string {
 	const day = 24 * time.Hour
 	d = max(d, 0).Truncate(time.Second)
 	two := func(big, small time.Duration, bigName, smallName string) string {

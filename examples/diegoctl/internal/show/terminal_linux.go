@@ -1,4 +1,4 @@
-package main
+package show
 
 import (
 	"os"
@@ -6,9 +6,9 @@ import (
 	"unsafe"
 )
 
-// terminalOf reports whether a file is a terminal, and its width in characters,
+// Terminal reports whether a file is a terminal, and its width in characters,
 // 0 if that is not known.
-func terminalOf(f *os.File) (width int, ok bool) {
+func Terminal(f *os.File) (width int, ok bool) {
 	var size struct{ rows, columns, x, y uint16 }
 	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, f.Fd(), syscall.TIOCGWINSZ, uintptr(unsafe.Pointer(&size)))
 	return int(size.columns), errno == 0

@@ -1,4 +1,4 @@
-package main
+package show
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ func TestATerminalGetsNoControlCharactersOfContainers(t *testing.T) {
 	} {
 		for _, size := range []int{1, 2, 3, 100} { // as it may arrive
 			var out bytes.Buffer
-			v := &visible{out: &out}
+			v := &Visible{Out: &out}
 			for rest := []byte(text); len(rest) > 0; {
 				n := min(size, len(rest))
 				if m, err := v.Write(rest[:n]); m != n || err != nil {
