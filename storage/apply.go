@@ -11,23 +11,22 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-// Options of [Apply] and its like. A nil *Options means the zero value, and
-// that the documented defaults.
+// Options of [Apply] and its variants. A nil *Options means the zero value,
+// which has the documented defaults.
 type Options struct {
-	// Fence and RequestID go into every batch that sets none of its own.
+	// Fence and RequestID go into every batch that has none of its own.
 	Fence     Fence
 	RequestID string
-	// Attempts is how often it is tried when somebody else is faster (default
-	// 20).
+	// Attempts is how often to try when another commit is faster (default 20).
 	Attempts int
-	// MinWait and MaxWait bound the pause before the second and every later
-	// attempt, which doubles from one to the next (default 1 ms and 200 ms).
-	// The pause is a random part of that, at least half of it.
+	// MinWait and MaxWait bound the pause before each further attempt (default 1
+	// ms and 200 ms). It doubles from one attempt to the next; a random part of
+	// it, at least half, is waited.
 	MinWait time.Duration
 	MaxWait time.Duration
 	// Random is from [0, 1) (default math/rand/v2).
 	Random func() float64
-	// Sleep waits, or returns ctx's error when that ends first (default: in
+	// Sleep waits for d, or returns ctx's error when ctx ends first (default: in
 	// real time).
 	Sleep func(ctx context.Context, d time.Duration) error
 }
@@ -55,7 +54,7 @@ func (o *Options) withDefaults() Options {
 	return out
 }
 
-// complete adds to a batch what it does not have of its own.
+// complete adds the Fence and RequestID of o to a batch without them.
 func (o *Options) complete(b Batch) Batch {
 	if o == nil {
 		return b
@@ -69,11 +68,11 @@ func (o *Options) complete(b Batch) Batch {
 	return b
 }
 
-// Apply reads, decides and commits: it calls decide, which reads from the
-// Store and returns what to write, and commits that. When the commit conflicts
-// it waits a little and begins anew, up to o.Attempts times; the last error
-// then wraps ErrConflict. Every other error ends it at once. A batch with
-// nothing in it is not committed.
+// Apply reads, decides and commits. It calls decide, which reads from the Store
+// and returns what to write, and commits that. If the commit conflicts, it
+// waits a little and starts again, up to o.Attempts times; the last error then
+// wraps ErrConflict. Any other error ends it at once. An empty batch is not
+// committed.
 //
 // decide is called once for each attempt and must have no effects.
 func Apply(ctx context.Context, s Store, o *Options, decide func(context.Context, Reader) (Batch, error)) (Cursor, error) {
@@ -99,16 +98,16 @@ func Apply(ctx context.Context, s Store, o *Options, decide func(context.Context
 }
 
 // ApplySlot applies a decision to one slot: see [Apply]. It returns the
-// decision that was committed, whose effects are now the caller's to carry
-// out. The deployment that decide gets may be [Bare], and is nil if there is
-// none. If decide changes it, decide is called again with the whole of it.
+// committed decision; its effects are now the caller's to carry out. The
+// deployment that decide gets may be [Bare], and is nil if there is none. If
+// decide changes it, decide is called again with the whole deployment.
 //
-// A [Recaller] is asked for the slot first. Of a decision from memory nothing
-// counts but a commit that succeeds: decide may be called once more than
-// attempts are made.
+// A [Recaller] is asked for the slot first. A decision from memory counts only
+// if its commit succeeds, so decide may be called once more than attempts are
+// made.
 //
-// A decision that writes nothing but has effects is committed too if there is a
-// RequestID: that is what keeps a repetition from having them again.
+// If there is a RequestID, a decision that writes nothing but has effects is
+// committed too: otherwise a repetition would have the effects again.
 func ApplySlot(ctx context.Context, s Store, processGUID string, index int, o *Options,
 	decide func(lrp.Slot, *lrp.Deployment) (lrp.Decision, error),
 ) (lrp.Decision, Cursor, error) {
@@ -127,8 +126,8 @@ func ApplySlot(ctx context.Context, s Store, processGUID string, index int, o *O
 			return b, err
 		}
 		if decision.Deployment != nil {
-			// What is written must be whole. The deployment may have changed
-			// since the slot was read; the commit looks at both tags.
+			// A write needs the whole deployment. It may have changed since the slot was
+			// read; the commit compares both tags.
 			if d, err = r.Deployment(ctx, processGUID); errors.Is(err, ErrNotFound) {
 				d, err = nil, nil
 			}
@@ -155,7 +154,8 @@ func ApplySlot(ctx context.Context, s Store, processGUID string, index int, o *O
 }
 
 // ApplyDeployment applies a consumer's change to one deployment: see [Apply].
-// decide gets nil if there is none. It returns the change that was committed.
+// decide gets nil if there is none. ApplyDeployment returns the committed
+// change.
 func ApplyDeployment(ctx context.Context, s Store, processGUID string, o *Options,
 	decide func(*lrp.Deployment) (lrp.Change, error),
 ) (lrp.Change, Cursor, error) {
@@ -178,8 +178,8 @@ func ApplyDeployment(ctx context.Context, s Store, processGUID string, o *Option
 }
 
 // ApplyTask applies a decision to one task: see [Apply]. decide gets nil if
-// there is no such task. It returns the decision that was committed, whose
-// effects are now the caller's to carry out.
+// there is no task with this guid. ApplyTask returns the committed decision;
+// its effects are now the caller's to carry out.
 func ApplyTask(ctx context.Context, s Store, guid string, o *Options,
 	decide func(*task.Task) (task.Decision, error),
 ) (task.Decision, Cursor, error) {

@@ -8,15 +8,15 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-// A Batch is what one Commit writes. Its order matters only for Events. At
-// most one write concerns any one record. The zero Batch changes nothing.
+// A Batch is what one Commit writes. Its order matters only for Events. It has
+// at most one write for each record. The zero Batch changes nothing.
 //
-// Whatever the pointers in a Batch lead to belongs to the Store from Commit
-// on: nobody changes it.
+// From Commit on, everything that the pointers in a Batch lead to belongs to
+// the Store: nobody changes it.
 type Batch struct {
-	// ActualLRPs are writes and checks. A check is a write whose Before and
-	// After have the same tag: it changes nothing and only makes sure that at
-	// the moment of the commit the record is still the one that was read.
+	// ActualLRPs are writes and checks. A check is a write whose Before and After
+	// have the same tag: it changes nothing, and only requires that the record is
+	// unchanged when the batch commits.
 	ActualLRPs  []lrp.Write
 	Deployments []DeploymentWrite
 	Tasks       []task.Write
@@ -26,16 +26,16 @@ type Batch struct {
 	// Events are appended to the log. A Store makes no events of its own.
 	Events []Event
 
-	// Fence, unless it is zero, makes the Commit fail with a *FencedError when
-	// the epoch is no longer good at the moment of the commit.
+	// Fence, unless it is zero, makes the Commit fail with a *FencedError if its
+	// epoch is no longer good at the moment of the commit.
 	Fence Fence
-	// RequestID, unless it is empty, is remembered with the commit, for an
-	// hour at least. Another batch with the same id fails with a
-	// *DuplicateError. A batch that fails leaves no trace of its id.
+	// RequestID, unless it is empty, is remembered with the commit for at least an
+	// hour. Meanwhile another batch with the same id fails with a *DuplicateError.
+	// A batch that fails leaves no trace of its id.
 	RequestID string
-	// Origin is that of the [Recollection] that the batch was decided from, if
-	// it was. The Commit then fails with a *ConflictError unless slot and
-	// deployment are still what they were, or if the Store is not sure of it.
+	// Origin is the Origin of the [Recollection] on which the batch was decided,
+	// if any. The Commit then fails with a *ConflictError if the slot or the
+	// deployment has changed, or if the Store cannot be sure.
 	Origin any
 }
 
@@ -44,17 +44,17 @@ type Batch struct {
 // (nothing, for a creation), or the write conflicts.
 //
 // A write whose Before and After have the same tag changes nothing. It only
-// makes sure that at the moment of the commit the deployment is still the one
-// that was read. In such a check, and in a deletion, Before may be [Bare].
+// requires that the deployment is unchanged when the batch commits. In such a
+// check, and in a deletion, Before may be [Bare].
 //
 // Definitions are immutable: the Store adds those that only After has, drops
-// those that After has not, and leaves the others as they are.
+// those that only Before has, and leaves the others as they are.
 type DeploymentWrite struct {
 	Before *lrp.Deployment
 	After  *lrp.Deployment
 }
 
-// IsCheck reports whether w only makes sure that nothing has changed.
+// IsCheck reports whether w only checks that nothing has changed.
 func (w *DeploymentWrite) IsCheck() bool {
 	return w.Before != nil && w.After != nil && w.Before.ModificationTag == w.After.ModificationTag
 }
@@ -67,30 +67,29 @@ func (w *DeploymentWrite) Key() RecordKey {
 	return DeploymentKey(w.After.ProcessGUID)
 }
 
-// A DomainWrite makes a domain fresh for TTL from the commit on by the Store's
-// clock, or for ever if TTL is 0. It replaces what was known of the domain.
+// A DomainWrite makes a domain fresh, from the commit on for TTL by the Store's
+// clock, or for ever if TTL is 0. It replaces the domain's record.
 type DomainWrite struct {
 	Name string
 	TTL  time.Duration
 }
 
-// A Quarantine takes a record that cannot be decoded out of the lists and
-// frees its key. The Store keeps the record aside for an operator. A write that
-// finds the record gone, or decodable, conflicts.
+// A Quarantine removes a record that cannot be decoded from the lists and frees
+// its key. The Store keeps the record aside for an operator. The write
+// conflicts if the record is gone or can be decoded.
 type Quarantine struct {
 	Key RecordKey `json:"key"`
-	// Reason is what was wrong with the record.
+	// Reason is the reason why the record cannot be decoded.
 	Reason string `json:"reason"`
 }
 
-// AddLRP adds what a decision writes that was made from this slot and from this
-// deployment, which is nil if there was none. A decision is about all records
-// of its slot, so it is committed only while all of them are what they were;
-// and one that creates a record only while the deployment is. That no record
-// was added since is seen only with an Origin: without one, cells and
-// convergence put right what comes of it. Several decisions
-// about one process may follow one another, each made from the deployment that
-// the one before left.
+// AddLRP adds the writes of a decision about this slot and this deployment,
+// which is nil if there was none. The decision considers all records of its
+// slot, so it is committed only if all of them are unchanged. If it creates a
+// record, the deployment must be unchanged too. Without an Origin, a record
+// that was added since goes unnoticed; cells and convergence repair the result.
+// Several decisions about one process may follow one another, each made on the
+// deployment that the one before left.
 func (b *Batch) AddLRP(s lrp.Slot, d *lrp.Deployment, decision lrp.Decision) {
 	b.ActualLRPs = append(b.ActualLRPs, decision.Writes...)
 	for i := range s.Records {
@@ -110,7 +109,7 @@ func (b *Batch) AddLRP(s lrp.Slot, d *lrp.Deployment, decision lrp.Decision) {
 	b.addLRPEvents(decision.Events)
 }
 
-// addChecks makes sure that the records of the slot are what they were.
+// addChecks adds a check for each record of the slot.
 func (b *Batch) addChecks(s lrp.Slot) {
 	for i := range s.Records {
 		r := &s.Records[i]
@@ -118,20 +117,20 @@ func (b *Batch) addChecks(s lrp.Slot) {
 	}
 }
 
-// writes reports whether the decision has a write of the record.
+// writes reports whether the decision writes the record.
 func writes(decision lrp.Decision, r *lrp.ActualLRP) bool {
 	return slices.ContainsFunc(decision.Writes, func(w lrp.Write) bool {
 		return w.Before != nil && lrp.CompareRecords(w.Before, r) == 0
 	})
 }
 
-// IsCheck reports whether w only makes sure that nothing has changed.
+// IsCheck reports whether w only checks that nothing has changed.
 func IsCheck(w *lrp.Write) bool {
 	return w.Before != nil && w.After != nil && w.Before.ModificationTag == w.After.ModificationTag
 }
 
-// addDeployment adds w. If the batch writes the deployment already and w goes
-// on from there, the two become one write.
+// addDeployment adds w. If the batch already writes the deployment and w
+// continues from that version, the two become one write.
 func (b *Batch) addDeployment(w DeploymentWrite) {
 	for i := range b.Deployments {
 		earlier := &b.Deployments[i]
@@ -152,7 +151,7 @@ func (b *Batch) addLRPEvents(events []lrp.Event) {
 	}
 }
 
-// AddChange adds what a consumer changes of a deployment.
+// AddChange adds the writes of a consumer's change to a deployment.
 func (b *Batch) AddChange(c lrp.Change) {
 	if !c.IsZero() {
 		b.addDeployment(DeploymentWrite{Before: c.Before, After: c.After})
@@ -160,7 +159,7 @@ func (b *Batch) AddChange(c lrp.Change) {
 	b.addLRPEvents(c.Events)
 }
 
-// AddTask adds what a decision about a task writes.
+// AddTask adds the writes of a decision about a task.
 func (b *Batch) AddTask(decision task.Decision) {
 	if !decision.Write.IsZero() {
 		b.Tasks = append(b.Tasks, decision.Write)
@@ -176,8 +175,7 @@ func (b *Batch) AddDomain(name string, ttl time.Duration) {
 	b.Events = append(b.Events, Event{Domain: &DomainEvent{Domain: name, TTLNanoseconds: ttl}})
 }
 
-// AddQuarantine moves the record away that err tells of, and adds an event
-// that says so.
+// AddQuarantine moves the record of err away, and adds an event that says so.
 func (b *Batch) AddQuarantine(err *CorruptError) {
 	q := Quarantine{Key: err.Key, Reason: err.Err.Error()}
 	b.Quarantine = append(b.Quarantine, q)

@@ -24,14 +24,14 @@ const (
 	wantTime       = "none, or a time in UTC between 1970 and 2262 without a monotonic reading"
 )
 
-// Check says whether b is well formed, whatever the Store holds. Every Commit
-// begins with it. The error is an *executor.ValidationError.
+// Check reports whether b is well formed, independently of the Store's content.
+// Every Commit begins with it. The error is an *executor.ValidationError.
 //
 // Identifiers are 1 to [MaxIdentifierBytes] bytes of UTF-8 without NUL, or
 // empty where the record allows that. Other text is UTF-8. Times are in UTC,
-// as those of Step are. No version has the zero tag, which stands for no
-// record. Every ActualLRP keeps its invariants, every deployment has
-// its active definition, and so is whole; actions that are new are valid.
+// like those of Step. No version has the zero tag, which means that there is no
+// record. Every ActualLRP keeps its invariants. Every deployment is whole, with
+// its active definition. New actions are valid.
 func (b *Batch) Check() error {
 	c := checker{}
 	var keys map[RecordKey]struct{}
@@ -105,8 +105,8 @@ func (b *Batch) Check() error {
 	return c.Err()
 }
 
-// CheckLease says whether l can be acquired or renewed for ttl. Every Acquire
-// and Renew begins with it. The error is an *executor.ValidationError.
+// CheckLease reports whether l can be acquired or renewed for ttl. Every
+// Acquire and Renew begins with it. The error is an *executor.ValidationError.
 func CheckLease(l *Lease, ttl time.Duration) error {
 	c := checker{}
 	c.identifier(l.Kind, "", 0, "kind")
@@ -165,15 +165,15 @@ func (c *checker) same(same bool, list string, i int, field string, value any) {
 	}
 }
 
-// tagged refuses the tag that stands for no record.
+// tagged refuses the zero tag, which means that there is no record.
 func (c *checker) tagged(tag executor.ModificationTag, list string, i int) {
 	if tag.IsZero() {
 		c.in(list, i).Check(false, "modification_tag", tag, "a tag that is not zero")
 	}
 }
 
-// actions refuses actions that nobody could decode again, such as one of two
-// kinds.
+// actions refuses actions that nobody could decode again, for example one of
+// two kinds.
 func (c *checker) actions(info *executor.RunInfo, list string, i int, field string) {
 	var v executor.Validator
 	info.Action.Validate(&v)

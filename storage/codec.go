@@ -11,11 +11,11 @@ import (
 )
 
 // This file holds the encodings that stores on disk share. Each begins with a
-// byte for its version, and a decoder refuses a version that it does not know.
+// version byte, and a decoder refuses a version that it does not know.
 //
-// ActualLRPs and their events, which there are very many of, are binary:
-// integers as varints, text as its length and its bytes, times as nanoseconds
-// since 1970 and 0 for none. Everything else is JSON.
+// ActualLRPs and their events are binary, because there are very many of them:
+// integers are varints, text is its length and its bytes, times are nanoseconds
+// since 1970, with 0 for none. Everything else is JSON.
 
 const (
 	versionJSON   = 1
@@ -24,8 +24,8 @@ const (
 
 var errTruncated = errors.New("the encoding ends too early")
 
-// Encode is the versioned encoding of anything that has a JSON form: settings
-// and definitions of deployments, tasks.
+// Encode is the versioned encoding of a value with a JSON form: tasks, settings
+// and definitions of deployments.
 func Encode(v any) ([]byte, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -34,7 +34,7 @@ func Encode(v any) ([]byte, error) {
 	return append([]byte{versionJSON}, data...), nil
 }
 
-// Decode reads what [Encode] made into what v points to.
+// Decode reads an encoding of [Encode] into the value that v points to.
 func Decode(data []byte, v any) error {
 	if len(data) == 0 {
 		return errTruncated
@@ -51,16 +51,16 @@ func AppendActualLRP(dst []byte, r *lrp.ActualLRP) []byte {
 	return appendFields(append(dst, versionBinary), r)
 }
 
-// A Decoder decodes ActualLRPs. It remembers names that many records share, a
-// few thousand at most, so that they take memory once. The zero value is ready
-// to use, by one goroutine at a time.
+// A Decoder decodes ActualLRPs. It keeps names that many records share, a few
+// thousand at most, so that they take memory once. The zero value is ready to
+// use, by one goroutine at a time.
 type Decoder struct {
 	names map[string]string
 }
 
 const maxNames = 4096
 
-// Name is the string of those bytes.
+// Name returns the bytes as a string.
 func (d *Decoder) Name(b []byte) string {
 	if s, known := d.names[string(b)]; known {
 		return s
@@ -73,10 +73,9 @@ func (d *Decoder) Name(b []byte) string {
 	return s
 }
 
-// ActualLRP reads what [AppendActualLRP] made into r, whose process guid,
-// definition id, index and presence are set already. Records that break an
-// invariant are errors, as are those with anything left over. r keeps nothing
-// of data.
+// ActualLRP reads an encoding of [AppendActualLRP] into r, whose process guid,
+// definition id, index and presence are already set. A record that breaks an
+// invariant is an error, and so are bytes left over. r keeps nothing of data.
 func (d *Decoder) ActualLRP(data []byte, r *lrp.ActualLRP) error {
 	in := decoding{rest: data, names: d}
 	if err := in.version(); err != nil {
@@ -128,8 +127,8 @@ func appendFields(dst []byte, r *lrp.ActualLRP) []byte {
 	return binary.AppendVarint(dst, r.ModificationTag.Index)
 }
 
-// A decoding takes an encoding apart from the front. After its first error it
-// yields zeros.
+// A decoding reads an encoding from the front. After its first error it yields
+// zeros.
 type decoding struct {
 	rest  []byte
 	names *Decoder

@@ -9,28 +9,28 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-// What the errors of a Store wrap.
+// The errors of a Store wrap these.
 var (
 	// ErrNotFound: there is no such record. The errors of that name in packages
 	// lrp and task wrap it.
 	ErrNotFound = executor.ErrNotFound
-	// ErrExists: there is such a record already. task.ErrExists wraps it.
+	// ErrExists: the record exists already. task.ErrExists wraps it.
 	ErrExists = executor.ErrExists
 	// ErrConflict: the record has changed since it was read. Read it again and
-	// decide anew, as Apply does. A write that finds a record where none
-	// should be is ErrExists too, one that finds none is ErrNotFound too.
+	// decide again, as Apply does. A write that finds a record where none should
+	// be also wraps ErrExists; one that finds none also wraps ErrNotFound.
 	ErrConflict = errors.New("changed since it was read")
 	// ErrDuplicate: a batch with this request id was committed before.
 	ErrDuplicate = errors.New("request was committed before")
 	// ErrHeld: somebody else holds the lease.
 	ErrHeld = errors.New("lease is held by another owner")
-	// ErrFenced: the lease was acquired anew, released or forgotten since.
-	// Whoever gets this must stop what it does as the holder.
+	// ErrFenced: the lease was acquired again, released or deleted since. Stop
+	// everything that you do as its holder.
 	ErrFenced = errors.New("lease has a newer holder")
-	// ErrCorrupt: a record is there and cannot be decoded.
+	// ErrCorrupt: a record exists and cannot be decoded.
 	ErrCorrupt = errors.New("record cannot be decoded")
-	// ErrGone: events after this position have left the log, or it never
-	// reached it. Read the records anew and go on from Log.
+	// ErrGone: events after this position have left the log, or the log never
+	// reached it. Read the records again and continue from Log.
 	ErrGone = errors.New("position is outside the log of events")
 )
 
@@ -51,7 +51,7 @@ func (e *NotFoundError) Unwrap() error {
 	return ErrNotFound
 }
 
-// An ExistsError refuses to make a record that is there already.
+// An ExistsError refuses to create a record that exists already.
 type ExistsError struct{ Key RecordKey }
 
 func (e *ExistsError) Error() string { return fmt.Sprintf("%v: %v", e.Key, ErrExists) }
@@ -59,11 +59,11 @@ func (e *ExistsError) Error() string { return fmt.Sprintf("%v: %v", e.Key, ErrEx
 // Unwrap makes errors.Is(err, ErrExists) true.
 func (e *ExistsError) Unwrap() error { return ErrExists }
 
-// A ConflictError names the write because of which a batch was not committed.
+// A ConflictError names the write that kept a batch from being committed.
 type ConflictError struct {
 	Key RecordKey
-	// Err is ErrExists if the write wanted no record there, ErrNotFound if it
-	// wanted one and found none, and otherwise ErrConflict.
+	// Err is ErrExists if the write expected no record, ErrNotFound if it expected
+	// one and found none, and otherwise ErrConflict.
 	Err error
 }
 
@@ -75,7 +75,7 @@ func (e *ConflictError) Unwrap() []error { return []error{ErrConflict, e.Err} }
 // A DuplicateError says that a request was carried out before.
 type DuplicateError struct {
 	RequestID string
-	// Cursor is what the first Commit returned.
+	// Cursor is the result of the first Commit.
 	Cursor Cursor
 }
 
@@ -86,7 +86,7 @@ func (e *DuplicateError) Error() string {
 // Unwrap makes errors.Is(err, ErrDuplicate) true.
 func (e *DuplicateError) Unwrap() error { return ErrDuplicate }
 
-// A HeldError says who holds a lease that somebody else wants.
+// A HeldError says who holds a lease that another owner wants.
 type HeldError struct{ Lease Lease }
 
 func (e *HeldError) Error() string {
@@ -99,8 +99,8 @@ func (e *HeldError) Unwrap() error { return ErrHeld }
 // A FencedError says that an epoch of a lease is no longer good.
 type FencedError struct {
 	Fence Fence
-	// Epoch is the lease's newest epoch: Fence.Epoch if the lease was
-	// released, and 0 if the Store knows no such lease, or no longer.
+	// Epoch is the lease's newest epoch: Fence.Epoch if the lease was released,
+	// and 0 if the Store does not know the lease or has deleted it.
 	Epoch int64
 }
 
@@ -129,8 +129,8 @@ func (e *CorruptError) Unwrap() []error { return []error{ErrCorrupt, e.Err} }
 type GoneError struct {
 	After  Cursor
 	Extent Extent
-	// Gap is the one that the position lies in, if it lies in one: the reader
-	// has seen events that the log has lost.
+	// Gap is the gap in which the position lies, if any: the reader has seen
+	// events that the log has lost.
 	Gap *Gap
 }
 

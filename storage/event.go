@@ -10,7 +10,7 @@ import (
 // An Event is an entry of the log: exactly one of its five pointers is set.
 // Sequence and At are the Store's; in a Batch they are ignored.
 type Event struct {
-	// Sequence numbers are consecutive in the order of commits, but for gaps.
+	// Sequence numbers are consecutive in the order of commits, except for gaps.
 	Sequence Cursor `json:"sequence"`
 	// At is when the event was committed, by the Store's clock. It may step
 	// back when that clock does; Sequence never does.
@@ -19,14 +19,14 @@ type Event struct {
 	Task       *task.Event  `json:"task,omitempty"`
 	Domain     *DomainEvent `json:"domain,omitempty"`
 	Quarantine *Quarantine  `json:"quarantine,omitempty"`
-	// Gap is only in events that a Store has made. Its First is Sequence.
+	// Gap is set only in events that a Store makes. Its First is Sequence.
 	Gap *Gap `json:"gap,omitempty"`
 }
 
 // A DomainEvent says that a domain became fresh, or fresh for longer.
 type DomainEvent struct {
 	Domain string `json:"domain"`
-	// TTLNanoseconds is for how long; 0 means for ever.
+	// TTLNanoseconds is how long the domain is fresh; 0 means for ever.
 	TTLNanoseconds time.Duration `json:"ttl_nanoseconds"`
 }
 
@@ -35,15 +35,15 @@ const (
 	KindTaskCreated = "task_created"
 	KindTaskChanged = "task_changed"
 	KindTaskRemoved = "task_removed"
-	// KindDomainUpserted is of an Event with Domain.
+	// KindDomainUpserted is the kind of an Event with a Domain.
 	KindDomainUpserted = "domain_upserted"
-	// KindQuarantined is of an Event with Quarantine.
+	// KindQuarantined is the kind of an Event with a Quarantine.
 	KindQuarantined = "record_quarantined"
-	// KindLogGap is of an Event with Gap.
+	// KindLogGap is the kind of an Event with a Gap.
 	KindLogGap = "log_gap"
 )
 
-// EventKinds are all kinds of events, as [Subject.Kind] has them.
+// EventKinds are all kinds of events, as in [Subject.Kind].
 func EventKinds() (list []string) {
 	for kind := lrp.InstanceCreated; kind <= lrp.DesiredRemoved; kind++ {
 		list = append(list, kind.String())
@@ -57,23 +57,24 @@ var taskKinds = map[task.EventKind]string{
 	task.Removed: KindTaskRemoved,
 }
 
-// A Subject is what an event is about, as far as filters and the columns of a
-// database are concerned.
+// A Subject is what an event is about, in the form that filters and the columns
+// of a database use.
 type Subject struct {
-	// Kind is the event's kind as text, such as "actual_lrp_crashed".
+	// Kind is the event's kind as text, for example "actual_lrp_crashed".
 	Kind string
-	// ProcessGUID is empty and Index is −1 for events about no process; Index
-	// is −1 for events about a deployment.
+	// ProcessGUID is empty and Index is −1 if the event is not about a process;
+	// Index is −1 for events about a deployment.
 	ProcessGUID string
 	Index       int
 	TaskGUID    string
 	Domain      string
-	// CellBefore and CellAfter are where the record was and is, or empty.
+	// CellBefore and CellAfter are the cells of the record before and after, or
+	// empty.
 	CellBefore string
 	CellAfter  string
 }
 
-// Subject says what e is about. An Event that is about nothing has no Kind.
+// Subject returns what e is about. An Event about nothing has no Kind.
 func (e *Event) Subject() Subject {
 	s := Subject{Index: -1}
 	switch {

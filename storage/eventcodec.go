@@ -9,8 +9,8 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-// This file holds the encoding of events. Those about ActualLRPs are binary as
-// the records are; all others are JSON.
+// This file holds the encoding of events. Events about ActualLRPs are binary,
+// like the records; all others are JSON.
 
 // eventJSON is the JSON form of an event that is not binary.
 type eventJSON struct {
@@ -20,9 +20,9 @@ type eventJSON struct {
 	Quarantine *Quarantine    `json:"quarantine,omitempty"`
 	Gap        *Gap           `json:"gap,omitempty"`
 
-	// What is large and hardly ever changes is left out of the record before
-	// where it is the same after: a task's definition, a deployment's
-	// definitions, and its settings but for the number of instances.
+	// Large parts that hardly ever change are left out of the record before if the
+	// record after has the same: a task's definition, a deployment's definitions,
+	// and its settings except for the number of instances.
 	SameDefinitions bool `json:"same_definitions,omitempty"`
 	SameSettings    bool `json:"same_settings,omitempty"`
 }
@@ -34,7 +34,7 @@ type taskEventJSON struct {
 	Cause  task.Cause `json:"cause"`
 }
 
-// leaveOut takes out of the records before what those after have too.
+// leaveOut removes from the records before what the records after have too.
 func (w *eventJSON) leaveOut() {
 	if l := w.LRP; l != nil && l.DeploymentBefore != nil && l.DeploymentAfter != nil {
 		before, after := *l.DeploymentBefore, l.DeploymentAfter
@@ -92,7 +92,7 @@ func EncodeEvent(e *Event) ([]byte, error) {
 	return Encode(w)
 }
 
-// DecodeEvent reads what [EncodeEvent] made.
+// DecodeEvent reads an encoding of [EncodeEvent].
 func DecodeEvent(data []byte) (Event, error) {
 	if len(data) > 0 && data[0] == versionBinary {
 		return decodeInstanceEvent(data)

@@ -10,14 +10,13 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-// Each field of a filter lists the values that are wanted; an empty field
-// wants all. A record must satisfy every field. The Matcher methods are the
-// rule; a Store may leave the choice to its database as long as it chooses the
-// same. A matcher costs about the same for each record however many values the
-// filter lists, and may be used by several goroutines; Match makes one for a
-// single record.
+// Each field of a filter lists the values that are wanted; an empty field wants
+// all. A record must satisfy every field. The Matcher methods are the rule; a
+// Store may let its database choose, as long as it chooses the same. A matcher
+// costs about the same for each record however many values the filter lists,
+// and several goroutines may use it. Match makes one for a single record.
 
-// A DeploymentFilter chooses deployments.
+// A DeploymentFilter selects deployments.
 type DeploymentFilter struct {
 	ProcessGUIDs []string `json:"process_guids,omitempty"`
 	Domains      []string `json:"domains,omitempty"`
@@ -34,8 +33,8 @@ func (f *DeploymentFilter) Matcher() func(*lrp.Deployment) bool {
 // Match reports whether f wants d.
 func (f *DeploymentFilter) Match(d *lrp.Deployment) bool { return f.Matcher()(d) }
 
-// Bare is what lrp.Step and converge.PlanLRPs look at of a deployment: who it
-// is, its domain, update strategy and number of instances, the ids of the
+// Bare is the part of a deployment that lrp.Step and converge.PlanLRPs use: its
+// process guid, domain, update strategy and number of instances, the ids of the
 // active, the healthy and all other definitions, and the tag. The definitions
 // themselves and the other settings are zero, and Check refuses to commit that.
 func Bare(d *lrp.Deployment) *lrp.Deployment {
@@ -52,7 +51,7 @@ func Bare(d *lrp.Deployment) *lrp.Deployment {
 	}
 }
 
-// An ActualLRPFilter chooses ActualLRPs.
+// An ActualLRPFilter selects ActualLRPs.
 type ActualLRPFilter struct {
 	ProcessGUIDs []string       `json:"process_guids,omitempty"`
 	Indices      []int          `json:"indices,omitempty"`
@@ -75,7 +74,7 @@ func (f *ActualLRPFilter) Matcher() func(*lrp.ActualLRP) bool {
 // Match reports whether f wants r.
 func (f *ActualLRPFilter) Match(r *lrp.ActualLRP) bool { return f.Matcher()(r) }
 
-// A TaskFilter chooses tasks.
+// A TaskFilter selects tasks.
 type TaskFilter struct {
 	CellIDs []string     `json:"cell_ids,omitempty"`
 	Domains []string     `json:"domains,omitempty"`
@@ -91,7 +90,7 @@ func (f *TaskFilter) Matcher() func(*task.Task) bool {
 // Match reports whether f wants t.
 func (f *TaskFilter) Match(t *task.Task) bool { return f.Matcher()(t) }
 
-// An EventFilter chooses events by their [Subject].
+// An EventFilter selects events by their [Subject].
 type EventFilter struct {
 	Kinds        []string `json:"kinds,omitempty"`
 	ProcessGUIDs []string `json:"process_guids,omitempty"`
@@ -103,8 +102,8 @@ type EventFilter struct {
 	Domains []string `json:"domains,omitempty"`
 }
 
-// Validate checks that there are events of the kinds that f wants: whoever waits
-// for one that never comes should know.
+// Validate checks that the wanted kinds of events exist, so that nobody waits
+// for an event that never comes.
 func (f *EventFilter) Validate(v *executor.Validator) {
 	known := EventKinds()
 	for i, kind := range f.Kinds {
@@ -126,13 +125,14 @@ func (f *EventFilter) Matcher() func(*Subject) bool {
 // Match reports whether f wants an event about s.
 func (f *EventFilter) Match(s *Subject) bool { return f.Matcher()(s) }
 
-// A choice is one field of a filter. Long ones have an index.
+// A choice is one field of a filter. Long choices have an index.
 type choice[T comparable] struct {
 	values []T
 	index  map[T]struct{}
 }
 
-// fewValues are quicker compared than hashed.
+// fewValues is the number of values up to which comparing is faster than
+// hashing.
 const fewValues = 8
 
 func oneOf[T comparable](values []T) choice[T] {

@@ -6,46 +6,45 @@ import (
 )
 
 // A Gap is a part of the log in which no number belongs to an event. A store
-// leaves one when its log may have gone back to an earlier moment, because of a
-// restored backup, a power cut or a fail-over. Events that it has lost may have
-// been seen, and their numbers must not come again for others. So the next
-// number is the present time in microseconds since 1970, and every number that
-// was ever given lies below it, since no store commits an event each
-// microsecond.
+// leaves a gap when its log may have lost events, because of a restored backup,
+// a power cut or a fail-over. Somebody may have seen the lost events, so their
+// numbers must not be given to others. The next number is therefore the present
+// time in microseconds since 1970. Every number given before is smaller,
+// because no store commits an event each microsecond.
 //
 // The gap ends with an event of its own, which subscribers see.
 type Gap struct {
-	// After is the last event before the gap. Readers that have seen nothing
-	// later go on across the gap and miss nothing.
+	// After is the last event before the gap. Readers that have seen nothing later
+	// continue across the gap and miss nothing.
 	After Cursor `json:"after"`
 	// First is the number of the event that ends the gap. Positions between
 	// After and First−1 are gone: a reader at one of them has seen lost events.
 	First Cursor `json:"first"`
 }
 
-// NextGap is the gap that follows the newest event of a log, which was seen to
-// reach further, or not, at a time by the Store's clock. After it the epochs of
-// leases begin above First.
+// NextGap is the gap after the newest event of a log. seen is the greatest
+// number that somebody has seen, and now is the time by the Store's clock.
+// After the gap, the epochs of leases begin above First.
 func NextGap(newest, seen Cursor, now time.Time) Gap {
 	return Gap{After: newest, First: max(max(newest, seen)+2, Cursor(now.UnixMicro()))}
 }
 
-// A Restorer is a Store whose log can go back to an earlier moment.
+// A Restorer is a Store whose log can lose its newest events.
 //
-// A Store finds out by itself as often as it can, and leaves the same gap as
-// Restored does: each time that it is opened on data that were there before,
-// when its server has another identity than before, and when it finds its log
-// shorter than it was.
+// A Store finds that out by itself where it can, and then leaves the same gap
+// as Restored: each time it is opened on existing data, when its server has
+// another identity than before, and when its log is shorter than it was.
 type Restorer interface {
-	// Restored is to be called when the Store was put back while it was open, or
-	// may have been, in a way that it does not find out. It appends an event with a [Gap]. From
-	// then on no event has a number and no lease an epoch that was given
-	// before, not even one that the Store has lost. It is always safe to call.
+	// Restored must be called if the Store was, or may have been, restored while
+	// it was open in a way that it does not find out. It appends an event with a
+	// [Gap]. From then on, no event gets a number and no lease an epoch that was
+	// given before, not even one that the Store has lost. It is always safe to
+	// call.
 	Restored(ctx context.Context) error
 }
 
-// Restored asks s if s is a [Restorer], and otherwise does nothing. It is for
-// Stores that wrap another.
+// Restored calls s.Restored if s is a [Restorer], and otherwise does nothing.
+// It is for Stores that wrap another.
 func Restored(ctx context.Context, s Store) error {
 	if r, is := s.(Restorer); is {
 		return r.Restored(ctx)
@@ -54,8 +53,8 @@ func Restored(ctx context.Context, s Store) error {
 }
 
 // Check is nil if a reader that has seen the event after, and all before it,
-// misses nothing by going on. Otherwise it is a *[GoneError]. Of the log's gaps
-// only those matter that begin at after or before, and end behind it.
+// can continue without missing anything. Otherwise it is a *[GoneError]. Only
+// those gaps of the log matter that begin at or before after and end behind it.
 func (x Extent) Check(after Cursor, gaps []Gap) error {
 	next := after + 1
 	for i := range gaps {
@@ -72,19 +71,19 @@ func (x Extent) Check(after Cursor, gaps []Gap) error {
 	return nil
 }
 
-// MaxGaps is how many gaps a log has at most. With more of them, those are
-// merged that [MergeGaps] can merge. If there are still more, the events before
-// the oldest ones leave the log.
+// MaxGaps is the largest number of gaps in a log. Beyond it, [MergeGaps] merges
+// those that it can. If there are still more, the events before the oldest gaps
+// leave the log.
 const MaxGaps = 1000
 
-// MergeGaps merges gaps if there are more than MaxGaps, so that a Store which is
-// opened again and again pushes no event out of its log. It merges those between
-// which there is nothing but the events that end them. The last gap of such a run
-// stays, so only readers miss something that have not read on since the last but
-// one. The gaps are in ascending order.
+// MergeGaps merges gaps if there are more than MaxGaps, so that a Store which
+// is opened again and again pushes no event out of its log. It merges gaps that
+// have nothing between them but the events that end them. The last gap of each
+// run stays, so only readers that have not read on since the last but one miss
+// something. The gaps are in ascending order.
 //
-// A Store drops the events within the widened gaps, and widens them in the events
-// that end them.
+// A Store drops the events within the widened gaps, and widens the gaps in the
+// events that end them.
 func MergeGaps(gaps []Gap) (merged, widened []Gap) {
 	if len(gaps) <= MaxGaps {
 		return gaps, nil
@@ -105,8 +104,8 @@ func MergeGaps(gaps []Gap) (merged, widened []Gap) {
 	return merged, widened
 }
 
-// Keep is the oldest event of the log if only its newest n events stay, or
-// some more. The gaps are in ascending order.
+// Keep is the oldest event to keep if the newest n events stay in the log, or a
+// few more. The gaps are in ascending order.
 func (x Extent) Keep(n int, gaps []Gap) Cursor {
 	oldest := x.Oldest
 	if extra := len(gaps) - MaxGaps; extra > 0 {

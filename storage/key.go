@@ -15,8 +15,8 @@ const (
 	DeploymentRecord RecordKind = iota + 1
 	ActualLRPRecord
 	TaskRecord
-	// EventRecord is named in errors only: an event that cannot be decoded
-	// leaves the log in time.
+	// EventRecord appears only in errors: an event that cannot be decoded leaves
+	// the log in time.
 	EventRecord
 )
 
@@ -25,12 +25,12 @@ type RecordKey struct {
 	Kind RecordKind `json:"kind"`
 	// GUID is a process guid, or a task's guid.
 	GUID string `json:"guid,omitempty"`
-	// Index, DefinitionID and Presence are an ActualLRP's. The presence of a
-	// record that cannot be decoded may be none that lrp knows.
+	// Index, DefinitionID and Presence are set for an ActualLRP. The presence of a
+	// record that cannot be decoded may be unknown to lrp.
 	Index        int    `json:"index,omitempty"`
 	DefinitionID string `json:"definition_id,omitempty"`
 	Presence     uint8  `json:"presence,omitempty"`
-	// Sequence is an event's.
+	// Sequence is set for an event.
 	Sequence Cursor `json:"sequence,omitempty"`
 }
 

@@ -9,15 +9,15 @@ import (
 )
 
 // A Recaller is a Store that remembers slots. A step then need not begin with a
-// question to a database, and its commit compares the whole slot: by their tags
-// alone a commit sees that records have changed or gone, but not that one was
-// added. [ApplySlot] makes use of both.
+// question to a database, and its commit compares the whole slot: tags alone
+// show that records have changed or gone, but not that one was added.
+// [ApplySlot] uses both.
 //
-// What is remembered may be out of date, as other processes commit too. So
-// nobody may act on it but by committing, which finds out.
+// The memory may be out of date, because other processes commit too. So nobody
+// may rely on it without a commit, which finds out.
 type Recaller interface {
-	// Recall is what Slot returned, or would have returned, at the Store's last
-	// commit; ok is false if the Store does not remember it.
+	// Recall returns the slot as of the Store's last commit, in the form of Slot;
+	// ok is false if the Store does not remember it.
 	Recall(processGUID string, index int) (r Recollection, ok bool)
 }
 
@@ -26,12 +26,13 @@ type Recollection struct {
 	Slot lrp.Slot
 	// Deployment may be [Bare], and is nil if there is none.
 	Deployment *lrp.Deployment
-	// Origin goes into the Batch that is decided from this. It means something
-	// to the Store only.
+	// Origin goes into the Batch that is decided on this. Only the Store
+	// understands it.
 	Origin any
 }
 
-// Recall asks s if s is a [Recaller]. It is for Stores that wrap another.
+// Recall calls s.Recall if s is a [Recaller]. It is for Stores that wrap
+// another.
 func Recall(s Store, processGUID string, index int) (r Recollection, ok bool) {
 	if recaller, is := s.(Recaller); is {
 		return recaller.Recall(processGUID, index)
@@ -39,12 +40,12 @@ func Recall(s Store, processGUID string, index int) (r Recollection, ok bool) {
 	return Recollection{}, false
 }
 
-// errNotRecalled: the decision has to be made from what the Store holds.
+// errNotRecalled: the decision has to be made on the Store's records.
 var errNotRecalled = errors.New("cannot be decided from memory")
 
-// applyRecalled is ApplySlot without a read. Only a decision that is committed
-// counts, as the commit checks what was remembered: for everything else it
-// returns errNotRecalled, or the ErrConflict of the commit.
+// applyRecalled is ApplySlot without a read. Only a committed decision counts,
+// because the commit checks the memory. For everything else it returns
+// errNotRecalled, or the ErrConflict of the commit.
 func applyRecalled(ctx context.Context, s Store, processGUID string, index int, o *Options,
 	decide func(lrp.Slot, *lrp.Deployment) (lrp.Decision, error),
 ) (lrp.Decision, Cursor, error) {
@@ -65,14 +66,14 @@ func applyRecalled(ctx context.Context, s Store, processGUID string, index int, 
 	return decision, cursor, nil
 }
 
-// originAttempts is how often a decision that was made after a read is committed
-// with an Origin. Whatever a memory goes by, it must not keep a step from coming
-// to its end; the tags see to it that the slot stays a proper one.
+// originAttempts is how often a decision that follows a read is committed with
+// an Origin. A wrong memory must not keep a step from ending; after that the
+// tags alone keep the slot consistent.
 const originAttempts = 3
 
-// originOf is the Origin for a decision about a slot that was read, if s
-// remembers the slot as the same. The commit then sees also a record that was
-// added since, which has no tag that was read.
+// originOf returns the Origin for a decision about a slot that was read, if s
+// remembers the same slot. The commit then also notices a record that was added
+// since, which no tag shows.
 func originOf(s Store, slot lrp.Slot, d *lrp.Deployment) any {
 	r, ok := Recall(s, slot.ProcessGUID, slot.Index)
 	if !ok || (d == nil) != (r.Deployment == nil) || d != nil && d.ModificationTag != r.Deployment.ModificationTag {

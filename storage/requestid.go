@@ -4,13 +4,13 @@ import "context"
 
 type requestIDKey struct{}
 
-// WithRequestID marks a call, so that it can be repeated when its answer got
-// lost: calls of one method with one id are carried out once.
+// WithRequestID marks a call so that it can be repeated if its answer is lost:
+// calls of one method with one id are carried out once.
 func WithRequestID(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, requestIDKey{}, id)
 }
 
-// RequestID is the id that [WithRequestID] has given to a call, or "".
+// RequestID is the id that [WithRequestID] gave to a call, or "".
 func RequestID(ctx context.Context) string {
 	id, _ := ctx.Value(requestIDKey{}).(string)
 	return id

@@ -6,8 +6,9 @@ import (
 )
 
 // Wait returns nil when the log of s has an event beyond after or may have one,
-// and when after is beyond the log. It asks s if s is a [Waiter], and otherwise looks every interval
-// (default 200 ms). The error is from s, or wraps the context's.
+// and when after is beyond the log. It calls s.Wait if s is a [Waiter], and
+// otherwise looks every interval (default 200 ms). The error is from s, or
+// wraps the context's.
 func Wait(ctx context.Context, s Store, after Cursor, interval time.Duration) error {
 	if w, ok := s.(Waiter); ok {
 		return w.Wait(ctx, after)

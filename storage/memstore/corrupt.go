@@ -8,13 +8,13 @@ import (
 	"github.com/diegosdk/diego/storage"
 )
 
-// Nothing in this store can rot by itself. This file lets tests damage a
-// record, to see that they cope with one that some other store cannot decode.
+// A record of this store cannot become corrupt by itself. This file lets tests
+// damage one, to check how they handle a record that cannot be decoded.
 
 var errDamaged = errors.New("damaged by a test")
 
-// Corrupt makes a record undecodable until it is written anew or put into
-// quarantine. It reports whether there is such a record.
+// Corrupt makes a record undecodable until it is written again or quarantined.
+// It reports whether there is a record with the key.
 func (s *Store) Corrupt(key storage.RecordKey) bool {
 	c := s.core
 	c.mu.Lock()

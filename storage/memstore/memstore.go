@@ -1,8 +1,8 @@
 // Package memstore is a storage.Store in memory: for tests, simulations in
-// virtual time and programs that need no more. It keeps nothing beyond Close.
+// virtual time and small programs. It keeps nothing beyond Close.
 //
-// Lists and views work on snapshots, which cost the same however much the
-// store holds, and never wait for commits or hold them up.
+// Lists and views work on snapshots. A snapshot costs the same however much the
+// store holds; it never waits for commits and never blocks them.
 package memstore
 
 import (
@@ -17,24 +17,24 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-// Options of [New]. Nil means the zero value, and that the documented
+// Options of [New]. Nil means the zero value, which has the documented
 // defaults.
 type Options struct {
 	// Now is the store's clock (default time.Now). It is called with the
 	// store locked and must not use it.
 	Now func() time.Time
-	// Events is how many of the newest events the log holds (default 100,000).
-	// Up to twice as many stay in memory.
+	// Events is the number of the newest events that the log holds (default
+	// 100,000). Up to twice as many stay in memory.
 	Events int
-	// Requests is how long request ids are remembered at least (default 1 h,
-	// which is also the least).
+	// Requests is how long request ids are remembered, at least (default 1 h,
+	// which is also the minimum).
 	Requests time.Duration
 }
 
 const (
 	defaultEvents   = 100_000
 	defaultRequests = time.Hour
-	// sweepEvery is the time between looks for what has ended long ago.
+	// sweepEvery is the time between sweeps.
 	sweepEvery = time.Minute
 )
 
@@ -64,8 +64,8 @@ type core struct {
 	// remembered lists the requests in order of time.
 	remembered []request
 	swept      time.Time // when sweep last looked
-	// floor is at least the greatest epoch of the leases that were swept, and
-	// of those that may have been lost.
+	// floor is at least the greatest epoch of all leases that were swept or may
+	// have been lost.
 	floor int64
 	aside []storage.Quarantine
 	// wake is closed when there are new events; nil if nobody waits.
@@ -104,7 +104,7 @@ func New(o *Options) *Store {
 
 func (c *core) now() time.Time { return c.clock().Round(0).UTC() }
 
-// usable is the error of a store that cannot be used with ctx. It is called
+// usable returns why the store cannot be used with ctx, or nil. It is called
 // with the store locked.
 func (c *core) usable(ctx context.Context) error {
 	if c.closed {
@@ -192,7 +192,7 @@ func (s *Store) Remembers(ctx context.Context, requestID string) (bool, error) {
 	return known, nil
 }
 
-// admit is the reason not to commit b, or nil.
+// admit returns the reason not to commit b, or nil.
 func (c *core) admit(b *storage.Batch, now time.Time) error {
 	c.forget(now)
 	if b.RequestID != "" {
@@ -270,8 +270,8 @@ func (c *core) admit(b *storage.Batch, now time.Time) error {
 	return nil
 }
 
-// compare is the reason why a write that wants one tag conflicts with what is
-// there, or nil.
+// compare returns why a write that wants one tag conflicts with the record, or
+// nil.
 func compare(want, have lrp.ModificationTag, wanted, found bool) error {
 	switch {
 	case wanted && !found:
@@ -284,7 +284,7 @@ func compare(want, have lrp.ModificationTag, wanted, found bool) error {
 	return nil
 }
 
-// write carries out what was admitted.
+// write carries out an admitted batch.
 func (c *core) write(b *storage.Batch, now time.Time) {
 	c.own()
 	st := &c.state
@@ -294,7 +294,7 @@ func (c *core) write(b *storage.Batch, now time.Time) {
 		case w.After == nil:
 			c.removeLRP(keyOf(w.Before))
 		default:
-			// A copy of its own does not keep the decision's memory.
+			// The copy lets the decision's memory go.
 			r := new(lrp.ActualLRP)
 			*r = *w.After
 			c.putLRP(r)
@@ -330,7 +330,7 @@ func (c *core) write(b *storage.Batch, now time.Time) {
 	}
 }
 
-// own makes the state one that no snapshot shares, before it is changed.
+// own makes sure that no snapshot shares the state, before it is changed.
 func (c *core) own() {
 	if c.shared {
 		c.state.owner, c.shared = new(owner), false
@@ -361,8 +361,9 @@ func (c *core) removeLRP(key lrpKey) {
 	c.mend(storage.ActualLRPKey(r))
 }
 
-// append adds events to the log, and moves its beginning along. When it holds
-// twice what is wanted, that is copied; snapshots keep the one they have.
+// append adds events to the log and moves its beginning along. When the log
+// holds twice the wanted number, the wanted ones are copied; snapshots keep the
+// old log.
 func (c *core) append(events []storage.Event, now time.Time) {
 	st := &c.state
 	for _, e := range events {
@@ -390,7 +391,7 @@ func (c *core) forget(now time.Time) {
 	c.remembered = c.remembered[n:]
 }
 
-// sweep forgets, now and then, what ended more than storage.KeepFor ago.
+// sweep deletes, now and then, what ended more than storage.KeepFor ago.
 func (c *core) sweep(now time.Time) {
 	if age := now.Sub(c.swept); age >= 0 && age <= sweepEvery {
 		return
@@ -476,8 +477,8 @@ func (s *Store) Renew(ctx context.Context, l storage.Lease, ttl time.Duration) (
 	})
 }
 
-// lease writes l with the owner and the epoch that decide returns for what is
-// there.
+// lease writes l with the owner and the epoch that decide returns for the
+// present lease.
 func (c *core) lease(ctx context.Context, l storage.Lease, ttl time.Duration,
 	decide func(held lease, now time.Time) (owner string, epoch int64, err error),
 ) (storage.Lease, error) {

@@ -11,13 +11,13 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-// A source is where a reader finds the state to read.
+// A source is where a reader gets the state that it reads.
 type source interface {
 	// time is the store's clock.
 	time(ctx context.Context) (time.Time, error)
-	// still is a state that does not change any more.
+	// still returns a state that does not change any more.
 	still(ctx context.Context) (*state, time.Time, error)
-	// hold is a state that does not change until it is let go.
+	// hold returns a state that does not change until letGo is called.
 	hold(ctx context.Context) (s *state, letGo func(), err error)
 }
 
@@ -50,8 +50,8 @@ type reader struct{ source }
 
 func (r reader) Now(ctx context.Context) (time.Time, error) { return r.time(ctx) }
 
-// list makes a list of what each yields of a state. It looks at the context
-// now and then.
+// list makes a list of the values that each yields from a state. It checks the
+// context now and then.
 func list[T any](r reader, ctx context.Context, each func(s *state, now time.Time, yield func(T, error) bool)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		s, now, err := r.still(ctx)

@@ -9,7 +9,7 @@ import (
 )
 
 // An origin is a slot as it was recalled. Records are replaced, never changed,
-// so they tell by themselves whether they are still the same.
+// so comparing pointers shows whether they are still the same.
 type origin struct {
 	processGUID string
 	index       int
@@ -17,8 +17,8 @@ type origin struct {
 	deployment  *lrp.Deployment
 }
 
-// Recall implements [storage.Recaller]. All is in memory here, so it is a read;
-// what it is good for is the Origin.
+// Recall implements [storage.Recaller]. Everything is in memory here, so it is
+// a read; its benefit is the Origin.
 func (s *Store) Recall(processGUID string, index int) (storage.Recollection, bool) {
 	st, letGo, err := s.core.hold(context.Background())
 	if err != nil {
@@ -65,8 +65,8 @@ func (o *origin) slot() lrp.Slot {
 	return slot
 }
 
-// compare is why a batch that was decided from this cannot be committed, or
-// nil. Of another store's origin nothing is known.
+// compare returns why a batch that was decided from this origin cannot be
+// committed, or nil. An origin of another store always conflicts.
 func (s *state) compare(from any) error {
 	o, ok := from.(*origin)
 	if !ok {

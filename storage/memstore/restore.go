@@ -32,7 +32,8 @@ func (s *Store) Restored(ctx context.Context) error {
 	return nil
 }
 
-// widen is a log whose gaps were merged. Snapshots keep the one that they have.
+// widen returns a log whose gaps were merged. Snapshots keep the log that they
+// have.
 func widen(log []storage.Event, widened []storage.Gap) []storage.Event {
 	if len(widened) == 0 {
 		return log
@@ -53,10 +54,10 @@ func widen(log []storage.Event, widened []storage.Gap) []storage.Event {
 	return merged
 }
 
-// Save remembers all that the store holds. Calling fallBack puts it back to
-// that moment, as a power cut or a restored backup does with a store on disk;
-// it may be called again. It is for tests, which call Restored afterwards: this
-// store does not find out by itself.
+// Save remembers the content of the store. fallBack restores it, like a power
+// cut or a restored backup of a store on disk; it may be called again. It is
+// for tests. They call Restored afterwards, because this store does not find
+// out by itself.
 func (s *Store) Save() (fallBack func()) {
 	c := s.core
 	c.mu.Lock()

@@ -11,9 +11,9 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-// A state is everything that readers see. A copy of it, once the original goes
-// on with another owner, never changes: trees copy their nodes, the log only
-// grows behind the copy's end, and the map of corrupt records is replaced.
+// A state is everything that readers see. Once the original goes on with
+// another owner, a copy of it never changes: trees copy their nodes, the log
+// only grows behind the copy's end, and the map of corrupt records is replaced.
 type state struct {
 	owner       *owner
 	deployments tree[string, deployed]
@@ -23,13 +23,13 @@ type state struct {
 	tasks   tree[string, *task.Task]
 	domains tree[string, lrp.Domain]
 	leases  tree[leaseKey, lease]
-	// log ends with the newest event. It may begin before the oldest one that
+	// log ends with the newest event. It may begin before the oldest event that
 	// counts.
 	log            []storage.Event
 	oldest, newest storage.Cursor
-	// gaps are those of the log, in order. The slice is replaced, not changed.
+	// gaps are the gaps of the log, in order. The slice is replaced, not changed.
 	gaps []storage.Gap
-	// corrupt says what is wrong with records that a test has damaged.
+	// corrupt says what is wrong with the records that a test has damaged.
 	corrupt map[storage.RecordKey]error
 }
 
@@ -81,8 +81,8 @@ func (a leaseKey) compare(b leaseKey) int {
 	return strings.Compare(a.name, b.name)
 }
 
-// A lease stays for a while when it is released, without an owner, and the
-// release is when it expired.
+// A released lease stays for a while, without an owner; its expiry is the time
+// of the release.
 type lease struct{ storage.Lease }
 
 func (l lease) free(now time.Time) bool { return l.Owner == "" || !now.Before(l.ExpiresAt) }
@@ -107,13 +107,13 @@ func (s *state) extent() storage.Extent {
 	return storage.Extent{Oldest: s.oldest, Newest: s.newest}
 }
 
-// after are the events behind a position.
+// after returns the events behind a position.
 func (s *state) after(position storage.Cursor) []storage.Event {
 	i, _ := slices.BinarySearchFunc(s.log, position+1, func(e storage.Event, n storage.Cursor) int { return cmp.Compare(e.Sequence, n) })
 	return s.log[i:]
 }
 
-// corruptAt is the *storage.CorruptError for a damaged record, or nil.
+// corruptAt returns the *storage.CorruptError for a damaged record, or nil.
 func (s *state) corruptAt(k storage.RecordKey) error {
 	if len(s.corrupt) == 0 {
 		return nil

@@ -2,12 +2,11 @@ package memstore
 
 import "slices"
 
-// A tree is an ordered map of which a snapshot costs nothing: a B+ tree whose
-// nodes are copied before they change, unless they were made since the last
-// snapshot. Copying a tree and passing another owner to its later changes is
-// the snapshot.
+// A tree is an ordered map with free snapshots: a B+ tree whose nodes are
+// copied before they change, unless they were made since the last snapshot. To
+// take a snapshot, copy the tree and pass another owner to its later changes.
 //
-// Nodes that run empty are dropped, but not merged before: deletions leave the
+// Empty nodes are dropped, but nodes are not merged before: deletions leave the
 // order and the depth as they are.
 type tree[K, V any] struct {
 	compare func(a, b K) int
@@ -18,9 +17,9 @@ type tree[K, V any] struct {
 // An owner marks the nodes that nobody else has seen yet.
 type owner struct{ _ byte }
 
-// A node is a leaf with values or has children. Children[i] holds what is not
-// less than keys[i] and less than keys[i+1]; the first takes what is less than
-// keys[0] too.
+// A node is a leaf with values, or has children. children[i] holds the keys
+// from keys[i] up to keys[i+1], without that; the first also holds those below
+// keys[0].
 type node[K, V any] struct {
 	owner    *owner
 	keys     []K
@@ -70,7 +69,7 @@ func (t *tree[K, V]) get(k K) (v V, ok bool) {
 	return v, false
 }
 
-// own is n if o owns it, and otherwise a copy that o owns.
+// own returns n if o owns it, and otherwise a copy that o owns.
 func (n *node[K, V]) own(o *owner) *node[K, V] {
 	if n.owner == o {
 		return n
@@ -124,8 +123,8 @@ func (t *tree[K, V]) putInto(o *owner, n *node[K, V], k K, v V, before *V) *node
 	return nil
 }
 
-// split moves the upper part of an overfull node to a new one. Where keys
-// arrive in order, at the end, it leaves the lower part full.
+// split moves the upper part of an overfull node to a new one. If keys arrive
+// in order, at the end, it leaves the lower part full.
 func (n *node[K, V]) split(o *owner, inserted int) *node[K, V] {
 	if len(n.keys) <= maxKeys {
 		return nil
@@ -186,7 +185,8 @@ func (t *tree[K, V]) removeFrom(o *owner, n *node[K, V], k K) {
 	}
 }
 
-// ascend yields what is not less than from, in order, until yield is false.
+// ascend yields the entries from the key from on, in order, until yield returns
+// false.
 func (t *tree[K, V]) ascend(from K, yield func(K, V) bool) {
 	if t.root != nil {
 		t.ascendNode(t.root, from, yield)

@@ -23,7 +23,7 @@ var leaseCases = []testCase{
 			f.Errorf("it expires at %v, want that in UTC", lease.ExpiresAt)
 		}
 	}},
-	{sentence: "the value of a lease is copied: whoever writes over theirs changes nothing in the store", check: func(f *fixture) {
+	{sentence: "the value of a lease is copied: a caller that writes over it changes nothing in the store", check: func(f *fixture) {
 		value := func() string { return string(all(f, f.Store.Leases(f.ctx, "kind"))[0].Value) }
 		mine := []byte("first")
 		got, err := f.Store.Acquire(f.ctx, storage.Lease{Kind: "kind", Name: "n", Owner: "o", Value: mine}, time.Hour)

@@ -253,7 +253,7 @@ var readCases = []testCase{
 		f.createAll(unclaimed("p", 2))
 		f.same("third time", len(all(f, list)), 3)
 	}},
-	{sentence: "whoever stops early leaves nothing behind", check: func(f *fixture) {
+	{sentence: "a caller that stops early leaves nothing behind", check: func(f *fixture) {
 		const many = 300
 		var b storage.Batch
 		for i := range many {
