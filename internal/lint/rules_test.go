@@ -272,7 +272,7 @@ func TestFuzzTargetsWithoutACorpusAreRefused(t *testing.T) {
 
 // The words are split here so that this file passes the rule itself, wherever
 // it is checked out.
-func TestTextIsRefusedUnfinishedWorkRegistriesAndLocalPaths(t *testing.T) {
+func TestTextIsRefusedUnfinishedWorkMergesRegistriesAndLocalPaths(t *testing.T) {
 	tests := []struct {
 		name, root, text string
 		refused          bool
@@ -282,7 +282,10 @@ func TestTextIsRefusedUnfinishedWorkRegistriesAndLocalPaths(t *testing.T) {
 		{"a registry", "/bu" + "ilds/diego", "GOPROXY=https://proxy.golang" + ".org", true},
 		{"the parent of the checkout", "/bu" + "ilds/diego", "cd /bu" + "ilds/other", true},
 		{"the checkout in a common directory", "/tmp/diego", "cd /tmp/diego", true},
+		{"the begin of a merge", "/tmp/diego", "<<<<<<" + "< HEAD", true},
+		{"the end of a merge", "/tmp/diego", ">>>>>>" + "> 1234567 (A commit)", true},
 
+		{"the line below a heading", "/tmp/diego", "=======", false},
 		{"a common directory", "/tmp/diego", "cd /tmp/other", false},
 		{"a word that contains one", "/bu" + "ilds/diego", "MASTO" + "DON", false},
 		{"an ordinary host", "/bu" + "ilds/diego", "https://go.dev/dl/", false},

@@ -16,6 +16,9 @@ import (
 // passes its own rule; so are the hosts below.
 var leftovers = regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|XX` + `X)\b`)
 
+// mergeMarks are what git leaves in a file where two changes meet.
+var mergeMarks = regexp.MustCompile(`(?m)^(<{7}|>{7}) `)
+
 // registries are hosts that only the user's own configuration may name.
 var registries = []string{
 	"proxy.golang" + ".org", "sum.golang" + ".org", "goproxy" + ".io", "registry.npmjs" + ".org", "pypi" + ".org",
@@ -26,7 +29,7 @@ var registries = []string{
 // mention for other reasons.
 var commonParents = []string{"/", "/app", "/home", "/opt", "/root", "/src", "/tmp", "/usr/src", "/var/tmp"}
 
-// CheckText checks any text file: no unfinished work, no package registry, no
+// CheckText checks any text file: no unfinished work, no merge, no package registry, no
 // path of the machine on which the module is checked out at root.
 func CheckText(root, name string, content []byte) []string {
 	var findings []string
@@ -36,6 +39,9 @@ func CheckText(root, name string, content []byte) []string {
 	}
 	for _, at := range leftovers.FindAllIndex(content, -1) {
 		find(at[0], "%s: finish it or drop it", content[at[0]:at[1]])
+	}
+	for _, at := range mergeMarks.FindAllIndex(content, -1) {
+		find(at[0], "the mark of a merge: decide which text stays")
 	}
 	for _, host := range registries {
 		if at := bytes.Index(content, []byte(host)); at >= 0 {
