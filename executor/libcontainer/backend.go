@@ -18,7 +18,11 @@ import (
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/internal/guids"
 	"github.com/diegosdk/diego/executor/internal/hostport"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/cgroup"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/ids"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/network"
 	"github.com/diegosdk/diego/executor/libcontainer/internal/pid1"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/rootfs"
 )
 
 // Backend is an [executor.ContainerBackend]. Its methods may be called at
@@ -30,25 +34,20 @@ type Backend struct {
 	id      string
 	mounts  string // where root file systems are mounted; each can go through it to its own
 	host    facts
-	base    string   // the cgroup below which all of ours are
 	hidden  []string // paths in /proc that no container is shown
 	program *os.File // what every first process runs
 	null    *os.File
-	poller  *poller
-	images  images
-	network *network // nil with Options.HostNetwork, or where the host has no means
-	ids     *idPool  // nil with Options.SharedIDs, or where the host has no means
+	poller  *pid1.Poller
+	roots   *rootfs.Mounter
+	cgroups *cgroup.Parent
+	network *network.Network // nil with Options.HostNetwork, or where the host has no means
+	ids     *ids.Pool        // nil with Options.SharedIDs, or where the host has no means
 
 	mu         sync.Mutex
 	containers map[string]*container
 	ports      *hostport.Range
-	parent     *os.File // see own
 	closed     bool
 }
-
-// idBytes is the length of an id before it is written in hexadecimal. Names of
-// devices have little room.
-const idBytes = 4
 
 var (
 	_ executor.ContainerBackend = (*Backend)(nil)
@@ -66,7 +65,7 @@ func New(o Options) (*Backend, error) {
 	}
 	base := "/"
 	if os.Geteuid() == 0 {
-		if base, err = cgroupBase(); err != nil {
+		if base, err = cgroup.Base(); err != nil {
 			return nil, err
 		}
 	}
@@ -82,26 +81,30 @@ func New(o Options) (*Backend, error) {
 			return nil, err
 		}
 	}
-	host.overlay = overlayMissing(o.Dir, ids{})
+	host.overlay = rootfs.Missing(o.Dir, ids.Range{})
 	if host.ids = "Options.SharedIDs is set"; !o.SharedIDs {
-		host.ids = ownIDsMissing(o.Dir, o.FirstID)
+		host.ids = ownIDsMissing(o)
 	}
 	hidden, err := hiddenInProc()
 	if err != nil {
 		return nil, err
 	}
 	sum := sha256.Sum256([]byte(o.Dir))
+	id := hex.EncodeToString(sum[:network.IDBytes])
 	b := &Backend{
 		options:    o,
 		host:       host,
-		base:       base,
 		hidden:     hidden,
-		id:         hex.EncodeToString(sum[:idBytes]),
-		mounts:     "/run/diego-" + hex.EncodeToString(sum[:idBytes]),
+		id:         id,
+		mounts:     "/run/diego-" + id,
+		cgroups:    cgroup.NewParent(base, o.CgroupParent+"-"+id),
 		containers: make(map[string]*container),
 		ports:      hostport.NewRange(o.FirstPort, o.LastPort),
 	}
-	b.images = images{backend: b}
+	b.roots = rootfs.New(rootfs.Options{
+		Images: filepath.Join(o.Dir, imagesDir), Templates: filepath.Join(o.Dir, templatesDir), Mounts: b.mounts,
+		ImageDirs: o.ImageDirs, Preloaded: o.Preloaded, Mkfs: host.mkfs, Trash: b.trash(),
+	})
 	if b.program, err = pid1.Program(); err != nil {
 		return nil, err
 	}
@@ -109,7 +112,7 @@ func New(o Options) (*Backend, error) {
 		b.program.Close()
 		return nil, err
 	}
-	if b.poller, err = newPoller(); err != nil {
+	if b.poller, err = pid1.NewPoller(); err != nil {
 		b.program.Close()
 		b.null.Close()
 		return nil, err
@@ -117,15 +120,15 @@ func New(o Options) (*Backend, error) {
 	if !o.HostNetwork {
 		share := o.MaxConnections
 		if share == 0 {
-			share = shareOfConnections()
+			share = network.DefaultShare()
 		}
-		if b.network, err = newNetwork(b.id, o.Subnet, share); err != nil {
+		if b.network, err = network.New(b.id, o.Subnet, share); err != nil {
 			b.host.network = err.Error()
 		} else {
-			b.host.connections = b.network.unbounded
+			b.host.connections = b.network.Unbounded()
 		}
 	}
-	b.own()
+	b.cgroups.Own()
 	if err := os.MkdirAll(b.mounts, 0o711); err != nil {
 		return nil, errors.Join(fmt.Errorf("libcontainer: root file systems are mounted below /run: %w; make it writable", err), b.Close())
 	}
@@ -165,25 +168,23 @@ func (b *Backend) Close() error {
 		c.gone.Store(true)
 		c.life.Lock()
 		c.end()
-		if c.link.wire != nil {
-			c.link.wire.ns.Close()
-		}
+		c.link.Close()
 		c.life.Unlock()
 	}
-	err := b.poller.close()
+	err := b.poller.Close()
 	b.program.Close()
 	b.null.Close()
-	b.images.view.close()
+	b.roots.Close()
 	if b.network != nil {
-		if networkErr := b.network.close(); err == nil {
+		if networkErr := b.network.Close(); err == nil {
 			err = networkErr
 		}
 	}
 	b.ports.Close()
 	if b.ids != nil {
-		b.ids.close()
+		b.ids.Close()
 	}
-	b.disown()
+	b.cgroups.Close()
 	if rmErr := unix.Rmdir(b.mounts); rmErr != nil && rmErr != unix.ENOENT && rmErr != unix.ENOTEMPTY {
 		err = errors.Join(err, fmt.Errorf("remove %s: %w", b.mounts, rmErr))
 	}
@@ -198,7 +199,7 @@ func (b *Backend) List(context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	lost, err := b.lost()
+	lost, err := b.cgroups.Children()
 	if err != nil {
 		return nil, err
 	}
@@ -226,3 +227,12 @@ func (b *Backend) find(guid string) (*container, error) {
 
 // dir is the directory of a container.
 func (b *Backend) dir(guid string) string { return filepath.Join(b.options.Dir, containersDir, guid) }
+
+// isLost reports whether a cgroup of ours is all that is known of a container:
+// somebody has deleted the directory by which it would be found.
+func (b *Backend) isLost(guid string) bool {
+	b.mu.Lock()
+	known := b.containers[guid] != nil
+	b.mu.Unlock()
+	return !known && b.cgroups.Has(guid)
+}

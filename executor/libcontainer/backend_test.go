@@ -38,14 +38,6 @@ func TestMain(m *testing.M) {
 // host takes as long as twenty containers.
 var sharedImages string
 
-// needRoot ends a test on a machine that cannot run it.
-func needRoot(t testing.TB) {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		testenv.Missing(t, "root", "run the tests as root: real containers take namespaces, mounts and cgroups")
-	}
-}
-
 // newBackend is a Backend over dir. At the end of the test nothing is left of
 // it, or the test fails.
 func newBackend(t testing.TB, o Options) *Backend {
@@ -58,8 +50,14 @@ func newBackend(t testing.TB, o Options) *Backend {
 		if left := traces(t, b); len(left) != 0 {
 			t.Errorf("left behind: %q", left)
 		}
-		if g, err := b.parentCgroup(); err != nil || g.manager.Exists() {
-			t.Errorf("the parent of the cgroups is left: %v", err)
+		g, err := b.cgroups.Child("x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, dir := range g.Dirs() {
+			if parent := filepath.Dir(dir); exists(parent) {
+				t.Errorf("%s is left", parent)
+			}
 		}
 		if _, err := os.Lstat(b.mounts); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s is left: %v", b.mounts, err)
@@ -73,7 +71,7 @@ func newBackend(t testing.TB, o Options) *Backend {
 // at the end of the test.
 func openBackend(t testing.TB, o Options) *Backend {
 	t.Helper()
-	needRoot(t)
+	testenv.Root(t)
 	if err := os.MkdirAll(o.Dir, 0o711); err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +117,7 @@ func openBackend(t testing.TB, o Options) *Backend {
 }
 
 func TestTheBackendKeepsTheContractOfBackends(t *testing.T) {
-	needRoot(t)
+	testenv.Root(t)
 	eachIDs(t, func(t *testing.T, edit func(*Options)) {
 		options := func(dir string) Options {
 			o := Options{Dir: dir}
@@ -130,9 +128,9 @@ func TestTheBackendKeepsTheContractOfBackends(t *testing.T) {
 			New: func(t *testing.T) executor.ContainerBackend { return newBackend(t, options(t.TempDir())) },
 			Restart: func(t *testing.T, old executor.ContainerBackend) executor.ContainerBackend {
 				b := old.(*Backend)
-				b.network.firewall.close() // as the kernel does when a daemon dies
+				b.network.Close() // as the kernel does when a daemon dies
 				if b.ids != nil {
-					b.ids.close()
+					b.ids.Close()
 				}
 				return openBackend(t, options(b.options.Dir))
 			},

@@ -23,6 +23,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/ids"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/rootfs"
 	"github.com/diegosdk/diego/executor/manager"
 )
 
@@ -143,12 +145,29 @@ func throughManager(b *testing.B, m *manager.Manager, guid string, diskMB int64)
 
 // A bare is libcontainer without this package's part.
 type bare struct {
-	b   *testing.B
-	f   *fixture
-	dir string
+	b     *testing.B
+	f     *fixture
+	dir   string
+	image string   // the unpacked image of the host
+	shown []string // directories of the host that appear in it
 }
 
-func newBare(b *testing.B, f *fixture) *bare { return &bare{b, f, b.TempDir()} }
+func newBare(b *testing.B, f *fixture) *bare {
+	guid, _ := f.create() // which unpacks the image
+	f.delete(guid)
+	x := &bare{b: b, f: f, dir: b.TempDir()}
+	images, err := filepath.Glob(filepath.Join(sharedImages, "*", "usr"))
+	if err != nil || len(images) != 1 {
+		b.Fatalf("the images with a /usr are %q, %v", images, err)
+	}
+	x.image = filepath.Dir(images[0])
+	for _, dir := range rootfs.HostPrograms {
+		if info, err := os.Lstat(filepath.Join(x.image, dir)); err == nil && info.IsDir() {
+			x.shown = append(x.shown, dir)
+		}
+	}
+	return x
+}
 
 func (x *bare) cycle(guid string) {
 	must := func(err error) {
@@ -156,19 +175,17 @@ func (x *bare) cycle(guid string) {
 			x.b.Error(guid, err)
 		}
 	}
-	image, err := x.f.images.find(x.f.ctx, guid, "host:")
-	must(err)
 	dir := filepath.Join(x.dir, guid)
 	root := filepath.Join(dir, "root")
 	for _, d := range []string{root, dir + "/upper", dir + "/work"} {
 		must(os.MkdirAll(d, 0o755))
 	}
-	must(unix.Mount("overlay", root, "overlay", 0, "lowerdir="+image.dir+",upperdir="+dir+"/upper,workdir="+dir+"/work"))
+	must(unix.Mount("overlay", root, "overlay", 0, "lowerdir="+x.image+",upperdir="+dir+"/upper,workdir="+dir+"/work"))
 	spec := executor.ContainerSpec{GUID: guid, Resources: executor.Resources{MemoryMB: 64, MaxPIDs: 64}}
-	for _, dir := range hostDirectories() {
+	for _, dir := range x.shown {
 		spec.Mounts = append(spec.Mounts, executor.Mount{Source: dir, Target: dir})
 	}
-	config := x.f.config(spec, ids{}, root, nil)
+	config := x.f.config(spec, ids.Range{}, root, nil)
 	config.Cgroups.Path = "/bare-" + x.f.id + "-" + guid // elsewhere it would be a stray
 	if !x.f.options.HostNetwork {
 		config.Namespaces = append(config.Namespaces, configs.Namespace{Type: configs.NEWNET})

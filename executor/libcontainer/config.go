@@ -10,11 +10,12 @@ import (
 	"strconv"
 
 	"github.com/opencontainers/cgroups"
-	_ "github.com/opencontainers/cgroups/devices" // lets cgroups restrict devices
 	"github.com/opencontainers/runc/libcontainer/configs"
 	"golang.org/x/sys/unix"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/cgroup"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/ids"
 )
 
 // firstCapabilities are what starting and signalling processes of any user
@@ -86,7 +87,7 @@ func notShown(proc []string) []string {
 
 // config is what libcontainer is told, but for the network. masks are what
 // the root file system holds and must not be seen, beside what none may see.
-func (b *Backend) config(spec executor.ContainerSpec, own ids, rootFS string, masks []string) *configs.Config {
+func (b *Backend) config(spec executor.ContainerSpec, own ids.Range, rootFS string, masks []string) *configs.Config {
 	c := &configs.Config{
 		Rootfs:          rootFS,
 		RootPropagation: unix.MS_SLAVE | unix.MS_REC,
@@ -95,8 +96,8 @@ func (b *Backend) config(spec executor.ContainerSpec, own ids, rootFS string, ma
 		Namespaces: configs.Namespaces{
 			{Type: configs.NEWNS}, {Type: configs.NEWUTS}, {Type: configs.NEWIPC}, {Type: configs.NEWPID},
 		},
-		Cgroups:         &cgroups.Cgroup{Path: b.cgroupPath(spec.GUID), Resources: b.limits(spec)},
-		Devices:         deviceNodes(),
+		Cgroups:         &cgroups.Cgroup{Path: b.cgroups.Path(spec.GUID), Resources: b.limits(spec)},
+		Devices:         cgroup.DeviceNodes(),
 		Capabilities:    capabilities(spec.Privileged),
 		NoNewPrivileges: !spec.Privileged,
 		MaskPaths:       slices.Concat(b.hidden, masks),
@@ -108,9 +109,10 @@ func (b *Backend) config(spec executor.ContainerSpec, own ids, rootFS string, ma
 			{Source: "shm", Destination: "/dev/shm", Device: "tmpfs", Flags: unix.MS_NOSUID | unix.MS_NOEXEC | unix.MS_NODEV, Data: "mode=1777,size=65536k"},
 		},
 	}
-	if own.own() {
-		c.Namespaces = append(c.Namespaces, configs.Namespace{Type: configs.NEWUSER, Path: own.path()})
-		c.UIDMappings, c.GIDMappings = own.mapping(), own.mapping()
+	if own.Own() {
+		c.Namespaces = append(c.Namespaces, configs.Namespace{Type: configs.NEWUSER, Path: own.Path()})
+		mapping := []configs.IDMap{{ContainerID: 0, HostID: int64(own.First), Size: int64(own.Size)}}
+		c.UIDMappings, c.GIDMappings = mapping, mapping
 	}
 	if b.host.cgroupNamespace {
 		c.Namespaces = append(c.Namespaces, configs.Namespace{Type: configs.NEWCGROUP})
@@ -129,12 +131,17 @@ func (b *Backend) config(spec executor.ContainerSpec, own ids, rootFS string, ma
 	}
 	for _, m := range spec.Mounts {
 		mount := bind(m)
-		if own.own() {
-			mount.IDMapping = &configs.MountIDMapping{Recursive: true, UserNSPath: own.path()}
+		if own.Own() {
+			mount.IDMapping = &configs.MountIDMapping{Recursive: true, UserNSPath: own.Path()}
 		}
 		c.Mounts = append(c.Mounts, mount)
 	}
 	return c
+}
+
+// limits are the resources of a container.
+func (b *Backend) limits(spec executor.ContainerSpec) *cgroups.Resources {
+	return cgroup.Limits(spec, b.options.MaxPIDs, b.host.Swap)
 }
 
 func bind(m executor.Mount) *configs.Mount {

@@ -21,7 +21,12 @@ import (
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/internal/guids"
 	"github.com/diegosdk/diego/executor/internal/tenant"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/cgroup"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/ids"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/network"
 	"github.com/diegosdk/diego/executor/libcontainer/internal/pid1"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/rootfs"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/stage"
 )
 
 // A container is what this daemon knows of one beyond what lies on the disk.
@@ -31,18 +36,18 @@ type container struct {
 	dir     string
 	made    bool // whether Create has succeeded; guarded by Backend.mu
 	spec    executor.ContainerSpec
-	ids     ids
+	ids     ids.Range
 
 	// life is held for reading while something is made or started, and for
 	// writing by Delete: nothing begins in a container that is going.
 	life sync.RWMutex
 	gone atomic.Bool
 
-	cgroup   *cgroup
+	cgroup   *cgroup.Cgroup
 	init     *libcontainer.Process // the first process; it is our child
 	initPID  int
 	root     *os.File // the root directory as the container sees it
-	link     link
+	link     network.Link
 	mappings []executor.PortMapping
 
 	// conn is what the first process listens to. lost is closed when the first
@@ -127,21 +132,17 @@ func (b *Backend) make(ctx context.Context, c *container) (executor.Endpoint, er
 		if err := ctx.Err(); err != nil {
 			return endpoint, err
 		}
-		stage()
+		stage.Reached()
 		if err := part(ctx, c); err != nil {
 			return endpoint, err
 		}
 	}
-	stage()
+	stage.Reached()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c.made = ctx.Err() == nil
 	return endpoint, ctx.Err()
 }
-
-// stage is called between the parts of Create and of Delete. Tests kill the
-// daemon there.
-var stage = func() {}
 
 func (b *Backend) makeDir(_ context.Context, c *container) error {
 	err := os.Mkdir(c.dir, 0o700)
@@ -158,26 +159,27 @@ func (b *Backend) makeDir(_ context.Context, c *container) error {
 // makeFirst mounts the root file system, starts the first process and leaves
 // the mounts to it.
 func (b *Backend) makeFirst(ctx context.Context, c *container) error {
-	rootFS, masks, err := b.makeRootFS(ctx, c)
+	rootFS, masks, err := b.roots.Mount(ctx, rootfs.Container{
+		GUID: c.guid, Dir: c.dir, RootFS: c.spec.RootFS, DiskMB: c.spec.Resources.DiskMB, IDs: c.ids,
+	})
 	if err != nil {
 		return err
 	}
-	stage()
+	stage.Reached()
 	config := b.config(c.spec, c.ids, rootFS, masks)
-	if c.link.wire != nil {
-		config.Namespaces = append(config.Namespaces, configs.Namespace{Type: configs.NEWNET,
-			Path: fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), c.link.wire.ns.Fd())})
+	if path := c.link.Path(); path != "" {
+		config.Namespaces = append(config.Namespaces, configs.Namespace{Type: configs.NEWNET, Path: path})
 	}
-	b.host.start(config.Cgroups.Resources)
-	if c.cgroup, err = newCgroup(config.Cgroups); err != nil {
+	cgroup.Widen(config.Cgroups.Resources)
+	if c.cgroup, err = cgroup.New(config.Cgroups); err != nil {
 		return err
 	}
-	stage()
+	stage.Reached()
 	lc, err := libcontainer.Create(filepath.Join(c.dir, stateDir), c.guid, config)
 	if err != nil {
 		return fmt.Errorf("container %q: %w", c.guid, err)
 	}
-	stage()
+	stage.Reached()
 	conn, other, err := pid1.Pair()
 	if err != nil {
 		return err
@@ -188,7 +190,7 @@ func (b *Backend) makeFirst(ctx context.Context, c *container) error {
 		ExtraFiles: []*os.File{other, b.program},
 	}
 	if err = lc.Start(first); err == nil {
-		stage()
+		stage.Reached()
 		err = lc.Exec()
 	}
 	if err != nil {
@@ -196,11 +198,11 @@ func (b *Backend) makeFirst(ctx context.Context, c *container) error {
 		return c.errFirst(err)
 	}
 	c.conn, c.init = conn, first
-	stage()
+	stage.Reached()
 	if c.initPID, err = first.Pid(); err != nil {
 		return err
 	}
-	if c.key, err = b.poller.watch(conn.FD(), c.receive); err != nil {
+	if c.key, err = b.poller.Watch(conn.FD(), c.receive); err != nil {
 		return err
 	}
 	select {
@@ -210,8 +212,8 @@ func (b *Backend) makeFirst(ctx context.Context, c *container) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	before := c.cgroup.oomKills()
-	if err = b.host.tighten(c.cgroup, b.limits(c.spec)); err == nil && c.cgroup.oomKills() > before {
+	before := c.cgroup.OOMKills()
+	if err = c.cgroup.Tighten(b.limits(c.spec)); err == nil && c.cgroup.OOMKills() > before {
 		err = errors.New("the kernel has killed its first process") // which may still be seen
 	}
 	if err != nil {
@@ -220,10 +222,10 @@ func (b *Backend) makeFirst(ctx context.Context, c *container) error {
 	if c.root, err = os.OpenFile(fmt.Sprintf("/proc/%d/root", c.initPID), unix.O_PATH|unix.O_DIRECTORY, 0); err != nil {
 		return c.errLimits(err)
 	}
-	stage()
+	stage.Reached()
 	// The container has its own mounts by now, which end with it. The daemon's
 	// would outlive it if it is killed, and hold the loop device of the disk.
-	return c.unmountRootFS()
+	return b.roots.Unmount(c.guid, c.dir)
 }
 
 // stateDir is libcontainer's own directory below that of a container.
@@ -232,19 +234,17 @@ const stateDir = "state"
 // errFirst names the reason if a mount could not be mapped or there was too
 // little memory, which libcontainer has only words for.
 func (c *container) errFirst(err error) error {
-	if c.ids.own() {
+	if c.ids.Own() {
 		for _, m := range c.spec.Mounts {
-			if tree, why := openTree(m.Source, unix.AT_RECURSIVE, c.ids.space); why == nil {
-				unix.Close(tree)
-			} else if errors.Is(why, unix.EINVAL) {
-				return errNoMapping(c.guid, m.Source, why)
+			if why := rootfs.CheckMapping(c.guid, m.Source, c.ids); errors.Is(why, executor.ErrUnsupported) {
+				return why
 			}
 		}
 	}
 	for _, words := range []string{"OOM-killed", "unable to set memory limit"} {
 		if strings.Contains(err.Error(), words) {
 			return c.errMemory(fmt.Sprintf("to make it, this daemon's program is run in it, which takes more than %d MiB",
-				max(c.spec.Resources.MemoryMB, startMemory>>20)), err)
+				max(c.spec.Resources.MemoryMB, cgroup.StartMemory>>20)), err)
 		}
 	}
 	return fmt.Errorf("container %q: start its first process: %w", c.guid, err)
@@ -253,7 +253,7 @@ func (c *container) errFirst(err error) error {
 // errLimits names the reason if the limits were too low for what was there
 // already: v1 says so, and v2 ends it.
 func (c *container) errLimits(err error) error {
-	if !errors.Is(err, unix.EBUSY) && c.cgroup.oomKills() == 0 {
+	if !errors.Is(err, unix.EBUSY) && c.cgroup.OOMKills() == 0 {
 		return fmt.Errorf("container %q: set its limits: %w", c.guid, err)
 	}
 	return c.errMemory("what it takes to make it exceeds that", err)
@@ -294,18 +294,18 @@ func (b *Backend) remove(ctx context.Context, c *container) error {
 	if c.removed { // and the guid may be in use again
 		return nil
 	}
-	stage()
+	stage.Reached()
 	c.end()
-	stage()
+	stage.Reached()
 	g := c.cgroup
 	if g == nil {
 		var err error
-		if g, err = b.cgroup(c.guid); err != nil {
+		if g, err = b.cgroups.Child(c.guid); err != nil {
 			return err
 		}
 	}
 	if c.init == nil { // else the kernel has killed all with the first process
-		if err := g.kill(ctx); err != nil {
+		if err := g.Kill(ctx); err != nil {
 			return fmt.Errorf("container %q: %w", c.guid, err)
 		}
 	}
@@ -323,7 +323,7 @@ func (b *Backend) remove(ctx context.Context, c *container) error {
 	if b.network == nil {
 		unlinked <- nil
 	} else {
-		go func() { unlinked <- b.network.remove(&c.link, !c.spec.Privileged) }()
+		go func() { unlinked <- b.network.Remove(&c.link, !c.spec.Privileged) }()
 	}
 	err := c.removeRest(g)
 	if linkErr := <-unlinked; linkErr != nil {
@@ -332,7 +332,7 @@ func (b *Backend) remove(ctx context.Context, c *container) error {
 	if err != nil {
 		return err
 	}
-	stage()
+	stage.Reached()
 	// Its own directory is the last trace.
 	err = b.trash().Remove(ctx, c.dir)
 	if err != nil && !errors.Is(err, executor.ErrSetAside) {
@@ -344,7 +344,7 @@ func (b *Backend) remove(ctx context.Context, c *container) error {
 	delete(b.containers, c.guid)
 	b.ports.Release(c.guid)
 	if b.ids != nil {
-		b.ids.release(c.guid)
+		b.ids.Release(c.guid)
 	}
 	return err
 }
@@ -359,13 +359,13 @@ func (b *Backend) trash() tenant.Trash {
 }
 
 // removeRest removes the cgroup and the mounts with what is in them.
-func (c *container) removeRest(g *cgroup) error {
-	stage()
-	if err := g.remove(); err != nil {
+func (c *container) removeRest(g *cgroup.Cgroup) error {
+	stage.Reached()
+	if err := g.Remove(); err != nil {
 		return fmt.Errorf("container %q: remove its cgroup: %w", c.guid, err)
 	}
-	stage()
-	if err := c.unmountRootFS(); err != nil {
+	stage.Reached()
+	if err := c.backend.roots.Unmount(c.guid, c.dir); err != nil {
 		return fmt.Errorf("container %q: remove its mounts: %w", c.guid, err)
 	}
 	return nil
@@ -385,7 +385,7 @@ func (c *container) end() {
 	c.mu.Unlock()
 	c.init.Signal(unix.SIGKILL)
 	c.init.Wait()
-	c.backend.poller.forget(c.key, c.conn.FD())
+	c.backend.poller.Forget(c.key, c.conn.FD())
 	c.receive() // what it said last
 	c.receiving.Lock()
 	defer c.receiving.Unlock()
@@ -427,7 +427,7 @@ func (c *container) errDied() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	after := ""
-	if c.cgroup.oomKills() > c.victims {
+	if c.cgroup.OOMKills() > c.victims {
 		after = " after the container ran out of memory"
 	}
 	return &executor.BackendError{Kind: executor.ErrNoContainer, GUID: c.guid, Detail: "its first process has died" + after + "; delete it"}
@@ -470,13 +470,13 @@ func (c *container) killAll(ctx context.Context) error {
 		if err := c.signal(everybody, executor.Kill); err != nil {
 			return err
 		}
-		if c.cgroup.pids() <= 1 || c.usable() != nil {
+		if c.cgroup.PIDs() <= 1 || c.usable() != nil {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("container %q: processes do not die: %w", c.guid, ctx.Err())
-		case <-time.After(killPause):
+		case <-time.After(cgroup.KillPause):
 		}
 	}
 }

@@ -66,7 +66,7 @@ func TestKILLReachesAllThatDescendsFromAProcess(t *testing.T) {
 	if err := other.Signal(executor.Terminate); err != nil {
 		t.Error(err)
 	}
-	if n := f.containers[guid].cgroup.pids(); n != 1+1 {
+	if n := f.containers[guid].cgroup.PIDs(); n != 1+1 {
 		t.Errorf("TERM left %d processes, want the first one and a session", n)
 	}
 }

@@ -18,6 +18,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"github.com/diegosdk/diego/executor/libcontainer/internal/stage"
+	"github.com/diegosdk/diego/internal/testenv"
 )
 
 var (
@@ -46,7 +49,7 @@ func doomedDaemon(delay string) {
 	b, err := New(Options{Dir: os.Getenv(daemonDir)})
 	die(err)
 	var once sync.Once
-	stage = func() {
+	stage.Reached = func() {
 		for _, guid := range doomedGUIDs {
 			if exists(filepath.Join(b.dir(guid), stateDir, guid)) { // Create is over, and Run is next
 				once.Do(func() { time.AfterFunc(after, func() { syscall.Kill(os.Getpid(), syscall.SIGKILL) }) })
@@ -65,7 +68,7 @@ func doomedDaemon(delay string) {
 // Run takes about 25 ms. What it does by then is libcontainer's: processes are
 // cloned, wait for each other, are put into cgroups and set limits, and mount.
 func TestADaemonThatIsKilledWhileLibcontainerWorksLeavesNothing(t *testing.T) {
-	needRoot(t)
+	testenv.Root(t)
 	seed := *doomedSeed
 	if seed == 0 {
 		seed = rand.Uint64()

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/rootfs"
 )
 
 // attempts are tried by a shell in a container, as root and as nobody. Each
@@ -344,8 +345,8 @@ func TestContainersDoNotReachEachOther(t *testing.T) {
 		host, port, _ := net.SplitHostPort(address)
 		return f.as("nobody", guid, fmt.Sprintf(`perl -MIO::Socket::INET -e 'my $s = IO::Socket::INET->new(PeerAddr => "%s", PeerPort => %s, Timeout => 2) or exit 1; exit(<$s> eq "hello\n" ? 0 : 2)'`, host, port)).end()
 	}
-	own := f.containers[a].link.own.String()
-	gateway := f.containers[b].link.gateway.String()
+	own := f.containers[a].link.Own.String()
+	gateway := f.containers[b].link.Gateway.String()
 	mapped := fmt.Sprint(endpoint.Ports[0].HostPort)
 	for _, test := range []struct {
 		name, from, to string
@@ -354,7 +355,7 @@ func TestContainersDoNotReachEachOther(t *testing.T) {
 		{"a neighbour's port by its address", b, own + ":8080", false},
 		{"a neighbour's port that is not mapped", b, own + ":9090", false},
 		{"a neighbour's mapped port by the host", b, gateway + ":" + mapped, true},
-		{"its own mapped port by the host", a, f.containers[a].link.gateway.String() + ":" + mapped, true},
+		{"its own mapped port by the host", a, f.containers[a].link.Gateway.String() + ":" + mapped, true},
 		{"its own loopback", a, "127.0.0.1:9090", true},
 	} {
 		if got := dial(test.from, test.to).Success(); got != test.reached {
@@ -427,9 +428,9 @@ func TestWhatOfTheHostNotEverybodyMayReadIsNotReadInAContainer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	before := hostPrograms
-	t.Cleanup(func() { hostPrograms = before })
-	hostPrograms = append(hostPrograms[:len(hostPrograms):len(hostPrograms)], shown)
+	before := rootfs.HostPrograms
+	t.Cleanup(func() { rootfs.HostPrograms = before })
+	rootfs.HostPrograms = append(before[:len(before):len(before)], shown)
 	for _, test := range []struct {
 		name           string
 		shared, masked bool
@@ -437,11 +438,9 @@ func TestWhatOfTheHostNotEverybodyMayReadIsNotReadInAContainer(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			f := newFixture(t, func(o *Options) { o.SharedIDs = test.shared })
 			if test.masked { // as where files cannot be without owners
-				masks, err := notForOthers(hostDirectories())
-				if err != nil {
+				if err := f.roots.UseMasks(); err != nil {
 					t.Fatal(err)
 				}
-				f.images.view.known, f.images.view.masks = true, masks
 			}
 			guid, _ := f.create()
 			for _, user := range []string{"root", fmt.Sprint(someone), "nobody"} {
@@ -454,9 +453,6 @@ func TestWhatOfTheHostNotEverybodyMayReadIsNotReadInAContainer(t *testing.T) {
 				if e := f.as(user, guid, "touch "+shown+"/new || chmod 777 "+shown).end(); e.Success() {
 					t.Errorf("%s has changed it", user)
 				}
-			}
-			if test.shared && (f.images.view.owners == nil) != test.masked {
-				t.Logf("this host cannot show files without owners")
 			}
 		})
 	}

@@ -18,6 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/cgroup"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/stage"
 	plain "github.com/diegosdk/diego/executor/process"
 )
 
@@ -46,12 +48,11 @@ func TestAProcessThatUsesUpTheMemoryIsNamedSo(t *testing.T) {
 func TestALimitBelowWhatStartingTakesIsKept(t *testing.T) {
 	f := newFixture(t)
 	guid, _ := f.create(func(c *executor.ContainerSpec) { c.Resources = executor.Resources{MemoryMB: 4, MaxPIDs: 3} })
-	g := f.containers[guid].cgroup
-	if got := g.read(g.version.memoryLimit); got != 4<<20 {
-		t.Errorf("the memory limit is %d", got)
+	if got := f.cgroupFile(guid, "memory/memory.limit_in_bytes", "memory.max"); got != "4194304\n" {
+		t.Errorf("the memory limit is %s", got)
 	}
-	if got := g.read(g.version.pidsLimit); got != 3+1 {
-		t.Errorf("the process limit is %d, want 3 and the first one", got)
+	if got := f.cgroupFile(guid, "pids/pids.max", "pids.max"); got != "4\n" {
+		t.Errorf("the process limit is %s, want 3 and the first one", got)
 	}
 	if e := f.as("nobody", guid, "true").end(); !e.Success() {
 		t.Errorf("a small process ended with %v", e)
@@ -381,11 +382,11 @@ func TestACreateThatFailsOrIsCancelledLeavesNothing(t *testing.T) {
 	if _, err := f.Create(f.ctx, missing); err == nil {
 		t.Error("a mount of nothing was made")
 	}
-	defer func() { stage = func() {} }()
+	defer func() { stage.Reached = func() {} }()
 	for n := 1; ; n++ {
 		ctx, cancel := context.WithCancel(f.ctx)
 		i := 0
-		stage = func() {
+		stage.Reached = func() {
 			if i++; i == n {
 				cancel()
 			}
@@ -393,7 +394,7 @@ func TestACreateThatFailsOrIsCancelledLeavesNothing(t *testing.T) {
 		spec := full("x")
 		_, err := f.Create(ctx, spec)
 		cancel()
-		stage = func() {}
+		stage.Reached = func() {}
 		if got := traces(t, f.Backend); err != nil && len(got) != 1 { // the table
 			t.Fatalf("cancelled at stage %d it left %q", n, got)
 		}
@@ -422,9 +423,9 @@ func TestWhatTheHostCannotEnforceIsRefused(t *testing.T) {
 		asks  func(*executor.ContainerSpec)
 	}{
 		{"without overlayfs, anything", func(h *facts) { h.overlay = "none" }, func(*executor.ContainerSpec) {}},
-		{"without the memory controller, a memory limit", func(h *facts) { h.memory = "none" }, func(*executor.ContainerSpec) {}},
-		{"without the pids controller, anything", func(h *facts) { h.pids = "none" }, func(*executor.ContainerSpec) {}},
-		{"without the cpu controller, a weight", func(h *facts) { h.cpu = "none" }, func(c *executor.ContainerSpec) { c.CPUWeight = 3 }},
+		{"without the memory controller, a memory limit", func(h *facts) { h.Memory = "none" }, func(*executor.ContainerSpec) {}},
+		{"without the pids controller, anything", func(h *facts) { h.PIDs = "none" }, func(*executor.ContainerSpec) {}},
+		{"without the cpu controller, a weight", func(h *facts) { h.CPU = "none" }, func(c *executor.ContainerSpec) { c.CPUWeight = 3 }},
 		{"without loop devices, a disk limit", func(h *facts) { h.disk = "none" }, func(c *executor.ContainerSpec) { c.Resources.DiskMB = 16 }},
 		{"a disk too small for a file system", func(*facts) {}, func(c *executor.ContainerSpec) { c.Resources.DiskMB = 1 }},
 		{"without nftables, a network", func(h *facts) { h.network = "none" }, func(*executor.ContainerSpec) {}},
@@ -485,7 +486,7 @@ func TestOptionsAreCheckedAndContainersTakeRoot(t *testing.T) {
 	if err := (facts{}).allowed(1000); !errors.Is(err, executor.ErrUnsupported) || !strings.Contains(err.Error(), "root") {
 		t.Errorf("without root: %v", err)
 	}
-	if err := (facts{fatal: "no cgroups"}).allowed(0); !errors.Is(err, executor.ErrUnsupported) || !strings.Contains(err.Error(), "no cgroups") {
+	if err := (facts{Features: cgroup.Features{Fatal: "no cgroups"}}).allowed(0); !errors.Is(err, executor.ErrUnsupported) || !strings.Contains(err.Error(), "no cgroups") {
 		t.Errorf("without cgroups: %v", err)
 	}
 	if err := (facts{}).allowed(0); err != nil {
@@ -509,5 +510,5 @@ func TestAStartWhoseTimeIsOverLeavesNothingRunning(t *testing.T) {
 			<-ended
 		}
 	}
-	f.eventually("only the first process is left", func() bool { return f.containers[guid].cgroup.pids() == 1 })
+	f.eventually("only the first process is left", func() bool { return f.containers[guid].cgroup.PIDs() == 1 })
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/internal/testenv"
 )
 
 // patience bounds everything that must happen; nothing waits for it to pass. An
@@ -30,7 +31,7 @@ type fixture struct {
 
 func newFixture(t testing.TB, edit ...func(*Options)) *fixture {
 	t.Helper()
-	needRoot(t)
+	testenv.Root(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 4*patience)
 	t.Cleanup(cancel)
 	o := Options{Dir: filepath.Join(t.TempDir(), "cell")}
@@ -61,6 +62,22 @@ func (f *fixture) create(edit ...func(*executor.ContainerSpec)) (string, executo
 		f.Fatalf("Create: %v", err)
 	}
 	return spec.GUID, endpoint
+}
+
+// cgroupFile reads a file of a container's cgroup, where each version has it: v1
+// below a directory named after the controller.
+func (f *fixture) cgroupFile(guid, v1, v2 string) string {
+	f.Helper()
+	dirs := f.containers[guid].cgroup.Dirs()
+	path := filepath.Join(dirs[""], v2)
+	if controller, name, _ := strings.Cut(v1, "/"); dirs[controller] != "" {
+		path = filepath.Join(dirs[controller], name)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return string(text)
 }
 
 func (f *fixture) delete(guid string) {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/internal/testenv"
 )
 
 // probing is the stage of a probingDaemon.
@@ -67,7 +68,7 @@ func TestAHostThatLacksSomethingSaysWhatAndWhatHelps(t *testing.T) {
 }
 
 func TestADirThatCarriesNoOverlayIsSaidToAndTakesNoContainer(t *testing.T) {
-	needRoot(t)
+	testenv.Root(t)
 	base := t.TempDir()
 	for _, name := range []string{"lower", "upper", "work", "cell"} {
 		if err := os.Mkdir(filepath.Join(base, name), 0o755); err != nil {
@@ -79,7 +80,7 @@ func TestADirThatCarriesNoOverlayIsSaidToAndTakesNoContainer(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := unmount(dir); err != nil {
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
 			t.Error(err)
 		}
 	})
@@ -124,7 +125,7 @@ func TestWhatIsLeftIsRemovedWhateverLibcontainerHasWrittenAboutIt(t *testing.T) 
 			c.life.Lock()
 			c.end() // as the kernel does when a daemon dies
 			c.life.Unlock()
-			if err := f.network.remove(&c.link, false); err != nil {
+			if err := f.network.Remove(&c.link, false); err != nil {
 				t.Fatal(err)
 			}
 			f.mu.Lock()

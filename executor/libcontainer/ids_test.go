@@ -19,6 +19,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/ids"
+	"github.com/diegosdk/diego/internal/testenv"
 )
 
 // eachIDs runs a test with containers that have ids of their own, and with some
@@ -159,12 +161,8 @@ func TestEachContainerHasIDsOfItsOwnUnlessTheyAreShared(t *testing.T) {
 // hostUID is the uid, as the host sees it, of a process that is not root's.
 func (f *fixture) hostUID(guid string) uint32 {
 	f.Helper()
-	text, err := os.ReadFile(filepath.Join(f.containers[guid].cgroup.processes(), "cgroup.procs"))
-	if err != nil {
-		f.Fatal(err)
-	}
-	root := f.containers[guid].ids.first
-	for pid := range strings.FieldsSeq(string(text)) {
+	root := f.containers[guid].ids.First
+	for pid := range strings.FieldsSeq(f.cgroupFile(guid, "pids/cgroup.procs", "cgroup.procs")) {
 		info, err := os.Stat("/proc/" + pid)
 		if err != nil {
 			f.Fatal(err)
@@ -267,11 +265,11 @@ func TestARangeIsGivenAgainOnlyAfterItsContainerIsDeletedAlsoByTheNextDaemon(t *
 	c.life.Lock()
 	c.end() // as the kernel does when a daemon dies
 	c.life.Unlock()
-	if err := f.network.remove(&c.link, false); err != nil {
+	if err := f.network.Remove(&c.link, false); err != nil {
 		t.Fatal(err)
 	}
-	f.network.firewall.close()
-	f.ids.close()
+	f.network.Close()
+	f.ids.Close()
 	next := &fixture{TB: t, Backend: openBackend(t, Options{Dir: f.options.Dir}), ctx: f.ctx, count: 10}
 	another, _ := next.create()
 	if got, _ := next.idsOf(another); got == first {
@@ -287,33 +285,9 @@ func TestARangeIsGivenAgainOnlyAfterItsContainerIsDeletedAlsoByTheNextDaemon(t *
 // withRanges leaves room for a few containers, where no other run of these tests
 // looks for any.
 func withRanges(count uint32) func(*Options) {
-	const most = 2 * rangesPerBlock
+	const most = 2 * ids.RangesPerBlock
 	first := uint32(1_000_000_000 + os.Getpid()%200*most*IDsPerContainer)
 	return func(o *Options) { o.FirstID, o.LastID = first, first+count*IDsPerContainer-1 }
-}
-
-func TestTwoCellsOfAHostNeverGiveTheSameIDs(t *testing.T) {
-	few := withRanges(rangesPerBlock + 1)
-	one, two := newFixture(t, few), newFixture(t, few)
-	seen := map[uint32]bool{}
-	for _, f := range []*fixture{one, two, one} {
-		var err error
-		for err == nil { // all that it can have
-			var i ids
-			if i, err = f.ids.take(fmt.Sprint("x-", len(seen))); err == nil {
-				if seen[i.first] {
-					t.Errorf("the ids from %d on are given twice", i.first)
-				}
-				seen[i.first] = true
-			}
-		}
-		if !errors.Is(err, executor.ErrUnsupported) || !strings.Contains(err.Error(), fmt.Sprintf("all 33 ranges of 65536 uids from %d on are in use, by this cell or others of this host; set Options.FirstID", one.options.FirstID)) {
-			t.Errorf("the error is %v", err)
-		}
-	}
-	if len(seen) != rangesPerBlock+1 {
-		t.Errorf("%d of %d ranges were given", len(seen), rangesPerBlock+1)
-	}
 }
 
 func TestAContainerForWhichThereAreNoIDsLeavesNothing(t *testing.T) {
@@ -331,7 +305,7 @@ func TestAContainerForWhichThereAreNoIDsLeavesNothing(t *testing.T) {
 }
 
 func TestAFileSystemWithoutIdmappedMountsIsNamedWithWhatHelps(t *testing.T) {
-	needRoot(t)
+	testenv.Root(t)
 	base := t.TempDir()
 	for _, name := range []string{"lower", "upper", "work", "merged"} {
 		if err := os.Mkdir(filepath.Join(base, name), 0o755); err != nil {
@@ -343,7 +317,7 @@ func TestAFileSystemWithoutIdmappedMountsIsNamedWithWhatHelps(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := unmount(merged); err != nil {
+		if err := unix.Unmount(merged, unix.MNT_DETACH); err != nil {
 			t.Error(err)
 		}
 	})
@@ -360,19 +334,6 @@ func TestAFileSystemWithoutIdmappedMountsIsNamedWithWhatHelps(t *testing.T) {
 				t.Errorf("the error is %v", err)
 			}
 		})
-	}
-}
-
-func TestAMountThatHidesAPartOfProcIsFound(t *testing.T) {
-	for mounts, want := range map[string]string{
-		"25 1 0:22 / /proc rw - proc proc rw\n30 25 0:30 / /proc/sys/fs/binfmt_misc rw - autofs x rw\n": "",
-		"25 1 0:22 / /proc rw - proc proc rw\n30 25 0:30 / /proc/kcore rw - tmpfs x rw\n":               "/proc/kcore",
-		"25 1 0:22 / /process rw - tmpfs x rw\n":                                                        "",
-		"":                                                                                              "",
-	} {
-		if got := onProc(mounts); got != want {
-			t.Errorf("%q: %q, want %q", mounts, got, want)
-		}
 	}
 }
 
@@ -396,27 +357,27 @@ func TestIDsThatNoContainerCouldHaveAreRefused(t *testing.T) {
 }
 
 func TestNoTwoCellsHaveAnIDAndNobodyElseTakesOneFromThem(t *testing.T) {
-	const first, last = 0x7f00_0000, 0x7f00_0000 + 2*rangesPerBlock*IDsPerContainer - 1
+	const first, last = 0x7f00_0000, 0x7f00_0000 + 2*ids.RangesPerBlock*IDsPerContainer - 1
 	f := newFixture(t, func(o *Options) { o.HostNetwork, o.FirstID, o.LastID = true, first, last })
 	guid, _ := f.create()
 	// It is in the host's network, as is every user of the host.
 	r := f.as("nobody", guid, fmt.Sprintf(`exec perl -MSocket -e '$| = 1; `+
 		`for (%d, %d) { socket($s, AF_UNIX, SOCK_DGRAM, 0); push @s, $s; bind($s, pack("S", AF_UNIX) . "\0diego-ids-$_") } `+
-		`print -e "%s" ? "sees the locks" : "has taken names"; sleep 1000'`, first, first+rangesPerBlock*IDsPerContainer, idLocks))
+		`print -e "%s" ? "sees the locks" : "has taken names"; sleep 1000'`, first, first+ids.RangesPerBlock*IDsPerContainer, ids.Locks))
 	r.says("has taken names")
-	for range rangesPerBlock {
-		if _, err := f.ids.take(fmt.Sprint(f.count)); err != nil {
+	for range ids.RangesPerBlock {
+		if _, err := f.ids.Take(fmt.Sprint(f.count)); err != nil {
 			t.Fatal(err)
 		}
 		f.count++
 	}
 	// Its blocks begin elsewhere.
-	other, err := newIDPool("00", Options{FirstID: first + IDsPerContainer, LastID: last})
+	other, err := ids.NewPool("00", first+IDsPerContainer, last, IDsPerContainer)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer other.close()
-	if got, err := other.take("another"); err == nil {
-		t.Errorf("another cell has the ids from %d on", got.first)
+	defer other.Close()
+	if got, err := other.Take("another"); err == nil {
+		t.Errorf("another cell has the ids from %d on", got.First)
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/diegosdk/diego/executor"
@@ -245,31 +244,5 @@ func TestARootFileSystemThatCannotBeUsedSaysWhy(t *testing.T) {
 	parts, err := filepath.Glob(filepath.Join(f.options.Dir, imagesDir, "*.part"))
 	if err != nil || len(parts) != 0 {
 		t.Errorf("half an image is left: %q, %v", parts, err)
-	}
-}
-
-func TestAnImageIsUnpackedOnceWhoeverAsks(t *testing.T) {
-	images := t.TempDir()
-	f := newFixture(t, func(o *Options) { o.ImageDirs = []string{images} })
-	path := filepath.Join(images, "image.tar")
-	if err := os.WriteFile(path, tarOf(entry{name: "a", content: "x", mode: 0o644}), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	before, err := os.ReadDir(filepath.Join(f.options.Dir, imagesDir))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var wait sync.WaitGroup
-	for range 8 {
-		wait.Go(func() {
-			if _, err := f.images.find(f.ctx, "g", "tar://"+path); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wait.Wait()
-	made, err := os.ReadDir(filepath.Join(f.options.Dir, imagesDir))
-	if err != nil || len(made) != len(before)+1 {
-		t.Errorf("there are %d more images, %v", len(made)-len(before), err)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/network"
 	"github.com/diegosdk/diego/internal/testenv"
 )
 
@@ -29,7 +30,7 @@ func outside(f *fixture) (tcp, udp netip.AddrPort) {
 	// A documentation address on the wire of a container that does nothing
 	// else: always there, whatever network the machine has.
 	guid, _ := f.create()
-	host := f.containers[guid].link.gateway.String()
+	host := f.containers[guid].link.Gateway.String()
 	tcp = listener(f, host)
 	p, err := net.ListenPacket("udp", host+":0")
 	if err != nil {
@@ -116,53 +117,6 @@ func TestAContainerHasItsShareOfTrackedConnectionsAndItsNeighbourTheirs(t *testi
 	}
 }
 
-func TestWhatADeletedContainerHasLeftInTheTableOfConnectionsGoesWhenThereIsLittleRoom(t *testing.T) {
-	f := newFixture(t)
-	before := crowded
-	t.Cleanup(func() { crowded = before })
-	tcp, _ := outside(f)
-	tracked := func(address string) (count int) {
-		flows, err := netlink.ConntrackTableList(netlink.ConntrackTable, unix.AF_INET)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, flow := range flows {
-			if flow.Forward.SrcIP.String() == address {
-				count++
-			}
-		}
-		return count
-	}
-	begin := func() (guid, address string) {
-		guid, _ = f.create()
-		if !reaches(f, guid, "tcp", tcp) {
-			t.Fatal("nothing is reached")
-		}
-		address = f.containers[guid].link.own.String()
-		if tracked(address) == 0 {
-			t.Fatal("nothing is tracked")
-		}
-		return guid, address
-	}
-	_, lives := begin()
-	for _, test := range []struct {
-		name    string
-		crowded bool
-		left    int
-	}{{"room", false, 1}, {"little room", true, 0}} {
-		crowded = func() bool { return test.crowded }
-		f.network.swept = time.Time{}
-		guid, address := begin()
-		f.delete(guid)
-		if n := tracked(address); n != test.left {
-			t.Errorf("with %s, %d connections are left, want %d", test.name, n, test.left)
-		}
-	}
-	if n := tracked(lives); n != 1 {
-		t.Errorf("of a container that is there %d connections are left, want 1", n)
-	}
-}
-
 func TestEgressRulesAreEnforced(t *testing.T) {
 	f := newFixture(t)
 	tcp, udp := outside(f)
@@ -227,8 +181,8 @@ func TestAContainerKnowsItsNetwork(t *testing.T) {
 		t.Fatalf("%v: %s", e, r.stderr)
 	}
 	link := f.containers[guid].link
-	gateway := fmt.Sprintf("%08X", binary.NativeEndian.Uint32(link.gateway.AsSlice()))
-	for _, want := range []string{"|-- " + link.own.String(), gateway, link.own.String() + " " + guid} {
+	gateway := fmt.Sprintf("%08X", binary.NativeEndian.Uint32(link.Gateway.AsSlice()))
+	for _, want := range []string{"|-- " + link.Own.String(), gateway, link.Own.String() + " " + guid} {
 		if !strings.Contains(r.stdout.String(), want) {
 			t.Errorf("it does not know %q: %s", want, r.stdout)
 		}
@@ -245,7 +199,7 @@ func TestAnotherMachineIsReachedInTheNameOfTheHostAndReachesWhatIsMapped(t *test
 	hostAddress, machineAddress := addressesOutside(f)
 	machine, inside := anotherMachine(f, hostAddress, machineAddress)
 	var l net.Listener
-	if err := inNamespace(machine, func() (err error) {
+	if err := network.InNamespace(machine, func() (err error) {
 		l, err = net.Listen("tcp4", machineAddress+":0")
 		return err
 	}); err != nil {
@@ -277,7 +231,7 @@ func TestAnotherMachineIsReachedInTheNameOfTheHostAndReachesWhatIsMapped(t *test
 	}
 
 	f.as("nobody", guid, `perl -MIO::Socket::INET -e 'my $s = IO::Socket::INET->new(Listen => 9, LocalPort => 8080); $| = 1; print "ready\n"; while (my $c = $s->accept) { print $c "hello\n"; close $c }'`).says("ready")
-	own := f.containers[guid].link.own
+	own := f.containers[guid].link.Own
 	if err := inside.RouteAdd(&netlink.Route{Dst: &net.IPNet{IP: own.AsSlice(), Mask: net.CIDRMask(32, 32)}, Gw: net.ParseIP(hostAddress)}); err != nil {
 		t.Fatal(err)
 	}
@@ -289,7 +243,7 @@ func TestAnotherMachineIsReachedInTheNameOfTheHostAndReachesWhatIsMapped(t *test
 		{"the container's own address", own.String() + ":8080", false},
 	} {
 		var conn net.Conn
-		err := inNamespace(machine, func() (err error) {
+		err := network.InNamespace(machine, func() (err error) {
 			conn, err = net.DialTimeout("tcp4", test.to, 2*time.Second)
 			return err
 		})
@@ -308,7 +262,7 @@ func TestEgressRulesJudgeTheAddressThatIsDialledAndNotWhereTheMappingLeads(t *te
 	anotherMachine(f, hostAddress, machineAddress)
 	server, endpoint := f.create(func(c *executor.ContainerSpec) { c.Ports = []uint16{8080} })
 	f.as("nobody", server, `perl -MIO::Socket::INET -e 'my $s = IO::Socket::INET->new(Listen => 9, LocalPort => 8080); $| = 1; print "ready\n"; while (my $c = $s->accept) { print $c "hello\n"; close $c }'`).says("ready")
-	own, mapped := f.containers[server].link.own.String(), endpoint.Ports[0].HostPort
+	own, mapped := f.containers[server].link.Own.String(), endpoint.Ports[0].HostPort
 	dialled := netip.AddrPortFrom(netip.MustParseAddr(hostAddress), mapped)
 	for _, test := range []struct {
 		name    string
@@ -320,7 +274,7 @@ func TestEgressRulesJudgeTheAddressThatIsDialledAndNotWhereTheMappingLeads(t *te
 		{"the host, whatever port", hostAddress, nil, true},
 		{"the host and the container's port", hostAddress, []uint16{8080}, false},
 		{"the container and its port", own, []uint16{8080}, false},
-		{"all addresses of containers", f.network.subnet.String(), nil, false},
+		{"all addresses of containers", f.network.Subnet().String(), nil, false},
 		{"the container and the host's port", own, []uint16{mapped}, false},
 	} {
 		rule := executor.EgressRule{Protocol: executor.ProtocolAll, Destinations: []string{test.to}}
@@ -401,8 +355,8 @@ func anotherMachine(f *fixture, hostAddress, machineAddress string) (*os.File, *
 
 func TestTwoBackendsShareAHost(t *testing.T) {
 	a, b := newFixture(t), newFixture(t)
-	if a.network.subnet.Overlaps(b.network.subnet) {
-		t.Errorf("both have chosen %v", a.network.subnet)
+	if a.network.Subnet().Overlaps(b.network.Subnet()) {
+		t.Errorf("both have chosen %v", a.network.Subnet())
 	}
 	port := func(c *executor.ContainerSpec) { c.Ports = []uint16{80} }
 	inA, atA := a.create(port)
@@ -415,25 +369,5 @@ func TestTwoBackendsShareAHost(t *testing.T) {
 	}
 	if e := a.as("nobody", inA, "true").end(); !e.Success() {
 		t.Errorf("the other's container ended with %v", e)
-	}
-}
-
-func TestAddressesAreGivenOnceAndTakenBack(t *testing.T) {
-	n := &network{subnet: netip.MustParsePrefix("10.0.0.0/29"), taken: map[uint32]bool{}}
-	seen := map[netip.Addr]bool{}
-	for range 4 {
-		var l link
-		if err := n.take(&l); err != nil {
-			t.Fatal(err)
-		}
-		for _, a := range []netip.Addr{l.gateway, l.own} {
-			if seen[a] || !n.subnet.Contains(a) {
-				t.Errorf("%v was given twice or does not belong to it", a)
-			}
-			seen[a] = true
-		}
-	}
-	if err := n.take(new(link)); err == nil {
-		t.Error("more was given than there is")
 	}
 }

@@ -4,10 +4,12 @@ package libcontainer
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,6 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/cgroup"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/stage"
 	"github.com/diegosdk/diego/executor/manager"
 )
 
@@ -195,9 +199,8 @@ func TestALimitOfAFewMiBHolds(t *testing.T) {
 	f := newFixture(t)
 	for _, mb := range []int64{1, 2, 3} {
 		guid, _ := f.create(size(mb))
-		g := f.containers[guid].cgroup
-		if got := g.read(g.version.memoryLimit); got != mb<<20 {
-			t.Errorf("%d MiB: the limit is %d", mb, got)
+		if got := f.cgroupFile(guid, "memory/memory.limit_in_bytes", "memory.max"); got != fmt.Sprintln(mb<<20) {
+			t.Errorf("%d MiB: the limit is %s", mb, got)
 		}
 		if e := f.as("nobody", guid, "exit 0").end(); !e.Success() {
 			t.Errorf("%d MiB: a small process ended with %v", mb, e)
@@ -217,25 +220,25 @@ func TestALimitThatIsTooLowToMakeTheContainerIsNamed(t *testing.T) {
 		fill   bool  // so that more is in use than it may have in the end
 	}{
 		{"for libcontainer's own process", 1 << 20, false},
-		{"for what is there when that has ended", startMemory, true},
+		{"for what is there when that has ended", cgroup.StartMemory, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			before := startMemory
-			startMemory = test.memory
-			defer func() { startMemory, stage = before, func() {} }()
+			before := cgroup.StartMemory
+			cgroup.StartMemory = test.memory
+			defer func() { cgroup.StartMemory, stage.Reached = before, func() {} }()
 			spec := f.spec(size(1))
 			if test.fill {
-				g, err := f.cgroup(spec.GUID)
+				g, err := f.cgroups.Child(spec.GUID)
 				if err != nil {
 					t.Fatal(err)
 				}
-				stage = func() {
-					if g.pids() < 1 { // libcontainer has not started anything
+				stage.Reached = func() {
+					if g.PIDs() < 1 { // libcontainer has not started anything
 						return
 					}
 					stop := fill(t, g)
-					stage = func() { // once the first process runs
-						stage = stop // and in the removal
+					stage.Reached = func() { // once the first process runs
+						stage.Reached = stop // and in the removal
 					}
 				}
 			}
@@ -254,9 +257,10 @@ func TestALimitThatIsTooLowToMakeTheContainerIsNamed(t *testing.T) {
 
 // fill has a process of the host use some MiB in a cgroup, until stop is called.
 // The kernel does not choose it for want of memory.
-func fill(t *testing.T, g *cgroup) (stop func()) {
+func fill(t *testing.T, g *cgroup.Cgroup) (stop func()) {
 	t.Helper()
-	procs := g.path(control{g.version.memory.controller, "cgroup.procs", ""})
+	dirs := g.Dirs()
+	procs := filepath.Join(cmp.Or(dirs["memory"], dirs[""]), "cgroup.procs")
 	cmd := exec.Command("/bin/sh", "-c", "echo -1000 > /proc/self/oom_score_adj; echo $$ > "+procs+`; exec perl -e '$| = 1; $n = 8_000_000; $x = "x" x $n; print "filled\n"; sleep 1000'`)
 	out, err := cmd.StdoutPipe()
 	if err != nil {

@@ -17,11 +17,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/nftables"
-	"golang.org/x/sys/unix"
-
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/internal/hostport"
+	"github.com/diegosdk/diego/internal/testenv"
 )
 
 // The ports of mappedDaemon. Other tests take theirs above.
@@ -88,7 +86,7 @@ func killedDaemon(t *testing.T, dir string) uint16 {
 }
 
 func TestAPortOfADaemonThatWasKilledIsAnybodys(t *testing.T) {
-	needRoot(t)
+	testenv.Root(t)
 	dir := filepath.Join(t.TempDir(), "cell")
 	port := killedDaemon(t, dir)
 	// What is on the disk is for the next daemon with this Dir. It is made once
@@ -115,7 +113,7 @@ func TestAPortOfADaemonThatWasKilledIsAnybodys(t *testing.T) {
 }
 
 func TestADaemonThatIsKilledLeavesNoMountAndNoLoopDevice(t *testing.T) {
-	needRoot(t)
+	testenv.Root(t)
 	dir := filepath.Join(t.TempDir(), "cell")
 	killedDaemon(t, dir)
 	deadline := time.Now().Add(patience)
@@ -131,80 +129,6 @@ func TestADaemonThatIsKilledLeavesNoMountAndNoLoopDevice(t *testing.T) {
 	f := newFixture(t, func(o *Options) { o.Dir = dir })
 	f.delete("a")
 	f.eventually("what ran has ended", func() bool { return !running(t, f.Backend) })
-}
-
-// As on a kernel that lets nobody own a table.
-func TestWhereNobodyOwnsTablesTheNextBackendRemovesThoseOfTheDead(t *testing.T) {
-	needRoot(t)
-	const alive, dead, next = "000a11fe", "0000dead", "00004e87"
-	plain := func(id string) *table {
-		made, err := newTable(id, false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { made.close() })
-		return made
-	}
-	there := func(id string) bool {
-		c, err := nftables.New()
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = c.ListTable(tablePrefix + id)
-		return err == nil
-	}
-	plain(alive)
-	killed := plain(dead)
-	unix.Close(killed.claim) // by the kernel
-	killed.claim = -1
-	if err := killed.close(); err != nil || !there(dead) {
-		t.Fatalf("the table went with its socket: %v", err)
-	}
-	owned, err := newTable("000000e7", true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer owned.close()
-	plain(next)
-	if there(dead) {
-		t.Error("the table of a dead daemon is there")
-	}
-	for _, id := range []string{alive, "000000e7", next} {
-		if !there(id) {
-			t.Errorf("the table %s of a live daemon is gone", id)
-		}
-	}
-	if _, err := claimTable(tablePrefix+alive, 0); err == nil {
-		t.Error("a name was claimed twice")
-	}
-}
-
-func TestOnlyOneLiveBackendHasTheNetworkOfADir(t *testing.T) {
-	f := newFixture(t)
-	if made, err := newTable(f.id, true); !errors.Is(err, unix.EPERM) {
-		made.close()
-		t.Errorf("another has the same table: %v", err)
-	}
-	if _, endpoint := f.create(func(c *executor.ContainerSpec) { c.Ports = []uint16{80} }); len(endpoint.Ports) != 1 {
-		t.Errorf("the first one has lost its network: %v", endpoint)
-	}
-}
-
-func TestATransactionThatFailsDoesNotDisturbTheNext(t *testing.T) {
-	f := newFixture(t)
-	for range 3 {
-		err := f.network.firewall.change(func(c *nftables.Conn) error {
-			for range 5 {
-				c.DelTable(&nftables.Table{Name: "diego-no-such", Family: nftables.TableFamilyIPv4})
-			}
-			return nil
-		})
-		if !errors.Is(err, unix.ENOENT) {
-			t.Errorf("the error is %v", err)
-		}
-		guid, _ := f.create(func(c *executor.ContainerSpec) { c.Ports = []uint16{80} })
-		f.delete(guid)
-	}
 }
 
 func TestAContainerMayHaveThousandsOfEgressRules(t *testing.T) {

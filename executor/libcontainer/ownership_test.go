@@ -14,6 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/cgroup"
+	"github.com/diegosdk/diego/internal/testenv"
 )
 
 // deleteTree deletes a directory with everything that is mounted in it, as an
@@ -26,7 +28,7 @@ func deleteTree(t *testing.T, dir string) {
 	}
 	for line := range strings.Lines(string(mounts)) {
 		if point := strings.Fields(line)[4]; strings.HasPrefix(point, dir+"/") {
-			unmount(point)
+			unix.Unmount(point, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
 		}
 	}
 	if err := os.RemoveAll(dir); err != nil {
@@ -37,11 +39,11 @@ func deleteTree(t *testing.T, dir string) {
 // cgroupDirs are the directories of a container's cgroup that are there.
 func cgroupDirs(t *testing.T, b *Backend, guid string) (dirs []string) {
 	t.Helper()
-	g, err := b.cgroup(guid)
+	g, err := b.cgroups.Child(guid)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range g.paths {
+	for _, dir := range g.Dirs() {
 		if exists(dir) {
 			dirs = append(dirs, dir)
 		}
@@ -50,7 +52,7 @@ func cgroupDirs(t *testing.T, b *Backend, guid string) (dirs []string) {
 }
 
 func TestCgroupsOfADeletedDirEndWithTheNextDaemonAndNobodyElses(t *testing.T) {
-	needRoot(t)
+	testenv.Root(t)
 	dir := filepath.Join(t.TempDir(), "cell")
 	for _, deleted := range []string{dir, filepath.Join(dir, containersDir, "a")} {
 		t.Run("deleted "+filepath.Base(deleted), func(t *testing.T) {
@@ -152,15 +154,24 @@ func TestAContainerThatIsThereIsNotTakenForLost(t *testing.T) {
 	}
 }
 
-func TestOwnershipOfCgroupsIsTakenOverFromTheDead(t *testing.T) {
-	first := newFixture(t)
-	second := openBackend(t, Options{Dir: first.options.Dir, HostNetwork: true})
-	if !first.own() || second.own() {
-		t.Fatal("both own the cgroups, or none")
+// The unit of systemd in which scripts/test-hosts runs the tests has
+// Delegate=yes.
+func TestContainersAreInTheDelegatedCgroup(t *testing.T) {
+	f := newFixture(t)
+	guid, _ := f.create()
+	g, err := f.cgroups.Child(guid)
+	if err != nil {
+		t.Fatal(err)
 	}
-	unix.Flock(int(first.parent.Fd()), unix.LOCK_UN) // as the kernel does when a daemon dies
-	if !second.own() {
-		t.Error("the cgroups of the dead belong to nobody")
+	base, err := cgroup.Base()
+	if err != nil {
+		t.Fatal(err)
 	}
-	second.Close()
+	own, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if path := g.Dirs()[""]; base != "/" && !(strings.HasPrefix(path, filepath.Join("/sys/fs/cgroup", base)+"/") && strings.Contains(string(own), "0::"+base+"/")) {
+		t.Errorf("the container is in %s and the daemon in %s, but %s was delegated", path, own, base)
+	}
 }

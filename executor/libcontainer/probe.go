@@ -4,34 +4,29 @@ package libcontainer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 
-	"github.com/opencontainers/cgroups"
 	"golang.org/x/sys/unix"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/cgroup"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/rootfs"
 )
 
 // facts are what a host can do. A text says why it cannot; empty means that
 // it can.
 type facts struct {
-	fatal           string // why there can be no containers at all
+	cgroup.Features
 	overlay         string
-	memory          string
-	cpu             string
-	pids            string
 	disk            string
 	network         string
 	connections     string // why they are not bounded
 	ids             string
 	mkfs            string // the path of mkfs.ext4
-	swapLimit       bool   // whether swap can be limited (v1), or always is (v2)
 	cgroupNamespace bool
 	totalMemoryMB   int64
 	oomScoreAdjust  int // of containers
@@ -42,8 +37,8 @@ func (f facts) allowed(uid int) error {
 	if uid != 0 {
 		return fmt.Errorf("%w: real containers take root: namespaces, mounts and cgroups; run as root or use the process backend", executor.ErrUnsupported)
 	}
-	if f.fatal != "" {
-		return fmt.Errorf("%w: %s", executor.ErrUnsupported, f.fatal)
+	if f.Fatal != "" {
+		return fmt.Errorf("%w: %s", executor.ErrUnsupported, f.Fatal)
 	}
 	return nil
 }
@@ -65,42 +60,14 @@ func look(o Options, base string) facts {
 	if unix.Sysinfo(&info) == nil {
 		f.totalMemoryMB = int64(uint64(info.Totalram) * uint64(info.Unit) >> 20)
 	}
-	f.lookAtCgroups(filepath.Join(cgroupRoot, base), func(controller string) (string, error) { return cgroups.FindCgroupMountpoint("", controller) })
+	f.Features = cgroup.Look(base)
 	if !exists("/proc/self/ns/pid") || !exists("/proc/self/ns/mnt") {
-		f.fatal = "the kernel has no namespaces, or /proc is not mounted"
+		f.Fatal = "the kernel has no namespaces, or /proc is not mounted"
 	}
 	if !capable() {
-		f.fatal = "this root lacks CAP_SYS_ADMIN, so it can mount nothing; start the daemon with it"
+		f.Fatal = "this root lacks CAP_SYS_ADMIN, so it can mount nothing; start the daemon with it"
 	}
 	return f
-}
-
-// overlayMissing tries below dir whether containers with ids can have a root
-// file system there: a module may be loaded by the attempt, and not every file
-// system can carry an overlay, or have its files shown with other owners.
-func overlayMissing(dir string, i ids) string {
-	dir, err := os.MkdirTemp(dir, "probe-")
-	if err != nil {
-		return err.Error()
-	}
-	defer os.RemoveAll(dir)
-	for _, name := range []string{"lower", "upper", "work", "mapped", "merged"} {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
-			return err.Error()
-		}
-	}
-	at := func(name string) string { return filepath.Join(dir, name) }
-	err = mountLayers(at("merged"), at("lower"), at("upper"), at("work"), at("mapped"), i)
-	for _, name := range []string{"merged", "mapped"} {
-		err = errors.Join(err, unmount(at(name)))
-	}
-	switch {
-	case err == nil:
-		return ""
-	case i.own():
-		return "an overlay over files with other owners cannot be mounted (" + err.Error() + "); it takes Linux 5.19 and Options.Dir on a file system with idmapped mounts, as ext4, xfs or btrfs"
-	}
-	return "an overlay cannot be mounted (" + err.Error() + "); load the module overlay, and put Options.Dir on a file system that carries it, as ext4 or xfs do"
 }
 
 // capable reports whether this process has CAP_SYS_ADMIN, which root in
@@ -143,10 +110,10 @@ func (f facts) features(o Options) []executor.Feature {
 		{Name: executor.FeatureRootFS, Missing: f.overlay},
 		{Name: executor.FeatureUsers},
 		{Name: executor.FeatureOwnIDs, Missing: f.ids},
-		{Name: executor.FeatureMemoryLimit, Missing: f.memory},
+		{Name: executor.FeatureMemoryLimit, Missing: f.Memory},
 		{Name: executor.FeatureDiskLimit, Missing: f.disk},
-		{Name: executor.FeatureCPUWeight, Missing: f.cpu},
-		{Name: executor.FeaturePIDLimit, Missing: f.pids},
+		{Name: executor.FeatureCPUWeight, Missing: f.CPU},
+		{Name: executor.FeaturePIDLimit, Missing: f.PIDs},
 		{Name: executor.FeatureOwnNetwork, Missing: f.network},
 		{Name: executor.FeatureEgressRules, Missing: egress},
 		{Name: executor.FeatureConnectionLimit, Missing: connections},
@@ -192,14 +159,12 @@ func (b *Backend) supported(spec executor.ContainerSpec) error {
 		return &executor.BackendError{Kind: executor.ErrUnsupported, GUID: spec.GUID,
 			Detail: string(need.feature) + ": " + missing(has, need.feature)}
 	}
-	if m := spec.Resources.DiskMB; m > 0 && m < minDiskMB {
+	if m := spec.Resources.DiskMB; m > 0 && m < rootfs.MinDiskMB {
 		return &executor.BackendError{Kind: executor.ErrUnsupported, GUID: spec.GUID,
-			Detail: fmt.Sprintf("a disk of %d MiB; a file system takes at least %d MiB", m, minDiskMB)}
+			Detail: fmt.Sprintf("a disk of %d MiB; a file system takes at least %d MiB", m, rootfs.MinDiskMB)}
 	}
 	return nil
 }
-
-const minDiskMB = 2
 
 func missing(h executor.Host, name executor.FeatureName) string {
 	for _, f := range h.Features {
@@ -208,43 +173,4 @@ func missing(h executor.Host, name executor.FeatureName) string {
 		}
 	}
 	return ""
-}
-
-// While a container is set up, libcontainer's own code runs in its cgroup and
-// takes more than a small container may have. Tests take from the memory.
-var startMemory int64 = 64 << 20
-
-const startPIDs = 32
-
-// start widens limits for the time until the first process runs.
-func (f facts) start(r *cgroups.Resources) {
-	if r.Memory > 0 && r.Memory < startMemory {
-		r.Memory = startMemory
-		if r.MemorySwap > 0 {
-			r.MemorySwap = startMemory
-		}
-	}
-	if *r.PidsLimit < startPIDs {
-		limit := int64(startPIDs)
-		r.PidsLimit = &limit
-	}
-}
-
-// tighten sets the limits that start has widened, before anything of the
-// caller's runs.
-func (f facts) tighten(g *cgroup, r *cgroups.Resources) error {
-	if r.Memory > 0 && r.Memory < startMemory {
-		if err := g.write(g.version.memoryLimit, r.Memory); err != nil {
-			return err
-		}
-		if r.MemorySwap > 0 {
-			if err := g.write(g.version.swapLimit, r.MemorySwap); err != nil {
-				return err
-			}
-		}
-	}
-	if *r.PidsLimit < startPIDs {
-		return g.write(g.version.pidsLimit, *r.PidsLimit)
-	}
-	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path"
 	"strings"
 	"time"
@@ -14,7 +15,10 @@ import (
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/internal/stdio"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/ids"
 	"github.com/diegosdk/diego/executor/libcontainer/internal/pid1"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/rootfs"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/seccomp"
 )
 
 // defaultPath is where programs are looked up if the environment has no PATH.
@@ -59,7 +63,7 @@ func (b *Backend) Start(ctx context.Context, guid string, spec executor.ProcessS
 		return nil, err
 	}
 	defer c.begun()
-	p := &process{c: c, exited: spec.Exited, answer: make(chan pid1.Message, 1), oomBefore: c.cgroup.oomKills()}
+	p := &process{c: c, exited: spec.Exited, answer: make(chan pid1.Message, 1), oomBefore: c.cgroup.OOMKills()}
 	if p.stdout, err = stdio.New(spec.Stdout); err != nil {
 		return nil, err
 	}
@@ -106,6 +110,9 @@ const startTimeout = 10 * time.Second
 
 var errSlowStart = fmt.Errorf("it has not become its program within %v, as something in the container holds it up", startTimeout)
 
+// past is a deadline that is over.
+var past = time.Unix(1, 0)
+
 // start returns when the process has become its program.
 func (c *container) start(ctx context.Context, p *process, request pid1.Request) error {
 	c.mu.Lock()
@@ -114,7 +121,7 @@ func (c *container) start(ctx context.Context, p *process, request pid1.Request)
 	p.id, p.victims = id, c.victims
 	c.starting[id] = p
 	c.mu.Unlock()
-	request.Limits = append(request.Limits, mark(id))
+	request.Limits = append(request.Limits, pid1.Mark(id))
 	failure, err := c.conn.Start(id, request, c.backend.null, p.stdout.Child, p.stderr.Child)
 	if err != nil {
 		c.mu.Lock()
@@ -231,7 +238,7 @@ func (c *container) lose() {
 // of memory and does not say who it was: whoever was killed and not by us is
 // taken for one of them, and whoever has failed otherwise may have lost a child.
 func (c *container) settle(p *process, e executor.Exit) {
-	e.OutOfMemory = !e.Success() && !p.killed && c.cgroup.oomKills()-p.oomBefore > c.victims-p.victims
+	e.OutOfMemory = !e.Success() && !p.killed && c.cgroup.OOMKills()-p.oomBefore > c.victims-p.victims
 	p.end = &e
 }
 
@@ -281,7 +288,7 @@ func (p *process) Signal(s executor.Signal) error {
 	if s != executor.Kill {
 		return nil
 	}
-	if err := c.cgroup.killDescent(p.id); err != nil {
+	if err := c.cgroup.KillDescent(p.id); err != nil {
 		return fmt.Errorf("container %q: %w", c.guid, err)
 	}
 	return nil
@@ -307,17 +314,17 @@ func (c *container) request(spec executor.ProcessSpec) (pid1.Request, error) {
 	}
 	r := pid1.Request{
 		Args: append([]string{spec.Path}, spec.Args...),
-		Dir:  spec.Dir, UID: user.uid, GID: user.gid, Groups: user.groups,
+		Dir:  spec.Dir, UID: user.UID, GID: user.GID, Groups: user.Groups,
 		Limits:           limits(spec.Limits),
 		KeepCapabilities: c.spec.Privileged,
 	}
 	if !c.spec.Privileged {
-		r.Filter = seccompFilter()
+		r.Filter = seccomp.Filter()
 	}
 	if r.Dir == "" {
 		r.Dir = "/"
-		if c.isDir(user.home) {
-			r.Dir = user.home
+		if c.isDir(user.Home) {
+			r.Dir = user.Home
 		}
 	}
 	at := map[string]int{}
@@ -331,7 +338,7 @@ func (c *container) request(spec executor.ProcessSpec) (pid1.Request, error) {
 	}
 	searched := defaultPath
 	add("PATH", searched)
-	add("HOME", user.home)
+	add("HOME", user.Home)
 	for _, v := range spec.Env {
 		add(v.Name, v.Value)
 		if v.Name == "PATH" {
@@ -353,6 +360,20 @@ func (c *container) request(spec executor.ProcessSpec) (pid1.Request, error) {
 	return r, nil
 }
 
+// user finds one of the container's users; see [ids.FindUser].
+func (c *container) user(name string) (ids.User, error) {
+	return ids.FindUser(c.guid, name, c.ids, func(path string) (*os.File, error) { return rootfs.Open(c.root, path) })
+}
+
+func (c *container) isDir(name string) bool {
+	f, err := rootfs.Find(c.root, name, unix.O_DIRECTORY)
+	if err != nil {
+		return false
+	}
+	f.Close()
+	return true
+}
+
 // limits cuts what is asked for to what the daemon itself may have: without
 // CAP_SYS_RESOURCE nobody can raise it.
 func limits(l executor.ResourceLimits) []pid1.Limit {
@@ -360,17 +381,12 @@ func limits(l executor.ResourceLimits) []pid1.Limit {
 	if l.Nofile != nil {
 		nofile = *l.Nofile
 	}
-	all := []pid1.Limit{clamp(unix.RLIMIT_NOFILE, nofile), clamp(unix.RLIMIT_CORE, noCore)}
+	all := []pid1.Limit{clamp(unix.RLIMIT_NOFILE, nofile), clamp(unix.RLIMIT_CORE, seccomp.NoCore)}
 	if l.Nproc != nil {
 		all = append(all, clamp(unix.RLIMIT_NPROC, *l.Nproc))
 	}
 	return all
 }
-
-// noCore is a limit of core dumps, in bytes, with which there are none. They are
-// the host's to handle. Of 0 the kernel takes no notice where core_pattern
-// names a program; 1 keeps it from running that.
-const noCore = 1
 
 func clamp(resource int, want uint64) pid1.Limit {
 	var own unix.Rlimit

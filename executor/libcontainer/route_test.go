@@ -9,71 +9,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/internal/testenv"
 )
-
-// readOnly makes what is below dir read-only until the end of the test.
-func readOnly(t *testing.T, dir string) {
-	t.Helper()
-	needRoot(t)
-	if err := unix.Mount(dir, dir, "", unix.MS_BIND, ""); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) })
-	if err := unix.Mount("", dir, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func TestAHostThatDoesNotRouteIsMadeToOrSaysWhatToDo(t *testing.T) {
-	const (
-		forward = "net/ipv4/ip_forward"
-		advice  = "; set net.ipv4.ip_forward=1 with SYSCTL writable, or Options.HostNetwork"
-	)
-	for _, test := range []struct {
-		name     string
-		files    map[string]string
-		readOnly bool
-		want     string // of the file; empty if it is not there
-		err      string
-	}{
-		{name: "it routes", files: map[string]string{forward: "1\n"}, want: "1\n"},
-		{name: "it does not", files: map[string]string{forward: "0\n"}, want: "1"},
-		{name: "it says something else", files: map[string]string{forward: "?"}, want: "1"},
-		{name: "it does not and cannot be made to", files: map[string]string{forward: "0\n"}, readOnly: true, want: "0\n",
-			err: "the host cannot be made to route: open SYSCTL/net/ipv4/ip_forward: read-only file system" + advice},
-		{name: "it routes but nothing can be set", files: map[string]string{forward: "1\n"}, readOnly: true, want: "1\n",
-			err: "networks of containers cannot be set up, as parameters of the kernel cannot be set: read-only file system; mount SYSCTL writable or set Options.HostNetwork"},
-		{name: "there is no such parameter", files: map[string]string{"net/ipv4/": ""},
-			err: "the host cannot be made to route: open SYSCTL/net/ipv4/ip_forward: no such file or directory" + advice},
-		{name: "the parameter is a directory", files: map[string]string{forward + "/": ""},
-			err: "the host cannot be made to route: read SYSCTL/net/ipv4/ip_forward: is a directory" + advice},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			sysctl := tree(t, test.files)
-			if test.readOnly {
-				readOnly(t, sysctl)
-			}
-			got := ""
-			if err := route(sysctl); err != nil {
-				got = strings.ReplaceAll(err.Error(), sysctl, "SYSCTL")
-			}
-			if got != test.err {
-				t.Errorf("the error is\n%s, want\n%s", got, test.err)
-			}
-			text, _ := os.ReadFile(filepath.Join(sysctl, forward))
-			if string(text) != test.want {
-				t.Errorf("the file is %q, want %q", text, test.want)
-			}
-		})
-	}
-}
 
 // unroutedDaemon is a cell in a network and a mount namespace of its own, in
 // which nothing routes and no parameter can be set. It says what it thinks of
@@ -110,7 +53,7 @@ func unroutedDaemon() {
 }
 
 func TestWhereNothingRoutesProbeAndCreateSayWhatToDo(t *testing.T) {
-	needRoot(t)
+	testenv.Root(t)
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), daemonDir+"="+filepath.Join(t.TempDir(), "cell"), daemonStage+"="+unrouted)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWNET}

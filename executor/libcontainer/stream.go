@@ -8,15 +8,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/internal/tarstream"
 	"github.com/diegosdk/diego/executor/internal/tenant"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/ids"
 	"github.com/diegosdk/diego/executor/libcontainer/internal/rootfs"
 )
 
@@ -30,14 +29,14 @@ func (b *Backend) StreamIn(ctx context.Context, guid, dir, user string, tar io.R
 	if err != nil {
 		return c.streams().Err(err, dir)
 	}
-	return c.ids.as(owner.uid, owner.gid, func() error {
+	return c.ids.As(owner.UID, owner.GID, func() error {
 		place := tarstream.Place{Root: root, Path: rest, Name: dir}
-		return c.streams().In(ctx, place, tar, c.ids.host(owner.uid), c.ids.host(owner.gid))
+		return c.streams().In(ctx, place, tar, c.ids.Host(owner.UID), c.ids.Host(owner.GID))
 	})
 }
 
 // target is where a stream goes, and to whom it will belong.
-func (c *container) target(dir, name string) (root *tenant.Root, rest string, owner user, err error) {
+func (c *container) target(dir, name string) (root *tenant.Root, rest string, owner ids.User, err error) {
 	c.life.RLock()
 	defer c.life.RUnlock()
 	if err := c.usable(); err != nil {
@@ -88,7 +87,7 @@ func (b *Backend) makeFiles(_ context.Context, c *container) error {
 	if !b.options.HostNetwork {
 		files = append(c.networkFiles(), files...)
 	}
-	return c.ids.as(0, 0, func() error {
+	return c.ids.As(0, 0, func() error {
 		for _, f := range files {
 			if err := c.writeFile(f); err != nil {
 				return fmt.Errorf("container %q: file %s: %w", c.guid, f.Path, err)
@@ -115,22 +114,4 @@ func (c *container) writeFile(f executor.File) error {
 		}
 	}
 	return root.WriteFile(name, []byte(f.Content), 0o644)
-}
-
-// networkFiles are what a process with a network of its own needs to know.
-func (c *container) networkFiles() []executor.File {
-	name := hostname(c.guid)
-	files := []executor.File{
-		{Path: "/etc/hostname", Content: name + "\n"},
-		{Path: "/etc/hosts", Content: "127.0.0.1 localhost\n" + c.link.address() + " " + name + "\n"},
-	}
-	// A resolver on the host's loopback is not there for a container; systemd
-	// keeps the real list elsewhere.
-	for _, source := range []string{"/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"} {
-		text, err := os.ReadFile(source)
-		if err == nil && len(text) > 0 && !strings.Contains(string(text), "nameserver 127.") {
-			return append(files, executor.File{Path: "/etc/resolv.conf", Content: string(text)})
-		}
-	}
-	return files
 }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/internal/testenv"
 )
 
 // sessionLeader is set in a copy of this test's process that leads a session
@@ -33,7 +34,7 @@ $| = 1; print "terminal $n\n"; sleep 1000;`
 
 func TestNoPathOfAContainerGivesTheDaemonATerminal(t *testing.T) {
 	if os.Getenv(sessionLeader) == "" {
-		needRoot(t)
+		testenv.Root(t)
 		child := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$")
 		child.Env = append(os.Environ(), sessionLeader+"=yes")
 		child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

@@ -22,7 +22,9 @@ import (
 	"github.com/google/nftables"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/stage"
 	"github.com/diegosdk/diego/executor/manager"
+	"github.com/diegosdk/diego/internal/testenv"
 )
 
 // traces are everything on this host that belongs to a backend with an id and
@@ -36,9 +38,9 @@ func traces(t testing.TB, b *Backend) []string {
 		}
 	}
 	all = append(all, mounts(t, b.options.Dir)...)
-	g, err := b.cgroup("x")
+	g, err := b.cgroups.Child("x")
 	must(err)
-	for _, path := range g.paths {
+	for _, path := range g.Dirs() {
 		found, err := filepath.Glob(strings.TrimSuffix(path, "x") + "*/cgroup.procs")
 		must(err)
 		all = append(all, found...)
@@ -47,7 +49,7 @@ func traces(t testing.TB, b *Backend) []string {
 	must(err)
 	for _, name := range processes {
 		text, _ := os.ReadFile(name) // it may have ended
-		if strings.Contains(string(text), b.cgroupParent()+"/") {
+		if strings.Contains(string(text), b.cgroups.Path("")+"/") {
 			all = append(all, "process "+name)
 		}
 	}
@@ -55,8 +57,9 @@ func traces(t testing.TB, b *Backend) []string {
 	must(err)
 	idle := map[string]bool{} // which wait for the next container
 	if b.network != nil {
-		for _, w := range b.network.idle {
-			idle[w.name] = true
+		_, waiting := b.network.Used()
+		for _, name := range waiting {
+			idle[name] = true
 		}
 	}
 	for _, d := range devices {
@@ -190,7 +193,7 @@ func daemon() {
 	b, err := New(Options{Dir: dir})
 	die(err)
 	var n atomic.Int64
-	stage = func() {
+	stage.Reached = func() {
 		if n.Add(1) == int64(last) {
 			syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {}
@@ -203,7 +206,7 @@ func daemon() {
 	for _, refused := range m.Reserve(executor.Reservation{GUID: "a", Resources: full("a").Resources}) {
 		die(refused.Err)
 	}
-	stage()
+	stage.Reached()
 	die(m.Initialize("a", fullWork()))
 	for {
 		c, there := m.Get("a")
@@ -215,18 +218,18 @@ func daemon() {
 		}
 		time.Sleep(time.Millisecond) // between two looks
 	}
-	stage()
+	stage.Reached()
 	m.Delete("a")
 	for there := true; there; _, there = m.Get("a") {
 		time.Sleep(time.Millisecond) // between two looks
 	}
-	stage()
+	stage.Reached()
 	die(b.Close())
 	os.Exit(0)
 }
 
 func TestADaemonThatIsKilledAtAnyStageLeavesNothingForGood(t *testing.T) {
-	needRoot(t)
+	testenv.Root(t)
 	dir := filepath.Join(t.TempDir(), "cell")
 	const tooMany = 100
 	step := 1
@@ -335,8 +338,8 @@ func TestAThousandCyclesLeaveNoTrace(t *testing.T) {
 	if n := threads(); n > 100 {
 		t.Errorf("the daemon has %d threads", n)
 	}
-	if len(f.containers) != 0 || f.ports.Held() != 0 || len(f.network.taken) != 0 || len(f.poller.watched) != 0 {
+	if addresses, _ := f.network.Used(); len(f.containers) != 0 || f.ports.Held() != 0 || addresses != 0 || f.poller.Watched() != 0 {
 		t.Errorf("in memory there are %d containers, %d ports, %d addresses, %d watches",
-			len(f.containers), f.ports.Held(), len(f.network.taken), len(f.poller.watched))
+			len(f.containers), f.ports.Held(), addresses, f.poller.Watched())
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/internal/tenant"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/rootfs"
 )
 
 // Usage implements [executor.ContainerBackend]. The disk is what the
@@ -33,7 +34,7 @@ func (c *container) usage() (executor.Usage, error) {
 	if err := c.deleted(); err != nil {
 		return executor.Usage{}, err
 	}
-	return c.cgroup.usage(), nil
+	return c.cgroup.Usage(), nil
 }
 
 func (c *container) diskUsage(ctx context.Context) int64 {
@@ -45,5 +46,5 @@ func (c *container) diskUsage(ctx context.Context) int64 {
 		}
 		return int64(s.Blocks-s.Bfree) * s.Bsize
 	}
-	return tenant.Measure(ctx, filepath.Join(c.dir, upperDir), tenant.Content)
+	return tenant.Measure(ctx, filepath.Join(c.dir, rootfs.UpperDir), tenant.Content)
 }

@@ -4,9 +4,6 @@ package libcontainer
 
 import (
 	"fmt"
-	"net"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/diegosdk/diego/executor"
@@ -52,108 +49,25 @@ func TestANetworkIsUsedAgainOnlyIfNothingOfItsContainerIsLeft(t *testing.T) {
 				edit = func(*executor.ContainerSpec) {}
 			}
 			guid, _ := f.create(edit)
-			first := f.containers[guid].link
+			first, device := f.containers[guid].link, f.containers[guid].link.Device()
 			test.use(guid)
 			f.delete(guid)
 			guid, _ = f.create()
 			second := f.containers[guid].link
-			if reused := first.wire == second.wire; reused != test.reused {
+			if reused := device == second.Device(); reused != test.reused {
 				t.Errorf("its network is used again: %v", reused)
 			}
-			if first.own == second.own {
-				t.Errorf("the address %v did not rest", first.own)
+			if first.Own == second.Own {
+				t.Errorf("the address %v did not rest", first.Own)
 			}
 			if e := f.as("nobody", guid, fmt.Sprintf("[ $(grep -c . /proc/net/route) = 3 ] && grep -q %v /proc/net/fib_trie && ! grep -q '|-- %v$' /proc/net/fib_trie",
-				second.own, first.own)).end(); !e.Success() {
+				second.Own, first.Own)).end(); !e.Success() {
 				t.Errorf("the next container has more than its own address and route: %v", e)
 			}
-			if !reaches(f, guid, "tcp", listener(t, second.gateway.String())) {
+			if !reaches(f, guid, "tcp", listener(t, second.Gateway.String())) {
 				t.Error("the next container does not reach its host")
 			}
 			f.delete(guid)
 		})
-	}
-}
-
-func TestNoMoreNetworksWaitThanMayAndNoneWhenTheBackendIsClosed(t *testing.T) {
-	f := newFixture(t)
-	var wires []*wire
-	for range maxIdle + 2 {
-		w, err := f.network.wire()
-		if err != nil {
-			t.Fatal(err)
-		}
-		wires = append(wires, w)
-	}
-	for _, w := range wires {
-		if err := f.network.release(w, true); err != nil {
-			t.Error(err)
-		}
-	}
-	if n := len(f.network.idle); n != maxIdle {
-		t.Errorf("%d wait", n)
-	}
-	if err := f.Close(); err != nil {
-		t.Error(err)
-	}
-	if left := traces(t, f.Backend); len(left) != 0 {
-		t.Errorf("left behind: %q", left)
-	}
-	w, err := newWire(f.network.prefix + "late")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.network.release(w, true); err != nil || len(f.network.idle) != 0 {
-		t.Errorf("after Close one waits: %v", err)
-	}
-}
-
-func TestSocketsThatAreLeftAreCounted(t *testing.T) {
-	for _, test := range []struct {
-		sockstat, sockstat6 string
-		left                bool
-	}{
-		{"sockets: used 7\nTCP: inuse 0 orphan 3 tw 0 alloc 9 mem 4\nUDP: inuse 0 mem 1\nRAW: inuse 0\nFRAG: inuse 0 memory 0\n", "", false},
-		{"TCP: inuse 0 orphan 0 tw 1 alloc 0 mem 0\n", "", true},
-		{"TCP: inuse 1 orphan 0 tw 0 alloc 0 mem 0\n", "", true},
-		{"TCP: inuse 0 orphan 0 tw 0 alloc 0 mem 0\nUDP: inuse 2 mem 0\n", "", true},
-		{"TCP: inuse 0 orphan 0 tw 0 alloc 0 mem 0\n", "TCP6: inuse 1\n", true},
-		{"", "", false},
-	} {
-		dir := t.TempDir() + "/"
-		for name, text := range map[string]string{"sockstat": test.sockstat, "sockstat6": test.sockstat6} {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if left, err := socketsLeft(dir); left != test.left || err != nil {
-			t.Errorf("%q, %q: %v, %v", test.sockstat, test.sockstat6, left, err)
-		}
-		if err := os.Remove(dir + "sockstat6"); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := socketsLeft(dir); err != nil {
-			t.Errorf("without IPv6: %v", err)
-		}
-	}
-	if _, err := socketsLeft(t.TempDir() + "/"); err == nil {
-		t.Error("no statistics are taken for no sockets")
-	}
-}
-
-// A daemon that was killed leaves devices only as long as the kernel takes,
-// and the next one waits for no kernel.
-func TestDevicesOfAnEarlierDaemonAreRemoved(t *testing.T) {
-	f := newFixture(t)
-	w, err := newWire(f.network.prefix + "old")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.ns.Close() // a namespace that somebody keeps
-	if err := removeDevices(f.network.prefix); err != nil {
-		t.Error(err)
-	}
-	if _, err := net.InterfaceByName(w.name); err == nil {
-		t.Error("the device is there")
 	}
 }

@@ -30,9 +30,15 @@ var Layers = []Layer{
 	{Path: "executor"},
 	{Path: "executor/internal", Imports: []string{"executor", "executor/internal", "internal/reach"}, Modules: []string{sys}},
 	{Path: "executor/manager", Imports: []string{"executor", "executor/internal", "internal/reach"}, Modules: []string{sync}},
-	{Path: "executor/libcontainer", Imports: []string{"executor", "executor/internal", "executor/libcontainer/internal"}, Modules: []string{"github.com/opencontainers/runc", "github.com/opencontainers/cgroups",
-		"github.com/vishvananda/netlink", "github.com/vishvananda/netns", "github.com/google/nftables", "github.com/mdlayher/netlink", sys}},
-	{Path: "executor/libcontainer/internal", Imports: []string{"executor", "executor/internal"}, Modules: []string{sys}},
+	{Path: "executor/libcontainer", Imports: []string{"executor", "executor/internal", room + "cgroup", room + "ids", room + "network", room + "pid1", room + "rootfs", room + "seccomp", room + "stage"},
+		Modules: []string{runc, cgroups, sys}, TestModules: []string{netlink, netns, nftables}},
+	{Path: room + "cgroup", Imports: []string{"executor", "executor/internal", room + "pid1"}, Modules: []string{cgroups, sys}},
+	{Path: room + "ids", Imports: []string{"executor", room + "pid1"}, Modules: []string{sys}},
+	{Path: room + "network", Imports: []string{"executor", room + "stage"}, Modules: []string{netlink, netns, nftables, "github.com/mdlayher/netlink", sys}},
+	{Path: room + "pid1", Modules: []string{sys}},
+	{Path: room + "rootfs", Imports: []string{"executor", "executor/internal", room + "ids", room + "stage"}, Modules: []string{sys}},
+	{Path: room + "seccomp", Imports: []string{room + "pid1"}, Modules: []string{sys}},
+	{Path: room + "stage"},
 	{Path: "executor/process", Imports: []string{"executor", "executor/internal"}, Modules: []string{sync}},
 	{Path: "executor/backendtest", Imports: []string{"executor", "executor/internal"}, Modules: []string{cmp}},
 	{Path: "lrp", Imports: []string{"executor"}},
@@ -72,11 +78,18 @@ var Layers = []Layer{
 
 const (
 	everything = "*"
+	room       = "executor/libcontainer/internal/" // begins the packages that one container is made of
 	cmp        = "github.com/google/go-cmp"
 	cobra      = "github.com/spf13/cobra"
 	pflag      = "github.com/spf13/pflag"
 	sync       = "golang.org/x/sync"
 	sys        = "golang.org/x/sys"
+
+	runc     = "github.com/opencontainers/runc"
+	cgroups  = "github.com/opencontainers/cgroups"
+	netlink  = "github.com/vishvananda/netlink"
+	netns    = "github.com/vishvananda/netns"
+	nftables = "github.com/google/nftables"
 )
 
 // testImports is what every test file may import beyond its layer: stores and

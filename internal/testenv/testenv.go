@@ -31,6 +31,14 @@ func Missing(t testing.TB, what, remedy string) {
 	t.Skipf("%s is missing: %s", what, remedy)
 }
 
+// Root ends a test that takes root, unless root runs it.
+func Root(t testing.TB) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		Missing(t, "root", "run the tests as root: real containers take namespaces, mounts and cgroups")
+	}
+}
+
 // note adds a line to the file of skips. Several processes may do so at once.
 func note(line string) error {
 	path := os.Getenv(Skips)

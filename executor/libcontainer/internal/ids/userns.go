@@ -1,6 +1,6 @@
 //go:build linux && cgo && (amd64 || arm64)
 
-package libcontainer
+package ids
 
 import (
 	"fmt"
@@ -14,11 +14,11 @@ import (
 	"github.com/diegosdk/diego/executor/libcontainer/internal/pid1"
 )
 
-// newUserNamespace makes a user namespace in which the uids and gids from 0 on
+// NewNamespace makes a user namespace in which the uids and gids from 0 on
 // are count of the host's from first on. The kernel charges what is counted by
 // uid in a namespace to the namespace's owner too, so that is first: were it
 // root, all containers would share root's limits.
-func newUserNamespace(first, count uint32) (space *os.File, err error) {
+func NewNamespace(first, count uint32) (space *os.File, err error) {
 	mapping := []syscall.SysProcIDMap{{ContainerID: 0, HostID: int(first), Size: int(count)}}
 	err = onOwnThread(func() error {
 		const same = ^uintptr(0)
@@ -28,15 +28,15 @@ func newUserNamespace(first, count uint32) (space *os.File, err error) {
 		if err := keepCapabilities(); err != nil {
 			return err
 		}
-		space, err = holdUserNamespace(mapping)
+		space, err = HoldNamespace(mapping)
 		return err
 	})
 	return space, err
 }
 
-// holdUserNamespace makes a user namespace, which belongs to the thread's user.
+// HoldNamespace makes a user namespace with a mapping, which belongs to the thread's user.
 // A process is needed to make it, and none to keep it.
-func holdUserNamespace(mapping []syscall.SysProcIDMap) (*os.File, error) {
+func HoldNamespace(mapping []syscall.SysProcIDMap) (*os.File, error) {
 	program, err := pid1.Program()
 	if err != nil {
 		return nil, err

@@ -1,6 +1,6 @@
 //go:build linux && cgo && (amd64 || arm64)
 
-package libcontainer
+package rootfs
 
 import (
 	"context"
@@ -11,41 +11,55 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/diegosdk/diego/executor/libcontainer/internal/stage"
 )
 
 // A container with a disk limit has a file system of its own, in a file as
 // large as the limit. The file is sparse: it takes what is written.
 const diskFile = "disk.img"
 
-// mountDisk mounts the disk of a container.
-func (b *Backend) mountDisk(ctx context.Context, c *container) error {
-	template, err := b.template(ctx, c.spec.Resources.DiskMB)
+// disks makes the disks of containers.
+type disks struct {
+	dir  string // of the templates
+	mkfs string // the path of mkfs.ext4
+
+	mu sync.Mutex // held while a template is made
+}
+
+// MinDiskMB is the size of the smallest disk, in MiB.
+const MinDiskMB = 2
+
+// mount mounts the disk of the container whose directory is dir.
+func (d *disks) mount(ctx context.Context, megabytes int64, dir string) error {
+	template, err := d.template(ctx, megabytes)
 	if err != nil {
 		return err
 	}
-	file, err := copySparse(template, filepath.Join(c.dir, diskFile))
+	file, err := copySparse(template, filepath.Join(dir, diskFile))
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	stage()
+	stage.Reached()
 	loop, err := attach(file)
 	if err != nil {
 		return err
 	}
 	defer loop.Close() // the mount holds it, and frees it at its end
 	// What is in it is not needed after a crash: nothing waits for the disk.
-	return os.NewSyscallError("mount", unix.Mount(loop.Name(), filepath.Join(c.dir, diskDir), "ext4",
+	return os.NewSyscallError("mount", unix.Mount(loop.Name(), filepath.Join(dir, diskDir), "ext4",
 		unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOATIME, "errors=remount-ro,barrier=0"))
 }
 
 // template is an empty file system of a size. One is made for each size.
-func (b *Backend) template(ctx context.Context, megabytes int64) (string, error) {
-	path := filepath.Join(b.options.Dir, templatesDir, fmt.Sprintf("ext4-%dM", megabytes))
-	b.images.templates.Lock()
-	defer b.images.templates.Unlock()
+func (d *disks) template(ctx context.Context, megabytes int64) (string, error) {
+	path := filepath.Join(d.dir, fmt.Sprintf("ext4-%dM", megabytes))
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
@@ -63,7 +77,7 @@ func (b *Backend) template(ctx context.Context, megabytes int64) (string, error)
 	}
 	// Without a journal and without zeroed tables it is small and quickly
 	// copied; nobody needs what is in it after a crash.
-	mkfs := exec.CommandContext(ctx, b.host.mkfs, "-q", "-F", "-b", "4096", "-m", "0", "-i", "16384",
+	mkfs := exec.CommandContext(ctx, d.mkfs, "-q", "-F", "-b", "4096", "-m", "0", "-i", "16384",
 		"-O", "^has_journal,^resize_inode,sparse_super2", "-E", "lazy_itable_init=1,nodiscard,root_owner=0:0", half)
 	if out, err := mkfs.CombinedOutput(); err != nil {
 		os.Remove(half)

@@ -1,6 +1,6 @@
 //go:build linux && cgo && (amd64 || arm64)
 
-package libcontainer
+package rootfs
 
 import (
 	"io/fs"
@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/diegosdk/diego/executor/libcontainer/internal/ids"
 )
 
 // A hostView shows directories of the host to containers, without what not
@@ -74,6 +76,20 @@ func (v *hostView) look(dirs []string) (err error) {
 	return err
 }
 
+// UseMasks has the host's directories shown by masks from now on, as on a host
+// that cannot show files without owners. Tests ask for it.
+func (m *Mounter) UseMasks() error {
+	masks, err := notForOthers(hostDirectories())
+	if err != nil {
+		return err
+	}
+	v := &m.images.view
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.known, v.masks = true, masks
+	return nil
+}
+
 func (v *hostView) close() {
 	if v.owners != nil {
 		v.owners.Close()
@@ -103,7 +119,7 @@ func openTree(dir string, recursive uint, owners *os.File) (fd int, err error) {
 // ownerless is the namespace with which all of dirs can be mounted, or nil if
 // this host cannot do that.
 func ownerless(dirs []string) (*os.File, error) {
-	owners, err := holdUserNamespace([]syscall.SysProcIDMap{{ContainerID: unowned, HostID: unowned, Size: 1}})
+	owners, err := ids.HoldNamespace([]syscall.SysProcIDMap{{ContainerID: unowned, HostID: unowned, Size: 1}})
 	if err != nil {
 		return nil, nil // no user namespaces here
 	}

@@ -1,9 +1,10 @@
 //go:build linux && cgo && (amd64 || arm64)
 
-package libcontainer
+package rootfs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -13,7 +14,6 @@ import (
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/internal/tenant"
-	"github.com/diegosdk/diego/executor/libcontainer/internal/rootfs"
 )
 
 // images finds and unpacks root file systems.
@@ -24,13 +24,21 @@ import (
 //	tar:///path      a tar archive, also gzipped
 //	oci:///path#REF  an OCI image layout: the image named REF, or the only one
 type images struct {
-	backend *Backend
+	dir         string // with a directory for each
+	allowedDirs []string
+	preloaded   map[string]string
+	trash       tenant.Trash
 
 	mu   sync.Mutex
 	busy map[string]*unpacking
 
-	templates sync.Mutex // of disks
-	view      hostView
+	view hostView
+}
+
+// An image is what the containers of a root file system share.
+type image struct {
+	dir  string // never written to
+	host bool   // whether directories of the host appear in it
 }
 
 // find returns an image, which is unpacked the first time that it is needed.
@@ -52,7 +60,7 @@ func (s *images) resolve(ctx context.Context, guid, rootFS string, trusted bool)
 		i.host = true
 		return i, nil
 	case "preloaded":
-		target, known := s.backend.options.Preloaded[rest]
+		target, known := s.preloaded[rest]
 		if !known || strings.HasPrefix(target, "preloaded:") {
 			return image{}, errNoRootFS(guid, rootFS, "Options.Preloaded does not name it", nil)
 		}
@@ -84,12 +92,12 @@ func (s *images) resolve(ctx context.Context, guid, rootFS string, trusted bool)
 	case "tar":
 		// Another file at the same path is another image.
 		key := fmt.Sprintf("tar %s %d %d", path, info.Size(), info.ModTime().UnixNano())
-		i, err = s.unpacked(ctx, key, func(ctx context.Context, dir string) error { return rootfs.UnpackTar(ctx, path, dir) })
+		i, err = s.unpacked(ctx, key, func(ctx context.Context, dir string) error { return UnpackTar(ctx, path, dir) })
 	case "oci":
-		var manifest rootfs.Manifest
-		if manifest, err = rootfs.ReadLayout(path, u.Fragment); err == nil {
+		var manifest Manifest
+		if manifest, err = ReadLayout(path, u.Fragment); err == nil {
 			i, err = s.unpacked(ctx, "oci "+manifest.Digest, func(ctx context.Context, dir string) error {
-				return rootfs.UnpackLayers(ctx, path, manifest, dir)
+				return UnpackLayers(ctx, path, manifest, dir)
 			})
 		}
 	}
@@ -100,7 +108,7 @@ func (s *images) resolve(ctx context.Context, guid, rootFS string, trusted bool)
 }
 
 func (s *images) allowed(path string) bool {
-	for _, dir := range s.backend.options.ImageDirs {
+	for _, dir := range s.allowedDirs {
 		dir, err := filepath.EvalSymlinks(dir)
 		if err == nil && (path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")) {
 			return true
@@ -118,7 +126,7 @@ type unpacking struct {
 // unpacked returns the image with a key; fill fills a directory with it. It is
 // filled once, whoever asks, and put in its place when it is whole.
 func (s *images) unpacked(ctx context.Context, key string, fill func(context.Context, string) error) (image, error) {
-	dir := filepath.Join(s.backend.options.Dir, imagesDir, digestOf(key))
+	dir := filepath.Join(s.dir, digestOf(key))
 	for {
 		s.mu.Lock()
 		u := s.busy[key]
@@ -129,7 +137,7 @@ func (s *images) unpacked(ctx context.Context, key string, fill func(context.Con
 			}
 			s.busy[key] = u
 			s.mu.Unlock()
-			u.err = unpack(ctx, dir, s.backend.trash(), fill)
+			u.err = unpack(ctx, dir, s.trash, fill)
 			if u.err != nil { // the next one tries again
 				s.mu.Lock()
 				delete(s.busy, key)
@@ -169,4 +177,13 @@ func unpack(ctx context.Context, dir string, trash tenant.Trash, fill func(conte
 		trash.Put(half)
 	}
 	return err
+}
+
+// errNoRootFS names what is wrong with a root file system.
+func errNoRootFS(guid, url, detail string, cause error) error {
+	kind := executor.ErrNoRootFS
+	if errors.Is(cause, executor.ErrUnsupported) {
+		kind = executor.ErrUnsupported
+	}
+	return &executor.BackendError{Kind: kind, GUID: guid, Detail: fmt.Sprintf("%q: %s", url, detail), Cause: cause}
 }

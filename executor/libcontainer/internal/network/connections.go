@@ -1,6 +1,6 @@
 //go:build linux && cgo && (amd64 || arm64)
 
-package libcontainer
+package network
 
 import (
 	"encoding/binary"
@@ -18,9 +18,9 @@ import (
 // whole host. The firewall gives each container a share of those that it
 // begins, and what it leaves behind goes when the table gets full.
 
-// shareOfConnections is that of one container, if nothing else was said: an
-// eighth of what the host tracks.
-func shareOfConnections() uint32 {
+// DefaultShare returns the share of connections of one container if nothing
+// else was said: an eighth of what the host tracks.
+func DefaultShare() uint32 {
 	const share, usual = 8, 1 << 18
 	most, err := conntrack("max")
 	if err != nil { // the kernel begins to track when there is a table
@@ -51,7 +51,7 @@ const sweepPause = time.Second
 // sweep removes the connections of addresses that no container has any more,
 // if there is little room. The kernel would keep them for up to five days. It
 // reads the whole table, so one look serves all who come at once.
-func (n *network) sweep() {
+func (n *Network) sweep() {
 	if !crowded() || !n.sweeping.TryLock() {
 		return
 	}
@@ -65,7 +65,7 @@ func (n *network) sweep() {
 }
 
 // orphans match what one end has lost.
-type orphans struct{ *network }
+type orphans struct{ *Network }
 
 // MatchConntrackFlow implements [netlink.CustomConntrackFilter].
 func (o orphans) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {

@@ -1,6 +1,6 @@
 //go:build linux && cgo && (amd64 || arm64)
 
-package libcontainer
+package cgroup
 
 import (
 	"context"
@@ -21,7 +21,18 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/internal/testenv"
 )
+
+// patience bounds everything that must happen; nothing waits for it to pass. An
+// emulated processor is slow.
+const patience = 3 * time.Minute
+
+// idle is a script that goes on until somebody ends it.
+const idle = "exec sleep 1000"
+
+// manyPIDs is the limit of processes of a container that names none.
+const manyPIDs = 1024
 
 // tree is a directory with files, as a hierarchy of cgroups looks. A name that
 // ends in "/" is a directory.
@@ -48,9 +59,9 @@ func tree(t *testing.T, files map[string]string) (root string) {
 }
 
 // fakeCgroups is a cgroup of each version in such a directory.
-func fakeCgroups(t *testing.T, files map[string]string) map[string]*cgroup {
+func fakeCgroups(t *testing.T, files map[string]string) map[string]*Cgroup {
 	root := tree(t, files)
-	return map[string]*cgroup{
+	return map[string]*Cgroup{
 		"v1": {version: &v1, paths: map[string]string{
 			"memory": filepath.Join(root, "memory"), "pids": filepath.Join(root, "pids"), "cpuacct": filepath.Join(root, "cpuacct")}},
 		"v2": {version: &v2, paths: map[string]string{"": filepath.Join(root, "unified")}},
@@ -128,10 +139,10 @@ func TestACgroupIsReadAsItsVersionWritesIt(t *testing.T) {
 	} {
 		for name, g := range fakeCgroups(t, test.files) {
 			t.Run(test.name+" in "+name, func(t *testing.T) {
-				if got := g.usage(); got != test.want {
+				if got := g.Usage(); got != test.want {
 					t.Errorf("it uses %+v, want %+v", got, test.want)
 				}
-				if got := g.oomKills(); got != test.oomKills {
+				if got := g.OOMKills(); got != test.oomKills {
 					t.Errorf("%d were killed for want of memory, want %d", got, test.oomKills)
 				}
 			})
@@ -140,7 +151,6 @@ func TestACgroupIsReadAsItsVersionWritesIt(t *testing.T) {
 }
 
 func TestLimitsBelowWhatStartingTakesAreSetAfterwards(t *testing.T) {
-	b := &Backend{options: Options{MaxPIDs: DefaultMaxPIDs}, host: facts{swapLimit: true}}
 	limitFiles := []string{"memory/memory.limit_in_bytes", "memory/memory.memsw.limit_in_bytes", "pids/pids.max", "unified/memory.max", "unified/pids.max"}
 	for _, test := range []struct {
 		name      string
@@ -163,14 +173,14 @@ func TestLimitsBelowWhatStartingTakesAreSetAfterwards(t *testing.T) {
 		root := tree(t, files)
 		for _, version := range []struct {
 			name string
-			g    *cgroup
+			g    *Cgroup
 			want map[string]string
 		}{
-			{"v1", &cgroup{version: &v1, paths: map[string]string{"memory": root + "/memory", "pids": root + "/pids"}}, test.v1},
-			{"v2", &cgroup{version: &v2, paths: map[string]string{"": root + "/unified"}}, test.v2},
+			{"v1", &Cgroup{version: &v1, paths: map[string]string{"memory": root + "/memory", "pids": root + "/pids"}}, test.v1},
+			{"v2", &Cgroup{version: &v2, paths: map[string]string{"": root + "/unified"}}, test.v2},
 		} {
 			t.Run(test.name+" in "+version.name, func(t *testing.T) {
-				if err := b.host.tighten(version.g, b.limits(executor.ContainerSpec{Resources: test.resources})); err != nil {
+				if err := version.g.Tighten(Limits(executor.ContainerSpec{Resources: test.resources}, manyPIDs, true)); err != nil {
 					t.Fatal(err)
 				}
 				got := make(map[string]string)
@@ -195,10 +205,9 @@ func TestLimitsBelowWhatStartingTakesAreSetAfterwards(t *testing.T) {
 }
 
 func TestALimitThatCannotBeSetIsAnError(t *testing.T) {
-	b := &Backend{options: Options{MaxPIDs: DefaultMaxPIDs}}
 	for name, g := range fakeCgroups(t, nil) {
 		for _, r := range []executor.Resources{{MemoryMB: 4, MaxPIDs: 100}, {MaxPIDs: 4}} {
-			if err := b.host.tighten(g, b.limits(executor.ContainerSpec{Resources: r})); !errors.Is(err, fs.ErrNotExist) {
+			if err := g.Tighten(Limits(executor.ContainerSpec{Resources: r}, manyPIDs, false)); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("%s: with %+v the error is %v", name, r, err)
 			}
 		}
@@ -209,9 +218,8 @@ func TestALimitThatCannotBeSetIsAnError(t *testing.T) {
 func TestTheLimitsOfAContainerAreThoseOfV2(t *testing.T) {
 	cgroups.TestMode = true // lets it write outside of cgroups
 	defer func() { cgroups.TestMode = false }()
-	b := &Backend{options: Options{MaxPIDs: DefaultMaxPIDs}, host: facts{swapLimit: true}}
 	root := tree(t, map[string]string{controllersFile: "cpu memory pids", "cpu.weight": "", "memory.max": "", "memory.swap.max": "", "memory.current": "0", "pids.max": "", "cpu.max": "as before"})
-	r := b.limits(executor.ContainerSpec{CPUWeight: 25, Resources: executor.Resources{MemoryMB: 128, MaxPIDs: 40}})
+	r := Limits(executor.ContainerSpec{CPUWeight: 25, Resources: executor.Resources{MemoryMB: 128, MaxPIDs: 40}}, manyPIDs, true)
 	r.SkipDevices = true // which are no files
 	m, err := fs2.NewManager(&cgroups.Cgroup{Resources: r}, root)
 	if err != nil {
@@ -252,38 +260,38 @@ func TestWhatCgroupsLackIsSaidWithWhatToDo(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		files map[string]string
-		want  facts
+		want  Features
 	}{
-		{"v2", map[string]string{controllersFile: "cpuset cpu io memory pids\n", handedOnFile: "cpu memory pids\n"}, facts{swapLimit: true}},
-		{"v2 that hands nothing on yet", map[string]string{controllersFile: "cpu memory pids\n", handedOnFile: ""}, facts{swapLimit: true}},
-		{"v2 beside directories of v1", but(allOfV1, "", controllersFile, "cpu memory pids\n", handedOnFile, "cpu memory pids\n"), facts{swapLimit: true}},
+		{"v2", map[string]string{controllersFile: "cpuset cpu io memory pids\n", handedOnFile: "cpu memory pids\n"}, Features{Swap: true}},
+		{"v2 that hands nothing on yet", map[string]string{controllersFile: "cpu memory pids\n", handedOnFile: ""}, Features{Swap: true}},
+		{"v2 beside directories of v1", but(allOfV1, "", controllersFile, "cpu memory pids\n", handedOnFile, "cpu memory pids\n"), Features{Swap: true}},
 		{"v2 without memory", map[string]string{controllersFile: "cpu pids\n", handedOnFile: "cpu pids\n"},
-			facts{swapLimit: true, memory: lacks("memory", notThere)}},
+			Features{Swap: true, Memory: lacks("memory", notThere)}},
 		{"v2 without any", map[string]string{controllersFile: "\n", handedOnFile: "\n"},
-			facts{swapLimit: true, memory: lacks("memory", notThere), cpu: lacks("cpu", notThere), pids: lacks("pids", notThere)}},
+			Features{Swap: true, Memory: lacks("memory", notThere), CPU: lacks("cpu", notThere), PIDs: lacks("pids", notThere)}},
 		{"v2 with names that only begin alike", map[string]string{controllersFile: "cpuset memory2 pids,cpu\x00\n", handedOnFile: "cpuset memory2\n"},
-			facts{swapLimit: true, memory: lacks("memory", notThere), cpu: lacks("cpu", notThere), pids: lacks("pids", notThere)}},
+			Features{Swap: true, Memory: lacks("memory", notThere), CPU: lacks("cpu", notThere), PIDs: lacks("pids", notThere)}},
 		{"v2 whose controllers cannot be read", map[string]string{controllersFile + "/": "", handedOnFile: ""},
-			facts{swapLimit: true, memory: lacks("memory", notThere), cpu: lacks("cpu", notThere), pids: lacks("pids", notThere)}},
+			Features{Swap: true, Memory: lacks("memory", notThere), CPU: lacks("cpu", notThere), PIDs: lacks("pids", notThere)}},
 		{"v2 that cannot hand on", map[string]string{controllersFile: "cpu memory pids\n", handedOnFile + "/": ""},
-			facts{swapLimit: true,
-				memory: lacks("memory", " cannot be had below ROOT: open ROOT/cgroup.subtree_control: is a directory"),
-				cpu:    lacks("cpu", " cannot be had below ROOT: open ROOT/cgroup.subtree_control: is a directory"),
-				pids:   lacks("pids", " cannot be had below ROOT: open ROOT/cgroup.subtree_control: is a directory")}},
-		{"v1", allOfV1, facts{swapLimit: true}},
-		{"v1 with v2 beside it", but(allOfV1, "", "unified/"+controllersFile, "\n"), facts{swapLimit: true}},
-		{"v1 that cannot limit swap", but(allOfV1, "memory/memory.memsw.limit_in_bytes", "memory/", ""), facts{}},
-		{"v1 without pids", but(allOfV1, "pids/"), facts{swapLimit: true, pids: lacks("pids", notMounted)}},
-		{"v1 without memory", but(allOfV1, "memory/memory.memsw.limit_in_bytes"), facts{memory: lacks("memory", notMounted)}},
+			Features{Swap: true,
+				Memory: lacks("memory", " cannot be had below ROOT: open ROOT/cgroup.subtree_control: is a directory"),
+				CPU:    lacks("cpu", " cannot be had below ROOT: open ROOT/cgroup.subtree_control: is a directory"),
+				PIDs:   lacks("pids", " cannot be had below ROOT: open ROOT/cgroup.subtree_control: is a directory")}},
+		{"v1", allOfV1, Features{Swap: true}},
+		{"v1 with v2 beside it", but(allOfV1, "", "unified/"+controllersFile, "\n"), Features{Swap: true}},
+		{"v1 that cannot limit swap", but(allOfV1, "memory/memory.memsw.limit_in_bytes", "memory/", ""), Features{}},
+		{"v1 without pids", but(allOfV1, "pids/"), Features{Swap: true, PIDs: lacks("pids", notMounted)}},
+		{"v1 without memory", but(allOfV1, "memory/memory.memsw.limit_in_bytes"), Features{Memory: lacks("memory", notMounted)}},
 		{"v1 with memory in v2", but(allOfV1, "memory/memory.memsw.limit_in_bytes", "unified/"+controllersFile, "hugetlb memory\n"),
-			facts{memory: lacks("memory", " is in the v2 hierarchy ROOT/unified while others are in v1; mount all in one version")}},
-		{"v1 without devices", but(allOfV1, "devices/"), facts{swapLimit: true, fatal: lacks("devices", notMounted)}},
-		{"nothing", nil, facts{memory: lacks("memory", notMounted), cpu: lacks("cpu", notMounted), pids: lacks("pids", notMounted), fatal: lacks("devices", notMounted)}},
+			Features{Memory: lacks("memory", " is in the v2 hierarchy ROOT/unified while others are in v1; mount all in one version")}},
+		{"v1 without devices", but(allOfV1, "devices/"), Features{Swap: true, Fatal: lacks("devices", notMounted)}},
+		{"nothing", nil, Features{Memory: lacks("memory", notMounted), CPU: lacks("cpu", notMounted), PIDs: lacks("pids", notMounted), Fatal: lacks("devices", notMounted)}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			root := tree(t, test.files)
 			got := lookAtTree(root)
-			for _, text := range []*string{&got.memory, &got.cpu, &got.pids, &got.fatal} {
+			for _, text := range []*string{&got.Memory, &got.CPU, &got.PIDs, &got.Fatal} {
 				*text = strings.ReplaceAll(*text, root, "ROOT")
 			}
 			if got != test.want {
@@ -294,28 +302,27 @@ func TestWhatCgroupsLackIsSaidWithWhatToDo(t *testing.T) {
 }
 
 // lookAtTree takes the directories in root for what is mounted of v1.
-func lookAtTree(root string) (f facts) {
-	f.lookAtCgroups(root, func(controller string) (string, error) {
+func lookAtTree(root string) Features {
+	return look(root, func(controller string) (string, error) {
 		path := filepath.Join(root, controller)
 		_, err := os.Stat(path)
 		return path, err
 	})
-	return f
 }
 
 func TestCgroupsThatCannotBeWrittenAreSaid(t *testing.T) {
-	needRoot(t)
+	testenv.Root(t)
 	for _, test := range []struct {
 		name  string
 		files []string
-		want  func(root string, f facts) bool
+		want  func(root string, f Features) bool
 	}{
-		{"v2", []string{controllersFile, handedOnFile}, func(root string, f facts) bool {
-			return f.fatal == "cgroups cannot be made in "+root+": read-only file system; mount cgroup2 there writable"
+		{"v2", []string{controllersFile, handedOnFile}, func(root string, f Features) bool {
+			return f.Fatal == "cgroups cannot be made in "+root+": read-only file system; mount cgroup2 there writable"
 		}},
-		{"v1", []string{"memory", "cpu", "pids", "devices"}, func(_ string, f facts) bool {
-			return f.fatal == "the cgroup controller devices cannot be written: read-only file system" &&
-				f.memory == "the cgroup controller memory cannot be written: read-only file system"
+		{"v1", []string{"memory", "cpu", "pids", "devices"}, func(_ string, f Features) bool {
+			return f.Fatal == "the cgroup controller devices cannot be written: read-only file system" &&
+				f.Memory == "the cgroup controller memory cannot be written: read-only file system"
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -341,15 +348,15 @@ func TestCgroupsThatCannotBeWrittenAreSaid(t *testing.T) {
 }
 
 func TestTheVersionOfThisHostIsTheOneThatLibcontainerSees(t *testing.T) {
-	if got := versionAt(cgroupRoot) == &v2; got != cgroups.IsCgroup2UnifiedMode() {
+	if got := versionAt(hostRoot) == &v2; got != cgroups.IsCgroup2UnifiedMode() {
 		t.Errorf("is it v2: %v, and libcontainer says %v", got, !got)
 	}
 }
 
 // realV2 is where this host has v2, alone or beside v1.
 func realV2(t *testing.T) (root string) {
-	needRoot(t)
-	for _, root := range []string{cgroupRoot, filepath.Join(cgroupRoot, "unified")} {
+	testenv.Root(t)
+	for _, root := range []string{hostRoot, filepath.Join(hostRoot, "unified")} {
 		if exists(filepath.Join(root, controllersFile)) {
 			return root
 		}
@@ -359,7 +366,7 @@ func realV2(t *testing.T) (root string) {
 }
 
 // newV2 makes a cgroup of v2, which is removed at the end of the test.
-func newV2(t *testing.T, parent, name string) *cgroup {
+func newV2(t *testing.T, parent, name string) *Cgroup {
 	t.Helper()
 	dir := filepath.Join(parent, name)
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -369,11 +376,11 @@ func newV2(t *testing.T, parent, name string) *cgroup {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &cgroup{m, &v2, m.GetPaths()}
+	g := &Cgroup{m, &v2, m.GetPaths()}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		if err := errors.Join(g.kill(ctx), g.remove()); err != nil {
+		if err := errors.Join(g.Kill(ctx), g.Remove()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -381,7 +388,7 @@ func newV2(t *testing.T, parent, name string) *cgroup {
 }
 
 // inside starts a shell in a cgroup.
-func inside(t *testing.T, g *cgroup, script string) *exec.Cmd {
+func inside(t *testing.T, g *Cgroup, script string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command("/bin/sh", "-c", "echo $$ > "+filepath.Join(g.paths[""], "cgroup.procs")+"\n"+script)
 	if err := cmd.Start(); err != nil {
@@ -398,20 +405,20 @@ func TestARealCgroupOfV2IsMeasuredEmptiedAndRemoved(t *testing.T) {
 	g := newV2(t, root, fmt.Sprintf("diego-test-measured-%d", os.Getpid()))
 	child := newV2(t, g.paths[""], "child") // which whoever is inside may make
 	busy := inside(t, child, "(while :; do :; done) & wait")
-	await(t, "it has used the CPU", func() bool { return g.usage().CPU > 0 })
-	for what, value := range map[control]int64{v2.memory: g.usage().MemoryBytes, v2.pids: g.usage().PIDs} {
+	await(t, "it has used the CPU", func() bool { return g.Usage().CPU > 0 })
+	for what, value := range map[control]int64{v2.memory: g.Usage().MemoryBytes, v2.pids: g.Usage().PIDs} {
 		if here := exists(g.path(what)); here == (value == executor.Unknown) {
 			t.Errorf("%s is there: %v, and read as %d", what.file, here, value)
 		}
 	}
-	if n := g.oomKills(); n != 0 {
+	if n := g.OOMKills(); n != 0 {
 		t.Errorf("%d were killed for want of memory", n)
 	}
-	if err := g.kill(t.Context()); err != nil {
+	if err := g.Kill(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	busy.Wait()
-	if err := g.remove(); err != nil || exists(g.paths[""]) {
+	if err := g.Remove(); err != nil || exists(g.paths[""]) {
 		t.Errorf("it is there: %v", err)
 	}
 }

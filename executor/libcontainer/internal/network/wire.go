@@ -1,6 +1,6 @@
 //go:build linux && cgo && (amd64 || arm64)
 
-package libcontainer
+package network
 
 import (
 	"bufio"
@@ -140,7 +140,7 @@ func pairNet(a netip.Addr) *net.IPNet {
 // that has just been closed: it could keep the next container from listening.
 func (w *wire) clear() bool {
 	left := true
-	err := inNamespace(w.ns, func() (err error) {
+	err := InNamespace(w.ns, func() (err error) {
 		left, err = socketsLeft("/proc/thread-self/net/")
 		return err
 	})

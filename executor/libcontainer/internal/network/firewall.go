@@ -1,6 +1,6 @@
 //go:build linux && cgo && (amd64 || arm64)
 
-package libcontainer
+package network
 
 import (
 	"encoding/binary"
@@ -131,14 +131,14 @@ func (f *firewall) fill(c *nftables.Conn, subnet netip.Prefix, share uint32) err
 }
 
 // publish maps the ports of a link.
-func (f *firewall) publish(l *link) error {
+func (f *firewall) publish(l *Link) error {
 	return f.change(func(c *nftables.Conn) error { return c.SetAddElements(f.ports, l.elements()) })
 }
 
-func (l *link) elements() []nftables.SetElement {
+func (l *Link) elements() []nftables.SetElement {
 	var all []nftables.SetElement
 	for _, m := range l.mappings {
-		target := l.own.AsSlice()
+		target := l.Own.AsSlice()
 		target = append(binary.BigEndian.AppendUint16(target, m.ContainerPort), 0, 0) // each part of four bytes
 		all = append(all, nftables.SetElement{Key: binaryutil.BigEndian.PutUint16(m.HostPort), Val: target})
 	}
@@ -146,7 +146,7 @@ func (l *link) elements() []nftables.SetElement {
 }
 
 // restrict lets a link reach only what rules allow.
-func (f *firewall) restrict(l *link, rules []executor.EgressRule) error {
+func (f *firewall) restrict(l *Link, rules []executor.EgressRule) error {
 	var allowed [][]exprs // by rule
 	for _, r := range rules {
 		matches, err := egressMatches(r)
@@ -162,7 +162,7 @@ func (f *firewall) restrict(l *link, rules []executor.EgressRule) error {
 		for i, r := range rules {
 			for _, m := range allowed[i] {
 				if r.Log {
-					add(rule(m, exprs{&expr.Log{Key: 1 << unix.NFTA_LOG_PREFIX, Data: []byte("egress " + l.guid[:min(len(l.guid), longestPrefix)] + " ")}}))
+					add(rule(m, exprs{&expr.Log{Key: 1 << unix.NFTA_LOG_PREFIX, Data: []byte("egress " + l.GUID[:min(len(l.GUID), longestPrefix)] + " ")}}))
 				}
 				add(rule(m, accept))
 			}
@@ -180,7 +180,7 @@ const (
 )
 
 // forget removes all about a link.
-func (f *firewall) forget(l *link) error {
+func (f *firewall) forget(l *Link) error {
 	if len(l.mappings) == 0 && !l.egress {
 		return nil
 	}

@@ -1,13 +1,12 @@
 //go:build linux && cgo && (amd64 || arm64)
 
-package libcontainer
+package cgroup
 
 import (
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/opencontainers/cgroups"
@@ -64,23 +63,5 @@ func TestTheProcessesOfADelegatedCgroupMakeRoomInIt(t *testing.T) {
 	}
 	if now := words(filepath.Join(dir, daemonCgroup, "cgroup.procs")); !slices.Contains(now, fmt.Sprint(cmd.Process.Pid)) {
 		t.Errorf("%d is not among %q", cmd.Process.Pid, now)
-	}
-}
-
-// The unit of systemd in which scripts/test-hosts runs the tests has
-// Delegate=yes.
-func TestContainersAreInTheDelegatedCgroup(t *testing.T) {
-	f := newFixture(t)
-	guid, _ := f.create()
-	g, err := f.cgroup(guid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	own, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if path := g.paths[""]; f.base != "/" && !(strings.HasPrefix(path, filepath.Join(cgroupRoot, f.base)+"/") && strings.HasPrefix(ownCgroup(string(own)), f.base+"/")) {
-		t.Errorf("the container is in %s and the daemon in %s, but %s was delegated", path, own, f.base)
 	}
 }

@@ -1,6 +1,9 @@
 //go:build linux && cgo && (amd64 || arm64)
 
-package libcontainer
+// Package seccomp makes the filter of system calls of unprivileged containers.
+// Its tables say which calls are refused, and which only in part; [Filter] is
+// the program that the kernel runs on each call.
+package seccomp
 
 import (
 	"encoding/binary"
@@ -9,6 +12,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/diegosdk/diego/executor/libcontainer/internal/pid1"
 )
 
 // A systemCall has a number on each architecture, or absent.
@@ -84,14 +89,20 @@ var families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6} // and netlin
 // the kernel.
 var netlinkProtocols = []uint32{unix.NETLINK_ROUTE, unix.NETLINK_SOCK_DIAG}
 
-// keptLimits cannot be changed. The mark of a start stays what it is; see
-// descent.go. So does noCore: a process that sets the limit of core dumps to 0,
-// as careful ones do, would have the kernel run the host's handler again. It
-// wants no dump and gets none, so it hears of success.
+// keptLimits cannot be changed. The mark of a start stays what it is. So does
+// [NoCore]: a process that sets the limit of core dumps to 0, as careful ones do,
+// would have the kernel run the host's handler again. It wants no dump and gets
+// none, so the call succeeds.
 var keptLimits = []struct {
 	resource uint32
 	answer   unix.Errno
-}{{markLimit, unix.EPERM}, {unix.RLIMIT_CORE, 0}}
+}{{pid1.MarkLimit, unix.EPERM}, {unix.RLIMIT_CORE, 0}}
+
+// NoCore is the limit of core dumps, in bytes, that each process of a container
+// has, and with which there are none. They are the host's to handle. The kernel
+// ignores a limit of 0 where core_pattern names a program; 1 keeps it from
+// running that.
+const NoCore = 1
 
 // The layout of struct seccomp_data and what a filter answers.
 const (
@@ -180,9 +191,10 @@ func when(test uint16, value uint32, parts ...[]unix.SockFilter) []unix.SockFilt
 	return slices.Concat([]unix.SockFilter{{Code: unix.BPF_JMP | test | unix.BPF_K, K: value, Jf: uint8(len(then))}}, then)
 }
 
-// seccompFilter is the program, in the machine's own form, that every process
-// of an unprivileged container runs under, and that it cannot take off.
-var seccompFilter = sync.OnceValue(func() []byte {
+// Filter returns the program, in the machine's own form, that every process of
+// an unprivileged container runs under, and that it cannot take off. Callers
+// share it and must not change it.
+var Filter = sync.OnceValue(func() []byte {
 	var text []byte
 	for _, i := range architectures[runtime.GOARCH].filter() {
 		text = binary.NativeEndian.AppendUint16(text, i.Code)

@@ -1,6 +1,6 @@
 //go:build linux && cgo && (amd64 || arm64)
 
-package libcontainer
+package pid1
 
 import (
 	"os"
@@ -10,9 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A poller waits for all containers at once: one goroutine, however many there
-// are, and none of them with a thread.
-type poller struct {
+// A Poller waits for the messages of all first processes at once: it has one
+// goroutine, however many there are, and none of them takes a thread. Its
+// methods may be called concurrently.
+type Poller struct {
 	file *os.File // an epoll descriptor, which Go's own poller watches
 	raw  syscall.RawConn
 	done chan struct{}
@@ -22,7 +23,8 @@ type poller struct {
 	watched map[int32]func() bool
 }
 
-func newPoller() (*poller, error) {
+// NewPoller starts a Poller, which Close ends.
+func NewPoller() (*Poller, error) {
 	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, os.NewSyscallError("epoll_create1", err)
@@ -31,7 +33,7 @@ func newPoller() (*poller, error) {
 		unix.Close(fd)
 		return nil, os.NewSyscallError("fcntl", err)
 	}
-	p := &poller{file: os.NewFile(uintptr(fd), "epoll"), done: make(chan struct{}), watched: make(map[int32]func() bool)}
+	p := &Poller{file: os.NewFile(uintptr(fd), "epoll"), done: make(chan struct{}), watched: make(map[int32]func() bool)}
 	if p.raw, err = p.file.SyscallConn(); err != nil {
 		p.file.Close()
 		return nil, err
@@ -40,9 +42,9 @@ func newPoller() (*poller, error) {
 	return p, nil
 }
 
-// watch calls ready whenever there may be something to read, until it returns
+// Watch calls ready whenever there may be something to read, until it returns
 // false. It is called by one goroutine for all and must not block.
-func (p *poller) watch(fd int, ready func() bool) (key int32, err error) {
+func (p *Poller) Watch(fd int, ready func() bool) (key int32, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.next++
@@ -60,9 +62,9 @@ func (p *poller) watch(fd int, ready func() bool) (key int32, err error) {
 	return key, err
 }
 
-// forget ends a watch before its descriptor is closed. A call that is in
+// Forget ends a watch before its descriptor is closed. A call that is in
 // progress goes on.
-func (p *poller) forget(key int32, fd int) {
+func (p *Poller) Forget(key int32, fd int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if _, watched := p.watched[key]; watched {
@@ -71,7 +73,7 @@ func (p *poller) forget(key int32, fd int) {
 	}
 }
 
-func (p *poller) run() {
+func (p *Poller) run() {
 	defer close(p.done)
 	var events [64]unix.EpollEvent
 	for {
@@ -96,7 +98,15 @@ func (p *poller) run() {
 	}
 }
 
-func (p *poller) close() error {
+// Watched is how many descriptors it waits for.
+func (p *Poller) Watched() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.watched)
+}
+
+// Close ends the goroutine. The descriptors that it watched stay open.
+func (p *Poller) Close() error {
 	err := p.file.Close()
 	<-p.done
 	return err

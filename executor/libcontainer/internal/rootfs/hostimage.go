@@ -1,6 +1,6 @@
 //go:build linux && cgo && (amd64 || arm64)
 
-package libcontainer
+package rootfs
 
 import (
 	"context"
@@ -15,8 +15,9 @@ import (
 // What the image of the host is made of. It is a list of what is shown, not
 // of what is hidden: what is not here does not exist in a container.
 var (
-	// hostPrograms are mounted read-only, or copied where they are links.
-	hostPrograms = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}
+	// HostPrograms are mounted read-only, or copied where they are links. Tests
+	// add to them.
+	HostPrograms = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}
 	// hostSettings are copied: files, links and directories of them. None
 	// holds a secret.
 	hostSettings = []string{
@@ -36,9 +37,9 @@ var (
 	}
 )
 
-// hostDirectories are those of hostPrograms that are directories.
+// hostDirectories are those of HostPrograms that are directories.
 func hostDirectories() (dirs []string) {
-	for _, path := range hostPrograms {
+	for _, path := range HostPrograms {
 		if info, err := os.Lstat(path); err == nil && info.IsDir() {
 			dirs = append(dirs, path)
 		}
@@ -56,7 +57,7 @@ func (s *images) hostImage(_ context.Context, dir string) error {
 			return err
 		}
 	}
-	for _, path := range hostPrograms {
+	for _, path := range HostPrograms {
 		info, err := os.Lstat(path)
 		if err != nil {
 			continue

@@ -1,61 +1,30 @@
 //go:build linux && cgo && (amd64 || arm64)
 
-package libcontainer
+package network
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"net"
 	"os"
 	"runtime"
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/diegosdk/diego/executor"
 )
 
-// Dial implements [executor.ContainerBackend]. It connects from within, so
-// that a process that listens on the container's loopback is reached too.
-func (b *Backend) Dial(ctx context.Context, guid string, containerPort uint16) (io.ReadWriteCloser, error) {
-	c, err := b.find(guid)
-	if err != nil {
-		return nil, err
-	}
-	if b.options.HostNetwork {
-		for _, m := range c.mappings {
-			if m.ContainerPort == containerPort {
-				var d net.Dialer
-				return d.DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", m.HostPort))
-			}
-		}
-		return nil, &executor.BackendError{Kind: executor.ErrNoPort, GUID: guid, Detail: fmt.Sprintf("container port %d is not mapped", containerPort)}
-	}
-	fd, err := c.socket()
-	if err != nil {
-		return nil, err
-	}
-	return connect(ctx, fd, containerPort)
-}
-
-// socket makes a TCP socket in the network of the container.
-func (c *container) socket() (int, error) {
-	c.life.RLock()
-	defer c.life.RUnlock()
-	if err := c.usable(); err != nil {
-		return -1, err
-	}
-	fd := -1
-	err := inNamespace(c.link.wire.ns, func() (err error) {
+// Socket makes a TCP socket in the network of the container, for [Dial].
+func (l *Link) Socket() (fd int, err error) {
+	fd = -1
+	err = InNamespace(l.wire.ns, func() (err error) {
 		fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 		return os.NewSyscallError("socket", err)
 	})
 	return fd, err
 }
 
-// inNamespace calls f in a network namespace.
-func inNamespace(ns *os.File, f func() error) error {
+// InNamespace calls f in a network namespace. Only what f does in its own
+// goroutine counts.
+func InNamespace(ns *os.File, f func() error) error {
 	return elsewhere(func() error { return os.NewSyscallError("setns", unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET)) }, f)
 }
 
@@ -89,8 +58,9 @@ func elsewhere(enter, f func() error) error {
 // past is a deadline that is over.
 var past = time.Unix(1, 0)
 
-// connect connects a socket to a port of its own loopback.
-func connect(ctx context.Context, fd int, port uint16) (net.Conn, error) {
+// Dial connects a socket to a port of its own loopback. The socket belongs to
+// Dial from then on.
+func Dial(ctx context.Context, fd int, port uint16) (net.Conn, error) {
 	f := os.NewFile(uintptr(fd), "dial")
 	defer f.Close() // FileConn has a copy
 	raw, err := f.SyscallConn()

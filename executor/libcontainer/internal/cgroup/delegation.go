@@ -1,6 +1,6 @@
 //go:build linux && cgo && (amd64 || arm64)
 
-package libcontainer
+package cgroup
 
 import (
 	"fmt"
@@ -48,10 +48,11 @@ func ownCgroup(text string) string {
 // daemon itself: Linux limits nothing below a cgroup that has processes.
 const daemonCgroup = "daemon"
 
-// cgroupBase is the cgroup below which this host's manager of cgroups, if it
-// has one, lets us make ours. The processes that are in it move to one below.
-func cgroupBase() (string, error) {
-	if versionAt(cgroupRoot) != &v2 {
+// Base returns the cgroup below which this host's manager of cgroups, if it
+// has one, lets us make ours. The processes that are in it move to one below. It takes
+// root.
+func Base() (string, error) {
+	if versionAt(hostRoot) != &v2 {
 		return "/", nil
 	}
 	text, err := os.ReadFile("/proc/self/cgroup")
@@ -61,7 +62,7 @@ func cgroupBase() (string, error) {
 	base := delegatedTo(ownCgroup(string(text)), func(cgroup string) bool {
 		var value [1]byte
 		for _, mark := range delegationMarks {
-			if n, err := unix.Getxattr(filepath.Join(cgroupRoot, cgroup), mark, value[:]); err == nil && string(value[:n]) == "1" {
+			if n, err := unix.Getxattr(filepath.Join(hostRoot, cgroup), mark, value[:]); err == nil && string(value[:n]) == "1" {
 				return true
 			}
 		}
@@ -70,7 +71,7 @@ func cgroupBase() (string, error) {
 	if base == "/" {
 		return base, nil
 	}
-	if err := makeRoom(filepath.Join(cgroupRoot, base)); err != nil {
+	if err := makeRoom(filepath.Join(hostRoot, base)); err != nil {
 		return "", fmt.Errorf("%w: the cgroup %s, which was delegated to this daemon, cannot be used: %w", executor.ErrUnsupported, base, err)
 	}
 	return base, nil

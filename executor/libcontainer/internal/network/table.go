@@ -1,6 +1,6 @@
 //go:build linux && cgo && (amd64 || arm64)
 
-package libcontainer
+package network
 
 import (
 	"encoding/hex"
@@ -192,7 +192,7 @@ func removeOrphans(but string) error {
 	}
 	for _, t := range tables {
 		id, ours := strings.CutPrefix(t.Name, tablePrefix)
-		if raw, err := hex.DecodeString(id); !ours || t.Name == but || err != nil || len(raw) != idBytes {
+		if raw, err := hex.DecodeString(id); !ours || t.Name == but || err != nil || len(raw) != IDBytes {
 			continue
 		}
 		claim, err := claimTable(t.Name, 0)

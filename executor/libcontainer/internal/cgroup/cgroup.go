@@ -1,0 +1,124 @@
+//go:build linux && cgo && (amd64 || arm64)
+
+// Package cgroup limits, measures and kills what runs in a container, by its
+// cgroup in version 1 or 2. [Base] finds the part of the tree that belongs to
+// this daemon, a [Parent] owns the cgroups of one Backend there, and a [Cgroup]
+// is that of one container. [Look] says what this host can limit.
+package cgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/opencontainers/cgroups"
+	"github.com/opencontainers/cgroups/manager"
+	"golang.org/x/sys/unix"
+
+	"github.com/diegosdk/diego/executor"
+)
+
+// A Cgroup is the cgroup of a container, in every hierarchy of v1 or the only
+// one of v2. It is named after the container and therefore found without any
+// record. Its methods may be called concurrently.
+type Cgroup struct {
+	manager cgroups.Manager
+	version *version
+	paths   map[string]string // by v1 controller; "" is v2, also beside v1
+}
+
+// New returns the cgroup that config names. It need not be there.
+func New(config *cgroups.Cgroup) (*Cgroup, error) {
+	m, err := manager.New(config)
+	if err != nil {
+		return nil, err
+	}
+	return &Cgroup{m, versionAt(hostRoot), m.GetPaths()}, nil
+}
+
+// Dirs returns the directories that the cgroup has or would have, by controller
+// of v1; "" is that of v2.
+func (g *Cgroup) Dirs() map[string]string { return g.paths }
+
+// Exists reports whether a part of the cgroup is there.
+func (g *Cgroup) Exists() bool {
+	for _, dir := range g.paths {
+		if exists(dir) {
+			return true
+		}
+	}
+	return false
+}
+
+// processes is the directory that lists the processes.
+func (g *Cgroup) processes() string { return g.paths[g.version.pids.controller] }
+
+// KillPause is the time between two looks at what has not yet died.
+const KillPause = time.Millisecond
+
+// Kill returns when no process is left. Usually there is none: the kernel has
+// killed them with the first one.
+func (g *Cgroup) Kill(ctx context.Context) error {
+	for {
+		left := false
+		for _, dir := range g.paths {
+			pids, err := cgroups.GetAllPids(dir)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENODEV) {
+				return err
+			}
+			for _, pid := range pids {
+				if pid <= 1 {
+					continue // a process of another pid namespace
+				}
+				left = true
+				unix.Kill(pid, unix.SIGKILL)
+			}
+		}
+		if !left {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("processes do not die: %w", ctx.Err())
+		case <-time.After(KillPause):
+		}
+	}
+}
+
+// Remove removes the directories.
+func (g *Cgroup) Remove() error { return g.manager.Destroy() }
+
+// OOMKills is how many processes were killed for want of memory, as far as
+// that is known.
+func (g *Cgroup) OOMKills() int64 { return max(0, g.read(g.version.oomKills)) }
+
+// PIDs is the number of processes and threads.
+func (g *Cgroup) PIDs() int64 { return g.read(g.version.pids) }
+
+// Usage measures the container without its first process.
+func (g *Cgroup) Usage() executor.Usage {
+	m := executor.Usage{
+		MemoryBytes: g.read(g.version.memory),
+		PIDs:        g.PIDs(),
+		CPU:         executor.Unknown,
+	}
+	// What the kernel can drop at any time is nobody's use.
+	if cache := g.read(g.version.cache); cache > 0 && m.MemoryBytes > 0 {
+		m.MemoryBytes = max(0, m.MemoryBytes-cache)
+	}
+	if m.PIDs > 0 {
+		m.PIDs--
+	}
+	if spent := g.read(g.version.cpu); spent >= 0 {
+		m.CPU = time.Duration(spent) * g.version.cpuUnit
+	}
+	return m
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

@@ -1,0 +1,107 @@
+//go:build linux && cgo && (amd64 || arm64)
+
+package cgroup
+
+import (
+	"github.com/opencontainers/cgroups"
+	_ "github.com/opencontainers/cgroups/devices" // lets cgroups restrict devices
+	devices "github.com/opencontainers/cgroups/devices/config"
+
+	"github.com/diegosdk/diego/executor"
+)
+
+// Limits returns the resources of a container. maxPIDs is the limit of processes
+// of one that names none, and swap says whether swap can be limited. CPU shares
+// are given in both forms: each version of cgroups reads its own.
+func Limits(spec executor.ContainerSpec, maxPIDs int64, swap bool) *cgroups.Resources {
+	pids := spec.Resources.MaxPIDs
+	if pids == 0 {
+		pids = maxPIDs
+	}
+	pids++ // the first process is ours
+	weight := uint64(spec.CPUWeight)
+	if weight == 0 {
+		weight = executor.MaxCPUWeight
+	}
+	r := &cgroups.Resources{
+		PidsLimit: &pids,
+		CpuShares: max(2, weight*1024/executor.MaxCPUWeight),
+		CpuWeight: weight,
+		Devices:   deviceRules(spec.Privileged),
+	}
+	if r.Memory = spec.Resources.MemoryMB << 20; r.Memory > 0 && swap {
+		r.MemorySwap = r.Memory
+	}
+	return r
+}
+
+func deviceRules(privileged bool) []*devices.Rule {
+	if privileged {
+		return []*devices.Rule{{Type: devices.WildcardDevice, Major: devices.Wildcard, Minor: devices.Wildcard, Permissions: "rwm", Allow: true}}
+	}
+	rules := []*devices.Rule{{Type: devices.WildcardDevice, Major: devices.Wildcard, Minor: devices.Wildcard, Permissions: "rwm", Allow: false}}
+	for _, d := range DeviceNodes() {
+		rules = append(rules, &d.Rule)
+	}
+	// Terminals that the container makes for itself.
+	return append(rules,
+		&devices.Rule{Type: devices.CharDevice, Major: 5, Minor: 2, Permissions: "rwm", Allow: true},
+		&devices.Rule{Type: devices.CharDevice, Major: 136, Minor: devices.Wildcard, Permissions: "rwm", Allow: true})
+}
+
+// DeviceNodes returns the devices of every container. They give away nothing.
+func DeviceNodes() []*devices.Device {
+	var all []*devices.Device
+	for _, d := range []struct {
+		path         string
+		major, minor int64
+	}{
+		{"/dev/null", 1, 3}, {"/dev/zero", 1, 5}, {"/dev/full", 1, 7},
+		{"/dev/random", 1, 8}, {"/dev/urandom", 1, 9}, {"/dev/tty", 5, 0},
+	} {
+		all = append(all, &devices.Device{Path: d.path, FileMode: 0o666, Rule: devices.Rule{
+			Type: devices.CharDevice, Major: d.major, Minor: d.minor, Permissions: "rwm", Allow: true}})
+	}
+	return all
+}
+
+// StartMemory is the least memory, in bytes, that a container may use while it
+// is set up. libcontainer's own code runs in its cgroup then and takes more than
+// a small container may have. Tests take from it.
+var StartMemory int64 = 64 << 20
+
+// startPIDs is the same for processes and threads.
+const startPIDs = 32
+
+// Widen raises limits for the time until the first process runs.
+func Widen(r *cgroups.Resources) {
+	if r.Memory > 0 && r.Memory < StartMemory {
+		r.Memory = StartMemory
+		if r.MemorySwap > 0 {
+			r.MemorySwap = StartMemory
+		}
+	}
+	if *r.PidsLimit < startPIDs {
+		limit := int64(startPIDs)
+		r.PidsLimit = &limit
+	}
+}
+
+// Tighten sets the limits that Widen has raised, before anything of the
+// caller's runs.
+func (g *Cgroup) Tighten(r *cgroups.Resources) error {
+	if r.Memory > 0 && r.Memory < StartMemory {
+		if err := g.write(g.version.memoryLimit, r.Memory); err != nil {
+			return err
+		}
+		if r.MemorySwap > 0 {
+			if err := g.write(g.version.swapLimit, r.MemorySwap); err != nil {
+				return err
+			}
+		}
+	}
+	if *r.PidsLimit < startPIDs {
+		return g.write(g.version.pidsLimit, *r.PidsLimit)
+	}
+	return nil
+}

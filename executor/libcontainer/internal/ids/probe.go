@@ -1,0 +1,40 @@
+//go:build linux && cgo && (amd64 || arm64)
+
+package ids
+
+import (
+	"os"
+	"strings"
+)
+
+// Probe makes a Range as containers would have it, whose namespace the caller
+// closes, or says why this host cannot. first is the host's number of its 0.
+func Probe(first, size uint32) (r Range, missing string) {
+	if info, err := os.Stat("/run"); err != nil || info.Mode()&0o001 == 0 {
+		return r, "others may not enter /run, where root file systems are mounted; allow it by chmod o+x"
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return r, err.Error()
+	}
+	if at := onProc(string(mounts)); at != "" {
+		return r, "something is mounted at " + at + ", so that the kernel lets no user namespace have a /proc; unmount it"
+	}
+	space, err := NewNamespace(first, size)
+	if err != nil {
+		return r, "a user namespace cannot be made (" + err.Error() + "); raise user.max_user_namespaces, and see that no security module forbids them"
+	}
+	return Range{First: first, Size: size, Space: space}, ""
+}
+
+// onProc is where something hides a part of /proc, by the text of mountinfo.
+// Nobody who does not see all of it may mount another one in a user namespace.
+// An empty directory hides nothing.
+func onProc(mounts string) string {
+	for line := range strings.Lines(mounts) {
+		if f := strings.Fields(line); len(f) > 4 && strings.HasPrefix(f[4], "/proc/") && f[4] != "/proc/sys/fs/binfmt_misc" {
+			return f[4]
+		}
+	}
+	return ""
+}

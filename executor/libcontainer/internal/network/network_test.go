@@ -1,0 +1,196 @@
+//go:build linux && cgo && (amd64 || arm64)
+
+package network
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/diegosdk/diego/internal/testenv"
+)
+
+// testID is an id that no Backend and no other run of these tests has.
+func testID() string { return fmt.Sprintf("%08x", os.Getpid()) }
+
+// newNetwork makes a network, which is gone at the end of the test.
+func newNetwork(t *testing.T) *Network {
+	t.Helper()
+	testenv.Root(t)
+	n, err := New(testID(), netip.Prefix{}, DefaultShare())
+	if err != nil {
+		testenv.Missing(t, "a network for containers", err.Error())
+	}
+	t.Cleanup(func() {
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return n
+}
+
+func TestWhatALinkHasLeftInTheTableOfConnectionsGoesWhenThereIsLittleRoom(t *testing.T) {
+	n := newNetwork(t)
+	before := crowded
+	t.Cleanup(func() { crowded = before })
+	tracked := func(address netip.Addr) (count int) {
+		flows, err := netlink.ConntrackTableList(netlink.ConntrackTable, unix.AF_INET)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, flow := range flows {
+			if flow.Forward.SrcIP.String() == address.String() {
+				count++
+			}
+		}
+		return count
+	}
+	// begin makes a link over which somebody has reached the host.
+	begin := func() *Link {
+		l := &Link{GUID: "a"}
+		if err := n.Make(l, nil); err != nil {
+			t.Fatal(err)
+		}
+		server, err := net.Listen("tcp", l.Gateway.String()+":0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer server.Close()
+		if err := InNamespace(l.wire.ns, func() error {
+			client, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+			if err != nil {
+				return err
+			}
+			defer unix.Close(client)
+			to := server.Addr().(*net.TCPAddr)
+			return unix.Connect(client, &unix.SockaddrInet4{Port: to.Port, Addr: l.Gateway.As4()})
+		}); err != nil {
+			t.Fatalf("nothing is reached: %v", err)
+		}
+		if tracked(l.Own) == 0 {
+			t.Fatal("nothing is tracked")
+		}
+		return l
+	}
+	lives := begin()
+	for _, test := range []struct {
+		name    string
+		crowded bool
+		left    int
+	}{{"room", false, 1}, {"little room", true, 0}} {
+		crowded = func() bool { return test.crowded }
+		n.swept = time.Time{}
+		l := begin()
+		address := l.Own
+		if err := n.Remove(l, false); err != nil {
+			t.Error(err)
+		}
+		if got := tracked(address); got != test.left {
+			t.Errorf("with %s, %d connections are left, want %d", test.name, got, test.left)
+		}
+	}
+	if got := tracked(lives.Own); got != 1 {
+		t.Errorf("of a link that is there %d connections are left, want 1", got)
+	}
+	if err := n.Remove(lives, false); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAddressesAreGivenOnceAndTakenBack(t *testing.T) {
+	n := &Network{subnet: netip.MustParsePrefix("10.0.0.0/29"), taken: map[uint32]bool{}}
+	seen := map[netip.Addr]bool{}
+	for range 4 {
+		var l Link
+		if err := n.take(&l); err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range []netip.Addr{l.Gateway, l.Own} {
+			if seen[a] || !n.subnet.Contains(a) {
+				t.Errorf("%v was given twice or does not belong to it", a)
+			}
+			seen[a] = true
+		}
+	}
+	if err := n.take(new(Link)); err == nil {
+		t.Error("more was given than there is")
+	}
+}
+
+// readOnly makes what is below dir read-only until the end of the test.
+func readOnly(t *testing.T, dir string) {
+	t.Helper()
+	testenv.Root(t)
+	if err := unix.Mount(dir, dir, "", unix.MS_BIND, ""); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) })
+	if err := unix.Mount("", dir, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAHostThatDoesNotRouteIsMadeToOrSaysWhatToDo(t *testing.T) {
+	const (
+		forward = "net/ipv4/ip_forward"
+		advice  = "; set net.ipv4.ip_forward=1 with SYSCTL writable, or Options.HostNetwork"
+	)
+	for _, test := range []struct {
+		name     string
+		files    map[string]string
+		readOnly bool
+		want     string // of the file; empty if it is not there
+		err      string
+	}{
+		{name: "it routes", files: map[string]string{forward: "1\n"}, want: "1\n"},
+		{name: "it does not", files: map[string]string{forward: "0\n"}, want: "1"},
+		{name: "it says something else", files: map[string]string{forward: "?"}, want: "1"},
+		{name: "it does not and cannot be made to", files: map[string]string{forward: "0\n"}, readOnly: true, want: "0\n",
+			err: "the host cannot be made to route: open SYSCTL/net/ipv4/ip_forward: read-only file system" + advice},
+		{name: "it routes but nothing can be set", files: map[string]string{forward: "1\n"}, readOnly: true, want: "1\n",
+			err: "networks of containers cannot be set up, as parameters of the kernel cannot be set: read-only file system; mount SYSCTL writable or set Options.HostNetwork"},
+		{name: "there is no such parameter", files: map[string]string{"net/ipv4/": ""},
+			err: "the host cannot be made to route: open SYSCTL/net/ipv4/ip_forward: no such file or directory" + advice},
+		{name: "the parameter is a directory", files: map[string]string{forward + "/": ""},
+			err: "the host cannot be made to route: read SYSCTL/net/ipv4/ip_forward: is a directory" + advice},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			sysctl := t.TempDir()
+			for name, content := range test.files {
+				path := filepath.Join(sysctl, name)
+				err := os.MkdirAll(filepath.Dir(path), 0o755)
+				if strings.HasSuffix(name, "/") {
+					err = errors.Join(err, os.MkdirAll(path, 0o755))
+				} else {
+					err = errors.Join(err, os.WriteFile(path, []byte(content), 0o644))
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			if test.readOnly {
+				readOnly(t, sysctl)
+			}
+			got := ""
+			if err := route(sysctl); err != nil {
+				got = strings.ReplaceAll(err.Error(), sysctl, "SYSCTL")
+			}
+			if got != test.err {
+				t.Errorf("the error is\n%s, want\n%s", got, test.err)
+			}
+			text, _ := os.ReadFile(filepath.Join(sysctl, forward))
+			if string(text) != test.want {
+				t.Errorf("the file is %q, want %q", text, test.want)
+			}
+		})
+	}
+}

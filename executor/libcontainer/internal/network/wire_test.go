@@ -1,0 +1,100 @@
+//go:build linux && cgo && (amd64 || arm64)
+
+package network
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestNoMoreNetworksWaitThanMayAndNoneWhenTheNetworkIsClosed(t *testing.T) {
+	n := newNetwork(t)
+	var wires []*wire
+	for range maxIdle + 2 {
+		w, err := n.wire()
+		if err != nil {
+			t.Fatal(err)
+		}
+		wires = append(wires, w)
+	}
+	for _, w := range wires {
+		if err := n.release(w, true); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := len(n.idle); got != maxIdle {
+		t.Errorf("%d wait", got)
+	}
+	if err := n.Close(); err != nil {
+		t.Error(err)
+	}
+	devices, err := os.ReadDir("/sys/class/net")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range devices {
+		if strings.HasPrefix(d.Name(), n.prefix) {
+			t.Errorf("%s is left", d.Name())
+		}
+	}
+	w, err := newWire(n.prefix + "late")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.release(w, true); err != nil || len(n.idle) != 0 {
+		t.Errorf("after Close one waits: %v", err)
+	}
+}
+
+func TestSocketsThatAreLeftAreCounted(t *testing.T) {
+	for _, test := range []struct {
+		sockstat, sockstat6 string
+		left                bool
+	}{
+		{"sockets: used 7\nTCP: inuse 0 orphan 3 tw 0 alloc 9 mem 4\nUDP: inuse 0 mem 1\nRAW: inuse 0\nFRAG: inuse 0 memory 0\n", "", false},
+		{"TCP: inuse 0 orphan 0 tw 1 alloc 0 mem 0\n", "", true},
+		{"TCP: inuse 1 orphan 0 tw 0 alloc 0 mem 0\n", "", true},
+		{"TCP: inuse 0 orphan 0 tw 0 alloc 0 mem 0\nUDP: inuse 2 mem 0\n", "", true},
+		{"TCP: inuse 0 orphan 0 tw 0 alloc 0 mem 0\n", "TCP6: inuse 1\n", true},
+		{"", "", false},
+	} {
+		dir := t.TempDir() + "/"
+		for name, text := range map[string]string{"sockstat": test.sockstat, "sockstat6": test.sockstat6} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if left, err := socketsLeft(dir); left != test.left || err != nil {
+			t.Errorf("%q, %q: %v, %v", test.sockstat, test.sockstat6, left, err)
+		}
+		if err := os.Remove(dir + "sockstat6"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := socketsLeft(dir); err != nil {
+			t.Errorf("without IPv6: %v", err)
+		}
+	}
+	if _, err := socketsLeft(t.TempDir() + "/"); err == nil {
+		t.Error("no statistics are taken for no sockets")
+	}
+}
+
+// A daemon that was killed leaves devices only as long as the kernel takes,
+// and the next one waits for no kernel.
+func TestDevicesOfAnEarlierDaemonAreRemoved(t *testing.T) {
+	n := newNetwork(t)
+	w, err := newWire(n.prefix + "old")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.ns.Close() // a namespace that somebody keeps
+	if err := removeDevices(n.prefix); err != nil {
+		t.Error(err)
+	}
+	if _, err := net.InterfaceByName(w.name); err == nil {
+		t.Error("the device is there")
+	}
+}

@@ -1,0 +1,39 @@
+//go:build linux && cgo && (amd64 || arm64)
+
+package rootfs
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/diegosdk/diego/executor/libcontainer/internal/ids"
+)
+
+// Missing says why containers with ids cannot have a root file system below dir,
+// or is "". It tries: a module may be loaded by the attempt, and not every file
+// system can carry an overlay, or have its files shown with other owners.
+func Missing(dir string, own ids.Range) string {
+	dir, err := os.MkdirTemp(dir, "probe-")
+	if err != nil {
+		return err.Error()
+	}
+	defer os.RemoveAll(dir)
+	for _, name := range []string{"lower", "upper", "work", "mapped", "merged"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
+			return err.Error()
+		}
+	}
+	at := func(name string) string { return filepath.Join(dir, name) }
+	err = mountLayers(at("merged"), at("lower"), at("upper"), at("work"), at("mapped"), own)
+	for _, name := range []string{"merged", "mapped"} {
+		err = errors.Join(err, unmount(at(name)))
+	}
+	switch {
+	case err == nil:
+		return ""
+	case own.Own():
+		return "an overlay over files with other owners cannot be mounted (" + err.Error() + "); it takes Linux 5.19 and Options.Dir on a file system with idmapped mounts, as ext4, xfs or btrfs"
+	}
+	return "an overlay cannot be mounted (" + err.Error() + "); load the module overlay, and put Options.Dir on a file system that carries it, as ext4 or xfs do"
+}
