@@ -85,7 +85,7 @@ func (p *Pool) give(guid string, n uint32) (Range, error) {
 	r := Range{First: p.first + n*p.size, Size: p.size, Space: p.spaces[n]}
 	if r.Space == nil {
 		var err error
-		if r.Space, err = NewNamespace(r.First, p.size); err != nil {
+		if r.Space, err = newNamespace(r.First, p.size); err != nil {
 			return Range{}, fmt.Errorf("container %q: a user namespace: %w", guid, err)
 		}
 		p.spaces[n] = r.Space

@@ -20,7 +20,7 @@ func Probe(first, size uint32) (r Range, missing string) {
 	if at := onProc(string(mounts)); at != "" {
 		return r, "something is mounted at " + at + ", so that the kernel lets no user namespace have a /proc; unmount it"
 	}
-	space, err := NewNamespace(first, size)
+	space, err := newNamespace(first, size)
 	if err != nil {
 		return r, "a user namespace cannot be made (" + err.Error() + "); raise user.max_user_namespaces, and see that no security module forbids them"
 	}

@@ -14,11 +14,11 @@ import (
 	"github.com/diegosdk/diego/executor/libcontainer/internal/pid1"
 )
 
-// NewNamespace makes a user namespace in which the uids and gids from 0 on
+// newNamespace makes a user namespace in which the uids and gids from 0 on
 // are count of the host's from first on. The kernel charges what is counted by
 // uid in a namespace to the namespace's owner too, so that is first: were it
 // root, all containers would share root's limits.
-func NewNamespace(first, count uint32) (space *os.File, err error) {
+func newNamespace(first, count uint32) (space *os.File, err error) {
 	mapping := []syscall.SysProcIDMap{{ContainerID: 0, HostID: int(first), Size: int(count)}}
 	err = onOwnThread(func() error {
 		const same = ^uintptr(0)

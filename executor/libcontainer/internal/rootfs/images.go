@@ -92,12 +92,12 @@ func (s *images) resolve(ctx context.Context, guid, rootFS string, trusted bool)
 	case "tar":
 		// Another file at the same path is another image.
 		key := fmt.Sprintf("tar %s %d %d", path, info.Size(), info.ModTime().UnixNano())
-		i, err = s.unpacked(ctx, key, func(ctx context.Context, dir string) error { return UnpackTar(ctx, path, dir) })
+		i, err = s.unpacked(ctx, key, func(ctx context.Context, dir string) error { return unpackTar(ctx, path, dir) })
 	case "oci":
-		var manifest Manifest
-		if manifest, err = ReadLayout(path, u.Fragment); err == nil {
-			i, err = s.unpacked(ctx, "oci "+manifest.Digest, func(ctx context.Context, dir string) error {
-				return UnpackLayers(ctx, path, manifest, dir)
+		var m manifest
+		if m, err = readLayout(path, u.Fragment); err == nil {
+			i, err = s.unpacked(ctx, "oci "+m.Digest, func(ctx context.Context, dir string) error {
+				return unpackLayers(ctx, path, m, dir)
 			})
 		}
 	}

@@ -29,8 +29,8 @@ const (
 	maxImageEntries = 1_000_000
 )
 
-// UnpackTar unpacks an archive that is a whole root file system.
-func UnpackTar(ctx context.Context, name, dir string) error {
+// unpackTar unpacks an archive that is a whole root file system.
+func unpackTar(ctx context.Context, name, dir string) error {
 	f, err := os.Open(name)
 	if err != nil {
 		return err

@@ -18,8 +18,8 @@ import (
 	"github.com/diegosdk/diego/executor"
 )
 
-// A Descriptor points to a blob of an image layout.
-type Descriptor struct {
+// A descriptor points to a blob of an image layout.
+type descriptor struct {
 	MediaType   string            `json:"mediaType"`
 	Digest      string            `json:"digest"`
 	Annotations map[string]string `json:"annotations"`
@@ -29,11 +29,11 @@ type Descriptor struct {
 	} `json:"platform"`
 }
 
-// A Manifest is one image of a layout.
-type Manifest struct {
+// A manifest is one image of a layout.
+type manifest struct {
 	// Digest names the image, whatever else it is called.
 	Digest string       `json:"-"`
-	Layers []Descriptor `json:"layers"`
+	Layers []descriptor `json:"layers"`
 }
 
 // RefName is the annotation that names an image in a layout.
@@ -46,24 +46,24 @@ const (
 	maxIndexDepth = 4
 )
 
-// ReadLayout finds an image in a layout: the one named ref, or the only one
+// readLayout finds an image in a layout: the one named ref, or the only one
 // that this machine can run if ref is empty.
-func ReadLayout(dir, ref string) (Manifest, error) {
+func readLayout(dir, ref string) (manifest, error) {
 	text, err := readAtMost(filepath.Join(dir, "index.json"), maxJSONBytes)
 	if err != nil {
-		return Manifest{}, err
+		return manifest{}, err
 	}
 	return chooseManifest(dir, text, ref, 0)
 }
 
-func chooseManifest(dir string, index []byte, ref string, depth int) (Manifest, error) {
+func chooseManifest(dir string, index []byte, ref string, depth int) (manifest, error) {
 	var list struct {
-		Manifests []Descriptor `json:"manifests"`
+		Manifests []descriptor `json:"manifests"`
 	}
 	if err := json.Unmarshal(index, &list); err != nil {
-		return Manifest{}, fmt.Errorf("an OCI index: %w", err)
+		return manifest{}, fmt.Errorf("an OCI index: %w", err)
 	}
-	var chosen []Descriptor
+	var chosen []descriptor
 	for _, d := range list.Manifests {
 		named := ref == "" || d.Annotations[RefName] == ref
 		fits := d.Platform == nil || d.Platform.OS == "linux" && d.Platform.Architecture == runtime.GOARCH
@@ -72,26 +72,26 @@ func chooseManifest(dir string, index []byte, ref string, depth int) (Manifest, 
 		}
 	}
 	if len(chosen) != 1 {
-		return Manifest{}, fmt.Errorf("%w: %d images fit the reference %q and linux/%s, want one", fs.ErrNotExist, len(chosen), ref, runtime.GOARCH)
+		return manifest{}, fmt.Errorf("%w: %d images fit the reference %q and linux/%s, want one", fs.ErrNotExist, len(chosen), ref, runtime.GOARCH)
 	}
 	path, err := blobPath(dir, chosen[0].Digest)
 	if err != nil {
-		return Manifest{}, err
+		return manifest{}, err
 	}
 	text, err := readAtMost(path, maxJSONBytes)
 	if err != nil {
-		return Manifest{}, err
+		return manifest{}, err
 	}
 	if sum := sha256.Sum256(text); "sha256:"+hex.EncodeToString(sum[:]) != chosen[0].Digest {
-		return Manifest{}, fmt.Errorf("the blob %s has another digest", chosen[0].Digest)
+		return manifest{}, fmt.Errorf("the blob %s has another digest", chosen[0].Digest)
 	}
 	if strings.HasSuffix(chosen[0].MediaType, "index.v1+json") || strings.HasSuffix(chosen[0].MediaType, "manifest.list.v2+json") {
 		if depth == maxIndexDepth {
-			return Manifest{}, fmt.Errorf("more than %d OCI indexes within each other", maxIndexDepth)
+			return manifest{}, fmt.Errorf("more than %d OCI indexes within each other", maxIndexDepth)
 		}
 		return chooseManifest(dir, text, "", depth+1)
 	}
-	m := Manifest{Digest: chosen[0].Digest}
+	m := manifest{Digest: chosen[0].Digest}
 	if err := json.Unmarshal(text, &m); err != nil {
 		return m, fmt.Errorf("an OCI manifest: %w", err)
 	}
@@ -124,8 +124,8 @@ func readAtMost(path string, limit int64) ([]byte, error) {
 	return text, err
 }
 
-// UnpackLayers unpacks an image and checks every layer against its digest.
-func UnpackLayers(ctx context.Context, layout string, m Manifest, dir string) error {
+// unpackLayers unpacks an image and checks every layer against its digest.
+func unpackLayers(ctx context.Context, layout string, m manifest, dir string) error {
 	l, err := newLayering(dir)
 	if err != nil {
 		return err

@@ -1,7 +1,9 @@
 //go:build linux
 
-// Package rootfs works with root file systems that nobody trusts: it opens
-// their files without ever leaving them, and unpacks images.
+// Package rootfs makes the root file systems of containers and works with what
+// is in them, which nobody trusts. A [Mounter] finds or unpacks an image, puts a
+// container's own layer and disk over it and mounts both. [Open] and [OpenRoot]
+// open files in a container without ever leaving it.
 package rootfs
 
 import (

@@ -194,7 +194,9 @@ func when(test uint16, value uint32, parts ...[]unix.SockFilter) []unix.SockFilt
 // Filter returns the program, in the machine's own form, that every process of
 // an unprivileged container runs under, and that it cannot take off. Callers
 // share it and must not change it.
-var Filter = sync.OnceValue(func() []byte {
+func Filter() []byte { return native() }
+
+var native = sync.OnceValue(func() []byte {
 	var text []byte
 	for _, i := range architectures[runtime.GOARCH].filter() {
 		text = binary.NativeEndian.AppendUint16(text, i.Code)
