@@ -2,9 +2,9 @@ package executor
 
 import "time"
 
-// An Alarm compares moments with the present and remembers the earliest that
-// is yet to come. Whoever asks nothing else about the time decides the same
-// until then.
+// An Alarm compares moments with the present and remembers the earliest one
+// that lies ahead. A decision that depends on the time through an Alarm alone
+// stays the same until then. One goroutine at a time may use an Alarm.
 type Alarm struct {
 	// Now is the present.
 	Now time.Time

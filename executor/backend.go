@@ -9,89 +9,91 @@ import (
 )
 
 // A ContainerBackend makes containers and runs processes in them. It knows
-// nothing of recipes, states or health: those are the caller's, who numbers
-// containers by guid and gives every guid to at most one Create.
+// nothing of recipes, states or health. The caller chooses the guids and passes
+// each to Create at most once.
 //
-// All methods may be called at once from many goroutines. A call ends soon
-// after its context does, and then leaves nothing behind that Delete does not
-// remove. Delete may be called while other calls for the same container are in
-// progress; they then fail, and once Delete has begun nothing is started in
-// the container any more, and certainly not beside it.
+// All methods may be called concurrently. A call ends soon after its context
+// does; Delete removes everything that it leaves behind. Delete may be called
+// while other calls for the same container are in progress. Those calls then
+// fail, and once Delete has begun the backend starts nothing more in the
+// container.
 //
-// An idle container should cost neither a goroutine nor a thread. A backend
-// passes the suite of package backendtest. Failures that a caller can act on
-// are a [BackendError]; any other error is a defect of the host.
+// An idle container should cost neither a goroutine nor a thread. Every backend
+// passes the suite of package backendtest. A failure that the caller can act on
+// is a [BackendError]; any other error is a defect of the host.
 type ContainerBackend interface {
 	// Probe says what this host can do for the backend, and why it cannot do
-	// the rest. It is cheap enough to be asked every minute. An error means
+	// the rest. It is cheap enough to be called every minute. An error means
 	// that the host cannot run containers at all.
 	Probe(ctx context.Context) (Host, error)
 
-	// Create makes a container in which no process of the caller runs yet. It
-	// lives until Delete, whether or not something runs in it. What the
-	// container asks for and the host cannot enforce is ErrUnsupported, never
-	// ignored, unless Probe lists the feature as missing in a backend without
-	// isolation. A failed Create has removed what it made.
+	// Create makes a container. No process of the caller runs in it yet, and it
+	// lives until Delete whether or not something runs in it. A limit or right
+	// that the host cannot enforce is ErrUnsupported, never ignored, unless
+	// Probe lists the feature as missing in a backend without isolation. A
+	// Create that fails removes what it has made.
 	Create(ctx context.Context, c ContainerSpec) (Endpoint, error)
 
 	// Start runs a process in the container. It returns once the process has
-	// become the program it was asked for, so that a signal reaches that
-	// program and "no such command" is an error here. The context bounds only
-	// the start: the process outlives it.
+	// become the requested program: a signal then reaches that program, and "no
+	// such command" is an error here. The context bounds only the start; the
+	// process outlives it.
 	Start(ctx context.Context, guid string, p ProcessSpec) (Process, error)
 
-	// Signal sends a signal to every process in the container, also to those
-	// that nobody started through Start. After Kill none is left when it
-	// returns nil. Without processes it does nothing.
+	// Signal sends a signal to every process in the container, including those
+	// that Start did not start. When it returns nil after Kill, no process is
+	// left. Without processes it does nothing.
 	Signal(ctx context.Context, guid string, s Signal) error
 
-	// Delete kills what runs in the container, also what an earlier daemon has
+	// Delete kills what runs in the container, including what an earlier daemon
 	// started there, and removes everything that belongs to it: processes,
-	// files, mounts, limits, addresses. When it returns nil nothing is left,
-	// and the writers of its processes are no longer used. It touches nothing
-	// else: what may be a stranger's, such as a process whose number may have
-	// been used again, is left alone. A container that is not there is no
-	// error. After an error it may be called again.
+	// files, mounts, limits, addresses. When it returns nil, nothing is left,
+	// and the backend no longer uses the writers of its processes. It touches
+	// nothing else: a process that may belong to somebody else, because its
+	// number may have been used again, is left alone. Deleting a container that
+	// does not exist is no error. After an error, Delete may be called again.
 	Delete(ctx context.Context, guid string) error
 
-	// List is the guids of all containers that exist on the host and belong to
-	// this backend's owner, sorted: also half-made ones, and those that an
-	// earlier daemon left behind. Each can be given to Delete.
+	// List returns the guids of all containers on the host that belong to this
+	// backend's owner, sorted. They include containers that were made only in
+	// part and those of earlier daemons. Delete accepts each of them.
 	List(ctx context.Context) ([]string, error)
 
 	// Usage measures what the container uses now.
 	Usage(ctx context.Context, guid string) (Usage, error)
 
-	// StreamIn extracts a tar stream, not compressed, into a directory of the
-	// container, which is made if it is missing. The name of an entry that is a
-	// directory ends in "/". What it writes belongs to user. Neither the stream
-	// nor the container is trusted: an entry that would be written outside the
+	// StreamIn extracts an uncompressed tar stream into a directory of the
+	// container, which is made if it is missing. The name of a directory entry
+	// ends in "/". The files belong to user. Neither the stream nor the
+	// container is trusted: an entry that would be written outside the
 	// container, by its name or through a link, is ErrUnsafeArchive.
 	StreamIn(ctx context.Context, guid, dir, user string, tar io.Reader) error
 
-	// StreamOut is a tar stream of a file or directory of the container. Its
-	// entries are relative to the directory that holds path: the first one is
-	// the last element of path. The name of a directory ends in "/". A path that
-	// is not there is ErrNoFile. Links
-	// are never followed out of the container. The caller closes the stream.
+	// StreamOut returns a tar stream of a file or directory of the container.
+	// Its entries are relative to the directory that holds path, so the first
+	// entry is the last element of path. The name of a directory ends in "/". A
+	// missing path is ErrNoFile. StreamOut never follows a link out of the
+	// container. The caller closes the stream.
 	StreamOut(ctx context.Context, guid, path, user string) (io.ReadCloser, error)
 
-	// Dial connects to a TCP port of the container, as a neighbour of the
-	// process that listens there would. The context bounds only the dialling.
+	// Dial connects to a TCP port of the container, as a process beside the one
+	// that listens there would. The context bounds only the dialling.
 	Dial(ctx context.Context, guid string, containerPort uint16) (io.ReadWriteCloser, error)
 }
 
-// A Sweeper is a ContainerBackend whose Delete sets files aside that it cannot
-// remove, so that a directory which an administrator has made immutable keeps
-// neither the guid nor the rest of the container.
+// A Sweeper is a [ContainerBackend] that sets aside the files that Delete
+// cannot remove. A directory that an administrator has made immutable then
+// blocks neither the guid nor the removal of everything else. Sweep may be
+// called concurrently.
 type Sweeper interface {
-	// Sweep tries again to remove what has been set aside, by earlier daemons
-	// too, and returns what is left, in a fixed order. It is asked after every
-	// ErrSetAside and at intervals.
+	// Sweep tries again to remove what was set aside, by earlier daemons too,
+	// and returns what is left, in a fixed order. The manager calls it after
+	// every ErrSetAside and at intervals.
 	Sweep(ctx context.Context) ([]Leftover, error)
 }
 
-// A Leftover is what could not be removed of a container that is gone.
+// A Leftover is a file or directory of a deleted container that could not be
+// removed.
 type Leftover struct {
 	// Path is where it lies on the host.
 	Path string
@@ -101,33 +103,33 @@ type Leftover struct {
 	Err error
 }
 
-// A Stepper is a ContainerBackend that lives in virtual time: nothing happens
-// in it between two calls of Step. Whoever drives the caller steps it too.
+// A Stepper is a [ContainerBackend] in virtual time: it does nothing between
+// two calls of Step. Its owner calls Step from one goroutine at a time.
 type Stepper interface {
 	// Step carries out everything that is due at now, in order.
 	Step(now time.Time)
-	// Next is when something will be due, or false if nothing will.
+	// Next returns when something will be due, or false if nothing will.
 	Next() (time.Time, bool)
 }
 
-// A ContainerSpec is what a backend needs to make a container. The backend
-// changes nothing that it points to.
+// A ContainerSpec describes a container to be made. The backend does not change
+// what it points to.
 type ContainerSpec struct {
 	GUID string
-	// RootFS is a URL; see RunInfo.RootFS. Which schemes there are is the
-	// backend's to say.
+	// RootFS is a URL; see RunInfo.RootFS. The backend defines the schemes.
 	RootFS string
-	// Resources are limits; 0 means none, and for MaxPIDs the backend's own.
+	// Resources are limits; 0 means no limit, and for MaxPIDs the backend's
+	// default.
 	Resources Resources
 	// CPUWeight is from 1 to MaxCPUWeight.
 	CPUWeight  uint32
 	Privileged bool
-	// Ports are to be reachable from outside the host.
+	// Ports are the container ports to make reachable from outside the host.
 	Ports       []uint16
 	EgressRules []EgressRule
 	// NetworkProperties are for the host's network plug-in.
 	NetworkProperties map[string]string
-	// Mounts are in the order in which they are made.
+	// Mounts are made in this order.
 	Mounts []Mount
 	// Files are written before anything runs.
 	Files []File
@@ -135,7 +137,7 @@ type ContainerSpec struct {
 
 // A Mount makes a directory or file of the host appear in a container.
 type Mount struct {
-	// Source is an absolute path of the host, which the caller keeps in place
+	// Source is an absolute path of the host. The caller keeps it in place
 	// until the container is deleted.
 	Source string
 	// Target is an absolute path in the container; it is made if missing.
@@ -148,46 +150,46 @@ type Mount struct {
 type Endpoint struct {
 	// Addresses hold a mapping for every port of the ContainerSpec.
 	Addresses
-	// SharesHostNetwork is true if the container has no ports of its own. To
-	// be reached on a container port, a process listens on the host port that
-	// it is mapped to; its environment has to tell it.
+	// SharesHostNetwork is true if the container has no ports of its own. To be
+	// reached on a container port, a process listens on the host port that the
+	// port is mapped to; its environment has to name that port.
 	SharesHostNetwork bool
 }
 
-// A ProcessSpec is a process to be started in a container.
+// A ProcessSpec describes a process to be started in a container.
 type ProcessSpec struct {
 	// Path is looked up in PATH of Env if it has no slash.
 	Path string
-	// Args come after the program's own name.
+	// Args follow the program's own name.
 	Args []string
 	// Dir is the working directory; empty means the user's home or "/".
 	Dir string
-	// Env is the whole environment; of two variables with one name the later
-	// one counts.
+	// Env is the whole environment. Of two variables with one name, the later
+	// counts.
 	Env    []EnvVar
 	User   string
 	Limits ResourceLimits
-	// Stdout and Stderr receive the output; nil discards it. An *os.File is
-	// handed to the process itself, so that nobody copies. They are used until
-	// Delete has returned, since children may go on writing after the process
-	// has ended, and one process never uses one of them twice at a time.
-	// Their errors are ignored: the process can write on.
+	// Stdout and Stderr receive the output; nil discards it. A process writes
+	// to an *os.File directly, without a copy. The backend uses both until
+	// Delete has returned, because children may write on after the process has
+	// ended. It calls Write of each from one goroutine at a time and ignores
+	// errors: the process can write on.
 	Stdout, Stderr io.Writer
-	// Exited is called exactly once if Start succeeds, when the process has
-	// ended, possibly before Start returns. What the process itself had
-	// written by then is in Stdout and Stderr. Children that hold its output
-	// open do not delay it. It must not block; it may call back into the
-	// backend.
+	// Exited is called exactly once if Start succeeds: when the process has
+	// ended, possibly before Start returns. Everything that the process itself
+	// wrote is in Stdout and Stderr by then. Children that hold its output open
+	// do not delay the call. Exited must not block; it may call the backend.
 	Exited func(Exit)
 }
 
-// A Process is one that Start has started.
+// A Process was started by Start. Its method may be called concurrently.
 type Process interface {
-	// Signal sends a signal to the process and its children that are still in
-	// its process group. Kill also ends whatever else descends from it, in
-	// sessions of their own or orphaned, and also once the process itself has
-	// ended, if the host can tell who that is; if not, these end with the
-	// container at the latest. One that has ended is no error.
+	// Signal sends a signal to the process and to those of its children that
+	// are still in its process group. Kill also ends everything else that
+	// descends from it, in sessions of its own or orphaned, even after the
+	// process itself has ended, if the host can tell which processes those are.
+	// If it cannot, they end with the container at the latest. A process that
+	// has ended is no error.
 	Signal(s Signal) error
 }
 
@@ -196,7 +198,7 @@ type Signal uint8
 
 // The signals. There is no zero signal.
 const (
-	// Terminate asks to end in order: SIGTERM.
+	// Terminate asks processes to end: SIGTERM.
 	Terminate Signal = iota + 1
 	// Kill ends without asking: SIGKILL.
 	Kill
@@ -218,9 +220,9 @@ type Exit struct {
 	Status int
 	// Signal is the number of the signal that ended the process, or 0.
 	Signal int
-	// OutOfMemory is true if the process failed and its container had used up
-	// its memory while it ran: if Signal is 9 the process itself was killed for
-	// that, and otherwise another one, such as its child.
+	// OutOfMemory is true if the process failed and its container ran out of
+	// memory meanwhile. If Signal is 9, the kernel killed the process itself
+	// for that; otherwise it killed another one, such as a child.
 	OutOfMemory bool
 }
 
@@ -244,32 +246,33 @@ func (e Exit) String() string {
 // signalKill is the number of SIGKILL on every system.
 const signalKill = 9
 
-// A Usage is what a container uses. A figure that the backend cannot measure
+// A Usage says what a container uses. A figure that the backend cannot measure
 // is [Unknown].
 type Usage struct {
 	MemoryBytes int64
 	DiskBytes   int64
-	// PIDs are the processes and threads, or only the processes, without one
-	// that the backend itself keeps in the container.
+	// PIDs counts processes and threads, or only processes, without those that
+	// the backend itself keeps in the container.
 	PIDs int64
 	// CPU is processor time since the container was made.
 	CPU time.Duration
 }
 
-// Unknown is the value of a figure in Usage that is not known.
+// Unknown stands for a figure in Usage that is not known.
 const Unknown = -1
 
-// Host is what a host can do for a backend.
+// A Host says what a host can do for a backend.
 type Host struct {
 	// Backend is the backend's name, such as "process".
 	Backend string
 	// Isolated is true if containers cannot reach each other's files and
 	// processes, nor the host's.
 	Isolated bool
-	// MemoryMB, DiskMB, Containers and PIDs are how much of each the host has
-	// for containers; 0 means that it is not known.
+	// MemoryMB, DiskMB, Containers and PIDs say how much the host has for
+	// containers; 0 means unknown.
 	MemoryMB, DiskMB, Containers, PIDs int64
-	// Features are all that the backend can offer somewhere, in a fixed order.
+	// Features lists everything that the backend can offer on some host, in a
+	// fixed order.
 	Features []Feature
 }
 
@@ -283,11 +286,11 @@ func (h Host) Has(name FeatureName) bool {
 	return false
 }
 
-// A Feature is something that some hosts can do and others cannot.
+// A Feature is an ability that some hosts have and others lack.
 type Feature struct {
 	Name FeatureName
-	// Missing says why the host lacks it and what would help; empty means
-	// that the host has it.
+	// Missing says why the host lacks the feature and what would help; empty
+	// means that the host has it.
 	Missing string
 }
 
@@ -313,11 +316,11 @@ const (
 
 // What a BackendError wraps.
 var (
-	// ErrNoContainer: there is no container with that guid, or no longer.
+	// ErrNoContainer: no container has that guid, or has it any more.
 	ErrNoContainer = errors.New("no such container")
 	// ErrContainerExists: the guid is in use.
 	ErrContainerExists = errors.New("container exists already")
-	// ErrUnsupported: the host or the backend cannot do what was asked.
+	// ErrUnsupported: the host or the backend cannot do what was requested.
 	ErrUnsupported = errors.New("not supported here")
 	// ErrNoRootFS: the root file system is not there or cannot be read.
 	ErrNoRootFS = errors.New("no such root file system")
@@ -329,24 +332,23 @@ var (
 	ErrNoFile = errors.New("no such file")
 	// ErrUnsafeArchive: an archive would write outside its target.
 	ErrUnsafeArchive = errors.New("unsafe archive")
-	// ErrProcesses: so many processes of the container run that there is room
-	// for no other.
+	// ErrProcesses: the container runs too many processes to start another one.
 	ErrProcesses = errors.New("too many processes")
-	// ErrSetAside: the container is gone, but for files that cannot be removed;
-	// see Sweeper.
+	// ErrSetAside: the container is gone except for files that cannot be
+	// removed; see Sweeper.
 	ErrSetAside = errors.New("some of its files cannot be removed and were set aside")
 	// ErrNoPort: there is no port left, or the port is in use.
 	ErrNoPort = errors.New("no port available")
 )
 
-// A BackendError says what a backend could not do, to which container, and
-// why. It wraps one of the errors above and the error beneath it, if any.
+// A BackendError says what a backend could not do, to which container and why.
+// It wraps Kind, and Cause if there is one.
 type BackendError struct {
 	// Kind is one of the errors above.
 	Kind error
 	// GUID is the container's.
 	GUID string
-	// Detail is what exactly was asked for: the path, the user, the feature,
+	// Detail says what exactly was requested (the path, the user, the feature)
 	// and what to do about it.
 	Detail string
 	// Cause is the host's own error, or nil.

@@ -17,17 +17,18 @@ type Capacity struct {
 	PIDs int64 `json:"pids,omitempty"`
 }
 
-// Plus is c and d together.
+// Plus returns the sum of c and d.
 func (c Capacity) Plus(d Capacity) Capacity {
 	return Capacity{c.MemoryMB + d.MemoryMB, c.DiskMB + d.DiskMB, c.Containers + d.Containers, c.PIDs + d.PIDs}
 }
 
-// Minus is what d leaves of c; it may be negative.
+// Minus returns c less d; a field may be negative.
 func (c Capacity) Minus(d Capacity) Capacity {
 	return Capacity{c.MemoryMB - d.MemoryMB, c.DiskMB - d.DiskMB, c.Containers - d.Containers, c.PIDs - d.PIDs}
 }
 
-// Lacks is how much more c would have to be for need.
+// Lacks returns how much is missing from c to cover need, with 0 where nothing
+// is.
 func (c Capacity) Lacks(need Capacity) Capacity {
 	d := need.Minus(c)
 	return Capacity{max(d.MemoryMB, 0), max(d.DiskMB, 0), max(d.Containers, 0), max(d.PIDs, 0)}

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// DefaultCheckTimeout bounds one probe of a check that names no time of its
-// own.
+// DefaultCheckTimeout bounds one probe of a check that sets no time of its own.
 const DefaultCheckTimeout = time.Second
 
 // A CheckDefinition says declaratively when a container is healthy (Checks:

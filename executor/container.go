@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// DefaultReservationExpiry is how long a reservation waits to be used.
+// DefaultReservationExpiry is how long a reservation waits for its work.
 const DefaultReservationExpiry = 60 * time.Second
 
 // A Container is one container of a cell at one moment. It is a value: the
 // methods that change its state return the next Container and leave the
-// receiver as it was, and nobody changes what a Container points to. The
-// times that they take become UTC.
+// receiver as it was. Nothing changes what a Container points to, so goroutines
+// may share it. The methods convert the times that they take to UTC.
 //
 //	Reserve → Initialize → Create → Run → Complete
 //	               └──────────┴───────────────┘
 //
-// An illegal change is a [*TransitionError]. A container may be deleted in
-// any state.
+// An illegal change is a [*TransitionError]. A container may be deleted in any
+// state.
 type Container struct {
 	// GUID names the container: an instance guid or a task guid.
 	GUID string `json:"guid"`
@@ -77,7 +77,8 @@ func validateIP(v *Validator, field, text string) {
 	v.Check(text == "" || err == nil, field, text, "an IP address")
 }
 
-// Reserve returns a RESERVED container. The container takes over tags.
+// Reserve returns a RESERVED container. The container keeps tags, so the caller
+// must not change them afterwards.
 func Reserve(guid string, size Resources, tags map[string]string, now time.Time) (Container, error) {
 	now = now.UTC()
 	next := Container{GUID: guid, Tags: tags, Resources: size, State: Reserved, AllocatedAt: now, Since: now}
@@ -85,7 +86,7 @@ func Reserve(guid string, size Resources, tags map[string]string, now time.Time)
 }
 
 // Initialize gives a reservation its work (RESERVED → INITIALIZING). Tags are
-// added to those of the reservation and win over them.
+// added to those of the reservation and replace tags of the same name.
 func (c Container) Initialize(info RunInfo, tags map[string]string, now time.Time) (Container, error) {
 	next, err := c.to(Initializing, now)
 	if err != nil {
@@ -100,7 +101,7 @@ func (c Container) Initialize(info RunInfo, tags map[string]string, now time.Tim
 	return c.orValid(next)
 }
 
-// Create says that the container is made (INITIALIZING → CREATED) and where
+// Create records that the container was made (INITIALIZING → CREATED) and where
 // it can be reached.
 func (c Container) Create(a Addresses, now time.Time) (Container, error) {
 	next, err := c.to(Created, now)
@@ -111,9 +112,9 @@ func (c Container) Create(a Addresses, now time.Time) (Container, error) {
 	return c.orValid(next)
 }
 
-// Run says that the container is healthy (CREATED → RUNNING). It is routable
-// at once unless it has readiness checks; then [Container.SetRoutable] makes
-// it so.
+// Run records that the container is healthy (CREATED → RUNNING). It is routable
+// at once unless it has readiness checks; then [Container.SetRoutable] makes it
+// so.
 func (c Container) Run(now time.Time) (Container, error) {
 	next, err := c.to(Running, now)
 	if err != nil {
@@ -123,9 +124,9 @@ func (c Container) Run(now time.Time) (Container, error) {
 	return c.orValid(next)
 }
 
-// SetRoutable says whether a RUNNING container is ready for traffic. That is
-// no change of state, so Since stays. It reports whether something changed; a
-// container that is no longer RUNNING is returned as it is.
+// SetRoutable records whether a RUNNING container is ready for traffic. The
+// state does not change, so Since stays. SetRoutable reports whether anything
+// changed; a container in another state is returned unchanged.
 func (c Container) SetRoutable(routable bool) (Container, bool) {
 	if c.State != Running || c.Routable == routable {
 		return c, false
@@ -147,12 +148,12 @@ func (c Container) Complete(result RunResult, now time.Time) (Container, error) 
 	return c.orValid(next)
 }
 
-// Expire ends a reservation that nobody used for the given time (0 means
-// DefaultReservationExpiry): it is COMPLETED with the result [Expired]. The
-// specification allows RESERVED only to become INITIALIZING, so this is two
-// transitions in one step, RESERVED → INITIALIZING → COMPLETED, and nobody
-// sees the state between them. It reports whether it did so; a container in
-// another state, or whose time has not come, is returned as it is.
+// Expire ends a reservation that has waited for its work for the given time (0
+// means DefaultReservationExpiry): it is COMPLETED with the result [Expired].
+// The specification allows RESERVED to become only INITIALIZING, so this is two
+// transitions in one step, RESERVED → INITIALIZING → COMPLETED; the state
+// between them is never visible. Expire reports whether it did so. A container
+// in another state, or whose time has not come, is returned unchanged.
 func (c Container) Expire(after time.Duration, now time.Time) (Container, bool) {
 	if after <= 0 {
 		after = DefaultReservationExpiry
@@ -167,8 +168,8 @@ func (c Container) Expire(after time.Duration, now time.Time) (Container, bool) 
 	return next, true
 }
 
-// Validate checks every field, and that those which belong to some states are
-// set only in them.
+// Validate checks every field, and that fields which belong to some states are
+// set only in those.
 func (c Container) Validate(v *Validator) {
 	v.GUID("guid", c.GUID)
 	v.listLength("tags", len(c.Tags))

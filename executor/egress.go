@@ -16,8 +16,8 @@ const (
 	ProtocolAll = "all"
 )
 
-// An EgressRule allows outgoing traffic. It judges the address and port that
-// the container dials, also where a port mapping then leads elsewhere.
+// An EgressRule allows outgoing traffic. It applies to the address and port
+// that the container dials, even if a port mapping then leads elsewhere.
 type EgressRule struct {
 	// Protocol is tcp, udp, icmp, icmpv6 or all.
 	Protocol string `json:"protocol"`
@@ -105,13 +105,13 @@ func (r EgressRule) Validate(v *Validator) {
 	v.listLength("annotations", len(r.Annotations))
 }
 
-// An AddrRange is the addresses from From to To, both included and of one
+// An AddrRange holds the addresses from From to To, both included and of one
 // family.
 type AddrRange struct {
 	From, To netip.Addr
 }
 
-// String is the address if there is only one, and otherwise "from-to".
+// String returns the address if there is only one, and otherwise "from-to".
 func (r AddrRange) String() string {
 	if r.From == r.To {
 		return r.From.String()
@@ -121,11 +121,11 @@ func (r AddrRange) String() string {
 
 const destinationLimit = "IP addresses, CIDR blocks or ranges from-to, separated by commas"
 
-// ParseDestinations reads one entry of EgressRule.Destinations. Its ranges
-// are in the entry's order and may overlap. A CIDR block stands for all of
-// its addresses whatever bits follow the prefix. IPv6 zones and IPv4
-// addresses in IPv6 form are refused, as it is unclear which packets they
-// would match. An error is a *ValidationError.
+// ParseDestinations reads one entry of EgressRule.Destinations. Its ranges are
+// in the entry's order and may overlap. A CIDR block stands for all of its
+// addresses; bits after the prefix are ignored. IPv6 zones and IPv4 addresses
+// in IPv6 form are refused, because it is unclear which packets they would
+// match. An error is a *ValidationError.
 func ParseDestinations(entry string) ([]AddrRange, error) {
 	var ranges []AddrRange
 	for i, text := range strings.Split(entry, ",") {

@@ -9,7 +9,7 @@ import (
 // without the final NUL.
 const MaxEnvVarBytes = 128<<10 - 1
 
-// EnvVar is one environment variable. Of two with the same name, the later
+// An EnvVar is one environment variable. Of two with the same name, the later
 // one counts.
 type EnvVar struct {
 	Name  string `json:"name"`

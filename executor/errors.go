@@ -2,9 +2,9 @@ package executor
 
 import "errors"
 
-// What the errors of all packages of rules and of every store wrap where a
-// record is missing or in the way. storage.ErrNotFound and storage.ErrExists
-// are these.
+// Errors of all packages of rules and of every store wrap these if a record is
+// missing or in the way. They are also storage.ErrNotFound and
+// storage.ErrExists.
 var (
 	// ErrNotFound: there is no such record.
 	ErrNotFound = errors.New("not found")

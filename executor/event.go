@@ -2,7 +2,7 @@ package executor
 
 import "fmt"
 
-// An EventKind is what an Event says of its container (000 §Container
+// An EventKind says what happened to the container of an Event (000 §Container
 // Events).
 type EventKind uint8
 
@@ -52,17 +52,17 @@ func (k *EventKind) UnmarshalText(text []byte) error {
 	return unknown("kind", string(text))
 }
 
-// An Event says that a container was reserved, is running, or has completed.
-// A running event comes again whenever a running container's readiness
-// changes. Events only speed up what polling finds anyway: a receiver treats
-// the Container as if it had polled it, and may miss any of them.
+// An Event says that a container was reserved, is running, or has completed. A
+// running event is repeated whenever a running container's readiness changes.
+// Events only speed up what polling finds anyway: a receiver treats the
+// Container as if it had polled it, and may miss any of them.
 type Event struct {
 	Kind      EventKind `json:"kind"`
 	Container Container `json:"container"`
 }
 
-// Event is what c's entry into its state tells the world, or false for a
-// state that is not told.
+// Event returns the event that c's entry into its state makes, or false if that
+// state makes none.
 func (c Container) Event() (Event, bool) {
 	for i, e := range eventKinds {
 		if i > 0 && e.state == c.State {
@@ -72,7 +72,7 @@ func (c Container) Event() (Event, bool) {
 	return Event{}, false
 }
 
-// Validate checks the container and that the kind is that of its state.
+// Validate checks the container and that the kind belongs to its state.
 func (e Event) Validate(v *Validator) {
 	of, ok := e.Container.Event()
 	v.Check(ok && of.Kind == e.Kind, "kind", e.Kind, "the kind of the container's state")

@@ -16,8 +16,8 @@ type File struct {
 	Content string `json:"content"`
 }
 
-// Validate checks that there are a safe path and content. Errors never show
-// the content.
+// Validate checks that path and content are set and that the path is safe.
+// Errors never show the content.
 func (f File) Validate(v *Validator) {
 	v.Check(f.Path != "" && !strings.Contains(f.Path, "\x00") && !strings.Contains("/"+f.Path+"/", "/../"),
 		"path", f.Path, "a path without .. and NUL")

@@ -9,23 +9,23 @@ import (
 // In memory a time is a time.Time in UTC. In JSON it is RFC 3339 in UTC, to
 // the nanosecond. Binary encodings and databases hold its [Nanoseconds].
 
-// UTC is the clock with its times in UTC.
+// UTC returns the clock with its times in UTC.
 func UTC(clock func() time.Time) func() time.Time {
 	return func() time.Time { return clock().UTC() }
 }
 
-// A Timestamp is the JSON form of a time: "2026-01-02T03:04:05.000000006Z".
-// Earlier releases wrote nanoseconds since 1970, which are read too, 0 for no
-// time.
+// A Timestamp is the JSON form of a time: "2026-01-02T03:04:05.000000006Z". It
+// also reads the nanoseconds since 1970 that earlier releases wrote, with 0 for
+// no time.
 type Timestamp time.Time
 
 // IsZero is for the JSON option omitzero.
 func (t Timestamp) IsZero() bool { return time.Time(t).IsZero() }
 
-// MarshalJSON fails on a year that RFC 3339 cannot hold.
+// MarshalJSON fails on a year that RFC 3339 cannot express.
 func (t Timestamp) MarshalJSON() ([]byte, error) { return time.Time(t).UTC().MarshalJSON() }
 
-// UnmarshalJSON fails on what is neither RFC 3339 nor a whole number.
+// UnmarshalJSON fails on text that is neither RFC 3339 nor a whole number.
 func (t *Timestamp) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return nil
@@ -49,8 +49,8 @@ func Recordable(t time.Time) bool {
 	return n > 0 && time.Unix(0, n).Equal(t)
 }
 
-// Nanoseconds is the time since 1970 of t, which is zero or Recordable; 0 is no
-// time.
+// Nanoseconds returns the nanoseconds from 1970 to t, which is zero or
+// Recordable; 0 stands for no time.
 func Nanoseconds(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -58,7 +58,7 @@ func Nanoseconds(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// Instant is the time with those [Nanoseconds], in UTC.
+// Instant returns the time with those [Nanoseconds], in UTC.
 func Instant(nanoseconds int64) time.Time {
 	if nanoseconds == 0 {
 		return time.Time{}

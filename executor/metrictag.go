@@ -13,7 +13,7 @@ type MetricTag struct {
 	Dynamic string `json:"dynamic,omitempty"`
 }
 
-// Validate checks that exactly one field is set, and to what it may be.
+// Validate checks that exactly one field is set, and its value.
 func (t MetricTag) Validate(v *Validator) {
 	v.Check((t.Static == "") != (t.Dynamic == ""), "static", t.Static, "exactly one of static and dynamic")
 	v.Check(t.Dynamic == "" || t.Dynamic == "INDEX" || t.Dynamic == "INSTANCE_GUID",

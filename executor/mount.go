@@ -19,20 +19,20 @@ type VolumeMount struct {
 	Dedicated *DedicatedDevice `json:"dedicated,omitempty"`
 }
 
-// SharedDevice is a volume that many containers may mount at once.
+// A SharedDevice is a volume that many containers may mount at once.
 type SharedDevice struct {
 	VolumeID    string `json:"volume_id"`
 	MountConfig string `json:"mount_config,omitempty"`
 }
 
-// DedicatedDevice is a volume of this container alone.
+// A DedicatedDevice is a volume of this container alone.
 type DedicatedDevice struct {
 	MounterID   string `json:"mounter_id"`
 	MountConfig string `json:"mount_config,omitempty"`
 }
 
-// Validate checks driver, mode and device. What ContainerDir may be is for
-// the driver to say.
+// Validate checks driver, mode and device. The driver decides what ContainerDir
+// may be.
 func (m VolumeMount) Validate(v *Validator) {
 	v.required("driver", m.Driver)
 	v.Check(m.Mode == MountReadOnly || m.Mode == MountReadWrite, "mode", m.Mode, "r or rw")

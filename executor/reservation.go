@@ -4,7 +4,7 @@ import "time"
 
 // A Reservation asks a cell for room for a container.
 type Reservation struct {
-	// GUID is of no other container.
+	// GUID must not belong to another container.
 	GUID      string
 	Resources Resources
 	// Tags say what the container is for. Whoever makes the reservation takes
@@ -12,14 +12,15 @@ type Reservation struct {
 	Tags map[string]string
 }
 
-// A Refusal says why a Reservation was refused: with a [*CapacityError] or a
-// [*ValidationError], or because its GUID is in use.
+// A Refusal says why a Reservation was refused: it lacks room
+// ([*CapacityError]), it is invalid ([*ValidationError]), or its GUID is in
+// use.
 type Refusal struct {
 	GUID string
 	Err  error
 }
 
-// Work is what a reserved container is to do.
+// Work is what a reserved container is to run.
 type Work struct {
 	RunInfo
 	// Tags are added to those of the reservation.

@@ -1,7 +1,7 @@
 package executor
 
-// Resources is the size of a container: what it takes from its cell from the
-// moment it is reserved until it is deleted.
+// Resources are the size of a container: what it takes from its cell from its
+// reservation until it is deleted.
 type Resources struct {
 	// MemoryMB is the memory limit in mebibytes; 0 means no limit.
 	MemoryMB int64 `json:"memory_mb"`
@@ -20,7 +20,7 @@ const (
 	MaxPIDLimit = 1 << 22
 )
 
-// Validate checks that no size is negative or absurd.
+// Validate checks that every size is between 0 and its limit.
 func (r Resources) Validate(v *Validator) {
 	v.size("memory_mb", r.MemoryMB, MaxMB)
 	v.size("disk_mb", r.DiskMB, MaxMB)

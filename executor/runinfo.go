@@ -15,8 +15,8 @@ const (
 	MaxCPUWeight = 100
 )
 
-// RunInfo is everything a container needs besides its size. It is a value
-// that others may share: nobody changes what it points to.
+// RunInfo is everything that a container needs besides its size. It is a value
+// that goroutines may share: nothing changes what it points to.
 //
 // Definitions embed it, so it has no JSON methods of its own.
 type RunInfo struct {
@@ -65,8 +65,8 @@ type RunInfo struct {
 	MetricsGUID                   string             `json:"metrics_guid,omitempty"`
 }
 
-// Validate checks every part. It stops at nothing: what is wrong in one part
-// hides nothing of another.
+// Validate checks every part. A fault in one part does not hide the faults of
+// another.
 func (r RunInfo) Validate(v *Validator) {
 	u, err := url.Parse(r.RootFS)
 	v.Check(err == nil && u.Scheme != "", "root_fs", r.RootFS, "a URL with a scheme")
@@ -129,14 +129,14 @@ func (r RunInfo) Validate(v *Validator) {
 	}
 }
 
-// StartTimeout is StartTimeoutMs as a duration; 0 means no bound.
+// StartTimeout returns StartTimeoutMs as a duration; 0 means no bound.
 func (r RunInfo) StartTimeout() time.Duration { return milliseconds(r.StartTimeoutMs) }
 
 // HasReadinessChecks reports whether the container, once it is running, waits
 // for a check before it receives traffic.
 func (r RunInfo) HasReadinessChecks() bool { return r.Check != nil && len(r.Check.ReadinessChecks) > 0 }
 
-// VolumeDrivers are the drivers that a cell must have, sorted, each once.
+// VolumeDrivers returns the drivers that a cell must have, sorted, each once.
 func (r RunInfo) VolumeDrivers() []string {
 	var drivers []string
 	for _, m := range r.VolumeMounts {
@@ -146,9 +146,8 @@ func (r RunInfo) VolumeDrivers() []string {
 	return slices.Compact(drivers)
 }
 
-// A Sidecar is an action that runs beside the main one. Its share of the
-// container's resources says what it is meant to use; what is enforced is the
-// limit of the container as a whole.
+// A Sidecar is an action that runs beside the main one. Its sizes state what it
+// is meant to use; only the limit of the whole container is enforced.
 type Sidecar struct {
 	Action   Action `json:"action"`
 	MemoryMB int64  `json:"memory_mb,omitempty"`
@@ -180,17 +179,17 @@ func (d CachedDependency) Validate(v *Validator) {
 	d.Checksum.Validate(v.In("checksum"))
 }
 
-// Network holds properties for the cell's network plug-in.
+// A Network holds properties for the cell's network plug-in.
 type Network struct {
 	Properties map[string]string `json:"properties,omitempty"`
 }
 
-// CertificateConfig shapes the container's identity certificate.
+// A CertificateConfig shapes the container's identity certificate.
 type CertificateConfig struct {
 	OrganizationalUnit []string `json:"organizational_unit,omitempty"`
 }
 
-// LogRateLimit bounds the output that is kept of a container.
+// A LogRateLimit bounds how much of a container's output is kept.
 type LogRateLimit struct {
 	// BytesPerSecond is the bound; -1 means none.
 	BytesPerSecond int64 `json:"bytes_per_second"`

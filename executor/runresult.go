@@ -21,10 +21,10 @@ type RunResult struct {
 	Expired bool `json:"expired,omitempty"`
 }
 
-// Succeeded is the result of a recipe that ended well.
+// Succeeded returns the result of a recipe that ended well.
 func Succeeded() RunResult { return RunResult{} }
 
-// Failed is the result of a recipe that failed once its work had begun. A
+// Failed returns the result of a recipe that failed once its work had begun. A
 // reason that is too long is cut, and an empty one replaced.
 func Failed(reason string) RunResult {
 	if reason == "" {
@@ -33,20 +33,21 @@ func Failed(reason string) RunResult {
 	return RunResult{Failed: true, FailureReason: CutReason(reason)}
 }
 
-// Stopped is the result of a container that was told to stop, at whatever
-// point of its life.
+// Stopped returns the result of a container that was told to stop at any point
+// of its life.
 func Stopped() RunResult { return RunResult{Stopped: true} }
 
-// NeverBegan is the result of a container that failed before its work began:
-// it could not be created, or what it needs could not be fetched. The reason
-// is treated as [Failed] does.
+// NeverBegan returns the result of a container that failed before its work
+// began: it could not be created, or something that it needs could not be
+// fetched. The reason is treated as in [Failed].
 func NeverBegan(reason string) RunResult {
 	r := Failed(reason)
 	r.Retryable = true
 	return r
 }
 
-// Expired is the result of a reservation that nobody used in time.
+// Expired returns the result of a reservation that waited too long for its
+// work.
 func Expired() RunResult {
 	r := NeverBegan("the reservation expired unused")
 	r.Expired = true

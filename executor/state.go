@@ -77,12 +77,12 @@ var transitions = [...]Transition{
 	{Running, Completed},
 }
 
-// Transitions are the legal changes of a container's state. A container may
+// Transitions returns the legal changes of a container's state. A container may
 // be deleted in any state.
 func Transitions() []Transition { return append([]Transition(nil), transitions[:]...) }
 
 // CanTransition reports whether a container may go from one state to another.
-// To stay in a state is no transition.
+// Staying in a state is no transition.
 func CanTransition(from, to State) bool {
 	for _, t := range transitions {
 		if t == (Transition{from, to}) {
@@ -95,8 +95,8 @@ func CanTransition(from, to State) bool {
 // ErrTransition is what every [TransitionError] wraps.
 var ErrTransition = errors.New("illegal change of container state")
 
-// A TransitionError says that a container is not in a state for what was
-// asked. It wraps [ErrTransition]. The container is unchanged.
+// A TransitionError says that a container is in the wrong state for the
+// requested change. It wraps [ErrTransition]. The container is unchanged.
 type TransitionError struct {
 	// GUID is the container's.
 	GUID string

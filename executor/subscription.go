@@ -7,16 +7,17 @@ import (
 
 // What ends a Subscription.
 var (
-	// ErrClosed: it was closed.
+	// ErrClosed: the Subscription was closed.
 	ErrClosed = errors.New("the subscription is closed")
-	// ErrBehind: nobody took its events for too long. Whoever needs to know
-	// subscribes again, and then lists.
+	// ErrBehind: nobody took its events for too long. To catch up, subscribe
+	// again and then list.
 	ErrBehind = errors.New("the subscription fell too far behind")
 )
 
-// A Subscription hands over the events of a cell's containers, per container in
-// their order. A slow receiver may miss states that have passed, and never the
-// last one.
+// A Subscription delivers the events of a cell's containers, in order for each
+// container. A slow receiver may miss states that have passed, but never the
+// last one. One goroutine at a time may call Poll and Next; Close may be called
+// concurrently with them.
 type Subscription interface {
 	// Poll returns the next event, or false if none waits. An error says why
 	// there will never be one: ErrClosed or ErrBehind.

@@ -13,9 +13,9 @@ const (
 
 const cutMark = " (cut)"
 
-// CutReason makes text fit to be kept as a reason: bytes that are no UTF-8 are
-// replaced, and what is longer than [MaxReasonBytes] is cut at a character and
-// ends in " (cut)".
+// CutReason makes text fit to be kept as a reason: it replaces bytes that are
+// not UTF-8, and cuts text longer than [MaxReasonBytes] at a character, with "
+// (cut)" at the end.
 func CutReason(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if len(text) <= MaxReasonBytes {

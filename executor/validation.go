@@ -48,8 +48,8 @@ func (e FieldError) String() string {
 	return s
 }
 
-// A ValidationError lists the fields of a record that are wrong, in the order
-// of the record's fields. It wraps [ErrInvalid].
+// A ValidationError lists the invalid fields of a record, in the order of the
+// record's fields. It wraps [ErrInvalid].
 type ValidationError struct {
 	Fields []FieldError `json:"fields"`
 	// Omitted is how many more were found after the first MaxFieldErrors.
@@ -71,8 +71,9 @@ func (e *ValidationError) Error() string {
 func (e *ValidationError) Unwrap() error { return ErrInvalid }
 
 // A Validator collects field errors while a record is checked. The zero value
-// is ready to use. Validators nest: In returns one that writes to the same
-// list with a longer path. A Validator is used by one goroutine at a time.
+// is ready to use. Validators nest: In returns one that writes to the same list
+// with a longer path. One goroutine at a time may use a Validator and those
+// that it returned.
 type Validator struct {
 	// Only the outermost Validator collects.
 	errs    []FieldError
@@ -93,8 +94,8 @@ func (v *Validator) At(field string, i int) *Validator {
 	return &Validator{parent: v, field: field, index: i}
 }
 
-// Check records that field is outside its limit unless ok. An empty field is
-// the record itself.
+// Check records that the value of field is outside its limit unless ok. An
+// empty field stands for the record itself.
 func (v *Validator) Check(ok bool, field string, value any, limit string) {
 	if ok {
 		return
@@ -140,15 +141,15 @@ func (v *Validator) Name(field, text string) {
 }
 
 // OneLine records an error if text has control characters, such as line ends,
-// which would look like something else wherever the text is shown.
+// which could make the text look like something else where it is shown.
 func (v *Validator) OneLine(field, text string) {
 	if strings.ContainsFunc(text, unicode.IsControl) {
 		v.Check(false, field, text, "a text without line ends and other control characters")
 	}
 }
 
-// IsName reports whether text can name what is not named by a guid of ours: a
-// domain, a cell, an instance, a definition or a placement tag.
+// IsName reports whether text may be a name: of a domain, a cell, an instance,
+// a definition or a placement tag.
 func IsName(text string) bool {
 	return text != "" && len(text) <= MaxNameBytes && utf8.ValidString(text) && strings.IndexByte(text, 0) < 0
 }
@@ -177,8 +178,8 @@ func ValidateImageCredentials(v *Validator, user, password string) {
 	v.Check((user == "") == (password == ""), "image_username", user, "set together with image_password, or not at all")
 }
 
-// Err returns a *ValidationError with everything found so far, or nil. It is
-// called on the outermost Validator.
+// Err returns a *ValidationError with everything found so far, or nil. Call it
+// on the outermost Validator.
 func (v *Validator) Err() error {
 	if len(v.errs) == 0 {
 		return nil

@@ -36,7 +36,7 @@ func (r *Rep) State(context.Context) (auction.CellState, error) {
 	return s, nil
 }
 
-// Inventory implements [auction.InventoryClient]. The error says why this run of
+// Inventory implements [auction.InventoryClient]. An error says why this run of
 // the cell is not the present one.
 func (r *Rep) Inventory(context.Context) (auction.Inventory, error) {
 	if err := r.Absent(); err != nil {
@@ -73,11 +73,11 @@ func (r *Rep) holdings() []holding {
 	return list
 }
 
-// Perform implements [auction.CellClient]. The cell answers as soon as it has
-// made reservations; claiming and running follow by themselves. Work that it
-// has already is not taken twice: the container that is there is looked at
-// again. An evacuating or unhealthy cell, one that has not yet reported what an
-// earlier run has left, and one of another id refuse everything.
+// Perform implements [auction.CellClient]. It returns as soon as it has made
+// reservations; claiming and running follow by themselves. Work that the cell
+// already has is not taken twice: its container is looked at again. The cell
+// refuses everything while it evacuates or is unhealthy, before it has reported
+// what an earlier run has left, and if the work is for another cell id.
 func (r *Rep) Perform(_ context.Context, w auction.Work) ([]auction.Rejection, error) {
 	var rejections []auction.Rejection
 	reject := func(item *auction.Item, reason string) {
@@ -180,8 +180,8 @@ func (r *Rep) StopLRP(_ context.Context, key lrp.Key, instance lrp.InstanceKey) 
 	return nil
 }
 
-// CancelTask implements [auction.CellClient]. By now the BBS has decided on
-// the task's end, so the container is deleted without asking it.
+// CancelTask implements [auction.CellClient]. The BBS has already decided on
+// the task's end, so the Rep deletes the container without asking it.
 func (r *Rep) CancelTask(_ context.Context, taskGUID, instanceGUID string) error {
 	c, there := r.o.Executor.Get(instanceGUID)
 	if s, ours := subjectOf(c); there && ours && s.task == taskGUID {

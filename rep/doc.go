@@ -1,27 +1,33 @@
-// Package rep brings the containers of one cell and the records about them
-// into harmony.
+// Package rep keeps the containers of one cell and the records about them in
+// agreement.
 //
-// What to do is decided by three total tables. Each folds everything that
-// matters into two small situations and gives a [Row]: the steps in order, how
-// surprising the pair is, and why. α is the container's own instance on this
-// cell, ω any other holder.
+// Total tables decide what to do. Each folds everything that matters into two
+// small situations and gives a [Row]: the steps in order, how surprising the
+// pair is, and why. α is the container's own instance on this cell, ω any other
+// holder.
 //
 //   - [DecideLRP] is for LRPs on a cell that operates normally (000
-//     §Harmonizing ActualLRPs with Container State: Rep),
-//   - [DecideEvacuation] for LRPs on a cell that shuts down (000 §Harmonizing
-//     During Evacuation),
-//   - [DecideStop] for an LRP that runs and is to be stopped,
-//   - [DecideTask] for tasks in both cases (000 §Harmonizing Tasks with
-//     Container State: Rep), as tasks never leave their cell.
+//     §Harmonizing ActualLRPs with Container State: Rep).
+//   - [DecideEvacuation] is for LRPs on a cell that shuts down (000
+//     §Harmonizing During Evacuation).
+//   - [DecideStop] is for an LRP that runs and is to be stopped.
+//   - [DecideTask] is for tasks in both cases (000 §Harmonizing Tasks with
+//     Container State: Rep), because tasks never leave their cell.
 //
 // [SituateContainer], [SituateLRP], [SituateTaskContainer] and [SituateTask]
 // find the situations. docs/tables shows every row.
 //
-// Whoever carries out a row takes its steps in order and stops at the first
-// that fails; the next poll decides anew. Only an answer of the BBS that
-// refuses a step says more: see [Step.DeleteWhenRefused]. What was read may be
-// stale, so container and record are read again before a container that lives
-// is deleted.
+// A [Rep] carries out rows. It takes the steps of a row in order and stops at
+// the first that fails; the next poll decides anew. Only a refusal by the BBS
+// leads to another step: see [Step.DeleteWhenRefused]. What was read may be
+// stale, so the Rep reads container and record again before it deletes a live
+// container.
+//
+// # Concurrency
+//
+// Functions may be called concurrently, and so may the methods of [Rep],
+// [Executor], [BBS] and [Announcer]. All other types are plain values: any
+// number of goroutines may use one while none changes it.
 package rep
 
 //go:generate go run ../internal/tabledocs/generate ../docs/tables

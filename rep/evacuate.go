@@ -35,13 +35,12 @@ func (d *drain) due(now time.Time) time.Time {
 	return now.Add(evacuationCheck)
 }
 
-// Evacuate begins to empty the cell. From now on it refuses work, and what it
-// has is settled by [DecideEvacuation] at once and every EvacuationInterval.
-// When nothing is left, or after EvacuationTimeout, the records of what there
-// still is are taken back, running tasks fail with
-// task.ReasonEvacuationTimedOut, the cell's presence ends, and Run returns.
-//
-// It returns at once. A second call does nothing.
+// Evacuate begins to empty the cell and returns at once. From now on the cell
+// refuses work, and [DecideEvacuation] settles what it has, at once and every
+// EvacuationInterval. When nothing is left, or after EvacuationTimeout, the Rep
+// takes back the records of what is still there, running tasks fail with
+// task.ReasonEvacuationTimedOut, the cell's presence ends, and Run returns. A
+// second call does nothing.
 func (r *Rep) Evacuate(context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -64,8 +63,8 @@ func (r *Rep) Evacuated() bool {
 	return r.drain.over
 }
 
-// Evacuation says when an evacuation began, when it ends at the latest, and
-// whether it is over; the times are zero if none has begun.
+// Evacuation returns when an evacuation began, when it ends at the latest, and
+// whether it is over. The times are zero if none has begun.
 func (r *Rep) Evacuation() (began, deadline time.Time, over bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -76,8 +75,8 @@ func (r *Rep) Evacuation() (began, deadline time.Time, over bool) {
 }
 
 // Waiting says what an evacuating cell waits for: for each container that it
-// keeps, ordered by guid, whose it is and why it stays. What the BBS has to do
-// with it is as old as the last Sync.
+// keeps, sorted by guid, which work it belongs to and why it stays. The part
+// that depends on the BBS is as old as the last Sync.
 func (r *Rep) Waiting() (list []string) {
 	r.mu.Lock()
 	evacuating := r.drain.begun()

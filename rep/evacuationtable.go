@@ -3,16 +3,15 @@ package rep
 import "github.com/diegosdk/diego/lrp"
 
 // DecideEvacuation is the table for LRPs on a cell that shuts down (000
-// §Harmonizing During Evacuation). What becomes of the records is the BBS's
-// decision; for a RUNNING container that is [lrp.EvacuationRule], and its
-// answer says whether the container stays. Without a container the table is
-// that of [DecideLRP]. It panics on values that are no situations.
+// §Harmonizing During Evacuation). The BBS decides what becomes of the records;
+// for a RUNNING container it does so by [lrp.EvacuationRule], and its answer
+// says whether the container stays. Without a container the table is that of
+// [DecideLRP]. It panics on values that are no situations.
 //
-// When the cell exits, be it empty or out of time, it treats everything that
-// is left as if its container were gone already: by NoContainer here, and by
-// TaskContainerNone in [DecideTask], with the reason
-// task.ReasonEvacuationTimedOut. Only a task that has ended is told by its
-// result.
+// When the cell exits, empty or out of time, it treats everything that is left
+// as if its container were gone: by NoContainer here, and by TaskContainerNone
+// in [DecideTask], with the reason task.ReasonEvacuationTimedOut. Only a task
+// that has ended is reported with its result.
 func DecideEvacuation(c ContainerSituation, l LRPSituation) Row {
 	if c == NoContainer {
 		return DecideLRP(c, l)

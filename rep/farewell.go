@@ -13,7 +13,7 @@ import (
 // stops for another reason has no successor that could serve those requests
 // meanwhile, and is stopped at once.
 
-// A Farewell is what matters to the end of an instance whose container is
+// A Farewell holds what matters to the end of an instance whose container is
 // RUNNING.
 type Farewell struct {
 	// Replaced is true while another instance serves the index.
@@ -26,7 +26,7 @@ type Farewell struct {
 	Paused bool
 }
 
-// DecideStop is what to do about a RUNNING container that the BBS wants
+// DecideStop says what to do about a RUNNING container that the BBS wants
 // stopped.
 func DecideStop(f Farewell) Row {
 	switch {

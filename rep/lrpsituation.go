@@ -7,7 +7,7 @@ import (
 	"github.com/diegosdk/diego/lrp"
 )
 
-// A ContainerSituation is what a cell has as the container of an LRP.
+// A ContainerSituation describes the container that a cell has for an LRP.
 type ContainerSituation uint8
 
 const (
@@ -43,8 +43,8 @@ func (c ContainerSituation) String() string {
 	return containerNames[c]
 }
 
-// SituateContainer says what an LRP's container is like; NoContainer is for
-// those who have none. A reservation that nobody used in time is no crash, as
+// SituateContainer finds the situation of an LRP's container; without a
+// container it is NoContainer. A reservation that expired is no crash, because
 // nothing ran. A value that is no state is an error.
 func SituateContainer(s executor.State, r executor.RunResult) (ContainerSituation, error) {
 	switch s {
@@ -70,8 +70,8 @@ func unknownState(s executor.State) error {
 	return v.Err()
 }
 
-// An LRPSituation is what the BBS has at a container's index, as seen from
-// that container's instance.
+// An LRPSituation describes what the BBS has recorded at a container's index,
+// as seen from that container's instance.
 type LRPSituation uint8
 
 const (
@@ -112,13 +112,13 @@ func (l LRPSituation) String() string {
 	return lrpNames[l]
 }
 
-// SituateLRP says what the records at an index are to the instance me of the
+// SituateLRP finds what the records at an index mean to the instance me of the
 // definition definitionID. me is never the zero key.
 //
-// The record that says most about me counts: my ORDINARY, SUSPECT or
-// EVACUATING record, in that order; else the definition's ORDINARY record. An
-// instance of another definition counts only when it is RUNNING, as only then
-// has it taken this one's place.
+// The record that says most about me counts: my ORDINARY, SUSPECT or EVACUATING
+// record, in that order; else the definition's ORDINARY record. An instance of
+// another definition counts only when it is RUNNING, because only then has it
+// taken this one's place.
 func SituateLRP(s lrp.Slot, me lrp.InstanceKey, definitionID string) LRPSituation {
 	var ordinary, suspect, evacuating, same, other *lrp.ActualLRP
 	for i := range s.Records {

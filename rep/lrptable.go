@@ -7,14 +7,14 @@ import "github.com/diegosdk/diego/lrp"
 // are no situations.
 func DecideLRP(c ContainerSituation, l LRPSituation) Row { return lrpTable[c][l] }
 
-// LRPRunFailed is what to do when RunContainer fails at once (000 §Starting
+// LRPRunFailed says what to do when RunContainer fails at once (000 §Starting
 // ActualLRPs). A container that fails later is COMPLETED, which is in the
 // table.
 func LRPRunFailed() Row { return lrpRunFailed }
 
 var lrpRunFailed = Row{do(RemoveLRP, DeleteContainer), lrp.Conceivable, "the claim is given back, and the index is placed again", spec}
 
-// LRPOutdated is what to do when the RUNNING record of a RUNNING container's
+// LRPOutdated says what to do when the RUNNING record of a RUNNING container's
 // instance has other addresses, another zone or another readiness than the
 // container. The table looks at none of these.
 func LRPOutdated() Row { return lrpOutdated }

@@ -16,8 +16,8 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-// An Executor has the containers of the cell; *manager.Manager is one. None of
-// its methods but ReadFile waits for anything.
+// An Executor has the containers of the cell; *manager.Manager is one. Its
+// methods may be called concurrently, and none but ReadFile waits for anything.
 type Executor interface {
 	Reserve(list ...executor.Reservation) []executor.Refusal
 	Initialize(guid string, w executor.Work) error
@@ -31,10 +31,10 @@ type Executor interface {
 	Subscribe() executor.Subscription
 }
 
-// A BBS is whom the rep reports to; *bbs.BBS is one. A refusal is an
-// *lrp.TransitionError or a *task.TransitionError, and what is not there is a
-// storage.ErrNotFound. After any other error nobody knows whether the call was
-// carried out.
+// A BBS is where the rep reports; the control plane's BBS is one. Its methods
+// may be called concurrently. A refusal is an *lrp.TransitionError or a
+// *task.TransitionError, and a missing record is a storage.ErrNotFound. After
+// any other error it is unknown whether the call was carried out.
 type BBS interface {
 	ActualLRPs(context.Context, storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error]
 	Slot(ctx context.Context, processGUID string, index int) (lrp.Slot, error)
@@ -57,11 +57,11 @@ type BBS interface {
 	RejectStartedTask(ctx context.Context, guid string, c task.Reject) error
 }
 
-// An Announcer keeps the cell present; *bbs.Announcer is one. An error of
-// Tick that wraps storage.ErrHeld says that another run of this cell is
-// present.
+// An Announcer keeps the cell present. Its methods may be called concurrently.
+// An error of Tick that wraps storage.ErrHeld says that another run of this
+// cell is present.
 type Announcer interface {
-	// Tick announces the cell, or renews that.
+	// Tick announces the cell, or renews its presence.
 	Tick(ctx context.Context) error
 	// Leave ends the presence at once.
 	Leave(ctx context.Context) error
@@ -80,7 +80,7 @@ const (
 	DefaultStopPause          = 5 * time.Second
 )
 
-// Options say what a [Rep] is of and works with. Zero values mean the
+// Options configure a [Rep]. They are a plain value. Zero values mean the
 // defaults.
 type Options struct {
 	// CellID is unique in the fleet. It is required, as are BBS and Executor.
@@ -88,52 +88,53 @@ type Options struct {
 	BBS      BBS
 	Executor Executor
 	// Announcer keeps the cell present while Run or Tick is called. Nil means
-	// that somebody else does, and that this run of the cell is the only one.
+	// that somebody else does, and that this is the only run of the cell.
 	Announcer Announcer
 
 	// Zone is the availability zone.
 	Zone string
-	// RootFSProviders, VolumeDrivers and the tags are what the auctioneer
-	// places by; see auction.CellState.
+	// RootFSProviders, VolumeDrivers and the tags tell the auctioneer what it
+	// may place here; see auction.CellState.
 	RootFSProviders, VolumeDrivers       []string
 	PlacementTags, OptionalPlacementTags []string
 	// Index orders the cells of a zone for bin packing.
 	Index int
 
 	// SelfTest finds out whether the cell can still make containers. Nil means
-	// that nobody looks.
+	// no test.
 	SelfTest *SelfTest
 
 	// Concurrency is how many containers are settled at a time, each by one
-	// operation (default DefaultConcurrency). 1 makes everything that Sync and
-	// Tick do happen in the caller's goroutine, in a fixed order.
+	// operation (default DefaultConcurrency). With 1, everything that Sync and
+	// Tick do happens in the caller's goroutine, in a fixed order.
 	Concurrency int
-	// SyncInterval is between two Syncs that nothing asks for (default
-	// DefaultSyncInterval), RetryInterval the wait after something failed
-	// (default DefaultRetryInterval).
+	// SyncInterval is the time between two regular Syncs (default
+	// DefaultSyncInterval). RetryInterval is the wait after a failure (default
+	// DefaultRetryInterval).
 	SyncInterval, RetryInterval time.Duration
 	// CallTimeout bounds every call of the BBS (default DefaultCallTimeout).
 	CallTimeout time.Duration
-	// AnnounceInterval is between two calls of the Announcer (default
+	// AnnounceInterval is the time between two calls of the Announcer (default
 	// DefaultAnnounceInterval). It should be a third of the time for which a
 	// cell is present.
 	AnnounceInterval time.Duration
-	// EvacuationInterval is between two Syncs of a cell that evacuates (default
-	// DefaultEvacuationInterval).
+	// EvacuationInterval is the time between two Syncs of an evacuating cell
+	// (default DefaultEvacuationInterval).
 	EvacuationInterval time.Duration
 	// EvacuationTimeout is how long the work may take to leave an evacuating
-	// cell (default DefaultEvacuationTimeout), and FinishTimeout how long the
-	// BBS is then told of what is left, if it does not answer (default
-	// DefaultFinishTimeout).
+	// cell (default DefaultEvacuationTimeout). FinishTimeout is how long the
+	// rep then tries to report what is left to a BBS that does not answer
+	// (default DefaultFinishTimeout).
 	EvacuationTimeout, FinishTimeout time.Duration
 
-	// StopPause is between the moment at which an instance's route is withdrawn,
-	// because another one has replaced it, and the signal that ends it (default
-	// DefaultStopPause; negative: none). Routers need so long to hear of it.
+	// StopPause is the time between the moment at which an instance's route is
+	// withdrawn, because another instance has replaced it, and the signal that
+	// ends it (default DefaultStopPause; negative: none). Routers need that
+	// time to learn of it.
 	StopPause time.Duration
 
-	// NewGUID makes the guids of instances; no two are ever the same, on any
-	// cell (default random UUIDs).
+	// NewGUID makes the guids of instances; each must be unique in the fleet
+	// (default random UUIDs).
 	NewGUID func() string
 	// Now is the clock (default time.Now).
 	Now func() time.Time

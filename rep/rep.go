@@ -14,13 +14,13 @@ import (
 )
 
 // A Rep represents the containers of one cell to the BBS, and the cell to the
-// auctioneer: it is the cell's auction.CellClient.
+// auctioneer: it is the cell's [auction.CellClient].
 //
 // [Rep.Run] keeps it going. A test or a simulation calls [Rep.Tick] instead, in
-// its own time, and [Rep.Sync] is the reconciliation by itself. All methods may
-// be called at the same time.
+// its own time; [Rep.Sync] is the reconciliation alone. All methods may be
+// called concurrently.
 //
-// What it knows beside its containers are only short-lived notes, so a rep that
+// Besides its containers a Rep knows only short-lived notes, so a rep that
 // starts again finds everything in the containers and the records.
 type Rep struct {
 	o     Options
@@ -57,8 +57,8 @@ type note struct {
 
 var _ auction.CellClient = (*Rep)(nil)
 
-// New fails with an *executor.ValidationError if a required option is missing.
-// It starts nothing.
+// New returns a Rep and starts nothing. It fails with an
+// *executor.ValidationError if a required option is missing.
 func New(o Options) (*Rep, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -71,22 +71,22 @@ func New(o Options) (*Rep, error) {
 }
 
 // Sync compares the containers with the records about this cell and settles
-// every difference (000 §Polling vs Events). What it finds is only a reason to
-// look: before anything is done about a container, its record and its state are
-// read once more.
+// every difference (000 §Polling vs Events). A difference is only a reason to
+// look: before the Rep does anything about a container, it reads its record and
+// its state once more.
 //
-// A list that could not be read, or not to its end, proves nothing: what it
-// names is settled, and nothing is taken for absent. The error joins what went
-// wrong; the next Sync tries again.
+// A list that could not be read to its end proves nothing absent; Sync settles
+// only what the list names. The error joins everything that went wrong, and the
+// next Sync tries again.
 func (r *Rep) Sync(ctx context.Context) error {
 	_, err := r.survey(ctx)
 	return errors.Join(err, r.settleAll(ctx))
 }
 
-// Tick does what is due: it announces the cell, hears the news of the executor,
-// makes a Sync if it is time, advances the self-test and the evacuation, and
-// settles what has come up. It is for those who have their own loop, instead of
-// Run.
+// Tick does what is due: it announces the cell, takes the events of the
+// executor, makes a Sync if it is time, advances the self-test and the
+// evacuation, and settles what has come up. It replaces Run for callers with a
+// loop of their own.
 func (r *Rep) Tick(ctx context.Context) {
 	r.renew(ctx)
 	r.hear()
@@ -97,8 +97,8 @@ func (r *Rep) Tick(ctx context.Context) {
 	}
 }
 
-// Next is when Tick will have something to do that is known now. News of the
-// executor may come before.
+// Next returns when Tick will have something to do, as far as that is known
+// now. Events of the executor may come before.
 func (r *Rep) Next() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,9 +110,9 @@ func (r *Rep) Next() time.Time {
 }
 
 // Run does what Tick does, with goroutines and timers, until ctx ends or an
-// evacuation is over, and then ends the cell's presence. It returns ctx's error
-// or, after an evacuation, nil, or why the BBS could not be told of what was
-// left. The containers are the executor's and live on.
+// evacuation is over; then it ends the cell's presence. It returns ctx's error.
+// After an evacuation it returns nil, or the reason why what was left could not
+// be reported to the BBS. The containers belong to the executor and live on.
 func (r *Rep) Run(ctx context.Context) error {
 	running, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -402,8 +402,9 @@ func (r *Rep) answers() bool {
 // knows. Without an Announcer it always is.
 func (r *Rep) Present() bool { return r.Absent() == nil }
 
-// Absent says why this run of the cell is not the present one, and what to do,
-// or is nil if it is. It wraps storage.ErrHeld if another run is.
+// Absent returns nil if this run of the cell is the present one; otherwise it
+// says why not, and what to do. The error wraps storage.ErrHeld if another run
+// is present.
 func (r *Rep) Absent() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

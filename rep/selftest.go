@@ -9,10 +9,10 @@ import (
 	"github.com/diegosdk/diego/executor"
 )
 
-// A SelfTest makes and runs a container from time to time, as any work is run
-// (000 §Detecting Cell Failures). A cell whose last tests all failed tells the
-// auctioneer that it is unhealthy and refuses work; what it has stays. The
-// first test that succeeds brings it back.
+// A SelfTest makes and runs a container from time to time, in the way all work
+// is run (000 §Detecting Cell Failures). A cell whose last tests all failed
+// tells the auctioneer that it is unhealthy and refuses work; the work that it
+// has stays. The first test that succeeds makes it healthy again.
 type SelfTest struct {
 	// RunInfo is what the test runs. It succeeds if its Action ends well. Its
 	// root file system is one that the cell can make; ports make it a test of

@@ -95,22 +95,22 @@ func (s Step) String() string {
 	return stepNames[s]
 }
 
-// CallsBBS reports whether the step asks the BBS for something; the others
-// concern the container.
+// CallsBBS reports whether the step is a call of the BBS; the others concern
+// the container.
 func (s Step) CallsBBS() bool { return s >= ClaimLRP && s <= RejectTask }
 
-// DeleteWhenRefused reports whether the container is to be deleted when the
-// BBS refuses the step with an *[lrp.TransitionError] or a
-// *task.TransitionError: someone else has the work, or nobody wants it any
-// more (000 §Starting ActualLRPs, §Task Lifecycle, §The missing cell-1 making
-// API calls to BBS). Any other failure says nothing about the work, and the
-// container stays until the next poll.
+// DeleteWhenRefused reports whether the container is to be deleted when the BBS
+// refuses the step with an *[lrp.TransitionError] or a *task.TransitionError:
+// another cell has the work, or nobody wants it any more (000 §Starting
+// ActualLRPs, §Task Lifecycle, §The missing cell-1 making API calls to BBS).
+// Any other failure says nothing about the work, and the container stays until
+// the next poll.
 func (s Step) DeleteWhenRefused() bool {
 	return s.CallsBBS() && s != EvacuateRunningLRP && s != FailTask
 }
 
-// A Row is what to do in one pair of situations. Rows are shared; nobody
-// changes their steps.
+// A Row says what to do in one pair of situations. Rows are shared: do not
+// change their steps.
 type Row struct {
 	// Steps are in order; none means that all is well.
 	Steps []Step

@@ -7,7 +7,7 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-// A TaskContainer is what a cell has as the container of a task.
+// A TaskContainer describes the container that a cell has for a task.
 type TaskContainer uint8
 
 const (
@@ -41,8 +41,8 @@ func (c TaskContainer) String() string {
 	return taskContainerNames[c]
 }
 
-// SituateTaskContainer says what a task's container is like; TaskContainerNone
-// is for those who have none. A value that is no state is an error.
+// SituateTaskContainer finds the situation of a task's container; without a
+// container it is TaskContainerNone. A value that is no state is an error.
 func SituateTaskContainer(s executor.State, r executor.RunResult) (TaskContainer, error) {
 	switch s {
 	case executor.Reserved:
@@ -58,7 +58,7 @@ func SituateTaskContainer(s executor.State, r executor.RunResult) (TaskContainer
 	return 0, unknownState(s)
 }
 
-// A TaskSituation is what the BBS has as the record of a container's task.
+// A TaskSituation describes what the BBS has recorded about a container's task.
 type TaskSituation uint8
 
 // The situations of a task's record. ω is any holder but this container on
@@ -95,9 +95,9 @@ func (t TaskSituation) String() string {
 	return taskNames[t]
 }
 
-// SituateTask says what a task's record, nil for none, is to the container
+// SituateTask finds what a task's record, nil for none, means to the container
 // instanceGUID on the cell cellID. Whether a PENDING task waits for this very
-// container is for the BBS to say, by the attempt.
+// container is decided by the BBS, by the attempt.
 func SituateTask(t *task.Task, cellID, instanceGUID string) TaskSituation {
 	if t == nil {
 		return TaskNone

@@ -10,18 +10,16 @@ import "github.com/diegosdk/diego/lrp"
 // is like every COMPLETED one.
 func DecideTask(c TaskContainer, t TaskSituation) Row { return taskTable[c][t] }
 
-// TaskRunFailed is what to do when RunContainer fails at once (000 §Task
-// Lifecycle). A container that fails later is COMPLETED, which is in the
-// table.
+// TaskRunFailed says what to do when RunContainer fails at once (000 §Task
+// Lifecycle). A container that fails later is COMPLETED, which is in the table.
 func TaskRunFailed() Row { return taskRunFailed }
 
 var taskRunFailed = Row{do(FailTask, DeleteContainer), lrp.Conceivable, "the task was started here and cannot run here", spec}
 
-// TaskStartedUnheard is what to do when a cell that has asked to start the
-// task of a RESERVED container finds the record RUNNING α: the BBS has said
-// yes, and the answer got lost. The table takes the container for one that is
-// about to run, which it is not. The record is as good as the answer, and
-// RunContainer works once.
+// TaskStartedUnheard says what to do when a cell that has asked to start the
+// task of a RESERVED container finds the record RUNNING α: the BBS has agreed,
+// and the answer was lost. By the table the container is about to run, which it
+// is not. The record is as good as the answer, and RunContainer works once.
 func TaskStartedUnheard() Row { return taskStartedUnheard }
 
 var taskStartedUnheard = Row{do(RunContainer), lrp.Conceivable, "the task was started for this container, and the answer got lost", added}

@@ -25,8 +25,8 @@ import (
 	"github.com/diegosdk/diego/executor/libcontainer/internal/rootfs"
 )
 
-// Backend is an [executor.ContainerBackend]. Its methods may be called at
-// once from many goroutines.
+// Backend is an [executor.ContainerBackend]. Its methods may be called
+// concurrently; Close must be the last.
 type Backend struct {
 	options Options
 	// id tells what belongs to this Dir from what belongs to others on the
@@ -54,10 +54,10 @@ var (
 	_ executor.Sweeper          = (*Backend)(nil)
 )
 
-// New returns a Backend that keeps its containers in o.Dir. It touches none
-// that are there already, but for their network, which ends: List shows them
-// and Delete removes them. An error that is executor.ErrUnsupported means that
-// this host can run no containers.
+// New returns a Backend that keeps its containers in o.Dir. Of the containers
+// of an earlier Backend it ends only the network: List returns them and Delete
+// removes them. An error that wraps executor.ErrUnsupported means that this
+// host cannot run containers.
 func New(o Options) (*Backend, error) {
 	o, err := o.orDefault()
 	if err != nil {
@@ -148,10 +148,10 @@ const (
 	lostDir       = "lost" // what cannot be removed
 )
 
-// Close gives up what the Backend holds on the host beside its containers:
-// firewall table, ports. The first processes of containers
-// that are still there end, and with them the containers; what is left of
-// those on the disk is for the next Backend. Nothing may be called afterwards.
+// Close gives up what the Backend holds on the host beside its containers, such
+// as the firewall table and ports. Containers that are still there end with
+// their first processes; the next Backend removes what is left of them on the
+// disk. Nothing may be called after Close.
 func (b *Backend) Close() error {
 	b.mu.Lock()
 	if b.closed {
@@ -191,9 +191,9 @@ func (b *Backend) Close() error {
 	return err
 }
 
-// List implements [executor.ContainerBackend]. A container whose directory
-// somebody has deleted is known by its cgroup, unless that may be somebody
-// else's.
+// List implements [executor.ContainerBackend]. If somebody has deleted the
+// directory of a container, its cgroup still shows it, unless another daemon
+// may own that cgroup.
 func (b *Backend) List(context.Context) ([]string, error) {
 	all, err := guids.Dirs(filepath.Join(b.options.Dir, containersDir))
 	if err != nil {

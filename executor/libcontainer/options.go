@@ -7,11 +7,11 @@ import (
 	"path/filepath"
 )
 
-// Options configure a Backend.
+// Options configure a Backend. They are a plain value.
 type Options struct {
 	// Dir holds the containers and the images that were unpacked for them. It
 	// belongs to one Backend at a time and is made if missing. Empty is an
-	// error: what lies there is removed.
+	// error, because the Backend removes what lies there.
 	Dir string
 	// ExternalIP is the address at which ports are reached from outside;
 	// empty means 127.0.0.1, which only this host reaches.
@@ -25,30 +25,29 @@ type Options struct {
 	// Subnet holds the addresses of the containers, two for each. The zero
 	// value means a free one with 2,048 pairs below 10.224.0.0/11.
 	Subnet netip.Prefix
-	// MaxConnections is how many connections that a container has begun the
+	// MaxConnections is how many connections that one container has begun the
 	// kernel may track at once; 0 means an eighth of
-	// net.netfilter.nf_conntrack_max. More are refused. Closed ones do not count:
-	// the kernel forgets them first when it needs room.
+	// net.netfilter.nf_conntrack_max. More are refused. Closed connections do
+	// not count: the kernel forgets them first when it needs room.
 	MaxConnections uint32
-	// ImageDirs are the directories below which images may lie that a
-	// container names by their path ("dir:", "tar:" and "oci:"). None means
-	// that no such image is allowed: otherwise whoever may run a container
-	// could read all of the host.
+	// ImageDirs are the directories below which images may lie that a container
+	// names by their path ("dir:", "tar:" and "oci:"). Without them no such
+	// image is allowed; otherwise any container could read the whole host.
 	ImageDirs []string
 	// Preloaded maps names to images: "preloaded:NAME" stands for the URL. The
 	// administrator's own paths need not lie below ImageDirs.
 	Preloaded map[string]string
-	// CgroupParent is what the name of the cgroup begins with that holds those
-	// of the containers; empty means DefaultCgroupParent. It may be a path. It
-	// is below the root of each hierarchy or, with v2, below the cgroup that was
+	// CgroupParent begins the name of the cgroup that holds those of the
+	// containers; empty means DefaultCgroupParent. It may be a path. It lies
+	// below the root of each hierarchy or, with v2, below the cgroup that was
 	// delegated to this process, as systemd does with Delegate=yes.
 	CgroupParent string
-	// FirstID and LastID bound the uids and gids of the host that containers get,
-	// both included; 0 means DefaultFirstID and DefaultLastID. Nobody else may
-	// have them. Each container gets IDsPerContainer of them, which no container
-	// of another Backend of this host has.
+	// FirstID and LastID bound the uids and gids of the host that containers
+	// get, both included; 0 means DefaultFirstID and DefaultLastID. Nothing
+	// else may use them. Each container gets IDsPerContainer of them, which no
+	// container of another Backend of this host has.
 	FirstID, LastID uint32
-	// SharedIDs gives all containers the host's uids and gids instead: for
+	// SharedIDs gives all containers the host's uids and gids instead, for
 	// images and volumes on file systems without idmapped mounts. Tenants then
 	// share what the kernel limits by uid.
 	SharedIDs bool

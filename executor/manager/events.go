@@ -7,23 +7,25 @@ import (
 	"github.com/diegosdk/diego/executor"
 )
 
-// MaxPending is how many containers may have news that a Subscription has not
-// handed over yet.
+// MaxPending is how many containers may have events that a Subscription has not
+// delivered yet.
 const MaxPending = 10_000
 
 // What ends a Subscription.
 var (
-	// ErrClosed: it was closed.
+	// ErrClosed: the Subscription was closed.
 	ErrClosed = executor.ErrClosed
 	// ErrBehind: nobody took its events, and more than MaxPending containers
-	// had some. Whoever needs to know subscribes again, and then lists.
+	// had some. To catch up, subscribe again and then list.
 	ErrBehind = executor.ErrBehind
 )
 
-// A Subscription hands over events, per container in their order. A container
-// of which several events wait is told once, by the latest: a slow receiver
-// misses states that have passed, and never the last one. It outlives the
-// container, so the end of one that has been deleted is told as well.
+// A Subscription delivers events, in order for each container. If several
+// events of a container wait, it delivers only the latest: a slow receiver
+// misses states that have passed, but never the last one. It outlives the
+// container, so it also delivers the end of one that has been deleted. One
+// goroutine at a time may call Poll and Next; Close may be called concurrently
+// with them.
 type Subscription struct {
 	manager *Manager
 
@@ -34,8 +36,8 @@ type Subscription struct {
 	err     error
 }
 
-// Subscribe returns a Subscription to the events from now on. To know
-// everything, subscribe first and list then.
+// Subscribe returns a Subscription to the events from now on. To miss nothing,
+// subscribe first and then list.
 func (m *Manager) Subscribe() executor.Subscription {
 	s := &Subscription{manager: m, latest: make(map[string]executor.Event), arrived: make(chan struct{}, 1)}
 	m.mu.Lock()

@@ -10,7 +10,7 @@ import (
 	"github.com/diegosdk/diego/executor/internal/logfile"
 )
 
-// A Stream is one of a container's logs.
+// A Stream names one of a container's logs.
 type Stream string
 
 // The streams. Health has the output of monitor actions, apart from what the

@@ -23,7 +23,7 @@ const (
 	pools
 )
 
-// A JobKind is what a job does.
+// A JobKind says what a job does.
 type JobKind string
 
 // The kinds of jobs.
@@ -38,7 +38,7 @@ const (
 	JobList     JobKind = "list"
 )
 
-// A Job is one call that takes time, as Options.Delay sees it.
+// A Job is one call that takes time; Options.Delay receives it.
 type Job struct {
 	Kind JobKind
 	// GUID is the container's; it is empty for JobList.
@@ -236,9 +236,9 @@ func (m *Manager) carryOut(ctx context.Context, j *job) {
 	})
 }
 
-// Tick carries out everything that is due now, jobs included, in a fixed
-// order and in the calling goroutine. A backend that is an [executor.Stepper]
-// is stepped along. Jobs that Run has begun are left to it.
+// Tick carries out everything that is due now, jobs included, in a fixed order
+// and in the calling goroutine. It also steps a backend that is an
+// [executor.Stepper]. Jobs that Run has begun are left to it.
 func (m *Manager) Tick(ctx context.Context) {
 	stepper, steps := m.options.Backend.(executor.Stepper)
 	for {
@@ -272,8 +272,9 @@ func (m *Manager) due() bool {
 	return waiting || ok && !next.After(m.options.Now())
 }
 
-// Next is when Tick will next have something to do that is known now, or false
-// if nothing is. The outcome of a process may always come before.
+// Next returns when Tick will next have something to do, as far as that is
+// known now, or false if it has nothing. The end of a process may always come
+// before.
 func (m *Manager) Next() (time.Time, bool) {
 	m.mu.Lock()
 	var next time.Time
@@ -302,9 +303,9 @@ func (m *Manager) Next() (time.Time, bool) {
 	return next, known
 }
 
-// Run does what Tick does, with a goroutine per job and timers, until ctx
-// ends. Then it cancels the jobs, waits for them and returns. Containers live
-// on, and the Manager is not used any more but for Clear.
+// Run does what Tick does, with a goroutine per job and timers, until ctx ends.
+// Then it cancels the jobs, waits for them and returns. Containers live on.
+// After Run has returned, only Clear may be called.
 func (m *Manager) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()

@@ -14,9 +14,9 @@ import (
 	"github.com/diegosdk/diego/executor/internal/transfer"
 )
 
-// A Manager runs the containers of one cell. Its methods may be called at once
-// from many goroutines, and none but Tick, Run, Clear, ReadFile and Usage
-// waits for anything.
+// A Manager runs the containers of one cell. Its methods may be called
+// concurrently. Tick, Run, Clear, ReadFile and Usage wait for the backend; no
+// other method waits.
 type Manager struct {
 	options Options
 	host    executor.Host
@@ -32,8 +32,8 @@ type Manager struct {
 	loop          loop
 }
 
-// New asks the backend what it can do and returns a Manager without
-// containers. The first Tick removes those that an earlier daemon left.
+// New asks the backend what it can do and returns a Manager without containers.
+// The first Tick removes those that an earlier daemon left.
 func New(ctx context.Context, o Options) (*Manager, error) {
 	if o.Backend == nil {
 		return nil, errors.New("manager: Options.Backend is not set")
@@ -66,12 +66,11 @@ func New(ctx context.Context, o Options) (*Manager, error) {
 	return m, nil
 }
 
-// Host is what the backend's host can do, as it was when the Manager was made.
+// Host returns what the backend's host could do when the Manager was made.
 func (m *Manager) Host() executor.Host { return m.host }
 
-// Reserve makes RESERVED containers, each as far as there is room for it, in
-// the order in which they are given. It returns those for which there is not,
-// in the same order; the others have their resources from now on.
+// Reserve makes RESERVED containers in the given order, as far as there is
+// room. It returns a Refusal for each of the others, in the same order.
 func (m *Manager) Reserve(list ...Reservation) []Refusal {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -87,7 +86,7 @@ func (m *Manager) Reserve(list ...Reservation) []Refusal {
 	return refused
 }
 
-// ReserveAll makes a RESERVED container of every Reservation, or none if one
+// ReserveAll makes a RESERVED container for every Reservation, or none if one
 // of them is refused. It returns all reasons.
 func (m *Manager) ReserveAll(list ...Reservation) []Refusal {
 	m.mu.Lock()
@@ -146,9 +145,9 @@ func (m *Manager) admit(c executor.Container) {
 }
 
 // Initialize gives a reservation its work and has the container made and run
-// (RESERVED → INITIALIZING → …). It returns before that.
-// An error is a *GUIDError, an *executor.TransitionError or an
-// *executor.ValidationError, and leaves the reservation as it was.
+// (RESERVED → INITIALIZING → …). It returns at once. An error is a *GUIDError,
+// an *executor.TransitionError or an *executor.ValidationError, and leaves the
+// reservation unchanged.
 func (m *Manager) Initialize(guid string, w Work) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -171,11 +170,11 @@ func (m *Manager) Initialize(guid string, w Work) error {
 	return nil
 }
 
-// Stop ends what runs in a container: TERM, then KILL after its grace. The
-// container becomes COMPLETED with the result executor.Stopped, also if it is
-// still being made. It returns before that. For a container that has
-// COMPLETED already, or is being stopped, it does nothing. A reservation
-// cannot be stopped, only deleted: that is an *executor.TransitionError.
+// Stop ends what runs in a container: it sends TERM, then KILL after its grace.
+// The container becomes COMPLETED with the result executor.Stopped, even if it
+// is still being made. Stop returns at once. For a container that has COMPLETED
+// or is being stopped it does nothing. A reservation can only be deleted;
+// stopping one is an *executor.TransitionError.
 func (m *Manager) Stop(guid string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -190,11 +189,11 @@ func (m *Manager) Stop(guid string) error {
 	return nil
 }
 
-// Delete removes a container in any state, after stopping it as Stop does if
-// it is live. It returns before that; the container is listed and keeps its
-// resources until nothing is left of it on the host. What fails is tried
-// again: see Deletions. For a container that is not there, or is being
-// deleted, it does nothing.
+// Delete removes a container in any state, and first stops a live one as Stop
+// does. It returns at once. The container is listed and keeps its resources
+// until nothing of it is left on the host. A removal that fails is retried: see
+// Deletions. For a container that does not exist or is being deleted, Delete
+// does nothing.
 func (m *Manager) Delete(guid string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -214,7 +213,7 @@ func (m *Manager) Get(guid string) (executor.Container, bool) {
 	return e.container, true
 }
 
-// List is all containers, by guid.
+// List returns all containers, sorted by guid.
 func (m *Manager) List() []executor.Container {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -228,12 +227,12 @@ func (m *Manager) List() []executor.Container {
 // A Deletion is a container that is being deleted.
 type Deletion struct {
 	GUID string
-	// Attempts are those that have failed, and Err says why the last one did.
+	// Attempts counts those that failed. Err says why the last one did.
 	Attempts int
 	Err      error
 }
 
-// Deletions is all containers that are being deleted, by guid.
+// Deletions returns all containers that are being deleted, sorted by guid.
 func (m *Manager) Deletions() []Deletion {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -246,20 +245,20 @@ func (m *Manager) Deletions() []Deletion {
 	return list
 }
 
-// Total is the capacity of the cell.
+// Total returns the capacity of the cell.
 func (m *Manager) Total() Capacity { return m.options.Capacity }
 
-// Leftovers are files of containers that are gone and that cannot be removed,
-// such as those that an administrator has made immutable. The backend has set
-// them aside, and the Manager has it try again every ReapInterval.
+// Leftovers returns files of deleted containers that cannot be removed, such as
+// those that an administrator has made immutable. The backend has set them
+// aside, and the Manager has it try again every ReapInterval.
 func (m *Manager) Leftovers() []executor.Leftover {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.leftovers)
 }
 
-// Remaining is what no container has taken: Total less the sum over List, and
-// less the disk that Leftovers take.
+// Remaining returns what no container has taken: Total less the sum over List,
+// and less the disk that Leftovers take.
 func (m *Manager) Remaining() Capacity {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -290,11 +289,11 @@ func (e *LeftError) Error() string {
 
 func (e *LeftError) Unwrap() error { return e.Err }
 
-// Clear deletes every container that the backend lists, whatever the Manager
-// knows of it, Options.DeleteWorkers at a time. It is for a daemon that ends,
-// after Run has returned. An error is a *LeftError, or the backend's if it could
-// not list its containers. A container of which only files are left that were set
-// aside is removed; the log says so.
+// Clear deletes every container that the backend lists, including those that
+// the Manager does not know, Options.DeleteWorkers at a time. A daemon calls it
+// at its end, after Run has returned. An error is a *LeftError, or the
+// backend's if it could not list its containers. A container whose files were
+// set aside counts as deleted; the log says so.
 func (m *Manager) Clear(ctx context.Context) error {
 	guids, err := m.options.Backend.List(ctx)
 	if err != nil {

@@ -39,91 +39,96 @@ const MaxResultBytes = 50 << 10
 // container goes on without it.
 const exitTimeout = time.Second
 
-// Options configure a Manager. Only Backend is required.
+// Options configure a Manager. They are a plain value. Only Backend is
+// required.
 type Options struct {
 	Backend executor.ContainerBackend
-	// Dir holds logs, the download cache and temporary files. It belongs to
-	// the Manager, which empties it. Without it output is discarded, and
-	// whatever needs a download or an upload fails.
+	// Dir holds logs, the download cache and temporary files. It belongs to the
+	// Manager, which empties it. Without it, output is discarded, and every
+	// download and upload fails.
 	Dir string
-	// Capacity is what the cell has for containers. A zero field means what
-	// the backend knows of its host. If it does not, Containers are
-	// DefaultContainers, PIDs are not counted, and the others are an error.
+	// Capacity is what the cell has for containers. For a zero field, the
+	// backend's knowledge of its host counts. If the backend does not know it
+	// either, Containers are DefaultContainers, PIDs are not counted, and the
+	// others are an error.
 	Capacity Capacity
-	// DefaultMaxPIDs is for containers that ask for none; 0 means
+	// DefaultMaxPIDs is the limit for containers that set none; 0 means
 	// DefaultMaxPIDs.
 	DefaultMaxPIDs int64
-	// Grace is the time between TERM and KILL of a container that names none;
-	// 0 means DefaultGrace.
+	// Grace is the time between TERM and KILL for containers that set none; 0
+	// means DefaultGrace.
 	Grace time.Duration
-	// UnhealthyInterval is between two probes until a container is healthy or
-	// ready, HealthyInterval afterwards (002 §Monitoring Health). 0 means
-	// DefaultUnhealthyInterval and DefaultHealthyInterval.
+	// UnhealthyInterval is the time between two probes until a container is
+	// healthy or ready, and HealthyInterval afterwards (002 §Monitoring
+	// Health). 0 means DefaultUnhealthyInterval and DefaultHealthyInterval.
 	UnhealthyInterval, HealthyInterval time.Duration
 	// ReservationExpiry is how long a reservation waits for its work; 0 means
 	// executor.DefaultReservationExpiry.
 	ReservationExpiry time.Duration
-	// ReapInterval is between two comparisons with what the backend lists;
-	// 0 means DefaultReapInterval.
+	// ReapInterval is the time between two comparisons with what the backend
+	// lists; 0 means DefaultReapInterval.
 	ReapInterval time.Duration
 	// CreateWorkers and DeleteWorkers bound how many containers are made and
-	// removed at once, and ProcessWorkers how many processes are started, how
-	// many signals are sent, and how many probes are made. Downloads and
-	// Uploads bound transfers, those of cached dependencies included. 0 means
+	// removed at once. ProcessWorkers bounds how many processes are started,
+	// how many signals are sent, and how many probes run at once. Downloads and
+	// Uploads bound transfers, including those of cached dependencies. 0 means
 	// the default of that name.
 	CreateWorkers, DeleteWorkers, ProcessWorkers, Downloads, Uploads int
 	// LogSegmentBytes and LogSegments bound each of the three logs of a
 	// container; 0 means 5 MiB and 2.
 	LogSegmentBytes int64
 	LogSegments     int
-	// EndedLogs is of how many containers that are gone the end of each log is
-	// kept, EndedLogBytes how much of each of the three; 0 means 200 and 64 KiB,
-	// a negative number of containers none.
+	// EndedLogs is the number of deleted containers whose last output is kept,
+	// and EndedLogBytes how much of each of their three logs; 0 means 200 and
+	// 64 KiB, and a negative number of containers none.
 	EndedLogs     int
 	EndedLogBytes int64
-	// CacheBytes is the size of the download cache without what is in use, and
-	// bounds what containers without a DiskMB may have in use;
-	// 0 means 10 GB.
+	// CacheBytes is the size of the download cache, not counting what is in
+	// use. It also bounds what containers without a DiskMB may have in use. 0
+	// means 10 GB.
 	CacheBytes int64
-	// MaxDownloadBytes is the largest archive, MaxContentBytes the most that
-	// may be in one, or in an upload; 0 means 4 GiB and 8 GiB.
+	// MaxDownloadBytes is the size of the largest archive, and MaxContentBytes
+	// the most that an archive may unpack to or an upload may hold; 0 means 4
+	// GiB and 8 GiB.
 	MaxDownloadBytes, MaxContentBytes int64
 	// MaxContentEntries is how many files, directories and links an archive may
 	// have; 0 means 500,000.
 	MaxContentEntries int
-	// TransferAllow and TransferDeny are networks that transfers may and may not
-	// reach. What is in an allowed one may be reached; of the rest, what is in a
-	// denied one may not, nor the host's loopback, link-local and unspecified
-	// addresses, metadata services and multicast. It is the address that is
-	// dialled that counts, for redirects too, and proxies are not asked.
+	// TransferAllow and TransferDeny are networks that transfers may and may
+	// not reach. An address in an allowed network may be reached. Of the rest,
+	// transfers reach neither denied networks nor the host's loopback,
+	// link-local and unspecified addresses, metadata services and multicast.
+	// The address that is dialled counts, after redirects too. Transfers use no
+	// proxies.
 	TransferAllow, TransferDeny []netip.Prefix
-	// HTTPClient makes transfers in place of one that waits a minute for an
-	// answer to begin. It reaches what it likes: TransferAllow and TransferDeny
-	// are not for it.
+	// HTTPClient makes transfers in place of the default client, which waits a
+	// minute for an answer to begin. TransferAllow and TransferDeny do not
+	// apply to it.
 	HTTPClient *http.Client
 	// Volumes are the volume drivers by name.
 	Volumes map[string]VolumeDriver
-	// TrustedCertificates is a directory of the host that is mounted, to be
-	// read, where a container wants its trusted certificates. Without it such a
+	// TrustedCertificates is a directory of the host. It is mounted read-only
+	// where a container wants its trusted certificates. Without it such a
 	// container gets none.
 	TrustedCertificates string
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
-	// Delay is how much virtual time a job takes when Tick carries it out; nil
-	// means none. It is for simulations, and Run does not ask it.
+	// Delay returns how much virtual time a job takes when Tick carries it out;
+	// nil means none. It is for simulations; Run does not call it.
 	Delay func(Job) time.Duration
-	// Logger hears what no answer tells: failures of the host. Nil means
-	// nobody.
+	// Logger receives failures of the host that no answer reports; nil discards
+	// them.
 	Logger *slog.Logger
 }
 
-// A VolumeDriver makes volumes appear on the host.
+// A VolumeDriver makes volumes appear on the host. Its methods are called
+// concurrently, but one at a time for each container and volume.
 type VolumeDriver interface {
-	// Mount makes the volume of v available to a container and returns the
-	// absolute path of the host where it is.
+	// Mount makes the volume v available to a container and returns its
+	// absolute path on the host.
 	Mount(ctx context.Context, guid string, v executor.VolumeMount) (path string, err error)
-	// Unmount takes back what Mount did. It is called once the container is
-	// gone, and again later if it fails.
+	// Unmount undoes Mount. It is called once the container is gone, and again
+	// later if it fails.
 	Unmount(ctx context.Context, guid string, v executor.VolumeMount) error
 }
 

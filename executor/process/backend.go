@@ -17,8 +17,8 @@ import (
 // The variable of every process that holds its container's directory.
 const containerDirVar = "DIEGO_CONTAINER_DIR"
 
-// Backend is an [executor.ContainerBackend]. Its methods may be called at
-// once from many goroutines.
+// Backend is an [executor.ContainerBackend]. Its methods may be called
+// concurrently.
 type Backend struct {
 	options Options
 
@@ -32,8 +32,9 @@ var (
 	_ executor.Sweeper          = (*Backend)(nil)
 )
 
-// New returns a Backend that keeps its containers in o.Dir. It touches none
-// that are there already: List shows them and Delete removes them.
+// New returns a Backend that keeps its containers in o.Dir. It leaves
+// containers of an earlier Backend alone: List returns them and Delete removes
+// them.
 func New(o Options) (*Backend, error) {
 	o, err := o.orDefault()
 	if err != nil {

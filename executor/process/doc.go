@@ -1,36 +1,37 @@
 // Package process is a backend of plain host processes, for laptops and for
 // systems without containers. It needs no root.
 //
-// There is NO ISOLATION. What runs here sees the host's files, processes and
-// network, as the user that the daemon runs as (see Options.SwitchUser), and
-// no limit of memory, disk, processes or CPU is enforced: Probe lists every
-// one of these as missing. Run only what you would run in your own shell.
+// There is NO ISOLATION. A process sees the host's files, processes and network
+// as the user that the daemon runs as (see [Options.SwitchUser]), and no limit
+// of memory, disk, processes or CPU is enforced. Probe lists each of these as
+// missing. Run only what you would run in your own shell.
 //
-// What it does keep: every process that Start starts is a session of its own,
-// is killed with all its children, and leaves nothing behind after Delete. Each
-// container has a directory that stands in for its root file system:
+// The backend does keep this promise: every process that Start starts leads a
+// session of its own, is killed with all its children, and leaves nothing
+// behind after Delete. Each container has a directory in place of a root file
+// system:
 //
 //   - Files, downloads and mounts (as symbolic links) are put below it.
 //   - The absolute Path and Dir of a process are looked up below it first and
 //     on the host second. Inside a running process an absolute path is the
-//     host's; the variable DIEGO_CONTAINER_DIR says where the directory is.
+//     host's; the variable DIEGO_CONTAINER_DIR names the directory.
 //   - StreamIn, StreamOut and Files never leave it.
 //
-// Ports are ports of the host. A process that is to be reached on a container
-// port listens on the host port that the container's mapping gives it, which
-// its environment tells it (PORT).
+// Ports are ports of the host. To be reached on a container port, a process
+// listens on the host port that the port is mapped to; its environment names
+// that port (PORT).
 //
-// A process that runs costs the daemon three parked goroutines, or one if its
-// output is discarded, and on Linux no thread.
+// A running process costs the daemon three parked goroutines, or one if its
+// output is discarded. On Linux it costs no thread.
 //
-// On Linux a container's processes are found by that same variable in their
-// environment, so that those of a daemon that was killed are found again.
-// Elsewhere only process groups are known: a child that makes itself a new
-// session escapes, and after a crash of the daemon what still runs must be
-// ended by hand. On Linux a child escapes only if it clears its environment
-// and outlives its parents and all of its session that have kept theirs.
+// On Linux, the backend finds a container's processes by that same variable in
+// their environment, and so finds those of a daemon that was killed. A child
+// escapes only if it clears its environment and outlives its parents and
+// everything in its session that has kept theirs. On other systems the backend
+// knows only process groups: a child that makes a session of its own escapes,
+// and what still runs after a crash of the daemon must be ended by hand.
 //
-// On Linux, Signal, Delete and Usage of a container look at all processes of
-// the host. One look serves all calls that wait for one, in all Backends of a
-// daemon: to stop many containers together takes little more than to stop one.
+// On Linux, Signal, Delete and Usage look at all processes of the host. One
+// look serves all calls that wait for one, in all Backends of a daemon, so
+// stopping many containers together takes little more than stopping one.
 package process

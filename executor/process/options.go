@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// Options configure a Backend.
+// Options configure a Backend. They are a plain value.
 type Options struct {
 	// Dir holds the containers' directories. It belongs to one Backend at a
 	// time and is made if missing. Empty is an error: what lies there is
