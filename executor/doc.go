@@ -41,7 +41,7 @@
 // The package is pure: it holds data, rules and JSON, and takes the time as an
 // argument.
 //
-// # Concurrency
+// # Concurrent use
 //
 // Functions may be called concurrently. Types are plain values unless they say
 // otherwise: any number of goroutines may use one while none changes it, and

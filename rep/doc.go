@@ -23,7 +23,7 @@
 // stale, so the Rep reads container and record again before it deletes a live
 // container.
 //
-// # Concurrency
+// # Concurrent use
 //
 // Functions may be called concurrently, and so may the methods of [Rep],
 // [Executor], [BBS] and [Announcer]. All other types are plain values: any

@@ -23,6 +23,11 @@
 //
 // Each container has uids and gids of its own, which a user namespace and
 // idmapped mounts translate; see [Options.SharedIDs].
+//
+// # Concurrent use
+//
+// The methods of [Backend] may be called concurrently. [Options] are a plain
+// value: any number of goroutines may use one while none changes it.
 package libcontainer
 
 // The files of this package make, use and remove containers. The parts of a

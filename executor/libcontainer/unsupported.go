@@ -10,8 +10,8 @@ import (
 	"github.com/diegosdk/diego/executor"
 )
 
-// Backend exists only where containers do. Of a zero one, Probe and Close may
-// be called.
+// Backend is an [executor.ContainerBackend] on systems that have containers. On
+// this one, only Probe and Close may be called, and concurrently.
 type Backend struct{ executor.ContainerBackend }
 
 var errUnsupported = fmt.Errorf("%w: real containers need Linux on amd64 or arm64 and a build with cgo (CGO_ENABLED=1 and a C compiler); this is %s/%s without one of them; use the process backend",

@@ -26,7 +26,7 @@
 // The package knows LRPs and tasks only by the tags that name an instance to
 // its own processes.
 //
-// # Concurrency
+// # Concurrent use
 //
 // [Manager] says which of its methods may be called concurrently, and so do
 // [Log], [Subscription] and [VolumeDriver]. All other types are plain values:

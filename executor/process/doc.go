@@ -34,4 +34,9 @@
 // On Linux, Signal, Delete and Usage look at all processes of the host. One
 // look serves all calls that wait for one, in all Backends of a daemon, so
 // stopping many containers together takes little more than stopping one.
+//
+// # Concurrent use
+//
+// The methods of [Backend] may be called concurrently. [Options] are a plain
+// value: any number of goroutines may use one while none changes it.
 package process

@@ -8,8 +8,8 @@ import (
 	"github.com/diegosdk/diego/executor"
 )
 
-// Backend is an [executor.ContainerBackend] on Unix systems. Here there is
-// none.
+// Backend is an [executor.ContainerBackend] on Unix systems. On this one there
+// is none to call concurrently or otherwise.
 type Backend struct{ executor.ContainerBackend }
 
 // New fails: sessions and signals are those of Unix.

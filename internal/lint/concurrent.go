@@ -9,10 +9,10 @@ import (
 )
 
 // Shared are the packages whose types say whether goroutines may share them.
-var Shared = []string{"auction", "converge", "lrp", "task"}
+var Shared = []string{"auction", "converge", "executor", "executor/libcontainer", "executor/manager", "executor/process", "lrp", "rep", "task"}
 
 // sharing is what a comment about that says.
-var sharing = regexp.MustCompile(`goroutine|at the\s+same\s+time`)
+var sharing = regexp.MustCompile(`goroutine|at the\s+same\s+time|concurrently`)
 
 // CheckConcurrency refuses a package whose comment has no section "Concurrent
 // use", which is about its values, and an exported type that is no plain value
