@@ -33,6 +33,7 @@ func (w *World) FallBack(ctx context.Context) error {
 	}
 	m.fallBack()
 	w.Fallen++
+	w.ledger.closed = true
 	w.seen, w.records, w.crashes = m.seen, maps.Clone(m.records), maps.Clone(m.crashes)
 	w.epoch = 0                                     // a leader that was replaced in what is lost is none that was replaced
 	w.ranBefore, w.fell = w.counts(), w.Clock.Now() // what is lost is done again
@@ -42,8 +43,6 @@ func (w *World) FallBack(ctx context.Context) error {
 // A subscriber follows the log by way of any plane, at its own pace.
 type subscriber struct {
 	at storage.Cursor
-	// missed is how often it was told that it has to read the records anew.
-	missed int
 }
 
 // follow lets the subscriber read some of what there is.
@@ -60,14 +59,14 @@ func (w *World) follow(ctx context.Context, s *subscriber) error {
 	left := 1 + w.random.IntN(20)
 	for e, err := range events {
 		if errors.Is(err, storage.ErrGone) {
-			s.at, s.missed = log.Newest, s.missed+1
+			s.at = log.Newest // it has to read the records anew
 			return nil
 		}
 		if err != nil {
 			return fmt.Errorf("a subscriber at event %d: %w", s.at, err)
 		}
 		if g := e.Gap; e.Sequence != s.at+1 && (g == nil || g.After != s.at) {
-			return fmt.Errorf("a subscriber is shown event %d after event %d", e.Sequence, s.at)
+			return checkLog.violated("a subscriber is shown event %d after event %d", e.Sequence, s.at)
 		}
 		s.at = e.Sequence
 		if err := w.shown(&e); err != nil {
@@ -88,7 +87,7 @@ func (w *World) shown(e *storage.Event) error {
 	}
 	text := e.At.String() + string(data)
 	if before, known := w.numbers[e.Sequence]; known && before != text {
-		return fmt.Errorf("event %d is %q and was %q", e.Sequence, text, before)
+		return checkLog.violated("event %d is %q and was %q", e.Sequence, text, before)
 	}
 	w.numbers[e.Sequence] = text
 	return nil
@@ -98,7 +97,7 @@ func (w *World) shown(e *storage.Event) error {
 func (w *World) granted(l storage.Lease) {
 	fence := l.Fence()
 	if w.epochs[fence] {
-		w.broken = fmt.Errorf("epoch %d of the %s lease %q was granted twice", l.Epoch, l.Kind, l.Name)
+		w.object(checkLeaders.violated("epoch %d of the %s lease %q was granted twice", l.Epoch, l.Kind, l.Name))
 	}
 	w.epochs[fence] = true
 }
@@ -112,12 +111,4 @@ func (w *World) counts() map[string]int {
 		}
 	}
 	return runs
-}
-
-// Missed is how often subscribers had to read the records anew.
-func (w *World) Missed() (n int) {
-	for i := range w.subscribers {
-		n += w.subscribers[i].missed
-	}
-	return n
 }

@@ -32,6 +32,7 @@ type machine interface {
 	lose()
 	mend()
 	drain()
+	evacuates() bool
 	// hush makes it keep the end of containers to itself, or no longer; a real
 	// cell never does. It outlasts heal.
 	hush()
@@ -54,6 +55,7 @@ func (m *model) poll(ctx context.Context)   { m.Poll(ctx) }
 func (m *model) lose()                      { m.Lose(); m.run++ }
 func (m *model) mend()                      {}
 func (m *model) drain()                     { m.Evacuating = !m.Evacuating }
+func (m *model) evacuates() bool            { return m.Evacuating }
 func (m *model) hush()                      { m.Silent = !m.Silent }
 func (m *model) heal()                      { m.Evacuating = false }
 func (m *model) holds() []memcell.Container { return m.Containers() }
@@ -181,6 +183,7 @@ func (a hostAnnouncer) Leave(ctx context.Context) error {
 func (h *host) presence() bbs.CellPresence { return h.p }
 func (h *host) ran() map[string]int        { return h.begun }
 func (h *host) drain()                     { _ = h.rep.Evacuate(context.Background()) }
+func (h *host) evacuates() bool            { began, _, _ := h.rep.Evacuation(); return !began.IsZero() }
 func (h *host) hush()                      {}
 func (h *host) heal()                      {}
 
@@ -215,7 +218,7 @@ func (h *host) lose() {
 func (h *host) mend() {
 	if h.off {
 		if err := h.boot(); err != nil {
-			h.world.broken = err
+			h.world.object(err)
 		}
 	}
 }

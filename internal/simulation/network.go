@@ -5,8 +5,8 @@ import (
 	"errors"
 	"iter"
 	"math/rand/v2"
+	"slices"
 
-	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/lrp"
@@ -24,7 +24,7 @@ type network struct {
 	random *rand.Rand
 	// faults is the share of calls that go wrong.
 	faults float64
-	planes func() []*diego.ControlPlane
+	world  *World
 	// late are calls that were thought lost and are yet to arrive.
 	late []func()
 }
@@ -67,13 +67,16 @@ type link struct {
 var _ rep.BBS = link{}
 
 // call tries every plane: those that do not lead say so.
-func (l link) call(f func(*bbs.BBS) error) error {
+func (l link) call(u utterance, f func(*bbs.BBS) error) error {
 	if *l.cut {
 		return errLost
 	}
 	return l.carry(func() error {
+		before := l.world.speaking
+		l.world.speaking = &u
+		defer func() { l.world.speaking = before }()
 		err := errLost
-		for _, p := range l.planes() {
+		for _, p := range l.world.Planes {
 			if err = f(p.BBS); !errors.Is(err, bbs.ErrNotLeader) {
 				return err
 			}
@@ -82,9 +85,17 @@ func (l link) call(f func(*bbs.BBS) error) error {
 	})
 }
 
-func ask[T any](l link, f func(*bbs.BBS) (T, error)) (answer T, err error) {
-	err = l.call(func(b *bbs.BBS) (err error) { answer, err = f(b); return err })
+func ask[T any](l link, u utterance, f func(*bbs.BBS) (T, error)) (answer T, err error) {
+	err = l.call(u, func(b *bbs.BBS) (err error) { answer, err = f(b); return err })
 	return answer, err
+}
+
+// recorded is what is recorded at an index, and whether nobody but the caller has
+// committed anything since.
+func (l link) recorded(guid string, index int) (before []lrp.ActualLRP, alone func() bool) {
+	ledger := l.world.ledger
+	commits := ledger.commits
+	return slices.Clone(ledger.slot(guid, index).records), func() bool { return ledger.commits <= commits+1 }
 }
 
 // ActualLRPs and the other reads do not go wrong by themselves.
@@ -92,83 +103,100 @@ func (l link) ActualLRPs(ctx context.Context, f storage.ActualLRPFilter) iter.Se
 	if *l.cut {
 		return func(yield func(lrp.ActualLRP, error) bool) { yield(lrp.ActualLRP{}, errLost) }
 	}
-	return l.planes()[0].BBS.ActualLRPs(ctx, f)
+	return l.world.Planes[0].BBS.ActualLRPs(ctx, f)
 }
 
 func (l link) Slot(ctx context.Context, processGUID string, index int) (lrp.Slot, error) {
 	if *l.cut {
 		return lrp.Slot{}, errLost
 	}
-	return l.planes()[0].BBS.Slot(ctx, processGUID, index)
+	return l.world.Planes[0].BBS.Slot(ctx, processGUID, index)
 }
 
 func (l link) Tasks(ctx context.Context, f storage.TaskFilter) iter.Seq2[*task.Task, error] {
 	if *l.cut {
 		return func(yield func(*task.Task, error) bool) { yield(nil, errLost) }
 	}
-	return l.planes()[0].BBS.Tasks(ctx, f)
+	return l.world.Planes[0].BBS.Tasks(ctx, f)
 }
 
 func (l link) Task(ctx context.Context, guid string) (*task.Task, error) {
 	if *l.cut {
 		return nil, errLost
 	}
-	return l.planes()[0].BBS.Task(ctx, guid)
+	return l.world.Planes[0].BBS.Task(ctx, guid)
 }
 
 func (l link) Deployment(ctx context.Context, guid string) (*lrp.Deployment, error) {
 	if *l.cut {
 		return nil, errLost
 	}
-	return l.planes()[0].BBS.Deployment(ctx, guid)
+	return l.world.Planes[0].BBS.Deployment(ctx, guid)
 }
 
 func (l link) ClaimLRP(ctx context.Context, guid string, index int, c lrp.Claim) error {
-	return l.call(func(b *bbs.BBS) error { return b.ClaimLRP(ctx, guid, index, c) })
+	return l.call(utterance{instance: c.Instance}, func(b *bbs.BBS) error {
+		before, alone := l.recorded(guid, index)
+		err := b.ClaimLRP(ctx, guid, index, c)
+		l.world.object(l.world.ledger.claimed(slotKey{guid, index}, c, before, alone(), err))
+		return err
+	})
 }
 
 func (l link) StartLRP(ctx context.Context, guid string, index int, c lrp.Start) error {
-	return l.call(func(b *bbs.BBS) error { return b.StartLRP(ctx, guid, index, c) })
+	return l.call(utterance{instance: c.Instance}, func(b *bbs.BBS) error {
+		before, alone := l.recorded(guid, index)
+		err := b.StartLRP(ctx, guid, index, c)
+		l.world.object(l.world.ledger.started(slotKey{guid, index}, c, before, alone(), err))
+		return err
+	})
 }
 
 func (l link) CrashLRP(ctx context.Context, guid string, index int, c lrp.Crash) error {
-	return l.call(func(b *bbs.BBS) error { return b.CrashLRP(ctx, guid, index, c) })
+	return l.call(utterance{instance: c.Instance}, func(b *bbs.BBS) error { return b.CrashLRP(ctx, guid, index, c) })
 }
 
 func (l link) RemoveLRP(ctx context.Context, guid string, index int, c lrp.Remove) error {
-	return l.call(func(b *bbs.BBS) error { return b.RemoveLRP(ctx, guid, index, c) })
+	return l.call(utterance{instance: c.Instance}, func(b *bbs.BBS) error { return b.RemoveLRP(ctx, guid, index, c) })
 }
 
 func (l link) EvacuateClaimedLRP(ctx context.Context, guid string, index int, c lrp.EvacuateClaimed) (bool, error) {
-	return ask(l, func(b *bbs.BBS) (bool, error) { return b.EvacuateClaimedLRP(ctx, guid, index, c) })
+	return ask(l, utterance{instance: c.Instance}, func(b *bbs.BBS) (bool, error) { return b.EvacuateClaimedLRP(ctx, guid, index, c) })
 }
 
 func (l link) EvacuateRunningLRP(ctx context.Context, guid string, index int, c lrp.EvacuateRunning) (bool, error) {
-	return ask(l, func(b *bbs.BBS) (bool, error) { return b.EvacuateRunningLRP(ctx, guid, index, c) })
+	return ask(l, utterance{instance: c.Instance}, func(b *bbs.BBS) (bool, error) {
+		before, _ := l.recorded(guid, index)
+		keep, err := b.EvacuateRunningLRP(ctx, guid, index, c)
+		if err == nil && !keep {
+			l.world.object(l.world.ledger.drained(slotKey{guid, index}, c.Instance, before))
+		}
+		return keep, err
+	})
 }
 
 func (l link) EvacuateStoppedLRP(ctx context.Context, guid string, index int, c lrp.EvacuateStopped) (bool, error) {
-	return ask(l, func(b *bbs.BBS) (bool, error) { return b.EvacuateStoppedLRP(ctx, guid, index, c) })
+	return ask(l, utterance{instance: c.Instance}, func(b *bbs.BBS) (bool, error) { return b.EvacuateStoppedLRP(ctx, guid, index, c) })
 }
 
 func (l link) EvacuateCrashedLRP(ctx context.Context, guid string, index int, c lrp.EvacuateCrashed) (bool, error) {
-	return ask(l, func(b *bbs.BBS) (bool, error) { return b.EvacuateCrashedLRP(ctx, guid, index, c) })
+	return ask(l, utterance{instance: c.Instance}, func(b *bbs.BBS) (bool, error) { return b.EvacuateCrashedLRP(ctx, guid, index, c) })
 }
 
 func (l link) RemoveEvacuatingLRP(ctx context.Context, guid string, index int, c lrp.RemoveEvacuating) error {
-	return l.call(func(b *bbs.BBS) error { return b.RemoveEvacuatingLRP(ctx, guid, index, c) })
+	return l.call(utterance{instance: c.Instance}, func(b *bbs.BBS) error { return b.RemoveEvacuatingLRP(ctx, guid, index, c) })
 }
 
 func (l link) StartTask(ctx context.Context, guid string, c task.Start) (bool, error) {
-	return ask(l, func(b *bbs.BBS) (bool, error) { return b.StartTask(ctx, guid, c) })
+	return ask(l, utterance{attempt: c.Attempt}, func(b *bbs.BBS) (bool, error) { return b.StartTask(ctx, guid, c) })
 }
 
 func (l link) CompleteTask(ctx context.Context, guid string, c task.Complete) error {
-	return l.call(func(b *bbs.BBS) error { return b.CompleteTask(ctx, guid, c) })
+	return l.call(utterance{attempt: c.Attempt}, func(b *bbs.BBS) error { return b.CompleteTask(ctx, guid, c) })
 }
 
 func (l link) RejectStartedTask(ctx context.Context, guid string, c task.Reject) error {
-	return l.call(func(b *bbs.BBS) error { return b.RejectStartedTask(ctx, guid, c) })
+	return l.call(utterance{attempt: c.Attempt}, func(b *bbs.BBS) error { return b.RejectStartedTask(ctx, guid, c) })
 }
 
 // A wire is a control plane's way to a cell.
@@ -189,6 +217,9 @@ func (w wire) send(f func() error) error {
 
 func (w wire) State(ctx context.Context) (s auction.CellState, err error) {
 	err = w.send(func() (err error) { s, err = w.cell.State(ctx); return err })
+	if err == nil {
+		w.world.said[s.ID] = s
+	}
 	return s, err
 }
 
@@ -199,11 +230,18 @@ func (w wire) Inventory(ctx context.Context) (i auction.Inventory, err error) {
 }
 
 func (w wire) Perform(ctx context.Context, work auction.Work) (r []auction.Rejection, err error) {
-	err = w.send(func() (err error) { r, err = w.cell.Perform(ctx, work); return err })
+	w.world.object(handed(w.world.said[work.CellID], work))
+	err = w.send(func() (err error) {
+		held := len(w.cell.holds())
+		r, err = w.cell.Perform(ctx, work)
+		w.world.object(taken(work.CellID, w.cell.evacuates(), len(w.cell.holds())-held))
+		return err
+	})
 	return r, err
 }
 
 func (w wire) StopLRP(ctx context.Context, key lrp.Key, instance lrp.InstanceKey) error {
+	w.world.object(w.world.ledger.stopped(key, instance))
 	return w.send(func() error { return w.cell.StopLRP(ctx, key, instance) })
 }
 

@@ -70,6 +70,29 @@ type World struct {
 	// fell is when that was; zero if it never did.
 	fell time.Time
 
+	// ledger is what was committed, and speaking is the cell whose call is being
+	// carried out, or nil.
+	ledger   *ledger
+	speaking *utterance
+	// said is what each cell said of itself last, to an auctioneer.
+	said map[string]auction.CellState
+	// restarts and retries are this world's policies, and room the memory of
+	// its cells in MiB.
+	restarts restarts
+	retries  int
+	room     int64
+	// evacuation is how long an EVACUATING record lives.
+	evacuation time.Duration
+	// calm is true while no message is lost.
+	calm bool
+	// healed is when all faults have ended, or zero; employing is true while
+	// Employ works.
+	healed    time.Time
+	employing bool
+	// acting is the cell that works, or -1, and depth how many actors have
+	// interrupted one another.
+	acting, depth int
+
 	saved       *moment
 	subscribers [3]subscriber
 	// Fallen is how often the store fell back.
@@ -119,10 +142,12 @@ func (s *flakyStore) fails() (failed, done bool) {
 
 // Commit implements [storage.Store].
 func (s *flakyStore) Commit(ctx context.Context, b storage.Batch) (c storage.Cursor, err error) {
+	s.world.interrupt()
 	failed, done := s.fails()
 	if done {
 		if c, err = s.Store.Commit(ctx, b); err == nil {
 			s.world.committed(b.Fence.Epoch)
+			s.world.object(s.world.ledger.committed(&b))
 		}
 	}
 	if failed {
@@ -162,9 +187,43 @@ func (s *flakyStore) Renew(ctx context.Context, l storage.Lease, ttl time.Durati
 // committed makes sure that leaders commit one after another.
 func (w *World) committed(epoch int64) {
 	if epoch == 0 || epoch < w.epoch {
-		w.broken = fmt.Errorf("a leader of epoch %d has committed after one of epoch %d", epoch, w.epoch)
+		w.object(checkLeaders.violated("a leader of epoch %d has committed after one of epoch %d", epoch, w.epoch))
 	}
 	w.epoch = epoch
+}
+
+// object keeps the first violation, which ends the history at the next Check.
+func (w *World) object(err error) {
+	if w.broken == nil {
+		w.broken = err
+	}
+}
+
+// interrupt lets somebody else act, now and then, between what an actor has read
+// and what it is about to commit.
+func (w *World) interrupt() {
+	if w.net.faults == 0 || w.depth > 0 || w.random.IntN(12) != 0 {
+		return
+	}
+	ctx := context.Background() // the actor's own has its request id
+	w.depth++
+	speaking, acting := w.speaking, w.acting
+	w.speaking = nil
+	defer func() { w.depth--; w.speaking, w.acting = speaking, acting }()
+	switch i := w.random.IntN(len(w.cells)); w.random.IntN(4) {
+	case 0:
+		w.net.deliverLate(false)
+	case 1:
+		w.Consume(ctx)
+	default:
+		if i == acting || w.cut[i] {
+			return
+		}
+		if w.acting = i; w.random.IntN(2) == 0 {
+			w.cells[i].crash(w.random.IntN(1000))
+		}
+		w.cells[i].poll(ctx)
+	}
 }
 
 // NewWorld makes a world of some cells and two control planes. The cells are
@@ -177,9 +236,12 @@ func NewWorld(seed uint64, cells int, real bool) (*World, error) {
 		records: map[recordKey]lrp.ActualLRP{}, crashes: map[string]int{}, gone: map[string]time.Time{},
 	}
 	w.Store = memstore.New(&memstore.Options{Now: w.Clock.Now})
-	w.net = &network{random: w.random, planes: func() []*diego.ControlPlane { return w.Planes }}
+	w.net = &network{random: w.random, world: w}
+	w.ledger, w.said, w.acting = newLedger(w), map[string]auction.CellState{}, none
+	policies := w.draw(rand.New(rand.NewPCG(seed, 2)))
 	w.cut, w.back, w.silence = make([]bool, cells), make([]int, cells), make([]spell, cells)
 	for i, c := range memcell.NewFleet(cells, w.Clock) {
+		c.Presence.Capacity.MemoryMB = w.room
 		l := link{w.net, &w.cut[i]}
 		if real {
 			h, err := newHost(w, c.Presence, l)
@@ -198,6 +260,7 @@ func NewWorld(seed uint64, cells int, real bool) (*World, error) {
 		s := &flakyStore{Store: w.Store, world: w}
 		p, err := diego.New(diego.Options{
 			Store: s, Owner: fmt.Sprintf("plane-%d", i+1), Concurrency: 1, Guard: converge.Guard{MaxLoss: maxLoss, Grace: lossGrace, TaskGrace: taskGrace},
+			LRPs: lrp.Policy{Restart: policies, EvacuationTimeout: w.evacuation}, Tasks: task.Policy{MaxRetries: w.retries},
 			Dial: w.dial, Post: w.post, Now: func() time.Time {
 				if s.paused != nil {
 					return *s.paused
@@ -213,6 +276,26 @@ func NewWorld(seed uint64, cells int, real bool) (*World, error) {
 	return w, nil
 }
 
+// none stands for no cell.
+const none = -1
+
+// draw draws the policies of a world. Its checkers go by restarts and retries.
+func (w *World) draw(random *rand.Rand) lrp.RestartPolicy {
+	pick := func(of ...int) int { return of[random.IntN(len(of))] }
+	seconds := func(of ...int) time.Duration { return time.Duration(pick(of...)) * time.Second }
+	w.restarts = restarts{
+		immediate: pick(3, 3, 1, -1), most: pick(200, 200, 5),
+		shortest: seconds(30, 30, 10), longest: seconds(960, 960, 60), forgiven: seconds(300, 300, 60),
+	}
+	w.retries = pick(3, 3, 1)
+	w.evacuation = seconds(600, 600, 30)
+	w.room = int64(pick(64<<10, 64<<10, 1<<10))
+	return lrp.RestartPolicy{
+		ImmediateRestarts: w.restarts.immediate, MaxRestarts: w.restarts.most,
+		MinBackoff: w.restarts.shortest, MaxBackoff: w.restarts.longest, ResetAfter: w.restarts.forgiven,
+	}
+}
+
 func (w *World) dial(p bbs.CellPresence) (auction.CellClient, error) {
 	for i, c := range w.cells {
 		if c.presence().CellID == p.CellID {
@@ -224,6 +307,7 @@ func (w *World) dial(p bbs.CellPresence) (auction.CellClient, error) {
 
 // post is a consumer that does not always answer.
 func (w *World) post(_ context.Context, _ string, r task.CallbackResponse) int {
+	w.object(w.ledger.posts(&r))
 	if w.random.Float64() < w.net.faults {
 		return []int{0, 503, 404}[w.random.IntN(3)]
 	}
@@ -268,10 +352,12 @@ func (w *World) stepCell(ctx context.Context, i int) {
 			c.mend()
 		}
 	}
+	w.acting = i
 	c.step(ctx, !w.silence[i].step())
 	if !w.cut[i] && w.random.IntN(5) == 0 {
 		c.poll(ctx)
 	}
+	w.acting = none
 }
 
 // stepPlane lets a control plane work, unless it is paused. One that wakes
@@ -311,7 +397,7 @@ func (w *World) Mischief(ctx context.Context) {
 	case 3: // the store is down for one of the planes
 		w.storage[w.random.IntN(len(w.storage))].down = 1 + w.random.IntN(10)
 	case 4, 5, 6: // an instance crashes
-		w.cells[i].crash(w.random.IntN(1000))
+		w.cells[i].crash(w.random.IntN(2) * w.random.IntN(1000)) // often the same
 	case 7: // a cell is drained, or no longer
 		w.cells[i].drain()
 	case 8: // a container disappears
@@ -363,6 +449,7 @@ func (w *World) SpreadLoss(within int) (steps int) {
 // Heal ends all faults.
 func (w *World) Heal() {
 	w.net.faults = 0
+	w.healed = w.Clock.Now()
 	w.net.deliverLate(true)
 	for i, c := range w.cells {
 		w.cut[i], w.back[i], w.silence[i] = false, 0, spell{}
@@ -390,6 +477,8 @@ func (w *World) Employ(ctx context.Context, processes, tasks int) error {
 		if leading, _ := p.Leadership.Leading(); !leading {
 			continue
 		}
+		w.employing = true
+		defer func() { w.employing = false }()
 		err := p.BBS.UpsertDomain(ctx, "apps", 0)
 		for i := range processes {
 			err = errors.Join(err, p.BBS.CreateDeployment(ctx, lrp.DeploymentDefinition{
@@ -413,49 +502,6 @@ func (w *World) task() task.Desire {
 	return task.Desire{GUID: fmt.Sprintf("task-%d", w.names), Domain: "apps", Definition: t}
 }
 
-// Consume draws something that a consumer does. What a plane refuses is not
-// done.
-func (w *World) Consume(ctx context.Context) {
-	w.names++
-	ctx = bbs.WithRequestID(ctx, fmt.Sprintf("consumer-%d", w.names))
-	guid := fmt.Sprintf("process-%d", w.random.IntN(4))
-	instances := w.random.IntN(6)
-	id := fmt.Sprintf("d%d", w.names)
-	for _, p := range w.Planes {
-		b := p.BBS
-		_ = b.UpsertDomain(ctx, "apps", 2*time.Minute)
-		switch w.random.IntN(8) {
-		case 0, 1:
-			_ = b.CreateDeployment(ctx, lrp.DeploymentDefinition{
-				ProcessGUID: guid, Domain: "apps", UpdateStrategy: lrp.UpdateStrategy(w.random.IntN(2)),
-				Settings: lrp.Settings{Instances: instances}, DefinitionID: id, Definition: definition(w.names),
-			})
-		case 2:
-			_ = b.UpdateDeployment(ctx, guid, lrp.Update{Instances: &instances})
-		case 3:
-			next := definition(w.names)
-			_ = b.UpdateDeployment(ctx, guid, lrp.Update{DefinitionID: &id, Definition: &next})
-		case 4:
-			_ = b.DeleteDeployment(ctx, guid)
-		case 5:
-			_ = b.Retire(ctx, guid, w.random.IntN(5), "")
-		case 6:
-			t := w.task()
-			if w.random.IntN(2) == 0 {
-				t.Definition.CompletionCallbackURL = "http://consumer.example/"
-			}
-			_ = b.DesireTask(ctx, t)
-		case 7:
-			for t, err := range b.Tasks(ctx, storage.TaskFilter{States: []task.State{task.Pending, task.Running}}) {
-				if err == nil {
-					_ = b.CancelTask(ctx, t.GUID)
-				}
-				break
-			}
-		}
-	}
-}
-
 // Check returns what must not be: a slot that breaks an invariant, an event log
 // that does not tell of every record, a crash that counts twice, work that was
 // done twice, a leader that commits after it was replaced, a cell that is taken
@@ -472,7 +518,7 @@ func (w *World) Check(ctx context.Context) error {
 			return err
 		}
 		if g := e.Gap; e.Sequence != w.seen+1 && (g == nil || g.After != w.seen) {
-			return fmt.Errorf("event %d follows event %d", e.Sequence, w.seen)
+			return checkLog.violated("event %d follows event %d", e.Sequence, w.seen)
 		}
 		w.seen = e.Sequence
 		if err := w.shown(&e); err != nil {
@@ -486,7 +532,7 @@ func (w *World) Check(ctx context.Context) error {
 		}
 		if guid := crashed(e.LRP); guid != "" {
 			if w.crashes[guid]++; w.crashes[guid] > 1 {
-				return fmt.Errorf("instance %s has crashed twice", guid)
+				return checkCrashes.violated("instance %s has crashed twice", guid)
 			}
 		}
 	}
@@ -504,14 +550,19 @@ func (w *World) Check(ctx context.Context) error {
 	}
 	for _, s := range slots {
 		if err := s.Validate(); err != nil {
-			return err
+			return checkInvariants.violated("%v", err)
 		}
 	}
 	if !maps.EqualFunc(now, w.records, func(a, b lrp.ActualLRP) bool { return a.Equal(&b) }) {
-		return fmt.Errorf("the events tell of %d records, and there are %d", len(w.records), len(now))
+		return checkLog.violated("the events tell of %d records, and there are %d", len(w.records), len(now))
 	}
 	if err := w.checkPlans(ctx); err != nil {
 		return err
+	}
+	for _, check := range []func() error{w.ledger.expired, w.ledger.prompt} {
+		if err := check(); err != nil {
+			return err
+		}
 	}
 	return w.checkTasks()
 }
@@ -547,7 +598,7 @@ func (w *World) checkLoss(e *storage.Event) error {
 	now := w.Clock.Now()
 	if t := e.Task; t != nil && t.After != nil && t.Cause.Command == (task.CellMissing{}).Name() {
 		if since, gone := w.gone[t.Before.CellID]; !gone || now.Sub(since) < taskGrace {
-			return fmt.Errorf("task %s has failed with its cell, which is gone (%t) since %s", t.After.GUID, gone, since)
+			return checkGuard.violated("task %s has failed with its cell, which is gone (%t) since %s", t.After.GUID, gone, since)
 		}
 	}
 	settled := w.fell.IsZero() || now.Sub(w.fell) >= lossGrace
@@ -560,7 +611,7 @@ func (w *World) checkLoss(e *storage.Event) error {
 			}
 		}
 		if !gone || now.Sub(since) < lossGrace && float64(lately) > maxLoss*float64(len(w.cells)) {
-			return fmt.Errorf("%s is suspect: its cell is gone (%t) since %s, as are %d others", keyOf(l.After).guid, gone, since, lately-1)
+			return checkGuard.violated("%s is suspect: its cell is gone (%t) since %s, as are %d others", keyOf(l.After).guid, gone, since, lately-1)
 		}
 	}
 	return nil
@@ -577,15 +628,20 @@ func (w *World) checkPlans(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		all := some
+		if !some.Full {
+			if all, err = p.Converger.Plan(ctx, true); err != nil {
+				return err
+			}
+		}
+		if err := w.ledger.planned(all.LRPs); err != nil {
+			return err
+		}
 		if some.Full {
 			continue
 		}
-		all, err := p.Converger.Plan(ctx, true)
-		if err != nil {
-			return err
-		}
 		if !reflect.DeepEqual(some.LRPs, all.LRPs) || !reflect.DeepEqual(some.Tasks, all.Tasks) {
-			return fmt.Errorf("convergence plans %+v, and would plan %+v if it looked at everything", some, all)
+			return checkAgenda.violated("convergence plans %+v, and would plan %+v if it looked at everything", some, all)
 		}
 		w.Plans++
 		w.Actions += len(some.LRPs) + len(some.Tasks)
@@ -603,7 +659,7 @@ func (w *World) checkTasks() error {
 			most = 2
 		}
 		if n-w.ranBefore[name] > most {
-			return fmt.Errorf("task %s was run twice", name)
+			return checkOnce.violated("task %s was run twice", name)
 		}
 	}
 	return nil
@@ -647,6 +703,10 @@ func (w *World) Settled(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if w.gaveUp(d.ProcessGUID) {
+			maps.DeleteFunc(running, func(_, what string) bool { return strings.HasPrefix(what, d.ProcessGUID+"/") })
+			continue
+		}
 		for index := range d.Instances {
 			s, _, err := w.Store.Slot(ctx, d.ProcessGUID, index)
 			if err != nil {
@@ -677,4 +737,17 @@ func (w *World) Settled(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// gaveUp reports whether a process has an instance that has crashed too often to
+// start again, which also holds up a rollout.
+func (w *World) gaveUp(processGUID string) bool {
+	for key, s := range w.ledger.slots {
+		if key.guid == processGUID && slices.ContainsFunc(s.records, func(r lrp.ActualLRP) bool {
+			return r.State == lrp.Crashed && r.CrashCount > w.restarts.most
+		}) {
+			return true
+		}
+	}
+	return false
 }

@@ -1,0 +1,105 @@
+package simulation
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/lrp"
+)
+
+// claimed and started judge the answer to a cell's call. before are the records
+// when the cell spoke; alone says that nobody else has committed since.
+
+func (l *ledger) claimed(key slotKey, c lrp.Claim, before []lrp.ActualLRP, alone bool, err error) error {
+	refused, told := l.told(err)
+	if l.closed || !told || !alone {
+		return nil
+	}
+	mine := find(before, c.Instance)
+	free := slices.ContainsFunc(before, func(r lrp.ActualLRP) bool {
+		return r.Presence == lrp.Ordinary && r.State == lrp.Unclaimed && r.DefinitionID == c.DefinitionID
+	})
+	var want bool // refused
+	switch {
+	case mine != nil && mine.Presence == lrp.Suspect:
+		want = ordinaryRuns(before, c.Instance)
+	case mine != nil && mine.Presence == lrp.Evacuating:
+		want = true
+	default:
+		want = mine == nil && !free
+	}
+	return l.judge(key, "Claim", before, refused, want, err)
+}
+
+func (l *ledger) started(key slotKey, c lrp.Start, before []lrp.ActualLRP, alone bool, err error) error {
+	refused, told := l.told(err)
+	if l.closed || !told || !alone {
+		return nil
+	}
+	mine := find(before, c.Instance)
+	switch {
+	case mine != nil && mine.Presence == lrp.Suspect:
+		return l.judge(key, "Start", before, refused, ordinaryRuns(before, c.Instance), err)
+	case !another(before, c.Instance) && slices.ContainsFunc(before, func(r lrp.ActualLRP) bool { return r.Presence == lrp.Ordinary && r.DefinitionID == c.DefinitionID }):
+		return l.judge(key, "Start", before, refused, false, err) // it is alive, and no other is
+	case slices.ContainsFunc(before, func(r lrp.ActualLRP) bool {
+		return r.Presence == lrp.Ordinary && r.State == lrp.Running && r.DefinitionID == c.DefinitionID && r.InstanceKey != c.Instance
+	}):
+		return l.judge(key, "Start", before, refused, mine == nil, err)
+	}
+	return nil
+}
+
+// told reports whether err is an answer, and whether that is a refusal.
+func (l *ledger) told(err error) (refused, told bool) {
+	var t *lrp.TransitionError
+	refused = errors.As(err, &t)
+	return refused, refused || err == nil
+}
+
+func (l *ledger) judge(key slotKey, command string, before []lrp.ActualLRP, refused, want bool, err error) error {
+	if refused == want {
+		return nil
+	}
+	return checkAnswers.violated("%s/%d: %s is answered with %v, refused %t, want %t: %+v", key.guid, key.index, command, err, refused, want, before)
+}
+
+func find(records []lrp.ActualLRP, i lrp.InstanceKey) *lrp.ActualLRP {
+	for j := range records {
+		if records[j].InstanceKey == i {
+			return &records[j]
+		}
+	}
+	return nil
+}
+
+func ordinaryRuns(records []lrp.ActualLRP, than lrp.InstanceKey) bool {
+	return slices.ContainsFunc(records, func(r lrp.ActualLRP) bool {
+		return r.Presence == lrp.Ordinary && r.State == lrp.Running && r.InstanceKey != than
+	})
+}
+
+// handed judges work that is handed to a cell, by what the cell said last, and
+// what it answers: a cell that evacuates takes nothing.
+func handed(said auction.CellState, work auction.Work) error {
+	if said.Evacuating {
+		return checkAuction.violated("cell %s evacuates and has said so, and gets %d items", work.CellID, len(work.Items))
+	}
+	left := said.Remaining
+	for _, item := range work.Items {
+		left.MemoryMB, left.DiskMB, left.Containers = left.MemoryMB-item.MemoryMB, left.DiskMB-item.DiskMB, left.Containers-1
+	}
+	if left.MemoryMB < 0 || left.DiskMB < 0 || left.Containers < 0 {
+		return checkAuction.violated("cell %s said that it has room for %+v, and gets %d items, which leaves %+v", work.CellID, said.Remaining, len(work.Items), left)
+	}
+	return nil
+}
+
+// taken judges how many containers a cell has made for the work it was given.
+func taken(cellID string, evacuates bool, containers int) error {
+	if evacuates && containers > 0 {
+		return checkAuction.violated("cell %s evacuates and takes %d items", cellID, containers)
+	}
+	return nil
+}

@@ -1,0 +1,278 @@
+package simulation
+
+import (
+	"slices"
+	"time"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/rep/memcell"
+)
+
+// memory is how long a reason to stop an instance may lie back when the stop is
+// sent: effects wait while a control plane is paused.
+const memory = 2 * time.Minute
+
+func alive(k *memcell.Container) bool { return k.State != executor.Completed }
+
+// reasons judges every record of an instance that ran and does no more.
+func (l *ledger) reasons(c *slotChange) error {
+	for _, r := range running(c.before) {
+		kept := slices.ContainsFunc(running(c.after), func(a *lrp.ActualLRP) bool { return a.InstanceKey == r.InstanceKey })
+		if kept || !l.world.lives(r.InstanceKey) || l.excused(c, r) {
+			continue
+		}
+		return checkReasons.violated("%s/%d: %s ends the record of an instance that runs, %+v; the slot is then %+v", c.key.guid, c.key.index, c.command, *r, c.after)
+	}
+	return nil
+}
+
+// excused reports whether there is a reason to end the record.
+func (l *ledger) excused(c *slotChange, r *lrp.ActualLRP) bool {
+	own := l.world.speaking != nil && l.world.speaking.instance == r.InstanceKey
+	desired := l.desires(c.key)
+	gone := !l.world.present(r.CellID)
+	replaced := another(c.after, r.InstanceKey)
+	switch c.command {
+	case "Claim", "Crash", "Remove", "EvacuateClaimed", "EvacuateStopped", "EvacuateCrashed", "RemoveEvacuating":
+		return own
+	case "EvacuateRunning":
+		crashed := slices.ContainsFunc(c.after, func(a lrp.ActualLRP) bool { return a.State == lrp.Crashed })
+		return replaced || own && (!desired || crashed || l.recreates(c.key.guid))
+	case "StopExtra":
+		return !desired && gone
+	case "Retire":
+		return gone
+	case "Prune":
+		return r.Presence == lrp.Evacuating && (gone || !l.now().Before(r.ExpiresAt))
+	case "Start", "MarkSuspect", "Recover", "RemoveSuspect":
+		return replaced
+	}
+	return false
+}
+
+func (l *ledger) recreates(guid string) bool {
+	d := l.deployments[guid]
+	return d != nil && d.UpdateStrategy == lrp.Recreate
+}
+
+// stopped judges a stop that a control plane sends to a cell.
+func (l *ledger) stopped(key lrp.Key, instance lrp.InstanceKey) error {
+	if l.closed {
+		return nil
+	}
+	s := l.slot(key.ProcessGUID, key.Index)
+	at := slices.IndexFunc(s.records, func(r lrp.ActualLRP) bool { return r.InstanceKey == instance && r.State == lrp.Running })
+	if at < 0 {
+		return nil
+	}
+	lately := func(t time.Time) bool { return !t.IsZero() && l.now().Sub(t) <= memory }
+	r := &s.records[at]
+	switch {
+	case !l.desires(slotKey{key.ProcessGUID, key.Index}), another(s.records, instance):
+	case lately(s.undesired), lately(s.contested), lately(s.retired):
+	case l.now().Sub(r.RunningSince) <= 2*pace: // it was decided while the instance still started
+	default:
+		return checkStops.violated("%s/%d: the only instance that runs is to stop: %+v", key.ProcessGUID, key.Index, s.records)
+	}
+	return nil
+}
+
+// restarts is the policy of restarts as the specification has it, with the
+// knobs of this world.
+type restarts struct {
+	immediate, most             int
+	shortest, longest, forgiven time.Duration
+}
+
+// after is the count after a crash.
+func (p *restarts) after(r *lrp.ActualLRP, now time.Time) int {
+	if r.State == lrp.Running && now.Sub(r.RunningSince) >= p.forgiven {
+		return 1
+	}
+	return r.CrashCount + 1
+}
+
+// waits is how long a CRASHED instance stays so at least, and whether it ever
+// starts again.
+func (p *restarts) waits(count int) (wait time.Duration, ever bool) {
+	wait = p.shortest
+	for range count - 3 {
+		wait = min(2*wait, p.longest)
+	}
+	return wait, count <= p.most
+}
+
+// crashed judges crash counts and restarts.
+func (l *ledger) crashed(c *slotChange) error {
+	p := &l.world.restarts
+	object := func(what string, want any) error {
+		return checkCrashes.violated("%s/%d: %s %s, want %v: from %+v to %+v", c.key.guid, c.key.index, c.command, what, want, c.before, c.after)
+	}
+	told := slices.ContainsFunc(c.events, func(e *lrp.Event) bool { return e.Kind == lrp.InstanceCrashed })
+	crash := c.command == "Crash" || c.command == "EvacuateCrashed"
+	for i := range c.before {
+		b := &c.before[i]
+		var a *lrp.ActualLRP
+		for j := range c.after {
+			if c.after[j].ModificationTag.Epoch == b.ModificationTag.Epoch {
+				a = &c.after[j]
+			}
+		}
+		mine := crash && b.Presence == lrp.Ordinary && l.world.speaking != nil && b.InstanceKey == l.world.speaking.instance
+		if mine && !told {
+			return object("makes no event", "one")
+		}
+		switch {
+		case a == nil:
+		case mine:
+			want := p.after(b, l.now())
+			if a.CrashCount != want {
+				return object("makes a wrong crash count", want)
+			}
+			if atOnce := want-1 < p.immediate; atOnce != (a.State == lrp.Unclaimed) {
+				return object("restarts at once, or does not", atOnce)
+			}
+		case c.command == "Retire":
+		case a.CrashCount != b.CrashCount:
+			return object("changes a crash count", b.CrashCount)
+		case b.State == lrp.Crashed && a.State == lrp.Unclaimed && c.command == "Restart":
+			wait, ever := p.waits(b.CrashCount)
+			if at := b.Since.Add(wait); !ever || l.now().Before(at) {
+				return object("comes too early", at)
+			}
+		}
+		if a != nil && c.command == "Restart" && b.State != lrp.Crashed && a.State != b.State {
+			return object("restarts an instance that is not CRASHED", b.State)
+		}
+	}
+	return l.inherited(c, object)
+}
+
+// inherited judges the counts of replacements.
+func (l *ledger) inherited(c *slotChange, object func(string, any) error) error {
+	switch c.command {
+	case "MarkSuspect", "EvacuateRunning", "Remove", "EvacuateClaimed", "EvacuateStopped", "CreateMissing":
+	default:
+		return nil
+	}
+	if len(c.before) == 0 {
+		return nil
+	}
+	for i := range c.after {
+		a := &c.after[i]
+		isNew := !slices.ContainsFunc(c.before, func(b lrp.ActualLRP) bool { return b.ModificationTag.Epoch == a.ModificationTag.Epoch })
+		known := slices.ContainsFunc(c.before, func(b lrp.ActualLRP) bool { return b.CrashCount == a.CrashCount })
+		if isNew && !known {
+			return object("loses the crash count", "that of a record before")
+		}
+	}
+	return nil
+}
+
+// evacuating judges how long EVACUATING records are to live.
+func (l *ledger) evacuating(c *slotChange) error {
+	for i := range c.after {
+		r := &c.after[i]
+		if r.Presence == lrp.Evacuating && r.ExpiresAt.Sub(l.now()) > l.world.evacuation {
+			return checkEvacuate.violated("%s/%d: an EVACUATING record is to live until %s: %+v", c.key.guid, c.key.index, r.ExpiresAt, *r)
+		}
+	}
+	return nil
+}
+
+// expired makes sure that convergence removes an EVACUATING record in time: a
+// leader that works looks every 3 s here, and converges every 30 s at least.
+func (l *ledger) expired() error {
+	const patience = 40
+	for key, s := range l.slots {
+		over := slices.ContainsFunc(s.records, func(r lrp.ActualLRP) bool {
+			return r.Presence == lrp.Evacuating && !l.now().Before(r.ExpiresAt)
+		})
+		switch {
+		case !over:
+			s.overdue = 0
+		case l.world.looked:
+			s.overdue++
+		}
+		if s.overdue > patience {
+			return checkEvacuate.violated("%s/%d: an EVACUATING record has expired, and a leader has looked %d times: %+v", key.guid, key.index, s.overdue, s.records)
+		}
+	}
+	return nil
+}
+
+// drained judges the answer that an instance that is being evacuated is not to
+// be kept. before are the records when the cell asked.
+func (l *ledger) drained(key slotKey, instance lrp.InstanceKey, before []lrp.ActualLRP) error {
+	s := l.slot(key.guid, key.index)
+	recorded := slices.ContainsFunc(before, func(r lrp.ActualLRP) bool { return r.InstanceKey == instance })
+	if l.closed || !recorded || !l.desires(key) || l.recreates(key.guid) || another(s.records, instance) || another(before, instance) {
+		return nil
+	}
+	if slices.ContainsFunc(slices.Concat(before, s.records), func(r lrp.ActualLRP) bool { return r.State == lrp.Crashed }) {
+		return nil
+	}
+	return checkEvacuate.violated("%s/%d: cell %s is to delete the only instance that runs: %+v", key.guid, key.index, instance.CellID, before)
+}
+
+// routed follows the group events as a router does.
+func (l *ledger) routed(c *slotChange) error {
+	s := l.slot(c.key.guid, c.key.index)
+	routes := s.routes
+	of := func(r *lrp.ActualLRP) route { return route{r.InstanceKey, r.Presence == lrp.Evacuating} }
+	for _, e := range c.events {
+		switch e.Kind {
+		case lrp.GroupCreated, lrp.GroupChanged:
+			if e.Before != nil {
+				delete(routes, of(e.Before))
+			}
+			if e.After.State == lrp.Running {
+				routes[of(e.After)] = true
+			}
+		case lrp.GroupRemoved:
+			delete(routes, of(e.Before))
+		}
+	}
+	want := map[route]bool{}
+	for _, r := range running(c.after) {
+		ordinary := slices.ContainsFunc(c.after, func(o lrp.ActualLRP) bool {
+			return o.Presence == lrp.Ordinary && o.State == lrp.Running && o.DefinitionID == r.DefinitionID
+		})
+		if r.Presence != lrp.Suspect || !ordinary {
+			want[of(r)] = true
+		}
+	}
+	for r := range routes {
+		if !want[r] && slices.ContainsFunc(running(c.after), func(a *lrp.ActualLRP) bool { return of(a) == r }) {
+			continue // a suspect whose route is withdrawn when it goes
+		}
+		if !want[r] {
+			return checkRoutes.violated("%s/%d: after %s routers still know %+v; the slot is %+v", c.key.guid, c.key.index, c.command, r, c.after)
+		}
+	}
+	for r := range want {
+		if !routes[r] {
+			return checkRoutes.violated("%s/%d: after %s routers do not know %+v; the slot is %+v", c.key.guid, c.key.index, c.command, r, c.after)
+		}
+	}
+	return nil
+}
+
+// prompt makes sure that nothing waits for long for its start while all messages
+// arrive and there is room.
+func (l *ledger) prompt() error {
+	const patience = 5 * pace
+	if !l.world.calm || !l.world.healed.IsZero() {
+		return nil
+	}
+	for key, s := range l.slots {
+		for i := range s.records {
+			r := &s.records[i]
+			if r.State == lrp.Unclaimed && r.PlacementError.IsZero() && l.desires(key) && l.now().Sub(r.Since) > patience {
+				return checkPrompt.violated("%s/%d waits since %s: %+v", key.guid, key.index, r.Since, s.records)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+package simulation
+
+import (
+	"slices"
+	"time"
+
+	"github.com/diegosdk/diego/converge"
+	"github.com/diegosdk/diego/lrp"
+)
+
+// staleUnclaimed is the default of lrp.Policy.
+const staleUnclaimed = 30 * time.Second
+
+// planned judges a plan that was made from everything: it stops surplus only
+// where it may, and leaves out nothing that it has to do.
+func (l *ledger) planned(actions []converge.LRPAction) error {
+	if l.closed {
+		return nil
+	}
+	plans := map[slotKey][]string{}
+	for _, a := range actions {
+		key := slotKey{a.ProcessGUID, a.Index}
+		switch {
+		case a.Start != nil:
+			plans[key] = append(plans[key], "a start")
+		case a.Command != nil:
+			plans[key] = append(plans[key], a.Command.Name())
+		}
+		if _, stops := a.Command.(lrp.StopExtra); !stops {
+			continue
+		}
+		for _, r := range l.slot(key.guid, key.index).records {
+			if r.Presence != lrp.Evacuating && !l.fresh(r.Domain) {
+				return checkFresh.violated("%s/%d is to stop, and domain %s was fresh until %s: %+v", key.guid, key.index, r.Domain, l.domains[r.Domain], r)
+			}
+		}
+	}
+	for guid, d := range l.deployments {
+		for index := range d.Instances {
+			l.slot(guid, index) // a slot without a record is one too
+		}
+	}
+	for key, s := range l.slots {
+		for _, d := range l.duties(key, s) {
+			if !slices.Contains(plans[key], d.want) && !slices.Contains(plans[key], d.or) {
+				return checkDuties.violated("%s/%d: %s, and %s is not planned, but %q: %+v", key.guid, key.index, d.why, d.want, plans[key], s.records)
+			}
+		}
+	}
+	return nil
+}
+
+func (l *ledger) fresh(domain string) bool { return l.now().Before(l.domains[domain]) }
+
+// A duty is what a plan has to contain, it or another.
+type duty struct{ want, or, why string }
+
+// duties are those of convergence towards a slot.
+func (l *ledger) duties(key slotKey, s *slot) (list []duty) {
+	desired := l.desires(key)
+	ordinary := false
+	surplus := len(s.records) > 0
+	for i := range s.records {
+		r := &s.records[i]
+		ordinary = ordinary || r.Presence == lrp.Ordinary
+		surplus = surplus && (r.Presence == lrp.Evacuating || l.fresh(r.Domain))
+		if r.Presence == lrp.Evacuating && !l.now().Before(r.ExpiresAt) {
+			list = append(list, duty{"Prune", "", "an evacuation is over"})
+		}
+		if !desired {
+			continue
+		}
+		switch {
+		case r.Presence == lrp.Suspect && l.world.present(r.CellID):
+			list = append(list, duty{"Recover", "RemoveSuspect", "the cell of a suspect is back"})
+		case r.Presence != lrp.Ordinary:
+		case r.State == lrp.Crashed:
+			if wait, ever := l.world.restarts.waits(r.CrashCount); ever && !l.now().Before(r.Since.Add(wait)) {
+				list = append(list, duty{"Restart", "", "a restart is due"})
+			}
+		case r.State == lrp.Unclaimed && l.now().Sub(r.Since) >= staleUnclaimed:
+			list = append(list, duty{"a start", "", "a start is overdue"})
+		}
+	}
+	switch {
+	case desired && !ordinary:
+		list = append(list, duty{"CreateMissing", "MarkSuspect", "nothing is on its way"})
+	case !desired && surplus && slices.ContainsFunc(s.records, func(r lrp.ActualLRP) bool { return r.Presence != lrp.Evacuating }):
+		list = append(list, duty{"StopExtra", "", "nothing is desired"})
+	}
+	return list
+}

@@ -1,0 +1,114 @@
+package simulation
+
+import (
+	"slices"
+	"time"
+
+	"github.com/diegosdk/diego/task"
+)
+
+// A passage is a task's way from one state to another.
+type passage struct{ from, to task.State }
+
+// passages are the ways there are, and the commands that take them (000 §Task
+// Lifecycle).
+var passages = map[passage][]string{
+	{task.Absent, task.Pending}:      {"Desire"},
+	{task.Pending, task.Pending}:     {"Reject"},
+	{task.Pending, task.Running}:     {"Start"},
+	{task.Pending, task.Completed}:   {"Complete", "Reject", "Cancel", "Fail", "ExpirePending"},
+	{task.Running, task.Pending}:     {"Reject"},
+	{task.Running, task.Completed}:   {"Complete", "Reject", "Cancel", "Fail", "CellMissing"},
+	{task.Completed, task.Resolving}: {"Resolve"},
+	{task.Completed, task.Absent}:    {"ExpireCompleted"},
+	{task.Resolving, task.Completed}: {"DemoteResolving"},
+	{task.Resolving, task.Absent}:    {"Delete"},
+}
+
+// The times of task.Policy's defaults.
+const (
+	expireCompleted = 2 * time.Minute
+	staleResolving  = 30 * time.Second
+)
+
+func stateOf(t *task.Task) task.State {
+	if t == nil {
+		return task.Absent
+	}
+	return t.State
+}
+
+// task judges a write of a task and takes it down.
+func (l *ledger) task(w *task.Write, command string) error {
+	b, a := w.Before, w.After
+	guid := ""
+	if a != nil {
+		guid = a.GUID
+	} else {
+		guid = b.GUID
+	}
+	object := func(what string) error {
+		return checkTasks.violated("task %s: %s %s: from %+v to %+v", guid, command, what, b, a)
+	}
+	have := l.tasks[guid]
+	if (have == nil) != (b == nil) || have != nil && have.ModificationTag != b.ModificationTag {
+		return checkUpdates.violated("task %s is written over: the writer had read %+v, and there is %+v", guid, b, have)
+	}
+	if a == nil {
+		delete(l.tasks, guid)
+	} else {
+		l.tasks[guid] = a
+	}
+	if p := (passage{stateOf(b), stateOf(a)}); !slices.Contains(passages[p], command) {
+		return object("takes no way that there is")
+	}
+	if b == nil {
+		return nil
+	}
+	now := l.now()
+	switch command {
+	case "Start":
+		if s := l.world.speaking; s == nil || s.attempt != (task.Attempt{}) && s.attempt != b.Attempt() {
+			return object("is for another attempt")
+		}
+	case "Reject":
+		most := l.world.retries
+		if a.RejectionCount != b.RejectionCount+1 {
+			return object("does not count")
+		}
+		if (a.State == task.Completed) != (b.RejectionCount >= most) {
+			return object("gives up too early or too late")
+		}
+	case "ExpireCompleted":
+		if now.Sub(b.FirstCompletedAt) < expireCompleted {
+			return object("comes too early")
+		}
+		if b.CompletionCallbackURL != "" && l.world.healed.Before(b.FirstCompletedAt) && !l.world.healed.IsZero() && l.world.posted[guid] == 0 {
+			return checkPosts.violated("task %s is gone, and its consumer, who answers, was not told: %+v", guid, b)
+		}
+	case "DemoteResolving":
+		if now.Sub(b.UpdatedAt) < staleResolving {
+			return object("comes too early")
+		}
+	case "Delete":
+		if b.CompletionCallbackURL != "" && l.world.posted[guid] == 0 {
+			return checkPosts.violated("task %s is deleted, and its consumer has not taken the completion: %+v", guid, b)
+		}
+	}
+	return nil
+}
+
+// told judges a completion that is about to be sent.
+func (l *ledger) posts(r *task.CallbackResponse) error {
+	if l.closed {
+		return nil
+	}
+	t := l.tasks[r.TaskGUID]
+	switch {
+	case t == nil:
+		return checkPosts.violated("the completion of task %s is told after it was deleted", r.TaskGUID)
+	case t.Failed != r.Failed || t.FailureReason != r.FailureReason:
+		return checkPosts.violated("task %s is %+v, and its consumer hears %+v", r.TaskGUID, t, r)
+	}
+	return nil
+}

@@ -1,0 +1,63 @@
+package simulation
+
+import "fmt"
+
+// A Violation is what a checker objects to.
+type Violation struct {
+	// Checker is the name of a [Checker].
+	Checker string
+	What    string
+}
+
+func (v *Violation) Error() string { return fmt.Sprintf("[%s] %s", v.Checker, v.What) }
+
+// A Checker is something that must hold in every history.
+type Checker struct {
+	Name string
+	// Says is what must hold, and Source is where that comes from: the
+	// specification by file and section, or a page of docs.
+	Says, Source string
+}
+
+// violated makes a Violation.
+func (c *Checker) violated(format string, args ...any) error {
+	return &Violation{c.Name, fmt.Sprintf(format, args...)}
+}
+
+// The checkers. Each of them is a second implementation of its rule: none asks
+// the code under test what would be right.
+var (
+	checkInvariants = &Checker{"invariants", "Every slot keeps the invariants of its records.", "docs/architecture.md, lrp.Slot"}
+	checkLog        = &Checker{"log", "The log has one event after another, each under a number of its own, and folding them gives the records.", "docs/storage.md, events"}
+	checkLeaders    = &Checker{"leaders", "Leaders commit one after another, and no epoch is granted twice.", "docs/storage.md, leases"}
+	checkAgenda     = &Checker{"agenda", "Convergence that looks only at what has changed or is due plans what it would if it looked at everything.", "docs/architecture.md, convergence"}
+	checkOnce       = &Checker{"task-once", "A task runs at most once.", "000 §Task States"}
+	checkGuard      = &Checker{"guard", "A cell is not taken for lost before the guard's graces allow that.", "docs/operations.md, guard"}
+	checkSettles    = &Checker{"settles", "Some time after the last fault exactly what is desired runs, and no task is left.", "000 §Convergence"}
+	checkUnharmed   = &Checker{"unharmed", "An outage within the grace costs no task and no instance.", "docs/operations.md, guard"}
+
+	checkUpdates  = &Checker{"lost-update", "A commit changes the record that was read, and no later one.", "docs/storage.md, Commit"}
+	checkEvents   = &Checker{"events", "Every change of a record comes with an event.", "docs/architecture.md, events"}
+	checkReasons  = &Checker{"reasons", "The record of a container that runs is given up only because the index is not desired and its cell is gone, because another instance runs, because its own cell says so, or because its evacuation is over.", "000 §Suspect Cells, §LRP Evacuation, §Stopping"}
+	checkStops    = &Checker{"stops", "A RUNNING instance is stopped only because the index is not desired, because another instance runs there, or because it was retired.", "000 §Stopping, 003 §UpdateLRPDeployment, 002 §Killing ActualLRPs"}
+	checkFresh    = &Checker{"freshness", "Convergence stops surplus instances only in a fresh domain.", "000 §DesiredLRPs, §Convergence 3"}
+	checkDuties   = &Checker{"duties", "Convergence plans what the specification asks of it: a missing index, a restart and a start that are due, a suspect whose cell is back, an evacuation that is over, and surplus in a fresh domain.", "000 §Convergence, §Suspect Cells"}
+	checkCrashes  = &Checker{"crashes", "A crash counts once; the count decides when the instance starts again, and is lost only by a long run, a rollout or Retire.", "000 §Crashes"}
+	checkEvacuate = &Checker{"evacuation", "An EVACUATING record lives no longer than its time, and a container that is evacuated is kept until another instance runs or none is desired.", "000 §LRP Evacuation, §Harmonizing During Evacuation"}
+	checkAnswers  = &Checker{"answers", "A cell's Claim or Start is refused where, and only where, another instance has got further.", "000 §Harmonizing ActualLRPs, §Suspect Cells E"}
+	checkRoutes   = &Checker{"routes", "Group events add up to the routes of what runs.", "000 §Suspect Cells, 003 §Corresponding changes to ActualLRPs"}
+	checkTasks    = &Checker{"tasks", "A task goes from state to state as the specification says, counts its rejections, and starts for its current attempt only.", "000 §Task Lifecycle"}
+	checkPosts    = &Checker{"callbacks", "A completion is told while the task is RESOLVING, as often as it takes, and the task is deleted only once its consumer has it or its time is over.", "000 §Resolving Completed Tasks"}
+	checkConsumer = &Checker{"consumer", "What was acknowledged to a consumer is carried out once, what was refused is not, and nothing else changes what is desired.", "docs/architecture.md, the BBS"}
+	checkPrompt   = &Checker{"prompt", "While no message is lost, an UNCLAIMED record that no cell has refused is claimed within 15 s, so before convergence asks for its start again.", "000 §Starting, docs/architecture.md, effects"}
+	checkAuction  = &Checker{"auction", "The auctioneer gives a cell no more than it said it has room for, and none that evacuates any work.", "000 §Distributing, §Harmonizing During Evacuation"}
+)
+
+// Checkers are all of them.
+func Checkers() []*Checker {
+	return []*Checker{
+		checkInvariants, checkLog, checkLeaders, checkAgenda, checkOnce, checkGuard, checkSettles, checkUnharmed,
+		checkUpdates, checkEvents, checkReasons, checkStops, checkFresh, checkDuties, checkCrashes, checkEvacuate, checkAnswers,
+		checkRoutes, checkTasks, checkPosts, checkConsumer, checkAuction, checkPrompt,
+	}
+}

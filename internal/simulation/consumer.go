@@ -1,0 +1,240 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/diegosdk/diego/bbs"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/task"
+)
+
+// An op is one thing that a consumer wants, under a request id of its own. Its
+// call may be repeated, and any of its calls and answers may get lost.
+type op struct {
+	id, kind string
+	guid     string // of the process or the task
+	index    int
+	// instances and definition are what the process is to have after it.
+	instances  int
+	definition string
+	call       func(context.Context, *bbs.BBS) error
+	commits    int
+}
+
+// The kinds of ops.
+const (
+	opCreate = "create"
+	opScale  = "scale"
+	opDeploy = "deploy"
+	opDelete = "delete"
+	opRetire = "retire"
+	opTask   = "desire task"
+	opCancel = "cancel task"
+)
+
+// Consume draws something that a consumer does, and how often it asks for it.
+func (w *World) Consume(ctx context.Context) {
+	o := w.op(ctx)
+	if o == nil {
+		return
+	}
+	w.ledger.ops[o.id] = o
+	if w.random.IntN(4) == 0 {
+		w.freshen(ctx)
+	}
+	for range 1 + w.random.IntN(3) {
+		_ = w.net.carry(func() error { return w.ask(ctx, o) })
+	}
+}
+
+// freshen makes the domain of all processes fresh for a minute.
+func (w *World) freshen(ctx context.Context) {
+	for _, p := range w.Planes {
+		_ = p.BBS.UpsertDomain(ctx, "apps", time.Minute)
+	}
+}
+
+// op draws one; nil if there is nothing to do it to.
+func (w *World) op(ctx context.Context) *op {
+	w.names++
+	o := &op{
+		id: fmt.Sprintf("consumer-%d", w.names), guid: fmt.Sprintf("process-%d", w.random.IntN(4)),
+		instances: w.random.IntN(6), definition: fmt.Sprintf("d%d", w.names),
+	}
+	switch w.random.IntN(10) {
+	case 0, 1:
+		o.kind = opCreate
+		created := lrp.DeploymentDefinition{
+			ProcessGUID: o.guid, Domain: "apps", UpdateStrategy: lrp.UpdateStrategy(w.random.IntN(2)),
+			Settings: lrp.Settings{Instances: o.instances}, DefinitionID: o.definition, Definition: definition(w.names),
+		}
+		o.call = func(ctx context.Context, b *bbs.BBS) error { return b.CreateDeployment(ctx, created) }
+	case 2, 3:
+		o.kind = opScale
+		o.call = func(ctx context.Context, b *bbs.BBS) error {
+			return b.UpdateDeployment(ctx, o.guid, lrp.Update{Instances: &o.instances})
+		}
+	case 4:
+		o.kind = opDeploy
+		next := definition(w.names)
+		o.call = func(ctx context.Context, b *bbs.BBS) error {
+			return b.UpdateDeployment(ctx, o.guid, lrp.Update{DefinitionID: &o.definition, Definition: &next})
+		}
+	case 5:
+		o.kind = opDelete
+		o.call = func(ctx context.Context, b *bbs.BBS) error { return b.DeleteDeployment(ctx, o.guid) }
+	case 6:
+		o.kind, o.index = opRetire, w.random.IntN(5)
+		o.call = func(ctx context.Context, b *bbs.BBS) error {
+			w.ledger.slot(o.guid, o.index).retired = w.Clock.Now()
+			return b.Retire(ctx, o.guid, o.index, "")
+		}
+	case 7, 8:
+		desired := w.task()
+		if w.random.IntN(2) == 0 {
+			desired.Definition.CompletionCallbackURL = "http://consumer.example/"
+		}
+		o.kind, o.guid = opTask, desired.GUID
+		o.call = func(ctx context.Context, b *bbs.BBS) error { return b.DesireTask(ctx, desired) }
+	case 9:
+		o.guid = ""
+		for t, err := range w.Store.Tasks(ctx, storage.TaskFilter{States: []task.State{task.Pending, task.Running}}) {
+			if err == nil {
+				o.kind, o.guid = opCancel, t.GUID
+				break
+			}
+		}
+		if o.guid == "" {
+			return nil
+		}
+		o.call = func(ctx context.Context, b *bbs.BBS) error { return b.CancelTask(ctx, o.guid) }
+	}
+	return o
+}
+
+// ask makes the call at one plane after another, from any on, until one leads,
+// and judges the answer.
+func (w *World) ask(ctx context.Context, o *op) (err error) {
+	ctx = bbs.WithRequestID(ctx, o.id)
+	first := w.random.IntN(len(w.Planes))
+	for i := range w.Planes {
+		had := w.ledger.has(o)
+		err = o.call(ctx, w.Planes[(first+i)%len(w.Planes)].BBS)
+		if errors.Is(err, bbs.ErrNotLeader) {
+			continue
+		}
+		w.object(w.ledger.answered(o, had, err))
+		break
+	}
+	return err
+}
+
+// has reports whether what the op is about is there.
+func (l *ledger) has(o *op) bool {
+	switch o.kind {
+	case opTask, opCancel:
+		return l.tasks[o.guid] != nil
+	case opRetire:
+		return slices.ContainsFunc(l.slot(o.guid, o.index).records, func(r lrp.ActualLRP) bool { return r.Presence == lrp.Ordinary })
+	}
+	return l.deployments[o.guid] != nil
+}
+
+// answered judges the answer to an op. had says what there was before the call.
+func (l *ledger) answered(o *op, had bool, err error) error {
+	if l.closed {
+		return nil
+	}
+	object := func(format string, args ...any) error {
+		return checkConsumer.violated("%s: %s %s: %s", o.id, o.kind, o.guid, fmt.Sprintf(format, args...))
+	}
+	if err == nil {
+		if o.commits == 0 {
+			return object("it was acknowledged and not carried out")
+		}
+		return nil
+	}
+	var lrpRefused *lrp.TransitionError
+	var taskRefused *task.TransitionError
+	exists, missing := errors.Is(err, storage.ErrExists), errors.Is(err, storage.ErrNotFound)
+	refused := exists || missing || errors.Is(err, lrp.ErrRefused) || errors.As(err, &lrpRefused) || errors.As(err, &taskRefused)
+	has := l.has(o)
+	switch {
+	case !refused:
+		return nil // nobody knows
+	case o.commits > 0:
+		return object("it was carried out, and is refused when it is repeated: %v", err)
+	case exists && !had && !has:
+		return object("there is none, and it is refused: %v", err)
+	case missing && had && has:
+		return object("it is there, and it is refused: %v", err)
+	}
+	return nil
+}
+
+// operation judges what a commit does to what is desired.
+func (l *ledger) operation(b *storage.Batch) error {
+	o := l.ops[operationOf(b.RequestID)]
+	if o == nil {
+		return l.undesired(b)
+	}
+	if o.commits++; o.commits > 1 {
+		return checkConsumer.violated("%s: %s %s is carried out again", o.id, o.kind, o.guid)
+	}
+	object := func() error {
+		return checkConsumer.violated("%s: %s %s is carried out as something else: %+v", o.id, o.kind, o.guid, *b)
+	}
+	switch o.kind {
+	case opTask, opCancel:
+		if len(b.Tasks) != 1 || b.Tasks[0].After == nil || b.Tasks[0].After.GUID != o.guid || o.kind == opCancel && !b.Tasks[0].After.Failed {
+			return object()
+		}
+		return nil
+	case opRetire:
+		return nil
+	}
+	if len(b.Deployments) != 1 {
+		return object()
+	}
+	before, after := b.Deployments[0].Before, b.Deployments[0].After
+	if (after == nil) != (o.kind == opDelete) || (before == nil) != (o.kind == opCreate) {
+		return object()
+	}
+	if after == nil {
+		return nil
+	}
+	want := *after
+	if before != nil {
+		want.Instances, want.ActiveDefinitionID = before.Instances, before.ActiveDefinitionID
+	}
+	if o.kind != opDeploy {
+		want.Instances = o.instances
+	}
+	if o.kind != opScale {
+		want.ActiveDefinitionID = o.definition
+	}
+	if after.ProcessGUID != o.guid || after.Instances != want.Instances || after.ActiveDefinitionID != want.ActiveDefinitionID {
+		return object()
+	}
+	return nil
+}
+
+// undesired makes sure that a commit that no consumer has asked for changes
+// nothing that is desired.
+func (l *ledger) undesired(b *storage.Batch) error {
+	for i := range b.Deployments {
+		w := &b.Deployments[i]
+		if w.IsCheck() || b.RequestID == "" && w.Before == nil && l.world.employing {
+			continue
+		}
+		if w.Before == nil || w.After == nil || w.Before.Instances != w.After.Instances || w.Before.ActiveDefinitionID != w.After.ActiveDefinitionID {
+			return checkConsumer.violated("nobody has asked for this: %+v", *w)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,272 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/rep/memcell"
+	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/task"
+)
+
+// A Scenario is one kind of history: what goes wrong in it, and when.
+type Scenario struct {
+	Name string
+	// Says is what must hold in it besides all that a World checks.
+	Says string
+	play func(context.Context, *World) error
+}
+
+// Scenarios are all of them.
+func Scenarios() []Scenario { return scenarios }
+
+var scenarios = []Scenario{
+	{"anything", "When all faults have ended, exactly what is desired runs. Convergence misses nothing when it looks only at what has changed or is due.", anything},
+	{"calm", "No message is lost. Cells come and go, and what waits for a start is claimed without waiting for convergence to ask again.", calm},
+	{"crash-loop", "An instance that crashes again and again starts again as its policy says, and at last no more.", crashLoop},
+	{"fall-back", "A store that falls back to an earlier moment shows no event number twice, skips none without saying so, and grants no epoch twice.", fallsBack},
+	{"outage", "All cells are cut off, and each is back within the grace: no task fails and no instance is replaced.", outage},
+	{"spread-loss", "The presences of all cells are lost one after another, each for less than the grace for tasks: no task fails.", spreadLoss},
+}
+
+// cells is the number of cells of a scenario's world.
+const cells = 4
+
+// settled is how many steps a world takes before a scenario begins: its cells
+// have announced themselves for longer than the guards' grace by then.
+const settled = 40
+
+// Run plays the scenario in a world of its own, on real cells or on models. The
+// error is a *[Violation] or says what kept the world from going on; simulated is
+// how much time has passed in the world.
+func (s Scenario) Run(ctx context.Context, seed uint64, real bool) (simulated time.Duration, err error) {
+	w, err := NewWorld(seed, cells, real)
+	if err != nil {
+		return 0, err
+	}
+	began := w.Clock.Now()
+	if err = w.Steps(ctx, settled); err == nil {
+		err = s.play(ctx, w)
+	}
+	return w.Clock.Now().Sub(began), err
+}
+
+// Steps makes so many steps.
+func (w *World) Steps(ctx context.Context, n int) error {
+	for range n {
+		if err := w.Step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func anything(ctx context.Context, w *World) error {
+	w.Faults(0.15)
+	for step := range 300 {
+		w.Mischief(ctx)
+		if err := w.Step(ctx); err != nil {
+			return fmt.Errorf("step %d: %w", step, err)
+		}
+	}
+	if w.Plans < 100 || w.Actions < 10 {
+		return fmt.Errorf("only %d plans with %d actions were compared", w.Plans, w.Actions)
+	}
+	w.Heal()
+	return settle(ctx, w)
+}
+
+// calm keeps half of the cells at least, and switches off only a cell that has
+// claimed all that it has reserved.
+func calm(ctx context.Context, w *World) error {
+	w.calm = true
+	for step := range 300 {
+		i := w.random.IntN(len(w.cells))
+		switch w.random.IntN(24) {
+		case 0:
+			if w.away() < len(w.cells)/2 && w.idle(i) {
+				w.cells[i].lose()
+				w.cutOff(i, 0, 1+w.random.IntN(20))
+			}
+		case 1:
+			if w.away() < len(w.cells)/2 {
+				w.cells[i].drain()
+			}
+		case 2, 3, 4:
+			w.cells[i].crash(w.random.IntN(2) * w.random.IntN(1000))
+		case 5, 6, 7, 8:
+			w.Consume(ctx)
+		}
+		if err := w.Step(ctx); err != nil {
+			return fmt.Errorf("step %d: %w", step, err)
+		}
+	}
+	w.Heal()
+	return settle(ctx, w)
+}
+
+// crashLoop lets an instance crash as soon as it runs, or run for a while first.
+func crashLoop(ctx context.Context, w *World) error {
+	w.calm = true
+	if err := w.Employ(ctx, 1, 0); err != nil {
+		return err
+	}
+	runs := 0
+	for step := range 400 {
+		for i, c := range w.cells {
+			for _, k := range c.holds() {
+				if k.LRP.Index == 0 && k.State == executor.Running && runs == 0 {
+					c.crash(0) // the first that runs, which is another one now and then
+					runs = w.random.IntN(3) * w.random.IntN(3) * 10 * (i + 1) / len(w.cells)
+				}
+			}
+		}
+		runs = max(0, runs-1)
+		if err := w.Step(ctx); err != nil {
+			return fmt.Errorf("step %d: %w", step, err)
+		}
+	}
+	w.Heal()
+	return settle(ctx, w)
+}
+
+// away counts the cells that take no work.
+func (w *World) away() (n int) {
+	for i, c := range w.cells {
+		if w.cut[i] || c.evacuates() || !w.present(c.presence().CellID) {
+			n++
+		}
+	}
+	return n
+}
+
+// idle reports whether a cell has no reservation.
+func (w *World) idle(i int) bool {
+	return !slices.ContainsFunc(w.cells[i].holds(), func(k memcell.Container) bool { return k.State == executor.Reserved })
+}
+
+func fallsBack(ctx context.Context, w *World) error {
+	w.Faults(0.1)
+	for step := range 240 {
+		w.Mischief(ctx)
+		if step%12 == 0 { // the moment to which it falls back is up to 84 s ago, or was before
+			w.Save()
+		}
+		if step%28 == 27 {
+			if err := w.FallBack(ctx); err != nil {
+				return err
+			}
+		}
+		if err := w.Step(ctx); err != nil {
+			return fmt.Errorf("step %d: %w", step, err)
+		}
+	}
+	if w.Fallen != 8 {
+		return fmt.Errorf("the store fell back %d times", w.Fallen)
+	}
+	w.Heal()
+	return settle(ctx, w)
+}
+
+func outage(ctx context.Context, w *World) error {
+	before, err := employed(ctx, w)
+	if err != nil {
+		return err
+	}
+	if err := w.Steps(ctx, w.Outage()+40); err != nil {
+		return err
+	}
+	return unharmed(ctx, w, before, true)
+}
+
+// The cells can be reached all the while, so replacements of the first to go may
+// run.
+func spreadLoss(ctx context.Context, w *World) error {
+	before, err := employed(ctx, w)
+	if err != nil {
+		return err
+	}
+	if err := w.Steps(ctx, w.SpreadLoss(40)+40); err != nil {
+		return err
+	}
+	if err := unharmed(ctx, w, before, false); err != nil {
+		return err
+	}
+	return settle(ctx, w)
+}
+
+// settle gives the world three hours: a crashed instance may wait for 16
+// minutes, and its replacement again.
+func settle(ctx context.Context, w *World) (err error) {
+	deadline := w.Clock.Now().Add(3 * time.Hour)
+	for w.Clock.Now().Before(deadline) {
+		if err := w.Steps(ctx, 20); err != nil {
+			return err
+		}
+		w.freshen(ctx)
+		if err = w.Settled(ctx); err == nil {
+			return nil
+		}
+	}
+	return checkSettles.violated("three hours later: %v", err)
+}
+
+// employed gives the cells work, and returns the instances that run.
+func employed(ctx context.Context, w *World) (map[string]bool, error) {
+	if err := w.Employ(ctx, 3, 0); err != nil {
+		return nil, err
+	}
+	if err := w.Steps(ctx, 20); err != nil {
+		return nil, err
+	}
+	if err := w.Settled(ctx); err != nil {
+		return nil, err
+	}
+	if err := w.Employ(ctx, 0, 8); err != nil {
+		return nil, err
+	}
+	if err := w.Steps(ctx, 4); err != nil {
+		return nil, err
+	}
+	running := map[string]bool{}
+	for r, err := range w.Store.ActualLRPs(ctx, storage.ActualLRPFilter{}) {
+		if err != nil {
+			return nil, err
+		}
+		running[r.InstanceGUID] = true
+	}
+	tasks := 0
+	for range w.Store.Tasks(ctx, storage.TaskFilter{States: []task.State{task.Running}}) {
+		tasks++
+	}
+	if len(running) != 12 || tasks < 4 {
+		return nil, fmt.Errorf("%d instances and %d tasks run", len(running), tasks)
+	}
+	return running, nil
+}
+
+// unharmed returns what the log tells of a task that has failed or, if alone, of
+// an instance that runs and did not before.
+func unharmed(ctx context.Context, w *World, before map[string]bool, alone bool) error {
+	ended := 0
+	for e, err := range w.Store.Events(ctx, 0, storage.EventFilter{}) {
+		switch {
+		case err != nil:
+			return err
+		case e.Task != nil && e.Task.After != nil && e.Task.After.Failed:
+			return checkUnharmed.violated("task %s has failed: %s", e.Task.After.GUID, e.Task.After.FailureReason)
+		case e.Task != nil && e.Task.After != nil && e.Task.After.State == task.Completed:
+			ended++
+		case alone && e.LRP != nil && e.LRP.After != nil && e.LRP.After.State == lrp.Running && !before[e.LRP.After.InstanceGUID]:
+			return checkUnharmed.violated("%s/%d runs as %s: %s", e.LRP.After.ProcessGUID, e.LRP.After.Index, e.LRP.After.InstanceGUID, e.LRP.Explain())
+		}
+	}
+	if ended != 8 {
+		return checkUnharmed.violated("%d tasks have ended, want 8", ended)
+	}
+	return nil
+}
