@@ -186,6 +186,8 @@ func (c *callbacks) attempt(ctx context.Context, j *callbackJob) (done bool) {
 			return true
 		}
 		j.response = t.CallbackResponse()
+	} else if !c.resolving(ctx, j.key) {
+		return true
 	}
 	j.attempts++
 	postCtx, cancel := context.WithTimeout(ctx, c.policy.Timeout)
@@ -205,6 +207,14 @@ func (c *callbacks) attempt(ctx context.Context, j *callbackJob) (done bool) {
 		c.logger.Warn("a task's callback did not succeed; the task can be polled until it expires", "task", j.key.guid, "status", status, "reason", verdict.Reason)
 	}
 	return true
+}
+
+// resolving reports whether this very task is still RESOLVING. While an attempt
+// waits for its turn the consumer may delete the task, or another leader may
+// have told the consumer.
+func (c *callbacks) resolving(ctx context.Context, key callbackKey) bool {
+	t, err := c.store.Task(ctx, key.guid)
+	return err == nil && t.ModificationTag.Epoch == key.epoch && t.State == task.Resolving
 }
 
 // step applies a command to this very task. It returns the task as it is

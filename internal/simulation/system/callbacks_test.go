@@ -110,6 +110,18 @@ func TestACallbackThatIsRefusedLeavesTheTaskToBePolled(t *testing.T) {
 	}
 }
 
+func TestNobodyIsToldOfATaskThatWasDeletedBetweenTwoAttempts(t *testing.T) {
+	r := newReceiver(t, http.StatusServiceUnavailable, http.StatusOK)
+	s := newSystem(t, 1, nil)
+	s.runTask("job", r.URL)
+	s.step()
+	s.must(s.BBS.DeleteTask(s.ctx, "job"))
+	s.pass(time.Minute)
+	if len(r.got) != 1 {
+		t.Errorf("the consumer was told %d times, and had deleted the task after the first", len(r.got))
+	}
+}
+
 func TestACallbackInHandSurvivesTheLossOfItsLeader(t *testing.T) {
 	for _, when := range []string{"before it is made", "while it is made", "before the task is deleted"} {
 		t.Run(when, func(t *testing.T) {
