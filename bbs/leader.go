@@ -158,11 +158,18 @@ func NewLeader(o LeaderOptions) (*Leader, error) {
 }
 
 // Connect says who places work in this process, unless LeaderOptions.Auctioneer
-// does, and who is called when cells have come or gone. Either may be nil. It is
-// called before the leader works.
+// does, and what to call when cells have come or gone. Either may be nil; without
+// place, work is not placed and counts as lost. Connect is called before the
+// leader works.
 func (l *Leader) Connect(place func(...auction.Item), cellsChanged func()) {
-	if l.starts == nil {
+	switch {
+	case l.starts != nil:
+	case place != nil:
 		l.outbox.start = place
+	default:
+		l.outbox.start = func(items ...auction.Item) {
+			l.outbox.lost("nobody places work", lrp.RequestStart.String(), nil, "items", len(items))
+		}
 	}
 	l.watch = NewCellWatch(l.Store, cellsChanged)
 }
