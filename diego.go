@@ -252,7 +252,7 @@ func (p *ControlPlane) WaitReady(ctx context.Context) error {
 	}
 }
 
-// Tick does once whatever is due: it asks for the leadership and, having it,
+// Tick does once everything that is due: it asks for the leadership and, having it,
 // looks for cells that came or went, follows what others have committed,
 // converges, carries out effects, runs an
 // auction and makes callbacks, in this order and in this goroutine as far as

@@ -22,8 +22,8 @@ type CellState struct {
 	// "docker", for everything of that scheme.
 	RootFSProviders []string `json:"rootfs_providers"`
 	VolumeDrivers   []string `json:"volume_drivers,omitempty"`
-	// PlacementTags must all be asked for by whatever runs here;
-	// OptionalPlacementTags may be.
+	// Work that runs here must ask for all PlacementTags and may ask for
+	// OptionalPlacementTags.
 	PlacementTags         []string `json:"placement_tags,omitempty"`
 	OptionalPlacementTags []string `json:"optional_placement_tags,omitempty"`
 	// LRPs and Tasks are what is on the cell, from the reservation on. Tasks

@@ -46,7 +46,7 @@ type Inventory struct {
 	// one's.
 	CellID string `json:"cell_id"`
 	// Containers are the instance guids of all containers of LRPs and tasks, in
-	// order and in whatever state: from the reservation on, until its end was
+	// order and in any state: from the reservation on, until its end was
 	// reported to the BBS and the container is deleted.
 	Containers []string `json:"containers"`
 }
@@ -80,8 +80,7 @@ type Cell struct {
 	Client CellClient
 }
 
-// A Reporter is told of every attempt to place work that has failed, once for
-// each. A *lrp.TransitionError or *task.TransitionError says that the work is
+// A Reporter records every failed attempt to place work, once for each. A *lrp.TransitionError or *task.TransitionError says that the work is
 // no longer wanted; after any other error it is tried again all the same. Its
 // methods are called by several goroutines at the same time.
 type Reporter interface {

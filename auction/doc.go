@@ -4,7 +4,7 @@
 // [Place] is a pure function: the states of all cells ([CellState]), a batch of
 // work ([Item]) and a [Policy] go in, and a [Result] comes out that says for
 // each item either the cell it goes to or why no cell can take it. The same
-// input gives the same result, in whatever order cells and items are listed.
+// input gives the same result, in any order of cells and items.
 //
 // The order of work is fixed: the instances at index 0, then tasks, then the
 // instances at index 1, at index 2 and so on; within each of these groups the
@@ -16,7 +16,7 @@
 // these cells an instance goes to the one that [Score] ranks first: fewest
 // instances of its process in the zone, then fewest on the cell, then the most
 // even use of memory, disk and containers. A task goes to the cell with the
-// fewest tasks and then the most even use, whatever its zone. Equal cells are
+// fewest tasks and then the most even use, in any zone. Equal cells are
 // taken in the order of their ids. If even use leaves items without room although
 // the fleet has enough of it in all, the batch is packed: see [Place].
 //
@@ -33,7 +33,7 @@
 // # How it is fast
 //
 // What an item adds to a cell's score depends on the item and on the cell's
-// totals only, so cells with the same totals keep their order whatever the item.
+// totals only, so cells with the same totals keep their order for every item.
 // The cells of a zone that are open to the same work of the batch form a class,
 // and a tournament tree over each class finds the best cell with room in about
 // log(cells) steps. Cells of different sizes lie in one tree, sorted so that

@@ -97,7 +97,7 @@ func ExampleFilter() {
 	// lrp web.4 (definition v1): found no compatible cells: of 2 cells 2 with two instances
 }
 
-// A scorer of one's own: the fullest cell first, whatever the zone.
+// A custom scorer: the fullest cell first, in any zone.
 func ExampleScorer() {
 	fullest := func(_ *auction.Item, _ *auction.CellState, score auction.Score) float64 {
 		return -score.Memory

@@ -117,7 +117,7 @@ type fleet struct {
 	// leftOut counts further cells of which there is no state.
 	leftOut reasonCounts
 	// looked counts the cells and the nodes of trees that were looked at: what a
-	// batch costs, whatever the machine.
+	// batch costs, on any machine.
 	looked int64
 }
 

@@ -62,7 +62,7 @@ func TestAFullFleetTakesMoreThanTheReferencePutsOnIt(t *testing.T) {
 	}
 }
 
-// bestFit prefers the fullest cell, whatever runs there.
+// bestFit prefers the fullest cell, with any work on it.
 func bestFit(_ *auction.Item, _ *auction.CellState, s auction.Score) float64 { return -s.Memory }
 
 func TestEvenUseGivesWayOnlyToWorkThatFindsNoRoomInPieces(t *testing.T) {

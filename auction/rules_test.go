@@ -275,7 +275,7 @@ func TestARefusalCountsTheCellsByReasonAndNamesTheNearest(t *testing.T) {
 func TestCellsWithoutATotalOfPIDsDoNotCountThem(t *testing.T) {
 	i := instance("web", 0, 50)
 	i.MaxPIDs = auction.MaxSize
-	for _, remaining := range []int64{0, 100, -1} { // whatever a cell says remains of what it does not count
+	for _, remaining := range []int64{0, 100, -1} { // a cell may report any remainder of what it does not count
 		cell := with(roomy("a", "z"), func(c *auction.CellState) { c.Remaining.PIDs = remaining })
 		r := check(t, []auction.CellState{cell}, []auction.Item{i}, auction.Policy{})
 		if got := went(r); got != "web.0>a" {

@@ -11,7 +11,7 @@ import (
 // 2·leaves−1. Leaves beyond the last cell stay empty.
 //
 // What an item adds to a score depends on the size of the cell. Cells of one size
-// keep their order whatever the item, so a node's best cell is the best for every
+// keep their order for every item, so a node's best cell is the best for every
 // item. With several sizes its score is the least there is without the item, and
 // the least weights below bound what the item adds.
 type tree struct {

@@ -42,7 +42,7 @@ func (b *BBS) records(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[
 }
 
 // ResolvedLRPs are the instances as consumers should see them: one for each
-// index, whatever is recorded there besides. f chooses among these.
+// index, regardless of its other records. f selects among these.
 func (b *BBS) ResolvedLRPs(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error] {
 	match := f.Matcher()
 	return func(yield func(lrp.ActualLRP, error) bool) {

@@ -14,7 +14,7 @@ import (
 )
 
 // A deafCell is a fleet of one cell, whose calls return when it is released,
-// whatever becomes of their context.
+// even after the end of their context.
 type deafCell struct {
 	auction.CellClient
 	release chan struct{}

@@ -145,14 +145,14 @@ func (a *Announcer) Leave(ctx context.Context) error {
 	return err
 }
 
-// Run announces the cell until ctx ends, whatever fails in between, then
+// Run announces the cell until ctx ends, in spite of failures in between, then
 // leaves. It returns ctx's error.
 func (a *Announcer) Run(ctx context.Context) error {
 	every := a.o.TTL / 3
 	tick := func() {
 		ctx, cancel := context.WithTimeout(ctx, every)
 		defer cancel()
-		_ = a.Tick(ctx) // whoever lists the cells sees that it failed
+		_ = a.Tick(ctx) // a list of the cells shows that it failed
 	}
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()

@@ -12,7 +12,7 @@ import (
 
 // A tail is the end of the log in memory: subscribers that keep up read it
 // together, so that a thousand of them cost the store as much as one. It has
-// no goroutine of its own: whoever needs more than there is reads on for all,
+// no goroutine of its own: a caller that needs more than there is reads on for all,
 // and if it gives up, the next one does.
 type tail struct {
 	store storage.Store

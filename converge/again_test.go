@@ -91,8 +91,8 @@ func TestAProcessIsLookedAtAgainWhenTimeAloneMayCallForSomething(t *testing.T) {
 	}
 }
 
-// Until a process is to be looked at again its plan stays empty, whatever
-// becomes of the domains.
+// Until a process is to be looked at again its plan stays empty, even if
+// domains change.
 func TestNothingIsDueBeforeTheNextLook(t *testing.T) {
 	quiet := 0
 	for seed := range uint64(3000) {

@@ -11,8 +11,7 @@ import (
 	"testing"
 )
 
-// Whoever reads a main function reads it on one page or two, and what it does
-// is done by packages.
+// A main function fits on one page or two; packages do its work.
 func TestMainFunctionsAreShort(t *testing.T) {
 	limits := map[string]int{"minimal": 100, "bbs": 150, "auctioneer": 150, "rep": 150}
 	for dir, limit := range limits {

@@ -502,8 +502,8 @@ func TestWhoHasAWrongCertificateGetsNowhere(t *testing.T) {
 		t.Errorf("a consumer claims an instance: %v", err)
 	}
 
-	// A cell whose certificate is another cell's does not start, and whoever
-	// speaks for another cell is refused.
+	// A cell whose certificate is another cell's does not start, and a caller
+	// that speaks for another cell is refused.
 	host := newHost()
 	rep := launch(t, "rep", append(c.certificate(host, "cell-2", httpapi.CellRole),
 		"-listen", host+":"+cellPort, "-cell-id", "cell-1", "-dir", t.TempDir(), "-bbs", urls(c.bbsHosts, bbsPort))...)

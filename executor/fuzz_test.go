@@ -11,7 +11,7 @@ import (
 	"github.com/diegosdk/diego/executor"
 )
 
-// fixedPoint checks that whatever decodes also encodes, unless it is invalid
+// fixedPoint checks that everything that decodes also encodes, unless it is invalid
 // and that is the reason, and that decoding and encoding once more changes
 // nothing.
 func fixedPoint[T validator](t *testing.T, data []byte) {

@@ -7,8 +7,7 @@ type Reservation struct {
 	// GUID must not belong to another container.
 	GUID      string
 	Resources Resources
-	// Tags say what the container is for. Whoever makes the reservation takes
-	// the map over.
+	// Tags say what the container is for. The map passes to the reservation.
 	Tags map[string]string
 }
 

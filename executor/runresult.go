@@ -10,8 +10,8 @@ type RunResult struct {
 	// FailureReason says why, in at most MaxReasonBytes. It is set if Failed
 	// is, and only then.
 	FailureReason string `json:"failure_reason,omitempty"`
-	// Stopped is true if the container was explicitly stopped, whatever its
-	// processes did about it.
+	// Stopped is true if the container was explicitly stopped, regardless of
+	// what its processes did then.
 	Stopped bool `json:"stopped,omitempty"`
 	// Retryable is true if the failure came before the work began, so that
 	// doing it elsewhere does not do it twice. It is set only with Failed.

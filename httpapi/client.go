@@ -129,7 +129,7 @@ func acceptable(address string, allowPlain bool) bool {
 
 // Dial reaches cells over HTTP at the address of their presence. All share
 // the options, whose Addresses, CellID and Find are ignored; nothing is asked twice, as
-// whoever asks a cell knows best when to ask again.
+// the caller of a cell knows best when to ask again.
 func Dial(o ClientOptions) bbs.Dial {
 	return func(p bbs.CellPresence) (auction.CellClient, error) {
 		o := o

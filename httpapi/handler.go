@@ -25,7 +25,7 @@ type HandlerOptions struct {
 	// Ready says whether this process can do its work. Nil means always.
 	Ready func(context.Context) bbs.Readiness
 
-	// AllowPlain serves requests that come without TLS, and lets whoever makes
+	// AllowPlain serves requests that come without TLS, and lets all who make
 	// them do everything in any name. It is for tests, and for listeners that
 	// nobody but the owner reaches.
 	AllowPlain bool
@@ -63,7 +63,7 @@ type HandlerOptions struct {
 // the authorities of those who may call.
 //
 // GET /healthz answers as long as the process lives; GET /readyz says whether it
-// can do its work, with the status 503 if not. Both are open to whoever can
+// can do its work, with the status 503 if not. Both are open to all who can
 // connect. Subscriptions last until the context of their request ends, so a
 // server that is to shut down ends its base context first.
 //

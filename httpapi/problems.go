@@ -149,7 +149,7 @@ type (
 // problems are the kinds of errors, those that say most first.
 var problems = &wire.Problems{Kinds: kinds(), Elsewhere: elsewhere}
 
-// elsewhere sends a client to the leader, or to whoever has room.
+// elsewhere sends a client to the leader, or to a process that has room.
 func elsewhere(err error) (address string, ok bool) {
 	var not *bbs.NotLeaderError
 	if errors.As(err, &not) {

@@ -99,7 +99,7 @@ func authorize(allowPlain bool) func(*http.Request, *wire.Info) (caller string, 
 		}
 		return id.Name, func(cellID string) error {
 			switch {
-			case id.Name == "": // it would be whatever is on no cell yet
+			case id.Name == "": // it would mean all that is on no cell yet
 				return &ForbiddenError{id.Name, info.Name, "a certificate whose common name is the cell's id is wanted"}
 			case cellID != id.Name:
 				return &ForbiddenError{id.Name, info.Name, fmt.Sprintf("only cell %q may say so", cellID)}

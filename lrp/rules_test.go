@@ -10,8 +10,8 @@ import (
 	"github.com/diegosdk/diego/lrp"
 )
 
-// This file holds what must be true of every decision, whatever the slot and
-// the command. The scenarios, the walk through the whole state space, the
+// This file holds what must be true of every decision, for any slot and
+// command. The scenarios, the walk through the whole state space, the
 // random walks and the fuzz test all check it.
 
 // idempotent reports whether a command that is given again at once, and then
@@ -177,7 +177,7 @@ func (b *brokenRules) writes(before, after lrp.Slot, d lrp.Decision) {
 	b.check(len(d.Writes) > 0 || sameRecords(before.Records, after.Records), "without writes nothing changes")
 }
 
-// events checks that whoever follows the events knows the slot.
+// events checks that a follower of the events knows the slot.
 func (b *brokenRules) events(before, after lrp.Slot, d lrp.Decision) {
 	folded := slices.Clone(before.Records)
 	find := func(r *lrp.ActualLRP) int {

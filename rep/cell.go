@@ -167,7 +167,7 @@ func (r *Rep) StopLRP(_ context.Context, key lrp.Key, instance lrp.InstanceKey) 
 		return nil
 	}
 	// A reservation that is being claimed may become a container at any moment,
-	// which is then stopped by whoever looks second.
+	// which is then stopped by the second that looks.
 	r.setNote(s.guid, func(n *note) { n.stop = true })
 	if c.State == executor.Running {
 		r.queue.add(s) // its record says when to stop it

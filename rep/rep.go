@@ -45,7 +45,7 @@ type Rep struct {
 
 // A note is what the rep remembers of a container.
 type note struct {
-	deleting bool // it was told to go, and nobody has to be told of it
+	deleting bool // it was told to go, and nobody needs a report
 	stop     bool // the BBS wants it stopped
 	asked    bool // it asked to start its task; the answer may have got lost
 	// waits is what an evacuating cell waits for before the container goes.

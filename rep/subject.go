@@ -113,7 +113,7 @@ func outdated(records []lrp.ActualLRP, me lrp.InstanceKey, c executor.Container,
 	return false
 }
 
-// completion is what the BBS is told of the end of a task's container.
+// completion reports the end of a task's container to the BBS.
 func completion(s subject, cellID string, r executor.RunResult) task.Complete {
 	c := task.Complete{CellID: cellID, InstanceGUID: s.guid, Attempt: s.attempt}
 	switch {
@@ -125,7 +125,7 @@ func completion(s subject, cellID string, r executor.RunResult) task.Complete {
 	return c
 }
 
-// crashReason is what the BBS is told of a container that ended unasked.
+// crashReason is the reported reason of a container that ended unasked.
 func crashReason(r executor.RunResult) string {
 	if r.Failed {
 		return r.FailureReason

@@ -59,7 +59,7 @@ func ExampleApplySlot() {
 	// CLAIMED on cell-1
 }
 
-// Whoever follows the events keeps the number of the last one and goes on from
+// A follower of the events keeps the number of the last one and goes on from
 // there, after a restart too.
 func ExampleStore_events() {
 	ctx := context.Background()

@@ -102,8 +102,8 @@ func (c *cell) build(ctx context.Context, p cellPlan) error {
 	}); err != nil {
 		return err
 	}
-	// The data directory is this process's alone, so whoever was this cell
-	// before is dead: its name is all that it takes to follow it at once.
+	// The data directory is this process's alone, so the earlier run of
+	// this cell is dead, and its name is enough to take over at once.
 	if c.announcer, err = bbs.NewAnnouncer(bbs.AnnouncerOptions{
 		Store: p.store, Owner: p.id,
 		Presence: bbs.CellPresence{CellID: p.id, Address: c.service.url(), Capacity: c.Manager.Total(), RootFSProviders: rootFS, VolumeDrivers: drivers},
@@ -154,7 +154,7 @@ func (c *cell) close(ctx context.Context) (left int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, clearTime)
 	defer cancel()
 	if c.service.listener != nil {
-		_ = c.service.listener.Close() // whoever served it may have
+		_ = c.service.listener.Close() // its server may have
 	}
 	if c.Manager != nil {
 		err = c.Manager.Clear(ctx)

@@ -196,7 +196,7 @@ func (f *fleet) close(ctx context.Context) (left int, err error) {
 		err = errors.Join(err, f.store.Close())
 	}
 	if f.service.listener != nil {
-		_ = f.service.listener.Close() // whoever served it may have
+		_ = f.service.listener.Close() // its server may have
 	}
 	if f.logFile != nil {
 		err = errors.Join(err, f.logFile.Close())

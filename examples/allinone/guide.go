@@ -149,8 +149,8 @@ func killable(records []lrp.ActualLRP) (lrp.ActualLRP, int) {
 	return lrp.ActualLRP{}, 0
 }
 
-// processOf is the process of an instance as this host numbers it, whatever
-// namespace it is in: it is known by its environment. It is 0 on systems
+// processOf is the process of an instance as this host numbers it, in any
+// namespace: it is known by its environment. It is 0 on systems
 // without /proc.
 func processOf(instanceGUID string) int {
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")

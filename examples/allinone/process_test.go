@@ -107,7 +107,7 @@ func startCommand(t *testing.T, cmd *exec.Cmd) *program {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if !p.over {
-			// Whoever is killed leaves things on the host.
+			// A process that is killed leaves things on the host.
 			_ = p.cmd.Process.Signal(syscall.SIGINT)
 			_ = p.cmd.Process.Signal(syscall.SIGTERM)
 			if !p.until(func() bool { return p.over }) {

@@ -15,7 +15,7 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-// A consumer follows events, and is told of tasks that have ended.
+// A consumer follows events, and receives the callbacks of tasks that have ended.
 type consumer struct {
 	ctx       context.Context
 	bbs       bbs.API

@@ -1,6 +1,6 @@
 // Command minimal is a whole control plane: it keeps instances running on two
 // cells, over a crash, the loss of a cell and a change of scale. It imports
-// lrp, storage and converge only. Its cells are names: whatever is placed on
+// lrp, storage and converge only. Its cells are names: work that is placed on
 // one runs at once.
 package main
 

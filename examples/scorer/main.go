@@ -1,5 +1,5 @@
 // Command scorer places work by a rule of its own: cells that cost less come
-// first, whatever the zone, as long as they are less than 80 % full. The rule
+// first, in any zone, as long as they are less than 80 % full. The rule
 // is a pure function of the cell and of what auction.Place thinks of it; where
 // it ties, Place's own objective decides.
 package main

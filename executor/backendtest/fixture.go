@@ -207,8 +207,8 @@ func (p *process) signal(s executor.Signal) {
 	}
 }
 
-// eventually waits for a condition: in virtual time by going on to whatever
-// comes next, otherwise in real time.
+// eventually waits for a condition: in virtual time by going on to the
+// next event, otherwise in real time.
 func (f *fixture) eventually(what string, condition func() bool) {
 	f.Helper()
 	if s, ok := f.backend.(executor.Stepper); ok {

@@ -285,8 +285,8 @@ func (b *Backend) Delete(ctx context.Context, guid string) error {
 	return b.remove(ctx, c)
 }
 
-// remove removes a container, whoever has made it and however far. It takes
-// nothing for granted but its guid.
+// remove removes a container of any daemon, finished or half-made. It relies
+// on nothing but its guid.
 func (b *Backend) remove(ctx context.Context, c *container) error {
 	c.gone.Store(true)
 	c.life.Lock()

@@ -71,8 +71,8 @@ func TestKILLReachesAllThatDescendsFromAProcess(t *testing.T) {
 	}
 }
 
-// Whatever a step starts does not outlive its timeout, and what ends by itself
-// may leave a daemon.
+// The processes of a step do not outlive its timeout, and a step that ends by
+// itself may leave a daemon.
 func TestWhatAStepHasStartedDoesNotOutliveItsTimeout(t *testing.T) {
 	c := newCell(t)
 	run := func(text string) executor.Action { return script("nobody", text).Action }

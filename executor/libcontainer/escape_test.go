@@ -106,8 +106,8 @@ func noAttemptGetsThrough(t *testing.T, edit func(*Options)) {
 	}
 }
 
-// The kernel runs no handler of core dumps for a process with this limit, whatever
-// core_pattern says, and has no room for a file.
+// The kernel runs no handler of core dumps for a process with this limit, with any
+// core_pattern, and has no room for a file.
 func TestNoProcessOfAContainerGetsRidOfTheLimitThatForbidsCoreDumps(t *testing.T) {
 	f := newFixture(t)
 	guid, _ := f.create()

@@ -28,7 +28,7 @@ import (
 func outside(f *fixture) (tcp, udp netip.AddrPort) {
 	f.Helper()
 	// A documentation address on the wire of a container that does nothing
-	// else: always there, whatever network the machine has.
+	// else: always there, on any network of the machine.
 	guid, _ := f.create()
 	host := f.containers[guid].link.Gateway.String()
 	tcp = listener(f, host)

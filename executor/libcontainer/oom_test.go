@@ -154,7 +154,7 @@ func TestWhoWasNotKilledForWantOfMemoryIsNotSaidToBe(t *testing.T) {
 }
 
 // When nothing is left for anybody the kernel may end the first process as
-// well. Whatever it is, it is said, and it is no other container's concern.
+// well. The reason says which it was, and other containers go on.
 func TestWhatEndsInAContainerWithoutMemoryEndsForThatReason(t *testing.T) {
 	f := newFixture(t)
 	other, _ := f.create()

@@ -235,8 +235,8 @@ func (c *container) lose() {
 }
 
 // settle says how a process ended. The kernel counts whom it kills for want
-// of memory and does not say who it was: whoever was killed and not by us is
-// taken for one of them, and whoever has failed otherwise may have lost a child.
+// of memory and does not say which: a process that was killed, not by us, is
+// taken for one of them, and one that failed otherwise may have lost a child.
 func (c *container) settle(p *process, e executor.Exit) {
 	e.OutOfMemory = !e.Success() && !p.killed && c.cgroup.OOMKills()-p.oomBefore > c.victims-p.victims
 	p.end = &e

@@ -121,7 +121,7 @@ func TestARecipeRunsAsItIsWritten(t *testing.T) {
 	}
 }
 
-// The stop comes at 3s, in whatever stage the container is.
+// The stop comes at 3s, at any stage of the container.
 func TestAStopEndsEveryStage(t *testing.T) {
 	slow := func(kind manager.JobKind) func(*cell) {
 		return func(c *cell) { c.delays[kind] = 5 * time.Second }

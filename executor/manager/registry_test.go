@@ -325,7 +325,7 @@ func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 	}
 }
 
-// Whatever is asked for in whatever order, resources are exact, states change
+// With any requests in any order, resources are exact, states change
 // only as they may, results do not contradict themselves, and in the end
 // nothing is left.
 func TestNoSequenceOfCallsBreaksTheRegistry(t *testing.T) {

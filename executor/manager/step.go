@@ -201,7 +201,7 @@ func (s *timeoutStep) ended(err error) {
 
 func (s *timeoutStep) cancel() { s.inner.cancel() }
 
-// A tryStep succeeds whatever its action does, unless it is cancelled.
+// A tryStep succeeds even if its action fails, unless it is cancelled.
 type tryStep struct {
 	inner     step
 	done      func(error)

@@ -88,7 +88,7 @@ func (b *Backend) make(ctx context.Context, c *container, spec executor.Containe
 	if err := os.Mkdir(c.dir, 0o755); err != nil {
 		return none, err
 	}
-	if b.options.SwitchUser { // whoever they are, they work in it
+	if b.options.SwitchUser { // all users work in it
 		if err := os.Chmod(c.dir, 0o777|fs.ModeSticky); err != nil {
 			return none, err
 		}

@@ -18,8 +18,8 @@ func stranger(info fs.FileInfo) (uid uint32, is bool) {
 }
 
 // letThrough has this process make directories that others may go through, as
-// users of containers must, whatever umask it was started with. What is private
-// is made so.
+// users of containers must, with any umask that it was started with. What is
+// private is made so.
 func letThrough() {
 	const writing = 0o022
 	syscall.Umask(writing)

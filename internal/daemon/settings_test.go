@@ -184,7 +184,7 @@ of a flag has underscores: -log-level is "log_level".
 	}
 }
 
-// Whatever a file holds, it is read or refused with a place.
+// Every file is read, or refused with a place.
 func FuzzSettingsFiles(f *testing.F) {
 	f.Add(`{"name": "a", "ttl": "1m", "tags": ["x"], "images": {"a": "b"}}`)
 	f.Add("{\"name\":\n\"a\",\"count\":1e9}")

@@ -23,7 +23,7 @@ type Layer struct {
 	Modules, TestModules []string
 }
 
-// Layers is the import graph. Whoever may import lrp or task may import
+// Layers is the import graph. A package that may import lrp or task may import
 // executor too: their types are made of its. Test files may import more: see
 // testImports.
 var Layers = []Layer{

@@ -270,6 +270,32 @@ func TestFuzzTargetsWithoutACorpusAreRefused(t *testing.T) {
 	}
 }
 
+func TestInternalPackagesAndTheTableOfLibrariesMustAgree(t *testing.T) {
+	document := []byte("| `internal/a` | none |\n| `x/internal/b` | none |\n\n`internal/c` is mentioned.\n")
+	expect(t, lint.CheckConsidered(document, []string{"internal/a", "x/internal/b"}), false)
+	expect(t, lint.CheckConsidered(document, []string{"internal/a", "internal/c", "x/internal/b"}), true)
+	expect(t, lint.CheckConsidered(document, []string{"internal/a"}), true)
+}
+
+// The words are split here so that this file passes the rule itself.
+func TestStiltedWordsAreRefusedInDocumentsAndComments(t *testing.T) {
+	tests := []struct {
+		name, file, text string
+		refused          bool
+	}{
+		{"document", "a.md", "Ask who" + "ever leads.\n", true},
+		{"upper case", "a.md", "Who" + "ever leads answers.\n", true},
+		{"two words", "a.md", "It is told" + " of the end.\n", true},
+		{"comment", "a.go", "x := 1 // hen" + "ce it is one\n", true},
+
+		{"plain document", "a.md", "The leader answers; it told of no end, whoeverly.\n", false},
+		{"code", "a.go", "what" + "ever := 1 // one\n", false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) { expect(t, lint.CheckProse(tt.file, []byte(tt.text)), tt.refused) })
+	}
+}
+
 // The words are split here so that this file passes the rule itself, wherever
 // it is checked out.
 func TestTextIsRefusedUnfinishedWorkMergesRegistriesAndLocalPaths(t *testing.T) {

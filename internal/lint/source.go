@@ -35,7 +35,7 @@ func CheckSkips(fset *token.FileSet, path string, file *ast.File) []string {
 // tenants is the one package that may use os.Root.
 const tenants = "executor/internal/tenant/"
 
-// CheckRoots refuses os.Root outside of package tenant: it opens whatever a
+// CheckRoots refuses os.Root outside of package tenant: it opens anything that a
 // tenant has put at a path, a terminal too.
 func CheckRoots(fset *token.FileSet, path string, file *ast.File) []string {
 	if strings.HasPrefix(path, tenants) {

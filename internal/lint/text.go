@@ -107,3 +107,44 @@ func unindent(text string) string {
 	}
 	return strings.Join(lines, "\n")
 }
+
+var consideredRow = regexp.MustCompile("(?m)^\\| `([a-z0-9/]*internal/[a-z0-9/]+)` \\|")
+
+// CheckConsidered compares the internal packages with the rows of the table in
+// docs/decisions.md that says which library was considered for each.
+func CheckConsidered(document []byte, packages []string) []string {
+	var rows, findings []string
+	for _, match := range consideredRow.FindAllSubmatch(document, -1) {
+		rows = append(rows, string(match[1]))
+	}
+	for _, p := range packages {
+		if !slices.Contains(rows, p) {
+			findings = append(findings, fmt.Sprintf("docs/decisions.md does not say which library was considered for %s: add a row", p))
+		}
+	}
+	for _, r := range rows {
+		if !slices.Contains(packages, r) {
+			findings = append(findings, fmt.Sprintf("docs/decisions.md has a row for %s, which is not there: delete the row", r))
+		}
+	}
+	return findings
+}
+
+// stilted are words that make a sentence hard to read at the first attempt. The
+// words are split here so that this file passes its own rule.
+var stilted = regexp.MustCompile(`(?i)\b(who` + `ever|whom` + `ever|what` + `ever|there` + `of|there` + `in|hen` + `ce|such a ` + `one|(?:is|are|was|were|be|been) told of)\b`)
+
+// CheckProse refuses stilted words in a Markdown file, or in the comments of a
+// Go file, whose other text may be anything.
+func CheckProse(name string, content []byte) []string {
+	var findings []string
+	for n, line := range strings.Split(string(content), "\n") {
+		if strings.HasSuffix(name, ".go") {
+			_, line, _ = strings.Cut(line, "//")
+		}
+		if word := stilted.FindString(line); word != "" {
+			findings = append(findings, fmt.Sprintf("%s:%d: %q: say it in plain words", name, n+1, word))
+		}
+	}
+	return findings
+}

@@ -15,7 +15,7 @@ import (
 	"github.com/diegosdk/diego/rep/memcell"
 )
 
-// A machine is a cell as the world treats it, whatever it is made of.
+// A machine is a cell of any kind, as the world treats it.
 type machine interface {
 	auction.CellClient
 	auction.InventoryClient

@@ -15,7 +15,7 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-// errLost is what whoever waits for an answer sees of a call that went wrong.
+// errLost is the error of a call whose request or answer was lost.
 var errLost = errors.New("no answer came")
 
 // A network carries calls between the cells and the control planes, as well
@@ -57,7 +57,7 @@ func (n *network) deliverLate(all bool) {
 	}
 }
 
-// A link is a cell's way to the leader, whoever that is.
+// A link is a cell's way to the present leader.
 type link struct {
 	*network
 	// cut links carry nothing.

@@ -649,9 +649,9 @@ func (w *World) checkPlans(ctx context.Context) error {
 	return nil
 }
 
-// checkTasks makes sure that no task was run twice, on whatever cells. What is
-// on its way to a cell when the store falls back may run beside what the store
-// then asks for, so a task of before may run twice after that.
+// checkTasks makes sure that no task was run twice, on the same cell or on two.
+// When the store falls back, work on its way to a cell may run beside the work
+// that the store then requests, so an earlier task may run twice after that.
 func (w *World) checkTasks() error {
 	for name, n := range w.counts() {
 		most := 1

@@ -1,6 +1,5 @@
-// Package specfile reads what people want to run from JSON files. Whatever is
-// wrong with a file is told with its line, its column and its field, all of it
-// at once:
+// Package specfile reads what people want to run from JSON files. It reports all
+// faults of a file at once, each with its line, its column and its field:
 //
 //	web.json:9:5: action.run.user: want a text that is not empty
 //	web.json:14:3: instnaces: unknown member; did you mean "instances"?

@@ -244,7 +244,7 @@ func TestAFileThatIsTooLongIsRefused(t *testing.T) {
 	}
 }
 
-// Whatever the text, a reader does not panic, what it accepts is what
+// For any text, a reader does not panic, what it accepts is what
 // encoding/json makes of it, and what it tells lies within the text.
 func FuzzReadersAgreeWithEncodingJSON(f *testing.F) {
 	for _, name := range []string{"greeter.json", "web.json", "deployment.json", "update.json", "task.json"} {

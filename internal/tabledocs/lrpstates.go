@@ -88,7 +88,7 @@ func recordEdges(writes []lrp.Write, by string) (edges []edge) {
 }
 
 // predecessor is what the record w.After was before: the record of the same
-// instance, under whatever presence; else the one in whose place it is
+// instance, under any presence; else the one in whose place it is
 // written, unless that one goes on under another presence.
 func predecessor(writes []lrp.Write, w lrp.Write) *lrp.ActualLRP {
 	moved := false

@@ -71,7 +71,7 @@ func lrpAlternate() view {
 		differs = append(differs, difference{l.String(), rep.ContainerReserved.String(), "do nothing"})
 	}
 	return lrpView("LRPs, alternate view (000 §Harmonizing ActualLRPs)",
-		"The alternate view leaves reservations alone, whatever the record. The long table claims and runs them, without which nothing would ever start.", differs)
+		"The alternate view leaves reservations alone, for any record. The long table claims and runs them; otherwise nothing would ever start.", differs)
 }
 
 func lrpOlder() view {

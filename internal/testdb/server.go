@@ -177,7 +177,7 @@ func (e *engine) find() (map[string]string, error) {
 
 // start makes a data directory, on a disk of its own if that has a size, and
 // starts a server on it. A port that is free now may be taken a moment later,
-// hence the attempts.
+// so it takes several attempts.
 func (e *engine) start(diskBytes int64) (*Server, error) {
 	bin, err := e.find()
 	if err != nil {
@@ -365,7 +365,7 @@ func (s *Server) logTail() string {
 	return string(log[max(0, len(log)-limit):])
 }
 
-// freePort lies below the ports that systems give to whoever asks for any, so
+// freePort lies below the ports that systems give to those that ask for any, so
 // that it is still free when the server is started again.
 func freePort() (port int, err error) {
 	const first, count, attempts = 14000, 6000, 100

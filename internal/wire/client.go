@@ -243,7 +243,7 @@ func (c *Client) request(ctx context.Context, limit time.Duration, address, id s
 	return request, w, nil
 }
 
-// readProblem makes a problem of whatever came. It is not ok if that is not
+// readProblem makes a problem of the answer. It is not ok if that is not
 // one of ours.
 func (c *Client) readProblem(answer *http.Response) (p problem.Problem, ok bool) {
 	const enough = 1 << 20
@@ -261,7 +261,7 @@ func (c *Client) readProblem(answer *http.Response) (p problem.Problem, ok bool)
 	return problem.Problem{Status: answer.StatusCode, Title: answer.Status, Detail: string(bytes.ToValidUTF8(text, nil))}, false
 }
 
-// order is whom to ask: whoever leads as far as is known, then all others.
+// order is whom to ask: the leader as far as is known, then all others.
 // Those that were silent come last, the latest at the very end: a call may have
 // no more time than one of them takes.
 func (c *Client) order(ctx context.Context) []string {

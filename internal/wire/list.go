@@ -50,8 +50,8 @@ func (l *List[A, In, Item]) serve(s *Server, api A, w http.ResponseWriter, r *ht
 	if !ok {
 		return
 	}
-	// A list may take as long as its reader reads, and whoever makes it has the
-	// time of a call for each piece.
+	// A list may take as long as its reader reads, and its maker has the time of
+	// a call for each piece.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	out := newListWriter(s, w, l.Long)
@@ -79,7 +79,7 @@ func (l *List[A, In, Item]) serve(s *Server, api A, w http.ResponseWriter, r *ht
 		}
 	}
 	if err := ctx.Err(); err != nil && last == nil {
-		// Whoever ended the list early without saying so: it is not complete.
+		// The list ended early without saying so: it is not complete.
 		p := s.Problems.Encode(out.explain(ctx, err))
 		_ = add(out, "problem", &p)
 	}

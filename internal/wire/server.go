@@ -162,7 +162,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if p.Status >= http.StatusInternalServerError && r.Context().Err() == nil {
 		level := slog.LevelWarn
 		if _, elsewhere := s.Problems.Elsewhere(err); elsewhere {
-			level = slog.LevelDebug // whoever looks for the leader asks around
+			level = slog.LevelDebug // clients that look for the leader ask around
 		}
 		s.Logger.Log(r.Context(), level, "a call failed", "path", r.URL.Path, "status", p.Status, "request_id", p.RequestID, "err", err)
 	}

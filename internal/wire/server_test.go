@@ -41,8 +41,8 @@ func TestWhatNobodySendsToTheEndIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// That a process does not lead is said to whoever looks for the leader, all
-// the time.
+// Clients that look for the leader hear all the time that a process does not
+// lead.
 func TestAStandbySaysNothingOfCallsForTheLeader(t *testing.T) {
 	var log bytes.Buffer
 	s := newServer()

@@ -29,7 +29,7 @@ func NewVolume(dir string) (Volume, error) {
 	if err != nil {
 		return Volume{}, fmt.Errorf("the sample app is this binary, which cannot be found: %w", err)
 	}
-	// Whoever runs in a container has to get through, whatever our umask is.
+	// The users of containers have to get through, with any umask of ours.
 	if err := errors.Join(os.MkdirAll(dir, 0o755), os.Chmod(dir, 0o755)); err != nil {
 		return Volume{}, err
 	}

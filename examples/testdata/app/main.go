@@ -22,7 +22,7 @@ func main() {
 	case "exit":
 		status, _ := strconv.Atoi(os.Args[2])
 		os.Exit(status)
-	case "wait": // whatever it is told
+	case "wait": // in spite of signals
 		signal.Ignore(syscall.SIGTERM)
 		select {}
 	case "write":

@@ -162,7 +162,7 @@ func (b *Backend) Next() (time.Time, bool) {
 // next is the process that is due first.
 func (b *Backend) next() *process {
 	var first *process
-	for _, c := range b.containers { // the earliest of all, whatever the order
+	for _, c := range b.containers { // the earliest of all, in any order
 		for _, p := range c.processes {
 			if !p.forever && (first == nil || p.due.Before(first.due) || p.due.Equal(first.due) && p.sequence < first.sequence) {
 				first = p

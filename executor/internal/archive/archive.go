@@ -2,8 +2,8 @@
 //
 // [Normalize] turns a tar, tgz or zip into a plain tar and checks it on the
 // way; [Extract] writes a tar below a directory that it never leaves; [Pack]
-// is the way back. Whatever would be written or read outside is
-// [executor.ErrUnsafeArchive], and sizes are bounded by [Limits].
+// is the way back. An entry that would be written or read outside is an
+// [executor.ErrUnsafeArchive], and [Limits] bound sizes.
 package archive
 
 import (

@@ -31,7 +31,7 @@ func Extract(ctx context.Context, root *tenant.Root, dir string, r io.Reader, ui
 	for {
 		h, err := in.Next()
 		if err == io.EOF {
-			// The rest is padding, and whoever writes the stream waits.
+			// The rest is padding, and the writer of the stream waits.
 			_, err := io.Copy(io.Discard, WithContext(ctx, r))
 			return err
 		}
@@ -128,7 +128,7 @@ func (x *extraction) mkdir(name string, mode fs.FileMode) error {
 	if err != nil {
 		return err
 	}
-	// Its owner must be able to fill it, whatever the archive says.
+	// Its owner must be able to fill it, even if the archive says otherwise.
 	if err := parent.Mkdir(path.Base(name), mode|0o700); err != nil {
 		return err
 	}

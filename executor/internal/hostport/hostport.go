@@ -7,7 +7,7 @@
 // can see from outside that it is promised. So a backend claims a port before
 // it looks whether the port is free, and keeps the claim as long as the
 // container has the port. A claim is visible to all backends of the host,
-// whatever they are, in whichever process and of whichever user, and the
+// of any kind, process and user, and the
 // kernel drops it when its process dies.
 //
 // On Linux a claim is an abstract socket whose name holds the number of the

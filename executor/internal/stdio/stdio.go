@@ -4,7 +4,7 @@
 //
 // It is what backends share to keep the promises of
 // [executor.ProcessSpec.Stdout]: a process has ended when it has ended,
-// whoever still holds its output open, and what it wrote is not lost.
+// even if others still hold its output open, and what it wrote is not lost.
 package stdio
 
 import (

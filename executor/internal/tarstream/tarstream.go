@@ -38,7 +38,7 @@ func (c Container) In(ctx context.Context, dir Place, tar io.Reader, uid, gid in
 
 // Out is an archive of a file or a directory; see [archive.Pack]. A file that
 // is not there is an error now and not in the middle. The place's root is
-// closed with the stream, whoever ends it.
+// closed when either side ends the stream.
 func (c Container) Out(ctx context.Context, from Place) (io.ReadCloser, error) {
 	in, out := io.Pipe()
 	go func() {

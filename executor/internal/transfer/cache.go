@@ -154,9 +154,9 @@ func (c *cache) room() int64 {
 }
 
 // origin is the part of a URL that says what it names. It belongs to the key:
-// whoever knows only somebody else's key and has a server that says "not
-// modified" is not given what somebody else's server sent. Queries are often
-// signatures, which differ each time.
+// a tenant that knows another's key and has a server that says "not modified"
+// does not get what the other's server sent. Queries are often signatures,
+// which differ each time.
 func origin(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -260,7 +260,7 @@ func (c *cache) evict() {
 	for c.bytes > c.limit {
 		var oldest *version
 		var key string
-		for k, s := range c.keys { // the smallest of all, whatever the order
+		for k, s := range c.keys { // the smallest of all, in any order
 			if v := s.latest; v != nil && v.leases == 0 && (oldest == nil || v.used < oldest.used) {
 				oldest, key = v, k
 			}

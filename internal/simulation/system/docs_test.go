@@ -138,8 +138,8 @@ func defaults(t *testing.T, file string) map[string]string {
 	return found
 }
 
-// A nest is a time that holds others: whoever waits for the outer one sees the
-// inner ones end within it.
+// A nest is a time that holds others: a caller that waits for the outer one sees
+// the inner ones end within it.
 type nest struct {
 	outer string
 	inner []part

@@ -43,7 +43,7 @@ func (c notifyingCell) StopLRP(ctx context.Context, key lrp.Key, i lrp.InstanceK
 	return c.Cell.StopLRP(ctx, key, i)
 }
 
-// everybody is whoever of two control planes leads, as cells see it.
+// everybody is the leader of two control planes, as cells see it.
 type everybody struct {
 	rep.BBS
 	planes []*diego.ControlPlane

@@ -48,7 +48,7 @@ func TestACellThatLeavesContainersBehindSaysSoWhenItIsStopped(t *testing.T) {
 			if fault == nil && !errors.Is(err, context.Canceled) {
 				t.Errorf("it was told to stop, and says %v", err)
 			}
-			// Whoever stops it takes the context's error for a good end.
+			// Its caller takes the context's error for a good end.
 			if fault != nil && (!errors.Is(err, stuck) || errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "left")) {
 				t.Errorf("a container stays, and it says %v", err)
 			}

@@ -63,7 +63,7 @@ func TestErrorsArriveAsTheyWere(t *testing.T) {
 		t.Run(strings.TrimPrefix(k.Type, "urn:diego:problem:"), func(t *testing.T) {
 			got := travelled(t, k.Example)
 			sameAnswers(t, got, k.Example)
-			// errors.As finds the same value, whatever its type is.
+			// errors.As finds the same value, of any type.
 			if kind := reflect.TypeOf(k.Example); kind.Kind() == reflect.Pointer && kind.Elem().PkgPath() != "errors" {
 				into := reflect.New(kind)
 				if !errors.As(got, into.Interface()) {

@@ -41,7 +41,7 @@ func (idle) Logs(context.Context, rep.LogRequest) iter.Seq2[rep.LogChunk, error]
 	return func(func(rep.LogChunk, error) bool) {}
 }
 
-// guarded serves a system to whoever has a certificate of an authority.
+// guarded serves a system to all who have a certificate of an authority.
 func guarded(t *testing.T, a *authority) *httptest.Server {
 	t.Helper()
 	s := newSystem(t, 1, nil)

@@ -110,7 +110,7 @@ func newDistributed(t *testing.T) *distributed {
 	for range 2 {
 		d.bbs, d.auct = append(d.bbs, newProcess(t)), append(d.auct, newProcess(t))
 	}
-	// Whoever asks knows the standby first.
+	// The caller knows the standby first.
 	options := func(list []*process) httpapi.ClientOptions {
 		urls := addresses(list)
 		slices.Reverse(urls)
@@ -339,7 +339,7 @@ func TestASubscriberFollowsFromOneControlPlaneToTheNext(t *testing.T) {
 			t.Fatalf("got event %d, want %d", e.Sequence, next)
 		}
 		if next++; next%20 == 0 {
-			// Whoever serves the subscription cuts it; the other goes on.
+			// The server of the subscription cuts it; the other goes on.
 			d.bbs[next/20%2].CloseClientConnections()
 		}
 		if next == 100 {

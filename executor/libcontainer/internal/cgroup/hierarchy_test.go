@@ -403,7 +403,7 @@ func TestARealCgroupOfV2IsMeasuredEmptiedAndRemoved(t *testing.T) {
 		return
 	}
 	g := newV2(t, root, fmt.Sprintf("diego-test-measured-%d", os.Getpid()))
-	child := newV2(t, g.paths[""], "child") // which whoever is inside may make
+	child := newV2(t, g.paths[""], "child") // which a process inside may make
 	busy := inside(t, child, "(while :; do :; done) & wait")
 	await(t, "it has used the CPU", func() bool { return g.Usage().CPU > 0 })
 	for what, value := range map[control]int64{v2.memory: g.Usage().MemoryBytes, v2.pids: g.Usage().PIDs} {

@@ -22,7 +22,7 @@ import (
 // maps would otherwise black-hole ports that others have by then.
 //
 // Kernels before 5.12 let nobody own a table. There it is found by the next
-// backend of the host, whatever its Dir, since nobody claims its name any more.
+// backend of the host, with any Dir, because nobody claims its name any more.
 type table struct {
 	nftables.Table
 	mu     sync.Mutex

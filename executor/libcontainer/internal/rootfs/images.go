@@ -124,7 +124,7 @@ type unpacking struct {
 }
 
 // unpacked returns the image with a key; fill fills a directory with it. It is
-// filled once, whoever asks, and put in its place when it is whole.
+// filled once for all callers, and put in its place when it is whole.
 func (s *images) unpacked(ctx context.Context, key string, fill func(context.Context, string) error) (image, error) {
 	dir := filepath.Join(s.dir, digestOf(key))
 	for {

@@ -45,7 +45,7 @@ func unpackTar(ctx context.Context, name, dir string) error {
 }
 
 // A layering puts layers upon each other in one directory. Archives are not
-// trusted: nothing is written outside, whatever names and links they hold.
+// trusted: their names and links cannot lead outside.
 type layering struct {
 	root    *os.File
 	bytes   int64
