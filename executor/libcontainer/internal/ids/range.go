@@ -14,7 +14,7 @@ import (
 
 // A Range is the uids and gids of a container. They are a range of the host's,
 // which no other container has, and a user namespace that maps them. So
-// whatever the kernel counts by uid, it counts for each container. The zero
+// the kernel applies its limits by uid to each container. The zero
 // value stands for the host's own ids, which containers then share.
 type Range struct {
 	First uint32   // the host's number of the container's 0

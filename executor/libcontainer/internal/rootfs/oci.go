@@ -31,7 +31,7 @@ type descriptor struct {
 
 // A manifest is one image of a layout.
 type manifest struct {
-	// Digest names the image, whatever else it is called.
+	// Digest identifies the image, under all its names.
 	Digest string       `json:"-"`
 	Layers []descriptor `json:"layers"`
 }
