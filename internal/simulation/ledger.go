@@ -229,7 +229,7 @@ func commandOf(events []storage.Event, before, after *task.Task) string {
 	return ""
 }
 
-// running are the records of instances that run, in whatever presence.
+// running are the records of instances that run, in any presence.
 func running(records []lrp.ActualLRP) (list []*lrp.ActualLRP) {
 	for i := range records {
 		if records[i].State == lrp.Running {

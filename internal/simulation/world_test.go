@@ -13,7 +13,7 @@ var (
 	seeds   = flag.Int("simulation.seeds", 25, "how many seeds to run of each scenario")
 )
 
-// Whatever gets lost, comes twice or late, vanishes or is paused: no checker
+// Things get lost, come twice or late, vanish or are paused. Still no checker
 // objects, and when all faults have ended, exactly what is desired runs.
 func TestWhateverGoesWrongDiegoComesToRunWhatIsDesired(t *testing.T) {
 	for _, s := range simulation.Scenarios() {

@@ -144,7 +144,7 @@ func (b Bug) Overlay(root, dir string) (path string, err error) {
 	return path, os.WriteFile(path, data, 0o600)
 }
 
-// find is where the lines of want are in text, whatever their indentation. They
+// find is where the lines of want are in text, with any indentation. They
 // are whole lines, and there once.
 func find(text, want string) (start, end int, err error) {
 	lines, wanted := strings.SplitAfter(text, "\n"), strings.SplitAfter(want, "\n")
