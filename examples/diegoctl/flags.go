@@ -48,7 +48,7 @@ func (p *process) cellFlags() []cli.Flag {
 
 // fileFlags are --file, which the usage line of its command shows.
 func fileFlags(of string) []cli.Flag {
-	return []cli.Flag{{Name: "file", Short: "f", Kind: cli.File, Required: true, Help: "the spec file, of " + of + "; - is standard input"}}
+	return []cli.Flag{{Name: "file", Short: "f", Kind: cli.File, Required: true, Help: "the spec file in YAML or JSON, of " + of + "; - is standard input"}}
 }
 
 // readSpec reads the file of --file; "-" is standard input.

@@ -29,7 +29,7 @@ func lrpCommands(p *process) *cobra.Command {
 			Long:    "Change what needs no restart. For anything else give the process another definition: see deployment update.",
 			Example: `  diegoctl lrp update web --route 'http=[{"hostname":"web.example.com","port":8080}]'`,
 		}, []cli.Flag{
-			{Name: "file", Short: "f", Kind: cli.File, Help: "a spec file, of an update; - is standard input"},
+			{Name: "file", Short: "f", Kind: cli.File, Help: "a spec file in YAML or JSON, of an update; - is standard input"},
 			{Name: "instances", Kind: cli.Number, Help: "how many instances are wanted"},
 			{Name: "annotation", Kind: cli.Text, Help: "free text"},
 			{Name: "route", Kind: &cli.Kind{Name: "ROUTER=JSON"}, Many: true, Help: "what a router gets; may be repeated, and replaces all routes"},

@@ -1,17 +1,23 @@
-// Package specfile reads what people want to run from JSON files. It reports all
-// faults of a file at once, each with its line, its column and its field:
+// Package specfile reads what people want to run from files in YAML or JSON.
+// Everything that is wrong with a file is reported at once, with line, column
+// and field:
 //
-//	web.json:9:5: action.run.user: want a text that is not empty
-//	web.json:14:3: instnaces: unknown member; did you mean "instances"?
+//	web.yaml:9:5: action.run.user: want a text that is not empty
+//	web.yaml:14:3: instnaces: unknown member; did you mean "instances"?
 //
-// The files are the JSON of [lrp.DesiredLRP], [lrp.DeploymentDefinition],
-// [lrp.Update] and of a task's guid, domain and definition. Beyond what
-// encoding/json refuses, these are errors, as each is a slip that would
-// otherwise pass unseen: members that nobody knows, names in other letters, a
-// member given twice, a number that is null, and anything after the document.
+// The files hold [lrp.DesiredLRP], [lrp.DeploymentDefinition], [lrp.Update] or a
+// task's guid, domain and definition, with the members of their JSON. A file
+// that begins with "{" is JSON; any other is YAML 1.2 without anchors and tags.
+// Beyond what encoding/json refuses, these slips are errors, because they would
+// pass unseen otherwise: unknown members, names in other letters, a member given
+// twice, a number that is null, and anything after the document.
+//
+// document.go makes nodes of a file, each with its place and its JSON.
+// compare.go compares them with the Go type.
 package specfile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -45,7 +51,7 @@ const kindUpdate Kind = "update"
 func KindOf(name string, data []byte) (Kind, error) {
 	root, err := parse(data)
 	if err != nil {
-		return "", located(name, data, err)
+		return "", named(name, err)
 	}
 	if kind := root.looksLike(); kind != "" {
 		return kind, nil
@@ -131,24 +137,32 @@ type taskSpec struct {
 // read reads a T. A file of another kind than is wanted, if any is, is told as
 // such and not by all that is wrong with it then.
 func read[T any](want Kind, name string, data []byte, validate func(*T) error) (T, error) {
-	v, err := decode[T](data)
+	var none T
+	root, err := parse(data)
+	if err != nil {
+		return none, named(name, err)
+	}
+	v, err := decode[T](root)
 	if err == nil {
 		err = validate(&v)
 	}
 	if err == nil {
 		return v, nil
 	}
-	if root, parseErr := parse(data); parseErr == nil {
-		kind := root.looksLike()
-		if want == kindUpdate && !root.has("process_guid") {
-			kind = ""
-		}
-		if kind != "" && kind != want {
-			err = &offsetError{root.offset, fmt.Sprintf("this is the spec of %s, and that of %s is wanted: %s", kind.article(), want.article(), shapes[want])}
-		}
+	kind := root.looksLike()
+	if want == kindUpdate && !root.has("process_guid") {
+		kind = ""
 	}
-	var none T
-	return none, located(name, data, err)
+	var invalid *executor.ValidationError
+	switch {
+	case kind != "" && kind != want:
+		err = problemAt(root.line, root.column, "this is the spec of %s, and that of %s is wanted: %s", kind.article(), want.article(), shapes[want])
+	case errors.As(err, &invalid):
+		found := new(Error)
+		found.addInvalid(root, "", invalid)
+		err = found
+	}
+	return none, named(name, err)
 }
 
 // shapes say by what a kind is known.
@@ -225,7 +239,8 @@ func join(errs ...error) error {
 // An Error lists what is wrong with a file, in the order of its lines. It wraps
 // [executor.ErrInvalid].
 type Error struct {
-	File     string
+	File string
+	// Problems are at most [executor.MaxFieldErrors].
 	Problems []Problem
 	// Omitted is how many more were found.
 	Omitted int
@@ -233,13 +248,32 @@ type Error struct {
 
 // A Problem is one thing that is wrong with a file.
 type Problem struct {
-	// Line and Column are counted from 1, columns in bytes. They are those of
-	// the field's value, or of what should have held it.
+	// Line and Column are counted from 1, columns in characters. They are those
+	// of the field's value, or of what should have held it.
 	Line, Column int
 	// Field is the path to the field, such as "action.run.env[2].name". It is
 	// empty if the file as a whole is meant.
 	Field string
 	Text  string
+}
+
+func (e *Error) add(line, column int, field, format string, args ...any) {
+	if len(e.Problems) == executor.MaxFieldErrors {
+		e.Omitted++
+		return
+	}
+	e.Problems = append(e.Problems, Problem{line, column, field, fmt.Sprintf(format, args...)})
+}
+
+// named is err, as an [*Error] of the file with its problems in order.
+func named(file string, err error) error {
+	var e *Error
+	if !errors.As(err, &e) {
+		e = &Error{Problems: []Problem{{Line: 1, Column: 1, Text: err.Error()}}}
+	}
+	e.File = file
+	slices.SortStableFunc(e.Problems, func(a, b Problem) int { return cmp.Or(a.Line-b.Line, a.Column-b.Column) })
+	return e
 }
 
 // Error has a line for each problem.

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -56,7 +57,7 @@ func TestEveryExampleIsReadAsWhatItSays(t *testing.T) {
 			if err := json.Unmarshal(data, tt.into); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tt.into, got); diff != "" {
+			if diff := cmp.Diff(meaning(t, tt.into), meaning(t, got)); diff != "" {
 				t.Errorf("read otherwise than encoding/json reads it:\n%s", diff)
 			}
 		})
@@ -84,6 +85,57 @@ func TestTheKindOfAFileIsThatOfItsMembers(t *testing.T) {
 	}
 	if _, err := specfile.KindOf("x", []byte("{")); !errors.Is(err, executor.ErrInvalid) {
 		t.Errorf("a broken file has a kind: %v", err)
+	}
+}
+
+func TestYAMLIsReadAsTheJSONThatItMeans(t *testing.T) {
+	const file = `
+# A worker, with what YAML has and JSON has not.
+process_guid: worker
+domain: examples
+root_fs: 'host:'
+instances: 0x3
+privileged: false
+annotation: "it''s \u00fc"
+ports: [8080,
+  9090]
+env:
+- name: COUNT
+  value: '5'
+- {name: "ON", value: yes}
+routes:
+  http:
+  - hostname: web.example.com
+    weight: 1.50
+    big: 1e3
+    none:
+action:
+  run:
+    path: /bin/sh
+    user: nobody
+    args:
+    - -c
+    - |
+      echo one
+      echo two
+`
+	const same = `{"process_guid": "worker", "domain": "examples", "root_fs": "host:", "instances": 3, "privileged": false,
+		"annotation": "it''s ü", "ports": [8080, 9090], "env": [{"name": "COUNT", "value": "5"}, {"name": "ON", "value": "yes"}],
+		"routes": {"http": [{"hostname": "web.example.com", "weight": 1.5, "big": 1000, "none": null}]},
+		"action": {"run": {"path": "/bin/sh", "user": "nobody", "args": ["-c", "echo one\necho two\n"]}}}`
+	got, err := specfile.LRP("worker.yaml", []byte(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := specfile.LRP("worker.json", []byte(same))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(meaning(t, want), meaning(t, got)); diff != "" {
+		t.Error(diff)
+	}
+	if kind, err := specfile.KindOf("worker.yaml", []byte(file)); kind != specfile.KindLRP || err != nil {
+		t.Errorf("it is a %q: %v", kind, err)
 	}
 }
 
@@ -124,9 +176,9 @@ func TestWhatIsWrongIsToldWithItsPlace(t *testing.T) {
 		name, kind, text string
 		want             []string // field: text
 	}{
-		{"nothing", "lrp", ``, []string{"the file is empty; want a JSON object"}},
-		{"spaces", "lrp", " \n ", []string{"the file is empty; want a JSON object"}},
-		{"no object", "lrp", "\n ‸[1]", []string{"want a JSON object"}},
+		{"nothing", "lrp", ``, []string{"the file is empty; want an object"}},
+		{"spaces", "lrp", " \n ", []string{"the file is empty; want an object"}},
+		{"no object", "lrp", "\n ‸[1]", []string{"want an object"}},
 		{"not UTF-8", "lrp", "{\"a\":\n \"‸\xff\"}", []string{"not UTF-8"}},
 		{"broken off", "lrp", "{\n \"a\": [1,\n‸\n", []string{"unexpected end of JSON input"}},
 		{"a comma too many", "lrp", "{\n \"a\": 1,\n‸}", []string{"invalid character '}' looking for beginning of object key string; names are in double quotes, and no comma comes after the last member"}},
@@ -135,6 +187,8 @@ func TestWhatIsWrongIsToldWithItsPlace(t *testing.T) {
 
 		{"an unknown member", "lrp", valid(`  ‸"instnaces": 3,` + action), []string{`instnaces: unknown member; did you mean "instances"?`}},
 		{"a name in other letters", "lrp", valid(`‸"Instances": 3,` + action), []string{`Instances: unknown member; did you mean "instances"?`}},
+		{"behind tabs and returns", "lrp", "{\r\n\t\t‸\"instnaces\":\t3,\r\n\t‸\"a_name\": \"\\ud83d\\ude00\",\t‸\"b_name\": 1}", []string{`instnaces: unknown member; did you mean "instances"?`, "a_name: unknown", "b_name: unknown"}},
+		{"names without quotes", "lrp", "{‸a: 1}", []string{"invalid character 'a' looking for beginning of object key string; names are in double quotes"}},
 		{"a name like none", "lrp", valid(`"check": {‸"frequently": true},` + action), []string{`check.frequently: unknown member; want one of checks, log_source, readiness_checks`}},
 		{"a member twice", "lrp", valid(`"instances": 1,` + "\n" + `  ‸"instances": 2,` + action), []string{"instances: given twice"}},
 		{"a number as text", "lrp", valid(`"instances": ‸"3",` + action), []string{`instances: "3": want a whole number`}},
@@ -185,6 +239,22 @@ func TestWhatIsWrongIsToldWithItsPlace(t *testing.T) {
 		{"a callback", "task", `{"task_guid": "t", "domain": "d", "root_fs": "host:", "completion_callback_url": ‸"ftp://a",` + action + `}`,
 			[]string{"completion_callback_url: ftp://a: want an http or https URL with a host"}},
 
+		{"YAML that is broken", "lrp", "a: 1\nb: ‸[1\n", []string{"sequence end token ']' not found"}},
+		{"YAML with a tab", "lrp", "a:\n‸\tb: 1\n", []string{"found character '\t' that cannot start any token"}},
+		{"YAML with comments alone", "lrp", "# why\n---\n", []string{"the file is empty; want an object"}},
+		{"a list in YAML", "lrp", "# why\n‸- 1\n", []string{"want an object"}},
+		{"a text in YAML", "lrp", "‸why\n", []string{"want an object"}},
+		{"two documents of YAML", "lrp", "a: 1\n---\n‸b: 1\n", []string{"want one document in the file"}},
+		{"an anchor", "lrp", "a: ‸&x 1\nb: *x\n", []string{"&: anchors, aliases, tags"}},
+		{"an alias", "lrp", "b: ‸*x\n", []string{"*: anchors, aliases, tags"}},
+		{"a tag", "lrp", "b: ‸!!binary x\n", []string{"!!binary: anchors, aliases, tags"}},
+		{"a number that JSON has not", "lrp", "b: ‸.inf\n", []string{".inf: anchors, aliases, tags"}},
+		{"a merge key", "lrp", "‸<<: {a: 1}\n", []string{"<<: want a plain name"}},
+		{"a key of several parts", "lrp", "‸? a\n: 1\n", []string{"?: want a plain name"}},
+		{"wrong values in YAML", "update", "# ä\ninstances: ‸many\nannotation: ‸12 # a number\n‸instnaces: 1\nroutes:\n  http: x\n‸instances: ‸yes\n",
+			[]string{`instances: "many": want a whole number`, "annotation: 12: want a text", `instnaces: unknown member; did you mean "instances"?`, "instances: given twice", `instances: "yes": want a whole number`}},
+		{"missing in YAML", "lrp", "‸process_guid: p\ndomain: d\naction:\n  run:\n    ‸path: /a\n", []string{"root_fs: want a URL", "action.run.user: want a text that is not empty"}},
+
 		{"several at once", "lrp", valid("‸\"a_name\": 1,\n\"ports\": ‸1,\n\"action\": {\"run\": {‸\"usr\": \"u\"}}"),
 			[]string{"a_name: unknown", "ports: 1", `action.run.usr: unknown member; did you mean "user"?`}},
 	}
@@ -200,7 +270,7 @@ func TestWhatIsWrongIsToldWithItsPlace(t *testing.T) {
 					text = before + after
 				}
 				line := 1 + strings.Count(before, "\n")
-				column := len(before) - strings.LastIndex(before, "\n")
+				column := utf8.RuneCountInString(before[strings.LastIndex(before, "\n")+1:]) + 1
 				want = append(want, fmt.Sprintf("f.json:%d:%d: %s", line, column, w))
 			}
 			err := read[tt.kind]("f.json", []byte(text))
@@ -264,10 +334,23 @@ func FuzzReadersAgreeWithEncodingJSON(f *testing.F) {
 	})
 }
 
+// meaning is a value as JSON has it: raw messages may be spelled in another way.
+func meaning(t testing.TB, v any) (out any) {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(data, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
 func check(t *testing.T, data []byte, err error, got, want any) {
 	t.Helper()
 	if err == nil {
-		if want == nil {
+		if want == nil || !json.Valid(data) { // YAML
 			return
 		}
 		if err := json.Unmarshal(data, want); err != nil {
@@ -276,8 +359,8 @@ func check(t *testing.T, data []byte, err error, got, want any) {
 		if l, ok := want.(*lrp.DesiredLRP); ok {
 			l.ModificationTag = lrp.ModificationTag{}
 		}
-		if !reflect.DeepEqual(got, want) {
-			t.Fatalf("read otherwise than encoding/json reads it:\n%s", cmp.Diff(want, got))
+		if diff := cmp.Diff(meaning(t, want), meaning(t, got)); diff != "" {
+			t.Fatalf("read otherwise than encoding/json reads it:\n%s", diff)
 		}
 		return
 	}

@@ -14,48 +14,16 @@ import (
 	"github.com/diegosdk/diego/internal/spelling"
 )
 
-// This file compares a document with the Go type that it is to become, so that
-// every difference is told with its place and not only the first one.
-
-// A problem is a difference between a value and its type.
-type problem struct {
-	offset     int
-	path, text string
-}
-
-// problems are at most executor.MaxFieldErrors.
-type problems struct {
-	list    []problem
-	omitted int
-}
-
-func (p *problems) Error() string { return "the file has other members than are wanted" }
-
-func (p *problems) add(offset int, path, format string, args ...any) {
-	if len(p.list) == executor.MaxFieldErrors {
-		p.omitted++
-		return
-	}
-	p.list = append(p.list, problem{offset, path, fmt.Sprintf(format, args...)})
-}
-
-func (p *problems) want(n *node, path, what string) {
-	p.add(n.offset, path, "%s: want %s", shown(n.raw), what)
-}
-
-// decode reads a T. The error is an *offsetError or a *problems.
-func decode[T any](data []byte) (T, error) {
+// decode makes a T of a document that can be one, or tells every difference
+// from the type. The error is an [*Error].
+func decode[T any](root *node) (T, error) {
 	var out T
-	root, err := parse(data)
-	if err != nil {
-		return out, err
-	}
-	found := new(problems)
+	found := new(Error)
 	found.compare(root, reflect.TypeFor[T](), "", false)
-	if len(found.list) > 0 {
+	if len(found.Problems) > 0 {
 		return out, found
 	}
-	err = json.Unmarshal(root.raw, &out)
+	err := json.Unmarshal(root.raw, &out)
 	return out, err
 }
 
@@ -66,72 +34,76 @@ var (
 	textType   = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
+func (e *Error) want(n *node, path, what string) {
+	e.add(n.line, n.column, path, "%s: want %s", shown(n.raw), what)
+}
+
 // compare adds what is wrong with n as a t. inAction is true below an action.
-func (p *problems) compare(n *node, t reflect.Type, path string, inAction bool) {
+func (e *Error) compare(n *node, t reflect.Type, path string, inAction bool) {
 	null := string(n.raw) == "null"
 	switch {
 	case t == rawType:
 	case t.Kind() == reflect.Pointer:
 		if !null {
-			p.compare(n, t.Elem(), path, inAction)
+			e.compare(n, t.Elem(), path, inAction)
 		}
 	case t == actionType && !inAction:
-		before := len(p.list) + p.omitted
-		p.object(n, t, path, true)
-		if len(p.list)+p.omitted == before {
-			p.action(n, path)
+		before := len(e.Problems) + e.Omitted
+		e.object(n, t, path, true)
+		if len(e.Problems)+e.Omitted == before {
+			e.action(n, path)
 		}
 	case reflect.PointerTo(t).Implements(textType):
 		var text string
 		if null || json.Unmarshal(n.raw, &text) != nil {
-			p.want(n, path, "a text")
+			e.want(n, path, "a text")
 		} else if err := reflect.New(t).Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(text)); err != nil {
-			p.text(n, path, err)
+			e.text(n, path, err)
 		}
 	case t.Kind() == reflect.Struct && t != tagType:
-		p.object(n, t, path, inAction)
+		e.object(n, t, path, inAction)
 	case t.Kind() == reflect.Map:
 		if null {
 			return
 		}
 		if n.raw[0] != '{' {
-			p.want(n, path, "an object")
+			e.want(n, path, "an object")
 			return
 		}
-		p.twice(n, path)
+		e.twice(n, path)
 		for _, m := range n.members {
-			p.compare(m.value, t.Elem(), within(path, m.name), inAction)
+			e.compare(m.value, t.Elem(), within(path, m.name), inAction)
 		}
 	case t.Kind() == reflect.Slice:
 		if null {
 			return
 		}
 		if n.raw[0] != '[' {
-			p.want(n, path, "a list")
+			e.want(n, path, "a list")
 			return
 		}
-		for i, e := range n.elements {
-			p.compare(e, t.Elem(), at(path, i), inAction)
+		for i, element := range n.elements {
+			e.compare(element, t.Elem(), at(path, i), inAction)
 		}
 	default:
 		if null || json.Unmarshal(n.raw, reflect.New(t).Interface()) != nil {
-			p.want(n, path, wanted(t))
+			e.want(n, path, wanted(t))
 		}
 	}
 }
 
 // object compares the members of n with the fields of t.
-func (p *problems) object(n *node, t reflect.Type, path string, inAction bool) {
+func (e *Error) object(n *node, t reflect.Type, path string, inAction bool) {
 	if n.raw[0] != '{' {
-		p.want(n, path, "an object")
+		e.want(n, path, "an object")
 		return
 	}
-	p.twice(n, path)
+	e.twice(n, path)
 	known := fields(t)
 	for _, m := range n.members {
 		field, ok := known[m.name]
 		if ok {
-			p.compare(m.value, field, within(path, m.name), inAction)
+			e.compare(m.value, field, within(path, m.name), inAction)
 			continue
 		}
 		names := make([]string, 0, len(known))
@@ -145,16 +117,16 @@ func (p *problems) object(n *node, t reflect.Type, path string, inAction bool) {
 		} else if len(names) <= maxListed {
 			text += "; want one of " + strings.Join(names, ", ")
 		}
-		p.add(m.offset, within(path, m.name), "%s", text)
+		e.add(m.line, m.column, within(path, m.name), "%s", text)
 	}
 }
 
 // twice adds the members of n that come again.
-func (p *problems) twice(n *node, path string) {
+func (e *Error) twice(n *node, path string) {
 	seen := make(map[string]bool, len(n.members))
 	for _, m := range n.members {
 		if seen[m.name] {
-			p.add(m.offset, within(path, m.name), "given twice")
+			e.add(m.line, m.column, within(path, m.name), "given twice")
 		}
 		seen[m.name] = true
 	}
@@ -162,33 +134,22 @@ func (p *problems) twice(n *node, path string) {
 
 // action adds what only the decoder of actions knows: how many kinds there may
 // be, and how deep they may nest.
-func (p *problems) action(n *node, path string) {
+func (e *Error) action(n *node, path string) {
 	err := new(executor.Action).UnmarshalJSON(n.raw)
 	var invalid *executor.ValidationError
-	if !errors.As(err, &invalid) {
-		return
-	}
-	offsets := map[string]int{}
-	n.offsets("", offsets)
-	for _, f := range invalid.Fields {
-		field := f.Field
-		f.Field = ""
-		whole := path
-		if field != "" {
-			whole = within(path, field)
-		}
-		p.add(offsetOf(offsets, field), whole, "%s", f)
+	if errors.As(err, &invalid) {
+		e.addInvalid(n, path, invalid)
 	}
 }
 
 // text adds why a text is none of those that a type knows.
-func (p *problems) text(n *node, path string, err error) {
+func (e *Error) text(n *node, path string, err error) {
 	var invalid *executor.ValidationError
 	if errors.As(err, &invalid) && len(invalid.Fields) == 1 {
-		p.want(n, path, invalid.Fields[0].Limit)
+		e.want(n, path, invalid.Fields[0].Limit)
 		return
 	}
-	p.add(n.offset, path, "%v", err)
+	e.add(n.line, n.column, path, "%v", err)
 }
 
 // fields are the types of a struct's members by name, those of embedded structs
