@@ -29,9 +29,9 @@ type Options struct {
 	// Owner names this process among those that may lead, and is unique; see
 	// LeadershipOptions. It is required.
 	Owner string
-	// Address is where others ask it; see LeadershipOptions.
+	// Address is where others reach it; see LeadershipOptions.
 	Address string
-	// Auctioneer places work in another process, such as an
+	// Auctioneer places work in another process, for example an
 	// httpapi.RemoteAuctioneer. Nil means that this process places it.
 	Auctioneer auction.API
 
@@ -40,78 +40,78 @@ type Options struct {
 	Tasks     task.Policy
 	Guard     converge.Guard
 	Callbacks task.CallbackPolicy
-	// Auction has the knobs of the auctioneer, its Policy among them. Its
-	// Directory, Reporter, Now, Metrics and Logger are set by New, and refused
-	// here.
+	// Auction has the knobs of the auctioneer, including its Policy. New sets its
+	// Directory, Reporter, Now, Metrics and Logger, and refuses them here.
 	Auction auction.RunnerOptions
 
-	// LeaderTTL is how long a leader that is not heard of stays the leader
+	// LeaderTTL is how long a leader stays the leader without renewing its lease
 	// (default 15 s).
 	LeaderTTL time.Duration
-	// MaxClockSkew is how far Now and the store's clock may be apart for this
-	// process to begin to lead (default 1 min; negative means any). See
+	// MaxClockSkew is how far Now and the store's clock may differ for this
+	// process to begin to lead (default 1 min; negative means any difference). See
 	// LeadershipOptions.
 	MaxClockSkew time.Duration
-	// WatchInterval is how often the list of present cells is looked at
-	// (default 1 s).
+	// WatchInterval is how often the list of present cells is checked (default 1
+	// s).
 	WatchInterval time.Duration
 	// ConvergenceInterval is the longest time from the end of a pass to the next one
 	// (default 30 s).
 	ConvergenceInterval time.Duration
-	// FullConvergenceInterval is for how long passes go by the log of events
-	// before one looks at everything again (default 5 min; negative means that
-	// every pass does).
+	// FullConvergenceInterval is how long passes rely on the log of events before
+	// one looks at everything again (default 5 min; negative means that every pass
+	// looks at everything).
 	FullConvergenceInterval time.Duration
-	// InventoryInterval is how often cells are asked which containers they have,
-	// so that what is recorded on a cell and has none is given up (default
-	// 5 min; negative means never).
+	// InventoryInterval is how often cells are asked which containers they have; a
+	// record on a cell without a container is given up (default 5 min; negative
+	// means never).
 	InventoryInterval time.Duration
-	// Concurrency is how much is done at a time: cells that are asked, slots
-	// that are mended, callbacks that are made. 1 makes everything happen in
-	// the caller's goroutine (default: the defaults of the parts).
+	// Concurrency is how much is done at a time: cells that are asked, slots that
+	// are repaired, callbacks that are made. 1 makes everything happen in the
+	// caller's goroutine (default: the defaults of the parts).
 	Concurrency int
-	// StopTimeout is how long a cell may take to answer that it will stop an
-	// instance or cancel a task, or which containers it has, and an auctioneer in another process that it
-	// will place work (default 10 s).
+	// StopTimeout is how long a cell may take to confirm that it will stop an
+	// instance or cancel a task, or to list its containers, and an auctioneer in
+	// another process to confirm that it will place work (default 10 s).
 	StopTimeout time.Duration
 	// MaxCallbacks is how many callbacks may wait (default 10,000). Convergence
-	// asks again for what is beyond.
+	// requests the rest again.
 	MaxCallbacks int
 	// CallbackAllow and CallbackDeny are networks that callbacks may and may not
-	// reach. What is in an allowed one may be reached; of the rest, what is in a
-	// denied one may not, nor the host's loopback, link-local and unspecified
-	// addresses, metadata services and multicast. It is the address that is
-	// dialled that counts, for redirects too, and proxies are not asked.
+	// reach. An address in an allowed network may always be reached. Otherwise
+	// denied networks may not be reached, nor the host's loopback, link-local and
+	// unspecified addresses, metadata services and multicast. The address that is
+	// dialled counts, for redirects too, and proxies are not used.
 	CallbackAllow, CallbackDeny []netip.Prefix
 	// Post sends completions (default: JSON over HTTP to what CallbackAllow and
-	// CallbackDeny let it reach). One of your own reaches what it likes.
+	// CallbackDeny let it reach). A Post of your own decides for itself what it
+	// reaches.
 	Post bbs.Post
-	// Now is the clock of decisions (default time.Now). The store has its own,
-	// which must agree with it; see MaxClockSkew.
+	// Now is the clock of decisions (default time.Now). The store has a clock of
+	// its own, which must agree with it; see MaxClockSkew.
 	Now func() time.Time
 	// Metrics and Logger may be nil.
 	Metrics auction.Metrics
 	Logger  *slog.Logger
 }
 
-// A ControlPlane is all of Diego but its cells: a BBS, an auctioneer,
+// A ControlPlane is all of Diego except its cells: a BBS, an auctioneer,
 // convergence, callbacks, and the leadership that lets one of several act.
 //
-// The auctioneer may be a process of its own, an auctioneer.Auctioneer. httpapi.NewHandler
-// serves both over HTTP.
+// The auctioneer may be a process of its own, an auctioneer.Auctioneer.
+// httpapi.NewHandler serves both over HTTP.
 //
-// [ControlPlane.Run] keeps it going; [ControlPlane.WaitReady] says when it can
-// be asked. A test or a simulation calls
-// [ControlPlane.Tick] instead, in its own time.
+// [ControlPlane.Run] keeps it going; [ControlPlane.WaitReady] waits until it
+// can be called. A test or a simulation calls [ControlPlane.Tick] instead, in
+// its own time.
 //
 // All methods may be called at the same time, except Tick, which is for one
 // goroutine and not beside Run.
 type ControlPlane struct {
-	// BBS is the API. Its reads work on every process, its other calls fail
-	// with a *[bbs.NotLeaderError] on one that does not lead.
+	// BBS has the calls. Its reads work on every process; its other calls fail
+	// with a *[bbs.NotLeaderError] on a process that does not lead.
 	BBS *bbs.BBS
 	// Auctioneer places work; its Plan says where work would go. It is nil if
-	// another process does, by Options.Auctioneer.
+	// another process places work, by Options.Auctioneer.
 	Auctioneer *auction.Runner
 	// Converger repairs; its Trigger begins a pass at once.
 	Converger *converge.Converger
@@ -221,9 +221,9 @@ func (p *ControlPlane) Converge(context.Context) error {
 	return nil
 }
 
-// Ready is for HandlerOptions: a control plane is ready once its store answers
-// and somebody leads, be it as a standby. It is not while its clock keeps it
-// from leading.
+// Ready is for HandlerOptions: a control plane is ready, also as a standby,
+// once its store answers and somebody leads, unless its clock keeps it from
+// leading.
 func (p *ControlPlane) Ready(ctx context.Context) bbs.Readiness {
 	r := p.Leadership.Readiness()
 	if _, err := p.o.Store.Log(ctx); err != nil {
@@ -233,9 +233,9 @@ func (p *ControlPlane) Ready(ctx context.Context) bbs.Readiness {
 }
 
 // WaitReady returns nil once the control plane is ready: soon after Run has
-// begun, or after another process's LeaderTTL if that led and was killed. Until
-// then calls fail with a *[bbs.NotLeaderError]. The error wraps ctx's and says what
-// is missing.
+// begun, or after the LeaderTTL of another process that led and was killed.
+// Until then calls fail with a *[bbs.NotLeaderError]. The error wraps ctx's and
+// says what is missing.
 func (p *ControlPlane) WaitReady(ctx context.Context) error {
 	for {
 		next := p.Leadership.Answered()
@@ -246,18 +246,17 @@ func (p *ControlPlane) WaitReady(ctx context.Context) error {
 		select {
 		case <-next:
 		case <-ctx.Done():
-			// What Ready says after the end of ctx may be about that.
+			// After the end of ctx, Ready's answer may be about that.
 			return fmt.Errorf("%w: %s", ctx.Err(), cmp.Or(p.Leadership.Readiness().Why, ready.Why))
 		}
 	}
 }
 
-// Tick does once everything that is due: it asks for the leadership and, having it,
-// looks for cells that came or went, follows what others have committed,
-// converges, carries out effects, runs an
-// auction and makes callbacks, in this order and in this goroutine as far as
-// Concurrency allows. What fails is tried again by a later Tick; the error
-// joins what did.
+// Tick does everything that is due, once. It asks for the leadership. If it has
+// it, it looks for cells that came or went, follows the commits of others,
+// converges, carries out effects, runs an auction and makes callbacks, in this
+// order and in this goroutine as far as Concurrency allows. A later Tick tries
+// failed parts again; the error joins their errors.
 func (p *ControlPlane) Tick(ctx context.Context) error {
 	err := p.Leadership.Tick(ctx)
 	led := p.epoch
@@ -284,8 +283,7 @@ func (p *ControlPlane) Tick(ctx context.Context) error {
 	return errors.Join(err, lookErr, passErr, actErr, roundErr)
 }
 
-// Run works until ctx ends, whenever this process leads, and returns ctx's
-// error.
+// Run works while this process leads, until ctx ends, and returns ctx's error.
 func (p *ControlPlane) Run(ctx context.Context) error {
 	return p.Leadership.Run(ctx, func(ctx context.Context) {
 		p.o.Logger.Info("leading")

@@ -8,16 +8,16 @@ import (
 	"github.com/diegosdk/diego/storage"
 )
 
-// ActualLRPs are the records that f wants: all there are at each index, ordered
-// by process guid, index, definition and presence. Most consumers want
+// ActualLRPs lists the records that f wants: all at each index, ordered by
+// process guid, index, definition and presence. Most consumers want
 // [BBS.ResolvedLRPs].
 func (b *BBS) ActualLRPs(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error] {
 	return b.records(ctx, f)
 }
 
-// records are those that f wants. Those at one index are read without all
-// others of the process, unless one of them cannot be decoded: a list tells of
-// the rest.
+// records lists the records that f wants. Those at one index are read without
+// all others of the process, unless one of them cannot be decoded: a list still
+// returns the rest.
 func (b *BBS) records(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error] {
 	list := b.o.Store.ActualLRPs(ctx, f)
 	if len(f.ProcessGUIDs) != 1 || len(f.Indices) != 1 {
@@ -41,7 +41,7 @@ func (b *BBS) records(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[
 	}
 }
 
-// ResolvedLRPs are the instances as consumers should see them: one for each
+// ResolvedLRPs lists the instances as consumers should see them: one for each
 // index, regardless of its other records. f selects among these.
 func (b *BBS) ResolvedLRPs(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error] {
 	match := f.Matcher()
@@ -60,10 +60,10 @@ func (b *BBS) ResolvedLRPs(ctx context.Context, f storage.ActualLRPFilter) iter.
 	}
 }
 
-// ActualLRPGroups are what routers should know of each definition at each index:
-// the instance, and the one that leaves its cell (003 §Corresponding changes to
-// ActualLRPs). They are ordered by process guid, index and definition. A group
-// is listed if f wants one of its records.
+// ActualLRPGroups lists what routers should know about each definition at each
+// index: the instance, and the one that leaves its cell (003 §Corresponding
+// changes to ActualLRPs). The groups are ordered by process guid, index and
+// definition. A group is listed if f wants one of its records.
 func (b *BBS) ActualLRPGroups(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.Group, error] {
 	match := f.Matcher()
 	return func(yield func(lrp.Group, error) bool) {
@@ -84,9 +84,9 @@ func (b *BBS) ActualLRPGroups(ctx context.Context, f storage.ActualLRPFilter) it
 	}
 }
 
-// ActualLRPGroup is the group at an index of the definition that is active, or
-// of all definitions if that has no record there. The error wraps
-// lrp.ErrNotFound, and so storage.ErrNotFound, if none has.
+// ActualLRPGroup is the group of the active definition at an index, or of all
+// definitions if the active one has no record there. The error wraps
+// lrp.ErrNotFound, and so storage.ErrNotFound, if no definition has one.
 func (b *BBS) ActualLRPGroup(ctx context.Context, processGUID string, index int) (lrp.Group, error) {
 	slot, d, err := b.o.Store.Slot(ctx, processGUID, index)
 	if err != nil {
@@ -99,13 +99,13 @@ func (b *BBS) ActualLRPGroup(ctx context.Context, processGUID string, index int)
 	return g, nil
 }
 
-// slots are those of which f may want a record, each whole: a record that f does
-// not want may hide one that it does.
+// slots lists the slots of which f may want a record, each whole: a record that
+// f does not want may hide one that it does.
 func (b *BBS) slots(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.Slot, error] {
 	return slotsOf(b.records(ctx, storage.ActualLRPFilter{ProcessGUIDs: f.ProcessGUIDs, Indices: f.Indices, Domains: f.Domains}))
 }
 
-// Slot is everything recorded at one index, which may be nothing.
+// Slot returns everything recorded at one index, which may be nothing.
 func (b *BBS) Slot(ctx context.Context, processGUID string, index int) (lrp.Slot, error) {
 	if err := checkIndex(index); err != nil {
 		return lrp.Slot{}, err
@@ -114,15 +114,15 @@ func (b *BBS) Slot(ctx context.Context, processGUID string, index int) (lrp.Slot
 	return slot, err
 }
 
-// Retire stops what runs at an index; what is desired stays, so it starts
-// again (002 §Killing ActualLRPs). Without a definition id the active
-// definition's instance is meant. The error wraps lrp.ErrCannotBeRetired if
-// there is nothing to retire. The cell is asked to stop the instance after the
-// call has succeeded, and once: a call that is repeated under its request id
-// does not ask again, as another instance may run by then.
+// Retire stops the instance at an index; the desired state stays, so it starts
+// again (002 §Killing ActualLRPs). Without a definition id it concerns the
+// active definition's instance. The error wraps lrp.ErrCannotBeRetired if there
+// is nothing to retire. After the call has succeeded, the cell is asked once to
+// stop the instance. A repetition under the same request id does not ask again,
+// because another instance may run by then.
 //
-// A BBS without Effects refuses it with an error that wraps lrp.ErrRefused: no
-// record would tell the leader that a cell is to be asked.
+// A BBS without Effects refuses Retire with an error that wraps lrp.ErrRefused:
+// no record would tell the leader to ask the cell.
 func (b *BBS) Retire(ctx context.Context, processGUID string, index int, definitionID string) error {
 	if b.o.Effects == nil {
 		return b.answer("Retire", &lrp.RefusedError{

@@ -12,11 +12,11 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-// An API is what a [BBS] can be asked, in this process or, through a
-// httpapi.RemoteBBS, over HTTP. Its methods are documented at BBS.
-// Its methods may be called at the same time.
+// An API has the calls of a [BBS], in this process or, through a
+// httpapi.RemoteBBS, over HTTP. BBS documents them. Its methods may be called
+// at the same time.
 type API interface {
-	// What is desired.
+	// The desired state.
 	Desire(ctx context.Context, l lrp.DesiredLRP) error
 	CreateDeployment(ctx context.Context, c lrp.DeploymentDefinition) error
 	UpdateDeployment(ctx context.Context, processGUID string, u lrp.Update) error
@@ -29,7 +29,7 @@ type API interface {
 	DesiredLRPs(ctx context.Context, f storage.DeploymentFilter) iter.Seq2[lrp.DesiredLRP, error]
 	DesiredLRP(ctx context.Context, processGUID string) (lrp.DesiredLRP, error)
 
-	// What is there.
+	// The actual state.
 	ResolvedLRPs(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error]
 	ActualLRPGroups(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.Group, error]
 	ActualLRPGroup(ctx context.Context, processGUID string, index int) (lrp.Group, error)
@@ -48,25 +48,25 @@ type API interface {
 	ResolveAndDeleteTask(ctx context.Context, guid string) error
 	FailTask(ctx context.Context, guid, reason string) error
 
-	// What happened.
+	// The history.
 	Log(ctx context.Context) (storage.Extent, error)
 	Subscribe(ctx context.Context, after storage.Cursor, f storage.EventFilter) (iter.Seq2[storage.Event, error], error)
 	Timeline(ctx context.Context, processGUID string, index int) ([]TimelineEntry, error)
 
-	// What cells say.
+	// Presence of cells.
 	Announce(ctx context.Context, p CellPresence, owner string, ttl time.Duration) error
 	Leave(ctx context.Context, cellID, owner string) error
-	// What cells read and report, and others read too: single records, and the
-	// lists of ActualLRPs and tasks.
+	// Calls of cells, which others read too: single records, and the lists of
+	// ActualLRPs and tasks.
 	rep.BBS
 
-	// What the auctioneer says.
+	// Calls of the auctioneer.
 	auction.Reporter
 }
 
-// ConvergenceAPI is what convergence can be asked: of a diego.ControlPlane, or of
-// another process through a httpapi.RemoteBBS.
-// Its methods may be called at the same time.
+// ConvergenceAPI has the calls of convergence: of a diego.ControlPlane, or of
+// another process through a httpapi.RemoteBBS. Its methods may be called at the
+// same time.
 type ConvergenceAPI interface {
 	// Converge begins a pass at once. The error is a *[NotLeaderError] on a
 	// process that does not lead.

@@ -15,43 +15,43 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-// Options are what a [BBS] works with. Zero values mean the defaults.
+// Options are the options of a [BBS]. Zero values mean the defaults.
 type Options struct {
-	// Store is required. Where several processes share one, it should be
+	// Store is required. If several processes share one, it should be
 	// [Leadership.Store].
 	Store storage.Store
-	// Effects carries out what the decisions ask for. Nil leaves that to the
-	// control plane that leads: it reads in the log of events what consumers
-	// have committed here, and within a second makes and stops instances, and
-	// starts and cancels tasks. So a BBS without Effects is for consumers: over a
-	// transaction of theirs, or in a process that never leads.
+	// Effects carries out the effects of the decisions. Nil leaves that to the
+	// leading control plane: it reads in the log of events what consumers have
+	// committed here, and within a second makes and stops instances, and starts
+	// and cancels tasks. So a BBS without Effects is for consumers: over a
+	// transaction of their own, or in a process that never leads.
 	Effects converge.Effects
 	// LRPs and Tasks are the policies of all decisions.
 	LRPs  lrp.Policy
 	Tasks task.Policy
-	// BatchSize is how many instances are made or stopped in one commit when
-	// many are at once (default 500).
+	// BatchSize is how many instances are made or stopped in one commit (default
+	// 500).
 	BatchSize int
-	// EventTail is how many of the newest events are kept in memory for
-	// subscribers that keep up, and at most twice as many (default 10,000).
+	// EventTail is how many of the newest events stay in memory for subscribers
+	// that keep up (default 10,000). Up to twice as many may stay.
 	EventTail int
-	// Now is the clock of decisions (default time.Now). Domains, leases and
-	// events go by the store's.
+	// Now is the clock of decisions (default time.Now). Domains, leases and events
+	// use the store's clock.
 	Now func() time.Time
 	// Metrics and Logger may be nil.
 	Metrics auction.Metrics
 	Logger  *slog.Logger
 }
 
-// A BBS is the interface to everything that is desired and everything that is:
-// consumers say what they want, cells and the auctioneer report what they did.
+// A BBS is the interface to the desired and the actual state. Consumers say
+// what they want; cells and the auctioneer report what they did.
 //
-// Every call that changes something does the same: it validates, loads the
-// slot or task, lets lrp.Step or task.Step decide, commits, and hands on the
-// effects. Errors are those of the packages lrp, task, executor and storage,
-// and say with errors.Is what went wrong; after an error that is none of these
-// nobody knows whether the call was carried out, and [WithRequestID] makes it
-// safe to repeat it.
+// Every call that changes something follows the same path: it validates, loads
+// the slot or task, lets lrp.Step or task.Step decide, commits, and hands on
+// the effects. Errors are those of the packages lrp, task, executor and
+// storage; errors.Is says what went wrong. After any other error it is unknown
+// whether the call was carried out, and [WithRequestID] makes it safe to repeat
+// it.
 //
 // All methods may be called at the same time. Reads are those of the store and
 // need no leadership.
@@ -59,8 +59,8 @@ type BBS struct {
 	o    Options
 	tail *tail
 	back wentBack
-	// unfollowed takes a process whose instances could not be brought after its
-	// deployment.
+	// unfollowed takes a process whose instances could not be brought up to date
+	// with its deployment.
 	unfollowed func(processGUID string)
 }
 
@@ -136,18 +136,18 @@ func (b *BBS) decideTask(ctx context.Context, call, guid string,
 	return d, false, nil
 }
 
-// carry hands on what is committed, unless that is for the leader to find.
+// carry hands on committed effects, unless the leader will find them.
 func (b *BBS) carry(lrps []lrp.Effect, tasks []task.Effect) {
 	if b.o.Effects != nil {
 		b.o.Effects.Carry(lrps, tasks)
 	}
 }
 
-// taskCall names the call that makes a command. Commands about instances and
-// deployments have some of the same names, and are other calls.
+// taskCall names the call that makes a command. Some commands about instances
+// and deployments have the same names but belong to other calls.
 func taskCall(c task.Command) string { return c.Name() + "Task" }
 
-// once makes a call's commit one that is carried out once.
+// once makes sure that a call's commit is carried out once.
 func (b *BBS) once(ctx context.Context, call string) *storage.Options {
 	return &storage.Options{RequestID: requestID(ctx, call)}
 }
@@ -169,7 +169,7 @@ func (b *BBS) answer(call string, err error) error {
 }
 
 // isRefusal reports whether err says that the call was wrong or came at the
-// wrong moment, and not that something is broken.
+// wrong moment, rather than that something is broken.
 func isRefusal(err error) bool {
 	var l *lrp.TransitionError
 	var t *task.TransitionError

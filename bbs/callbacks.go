@@ -23,12 +23,12 @@ import (
 // the answer, 0 if none came.
 type Post func(ctx context.Context, url string, r task.CallbackResponse) (status int)
 
-// PostJSON is the Post that sends JSON with the given client, or for nil with one
-// that reaches what a control plane does without Options.CallbackAllow and
-// CallbackDeny. A URL that leads elsewhere is answered like one that is none,
-// with the status 400. Unless the client has a rule for redirects, those are followed
-// that let the request be sent again as it is; for any other the status is the
-// redirect's own, as the consumer would not get the completion.
+// PostJSON is a Post that sends JSON with the given client. A nil client
+// reaches what a control plane reaches without Options.CallbackAllow and
+// CallbackDeny. A URL that leads to a denied address gets the status 400, like
+// one that is invalid. Unless the client has a rule for redirects, redirects
+// that repeat the request unchanged are followed; for any other, the status is
+// the redirect's own, because the consumer would not get the completion.
 func PostJSON(client *http.Client) Post {
 	if client == nil {
 		client = reach.Policy{}.Client(0)
@@ -61,7 +61,7 @@ func postJSON(client *http.Client, logger *slog.Logger) Post {
 			return 0
 		}
 		defer answer.Body.Close()
-		// What is read of the body, at most, lets the connection be used again.
+		// Reading up to this much of the body lets the connection be used again.
 		_, _ = io.CopyN(io.Discard, answer.Body, 64<<10)
 		return answer.StatusCode
 	}
@@ -75,10 +75,10 @@ func keepPosting(next *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// callbacks tell consumers of completed tasks, at least once each: a task is
-// resolved before and deleted after, and what is left in between by a failure
-// or a restart is asked for again by convergence (000 §Resolving Completed
-// Tasks).
+// callbacks notify consumers of completed tasks, at least once each. A task is
+// resolved before and deleted after its callback; if a failure or a restart
+// interrupts that, convergence requests the callback again (000 §Resolving
+// Completed Tasks).
 type callbacks struct {
 	store       storage.Store
 	post        Post
@@ -95,7 +95,7 @@ type callbacks struct {
 	jobs map[callbackKey]*callbackJob
 }
 
-// A callbackKey names one task, not one of the same guid.
+// A callbackKey names one task, as opposed to another with the same guid.
 type callbackKey struct {
 	guid  string
 	epoch int64
@@ -110,8 +110,8 @@ type callbackJob struct {
 	busy     bool
 }
 
-// add takes a COMPLETED task with a callback URL. One that is in hand already
-// is not there twice, and one whose time is up stays COMPLETED: convergence
+// add takes a COMPLETED task with a callback URL. A task that is already here
+// is not added twice, and one whose time is up stays COMPLETED: convergence
 // removes it.
 func (c *callbacks) add(t *task.Task) {
 	if _, over := task.Overdue(t, c.now(), c.tasks).(task.ExpireCompleted); over {
@@ -138,7 +138,7 @@ func (c *callbacks) signal() {
 	}
 }
 
-// tick makes one attempt of each callback that is due.
+// tick makes one attempt at each callback that is due.
 func (c *callbacks) tick(ctx context.Context) {
 	now := c.now()
 	var due []*callbackJob
@@ -182,7 +182,7 @@ func (c *callbacks) attempt(ctx context.Context, j *callbackJob) (done bool) {
 	if j.attempts == 0 {
 		t, err := c.step(ctx, j.key, task.Resolve{})
 		if err != nil || t == nil {
-			// Somebody else deals with it, or convergence asks again.
+			// Another process handles it, or convergence requests it again.
 			return true
 		}
 		j.response = t.CallbackResponse()
@@ -201,7 +201,7 @@ func (c *callbacks) attempt(ctx context.Context, j *callbackJob) (done bool) {
 		return false
 	case task.Delivered:
 		if _, err := c.step(ctx, j.key, task.Delete{}); err != nil && !errors.Is(err, task.ErrInvalidTransition) {
-			c.logger.Warn("a task was told of and could not be deleted; its consumer will be told again", "task", j.key.guid, "err", err)
+			c.logger.Warn("a task's callback succeeded and the task could not be deleted; the callback will be repeated", "task", j.key.guid, "err", err)
 		}
 	case task.LeaveIt:
 		c.logger.Warn("a task's callback did not succeed; the task can be polled until it expires", "task", j.key.guid, "status", status, "reason", verdict.Reason)
@@ -210,15 +210,15 @@ func (c *callbacks) attempt(ctx context.Context, j *callbackJob) (done bool) {
 }
 
 // resolving reports whether this very task is still RESOLVING. While an attempt
-// waits for its turn the consumer may delete the task, or another leader may
-// have told the consumer.
+// waits for its turn, the consumer may delete the task, or another leader may
+// have made the callback.
 func (c *callbacks) resolving(ctx context.Context, key callbackKey) bool {
 	t, err := c.store.Task(ctx, key.guid)
 	return err == nil && t.ModificationTag.Epoch == key.epoch && t.State == task.Resolving
 }
 
-// step applies a command to this very task. It returns the task as it is
-// afterwards, nil if it is gone or another has its guid.
+// step applies a command to this very task. It returns the task afterwards, nil
+// if it is gone or another task has its guid.
 func (c *callbacks) step(ctx context.Context, key callbackKey, command task.Command) (*task.Task, error) {
 	d, _, err := storage.ApplyTask(ctx, c.store, key.guid, nil, func(t *task.Task) (task.Decision, error) {
 		if t == nil || t.ModificationTag.Epoch != key.epoch {

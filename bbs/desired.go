@@ -13,8 +13,9 @@ import (
 	"github.com/diegosdk/diego/storage"
 )
 
-// Desire makes a desired LRP: a deployment with one definition (002 §Creating
-// a DesiredLRP). The error wraps storage.ErrExists if the process has one.
+// Desire makes a desired LRP: a deployment with one definition (002 §Creating a
+// DesiredLRP). The error wraps storage.ErrExists if the process has a
+// deployment.
 func (b *BBS) Desire(ctx context.Context, l lrp.DesiredLRP) error {
 	change, err := lrp.CreateFrom(l, b.o.Now())
 	return b.create(ctx, "Desire", change, err)
@@ -39,21 +40,23 @@ func (b *BBS) create(ctx context.Context, call string, change lrp.Change, err er
 	})
 }
 
-// UpdateDeployment changes what u sets of a deployment, which may have come as
-// a desired LRP (002 §Updating DesiredLRPs, 003 §UpdateLRPDeployment). Fewer
-// instances stop at once, whether or not the domain is fresh; a new definition
-// begins a rollout. The error wraps storage.ErrNotFound, or lrp.ErrRefused.
+// UpdateDeployment makes the changes of u in a deployment, which may have been
+// made as a desired LRP (002 §Updating DesiredLRPs, 003 §UpdateLRPDeployment).
+// A smaller number of instances takes effect at once, even if the domain is not
+// fresh; a new definition begins a rollout. The error wraps
+// storage.ErrNotFound, or lrp.ErrRefused.
 func (b *BBS) UpdateDeployment(ctx context.Context, processGUID string, u lrp.Update) error {
 	return b.changeDeployment(ctx, "Update", processGUID, existing(processGUID, func(d *lrp.Deployment) (lrp.Change, error) {
 		return d.Update(u)
 	}))
 }
 
-// UpdateDesiredLRP makes a deployment what l says (004 §Proposed API): its
-// settings at once and its definition by a rollout, under definitionID or, if
-// that is empty, an id that is made here. It returns the id. Process guid,
-// domain and update strategy stay. To change settings without a rollout there is
-// UpdateDeployment. The error wraps storage.ErrNotFound, or lrp.ErrRefused.
+// UpdateDesiredLRP makes a deployment equal to l (004 §Proposed API): its
+// settings at once, and its definition by a rollout, under definitionID or, if
+// that is empty, a new id. It returns the id. l must have the deployment's
+// process guid, domain and update strategy. To change settings without a
+// rollout, use UpdateDeployment. The error wraps storage.ErrNotFound, or
+// lrp.ErrRefused.
 func (b *BBS) UpdateDesiredLRP(ctx context.Context, l lrp.DesiredLRP, definitionID string) (string, error) {
 	const call = "UpdateDesiredLRP"
 	if err := l.Validate(); err != nil {
@@ -71,8 +74,8 @@ func (b *BBS) UpdateDesiredLRP(ctx context.Context, l lrp.DesiredLRP, definition
 	return definitionID, nil
 }
 
-// newDefinitionID is an id that nobody has. A call that is repeated under its
-// request id gets the same one.
+// newDefinitionID makes an unused id. A call that is repeated under its request
+// id gets the same one.
 func newDefinitionID(requestID string) string {
 	if requestID == "" {
 		return rand.Text()
@@ -81,8 +84,8 @@ func newDefinitionID(requestID string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// ActivateDefinition begins a rollout to a definition that the deployment has
-// (003 §ActivateLRPDeploymentDefinition).
+// ActivateDefinition begins a rollout to an existing definition (003
+// §ActivateLRPDeploymentDefinition).
 func (b *BBS) ActivateDefinition(ctx context.Context, processGUID, definitionID string) error {
 	return b.changeDeployment(ctx, "Activate", processGUID, existing(processGUID, func(d *lrp.Deployment) (lrp.Change, error) {
 		return d.Activate(definitionID)
@@ -90,8 +93,7 @@ func (b *BBS) ActivateDefinition(ctx context.Context, processGUID, definitionID 
 }
 
 // DeleteDeployment ends a deployment or desired LRP. Its instances stop at
-// once, whether or not the domain is fresh. The error wraps
-// storage.ErrNotFound.
+// once, even if the domain is not fresh. The error wraps storage.ErrNotFound.
 func (b *BBS) DeleteDeployment(ctx context.Context, processGUID string) error {
 	return b.changeDeployment(ctx, "Delete", processGUID, existing(processGUID, func(d *lrp.Deployment) (lrp.Change, error) {
 		return d.Delete(), nil
@@ -107,9 +109,9 @@ func existing(processGUID string, f func(*lrp.Deployment) (lrp.Change, error)) f
 	}
 }
 
-// changeDeployment commits a consumer's change and brings the instances after
-// it. Once the change is committed the call has succeeded: what is left to do is
-// tried again, by the leader of then.
+// changeDeployment commits a consumer's change and brings the instances up to
+// date. Once the change is committed the call has succeeded; the leader at that
+// time tries the rest again.
 func (b *BBS) changeDeployment(ctx context.Context, call, processGUID string, decide func(*lrp.Deployment) (lrp.Change, error)) error {
 	change, _, err := storage.ApplyDeployment(ctx, b.o.Store, processGUID, b.once(ctx, call), decide)
 	if _, err := b.outcome(ctx, call, err); err != nil {
@@ -125,8 +127,8 @@ func (b *BBS) changeDeployment(ctx context.Context, call, processGUID string, de
 	return nil
 }
 
-// follow makes the instances that a process lacks, stops those that it should
-// not have, and takes the first step of a rollout.
+// follow makes the missing instances of a process, stops the surplus ones, and
+// takes the first step of a rollout.
 func (b *BBS) follow(ctx context.Context, processGUID string) error {
 	d, slots, err := b.process(ctx, processGUID)
 	if err != nil {
@@ -149,9 +151,9 @@ func (b *BBS) follow(ctx context.Context, processGUID string) error {
 	return err
 }
 
-// process reads the bare deployment of a process, nil if there is none, and
-// its slots in order, all from one moment. A record that cannot be decoded is
-// left out; convergence moves it away.
+// process reads the bare deployment of a process, nil if there is none, and its
+// slots in order, all from one moment. It omits a record that cannot be
+// decoded; convergence moves that away.
 func (b *BBS) process(ctx context.Context, processGUID string) (d *lrp.Deployment, slots []lrp.Slot, err error) {
 	err = b.o.Store.View(ctx, func(r storage.Reader) error {
 		for found, err := range r.Deployments(ctx, storage.DeploymentFilter{ProcessGUIDs: []string{processGUID}, Bare: true}) {
@@ -175,7 +177,7 @@ func (b *BBS) process(ctx context.Context, processGUID string) (d *lrp.Deploymen
 }
 
 // slotsOf groups records, ordered as a store lists them, by their slots. An
-// error comes in its place.
+// error stays in its place.
 func slotsOf(records iter.Seq2[lrp.ActualLRP, error]) iter.Seq2[lrp.Slot, error] {
 	return func(yield func(lrp.Slot, error) bool) {
 		var slot lrp.Slot
@@ -201,13 +203,13 @@ func slotsOf(records iter.Seq2[lrp.ActualLRP, error]) iter.Seq2[lrp.Slot, error]
 	}
 }
 
-// A slotStep is a command that is due at a slot.
+// A slotStep is a command that is due for a slot.
 type slotStep struct {
 	slot    lrp.Slot
 	command lrp.Command
 }
 
-// delta lists what to do so that the indices of a process are those desired.
+// delta lists the commands that make the indices of a process those desired.
 func (b *BBS) delta(ctx context.Context, processGUID string, d *lrp.Deployment, slots []lrp.Slot) ([]slotStep, error) {
 	var steps []slotStep
 	var have []int
@@ -244,8 +246,8 @@ func (b *BBS) delta(ctx context.Context, processGUID string, d *lrp.Deployment, 
 	return steps, nil
 }
 
-// missingCells are the cells of the records that are not present. Without any
-// cell present nothing is known of any; the list is never nil.
+// missingCells lists the cells of the records that are not present. If no cell
+// is present, nothing is known about any; the list is never nil.
 func (b *BBS) missingCells(ctx context.Context, slots []lrp.Slot) ([]string, error) {
 	present, err := b.Cells(ctx)
 	missing := []string{}
@@ -263,8 +265,9 @@ func (b *BBS) missingCells(ctx context.Context, slots []lrp.Slot) ([]string, err
 	return missing, nil
 }
 
-// commitSteps commits many steps at once, as they were decided from what was
-// read. If somebody else was faster at one of them, each is done by itself.
+// commitSteps commits many steps at once, as they were decided on what was
+// read. If another commit changed one of the slots first, each step is done by
+// itself.
 func (b *BBS) commitSteps(ctx context.Context, d *lrp.Deployment, steps []slotStep) (effects []lrp.Effect, err error) {
 	var batch storage.Batch
 	for _, s := range steps {
@@ -296,8 +299,8 @@ func (b *BBS) commitSteps(ctx context.Context, d *lrp.Deployment, steps []slotSt
 }
 
 // ContinueRollout takes one look at a process and every step of its rollout
-// that is due (003 §UpdateLRPDeployment). It is what the effect of that name
-// asks for.
+// that is due (003 §UpdateLRPDeployment). It carries out the effect of that
+// name.
 func (b *BBS) ContinueRollout(ctx context.Context, processGUID string) error {
 	d, slots, err := b.process(ctx, processGUID)
 	if err != nil || d == nil {
@@ -326,7 +329,7 @@ func (b *BBS) ContinueRollout(ctx context.Context, processGUID string) error {
 	return err
 }
 
-// RolloutStatus says how far a deployment is on its way to its active
+// RolloutStatus reports the progress of a deployment towards its active
 // definition. The error wraps storage.ErrNotFound if there is none.
 func (b *BBS) RolloutStatus(ctx context.Context, processGUID string) (lrp.RolloutStatus, error) {
 	d, slots, err := b.process(ctx, processGUID)
@@ -343,19 +346,19 @@ func (b *BBS) RolloutStatus(ctx context.Context, processGUID string) (lrp.Rollou
 	return rollout.Status(), nil
 }
 
-// Deployments are those that f wants, ordered by process guid.
+// Deployments lists those that f wants, ordered by process guid.
 func (b *BBS) Deployments(ctx context.Context, f storage.DeploymentFilter) iter.Seq2[*lrp.Deployment, error] {
 	return b.o.Store.Deployments(ctx, f)
 }
 
-// Deployment is that of a process. The error wraps storage.ErrNotFound if
-// there is none.
+// Deployment is the deployment of a process. The error wraps
+// storage.ErrNotFound if there is none.
 func (b *BBS) Deployment(ctx context.Context, processGUID string) (*lrp.Deployment, error) {
 	return b.o.Store.Deployment(ctx, processGUID)
 }
 
-// DesiredLRPs are the deployments that f wants as those see them who know of
-// one definition only.
+// DesiredLRPs lists the deployments that f wants, in the form for consumers
+// that know one definition only.
 func (b *BBS) DesiredLRPs(ctx context.Context, f storage.DeploymentFilter) iter.Seq2[lrp.DesiredLRP, error] {
 	return func(yield func(lrp.DesiredLRP, error) bool) {
 		for d, err := range b.o.Store.Deployments(ctx, f) {
@@ -370,8 +373,8 @@ func (b *BBS) DesiredLRPs(ctx context.Context, f storage.DeploymentFilter) iter.
 	}
 }
 
-// DesiredLRP is that of a process. The error wraps storage.ErrNotFound if there
-// is none.
+// DesiredLRP is the desired LRP of a process. The error wraps
+// storage.ErrNotFound if there is none.
 func (b *BBS) DesiredLRP(ctx context.Context, processGUID string) (lrp.DesiredLRP, error) {
 	d, err := b.o.Store.Deployment(ctx, processGUID)
 	if err != nil {

@@ -1,17 +1,18 @@
-// Package bbs is the service that knows all that is desired and all that is.
+// Package bbs is the service that knows the desired and the actual state.
 //
 // [BBS] answers the calls: consumers say what they want (desired.go, tasks.go,
-// domains.go), cells and the auctioneer report what they did (reports.go),
+// domains.go), cells and the auctioneer report what they did (reports.go), and
 // subscribers follow the log of events (events.go, tail.go). A repeated call is
 // recognised by its request id (requestid.go).
 //
 // One process leads ([Leadership]). Its [Leader] does the rest: it carries out
 // the effects of what was committed (outbox.go), follows what others have
-// committed (follower.go), tells consumers of completed tasks (callbacks.go),
-// and compares records with the containers of cells (rollcall.go).
+// committed (follower.go), notifies consumers of completed tasks
+// (callbacks.go), and compares records with the containers of cells
+// (rollcall.go).
 //
-// A cell is present as long as its [Announcer] renews a lease (presence.go).
+// A cell is present while its [Announcer] renews a lease (presence.go).
 //
-// The rules are not here: lrp.Step and task.Step decide, and this package loads,
-// commits, and carries out.
+// The rules are not here: lrp.Step and task.Step decide, and this package
+// loads, commits, and carries out.
 package bbs

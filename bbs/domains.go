@@ -10,7 +10,7 @@ import (
 	"github.com/diegosdk/diego/storage"
 )
 
-// UpsertDomain says that what is desired in a domain is complete and up to
+// UpsertDomain says that everything desired in a domain is complete and up to
 // date: for ttl, or for ever if ttl is 0 (002 §Domain Freshness).
 func (b *BBS) UpsertDomain(ctx context.Context, name string, ttl time.Duration) error {
 	if err := (lrp.Domain{Name: name}).Validate(); err != nil {
@@ -26,20 +26,21 @@ func (b *BBS) UpsertDomain(ctx context.Context, name string, ttl time.Duration) 
 // A DomainStatus says whether surplus instances of a domain are stopped.
 type DomainStatus struct {
 	Domain string `json:"domain"`
-	// Fresh is false for a domain whose time is up, and for one that nobody
-	// ever made fresh though something is desired in it: nothing of it is
-	// stopped for not being desired.
+	// Fresh is false for a domain whose time is up, and for one that was never
+	// made fresh although something is desired in it. Surplus instances of such a
+	// domain are not stopped.
 	Fresh bool `json:"fresh"`
-	// ExpiresAt is when a fresh domain stops being so, or when it has; zero
+	// ExpiresAt is when a fresh domain stops being fresh, or when it did; zero
 	// means never.
 	ExpiresAt time.Time `json:"expires_at,omitzero"`
-	// Known is false for a domain that nobody ever made fresh, and for one that
-	// was not for more than a day, which the store has forgotten.
+	// Known is false for a domain that was never made fresh, and for one that has
+	// not been fresh for more than a day, which the store has deleted.
 	Known bool `json:"known"`
 }
 
-// Domains are all that were fresh within the last day and all that deployments
-// are in, ordered by name. A deployment that cannot be decoded is left out.
+// Domains lists all domains that were fresh within the last day and all that
+// have deployments, ordered by name. It omits a deployment that cannot be
+// decoded.
 func (b *BBS) Domains(ctx context.Context) ([]DomainStatus, error) {
 	byName := map[string]DomainStatus{}
 	err := b.o.Store.View(ctx, func(r storage.Reader) error {
@@ -75,14 +76,14 @@ func (b *BBS) Domains(ctx context.Context) ([]DomainStatus, error) {
 	return list, nil
 }
 
-// Cells are those present, ordered by id.
+// Cells lists the present cells, ordered by id.
 func (b *BBS) Cells(ctx context.Context) ([]CellPresence, error) {
 	return presences(ctx, b.o.Store)
 }
 
 // Announce makes a cell present for ttl (default 15 s), or renews that, for
-// callers that have no access to the store. Owner names this run of the cell. The error wraps
-// storage.ErrHeld if another run of it is present.
+// callers without access to the store. Owner names this run of the cell. The
+// error wraps storage.ErrHeld if another run of it is present.
 func (b *BBS) Announce(ctx context.Context, p CellPresence, owner string, ttl time.Duration) error {
 	a, err := NewAnnouncer(AnnouncerOptions{Store: b.o.Store, Presence: p, Owner: owner, TTL: ttl})
 	if err != nil {
@@ -91,16 +92,16 @@ func (b *BBS) Announce(ctx context.Context, p CellPresence, owner string, ttl ti
 	return b.answer("Announce", a.tick(ctx))
 }
 
-// Leave ends the presence of a cell at once, for callers that have no access to
-// the store. That the cell is not present is no error; that another run of it
-// is wraps storage.ErrHeld.
+// Leave ends the presence of a cell at once, for callers without access to the
+// store. If the cell is not present, that is not an error; if another run of it
+// is, the error wraps storage.ErrHeld.
 func (b *BBS) Leave(ctx context.Context, cellID, owner string) error {
 	a, err := NewAnnouncer(AnnouncerOptions{Store: b.o.Store, Presence: CellPresence{CellID: cellID}, Owner: owner})
 	if err != nil {
 		return b.answer("Leave", err)
 	}
-	// The lease's epoch is known to nobody but the store, and taking the lease
-	// over is how its owner learns it.
+	// Only the store knows the lease's epoch. The owner learns it by taking the
+	// lease over.
 	if err := a.tick(ctx); err != nil {
 		return b.answer("Leave", err)
 	}

@@ -13,19 +13,19 @@ import (
 	"github.com/diegosdk/diego/storage"
 )
 
-// Where a subscription begins, besides after any storage.Cursor.
+// Where a subscription may begin, besides after a storage.Cursor.
 const (
 	// FromNow begins after the newest event.
 	FromNow storage.Cursor = -1
-	// FromStart begins with the oldest event that the log still has.
+	// FromStart begins with the oldest event in the log.
 	FromStart storage.Cursor = -2
 )
 
 // Log is the extent of the log of events.
 func (b *BBS) Log(ctx context.Context) (storage.Extent, error) { return b.o.Store.Log(ctx) }
 
-// PositionOf is the number of the event after which a subscription begins, if it
-// makes sense.
+// PositionOf returns the number of the event after which a subscription begins,
+// if the arguments are valid.
 func PositionOf(ctx context.Context, after storage.Cursor, f storage.EventFilter, log func(context.Context) (storage.Extent, error)) (storage.Cursor, error) {
 	var v executor.Validator
 	f.Validate(v.In("filter"))
@@ -40,27 +40,27 @@ func PositionOf(ctx context.Context, after storage.Cursor, f storage.EventFilter
 	return extent.Newest, err
 }
 
-// Subscribe lists the events after a position that f wants, and goes on with
-// those to come until ctx ends. They are in the order of commits, each once:
-// who goes on after the Sequence of the last event that it has seen misses
-// nothing, also after a restart or with another process. A subscriber may be as
-// slow as it likes and holds nobody up.
+// Subscribe lists the events after a position that f wants, and continues with
+// new ones until ctx ends. They come in the order of commits, each once. A
+// subscriber that continues after the Sequence of the last event that it has
+// seen misses nothing, even after a restart or with another process. It may be
+// as slow as it likes and holds nobody up.
 //
-// The position is fixed when Subscribe returns. It fails with an
-// *executor.ValidationError if that is neither a number of an event nor FromNow
-// nor FromStart, or if f names a kind of events that there is not. The list ends with an error: it
-// wraps storage.ErrGone if the position has left the log, or if the store has
-// lost events that the subscriber has seen, and then the subscriber reads all
-// records anew and begins with FromNow before it does; or
-// it is ctx's or the store's. An event that cannot be decoded comes as an error
-// that wraps storage.ErrCorrupt, and the list goes on.
+// The position is fixed when Subscribe returns. Subscribe fails with an
+// *executor.ValidationError if the position is neither the number of an event
+// nor FromNow nor FromStart, or if f names an unknown kind of event. The list
+// ends with an error, either ctx's or the store's. If that error wraps
+// storage.ErrGone, the position has left the log, or the store has lost events
+// that the subscriber has seen: begin another subscription with FromNow, and
+// then read all records again. An event that cannot be decoded comes as an
+// error that wraps storage.ErrCorrupt, and the list goes on.
 func (b *BBS) Subscribe(ctx context.Context, after storage.Cursor, f storage.EventFilter) (iter.Seq2[storage.Event, error], error) {
 	events, _, err := SubscribeWithPosition(ctx, b, after, f)
 	return events, err
 }
 
-// SubscribeWithPosition is b.Subscribe, and also says which position the list has
-// reached: the reader has taken every event up to there that f wants.
+// SubscribeWithPosition is b.Subscribe, and also reports the position that the
+// list has reached: the reader has received every event up to it that f wants.
 func SubscribeWithPosition(ctx context.Context, b *BBS, after storage.Cursor, f storage.EventFilter) (events iter.Seq2[storage.Event, error], reached *atomic.Int64, err error) {
 	reached = new(atomic.Int64)
 	after, err = PositionOf(ctx, after, f, b.Log)
@@ -83,13 +83,13 @@ func SubscribeWithPosition(ctx context.Context, b *BBS, after storage.Cursor, f 
 	}, reached, nil
 }
 
-// catchUp yields what the log has after a position, and returns the one that
-// is reached. It is not ok if the list is over. It reads in pages, so that a
-// slow subscriber keeps nothing of the store busy.
+// catchUp yields the events of the log after a position, and returns the
+// position that it reached. ok is false if the list is over. It reads in pages,
+// so a slow subscriber keeps nothing of the store busy.
 func (b *BBS) catchUp(ctx context.Context, position storage.Cursor, f storage.EventFilter, yield func(storage.Event, error) bool) (reached storage.Cursor, ok bool) {
 	for {
-		// Everything up to here has been seen once the list is read, though f
-		// may want none of it.
+		// Once the list is read, everything up to here has been seen, even if f wants
+		// none of it.
 		log, err := b.o.Store.Log(ctx)
 		if err != nil {
 			yield(storage.Event{}, err)
@@ -109,19 +109,20 @@ func (b *BBS) catchUp(ctx context.Context, position storage.Cursor, f storage.Ev
 	}
 }
 
-// A wentBack says when a reader was last believed that the log was longer.
+// A wentBack remembers when a reader's claim that the log was longer was last
+// believed.
 type wentBack struct {
 	mu sync.Mutex
 	at time.Time
 }
 
-// believeAgain is the time between two readers that are believed. One is
-// enough: what others have seen lies in the same gap.
+// believeAgain is the time between two such claims that are believed. One is
+// enough: the events that others have seen lie in the same gap.
 const believeAgain = time.Hour
 
 // believe lets the store leave a gap if err says that a reader has seen more of
-// the log than there is, as the store has gone back to an earlier moment then.
-// A number that cannot have been given yet is not believed.
+// the log than there is, because then the store has lost events. A number that
+// cannot have been given yet is not believed.
 func (b *BBS) believe(ctx context.Context, err error) {
 	var gone *storage.GoneError
 	now := b.o.Now()
@@ -159,8 +160,8 @@ func (b *BBS) page(ctx context.Context, position storage.Cursor, f storage.Event
 	return list
 }
 
-// keepUp yields what comes after a position, until the subscriber has fallen
-// behind what others read together. It is not ok if the list is over.
+// keepUp yields the events after a position, until the subscriber has fallen
+// behind what others read together. ok is false if the list is over.
 func (b *BBS) keepUp(ctx context.Context, position storage.Cursor, f storage.EventFilter, seen *atomic.Int64, yield func(storage.Event, error) bool) (reached storage.Cursor, ok bool) {
 	match := f.Matcher()
 	for {
@@ -189,19 +190,19 @@ func (b *BBS) keepUp(ctx context.Context, position storage.Cursor, f storage.Eve
 type TimelineEntry struct {
 	At       time.Time      `json:"at"`
 	Sequence storage.Cursor `json:"sequence"`
-	// Text says what happened and why, such as "crashed: exit status 137".
+	// Text says what happened and why, for example "crashed: exit status 137".
 	Text  string    `json:"text"`
 	Event lrp.Event `json:"event"`
 }
 
-// timelineKinds leave out what says the same once more.
+// timelineKinds leaves out kinds that repeat others.
 var timelineKinds = []string{
 	lrp.InstanceCreated.String(), lrp.InstanceChanged.String(), lrp.InstanceRemoved.String(), lrp.InstanceCrashed.String(),
 	lrp.DeploymentCreated.String(), lrp.DeploymentChanged.String(), lrp.DeploymentRemoved.String(),
 }
 
-// Timeline is what happened at an index of a process, and to its deployment,
-// as far back as the log of events goes.
+// Timeline reports what happened at an index of a process, and to its
+// deployment, as far back as the log of events goes.
 func (b *BBS) Timeline(ctx context.Context, processGUID string, index int) ([]TimelineEntry, error) {
 	if err := checkIndex(index); err != nil {
 		return nil, err

@@ -16,13 +16,13 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-// A follower of the leader does what is left to do after commits that others
-// have made: a consumer in a transaction of its own, or a leader that ended
-// before it was through. It finds them in the log of events, by their numbers:
-// what this process has committed it need not read.
+// A follower of the leader completes commits that others have made: a consumer
+// in a transaction of its own, or a leader that ended before its effects were
+// carried out. It finds them in the log of events by their numbers: it need not
+// read what this process has committed.
 //
-// It also brings instances after their deployment where that has failed before.
-// Convergence does not do that in a domain that is not fresh.
+// It also brings instances up to date with their deployment if that has failed
+// before. Convergence does not do that in a domain that is not fresh.
 type follower struct {
 	store  storage.Store
 	follow func(ctx context.Context, processGUID string) error
@@ -33,17 +33,18 @@ type follower struct {
 	mu sync.Mutex
 	// own are the events of this process's commits beyond position.
 	own spans
-	// due are the processes whose instances have to follow, and from when on.
+	// due are the processes whose instances are not up to date, and when to try
+	// again.
 	due map[string]time.Time
 
-	// Of the caller of tick. Everything up to position is done. seen is where the
-	// log ended at the last tick: an event that is there for so long and not in
-	// own is another's. begun is false until the log was searched for what a
-	// leader before has left.
+	// These belong to the caller of tick. Everything up to position is done. seen
+	// is the end of the log at the last tick: an older event that is not in own is
+	// another's. begun is false until the log was searched for what an earlier
+	// leader has left.
 	position, seen storage.Cursor
 	begun          bool
-	// mark is a position from which the leader after this one is to search. It
-	// is kept in a lease once it is followKeep old.
+	// mark is a position from which the next leader is to search. It is stored in
+	// a lease once it is followKeep old.
 	mark   storage.Cursor
 	marked time.Time
 }
@@ -53,21 +54,22 @@ const (
 	// the longest.
 	followPause = 100 * time.Millisecond
 	followTick  = time.Second
-	// followAgain is when a process is tried again that could not follow.
+	// followAgain is the wait before a process that failed is tried again.
 	followAgain = 30 * time.Second
-	// followKeep is how often the leader keeps how far it was some time ago.
+	// followKeep is how often the leader stores the position that it had reached a
+	// while ago.
 	followKeep = 10 * time.Second
 )
 
-// followedLease is the kind of the lease whose value is how far the log was
-// followed. It ends when nobody has led for a month: the log is searched from
-// its beginning then.
+// followedLease is the kind of the lease whose value is the position up to
+// which the log was followed. It ends when nobody has led for a month: then the
+// log is searched from its beginning.
 const (
 	followedLease = "followed"
 	followedTTL   = 30 * 24 * time.Hour
 )
 
-// An ownStore tells its follower what is committed through it.
+// An ownStore reports its commits to its follower.
 type ownStore struct {
 	storage.Store
 	follower *follower
@@ -98,7 +100,7 @@ func (s ownStore) Wait(ctx context.Context, after storage.Cursor) error {
 	return storage.Wait(ctx, s.Store, after, 0)
 }
 
-// later has the instances of a process follow their deployment in a while.
+// later schedules an update of a process's instances after wait.
 func (f *follower) later(processGUID string, wait time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -108,7 +110,7 @@ func (f *follower) later(processGUID string, wait time.Duration) {
 	}
 }
 
-// begin is for a process that has just become the leader.
+// begin is called when this process becomes the leader.
 func (f *follower) begin() { f.begun = false }
 
 // tick looks at the log once, and does what is due.
@@ -120,7 +122,7 @@ func (f *follower) tick(ctx context.Context) error {
 	return errors.Join(err, f.doDue(ctx), f.keep(ctx))
 }
 
-// look reads what others have committed.
+// look reads the commits of others.
 func (f *follower) look(ctx context.Context) error {
 	log, err := f.store.Log(ctx)
 	switch {
@@ -145,9 +147,9 @@ func (f *follower) look(ctx context.Context) error {
 	return nil
 }
 
-// search looks for what a leader before this one has left and convergence would
+// search looks for work that an earlier leader has left and convergence would
 // not do: instances that are not desired any more, in a domain that is not
-// fresh. It goes back to where that leader was, or through the whole log.
+// fresh. It begins at that leader's position, or reads the whole log.
 func (f *follower) search(ctx context.Context, log storage.Extent) error {
 	from, err := f.kept(ctx)
 	if err != nil {
@@ -178,7 +180,7 @@ func (f *follower) searchFrom(ctx context.Context, log storage.Extent, from stor
 	return nil
 }
 
-// kept is how far a leader has followed the log, as far as is known.
+// kept returns the stored position of the last leader, if it is known.
 func (f *follower) kept(ctx context.Context) (position storage.Cursor, err error) {
 	for l, err := range f.store.Leases(ctx, followedLease) {
 		if err != nil {
@@ -191,7 +193,7 @@ func (f *follower) kept(ctx context.Context) (position storage.Cursor, err error
 	return position, nil
 }
 
-// keep tells the next leader how far this one was a while ago, unless something
+// keep stores for the next leader the position of a while ago, unless something
 // is still due.
 func (f *follower) keep(ctx context.Context) error {
 	f.mu.Lock()
@@ -210,7 +212,7 @@ func (f *follower) keep(ctx context.Context) error {
 	return err
 }
 
-// read does what others' events ask for.
+// read carries out what the events of others require.
 func (f *follower) read(ctx context.Context, gap span) error {
 	for event, err := range f.store.Events(ctx, gap.first-1, storage.EventFilter{}) {
 		e := entryOf(event, err)
@@ -232,8 +234,8 @@ func (f *follower) read(ctx context.Context, gap span) error {
 	return nil
 }
 
-// doDue brings the instances of the processes that are due after their
-// deployments. One that fails is tried again later.
+// doDue brings the instances of the due processes up to date. A process that
+// fails is tried again later.
 func (f *follower) doDue(ctx context.Context) (err error) {
 	now := f.now()
 	f.mu.Lock()
@@ -273,8 +275,8 @@ func (f *follower) run(ctx context.Context) {
 	}
 }
 
-// wait returns when the log has grown, or when it is time to see what is due.
-// What is wrong with the store shows at the next look.
+// wait returns when the log has grown, or when it is time to check what is due.
+// The next look reports errors of the store.
 func (f *follower) wait(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, followTick)
 	defer cancel()
@@ -288,7 +290,7 @@ type span struct{ first, last storage.Cursor }
 // spans are in ascending order and do not touch.
 type spans []span
 
-// add returns s with x.
+// add returns s with x added.
 func (s spans) add(x span) spans {
 	i, _ := slices.BinarySearchFunc(s, x, func(a, b span) int { return cmp.Compare(a.first, b.first) })
 	s = slices.Insert(s, i, x)
@@ -323,7 +325,7 @@ func (s spans) gaps(x span) (list spans) {
 	return list
 }
 
-// after is what is left of s beyond a position.
+// after returns the part of s beyond a position.
 func (s spans) after(position storage.Cursor) spans {
 	for len(s) > 0 && s[0].last <= position {
 		s = s[1:]

@@ -17,7 +17,7 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-// LeaderOptions are what a [Leader] works with. Zero values mean the defaults.
+// LeaderOptions are the options of a [Leader]. Zero values mean the defaults.
 type LeaderOptions struct {
 	// Store holds all state. It is required.
 	Store storage.Store
@@ -25,8 +25,8 @@ type LeaderOptions struct {
 	Leadership *Leadership
 	// Dial makes the client of a present cell. It is required.
 	Dial Dial
-	// Auctioneer places work. It is required, unless [Leader.Connect] says who
-	// does in this process.
+	// Auctioneer places work. It is required, unless [Leader.Connect] gives a way
+	// to place it in this process.
 	Auctioneer auction.API
 	// LRPs, Tasks and Callbacks are the policies.
 	LRPs      lrp.Policy
@@ -37,15 +37,15 @@ type LeaderOptions struct {
 	// it reach).
 	CallbackAllow, CallbackDeny []netip.Prefix
 	Post                        Post
-	// WatchInterval is how often the list of present cells is looked at
-	// (default 1 s).
+	// WatchInterval is how often the list of present cells is checked (default 1
+	// s).
 	WatchInterval time.Duration
 	// InventoryInterval is how often cells are asked which containers they have
 	// (default 5 min; negative means never).
 	InventoryInterval time.Duration
-	// Concurrency is how much is done at a time: cells that are asked, callbacks
-	// that are made. 1 makes everything happen in the caller's goroutine
-	// (default: the defaults of the parts).
+	// Concurrency is how many cells are asked, and how many callbacks made, at a
+	// time. 1 makes everything happen in the caller's goroutine (default: the
+	// defaults of the parts).
 	Concurrency int
 	// StopTimeout is how long a cell may take to answer (default 10 s).
 	StopTimeout time.Duration
@@ -58,19 +58,19 @@ type LeaderOptions struct {
 	Logger  *slog.Logger
 }
 
-// A Leader is a [BBS] and all that the one process that leads does for it
-// besides answering calls: it watches cells come and go, follows what others
-// have committed, carries out effects, calls the roll of the cells, and makes
-// callbacks. It implements converge.Effects.
+// A Leader is a [BBS] together with the work that only the leading process
+// does: it watches cells come and go, follows the commits of others, carries
+// out effects, calls the roll of the cells, and makes callbacks. It implements
+// converge.Effects.
 //
 // [Leader.Run] keeps it going. A test or a simulation calls Look, Act and
 // CallBack instead, in its own time and from one goroutine. Carry and the BBS
 // may be called at the same time as anything else.
 type Leader struct {
-	// BBS is the API.
+	// BBS has the calls.
 	BBS *BBS
-	// Store commits as the leader, and only while this process leads. All that
-	// this process changes goes through it.
+	// Store commits as the leader, and only while this process leads. All changes
+	// of this process go through it.
 	Store storage.Store
 	// Directory lists the present cells, each with its client.
 	Directory auction.Directory
@@ -157,10 +157,10 @@ func NewLeader(o LeaderOptions) (*Leader, error) {
 	return l, nil
 }
 
-// Connect says who places work in this process, unless LeaderOptions.Auctioneer
-// does, and what to call when cells have come or gone. Either may be nil; without
-// place, work is not placed and counts as lost. Connect is called before the
-// leader works.
+// Connect says how to place work in this process, unless
+// LeaderOptions.Auctioneer does, and what to call when cells have come or gone.
+// Either may be nil; without place, work is not placed and counts as lost. Call
+// Connect before the leader works.
 func (l *Leader) Connect(place func(...auction.Item), cellsChanged func()) {
 	switch {
 	case l.starts != nil:
@@ -184,14 +184,13 @@ func (l *Leader) Begin() {
 	l.rollCall.begin()
 }
 
-// Look looks for cells that have come or gone, and does what is left to do after
-// commits of others.
+// Look looks for cells that have come or gone, and completes commits of others.
 func (l *Leader) Look(ctx context.Context) error {
 	_, _, err := l.watch.Tick(ctx)
 	return errors.Join(err, l.follower.tick(ctx))
 }
 
-// Act calls the roll if that is due, and carries out the effects that wait.
+// Act calls the roll if that is due, and carries out the waiting effects.
 func (l *Leader) Act(ctx context.Context) error {
 	err := l.rollCall.tick(ctx)
 	l.outbox.tickLocal(ctx)
@@ -205,7 +204,7 @@ func (l *Leader) Act(ctx context.Context) error {
 // CallBack makes the callbacks that are due.
 func (l *Leader) CallBack(ctx context.Context) { l.callbacks.tick(ctx) }
 
-// Run does all of this until ctx ends. It is called while this process leads.
+// Run does all of this until ctx ends. Call it while this process leads.
 func (l *Leader) Run(ctx context.Context) {
 	l.follower.begin()
 	var wg sync.WaitGroup

@@ -21,21 +21,21 @@ var ErrNotLeader = errors.New("not the leader")
 // A NotLeaderError says that this process may not write. It also wraps
 // storage.ErrFenced.
 type NotLeaderError struct {
-	// Role is what there is one leader of, such as "bbs".
+	// Role is the role that has one leader, for example "bbs".
 	Role string
 	// Leader is the owner that was last seen to lead, or empty.
 	Leader string
-	// Address is where the leader is asked, if it has said so.
+	// Address is where the leader can be reached, if it has given one.
 	Address string
-	// Why says why this process cannot lead, if its store fails and nobody else
-	// is known to lead.
+	// Why is the reason why this process cannot lead, if its store fails and
+	// nobody else is known to lead.
 	Why string
 }
 
 func (e *NotLeaderError) Error() string {
 	switch {
 	case e.Leader == "" && e.Why != "":
-		return fmt.Sprintf("%v of %q, because its store fails: %s; nobody else is known to lead, so mend the store and try again", ErrNotLeader, e.Role, e.Why)
+		return fmt.Sprintf("%v of %q, because its store fails: %s; nobody else is known to lead, so repair the store and try again", ErrNotLeader, e.Role, e.Why)
 	case e.Leader == "":
 		return fmt.Sprintf("%v of %q; nobody is known to be, so try again soon", ErrNotLeader, e.Role)
 	}
@@ -49,14 +49,14 @@ func (e *NotLeaderError) Unwrap() []error { return []error{ErrNotLeader, storage
 var ErrClockSkew = errors.New("the clocks are too far apart")
 
 // A ClockSkewError says that this process does not begin to lead, because its
-// clock and the store's differ by more than MaxClockSkew. It would stamp records
-// by its own, while convergence, leases and domains go by the store's.
+// clock and the store's differ by more than MaxClockSkew. Its own clock would
+// stamp records, while convergence, leases and domains use the store's.
 type ClockSkewError struct {
-	// Role is what this process would lead as, such as "bbs".
+	// Role is the role in which this process would lead, for example "bbs".
 	Role string
-	// Store and Process are what the two clocks say at one moment.
+	// Store and Process are the readings of the two clocks at one moment.
 	Store, Process time.Time
-	// Max is the difference that is allowed.
+	// Max is the allowed difference.
 	Max time.Duration
 }
 
@@ -79,25 +79,27 @@ type LeaderStore interface {
 	Now(context.Context) (time.Time, error)
 }
 
-// LeadershipOptions say who wants to lead. Zero values mean the defaults.
+// LeadershipOptions are the options of a [Leadership]. Zero values mean the
+// defaults.
 type LeadershipOptions struct {
 	// Store keeps the lease. It is required.
 	Store LeaderStore
-	// Owner names this process, such as its address, and is unique: two with one
-	// name take the leadership from each other again and again. A process that
-	// starts again under its name leads at once. It is required.
+	// Owner names this process, for example by its address, and is unique: two
+	// processes with one name take the leadership from each other again and again.
+	// A process that starts again under its name leads at once. It is required.
 	Owner string
-	// Address is the base URL at which others ask this process while it leads,
-	// such as "https://bbs-1.example:8889". It may be empty.
+	// Address is the base URL at which others reach this process while it leads,
+	// for example "https://bbs-1.example:8889". It may be empty.
 	Address string
-	// Role is what there is one leader of (default "bbs").
+	// Role is the role that has one leader (default "bbs").
 	Role string
-	// TTL is how long a leader that is not heard of stays the leader (default
-	// 15 s). It is renewed three times as often.
+	// TTL is how long a leader stays the leader without renewing its lease
+	// (default 15 s). It renews three times in that time.
 	TTL time.Duration
-	// MaxClockSkew is how far Now and the store's clock may be apart for this
-	// process to begin to lead (default 1 min; negative means any). A process
-	// that leads goes on in any case, with a warning once a minute.
+	// MaxClockSkew is how far Now and the store's clock may differ for this
+	// process to begin to lead (default 1 min; negative means any difference). A
+	// process that already leads goes on in any case, with a warning once a
+	// minute.
 	MaxClockSkew time.Duration
 	// Now is this process's clock (default time.Now).
 	Now func() time.Time
@@ -108,33 +110,33 @@ type LeadershipOptions struct {
 
 // A Leadership is held by one process at a time, by a lease in the store.
 //
-// A leader that was paused may take itself for the leader still. It does no
-// harm: its commits carry the epoch of its lease, and the store refuses them
-// once the lease has a newer one. Its own clock matters only for how soon it
-// notices.
+// A leader that was paused may still believe that it leads. It does no harm:
+// its commits carry the epoch of its lease, and the store refuses them once the
+// lease has a newer one. Its own clock matters only for how soon it notices.
 //
-// All methods may be called at the same time, but only one of Tick and Run is in
-// use.
+// All methods may be called at the same time, but only one of Tick and Run is
+// in use.
 type Leadership struct {
 	o LeadershipOptions
 
 	mu      sync.Mutex
 	lease   storage.Lease // its Epoch is 0 while we do not lead
 	until   time.Time     // when the lease ends if it is not renewed
-	leader  string        // who was last seen to lead
-	address string        // and where
-	// firstFailed and lastFailed are when commits failed since the last one
-	// that came through; zero if none did.
+	leader  string        // the last known leader
+	address string        // and its address
+	// firstFailed and lastFailed are the times of the first and the last failed
+	// commit since one succeeded; zero if none failed.
 	firstFailed, lastFailed time.Time
 	// after is when a leader that has resigned may lead again.
 	after time.Time
-	// failed is why the leadership could not be asked for the last time, and
-	// commitFailed why the last commit failed.
+	// failed is why the last request for the leadership failed, and commitFailed
+	// why the last commit failed.
 	failed, commitFailed error
-	// warned is when this process last warned that it leads by another clock
-	// than the store's.
+	// warned is when this process last warned that its clock differs from the
+	// store's.
 	warned time.Time
-	// asked is closed when the store has answered, or has not.
+	// asked is closed after a request for the leadership, with or without an
+	// answer.
 	asked chan struct{}
 }
 
@@ -160,8 +162,8 @@ func NewLeadership(o LeadershipOptions) (*Leadership, error) {
 	return &Leadership{o: o, asked: make(chan struct{})}, v.Err()
 }
 
-// CheckLeaderTTL refuses a TTL that is too short to be renewed in time; 0 is the
-// default.
+// CheckLeaderTTL refuses a TTL that is too short to be renewed in time; 0 means
+// the default.
 func CheckLeaderTTL(v *executor.Validator, field string, ttl time.Duration) {
 	const least = 3 * time.Millisecond
 	v.Check(ttl == 0 || ttl >= least, field, ttl, "at least 3ms")
@@ -169,8 +171,8 @@ func CheckLeaderTTL(v *executor.Validator, field string, ttl time.Duration) {
 
 // Tick takes or renews the lease, or gives it up: a leader whose commits have
 // failed for two thirds of the TTL, and not only once, resigns and lets others
-// try for one TTL. That somebody else leads is no error. The error is a
-// *[ClockSkewError] if this process does not ask for the lease because of its
+// try for one TTL. If another process leads, that is not an error. The error is
+// a *[ClockSkewError] if this process does not ask for the lease because of its
 // clock.
 func (l *Leadership) Tick(ctx context.Context) error {
 	defer l.publish()
@@ -201,8 +203,8 @@ func (l *Leadership) Tick(ctx context.Context) error {
 }
 
 // checkClocks fails with a *ClockSkewError if this process should not begin to
-// lead. It looks before the lease is taken: when the store's clock jumps ahead,
-// the lease of a leader that works seems to be free, and stays the leader's.
+// lead. It runs before the lease is taken: when the store's clock jumps ahead,
+// the lease of a working leader seems free, and must stay with the leader.
 func (l *Leadership) checkClocks(ctx context.Context) error {
 	if l.o.MaxClockSkew < 0 {
 		return nil
@@ -216,7 +218,7 @@ func (l *Leadership) checkClocks(ctx context.Context) error {
 }
 
 // compareClocks publishes the skew of a reading of the store's clock that was
-// asked for at before and has just come. It fails with a *ClockSkewError if the
+// requested at before and has just come. It fails with a *ClockSkewError if the
 // skew is too large.
 func (l *Leadership) compareClocks(store, before time.Time) error {
 	skew := skewOf(store, before, l.o.Now())
@@ -229,7 +231,7 @@ func (l *Leadership) compareClocks(store, before time.Time) error {
 
 // skewOf is how far the store's clock is ahead of this process's, which was
 // read before and after it; negative if it is behind. A pause between the
-// readings is no skew.
+// readings does not count as skew.
 func skewOf(store, before, after time.Time) time.Duration {
 	switch {
 	case store.Before(before):
@@ -252,8 +254,8 @@ func (l *Leadership) warn(skew error) {
 	}
 }
 
-// publish says whether this process leads, how long that lasts if it is not
-// renewed, and since when it was not.
+// publish reports whether this process leads, how long that lasts without a
+// renewal, and since when it was not renewed.
 func (l *Leadership) publish() {
 	leading, until := l.Leading()
 	var lead float64
@@ -267,7 +269,7 @@ func (l *Leadership) publish() {
 	l.o.Metrics.Gauge("leader_lease_age_seconds", age.Seconds())
 }
 
-// took notes what came of a lease that was asked for at began.
+// took notes the result of a request for the lease that was made at began.
 func (l *Leadership) took(lease storage.Lease, began time.Time, err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -292,23 +294,24 @@ func (l *Leadership) took(lease storage.Lease, began time.Time, err error) error
 	return err
 }
 
-// suspectNamesake is for a leader whose lease somebody else has. Until it ends
-// only a process of the same name could take it.
+// suspectNamesake warns a leader whose lease another process has taken. Before
+// the lease ends, only a process of the same name can take it.
 func (l *Leadership) suspectNamesake() {
 	if l.lease.Epoch != 0 && l.o.Now().Before(l.until) {
 		l.o.Logger.Warn("the leadership was taken while it was held, so another process has the same name; give each an Owner of its own", "role", l.o.Role, "owner", l.o.Owner)
 	}
 }
 
-// Answered returns a channel that is closed when the leadership has been asked for once more.
+// Answered returns a channel that is closed after the next request for the
+// leadership.
 func (l *Leadership) Answered() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.asked
 }
 
-// tell notes whether the leadership could be asked for, and logs when that
-// changes, or when clocks are the reason and were not before.
+// tell notes whether the request for the leadership succeeded. It logs a
+// change, and a refusal that is newly due to clocks.
 func (l *Leadership) tell(err error, refused bool) {
 	before := l.failed
 	if l.failed = err; refused {
@@ -330,9 +333,9 @@ func (l *Leadership) lose() {
 	}
 }
 
-// Resign gives the lease up at once, so that another can lead. This process
-// does not ask for it again for one TTL. It is no longer the leader even if the
-// store cannot be told.
+// Resign gives the lease up at once, so that another process can lead. This
+// process does not ask for it again for one TTL. It stops being the leader even
+// if the store does not answer.
 func (l *Leadership) Resign(ctx context.Context) error {
 	l.mu.Lock()
 	lease := l.lease
@@ -348,7 +351,7 @@ func (l *Leadership) Resign(ctx context.Context) error {
 	return nil
 }
 
-// Leading reports whether this process leads as far as it knows, and when its
+// Leading reports whether this process leads, as far as it knows, and when its
 // lease ends unless it is renewed.
 func (l *Leadership) Leading() (leading bool, until time.Time) {
 	l.mu.Lock()
@@ -356,8 +359,7 @@ func (l *Leadership) Leading() (leading bool, until time.Time) {
 	return l.lease.Epoch != 0 && l.o.Now().Before(l.until), l.until
 }
 
-// Fence is the proof of leadership for a commit. The error is a
-// *[NotLeaderError].
+// Fence proves the leadership for a commit. The error is a *[NotLeaderError].
 func (l *Leadership) Fence() (storage.Fence, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -367,7 +369,8 @@ func (l *Leadership) Fence() (storage.Fence, error) {
 	return l.lease.Fence(), nil
 }
 
-// notLeader is why this process may not commit. It is called with the lock.
+// notLeader returns why this process may not commit. It is called with the
+// lock.
 func (l *Leadership) notLeader() error {
 	e := &NotLeaderError{Role: l.o.Role}
 	if l.leader != l.o.Owner { // its own lease has run out
@@ -379,7 +382,7 @@ func (l *Leadership) notLeader() error {
 	return e
 }
 
-// Readiness says whether somebody leads.
+// Readiness reports whether somebody leads.
 func (l *Leadership) Readiness() Readiness {
 	leading, _ := l.Leading()
 	l.mu.Lock()
@@ -396,21 +399,20 @@ func (l *Leadership) Readiness() Readiness {
 	return r
 }
 
-// A Readiness says whether a process can do its work, and as what.
+// A Readiness reports whether a process can do its work, and in which role.
 type Readiness struct {
 	Ready bool `json:"ready"`
 	// Role is "leader", "standby" or "cell".
 	Role string `json:"role"`
-	// Leader is the owner of the leadership as far as is known, and Address
-	// where it is.
+	// Leader is the last known owner of the leadership, and Address its address.
 	Leader  string `json:"leader,omitempty"`
 	Address string `json:"address,omitempty"`
 	// Why says what is missing, if the process is not ready.
 	Why string `json:"why,omitempty"`
 }
 
-// FindLeader says for ClientOptions.Find where the process is that leads in a
-// role, "bbs" or "auctioneer", for those that have access to the store.
+// FindLeader is for ClientOptions.Find: it finds the process that leads in a
+// role, "bbs" or "auctioneer", for clients with access to the store.
 func FindLeader(store storage.Reader, role string) func(context.Context) (address string, err error) {
 	return func(ctx context.Context) (string, error) {
 		for lease, err := range store.Leases(ctx, storage.LeaderLease) {
@@ -425,9 +427,10 @@ func FindLeader(store storage.Reader, role string) func(context.Context) (addres
 	}
 }
 
-// Run keeps asking for the lease until ctx ends, and calls lead while it is
-// held, with a context that ends when it is lost, be it for a moment. It waits for lead to return,
-// and in the end gives the lease up. It returns ctx's error.
+// Run keeps asking for the lease until ctx ends. While it holds the lease it
+// runs lead, with a context that ends when the lease is lost, even for a
+// moment. It waits for lead to return, and at the end gives the lease up. It
+// returns ctx's error.
 func (l *Leadership) Run(ctx context.Context, lead func(context.Context)) error {
 	var stop func()
 	var epoch int64 // for which lead was called
@@ -435,7 +438,7 @@ func (l *Leadership) Run(ctx context.Context, lead func(context.Context)) error 
 		if stop != nil {
 			stop()
 		}
-		// The one thing to do after the end: to make way at once.
+		// After the end there is one thing left to do: to make way at once.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.o.TTL/3)
 		defer cancel()
 		_ = l.Resign(ctx)
@@ -461,20 +464,20 @@ func (l *Leadership) Run(ctx context.Context, lead func(context.Context)) error 
 	}
 }
 
-// tickWithin makes one Tick that is over when the next is due. A failure shows
-// in Leading when the lease has ended.
+// tickWithin makes one Tick, which ends when the next is due. Leading shows a
+// failure once the lease has ended.
 func (l *Leadership) tickWithin(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, l.o.TTL/3)
 	defer cancel()
 	_ = l.Tick(ctx)
 }
 
-// Store is s with every commit fenced by this leadership: without it commits
-// fail with a *[NotLeaderError], and a leader that was replaced commits
-// nothing. It also watches whether commits come through.
+// Store returns s with every commit fenced by this leadership: without the
+// leadership commits fail with a *[NotLeaderError], and a leader that was
+// replaced commits nothing. It also notes whether commits succeed.
 func (l *Leadership) Store(s storage.Store) storage.Store { return &fencedStore{Store: s, leader: l} }
 
-// A fencedStore commits for a leader only.
+// A fencedStore commits only for a leader.
 type fencedStore struct {
 	storage.Store
 	leader *Leadership
@@ -506,8 +509,8 @@ func (s *fencedStore) Wait(ctx context.Context, after storage.Cursor) error {
 	return storage.Wait(ctx, s.Store, after, 0)
 }
 
-// observe learns from a commit. Answers that concern only the batch show that
-// the store works.
+// observe learns from the result of a commit. Errors that concern only the
+// batch show that the store works.
 func (l *Leadership) observe(fence storage.Fence, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

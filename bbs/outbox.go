@@ -16,26 +16,26 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-// An outbox carries out effects, each at most once. It keeps them in memory:
-// convergence asks again for what is lost with it. Effects that stay within
-// this process do not wait for those that need a cell's answer.
+// An outbox carries out effects, each at most once. It keeps them in memory;
+// convergence requests lost ones again. Effects within this process do not wait
+// for those that need a cell's answer.
 type outbox struct {
 	store     storage.Reader
 	directory auction.Directory
-	// start, rollout and callBack are who carries out what needs no cell.
+	// start, rollout and callBack carry out effects that need no cell.
 	start    func(...auction.Item)
 	rollout  func(ctx context.Context, processGUID string) error
 	callBack func(*task.Task)
-	// stopLost hears of processes of which a cell was not asked to stop an
-	// instance. Convergence asks again only while the domain is fresh.
+	// stopLost receives processes with an instance that a cell was not asked to
+	// stop. Convergence asks again only while the domain is fresh.
 	stopLost func(processGUID string)
 	// timeout is how long a cell may take to answer, and concurrency how many
 	// are asked at a time.
 	timeout     time.Duration
 	concurrency int
-	// toDirectory and toCells carry the calls, so that one that ignores
-	// its context holds up no other for longer than the timeout. With a concurrency
-	// of 1 calls are waited for without end.
+	// toDirectory and toCells carry the calls, so that one that ignores its
+	// context delays no other for longer than the timeout. With a concurrency of
+	// 1, calls are waited for without end.
 	toDirectory *deadline.Line
 	toCells     *deadline.Lines
 	now         func() time.Time
@@ -98,7 +98,8 @@ func (x *outbox) Carry(lrps []lrp.Effect, tasks []task.Effect) {
 	x.remote.put(remoteLRPs, remoteTasks)
 }
 
-// tickLocal carries out what waits and needs no cell, and what comes of that.
+// tickLocal carries out the waiting effects that need no cell, and the effects
+// that follow from them.
 func (x *outbox) tickLocal(ctx context.Context) {
 	for {
 		lrps, tasks := x.local.take()
@@ -163,9 +164,9 @@ func (x *outbox) begin(ctx context.Context, lrps []lrp.Effect, tasks []task.Effe
 	}
 }
 
-// tickRemote sends the messages that wait for cells, and waits for the
-// answers. A cell that is not present cannot be told. It is for one goroutine at
-// a time.
+// tickRemote sends the messages that wait for cells, and waits for the answers.
+// A cell that is not present gets no message. It is for one goroutine at a
+// time.
 func (x *outbox) tickRemote(ctx context.Context) {
 	lrps, tasks := x.remote.take()
 	if len(lrps)+len(tasks) == 0 {
@@ -212,8 +213,8 @@ func (x *outbox) tickRemote(ctx context.Context) {
 	})
 }
 
-// lineLimit is how many calls to one party may be abandoned at a time. What is
-// done in the caller's goroutine is waited for without end.
+// lineLimit is how many calls to one party may be abandoned at a time. A call
+// in the caller's goroutine is waited for without end.
 func lineLimit(concurrency int) int {
 	if concurrency == 1 {
 		return 0

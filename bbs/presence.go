@@ -16,7 +16,7 @@ import (
 	"github.com/diegosdk/diego/storage"
 )
 
-// A CellPresence is what a cell says of itself while it is present.
+// A CellPresence is what a cell says about itself while it is present.
 type CellPresence struct {
 	CellID string `json:"cell_id"`
 	// Address is how the control plane reaches the cell, or empty. A cell that
@@ -31,27 +31,27 @@ type CellPresence struct {
 	OptionalPlacementTags []string         `json:"optional_placement_tags,omitempty"`
 }
 
-// AnnouncerOptions say which cell is present. Zero values mean the defaults.
+// AnnouncerOptions are the options of an [Announcer]. Zero values mean the
+// defaults.
 type AnnouncerOptions struct {
 	// Store keeps the lease. It is required, unless BBS is set.
 	Store storage.Leaser
-	// BBS keeps the lease of a cell that has no access to the store.
+	// BBS keeps the lease of a cell without access to the store.
 	BBS Presences
-	// Presence is what the cell says of itself; its CellID is required.
+	// Presence is what the cell says about itself; its CellID is required.
 	Presence CellPresence
-	// Owner names this run of the cell, and is unique: a cell that starts
-	// again under its id waits for the presence of the one before to end. A run
-	// that can prove that the one before is over, for example by a lock that
-	// both had, has the same Owner and follows it at once. It is required.
+	// Owner names this run of the cell, and is unique: a cell that starts again
+	// under its id waits for the end of the earlier presence. A run that can prove
+	// that the one before is over, for example by a lock that both had, has the
+	// same Owner and takes over at once. It is required.
 	Owner string
-	// TTL is how long a cell that is not heard of is present (default 15 s). It
-	// is at most MaxPresenceTTL, and is renewed three times as often.
+	// TTL is how long a cell stays present without a renewal (default 15 s). It is
+	// at most MaxPresenceTTL; the presence is renewed three times in that time.
 	TTL time.Duration
 }
 
-// Presences is how a cell is present by way of a BBS, which is mostly a
-// httpapi.RemoteBBS.
-// Its methods may be called at the same time.
+// Presences announces a cell through a BBS, usually a httpapi.RemoteBBS. Its
+// methods may be called at the same time.
 type Presences interface {
 	Announce(ctx context.Context, p CellPresence, owner string, ttl time.Duration) error
 	Leave(ctx context.Context, cellID, owner string) error
@@ -67,9 +67,8 @@ type Announcer struct {
 	lease storage.Lease
 }
 
-// MaxPresenceTTL is the most that a cell may be present without a word from it:
-// a cell that is gone must not be missed for longer by a mistake in its
-// settings.
+// MaxPresenceTTL is the longest TTL of a presence, so that a mistake in the
+// settings cannot hide the loss of a cell for longer.
 const MaxPresenceTTL = time.Hour
 
 // NewAnnouncer fails with an *executor.ValidationError if a required option is
@@ -89,8 +88,8 @@ func NewAnnouncer(o AnnouncerOptions) (*Announcer, error) {
 	return &Announcer{o: o, value: value}, v.Err()
 }
 
-// Tick announces the cell, or renews that. The error wraps storage.ErrHeld if
-// another run of the cell is present, and says where.
+// Tick announces the cell, or renews its presence. The error wraps
+// storage.ErrHeld if another run of the cell is present, and says where.
 func (a *Announcer) Tick(ctx context.Context) error {
 	err := a.tick(ctx)
 	var held *storage.HeldError
@@ -145,8 +144,8 @@ func (a *Announcer) Leave(ctx context.Context) error {
 	return err
 }
 
-// Run announces the cell until ctx ends, in spite of failures in between, then
-// leaves. It returns ctx's error.
+// Run announces the cell until ctx ends, in spite of failures in between, and
+// then leaves. It returns ctx's error.
 func (a *Announcer) Run(ctx context.Context) error {
 	every := a.o.TTL / 3
 	tick := func() {
@@ -169,8 +168,8 @@ func (a *Announcer) Run(ctx context.Context) error {
 	}
 }
 
-// presences reads which cells are present, ordered by id. A lease whose value
-// cannot be read is a cell of which only the id is known.
+// presences lists the present cells, ordered by id. If the value of a lease
+// cannot be read, only the cell's id is known.
 func presences(ctx context.Context, r storage.Reader) ([]CellPresence, error) {
 	var list []CellPresence
 	for lease, err := range r.Leases(ctx, storage.CellLease) {
@@ -188,10 +187,10 @@ func presences(ctx context.Context, r storage.Reader) ([]CellPresence, error) {
 }
 
 // A Dial makes the client of a present cell. It does not connect, and fails
-// only if the presence is nonsense.
+// only if the presence is invalid.
 type Dial func(CellPresence) (auction.CellClient, error)
 
-// NewDirectory finds cells by their presence, which list tells, and keeps a
+// NewDirectory finds cells by their presences, which list returns, and keeps a
 // client for each. Neither argument may be nil.
 func NewDirectory(list func(context.Context) ([]CellPresence, error), dial Dial) auction.Directory {
 	return &directory{list: list, dial: dial}
@@ -240,7 +239,7 @@ func (d *directory) Cells(ctx context.Context) ([]auction.Cell, error) {
 	return cells, nil
 }
 
-// undialled is the client of a cell to which there is no way.
+// undialled is the client of a cell that could not be dialled.
 type undialled struct{ err error }
 
 func (u undialled) State(context.Context) (auction.CellState, error) {
@@ -265,8 +264,8 @@ type CellWatch struct {
 	ever bool
 }
 
-// NewCellWatch calls changed, unless it is nil, whenever a Tick finds that cells
-// have come or gone; not at the first one. The store may not be nil.
+// NewCellWatch calls changed, unless it is nil, each time a Tick finds that
+// cells have come or gone, except at the first. The store may not be nil.
 func NewCellWatch(store storage.Reader, changed func()) *CellWatch {
 	if changed == nil {
 		changed = func() {}
@@ -274,8 +273,8 @@ func NewCellWatch(store storage.Reader, changed func()) *CellWatch {
 	return &CellWatch{store: store, changed: changed}
 }
 
-// Tick looks which cells are present, and says which have come and gone since
-// the Tick before.
+// Tick reads which cells are present, and returns which have come and gone
+// since the Tick before.
 func (w *CellWatch) Tick(ctx context.Context) (came, gone []string, err error) {
 	list, err := presences(ctx, w.store)
 	if err != nil {
@@ -299,7 +298,7 @@ func (w *CellWatch) Tick(ctx context.Context) (came, gone []string, err error) {
 	return came, gone, nil
 }
 
-// without lists what is in a and not in b. Both are in order.
+// without lists the elements of a that are not in b. Both are in order.
 func without(a, b []string) (list []string) {
 	for _, s := range a {
 		if _, found := slices.BinarySearch(b, s); !found {

@@ -10,8 +10,8 @@ import (
 )
 
 // remoteStarts hand work to an auctioneer in another process, so that nobody
-// waits for it. They keep it in memory; what is lost with it, or does not
-// arrive, convergence requests again.
+// waits for it. They keep it in memory; convergence requests work again that is
+// lost or does not arrive.
 type remoteStarts struct {
 	auctioneer auction.API
 	timeout    time.Duration
@@ -39,7 +39,7 @@ func (s *remoteStarts) add(items ...auction.Item) {
 	}
 }
 
-// tick hands over what waits.
+// tick hands over the waiting work.
 func (s *remoteStarts) tick(ctx context.Context) {
 	s.mu.Lock()
 	items := s.items

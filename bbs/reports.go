@@ -8,35 +8,36 @@ import (
 	"github.com/diegosdk/diego/storage"
 )
 
-// The calls of a cell about its instances. A refusal is a
-// *lrp.TransitionError; rep's tables say what a cell makes of it.
+// The calls of a cell about its instances. A refusal is a *lrp.TransitionError;
+// rep's tables say what a cell does about it.
 
-// ClaimLRP says that the cell will start the instance. A cell that is told
+// ClaimLRP says that the cell will start the instance. A cell that gets
 // lrp.ErrCannotBeClaimed deletes its reservation.
 func (b *BBS) ClaimLRP(ctx context.Context, processGUID string, index int, c lrp.Claim) error {
 	_, err := b.stepSlot(ctx, processGUID, index, c)
 	return err
 }
 
-// StartLRP says that the instance runs. A cell that is told
-// lrp.ErrCannotBeStarted stops and deletes the container, and then says RemoveLRP
-// for every record that names this instance, as a rollout may have left one.
+// StartLRP says that the instance runs. A cell that gets lrp.ErrCannotBeStarted
+// stops and deletes the container, and then calls RemoveLRP for every record
+// that names this instance, because a rollout may have left one.
 func (b *BBS) StartLRP(ctx context.Context, processGUID string, index int, c lrp.Start) error {
 	_, err := b.stepSlot(ctx, processGUID, index, c)
 	return err
 }
 
 // CrashLRP says that the instance ended unexpectedly. It may be repeated: an
-// instance crashes once, so it is the call's request id.
+// instance crashes once, so the instance serves as the request id.
 func (b *BBS) CrashLRP(ctx context.Context, processGUID string, index int, c lrp.Crash) error {
 	_, err := b.crash(ctx, processGUID, index, c, c.Instance)
 	return err
 }
 
-// crash applies a command that tells of an instance's crash, unless that is
-// known. The record may be the instance's again when a Start has come late.
+// crash applies a command that reports an instance's crash, unless the crash is
+// known already. A late Start may have made the record the instance's again.
 func (b *BBS) crash(ctx context.Context, processGUID string, index int, c lrp.Command, i lrp.InstanceKey) (lrp.Decision, error) {
-	// Another cell cannot take the crash away by making up the same guid.
+	// With its id in the request id, another cell cannot claim the crash by using
+	// the same guid.
 	ctx = WithRequestID(ctx, fmt.Sprintf("%q %s", i.CellID, i.InstanceGUID))
 	return b.decideSlot(ctx, "Crash", processGUID, index, func(s lrp.Slot, d *lrp.Deployment) (lrp.Decision, error) {
 		return lrp.Step(s, d, c, b.o.Now(), b.o.LRPs)
@@ -49,15 +50,15 @@ func (b *BBS) RemoveLRP(ctx context.Context, processGUID string, index int, c lr
 	return err
 }
 
-// EvacuateClaimedLRP gives up an instance that was not started yet. Like those
-// of the other evacuations, its answer is whether to keep the container.
+// EvacuateClaimedLRP gives up an instance that has not been started yet. Like
+// the other evacuations, it answers whether to keep the container.
 func (b *BBS) EvacuateClaimedLRP(ctx context.Context, processGUID string, index int, c lrp.EvacuateClaimed) (keep bool, err error) {
 	d, err := b.stepSlot(ctx, processGUID, index, c)
 	return d.KeepContainer, err
 }
 
-// EvacuateStoppedLRP says that an instance on an evacuating cell has ended as
-// it was told to.
+// EvacuateStoppedLRP says that an instance on an evacuating cell has ended
+// after it was told to stop.
 func (b *BBS) EvacuateStoppedLRP(ctx context.Context, processGUID string, index int, c lrp.EvacuateStopped) (keep bool, err error) {
 	d, err := b.stepSlot(ctx, processGUID, index, c)
 	return d.KeepContainer, err
@@ -70,9 +71,9 @@ func (b *BBS) EvacuateCrashedLRP(ctx context.Context, processGUID string, index 
 	return d.KeepContainer, err
 }
 
-// EvacuateRunningLRP asks what becomes of a running instance on an evacuating
-// cell. The BBS counts c.RunningInstances itself. It may be repeated: every
-// answer is decided anew.
+// EvacuateRunningLRP asks what to do about a running instance on an evacuating
+// cell. The BBS counts c.RunningInstances itself. The call may be repeated:
+// every answer is decided again.
 func (b *BBS) EvacuateRunningLRP(ctx context.Context, processGUID string, index int, c lrp.EvacuateRunning) (keep bool, err error) {
 	if err := checkIndex(index); err != nil {
 		return false, b.answer(c.Name(), err)
@@ -117,13 +118,13 @@ func (b *BBS) RemoveEvacuatingLRP(ctx context.Context, processGUID string, index
 }
 
 // RestartPolicy is the policy by which crashed instances start again; its zero
-// values mean the defaults. With it, [lrp.RestartPolicy.Next] says when.
+// values mean the defaults. [lrp.RestartPolicy.Next] says when.
 func (b *BBS) RestartPolicy(context.Context) (lrp.RestartPolicy, error) {
 	return b.o.LRPs.Restart, nil
 }
 
-// FailActualLRP implements auction.Reporter: it records why an instance is on
-// no cell.
+// FailActualLRP implements auction.Reporter: it records why an instance was not
+// placed.
 func (b *BBS) FailActualLRP(ctx context.Context, key lrp.Key, why lrp.PlacementError) error {
 	_, err := b.stepSlot(ctx, key.ProcessGUID, key.Index, lrp.Fail{DefinitionID: key.DefinitionID, Error: why})
 	return err

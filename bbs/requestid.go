@@ -13,12 +13,12 @@ import (
 	"github.com/diegosdk/diego/storage"
 )
 
-// WithRequestID marks a call, so that it can be repeated when its answer got
-// lost: the BBS carries out calls of one method with one id once, and answers
-// the others as if they had succeeded, for an hour at least. That matters where
-// a repetition would be refused or change the outcome, as a second Desire or
-// Delete. Any text that is used for one call only will do. Over HTTP an id is
-// the caller's own, by the common name of its certificate.
+// WithRequestID marks a call, so that it can be repeated if its answer was
+// lost. For at least an hour, the BBS carries out calls of one method with one
+// id once, and answers the others as if they had succeeded. That matters if a
+// repetition would be refused or change the outcome, for example a second
+// Desire or Delete. The id may be any text that is used for one call only. Over
+// HTTP an id belongs to its caller, by the common name of the certificate.
 func WithRequestID(ctx context.Context, id string) context.Context {
 	return storage.WithRequestID(ctx, id)
 }
@@ -36,9 +36,9 @@ func requestID(ctx context.Context, call string) string {
 	return call + ":" + id
 }
 
-// outcome is the error to answer a call with: none if this very call was
-// carried out before, although it is now refused. If that cannot be found out,
-// the refusal is no answer, and the error is the store's.
+// outcome is the error with which to answer a call: none if this very call was
+// carried out before, although it is now refused. If the store cannot say, the
+// error is the store's, not the refusal.
 func (b *BBS) outcome(ctx context.Context, call string, err error) (repeated bool, _ error) {
 	id := requestID(ctx, call)
 	switch {

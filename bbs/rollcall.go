@@ -18,9 +18,9 @@ import (
 )
 
 // A rollCall is the part of convergence that looks at the cells themselves. It
-// asks each which containers it has, and gives up what is recorded there and has
-// none: a cell should have reported the end of a container, and if it did not,
-// nobody else would.
+// asks each cell which containers it has, and gives up records on the cell
+// without a container: a cell should have reported the end of a container, and
+// if it did not, nobody else would.
 type rollCall struct {
 	bbs       *BBS
 	directory auction.Directory
@@ -35,14 +35,14 @@ type rollCall struct {
 	metrics     auction.Metrics
 	logger      *slog.Logger
 
-	// toDirectory and toCells carry the calls, as those of an outbox.
+	// toDirectory and toCells carry the calls, like those of an outbox.
 	toDirectory *deadline.Line
 	toCells     *deadline.Lines
 
 	next time.Time // when the next one is due, for callers of tick
 }
 
-// begin lets the first one wait: cells have enough to do with a new leader.
+// begin delays the first roll call, because cells are busy with a new leader.
 func (r *rollCall) begin() { r.next = r.now().Add(r.interval) }
 
 // tick makes a roll call if one is due.
@@ -91,8 +91,9 @@ func (r *rollCall) run(ctx context.Context) {
 	}
 }
 
-// call compares one cell. The records are read first: what is recorded has had a
-// container by then, so one that the cell does not have afterwards is gone.
+// call compares one cell. The records are read first: a recorded instance or
+// task had a container by then, so one that the cell does not have afterwards
+// is gone.
 func (r *rollCall) call(ctx context.Context, c auction.Cell) error {
 	client, tells := c.Client.(auction.InventoryClient)
 	if !tells {
@@ -170,7 +171,7 @@ func (r *rollCall) failTask(ctx context.Context, t *task.Task) (err error) {
 	return r.gaveUp(err, "cell", t.CellID, "task", t.GUID, "instance", t.InstanceGUID)
 }
 
-// gaveUp tells what was given up. A refusal says that the record has moved on
+// gaveUp logs what was given up. A refusal says that the record has moved on
 // meanwhile.
 func (r *rollCall) gaveUp(err error, record ...any) error {
 	var lrpRefused *lrp.TransitionError

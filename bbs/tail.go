@@ -33,8 +33,8 @@ type tailEntry struct {
 	err    error
 }
 
-// entryOf is what a list of events yields. The number of an error is 0 unless
-// it is about one event.
+// entryOf is the entry for an element of a list of events. The number of an
+// error is 0 unless it is about one event.
 func entryOf(e storage.Event, err error) tailEntry {
 	var corrupt *storage.CorruptError
 	switch {
@@ -47,8 +47,9 @@ func entryOf(e storage.Event, err error) tailEntry {
 }
 
 // after waits until there are events after a position, and returns some of
-// them. It returns none without an error if the tail does not show that the
-// position is one of the log's: then the store has them, or says so.
+// them. It returns none and no error if the tail does not show that the
+// position is in the log: then the store has the events, or says that they are
+// gone.
 func (t *tail) after(ctx context.Context, position storage.Cursor) ([]tailEntry, error) {
 	for {
 		t.mu.Lock()
@@ -83,8 +84,8 @@ func (t *tail) after(ctx context.Context, position storage.Cursor) ([]tailEntry,
 	}
 }
 
-// behind are the entries after a position, or none if the one before them is
-// not there.
+// behind returns the entries after a position, or none if the one before them
+// is missing.
 func behind(entries []tailEntry, position storage.Cursor) []tailEntry {
 	i, _ := slices.BinarySearchFunc(entries, position+1, func(e tailEntry, n storage.Cursor) int { return cmp.Compare(e.number, n) })
 	if entries[i].number == position+1 || i > 0 && entries[i-1].number == position {
@@ -93,8 +94,7 @@ func behind(entries []tailEntry, position storage.Cursor) []tailEntry {
 	return nil
 }
 
-// read waits for events after a position, which is where the tail ends, and
-// adds them.
+// read waits for events after a position, the end of the tail, and adds them.
 func (t *tail) read(ctx context.Context, from storage.Cursor) (err error) {
 	var more []tailEntry
 	defer func() {

@@ -8,20 +8,21 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-// DesireTask makes a task and asks for its start. The error wraps
-// task.ErrExists, and so storage.ErrExists, if there is one of that guid.
+// DesireTask makes a task and requests its start. The error wraps
+// task.ErrExists, and so storage.ErrExists, if a task has that guid.
 func (b *BBS) DesireTask(ctx context.Context, c task.Desire) error {
 	_, _, err := b.stepTask(ctx, c.GUID, c)
 	return err
 }
 
-// Tasks are those that f wants, ordered by guid.
+// Tasks lists those that f wants, ordered by guid.
 func (b *BBS) Tasks(ctx context.Context, f storage.TaskFilter) iter.Seq2[*task.Task, error] {
 	return b.o.Store.Tasks(ctx, f)
 }
 
-// Task is the one of that guid. The error wraps task.ErrNotFound, and so
-// storage.ErrNotFound, if there is none: as that of every call about a task.
+// Task is the task with that guid. If there is none, the error wraps
+// task.ErrNotFound, and so storage.ErrNotFound, like that of every call about a
+// task.
 func (b *BBS) Task(ctx context.Context, guid string) (*task.Task, error) {
 	return b.o.Store.Task(ctx, guid)
 }
@@ -33,8 +34,8 @@ func (b *BBS) CancelTask(ctx context.Context, guid string) error {
 	return err
 }
 
-// ResolveTask says that the caller deals with a COMPLETED task. It succeeds
-// for one caller.
+// ResolveTask says that the caller handles a COMPLETED task. It succeeds for
+// one caller.
 func (b *BBS) ResolveTask(ctx context.Context, guid string) error {
 	_, _, err := b.stepTask(ctx, guid, task.Resolve{})
 	return err
@@ -46,8 +47,8 @@ func (b *BBS) DeleteTask(ctx context.Context, guid string) error {
 	return err
 }
 
-// ResolveAndDeleteTask removes a COMPLETED task in one step: what ResolveTask and
-// DeleteTask do one after the other. It succeeds for one caller.
+// ResolveAndDeleteTask removes a COMPLETED task in one step: ResolveTask and
+// then DeleteTask. It succeeds for one caller.
 func (b *BBS) ResolveAndDeleteTask(ctx context.Context, guid string) error {
 	_, _, err := b.decideTask(ctx, "ResolveAndDeleteTask", guid, func(t *task.Task) (task.Decision, error) {
 		resolved, err := task.Step(t, task.Resolve{}, b.o.Now(), b.o.Tasks)
@@ -62,8 +63,8 @@ func (b *BBS) ResolveAndDeleteTask(ctx context.Context, guid string) error {
 }
 
 // StartTask asks whether a cell is to run a task in its container now: true
-// once for a task, and false if this container runs it already. The answer to
-// a call that is repeated with its request id is the first one's.
+// once for a task, and false if this container runs it already. A call that is
+// repeated with its request id gets the first answer.
 func (b *BBS) StartTask(ctx context.Context, guid string, c task.Start) (shouldRun bool, err error) {
 	d, repeated, err := b.stepTask(ctx, guid, c)
 	if err != nil || d.ShouldRun {
@@ -96,8 +97,8 @@ func (b *BBS) FailTask(ctx context.Context, guid, reason string) error {
 	return err
 }
 
-// RejectStartedTask says that a cell has not begun the work of a task that it
-// has, so that it may be tried elsewhere.
+// RejectStartedTask says that a cell has not begun the work of its task, so
+// that it may be tried elsewhere.
 func (b *BBS) RejectStartedTask(ctx context.Context, guid string, c task.Reject) error {
 	_, _, err := b.stepTask(ctx, guid, c)
 	return err

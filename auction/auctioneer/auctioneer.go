@@ -14,18 +14,17 @@ import (
 	"github.com/diegosdk/diego/internal/figures"
 )
 
-// auctioneerRole is what there is one leading auctioneer of.
+// auctioneerRole is the role in which one auctioneer leads.
 const auctioneerRole = "auctioneer"
 
-// Options are what an [Auctioneer] works with. Zero values mean the
-// defaults.
+// Options are the options of an [Auctioneer]. Zero values mean the defaults.
 type Options struct {
 	// Store keeps the leadership. It is required.
 	Store bbs.LeaderStore
 	// Owner names this process among those that may lead, and is unique. It is
 	// required.
 	Owner string
-	// Address is where others ask it; see LeadershipOptions.
+	// Address is where others reach it; see LeadershipOptions.
 	Address string
 	// BBS lists the cells and takes reports: a [bbs.BBS] or a httpapi.RemoteBBS. It is
 	// required.
@@ -35,14 +34,14 @@ type Options struct {
 	}
 	// Dial makes the client of a present cell. It is required.
 	Dial bbs.Dial
-	// Auction has the knobs of the runner. Its Directory, Reporter, Now, Metrics
-	// and Logger are set by New, and refused here.
+	// Auction has the knobs of the runner. New sets its Directory, Reporter, Now,
+	// Metrics and Logger, and refuses them here.
 	Auction auction.RunnerOptions
-	// LeaderTTL is how long a leader that is not heard of stays the leader
+	// LeaderTTL is how long a leader stays the leader without renewing its lease
 	// (default 15 s).
 	LeaderTTL time.Duration
-	// MaxClockSkew is how far Now and the store's clock may be apart for this
-	// process to begin to lead (default 1 min; negative means any). See
+	// MaxClockSkew is how far Now and the store's clock may differ for this
+	// process to begin to lead (default 1 min; negative means any difference). See
 	// LeadershipOptions.
 	MaxClockSkew time.Duration
 	// Now is the clock (default time.Now).
@@ -52,9 +51,10 @@ type Options struct {
 	Logger  *slog.Logger
 }
 
-// An Auctioneer places work in a process of its own, one of several of which
-// one leads. Control planes ask it through an httpapi.RemoteAuctioneer, their
-// Options.Auctioneer; it asks the BBS through a httpapi.RemoteBBS.
+// An Auctioneer places work in a process of its own. Several processes may have
+// one; one of them leads. Control planes reach it through an
+// httpapi.RemoteAuctioneer, their Options.Auctioneer. It reaches the BBS
+// through a httpapi.RemoteBBS.
 //
 // All methods may be called at the same time, except Tick, which is for one
 // goroutine and not beside Run.
@@ -100,8 +100,8 @@ func New(o Options) (*Auctioneer, error) {
 	return a, err
 }
 
-// Tick asks for the leadership and, having it, runs one batch of the work that
-// is due.
+// Tick asks for the leadership and, if it has it, runs one batch of the work
+// that is due.
 func (a *Auctioneer) Tick(ctx context.Context) error {
 	err := a.Leadership.Tick(ctx)
 	leading, _ := a.Leadership.Leading()
@@ -115,8 +115,7 @@ func (a *Auctioneer) Tick(ctx context.Context) error {
 	return errors.Join(err, roundErr)
 }
 
-// Run works until ctx ends, whenever this process leads, and returns ctx's
-// error.
+// Run works while this process leads, until ctx ends, and returns ctx's error.
 func (a *Auctioneer) Run(ctx context.Context) error {
 	return a.Leadership.Run(ctx, func(ctx context.Context) {
 		a.o.Logger.Info("leading")
@@ -126,8 +125,8 @@ func (a *Auctioneer) Run(ctx context.Context) error {
 	})
 }
 
-// Request implements [auction.API]. What waits is kept in memory; what is
-// lost with it convergence requests again.
+// Request implements [auction.API]. It keeps work in memory; convergence
+// requests lost work again.
 func (a *Auctioneer) Request(_ context.Context, items ...auction.Item) error {
 	if _, err := a.Leadership.Fence(); err != nil {
 		return err
@@ -137,7 +136,7 @@ func (a *Auctioneer) Request(_ context.Context, items ...auction.Item) error {
 }
 
 // Plan implements [auction.API]. The error is a *[bbs.NotLeaderError] on a
-// process that does not lead: what waits is not known there.
+// process that does not lead, because it does not know the waiting work.
 func (a *Auctioneer) Plan(ctx context.Context, items ...auction.Item) (auction.Result, error) {
 	if _, err := a.Leadership.Fence(); err != nil {
 		return auction.Result{}, err
@@ -145,8 +144,8 @@ func (a *Auctioneer) Plan(ctx context.Context, items ...auction.Item) (auction.R
 	return a.Runner.Plan(ctx, items...)
 }
 
-// Ready is for HandlerOptions: an auctioneer is ready once somebody leads, be
-// it as a standby. It is not while its clock keeps it from leading.
+// Ready is for HandlerOptions: an auctioneer is ready, also as a standby, once
+// somebody leads, unless its clock keeps it from leading.
 func (a *Auctioneer) Ready(context.Context) bbs.Readiness { return a.Leadership.Readiness() }
 
 var _ auction.API = (*Auctioneer)(nil)
