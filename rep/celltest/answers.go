@@ -53,7 +53,7 @@ var answerCases = []testCase{
 		f.perform(f.instance(0))
 		r := f.running()
 		f.perform(f.instance(0))
-		f.pass(soon)
+		f.Pass(soon)
 		f.begunOnce(r.InstanceGUID)
 		if keys := f.state().LRPs; len(keys) != 1 {
 			f.Errorf("the cell has %v", keys)
@@ -66,7 +66,7 @@ var answerCases = []testCase{
 		f.must(f.Cell.StopLRP(f.ctx, r.Key, lrp.InstanceKey{InstanceGUID: "none", CellID: cellID}))
 		f.must(f.Cell.StopLRP(f.ctx, another, r.InstanceKey))
 		f.must(f.Cell.StopLRP(f.ctx, r.Key, elsewhere))
-		f.pass(soon)
+		f.Pass(soon)
 		if now, runs := f.record(lrp.Running, lrp.Ordinary, cellID); !runs || now.InstanceKey != r.InstanceKey || !f.holds(r.Key) {
 			f.Errorf("the instance has ended\n%s", f.bbs.account())
 		}
@@ -75,7 +75,7 @@ var answerCases = []testCase{
 		t := f.runTask()
 		f.must(f.Cell.CancelTask(f.ctx, job, "none"))
 		f.must(f.Cell.CancelTask(f.ctx, "another", t.InstanceGUID))
-		f.pass(soon)
+		f.Pass(soon)
 		if !slices.Contains(f.state().Tasks, job) {
 			f.Errorf("the task has ended\n%s", f.bbs.account())
 		}
@@ -94,7 +94,7 @@ var answerCases = []testCase{
 		r := f.running()
 		f.bbs.set(func() { f.bbs.down = true })
 		f.End(f, r.InstanceGUID, true)
-		f.pass(10 * time.Second)
+		f.Pass(10 * time.Second)
 		i, err := c.Inventory(f.ctx)
 		f.must(err)
 		if !slices.Equal(i.Containers, []string{r.InstanceGUID}) {

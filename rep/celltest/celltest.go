@@ -7,7 +7,7 @@
 //	func TestCell(t *testing.T) {
 //		celltest.Run(t, func(t testing.TB, o celltest.Options) celltest.Harness {
 //			cell := newCell(t, o.CellID, o.BBS)
-//			return celltest.Harness{Cell: cell, RunInfo: sleep, End: cell.end, Begun: cell.begun, Evacuate: cell.Evacuate}
+//			return celltest.Harness{Cell: cell, RunInfo: sleep, End: cell.end, Begun: cell.begun, Evacuate: cell.Evacuate, Pass: time.Sleep}
 //		})
 //	}
 //
@@ -56,12 +56,15 @@ type Harness struct {
 	Begun func(instanceGUID string) int
 	// Evacuate tells the cell to empty itself. It returns at once.
 	Evacuate func(ctx context.Context) error
-	// Pass lets d pass on the cell's clock, while the cell does what is due. Nil
-	// means that the cell works by itself in real time: the suite waits, and
-	// leaves out the cases that take minutes.
+	// Pass lets d pass on the cell's clock, while the cell does what is due. For a
+	// cell that works by itself in real time it is time.Sleep, and the suite takes
+	// some minutes.
 	Pass func(d time.Duration)
-	// Now is the cell's clock; nil means time.Now.
+	// Now is the cell's clock (default time.Now).
 	Now func() time.Time
+	// ReservationExpiry is how long a reservation of the cell waits for its work to
+	// begin (default executor.DefaultReservationExpiry).
+	ReservationExpiry time.Duration
 }
 
 // An Open makes a cell for one case. It calls t.Fatal if it cannot, and t.Cleanup
@@ -72,9 +75,7 @@ type Open func(t testing.TB, o Options) Harness
 type testCase struct {
 	sentence string
 	startsIn time.Duration
-	// long cases take minutes of the cell's time.
-	long  bool
-	check func(f *fixture)
+	check    func(f *fixture)
 }
 
 // groups are the cases by what they are about.
@@ -94,12 +95,7 @@ func Run(t *testing.T, open Open) {
 		t.Run(g.subject, func(t *testing.T) {
 			for _, c := range g.cases {
 				t.Run(c.sentence, func(t *testing.T) {
-					f := newFixture(t, open, c)
-					if c.long && f.Pass == nil {
-						t.Log("left out: it takes minutes, and the cell runs in real time")
-						return
-					}
-					c.check(f)
+					c.check(newFixture(t, open, c))
 				})
 			}
 		})

@@ -25,7 +25,7 @@ func TestAModelCellKeepsTheContract(t *testing.T) {
 }
 
 func TestARepKeepsTheContract(t *testing.T) {
-	celltest.Run(t, func(t testing.TB, o celltest.Options) celltest.Harness { return openRep(t, o, o.BBS) })
+	celltest.Run(t, func(t testing.TB, o celltest.Options) celltest.Harness { return openRep(t, o, o.BBS, 1) })
 }
 
 func TestARepKeepsTheContractOverHTTP(t *testing.T) {
@@ -34,7 +34,7 @@ func TestARepKeepsTheContractOverHTTP(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := openRep(t, o, bbs)
+		h := openRep(t, o, bbs, rep.DefaultConcurrency)
 		there := serve(t, httpapi.HandlerOptions{Cell: h.Cell.(localcell.Cell)})
 		there.CellID = o.CellID
 		cell, err := httpapi.NewRemoteCell(there)
@@ -97,7 +97,7 @@ func openModel(o celltest.Options, bbs rep.BBS, pass func(*memcell.Cell)) cellte
 }
 
 // openRep makes a cell of a rep and a manager over a scripted backend.
-func openRep(t testing.TB, o celltest.Options, bbs rep.BBS) celltest.Harness {
+func openRep(t testing.TB, o celltest.Options, bbs rep.BBS, concurrency int) celltest.Harness {
 	t.Helper()
 	clock := memcell.NewClock()
 	var mu sync.Mutex
@@ -122,7 +122,7 @@ func openRep(t testing.TB, o celltest.Options, bbs rep.BBS) celltest.Harness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := rep.New(rep.Options{CellID: o.CellID, BBS: bbs, Executor: m, RootFSProviders: []string{"preloaded:linux"}, Concurrency: 1, Now: clock.Now})
+	r, err := rep.New(rep.Options{CellID: o.CellID, BBS: bbs, Executor: m, RootFSProviders: []string{"preloaded:linux"}, Concurrency: concurrency, Now: clock.Now})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,7 +50,7 @@ var evacuationCases = []testCase{
 	{sentence: "a task runs to its end", check: func(f *fixture) {
 		t := f.runTask()
 		f.must(f.Evacuate(f.ctx))
-		f.pass(soon)
+		f.Pass(soon)
 		if !slices.Contains(f.state().Tasks, job) {
 			f.Errorf("the task has ended\n%s", f.bbs.account())
 		}
@@ -65,7 +65,7 @@ func staysUntilReplaced(l loss) func(*fixture) {
 		r := f.run()
 		f.must(f.Evacuate(f.ctx))
 		f.evacuating()
-		f.pass(soon)
+		f.Pass(soon)
 		if !f.holds(r.Key) {
 			f.Errorf("the instance has ended before its replacement ran\n%s", f.bbs.account())
 		}

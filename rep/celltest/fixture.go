@@ -28,8 +28,6 @@ const (
 	patience = 2 * time.Minute
 	// soon is how long it may take for what an answer of the BBS demands.
 	soon = 15 * time.Second
-	// long is more than a reservation waits for its work.
-	long = 5 * time.Minute
 )
 
 // size is what every container asks for.
@@ -81,15 +79,6 @@ func (f *fixture) must(err error) {
 	}
 }
 
-// pass lets d pass.
-func (f *fixture) pass(d time.Duration) {
-	if f.Pass != nil {
-		f.Pass(d)
-		return
-	}
-	time.Sleep(d)
-}
-
 // until lets time pass until what the cell owes has come about.
 func (f *fixture) until(what string, so func() bool) {
 	f.Helper()
@@ -98,15 +87,12 @@ func (f *fixture) until(what string, so func() bool) {
 
 func (f *fixture) within(limit time.Duration, what string, so func() bool) {
 	f.Helper()
-	step := time.Second
-	if f.Pass == nil {
-		step /= 20
-	}
+	const step = time.Second
 	for waited := time.Duration(0); waited < limit; waited += step {
 		if so() {
 			return
 		}
-		f.pass(step)
+		f.Pass(step)
 	}
 	if !so() {
 		f.Fatalf("%v have passed, and this has not come about: %s\n%s", limit, what, f.bbs.account())

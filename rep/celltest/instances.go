@@ -58,7 +58,7 @@ var instanceCases = []testCase{
 		r := f.run()
 		f.bbs.set(func() { f.bbs.down = true })
 		f.End(f, r.InstanceGUID, true)
-		f.pass(20 * time.Second)
+		f.Pass(20 * time.Second)
 		f.bbs.set(func() { f.bbs.down = false })
 		f.until("the crash is reported", func() bool { return len(f.accepted(rep.CrashLRP)) > 0 })
 		if records := f.records(); len(records) != 1 || records[0].CrashCount != 1 {

@@ -1,9 +1,11 @@
 package celltest
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
+	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/rep"
 	"github.com/diegosdk/diego/task"
 )
@@ -52,7 +54,7 @@ var taskCases = []testCase{
 		t := f.runTask()
 		f.bbs.set(func() { f.bbs.down = true })
 		f.End(f, t.InstanceGUID, false)
-		f.pass(20 * time.Second)
+		f.Pass(20 * time.Second)
 		f.bbs.set(func() { f.bbs.down = false })
 		f.completed(false)
 	}},
@@ -75,11 +77,11 @@ var taskCases = []testCase{
 		f.must(err)
 		f.completed(true)
 	}},
-	{sentence: "a task whose work could not begin is rejected, so that it may be tried again", long: true, check: func(f *fixture) {
+	{sentence: "a task whose work could not begin is rejected, so that it may be tried again", check: func(f *fixture) {
 		f.perform(f.task())
 		f.bbs.set(func() { f.bbs.lose[rep.StartTask] = answerLost })
 		f.onCall(rep.StartTask, func(call) { f.bbs.set(func() { f.bbs.down = true }) })
-		f.pass(long)
+		f.Pass(cmp.Or(f.ReservationExpiry, executor.DefaultReservationExpiry) + soon)
 		f.bbs.set(func() { f.bbs.down = false })
 		f.until("the task is rejected", func() bool { return len(f.accepted(rep.RejectTask)) > 0 })
 		f.until("the cell is empty", f.empty)
