@@ -5,6 +5,8 @@
 // module promises about it.
 package exported
 
+//go:generate go run ./generate ../..
+
 import (
 	"fmt"
 	"go/constant"

@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +13,30 @@ import (
 
 	"github.com/diegosdk/diego/internal/exported"
 )
+
+const root = "../.."
+
+func TestTheExportedAPIIsTheOneThatIsWrittenDown(t *testing.T) {
+	before, err := exported.Load(filepath.Join(root, exported.Dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, err := exported.Read(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changelog, err := os.ReadFile(filepath.Join(root, "CHANGELOG.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := exported.Compare(before, now, exported.Unreleased(string(changelog)))
+	for _, line := range d.Unnamed {
+		t.Errorf("%s\n  is gone or has changed; name the symbol in CHANGELOG.md under Unreleased, then run: go generate ./...", line)
+	}
+	if len(d.Unnamed) == 0 && len(d.Added)+len(d.Removed) > 0 {
+		t.Errorf("%s/ is stale; run: go generate ./...\n  added:   %s\n  removed: %s", exported.Dir, strings.Join(d.Added, "\n           "), strings.Join(d.Removed, "\n           "))
+	}
+}
 
 // lines type-checks a package of one file.
 func lines(t *testing.T, source string) []string {
@@ -98,9 +123,10 @@ func TestWhatIsGoneOrChangedMustBeNamed(t *testing.T) {
 		{"the end of a sentence", "Gone is lrp.Step.", 4},
 		{"a field", "`lrp.Slot.Records` is gone", 4},
 		{"the type for all of it", "`lrp.Slot` is gone", 2},
-		{"a package", "`storage/old` is gone", 4},
+		{"a package", "package `storage/old` is gone", 4},
+		{"a package that is spoken of", "`storage/old`: what is new", 5},
 		{"a call's member", "`modern` is gone from `/v1/bbs/claim`", 5},
-		{"all", "`lrp.Step`, `lrp.Slot` and `storage/old` have changed", 0},
+		{"all", "`lrp.Step`, `lrp.Slot` and package `storage/old` have changed", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := exported.Compare(before, now, c.changelog)
@@ -114,6 +140,16 @@ func TestWhatIsGoneOrChangedMustBeNamed(t *testing.T) {
 				t.Errorf("after generating: %+v", d)
 			}
 		})
+	}
+}
+
+func TestATypeThatStaysDoesNotStandForItsMembers(t *testing.T) {
+	before := map[string][]string{"lrp": {"field Slot.Records []ActualLRP", "method (*Slot) Apply(Decision) Slot", "type Slot struct"}}
+	now := map[string][]string{"lrp": {"type Slot struct"}}
+	for changelog, unnamed := range map[string]int{"`lrp.Slot` is new": 2, "`lrp.Slot.Records` is gone": 1, "lrp.Slot.Records and lrp.Slot.Apply": 0} {
+		if d := exported.Compare(before, now, changelog); len(d.Unnamed) != unnamed {
+			t.Errorf("%q: got %q", changelog, d.Unnamed)
+		}
 	}
 }
 

@@ -8,8 +8,6 @@ import (
 	"testing"
 )
 
-const root = "../.."
-
 // programs are what README and docs tell users to copy, by directory of a module
 // of theirs. A path ends in a file or, for all files, in a directory.
 var programs = map[string]string{

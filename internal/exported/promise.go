@@ -18,9 +18,9 @@ type Difference struct {
 
 // Compare compares the API as it was written down with the API as it is.
 // unreleased is the part of the changelog about what is not released yet. It names
-// a symbol as users write it: `lrp.Step`, `lrp.Slot.Records`. The name of a type
-// stands for all of the type, that of a package in backquotes, such as
-// `storage/memstore`, for all of the package. For a line of [Wire] it names the
+// a symbol as users write it: `lrp.Step`, `lrp.Slot.Records`. A type that is gone
+// stands for its members, and the words "package `storage/old`" for all of a
+// package. For a line of [Wire] it names the
 // call, `/v1/bbs/claim_lrp`, the type, or the member, `cell_id`.
 func Compare(before, now map[string][]string, unreleased string) Difference {
 	var d Difference
@@ -35,7 +35,7 @@ func Compare(before, now map[string][]string, unreleased string) Difference {
 				continue
 			}
 			d.Removed = append(d.Removed, p+": "+line)
-			if !named(p, line, unreleased) {
+			if !named(p, line, now[p], unreleased) {
 				d.Unnamed = append(d.Unnamed, p+": "+line)
 			}
 		}
@@ -50,7 +50,7 @@ func Next(before, now map[string][]string, unreleased string) map[string][]strin
 	for _, p := range packages(before, now) {
 		next[p] = slices.Clone(now[p])
 		for _, line := range before[p] {
-			if !slices.Contains(now[p], line) && !named(p, line, unreleased) {
+			if !slices.Contains(now[p], line) && !named(p, line, now[p], unreleased) {
 				next[p] = append(next[p], line)
 			}
 		}
@@ -76,8 +76,12 @@ func packages(a, b map[string][]string) (list []string) {
 // subject finds the symbol in a line: "Step", "Slot.Records".
 var subject = regexp.MustCompile(`^(?:const|var|func|type|field) ([\w.]+)|^method \(\*?(\w+)\) (\w+)`)
 
-// named reports whether the changelog names what a line is about.
-func named(path, line, unreleased string) bool {
+// named reports whether the changelog names what a line of a package is about. now
+// are the lines that the package has.
+func named(path, line string, now []string, unreleased string) bool {
+	if strings.Contains(unreleased, "ackage `"+path+"`") {
+		return true
+	}
 	if path == wireName {
 		call, member, _ := strings.Cut(line, " ")
 		member, _, _ = strings.Cut(member, " ")
@@ -92,9 +96,12 @@ func named(path, line, unreleased string) bool {
 	if symbol == "" {
 		symbol = m[2] + "." + m[3]
 	}
-	base := path[strings.LastIndex(path, "/")+1:]
 	of, _, member := strings.Cut(symbol, ".")
-	return mentions(unreleased, base+"."+symbol) || member && mentions(unreleased, base+"."+of) || strings.Contains(unreleased, "`"+path+"`")
+	isThere := slices.ContainsFunc(now, func(l string) bool {
+		return strings.HasPrefix(l, "type "+of+" ") || strings.HasPrefix(l, "type "+of+"[")
+	})
+	base := path[strings.LastIndex(path, "/")+1:]
+	return mentions(unreleased, base+"."+symbol) || member && !isThere && mentions(unreleased, base+"."+of)
 }
 
 // mentions reports whether text has a name that is not part of a longer one.

@@ -3,6 +3,7 @@ package exported_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -18,7 +19,9 @@ import (
 	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/httpapi"
+	"github.com/diegosdk/diego/httpapi/problem"
 	"github.com/diegosdk/diego/internal/exported"
+	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/rep"
 	"github.com/diegosdk/diego/storage"
 )
@@ -143,7 +146,7 @@ func TestARequestWithAMemberOfALaterVersionIsRefusedByItsName(t *testing.T) {
 	}
 }
 
-// Clients read what a later server answers: one answer, a list, and a feed.
+// Clients read what a later server answers: one answer, a problem, a list, a feed.
 func TestClientsReadTheAnswersOfALaterServer(t *testing.T) {
 	calls := map[string]httpapi.CallInfo{}
 	for _, c := range httpapi.Calls() {
@@ -153,6 +156,10 @@ func TestClientsReadTheAnswersOfALaterServer(t *testing.T) {
 		c := calls[r.URL.Path]
 		item := add(t, encode(t, exported.Full(c.Answer)), c.Answer)
 		switch {
+		case c.Name == "StopLRP":
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.WriteHeader(http.StatusConflict)
+			fmt.Fprintf(w, `{"type":"urn:diego:problem:%s","title":"a later kind","status":409,"detail":"later","%s":1}`, later, later)
 		case c.Feed:
 			w.Header().Set("Content-Type", "text/event-stream")
 			fmt.Fprintf(w, "id: 1\nevent: added_later\nlater: 1\ndata: %s\n\n", item)
@@ -177,6 +184,10 @@ func TestClientsReadTheAnswersOfALaterServer(t *testing.T) {
 	}
 	if s, err := cell.State(t.Context()); err != nil || s.ID != "cell_id" {
 		t.Errorf("State answers %+v, %v", s, err)
+	}
+	var unknown *problem.RemoteError
+	if err := cell.StopLRP(t.Context(), lrp.Key{ProcessGUID: "web"}, lrp.InstanceKey{InstanceGUID: "i", CellID: "cell-1"}); !errors.As(err, &unknown) {
+		t.Errorf("a kind of problem that is not known yet is the error %v", err)
 	}
 	var tasks []string
 	for task, err := range remote.Tasks(t.Context(), storage.TaskFilter{}) {
