@@ -49,6 +49,7 @@ type Cell struct {
 
 	mu         sync.Mutex
 	containers map[string]*Container
+	held       map[job]*Container // the newest for each job
 	dirty      map[string]bool
 	begun      map[string]int // by instance guid
 	next       int
@@ -129,14 +130,10 @@ func (c *Cell) list() []*Container {
 func (c *Cell) Perform(_ context.Context, w auction.Work) (out []auction.Rejection, _ error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	left, held := c.remaining(), map[job]*Container{}
-	for _, k := range c.containers {
-		if k.State != executor.Completed {
-			held[job{k.LRP, k.Task, k.Attempt}] = k
-		}
-	}
+	left := c.remaining()
 	for i := range w.Items {
 		item := &w.Items[i]
+		j := jobOf(item)
 		need := auction.Capacity{MemoryMB: item.MemoryMB, DiskMB: item.DiskMB, Containers: 1}
 		reason := ""
 		switch lacks := left.Lacks(need); {
@@ -144,8 +141,8 @@ func (c *Cell) Perform(_ context.Context, w auction.Work) (out []auction.Rejecti
 			reason = fmt.Sprintf("this is cell %q, and the work is for cell %q", c.Presence.CellID, w.CellID)
 		case c.Evacuating:
 			reason = string(auction.Evacuating)
-		case held[jobOf(item)] != nil:
-			c.touch(held[jobOf(item)])
+		case c.held[j] != nil && c.held[j].State != executor.Completed:
+			c.touch(c.held[j])
 			continue
 		case lacks != auction.Capacity{}:
 			reason = (&executor.CapacityError{GUID: item.GUID, Lacks: lacks}).Error()
@@ -156,16 +153,14 @@ func (c *Cell) Perform(_ context.Context, w auction.Work) (out []auction.Rejecti
 		}
 		left = left.Minus(need)
 		c.next++
-		j := jobOf(item)
 		k := &Container{
 			Instance: fmt.Sprintf("%s-%d", c.Presence.CellID, c.next), LRP: j.lrp, Task: j.task, Attempt: j.attempt,
 			State: executor.Reserved, size: item.Resources, ready: c.Now().Add(cmp.Or(c.ReservedFor, time.Minute)),
 		}
-		held[j] = k
 		if c.containers == nil {
-			c.containers = map[string]*Container{}
+			c.containers, c.held = map[string]*Container{}, map[job]*Container{}
 		}
-		c.containers[k.Instance] = k
+		c.containers[k.Instance], c.held[j] = k, k
 		c.touch(k)
 	}
 	return out, nil
@@ -209,7 +204,7 @@ func (c *Cell) CancelTask(_ context.Context, taskGUID, instanceGUID string) erro
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if k := c.containers[instanceGUID]; k != nil && k.Task == taskGUID {
-		delete(c.containers, instanceGUID)
+		c.drop(k)
 	}
 	return nil
 }
@@ -277,7 +272,7 @@ func (c *Cell) Begun(instanceGUID string) int {
 func (c *Cell) Lose() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.containers, c.dirty = nil, nil
+	c.containers, c.held, c.dirty = nil, nil, nil
 }
 
 // Step settles the containers that have changed or whose time has come.
@@ -520,5 +515,13 @@ func (c *Cell) run(k *Container) {
 func (c *Cell) remove(k *Container) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.drop(k)
+}
+
+// drop forgets a container. It is called with the lock.
+func (c *Cell) drop(k *Container) {
 	delete(c.containers, k.Instance)
+	if j := (job{k.LRP, k.Task, k.Attempt}); c.held[j] == k {
+		delete(c.held, j)
+	}
 }
