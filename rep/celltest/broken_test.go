@@ -147,6 +147,8 @@ var brokenCells = []struct {
 		reports: reports{quiet: true}},
 	{name: "hides what failed at the end", sentence: "evacuation/an instance that fails while it waits for its replacement is reported",
 		reports: reports{quiet: true}},
+	{name: "stops nothing", sentence: "evacuation/an instance that was stopped before ends without a replacement",
+		client: client{stop: func(*memcell.Cell, lrp.Key, lrp.InstanceKey) error { return nil }}},
 	{name: "takes no task to its end", sentence: "evacuation/a task runs to its end",
 		pass: func(c *memcell.Cell) {
 			for _, k := range c.Containers() {

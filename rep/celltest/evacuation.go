@@ -47,6 +47,19 @@ var evacuationCases = []testCase{
 			f.Errorf("its record is still there: %+v", f.records())
 		}
 	}},
+	{sentence: "an instance that was stopped before ends without a replacement", check: func(f *fixture) {
+		r := f.run()
+		f.bbs.set(func() { f.bbs.down = true })
+		f.must(f.Cell.StopLRP(f.ctx, r.Key, r.InstanceKey))
+		f.must(f.Evacuate(f.ctx))
+		f.Pass(soon)
+		f.bbs.set(func() { f.bbs.down = false })
+		f.until("the cell is empty", f.empty)
+		f.never(rep.CrashLRP)
+		if len(f.accepted(rep.EvacuateStoppedLRP))+len(f.accepted(rep.RemoveLRP)) == 0 {
+			f.Errorf("want a report of its end\n%s", f.bbs.account())
+		}
+	}},
 	{sentence: "a task runs to its end", check: func(f *fixture) {
 		t := f.runTask()
 		f.must(f.Evacuate(f.ctx))
