@@ -41,7 +41,7 @@ func (n *network) carry(f func() error) error {
 	case 2: // it comes twice
 		_ = f()
 		return f()
-	case 3: // it comes later
+	case 3: // it comes later, by up to minutes
 		n.late = append(n.late, func() { _ = f() })
 	}
 	return errLost
@@ -202,11 +202,21 @@ func (l link) RejectStartedTask(ctx context.Context, guid string, c task.Reject)
 // A wire is a control plane's way to a cell.
 type wire struct {
 	*network
-	cell machine
-	cut  *bool
+	plane int
+	cell  machine
+	cut   *bool
 }
 
 var _ auction.CellClient = wire{}
+
+// order is send for a call that makes the cell do something: only a leader gives
+// orders. One that was paused does not know yet that it no longer leads.
+func (w wire) order(f func() error) error {
+	if !w.world.ledger.closed && w.world.storage[w.plane].paused == nil && !w.world.leads(w.plane) {
+		w.world.object(checkLeaders.violated("%s gives an order to cell %s and does not lead", planeName(w.plane), w.cell.presence().CellID))
+	}
+	return w.send(f)
+}
 
 func (w wire) send(f func() error) error {
 	if *w.cut {
@@ -231,7 +241,7 @@ func (w wire) Inventory(ctx context.Context) (i auction.Inventory, err error) {
 
 func (w wire) Perform(ctx context.Context, work auction.Work) (r []auction.Rejection, err error) {
 	w.world.object(handed(w.world.said[work.CellID], work))
-	err = w.send(func() (err error) {
+	err = w.order(func() (err error) {
 		held := len(w.cell.holds())
 		r, err = w.cell.Perform(ctx, work)
 		w.world.object(taken(work.CellID, w.cell.evacuates(), len(w.cell.holds())-held))
@@ -242,9 +252,9 @@ func (w wire) Perform(ctx context.Context, work auction.Work) (r []auction.Rejec
 
 func (w wire) StopLRP(ctx context.Context, key lrp.Key, instance lrp.InstanceKey) error {
 	w.world.object(w.world.ledger.stopped(key, instance))
-	return w.send(func() error { return w.cell.StopLRP(ctx, key, instance) })
+	return w.order(func() error { return w.cell.StopLRP(ctx, key, instance) })
 }
 
 func (w wire) CancelTask(ctx context.Context, taskGUID, instanceGUID string) error {
-	return w.send(func() error { return w.cell.CancelTask(ctx, taskGUID, instanceGUID) })
+	return w.order(func() error { return w.cell.CancelTask(ctx, taskGUID, instanceGUID) })
 }

@@ -28,6 +28,7 @@ var scenarios = []Scenario{
 	{"anything", "When all faults have ended, exactly what is desired runs. Convergence misses nothing when it looks only at what has changed or is due.", anything},
 	{"calm", "No message is lost. Cells come and go, and what waits for a start is claimed without waiting for convergence to ask again.", calm},
 	{"crash-loop", "An instance that crashes again and again starts again as its policy says, and at last no more.", crashLoop},
+	{"crash-storm", "The same while most messages are lost, late or repeated.", crashStorm},
 	{"fall-back", "A store that falls back to an earlier moment shows no event number twice, skips none without saying so, and grants no epoch twice.", fallsBack},
 	{"outage", "All cells are cut off, and each is back within the grace: no task fails and no instance is replaced.", outage},
 	{"spread-loss", "The presences of all cells are lost one after another, each for less than the grace for tasks: no task fails.", spreadLoss},
@@ -109,19 +110,26 @@ func calm(ctx context.Context, w *World) error {
 	return settle(ctx, w)
 }
 
-// crashLoop lets an instance crash as soon as it runs, or run for a while first.
 func crashLoop(ctx context.Context, w *World) error {
 	w.calm = true
+	return crashes(ctx, w, 400, 0)
+}
+
+func crashStorm(ctx context.Context, w *World) error { return crashes(ctx, w, 200, 0.5) }
+
+// crashes lets an instance crash as soon as it runs, or run for a while first.
+func crashes(ctx context.Context, w *World, steps int, faults float64) error {
 	if err := w.Employ(ctx, 1, 0); err != nil {
 		return err
 	}
+	w.Faults(faults)
 	runs := 0
-	for step := range 400 {
-		for i, c := range w.cells {
+	for step := range steps {
+		for _, c := range w.cells {
 			for _, k := range c.holds() {
 				if k.LRP.Index == 0 && k.State == executor.Running && runs == 0 {
 					c.crash(0) // the first that runs, which is another one now and then
-					runs = w.random.IntN(3) * w.random.IntN(3) * 10 * (i + 1) / len(w.cells)
+					runs = w.random.IntN(3) * w.random.IntN(3) * 5
 				}
 			}
 		}

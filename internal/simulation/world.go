@@ -79,12 +79,15 @@ type World struct {
 	// restarts and retries are this world's policies, and room the memory of
 	// its cells in MiB.
 	restarts restarts
+	policy   lrp.RestartPolicy // the same for the control planes
 	retries  int
 	room     int64
 	// evacuation is how long an EVACUATING record lives.
 	evacuation time.Duration
 	// calm is true while no message is lost.
 	calm bool
+	// recalls is true if the planes' stores remember slots.
+	recalls bool
 	// healed is when all faults have ended, or zero; employing is true while
 	// Employ works.
 	healed    time.Time
@@ -154,6 +157,14 @@ func (s *flakyStore) Commit(ctx context.Context, b storage.Batch) (c storage.Cur
 		return 0, errDown
 	}
 	return c, err
+}
+
+// Recall implements [storage.Recaller].
+func (s *flakyStore) Recall(processGUID string, index int) (storage.Recollection, bool) {
+	if !s.world.recalls || s.down > 0 {
+		return storage.Recollection{}, false
+	}
+	return storage.Recall(s.Store, processGUID, index)
 }
 
 // View implements [storage.Store].
@@ -226,6 +237,16 @@ func (w *World) interrupt() {
 	}
 }
 
+// leads reports whether a plane holds the leadership by the store's word.
+func (w *World) leads(plane int) bool {
+	for lease, err := range w.Store.Leases(context.Background(), storage.LeaderLease) {
+		if err == nil && lease.Owner == planeName(plane) {
+			return true
+		}
+	}
+	return false
+}
+
 // NewWorld makes a world of some cells and two control planes. The cells are
 // models or, if real, reps over managers over scripted backends. Everything
 // works until Faults says otherwise.
@@ -238,7 +259,7 @@ func NewWorld(seed uint64, cells int, real bool) (*World, error) {
 	w.Store = memstore.New(&memstore.Options{Now: w.Clock.Now})
 	w.net = &network{random: w.random, world: w}
 	w.ledger, w.said, w.acting = newLedger(w), map[string]auction.CellState{}, none
-	policies := w.draw(rand.New(rand.NewPCG(seed, 2)))
+	w.draw(rand.New(rand.NewPCG(seed, 2)))
 	w.cut, w.back, w.silence = make([]bool, cells), make([]int, cells), make([]spell, cells)
 	for i, c := range memcell.NewFleet(cells, w.Clock) {
 		c.Presence.Capacity.MemoryMB = w.room
@@ -256,31 +277,43 @@ func NewWorld(seed uint64, cells int, real bool) (*World, error) {
 	}
 	const planes = 2
 	w.pause = make([]int, planes)
+	w.recalls = seed%2 == 0
 	for i := range planes {
 		s := &flakyStore{Store: w.Store, world: w}
-		p, err := diego.New(diego.Options{
-			Store: s, Owner: fmt.Sprintf("plane-%d", i+1), Concurrency: 1, Guard: converge.Guard{MaxLoss: maxLoss, Grace: lossGrace, TaskGrace: taskGrace},
-			LRPs: lrp.Policy{Restart: policies, EvacuationTimeout: w.evacuation}, Tasks: task.Policy{MaxRetries: w.retries},
-			Dial: w.dial, Post: w.post, Now: func() time.Time {
-				if s.paused != nil {
-					return *s.paused
-				}
-				return w.Clock.Now()
-			},
-		})
-		if err != nil {
+		w.storage = append(w.storage, s)
+		w.Planes = append(w.Planes, nil)
+		if err := w.boot(i); err != nil {
 			return nil, err
 		}
-		w.Planes, w.storage = append(w.Planes, p), append(w.storage, s)
 	}
 	return w, nil
 }
+
+// boot starts the process of a control plane, which knows nothing of what the
+// one before it knew.
+func (w *World) boot(i int) (err error) {
+	s := w.storage[i]
+	w.Planes[i], err = diego.New(diego.Options{
+		Store: s, Owner: planeName(i), Concurrency: 1, Guard: converge.Guard{MaxLoss: maxLoss, Grace: lossGrace, TaskGrace: taskGrace},
+		LRPs: lrp.Policy{Restart: w.policy, EvacuationTimeout: w.evacuation}, Tasks: task.Policy{MaxRetries: w.retries},
+		Dial: func(p bbs.CellPresence) (auction.CellClient, error) { return w.dial(i, p) },
+		Post: w.post, Now: func() time.Time {
+			if s.paused != nil {
+				return *s.paused
+			}
+			return w.Clock.Now()
+		},
+	})
+	return err
+}
+
+func planeName(i int) string { return fmt.Sprintf("plane-%d", i+1) }
 
 // none stands for no cell.
 const none = -1
 
 // draw draws the policies of a world. Its checkers go by restarts and retries.
-func (w *World) draw(random *rand.Rand) lrp.RestartPolicy {
+func (w *World) draw(random *rand.Rand) {
 	pick := func(of ...int) int { return of[random.IntN(len(of))] }
 	seconds := func(of ...int) time.Duration { return time.Duration(pick(of...)) * time.Second }
 	w.restarts = restarts{
@@ -290,16 +323,16 @@ func (w *World) draw(random *rand.Rand) lrp.RestartPolicy {
 	w.retries = pick(3, 3, 1)
 	w.evacuation = seconds(600, 600, 30)
 	w.room = int64(pick(64<<10, 64<<10, 1<<10))
-	return lrp.RestartPolicy{
+	w.policy = lrp.RestartPolicy{
 		ImmediateRestarts: w.restarts.immediate, MaxRestarts: w.restarts.most,
 		MinBackoff: w.restarts.shortest, MaxBackoff: w.restarts.longest, ResetAfter: w.restarts.forgiven,
 	}
 }
 
-func (w *World) dial(p bbs.CellPresence) (auction.CellClient, error) {
+func (w *World) dial(plane int, p bbs.CellPresence) (auction.CellClient, error) {
 	for i, c := range w.cells {
 		if c.presence().CellID == p.CellID {
-			return wire{w.net, c, &w.cut[i]}, nil
+			return wire{w.net, plane, c, &w.cut[i]}, nil
 		}
 	}
 	return nil, fmt.Errorf("there is no cell %q", p.CellID)
@@ -386,7 +419,11 @@ func (w *World) stepPlane(ctx context.Context, i int, p *diego.ControlPlane) {
 // Mischief draws something that goes wrong at once.
 func (w *World) Mischief(ctx context.Context) {
 	i := w.random.IntN(len(w.cells))
-	switch w.random.IntN(16) {
+	switch w.random.IntN(17) {
+	case 16: // a control plane is started anew
+		i := w.random.IntN(len(w.Planes))
+		w.storage[i].paused, w.pause[i] = nil, 0
+		w.object(w.boot(i))
 	case 0: // a cell cannot be reached for a while
 		w.cutOff(i, 0, 1+w.random.IntN(30))
 	case 1: // a cell is switched off and on again
@@ -742,10 +779,8 @@ func (w *World) Settled(ctx context.Context) error {
 // gaveUp reports whether a process has an instance that has crashed too often to
 // start again, which also holds up a rollout.
 func (w *World) gaveUp(processGUID string) bool {
-	for key, s := range w.ledger.slots {
-		if key.guid == processGUID && slices.ContainsFunc(s.records, func(r lrp.ActualLRP) bool {
-			return r.State == lrp.Crashed && r.CrashCount > w.restarts.most
-		}) {
+	for key, r := range w.records {
+		if key.guid == processGUID && r.State == lrp.Crashed && r.CrashCount > w.restarts.most {
 			return true
 		}
 	}
