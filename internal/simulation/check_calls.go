@@ -51,6 +51,15 @@ func (l *ledger) started(key slotKey, c lrp.Start, before []lrp.ActualLRP, alone
 	return nil
 }
 
+// removed judges that a cell was told that its instance is taken for gone.
+func (l *ledger) removed(key slotKey, instance lrp.InstanceKey, alone bool) error {
+	s := l.slot(key.guid, key.index)
+	if l.closed || !alone || find(s.records, instance) == nil {
+		return nil
+	}
+	return checkAnswers.violated("%s/%d: cell %s has said that its instance is gone, and there is %+v", key.guid, key.index, instance.CellID, s.records)
+}
+
 // told reports whether err is an answer, and whether that is a refusal.
 func (l *ledger) told(err error) (refused, told bool) {
 	var t *lrp.TransitionError

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/diegosdk/diego/executor"
@@ -23,6 +24,31 @@ func (l *ledger) reasons(c *slotChange) error {
 			continue
 		}
 		return checkReasons.violated("%s/%d: %s ends the record of an instance that runs, %+v; the slot is then %+v", c.key.guid, c.key.index, c.command, *r, c.after)
+	}
+	return nil
+}
+
+// replaced makes sure that a replacement that runs ends the other records of its
+// index in the same commit.
+func (l *ledger) replaced(c *slotChange) error {
+	if c.command != "Start" || l.world.speaking == nil || !ordinaryRuns(c.after, lrp.InstanceKey{}) {
+		return nil
+	}
+	for _, r := range c.after {
+		if r.Presence != lrp.Ordinary && r.InstanceKey != l.world.speaking.instance {
+			return checkReplaced.violated("%s/%d: %+v runs, and this stays: %+v", c.key.guid, c.key.index, l.world.speaking.instance, r)
+		}
+	}
+	return nil
+}
+
+// recovered notes the replacements that a returning instance makes needless.
+func (l *ledger) recovered(c *slotChange) error {
+	for i := range c.before {
+		r := &c.before[i]
+		if c.command == "Recover" && r.Presence == lrp.Ordinary && !r.InstanceKey.IsZero() && find(c.after, r.InstanceKey) == nil {
+			l.needless[r.InstanceKey] = l.now()
+		}
 	}
 	return nil
 }
@@ -56,11 +82,13 @@ func (l *ledger) recreates(guid string) bool {
 	return d != nil && d.UpdateStrategy == lrp.Recreate
 }
 
-// stopped judges a stop that a control plane sends to a cell.
-func (l *ledger) stopped(key lrp.Key, instance lrp.InstanceKey) error {
+// stopped judges a stop that a control plane sends to a cell. It may have been
+// decided since the control plane has last carried out effects, at acted.
+func (l *ledger) stopped(key lrp.Key, instance lrp.InstanceKey, acted time.Time) error {
 	if l.closed {
 		return nil
 	}
+	delete(l.needless, instance)
 	s := l.slot(key.ProcessGUID, key.Index)
 	at := slices.IndexFunc(s.records, func(r lrp.ActualLRP) bool { return r.InstanceKey == instance && r.State == lrp.Running })
 	if at < 0 {
@@ -71,7 +99,7 @@ func (l *ledger) stopped(key lrp.Key, instance lrp.InstanceKey) error {
 	switch {
 	case !l.desires(slotKey{key.ProcessGUID, key.Index}), another(s.records, instance):
 	case lately(s.undesired), lately(s.contested), lately(s.retired):
-	case l.now().Sub(r.RunningSince) <= 2*pace: // it was decided while the instance still started
+	case !r.RunningSince.Before(acted.Add(-2 * pace)): // it was decided while the instance still started
 	default:
 		return checkStops.violated("%s/%d: the only instance that runs is to stop: %+v", key.ProcessGUID, key.Index, s.records)
 	}
@@ -111,6 +139,9 @@ func (l *ledger) crashed(c *slotChange) error {
 	}
 	told := slices.ContainsFunc(c.events, func(e *lrp.Event) bool { return e.Kind == lrp.InstanceCrashed })
 	crash := c.command == "Crash" || c.command == "EvacuateCrashed"
+	if crash && len(c.events) > 0 && strings.Contains(c.events[0].Cause.Detail, "reservation") {
+		return object("is of an instance that never ran", "none")
+	}
 	for i := range c.before {
 		b := &c.before[i]
 		var a *lrp.ActualLRP
@@ -185,6 +216,9 @@ func (l *ledger) evacuating(c *slotChange) error {
 // leader that works looks every 3 s here, and converges every 30 s at least.
 func (l *ledger) expired() error {
 	const patience = 40
+	if l.closed {
+		return nil
+	}
 	for key, s := range l.slots {
 		over := slices.ContainsFunc(s.records, func(r lrp.ActualLRP) bool {
 			return r.Presence == lrp.Evacuating && !l.now().Before(r.ExpiresAt)
@@ -265,6 +299,11 @@ func (l *ledger) prompt() error {
 	const patience = 5 * pace
 	if !l.world.calm || !l.world.healed.IsZero() {
 		return nil
+	}
+	for instance, since := range l.needless {
+		if l.now().Sub(since) > 2*pace && l.world.lives(instance) && l.world.present(instance.CellID) {
+			return checkPrompt.violated("cell %s is not told to stop %s, which is needless since %s", instance.CellID, instance.InstanceGUID, since)
+		}
 	}
 	for key, s := range l.slots {
 		for i := range s.records {

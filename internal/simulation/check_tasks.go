@@ -20,7 +20,7 @@ var passages = map[passage][]string{
 	{task.Running, task.Pending}:     {"Reject"},
 	{task.Running, task.Completed}:   {"Complete", "Reject", "Cancel", "Fail", "CellMissing"},
 	{task.Completed, task.Resolving}: {"Resolve"},
-	{task.Completed, task.Absent}:    {"ExpireCompleted"},
+	{task.Completed, task.Absent}:    {"ExpireCompleted", "Resolve"}, // and Delete, in one step
 	{task.Resolving, task.Completed}: {"DemoteResolving"},
 	{task.Resolving, task.Absent}:    {"Delete"},
 }
@@ -38,8 +38,9 @@ func stateOf(t *task.Task) task.State {
 	return t.State
 }
 
-// task judges a write of a task and takes it down.
-func (l *ledger) task(w *task.Write, command string) error {
+// task judges a write of a task and takes it down. asked is true if a consumer
+// has asked for it.
+func (l *ledger) task(w *task.Write, command string, asked bool) error {
 	b, a := w.Before, w.After
 	guid := ""
 	if a != nil {
@@ -91,14 +92,14 @@ func (l *ledger) task(w *task.Write, command string) error {
 			return object("comes too early")
 		}
 	case "Delete":
-		if b.CompletionCallbackURL != "" && l.world.posted[guid] == 0 {
+		if !asked && b.CompletionCallbackURL != "" && l.world.posted[guid] == 0 {
 			return checkPosts.violated("task %s is deleted, and its consumer has not taken the completion: %+v", guid, b)
 		}
 	}
 	return nil
 }
 
-// told judges a completion that is about to be sent.
+// posts judges a completion that is about to be sent.
 func (l *ledger) posts(r *task.CallbackResponse) error {
 	if l.closed {
 		return nil

@@ -39,6 +39,7 @@ var (
 	checkUpdates  = &Checker{"lost-update", "A commit changes the record that was read, and no later one.", "docs/storage.md, Commit"}
 	checkEvents   = &Checker{"events", "Every change of a record comes with an event.", "docs/architecture.md, events"}
 	checkReasons  = &Checker{"reasons", "The record of a container that runs is given up only because the index is not desired and its cell is gone, because another instance runs, because its own cell says so, or because its evacuation is over.", "000 §Suspect Cells, §LRP Evacuation, §Stopping"}
+	checkReplaced = &Checker{"replaced", "A replacement that runs ends the suspect and the evacuating records of its index in the same commit.", "000 §Expected Suspect Workflow, §Harmonizing During Evacuation"}
 	checkStops    = &Checker{"stops", "A RUNNING instance is stopped only because the index is not desired, because another instance runs there, or because it was retired.", "000 §Stopping, 003 §UpdateLRPDeployment, 002 §Killing ActualLRPs"}
 	checkFresh    = &Checker{"freshness", "Convergence stops surplus instances only in a fresh domain.", "000 §DesiredLRPs, §Convergence 3"}
 	checkDuties   = &Checker{"duties", "Convergence plans what the specification asks of it: a missing index, a restart and a start that are due, a suspect whose cell is back, an evacuation that is over, and surplus in a fresh domain.", "000 §Convergence, §Suspect Cells"}
@@ -49,7 +50,7 @@ var (
 	checkTasks    = &Checker{"tasks", "A task goes from state to state as the specification says, counts its rejections, and starts for its current attempt only.", "000 §Task Lifecycle"}
 	checkPosts    = &Checker{"callbacks", "A completion is told while the task is RESOLVING, as often as it takes, and the task is deleted only once its consumer has it or its time is over.", "000 §Resolving Completed Tasks"}
 	checkConsumer = &Checker{"consumer", "What was acknowledged to a consumer is carried out once, what was refused is not, and nothing else changes what is desired.", "docs/architecture.md, the BBS"}
-	checkPrompt   = &Checker{"prompt", "While no message is lost, an UNCLAIMED record that no cell has refused is claimed within 15 s, so before convergence asks for its start again.", "000 §Starting, docs/architecture.md, effects"}
+	checkPrompt   = &Checker{"prompt", "While no message is lost, an UNCLAIMED record that no cell has refused is claimed within 15 s, so before convergence asks for its start again, and the cell of a replacement that is not needed any more is told at once.", "000 §Starting, docs/architecture.md, effects"}
 	checkAuction  = &Checker{"auction", "The auctioneer gives a cell no more than it said it has room for, and none that evacuates any work.", "000 §Distributing, §Harmonizing During Evacuation"}
 )
 
@@ -57,7 +58,7 @@ var (
 func Checkers() []*Checker {
 	return []*Checker{
 		checkInvariants, checkLog, checkLeaders, checkAgenda, checkOnce, checkGuard, checkSettles, checkUnharmed,
-		checkUpdates, checkEvents, checkReasons, checkStops, checkFresh, checkDuties, checkCrashes, checkEvacuate, checkAnswers,
+		checkUpdates, checkEvents, checkReasons, checkReplaced, checkStops, checkFresh, checkDuties, checkCrashes, checkEvacuate, checkAnswers,
 		checkRoutes, checkTasks, checkPosts, checkConsumer, checkAuction, checkPrompt,
 	}
 }

@@ -35,6 +35,7 @@ const (
 	opRetire = "retire"
 	opTask   = "desire task"
 	opCancel = "cancel task"
+	opFinish = "delete task"
 )
 
 // Consume draws something that a consumer does, and how often it asks for it.
@@ -66,7 +67,7 @@ func (w *World) op(ctx context.Context) *op {
 		id: fmt.Sprintf("consumer-%d", w.names), guid: fmt.Sprintf("process-%d", w.random.IntN(4)),
 		instances: w.random.IntN(6), definition: fmt.Sprintf("d%d", w.names),
 	}
-	switch w.random.IntN(10) {
+	switch w.random.IntN(11) {
 	case 0, 1:
 		o.kind = opCreate
 		created := lrp.DeploymentDefinition{
@@ -102,19 +103,36 @@ func (w *World) op(ctx context.Context) *op {
 		o.kind, o.guid = opTask, desired.GUID
 		o.call = func(ctx context.Context, b *bbs.BBS) error { return b.DesireTask(ctx, desired) }
 	case 9:
-		o.guid = ""
-		for t, err := range w.Store.Tasks(ctx, storage.TaskFilter{States: []task.State{task.Pending, task.Running}}) {
-			if err == nil {
-				o.kind, o.guid = opCancel, t.GUID
-				break
-			}
-		}
-		if o.guid == "" {
+		t := w.anyTask(ctx, task.Pending, task.Running)
+		if t == nil {
 			return nil
 		}
+		o.kind, o.guid = opCancel, t.GUID
 		o.call = func(ctx context.Context, b *bbs.BBS) error { return b.CancelTask(ctx, o.guid) }
+	case 10:
+		t := w.anyTask(ctx, task.Completed, task.Resolving)
+		if t == nil {
+			return nil
+		}
+		o.kind, o.guid = opFinish, t.GUID
+		o.call = func(ctx context.Context, b *bbs.BBS) error {
+			if t.State == task.Resolving {
+				return b.DeleteTask(ctx, o.guid)
+			}
+			return b.ResolveAndDeleteTask(ctx, o.guid)
+		}
 	}
 	return o
+}
+
+// anyTask is one in one of these states, or nil.
+func (w *World) anyTask(ctx context.Context, states ...task.State) *task.Task {
+	for t, err := range w.Store.Tasks(ctx, storage.TaskFilter{States: states}) {
+		if err == nil {
+			return t
+		}
+	}
+	return nil
 }
 
 // ask makes the call at one plane after another, from any on, until one leads,
@@ -137,7 +155,7 @@ func (w *World) ask(ctx context.Context, o *op) (err error) {
 // has reports whether what the op is about is there.
 func (l *ledger) has(o *op) bool {
 	switch o.kind {
-	case opTask, opCancel:
+	case opTask, opCancel, opFinish:
 		return l.tasks[o.guid] != nil
 	case opRetire:
 		return slices.ContainsFunc(l.slot(o.guid, o.index).records, func(r lrp.ActualLRP) bool { return r.Presence == lrp.Ordinary })
@@ -192,6 +210,11 @@ func (l *ledger) operation(b *storage.Batch) error {
 	switch o.kind {
 	case opTask, opCancel:
 		if len(b.Tasks) != 1 || b.Tasks[0].After == nil || b.Tasks[0].After.GUID != o.guid || o.kind == opCancel && !b.Tasks[0].After.Failed {
+			return object()
+		}
+		return nil
+	case opFinish:
+		if len(b.Tasks) != 1 || b.Tasks[0].After != nil || b.Tasks[0].Before.GUID != o.guid {
 			return object()
 		}
 		return nil

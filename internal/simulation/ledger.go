@@ -27,6 +27,8 @@ type ledger struct {
 	domains     map[string]time.Time // until when each is fresh
 	ops         map[string]*op
 	commits     int
+	// needless are instances that start and need not, and since when.
+	needless map[lrp.InstanceKey]time.Time
 }
 
 type slotKey struct {
@@ -55,7 +57,7 @@ type route struct {
 func newLedger(w *World) *ledger {
 	return &ledger{
 		world: w, slots: map[slotKey]*slot{}, deployments: map[string]*lrp.Deployment{}, tasks: map[string]*task.Task{},
-		domains: map[string]time.Time{}, ops: map[string]*op{},
+		domains: map[string]time.Time{}, ops: map[string]*op{}, needless: map[lrp.InstanceKey]time.Time{},
 	}
 }
 
@@ -115,14 +117,14 @@ func (l *ledger) committed(b *storage.Batch) error {
 		return err
 	}
 	for _, c := range changes {
-		for _, check := range []func(*slotChange) error{l.reasons, l.crashed, l.evacuating, l.routed} {
+		for _, check := range []func(*slotChange) error{l.reasons, l.replaced, l.recovered, l.crashed, l.evacuating, l.routed} {
 			if err := check(c); err != nil {
 				return err
 			}
 		}
 	}
 	for i := range b.Tasks {
-		if err := l.task(&b.Tasks[i], commandOf(b.Events, b.Tasks[i].Before, b.Tasks[i].After)); err != nil {
+		if err := l.task(&b.Tasks[i], commandOf(b.Events, b.Tasks[i].Before, b.Tasks[i].After), operationOf(b.RequestID) != ""); err != nil {
 			return err
 		}
 	}

@@ -50,11 +50,18 @@ func (n *network) carry(f func() error) error {
 // deliverLate lets some of the late calls arrive, in any order.
 func (n *network) deliverLate(all bool) {
 	for len(n.late) > 0 && (all || n.random.IntN(3) == 0) {
-		i := n.random.IntN(len(n.late))
-		f := n.late[i]
-		n.late = append(n.late[:i:i], n.late[i+1:]...)
-		f()
+		n.deliverOne()
 	}
+}
+
+func (n *network) deliverOne() {
+	if len(n.late) == 0 {
+		return
+	}
+	i := n.random.IntN(len(n.late))
+	f := n.late[i]
+	n.late = append(n.late[:i:i], n.late[i+1:]...)
+	f()
 }
 
 // A link is a cell's way to the present leader.
@@ -157,7 +164,16 @@ func (l link) CrashLRP(ctx context.Context, guid string, index int, c lrp.Crash)
 }
 
 func (l link) RemoveLRP(ctx context.Context, guid string, index int, c lrp.Remove) error {
-	return l.call(utterance{instance: c.Instance}, func(b *bbs.BBS) error { return b.RemoveLRP(ctx, guid, index, c) })
+	first := true // a repetition is answered as the first call, whatever has come since
+	return l.call(utterance{instance: c.Instance}, func(b *bbs.BBS) error {
+		_, alone := l.recorded(guid, index)
+		err := b.RemoveLRP(ctx, guid, index, c)
+		if first && err == nil {
+			l.world.object(l.world.ledger.removed(slotKey{guid, index}, c.Instance, alone()))
+		}
+		first = false
+		return err
+	})
 }
 
 func (l link) EvacuateClaimedLRP(ctx context.Context, guid string, index int, c lrp.EvacuateClaimed) (bool, error) {
@@ -251,7 +267,7 @@ func (w wire) Perform(ctx context.Context, work auction.Work) (r []auction.Rejec
 }
 
 func (w wire) StopLRP(ctx context.Context, key lrp.Key, instance lrp.InstanceKey) error {
-	w.world.object(w.world.ledger.stopped(key, instance))
+	w.world.object(w.world.ledger.stopped(key, instance, w.world.storage[w.plane].acted))
 	return w.order(func() error { return w.cell.StopLRP(ctx, key, instance) })
 }
 

@@ -126,7 +126,8 @@ type flakyStore struct {
 	world *World
 	// now is the plane's clock, which stands still while it is paused.
 	paused *time.Time
-	down   int // steps until it works again
+	down   int       // steps until it works again
+	acted  time.Time // when the plane last had the chance to carry out effects
 }
 
 var errDown = errors.New("the store is down")
@@ -213,7 +214,7 @@ func (w *World) object(err error) {
 // interrupt lets somebody else act, now and then, between what an actor has read
 // and what it is about to commit.
 func (w *World) interrupt() {
-	if w.net.faults == 0 || w.depth > 0 || w.random.IntN(12) != 0 {
+	if w.depth > 0 || w.random.Float64() >= w.net.faults/2 {
 		return
 	}
 	ctx := context.Background() // the actor's own has its request id
@@ -221,10 +222,10 @@ func (w *World) interrupt() {
 	speaking, acting := w.speaking, w.acting
 	w.speaking = nil
 	defer func() { w.depth--; w.speaking, w.acting = speaking, acting }()
-	switch i := w.random.IntN(len(w.cells)); w.random.IntN(4) {
-	case 0:
-		w.net.deliverLate(false)
-	case 1:
+	switch i := w.random.IntN(len(w.cells)); w.random.IntN(5) {
+	case 0, 1:
+		w.net.deliverOne()
+	case 2:
 		w.Consume(ctx)
 	default:
 		if i == acting || w.cut[i] {
@@ -412,8 +413,9 @@ func (w *World) stepPlane(ctx context.Context, i int, p *diego.ControlPlane) {
 		s.paused = nil
 	}
 	_ = p.Tick(ctx)
-	leading, _ := p.Leadership.Leading()
-	w.looked = w.looked || leading && s.down == 0
+	if leading, _ := p.Leadership.Leading(); leading && s.down == 0 {
+		w.looked, s.acted = true, w.Clock.Now()
+	}
 }
 
 // Mischief draws something that goes wrong at once.
