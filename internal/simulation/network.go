@@ -164,7 +164,7 @@ func (l link) CrashLRP(ctx context.Context, guid string, index int, c lrp.Crash)
 }
 
 func (l link) RemoveLRP(ctx context.Context, guid string, index int, c lrp.Remove) error {
-	first := true // a repetition is answered as the first call, whatever has come since
+	first := true // a repetition is answered as the first call, even if the record is the instance's again
 	return l.call(utterance{instance: c.Instance}, func(b *bbs.BBS) error {
 		_, alone := l.recorded(guid, index)
 		err := b.RemoveLRP(ctx, guid, index, c)
