@@ -11,8 +11,9 @@ import (
 	"github.com/diegosdk/diego/internal/wire"
 )
 
-// This file and those named after it, callsbbs.go and so on, are the tables of
-// calls over HTTP: handlers, clients, roles and docs/api.md follow from them.
+// This file and calls_bbs.go, calls_auctioneer.go and calls_cell.go are the
+// tables of calls over HTTP. Handlers, clients, roles and docs/api.md follow
+// from them.
 
 // A CallInfo describes one call over HTTP.
 type CallInfo struct {
@@ -20,14 +21,14 @@ type CallInfo struct {
 	Service string
 	// Name is the client's method.
 	Name string
-	// Method and Path are the request's.
+	// Method and Path are those of the request.
 	Method, Path string
 	// Roles may make the call.
 	Roles []Role
-	// Doc is what it does, in a sentence or two.
+	// Doc describes the call in a sentence or two.
 	Doc string
-	// Repeatable says that doing it twice is doing it once. Other calls are
-	// repeated under one request id only.
+	// Repeatable says that the call is idempotent. Other calls are repeated only
+	// under one request id.
 	Repeatable bool
 	// Arguments and Answer are the types of the bodies. Many says that the
 	// answer is a list of Answers, and Feed that it is server-sent events.
@@ -35,7 +36,7 @@ type CallInfo struct {
 	Many, Feed        bool
 }
 
-// Calls are all calls over HTTP, in the order of the documentation.
+// Calls lists all calls over HTTP, in the order of the documentation.
 func Calls() []CallInfo {
 	return slices.Concat(describe("bbs", bbsCalls), describe("bbs", convergenceCalls),
 		describe("auctioneer", auctioneerCalls), describe("cell", cellCalls))
@@ -71,11 +72,11 @@ var (
 	operators   = []Role{OperatorRole}
 	controllers = []Role{BBSRole}
 	planners    = []Role{AuctioneerRole, OperatorRole}
-	// A BBS hands on what an operator has asked of it.
+	// A BBS hands on an operator's requests.
 	enquirers = []Role{BBSRole, OperatorRole}
 )
 
-// call makes the Info of a call. Reading is repeated freely.
+// call makes the Info of a call. Reads may be repeated freely.
 func call(name, path string, roles []Role, repeat wire.Repeat, doc string) wire.Info {
 	info := wire.Info{Name: name, Method: http.MethodPost, Path: "/v1/" + path, Repeat: repeat, Doc: doc}
 	for _, role := range roles {
@@ -101,24 +102,24 @@ func list[A, In, Item any](info wire.Info, serve func(context.Context, A, In) it
 	return &wire.List[A, In, Item]{Info: info, Serve: serve}
 }
 
-// forCell makes c one that a cell may make for itself only.
+// forCell makes c a call that a cell may make for itself only.
 func forCell[A, In, Out any](c *wire.Call[A, In, Out], cell func(In) string) *wire.Call[A, In, Out] {
 	c.Cell = cell
 	return c
 }
 
-// long makes a list one that goes on for as long as both sides want.
+// long makes l a list that lasts as long as both sides want.
 func long[A, In, Item any](l *wire.List[A, In, Item]) *wire.List[A, In, Item] {
 	l.Long, l.Silence = true, -1
 	return l
 }
 
 const (
-	// defaultHeartbeat is how often a feed says that it is alive. Its answer
-	// says how often that is, and clients go elsewhere after three that did not
-	// come.
+	// defaultHeartbeat is how often a feed says that it is alive. The answer
+	// carries the interval, and clients go elsewhere after three missing
+	// heartbeats.
 	defaultHeartbeat = 5 * time.Second
-	// feedSilence is how long a client waits for something of a feed that does
-	// not say so, as of a server of an older version.
+	// feedSilence is how long a client waits for a feed that does not carry an
+	// interval, for example of a server of an older version.
 	feedSilence = time.Minute
 )

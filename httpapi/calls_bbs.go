@@ -238,7 +238,7 @@ var (
 		Info:  feedInfo(),
 		Query: subscribeQuery, Parse: parseSubscribe,
 		Open: func(ctx context.Context, b bbs.API, in subscribeArgs) (iter.Seq2[storage.Event, error], func() int64, error) {
-			// A store that is down shows before the feed has begun.
+			// An unavailable store shows before the feed has begun.
 			if _, err := b.Log(ctx); err != nil {
 				return nil, nil, err
 			}
@@ -406,7 +406,7 @@ func subscribeQuery(in subscribeArgs) url.Values {
 func parseSubscribe(q url.Values, lastEventID string) (in subscribeArgs, err error) {
 	var v executor.Validator
 	in.After = bbs.FromNow
-	// In the order of the alphabet, so that faults are listed in one order.
+	// Alphabetical order, so that faults are always listed in the same order.
 	for _, name := range slices.Sorted(maps.Keys(q)) {
 		switch values := q[name]; name {
 		case "kind":

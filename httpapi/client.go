@@ -19,43 +19,43 @@ import (
 
 // ClientOptions say how to reach a service. Zero values mean the defaults.
 type ClientOptions struct {
-	// Addresses are the base URLs of all processes of the service, such as
-	// "https://bbs-1.example:8889": the one that leads is found among them. At
+	// Addresses are the base URLs of all processes of the service, for example
+	// "https://bbs-1.example:8889"; the client finds the leader among them. At
 	// least one is required, unless Find is set. A client of a cell has one.
 	Addresses []string
-	// CellID is the cell that is asked, which a client of a cell requires: over
-	// TLS, the server's certificate must have it as its common name. Other
-	// clients ignore it.
+	// CellID is the cell to call; a client of a cell requires it. Over TLS, the
+	// server's certificate must have it as its common name. Other clients ignore
+	// it.
 	CellID string
-	// Find, unless nil, says where the leader is, "" if that is not known; see
+	// Find, unless nil, returns the leader's address, "" if it is not known; see
 	// [bbs.FindLeader].
 	Find func(context.Context) (address string, err error)
-	// TLS is the client's certificate and what it trusts. Nil means no client
-	// certificate, and what the system trusts. A server's certificate must also
-	// have the role of what is asked of it; see [ImpostorError].
+	// TLS is the client's certificate and the authorities that it trusts. Nil
+	// means no client certificate, and the system's authorities. A server's
+	// certificate must also have the role for the call; see [ImpostorError].
 	TLS *tls.Config
-	// NewTLS, unless nil, takes the place of TLS: it is asked for each new
-	// connection, so that certificates and authorities may change meanwhile.
+	// NewTLS, unless nil, replaces TLS: it is called for each new connection, so
+	// certificates and authorities may change.
 	NewTLS func() *tls.Config
-	// AllowPlain accepts addresses that begin with "http:", of servers that
-	// have the same option. Nobody knows then who calls.
+	// AllowPlain accepts addresses that begin with "http:", of servers that have
+	// the same option. Such a server does not know its callers.
 	AllowPlain bool
 	// Timeout is how long a process may take to begin its answer, and to go on
-	// with it, before another is asked (default 15 s). Of a call whose context
-	// has a deadline, one process gets at most half of the time that is left, as
-	// long as another attempt may follow.
+	// with it, before another is asked (default 15 s). If the call's context has a
+	// deadline, one process gets at most half of the time that is left, as long as
+	// another attempt may follow.
 	Timeout time.Duration
-	// Attempts is how often all processes are asked until one carries the call
-	// out (default 3), Pause the time between (default 500 ms). A call that
-	// must not be made twice is not repeated after its answer was lost; where
-	// that helps, a request id makes the repetition safe.
+	// Attempts is how often all processes are asked until one carries the call out
+	// (default 3), and Pause the time between (default 500 ms). A call that is not
+	// idempotent is not repeated after its answer was lost, unless it has a
+	// request id.
 	Attempts int
 	Pause    time.Duration
-	// Patience is for how long a subscription that was cut off tries to go on
-	// (default 1 min).
+	// Patience is how long a subscription that was cut off tries to go on (default
+	// 1 min).
 	Patience time.Duration
-	// MaxAnswerBytes bounds an answer, an item of a list, and an event (default
-	// 64 MiB).
+	// MaxAnswerBytes limits an answer, an item of a list, and an event (default 64
+	// MiB).
 	MaxAnswerBytes int64
 }
 
@@ -93,7 +93,7 @@ func newClient(o ClientOptions, asked service) (*wire.Client, error) {
 		Addresses: addresses, Find: o.Find,
 		HTTP: &http.Client{
 			Transport: transport,
-			// A call is answered where it is made, or not at all.
+			// A call is answered by the server that gets it, or not at all.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 		Accept:  func(address string) bool { return asked.several && acceptable(address, o.AllowPlain) },
@@ -111,7 +111,7 @@ func checkAddress(v *executor.Validator, field, address string, allowPlain bool)
 	v.Check(acceptable(address, allowPlain), field, address, limit)
 }
 
-// checkReachable refuses an address at which no cell can be asked over HTTP.
+// checkReachable refuses an address at which no cell can be reached over HTTP.
 func checkReachable(address string) error {
 	var v executor.Validator
 	if address != "" {
@@ -127,9 +127,9 @@ func acceptable(address string, allowPlain bool) bool {
 		(u.Scheme == "https" || allowPlain && u.Scheme == "http")
 }
 
-// Dial reaches cells over HTTP at the address of their presence. All share
-// the options, whose Addresses, CellID and Find are ignored; nothing is asked twice, as
-// the caller of a cell knows best when to ask again.
+// Dial reaches cells over HTTP at the address of their presence. All cells
+// share the options, whose Addresses, CellID and Find are ignored. No call is
+// repeated, because the caller of a cell knows best when to call again.
 func Dial(o ClientOptions) bbs.Dial {
 	return func(p bbs.CellPresence) (auction.CellClient, error) {
 		o := o

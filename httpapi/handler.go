@@ -14,42 +14,43 @@ import (
 	"github.com/diegosdk/diego/rep"
 )
 
-// HandlerOptions say what is served over HTTP. Zero values mean the defaults.
+// HandlerOptions say what to serve over HTTP. Zero values mean the defaults.
 type HandlerOptions struct {
-	// BBS, Convergence, Auctioneer and Cell are served as far as they are not
-	// nil. At least one is required.
+	// BBS, Convergence, Auctioneer and Cell are served if they are not nil. At
+	// least one is required.
 	BBS         bbs.API
 	Convergence bbs.ConvergenceAPI
 	Auctioneer  auction.API
 	Cell        rep.API
-	// Ready says whether this process can do its work. Nil means always.
+	// Ready reports whether this process can do its work. Nil means always.
 	Ready func(context.Context) bbs.Readiness
 
-	// AllowPlain serves requests that come without TLS, and lets all who make
-	// them do everything in any name. It is for tests, and for listeners that
-	// nobody but the owner reaches.
+	// AllowPlain serves requests without TLS, and lets all who make them do
+	// everything in any name. It is for tests, and for listeners that only the
+	// owner can reach.
 	AllowPlain bool
-	// MaxBodyBytes bounds the arguments of a call (default 4 MiB).
+	// MaxBodyBytes limits the arguments of a call (default 4 MiB).
 	MaxBodyBytes int64
-	// Timeout bounds a call, the arrival of its arguments included (default
-	// 30 s). Lists take as long as their readers keep reading: it bounds each
-	// piece of one, so that a store that hangs does not keep a reader waiting.
+	// Timeout limits a call, including the arrival of its arguments (default 30
+	// s). Lists take as long as their readers keep reading; for them it limits
+	// each piece, so that a store that hangs does not keep a reader waiting.
 	Timeout time.Duration
-	// WriteTimeout is how long a reader may take for what was sent to it before
-	// it is cut off (default 30 s).
+	// WriteTimeout is how long a reader may take to accept what was sent to it
+	// before it is cut off (default 30 s).
 	WriteTimeout time.Duration
 	// Heartbeat is how often a subscription without events says that it is alive
-	// (default 5 s). Clients learn it from the answer, and go elsewhere when
-	// three did not come.
+	// (default 5 s). Clients learn the interval from the answer, and go elsewhere
+	// after three missing heartbeats.
 	Heartbeat time.Duration
 	// MaxSubscriptions is how many subscriptions to events may be open at a time
 	// (default 1,000; negative means any number). One more is refused with a
-	// *problem.TooManyError; a client tries others, and again until its patience ends.
+	// *problem.TooManyError; its client tries other processes until its patience
+	// ends.
 	MaxSubscriptions int
-	// MaxSubscriptionsEach is how many of them one caller may have, by the
-	// common name of its certificate, so that nobody takes all of them (default
-	// a quarter of MaxSubscriptions, at least 1; negative means any number).
-	// Callers without a certificate, with AllowPlain, share MaxSubscriptions.
+	// MaxSubscriptionsEach is how many of them one caller may have, by the common
+	// name of its certificate, so that nobody takes all of them (default a quarter
+	// of MaxSubscriptions, at least 1; negative means any number). Callers without
+	// a certificate, with AllowPlain, share MaxSubscriptions.
 	MaxSubscriptionsEach int
 	// Metrics and Logger may be nil.
 	Metrics auction.Metrics
@@ -57,15 +58,15 @@ type HandlerOptions struct {
 }
 
 // NewHandler serves calls over HTTP; docs/api.md lists them. A caller is known
-// by its client certificate, and [IdentityOf] says what it means: the server's
-// tls.Config has ClientAuth tls.VerifyClientCertIfGiven (or, if nobody else is
-// to see whether it is alive, tls.RequireAndVerifyClientCert), and as ClientCAs
-// the authorities of those who may call.
+// by its client certificate, and [IdentityOf] reads it. The server's tls.Config
+// needs ClientAuth tls.VerifyClientCertIfGiven (or
+// tls.RequireAndVerifyClientCert, to hide even /healthz from others), and as
+// ClientCAs the authorities of the callers.
 //
-// GET /healthz answers as long as the process lives; GET /readyz says whether it
-// can do its work, with the status 503 if not. Both are open to all who can
-// connect. Subscriptions last until the context of their request ends, so a
-// server that is to shut down ends its base context first.
+// GET /healthz answers while the process lives. GET /readyz says whether it can
+// do its work, with the status 503 if not. Both are open to all who can
+// connect. Subscriptions last until the context of their request ends, so end
+// the server's base context before you shut it down.
 //
 // NewHandler fails with an *executor.ValidationError.
 func NewHandler(o HandlerOptions) (http.Handler, error) {

@@ -18,11 +18,10 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-// This file is the table of the errors that travel over HTTP: what errors.Is
-// and errors.As see in process they see through a client.
+// This file is the table of the errors that travel over HTTP: errors.Is and
+// errors.As find the same through a client as in process.
 
-// sentinels are the errors that others wrap, by the names that they travel
-// under.
+// sentinels are the errors that others wrap, by their names over HTTP.
 var sentinels = []struct {
 	name   string
 	status int
@@ -68,7 +67,7 @@ func nameOf(err error) string {
 	return ""
 }
 
-// named is the sentinel of that name.
+// named is the sentinel with that name.
 func named(name string) (error, error) {
 	for _, s := range sentinels {
 		if s.name == name {
@@ -78,7 +77,7 @@ func named(name string) (error, error) {
 	return nil, wire.ErrGarbled
 }
 
-// The forms of errors that have no JSON form of their own.
+// The JSON forms of errors that have none of their own.
 type (
 	lrpTransition struct {
 		ProcessGUID string `json:"process_guid"`
@@ -146,7 +145,7 @@ type (
 	}
 )
 
-// problems are the kinds of errors, those that say most first.
+// problems are the kinds of errors, the most specific first.
 var problems = &wire.Problems{Kinds: kinds(), Elsewhere: elsewhere}
 
 // elsewhere sends a client to the leader, or to a process that has room.
@@ -279,19 +278,19 @@ func statusOf(err error) int {
 	return http.StatusConflict
 }
 
-// What errors of clients wrap.
+// Errors of clients wrap these.
 var (
-	// ErrNoAnswer: it is not known whether the call was carried out.
+	// ErrNoAnswer: it is unknown whether the call was carried out.
 	ErrNoAnswer = wire.ErrNoAnswer
-	// ErrUnreachable: no server has got the call.
+	// ErrUnreachable: no server has received the call.
 	ErrUnreachable = wire.ErrUnreachable
-	// ErrGarbled: what came is no answer to this call.
+	// ErrGarbled: the answer does not fit this call.
 	ErrGarbled = wire.ErrGarbled
 )
 
 // A ProblemKind is one kind of error that travels over HTTP.
 type ProblemKind struct {
-	// Type is the problem's type, such as "urn:diego:problem:not_found".
+	// Type is the problem's type, for example "urn:diego:problem:not_found".
 	Type   string
 	Status int
 	Title  string
@@ -299,7 +298,8 @@ type ProblemKind struct {
 	Example error
 }
 
-// ProblemKinds are all there are, in the order in which they are looked for.
+// ProblemKinds lists all kinds, in the order in which an error is compared with
+// them.
 func ProblemKinds() (list []ProblemKind) {
 	for _, k := range problems.Kinds {
 		list = append(list, ProblemKind{problem.TypePrefix + k.Name, k.Status, k.Title, k.Example})
@@ -307,10 +307,10 @@ func ProblemKinds() (list []ProblemKind) {
 	return list
 }
 
-// ProblemBody is the JSON body with which an error is answered.
+// ProblemBody is the JSON body of the answer for an error.
 func ProblemBody(err error) ([]byte, error) { return json.Marshal(problems.Encode(err)) }
 
-// ProblemError makes the error again that a body was made from.
+// ProblemError restores the error from such a body.
 func ProblemError(body []byte) error {
 	var p problem.Problem
 	if err := json.Unmarshal(body, &p); err != nil {

@@ -16,20 +16,21 @@ import (
 	"github.com/diegosdk/diego/internal/figures"
 )
 
-// Prometheus keeps figures and serves them in Prometheus' text format, version
-// 0.0.4. It is given as Options.Metrics and mounted as an http.Handler, at
-// /metrics by custom. The zero value is ready to use; its fields are set before
-// the first figure.
+// Prometheus keeps metrics and serves them in Prometheus' text format, version
+// 0.0.4. Set it as Options.Metrics and mount it as an http.Handler, usually at
+// /metrics. The zero value is ready to use; set its fields before the first
+// metric.
 //
-// Histograms of names that end in _seconds have buckets from 0.1 ms to 1 min,
-// others from 1 to 1,000,000. Names and meaning are in docs/operations.md.
+// Histograms with names that end in _seconds have buckets from 0.1 ms to 1 min,
+// others from 1 to 1,000,000. docs/operations.md has the names and their
+// meaning.
 //
 // All methods may be called at the same time.
 type Prometheus struct {
 	// Prefix begins every name (default "diego_").
 	Prefix string
-	// MaxSeries is how many combinations of label values there may be of one
-	// name (default 1,000). What is beyond is dropped, and counted by
+	// MaxSeries is how many combinations of label values one name may have
+	// (default 1,000). Further ones are dropped, and counted by
 	// metrics_dropped_total.
 	MaxSeries int
 
@@ -44,8 +45,8 @@ type family struct {
 	series map[string]*series
 }
 
-// A series is one combination of label values. Its key in the family is its
-// labels as they are written.
+// A series is one combination of label values. Its key in the family is the
+// text of its labels.
 type series struct {
 	value   float64  // of a counter or gauge, or the sum of a histogram
 	count   uint64   // of a histogram's values
@@ -106,8 +107,8 @@ func (p *Prometheus) Observe(name string, value float64, labels ...auction.Label
 
 const dropped = "metrics_dropped_total"
 
-// find is the series of a name and labels, which is made if need be, or nil if
-// there may be none.
+// find returns the series of a name and labels, and makes it if necessary. It
+// returns nil if there may be no more series.
 func (p *Prometheus) find(name string, kind figures.Kind, labels []auction.Label) (*family, *series) {
 	f := p.families[name]
 	if f == nil {
@@ -143,7 +144,7 @@ func (p *Prometheus) find(name string, kind figures.Kind, labels []auction.Label
 	return f, s
 }
 
-// labelText is labels as the format wants them, without the braces.
+// labelText is the labels in the text format, without the braces.
 func labelText(labels []auction.Label) string {
 	if len(labels) == 0 {
 		return ""
@@ -168,8 +169,8 @@ var (
 	helpEscaper  = strings.NewReplacer(`\`, `\\`, "\n", `\n`, "`", "") // no code in plain text
 )
 
-// legalName replaces what a name may not have. also are characters that it may
-// have besides letters, digits and underscores.
+// legalName replaces characters that a name may not have. also are allowed
+// characters besides letters, digits and underscores.
 func legalName(name, also string) string {
 	if name == "" {
 		return "_"
@@ -186,8 +187,7 @@ func legalName(name, also string) string {
 	return legal
 }
 
-// WriteTo writes all figures, ordered by name and labels, as they are at one
-// moment.
+// WriteTo writes all metrics of one moment, ordered by name and labels.
 func (p *Prometheus) WriteTo(w io.Writer) (int64, error) {
 	var b bytes.Buffer
 	p.mu.Lock()
@@ -238,7 +238,7 @@ func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
 var _ auction.Forgetter = (*Prometheus)(nil)
 
-// ServeHTTP answers GET and HEAD with all figures.
+// ServeHTTP answers GET and HEAD with all metrics.
 func (p *Prometheus) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")

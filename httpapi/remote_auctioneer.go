@@ -8,13 +8,12 @@ import (
 	"github.com/diegosdk/diego/internal/wire"
 )
 
-// A RemoteAuctioneer asks an auctioneer over HTTP. Of several processes it
-// asks the one that leads.
-// All methods may be called at the same time.
+// A RemoteAuctioneer calls an auctioneer over HTTP. Of several processes it
+// calls the one that leads. All methods may be called at the same time.
 type RemoteAuctioneer struct{ client *wire.Client }
 
-// NewAuctioneerClient fails with an *executor.ValidationError. It connects to
-// nothing yet.
+// NewRemoteAuctioneer fails with an *executor.ValidationError. It does not
+// connect yet.
 func NewRemoteAuctioneer(o ClientOptions) (*RemoteAuctioneer, error) {
 	client, err := newClient(o, auctioneerService)
 	if err != nil {
@@ -23,12 +22,12 @@ func NewRemoteAuctioneer(o ClientOptions) (*RemoteAuctioneer, error) {
 	return &RemoteAuctioneer{client}, nil
 }
 
-// requestPiece is how much work travels at a time, so that no request is too
+// requestPiece is how much work one request carries, so that no request is too
 // large.
 const requestPiece = 1000
 
-// Request implements [auction.API]. Much work travels in pieces; after an
-// error some of them may have arrived, and asking again is harmless.
+// Request implements [auction.API]. It sends much work in pieces. After an
+// error some of them may have arrived; requesting them again is harmless.
 func (c *RemoteAuctioneer) Request(ctx context.Context, items ...auction.Item) error {
 	for piece := range slices.Chunk(items, requestPiece) {
 		if _, err := callRequest.Do(ctx, c.client, itemsArgs{piece}); err != nil {

@@ -12,19 +12,19 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-// A RemoteBBS asks a [bbs.BBS] over HTTP. It has all methods of BBS, and they do and
-// mean the same; what errors.Is and errors.As find in their errors is the same
-// too. Besides those there are [ErrNoAnswer], [ErrUnreachable], [ErrGarbled],
-// *[ForbiddenError], *problem.TooLargeError, *problem.TooManyError and *problem.RemoteError.
+// A RemoteBBS calls a [bbs.BBS] over HTTP. It has all methods of BBS, and they
+// do the same; errors.Is and errors.As find the same in their errors. There are
+// some errors besides: [ErrNoAnswer], [ErrUnreachable], [ErrGarbled],
+// *[ForbiddenError], *problem.TooLargeError, *problem.TooManyError and
+// *problem.RemoteError.
 //
-// Of several processes it asks the one that leads. Calls that may be repeated
-// are, where they got no answer; those that must not be carried out twice have
-// a request id, which is [bbs.WithRequestID]'s or one of the client's own, and keep
-// it.
-// All methods may be called at the same time.
+// Of several processes it calls the one that leads. It repeats idempotent calls
+// that got no answer. Calls that must not be carried out twice have a request
+// id, from [bbs.WithRequestID] or the client's own, and keep it. All methods
+// may be called at the same time.
 type RemoteBBS struct{ client *wire.Client }
 
-// NewBBSClient fails with an *executor.ValidationError. It connects to nothing
+// NewRemoteBBS fails with an *executor.ValidationError. It does not connect
 // yet.
 func NewRemoteBBS(o ClientOptions) (*RemoteBBS, error) {
 	client, err := newClient(o, bbsService)
@@ -204,10 +204,10 @@ func (c *RemoteBBS) Log(ctx context.Context) (storage.Extent, error) {
 	return callLog.Do(ctx, c.client, wire.None{})
 }
 
-// Subscribe is [bbs.BBS.Subscribe]. When the connection is cut, or the process that
-// it leads to ends or has lost its store, the list goes on after the last event that came, with
-// whichever process answers: nothing is missed and nothing comes twice. It ends
-// if nobody answers for ClientOptions.Patience.
+// Subscribe is [bbs.BBS.Subscribe]. When the connection is cut, or its process
+// ends or has lost its store, the list goes on after the last event that came,
+// with any process that answers: nothing is missed and nothing comes twice. It
+// ends if nobody answers for ClientOptions.Patience.
 func (c *RemoteBBS) Subscribe(ctx context.Context, after storage.Cursor, f storage.EventFilter) (iter.Seq2[storage.Event, error], error) {
 	after, err := bbs.PositionOf(ctx, after, f, c.Log)
 	if err != nil {

@@ -11,11 +11,11 @@ import (
 	"github.com/diegosdk/diego/rep"
 )
 
-// A RemoteCell asks a [rep.API] over HTTP.
-// All methods may be called at the same time.
+// A RemoteCell calls a [rep.API] over HTTP. All methods may be called at the
+// same time.
 type RemoteCell struct{ client *wire.Client }
 
-// NewCellClient fails with an *executor.ValidationError. It connects to nothing
+// NewRemoteCell fails with an *executor.ValidationError. It does not connect
 // yet.
 func NewRemoteCell(o ClientOptions) (*RemoteCell, error) {
 	client, err := newClient(o, cellService)
@@ -69,9 +69,8 @@ func (c *RemoteCell) Containers(ctx context.Context) ([]executor.Container, erro
 	return callContainers.Do(ctx, c.client, wire.None{})
 }
 
-// Logs implements [rep.API]. A list that is cut off ends with an error that wraps
-// [ErrNoAnswer] or io.ErrUnexpectedEOF, and may be asked for again from
-// rep.LogChunk.Next.
+// Logs implements [rep.API]. A list that is cut off ends with an error that
+// wraps [ErrNoAnswer] or io.ErrUnexpectedEOF; continue from rep.LogChunk.Next.
 func (c *RemoteCell) Logs(ctx context.Context, r rep.LogRequest) iter.Seq2[rep.LogChunk, error] {
 	return callLogs.All(ctx, c.client, r)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/diegosdk/diego/internal/wire"
 )
 
-// A Role is what a caller may ask. It is an organizational unit (OU) of the
-// caller's certificate: "diego-" and the role, such as "diego-cell". A
+// A Role says what a caller may do. It is an organizational unit (OU) of the
+// caller's certificate: "diego-" and the role, for example "diego-cell". A
 // certificate may have several.
 type Role string
 
@@ -24,7 +24,7 @@ const (
 	// CellRole reads and reports, as the cell whose id is the certificate's
 	// common name.
 	CellRole Role = "cell"
-	// AuctioneerRole places work on cells and reports what failed.
+	// AuctioneerRole places work on cells and reports failures.
 	AuctioneerRole Role = "auctioneer"
 	// BBSRole requests work, has it stopped, and hands an operator's plans on to
 	// the auctioneer.
@@ -34,10 +34,10 @@ const (
 	OperatorRole Role = "operator"
 )
 
-// Roles are all there are.
+// Roles lists all roles.
 var Roles = []Role{ConsumerRole, CellRole, AuctioneerRole, BBSRole, OperatorRole}
 
-// An Identity is who calls, as its certificate says.
+// An Identity is the caller, according to its certificate.
 type Identity struct {
 	// Name is the certificate's common name; a cell's is its id.
 	Name  string
@@ -47,8 +47,8 @@ type Identity struct {
 // rolePrefix begins the organizational units that are roles.
 const rolePrefix = "diego-"
 
-// IdentityOf reads a certificate that has been verified. Organizational units
-// that are no roles are passed over.
+// IdentityOf reads a verified certificate. It ignores organizational units that
+// are not roles.
 func IdentityOf(certificate *x509.Certificate) Identity {
 	id := Identity{Name: certificate.Subject.CommonName}
 	for _, unit := range certificate.Subject.OrganizationalUnit {
@@ -63,13 +63,13 @@ func IdentityOf(certificate *x509.Certificate) Identity {
 // ErrForbidden is wrapped by every [ForbiddenError].
 var ErrForbidden = errors.New("forbidden")
 
-// A ForbiddenError says that a caller may not do what it asks.
+// A ForbiddenError says that a caller may not make a call.
 type ForbiddenError struct {
-	// Name is who asks, or empty.
+	// Name is the caller, or empty.
 	Name string `json:"name,omitempty"`
-	// Call is what is asked.
+	// Call is the call.
 	Call string `json:"call"`
-	// Why says what would be needed.
+	// Why says what it needs.
 	Why string `json:"why"`
 }
 
@@ -80,7 +80,7 @@ func (e *ForbiddenError) Error() string {
 // Unwrap makes errors.Is(err, ErrForbidden) true.
 func (e *ForbiddenError) Unwrap() error { return ErrForbidden }
 
-// authorize lets a call in if the caller's certificate has one of the call's
+// authorize admits a call if the caller's certificate has one of the call's
 // roles.
 func authorize(allowPlain bool) func(*http.Request, *wire.Info) (caller string, speaker func(string) error, err error) {
 	return func(r *http.Request, info *wire.Info) (string, func(string) error, error) {
@@ -117,19 +117,19 @@ func units(roles []string) string {
 	return strings.Join(list, ", ")
 }
 
-// A service is what a client asks.
+// A service is what a client calls.
 type service struct {
 	name string
-	// servers may answer for it.
+	// servers are the roles that may answer for it.
 	servers []Role
 	// several says that any of several processes answers, and may name another
-	// one. Otherwise it is the one whose name the client knows.
+	// one. Otherwise the server is the one whose name the client knows.
 	several bool
 }
 
 var (
 	bbsService = service{"BBS", []Role{BBSRole}, true}
-	// A BBS without an auctioneer plans itself, and with one it hands plans on.
+	// A BBS without an auctioneer plans by itself; with one it hands plans on.
 	auctioneerService = service{"auctioneer", []Role{AuctioneerRole, BBSRole}, true}
 	cellService       = service{"cell", []Role{CellRole}, false}
 )
@@ -137,15 +137,15 @@ var (
 // ErrImpostor is wrapped by every [ImpostorError].
 var ErrImpostor = errors.New("it may not answer")
 
-// An ImpostorError says that a server's certificate is good, but is not one of
-// what the client asks for: a consumer that listens is no cell. Nothing was
-// sent to the server.
+// An ImpostorError says that a server's certificate is valid, but does not
+// allow it to answer for the service: a consumer that listens is not a cell.
+// Nothing was sent to the server.
 type ImpostorError struct {
-	// Service is what was asked for: "BBS", "auctioneer" or "cell".
+	// Service is the service that was called: "BBS", "auctioneer" or "cell".
 	Service string `json:"service"`
-	// CellID is the cell that was asked for, or empty.
+	// CellID is the cell that was called, or empty.
 	CellID string `json:"cell_id,omitempty"`
-	// Server is who has answered.
+	// Server is the identity of the server.
 	Server Identity `json:"server"`
 }
 
@@ -157,9 +157,9 @@ func (e *ImpostorError) Error() string {
 // Unwrap makes errors.Is(err, ErrImpostor) true.
 func (e *ImpostorError) Unwrap() error { return ErrImpostor }
 
-// admit fails with an *ImpostorError unless the holder of a certificate that
-// has been verified may answer for the service and, if it is a cell, is the
-// cell of that id.
+// admit fails with an *ImpostorError unless the server may answer for the
+// service and, if that is a cell, is the cell with that id. server is from a
+// verified certificate.
 func (s service) admit(server Identity, cellID string) error {
 	if s.several {
 		cellID = ""
@@ -171,7 +171,7 @@ func (s service) admit(server Identity, cellID string) error {
 	return &ImpostorError{s.name, cellID, server}
 }
 
-// trusted is c, which may be nil, for connections to the service only.
+// trusted returns c, which may be nil, for connections to this service only.
 func (s service) trusted(c *tls.Config, cellID string) *tls.Config {
 	if c == nil {
 		c = &tls.Config{MinVersion: tls.VersionTLS12}
