@@ -23,12 +23,12 @@ type Line struct {
 	abandoned atomic.Int32
 }
 
-// NewLine bounds the calls that are abandoned at a time. With a limit of 0 every
-// call is made in the caller's goroutine, which waits for it without end.
+// NewLine limits how many calls may be abandoned at a time. With a limit of 0
+// every call is made in the caller's goroutine, which waits for it without end.
 func NewLine(limit int) *Line { return &Line{limit: int32(min(limit, math.MaxInt32))} }
 
-// Busy reports whether a call was abandoned and has not returned yet. A line that
-// is busy has to be kept, or its bound is none.
+// Busy reports whether a call was abandoned and has not returned yet. Keep a
+// busy line: a new one would not count that call.
 func (l *Line) Busy() bool { return l.abandoned.Load() > 0 }
 
 // Lines are the lines to several parties, by name. It is for one goroutine at a
@@ -38,10 +38,10 @@ type Lines struct {
 	lines map[string]*Line
 }
 
-// NewLines makes lines of this limit each; see NewLine.
+// NewLines makes lines with this limit each; see NewLine.
 func NewLines(limit int) *Lines { return &Lines{limit: limit} }
 
-// Connect makes lines to the parties that have none, and forgets those to others
+// Connect makes lines to the named parties that have none, and drops the others
 // unless they are busy.
 func (l *Lines) Connect(names iter.Seq[string]) {
 	lines := map[string]*Line{}
@@ -58,7 +58,7 @@ func (l *Lines) Connect(names iter.Seq[string]) {
 	l.lines = lines
 }
 
-// To is the line to a party that was named to Connect.
+// To is the line to a party that was passed to Connect.
 func (l *Lines) To(name string) *Line { return l.lines[name] }
 
 // Call makes one call over l and returns at the deadline even if f ignores its

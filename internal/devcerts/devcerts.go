@@ -1,8 +1,8 @@
-// Package devcerts makes certificates for development and tests: an authority
-// of one's own, and certificates whose common name says who somebody is and
-// whose organizational unit what they may do. The authority's key lets its
-// holder be anybody, and here it lies beside the others; for a real installation
-// take an authority that is kept apart.
+// Package devcerts makes certificates for development and tests: an authority,
+// and certificates whose common name identifies the holder and whose
+// organizational units say what the holder may do. With the authority's key
+// anybody can impersonate anybody, and here it lies beside the others. For a
+// real installation use an authority that is kept apart.
 package devcerts
 
 import (
@@ -37,8 +37,8 @@ const (
 	authorityName = "ca"
 )
 
-// Open is the authority of a directory, which is made if there is none: then it
-// is good for ten years.
+// Open returns the authority of a directory. If there is none, it makes one
+// that is valid for ten years.
 func Open(dir string) (*Authority, error) {
 	a := &Authority{dir: dir}
 	certPEM, err := os.ReadFile(filepath.Join(dir, authorityName+certSuffix))
@@ -77,23 +77,23 @@ func (a *Authority) create() error {
 	return err
 }
 
-// A Request says for whom a certificate is.
+// A Request describes a certificate.
 type Request struct {
 	// File begins the names of the two files.
 	File string
-	// Name is the common name, by which the holder is known: a cell's id.
+	// Name is the common name, which identifies the holder: a cell's id.
 	Name string
-	// Units are the organizational units, which are its roles.
+	// Units are the organizational units: the holder's roles.
 	Units []string
-	// Hosts are the names and addresses at which the holder listens. Without
-	// any the certificate is good for asking only: no client takes it for a
-	// server's.
+	// Hosts are the names and addresses at which the holder listens. Without any,
+	// the certificate is valid for clients only: no client accepts it from a
+	// server.
 	Hosts []string
-	// For is how long it is good; it may be negative in tests.
+	// For is how long it is valid; it may be negative in tests.
 	For time.Duration
 }
 
-// Issue writes a certificate and its key, over those that are there.
+// Issue writes a certificate and its key, and replaces earlier ones.
 func (a *Authority) Issue(r Request) (certFile, keyFile string, err error) {
 	now := time.Now()
 	template := &x509.Certificate{

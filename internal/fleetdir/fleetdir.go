@@ -1,7 +1,7 @@
 // Package fleetdir lets the user that runs examples/allinone into its API, and
-// no other user of the host: the API asks for certificates of an authority that
-// the data directory alone has. allinone makes it at each start ([Make]), and
-// diegoctl finds its own certificate there ([Find]).
+// no other user of the host. The API requires certificates of an authority that
+// only the data directory has. allinone makes that authority at each start
+// ([Make]), and diegoctl finds its own certificate there ([Find]).
 package fleetdir
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/diegosdk/diego/internal/devcerts"
 )
 
-// Default is the data directory of this user's allinone: where programs keep
-// what they want to find again or, for a user without a home, a temporary one.
+// Default is the data directory of this user's allinone: the usual directory
+// for a program's state or, for a user without a home, a temporary one.
 func Default() string {
 	home, _ := os.UserHomeDir()
 	if info, err := os.Stat(home); err != nil || !info.IsDir() {
@@ -26,7 +26,7 @@ func Default() string {
 	return filepath.Join(cmp.Or(os.Getenv("XDG_STATE_HOME"), filepath.Join(home, ".local", "state")), "diego-allinone")
 }
 
-// What lies in a data directory for the API.
+// The API's files in a data directory.
 const (
 	apiDir   = "api"
 	urlFile  = "url"
@@ -39,7 +39,7 @@ const validFor = 10 * 365 * 24 * time.Hour
 // Files are the paths of a certificate, its key and its authority, in PEM.
 type Files struct{ Cert, Key, CA string }
 
-// An API is how an allinone is reached.
+// An API says how to reach an allinone.
 type API struct {
 	// URL is where it listens, or did when it last ran.
 	URL string
@@ -69,9 +69,8 @@ type Issuer struct {
 	hosts     []string
 }
 
-// Make begins anew in a data directory that belongs to this process alone: what
-// an earlier run has issued is of no use any more. host is where the API
-// listens.
+// Make prepares a data directory that belongs to this process alone;
+// certificates of an earlier run become invalid. host is where the API listens.
 func Make(data, host string) (*Issuer, error) {
 	dir := filepath.Join(data, apiDir)
 	err := os.RemoveAll(dir)

@@ -10,8 +10,9 @@ import (
 	"syscall"
 )
 
-// check makes sure that nobody else has put the data directory where everybody
-// may put something, as in /tmp: its address and authority would be theirs.
+// check makes sure that no other user made the data directory in a place that
+// is open to everybody, for example /tmp: its address and authority would be
+// theirs.
 func check(data string) error {
 	parent, err := os.Stat(filepath.Dir(filepath.Clean(data)))
 	if err != nil || parent.Mode()&fs.ModeSticky == 0 {

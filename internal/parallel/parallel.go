@@ -1,5 +1,5 @@
-// Package parallel does many things at a time, or one after the other where a
-// test or a simulation wants an order.
+// Package parallel calls a function many times, several at a time, or one after
+// the other if a test or a simulation needs an order.
 package parallel
 
 import (

@@ -1,9 +1,9 @@
 // Package reach says which addresses a daemon may connect to on behalf of
 // others, who choose the URLs: downloads, uploads and callbacks.
 //
-// What is judged is the address that is about to be dialled, after names were
-// resolved and for each connection that a redirect takes. A name proves nothing:
-// it may lead anywhere, and elsewhere the next time.
+// It judges the address that is about to be dialled, after names were resolved,
+// on each connection and so also after a redirect. A name proves nothing: it
+// may lead anywhere, and elsewhere the next time.
 package reach
 
 import (
@@ -24,7 +24,7 @@ var ErrRefused = errors.New("the address may not be reached")
 // A RefusedError says that a policy does not let an address be reached.
 type RefusedError struct {
 	Addr netip.Addr
-	// Network is the denied one that Addr is in, or leads into.
+	// Network is the denied network that Addr is in, or leads into.
 	Network netip.Prefix
 }
 
@@ -35,16 +35,17 @@ func (e *RefusedError) Error() string {
 // Unwrap makes errors.Is(err, ErrRefused) true.
 func (e *RefusedError) Unwrap() error { return ErrRefused }
 
-// A Policy allows and denies networks. What is in one of Allow may be reached;
-// of the rest, what is in one of Deny may not, nor what every policy denies: the
-// host itself, its link, and metadata services. An IPv6 address that stands for an IPv4 address (mapped, NAT64, 6to4 and the like) may be
-// reached if both may.
+// A Policy allows and denies networks. Addresses in one of Allow may be
+// reached. Of the others, those in one of Deny may not, nor those that every
+// policy denies: the host itself, its link, and metadata services. An IPv6
+// address that stands for an IPv4 address (mapped, NAT64, 6to4 and the like)
+// may be reached if both may.
 type Policy struct {
 	Allow, Deny []netip.Prefix
 }
 
-// denied are the networks that every policy denies. What listens there believes
-// that only the host or its link can ask it.
+// denied are the networks that every policy denies. Servers there assume that
+// only the host or its link can reach them.
 var denied = parse(
 	"0.0.0.0/8", "::/128", // unspecified: mostly the host
 	"127.0.0.0/8", "::1/128", // loopback
@@ -86,7 +87,7 @@ func find(list []netip.Prefix, addr netip.Addr) (netip.Prefix, bool) {
 	return netip.Prefix{}, false
 }
 
-// plain is a network of IPv4-mapped addresses as one of IPv4.
+// plain turns a network of IPv4-mapped addresses into one of IPv4.
 func plain(network netip.Prefix) netip.Prefix {
 	const mapped = 96
 	if network.Addr().Is4In6() && network.Bits() >= mapped {
@@ -102,8 +103,8 @@ var (
 	teredo     = netip.MustParsePrefix("2001::/32")
 )
 
-// forms are the addresses that stand for the one that is dialled: itself, and
-// the IPv4 address that is in it.
+// forms lists the addresses that a dialled address stands for: itself, and an
+// IPv4 address inside it.
 func forms(addr netip.Addr) []netip.Addr {
 	addr = addr.Unmap().WithZone("")
 	if addr.Is4() {
@@ -129,9 +130,9 @@ func forms(addr netip.Addr) []netip.Addr {
 	return list
 }
 
-// Client makes requests to what p allows, and waits at most that long for the
-// beginning of an answer. It asks no proxy, also if the environment names one: a
-// proxy would dial what nobody has judged.
+// Client makes requests to addresses that p allows, and waits at most answer
+// for an answer to begin. It uses no proxy, even if the environment names one:
+// a proxy would dial addresses that were not judged.
 func (p Policy) Client(answer time.Duration) *http.Client {
 	dialer := &net.Dialer{
 		Timeout: 30 * time.Second, KeepAlive: 30 * time.Second,
@@ -148,8 +149,8 @@ func (p Policy) Client(answer time.Duration) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// Parse reads networks such as 10.0.0.0/8, and addresses, which are networks of
-// one. The error names the one that is neither.
+// Parse reads networks, for example 10.0.0.0/8, and addresses, which are
+// networks of one. The error names an element that is neither.
 func Parse(list []string) (networks []netip.Prefix, err error) {
 	for _, text := range list {
 		network, err := netip.ParsePrefix(text)

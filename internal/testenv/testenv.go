@@ -1,5 +1,5 @@
-// Package testenv is what a test says when its machine lacks something: the
-// only place in the module where a test may skip.
+// Package testenv lets a test say what its machine lacks. It is the only place
+// in the module where a test may skip.
 package testenv
 
 import (
@@ -13,9 +13,9 @@ import (
 // failure. scripts/test sets it to 1 in CI.
 const RequireAll = "DIEGO_TEST_REQUIRE_ALL"
 
-// Skips is the environment variable that names a file, unless it is empty, to
-// which each skipped test is added: without -v, go test says nothing of skips.
-// scripts/test shows the file at its end.
+// Skips is the environment variable with the name of a file, unless it is
+// empty. Each skipped test is added to that file, because go test without -v
+// does not report skips. scripts/test prints the file at its end.
 const Skips = "DIEGO_TEST_SKIPS"
 
 // Missing ends the test because the machine lacks what. It skips on somebody's
@@ -31,7 +31,7 @@ func Missing(t testing.TB, what, remedy string) {
 	t.Skipf("%s is missing: %s", what, remedy)
 }
 
-// Root ends a test that takes root, unless root runs it.
+// Root ends a test that needs root, unless root runs it.
 func Root(t testing.TB) {
 	t.Helper()
 	if os.Geteuid() != 0 {

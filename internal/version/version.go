@@ -7,8 +7,8 @@ import (
 	"runtime/debug"
 )
 
-// Of returns the version of this program and of the Go that has built it, or
-// "unknown" where the build does not say.
+// Of returns the version of this program and of the Go that built it, or
+// "unknown" if the build does not say.
 func Of() (program, goVersion string) {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		return info.Main.Version, info.GoVersion

@@ -1,6 +1,6 @@
-// Package wire carries calls over HTTP. It knows nothing of what is called: a
-// call is data, of which a [Server] makes a handler and a [Client] a request,
-// so that both sides and the documentation follow from one line of a table.
+// Package wire carries calls over HTTP. It knows nothing about the calls
+// themselves. A call is data; a [Server] makes a handler of it and a [Client] a
+// request. So both sides and the documentation follow from one line of a table.
 //
 //   - [Call] has one answer: JSON to JSON
 //   - [List] answers with many items, one line each, and a line that says that
@@ -21,24 +21,24 @@ import (
 // None is the type of arguments or answers that hold nothing.
 type None struct{}
 
-// A Repeat says whether a client may make a call again of which it does not
-// know what became.
+// A Repeat says whether a client may repeat a call whose outcome it does not
+// know.
 type Repeat uint8
 
 const (
-	// Always: doing it twice is doing it once.
+	// Always: the call is idempotent.
 	Always Repeat = iota
-	// Once: only with a request id, under which it is carried out once.
+	// Once: only under a request id, with which it is carried out once.
 	Once
-	// Never: who asks must find out by other means.
+	// Never: the caller must find out by other means.
 	Never
 )
 
-// Info is what a table says of a call besides its types.
+// Info is what a table says about a call besides its types.
 type Info struct {
 	// Name is the name of the Go method.
 	Name string
-	// Method and Path are the request's.
+	// Method and Path are those of the request.
 	Method, Path string
 	// Roles may make the call.
 	Roles []string
@@ -46,12 +46,11 @@ type Info struct {
 	Repeat Repeat
 	// Doc is a sentence or two.
 	Doc string
-	// Long calls last until one side ends them, and what they send goes out at
-	// once.
+	// Long calls last until one side ends them; what they write is sent at once.
 	Long bool
-	// Silence is how long an answer that has begun may pause: 0 means as long
-	// as the client waits for any answer, less than 0 for ever. For a feed it
-	// holds where the answer has no HeartbeatHeader.
+	// Silence is how long an answer that has begun may pause: 0 means as long as
+	// the client waits for any answer, less than 0 for ever. For a feed it applies
+	// if the answer has no HeartbeatHeader.
 	Silence time.Duration
 }
 
@@ -59,7 +58,8 @@ type Info struct {
 // see it.
 type Endpoint[A any] interface {
 	About() *Info
-	// Types are those of arguments and answers. An answer of kind Seq has many.
+	// Types are the types of arguments and answers. An answer of kind Seq has
+	// many.
 	Types() (in, out reflect.Type)
 	serve(s *Server, api A, w http.ResponseWriter, r *http.Request)
 }
@@ -67,8 +67,8 @@ type Endpoint[A any] interface {
 // A Call has one answer.
 type Call[A, In, Out any] struct {
 	Info
-	// Cell names the cell on whose behalf the arguments speak; nil if they
-	// speak for none.
+	// Cell names the cell on whose behalf the arguments speak; nil if there is
+	// none.
 	Cell func(In) string
 	// Serve makes the call in process.
 	Serve func(ctx context.Context, api A, in In) (Out, error)
@@ -110,8 +110,8 @@ func (c *Call[A, In, Out]) Do(ctx context.Context, client *Client, in In) (out O
 	return out, err
 }
 
-// admit does what is the same for all calls before they are served. If it is
-// not ok the request has been answered.
+// admit does what all calls need before they are served. If ok is false, the
+// request has been answered.
 func admit[In any](s *Server, info *Info, cell func(In) string, w http.ResponseWriter, r *http.Request) (in In, ctx context.Context, ok bool) {
 	ctx, _, speaker, err := s.enter(w, r, info)
 	if err == nil {
@@ -127,5 +127,5 @@ func admit[In any](s *Server, info *Info, cell func(In) string, w http.ResponseW
 	return in, ctx, true
 }
 
-// soon is the deadline of what must not take longer than d.
+// soon is the deadline of something that may take d.
 func soon(d time.Duration) time.Time { return time.Now().Add(d) }

@@ -19,24 +19,24 @@ import (
 	"github.com/diegosdk/diego/storage"
 )
 
-// ClientOptions are how a [Client] finds and asks its service. All fields but
-// Find are required; Addresses are if Find is nil.
+// ClientOptions say how a [Client] finds and calls its service. All fields but
+// Find are required; Addresses are required if Find is nil.
 type ClientOptions struct {
 	// Addresses are the base URLs of all processes of the service.
 	Addresses []string
-	// Find says where the leader is, "" if that is not known.
+	// Find returns the leader's address, "" if it is not known.
 	Find func(context.Context) (string, error)
 	HTTP *http.Client
-	// Accept says whether calls may be sent to an address that somebody else
-	// has named.
+	// Accept reports whether calls may be sent to an address that a server has
+	// named.
 	Accept func(address string) bool
-	// Timeout is how long one process may take to begin its answer, and to go
-	// on with it; less where a call's deadline is near and others can be asked.
+	// Timeout is how long one process may take to begin its answer, and to go on
+	// with it; less if a call's deadline is near and others can be asked.
 	Timeout time.Duration
 	// Rounds is how often all processes are tried, Pause the time between.
 	Rounds int
 	Pause  time.Duration
-	// Patience is for how long a feed that is cut tries to go on.
+	// Patience is how long a feed that is cut tries to go on.
 	Patience time.Duration
 	// MaxAnswerBytes bounds an answer, and a line of a list.
 	MaxAnswerBytes int64
@@ -49,39 +49,38 @@ type Client struct {
 
 	mu        sync.Mutex
 	preferred string // where the last call was answered
-	// silent numbers the addresses that gave no answer when they were last
-	// asked, in the order in which they did not.
+	// silent numbers the addresses that did not answer when they were last asked,
+	// in the order of those failures.
 	silent   map[string]int
 	silences int
 }
 
-// NewClient connects to nothing yet.
+// NewClient makes a client. It does not connect yet.
 func NewClient(o ClientOptions) *Client { return &Client{o: o, silent: map[string]int{}} }
 
-// ErrNoAnswer is wrapped by the error of a call of which nobody knows whether
-// it was carried out.
+// ErrNoAnswer is wrapped if it is unknown whether a call was carried out.
 var ErrNoAnswer = errors.New("no answer came")
 
-// ErrUnreachable is wrapped by the error of a call that no server has got.
+// ErrUnreachable is wrapped if no server received the call.
 var ErrUnreachable = errors.New("no server can be reached")
 
-// ErrGarbled is wrapped by the error of an answer that makes no sense.
+// ErrGarbled is wrapped if the answer makes no sense.
 var ErrGarbled = errors.New("the answer makes no sense")
 
-// A final error is returned as it is: part of the answer has been used.
+// A final error is returned as it is, because part of the answer has been used.
 type final struct{ error }
 
 // Unwrap makes errors.Is work with what it holds.
 func (f *final) Unwrap() error { return f.error }
 
-// A hungUp is what became of a feed that has worked and then was silent for too
-// long. Another process is to go on with it, from where it was.
+// A hungUp error ends a feed that worked and then was silent for too long.
+// Another process should continue it from where it was.
 type hungUp struct{ error }
 
 // Unwrap makes errors.Is work with what it holds.
 func (h *hungUp) Unwrap() error { return h.error }
 
-// do makes a call, of one process after the other until one carries it out.
+// do makes a call to one process after the other until one carries it out.
 func (c *Client) do(ctx context.Context, info *Info, in any, accept func(*http.Response) error) error {
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -139,9 +138,9 @@ func (c *Client) do(ctx context.Context, info *Info, in any, accept func(*http.R
 	return err
 }
 
-// patience is how long one process may take to begin its answer. Where the call
-// has a deadline, that is at most half of what is left of it, unless no other
-// attempt follows: a silent process leaves time to ask the next one.
+// patience is how long one process may take to begin its answer. If the call
+// has a deadline, that is at most half of the time that is left, unless no
+// other attempt follows: so a silent process leaves time to ask the next one.
 func (c *Client) patience(ctx context.Context, last bool) time.Duration {
 	deadline, ok := ctx.Deadline()
 	if !ok || last {
@@ -150,8 +149,8 @@ func (c *Client) patience(ctx context.Context, last bool) time.Duration {
 	return min(c.o.Timeout, time.Until(deadline)/2)
 }
 
-// together is what all addresses had to say, each once: the last to be asked
-// may be down while another says what is wrong.
+// together joins the failures of all addresses, each once: the last may be down
+// while another says what is wrong.
 func together(failures []error) error {
 	all, said := failures[0], map[string]bool{failures[0].Error(): true}
 	for _, err := range failures[1:] {
@@ -163,18 +162,18 @@ func together(failures []error) error {
 	return all
 }
 
-// maxAsked bounds how far one call follows what servers say of their leader.
+// maxAsked limits how many hints about the leader one call follows.
 const maxAsked = 10
 
 // A verdict is what a failure means for the call.
 type verdict uint8
 
 const (
-	// stop: it was answered.
+	// stop: the call was answered.
 	stop verdict = iota
-	// elsewhere: it was not carried out, and another process may do it.
+	// elsewhere: the call was not carried out, and another process may do it.
 	elsewhere
-	// unknown: it may have been carried out.
+	// unknown: the call may have been carried out.
 	unknown
 )
 
@@ -243,8 +242,8 @@ func (c *Client) request(ctx context.Context, limit time.Duration, address, id s
 	return request, w, nil
 }
 
-// readProblem makes a problem of the answer. It is not ok if that is not
-// one of ours.
+// readProblem makes a problem of the answer. ok is false if the answer is not
+// one of our problems.
 func (c *Client) readProblem(answer *http.Response) (p problem.Problem, ok bool) {
 	const enough = 1 << 20
 	text, _ := io.ReadAll(io.LimitReader(answer.Body, enough))
@@ -261,9 +260,9 @@ func (c *Client) readProblem(answer *http.Response) (p problem.Problem, ok bool)
 	return problem.Problem{Status: answer.StatusCode, Title: answer.Status, Detail: string(bytes.ToValidUTF8(text, nil))}, false
 }
 
-// order is whom to ask: the leader as far as is known, then all others.
-// Those that were silent come last, the latest at the very end: a call may have
-// no more time than one of them takes.
+// order is the order in which to ask: the leader as far as it is known, then
+// all others. Silent ones come last, the latest at the very end, because a call
+// may have only the time that one of them takes.
 func (c *Client) order(ctx context.Context) []string {
 	list := slices.Clone(c.o.Addresses)
 	c.mu.Lock()
@@ -311,7 +310,7 @@ func (c *Client) forget(address string, err error) {
 	}
 }
 
-// notSent reports whether no server can have got the request: there was no
+// notSent reports whether no server can have received the request: there was no
 // connection, or none to a server that the client trusts.
 func notSent(err error) bool {
 	var op *net.OpError
@@ -327,7 +326,7 @@ type watch struct {
 	limit  time.Duration
 }
 
-// errLate is why a watch ends a request. It is a deadline that was missed.
+// errLate is the reason of a watch for ending a request: a missed deadline.
 type errLate struct{ limit time.Duration }
 
 func (e errLate) Error() string { return fmt.Sprintf("nothing came for %v", e.limit) }
@@ -342,8 +341,8 @@ func (w *watch) stop() {
 	w.cancel(nil)
 }
 
-// explain names the true cause of an error. What reads the answer gets it as
-// soon as that fails.
+// explain names the true cause of an error. The reader of the answer gets the
+// error as soon as that fails.
 func (w *watch) explain(err error) error {
 	var late errLate
 	if err != nil && errors.As(context.Cause(w.ctx), &late) {
@@ -352,8 +351,8 @@ func (w *watch) explain(err error) error {
 	return err
 }
 
-// body lets each piece of an answer take the time anew, or as long as silence
-// says. What the caller does between the pieces does not count.
+// body gives each piece of an answer the full time again, or silence. The
+// caller's time between the pieces does not count.
 func (w *watch) body(r io.ReadCloser, silence time.Duration) io.ReadCloser {
 	switch {
 	case silence < 0:

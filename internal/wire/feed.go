@@ -17,22 +17,22 @@ import (
 	"github.com/diegosdk/diego/httpapi/problem"
 )
 
-// A Feed is a list without an end, sent as server-sent events: the id of each
-// is its position, from which another request goes on. Arguments are in the
+// A Feed is an endless list, sent as server-sent events. The id of each event
+// is its position, from which another request continues. Arguments are in the
 // query. It is a GET, so that a browser's EventSource can read it.
 type Feed[A, In, Item any] struct {
 	Info
-	// Query and Parse are the arguments in a URL and back. Parse gets the
-	// position after which to go on, if the reader knows one.
+	// Query and Parse convert the arguments to a URL and back. Parse gets the
+	// position after which to continue, if the reader knows one.
 	Query func(In) url.Values
 	Parse func(q url.Values, lastEventID string) (In, error)
-	// Open begins the feed in process. reached is where the reader goes on if
-	// it has seen no item after that; it may grow while items are not wanted,
-	// and is never beyond an item that was not taken yet. A feed that can only
-	// fail does so here.
+	// Open begins the feed in process. reached is the position from which the
+	// reader continues if it has seen no item after it. It may grow while items
+	// are not wanted, and is never beyond an item that was not taken yet. A feed
+	// that can only fail fails here.
 	Open func(ctx context.Context, api A, in In) (items iter.Seq2[Item, error], reached func() int64, err error)
-	// Position is an item's, Kind its name. An item that comes with an error
-	// may have a position too, and 0 if it has none.
+	// Position is an item's position, and Kind the name of its kind. An item that
+	// comes with an error may have a position too, or 0.
 	Position func(*Item) int64
 	Kind     func(*Item) string
 }
@@ -47,9 +47,9 @@ func (f *Feed[A, In, Item]) Types() (in, out reflect.Type) {
 
 const problemEvent = "problem"
 
-// HeartbeatHeader says in the answer to a feed how often the server sends
-// something at least, such as "5s". A client takes the feed for cut after
-// missedBeats of them.
+// HeartbeatHeader is the header of a feed's answer that says how often the
+// server sends something, at least, for example "5s". A client considers the
+// feed cut after missedBeats of them.
 const (
 	HeartbeatHeader = "Diego-Heartbeat"
 	missedBeats     = 3
@@ -109,8 +109,8 @@ func (f *Feed[A, In, Item]) serve(s *Server, api A, w http.ResponseWriter, r *ht
 	}
 }
 
-// A feedWriter sends events, and a heartbeat when there are none for a while. A
-// reader that does not take them in time is cut off, and resumes.
+// A feedWriter sends events, and a heartbeat if there are none for a while. A
+// reader that does not accept them in time is cut off, and resumes.
 type feedWriter struct {
 	server  *Server
 	w       http.ResponseWriter
@@ -131,7 +131,7 @@ func newFeedWriter(s *Server, w http.ResponseWriter, cancel context.CancelFunc, 
 }
 
 // alive sends a heartbeat: a comment or, so that a reader that wants few events
-// does not fall out of the log, the position that was reached.
+// does not fall out of the log, the reached position.
 func (f *feedWriter) alive() {
 	<-f.turn
 	defer func() { f.turn <- struct{}{} }()
@@ -142,8 +142,8 @@ func (f *feedWriter) alive() {
 	f.write(text)
 }
 
-// send sends what is at a position, 0 if it has none, and reports whether to go
-// on.
+// send sends the text for a position, 0 if it has none, and reports whether to
+// go on.
 func (f *feedWriter) send(at int64, text []byte) bool {
 	<-f.turn
 	defer func() { f.turn <- struct{}{} }()
@@ -178,10 +178,10 @@ func (f *feedWriter) finish() {
 	f.turn <- struct{}{}
 }
 
-// Follow reads the feed through a client. After a cut it goes on where it was,
-// with whichever process answers; resume gives the arguments for that. It ends
-// with an error that nobody can mend, or when nobody has answered for the
-// client's Patience.
+// Follow reads the feed through a client. After a cut it continues from where
+// it was, with any process that answers; resume returns the arguments for that.
+// It ends with an error that a repetition cannot repair, or when nobody has
+// answered for the client's Patience.
 func (f *Feed[A, In, Item]) Follow(ctx context.Context, client *Client, in In, resume func(In, int64) In) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		var none Item
@@ -253,9 +253,9 @@ type event struct {
 	data []byte
 }
 
-// follow reads one connection's events until each returns false. Nil means that
-// the connection was cut after it had worked, or that its server hangs: that
-// one is asked last then.
+// follow reads the events of one connection until each returns false. Nil means
+// that the connection was cut after it had worked, or that its server hangs;
+// such a server is asked last next time.
 func (c *Client) follow(ctx context.Context, info *Info, query url.Values, each func(event) bool) error {
 	at := *info
 	at.Path += "?" + query.Encode()
@@ -276,8 +276,8 @@ func (c *Client) follow(ctx context.Context, info *Info, query url.Values, each 
 				case seen && errors.As(err, &late):
 					return &hungUp{fmt.Errorf("%s: %w: %w", info.Name, ErrNoAnswer, err)}
 				case seen:
-					// It has worked: the pause before the next attempt keeps
-					// a server that cuts at once from being asked all the time.
+					// The feed has worked. The pause keeps the client from asking a server
+					// that cuts at once again and again.
 					return c.rest(ctx)
 				}
 				return err
@@ -306,8 +306,8 @@ func (c *Client) follow(ctx context.Context, info *Info, query url.Values, each 
 	})
 }
 
-// mayPass reports whether an error is of the way to a server, or of one that
-// has lost its store or is about to be replaced.
+// mayPass reports whether an error comes from the network, or from a server
+// that has lost its store or is about to be replaced.
 func (c *Client) mayPass(err error) bool {
 	var remote *problem.RemoteError
 	if errors.As(err, &remote) {

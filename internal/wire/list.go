@@ -88,8 +88,7 @@ func (l *List[A, In, Item]) serve(s *Server, api A, w http.ResponseWriter, r *ht
 	}
 }
 
-// errStuck is why a list ends that makes no progress. It is a deadline that was
-// missed.
+// errStuck is why a list without progress ends: a missed deadline.
 type errStuck struct{ limit time.Duration }
 
 func (e errStuck) Error() string {
@@ -99,8 +98,8 @@ func (e errStuck) Error() string {
 // Unwrap makes errors.Is(err, context.DeadlineExceeded) true.
 func (e errStuck) Unwrap() error { return context.DeadlineExceeded }
 
-// A listWriter sends lines in pieces of some size, each with a deadline of its
-// own, so that a long list may take as long as its reader keeps reading.
+// A listWriter sends lines in pieces, each with a deadline of its own, so that
+// a long list may take as long as its reader keeps reading.
 type listWriter struct {
 	server  *Server
 	w       http.ResponseWriter
@@ -113,7 +112,7 @@ type listWriter struct {
 	patience *time.Timer
 }
 
-// explain names the true cause of an error that a list ends with.
+// explain names the true cause of an error that ends a list.
 func (l *listWriter) explain(ctx context.Context, err error) error {
 	var stuck errStuck
 	if err != nil && errors.As(context.Cause(ctx), &stuck) {
@@ -124,7 +123,7 @@ func (l *listWriter) explain(ctx context.Context, err error) error {
 
 const pieceBytes = 32 << 10
 
-// buffers are those of lists that have been sent, and empty.
+// buffers are the empty buffers of lists that have been sent.
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 func newListWriter(s *Server, w http.ResponseWriter, live bool) *listWriter {
@@ -157,8 +156,8 @@ func (l *listWriter) finishLine(text []byte) {
 	l.buffer.WriteString("}\n")
 }
 
-// end writes the last line. A list that fits one piece has a length, which saves
-// both sides some work.
+// end writes the last line. A list that fits into one piece has a
+// Content-Length, which saves both sides some work.
 func (l *listWriter) end() error {
 	l.beginLine("end")
 	l.finishLine(strconv.AppendInt(l.buffer.AvailableBuffer(), int64(l.lines), 10))
@@ -286,8 +285,8 @@ func nextLine(r *bufio.Reader, limit int64) (readLine, error) {
 
 var itemPrefix, itemSuffix = []byte(`{"item":`), []byte("}\n")
 
-// appendJSON and unmarshal are json.Marshal and json.Unmarshal, but call methods
-// that a type has of its own without checking the text once more.
+// appendJSON and unmarshal are json.Marshal and json.Unmarshal, but call the
+// methods of a type without checking the text once more.
 func appendJSON[T any](dst []byte, v *T) ([]byte, error) {
 	if a, ok := any(v).(interface{ AppendJSON([]byte) ([]byte, error) }); ok {
 		return a.AppendJSON(dst)

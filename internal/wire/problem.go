@@ -9,22 +9,22 @@ import (
 	"github.com/diegosdk/diego/httpapi/problem"
 )
 
-// A Kind is one kind of error that travels.
+// A Kind is one kind of error that travels over HTTP.
 type Kind struct {
-	// Name is its type without the prefix.
+	// Name is the problem's type without the prefix.
 	Name string
-	// Status is that of the answer; see StatusOf.
+	// Status is the status of the answer; see StatusOf.
 	Status int
 	// StatusOf, unless nil, is the status for one error.
 	StatusOf func(error) int
 	Title    string
 	// InPlace says that a list goes on after such an error.
 	InPlace bool
-	// Encode is what the error knows, and false if it is of another kind. It
-	// looks into errors that wrap it; text is what it says itself.
+	// Encode returns the content of the error, and false if it is of another kind.
+	// It looks into errors that wrap it; text is the error's own text.
 	Encode func(error) (v any, text string, ok bool)
-	// Decode makes the error again. The text of the whole error is put around
-	// it where that says more.
+	// Decode restores the error. The text of the whole error is put around it if
+	// that says more.
 	Decode func(json.RawMessage) (error, error)
 	// Example is an error of this kind, for the documentation and the tests.
 	Example error
@@ -92,9 +92,8 @@ func (p *Problems) Encode(err error) problem.Problem {
 	}
 }
 
-// Decode makes the error of a problem again: what errors.Is and errors.As
-// recognise on the one side they do on the other. A problem of no known kind is
-// a *[problem.RemoteError].
+// Decode restores the error of a problem: errors.Is and errors.As find the same
+// on both sides. A problem of unknown kind is a *[problem.RemoteError].
 func (p *Problems) Decode(from problem.Problem) error {
 	name := strings.TrimPrefix(from.Type, problem.TypePrefix)
 	for i := range p.Kinds {
