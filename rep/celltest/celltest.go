@@ -41,15 +41,14 @@ type Options struct {
 // A Harness is one cell under test and what the suite may do to it. All fields
 // are required unless they say otherwise.
 type Harness struct {
-	// Cell is the cell as the control plane reaches it. It is empty, has the zone
-	// and root file systems that it likes, and room for three instances of 64 MiB
-	// memory and 64 MiB disk. If it is an auction.InventoryClient too, the suite
-	// checks that.
+	// Cell is the cell as the control plane reaches it. It is empty and has room for
+	// three instances with 64 MiB of memory and 64 MiB of disk each. If it is an
+	// auction.InventoryClient too, the suite checks that.
 	Cell auction.CellClient
 	// RunInfo is work that runs until End or the cell ends it.
 	RunInfo executor.RunInfo
-	// End makes the work of an instance or task end by itself, as a failure or,
-	// if failed is false, well. The cell hears of it in its own way.
+	// End makes the work of an instance or task end by itself: as a failure, or
+	// well if failed is false. It does not tell the cell.
 	End func(t testing.TB, instanceGUID string, failed bool)
 	// Begun is how often the work of an instance or task has begun. It may be
 	// called while the cell waits for an answer of the BBS.
