@@ -102,7 +102,45 @@ func (b *BBS) ActualLRPGroup(ctx context.Context, processGUID string, index int)
 // slots lists the slots of which f may want a record, each whole: a record that
 // f does not want may hide one that it does.
 func (b *BBS) slots(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.Slot, error] {
-	return slotsOf(b.records(ctx, storage.ActualLRPFilter{ProcessGUIDs: f.ProcessGUIDs, Indices: f.Indices, Domains: f.Domains}))
+	whole := storage.ActualLRPFilter{ProcessGUIDs: f.ProcessGUIDs, Indices: f.Indices}
+	if len(f.Domains) == 0 || len(f.ProcessGUIDs) > 0 {
+		return slotsOf(b.records(ctx, whole))
+	}
+	// A process that has come back in another domain has records in both, so the
+	// domain tells only which processes to read.
+	return func(yield func(lrp.Slot, error) bool) {
+		const most = 500 // processes at a time
+		read := func(guids []string) bool {
+			whole.ProcessGUIDs = guids
+			for slot, err := range slotsOf(b.records(ctx, whole)) {
+				if !isCorrupt(err) && !yield(slot, err) { // what is corrupt was told below
+					return false
+				}
+			}
+			return true
+		}
+		var guids []string
+		for r, err := range b.records(ctx, storage.ActualLRPFilter{Indices: f.Indices, Domains: f.Domains}) {
+			switch {
+			case err != nil:
+				if !yield(lrp.Slot{}, err) {
+					return
+				}
+				continue
+			case len(guids) > 0 && guids[len(guids)-1] == r.ProcessGUID:
+				continue
+			case len(guids) == most:
+				if !read(guids) {
+					return
+				}
+				guids = nil
+			}
+			guids = append(guids, r.ProcessGUID)
+		}
+		if len(guids) > 0 {
+			read(guids)
+		}
+	}
 }
 
 // Slot returns everything recorded at one index, which may be nothing.
