@@ -27,9 +27,9 @@ type Options struct {
 	// Dial makes the client of a present cell. It is required.
 	Dial bbs.Dial
 	// Owner names this process among those that may lead, and is unique; see
-	// LeadershipOptions. It is required.
+	// [bbs.LeadershipOptions]. It is required.
 	Owner string
-	// Address is where others reach it; see LeadershipOptions.
+	// Address is where others reach it; see [bbs.LeadershipOptions].
 	Address string
 	// Auctioneer places work in another process, for example an
 	// httpapi.RemoteAuctioneer. Nil means that this process places it.
@@ -49,7 +49,7 @@ type Options struct {
 	LeaderTTL time.Duration
 	// MaxClockSkew is how far Now and the store's clock may differ for this
 	// process to begin to lead (default 1 min; negative means any difference). See
-	// LeadershipOptions.
+	// [bbs.LeadershipOptions].
 	MaxClockSkew time.Duration
 	// WatchInterval is how often the list of present cells is checked (default 1
 	// s).
@@ -119,7 +119,7 @@ type ControlPlane struct {
 	Leadership *bbs.Leadership
 
 	o      Options
-	leader *bbs.Leader
+	duties *bbs.Duties
 	epoch  int64 // of the leadership at the last Tick; 0 without one
 }
 
@@ -158,7 +158,7 @@ func New(o Options) (*ControlPlane, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.leader, err = bbs.NewLeader(bbs.LeaderOptions{
+	if p.duties, err = bbs.NewDuties(bbs.DutiesOptions{
 		Store: o.Store, Leadership: p.Leadership, Dial: o.Dial, Auctioneer: o.Auctioneer,
 		LRPs: o.LRPs, Tasks: o.Tasks, Callbacks: o.Callbacks,
 		CallbackAllow: o.CallbackAllow, CallbackDeny: o.CallbackDeny, Post: o.Post,
@@ -167,11 +167,11 @@ func New(o Options) (*ControlPlane, error) {
 	}); err != nil {
 		return nil, err
 	}
-	p.BBS = p.leader.BBS
+	p.BBS = p.duties.BBS
 	var place func(...auction.Item)
 	if o.Auctioneer == nil {
 		a := o.Auction
-		a.Directory, a.Reporter, a.Now, a.Metrics, a.Logger = p.leader.Directory, p.BBS, o.Now, o.Metrics, o.Logger
+		a.Directory, a.Reporter, a.Now, a.Metrics, a.Logger = p.duties.Directory, p.BBS, o.Now, o.Metrics, o.Logger
 		a.Concurrency = cmp.Or(a.Concurrency, o.Concurrency)
 		if p.Auctioneer, err = auction.NewRunner(a); err != nil {
 			return nil, err
@@ -179,12 +179,12 @@ func New(o Options) (*ControlPlane, error) {
 		place = p.Auctioneer.Request
 	}
 	if p.Converger, err = converge.NewConverger(converge.ConvergerOptions{
-		Store: p.leader.Store, Effects: p.leader, LRPs: o.LRPs, Tasks: o.Tasks, Guard: o.Guard,
+		Store: p.duties.Store, Effects: p.duties, LRPs: o.LRPs, Tasks: o.Tasks, Guard: o.Guard,
 		Interval: o.ConvergenceInterval, FullInterval: o.FullConvergenceInterval, Concurrency: o.Concurrency, Now: o.Now, Metrics: o.Metrics, Logger: o.Logger,
 	}); err != nil {
 		return nil, err
 	}
-	p.leader.Connect(place, p.Converger.Trigger)
+	p.duties.Connect(place, p.Converger.Trigger)
 	return p, nil
 }
 
@@ -221,7 +221,7 @@ func (p *ControlPlane) Converge(context.Context) error {
 	return nil
 }
 
-// Ready is for HandlerOptions: a control plane is ready, also as a standby,
+// Ready is for a probe such as /readyz (httpapi.HandlerOptions.Ready): a control plane is ready, also as a standby,
 // once its store answers and somebody leads, unless its clock keeps it from
 // leading.
 func (p *ControlPlane) Ready(ctx context.Context) bbs.Readiness {
@@ -270,16 +270,16 @@ func (p *ControlPlane) Tick(ctx context.Context) error {
 	}
 	if p.epoch != led {
 		p.Converger.Forget()
-		p.leader.Begin()
+		p.duties.Begin()
 	}
-	lookErr := p.leader.Look(ctx)
+	lookErr := p.duties.Look(ctx)
 	_, _, passErr := p.Converger.Tick(ctx)
-	actErr := p.leader.Act(ctx)
+	actErr := p.duties.Act(ctx)
 	var roundErr error
 	if p.Auctioneer != nil {
 		_, roundErr = p.Auctioneer.Round(ctx)
 	}
-	p.leader.CallBack(ctx)
+	p.duties.CallBack(ctx)
 	return errors.Join(err, lookErr, passErr, actErr, roundErr)
 }
 
@@ -288,7 +288,7 @@ func (p *ControlPlane) Run(ctx context.Context) error {
 	return p.Leadership.Run(ctx, func(ctx context.Context) {
 		p.o.Logger.Info("leading")
 		var wg sync.WaitGroup
-		wg.Go(func() { p.leader.Run(ctx) })
+		wg.Go(func() { p.duties.Run(ctx) })
 		wg.Go(func() { _ = p.Converger.Run(ctx) })
 		if p.Auctioneer != nil {
 			wg.Go(func() { _ = p.Auctioneer.Run(ctx) })

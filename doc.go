@@ -9,7 +9,7 @@
 //   - auction.Runner, which places work on cells
 //   - converge.Converger, which repairs what got lost
 //   - bbs.Leadership, which lets one of several control planes act, and
-//     bbs.Leader, which carries out what was decided
+//     bbs.Duties, which carry out what was decided
 //
 // Each part has a method that does one step. [ControlPlane.Tick] is one step of
 // all of them, and [ControlPlane.Run] adds the goroutines and timers. Package

@@ -5,9 +5,9 @@
 // subscribers follow the log of events (events.go, tail.go). A repeated call is
 // recognised by its request id (requestid.go).
 //
-// One process leads ([Leadership]). Its [Leader] does the rest: it carries out
-// the effects of what was committed (outbox.go), follows what others have
-// committed (follower.go), notifies consumers of completed tasks
+// One process leads (leadership.go). Its [Duties] are the rest (duties.go): it
+// carries out the effects of what was committed (outbox.go), follows what others
+// have committed (follower.go), notifies consumers of completed tasks
 // (callbacks.go), and compares records with the containers of cells
 // (rollcall.go).
 //

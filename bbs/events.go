@@ -55,32 +55,43 @@ func PositionOf(ctx context.Context, after storage.Cursor, f storage.EventFilter
 // then read all records again. An event that cannot be decoded comes as an
 // error that wraps storage.ErrCorrupt, and the list goes on.
 func (b *BBS) Subscribe(ctx context.Context, after storage.Cursor, f storage.EventFilter) (iter.Seq2[storage.Event, error], error) {
-	events, _, err := SubscribeWithPosition(ctx, b, after, f)
+	events, _, err := b.SubscribeWithPosition(ctx, after, f)
 	return events, err
 }
 
-// SubscribeWithPosition is b.Subscribe, and also reports the position that the
-// list has reached: the reader has received every event up to it that f wants.
-func SubscribeWithPosition(ctx context.Context, b *BBS, after storage.Cursor, f storage.EventFilter) (events iter.Seq2[storage.Event, error], reached *atomic.Int64, err error) {
-	reached = new(atomic.Int64)
+// A PositionSubscriber is an [API] that knows how far a subscription has come
+// while no event is wanted. [BBS] is one. Without it, as in a wrapper that hides
+// it, a subscriber over HTTP that waits long and is cut off may find that its
+// position has left the log. Its methods may be called at the same time.
+type PositionSubscriber interface {
+	// SubscribeWithPosition is Subscribe, and also returns the position that the
+	// list has reached: the reader has taken every event up to there that f wants.
+	SubscribeWithPosition(ctx context.Context, after storage.Cursor, f storage.EventFilter) (events iter.Seq2[storage.Event, error], position func() storage.Cursor, err error)
+}
+
+var _ PositionSubscriber = (*BBS)(nil)
+
+// SubscribeWithPosition implements [PositionSubscriber].
+func (b *BBS) SubscribeWithPosition(ctx context.Context, after storage.Cursor, f storage.EventFilter) (events iter.Seq2[storage.Event, error], position func() storage.Cursor, err error) {
 	after, err = PositionOf(ctx, after, f, b.Log)
 	if err != nil {
-		return nil, reached, err
+		return nil, nil, err
 	}
+	var reached atomic.Int64
 	reached.Store(int64(after))
 	return func(taken func(storage.Event, error) bool) {
 		yield := func(e storage.Event, err error) bool {
 			b.believe(ctx, err)
 			return taken(e, err)
 		}
-		position, ok := after, true
+		at, ok := after, true
 		for ok {
-			if position, ok = b.catchUp(ctx, position, f, yield); ok {
-				reached.Store(int64(position))
-				position, ok = b.keepUp(ctx, position, f, reached, yield)
+			if at, ok = b.catchUp(ctx, at, f, yield); ok {
+				reached.Store(int64(at))
+				at, ok = b.keepUp(ctx, at, f, &reached, yield)
 			}
 		}
-	}, reached, nil
+	}, func() storage.Cursor { return storage.Cursor(reached.Load()) }, nil
 }
 
 // catchUp yields the events of the log after a position, and returns the

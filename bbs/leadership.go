@@ -39,7 +39,10 @@ func (e *NotLeaderError) Error() string {
 	case e.Leader == "":
 		return fmt.Sprintf("%v of %q; nobody is known to be, so try again soon", ErrNotLeader, e.Role)
 	}
-	return fmt.Sprintf("%v of %q; ask %q", ErrNotLeader, e.Role, e.Leader)
+	if e.Address == "" {
+		return fmt.Sprintf("%v of %q; ask %q", ErrNotLeader, e.Role, e.Leader)
+	}
+	return fmt.Sprintf("%v of %q; ask %q at %s", ErrNotLeader, e.Role, e.Leader, e.Address)
 }
 
 // Unwrap makes errors.Is work with ErrNotLeader and storage.ErrFenced.
@@ -162,11 +165,14 @@ func NewLeadership(o LeadershipOptions) (*Leadership, error) {
 	return &Leadership{o: o, asked: make(chan struct{})}, v.Err()
 }
 
+// minRenewedTTL is the shortest TTL of a lease that is renewed three times as
+// often.
+const minRenewedTTL = 3 * time.Millisecond
+
 // CheckLeaderTTL refuses a TTL that is too short to be renewed in time; 0 means
 // the default.
 func CheckLeaderTTL(v *executor.Validator, field string, ttl time.Duration) {
-	const least = 3 * time.Millisecond
-	v.Check(ttl == 0 || ttl >= least, field, ttl, "at least 3ms")
+	v.Check(ttl == 0 || ttl >= minRenewedTTL, field, ttl, "at least 3ms")
 }
 
 // Tick takes or renews the lease, or gives it up: a leader whose commits have
@@ -411,7 +417,7 @@ type Readiness struct {
 	Why string `json:"why,omitempty"`
 }
 
-// FindLeader is for ClientOptions.Find: it finds the process that leads in a
+// FindLeader is for httpapi.ClientOptions.Find: it finds the process that leads in a
 // role, "bbs" or "auctioneer", for clients with access to the store.
 func FindLeader(store storage.Reader, role string) func(context.Context) (address string, err error) {
 	return func(ctx context.Context) (string, error) {

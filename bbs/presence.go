@@ -72,7 +72,7 @@ type Announcer struct {
 const MaxPresenceTTL = time.Hour
 
 // NewAnnouncer fails with an *executor.ValidationError if a required option is
-// missing or the presence is too large.
+// missing, the TTL is outside its limits, or the presence is too large.
 func NewAnnouncer(o AnnouncerOptions) (*Announcer, error) {
 	var v executor.Validator
 	v.Check((o.Store != nil) != (o.BBS != nil), "store", "", "either a store or a BBS")
@@ -84,7 +84,7 @@ func NewAnnouncer(o AnnouncerOptions) (*Announcer, error) {
 	}
 	v.Check(len(value) <= storage.MaxLeaseValueBytes, "presence", fmt.Sprintf("%d bytes", len(value)), "at most 32768 bytes")
 	o.TTL = cmp.Or(o.TTL, 15*time.Second)
-	v.Check(o.TTL > 0 && o.TTL <= MaxPresenceTTL, "ttl", o.TTL, "more than 0 and at most 1h")
+	v.Check(o.TTL >= minRenewedTTL && o.TTL <= MaxPresenceTTL, "ttl", o.TTL, "at least 3ms and at most 1h")
 	return &Announcer{o: o, value: value}, v.Err()
 }
 
@@ -187,7 +187,8 @@ func presences(ctx context.Context, r storage.Reader) ([]CellPresence, error) {
 }
 
 // A Dial makes the client of a present cell. It does not connect, and fails
-// only if the presence is invalid.
+// only if the presence is invalid. A directory keeps the client for as long as
+// the cell's id and address stay the same.
 type Dial func(CellPresence) (auction.CellClient, error)
 
 // NewDirectory finds cells by their presences, which list returns, and keeps a

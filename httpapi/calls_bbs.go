@@ -242,9 +242,9 @@ var (
 			if _, err := b.Log(ctx); err != nil {
 				return nil, nil, err
 			}
-			if own, ok := b.(*bbs.BBS); ok {
-				events, reached, err := bbs.SubscribeWithPosition(ctx, own, in.After, in.Filter)
-				return events, reached.Load, err
+			if b, tells := b.(bbs.PositionSubscriber); tells {
+				events, position, err := b.SubscribeWithPosition(ctx, in.After, in.Filter)
+				return events, func() int64 { return int64(position()) }, err
 			}
 			after, err := bbs.PositionOf(ctx, in.After, in.Filter, b.Log)
 			if err != nil {

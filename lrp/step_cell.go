@@ -218,7 +218,7 @@ func (x *draft) crashed(c Crash) error {
 	x.cause.Detail = reason
 	switch i, left := x.leave(c.Instance); {
 	case i != none:
-		x.crashDance(i, reason)
+		x.crashOrRestart(i, reason)
 		return nil
 	case left:
 		return nil // its replacement is on its way already
@@ -239,12 +239,12 @@ func (x *draft) crashUnrecorded(definition, reason string) {
 	if _, known := x.d.Definitions[definition]; !known {
 		definition = x.d.restartDefinition(definition)
 	}
-	x.crashDance(x.add(definition, x.d.Domain, Claimed), reason)
+	x.crashOrRestart(x.add(definition, x.d.Domain, Claimed), reason)
 }
 
-// crashDance is the specification's RepCrashDance (000 §Crashes): the count
+// crashOrRestart is the specification's RepCrashDance (000 §Crashes): the count
 // before the crash decides whether the instance restarts at once.
-func (x *draft) crashDance(i int, reason string) {
+func (x *draft) crashOrRestart(i int, reason string) {
 	r := &x.records[i]
 	x.crash = crash{happened: true, after: none}
 	if r.from != none {

@@ -49,7 +49,7 @@ func (x *draft) evacuateCrashed(c EvacuateCrashed) error {
 	x.cause.Detail = reason
 	switch i, left := x.leave(c.Instance); {
 	case i != none:
-		x.crashDance(i, reason)
+		x.crashOrRestart(i, reason)
 	case !left:
 		x.crashUnrecorded(c.DefinitionID, reason)
 	}

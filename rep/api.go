@@ -10,7 +10,9 @@ import (
 )
 
 // An API is what a cell can be asked by the control plane and by operators, in
-// this process or over HTTP. Its methods may be called at the same time.
+// this process or over HTTP. Its methods may be called at the same time. A cell
+// that is also an auction.InventoryClient lets the control plane find records
+// whose containers are gone; a wrapper has to pass that on.
 type API interface {
 	auction.CellClient
 	// Evacuate begins to empty the cell (000 §Evacuation). A cell that

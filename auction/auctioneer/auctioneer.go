@@ -17,6 +17,14 @@ import (
 // auctioneerRole is the role in which one auctioneer leads.
 const auctioneerRole = "auctioneer"
 
+// A BBS is what an auctioneer needs of one. Its methods may be called at the same
+// time.
+type BBS interface {
+	// Cells lists the cells that are present.
+	Cells(context.Context) ([]bbs.CellPresence, error)
+	auction.Reporter
+}
+
 // Options are the options of an [Auctioneer]. Zero values mean the defaults.
 type Options struct {
 	// Store keeps the leadership. It is required.
@@ -24,14 +32,11 @@ type Options struct {
 	// Owner names this process among those that may lead, and is unique. It is
 	// required.
 	Owner string
-	// Address is where others reach it; see LeadershipOptions.
+	// Address is where others reach it; see [bbs.LeadershipOptions].
 	Address string
 	// BBS lists the cells and takes reports: a [bbs.BBS] or a httpapi.RemoteBBS. It is
 	// required.
-	BBS interface {
-		Cells(context.Context) ([]bbs.CellPresence, error)
-		auction.Reporter
-	}
+	BBS BBS
 	// Dial makes the client of a present cell. It is required.
 	Dial bbs.Dial
 	// Auction has the knobs of the runner. New sets its Directory, Reporter, Now,
@@ -42,7 +47,7 @@ type Options struct {
 	LeaderTTL time.Duration
 	// MaxClockSkew is how far Now and the store's clock may differ for this
 	// process to begin to lead (default 1 min; negative means any difference). See
-	// LeadershipOptions.
+	// [bbs.LeadershipOptions].
 	MaxClockSkew time.Duration
 	// Now is the clock (default time.Now).
 	Now func() time.Time
@@ -144,7 +149,7 @@ func (a *Auctioneer) Plan(ctx context.Context, items ...auction.Item) (auction.R
 	return a.Runner.Plan(ctx, items...)
 }
 
-// Ready is for HandlerOptions: an auctioneer is ready, also as a standby, once
+// Ready is for a probe such as /readyz (httpapi.HandlerOptions.Ready): an auctioneer is ready, also as a standby, once
 // somebody leads, unless its clock keeps it from leading.
 func (a *Auctioneer) Ready(context.Context) bbs.Readiness { return a.Leadership.Readiness() }
 

@@ -51,7 +51,7 @@ func named(t *testing.T) map[string]bool {
 func TestEveryKnobIsDocumented(t *testing.T) {
 	names := named(t)
 	for _, options := range []any{
-		diego.Options{}, bbs.Options{}, bbs.LeaderOptions{}, bbs.LeadershipOptions{}, bbs.AnnouncerOptions{},
+		diego.Options{}, bbs.Options{}, bbs.DutiesOptions{}, bbs.LeadershipOptions{}, bbs.AnnouncerOptions{},
 		httpapi.HandlerOptions{}, httpapi.ClientOptions{}, auctioneer.Options{},
 		rep.Options{}, rep.SelfTest{}, converge.ConvergerOptions{}, converge.Guard{}, auction.RunnerOptions{}, auction.Policy{},
 		lrp.Policy{}, lrp.RestartPolicy{}, task.Policy{}, task.CallbackPolicy{},
@@ -105,7 +105,7 @@ func TestTheDefaultsOfKnobsAreThoseOfTheirComments(t *testing.T) {
 }
 
 // knobs are the structs whose fields operators set.
-var knobs = []string{"Options", "LeaderOptions", "LeadershipOptions", "AnnouncerOptions", "ConvergerOptions", "Guard", "RunnerOptions", "Policy", "RestartPolicy", "CallbackPolicy"}
+var knobs = []string{"Options", "DutiesOptions", "LeadershipOptions", "AnnouncerOptions", "ConvergerOptions", "Guard", "RunnerOptions", "Policy", "RestartPolicy", "CallbackPolicy"}
 
 // defaults are the numbers that comments of fields give as defaults, by type
 // and field.

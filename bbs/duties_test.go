@@ -14,7 +14,7 @@ import (
 	"github.com/diegosdk/diego/storage/memstore"
 )
 
-func TestALeaderThatNobodyHasConnectedSaysThatWorkIsNotPlaced(t *testing.T) {
+func TestDutiesThatNobodyHasConnectedSayThatWorkIsNotPlaced(t *testing.T) {
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -25,19 +25,19 @@ func TestALeaderThatNobodyHasConnectedSaysThatWorkIsNotPlaced(t *testing.T) {
 	store := memstore.New(nil)
 	leadership, err := bbs.NewLeadership(bbs.LeadershipOptions{Store: store, Owner: "me"})
 	must(err)
-	leader, err := bbs.NewLeader(bbs.LeaderOptions{
+	duties, err := bbs.NewDuties(bbs.DutiesOptions{
 		Store: store, Leadership: leadership, Concurrency: 1, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		Dial: func(bbs.CellPresence) (auction.CellClient, error) { return nil, errors.New("there is none") },
 	})
 	must(err)
 	must(leadership.Tick(t.Context()))
-	leader.Begin()
-	must(leader.BBS.Desire(t.Context(), lrp.DesiredLRP{
+	duties.Begin()
+	must(duties.BBS.Desire(t.Context(), lrp.DesiredLRP{
 		ProcessGUID: "web", Domain: "apps", Settings: lrp.Settings{Instances: 1},
 		Definition: lrp.Definition{RunInfo: executor.RunInfo{RootFS: "preloaded:linux", Action: executor.Action{Run: &executor.RunAction{Path: "/app", User: "vcap"}}}},
 	}))
-	must(leader.Look(t.Context()))
-	must(leader.Act(t.Context()))
+	must(duties.Look(t.Context()))
+	must(duties.Act(t.Context()))
 	if !strings.Contains(log.String(), "nobody places work") {
 		t.Errorf("it says %q", log.String())
 	}

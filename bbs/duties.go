@@ -17,15 +17,15 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-// LeaderOptions are the options of a [Leader]. Zero values mean the defaults.
-type LeaderOptions struct {
+// DutiesOptions are the options of a [Duties]. Zero values mean the defaults.
+type DutiesOptions struct {
 	// Store holds all state. It is required.
 	Store storage.Store
 	// Leadership says whether this process leads. It is required.
 	Leadership *Leadership
 	// Dial makes the client of a present cell. It is required.
 	Dial Dial
-	// Auctioneer places work. It is required, unless [Leader.Connect] gives a way
+	// Auctioneer places work. It is required, unless [Duties.Connect] gives a way
 	// to place it in this process.
 	Auctioneer auction.API
 	// LRPs, Tasks and Callbacks are the policies.
@@ -58,15 +58,15 @@ type LeaderOptions struct {
 	Logger  *slog.Logger
 }
 
-// A Leader is a [BBS] together with the work that only the leading process
-// does: it watches cells come and go, follows the commits of others, carries
-// out effects, calls the roll of the cells, and makes callbacks. It implements
-// converge.Effects.
+// Duties are a [BBS] together with the work that only the leading process does:
+// to watch cells come and go, follow the commits of others, carry out effects,
+// call the roll of the cells, and make callbacks. They implement
+// converge.Effects. A standby has them too, and leaves them idle.
 //
-// [Leader.Run] keeps it going. A test or a simulation calls Look, Act and
+// [Duties.Run] keeps it going. A test or a simulation calls Look, Act and
 // CallBack instead, in its own time and from one goroutine. Carry and the BBS
 // may be called at the same time as anything else.
-type Leader struct {
+type Duties struct {
 	// BBS has the calls.
 	BBS *BBS
 	// Store commits as the leader, and only while this process leads. All changes
@@ -75,7 +75,7 @@ type Leader struct {
 	// Directory lists the present cells, each with its client.
 	Directory auction.Directory
 
-	o         LeaderOptions
+	o         DutiesOptions
 	watch     *CellWatch
 	outbox    *outbox
 	starts    *remoteStarts // nil if this process places work
@@ -84,9 +84,9 @@ type Leader struct {
 	rollCall  *rollCall
 }
 
-// NewLeader fails with an *executor.ValidationError if a required option is
+// NewDuties fails with an *executor.ValidationError if a required option is
 // missing or one is outside its limits. It starts nothing.
-func NewLeader(o LeaderOptions) (*Leader, error) {
+func NewDuties(o DutiesOptions) (*Duties, error) {
 	var v executor.Validator
 	v.Check(o.Store != nil, "store", "", "not nil")
 	v.Check(o.Leadership != nil, "leadership", "", "not nil")
@@ -114,124 +114,124 @@ func NewLeader(o LeaderOptions) (*Leader, error) {
 	if o.Post == nil {
 		o.Post = postJSON(reach.Policy{Allow: o.CallbackAllow, Deny: o.CallbackDeny}.Client(0), o.Logger)
 	}
-	l := &Leader{o: o}
-	l.follower = &follower{
-		follow: func(ctx context.Context, guid string) error { return l.BBS.follow(ctx, guid) },
-		carry:  l.Carry,
+	d := &Duties{o: o}
+	d.follower = &follower{
+		follow: func(ctx context.Context, guid string) error { return d.BBS.follow(ctx, guid) },
+		carry:  d.Carry,
 		now:    o.Now, logger: o.Logger, due: map[string]time.Time{},
 	}
-	l.Store = ownStore{o.Leadership.Store(measuredStore{o.Store, o.Metrics}), l.follower}
-	l.Directory = NewDirectory(func(ctx context.Context) ([]CellPresence, error) { return presences(ctx, l.Store) }, o.Dial)
-	l.follower.store = l.Store
-	l.callbacks = &callbacks{
-		store: l.Store, post: o.Post, policy: o.Callbacks.WithDefaults(), tasks: o.Tasks,
+	d.Store = ownStore{o.Leadership.Store(measuredStore{o.Store, o.Metrics}), d.follower}
+	d.Directory = NewDirectory(func(ctx context.Context) ([]CellPresence, error) { return presences(ctx, d.Store) }, o.Dial)
+	d.follower.store = d.Store
+	d.callbacks = &callbacks{
+		store: d.Store, post: o.Post, policy: o.Callbacks.WithDefaults(), tasks: o.Tasks,
 		concurrency: cmp.Or(o.Concurrency, 50), limit: cmp.Or(o.MaxCallbacks, 10_000),
 		now: o.Now, metrics: o.Metrics, logger: o.Logger,
 		wake: make(chan struct{}, 1), jobs: map[callbackKey]*callbackJob{},
 	}
-	l.outbox = &outbox{
-		store: l.Store, directory: l.Directory,
-		rollout:  func(ctx context.Context, guid string) error { return l.BBS.ContinueRollout(ctx, guid) },
-		callBack: l.callbacks.add,
-		stopLost: func(guid string) { l.follower.later(guid, followAgain) },
+	d.outbox = &outbox{
+		store: d.Store, directory: d.Directory,
+		rollout:  func(ctx context.Context, guid string) error { return d.BBS.ContinueRollout(ctx, guid) },
+		callBack: d.callbacks.add,
+		stopLost: func(guid string) { d.follower.later(guid, followAgain) },
 		timeout:  o.StopTimeout, concurrency: cmp.Or(o.Concurrency, 256),
 		now: o.Now, metrics: o.Metrics, logger: o.Logger, local: newMailbox(), remote: newMailbox(),
 	}
 	if o.Auctioneer != nil {
-		l.starts = &remoteStarts{auctioneer: o.Auctioneer, timeout: o.StopTimeout, lost: l.outbox.lost, wake: make(chan struct{}, 1)}
-		l.outbox.start = l.starts.add
+		d.starts = &remoteStarts{auctioneer: o.Auctioneer, timeout: o.StopTimeout, lost: d.outbox.lost, wake: make(chan struct{}, 1)}
+		d.outbox.start = d.starts.add
 	}
 	var err error
-	if l.BBS, err = New(Options{
-		Store: l.Store, Effects: l, LRPs: o.LRPs, Tasks: o.Tasks,
+	if d.BBS, err = New(Options{
+		Store: d.Store, Effects: d, LRPs: o.LRPs, Tasks: o.Tasks,
 		Now: o.Now, Metrics: o.Metrics, Logger: o.Logger,
 	}); err != nil {
 		return nil, err
 	}
-	l.BBS.unfollowed = func(guid string) { l.follower.later(guid, followTick) }
-	l.rollCall = &rollCall{
-		bbs: l.BBS, directory: l.Directory, interval: o.InventoryInterval, timeout: o.StopTimeout,
+	d.BBS.unfollowed = func(guid string) { d.follower.later(guid, followTick) }
+	d.rollCall = &rollCall{
+		bbs: d.BBS, directory: d.Directory, interval: o.InventoryInterval, timeout: o.StopTimeout,
 		concurrency: cmp.Or(o.Concurrency, 32), now: o.Now, metrics: o.Metrics, logger: o.Logger,
 	}
-	l.Connect(nil, nil)
-	return l, nil
+	d.Connect(nil, nil)
+	return d, nil
 }
 
 // Connect says how to place work in this process, unless
-// LeaderOptions.Auctioneer does, and what to call when cells have come or gone.
+// DutiesOptions.Auctioneer does, and what to call when cells have come or gone.
 // Either may be nil; without place, work is not placed and counts as lost. Call
 // Connect before the leader works.
-func (l *Leader) Connect(place func(...auction.Item), cellsChanged func()) {
+func (d *Duties) Connect(place func(...auction.Item), cellsChanged func()) {
 	switch {
-	case l.starts != nil:
+	case d.starts != nil:
 	case place != nil:
-		l.outbox.start = place
+		d.outbox.start = place
 	default:
-		l.outbox.start = func(items ...auction.Item) {
-			l.outbox.lost("nobody places work", lrp.RequestStart.String(), nil, "items", len(items))
+		d.outbox.start = func(items ...auction.Item) {
+			d.outbox.lost("nobody places work", lrp.RequestStart.String(), nil, "items", len(items))
 		}
 	}
-	l.watch = NewCellWatch(l.Store, cellsChanged)
+	d.watch = NewCellWatch(d.Store, cellsChanged)
 }
 
 // Carry implements converge.Effects: it takes effects and carries them out
 // later, each at most once.
-func (l *Leader) Carry(lrps []lrp.Effect, tasks []task.Effect) { l.outbox.Carry(lrps, tasks) }
+func (d *Duties) Carry(lrps []lrp.Effect, tasks []task.Effect) { d.outbox.Carry(lrps, tasks) }
 
 // Begin is called when this process begins to lead and does not call Run.
-func (l *Leader) Begin() {
-	l.follower.begin()
-	l.rollCall.begin()
+func (d *Duties) Begin() {
+	d.follower.begin()
+	d.rollCall.begin()
 }
 
 // Look looks for cells that have come or gone, and completes commits of others.
-func (l *Leader) Look(ctx context.Context) error {
-	_, _, err := l.watch.Tick(ctx)
-	return errors.Join(err, l.follower.tick(ctx))
+func (d *Duties) Look(ctx context.Context) error {
+	_, _, err := d.watch.Tick(ctx)
+	return errors.Join(err, d.follower.tick(ctx))
 }
 
 // Act calls the roll if that is due, and carries out the waiting effects.
-func (l *Leader) Act(ctx context.Context) error {
-	err := l.rollCall.tick(ctx)
-	l.outbox.tickLocal(ctx)
-	l.outbox.tickRemote(ctx)
-	if l.starts != nil {
-		l.starts.tick(ctx)
+func (d *Duties) Act(ctx context.Context) error {
+	err := d.rollCall.tick(ctx)
+	d.outbox.tickLocal(ctx)
+	d.outbox.tickRemote(ctx)
+	if d.starts != nil {
+		d.starts.tick(ctx)
 	}
 	return err
 }
 
 // CallBack makes the callbacks that are due.
-func (l *Leader) CallBack(ctx context.Context) { l.callbacks.tick(ctx) }
+func (d *Duties) CallBack(ctx context.Context) { d.callbacks.tick(ctx) }
 
 // Run does all of this until ctx ends. Call it while this process leads.
-func (l *Leader) Run(ctx context.Context) {
-	l.follower.begin()
+func (d *Duties) Run(ctx context.Context) {
+	d.follower.begin()
 	var wg sync.WaitGroup
-	wg.Go(func() { l.follower.run(ctx) })
-	wg.Go(func() { l.rollCall.run(ctx) })
-	if l.starts != nil {
-		wg.Go(func() { whenever(ctx, l.starts.wake, l.starts.tick) })
+	wg.Go(func() { d.follower.run(ctx) })
+	wg.Go(func() { d.rollCall.run(ctx) })
+	if d.starts != nil {
+		wg.Go(func() { whenever(ctx, d.starts.wake, d.starts.tick) })
 	}
-	wg.Go(func() { l.outbox.run(ctx) })
-	wg.Go(func() { l.callbacks.run(ctx) })
-	wg.Go(func() { l.watchCells(ctx) })
+	wg.Go(func() { d.outbox.run(ctx) })
+	wg.Go(func() { d.callbacks.run(ctx) })
+	wg.Go(func() { d.watchCells(ctx) })
 	wg.Wait()
 }
 
-func (l *Leader) watchCells(ctx context.Context) {
-	ticker := time.NewTicker(l.o.WatchInterval)
+func (d *Duties) watchCells(ctx context.Context) {
+	ticker := time.NewTicker(d.o.WatchInterval)
 	defer ticker.Stop()
 	for {
-		l.o.Leadership.publish()
-		came, gone, err := l.watch.Tick(ctx)
+		d.o.Leadership.publish()
+		came, gone, err := d.watch.Tick(ctx)
 		switch {
 		case err != nil && ctx.Err() == nil:
-			l.o.Logger.Warn("the present cells could not be listed", "err", err)
+			d.o.Logger.Warn("the present cells could not be listed", "err", err)
 		case len(gone) > 0:
-			l.o.Logger.Warn("cells are gone", "cells", gone)
+			d.o.Logger.Warn("cells are gone", "cells", gone)
 		case len(came) > 0:
-			l.o.Logger.Info("cells have come", "cells", came)
+			d.o.Logger.Info("cells have come", "cells", came)
 		}
 		select {
 		case <-ctx.Done():
