@@ -26,6 +26,11 @@ func (l *ledger) planned(actions []converge.LRPAction) error {
 		case a.Command != nil:
 			plans[key] = append(plans[key], a.Command.Name())
 		}
+		if _, advances := a.Command.(lrp.AdvanceRollout); advances {
+			if err := l.advances(key); err != nil {
+				return err
+			}
+		}
 		if _, stops := a.Command.(lrp.StopExtra); !stops {
 			continue
 		}
@@ -45,6 +50,38 @@ func (l *ledger) planned(actions []converge.LRPAction) error {
 			if !slices.Contains(plans[key], d.want) && !slices.Contains(plans[key], d.or) {
 				return checkDuties.violated("%s/%d: %s, and %s is not planned, but %q: %+v", key.guid, key.index, d.why, d.want, plans[key], s.records)
 			}
+		}
+	}
+	return nil
+}
+
+// rolloutGiveUp is the default of lrp.Policy.
+const rolloutGiveUp = 10 * time.Minute
+
+// advances makes sure that a rollout begins with an index only when all lower ones
+// are through, or were given up.
+func (l *ledger) advances(key slotKey) error {
+	d := l.deployments[key.guid]
+	active := func(index int) (r *lrp.ActualLRP, any bool) {
+		s := l.slot(key.guid, index)
+		for i := range s.records {
+			if s.records[i].Presence != lrp.Ordinary {
+				continue
+			}
+			if any = true; s.records[i].DefinitionID == d.ActiveDefinitionID {
+				return &s.records[i], true
+			}
+		}
+		return nil, any
+	}
+	if r, _ := active(key.index); r != nil && r.State == lrp.Running {
+		return nil // it only stops the others here
+	}
+	for index := range key.index {
+		r, any := active(index)
+		stalled := r != nil && d.HealthyDefinitionID == d.ActiveDefinitionID && l.now().Sub(r.ModificationTag.Created()) >= rolloutGiveUp
+		if any && (r == nil || r.State != lrp.Running && !stalled) {
+			return checkRollout.violated("%s: index %d begins before index %d runs definition %s: %+v", key.guid, key.index, index, d.ActiveDefinitionID, l.slot(key.guid, index).records)
 		}
 	}
 	return nil
@@ -89,4 +126,21 @@ func (l *ledger) duties(key slotKey, s *slot) (list []duty) {
 		list = append(list, duty{"StopExtra", "", "nothing is desired"})
 	}
 	return list
+}
+
+// ended makes sure that what a consumer has ended is stopped whether or not its
+// domain is fresh, once every fault has ended for a while.
+func (l *ledger) ended() error {
+	if l.closed {
+		return nil
+	}
+	for key, s := range l.slots {
+		for i := range s.records {
+			r := &s.records[i]
+			if !l.desires(key) && r.Presence != lrp.Evacuating && r.ModificationTag.Created().Before(s.ended) {
+				return checkConsumer.violated("%s/%d was ended at %s, and there still is %+v", key.guid, key.index, s.ended, *r)
+			}
+		}
+	}
+	return nil
 }

@@ -43,6 +43,7 @@ var (
 	checkStops    = &Checker{"stops", "A RUNNING instance is stopped only because the index is not desired, because another instance runs there, or because it was retired.", "000 §Stopping, 003 §UpdateLRPDeployment, 002 §Killing ActualLRPs"}
 	checkFresh    = &Checker{"freshness", "Convergence stops surplus instances only in a fresh domain.", "000 §DesiredLRPs, §Convergence 3"}
 	checkDuties   = &Checker{"duties", "Convergence plans what the specification asks of it: a missing index, a restart and a start that are due, a suspect whose cell is back, an evacuation that is over, and surplus in a fresh domain.", "000 §Convergence, §Suspect Cells"}
+	checkRollout  = &Checker{"rollout", "A rollout begins with an index only when all lower ones run the active definition, or were given up.", "003 §UpdateLRPDeployment"}
 	checkCrashes  = &Checker{"crashes", "A crash counts once; the count decides when the instance starts again, and is lost only by a long run, a rollout or Retire.", "000 §Crashes"}
 	checkEvacuate = &Checker{"evacuation", "An EVACUATING record lives no longer than its time, and a container that is evacuated is kept until another instance runs or none is desired.", "000 §LRP Evacuation, §Harmonizing During Evacuation"}
 	checkAnswers  = &Checker{"answers", "A cell's Claim or Start is refused where, and only where, another instance has got further.", "000 §Harmonizing ActualLRPs, §Suspect Cells E"}
@@ -58,7 +59,7 @@ var (
 func Checkers() []*Checker {
 	return []*Checker{
 		checkInvariants, checkLog, checkLeaders, checkAgenda, checkOnce, checkGuard, checkSettles, checkUnharmed,
-		checkUpdates, checkEvents, checkReasons, checkReplaced, checkStops, checkFresh, checkDuties, checkCrashes, checkEvacuate, checkAnswers,
+		checkUpdates, checkEvents, checkReasons, checkReplaced, checkStops, checkFresh, checkDuties, checkRollout, checkCrashes, checkEvacuate, checkAnswers,
 		checkRoutes, checkTasks, checkPosts, checkConsumer, checkAuction, checkPrompt,
 	}
 }

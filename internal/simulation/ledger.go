@@ -42,6 +42,8 @@ type slot struct {
 	// undesired, contested and retired are when the index was last not desired,
 	// when two instances last ran there, and when one was last retired.
 	undesired, contested, retired time.Time
+	// ended is when a consumer last scaled the index away or deleted it.
+	ended time.Time
 	// routes are the instances that a router knows, and whether it knows them
 	// as evacuating.
 	routes map[route]bool
@@ -148,6 +150,9 @@ func (l *ledger) deployment(w *storage.DeploymentWrite) error {
 	for key, s := range l.slots {
 		if key.guid == guid && have != nil && key.index >= min(instances(have), instances(w.After)) {
 			s.undesired = l.now()
+		}
+		if key.guid == guid && key.index < instances(have) && key.index >= instances(w.After) {
+			s.ended = l.now()
 		}
 	}
 	return nil

@@ -27,6 +27,7 @@ func Scenarios() []Scenario { return scenarios }
 var scenarios = []Scenario{
 	{"anything", "When all faults have ended, exactly what is desired runs. Convergence misses nothing when it looks only at what has changed or is due.", anything},
 	{"calm", "No message is lost. Cells come and go, and what waits for a start is claimed without waiting for convergence to ask again.", calm},
+	{"losses", "A cell is lost, and then the one that starts the replacement: another start is asked for at once.", losses},
 	{"crash-loop", "An instance that crashes again and again starts again as its policy says, and at last no more.", crashLoop},
 	{"crash-storm", "The same while most messages are lost, late or repeated.", crashStorm},
 	{"fall-back", "A store that falls back to an earlier moment shows no event number twice, skips none without saying so, and grants no epoch twice.", fallsBack},
@@ -142,6 +143,49 @@ func crashes(ctx context.Context, w *World, steps int, faults float64) error {
 	return settle(ctx, w)
 }
 
+func losses(ctx context.Context, w *World) error {
+	w.calm = true
+	if err := w.Employ(ctx, 1, 0); err != nil {
+		return err
+	}
+	if err := w.Steps(ctx, 20); err != nil {
+		return err
+	}
+	for range 4 {
+		first := w.random.IntN(len(w.cells))
+		w.cells[first].lose()
+		w.cutOff(first, 0, 20)
+		second := none
+		for range 20 {
+			if err := w.Step(ctx); err != nil {
+				return err
+			}
+			if second = w.starting(first); second != none {
+				w.cutOff(second, 0, 20)
+				break
+			}
+		}
+		if err := w.Steps(ctx, 40); err != nil {
+			return err
+		}
+	}
+	w.Heal()
+	return settle(ctx, w)
+}
+
+// starting is a cell other than this one with a CLAIMED record and without a
+// reservation, or none.
+func (w *World) starting(but int) int {
+	for i, c := range w.cells {
+		for _, r := range w.records {
+			if i != but && r.State == lrp.Claimed && r.CellID == c.presence().CellID && w.idle(i) {
+				return i
+			}
+		}
+	}
+	return none
+}
+
 // away counts the cells that take no work.
 func (w *World) away() (n int) {
 	for i, c := range w.cells {
@@ -210,6 +254,12 @@ func spreadLoss(ctx context.Context, w *World) error {
 // settle gives the world three hours: a crashed instance may wait for 16
 // minutes, and its replacement again.
 func settle(ctx context.Context, w *World) (err error) {
+	if err := w.Steps(ctx, 100); err != nil { // no domain is fresh at the end of them
+		return err
+	}
+	if err := w.ledger.ended(); err != nil {
+		return err
+	}
 	deadline := w.Clock.Now().Add(3 * time.Hour)
 	for w.Clock.Now().Before(deadline) {
 		if err := w.Steps(ctx, 20); err != nil {
