@@ -125,6 +125,15 @@ func (w *World) op(ctx context.Context) *op {
 	return o
 }
 
+// finish deletes a task that is being told.
+func (w *World) finish(ctx context.Context, guid string) {
+	w.names++
+	o := &op{id: fmt.Sprintf("consumer-%d", w.names), kind: opFinish, guid: guid}
+	o.call = func(ctx context.Context, b *bbs.BBS) error { return b.DeleteTask(ctx, guid) }
+	w.ledger.ops[o.id] = o
+	_ = w.ask(ctx, o)
+}
+
 // anyTask is one in one of these states, or nil.
 func (w *World) anyTask(ctx context.Context, states ...task.State) *task.Task {
 	for t, err := range w.Store.Tasks(ctx, storage.TaskFilter{States: states}) {

@@ -27,7 +27,7 @@ func Scenarios() []Scenario { return scenarios }
 var scenarios = []Scenario{
 	{"anything", "When all faults have ended, exactly what is desired runs. Convergence misses nothing when it looks only at what has changed or is due.", anything},
 	{"calm", "No message is lost. Cells come and go, and what waits for a start is claimed without waiting for convergence to ask again.", calm},
-	{"losses", "A cell is lost, and then the one that starts the replacement: another start is asked for at once.", losses},
+	{"losses", "A cell is lost, and then the one that starts the replacement, or the first is back; and an instance crashes while it is evacuated: what has to start or stop is asked for at once.", losses},
 	{"crash-loop", "An instance that crashes again and again starts again as its policy says, and at last no more.", crashLoop},
 	{"crash-storm", "The same while most messages are lost, late or repeated.", crashStorm},
 	{"fall-back", "A store that falls back to an earlier moment shows no event number twice, skips none without saying so, and grants no epoch twice.", fallsBack},
@@ -153,21 +153,35 @@ func losses(ctx context.Context, w *World) error {
 	}
 	for range 4 {
 		first := w.random.IntN(len(w.cells))
-		w.cells[first].lose()
+		if w.random.IntN(2) == 0 {
+			w.cells[first].lose()
+		}
 		w.cutOff(first, 0, 20)
-		second := none
 		for range 20 {
 			if err := w.Step(ctx); err != nil {
 				return err
 			}
-			if second = w.starting(first); second != none {
-				w.cutOff(second, 0, 20)
-				break
+			second := w.starting(first)
+			if second == none {
+				continue
 			}
+			if w.random.IntN(2) == 0 {
+				w.cutOff(second, 0, 20)
+			} else {
+				w.rejoin(first)
+			}
+			break
 		}
 		if err := w.Steps(ctx, 40); err != nil {
 			return err
 		}
+		third := w.cells[w.random.IntN(len(w.cells))]
+		third.drain()
+		third.crash(0)
+		if err := w.Steps(ctx, 20); err != nil {
+			return err
+		}
+		third.heal()
 	}
 	w.Heal()
 	return settle(ctx, w)

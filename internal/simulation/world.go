@@ -340,9 +340,14 @@ func (w *World) dial(plane int, p bbs.CellPresence) (auction.CellClient, error) 
 }
 
 // post is a consumer that does not always answer.
-func (w *World) post(_ context.Context, _ string, r task.CallbackResponse) int {
+// Now and then its answer is bad though it has the completion, and it deletes the
+// task by itself.
+func (w *World) post(ctx context.Context, _ string, r task.CallbackResponse) int {
 	w.object(w.ledger.posts(&r))
 	if w.random.Float64() < w.net.faults {
+		if w.random.IntN(2) == 0 {
+			w.finish(ctx, r.TaskGUID)
+		}
 		return []int{0, 503, 404}[w.random.IntN(3)]
 	}
 	w.posted[r.TaskGUID]++
@@ -382,8 +387,7 @@ func (w *World) stepCell(ctx context.Context, i int) {
 	c := w.cells[i]
 	if w.back[i] > 0 {
 		if w.back[i]--; w.back[i] == 0 {
-			w.cut[i] = false
-			c.mend()
+			w.rejoin(i)
 		}
 	}
 	w.acting = i
@@ -458,6 +462,12 @@ func (w *World) cutOff(i, announced, steps int) {
 	w.cut[i], w.back[i], w.silence[i] = true, steps, spell{announced, steps}
 }
 
+// rejoin ends the cut and starts the cell if it was switched off.
+func (w *World) rejoin(i int) {
+	w.cut[i], w.back[i], w.silence[i] = false, 0, spell{}
+	w.cells[i].mend()
+}
+
 // presenceTTL is how many steps a cell is present without a word from it.
 const presenceTTL = int(15 * time.Second / pace)
 
@@ -491,8 +501,7 @@ func (w *World) Heal() {
 	w.healed = w.Clock.Now()
 	w.net.deliverLate(true)
 	for i, c := range w.cells {
-		w.cut[i], w.back[i], w.silence[i] = false, 0, spell{}
-		c.mend()
+		w.rejoin(i)
 		c.heal()
 	}
 	for i := range w.Planes {
