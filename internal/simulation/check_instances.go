@@ -157,7 +157,7 @@ func (l *ledger) crashed(c *slotChange) error {
 		switch {
 		case a == nil:
 		case mine:
-			want := p.after(b, l.now())
+			want := p.after(b, l.decided)
 			if a.CrashCount != want {
 				return object("makes a wrong crash count", want)
 			}

@@ -26,7 +26,7 @@ type ledger struct {
 	tasks       map[string]*task.Task
 	domains     map[string]time.Time // until when each is fresh
 	ops         map[string]*op
-	commits     int
+	decided     time.Time
 	// needless are instances that start and need not, and since when.
 	needless map[lrp.InstanceKey]time.Time
 }
@@ -93,12 +93,13 @@ type slotChange struct {
 	events        []*lrp.Event
 }
 
-// committed judges a commit that has succeeded, and takes it down.
-func (l *ledger) committed(b *storage.Batch) error {
+// committed judges a commit that has succeeded, and takes it down. decided is the
+// time that it was decided at, by the clock of its control plane.
+func (l *ledger) committed(b *storage.Batch, decided time.Time) error {
 	if l.closed {
 		return nil
 	}
-	l.commits++
+	l.decided = decided
 	for i := range b.Domains {
 		d := &b.Domains[i]
 		l.domains[d.Name] = l.now().Add(d.TTL)

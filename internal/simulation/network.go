@@ -97,12 +97,11 @@ func ask[T any](l link, u utterance, f func(*bbs.BBS) (T, error)) (answer T, err
 	return answer, err
 }
 
-// recorded is what is recorded at an index, and whether nobody but the caller has
-// committed anything since.
+// recorded is what is recorded at an index, and whether nobody has interrupted the
+// caller since.
 func (l link) recorded(guid string, index int) (before []lrp.ActualLRP, alone func() bool) {
-	ledger := l.world.ledger
-	commits := ledger.commits
-	return slices.Clone(ledger.slot(guid, index).records), func() bool { return ledger.commits <= commits+1 }
+	interrupts := l.world.interrupts
+	return slices.Clone(l.world.ledger.slot(guid, index).records), func() bool { return l.world.interrupts == interrupts }
 }
 
 // ActualLRPs and the other reads do not go wrong by themselves.

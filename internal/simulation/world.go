@@ -92,9 +92,11 @@ type World struct {
 	// Employ works.
 	healed    time.Time
 	employing bool
-	// acting is the cell that works, or -1, and depth how many actors have
-	// interrupted one another.
-	acting, depth int
+	// acting is the cell that works, or -1. interrupted is true while another
+	// actor has interrupted it, and interrupts counts that.
+	acting      int
+	interrupted bool
+	interrupts  int
 
 	saved       *moment
 	subscribers [3]subscriber
@@ -151,7 +153,7 @@ func (s *flakyStore) Commit(ctx context.Context, b storage.Batch) (c storage.Cur
 	if done {
 		if c, err = s.Store.Commit(ctx, b); err == nil {
 			s.world.committed(b.Fence.Epoch)
-			s.world.object(s.world.ledger.committed(&b))
+			s.world.object(s.world.ledger.committed(&b, s.clock()))
 		}
 	}
 	if failed {
@@ -168,12 +170,22 @@ func (s *flakyStore) Recall(processGUID string, index int) (storage.Recollection
 	return storage.Recall(s.Store, processGUID, index)
 }
 
+// clock is the plane's.
+func (s *flakyStore) clock() time.Time {
+	if s.paused != nil {
+		return *s.paused
+	}
+	return s.world.Clock.Now()
+}
+
 // View implements [storage.Store].
 func (s *flakyStore) View(ctx context.Context, f func(storage.Reader) error) error {
 	if s.down > 0 {
 		return errDown
 	}
-	return s.Store.View(ctx, f)
+	err := s.Store.View(ctx, f)
+	s.world.interrupt()
+	return err
 }
 
 // Acquire implements [storage.Leaser].
@@ -214,14 +226,15 @@ func (w *World) object(err error) {
 // interrupt lets somebody else act, now and then, between what an actor has read
 // and what it is about to commit.
 func (w *World) interrupt() {
-	if w.depth > 0 || w.random.Float64() >= w.net.faults/2 {
+	if w.interrupted || w.random.Float64() >= w.net.faults/2 {
 		return
 	}
 	ctx := context.Background() // the actor's own has its request id
-	w.depth++
+	w.interrupted = true
+	w.interrupts++
 	speaking, acting := w.speaking, w.acting
 	w.speaking = nil
-	defer func() { w.depth--; w.speaking, w.acting = speaking, acting }()
+	defer func() { w.interrupted = false; w.speaking, w.acting = speaking, acting }()
 	switch i := w.random.IntN(len(w.cells)); w.random.IntN(5) {
 	case 0, 1:
 		w.net.deliverOne()
@@ -298,12 +311,7 @@ func (w *World) boot(i int) (err error) {
 		Store: s, Owner: planeName(i), Concurrency: 1, Guard: converge.Guard{MaxLoss: maxLoss, Grace: lossGrace, TaskGrace: taskGrace},
 		LRPs: lrp.Policy{Restart: w.policy, EvacuationTimeout: w.evacuation}, Tasks: task.Policy{MaxRetries: w.retries},
 		Dial: func(p bbs.CellPresence) (auction.CellClient, error) { return w.dial(i, p) },
-		Post: w.post, Now: func() time.Time {
-			if s.paused != nil {
-				return *s.paused
-			}
-			return w.Clock.Now()
-		},
+		Post: w.post, Now: s.clock,
 	})
 	return err
 }
@@ -558,6 +566,8 @@ func (w *World) Check(ctx context.Context) error {
 	if w.broken != nil {
 		return w.broken
 	}
+	w.interrupted = true // nothing happens while it looks
+	defer func() { w.interrupted = false }()
 	if err := w.watchCells(ctx); err != nil {
 		return err
 	}
