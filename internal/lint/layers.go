@@ -46,9 +46,14 @@ var Layers = []Layer{
 	{Path: "auction", Imports: []string{"executor", "lrp", "task", "internal/deadline", "internal/parallel"}, Modules: []string{sync}},
 	{Path: "storage", Imports: []string{"executor", "lrp", "task"}, Modules: []string{sync}},
 	{Path: "storage/memstore", Imports: []string{"storage", "executor", "lrp", "task"}},
-	{Path: "storage/sqlstore", Imports: []string{"storage", "executor", "lrp", "task"},
+	{Path: "storage/sqlstore", Imports: []string{"storage", "executor", "lrp", "task", sqlrooms + "dialect", sqlrooms + "tables", sqlrooms + "guess", sqlrooms + "group", sqlrooms + "memory"},
 		Modules:     []string{"github.com/mattn/go-sqlite3", "github.com/go-sql-driver/mysql", "github.com/lib/pq", sync},
 		TestModules: []string{"github.com/jackc/pgx/v5"}}, // a driver that callers of New may have
+	{Path: sqlrooms + "dialect", Modules: []string{"github.com/mattn/go-sqlite3", "github.com/go-sql-driver/mysql", "github.com/lib/pq"}},
+	{Path: sqlrooms + "tables", Imports: []string{sqlrooms + "dialect"}},
+	{Path: sqlrooms + "guess", Imports: []string{sqlrooms + "dialect", sqlrooms + "tables"}},
+	{Path: sqlrooms + "group"},
+	{Path: sqlrooms + "memory", Imports: []string{"storage", "executor", "lrp", "task"}},
 	{Path: "storage/storagetest", Imports: []string{"storage", "storage/memstore", "executor", "lrp", "task"}}, // a stranger's store links nothing else
 	{Path: "converge", Imports: []string{"executor", "lrp", "task", "auction", "storage", "internal/parallel"}, Modules: []string{sync}},
 	{Path: "rep", Imports: []string{"executor", "lrp", "task", "auction", "storage"}, Modules: []string{sync}},
@@ -80,6 +85,7 @@ var Layers = []Layer{
 const (
 	everything = "*"
 	room       = "executor/libcontainer/internal/" // begins the packages that one container is made of
+	sqlrooms   = "storage/sqlstore/internal/"      // the same for the SQL store
 	cmp        = "github.com/google/go-cmp"
 	cobra      = "github.com/spf13/cobra"
 	pflag      = "github.com/spf13/pflag"

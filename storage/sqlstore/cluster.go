@@ -20,9 +20,9 @@ import (
 // writes for a moment then, statements go one by one: a transaction that was
 // ended is an error, and is tried again.
 
-// ErrSeveralNodes says that the server is one of several nodes which take
-// writes, and that nobody has said that one of them takes all of the store's.
-var ErrSeveralNodes = errors.New("commits on two nodes would corrupt the records")
+// errSeveralNodes is the error for a server that is one of them, unless one node
+// takes all writes.
+var errSeveralNodes = errors.New("commits on two nodes would corrupt the records")
 
 const (
 	oneNodeParameter = "one_node"
@@ -45,7 +45,7 @@ func mysqlTopology(ctx context.Context, q querier, oneNode bool) (several bool, 
 	}
 	if galera == 1 {
 		if !oneNode {
-			return false, fmt.Errorf("%w: the server is a node of a Galera cluster in which every node takes writes (wsrep_on is ON); %s", ErrSeveralNodes, adviceOneNode)
+			return false, fmt.Errorf("%w: the server is a node of a Galera cluster in which every node takes writes (wsrep_on is ON); %s", errSeveralNodes, adviceOneNode)
 		}
 		wait, err := variable(ctx, q, "@@wsrep_sync_wait")
 		if err == nil && wait&causalReads != causalReads {
@@ -55,7 +55,7 @@ func mysqlTopology(ctx context.Context, q querier, oneNode bool) (several bool, 
 	}
 	single, err := variable(ctx, q, "@@group_replication_single_primary_mode")
 	if err == nil && single == 0 && !oneNode {
-		err = fmt.Errorf("%w: the server is in a replication group with several primaries (group_replication_single_primary_mode is OFF); switch the group to one primary, or %s", ErrSeveralNodes, adviceOneNode)
+		err = fmt.Errorf("%w: the server is in a replication group with several primaries (group_replication_single_primary_mode is OFF); switch the group to one primary, or %s", errSeveralNodes, adviceOneNode)
 	}
 	return single == 0, err
 }
@@ -82,6 +82,13 @@ type mysqlConnector struct {
 	settings []string
 }
 
+// newMySQLConnector makes connections of one kind.
+func newMySQLConnector(config *mysql.Config, a access, oneNode bool) (driver.Connector, error) {
+	c, err := mysql.NewConnector(boundMySQL(config, a))
+	return &mysqlConnector{c, mysqlSession(a, oneNode)}, err
+}
+
+// Connect implements driver.Connector.
 func (c *mysqlConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	conn, err := c.Connector.Connect(ctx)
 	if err != nil {

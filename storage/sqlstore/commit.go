@@ -59,7 +59,7 @@ func (s *Store) commitTogether(items []*item) []*item {
 	if err != nil || a.committed {
 		s.memory.forget()
 	} else {
-		s.memory.note(a)
+		a.remember()
 	}
 	if class, _ := s.d.classOf(err); err != nil && class != transient && class != lost && len(items) > 1 && a.doubt == nil {
 		// It may be the fault of one of them.
@@ -71,7 +71,7 @@ func (s *Store) commitTogether(items []*item) []*item {
 	if err != nil {
 		for _, it := range items {
 			it.cursor, it.err = 0, err
-			close(it.done)
+			it.finish()
 		}
 		return nil
 	}
@@ -82,10 +82,33 @@ func (s *Store) commitTogether(items []*item) []*item {
 		if a.deferred[it] {
 			deferred = append(deferred, it)
 		} else {
-			close(it.done)
+			it.finish()
 		}
 	}
 	return deferred
+}
+
+// remember tells the memory what was written.
+func (a *attempt) remember() {
+	events := int64(0)
+	for i := range a.segments {
+		events += a.segments[i].n
+	}
+	writes := make([]write, 0, len(a.items))
+	for _, it := range a.items {
+		if it.err != nil || a.deferred[it] {
+			continue
+		}
+		for i := range it.records {
+			if c := &it.records[i]; !c.check {
+				writes = append(writes, write{key: c.key, record: c.plain, deployment: c.bare})
+			}
+		}
+		for i := range it.batch.Quarantine {
+			writes = append(writes, write{key: it.batch.Quarantine[i].Key, moved: true})
+		}
+	}
+	a.s.memory.note(a.newest, events, writes)
 }
 
 // An attempt is one transaction of a group.

@@ -288,7 +288,7 @@ func TestThePagesOfALargeProcessBeginWhereTheLastOneEnded(t *testing.T) {
 func within() func(w *where) []string {
 	x := newNames([]string{"large"})
 	x.seen([]any{"large", int64(7), "d", int64(0)}, true)
-	return func(w *where) []string { return x.want(w, lrpKey) }
+	return func(w *where) []string { return x.want(w, lrpTable.key) }
 }
 
 // planOf is the database's plan for a page of ActualLRPs.
@@ -339,12 +339,12 @@ func TestAWalkGoesByTheKeyAndFindsEachValueInAHash(t *testing.T) {
 				w.walk = true
 				keep(w, "cell_id", text, domains, textArg)
 				keep(w, "domain", text, domains, textArg)
-				w.after(lrpKey, []any{"p", int64(0), "d", int64(0)})
-				return lrpKey
+				w.after(lrpTable.key, []any{"p", int64(0), "d", int64(0)})
+				return lrpTable.key
 			},
 			"of processes": func(w *where) []string {
 				keep(w, "domain", text, domains, textArg)
-				return newNames(domains).want(w, lrpKey)
+				return newNames(domains).want(w, lrpTable.key)
 			},
 			"of one process": within(),
 		} {

@@ -226,7 +226,7 @@ func (a *attempt) quarantine(ctx context.Context, q querier, it *item) error {
 func (a *attempt) wrote(k *storage.RecordKey) {
 	a.written[*k] = struct{}{}
 	if k.Kind == storage.ActualLRPRecord {
-		a.written[slotKey{k.GUID, k.Index}.record()] = struct{}{}
+		a.written[slotKey{guid: k.GUID, index: k.Index}.record()] = struct{}{}
 	}
 }
 

@@ -114,7 +114,7 @@ func (r *reader) deploymentPages(f storage.DeploymentFilter) page[*lrp.Deploymen
 		domains := keep[string]
 		switch {
 		case guids != nil:
-			guids.want(&w, deploymentKey)
+			guids.want(&w, deploymentTable.key)
 		case looksUp(f.Domains, pages, otherPages):
 			domains = lookUp
 		default:
@@ -122,9 +122,9 @@ func (r *reader) deploymentPages(f storage.DeploymentFilter) page[*lrp.Deploymen
 		}
 		domains(&w, "domain", text, f.Domains, textArg)
 		if guids == nil {
-			w.after(deploymentKey, key)
+			w.after(deploymentTable.key, key)
 		}
-		query := w.page(columns, s.table("deployments"), deploymentKey, n)
+		query := w.page(columns, s.table("deployments"), deploymentTable.key, n)
 		rows, err := q.QueryContext(ctx, query, w.args...)
 		if err != nil {
 			return nil, false, err

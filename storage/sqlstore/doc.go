@@ -6,13 +6,32 @@
 // differ in. Tables are made and migrated when the store is opened, or by the
 // caller with the SQL of [Migrations].
 //
-// Commits go through groups (group.go): while one transaction is under way,
-// the next commits gather, and then share a transaction (commit.go). The
-// transaction locks the log first, so that there is one at a time, of however
-// many processes; reads what its commits compare; decides, in memory, which of
-// them go ahead; and writes all of those with one statement for each kind of
-// row. Reads of single slots and processes are grouped in the same way
-// (lrps.go). Longer lists come in pages from one snapshot (reader.go).
+// Commits go through groups: while one transaction is under way, the next
+// commits gather, and then share a transaction. The transaction locks the log
+// first, so that there is one at a time, of however many processes; reads what
+// its commits compare; decides, in memory, which of them go ahead; and writes
+// all of those with one statement for each kind of row. Reads of single slots
+// and processes are grouped in the same way. Longer lists come in pages from one
+// snapshot.
+//
+// The files and the packages below internal, by subject:
+//
+//	open, connections     data source names, options, pools, what bounds a connection
+//	store                 the Store, its retries and its end
+//	commit*               a group of commits: the transaction, what it looks up, decides
+//	                      and writes, the guess in one round trip, an outcome in doubt
+//	lease, tx             leases; commits in a transaction of the caller's
+//	log*                  rows of the log, and gaps where it may have gone back
+//	read*                 lists, filters, slots, events; the View
+//	queries               the statements of a store, made once
+//	keys*                 encryption, and its rotation
+//	migrate, migrations   the schema and its versions
+//	internal/dialect      what SQLite, MySQL and PostgreSQL differ in: statements,
+//	                      errors, sessions, data source names
+//	internal/tables       the columns of each table
+//	internal/guess        the statements of a guess
+//	internal/group        how requests gather into batches
+//	internal/memory       slots and deployments as this process's last commit left them
 //
 // docs/storage.md describes the tables, backups, upgrades and the rotation of
 // encryption keys.

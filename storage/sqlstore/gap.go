@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"math/rand/v2"
 	"reflect"
 	"sync"
@@ -189,4 +188,4 @@ func (s *Store) saw(newest int64) {
 }
 
 // errShorter is a log that ends before what this process has seen of it.
-var errShorter = errors.New("the log of events has become shorter")
+const errShorter = transientError("the log of events has become shorter")

@@ -10,12 +10,19 @@ import (
 
 // A group gathers what several goroutines ask for at the same time, and does
 // it together: while one batch is under way, the next one collects.
+//
+// Its fields are set before its first use. Its methods are for any number of
+// goroutines at once.
 type group[T member] struct {
-	s     *Store
-	limit int // batches under way at once
-	most  int // members of a batch
-	run   func([]T)
-
+	// limit is how many batches are under way at once, most how many members a
+	// batch has.
+	limit, most int
+	// run carries a batch out, and finishes each of its members.
+	run func([]T)
+	// begin is called for each request, which its error refuses; end when the
+	// request is no longer part of anything.
+	begin func() error
+	end   func()
 	// gather waits, before a batch, for those whose last batch has just ended
 	// and who will be back with their next request.
 	gather bool
@@ -50,6 +57,7 @@ const (
 	abandoned
 )
 
+// newTicket returns a ticket that waits.
 func newTicket() ticket { return ticket{done: make(chan struct{})} }
 
 // take makes the request part of a batch, unless its caller has gone.
@@ -58,6 +66,11 @@ func (t *ticket) take() bool { return t.state.CompareAndSwap(waits, taken) }
 // abandon takes the request back, unless it is part of a batch.
 func (t *ticket) abandon() bool { return t.state.CompareAndSwap(waits, abandoned) }
 
+// finish tells the caller that the request is done. What it came to is written
+// before.
+func (t *ticket) finish() { close(t.done) }
+
+// finished is closed when the request is done.
 func (t *ticket) finished() <-chan struct{} { return t.done }
 
 // do adds a request and waits until it is done, or until ctx ends. In the
@@ -67,7 +80,7 @@ func (g *group[T]) do(ctx context.Context, x T) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := g.s.begin(); err != nil {
+	if err := g.begin(); err != nil {
 		return err
 	}
 	g.mu.Lock()
@@ -127,7 +140,7 @@ func (g *group[T]) loop() {
 			last = time.Since(began)
 		}
 		for range n {
-			g.s.work.Done()
+			g.end()
 		}
 	}
 }

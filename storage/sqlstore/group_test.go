@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/diegosdk/diego/lrp"
@@ -43,7 +42,7 @@ func TestEachCommitIsAnsweredOnceWhenTheDatabaseStaysAway(t *testing.T) {
 			group := items(t, s, creation(unclaimed("p", 0)), creation(unclaimed("p", 0)))
 			s.commitGroup(group)
 			for i, it := range group {
-				if <-it.done; it.err == nil {
+				if <-it.finished(); it.err == nil {
 					t.Errorf("commit %d succeeded", i)
 				}
 			}
@@ -73,7 +72,7 @@ func TestATransactionWhoseEventsWaitIsFoundAgain(t *testing.T) {
 			group := items(t, s, first, second)
 			s.commitGroup(group)
 			for i, it := range group {
-				if <-it.done; it.err != nil {
+				if <-it.finished(); it.err != nil {
 					t.Errorf("commit %d: %v", i, it.err)
 				}
 			}
@@ -102,7 +101,7 @@ func TestACommitInDoubtIsNotTriedAlone(t *testing.T) {
 			group := items(t, s, creation(unclaimed("p", 0)), creation(unclaimed("p", 1)))
 			s.commitGroup(group)
 			for i, it := range group {
-				if <-it.done; it.err == nil || errors.Is(it.err, storage.ErrConflict) {
+				if <-it.finished(); it.err == nil || errors.Is(it.err, storage.ErrConflict) {
 					t.Errorf("commit %d: %v, want what the database said", i, it.err)
 				}
 			}
@@ -199,47 +198,4 @@ func TestAMissingKeyFailsOnlyTheReadsThatNeedIt(t *testing.T) {
 			t.Errorf("lists: %v, %v", lists[0].err, lists[1].err)
 		}
 	})
-}
-
-// A batch that takes long, as when the database restarts, does not make the
-// next one wait long for those who do not come back.
-func TestNobodyIsKeptWaitingLongForThoseWhoDoNotComeBack(t *testing.T) {
-	for name, told := range map[string]bool{"told": true, "not told, as it failed": false} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				g := &group[*item]{s: new(Store), limit: 1, most: maxGroup, gather: true}
-				g.want = maxGroup // from an earlier batch
-				var ended time.Time
-				waited := time.Duration(-1)
-				g.run = func(batch []*item) {
-					if ended.IsZero() {
-						time.Sleep(15 * time.Second)
-						ended = time.Now()
-					} else {
-						waited = time.Since(ended)
-					}
-					if told {
-						g.telling(len(batch))
-					}
-					for _, it := range batch {
-						close(it.done)
-					}
-				}
-				one := func() { _ = g.do(t.Context(), &item{ticket: newTicket()}) }
-				go one()
-				synctest.Wait()
-				go one()
-				synctest.Wait()
-				time.Sleep(time.Minute)
-				synctest.Wait()
-				most := time.Duration(0)
-				if told {
-					most = maxGather
-				}
-				if waited < 0 || waited > most {
-					t.Errorf("the next batch began %v after the first one; want at most %v", waited, most)
-				}
-			})
-		})
-	}
 }

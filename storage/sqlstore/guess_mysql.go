@@ -6,28 +6,46 @@ import (
 	"strings"
 )
 
-// mysqlGuess is a statement for each part, between one that locks the log and
-// one that adds to it. None of them has a result: each that has is one more
+// mysqlStatements are a statement for each part, between one that locks the log
+// and one that adds to it. None of them has a result: each that has is one more
 // answer to send and to wait for.
-func mysqlGuess(s *Store, g *guess, newest func(int64)) []call {
-	calls := s.beginCalls()
-	// The connection remembers the number until it has committed.
-	calls = append(calls, call{
-		query: "UPDATE " + s.table("log") + " SET newest = LAST_INSERT_ID(newest + ? + " + zero("newest NOT BETWEEN ? AND ?") + ") WHERE id = 1",
-		args:  []any{g.events.n, g.least, g.most}, id: newest,
-	})
+type mysqlStatements struct {
+	countEvents                   string
+	insertEvents, insertIfChanged string
+	parts                         [len(parts)]mysqlPart
+}
+
+func newMysqlStatements(d *dialect, table func(string) string) *mysqlStatements {
+	insert := func(sequence string) string {
+		return "INSERT INTO " + table("events") + " (seq, n, at, token, data) VALUES (" + sequence + ", ?, " + d.clock + ", ?, ?)"
+	}
+	m := &mysqlStatements{
+		// The connection remembers the number until it has committed.
+		countEvents:     "UPDATE " + table("log") + " SET newest = LAST_INSERT_ID(newest + ? + " + zero("newest NOT BETWEEN ? AND ?") + ") WHERE id = 1",
+		insertEvents:    insert("LAST_INSERT_ID()"),
+		insertIfChanged: insert("LAST_INSERT_ID() + " + zero("ROW_COUNT() <> ?")),
+	}
 	for i := range parts {
-		calls = s.q.parts[i].calls(calls, g.rows[i])
+		m.parts[i] = newMysqlPart(d, parts[i], table(parts[i].name))
 	}
-	sequence, args := "LAST_INSERT_ID()", []any(nil)
+	return m
+}
+
+// nextOnly implements guessStatements: see ifNext.
+func (*mysqlStatements) nextOnly() bool { return true }
+
+// calls implements guessStatements.
+func (m *mysqlStatements) calls(g *guess, newest func(int64)) []call {
+	calls := []call{{query: m.countEvents, args: []any{g.events, g.least, g.most}, id: newest}}
+	for i := range parts {
+		calls = m.parts[i].calls(calls, g.rows[i])
+	}
+	row := []any{g.events, g.token, g.data}
 	if last := calls[len(calls)-1]; last.query == rowsChanged {
-		calls = calls[:len(calls)-1]
-		sequence, args = sequence+" + "+zero("ROW_COUNT() <> ?"), last.args
+		calls[len(calls)-1] = call{query: m.insertIfChanged, args: append(last.args, row...)}
+		return calls
 	}
-	return append(calls, call{
-		query: "INSERT INTO " + s.table("events") + " (seq, n, at, token, data) VALUES (" + sequence + ", ?, " + s.d.clock + ", ?, ?)",
-		args:  append(args, g.events.n, g.token, g.events.data),
-	}, call{query: "COMMIT"})
+	return append(calls, call{query: m.insertEvents, args: row})
 }
 
 // A mysqlPart is a part of a guess as statements.
@@ -40,8 +58,7 @@ type mysqlPart struct {
 	alone string
 }
 
-func (s *Store) mysqlPart(p part) mysqlPart {
-	d, name := s.d, s.table(p.name)
+func newMysqlPart(d *dialect, p part, name string) mysqlPart {
 	columns, kinds := p.keyVersion()
 	switch p.verb {
 	case creates: // fails if a row is there
@@ -67,7 +84,7 @@ func (s *Store) mysqlPart(p part) mysqlPart {
 // ifNext replaces a row by the next version of it, and leaves it alone if it has
 // another. Assignments are made one after the other, so the version's is last.
 func ifNext(columns []string) string {
-	epoch, index := tagColumns[0], tagColumns[1]
+	const epoch, index = "tag_epoch", "tag_index"
 	columns = slices.DeleteFunc(slices.Clone(columns), func(c string) bool { return c == index })
 	return " ON DUPLICATE KEY UPDATE " + assign(append(columns, index), func(c string) string {
 		return fmt.Sprintf("IF(%s = VALUES(%s) AND %s = VALUES(%s) - 1, VALUES(%s), %s)", epoch, epoch, index, index, c, c)

@@ -7,20 +7,40 @@ import (
 	"sync"
 )
 
-// postgresGuess is one statement: each part is a common table expression. The
+// postgresStatements are one statement: each part is a common table expression. The
 // first one locks the log, and all others wait for its row, so that nothing
 // happens before. What other processes have committed after the statement's
 // snapshot and before the lock is found by the rows' own locks, which look at
 // the newest version.
-func postgresGuess(s *Store, g *guess, newest func(int64)) []call {
+//
+// Each statement is prepared on each connection that commits, so there are not
+// too many: once there are maxShapes, one that has all parts does for the others.
+type postgresStatements struct {
+	d     *dialect
+	table func(string) string
+
+	mu    sync.Mutex
+	texts map[uint]string // by the parts that they have
+}
+
+const (
+	maxShapes = 64
+	allParts  = 1<<len(parts) - 1
+)
+
+// nextOnly implements guessStatements.
+func (*postgresStatements) nextOnly() bool { return false }
+
+// calls implements guessStatements.
+func (p *postgresStatements) calls(g *guess, newest func(int64)) []call {
 	shape, want := uint(0), int64(1)
-	args := []any{g.events.n, g.least, g.most, g.events.n, g.token, g.events.data}
+	args := []any{g.events, g.least, g.most, g.events, g.token, g.data}
 	for i := range parts {
 		if len(g.rows[i]) > 0 {
 			shape |= 1 << i
 		}
 	}
-	text := s.shapes.text(s, &shape)
+	text := p.text(&shape)
 	for i := range parts {
 		if shape&(1<<i) == 0 {
 			continue
@@ -32,67 +52,55 @@ func postgresGuess(s *Store, g *guess, newest func(int64)) []call {
 		}
 	}
 	args = append(args, want)
-	return append(s.beginCalls(), call{query: text, args: args, scan: func(r *sql.Rows) error {
+	return []call{{query: text, args: args, scan: func(r *sql.Rows) error {
 		var n int64
 		err := r.Scan(&n)
 		newest(n)
 		return err
-	}}, call{query: "COMMIT"})
+	}}}
 }
-
-// shapes are the statements for guesses with certain parts. Each of them is
-// prepared on each connection that commits, so there are not too many: once
-// there are maxShapes, one that has all parts does for the others.
-type shapes struct {
-	mu    sync.Mutex
-	texts map[uint]string
-}
-
-const (
-	maxShapes = 64
-	allParts  = 1<<len(parts) - 1
-)
 
 // text is the statement for a shape, which may become one with more parts.
-func (x *shapes) text(s *Store, shape *uint) string {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.texts[*shape] == "" && len(x.texts) >= maxShapes {
+func (p *postgresStatements) text(shape *uint) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.texts[*shape] == "" && len(p.texts) >= maxShapes {
 		*shape = allParts
 	}
-	if text := x.texts[*shape]; text != "" {
+	if text := p.texts[*shape]; text != "" {
 		return text
 	}
-	if x.texts == nil {
-		x.texts = make(map[uint]string)
+	if p.texts == nil {
+		p.texts = make(map[uint]string)
 	}
-	x.texts[*shape] = guessStatement(s, *shape)
-	return x.texts[*shape]
+	p.texts[*shape] = p.statement(*shape)
+	return p.texts[*shape]
 }
 
-func guessStatement(s *Store, shape uint) string {
+// statement is the text for a shape.
+func (p *postgresStatements) statement(shape uint) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "WITH l AS (UPDATE %s SET newest = newest + ?::bigint WHERE id = 1 AND newest BETWEEN ?::bigint AND ?::bigint RETURNING newest), "+
 		"e AS (INSERT INTO %s (seq, n, at, token, data) SELECT l.newest, ?::bigint, %s, ?::bigint, ?::bytea FROM l)",
-		s.table("log"), s.table("events"), s.d.clock)
+		p.table("log"), p.table("events"), p.d.clock)
 	counts := []string{"(SELECT COUNT(*) FROM l)"}
 	for i := range parts {
 		if shape&(1<<i) == 0 {
 			continue
 		}
-		fmt.Fprintf(&b, ", p%d AS (%s)", i, s.guessPart(parts[i].verb, parts[i].table))
+		fmt.Fprintf(&b, ", p%d AS (%s)", i, p.part(parts[i].verb, parts[i].table))
 		if parts[i].verb != drops {
 			counts = append(counts, fmt.Sprintf("(SELECT COUNT(*) FROM p%d)", i))
 		}
 	}
 	// The exponent is out of range, and so an error, unless all rows are found.
 	fmt.Fprintf(&b, " SELECT (SELECT newest FROM l) WHERE EXP(1000 * ABS(%s - ?::bigint)::float8) > 0", strings.Join(counts, " + "))
-	return s.d.rebind(b.String())
+	return p.d.rebind(b.String())
 }
 
-// guessPart is the expression for one part. n are the rows of its list.
-func (s *Store) guessPart(v verb, t *table) string {
-	name, columns, kinds := s.table(t.name), t.columns(), t.kinds
+// part is the expression for one part. n are the rows of its list.
+func (p *postgresStatements) part(v verb, t *table) string {
+	name, columns, kinds := p.table(t.name), t.columns(), t.kinds
 	list := func(columns []string, kinds []kind) string {
 		arrays := make([]string, len(kinds))
 		for i, k := range kinds {

@@ -94,16 +94,6 @@ func (s *Store) newItem(b storage.Batch) (*item, error) {
 	return it, nil
 }
 
-// sizeOf is how many bytes the data among the values has.
-func sizeOf(values []any) (size int) {
-	for _, v := range values {
-		if data, is := v.([]byte); is {
-			size += len(data)
-		}
-	}
-	return size
-}
-
 func (s *Store) lrpChange(w *lrp.Write) change {
 	c := change{key: storage.LRPWriteKey(w), check: storage.IsCheck(w)}
 	if w.Before != nil {

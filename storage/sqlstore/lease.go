@@ -136,12 +136,12 @@ func (s *Store) changeLeases(batch []*leaseChange) {
 		c.err = err
 	}
 	for _, c := range batch {
-		close(c.done)
+		c.finish()
 	}
 }
 
 // errLeaseMoved is a lease that has changed after it was read.
-var errLeaseMoved = errors.New("others are changing the lease")
+const errLeaseMoved = transientError("others are changing the lease")
 
 // A leaseTransaction is how leases are changed: in a transaction of the store's
 // or in one of the caller's.

@@ -139,10 +139,10 @@ func (r *reader) lrpPages(f storage.ActualLRPFilter) page[lrp.ActualLRP] {
 	n, pages := firstPage, 0
 	return func(ctx context.Context, q querier) (entries []entry[lrp.ActualLRP], last bool, err error) {
 		w := where{d: s.d}
-		cells, order := keep[string], lrpKey
+		cells, order := keep[string], lrpTable.key
 		switch {
 		case guids != nil:
-			order = guids.want(&w, lrpKey)
+			order = guids.want(&w, lrpTable.key)
 		case looksUp(f.CellIDs, pages, cellPages):
 			cells = lookUp
 		default:
@@ -154,7 +154,7 @@ func (r *reader) lrpPages(f storage.ActualLRPFilter) page[lrp.ActualLRP] {
 		keep(&w, "state", number, f.States, intArg)
 		keep(&w, "presence", number, f.Presences, intArg)
 		if guids == nil {
-			w.after(lrpKey, key)
+			w.after(lrpTable.key, key)
 		}
 		query := w.page("process_guid, idx, definition_id, presence, data", s.table("actual_lrps"), order, n)
 		rows, err := q.QueryContext(ctx, query, w.args...)
@@ -211,7 +211,7 @@ func (s *Store) readLists(reads []*listRead) {
 	locked := make(map[string]error) // those that lack an encryption key
 	w := where{d: s.d}
 	w.oneOf("process_guid", text, rows)
-	query := w.page("process_guid, idx, definition_id, presence, data", s.table("actual_lrps"), lrpKey, maxShared)
+	query := w.page("process_guid, idx, definition_id, presence, data", s.table("actual_lrps"), lrpTable.key, maxShared)
 	err := s.retry(background, "listing ActualLRPs", func() error {
 		clear(byGUID)
 		clear(locked)
@@ -239,21 +239,8 @@ func (s *Store) readLists(reads []*listRead) {
 		if r.entries, r.err = byGUID[r.guid], err; err == nil {
 			r.err = locked[r.guid]
 		}
-		close(r.done)
+		r.finish()
 	}
-}
-
-// padded is the size of the list that n rows are read with, so that there are
-// few different statements.
-func (d *dialect) padded(n int) int {
-	if !d.fewShapes {
-		return n
-	}
-	size := 1
-	for size < n {
-		size *= 4
-	}
-	return size
 }
 
 // A slotRead asks for one slot.
@@ -273,12 +260,16 @@ func (r *reader) Slot(ctx context.Context, processGUID string, index int) (lrp.S
 	if isImpossible(processGUID) {
 		err = r.s.usable(ctx)
 	} else if r.at == nil && index >= 0 {
-		key := slotKey{processGUID, index}
+		key := slotKey{guid: processGUID, index: index}
 		r.s.memory.begin(key)
 		if err = r.s.slots.do(ctx, read); err == nil {
 			err = read.err
 		}
-		r.s.memory.end(key, read, err)
+		if err != nil { // a batch that its caller has left may be writing to read
+			r.s.memory.end(key, nil, nil, err)
+		} else {
+			r.s.memory.end(key, read.records, read.deployment, nil)
+		}
 	} else {
 		err = r.query(ctx, "reading a slot", func(q querier) error {
 			return r.s.querySlots(ctx, q, []*slotRead{read})
@@ -300,18 +291,8 @@ func (s *Store) readSlots(reads []*slotRead) {
 		if err != nil {
 			r.err = err
 		}
-		close(r.done)
+		r.finish()
 	}
-}
-
-type slotKey struct {
-	guid  string
-	index int
-}
-
-// record stands for the slot among the keys of records.
-func (k slotKey) record() storage.RecordKey {
-	return storage.RecordKey{Kind: storage.ActualLRPRecord, GUID: k.guid, Index: k.index}
 }
 
 // querySlots reads the records and the deployments in one statement, and so
@@ -326,7 +307,7 @@ func (s *Store) querySlots(ctx context.Context, q querier, reads []*slotRead) er
 		keys = append(keys, r.guid, int64(r.index))
 		if i < len(reads) {
 			r.records, r.deployment, r.err = nil, nil, nil
-			slots[slotKey{r.guid, r.index}] = append(slots[slotKey{r.guid, r.index}], r)
+			slots[slotKey{guid: r.guid, index: r.index}] = append(slots[slotKey{guid: r.guid, index: r.index}], r)
 		}
 	}
 	args := append(s.d.listArgs(guids, 1), s.d.listArgs(keys, 2)...)
@@ -364,7 +345,7 @@ func (s *Store) querySlots(ctx context.Context, q querier, reads []*slotRead) er
 		if err != nil {
 			return err
 		}
-		for _, r := range slots[slotKey{scanner.last, int(scanner.index)}] {
+		for _, r := range slots[slotKey{guid: scanner.last, index: int(scanner.index)}] {
 			if e.err != nil {
 				r.err = e.err
 				continue

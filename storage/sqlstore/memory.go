@@ -19,6 +19,8 @@ import (
 // time, and remember before their callers are told.
 type memory struct {
 	limit int
+	// pause is how long nothing is recalled after somebody else has committed, as
+	// it is likely to happen again. It is set before the first use.
 	pause time.Duration
 
 	mu    sync.Mutex
@@ -32,6 +34,17 @@ type memory struct {
 // deploymentIndex takes the place of an index in the key of a deployment. There
 // are no slots below 0.
 const deploymentIndex = -1
+
+// A slotKey names a slot, or with deploymentIndex a deployment.
+type slotKey struct {
+	guid  string
+	index int
+}
+
+// record stands for the slot among the keys of records.
+func (k slotKey) record() storage.RecordKey {
+	return storage.RecordKey{Kind: storage.ActualLRPRecord, GUID: k.guid, Index: k.index}
+}
 
 // A remembered is what is known of one key. It is not changed, but replaced.
 type remembered struct {
@@ -60,23 +73,24 @@ type reading struct {
 	touched bool
 }
 
-// An origin is what a batch was decided from.
+// An origin is what a batch was decided from. The zero value is of nothing that is
+// remembered.
 type origin struct {
 	key              slotKey
 	slot, deployment *remembered
 }
 
-// othersPause is how long a memory is not asked after somebody else has
-// committed, as it is likely to happen again.
+// othersPause is what a memory begins with.
 const othersPause = time.Second
 
+// newMemory makes a memory of at most so many slots and deployments.
 func newMemory(limit int) *memory {
 	return &memory{limit: limit, pause: othersPause, at: -1, known: make(map[slotKey]*remembered), reading: make(map[slotKey]*reading)}
 }
 
-// Recall implements [storage.Recaller].
-func (s *Store) Recall(processGUID string, index int) (storage.Recollection, bool) {
-	m, key := s.memory, slotKey{processGUID, index}
+// Recall is that of [storage.Recaller].
+func (m *memory) Recall(processGUID string, index int) (storage.Recollection, bool) {
+	key := slotKey{processGUID, index}
 	m.mu.Lock()
 	slot, deployment := m.known[key], m.known[slotKey{processGUID, deploymentIndex}]
 	pause := !m.until.IsZero() && time.Now().Before(m.until)
@@ -116,13 +130,13 @@ func (m *memory) begin(key slotKey) {
 	}
 }
 
-// end remembers what was read, unless it failed or a commit came in between.
-func (m *memory) end(key slotKey, read *slotRead, err error) {
+// end remembers what was read, unless a commit came in between.
+func (m *memory) end(key slotKey, records []lrp.ActualLRP, bare *lrp.Deployment, err error) {
 	var slot, deployment *remembered
-	if err == nil { // or a batch that its caller has left may be writing to it
-		slot, deployment = &remembered{}, &remembered{deployment: read.deployment}
-		for i := range read.records {
-			r := &read.records[i]
+	if err == nil {
+		slot, deployment = &remembered{}, &remembered{deployment: bare}
+		for i := range records {
+			r := &records[i]
 			slot.records = append(slot.records, rememberedRecord{r.DefinitionID, r.Presence, storage.AppendActualLRP(nil, r)})
 		}
 	}
@@ -206,45 +220,44 @@ func (m *memory) isNow(o *origin) bool {
 	return o.slot != nil && m.known[o.key] == o.slot && d != nil && d.tag() == o.deployment.tag()
 }
 
-// note learns what a transaction of this process has written.
-func (m *memory) note(a *attempt) {
-	events := int64(0)
-	for i := range a.segments {
-		events += a.segments[i].n
-	}
+// A write is what a commit has done to one record.
+type write struct {
+	key storage.RecordKey
+	// record is the ActualLRP as storage.AppendActualLRP encodes it, nil if it is
+	// gone; deployment the bare deployment.
+	record     []byte
+	deployment *lrp.Deployment
+	// moved: the record has gone into quarantine.
+	moved bool
+}
+
+// note learns what a transaction of this process has written. The log ends with
+// its events.
+func (m *memory) note(newest, events int64, writes []write) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if a.newest-events != m.at {
+	if newest-events != m.at {
 		if m.at >= 0 {
 			m.until = time.Now().Add(m.pause)
 		}
 		m.clear()
 	}
-	m.at = a.newest
-	for _, it := range a.items {
-		if it.err != nil || a.deferred[it] {
-			continue
-		}
-		for i := range it.records {
-			if c := &it.records[i]; !c.check {
-				m.noteChange(c)
-			}
-		}
-		for i := range it.batch.Quarantine {
-			k := &it.batch.Quarantine[i].Key
-			m.drop(slotKey{k.GUID, k.Index})
-			m.drop(slotKey{k.GUID, deploymentIndex})
-		}
+	m.at = newest
+	for i := range writes {
+		m.noteWrite(&writes[i])
 	}
 }
 
-func (m *memory) noteChange(c *change) {
-	switch c.key.Kind {
-	case storage.DeploymentRecord:
+func (m *memory) noteWrite(c *write) {
+	switch {
+	case c.moved:
+		m.drop(slotKey{c.key.GUID, c.key.Index})
+		m.drop(slotKey{c.key.GUID, deploymentIndex})
+	case c.key.Kind == storage.DeploymentRecord:
 		k := slotKey{c.key.GUID, deploymentIndex}
 		m.touch(k)
-		m.put(k, &remembered{deployment: c.bare})
-	case storage.ActualLRPRecord:
+		m.put(k, &remembered{deployment: c.deployment})
+	case c.key.Kind == storage.ActualLRPRecord:
 		k := slotKey{c.key.GUID, c.key.Index}
 		before := m.touch(k)
 		if before == nil {
@@ -256,8 +269,8 @@ func (m *memory) noteChange(c *change) {
 				after.records = append(after.records, r)
 			}
 		}
-		if c.row != nil {
-			after.records = append(after.records, rememberedRecord{c.key.DefinitionID, lrp.Presence(c.key.Presence), c.plain})
+		if c.record != nil {
+			after.records = append(after.records, rememberedRecord{c.key.DefinitionID, lrp.Presence(c.key.Presence), c.record})
 		}
 		m.put(k, after)
 	}
@@ -277,4 +290,12 @@ func (m *memory) doubt(o *origin) {
 		m.drop(o.key)
 		m.drop(slotKey{o.key.guid, deploymentIndex})
 	}
+}
+
+// sizes are how many slots and deployments are remembered, and how many are being
+// read.
+func (m *memory) sizes() (remembered, reading int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.known), len(m.reading)
 }

@@ -248,7 +248,7 @@ func TestARecordThatIsAddedInTheSameGroupMakesTheMemoryOfTheOthersOld(t *testing
 		group := items(t, s, creation(unclaimed("web", 0)), b)
 		s.commitGroup(group)
 		for _, it := range group {
-			<-it.done
+			<-it.finished()
 		}
 		if group[0].err != nil || !errors.Is(group[1].err, storage.ErrConflict) {
 			t.Errorf("%v, then %v; want success, then a conflict", group[0].err, group[1].err)
@@ -280,11 +280,25 @@ func TestWhatWasReadBeforeTheEndOfTheLogIsKnownIsNoOrigin(t *testing.T) {
 	})
 }
 
+// forgetSlot makes the store forget a slot and its deployment, if it remembers both.
+func forgetSlot(s *Store, guid string, index int) {
+	if r, ok := s.Recall(guid, index); ok {
+		s.memory.doubt(r.Origin.(*origin))
+	}
+}
+
+// beingRead is how many slots and deployments are being read for the memory.
+func beingRead(s *Store) int {
+	_, reading := s.memory.sizes()
+	return reading
+}
+
 func TestASlotThatCannotBeIsNotTakenForTheDeployment(t *testing.T) {
 	s := mustOpen(t, ":memory:", Options{})
 	desire(t, s, "web", 1)
-	s.memory.drop(slotKey{"web", deploymentIndex}) // as if others had needed the room
-	if _, d := truth(t, s, "web", deploymentIndex); d == nil {
+	truth(t, s, "web", 0)
+	forgetSlot(s, "web", 0) // as if others had needed the room
+	if _, d := truth(t, s, "web", -1); d == nil {
 		t.Error("the deployment is not read with a slot that cannot be")
 	}
 	_, d := truth(t, s, "web", 0)
@@ -305,8 +319,8 @@ func TestAReadThatItsCallerHasLeftIsNotRemembered(t *testing.T) {
 	if _, _, err := s.Slot(ctx, "web", 0); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want that the context has ended", err)
 	}
-	if _, ok := s.Recall("web", 0); ok || len(s.memory.reading) != 0 {
-		t.Errorf("recalled %v, and %d reads are noted", ok, len(s.memory.reading))
+	if _, ok := s.Recall("web", 0); ok || beingRead(s) != 0 {
+		t.Errorf("recalled %v, and %d reads are noted", ok, beingRead(s))
 	}
 }
 
@@ -345,7 +359,7 @@ func TestARecordThatChangesInTheSameGroupMakesTheMemoryOfTheSlotOld(t *testing.T
 		group := items(t, s, first, second)
 		s.commitGroup(group)
 		for _, it := range group {
-			<-it.done
+			<-it.finished()
 		}
 		if group[0].err != nil || !errors.Is(group[1].err, storage.ErrConflict) {
 			t.Errorf("%v, then %v; want success, then a conflict", group[0].err, group[1].err)
@@ -391,11 +405,9 @@ func TestAnOriginOfAnotherStoreIsAConflict(t *testing.T) {
 func TestWhatWasReadWhileItWasWrittenIsNotRemembered(t *testing.T) {
 	s := mustOpen(t, ":memory:", Options{})
 	desire(t, s, "web", 1)
-	key := slotKey{"web", 0}
+	key := slotKey{guid: "web", index: 0}
 	read := func(between func()) bool {
-		s.memory.mu.Lock()
-		s.memory.clear()
-		s.memory.mu.Unlock()
+		forgetSlot(s, "web", 0)
 		s.memory.begin(key)
 		slot, d := lrp.Slot{}, (*lrp.Deployment)(nil)
 		if err := s.View(t.Context(), func(r storage.Reader) (err error) {
@@ -405,7 +417,7 @@ func TestWhatWasReadWhileItWasWrittenIsNotRemembered(t *testing.T) {
 			t.Fatal(err)
 		}
 		between()
-		s.memory.end(key, &slotRead{records: slot.Records, deployment: d}, nil)
+		s.memory.end(key, slot.Records, d, nil)
 		_, ok := s.Recall("web", 0)
 		return ok
 	}
@@ -429,8 +441,8 @@ func TestWhatWasReadWhileItWasWrittenIsNotRemembered(t *testing.T) {
 	if read(func() {}) {
 		t.Error("a slot is remembered, and where the log ended is not")
 	}
-	if len(s.memory.reading) != 0 {
-		t.Errorf("%d reads are noted that are over", len(s.memory.reading))
+	if n := beingRead(s); n != 0 {
+		t.Errorf("%d reads are noted that are over", n)
 	}
 }
 
@@ -443,7 +455,7 @@ func TestAMemoryKeepsNoMoreThanItMay(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if n := len(s.memory.known); n > max(limit, 0) || limit > 0 && n < limit {
+		if n, _ := s.memory.sizes(); n > max(limit, 0) || limit > 0 && n < limit {
 			t.Errorf("%d are remembered, want %d", n, limit)
 		}
 	}
@@ -525,7 +537,7 @@ func TestWhatOneStepFindsOutOfTheMemoryIsNoOthersConcern(t *testing.T) {
 			}
 		},
 		"a process that was forgotten and read again": func(t *testing.T, s *Store) {
-			s.memory.drop(slotKey{"web", deploymentIndex})
+			forgetSlot(s, "web", 0)
 			truth(t, s, "web", 0)
 		},
 	} {

@@ -39,10 +39,11 @@ func Migrations(d Dialect, prefix string) ([]Migration, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.migrations(prefix)
+	return migrations(f, prefix)
 }
 
-func (d *dialect) migrations(prefix string) ([]Migration, error) {
+// migrations are those of a dialect.
+func migrations(d *dialect, prefix string) ([]Migration, error) {
 	dir := "migrations/" + d.dir
 	files, err := fs.ReadDir(migrationFiles, dir)
 	if err != nil {
@@ -115,7 +116,7 @@ func (s *Store) migrate(ctx context.Context) (made bool, err error) {
 	if version > SchemaVersion || s.options.NoMigrations {
 		return false, &SchemaError{version, SchemaVersion}
 	}
-	all, err := s.d.migrations(s.options.Prefix)
+	all, err := migrations(s.d, s.options.Prefix)
 	if err != nil {
 		return false, err
 	}
@@ -163,32 +164,4 @@ func (s *Store) lockedVersion(ctx context.Context, c *sql.Conn) (int, error) {
 		return 0, err
 	}
 	return s.schemaVersion(ctx, c)
-}
-
-// inTransaction runs f between begin and COMMIT, or ROLLBACK if it fails.
-func inTransaction(ctx context.Context, c *sql.Conn, begin []string, f func() error) error {
-	for _, statement := range begin {
-		if _, err := c.ExecContext(ctx, statement); err != nil {
-			return err
-		}
-	}
-	err := f()
-	if err == nil {
-		_, err = c.ExecContext(ctx, "COMMIT")
-	}
-	if err != nil {
-		if _, rollbackErr := c.ExecContext(context.WithoutCancel(ctx), "ROLLBACK"); rollbackErr != nil {
-			discard(c)
-		}
-	}
-	return err
-}
-
-// queryRow scans the one row of a result.
-func queryRow(ctx context.Context, q querier, query string, dest ...any) error {
-	rows, err := q.QueryContext(ctx, query)
-	if err != nil {
-		return err
-	}
-	return scanAll(rows, func(r *sql.Rows) error { return r.Scan(dest...) })
 }

@@ -33,8 +33,6 @@ var mysqlDialect = dialect{
 	beginRead: []string{"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"},
 	batch:     joined,
 	topology:  mysqlTopology,
-	guess:     mysqlGuess,
-	nextOnly:  true,
 	severals:  "SELECT ?; SELECT 1",
 	drivers:   "github.com/go-sql-driver/mysql",
 	fromHere:  func(err error) bool { return errors.As(err, new(*mysql.MySQLError)) },

@@ -11,11 +11,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
 	"github.com/lib/pq"
 )
 
@@ -72,6 +70,10 @@ type Options struct {
 	// clock replaces the dialect's in tests: %s is where that was.
 	clock string
 }
+
+// ErrSeveralNodes says that the server is one of several nodes which take writes,
+// and that nobody has said that one of them takes all of the store's.
+var ErrSeveralNodes = errSeveralNodes
 
 // DefaultRetryFor is the default of Options.RetryFor.
 const DefaultRetryFor = 15 * time.Second
@@ -183,16 +185,14 @@ func parse(dsn string) (open func(context.Context, Options) (*Store, error), err
 		if err != nil {
 			return nil, errDSN("MySQL", "mysql://user:password@host:3306/database", dsn, err)
 		}
-		connect := func(a access, oneNode bool) (driver.Connector, error) {
-			c, err := mysql.NewConnector(boundMySQL(config, a))
-			return &mysqlConnector{c, mysqlSession(a, oneNode)}, err
-		}
-		if _, err := connect(reads, oneNode); err != nil {
+		if _, err := newMySQLConnector(config, reads, oneNode); err != nil {
 			return nil, errDSN("MySQL", "mysql://user:password@host:3306/database", dsn, err)
 		}
 		return func(ctx context.Context, opts Options) (*Store, error) {
 			opts.OneNode = opts.OneNode || oneNode
-			return server(&mysqlDialect, func(a access) (driver.Connector, error) { return connect(a, opts.OneNode) })(ctx, opts)
+			return server(&mysqlDialect, func(a access) (driver.Connector, error) {
+				return newMySQLConnector(config, a, opts.OneNode)
+			})(ctx, opts)
 		}, nil
 	}
 	return nil, errors.New("sqlstore: the data source name begins with none of sqlite:, postgres:// and mysql: as it should; a file is sqlite:/var/lib/diego/diego.db")
@@ -233,42 +233,6 @@ func cutLast(s, separator string) (before, after string, found bool) {
 		return s[:i], s[i+len(separator):], true
 	}
 	return s, "", false
-}
-
-// mysqlConfig reads what follows "mysql:", and whether it has one_node=true.
-func mysqlConfig(dsn string) (config *mysql.Config, oneNode bool, err error) {
-	if strings.HasPrefix(dsn, "//") {
-		u, err := url.Parse("mysql:" + dsn)
-		if err != nil {
-			return nil, false, err
-		}
-		host := u.Host
-		if u.Port() == "" {
-			host += ":3306"
-		}
-		password, _ := u.User.Password()
-		dsn = u.User.Username() + ":" + password + "@tcp(" + host + ")" + u.EscapedPath()
-		if u.RawQuery != "" {
-			dsn += "?" + u.RawQuery
-		}
-	}
-	config, err = mysql.ParseDSN(dsn)
-	if err != nil {
-		return nil, false, err
-	}
-	if value, given := config.Params[oneNodeParameter]; given {
-		if oneNode, err = strconv.ParseBool(value); err != nil {
-			return nil, false, fmt.Errorf("%s is %q; want true or false", oneNodeParameter, value)
-		}
-		delete(config.Params, oneNodeParameter)
-	}
-	// One text has several statements, with their arguments filled in.
-	config.MultiStatements = true
-	// Errors are returned; nothing is for the standard error output.
-	config.Logger = new(mysql.NopLogger)
-	config.InterpolateParams = true
-	config.MaxAllowedPacket = 0 // what the server says
-	return config, oneNode, nil
 }
 
 // opened opens a store on a server.
@@ -313,15 +277,15 @@ func New(db *sql.DB, d Dialect, o *Options) (*Store, error) {
 	if db == nil {
 		return nil, errors.New("sqlstore: the *sql.DB is nil; open one, or let Open do it")
 	}
-	if err := f.checkDriver(db, opts.Prefix); err != nil {
+	if err := checkDriver(f, db, opts.Prefix); err != nil {
 		return nil, err
 	}
 	if f.severals != "" && !opts.OneByOne {
-		joins, err := f.joins(db)
+		joined, err := joins(f, db)
 		if err != nil {
-			return nil, f.explain("opening", err)
+			return nil, explain(f, "opening", err)
 		}
-		opts.OneByOne = !joins
+		opts.OneByOne = !joined
 	}
 	return build(context.Background(), f, pools{write: db, lease: db, read: db, schema: db}, opts, nil)
 }
@@ -332,11 +296,11 @@ const driverTimeout = 10 * time.Second
 // checkDriver refuses a driver whose errors the dialect cannot read: the store
 // could not tell a conflict from a lost connection. It reads a table that does
 // not exist, which every driver must complain about.
-func (d *dialect) checkDriver(db *sql.DB, prefix string) error {
+func checkDriver(d *dialect, db *sql.DB, prefix string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), driverTimeout)
 	defer cancel()
 	if err := db.PingContext(ctx); err != nil {
-		return d.explain("opening", err)
+		return explain(d, "opening", err)
 	}
 	err := queryRow(ctx, db, "SELECT 1 FROM "+prefix+"no_such_table")
 	if class, _ := d.classOf(err); err == nil || d.fromHere(err) || class == lost || ctx.Err() != nil {
@@ -348,7 +312,7 @@ func (d *dialect) checkDriver(db *sql.DB, prefix string) error {
 
 // joins reports whether the driver takes several statements at once and gives
 // all their results. A connection that is lost meanwhile does not say.
-func (d *dialect) joins(db *sql.DB) (joins bool, err error) {
+func joins(d *dialect, db *sql.DB) (joined bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), driverTimeout)
 	defer cancel()
 	var args []any
@@ -357,13 +321,13 @@ func (d *dialect) joins(db *sql.DB) (joins bool, err error) {
 	}
 	rows, err := db.QueryContext(ctx, d.severals, args...)
 	if err == nil {
-		joins = rows.NextResultSet()
+		joined = rows.NextResultSet()
 		err = errors.Join(rows.Err(), rows.Close())
 	}
 	if class, _ := d.classOf(err); class == lost || ctx.Err() != nil {
 		return false, errors.Join(ctx.Err(), err)
 	}
-	return joins, nil // what else is wrong is that the driver takes one statement only
+	return joined, nil // what else is wrong is that the driver takes one statement only
 }
 
 // openMemory is a file that only this Store has, in memory where the system
@@ -392,11 +356,9 @@ func openMemory(ctx context.Context, opts Options) (*Store, error) {
 // called when the store is closed.
 func openFile(ctx context.Context, file sqliteFile, opts Options, after func() error) (*Store, error) {
 	keepPrivate(file.path, file.mode, opts.Logger)
-	dsn := file.dsn(&opts)
-	write := sql.OpenDB(&sqliteConnector{dsn + "&_cache_size=-65536", sqliteWrites})
+	writer, reader := file.connectors(opts.BusyTimeout, opts.FullSync)
+	write, read := sql.OpenDB(writer), sql.OpenDB(reader)
 	write.SetMaxOpenConns(1)
-	// What a reader has cached is of no use after the next commit.
-	read := sql.OpenDB(&sqliteConnector{dsn + "&_cache_size=-16384&_query_only=1", nil})
 	read.SetMaxOpenConns(max(4, runtime.GOMAXPROCS(0), opts.MaxConns))
 	read.SetMaxIdleConns(max(4, runtime.GOMAXPROCS(0)))
 	closeAll := func() error {

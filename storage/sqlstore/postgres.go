@@ -37,7 +37,6 @@ var postgres = dialect{
 	severals:  "SELECT 1; SELECT 2",
 	drivers:   "github.com/lib/pq or github.com/jackc/pgx/v5/stdlib",
 	fromHere:  func(err error) bool { return stateOf(err) != "" },
-	guess:     postgresGuess,
 	migrate: func(ctx context.Context, c *sql.Conn, prefix string, f func() error) error {
 		return inTransaction(ctx, c, []string{"BEGIN"}, func() error {
 			if _, err := c.ExecContext(ctx, "SELECT pg_advisory_xact_lock($1)", int64(hash(prefix))); err != nil {
@@ -144,7 +143,7 @@ func executed(ctx context.Context, c *sql.Conn, calls []call, common []string) e
 
 // errPrepared is a transaction that had to be rolled back because statements
 // were not prepared; they are now.
-var errPrepared = errors.New("statements were not prepared")
+const errPrepared = transientError("statements were not prepared")
 
 func executeAll(ctx context.Context, c *sql.Conn, calls []call) error {
 	text := *texts.Get().(*[]byte)

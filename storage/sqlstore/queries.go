@@ -20,8 +20,6 @@ type queries struct {
 	upsertDomains                        multi
 	insertRequests, insertEvents         multi
 
-	parts [len(parts)]mysqlPart
-
 	updateLease, insertLease                   string
 	setLog, insertMarker                       string
 	identity, gaps, gapAt, insertGap, trimGaps string
@@ -36,62 +34,46 @@ type queries struct {
 	asideTask                                  string
 }
 
-var (
-	lrpKey  = []string{"process_guid", "idx", "definition_id", "presence"}
-	lrpRest = []string{"domain", "cell_id", "state", "tag_epoch", "tag_index", "data"}
-
-	// lrpChanges are what can change in a record that stays on its cell: the
-	// index of the cells is left alone.
-	lrpChanges = []string{"domain", "state", "tag_epoch", "tag_index", "data"}
-
-	deploymentKey  = []string{"process_guid"}
-	deploymentRest = []string{"domain", "update_strategy", "instances", "active_definition_id", "healthy_definition_id", "tag_epoch", "tag_index", "other_definition_ids", "settings"}
-
-	definitionKey = []string{"process_guid", "definition_id"}
-
-	deploymentKinds = []kind{text, text, number, number, text, text, number, number, blob, blob}
-
-	taskKey   = []string{"guid"}
-	taskKinds = []kind{text, text, text, number, number, number, blob}
-	taskRest  = []string{"domain", "cell_id", "state", "tag_epoch", "tag_index", "data"}
-)
+// lrpChanges are what can change in a record that stays on its cell: the index
+// of the cells is left alone.
+var lrpChanges = []string{"domain", "state", "tag_epoch", "tag_index", "data"}
 
 func (s *Store) newQueries() queries {
 	d, t := s.d, s.table
-	lrpKeyKinds := lrpKinds[:len(lrpKey)]
 	const tag = "tag_epoch, tag_index"
+	name := []kind{text}
 	aside := "INSERT INTO " + t("quarantine") + " (at, kind, guid, idx, definition_id, presence, reason, data) SELECT "
-	lookLeases := d.among("SELECT kind, name, owner, epoch, expires_at, value FROM "+t("leases"), []string{"kind", "name"}, []kind{text, text})
+	lookLeases := d.among("SELECT kind, name, owner, epoch, expires_at, value FROM "+t("leases"), leaseTable.key, leaseTable.keyKinds())
+	insert := func(x *table) multi { return d.insert(t(x.name), x.columns(), x.kinds, "") }
+	upsert := func(x *table) multi { return d.insert(t(x.name), x.columns(), x.kinds, d.upsert(x.key, x.rest)) }
 	q := queries{
 		lockLog: "SELECT newest, oldest FROM " + t("log") + " WHERE id = 1" + d.lock,
 		clock:   "SELECT " + d.clock,
 		log:     "SELECT newest, oldest, COALESCE((SELECT MAX(first_seq) FROM " + t("gaps") + "), 0), " + d.clock + " FROM " + t("log") + " WHERE id = 1",
 
-		lookLRPs:        d.among("SELECT process_guid, idx, definition_id, presence, "+tag+" FROM "+t("actual_lrps"), lrpKey, lrpKeyKinds),
-		lookDeployments: d.among("SELECT process_guid, "+tag+" FROM "+t("deployments"), deploymentKey, []kind{text}),
-		lookTasks:       d.among("SELECT guid, "+tag+" FROM "+t("tasks"), taskKey, []kind{text}),
+		lookLRPs:        d.among("SELECT process_guid, idx, definition_id, presence, "+tag+" FROM "+t("actual_lrps"), lrpTable.key, lrpTable.keyKinds()),
+		lookDeployments: d.among("SELECT process_guid, "+tag+" FROM "+t("deployments"), deploymentTable.key, name),
+		lookTasks:       d.among("SELECT guid, "+tag+" FROM "+t("tasks"), taskTable.key, name),
 		lookLeases:      lookLeases,
-		lookFences:      multi{d: d, head: lookLeases.head, tail: d.share, columns: lookLeases.columns, kinds: lookLeases.kinds}.ready(),
+		lookFences:      lookLeases.with(d.share),
 		updateLease: d.rebind("UPDATE " + t("leases") + " SET owner = ?, epoch = ?, expires_at = ?, value = ? " +
 			"WHERE kind = ? AND name = ? AND epoch = ? AND expires_at = ?"),
-		insertLease:  d.insertLease(t("leases")),
-		lookRequests: d.among("SELECT id, seq FROM "+t("requests"), []string{"id"}, []kind{text}),
+		insertLease:  insertLease(d, t("leases")),
+		lookRequests: d.among("SELECT id, seq FROM "+t("requests"), requestTable.key, name),
 
-		upsertLRPs:        d.upsertRows(t("actual_lrps"), lrpKey, lrpRest, lrpKinds),
-		updateLRPs:        d.insert(t("actual_lrps"), append(lrpKey[:len(lrpKey):len(lrpKey)], lrpRest...), lrpKinds, d.upsert(lrpKey, lrpChanges)),
-		deleteLRPs:        d.among("DELETE FROM "+t("actual_lrps"), lrpKey, lrpKeyKinds),
-		upsertDeployments: d.upsertRows(t("deployments"), deploymentKey, deploymentRest, deploymentKinds),
-		deleteDeployments: d.among("DELETE FROM "+t("deployments"), deploymentKey, []kind{text}),
-		insertDefinitions: d.insert(t("definitions"), []string{"process_guid", "definition_id", "data"},
-			[]kind{text, text, blob}, ""),
-		deleteDefinitions:    d.among("DELETE FROM "+t("definitions"), definitionKey, []kind{text, text}),
-		deleteAllDefinitions: d.among("DELETE FROM "+t("definitions"), deploymentKey, []kind{text}),
-		upsertTasks:          d.upsertRows(t("tasks"), taskKey, taskRest, taskKinds),
-		deleteTasks:          d.among("DELETE FROM "+t("tasks"), taskKey, []kind{text}),
-		upsertDomains:        d.upsertRows(t("domains"), []string{"name"}, []string{"expires_at"}, []kind{text, number}),
-		insertRequests:       d.insert(t("requests"), []string{"id", "seq", "at"}, []kind{text, number, number}, ""),
-		insertEvents: d.insert(t("events"), []string{"seq", "n", "at", "token", "data"},
-			[]kind{number, number, number, number, blob}, ""),
+		upsertLRPs:           upsert(&lrpTable),
+		updateLRPs:           d.insert(t("actual_lrps"), lrpTable.columns(), lrpTable.kinds, d.upsert(lrpTable.key, lrpChanges)),
+		deleteLRPs:           d.among("DELETE FROM "+t("actual_lrps"), lrpTable.key, lrpTable.keyKinds()),
+		upsertDeployments:    upsert(&deploymentTable),
+		deleteDeployments:    d.among("DELETE FROM "+t("deployments"), deploymentTable.key, name),
+		insertDefinitions:    insert(&definitionTable),
+		deleteDefinitions:    d.among("DELETE FROM "+t("definitions"), definitionTable.key, definitionTable.keyKinds()),
+		deleteAllDefinitions: d.among("DELETE FROM "+t("definitions"), deploymentTable.key, name),
+		upsertTasks:          upsert(&taskTable),
+		deleteTasks:          d.among("DELETE FROM "+t("tasks"), taskTable.key, name),
+		upsertDomains:        upsert(&domainTable),
+		insertRequests:       insert(&requestTable),
+		insertEvents:         insert(&eventTable),
 
 		identity:     strings.ReplaceAll(d.identity, "{log}", t("log")),
 		gaps:         "SELECT after_seq, first_seq FROM " + t("gaps") + " ORDER BY first_seq",
@@ -130,11 +112,6 @@ func (s *Store) newQueries() queries {
 			t("definitions") + " WHERE process_guid = ?"),
 		asideTask: d.rebind(aside + "?, 'task', guid, -1, '', 0, ?, data FROM " + t("tasks") + " WHERE guid = ?"),
 	}
-	if d.dir == "mysql" {
-		for i := range parts {
-			q.parts[i] = s.mysqlPart(parts[i])
-		}
-	}
 	if d.arrays {
 		for _, m := range []multi{
 			q.lookLRPs, q.lookDeployments, q.lookTasks, q.lookLeases, q.lookFences, q.lookRequests,
@@ -150,10 +127,10 @@ func (s *Store) newQueries() queries {
 
 // insertLease is a statement that adds a lease if there is none and if the row of
 // the forgotten ones has an epoch. It waits for a transaction that forgets leases.
-func (d *dialect) insertLease(table string) string {
-	columns := []string{"kind", "name", "owner", "epoch", "expires_at", "value"}
+func insertLease(d *dialect, table string) string {
+	columns := leaseTable.columns()
 	values := make([]string, len(columns))
-	for i, k := range []kind{text, text, text, number, number, blob} {
+	for i, k := range leaseTable.kinds {
 		if values[i] = "?"; d.arrays {
 			values[i] += "::" + string(k)
 		}

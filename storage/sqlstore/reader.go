@@ -46,7 +46,7 @@ func (r *reader) query(ctx context.Context, op string, f func(querier) error) er
 	if err != nil && ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
 		err = errors.Join(ctx.Err(), err)
 	}
-	return r.s.d.explain(op, err)
+	return explain(r.s.d, op, err)
 }
 
 // View implements storage.Store.

@@ -74,15 +74,15 @@ func (s *Store) sealedTables() []sealedTable {
 	deployment := func(key []any) storage.RecordKey { return storage.DeploymentKey(key[0].(string)) }
 	return []sealedTable{
 		{
-			name: "deployments", column: "settings", key: deploymentKey, numbers: []bool{false},
+			name: "deployments", column: "settings", key: deploymentTable.key, numbers: []bool{false},
 			reseal: simple(func(key []any) []byte { return settingsPlace(key[0].(string)) }), record: deployment,
 		},
 		{
-			name: "definitions", column: "data", key: definitionKey, numbers: []bool{false, false},
+			name: "definitions", column: "data", key: definitionTable.key, numbers: []bool{false, false},
 			reseal: simple(func(key []any) []byte { return definitionPlace(key[0].(string), key[1].(string)) }), record: deployment,
 		},
 		{
-			name: "actual_lrps", column: "data", key: lrpKey, numbers: []bool{false, true, false, true},
+			name: "actual_lrps", column: "data", key: lrpTable.key, numbers: []bool{false, true, false, true},
 			reseal: simple(func(key []any) []byte {
 				return lrpPlaceOf(key[0].(string), key[1].(int64), key[2].(string), key[3].(int64))
 			}),
@@ -94,7 +94,7 @@ func (s *Store) sealedTables() []sealedTable {
 			},
 		},
 		{
-			name: "tasks", column: "data", key: taskKey, numbers: []bool{false},
+			name: "tasks", column: "data", key: taskTable.key, numbers: []bool{false},
 			reseal: simple(func(key []any) []byte { return taskPlace(key[0].(string)) }),
 			record: func(key []any) storage.RecordKey { return storage.TaskKey(key[0].(string)) },
 		},

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/mattn/go-sqlite3"
 )
@@ -78,18 +79,27 @@ func parseSQLite(name string) (f sqliteFile, err error) {
 	return sqliteFile{path, given.Get("mode"), given.Get("_synchronous")}, nil
 }
 
-// dsn is the name that the driver takes.
-func (f *sqliteFile) dsn(o *Options) string {
+// dsn is the name that the driver takes. busy is how long a statement waits for
+// other processes; fullSync is for a name that does not say.
+func (f *sqliteFile) dsn(busy time.Duration, fullSync bool) string {
 	synchronous := "NORMAL"
-	if o.FullSync {
+	if fullSync {
 		synchronous = "FULL"
 	}
 	parameters := fmt.Sprintf("_busy_timeout=%d&_journal_mode=WAL&_synchronous=%s&_stmt_cache_size=128&_txlock=immediate",
-		o.BusyTimeout.Milliseconds(), cmp.Or(f.synchronous, synchronous))
+		busy.Milliseconds(), cmp.Or(f.synchronous, synchronous))
 	if f.mode != "" {
 		parameters += "&mode=" + f.mode
 	}
 	return "file:" + (&url.URL{Path: f.path}).EscapedPath() + "?" + parameters
+}
+
+// connectors make the connection that writes and those that read. The parameters
+// are those of dsn.
+func (f *sqliteFile) connectors(busy time.Duration, fullSync bool) (write, read driver.Connector) {
+	dsn := f.dsn(busy, fullSync)
+	// What a reader has cached is of no use after the next commit.
+	return &sqliteConnector{dsn + "&_cache_size=-65536", sqliteWrites}, &sqliteConnector{dsn + "&_cache_size=-16384&_query_only=1", nil}
 }
 
 // A sqliteConnector makes connections with settings that the driver has no

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"hash/fnv"
 	"slices"
 	"strings"
@@ -25,14 +26,6 @@ type call struct {
 	// Such a statement has no result, and on MySQL neither have those that run
 	// together with it.
 	id func(int64)
-}
-
-// run runs the calls in their order, in one round trip if the store can.
-func (s *Store) run(ctx context.Context, c *sql.Conn, calls []call) error {
-	if s.d.batch != nil && s.batches.Load() {
-		return unanswered(ctx, s.d.batch(ctx, c, calls, s.q.common))
-	}
-	return unanswered(ctx, runEach(ctx, c, calls))
 }
 
 // runEach runs the calls one by one.
@@ -159,6 +152,12 @@ func (m multi) ready() multi {
 	return m
 }
 
+// with is the statement with a tail.
+func (m multi) with(tail string) multi {
+	m.tail, m.arrays = tail, ""
+	return m.ready()
+}
+
 // query is the statement for n rows.
 func (m *multi) query(n int) string {
 	if m.columns != nil {
@@ -205,6 +204,19 @@ func (d *dialect) inList(kinds []kind, n int) string {
 		return "(" + d.values(kinds, n) + ")"
 	}
 	return "(" + d.in + placeholders(len(kinds), n) + ")"
+}
+
+// padded is the size of the list that n rows are read with, so that there are
+// few different statements.
+func (d *dialect) padded(n int) int {
+	if !d.fewShapes {
+		return n
+	}
+	size := 1
+	for size < n {
+		size *= 4
+	}
+	return size
 }
 
 // listArgs are the arguments of values and inList for a flat list of rows.
@@ -256,11 +268,6 @@ func (d *dialect) insert(table string, columns []string, kinds []kind, tail stri
 	return multi{d: d, head: "INSERT INTO " + table + " (" + strings.Join(columns, ", ") + ") ", kinds: kinds, tail: tail}.ready()
 }
 
-// upsertRows inserts rows in place of those with the same key.
-func (d *dialect) upsertRows(table string, key, rest []string, kinds []kind) multi {
-	return d.insert(table, append(append([]string{}, key...), rest...), kinds, d.upsert(key, rest))
-}
-
 // among is a statement on those rows whose columns are one of the list's.
 func (d *dialect) among(head string, columns []string, kinds []kind) multi {
 	return multi{d: d, head: head + " WHERE ", columns: columns, kinds: kinds}.ready()
@@ -270,4 +277,48 @@ func hash(s string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(s))
 	return h.Sum64()
+}
+
+// inTransaction runs f between begin and COMMIT, or ROLLBACK if it fails.
+func inTransaction(ctx context.Context, c *sql.Conn, begin []string, f func() error) error {
+	for _, statement := range begin {
+		if _, err := c.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	err := f()
+	if err == nil {
+		_, err = c.ExecContext(ctx, "COMMIT")
+	}
+	if err != nil {
+		if _, rollbackErr := c.ExecContext(context.WithoutCancel(ctx), "ROLLBACK"); rollbackErr != nil {
+			discard(c)
+		}
+	}
+	return err
+}
+
+// queryRow scans the one row of a result.
+func queryRow(ctx context.Context, q querier, query string, dest ...any) error {
+	rows, err := q.QueryContext(ctx, query)
+	if err != nil {
+		return err
+	}
+	return scanAll(rows, func(r *sql.Rows) error { return r.Scan(dest...) })
+}
+
+// discard closes a connection that may be in the middle of something instead
+// of returning it to its pool.
+func discard(c *sql.Conn) {
+	_ = c.Raw(func(any) error { return driver.ErrBadConn }) // always fails: that is what it is for
+}
+
+// sizeOf is how many bytes the data among the values has.
+func sizeOf(values []any) (size int) {
+	for _, v := range values {
+		if data, is := v.([]byte); is {
+			size += len(data)
+		}
+	}
+	return size
 }

@@ -2,8 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -24,7 +22,7 @@ type Store struct {
 	options Options
 	sealer  *sealer
 	q       queries
-	shapes  shapes
+	guesses guessStatements // nil where commits are not guessed
 	// beginWrite starts a transaction that commits, beginRead a View.
 	beginWrite, beginRead []string
 	// txBounds make the settings of a transaction of the caller's that commits,
@@ -81,7 +79,7 @@ func build(ctx context.Context, d *dialect, p pools, opts Options, closeAll func
 	s := &Store{d: d, options: opts, pools: p, close: closeAll, trimmed: -1}
 	s.reader = reader{s: s}
 	s.memory = newMemory(opts.Remember)
-	s.q = s.newQueries()
+	s.q, s.guesses = s.newQueries(), newGuessStatements(d, s.table)
 	// A list may last until its caller has committed something.
 	s.beginWrite, s.beginRead = d.begin, d.beginRead
 	if closeAll == nil {
@@ -97,10 +95,10 @@ func build(ctx context.Context, d *dialect, p pools, opts Options, closeAll func
 	s.single = p.read == p.write && p.read.Stats().MaxOpenConnections == 1
 	s.batches.Store(d.batch != nil && !opts.OneByOne)
 	s.pool = &pool{db: p.read, prepare: d.prepare && !opts.OneByOne}
-	s.commits = &group[*item]{s: s, limit: 1, most: maxGroup, gather: true, run: s.commitGroup}
-	s.leases = &group[*leaseChange]{s: s, limit: 1, most: maxLeases, run: s.changeLeases}
-	s.slots = &group[*slotRead]{s: s, limit: readers, most: rowsPerStatement, run: s.readSlots}
-	s.lists = &group[*listRead]{s: s, limit: readers, most: rowsPerStatement, run: s.readLists}
+	s.commits = &group[*item]{begin: s.begin, end: s.work.Done, limit: 1, most: maxGroup, gather: true, run: s.commitGroup}
+	s.leases = &group[*leaseChange]{begin: s.begin, end: s.work.Done, limit: 1, most: maxLeases, run: s.changeLeases}
+	s.slots = &group[*slotRead]{begin: s.begin, end: s.work.Done, limit: readers, most: rowsPerStatement, run: s.readSlots}
+	s.lists = &group[*listRead]{begin: s.begin, end: s.work.Done, limit: readers, most: rowsPerStatement, run: s.readLists}
 	// SQLite does not wait for another process that opens or closes the file
 	// at the same moment. A server that cannot be reached is the caller's.
 	if err := s.retryOn(ctx, "opening", func() error { return s.prepareSchema(ctx) }, transient); err != nil {
@@ -220,7 +218,12 @@ func (s *Store) Close() error {
 	if s.close == nil {
 		return nil
 	}
-	return s.d.explain("closing", s.close())
+	return explain(s.d, "closing", s.close())
+}
+
+// Recall implements [storage.Recaller].
+func (s *Store) Recall(processGUID string, index int) (storage.Recollection, bool) {
+	return s.memory.Recall(processGUID, index)
 }
 
 // begin notes that something is under way, which Close waits for.
@@ -275,10 +278,10 @@ func (s *Store) retryOn(ctx context.Context, op string, f func() error, classes 
 			if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
 				err = errors.Join(ctx.Err(), err)
 			}
-			return s.d.explain(op, err)
+			return explain(s.d, op, err)
 		}
 		if sleep(ctx, pause/2+rand.N(pause/2)) != nil {
-			return s.d.explain(op, errors.Join(ctx.Err(), err))
+			return explain(s.d, op, errors.Join(ctx.Err(), err))
 		}
 	}
 }
@@ -292,76 +295,6 @@ func sleep(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// discard closes a connection that may be in the middle of something instead
-// of returning it to its pool.
-func discard(c *sql.Conn) {
-	_ = c.Raw(func(any) error { return driver.ErrBadConn }) // always fails: that is what it is for
-}
-
-// A pool runs reads on whatever connection is free, prepared if that pays.
-type pool struct {
-	db      *sql.DB
-	prepare bool
-
-	mu    sync.RWMutex
-	known map[string]*sql.Stmt
-}
-
-// maxPrepared bounds the statements that a pool keeps prepared.
-const maxPrepared = 256
-
-func (p *pool) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	stmt, err := p.stmt(ctx, query)
-	if err != nil {
-		return nil, err
-	}
-	if stmt == nil {
-		return p.db.QueryContext(ctx, query, args...)
-	}
-	return stmt.QueryContext(ctx, args...)
-}
-
-func (p *pool) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	return p.db.ExecContext(ctx, query, args...)
-}
-
-// stmt is the prepared statement, or nil if it is not to be prepared.
-func (p *pool) stmt(ctx context.Context, query string) (*sql.Stmt, error) {
-	if !p.prepare {
-		return nil, nil
-	}
-	p.mu.RLock()
-	stmt := p.known[query]
-	full := len(p.known) >= maxPrepared
-	p.mu.RUnlock()
-	if stmt != nil || full {
-		return stmt, nil
-	}
-	stmt, err := p.db.PrepareContext(ctx, query)
-	if err != nil {
-		return nil, err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if other := p.known[query]; other != nil {
-		return other, stmt.Close()
-	}
-	if p.known == nil {
-		p.known = make(map[string]*sql.Stmt)
-	}
-	p.known[query] = stmt
-	return stmt, nil
-}
-
-func (p *pool) close() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, stmt := range p.known {
-		_ = stmt.Close() // the connections close too
-	}
-	p.known = nil
 }
 
 // Wait implements [storage.Waiter]. Commits of this process wake it at once;
@@ -407,9 +340,4 @@ func (s *Store) notify(newest int64) {
 		close(s.wake)
 		s.wake = nil
 	}
-}
-
-// errNoConn says what to do when no connection comes free.
-func errNoConn(err error) error {
-	return fmt.Errorf("waiting for a connection: %w", err)
 }

@@ -53,8 +53,8 @@ func (r *reader) taskPages(f storage.TaskFilter) page[*task.Task] {
 		cells(&w, "cell_id", text, f.CellIDs, textArg)
 		domains(&w, "domain", text, f.Domains, textArg)
 		states(&w, "state", number, f.States, intArg)
-		w.after(taskKey, key)
-		query := w.page("guid, data", s.table("tasks"), taskKey, n)
+		w.after(taskTable.key, key)
+		query := w.page("guid, data", s.table("tasks"), taskTable.key, n)
 		rows, err := q.QueryContext(ctx, query, w.args...)
 		if err != nil {
 			return nil, false, err

@@ -19,7 +19,7 @@ func (s *Store) BeginTx(ctx context.Context, o *sql.TxOptions) (*sql.Tx, error) 
 		return nil, err
 	}
 	tx, err := s.write.BeginTx(ctx, o)
-	return tx, s.d.explain("beginning a transaction", err)
+	return tx, explain(s.d, "beginning a transaction", err)
 }
 
 // WithTx is the store as seen from within a transaction of the caller's on the

@@ -1,0 +1,156 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"math"
+	"slices"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/storage"
+)
+
+// This file tries a group of commits as a guess: see package guess.
+
+// isPlain reports whether the group can be guessed.
+func (a *attempt) isPlain() bool {
+	s := a.s
+	if !s.batches.Load() || s.guesses == nil || a.doubt != nil || s.trimDue() {
+		return false
+	}
+	for _, it := range a.items {
+		if s.guesses.nextOnly() && !it.goesOn() || it.isImpossible() || it.origin != nil && !s.memory.holds(it.origin) {
+			return false
+		}
+		if b := &it.batch; b.RequestID != "" || len(b.Domains)+len(b.Quarantine) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// isImpossible reports whether it names something that cannot be there.
+func (it *item) isImpossible() bool {
+	return isImpossible(it.batch.Fence.Kind) || isImpossible(it.batch.Fence.Name) || slices.ContainsFunc(it.records, func(c change) bool {
+		return isImpossible(c.key.GUID) || isImpossible(c.key.DefinitionID)
+	})
+}
+
+// goesOn reports whether each record that changes gets its next version.
+func (it *item) goesOn() bool {
+	return !slices.ContainsFunc(it.records, func(c change) bool {
+		return c.row != nil && !c.before.IsZero() && c.after != c.before.Next()
+	})
+}
+
+// guess accepts the items that have a part in a guess. It returns nil if they
+// make none.
+func (a *attempt) guess() *guess {
+	g := &guess{token: a.token, least: a.s.seen.Load(), most: math.MaxInt64}
+	seen := make(map[storage.RecordKey]executor.ModificationTag, len(a.items))
+	fences := make(map[storage.Fence]struct{})
+	var checks []*change
+	for _, it := range a.items {
+		it.cursor, it.err = 0, nil
+		if a.concernsWritten(it) || it.contradicts(seen) {
+			a.deferred[it] = true
+			continue
+		}
+		a.accept(it)
+		if it.origin != nil {
+			g.most = a.s.memory.logEnd()
+			g.least = max(g.least, g.most)
+		}
+		if f := it.batch.Fence; f != (storage.Fence{}) {
+			if _, known := fences[f]; !known {
+				fences[f] = struct{}{}
+				g.add(keeps, &leaseTable, f.Kind, f.Name, f.Epoch)
+			}
+		}
+		for i := range it.records {
+			r := &it.records[i]
+			if _, known := seen[r.key]; r.check && !known {
+				checks = append(checks, r)
+			}
+			seen[r.key] = r.before
+			if !r.check {
+				guessWrite(g, r)
+			}
+		}
+	}
+	// What fails cannot be found again without events, and one segment is all
+	// that a statement has room for.
+	if len(a.segments) != 1 {
+		return nil
+	}
+	for _, r := range checks {
+		if _, written := a.written[r.key]; !written { // writing it is a check too
+			t, key := r.at()
+			g.add(keeps, t, append(key, r.before.Epoch, r.before.Index)...)
+		}
+	}
+	g.events, g.data = a.segments[0].n, a.segments[0].data
+	return g
+}
+
+// contradicts reports whether another item has read another version of
+// something than this one, so that one of the two must fail.
+func (it *item) contradicts(seen map[storage.RecordKey]executor.ModificationTag) bool {
+	return slices.ContainsFunc(it.records, func(r change) bool {
+		tag, known := seen[r.key]
+		return known && tag != r.before
+	})
+}
+
+// at is where the record is: its table and its key there.
+func (c *change) at() (t *table, key []any) {
+	switch k := &c.key; k.Kind {
+	case storage.ActualLRPRecord:
+		return &lrpTable, []any{k.GUID, int64(k.Index), k.DefinitionID, int64(k.Presence)}
+	case storage.DeploymentRecord:
+		return &deploymentTable, []any{k.GUID}
+	default:
+		return &taskTable, []any{k.GUID}
+	}
+}
+
+// guessWrite adds what a record's write does.
+func guessWrite(g *guess, c *change) {
+	t, key := c.at()
+	version := []any{c.before.Epoch, c.before.Index}
+	switch {
+	case c.row == nil:
+		g.add(removes, t, append(key, version...)...)
+		if t == &deploymentTable {
+			g.add(drops, &definitionsTable, c.key.GUID)
+		}
+	case c.before.IsZero():
+		g.add(creates, t, c.row...)
+	default:
+		g.add(changes, t, append(c.row[:len(c.row):len(c.row)], version...)...)
+	}
+	g.add(drops, &definitionTable, c.undefined...)
+	g.add(creates, &definitionTable, c.defined...)
+}
+
+// try commits the guess. It fails with an error that isWrongGuess knows if the
+// store does not hold what the items have read.
+func (a *attempt) try(ctx context.Context, c *sql.Conn, g *guess) error {
+	var newest int64
+	calls := append(a.s.beginCalls(), a.s.guesses.calls(g, func(n int64) { newest = n })...)
+	err := a.s.run(ctx, c, append(calls, call{query: "COMMIT"}))
+	if class, _ := a.s.d.classOf(err); err != nil && class == lost {
+		a.doubt = a.outcome()
+	}
+	if err != nil {
+		return err
+	}
+	base := newest - a.newest
+	for _, it := range a.items {
+		if it.cursor > 0 {
+			it.cursor += storage.Cursor(base)
+		}
+	}
+	a.newest = newest
+	return nil
+}

@@ -1,0 +1,217 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A process may stop, and a host or a network may vanish, between any two
+// statements. These bounds keep what such a client holds from anyone else, and
+// keep a client from waiting for a server that it cannot hear.
+const (
+	// MaxSilence is how long the server waits for the next statement of a
+	// transaction that may hold locks, before it ends the session: 4 s.
+	MaxSilence = maxSilence
+	// MaxLockWait is how long a statement waits for one lock: 3 s. It is less than
+	// MaxSilence: the statements of clients that are gone leave the queue before
+	// the lock comes free, so they do not hold it one after another.
+	MaxLockWait = maxLockWait
+	// MaxAnswer is how long a commit or the change of a lease waits for the
+	// server, 10 s: on a connection of Open's to read or write the next bytes, on
+	// one of the caller's altogether. Then it gives the connection up, and finds
+	// out on another one what came of it.
+	MaxAnswer = maxAnswer
+)
+
+// pools are the connections of a store. On a server, commits and leases have
+// one each, so that it stays warm, and that neither lists nor a commit which
+// waits keep a lease from being renewed.
+type pools struct {
+	write, lease, read *sql.DB
+	// schema is for migrations.
+	schema *sql.DB
+}
+
+func (p pools) close() (err error) {
+	for _, db := range []*sql.DB{p.read, p.lease, p.write, p.schema} {
+		if db != nil {
+			err = errors.Join(err, db.Close())
+		}
+	}
+	return err
+}
+
+// unanswered marks an error that came because ctx, which is one of onConn's, has
+// ended.
+func unanswered(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil || errors.Is(err, errUnanswered) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errUnanswered, err)
+}
+
+// onConn calls f with a connection of db. Open's connections bound each wait for
+// an answer themselves. Nothing need bound those of the caller's, so there f's
+// context does, and what does not heed it loses its connection.
+func (s *Store) onConn(db *sql.DB, f func(ctx context.Context, c *sql.Conn) error) error {
+	ctx := background
+	if s.foreign {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, MaxAnswer)
+		defer cancel()
+	}
+	c, err := db.Conn(ctx)
+	if err != nil {
+		return unanswered(ctx, errNoConn(err))
+	}
+	defer c.Close() // returns it to the pool
+	if s.foreign {
+		timer, err := s.cutAfter(MaxAnswer+time.Second, c)
+		if err != nil {
+			return err
+		}
+		defer timer.Stop()
+	}
+	return unanswered(ctx, f(ctx, c))
+}
+
+// cutAfter closes the driver's connection after a while: lib/pq goes on reading
+// when a context has ended.
+func (s *Store) cutAfter(d time.Duration, c *sql.Conn) (timer *time.Timer, err error) {
+	err = c.Raw(func(conn any) error {
+		timer = time.AfterFunc(d, func() { _ = conn.(driver.Conn).Close() })
+		return nil
+	})
+	return timer, err
+}
+
+// run runs the calls in their order, in one round trip if the store can.
+func (s *Store) run(ctx context.Context, c *sql.Conn, calls []call) error {
+	if s.d.batch != nil && s.batches.Load() {
+		return unanswered(ctx, s.d.batch(ctx, c, calls, s.q.common))
+	}
+	return unanswered(ctx, runEach(ctx, c, calls))
+}
+
+// A pool runs reads on whatever connection is free, prepared if that pays.
+type pool struct {
+	db      *sql.DB
+	prepare bool
+
+	mu    sync.RWMutex
+	known map[string]*sql.Stmt
+}
+
+// maxPrepared bounds the statements that a pool keeps prepared.
+const maxPrepared = 256
+
+func (p *pool) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	stmt, err := p.stmt(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	if stmt == nil {
+		return p.db.QueryContext(ctx, query, args...)
+	}
+	return stmt.QueryContext(ctx, args...)
+}
+
+func (p *pool) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	return p.db.ExecContext(ctx, query, args...)
+}
+
+// stmt is the prepared statement, or nil if it is not to be prepared.
+func (p *pool) stmt(ctx context.Context, query string) (*sql.Stmt, error) {
+	if !p.prepare {
+		return nil, nil
+	}
+	p.mu.RLock()
+	stmt := p.known[query]
+	full := len(p.known) >= maxPrepared
+	p.mu.RUnlock()
+	if stmt != nil || full {
+		return stmt, nil
+	}
+	stmt, err := p.db.PrepareContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if other := p.known[query]; other != nil {
+		return other, stmt.Close()
+	}
+	if p.known == nil {
+		p.known = make(map[string]*sql.Stmt)
+	}
+	p.known[query] = stmt
+	return stmt, nil
+}
+
+func (p *pool) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, stmt := range p.known {
+		_ = stmt.Close() // the connections close too
+	}
+	p.known = nil
+}
+
+// checkBounds makes sure that the connections which commit have the settings
+// that Open asked for: something between the store and the server may drop them.
+func (s *Store) checkBounds(ctx context.Context) error {
+	var got, want [3]string
+	switch s.d.dir {
+	case "postgres": // a transaction names its level of isolation
+		want = [...]string{milliseconds(MaxSilence), milliseconds(MaxLockWait), ""}
+		err := queryRow(ctx, s.write, "SELECT (SELECT setting FROM pg_settings WHERE name = 'idle_in_transaction_session_timeout'), "+
+			"(SELECT setting FROM pg_settings WHERE name = 'lock_timeout')", &got[0], &got[1])
+		if err != nil {
+			return err
+		}
+	case "mysql":
+		var version string
+		if err := queryRow(ctx, s.write, "SELECT VERSION()", &version); err != nil {
+			return err
+		}
+		silence, isolation := "idle_transaction_timeout", "tx_isolation"
+		if !strings.Contains(version, "MariaDB") {
+			silence, isolation = "wait_timeout", "transaction_isolation"
+			for _, db := range []*sql.DB{s.write, s.lease} {
+				db.SetConnMaxIdleTime(MaxSilence / 2) // before the server ends it
+			}
+		}
+		want = [...]string{strconv.Itoa(int(MaxSilence.Seconds())), strconv.Itoa(int(MaxLockWait.Seconds())), "READ-COMMITTED"}
+		if err := queryRow(ctx, s.write, "SELECT @@SESSION."+silence+", @@SESSION.innodb_lock_wait_timeout, @@SESSION."+isolation, &got[0], &got[1], &got[2]); err != nil {
+			return err
+		}
+	}
+	if got != want {
+		return unbounded(s.d, got, want)
+	}
+	return nil
+}
+
+// unbounded is the error for a session that has not got what the store has set.
+func unbounded(d *dialect, got, want [3]string) error {
+	advice := "connect to the server itself, or through a proxy that keeps the settings of a session"
+	if d.dir == "postgres" {
+		advice = fmt.Sprintf("connect to the server itself or, behind PgBouncer, which drops them, give them to the user on the server: "+
+			"ALTER ROLE … SET idle_in_transaction_session_timeout = %s; ALTER ROLE … SET lock_timeout = %s", want[0], want[1])
+	}
+	settings := func(s [3]string) string { return strings.TrimSpace(strings.Join(s[:], " ")) }
+	return fmt.Errorf("sqlstore: a session that commits has the settings %q where the store has made them %q (timeouts for silence in a transaction and for locks, then the isolation if that is a setting); "+
+		"without them a client that stops keeps all others waiting; %s", settings(got), settings(want), advice)
+}
+
+// errNoConn says what to do when no connection comes free.
+func errNoConn(err error) error {
+	return fmt.Errorf("waiting for a connection: %w", err)
+}
