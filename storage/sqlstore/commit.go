@@ -8,6 +8,8 @@ import (
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/storage/sqlstore/internal/dialect"
+	"github.com/diegosdk/diego/storage/sqlstore/internal/memory"
 )
 
 // maxGroup is the most commits that share a transaction, maxGroupBytes about
@@ -30,7 +32,7 @@ func (s *Store) Commit(ctx context.Context, b storage.Batch) (storage.Cursor, er
 	if err != nil {
 		return 0, err
 	}
-	if err := s.commits.do(ctx, it); err != nil {
+	if err := s.commits.Do(ctx, it); err != nil {
 		return 0, err
 	}
 	return it.cursor, it.err
@@ -57,11 +59,11 @@ func (s *Store) commitTogether(items []*item) []*item {
 	a := &attempt{s: s, items: items}
 	err := s.retry(background, "committing", func() error { return s.onConn(s.write, a.onConnection) })
 	if err != nil || a.committed {
-		s.memory.forget()
+		s.memory.Forget()
 	} else {
 		a.remember()
 	}
-	if class, _ := s.d.classOf(err); err != nil && class != transient && class != lost && len(items) > 1 && a.doubt == nil {
+	if class, _ := s.d.ClassOf(err); err != nil && class != dialect.Transient && class != dialect.Lost && len(items) > 1 && a.doubt == nil {
 		// It may be the fault of one of them.
 		for i := range items {
 			s.commitTogether(items[i : i+1])
@@ -71,18 +73,18 @@ func (s *Store) commitTogether(items []*item) []*item {
 	if err != nil {
 		for _, it := range items {
 			it.cursor, it.err = 0, err
-			it.finish()
+			it.Finish()
 		}
 		return nil
 	}
 	s.notify(a.newest)
-	s.commits.telling(len(items) - len(a.deferred))
+	s.commits.Telling(len(items) - len(a.deferred))
 	var deferred []*item
 	for _, it := range items {
 		if a.deferred[it] {
 			deferred = append(deferred, it)
 		} else {
-			it.finish()
+			it.Finish()
 		}
 	}
 	return deferred
@@ -94,21 +96,21 @@ func (a *attempt) remember() {
 	for i := range a.segments {
 		events += a.segments[i].n
 	}
-	writes := make([]write, 0, len(a.items))
+	writes := make([]memory.Write, 0, len(a.items))
 	for _, it := range a.items {
 		if it.err != nil || a.deferred[it] {
 			continue
 		}
 		for i := range it.records {
 			if c := &it.records[i]; !c.check {
-				writes = append(writes, write{key: c.key, record: c.plain, deployment: c.bare})
+				writes = append(writes, memory.Write{Key: c.key, Record: c.plain, Deployment: c.bare})
 			}
 		}
 		for i := range it.batch.Quarantine {
-			writes = append(writes, write{key: it.batch.Quarantine[i].Key, moved: true})
+			writes = append(writes, memory.Write{Key: it.batch.Quarantine[i].Key, Moved: true})
 		}
 	}
-	a.s.memory.note(a.newest, events, writes)
+	a.s.memory.Note(a.newest, events, writes)
 }
 
 // An attempt is one transaction of a group.
@@ -138,7 +140,7 @@ type attempt struct {
 	deferred map[*item]bool
 	token    int64
 	segments []segment
-	aside    []call // moves records into quarantine
+	aside    []dialect.Call // moves records into quarantine
 
 	lrps, lrpsStaying, lrpsGone, deployments, deploymentsGone, defined, undefined []any
 	tasks, tasksGone, domains, requestRows                                        []any
@@ -187,7 +189,7 @@ func (a *attempt) onConnection(ctx context.Context, c *sql.Conn) (err error) {
 	if a.isPlain() {
 		if g := a.guess(); g != nil {
 			err := a.try(ctx, c, g)
-			if !s.d.isWrongGuess(err) {
+			if !s.d.IsWrongGuess(err) {
 				return err
 			}
 			if _, err := c.ExecContext(ctx, "ROLLBACK"); err != nil {
@@ -217,13 +219,13 @@ func (a *attempt) onConnection(ctx context.Context, c *sql.Conn) (err error) {
 	if err := a.resolveAll(ctx, c); err != nil {
 		return err
 	}
-	writes := a.writes(make([]call, 0, 16))
+	writes := a.writes(make([]dialect.Call, 0, 16))
 	if len(writes) == 0 {
 		_, err := c.ExecContext(ctx, "ROLLBACK")
 		return err
 	}
-	err = s.run(ctx, c, append(writes, call{query: "COMMIT"}))
-	if class, _ := s.d.classOf(err); err != nil && class == lost {
+	err = s.run(ctx, c, append(writes, dialect.Call{Query: "COMMIT"}))
+	if class, _ := s.d.ClassOf(err); err != nil && class == dialect.Lost {
 		a.doubt = a.outcome()
 	}
 	if err == nil {
@@ -234,16 +236,16 @@ func (a *attempt) onConnection(ctx context.Context, c *sql.Conn) (err error) {
 
 // rollBack makes a connection ready for the next transaction after an error.
 func (s *Store) rollBack(ctx context.Context, c *sql.Conn, err error) {
-	if _, rollbackErr := c.ExecContext(ctx, "ROLLBACK"); rollbackErr != nil && !isNoTransaction(rollbackErr) || s.d.isReadOnly(err) {
-		discard(c)
+	if _, rollbackErr := c.ExecContext(ctx, "ROLLBACK"); rollbackErr != nil && !isNoTransaction(rollbackErr) || s.d.IsReadOnly(err) {
+		dialect.Discard(c)
 	}
 }
 
 // beginCalls begin a transaction that commits.
-func (s *Store) beginCalls() []call {
-	calls := make([]call, 0, 16)
+func (s *Store) beginCalls() []dialect.Call {
+	calls := make([]dialect.Call, 0, 16)
 	for _, statement := range s.beginWrite {
-		calls = append(calls, call{query: statement})
+		calls = append(calls, dialect.Call{Query: statement})
 	}
 	return calls
 }

@@ -8,6 +8,9 @@ import (
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/storage/sqlstore/internal/dialect"
+	"github.com/diegosdk/diego/storage/sqlstore/internal/guess"
+	"github.com/diegosdk/diego/storage/sqlstore/internal/tables"
 )
 
 // This file tries a group of commits as a guess: see package guess.
@@ -19,7 +22,7 @@ func (a *attempt) isPlain() bool {
 		return false
 	}
 	for _, it := range a.items {
-		if s.guesses.nextOnly() && !it.goesOn() || it.isImpossible() || it.origin != nil && !s.memory.holds(it.origin) {
+		if s.guesses.NextOnly() && !it.goesOn() || it.isImpossible() || it.origin != nil && !s.memory.Holds(it.origin) {
 			return false
 		}
 		if b := &it.batch; b.RequestID != "" || len(b.Domains)+len(b.Quarantine) > 0 {
@@ -45,8 +48,8 @@ func (it *item) goesOn() bool {
 
 // guess accepts the items that have a part in a guess. It returns nil if they
 // make none.
-func (a *attempt) guess() *guess {
-	g := &guess{token: a.token, least: a.s.seen.Load(), most: math.MaxInt64}
+func (a *attempt) guess() *guess.Guess {
+	g := &guess.Guess{Token: a.token, Least: a.s.seen.Load(), Most: math.MaxInt64}
 	seen := make(map[storage.RecordKey]executor.ModificationTag, len(a.items))
 	fences := make(map[storage.Fence]struct{})
 	var checks []*change
@@ -58,13 +61,13 @@ func (a *attempt) guess() *guess {
 		}
 		a.accept(it)
 		if it.origin != nil {
-			g.most = a.s.memory.logEnd()
-			g.least = max(g.least, g.most)
+			g.Most = a.s.memory.LogEnd()
+			g.Least = max(g.Least, g.Most)
 		}
 		if f := it.batch.Fence; f != (storage.Fence{}) {
 			if _, known := fences[f]; !known {
 				fences[f] = struct{}{}
-				g.add(keeps, &leaseTable, f.Kind, f.Name, f.Epoch)
+				g.Add(guess.Keeps, &tables.Leases, f.Kind, f.Name, f.Epoch)
 			}
 		}
 		for i := range it.records {
@@ -86,10 +89,10 @@ func (a *attempt) guess() *guess {
 	for _, r := range checks {
 		if _, written := a.written[r.key]; !written { // writing it is a check too
 			t, key := r.at()
-			g.add(keeps, t, append(key, r.before.Epoch, r.before.Index)...)
+			g.Add(guess.Keeps, t, append(key, r.before.Epoch, r.before.Index)...)
 		}
 	}
-	g.events, g.data = a.segments[0].n, a.segments[0].data
+	g.Events, g.Data = a.segments[0].n, a.segments[0].data
 	return g
 }
 
@@ -103,43 +106,43 @@ func (it *item) contradicts(seen map[storage.RecordKey]executor.ModificationTag)
 }
 
 // at is where the record is: its table and its key there.
-func (c *change) at() (t *table, key []any) {
+func (c *change) at() (t *tables.Table, key []any) {
 	switch k := &c.key; k.Kind {
 	case storage.ActualLRPRecord:
-		return &lrpTable, []any{k.GUID, int64(k.Index), k.DefinitionID, int64(k.Presence)}
+		return &tables.LRPs, []any{k.GUID, int64(k.Index), k.DefinitionID, int64(k.Presence)}
 	case storage.DeploymentRecord:
-		return &deploymentTable, []any{k.GUID}
+		return &tables.Deployments, []any{k.GUID}
 	default:
-		return &taskTable, []any{k.GUID}
+		return &tables.Tasks, []any{k.GUID}
 	}
 }
 
 // guessWrite adds what a record's write does.
-func guessWrite(g *guess, c *change) {
+func guessWrite(g *guess.Guess, c *change) {
 	t, key := c.at()
 	version := []any{c.before.Epoch, c.before.Index}
 	switch {
 	case c.row == nil:
-		g.add(removes, t, append(key, version...)...)
-		if t == &deploymentTable {
-			g.add(drops, &definitionsTable, c.key.GUID)
+		g.Add(guess.Removes, t, append(key, version...)...)
+		if t == &tables.Deployments {
+			g.Add(guess.Drops, &guess.AllDefinitions, c.key.GUID)
 		}
 	case c.before.IsZero():
-		g.add(creates, t, c.row...)
+		g.Add(guess.Creates, t, c.row...)
 	default:
-		g.add(changes, t, append(c.row[:len(c.row):len(c.row)], version...)...)
+		g.Add(guess.Changes, t, append(c.row[:len(c.row):len(c.row)], version...)...)
 	}
-	g.add(drops, &definitionTable, c.undefined...)
-	g.add(creates, &definitionTable, c.defined...)
+	g.Add(guess.Drops, &tables.Definitions, c.undefined...)
+	g.Add(guess.Creates, &tables.Definitions, c.defined...)
 }
 
-// try commits the guess. It fails with an error that isWrongGuess knows if the
+// try commits the guess. It fails with an error that IsWrongGuess knows if the
 // store does not hold what the items have read.
-func (a *attempt) try(ctx context.Context, c *sql.Conn, g *guess) error {
+func (a *attempt) try(ctx context.Context, c *sql.Conn, g *guess.Guess) error {
 	var newest int64
-	calls := append(a.s.beginCalls(), a.s.guesses.calls(g, func(n int64) { newest = n })...)
-	err := a.s.run(ctx, c, append(calls, call{query: "COMMIT"}))
-	if class, _ := a.s.d.classOf(err); err != nil && class == lost {
+	calls := append(a.s.beginCalls(), a.s.guesses.Calls(g, func(n int64) { newest = n })...)
+	err := a.s.run(ctx, c, append(calls, dialect.Call{Query: "COMMIT"}))
+	if class, _ := a.s.d.ClassOf(err); err != nil && class == dialect.Lost {
 		a.doubt = a.outcome()
 	}
 	if err != nil {

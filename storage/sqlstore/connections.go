@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/diegosdk/diego/storage/sqlstore/internal/dialect"
 )
 
 // A process may stop, and a host or a network may vanish, between any two
@@ -18,16 +20,16 @@ import (
 const (
 	// MaxSilence is how long the server waits for the next statement of a
 	// transaction that may hold locks, before it ends the session: 4 s.
-	MaxSilence = maxSilence
+	MaxSilence = dialect.MaxSilence
 	// MaxLockWait is how long a statement waits for one lock: 3 s. It is less than
 	// MaxSilence: the statements of clients that are gone leave the queue before
 	// the lock comes free, so they do not hold it one after another.
-	MaxLockWait = maxLockWait
+	MaxLockWait = dialect.MaxLockWait
 	// MaxAnswer is how long a commit or the change of a lease waits for the
 	// server, 10 s: on a connection of Open's to read or write the next bytes, on
 	// one of the caller's altogether. Then it gives the connection up, and finds
 	// out on another one what came of it.
-	MaxAnswer = maxAnswer
+	MaxAnswer = dialect.MaxAnswer
 )
 
 // pools are the connections of a store. On a server, commits and leases have
@@ -51,10 +53,10 @@ func (p pools) close() (err error) {
 // unanswered marks an error that came because ctx, which is one of onConn's, has
 // ended.
 func unanswered(ctx context.Context, err error) error {
-	if err == nil || ctx.Err() == nil || errors.Is(err, errUnanswered) {
+	if err == nil || ctx.Err() == nil || errors.Is(err, dialect.ErrUnanswered) {
 		return err
 	}
-	return fmt.Errorf("%w: %w", errUnanswered, err)
+	return fmt.Errorf("%w: %w", dialect.ErrUnanswered, err)
 }
 
 // onConn calls f with a connection of db. Open's connections bound each wait for
@@ -93,11 +95,11 @@ func (s *Store) cutAfter(d time.Duration, c *sql.Conn) (timer *time.Timer, err e
 }
 
 // run runs the calls in their order, in one round trip if the store can.
-func (s *Store) run(ctx context.Context, c *sql.Conn, calls []call) error {
-	if s.d.batch != nil && s.batches.Load() {
-		return unanswered(ctx, s.d.batch(ctx, c, calls, s.q.common))
+func (s *Store) run(ctx context.Context, c *sql.Conn, calls []dialect.Call) error {
+	if s.d.Batch != nil && s.batches.Load() {
+		return unanswered(ctx, s.d.Batch(ctx, c, calls, s.q.common))
 	}
-	return unanswered(ctx, runEach(ctx, c, calls))
+	return unanswered(ctx, dialect.RunEach(ctx, c, calls))
 }
 
 // A pool runs reads on whatever connection is free, prepared if that pays.
@@ -168,17 +170,17 @@ func (p *pool) close() {
 // that Open asked for: something between the store and the server may drop them.
 func (s *Store) checkBounds(ctx context.Context) error {
 	var got, want [3]string
-	switch s.d.dir {
+	switch s.d.Dir {
 	case "postgres": // a transaction names its level of isolation
-		want = [...]string{milliseconds(MaxSilence), milliseconds(MaxLockWait), ""}
-		err := queryRow(ctx, s.write, "SELECT (SELECT setting FROM pg_settings WHERE name = 'idle_in_transaction_session_timeout'), "+
+		want = [...]string{dialect.Milliseconds(MaxSilence), dialect.Milliseconds(MaxLockWait), ""}
+		err := dialect.QueryRow(ctx, s.write, "SELECT (SELECT setting FROM pg_settings WHERE name = 'idle_in_transaction_session_timeout'), "+
 			"(SELECT setting FROM pg_settings WHERE name = 'lock_timeout')", &got[0], &got[1])
 		if err != nil {
 			return err
 		}
 	case "mysql":
 		var version string
-		if err := queryRow(ctx, s.write, "SELECT VERSION()", &version); err != nil {
+		if err := dialect.QueryRow(ctx, s.write, "SELECT VERSION()", &version); err != nil {
 			return err
 		}
 		silence, isolation := "idle_transaction_timeout", "tx_isolation"
@@ -189,7 +191,7 @@ func (s *Store) checkBounds(ctx context.Context) error {
 			}
 		}
 		want = [...]string{strconv.Itoa(int(MaxSilence.Seconds())), strconv.Itoa(int(MaxLockWait.Seconds())), "READ-COMMITTED"}
-		if err := queryRow(ctx, s.write, "SELECT @@SESSION."+silence+", @@SESSION.innodb_lock_wait_timeout, @@SESSION."+isolation, &got[0], &got[1], &got[2]); err != nil {
+		if err := dialect.QueryRow(ctx, s.write, "SELECT @@SESSION."+silence+", @@SESSION.innodb_lock_wait_timeout, @@SESSION."+isolation, &got[0], &got[1], &got[2]); err != nil {
 			return err
 		}
 	}
@@ -200,9 +202,9 @@ func (s *Store) checkBounds(ctx context.Context) error {
 }
 
 // unbounded is the error for a session that has not got what the store has set.
-func unbounded(d *dialect, got, want [3]string) error {
+func unbounded(d *dialect.Dialect, got, want [3]string) error {
 	advice := "connect to the server itself, or through a proxy that keeps the settings of a session"
-	if d.dir == "postgres" {
+	if d.Dir == "postgres" {
 		advice = fmt.Sprintf("connect to the server itself or, behind PgBouncer, which drops them, give them to the user on the server: "+
 			"ALTER ROLE … SET idle_in_transaction_session_timeout = %s; ALTER ROLE … SET lock_timeout = %s", want[0], want[1])
 	}

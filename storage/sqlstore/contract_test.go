@@ -17,6 +17,7 @@ import (
 
 	"github.com/diegosdk/diego/internal/testdb"
 	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/storage/sqlstore/internal/dialect"
 	"github.com/diegosdk/diego/storage/storagetest"
 )
 
@@ -41,8 +42,8 @@ var servers = databases[1:3]
 
 // withSettings adds what Open does to the DSN of PostgreSQL.
 func withSettings(dsn string) string {
-	for _, name := range slices.Sorted(maps.Keys(postgresSettings)) {
-		dsn += "&" + name + "=" + postgresSettings[name]
+	for _, name := range slices.Sorted(maps.Keys(dialect.PostgresSettings)) {
+		dsn += "&" + name + "=" + dialect.PostgresSettings[name]
 	}
 	return dsn
 }
@@ -101,7 +102,7 @@ func mustOpen(t testing.TB, dsn string, o Options) *Store {
 // exec changes the database behind the store's back.
 func exec(t testing.TB, s *Store, query string, args ...any) {
 	t.Helper()
-	result, err := s.write.ExecContext(context.Background(), s.d.rebind(query), args...)
+	result, err := s.write.ExecContext(context.Background(), s.d.Rebind(query), args...)
 	if err != nil {
 		t.Fatalf("%s: %v", query, err)
 	}

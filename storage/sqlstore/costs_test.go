@@ -13,6 +13,8 @@ import (
 
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/storage/sqlstore/internal/dialect"
+	"github.com/diegosdk/diego/storage/sqlstore/internal/tables"
 	"github.com/diegosdk/diego/task"
 )
 
@@ -162,7 +164,7 @@ func costOf(t *testing.T, s *Store, f func(r storage.Reader) error) int64 {
 		after = work(t, s, r.at)
 		return err
 	})
-	if err == nil && after == before && s.d.dir != "sqlite" {
+	if err == nil && after == before && s.d.Dir != "sqlite" {
 		err = errors.New("the server has counted nothing")
 	}
 	if err != nil {
@@ -171,14 +173,14 @@ func costOf(t *testing.T, s *Store, f func(r storage.Reader) error) int64 {
 	return after - before
 }
 
-func work(t *testing.T, s *Store, session querier) (n int64) {
+func work(t *testing.T, s *Store, session dialect.Querier) (n int64) {
 	t.Helper()
-	switch s.d.dir {
+	switch s.d.Dir {
 	case "sqlite": // does not count
 	case "mysql":
 		n = handled(t, session, "LIKE 'Handler_read_%'")
 	case "postgres":
-		err := queryRow(t.Context(), session, "SELECT SUM(pg_stat_get_xact_blocks_fetched(oid)) FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'i')", &n)
+		err := dialect.QueryRow(t.Context(), session, "SELECT SUM(pg_stat_get_xact_blocks_fetched(oid)) FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'i')", &n)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -187,11 +189,11 @@ func work(t *testing.T, s *Store, session querier) (n int64) {
 }
 
 // handled is the sum of those counters that MySQL keeps of a session.
-func handled(t *testing.T, session querier, which string) (sum int64) {
+func handled(t *testing.T, session dialect.Querier, which string) (sum int64) {
 	t.Helper()
 	rows, err := session.QueryContext(t.Context(), "SHOW SESSION STATUS "+which)
 	if err == nil {
-		err = scanAll(rows, func(r *sql.Rows) error {
+		err = dialect.ScanAll(rows, func(r *sql.Rows) error {
 			var name string
 			var value int64
 			err := r.Scan(&name, &value)
@@ -288,21 +290,21 @@ func TestThePagesOfALargeProcessBeginWhereTheLastOneEnded(t *testing.T) {
 func within() func(w *where) []string {
 	x := newNames([]string{"large"})
 	x.seen([]any{"large", int64(7), "d", int64(0)}, true)
-	return func(w *where) []string { return x.want(w, lrpTable.key) }
+	return func(w *where) []string { return x.want(w, tables.LRPs.Key) }
 }
 
 // planOf is the database's plan for a page of ActualLRPs.
 func planOf(t *testing.T, s *Store, f func(w *where) []string) (plan string) {
 	t.Helper()
 	explain := "EXPLAIN "
-	if s.d.dir == "sqlite" {
+	if s.d.Dir == "sqlite" {
 		explain += "QUERY PLAN "
 	}
 	w := where{d: s.d}
 	order := f(&w)
 	rows, err := s.read.Query(explain+w.page("process_guid, data", s.table("actual_lrps"), order, laterPage), w.args...)
 	if err == nil {
-		err = scanAll(rows, func(r *sql.Rows) error {
+		err = dialect.ScanAll(rows, func(r *sql.Rows) error {
 			columns, err := r.Columns()
 			if err != nil {
 				return err
@@ -337,25 +339,25 @@ func TestAWalkGoesByTheKeyAndFindsEachValueInAHash(t *testing.T) {
 		for name, f := range map[string]func(w *where) []string{
 			"in domains": func(w *where) []string {
 				w.walk = true
-				keep(w, "cell_id", text, domains, textArg)
-				keep(w, "domain", text, domains, textArg)
-				w.after(lrpTable.key, []any{"p", int64(0), "d", int64(0)})
-				return lrpTable.key
+				keep(w, "cell_id", dialect.Text, domains, textArg)
+				keep(w, "domain", dialect.Text, domains, textArg)
+				w.after(tables.LRPs.Key, []any{"p", int64(0), "d", int64(0)})
+				return tables.LRPs.Key
 			},
 			"of processes": func(w *where) []string {
-				keep(w, "domain", text, domains, textArg)
-				return newNames(domains).want(w, lrpTable.key)
+				keep(w, "domain", dialect.Text, domains, textArg)
+				return newNames(domains).want(w, tables.LRPs.Key)
 			},
 			"of one process": within(),
 		} {
 			t.Run(name, func(t *testing.T) {
 				plan := planOf(t, s, f)
-				key, not := map[string]string{"sqlite": "USING PRIMARY KEY", "mysql": "PRIMARY", "postgres": "actual_lrps_pkey"}[s.d.dir],
-					map[string]string{"sqlite": "TEMP B-TREE", "mysql": "filesort", "postgres": "Sort"}[s.d.dir]
+				key, not := map[string]string{"sqlite": "USING PRIMARY KEY", "mysql": "PRIMARY", "postgres": "actual_lrps_pkey"}[s.d.Dir],
+					map[string]string{"sqlite": "TEMP B-TREE", "mysql": "filesort", "postgres": "Sort"}[s.d.Dir]
 				if !strings.Contains(plan, key) || strings.Contains(plan, not) {
 					t.Errorf("want %q, not %q, in the plan\n%s", key, not, plan)
 				}
-				if s.d.dir == "postgres" && strings.Contains(plan, "domain") && !strings.Contains(plan, "hashed SubPlan") {
+				if s.d.Dir == "postgres" && strings.Contains(plan, "domain") && !strings.Contains(plan, "hashed SubPlan") {
 					t.Errorf("the plan compares each row with each value:\n%s", plan)
 				}
 			})

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+
+	"github.com/diegosdk/diego/storage/sqlstore/internal/dialect"
 )
 
 // A Dialect is one of the databases that the package speaks to.
@@ -24,19 +26,19 @@ const (
 // String is the name of the database.
 func (d Dialect) String() string {
 	if f := d.fragments(); f != nil {
-		return f.name
+		return f.Name
 	}
 	return "Dialect(" + strconv.Itoa(int(d)) + ")"
 }
 
-func (d Dialect) fragments() *dialect {
+func (d Dialect) fragments() *dialect.Dialect {
 	switch d {
 	case SQLite:
-		return &sqlite
+		return &dialect.SQLite
 	case MySQL:
-		return &mysqlDialect
+		return &dialect.MySQL
 	case PostgreSQL:
-		return &postgres
+		return &dialect.PostgreSQL
 	}
 	return nil
 }
@@ -61,7 +63,7 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // explain wraps an error of the driver; nil stays nil.
-func explain(d *dialect, op string, err error) error {
+func explain(d *dialect.Dialect, op string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -69,6 +71,6 @@ func explain(d *dialect, op string, err error) error {
 	if errors.As(err, &done) {
 		return err
 	}
-	_, hint := d.classOf(err)
+	_, hint := d.ClassOf(err)
 	return &Error{Op: op, Hint: hint, Err: err}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/diegosdk/diego/internal/testdb"
 	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage/sqlstore/internal/dialect"
 )
 
 // wordy is a record of some 1.5 kB, so that a table soon needs room.
@@ -162,9 +163,9 @@ func TestAServerThatEndsWithItsDiskFullIsWaitedFor(t *testing.T) {
 	await(100)
 	server.FillDisk(t)
 	// The next commit needs a new file of the log.
-	for class := permanent; class != lost && !t.Failed(); {
+	for class := dialect.Permanent; class != dialect.Lost && !t.Failed(); {
 		_, err := admin.ExecContext(t.Context(), "SELECT pg_switch_wal()")
-		class, _ = postgres.classOf(err)
+		class, _ = dialect.PostgreSQL.ClassOf(err)
 	}
 	if _, err := impatient.Commit(t.Context(), creation(unclaimed("q", 0))); err == nil {
 		t.Error("a server without room for its log has committed")

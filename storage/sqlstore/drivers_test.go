@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/diegosdk/diego/storage/sqlstore/internal/dialect"
 )
 
 // A stranger is a driver that says all errors in words of its own.
@@ -44,7 +46,7 @@ func TestNewRefusesADriverThatItDoesNotKnow(t *testing.T) {
 			defer db.Close()
 			_, err = New(db, d.dialect, nil)
 			wantError(t, err, "the driver sqlstore.stranger is not supported for "+d.dialect.String())
-			for _, supported := range strings.Split(d.dialect.fragments().drivers, " or ") {
+			for _, supported := range strings.Split(d.dialect.fragments().Drivers, " or ") {
 				wantError(t, err, supported)
 			}
 			if s, err := New(known, d.dialect, nil); err != nil || s.Close() != nil {
@@ -89,9 +91,9 @@ func TestALostConnectionIsNoLimitOfTheDriver(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer db.Close()
-		d := &postgres
+		d := &dialect.PostgreSQL
 		if name == "mysql" {
-			d = &mysqlDialect
+			d = &dialect.MySQL
 		}
 		if _, err := joins(d, db); err == nil {
 			t.Errorf("%s: a server that is away has said what the driver can do", name)
@@ -114,19 +116,19 @@ func TestErrorsOfBothDriversOfPostgreSQLHaveOneMeaning(t *testing.T) {
 		}
 		for _, x := range []struct {
 			statement string
-			class     class
+			class     dialect.Class
 		}{
-			{"SELECT 1 FROM nowhere", absent},
-			{"SELECT EXP(1000::float8)", guarded},
-			{"SELEC", permanent},
-			{"SELECT pg_terminate_backend(pg_backend_pid())", lost},
+			{"SELECT 1 FROM nowhere", dialect.Absent},
+			{"SELECT EXP(1000::float8)", dialect.Guarded},
+			{"SELEC", dialect.Permanent},
+			{"SELECT pg_terminate_backend(pg_backend_pid())", dialect.Lost},
 		} {
 			_, err := c.ExecContext(context.Background(), x.statement)
-			if got, _ := postgres.classOf(err); got != x.class || err == nil {
+			if got, _ := dialect.PostgreSQL.ClassOf(err); got != x.class || err == nil {
 				t.Errorf("%s: %s: %v has class %d, want %d", name, x.statement, err, got, x.class)
 			}
 		}
-		discard(c)
+		dialect.Discard(c)
 		if err := c.Close(); err != nil && !errors.Is(err, sql.ErrConnDone) {
 			t.Error(err)
 		}

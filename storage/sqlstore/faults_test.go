@@ -21,6 +21,7 @@ import (
 	"github.com/diegosdk/diego/internal/testdb"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/storage/sqlstore/internal/dialect"
 	"github.com/diegosdk/diego/storage/storagetest"
 )
 
@@ -107,7 +108,7 @@ func withUser(t *testing.T, dsn, grant string) string {
 	admin := mustOpen(t, dsn, Options{Prefix: "admin_"})
 	t.Cleanup(func() { admin.Close() })
 	user := fmt.Sprintf("guest%d_%d", os.Getpid(), prefixes.Add(1))
-	if admin.d == &postgres {
+	if admin.d == &dialect.PostgreSQL {
 		exec(t, admin, "CREATE USER "+user+" PASSWORD 'secret'")
 		t.Cleanup(func() {
 			exec(t, admin, "DROP OWNED BY "+user)
@@ -194,7 +195,7 @@ func TestAFullDiskLosesNothingThatWasAcknowledged(t *testing.T) {
 func TestACommitThatTheDatabaseRefusesFailsAlone(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, dsn string) {
 		s := mustOpen(t, dsn, Options{})
-		if s.d == &sqlite {
+		if s.d == &dialect.SQLite {
 			exec(t, s, "CREATE TRIGGER refuse BEFORE INSERT ON diego_actual_lrps WHEN NEW.process_guid = 'bad' BEGIN SELECT RAISE(ABORT, 'refused'); END")
 		} else {
 			exec(t, s, "ALTER TABLE diego_actual_lrps ADD CONSTRAINT refused CHECK (process_guid <> 'bad')")
@@ -335,16 +336,16 @@ func TestACommitWhoseAnswerIsLostIsNeitherRepeatedNorForgotten(t *testing.T) {
 // cutAnswer loses the connection when the next transaction commits, after it
 // has or before.
 func cutAnswer(t *testing.T, s *Store, happened bool) *bool {
-	run := s.d.batch
+	run := s.d.Batch
 	cut := false
 	own := *s.d
-	own.batch = func(ctx context.Context, c *sql.Conn, calls []call, common []string) error {
-		if last := calls[len(calls)-1]; last.query != "COMMIT" || cut {
+	own.Batch = func(ctx context.Context, c *sql.Conn, calls []dialect.Call, common []string) error {
+		if last := calls[len(calls)-1]; last.Query != "COMMIT" || cut {
 			return run(ctx, c, calls, common)
 		}
 		cut = true
 		if !happened {
-			calls = append(calls[:len(calls)-1:len(calls)-1], call{query: "ROLLBACK"})
+			calls = append(calls[:len(calls)-1:len(calls)-1], dialect.Call{Query: "ROLLBACK"})
 		}
 		if err := run(ctx, c, calls, common); err != nil {
 			t.Error(err)
@@ -406,7 +407,7 @@ func TestADeadlockIsNotSeen(t *testing.T) {
 func awaitLockWait(t *testing.T, s *Store) {
 	t.Helper()
 	query := "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'"
-	if s.d.dir == "postgres" {
+	if s.d.Dir == "postgres" {
 		query = "SELECT COUNT(*) FROM pg_locks WHERE NOT granted"
 	}
 	// MariaDB shows nothing new to whoever looks more than ten times a second.
@@ -428,16 +429,16 @@ func awaitLockWait(t *testing.T, s *Store) {
 // Errors that pass are not seen either.
 func TestErrorsThatPassAreNotSeen(t *testing.T) {
 	for name, passing := range map[string]struct {
-		dialect *dialect
+		dialect *dialect.Dialect
 		err     error
 	}{
-		"serialization failure of PostgreSQL": {&postgres, &pq.Error{Code: "40001"}},
-		"deadlock of PostgreSQL":              {&postgres, &pq.Error{Code: "40P01"}},
-		"restart of PostgreSQL":               {&postgres, &pq.Error{Code: "57P03"}},
-		"deadlock of MySQL":                   {&mysqlDialect, &mysql.MySQLError{Number: 1213}},
-		"lock timeout of MySQL":               {&mysqlDialect, &mysql.MySQLError{Number: 1205}},
-		"lost connection":                     {&mysqlDialect, mysql.ErrInvalidConn},
-		"refused connection":                  {&postgres, syscall.ECONNREFUSED},
+		"serialization failure of PostgreSQL": {&dialect.PostgreSQL, &pq.Error{Code: "40001"}},
+		"deadlock of PostgreSQL":              {&dialect.PostgreSQL, &pq.Error{Code: "40P01"}},
+		"restart of PostgreSQL":               {&dialect.PostgreSQL, &pq.Error{Code: "57P03"}},
+		"deadlock of MySQL":                   {&dialect.MySQL, &mysql.MySQLError{Number: 1213}},
+		"lock timeout of MySQL":               {&dialect.MySQL, &mysql.MySQLError{Number: 1205}},
+		"lost connection":                     {&dialect.MySQL, mysql.ErrInvalidConn},
+		"refused connection":                  {&dialect.PostgreSQL, syscall.ECONNREFUSED},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &Store{d: passing.dialect, options: Options{RetryFor: time.Minute}}
@@ -519,7 +520,7 @@ func driverDSN(dsn string) string {
 // openDB opens a database as a caller of New does.
 func openDB(t testing.TB, d Dialect, dsn string) *sql.DB {
 	t.Helper()
-	driver := d.fragments().dir
+	driver := d.fragments().Dir
 	if d == SQLite {
 		driver = "sqlite3"
 	}
@@ -855,7 +856,7 @@ func TestASerializationFailureOfTheServerIsNotSeen(t *testing.T) {
 				}
 			}
 			var attempts int64
-			if err := queryRow(t.Context(), s.read, "SELECT last_value FROM attempts", &attempts); err != nil || attempts < 16 {
+			if err := dialect.QueryRow(t.Context(), s.read, "SELECT last_value FROM attempts", &attempts); err != nil || attempts < 16 {
 				t.Errorf("%d attempts, %v", attempts, err)
 			}
 			if n := count(t, s, "p"); n != 4 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/diegosdk/diego/internal/testdb"
 	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/storage/sqlstore/internal/dialect"
 )
 
 // wantUnseen wants the next commit and the next epochs to be above all that were
@@ -155,7 +156,7 @@ func TestOpeningsPushNothingButGapsOutOfTheLog(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		run := func(calls []call) error { return runEach(t.Context(), tx, calls) }
+		run := func(calls []dialect.Call) error { return dialect.RunEach(t.Context(), tx, calls) }
 		for range storage.MaxGaps + 1 { // in one transaction, as each flush takes its time
 			if err := s.writeGap(run, nil, nil); err != nil {
 				t.Fatal(err)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/storage/sqlstore/internal/dialect"
+	"github.com/diegosdk/diego/storage/sqlstore/internal/group"
 )
 
 // items are batches on their way through a group.
@@ -21,7 +23,7 @@ func items(t *testing.T, s *Store, batches ...storage.Batch) (out []*item) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		it.take()
+		it.Take()
 		out = append(out, it)
 	}
 	return out
@@ -35,14 +37,14 @@ func TestEachCommitIsAnsweredOnceWhenTheDatabaseStaysAway(t *testing.T) {
 				t.Fatal(err)
 			}
 			own := *s.d
-			own.batch = func(context.Context, *sql.Conn, []call, []string) error {
+			own.Batch = func(context.Context, *sql.Conn, []dialect.Call, []string) error {
 				return fmt.Errorf("away: %w", syscall.ECONNRESET)
 			}
 			s.d = &own
 			group := items(t, s, creation(unclaimed("p", 0)), creation(unclaimed("p", 0)))
 			s.commitGroup(group)
 			for i, it := range group {
-				if <-it.finished(); it.err == nil {
+				if <-it.Finished(); it.err == nil {
 					t.Errorf("commit %d succeeded", i)
 				}
 			}
@@ -72,7 +74,7 @@ func TestATransactionWhoseEventsWaitIsFoundAgain(t *testing.T) {
 			group := items(t, s, first, second)
 			s.commitGroup(group)
 			for i, it := range group {
-				if <-it.finished(); it.err != nil {
+				if <-it.Finished(); it.err != nil {
 					t.Errorf("commit %d: %v", i, it.err)
 				}
 			}
@@ -90,8 +92,8 @@ func TestACommitInDoubtIsNotTriedAlone(t *testing.T) {
 				t.Fatal(err)
 			}
 			cut, refusals := cutAnswer(t, s, true), 0
-			run := s.d.batch
-			s.d.batch = func(ctx context.Context, c *sql.Conn, calls []call, common []string) error {
+			run := s.d.Batch
+			s.d.Batch = func(ctx context.Context, c *sql.Conn, calls []dialect.Call, common []string) error {
 				if *cut && refusals == 0 {
 					refusals++
 					return errors.New("read-only for a moment")
@@ -101,7 +103,7 @@ func TestACommitInDoubtIsNotTriedAlone(t *testing.T) {
 			group := items(t, s, creation(unclaimed("p", 0)), creation(unclaimed("p", 1)))
 			s.commitGroup(group)
 			for i, it := range group {
-				if <-it.finished(); it.err == nil || errors.Is(it.err, storage.ErrConflict) {
+				if <-it.Finished(); it.err == nil || errors.Is(it.err, storage.ErrConflict) {
 					t.Errorf("commit %d: %v, want what the database said", i, it.err)
 				}
 			}
@@ -122,8 +124,8 @@ func TestACommitInDoubtWhoseEventsAreGoneIsNotRepeated(t *testing.T) {
 				}
 			}
 			cut, busy := cutAnswer(t, s, true), false
-			run := s.d.batch
-			s.d.batch = func(ctx context.Context, c *sql.Conn, calls []call, common []string) error {
+			run := s.d.Batch
+			s.d.Batch = func(ctx context.Context, c *sql.Conn, calls []dialect.Call, common []string) error {
 				if *cut && !busy {
 					busy = true
 					for i := range 40 {
@@ -187,12 +189,12 @@ func TestAMissingKeyFailsOnlyTheReadsThatNeedIt(t *testing.T) {
 		if _, err := s.Commit(t.Context(), creation(unclaimed("clear", 0))); err != nil {
 			t.Fatal(err)
 		}
-		slots := []*slotRead{{ticket: newTicket(), guid: "sealed"}, {ticket: newTicket(), guid: "clear"}}
+		slots := []*slotRead{{Ticket: group.NewTicket(), guid: "sealed"}, {Ticket: group.NewTicket(), guid: "clear"}}
 		s.readSlots(slots)
 		if slots[0].err == nil || slots[1].err != nil {
 			t.Errorf("slots: %v, %v", slots[0].err, slots[1].err)
 		}
-		lists := []*listRead{{ticket: newTicket(), guid: "sealed"}, {ticket: newTicket(), guid: "clear"}}
+		lists := []*listRead{{Ticket: group.NewTicket(), guid: "sealed"}, {Ticket: group.NewTicket(), guid: "clear"}}
 		s.readLists(lists)
 		if lists[0].err == nil || lists[1].err != nil {
 			t.Errorf("lists: %v, %v", lists[0].err, lists[1].err)

@@ -14,6 +14,8 @@ import (
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/storage/sqlstore/internal/dialect"
+	"github.com/diegosdk/diego/storage/sqlstore/internal/group"
 )
 
 // Leases change without the lock of the log, so that a process that holds that one
@@ -36,7 +38,7 @@ const (
 
 // A leaseChange is one change of a lease on its way through a group.
 type leaseChange struct {
-	ticket
+	group.Ticket
 	verb  leaseVerb
 	lease storage.Lease // what was asked for; then what came of it
 	ttl   time.Duration
@@ -83,7 +85,7 @@ func (s *Store) Release(ctx context.Context, l storage.Lease) error {
 func (s *Store) changeLease(ctx context.Context, verb leaseVerb, l storage.Lease, ttl time.Duration) (storage.Lease, error) {
 	c, err := newLeaseChange(verb, l, ttl)
 	if err == nil {
-		err = s.leases.do(ctx, c)
+		err = s.leases.Do(ctx, c)
 	}
 	if err == nil {
 		err = c.err
@@ -101,7 +103,7 @@ func newLeaseChange(verb leaseVerb, l storage.Lease, ttl time.Duration) (*leaseC
 		}
 	}
 	l.Value = append([]byte{}, l.Value...)
-	return &leaseChange{ticket: newTicket(), verb: verb, lease: l, ttl: ttl}, nil
+	return &leaseChange{Ticket: group.NewTicket(), verb: verb, lease: l, ttl: ttl}, nil
 }
 
 // changeLeases makes the changes of a batch and tells their callers. Each of
@@ -118,8 +120,8 @@ func (s *Store) changeLeases(batch []*leaseChange) {
 			if err := s.identify(ctx, c); err != nil {
 				return err
 			}
-			t := leaseTransaction{s: s, begin: s.beginCalls(), end: []call{{query: "COMMIT"}}, sweeps: true}
-			t.run = func(calls []call) error { return s.run(ctx, c, calls) }
+			t := leaseTransaction{s: s, begin: s.beginCalls(), end: []dialect.Call{{Query: "COMMIT"}}, sweeps: true}
+			t.run = func(calls []dialect.Call) error { return s.run(ctx, c, calls) }
 			var err error
 			if waiting, err = t.change(waiting); err != nil {
 				s.rollBack(ctx, c, err)
@@ -136,19 +138,19 @@ func (s *Store) changeLeases(batch []*leaseChange) {
 		c.err = err
 	}
 	for _, c := range batch {
-		c.finish()
+		c.Finish()
 	}
 }
 
 // errLeaseMoved is a lease that has changed after it was read.
-const errLeaseMoved = transientError("others are changing the lease")
+const errLeaseMoved = dialect.TransientError("others are changing the lease")
 
 // A leaseTransaction is how leases are changed: in a transaction of the store's
 // or in one of the caller's.
 type leaseTransaction struct {
 	s          *Store
-	run        func([]call) error
-	begin, end []call
+	run        func([]dialect.Call) error
+	begin, end []dialect.Call
 	lock       string // makes reading lock the leases
 	sweeps     bool
 }
@@ -159,12 +161,12 @@ func (t *leaseTransaction) change(changes []*leaseChange) (waiting []*leaseChang
 	var newest, oldest, gap, now int64
 	seen := t.s.seen.Load()
 	found, wanted, written := make(leaseRows), make(leaseRows), make(leaseRows)
-	calls := []call{{query: t.s.q.log, scan: func(r *sql.Rows) error { return r.Scan(&newest, &oldest, &gap, &now) }}}
+	calls := []dialect.Call{{Query: t.s.q.log, Scan: func(r *sql.Rows) error { return r.Scan(&newest, &oldest, &gap, &now) }}}
 	if err := t.run(t.look(calls, changes, found)); err != nil {
 		return changes, err
 	}
 	if newest < seen && t.lock != "" { // the caller's transaction may see an earlier moment
-		if err := t.run([]call{{query: t.s.q.lockLog, scan: func(r *sql.Rows) error { return r.Scan(&newest, &oldest) }}}); err != nil {
+		if err := t.run([]dialect.Call{{Query: t.s.q.lockLog, Scan: func(r *sql.Rows) error { return r.Scan(&newest, &oldest) }}}); err != nil {
 			return changes, err
 		}
 	}
@@ -172,7 +174,7 @@ func (t *leaseTransaction) change(changes []*leaseChange) (waiting []*leaseChang
 		return changes, errShorter
 	}
 	var tried []*leaseChange
-	var writes []call
+	var writes []dialect.Call
 	for _, c := range changes {
 		id := c.id()
 		if wanted[id] != nil {
@@ -210,7 +212,7 @@ func (t *leaseTransaction) change(changes []*leaseChange) (waiting []*leaseChang
 type leaseRows map[leaseID]*leaseRow
 
 // look adds statements that read the leases of the changes.
-func (t *leaseTransaction) look(calls []call, changes []*leaseChange, found leaseRows) []call {
+func (t *leaseTransaction) look(calls []dialect.Call, changes []*leaseChange, found leaseRows) []dialect.Call {
 	keys := []any{"", ""} // the row of the forgotten ones
 	for _, c := range changes {
 		if id := c.id(); !isImpossible(id.kind) && !isImpossible(id.name) {
@@ -218,9 +220,9 @@ func (t *leaseTransaction) look(calls []call, changes []*leaseChange, found leas
 		}
 	}
 	from := len(calls)
-	calls = t.s.q.lookLeases.calls(calls, keys, found.scan)
+	calls = t.s.q.lookLeases.Calls(calls, keys, found.scan)
 	for i := range calls[from:] {
-		calls[from+i].query += t.lock
+		calls[from+i].Query += t.lock
 	}
 	return calls
 }
@@ -240,21 +242,21 @@ func (r *leaseRow) equal(other *leaseRow) bool {
 
 // writeLease writes a lease, if it and the row of the forgotten ones are what was
 // found.
-func (q *queries) writeLease(id leaseID, found leaseRows, row *leaseRow) call {
+func (q *queries) writeLease(id leaseID, found leaseRows, row *leaseRow) dialect.Call {
 	if before := found[id]; before != nil {
-		return call{query: q.updateLease, args: []any{row.owner, row.epoch, row.expires, row.value, id.kind, id.name, before.epoch, before.expires}}
+		return dialect.Call{Query: q.updateLease, Args: []any{row.owner, row.epoch, row.expires, row.value, id.kind, id.name, before.epoch, before.expires}}
 	}
-	return call{query: q.insertLease, args: []any{id.kind, id.name, row.owner, row.epoch, row.expires, row.value, found[leaseID{}].epoch}}
+	return dialect.Call{Query: q.insertLease, Args: []any{id.kind, id.name, row.owner, row.epoch, row.expires, row.value, found[leaseID{}].epoch}}
 }
 
 // sweepLeases adds statements, now and then, that delete the leases which ended
 // long ago.
-func (s *Store) sweepLeases(calls []call, now int64) []call {
+func (s *Store) sweepLeases(calls []dialect.Call, now int64) []dialect.Call {
 	if !sweepDue(now, s.leasesSwept) {
 		return calls
 	}
 	ended := []any{now - int64(storage.KeepFor)}
-	return append(calls, call{query: s.q.raiseEpoch, args: ended}, call{query: s.q.sweepLeases, args: ended})
+	return append(calls, dialect.Call{Query: s.q.raiseEpoch, Args: ended}, dialect.Call{Query: s.q.sweepLeases, Args: ended})
 }
 
 func (s *Store) sweptLeases(now int64) {
@@ -319,7 +321,7 @@ func (r *reader) Leases(ctx context.Context, kind string) iter.Seq2[storage.Leas
 	return list(ctx, r, "listing leases", true, func() page[storage.Lease] {
 		var key []any
 		const n = firstPage
-		return func(ctx context.Context, q querier) (entries []entry[storage.Lease], last bool, err error) {
+		return func(ctx context.Context, q dialect.Querier) (entries []entry[storage.Lease], last bool, err error) {
 			w := where{d: s.d}
 			if isImpossible(kind) {
 				return nil, true, nil
@@ -329,16 +331,16 @@ func (r *reader) Leases(ctx context.Context, kind string) iter.Seq2[storage.Leas
 			if now := r.moment; !now.IsZero() {
 				w.add("expires_at > ?", now.UnixNano())
 			} else {
-				w.add("expires_at > " + s.d.clock)
+				w.add("expires_at > " + s.d.Clock)
 			}
 			w.after([]string{"name"}, key)
-			query := s.d.rebind("SELECT name, owner, epoch, expires_at, value FROM " + s.table("leases") + w.String() +
+			query := s.d.Rebind("SELECT name, owner, epoch, expires_at, value FROM " + s.table("leases") + w.String() +
 				" ORDER BY name LIMIT " + strconv.Itoa(n))
 			rows, err := q.QueryContext(ctx, query, w.args...)
 			if err != nil {
 				return nil, false, err
 			}
-			err = scanAll(rows, func(rows *sql.Rows) error {
+			err = dialect.ScanAll(rows, func(rows *sql.Rows) error {
 				var row leaseRow
 				var name string
 				err := rows.Scan(&name, &row.owner, &row.epoch, &row.expires, &row.value)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/storage/sqlstore/internal/memory"
 	"github.com/diegosdk/diego/storage/storagetest"
 )
 
@@ -40,7 +41,7 @@ func desire(t testing.TB, s storage.Store, guid string, instances int) {
 // committed.
 func eagerly(t testing.TB, dsn string, o Options) *Store {
 	s := mustOpen(t, dsn, o)
-	s.memory.pause = 0
+	s.memory.Pause = 0
 	return s
 }
 
@@ -248,7 +249,7 @@ func TestARecordThatIsAddedInTheSameGroupMakesTheMemoryOfTheOthersOld(t *testing
 		group := items(t, s, creation(unclaimed("web", 0)), b)
 		s.commitGroup(group)
 		for _, it := range group {
-			<-it.finished()
+			<-it.Finished()
 		}
 		if group[0].err != nil || !errors.Is(group[1].err, storage.ErrConflict) {
 			t.Errorf("%v, then %v; want success, then a conflict", group[0].err, group[1].err)
@@ -266,7 +267,7 @@ func TestWhatWasReadBeforeTheEndOfTheLogIsKnownIsNoOrigin(t *testing.T) {
 			t.Fatal(err)
 		}
 		r, _ := s.Recall("web", 0)
-		s.memory.forget() // as after a commit in doubt
+		s.memory.Forget() // as after a commit in doubt
 		truth(t, s, "web", 0)
 		if again, ok := s.Recall("web", 0); ok {
 			r = again
@@ -283,13 +284,13 @@ func TestWhatWasReadBeforeTheEndOfTheLogIsKnownIsNoOrigin(t *testing.T) {
 // forgetSlot makes the store forget a slot and its deployment, if it remembers both.
 func forgetSlot(s *Store, guid string, index int) {
 	if r, ok := s.Recall(guid, index); ok {
-		s.memory.doubt(r.Origin.(*origin))
+		s.memory.Doubt(r.Origin.(*memory.Origin))
 	}
 }
 
 // beingRead is how many slots and deployments are being read for the memory.
 func beingRead(s *Store) int {
-	_, reading := s.memory.sizes()
+	_, reading := s.memory.Sizes()
 	return reading
 }
 
@@ -312,7 +313,7 @@ func TestAReadThatItsCallerHasLeftIsNotRemembered(t *testing.T) {
 	s := mustOpen(t, ":memory:", Options{})
 	desire(t, s, "web", 1)
 	ctx, cancel := context.WithCancel(t.Context())
-	s.slots.run = func(reads []*slotRead) { // never done
+	s.slots.Run = func(reads []*slotRead) { // never done
 		cancel()
 		reads[0].records = []lrp.ActualLRP{*unclaimed("web", 0)}
 	}
@@ -359,7 +360,7 @@ func TestARecordThatChangesInTheSameGroupMakesTheMemoryOfTheSlotOld(t *testing.T
 		group := items(t, s, first, second)
 		s.commitGroup(group)
 		for _, it := range group {
-			<-it.finished()
+			<-it.Finished()
 		}
 		if group[0].err != nil || !errors.Is(group[1].err, storage.ErrConflict) {
 			t.Errorf("%v, then %v; want success, then a conflict", group[0].err, group[1].err)
@@ -405,10 +406,10 @@ func TestAnOriginOfAnotherStoreIsAConflict(t *testing.T) {
 func TestWhatWasReadWhileItWasWrittenIsNotRemembered(t *testing.T) {
 	s := mustOpen(t, ":memory:", Options{})
 	desire(t, s, "web", 1)
-	key := slotKey{guid: "web", index: 0}
+	key := memory.SlotKey{GUID: "web", Index: 0}
 	read := func(between func()) bool {
 		forgetSlot(s, "web", 0)
-		s.memory.begin(key)
+		s.memory.Begin(key)
 		slot, d := lrp.Slot{}, (*lrp.Deployment)(nil)
 		if err := s.View(t.Context(), func(r storage.Reader) (err error) {
 			slot, d, err = r.Slot(t.Context(), "web", 0)
@@ -417,7 +418,7 @@ func TestWhatWasReadWhileItWasWrittenIsNotRemembered(t *testing.T) {
 			t.Fatal(err)
 		}
 		between()
-		s.memory.end(key, slot.Records, d, nil)
+		s.memory.End(key, slot.Records, d, nil)
 		_, ok := s.Recall("web", 0)
 		return ok
 	}
@@ -435,7 +436,7 @@ func TestWhatWasReadWhileItWasWrittenIsNotRemembered(t *testing.T) {
 	if !read(func() { commit(creation(unclaimed("other", 0))) }) {
 		t.Error("a read is not remembered since another slot was written")
 	}
-	if read(s.memory.forget) {
+	if read(s.memory.Forget) {
 		t.Error("a slot is remembered that was read before everything was forgotten")
 	}
 	if read(func() {}) {
@@ -455,7 +456,7 @@ func TestAMemoryKeepsNoMoreThanItMay(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if n, _ := s.memory.sizes(); n > max(limit, 0) || limit > 0 && n < limit {
+		if n, _ := s.memory.Sizes(); n > max(limit, 0) || limit > 0 && n < limit {
 			t.Errorf("%d are remembered, want %d", n, limit)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+
+	"github.com/diegosdk/diego/storage/sqlstore/internal/dialect"
 )
 
 //go:embed migrations
@@ -43,8 +45,8 @@ func Migrations(d Dialect, prefix string) ([]Migration, error) {
 }
 
 // migrations are those of a dialect.
-func migrations(d *dialect, prefix string) ([]Migration, error) {
-	dir := "migrations/" + d.dir
+func migrations(d *dialect.Dialect, prefix string) ([]Migration, error) {
+	dir := "migrations/" + d.Dir
 	files, err := fs.ReadDir(migrationFiles, dir)
 	if err != nil {
 		return nil, err
@@ -60,7 +62,7 @@ func migrations(d *dialect, prefix string) ([]Migration, error) {
 		var sql strings.Builder
 		if m.Version == 1 {
 			exists := ""
-			if d.dir == "mysql" {
+			if d.Dir == "mysql" {
 				exists = "IF NOT EXISTS "
 			}
 			sql.WriteString("CREATE TABLE " + exists + table + " (version INTEGER NOT NULL PRIMARY KEY);\n\n")
@@ -125,7 +127,7 @@ func (s *Store) migrate(ctx context.Context) (made bool, err error) {
 		return false, err
 	}
 	defer c.Close()
-	err = s.d.migrate(ctx, c, s.options.Prefix, func() error {
+	err = s.d.Migrate(ctx, c, s.options.Prefix, func() error {
 		version, err := s.lockedVersion(ctx, c)
 		if err != nil {
 			return err
@@ -144,10 +146,10 @@ func (s *Store) migrate(ctx context.Context) (made bool, err error) {
 }
 
 // schemaVersion is 0 if there is no schema.
-func (s *Store) schemaVersion(ctx context.Context, q querier) (int, error) {
+func (s *Store) schemaVersion(ctx context.Context, q dialect.Querier) (int, error) {
 	var version sql.NullInt64
-	err := queryRow(ctx, q, "SELECT MAX(version) FROM "+s.table("schema"), &version)
-	if c, _ := s.d.classOf(err); c == absent {
+	err := dialect.QueryRow(ctx, q, "SELECT MAX(version) FROM "+s.table("schema"), &version)
+	if c, _ := s.d.ClassOf(err); c == dialect.Absent {
 		return 0, nil
 	}
 	return int(version.Int64), err
@@ -156,11 +158,11 @@ func (s *Store) schemaVersion(ctx context.Context, q querier) (int, error) {
 // lockedVersion is schemaVersion within a migration, where a statement that
 // fails would end PostgreSQL's transaction.
 func (s *Store) lockedVersion(ctx context.Context, c *sql.Conn) (int, error) {
-	if s.d.dir != "postgres" {
+	if s.d.Dir != "postgres" {
 		return s.schemaVersion(ctx, c)
 	}
 	var there bool
-	if err := queryRow(ctx, c, "SELECT to_regclass('"+s.table("schema")+"') IS NOT NULL", &there); err != nil || !there {
+	if err := dialect.QueryRow(ctx, c, "SELECT to_regclass('"+s.table("schema")+"') IS NOT NULL", &there); err != nil || !there {
 		return 0, err
 	}
 	return s.schemaVersion(ctx, c)

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/lib/pq"
+
+	"github.com/diegosdk/diego/storage/sqlstore/internal/dialect"
 )
 
 // Options of [Open] and [New]. Nil means the zero value, and that the
@@ -73,7 +75,7 @@ type Options struct {
 
 // ErrSeveralNodes says that the server is one of several nodes which take writes,
 // and that nobody has said that one of them takes all of the store's.
-var ErrSeveralNodes = errSeveralNodes
+var ErrSeveralNodes = dialect.ErrSeveralNodes
 
 // DefaultRetryFor is the default of Options.RetryFor.
 const DefaultRetryFor = 15 * time.Second
@@ -169,29 +171,29 @@ func parse(dsn string) (open func(context.Context, Options) (*Store, error), err
 	case dsn == ":memory:" || dsn == "sqlite::memory:":
 		return openMemory, nil
 	case scheme == "sqlite":
-		file, err := parseSQLite(strings.TrimPrefix(rest, "//"))
+		file, err := dialect.ParseSQLite(strings.TrimPrefix(rest, "//"))
 		if err != nil {
 			return nil, errDSN("SQLite", "sqlite:/var/lib/diego/diego.db", dsn, err)
 		}
 		return func(ctx context.Context, opts Options) (*Store, error) { return openFile(ctx, file, opts, nil) }, nil
 	case scheme == "postgres" || scheme == "postgresql":
-		connect := func(a access) (*pq.Connector, error) { return postgresConnector(dsn, a) }
-		if _, err := connect(reads); err != nil {
+		connect := func(a dialect.Access) (*pq.Connector, error) { return dialect.NewPostgresConnector(dsn, a) }
+		if _, err := connect(dialect.Reads); err != nil {
 			return nil, errDSN("PostgreSQL", "postgres://user:password@host:5432/database", dsn, err)
 		}
-		return server(&postgres, connect), nil
+		return server(&dialect.PostgreSQL, connect), nil
 	case scheme == "mysql":
-		config, oneNode, err := mysqlConfig(rest)
+		config, oneNode, err := dialect.ParseMySQL(rest)
 		if err != nil {
 			return nil, errDSN("MySQL", "mysql://user:password@host:3306/database", dsn, err)
 		}
-		if _, err := newMySQLConnector(config, reads, oneNode); err != nil {
+		if _, err := dialect.NewMySQLConnector(config, dialect.Reads, oneNode); err != nil {
 			return nil, errDSN("MySQL", "mysql://user:password@host:3306/database", dsn, err)
 		}
 		return func(ctx context.Context, opts Options) (*Store, error) {
 			opts.OneNode = opts.OneNode || oneNode
-			return server(&mysqlDialect, func(a access) (driver.Connector, error) {
-				return newMySQLConnector(config, a, opts.OneNode)
+			return server(&dialect.MySQL, func(a dialect.Access) (driver.Connector, error) {
+				return dialect.NewMySQLConnector(config, a, opts.OneNode)
 			})(ctx, opts)
 		}, nil
 	}
@@ -199,10 +201,10 @@ func parse(dsn string) (open func(context.Context, Options) (*Store, error), err
 }
 
 // server opens a store on a server, with the connectors that connect makes.
-func server[C driver.Connector](d *dialect, connect func(access) (C, error)) func(context.Context, Options) (*Store, error) {
+func server[C driver.Connector](d *dialect.Dialect, connect func(dialect.Access) (C, error)) func(context.Context, Options) (*Store, error) {
 	return func(ctx context.Context, opts Options) (*Store, error) {
 		var p pools
-		for a, db := range map[access]**sql.DB{reads: &p.read, commits: &p.write, leases: &p.lease, migrates: &p.schema} {
+		for a, db := range map[dialect.Access]**sql.DB{dialect.Reads: &p.read, dialect.Commits: &p.write, dialect.Leases: &p.lease, dialect.Migrates: &p.schema} {
 			connector, err := connect(a)
 			if err != nil {
 				return nil, errors.Join(err, p.close())
@@ -236,13 +238,13 @@ func cutLast(s, separator string) (before, after string, found bool) {
 }
 
 // opened opens a store on a server.
-func opened(ctx context.Context, d *dialect, p pools, opts Options) (*Store, error) {
+func opened(ctx context.Context, d *dialect.Dialect, p pools, opts Options) (*Store, error) {
 	p.write.SetMaxOpenConns(1)
 	p.lease.SetMaxOpenConns(1)
 	p.read.SetMaxOpenConns(max(1, opts.MaxConns-2))
 	p.read.SetMaxIdleConns(max(1, opts.MaxConns-2))
 	for _, db := range []*sql.DB{p.write, p.lease, p.read} {
-		db.SetConnMaxIdleTime(maxIdle / 2)
+		db.SetConnMaxIdleTime(dialect.MaxIdle / 2)
 	}
 	s, err := build(ctx, d, p, opts, p.close)
 	if err != nil {
@@ -280,7 +282,7 @@ func New(db *sql.DB, d Dialect, o *Options) (*Store, error) {
 	if err := checkDriver(f, db, opts.Prefix); err != nil {
 		return nil, err
 	}
-	if f.severals != "" && !opts.OneByOne {
+	if f.Severals != "" && !opts.OneByOne {
 		joined, err := joins(f, db)
 		if err != nil {
 			return nil, explain(f, "opening", err)
@@ -296,35 +298,35 @@ const driverTimeout = 10 * time.Second
 // checkDriver refuses a driver whose errors the dialect cannot read: the store
 // could not tell a conflict from a lost connection. It reads a table that does
 // not exist, which every driver must complain about.
-func checkDriver(d *dialect, db *sql.DB, prefix string) error {
+func checkDriver(d *dialect.Dialect, db *sql.DB, prefix string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), driverTimeout)
 	defer cancel()
 	if err := db.PingContext(ctx); err != nil {
 		return explain(d, "opening", err)
 	}
-	err := queryRow(ctx, db, "SELECT 1 FROM "+prefix+"no_such_table")
-	if class, _ := d.classOf(err); err == nil || d.fromHere(err) || class == lost || ctx.Err() != nil {
+	err := dialect.QueryRow(ctx, db, "SELECT 1 FROM "+prefix+"no_such_table")
+	if class, _ := d.ClassOf(err); err == nil || d.FromHere(err) || class == dialect.Lost || ctx.Err() != nil {
 		return nil // whatever it is, opening the store will say so
 	}
 	return fmt.Errorf("sqlstore: the driver %T is not supported for %s, as its errors cannot be told apart; open the database with %s (the driver said: %w)",
-		db.Driver(), d.name, d.drivers, err)
+		db.Driver(), d.Name, d.Drivers, err)
 }
 
 // joins reports whether the driver takes several statements at once and gives
 // all their results. A connection that is lost meanwhile does not say.
-func joins(d *dialect, db *sql.DB) (joined bool, err error) {
+func joins(d *dialect.Dialect, db *sql.DB) (joined bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), driverTimeout)
 	defer cancel()
 	var args []any
-	if strings.Contains(d.severals, "?") {
+	if strings.Contains(d.Severals, "?") {
 		args = append(args, int64(1))
 	}
-	rows, err := db.QueryContext(ctx, d.severals, args...)
+	rows, err := db.QueryContext(ctx, d.Severals, args...)
 	if err == nil {
 		joined = rows.NextResultSet()
 		err = errors.Join(rows.Err(), rows.Close())
 	}
-	if class, _ := d.classOf(err); class == lost || ctx.Err() != nil {
+	if class, _ := d.ClassOf(err); class == dialect.Lost || ctx.Err() != nil {
 		return false, errors.Join(ctx.Err(), err)
 	}
 	return joined, nil // what else is wrong is that the driver takes one statement only
@@ -345,7 +347,7 @@ func openMemory(ctx context.Context, opts Options) (*Store, error) {
 		}
 	}
 	remove := func() error { return os.RemoveAll(dir) }
-	s, err := openFile(ctx, sqliteFile{path: filepath.Join(dir, "memory.db")}, opts, remove)
+	s, err := openFile(ctx, dialect.SQLiteFile{Path: filepath.Join(dir, "memory.db")}, opts, remove)
 	if err != nil {
 		return nil, errors.Join(err, remove())
 	}
@@ -354,9 +356,9 @@ func openMemory(ctx context.Context, opts Options) (*Store, error) {
 
 // openFile opens a SQLite file: one connection writes, others read. after is
 // called when the store is closed.
-func openFile(ctx context.Context, file sqliteFile, opts Options, after func() error) (*Store, error) {
-	keepPrivate(file.path, file.mode, opts.Logger)
-	writer, reader := file.connectors(opts.BusyTimeout, opts.FullSync)
+func openFile(ctx context.Context, file dialect.SQLiteFile, opts Options, after func() error) (*Store, error) {
+	dialect.KeepPrivate(file.Path, file.Mode, opts.Logger)
+	writer, reader := file.Connectors(opts.BusyTimeout, opts.FullSync)
 	write, read := sql.OpenDB(writer), sql.OpenDB(reader)
 	write.SetMaxOpenConns(1)
 	read.SetMaxOpenConns(max(4, runtime.GOMAXPROCS(0), opts.MaxConns))
@@ -369,7 +371,7 @@ func openFile(ctx context.Context, file sqliteFile, opts Options, after func() e
 		}
 		return err
 	}
-	s, err := build(ctx, &sqlite, pools{write: write, lease: write, read: read, schema: write}, opts, closeAll)
+	s, err := build(ctx, &dialect.SQLite, pools{write: write, lease: write, read: read, schema: write}, opts, closeAll)
 	if err != nil {
 		return nil, errors.Join(err, read.Close(), write.Close())
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/storage/sqlstore/internal/dialect"
 )
 
 // permissions are those of the files of a database that is open.
@@ -78,7 +79,7 @@ func TestFilesThatAnEarlierReleaseLeftOpenToOthersAreClosedAndThatIsLogged(t *te
 
 func TestADatabaseThatIsOnlyReadIsNotMade(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "diego.db")
-	keepPrivate(path, "ro", slog.New(slog.DiscardHandler))
+	dialect.KeepPrivate(path, "ro", slog.New(slog.DiscardHandler))
 	if _, err := os.Stat(path); err == nil {
 		t.Error("it is there")
 	}

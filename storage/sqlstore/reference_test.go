@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/diegosdk/diego/storage/sqlstore/internal/dialect"
 )
 
 // referenceModel does in SQL what the reference implementation does for the
@@ -16,7 +18,7 @@ import (
 // them, as it does there.
 type referenceModel struct {
 	db *sql.DB
-	d  *dialect
+	d  *dialect.Dialect
 }
 
 func newReferenceModel(b *testing.B, dialect Dialect, dsn string) *referenceModel {
@@ -65,12 +67,12 @@ func (m *referenceModel) step(ctx context.Context, guid string, index int, there
 	if there {
 		var s [9]string
 		var n [5]int64
-		err := tx.QueryRowContext(ctx, m.d.rebind(referenceSelect), guid, index).Scan(&s[0], &n[0], &n[1], &s[1], &s[2], &s[3], &s[4], &s[5], &n[2], &s[6], &s[7], &n[3], &n[4], &s[8])
+		err := tx.QueryRowContext(ctx, m.d.Rebind(referenceSelect), guid, index).Scan(&s[0], &n[0], &n[1], &s[1], &s[2], &s[3], &s[4], &s[5], &n[2], &s[6], &s[7], &n[3], &n[4], &s[8])
 		if err != nil {
 			return err
 		}
 	}
-	if _, err := tx.ExecContext(ctx, m.d.rebind(change), args...); err != nil {
+	if _, err := tx.ExecContext(ctx, m.d.Rebind(change), args...); err != nil {
 		return err
 	}
 	return tx.Commit()

@@ -22,6 +22,7 @@ import (
 	"github.com/diegosdk/diego/internal/testenv"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/storage/sqlstore/internal/dialect"
 	"github.com/diegosdk/diego/task"
 )
 
@@ -171,7 +172,7 @@ func analyze(t *testing.T, s *Store) {
 	t.Helper()
 	for _, name := range []string{"actual_lrps", "deployments", "definitions", "tasks", "domains", "leases", "events", "requests", "markers"} {
 		statement := "ANALYZE "
-		if s.d == &mysqlDialect || s.d.dir == "mysql" {
+		if s.d == &dialect.MySQL || s.d.Dir == "mysql" {
 			statement += "TABLE "
 		}
 		if _, err := s.write.Exec(statement + s.table(name)); err != nil {
@@ -353,7 +354,7 @@ type counters struct{ s *Store }
 
 func (c counters) rows(t *testing.T) (n int64) {
 	t.Helper()
-	if c.s.d.dir == "mysql" {
+	if c.s.d.Dir == "mysql" {
 		for _, db := range []*sql.DB{c.s.write, c.s.lease, c.s.read} {
 			// Rows of a scan, rows of a range, and keys that were looked up.
 			n += handled(t, db, "WHERE Variable_name IN ('Handler_read_rnd_next', 'Handler_read_next', 'Handler_read_prev')")
@@ -420,7 +421,7 @@ func (p *sqlitePlans) rows(t *testing.T) (n int64) {
 		if err != nil {
 			t.Fatalf("%s: %v", query, err)
 		}
-		err = scanAll(rows, func(r *sql.Rows) error {
+		err = dialect.ScanAll(rows, func(r *sql.Rows) error {
 			var id, parent, unused int
 			var detail string
 			err := r.Scan(&id, &parent, &unused, &detail)

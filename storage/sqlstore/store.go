@@ -12,22 +12,26 @@ import (
 	"time"
 
 	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/storage/sqlstore/internal/dialect"
+	"github.com/diegosdk/diego/storage/sqlstore/internal/group"
+	"github.com/diegosdk/diego/storage/sqlstore/internal/guess"
+	"github.com/diegosdk/diego/storage/sqlstore/internal/memory"
 )
 
 // A Store implements storage.Store, storage.Waiter, storage.Recaller and
 // storage.Restorer.
 type Store struct {
 	reader
-	d       *dialect
+	d       *dialect.Dialect
 	options Options
 	sealer  *sealer
 	q       queries
-	guesses guessStatements // nil where commits are not guessed
+	guesses guess.Statements // nil where commits are not guessed
 	// beginWrite starts a transaction that commits, beginRead a View.
 	beginWrite, beginRead []string
 	// txBounds make the settings of a transaction of the caller's that commits,
 	// where the connection has not got them from Open.
-	txBounds []call
+	txBounds []dialect.Call
 	batches  atomic.Bool // several statements go in one round trip
 	single   bool        // the pool has one connection only
 	foreign  bool        // the connections are the caller's, to a server
@@ -35,11 +39,11 @@ type Store struct {
 	pool  *pool
 	close func() error
 
-	commits *group[*item]
-	leases  *group[*leaseChange]
-	slots   *group[*slotRead]
-	lists   *group[*listRead]
-	memory  *memory
+	commits *group.Group[*item]
+	leases  *group.Group[*leaseChange]
+	slots   *group.Group[*slotRead]
+	lists   *group.Group[*listRead]
+	memory  *memory.Memory
 
 	mu     sync.Mutex
 	closed bool
@@ -70,38 +74,38 @@ var ErrClosed = errors.New("sqlstore: the store is closed")
 // readers is how many grouped reads run at once, on as many connections.
 const readers = 2
 
-func build(ctx context.Context, d *dialect, p pools, opts Options, closeAll func() error) (*Store, error) {
+func build(ctx context.Context, d *dialect.Dialect, p pools, opts Options, closeAll func() error) (*Store, error) {
 	if opts.clock != "" {
 		own := *d
-		own.clock = fmt.Sprintf(opts.clock, d.clock)
+		own.Clock = fmt.Sprintf(opts.clock, d.Clock)
 		d = &own
 	}
 	s := &Store{d: d, options: opts, pools: p, close: closeAll, trimmed: -1}
 	s.reader = reader{s: s}
-	s.memory = newMemory(opts.Remember)
-	s.q, s.guesses = s.newQueries(), newGuessStatements(d, s.table)
+	s.memory = memory.New(opts.Remember)
+	s.q, s.guesses = s.newQueries(), guess.New(d, s.table)
 	// A list may last until its caller has committed something.
-	s.beginWrite, s.beginRead = d.begin, d.beginRead
+	s.beginWrite, s.beginRead = d.Begin, d.BeginRead
 	if closeAll == nil {
-		s.beginWrite, s.beginRead = slices.Concat(d.isolation, d.begin, d.settings, d.bounds), slices.Concat(d.beginRead, d.settings)
-		if d.arrays { // PostgreSQL takes a text without arguments as one round trip, by whatever driver
+		s.beginWrite, s.beginRead = slices.Concat(d.Isolation, d.Begin, d.Settings, d.Bounds), slices.Concat(d.BeginRead, d.Settings)
+		if d.Arrays { // PostgreSQL takes a text without arguments as one round trip, by whatever driver
 			s.beginWrite, s.beginRead = []string{strings.Join(s.beginWrite, "; ")}, []string{strings.Join(s.beginRead, "; ")}
 		}
-		if len(d.bounds) > 0 {
-			s.txBounds = []call{{query: strings.Join(d.bounds, "; ")}}
+		if len(d.Bounds) > 0 {
+			s.txBounds = []dialect.Call{{Query: strings.Join(d.Bounds, "; ")}}
 		}
 	}
-	s.foreign = closeAll == nil && d.identity != ""
+	s.foreign = closeAll == nil && d.Identity != ""
 	s.single = p.read == p.write && p.read.Stats().MaxOpenConnections == 1
-	s.batches.Store(d.batch != nil && !opts.OneByOne)
-	s.pool = &pool{db: p.read, prepare: d.prepare && !opts.OneByOne}
-	s.commits = &group[*item]{begin: s.begin, end: s.work.Done, limit: 1, most: maxGroup, gather: true, run: s.commitGroup}
-	s.leases = &group[*leaseChange]{begin: s.begin, end: s.work.Done, limit: 1, most: maxLeases, run: s.changeLeases}
-	s.slots = &group[*slotRead]{begin: s.begin, end: s.work.Done, limit: readers, most: rowsPerStatement, run: s.readSlots}
-	s.lists = &group[*listRead]{begin: s.begin, end: s.work.Done, limit: readers, most: rowsPerStatement, run: s.readLists}
+	s.batches.Store(d.Batch != nil && !opts.OneByOne)
+	s.pool = &pool{db: p.read, prepare: d.Prepare && !opts.OneByOne}
+	s.commits = &group.Group[*item]{Begin: s.begin, End: s.work.Done, Limit: 1, Most: maxGroup, Gather: true, Run: s.commitGroup}
+	s.leases = &group.Group[*leaseChange]{Begin: s.begin, End: s.work.Done, Limit: 1, Most: maxLeases, Run: s.changeLeases}
+	s.slots = &group.Group[*slotRead]{Begin: s.begin, End: s.work.Done, Limit: readers, Most: dialect.RowsPerStatement, Run: s.readSlots}
+	s.lists = &group.Group[*listRead]{Begin: s.begin, End: s.work.Done, Limit: readers, Most: dialect.RowsPerStatement, Run: s.readLists}
 	// SQLite does not wait for another process that opens or closes the file
 	// at the same moment. A server that cannot be reached is the caller's.
-	if err := s.retryOn(ctx, "opening", func() error { return s.prepareSchema(ctx) }, transient); err != nil {
+	if err := s.retryOn(ctx, "opening", func() error { return s.prepareSchema(ctx) }, dialect.Transient); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -114,10 +118,10 @@ func (s *Store) prepareSchema(ctx context.Context) error {
 	if err := s.checkTopology(ctx, s.write); err != nil {
 		return err
 	}
-	if s.d.dir == "postgres" && s.batches.Load() {
+	if s.d.Dir == "postgres" && s.batches.Load() {
 		// With the old quoting rules literals would mean something else.
 		var setting string
-		if err := queryRow(ctx, s.write, "SHOW standard_conforming_strings", &setting); err != nil {
+		if err := dialect.QueryRow(ctx, s.write, "SHOW standard_conforming_strings", &setting); err != nil {
 			return err
 		}
 		s.batches.Store(setting == "on")
@@ -141,7 +145,7 @@ func (s *Store) prepareSchema(ctx context.Context) error {
 		return err
 	}
 	var newest int64
-	if err := queryRow(ctx, s.write, "SELECT newest FROM "+s.table("log")+" WHERE id = 1", &newest); err != nil {
+	if err := dialect.QueryRow(ctx, s.write, "SELECT newest FROM "+s.table("log")+" WHERE id = 1", &newest); err != nil {
 		return err
 	}
 	s.newest.Store(newest)
@@ -151,11 +155,11 @@ func (s *Store) prepareSchema(ctx context.Context) error {
 
 // checkTopology refuses a server that is one of several which take writes,
 // unless that is wanted, and sends it one statement at a time.
-func (s *Store) checkTopology(ctx context.Context, q querier) error {
-	if s.d.topology == nil {
+func (s *Store) checkTopology(ctx context.Context, q dialect.Querier) error {
+	if s.d.Topology == nil {
 		return nil
 	}
-	several, err := s.d.topology(ctx, q, s.options.OneNode)
+	several, err := s.d.Topology(ctx, q, s.options.OneNode)
 	if several {
 		s.batches.Store(false)
 	}
@@ -185,7 +189,7 @@ func (s *Store) tryWriting(ctx context.Context) error {
 		return err
 	}
 	defer c.Close()
-	err = inTransaction(ctx, c, s.beginWrite, func() error {
+	err = dialect.InTransaction(ctx, c, s.beginWrite, func() error {
 		if _, err := c.ExecContext(ctx, "UPDATE "+s.table("log")+" SET newest = newest WHERE id = 1"); err != nil {
 			return err
 		}
@@ -262,19 +266,19 @@ const (
 
 // retry calls f again while its error is one that passes.
 func (s *Store) retry(ctx context.Context, op string, f func() error) error {
-	return s.retryOn(ctx, op, f, transient, lost)
+	return s.retryOn(ctx, op, f, dialect.Transient, dialect.Lost)
 }
 
 // retryOn calls f again while its error is of one of the classes. Pauses double
 // from one attempt to the next and are jittered.
-func (s *Store) retryOn(ctx context.Context, op string, f func() error, classes ...class) error {
+func (s *Store) retryOn(ctx context.Context, op string, f func() error, classes ...dialect.Class) error {
 	deadline := time.Now().Add(s.options.RetryFor)
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
 		err := f()
 		if err == nil {
 			return nil
 		}
-		if class, _ := s.d.classOf(err); !slices.Contains(classes, class) || ctx.Err() != nil || time.Now().After(deadline) {
+		if class, _ := s.d.ClassOf(err); !slices.Contains(classes, class) || ctx.Err() != nil || time.Now().After(deadline) {
 			if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
 				err = errors.Join(ctx.Err(), err)
 			}

@@ -11,13 +11,14 @@ import (
 
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/storage/memstore"
+	"github.com/diegosdk/diego/storage/sqlstore/internal/dialect"
 	"github.com/diegosdk/diego/storage/storagetest"
 )
 
 // rows is how many rows a table has.
 func rows(t testing.TB, s *Store, table string) (n int) {
 	t.Helper()
-	if err := queryRow(context.Background(), s.read, "SELECT COUNT(*) FROM "+s.table(table), &n); err != nil {
+	if err := dialect.QueryRow(context.Background(), s.read, "SELECT COUNT(*) FROM "+s.table(table), &n); err != nil {
 		t.Fatal(err)
 	}
 	return n

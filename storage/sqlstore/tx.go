@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/storage/sqlstore/internal/dialect"
 )
 
 // BeginTx begins a transaction on a connection that commits have, for
@@ -68,8 +69,8 @@ func (t *txStore) Commit(ctx context.Context, b storage.Batch) (storage.Cursor, 
 // commit does for one item what a group does for many, but for the beginning
 // and the end.
 func (t *txStore) commit(ctx context.Context, it *item) error {
-	return t.query(ctx, "committing in a transaction", func(q querier) error {
-		return t.sound(ctx, q, func(run func([]call) error) error {
+	return t.query(ctx, "committing in a transaction", func(q dialect.Querier) error {
+		return t.sound(ctx, q, func(run func([]dialect.Call) error) error {
 			a := &attempt{s: t.s, items: []*item{it}, joined: true}
 			a.reset()
 			if err := run(a.lookups(nil)); err != nil {
@@ -88,8 +89,8 @@ func (t *txStore) commit(ctx context.Context, it *item) error {
 
 // sound does something in the transaction that writes, behind a gap if the log
 // may have gone back.
-func (t *txStore) sound(ctx context.Context, q querier, f func(run func([]call) error) error) error {
-	run := func(calls []call) error { return runEach(ctx, q, calls) }
+func (t *txStore) sound(ctx context.Context, q dialect.Querier, f func(run func([]dialect.Call) error) error) error {
+	run := func(calls []dialect.Call) error { return dialect.RunEach(ctx, q, calls) }
 	if err := run(t.s.txBounds); err != nil {
 		return err
 	}
@@ -126,9 +127,9 @@ func (t *txStore) changeLease(ctx context.Context, verb leaseVerb, l storage.Lea
 	if err != nil {
 		return storage.Lease{}, err
 	}
-	err = t.query(ctx, "changing a lease in a transaction", func(q querier) error {
-		return t.sound(ctx, q, func(run func([]call) error) error {
-			in := leaseTransaction{s: t.s, lock: t.s.d.lock, run: run}
+	err = t.query(ctx, "changing a lease in a transaction", func(q dialect.Querier) error {
+		return t.sound(ctx, q, func(run func([]dialect.Call) error) error {
+			in := leaseTransaction{s: t.s, lock: t.s.d.Lock, run: run}
 			waiting, err := in.change([]*leaseChange{c})
 			if err == nil && len(waiting) > 0 {
 				err = errLeaseMoved

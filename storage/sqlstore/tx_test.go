@@ -8,6 +8,7 @@ import (
 
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/storage/sqlstore/internal/dialect"
 )
 
 func TestWhatIsCommittedInATransactionOfTheCallersSharesItsFate(t *testing.T) {
@@ -141,7 +142,7 @@ func TestATransactionWhoseMomentHasPassedIsToldSo(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = joined.Commit(t.Context(), storage.Batch{ActualLRPs: []lrp.Write{{Before: before}}})
-			if !errors.Is(err, storage.ErrConflict) && stateOf(err) != "40001" {
+			if !errors.Is(err, storage.ErrConflict) && dialect.StateOf(err) != "40001" {
 				t.Errorf("%v, want a conflict or a serialization failure", err)
 			}
 			if err := tx.Rollback(); err != nil {

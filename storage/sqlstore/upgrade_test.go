@@ -17,6 +17,7 @@ import (
 
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/storage/sqlstore/internal/dialect"
 )
 
 // A table of testdata/schema-1.json: rows that a release has written which knew
@@ -74,7 +75,7 @@ func oldDatabase(t *testing.T, d Dialect, dsn string) {
 					args = append(args, v)
 				}
 			}
-			query := d.fragments().rebind("INSERT INTO diego_" + table.Table + " (" + strings.Join(table.Columns, ", ") + ") VALUES " + placeholders(len(args), 1))
+			query := d.fragments().Rebind("INSERT INTO diego_" + table.Table + " (" + strings.Join(table.Columns, ", ") + ") VALUES " + dialect.Placeholders(len(args), 1))
 			if _, err := db.Exec(query, args...); err != nil {
 				t.Fatalf("%s: %v", query, err)
 			}
@@ -211,7 +212,7 @@ func TestAnOlderSchemaIsMigratedByHand(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			driver, source := d.dialect.fragments().dir, driverDSN(dsn)
+			driver, source := d.dialect.fragments().Dir, driverDSN(dsn)
 			switch d.dialect {
 			case SQLite:
 				driver = "sqlite3"

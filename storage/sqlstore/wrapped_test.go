@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/diegosdk/diego/storage/sqlstore/internal/dialect"
 )
 
 // A wrapping is a connection as drivers make it that only add something to
@@ -33,7 +35,7 @@ func (c wrappingConnector) Connect(ctx context.Context) (driver.Conn, error) {
 }
 
 func TestADriverAroundThatOfMySQLTellsTheNumbersOfEvents(t *testing.T) {
-	config, _, err := mysqlConfig(databases[2].database(t)[len("mysql:"):])
+	config, _, err := dialect.ParseMySQL(databases[2].database(t)[len("mysql:"):])
 	if err != nil {
 		t.Fatal(err)
 	}

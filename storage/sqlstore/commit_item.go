@@ -1,0 +1,203 @@
+package sqlstore
+
+import (
+	"encoding/binary"
+	"math"
+	"time"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/storage/sqlstore/internal/dialect"
+	"github.com/diegosdk/diego/storage/sqlstore/internal/group"
+	"github.com/diegosdk/diego/storage/sqlstore/internal/memory"
+)
+
+// An item is one Commit on its way through a group. What needs no database is done before it gets there: checking,
+// encoding, encrypting.
+type item struct {
+	group.Ticket
+	batch storage.Batch
+	// origin is what the batch was decided from, if that came from memory.
+	origin *memory.Origin
+	// records are the compare-and-swaps of the batch, in the order of
+	// storage.Batch.
+	records []change
+	events  [][]byte
+	size    int // bytes of everything encoded
+
+	cursor storage.Cursor
+	err    error
+}
+
+// A change is one write of a record.
+type change struct {
+	key storage.RecordKey
+	// before is the tag that the store must hold; zero wants no record there.
+	before executor.ModificationTag
+	after  executor.ModificationTag // of row
+	row    []any                    // nil deletes the record
+	check  bool                     // writes nothing
+	// stays: an ActualLRP that is on the same cell as before, or on none.
+	stays bool
+	// plain is an ActualLRP's row as it is remembered, bare a deployment's.
+	plain []byte
+	bare  *lrp.Deployment
+	// defined and undefined are the definitions that come and go.
+	defined, undefined []any
+}
+
+// newItem prepares a batch that has been checked.
+func (s *Store) newItem(b storage.Batch) (*item, error) {
+	it := &item{Ticket: group.NewTicket(), batch: b}
+	if b.Origin != nil {
+		// Of another store's nothing is known.
+		if it.origin, _ = b.Origin.(*memory.Origin); it.origin == nil {
+			it.origin = new(memory.Origin)
+		}
+	}
+	it.records = make([]change, 0, len(b.ActualLRPs)+len(b.Deployments)+len(b.Tasks))
+	for i := range b.ActualLRPs {
+		it.records = append(it.records, s.lrpChange(&b.ActualLRPs[i]))
+	}
+	for i := range b.Deployments {
+		c, err := s.deploymentChange(&b.Deployments[i])
+		if err != nil {
+			return nil, err
+		}
+		it.records = append(it.records, c)
+	}
+	for i := range b.Tasks {
+		w := &b.Tasks[i]
+		c := change{key: storage.TaskWriteKey(w)}
+		if w.Before != nil {
+			c.before = w.Before.ModificationTag
+		}
+		if t := w.After; t != nil {
+			c.after = t.ModificationTag
+			data, err := storage.Encode(t)
+			if err != nil {
+				return nil, err
+			}
+			c.row = []any{t.GUID, t.Domain, t.CellID, int64(t.State), t.ModificationTag.Epoch, t.ModificationTag.Index, s.sealer.seal(data, taskPlace(t.GUID))}
+		}
+		it.records = append(it.records, c)
+	}
+	for i := range b.Events {
+		data, err := storage.EncodeEvent(&b.Events[i])
+		if err != nil {
+			return nil, err
+		}
+		it.events = append(it.events, s.sealer.seal(data, eventPlace))
+		it.size += len(data)
+	}
+	for i := range it.records {
+		it.size += dialect.SizeOf(it.records[i].row) + dialect.SizeOf(it.records[i].defined)
+	}
+	return it, nil
+}
+
+func (s *Store) lrpChange(w *lrp.Write) change {
+	c := change{key: storage.LRPWriteKey(w), check: storage.IsCheck(w)}
+	if w.Before != nil {
+		c.before = w.Before.ModificationTag
+		c.stays = w.After != nil && w.After.CellID == w.Before.CellID
+	}
+	if r := w.After; r != nil && !c.check {
+		c.after = r.ModificationTag
+		c.plain = storage.AppendActualLRP(make([]byte, 0, 256), r)
+		c.row = []any{
+			r.ProcessGUID, int64(r.Index), r.DefinitionID, int64(r.Presence),
+			r.Domain, r.CellID, int64(r.State), r.ModificationTag.Epoch, r.ModificationTag.Index,
+			s.sealer.seal(c.plain, lrpPlace(r)),
+		}
+	}
+	return c
+}
+
+func (s *Store) deploymentChange(w *storage.DeploymentWrite) (change, error) {
+	c := change{key: w.Key(), check: w.IsCheck()}
+	if w.Before != nil {
+		c.before = w.Before.ModificationTag
+	}
+	d := w.After
+	if d == nil || c.check {
+		return c, nil
+	}
+	c.after = d.ModificationTag
+	c.bare = storage.Bare(d)
+	settings, err := storage.Encode(&d.Settings)
+	if err != nil {
+		return c, err
+	}
+	c.row = []any{
+		d.ProcessGUID, d.Domain, int64(d.UpdateStrategy), int64(d.Instances),
+		d.ActiveDefinitionID, d.HealthyDefinitionID, d.ModificationTag.Epoch, d.ModificationTag.Index, otherIDs(d),
+		s.sealer.seal(settings, settingsPlace(d.ProcessGUID)),
+	}
+	had := map[string]lrp.Definition{}
+	if w.Before != nil {
+		had = w.Before.Definitions
+		for _, id := range w.Before.DefinitionIDs() {
+			if _, stays := d.Definitions[id]; !stays {
+				c.undefined = append(c.undefined, d.ProcessGUID, id)
+			}
+		}
+	}
+	for _, id := range d.DefinitionIDs() {
+		if _, known := had[id]; known {
+			continue
+		}
+		definition := d.Definitions[id]
+		data, err := storage.Encode(&definition)
+		if err != nil {
+			return c, err
+		}
+		c.defined = append(c.defined, d.ProcessGUID, id, s.sealer.seal(data, definitionPlace(d.ProcessGUID, id)))
+	}
+	return c, nil
+}
+
+// otherIDs are the ids of the definitions besides the active one, in order,
+// each as its length and its bytes.
+func otherIDs(d *lrp.Deployment) []byte {
+	out := []byte{}
+	for _, id := range d.DefinitionIDs() {
+		if id != d.ActiveDefinitionID {
+			out = append(binary.AppendUvarint(out, uint64(len(id))), id...)
+		}
+	}
+	return out
+}
+
+// expiry is the recorded form of now plus ttl, or 0 for never.
+func expiry(now int64, ttl time.Duration) int64 {
+	if ttl == 0 {
+		return 0
+	}
+	return now + min(int64(ttl), math.MaxInt64-now)
+}
+
+// A place is where encrypted data belongs. Names have no NUL.
+
+func place(kind byte, names ...string) []byte {
+	out := []byte{kind}
+	for _, name := range names {
+		out = append(append(out, name...), 0)
+	}
+	return out
+}
+
+var eventPlace = place('e')
+
+func lrpPlace(r *lrp.ActualLRP) []byte {
+	return lrpPlaceOf(r.ProcessGUID, int64(r.Index), r.DefinitionID, int64(r.Presence))
+}
+
+func lrpPlaceOf(guid string, index int64, definitionID string, presence int64) []byte {
+	return append(binary.AppendVarint(place('a', guid, definitionID), index), byte(presence))
+}
+
+func taskPlace(guid string) []byte           { return place('t', guid) }
+func settingsPlace(guid string) []byte       { return place('s', guid) }
+func definitionPlace(guid, id string) []byte { return place('d', guid, id) }

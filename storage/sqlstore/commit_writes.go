@@ -1,0 +1,90 @@
+package sqlstore
+
+import (
+	"time"
+
+	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/storage/sqlstore/internal/dialect"
+)
+
+// recordWrites adds the statements that write what was accepted, but for the
+// events.
+func (a *attempt) recordWrites(calls []dialect.Call) []dialect.Call {
+	q := &a.s.q
+	calls = append(calls, a.aside...)
+	calls = q.deleteLRPs.Calls(calls, a.lrpsGone, nil)
+	calls = q.upsertLRPs.Calls(calls, a.lrps, nil)
+	calls = q.updateLRPs.Calls(calls, a.lrpsStaying, nil)
+	calls = q.deleteDeployments.Calls(calls, a.deploymentsGone, nil)
+	calls = q.deleteAllDefinitions.Calls(calls, a.deploymentsGone, nil)
+	calls = q.deleteDefinitions.Calls(calls, a.undefined, nil)
+	calls = q.upsertDeployments.Calls(calls, a.deployments, nil)
+	calls = q.insertDefinitions.Calls(calls, a.defined, nil)
+	calls = q.deleteTasks.Calls(calls, a.tasksGone, nil)
+	calls = q.upsertTasks.Calls(calls, a.tasks, nil)
+	calls = q.upsertDomains.Calls(calls, a.domains, nil)
+	return q.insertRequests.Calls(calls, a.requestRows, nil)
+}
+
+// writes adds the statements that write all that was accepted; none if nothing
+// was.
+func (a *attempt) writes(calls []dialect.Call) []dialect.Call {
+	q := &a.s.q
+	calls = a.recordWrites(calls)
+	if len(a.segments) > 0 {
+		rows := make([]any, 0, 5*len(a.segments))
+		last := a.newest
+		for i := len(a.segments) - 1; i >= 0; i-- {
+			rows = append(rows, last, a.segments[i].n, a.now, a.token, a.segments[i].data)
+			last -= a.segments[i].n
+		}
+		calls = q.insertEvents.Calls(calls, rows, nil)
+		if a.trims {
+			x := storage.Extent{Oldest: storage.Cursor(a.oldest), Newest: storage.Cursor(a.newest)}
+			a.oldest = int64(x.Keep(a.s.options.Events, a.gaps))
+		}
+		calls = append(calls, dialect.Call{Query: q.setLog, Args: []any{a.newest, a.oldest}})
+	} else if len(calls) > 0 && !a.joined {
+		calls = append(calls, dialect.Call{Query: q.insertMarker, Args: []any{a.token, a.now}})
+	}
+	if len(calls) > 0 && !a.joined {
+		calls = a.sweep(calls)
+	}
+	return calls
+}
+
+const sweepEvery = int64(time.Minute)
+
+// sweep adds statements, now and then, that delete what is too old.
+func (a *attempt) sweep(calls []dialect.Call) []dialect.Call {
+	s := a.s
+	if a.trims {
+		calls = append(calls, dialect.Call{Query: s.q.trimEvents, Args: []any{a.oldest}}, dialect.Call{Query: s.q.trimGaps, Args: []any{a.oldest}})
+	}
+	if sweepDue(a.now, s.swept) {
+		requests, ended := []any{a.now - int64(s.options.Requests)}, []any{a.now - int64(storage.KeepFor)}
+		calls = append(calls, dialect.Call{Query: s.q.sweepRequests, Args: requests}, dialect.Call{Query: s.q.sweepMarkers, Args: requests},
+			dialect.Call{Query: s.q.sweepDomains, Args: ended})
+	}
+	return calls
+}
+
+// sweepDue reports whether the last sweep is long ago, or was by a clock that has
+// been put back.
+func sweepDue(now, last int64) bool { return now-last > sweepEvery || now < last }
+
+// trimDue reports whether enough events were added for old ones to be deleted.
+func (s *Store) trimDue() bool {
+	return s.trimmed < 0 || s.newest.Load()-s.trimmed > max(16, int64(s.options.Events)/16)
+}
+
+// swept notes that what sweep has added is done.
+func (a *attempt) swept() {
+	s := a.s
+	if a.trims {
+		s.trimmed = a.newest
+	}
+	if sweepDue(a.now, s.swept) {
+		s.swept = a.now
+	}
+}

@@ -1,0 +1,140 @@
+package dialect
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mattn/go-sqlite3"
+)
+
+// SQLite is SQLite.
+var SQLite = Dialect{
+	Name:      "SQLite",
+	Dir:       "sqlite",
+	in:        "VALUES ",
+	fewShapes: true,
+	rowValues: true,
+	unindexed: "+",
+	Upsert:    onConflict,
+	// SQLite has no server: this is the clock of the machine, in milliseconds.
+	Clock:     "CAST(unixepoch('subsec') * 1000 AS INTEGER) * 1000000",
+	Begin:     []string{"BEGIN IMMEDIATE"},
+	BeginRead: []string{"BEGIN"},
+	Migrate: func(ctx context.Context, c *sql.Conn, _ string, f func() error) error {
+		return InTransaction(ctx, c, []string{"BEGIN IMMEDIATE"}, f)
+	},
+	classify: classifySQLite,
+	Drivers:  "github.com/mattn/go-sqlite3",
+	FromHere: fromSQLite,
+}
+
+// sqliteWrites are settings of the connection that commits. A commit changes
+// pages here and there in the file, many of them the same as the one before: so
+// pages go from the log to the file when it has 32 MiB, not 4. What undoes half
+// a statement is kept in memory, not in a temporary file.
+var sqliteWrites = []string{"PRAGMA wal_autocheckpoint = 8192", "PRAGMA temp_store = MEMORY"}
+
+// A SQLiteFile is what a data source name says about a SQLite database.
+type SQLiteFile struct {
+	Path string
+	// Mode and synchronous are parameters of the name, empty where it has none.
+	Mode, synchronous string
+}
+
+// sqliteParameters are the values that the parameters of a name may have.
+var sqliteParameters = map[string][]string{
+	"mode":         {"ro", "rw", "rwc"},
+	"_synchronous": {"NORMAL", "FULL", "EXTRA"}, // OFF may damage the file
+}
+
+// ParseSQLite reads what follows "sqlite:". The driver would ignore parameters
+// that it does not know, and those that it gets twice.
+func ParseSQLite(name string) (f SQLiteFile, err error) {
+	path, query, _ := strings.Cut(name, "?")
+	if path == "" {
+		return f, errors.New("it has no path")
+	}
+	given, err := url.ParseQuery(query)
+	if err != nil {
+		return f, err
+	}
+	for _, parameter := range slices.Sorted(maps.Keys(given)) {
+		allowed, known := sqliteParameters[parameter]
+		if !known {
+			return f, fmt.Errorf("the parameter %s is not known; there are %s, and all else is in the options", parameter,
+				strings.Join(slices.Sorted(maps.Keys(sqliteParameters)), " and "))
+		}
+		if values := given[parameter]; len(values) != 1 || !slices.Contains(allowed, values[0]) {
+			return f, fmt.Errorf("%s is %s; want one of %s, once", parameter, strings.Join(values, " and "), strings.Join(allowed, ", "))
+		}
+	}
+	return SQLiteFile{path, given.Get("mode"), given.Get("_synchronous")}, nil
+}
+
+// dsn is the name that the driver takes. busy is how long a statement waits for
+// other processes; fullSync is for a name that does not say.
+func (f *SQLiteFile) dsn(busy time.Duration, fullSync bool) string {
+	synchronous := "NORMAL"
+	if fullSync {
+		synchronous = "FULL"
+	}
+	parameters := fmt.Sprintf("_busy_timeout=%d&_journal_mode=WAL&_synchronous=%s&_stmt_cache_size=128&_txlock=immediate",
+		busy.Milliseconds(), cmp.Or(f.synchronous, synchronous))
+	if f.Mode != "" {
+		parameters += "&mode=" + f.Mode
+	}
+	return "file:" + (&url.URL{Path: f.Path}).EscapedPath() + "?" + parameters
+}
+
+// Connectors make the connection that writes and those that read. The parameters
+// are those of dsn.
+func (f *SQLiteFile) Connectors(busy time.Duration, fullSync bool) (write, read driver.Connector) {
+	dsn := f.dsn(busy, fullSync)
+	// What a reader has cached is of no use after the next commit.
+	return &sqliteConnector{dsn + "&_cache_size=-65536", sqliteWrites}, &sqliteConnector{dsn + "&_cache_size=-16384&_query_only=1", nil}
+}
+
+// A sqliteConnector makes connections with settings that the driver has no
+// parameters for.
+type sqliteConnector struct {
+	dsn      string
+	settings []string
+}
+
+func (c *sqliteConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.Driver().Open(c.dsn)
+	if err != nil {
+		return nil, err
+	}
+	for _, statement := range c.settings {
+		if _, err := conn.(driver.ExecerContext).ExecContext(ctx, statement, nil); err != nil {
+			return nil, errors.Join(err, conn.Close())
+		}
+	}
+	return conn, nil
+}
+
+func (c *sqliteConnector) Driver() driver.Driver { return new(sqlite3.SQLiteDriver) }
+
+// onConflict is the upsert of SQLite and PostgreSQL.
+func onConflict(key, rest []string) string {
+	return " ON CONFLICT (" + strings.Join(key, ", ") + ") DO UPDATE SET " + Assign(rest, func(c string) string { return "excluded." + c })
+}
+
+// Assign lists assignments to columns.
+func Assign(columns []string, value func(column string) string) string {
+	parts := make([]string, len(columns))
+	for i, c := range columns {
+		parts[i] = c + " = " + value(c)
+	}
+	return strings.Join(parts, ", ")
+}

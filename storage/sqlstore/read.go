@@ -1,0 +1,265 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/storage/sqlstore/internal/dialect"
+)
+
+// A reader implements storage.Reader: for the Store itself, for a View, and
+// for a caller's transaction.
+type reader struct {
+	s *Store
+	// at is where its queries run; nil in the Store's own reader, which takes
+	// a connection as it needs one.
+	at dialect.Querier
+	// moment is the time of a View.
+	moment time.Time
+	// mu is held during a query, as lists read ahead. It is nil without at.
+	mu   *sync.Mutex
+	over bool
+}
+
+var errOver = errors.New("sqlstore: the View is over")
+
+// query runs one statement on its own. On a connection of the store it is
+// tried again if need be.
+func (r *reader) query(ctx context.Context, op string, f func(dialect.Querier) error) error {
+	if err := r.s.usable(ctx); err != nil {
+		return err
+	}
+	if r.at == nil {
+		return r.s.retry(ctx, op, func() error { return f(r.s.pool) })
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over {
+		return errOver
+	}
+	err := f(r.at)
+	if err != nil && ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
+		err = errors.Join(ctx.Err(), err)
+	}
+	return explain(r.s.d, op, err)
+}
+
+// View implements storage.Store.
+func (s *Store) View(ctx context.Context, f func(storage.Reader) error) error {
+	return s.view(ctx, func(r *reader) error { return f(r) })
+}
+
+func (s *Store) view(ctx context.Context, f func(*reader) error) error {
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
+	if err := s.begin(); err != nil {
+		return err
+	}
+	defer s.work.Done()
+	var c *sql.Conn
+	r := &reader{s: s, mu: new(sync.Mutex)}
+	err := s.retry(ctx, "beginning a view", func() (err error) {
+		if c, err = s.read.Conn(ctx); err != nil {
+			return errNoConn(err)
+		}
+		if err = r.start(ctx, c); err != nil {
+			dialect.Discard(c)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		r.mu.Lock()
+		r.over = true
+		r.mu.Unlock()
+		if _, err := c.ExecContext(context.WithoutCancel(ctx), "ROLLBACK"); err != nil {
+			dialect.Discard(c) // nothing is lost with it
+		}
+		c.Close()
+	}()
+	return f(r)
+}
+
+// start begins the transaction. Its first query fixes the moment.
+func (r *reader) start(ctx context.Context, c *sql.Conn) error {
+	for _, statement := range r.s.beginRead {
+		if _, err := c.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	r.at = c
+	var newest, oldest, gap, now int64
+	if err := dialect.QueryRow(ctx, c, r.s.q.log, &newest, &oldest, &gap, &now); err != nil {
+		return err
+	}
+	r.moment = executor.Instant(now)
+	return nil
+}
+
+// Now implements storage.Reader.
+func (r *reader) Now(ctx context.Context) (time.Time, error) {
+	if err := r.s.usable(ctx); err != nil {
+		return time.Time{}, err
+	}
+	if !r.moment.IsZero() {
+		return r.moment, nil
+	}
+	var now int64
+	err := r.query(ctx, "reading the clock", func(q dialect.Querier) error { return dialect.QueryRow(ctx, q, r.s.q.clock, &now) })
+	return executor.Instant(now), err
+}
+
+// Log implements storage.Reader.
+func (r *reader) Log(ctx context.Context) (storage.Extent, error) {
+	var newest, oldest, gap, now int64
+	known := r.s.newest.Load()
+	err := r.query(ctx, "reading the log's extent", func(q dialect.Querier) error {
+		return dialect.QueryRow(ctx, q, r.s.q.log, &newest, &oldest, &gap, &now)
+	})
+	if r.at == nil && err == nil { // in a transaction it may come to nothing
+		r.s.saw(newest)
+		if newest < known { // the log went back, and nobody is to wait for what is lost
+			r.s.newest.CompareAndSwap(known, newest)
+		}
+	}
+	// Old events leave the log many at once. Some of them do not count any more.
+	if first := newest - int64(r.s.options.Events) + 1; first >= gap {
+		oldest = max(oldest, first)
+	}
+	return storage.Extent{Oldest: storage.Cursor(oldest), Newest: storage.Cursor(newest)}, err
+}
+
+// An entry is one element of a list: a value, or the error in its place.
+type entry[T any] struct {
+	value T
+	err   error
+}
+
+// A page reads the next part of a list, and whether it was the last.
+type page[T any] func(ctx context.Context, q dialect.Querier) (entries []entry[T], last bool, err error)
+
+// list makes a list of pages, which all see one moment. While the caller looks
+// at one page the next one is read. whole says that a first page which is the
+// last is one statement, and so sees one moment by itself.
+func list[T any](ctx context.Context, r *reader, op string, whole bool, begin func() page[T]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var zero T
+		if r.at == nil && whole {
+			var entries []entry[T]
+			last := false
+			err := r.query(ctx, op, func(q dialect.Querier) (err error) {
+				entries, last, err = begin()(ctx, q)
+				return err
+			})
+			if err != nil {
+				yield(zero, err)
+				return
+			}
+			if last {
+				yieldAll(ctx, entries, yield)
+				return
+			}
+		}
+		if r.at != nil {
+			yieldPages(ctx, r, op, yield, begin)
+			return
+		}
+		if r.s.single {
+			listAll(ctx, r, op, yield, begin)
+			return
+		}
+		stopped := false
+		err := r.s.view(ctx, func(v *reader) error {
+			yieldPages(ctx, v, op, func(value T, err error) bool {
+				stopped = !yield(value, err)
+				return !stopped
+			}, begin)
+			return nil
+		})
+		if err != nil && !stopped {
+			yield(zero, err)
+		}
+	}
+}
+
+// listAll reads the list to its end before it yields anything, so that the one
+// connection is free by then.
+func listAll[T any](ctx context.Context, r *reader, op string, yield func(T, error) bool, begin func() page[T]) {
+	var all []entry[T]
+	err := r.s.view(ctx, func(v *reader) error {
+		yieldPages(ctx, v, op, func(value T, err error) bool {
+			all = append(all, entry[T]{value, err})
+			return true
+		}, begin)
+		return nil
+	})
+	if err != nil {
+		all = append(all, entry[T]{err: err})
+	}
+	yieldAll(ctx, all, yield)
+}
+
+// yieldAll yields entries as long as ctx lasts, and reports whether more are
+// wanted.
+func yieldAll[T any](ctx context.Context, entries []entry[T], yield func(T, error) bool) bool {
+	for i := range entries {
+		if err := ctx.Err(); err != nil {
+			var zero T
+			yield(zero, err)
+			return false
+		}
+		if !yield(entries[i].value, entries[i].err) {
+			return false
+		}
+	}
+	return true
+}
+
+// yieldPages yields the pages of a list in a View, reading ahead.
+func yieldPages[T any](ctx context.Context, r *reader, op string, yield func(T, error) bool, begin func() page[T]) {
+	type read struct {
+		entries []entry[T]
+		last    bool
+		err     error
+	}
+	next := begin()
+	fetch := func() (p read) {
+		p.err = r.query(ctx, op, func(q dialect.Querier) (err error) {
+			p.entries, p.last, err = next(ctx, q)
+			return err
+		})
+		return p
+	}
+	var ahead chan read
+	defer func() {
+		if ahead != nil {
+			<-ahead
+		}
+	}()
+	for p := fetch(); ; {
+		if p.err != nil {
+			var zero T
+			yield(zero, p.err)
+			return
+		}
+		if !p.last {
+			pending := make(chan read, 1)
+			ahead = pending
+			go func() { pending <- fetch() }()
+		}
+		if !yieldAll(ctx, p.entries, yield) || p.last {
+			return
+		}
+		p = <-ahead
+		ahead = nil
+	}
+}

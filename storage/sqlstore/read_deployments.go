@@ -1,0 +1,292 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/storage/sqlstore/internal/dialect"
+	"github.com/diegosdk/diego/storage/sqlstore/internal/tables"
+)
+
+// bareDeployment makes a deployment of its columns. The deployment is never
+// nil; the error says that a column has a value that it cannot have.
+func bareDeployment(guid, domain string, strategy, instances int64, active, healthy string, epoch, index int64, others []byte) (*lrp.Deployment, error) {
+	d := &lrp.Deployment{
+		ProcessGUID: guid, Domain: domain, UpdateStrategy: lrp.UpdateStrategy(strategy),
+		Settings:           lrp.Settings{Instances: int(instances)},
+		Definitions:        map[string]lrp.Definition{active: {}},
+		ActiveDefinitionID: active, HealthyDefinitionID: healthy,
+		ModificationTag: executor.ModificationTag{Epoch: epoch, Index: index},
+	}
+	if strategy < 0 || strategy > int64(lrp.Recreate) {
+		return d, fmt.Errorf("update strategy %d is not known", strategy)
+	}
+	for len(others) > 0 {
+		id, rest, err := cutBytes(others)
+		if err != nil {
+			return d, errors.New("the ids of its definitions are damaged")
+		}
+		d.Definitions[string(id)] = lrp.Definition{}
+		others = rest
+	}
+	return d, nil
+}
+
+// A deploymentScanner decodes rows of deployments.
+type deploymentScanner struct {
+	s                                               *Store
+	names                                           storage.Decoder
+	guid, domain, active, healthy, others, settings sql.RawBytes
+	strategy, instances, epoch, index               int64
+}
+
+func (x *deploymentScanner) bare() (e entry[*lrp.Deployment]) {
+	guid := string(x.guid)
+	// Most deployments have one definition, and many name it after themselves.
+	name := func(b sql.RawBytes) string {
+		if string(b) == guid {
+			return guid
+		}
+		return x.names.Name(b)
+	}
+	active := name(x.active)
+	healthy := active
+	if string(x.healthy) != active {
+		healthy = name(x.healthy)
+	}
+	d, err := bareDeployment(guid, x.names.Name(x.domain), x.strategy, x.instances, active, healthy, x.epoch, x.index, x.others)
+	e.value = d
+	if err != nil {
+		e.err = &storage.CorruptError{Key: storage.DeploymentKey(guid), Err: err}
+	}
+	return e
+}
+
+// full adds what a bare deployment lacks, but for the definitions.
+func (x *deploymentScanner) full() (entry[*lrp.Deployment], error) {
+	e := x.bare()
+	if e.err != nil {
+		return e, nil
+	}
+	e.value.Definitions = make(map[string]lrp.Definition, len(e.value.Definitions))
+	settings, err := x.s.sealer.open(x.settings, settingsPlace(e.value.ProcessGUID))
+	if err == nil {
+		err = storage.Decode(settings, &e.value.Settings)
+	}
+	if err == nil && e.value.Instances != int(x.instances) {
+		err = fmt.Errorf("its settings say %d instances, its row %d", e.value.Instances, x.instances)
+	}
+	if err != nil {
+		c, end := corrupt[*lrp.Deployment](storage.DeploymentKey(e.value.ProcessGUID), err)
+		c.value = e.value
+		return c, end
+	}
+	return e, nil
+}
+
+const bareColumns = "process_guid, domain, update_strategy, instances, active_definition_id, healthy_definition_id, tag_epoch, tag_index, other_definition_ids"
+
+// Deployments implements storage.Reader.
+func (r *reader) Deployments(ctx context.Context, f storage.DeploymentFilter) iter.Seq2[*lrp.Deployment, error] {
+	return list(ctx, r, "listing deployments", f.Bare, func() page[*lrp.Deployment] { return r.deploymentPages(f) })
+}
+
+func (r *reader) deploymentPages(f storage.DeploymentFilter) page[*lrp.Deployment] {
+	s := r.s
+	scanner := deploymentScanner{s: s}
+	match := f.Matcher()
+	var key []any
+	var guids *names
+	if len(f.ProcessGUIDs) > 0 {
+		guids = newNames(f.ProcessGUIDs)
+	}
+	n, pages := firstPage, 0
+	columns := bareColumns + ", settings"
+	if f.Bare {
+		columns = bareColumns
+	}
+	return func(ctx context.Context, q dialect.Querier) (entries []entry[*lrp.Deployment], last bool, err error) {
+		w := where{d: s.d}
+		domains := keep[string]
+		switch {
+		case guids != nil:
+			guids.want(&w, tables.Deployments.Key)
+		case looksUp(f.Domains, pages, otherPages):
+			domains = lookUp
+		default:
+			w.walk = true
+		}
+		domains(&w, "domain", dialect.Text, f.Domains, textArg)
+		if guids == nil {
+			w.after(tables.Deployments.Key, key)
+		}
+		query := w.page(columns, s.table("deployments"), tables.Deployments.Key, n)
+		rows, err := q.QueryContext(ctx, query, w.args...)
+		if err != nil {
+			return nil, false, err
+		}
+		seen := 0
+		x := &scanner
+		dest := []any{&x.guid, &x.domain, &x.strategy, &x.instances, &x.active, &x.healthy, &x.epoch, &x.index, &x.others}
+		if !f.Bare {
+			dest = append(dest, &x.settings)
+		}
+		entries = make([]entry[*lrp.Deployment], 0, n)
+		err = dialect.ScanAll(rows, func(rows *sql.Rows) error {
+			if err := rows.Scan(dest...); err != nil {
+				return err
+			}
+			seen++
+			e := entry[*lrp.Deployment]{}
+			if f.Bare {
+				e = x.bare()
+			} else if e, err = x.full(); err != nil {
+				return err
+			}
+			key = []any{e.value.ProcessGUID}
+			if match(e.value) {
+				entries = append(entries, e)
+			}
+			return nil
+		})
+		last = seen < n
+		if guids != nil {
+			last = guids.seen(key, !last)
+		}
+		if err == nil && !f.Bare && len(entries) > 0 {
+			err = s.addDefinitions(ctx, q, entries)
+		}
+		pages++
+		if f.Bare {
+			n = laterPage
+		}
+		return entries, last, err
+	}
+}
+
+// addDefinitions completes the deployments of a page, which are in order.
+func (s *Store) addDefinitions(ctx context.Context, q dialect.Querier, entries []entry[*lrp.Deployment]) error {
+	guids := make([]any, s.d.Padded(len(entries)))
+	byGUID := make(map[string]*entry[*lrp.Deployment], len(entries))
+	for i := range guids {
+		e := &entries[min(i, len(entries)-1)]
+		guids[i] = e.value.ProcessGUID
+		byGUID[e.value.ProcessGUID] = e
+	}
+	query := s.d.Rebind("SELECT process_guid, definition_id, data FROM " + s.table("definitions") + " WHERE (process_guid) IN " +
+		s.d.InList([]dialect.Kind{dialect.Text}, len(guids)))
+	rows, err := q.QueryContext(ctx, query, s.d.ListArgs(guids, 1)...)
+	if err != nil {
+		return err
+	}
+	var guid, id string
+	var data sql.RawBytes
+	err = dialect.ScanAll(rows, func(rows *sql.Rows) error {
+		if err := rows.Scan(&guid, &id, &data); err != nil {
+			return err
+		}
+		e := byGUID[guid]
+		if e.err != nil {
+			return nil
+		}
+		return s.addDefinition(e, id, data)
+	})
+	if err != nil {
+		return err
+	}
+	for i := range entries {
+		checkWhole(&entries[i])
+	}
+	return nil
+}
+
+func (s *Store) addDefinition(e *entry[*lrp.Deployment], id string, data []byte) error {
+	var definition lrp.Definition
+	plain, err := s.sealer.open(data, definitionPlace(e.value.ProcessGUID, id))
+	if err == nil {
+		err = storage.Decode(plain, &definition)
+	}
+	if errors.Is(err, ErrKey) {
+		return err
+	}
+	if err != nil {
+		e.err = &storage.CorruptError{Key: storage.DeploymentKey(e.value.ProcessGUID), Err: fmt.Errorf("definition %q: %w", id, err)}
+		return nil
+	}
+	e.value.Definitions[id] = definition
+	return nil
+}
+
+// checkWhole refuses a deployment without its active definition.
+func checkWhole(e *entry[*lrp.Deployment]) {
+	d := e.value
+	if _, has := d.Definitions[d.ActiveDefinitionID]; !has && e.err == nil {
+		e.err = &storage.CorruptError{
+			Key: storage.DeploymentKey(d.ProcessGUID),
+			Err: fmt.Errorf("its active definition %q is missing", d.ActiveDefinitionID),
+		}
+	}
+}
+
+// Deployment implements storage.Reader.
+func (r *reader) Deployment(ctx context.Context, processGUID string) (*lrp.Deployment, error) {
+	var e entry[*lrp.Deployment]
+	err := r.query(ctx, "reading a deployment", func(q dialect.Querier) (err error) {
+		if isImpossible(processGUID) {
+			return nil
+		}
+		e, err = r.s.queryDeployment(ctx, q, processGUID)
+		return err
+	})
+	if err == nil {
+		err = e.err
+	}
+	if err != nil {
+		return nil, err
+	}
+	if e.value == nil {
+		return nil, &storage.NotFoundError{Key: storage.DeploymentKey(processGUID)}
+	}
+	return e.value, nil
+}
+
+// queryDeployment reads a deployment and its definitions in one statement, and
+// so from one moment. The entry has no value if there is none.
+func (s *Store) queryDeployment(ctx context.Context, q dialect.Querier, guid string) (e entry[*lrp.Deployment], err error) {
+	t := s.table
+	query := s.d.Rebind("SELECT d.process_guid, d.domain, d.update_strategy, d.instances, d.active_definition_id, d.healthy_definition_id," +
+		" d.tag_epoch, d.tag_index, d.other_definition_ids, d.settings, f.definition_id, f.data FROM " + t("deployments") + " d LEFT JOIN " +
+		t("definitions") + " f ON f.process_guid = d.process_guid WHERE d.process_guid = ?")
+	rows, err := q.QueryContext(ctx, query, guid)
+	if err != nil {
+		return e, err
+	}
+	x := deploymentScanner{s: s}
+	var id sql.NullString
+	var data sql.RawBytes
+	err = dialect.ScanAll(rows, func(rows *sql.Rows) (err error) {
+		if err := rows.Scan(&x.guid, &x.domain, &x.strategy, &x.instances, &x.active, &x.healthy, &x.epoch, &x.index,
+			&x.others, &x.settings, &id, &data); err != nil {
+			return err
+		}
+		if e.value == nil {
+			if e, err = x.full(); err != nil {
+				return err
+			}
+		}
+		if e.err != nil || !id.Valid {
+			return nil
+		}
+		return s.addDefinition(&e, id.String, data)
+	})
+	if err == nil && e.value != nil {
+		checkWhole(&e)
+	}
+	return e, err
+}

@@ -1,0 +1,145 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"iter"
+
+	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/storage/sqlstore/internal/dialect"
+	"github.com/diegosdk/diego/storage/sqlstore/internal/tables"
+	"github.com/diegosdk/diego/task"
+)
+
+func (s *Store) decodeTask(guid string, data []byte) (e entry[*task.Task], err error) {
+	t := new(task.Task)
+	plain, err := s.sealer.open(data, taskPlace(guid))
+	if err == nil {
+		err = storage.Decode(plain, t)
+	}
+	if err == nil && t.GUID != guid {
+		err = fmt.Errorf("it says it is task %q", t.GUID)
+	}
+	if err != nil {
+		return corrupt[*task.Task](storage.TaskKey(guid), err)
+	}
+	e.value = t
+	return e, nil
+}
+
+// Tasks implements storage.Reader.
+func (r *reader) Tasks(ctx context.Context, f storage.TaskFilter) iter.Seq2[*task.Task, error] {
+	return list(ctx, r, "listing tasks", true, func() page[*task.Task] { return r.taskPages(f) })
+}
+
+func (r *reader) taskPages(f storage.TaskFilter) page[*task.Task] {
+	s := r.s
+	match := f.Matcher()
+	var key []any
+	const n = firstPage
+	pages := 0
+	return func(ctx context.Context, q dialect.Querier) (entries []entry[*task.Task], last bool, err error) {
+		w := where{d: s.d}
+		cells, domains, states := keep[string], keep[string], keep[task.State]
+		switch {
+		case looksUp(f.CellIDs, pages, cellPages):
+			cells = lookUp
+		case looksUp(f.Domains, pages, otherPages):
+			domains = lookUp
+		case looksUp(f.States, pages, otherPages):
+			states = lookUp
+		default:
+			w.walk = true
+		}
+		cells(&w, "cell_id", dialect.Text, f.CellIDs, textArg)
+		domains(&w, "domain", dialect.Text, f.Domains, textArg)
+		states(&w, "state", dialect.Number, f.States, intArg)
+		w.after(tables.Tasks.Key, key)
+		query := w.page("guid, data", s.table("tasks"), tables.Tasks.Key, n)
+		rows, err := q.QueryContext(ctx, query, w.args...)
+		if err != nil {
+			return nil, false, err
+		}
+		seen := 0
+		var guid string
+		var data sql.RawBytes
+		err = dialect.ScanAll(rows, func(rows *sql.Rows) error {
+			if err := rows.Scan(&guid, &data); err != nil {
+				return err
+			}
+			seen++
+			key = []any{guid}
+			e, err := s.decodeTask(guid, data)
+			if err == nil && (e.err != nil || match(e.value)) {
+				entries = append(entries, e)
+			}
+			return err
+		})
+		pages++
+		return entries, seen < n, err
+	}
+}
+
+// Task implements storage.Reader.
+func (r *reader) Task(ctx context.Context, guid string) (*task.Task, error) {
+	var e entry[*task.Task]
+	err := r.query(ctx, "reading a task", func(q dialect.Querier) (err error) {
+		if isImpossible(guid) {
+			return nil
+		}
+		e, err = r.s.queryTask(ctx, q, guid)
+		return err
+	})
+	if err == nil {
+		err = e.err
+	}
+	if err != nil {
+		return nil, err
+	}
+	if e.value == nil {
+		return nil, &storage.NotFoundError{Key: storage.TaskKey(guid)}
+	}
+	return e.value, nil
+}
+
+func (s *Store) queryTask(ctx context.Context, q dialect.Querier, guid string) (e entry[*task.Task], err error) {
+	rows, err := q.QueryContext(ctx, s.q.rawTask, guid)
+	if err != nil {
+		return e, err
+	}
+	var data sql.RawBytes
+	return e, dialect.ScanAll(rows, func(rows *sql.Rows) (err error) {
+		var found string
+		if err := rows.Scan(&found, &data); err != nil {
+			return err
+		}
+		e, err = s.decodeTask(guid, data)
+		return err
+	})
+}
+
+// examine reads one record and says whether it is there and whether it cannot
+// be decoded.
+func (r *reader) examine(ctx context.Context, q dialect.Querier, k storage.RecordKey) (found, damaged bool, err error) {
+	s := r.s
+	switch k.Kind {
+	case storage.DeploymentRecord:
+		e, err := s.queryDeployment(ctx, q, k.GUID)
+		return e.value != nil, e.err != nil, err
+	case storage.TaskRecord:
+		e, err := s.queryTask(ctx, q, k.GUID)
+		return e.value != nil || e.err != nil, e.err != nil, err
+	}
+	rows, err := q.QueryContext(ctx, s.q.rawLRP, k.GUID, int64(k.Index), k.DefinitionID, int64(k.Presence))
+	if err != nil {
+		return false, false, err
+	}
+	scanner := lrpScanner{s: s}
+	err = dialect.ScanAll(rows, func(rows *sql.Rows) error {
+		e, err := scanner.scan(rows)
+		found, damaged = true, e.err != nil
+		return err
+	})
+	return found, damaged, err
+}
