@@ -414,14 +414,15 @@ func (p *pass) applyTask(ctx context.Context, a TaskAction) {
 }
 
 // unreadable puts a record that cannot be decoded into quarantine (000 §Pruning
-// Corrupt/Invalid Data). It only counts any other error.
+// Corrupt/Invalid Data). It only counts any other error. A record that a newer
+// release has written stays where it is, because that release reads it.
 //
 // Without its deployment a process seems not to be desired, but its consumer
 // has not said so. Therefore the domains of its instances stop being fresh, and
 // the instances run until the consumer desires the process again.
 func (p *pass) unreadable(ctx context.Context, cause error) {
 	var corrupt *storage.CorruptError
-	if !errors.As(cause, &corrupt) {
+	if !errors.As(cause, &corrupt) || errors.Is(cause, storage.ErrNewer) {
 		p.fail(cause)
 		return
 	}

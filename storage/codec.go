@@ -17,10 +17,30 @@ import (
 // integers are varints, text is its length and its bytes, times are nanoseconds
 // since 1970, with 0 for none. Everything else is JSON.
 
+//
+// A release reads an encoding before a later one begins to write it, so that both
+// can work on one database: docs/compatibility.md.
+
 const (
 	versionJSON   = 1
 	versionBinary = 2
+
+	// Encodings to come have the next numbers, up to maxVersion. Anything above is
+	// damage, or encrypted.
+	newestVersion = versionBinary
+	maxVersion    = 15
 )
+
+// checkVersion refuses an encoding that does not have the version that is wanted.
+func checkVersion(got, want byte) error {
+	switch {
+	case got == want:
+		return nil
+	case got > newestVersion && got <= maxVersion:
+		return fmt.Errorf("its encoding has version %d, and this release knows those up to %d: %w; run that release", got, newestVersion, ErrNewer)
+	}
+	return fmt.Errorf("its encoding has version %d, want %d", got, want)
+}
 
 var errTruncated = errors.New("the encoding ends too early")
 
@@ -39,8 +59,8 @@ func Decode(data []byte, v any) error {
 	if len(data) == 0 {
 		return errTruncated
 	}
-	if data[0] != versionJSON {
-		return fmt.Errorf("encoding version %d is not known; a newer release may have written it", data[0])
+	if err := checkVersion(data[0], versionJSON); err != nil {
+		return err
 	}
 	return json.Unmarshal(data[1:], v)
 }
@@ -143,8 +163,10 @@ func (in *decoding) fail(err error) {
 }
 
 func (in *decoding) version() error {
-	if v := in.byte(); in.err == nil && v != versionBinary {
-		in.fail(fmt.Errorf("encoding version %d is not known; a newer release may have written it", v))
+	if v := in.byte(); in.err == nil {
+		if err := checkVersion(v, versionBinary); err != nil {
+			in.fail(err)
+		}
 	}
 	return in.err
 }

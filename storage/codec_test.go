@@ -218,12 +218,27 @@ func TestARecordThatBreaksAnInvariantDoesNotDecode(t *testing.T) {
 	if !errors.Is(err, lrp.ErrInvariant) {
 		t.Errorf("%v, want ErrInvariant", err)
 	}
-	data := storage.AppendActualLRP(nil, &records()[2])
-	data[0] = 9
-	if err := decoder.ActualLRP(data, &r); err == nil || !strings.Contains(err.Error(), "newer release") {
-		t.Errorf("%v, want to hear of a version that is not known", err)
-	}
-	if err := storage.Decode([]byte{9}, &r); err == nil || !strings.Contains(err.Error(), "newer release") {
-		t.Errorf("%v, want to hear of a version that is not known", err)
+}
+
+func TestARecordOfANewerReleaseIsToldFromADamagedOne(t *testing.T) {
+	r := records()[2]
+	for version, newer := range map[byte]bool{0: false, 1: false, 3: true, 9: true, 15: true, 16: false, 99: false} {
+		data := storage.AppendActualLRP(nil, &r)
+		data[0] = version
+		var decoder storage.Decoder
+		err := decoder.ActualLRP(data, new(lrp.ActualLRP))
+		if err == nil || errors.Is(err, storage.ErrNewer) != newer || newer != strings.Contains(err.Error(), "newer release") {
+			t.Errorf("an ActualLRP of version %d: %v", version, err)
+		}
+		if version == 1 {
+			continue // that is JSON
+		}
+		err = storage.Decode([]byte{version}, &r)
+		if err == nil || errors.Is(err, storage.ErrNewer) != newer {
+			t.Errorf("JSON of version %d: %v", version, err)
+		}
+		if _, err = storage.DecodeEvent([]byte{version}); err == nil || errors.Is(err, storage.ErrNewer) != newer {
+			t.Errorf("an event of version %d: %v", version, err)
+		}
 	}
 }

@@ -29,6 +29,10 @@ var (
 	ErrFenced = errors.New("lease has a newer holder")
 	// ErrCorrupt: a record exists and cannot be decoded.
 	ErrCorrupt = errors.New("record cannot be decoded")
+	// ErrNewer: a newer release has written the record in an encoding that this
+	// release does not know. The error is a *CorruptError too, but the record is
+	// not damaged. Leave it where it is.
+	ErrNewer = errors.New("a newer release has written it")
 	// ErrGone: events after this position have left the log, or the log never
 	// reached it. Read the records again and continue from Log.
 	ErrGone = errors.New("position is outside the log of events")

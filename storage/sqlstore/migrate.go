@@ -15,7 +15,11 @@ import (
 //go:embed migrations
 var migrationFiles embed.FS
 
-// SchemaVersion is the version of the schema that this release works with.
+// SchemaVersion is the version of the schema that this release makes. It works with
+// the next version too, so that processes of this release and of the next one can
+// share a database while one replaces the other: a migration only adds, and what
+// this release does beside the next one stays right. A migration for which that does
+// not hold takes two versions at once. See docs/compatibility.md.
 const SchemaVersion = 3
 
 // A Migration brings the schema from the version before to Version.
@@ -89,15 +93,15 @@ func (m *Migration) statements() []string {
 // ErrSchema is what every [SchemaError] wraps.
 var ErrSchema = errors.New("the schema has another version")
 
-// A SchemaError says that the database's schema is not the one that this
-// release works with.
+// A SchemaError says that the database's schema is none that this release works
+// with.
 type SchemaError struct {
 	Found, Want int
 }
 
 func (e *SchemaError) Error() string {
 	if e.Found > e.Want {
-		return fmt.Sprintf("%v: it is %d, which a newer release made, and this one knows %d; run the newer release", ErrSchema, e.Found, e.Want)
+		return fmt.Sprintf("%v: it is %d, which a newer release made, and this one knows %d and works with %d; run the newer release", ErrSchema, e.Found, e.Want, e.Want+1)
 	}
 	return fmt.Sprintf("%v: it is %d and must be %d; run the SQL of Migrations, or open the store without NoMigrations", ErrSchema, e.Found, e.Want)
 }
@@ -112,7 +116,7 @@ func (s *Store) migrate(ctx context.Context) (made bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if version == SchemaVersion {
+	if version == SchemaVersion || version == SchemaVersion+1 {
 		return false, nil
 	}
 	if version > SchemaVersion || s.options.NoMigrations {
@@ -133,6 +137,9 @@ func (s *Store) migrate(ctx context.Context) (made bool, err error) {
 			return err
 		}
 		made = version == 0
+		if version > SchemaVersion+1 { // another process was faster
+			return &SchemaError{version, SchemaVersion}
+		}
 		for _, m := range all[min(version, len(all)):] {
 			for _, statement := range m.statements() {
 				if _, err := c.ExecContext(ctx, statement); err != nil {

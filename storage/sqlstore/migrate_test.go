@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -158,4 +159,30 @@ func TestWhatIsQuarantinedIsKeptForAnOperator(t *testing.T) {
 			t.Errorf("in quarantine:\n%swant:\n%s", got, want)
 		}
 	})
+}
+
+// A statement that the release before can work beside: it adds, and what it adds
+// needs nothing from those who do not know it.
+var additive = regexp.MustCompile(`^(CREATE TABLE|CREATE INDEX|INSERT|ALTER TABLE \S+ ADD COLUMN( IF NOT EXISTS)? .*\bDEFAULT\b)`)
+
+func TestAMigrationOnlyAddsOrTakesTwoVersions(t *testing.T) {
+	for _, d := range []Dialect{SQLite, MySQL, PostgreSQL} {
+		all, err := Migrations(d, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		empty := false // the migration before has a number only
+		for i := range all {
+			statements := all[i].statements()
+			own := statements[:len(statements)-1] // the last one notes the version
+			for _, statement := range own {
+				statement = regexp.MustCompile(`(?m)^--.*\n?`).ReplaceAllString(statement, "")
+				if !additive.MatchString(statement) && !empty {
+					t.Errorf("%v: migration %s is nothing that a process of the release before can work beside: %s\n"+
+						"add only, with defaults, or put a migration without statements before it", d, all[i].Name, statement)
+				}
+			}
+			empty = len(own) == 0
+		}
+	}
 }
