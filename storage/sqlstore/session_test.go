@@ -62,3 +62,30 @@ func TestAStepOnMySQLTakesFiveStatements(t *testing.T) {
 		}
 	}
 }
+
+// A read of the slot, and one round trip for each of the four steps.
+func TestALifecycleTakesFiveRoundTrips(t *testing.T) {
+	const many = 1000
+	for _, d := range servers {
+		t.Run(d.name, func(t *testing.T) {
+			dsn, w := through(t, d.database(t))
+			defer w.close()
+			s := mustOpen(t, dsn, Options{})
+			guid := deployed(t, s, 1)[0]
+			for i := range 3 {
+				if err := live(t.Context(), s, guid, i); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.arm(many, frozen, false)
+			if err := live(t.Context(), s, guid, 3); err != nil {
+				t.Fatal(err)
+			}
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if n := many - w.before; n != 5 {
+				t.Errorf("it took %d round trips", n)
+			}
+		})
+	}
+}
