@@ -20,7 +20,7 @@ type CellState struct {
 	// RootFSProviders are the root file systems that the cell can make: a
 	// scheme and a name, such as "preloaded:linux", or a scheme alone, such as
 	// "docker", for everything of that scheme.
-	RootFSProviders []string `json:"rootfs_providers"`
+	RootFSProviders []string `json:"rootfs_providers,omitempty"`
 	VolumeDrivers   []string `json:"volume_drivers,omitempty"`
 	// Work that runs here must ask for all PlacementTags and may ask for
 	// OptionalPlacementTags.
@@ -57,8 +57,9 @@ const (
 	MaxContainers = 1<<16 - 1
 )
 
-// Validate checks that the cell has an id, that no size is negative or above
-// the limits of this package, and that no more remains than there is in all.
+// Validate checks that the cell has an id, that no size is negative or above the
+// limits of this package, that no more remains than there is in all, and the names
+// of further resources.
 func (c *CellState) Validate(v *executor.Validator) {
 	v.Check(c.ID != "", "cell_id", "", "not empty")
 	total, remaining := v.In("total"), v.In("remaining")
@@ -68,11 +69,24 @@ func (c *CellState) Validate(v *executor.Validator) {
 	checkSize(total, "pids", c.Total.PIDs, MaxSize, "at most 1099511627776")
 	checkSize(remaining, "memory_mb", c.Remaining.MemoryMB, c.Total.MemoryMB, "at most the total")
 	checkSize(remaining, "disk_mb", c.Remaining.DiskMB, c.Total.DiskMB, "at most the total")
-	checkSize(remaining, "containers", c.Remaining.Containers, c.Total.Containers, "at most the total")
+	if c.Total.Containers != 0 {
+		checkSize(remaining, "containers", c.Remaining.Containers, c.Total.Containers, "at most the total")
+	}
 	if c.Total.PIDs != 0 {
 		checkSize(remaining, "pids", c.Remaining.PIDs, c.Total.PIDs, "at most the total")
 	}
+	if len(c.Total.Extra)+len(c.Remaining.Extra) > 0 {
+		c.validateExtra(v)
+	}
 	checkSize(v, "starting_containers", int64(c.StartingContainers), MaxContainers, "at most 65535")
+}
+
+func (c *CellState) validateExtra(v *executor.Validator) {
+	c.Total.Extra.Validate(v.In("total"), "extra_resources")
+	remaining := v.In("remaining").In("extra_resources")
+	for _, name := range c.Remaining.Extra.Names() {
+		checkSize(remaining, name, c.Remaining.Extra[name], c.Total.Extra[name], "at most the total")
+	}
 }
 
 // checkSize costs nothing unless n is outside 0 … max.
@@ -100,6 +114,9 @@ func (c *CellState) offers(w *wants) CellReason {
 }
 
 func (c *CellState) providesRootFS(rootFS string) bool {
+	if rootFS == "" {
+		return true
+	}
 	scheme, name := splitRootFS(rootFS)
 	for _, p := range c.RootFSProviders {
 		offeredScheme, offeredName := splitRootFS(p)

@@ -36,18 +36,18 @@ type level struct {
 }
 
 // crowd is what is known of the level if at least two thirds of the cells are
-// above it, and nil if not. It is for searches for n.
-func (l *level) crowd(f *fleet, n need) *crowd {
+// above it, and nil if not. It is for searches for d.
+func (l *level) crowd(f *fleet, d demand) *crowd {
 	if 3*l.above.clear > f.nobody.clear {
 		return nil
 	}
 	switch {
 	case l.known.bounds == nil:
 		l.known.bounds = make([]int64, len(l.above.words))
-	case l.known.need != n:
+	case l.known.demand != d:
 		clear(l.known.bounds)
 	}
-	l.known.need = n
+	l.known.demand = d
 	return &l.known
 }
 
@@ -235,8 +235,8 @@ func (m *marks) set(place int32) {
 // A crowd is what searches for a level have found out that most cells are above.
 // Scores only rise, so a later search need not look at the same cells again.
 type crowd struct {
-	// need is what the searches were for.
-	need need
+	// demand is what the searches were for.
+	demand demand
 	// bounds has for each word of marks a score that none of its cells will ever
 	// be below, if it is of the level and has room. What the item adds is not in
 	// it.

@@ -8,17 +8,22 @@
 //
 // The order of work is fixed: the instances at index 0, then tasks, then the
 // instances at index 1, at index 2 and so on; within each of these groups the
-// larger memory first (000 §Auction Work Prioritization). Ties go by GUID, then
-// by index, definition and domain. Items with equal keys are one item.
+// larger memory first (000 §Auction Work Prioritization), then the larger amount of
+// further resources. Ties go by GUID, then by index, definition and domain. Items
+// with equal keys are one item.
 //
 // A cell can take an item if it offers the root file system, the volume drivers
 // and the placement tags that the item asks for, and has room for it. Among
 // these cells an instance goes to the one that [Score] ranks first: fewest
 // instances of its process in the zone, then fewest on the cell, then the most
-// even use of memory, disk and containers. A task goes to the cell with the
-// fewest tasks and then the most even use, in any zone. Equal cells are
+// even use of memory, disk, containers and further resources. A task goes to the
+// cell with the fewest tasks and then the most even use, in any zone. Equal cells are
 // taken in the order of their ids. If even use leaves items without room although
 // the fleet has enough of it in all, the batch is packed: see [Place].
+//
+// Further resources are amounts by name, such as 2 of "gpu", that cells have and
+// items take (Extra). An item that names nothing but these, and no root file
+// system, may be anything that runs on a machine: see the example of Place.
 //
 // Nothing that was decided has to be guessed from a log: a [Placement] holds
 // the score of the winner and of the runner-up, a [Refusal] counts the cells by
@@ -37,7 +42,8 @@
 // The cells of a zone that are open to the same work of the batch form a class,
 // and a tournament tree over each class finds the best cell with room in about
 // log(cells) steps. Cells of different sizes lie in one tree, sorted so that
-// neighbours are alike, and bounds on their sizes tell which of them to look at.
+// neighbours are alike, and bounds on their sizes tell which of them to look at. A
+// tree knows the most that is left of each further resource that the batch asks for.
 //
 // The cells of a process are a list while they are few, and then sets of bits by
 // number of instances. Once a process is on most cells, a search looks at the others

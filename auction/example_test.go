@@ -71,6 +71,39 @@ func Example() {
 	// lrp web.2 (definition v1) goes to cell-4: resources 0.090 (memory 25.0%, disk 1.6%, containers 0.4%, starting +0.00); runner-up cell-1: 1 of its process in the zone and 1 on the cell, resources 0.430 (memory 50.0%, disk 3.1%, containers 0.8%, starting +0.25)
 }
 
+// Batch jobs on machines with GPUs. They are no containers, so neither machines
+// nor jobs say more than what they have and what they take.
+func ExamplePlace_furtherResources() {
+	machine := func(id string, gpus int64) auction.CellState {
+		size := auction.Capacity{Extra: executor.Amounts{"gpu": gpus}}
+		return auction.CellState{ID: id, Total: size, Remaining: size}
+	}
+	job := func(id string, gpus int64) auction.Item {
+		return auction.Item{
+			Key:       auction.Key{Kind: auction.Task, GUID: id},
+			Resources: executor.Resources{Extra: executor.Amounts{"gpu": gpus}},
+		}
+	}
+	machines := []auction.CellState{machine("dgx-1", 8), machine("dgx-2", 8), machine("desktop", 1)}
+	jobs := []auction.Item{job("evaluate", 1), job("train", 8), job("tune", 4), job("simulate", 6)}
+
+	result, err := auction.Place(machines, jobs, auction.Policy{})
+	if err != nil {
+		fmt.Println(err)
+	}
+	for _, p := range result.Placements {
+		fmt.Println(p.Item.Key, "on", p.CellID)
+	}
+	for _, r := range result.Refusals {
+		fmt.Println(r)
+	}
+	// Output:
+	// task train on dgx-1
+	// task simulate on dgx-2
+	// task evaluate on desktop
+	// task tune: insufficient resources: of 3 cells 3 short of gpu; the nearest, dgx-2, lacks 2 gpu
+}
+
 // A filter of one's own: no cell takes more than two instances.
 func ExampleFilter() {
 	atMostTwo := func(item *auction.Item, cell *auction.CellState) auction.CellReason {

@@ -16,7 +16,7 @@ type explainer struct {
 // of one shape share their explanation.
 type shape struct {
 	roomKey
-	need need
+	demand demand
 }
 
 // A roomKey names the cells that could take an item if they had room: those of
@@ -40,7 +40,11 @@ type room struct {
 	// order, and full is how many have no container left.
 	memory, disk, pids []int64
 	full               int
-	classes            []int32
+	// extra is the same as memory for each column, and cells is how many these
+	// are.
+	extra   [][]int64
+	cells   int
+	classes []int32
 }
 
 func newExplainer(a *auction) *explainer {
@@ -49,13 +53,13 @@ func newExplainer(a *auction) *explainer {
 
 // why explains the refusal of an item.
 func (x *explainer) why(item *Item, e *entry) *explained {
-	s := shape{roomKey{offer: x.batch.wants[e.wants].offer}, e.need}
+	s := shape{roomKey{offer: x.batch.wants[e.wants].offer}, x.batch.demand(e)}
 	if h := x.fleet.home(item); h.strict {
 		s.strict, s.zone = true, h.zone
 	}
 	found := x.known[s]
 	if found == nil {
-		why := x.explain(x.room(s.roomKey), e.need)
+		why := x.explain(x.room(s.roomKey), s.demand)
 		found = &explained{why, why.String()}
 		x.known[s] = found
 	}
@@ -67,7 +71,7 @@ func (x *explainer) room(key roomKey) *room {
 		return r
 	}
 	o := &x.batch.offers[key.offer]
-	r := &room{others: slices.Clone(x.fleet.leftOut)}
+	r := &room{others: slices.Clone(x.fleet.leftOut), extra: make([][]int64, x.fleet.width)}
 	x.rooms[key] = r
 	x.fleet.looked += int64(len(x.fleet.cells))
 	for i := range x.fleet.cells {
@@ -86,11 +90,15 @@ func (x *explainer) room(key roomKey) *room {
 		r.memory = append(r.memory, c.state.Remaining.MemoryMB)
 		r.disk = append(r.disk, c.state.Remaining.DiskMB)
 		r.pids = append(r.pids, c.pids())
-		if c.state.Remaining.Containers < 1 {
+		for column := range r.extra {
+			r.extra[column] = append(r.extra[column], c.left(int32(column)))
+		}
+		if c.containers() < 1 {
 			r.full++
 		}
+		r.cells++
 	}
-	for _, list := range [][]int64{r.memory, r.disk, r.pids} {
+	for _, list := range append([][]int64{r.memory, r.disk, r.pids}, r.extra...) {
 		slices.Sort(list)
 	}
 	for _, z := range o.zones {
@@ -101,7 +109,7 @@ func (x *explainer) room(key roomKey) *room {
 	return r
 }
 
-func (x *explainer) explain(r *room, n need) *Explanation {
+func (x *explainer) explain(r *room, d demand) *Explanation {
 	e := &Explanation{Cells: len(x.fleet.cells)}
 	for _, c := range x.fleet.leftOut {
 		e.Cells += c.Cells
@@ -111,68 +119,77 @@ func (x *explainer) explain(r *room, n need) *Explanation {
 		return count
 	}
 	reasons := slices.Clone(r.others)
-	for _, c := range [...]ReasonCount{
-		{LacksMemory, below(r.memory, n.memoryMB)},
-		{LacksDisk, below(r.disk, n.diskMB)},
+	lacks := []ReasonCount{
+		{LacksMemory, below(r.memory, d.memoryMB)},
+		{LacksDisk, below(r.disk, d.diskMB)},
 		{LacksContainers, r.full},
-		{LacksPIDs, below(r.pids, n.pids)},
-	} {
+		{LacksPIDs, below(r.pids, d.pids)},
+	}
+	for _, w := range d.extra.list() {
+		n := r.cells
+		if w.column != none {
+			n = below(r.extra[w.column], w.amount)
+		}
+		lacks = append(lacks, ReasonCount{Lacks(w.name), n})
+	}
+	for _, c := range lacks {
 		if c.Cells > 0 {
 			reasons = append(reasons, c)
 		}
 	}
 	e.Reasons = reasons.sorted()
-	miss := nearest{need: n, cell: none}
+	miss := nearest{demand: d, cell: none}
 	for _, class := range r.classes {
 		t := &x.fleet.classes[class].tree
-		miss.descend(t, 1, t.leaves)
+		miss.descend(t, 1)
 	}
 	x.fleet.looked += miss.looked
 	if miss.cell != none {
 		c := &x.fleet.cells[miss.cell]
-		e.Nearest = &NearMiss{c.state.ID, c.lacks(n)}
+		e.Nearest = &NearMiss{c.state.ID, c.lacks(d)}
 	}
 	return e
 }
 
-// A nearest looks for the cell that lacks least of a need, and of equals for the
+// A nearest looks for the cell that lacks least of a demand, and of equals for the
 // first.
 type nearest struct {
-	need     need
+	demand
 	cell     int32
 	distance int64
 	looked   int64 // nodes
 }
 
-// descend looks below node i, which has so many places.
-func (s *nearest) descend(t *tree, i, places int32) {
+// descend looks below node i.
+func (s *nearest) descend(t *tree, i int32) {
 	s.looked++
-	d, ok := s.bound(t, i, places)
+	d, ok := s.bound(t, i)
 	if !ok {
 		return
 	}
-	if places == 1 {
-		s.cell, s.distance = t.first(i, 1), d
+	if i >= t.leaves {
+		s.cell, s.distance = t.first(i), d
 		return
 	}
-	left, _ := s.bound(t, 2*i, places/2)
-	right, ok := s.bound(t, 2*i+1, places/2)
+	left, _ := s.bound(t, 2*i)
+	right, ok := s.bound(t, 2*i+1)
 	if ok && right < left {
-		s.descend(t, 2*i+1, places/2)
-		s.descend(t, 2*i, places/2)
+		s.descend(t, 2*i+1)
+		s.descend(t, 2*i)
 		return
 	}
-	s.descend(t, 2*i, places/2)
-	s.descend(t, 2*i+1, places/2)
+	s.descend(t, 2*i)
+	s.descend(t, 2*i+1)
 }
 
 // bound is the least distance that a cell below node i can have; ok says whether
 // it may be better than what was found.
-func (s *nearest) bound(t *tree, i, places int32) (d int64, ok bool) {
+func (s *nearest) bound(t *tree, i int32) (d int64, ok bool) {
 	n := &t.nodes[i]
 	if n.containers < 0 {
 		return 0, false // there is no cell
 	}
-	d = distance(s.need.beyond(n.most, n.containers), s.need)
-	return d, s.cell == none || d < s.distance || d == s.distance && t.first(i, places) < s.cell
+	d = distance(s.need.beyond(n.most, n.containers), s.need) +
+		s.extra.distance(func(column int32) int64 { return t.shelf(i, column).most })
+	return d, s.cell == none || d < s.distance || d == s.distance && t.first(i) < s.cell
 }

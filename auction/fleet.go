@@ -25,13 +25,18 @@ type cell struct {
 	offering, class int32
 	zone            int32
 	weight          weight
+	// stocks are the cell's further resources, in the order of their names, and
+	// extraUse is what their use adds to the score.
+	stocks   []stock
+	extraUse int64
 	// leaf is the cell's node in the tree of its class.
 	leaf int32
 	// place is the leaf's among the leaves of all trees; see marks.
 	place int32
 }
 
-// A need is what an item takes from a cell besides one container.
+// A need is what an item takes from a cell besides one container and further
+// resources.
 type need struct{ memoryMB, diskMB, pids int64 }
 
 func (i *Item) need() need { return need{i.MemoryMB, i.DiskMB, i.MaxPIDs} }
@@ -49,9 +54,18 @@ func (c *cell) pids() int64 {
 	return c.state.Remaining.PIDs
 }
 
-func (c *cell) fits(n need) bool {
+// containers is what remains of the cell's containers, where uncounted is without
+// end.
+func (c *cell) containers() int64 {
+	if c.state.Total.Containers == 0 {
+		return math.MaxInt64
+	}
+	return c.state.Remaining.Containers
+}
+
+func (c *cell) fits(d demand) bool {
 	r := &c.state.Remaining
-	return r.Containers >= 1 && n.within(need{r.MemoryMB, r.DiskMB, c.pids()})
+	return c.containers() >= 1 && d.need.within(need{r.MemoryMB, r.DiskMB, c.pids()}) && d.extra.fits(c)
 }
 
 // A weight is what one unit of a resource adds to the score of a cell, where
@@ -99,6 +113,10 @@ type fleet struct {
 	// offerings are what cells offer, each by the example of one cell.
 	offerings []*CellState
 	classes   []class
+	// columns are the names of the further resources of cells that take work, with
+	// their columns, of which there are width; see stock.
+	columns map[string]int32
+	width   int32
 	// inFlight is the number of starting containers on cells that take work.
 	inFlight int
 	// reversed are the bits of a cell's use that count the other way round; see
@@ -213,7 +231,7 @@ func (f *fleet) rank() {
 	}
 }
 
-// compare numbers what the cells that take work offer.
+// compare numbers what the cells that take work offer, and sizes them up.
 func (f *fleet) compare() {
 	known := map[string]int32{}
 	var key []byte
@@ -231,12 +249,14 @@ func (f *fleet) compare() {
 			f.offerings = append(f.offerings, &c.state)
 		}
 		c.offering, c.weight = n, weigh(c.state.Total)
+		f.stock(c)
 	}
 }
 
 // classify puts the cells that take work into classes, grows their trees and
 // tells each offer which of them are its.
 func (f *fleet) classify(offers []offer) {
+	f.number()
 	known := map[string]int32{}
 	var members [][]int32
 	var key []byte
@@ -248,6 +268,9 @@ func (f *fleet) classify(offers []offer) {
 		key = append(strconv.AppendInt(key[:0], int64(c.zone), 10), ' ')
 		for o := range offers {
 			key = append(key, byte(offers[o].misses[c.offering].stage()))
+		}
+		for column := range f.width {
+			key = strconv.AppendBool(key, c.in(column) != nil)
 		}
 		n, ok := known[string(key)]
 		if !ok {
@@ -306,7 +329,7 @@ const packStep = 1 << scoreBits / 2
 func (f *fleet) score(c *cell, k Kind) int64 {
 	w := &c.weight
 	t, r := &c.state.Total, &c.state.Remaining
-	use := (t.MemoryMB-r.MemoryMB)*w.memory + (t.DiskMB-r.DiskMB)*w.disk + (t.Containers-r.Containers)*w.container
+	use := (t.MemoryMB-r.MemoryMB)*w.memory + (t.DiskMB-r.DiskMB)*w.disk + (t.Containers-r.Containers)*w.container + c.extraUse
 	s := use ^ f.reversed + int64(c.state.StartingContainers)*f.starting
 	if k == LRP {
 		s += int64(c.rank) * f.binPack
@@ -320,7 +343,7 @@ func (f *fleet) score(c *cell, k Kind) int64 {
 func (f *fleet) falls() int64 { return max(0, f.reversed-f.starting) }
 
 // explain is the score of the cell with the item on it, in its parts.
-func (f *fleet) explain(n int32, e *entry, zoneInstances, cellInstances int32) Score {
+func (f *fleet) explain(n int32, e *entry, extra *bundle, zoneInstances, cellInstances int32) Score {
 	c := &f.cells[n]
 	t, r := &c.state.Total, &c.state.Remaining
 	s := Score{
@@ -329,6 +352,7 @@ func (f *fleet) explain(n int32, e *entry, zoneInstances, cellInstances int32) S
 		Memory:        use(t.MemoryMB, r.MemoryMB-e.need.memoryMB),
 		Disk:          use(t.DiskMB, r.DiskMB-e.need.diskMB),
 		Containers:    use(t.Containers, r.Containers-1),
+		Extra:         extra.use(c),
 		Starting:      float64(c.state.StartingContainers) * f.startingF,
 	}
 	if e.kind() == Task {
@@ -347,15 +371,18 @@ func use(total, remaining int64) float64 {
 }
 
 // reserve takes what the entry needs from the cell.
-func (f *fleet) reserve(n int32, e *entry) {
+func (f *fleet) reserve(n int32, e *entry, extra *bundle) {
 	c := &f.cells[n]
 	r := &c.state.Remaining
 	r.MemoryMB -= e.need.memoryMB
 	r.DiskMB -= e.need.diskMB
-	r.Containers--
+	if c.state.Total.Containers != 0 {
+		r.Containers--
+	}
 	if c.state.Total.PIDs != 0 {
 		r.PIDs -= e.need.pids
 	}
+	extra.take(c)
 	c.state.StartingContainers++
 	f.inFlight++
 	if e.kind() == Task {

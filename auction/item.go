@@ -68,12 +68,16 @@ type Key struct {
 	DefinitionID string `json:"definition_id,omitempty"`
 }
 
-// String is such as "lrp web.3 (definition d1)" or "task t1".
+// String is such as "lrp web.3 (definition d1)", without a definition "lrp web.3",
+// or "task t1".
 func (k Key) String() string {
-	if k.Kind == LRP {
-		return fmt.Sprintf("%v %s.%d (definition %s)", k.Kind, k.GUID, k.Index, k.DefinitionID)
+	switch {
+	case k.Kind != LRP:
+		return fmt.Sprintf("%v %s", k.Kind, k.GUID)
+	case k.DefinitionID == "":
+		return fmt.Sprintf("%v %s.%d", k.Kind, k.GUID, k.Index)
 	}
-	return fmt.Sprintf("%v %s", k.Kind, k.GUID)
+	return fmt.Sprintf("%v %s.%d (definition %s)", k.Kind, k.GUID, k.Index, k.DefinitionID)
 }
 
 // LRP is the key of the instance's record; meant for keys of kind LRP.
@@ -87,8 +91,9 @@ type Item struct {
 	// Resources is what it takes from the cell, besides one container. A size
 	// of 0 takes nothing.
 	executor.Resources
-	// RootFS, VolumeDrivers and PlacementTags must be offered by the cell.
-	RootFS        string   `json:"rootfs"`
+	// RootFS, VolumeDrivers and PlacementTags must be offered by the cell. An empty
+	// RootFS asks for none, which suits work that is no container.
+	RootFS        string   `json:"rootfs,omitempty"`
 	VolumeDrivers []string `json:"volume_drivers,omitempty"`
 	PlacementTags []string `json:"placement_tags,omitempty"`
 	// Attempt is a task's try, for the cell that gets it. Of two items for one
@@ -133,8 +138,8 @@ func NewTask(t *task.Task, queuedAt time.Time) Item {
 	}
 }
 
-// Validate checks what placement needs: a GUID, a root file system with a
-// scheme, and sizes and an index within their limits.
+// Validate checks what placement needs: a GUID, a root file system with a scheme
+// if there is one, and sizes and an index within their limits.
 func (i *Item) Validate(v *executor.Validator) {
 	if i.Kind > Task {
 		v.Check(false, "kind", i.Kind, "LRP or Task")
@@ -152,7 +157,8 @@ func (i *Item) Validate(v *executor.Validator) {
 	checkSize(v, "memory_mb", i.MemoryMB, MaxSize, "at most 1099511627776")
 	checkSize(v, "disk_mb", i.DiskMB, MaxSize, "at most 1099511627776")
 	checkSize(v, "max_pids", i.MaxPIDs, MaxSize, "at most 1099511627776")
-	if strings.IndexByte(i.RootFS, ':') <= 0 {
+	i.Extra.Validate(v, "extra_resources")
+	if i.RootFS != "" && strings.IndexByte(i.RootFS, ':') <= 0 {
 		v.Check(false, "rootfs", i.RootFS, "a URL with a scheme")
 	}
 }
@@ -188,9 +194,21 @@ func compareWithinOwner(a, b *Item) int {
 		cmp.Compare(b.MemoryMB, a.MemoryMB),
 		cmp.Compare(b.DiskMB, a.DiskMB),
 		cmp.Compare(b.MaxPIDs, a.MaxPIDs),
+		compareAmounts(a.Extra, b.Extra),
 		strings.Compare(a.RootFS, b.RootFS),
 		slices.Compare(a.VolumeDrivers, b.VolumeDrivers),
 		slices.Compare(a.PlacementTags, b.PlacementTags),
 		a.QueuedAt.Compare(b.QueuedAt),
 	)
+}
+
+// compareAmounts puts the larger amount of the first name first in which they
+// differ. An amount of 0 comes after a missing one.
+func compareAmounts(a, b executor.Amounts) int {
+	for _, name := range a.Plus(b).Names() {
+		if c := cmp.Compare(b[name], a[name]); c != 0 {
+			return c
+		}
+	}
+	return cmp.Compare(len(a), len(b))
 }

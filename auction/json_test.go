@@ -19,7 +19,7 @@ func TestAResultSurvivesJSON(t *testing.T) {
 	work := []auction.Item{
 		{Key: auction.Key{GUID: "web", DefinitionID: "v1"}, Resources: executor.Resources{MemoryMB: 64}, RootFS: "preloaded:linux", QueuedAt: time.Unix(9, 0).UTC()},
 		{Key: auction.Key{GUID: "huge", DefinitionID: "v1"}, Resources: executor.Resources{MemoryMB: 1 << 20}, RootFS: "preloaded:linux"},
-		{Key: auction.Key{GUID: "wrong"}},
+		{Key: auction.Key{GUID: "wrong"}, RootFS: "linux"},
 		{Key: auction.Key{Kind: auction.Task, GUID: "job"}, RootFS: "preloaded:linux"},
 	}
 	want, err := auction.Place(cells, work, auction.Policy{})

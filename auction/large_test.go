@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
 )
 
@@ -35,8 +36,22 @@ func unlikeCells(r *rand.Rand, n int, process string) []auction.CellState {
 	return cells
 }
 
+// withGPUs gives most of the cells GPUs, and has some of the work take them.
+func withGPUs(r *rand.Rand, cells []auction.CellState, work []auction.Item) {
+	for i := range cells {
+		if n := r.Int64N(9); n > 1 {
+			cells[i].Total.Extra, cells[i].Remaining.Extra = executor.Amounts{"gpu": n}, executor.Amounts{"gpu": n - r.Int64N(2)}
+		}
+	}
+	for i := range work {
+		if work[i].Index%5 < 2 {
+			work[i].Extra = executor.Amounts{"gpu": int64(1 + work[i].Index%2)}
+		}
+	}
+}
+
 func TestPlacementsOfLargeAppsAreTheOracles(t *testing.T) {
-	for seed := range uint64(5) {
+	for seed := range uint64(7) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 3))
 			work := largeApps(2, 220)
@@ -45,8 +60,12 @@ func TestPlacementsOfLargeAppsAreTheOracles(t *testing.T) {
 					work[i].DefinitionID, work[i].MemoryMB = "e", 1000
 				}
 			}
+			cells := unlikeCells(r, 90, work[0].GUID)
+			if seed >= 5 {
+				withGPUs(r, cells, work)
+			}
 			p := auction.Policy{BinPackWeight: one(r.IntN, 0, 0, 0.01), PreferredZones: one(r.IntN, nil, nil, auction.PreferredZones{"z0", "z2"})}
-			check(t, unlikeCells(r, 90, work[0].GUID), work, p)
+			check(t, cells, work, p)
 		})
 	}
 }
@@ -55,7 +74,7 @@ func TestPlacementsOfLargeAppsAreTheOracles(t *testing.T) {
 // out. A packed placement lowers scores, most of all if starting costs nothing.
 func TestPlacementsOfAppsOnMostCellsAreTheOracles(t *testing.T) {
 	packed := 0
-	for seed := range uint64(6) {
+	for seed := range uint64(9) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 5))
 			cells, work := unlikeCells(r, 150, "none"), largeApps(3, 170)
@@ -72,6 +91,9 @@ func TestPlacementsOfAppsOnMostCellsAreTheOracles(t *testing.T) {
 					cells[i].Total.MemoryMB = memoryMB/150 + r.Int64N(100)
 					cells[i].Remaining = cells[i].Total
 				}
+			}
+			if seed >= 6 {
+				withGPUs(r, cells, work)
 			}
 			p := auction.Policy{StartingContainerWeight: one(r.IntN, 0, -1, 0.05), BinPackWeight: one(r.IntN, 0, 0, 0.01)}
 			check(t, cells, work, p)

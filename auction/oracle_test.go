@@ -3,6 +3,7 @@ package auction_test
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"sort"
@@ -19,15 +20,30 @@ import (
 func oracle(cells []auction.CellState, work []auction.Item, p auction.Policy) auction.Result {
 	even := oracleOnce(cells, work, p, false)
 	var short, shortDisk, shortContainers int64
+	extra := executor.Amounts{}
 	for _, r := range even.result.Refusals {
 		if r.Error.Reason == lrp.InsufficientResources {
 			short, shortDisk, shortContainers = short+r.Item.MemoryMB, shortDisk+r.Item.DiskMB, shortContainers+1
+			for name, n := range r.Item.Extra {
+				extra[name] += n
+			}
 		}
 	}
 	var room, roomDisk, roomContainers int64
 	for _, c := range even.cells {
 		if c.out == "" {
 			room, roomDisk, roomContainers = room+c.state.Remaining.MemoryMB, roomDisk+c.state.Remaining.DiskMB, roomContainers+c.state.Remaining.Containers
+			if c.state.Total.Containers == 0 {
+				roomContainers += shortContainers
+			}
+			for name, n := range c.state.Remaining.Extra {
+				extra[name] -= n
+			}
+		}
+	}
+	for _, n := range extra {
+		if n > 0 {
+			return even.result
 		}
 	}
 	if shortContainers > 0 && short <= room && shortDisk <= roomDisk && shortContainers <= roomContainers {
@@ -132,11 +148,21 @@ func oracleOrder(work []auction.Item) []*auction.Item {
 		return int64(i.Index) + 1
 	}
 	// Of duplicates the one is kept that is valid, later, larger.
+	var names []string
+	for _, i := range work {
+		names = append(names, i.Extra.Names()...)
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
 	content := func(i *auction.Item) string {
-		return fmt.Sprintf("%v %020d %020d %020d %020d %020d %s\x00%s\x00%s\x00%020d", itemError(i) != nil,
+		var extra []string
+		for _, name := range names {
+			extra = append(extra, fmt.Sprintf("%020d", uint64(math.MaxInt64-i.Extra[name])))
+		}
+		return fmt.Sprintf("%v %020d %020d %020d %020d %020d %v %02d %s\x00%s\x00%s\x00%020d", itemError(i) != nil,
 			math.MaxInt64-i.Attempt.Epoch, math.MaxInt64-i.Attempt.Rejections,
 			uint64(math.MaxInt64-i.MemoryMB), uint64(math.MaxInt64-i.DiskMB), uint64(math.MaxInt64-i.MaxPIDs),
-			i.RootFS, strings.Join(i.VolumeDrivers, "\x01"), strings.Join(i.PlacementTags, "\x01"), i.QueuedAt.UnixNano())
+			extra, len(i.Extra), i.RootFS, strings.Join(i.VolumeDrivers, "\x01"), strings.Join(i.PlacementTags, "\x01"), i.QueuedAt.UnixNano())
 	}
 	best := map[auction.Key]*auction.Item{}
 	for n := range work {
@@ -149,10 +175,18 @@ func oracleOrder(work []auction.Item) []*auction.Item {
 	for _, i := range best {
 		list = append(list, i)
 	}
+	extra := func(a, b *auction.Item) int {
+		for _, name := range names {
+			if a, b := amountOf(a, name), amountOf(b, name); a != b {
+				return cmp.Compare(b, a)
+			}
+		}
+		return 0
+	}
 	sort.Slice(list, func(x, y int) bool {
 		a, b := list[x], list[y]
 		for _, c := range []int{
-			cmp.Compare(group(a), group(b)), cmp.Compare(b.MemoryMB, a.MemoryMB), strings.Compare(a.GUID, b.GUID),
+			cmp.Compare(group(a), group(b)), cmp.Compare(b.MemoryMB, a.MemoryMB), extra(a, b), strings.Compare(a.GUID, b.GUID),
 			cmp.Compare(min(a.Kind, 1), min(b.Kind, 1)), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Index, b.Index),
 			strings.Compare(a.DefinitionID, b.DefinitionID), strings.Compare(a.Domain, b.Domain),
 		} {
@@ -163,6 +197,15 @@ func oracleOrder(work []auction.Item) []*auction.Item {
 		return false
 	})
 	return list
+}
+
+// amountOf is what the item takes of a further resource; an invalid one takes
+// nothing.
+func amountOf(i *auction.Item, name string) int64 {
+	if itemError(i) != nil {
+		return 0
+	}
+	return i.Extra[name]
 }
 
 func (o *oracleRun) refuse(r auction.Refusal) { o.result.Refusals = append(o.result.Refusals, r) }
@@ -240,7 +283,15 @@ func (o *oracleRun) place(item *auction.Item) {
 	state := &list[0].cell.state
 	state.Remaining.MemoryMB -= item.MemoryMB
 	state.Remaining.DiskMB -= item.DiskMB
-	state.Remaining.Containers--
+	if state.Total.Containers > 0 {
+		state.Remaining.Containers--
+	}
+	state.Remaining.Extra = maps.Clone(state.Remaining.Extra)
+	for name, n := range item.Extra {
+		if n > 0 {
+			state.Remaining.Extra[name] -= n
+		}
+	}
 	if state.Total.PIDs > 0 {
 		state.Remaining.PIDs -= item.MaxPIDs
 	}
@@ -256,7 +307,7 @@ func (o *oracleRun) compatible(c *oracleCell, item *auction.Item) auction.CellRe
 	if c.out != "" {
 		return c.out
 	}
-	if !oracleRootFS(c.state.RootFSProviders, item.RootFS) {
+	if item.RootFS != "" && !oracleRootFS(c.state.RootFSProviders, item.RootFS) {
 		return "without the root file system"
 	}
 	for _, d := range item.VolumeDrivers {
@@ -310,11 +361,16 @@ func (o *oracleRun) lacking(c *oracleCell, item *auction.Item) map[auction.CellR
 	if item.DiskMB > r.DiskMB {
 		lack["short of disk"] = item.DiskMB - r.DiskMB
 	}
-	if r.Containers == 0 {
+	if c.state.Total.Containers > 0 && r.Containers == 0 {
 		lack["short of containers"] = 1
 	}
 	if c.state.Total.PIDs > 0 && item.MaxPIDs > r.PIDs {
 		lack["short of PIDs"] = item.MaxPIDs - r.PIDs
+	}
+	for name, n := range item.Extra {
+		if n > r.Extra[name] {
+			lack[auction.CellReason("short of "+name)] = n - r.Extra[name]
+		}
 	}
 	return lack
 }
@@ -343,6 +399,9 @@ func (o *oracleRun) score(c *oracleCell, item *auction.Item) (auction.Score, int
 	s.Memory = part(t.MemoryMB-r.MemoryMB, item.MemoryMB, t.MemoryMB)
 	s.Disk = part(t.DiskMB-r.DiskMB, item.DiskMB, t.DiskMB)
 	s.Containers = part(t.Containers-r.Containers, 1, t.Containers)
+	for _, name := range t.Extra.Names() {
+		s.Extra += part(t.Extra[name]-r.Extra[name], item.Extra[name], t.Extra[name])
+	}
 	// When packed, a step counts in full and what is in use of the next one counts
 	// the other way round.
 	if step := int64(1 << 40 / 2); o.packed {
@@ -392,9 +451,21 @@ func (o *oracleRun) explain(item *auction.Item) (lrp.PlacementError, *auction.Ex
 			counts[reason]++
 		}
 		var distance int64
-		for reason, need := range map[auction.CellReason]int64{
+		needs := map[auction.CellReason]int64{
 			"short of memory": item.MemoryMB, "short of disk": item.DiskMB, "short of containers": 1, "short of PIDs": item.MaxPIDs,
-		} {
+		}
+		var extra executor.Amounts
+		for name, n := range item.Extra {
+			reason := auction.CellReason("short of " + name)
+			needs[reason] = n
+			if lack[reason] > 0 && extra == nil {
+				extra = executor.Amounts{}
+			}
+			if lack[reason] > 0 {
+				extra[name] = lack[reason]
+			}
+		}
+		for reason, need := range needs {
 			if lack[reason] > 0 {
 				distance += lack[reason] * (1 << 20) / need
 			}
@@ -403,7 +474,7 @@ func (o *oracleRun) explain(item *auction.Item) (lrp.PlacementError, *auction.Ex
 			nearest = distance
 			e.Nearest = &auction.NearMiss{CellID: c.state.ID, Lacks: auction.Capacity{
 				MemoryMB: lack["short of memory"], DiskMB: lack["short of disk"],
-				Containers: lack["short of containers"], PIDs: lack["short of PIDs"],
+				Containers: lack["short of containers"], PIDs: lack["short of PIDs"], Extra: extra,
 			}}
 		}
 	}
@@ -413,6 +484,9 @@ func (o *oracleRun) explain(item *auction.Item) (lrp.PlacementError, *auction.Ex
 	}
 	var own []auction.CellReason
 	last := []auction.CellReason{"short of memory", "short of disk", "short of containers", "short of PIDs"}
+	for _, name := range item.Extra.Names() {
+		last = append(last, auction.CellReason("short of "+name))
+	}
 	for reason := range counts {
 		if !slices.Contains(order, reason) && !slices.Contains(last, reason) {
 			own = append(own, reason)

@@ -58,7 +58,20 @@ type batch struct {
 	owners  []owner
 	wants   []wants
 	offers  []offer
+	// extra says that items take further resources.
+	extra bool
 }
+
+// bundle is what an entry takes of further resources.
+func (b *batch) bundle(e *entry) *bundle {
+	if e.wants == none {
+		return nil
+	}
+	return b.wants[e.wants].extra
+}
+
+// demand is all that an entry takes.
+func (b *batch) demand(e *entry) demand { return demand{e.need, b.bundle(e)} }
 
 func newBatch(items []Item, f *fleet) *batch {
 	b := &batch{items: items, entries: make([]entry, len(items))}
@@ -91,6 +104,7 @@ func newBatch(items []Item, f *fleet) *batch {
 		e.wants = w
 		b.entries[i] = e
 	}
+	b.extra = len(interned.bundles) > 0
 	f.classify(b.offers)
 	b.findHosts(f, owners[LRP])
 	b.sort()
@@ -171,6 +185,8 @@ func (b *batch) sort() {
 			return cmp.Compare(x.group, y.group)
 		case x.need.memoryMB != y.need.memoryMB:
 			return cmp.Compare(y.need.memoryMB, x.need.memoryMB)
+		case b.extra:
+			return cmp.Or(b.bundle(&x).larger(b.bundle(&y)), cmp.Compare(x.byKey, y.byKey))
 		}
 		return cmp.Compare(x.byKey, y.byKey)
 	})

@@ -85,11 +85,14 @@ func run(cells []CellState, leftOut reasonCounts, work []Item, p *Policy, packed
 // roomInPieces reports whether items were refused for want of room, and whether
 // all of them would fit if the fleet's room lay together.
 func (a *auction) roomInPieces() bool {
-	short, n := need{}, int64(0)
+	short, extra, n := need{}, executor.Amounts{}, int64(0)
 	for i := range a.result.Refusals {
 		if r := &a.result.Refusals[i]; r.Error.Reason == lrp.InsufficientResources {
 			short.memoryMB += r.Item.MemoryMB
 			short.diskMB += r.Item.DiskMB
+			for name, amount := range r.Item.Extra {
+				extra[name] += amount
+			}
 			n++
 		}
 	}
@@ -100,7 +103,15 @@ func (a *auction) roomInPieces() bool {
 		if c := &a.fleet.cells[i]; c.out == "" {
 			short.memoryMB -= c.state.Remaining.MemoryMB
 			short.diskMB -= c.state.Remaining.DiskMB
-			n -= c.state.Remaining.Containers
+			n -= min(n, c.containers())
+			for _, s := range c.stocks {
+				extra[s.name] -= s.left
+			}
+		}
+	}
+	for _, amount := range extra {
+		if amount > 0 {
+			return false
 		}
 	}
 	return short.memoryMB <= 0 && short.diskMB <= 0 && n <= 0
@@ -131,7 +142,7 @@ func (a *auction) place(e *entry) {
 	case len(a.fleet.cells) == 0:
 		r := Refusal{Item: a.item(e), Error: lrp.PlacementError{Reason: lrp.CellsUnreachable}}
 		if len(a.fleet.leftOut) > 0 {
-			r.Explanation = a.fleet.why(r.Item, a.offer(e), a.policy)
+			r.Explanation = a.fleet.why(r.Item, a.batch.demand(e), a.offer(e), a.policy)
 			r.Error.Detail = r.Explanation.String()
 		}
 		a.refuse(r)
@@ -154,36 +165,41 @@ func (a *auction) place(e *entry) {
 }
 
 func (a *auction) placeByIndex(e *entry) {
-	o := a.offer(e)
-	if o.hopeless(e.need) {
+	o, d := a.offer(e), a.batch.demand(e)
+	if o.hopeless(d) {
 		a.refuseShape(e)
 		return
 	}
 	home := a.fleet.home(a.item(e))
-	chosen := a.fleet.pick(e, o, &a.census, home)
+	chosen := a.fleet.pick(e, d, o, &a.census, home)
 	if chosen.cell == none {
 		if !home.strict {
-			o.refuse(e.need)
+			o.refuse(d)
 		}
 		a.refuseShape(e)
 		return
 	}
 	a.take(e, chosen)
 	a.fleet.refresh(chosen.cell)
+	if d.extra != nil {
+		a.fleet.restack(chosen.cell)
+	}
 }
 
 // placeByScan also shows the policy's rules what is on the cell by now, and
 // explains a refusal at once, as nobody knows what the rules will say later.
 func (a *auction) placeByScan(e *entry) {
 	item := a.item(e)
-	chosen := a.fleet.scan(item, e, a.offer(e), &a.census, a.policy)
+	d := a.batch.demand(e)
+	chosen := a.fleet.scan(item, e, d, a.offer(e), &a.census, a.policy)
 	if chosen.cell == none {
-		why := a.fleet.why(item, a.offer(e), a.policy)
+		why := a.fleet.why(item, d, a.offer(e), a.policy)
 		a.refuse(Refusal{Item: item, Error: why.placementError(&a.batch.wants[e.wants], why.String()), Explanation: why})
 		return
 	}
 	a.take(e, chosen)
 	state := &a.fleet.cells[chosen.cell].state
+	state.Remaining.Extra = state.Remaining.Extra.Minus(item.Extra)
 	if item.Kind == Task {
 		state.Tasks = append(state.Tasks, item.GUID)
 	} else {
@@ -201,7 +217,7 @@ func (a *auction) take(e *entry, chosen pick) {
 		p.RunnerUp = a.choice(e, chosen.runnerUp, chosen.runnerUpPreference)
 	}
 	a.result.Placements = append(a.result.Placements, p)
-	a.fleet.reserve(chosen.cell, e)
+	a.fleet.reserve(chosen.cell, e, a.batch.bundle(e))
 	if e.kind() == LRP {
 		a.census.add(chosen.cell)
 	}
@@ -209,7 +225,7 @@ func (a *auction) take(e *entry, chosen pick) {
 
 func (a *auction) choice(e *entry, n int32, preference float64) Choice {
 	inZone, onCell := a.census.at(n, e.kind())
-	s := a.fleet.explain(n, e, inZone, onCell)
+	s := a.fleet.explain(n, e, a.batch.bundle(e), inZone, onCell)
 	s.Preference = preference
 	return Choice{CellID: a.fleet.cells[n].state.ID, Score: s}
 }

@@ -38,10 +38,20 @@ func some[T any](c chooser, values ...T) []T {
 	return list
 }
 
+// amounts chooses some of the names, with less than so much of each.
+func amounts(c chooser, below int, names ...string) executor.Amounts {
+	a := executor.Amounts{}
+	for _, name := range some(c, names...) {
+		a[name] = int64(c(below))
+	}
+	return a
+}
+
 // problem makes a fleet, a batch and a policy of at most the given sizes.
 // Kinds of trouble are in it or not as a whole, so that most problems have few.
 func problem(c chooser, maxCells, maxItems int) ([]auction.CellState, []auction.Item, auction.Policy) {
 	mixed, offers, pids, absurd, zeros := c.oneIn(2), c.oneIn(2), c.oneIn(3), c.oneIn(4), c.oneIn(4)
+	extra := c.oneIn(3)
 	processes := 1 + c(maxItems/2+1)
 	zones := one(c, []string{"z1", "z2", "z3"}, []string{"z1"}, []string{"z1", "z2", "z3", "z4", "z5", "z6", ""})
 
@@ -58,6 +68,9 @@ func problem(c chooser, maxCells, maxItems int) ([]auction.CellState, []auction.
 			total.MemoryMB *= int64(c(2))
 			total.DiskMB *= int64(c(2))
 		}
+		if extra {
+			total.Extra = amounts(c, 9, "gpu", "cpu", "fpga")
+		}
 		cell := auction.CellState{
 			ID: fmt.Sprintf("cell-%02d", i), Zone: one(c, zones...), Total: total, Remaining: total,
 			RootFSProviders: []string{"preloaded:linux", "docker"}, Index: c(7) - 2,
@@ -68,6 +81,10 @@ func problem(c chooser, maxCells, maxItems int) ([]auction.CellState, []auction.
 			cell.Remaining.DiskMB -= int64(c(int(total.DiskMB + 1)))
 			cell.Remaining.Containers -= int64(c(int(total.Containers + 1)))
 			cell.Remaining.PIDs -= int64(c(int(total.PIDs + 1)))
+			cell.Remaining.Extra = executor.Amounts{}
+			for _, name := range total.Extra.Names() {
+				cell.Remaining.Extra[name] = int64(c(int(total.Extra[name] + 1)))
+			}
 		}
 		if offers {
 			cell.RootFSProviders = some(c, "preloaded:linux", "preloaded:windows", "docker", "preloaded+layer:linux")
@@ -87,6 +104,9 @@ func problem(c chooser, maxCells, maxItems int) ([]auction.CellState, []auction.
 			*one(c, &cell.Total.MemoryMB, &cell.Total.DiskMB, &cell.Total.Containers, &cell.Total.PIDs,
 				&cell.Remaining.MemoryMB, &cell.Remaining.DiskMB, &cell.Remaining.Containers,
 			) = one[int64](c, -1, math.MinInt64, math.MaxInt64, auction.MaxSize, auction.MaxSize+1)
+			if c.oneIn(3) && extra {
+				cell.Remaining.Extra = executor.Amounts{"gpu": one[int64](c, -1, 10)}
+			}
 			if c.oneIn(3) {
 				cell.ID = one(c, "", "cell-00", "cell-03")
 			}
@@ -115,6 +135,9 @@ func problem(c chooser, maxCells, maxItems int) ([]auction.CellState, []auction.
 		if mixed {
 			item.MemoryMB, item.DiskMB = int64(c(1500)), int64(c(1500))
 		}
+		if extra && c.oneIn(2) {
+			item.Extra = amounts(c, 4, "gpu", "gpu", "cpu", one(c, "fpga", "tpu"))
+		}
 		if pids {
 			item.MaxPIDs = one[int64](c, 0, 10, 60)
 		}
@@ -128,11 +151,13 @@ func problem(c chooser, maxCells, maxItems int) ([]auction.CellState, []auction.
 			}
 		}
 		if absurd && c.oneIn(8) {
-			switch c(5) {
+			switch c(6) {
 			case 0:
 				item.GUID = ""
 			case 1:
 				item.RootFS = one(c, "", "linux", ":linux")
+			case 5:
+				item.Extra = executor.Amounts{one(c, "", "Memory", "gpu", "a\nb"): one[int64](c, -1, math.MinInt64, auction.MaxSize, auction.MaxSize+1)}
 			case 2:
 				item.Kind = 7
 			case 3:

@@ -30,7 +30,14 @@ const (
 	LacksPIDs          CellReason = "short of PIDs"
 )
 
-// stages orders the reasons. Those of filters come between the last two rows.
+// Lacks is the reason of a cell that has too little of a further resource, such as
+// "short of gpu".
+func Lacks(resource string) CellReason { return shortOf + CellReason(resource) }
+
+const shortOf = "short of "
+
+// stages orders the reasons. Those of filters come between the last two rows, and
+// those of further resources last.
 var stages = [...][]CellReason{
 	{Silent, Failing, Invalid, Evacuating, Unhealthy, Settling},
 	{OtherRootFS, NoVolumeDriver, OtherPlacementTags},
@@ -49,6 +56,9 @@ func (r CellReason) stage() int {
 			}
 			n++
 		}
+	}
+	if strings.HasPrefix(string(r), shortOf) {
+		return n
 	}
 	return len(stages[0]) + len(stages[1])
 }
@@ -144,19 +154,7 @@ func (e *Explanation) String() string {
 	return s
 }
 
-func (m *NearMiss) String() string {
-	var parts []string
-	part := func(n int64, format string) {
-		if n > 0 {
-			parts = append(parts, fmt.Sprintf(format, n))
-		}
-	}
-	part(m.Lacks.MemoryMB, "%d MiB of memory")
-	part(m.Lacks.DiskMB, "%d MiB of disk")
-	part(m.Lacks.Containers, "%d container")
-	part(m.Lacks.PIDs, "%d PIDs")
-	return fmt.Sprintf("%s, lacks %s", m.CellID, strings.Join(parts, ", "))
-}
+func (m *NearMiss) String() string { return fmt.Sprintf("%s, lacks %s", m.CellID, m.Lacks) }
 
 // beyond is what n needs beyond what is left.
 func (n need) beyond(left need, containers int64) Capacity {
@@ -168,13 +166,16 @@ func (n need) beyond(left need, containers int64) Capacity {
 	}
 }
 
-// lacks is what the cell has too little of for n.
-func (c *cell) lacks(n need) Capacity {
+// lacks is what the cell has too little of for d.
+func (c *cell) lacks(d demand) Capacity {
 	r := &c.state.Remaining
-	return n.beyond(need{r.MemoryMB, r.DiskMB, c.pids()}, r.Containers)
+	lacks := d.beyond(need{r.MemoryMB, r.DiskMB, c.pids()}, c.containers())
+	lacks.Extra = d.extra.lacks(c.left)
+	return lacks
 }
 
-// distance measures a lack in parts of the need, in millionths or so.
+// distance measures a lack in parts of the need, in millionths or so. Further
+// resources are not in it; see bundle.distance.
 func distance(lack Capacity, n need) int64 {
 	part := func(lack, need int64) int64 {
 		if lack == 0 {
@@ -185,16 +186,16 @@ func distance(lack Capacity, n need) int64 {
 	return part(lack.MemoryMB, n.memoryMB) + part(lack.DiskMB, n.diskMB) + part(lack.Containers, 1) + part(lack.PIDs, n.pids)
 }
 
-// why looks at every cell and says why none takes the item. Rules of the policy
-// that only a scan can apply take part.
-func (f *fleet) why(item *Item, o *offer, p *Policy) *Explanation {
+// why looks at every cell and says why none takes the item, which takes d. Rules of
+// the policy that only a scan can apply take part.
+func (f *fleet) why(item *Item, d demand, o *offer, p *Policy) *Explanation {
 	f.looked += int64(len(f.cells))
 	e := &Explanation{Cells: len(f.cells)}
 	reasons := slices.Clone(f.leftOut)
 	for _, r := range reasons {
 		e.Cells += r.Cells
 	}
-	n, home := item.need(), f.home(item)
+	home := f.home(item)
 	var nearest int64
 	for i := range f.cells {
 		c := &f.cells[i]
@@ -212,7 +213,7 @@ func (f *fleet) why(item *Item, o *offer, p *Policy) *Explanation {
 			reasons.add(reason)
 			continue
 		}
-		lack := c.lacks(n)
+		lack := c.lacks(d)
 		for _, l := range [...]struct {
 			amount int64
 			reason CellReason
@@ -221,8 +222,11 @@ func (f *fleet) why(item *Item, o *offer, p *Policy) *Explanation {
 				reasons.add(l.reason)
 			}
 		}
-		if d := distance(lack, n); e.Nearest == nil || d < nearest {
-			e.Nearest, nearest = &NearMiss{c.state.ID, lack}, d
+		for _, name := range lack.Extra.Names() {
+			reasons.add(Lacks(name))
+		}
+		if far := distance(lack, d.need) + d.extra.distance(c.left); e.Nearest == nil || far < nearest {
+			e.Nearest, nearest = &NearMiss{c.state.ID, lack}, far
 		}
 	}
 	e.Reasons = reasons.sorted()

@@ -256,7 +256,7 @@ func TestARefusalCountsTheCellsByReasonAndNamesTheNearest(t *testing.T) {
 		},
 		{
 			"PIDs", []auction.CellState{with(roomy("a", "z"), func(c *auction.CellState) { c.Total.PIDs, c.Remaining.PIDs = 500, 60 })}, pids,
-			"insufficient resources: of 1 cell 1 short of PIDs; the nearest, a, lacks 40 PIDs",
+			"insufficient resources: of 1 cell 1 short of PIDs; the nearest, a, lacks 40 processes",
 		},
 		{
 			"no container", []auction.CellState{full("a", 99, 99, 0)}, instance("web", 0, 50),

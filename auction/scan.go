@@ -7,7 +7,7 @@ import (
 
 // scan finds the cells for an item under a policy with rules of its own: it
 // looks at every cell. The built-in objective is the same as that of pick.
-func (f *fleet) scan(item *Item, e *entry, o *offer, c *census, p *Policy) pick {
+func (f *fleet) scan(item *Item, e *entry, d demand, o *offer, c *census, p *Policy) pick {
 	kind, home := e.kind(), f.home(item)
 	type choice struct {
 		preference float64
@@ -24,7 +24,7 @@ func (f *fleet) scan(item *Item, e *entry, o *offer, c *census, p *Policy) pick 
 	f.looked += int64(len(f.cells))
 	for i := range f.cells {
 		n, cell := int32(i), &f.cells[i]
-		if cell.out != "" || o.misses[cell.offering] != "" || !cell.fits(e.need) || p.filter(item, &cell.state) != "" {
+		if cell.out != "" || o.misses[cell.offering] != "" || !cell.fits(d) || p.filter(item, &cell.state) != "" {
 			continue
 		}
 		preference, allowed := home.rank(cell.zone)
@@ -33,7 +33,7 @@ func (f *fleet) scan(item *Item, e *entry, o *offer, c *census, p *Policy) pick 
 		}
 		inZone, onCell := c.at(n, kind)
 		x := choice{preference: preference, inZone: inZone, rank: rank{
-			score: f.score(cell, kind) + cell.weight.adds(e.need),
+			score: f.score(cell, kind) + cell.weight.adds(d.need) + d.extra.adds(cell),
 			level: onCell,
 			cell:  n,
 		}}
@@ -41,7 +41,7 @@ func (f *fleet) scan(item *Item, e *entry, o *offer, c *census, p *Policy) pick 
 			x.rank.level = cell.tasks
 		}
 		if p.Scorer != nil {
-			x.preference = p.Scorer(item, &cell.state, f.explain(n, e, inZone, onCell))
+			x.preference = p.Scorer(item, &cell.state, f.explain(n, e, d.extra, inZone, onCell))
 			if math.IsNaN(x.preference) {
 				x.preference = math.Inf(1)
 			}

@@ -7,7 +7,7 @@ import (
 
 // A Score says how well a cell suits an item; [Place] takes the cell with the
 // least one. Its fields are in the order of their precedence: the first that
-// differs decides. The last five are added up first, see [Score.Resources].
+// differs decides. The last six are added up first, see [Score.Resources].
 //
 // Uses are fractions of the cell's totals with the item on the cell, so 1 is
 // full. Place computes with integers 2^40 times as large: two scores that print
@@ -26,15 +26,17 @@ type Score struct {
 	Memory     float64 `json:"memory"`
 	Disk       float64 `json:"disk"`
 	Containers float64 `json:"containers"`
+	// Extra is the sum of the uses of the cell's further resources.
+	Extra float64 `json:"extra_resources,omitempty"`
 	// Starting and BinPack are the cell's count times the policy's weight.
 	Starting float64 `json:"starting"`
 	BinPack  float64 `json:"bin_pack,omitempty"`
 }
 
-// Resources is the last criterion: the mean of the three uses and what the
-// policy's weights add to it.
+// Resources is the last criterion: the mean of the three uses, a third of the use
+// of each further resource, and what the policy's weights add to it.
 func (s Score) Resources() float64 {
-	return (s.Memory+s.Disk+s.Containers)/3 + s.Starting + s.BinPack
+	return (s.Memory+s.Disk+s.Containers+s.Extra)/3 + s.Starting + s.BinPack
 }
 
 // String names every part that took part in the decision.
@@ -49,8 +51,12 @@ func (s Score) String() string {
 	if s.ZoneInstances > 0 || s.CellInstances > 0 {
 		fmt.Fprintf(&b, "%d of its process in the zone and %d on the cell, ", s.ZoneInstances, s.CellInstances)
 	}
-	fmt.Fprintf(&b, "resources %.3f (memory %.1f%%, disk %.1f%%, containers %.1f%%, starting +%.2f",
-		s.Resources(), 100*s.Memory, 100*s.Disk, 100*s.Containers, s.Starting)
+	fmt.Fprintf(&b, "resources %.3f (memory %.1f%%, disk %.1f%%, containers %.1f%%, ",
+		s.Resources(), 100*s.Memory, 100*s.Disk, 100*s.Containers)
+	if s.Extra != 0 {
+		fmt.Fprintf(&b, "further resources %.1f%%, ", 100*s.Extra)
+	}
+	fmt.Fprintf(&b, "starting +%.2f", s.Starting)
 	if s.BinPack != 0 {
 		fmt.Fprintf(&b, ", bin-pack +%.2f", s.BinPack)
 	}

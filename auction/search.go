@@ -16,9 +16,9 @@ var noPick = pick{cell: none, runnerUp: none}
 
 // A search looks for the two cells with the least rank.
 type search struct {
-	fleet  *fleet
-	kind   Kind
-	need   need
+	fleet *fleet
+	kind  Kind
+	demand
 	home   home
 	census *census
 	// level is the number of instances of the process on the cells that are
@@ -39,8 +39,8 @@ type search struct {
 }
 
 // pick finds the cells for an item by the built-in objective.
-func (f *fleet) pick(e *entry, o *offer, c *census, h home) pick {
-	s := search{fleet: f, kind: e.kind(), need: e.need, census: c, home: h, falls: f.falls()}
+func (f *fleet) pick(e *entry, d demand, o *offer, c *census, h home) pick {
+	s := search{fleet: f, kind: e.kind(), demand: d, census: c, home: h, falls: f.falls()}
 	defer func() { f.looked += s.looked }()
 	if s.kind == Task {
 		s.top = [2]rank{last, last}
@@ -98,7 +98,7 @@ func (s *search) zones(o *offer, of tier) {
 		s.level, s.above, s.crowd = level, nil, nil
 		if w := s.census.wide; w != nil && int(level) < len(w.levels) {
 			l := &w.levels[level]
-			s.above, s.crowd = &l.above, l.crowd(s.fleet, s.need)
+			s.above, s.crowd = &l.above, l.crowd(s.fleet, s.demand)
 		}
 		for _, z := range o.zones {
 			if t, allowed := s.tier(z.zone); allowed && t == of {
@@ -127,7 +127,7 @@ func (p pick) then(top [2]rank, preference float64) pick {
 // class looks for cells in the tree of a class.
 func (s *search) class(n int32) {
 	t := &s.fleet.classes[n].tree
-	s.adds = t.weight.adds(s.need)
+	s.adds = t.weight.adds(s.need) + s.extra.addsBelow(t, 1)
 	switch {
 	case s.crowd != nil && t.leaves >= wordBits:
 		s.byWord(t)
@@ -147,7 +147,7 @@ func (s *search) class(n int32) {
 func (s *search) descend(t *tree, i, tried int32) {
 	s.looked++
 	n := &t.nodes[i]
-	if !n.fits(s.need) {
+	if !n.fits(s.need) || s.short(t, i) {
 		return
 	}
 	r := n.best[s.kind]
@@ -159,7 +159,8 @@ func (s *search) descend(t *tree, i, tried int32) {
 		return
 	}
 	if r.cell != tried {
-		if s.open(r.cell) && t.nodes[s.fleet.cells[r.cell].leaf].fits(s.need) {
+		leaf := s.fleet.cells[r.cell].leaf
+		if s.open(r.cell) && t.nodes[leaf].fits(s.need) && !s.short(t, leaf) {
 			s.offer(r)
 		}
 		if !r.before(s.top[1]) {
@@ -178,12 +179,15 @@ func (s *search) descend(t *tree, i, tried int32) {
 	s.descend(t, 2*i+1, r.cell)
 }
 
+// short reports whether no cell below node i has enough of the further resources.
+func (s *search) short(t *tree, i int32) bool { return s.extra != nil && !s.extra.fitsBelow(t, i) }
+
 // descendUnlike does the same in a tree of cells of several sizes, of which no node
 // knows the best cell.
 func (s *search) descendUnlike(t *tree, i int32) {
 	s.looked++
 	n := &t.nodes[i]
-	if !n.fits(s.need) {
+	if !n.fits(s.need) || s.short(t, i) {
 		return
 	}
 	r := s.least(t, i, n.best[s.kind])
@@ -211,7 +215,7 @@ func (s *search) least(t *tree, i int32, r rank) rank {
 	if t.sizes == nil {
 		r.score += s.adds
 	} else {
-		r.score += t.sizes[i].weight.adds(s.need)
+		r.score += t.sizes[i].weight.adds(s.need) + s.extra.addsBelow(t, i)
 		r.cell = t.sizes[i].first
 	}
 	if s.kind == LRP {
@@ -252,12 +256,12 @@ func (s *search) byWord(t *tree) {
 		word := t.place/wordBits + i - words
 		n, bound := &t.nodes[i], &s.crowd.bounds[word]
 		open := ^s.above.words[word]
-		if open == 0 || *bound == never || !n.fits(s.need) {
+		if open == 0 || *bound == never || !n.fits(s.need) || s.short(t, i) {
 			continue
 		}
 		r := n.best[LRP]
 		if *bound > r.score {
-			r.score, r.cell = *bound, t.first(i, wordBits)
+			r.score, r.cell = *bound, t.first(i)
 		}
 		if !s.least(t, i, r).before(s.top[1]) {
 			continue
@@ -266,7 +270,7 @@ func (s *search) byWord(t *tree) {
 		for ; open != 0; open &= open - 1 {
 			s.looked++
 			leaf := i*wordBits + int32(bits.TrailingZeros64(open))
-			if n := &t.nodes[leaf]; n.fits(s.need) {
+			if n := &t.nodes[leaf]; n.fits(s.need) && !s.short(t, leaf) {
 				r := n.best[LRP]
 				*bound = min(*bound, r.score-s.falls)
 				if r.cell != s.top[0].cell {

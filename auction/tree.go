@@ -3,6 +3,7 @@ package auction
 import (
 	"cmp"
 	"math"
+	"math/bits"
 	"slices"
 )
 
@@ -23,6 +24,9 @@ type tree struct {
 	weight weight
 	// sizes has for every node what its cells' sizes and ids bound.
 	sizes []sizes
+	// shelves are the columns of every node, width for each; see shelf.
+	shelves []shelf
+	width   int32
 }
 
 // sizes are bounds of the cells below a node.
@@ -62,13 +66,13 @@ func (r rank) before(other rank) bool {
 	return r.cell < other.cell
 }
 
-// first is the first cell below node i, which has so many places and not none of
-// them filled.
-func (t *tree) first(i, places int32) int32 {
+// first is the first cell below node i, below which there is one.
+func (t *tree) first(i int32) int32 {
 	if t.sizes != nil {
 		return t.sizes[i].first
 	}
-	return t.nodes[i*places].best[LRP].cell
+	leftmost := i << (bits.Len32(uint32(t.leaves)) - bits.Len32(uint32(i)))
+	return t.nodes[leftmost].best[LRP].cell
 }
 
 func (n *node) fits(w need) bool { return n.containers >= 1 && w.within(n.most) }
@@ -89,7 +93,9 @@ func (t *tree) grow(f *fleet, cells []int32, place int32) int32 {
 		t.nodes[i] = emptyNode
 	}
 	t.weight = f.cells[cells[0]].weight
-	if slices.ContainsFunc(cells, func(n int32) bool { return f.cells[n].weight != t.weight }) {
+	t.width = f.width
+	t.shelves = slices.Repeat([]shelf{{weight: math.MaxInt64}}, len(t.nodes)*int(t.width))
+	if slices.ContainsFunc(cells, func(n int32) bool { return f.unlike(n, cells[0]) }) {
 		t.sizes = make([]sizes, 2*t.leaves)
 		for i := range t.sizes {
 			t.sizes[i] = sizes{weight{math.MaxInt64, math.MaxInt64, math.MaxInt64}, math.MaxInt32}
@@ -100,12 +106,14 @@ func (t *tree) grow(f *fleet, cells []int32, place int32) int32 {
 		leaf := t.leaves + int32(i)
 		f.cells[n].leaf, f.cells[n].place = leaf, t.place+int32(i)
 		t.nodes[leaf] = f.leaf(n)
+		t.stack(&f.cells[n])
 		if t.sizes != nil {
 			t.sizes[leaf] = sizes{f.cells[n].weight, n}
 		}
 	}
 	for i := t.leaves - 1; i >= 1; i-- {
 		t.nodes[i].play(&t.nodes[2*i], &t.nodes[2*i+1])
+		t.playShelves(i)
 		if t.sizes != nil {
 			a, b := &t.sizes[2*i], &t.sizes[2*i+1]
 			t.sizes[i] = sizes{a.weight.least(b.weight), min(a.first, b.first)}
@@ -121,29 +129,51 @@ func (f *fleet) bySize(cells []int32, places int32) {
 	if len(cells) < 2 {
 		return
 	}
-	var widest func(*weight) int64
-	var spread float64
-	for _, w := range []func(*weight) int64{
-		func(w *weight) int64 { return w.memory }, func(w *weight) int64 { return w.disk }, func(w *weight) int64 { return w.container },
-	} {
+	widest, spread := int32(none), 0.0
+	for w := range weights + f.width {
 		low, high := int64(math.MaxInt64), int64(0)
 		for _, n := range cells {
-			low, high = min(low, w(&f.cells[n].weight)), max(high, w(&f.cells[n].weight))
+			low, high = min(low, f.weight(n, w)), max(high, f.weight(n, w))
 		}
 		if s := float64(high-low) / float64(max(high, 1)); s > spread {
 			widest, spread = w, s
 		}
 	}
-	if widest == nil {
+	if widest == none {
 		return
 	}
-	slices.SortStableFunc(cells, func(a, b int32) int {
-		return cmp.Compare(widest(&f.cells[a].weight), widest(&f.cells[b].weight))
-	})
+	slices.SortStableFunc(cells, func(a, b int32) int { return cmp.Compare(f.weight(a, widest), f.weight(b, widest)) })
 	places /= 2
 	half := min(int(places), len(cells))
 	f.bySize(cells[:half], places)
 	f.bySize(cells[half:], places)
+}
+
+// weights is how many a cell has besides those of its further resources.
+const weights = 3
+
+// weight is one of all weights of a cell.
+func (f *fleet) weight(n, which int32) int64 {
+	c := &f.cells[n]
+	switch which {
+	case 0:
+		return c.weight.memory
+	case 1:
+		return c.weight.disk
+	case 2:
+		return c.weight.container
+	}
+	return c.extraWeight(which - weights)
+}
+
+// unlike reports whether two cells differ in one of their weights.
+func (f *fleet) unlike(a, b int32) bool {
+	for w := range weights + f.width {
+		if f.weight(a, w) != f.weight(b, w) {
+			return true
+		}
+	}
+	return false
 }
 
 // leaf is the node of a single cell. Whether it hosts the item's process is
@@ -157,7 +187,7 @@ func (f *fleet) leaf(n int32) node {
 			Task: {score: f.score(c, Task), level: c.tasks, cell: n},
 		},
 		most:       need{r.MemoryMB, r.DiskMB, c.pids()},
-		containers: r.Containers,
+		containers: c.containers(),
 	}
 }
 

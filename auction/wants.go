@@ -2,13 +2,20 @@ package auction
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
+
+	"github.com/diegosdk/diego/executor"
 )
 
-// wants is what items ask of a cell besides room.
+// wants is what items ask of a cell besides room for their need.
 type wants struct {
 	rootFS        string
 	drivers, tags []string
+	amounts       executor.Amounts
+	// extra is the same as amounts.
+	extra *bundle
 	// offer is the number of the answer to it.
 	offer int32
 }
@@ -21,9 +28,9 @@ type offer struct {
 	misses []CellReason
 	// zones are the zones with classes that do.
 	zones []zoneClasses
-	// refused are needs for which no cell had room. None of them is within
-	// another. Room only shrinks, so neither has any cell for a larger need.
-	refused []need
+	// refused are demands for which no cell had room. None of them is within
+	// another. Room only shrinks, so neither has any cell for a larger demand.
+	refused []demand
 }
 
 type zoneClasses struct {
@@ -31,16 +38,17 @@ type zoneClasses struct {
 	classes []int32
 }
 
-// maxRefused bounds the time that is spent on looking for a refused need.
+// maxRefused bounds the time that is spent on looking for a refused demand.
 const maxRefused = 64
 
-func wantsOf(i *Item) wants {
+func plainWants(i *Item) wants {
 	return wants{rootFS: i.RootFS, drivers: i.VolumeDrivers, tags: i.PlacementTags}
 }
 
 // of reports whether w is what the item asks for.
 func (w *wants) of(i *Item) bool {
-	return w.rootFS == i.RootFS && slices.Equal(w.drivers, i.VolumeDrivers) && slices.Equal(w.tags, i.PlacementTags)
+	return w.rootFS == i.RootFS && slices.Equal(w.drivers, i.VolumeDrivers) && slices.Equal(w.tags, i.PlacementTags) &&
+		(len(w.amounts)+len(i.Extra) == 0 || maps.Equal(w.amounts, i.Extra))
 }
 
 func (w *wants) appendKey(key []byte) []byte {
@@ -49,11 +57,19 @@ func (w *wants) appendKey(key []byte) []byte {
 	return appendTexts(key, w.tags)
 }
 
+func appendAmounts(key []byte, a executor.Amounts) []byte {
+	for _, name := range a.Names() {
+		key = append(strconv.AppendInt(appendText(key, name), a[name], 10), ' ')
+	}
+	return key
+}
+
 // An interner gives numbers to what items want, and to the answers.
 type interner struct {
 	batch         *batch
 	fleet         *fleet
 	known, offers map[string]int32
+	bundles       map[string]*bundle
 	key           []byte
 	misses        []CellReason
 }
@@ -65,8 +81,28 @@ func newInterner(b *batch, f *fleet) *interner {
 	}
 }
 
+// wants is the number of what the item asks for.
 func (n *interner) wants(item *Item) int32 {
-	b, w := n.batch, wantsOf(item)
+	number := n.plain(item)
+	if len(item.Extra) == 0 {
+		return number
+	}
+	w := n.batch.wants[number]
+	w.amounts = item.Extra
+	n.key = appendAmounts(w.appendKey(n.key[:0]), w.amounts)
+	number, ok := n.known[string(n.key)]
+	if !ok {
+		w.extra = n.bundle(w.amounts)
+		number = int32(len(n.batch.wants))
+		n.known[string(n.key)] = number
+		n.batch.wants = append(n.batch.wants, w)
+	}
+	return number
+}
+
+// plain is the number of what the item asks for besides further resources.
+func (n *interner) plain(item *Item) int32 {
+	b, w := n.batch, plainWants(item)
 	n.key = w.appendKey(n.key[:0])
 	number, ok := n.known[string(n.key)]
 	if ok {
@@ -86,6 +122,28 @@ func (n *interner) wants(item *Item) int32 {
 	}
 	b.wants = append(b.wants, w)
 	return number
+}
+
+// bundle is the one of what an item takes of further resources.
+func (n *interner) bundle(a executor.Amounts) *bundle {
+	key := string(appendAmounts(nil, a))
+	if b, ok := n.bundles[key]; ok {
+		return b
+	}
+	var b *bundle
+	for _, name := range a.Names() {
+		if a[name] > 0 {
+			if b == nil {
+				b = &bundle{}
+			}
+			b.wants = append(b.wants, want{name, n.fleet.column(name), a[name]})
+		}
+	}
+	if n.bundles == nil {
+		n.bundles = map[string]*bundle{}
+	}
+	n.bundles[key] = b
+	return b
 }
 
 // text names the part of w that a cell does not offer for the given reason.
@@ -114,15 +172,15 @@ func (o *offer) find(f *fleet) {
 	}
 }
 
-// hopeless reports whether n is known to fit nowhere.
-func (o *offer) hopeless(n need) bool {
-	return slices.ContainsFunc(o.refused, func(r need) bool { return r.within(n) })
+// hopeless reports whether d is known to fit nowhere.
+func (o *offer) hopeless(d demand) bool {
+	return slices.ContainsFunc(o.refused, func(r demand) bool { return r.within(d) })
 }
 
-// refuse remembers a need that was not hopeless until now.
-func (o *offer) refuse(n need) {
-	o.refused = slices.DeleteFunc(o.refused, n.within)
+// refuse remembers a demand that was not hopeless until now.
+func (o *offer) refuse(d demand) {
+	o.refused = slices.DeleteFunc(o.refused, d.within)
 	if len(o.refused) < maxRefused {
-		o.refused = append(o.refused, n)
+		o.refused = append(o.refused, d)
 	}
 }

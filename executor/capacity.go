@@ -9,29 +9,67 @@ import (
 // Capacity is an amount of what containers take from a cell.
 type Capacity struct {
 	// MemoryMB and DiskMB are in mebibytes.
-	MemoryMB   int64 `json:"memory_mb"`
-	DiskMB     int64 `json:"disk_mb"`
+	MemoryMB int64 `json:"memory_mb"`
+	DiskMB   int64 `json:"disk_mb"`
+	// Containers and PIDs, which are processes and threads, may be uncounted: a
+	// total of 0 means that the cell does not count them, and then what remains is
+	// not looked at.
 	Containers int64 `json:"containers"`
-	// PIDs are processes and threads. A total of 0 means that the cell does not
-	// count them, and then what remains is not looked at.
-	PIDs int64 `json:"pids,omitempty"`
+	PIDs       int64 `json:"pids,omitempty"`
+	// Extra is an amount of further resources, such as "gpu". A cell has none of
+	// those that its total does not name.
+	Extra Amounts `json:"extra_resources,omitempty"`
 }
 
 // Plus returns the sum of c and d.
 func (c Capacity) Plus(d Capacity) Capacity {
-	return Capacity{c.MemoryMB + d.MemoryMB, c.DiskMB + d.DiskMB, c.Containers + d.Containers, c.PIDs + d.PIDs}
+	return Capacity{c.MemoryMB + d.MemoryMB, c.DiskMB + d.DiskMB, c.Containers + d.Containers, c.PIDs + d.PIDs, c.Extra.Plus(d.Extra)}
 }
 
 // Minus returns c less d; a field may be negative.
 func (c Capacity) Minus(d Capacity) Capacity {
-	return Capacity{c.MemoryMB - d.MemoryMB, c.DiskMB - d.DiskMB, c.Containers - d.Containers, c.PIDs - d.PIDs}
+	return Capacity{c.MemoryMB - d.MemoryMB, c.DiskMB - d.DiskMB, c.Containers - d.Containers, c.PIDs - d.PIDs, c.Extra.Minus(d.Extra)}
 }
 
 // Lacks returns how much is missing from c to cover need, with 0 where nothing
 // is.
 func (c Capacity) Lacks(need Capacity) Capacity {
-	d := need.Minus(c)
-	return Capacity{max(d.MemoryMB, 0), max(d.DiskMB, 0), max(d.Containers, 0), max(d.PIDs, 0)}
+	return Capacity{
+		max(need.MemoryMB-c.MemoryMB, 0), max(need.DiskMB-c.DiskMB, 0), max(need.Containers-c.Containers, 0),
+		max(need.PIDs-c.PIDs, 0), c.Extra.Lacks(need.Extra),
+	}
+}
+
+// Equal reports whether c and d are as much of everything.
+func (c Capacity) Equal(d Capacity) bool { return c.Minus(d).IsZero() }
+
+// IsZero reports whether c is nothing of everything.
+func (c Capacity) IsZero() bool {
+	return c.MemoryMB == 0 && c.DiskMB == 0 && c.Containers == 0 && c.PIDs == 0 && c.Extra.IsZero()
+}
+
+// String names what c has more than 0 of, such as "512 MiB of memory, 1
+// container, 2 gpu".
+func (c Capacity) String() string {
+	var parts []string
+	for _, part := range []struct {
+		amount   int64
+		one, any string
+	}{
+		{c.MemoryMB, "MiB of memory", "MiB of memory"}, {c.DiskMB, "MiB of disk", "MiB of disk"},
+		{c.Containers, "container", "containers"}, {c.PIDs, "process", "processes"},
+	} {
+		switch {
+		case part.amount == 1:
+			parts = append(parts, "1 "+part.one)
+		case part.amount > 0:
+			parts = append(parts, fmt.Sprintf("%d %s", part.amount, part.any))
+		}
+	}
+	if extra := c.Extra.String(); extra != "" {
+		parts = append(parts, extra)
+	}
+	return strings.Join(parts, ", ")
 }
 
 // ErrCapacity is what every [CapacityError] wraps.
@@ -46,23 +84,7 @@ type CapacityError struct {
 }
 
 func (e *CapacityError) Error() string {
-	var lacks []string
-	for _, l := range []struct {
-		amount int64
-		one    string
-		of     string
-	}{
-		{e.Lacks.MemoryMB, "MiB of memory", "MiB of memory"}, {e.Lacks.DiskMB, "MiB of disk", "MiB of disk"},
-		{e.Lacks.Containers, "container", "containers"}, {e.Lacks.PIDs, "process", "processes"},
-	} {
-		switch {
-		case l.amount == 1:
-			lacks = append(lacks, "1 "+l.one)
-		case l.amount > 0:
-			lacks = append(lacks, fmt.Sprintf("%d %s", l.amount, l.of))
-		}
-	}
-	return fmt.Sprintf("%v for container %q: %s more would have to be free", ErrCapacity, e.GUID, strings.Join(lacks, ", "))
+	return fmt.Sprintf("%v for container %q: %v more would have to be free", ErrCapacity, e.GUID, e.Lacks)
 }
 
 // Unwrap makes errors.Is(err, ErrCapacity) true.

@@ -10,7 +10,7 @@ import (
 func TestACapacityErrorNamesOnlyWhatIsLacking(t *testing.T) {
 	have := executor.Capacity{MemoryMB: 10, DiskMB: 20, Containers: 1, PIDs: 5}
 	need := executor.Capacity{MemoryMB: 4, DiskMB: 25, Containers: 2, PIDs: 5}
-	if sum := have.Minus(need).Plus(need); sum != have {
+	if sum := have.Minus(need).Plus(need); !sum.Equal(have) {
 		t.Errorf("less and more again is %+v", sum)
 	}
 	var err error = &executor.CapacityError{GUID: "c1", Lacks: have.Lacks(need)}

@@ -9,6 +9,9 @@ type Resources struct {
 	DiskMB int64 `json:"disk_mb"`
 	// MaxPIDs is the limit of processes and threads; 0 means the cell's default.
 	MaxPIDs int64 `json:"max_pids"`
+	// Extra is what it takes of further resources, such as "gpu". They are counted
+	// and not limited.
+	Extra Amounts `json:"extra_resources,omitempty"`
 }
 
 // Limits of Resources. They are far above any real container, and low enough
@@ -20,9 +23,11 @@ const (
 	MaxPIDLimit = 1 << 22
 )
 
-// Validate checks that every size is between 0 and its limit.
+// Validate checks that every size is between 0 and its limit, and what is said of
+// further resources.
 func (r Resources) Validate(v *Validator) {
 	v.size("memory_mb", r.MemoryMB, MaxMB)
 	v.size("disk_mb", r.DiskMB, MaxMB)
 	v.size("max_pids", r.MaxPIDs, MaxPIDLimit)
+	r.Extra.Validate(v, "extra_resources")
 }

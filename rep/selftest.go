@@ -33,7 +33,7 @@ type SelfTest struct {
 
 func (t SelfTest) withDefaults(v *executor.Validator) SelfTest {
 	t.RunInfo.Validate(v.In("run_info"))
-	if t.Resources == (executor.Resources{}) {
+	if r := t.Resources; r.MemoryMB == 0 && r.DiskMB == 0 && r.MaxPIDs == 0 && r.Extra.IsZero() {
 		t.Resources = executor.Resources{MemoryMB: 64, DiskMB: 64}
 	}
 	t.Interval = cmp.Or(t.Interval, 2*time.Minute)

@@ -423,13 +423,18 @@ func (r *Rep) tell(states map[executor.State]int) {
 		r.o.Metrics.Gauge("rep_containers", float64(states[s]), auction.Label{Name: "state", Value: s.String()})
 	}
 	total, remaining := r.o.Executor.Total(), r.o.Executor.Remaining()
-	for _, g := range []struct {
+	type gauge struct {
 		of               string
 		total, remaining int64
-	}{
+	}
+	gauges := []gauge{
 		{"memory_mb", total.MemoryMB, remaining.MemoryMB}, {"disk_mb", total.DiskMB, remaining.DiskMB},
 		{"containers", total.Containers, remaining.Containers}, {"pids", total.PIDs, remaining.PIDs},
-	} {
+	}
+	for _, name := range total.Extra.Names() {
+		gauges = append(gauges, gauge{name, total.Extra[name], remaining.Extra[name]})
+	}
+	for _, g := range gauges {
 		of := auction.Label{Name: "of", Value: g.of}
 		r.o.Metrics.Gauge("rep_capacity_total", float64(g.total), of)
 		r.o.Metrics.Gauge("rep_capacity_remaining", float64(g.remaining), of)

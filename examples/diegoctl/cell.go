@@ -134,6 +134,9 @@ func offers(p *bbs.CellPresence) string {
 	for _, d := range p.VolumeDrivers {
 		parts = append(parts, "volumes by "+d)
 	}
+	if extra := p.Capacity.Extra.String(); extra != "" {
+		parts = append(parts, extra)
+	}
 	if len(p.PlacementTags) > 0 {
 		parts = append(parts, "only with tags "+strings.Join(p.PlacementTags, "+"))
 	}

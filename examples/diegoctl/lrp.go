@@ -310,6 +310,9 @@ func sizeOf(r executor.Resources) string {
 	if r.MaxPIDs > 0 {
 		parts = append(parts, fmt.Sprintf("%d processes", r.MaxPIDs))
 	}
+	if !r.Extra.IsZero() {
+		parts = append(parts, r.Extra.String())
+	}
 	return strings.Join(parts, ", ")
 }
 

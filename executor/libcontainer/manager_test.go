@@ -115,7 +115,7 @@ func (c *cell) remove(guids ...string) {
 	for _, guid := range guids {
 		c.f.eventually(guid+" is gone", func() bool { _, there := c.Get(guid); return !there })
 	}
-	if c.Remaining() != c.Total() {
+	if !c.Remaining().Equal(c.Total()) {
 		c.f.Errorf("%+v remains of %+v", c.Remaining(), c.Total())
 	}
 	if left := traces(c.f, c.f.Backend); len(left) != 1 { // the table

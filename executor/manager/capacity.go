@@ -55,5 +55,5 @@ func (m *Manager) share(r executor.Resources) Capacity {
 	if m.options.Capacity.PIDs == 0 {
 		pids = 0
 	}
-	return Capacity{MemoryMB: r.MemoryMB, DiskMB: r.DiskMB, Containers: 1, PIDs: pids}
+	return Capacity{MemoryMB: r.MemoryMB, DiskMB: r.DiskMB, Containers: 1, PIDs: pids, Extra: r.Extra}
 }

@@ -54,7 +54,7 @@ func Example() {
 	}
 	m.Delete("web")
 	m.Tick(ctx)
-	fmt.Println("containers:", len(m.List()), "free:", m.Remaining() == m.Total())
+	fmt.Println("containers:", len(m.List()), "free:", m.Remaining().Equal(m.Total()))
 	// Output:
 	// insufficient resources for container "huge": 512 MiB of memory more would have to be free
 	// error: <nil>

@@ -151,7 +151,7 @@ func (c *cell) mustBeClean() {
 	if guids, _ := c.backend.List(context.Background()); len(guids) != 0 {
 		c.t.Errorf("the host still has %q", guids)
 	}
-	if c.Remaining() != c.Total() {
+	if !c.Remaining().Equal(c.Total()) {
 		c.t.Errorf("%+v remains of %+v", c.Remaining(), c.Total())
 	}
 }

@@ -130,7 +130,7 @@ func (m *Manager) admissible(r Reservation, left Capacity) (executor.Container, 
 	if m.options.Capacity.PIDs == 0 {
 		left.PIDs = 0
 	}
-	if lacks := left.Lacks(need); lacks != (Capacity{}) {
+	if lacks := left.Lacks(need); !lacks.IsZero() {
 		return c, &CapacityError{GUID: r.GUID, Lacks: lacks}
 	}
 	return c, nil

@@ -152,6 +152,10 @@ func (o *Options) validate(host executor.Host) error {
 	if o.Capacity.DiskMB <= 0 {
 		return fmt.Errorf("manager: Options.Capacity.DiskMB is not set and the %s backend does not know it", host.Backend)
 	}
+	var v executor.Validator
+	if o.Capacity.Extra.Validate(&v, "Options.Capacity.Extra"); v.Err() != nil {
+		return fmt.Errorf("manager: %w", v.Err())
+	}
 	orDefault(&o.DefaultMaxPIDs, DefaultMaxPIDs)
 	orDefault(&o.Grace, DefaultGrace)
 	orDefault(&o.UnhealthyInterval, DefaultUnhealthyInterval)

@@ -462,7 +462,7 @@ func TestManyCyclesLeaveNoTrace(t *testing.T) {
 	if guids, err := h.backend.List(context.Background()); err != nil || len(guids) != 0 {
 		t.Errorf("left behind: %q, %v", guids, err)
 	}
-	if h.Remaining() != h.Total() {
+	if !h.Remaining().Equal(h.Total()) {
 		t.Errorf("%+v remains of %+v", h.Remaining(), h.Total())
 	}
 }

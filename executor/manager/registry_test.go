@@ -43,8 +43,44 @@ func TestReserveTakesWhatFitsAndSaysWhyTheRestDoesNot(t *testing.T) {
 	if diff := cmp.Diff(want, reasons(c.Reserve(list...))); diff != "" {
 		t.Errorf("refused (-want +got):\n%s", diff)
 	}
-	if got, want := c.Remaining(), (manager.Capacity{MemoryMB: 0, DiskMB: 0, Containers: 8, PIDs: 4980}); got != want {
+	if got, want := c.Remaining(), (manager.Capacity{MemoryMB: 0, DiskMB: 0, Containers: 8, PIDs: 4980}); !got.Equal(want) {
 		t.Errorf("%+v remains, want %+v", got, want)
+	}
+}
+
+func TestFurtherResourcesAreReservedAndGivenBack(t *testing.T) {
+	c := newCell(t, func(o *manager.Options) { o.Capacity.Extra = executor.Amounts{"gpu": 2} })
+	take := func(guid string, extra executor.Amounts) manager.Reservation {
+		return manager.Reservation{GUID: guid, Resources: executor.Resources{MemoryMB: 1, Extra: extra}}
+	}
+	got := reasons(c.Reserve(
+		take("a", executor.Amounts{"gpu": 1}), take("b", executor.Amounts{"gpu": 2}),
+		take("c", executor.Amounts{"fpga": 1}), take("d", executor.Amounts{"gpu": -1}), take("e", executor.Amounts{"gpu": 1}),
+	))
+	want := map[string]string{
+		"b": `insufficient resources for container "b": 1 gpu more would have to be free`,
+		"c": `insufficient resources for container "c": 1 fpga more would have to be free`,
+		"d": "invalid input: resources.extra_resources.gpu: -1: want at least 0",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("refused (-want +got):\n%s", diff)
+	}
+	if left := c.Remaining().Extra["gpu"]; left != 0 {
+		t.Errorf("%d GPUs remain", left)
+	}
+	c.Delete("a")
+	c.Tick(context.Background())
+	if left := c.Remaining().Extra["gpu"]; left != 1 {
+		t.Errorf("%d GPUs remain after one was given back", left)
+	}
+}
+
+func TestAManagerRefusesFurtherResourcesThatCannotBe(t *testing.T) {
+	_, err := manager.New(context.Background(), manager.Options{
+		Backend: scripted.New(scripted.Options{}), Dir: t.TempDir(), Capacity: manager.Capacity{MemoryMB: 1, DiskMB: 1, Extra: executor.Amounts{"gpu": -1}},
+	})
+	if err == nil || err.Error() != "manager: invalid input: Options.Capacity.Extra.gpu: -1: want at least 0" {
+		t.Errorf("got %v", err)
 	}
 }
 
@@ -375,8 +411,7 @@ func randomCalls(t *testing.T, seed uint64) (history []string) {
 		}
 		last = now
 		total, left := c.Total(), c.Remaining()
-		if (manager.Capacity{MemoryMB: total.MemoryMB - left.MemoryMB, DiskMB: total.DiskMB - left.DiskMB,
-			Containers: total.Containers - left.Containers, PIDs: total.PIDs - left.PIDs}) != used {
+		if !total.Minus(left).Equal(used) {
 			t.Fatalf("%+v is used, but %+v of %+v remains", used, left, total)
 		}
 		if left.MemoryMB < 0 || left.DiskMB < 0 || left.Containers < 0 || left.PIDs < 0 {

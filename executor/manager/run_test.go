@@ -55,7 +55,7 @@ func TestRunDoesWhatTickDoes(t *testing.T) {
 				m.Delete("c")
 				time.Sleep(time.Minute)
 				synctest.Wait()
-				if m.Remaining() != m.Total() || len(m.List()) != 0 {
+				if !m.Remaining().Equal(m.Total()) || len(m.List()) != 0 {
 					t.Errorf("%+v remains of %+v", m.Remaining(), m.Total())
 				}
 				cancel()

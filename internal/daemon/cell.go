@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/diegosdk/diego/auction"
@@ -29,6 +30,8 @@ type Cell struct {
 	MemoryMB   int64 `name:"memory_mb" range:"0..1000000000" unit:"MiB" help:"memory for containers; 0 for what the host has"`
 	DiskMB     int64 `name:"disk_mb" range:"0..1000000000" unit:"MiB" help:"disk for containers; 0 for what the host has"`
 	Containers int64 `name:"containers" default:"250" range:"1..65535" help:"how many containers there may be"`
+	// ExtraResources are parsed by amounts.
+	ExtraResources map[string]string `name:"extra_resources" help:"further resources that work may take, as gpu=2; they are counted, and nothing is attached"`
 
 	PlacementTags         []string `name:"placement_tags" help:"tags that work must ask for to come here"`
 	OptionalPlacementTags []string `name:"optional_placement_tags" help:"tags that work may ask for"`
@@ -56,6 +59,9 @@ type Cell struct {
 
 // CheckCell is for the Check method of settings that embed Cell.
 func (c *Cell) CheckCell(report func(name, want string)) {
+	if _, err := c.extra(); err != nil {
+		report("extra_resources", err.Error())
+	}
 	if c.FirstPort > c.LastPort {
 		report("first_port", "want at most last_port")
 	}
@@ -118,9 +124,13 @@ func (c *Cell) make(ctx context.Context, backend *Backend, dir *Dir, api CellBBS
 	if err != nil {
 		return nil, err
 	}
+	extra, err := c.extra()
+	if err != nil {
+		return nil, err
+	}
 	m, err := manager.New(ctx, manager.Options{
 		Backend: backend, Dir: managed, Logger: log,
-		Capacity:  executor.Capacity{MemoryMB: c.MemoryMB, DiskMB: c.DiskMB, Containers: c.Containers},
+		Capacity:  executor.Capacity{MemoryMB: c.MemoryMB, DiskMB: c.DiskMB, Containers: c.Containers, Extra: extra},
 		EndedLogs: cmp.Or(c.EndedLogs, -1), EndedLogBytes: c.EndedLogBytes,
 		TransferAllow: networks(c.TransferAllow), TransferDeny: networks(c.TransferDeny),
 	})
@@ -183,6 +193,24 @@ func (c *Cell) checkRoom(ctx context.Context, backend *Backend) error {
 		}
 	}
 	return nil
+}
+
+// extra is the cell's further resources.
+func (c *Cell) extra() (executor.Amounts, error) {
+	if len(c.ExtraResources) == 0 {
+		return nil, nil
+	}
+	amounts := executor.Amounts{}
+	for _, name := range slices.Sorted(maps.Keys(c.ExtraResources)) {
+		n, err := strconv.ParseInt(c.ExtraResources[name], 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("want whole numbers, such as gpu=2; %s is %q", name, c.ExtraResources[name])
+		}
+		amounts[name] = n
+	}
+	var v executor.Validator
+	amounts.Validate(&v, "extra_resources")
+	return amounts, v.Err()
 }
 
 // rootFSProviders are the root file systems that a cell with these settings can

@@ -36,6 +36,32 @@ func TestACellWithoutRoomSaysWhatItLacks(t *testing.T) {
 	}
 }
 
+func TestFurtherResourcesOfACellAreNamesAndWholeNumbers(t *testing.T) {
+	for _, tt := range []struct {
+		set  map[string]string
+		want string
+	}{
+		{nil, ""},
+		{map[string]string{"gpu": "2", "fpga": "0"}, ""},
+		{map[string]string{"gpu": "two"}, `want whole numbers, such as gpu=2; gpu is "two"`},
+		{map[string]string{"gpu": "-1"}, "invalid input: extra_resources.gpu: -1: want at least 0"},
+		{map[string]string{"memory": "1"}, "invalid input: extra_resources: memory: want a name other than memory"},
+	} {
+		c := sampleCell("")
+		c.ExtraResources = tt.set
+		var got string
+		c.CheckCell(func(name, want string) { got += name + ": " + want })
+		if tt.want == "" && got != "" || !strings.HasPrefix(strings.TrimPrefix(got, "extra_resources: "), tt.want) {
+			t.Errorf("%v: %q", tt.set, got)
+		}
+	}
+	c := sampleCell("")
+	c.ExtraResources = map[string]string{"gpu": "2"}
+	if extra, err := c.extra(); err != nil || extra["gpu"] != 2 {
+		t.Errorf("got %v, %v", extra, err)
+	}
+}
+
 // unasked is a control plane that nobody asks anything.
 type unasked struct{ CellBBS }
 

@@ -65,7 +65,7 @@ var All = []Figure{
 	{"rep_steps_total", Counter, []string{"step", "outcome"}, "what a cell has done about containers and records: `done`, `refused` by the BBS, or `failed`"},
 	{"rep_inconceivable_total", Counter, nil, "pairs of container and record that should never be; each is in the log"},
 	{"rep_containers", Gauge, []string{"state"}, "a cell's containers of LRPs and tasks"},
-	{"rep_capacity_total", Gauge, []string{"of"}, "the size of a cell: `memory_mb`, `disk_mb`, `containers`, `pids`"},
+	{"rep_capacity_total", Gauge, []string{"of"}, "the size of a cell: `memory_mb`, `disk_mb`, `containers`, `pids` and the further resources by their names"},
 	{"rep_capacity_remaining", Gauge, []string{"of"}, "what is not taken of that"},
 	{"rep_work_taken_total", Counter, nil, "reservations that a cell has made"},
 	{"rep_work_refused_total", Counter, nil, "work that a cell has refused"},

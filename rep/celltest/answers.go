@@ -18,12 +18,12 @@ var answerCases = []testCase{
 		}
 		f.perform(item)
 		after := f.state()
-		if !slices.Equal(after.LRPs, []lrp.Key{item.Key.LRP()}) || after.Total != before.Total {
+		if !slices.Equal(after.LRPs, []lrp.Key{item.Key.LRP()}) || !after.Total.Equal(before.Total) {
 			f.Errorf("after Perform the cell says %+v", after)
 		}
 		left := before.Remaining.Minus(auction.Capacity{MemoryMB: size.MemoryMB, DiskMB: size.DiskMB, Containers: 1})
 		left.PIDs = after.Remaining.PIDs // which every cell counts as it likes
-		if after.Remaining != left {
+		if !after.Remaining.Equal(left) {
 			f.Errorf("%+v remain, want %+v", after.Remaining, left)
 		}
 	}},

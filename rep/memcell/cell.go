@@ -100,11 +100,14 @@ func (c *Cell) State(context.Context) (auction.CellState, error) {
 func (c *Cell) remaining() auction.Capacity {
 	left := c.Presence.Capacity
 	for _, k := range c.containers {
-		left.MemoryMB -= k.size.MemoryMB
-		left.DiskMB -= k.size.DiskMB
-		left.Containers--
+		left = left.Minus(share(k.size))
 	}
 	return left
+}
+
+// share is what a container takes of the cell.
+func share(r executor.Resources) auction.Capacity {
+	return auction.Capacity{MemoryMB: r.MemoryMB, DiskMB: r.DiskMB, Containers: 1, Extra: r.Extra}
 }
 
 // list is the containers in the order in which they came.
@@ -134,7 +137,7 @@ func (c *Cell) Perform(_ context.Context, w auction.Work) (out []auction.Rejecti
 	for i := range w.Items {
 		item := &w.Items[i]
 		j := jobOf(item)
-		need := auction.Capacity{MemoryMB: item.MemoryMB, DiskMB: item.DiskMB, Containers: 1}
+		need := share(item.Resources)
 		reason := ""
 		switch lacks := left.Lacks(need); {
 		case w.CellID != c.Presence.CellID:
@@ -144,7 +147,7 @@ func (c *Cell) Perform(_ context.Context, w auction.Work) (out []auction.Rejecti
 		case c.held[j] != nil && c.held[j].State != executor.Completed:
 			c.touch(c.held[j])
 			continue
-		case lacks != auction.Capacity{}:
+		case !lacks.IsZero():
 			reason = (&executor.CapacityError{GUID: item.GUID, Lacks: lacks}).Error()
 		}
 		if reason != "" {

@@ -250,7 +250,7 @@ func deployment(guid string) *lrp.Deployment {
 			MetricTags: map[string]lrp.MetricTag{"source_id": {Static: guid}}, ImageUsername: "u", ImagePassword: "p",
 		},
 		Definitions: map[string]lrp.Definition{
-			"d": {Resources: executor.Resources{MemoryMB: 64, DiskMB: 128, MaxPIDs: 32}, RunInfo: runInfo(), PlacementTags: []string{"ssd"}},
+			"d": {Resources: executor.Resources{MemoryMB: 64, DiskMB: 128, MaxPIDs: 32, Extra: executor.Amounts{"gpu": 2}}, RunInfo: runInfo(), PlacementTags: []string{"ssd"}},
 		},
 		ActiveDefinitionID: "d", ModificationTag: tag(0),
 	}
@@ -270,7 +270,7 @@ func pending(guid string) *task.Task {
 	return &task.Task{
 		GUID: guid, Domain: "domain", State: task.Pending,
 		Definition: task.Definition{
-			Resources: executor.Resources{MemoryMB: 64}, RunInfo: runInfo(), PlacementTags: []string{"ssd"},
+			Resources: executor.Resources{MemoryMB: 64, Extra: executor.Amounts{"gpu": 1}}, RunInfo: runInfo(), PlacementTags: []string{"ssd"},
 			ResultFile: "/tmp/result", CompletionCallbackURL: "https://example.com/done", Annotation: "for humans",
 		},
 		CreatedAt: begin, UpdatedAt: begin, ModificationTag: tag(0),

@@ -194,7 +194,7 @@ func TestASickCellGetsNoWorkUntilItHasRecovered(t *testing.T) {
 	w := newTown(t, 2, func(o *rep.Options) { o.SelfTest = test })
 	c := w.cells[0]
 	w.pass(5 * time.Minute)
-	if s, _ := c.State(w.ctx); s.Unhealthy || s.StartingContainers > 0 || s.Remaining != s.Total {
+	if s, _ := c.State(w.ctx); s.Unhealthy || s.StartingContainers > 0 || !s.Remaining.Equal(s.Total) {
 		t.Errorf("a healthy cell says %+v", s)
 	}
 	c.fault = func(op scripted.Op, _ string) error {
