@@ -1,6 +1,6 @@
 //go:build !unix
 
-package diego_test
+package system_test
 
 import "time"
 
