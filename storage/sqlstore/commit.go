@@ -12,8 +12,8 @@ import (
 	"github.com/diegosdk/diego/storage/sqlstore/internal/memory"
 )
 
-// maxGroup is the most commits that share a transaction, maxGroupBytes about
-// the most data.
+// maxGroup is the largest number of commits in one transaction, and
+// maxGroupBytes about the largest amount of their data.
 const (
 	maxGroup      = 256
 	maxGroupBytes = 4 << 20
@@ -21,9 +21,9 @@ const (
 
 // Commit implements storage.Store.
 //
-// Commits that come at the same time share a transaction. One that fails has
-// no part in it, and the others go on. When ctx ends while the transaction is
-// under way, the batch may still be committed.
+// Commits that come at the same time share a transaction. One that fails has no
+// effect on the others. If ctx ends during the transaction, the batch may still
+// be committed.
 func (s *Store) Commit(ctx context.Context, b storage.Batch) (storage.Cursor, error) {
 	if err := b.Check(); err != nil {
 		return 0, err
@@ -38,8 +38,8 @@ func (s *Store) Commit(ctx context.Context, b storage.Batch) (storage.Cursor, er
 	return it.cursor, it.err
 }
 
-// commitGroup commits a batch of the group, in as many transactions as it
-// takes.
+// commitGroup commits a batch of the group, in as many transactions as
+// necessary.
 func (s *Store) commitGroup(items []*item) {
 	for len(items) > 0 {
 		n, size := 0, 0
@@ -52,9 +52,9 @@ func (s *Store) commitGroup(items []*item) {
 	}
 }
 
-// commitTogether commits items in one transaction and tells their callers. It
-// returns those that have to wait for the next transaction, as they concern
-// what this one has written.
+// commitTogether commits items in one transaction and finishes them. It returns
+// those that have to wait for the next transaction, because they concern
+// records that this one has written.
 func (s *Store) commitTogether(items []*item) []*item {
 	a := &attempt{s: s, items: items}
 	err := s.retry(background, "committing", func() error { return s.onConn(s.write, a.onConnection) })
@@ -64,7 +64,7 @@ func (s *Store) commitTogether(items []*item) []*item {
 		a.remember()
 	}
 	if class, _ := s.d.ClassOf(err); err != nil && class != dialect.Transient && class != dialect.Lost && len(items) > 1 && a.doubt == nil {
-		// It may be the fault of one of them.
+		// One of them may be at fault.
 		for i := range items {
 			s.commitTogether(items[i : i+1])
 		}
@@ -117,8 +117,8 @@ func (a *attempt) remember() {
 type attempt struct {
 	s     *Store
 	items []*item
-	// doubt is the outcome of an earlier try whose connection was lost during
-	// the commit: it may be the truth.
+	// doubt is the outcome of an earlier try whose connection was lost during the
+	// commit; it may have happened.
 	doubt *outcome
 
 	// joined: the transaction is the caller's. Look-ups lock what they find, as
@@ -250,8 +250,8 @@ func (s *Store) beginCalls() []dialect.Call {
 	return calls
 }
 
-// errForgotten is a commit of which nobody knows whether it happened: what
-// would tell has left the log.
+// errForgotten says that it is unknown whether a commit happened, because the
+// events that would show it have left the log.
 var errForgotten = errors.New("the connection was lost while committing, and the log has since dropped the events that would tell whether it happened")
 
 // isNoTransaction reports whether a ROLLBACK failed because the transaction

@@ -12,11 +12,11 @@ import (
 	"github.com/diegosdk/diego/storage/sqlstore/internal/memory"
 )
 
-// This file holds what a transaction reads first, and what it decides from
-// that: which items go ahead.
+// This file has the first reads of a transaction, and the decision which items
+// go ahead.
 
-// lookups adds the statements that lock the log, and so keep every other
-// commit out, and read what the items are about.
+// lookups adds the statements that lock the log, and so keep every other commit
+// out, and read the records that the items concern.
 func (a *attempt) lookups(calls []dialect.Call) []dialect.Call {
 	q := &a.s.q
 	calls = append(calls,
@@ -124,8 +124,8 @@ func (a *attempt) resolveAll(ctx context.Context, q dialect.Querier) error {
 	return nil
 }
 
-// concernsWritten reports whether it looks at or writes what an item before it
-// writes in this transaction.
+// concernsWritten reports whether the item looks at or writes a record that an
+// earlier item of this transaction writes.
 func (a *attempt) concernsWritten(it *item) bool {
 	if len(a.written) == 0 {
 		return false
@@ -155,7 +155,7 @@ func (a *attempt) concernsWritten(it *item) bool {
 	return it.batch.RequestID != "" && is(storage.RecordKey{Kind: requestKey, GUID: it.batch.RequestID})
 }
 
-// refusal is why the item cannot be committed, or nil.
+// refusal returns why the item cannot be committed, or nil.
 func (a *attempt) refusal(it *item) error {
 	if id := it.batch.RequestID; id != "" {
 		if cursor, before := a.requests[id]; before {
@@ -185,8 +185,8 @@ func (a *attempt) refusal(it *item) error {
 	return nil
 }
 
-// quarantine makes sure that what the item moves away cannot be decoded, and
-// prepares the move.
+// quarantine checks that the record which the item moves away cannot be
+// decoded, and prepares the move.
 func (a *attempt) quarantine(ctx context.Context, q dialect.Querier, it *item) error {
 	s := a.s
 	for _, entry := range it.batch.Quarantine {

@@ -32,7 +32,7 @@ func (a *attempt) isPlain() bool {
 	return true
 }
 
-// isImpossible reports whether it names something that cannot be there.
+// isImpossible reports whether the item names something that cannot exist.
 func (it *item) isImpossible() bool {
 	return isImpossible(it.batch.Fence.Kind) || isImpossible(it.batch.Fence.Name) || slices.ContainsFunc(it.records, func(c change) bool {
 		return isImpossible(c.key.GUID) || isImpossible(c.key.DefinitionID)
@@ -46,8 +46,8 @@ func (it *item) goesOn() bool {
 	})
 }
 
-// guess accepts the items that have a part in a guess. It returns nil if they
-// make none.
+// guess accepts the items that take part in a guess. It returns nil if there is
+// nothing to guess.
 func (a *attempt) guess() *guess.Guess {
 	g := &guess.Guess{Token: a.token, Least: a.s.seen.Load(), Most: math.MaxInt64}
 	seen := make(map[storage.RecordKey]executor.ModificationTag, len(a.items))
@@ -96,8 +96,8 @@ func (a *attempt) guess() *guess.Guess {
 	return g
 }
 
-// contradicts reports whether another item has read another version of
-// something than this one, so that one of the two must fail.
+// contradicts reports whether another item has read another version of a record
+// than this one, so that one of the two must fail.
 func (it *item) contradicts(seen map[storage.RecordKey]executor.ModificationTag) bool {
 	return slices.ContainsFunc(it.records, func(r change) bool {
 		tag, known := seen[r.key]

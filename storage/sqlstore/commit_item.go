@@ -13,12 +13,12 @@ import (
 	"github.com/diegosdk/diego/storage/sqlstore/internal/memory"
 )
 
-// An item is one Commit on its way through a group. What needs no database is done before it gets there: checking,
-// encoding, encrypting.
+// An item is one Commit on its way through a group. Checking, encoding and
+// encrypting, which need no database, are done before.
 type item struct {
 	group.Ticket
 	batch storage.Batch
-	// origin is what the batch was decided from, if that came from memory.
+	// origin is what the batch was decided on, if that came from memory.
 	origin *memory.Origin
 	// records are the compare-and-swaps of the batch, in the order of
 	// storage.Batch.

@@ -7,7 +7,7 @@ import (
 	"github.com/diegosdk/diego/storage/sqlstore/internal/dialect"
 )
 
-// recordWrites adds the statements that write what was accepted, but for the
+// recordWrites adds the statements that write what was accepted, except the
 // events.
 func (a *attempt) recordWrites(calls []dialect.Call) []dialect.Call {
 	q := &a.s.q
@@ -69,8 +69,8 @@ func (a *attempt) sweep(calls []dialect.Call) []dialect.Call {
 	return calls
 }
 
-// sweepDue reports whether the last sweep is long ago, or was by a clock that has
-// been put back.
+// sweepDue reports whether the last sweep is long ago, or was by a clock that
+// has been set back since.
 func sweepDue(now, last int64) bool { return now-last > sweepEvery || now < last }
 
 // trimDue reports whether enough events were added for old ones to be deleted.
@@ -78,7 +78,7 @@ func (s *Store) trimDue() bool {
 	return s.trimmed < 0 || s.newest.Load()-s.trimmed > max(16, int64(s.options.Events)/16)
 }
 
-// swept notes that what sweep has added is done.
+// swept notes that the statements of sweep have run.
 func (a *attempt) swept() {
 	s := a.s
 	if a.trims {

@@ -14,27 +14,27 @@ import (
 	"github.com/diegosdk/diego/storage/sqlstore/internal/dialect"
 )
 
-// A process may stop, and a host or a network may vanish, between any two
-// statements. These bounds keep what such a client holds from anyone else, and
-// keep a client from waiting for a server that it cannot hear.
+// Between any two statements a process may stop, and a host or a network may
+// vanish. These limits free the locks of such a client, and keep a client from
+// waiting for a server that it cannot hear.
 const (
 	// MaxSilence is how long the server waits for the next statement of a
 	// transaction that may hold locks, before it ends the session: 4 s.
 	MaxSilence = dialect.MaxSilence
 	// MaxLockWait is how long a statement waits for one lock: 3 s. It is less than
-	// MaxSilence: the statements of clients that are gone leave the queue before
-	// the lock comes free, so they do not hold it one after another.
+	// MaxSilence, so that the statements of clients that are gone leave the queue
+	// before the lock comes free and do not take it one after another.
 	MaxLockWait = dialect.MaxLockWait
 	// MaxAnswer is how long a commit or the change of a lease waits for the
-	// server, 10 s: on a connection of Open's to read or write the next bytes, on
-	// one of the caller's altogether. Then it gives the connection up, and finds
-	// out on another one what came of it.
+	// server: 10 s. On a connection of Open it limits each wait for the next
+	// bytes, on one of the caller the whole operation. After that the store gives
+	// the connection up, and checks on another one what happened.
 	MaxAnswer = dialect.MaxAnswer
 )
 
 // pools are the connections of a store. On a server, commits and leases have
-// one each, so that it stays warm, and that neither lists nor a commit which
-// waits keep a lease from being renewed.
+// one each, so that it stays warm, and so that neither lists nor a waiting
+// commit keep a lease from being renewed.
 type pools struct {
 	write, lease, read *sql.DB
 	// schema is for migrations.
@@ -50,7 +50,7 @@ func (p pools) close() (err error) {
 	return err
 }
 
-// unanswered marks an error that came because ctx, which is one of onConn's, has
+// unanswered marks an error that came because ctx, a context of onConn, has
 // ended.
 func unanswered(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() == nil || errors.Is(err, dialect.ErrUnanswered) {
@@ -59,9 +59,9 @@ func unanswered(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", dialect.ErrUnanswered, err)
 }
 
-// onConn calls f with a connection of db. Open's connections bound each wait for
-// an answer themselves. Nothing need bound those of the caller's, so there f's
-// context does, and what does not heed it loses its connection.
+// onConn calls f with a connection of db. Open's connections limit each wait
+// for an answer themselves. The caller's may have no limit, so there f's
+// context has one, and an operation that ignores it loses its connection.
 func (s *Store) onConn(db *sql.DB, f func(ctx context.Context, c *sql.Conn) error) error {
 	ctx := background
 	if s.foreign {
@@ -102,7 +102,7 @@ func (s *Store) run(ctx context.Context, c *sql.Conn, calls []dialect.Call) erro
 	return unanswered(ctx, dialect.RunEach(ctx, c, calls))
 }
 
-// A pool runs reads on whatever connection is free, prepared if that pays.
+// A pool runs reads on any free connection, prepared if that pays.
 type pool struct {
 	db      *sql.DB
 	prepare bool
@@ -111,7 +111,7 @@ type pool struct {
 	known map[string]*sql.Stmt
 }
 
-// maxPrepared bounds the statements that a pool keeps prepared.
+// maxPrepared limits the statements that a pool keeps prepared.
 const maxPrepared = 256
 
 func (p *pool) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
@@ -129,7 +129,7 @@ func (p *pool) ExecContext(ctx context.Context, query string, args ...any) (sql.
 	return p.db.ExecContext(ctx, query, args...)
 }
 
-// stmt is the prepared statement, or nil if it is not to be prepared.
+// stmt returns the prepared statement, or nil if it should not be prepared.
 func (p *pool) stmt(ctx context.Context, query string) (*sql.Stmt, error) {
 	if !p.prepare {
 		return nil, nil
@@ -166,8 +166,8 @@ func (p *pool) close() {
 	p.known = nil
 }
 
-// checkBounds makes sure that the connections which commit have the settings
-// that Open asked for: something between the store and the server may drop them.
+// checkBounds checks that the connections for commits have the settings that
+// Open asked for: a pooler between the store and the server may drop them.
 func (s *Store) checkBounds(ctx context.Context) error {
 	var got, want [3]string
 	switch s.d.Dir {
@@ -201,7 +201,8 @@ func (s *Store) checkBounds(ctx context.Context) error {
 	return nil
 }
 
-// unbounded is the error for a session that has not got what the store has set.
+// unbounded is the error for a session without the settings that the store has
+// made.
 func unbounded(d *dialect.Dialect, got, want [3]string) error {
 	advice := "connect to the server itself, or through a proxy that keeps the settings of a session"
 	if d.Dir == "postgres" {

@@ -255,7 +255,7 @@ func TestContract(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, dsn string) { storagetest.Run(t, opener(dsn, Options{})) })
 }
 
-// The whole contract once, and on each database whatever is read of what was
+// The whole contract once, and on each database all that is read of what was
 // written in any order.
 func TestContractWithEncryption(t *testing.T) {
 	storagetest.Run(t, opener(databases[0].database(t), Options{Keys: testKeys("a")}))

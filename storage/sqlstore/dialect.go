@@ -8,7 +8,7 @@ import (
 	"github.com/diegosdk/diego/storage/sqlstore/internal/dialect"
 )
 
-// A Dialect is one of the databases that the package speaks to.
+// A Dialect is one of the databases that the package supports.
 type Dialect uint8
 
 // The dialects.
@@ -43,7 +43,7 @@ func (d Dialect) fragments() *dialect.Dialect {
 	return nil
 }
 
-// An Error is what the database, or its driver, has said.
+// An Error is an error of the database or its driver.
 type Error struct {
 	// Op is what the store was doing.
 	Op string
@@ -59,7 +59,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("sqlstore: %s: %v; %s", e.Op, e.Err, e.Hint)
 }
 
-// Unwrap gives the driver's error.
+// Unwrap returns the driver's error.
 func (e *Error) Unwrap() error { return e.Err }
 
 // explain wraps an error of the driver; nil stays nil.

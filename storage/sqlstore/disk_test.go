@@ -124,7 +124,7 @@ func TestADiskThatIsReallyFullLosesNothingThatWasAcknowledged(t *testing.T) {
 	}
 }
 
-// PostgreSQL gives up when it cannot write its log. Whoever commits sees
+// PostgreSQL gives up when it cannot write its log. A caller that commits sees
 // nothing of that, if there is room and a server again in time.
 func TestAServerThatEndsWithItsDiskFullIsWaitedFor(t *testing.T) {
 	server := testdb.StartPostgresOnSmallDisk(t)

@@ -376,7 +376,7 @@ func TestADeadlockIsNotSeen(t *testing.T) {
 				t.Fatal(err)
 			}
 			if d.dialect == PostgreSQL {
-				// PostgreSQL ends whoever notices first; let that be the store.
+				// PostgreSQL ends the session that notices first; let that be the store's.
 				if _, err := tx.Exec("SET deadlock_timeout = '1min'"); err != nil {
 					t.Fatal(err)
 				}
@@ -410,7 +410,7 @@ func awaitLockWait(t *testing.T, s *Store) {
 	if s.d.Dir == "postgres" {
 		query = "SELECT COUNT(*) FROM pg_locks WHERE NOT granted"
 	}
-	// MariaDB shows nothing new to whoever looks more than ten times a second.
+	// MariaDB shows nothing new to a client that looks more than ten times a second.
 	ticker := time.NewTicker(150 * time.Millisecond)
 	defer ticker.Stop()
 	for range 200 {
@@ -570,7 +570,7 @@ func TestAPoolOfOneConnectionIsEnough(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			// Even whoever commits while they range over a list goes on.
+			// Even a caller that commits while it ranges over a list goes on.
 			for r, err := range s.ActualLRPs(ctx, storage.ActualLRPFilter{}) {
 				if err == nil {
 					_, err = s.Commit(ctx, storage.Batch{ActualLRPs: []lrp.Write{{Before: &r}}})

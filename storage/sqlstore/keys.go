@@ -15,10 +15,10 @@ import (
 )
 
 // Keys encrypt the columns that hold what runs, routes and addresses:
-// definitions, settings, tasks, ActualLRPs and events, with AES-GCM. Each
-// value carries the label of its key. Values that are not encrypted stay
-// legible, so that keys can be added to a store that has data; [Store.Rotate]
-// then encrypts what is there.
+// definitions, settings, tasks, ActualLRPs and events, with AES-GCM. Each value
+// carries the label of its key. Values that are not encrypted stay readable, so
+// keys can be added to a store that has data; [Store.Rotate] then encrypts that
+// data.
 type Keys struct {
 	// Active is the label of the key that encrypts; the others only decrypt.
 	// If it is empty, nothing new is encrypted.
@@ -28,11 +28,11 @@ type Keys struct {
 	Secrets map[string][]byte
 }
 
-// ErrKey is what every [KeyError] wraps.
+// Every [KeyError] wraps ErrKey.
 var ErrKey = errors.New("no such encryption key")
 
-// A KeyError says that data cannot be decrypted for lack of a key. It is no
-// ErrCorrupt: the data is fine, and nothing may move it away.
+// A KeyError says that data cannot be decrypted because a key is missing. It is
+// not ErrCorrupt: the data is fine, and nothing may move it away.
 type KeyError struct {
 	Label string
 	// Why says what is wrong with the key of that label, if there is one.
@@ -50,9 +50,9 @@ func (e *KeyError) Error() string {
 // Unwrap makes errors.Is(err, ErrKey) true.
 func (e *KeyError) Unwrap() error { return ErrKey }
 
-// sealedVersion begins what is encrypted, as storage's codec begins with its
-// own versions: then follow the label's length, the label, the nonce and the
-// ciphertext.
+// sealedVersion is the first byte of encrypted data, as storage's codec begins
+// with a version byte. Then follow the label's length, the label, the nonce and
+// the ciphertext.
 const sealedVersion = 0xE5
 
 const maxLabel = 64
@@ -63,8 +63,8 @@ type sealer struct {
 	ciphers map[string]cipher.AEAD
 }
 
-// newSealer checks the keys, and that each label means the key that it meant
-// before: a wrong key would make every record look damaged.
+// newSealer checks the keys, and that each label still has the same key: with a
+// wrong key every record would look damaged.
 func (s *Store) newSealer(ctx context.Context, keys *Keys) (*sealer, error) {
 	out := &sealer{}
 	if keys == nil {
@@ -89,8 +89,8 @@ func (s *Store) newSealer(ctx context.Context, keys *Keys) (*sealer, error) {
 	return out, s.prove(ctx, out)
 }
 
-// prove looks at the proof that the store has of each key, and leaves one of
-// new keys.
+// prove checks the keys against the proofs in the store, and stores a proof of
+// each new key.
 func (s *Store) prove(ctx context.Context, keys *sealer) error {
 	for _, label := range slices.Sorted(maps.Keys(keys.ciphers)) {
 		prover := sealer{active: label, ciphers: keys.ciphers}
@@ -98,7 +98,7 @@ func (s *Store) prove(ctx context.Context, keys *sealer) error {
 		if err == nil && proof == nil {
 			insert := s.d.Rebind("INSERT INTO " + s.table("sealing_keys") + " (label, proof) VALUES (?, ?)")
 			_, insertErr := s.write.ExecContext(ctx, insert, label, prover.seal([]byte(label), []byte("key")))
-			// Another process may have been faster: its proof counts.
+			// If another process was faster, its proof counts.
 			if proof, err = s.proof(ctx, label); err == nil && proof == nil {
 				err = insertErr
 			}
@@ -121,9 +121,9 @@ func (s *Store) proof(ctx context.Context, label string) (proof []byte, err erro
 	return proof, dialect.ScanAll(rows, func(r *sql.Rows) error { return r.Scan(&proof) })
 }
 
-// SealedWith are the labels of the keys with which data may be encrypted, in
-// order: of all with which the store was ever opened. There are none once
-// [Store.Rotate] has decrypted everything.
+// SealedWith lists, in order, the labels of all keys with which data may be
+// encrypted: all with which the store was ever opened. After [Store.Rotate] has
+// decrypted everything the list is empty.
 func (s *Store) SealedWith(ctx context.Context) (labels []string, err error) {
 	rows, err := s.write.QueryContext(ctx, "SELECT label FROM "+s.table("sealing_keys"))
 	if err != nil {
@@ -139,14 +139,14 @@ func (s *Store) SealedWith(ctx context.Context) (labels []string, err error) {
 	return labels, err
 }
 
-// forgetKeys takes away the proofs of all keys.
+// forgetKeys deletes the proofs of all keys.
 func (s *Store) forgetKeys(ctx context.Context) error {
 	_, err := s.write.ExecContext(ctx, "DELETE FROM "+s.table("sealing_keys"))
 	return err
 }
 
-// seal encrypts data, which belongs to where it is: moved to another record,
-// it does not decrypt.
+// seal encrypts data and binds it to where: moved to another record, it cannot
+// be decrypted.
 func (k *sealer) seal(data, where []byte) []byte {
 	if k.active == "" {
 		return data
@@ -171,8 +171,8 @@ func sealedLabel(data []byte) (label string, rest []byte) {
 	return string(data[2:n]), data[n:]
 }
 
-// open decrypts data, unless it is not encrypted. A *KeyError is for lack of
-// the key; any other error means that the data is damaged.
+// open decrypts data, unless it is not encrypted. A *KeyError means that the
+// key is missing; any other error means that the data is damaged.
 func (k *sealer) open(data, where []byte) ([]byte, error) {
 	label, rest := sealedLabel(data)
 	if label == "" {

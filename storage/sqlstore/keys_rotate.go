@@ -11,23 +11,24 @@ import (
 	"github.com/diegosdk/diego/storage/sqlstore/internal/tables"
 )
 
-// Rotation is what [Store.Rotate] has done.
+// Rotation is the result of [Store.Rotate].
 type Rotation struct {
-	// Rows is how many rows it has encrypted anew.
+	// Rows is the number of rows that were encrypted again.
 	Rows int
-	// Skipped is how many it could not decrypt. They are as they were.
+	// Skipped is the number of rows that could not be decrypted. They are
+	// unchanged.
 	Skipped int
 }
 
-// Rotate encrypts with Keys.Active whatever is encrypted with another key or
-// not at all (or decrypts it, if no key is active). It works in small
-// transactions beside everything else, and may be interrupted and called again
+// Rotate encrypts with Keys.Active all data that is encrypted with another key
+// or not at all (or decrypts it, if no key is active). It works in small
+// transactions beside everything else. It may be interrupted and called again
 // at any time: what is done stays done.
 //
-// Once it has succeeded, in a time when every process has the new Keys.Active,
-// no data needs the other keys, and without an active key the store may be
-// opened without any. The error is the first *KeyError or
-// *storage.CorruptError of the rows that it had to skip, or one that ended it.
+// Once it has succeeded while every process had the new Keys.Active, no data
+// needs the other keys; without an active key the store may then be opened
+// without any. The error is the first *KeyError or *storage.CorruptError of the
+// rows that it had to skip, or one that ended it.
 func (s *Store) Rotate(ctx context.Context) (Rotation, error) {
 	var done Rotation
 	var skipped error

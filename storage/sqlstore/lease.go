@@ -18,15 +18,15 @@ import (
 	"github.com/diegosdk/diego/storage/sqlstore/internal/group"
 )
 
-// Leases change without the lock of the log, so that a process that holds that one
+// Leases change without the lock of the log, so a process that holds that lock
 // keeps no leader from being replaced. A change reads the lease, decides, and
 // writes it in one round trip if the lease still is what was read; otherwise it
-// begins anew. Nothing is locked while a client thinks. A commit with a fence
+// starts again. Nothing is locked while a client thinks. A commit with a fence
 // locks the lease that it names until its end, so the commit and an acquisition
-// that fences it off are never under way at once.
+// that fences it off never run at once.
 //
-// A transaction of the store's locks the row of the forgotten leases first, then
-// leases, in the order of their names, and never the log.
+// A transaction of the store first locks the row of the deleted leases, then
+// leases in the order of their names, and never the log.
 
 type leaseVerb uint8
 
@@ -52,12 +52,12 @@ type leaseID struct{ kind, name string }
 // maxLeases is how many leases change in one transaction.
 const maxLeases = 64
 
-// A leaseRow is a lease as it is stored. It has no owner after a release, and
-// the release is when it expired.
+// A leaseRow is a stored lease. After a release it has no owner, and its expiry
+// is the time of the release.
 //
-// The row without kind, name and owner is that of all leases which the store
-// has forgotten, or may have lost when its log went back: its epoch is at least
-// the greatest of theirs. What is acquired begins above it, so no epoch comes
+// The row without kind, name and owner stands for all leases that the store has
+// deleted, or may have lost with the newest events: its epoch is at least the
+// greatest of theirs. Every new epoch begins above it, so no epoch is used
 // twice.
 type leaseRow struct {
 	owner   string
@@ -106,10 +106,10 @@ func newLeaseChange(verb leaseVerb, l storage.Lease, ttl time.Duration) (*leaseC
 	return &leaseChange{Ticket: group.NewTicket(), verb: verb, lease: l, ttl: ttl}, nil
 }
 
-// changeLeases makes the changes of a batch and tells their callers. Each of
-// them may be repeated: the same owner acquires and renews again and again. So a
-// lost connection leaves no doubt, and what was lost with it comes to nothing
-// should it reach the server after all, as the lease has another version by then.
+// changeLeases makes the changes of a batch and finishes its members. Each
+// change is idempotent: the same owner acquires and renews again and again. So
+// a lost connection leaves no doubt. If a lost statement reaches the server
+// later, it does nothing, because the lease has another version by then.
 func (s *Store) changeLeases(batch []*leaseChange) {
 	slices.SortFunc(batch, func(a, b *leaseChange) int {
 		return cmp.Or(strings.Compare(a.lease.Kind, b.lease.Kind), strings.Compare(a.lease.Name, b.lease.Name))
@@ -142,11 +142,11 @@ func (s *Store) changeLeases(batch []*leaseChange) {
 	}
 }
 
-// errLeaseMoved is a lease that has changed after it was read.
+// errLeaseMoved says that a lease has changed after it was read.
 const errLeaseMoved = dialect.TransientError("others are changing the lease")
 
-// A leaseTransaction is how leases are changed: in a transaction of the store's
-// or in one of the caller's.
+// A leaseTransaction changes leases, in a transaction of the store or of the
+// caller.
 type leaseTransaction struct {
 	s          *Store
 	run        func([]dialect.Call) error
@@ -155,8 +155,7 @@ type leaseTransaction struct {
 	sweeps     bool
 }
 
-// change makes those changes that nothing gets in the way of, and returns the
-// others.
+// change makes the changes that meet no conflict, and returns the others.
 func (t *leaseTransaction) change(changes []*leaseChange) (waiting []*leaseChange, err error) {
 	var newest, oldest, gap, now int64
 	seen := t.s.seen.Load()
@@ -240,8 +239,8 @@ func (r *leaseRow) equal(other *leaseRow) bool {
 	return r != nil && r.owner == other.owner && r.epoch == other.epoch && r.expires == other.expires && bytes.Equal(r.value, other.value)
 }
 
-// writeLease writes a lease, if it and the row of the forgotten ones are what was
-// found.
+// writeLease writes a lease, if it and the row of the deleted leases are still
+// what was read.
 func (q *queries) writeLease(id leaseID, found leaseRows, row *leaseRow) dialect.Call {
 	if before := found[id]; before != nil {
 		return dialect.Call{Query: q.updateLease, Args: []any{row.owner, row.epoch, row.expires, row.value, id.kind, id.name, before.epoch, before.expires}}
@@ -249,8 +248,8 @@ func (q *queries) writeLease(id leaseID, found leaseRows, row *leaseRow) dialect
 	return dialect.Call{Query: q.insertLease, Args: []any{id.kind, id.name, row.owner, row.epoch, row.expires, row.value, found[leaseID{}].epoch}}
 }
 
-// sweepLeases adds statements, now and then, that delete the leases which ended
-// long ago.
+// sweepLeases adds statements, now and then, that delete leases that ended long
+// ago.
 func (s *Store) sweepLeases(calls []dialect.Call, now int64) []dialect.Call {
 	if !sweepDue(now, s.leasesSwept) {
 		return calls
@@ -265,8 +264,8 @@ func (s *Store) sweptLeases(now int64) {
 	}
 }
 
-// apply decides about the change, with the row of the lease, if it has one,
-// and that of the forgotten leases. It returns the row to write, or nil.
+// apply decides about the change, given the row of the lease, if any, and that
+// of the deleted leases. It returns the row to write, or nil.
 func (c *leaseChange) apply(row, forgotten *leaseRow, now int64) (*leaseRow, error) {
 	l := &c.lease
 	if c.verb == acquire {

@@ -12,26 +12,25 @@ import (
 	"github.com/diegosdk/diego/storage/sqlstore/internal/dialect"
 )
 
-// This file finds out that the log may have gone back to an earlier moment, and
-// leaves a storage.Gap then: when a store is opened on tables that were there
-// before, when a connection leads to another server than the one before or to
-// one that was started anew, and when the log ends below what this process has
-// seen.
+// This file detects that the log may have lost events, and then leaves a
+// storage.Gap: when a store is opened on existing tables, when a connection
+// leads to another server than before or to one that was restarted, and when
+// the log ends below an event that this process has seen.
 
 // A knownServer is the server behind the connections that write.
 type knownServer struct {
 	mu       sync.Mutex
 	identity string
-	// connections are those of the driver that lead to it.
+	// connections are the driver's connections to it.
 	connections map[any]struct{}
 }
 
-// maxKnown bounds the connections that are known. Some of them have ended.
+// maxKnown limits the known connections. Some of them have ended.
 const maxKnown = 256
 
-// identify makes sure, before a connection writes for the first time, that its
-// server is the one that the store knows. If it is another one, the log may have
-// gone back.
+// identify checks, before a connection writes for the first time, that its
+// server is the one that the store knows. If it is another one, the log may
+// have lost events.
 func (s *Store) identify(ctx context.Context, c *sql.Conn) error {
 	if s.q.identity == "" {
 		return nil
@@ -71,8 +70,8 @@ func (s *Store) identify(ctx context.Context, c *sql.Conn) error {
 	return nil
 }
 
-// moved reports whether the server is another one than the store knows, and
-// which. The first one is not.
+// moved reports whether the server differs from the one that the store knows,
+// and which it is. The first server does not count as different.
 func (s *Store) moved(ctx context.Context, q dialect.Querier) (moved bool, identity string, err error) {
 	if s.q.identity == "" {
 		return false, "", nil
@@ -115,7 +114,7 @@ func (s *Store) leaveGap(ctx context.Context, c *sql.Conn) error {
 }
 
 // writeGap locks the log between begin and end, and adds a gap and the event
-// that ends it. Gaps may be merged then.
+// that ends it. It may merge older gaps.
 func (s *Store) writeGap(run func([]dialect.Call) error, begin, end []dialect.Call) error {
 	var newest, oldest, now int64
 	var gaps []storage.Gap
@@ -178,7 +177,7 @@ func (s *Store) readGaps(gaps *[]storage.Gap) dialect.Call {
 	}}
 }
 
-// saw notes how far the log was seen to reach.
+// saw notes the newest event that was seen.
 func (s *Store) saw(newest int64) {
 	for {
 		seen := s.seen.Load()
@@ -188,5 +187,5 @@ func (s *Store) saw(newest int64) {
 	}
 }
 
-// errShorter is a log that ends before what this process has seen of it.
+// errShorter says that the log ends before an event that this process has seen.
 const errShorter = dialect.TransientError("the log of events has become shorter")

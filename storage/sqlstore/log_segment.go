@@ -5,7 +5,8 @@ import (
 	"errors"
 )
 
-// The data of a segment is each event's length as a varint and its encoding.
+// The data of a segment is, for each event, its length as a varint and its
+// encoding.
 
 func appendEvent(dst, data []byte) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(data))), data...)
@@ -13,7 +14,7 @@ func appendEvent(dst, data []byte) []byte {
 
 var errSegment = errors.New("the segment of the log is damaged")
 
-// cutBytes takes the first event off a segment.
+// cutBytes splits the first event off a segment.
 func cutBytes(data []byte) (first, rest []byte, err error) {
 	n, width := binary.Uvarint(data)
 	if width <= 0 || n > uint64(len(data)-width) {

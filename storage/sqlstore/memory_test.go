@@ -308,7 +308,7 @@ func TestASlotThatCannotBeIsNotTakenForTheDeployment(t *testing.T) {
 	}
 }
 
-// Whoever has left does not look at what is still being read for him.
+// A caller that has left does not look at what is still being read for it.
 func TestAReadThatItsCallerHasLeftIsNotRemembered(t *testing.T) {
 	s := mustOpen(t, ":memory:", Options{})
 	desire(t, s, "web", 1)

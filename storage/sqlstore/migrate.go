@@ -33,8 +33,8 @@ type Migration struct {
 	SQL string
 }
 
-// Migrations are all migrations in order, with the tables' prefix filled in
-// (empty means the default), for those who run SQL of others themselves. Open
+// Migrations lists all migrations in order, with the tables' prefix filled in
+// (empty means the default), for operators who run migrations themselves. Open
 // and New then find nothing to do.
 func Migrations(d Dialect, prefix string) ([]Migration, error) {
 	f := d.fragments()
@@ -90,11 +90,11 @@ func (m *Migration) statements() []string {
 	return out
 }
 
-// ErrSchema is what every [SchemaError] wraps.
+// Every [SchemaError] wraps ErrSchema.
 var ErrSchema = errors.New("the schema has another version")
 
-// A SchemaError says that the database's schema is none that this release works
-// with.
+// A SchemaError says that this release does not work with the database's
+// schema.
 type SchemaError struct {
 	Found, Want int
 }

@@ -19,38 +19,38 @@ import (
 	"github.com/diegosdk/diego/storage/sqlstore/internal/dialect"
 )
 
-// Options of [Open] and [New]. Nil means the zero value, and that the
+// Options of [Open] and [New]. Nil means the zero value, which has the
 // documented defaults.
 type Options struct {
 	// Prefix begins the name of every table and index: at most 32 lower-case
 	// letters, digits and underscores, a letter first (default "diego_").
 	Prefix string
-	// NoMigrations leaves the schema to somebody else. One that is too old is
+	// NoMigrations leaves the schema to the caller. A schema that is too old is
 	// then a *SchemaError. See [Migrations].
 	NoMigrations bool
 	// Events is how many of the newest events the log holds (default 100,000).
 	// Their rows are deleted some time later, many at once.
 	Events int
-	// Requests is how long request ids are remembered at least (default 1 h,
-	// which is also the least).
+	// Requests is how long request ids are remembered, at least (default 1 h,
+	// which is also the minimum).
 	Requests time.Duration
-	// RetryFor bounds how long a read or a commit goes on trying while the
-	// database is busy, restarts or cannot be reached (default 15 s).
+	// RetryFor is how long a read or a commit keeps trying while the database is
+	// busy, restarts or cannot be reached (default 15 s).
 	RetryFor time.Duration
-	// Keys encrypt what is secret in the tables. Nil encrypts nothing.
+	// Keys encrypt the secret parts of the tables. Nil encrypts nothing.
 	Keys *Keys
 	// Remember is how many slots and deployments are kept in memory so that a
 	// step need not read them (default 65,536, of less than 1 KiB each; none if
 	// negative). It helps while one process does most of the commits, as a
 	// leader does.
 	Remember int
-	// OneByOne sends one statement at a time, for poolers between the store
-	// and a PostgreSQL server that know nothing of SQL's PREPARE.
+	// OneByOne sends one statement at a time, for poolers between the store and a
+	// PostgreSQL server that do not support SQL's PREPARE.
 	OneByOne bool
-	// OneNode says that all processes which use the database write through one
-	// and the same node of a Galera cluster, or of a MySQL group with several
-	// primaries, until that node is gone. Without it such a server is refused
-	// with [ErrSeveralNodes], as commits on two nodes corrupt the records. In a
+	// OneNode says that all processes with this database write through one and the
+	// same node of a Galera cluster, or of a MySQL group with several primaries,
+	// until that node is gone. Without it such a server is refused with
+	// [ErrSeveralNodes], because commits on two nodes corrupt the records. In a
 	// DSN it is one_node=true.
 	OneNode bool
 
@@ -58,23 +58,23 @@ type Options struct {
 	// (default 16). One of them is for commits and, on a server, one for leases.
 	MaxConns int
 	// FullSync makes SQLite flush each commit to the disk. Without it a commit
-	// survives the end of the process however that comes, but a power cut may
-	// undo the newest commits, in order. In a DSN _synchronous, which is NORMAL,
-	// FULL or EXTRA, takes its place.
+	// survives any end of the process, but a power cut may undo the newest
+	// commits, in order. In a DSN _synchronous, which is NORMAL, FULL or EXTRA,
+	// replaces it.
 	FullSync bool
 	// BusyTimeout is how long SQLite waits for other processes in one
 	// statement (default 5 s).
 	BusyTimeout time.Duration
-	// Logger gets a line for each file of a SQLite database that Open has closed
-	// to other users, or could not (default none).
+	// Logger gets a line for each file of a SQLite database that Open has made
+	// private, or could not (default none).
 	Logger *slog.Logger
 
 	// clock replaces the dialect's in tests: %s is where that was.
 	clock string
 }
 
-// ErrSeveralNodes says that the server is one of several nodes which take writes,
-// and that nobody has said that one of them takes all of the store's.
+// ErrSeveralNodes says that the server is one of several nodes that take
+// writes, and that OneNode is not set.
 var ErrSeveralNodes = dialect.ErrSeveralNodes
 
 // DefaultRetryFor is the default of Options.RetryFor.
@@ -157,14 +157,14 @@ func Open(ctx context.Context, dsn string, o *Options) (*Store, error) {
 	return open(ctx, opts)
 }
 
-// CheckDSN says whether Open can make sense of a data source name. It opens
-// nothing. The error says what would be right; it never has the password.
+// CheckDSN checks that Open understands a data source name. It opens nothing.
+// The error says what would be right; it never contains the password.
 func CheckDSN(dsn string) error {
 	_, err := parse(dsn)
 	return err
 }
 
-// parse says how the store is opened that a data source name leads to.
+// parse returns how to open the store of a data source name.
 func parse(dsn string) (open func(context.Context, Options) (*Store, error), err error) {
 	scheme, rest, _ := strings.Cut(dsn, ":")
 	switch {
@@ -215,8 +215,8 @@ func server[C driver.Connector](d *dialect.Dialect, connect func(dialect.Access)
 	}
 }
 
-// errDSN gives the driver's reason, but never repeats the data source name: it
-// has a password.
+// errDSN gives the driver's reason, but never repeats the data source name,
+// because that has a password.
 func errDSN(database, want, dsn string, err error) error {
 	reason := ""
 	var whole *url.Error
@@ -256,16 +256,16 @@ func opened(ctx context.Context, d *dialect.Dialect, p pools, opts Options) (*St
 // New makes a store of a database that the caller has opened, and migrates its
 // tables. Close leaves db open.
 //
-// A View or a list takes a connection of db while it lasts, a commit another:
-// whoever commits while they range over a list needs two connections. If db
-// may have one only, the lists of the Store itself are read to their end
-// before their first value comes, and a commit within a View waits until its
-// context ends, or fails when it has waited for about Options.RetryFor.
+// A View or a list takes a connection of db while it lasts, and a commit takes
+// another: a caller that commits while it ranges over a list needs two
+// connections. If db may have only one, the lists of the Store itself are read
+// to their end before they yield, and a commit within a View waits until its
+// context ends, or fails after about Options.RetryFor.
 //
-// [Dialect] lists the drivers; New refuses a database of another one. On
+// [Dialect] lists the drivers; New refuses a database with another one. On
 // PostgreSQL a commit takes fewer round trips through github.com/lib/pq than
-// through pgx, and on MySQL if the driver was told
-// interpolateParams=true&multiStatements=true, which Open does. On SQLite set
+// through pgx; on MySQL it takes fewer with
+// interpolateParams=true&multiStatements=true, which Open sets. On SQLite set
 // the journal to WAL, or readers and writers will wait for one another.
 func New(db *sql.DB, d Dialect, o *Options) (*Store, error) {
 	opts, err := o.withDefaults()
@@ -292,12 +292,12 @@ func New(db *sql.DB, d Dialect, o *Options) (*Store, error) {
 	return build(context.Background(), f, pools{write: db, lease: db, read: db, schema: db}, opts, nil)
 }
 
-// driverTimeout bounds what New asks the database about its driver.
+// driverTimeout limits New's questions to the database about its driver.
 const driverTimeout = 10 * time.Second
 
-// checkDriver refuses a driver whose errors the dialect cannot read: the store
-// could not tell a conflict from a lost connection. It reads a table that does
-// not exist, which every driver must complain about.
+// checkDriver refuses a driver whose errors the dialect cannot read, because
+// the store could not distinguish a conflict from a lost connection. It reads a
+// table that does not exist, for which every driver must return an error.
 func checkDriver(d *dialect.Dialect, db *sql.DB, prefix string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), driverTimeout)
 	defer cancel()
@@ -306,14 +306,14 @@ func checkDriver(d *dialect.Dialect, db *sql.DB, prefix string) error {
 	}
 	err := dialect.QueryRow(ctx, db, "SELECT 1 FROM "+prefix+"no_such_table")
 	if class, _ := d.ClassOf(err); err == nil || d.FromHere(err) || class == dialect.Lost || ctx.Err() != nil {
-		return nil // whatever it is, opening the store will say so
+		return nil // opening the store will say what is wrong
 	}
 	return fmt.Errorf("sqlstore: the driver %T is not supported for %s, as its errors cannot be told apart; open the database with %s (the driver said: %w)",
 		db.Driver(), d.Name, d.Drivers, err)
 }
 
-// joins reports whether the driver takes several statements at once and gives
-// all their results. A connection that is lost meanwhile does not say.
+// joins reports whether the driver takes several statements at once and returns
+// all their results. If the connection is lost meanwhile, it returns an error.
 func joins(d *dialect.Dialect, db *sql.DB) (joined bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), driverTimeout)
 	defer cancel()
@@ -332,9 +332,9 @@ func joins(d *dialect.Dialect, db *sql.DB) (joined bool, err error) {
 	return joined, nil // what else is wrong is that the driver takes one statement only
 }
 
-// openMemory is a file that only this Store has, in memory where the system
-// has a place for that: SQLite's own databases in memory let readers and
-// writers wait for one another.
+// openMemory opens a file that only this Store has, in memory if the system has
+// a place for that: with SQLite's own databases in memory, readers and writers
+// wait for one another.
 func openMemory(ctx context.Context, opts Options) (*Store, error) {
 	base := ""
 	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
@@ -354,8 +354,8 @@ func openMemory(ctx context.Context, opts Options) (*Store, error) {
 	return s, nil
 }
 
-// openFile opens a SQLite file: one connection writes, others read. after is
-// called when the store is closed.
+// openFile opens a SQLite file: one connection writes, and others read. after
+// is called when the store is closed.
 func openFile(ctx context.Context, file dialect.SQLiteFile, opts Options, after func() error) (*Store, error) {
 	dialect.KeepPrivate(file.Path, file.Mode, opts.Logger)
 	writer, reader := file.Connectors(opts.BusyTimeout, opts.FullSync)

@@ -37,7 +37,7 @@ func touch(t *testing.T, s *Store) {
 }
 
 func TestTheFilesOfASQLiteDatabaseAreTheirOwnersAlone(t *testing.T) {
-	// Whatever the process lets others have by default.
+	// The default permissions of the process do not matter.
 	before := syscall.Umask(0)
 	defer syscall.Umask(before)
 	path := filepath.Join(t.TempDir(), "diego.db")

@@ -39,8 +39,8 @@ type queries struct {
 	asideTask                                  string
 }
 
-// lrpChanges are what can change in a record that stays on its cell: the index
-// of the cells is left alone.
+// lrpChanges are the columns that can change in a record that stays on its
+// cell; the index by cell is not touched.
 var lrpChanges = []string{"domain", "state", "tag_epoch", "tag_index", "data"}
 
 func (s *Store) newQueries() queries {
@@ -132,8 +132,9 @@ func (s *Store) newQueries() queries {
 	return q
 }
 
-// insertLease is a statement that adds a lease if there is none and if the row of
-// the forgotten ones has an epoch. It waits for a transaction that forgets leases.
+// insertLease is a statement that adds a lease if there is none and if the row
+// of the deleted leases has an epoch. It waits for a transaction that deletes
+// leases.
 func insertLease(d *dialect.Dialect, table string) string {
 	columns := tables.Leases.Columns()
 	values := make([]string, len(columns))

@@ -22,7 +22,7 @@ type reader struct {
 	at dialect.Querier
 	// moment is the time of a View.
 	moment time.Time
-	// mu is held during a query, as lists read ahead. It is nil without at.
+	// mu is held during a query, because lists read ahead. It is nil without at.
 	mu   *sync.Mutex
 	over bool
 }
@@ -30,7 +30,7 @@ type reader struct {
 var errOver = errors.New("sqlstore: the View is over")
 
 // query runs one statement on its own. On a connection of the store it is
-// tried again if need be.
+// repeated if necessary.
 func (r *reader) query(ctx context.Context, op string, f func(dialect.Querier) error) error {
 	if err := r.s.usable(ctx); err != nil {
 		return err
@@ -147,9 +147,9 @@ type entry[T any] struct {
 // A page reads the next part of a list, and whether it was the last.
 type page[T any] func(ctx context.Context, q dialect.Querier) (entries []entry[T], last bool, err error)
 
-// list makes a list of pages, which all see one moment. While the caller looks
-// at one page the next one is read. whole says that a first page which is the
-// last is one statement, and so sees one moment by itself.
+// list makes a list of pages, which all see one moment. While the caller uses
+// one page, the next one is read. whole says that a single page is one
+// statement, and so sees one moment by itself.
 func list[T any](ctx context.Context, r *reader, op string, whole bool, begin func() page[T]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var zero T

@@ -14,8 +14,8 @@ import (
 	"github.com/diegosdk/diego/storage/sqlstore/internal/tables"
 )
 
-// bareDeployment makes a deployment of its columns. The deployment is never
-// nil; the error says that a column has a value that it cannot have.
+// bareDeployment makes a deployment from its columns. The deployment is never
+// nil; the error says that a column has an impossible value.
 func bareDeployment(guid, domain string, strategy, instances int64, active, healthy string, epoch, index int64, others []byte) (*lrp.Deployment, error) {
 	d := &lrp.Deployment{
 		ProcessGUID: guid, Domain: domain, UpdateStrategy: lrp.UpdateStrategy(strategy),
@@ -48,7 +48,7 @@ type deploymentScanner struct {
 
 func (x *deploymentScanner) bare() (e entry[*lrp.Deployment]) {
 	guid := string(x.guid)
-	// Most deployments have one definition, and many name it after themselves.
+	// Most deployments have one definition, and often its id is the process guid.
 	name := func(b sql.RawBytes) string {
 		if string(b) == guid {
 			return guid
@@ -68,7 +68,7 @@ func (x *deploymentScanner) bare() (e entry[*lrp.Deployment]) {
 	return e
 }
 
-// full adds what a bare deployment lacks, but for the definitions.
+// full adds what a bare deployment lacks, except the definitions.
 func (x *deploymentScanner) full() (entry[*lrp.Deployment], error) {
 	e := x.bare()
 	if e.err != nil {

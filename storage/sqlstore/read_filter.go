@@ -12,29 +12,28 @@ import (
 // A where collects conditions and their arguments.
 //
 // A page of a list either looks up the values of one column in an index, or
-// walks along the table in the order of its key and keeps what fits. Looking up
-// sorts all that was found for each page again, so it pays while that is
-// little; a walk costs the table once, however many pages there are. No list
-// costs more than its rows a fixed number of times and the table once.
+// walks the table in the order of its key and keeps what fits. Looking up sorts
+// all results again for each page, so it pays only while there are few. A walk
+// costs one pass over the table for all pages together. So no list costs more
+// than its rows a fixed number of times and the table once.
 type where struct {
 	d          *dialect.Dialect
 	conditions []string
 	args       []any
-	// apart is how many of the conditions leave few rows, which are found
-	// before anything else is done with them.
+	// apart counts the conditions that leave few rows; those rows are found first.
 	apart int
 	// walk: the page walks.
 	walk bool
 }
 
 const (
-	// maxPushed is the longest list of values that goes into a query. With
-	// more, the database returns more than is wanted, and the reader chooses.
+	// maxPushed is the longest list of values in a query. With more, the database
+	// returns more than is wanted, and the reader selects.
 	maxPushed = 1000
-	// fewValues is how many values are looked up at most.
+	// fewValues is the largest number of values that are looked up.
 	fewValues = 64
-	// cellPages and otherPages are how many pages look up what is on cells, and
-	// what is in domains or states, before the list walks.
+	// cellPages and otherPages are the numbers of pages that look up cells, and
+	// domains or states, before the list walks.
 	cellPages, otherPages = 8, 1
 )
 
@@ -43,19 +42,19 @@ func looksUp[T any](values []T, n, pages int) bool {
 	return len(values) > 0 && len(values) <= fewValues && n < pages
 }
 
-// lookUp wants an indexed column to be one of the values. It comes before all
+// lookUp requires that an indexed column has one of the values. It precedes all
 // other conditions.
 func lookUp[T any](w *where, column string, k dialect.Kind, values []T, argument func(T) any) {
 	w.oneOf(column, k, possible(values, argument))
 	if k == dialect.Text && !slices.ContainsFunc(values, func(v T) bool { return argument(v) == "" }) {
-		// Of what is on cells the indexes have only that, so they are of use
-		// only to who says it.
+		// The indexes by cell have only rows that are on a cell, so a query must say
+		// that to use them.
 		w.add(column + " <> ''")
 	}
 	w.apart = len(w.conditions)
 }
 
-// oneOf wants a column to be one of the values, by an index.
+// oneOf requires that a column has one of the values, by an index.
 func (w *where) oneOf(column string, k dialect.Kind, values []any) {
 	if len(values) == 0 {
 		w.add("1 = 0")
@@ -68,9 +67,9 @@ func (w *where) oneOf(column string, k dialect.Kind, values []any) {
 	w.add(condition, w.d.ListArgs(values, 1)...)
 }
 
-// keep drops rows whose column is none of the values, if there are any. It costs
-// about the same for each row however many values there are, and no index is
-// used for it.
+// keep drops rows whose column has none of the values, if there are any. It
+// uses no index, and costs about the same for each row however many values
+// there are.
 func keep[T any](w *where, column string, k dialect.Kind, values []T, argument func(T) any) {
 	if len(values) == 0 || len(values) > maxPushed {
 		return
@@ -83,7 +82,7 @@ func keep[T any](w *where, column string, k dialect.Kind, values []T, argument f
 	w.add(w.d.Chosen(column, k, len(rows)), w.d.ListArgs(rows, 1)...)
 }
 
-// possible are the arguments for the values that can be there.
+// possible returns the arguments for the values that can occur.
 func possible[T any](values []T, argument func(T) any) []any {
 	rows := make([]any, 0, len(values))
 	for _, v := range values {
@@ -99,7 +98,7 @@ func (w *where) add(condition string, args ...any) {
 	w.args = append(w.args, args...)
 }
 
-// after wants rows behind the key, if there is one.
+// after requires rows behind the key, if there is one.
 func (w *where) after(columns []string, key []any) {
 	if key != nil {
 		w.add(w.d.After(columns...), w.d.AfterArgs(key...)...)
@@ -127,8 +126,8 @@ func (w *where) page(columns, table string, order []string, n int) string {
 	return w.d.Rebind("SELECT " + columns + " FROM " + from + " ORDER BY " + strings.Join(order, ", ") + " LIMIT " + strconv.Itoa(n))
 }
 
-// isImpossible says that no identifier is that text. PostgreSQL does not take
-// such text at all, and it must not fail what shares its statement.
+// isImpossible reports that no identifier can be that text. PostgreSQL refuses
+// such text, and it must not fail the requests that share its statement.
 func isImpossible(argument any) bool {
 	s, is := argument.(string)
 	return is && (strings.IndexByte(s, 0) >= 0 || !utf8.ValidString(s))
@@ -139,8 +138,8 @@ func textArg(s string) any { return s }
 func intArg[T ~int | ~uint8](n T) any { return int64(n) }
 
 // names are the values of a filter for the first column of a key, in the order
-// of the list. A page of it looks up the next few of them, or goes on with the
-// one that the page before has ended in.
+// of the list. A page looks up the next few of them, or continues in the one in
+// which the page before ended.
 type names struct {
 	rest []string
 	// within is the one that has more rows, behind the rest of the key.
@@ -148,7 +147,7 @@ type names struct {
 	behind []any
 }
 
-// namesTogether is how many names a page looks up at most.
+// namesTogether is the largest number of names that a page looks up.
 const namesTogether = 256
 
 func newNames(values []string) *names {
@@ -158,8 +157,8 @@ func newNames(values []string) *names {
 }
 
 // want adds the condition for the next page, of a table with that key. It
-// returns the columns that the page is to be ordered by. MariaDB sorts what is
-// in order already if one of them is the same in all rows.
+// returns the columns by which to order the page. (MariaDB would sort rows that
+// are in order already if one of these columns is the same in all rows.)
 func (x *names) want(w *where, key []string) (order []string) {
 	w.walk = true
 	if x.behind != nil {
@@ -171,8 +170,8 @@ func (x *names) want(w *where, key []string) (order []string) {
 	return key
 }
 
-// seen notes that a page has ended in a row with that key, and was full if
-// there may be more. It reports whether it was the last.
+// seen notes the key at which a page ended; full says that there may be more
+// rows. It reports whether that was the last page.
 func (x *names) seen(key []any, full bool) (last bool) {
 	if x.behind == nil && !full {
 		x.rest = x.rest[min(len(x.rest), namesTogether):]

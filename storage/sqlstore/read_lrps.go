@@ -39,8 +39,8 @@ func (x *lrpScanner) scan(rows *sql.Rows) (entry[lrp.ActualLRP], error) {
 	return x.decode()
 }
 
-// decode makes a record of the columns. The error ends a list; one that
-// concerns the record only is in the entry.
+// decode makes a record from the columns. An error of the record alone goes
+// into the entry; any other error ends the list.
 func (x *lrpScanner) decode() (e entry[lrp.ActualLRP], err error) {
 	r := &e.value
 	if string(x.guid) != x.last {
@@ -71,8 +71,8 @@ func (x *lrpScanner) damaged(r *lrp.ActualLRP, err error) (entry[lrp.ActualLRP],
 	return corrupt[lrp.ActualLRP](storage.ActualLRPKey(r), err)
 }
 
-// corrupt is the entry for a record that cannot be decoded; for lack of a key,
-// it is an error that ends the list.
+// corrupt returns the entry for a record that cannot be decoded; if a key is
+// missing, it returns an error that ends the list.
 func corrupt[T any](key storage.RecordKey, err error) (e entry[T], end error) {
 	if errors.Is(err, ErrKey) {
 		return e, err
@@ -190,7 +190,7 @@ func (r *reader) lrpPages(f storage.ActualLRPFilter) page[lrp.ActualLRP] {
 	}
 }
 
-// errLong sends a list that is too long to be shared the other way.
+// errLong says that a list is too long for a grouped read.
 var errLong = errors.New("the list is long")
 
 // maxShared is the most rows that one grouped read returns.
@@ -204,7 +204,7 @@ type listRead struct {
 	err     error
 }
 
-// readLists reads what several ask for in one statement.
+// readLists carries out several reads in one statement.
 func (s *Store) readLists(reads []*listRead) {
 	n := s.d.Padded(len(reads))
 	rows := make([]any, n)
@@ -288,7 +288,7 @@ func (r *reader) Slot(ctx context.Context, processGUID string, index int) (lrp.S
 	return lrp.Slot{ProcessGUID: processGUID, Index: index, Records: read.records}, read.deployment, nil
 }
 
-// readSlots reads what several ask for in one statement.
+// readSlots carries out several reads in one statement.
 func (s *Store) readSlots(reads []*slotRead) {
 	err := s.retry(background, "reading slots", func() error { return s.querySlots(background, s.pool, reads) })
 	for _, r := range reads {

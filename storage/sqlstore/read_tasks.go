@@ -119,8 +119,8 @@ func (s *Store) queryTask(ctx context.Context, q dialect.Querier, guid string) (
 	})
 }
 
-// examine reads one record and says whether it is there and whether it cannot
-// be decoded.
+// examine reads one record and reports whether it exists and whether it can be
+// decoded.
 func (r *reader) examine(ctx context.Context, q dialect.Querier, k storage.RecordKey) (found, damaged bool, err error) {
 	s := r.s
 	switch k.Kind {

@@ -240,7 +240,7 @@ const (
 	grace     = 5 * time.Second
 )
 
-// A process, its host or its network may stop at every request of whatever it
+// A process, its host or its network may stop at every request of all that it
 // does: another one leads soon, and commits.
 func TestAClientThatFallsSilentKeepsNobodyFromLeading(t *testing.T) {
 	for _, d := range servers {

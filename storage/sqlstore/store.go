@@ -29,8 +29,8 @@ type Store struct {
 	guesses guess.Statements // nil where commits are not guessed
 	// beginWrite starts a transaction that commits, beginRead a View.
 	beginWrite, beginRead []string
-	// txBounds make the settings of a transaction of the caller's that commits,
-	// where the connection has not got them from Open.
+	// txBounds make the settings of a caller's transaction that commits, if Open
+	// did not make them for the connection.
 	txBounds []dialect.Call
 	batches  atomic.Bool // several statements go in one round trip
 	single   bool        // the pool has one connection only
@@ -68,10 +68,11 @@ var (
 	_ storage.Restorer = (*Store)(nil)
 )
 
-// ErrClosed is what every method of a closed Store fails with.
+// ErrClosed is the error of every method of a closed Store.
 var ErrClosed = errors.New("sqlstore: the store is closed")
 
-// readers is how many grouped reads run at once, on as many connections.
+// readers is how many grouped reads run at once, each on a connection of its
+// own.
 const readers = 2
 
 func build(ctx context.Context, d *dialect.Dialect, p pools, opts Options, closeAll func() error) (*Store, error) {
@@ -88,7 +89,7 @@ func build(ctx context.Context, d *dialect.Dialect, p pools, opts Options, close
 	s.beginWrite, s.beginRead = d.Begin, d.BeginRead
 	if closeAll == nil {
 		s.beginWrite, s.beginRead = slices.Concat(d.Isolation, d.Begin, d.Settings, d.Bounds), slices.Concat(d.BeginRead, d.Settings)
-		if d.Arrays { // PostgreSQL takes a text without arguments as one round trip, by whatever driver
+		if d.Arrays { // PostgreSQL takes a text without arguments as one round trip, with any driver
 			s.beginWrite, s.beginRead = []string{strings.Join(s.beginWrite, "; ")}, []string{strings.Join(s.beginRead, "; ")}
 		}
 		if len(d.Bounds) > 0 {
@@ -207,7 +208,7 @@ var errTried = errors.New("tried")
 func (s *Store) table(name string) string { return s.options.Prefix + name }
 
 // Close waits for the commits that have begun, and closes the connections that
-// Open has made. Other methods fail afterwards.
+// Open made. Other methods fail afterwards.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -230,7 +231,7 @@ func (s *Store) Recall(processGUID string, index int) (storage.Recollection, boo
 	return s.memory.Recall(processGUID, index)
 }
 
-// begin notes that something is under way, which Close waits for.
+// begin notes that an operation has begun, for which Close waits.
 func (s *Store) begin() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -241,7 +242,7 @@ func (s *Store) begin() error {
 	return nil
 }
 
-// usable is the error that every method begins with, or nil.
+// usable returns the error with which every method begins, or nil.
 func (s *Store) usable(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -254,9 +255,9 @@ func (s *Store) usable(ctx context.Context) error {
 	return nil
 }
 
-// background is what work that several callers wait for runs in. It goes on
-// when one of them leaves, and Close waits for its end: so nothing cancels it,
-// and no driver has to watch it.
+// background is the context of work for which several callers wait. The work
+// goes on when one of them leaves, and Close waits for its end. So nothing
+// cancels it, and no driver has to watch it.
 var background = context.Background()
 
 const (
@@ -264,7 +265,7 @@ const (
 	maxPause = 500 * time.Millisecond
 )
 
-// retry calls f again while its error is one that passes.
+// retry calls f again while its error is temporary.
 func (s *Store) retry(ctx context.Context, op string, f func() error) error {
 	return s.retryOn(ctx, op, f, dialect.Transient, dialect.Lost)
 }
@@ -301,8 +302,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Wait implements [storage.Waiter]. Commits of this process wake it at once;
-// for those of others it looks several times a second.
+// Wait implements [storage.Waiter]. Commits of this process wake it at once; it
+// checks for those of others several times a second.
 func (s *Store) Wait(ctx context.Context, after storage.Cursor) error {
 	ticker := time.NewTicker(200 * time.Millisecond)
 	defer ticker.Stop()

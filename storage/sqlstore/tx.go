@@ -11,10 +11,9 @@ import (
 	"github.com/diegosdk/diego/storage/sqlstore/internal/dialect"
 )
 
-// BeginTx begins a transaction on a connection that commits have, for
-// [Store.WithTx]. Until it ends no commit of any process goes ahead, so it must
-// be short. A store made by [New] takes transactions of the caller's *sql.DB as
-// well.
+// BeginTx begins a transaction on a connection for commits, for [Store.WithTx].
+// Until it ends no process can commit, so it must be short. A store made by
+// [New] takes transactions of the caller's *sql.DB as well.
 func (s *Store) BeginTx(ctx context.Context, o *sql.TxOptions) (*sql.Tx, error) {
 	if err := s.usable(ctx); err != nil {
 		return nil, err
@@ -23,21 +22,22 @@ func (s *Store) BeginTx(ctx context.Context, o *sql.TxOptions) (*sql.Tx, error) 
 	return tx, explain(s.d, "beginning a transaction", err)
 }
 
-// WithTx is the store as seen from within a transaction of the caller's on the
-// same database: what it commits is there if and when the caller commits tx,
-// together with whatever else the caller does in it, and gone if tx is rolled
-// back. storage.Apply and its like work on it, and so does a bbs.BBS without
-// Effects: the control plane that leads then carries out what is committed.
+// WithTx returns the store as seen from within a transaction of the caller on
+// the same database. What it commits takes effect if and when the caller
+// commits tx, together with the caller's own changes, and is gone if tx is
+// rolled back. storage.Apply and its variants work on it, and so does a bbs.BBS
+// without Effects: the leading control plane then carries out what is
+// committed.
 //
 // From its first Commit on, tx keeps all other commits waiting, those of other
-// processes too; so commit last, and end tx soon: one that is silent for 4 s
-// then is ended by a server of PostgreSQL or MariaDB, and rolled back. An error that is none of
-// package storage's leaves tx of no use but to be rolled back. At isolation
-// levels above READ COMMITTED a record that has changed since tx began stays a
-// conflict: roll back and begin anew.
+// processes too. So commit last, and end tx soon: PostgreSQL and MariaDB end
+// and roll back a transaction that is silent for 4 s then. After an error that
+// is not of package storage, tx can only be rolled back. At isolation levels
+// above READ COMMITTED, a record that has changed since tx began stays a
+// conflict: roll back and begin again.
 //
-// Close does nothing, and those who Wait for events see them a little later
-// than others. Only one goroutine at a time uses it.
+// Close does nothing, and callers of Wait see the events a little later than
+// others. Only one goroutine at a time may use it.
 func (s *Store) WithTx(tx *sql.Tx) storage.Store {
 	return &txStore{reader: reader{s: s, at: tx, mu: new(sync.Mutex)}}
 }
@@ -87,8 +87,8 @@ func (t *txStore) commit(ctx context.Context, it *item) error {
 	})
 }
 
-// sound does something in the transaction that writes, behind a gap if the log
-// may have gone back.
+// sound runs f in the transaction that writes, after leaving a gap if the log
+// may have lost events.
 func (t *txStore) sound(ctx context.Context, q dialect.Querier, f func(run func([]dialect.Call) error) error) error {
 	run := func(calls []dialect.Call) error { return dialect.RunEach(ctx, q, calls) }
 	if err := run(t.s.txBounds); err != nil {

@@ -195,7 +195,7 @@ func TestProcessesThatStartAtOnceMigrateTheDataOfAnOlderSchema(t *testing.T) {
 	}
 }
 
-// Each migration is one text, for psql, mariadb or sqlite3, or whatever runs
+// Each migration is one text, for psql, mariadb or sqlite3, or the tool that runs
 // the migrations of others.
 func TestAnOlderSchemaIsMigratedByHand(t *testing.T) {
 	for _, d := range databases {

@@ -22,7 +22,8 @@ import (
 	"syscall"
 )
 
-// A Dialect is what the databases differ in. Everything else is written once.
+// A Dialect has everything in which the databases differ. All else is written
+// once.
 type Dialect struct {
 	Name string // of the database
 	Dir  string // of its migrations
@@ -44,8 +45,8 @@ type Dialect struct {
 	ByKey string
 	// unindexed makes a column an expression that no index is used for.
 	unindexed string
-	// Fence ends a subquery that the optimizer must not plan as part of what is
-	// around it; empty where that goes well.
+	// Fence ends a subquery that the optimizer must not merge into the surrounding
+	// query; empty if it never does so wrongly.
 	Fence string
 	// Upsert makes an INSERT replace the row with the same key.
 	Upsert func(key, rest []string) string
@@ -53,7 +54,7 @@ type Dialect struct {
 	Clock string
 	// Lock makes a SELECT lock the rows that it finds.
 	Lock string
-	// Share lets others do the same, and nobody change them.
+	// Share lets others do the same, but nobody change the rows.
 	Share string
 	// Begin starts a transaction that writes, BeginRead one that sees one
 	// moment, that of its first statement.
@@ -67,20 +68,20 @@ type Dialect struct {
 	// Batch runs several statements in one round trip; nil runs them one by
 	// one. common are statements that most transactions need.
 	Batch func(ctx context.Context, c *sql.Conn, calls []Call, common []string) error
-	// Identity is a query for a text that is another one when the data may be
-	// those of an earlier moment, because the server was started or the table
-	// {log} was made anew. It is empty where there is no server.
+	// Identity is a query for a text that changes when the data may be older than
+	// before, because the server was restarted or the table {log} was made again.
+	// It is empty if there is no server.
 	Identity string
 	// Prepare: reads are worth preparing.
 	Prepare bool
 	// Migrate runs f while no other process migrates. f gets one connection.
 	Migrate func(ctx context.Context, c *sql.Conn, prefix string, f func() error) error
-	// Topology refuses a server that is one of several which take writes,
-	// unless oneNode, and reports whether it is. It is nil where there are none
-	// such.
+	// Topology refuses a server that is one of several which take writes, unless
+	// oneNode, and reports whether it is. It is nil for databases without such
+	// clusters.
 	Topology func(ctx context.Context, q Querier, oneNode bool) (several bool, err error)
 	// Drivers are the Go packages that the dialect works with. FromHere reports
-	// whether an error of the server comes in the way that they have.
+	// whether an error of the server comes in the form of those drivers.
 	Drivers  string
 	FromHere func(err error) bool
 	// Severals is a text of two statements, which some drivers take, with an
@@ -96,8 +97,8 @@ type Class uint8
 const (
 	// Permanent errors come again; the transaction is rolled back.
 	Permanent Class = iota
-	// Transient errors rolled the transaction back, and it may be tried again:
-	// deadlocks, serialization failures, a busy database.
+	// Transient errors have rolled the transaction back, and it may be tried
+	// again: deadlocks, serialization failures, a busy database.
 	Transient
 	// Lost is a connection that ended; what it was doing may have happened.
 	Lost
@@ -107,13 +108,13 @@ const (
 	Guarded
 )
 
-// A TransientError is an error of the store's own after which a transaction may be
-// tried again.
+// A TransientError is an error of the store itself after which a transaction
+// may be tried again.
 type TransientError string
 
 func (e TransientError) Error() string { return string(e) }
 
-// IsWrongGuess reports whether err is what a guess fails with.
+// IsWrongGuess reports whether err comes from a wrong guess.
 func (d *Dialect) IsWrongGuess(err error) bool {
 	if err == nil {
 		return false

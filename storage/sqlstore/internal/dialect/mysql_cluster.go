@@ -10,15 +10,15 @@ import (
 )
 
 // Commits take turns by a lock on the one row of the log. In a cluster of
-// servers that all take writes no lock reaches the other nodes. Galera then ends
-// one of two transactions that conflict, at any moment, and a node that does so
-// within a text of several statements runs the rest of the text outside of the
-// transaction: records, events and numbers come apart in silence. So such a
+// servers that all take writes, no lock reaches the other nodes. Galera then
+// ends one of two conflicting transactions at an arbitrary moment. A node that
+// does so within a text of several statements runs the rest of the text outside
+// the transaction: records, events and numbers silently diverge. So such a
 // server is refused, unless the caller vouches for one node that takes all
 // writes. When that node is gone, another one takes its place and must first
-// see what was acknowledged: its sessions wait for that. In case two nodes take
-// writes for a moment then, statements go one by one: a transaction that was
-// ended is an error, and is tried again.
+// catch up with what was acknowledged; its sessions wait for that. Two nodes
+// may take writes for a moment then, so statements go one by one: a transaction
+// that was ended is an error, and is tried again.
 
 // ErrSeveralNodes is the error for a server that is one of them, unless one node
 // takes all writes.

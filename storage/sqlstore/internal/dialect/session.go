@@ -12,8 +12,9 @@ import (
 	"github.com/lib/pq"
 )
 
-// What a process that stops may hold, and how long a client waits for a server
-// that it cannot hear: the constants of package sqlstore with these names.
+// These limit the locks of a process that stops, and the wait of a client for a
+// server that it cannot hear. Package sqlstore has constants with the same
+// names.
 const (
 	MaxSilence  = 4 * time.Second
 	MaxLockWait = 3 * time.Second
@@ -31,8 +32,8 @@ const (
 	maxReadAnswer = time.Minute
 )
 
-// ErrUnanswered is a server that has said nothing for MaxAnswer, or a connection
-// that is dead. What it was doing may have happened.
+// ErrUnanswered means that a server has said nothing for MaxAnswer, or that a
+// connection is dead. The operation may have happened.
 var ErrUnanswered = errors.New("the server has not answered for " + MaxAnswer.String())
 
 // An Access is what the connections of a pool are for.
@@ -60,9 +61,9 @@ func (a Access) patience() time.Duration {
 	return 0
 }
 
-// PostgresSettings make the plans of prepared statements once, whatever the
-// size of the tables at that time, so that they go by the keys: a page must not
-// read and sort all that is behind it.
+// PostgresSettings make the plans of prepared statements once, for any present
+// size of the tables, so that they use the keys: a page must not read and sort
+// everything behind it.
 var PostgresSettings = map[string]string{
 	"plan_cache_mode": "force_generic_plan", "jit": "off",
 	"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_sort": "off",

@@ -38,9 +38,9 @@ var SQLite = Dialect{
 }
 
 // sqliteWrites are settings of the connection that commits. A commit changes
-// pages here and there in the file, many of them the same as the one before: so
-// pages go from the log to the file when it has 32 MiB, not 4. What undoes half
-// a statement is kept in memory, not in a temporary file.
+// pages in many places of the file, often the same as the commit before. So
+// pages go from the log to the file at 32 MiB, not at 4. The data for undoing
+// half a statement is kept in memory, not in a temporary file.
 var sqliteWrites = []string{"PRAGMA wal_autocheckpoint = 8192", "PRAGMA temp_store = MEMORY"}
 
 // A SQLiteFile is what a data source name says about a SQLite database.

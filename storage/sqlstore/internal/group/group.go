@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// A Group gathers what several goroutines ask for at the same time, and does
-// it together: while one batch is under way, the next one collects.
+// A Group gathers the simultaneous requests of several goroutines and carries
+// them out together: while one batch is under way, the next one collects.
 //
-// Its fields are set before its first use. Its methods are for any number of
-// goroutines at once.
+// Its fields are set before its first use. Any number of goroutines may call
+// its methods.
 type Group[T Member] struct {
 	// Limit is how many batches are under way at once, Most how many members a
 	// batch has.
@@ -24,16 +24,16 @@ type Group[T Member] struct {
 	// request is no longer part of anything.
 	Begin func() error
 	End   func()
-	// Gather waits, before a batch, for those whose last batch has just ended
-	// and who will be back with their next request.
+	// Gather waits, before a batch, for callers whose last batch has just ended
+	// and who will soon be back with their next request.
 	Gather bool
 
 	mu      sync.Mutex
 	waiting []T
 	running int
-	// want is how many requests there will be once those who were told of the
-	// last batch are back, and enough is closed when they are there. It is 0
-	// after a batch that told nobody, as it failed.
+	// want is how many requests there will be once the callers of the last batch
+	// are back, and enough is closed when they are there. It is 0 after a batch
+	// that failed and so finished nobody.
 	want   int
 	enough chan struct{}
 }
@@ -67,7 +67,7 @@ func (t *Ticket) Take() bool { return t.state.CompareAndSwap(waits, taken) }
 // abandon takes the request back, unless it is part of a batch.
 func (t *Ticket) abandon() bool { return t.state.CompareAndSwap(waits, abandoned) }
 
-// Finish tells the caller that the request is done. What it came to is written
+// Finish tells the caller that the request is done. The result is written
 // before.
 func (t *Ticket) Finish() { close(t.done) }
 
@@ -75,8 +75,8 @@ func (t *Ticket) Finish() { close(t.done) }
 func (t *Ticket) Finished() <-chan struct{} { return t.done }
 
 // Do adds a request and waits until it is done, or until ctx ends. In the
-// second case the batch goes on for the others, and for this request too
-// unless it has not begun.
+// second case the batch goes on for the others, and for this request too if it
+// has begun.
 func (g *Group[T]) Do(ctx context.Context, x T) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -112,7 +112,7 @@ func (g *Group[T]) loop() {
 	var batch []T
 	var last time.Duration // how long the last batch took
 	for {
-		// Whoever can run now may have something to add.
+		// Goroutines that can run now may have something to add.
 		runtime.Gosched()
 		if g.Gather && len(batch) > 0 {
 			g.await(min(last/gatherShare, maxGather))
@@ -146,25 +146,24 @@ func (g *Group[T]) loop() {
 	}
 }
 
-// gatherShare is the part of a batch's duration that the next batch waits, at
-// most, for the callers of the last one. A batch costs about the same however
-// large it is, so two half batches take twice as long as a whole one. What took
-// very long was no batch like others: then maxGather is the bound.
+// gatherShare is the share of a batch's duration for which the next batch
+// waits, at most, for the callers of the last one. A batch costs about the same
+// however large it is, so two half batches take twice as long as a whole one. A
+// batch that took very long was an exception: then maxGather is the limit.
 const (
 	gatherShare = 2
 	maxGather   = 50 * time.Millisecond
 )
 
-// Telling notes that n members of a batch are about to be told that it is over.
+// Telling notes that n members of a batch are about to be finished.
 func (g *Group[T]) Telling(n int) {
 	g.mu.Lock()
 	g.want = len(g.waiting) + n
 	g.mu.Unlock()
 }
 
-// await waits a little until those who waited when the last batch was over are
-// joined by as many as were in it. If nobody waits there is nobody to keep
-// waiting.
+// await waits a little until those who waited when the last batch ended are
+// joined by as many as were in it. If nobody waits, it does not wait either.
 func (g *Group[T]) await(most time.Duration) {
 	g.mu.Lock()
 	if n := len(g.waiting); n == 0 || n >= g.want {

@@ -1,9 +1,9 @@
-// Package guess makes the statements of commits that are taken to succeed.
+// Package guess makes the statements of commits that are expected to succeed.
 //
-// Most groups of commits hold nothing but compare-and-swaps that all succeed. Such
-// a group is written in a single round trip that reads nothing first: its
-// transaction fails if it does not find what it should. Nothing is written then,
-// and the group takes the usual way.
+// Most groups of commits consist only of compare-and-swaps that all succeed.
+// Such a group is written in a single round trip that reads nothing first. Its
+// transaction fails if it does not find what it expects; then nothing is
+// written, and the group takes the usual way.
 package guess
 
 import (
@@ -56,7 +56,7 @@ var parts = [...]part{
 	{Removes, &tables.Tasks}, {Changes, &tables.Tasks}, {Creates, &tables.Tasks},
 }
 
-// A Guess is a group of commits that are all taken to succeed.
+// A Guess is a group of commits that are all expected to succeed.
 type Guess struct {
 	rows [len(parts)][]any // flat lists
 	// Data is the row of the log, which has Events of them, and Token what finds it
@@ -64,8 +64,9 @@ type Guess struct {
 	Events int64
 	Data   []byte
 	Token  int64
-	// Least and Most are where the log may end before: not below what was seen of
-	// it, and where it ended if something comes from memory.
+	// Least and Most limit where the log may end before: not below the newest
+	// event that was seen, and exactly where it ended if something comes from
+	// memory.
 	Least, Most int64
 }
 
@@ -82,15 +83,15 @@ func (g *Guess) Add(v Verb, t *tables.Table, rows ...any) {
 // be used by several goroutines at once.
 type Statements interface {
 	// Calls are the statements between the beginning of a transaction and its
-	// COMMIT, and newest is told where the log ends then. They fail with an error
-	// of the class Guarded if something is not as it was guessed.
+	// COMMIT; newest receives the end of the log at that moment. They fail with an
+	// error of the class Guarded if something is not as guessed.
 	Calls(g *Guess, newest func(int64)) []dialect.Call
 	// NextOnly reports whether a row can be changed to its next version only.
 	NextOnly() bool
 }
 
-// New returns nil for a database where round trips cost nothing. table makes the
-// name of a table from the one that package tables has.
+// New returns nil for a database on which round trips cost nothing. table makes
+// the name of a table from its name in package tables.
 func New(d *dialect.Dialect, table func(name string) string) Statements {
 	switch d.Dir {
 	case "mysql":

@@ -12,17 +12,17 @@ import (
 
 // A Memory holds slots and deployments as this process's last commit left them.
 //
-// It is right as long as nobody else commits. Whether somebody has is seen by
-// the log: at is where the log ended after this process's last commit, and a
-// commit that was decided from memory goes ahead only if it still ends there.
+// It is right as long as nobody else commits. The log shows whether somebody
+// has: at is where the log ended after this process's last commit, and a commit
+// that was decided from memory goes ahead only if the log still ends there.
 //
-// What a read has found goes in if no commit has touched it since the read
-// began. From then on each commit keeps it up to date. Commits are one at a
-// time, and remember before their callers are told.
+// The result of a read goes in if no commit has touched it since the read
+// began. From then on each commit keeps it up to date. Commits come one at a
+// time, and update the memory before their callers continue.
 type Memory struct {
 	limit int
-	// Pause is how long nothing is recalled after somebody else has committed, as
-	// it is likely to happen again. It is set before the first use.
+	// Pause is how long nothing is recalled after somebody else has committed,
+	// because that is likely to happen again. It is set before the first use.
 	Pause time.Duration
 
 	mu    sync.Mutex
@@ -62,8 +62,8 @@ func (x *remembered) tag() lrp.ModificationTag {
 	return x.deployment.ModificationTag
 }
 
-// A rememberedRecord is encoded as in the database, but never encrypted: so it
-// is small, and whoever recalls it gets a value of his own.
+// A rememberedRecord is encoded as in the database, but never encrypted. So it
+// is small, and each recall returns a value of its own.
 type rememberedRecord struct {
 	definitionID string
 	presence     lrp.Presence
@@ -75,8 +75,8 @@ type reading struct {
 	touched bool
 }
 
-// An Origin is what a batch was decided from. The zero value is of nothing that is
-// remembered.
+// An Origin is what a batch was decided on. The zero value means that nothing
+// was remembered.
 type Origin struct {
 	Key              SlotKey
 	slot, deployment *remembered
@@ -85,7 +85,7 @@ type Origin struct {
 // othersPause is what a memory begins with.
 const othersPause = time.Second
 
-// New makes a memory of at most so many slots and deployments.
+// New makes a memory of at most limit slots and deployments.
 func New(limit int) *Memory {
 	return &Memory{limit: limit, Pause: othersPause, at: -1, known: make(map[SlotKey]*remembered), reading: make(map[SlotKey]*reading)}
 }
@@ -159,7 +159,7 @@ func (m *Memory) learn(k SlotKey, x *remembered) {
 	}
 }
 
-// put makes room by forgetting whatever comes first.
+// put makes room by forgetting any other entry.
 func (m *Memory) put(k SlotKey, x *remembered) {
 	if m.limit <= 0 {
 		return
@@ -185,7 +185,7 @@ func (m *Memory) touch(k SlotKey) *remembered {
 	return m.known[k]
 }
 
-// Forget drops everything, as nobody knows what was committed.
+// Forget drops everything, because it is unknown what was committed.
 func (m *Memory) Forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -207,8 +207,8 @@ func (m *Memory) LogEnd() int64 {
 	return m.at
 }
 
-// Holds reports whether what the batch was decided from is what this process's
-// last commit left.
+// Holds reports whether the batch was decided on what this process's last
+// commit left.
 func (m *Memory) Holds(o *Origin) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -233,7 +233,7 @@ type Write struct {
 	Moved bool
 }
 
-// Note learns what a transaction of this process has written. The log ends with
+// Note records the writes of a transaction of this process. The log ends with
 // its events.
 func (m *Memory) Note(newest, events int64, writes []Write) {
 	m.mu.Lock()
@@ -283,8 +283,8 @@ func (m *Memory) drop(k SlotKey) {
 	delete(m.known, k)
 }
 
-// Doubt drops what the origin of a refused batch rests on, if it is still what
-// is remembered: then somebody has written it behind the store's back.
+// Doubt drops what the origin of a refused batch rests on, if it is still
+// remembered: somebody has written it behind the store's back.
 func (m *Memory) Doubt(o *Origin) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package tables names the tables of a store that rows are written to, and their
-// columns. The migrations make them.
+// Package tables has the names and columns of the tables that rows are written
+// to. The migrations make them.
 package tables
 
 import (
@@ -8,15 +8,15 @@ import (
 	"github.com/diegosdk/diego/storage/sqlstore/internal/dialect"
 )
 
-// A Table is one that statements are made for.
+// A Table is one for which statements are made.
 type Table struct {
 	// Name comes behind the prefix of all tables.
 	Name string
 	// Key are the columns of the primary key, Rest the others.
 	Key, Rest []string
 	Kinds     []dialect.Kind // of both
-	// Version are the columns that tell whether a row is what was read. Present is
-	// what else must be true of a row for it to count.
+	// Version are the columns that show whether a row is what was read. Present is
+	// another condition that a row must fulfil to count.
 	Version []string
 	Present string
 }
