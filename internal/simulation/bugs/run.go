@@ -15,8 +15,8 @@ import (
 type Result struct {
 	Bug Bug
 	// Checker is the one that caught it, after Seeds seeds of all scenarios and
-	// Took; empty if it survived them. A history that panics or does not end is
-	// caught by the checker of that name.
+	// Took; empty if it survived them, or the time limit. A history that panics
+	// is caught by "panic".
 	Checker string
 	Seeds   int
 	Took    time.Duration
@@ -26,7 +26,7 @@ type Result struct {
 
 func (r Result) String() string {
 	if r.Checker == "" {
-		return fmt.Sprintf("%-32s SURVIVED %d seeds in %.0f s", r.Bug.Name, r.Seeds, r.Took.Seconds())
+		return fmt.Sprintf("%-32s SURVIVED %d seeds or %.0f s", r.Bug.Name, r.Seeds, r.Took.Seconds())
 	}
 	return fmt.Sprintf("%-32s %-28s %4d seeds %6.1f s", r.Bug.Name, r.Checker, r.Seeds, r.Took.Seconds())
 }
@@ -61,8 +61,7 @@ func (b Bug) Run(ctx context.Context, root string, seeds int, limit time.Duratio
 	case err == nil:
 	case ctx.Err() != nil:
 		return r, ctx.Err()
-	case limited.Err() != nil:
-		r.Checker = "history does not end"
+	case limited.Err() != nil: // it has survived for that long
 	case errors.As(err, &exit):
 		if r.read(); r.Checker == "" {
 			r.Checker = "panic"
