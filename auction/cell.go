@@ -8,26 +8,26 @@ import (
 	"github.com/diegosdk/diego/lrp"
 )
 
-// A CellState is what a cell says of itself when work is to be placed.
+// A CellState is a cell's report about itself for placement.
 type CellState struct {
 	// ID is unique in the fleet and not empty.
 	ID string `json:"cell_id"`
-	// Zone is the availability zone. Cells that name none share one.
+	// Zone is the availability zone. Cells without a zone share one.
 	Zone string `json:"zone,omitempty"`
-	// Total is the size of the cell, Remaining what is not reserved of it.
+	// Total is the size of the cell, and Remaining the part that is not reserved.
 	Total     Capacity `json:"total"`
 	Remaining Capacity `json:"remaining"`
-	// RootFSProviders are the root file systems that the cell can make: a
-	// scheme and a name, such as "preloaded:linux", or a scheme alone, such as
-	// "docker", for everything of that scheme.
+	// RootFSProviders are the root file systems that the cell can make: a scheme
+	// and a name, for example "preloaded:linux", or a scheme alone, for example
+	// "docker", for everything with that scheme.
 	RootFSProviders []string `json:"rootfs_providers,omitempty"`
 	VolumeDrivers   []string `json:"volume_drivers,omitempty"`
 	// Work that runs here must ask for all PlacementTags and may ask for
 	// OptionalPlacementTags.
 	PlacementTags         []string `json:"placement_tags,omitempty"`
 	OptionalPlacementTags []string `json:"optional_placement_tags,omitempty"`
-	// LRPs and Tasks are what is on the cell, from the reservation on. Tasks
-	// go by their GUIDs.
+	// LRPs and Tasks are on the cell, from the reservation on. Tasks are listed by
+	// their GUIDs.
 	LRPs  []lrp.Key `json:"lrps,omitempty"`
 	Tasks []string  `json:"tasks,omitempty"`
 	// StartingContainers is the number of containers that are not RUNNING or
@@ -37,7 +37,7 @@ type CellState struct {
 	Index int `json:"index"`
 	// Evacuating, Unhealthy and Settling cells get no work. Instances on an
 	// evacuating cell are about to leave it and do not count for the spread over
-	// zones; those on the others still run there and do.
+	// zones; instances on the other two still run there and do count.
 	Evacuating bool `json:"evacuating,omitempty"`
 	Unhealthy  bool `json:"unhealthy,omitempty"`
 	// Settling is true until the cell has reported what an earlier run of it has
@@ -45,15 +45,15 @@ type CellState struct {
 	Settling bool `json:"settling,omitempty"`
 }
 
-// Capacity is an amount of what containers take from a cell.
+// Capacity is an amount of the resources that containers take from a cell.
 type Capacity = executor.Capacity
 
-// Sizes above these are refused as absurd. They also keep every score within
-// 64 bits.
+// Sizes above these are refused. The limits also keep every score within 64
+// bits.
 const (
-	// MaxSize bounds memory and disk in mebibytes, PIDs and indices.
+	// MaxSize limits memory and disk in mebibytes, PIDs and indices.
 	MaxSize = 1 << 40
-	// MaxContainers bounds the containers of a cell.
+	// MaxContainers limits the containers of a cell.
 	MaxContainers = 1<<16 - 1
 )
 
@@ -89,7 +89,7 @@ func (c *CellState) validateExtra(v *executor.Validator) {
 	}
 }
 
-// checkSize costs nothing unless n is outside 0 … max.
+// checkSize costs nothing if n is within 0 … max.
 func checkSize(v *executor.Validator, field string, n, max int64, limit string) {
 	switch {
 	case n < 0:
@@ -99,8 +99,8 @@ func checkSize(v *executor.Validator, field string, n, max int64, limit string) 
 	}
 }
 
-// offers says why the cell cannot take an item that asks for w, or "". The
-// three stages are tried in this order, and the first that fails is named.
+// offers returns why the cell cannot take an item that asks for w, or "". It
+// tries the three stages in this order and names the first that fails.
 func (c *CellState) offers(w *wants) CellReason {
 	switch {
 	case !c.providesRootFS(w.rootFS):
@@ -127,8 +127,8 @@ func (c *CellState) providesRootFS(rootFS string) bool {
 	return false
 }
 
-// splitRootFS takes "preloaded+layer:linux?layer=x" apart into its scheme and
-// name. The query says how the root file system is finished, not which it is.
+// splitRootFS splits "preloaded+layer:linux?layer=x" into its scheme and name.
+// The query says how the root file system is completed, not which one it is.
 func splitRootFS(rootFS string) (scheme, name string) {
 	scheme, name, _ = strings.Cut(rootFS, ":")
 	name, _, _ = strings.Cut(name, "?")

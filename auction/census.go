@@ -9,15 +9,15 @@ import (
 // A host is a cell, its zone, and how many instances of a process are on it.
 type host struct{ cell, zone, instances int32 }
 
-// A spread says where the instances of one process are. A list serves while
-// there are few hosts; from then on sets of cells do, which a search can skip
-// whole parts of a tree by.
+// A spread says where the instances of one process are: as a list while there
+// are few hosts, and then as sets of cells, by which a search can skip parts of
+// a tree.
 type spread struct {
 	few  []host
 	wide *wide
 }
 
-// maxFew is the longest list that is looked through faster than a set.
+// maxFew is the longest list that is faster than a set.
 const maxFew = 64
 
 // A wide spread has one level for each number of instances.
@@ -27,16 +27,16 @@ type wide struct {
 	inZone []int32
 }
 
-// A level is about the cells with at most so many instances as its number.
+// A level concerns the cells with at most as many instances as its number.
 type level struct {
-	// above are the other cells.
+	// above are all other cells.
 	above marks
-	// known is what searches have found out so far; see crowd.
+	// known is what searches have learned so far; see crowd.
 	known crowd
 }
 
-// crowd is what is known of the level if at least two thirds of the cells are
-// above it, and nil if not. It is for searches for d.
+// crowd returns what is known about the level if at least two thirds of the
+// cells are above it, and nil if not. It is for searches for d.
 func (l *level) crowd(f *fleet, d demand) *crowd {
 	if 3*l.above.clear > f.nobody.clear {
 		return nil
@@ -51,8 +51,8 @@ func (l *level) crowd(f *fleet, d demand) *crowd {
 	return &l.known
 }
 
-// list counts one more instance on cell n in the list. The cell has none of them
-// yet if first says so.
+// list counts one more instance on cell n in the list. first says that the cell
+// has none of them yet.
 func (s *spread) list(f *fleet, n int32, first bool) {
 	if first {
 		s.few = append(s.few, host{n, f.cells[n].zone, 1})
@@ -76,7 +76,7 @@ func (s *spread) widen(f *fleet) {
 	s.few = nil
 }
 
-// on is the number of instances on a cell by its place.
+// on is the number of instances on the cell at a place.
 func (w *wide) on(place int32) int32 {
 	return int32(sort.Search(len(w.levels), func(i int) bool { return !w.levels[i].above.has(place) }))
 }
@@ -197,8 +197,8 @@ func (c *census) add(n int32) {
 	c.inZone = c.wide.inZone
 }
 
-// marks is a set of cells by their places among the leaves of all trees. Places
-// without a cell are in every set.
+// marks is a set of cells, by their places among the leaves of all trees.
+// Places without a cell are in every set.
 type marks struct {
 	words []uint64
 	// clear is how many places are not in the set.
@@ -207,7 +207,7 @@ type marks struct {
 
 const wordBits = 64
 
-// newMarks is the set without any of the fleet's cells.
+// newMarks makes a set without any of the fleet's cells.
 func newMarks(f *fleet, places int32) marks {
 	m := marks{words: make([]uint64, (places+wordBits-1)/wordBits)}
 	for i := range m.words {
@@ -232,14 +232,14 @@ func (m *marks) set(place int32) {
 	m.clear--
 }
 
-// A crowd is what searches for a level have found out that most cells are above.
-// Scores only rise, so a later search need not look at the same cells again.
+// A crowd is what searches have learned about a level above which most cells
+// are. Scores only rise, so a later search need not look at the same cells
+// again.
 type crowd struct {
-	// demand is what the searches were for.
+	// demand is the demand of those searches.
 	demand demand
-	// bounds has for each word of marks a score that none of its cells will ever
-	// be below, if it is of the level and has room. What the item adds is not in
-	// it.
+	// bounds has for each word of marks a lower bound of the scores of its cells
+	// that are of the level and have room. It does not include what the item adds.
 	bounds []int64
 }
 

@@ -2,9 +2,9 @@ package auction
 
 import "slices"
 
-// An explainer explains the refusals of a batch that was placed by the index. It
-// says the same as fleet.why, but looks at every cell once for each kind of work
-// and not once for each size.
+// An explainer explains the refusals of a batch that was placed by the index.
+// It gives the same explanations as fleet.why, but looks at every cell once for
+// each kind of work, not once for each size.
 type explainer struct {
 	fleet *fleet
 	batch *batch
@@ -12,7 +12,7 @@ type explainer struct {
 	known map[shape]*explained
 }
 
-// A shape is all of an item that matters for which cells can take it. Refusals
+// A shape is the part of an item that decides which cells can take it. Refusals
 // of one shape share their explanation.
 type shape struct {
 	roomKey
@@ -20,7 +20,7 @@ type shape struct {
 }
 
 // A roomKey names the cells that could take an item if they had room: those of
-// an offer, in one zone only if strict says so.
+// an offer, and if strict, in one zone only.
 type roomKey struct {
 	offer  int32
 	strict bool
@@ -34,7 +34,7 @@ type explained struct {
 
 // A room is what is left on the cells of a roomKey.
 type room struct {
-	// others counts the cells that are none of them, by reason.
+	// others counts all other cells, by reason.
 	others reasonCounts
 	// memory, disk and pids are what remains on each of the cells, in ascending
 	// order, and full is how many have no container left.
@@ -151,8 +151,8 @@ func (x *explainer) explain(r *room, d demand) *Explanation {
 	return e
 }
 
-// A nearest looks for the cell that lacks least of a demand, and of equals for the
-// first.
+// A nearest finds the cell that lacks least of a demand, and the first of
+// equals.
 type nearest struct {
 	demand
 	cell     int32
@@ -160,7 +160,7 @@ type nearest struct {
 	looked   int64 // nodes
 }
 
-// descend looks below node i.
+// descend searches below node i.
 func (s *nearest) descend(t *tree, i int32) {
 	s.looked++
 	d, ok := s.bound(t, i)
@@ -182,8 +182,8 @@ func (s *nearest) descend(t *tree, i int32) {
 	s.descend(t, 2*i+1)
 }
 
-// bound is the least distance that a cell below node i can have; ok says whether
-// it may be better than what was found.
+// bound is a lower bound of the distance of the cells below node i; ok reports
+// whether one of them may be better than the best so far.
 func (s *nearest) bound(t *tree, i int32) (d int64, ok bool) {
 	n := &t.nodes[i]
 	if n.containers < 0 {

@@ -11,7 +11,8 @@ import (
 )
 
 // A cell is one cell of the fleet while a batch is placed. Cells are numbered
-// in the order of their ids; a number stands for the cell wherever speed counts.
+// in the order of their ids; where speed counts, the number stands for the
+// cell.
 type cell struct {
 	// state is a copy: its capacity and counts change with each placement.
 	state CellState
@@ -21,7 +22,7 @@ type cell struct {
 	rank int32
 	// out is why the cell takes no work at all, or "".
 	out CellReason
-	// offering and class are meaningless for a cell that is out.
+	// offering and class mean nothing for a cell that is out.
 	offering, class int32
 	zone            int32
 	weight          weight
@@ -31,7 +32,7 @@ type cell struct {
 	extraUse int64
 	// leaf is the cell's node in the tree of its class.
 	leaf int32
-	// place is the leaf's among the leaves of all trees; see marks.
+	// place is the leaf's place among the leaves of all trees; see marks.
 	place int32
 }
 
@@ -41,7 +42,7 @@ type need struct{ memoryMB, diskMB, pids int64 }
 
 func (i *Item) need() need { return need{i.MemoryMB, i.DiskMB, i.MaxPIDs} }
 
-// within reports whether n is nowhere larger than other.
+// within reports whether no part of n is larger than that of other.
 func (n need) within(other need) bool {
 	return n.memoryMB <= other.memoryMB && n.diskMB <= other.diskMB && n.pids <= other.pids
 }
@@ -68,13 +69,13 @@ func (c *cell) fits(d demand) bool {
 	return c.containers() >= 1 && d.need.within(need{r.MemoryMB, r.DiskMB, c.pids()}) && d.extra.fits(c)
 }
 
-// A weight is what one unit of a resource adds to the score of a cell, where
-// three full resources are 3 << scoreBits. A resource that the cell does not
-// have adds nothing.
+// A weight is what one unit of a resource adds to the score of a cell; three
+// full resources are 3 << scoreBits. A resource that the cell does not have
+// adds nothing.
 type weight struct{ memory, disk, container int64 }
 
-// scoreBits leaves room in 64 bits for the largest score there can be: weights
-// are at most 10, counts at most 2^17 (starting) and 2^16 (bin-pack).
+// scoreBits leaves room in 64 bits for the largest possible score: weights are
+// at most 10, counts at most 2^17 (starting) and 2^16 (bin-pack).
 const scoreBits = 40
 
 func weigh(total Capacity) weight {
@@ -101,7 +102,7 @@ func (w weight) least(other weight) weight {
 // batch. A tournament tree over its cells finds the best.
 type class struct {
 	zone int32
-	// offering is that of one of the cells.
+	// offering is the offering of one of the cells.
 	offering int32
 	tree     tree
 }
@@ -110,7 +111,7 @@ type class struct {
 type fleet struct {
 	cells []cell
 	zones int
-	// offerings are what cells offer, each by the example of one cell.
+	// offerings are the different offers of cells, each represented by one cell.
 	offerings []*CellState
 	classes   []class
 	// columns are the names of the further resources of cells that take work, with
@@ -119,23 +120,23 @@ type fleet struct {
 	width   int32
 	// inFlight is the number of starting containers on cells that take work.
 	inFlight int
-	// reversed are the bits of a cell's use that count the other way round; see
+	// reversed are the bits of a cell's use that are counted in reverse; see
 	// Place.
 	reversed int64
 	// starting and binPack are the policy's weights as scores.
 	starting, binPack   int64
 	startingF, binPackF float64
 	invalid             []InvalidCell
-	// preferred has the zones of the policy's list by number, none for those
+	// preferred has the zones of the policy's list by number, or none for zones
 	// without a cell.
 	preferred      []int32
 	preferredZones PreferredZones
-	// nobody is the set without any cell.
+	// nobody is the empty set of cells.
 	nobody marks
-	// leftOut counts further cells of which there is no state.
+	// leftOut counts further cells without a state.
 	leftOut reasonCounts
-	// looked counts the cells and the nodes of trees that were looked at: what a
-	// batch costs, on any machine.
+	// looked counts the cells and the nodes of trees that were looked at: the cost
+	// of a batch, independent of the machine.
 	looked int64
 }
 
@@ -170,7 +171,7 @@ func newFleet(states []CellState, p *Policy, packed bool) *fleet {
 	return f
 }
 
-// findOut settles which cells take no work.
+// findOut decides which cells take no work.
 func (f *fleet) findOut() {
 	var v executor.Validator
 	for i := range f.cells {
@@ -254,7 +255,7 @@ func (f *fleet) compare() {
 }
 
 // classify puts the cells that take work into classes, grows their trees and
-// tells each offer which of them are its.
+// assigns the classes to the offers.
 func (f *fleet) classify(offers []offer) {
 	f.number()
 	known := map[string]int32{}
@@ -292,8 +293,8 @@ func (f *fleet) classify(offers []offer) {
 	}
 }
 
-// appendOffering appends what decides whether work that has room may run on the
-// cell. sorted is room to sort in.
+// appendOffering appends what decides whether the cell may run work that has
+// room there. sorted is scratch space for sorting.
 func (c *CellState) appendOffering(key []byte, sorted []string) ([]byte, []string) {
 	for _, set := range [...][]string{c.RootFSProviders, c.VolumeDrivers, c.PlacementTags, c.OptionalPlacementTags} {
 		if !slices.IsSorted(set) {
@@ -321,11 +322,11 @@ func appendTexts(key []byte, list []string) []byte {
 	return key
 }
 
-// packStep is half of one resource, a sixth of the mean of three. It is a
-// power of two, so that reversing the order within every step is reversing bits.
+// packStep is half of one resource, a sixth of the mean of three. It is a power
+// of two, so reversing bits reverses the order within every step.
 const packStep = 1 << scoreBits / 2
 
-// score is the cell's resource score as it is, for an item that adds nothing.
+// score is the cell's present resource score, for an item that adds nothing.
 func (f *fleet) score(c *cell, k Kind) int64 {
 	w := &c.weight
 	t, r := &c.state.Total, &c.state.Remaining
@@ -337,9 +338,9 @@ func (f *fleet) score(c *cell, k Kind) int64 {
 	return s
 }
 
-// falls is the most by which placements can lower the score of a cell: use that
-// counts the other way round gains less by them than a starting container costs,
-// unless the policy has it cost next to nothing.
+// falls is the most by which placements can lower the score of a cell. Use that
+// is counted in reverse gains less by them than a starting container costs,
+// unless the policy makes that cost almost nothing.
 func (f *fleet) falls() int64 { return max(0, f.reversed-f.starting) }
 
 // explain is the score of the cell with the item on it, in its parts.

@@ -12,7 +12,7 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-// A Kind tells the two kinds of work apart.
+// A Kind distinguishes the two kinds of work.
 type Kind uint8
 
 const (
@@ -32,7 +32,7 @@ func (k Kind) String() string {
 	return fmt.Sprintf("Kind(%d)", uint8(k))
 }
 
-// MarshalText fails on a value that is no kind.
+// MarshalText fails on a value that is not a kind.
 func (k Kind) MarshalText() ([]byte, error) {
 	if k > Task {
 		return nil, unknownKind(k.String())
@@ -40,7 +40,7 @@ func (k Kind) MarshalText() ([]byte, error) {
 	return []byte(k.String()), nil
 }
 
-// UnmarshalText accepts "lrp" and "task" and nothing else.
+// UnmarshalText accepts only "lrp" and "task".
 func (k *Kind) UnmarshalText(text []byte) error {
 	for _, known := range [...]Kind{LRP, Task} {
 		if known.String() == string(text) {
@@ -63,13 +63,13 @@ type Key struct {
 	// GUID is the process GUID or the task GUID.
 	GUID   string `json:"guid"`
 	Domain string `json:"domain"`
-	// Index and DefinitionID are an instance's; zero for a task.
+	// Index and DefinitionID are set for an instance; zero for a task.
 	Index        int    `json:"index"`
 	DefinitionID string `json:"definition_id,omitempty"`
 }
 
-// String is such as "lrp web.3 (definition d1)", without a definition "lrp web.3",
-// or "task t1".
+// String is, for example, "lrp web.3 (definition d1)", without a definition
+// "lrp web.3", or "task t1".
 func (k Key) String() string {
 	switch {
 	case k.Kind != LRP:
@@ -80,7 +80,7 @@ func (k Key) String() string {
 	return fmt.Sprintf("%v %s.%d (definition %s)", k.Kind, k.GUID, k.Index, k.DefinitionID)
 }
 
-// LRP is the key of the instance's record; meant for keys of kind LRP.
+// LRP is the key of the instance's record, for keys of kind LRP.
 func (k Key) LRP() lrp.Key {
 	return lrp.Key{ProcessGUID: k.GUID, DefinitionID: k.DefinitionID, Index: k.Index, Domain: k.Domain}
 }
@@ -88,22 +88,22 @@ func (k Key) LRP() lrp.Key {
 // An Item is one instance or one task that needs a cell.
 type Item struct {
 	Key
-	// Resources is what it takes from the cell, besides one container. A size
-	// of 0 takes nothing.
+	// Resources is what the item takes from the cell, besides one container. A
+	// size of 0 takes nothing.
 	executor.Resources
-	// RootFS, VolumeDrivers and PlacementTags must be offered by the cell. An empty
-	// RootFS asks for none, which suits work that is no container.
+	// The cell must offer RootFS, VolumeDrivers and PlacementTags. An empty RootFS
+	// asks for none, for work that is not a container.
 	RootFS        string   `json:"rootfs,omitempty"`
 	VolumeDrivers []string `json:"volume_drivers,omitempty"`
 	PlacementTags []string `json:"placement_tags,omitempty"`
-	// Attempt is a task's try, for the cell that gets it. Of two items for one
+	// Attempt is a task's attempt, for the cell that gets it. Of two items for one
 	// task the later attempt counts.
 	Attempt task.Attempt `json:"attempt,omitzero"`
-	// QueuedAt is when the work first asked for a cell. It decides nothing.
+	// QueuedAt is when the work first requested a cell. It decides nothing.
 	QueuedAt time.Time `json:"queued_at"`
 }
 
-// NewLRP is the item for the instance with the given key. It fails with a
+// NewLRP makes the item for the instance with the given key. It fails with a
 // [*executor.ValidationError] if the deployment has no such definition.
 func NewLRP(d *lrp.Deployment, key lrp.Key, queuedAt time.Time) (Item, error) {
 	definition, ok := d.Definitions[key.DefinitionID]
@@ -125,7 +125,7 @@ func NewLRP(d *lrp.Deployment, key lrp.Key, queuedAt time.Time) (Item, error) {
 	}, nil
 }
 
-// NewTask is the item for the current attempt to run a task.
+// NewTask makes the item for the current attempt to run a task.
 func NewTask(t *task.Task, queuedAt time.Time) Item {
 	return Item{
 		Key:           Key{Kind: Task, GUID: t.GUID, Domain: t.Domain},
@@ -169,9 +169,9 @@ func (i *Item) invalid() error {
 	return v.Err()
 }
 
-// compareWithinOwner orders the items of one GUID: by index, definition and
-// domain, and items with equal keys by their content, so that it does not
-// matter which of them is listed first. Valid items precede invalid ones.
+// compareWithinOwner orders the items of one GUID by index, definition and
+// domain. It orders items with equal keys by their content, so the order in the
+// list does not matter. Valid items precede invalid ones.
 func compareWithinOwner(a, b *Item) int {
 	c := cmp.Or(
 		cmp.Compare(a.Kind, b.Kind),

@@ -7,7 +7,7 @@ import (
 	"github.com/diegosdk/diego/executor"
 )
 
-// In JSON a fault of an item or a cell is the list of its fields.
+// In JSON, the error of an item or a cell is the list of its fields.
 
 type refusalFields Refusal
 
@@ -16,12 +16,13 @@ type refusalJSON struct {
 	Invalid *executor.ValidationError `json:"invalid,omitempty"`
 }
 
-// MarshalJSON writes what is wrong with the item as its fields.
+// MarshalJSON writes the item's error as its fields.
 func (r Refusal) MarshalJSON() ([]byte, error) {
 	return json.Marshal(refusalJSON{(*refusalFields)(&r), validation(r.Invalid)})
 }
 
-// UnmarshalJSON reads what MarshalJSON writes. The item is one of its own.
+// UnmarshalJSON reads what MarshalJSON writes. The refusal gets an item of its
+// own.
 func (r *Refusal) UnmarshalJSON(data []byte) error {
 	var fields refusalFields
 	w := refusalJSON{refusalFields: &fields}
@@ -40,7 +41,7 @@ type invalidCellJSON struct {
 	Invalid *executor.ValidationError `json:"invalid"`
 }
 
-// MarshalJSON writes what is wrong with the cell as its fields.
+// MarshalJSON writes the cell's error as its fields.
 func (c InvalidCell) MarshalJSON() ([]byte, error) {
 	return json.Marshal(invalidCellJSON{c.CellID, validation(c.Err)})
 }

@@ -1,6 +1,6 @@
 package auction
 
-// Metrics takes figures by name. It is called from several goroutines, must
+// Metrics receives metrics by name. It is called from several goroutines, must
 // not block and must not call back. docs/operations.md lists the names.
 type Metrics interface {
 	// Count adds n to a counter.
@@ -11,19 +11,19 @@ type Metrics interface {
 	Observe(name string, value float64, labels ...Label)
 }
 
-// A Forgetter is a [Metrics] that can drop figures. A process that stops leading
-// has it forget the gauges that only a leader knows: what they said last would
-// otherwise stand beside what the next leader says. Forget may be called at the
-// same time as the methods of Metrics.
+// A Forgetter is a [Metrics] that can drop metrics. A process that stops
+// leading makes it forget the gauges that only a leader knows: otherwise their
+// last values would stand beside those of the next leader. Forget may be called
+// at the same time as the methods of Metrics.
 type Forgetter interface {
-	// Forget drops all values of these gauges until they are given anew.
+	// Forget drops all values of these gauges until they are set again.
 	Forget(names ...string)
 }
 
-// A Label tells apart figures of one name. There are few values of each.
+// A Label distinguishes metrics of one name. Each label has few values.
 type Label struct{ Name, Value string }
 
-// NoMetrics takes figures and forgets them.
+// NoMetrics ignores all metrics.
 type NoMetrics struct{}
 
 // Count implements [Metrics].

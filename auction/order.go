@@ -8,7 +8,7 @@ import (
 	"github.com/diegosdk/diego/executor"
 )
 
-// An owner is what all items with one GUID have in common.
+// An owner holds what all items with one GUID have in common.
 type owner struct {
 	guid  string
 	kind  Kind
@@ -17,8 +17,8 @@ type owner struct {
 	spread spread
 }
 
-// An entry is an item in the order of work, with all of it that placing it
-// takes: items lie about in memory, entries lie in order.
+// An entry is an item in the order of work, with everything that placing it
+// needs: items are scattered in memory, entries are contiguous.
 type entry struct {
 	group int64 // see below
 	need  need
@@ -39,8 +39,8 @@ func (e *entry) kind() Kind {
 
 const taskGroup = 1
 
-// group is the place of the item's group in the order of work: index 0, tasks,
-// index 1, index 2 … (000 §Auction Work Prioritization).
+// group is the position of the item's group in the order of work: index 0,
+// tasks, index 1, index 2 … (000 §Auction Work Prioritization).
 func (i *Item) group() int64 {
 	switch {
 	case i.Kind != LRP:
@@ -82,7 +82,7 @@ func newBatch(items []Item, f *fleet) *batch {
 	for i := range items {
 		item := &items[i]
 		kind := min(item.Kind, Task)
-		// Items of one process mostly come together and are alike.
+		// Items of one process usually come together and are alike.
 		if i == 0 || item.GUID != items[i-1].GUID || kind != b.owners[o].kind {
 			var ok bool
 			if o, ok = owners[kind][item.GUID]; !ok {
@@ -147,8 +147,8 @@ func (b *batch) findHosts(f *fleet, processes map[string]int32) {
 }
 
 // sort puts the entries in the order of work and drops duplicates. It first
-// orders them by owner and within each owner by key: that brings duplicates
-// together, and its order is the tie rule of the order of work.
+// orders them by owner, and within each owner by key. That brings duplicates
+// together and is also the order of ties.
 func (b *batch) sort() {
 	byGUID := make([]int32, len(b.owners))
 	for i := range byGUID {

@@ -8,19 +8,19 @@ import (
 )
 
 // A Result says for each item of a batch where it goes or why it goes nowhere.
-// Every item is in exactly one of the two lists; duplicates are there once.
+// Every item is in exactly one of the two lists, duplicates once.
 type Result struct {
 	// Placements and Refusals are in the order of work.
 	Placements []Placement `json:"placements"`
 	Refusals   []Refusal   `json:"refusals"`
 	// Packed says that the most even placement left work without room, and that
-	// this one leaves less; see [Place].
+	// this one leaves less of it; see [Place].
 	Packed bool `json:"packed,omitempty"`
-	// InvalidCells got no work because of what they say of themselves, by id.
+	// InvalidCells got no work because of errors in their states; ordered by id.
 	InvalidCells []InvalidCell `json:"invalid_cells,omitempty"`
 }
 
-// An InvalidCell is a cell whose state cannot be trusted. Cells that share an id
+// An InvalidCell is a cell whose state is not credible. Cells that share an id
 // are all invalid, and listed once.
 type InvalidCell struct {
 	CellID string `json:"cell_id"`
@@ -29,15 +29,15 @@ type InvalidCell struct {
 }
 
 // Place chooses cells for a batch of work; see the package's documentation for
-// the rules. It changes neither of its arguments. The result depends on what
-// they hold and not on their order.
+// the rules. It does not change its arguments. The result depends on their
+// content and not on their order.
 //
-// Even use leaves room in small pieces on every cell, in which large items find
-// none. If items are refused for want of room although the fleet has enough of
-// it in all, Place tries the batch once more, packed: it compares the use of
-// cells in steps of a sixth, and of the cells in the lowest step it takes the
-// fullest that has room. The packed placement counts if it refuses fewer items.
-// All stronger criteria hold in both.
+// Even use leaves small pieces of room on every cell, which are too small for
+// large items. If items are refused for lack of room although the fleet has
+// enough in all, Place tries the batch once more, packed. It then compares the
+// use of cells in steps of a sixth, and among the cells in the lowest step
+// takes the fullest that has room. The packed placement counts if it refuses
+// fewer items. All stronger criteria hold in both.
 //
 // Place fails with a [*executor.ValidationError] if the policy is invalid, and
 // then places nothing. Invalid items are refused and invalid cells get no work;
@@ -46,8 +46,8 @@ func Place(cells []CellState, work []Item, p Policy) (Result, error) {
 	return place(cells, nil, work, p)
 }
 
-// place is Place for a fleet that also has cells which take no part, for the
-// given reasons.
+// place is Place for a fleet that also has cells which do not take part, for
+// the given reasons.
 func place(cells []CellState, leftOut reasonCounts, work []Item, p Policy) (Result, error) {
 	var v executor.Validator
 	p.Validate(&v)
@@ -82,8 +82,8 @@ func run(cells []CellState, leftOut reasonCounts, work []Item, p *Policy, packed
 	return a
 }
 
-// roomInPieces reports whether items were refused for want of room, and whether
-// all of them would fit if the fleet's room lay together.
+// roomInPieces reports whether items were refused for lack of room, and whether
+// all of them would fit if the fleet's room were in one place.
 func (a *auction) roomInPieces() bool {
 	short, extra, n := need{}, executor.Amounts{}, int64(0)
 	for i := range a.result.Refusals {
@@ -186,8 +186,8 @@ func (a *auction) placeByIndex(e *entry) {
 	}
 }
 
-// placeByScan also shows the policy's rules what is on the cell by now, and
-// explains a refusal at once, as nobody knows what the rules will say later.
+// placeByScan also shows the policy's rules what is on the cell by now. It
+// explains a refusal at once, because the rules may answer differently later.
 func (a *auction) placeByScan(e *entry) {
 	item := a.item(e)
 	d := a.batch.demand(e)
@@ -232,8 +232,8 @@ func (a *auction) choice(e *entry, n int32, preference float64) Choice {
 
 func (a *auction) refuse(r Refusal) { a.result.Refusals = append(a.result.Refusals, r) }
 
-// refuseShape refuses an item for its shape; why is found out when the batch
-// is done.
+// refuseShape refuses an item for its shape; the explanation follows at the end
+// of the batch.
 func (a *auction) refuseShape(e *entry) {
 	a.unexplained = append(a.unexplained, unexplained{len(a.result.Refusals), e})
 	a.refuse(Refusal{Item: a.item(e)})

@@ -9,43 +9,43 @@ import (
 // Policy holds the knobs of [Place]. The zero value means the documented
 // defaults.
 type Policy struct {
-	// StartingContainerWeight is what each container that is still starting
-	// adds to the resource score of its cell, where 1 is a full cell. It keeps
-	// a batch from starting on few cells at once (default 0.25; negative means
-	// nothing is added; at most 10).
+	// StartingContainerWeight is what each container that is still starting adds
+	// to the resource score of its cell; a full cell scores 1. It keeps a batch
+	// from starting on few cells at once (default 0.25; negative means nothing is
+	// added; at most 10).
 	StartingContainerWeight float64
 	// BinPackWeight is what each place in the zone's order of cells (by
 	// CellState.Index, then by id, from 0) adds to the resource score of an
 	// instance. Large enough, it fills one cell after the other (default 0; not
 	// negative; at most 10). Cells after the 65,536th of a zone count alike.
 	BinPackWeight float64
-	// MaxStarting is the limit of containers that are starting in the fleet,
-	// those placed in this batch included. Work beyond it is refused with
-	// lrp.TooManyStarting. Evacuating and unhealthy cells are not counted
-	// (default 0: no limit; not negative).
+	// MaxStarting is how many containers may be starting in the fleet, including
+	// those placed in this batch. Further work is refused with
+	// lrp.TooManyStarting. Evacuating and unhealthy cells are not counted (default
+	// 0: no limit; not negative).
 	MaxStarting int
 
 	// PreferredZones is the older rule for the spread over zones (default none).
 	PreferredZones PreferredZones
 
-	// Filters further restrict which cells may take an item, and Scorer is
-	// asked before the built-in objective, in place of the preference for a zone.
-	// With either of them every item is compared with every cell.
+	// Filters further restrict which cells may take an item. Scorer precedes the
+	// built-in objective and replaces the preference for a zone. With either of
+	// them every item is compared with every cell.
 	Filters []Filter
 	Scorer  Scorer
 }
 
-// A Filter says why a cell may not take an item, in a few words that count in
-// the [Explanation], or "" if it may. It sees only cells that offer what the
-// item asks for, with what was placed on them so far in this batch, and decides
-// from its arguments alone; it changes neither of them. One call of [Place] calls
-// it in its own goroutine, again and again; several calls of Place that share a
+// A Filter says why a cell may not take an item, in a few words that the
+// [Explanation] counts, or "" if it may. It sees only cells that offer what the
+// item asks for, with what was placed on them so far in this batch. It decides
+// from its arguments alone and does not change them. One call of [Place] calls
+// it many times in its own goroutine; several calls of Place that share a
 // policy call it at the same time.
 type Filter func(item *Item, cell *CellState) CellReason
 
 // A Scorer ranks a cell with room for the item: less is better, NaN is worst.
-// The built-in objective, given in score, decides between equal ranks. Like a
-// Filter it decides from its arguments alone, changes none of them, and may be
+// The built-in objective, which score has, decides between equal ranks. Like a
+// Filter it decides from its arguments alone, does not change them, and may be
 // called at the same time by several calls of [Place].
 type Scorer func(item *Item, cell *CellState, score Score) float64
 

@@ -3,18 +3,18 @@ package auction
 import "hash/fnv"
 
 // PreferredZones is the older rule for the spread over availability zones: each
-// instance has one zone of its own (001 §Managing Availability Zones). The
-// instances at index 0 and 1 prefer it and go elsewhere if it is full; those at
-// higher indices are placed there or not at all. Tasks go anywhere.
+// instance has one preferred zone (001 §Managing Availability Zones). The
+// instances at index 0 and 1 go elsewhere if that zone is full; those at higher
+// indices are placed there or not at all. Tasks go anywhere.
 //
-// It is not in force unless it is applied to a policy, and it can leave
-// instances unplaced while other zones have room.
+// The rule applies only if it is set in a policy. It can leave instances
+// unplaced while other zones have room.
 //
 // The elements are the names of the zones, numbered 0 … N−1 as listed. An empty
-// list is no rule.
+// list means no rule.
 type PreferredZones []string
 
-// Apply returns p with the rule in force, in place of the scorer that p had.
+// Apply returns p with this rule instead of p's scorer.
 func (z PreferredZones) Apply(p Policy) Policy {
 	if len(z) > 0 {
 		p.PreferredZones, p.Scorer = z, nil
@@ -48,7 +48,7 @@ type home struct {
 	zone int32
 }
 
-// home is where the policy wants the item.
+// home returns the zone that the policy prefers for the item.
 func (f *fleet) home(item *Item) home {
 	if len(f.preferred) == 0 || item.Kind != LRP {
 		return home{}
@@ -56,8 +56,8 @@ func (f *fleet) home(item *Item) home {
 	return home{true, item.Index > 1, f.preferred[f.preferredZones.number(item.GUID, item.Index)]}
 }
 
-// rank is 0 for a zone that is as good as any, 1 for one that is not preferred,
-// and false if the item may not go there.
+// rank is 0 for a zone as good as any, and 1 for one that is not preferred;
+// allowed is false if the item may not go there.
 func (h home) rank(zone int32) (preference float64, allowed bool) {
 	if !h.prefers || zone == h.zone {
 		return 0, true

@@ -9,11 +9,11 @@ import (
 	"github.com/diegosdk/diego/lrp"
 )
 
-// A CellReason is why a cell was passed over, as a few words of text. Filters
-// of one's own add theirs.
+// A CellReason says why a cell was passed over, in a few words. Filters add
+// their own.
 type CellReason string
 
-// The reasons of this package, in the order in which they are looked for.
+// The reasons of this package, in the order in which they are checked.
 const (
 	Silent             CellReason = "not answering"
 	Failing            CellReason = "left out after failures"
@@ -65,33 +65,33 @@ func (r CellReason) stage() int {
 
 // A Refusal says that no cell takes an item, and why.
 type Refusal struct {
-	// Item leads into the work that was given to Place.
+	// Item points to the work that was passed to Place.
 	Item *Item `json:"item"`
 	// Error is what to report. Its reason is NoCompatibleCells,
 	// InsufficientResources, CellsUnreachable or TooManyStarting.
 	Error lrp.PlacementError `json:"error"`
-	// Invalid is set if the item itself is at fault and will be refused by
-	// every fleet. It is a [*executor.ValidationError].
+	// Invalid is set if the item itself is wrong, so that every fleet would refuse
+	// it. It is a [*executor.ValidationError].
 	Invalid error `json:"-"`
-	// Explanation is what was found on the cells, nil if that is not the
-	// cause. Refusals share it; nobody changes it.
+	// Explanation describes the cells, or is nil if they are not the cause.
+	// Refusals share it; nobody changes it.
 	Explanation *Explanation `json:"explanation,omitempty"`
 }
 
 func (r Refusal) String() string { return fmt.Sprintf("%v: %v", r.Item.Key, r.Error) }
 
 // An Explanation says for each reason how many cells were passed over for it.
-// It describes the fleet as it is with all placements of the batch, or, under a
-// policy with rules of its own, as it was when the item was refused.
+// It describes the fleet with all placements of the batch or, under a policy
+// with filters or a scorer, at the time of the refusal.
 type Explanation struct {
-	// Cells is the number of cells in the fleet. A [Runner] counts those that it
+	// Cells is the number of cells in the fleet. A [Runner] includes those that it
 	// left out, as Silent or Failing.
 	Cells int `json:"cells"`
-	// Reasons are in the order in which they are looked for. A cell counts
-	// under the first that applies, and under each resource that it lacks.
+	// Reasons are in the order in which they are checked. A cell counts under the
+	// first that applies, and under each resource that it lacks.
 	Reasons []ReasonCount `json:"reasons"`
-	// Nearest is the cell that lacks least of what the item needs, measured in
-	// parts of the need; nil if no cell would do even if it were empty.
+	// Nearest is the cell that lacks least of what the item needs, relative to the
+	// need; nil if even an empty cell would not do.
 	Nearest *NearMiss `json:"nearest,omitempty"`
 }
 
@@ -113,7 +113,7 @@ func (n *reasonCounts) add(r CellReason) {
 	*n = append(*n, ReasonCount{r, 1})
 }
 
-// sorted puts n in the order in which the reasons are looked for.
+// sorted puts n in the order in which the reasons are checked.
 func (n reasonCounts) sorted() []ReasonCount {
 	slices.SortFunc(n, func(a, b ReasonCount) int {
 		return cmp.Or(cmp.Compare(a.Reason.stage(), b.Reason.stage()), strings.Compare(string(a.Reason), string(b.Reason)))
@@ -136,8 +136,8 @@ type NearMiss struct {
 	Lacks  Capacity `json:"lacks"`
 }
 
-// String is such as "of 12 cells 2 evacuating, 10 short of memory; the nearest,
-// cell-4, lacks 12 MiB of memory".
+// String is, for example, "of 12 cells 2 evacuating, 10 short of memory; the
+// nearest, cell-4, lacks 12 MiB of memory".
 func (e *Explanation) String() string {
 	parts := make([]string, len(e.Reasons))
 	for i, r := range e.Reasons {
@@ -186,8 +186,8 @@ func distance(lack Capacity, n need) int64 {
 	return part(lack.MemoryMB, n.memoryMB) + part(lack.DiskMB, n.diskMB) + part(lack.Containers, 1) + part(lack.PIDs, n.pids)
 }
 
-// why looks at every cell and says why none takes the item, which takes d. Rules of
-// the policy that only a scan can apply take part.
+// why looks at every cell and says why none takes the item, whose demand is d.
+// It also applies the policy's filters.
 func (f *fleet) why(item *Item, d demand, o *offer, p *Policy) *Explanation {
 	f.looked += int64(len(f.cells))
 	e := &Explanation{Cells: len(f.cells)}

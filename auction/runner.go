@@ -19,47 +19,47 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-// An API is what an auctioneer can be asked, in this process or over HTTP. Its
+// An API has the calls of an auctioneer, in this process or over HTTP. Its
 // methods may be called at the same time.
 type API interface {
 	// Request adds work to the next batch. It fails on a process that does not
 	// lead.
 	Request(ctx context.Context, items ...Item) error
-	// Plan says where work would go if it were requested now, and asks the cells
-	// for their state to that end. It sends them no work.
+	// Plan says where work would go if it were requested now. It asks the cells
+	// for their states and sends them no work.
 	Plan(ctx context.Context, items ...Item) (Result, error)
 }
 
-// RunnerOptions are what a [Runner] works with. Zero values mean the defaults.
+// RunnerOptions are the options of a [Runner]. Zero values mean the defaults.
 type RunnerOptions struct {
 	// Directory and Reporter are required.
 	Directory Directory
 	Reporter  Reporter
 	Policy    Policy
-	// StateTimeout is how long a cell may take to tell its state before the
+	// StateTimeout is how long a cell may take to report its state before the
 	// round goes on without it (default 2 s).
 	StateTimeout time.Duration
-	// SilentPause is for how long a cell that has missed a deadline is not
-	// asked again, while there are others (default 30 s; negative means that
-	// every round asks and waits).
+	// SilentPause is how long a cell that has missed a deadline is not asked again
+	// while there are others (default 30 s; negative means that every round asks
+	// and waits).
 	SilentPause time.Duration
 	// PerformTimeout is how long a cell may take to answer for its work
 	// (default 10 s).
 	PerformTimeout time.Duration
 	// FailureHalfLife is how long a failed hand-over counts in full before it
-	// counts half: one that the cell did not answer, or of which it took
-	// nothing. A cell whose failures since its last success amount to more than
-	// one gets no work, unless that concerns more than half of the cells. So the
-	// second failure in a row pauses it for almost this long (default 2 min;
-	// negative means that failures pause no cell).
+	// counts half. A hand-over fails if the cell did not answer or took nothing. A
+	// cell gets no work while its failures since its last success add up to more
+	// than one, unless that concerns more than half of the cells. So the second
+	// failure in a row pauses it for almost this long (default 2 min; negative
+	// means that failures pause no cell).
 	FailureHalfLife time.Duration
 	// DirectoryTimeout and ReportTimeout are how long the Directory may take to
-	// list the cells and the Reporter to take one report. After a report that
-	// was late the round makes no more of them (default 10 s each).
+	// list the cells and the Reporter to take one report. After a late report the
+	// round makes no more reports (default 10 s each).
 	DirectoryTimeout, ReportTimeout time.Duration
 	// Concurrency is how many cells are asked, and reports made, at a time. 1
 	// makes every call in the caller's goroutine, where a call that ignores its
-	// context holds up the round; otherwise such calls are abandoned at their
+	// context delays the round; otherwise such calls are abandoned at their
 	// deadline (default 256).
 	Concurrency int
 	// MinBackoff and MaxBackoff bound the wait before refused work is tried
@@ -68,11 +68,11 @@ type RunnerOptions struct {
 	// MaxAttempts is how often a request for work is tried (default 5).
 	// Convergence repeats requests that are still needed.
 	MaxAttempts int
-	// MaxWaiting is how much work may wait (default 1,000,000). What comes
-	// beyond it is dropped and counted; convergence requests it again.
+	// MaxWaiting is how much work may wait (default 1,000,000). Further work is
+	// dropped and counted; convergence requests it again.
 	MaxWaiting int
-	// Placed, if it is set, is told what was decided for each batch, and why,
-	// before any cell is. It must not block.
+	// Placed, if it is set, receives the decision about each batch, with reasons,
+	// before the cells get their work. It must not block.
 	Placed func(Result)
 	// Now is the clock (default time.Now).
 	Now func() time.Time
@@ -81,8 +81,8 @@ type RunnerOptions struct {
 	Logger  *slog.Logger
 }
 
-// ValidateAsPart refuses what a larger whole sets for all of its parts:
-// Directory, Reporter, Now, Metrics and Logger.
+// ValidateAsPart refuses the options that a larger whole sets for all its
+// parts: Directory, Reporter, Now, Metrics and Logger.
 func (o *RunnerOptions) ValidateAsPart(v *executor.Validator) {
 	const limit = "not set: it is that of the whole"
 	v.Check(o.Directory == nil, "directory", "", limit)
@@ -131,10 +131,9 @@ func (o RunnerOptions) withDefaults() (RunnerOptions, error) {
 }
 
 // A Runner is the auctioneer: it collects work into batches, places each batch
-// on the cells that answer, hands it to them and reports what failed (000
-// §Auction). It keeps its work in memory; what is lost with it is requested
-// again by convergence. Its methods may be called at the same time; rounds wait
-// for each other.
+// on the cells that answer, hands it to them and reports failures (000
+// §Auction). It keeps its work in memory; convergence requests lost work again.
+// Its methods may be called at the same time; rounds wait for each other.
 type Runner struct {
 	o    RunnerOptions
 	wake chan struct{}
@@ -146,12 +145,11 @@ type Runner struct {
 
 	mu      sync.Mutex
 	waiting map[Key]waiting
-	// cells is what is remembered of the cells that were present last, or that
-	// calls still wait for.
+	// cells are the cells that were present last, or for which calls still wait.
 	cells map[string]*remembered
 }
 
-// remembered is what a Runner keeps of a cell from one round to the next.
+// remembered is what a Runner keeps about a cell between rounds.
 type remembered struct {
 	line     *deadline.Line
 	standing standing // guarded by Runner.mu
@@ -162,8 +160,8 @@ type remembered struct {
 // and have not returned yet.
 var ErrBusy = deadline.ErrBusy
 
-// maxAbandoned bounds the calls to one cell, or to the Directory, that have missed
-// their deadline and still run. Beyond it no more calls are made.
+// maxAbandoned limits the calls to one cell, or to the Directory, that have
+// missed their deadline and still run. At the limit no more calls are made.
 const maxAbandoned = 4
 
 // waiting is work that is not in a batch.
@@ -189,7 +187,7 @@ func NewRunner(o RunnerOptions) (*Runner, error) {
 	return r, nil
 }
 
-// newLine is a line with so many abandoned calls at most.
+// newLine makes a line with at most limit abandoned calls.
 func (r *Runner) newLine(limit int) *deadline.Line {
 	if r.o.Concurrency == 1 {
 		limit = 0
@@ -197,8 +195,8 @@ func (r *Runner) newLine(limit int) *deadline.Line {
 	return deadline.NewLine(limit)
 }
 
-// Request adds work to the next batch. Work that waits already is not there
-// twice: the later request replaces the earlier one, and is due at once.
+// Request adds work to the next batch. Waiting work is not added twice: the
+// later request replaces the earlier one, and is due at once.
 func (r *Runner) Request(items ...Item) {
 	r.mu.Lock()
 	dropped := 0
@@ -226,8 +224,8 @@ func (r *Runner) signal() {
 	}
 }
 
-// Waiting is how much work waits for a round, and when the first of it is due:
-// the zero time means at once.
+// Waiting is how much work waits for a round, and when the earliest of it is
+// due: the zero time means at once.
 func (r *Runner) Waiting() (n int, due time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -240,20 +238,21 @@ func (r *Runner) Waiting() (n int, due time.Time) {
 	return len(r.waiting), due
 }
 
-// A Round says what became of a batch.
+// A Round reports the result of a batch.
 type Round struct {
-	// Cells have told their state.
+	// Cells is the number of cells that reported their state.
 	Cells int
-	// Silent lists by id the cells that got no work because they did not answer
+	// Silent lists, by id, the cells that got no work because they did not answer
 	// or are left out for a while.
 	Silent []SilentCell
-	// Performed work was taken by its cell.
+	// Performed lists the work that cells have taken.
 	Performed []Placement
-	// Refused work was reported: no cell has room for it, or its cell refused
-	// it with lrp.RejectedByCell.
+	// Refused lists the work that was reported: no cell has room for it, or its
+	// cell refused it with lrp.RejectedByCell.
 	Refused []Refusal
-	// Unknown work may or may not have been taken, as the cell did not answer.
-	// It is neither reported nor carried over; convergence finds out.
+	// Unknown lists the work that may or may not have been taken, because the cell
+	// did not answer. It is neither reported nor carried over; convergence finds
+	// out.
 	Unknown []Placement
 	// CarriedOver is how much of the refused work waits for another round.
 	CarriedOver int
@@ -279,11 +278,11 @@ func leftOut(cells []SilentCell) (n reasonCounts) {
 }
 
 // Round runs one batch of the work that is due: it asks the cells for their
-// states, places, hands over, reports and carries over. Without work that is
-// due it does nothing. Rounds do not overlap: a second call waits.
+// states, places, hands over, reports and carries over. If no work is due, it
+// does nothing. Rounds do not overlap: a second call waits.
 //
-// An error means that the batch was not begun, and its work waits on; or that
-// ctx ended, and what was in the batch by then is lost.
+// An error means either that the batch was not begun, and its work still waits,
+// or that ctx ended, and the work in the batch is lost.
 func (r *Runner) Round(ctx context.Context) (Round, error) {
 	if err := r.enter(ctx); err != nil {
 		return Round{}, err
@@ -297,7 +296,7 @@ func (r *Runner) Round(ctx context.Context) (Round, error) {
 	if err != nil {
 		return Round{}, err
 	}
-	// Taken only now, the batch has what came in meanwhile.
+	// The batch is taken only now, so it includes what came in meanwhile.
 	batch := r.take()
 	items := make([]Item, 0, len(batch))
 	for _, w := range batch {
@@ -320,7 +319,8 @@ func (r *Runner) Round(ctx context.Context) (Round, error) {
 }
 
 // Plan says where the given work would go if it were requested now, together
-// with the work that waits and is due. It asks the cells and sends nothing.
+// with the waiting work that is due. It asks the cells for their states and
+// sends them nothing.
 func (r *Runner) Plan(ctx context.Context, items ...Item) (Result, error) {
 	fleet, err := r.gather(ctx)
 	if err != nil {
@@ -338,8 +338,7 @@ func (r *Runner) Plan(ctx context.Context, items ...Item) (Result, error) {
 	return place(fleet.states, leftOut(fleet.silent), work, r.o.Policy)
 }
 
-// Run runs a round whenever there is work, until ctx ends, and returns its
-// error.
+// Run runs a round when work is due, until ctx ends, and returns ctx's error.
 func (r *Runner) Run(ctx context.Context) error {
 	const afterFailure = time.Second
 	for {
@@ -363,7 +362,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	}
 }
 
-// pause is how long there is nothing to do.
+// pause is the time until something is due.
 func (r *Runner) pause() time.Duration {
 	n, due := r.Waiting()
 	if n == 0 {
@@ -421,13 +420,13 @@ type gathered struct {
 	silent  []SilentCell
 }
 
-// A party is a cell that calls are made to.
+// A party is a cell that gets calls.
 type party struct {
 	Cell
 	*remembered
 }
 
-// gather asks all cells for their states but those that are left out.
+// gather asks all cells for their states, except those that are left out.
 func (r *Runner) gather(ctx context.Context) (gathered, error) {
 	cells, err := deadline.Call(ctx, r.directory, r.o.DirectoryTimeout, r.o.Directory.Cells)
 	if err != nil {
@@ -458,8 +457,9 @@ func (r *Runner) gather(ctx context.Context) (gathered, error) {
 	return g, nil
 }
 
-// choose settles which of the cells are asked, and forgets all others, save those
-// that calls still wait for: a cell that goes and comes is no new one to them.
+// choose decides which of the cells are asked. It forgets all others, except
+// those for which calls still wait: when such a cell comes back, it is not a
+// new one.
 func (r *Runner) choose(cells []Cell) (asked []party, silent []SilentCell) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -488,8 +488,8 @@ func (r *Runner) choose(cells []Cell) (asked []party, silent []SilentCell) {
 	return asked, silent
 }
 
-// missed notes a cell that has let a deadline pass. One that fails at once
-// costs nobody any time.
+// missed notes a cell that has missed a deadline. A cell that fails at once
+// delays nobody.
 func (r *Runner) missed(p party, err error) {
 	if r.o.SilentPause < 0 || !errors.Is(err, context.DeadlineExceeded) {
 		return
@@ -499,7 +499,7 @@ func (r *Runner) missed(p party, err error) {
 	p.standing.silentUntil = r.o.Now().Add(r.o.SilentPause)
 }
 
-// judge notes how a hand-over has ended: how says why it failed, and is empty
+// judge notes the result of a hand-over: how says why it failed, and is empty
 // if the cell has taken something.
 func (r *Runner) judge(p party, how string) {
 	r.mu.Lock()
@@ -572,9 +572,9 @@ func (r *Runner) perform(ctx context.Context, parties map[string]party, placed [
 	}
 }
 
-// report tells the Reporter of every refusal and keeps the work that is worth
-// another try. It returns how much that is. After a report that missed its
-// deadline it makes no more of them.
+// report reports every refusal and keeps the work that is worth another
+// attempt. It returns how much that is. After a report that missed its deadline
+// it makes no more reports.
 func (r *Runner) report(ctx context.Context, refused []Refusal, batch map[Key]waiting) int {
 	keep := make([]*Item, len(refused))
 	var late atomic.Bool
@@ -658,7 +658,7 @@ func (r *Runner) tell(ctx context.Context, refusal *Refusal, item *Item) (again 
 	return v.again, nil
 }
 
-// backoff is the wait after so many failed attempts.
+// backoff is the wait after that many failed attempts.
 func (r *Runner) backoff(attempts int) time.Duration {
 	wait := r.o.MinBackoff
 	for range attempts - 1 {

@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// scan finds the cells for an item under a policy with rules of its own: it
-// looks at every cell. The built-in objective is the same as that of pick.
+// scan finds the cells for an item under a policy with filters or a scorer: it
+// looks at every cell. Its built-in objective is the same as pick's.
 func (f *fleet) scan(item *Item, e *entry, d demand, o *offer, c *census, p *Policy) pick {
 	kind, home := e.kind(), f.home(item)
 	type choice struct {
@@ -56,7 +56,7 @@ func (f *fleet) scan(item *Item, e *entry, d demand, o *offer, c *census, p *Pol
 	return pick{top[0].rank.cell, top[1].rank.cell, top[0].preference, top[1].preference}
 }
 
-// filter gives the first reason of the policy's own filters against the cell.
+// filter returns the first reason of the policy's filters against the cell.
 func (p *Policy) filter(item *Item, cell *CellState) CellReason {
 	for _, f := range p.Filters {
 		if r := f(item, cell); r != "" {

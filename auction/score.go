@@ -6,15 +6,15 @@ import (
 )
 
 // A Score says how well a cell suits an item; [Place] takes the cell with the
-// least one. Its fields are in the order of their precedence: the first that
+// smallest one. Its fields are in the order of their precedence: the first that
 // differs decides. The last six are added up first, see [Score.Resources].
 //
 // Uses are fractions of the cell's totals with the item on the cell, so 1 is
-// full. Place computes with integers 2^40 times as large: two scores that print
-// alike may still differ. In a packed [Result] the winner's Resources may be up
-// to a sixth above the runner-up's.
+// full. Place computes with integers 2^40 times as large, so two scores that
+// print alike may still differ. In a packed [Result] the winner's Resources may
+// be up to a sixth above the runner-up's.
 type Score struct {
-	// Preference is what Policy.Scorer gave, 0 without one.
+	// Preference is the result of Policy.Scorer, 0 without one.
 	Preference float64 `json:"preference,omitempty"`
 	// ZoneInstances and CellInstances count the instances of the item's
 	// process in the cell's zone and on the cell; 0 for a task.
@@ -28,7 +28,7 @@ type Score struct {
 	Containers float64 `json:"containers"`
 	// Extra is the sum of the uses of the cell's further resources.
 	Extra float64 `json:"extra_resources,omitempty"`
-	// Starting and BinPack are the cell's count times the policy's weight.
+	// Starting and BinPack are the cell's counts times the policy's weights.
 	Starting float64 `json:"starting"`
 	BinPack  float64 `json:"bin_pack,omitempty"`
 }
@@ -39,7 +39,7 @@ func (s Score) Resources() float64 {
 	return (s.Memory+s.Disk+s.Containers+s.Extra)/3 + s.Starting + s.BinPack
 }
 
-// String names every part that took part in the decision.
+// String names every part that decided.
 func (s Score) String() string {
 	var b strings.Builder
 	if s.Preference != 0 {
@@ -72,12 +72,12 @@ type Choice struct {
 
 // A Placement says where an item goes and what decided.
 type Placement struct {
-	// Item leads into the work that was given to Place.
+	// Item points to the work that was passed to Place.
 	Item *Item `json:"item"`
 	// Choice is the winner.
 	Choice
-	// RunnerUp is the cell that would have been taken without the winner. Its
-	// CellID is empty if no other cell could take the item.
+	// RunnerUp is the cell that would have won without the winner. Its CellID is
+	// empty if no other cell could take the item.
 	RunnerUp Choice `json:"runner_up"`
 }
 

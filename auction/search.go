@@ -2,13 +2,14 @@ package auction
 
 import "math/bits"
 
-// none stands for a cell where there is none.
+// none means that there is no cell.
 const none = -1
 
 // A pick is the cells chosen for an item: the best and the second best, or none.
 type pick struct {
 	cell, runnerUp int32
-	// preference is that of the scorer or of the preferred zone for each of them.
+	// preference is the preference of the scorer or of the preferred zone for each
+	// of them.
 	preference, runnerUpPreference float64
 }
 
@@ -21,15 +22,15 @@ type search struct {
 	demand
 	home   home
 	census *census
-	// level is the number of instances of the process on the cells that are
-	// looked for. Cells with more are passed over: they are above, if that is
-	// not nil. crowd is set if most cells are above.
+	// level is the number of instances of the process on the wanted cells. Cells
+	// with more are passed over: they are in above, if that is not nil. crowd is
+	// set if most cells are above.
 	level int32
 	above *marks
 	crowd *crowd
 	// falls is the most that the score of a cell may still fall.
 	falls int64
-	// adds is what the item adds to the score of every cell of the tree at hand,
+	// adds is what the item adds to the score of every cell of the present tree,
 	// if they are of one size.
 	adds int64
 	// top are the best two so far, or last.
@@ -69,8 +70,8 @@ func (f *fleet) pick(e *entry, d demand, o *offer, c *census, h home) pick {
 	return p
 }
 
-// A tier is the zones that the item prefers alike and that have equally many
-// instances of its process. Cells of one tier compete with each other.
+// A tier is a set of zones that the item prefers equally and that have equally
+// many instances of its process. Cells of one tier compete with each other.
 type tier struct {
 	preference float64
 	inZone     int32
@@ -83,7 +84,8 @@ func (t tier) before(other tier) bool {
 	return t.inZone < other.inZone
 }
 
-// tier is the zone's; it is not allowed if the item may not go there.
+// tier returns the tier of the zone; allowed is false if the item may not go
+// there.
 func (s *search) tier(zone int32) (t tier, allowed bool) {
 	preference, allowed := s.home.rank(zone)
 	return tier{preference, s.census.inZone[zone]}, allowed
@@ -110,7 +112,7 @@ func (s *search) zones(o *offer, of tier) {
 	}
 }
 
-// then fills what is empty in p.
+// then fills the empty places of p.
 func (p pick) then(top [2]rank, preference float64) pick {
 	for _, r := range top {
 		switch {
@@ -138,12 +140,12 @@ func (s *search) class(n int32) {
 	}
 }
 
-// descend offers the cells below node i of a tree of cells of one size, the more
-// promising half first. The cell tried was offered before.
+// descend offers the cells below node i of a tree of cells of one size, the
+// more promising half first. The cell tried was offered before.
 //
 // The best cell of a node is offered before its halves are looked at, so that
-// what was found is good from the start. Mostly the search then goes down one
-// path only, that of the winner, and finds the runner-up beside it.
+// the best so far is good from the start. Usually the search then follows only
+// one path, the winner's, and finds the runner-up beside it.
 func (s *search) descend(t *tree, i, tried int32) {
 	s.looked++
 	n := &t.nodes[i]
@@ -182,8 +184,8 @@ func (s *search) descend(t *tree, i, tried int32) {
 // short reports whether no cell below node i has enough of the further resources.
 func (s *search) short(t *tree, i int32) bool { return s.extra != nil && !s.extra.fitsBelow(t, i) }
 
-// descendUnlike does the same in a tree of cells of several sizes, of which no node
-// knows the best cell.
+// descendUnlike does the same in a tree of cells of several sizes, where no
+// node knows the best cell.
 func (s *search) descendUnlike(t *tree, i int32) {
 	s.looked++
 	n := &t.nodes[i]
@@ -209,8 +211,8 @@ func (s *search) descendUnlike(t *tree, i int32) {
 	s.descendUnlike(t, 2*i+1)
 }
 
-// least is the rank that no cell below node i comes before with the item on it, if
-// r is that without it.
+// least is a lower bound of the ranks of the cells below node i with the item
+// on them; r is the node's rank without the item.
 func (s *search) least(t *tree, i int32, r rank) rank {
 	if t.sizes == nil {
 		r.score += s.adds
@@ -224,8 +226,8 @@ func (s *search) least(t *tree, i int32, r rank) rank {
 	return r
 }
 
-// open reports whether the cell has no more instances than the level. One with
-// fewer that has room is the best cell already.
+// open reports whether the cell has no more instances than the level. A cell
+// with fewer that has room is already the best.
 func (s *search) open(cell int32) bool {
 	switch {
 	case s.kind == Task:
@@ -247,8 +249,8 @@ func (s *search) offer(r rank) {
 	}
 }
 
-// byWord looks one by one at the few open cells of a tree, but only at those of the
-// words that may have a better one than was found.
+// byWord looks one by one at the few open cells of a tree, but only in words
+// that may have a better cell than the best so far.
 func (s *search) byWord(t *tree) {
 	words := t.leaves / wordBits
 	for i := words; i < 2*words; i++ {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ErrPaused is the error of cells that are left out of a round for a while. It
+// ErrPaused is the error of cells that are left out of rounds for a while. It
 // is always wrapped in a [*PausedError].
 var ErrPaused = errors.New("left out for a while")
 
@@ -18,7 +18,7 @@ type PausedError struct {
 	// Until is when the cell is asked again.
 	Until time.Time
 	// Failures is how many hand-overs to the cell have failed in a row, and Last
-	// says how the last of them failed.
+	// is the error of the last.
 	Failures int
 	Last     string
 }
@@ -37,13 +37,13 @@ func (e *PausedError) Error() string {
 // Unwrap returns ErrPaused.
 func (e *PausedError) Unwrap() error { return ErrPaused }
 
-// A standing is what a Runner remembers of how a cell has behaved. The zero
-// value is that of a cell that has never failed.
+// A standing is what a Runner remembers about a cell's behaviour. The zero
+// value belongs to a cell that has never failed.
 type standing struct {
 	// silentUntil is when a cell that has missed a deadline is asked again.
 	silentUntil time.Time
-	// failures is how many hand-overs have failed since the last one that did
-	// not, and last is how the last of them failed.
+	// failures is how many hand-overs have failed since the last success, and last
+	// is the error of the last.
 	failures int
 	last     string
 	// weight is the sum of these failures at the time at, where each counts half
@@ -52,8 +52,8 @@ type standing struct {
 	at     time.Time
 }
 
-// failed is the standing after a hand-over that failed: the cell did not answer,
-// or it took nothing.
+// failed is the standing after a failed hand-over: the cell did not answer, or
+// it took nothing.
 func (s standing) failed(now time.Time, halfLife time.Duration, how string) standing {
 	age := max(0, now.Sub(s.at))
 	s.weight = 1 + s.weight*math.Exp2(-age.Seconds()/halfLife.Seconds())
@@ -65,8 +65,8 @@ func (s standing) failed(now time.Time, halfLife time.Duration, how string) stan
 // took is the standing after a hand-over of which the cell took something.
 func (s standing) took() standing { return standing{silentUntil: s.silentUntil} }
 
-// failingUntil is when the failures no longer weigh more than one, which is what
-// a single failure weighs when it happens. So one failure pauses no cell.
+// failingUntil is when the failures no longer weigh more than one. A single
+// failure weighs one when it happens, so it pauses no cell.
 func (s standing) failingUntil(halfLife time.Duration) time.Time {
 	if s.weight <= 1 {
 		return s.at
@@ -74,7 +74,7 @@ func (s standing) failingUntil(halfLife time.Duration) time.Time {
 	return s.at.Add(time.Duration(math.Log2(s.weight) * float64(halfLife)))
 }
 
-// paused says why the cell is left out at the given time, or returns nil.
+// paused returns why the cell is left out at the given time, or nil.
 func (s standing) paused(now time.Time, halfLife time.Duration) *PausedError {
 	if now.Before(s.silentUntil) {
 		return &PausedError{Reason: Silent, Until: s.silentUntil, Failures: s.failures, Last: s.last}
@@ -85,12 +85,12 @@ func (s standing) paused(now time.Time, halfLife time.Duration) *PausedError {
 	return nil
 }
 
-// choose settles by number which cells are left out of a round, and why; nil is
-// a cell to be asked.
+// choose decides which cells are left out of a round, and why, by their
+// numbers; nil means that the cell is asked.
 //
 // No cell is left out for failing if that would concern more than half of the
-// cells: work that so many cells refuse is itself at fault. No cell is left out
-// at all if none would remain.
+// cells: then the work itself is at fault. No cell is left out at all if none
+// would remain.
 func choose(standings []standing, now time.Time, halfLife time.Duration) []*PausedError {
 	paused := make([]*PausedError, len(standings))
 	count := map[CellReason]int{}

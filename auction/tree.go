@@ -20,7 +20,7 @@ type tree struct {
 	leaves int32
 	// place is the first of the leaves' places; see marks.
 	place int32
-	// weight is that of every cell, if sizes is nil.
+	// weight is the weight of every cell, if sizes is nil.
 	weight weight
 	// sizes has for every node what its cells' sizes and ids bound.
 	sizes []sizes
@@ -36,7 +36,7 @@ type sizes struct {
 }
 
 // A node knows the best cell below it for either kind of work, and for each
-// resource the most that any cell below it has left. It fills a cache line.
+// resource the most that any cell below it has left. It fits into a cache line.
 type node struct {
 	best [2]rank // by Kind
 	most need
@@ -45,7 +45,7 @@ type node struct {
 }
 
 // A rank orders cells that offer what an item asks for. The criterion of the
-// zone comes before it: cells of different ranks in that one are never compared.
+// zone precedes it: cells that differ in that are never compared by rank.
 type rank struct {
 	score int64
 	// level is the number of instances of the process on the cell, or the
@@ -79,8 +79,8 @@ func (n *node) fits(w need) bool { return n.containers >= 1 && w.within(n.most) 
 
 var emptyNode = node{best: [2]rank{last, last}, most: need{-1, -1, -1}, containers: -1}
 
-// grow makes the tree of the given cells, which are in order. Its leaves take the
-// places from the given one on, or from a few later. It returns the first place
+// grow makes the tree of the given cells, which are in order. Its leaves take
+// the places from place on, or from a few later. It returns the first place
 // after them.
 func (t *tree) grow(f *fleet, cells []int32, place int32) int32 {
 	t.leaves = 1
@@ -122,9 +122,9 @@ func (t *tree) grow(f *fleet, cells []int32, place int32) int32 {
 	return t.place + t.leaves
 }
 
-// bySize orders cells so that those below one node are of similar size: it halves
-// them by the weight that differs most, and the halves in turn. The cells take so
-// many places.
+// bySize orders cells so that those below one node are of similar size: it
+// halves them by the weight that differs most, and then halves the halves. The
+// cells take that many places.
 func (f *fleet) bySize(cells []int32, places int32) {
 	if len(cells) < 2 {
 		return

@@ -9,7 +9,7 @@ import (
 	"github.com/diegosdk/diego/executor"
 )
 
-// wants is what items ask of a cell besides room for their need.
+// wants are the requirements of items besides room for their need.
 type wants struct {
 	rootFS        string
 	drivers, tags []string
@@ -20,16 +20,15 @@ type wants struct {
 	offer int32
 }
 
-// An offer is how the fleet answers what items want: which of its cells do and
-// why the others do not. Many wants have the same answer, such as all images of a
-// registry.
+// An offer says which cells of the fleet fulfil some wants, and why the others
+// do not. Many wants have the same offer, for example all images of a registry.
 type offer struct {
-	// misses says by offering why it will not do, or "".
+	// misses says for each offering why it does not fulfil the wants, or "".
 	misses []CellReason
-	// zones are the zones with classes that do.
+	// zones are the zones with classes that fulfil them.
 	zones []zoneClasses
 	// refused are demands for which no cell had room. None of them is within
-	// another. Room only shrinks, so neither has any cell for a larger demand.
+	// another. Room only shrinks, so no cell has room for a larger demand either.
 	refused []demand
 }
 
@@ -38,14 +37,14 @@ type zoneClasses struct {
 	classes []int32
 }
 
-// maxRefused bounds the time that is spent on looking for a refused demand.
+// maxRefused limits the time spent on looking for a refused demand.
 const maxRefused = 64
 
 func plainWants(i *Item) wants {
 	return wants{rootFS: i.RootFS, drivers: i.VolumeDrivers, tags: i.PlacementTags}
 }
 
-// of reports whether w is what the item asks for.
+// of reports whether w are the item's wants.
 func (w *wants) of(i *Item) bool {
 	return w.rootFS == i.RootFS && slices.Equal(w.drivers, i.VolumeDrivers) && slices.Equal(w.tags, i.PlacementTags) &&
 		(len(w.amounts)+len(i.Extra) == 0 || maps.Equal(w.amounts, i.Extra))
@@ -64,7 +63,7 @@ func appendAmounts(key []byte, a executor.Amounts) []byte {
 	return key
 }
 
-// An interner gives numbers to what items want, and to the answers.
+// An interner numbers the wants of items, and the offers.
 type interner struct {
 	batch         *batch
 	fleet         *fleet
@@ -157,7 +156,7 @@ func (w *wants) text(r CellReason) string {
 	return fmt.Sprintf("placement tags %q", w.tags)
 }
 
-// find lists the classes of the fleet that offer it.
+// find lists the classes of the fleet that fulfil the wants.
 func (o *offer) find(f *fleet) {
 	byZone := make([][]int32, f.zones)
 	for n := range f.classes {

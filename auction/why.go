@@ -2,8 +2,8 @@ package auction
 
 import "fmt"
 
-// Why names the criterion that decided for the winner, for people: the first
-// in which it is better than the runner-up. The scores have all of it.
+// Why names the criterion that decided for the winner, for people: the first in
+// which it is better than the runner-up. The scores have all criteria.
 func (p Placement) Why() string {
 	won, lost, other := p.Score, p.RunnerUp.Score, p.RunnerUp.CellID
 	switch {
