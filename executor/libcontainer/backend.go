@@ -3,6 +3,7 @@
 package libcontainer
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -129,7 +130,8 @@ func New(o Options) (*Backend, error) {
 		}
 	}
 	b.cgroups.Own()
-	if err := os.MkdirAll(b.mounts, 0o711); err != nil {
+	const passable = 0o711 // to the root of each container, whatever the umask is
+	if err := cmp.Or(os.MkdirAll(b.mounts, passable), os.Chmod(b.mounts, passable)); err != nil {
 		return nil, errors.Join(fmt.Errorf("libcontainer: root file systems are mounted below /run: %w; make it writable", err), b.Close())
 	}
 	if host.ids == "" {

@@ -108,6 +108,19 @@ func TestADiskLimitHoldsAndIsFilledAlone(t *testing.T) {
 	}
 }
 
+// The number of a descriptor that Delete closes may be another file's by then.
+func TestTheDiskIsMeasuredWhileDeleteWaits(t *testing.T) {
+	f := newFixture(t)
+	guid, _ := f.create(func(c *executor.ContainerSpec) { c.Resources.DiskMB = 16 })
+	// All that needs a descriptor is in what holds the container.
+	if held, err := f.containers[guid].usage(); err != nil || held.DiskBytes <= 0 {
+		t.Errorf("while Delete waits %d bytes of the disk are found, %v", held.DiskBytes, err)
+	}
+	if m, err := f.Usage(f.ctx, guid); err != nil || m.DiskBytes <= 0 {
+		t.Errorf("it takes %d bytes of its disk, %v", m.DiskBytes, err)
+	}
+}
+
 func TestAStreamIsHeldToTheDiskLimit(t *testing.T) {
 	f := newFixture(t)
 	guid, _ := f.create(func(c *executor.ContainerSpec) { c.Resources.DiskMB = 8 })

@@ -10,6 +10,7 @@ import (
 	_ "github.com/opencontainers/runc/libcontainer/nsenter" // its C code joins namespaces before Go starts
 	"golang.org/x/sys/unix"
 
+	"github.com/diegosdk/diego/executor/libcontainer/internal/ids"
 	"github.com/diegosdk/diego/executor/libcontainer/internal/pid1"
 )
 
@@ -34,7 +35,8 @@ func init() {
 				unix.Exit(1)
 			}()
 		}
-		libcontainer.Init() // does not return
+		unix.Umask(ids.Umask) // it makes the targets of mounts
+		libcontainer.Init()   // does not return
 	}
 	runtime.LockOSThread()
 }

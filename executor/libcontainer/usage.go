@@ -21,30 +21,30 @@ func (b *Backend) Usage(ctx context.Context, guid string) (executor.Usage, error
 		return executor.Usage{}, err
 	}
 	m, err := c.usage()
-	if err != nil {
+	if err != nil || c.spec.Resources.DiskMB > 0 {
 		return m, err
 	}
-	m.DiskBytes = c.diskUsage(ctx) // may take long, and holds up nobody
+	// This may take long and holds up nobody. It needs nothing that Delete closes.
+	m.DiskBytes = tenant.Measure(ctx, filepath.Join(c.dir, rootfs.UpperDir), tenant.Content)
 	return m, ctx.Err()
 }
 
+// usage is what can be read at once: all but the disk of a container without a
+// disk limit.
 func (c *container) usage() (executor.Usage, error) {
 	c.life.RLock()
 	defer c.life.RUnlock()
 	if err := c.deleted(); err != nil {
 		return executor.Usage{}, err
 	}
-	return c.cgroup.Usage(), nil
-}
-
-func (c *container) diskUsage(ctx context.Context) int64 {
-	var s unix.Statfs_t
-	if c.spec.Resources.DiskMB > 0 {
-		// An overlay tells what its upper layer does.
-		if err := unix.Fstatfs(int(c.root.Fd()), &s); err != nil {
-			return executor.Unknown
-		}
-		return int64(s.Blocks-s.Bfree) * s.Bsize
+	m := c.cgroup.Usage()
+	if c.spec.Resources.DiskMB == 0 {
+		return m, nil
 	}
-	return tenant.Measure(ctx, filepath.Join(c.dir, rootfs.UpperDir), tenant.Content)
+	var s unix.Statfs_t
+	m.DiskBytes = executor.Unknown
+	if unix.Fstatfs(int(c.root.Fd()), &s) == nil { // of an overlay: its upper layer's
+		m.DiskBytes = int64(s.Blocks-s.Bfree) * s.Bsize
+	}
+	return m, nil
 }

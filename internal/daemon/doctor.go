@@ -113,7 +113,6 @@ func tryReal(ctx context.Context, dir string, sharedIDs bool) (features []execut
 		return nil, fmt.Errorf("nothing can be tried in %s: %w; run as root", at, err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(temporary)) }()
-	letThrough()
 	real, err := libcontainer.New(libcontainer.Options{Dir: filepath.Join(temporary, RealBackend), SharedIDs: sharedIDs, AllowPrivileged: true})
 	if err != nil {
 		return nil, err
@@ -290,6 +289,10 @@ func lookAtKernel(host fs.FS) Finding {
 	return f
 }
 
+// wholeMap is the uid_map of the host's own user namespace. Root in any other has
+// its rights only there.
+const wholeMap = "0 0 4294967295"
+
 func lookAtRights(host fs.FS) Finding {
 	const sysAdmin = 21 // CAP_SYS_ADMIN
 	for line := range strings.Lines(text(host, "proc/self/status")) {
@@ -299,6 +302,10 @@ func lookAtRights(host fs.FS) Finding {
 		}
 		mask, err := strconv.ParseUint(strings.TrimSpace(set), 16, 64)
 		if err == nil && mask&(1<<sysAdmin) != 0 {
+			if m := strings.Join(strings.Fields(text(host, "proc/self/uid_map")), " "); m != "" && m != wholeMap {
+				return Finding{State: FindingLacking, Found: "CAP_SYS_ADMIN, but only in a user namespace (its uids: " + m + ")",
+					Help: "the host's devices, cgroups and kernel settings are closed to it; start the daemon as root of the host, or in a privileged container"}
+			}
 			return Finding{State: FindingOK, Found: "CAP_SYS_ADMIN"}
 		}
 		return Finding{State: FindingFatal, Found: "no CAP_SYS_ADMIN", Help: "run as root, and in somebody's container as a privileged one"}

@@ -47,7 +47,9 @@ func TestWhatIsReadOfAHostSaysWhatWouldHelp(t *testing.T) {
 		{"kernel", files{"proc/sys/kernel/osrelease": "5.11.22\n"}, FindingLacking, "5.12; upgrade"},
 		{"kernel", files{"proc/sys/kernel/osrelease": "4.19.0\n"}, FindingLacking, "upgrade"},
 		{"kernel", files{}, FindingFatal, "take Linux"},
-		{"rights", files{"proc/self/status": "Name:\tx\nCapPrm:\t0\nCapEff:\t000001ffffffffff\n"}, FindingOK, "CAP_SYS_ADMIN"},
+		{"rights", files{"proc/self/status": "Name:\tx\nCapPrm:\t0\nCapEff:\t000001ffffffffff\n", "proc/self/uid_map": "         0          0 4294967295\n"}, FindingOK, "CAP_SYS_ADMIN"},
+		{"rights", files{"proc/self/status": "CapEff:\t000001ffffffffff\n", "proc/self/uid_map": "         0       1000          1\n"}, FindingLacking, "as root of the host"}, // unshare -r
+		{"rights", files{"proc/self/status": "CapEff:\t000001ffffffffff\n", "proc/self/uid_map": "         0     100000      65536\n"}, FindingLacking, "its uids: 0 100000 65536"},
 		{"rights", files{"proc/self/status": "CapEff:\t00000000a80425fb\n"}, FindingFatal, "run as root"}, // root in somebody's container
 		{"rights", files{"proc/self/status": "CapEff:\t0000000000000000\n"}, FindingFatal, "run as root"},
 		{"rights", files{}, FindingUnknown, "/proc/self/status"},

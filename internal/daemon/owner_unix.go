@@ -16,11 +16,3 @@ func stranger(info fs.FileInfo) (uid uint32, is bool) {
 	}
 	return s.Uid, true
 }
-
-// letThrough has this process make directories that others may go through, as
-// users of containers must, with any umask that it was started with. What is
-// private is made so.
-func letThrough() {
-	const writing = 0o022
-	syscall.Umask(writing)
-}

@@ -36,12 +36,12 @@ func (r Range) Path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(),
 
 // As calls f so that what it makes belongs to a user of the container. Root of
 // the host can make no file in a mount that maps the container's ids alone.
-// Only what f does in its own goroutine counts.
+// Only what f does in its own goroutine counts; see OnOwnThread.
 func (r Range) As(uid, gid uint32, f func() error) error {
-	if !r.Own() {
-		return f()
-	}
-	return onOwnThread(func() error {
+	return OnOwnThread(func() error {
+		if !r.Own() {
+			return f()
+		}
 		for _, set := range []struct{ call, id uintptr }{
 			{unix.SYS_SETFSGID, uintptr(r.Host(gid))}, {unix.SYS_SETFSUID, uintptr(r.Host(uid))},
 		} {

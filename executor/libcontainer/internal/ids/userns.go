@@ -20,7 +20,7 @@ import (
 // root, all containers would share root's limits.
 func newNamespace(first, count uint32) (space *os.File, err error) {
 	mapping := []syscall.SysProcIDMap{{ContainerID: 0, HostID: int(first), Size: int(count)}}
-	err = onOwnThread(func() error {
+	err = OnOwnThread(func() error {
 		const same = ^uintptr(0)
 		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, same, uintptr(first), same); errno != 0 {
 			return os.NewSyscallError("setresuid", errno)
@@ -63,16 +63,26 @@ func HoldNamespace(mapping []syscall.SysProcIDMap) (*os.File, error) {
 	return space, err
 }
 
-// onOwnThread calls f on a thread that is used for nothing else and ends with
-// it, so that f may change who the thread is.
-func onOwnThread(f func() error) error {
+// OnOwnThread calls f on a thread that is used for nothing else and ends with
+// it, so that f may change who the thread is. What f makes does not depend on
+// the umask of this process: the thread has one of its own, 022.
+func OnOwnThread(f func() error) error {
 	result := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // for good
+		if err := unix.Unshare(unix.CLONE_FS); err != nil {
+			result <- os.NewSyscallError("unshare", err)
+			return
+		}
+		unix.Umask(Umask)
 		result <- f()
 	}()
 	return <-result
 }
+
+// Umask is that with which files of containers are made: their users must get
+// through directories of which only root is to change anything.
+const Umask = 0o022
 
 // keepCapabilities gives the thread back what it has lost with its user.
 func keepCapabilities() error {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/internal/tenant"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/ids"
 )
 
 // images finds and unpacks root file systems.
@@ -166,10 +167,12 @@ func unpack(ctx context.Context, dir string, trash tenant.Trash, fill func(conte
 	if err := tenant.RemoveAll(ctx, half); err != nil {
 		return err
 	}
-	if err := os.Mkdir(half, 0o755); err != nil {
-		return err
-	}
-	err := fill(ctx, half)
+	err := ids.OnOwnThread(func() error { // whose umask is not the daemon's
+		if err := os.Mkdir(half, 0o755); err != nil {
+			return err
+		}
+		return fill(ctx, half)
+	})
 	if err == nil {
 		err = os.Rename(half, dir)
 	}

@@ -113,6 +113,9 @@ func (m *Mounter) Mount(ctx context.Context, c Container) (dir string, masks []s
 			return "", nil, err
 		}
 	}
+	if err := os.Chmod(upper, 0o755); err != nil { // whatever the daemon's umask is
+		return "", nil, err
+	}
 	stage.Reached()
 	if err := mountLayers(dir, image.dir, upper, work, filepath.Join(c.Dir, imageDir), c.IDs); err != nil {
 		return "", nil, fmt.Errorf("container %q: mount its root file system: %w", c.GUID, errNoMapping(c.GUID, image.dir, err))
