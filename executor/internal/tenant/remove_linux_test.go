@@ -225,13 +225,20 @@ func TestTheErrorOfARemovalIsShort(t *testing.T) {
 	}
 }
 
-func TestATreeIsMeasuredAsFarAsItsBounds(t *testing.T) {
+func TestATreeOfAnyDepthIsMeasuredWithAFewDescriptors(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.MkdirAll(filepath.Join(dir, "a/b"), 0o755), os.WriteFile(filepath.Join(dir, "a/b/ten"), make([]byte, 10), 0o600),
 		os.WriteFile(filepath.Join(dir, "five"), make([]byte, 5), 0o600), os.Symlink("/", filepath.Join(dir, "a/root")))
-	deep(t, filepath.Join(dir, "a"), 500)
-	fewDescriptors(t, 80)
-	if got := tenant.Measure(context.Background(), dir, tenant.Content); got != 15 {
+	const depth, wide = 500, 3000 // more than is read at once
+	deep(t, filepath.Join(dir, "a"), depth)
+	bottom, err := os.OpenFile(filepath.Join(dir, "a", strings.Repeat("d/", depth), "file"), os.O_WRONLY, 0)
+	must(t, err, bottom.Truncate(7), bottom.Close())
+	for i := range wide {
+		at := filepath.Join(dir, "wide", fmt.Sprint(i))
+		must(t, os.MkdirAll(at, 0o755), os.WriteFile(filepath.Join(at, "one"), make([]byte, 1), 0o600))
+	}
+	fewDescriptors(t, 4)
+	if got := tenant.Measure(context.Background(), dir, tenant.Content); got != 10+5+7+wide {
 		t.Errorf("it weighs %d", got)
 	}
 	ended, cancel := context.WithCancel(context.Background())
