@@ -43,6 +43,7 @@ func ExampleRep_Perform() {
 		fmt.Println(err)
 		return
 	}
+	containers.Tick(ctx)                   // removes what an earlier run has left
 	if err := cell.Sync(ctx); err != nil { // before its first Sync it takes no work
 		fmt.Println(err)
 		return

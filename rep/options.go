@@ -31,6 +31,15 @@ type Executor interface {
 	Subscribe() executor.Subscription
 }
 
+// A Clearer is an [Executor] that removes from its host what an earlier run of
+// the cell has left there. Until it has, that may still run, and the rep neither
+// announces the cell nor reports that anything is gone.
+type Clearer interface {
+	// Cleared returns a channel that is closed once nothing is left. It may be
+	// called concurrently.
+	Cleared() <-chan struct{}
+}
+
 // A BBS is where the rep reports; the control plane's BBS is one. Its methods
 // may be called concurrently. A refusal is an *lrp.TransitionError or a
 // *task.TransitionError, and a missing record is a storage.ErrNotFound. After

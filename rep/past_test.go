@@ -1,7 +1,9 @@
 package rep
 
 import (
+	"context"
 	"errors"
+	"runtime"
 	"testing"
 	"time"
 
@@ -81,5 +83,70 @@ func TestACellWithoutAnythingToReportTakesWorkAfterItsFirstSync(t *testing.T) {
 	}
 	if !s.takesWork() {
 		t.Error("it takes no work")
+	}
+}
+
+// A clearingExecutor removes something from its host.
+type clearingExecutor struct {
+	*fakeExecutor
+	cleared chan struct{}
+}
+
+func (e clearingExecutor) Cleared() <-chan struct{} { return e.cleared }
+
+// What an earlier run has started may still run: nobody must hear that it is
+// gone, and replace it.
+func TestNothingIsReportedAsGoneBeforeTheHostIsCleared(t *testing.T) {
+	for _, announces := range []bool{false, true} {
+		announcer, cleared := &fakeAnnouncer{}, make(chan struct{})
+		s := newStage(t, func(o *Options) {
+			if o.Executor = (clearingExecutor{o.Executor.(*fakeExecutor), cleared}); announces {
+				o.Announcer = announcer
+			}
+		})
+		s.bbs.slot = slotOf(t, LRPRunningAlpha)
+		s.Tick(t.Context())
+		if err := s.Sync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.must()
+		if s.Present() || s.takesWork() || announcer.ticks != 0 {
+			t.Errorf("announces %v: it is present: %v, and announced %d times", announces, s.Present(), announcer.ticks)
+		}
+		close(cleared)
+		s.Tick(t.Context())
+		if announces {
+			s.must(RemoveLRP.String())
+		}
+		if err := s.Sync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if !announces {
+			s.must(RemoveLRP.String())
+		}
+		if !s.Present() || !s.takesWork() {
+			t.Errorf("announces %v: it is cleared and takes no work: %v", announces, s.Absent())
+		}
+	}
+}
+
+func TestRunWaitsUntilTheHostIsCleared(t *testing.T) {
+	cleared, ctx := make(chan struct{}), t.Context()
+	s := newStage(t, func(o *Options) { o.Executor = clearingExecutor{o.Executor.(*fakeExecutor), cleared} })
+	s.bbs.slot = slotOf(t, LRPRunningAlpha)
+	ctx, cancel := context.WithCancel(ctx)
+	over := make(chan error, 1)
+	go func() { over <- s.Run(ctx) }()
+	if s.takesWork() {
+		t.Error("it takes work before its host is cleared")
+	}
+	close(cleared)
+	for !s.takesWork() { // once what is gone is reported
+		runtime.Gosched()
+	}
+	s.must(RemoveLRP.String())
+	cancel()
+	if err := <-over; !errors.Is(err, context.Canceled) {
+		t.Errorf("it ends with %v", err)
 	}
 }

@@ -23,9 +23,10 @@ import (
 // Besides its containers a Rep knows only short-lived notes, so a rep that
 // starts again finds everything in the containers and the records.
 type Rep struct {
-	o     Options
-	queue *queue
-	wake  chan struct{} // for Run: something is due
+	o       Options
+	queue   *queue
+	wake    chan struct{}   // for Run: something is due
+	cleared <-chan struct{} // see Clearer; closed if the Executor is none
 
 	mu       sync.Mutex
 	news     executor.Subscription
@@ -64,10 +65,28 @@ func New(o Options) (*Rep, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Rep{
+	r := &Rep{
 		o: o, queue: newQueue(), wake: make(chan struct{}, 1),
 		news: o.Executor.Subscribe(), notes: map[string]note{},
-	}, nil
+	}
+	if c, ok := o.Executor.(Clearer); ok {
+		r.cleared = c.Cleared()
+	} else {
+		nothing := make(chan struct{})
+		close(nothing)
+		r.cleared = nothing
+	}
+	return r, nil
+}
+
+// isCleared reports whether nothing of an earlier run is left on the host.
+func (r *Rep) isCleared() bool {
+	select {
+	case <-r.cleared:
+		return true
+	default:
+		return false
+	}
 }
 
 // Sync compares the containers with the records about this cell and settles
@@ -85,9 +104,13 @@ func (r *Rep) Sync(ctx context.Context) error {
 
 // Tick does what is due: it announces the cell, takes the events of the
 // executor, makes a Sync if it is time, advances the self-test and the
-// evacuation, and settles what has come up. It replaces Run for callers with a
-// loop of their own.
+// evacuation, and settles what has come up. It does nothing before the Executor
+// has cleared its host; see [Clearer]. It replaces Run for callers with a loop of
+// their own.
 func (r *Rep) Tick(ctx context.Context) {
+	if !r.isCleared() {
+		return
+	}
 	r.renew(ctx)
 	r.hear()
 	r.keep(ctx)
@@ -116,6 +139,10 @@ func (r *Rep) Next() time.Time {
 func (r *Rep) Run(ctx context.Context) error {
 	running, cancel := context.WithCancel(ctx)
 	defer cancel()
+	select {
+	case <-r.cleared:
+	case <-ctx.Done():
+	}
 	var wg sync.WaitGroup
 	wg.Go(func() { r.settleAlways(running) })
 	wg.Go(func() { r.listen(running) })
@@ -395,7 +422,7 @@ func (r *Rep) renew(ctx context.Context) {
 // name the cell. A run that was not heard of for three intervals may have been
 // replaced by another. It is called with the lock.
 func (r *Rep) answers() bool {
-	return r.o.Announcer == nil || r.present && r.o.Now().Sub(r.heard) < 3*r.o.AnnounceInterval
+	return r.isCleared() && (r.o.Announcer == nil || r.present && r.o.Now().Sub(r.heard) < 3*r.o.AnnounceInterval)
 }
 
 // Present reports whether this run of the cell is the present one, as far as it
@@ -411,6 +438,8 @@ func (r *Rep) Absent() error {
 	switch {
 	case r.answers():
 		return nil
+	case !r.isCleared():
+		return fmt.Errorf("cell %q waits until what an earlier run left on its host is removed", r.o.CellID)
 	case r.absent == nil:
 		return fmt.Errorf("cell %q has not been announced yet", r.o.CellID)
 	}

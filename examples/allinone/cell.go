@@ -72,9 +72,6 @@ func openCell(ctx context.Context, p cellPlan) (*cell, error) {
 	if _, err := daemon.ClearBackends(ctx, p.dir, backend.Name); err != nil {
 		p.logger.Warn("an earlier start with another backend has left containers", "cell", p.id, "err", err)
 	}
-	if err := backend.EndLeft(ctx); err != nil {
-		p.logger.Warn("an earlier start has left containers in which something may still run", "cell", p.id, "err", err)
-	}
 	c := &cell{id: p.id, backend: backend}
 	if err := c.build(ctx, p); err != nil {
 		return c, fmt.Errorf("%s: %w", p.id, err)

@@ -263,6 +263,10 @@ func (m *Manager) reap() {
 					m.removeStray(guid)
 				}
 			}
+			if m.earlier == nil {
+				m.earlier = maps.Clone(m.strays)
+				m.noteCleared("")
+			}
 			for _, e := range expected {
 				if e.there() && e.recipe != nil && !listed[e.guid] {
 					e.recipe.end(executor.Failed("the container disappeared from its host"))
@@ -284,6 +288,18 @@ func (m *Manager) removeStray(guid string) {
 		return func() {
 			m.keep(left)
 			delete(m.strays, guid)
+			m.noteCleared(guid)
 		}
 	})
+}
+
+// noteCleared notes that a stray was removed or could not be.
+func (m *Manager) noteCleared(guid string) {
+	if len(m.earlier) == 0 && guid != "" {
+		return // it came later, and the channel is closed
+	}
+	delete(m.earlier, guid)
+	if len(m.earlier) == 0 {
+		close(m.cleared)
+	}
 }

@@ -28,6 +28,8 @@ type Manager struct {
 	used          Capacity
 	leftovers     []executor.Leftover
 	strays        map[string]bool // guids that the host has and we do not, being removed
+	earlier       map[string]bool // those of them that were there from the start; nil until it is known
+	cleared       chan struct{}
 	subscriptions map[*Subscription]struct{}
 	loop          loop
 }
@@ -59,6 +61,7 @@ func New(ctx context.Context, o Options) (*Manager, error) {
 		options: o, host: host, fetcher: fetcher, ended: ended,
 		entries:       make(map[string]*entry),
 		strays:        make(map[string]bool),
+		cleared:       make(chan struct{}),
 		subscriptions: make(map[*Subscription]struct{}),
 		loop:          loop{wake: make(chan struct{}, 1), shares: make(map[share]int)},
 	}
@@ -68,6 +71,11 @@ func New(ctx context.Context, o Options) (*Manager, error) {
 
 // Host returns what the backend's host could do when the Manager was made.
 func (m *Manager) Host() executor.Host { return m.host }
+
+// Cleared returns a channel that is closed once the Manager has removed what an
+// earlier daemon left on the host, or has tried to and failed, which is logged
+// and tried again. Until then processes of that daemon may still run.
+func (m *Manager) Cleared() <-chan struct{} { return m.cleared }
 
 // Reserve makes RESERVED containers in the given order, as far as there is
 // room. It returns a Refusal for each of the others, in the same order.

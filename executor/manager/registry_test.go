@@ -229,6 +229,45 @@ func TestStraysAreRemovedAndTheirGuidsWaitForIt(t *testing.T) {
 	}
 }
 
+func TestTheHostIsClearedOnceWhatAnEarlierDaemonLeftIsRemoved(t *testing.T) {
+	for name, fault := range map[string]error{"it goes": nil, "it cannot be removed": errors.New("the mount is busy")} {
+		t.Run(name, func(t *testing.T) {
+			old := newCell(t)
+			old.launch("left", work(do("wait forever")))
+			old.advance(time.Second)
+			backend := old.backend.Restart()
+			old.faults[scripted.List] = errors.New("not now")
+			old.faults[scripted.Delete] = fault
+			c := newCell(t, func(o *manager.Options) {
+				o.Backend, o.Delay = backend, func(j manager.Job) time.Duration {
+					return map[manager.JobKind]time.Duration{manager.JobDelete: time.Second}[j.Kind]
+				}
+			})
+			cleared := func() bool {
+				select {
+				case <-c.Cleared():
+					return true
+				default:
+					return false
+				}
+			}
+			if cleared() {
+				t.Error("it is cleared, and could not be listed")
+			}
+			delete(old.faults, scripted.List)
+			c.advance(manager.DefaultReapInterval + time.Second/2)
+			if cleared() {
+				t.Error("it is cleared while the removal goes on")
+			}
+			c.advance(time.Second)
+			if !cleared() {
+				t.Error("it is not cleared though the removal has ended")
+			}
+			c.advance(2 * manager.DefaultReapInterval)
+		})
+	}
+}
+
 func TestWhatAnEarlierDaemonLeftIsRemovedAtOnce(t *testing.T) {
 	c := newCell(t)
 	c.launch("old", work(do("wait forever")))

@@ -128,22 +128,6 @@ func clearBackend(ctx context.Context, o BackendOptions) (ended int, err error) 
 	return b.deleteAll(ctx)
 }
 
-// leftTime is how long it may take to end what an earlier process has left.
-const leftTime = 20 * time.Second
-
-// EndLeft ends the plain processes that an earlier process has left with this
-// backend, before anybody is told that they are gone. Real containers end with
-// their daemon, and the manager removes the rest of them.
-func (b *Backend) EndLeft(ctx context.Context) error {
-	if b.Isolated {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, leftTime)
-	defer cancel()
-	_, err := b.deleteAll(ctx)
-	return err
-}
-
 func (b *Backend) deleteAll(ctx context.Context) (ended int, err error) {
 	guids, err := b.List(ctx)
 	if err != nil {

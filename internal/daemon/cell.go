@@ -106,9 +106,6 @@ func (c *Cell) Open(ctx context.Context, api CellBBS, url string, figures auctio
 	if ended, err := ClearBackends(ctx, dir.In(), backend.Name); err != nil || ended > 0 {
 		log.Warn("an earlier start with another backend has left containers", "ended", ended, "err", err)
 	}
-	if err := backend.EndLeft(ctx); err != nil {
-		log.Warn("an earlier start has left containers in which something may still run", "err", err)
-	}
 	cell, err := c.make(ctx, backend, dir, api, url, figures, log)
 	if err != nil {
 		return nil, nil, errors.Join(err, backend.Close())
