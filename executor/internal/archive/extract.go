@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"sort"
 	"strings"
 
 	"github.com/diegosdk/diego/executor"
@@ -19,8 +18,8 @@ import (
 // Extract writes a tar stream into a directory of root, which is made if it is
 // missing. Files belong to uid and gid, or to this process if they are -1, and
 // keep only their permission bits. What is there already is replaced, never
-// written through. An error leaves the entries before it. It takes a constant
-// number of descriptors and ends soon after ctx.
+// written through. An error leaves the entries before it. It takes some forty
+// descriptors at most and ends soon after ctx.
 func Extract(ctx context.Context, root *tenant.Root, dir string, r io.Reader, uid, gid int) error {
 	x := extraction{ctx: ctx, root: root, dir: inRoot(dir), uid: uid, gid: gid}
 	defer x.leave()
@@ -50,10 +49,19 @@ type extraction struct {
 	dir      string
 	uid, gid int
 
-	// The directory of the last entry, which is likely that of the next one.
-	parent *tenant.Root
-	at     string
+	// The directories on the way to that of the last entry, from the top: the
+	// next entry is likely near. Below maxOpen only the last one is kept.
+	open []opened
 }
+
+// An opened directory of an extraction.
+type opened struct {
+	path string
+	*tenant.Root
+}
+
+// maxOpen bounds the descriptors of an extraction.
+const maxOpen = 32
 
 func (x *extraction) entry(h *tar.Header, content io.Reader) error {
 	local, err := Name(h.Name)
@@ -121,72 +129,87 @@ func (x *extraction) entry(h *tar.Header, content io.Reader) error {
 
 // mkdir makes the directory of an entry, unless it is there.
 func (x *extraction) mkdir(name string, mode fs.FileMode) error {
-	if dir, err := x.root.OpenRoot(name); err == nil {
-		return dir.Close()
-	}
 	parent, err := x.enter(path.Dir(name))
 	if err != nil {
 		return err
 	}
+	base := path.Base(name)
+	if dir, err := x.below(parent, name); err == nil {
+		return dir.Close()
+	}
 	// Its owner must be able to fill it, even if the archive says otherwise.
-	if err := parent.Mkdir(path.Base(name), mode|0o700); err != nil {
+	if err := parent.Mkdir(base, mode|0o700); err != nil {
 		return err
 	}
-	return x.own(parent, path.Base(name))
+	return x.own(parent, base)
 }
 
 // enter opens a directory, and makes it and those above it that are missing. It
-// is open until the next call of enter or leave.
+// goes on from the deepest directory on the way that is open, so that entries
+// in their usual order cost no more for lying deep. The directory is open until
+// the next call of enter or leave.
 func (x *extraction) enter(dir string) (*tenant.Root, error) {
-	if x.parent != nil && x.at == dir {
-		return x.parent, nil
+	for last := len(x.open) - 1; last >= 0 && !within(dir, x.open[last].path); last-- {
+		x.open[last].Close()
+		x.open = x.open[:last]
 	}
-	next, err := x.root.OpenRoot(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		next, err = x.make(dir)
+	at, rest := opened{".", x.root}, dir
+	if last := len(x.open) - 1; last >= 0 {
+		at = x.open[last]
+		rest = strings.TrimPrefix(strings.TrimPrefix(dir, at.path), "/")
 	}
-	if err != nil {
-		return nil, err
+	if rest == "." {
+		rest = ""
 	}
-	x.leave()
-	x.parent, x.at = next, dir
-	return next, nil
-}
-
-func (x *extraction) leave() {
-	if x.parent != nil {
-		x.parent.Close()
-		x.parent = nil
-	}
-}
-
-// make makes a directory and those above it that are missing. Each look from
-// the root takes as long as the path is deep: so the first that is missing is
-// searched for by halves.
-func (x *extraction) make(dir string) (*tenant.Root, error) {
-	parts := strings.Split(dir, "/")
-	there := sort.Search(len(parts), func(i int) bool {
-		above, err := x.root.OpenRoot(path.Join(parts[:i+1]...))
-		if err == nil {
-			above.Close()
+	for part := range strings.SplitSeq(rest, "/") {
+		if part == "" {
+			break
 		}
-		return err != nil
-	})
-	at, err := x.root.OpenRoot(path.Join(append([]string{"."}, parts[:there]...)...))
-	for _, part := range parts[there:] {
-		if err != nil {
-			return nil, err
-		}
-		var below *tenant.Root
-		if err = at.Mkdir(part, 0o755); err == nil {
-			if err = x.own(at, part); err == nil {
+		next := path.Join(at.path, part)
+		below, err := x.below(at.Root, next)
+		if errors.Is(err, fs.ErrNotExist) {
+			if err = at.Mkdir(part, 0o755); err == nil {
+				err = x.own(at.Root, part)
+			}
+			if err == nil {
 				below, err = at.OpenRoot(part)
 			}
 		}
-		at.Close()
-		at = below
+		if err != nil {
+			return nil, err
+		}
+		if last := len(x.open) - 1; last == maxOpen {
+			x.open[last].Close()
+			x.open = x.open[:last]
+		}
+		at = opened{next, below}
+		x.open = append(x.open, at)
 	}
-	return at, err
+	return at.Root, nil
+}
+
+// below opens the directory at a path, whose parent is open. A link may lead to
+// it that only the root can follow.
+func (x *extraction) below(parent *tenant.Root, name string) (*tenant.Root, error) {
+	dir, err := parent.OpenRoot(path.Base(name))
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return dir, err
+	}
+	return x.root.OpenRoot(name)
+}
+
+// within reports whether a path is dir or below it.
+func within(name, dir string) bool {
+	rest, ok := strings.CutPrefix(name, dir)
+	return ok && (rest == "" || rest[0] == '/')
+}
+
+// leave closes all directories.
+func (x *extraction) leave() {
+	for _, dir := range x.open {
+		dir.Close()
+	}
+	x.open = nil
 }
 
 func (x *extraction) own(parent *tenant.Root, name string) error {

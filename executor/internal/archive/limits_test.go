@@ -103,6 +103,37 @@ func TestADirectoryThatIsReplacedIsNotWrittenTo(t *testing.T) {
 	}
 }
 
+// A way from the root to each directory would cost an archive of deep ones the
+// depth of each entry. Whether it is gone is seen by moving it away.
+func TestTheWayToTheNextDirectoryBeginsWhereTheLastOneWas(t *testing.T) {
+	dir := t.TempDir()
+	root, err := tenant.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	deep := strings.Repeat("d/", 100)
+	stream := bytes.NewReader(tarOf(regular("a/b/"+deep+"e/one", 1), regular("a/b/"+deep+"f/g/two", 1), regular("a/b/three", 1), regular("a/c/four", 1)))
+	moved := false
+	r := readerFunc(func(p []byte) (int, error) {
+		if _, err := os.Stat(filepath.Join(dir, "a/b", deep, "e/one")); err == nil && !moved {
+			moved = true
+			if err := os.Rename(filepath.Join(dir, "a/b"), filepath.Join(dir, "moved")); err != nil {
+				t.Error(err)
+			}
+		}
+		return stream.Read(p)
+	})
+	if err := archive.Extract(context.Background(), root, ".", r, -1, -1); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"moved/three", "a/c/four"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestEveryTransferEndsWithItsContext(t *testing.T) {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
