@@ -64,6 +64,7 @@ func TestACellIsReadyOnceItIsPresent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	m.Tick(t.Context()) // clears its host
 	for _, announced := range []error{errors.New("not reached"), nil} {
 		r, err := rep.New(rep.Options{CellID: "cell-1", BBS: empty{}, Executor: m, Announcer: announcing{announced}})
 		if err != nil {
@@ -103,6 +104,7 @@ func TestASecondDaemonWithTheSameCellIDIsToldWhoElseIsThere(t *testing.T) {
 		t.Helper()
 		m, err := manager.New(t.Context(), manager.Options{Backend: scripted.New(scripted.Options{}), Capacity: executor.Capacity{MemoryMB: 64, DiskMB: 64}})
 		d.must(err)
+		m.Tick(t.Context()) // clears its host
 		p := newProcess(t)
 		a, err := bbs.NewAnnouncer(bbs.AnnouncerOptions{BBS: d.client, Owner: owner, Presence: bbs.CellPresence{CellID: "cell-x", Address: p.URL}})
 		d.must(err)

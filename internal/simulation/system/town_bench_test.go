@@ -74,6 +74,8 @@ func benchCell(b *testing.B, containers, others int) (*rep.Rep, *manager.Manager
 		must(err)
 		work.Items = append(work.Items, item)
 	}
+	m.Tick(ctx) // clears its host
+	must(r.Sync(ctx))
 	rejected, err := r.Perform(ctx, work)
 	must(err)
 	if len(rejected) > 0 {
