@@ -130,7 +130,7 @@ func New(o Options) (*Backend, error) {
 		}
 	}
 	b.cgroups.Own()
-	const passable = 0o711 // to the root of each container, whatever the umask is
+	const passable = 0o711 // to the root of each container, with any umask
 	if err := cmp.Or(os.MkdirAll(b.mounts, passable), os.Chmod(b.mounts, passable)); err != nil {
 		return nil, errors.Join(fmt.Errorf("libcontainer: root file systems are mounted below /run: %w; make it writable", err), b.Close())
 	}

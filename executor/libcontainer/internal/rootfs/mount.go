@@ -113,7 +113,7 @@ func (m *Mounter) Mount(ctx context.Context, c Container) (dir string, masks []s
 			return "", nil, err
 		}
 	}
-	if err := os.Chmod(upper, 0o755); err != nil { // whatever the daemon's umask is
+	if err := os.Chmod(upper, 0o755); err != nil { // with any umask of the daemon
 		return "", nil, err
 	}
 	stage.Reached()
