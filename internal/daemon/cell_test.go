@@ -95,7 +95,8 @@ func TestTheDirectoryOfACellBelongsToOneProcess(t *testing.T) {
 	}
 }
 
-// The cell that follows reports at once that what the one before had is gone.
+// Only then does the cell that follows report that what the one before had is
+// gone.
 func TestACellBeginsWithoutTheProcessesOfTheOneBefore(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	before, err := OpenBackend(ctx, BackendOptions{Kind: ProcessBackend, Dir: dir})
@@ -112,16 +113,25 @@ func TestACellBeginsWithoutTheProcessesOfTheOneBefore(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	b, err := openCell(t, dir)
+	cell, b, err := sampleCell(dir).Open(ctx, unasked{}, "http://127.0.0.1:1", new(httpapi.Prometheus), new(Logging).Logger(io.Discard))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer b.Close()
+	if cell.Rep.Tick(ctx); cell.Rep.Present() { // and the control plane was not asked anything
+		t.Error("it is present while the process runs")
+	}
+	cell.Manager.Tick(ctx)
 	if guids, err := b.List(ctx); err != nil || len(guids) > 0 {
 		t.Errorf("it begins with %q, %v", guids, err)
 		_ = b.Delete(ctx, "left")
 	}
 	<-exited
+	select {
+	case <-cell.Manager.Cleared():
+	default:
+		t.Error("its host is not cleared")
+	}
 }
 
 // The name of the owner of a directory outlives the process, as the lock proves
