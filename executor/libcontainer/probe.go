@@ -60,7 +60,7 @@ func look(o Options, base string) facts {
 	if unix.Sysinfo(&info) == nil {
 		f.totalMemoryMB = int64(uint64(info.Totalram) * uint64(info.Unit) >> 20)
 	}
-	f.Features = cgroup.Look(base)
+	f.Features = cgroup.TurnOn(base)
 	if !exists("/proc/self/ns/pid") || !exists("/proc/self/ns/mnt") {
 		f.Fatal = "the kernel has no namespaces, or /proc is not mounted"
 	}

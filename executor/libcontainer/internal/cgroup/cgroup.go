@@ -3,7 +3,8 @@
 // Package cgroup limits, measures and kills what runs in a container, by its
 // cgroup in version 1 or 2. [Base] finds the part of the tree that belongs to
 // this daemon, a [Parent] owns the cgroups of one Backend there, and a [Cgroup]
-// is that of one container. [Look] says what this host can limit.
+// is that of one container. [TurnOn] turns the controllers on and says what this
+// host can limit.
 package cgroup
 
 import (

@@ -303,7 +303,7 @@ func TestWhatCgroupsLackIsSaidWithWhatToDo(t *testing.T) {
 
 // lookAtTree takes the directories in root for what is mounted of v1.
 func lookAtTree(root string) Features {
-	return look(root, func(controller string) (string, error) {
+	return turnOn(root, func(controller string) (string, error) {
 		path := filepath.Join(root, controller)
 		_, err := os.Stat(path)
 		return path, err
@@ -443,17 +443,17 @@ func TestARealV2HandsOnWhatItHasUnlessProcessesAreInTheWay(t *testing.T) {
 		t.Logf("%s has only the controllers %q", root, available)
 		return
 	}
-	if why := missingV2(root, "nonsense"); !strings.Contains(why, "is not available in "+root) {
+	if why := turnOnV2(root, "nonsense"); !strings.Contains(why, "is not available in "+root) {
 		t.Errorf("of no controller at all it is said that %q", why)
 	}
 	if !slices.Contains(words(filepath.Join(root, handedOnFile)), controller) {
 		t.Cleanup(func() { put(filepath.Join(root, handedOnFile), "-"+controller) })
 	}
-	if why := missingV2(root, controller); why != "" {
+	if why := turnOnV2(root, controller); why != "" {
 		t.Fatal(why)
 	}
 	empty := newV2(t, root, fmt.Sprintf("diego-test-empty-%d", os.Getpid()))
-	if why := missingV2(empty.paths[""], controller); why != "" {
+	if why := turnOnV2(empty.paths[""], controller); why != "" {
 		t.Errorf("where no process is: %s", why)
 	}
 	full := newV2(t, root, fmt.Sprintf("diego-test-full-%d", os.Getpid()))
@@ -463,7 +463,7 @@ func TestARealV2HandsOnWhatItHasUnlessProcessesAreInTheWay(t *testing.T) {
 		pids, _ := cgroups.GetAllPids(full.paths[""])
 		return len(pids) > 0
 	})
-	if why := missingV2(full.paths[""], controller); !strings.Contains(why, "there are processes in it itself; move them") {
+	if why := turnOnV2(full.paths[""], controller); !strings.Contains(why, "there are processes in it itself; move them") {
 		t.Errorf("where a process is it is said that %q", why)
 	}
 }

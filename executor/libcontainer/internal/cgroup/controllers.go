@@ -21,33 +21,36 @@ type Features struct {
 	Swap              bool // whether swap can be limited (v1), or always is (v2)
 }
 
-// Look finds out what can be limited below base, which is that of [Base].
-func Look(base string) Features {
-	return look(filepath.Join(hostRoot, base), func(controller string) (string, error) { return cgroups.FindCgroupMountpoint("", controller) })
+// TurnOn turns on the controllers that containers need, below base, which is
+// that of [Base], and returns what can be limited there. With v1 there is nothing
+// to turn on.
+func TurnOn(base string) Features {
+	return turnOn(filepath.Join(hostRoot, base), func(controller string) (string, error) { return cgroups.FindCgroupMountpoint("", controller) })
 }
 
-// look finds out what cgroups at root can limit. mount is where a controller of
-// v1 is mounted.
-func look(root string, mount func(controller string) (string, error)) (f Features) {
-	missing := func(controller string) string { return missingV1(root, controller, mount) }
+// turnOn turns on what cgroups at root can limit. mount finds where a controller
+// of v1 is mounted.
+func turnOn(root string, mount func(controller string) (string, error)) (f Features) {
+	on := func(controller string) string { return checkV1(root, controller, mount) }
 	if versionAt(root) == &v2 {
 		if err := unix.Access(root, unix.W_OK); err != nil {
 			f.Fatal = "cgroups cannot be made in " + root + ": " + err.Error() + "; mount cgroup2 there writable"
 		}
-		missing = func(controller string) string { return missingV2(root, controller) }
+		on = func(controller string) string { return turnOnV2(root, controller) }
 		f.Swap = true
 	} else {
 		// It finds what belongs to a container; without it none can be removed.
-		f.Fatal = missing("devices")
+		f.Fatal = on("devices")
 		if path, err := mount("memory"); err == nil {
 			f.Swap = exists(filepath.Join(path, v1.swapLimit.file))
 		}
 	}
-	f.Memory, f.CPU, f.PIDs = missing("memory"), missing("cpu"), missing("pids")
+	f.Memory, f.CPU, f.PIDs = on("memory"), on("cpu"), on("pids")
 	return f
 }
 
-func missingV1(root, controller string, mount func(string) (string, error)) string {
+// checkV1 says why a controller of v1 cannot be used, or is "".
+func checkV1(root, controller string, mount func(string) (string, error)) string {
 	path, err := mount(controller)
 	if err != nil {
 		if beside := filepath.Join(root, "unified"); slices.Contains(words(filepath.Join(beside, controllersFile)), controller) {
@@ -61,9 +64,9 @@ func missingV1(root, controller string, mount func(string) (string, error)) stri
 	return ""
 }
 
-// missingV2 tries whether root hands a controller on to the cgroups below it,
-// as setting a container up does.
-func missingV2(root, controller string) string {
+// turnOnV2 has root hand a controller on to the cgroups below it, as making a
+// container needs, and says why that cannot be. It is "" if root does.
+func turnOnV2(root, controller string) string {
 	if !slices.Contains(words(filepath.Join(root, controllersFile)), controller) {
 		return "the cgroup controller " + controller + " is not available in " + root + "; enable it in " + handedOnFile + " of the parent, and with cgroup_enable= if the kernel has it off"
 	}
