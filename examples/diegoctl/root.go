@@ -39,7 +39,7 @@ type process struct {
 func run(ctx context.Context, line []string, p *process) int {
 	root := p.root()
 	root.SetArgs(line)
-	if cmd, err := cli.OneHyphen(root, line); err != nil {
+	if cmd, err := cli.Check(root, line); err != nil {
 		return p.exit(cmd, err)
 	}
 	cmd, err := root.ExecuteContextC(ctx)

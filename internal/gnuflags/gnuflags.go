@@ -1,9 +1,9 @@
-// Package gnuflags explains mistakes in command lines whose flags are in GNU
-// style, "--wait" and "-o json", as pflag reads them.
+// Package gnuflags finds flags that do not exist in command lines of GNU style,
+// "--wait" and "-o json", before pflag reads them. Pflag stops at the first one,
+// does not suggest what was meant, and reads "-follow" as "-f ollow".
 package gnuflags
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -12,48 +12,59 @@ import (
 	"github.com/diegosdk/diego/internal/spelling"
 )
 
-// OneHyphen returns an error if args have a long flag of the set with one
-// hyphen. Pflag would take its letters for short flags: "-follow" for
-// "-f ollow".
-func OneHyphen(set *pflag.FlagSet, args []string) error {
-	for i := 0; i < len(args) && args[i] != "--"; i++ {
+// A Fault is a flag that does not exist.
+type Fault struct {
+	// Flag is the flag as it was given, without its value.
+	Flag string
+	// Hint says what was probably meant. It may be empty.
+	Hint string
+}
+
+// Scan returns the words of args that are neither flags nor their values, and
+// the flags that set does not have.
+func Scan(set *pflag.FlagSet, args []string) (words []string, faults []Fault) {
+	for i := 0; i < len(args); i++ {
 		arg := args[i]
-		name, _, hasValue := strings.Cut(strings.TrimLeft(arg, "-"), "=")
-		var f *pflag.Flag
-		switch {
-		case !strings.HasPrefix(arg, "-") || name == "":
-			continue
-		case strings.HasPrefix(arg, "--"):
-			f = set.Lookup(name)
-		case len(name) == 1:
-			f = set.ShorthandLookup(name)
-		case set.Lookup(name) != nil:
-			return fmt.Errorf("there is no flag -%[1]s; long flags have two hyphens: --%[1]s", name)
+		if arg == "--" {
+			return append(words, args[i+1:]...), faults
 		}
-		if f != nil && f.NoOptDefVal == "" && !hasValue {
+		flag, _, hasValue := strings.Cut(arg, "=")
+		name := strings.TrimLeft(flag, "-")
+		if !strings.HasPrefix(arg, "-") || name == "" {
+			words = append(words, arg)
+			continue
+		}
+		long := set.Lookup(name)
+		known := long
+		switch {
+		case strings.HasPrefix(arg, "--"):
+			if long == nil {
+				faults = append(faults, Fault{flag, meant(set, name)})
+			}
+		case len(name) > 1 && long != nil:
+			faults = append(faults, Fault{flag, "long flags have two hyphens: --" + name})
+		case set.ShorthandLookup(name[:1]) == nil:
+			hint := ""
+			if len(name) > 1 && (name[0] < '0' || name[0] > '9') {
+				hint = strings.TrimSuffix("long flags have two hyphens; "+meant(set, name), "; ")
+			}
+			faults = append(faults, Fault{flag, hint})
+		case len(name) == 1:
+			known = set.ShorthandLookup(name)
+		}
+		if known != nil && known.NoOptDefVal == "" && !hasValue {
 			i++ // its value
 		}
 	}
-	return nil
+	return words, faults
 }
 
-// Explain says what an error of pflag is about, and which flag may have been
-// meant.
-func Explain(set *pflag.FlagSet, err error) string {
-	var unknown *pflag.NotExistError
-	if !errors.As(err, &unknown) || unknown.GetSpecifiedShortnames() != "" {
-		return err.Error()
-	}
-	return err.Error() + Meant(set, unknown.GetSpecifiedName())
-}
-
-// Meant is "; did you mean --NAME?" with the flag that is most like name, or
-// empty if none is like it.
-func Meant(set *pflag.FlagSet, name string) string {
+// meant asks for the flag that is most like name, or is empty if none is.
+func meant(set *pflag.FlagSet, name string) string {
 	var known []string
 	set.VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
 	if guess := spelling.Nearest(name, known); guess != "" {
-		return fmt.Sprintf("; did you mean --%s?", guess)
+		return fmt.Sprintf("did you mean --%s?", guess)
 	}
 	return ""
 }

@@ -4,55 +4,45 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 
 	"github.com/diegosdk/diego/internal/gnuflags"
 )
 
-func flags() *pflag.FlagSet {
+func TestFlagsThatDoNotExistAreFoundWithWhatWasMeant(t *testing.T) {
 	set := pflag.NewFlagSet("", pflag.ContinueOnError)
 	set.StringP("file", "f", "", "")
 	set.String("for", "", "")
 	set.String("output", "", "")
 	set.Bool("wait", false, "")
-	return set
-}
+	two := "long flags have two hyphens"
+	tests := []struct {
+		line, words string
+		faults      []gnuflags.Fault
+	}{
+		{"-wait", "", []gnuflags.Fault{{"-wait", two + ": --wait"}}},
+		{"-for 5m", "", []gnuflags.Fault{{"-for", two + ": --for"}}}, // pflag takes it for -f or
+		{"-for=5m a", "a", []gnuflags.Fault{{"-for", two + ": --for"}}},
+		{"a -f x -wait", "a", []gnuflags.Fault{{"-wait", two + ": --wait"}}},
+		{"-otput x", "x", []gnuflags.Fault{{"-otput", two + "; did you mean --output?"}}},
+		{"--otput=x -nothing", "", []gnuflags.Fault{{"--otput", "did you mean --output?"}, {"-nothing", two}}},
+		{"scale web -3", "scale web", []gnuflags.Fault{{"-3", ""}}},
+		{"--nothing -x", "", []gnuflags.Fault{{"--nothing", ""}, {"-x", ""}}},
 
-func TestALongFlagWithOneHyphenIsRefusedWithTheRightForm(t *testing.T) {
-	for line, name := range map[string]string{
-		"-wait":            "wait",
-		"-for 5m":          "for", // or pflag takes it for -f or
-		"-for=5m":          "for",
-		"a -f x -wait":     "wait",
-		"--wait -output x": "output",
-
-		"--wait --for 5m":   "",
-		"-f -wait":          "", // a value
-		"--for -wait":       "",
-		"--for=x - -- -for": "",
-		"-fx -unknown -3":   "",
-	} {
-		err := gnuflags.OneHyphen(flags(), strings.Fields(line))
-		want := ""
-		if name != "" {
-			want = "there is no flag -" + name + "; long flags have two hyphens: --" + name
-		}
-		if err != nil && err.Error() != want || err == nil && want != "" {
-			t.Errorf("%q: %v, want %q", line, err, want)
-		}
+		{"--wait a --for 5m b", "a b", nil},
+		{"-f -wait", "", nil}, // a value
+		{"--for -wait", "", nil},
+		{"--for=x - -- -for --b", "- -for --b", nil},
+		{"-fx --wait=false", "", nil},
+		{"-f", "", nil},
 	}
-}
-
-func TestAnUnknownFlagIsToldWithTheOneThatWasMeant(t *testing.T) {
-	for line, want := range map[string]string{
-		"--otput x": "unknown flag: --otput; did you mean --output?",
-		"--nothing": "unknown flag: --nothing",
-		"-x":        "unknown shorthand flag: 'x' in -x",
-		"--for":     "flag needs an argument: --for",
-	} {
-		set := flags()
-		if got := gnuflags.Explain(set, set.Parse(strings.Fields(line))); got != want {
-			t.Errorf("%q is explained as %q, want %q", line, got, want)
-		}
+	for _, tt := range tests {
+		t.Run(tt.line, func(t *testing.T) {
+			words, faults := gnuflags.Scan(set, strings.Fields(tt.line))
+			if diff := cmp.Diff(tt.faults, faults); diff != "" || strings.Join(words, " ") != tt.words {
+				t.Errorf("the words are %q, want %q; the flags differ:\n%s", words, tt.words, diff)
+			}
+		})
 	}
 }

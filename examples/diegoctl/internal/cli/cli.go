@@ -4,10 +4,13 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/diegosdk/diego/internal/gnuflags"
 	"github.com/diegosdk/diego/internal/spelling"
@@ -71,12 +74,7 @@ func Arguments(cmd *cobra.Command, args []string) ([]string, error) {
 // Group makes cmd a command that does nothing but hold others.
 func Group(cmd *cobra.Command, below ...*cobra.Command) *cobra.Command {
 	cmd.AddCommand(below...)
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if len(args) > 0 {
-			return unknown(cmd, args[0])
-		}
-		return nil
-	}
+	cmd.Args = cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if !cmd.HasParent() {
 			return cmd.Help()
@@ -91,8 +89,15 @@ func Root(root *cobra.Command) {
 	root.SilenceErrors, root.SilenceUsage = true, true
 	noFiles := cobra.ShellCompDirectiveNoFileComp
 	root.CompletionOptions.DefaultShellCompDirective = &noFiles
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return &UsageError{gnuflags.Explain(cmd.Flags(), err)}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		var wrong *pflag.InvalidValueError
+		switch {
+		case !errors.As(err, &wrong):
+			return err
+		case wrong.GetFlag().Value.Type() == "bool":
+			return Wrong("--%s is %q; want true or false", wrong.GetFlag().Name, wrong.GetValue())
+		}
+		return Wrong("--%s is %q; %v", wrong.GetFlag().Name, wrong.GetValue(), errors.Unwrap(wrong))
 	})
 	// A group runs only to say what is below it.
 	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{if .Runnable}}", "{{if not .HasSubCommands}}", 1))
@@ -110,16 +115,25 @@ func Root(root *cobra.Command) {
 	}
 }
 
-// OneHyphen returns an error if the command line has a long flag with one
-// hyphen, which pflag would take for several short ones, and the command that
-// the line is for.
-func OneHyphen(root *cobra.Command, line []string) (*cobra.Command, error) {
+// Check looks for commands and flags in the command line that do not exist. It
+// returns the command that the line is for, and a [*UsageError] or nil.
+func Check(root *cobra.Command, line []string) (*cobra.Command, error) {
 	cmd, rest, _ := root.Find(line)
-	cmd.InitDefaultHelpFlag() // Flags then has all flags of the command
-	if err := gnuflags.OneHyphen(cmd.Flags(), rest); err != nil {
-		return cmd, &UsageError{err.Error()}
+	if len(line) > 0 && strings.HasPrefix(line[0], cobra.ShellCompRequestCmd) {
+		return cmd, nil // the line is still being written
 	}
-	return cmd, nil
+	cmd.InitDefaultHelpFlag() // Flags then has all flags of the command
+	cmd.InitDefaultVersionFlag()
+	words, faults := gnuflags.Scan(cmd.Flags(), rest)
+	switch {
+	case cmd.HasSubCommands() && len(words) > 0 && !slices.Contains(names(cmd), words[0]):
+		return cmd, unknown(cmd, words[0])
+	case len(faults) == 0:
+		return cmd, nil
+	case faults[0].Hint != "":
+		return cmd, Wrong("there is no flag %s; %s", faults[0].Flag, faults[0].Hint)
+	}
+	return cmd, Wrong("there is no flag %s", faults[0].Flag)
 }
 
 // unknown says which command below cmd may have been meant. Cobra's guesses are
