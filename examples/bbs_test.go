@@ -41,13 +41,13 @@ func TestWrongSettingsAreRefusedAtTheStartAllAtOnce(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{"bbs", []string{"-leader-ttl", "1h", "-colour", "red", "-max-backoff", "1s"}, []string{
-			"command line: -colour: no such setting", "command line: -leader-ttl: 1h: want a duration such as 30s or 5m from 1s to 10m",
+		{"bbs", []string{"--leader-ttl", "1h", "-colour", "red", "--max-backoff", "1s"}, []string{
+			"command line: -colour: no such setting", "command line: --leader-ttl: 1h: want a duration such as 30s or 5m from 1s to 10m",
 			"store: missing", "tls_cert: missing: set tls_cert, tls_key and tls_ca (scripts/certs makes such files), or plain", "min_backoff: 30s: want at most max_backoff",
 		}},
-		{"auctioneer", []string{"-plain", "-advertise", "nonsense"}, []string{"store: missing", "bbs: missing", "advertise: nonsense: want a base URL such as http://"}},
-		{"rep", []string{"-plain", "-backend", "docker", "-first-port", "70000"}, []string{
-			"-backend: docker: want one of auto, libcontainer, process", "-first-port: 70000: want a whole number from 1024 to 65535", "cell_id: missing", "dir: missing",
+		{"auctioneer", []string{"--plain", "--advertise", "nonsense"}, []string{"store: missing", "bbs: missing", "advertise: nonsense: want a base URL such as http://"}},
+		{"rep", []string{"--plain", "--backend", "docker", "--first-port", "70000"}, []string{
+			"--backend: docker: want one of auto, libcontainer, process", "--first-port: 70000: want a whole number from 1024 to 65535", "cell_id: missing", "dir: missing",
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -67,7 +67,7 @@ func TestWrongSettingsAreRefusedAtTheStartAllAtOnce(t *testing.T) {
 func TestEveryDaemonExplainsItsSettings(t *testing.T) {
 	for _, name := range []string{"bbs", "auctioneer", "rep"} {
 		out, err := exec.Command(filepath.Join(binaries, name), "-h").Output()
-		if err != nil || !strings.HasPrefix(string(out), name+": ") || !strings.Contains(string(out), "-tls-cert TEXT") {
+		if err != nil || !strings.HasPrefix(string(out), name+": ") || !strings.Contains(string(out), "--tls-cert TEXT") {
 			t.Errorf("%s: %v\n%s", name, err, out)
 		}
 	}
@@ -75,9 +75,9 @@ func TestEveryDaemonExplainsItsSettings(t *testing.T) {
 
 func TestAnAddressInUseIsToldWithTheSetting(t *testing.T) {
 	dsn := "sqlite:" + filepath.Join(t.TempDir(), "diego.db")
-	first := start(t, "bbs", "-plain", "-store", dsn)
-	second := launch(t, "bbs", "-plain", "-store", dsn, "-listen", strings.TrimPrefix(first.URL, "http://"))
-	if status := second.status(); status != 1 || !strings.Contains(second.text(), "choose another address with -listen") {
+	first := start(t, "bbs", "--plain", "--store", dsn)
+	second := launch(t, "bbs", "--plain", "--store", dsn, "--listen", strings.TrimPrefix(first.URL, "http://"))
+	if status := second.status(); status != 1 || !strings.Contains(second.text(), "choose another address with --listen") {
 		t.Errorf("exit status %d:\n%s", status, second.text())
 	}
 }
@@ -85,7 +85,7 @@ func TestAnAddressInUseIsToldWithTheSetting(t *testing.T) {
 func TestOnlyWhoHasTheRightCertificateIsLetIn(t *testing.T) {
 	c := newCertificates(t)
 	p := start(t, "bbs", append(c.issue("bbs", httpapi.BBSRole, httpapi.AuctioneerRole),
-		"-store", "sqlite:"+filepath.Join(t.TempDir(), "diego.db"), "-metrics-listen", "127.0.0.1:0")...)
+		"--store", "sqlite:"+filepath.Join(t.TempDir(), "diego.db"), "--metrics-listen", "127.0.0.1:0")...)
 	p.await("leading")
 	ctx := within(t)
 	consumer := c.bbs(httpapi.ConsumerRole, p.URL)
@@ -148,7 +148,7 @@ func TestOnlyWhoHasTheRightCertificateIsLetIn(t *testing.T) {
 
 func TestCertificatesAreReplacedWithoutARestart(t *testing.T) {
 	c := newCertificates(t)
-	p := start(t, "bbs", append(c.issue("bbs", httpapi.BBSRole, httpapi.AuctioneerRole), "-store", "sqlite:"+filepath.Join(t.TempDir(), "diego.db"))...)
+	p := start(t, "bbs", append(c.issue("bbs", httpapi.BBSRole, httpapi.AuctioneerRole), "--store", "sqlite:"+filepath.Join(t.TempDir(), "diego.db"))...)
 	serial := func() string {
 		o := c.client("me", httpapi.ConsumerRole)
 		client := &http.Client{Transport: &http.Transport{TLSClientConfig: o.TLS, DisableKeepAlives: true}}
@@ -167,8 +167,8 @@ func TestCertificatesAreReplacedWithoutARestart(t *testing.T) {
 
 func TestAStandbyTakesOverAndNothingIsLost(t *testing.T) {
 	c := newCertificates(t)
-	args := append(c.issue("bbs", httpapi.BBSRole, httpapi.AuctioneerRole), "-leader-ttl", "1500ms",
-		"-store", "sqlite:"+filepath.Join(t.TempDir(), "diego.db"))
+	args := append(c.issue("bbs", httpapi.BBSRole, httpapi.AuctioneerRole), "--leader-ttl", "1500ms",
+		"--store", "sqlite:"+filepath.Join(t.TempDir(), "diego.db"))
 	first := start(t, "bbs", args...)
 	first.await("leading")
 	second := start(t, "bbs", args...)
@@ -198,7 +198,7 @@ func TestAStandbyTakesOverAndNothingIsLost(t *testing.T) {
 func TestABBSEncryptsItsRecordsAndTurnsKeys(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "diego.db")
-	args := []string{"-plain", "-store", "sqlite:" + path, "-store-keys"}
+	args := []string{"--plain", "--store", "sqlite:" + path, "--store-keys"}
 	key := func(label string) string {
 		file := filepath.Join(dir, label+".key")
 		text := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte(label), 32))
@@ -225,20 +225,20 @@ func TestABBSEncryptsItsRecordsAndTurnsKeys(t *testing.T) {
 	}
 	web := sleeper("web", 0)
 	web.Annotation = "correct horse battery staple"
-	session("leading", func(ctx context.Context, c *httpapi.RemoteBBS) error { return c.Desire(ctx, web) }, a, "-store-key", "a")
+	session("leading", func(ctx context.Context, c *httpapi.RemoteBBS) error { return c.Desire(ctx, web) }, a, "--store-key", "a")
 	text, err := os.ReadFile(path)
 	if err != nil || bytes.Contains(text, []byte(web.Annotation)) {
 		t.Errorf("the annotation can be read in the file: %v", err)
 	}
 	session("store_rotate is done; if every process has this store_key, no record needs another key",
-		func(context.Context, *httpapi.RemoteBBS) error { return nil }, a+","+b, "-store-key", "b", "-store-rotate")
+		func(context.Context, *httpapi.RemoteBBS) error { return nil }, a+","+b, "--store-key", "b", "--store-rotate")
 	session("leading", func(ctx context.Context, c *httpapi.RemoteBBS) error {
 		d, err := c.DesiredLRP(ctx, "web")
 		if d.Annotation != web.Annotation {
 			t.Errorf("with the new key alone the annotation is %q", d.Annotation)
 		}
 		return err
-	}, b, "-store-key", "b")
+	}, b, "--store-key", "b")
 }
 
 func TestABBSWorksOnEveryDatabase(t *testing.T) {
@@ -251,7 +251,7 @@ func TestABBSWorksOnEveryDatabase(t *testing.T) {
 			if !strings.Contains(dsn, "://") {
 				dsn = "mysql:" + dsn
 			}
-			p := start(t, "bbs", "-plain", "-store", dsn)
+			p := start(t, "bbs", "--plain", "--store", dsn)
 			p.await("leading")
 			client, err := httpapi.NewRemoteBBS(httpapi.ClientOptions{Addresses: []string{p.URL}, AllowPlain: true})
 			if err != nil {
@@ -276,7 +276,7 @@ func TestABBSWorksOnEveryDatabase(t *testing.T) {
 }
 
 func TestASubscriberGoesOnWithTheStandby(t *testing.T) {
-	args := []string{"-plain", "-leader-ttl", "1s", "-store", "sqlite:" + filepath.Join(t.TempDir(), "diego.db")}
+	args := []string{"--plain", "--leader-ttl", "1s", "--store", "sqlite:" + filepath.Join(t.TempDir(), "diego.db")}
 	first := start(t, "bbs", args...)
 	first.await("leading")
 	second := start(t, "bbs", args...)

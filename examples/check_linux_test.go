@@ -20,7 +20,7 @@ func TestARepChecksItsHostWithoutAnyOtherSetting(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.Command(filepath.Join(binaries, "rep"), "-check", "-log-format", "json", "-dir", t.TempDir())
+	cmd := exec.Command(filepath.Join(binaries, "rep"), "--check", "--log-format", "json", "--dir", t.TempDir())
 	output, _ := cmd.Output() // its status is looked at
 	var e daemon.Examination
 	if err := json.Unmarshal(output, &e); err != nil {
@@ -39,7 +39,7 @@ func TestARepThatIsNotRootSaysThatItsHostNeedsIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	const nobody = 65534
-	cmd := exec.Command(filepath.Join(binaries, "rep"), "-check")
+	cmd := exec.Command(filepath.Join(binaries, "rep"), "--check")
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	output, _ := cmd.Output()

@@ -114,10 +114,10 @@ const (
 func (c *cluster) startBBS(host string) {
 	c.t.Helper()
 	args := append(c.certificate(host, "bbs", httpapi.BBSRole, httpapi.AuctioneerRole),
-		"-listen", host+":"+bbsPort, "-store", c.dsn, "-leader-ttl", leading.String(),
-		"-convergence-interval", "2s", "-state-timeout", "20s", "-loss-grace", "1ms", "-max-loss", "0.5", "-callback-allow", "127.0.0.0/8")
+		"--listen", host+":"+bbsPort, "--store", c.dsn, "--leader-ttl", leading.String(),
+		"--convergence-interval", "2s", "--state-timeout", "20s", "--loss-grace", "1ms", "--max-loss", "0.5", "--callback-allow", "127.0.0.0/8")
 	if len(c.auctioneerHosts) > 0 {
-		args = append(args, "-auctioneers", urls(c.auctioneerHosts, auctioneerPort))
+		args = append(args, "--auctioneers", urls(c.auctioneerHosts, auctioneerPort))
 	}
 	c.bbs[host] = start(c.t, "bbs", args...)
 }
@@ -125,8 +125,8 @@ func (c *cluster) startBBS(host string) {
 func (c *cluster) startAuctioneer(host string) {
 	c.t.Helper()
 	c.auctioneers[host] = start(c.t, "auctioneer", append(c.certificate(host, "auctioneer", httpapi.AuctioneerRole),
-		"-listen", host+":"+auctioneerPort, "-store", c.dsn, "-leader-ttl", leading.String(), "-state-timeout", "20s",
-		"-bbs", urls(c.bbsHosts, bbsPort))...)
+		"--listen", host+":"+auctioneerPort, "--store", c.dsn, "--leader-ttl", leading.String(), "--state-timeout", "20s",
+		"--bbs", urls(c.bbsHosts, bbsPort))...)
 }
 
 // startCell starts a cell with real containers and waits until it is present.
@@ -135,8 +135,8 @@ func (c *cluster) startCell(id string, args ...string) {
 	host, dir := newHost(), c.t.TempDir()
 	c.t.Cleanup(func() { endContainers(c.t, dir) }) // once the cell has been killed
 	args = append(append(c.certificate(host, id, httpapi.CellRole),
-		"-listen", host+":"+cellPort, "-cell-id", id, "-dir", dir, "-bbs", urls(c.bbsHosts, bbsPort),
-		"-memory-mb", "1024", "-disk-mb", "4096", "-presence-ttl", presence.String(), "-sync-interval", "2s", "-transfer-allow", "127.0.0.0/8"), args...)
+		"--listen", host+":"+cellPort, "--cell-id", id, "--dir", dir, "--bbs", urls(c.bbsHosts, bbsPort),
+		"--memory-mb", "1024", "--disk-mb", "4096", "--presence-ttl", presence.String(), "--sync-interval", "2s", "--transfer-allow", "127.0.0.0/8"), args...)
 	c.cells[id] = start(c.t, "rep", args...)
 	c.eventually("cell "+id+" is present", func() (bool, error) {
 		cells, err := c.client.Cells(within(c.t))
@@ -160,7 +160,7 @@ func (c *cluster) certificate(host, name string, roles ...httpapi.Role) []string
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	return []string{"-tls-cert", cert, "-tls-key", key, "-tls-ca", c.authority.CA()}
+	return []string{"--tls-cert", cert, "--tls-key", key, "--tls-ca", c.authority.CA()}
 }
 
 func (c *cluster) clientOptions(roles ...httpapi.Role) httpapi.ClientOptions {

@@ -77,7 +77,7 @@ type logLine struct {
 func launch(t *testing.T, name string, args ...string) *process {
 	t.Helper()
 	p := &process{t: t, name: name, ended: make(chan struct{}), more: make(chan struct{})}
-	p.cmd = exec.Command(filepath.Join(binaries, name), append([]string{"-log-format", "json", "-log-level", "debug", "-listen", "127.0.0.1:0"}, args...)...)
+	p.cmd = exec.Command(filepath.Join(binaries, name), append([]string{"--log-format", "json", "--log-level", "debug", "--listen", "127.0.0.1:0"}, args...)...)
 	stderr, err := p.cmd.StderrPipe()
 	if err == nil {
 		err = p.cmd.Start()
@@ -203,7 +203,7 @@ func (c *certificates) issue(name string, roles ...httpapi.Role) []string {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	return []string{"-tls-cert", cert, "-tls-key", key, "-tls-ca", c.authority.CA()}
+	return []string{"--tls-cert", cert, "--tls-key", key, "--tls-ca", c.authority.CA()}
 }
 
 // client are the options of a client with a certificate of its own.

@@ -44,7 +44,7 @@ func TestTheSettingsInTheDocumentsAreAccepted(t *testing.T) {
 		if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		p := launch(t, name, "-config", file)
+		p := launch(t, name, "--config", file)
 		if status := p.status(); status != 1 || !strings.Contains(p.text(), "tls_cert: open /etc/diego/") {
 			t.Errorf("%s ends with status %d:\n%s", name, status, p.text())
 		}
@@ -57,7 +57,7 @@ func TestWrongSettingsAreToldAsInTheDocuments(t *testing.T) {
 	if err := os.WriteFile("bbs.json", []byte("{\n\"ledaer_ttl\": \"5s\",\n\"max_loss\": 2\n}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, _ := exec.Command(filepath.Join(binaries, "bbs"), "-plain", "-config", "bbs.json", "-store-wait", "soon").CombinedOutput()
+	out, _ := exec.Command(filepath.Join(binaries, "bbs"), "--plain", "--config", "bbs.json", "--store-wait", "soon").CombinedOutput()
 	if !strings.Contains(page, "```\n"+string(out)+"```\n") {
 		t.Errorf("docs/daemons.md has not:\n%s", out)
 	}

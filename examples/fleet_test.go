@@ -30,13 +30,13 @@ type fleet struct {
 func newFleet(t *testing.T, cells ...string) *fleet {
 	t.Helper()
 	f := &fleet{t: t, c: newCertificates(t), cells: map[string]*process{}, dirs: map[string]string{}}
-	store := []string{"-store", "sqlite:" + filepath.Join(t.TempDir(), "diego.db"), "-leader-ttl", "2s"}
+	store := []string{"--store", "sqlite:" + filepath.Join(t.TempDir(), "diego.db"), "--leader-ttl", "2s"}
 	// The auctioneer's address is known before it is there: it says so itself,
 	// in the store.
 	f.bbs = start(t, "bbs", append(append(f.c.issue("bbs", httpapi.BBSRole), store...),
-		"-auctioneers", "https://127.0.0.1:1", "-loss-grace", "1ms", "-max-loss", "1", "-convergence-interval", "1s", "-callback-allow", "127.0.0.0/8")...)
+		"--auctioneers", "https://127.0.0.1:1", "--loss-grace", "1ms", "--max-loss", "1", "--convergence-interval", "1s", "--callback-allow", "127.0.0.0/8")...)
 	f.bbs.await("leading")
-	start(t, "auctioneer", append(append(f.c.issue("auctioneer", httpapi.AuctioneerRole), store...), "-bbs", f.bbs.URL)...).await("leading")
+	start(t, "auctioneer", append(append(f.c.issue("auctioneer", httpapi.AuctioneerRole), store...), "--bbs", f.bbs.URL)...).await("leading")
 	f.consumer = f.c.bbs(httpapi.ConsumerRole, f.bbs.URL)
 	for _, id := range cells {
 		f.add(id)
@@ -53,8 +53,8 @@ func (f *fleet) add(id string, more ...string) {
 		f.dirs[id] = dir
 		f.t.Cleanup(func() { empty(f.t, daemon.ProcessBackend, dir) }) // once the cell has been killed
 	}
-	f.cells[id] = start(f.t, "rep", slices.Concat(f.c.issue(id, httpapi.CellRole), []string{"-cell-id", id, "-dir", dir, "-bbs", f.bbs.URL,
-		"-backend", "process", "-presence-ttl", "2s", "-sync-interval", "1s", "-memory-mb", "4096", "-disk-mb", "4096", "-transfer-allow", "127.0.0.0/8"}, more)...)
+	f.cells[id] = start(f.t, "rep", slices.Concat(f.c.issue(id, httpapi.CellRole), []string{"--cell-id", id, "--dir", dir, "--bbs", f.bbs.URL,
+		"--backend", "process", "--presence-ttl", "2s", "--sync-interval", "1s", "--memory-mb", "4096", "--disk-mb", "4096", "--transfer-allow", "127.0.0.0/8"}, more)...)
 }
 
 // empty does what the next cell in the same directory would do.
@@ -152,7 +152,7 @@ func TestACellThatIsKilledIsReplaced(t *testing.T) {
 // Nobody waits for the presence of the killed daemon, which lasts ten minutes.
 func TestACellThatIsKilledAndIsBackSaysAtOnceWhatItHasLost(t *testing.T) {
 	f := newFleet(t)
-	long := []string{"-presence-ttl", "10m", "-sync-interval", "1h"}
+	long := []string{"--presence-ttl", "10m", "--sync-interval", "1h"}
 	f.add("cell-1", long...)
 	if err := f.consumer.Desire(within(t), sleeper("web", 2)); err != nil {
 		t.Fatal(err)
@@ -205,8 +205,8 @@ func TestACellOfRealContainersRunsThemAndTestsItself(t *testing.T) {
 	}
 	f, dir := newFleet(t), t.TempDir()
 	t.Cleanup(func() { empty(t, daemon.RealBackend, dir) }) // once the cell has ended, however it did
-	p := start(t, "rep", append(f.c.issue("cell-1", httpapi.CellRole), "-cell-id", "cell-1", "-dir", dir, "-bbs", f.bbs.URL,
-		"-metrics-listen", "127.0.0.1:0", "-presence-ttl", "2s", "-drain=false")...)
+	p := start(t, "rep", append(f.c.issue("cell-1", httpapi.CellRole), "--cell-id", "cell-1", "--dir", dir, "--bbs", f.bbs.URL,
+		"--metrics-listen", "127.0.0.1:0", "--presence-ttl", "2s", "--drain=false")...)
 	if line := p.await("backend").text; !strings.Contains(line, `"name":"libcontainer"`) || !strings.Contains(line, `"why":"one was made and started on this host"`) {
 		t.Errorf("it says %s", line)
 	}

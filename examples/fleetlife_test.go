@@ -24,8 +24,8 @@ import (
 
 func TestAFleetOnPostgreSQLLosesOnePartAfterTheOther(t *testing.T) {
 	c := newCluster(t, testdb.Postgres(t), 2, 2)
-	c.startCell("cell-1", "-zone", "z1")
-	c.startCell("cell-2", "-zone", "z2")
+	c.startCell("cell-1", "--zone", "z1")
+	c.startCell("cell-2", "--zone", "z2")
 	c.desire(c.app("web", 1, "serve"))
 	c.running("web", 1)
 	log := c.follow("web")
@@ -194,7 +194,7 @@ func TestAFleetOnPostgreSQLLosesOnePartAfterTheOther(t *testing.T) {
 				t.Errorf("instance %d was not on the lost cell, and was replaced", i)
 			}
 		}
-		c.startCell(lost, "-zone", "z"+lost[len(lost)-1:])
+		c.startCell(lost, "--zone", "z"+lost[len(lost)-1:])
 		c.scale("web", 8)
 		on := map[string]int{}
 		for _, r := range c.running("web", 8) {
@@ -460,7 +460,7 @@ func TestAFleetOutlivesItsDatabaseFor30Seconds(t *testing.T) {
 
 func TestAnInstanceWithoutRoomSaysSoAndIsPlacedOnceThereIsRoom(t *testing.T) {
 	c := newCluster(t, "sqlite:"+t.TempDir()+"/diego.db", 1, 0)
-	c.startCell("cell-1", "-memory-mb", "256")
+	c.startCell("cell-1", "--memory-mb", "256")
 	big := c.app("big", 1, "serve")
 	big.MemoryMB = 512
 	c.desire(big)
@@ -506,7 +506,7 @@ func TestWhoHasAWrongCertificateGetsNowhere(t *testing.T) {
 	// that speaks for another cell is refused.
 	host := newHost()
 	rep := launch(t, "rep", append(c.certificate(host, "cell-2", httpapi.CellRole),
-		"-listen", host+":"+cellPort, "-cell-id", "cell-1", "-dir", t.TempDir(), "-bbs", urls(c.bbsHosts, bbsPort))...)
+		"--listen", host+":"+cellPort, "--cell-id", "cell-1", "--dir", t.TempDir(), "--bbs", urls(c.bbsHosts, bbsPort))...)
 	if status := rep.status(); status != daemon.ExitFailed || !strings.Contains(rep.text(), "scripts/certs cell:cell-1") {
 		t.Errorf("the cell ends with %d", status)
 	}

@@ -28,7 +28,7 @@ func host(n int) string {
 func configured(t *testing.T, name string, settings map[string]any, tls []string) *process {
 	t.Helper()
 	for i := 0; i < len(tls); i += 2 {
-		settings[map[string]string{"-tls-cert": "tls_cert", "-tls-key": "tls_key", "-tls-ca": "tls_ca"}[tls[i]]] = tls[i+1]
+		settings[map[string]string{"--tls-cert": "tls_cert", "--tls-key": "tls_key", "--tls-ca": "tls_ca"}[tls[i]]] = tls[i+1]
 	}
 	text, err := json.MarshalIndent(settings, "", "  ")
 	if err != nil {
@@ -38,7 +38,7 @@ func configured(t *testing.T, name string, settings map[string]any, tls []string
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return start(t, name, "-config", file, "-listen", settings["listen"].(string))
+	return start(t, name, "--config", file, "--listen", settings["listen"].(string))
 }
 
 // The layout of docs/operations.md: two hosts with a control plane and an

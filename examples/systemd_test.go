@@ -18,7 +18,7 @@ func TestTheUnitsOfSystemdAreValidAndStartTheDaemons(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			command := "ExecStart=/usr/local/bin/" + name + " -config /etc/diego/" + name + ".json\n"
+			command := "ExecStart=/usr/local/bin/" + name + " --config /etc/diego/" + name + ".json\n"
 			if !strings.Contains(string(text), command) {
 				t.Errorf("it has no line %q", command)
 			}

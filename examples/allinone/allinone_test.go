@@ -41,7 +41,7 @@ func needRealContainers(t *testing.T) {
 func TestAFleetGoesOnWhateverHappensToIt(t *testing.T) {
 	eachBackend(t, func(t *testing.T, backend string) {
 		data := t.TempDir()
-		args := []string{"-data", data, "-backend", backend}
+		args := []string{"--data", data, "--backend", backend}
 
 		p := start(t, args...)
 		p.wait("containers", backend+": ")
@@ -106,14 +106,14 @@ func TestAFleetGoesOnWhateverHappensToIt(t *testing.T) {
 func TestAStartWithFewerCellsEndsWhatTheOthersHaveLeft(t *testing.T) {
 	eachBackend(t, func(t *testing.T, backend string) {
 		data := t.TempDir()
-		p := start(t, "-data", data, "-backend", backend)
+		p := start(t, "--data", data, "--backend", backend)
 		p.wait("3 running")
 		if err := p.cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
 		p.ends(-1)
 
-		p = start(t, "-data", data, "-backend", backend, "-cells", "1")
+		p = start(t, "--data", data, "--backend", backend, "--cells", "1")
 		for _, former := range []string{"cell-2", "cell-3"} {
 			p.wait(former, "not one of these cells any more", "was ended (containers: ")
 			noProcessOf(t, data+"/"+former)
@@ -129,7 +129,7 @@ func TestAStartWithFewerCellsEndsWhatTheOthersHaveLeft(t *testing.T) {
 		interrupt(t, p)
 		nothingIsLeft(t, data)
 
-		p = start(t, "-data", data, "-backend", backend, "-cells", "1")
+		p = start(t, "--data", data, "--backend", backend, "--cells", "1")
 		p.wait("3 running")
 		if said := p.last("not one of these cells"); said != "" {
 			t.Errorf("where nothing was left it says %s", said)
@@ -161,7 +161,7 @@ func TestASecondCtrlCForcesTheEnd(t *testing.T) {
 		}`), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		p := start(t, "-data", data, "-backend", backend, "-cells", "1", "-no-sample", "-lrp", stubborn)
+		p := start(t, "--data", data, "--backend", backend, "--cells", "1", "--no-sample", "--lrp", stubborn)
 		p.wait("stubborn/0", "runs on cell-1")
 		p.wait("1 running")
 		began := time.Now()
@@ -179,7 +179,7 @@ func TestASecondCtrlCForcesTheEnd(t *testing.T) {
 func TestAChangedFileIsRolledOutAtTheNextStart(t *testing.T) {
 	data := t.TempDir()
 	file := data + "/app.json"
-	args := []string{"-data", data, "-backend", daemon.ProcessBackend, "-cells", "1", "-no-sample", "-lrp", file}
+	args := []string{"--data", data, "--backend", daemon.ProcessBackend, "--cells", "1", "--no-sample", "--lrp", file}
 	for i, c := range []struct{ instances, argument, want string }{
 		{"1", "1000", "desired: 1 instance"},
 		{"1", "1000", ""},

@@ -18,18 +18,18 @@ import (
 // sampleInstances is how many instances of the sample app there are at first.
 const sampleInstances = 3
 
-// readLRP reads the file that -lrp names, or nothing if it names none.
+// readLRP reads the file that --lrp names, or nothing if it names none.
 func readLRP(path string) (*lrp.DesiredLRP, error) {
 	if path == "" {
 		return nil, nil
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("-lrp: %w", err)
+		return nil, fmt.Errorf("--lrp: %w", err)
 	}
 	l, err := specfile.LRP(path, text)
 	if err != nil {
-		return nil, fmt.Errorf("-lrp:\n%w", err)
+		return nil, fmt.Errorf("--lrp:\n%w", err)
 	}
 	return &l, nil
 }
@@ -58,7 +58,7 @@ func (f *fleet) desireLRP(ctx context.Context, l lrp.DesiredLRP) error {
 		return err
 	}
 	if have.Domain != l.Domain || have.UpdateStrategy != l.UpdateStrategy {
-		return fmt.Errorf("-lrp: %s is there with domain %q and update strategy %v, which cannot change; delete it or choose another process_guid",
+		return fmt.Errorf("--lrp: %s is there with domain %q and update strategy %v, which cannot change; delete it or choose another process_guid",
 			l.ProcessGUID, have.Domain, have.UpdateStrategy)
 	}
 	before, after := fingerprint(have.Definition), fingerprint(l.Definition)

@@ -20,7 +20,7 @@ import (
 // root: neither through the control plane nor through a cell.
 func TestOnlyItsUserIsServed(t *testing.T) {
 	data := t.TempDir()
-	p := start(t, "-data", data, "-cells", "1", "-no-sample", "-backend", daemon.ProcessBackend)
+	p := start(t, "--data", data, "--cells", "1", "--no-sample", "--backend", daemon.ProcessBackend)
 	p.wait("API", "https://127.0.0.1:")
 	p.wait("Nothing is desired yet")
 	p.wait("go run ./examples/diegoctl --data " + data + " lrp create")

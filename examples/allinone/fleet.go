@@ -44,7 +44,7 @@ type fleet struct {
 // durable is what the values of the setting store_sync mean.
 var durable = map[string]string{
 	"full":   "each commit is on the disk before it counts",
-	"normal": "a power cut may undo the newest commits; -store-sync full prevents that",
+	"normal": "a power cut may undo the newest commits; --store-sync full prevents that",
 }
 
 // own are the addresses of this machine alone: all who may ask the fleet for

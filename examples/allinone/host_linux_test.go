@@ -26,15 +26,15 @@ func TestAFullDiskIsNamed(t *testing.T) {
 		testenv.Missing(t, "a mount", err.Error())
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(data, syscall.MNT_DETACH) })
-	p := start(t, "-data", data, "-backend", "process")
-	p.wait("nothing can be kept in "+data, "full", "name another directory with -data")
+	p := start(t, "--data", data, "--backend", "process")
+	p.wait("nothing can be kept in "+data, "full", "name another directory with --data")
 	p.ends(daemon.ExitFailed)
 }
 
 func TestADiskThatFillsUpIsReportedOnTheScreenUntilThereIsRoom(t *testing.T) {
 	disk := testdb.SmallDisk(t, 64<<20)
 	data := disk.Dir + "/data"
-	p := start(t, "-data", data, "-backend", daemon.ProcessBackend)
+	p := start(t, "--data", data, "--backend", daemon.ProcessBackend)
 	p.wait("3 running")
 	disk.Fill(t)
 	p.wait("the disk", "nothing can be kept in "+data, "no space left", "Free space there")
@@ -52,7 +52,7 @@ func TestADiskThatFillsUpIsReportedOnTheScreenUntilThereIsRoom(t *testing.T) {
 func TestTheLastWordsCountWhatCouldNotBeRemoved(t *testing.T) {
 	needRoot(t)
 	data := t.TempDir()
-	p := start(t, "-data", data, "-backend", daemon.ProcessBackend)
+	p := start(t, "--data", data, "--backend", daemon.ProcessBackend)
 	p.wait("3 running")
 	var mounts []string
 	for i, root := range glob(t, data+"/cell-*/process/*/root") {
@@ -67,7 +67,7 @@ func TestTheLastWordsCountWhatCouldNotBeRemoved(t *testing.T) {
 		mounts = append(mounts, container)
 	}
 	p.signal(syscall.SIGTERM)
-	p.wait("stopped", "could not be removed: 2", "until the next start with the same -data")
+	p.wait("stopped", "could not be removed: 2", "until the next start with the same --data")
 	p.wait("allinone: ", "cell-", "device or resource busy")
 	p.ends(daemon.ExitFailed)
 	if p.last("nothing runs any more") != "" {
@@ -78,7 +78,7 @@ func TestTheLastWordsCountWhatCouldNotBeRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p = start(t, "-data", data, "-backend", daemon.ProcessBackend)
+	p = start(t, "--data", data, "--backend", daemon.ProcessBackend)
 	p.wait("3 running")
 	interrupt(t, p)
 	nothingIsLeft(t, data)
@@ -96,7 +96,7 @@ func TestWhoeverIsNotRootGetsProcessesAndIsToldWhy(t *testing.T) {
 	if err := os.Chown(data, nobody, nobody); err != nil {
 		t.Fatal(err)
 	}
-	cmd := command(t, "-data", data, "-cells", "1")
+	cmd := command(t, "--data", data, "--cells", "1")
 	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
 	p := startCommand(t, cmd)
 	p.wait("containers", "process: NOTHING is isolated", "take root")
@@ -118,7 +118,7 @@ func TestAHostWithoutCgroupsGetsProcessesAndIsToldWhy(t *testing.T) {
 	}
 	data := filepath.Join(t.TempDir(), "data")
 	cmd := exec.Command(unshare, "--mount", "sh", "-c", `
-		umount -R /sys/fs/cgroup && exec "$@"`, "sh", path, "-listen", "127.0.0.1:0", "-data", data, "-cells", "1")
+		umount -R /sys/fs/cgroup && exec "$@"`, "sh", path, "--listen", "127.0.0.1:0", "--data", data, "--cells", "1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	p := startCommand(t, cmd)
 	p.wait("containers", "process: NOTHING is isolated", "cgroup")

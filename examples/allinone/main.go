@@ -28,7 +28,7 @@ import (
 )
 
 const summary = "runs a whole Diego in this process, with a sample app and a task, and tells what happens.\n" +
-	"Ctrl-C stops it; started again with the same -data it goes on."
+	"Ctrl-C stops it; started again with the same --data it goes on."
 
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == sample.Command {
@@ -93,7 +93,7 @@ func run(stop, force context.Context, s *settings, out io.Writer) error {
 	left, closeErr := f.close(force)
 	switch {
 	case left > 0:
-		fmt.Fprintf(out, "stopped; containers that could not be removed: %d; processes in them may go on until the next start with the same -data\n", left)
+		fmt.Fprintf(out, "stopped; containers that could not be removed: %d; processes in them may go on until the next start with the same --data\n", left)
 	case opened && err == nil && closeErr == nil:
 		fmt.Fprintln(out, "stopped; nothing runs any more")
 	}

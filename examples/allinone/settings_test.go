@@ -15,12 +15,12 @@ func TestOnlyThisMachineIsListenedTo(t *testing.T) {
 		"0.0.0.0:1": false, ":8889": false, "10.0.0.1:1": false, "example.com:1": false, "127.0.0.1": false, "": false,
 	} {
 		var s settings
-		err := daemon.Load(&s, []string{"-listen", listen})
+		err := daemon.Load(&s, []string{"--listen", listen})
 		if (err == nil) != allowed {
-			t.Errorf("-listen %q: %v", listen, err)
+			t.Errorf("--listen %q: %v", listen, err)
 		}
 		if err != nil && !strings.Contains(err.Error(), "want an address of this machine alone") {
-			t.Errorf("-listen %q: %v", listen, err)
+			t.Errorf("--listen %q: %v", listen, err)
 		}
 	}
 }
@@ -28,7 +28,7 @@ func TestOnlyThisMachineIsListenedTo(t *testing.T) {
 func TestTheDataIsWhereItIsSaidOrWhereDiegoctlLooks(t *testing.T) {
 	for data, want := range map[string]string{"": fleetdir.Default(), "here": "here"} {
 		if got := (&settings{Data: data}).data(); got != want {
-			t.Errorf("-data %q: %q, want %q", data, got, want)
+			t.Errorf("--data %q: %q, want %q", data, got, want)
 		}
 	}
 }

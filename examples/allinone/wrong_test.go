@@ -28,21 +28,21 @@ func TestWhatIsWrongIsSaidWithWhatWouldBeRight(t *testing.T) {
 		status int
 		want   []string
 	}{
-		{"no cells", []string{"-cells", "0"}, daemon.ExitSettings, []string{"cells", "0", "1", "32"}},
-		{"too many cells", []string{"-cells", "33"}, daemon.ExitSettings, []string{"cells", "33", "1", "32"}},
-		{"an unknown backend", []string{"-backend", "docker"}, daemon.ExitSettings, []string{"backend", "docker", "libcontainer", "process"}},
+		{"no cells", []string{"--cells", "0"}, daemon.ExitSettings, []string{"cells", "0", "1", "32"}},
+		{"too many cells", []string{"--cells", "33"}, daemon.ExitSettings, []string{"cells", "33", "1", "32"}},
+		{"an unknown backend", []string{"--backend", "docker"}, daemon.ExitSettings, []string{"backend", "docker", "libcontainer", "process"}},
 		{"an unknown flag", []string{"-cell", "3"}, daemon.ExitSettings, []string{"-cell"}},
 		{"an argument", []string{"web.json"}, daemon.ExitSettings, []string{"web.json"}},
-		{"an address of others", []string{"-listen", "0.0.0.0:8889"}, daemon.ExitSettings, []string{"listen", "127.0.0.1:PORT"}},
-		{"a port that is taken", []string{"-listen", taken(t)}, daemon.ExitFailed, []string{"another process listens there", "-listen"}},
-		{"a file that is not there", []string{"-lrp", filepath.Join(dir, "nothing.json")}, daemon.ExitFailed, []string{"-lrp", "nothing.json", "no such file"}},
-		{"a file with a slip", []string{"-lrp", slip}, daemon.ExitFailed, []string{"slip.json:3:3: instnaces", `did you mean "instances"?`}},
-		{"half a file", []string{"-lrp", half}, daemon.ExitFailed, []string{"half.json:2:"}},
-		{"a place where nothing can be written", []string{"-data", "/proc/here"}, daemon.ExitFailed, []string{"nothing can be kept in /proc/here", "-data"}},
-		{"a file for a directory", []string{"-data", slip}, daemon.ExitFailed, []string{"nothing can be kept in", "not a directory", "-data"}},
+		{"an address of others", []string{"--listen", "0.0.0.0:8889"}, daemon.ExitSettings, []string{"listen", "127.0.0.1:PORT"}},
+		{"a port that is taken", []string{"--listen", taken(t)}, daemon.ExitFailed, []string{"another process listens there", "--listen"}},
+		{"a file that is not there", []string{"--lrp", filepath.Join(dir, "nothing.json")}, daemon.ExitFailed, []string{"--lrp", "nothing.json", "no such file"}},
+		{"a file with a slip", []string{"--lrp", slip}, daemon.ExitFailed, []string{"slip.json:3:3: instnaces", `did you mean "instances"?`}},
+		{"half a file", []string{"--lrp", half}, daemon.ExitFailed, []string{"half.json:2:"}},
+		{"a place where nothing can be written", []string{"--data", "/proc/here"}, daemon.ExitFailed, []string{"nothing can be kept in /proc/here", "--data"}},
+		{"a file for a directory", []string{"--data", slip}, daemon.ExitFailed, []string{"nothing can be kept in", "not a directory", "--data"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			cmd := command(t, append([]string{"-data", filepath.Join(dir, "data"), "-backend", "process"}, c.args...)...)
+			cmd := command(t, append([]string{"--data", filepath.Join(dir, "data"), "--backend", "process"}, c.args...)...)
 			output, err := cmd.CombinedOutput()
 			if cmd.ProcessState == nil {
 				t.Fatal(err)
@@ -61,11 +61,11 @@ func TestWhatIsWrongIsSaidWithWhatWouldBeRight(t *testing.T) {
 
 func TestADirectoryBelongsToOneProcess(t *testing.T) {
 	data := t.TempDir()
-	args := []string{"-data", data, "-backend", "process", "-cells", "1", "-no-sample"}
+	args := []string{"--data", data, "--backend", "process", "--cells", "1", "--no-sample"}
 	p := start(t, args...)
 	p.wait("Nothing is desired yet")
 	other := start(t, args...)
-	other.wait(data+" is in use by process ", "stop that one or name another directory with -data")
+	other.wait(data+" is in use by process ", "stop that one or name another directory with --data")
 	other.ends(daemon.ExitFailed)
 	interrupt(t, p)
 }

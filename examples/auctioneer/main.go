@@ -2,8 +2,8 @@
 // another process. Any number of them share the control planes' database: one
 // leads, and the others take over.
 //
-//	go run ./examples/auctioneer -store sqlite:diego.db -bbs https://127.0.0.1:8889 \
-//		-tls-cert certs/auctioneer.pem -tls-key certs/auctioneer-key.pem -tls-ca certs/ca.pem
+//	go run ./examples/auctioneer --store sqlite:diego.db --bbs https://127.0.0.1:8889 \
+//		--tls-cert certs/auctioneer.pem --tls-key certs/auctioneer-key.pem --tls-ca certs/ca.pem
 package main
 
 import (

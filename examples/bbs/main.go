@@ -6,8 +6,8 @@
 // It places work by itself, or leaves that to the auctioneers that it is told
 // of. Certificates for a try are made by scripts/certs:
 //
-//	go run ./examples/bbs -store sqlite:diego.db \
-//		-tls-cert certs/bbs.pem -tls-key certs/bbs-key.pem -tls-ca certs/ca.pem
+//	go run ./examples/bbs --store sqlite:diego.db \
+//		--tls-cert certs/bbs.pem --tls-key certs/bbs-key.pem --tls-ca certs/ca.pem
 package main
 
 import (

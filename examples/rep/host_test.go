@@ -138,8 +138,8 @@ func (h *host) startPlane(dir string) string {
 		h.t.Fatalf("%v: %s", err, out)
 	}
 	cert, key, ca := h.issue("bbs", httpapi.BBSRole, httpapi.AuctioneerRole)
-	cmd := exec.Command(program, "-listen", "127.0.0.1:0", "-store", "sqlite:"+filepath.Join(dir, "diego.db"),
-		"-log-format", "json", "-tls-cert", cert, "-tls-key", key, "-tls-ca", ca)
+	cmd := exec.Command(program, "--listen", "127.0.0.1:0", "--store", "sqlite:"+filepath.Join(dir, "diego.db"),
+		"--log-format", "json", "--tls-cert", cert, "--tls-key", key, "--tls-ca", ca)
 	log := filepath.Join(dir, "bbs.log")
 	h.start(cmd, log)
 	var url string
@@ -184,7 +184,7 @@ func (h *host) newClient() *httpapi.RemoteBBS {
 		daemon.TLS
 	}
 	cert, key, ca := h.issue("test", httpapi.ConsumerRole, httpapi.OperatorRole)
-	err := daemon.Load(&s, []string{"-tls-cert", cert, "-tls-key", key, "-tls-ca", ca})
+	err := daemon.Load(&s, []string{"--tls-cert", cert, "--tls-key", key, "--tls-ca", ca})
 	var own *daemon.Certificates
 	if err == nil {
 		own, err = s.Certificates(s.Logger(io.Discard))
@@ -219,7 +219,7 @@ func (h *host) startCell() {
 		h.systemctl("start", unit)
 		return
 	}
-	h.rep = exec.Command("/proc/self/exe", "-config", file)
+	h.rep = exec.Command("/proc/self/exe", "--config", file)
 	h.rep.Env = append(os.Environ(), beRep+"=1")
 	h.start(h.rep, filepath.Join(filepath.Dir(h.authority.CA()), "rep.log"))
 }

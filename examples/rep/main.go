@@ -2,13 +2,13 @@
 // control plane's records. SIGTERM, or a POST to /v1/cell/evacuate, drains it:
 // its work moves to other cells, and then it ends. A second signal ends it at
 // once, and real containers with it; plain processes live on until a cell
-// starts in the same directory. With -check it only says what this host can do.
+// starts in the same directory. With --check it only says what this host can do.
 //
 // It runs real containers, or refuses to start where the host cannot; with
-// -backend auto or process, plain processes will do:
+// --backend auto or process, plain processes will do:
 //
-//	go run ./examples/rep -cell-id cell-1 -dir cell-1 -bbs https://127.0.0.1:8889 -backend auto \
-//		-tls-cert certs/cell-1.pem -tls-key certs/cell-1-key.pem -tls-ca certs/ca.pem
+//	go run ./examples/rep --cell-id cell-1 --dir cell-1 --bbs https://127.0.0.1:8889 --backend auto \
+//		--tls-cert certs/cell-1.pem --tls-key certs/cell-1-key.pem --tls-ca certs/ca.pem
 package main
 
 import (

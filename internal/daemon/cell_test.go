@@ -27,7 +27,7 @@ func TestACellWithoutRoomSaysWhatItLacks(t *testing.T) {
 	for _, tt := range []struct {
 		memory, disk int64 // that are set; the host has nothing
 		want         string
-	}{{64, 64, ""}, {0, 64, "-memory-mb"}, {64, 0, "-disk-mb"}} {
+	}{{64, 64, ""}, {0, 64, "--memory-mb"}, {64, 0, "--disk-mb"}} {
 		c := Cell{MemoryMB: tt.memory, DiskMB: tt.disk}
 		err := c.checkRoom(t.Context(), &Backend{ContainerBackend: lacking{}})
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
@@ -77,7 +77,7 @@ func TestTheDirectoryOfACellBelongsToOneProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := openCell(t, dir); err == nil || !strings.Contains(err.Error(), "is in use by process") || !strings.Contains(err.Error(), "another directory with -dir") {
+	if _, err := openCell(t, dir); err == nil || !strings.Contains(err.Error(), "is in use by process") || !strings.Contains(err.Error(), "another directory with --dir") {
 		t.Errorf("another cell in the same directory: %v", err)
 	}
 	if err := first.Close(); err != nil {
@@ -90,7 +90,7 @@ func TestTheDirectoryOfACellBelongsToOneProcess(t *testing.T) {
 	if err := again.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := openCell(t, filepath.Join("/dev/null", "x")); err == nil || !strings.Contains(err.Error(), "-dir") {
+	if _, err := openCell(t, filepath.Join("/dev/null", "x")); err == nil || !strings.Contains(err.Error(), "--dir") {
 		t.Errorf("a directory that cannot be: %v", err)
 	}
 }
@@ -176,7 +176,7 @@ func TestTheOwnerOfADirectoryIsTheSameForAllWhoFollow(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "owner"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := openCell(t, dir); err == nil || !strings.Contains(err.Error(), "-dir") {
+	if _, err := openCell(t, dir); err == nil || !strings.Contains(err.Error(), "--dir") {
 		t.Errorf("an owner that cannot be noted: %v", err)
 	}
 }

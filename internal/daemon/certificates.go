@@ -210,7 +210,7 @@ func (s *TLS) check(leaf *x509.Certificate, who httpapi.Identity, url *url.URL) 
 		}
 	}
 	if err := leaf.VerifyHostname(url.Hostname()); err != nil {
-		return fmt.Errorf("tls_cert %s is not good for %s, at which others reach this process: %w; make one that is (scripts/certs -hosts), or name another address with -advertise", s.TLSCert, url.Hostname(), err)
+		return fmt.Errorf("tls_cert %s is not good for %s, at which others reach this process: %w; make one that is (scripts/certs -hosts), or name another address with --advertise", s.TLSCert, url.Hostname(), err)
 	}
 	return nil
 }

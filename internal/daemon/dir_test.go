@@ -131,7 +131,7 @@ func TestADirectoryOfOthersIsRefused(t *testing.T) {
 	if err := os.Chmod(shared, 0o777|os.ModeSticky); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenDir("data", shared); err == nil || !strings.Contains(err.Error(), "is shared by all users") || !strings.Contains(err.Error(), "-data") {
+	if _, err := OpenDir("data", shared); err == nil || !strings.Contains(err.Error(), "is shared by all users") || !strings.Contains(err.Error(), "--data") {
 		t.Errorf("a directory like /tmp: %v", err)
 	}
 	if os.Geteuid() != 0 {
@@ -141,7 +141,7 @@ func TestADirectoryOfOthersIsRefused(t *testing.T) {
 	if err := syscall.Chown(theirs, 12345, 12345); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenDir("data", theirs); err == nil || !strings.Contains(err.Error(), theirs+" belongs to the user 12345") || !strings.Contains(err.Error(), "-data") {
+	if _, err := OpenDir("data", theirs); err == nil || !strings.Contains(err.Error(), theirs+" belongs to the user 12345") || !strings.Contains(err.Error(), "--data") {
 		t.Errorf("a directory of another user: %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(theirs, lockName)); err == nil {

@@ -109,7 +109,7 @@ func (e *Endpoint) Open(who httpapi.Identity, log *slog.Logger) (*Server, error)
 		at := s.api.Addr().(*net.TCPAddr)
 		if at.IP.IsUnspecified() {
 			s.Close()
-			return nil, fmt.Errorf("listen is %s, which is every address of this host: say with advertise (-advertise) at which one others reach it", e.Listen)
+			return nil, fmt.Errorf("listen is %s, which is every address of this host: say with advertise (--advertise) at which one others reach it", e.Listen)
 		}
 		s.URL = e.scheme() + "://" + at.String()
 	}

@@ -42,7 +42,7 @@ func TestADaemonEndsAsItsRunDoes(t *testing.T) {
 		{"done", nil, func(context.Context, *slog.Logger) error { return nil }, 0, "stopped"},
 		{"failed", nil, func(context.Context, *slog.Logger) error { return errors.New("the disk is full") }, ExitFailed, `err="the disk is full"`},
 		{"cancelled by itself", nil, func(context.Context, *slog.Logger) error { return context.Canceled }, ExitFailed, "failed"},
-		{"settings", []string{"-log-level", "loud"}, nil, ExitSettings, "command line: -log-level: loud: want one of debug, info, warn, error"},
+		{"settings", []string{"--log-level", "loud"}, nil, ExitSettings, "command line: --log-level: loud: want one of debug, info, warn, error"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -26,9 +26,9 @@ func TestAnAddressThatIsTakenIsToldWithWhatToDo(t *testing.T) {
 	}
 	defer first.Close()
 	for address, want := range map[string]string{
-		first.Addr().String(): "another process listens there (ss -ltnp tells which): stop it, or choose another address with -listen",
-		"192.0.2.1:0":         "no interface of this host has that address: choose another with -listen",
-		"nonsense":            "-listen wants an address such as 127.0.0.1:8889",
+		first.Addr().String(): "another process listens there (ss -ltnp tells which): stop it, or choose another address with --listen",
+		"192.0.2.1:0":         "no interface of this host has that address: choose another with --listen",
+		"nonsense":            "--listen wants an address such as 127.0.0.1:8889",
 	} {
 		if _, err := Listen("listen", address); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", address, err)
@@ -203,7 +203,7 @@ func TestACertificateOfSomebodyElseIsRefusedAtTheStart(t *testing.T) {
 		{"one without a role", httpapi.Identity{Roles: []httpapi.Role{httpapi.BBSRole, httpapi.AuctioneerRole}}, "", []string{
 			own.TLSCert, "lacks the role auctioneer", "scripts/certs bbs+auctioneer:me"}},
 		{"one for another host", httpapi.Identity{}, "https://bbs-1.example:8889", []string{
-			own.TLSCert, "bbs-1.example", "scripts/certs -hosts", "-advertise"}},
+			own.TLSCert, "bbs-1.example", "scripts/certs -hosts", "--advertise"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			e := Endpoint{TLS: own, Listen: "127.0.0.1:0", Advertise: tt.advertise}
@@ -478,14 +478,14 @@ func TestAnAddressAndADatabaseThatCannotBeAreToldBeforeAnythingIsOpened(t *testi
 		args []string
 		want []string // what each problem says
 	}{
-		{"nothing", []string{"-listen", "127.0.0.1:0", "-store", "sqlite:x.db"}, nil},
-		{"both", []string{"-listen", ":99999", "-store", "oracle:x:secret"}, []string{"listen: :99999: " + port, "store: (not shown): the data source name begins with none of"}},
-		{"no port", []string{"-listen", "localhost", "-metrics-listen", "localhost:web:1", "-store", "sqlite:"}, []string{"listen: localhost: " + port, "metrics_listen: localhost:web:1: " + port, "store: (not shown): the data source name of SQLite cannot be read"}},
-		{"a named port", []string{"-listen", "localhost:http", "-store", "postgres://u:secret@h/db"}, nil},
-		{"of a server", []string{"-listen", "localhost:80", "-store", "mysql:secret"}, []string{"the data source name of MySQL cannot be read"}},
+		{"nothing", []string{"--listen", "127.0.0.1:0", "--store", "sqlite:x.db"}, nil},
+		{"both", []string{"--listen", ":99999", "--store", "oracle:x:secret"}, []string{"listen: :99999: " + port, "store: (not shown): the data source name begins with none of"}},
+		{"no port", []string{"--listen", "localhost", "--metrics-listen", "localhost:web:1", "--store", "sqlite:"}, []string{"listen: localhost: " + port, "metrics_listen: localhost:web:1: " + port, "store: (not shown): the data source name of SQLite cannot be read"}},
+		{"a named port", []string{"--listen", "localhost:http", "--store", "postgres://u:secret@h/db"}, nil},
+		{"of a server", []string{"--listen", "localhost:80", "--store", "mysql:secret"}, []string{"the data source name of MySQL cannot be read"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			err := Load(new(everything), append(tt.args, "-plain"))
+			err := Load(new(everything), append(tt.args, "--plain"))
 			var all *SettingsError
 			if errors.As(err, &all) != (len(tt.want) > 0) || all != nil && len(all.Problems) != len(tt.want) {
 				t.Fatalf("got %v; want %d problems", err, len(tt.want))

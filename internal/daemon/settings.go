@@ -14,7 +14,7 @@ import (
 // A struct of settings describes itself: each field is one setting, those of
 // embedded structs included. Its tags are
 //
-//	name     as in the file, such as "leader_ttl"; the flag is "-leader-ttl"
+//	name     as in the file, such as "leader_ttl"; the flag is "--leader-ttl"
 //	help     what it does, in a few words
 //	default  what it is unless somebody sets it; empty means what the field is
 //	         before Load
@@ -79,7 +79,7 @@ func (e *SettingsError) Error() string {
 }
 
 // Load fills settings, a pointer to a struct as described above: first the
-// defaults, then the file that -config names, then the other flags. The error
+// defaults, then the file that --config names, then the other flags. The error
 // is a *SettingsError with everything that is wrong; ErrHelp or
 // ErrVersion if args ask for that; or that of the file.
 func Load(settings any, args []string) error {
@@ -100,7 +100,7 @@ func Load(settings any, args []string) error {
 	if l.file != "" {
 		file, err := os.Open(l.file)
 		if err != nil {
-			return fmt.Errorf("the settings cannot be read: %w; -config names their file", err)
+			return fmt.Errorf("the settings cannot be read: %w; --config names their file", err)
 		}
 		data, err := io.ReadAll(io.LimitReader(file, maxFileBytes+1))
 		if err := errors.Join(err, file.Close()); err != nil {
@@ -153,7 +153,7 @@ func describe(v reflect.Value) (list []*field) {
 	return list
 }
 
-func (f *field) flag() string { return "-" + strings.ReplaceAll(f.name, "_", "-") }
+func (f *field) flag() string { return "--" + strings.ReplaceAll(f.name, "_", "-") }
 
 // shown is a value as it is told to people.
 func (f *field) shown(value string) string {

@@ -62,7 +62,7 @@ func (l *loader) member(where, name string, raw json.RawMessage) {
 	f := l.find(name)
 	switch {
 	case f == nil:
-		l.problem(where, name, "", l.unknown(name, func(f *field) string { return f.name }))
+		l.problem(where, name, "", l.unknown(name))
 		return
 	case f.where != "":
 		l.problem(where, name, "", "given twice; the first is at "+f.where)
@@ -76,10 +76,10 @@ func (l *loader) member(where, name string, raw json.RawMessage) {
 }
 
 // unknown says what an unknown name may have been meant to be.
-func (l *loader) unknown(name string, spell func(*field) string) string {
+func (l *loader) unknown(name string) string {
 	known := make([]string, len(l.fields))
 	for i, f := range l.fields {
-		known[i] = spell(f)
+		known[i] = f.name
 	}
 	if guess := spelling.Nearest(name, known); guess != "" {
 		return fmt.Sprintf("no such setting; did you mean %s?", guess)

@@ -1,12 +1,17 @@
 package daemon
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"reflect"
 	"strings"
 	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/diegosdk/diego/internal/gnuflags"
 )
 
 // ErrHelp says that somebody asked for help instead of a run.
@@ -18,58 +23,78 @@ var ErrVersion = errors.New("the version was asked for")
 const commandLine = "command line"
 
 // A givenFlag is a setting of the command line.
-type givenFlag struct{ name, value string }
+type givenFlag struct {
+	field *field
+	value string
+}
+
+// A settingFlag is a setting as a flag. It implements [pflag.Value].
+type settingFlag struct{ *field }
+
+// String implements [pflag.Value]. The help has the default in its text.
+func (settingFlag) String() string { return "" }
+
+// Set implements [pflag.Value]. It is not called: see loader.flags.
+func (settingFlag) Set(string) error { return nil }
+
+// Type implements [pflag.Value]: it stands for the value in help.
+func (f settingFlag) Type() string { return f.kind() }
+
+// flagSet are the fields as flags, and those that are no settings.
+func flagSet(fields []*field) *pflag.FlagSet {
+	set := pflag.NewFlagSet("", pflag.ContinueOnError)
+	set.SortFlags = false
+	set.BoolP("help", "h", false, "print this help")
+	set.Bool("version", false, "print the version")
+	set.String("config", "", "read settings from this `FILE`")
+	for _, f := range fields {
+		added := set.VarPF(settingFlag{f}, strings.TrimPrefix(f.flag(), "--"), "", f.describe())
+		if f.value.Kind() == reflect.Bool {
+			added.NoOptDefVal = "true"
+		}
+	}
+	return set
+}
 
 // flags takes the command line apart. The settings among it are returned: they
 // count after those of the file, which it names.
 func (l *loader) flags(args []string) (given []givenFlag, err error) {
-	for len(args) > 0 {
-		arg := args[0]
-		args = args[1:]
-		name, isFlag := strings.CutPrefix(arg, "-")
-		if !isFlag || name == "" {
-			l.problem(commandLine, arg, "", "want flags only, such as -config FILE; -h lists them")
-			continue
-		}
-		name = strings.TrimPrefix(name, "-")
-		name, value, hasValue := strings.Cut(name, "=")
-		if name == "h" || name == "help" {
-			return nil, ErrHelp
-		}
-		if name == "version" {
-			return nil, ErrVersion
-		}
-		f := l.find(strings.ReplaceAll(name, "-", "_"))
-		if name != "config" && (f == nil || strings.Contains(name, "_")) {
-			l.problem(commandLine, "-"+name, "", l.unknown("-"+name, (*field).flag))
-			// What follows may be its value.
-			if !hasValue && len(args) > 0 && !strings.HasPrefix(args[0], "-") {
-				args = args[1:]
-			}
-			continue
-		}
-		if !hasValue && name != "config" && f.value.Kind() == reflect.Bool {
-			value, hasValue = "true", true
-		}
-		if !hasValue {
-			if len(args) == 0 {
-				l.problem(commandLine, "-"+name, "", "has no value; write -"+name+" VALUE")
-				continue
-			}
-			value, args = args[0], args[1:]
-		}
-		if name == "config" {
-			l.file = value
-		} else {
-			given = append(given, givenFlag{f.name, value})
-		}
+	set := flagSet(l.fields)
+	line := gnuflags.Scan(set, args)
+	for _, f := range line.Faults {
+		l.problem(commandLine, f.Flag, "", "no such setting; "+cmp.Or(f.Hint, "-h lists them"))
 	}
+	for _, word := range line.Words {
+		l.problem(commandLine, word, "", "want flags only, such as --config FILE; -h lists them")
+	}
+	err = set.ParseAll(line.Known, func(f *pflag.Flag, value string) error {
+		if setting, ok := f.Value.(settingFlag); ok {
+			given = append(given, givenFlag{setting.field, value})
+			return nil
+		}
+		return f.Value.Set(value)
+	})
+	var missing *pflag.ValueRequiredError
+	switch {
+	case errors.As(err, &missing):
+		name := "--" + missing.GetSpecifiedName()
+		l.problem(commandLine, name, "", "has no value; write "+name+" VALUE")
+	case err != nil:
+		l.problem(commandLine, err.Error(), "", "-h lists the flags")
+	}
+	if help, _ := set.GetBool("help"); help {
+		return nil, ErrHelp
+	}
+	if version, _ := set.GetBool("version"); version {
+		return nil, ErrVersion
+	}
+	l.file, _ = set.GetString("config")
 	return given, nil
 }
 
 // set takes a setting of the command line. The last of several counts.
 func (l *loader) set(g givenFlag) {
-	f := l.find(g.name)
+	f := g.field
 	f.where = commandLine
 	if want := f.parse(g.value); want != "" {
 		l.problem(commandLine, f.flag(), f.shown(g.value), want)
@@ -79,35 +104,39 @@ func (l *loader) set(g givenFlag) {
 
 // Help writes what the settings are: name, type, meaning, default and limits.
 func Help(w io.Writer, name, summary string, settings any) {
-	fmt.Fprintf(w, "%s: %s\n\nSettings come from flags and from a JSON file; flags win. In the file the name\nof a flag has underscores: -log-level is \"log_level\".\n\n", name, summary)
-	fmt.Fprintf(w, "  -config FILE\n\tthe file with settings\n  -version\n\tsay which version this is, and end\n")
-	for _, f := range describe(reflect.ValueOf(settings).Elem()) {
-		fmt.Fprintf(w, "  %s %s\n\t%s", f.flag(), f.kind(), f.help)
-		var notes []string
-		switch {
-		case f.byDefault != "":
-			notes = append(notes, "default "+f.byDefault)
-		case f.required:
-			notes = append(notes, "required")
-		}
-		if len(f.oneof) > 0 {
-			notes = append(notes, strings.Join(f.oneof, ", "))
-		}
-		if limits := strings.TrimSpace(f.limits()); limits != "" {
-			notes = append(notes, limits)
-		}
-		if len(notes) > 0 {
-			fmt.Fprintf(w, " (%s)", strings.Join(notes, "; "))
-		}
-		fmt.Fprintln(w)
-	}
+	fmt.Fprintf(w, "%s: %s\n\nSettings come from flags and from a JSON file; flags win. In the file the name\nof a flag has underscores: --log-level is \"log_level\".\n\n", name, summary)
+	io.WriteString(w, flagSet(describe(reflect.ValueOf(settings).Elem())).FlagUsagesWrapped(helpWidth))
 }
 
-// kind stands for the value in the help.
+// helpWidth is that of the help in characters.
+const helpWidth = 100
+
+// describe is the help of a setting, with its default and limits.
+func (f *field) describe() string {
+	var notes []string
+	switch {
+	case f.byDefault != "":
+		notes = append(notes, "default "+f.byDefault)
+	case f.required:
+		notes = append(notes, "required")
+	}
+	if len(f.oneof) > 0 {
+		notes = append(notes, strings.Join(f.oneof, ", "))
+	}
+	if limits := strings.TrimSpace(f.limits()); limits != "" {
+		notes = append(notes, limits)
+	}
+	if len(notes) == 0 {
+		return f.help
+	}
+	return f.help + " (" + strings.Join(notes, "; ") + ")"
+}
+
+// kind stands for the value in help. A switch needs none.
 func (f *field) kind() string {
 	switch f.value.Interface().(type) {
 	case bool:
-		return "[true|false]"
+		return "bool"
 	case string:
 		return "TEXT"
 	case time.Duration:

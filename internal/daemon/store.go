@@ -51,7 +51,7 @@ func (s *Store) Open(ctx context.Context, keys *sqlstore.Keys, log *slog.Logger)
 			return nil, fmt.Errorf("the store (%s): %w", s.database(), err)
 		}
 		if left <= 0 {
-			return nil, fmt.Errorf("the store (%s) could not be reached for %v: %w; start the database, or mend the setting store (-store)", s.database(), s.StoreWait, err)
+			return nil, fmt.Errorf("the store (%s) could not be reached for %v: %w; start the database, or mend the setting store (--store)", s.database(), s.StoreWait, err)
 		}
 		log.Warn("the store cannot be reached; trying again", "database", s.database(), "err", err, "for_another", left.Round(time.Second))
 		select {

@@ -40,7 +40,7 @@ func TestADatabaseThatIsDownIsWaitedForAndThenRefused(t *testing.T) {
 	for _, scheme := range []string{"postgres", "mysql"} {
 		t.Run(scheme, func(t *testing.T) {
 			at := closed(t)
-			s, log, logger := opening(t, "-store", scheme+"://me:topsecret@"+at+"/diego", "-store-wait", "600ms")
+			s, log, logger := opening(t, "--store", scheme+"://me:topsecret@"+at+"/diego", "--store-wait", "600ms")
 			_, err := s.Open(t.Context(), nil, logger)
 			if err == nil || !strings.Contains(err.Error(), "could not be reached for 600ms") || !strings.Contains(err.Error(), at) {
 				t.Errorf("%v", err)
@@ -58,7 +58,7 @@ func TestWhatTimeDoesNotMendIsRefusedAtOnce(t *testing.T) {
 		"sqlite:" + t.TempDir() + "/no/dir.db": "unable to open database file",
 		"postgres://host:port/db":              "want one like postgres://",
 	} {
-		s, log, logger := opening(t, "-store", dsn)
+		s, log, logger := opening(t, "--store", dsn)
 		if _, err := s.Open(t.Context(), nil, logger); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", dsn, err)
 		}
@@ -74,10 +74,10 @@ func TestDurabilityOfAServerIsASettingOfItsOwn(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"-store", "sqlite:x.db", "-store-sync", "normal"}, ""},
-		{[]string{"-store", "postgres://host/db"}, ""},
-		{[]string{"-store", "postgres://host/db", "-store-sync", "full"}, "store_sync: full: no such setting, as it is for SQLite only"},
-		{[]string{"-store", "mysql://u:p@host/db", "-store-sync", "normal"}, "innodb_flush_log_at_trx_commit of MySQL"},
+		{[]string{"--store", "sqlite:x.db", "--store-sync", "normal"}, ""},
+		{[]string{"--store", "postgres://host/db"}, ""},
+		{[]string{"--store", "postgres://host/db", "--store-sync", "full"}, "store_sync: full: no such setting, as it is for SQLite only"},
+		{[]string{"--store", "mysql://u:p@host/db", "--store-sync", "normal"}, "innodb_flush_log_at_trx_commit of MySQL"},
 	} {
 		err := Load(new(sealing), tt.args)
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
@@ -87,7 +87,7 @@ func TestDurabilityOfAServerIsASettingOfItsOwn(t *testing.T) {
 }
 
 func TestWaitingForADatabaseEndsWithTheContext(t *testing.T) {
-	s, _, logger := opening(t, "-store", "postgres://me@"+closed(t)+"/diego", "-store-wait", "1h")
+	s, _, logger := opening(t, "--store", "postgres://me@"+closed(t)+"/diego", "--store-wait", "1h")
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	if _, err := s.Open(ctx, nil, logger); !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
@@ -100,7 +100,7 @@ func TestAFileIsOpenedAndClosedToOthers(t *testing.T) {
 	if err := os.WriteFile(path, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	s, log, logger := opening(t, "-store", "sqlite:"+path)
+	s, log, logger := opening(t, "--store", "sqlite:"+path)
 	store, err := s.Open(t.Context(), nil, logger)
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 || !strings.Contains(log.String(), "now only its owner can") {
 		t.Errorf("it is %v, %v: %s", info.Mode(), err, log.String())

@@ -90,7 +90,7 @@ func (s *StoreKeys) CheckSealed(ctx context.Context, store *sqlstore.Store) erro
 	if err != nil || len(labels) == 0 {
 		return err
 	}
-	return fmt.Errorf("store_keys: missing: records of this database are encrypted with the keys %q; set store_keys and store_key (-store-keys, -store-key) as the other processes of this database have them", labels)
+	return fmt.Errorf("store_keys: missing: records of this database are encrypted with the keys %q; set store_keys and store_key (--store-keys, --store-key) as the other processes of this database have them", labels)
 }
 
 // Rotate does what store_rotate asks for, until ctx ends. Its result goes to

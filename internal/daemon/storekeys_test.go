@@ -45,14 +45,14 @@ func TestSettingsOfEncryptionThatDoNotFitAreRefused(t *testing.T) {
 		want string
 	}{
 		{nil, ""},
-		{[]string{"-store-keys", "a=/a,b=/b", "-store-key", "b"}, ""},
-		{[]string{"-store-keys", "a=/a", "-store-key", "-", "-store-rotate"}, ""},
-		{[]string{"-store-key", "a"}, "store_key: a: want store_keys, too"},
-		{[]string{"-store-rotate"}, "store_rotate: true: want store_keys and store_key, too"},
-		{[]string{"-store-keys", "a=/a,b=/b"}, "store_key: want the label of the key that encrypts, one of a, b; or - for none"},
-		{[]string{"-store-keys", "a=/a", "-store-key", "c"}, "store_key: c: want the label"},
+		{[]string{"--store-keys", "a=/a,b=/b", "--store-key", "b"}, ""},
+		{[]string{"--store-keys", "a=/a", "--store-key", "-", "--store-rotate"}, ""},
+		{[]string{"--store-key", "a"}, "store_key: a: want store_keys, too"},
+		{[]string{"--store-rotate"}, "store_rotate: true: want store_keys and store_key, too"},
+		{[]string{"--store-keys", "a=/a,b=/b"}, "store_key: want the label of the key that encrypts, one of a, b; or - for none"},
+		{[]string{"--store-keys", "a=/a", "--store-key", "c"}, "store_key: c: want the label"},
 	} {
-		err := Load(new(sealing), append([]string{"-store", "sqlite:x.db"}, tt.args...))
+		err := Load(new(sealing), append([]string{"--store", "sqlite:x.db"}, tt.args...))
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%q: %v", tt.args, err)
 		}
@@ -92,7 +92,7 @@ func TestRecordsAreEncryptedAndKeysRotate(t *testing.T) {
 	round := func(do func(*sqlstore.Store), args ...string) string {
 		t.Helper()
 		s := new(sealing)
-		if err := Load(s, append([]string{"-store", "sqlite:" + path}, args...)); err != nil {
+		if err := Load(s, append([]string{"--store", "sqlite:" + path}, args...)); err != nil {
 			t.Fatal(err)
 		}
 		log := new(buffer)
@@ -144,20 +144,20 @@ func TestRecordsAreEncryptedAndKeysRotate(t *testing.T) {
 	if !legible(path) {
 		t.Fatal("without a key the annotation is not found in the file, so this test shows nothing")
 	}
-	log := round(read, "-store-keys", a, "-store-key", "a", "-store-rotate")
+	log := round(read, "--store-keys", a, "--store-key", "a", "--store-rotate")
 	if !strings.Contains(log, "store_rotate is done") {
 		t.Error(log)
 	}
-	round(func(s *sqlstore.Store) { read(s); add("second")(s) }, "-store-keys", a+","+b, "-store-key", "b")
-	log = round(read, "-store-keys", a+","+b, "-store-key", "b", "-store-rotate")
+	round(func(s *sqlstore.Store) { read(s); add("second")(s) }, "--store-keys", a+","+b, "--store-key", "b")
+	log = round(read, "--store-keys", a+","+b, "--store-key", "b", "--store-rotate")
 	if !strings.Contains(log, "store_rotate is done") || !strings.Contains(log, "store_key=b") {
 		t.Error(log)
 	}
-	round(add("first"), "-store", "sqlite:"+another, "-store-keys", a, "-store-key", "a")
+	round(add("first"), "--store", "sqlite:"+another, "--store-keys", a, "--store-key", "a")
 	if legible(another) {
 		t.Error("the annotation can be read in the file")
 	}
-	round(read, "-store-keys", b, "-store-key", "b") // the old key is not needed any more
+	round(read, "--store-keys", b, "--store-key", "b") // the old key is not needed any more
 	round(func(s *sqlstore.Store) {
 		for _, err := range s.Deployments(t.Context(), storage.DeploymentFilter{}) {
 			if err == nil {
@@ -175,7 +175,7 @@ func TestRecordsAreEncryptedAndKeysRotate(t *testing.T) {
 		if err := keyed.CheckSealed(t.Context(), s); err != nil {
 			t.Errorf("with keys the check says %v", err)
 		}
-	}, "-store-keys", b, "-store-key", "-", "-store-rotate")
+	}, "--store-keys", b, "--store-key", "-", "--store-rotate")
 	round(func(s *sqlstore.Store) {
 		read(s)
 		if err := new(StoreKeys).CheckSealed(t.Context(), s); err != nil {

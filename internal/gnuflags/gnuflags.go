@@ -20,43 +20,59 @@ type Fault struct {
 	Hint string
 }
 
-// Scan returns the words of args that are neither flags nor their values, and
-// the flags that set does not have.
-func Scan(set *pflag.FlagSet, args []string) (words []string, faults []Fault) {
+// A Line is a command line that was scanned.
+type Line struct {
+	// Words are neither flags nor their values.
+	Words []string
+	// Known are all arguments but the flags that do not exist.
+	Known []string
+	// Faults are the flags that do not exist.
+	Faults []Fault
+}
+
+// Scan finds the flags in args that set does not have.
+func Scan(set *pflag.FlagSet, args []string) (l Line) {
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
 		if arg == "--" {
-			return append(words, args[i+1:]...), faults
+			l.Words, l.Known = append(l.Words, args[i+1:]...), append(l.Known, args[i:]...)
+			return l
 		}
 		flag, _, hasValue := strings.Cut(arg, "=")
 		name := strings.TrimLeft(flag, "-")
 		if !strings.HasPrefix(arg, "-") || name == "" {
-			words = append(words, arg)
+			l.Words, l.Known = append(l.Words, arg), append(l.Known, arg)
 			continue
 		}
+		faults := len(l.Faults)
 		long := set.Lookup(name)
 		known := long
 		switch {
 		case strings.HasPrefix(arg, "--"):
 			if long == nil {
-				faults = append(faults, Fault{flag, meant(set, name)})
+				l.Faults = append(l.Faults, Fault{flag, meant(set, name)})
 			}
 		case len(name) > 1 && long != nil:
-			faults = append(faults, Fault{flag, "long flags have two hyphens: --" + name})
+			l.Faults = append(l.Faults, Fault{flag, "long flags have two hyphens: --" + name})
 		case set.ShorthandLookup(name[:1]) == nil:
 			hint := ""
 			if len(name) > 1 && (name[0] < '0' || name[0] > '9') {
 				hint = strings.TrimSuffix("long flags have two hyphens; "+meant(set, name), "; ")
 			}
-			faults = append(faults, Fault{flag, hint})
+			l.Faults = append(l.Faults, Fault{flag, hint})
 		case len(name) == 1:
 			known = set.ShorthandLookup(name)
 		}
+		end := i + 1
 		if known != nil && known.NoOptDefVal == "" && !hasValue {
-			i++ // its value
+			end = min(end+1, len(args)) // its value
 		}
+		if len(l.Faults) == faults {
+			l.Known = append(l.Known, args[i:end]...)
+		}
+		i = end - 1
 	}
-	return words, faults
+	return l
 }
 
 // meant asks for the flag that is most like name, or is empty if none is.

@@ -39,9 +39,12 @@ func TestFlagsThatDoNotExistAreFoundWithWhatWasMeant(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.line, func(t *testing.T) {
-			words, faults := gnuflags.Scan(set, strings.Fields(tt.line))
-			if diff := cmp.Diff(tt.faults, faults); diff != "" || strings.Join(words, " ") != tt.words {
-				t.Errorf("the words are %q, want %q; the flags differ:\n%s", words, tt.words, diff)
+			l := gnuflags.Scan(set, strings.Fields(tt.line))
+			if diff := cmp.Diff(tt.faults, l.Faults); diff != "" || strings.Join(l.Words, " ") != tt.words {
+				t.Errorf("the words are %q, want %q; the flags differ:\n%s", l.Words, tt.words, diff)
+			}
+			if again := gnuflags.Scan(set, l.Known); again.Faults != nil || tt.faults == nil && strings.Join(l.Known, " ") != tt.line {
+				t.Errorf("without the faults there is %q", l.Known)
 			}
 		})
 	}

@@ -76,6 +76,7 @@ var Layers = []Layer{
 	{Path: "internal/parallel"},
 	{Path: "internal/reach"},
 	{Path: "internal/specfile", Imports: []string{"executor", "lrp", "task", "internal/spelling"}, Modules: []string{"github.com/goccy/go-yaml", cmp}},
+	{Path: "internal/daemon", Imports: []string{everything}, Modules: []string{pflag, cmp, sync}},
 	{Path: "internal/gnuflags", Imports: []string{"internal/spelling"}, Modules: []string{pflag}},
 	{Path: "internal/testdb", Imports: []string{"internal/testenv"}, Modules: []string{"github.com/go-sql-driver/mysql", "github.com/lib/pq"}},
 	{Path: "examples", Imports: []string{everything}, Modules: []string{"github.com/mattn/go-sqlite3", "github.com/go-sql-driver/mysql", "github.com/lib/pq", sync}},

@@ -124,16 +124,18 @@ func Check(root *cobra.Command, line []string) (*cobra.Command, error) {
 	}
 	cmd.InitDefaultHelpFlag() // Flags then has all flags of the command
 	cmd.InitDefaultVersionFlag()
-	words, faults := gnuflags.Scan(cmd.Flags(), rest)
-	switch {
-	case cmd.HasSubCommands() && len(words) > 0 && !slices.Contains(names(cmd), words[0]):
-		return cmd, unknown(cmd, words[0])
-	case len(faults) == 0:
-		return cmd, nil
-	case faults[0].Hint != "":
-		return cmd, Wrong("there is no flag %s; %s", faults[0].Flag, faults[0].Hint)
+	l := gnuflags.Scan(cmd.Flags(), rest)
+	if cmd.HasSubCommands() && len(l.Words) > 0 && !slices.Contains(names(cmd), l.Words[0]) {
+		return cmd, unknown(cmd, l.Words[0])
 	}
-	return cmd, Wrong("there is no flag %s", faults[0].Flag)
+	if len(l.Faults) == 0 {
+		return cmd, nil
+	}
+	text := "there is no flag " + l.Faults[0].Flag
+	if hint := l.Faults[0].Hint; hint != "" {
+		text += "; " + hint
+	}
+	return cmd, Wrong("%s", text)
 }
 
 // unknown says which command below cmd may have been meant. Cobra's guesses are
