@@ -46,7 +46,7 @@ func (l *ledger) started(key slotKey, c lrp.Start, before []lrp.ActualLRP, alone
 	case slices.ContainsFunc(before, func(r lrp.ActualLRP) bool {
 		return r.Presence == lrp.Ordinary && r.State == lrp.Running && r.DefinitionID == c.DefinitionID && r.InstanceKey != c.Instance
 	}):
-		return l.judge(key, "Start", before, refused, mine == nil, err)
+		return l.judge(key, "Start", before, refused, mine == nil || mine.Presence != lrp.Ordinary, err)
 	}
 	return nil
 }

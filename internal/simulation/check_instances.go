@@ -65,8 +65,8 @@ func (l *ledger) excused(c *slotChange, r *lrp.ActualLRP) bool {
 	case "EvacuateRunning":
 		crashed := slices.ContainsFunc(c.after, func(a lrp.ActualLRP) bool { return a.State == lrp.Crashed })
 		return replaced || own && (!desired || crashed || l.recreates(c.key.guid))
-	case "StopExtra":
-		return !desired && gone
+	case "StopExtra": // a commit that only removes records does not look at the deployment again
+		return gone && (!desired || l.slot(c.key.guid, c.key.index).undesired.Equal(l.now()))
 	case "Retire":
 		return gone
 	case "Prune":
