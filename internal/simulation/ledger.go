@@ -149,7 +149,7 @@ func (l *ledger) deployment(w *storage.DeploymentWrite) error {
 		l.deployments[guid] = w.After
 	}
 	for key, s := range l.slots {
-		if key.guid == guid && have != nil && key.index >= min(instances(have), instances(w.After)) {
+		if key.guid == guid && key.index >= min(instances(have), instances(w.After)) {
 			s.undesired = l.now()
 		}
 		if key.guid == guid && key.index < instances(have) && key.index >= instances(w.After) {
