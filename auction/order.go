@@ -23,8 +23,6 @@ type entry struct {
 	group int64 // see below
 	need  need
 	item  int32
-	// byKey is the entry's place in the order by GUID and key.
-	byKey int32
 	owner int32
 	// wants is none for an invalid item.
 	wants int32
@@ -58,8 +56,6 @@ type batch struct {
 	owners  []owner
 	wants   []wants
 	offers  []offer
-	// extra says that items take further resources.
-	extra bool
 }
 
 // bundle is what an entry takes of further resources.
@@ -104,7 +100,6 @@ func newBatch(items []Item, f *fleet) *batch {
 		e.wants = w
 		b.entries[i] = e
 	}
-	b.extra = len(interned.bundles) > 0
 	f.classify(b.offers)
 	b.findHosts(f, owners[LRP])
 	b.sort()
@@ -174,21 +169,60 @@ func (b *batch) sort() {
 		slices.SortFunc(own, func(x, y entry) int { return compareWithinOwner(&b.items[x.item], &b.items[y.item]) })
 		for i, e := range own {
 			if i == 0 || b.items[e.item].Key != b.items[own[i-1].item].Key {
-				e.byKey = int32(len(kept))
 				kept = append(kept, e)
 			}
 		}
 	}
-	slices.SortFunc(kept, func(x, y entry) int {
+	b.entries = b.entries[:len(kept)]
+	b.bySize(kept)
+}
+
+// A size is what the order of work goes by before the key.
+type size struct {
+	group, memoryMB int64
+	extra           *bundle
+}
+
+// bySize puts entries that are in the order of their keys into the order of work,
+// as b.entries. There are far fewer sizes than entries, so only the sizes are
+// sorted.
+func (b *batch) bySize(entries []entry) {
+	known := map[size]int32{}
+	var sizes []size
+	var next []int // by size, at first the number of entries
+	numbers := make([]int32, len(entries))
+	for i := range entries {
+		e := &entries[i]
+		s := size{e.group, e.need.memoryMB, b.bundle(e)}
+		n, ok := known[s]
+		if !ok {
+			n = int32(len(sizes))
+			known[s] = n
+			sizes, next = append(sizes, s), append(next, 0)
+		}
+		numbers[i] = n
+		next[n]++
+	}
+	order := make([]int32, len(sizes))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortFunc(order, func(a, b int32) int {
+		x, y := &sizes[a], &sizes[b]
 		switch {
 		case x.group != y.group:
 			return cmp.Compare(x.group, y.group)
-		case x.need.memoryMB != y.need.memoryMB:
-			return cmp.Compare(y.need.memoryMB, x.need.memoryMB)
-		case b.extra:
-			return cmp.Or(b.bundle(&x).larger(b.bundle(&y)), cmp.Compare(x.byKey, y.byKey))
+		case x.memoryMB != y.memoryMB:
+			return cmp.Compare(y.memoryMB, x.memoryMB)
 		}
-		return cmp.Compare(x.byKey, y.byKey)
+		return x.extra.larger(y.extra)
 	})
-	b.entries = kept
+	total := 0
+	for _, n := range order {
+		next[n], total = total, total+next[n]
+	}
+	for i, n := range numbers {
+		b.entries[next[n]] = entries[i]
+		next[n]++
+	}
 }

@@ -56,9 +56,12 @@ func (w *wants) appendKey(key []byte) []byte {
 	return appendTexts(key, w.tags)
 }
 
+// appendAmounts leaves out amounts of 0, which are as good as none.
 func appendAmounts(key []byte, a executor.Amounts) []byte {
 	for _, name := range a.Names() {
-		key = append(strconv.AppendInt(appendText(key, name), a[name], 10), ' ')
+		if a[name] != 0 {
+			key = append(strconv.AppendInt(appendText(key, name), a[name], 10), ' ')
+		}
 	}
 	return key
 }
