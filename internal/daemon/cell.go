@@ -42,7 +42,7 @@ type Cell struct {
 	ImageDirs       []string          `name:"image_dirs" help:"directories below which images may lie that a container names by their path"`
 	Preloaded       map[string]string `name:"preloaded" help:"names of images: preloaded:NAME stands for the URL"`
 	SharedIDs       bool              `name:"shared_ids" help:"let containers share the host's uids and gids, for images and volumes on file systems without idmapped mounts; otherwise each has its own where this host can"`
-	AllowPrivileged bool              `name:"allow_privileged" help:"let containers ask for more rights; such a one can take over the host"`
+	AllowPrivileged bool              `name:"allow_privileged" help:"let containers ask for more rights, with which they can take over the host"`
 
 	EndedLogs     int   `name:"ended_logs" default:"200" range:"0..100000" unit:"containers" help:"of how many containers that are gone the end of each log is kept, for diegoctl logs"`
 	EndedLogBytes int64 `name:"ended_log_bytes" default:"65536" range:"1..1073741824" unit:"bytes" help:"how much of each log of such a container is kept"`

@@ -193,26 +193,12 @@ func TestGoCodeInDocumentsIsCompiledSomewhere(t *testing.T) {
 	})
 }
 
-// unpolished are the beginnings of paths whose prose still has stilted words. The
-// list only shrinks.
-var unpolished = []string{"docs/daemons.md"}
-
 func TestProseIsPlain(t *testing.T) {
-	stale := slices.Clone(unpolished)
 	eachFile(t, func(path string, content []byte) {
-		if !strings.HasSuffix(path, ".md") && !strings.HasSuffix(path, ".go") {
-			return
-		}
-		findings := lint.CheckProse(path, content)
-		if i := slices.IndexFunc(unpolished, func(prefix string) bool { return strings.HasPrefix(path, prefix) }); i < 0 {
-			report(t, findings)
-		} else if len(findings) > 0 {
-			stale = slices.DeleteFunc(stale, func(s string) bool { return s == unpolished[i] })
+		if strings.HasSuffix(path, ".md") || strings.HasSuffix(path, ".go") {
+			report(t, lint.CheckProse(path, content))
 		}
 	})
-	if len(stale) > 0 {
-		t.Errorf("these are plain by now, so take them off the list: %q", stale)
-	}
 }
 
 func TestEveryInternalPackageHasALibraryConsidered(t *testing.T) {
