@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 	"sync"
@@ -75,23 +76,29 @@ func (s *Store) onConn(db *sql.DB, f func(ctx context.Context, c *sql.Conn) erro
 	}
 	defer c.Close() // returns it to the pool
 	if s.foreign {
-		timer, err := s.cutAfter(MaxAnswer+time.Second, c)
+		stop, err := cutAfter(MaxAnswer+time.Second, c)
 		if err != nil {
 			return err
 		}
-		defer timer.Stop()
+		defer stop()
 	}
 	return unanswered(ctx, f(ctx, c))
 }
 
-// cutAfter closes the driver's connection after a while: lib/pq goes on reading
-// when a context has ended.
-func (s *Store) cutAfter(d time.Duration, c *sql.Conn) (timer *time.Timer, err error) {
+// cutAfter closes a connection of lib/pq after a while, because it goes on
+// reading when a context has ended. Other drivers end by themselves then, and
+// their connections must not be closed while they are in use.
+func cutAfter(d time.Duration, c *sql.Conn) (stop func(), err error) {
+	stop = func() {}
 	err = c.Raw(func(conn any) error {
-		timer = time.AfterFunc(d, func() { _ = conn.(driver.Conn).Close() })
+		t := reflect.TypeOf(conn)
+		if t.Kind() == reflect.Pointer && t.Elem().PkgPath() == "github.com/lib/pq" {
+			timer := time.AfterFunc(d, func() { _ = conn.(driver.Conn).Close() })
+			stop = func() { timer.Stop() }
+		}
 		return nil
 	})
-	return timer, err
+	return stop, err
 }
 
 // run runs the calls in their order, in one round trip if the store can.

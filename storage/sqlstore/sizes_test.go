@@ -56,7 +56,7 @@ func TestAProcessWithVeryManyInstancesIsListedWhole(t *testing.T) {
 func TestABatchOfManyMegabytesIsCommitted(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, dsn string) {
 		s := mustOpen(t, dsn, Options{})
-		const tasks = 200
+		const tasks = 100
 		action := desired("p", 1).Definitions["p"].Action
 		for round := range 2 { // the second time, tags are compared in front
 			var b storage.Batch
