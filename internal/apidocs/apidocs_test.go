@@ -19,6 +19,16 @@ func TestTheDocumentationIsNotStale(t *testing.T) {
 	}
 }
 
+func TestEveryTypeHasItsComment(t *testing.T) {
+	page, err := Page("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, match := range regexp.MustCompile(`(?m)^### ([a-z]+\.\w+)\n\n\|`).FindAllStringSubmatch(page, -1) {
+		t.Errorf("%s has members and no comment: readDocs does not read its package", match[1])
+	}
+}
+
 func TestEveryCallHasALineWithItsPath(t *testing.T) {
 	page, err := Page("../..")
 	if err != nil {

@@ -184,7 +184,7 @@ func (t *types) write(b *bytes.Buffer) {
 // readDocs reads the comments of the types of the module's packages.
 func readDocs(root string) (map[string]string, error) {
 	docs := map[string]string{}
-	for _, dir := range []string{".", "lrp", "task", "auction", "storage", "executor"} {
+	for _, dir := range []string{"bbs", "rep", "lrp", "task", "auction", "storage", "executor"} {
 		files, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
 		if err != nil {
 			return nil, err
