@@ -3,8 +3,6 @@ package lrp
 import (
 	"slices"
 	"time"
-
-	"github.com/diegosdk/diego/executor"
 )
 
 // The commands of a cell about its own instance, and the auctioneer's Fail
@@ -33,16 +31,6 @@ func (x *draft) claim(c Claim) error {
 		return nil
 	}
 	return x.refuse(ErrCannotBeClaimed, i, "it is not there to be claimed")
-}
-
-// suspectSpeaks answers a missing cell that still reports its instance as
-// alive. The report is ignored until a replacement is RUNNING, and refused from
-// then on (000 §The missing cell-1 making API calls to BBS).
-func (x *draft) suspectSpeaks(refusal error) error {
-	if r := x.running(none); r != none {
-		return x.refuse(refusal, r, "another instance has replaced the one of the missing cell")
-	}
-	return nil
 }
 
 // target finds the ORDINARY record for a command that names no instance. It is
@@ -207,59 +195,6 @@ func (x *draft) stopOrRemove(i int, missingCells []string) {
 		x.remove(i)
 	default:
 		x.stop(i)
-	}
-}
-
-func (x *draft) crashed(c Crash) error {
-	if err := checkInstance(c.Instance); err != nil {
-		return err
-	}
-	reason := executor.CutReason(c.Reason)
-	x.cause.Detail = reason
-	switch i, left := x.leave(c.Instance); {
-	case i != none:
-		x.crashOrRestart(i, reason)
-		return nil
-	case left:
-		return nil // its replacement is on its way already
-	}
-	if x.anyOrdinary() {
-		return x.refuse(ErrCannotBeCrashed, x.target(c.DefinitionID, Running), "it is not this instance's record")
-	}
-	x.crashUnrecorded(c.DefinitionID, reason)
-	return nil
-}
-
-// crashUnrecorded handles a crash at a desired index without an ORDINARY
-// record: the record was lost, and the known facts are recorded again.
-func (x *draft) crashUnrecorded(definition, reason string) {
-	if !x.desired() || x.anyOrdinary() {
-		return
-	}
-	if _, known := x.d.Definitions[definition]; !known {
-		definition = x.d.restartDefinition(definition)
-	}
-	x.crashOrRestart(x.add(definition, x.d.Domain, Claimed), reason)
-}
-
-// crashOrRestart is the specification's RepCrashDance (000 §Crashes): the count
-// before the crash decides whether the instance restarts at once.
-func (x *draft) crashOrRestart(i int, reason string) {
-	r := &x.records[i]
-	x.crash = crash{happened: true, after: none}
-	if r.from != none {
-		x.crash.before = &x.slot.Records[r.from]
-	}
-	count := x.policy.Restart.Count(&r.ActualLRP, x.now)
-	r.CrashCount, r.CrashReason = count+1, reason
-	switch {
-	case !x.desired():
-		x.remove(i)
-	case x.policy.Restart.AtOnce(count):
-		x.crash.after = x.restart(i)
-	default:
-		x.setState(i, Crashed)
-		x.crash.after = i
 	}
 }
 

@@ -162,10 +162,8 @@ func (a *attempt) refusal(it *item) error {
 			return &storage.DuplicateError{RequestID: id, Cursor: cursor}
 		}
 	}
-	if f := it.batch.Fence; f != (storage.Fence{}) {
-		if row := a.leases[leaseID{f.Kind, f.Name}]; row == nil || row.epoch != f.Epoch || row.owner == "" {
-			return fenced(f, row)
-		}
+	if err := a.fence(it.batch.Fence); err != nil {
+		return err
 	}
 	if it.origin != nil && (a.joined || a.end != a.s.memory.LogEnd() || !a.s.memory.Holds(it.origin)) {
 		return &storage.ConflictError{Key: it.origin.Key.Record(), Err: storage.ErrConflict}
@@ -284,18 +282,4 @@ func (a *attempt) accept(it *item) {
 		a.requestRows = append(a.requestRows, id, int64(it.cursor), a.now)
 		a.written[storage.RecordKey{Kind: requestKey, GUID: id}] = struct{}{}
 	}
-}
-
-func (a *attempt) addEvent(data []byte) {
-	if n := len(a.segments); n == 0 || a.segments[n-1].n == maxSegment || len(a.segments[n-1].data)+len(data) > maxSegmentBytes {
-		size := 0
-		for _, it := range a.items {
-			size += it.size
-		}
-		a.segments = append(a.segments, segment{data: make([]byte, 0, min(size, maxSegmentBytes))})
-	}
-	last := &a.segments[len(a.segments)-1]
-	last.n++
-	last.data = appendEvent(last.data, data)
-	a.newest++
 }

@@ -306,14 +306,6 @@ func (r *leaseRow) lease(kind, name string) storage.Lease {
 	}
 }
 
-func fenced(f storage.Fence, row *leaseRow) error {
-	e := &storage.FencedError{Fence: f}
-	if row != nil {
-		e.Epoch = row.epoch
-	}
-	return e
-}
-
 // Leases implements storage.Reader.
 func (r *reader) Leases(ctx context.Context, kind string) iter.Seq2[storage.Lease, error] {
 	s := r.s

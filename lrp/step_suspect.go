@@ -1,0 +1,99 @@
+package lrp
+
+// What becomes of the instances of a missing cell (000 §Suspect Cells):
+// MarkSuspect makes a replacement, Recover settles which of the two stays when
+// the cell returns, and RemoveSuspect ends suspects whose replacement runs. A
+// replacement that starts ends its suspect in the same commit (Start).
+
+func (x *draft) markSuspect(c MarkSuspect) {
+	x.cause.Detail = c.CellID
+	for i := range x.slot.Records {
+		if r := &x.records[i]; r.Presence == Ordinary && r.CellID == c.CellID && c.CellID != "" {
+			x.suspect(i)
+		}
+	}
+}
+
+// suspect marks record i. If its definition already has a SUSPECT record, only
+// one of the two stays: the older one if i was only being started (i then
+// restarts), otherwise i. The index is never left without a pending
+// replacement.
+func (x *draft) suspect(i int) {
+	older := x.of(x.records[i].DefinitionID, Suspect)
+	if older != none && x.records[i].State == Claimed {
+		x.restart(i)
+		return
+	}
+	if older != none {
+		x.remove(older)
+	}
+	x.records[i].Presence = Suspect
+	if !x.desired() {
+		return
+	}
+	r := x.records[i].ActualLRP
+	definition := x.d.restartDefinition(r.DefinitionID)
+	if x.of(definition, Ordinary) == none {
+		x.create(definition, r.Domain, r.CrashCount, r.CrashReason)
+	}
+}
+
+func (x *draft) recoverSuspects(c Recover) {
+	x.cause.Detail = c.CellID
+	replaced, recovered := x.running(none) != none, false
+	for i := range x.slot.Records {
+		r := &x.records[i]
+		if r.Presence != Suspect || r.CellID != c.CellID {
+			continue
+		}
+		if replaced {
+			x.remove(i)
+			continue
+		}
+		if replacement := x.of(r.DefinitionID, Ordinary); replacement != none {
+			x.stopIfHeld(replacement)
+			x.remove(replacement)
+		}
+		x.records[i].Presence = Ordinary
+		recovered = true
+	}
+	if !recovered {
+		return
+	}
+	// The replacement may be of another definition than the instance.
+	for i := range x.records {
+		if r := &x.records[i]; !r.removed && x.d.overtaken(&r.ActualLRP, x.running(i) != none) {
+			x.stopIfHeld(i)
+			x.remove(i)
+		}
+	}
+}
+
+// stopIfHeld tells a cell that the instance that it is starting is not needed
+// any more.
+func (x *draft) stopIfHeld(i int) {
+	if !x.records[i].InstanceKey.IsZero() {
+		x.stop(i)
+	}
+}
+
+func (x *draft) removeReplacedSuspects() {
+	if x.running(none) == none {
+		return
+	}
+	for i := range x.records {
+		if x.records[i].Presence == Suspect {
+			x.remove(i)
+		}
+	}
+}
+
+// suspectSpeaks answers a missing cell that still reports its instance as
+// alive. The report is ignored until a replacement is RUNNING, and refused from
+// then on (000 §The missing cell-1 making API calls to BBS).
+func (x *draft) suspectSpeaks(refusal error) error {
+	if r := x.running(none); r != none {
+		return x.refuse(refusal, r, "another instance has replaced the one of the missing cell")
+	}
+	return nil
+}
