@@ -117,6 +117,13 @@ func (c *cell) build(ctx context.Context, p cellPlan) error {
 	return err
 }
 
+// tick clears the host of what an earlier run has left, and then reports and
+// takes work as far as that is due. The manager does not run yet.
+func (c *cell) tick(ctx context.Context) {
+	c.Manager.Tick(ctx)
+	c.Rep.Tick(ctx)
+}
+
 // stop ends all containers, with their grace as long as ctx lasts. The manager
 // still runs, and the rep does not: nobody is told, so that what ran is started
 // again with the next process.

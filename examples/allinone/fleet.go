@@ -146,9 +146,7 @@ func (f *fleet) lead(ctx context.Context) error {
 	if err := f.Leadership.Tick(ctx); err != nil {
 		return err
 	}
-	for _, c := range f.cells {
-		c.Rep.Tick(ctx)
-	}
+	parallel.Each(len(f.cells), len(f.cells), func(i int) { f.cells[i].tick(ctx) })
 	for _, c := range f.former {
 		if err := c.leave(ctx, f.BBS, f.plan); err != nil {
 			return err

@@ -70,7 +70,7 @@ func (c *formerCell) leave(ctx context.Context, b *bbs.BBS, p cellPlan) error {
 	if err != nil {
 		return err
 	}
-	empty.Rep.Tick(ctx)
+	empty.tick(ctx)
 	err = empty.announcer.Leave(ctx)
 	_, closeErr := empty.close(ctx)
 	return errors.Join(err, closeErr)
