@@ -141,8 +141,18 @@ func TestRunWaitsUntilTheHostIsCleared(t *testing.T) {
 		t.Error("it takes work before its host is cleared")
 	}
 	close(cleared)
-	for !s.takesWork() { // once what is gone is reported
+	for { // until what is gone is reported
+		state, err := s.State(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !state.Settling {
+			break
+		}
 		runtime.Gosched()
+	}
+	if !s.takesWork() {
+		t.Error("it takes no work once what is gone is reported")
 	}
 	s.must(RemoveLRP.String())
 	cancel()
