@@ -44,9 +44,9 @@ func BenchmarkStartAndStop(b *testing.B) {
 		for _, parallel := range []int{1, 4} {
 			b.Run(fmt.Sprintf("%s/parallel=%d", test.name, parallel), func(b *testing.B) {
 				f := newFixture(b, func(o *Options) { o.HostNetwork, o.SharedIDs = test.hostNetwork, test.sharedIDs })
+				bare := newBare(b, f) // before a manager that would take its container for a stray
 				m, stop := newManager(b, f)
 				defer stop()
-				bare := newBare(b, f)
 				var spent, worked [2]time.Duration
 				n := 0
 				round := func(side int, one func(guid string)) {
