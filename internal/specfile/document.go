@@ -97,6 +97,9 @@ func newNode(from ast.Node) (*node, error) {
 			if err != nil {
 				return nil, err
 			}
+			if value.GetToken().Type == token.ImplicitNullType {
+				element.line, element.column = n.line, n.column // its own may be beyond the text
+			}
 			n.elements, list = append(n.elements, element), append(list, element.raw)
 		}
 		n.raw = encoded(list)
@@ -111,6 +114,9 @@ func newNode(from ast.Node) (*node, error) {
 			value, err := newNode(values.Value())
 			if err != nil {
 				return nil, err
+			}
+			if values.Value().GetToken().Type == token.ImplicitNullType {
+				value.line, value.column = key.Position.Line, key.Position.Column // its own may be beyond the text
 			}
 			if len(n.members) > 0 {
 				n.raw = append(n.raw, ',')
