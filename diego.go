@@ -126,28 +126,21 @@ type ControlPlane struct {
 // New fails with an *executor.ValidationError if a required option is missing,
 // one is outside its limits, or a policy is invalid. It starts nothing.
 func New(o Options) (*ControlPlane, error) {
+	duties := bbs.DutiesOptions{
+		Store: o.Store, Dial: o.Dial, Auctioneer: o.Auctioneer,
+		LRPs: o.LRPs, Tasks: o.Tasks, Callbacks: o.Callbacks,
+		CallbackAllow: o.CallbackAllow, CallbackDeny: o.CallbackDeny, Post: o.Post,
+		WatchInterval: o.WatchInterval, InventoryInterval: o.InventoryInterval, Concurrency: o.Concurrency,
+		StopTimeout: o.StopTimeout, MaxCallbacks: o.MaxCallbacks, Now: o.Now, Metrics: o.Metrics, Logger: o.Logger,
+	}
 	var v executor.Validator
-	v.Check(o.Store != nil, "store", "", "not nil")
-	v.Check(o.Dial != nil, "dial", "", "not nil")
+	duties.Validate(&v)
 	v.Check(o.Owner != "", "owner", "", "not empty")
-	o.LRPs.Validate(v.In("lrps"))
-	o.Tasks.Validate(v.In("tasks"))
-	o.Callbacks.Validate(v.In("callbacks"))
 	o.Auction.ValidateAsPart(v.In("auction"))
 	bbs.CheckLeaderTTL(&v, "leader_ttl", o.LeaderTTL)
-	executor.NotNegative(&v, "watch_interval", o.WatchInterval)
 	executor.NotNegative(&v, "convergence_interval", o.ConvergenceInterval)
-	executor.NotNegative(&v, "concurrency", o.Concurrency)
-	executor.NotNegative(&v, "stop_timeout", o.StopTimeout)
-	executor.NotNegative(&v, "max_callbacks", o.MaxCallbacks)
 	if err := v.Err(); err != nil {
 		return nil, err
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.Metrics == nil {
-		o.Metrics = auction.NoMetrics{}
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -158,13 +151,8 @@ func New(o Options) (*ControlPlane, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.duties, err = bbs.NewDuties(bbs.DutiesOptions{
-		Store: o.Store, Leadership: p.Leadership, Dial: o.Dial, Auctioneer: o.Auctioneer,
-		LRPs: o.LRPs, Tasks: o.Tasks, Callbacks: o.Callbacks,
-		CallbackAllow: o.CallbackAllow, CallbackDeny: o.CallbackDeny, Post: o.Post,
-		WatchInterval: o.WatchInterval, InventoryInterval: o.InventoryInterval, Concurrency: o.Concurrency,
-		StopTimeout: o.StopTimeout, MaxCallbacks: o.MaxCallbacks, Now: o.Now, Metrics: o.Metrics, Logger: o.Logger,
-	}); err != nil {
+	duties.Leadership = p.Leadership
+	if p.duties, err = bbs.NewDuties(duties); err != nil {
 		return nil, err
 	}
 	p.BBS = p.duties.BBS
@@ -221,9 +209,9 @@ func (p *ControlPlane) Converge(context.Context) error {
 	return nil
 }
 
-// Ready is for a probe such as /readyz (httpapi.HandlerOptions.Ready): a control plane is ready, also as a standby,
-// once its store answers and somebody leads, unless its clock keeps it from
-// leading.
+// Ready is for a probe such as /readyz (httpapi.HandlerOptions.Ready): a control
+// plane is ready, also as a standby, once its store answers and somebody leads,
+// unless its clock keeps it from leading.
 func (p *ControlPlane) Ready(ctx context.Context) bbs.Readiness {
 	r := p.Leadership.Readiness()
 	if _, err := p.o.Store.Log(ctx); err != nil {

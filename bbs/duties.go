@@ -84,18 +84,26 @@ type Duties struct {
 	rollCall  *rollCall
 }
 
+// Validate reports what is missing or outside its limits, apart from the
+// Leadership, which a larger whole makes.
+func (o *DutiesOptions) Validate(v *executor.Validator) {
+	v.Check(o.Store != nil, "store", "", "not nil")
+	v.Check(o.Dial != nil, "dial", "", "not nil")
+	o.LRPs.Validate(v.In("lrps"))
+	o.Tasks.Validate(v.In("tasks"))
+	o.Callbacks.Validate(v.In("callbacks"))
+	executor.NotNegative(v, "watch_interval", o.WatchInterval)
+	executor.NotNegative(v, "concurrency", o.Concurrency)
+	executor.NotNegative(v, "stop_timeout", o.StopTimeout)
+	executor.NotNegative(v, "max_callbacks", o.MaxCallbacks)
+}
+
 // NewDuties fails with an *executor.ValidationError if a required option is
 // missing or one is outside its limits. It starts nothing.
 func NewDuties(o DutiesOptions) (*Duties, error) {
 	var v executor.Validator
-	v.Check(o.Store != nil, "store", "", "not nil")
+	o.Validate(&v)
 	v.Check(o.Leadership != nil, "leadership", "", "not nil")
-	v.Check(o.Dial != nil, "dial", "", "not nil")
-	o.Callbacks.Validate(v.In("callbacks"))
-	executor.NotNegative(&v, "watch_interval", o.WatchInterval)
-	executor.NotNegative(&v, "concurrency", o.Concurrency)
-	executor.NotNegative(&v, "stop_timeout", o.StopTimeout)
-	executor.NotNegative(&v, "max_callbacks", o.MaxCallbacks)
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
