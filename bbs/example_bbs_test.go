@@ -2,39 +2,23 @@ package bbs_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log"
 
-	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
-	"github.com/diegosdk/diego/rep/memcell"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/storage/memstore"
 )
 
-// leadingPlane is a control plane that leads, in virtual time, with two model
-// cells of 64 GB.
-func leadingPlane(ctx context.Context) *diego.ControlPlane {
-	clock := memcell.NewClock()
-	store, cells := memstore.New(&memstore.Options{Now: clock.Now}), memcell.NewFleet(2, clock)
-	plane, err := diego.New(diego.Options{Store: store, Dial: cells.Dial, Owner: "me", Now: clock.Now, Concurrency: 1})
-	if err == nil {
-		cells.ReportTo(plane.BBS)
-		err = errors.Join(cells.Announce(ctx, store), plane.Tick(ctx))
-	}
-	if err != nil {
-		log.Fatal(err)
-	}
-	return plane
-}
-
 // A consumer follows the log of events, goes away, and goes on where it was.
 func ExampleBBS_Subscribe() {
 	ctx := context.Background()
-	api := leadingPlane(ctx).BBS
+	api, err := bbs.New(bbs.Options{Store: memstore.New(nil)})
+	if err != nil {
+		log.Fatal(err)
+	}
 	for _, domain := range []string{"apps", "tasks", "platform"} {
 		if err := api.UpsertDomain(ctx, domain, 0); err != nil {
 			log.Fatal(err)
@@ -63,7 +47,10 @@ func ExampleBBS_Subscribe() {
 
 // A call whose answer was lost is repeated under its request id.
 func ExampleWithRequestID() {
-	api := leadingPlane(context.Background()).BBS
+	api, err := bbs.New(bbs.Options{Store: memstore.New(nil)})
+	if err != nil {
+		log.Fatal(err)
+	}
 	web := lrp.DesiredLRP{ProcessGUID: "web", Domain: "apps", Definition: lrp.Definition{RunInfo: executor.RunInfo{
 		RootFS: "preloaded:linux", Action: executor.Action{Run: &executor.RunAction{Path: "/app", User: "vcap"}},
 	}}}
