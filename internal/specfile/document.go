@@ -10,6 +10,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
@@ -56,7 +57,11 @@ func parse(data []byte) (*node, error) {
 		}
 		text = plainSpaces.Replace(text)
 	}
-	file, err := parser.ParseBytes([]byte(text), 0, parser.AllowDuplicateMapKey())
+	tokens := lexer.Tokenize(text)
+	if deep := beyondDepth(tokens); deep != nil {
+		return nil, problemAt(deep.Position.Line, deep.Position.Column, "nested too deep; want at most %d levels", maxDepth)
+	}
+	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		return nil, yamlProblem(err)
 	}
@@ -80,6 +85,34 @@ func parse(data []byte) (*node, error) {
 		return nil, problemAt(1, 1, "the file is empty; want an object")
 	}
 	return root, nil
+}
+
+// maxDepth is how deep lists and objects may be nested. The parser calls itself
+// for each level, and takes the square of their number.
+const maxDepth = 100
+
+// beyondDepth is the first token that is certainly deeper than [maxDepth], or
+// nil. A level is a bracket, an indentation, or a dash or question mark after
+// others on its line.
+func beyondDepth(tokens token.Tokens) *token.Token {
+	brackets, line, marks := 0, 0, 0
+	for _, t := range tokens {
+		if t.Position.Line != line {
+			line, marks = t.Position.Line, 0
+		}
+		switch t.Type {
+		case token.SequenceStartType, token.MappingStartType:
+			brackets++
+		case token.SequenceEndType, token.MappingEndType:
+			brackets--
+		case token.SequenceEntryType, token.MappingKeyType:
+			marks++
+		}
+		if max(brackets, t.Position.IndentLevel, marks) > maxDepth {
+			return t
+		}
+	}
+	return nil
 }
 
 // newNode makes a node of YAML. It refuses what JSON cannot say, and anchors:

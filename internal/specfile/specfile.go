@@ -17,12 +17,15 @@
 package specfile
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
@@ -51,7 +54,7 @@ const kindUpdate Kind = "update"
 func KindOf(name string, data []byte) (Kind, error) {
 	root, err := parse(data)
 	if err != nil {
-		return "", named(name, err)
+		return "", named(name, data, err)
 	}
 	if kind := root.looksLike(); kind != "" {
 		return kind, nil
@@ -140,7 +143,7 @@ func read[T any](want Kind, name string, data []byte, validate func(*T) error) (
 	var none T
 	root, err := parse(data)
 	if err != nil {
-		return none, named(name, err)
+		return none, named(name, data, err)
 	}
 	v, err := decode[T](root)
 	if err == nil {
@@ -162,7 +165,7 @@ func read[T any](want Kind, name string, data []byte, validate func(*T) error) (
 		found.addInvalid(root, "", invalid)
 		err = found
 	}
-	return none, named(name, err)
+	return none, named(name, data, err)
 }
 
 // shapes say by what a kind is known.
@@ -265,13 +268,23 @@ func (e *Error) add(line, column int, field, format string, args ...any) {
 	e.Problems = append(e.Problems, Problem{line, column, field, fmt.Sprintf(format, args...)})
 }
 
-// named is err, as an [*Error] of the file with its problems in order.
-func named(file string, err error) error {
+// named is err, as an [*Error] of the file with its problems in order. A place
+// beyond the text becomes the end of the text: the YAML parser takes a carriage
+// return without a newline for the end of a line.
+func named(file string, data []byte, err error) error {
 	var e *Error
 	if !errors.As(err, &e) {
 		e = &Error{Problems: []Problem{{Line: 1, Column: 1, Text: err.Error()}}}
 	}
 	e.File = file
+	lines := bytes.Split(data, []byte("\n"))
+	for i := range e.Problems {
+		p := &e.Problems[i]
+		if p.Line > len(lines) {
+			p.Line, p.Column = len(lines), math.MaxInt
+		}
+		p.Column = min(p.Column, utf8.RuneCount(lines[p.Line-1])+1)
+	}
 	slices.SortStableFunc(e.Problems, func(a, b Problem) int { return cmp.Or(a.Line-b.Line, a.Column-b.Column) })
 	return e
 }
