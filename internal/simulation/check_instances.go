@@ -57,6 +57,8 @@ func (l *ledger) recovered(c *slotChange) error {
 func (l *ledger) excused(c *slotChange, r *lrp.ActualLRP) bool {
 	own := l.world.speaking != nil && l.world.speaking.instance == r.InstanceKey
 	desired := l.desires(c.key)
+	// A commit that only removes records does not look at the deployment again.
+	lately := !desired || l.slot(c.key.guid, c.key.index).undesired.Equal(l.now())
 	gone := !l.world.present(r.CellID)
 	replaced := another(c.after, r.InstanceKey)
 	switch c.command {
@@ -64,9 +66,9 @@ func (l *ledger) excused(c *slotChange, r *lrp.ActualLRP) bool {
 		return own
 	case "EvacuateRunning":
 		crashed := slices.ContainsFunc(c.after, func(a lrp.ActualLRP) bool { return a.State == lrp.Crashed })
-		return replaced || own && (!desired || crashed || l.recreates(c.key.guid))
-	case "StopExtra": // a commit that only removes records does not look at the deployment again
-		return gone && (!desired || l.slot(c.key.guid, c.key.index).undesired.Equal(l.now()))
+		return replaced || own && (lately || crashed || l.recreates(c.key.guid))
+	case "StopExtra":
+		return gone && lately
 	case "Retire":
 		return gone
 	case "Prune":
@@ -241,7 +243,7 @@ func (l *ledger) expired() error {
 func (l *ledger) drained(key slotKey, instance lrp.InstanceKey, before []lrp.ActualLRP) error {
 	s := l.slot(key.guid, key.index)
 	recorded := slices.ContainsFunc(before, func(r lrp.ActualLRP) bool { return r.InstanceKey == instance })
-	if l.closed || !recorded || !l.desires(key) || l.recreates(key.guid) || another(s.records, instance) || another(before, instance) {
+	if l.closed || !recorded || !l.desires(key) || s.undesired.Equal(l.now()) || l.recreates(key.guid) || another(s.records, instance) || another(before, instance) {
 		return nil
 	}
 	if slices.ContainsFunc(slices.Concat(before, s.records), func(r lrp.ActualLRP) bool { return r.State == lrp.Crashed }) {

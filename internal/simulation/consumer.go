@@ -49,7 +49,7 @@ func (w *World) Consume(ctx context.Context) {
 		w.freshen(ctx)
 	}
 	for range 1 + w.random.IntN(3) {
-		_ = w.net.carry(func() error { return w.ask(ctx, o) })
+		_ = w.net.carry(call{o.id, "the leader", o.kind, o.guid, o.index}, func() error { return w.ask(ctx, o) })
 	}
 }
 
@@ -155,6 +155,7 @@ func (w *World) ask(ctx context.Context, o *op) (err error) {
 		if errors.Is(err, bbs.ErrNotLeader) {
 			continue
 		}
+		w.tells("%s wants: %s %s/%d, %d instances, %s: %s", o.id, o.kind, o.guid, o.index, o.instances, o.definition, brief(err))
 		w.object(w.ledger.answered(o, had, err))
 		break
 	}

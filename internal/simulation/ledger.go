@@ -65,6 +65,7 @@ func newLedger(w *World) *ledger {
 
 // An utterance is what a cell is saying to the control plane.
 type utterance struct {
+	call     call
 	instance lrp.InstanceKey
 	attempt  task.Attempt
 }

@@ -113,7 +113,7 @@ const taskProgram = "/task"
 
 // fault lets the backend fail as often as the network does, and counts tasks.
 func (h *host) fault(op scripted.Op, guid string) error {
-	if h.world.net.random.Float64() < h.world.net.faults/2 {
+	if h.world.random.strikes(Backend, h.world.net.faults/2) != nil {
 		return fmt.Errorf("the host cannot %s", op)
 	}
 	if op == scripted.Start {

@@ -3,8 +3,8 @@ package simulation
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
-	"math/rand/v2"
 	"slices"
 
 	"github.com/diegosdk/diego/auction"
@@ -21,7 +21,6 @@ var errLost = errors.New("no answer came")
 // A network carries calls between the cells and the control planes, as well
 // as it can.
 type network struct {
-	random *rand.Rand
 	// faults is the share of calls that go wrong.
 	faults float64
 	world  *World
@@ -30,26 +29,34 @@ type network struct {
 }
 
 // carry makes a call, or only seems to.
-func (n *network) carry(f func() error) error {
-	if n.random.Float64() >= n.faults {
+func (n *network) carry(c call, f func() error) error {
+	how := n.world.random.strikes(Call, n.faults)
+	if how == nil {
 		return f()
 	}
-	switch n.random.IntN(4) {
+	switch how.IntN(4) {
 	case 0: // the request is lost
+		n.world.tells("fault: the request %s is lost", c)
 	case 1: // the answer is lost
+		n.world.tells("fault: the answer to %s is lost", c)
 		_ = f()
 	case 2: // it comes twice
+		n.world.tells("fault: %s comes twice", c)
 		_ = f()
 		return f()
 	case 3: // it comes later, by up to minutes
-		n.late = append(n.late, func() { _ = f() })
+		n.world.tells("fault: %s comes later", c)
+		n.late = append(n.late, func() {
+			n.world.tells("%s arrives late", c)
+			_ = f()
+		})
 	}
 	return errLost
 }
 
 // deliverLate lets some of the late calls arrive, in any order.
 func (n *network) deliverLate(all bool) {
-	for len(n.late) > 0 && (all || n.random.IntN(3) == 0) {
+	for len(n.late) > 0 && (all || n.world.random.IntN(3) == 0) {
 		n.deliverOne()
 	}
 }
@@ -58,7 +65,7 @@ func (n *network) deliverOne() {
 	if len(n.late) == 0 {
 		return
 	}
-	i := n.random.IntN(len(n.late))
+	i := n.world.random.IntN(len(n.late))
 	f := n.late[i]
 	n.late = append(n.late[:i:i], n.late[i+1:]...)
 	f()
@@ -67,8 +74,18 @@ func (n *network) deliverOne() {
 // A link is a cell's way to the present leader.
 type link struct {
 	*network
+	cell string
 	// cut links carry nothing.
 	cut *bool
+}
+
+// of is what the cell says of an instance, and ofTask of a task.
+func (l link) of(i lrp.InstanceKey, verb, guid string, index int) utterance {
+	return utterance{call: call{l.cell, "the leader", verb, guid, index}, instance: i}
+}
+
+func (l link) ofTask(a task.Attempt, verb, guid string) utterance {
+	return utterance{call: call{l.cell, "the leader", verb, guid, 0}, attempt: a}
 }
 
 var _ rep.BBS = link{}
@@ -78,15 +95,18 @@ func (l link) call(u utterance, f func(*bbs.BBS) error) error {
 	if *l.cut {
 		return errLost
 	}
-	return l.carry(func() error {
+	return l.carry(u.call, func() error {
 		before := l.world.speaking
 		l.world.speaking = &u
 		defer func() { l.world.speaking = before }()
 		err := errLost
 		for _, p := range l.world.Planes {
 			if err = f(p.BBS); !errors.Is(err, bbs.ErrNotLeader) {
-				return err
+				break
 			}
+		}
+		if err != nil {
+			l.world.tells("%s: %s", u.call, brief(err))
 		}
 		return err
 	})
@@ -141,7 +161,7 @@ func (l link) Deployment(ctx context.Context, guid string) (*lrp.Deployment, err
 }
 
 func (l link) ClaimLRP(ctx context.Context, guid string, index int, c lrp.Claim) error {
-	return l.call(utterance{instance: c.Instance}, func(b *bbs.BBS) error {
+	return l.call(l.of(c.Instance, "ClaimLRP", guid, index), func(b *bbs.BBS) error {
 		before, alone := l.recorded(guid, index)
 		err := b.ClaimLRP(ctx, guid, index, c)
 		l.world.object(l.world.ledger.claimed(slotKey{guid, index}, c, before, alone(), err))
@@ -150,7 +170,7 @@ func (l link) ClaimLRP(ctx context.Context, guid string, index int, c lrp.Claim)
 }
 
 func (l link) StartLRP(ctx context.Context, guid string, index int, c lrp.Start) error {
-	return l.call(utterance{instance: c.Instance}, func(b *bbs.BBS) error {
+	return l.call(l.of(c.Instance, "StartLRP", guid, index), func(b *bbs.BBS) error {
 		before, alone := l.recorded(guid, index)
 		err := b.StartLRP(ctx, guid, index, c)
 		l.world.object(l.world.ledger.started(slotKey{guid, index}, c, before, alone(), err))
@@ -159,12 +179,12 @@ func (l link) StartLRP(ctx context.Context, guid string, index int, c lrp.Start)
 }
 
 func (l link) CrashLRP(ctx context.Context, guid string, index int, c lrp.Crash) error {
-	return l.call(utterance{instance: c.Instance}, func(b *bbs.BBS) error { return b.CrashLRP(ctx, guid, index, c) })
+	return l.call(l.of(c.Instance, "CrashLRP", guid, index), func(b *bbs.BBS) error { return b.CrashLRP(ctx, guid, index, c) })
 }
 
 func (l link) RemoveLRP(ctx context.Context, guid string, index int, c lrp.Remove) error {
 	first := true // a repetition is answered as the first call, even if the record is the instance's again
-	return l.call(utterance{instance: c.Instance}, func(b *bbs.BBS) error {
+	return l.call(l.of(c.Instance, "RemoveLRP", guid, index), func(b *bbs.BBS) error {
 		_, alone := l.recorded(guid, index)
 		err := b.RemoveLRP(ctx, guid, index, c)
 		if first && err == nil {
@@ -176,11 +196,11 @@ func (l link) RemoveLRP(ctx context.Context, guid string, index int, c lrp.Remov
 }
 
 func (l link) EvacuateClaimedLRP(ctx context.Context, guid string, index int, c lrp.EvacuateClaimed) (bool, error) {
-	return ask(l, utterance{instance: c.Instance}, func(b *bbs.BBS) (bool, error) { return b.EvacuateClaimedLRP(ctx, guid, index, c) })
+	return ask(l, l.of(c.Instance, "EvacuateClaimedLRP", guid, index), func(b *bbs.BBS) (bool, error) { return b.EvacuateClaimedLRP(ctx, guid, index, c) })
 }
 
 func (l link) EvacuateRunningLRP(ctx context.Context, guid string, index int, c lrp.EvacuateRunning) (bool, error) {
-	return ask(l, utterance{instance: c.Instance}, func(b *bbs.BBS) (bool, error) {
+	return ask(l, l.of(c.Instance, "EvacuateRunningLRP", guid, index), func(b *bbs.BBS) (bool, error) {
 		before, _ := l.recorded(guid, index)
 		keep, err := b.EvacuateRunningLRP(ctx, guid, index, c)
 		if err == nil && !keep {
@@ -191,27 +211,27 @@ func (l link) EvacuateRunningLRP(ctx context.Context, guid string, index int, c 
 }
 
 func (l link) EvacuateStoppedLRP(ctx context.Context, guid string, index int, c lrp.EvacuateStopped) (bool, error) {
-	return ask(l, utterance{instance: c.Instance}, func(b *bbs.BBS) (bool, error) { return b.EvacuateStoppedLRP(ctx, guid, index, c) })
+	return ask(l, l.of(c.Instance, "EvacuateStoppedLRP", guid, index), func(b *bbs.BBS) (bool, error) { return b.EvacuateStoppedLRP(ctx, guid, index, c) })
 }
 
 func (l link) EvacuateCrashedLRP(ctx context.Context, guid string, index int, c lrp.EvacuateCrashed) (bool, error) {
-	return ask(l, utterance{instance: c.Instance}, func(b *bbs.BBS) (bool, error) { return b.EvacuateCrashedLRP(ctx, guid, index, c) })
+	return ask(l, l.of(c.Instance, "EvacuateCrashedLRP", guid, index), func(b *bbs.BBS) (bool, error) { return b.EvacuateCrashedLRP(ctx, guid, index, c) })
 }
 
 func (l link) RemoveEvacuatingLRP(ctx context.Context, guid string, index int, c lrp.RemoveEvacuating) error {
-	return l.call(utterance{instance: c.Instance}, func(b *bbs.BBS) error { return b.RemoveEvacuatingLRP(ctx, guid, index, c) })
+	return l.call(l.of(c.Instance, "RemoveEvacuatingLRP", guid, index), func(b *bbs.BBS) error { return b.RemoveEvacuatingLRP(ctx, guid, index, c) })
 }
 
 func (l link) StartTask(ctx context.Context, guid string, c task.Start) (bool, error) {
-	return ask(l, utterance{attempt: c.Attempt}, func(b *bbs.BBS) (bool, error) { return b.StartTask(ctx, guid, c) })
+	return ask(l, l.ofTask(c.Attempt, "StartTask", guid), func(b *bbs.BBS) (bool, error) { return b.StartTask(ctx, guid, c) })
 }
 
 func (l link) CompleteTask(ctx context.Context, guid string, c task.Complete) error {
-	return l.call(utterance{attempt: c.Attempt}, func(b *bbs.BBS) error { return b.CompleteTask(ctx, guid, c) })
+	return l.call(l.ofTask(c.Attempt, "CompleteTask", guid), func(b *bbs.BBS) error { return b.CompleteTask(ctx, guid, c) })
 }
 
 func (l link) RejectStartedTask(ctx context.Context, guid string, c task.Reject) error {
-	return l.call(utterance{attempt: c.Attempt}, func(b *bbs.BBS) error { return b.RejectStartedTask(ctx, guid, c) })
+	return l.call(l.ofTask(c.Attempt, "RejectStartedTask", guid), func(b *bbs.BBS) error { return b.RejectStartedTask(ctx, guid, c) })
 }
 
 // A wire is a control plane's way to a cell.
@@ -226,22 +246,29 @@ var _ auction.CellClient = wire{}
 
 // order is send for a call that makes the cell do something: only a leader gives
 // orders. One that was paused does not know yet that it no longer leads.
-func (w wire) order(f func() error) error {
+func (w wire) order(c call, f func() error) error {
 	if !w.world.ledger.closed && w.world.storage[w.plane].paused == nil && !w.world.leads(w.plane) {
 		w.world.object(checkLeaders.violated("%s gives an order to cell %s and does not lead", planeName(w.plane), w.cell.presence().CellID))
 	}
-	return w.send(f)
+	err := w.send(c, f)
+	w.world.tells("%s: %s", c, brief(err))
+	return err
 }
 
-func (w wire) send(f func() error) error {
+func (w wire) send(c call, f func() error) error {
 	if *w.cut {
 		return context.DeadlineExceeded
 	}
-	return w.carry(f)
+	return w.carry(c, f)
+}
+
+// to is a call to the cell.
+func (w wire) to(verb, about string, index int) call {
+	return call{planeName(w.plane), w.cell.presence().CellID, verb, about, index}
 }
 
 func (w wire) State(ctx context.Context) (s auction.CellState, err error) {
-	err = w.send(func() (err error) { s, err = w.cell.State(ctx); return err })
+	err = w.send(w.to("State", "", 0), func() (err error) { s, err = w.cell.State(ctx); return err })
 	if err == nil {
 		w.world.said[s.ID] = s
 	}
@@ -250,13 +277,13 @@ func (w wire) State(ctx context.Context) (s auction.CellState, err error) {
 
 // Inventory implements [auction.InventoryClient].
 func (w wire) Inventory(ctx context.Context) (i auction.Inventory, err error) {
-	err = w.send(func() (err error) { i, err = w.cell.Inventory(ctx); return err })
+	err = w.send(w.to("Inventory", "", 0), func() (err error) { i, err = w.cell.Inventory(ctx); return err })
 	return i, err
 }
 
 func (w wire) Perform(ctx context.Context, work auction.Work) (r []auction.Rejection, err error) {
 	w.world.object(handed(w.world.said[work.CellID], work))
-	err = w.order(func() (err error) {
+	err = w.order(w.to(fmt.Sprintf("Perform of %d items", len(work.Items)), "", 0), func() (err error) {
 		held := len(w.cell.holds())
 		r, err = w.cell.Perform(ctx, work)
 		w.world.object(taken(work.CellID, w.cell.evacuates(), len(w.cell.holds())-held))
@@ -267,9 +294,9 @@ func (w wire) Perform(ctx context.Context, work auction.Work) (r []auction.Rejec
 
 func (w wire) StopLRP(ctx context.Context, key lrp.Key, instance lrp.InstanceKey) error {
 	w.world.object(w.world.ledger.stopped(key, instance, w.world.storage[w.plane].acted))
-	return w.order(func() error { return w.cell.StopLRP(ctx, key, instance) })
+	return w.order(w.to("StopLRP", key.ProcessGUID, key.Index), func() error { return w.cell.StopLRP(ctx, key, instance) })
 }
 
 func (w wire) CancelTask(ctx context.Context, taskGUID, instanceGUID string) error {
-	return w.order(func() error { return w.cell.CancelTask(ctx, taskGUID, instanceGUID) })
+	return w.order(w.to("CancelTask", taskGUID, 0), func() error { return w.cell.CancelTask(ctx, taskGUID, instanceGUID) })
 }

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,7 +45,9 @@ type World struct {
 	Plans, Actions int
 	cells          []machine
 
-	random  *rand.Rand
+	random  *chance
+	tell    func(line string) // gets the story, if it is not nil
+	told    int               // the step that the story is at
 	net     *network
 	cut     []bool // by cell: nothing gets through
 	back    []int  // by cell: steps until it is mended
@@ -126,6 +129,7 @@ type recordKey struct {
 type flakyStore struct {
 	storage.Store
 	world *World
+	name  string // the plane's
 	// now is the plane's clock, which stands still while it is paused.
 	paused *time.Time
 	down   int       // steps until it works again
@@ -140,8 +144,10 @@ func (s *flakyStore) fails() (failed, done bool) {
 	if s.down > 0 {
 		return true, false
 	}
-	if s.world.net.faults > 0 && s.world.random.IntN(100) == 0 {
-		return true, s.world.random.IntN(2) == 0
+	if s.world.net.faults > 0 {
+		if how := s.world.random.strikes(Commit, 0.01); how != nil {
+			return true, how.IntN(2) == 0
+		}
 	}
 	return false, true
 }
@@ -152,11 +158,13 @@ func (s *flakyStore) Commit(ctx context.Context, b storage.Batch) (c storage.Cur
 	failed, done := s.fails()
 	if done {
 		if c, err = s.Store.Commit(ctx, b); err == nil {
+			s.world.tellCommit(s.name, &b)
 			s.world.committed(b.Fence.Epoch)
 			s.world.object(s.world.ledger.committed(&b, s.clock()))
 		}
 	}
 	if failed {
+		s.world.tells("fault: a commit of %s fails, carried out: %t", s.name, done)
 		return 0, errDown
 	}
 	return c, err
@@ -226,9 +234,15 @@ func (w *World) object(err error) {
 // interrupt lets somebody else act, now and then, between what an actor has read
 // and what it is about to commit.
 func (w *World) interrupt() {
-	if w.interrupted || w.random.Float64() >= w.net.faults/2 {
+	if w.interrupted {
 		return
 	}
+	how := w.random.strikes(Interrupt, w.net.faults/2)
+	if how == nil {
+		return
+	}
+	defer w.random.as(how)()
+	w.tells("fault: another actor interrupts")
 	ctx := context.Background() // the actor's own has its request id
 	w.interrupted = true
 	w.interrupts++
@@ -245,7 +259,7 @@ func (w *World) interrupt() {
 			return
 		}
 		if w.acting = i; w.random.IntN(2) == 0 {
-			w.cells[i].crash(w.random.IntN(1000))
+			w.crash(i, w.random.IntN(1000))
 		}
 		w.cells[i].poll(ctx)
 	}
@@ -264,21 +278,22 @@ func (w *World) leads(plane int) bool {
 // NewWorld makes a world of some cells and two control planes. The cells are
 // models or, if real, reps over managers over scripted backends. Everything
 // works until Faults says otherwise.
-func NewWorld(seed uint64, cells int, real bool) (*World, error) {
+func NewWorld(h History) (*World, error) {
 	w := &World{
-		Clock: memcell.NewClock(), random: rand.New(rand.NewPCG(seed, 1)), posted: map[string]int{},
+		Clock: memcell.NewClock(), random: newChance(h), posted: map[string]int{},
 		numbers: map[storage.Cursor]string{}, epochs: map[storage.Fence]bool{},
 		records: map[recordKey]lrp.ActualLRP{}, crashes: map[string]int{}, gone: map[string]time.Time{},
 	}
 	w.Store = memstore.New(&memstore.Options{Now: w.Clock.Now})
-	w.net = &network{random: w.random, world: w}
+	w.net = &network{world: w}
 	w.ledger, w.said, w.acting = newLedger(w), map[string]auction.CellState{}, none
-	w.draw(rand.New(rand.NewPCG(seed, 2)))
+	w.draw(rand.New(rand.NewPCG(h.Seed, 2)))
+	cells := cmp.Or(h.Cells, usualCells)
 	w.cut, w.back, w.silence = make([]bool, cells), make([]int, cells), make([]spell, cells)
 	for i, c := range memcell.NewFleet(cells, w.Clock) {
 		c.Presence.Capacity.MemoryMB = w.room
-		l := link{w.net, &w.cut[i]}
-		if real {
+		l := link{w.net, c.Presence.CellID, &w.cut[i]}
+		if h.Real {
 			h, err := newHost(w, c.Presence, l)
 			if err != nil {
 				return nil, err
@@ -291,9 +306,9 @@ func NewWorld(seed uint64, cells int, real bool) (*World, error) {
 	}
 	const planes = 2
 	w.pause = make([]int, planes)
-	w.recalls = seed%2 == 0
+	w.recalls = h.Seed%2 == 0
 	for i := range planes {
-		s := &flakyStore{Store: w.Store, world: w}
+		s := &flakyStore{Store: w.Store, world: w, name: planeName(i)}
 		w.storage = append(w.storage, s)
 		w.Planes = append(w.Planes, nil)
 		if err := w.boot(i); err != nil {
@@ -352,11 +367,12 @@ func (w *World) dial(plane int, p bbs.CellPresence) (auction.CellClient, error) 
 // task by itself.
 func (w *World) post(ctx context.Context, _ string, r task.CallbackResponse) int {
 	w.object(w.ledger.posts(&r))
-	if w.random.Float64() < w.net.faults {
-		if w.random.IntN(2) == 0 {
+	if how := w.random.strikes(Callback, w.net.faults); how != nil {
+		w.tells("fault: the completion of task %s is not accepted", r.TaskGUID)
+		if how.IntN(2) == 0 {
 			w.finish(ctx, r.TaskGUID)
 		}
-		return []int{0, 503, 404}[w.random.IntN(3)]
+		return []int{0, 503, 404}[how.IntN(3)]
 	}
 	w.posted[r.TaskGUID]++
 	return 200
@@ -371,6 +387,10 @@ func (w *World) Faults(share float64) { w.net.faults = share }
 // Step lets some time pass and everybody do what is due. It returns what must
 // never happen.
 func (w *World) Step(ctx context.Context) error {
+	skipped := w.random.skips()
+	if w.random.next(); skipped {
+		return nil
+	}
 	w.Clock.Advance(pace)
 	w.net.deliverLate(false)
 	for i := range w.cells {
@@ -430,48 +450,80 @@ func (w *World) stepPlane(ctx context.Context, i int, p *diego.ControlPlane) {
 	}
 }
 
+// act draws from numbers of its own what f does, unless this step or this fault is
+// left out.
+func (w *World) act(f func()) {
+	if w.random.skips() {
+		return
+	}
+	if how := w.random.strikes(Mischief, 1); how != nil {
+		defer w.random.as(how)()
+		f()
+	}
+}
+
 // Mischief draws something that goes wrong at once.
-func (w *World) Mischief(ctx context.Context) {
+func (w *World) Mischief(ctx context.Context) { w.act(func() { w.mischief(ctx) }) }
+
+func (w *World) mischief(ctx context.Context) {
 	i := w.random.IntN(len(w.cells))
+	id := w.cells[i].presence().CellID
 	switch w.random.IntN(17) {
 	case 16: // a control plane is started anew
 		i := w.random.IntN(len(w.Planes))
+		w.tells("fault: %s is started anew", planeName(i))
 		w.storage[i].paused, w.pause[i] = nil, 0
 		w.object(w.boot(i))
 	case 0: // a cell cannot be reached for a while
 		w.cutOff(i, 0, 1+w.random.IntN(30))
 	case 1: // a cell is switched off and on again
+		w.tells("fault: %s is switched off", id)
 		w.cells[i].lose()
 		w.cutOff(i, 0, 1+w.random.IntN(10))
 	case 2: // a leader is paused for up to three times its lease
-		w.pause[w.random.IntN(len(w.pause))] = 1 + w.random.IntN(15)
+		i := w.random.IntN(len(w.pause))
+		w.pause[i] = 1 + w.random.IntN(15)
+		w.tells("fault: %s is paused for %d steps", planeName(i), w.pause[i])
 	case 3: // the store is down for one of the planes
-		w.storage[w.random.IntN(len(w.storage))].down = 1 + w.random.IntN(10)
+		s := w.storage[w.random.IntN(len(w.storage))]
+		s.down = 1 + w.random.IntN(10)
+		w.tells("fault: the store is down for %s for %d steps", s.name, s.down)
 	case 4, 5, 6: // an instance crashes
-		w.cells[i].crash(w.random.IntN(2) * w.random.IntN(1000)) // often the same
+		w.crash(i, w.random.IntN(2)*w.random.IntN(1000)) // often the same
 	case 7: // a cell is drained, or no longer
+		w.tells("%s is drained, or no longer", id)
 		w.cells[i].drain()
 	case 8: // a container disappears
+		w.tells("fault: a container of %s disappears", id)
 		w.cells[i].vanish(w.random.IntN(1000))
 	case 9:
 		w.Outage()
 	case 10:
 		w.SpreadLoss(1 + w.random.IntN(60))
 	case 11: // a cell keeps to itself that containers have ended, or does so no longer
+		w.tells("fault: %s keeps the end of containers to itself, or no longer", id)
 		w.cells[i].hush()
 	default:
 		w.Consume(ctx)
 	}
 }
 
+// crash lets a container of a cell fail. pick is any number.
+func (w *World) crash(i, pick int) {
+	w.tells("fault: a container of %s crashes, if it has one", w.cells[i].presence().CellID)
+	w.cells[i].crash(pick)
+}
+
 // cutOff lets nothing through to a cell or from it for some steps, save its
 // announcements at first.
 func (w *World) cutOff(i, announced, steps int) {
+	w.tells("fault: %s is cut off for %d steps, and its announcements after %d", w.cells[i].presence().CellID, steps, announced)
 	w.cut[i], w.back[i], w.silence[i] = true, steps, spell{announced, steps}
 }
 
 // rejoin ends the cut and starts the cell if it was switched off.
 func (w *World) rejoin(i int) {
+	w.tells("%s can be reached again", w.cells[i].presence().CellID)
 	w.cut[i], w.back[i], w.silence[i] = false, 0, spell{}
 	w.cells[i].mend()
 }
@@ -499,12 +551,14 @@ func (w *World) SpreadLoss(within int) (steps int) {
 	for i := range w.cells {
 		begins := w.random.IntN(within)
 		w.silence[i] = spell{begins, begins + 1 + w.random.IntN(longest-1)}
+		w.tells("fault: the announcements of %s are lost from %d to %d steps from now", w.cells[i].presence().CellID, begins, w.silence[i].ends)
 	}
 	return within + longest
 }
 
 // Heal ends all faults.
 func (w *World) Heal() {
+	w.tells("all faults end")
 	w.net.faults = 0
 	w.healed = w.Clock.Now()
 	w.net.deliverLate(true)

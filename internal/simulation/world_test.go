@@ -10,6 +10,7 @@ import (
 
 var (
 	oneSeed = flag.Uint64("simulation.seed", 0, "run this seed only")
+	story   = flag.Bool("simulation.story", false, "print what happens")
 	seeds   = flag.Int("simulation.seeds", 25, "how many seeds to run of each scenario")
 )
 
@@ -26,7 +27,11 @@ func TestWhateverGoesWrongDiegoComesToRunWhatIsDesired(t *testing.T) {
 					seed = *oneSeed
 				}
 				t.Run(fmt.Sprintf("%s/%s/seed %d", s.Name, cells, seed), func(t *testing.T) {
-					if _, err := s.Run(t.Context(), seed, cells == "reps"); err != nil {
+					var tell func(string)
+					if *story {
+						tell = func(line string) { fmt.Println(line) }
+					}
+					if _, err := s.Play(t.Context(), simulation.History{Seed: seed, Real: cells == "reps"}, tell); err != nil {
 						t.Errorf("%v\n%s\nrepeat with: go test ./internal/simulation -run '/%s/%s/' -simulation.seed=%d", err, s.Says, s.Name, cells, seed)
 					}
 				})

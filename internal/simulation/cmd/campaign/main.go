@@ -45,8 +45,8 @@ func main() {
 				if *only != "" && *only != s.Name || *cells != "" && *cells != kind {
 					continue
 				}
-				took, err := s.Run(context.Background(), seed, kind == "reps")
-				simulated += took
+				played, err := s.Play(context.Background(), simulation.History{Seed: seed, Real: kind == "reps"}, nil)
+				simulated += played.Simulated
 				histories++
 				if err != nil {
 					fail(s, kind, seed, n+1, time.Since(began), err)

@@ -1,0 +1,53 @@
+package simulation
+
+import (
+	"context"
+	"slices"
+	"testing"
+)
+
+func scenario(t *testing.T, name string) Scenario {
+	t.Helper()
+	for _, s := range scenarios {
+		if s.Name == name {
+			return s
+		}
+	}
+	t.Fatalf("there is no scenario %q", name)
+	return Scenario{}
+}
+
+// The same History gives the same events: its faults strike at the same points.
+func TestAHistoryIsTheSameEachTimeAndWhenItsFaultsAreNamed(t *testing.T) {
+	for _, real := range []bool{false, true} {
+		h := History{Seed: 3, Real: real}
+		s := scenario(t, "anything")
+		first, err := s.Play(context.Background(), h, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := s.Play(context.Background(), h, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(first.Struck, again.Struck) || first.Simulated != again.Simulated {
+			t.Errorf("real %t: the history has %d faults in %s at first and %d in %s then", real, len(first.Struck), first.Simulated, len(again.Struck), again.Simulated)
+		}
+		h.Only = first.Struck
+		if again, err = s.Play(context.Background(), h, nil); err != nil || !slices.Equal(first.Struck, again.Struck) {
+			t.Errorf("real %t: with its faults named, %d instead of %d strike (%v)", real, len(again.Struck), len(first.Struck), err)
+		}
+	}
+}
+
+func TestASkippedStepAndAFaultThatIsLeftOutDoNotTakePlace(t *testing.T) {
+	s := scenario(t, "anything")
+	h := History{Seed: 3, Only: []Point{{Step: 60, Kind: Mischief}, {Step: 70, Kind: Mischief}}, Skip: []int{71}}
+	played, err := s.Play(context.Background(), h, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := h.Only[:1]; !slices.Equal(played.Struck, want) {
+		t.Errorf("%v strike, want %v", played.Struck, want)
+	}
+}
