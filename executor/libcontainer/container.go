@@ -385,7 +385,7 @@ func (c *container) end() {
 	c.mu.Unlock()
 	c.init.Signal(unix.SIGKILL)
 	c.init.Wait()
-	c.backend.poller.Forget(c.key, c.conn.FD())
+	c.backend.poller.Forget(c.key)
 	c.receive() // what it said last
 	c.receiving.Lock()
 	defer c.receiving.Unlock()

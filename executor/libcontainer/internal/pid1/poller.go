@@ -20,7 +20,13 @@ type Poller struct {
 
 	mu      sync.Mutex
 	next    int32
-	watched map[int32]func() bool
+	watched map[int32]watch
+}
+
+// A watch is a descriptor with what is called when there may be something to read.
+type watch struct {
+	fd    int
+	ready func() bool
 }
 
 // NewPoller starts a Poller, which Close ends.
@@ -33,7 +39,7 @@ func NewPoller() (*Poller, error) {
 		unix.Close(fd)
 		return nil, os.NewSyscallError("fcntl", err)
 	}
-	p := &Poller{file: os.NewFile(uintptr(fd), "epoll"), done: make(chan struct{}), watched: make(map[int32]func() bool)}
+	p := &Poller{file: os.NewFile(uintptr(fd), "epoll"), done: make(chan struct{}), watched: make(map[int32]watch)}
 	if p.raw, err = p.file.SyscallConn(); err != nil {
 		p.file.Close()
 		return nil, err
@@ -49,7 +55,7 @@ func (p *Poller) Watch(fd int, ready func() bool) (key int32, err error) {
 	defer p.mu.Unlock()
 	p.next++
 	key = p.next
-	p.watched[key] = ready
+	p.watched[key] = watch{fd, ready}
 	controlErr := p.raw.Control(func(epoll uintptr) {
 		err = unix.EpollCtl(int(epoll), unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: key})
 	})
@@ -62,14 +68,14 @@ func (p *Poller) Watch(fd int, ready func() bool) (key int32, err error) {
 	return key, err
 }
 
-// Forget ends a watch before its descriptor is closed. A call that is in
-// progress goes on.
-func (p *Poller) Forget(key int32, fd int) {
+// Forget ends a watch, if it has not ended, before its descriptor is closed. A
+// call that is in progress goes on.
+func (p *Poller) Forget(key int32) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, watched := p.watched[key]; watched {
+	if w, watched := p.watched[key]; watched {
 		delete(p.watched, key)
-		p.raw.Control(func(epoll uintptr) { unix.EpollCtl(int(epoll), unix.EPOLL_CTL_DEL, fd, nil) })
+		p.raw.Control(func(epoll uintptr) { unix.EpollCtl(int(epoll), unix.EPOLL_CTL_DEL, w.fd, nil) })
 	}
 }
 
@@ -87,12 +93,10 @@ func (p *Poller) run() {
 		}
 		for _, e := range events[:n] {
 			p.mu.Lock()
-			ready := p.watched[e.Fd]
+			ready := p.watched[e.Fd].ready
 			p.mu.Unlock()
 			if ready != nil && !ready() {
-				p.mu.Lock()
-				delete(p.watched, e.Fd)
-				p.mu.Unlock()
+				p.Forget(e.Fd) // its end, which would be news for as long as it is open
 			}
 		}
 	}
