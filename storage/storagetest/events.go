@@ -74,6 +74,10 @@ var eventCases = []testCase{
 					for _, tasks := range [][]string{nil, {"t"}} {
 						for _, cells := range [][]string{nil, {"cell-1"}, {"cell-2", "cell-3"}, {""}} {
 							for _, domains := range [][]string{nil, {"domain"}, {"fresh", "other"}} {
+								// Fields are judged one by one: pairs of them and all together will do.
+								if n := given(kinds, guids, tasks, cells, domains) + given(indices); n > 2 && n < 6 {
+									continue
+								}
 								filter := storage.EventFilter{Kinds: kinds, ProcessGUIDs: guids, Indices: indices, TaskGUIDs: tasks, CellIDs: cells, Domains: domains}
 								var want []storage.Event
 								for _, e := range all {
@@ -230,4 +234,14 @@ var domainCases = []testCase{
 		f.commit(storage.Batch{Domains: []storage.DomainWrite{{Name: "f", TTL: f.ttl()}}})
 		f.same("domains", names(all(f, f.Store.Domains(f.ctx)), name), "e f for ever")
 	}},
+}
+
+// given is how many lists are there.
+func given[T any](lists ...[]T) (n int) {
+	for _, list := range lists {
+		if list != nil {
+			n++
+		}
+	}
+	return n
 }
