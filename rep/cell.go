@@ -106,7 +106,7 @@ next:
 				continue next
 			}
 		}
-		reservation := reservation(r.o.NewGUID(), item)
+		reservation := NewReservation(r.o.NewGUID(), item)
 		s, _ := subjectOf(executor.Container{GUID: reservation.GUID, Tags: reservation.Tags})
 		held = append(held, holding{subject: s}) // the batch may name it twice
 		added = append(added, s)

@@ -351,7 +351,7 @@ var runInfo = executor.RunInfo{RootFS: "preloaded:linux", Action: executor.Actio
 // containerOf makes a container of a state by transitions.
 func containerOf(t *testing.T, item auction.Item, s executor.State, result executor.RunResult) executor.Container {
 	t.Helper()
-	r := reservation(alpha.InstanceGUID, &item)
+	r := NewReservation(alpha.InstanceGUID, &item)
 	c, err := executor.Reserve(r.GUID, r.Resources, r.Tags, start)
 	ok := func(next executor.Container, e error) {
 		t.Helper()

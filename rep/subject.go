@@ -57,8 +57,9 @@ func subjectOf(c executor.Container) (subject, bool) {
 
 const attemptFormat = "%d.%d"
 
-// reservation asks for a container for an item of work.
-func reservation(guid string, item *auction.Item) executor.Reservation {
+// NewReservation asks for the container of an item of work. Its tags say what the
+// container is for.
+func NewReservation(guid string, item *auction.Item) executor.Reservation {
 	tags := map[string]string{executor.TagDomain: item.Domain, executor.TagInstanceGUID: guid}
 	if item.Kind == auction.Task {
 		tags[executor.TagLifecycle] = executor.LifecycleTask

@@ -18,7 +18,6 @@ import (
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/converge"
-	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/httpapi"
 	"github.com/diegosdk/diego/internal/daemon"
 	"github.com/diegosdk/diego/rep"
@@ -263,31 +262,16 @@ func (o *operated) State(ctx context.Context) (auction.CellState, error) {
 	return o.Cell.State(ctx)
 }
 
-// Evacuate implements [rep.API].
-func (o *operated) Evacuate(context.Context) error {
-	o.Evacuating = true
-	return nil
-}
-
 // Evacuation implements [rep.API].
-func (o *operated) Evacuation(context.Context) (rep.EvacuationStatus, error) {
+func (o *operated) Evacuation(ctx context.Context) (rep.EvacuationStatus, error) {
 	if o.w.gone[o.Presence.CellID] {
 		return rep.EvacuationStatus{}, errSilent
 	}
-	n := len(o.Cell.Containers())
-	s := rep.EvacuationStatus{Evacuating: o.Evacuating, Containers: n, Done: o.Evacuating && n == 0}
-	if o.Evacuating && n > 0 {
+	s, err := o.Cell.Evacuation(ctx)
+	if s.Evacuating && !s.Done {
 		s.Waiting = []string{"greeter/1: its replacement has been asked for"}
 	}
-	return s, nil
-}
-
-// Containers implements [rep.API].
-func (o *operated) Containers(context.Context) (list []executor.Container, _ error) {
-	for _, c := range o.Cell.Containers() {
-		list = append(list, executor.Container{GUID: c.Instance, State: c.State})
-	}
-	return list, nil
+	return s, err
 }
 
 // Logs implements [rep.API]. Following ends when the container is gone.

@@ -7,14 +7,13 @@ import (
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
-	"github.com/diegosdk/diego/rep/memcell"
 )
 
 // memory is how long a reason to stop an instance may lie back when the stop is
 // sent: effects wait while a control plane is paused.
 const memory = 2 * time.Minute
 
-func alive(k *memcell.Container) bool { return k.State != executor.Completed }
+func alive(k *executor.Container) bool { return k.State != executor.Completed }
 
 // reasons judges every record of an instance that ran and does no more.
 func (l *ledger) reasons(c *slotChange) error {

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 
+	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
 )
@@ -105,10 +107,18 @@ func (w *World) granted(l storage.Lease) {
 // counts is how often the work of each task has begun.
 func (w *World) counts() map[string]int {
 	runs := map[string]int{}
-	for _, c := range w.cells {
-		for name, n := range c.ran() {
-			runs[name] += n
+	for guid, a := range w.attempts {
+		if n := a.cell.begun(guid); n > 0 {
+			runs[a.name] += n
 		}
 	}
 	return runs
+}
+
+// attempted notes what the container of a task is for.
+func (w *World) attempted(cell machine, c *executor.Container) {
+	if isTask(c) && w.attempts[c.GUID].cell == nil {
+		epoch, _, _ := strings.Cut(c.Tags[executor.TagTaskAttempt], ".")
+		w.attempts[c.GUID] = attempt{c.Tags[executor.TagTaskGUID] + "@" + epoch, cell}
+	}
 }

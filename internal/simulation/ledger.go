@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
-	"github.com/diegosdk/diego/rep/memcell"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/task"
 )
@@ -267,7 +267,7 @@ func (w *World) present(cellID string) bool {
 func (w *World) lives(i lrp.InstanceKey) bool {
 	for _, c := range w.cells {
 		if c.presence().CellID == i.CellID {
-			return slices.ContainsFunc(c.holds(), func(k memcell.Container) bool { return k.Instance == i.InstanceGUID && alive(&k) })
+			return slices.ContainsFunc(c.holds(), func(k executor.Container) bool { return k.GUID == i.InstanceGUID && alive(&k) })
 		}
 	}
 	return false

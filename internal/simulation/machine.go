@@ -38,9 +38,22 @@ type machine interface {
 	hush()
 	heal()
 	// holds are the containers it has, in no order.
-	holds() []memcell.Container
-	// ran counts how often the work of a task has begun, by task and epoch.
-	ran() map[string]int
+	holds() []executor.Container
+	// begun is how often the work of a container has begun.
+	begun(guid string) int
+}
+
+// isTask reports whether a container is a task's.
+func isTask(c *executor.Container) bool {
+	return c.Tags[executor.TagLifecycle] == executor.LifecycleTask
+}
+
+// workOf names the index that a container is for, as "process/0", or its task.
+func workOf(c *executor.Container) string {
+	if isTask(c) {
+		return c.Tags[executor.TagTaskGUID]
+	}
+	return c.Tags[executor.TagProcessGUID] + "/" + c.Tags[executor.TagProcessIndex]
 }
 
 // A model is a Cell in a world.
@@ -54,18 +67,29 @@ func (m *model) presence() bbs.CellPresence { return m.Presence }
 func (m *model) poll(ctx context.Context)   { m.Poll(ctx) }
 func (m *model) lose()                      { m.Lose(); m.run++ }
 func (m *model) mend()                      {}
-func (m *model) drain()                     { m.Evacuating = !m.Evacuating }
-func (m *model) evacuates() bool            { return m.Evacuating }
+func (m *model) evacuates() bool            { s, _ := m.Evacuation(context.Background()); return s.Evacuating }
 func (m *model) hush()                      { m.Silent = !m.Silent }
-func (m *model) heal()                      { m.Evacuating = false }
-func (m *model) holds() []memcell.Container { return m.Containers() }
-func (m *model) ran() map[string]int        { return m.Ran }
-func (m *model) vanish(int)                 {}
+func (m *model) heal()                      { m.Return() }
+func (m *model) holds() []executor.Container {
+	list, _ := m.Containers(context.Background())
+	return list
+}
+func (m *model) begun(guid string) int { return m.Begun(guid) }
+func (m *model) vanish(int)            {}
+
+func (m *model) drain() {
+	if m.evacuates() {
+		m.Return()
+	} else {
+		_ = m.Evacuate(context.Background())
+	}
+}
 
 func (m *model) crash(pick int) {
-	if list := m.Containers(); len(list) > 0 {
-		k := list[pick%len(list)]
-		m.Crash(k.LRP.ProcessGUID, k.LRP.Index, "it was told to")
+	if list := m.holds(); len(list) > 0 {
+		if k := list[pick%len(list)]; k.State == executor.Running {
+			m.End(k.GUID, executor.Failed("it was told to"))
+		}
 	}
 }
 
@@ -94,13 +118,13 @@ type host struct {
 	backend *scripted.Backend
 	manager *manager.Manager
 	rep     *rep.Rep
-	begun   map[string]int
-	drained int // evacuations that came to their end
+	starts  map[string]int // by guid
+	drained int            // evacuations that came to their end
 }
 
 // newHost makes a host whose daemon runs.
 func newHost(w *World, p bbs.CellPresence, bbs rep.BBS) (*host, error) {
-	h := &host{world: w, p: p, bbs: bbs, begun: map[string]int{}}
+	h := &host{world: w, p: p, bbs: bbs, starts: map[string]int{}}
 	h.backend = scripted.New(scripted.Options{
 		Now: w.Clock.Now, Fault: h.fault,
 		Programs: map[string][]string{taskProgram: {fmt.Sprintf("wait %v", 4*pace)}},
@@ -111,19 +135,13 @@ func newHost(w *World, p bbs.CellPresence, bbs rep.BBS) (*host, error) {
 // taskProgram is what tasks run; everything else runs for ever.
 const taskProgram = "/task"
 
-// fault lets the backend fail as often as the network does, and counts tasks.
+// fault lets the backend fail as often as the network does, and counts starts.
 func (h *host) fault(op scripted.Op, guid string) error {
 	if h.world.random.strikes(Backend, h.world.net.faults/2) != nil {
 		return fmt.Errorf("the host cannot %s", op)
 	}
 	if op == scripted.Start {
-		if c, ok := h.manager.Get(guid); ok && c.Tags[executor.TagLifecycle] == executor.LifecycleTask {
-			var epoch int64
-			var rejections int
-			if _, err := fmt.Sscanf(c.Tags[executor.TagTaskAttempt], "%d.%d", &epoch, &rejections); err == nil {
-				h.begun[fmt.Sprintf("%s@%d", c.Tags[executor.TagTaskGUID], epoch)]++
-			}
-		}
+		h.starts[guid]++
 	}
 	return nil
 }
@@ -181,7 +199,7 @@ func (a hostAnnouncer) Leave(ctx context.Context) error {
 }
 
 func (h *host) presence() bbs.CellPresence { return h.p }
-func (h *host) ran() map[string]int        { return h.begun }
+func (h *host) begun(guid string) int      { return h.starts[guid] }
 func (h *host) drain()                     { _ = h.rep.Evacuate(context.Background()) }
 func (h *host) evacuates() bool            { began, _, _ := h.rep.Evacuation(); return !began.IsZero() }
 func (h *host) hush()                      {}
@@ -239,7 +257,7 @@ func (h *host) vanish(pick int) {
 func (h *host) any(pick int) (string, bool) {
 	var guids []string
 	for _, c := range h.manager.List() {
-		if c.State == executor.Running && c.Tags[executor.TagLifecycle] == executor.LifecycleLRP {
+		if c.State == executor.Running && !isTask(&c) {
 			guids = append(guids, c.GUID)
 		}
 	}
@@ -250,14 +268,11 @@ func (h *host) any(pick int) (string, bool) {
 }
 
 // holds are also those that the backend has and the manager does not know.
-func (h *host) holds() (list []memcell.Container) {
+func (h *host) holds() []executor.Container {
+	list := h.manager.List()
 	known := map[string]bool{}
-	for _, c := range h.manager.List() {
-		known[c.GUID] = true
-		k := memcell.Container{Instance: c.GUID, Task: c.Tags[executor.TagTaskGUID], State: c.State}
-		k.LRP.ProcessGUID = c.Tags[executor.TagProcessGUID]
-		_, _ = fmt.Sscan(c.Tags[executor.TagProcessIndex], &k.LRP.Index) // none for a task
-		list = append(list, k)
+	for i := range list {
+		known[list[i].GUID] = true
 	}
 	guids, err := h.backend.List(context.Background())
 	if err != nil {
@@ -265,7 +280,7 @@ func (h *host) holds() (list []memcell.Container) {
 	}
 	for _, guid := range guids {
 		if !known[guid] {
-			list = append(list, memcell.Container{Instance: guid, Task: "unknown"})
+			list = append(list, executor.Container{GUID: guid})
 		}
 	}
 	return list

@@ -286,7 +286,11 @@ func (w wire) Perform(ctx context.Context, work auction.Work) (r []auction.Rejec
 	err = w.order(w.to(fmt.Sprintf("Perform of %d items", len(work.Items)), "", 0), func() (err error) {
 		held := len(w.cell.holds())
 		r, err = w.cell.Perform(ctx, work)
-		w.world.object(taken(work.CellID, w.cell.evacuates(), len(w.cell.holds())-held))
+		holds := w.cell.holds()
+		w.world.object(taken(work.CellID, w.cell.evacuates(), len(holds)-held))
+		for i := range holds {
+			w.world.attempted(w.cell, &holds[i])
+		}
 		return err
 	})
 	return r, err

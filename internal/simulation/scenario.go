@@ -8,7 +8,6 @@ import (
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
-	"github.com/diegosdk/diego/rep/memcell"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/task"
 )
@@ -148,7 +147,7 @@ func crashes(ctx context.Context, w *World, steps int, faults float64) error {
 	for range steps {
 		for _, c := range w.cells {
 			for _, k := range c.holds() {
-				if k.LRP.Index == 0 && k.State == executor.Running && runs == 0 {
+				if !isTask(&k) && k.Tags[executor.TagProcessIndex] == "0" && k.State == executor.Running && runs == 0 {
 					w.act(func() {
 						c.crash(0) // the first that runs, which is another one now and then
 						runs = w.random.IntN(3) * w.random.IntN(3) * 5
@@ -236,7 +235,7 @@ func (w *World) away() (n int) {
 
 // idle reports whether a cell has no reservation.
 func (w *World) idle(i int) bool {
-	return !slices.ContainsFunc(w.cells[i].holds(), func(k memcell.Container) bool { return k.State == executor.Reserved })
+	return !slices.ContainsFunc(w.cells[i].holds(), func(k executor.Container) bool { return k.State == executor.Reserved })
 }
 
 func fallsBack(ctx context.Context, w *World) error {

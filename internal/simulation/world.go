@@ -67,6 +67,8 @@ type World struct {
 	broken  error
 	numbers map[storage.Cursor]string // what was shown under each number
 	epochs  map[storage.Fence]bool    // that were granted
+	// attempts are the tasks that containers were made for, by guid.
+	attempts map[string]attempt
 	// ranBefore is how often the work of each task had begun when the store
 	// fell back.
 	ranBefore map[string]int
@@ -105,6 +107,12 @@ type World struct {
 	subscribers [3]subscriber
 	// Fallen is how often the store fell back.
 	Fallen int
+}
+
+// An attempt is a task, as "GUID@EPOCH", and the cell that got it.
+type attempt struct {
+	name string
+	cell machine
 }
 
 // A spell is when a cell's announcements are lost: in how many steps that
@@ -281,7 +289,7 @@ func (w *World) leads(plane int) bool {
 func NewWorld(h History) (*World, error) {
 	w := &World{
 		Clock: memcell.NewClock(), random: newChance(h), posted: map[string]int{},
-		numbers: map[storage.Cursor]string{}, epochs: map[storage.Fence]bool{},
+		numbers: map[storage.Cursor]string{}, attempts: map[string]attempt{}, epochs: map[storage.Fence]bool{},
 		records: map[recordKey]lrp.ActualLRP{}, crashes: map[string]int{}, gone: map[string]time.Time{},
 	}
 	w.Store = memstore.New(&memstore.Options{Now: w.Clock.Now})
@@ -808,7 +816,7 @@ func (w *World) Settled(ctx context.Context) error {
 	running := map[string]string{} // by instance guid: where
 	for _, c := range w.cells {
 		for _, k := range c.holds() {
-			running[k.Instance] = fmt.Sprintf("%s/%d %s%s", k.LRP.ProcessGUID, k.LRP.Index, k.Task, k.State)
+			running[k.GUID] = workOf(&k) + " " + k.State.String()
 		}
 	}
 	for d, err := range w.Store.Deployments(ctx, storage.DeploymentFilter{Bare: true}) {

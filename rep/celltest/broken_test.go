@@ -44,32 +44,32 @@ var brokenCells = []struct {
 		}}},
 	{name: "refuses what it has", sentence: "answers/work that the cell has already is neither refused nor begun twice",
 		client: client{perform: func(c *memcell.Cell, w auction.Work) ([]auction.Rejection, error) {
-			if len(c.Containers()) > 0 {
+			if len(containersOf(c)) > 0 {
 				return []auction.Rejection{{Key: w.Items[0].Key, Reason: "it is here"}}, nil
 			}
 			return c.Perform(context.Background(), w)
 		}}},
 	{name: "stops whatever it has", sentence: "answers/StopLRP of what the cell does not have is no error and stops nothing",
 		client: client{stop: func(c *memcell.Cell, key lrp.Key, _ lrp.InstanceKey) error {
-			for _, k := range c.Containers() {
-				c.End(k.Instance, executor.Stopped())
+			for _, k := range containersOf(c) {
+				c.End(k.GUID, executor.Stopped())
 			}
 			return nil
 		}}},
 	{name: "cancels by the task alone", sentence: "answers/CancelTask of what the cell does not have is no error and ends nothing",
 		client: client{cancel: func(c *memcell.Cell, guid, _ string) error {
 			var err error
-			for _, k := range c.Containers() {
-				err = errors.Join(err, c.CancelTask(context.Background(), guid, k.Instance))
+			for _, k := range containersOf(c) {
+				err = errors.Join(err, c.CancelTask(context.Background(), guid, k.GUID))
 			}
 			return err
 		}}},
 	{name: "does not count reservations", sentence: "answers/an Inventory lists a container from its reservation until its end is reported",
 		client: client{inventory: func(c *memcell.Cell, i auction.Inventory) auction.Inventory {
 			i.Containers = nil
-			for _, k := range c.Containers() {
+			for _, k := range containersOf(c) {
 				if k.State == executor.Running {
-					i.Containers = append(i.Containers, k.Instance)
+					i.Containers = append(i.Containers, k.GUID)
 				}
 			}
 			return i
@@ -151,9 +151,10 @@ var brokenCells = []struct {
 		client: client{stop: func(*memcell.Cell, lrp.Key, lrp.InstanceKey) error { return nil }}},
 	{name: "takes no task to its end", sentence: "evacuation/a task runs to its end",
 		pass: func(c *memcell.Cell) {
-			for _, k := range c.Containers() {
-				if c.Evacuating && k.Task != "" {
-					c.End(k.Instance, executor.Stopped())
+			status, _ := c.Evacuation(context.Background())
+			for _, k := range containersOf(c) {
+				if status.Evacuating && k.Tags[executor.TagTaskGUID] != "" {
+					c.End(k.GUID, executor.Stopped())
 				}
 			}
 		}},
@@ -251,6 +252,12 @@ func onlyOwn(s lrp.Slot) lrp.Slot {
 	}
 	s.Records = own
 	return s
+}
+
+// containersOf are those of a model, which never fails to say.
+func containersOf(c *memcell.Cell) []executor.Container {
+	list, _ := c.Containers(context.Background())
+	return list
 }
 
 // A client is a model cell with some of its answers replaced.

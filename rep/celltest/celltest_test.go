@@ -77,9 +77,9 @@ func openModel(o celltest.Options, bbs rep.BBS, pass func(*memcell.Cell)) cellte
 			cell.End(guid, result)
 		},
 		Evacuate: func(ctx context.Context) error {
-			cell.Evacuating = true
+			err := cell.Evacuate(ctx)
 			cell.Poll(ctx)
-			return nil
+			return err
 		},
 		Pass: func(d time.Duration) {
 			for range d / time.Second {

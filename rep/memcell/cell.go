@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -18,8 +20,8 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-// A Cell is an [auction.CellClient] and an [auction.InventoryClient]. Its other
-// methods play the part of the world: they let time pass and containers fail.
+// A Cell is a [rep.API] and an [auction.InventoryClient]. Its other methods play
+// the part of the world: they let time pass and containers fail.
 //
 // Presence, BBS and Now are required; zero values of the others mean the
 // defaults. Methods may be called at the same time; fields change only while
@@ -32,47 +34,59 @@ type Cell struct {
 	BBS rep.BBS
 	// Now is the clock.
 	Now func() time.Time
+	// NewGUID makes the guid of a container (default: the cell's id and a number).
+	NewGUID func() string
 	// StartsIn is how long an instance takes until it is healthy, TaskTakes how
 	// long a task runs (default: both are done in the Step that begins them).
 	StartsIn, TaskTakes time.Duration
-	// ReservedFor is how long a reservation waits for its work to begin
-	// (default 1 min).
-	ReservedFor time.Duration
+	// ReservationExpiry is how long a reservation waits for its work to begin
+	// (default [executor.DefaultReservationExpiry]).
+	ReservationExpiry time.Duration
 	// Silent makes the cell delete a container that ends without reporting it,
 	// as if the report were lost.
 	Silent bool
-	// Evacuating makes the cell refuse work and hand over what it has.
-	Evacuating bool
-	// Ran counts how often the work of each task has begun, by "GUID@EPOCH" of
-	// its attempt.
-	Ran map[string]int
 
 	mu         sync.Mutex
-	containers map[string]*Container
-	held       map[job]*Container // the newest for each job
+	containers map[string]*container // by guid
+	held       map[job]*container    // the newest for each job
 	dirty      map[string]bool
-	begun      map[string]int // by instance guid
+	begun      map[string]int // by guid of the container
+	tasks      map[string]int // how often the work of a task has begun
 	next       int
 	calls      int
+	evacuating time.Time // since when; zero if it does not evacuate
 }
 
-// A Container is a copy of what a [Cell] knows of one container.
-type Container struct {
-	// Instance is the instance guid.
-	Instance string
-	// LRP is set for an instance, Task and Attempt for a task.
-	LRP     lrp.Key
-	Task    string
-	Attempt task.Attempt
-	State   executor.State
-	// Result says how a COMPLETED container ended.
-	Result executor.RunResult
-	size   executor.Resources
+var (
+	_ rep.API                 = (*Cell)(nil)
+	_ auction.InventoryClient = (*Cell)(nil)
+)
+
+// A container is an [executor.Container] with what the model needs to know besides.
+type container struct {
+	executor.Container
+	job
+	number int // counts the cell's containers
 	// asked says that the BBS was asked to start the task; the answer may be lost.
 	asked bool
 	// ready is when a reservation expires, an instance becomes healthy or a
 	// task ends.
 	ready time.Time
+}
+
+// A job is what a container is for: lrp is set for an instance, task and attempt
+// for a task.
+type job struct {
+	lrp     lrp.Key
+	task    string
+	attempt task.Attempt
+}
+
+func jobOf(item *auction.Item) job {
+	if item.Kind == auction.Task {
+		return job{task: item.GUID, attempt: item.Attempt}
+	}
+	return job{lrp: item.Key.LRP()}
 }
 
 // State implements [auction.CellClient].
@@ -82,13 +96,13 @@ func (c *Cell) State(context.Context) (auction.CellState, error) {
 	s := auction.CellState{
 		ID: c.Presence.CellID, Zone: c.Presence.Zone, Total: c.Presence.Capacity, Remaining: c.remaining(),
 		RootFSProviders: c.Presence.RootFSProviders, PlacementTags: c.Presence.PlacementTags,
-		OptionalPlacementTags: c.Presence.OptionalPlacementTags, Evacuating: c.Evacuating,
+		OptionalPlacementTags: c.Presence.OptionalPlacementTags, Evacuating: c.evacuates(),
 	}
 	for _, k := range c.list() {
-		if k.Task != "" {
-			s.Tasks = append(s.Tasks, k.Task)
+		if k.task != "" {
+			s.Tasks = append(s.Tasks, k.task)
 		} else {
-			s.LRPs = append(s.LRPs, k.LRP)
+			s.LRPs = append(s.LRPs, k.lrp)
 		}
 		if k.State < executor.Running {
 			s.StartingContainers++
@@ -100,7 +114,7 @@ func (c *Cell) State(context.Context) (auction.CellState, error) {
 func (c *Cell) remaining() auction.Capacity {
 	left := c.Presence.Capacity
 	for _, k := range c.containers {
-		left = left.Minus(share(k.size))
+		left = left.Minus(share(k.Resources))
 	}
 	return left
 }
@@ -111,22 +125,17 @@ func share(r executor.Resources) auction.Capacity {
 }
 
 // list is the containers in the order in which they came.
-func (c *Cell) list() []*Container {
-	list := make([]*Container, 0, len(c.containers))
+func (c *Cell) list() []*container {
+	list := make([]*container, 0, len(c.containers))
 	for _, k := range c.containers {
 		list = append(list, k)
 	}
-	slices.SortFunc(list, func(a, b *Container) int {
-		if len(a.Instance) != len(b.Instance) {
-			return len(a.Instance) - len(b.Instance)
-		}
-		if a.Instance < b.Instance {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(list, func(a, b *container) int { return cmp.Compare(a.number, b.number) })
 	return list
 }
+
+// evacuates reports whether the cell evacuates. It is called with the lock.
+func (c *Cell) evacuates() bool { return !c.evacuating.IsZero() }
 
 // Perform implements [auction.CellClient]. It makes a reservation for each item
 // that there is room for; work that is on the cell already is not taken twice.
@@ -142,7 +151,7 @@ func (c *Cell) Perform(_ context.Context, w auction.Work) (out []auction.Rejecti
 		switch lacks := left.Lacks(need); {
 		case w.CellID != c.Presence.CellID:
 			reason = fmt.Sprintf("this is cell %q, and the work is for cell %q", c.Presence.CellID, w.CellID)
-		case c.Evacuating:
+		case c.evacuates():
 			reason = string(auction.Evacuating)
 		case c.held[j] != nil && c.held[j].State != executor.Completed:
 			c.touch(c.held[j])
@@ -155,40 +164,39 @@ func (c *Cell) Perform(_ context.Context, w auction.Work) (out []auction.Rejecti
 			continue
 		}
 		left = left.Minus(need)
-		c.next++
-		k := &Container{
-			Instance: fmt.Sprintf("%s-%d", c.Presence.CellID, c.next), LRP: j.lrp, Task: j.task, Attempt: j.attempt,
-			State: executor.Reserved, size: item.Resources, ready: c.Now().Add(cmp.Or(c.ReservedFor, time.Minute)),
-		}
+		k := c.reserve(item)
 		if c.containers == nil {
-			c.containers, c.held = map[string]*Container{}, map[job]*Container{}
+			c.containers, c.held = map[string]*container{}, map[job]*container{}
 		}
-		c.containers[k.Instance], c.held[j] = k, k
+		c.containers[k.GUID], c.held[j] = k, k
 		c.touch(k)
 	}
 	return out, nil
 }
 
-// A job is what a container is for.
-type job struct {
-	lrp     lrp.Key
-	task    string
-	attempt task.Attempt
-}
-
-func jobOf(item *auction.Item) job {
-	if item.Kind == auction.Task {
-		return job{task: item.GUID, attempt: item.Attempt}
+// reserve makes the container for an item.
+func (c *Cell) reserve(item *auction.Item) *container {
+	c.next++
+	guid := ""
+	if c.NewGUID != nil {
+		guid = c.NewGUID()
+	} else {
+		guid = fmt.Sprintf("%s-%d", c.Presence.CellID, c.next)
 	}
-	return job{lrp: item.Key.LRP()}
+	now := c.Now()
+	r := rep.NewReservation(guid, item)
+	return &container{
+		Container: executor.Container{GUID: r.GUID, Tags: r.Tags, Resources: r.Resources, State: executor.Reserved, AllocatedAt: now, Since: now},
+		job:       jobOf(item), number: c.next, ready: now.Add(cmp.Or(c.ReservationExpiry, executor.DefaultReservationExpiry)),
+	}
 }
 
 // touch has a container looked at in the next Step.
-func (c *Cell) touch(k *Container) {
+func (c *Cell) touch(k *container) {
 	if c.dirty == nil {
 		c.dirty = map[string]bool{}
 	}
-	c.dirty[k.Instance] = true
+	c.dirty[k.GUID] = true
 }
 
 // StopLRP implements [auction.CellClient].
@@ -196,7 +204,7 @@ func (c *Cell) StopLRP(_ context.Context, key lrp.Key, instance lrp.InstanceKey)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k := c.containers[instance.InstanceGUID]
-	if k != nil && k.Task == "" && instance.CellID == c.Presence.CellID && k.LRP.ProcessGUID == key.ProcessGUID && k.LRP.Index == key.Index {
+	if k != nil && k.task == "" && instance.CellID == c.Presence.CellID && k.lrp.ProcessGUID == key.ProcessGUID && k.lrp.Index == key.Index {
 		c.end(k, executor.Stopped())
 	}
 	return nil
@@ -206,7 +214,7 @@ func (c *Cell) StopLRP(_ context.Context, key lrp.Key, instance lrp.InstanceKey)
 func (c *Cell) CancelTask(_ context.Context, taskGUID, instanceGUID string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if k := c.containers[instanceGUID]; k != nil && k.Task == taskGUID {
+	if k := c.containers[instanceGUID]; k != nil && k.task == taskGUID {
 		c.drop(k)
 	}
 	return nil
@@ -214,23 +222,55 @@ func (c *Cell) CancelTask(_ context.Context, taskGUID, instanceGUID string) erro
 
 // Inventory implements [auction.InventoryClient].
 func (c *Cell) Inventory(context.Context) (auction.Inventory, error) {
-	i := auction.Inventory{CellID: c.Presence.CellID, Containers: []string{}}
-	for _, k := range c.Containers() {
-		i.Containers = append(i.Containers, k.Instance)
-	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := auction.Inventory{CellID: c.Presence.CellID, Containers: slices.AppendSeq([]string{}, maps.Keys(c.containers))}
 	slices.Sort(i.Containers)
 	return i, nil
 }
 
-// Containers lists copies of the cell's containers, oldest first.
-func (c *Cell) Containers() []Container {
+// Evacuate implements [rep.API]. The next Poll hands over what the cell has.
+func (c *Cell) Evacuate(context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var list []Container
-	for _, k := range c.list() {
-		list = append(list, *k)
+	if !c.evacuates() {
+		c.evacuating = c.Now()
 	}
-	return list
+	return nil
+}
+
+// Evacuation implements [rep.API]. The evacuation has no deadline, and the cell
+// does not say what it waits for.
+func (c *Cell) Evacuation(context.Context) (rep.EvacuationStatus, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := len(c.containers)
+	return rep.EvacuationStatus{Evacuating: c.evacuates(), BeganAt: c.evacuating, Containers: n, Done: c.evacuates() && n == 0}, nil
+}
+
+// Return ends an evacuation: the cell takes work again.
+func (c *Cell) Return() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.evacuating = time.Time{}
+}
+
+// Containers implements [rep.API].
+func (c *Cell) Containers(context.Context) ([]executor.Container, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list := make([]executor.Container, 0, len(c.containers))
+	for _, guid := range slices.Sorted(maps.Keys(c.containers)) {
+		list = append(list, c.containers[guid].Container)
+	}
+	return list, nil
+}
+
+// Logs implements [rep.API]: the containers write nothing.
+func (c *Cell) Logs(_ context.Context, r rep.LogRequest) iter.Seq2[rep.LogChunk, error] {
+	return func(yield func(rep.LogChunk, error) bool) {
+		yield(rep.LogChunk{}, fmt.Errorf("container %s of a model cell writes no logs: %w", r.ContainerGUID, storage.ErrNotFound))
+	}
 }
 
 // Crash makes the RUNNING instance at an index fail. It reports whether the cell
@@ -239,7 +279,7 @@ func (c *Cell) Crash(processGUID string, index int, reason string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, k := range c.list() {
-		if k.LRP.ProcessGUID == processGUID && k.LRP.Index == index && k.State == executor.Running {
+		if k.lrp.ProcessGUID == processGUID && k.lrp.Index == index && k.State == executor.Running {
 			return c.end(k, executor.Failed(reason))
 		}
 	}
@@ -255,20 +295,31 @@ func (c *Cell) End(instanceGUID string, r executor.RunResult) bool {
 	return k != nil && c.end(k, r)
 }
 
-func (c *Cell) end(k *Container, r executor.RunResult) bool {
+func (c *Cell) end(k *container, r executor.RunResult) bool {
 	if k.State == executor.Completed {
 		return false
 	}
-	k.State, k.Result = executor.Completed, r
+	c.enter(k, executor.Completed)
+	k.RunResult = r
 	c.touch(k)
 	return true
 }
+
+// enter brings a container to a state.
+func (c *Cell) enter(k *container, s executor.State) { k.State, k.Since = s, c.Now() }
 
 // Begun is how often the work of a container has begun, also of one that is gone.
 func (c *Cell) Begun(instanceGUID string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.begun[instanceGUID]
+}
+
+// TaskBegun is how often the work of a task has begun here, in all its attempts.
+func (c *Cell) TaskBegun(taskGUID string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.tasks[taskGUID]
 }
 
 // Lose forgets all containers, as a cell does that was switched off.
@@ -286,17 +337,17 @@ func (c *Cell) Step(ctx context.Context) {
 }
 
 // due is the containers that have changed, or do now.
-func (c *Cell) due() []*Container {
+func (c *Cell) due() []*container {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.Now()
-	var list []*Container
+	var list []*container
 	for _, k := range c.list() {
-		waits := k.State != executor.Completed && (k.State != executor.Running || k.Task != "")
-		if c.dirty[k.Instance] || waits && !now.Before(k.ready) {
+		waits := k.State != executor.Completed && (k.State != executor.Running || k.task != "")
+		if c.dirty[k.GUID] || waits && !now.Before(k.ready) {
 			list = append(list, k)
 		}
-		delete(c.dirty, k.Instance)
+		delete(c.dirty, k.GUID)
 	}
 	return list
 }
@@ -313,21 +364,21 @@ func (c *Cell) Poll(ctx context.Context) {
 	id := []string{c.Presence.CellID}
 	for r, err := range c.BBS.ActualLRPs(ctx, storage.ActualLRPFilter{CellIDs: id}) {
 		if err == nil && !c.has(r.InstanceGUID) {
-			c.settle(ctx, &Container{Instance: r.InstanceGUID, LRP: r.Key})
+			c.settle(ctx, &container{Container: executor.Container{GUID: r.InstanceGUID}, job: job{lrp: r.Key}})
 		}
 	}
 	for t, err := range c.BBS.Tasks(ctx, storage.TaskFilter{CellIDs: id, States: []task.State{task.Running}}) {
 		if err == nil && !c.has(t.InstanceGUID) {
-			c.settle(ctx, &Container{Instance: t.InstanceGUID, Task: t.GUID})
+			c.settle(ctx, &container{Container: executor.Container{GUID: t.InstanceGUID}, job: job{task: t.GUID}})
 		}
 	}
 }
 
 // look returns a container as it is now, and whether the cell has it.
-func (c *Cell) look(k *Container) (now Container, held bool) {
+func (c *Cell) look(k *container) (now container, held bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return *k, c.containers[k.Instance] == k
+	return *k, c.containers[k.GUID] == k
 }
 
 func (c *Cell) has(instance string) bool {
@@ -338,13 +389,13 @@ func (c *Cell) has(instance string) bool {
 
 // settle decides about a container until nothing changes any more. A container
 // that the cell does not have stands for a record without one.
-func (c *Cell) settle(ctx context.Context, k *Container) {
+func (c *Cell) settle(ctx context.Context, k *container) {
 	for range 5 {
 		before, _ := c.look(k)
 		c.goOn(k)
 		var row rep.Row
 		var err error
-		if k.Task != "" {
+		if k.task != "" {
 			row, err = c.taskRow(ctx, k)
 		} else {
 			row, err = c.lrpRow(ctx, k)
@@ -364,69 +415,69 @@ func (c *Cell) settle(ctx context.Context, k *Container) {
 }
 
 // goOn lets time do its work on a container.
-func (c *Cell) goOn(k *Container) {
+func (c *Cell) goOn(k *container) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.containers[k.Instance] == nil || c.Now().Before(k.ready) {
+	if c.containers[k.GUID] == nil || c.Now().Before(k.ready) {
 		return
 	}
 	switch {
 	case k.State == executor.Reserved:
-		k.State = executor.Completed
-		k.Result = executor.Expired()
-	case k.State == executor.Created && k.Task == "":
-		k.State = executor.Running
-	case k.State == executor.Running && k.Task != "":
-		k.State = executor.Completed
+		c.enter(k, executor.Completed)
+		k.RunResult = executor.Expired()
+	case k.State == executor.Created && k.task == "":
+		c.enter(k, executor.Running)
+	case k.State == executor.Running && k.task != "":
+		c.enter(k, executor.Completed)
 	}
 }
 
-func (c *Cell) lrpRow(ctx context.Context, k *Container) (rep.Row, error) {
-	slot, err := c.BBS.Slot(ctx, k.LRP.ProcessGUID, k.LRP.Index)
+func (c *Cell) lrpRow(ctx context.Context, k *container) (rep.Row, error) {
+	slot, err := c.BBS.Slot(ctx, k.lrp.ProcessGUID, k.lrp.Index)
 	if err != nil {
 		return rep.Row{}, err
 	}
-	container := rep.NoContainer
+	situation := rep.NoContainer
 	if now, held := c.look(k); held {
-		if container, err = rep.SituateContainer(now.State, now.Result); err != nil {
+		if situation, err = rep.SituateContainer(now.State, now.RunResult); err != nil {
 			return rep.Row{}, err
 		}
 	}
-	if c.Evacuating {
-		return c.evacuationRow(slot, k, container), nil
+	record := rep.SituateLRP(slot, c.me(k), k.lrp.DefinitionID)
+	c.mu.Lock()
+	evacuates := c.evacuates()
+	c.mu.Unlock()
+	if evacuates {
+		return rep.DecideEvacuation(situation, record), nil
 	}
-	return rep.DecideLRP(container, rep.SituateLRP(slot, c.me(k), k.LRP.DefinitionID)), nil
+	return rep.DecideLRP(situation, record), nil
 }
 
-func (c *Cell) evacuationRow(slot lrp.Slot, k *Container, container rep.ContainerSituation) rep.Row {
-	return rep.DecideEvacuation(container, rep.SituateLRP(slot, c.me(k), k.LRP.DefinitionID))
-}
-
-func (c *Cell) taskRow(ctx context.Context, k *Container) (rep.Row, error) {
-	t, err := c.BBS.Task(ctx, k.Task)
+func (c *Cell) taskRow(ctx context.Context, k *container) (rep.Row, error) {
+	t, err := c.BBS.Task(ctx, k.task)
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return rep.Row{}, err
 	}
-	container := rep.TaskContainerNone
+	situation := rep.TaskContainerNone
 	now, held := c.look(k)
 	if held {
-		if container, err = rep.SituateTaskContainer(now.State, now.Result); err != nil {
+		if situation, err = rep.SituateTaskContainer(now.State, now.RunResult); err != nil {
 			return rep.Row{}, err
 		}
 	}
-	record := rep.SituateTask(t, c.Presence.CellID, k.Instance)
-	if now.asked && container == rep.TaskContainerReserved && record == rep.TaskRunningAlpha {
+	record := rep.SituateTask(t, c.Presence.CellID, k.GUID)
+	if now.asked && situation == rep.TaskContainerReserved && record == rep.TaskRunningAlpha {
 		return rep.TaskStartedUnheard(), nil
 	}
-	return rep.DecideTask(container, record), nil
+	return rep.DecideTask(situation, record), nil
 }
 
-func (c *Cell) me(k *Container) lrp.InstanceKey {
-	return lrp.InstanceKey{InstanceGUID: k.Instance, CellID: c.Presence.CellID}
+func (c *Cell) me(k *container) lrp.InstanceKey {
+	return lrp.InstanceKey{InstanceGUID: k.GUID, CellID: c.Presence.CellID}
 }
 
 // take takes one step of a row. It reports whether to go on with the next.
-func (c *Cell) take(ctx context.Context, k *Container, step rep.Step) bool {
+func (c *Cell) take(ctx context.Context, k *container, step rep.Step) bool {
 	if step != rep.ClaimLRP && step != rep.StartLRP { // which state a fact, however often
 		c.mu.Lock()
 		c.calls++
@@ -448,10 +499,10 @@ func (c *Cell) take(ctx context.Context, k *Container, step rep.Step) bool {
 // reports are the steps that say that a container has ended or is gone.
 var reports = []rep.Step{rep.CrashLRP, rep.RemoveLRP, rep.RemoveEvacuatingLRP, rep.CompleteTask, rep.FailTask, rep.RejectTask}
 
-func (c *Cell) call(ctx context.Context, k *Container, step rep.Step) (goOn bool, err error) {
+func (c *Cell) call(ctx context.Context, k *container, step rep.Step) (goOn bool, err error) {
 	now, _ := c.look(k)
-	result := now.Result
-	b, guid, index, me, id := c.BBS, k.LRP.ProcessGUID, k.LRP.Index, c.me(k), k.LRP.DefinitionID
+	result := now.RunResult
+	b, guid, index, me, id := c.BBS, k.lrp.ProcessGUID, k.lrp.Index, c.me(k), k.lrp.DefinitionID
 	net := lrp.NetInfo{Address: c.Presence.Address}
 	if c.Silent && slices.Contains(reports, step) {
 		return true, nil
@@ -460,9 +511,9 @@ func (c *Cell) call(ctx context.Context, k *Container, step rep.Step) (goOn bool
 	case rep.ClaimLRP:
 		err = b.ClaimLRP(ctx, guid, index, lrp.Claim{DefinitionID: id, Instance: me})
 	case rep.StartLRP:
-		err = b.StartLRP(ctx, guid, index, lrp.Start{DefinitionID: id, Domain: k.LRP.Domain, Instance: me, NetInfo: net, Zone: c.Presence.Zone})
+		err = b.StartLRP(ctx, guid, index, lrp.Start{DefinitionID: id, Domain: k.lrp.Domain, Instance: me, NetInfo: net, Zone: c.Presence.Zone})
 	case rep.CrashLRP:
-		err = b.CrashLRP(ctx, guid, index, lrp.Crash{DefinitionID: id, Domain: k.LRP.Domain, Instance: me, Reason: result.FailureReason})
+		err = b.CrashLRP(ctx, guid, index, lrp.Crash{DefinitionID: id, Domain: k.lrp.Domain, Instance: me, Reason: result.FailureReason})
 	case rep.RemoveLRP:
 		err = b.RemoveLRP(ctx, guid, index, lrp.Remove{DefinitionID: id, Instance: me})
 	case rep.RemoveEvacuatingLRP:
@@ -481,13 +532,13 @@ func (c *Cell) call(ctx context.Context, k *Container, step rep.Step) (goOn bool
 		c.mu.Lock()
 		k.asked = true
 		c.mu.Unlock()
-		return b.StartTask(ctx, k.Task, task.Start{CellID: me.CellID, InstanceGUID: me.InstanceGUID, Attempt: k.Attempt})
+		return b.StartTask(ctx, k.task, task.Start{CellID: me.CellID, InstanceGUID: me.InstanceGUID, Attempt: k.attempt})
 	case rep.CompleteTask:
-		err = b.CompleteTask(ctx, k.Task, task.Complete{CellID: me.CellID, InstanceGUID: me.InstanceGUID, Attempt: k.Attempt, Failed: result.Failed, FailureReason: result.FailureReason})
+		err = b.CompleteTask(ctx, k.task, task.Complete{CellID: me.CellID, InstanceGUID: me.InstanceGUID, Attempt: k.attempt, Failed: result.Failed, FailureReason: result.FailureReason})
 	case rep.FailTask:
-		err = b.CompleteTask(ctx, k.Task, task.Complete{CellID: me.CellID, InstanceGUID: me.InstanceGUID, Attempt: k.Attempt, Failed: true, FailureReason: task.ReasonContainerMissing})
+		err = b.CompleteTask(ctx, k.task, task.Complete{CellID: me.CellID, InstanceGUID: me.InstanceGUID, Attempt: k.attempt, Failed: true, FailureReason: task.ReasonContainerMissing})
 	case rep.RejectTask:
-		err = b.RejectStartedTask(ctx, k.Task, task.Reject{CellID: me.CellID, InstanceGUID: me.InstanceGUID, Attempt: k.Attempt, Reason: result.FailureReason})
+		err = b.RejectStartedTask(ctx, k.task, task.Reject{CellID: me.CellID, InstanceGUID: me.InstanceGUID, Attempt: k.attempt, Reason: result.FailureReason})
 	case rep.RunContainer:
 		c.run(k)
 	case rep.DeleteContainer, rep.DeleteContainerUnlessKept:
@@ -497,34 +548,33 @@ func (c *Cell) call(ctx context.Context, k *Container, step rep.Step) (goOn bool
 }
 
 // run begins the work of a container.
-func (c *Cell) run(k *Container) {
+func (c *Cell) run(k *container) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.begun == nil {
-		c.begun = map[string]int{}
+		c.begun, c.tasks = map[string]int{}, map[string]int{}
 	}
-	c.begun[k.Instance]++
-	if k.Task == "" {
-		k.State, k.ready = executor.Created, c.Now().Add(c.StartsIn)
+	c.begun[k.GUID]++
+	if k.task == "" {
+		c.enter(k, executor.Created)
+		k.ready = c.Now().Add(c.StartsIn)
 		return
 	}
-	k.State, k.ready = executor.Running, c.Now().Add(c.TaskTakes)
-	if c.Ran == nil {
-		c.Ran = map[string]int{}
-	}
-	c.Ran[fmt.Sprintf("%s@%d", k.Task, k.Attempt.Epoch)]++
+	c.tasks[k.task]++
+	c.enter(k, executor.Running)
+	k.ready = c.Now().Add(c.TaskTakes)
 }
 
-func (c *Cell) remove(k *Container) {
+func (c *Cell) remove(k *container) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.drop(k)
 }
 
 // drop forgets a container. It is called with the lock.
-func (c *Cell) drop(k *Container) {
-	delete(c.containers, k.Instance)
-	if j := (job{k.LRP, k.Task, k.Attempt}); c.held[j] == k {
-		delete(c.held, j)
+func (c *Cell) drop(k *container) {
+	delete(c.containers, k.GUID)
+	if c.held[k.job] == k {
+		delete(c.held, k.job)
 	}
 }

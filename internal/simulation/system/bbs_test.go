@@ -389,7 +389,7 @@ func TestOneIndexIsReadWithoutItsProcess(t *testing.T) {
 	s := newSystem(t, 2, nil)
 	s.must(s.BBS.Desire(s.ctx, desired("web", 3)))
 	s.step()
-	s.cells[0].Evacuating = true
+	s.must(s.cells[0].Evacuate(s.ctx))
 	s.cells[0].Poll(s.ctx)
 	listless := s.plane("plane-2", func(o *diego.Options) { o.Store = listlessStore{s.store} })
 	read := func(list iter.Seq2[lrp.ActualLRP, error]) (got []string) {
@@ -421,7 +421,7 @@ func TestARecordThatCannotBeDecodedHidesNoOtherAtItsIndex(t *testing.T) {
 	s.must(s.BBS.Desire(s.ctx, desired("web", 1)))
 	s.step()
 	for _, c := range s.cells {
-		c.Evacuating = true
+		s.must(c.Evacuate(s.ctx))
 		c.Poll(s.ctx)
 	}
 	if !s.store.Corrupt(storage.RecordKey{Kind: storage.ActualLRPRecord, GUID: "web", Index: 0, DefinitionID: "web"}) {
@@ -446,7 +446,7 @@ func TestAnEvacuatingCellKeepsItsInstancesUntilTheyAreReplaced(t *testing.T) {
 			l.UpdateStrategy = strategy
 			s.must(s.BBS.Desire(s.ctx, l))
 			s.step()
-			s.cells[0].Evacuating = true
+			s.must(s.cells[0].Evacuate(s.ctx))
 			least := 2
 			for range 6 {
 				s.cells[0].Poll(s.ctx)

@@ -75,7 +75,7 @@ func newBenchSystem(b *testing.B, store storage.Store, now func() time.Time, con
 	}
 	s.fleet.ReportTo(s.BBS)
 	for _, c := range s.fleet {
-		c.Now, c.ReservedFor = now, time.Hour
+		c.Now, c.ReservationExpiry = now, time.Hour
 		a, err := bbs.NewAnnouncer(bbs.AnnouncerOptions{Store: store, Presence: c.Presence, Owner: "bench", TTL: time.Hour})
 		if err != nil {
 			b.Fatal(err)

@@ -225,8 +225,8 @@ func TestControlPlanesAuctioneersAndCellsMayBeProcessesOfTheirOwn(t *testing.T) 
 	d.step()
 	d.step()
 	for _, c := range d.cells {
-		if n := len(c.Containers()); n > 0 {
-			t.Errorf("%s has %d containers", c.Presence.CellID, n)
+		if list, err := c.Containers(d.ctx); len(list) > 0 {
+			t.Errorf("%s has %d containers, %v", c.Presence.CellID, len(list), err)
 		}
 	}
 	plan, err := d.plans.Plan(d.ctx, auction.Item{Key: auction.Key{GUID: "more", DefinitionID: "v1"}, RootFS: "preloaded:linux"})

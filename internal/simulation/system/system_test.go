@@ -141,7 +141,9 @@ func (s *system) instances() (list []string) {
 // containers counts those of all cells.
 func (s *system) containers() (n int) {
 	for _, c := range s.cells {
-		n += len(c.Containers())
+		list, err := c.Containers(s.ctx)
+		s.must(err)
+		n += len(list)
 	}
 	return n
 }
