@@ -277,13 +277,12 @@ func NewCellWatch(store storage.Reader, changed func()) *CellWatch {
 // Tick reads which cells are present, and returns which have come and gone
 // since the Tick before.
 func (w *CellWatch) Tick(ctx context.Context) (came, gone []string, err error) {
-	list, err := presences(ctx, w.store)
-	if err != nil {
-		return nil, nil, err
-	}
-	now := make([]string, 0, len(list))
-	for i := range list {
-		now = append(now, list[i].CellID)
+	var now []string
+	for lease, err := range w.store.Leases(ctx, storage.CellLease) {
+		if err != nil {
+			return nil, nil, err
+		}
+		now = append(now, lease.Name)
 	}
 	w.mu.Lock()
 	before, first := w.seen, !w.ever

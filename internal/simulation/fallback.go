@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +17,7 @@ import (
 type moment struct {
 	fallBack func()
 	seen     storage.Cursor
-	records  map[recordKey]lrp.ActualLRP
+	records  map[recordKey]*lrp.ActualLRP
 	crashes  map[string]int
 }
 
@@ -83,15 +84,25 @@ func (w *World) follow(ctx context.Context, s *subscriber) error {
 
 // shown makes sure that nobody ever sees two events under one number.
 func (w *World) shown(e *storage.Event) error {
-	data, err := storage.EncodeEvent(e)
+	before := w.numbers[e.Sequence]
+	if before == nil {
+		w.numbers[e.Sequence] = e
+		return nil
+	}
+	if *before == *e { // it is the same event, not only an equal one
+		return nil
+	}
+	was, err := storage.EncodeEvent(before)
 	if err != nil {
 		return err
 	}
-	text := e.At.String() + string(data)
-	if before, known := w.numbers[e.Sequence]; known && before != text {
-		return checkLog.violated("event %d is %q and was %q", e.Sequence, text, before)
+	is, err := storage.EncodeEvent(e)
+	if err != nil {
+		return err
 	}
-	w.numbers[e.Sequence] = text
+	if !before.At.Equal(e.At) || !bytes.Equal(was, is) {
+		return checkLog.violated("event %d is %s %s and was %s %s", e.Sequence, e.At, is, before.At, was)
+	}
 	return nil
 }
 

@@ -59,13 +59,14 @@ func workOf(c *executor.Container) string {
 // A model is a Cell in a world.
 type model struct {
 	*memcell.Cell
-	world *World
-	run   int
+	world     *World
+	run       int
+	announcer *bbs.Announcer // of this run, once there is one
 }
 
 func (m *model) presence() bbs.CellPresence { return m.Presence }
 func (m *model) poll(ctx context.Context)   { m.Poll(ctx) }
-func (m *model) lose()                      { m.Lose(); m.run++ }
+func (m *model) lose()                      { m.Lose(); m.run++; m.announcer = nil }
 func (m *model) mend()                      {}
 func (m *model) evacuates() bool            { s, _ := m.Evacuation(context.Background()); return s.Evacuating }
 func (m *model) hush()                      { m.Silent = !m.Silent }
@@ -95,10 +96,15 @@ func (m *model) crash(pick int) {
 
 func (m *model) step(ctx context.Context, present bool) {
 	if present {
-		a, err := bbs.NewAnnouncer(bbs.AnnouncerOptions{Store: m.world.Store, Presence: m.Presence, Owner: owner(m.Presence, m.run)})
-		if err == nil {
-			_ = a.Tick(ctx) // a cell that was switched on again waits for its old lease to end
+		if m.announcer == nil {
+			a, err := bbs.NewAnnouncer(bbs.AnnouncerOptions{Store: m.world.Store, Presence: m.Presence, Owner: owner(m.Presence, m.run)})
+			if err != nil {
+				m.world.object(err)
+				return
+			}
+			m.announcer = a
 		}
+		_ = m.announcer.Tick(ctx) // a cell that was switched on again waits for its old lease to end
 	}
 	m.Step(ctx)
 }

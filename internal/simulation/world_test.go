@@ -3,10 +3,17 @@ package simulation_test
 import (
 	"flag"
 	"fmt"
+	"os"
+	"runtime/debug"
 	"testing"
 
 	"github.com/diegosdk/diego/internal/simulation"
 )
+
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(simulation.GCPercent)
+	os.Exit(m.Run())
+}
 
 var (
 	oneSeed = flag.Uint64("simulation.seed", 0, "run this seed only")

@@ -74,16 +74,15 @@ func (n *node[K, V]) own(o *owner) *node[K, V] {
 	if n.owner == o {
 		return n
 	}
-	c := &node[K, V]{owner: o, keys: make([]K, len(n.keys), maxKeys+1)}
-	copy(c.keys, n.keys)
-	if n.children != nil {
-		c.children = make([]*node[K, V], len(n.children), maxKeys+1)
-		copy(c.children, n.children)
-	} else {
-		c.values = make([]V, len(n.values), maxKeys+1)
-		copy(c.values, n.values)
+	return &node[K, V]{owner: o, keys: copied(n.keys), values: copied(n.values), children: copied(n.children)}
+}
+
+// copied returns a copy with room for one more; nil stays nil.
+func copied[T any](s []T) []T {
+	if s == nil {
+		return nil
 	}
-	return c
+	return append(make([]T, 0, len(s)+1), s...)
 }
 
 // put adds k or replaces its value, and returns the value it had before.

@@ -15,6 +15,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"github.com/diegosdk/diego/internal/simulation"
@@ -27,6 +28,7 @@ func main() {
 	only := flag.String("scenario", "", "play this scenario only")
 	cells := flag.String("cells", "", "play on these cells only: models or reps")
 	flag.Parse()
+	debug.SetGCPercent(simulation.GCPercent)
 
 	began := time.Now()
 	said := began
