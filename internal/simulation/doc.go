@@ -1,5 +1,5 @@
 // Package simulation runs a whole Diego in one goroutine and in virtual time:
-// a control plane over a store in memory, and cells. These are real ones, of a
+// control planes over a store in memory or on SQLite, and cells. These are real ones, of a
 // rep, a manager and a scripted backend, or the models of package memcell.
 //
 // A [World] puts them together and lets things go wrong between them, drawn

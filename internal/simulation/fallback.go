@@ -15,15 +15,17 @@ import (
 
 // A moment is what the world was like, as far as the store and its checkers go.
 type moment struct {
-	fallBack func()
+	fallBack func(context.Context) error
 	seen     storage.Cursor
 	records  map[recordKey]*lrp.ActualLRP
 	crashes  map[string]int
 }
 
 // Save notes the moment to which FallBack puts the store back.
-func (w *World) Save() {
-	w.saved = &moment{w.Store.Save(), w.seen, maps.Clone(w.records), maps.Clone(w.crashes)}
+func (w *World) Save() error {
+	fallBack, err := w.medium.save()
+	w.saved = &moment{fallBack, w.seen, maps.Clone(w.records), maps.Clone(w.crashes)}
+	return err
 }
 
 // FallBack puts the store back to the moment of the last Save, while planes,
@@ -34,13 +36,12 @@ func (w *World) FallBack(ctx context.Context) error {
 	if m == nil {
 		return nil
 	}
-	m.fallBack()
 	w.Fallen++
 	w.ledger.closed = true
 	w.seen, w.records, w.crashes = m.seen, maps.Clone(m.records), maps.Clone(m.crashes)
 	w.epoch = 0                                     // a leader that was replaced in what is lost is none that was replaced
 	w.ranBefore, w.fell = w.counts(), w.Clock.Now() // what is lost is done again
-	return w.Store.Restored(ctx)
+	return m.fallBack(ctx)
 }
 
 // A subscriber follows the log by way of any plane, at its own pace.

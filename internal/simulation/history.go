@@ -17,6 +17,9 @@ type History struct {
 	// Real makes the cells reps over managers over scripted backends, in place of
 	// models.
 	Real bool
+	// SQLite keeps the records in a file that each process opens for itself, in place
+	// of one store in memory for all.
+	SQLite bool
 	// Cells is how many there are (default 4).
 	Cells int
 	// Only are the faults that may strike; nil means all that are drawn.
@@ -24,6 +27,12 @@ type History struct {
 	// Skip are steps that do not take place: no time passes, and nobody acts. A
 	// fault in one of them does not strike.
 	Skip []int
+}
+
+// Drawn is the history of a seed in which nothing is left out. Every twelfth seed
+// has its records on SQLite.
+func Drawn(seed uint64, real bool) History {
+	return History{Seed: seed, Real: real, SQLite: seed%12 == 0}
 }
 
 // A Point is where a fault may strike: the n-th place of a kind within a step,

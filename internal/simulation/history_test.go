@@ -51,3 +51,24 @@ func TestASkippedStepAndAFaultThatIsLeftOutDoNotTakePlace(t *testing.T) {
 		t.Errorf("%v strike, want %v", played.Struck, want)
 	}
 }
+
+// The rules cannot tell one store from another, so neither can a story.
+func TestAHistoryIsTheSameOnBothStores(t *testing.T) {
+	for _, name := range []string{"anything", "fall-back"} {
+		var stories [2][]string
+		for i, sqlite := range []bool{false, true} {
+			h := History{Seed: 2, Real: true, SQLite: sqlite}
+			if _, err := scenario(t, name).Play(context.Background(), h, func(line string) { stories[i] = append(stories[i], line) }); err != nil {
+				t.Fatalf("%s on SQLite %t: %v", name, sqlite, err)
+			}
+		}
+		for i, line := range stories[0] {
+			if i >= len(stories[1]) || stories[1][i] != line {
+				t.Fatalf("%s: line %d is %q in memory, and on SQLite %q", name, i+1, line, stories[1][i:min(i+1, len(stories[1]))])
+			}
+		}
+		if len(stories[0]) < 1000 {
+			t.Errorf("%s: the story has %d lines", name, len(stories[0]))
+		}
+	}
+}

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -66,6 +67,7 @@ func (s Scenario) Play(ctx context.Context, h History, tell func(line string)) (
 		return p, err
 	}
 	w.tell = tell
+	defer func() { err = errors.Join(err, w.Close()) }()
 	began := w.Clock.Now()
 	if err = w.Steps(ctx, settled); err == nil {
 		err = s.play(ctx, w)
@@ -247,7 +249,9 @@ func fallsBack(ctx context.Context, w *World) error {
 	for step := range 240 {
 		w.Mischief(ctx)
 		if step%12 == 0 { // the moment to which it falls back is up to 84 s ago, or was before
-			w.Save()
+			if err := w.Save(); err != nil {
+				return err
+			}
 		}
 		if step%28 == 27 {
 			if err := w.FallBack(ctx); err != nil {

@@ -21,7 +21,6 @@ import (
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/rep/memcell"
 	"github.com/diegosdk/diego/storage"
-	"github.com/diegosdk/diego/storage/memstore"
 	"github.com/diegosdk/diego/task"
 )
 
@@ -38,12 +37,13 @@ const (
 // A World is a whole Diego in which things go wrong, all drawn from one seed.
 type World struct {
 	Clock  *memcell.Clock
-	Store  *memstore.Store
+	Store  storage.Store
 	Planes []*diego.ControlPlane
 	// Plans is how many plans of convergence were checked that were not made
 	// from everything, and Actions is how many actions were in them.
 	Plans, Actions int
 	cells          []machine
+	medium         *medium
 
 	random  *chance
 	tell    func(line string) // gets the story, if it is not nil
@@ -136,7 +136,7 @@ type recordKey struct {
 
 // A flakyStore is a plane's way to the store.
 type flakyStore struct {
-	storage.Store
+	*access
 	world *World
 	name  string // the plane's
 	// now is the plane's clock, which stands still while it is paused.
@@ -286,14 +286,20 @@ func (w *World) leads(plane int) bool {
 
 // NewWorld makes a world of some cells and two control planes. The cells are
 // models or, if real, reps over managers over scripted backends. Everything
-// works until Faults says otherwise.
+// works until Faults says otherwise. The caller closes it.
 func NewWorld(h History) (*World, error) {
 	w := &World{
 		Clock: memcell.NewClock(), random: newChance(h), posted: map[string]int{},
 		numbers: map[storage.Cursor]*storage.Event{}, attempts: map[string]attempt{}, epochs: map[storage.Fence]bool{},
 		records: map[recordKey]*lrp.ActualLRP{}, crashes: map[string]int{}, gone: map[string]time.Time{},
 	}
-	w.Store = memstore.New(&memstore.Options{Now: w.Clock.Now})
+	var err error
+	if w.medium, err = newMedium(w, h.SQLite); err != nil {
+		return nil, err
+	}
+	if w.Store, err = w.medium.open(); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
 	w.net = &network{world: w}
 	w.ledger, w.said, w.acting = newLedger(w), map[string]auction.CellState{}, none
 	w.draw(rand.New(rand.NewPCG(h.Seed, 2)))
@@ -305,7 +311,7 @@ func NewWorld(h History) (*World, error) {
 		if h.Real {
 			h, err := newHost(w, c.Presence, l)
 			if err != nil {
-				return nil, err
+				return nil, errors.Join(err, w.Close())
 			}
 			w.cells = append(w.cells, h)
 			continue
@@ -317,15 +323,22 @@ func NewWorld(h History) (*World, error) {
 	w.pause = make([]int, planes)
 	w.recalls = h.Seed%2 == 0
 	for i := range planes {
-		s := &flakyStore{Store: w.Store, world: w, name: planeName(i)}
+		a, err := w.medium.open()
+		if err != nil {
+			return nil, errors.Join(err, w.Close())
+		}
+		s := &flakyStore{access: a, world: w, name: planeName(i)}
 		w.storage = append(w.storage, s)
 		w.Planes = append(w.Planes, nil)
 		if err := w.boot(i); err != nil {
-			return nil, err
+			return nil, errors.Join(err, w.Close())
 		}
 	}
 	return w, nil
 }
+
+// Close ends the world.
+func (w *World) Close() error { return w.medium.done() }
 
 // boot starts the process of a control plane, which knows nothing of what the
 // one before it knew.
@@ -482,7 +495,7 @@ func (w *World) mischief(ctx context.Context) {
 		i := w.random.IntN(len(w.Planes))
 		w.tells("fault: %s is started anew", planeName(i))
 		w.storage[i].paused, w.pause[i] = nil, 0
-		w.object(w.boot(i))
+		w.object(errors.Join(w.medium.reopen(w.storage[i].access), w.boot(i)))
 	case 0: // a cell cannot be reached for a while
 		w.cutOff(i, 0, 1+w.random.IntN(30))
 	case 1: // a cell is switched off and on again

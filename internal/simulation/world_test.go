@@ -38,7 +38,7 @@ func TestWhateverGoesWrongDiegoComesToRunWhatIsDesired(t *testing.T) {
 					if *story {
 						tell = func(line string) { fmt.Println(line) }
 					}
-					if _, err := s.Play(t.Context(), simulation.History{Seed: seed, Real: cells == "reps"}, tell); err != nil {
+					if _, err := s.Play(t.Context(), simulation.Drawn(seed, cells == "reps"), tell); err != nil {
 						t.Errorf("%v\n%s\nrepeat with: go test ./internal/simulation -run '/%s/%s/' -simulation.seed=%d", err, s.Says, s.Name, cells, seed)
 					}
 				})

@@ -65,6 +65,11 @@ type Options struct {
 	// BusyTimeout is how long SQLite waits for other processes in one
 	// statement (default 5 s).
 	BusyTimeout time.Duration
+	// Now replaces the clock of a SQLite database, which is the machine's, for tests
+	// and simulations in virtual time. Every process with the database needs the
+	// same clock. It is called from several goroutines. [Open] refuses it for a
+	// server and New for any database, because their clock is the one that counts.
+	Now func() time.Time
 	// Logger gets a line for each file of a SQLite database that Open has made
 	// private, or could not (default none).
 	Logger *slog.Logger
@@ -79,6 +84,8 @@ var ErrSeveralNodes = dialect.ErrSeveralNodes
 
 // DefaultRetryFor is the default of Options.RetryFor.
 const DefaultRetryFor = 15 * time.Second
+
+var errNow = errors.New("sqlstore: Options.Now is for SQLite files that Open opens; leave it nil for a server or a database of your own, whose clock is the one that counts")
 
 const (
 	defaultPrefix   = "diego_"
@@ -203,6 +210,9 @@ func parse(dsn string) (open func(context.Context, Options) (*Store, error), err
 // server opens a store on a server, with the connectors that connect makes.
 func server[C driver.Connector](d *dialect.Dialect, connect func(dialect.Access) (C, error)) func(context.Context, Options) (*Store, error) {
 	return func(ctx context.Context, opts Options) (*Store, error) {
+		if opts.Now != nil {
+			return nil, errNow
+		}
 		var p pools
 		for a, db := range map[dialect.Access]**sql.DB{dialect.Reads: &p.read, dialect.Commits: &p.write, dialect.Leases: &p.lease, dialect.Migrates: &p.schema} {
 			connector, err := connect(a)
@@ -271,6 +281,9 @@ func New(db *sql.DB, d Dialect, o *Options) (*Store, error) {
 	opts, err := o.withDefaults()
 	if err != nil {
 		return nil, err
+	}
+	if opts.Now != nil {
+		return nil, errNow
 	}
 	f := d.fragments()
 	if f == nil {
@@ -358,7 +371,7 @@ func openMemory(ctx context.Context, opts Options) (*Store, error) {
 // is called when the store is closed.
 func openFile(ctx context.Context, file dialect.SQLiteFile, opts Options, after func() error) (*Store, error) {
 	dialect.KeepPrivate(file.Path, file.Mode, opts.Logger)
-	writer, reader := file.Connectors(opts.BusyTimeout, opts.FullSync)
+	writer, reader := file.Connectors(opts.BusyTimeout, opts.FullSync, opts.Now)
 	write, read := sql.OpenDB(writer), sql.OpenDB(reader)
 	write.SetMaxOpenConns(1)
 	read.SetMaxOpenConns(max(4, runtime.GOMAXPROCS(0), opts.MaxConns))

@@ -76,6 +76,11 @@ var ErrClosed = errors.New("sqlstore: the store is closed")
 const readers = 2
 
 func build(ctx context.Context, d *dialect.Dialect, p pools, opts Options, closeAll func() error) (*Store, error) {
+	if opts.Now != nil {
+		own := *d
+		own.Clock = dialect.SQLiteNow
+		d = &own
+	}
 	if opts.clock != "" {
 		own := *d
 		own.Clock = fmt.Sprintf(opts.clock, d.Clock)

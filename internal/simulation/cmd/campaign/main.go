@@ -47,7 +47,7 @@ func main() {
 				if *only != "" && *only != s.Name || *cells != "" && *cells != kind {
 					continue
 				}
-				played, err := s.Play(context.Background(), simulation.History{Seed: seed, Real: kind == "reps"}, nil)
+				played, err := s.Play(context.Background(), simulation.Drawn(seed, kind == "reps"), nil)
 				simulated += played.Simulated
 				histories++
 				if err != nil {

@@ -96,24 +96,35 @@ func (f *SQLiteFile) dsn(busy time.Duration, fullSync bool) string {
 }
 
 // Connectors make the connection that writes and those that read. The parameters
-// are those of dsn.
-func (f *SQLiteFile) Connectors(busy time.Duration, fullSync bool) (write, read driver.Connector) {
+// are those of dsn. now, unless it is nil, is the clock of [SQLiteNow].
+func (f *SQLiteFile) Connectors(busy time.Duration, fullSync bool, now func() time.Time) (write, read driver.Connector) {
 	dsn := f.dsn(busy, fullSync)
 	// What a reader has cached is of no use after the next commit.
-	return &sqliteConnector{dsn + "&_cache_size=-65536", sqliteWrites}, &sqliteConnector{dsn + "&_cache_size=-16384&_query_only=1", nil}
+	return &sqliteConnector{dsn + "&_cache_size=-65536", sqliteWrites, now}, &sqliteConnector{dsn + "&_cache_size=-16384&_query_only=1", nil, now}
 }
+
+// SQLiteNow is the Clock of a database whose connections have a clock of their
+// own.
+const SQLiteNow = "diego_now()"
 
 // A sqliteConnector makes connections with settings that the driver has no
 // parameters for.
 type sqliteConnector struct {
 	dsn      string
 	settings []string
+	now      func() time.Time
 }
 
 func (c *sqliteConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	conn, err := c.Driver().Open(c.dsn)
 	if err != nil {
 		return nil, err
+	}
+	if c.now != nil {
+		clock := func() int64 { return c.now().UnixNano() }
+		if err := conn.(*sqlite3.SQLiteConn).RegisterFunc(strings.TrimSuffix(SQLiteNow, "()"), clock, false); err != nil {
+			return nil, errors.Join(err, conn.Close())
+		}
 	}
 	for _, statement := range c.settings {
 		if _, err := conn.(driver.ExecerContext).ExecContext(ctx, statement, nil); err != nil {
