@@ -120,12 +120,6 @@ func (c *sqliteConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.now != nil {
-		clock := func() int64 { return c.now().UnixNano() }
-		if err := conn.(*sqlite3.SQLiteConn).RegisterFunc(strings.TrimSuffix(SQLiteNow, "()"), clock, false); err != nil {
-			return nil, errors.Join(err, conn.Close())
-		}
-	}
 	for _, statement := range c.settings {
 		if _, err := conn.(driver.ExecerContext).ExecContext(ctx, statement, nil); err != nil {
 			return nil, errors.Join(err, conn.Close())
@@ -134,7 +128,14 @@ func (c *sqliteConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	return conn, nil
 }
 
-func (c *sqliteConnector) Driver() driver.Driver { return new(sqlite3.SQLiteDriver) }
+func (c *sqliteConnector) Driver() driver.Driver {
+	if c.now == nil {
+		return new(sqlite3.SQLiteDriver)
+	}
+	return &sqlite3.SQLiteDriver{ConnectHook: func(conn *sqlite3.SQLiteConn) error {
+		return conn.RegisterFunc(strings.TrimSuffix(SQLiteNow, "()"), func() int64 { return c.now().UnixNano() }, false)
+	}}
+}
 
 // onConflict is the upsert of SQLite and PostgreSQL.
 func onConflict(key, rest []string) string {
