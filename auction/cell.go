@@ -26,6 +26,9 @@ type CellState struct {
 	// OptionalPlacementTags.
 	PlacementTags         []string `json:"placement_tags,omitempty"`
 	OptionalPlacementTags []string `json:"optional_placement_tags,omitempty"`
+	// RefusedFields are fields of definitions that the cell cannot honour, such
+	// as "egress_rules"; see executor.Demand. It gets no work that has them.
+	RefusedFields []string `json:"refused_fields,omitempty"`
 	// LRPs and Tasks are on the cell, from the reservation on. Tasks are listed by
 	// their GUIDs.
 	LRPs  []lrp.Key `json:"lrps,omitempty"`
@@ -100,7 +103,7 @@ func checkSize(v *executor.Validator, field string, n, max int64, limit string) 
 }
 
 // offers returns why the cell cannot take an item that asks for w, or "". It
-// tries the three stages in this order and names the first that fails.
+// tries the four stages in this order and names the first that fails.
 func (c *CellState) offers(w *wants) CellReason {
 	switch {
 	case !c.providesRootFS(w.rootFS):
@@ -109,6 +112,8 @@ func (c *CellState) offers(w *wants) CellReason {
 		return NoVolumeDriver
 	case !c.acceptsTags(w.tags):
 		return OtherPlacementTags
+	case slices.ContainsFunc(w.fields, func(f string) bool { return slices.Contains(c.RefusedFields, f) }):
+		return RefusesField
 	}
 	return ""
 }

@@ -296,7 +296,7 @@ func (f *fleet) classify(offers []offer) {
 // appendOffering appends what decides whether the cell may run work that has
 // room there. sorted is scratch space for sorting.
 func (c *CellState) appendOffering(key []byte, sorted []string) ([]byte, []string) {
-	for _, set := range [...][]string{c.RootFSProviders, c.VolumeDrivers, c.PlacementTags, c.OptionalPlacementTags} {
+	for _, set := range [...][]string{c.RootFSProviders, c.VolumeDrivers, c.PlacementTags, c.OptionalPlacementTags, c.RefusedFields} {
 		if !slices.IsSorted(set) {
 			sorted = append(sorted[:0], set...)
 			slices.Sort(sorted)

@@ -96,6 +96,10 @@ type Item struct {
 	RootFS        string   `json:"rootfs,omitempty"`
 	VolumeDrivers []string `json:"volume_drivers,omitempty"`
 	PlacementTags []string `json:"placement_tags,omitempty"`
+	// Fields are fields of the definition that some cells cannot honour; see
+	// executor.DemandedFields. The cell must not refuse any of them. They are for
+	// placement alone, so a Runner leaves them out of what it hands to the cell.
+	Fields []string `json:"fields,omitempty"`
 	// Attempt is a task's attempt, for the cell that gets it. Of two items for one
 	// task the later attempt counts.
 	Attempt task.Attempt `json:"attempt,omitzero"`
@@ -121,6 +125,7 @@ func NewLRP(d *lrp.Deployment, key lrp.Key, queuedAt time.Time) (Item, error) {
 		RootFS:        definition.RootFS,
 		VolumeDrivers: definition.VolumeDrivers(),
 		PlacementTags: definition.PlacementTags,
+		Fields:        executor.DemandedFields(&definition.RunInfo, d.ImageUsername != ""),
 		QueuedAt:      queuedAt,
 	}, nil
 }
@@ -133,6 +138,7 @@ func NewTask(t *task.Task, queuedAt time.Time) Item {
 		RootFS:        t.RootFS,
 		VolumeDrivers: t.VolumeDrivers(),
 		PlacementTags: t.PlacementTags,
+		Fields:        executor.DemandedFields(&t.RunInfo, t.ImageUsername != ""),
 		Attempt:       t.Attempt(),
 		QueuedAt:      queuedAt,
 	}
@@ -198,6 +204,7 @@ func compareWithinOwner(a, b *Item) int {
 		strings.Compare(a.RootFS, b.RootFS),
 		slices.Compare(a.VolumeDrivers, b.VolumeDrivers),
 		slices.Compare(a.PlacementTags, b.PlacementTags),
+		slices.Compare(a.Fields, b.Fields),
 		a.QueuedAt.Compare(b.QueuedAt),
 	)
 }

@@ -159,10 +159,10 @@ func oracleOrder(work []auction.Item) []*auction.Item {
 		for _, name := range names {
 			extra = append(extra, fmt.Sprintf("%020d", uint64(math.MaxInt64-i.Extra[name])))
 		}
-		return fmt.Sprintf("%v %020d %020d %020d %020d %020d %v %02d %s\x00%s\x00%s\x00%020d", itemError(i) != nil,
+		return fmt.Sprintf("%v %020d %020d %020d %020d %020d %v %02d %s\x00%s\x00%s\x00%s\x00%020d", itemError(i) != nil,
 			math.MaxInt64-i.Attempt.Epoch, math.MaxInt64-i.Attempt.Rejections,
 			uint64(math.MaxInt64-i.MemoryMB), uint64(math.MaxInt64-i.DiskMB), uint64(math.MaxInt64-i.MaxPIDs),
-			extra, len(i.Extra), i.RootFS, strings.Join(i.VolumeDrivers, "\x01"), strings.Join(i.PlacementTags, "\x01"), i.QueuedAt.UnixNano())
+			extra, len(i.Extra), i.RootFS, strings.Join(i.VolumeDrivers, "\x01"), strings.Join(i.PlacementTags, "\x01"), strings.Join(i.Fields, "\x01"), i.QueuedAt.UnixNano())
 	}
 	best := map[auction.Key]*auction.Item{}
 	for n := range work {
@@ -334,6 +334,11 @@ func (o *oracleRun) compatible(c *oracleCell, item *auction.Item) auction.CellRe
 			return "with other placement tags"
 		}
 	}
+	for _, field := range item.Fields {
+		if slices.Contains(c.state.RefusedFields, field) {
+			return "refusing fields of the definition"
+		}
+	}
 	for _, f := range o.policy.Filters {
 		if r := f(item, &c.state); r != "" {
 			return r
@@ -481,6 +486,7 @@ func (o *oracleRun) explain(item *auction.Item) (lrp.PlacementError, *auction.Ex
 	order := []auction.CellReason{
 		"invalid", "evacuating", "unhealthy",
 		"without the root file system", "without the volume drivers", "with other placement tags",
+		"refusing fields of the definition",
 	}
 	var own []auction.CellReason
 	last := []auction.CellReason{"short of memory", "short of disk", "short of containers", "short of PIDs"}
@@ -510,6 +516,8 @@ func (o *oracleRun) explain(item *auction.Item) (lrp.PlacementError, *auction.Ex
 		err.Detail = fmt.Sprintf("volume drivers %q wanted: %s", item.VolumeDrivers, err.Detail)
 	case "with other placement tags":
 		err.Detail = fmt.Sprintf("placement tags %q wanted: %s", item.PlacementTags, err.Detail)
+	case "refusing fields of the definition":
+		err.Detail = fmt.Sprintf("fields %q wanted: %s", item.Fields, err.Detail)
 	}
 	return err, e
 }

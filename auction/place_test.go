@@ -92,6 +92,9 @@ func problem(c chooser, maxCells, maxItems int) ([]auction.CellState, []auction.
 			if c.oneIn(3) {
 				cell.PlacementTags = some(c, "gpu", "dmz")
 			}
+			if c.oneIn(3) {
+				cell.RefusedFields = some(c, "privileged", "egress_rules")
+			}
 			cell.OptionalPlacementTags = some(c, "gpu", "fast")
 		}
 		for range c(4) {
@@ -148,6 +151,9 @@ func problem(c chooser, maxCells, maxItems int) ([]auction.CellState, []auction.
 			}
 			if c.oneIn(3) {
 				item.PlacementTags = some(c, "gpu", "dmz", "fast", "gpu")
+			}
+			if c.oneIn(3) {
+				item.Fields = some(c, "privileged", "egress_rules", "cpu_weight")
 			}
 		}
 		if absurd && c.oneIn(8) {

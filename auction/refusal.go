@@ -24,6 +24,7 @@ const (
 	OtherRootFS        CellReason = "without the root file system"
 	NoVolumeDriver     CellReason = "without the volume drivers"
 	OtherPlacementTags CellReason = "with other placement tags"
+	RefusesField       CellReason = "refusing fields of the definition"
 	LacksMemory        CellReason = "short of memory"
 	LacksDisk          CellReason = "short of disk"
 	LacksContainers    CellReason = "short of containers"
@@ -40,7 +41,7 @@ const shortOf = "short of "
 // those of further resources last.
 var stages = [...][]CellReason{
 	{Silent, Failing, Invalid, Evacuating, Unhealthy, Settling},
-	{OtherRootFS, NoVolumeDriver, OtherPlacementTags},
+	{OtherRootFS, NoVolumeDriver, OtherPlacementTags, RefusesField},
 	{LacksMemory, LacksDisk, LacksContainers, LacksPIDs},
 }
 

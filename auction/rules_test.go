@@ -213,6 +213,9 @@ func TestARefusalCountsTheCellsByReasonAndNamesTheNearest(t *testing.T) {
 	nfs.VolumeDrivers = []string{"nfs"}
 	windows := instance("web", 0, 50)
 	windows.RootFS = "preloaded:windows"
+	walled := instance("web", 0, 50)
+	walled.Fields = []string{"cpu_weight", "egress_rules"}
+	plain := with(roomy("plain", "z"), func(c *auction.CellState) { c.RefusedFields = []string{"network", "egress_rules"} })
 	pids := instance("web", 0, 50)
 	pids.MaxPIDs = 100
 	full := func(id string, memory, disk, containers int64) auction.CellState {
@@ -233,6 +236,10 @@ func TestARefusalCountsTheCellsByReasonAndNamesTheNearest(t *testing.T) {
 	}{
 		{"no cell answered", nil, gpu, "no cell answered"},
 		{"every cell is out", out, gpu, "found no compatible cells: of 3 cells 1 invalid, 1 evacuating, 1 unhealthy"},
+		{
+			"a field that the cells refuse", []auction.CellState{plain, out[0]}, walled,
+			`found no compatible cells: fields ["cpu_weight" "egress_rules"] wanted: of 2 cells 1 evacuating, 1 refusing fields of the definition`,
+		},
 		{
 			"another root file system", []auction.CellState{roomy("a", "z"), out[0]}, windows,
 			"found no compatible cells: root file system preloaded:windows wanted: of 2 cells 1 evacuating, 1 without the root file system",
@@ -557,9 +564,9 @@ func TestAnEmptyListOfPreferredZonesIsNoRule(t *testing.T) {
 
 func TestItemsAreMadeFromDeploymentsAndTasks(t *testing.T) {
 	at := time.Unix(5, 0)
-	info := executor.RunInfo{RootFS: "preloaded:linux", VolumeMounts: []executor.VolumeMount{{Driver: "smb"}, {Driver: "nfs"}, {Driver: "smb"}}}
+	info := executor.RunInfo{RootFS: "preloaded:linux", Privileged: true, VolumeMounts: []executor.VolumeMount{{Driver: "smb"}, {Driver: "nfs"}, {Driver: "smb"}}}
 	size := executor.Resources{MemoryMB: 1, DiskMB: 2, MaxPIDs: 3}
-	d := &lrp.Deployment{ProcessGUID: "web", Definitions: map[string]lrp.Definition{
+	d := &lrp.Deployment{ProcessGUID: "web", Settings: lrp.Settings{ImageUsername: "u", ImagePassword: "p"}, Definitions: map[string]lrp.Definition{
 		"d1": {},
 		"d2": {Resources: size, RunInfo: info, PlacementTags: []string{"gpu"}},
 	}}
@@ -571,6 +578,7 @@ func TestItemsAreMadeFromDeploymentsAndTasks(t *testing.T) {
 	want := auction.Item{
 		Key:       auction.Key{Kind: auction.LRP, GUID: "web", Domain: "apps", Index: 4, DefinitionID: "d2"},
 		Resources: size, RootFS: "preloaded:linux", VolumeDrivers: []string{"nfs", "smb"}, PlacementTags: []string{"gpu"}, QueuedAt: at,
+		Fields: []string{"privileged", "image_username"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -584,7 +592,7 @@ func TestItemsAreMadeFromDeploymentsAndTasks(t *testing.T) {
 		t.Errorf("got %v for an unknown definition", err)
 	}
 
-	tk := &task.Task{GUID: "t", Domain: "apps", RejectionCount: 2, Definition: task.Definition{Resources: size, RunInfo: info, PlacementTags: []string{"gpu"}}}
+	tk := &task.Task{GUID: "t", Domain: "apps", RejectionCount: 2, Definition: task.Definition{Resources: size, RunInfo: info, PlacementTags: []string{"gpu"}, ImageUsername: "u", ImagePassword: "p"}}
 	tk.ModificationTag.Epoch = 7
 	want.Key = auction.Key{Kind: auction.Task, GUID: "t", Domain: "apps"}
 	want.Attempt = task.Attempt{Epoch: 7, Rejections: 2}

@@ -531,7 +531,9 @@ func (r *Runner) perform(ctx context.Context, parties map[string]party, placed [
 		id := ids[i]
 		w := Work{CellID: id, Items: make([]Item, 0, len(byCell[id]))}
 		for _, p := range byCell[id] {
-			w.Items = append(w.Items, *p.Item)
+			item := *p.Item
+			item.Fields = nil // only placement reads them, and cells of 0.1 refuse members that they do not know
+			w.Items = append(w.Items, item)
 		}
 		p := parties[id]
 		rejections[i], errs[i] = deadline.Call(ctx, p.line, r.o.PerformTimeout, func(ctx context.Context) ([]Rejection, error) {

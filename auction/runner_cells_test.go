@@ -322,3 +322,36 @@ func TestWithAConcurrencyOfOneEveryCallIsInTheCallersGoroutine(t *testing.T) {
 		}
 	})
 }
+
+func TestACellThatRefusesAFieldIsPassedOverAndTheFieldsStayWithTheAuctioneer(t *testing.T) {
+	h := newHouse(t, auction.RunnerOptions{}, "plain", "real")
+	h.cells[0].state = func(context.Context) (auction.CellState, error) {
+		s := exampleCell("plain", "z1")
+		s.RefusedFields = []string{"egress_rules"}
+		return s, nil
+	}
+	var got []auction.Item
+	h.cells[1].perform = func(_ context.Context, w auction.Work) ([]auction.Rejection, error) {
+		got = append(got, w.Items...)
+		return nil, nil
+	}
+	var items []auction.Item
+	for i := range 4 {
+		item := instance("web", i, 50)
+		item.Fields = []string{"egress_rules"}
+		items = append(items, item)
+	}
+	h.Request(items...)
+	h.round(t)
+	if len(h.cells[0].got) > 0 || len(got) != len(items) {
+		t.Errorf("the cell that refuses the field got %d items, the other %d of %d", len(h.cells[0].got), len(got), len(items))
+	}
+	for _, item := range got {
+		if item.Fields != nil {
+			t.Errorf("the cell was sent the fields %q", item.Fields)
+		}
+	}
+	if items[0].Fields == nil {
+		t.Error("the caller's item has lost its fields")
+	}
+}

@@ -13,6 +13,7 @@ import (
 type wants struct {
 	rootFS        string
 	drivers, tags []string
+	fields        []string
 	amounts       executor.Amounts
 	// extra is the same as amounts.
 	extra *bundle
@@ -41,19 +42,20 @@ type zoneClasses struct {
 const maxRefused = 64
 
 func plainWants(i *Item) wants {
-	return wants{rootFS: i.RootFS, drivers: i.VolumeDrivers, tags: i.PlacementTags}
+	return wants{rootFS: i.RootFS, drivers: i.VolumeDrivers, tags: i.PlacementTags, fields: i.Fields}
 }
 
 // of reports whether w are the item's wants.
 func (w *wants) of(i *Item) bool {
-	return w.rootFS == i.RootFS && slices.Equal(w.drivers, i.VolumeDrivers) && slices.Equal(w.tags, i.PlacementTags) &&
+	return w.rootFS == i.RootFS && slices.Equal(w.drivers, i.VolumeDrivers) && slices.Equal(w.tags, i.PlacementTags) && slices.Equal(w.fields, i.Fields) &&
 		(len(w.amounts)+len(i.Extra) == 0 || maps.Equal(w.amounts, i.Extra))
 }
 
 func (w *wants) appendKey(key []byte) []byte {
 	key = appendText(key, w.rootFS)
 	key = appendTexts(key, w.drivers)
-	return appendTexts(key, w.tags)
+	key = appendTexts(key, w.tags)
+	return appendTexts(key, w.fields)
 }
 
 // appendAmounts leaves out amounts of 0, which are as good as none.
@@ -155,6 +157,8 @@ func (w *wants) text(r CellReason) string {
 		return fmt.Sprintf("root file system %s", w.rootFS)
 	case NoVolumeDriver:
 		return fmt.Sprintf("volume drivers %q", w.drivers)
+	case RefusesField:
+		return fmt.Sprintf("fields %q", w.fields)
 	}
 	return fmt.Sprintf("placement tags %q", w.tags)
 }

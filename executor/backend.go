@@ -127,8 +127,15 @@ type ContainerSpec struct {
 	// Ports are the container ports to make reachable from outside the host.
 	Ports       []uint16
 	EgressRules []EgressRule
-	// NetworkProperties are for the host's network plug-in.
+	// NetworkProperties are for the host's network plug-in. A backend that has
+	// one lists FeatureNetworkProperties.
 	NetworkProperties map[string]string
+	// ImageUsername and ImagePassword are for the registry that holds RootFS. A
+	// backend that uses them lists FeatureImageCredentials.
+	ImageUsername, ImagePassword string
+	// CertificateProperties are for a backend that issues certificates to its
+	// containers and lists FeatureIdentity.
+	CertificateProperties *CertificateConfig
 	// Mounts are made in this order.
 	Mounts []Mount
 	// Files are written before anything runs.
@@ -312,6 +319,11 @@ const (
 	FeatureReadOnlyMounts  FeatureName = "read-only mounts"
 	FeatureSeccomp         FeatureName = "system call filter"
 	FeaturePrivileged      FeatureName = "privileged containers"
+	// The features below are for backends of other modules; those of this module
+	// do not have them.
+	FeatureNetworkProperties FeatureName = "network properties"
+	FeatureIdentity          FeatureName = "instance identity"
+	FeatureImageCredentials  FeatureName = "image credentials"
 )
 
 // What a BackendError wraps.

@@ -24,6 +24,9 @@ type Work struct {
 	RunInfo
 	// Tags are added to those of the reservation.
 	Tags map[string]string
+	// ImageUsername and ImagePassword are for the registry that holds RootFS.
+	// They are not part of the Container, so nobody reads them from the cell.
+	ImageUsername, ImagePassword string
 	// Grace is the time between TERM and KILL; 0 means the cell's default.
 	Grace time.Duration
 }

@@ -53,16 +53,18 @@ type RunInfo struct {
 	// LegacyDownloadUser is the user for downloads that name none.
 	LegacyDownloadUser string `json:"legacy_download_user,omitempty"`
 	// TrustedSystemCertificatesPath is where the cell's trusted CAs appear.
-	TrustedSystemCertificatesPath string             `json:"trusted_system_certificates_path,omitempty"`
-	VolumeMounts                  []VolumeMount      `json:"volume_mounts,omitempty"`
-	VolumeMountedFiles            []File             `json:"volume_mounted_files,omitempty"`
-	ImageLayers                   []ImageLayer       `json:"image_layers,omitempty"`
-	Network                       *Network           `json:"network,omitempty"`
-	CertificateProperties         *CertificateConfig `json:"certificate_properties,omitempty"`
-	LogRateLimit                  *LogRateLimit      `json:"log_rate_limit,omitempty"`
-	LogSource                     string             `json:"log_source,omitempty"`
-	LogGUID                       string             `json:"log_guid,omitempty"`
-	MetricsGUID                   string             `json:"metrics_guid,omitempty"`
+	TrustedSystemCertificatesPath string        `json:"trusted_system_certificates_path,omitempty"`
+	VolumeMounts                  []VolumeMount `json:"volume_mounts,omitempty"`
+	VolumeMountedFiles            []File        `json:"volume_mounted_files,omitempty"`
+	ImageLayers                   []ImageLayer  `json:"image_layers,omitempty"`
+	// Network and CertificateProperties are for cells of other modules: a cell
+	// of this one refuses work that has them. See Demands.
+	Network               *Network           `json:"network,omitempty"`
+	CertificateProperties *CertificateConfig `json:"certificate_properties,omitempty"`
+	LogRateLimit          *LogRateLimit      `json:"log_rate_limit,omitempty"`
+	LogSource             string             `json:"log_source,omitempty"`
+	LogGUID               string             `json:"log_guid,omitempty"`
+	MetricsGUID           string             `json:"metrics_guid,omitempty"`
 }
 
 // Validate checks every part. A fault in one part does not hide the faults of
@@ -179,12 +181,14 @@ func (d CachedDependency) Validate(v *Validator) {
 	d.Checksum.Validate(v.In("checksum"))
 }
 
-// A Network holds properties for the cell's network plug-in.
+// A Network holds properties for the cell's network plug-in. A cell whose
+// backend has none refuses work with properties.
 type Network struct {
 	Properties map[string]string `json:"properties,omitempty"`
 }
 
-// A CertificateConfig shapes the container's identity certificate.
+// A CertificateConfig shapes the container's identity certificate. A cell that
+// issues none refuses work that has it.
 type CertificateConfig struct {
 	OrganizationalUnit []string `json:"organizational_unit,omitempty"`
 }

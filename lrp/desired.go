@@ -23,7 +23,9 @@ type Settings struct {
 	// Annotation is free text of at most 10 KiB.
 	Annotation string               `json:"annotation,omitempty"`
 	MetricTags map[string]MetricTag `json:"metric_tags,omitempty"`
-	// ImageUsername and ImagePassword are set together or not at all.
+	// ImageUsername and ImagePassword are set together or not at all. They are
+	// for cells of other modules that log in to a registry; the cells of this one
+	// refuse work that has them. See executor.Demands.
 	ImageUsername string `json:"image_username,omitempty"`
 	ImagePassword string `json:"image_password,omitempty"`
 }

@@ -20,7 +20,8 @@ func (r *Rep) State(context.Context) (auction.CellState, error) {
 		ID: r.o.CellID, Zone: r.o.Zone, Index: r.o.Index,
 		RootFSProviders: r.o.RootFSProviders, VolumeDrivers: r.o.VolumeDrivers,
 		PlacementTags: r.o.PlacementTags, OptionalPlacementTags: r.o.OptionalPlacementTags,
-		Total: r.o.Executor.Total(), Remaining: r.o.Executor.Remaining(),
+		RefusedFields: r.o.RefusedFields,
+		Total:         r.o.Executor.Total(), Remaining: r.o.Executor.Remaining(),
 		Evacuating: evacuating, Unhealthy: unhealthy, Settling: settling,
 	}
 	for _, h := range r.holdings() {

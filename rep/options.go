@@ -106,6 +106,9 @@ type Options struct {
 	// may place here; see auction.CellState.
 	RootFSProviders, VolumeDrivers       []string
 	PlacementTags, OptionalPlacementTags []string
+	// RefusedFields are fields of definitions that the Executor refuses; those of
+	// a manager.Manager come from its method of that name.
+	RefusedFields []string
 	// Index orders the cells of a zone for bin packing.
 	Index int
 

@@ -338,7 +338,7 @@ func (op *operation) run(ctx context.Context) (goOn bool, err error) {
 // work is what the container is to do, or nil if nobody knows any more.
 func (op *operation) work(ctx context.Context) (*executor.Work, error) {
 	if op.isTask() {
-		w := executor.Work{RunInfo: op.task.RunInfo}
+		w := executor.Work{RunInfo: op.task.RunInfo, ImageUsername: op.task.ImageUsername, ImagePassword: op.task.ImagePassword}
 		if op.task.ResultFile != "" {
 			w.Tags = map[string]string{executor.TagResultFile: op.task.ResultFile}
 		}
@@ -357,7 +357,7 @@ func (op *operation) work(ctx context.Context) (*executor.Work, error) {
 	if !ok {
 		return nil, nil
 	}
-	return &executor.Work{RunInfo: definition.RunInfo}, nil
+	return &executor.Work{RunInfo: definition.RunInfo, ImageUsername: d.ImageUsername, ImagePassword: d.ImagePassword}, nil
 }
 
 // instead is the step to take in the place of one that deletes the container of

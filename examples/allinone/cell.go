@@ -109,7 +109,7 @@ func (c *cell) build(ctx context.Context, p cellPlan) error {
 	}
 	if c.Rep, err = rep.New(rep.Options{
 		CellID: p.id, BBS: p.bbs, Executor: c.Manager, Announcer: c.announcer,
-		RootFSProviders: rootFS, VolumeDrivers: drivers, Logger: p.logger,
+		RootFSProviders: rootFS, VolumeDrivers: drivers, RefusedFields: c.Manager.RefusedFields(), Logger: p.logger,
 	}); err != nil {
 		return err
 	}

@@ -444,6 +444,9 @@ func TestWhatTheHostCannotEnforceIsRefused(t *testing.T) {
 		{"without nftables, a network", func(h *facts) { h.network = "none" }, func(*executor.ContainerSpec) {}},
 		{"without nftables, egress rules", func(h *facts) { h.network = "none" }, func(c *executor.ContainerSpec) { c.EgressRules = rules }},
 		{"unless allowed, privileges", func(*facts) {}, func(c *executor.ContainerSpec) { c.Privileged = true }},
+		{"without a network plug-in, its properties", func(*facts) {}, func(c *executor.ContainerSpec) { c.NetworkProperties = map[string]string{"app": "a1"} }},
+		{"without an authority, a certificate", func(*facts) {}, func(c *executor.ContainerSpec) { c.CertificateProperties = &executor.CertificateConfig{} }},
+		{"without a registry, a login", func(*facts) {}, func(c *executor.ContainerSpec) { c.ImageUsername = "u" }},
 		{"an unknown kind of root file system", func(*facts) {}, func(c *executor.ContainerSpec) { c.RootFS = "docker:///x" }},
 	} {
 		before := f.host

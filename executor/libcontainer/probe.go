@@ -139,25 +139,16 @@ func (b *Backend) Probe(context.Context) (executor.Host, error) {
 
 // supported is an error for what this host cannot enforce.
 func (b *Backend) supported(spec executor.ContainerSpec) error {
-	has := executor.Host{Features: b.host.features(b.options)}
-	for _, need := range []struct {
-		asked   bool
-		feature executor.FeatureName
-	}{
-		{true, executor.FeatureRootFS},
-		{spec.Resources.MemoryMB > 0, executor.FeatureMemoryLimit},
-		{spec.Resources.DiskMB > 0, executor.FeatureDiskLimit},
-		{spec.CPUWeight > 0 && spec.CPUWeight != executor.MaxCPUWeight, executor.FeatureCPUWeight},
-		{true, executor.FeaturePIDLimit},
-		{!b.options.HostNetwork, executor.FeatureOwnNetwork},
-		{len(spec.EgressRules) > 0, executor.FeatureEgressRules},
-		{spec.Privileged, executor.FeaturePrivileged},
-	} {
-		if !need.asked || has.Has(need.feature) {
+	has := executor.Host{Isolated: true, Features: b.host.features(b.options)}
+	for _, feature := range []executor.FeatureName{executor.FeatureRootFS, executor.FeaturePIDLimit, executor.FeatureOwnNetwork} {
+		if feature == executor.FeatureOwnNetwork && b.options.HostNetwork || has.Has(feature) {
 			continue
 		}
 		return &executor.BackendError{Kind: executor.ErrUnsupported, GUID: spec.GUID,
-			Detail: string(need.feature) + ": " + missing(has, need.feature)}
+			Detail: string(feature) + ": " + missing(has, feature)}
+	}
+	if err := has.Refuse(&spec); err != nil {
+		return err
 	}
 	if m := spec.Resources.DiskMB; m > 0 && m < rootfs.MinDiskMB {
 		return &executor.BackendError{Kind: executor.ErrUnsupported, GUID: spec.GUID,

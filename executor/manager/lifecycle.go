@@ -53,11 +53,11 @@ func (e *entry) expire() {
 }
 
 // create begins to make the container (INITIALIZING).
-func (e *entry) create() {
+func (e *entry) create(w executor.Work) {
 	m := e.manager
 	e.made = true
 	e.logs = m.newLogs(e.container)
-	p := &preparation{manager: m, container: e.container}
+	p := &preparation{manager: m, container: e.container, work: w}
 	e.creation = m.submit(createPool, JobCreate, e.guid, func(ctx context.Context) func() {
 		endpoint, err := p.create(ctx)
 		return func() {

@@ -72,6 +72,10 @@ func New(ctx context.Context, o Options) (*Manager, error) {
 // Host returns what the backend's host could do when the Manager was made.
 func (m *Manager) Host() executor.Host { return m.host }
 
+// RefusedFields returns the fields that the cell refuses in all work, for
+// rep.Options. See executor.Demand.
+func (m *Manager) RefusedFields() []string { return m.host.RefusedFields() }
+
 // Cleared returns a channel that is closed once the Manager has removed what an
 // earlier daemon left on the host, or has tried to and failed, which is logged
 // and tried again. Until then processes of that daemon may still run.
@@ -174,7 +178,7 @@ func (m *Manager) Initialize(guid string, w Work) error {
 	e.grace = w.Grace
 	orDefault(&e.grace, m.options.Grace)
 	e.set(next)
-	e.create()
+	e.create(w)
 	return nil
 }
 

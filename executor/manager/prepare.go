@@ -18,6 +18,7 @@ var errNoDir = errors.New("transfers need a directory: set Options.Dir of the ma
 type preparation struct {
 	manager   *Manager
 	container executor.Container
+	work      executor.Work
 	// undo takes back what was done, in the order in which it was done. It is
 	// for when the container is gone.
 	undo []func(context.Context) error
@@ -27,7 +28,10 @@ type preparation struct {
 // been done when it fails is undone with the container's deletion.
 func (p *preparation) create(ctx context.Context) (executor.Endpoint, error) {
 	none := executor.Endpoint{}
-	spec := containerSpec(p.container, p.manager.options.DefaultMaxPIDs)
+	spec := containerSpec(p.container, &p.work, p.manager.options.DefaultMaxPIDs)
+	if err := p.manager.host.Refuse(&spec); err != nil {
+		return none, err
+	}
 	const mib = 1 << 20
 	disk := p.container.Resources.DiskMB * mib
 	for _, d := range dependencies(*p.container.RunInfo) {
@@ -84,11 +88,12 @@ func (p *preparation) volume(ctx context.Context, v executor.VolumeMount) (execu
 }
 
 // containerSpec is what the backend has to know of a container.
-func containerSpec(c executor.Container, defaultMaxPIDs int64) executor.ContainerSpec {
-	info := c.RunInfo
+func containerSpec(c executor.Container, w *executor.Work, defaultMaxPIDs int64) executor.ContainerSpec {
+	info := &w.RunInfo
 	spec := executor.ContainerSpec{
 		GUID: c.GUID, RootFS: info.RootFS, Resources: c.Resources, CPUWeight: info.CPUWeight, Privileged: info.Privileged,
 		Ports: info.Ports, EgressRules: info.EgressRules, Files: info.VolumeMountedFiles,
+		ImageUsername: w.ImageUsername, ImagePassword: w.ImagePassword, CertificateProperties: info.CertificateProperties,
 	}
 	orDefault(&spec.Resources.MaxPIDs, defaultMaxPIDs)
 	orDefault(&spec.CPUWeight, executor.MaxCPUWeight)

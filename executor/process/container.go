@@ -41,7 +41,8 @@ type container struct {
 }
 
 // Create implements [executor.ContainerBackend]. It ignores the root file
-// system, limits, egress rules and privileges, none of which Probe promises.
+// system, limits, egress rules and privileges, none of which Probe promises. A
+// manager refuses such work by [executor.Host.Refuse] before it calls Create.
 func (b *Backend) Create(ctx context.Context, spec executor.ContainerSpec) (executor.Endpoint, error) {
 	if !guids.Valid(spec.GUID) {
 		return executor.Endpoint{}, fmt.Errorf("process: %q is no guid", spec.GUID)

@@ -134,7 +134,7 @@ func (c *Cell) make(ctx context.Context, backend *Backend, dir *Dir, api CellBBS
 	if err != nil {
 		return nil, err
 	}
-	providers := c.rootFSProviders()
+	providers := c.rootFSProviders(m.Host())
 	// The containers of the process before are gone with it, or Open has ended
 	// them. So this one follows it at once, under its name.
 	owner, err := dir.Owner()
@@ -153,7 +153,7 @@ func (c *Cell) make(ctx context.Context, backend *Backend, dir *Dir, api CellBBS
 	}
 	o := rep.Options{
 		CellID: c.CellID, BBS: api, Executor: m, Announcer: announcer, AnnounceInterval: c.PresenceTTL / 3, Zone: c.Zone,
-		RootFSProviders: providers, PlacementTags: c.PlacementTags, OptionalPlacementTags: c.OptionalPlacementTags,
+		RootFSProviders: providers, PlacementTags: c.PlacementTags, OptionalPlacementTags: c.OptionalPlacementTags, RefusedFields: m.RefusedFields(),
 		EvacuationTimeout: c.EvacuationTimeout, StopPause: c.StopPause, SyncInterval: c.SyncInterval, Metrics: figures, Logger: log,
 	}
 	if c.StopPause == 0 {
@@ -211,9 +211,12 @@ func (c *Cell) extra() (executor.Amounts, error) {
 }
 
 // rootFSProviders are the root file systems that a cell with these settings can
-// make.
-func (c *Cell) rootFSProviders() []string {
+// make on a host.
+func (c *Cell) rootFSProviders(host executor.Host) []string {
 	list := []string{"host"}
+	if !host.Has(executor.FeatureRootFS) {
+		return list
+	}
 	if len(c.ImageDirs) > 0 {
 		list = append(list, "dir", "tar", "oci")
 	}

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -69,6 +70,24 @@ func openCell(t *testing.T, dir string) (*Backend, error) {
 	t.Helper()
 	_, b, err := sampleCell(dir).Open(t.Context(), unasked{}, "http://127.0.0.1:1", new(httpapi.Prometheus), new(Logging).Logger(io.Discard))
 	return b, err
+}
+
+func TestACellOffersOnlyWhatItsBackendCanMake(t *testing.T) {
+	c := sampleCell(t.TempDir())
+	c.ImageDirs, c.Preloaded = []string{"/images"}, map[string]string{"linux": "oci:///images/linux"}
+	cell, backend, err := c.Open(t.Context(), unasked{}, "http://127.0.0.1:1", new(httpapi.Prometheus), new(Logging).Logger(io.Discard))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer backend.Close()
+	state, err := cell.State(t.Context())
+	if err != nil || !slices.Equal(state.RootFSProviders, []string{"host"}) {
+		t.Errorf("plain processes offer the root file systems %q, %v", state.RootFSProviders, err)
+	}
+	want := []string{"cpu_weight", "privileged", "egress_rules", "network", "certificate_properties", "image_username"}
+	if !slices.Equal(state.RefusedFields, want) {
+		t.Errorf("plain processes refuse %q, want %q", state.RefusedFields, want)
+	}
 }
 
 func TestTheDirectoryOfACellBelongsToOneProcess(t *testing.T) {
