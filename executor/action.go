@@ -52,7 +52,7 @@ type RunAction struct {
 	// User is a user of the container, such as "vcap".
 	User           string         `json:"user"`
 	ResourceLimits ResourceLimits `json:"resource_limits,omitzero"`
-	// LogSource names the process in the logs.
+	// LogSource names the process in the logs; see Action.LogSource.
 	LogSource         string `json:"log_source,omitempty"`
 	SuppressLogOutput bool   `json:"suppress_log_output,omitempty"`
 }
@@ -165,6 +165,16 @@ func (a Action) Kind() Kind {
 	return nodes[0].kind
 }
 
+// LogSource returns the log_source of a, which is also that of the actions within
+// it that name none. It is empty if a names none, or has not exactly one kind.
+func (a Action) LogSource() string {
+	nodes := a.nodes()
+	if len(nodes) != 1 {
+		return ""
+	}
+	return nodes[0].source
+}
+
 // All yields a and every action below it, each before those that it contains.
 // It ends early at an action deeper than MaxActionDepth, which no valid tree
 // has.
@@ -207,6 +217,7 @@ func (a Action) Validate(v *Validator) {
 // A node is one field of an Action that is set.
 type node struct {
 	kind     Kind
+	source   string
 	validate func(*Validator) // of the node's own fields
 	wrapped  *Action          // of an action that wraps one
 	list     []Action         // of an action that holds several
@@ -216,31 +227,31 @@ type node struct {
 func (a Action) nodes() []node {
 	var nodes []node
 	if n := a.Run; n != nil {
-		nodes = append(nodes, node{KindRun, n.Validate, nil, nil})
+		nodes = append(nodes, node{KindRun, n.LogSource, n.Validate, nil, nil})
 	}
 	if n := a.Download; n != nil {
-		nodes = append(nodes, node{KindDownload, n.Validate, nil, nil})
+		nodes = append(nodes, node{KindDownload, n.LogSource, n.Validate, nil, nil})
 	}
 	if n := a.Upload; n != nil {
-		nodes = append(nodes, node{KindUpload, n.Validate, nil, nil})
+		nodes = append(nodes, node{KindUpload, n.LogSource, n.Validate, nil, nil})
 	}
 	if n := a.Timeout; n != nil {
-		nodes = append(nodes, node{KindTimeout, n.Validate, &n.Action, nil})
+		nodes = append(nodes, node{KindTimeout, n.LogSource, n.Validate, &n.Action, nil})
 	}
 	if n := a.Try; n != nil {
-		nodes = append(nodes, node{KindTry, n.Validate, &n.Action, nil})
+		nodes = append(nodes, node{KindTry, n.LogSource, n.Validate, &n.Action, nil})
 	}
 	if n := a.EmitProgress; n != nil {
-		nodes = append(nodes, node{KindEmitProgress, n.Validate, &n.Action, nil})
+		nodes = append(nodes, node{KindEmitProgress, n.LogSource, n.Validate, &n.Action, nil})
 	}
 	if n := a.Parallel; n != nil {
-		nodes = append(nodes, node{KindParallel, n.Validate, nil, n.Actions})
+		nodes = append(nodes, node{KindParallel, n.LogSource, n.Validate, nil, n.Actions})
 	}
 	if n := a.Serial; n != nil {
-		nodes = append(nodes, node{KindSerial, n.Validate, nil, n.Actions})
+		nodes = append(nodes, node{KindSerial, n.LogSource, n.Validate, nil, n.Actions})
 	}
 	if n := a.Codependent; n != nil {
-		nodes = append(nodes, node{KindCodependent, n.Validate, nil, n.Actions})
+		nodes = append(nodes, node{KindCodependent, n.LogSource, n.Validate, nil, n.Actions})
 	}
 	return nodes
 }

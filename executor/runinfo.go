@@ -61,10 +61,14 @@ type RunInfo struct {
 	// of this one refuses work that has them. See Demands.
 	Network               *Network           `json:"network,omitempty"`
 	CertificateProperties *CertificateConfig `json:"certificate_properties,omitempty"`
-	LogRateLimit          *LogRateLimit      `json:"log_rate_limit,omitempty"`
-	LogSource             string             `json:"log_source,omitempty"`
-	LogGUID               string             `json:"log_guid,omitempty"`
-	MetricsGUID           string             `json:"metrics_guid,omitempty"`
+	// LogRateLimit bounds each of stdout and stderr; nil means no limit.
+	LogRateLimit *LogRateLimit `json:"log_rate_limit,omitempty"`
+	// LogSource is the source of output whose action and check name none.
+	// LogGUID says whose output it is. Both are in rep.LogLabels.
+	LogSource string `json:"log_source,omitempty"`
+	LogGUID   string `json:"log_guid,omitempty"`
+	// MetricsGUID is the metric tag source_id; see ResolveMetricTags.
+	MetricsGUID string `json:"metrics_guid,omitempty"`
 }
 
 // Validate checks every part. A fault in one part does not hide the faults of

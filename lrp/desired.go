@@ -21,7 +21,8 @@ type Settings struct {
 	// Routes is at most 128 KiB in all.
 	Routes Routes `json:"routes,omitempty"`
 	// Annotation is free text of at most 10 KiB.
-	Annotation string               `json:"annotation,omitempty"`
+	Annotation string `json:"annotation,omitempty"`
+	// MetricTags label the output of every instance; see rep.LogLabels.
 	MetricTags map[string]MetricTag `json:"metric_tags,omitempty"`
 	// ImageUsername and ImagePassword are set together or not at all. They are
 	// for cells of other modules that log in to a registry; the cells of this one

@@ -56,8 +56,31 @@ type LogRequest struct {
 	Follow bool `json:"follow,omitempty"`
 }
 
+// LogLabels say whose output a piece of a log is, for programs that collect logs.
+// Of a container whose daemon was killed, only InstanceGUID and Stream are known.
+type LogLabels struct {
+	// LogGUID is the definition's log_guid, or else the guid of the process or
+	// task.
+	LogGUID string `json:"log_guid,omitempty"`
+	// Source is the log_source of the action that wrote it: its own, or else that
+	// of the action around it, or else the definition's.
+	Source string `json:"source,omitempty"`
+	// Tags are the metric tags of the process or task when the reading began, with
+	// what is dynamic replaced, and a metrics_guid as source_id. They are left out
+	// if the BBS did not answer.
+	Tags         map[string]string `json:"tags,omitempty"`
+	InstanceGUID string            `json:"instance_guid"`
+	// Index is the instance's; nil for a task.
+	Index *int `json:"index,omitempty"`
+	// Stream is "stdout", "stderr" or "health".
+	Stream string `json:"stream"`
+}
+
 // A LogChunk is a piece of a container's output.
 type LogChunk struct {
+	// Labels say whose output Data is. They are set in the first chunk and
+	// wherever they change; the chunks after it have the same.
+	Labels *LogLabels `json:"labels,omitempty"`
 	// Next is the number of the byte after Data: where to go on.
 	Next int64  `json:"next"`
 	Data []byte `json:"data"`

@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"log/slog"
@@ -52,7 +53,7 @@ func openEnded(o *Options) (*ended, error) {
 			}
 			list = append(list, log)
 		}
-		e.keep(guid, list)
+		e.keep(guid, list, LogOwner{})
 	}
 	e.prune()
 	return e, os.RemoveAll(live)
@@ -88,7 +89,7 @@ func byAge(dir string) ([]string, error) {
 // keep takes the end of the logs of a container, which are closed. One that has
 // written nothing takes no place. What a full disk does not take is lost, with a
 // line of the log: no container stays because of it.
-func (e *ended) keep(guid string, list []*logfile.Log) {
+func (e *ended) keep(guid string, list []*logfile.Log, owner LogOwner) {
 	wrote := func(l *logfile.Log) bool { return l.Size() > 0 }
 	if e.limit == 0 || !slices.ContainsFunc(list, wrote) {
 		return
@@ -99,6 +100,9 @@ func (e *ended) keep(guid string, list []*logfile.Log) {
 		if err == nil {
 			err = l.Keep(dir, e.bytes)
 		}
+	}
+	if text, invalid := json.Marshal(owner); err == nil {
+		err = errors.Join(invalid, os.WriteFile(filepath.Join(dir, ownerFile), text, 0o600))
 	}
 	if err != nil {
 		e.log.Warn("the last output of a container could not be kept", "guid", guid, "error", errors.Join(err, os.RemoveAll(dir)))
@@ -122,17 +126,26 @@ func (e *ended) prune() {
 	}
 }
 
-// read is a stream of a container that is gone, nil if nothing is kept of it.
-func (e *ended) read(guid string, s Stream) *logfile.Log {
+// ownerFile says whose output lies beside it.
+const ownerFile = "owner.json"
+
+// read is a stream of a container that is gone and whose output it is, nil if
+// nothing is kept of it.
+func (e *ended) read(guid string, s Stream) (*logfile.Log, LogOwner) {
 	e.mu.Lock()
 	kept := slices.Contains(e.guids, guid) && slices.Contains(streams[:], s)
 	e.mu.Unlock()
 	if !kept {
-		return nil
+		return nil, LogOwner{}
 	}
-	l, err := logfile.Open(filepath.Join(e.dir, guid), string(s))
+	dir := filepath.Join(e.dir, guid)
+	l, err := logfile.Open(dir, string(s))
 	if err != nil {
-		return nil
+		return nil, LogOwner{}
 	}
-	return l
+	var owner LogOwner
+	if text, err := os.ReadFile(filepath.Join(dir, ownerFile)); err != nil || json.Unmarshal(text, &owner) != nil {
+		owner = LogOwner{} // an earlier release kept no such file
+	}
+	return l, owner
 }

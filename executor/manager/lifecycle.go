@@ -57,7 +57,7 @@ func (e *entry) create(w executor.Work) {
 	m := e.manager
 	e.made = true
 	e.logs = m.newLogs(e.container)
-	p := &preparation{manager: m, container: e.container, work: w}
+	p := &preparation{manager: m, container: e.container, work: w, logs: e.logs}
 	e.creation = m.submit(createPool, JobCreate, e.guid, func(ctx context.Context) func() {
 		endpoint, err := p.create(ctx)
 		return func() {

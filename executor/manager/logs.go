@@ -30,6 +30,7 @@ const (
 // logs are the logs of one container. Nil logs discard everything.
 type logs struct {
 	dir                    string
+	owner                  LogOwner
 	silent                 bool // nothing of the work's output may be kept
 	stdout, stderr, health *logfile.Log
 }
@@ -51,7 +52,7 @@ func (m *Manager) newLogs(c executor.Container) *logs {
 		o.BytesPerSecond = limit.BytesPerSecond
 		silent = limit.BytesPerSecond == 0
 	}
-	return &logs{dir, silent, logfile.New(dir, string(Stdout), o), logfile.New(dir, string(Stderr), o), health}
+	return &logs{dir, ownerOf(c), silent, logfile.New(dir, string(Stdout), o), logfile.New(dir, string(Stderr), o), health}
 }
 
 // remove ends the logs and takes them from disk, but for what to keeps.
@@ -60,13 +61,39 @@ func (l *logs) remove(guid string, to *ended) error {
 	for _, log := range list {
 		log.Close()
 	}
-	to.keep(guid, list)
+	to.keep(guid, list, l.owner)
 	return os.RemoveAll(l.dir)
+}
+
+// A LogOwner says whose output a log is: what the container was for. It is a
+// value that goroutines may share.
+type LogOwner struct {
+	// LogGUID and MetricsGUID are those of the RunInfo.
+	LogGUID     string `json:"log_guid,omitempty"`
+	MetricsGUID string `json:"metrics_guid,omitempty"`
+	// Tags are the container's.
+	Tags map[string]string `json:"tags,omitempty"`
+}
+
+func ownerOf(c executor.Container) LogOwner {
+	return LogOwner{LogGUID: c.RunInfo.LogGUID, MetricsGUID: c.RunInfo.MetricsGUID, Tags: c.Tags}
 }
 
 // A Log reads one stream of a container. It is used by one goroutine at a
 // time.
-type Log struct{ reader *logfile.Reader }
+type Log struct {
+	reader *logfile.Reader
+	owner  LogOwner
+}
+
+// Owner returns whose output it is. It is empty for a container whose daemon was
+// killed.
+func (l *Log) Owner() LogOwner { return l.owner }
+
+// Source returns the log_source of the action that wrote what the last Read
+// returned: its own, or else that of the action around it, or else the RunInfo's.
+// One Read never returns bytes of two sources.
+func (l *Log) Source() string { return l.reader.Source() }
 
 // Read implements io.Reader.
 func (l *Log) Read(p []byte) (int, error) { return l.reader.Read(p) }
@@ -86,38 +113,33 @@ func (l *Log) Close() error { return l.reader.Close() }
 // Options.EndedLogs.
 func (m *Manager) Log(ctx context.Context, guid string, s Stream, from int64, follow bool) (*Log, error) {
 	var log *logfile.Log
+	var owner LogOwner
 	m.mu.Lock()
 	e := m.entries[guid]
 	if e != nil && e.logs != nil {
 		log = map[Stream]*logfile.Log{Stdout: e.logs.stdout, Stderr: e.logs.stderr, Health: e.logs.health}[s]
+		owner = e.logs.owner
 	}
 	m.mu.Unlock()
 	if e == nil && m.ended != nil { // from the disk, for which nobody else waits
-		log = m.ended.read(guid, s)
+		log, owner = m.ended.read(guid, s)
 	}
 	if log == nil {
 		return nil, &GUIDError{guid, ErrNotFound}
 	}
-	return &Log{log.Read(ctx, from, follow)}, nil
+	return &Log{log.Read(ctx, from, follow), owner}, nil
 }
 
-// writers are where a process writes; nil discards.
-func (l *logs) writers(health, suppress bool) (stdout, stderr io.Writer) {
+// writers are where a source writes, such as a process; nil discards.
+func (l *logs) writers(health, suppress bool, source string) (stdout, stderr io.Writer) {
 	switch {
 	case l == nil || suppress:
 		return nil, nil
 	case health:
-		return l.health, l.health
+		w := l.health.From(source)
+		return w, w
 	case l.silent:
 		return nil, nil
 	}
-	return l.stdout, l.stderr
-}
-
-// healthWriter is where the outcome of checks is written, or nil.
-func (l *logs) healthWriter() io.Writer {
-	if l == nil {
-		return nil
-	}
-	return l.health
+	return l.stdout.From(source), l.stderr.From(source)
 }

@@ -19,6 +19,7 @@ type preparation struct {
 	manager   *Manager
 	container executor.Container
 	work      executor.Work
+	logs      *logs
 	// undo takes back what was done, in the order in which it was done. It is
 	// for when the container is gone.
 	undo []func(context.Context) error
@@ -60,6 +61,8 @@ func (p *preparation) dependency(ctx context.Context, d dependency, disk *int64)
 	if p.manager.fetcher == nil {
 		return executor.Mount{}, errNoDir
 	}
+	stdout, _ := p.logs.writers(false, false, d.source)
+	progress(stdout, "Downloading", d.artifact)
 	lease, err := p.manager.fetcher.Directory(ctx, d.request, *disk)
 	if errors.Is(err, archive.ErrTooLarge) && *disk > 0 {
 		return executor.Mount{}, fmt.Errorf("%w (what the container's cached dependencies take together is at most its DiskMB)", err)
@@ -67,6 +70,7 @@ func (p *preparation) dependency(ctx context.Context, d dependency, disk *int64)
 	if err != nil {
 		return executor.Mount{}, err
 	}
+	progress(stdout, "Downloaded", d.artifact)
 	if *disk > 0 {
 		*disk = max(*disk-lease.Size, 1)
 	}
@@ -107,6 +111,8 @@ func containerSpec(c executor.Container, w *executor.Work, defaultMaxPIDs int64)
 // read-only.
 type dependency struct {
 	name, target string
+	artifact     string // its own name, for the log
+	source       string // of what is written to the log
 	request      transfer.Request
 }
 
@@ -114,13 +120,13 @@ type dependency struct {
 func dependencies(info executor.RunInfo) []dependency {
 	var list []dependency
 	for _, d := range info.CachedDependencies {
-		list = append(list, dependency{named(d.Name, d.From), d.To, transfer.Request{
+		list = append(list, dependency{named(d.Name, d.From), d.To, d.Name, named(d.LogSource, info.LogSource), transfer.Request{
 			URL: d.From, CacheKey: d.CacheKey, Algorithm: d.Checksum.Algorithm, Value: d.Checksum.Value,
 		}})
 	}
 	for _, l := range info.ImageLayers {
 		if l.LayerType == executor.LayerShared {
-			list = append(list, dependency{named(l.Name, l.URL), l.DestinationPath, layerRequest(l)})
+			list = append(list, dependency{named(l.Name, l.URL), l.DestinationPath, l.Name, info.LogSource, layerRequest(l)})
 		}
 	}
 	return list
@@ -162,7 +168,7 @@ func layerDownloads(info executor.RunInfo) []download {
 		if l.LayerType == executor.LayerExclusive {
 			r := layerRequest(l)
 			r.CacheKey = "" // nobody else wants it
-			list = append(list, download{request: r, artifact: named(l.Name, "image layer"), to: l.DestinationPath, user: info.LegacyDownloadUser})
+			list = append(list, download{request: r, artifact: l.Name, to: l.DestinationPath, user: info.LegacyDownloadUser})
 		}
 	}
 	return list

@@ -30,7 +30,7 @@ type probe struct {
 // checks or, without such, its monitor action.
 func (b builder) probes(info executor.RunInfo) []*probe {
 	if info.Check != nil && len(info.Check.Checks) > 0 {
-		return b.checks(info.Check.Checks)
+		return b.from(info.Check.LogSource).checks(info.Check.Checks)
 	}
 	if info.Monitor == nil {
 		return nil
@@ -94,10 +94,11 @@ func (p *probe) stop() {
 // check is one declarative check, as a step.
 func (b builder) check(c executor.Check, done func(error)) step {
 	e := b.recipe.entry
+	outcome, _ := b.writers(false)
 	return &jobStep{builder: b, pool: probePool, kind: JobProbe, done: done, work: func(ctx context.Context) error {
 		err := checkOnce(ctx, e.manager.options.Backend, e.guid, c)
 		if err != nil {
-			emit(e.logs.healthWriter(), err.Error())
+			emit(outcome, err.Error())
 		}
 		return err
 	}}

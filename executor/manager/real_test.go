@@ -385,16 +385,16 @@ func TestWhatIsDownloadedRunsAndWhatIsUploadedArrives(t *testing.T) {
 	for i := range 2 {
 		guid := fmt.Sprint("task-", i)
 		h.launch(guid, with(work(serial(
-			executor.Action{Download: &executor.DownloadAction{From: server.URL + "/app.tgz", To: "/app", CacheKey: "app", User: "app"}},
+			executor.Action{Download: &executor.DownloadAction{Artifact: "app", From: server.URL + "/app.tgz", To: "/app", CacheKey: "app", User: "app"}},
 			executor.Action{Run: &executor.RunAction{Path: "/app/run", Dir: "/app", User: "app"}},
-			executor.Action{Upload: &executor.UploadAction{From: "/app/out", To: server.URL + "/out?token=secret", User: "app"}},
+			executor.Action{Upload: &executor.UploadAction{Artifact: "result", From: "/app/out", To: server.URL + "/out?token=secret", User: "app"}},
 		)), func(w *manager.Work) {
 			w.CachedDependencies = []executor.CachedDependency{{Name: "tools", From: server.URL + "/tools.tgz", To: "/tools", CacheKey: "tools"}}
 		}))
 		if c := h.await(guid, executor.Completed); c.RunResult != executor.Succeeded() {
 			t.Fatalf("the result is %+v: %s", c.RunResult, h.log(guid, manager.Stderr))
 		}
-		if got := h.log(guid, manager.Stdout); got != "printf done > out\n" {
+		if got := h.log(guid, manager.Stdout); got != "Downloading tools\nDownloaded tools\nDownloading app\nDownloaded app\nprintf done > out\nUploading result\nUploaded result\n" {
 			t.Errorf("it says %q", got)
 		}
 	}

@@ -41,13 +41,15 @@ func newRecipe(e *entry) *recipe { return &recipe{entry: e} }
 
 func (r *recipe) info() *executor.RunInfo { return r.entry.container.RunInfo }
 
+func (r *recipe) builder() builder { return builder{recipe: r, source: r.info().LogSource} }
+
 // start begins with the setup.
 func (r *recipe) start() {
 	if d := r.info().StartTimeout(); d > 0 {
 		r.startTime = r.entry.manager.after(d, func() { r.startedTooLate(d) })
 	}
 	layers := layerDownloads(*r.info())
-	b := builder{recipe: r}
+	b := r.builder()
 	r.each(len(layers), func(i int, done func(error)) step { return b.download(layers[i], done) }, "image layer", executor.NeverBegan, func() {
 		n := 0
 		if r.info().Setup != nil {
@@ -96,18 +98,20 @@ func (r *recipe) launch(build func(done func(error)) step, ended func(error)) {
 // main begins the work itself.
 func (r *recipe) main() {
 	info := r.info()
-	health := builder{recipe: r, health: true}
+	health := r.builder()
+	health.health = true
 	r.probes = health.probes(*info)
 	if info.Check != nil {
-		r.readiness = health.checks(info.Check.ReadinessChecks)
+		r.readiness = health.from(info.Check.LogSource).checks(info.Check.ReadinessChecks)
 	}
-	action := builder{recipe: r, begin: r.actionBegan}
+	action := r.builder()
+	action.begin = r.actionBegan
 	r.launch(func(done func(error)) step { return action.build(info.Action, done) }, r.actionEnded)
 	for _, s := range info.Sidecars {
 		if r.ending {
 			return
 		}
-		b := builder{recipe: r}
+		b := r.builder()
 		r.launch(func(done func(error)) step { return b.build(s.Action, done) }, r.sidecarEnded)
 	}
 	for _, p := range r.probes {

@@ -26,11 +26,21 @@ var errCancelled = errors.New("cancelled")
 type builder struct {
 	recipe *recipe
 	health bool   // output goes to the log of health
+	source string // of what is written
 	begin  func() // called whenever a process or transfer has begun; may be nil
+}
+
+// from is b for what writes under a source of its own; an empty one is none.
+func (b builder) from(source string) builder {
+	if source != "" {
+		b.source = source
+	}
+	return b
 }
 
 // build returns the step for an action, which has been validated.
 func (b builder) build(a executor.Action, done func(error)) step {
+	b = b.from(a.LogSource())
 	switch {
 	case a.Run != nil:
 		return &runStep{builder: b, action: *a.Run, done: done}
@@ -61,7 +71,7 @@ func (b builder) build(a executor.Action, done func(error)) step {
 }
 
 func (b builder) writers(suppress bool) (stdout, stderr io.Writer) {
-	return b.recipe.entry.logs.writers(b.health, suppress)
+	return b.recipe.entry.logs.writers(b.health, suppress, b.source)
 }
 
 func (b builder) begun() {

@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/diegosdk/diego/executor"
@@ -52,17 +53,20 @@ type download struct {
 func downloadOf(a executor.DownloadAction) download {
 	return download{
 		request:  transfer.Request{URL: a.From, CacheKey: a.CacheKey, Algorithm: a.Checksum.Algorithm, Value: a.Checksum.Value},
-		artifact: named(a.Artifact, "archive"), to: a.To, user: a.User,
+		artifact: a.Artifact, to: a.To, user: a.User,
 	}
 }
 
 func (b builder) download(d download, done func(error)) step {
 	e := b.recipe.entry
 	m := e.manager
+	stdout, _ := b.writers(false)
 	return &jobStep{builder: b, pool: downloadPool, kind: JobDownload, done: done, work: func(ctx context.Context) error {
+		progress(stdout, "Downloading", d.artifact)
 		if err := m.put(ctx, e.guid, d); err != nil {
-			return fmt.Errorf("download of the %s to %s: %w", d.artifact, d.to, err)
+			return fmt.Errorf("download of the %s to %s: %w", named(d.artifact, "archive"), d.to, err)
 		}
+		progress(stdout, "Downloaded", d.artifact)
 		return nil
 	}}
 }
@@ -90,12 +94,22 @@ func (m *Manager) put(ctx context.Context, guid string, d download) error {
 func (b builder) upload(a executor.UploadAction, done func(error)) step {
 	e := b.recipe.entry
 	m := e.manager
+	stdout, _ := b.writers(false)
 	return &jobStep{builder: b, pool: uploadPool, kind: JobUpload, done: done, work: func(ctx context.Context) error {
+		progress(stdout, "Uploading", a.Artifact)
 		if err := m.send(ctx, e.guid, a); err != nil {
 			return fmt.Errorf("upload of %s: %w", a.From, err)
 		}
+		progress(stdout, "Uploaded", a.Artifact)
 		return nil
 	}}
+}
+
+// progress writes how far the transfer of an artifact is, unless it has no name.
+func progress(w io.Writer, what, artifact string) {
+	if artifact != "" {
+		emit(w, what+" "+artifact)
+	}
 }
 
 // send archives what is at a path of a container and sends it.

@@ -118,11 +118,22 @@ func (c Cell) Logs(ctx context.Context, r rep.LogRequest) iter.Seq2[rep.LogChunk
 			return
 		}
 		defer log.Close()
+		owner := log.Owner()
+		labels := c.Rep.LogLabels(ctx, r.ContainerGUID, owner.LogGUID, owner.MetricsGUID, owner.Tags)
+		labels.Stream = string(stream)
 		buffer := make([]byte, logPiece)
-		for {
+		for first := true; ; {
 			n, err := log.Read(buffer)
-			if n > 0 && !yield(rep.LogChunk{Next: log.Offset(), Data: append([]byte(nil), buffer[:n]...)}, nil) {
-				return
+			if n > 0 {
+				chunk := rep.LogChunk{Next: log.Offset(), Data: append([]byte(nil), buffer[:n]...)}
+				if first || labels.Source != log.Source() {
+					first, labels.Source = false, log.Source()
+					now := labels
+					chunk.Labels = &now
+				}
+				if !yield(chunk, nil) {
+					return
+				}
 			}
 			switch {
 			case errors.Is(err, io.EOF):

@@ -8,7 +8,9 @@
 package logfile
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -56,7 +58,18 @@ type Log struct {
 	tokens   float64
 	filled   time.Time
 	dropping bool
+	marks    []mark // where the source changes, ascending; at most maxMarks
 }
+
+// A mark says which source wrote the bytes from At on.
+type mark struct {
+	At     int64  `json:"at"`
+	Source string `json:"source"`
+}
+
+// maxMarks bounds what the sources of one Log take in memory. Of a log in which
+// they change more often, the oldest bytes have no source.
+const maxMarks = 1000
 
 // New returns an empty Log in a directory, which must be there when the first
 // byte comes. The directory belongs to the caller.
@@ -77,9 +90,22 @@ func (l *Log) segment(start int64) string {
 	return filepath.Join(l.dir, fmt.Sprintf("%s.%020d.log", l.name, start))
 }
 
-// Write appends p. It takes all of p even where the limit drops it; an error is
-// the disk's. After Close it is fs.ErrClosed.
-func (l *Log) Write(p []byte) (int, error) {
+// From returns a writer of bytes that a source writes, such as a process. Its
+// errors are those of Write.
+func (l *Log) From(source string) io.Writer { return &writer{l, source} }
+
+type writer struct {
+	log    *Log
+	source string
+}
+
+func (w *writer) Write(p []byte) (int, error) { return w.log.write(w.source, p) }
+
+// Write appends p, which has no source. It takes all of p even where the limit
+// drops it; an error is the disk's. After Close it is fs.ErrClosed.
+func (l *Log) Write(p []byte) (int, error) { return l.write("", p) }
+
+func (l *Log) write(source string, p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -88,12 +114,43 @@ func (l *Log) Write(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	if err := l.append(l.admit(p)); err != nil {
+	p, all := l.admit(p), len(p)
+	l.mark(source, len(p))
+	if err := l.append(p); err != nil {
 		return 0, err
 	}
 	close(l.more)
 	l.more = make(chan struct{})
-	return len(p), nil
+	return all, nil
+}
+
+// mark notes the source of the next n bytes if it is another than before.
+func (l *Log) mark(source string, n int) {
+	if n == 0 || source == l.sourceAt(l.size) {
+		return
+	}
+	l.marks = append(l.marks, mark{l.size, source})
+	first := 0 // the first mark that still says something
+	for first+1 < len(l.marks) && len(l.starts) > 0 && l.marks[first+1].At <= l.starts[0] {
+		first++
+	}
+	first = max(first, len(l.marks)-maxMarks)
+	l.marks = slices.Delete(l.marks, 0, first)
+}
+
+// sourceAt returns the source of a byte.
+func (l *Log) sourceAt(at int64) string {
+	i := l.marksUpTo(at)
+	if i == 0 {
+		return ""
+	}
+	return l.marks[i-1].Source
+}
+
+// marksUpTo counts the marks at or before a byte.
+func (l *Log) marksUpTo(at int64) int {
+	i, _ := slices.BinarySearchFunc(l.marks, at+1, func(m mark, at int64) int { return cmp.Compare(m.At, at) })
+	return i
 }
 
 // admit is the part of p that the limit lets pass.
@@ -188,6 +245,7 @@ type Reader struct {
 	next   int64
 	file   *os.File
 	start  int64 // of file
+	source string
 }
 
 // Read returns a Reader from the byte with number from, or from the oldest
@@ -199,6 +257,10 @@ func (l *Log) Read(ctx context.Context, from int64, follow bool) *Reader {
 
 // Offset is the number of the next byte: what to give to Log.Read to go on.
 func (r *Reader) Offset() int64 { return r.next }
+
+// Source returns who wrote the bytes that the last Read returned: the argument
+// of From. One Read never returns bytes of two sources.
+func (r *Reader) Source() string { return r.source }
 
 // Read implements io.Reader.
 func (r *Reader) Read(p []byte) (int, error) {
@@ -240,6 +302,10 @@ func (r *Reader) read(p []byte) (n int, more <-chan struct{}, err error) {
 	if at+1 < len(l.starts) {
 		end = l.starts[at+1]
 	}
+	if i := l.marksUpTo(r.next); i < len(l.marks) {
+		end = min(end, l.marks[i].At)
+	}
+	r.source = l.sourceAt(r.next)
 	if r.file == nil || r.start != l.starts[at] {
 		r.Close()
 		f, err := os.Open(l.segment(l.starts[at]))
@@ -281,8 +347,18 @@ func (l *Log) Keep(dir string, n int64) error {
 		return err
 	}
 	kept := Log{dir: dir, name: l.name}
-	return os.WriteFile(kept.segment(r.Offset()-int64(len(buffer))), buffer, 0o600)
+	if err := os.WriteFile(kept.segment(r.Offset()-int64(len(buffer))), buffer, 0o600); err != nil || len(l.marks) == 0 {
+		return err
+	}
+	text, err := json.Marshal(l.marks)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(kept.sources(), text, 0o600)
 }
+
+// sources is the file that says who wrote what is kept.
+func (l *Log) sources() string { return filepath.Join(l.dir, l.name+".sources.json") }
 
 // Open finds the segments of a Log in a directory. Nothing can be written to it.
 // It is empty if there are none.
@@ -302,6 +378,9 @@ func Open(dir, name string) (*Log, error) {
 			return nil, err
 		}
 		l.starts, l.size = append(l.starts, start), start+info.Size()
+	}
+	if text, err := os.ReadFile(l.sources()); err == nil && json.Unmarshal(text, &l.marks) != nil {
+		l.marks = nil // cut off by a crash of the host; the output is worth more than its sources
 	}
 	return l, nil
 }

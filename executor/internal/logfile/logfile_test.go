@@ -3,10 +3,12 @@ package logfile_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -153,5 +155,65 @@ func TestTheEndOfALogIsKeptUnderItsNumbers(t *testing.T) {
 	}
 	if _, err := logfile.Open(dir+"/none", "stdout"); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
+	}
+}
+
+// pieces reads a log in pieces and says who wrote each.
+func pieces(t *testing.T, l *logfile.Log, from int64) (list []string) {
+	t.Helper()
+	r := l.Read(context.Background(), from, false)
+	defer r.Close()
+	buffer := make([]byte, 100)
+	for {
+		n, err := r.Read(buffer)
+		if errors.Is(err, io.EOF) {
+			return list
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, r.Source()+":"+string(buffer[:n]))
+	}
+}
+
+func TestAReaderLearnsWhoWroteEachByteAlsoOnceTheLogIsKept(t *testing.T) {
+	dir, to := t.TempDir(), t.TempDir()
+	l := logfile.New(dir, "stdout", logfile.Options{SegmentBytes: 8, Segments: 3})
+	for _, part := range []string{"WEB:0123", "WEB:45", "SIDECAR:6789", ":ab", "WEB:cdef", "WEB:ghij"} {
+		source, text, _ := strings.Cut(part, ":")
+		if n, err := io.WriteString(l.From(source), text); n != len(text) || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	check := func(l *logfile.Log, from int64, want ...string) {
+		t.Helper()
+		if got := pieces(t, l, from); !slices.Equal(got, want) {
+			t.Errorf("from byte %d: %q, want %q", from, got, want)
+		}
+	}
+	check(l, 0, "WEB:012345", "SIDECAR:67", "SIDECAR:89", ":ab", "WEB:cdef", "WEB:ghij")
+	check(l, 7, "SIDECAR:7", "SIDECAR:89", ":ab", "WEB:cdef", "WEB:ghij")
+	l.Close()
+	if err := l.Keep(to, 13); err != nil {
+		t.Fatal(err)
+	}
+	kept, err := logfile.Open(to, "stdout")
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(kept, 0, "SIDECAR:789", ":ab", "WEB:cdefghij")
+}
+
+func TestSourcesThatChangeWithEveryByteAreBounded(t *testing.T) {
+	l := logfile.New(t.TempDir(), "stdout", logfile.Options{})
+	const bytes = 5000
+	for i := range bytes {
+		if _, err := io.WriteString(l.From(fmt.Sprint(i%2)), "x"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := pieces(t, l, 0)
+	if len(got) != 4000/100+1000 || got[0] != ":"+strings.Repeat("x", 100) || got[len(got)-1] != "1:x" {
+		t.Errorf("%d pieces, the first %.20q, the last %q", len(got), got[0], got[len(got)-1])
 	}
 }

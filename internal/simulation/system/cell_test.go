@@ -1,10 +1,13 @@
 package system_test
 
 import (
+	"encoding/json"
 	"errors"
 	"reflect"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/executor"
@@ -125,4 +128,104 @@ func TestAServedCellShowsItsContainersAndLogsAndEvacuates(t *testing.T) {
 	if must(err); inventory.CellID != "cell-1" || inventory.Containers == nil {
 		t.Errorf("got inventory %+v", inventory)
 	}
+}
+
+func TestALogSaysWhoseOutputItIs(t *testing.T) {
+	clock, system := memcell.NewClock(), newSystem(t, 0, nil)
+	containers, err := manager.New(t.Context(), manager.Options{
+		Backend:  scripted.New(scripted.Options{Now: clock.Now}),
+		Capacity: executor.Capacity{MemoryMB: 1024, DiskMB: 4096, Containers: 10}, Dir: t.TempDir(), Now: clock.Now,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := rep.New(rep.Options{CellID: "cell-1", BBS: system.BBS, Executor: containers, Now: clock.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newProcess(t)
+	p.serve(t, httpapi.HandlerOptions{Cell: localcell.Cell{Rep: r, Manager: containers}})
+	cell, err := httpapi.NewRemoteCell(httpapi.ClientOptions{Addresses: []string{p.URL}, CellID: "cell-1", AllowPlain: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	says := func(source, text string) executor.Action {
+		return executor.Action{Run: &executor.RunAction{Path: scripted.Path, Args: []string{"print " + text}, User: "app", LogSource: source}}
+	}
+	info := executor.RunInfo{RootFS: "host:", LogGUID: "app-7", LogSource: "WEB", MetricsGUID: "metrics-7", Action: executor.Action{
+		Serial: &executor.SerialAction{LogSource: "STEP", Actions: []executor.Action{says("", "one"), says("PROXY", "two")}},
+	}, Setup: &executor.Action{Run: says("", "zero").Run}}
+
+	static := func(text string) map[string]lrp.MetricTag {
+		return map[string]lrp.MetricTag{
+			"source_id": {Static: "metrics-7"}, "space": {Static: text}, "n": {Dynamic: executor.MetricTagIndex}, "i": {Dynamic: executor.MetricTagInstanceGUID},
+		}
+	}
+	l := desired("web", 3)
+	l.RunInfo, l.MetricTags = info, static("s1")
+	if err := system.BBS.Desire(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	job := desiredTask("job", "")
+	job.Definition.RunInfo, job.Definition.MetricTags = info, map[string]lrp.MetricTag{"source_id": {Static: "metrics-7"}, "n": {Dynamic: executor.MetricTagIndex}}
+	job.Definition.LogGUID = ""
+	if err := system.BBS.DesireTask(t.Context(), job); err != nil {
+		t.Fatal(err)
+	}
+	run := func(guid string, info executor.RunInfo, tags map[string]string) {
+		t.Helper()
+		if list := containers.Reserve(executor.Reservation{GUID: guid, Tags: tags}); len(list) > 0 {
+			t.Fatal(list[0].Err)
+		}
+		if err := containers.Initialize(guid, executor.Work{RunInfo: info}); err != nil {
+			t.Fatal(err)
+		}
+		for range 10 {
+			containers.Tick(t.Context())
+			clock.Advance(time.Second)
+		}
+	}
+	run("i-1", info, map[string]string{executor.TagLifecycle: executor.LifecycleLRP, executor.TagProcessGUID: "web", executor.TagProcessIndex: "2"})
+	run("i-2", job.Definition.RunInfo, map[string]string{executor.TagLifecycle: executor.LifecycleTask, executor.TagTaskGUID: "job", executor.TagTaskAttempt: "1.0"})
+
+	check := func(guid string, want ...string) {
+		t.Helper()
+		var got []string
+		for chunk, err := range cell.Logs(t.Context(), rep.LogRequest{ContainerGUID: guid}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			labels, err := json.Marshal(chunk.Labels)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, string(labels)+" "+string(chunk.Data))
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("the log of %s (-want +got):\n%s", guid, diff)
+		}
+	}
+	web := func(source, space string) string {
+		return `{"log_guid":"app-7","source":"` + source + `","tags":{"i":"i-1","n":"2","source_id":"metrics-7","space":"` + space + `"},"instance_guid":"i-1","index":2,"stream":"stdout"}`
+	}
+	check("i-1", web("WEB", "s1")+" zero\n", web("STEP", "s1")+" one\n", web("PROXY", "s1")+" two\n")
+	ofJob := func(source string) string {
+		return `{"log_guid":"job","source":"` + source + `","tags":{"source_id":"metrics-7"},"instance_guid":"i-2","stream":"stdout"}`
+	}
+	check("i-2", ofJob("WEB")+" zero\n", ofJob("STEP")+" one\n", ofJob("PROXY")+" two\n")
+
+	// Metric tags change while the instance runs, and its log outlives it.
+	tags := static("s2")
+	if err := system.BBS.UpdateDeployment(t.Context(), "web", lrp.Update{MetricTags: &tags}); err != nil {
+		t.Fatal(err)
+	}
+	containers.Delete("i-1")
+	for range 10 {
+		containers.Tick(t.Context())
+		clock.Advance(time.Second)
+	}
+	if _, there := containers.Get("i-1"); there {
+		t.Fatal("the container is not deleted")
+	}
+	check("i-1", web("WEB", "s2")+" zero\n", web("STEP", "s2")+" one\n", web("PROXY", "s2")+" two\n")
 }
