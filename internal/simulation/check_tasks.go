@@ -60,6 +60,7 @@ func (l *ledger) task(w *task.Write, command string, asked bool) error {
 	} else {
 		l.tasks[guid] = a
 	}
+	l.world.meets(commandRow(stateOf(b), command, acts))
 	if p := (passage{stateOf(b), stateOf(a)}); !slices.Contains(passages[p], command) {
 		return object("takes no way that there is")
 	}

@@ -55,11 +55,14 @@ var (
 	checkAuction  = &Checker{"auction", "The auctioneer gives a cell no more than it said it has room for, and none that evacuates any work.", "000 §Distributing, §Harmonizing During Evacuation"}
 )
 
+// checkOdds goes by the tables' own words.
+var checkOdds = &Checker{"odds", "A history without faults meets no row that a table calls inconceivable.", "docs/tables, 000 §Harmonizing"}
+
 // Checkers are all of them.
 func Checkers() []*Checker {
 	return []*Checker{
 		checkInvariants, checkLog, checkLeaders, checkAgenda, checkOnce, checkGuard, checkSettles, checkUnharmed,
 		checkUpdates, checkEvents, checkReasons, checkReplaced, checkStops, checkFresh, checkDuties, checkRollout, checkCrashes, checkEvacuate, checkAnswers,
-		checkRoutes, checkTasks, checkPosts, checkConsumer, checkAuction, checkPrompt,
+		checkRoutes, checkTasks, checkPosts, checkConsumer, checkAuction, checkPrompt, checkOdds,
 	}
 }

@@ -157,6 +157,7 @@ func (w *World) ask(ctx context.Context, o *op) (err error) {
 		}
 		w.tells("%s wants: %s %s/%d, %d instances, %s: %s", o.id, o.kind, o.guid, o.index, o.instances, o.definition, brief(err))
 		w.object(w.ledger.answered(o, had, err))
+		w.refuses(err)
 		break
 	}
 	return err

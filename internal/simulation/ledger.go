@@ -27,6 +27,7 @@ type ledger struct {
 	domains     map[string]time.Time // until when each is fresh
 	ops         map[string]*op
 	decided     time.Time
+	commits     int
 	// needless are instances that start and need not, and since when.
 	needless map[lrp.InstanceKey]time.Time
 }
@@ -101,6 +102,7 @@ func (l *ledger) committed(b *storage.Batch, decided time.Time) error {
 		return nil
 	}
 	l.decided = decided
+	l.commits++
 	for i := range b.Domains {
 		d := &b.Domains[i]
 		l.domains[d.Name] = l.now().Add(d.TTL)

@@ -136,7 +136,11 @@ func (l link) Slot(ctx context.Context, processGUID string, index int) (lrp.Slot
 	if *l.cut {
 		return lrp.Slot{}, errLost
 	}
-	return l.world.Planes[0].BBS.Slot(ctx, processGUID, index)
+	s, err := l.world.Planes[0].BBS.Slot(ctx, processGUID, index)
+	if err == nil {
+		l.world.looksAtIndex(l.cell, s)
+	}
+	return s, err
 }
 
 func (l link) Tasks(ctx context.Context, f storage.TaskFilter) iter.Seq2[*task.Task, error] {
@@ -150,7 +154,11 @@ func (l link) Task(ctx context.Context, guid string) (*task.Task, error) {
 	if *l.cut {
 		return nil, errLost
 	}
-	return l.world.Planes[0].BBS.Task(ctx, guid)
+	t, err := l.world.Planes[0].BBS.Task(ctx, guid)
+	if err == nil || errors.Is(err, storage.ErrNotFound) {
+		l.world.looksAtTask(l.cell, guid, t)
+	}
+	return t, err
 }
 
 func (l link) Deployment(ctx context.Context, guid string) (*lrp.Deployment, error) {
@@ -203,6 +211,9 @@ func (l link) EvacuateRunningLRP(ctx context.Context, guid string, index int, c 
 	return ask(l, l.of(c.Instance, "EvacuateRunningLRP", guid, index), func(b *bbs.BBS) (bool, error) {
 		before, _ := l.recorded(guid, index)
 		keep, err := b.EvacuateRunningLRP(ctx, guid, index, c)
+		if err == nil {
+			l.world.evacuatesRunning(slotKey{guid, index}, before, c.Instance, c.DefinitionID)
+		}
 		if err == nil && !keep {
 			l.world.object(l.world.ledger.drained(slotKey{guid, index}, c.Instance, before))
 		}
@@ -223,15 +234,21 @@ func (l link) RemoveEvacuatingLRP(ctx context.Context, guid string, index int, c
 }
 
 func (l link) StartTask(ctx context.Context, guid string, c task.Start) (bool, error) {
-	return ask(l, l.ofTask(c.Attempt, "StartTask", guid), func(b *bbs.BBS) (bool, error) { return b.StartTask(ctx, guid, c) })
+	return ask(l, l.ofTask(c.Attempt, "StartTask", guid), func(b *bbs.BBS) (run bool, err error) {
+		return run, l.world.commands(c, guid, func() error { run, err = b.StartTask(ctx, guid, c); return err })
+	})
 }
 
 func (l link) CompleteTask(ctx context.Context, guid string, c task.Complete) error {
-	return l.call(l.ofTask(c.Attempt, "CompleteTask", guid), func(b *bbs.BBS) error { return b.CompleteTask(ctx, guid, c) })
+	return l.call(l.ofTask(c.Attempt, "CompleteTask", guid), func(b *bbs.BBS) error {
+		return l.world.commands(c, guid, func() error { return b.CompleteTask(ctx, guid, c) })
+	})
 }
 
 func (l link) RejectStartedTask(ctx context.Context, guid string, c task.Reject) error {
-	return l.call(l.ofTask(c.Attempt, "RejectStartedTask", guid), func(b *bbs.BBS) error { return b.RejectStartedTask(ctx, guid, c) })
+	return l.call(l.ofTask(c.Attempt, "RejectStartedTask", guid), func(b *bbs.BBS) error {
+		return l.world.commands(c, guid, func() error { return b.RejectStartedTask(ctx, guid, c) })
+	})
 }
 
 // A wire is a control plane's way to a cell.

@@ -26,6 +26,7 @@ func Scenarios() []Scenario { return scenarios }
 
 var scenarios = []Scenario{
 	{"anything", "When all faults have ended, exactly what is desired runs. Convergence misses nothing when it looks only at what has changed or is due.", anything},
+	{"faultless", "Nothing goes wrong: applications crash, consumers want something, and cells are drained and come back. No row is met that a table calls inconceivable.", faultless},
 	{"calm", "No message is lost. Cells come and go, and what waits for a start is claimed without waiting for convergence to ask again.", calm},
 	{"losses", "A cell is lost, and then the one that starts the replacement, or the first is back; and an instance crashes while it is evacuated: what has to start or stop is asked for at once.", losses},
 	{"crash-loop", "An instance that crashes again and again starts again as its policy says, and at last no more.", crashLoop},
@@ -54,6 +55,8 @@ type Played struct {
 	// their order.
 	Steps  int
 	Struck []Point
+	// Met are the rows that it met.
+	Met map[Row]bool
 }
 
 // Play plays a history of the scenario in a world of its own. The error is a
@@ -75,7 +78,7 @@ func (s Scenario) Play(ctx context.Context, h History, tell func(line string)) (
 	if err != nil {
 		err = fmt.Errorf("step %d: %w", w.random.step, err)
 	}
-	return Played{w.Clock.Now().Sub(began), w.random.step, w.random.struck}, err
+	return Played{w.Clock.Now().Sub(began), w.random.step, w.random.struck, w.met}, err
 }
 
 // Steps makes so many steps.
@@ -98,6 +101,40 @@ func anything(ctx context.Context, w *World) error {
 	}
 	if w.random.whole() && (w.Plans < 50 || w.Actions < 10) {
 		return fmt.Errorf("only %d plans with %d actions were compared", w.Plans, w.Actions)
+	}
+	w.Heal()
+	return settle(ctx, w)
+}
+
+// faultless drains one cell after another, a while after anything else has happened,
+// and nothing else happens meanwhile. Two things at once can make rows that the
+// specification calls inconceivable (000 §Harmonizing During Evacuation): a
+// replacement that crashes before the instance that it replaces has stopped, or a
+// process that is deleted and created again while its instance is evacuated.
+func faultless(ctx context.Context, w *World) error {
+	w.calm, w.faultless = true, true
+	for range 8 {
+		for range 20 {
+			i := w.random.IntN(len(w.cells))
+			switch w.random.IntN(10) {
+			case 0, 1:
+				w.cells[i].crash(w.random.IntN(2) * w.random.IntN(1000))
+			case 2, 3, 4, 5:
+				w.Consume(ctx)
+			}
+			if err := w.Step(ctx); err != nil {
+				return err
+			}
+		}
+		if err := w.Steps(ctx, 10); err != nil {
+			return err
+		}
+		i := w.random.IntN(len(w.cells))
+		w.cells[i].drain()
+		if err := w.Steps(ctx, 10+w.random.IntN(30)); err != nil {
+			return err
+		}
+		w.cells[i].heal()
 	}
 	w.Heal()
 	return settle(ctx, w)

@@ -70,6 +70,11 @@ type World struct {
 	epochs  map[storage.Fence]bool            // that were granted
 	// attempts are the tasks that containers were made for, by guid.
 	attempts map[string]attempt
+	// met are the rows that were met. If faultless, nothing goes wrong, and none of
+	// them may be inconceivable. had is what a cell had at each place last.
+	met       map[Row]bool
+	faultless bool
+	had       map[place]executor.Container
 	// ranBefore is how often the work of each task had begun when the store
 	// fell back.
 	ranBefore map[string]int
@@ -290,7 +295,7 @@ func (w *World) leads(plane int) bool {
 func NewWorld(h History) (*World, error) {
 	w := &World{
 		Clock: memcell.NewClock(), random: newChance(h), posted: map[string]int{},
-		numbers: map[storage.Cursor]*storage.Event{}, attempts: map[string]attempt{}, epochs: map[storage.Fence]bool{},
+		numbers: map[storage.Cursor]*storage.Event{}, attempts: map[string]attempt{}, met: map[Row]bool{}, had: map[place]executor.Container{}, epochs: map[storage.Fence]bool{},
 		records: map[recordKey]*lrp.ActualLRP{}, crashes: map[string]int{}, gone: map[string]time.Time{},
 	}
 	var err error
