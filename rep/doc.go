@@ -30,4 +30,4 @@
 // number of goroutines may use one while none changes it.
 package rep
 
-//go:generate go run ../internal/tabledocs/generate ../docs/tables
+//go:generate go run ../internal/tabledocs/generate ../docs/tables ../docs/fields.md

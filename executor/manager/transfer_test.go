@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -281,5 +282,23 @@ func TestCachedDependenciesTakeAtMostTheDiskOfTheirContainer(t *testing.T) {
 			}
 			h.remove(test.guid)
 		})
+	}
+}
+
+func TestTheLinesAboutADependencyHaveItsSource(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { tgz(w, "run", "text") }))
+	defer server.Close()
+	h := newHost(t)
+	h.launch("c", with(work(sh("echo one")), func(w *manager.Work) {
+		w.LogSource = "APP"
+		w.CachedDependencies = []executor.CachedDependency{{Name: "tools", LogSource: "DEPENDENCY", From: server.URL, To: "/tools"}}
+		w.ImageLayers = []executor.ImageLayer{{
+			Name: "layer", URL: server.URL, DestinationPath: "/layer", MediaType: executor.MediaTypeTGZ, LayerType: executor.LayerShared,
+		}}
+	}))
+	h.await("c", executor.Completed)
+	want := []string{"DEPENDENCY: Downloading tools\nDownloaded tools\n", "APP: Downloading layer\nDownloaded layer\none\n"}
+	if got := said(t, h.Manager, "c", manager.Stdout); !slices.Equal(got, want) {
+		t.Errorf("stdout says %q, want %q", got, want)
 	}
 }

@@ -1,6 +1,7 @@
 // Package tabledocs renders the tables of this module as documentation, so
 // that what people read is what the code does. `go generate ./...` writes the
-// pages to docs/tables; a test fails when they are stale.
+// pages to docs/tables, and what every field does to docs/fields.md; a test fails
+// when they are stale.
 package tabledocs
 
 import (

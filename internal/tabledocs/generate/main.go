@@ -1,5 +1,6 @@
-// Command generate writes the pages of docs/tables into the directory that is
-// its argument. It fails if the directory holds anything else.
+// Command generate writes the pages of docs/tables into the directory that is its
+// first argument, and the page of all fields into the file that is its second. It
+// fails if the directory holds anything else.
 package main
 
 import (
@@ -12,11 +13,15 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: generate directory")
+	if len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "usage: generate directory fields.md")
 		os.Exit(2)
 	}
-	if err := write(os.Args[1]); err != nil {
+	err := write(os.Args[1])
+	if err == nil {
+		err = os.WriteFile(os.Args[2], []byte(tabledocs.FieldsPage()), 0o644)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "generate:", err)
 		os.Exit(1)
 	}

@@ -1,0 +1,129 @@
+package manager_test
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/backendtest/scripted"
+	"github.com/diegosdk/diego/executor/manager"
+)
+
+// A witness is a backend with every feature that notes what it is asked. It is
+// used by one goroutine, which calls Tick.
+type witness struct {
+	*scripted.Backend
+	specs    []executor.ContainerSpec
+	patience []time.Duration // of each Dial
+	paths    chan string     // of requests, unless nil
+}
+
+func (w *witness) Probe(ctx context.Context) (executor.Host, error) {
+	h, err := w.Backend.Probe(ctx)
+	for _, d := range executor.Demands() {
+		if !h.Has(d.Feature) {
+			h.Features = append(slices.Clip(h.Features), executor.Feature{Name: d.Feature})
+		}
+	}
+	return h, err
+}
+
+func (w *witness) Create(ctx context.Context, spec executor.ContainerSpec) (executor.Endpoint, error) {
+	w.specs = append(w.specs, spec)
+	return w.Backend.Create(ctx, spec)
+}
+
+func (w *witness) Dial(ctx context.Context, _ string, _ uint16) (io.ReadWriteCloser, error) {
+	deadline, _ := ctx.Deadline()
+	w.patience = append(w.patience, time.Until(deadline))
+	here, there := net.Pipe()
+	go func() {
+		defer there.Close()
+		if r, err := http.ReadRequest(bufio.NewReader(there)); err == nil {
+			w.paths <- r.URL.Path
+			_, _ = io.WriteString(there, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+		}
+	}()
+	return here, nil
+}
+
+// A mounter notes what it is to mount.
+type mounter []executor.VolumeMount
+
+func (m *mounter) Mount(_ context.Context, _ string, v executor.VolumeMount) (string, error) {
+	*m = append(*m, v)
+	return "/volumes/" + v.ContainerDir, nil
+}
+
+func (*mounter) Unmount(context.Context, string, executor.VolumeMount) error { return nil }
+
+func witnessed(t *testing.T, edit ...func(*manager.Options)) (*cell, *witness) {
+	w := &witness{}
+	return newCell(t, append(edit, func(o *manager.Options) {
+		w.Backend = o.Backend.(*scripted.Backend)
+		o.Backend = w
+	})...), w
+}
+
+func TestWhatTheWorkSaysReachesTheBackendAndTheDrivers(t *testing.T) {
+	var mounted mounter
+	c, w := witnessed(t, func(o *manager.Options) {
+		o.Volumes = map[string]manager.VolumeDriver{"local": &mounted}
+		o.TrustedCertificates = "/etc/ssl/certs"
+	})
+	shared := executor.VolumeMount{Driver: "local", ContainerDir: "shared", Mode: executor.MountReadOnly,
+		Shared: &executor.SharedDevice{VolumeID: "v1", MountConfig: `{"uid":7}`}}
+	dedicated := executor.VolumeMount{Driver: "local", ContainerDir: "own", Mode: executor.MountReadWrite,
+		Dedicated: &executor.DedicatedDevice{MounterID: "m1", MountConfig: "fast"}}
+	want := executor.ContainerSpec{
+		GUID: "c", RootFS: "preloaded:linux", Resources: executor.Resources{MemoryMB: 100, DiskMB: 100, MaxPIDs: manager.DefaultMaxPIDs}, CPUWeight: 7, Privileged: true,
+		Ports: []uint16{8080, 9090}, EgressRules: []executor.EgressRule{{Protocol: executor.ProtocolAll, Destinations: []string{"10.0.0.1"}}},
+		NetworkProperties: map[string]string{"app": "a1"}, CertificateProperties: &executor.CertificateConfig{OrganizationalUnit: []string{"app:a1"}},
+		ImageUsername: "u", ImagePassword: "p", Files: []executor.File{{Path: "/conf/a", Content: "b"}},
+		Mounts: []executor.Mount{
+			{Source: "/etc/ssl/certs", Target: "/certs"}, {Source: "/volumes/shared", Target: "shared"}, {Source: "/volumes/own", Target: "own", Writable: true},
+		},
+	}
+	c.launch("c", manager.Work{
+		RunInfo: executor.RunInfo{
+			RootFS: want.RootFS, Action: do("wait forever"), CPUWeight: want.CPUWeight, Privileged: true, Ports: want.Ports, EgressRules: want.EgressRules,
+			Network: &executor.Network{Properties: want.NetworkProperties}, CertificateProperties: want.CertificateProperties,
+			VolumeMountedFiles: want.Files, TrustedSystemCertificatesPath: "/certs", VolumeMounts: []executor.VolumeMount{shared, dedicated},
+		},
+		ImageUsername: "u", ImagePassword: "p",
+	})
+	c.advance(time.Second)
+	if diff := cmp.Diff([]executor.ContainerSpec{want}, w.specs); diff != "" {
+		t.Errorf("the spec (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(mounter{shared, dedicated}, mounted); diff != "" {
+		t.Errorf("the driver is asked for (-want +got):\n%s", diff)
+	}
+}
+
+func TestAProbeWaitsAsLongAsItsCheckSaysAndAsksForItsPath(t *testing.T) {
+	const hour = int64(time.Hour / time.Millisecond)
+	c, w := witnessed(t)
+	w.paths = make(chan string, 100)
+	c.launch("c", with(work(do("wait forever")), func(w *manager.Work) {
+		w.Check = &executor.CheckDefinition{Checks: []executor.Check{
+			{HTTP: &executor.HTTPCheck{Port: 80, Path: "/health", RequestTimeoutMs: hour}}, {TCP: &executor.TCPCheck{Port: 81, ConnectTimeoutMs: hour}},
+		}}
+	}))
+	c.advance(time.Second)
+	c.mustTell("0s RUNNING")
+	if got := <-w.paths; got != "/health" {
+		t.Errorf("the check asks for %s", got)
+	}
+	if len(w.patience) != 2 || w.patience[0] < time.Minute || w.patience[1] < time.Minute {
+		t.Errorf("the checks wait for %v, want an hour each", w.patience)
+	}
+}
