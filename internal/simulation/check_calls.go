@@ -105,6 +105,15 @@ func handed(said auction.CellState, work auction.Work) error {
 	return nil
 }
 
+// kept judges that a cell has no more on it than it has room for, even if it was
+// wrong about its room before.
+func kept(truth auction.CellState) error {
+	if r := truth.Remaining; r.MemoryMB < 0 || r.DiskMB < 0 || r.Containers < 0 {
+		return checkAuction.violated("cell %s has taken more than it has room for, which leaves %+v", truth.ID, r)
+	}
+	return nil
+}
+
 // taken judges how many containers a cell has made for the work it was given.
 func taken(cellID string, evacuates bool, containers int) error {
 	if evacuates && containers > 0 {

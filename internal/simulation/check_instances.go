@@ -54,6 +54,9 @@ func (l *ledger) recovered(c *slotChange) error {
 
 // excused reports whether there is a reason to end the record.
 func (l *ledger) excused(c *slotChange, r *lrp.ActualLRP) bool {
+	if l.world.lies(r.CellID) {
+		return true // what it says may end what it has
+	}
 	own := l.world.speaking != nil && l.world.speaking.instance == r.InstanceKey
 	desired := l.desires(c.key)
 	// A commit that only removes records does not look at the deployment again.
@@ -100,7 +103,7 @@ func (l *ledger) stopped(key lrp.Key, instance lrp.InstanceKey, acted time.Time)
 	switch {
 	case !l.desires(slotKey{key.ProcessGUID, key.Index}), another(s.records, instance):
 	case lately(s.undesired), lately(s.contested), lately(s.retired):
-	case !r.RunningSince.Before(acted.Add(-2 * pace)): // it was decided while the instance still started
+	case !r.RunningSince.Before(acted.Add(-2*pace - l.world.slack())): // it was decided while the instance still started
 	default:
 		return checkStops.violated("%s/%d: the only instance that runs is to stop: %+v", key.ProcessGUID, key.Index, s.records)
 	}
@@ -206,7 +209,7 @@ func (l *ledger) inherited(c *slotChange, object func(string, any) error) error 
 func (l *ledger) evacuating(c *slotChange) error {
 	for i := range c.after {
 		r := &c.after[i]
-		if r.Presence == lrp.Evacuating && r.ExpiresAt.Sub(l.now()) > l.world.evacuation {
+		if r.Presence == lrp.Evacuating && r.ExpiresAt.Sub(l.now()) > l.world.evacuation+l.world.slack() {
 			return checkEvacuate.violated("%s/%d: an EVACUATING record is to live until %s: %+v", c.key.guid, c.key.index, r.ExpiresAt, *r)
 		}
 	}

@@ -137,7 +137,7 @@ func (l *ledger) ended() error {
 	for key, s := range l.slots {
 		for i := range s.records {
 			r := &s.records[i]
-			if !l.desires(key) && r.Presence != lrp.Evacuating && r.ModificationTag.Created().Before(s.ended) {
+			if !l.desires(key) && r.Presence != lrp.Evacuating && r.ModificationTag.Created().Add(l.world.slack()).Before(s.ended) {
 				return checkConsumer.violated("%s/%d was ended at %s, and there still is %+v", key.guid, key.index, s.ended, *r)
 			}
 		}

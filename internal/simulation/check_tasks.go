@@ -85,7 +85,7 @@ func (l *ledger) task(w *task.Write, command string, asked bool) error {
 		if now.Sub(b.FirstCompletedAt) < expireCompleted {
 			return object("comes too early")
 		}
-		if b.CompletionCallbackURL != "" && l.world.healed.Before(b.FirstCompletedAt) && !l.world.healed.IsZero() && l.world.posted[guid] == 0 {
+		if b.CompletionCallbackURL != "" && l.world.healed.Add(l.world.slack()).Before(b.FirstCompletedAt) && !l.world.healed.IsZero() && l.world.posted[guid] == 0 {
 			return checkPosts.violated("task %s is gone, and its consumer, who answers, was not told: %+v", guid, b)
 		}
 	case "DemoteResolving":

@@ -49,7 +49,7 @@ func (w *World) Consume(ctx context.Context) {
 		w.freshen(ctx)
 	}
 	for range 1 + w.random.IntN(3) {
-		_ = w.net.carry(call{o.id, "the leader", o.kind, o.guid, o.index}, func() error { return w.ask(ctx, o) })
+		_ = w.net.carry(call{o.id, "the leader", o.kind, o.guid, o.index}, nil, func() error { return w.ask(ctx, o) })
 	}
 }
 

@@ -31,6 +31,8 @@ type machine interface {
 	// lose switches it off; it is on again once it is mended.
 	lose()
 	mend()
+	// move gives it another address; it is off.
+	move(address string)
 	drain()
 	evacuates() bool
 	// hush makes it keep the end of containers to itself, or no longer; a real
@@ -68,6 +70,7 @@ func (m *model) presence() bbs.CellPresence { return m.Presence }
 func (m *model) poll(ctx context.Context)   { m.Poll(ctx) }
 func (m *model) lose()                      { m.Lose(); m.run++; m.announcer = nil }
 func (m *model) mend()                      {}
+func (m *model) move(address string)        { m.Presence.Address = address }
 func (m *model) evacuates() bool            { s, _ := m.Evacuation(context.Background()); return s.Evacuating }
 func (m *model) hush()                      { m.Silent = !m.Silent }
 func (m *model) heal()                      { m.Return() }
@@ -117,6 +120,7 @@ type host struct {
 	world   *World
 	p       bbs.CellPresence
 	bbs     rep.BBS
+	now     func() time.Time
 	run     int
 	guids   int
 	off     bool
@@ -129,10 +133,10 @@ type host struct {
 }
 
 // newHost makes a host whose daemon runs.
-func newHost(w *World, p bbs.CellPresence, bbs rep.BBS) (*host, error) {
-	h := &host{world: w, p: p, bbs: bbs, starts: map[string]int{}}
+func newHost(w *World, p bbs.CellPresence, bbs rep.BBS, now func() time.Time) (*host, error) {
+	h := &host{world: w, p: p, bbs: bbs, now: now, starts: map[string]int{}}
 	h.backend = scripted.New(scripted.Options{
-		Now: w.Clock.Now, Fault: h.fault,
+		Now: now, Fault: h.fault,
 		Programs: map[string][]string{taskProgram: {fmt.Sprintf("wait %v", 4*pace)}},
 	})
 	return h, h.boot()
@@ -158,7 +162,7 @@ func (h *host) boot() error {
 	h.off = false
 	var err error
 	h.manager, err = manager.New(context.Background(), manager.Options{
-		Backend: h.backend, Now: h.world.Clock.Now,
+		Backend: h.backend, Now: h.now,
 		Capacity: executor.Capacity{MemoryMB: h.p.Capacity.MemoryMB, DiskMB: h.p.Capacity.DiskMB, Containers: h.p.Capacity.Containers},
 		Delay: func(j manager.Job) time.Duration {
 			if j.Kind == manager.JobCreate {
@@ -176,7 +180,7 @@ func (h *host) boot() error {
 	}
 	h.rep, err = rep.New(rep.Options{
 		CellID: h.p.CellID, BBS: h.bbs, Executor: h.manager, Announcer: hostAnnouncer{h, a}, Zone: h.p.Zone,
-		RootFSProviders: h.p.RootFSProviders, Concurrency: 1, Now: h.world.Clock.Now,
+		RootFSProviders: h.p.RootFSProviders, Concurrency: 1, Now: h.now,
 		NewGUID: func() string { h.guids++; return fmt.Sprintf("%s-%d", h.p.CellID, h.guids) },
 	})
 	return err
@@ -209,6 +213,7 @@ func (h *host) begun(guid string) int      { return h.starts[guid] }
 func (h *host) drain()                     { _ = h.rep.Evacuate(context.Background()) }
 func (h *host) evacuates() bool            { began, _, _ := h.rep.Evacuation(); return !began.IsZero() }
 func (h *host) hush()                      {}
+func (h *host) move(address string)        { h.p.Address = address }
 func (h *host) heal()                      {}
 
 func (h *host) step(ctx context.Context, present bool) {

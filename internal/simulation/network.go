@@ -29,7 +29,14 @@ type network struct {
 }
 
 // carry makes a call, or only seems to.
-func (n *network) carry(c call, f func() error) error {
+//
+// cell is what is wrong with the cell at one end, or nil: neither end of a call
+// waits for the answer of a slow one.
+func (n *network) carry(c call, cell *trouble, f func() error) error {
+	if cell != nil && cell.slow > 0 {
+		n.delay(c, f)
+		return context.DeadlineExceeded
+	}
 	how := n.world.random.strikes(Call, n.faults)
 	if how == nil {
 		return f()
@@ -46,12 +53,17 @@ func (n *network) carry(c call, f func() error) error {
 		return f()
 	case 3: // it comes later, by up to minutes
 		n.world.tells("fault: %s comes later", c)
-		n.late = append(n.late, func() {
-			n.world.tells("%s arrives late", c)
-			_ = f()
-		})
+		n.delay(c, f)
 	}
 	return errLost
+}
+
+// delay lets a call arrive later.
+func (n *network) delay(c call, f func() error) {
+	n.late = append(n.late, func() {
+		n.world.tells("%s arrives late", c)
+		_ = f()
+	})
 }
 
 // deliverLate lets some of the late calls arrive, in any order.
@@ -76,7 +88,8 @@ type link struct {
 	*network
 	cell string
 	// cut links carry nothing.
-	cut *bool
+	cut     *bool
+	trouble *trouble
 }
 
 // of is what the cell says of an instance, and ofTask of a task.
@@ -95,7 +108,7 @@ func (l link) call(u utterance, f func(*bbs.BBS) error) error {
 	if *l.cut {
 		return errLost
 	}
-	return l.carry(u.call, func() error {
+	return l.carry(u.call, l.trouble, func() error {
 		before := l.world.speaking
 		l.world.speaking = &u
 		defer func() { l.world.speaking = before }()
@@ -255,38 +268,49 @@ func (l link) RejectStartedTask(ctx context.Context, guid string, c task.Reject)
 type wire struct {
 	*network
 	plane int
-	cell  machine
-	cut   *bool
+	// address is where the cell was said to be. Another cell, or none, may answer
+	// there by now.
+	address string
 }
 
 var _ auction.CellClient = wire{}
 
 // order is send for a call that makes the cell do something: only a leader gives
 // orders. One that was paused does not know yet that it no longer leads.
-func (w wire) order(c call, f func() error) error {
+func (w wire) order(c call, f func(machine) error) error {
 	if !w.world.ledger.closed && w.world.storage[w.plane].paused == nil && !w.world.leads(w.plane) {
-		w.world.object(checkLeaders.violated("%s gives an order to cell %s and does not lead", planeName(w.plane), w.cell.presence().CellID))
+		w.world.object(checkLeaders.violated("%s gives an order to cell %s and does not lead", planeName(w.plane), w.name()))
 	}
 	err := w.send(c, f)
 	w.world.tells("%s: %s", c, brief(err))
 	return err
 }
 
-func (w wire) send(c call, f func() error) error {
-	if *w.cut {
+func (w wire) send(c call, f func(machine) error) error {
+	i := w.world.at(w.address)
+	if i == none || w.world.cut[i] {
 		return context.DeadlineExceeded
 	}
-	return w.carry(c, f)
+	return w.carry(c, &w.world.troubles[i], func() error { return f(w.world.cells[i]) })
+}
+
+// name is the cell that answers, or its address.
+func (w wire) name() string {
+	if i := w.world.at(w.address); i != none {
+		return w.world.cells[i].presence().CellID
+	}
+	return w.address
 }
 
 // to is a call to the cell.
 func (w wire) to(verb, about string, index int) call {
-	return call{planeName(w.plane), w.cell.presence().CellID, verb, about, index}
+	return call{planeName(w.plane), w.name(), verb, about, index}
 }
 
 func (w wire) State(ctx context.Context) (s auction.CellState, err error) {
-	err = w.send(w.to("State", "", 0), func() (err error) { s, err = w.cell.State(ctx); return err })
+	err = w.send(w.to("State", "", 0), func(cell machine) (err error) { s, err = cell.State(ctx); return err })
 	if err == nil {
+		w.world.troubles[w.world.at(w.address)].falsify(w.world, &s)
 		w.world.said[s.ID] = s
 	}
 	return s, err
@@ -294,19 +318,25 @@ func (w wire) State(ctx context.Context) (s auction.CellState, err error) {
 
 // Inventory implements [auction.InventoryClient].
 func (w wire) Inventory(ctx context.Context) (i auction.Inventory, err error) {
-	err = w.send(w.to("Inventory", "", 0), func() (err error) { i, err = w.cell.Inventory(ctx); return err })
+	err = w.send(w.to("Inventory", "", 0), func(cell machine) (err error) { i, err = cell.Inventory(ctx); return err })
+	if err == nil {
+		w.world.troubles[w.world.at(w.address)].falsifyInventory(w.world, &i)
+	}
 	return i, err
 }
 
 func (w wire) Perform(ctx context.Context, work auction.Work) (r []auction.Rejection, err error) {
 	w.world.object(handed(w.world.said[work.CellID], work))
-	err = w.order(w.to(fmt.Sprintf("Perform of %d items", len(work.Items)), "", 0), func() (err error) {
-		held := len(w.cell.holds())
-		r, err = w.cell.Perform(ctx, work)
-		holds := w.cell.holds()
-		w.world.object(taken(work.CellID, w.cell.evacuates(), len(holds)-held))
+	err = w.order(w.to(fmt.Sprintf("Perform of %d items", len(work.Items)), "", 0), func(cell machine) (err error) {
+		held := len(cell.holds())
+		r, err = cell.Perform(ctx, work)
+		holds := cell.holds()
+		if truth, err := cell.State(ctx); err == nil {
+			w.world.object(kept(truth))
+		}
+		w.world.object(taken(work.CellID, cell.evacuates(), len(holds)-held))
 		for i := range holds {
-			w.world.attempted(w.cell, &holds[i])
+			w.world.attempted(cell, &holds[i])
 		}
 		return err
 	})
@@ -315,9 +345,9 @@ func (w wire) Perform(ctx context.Context, work auction.Work) (r []auction.Rejec
 
 func (w wire) StopLRP(ctx context.Context, key lrp.Key, instance lrp.InstanceKey) error {
 	w.world.object(w.world.ledger.stopped(key, instance, w.world.storage[w.plane].acted))
-	return w.order(w.to("StopLRP", key.ProcessGUID, key.Index), func() error { return w.cell.StopLRP(ctx, key, instance) })
+	return w.order(w.to("StopLRP", key.ProcessGUID, key.Index), func(cell machine) error { return cell.StopLRP(ctx, key, instance) })
 }
 
 func (w wire) CancelTask(ctx context.Context, taskGUID, instanceGUID string) error {
-	return w.order(w.to("CancelTask", taskGUID, 0), func() error { return w.cell.CancelTask(ctx, taskGUID, instanceGUID) })
+	return w.order(w.to("CancelTask", taskGUID, 0), func(cell machine) error { return cell.CancelTask(ctx, taskGUID, instanceGUID) })
 }

@@ -45,17 +45,19 @@ type World struct {
 	cells          []machine
 	medium         *medium
 
-	random  *chance
-	tell    func(line string) // gets the story, if it is not nil
-	told    int               // the step that the story is at
-	net     *network
-	cut     []bool // by cell: nothing gets through
-	back    []int  // by cell: steps until it is mended
-	silence []spell
-	storage []*flakyStore
-	pause   []int // by plane: steps until it goes on
-	names   int
-	posted  map[string]int
+	random   *chance
+	tell     func(line string) // gets the story, if it is not nil
+	told     int               // the step that the story is at
+	net      *network
+	cut      []bool // by cell: nothing gets through
+	back     []int  // by cell: steps until it is mended
+	silence  []spell
+	troubles []trouble
+	skewed   bool // a control plane's clock was set
+	storage  []*flakyStore
+	pause    []int // by plane: steps until it goes on
+	names    int
+	posted   map[string]int
 
 	// What the checkers remember.
 	seen    storage.Cursor
@@ -146,8 +148,9 @@ type flakyStore struct {
 	name  string // the plane's
 	// now is the plane's clock, which stands still while it is paused.
 	paused *time.Time
-	down   int       // steps until it works again
-	acted  time.Time // when the plane last had the chance to carry out effects
+	skew   time.Duration // how far the clock is ahead
+	down   int           // steps until it works again
+	acted  time.Time     // when the plane last had the chance to carry out effects
 }
 
 var errDown = errors.New("the store is down")
@@ -195,9 +198,9 @@ func (s *flakyStore) Recall(processGUID string, index int) (storage.Recollection
 // clock is the plane's.
 func (s *flakyStore) clock() time.Time {
 	if s.paused != nil {
-		return *s.paused
+		return s.paused.Add(s.skew)
 	}
-	return s.world.Clock.Now()
+	return s.world.Clock.Now().Add(s.skew)
 }
 
 // View implements [storage.Store].
@@ -218,6 +221,9 @@ func (s *flakyStore) Acquire(ctx context.Context, l storage.Lease, ttl time.Dura
 	l, err := s.Store.Acquire(ctx, l, ttl)
 	if err == nil {
 		s.world.granted(l)
+		if l.Kind == storage.LeaderLease && s.skew.Abs() > leadsUntil {
+			s.world.object(checkLeaders.violated("%s begins to lead, and its clock is %s ahead of the store's", s.name, s.skew))
+		}
 	}
 	return l, err
 }
@@ -310,18 +316,20 @@ func NewWorld(h History) (*World, error) {
 	w.draw(rand.New(rand.NewPCG(h.Seed, 2)))
 	cells := cmp.Or(h.Cells, usualCells)
 	w.cut, w.back, w.silence = make([]bool, cells), make([]int, cells), make([]spell, cells)
+	w.troubles = make([]trouble, cells)
 	for i, c := range memcell.NewFleet(cells, w.Clock) {
 		c.Presence.Capacity.MemoryMB = w.room
-		l := link{w.net, c.Presence.CellID, &w.cut[i]}
+		w.troubles[i].address = c.Presence.Address
+		l := link{w.net, c.Presence.CellID, &w.cut[i], &w.troubles[i]}
 		if h.Real {
-			h, err := newHost(w, c.Presence, l)
+			h, err := newHost(w, c.Presence, l, w.clockOf(i))
 			if err != nil {
 				return nil, errors.Join(err, w.Close())
 			}
 			w.cells = append(w.cells, h)
 			continue
 		}
-		c.BBS, c.StartsIn, c.TaskTakes = l, 2*pace, 4*pace
+		c.BBS, c.Now, c.StartsIn, c.TaskTakes = l, w.clockOf(i), 2*pace, 4*pace
 		w.cells = append(w.cells, &model{Cell: c, world: w})
 	}
 	const planes = 2
@@ -381,12 +389,7 @@ func (w *World) draw(random *rand.Rand) {
 }
 
 func (w *World) dial(plane int, p bbs.CellPresence) (auction.CellClient, error) {
-	for i, c := range w.cells {
-		if c.presence().CellID == p.CellID {
-			return wire{w.net, plane, c, &w.cut[i]}, nil
-		}
-	}
-	return nil, fmt.Errorf("there is no cell %q", p.CellID)
+	return wire{w.net, plane, p.Address}, nil
 }
 
 // post is a consumer that does not always answer.
@@ -445,8 +448,10 @@ func (w *World) stepCell(ctx context.Context, i int) {
 			w.rejoin(i)
 		}
 	}
+	w.troubles[i].pass(w.Clock.Now())
 	w.acting = i
 	c.step(ctx, !w.silence[i].step())
+	w.invent(ctx, i)
 	if !w.cut[i] && w.random.IntN(5) == 0 {
 		c.poll(ctx)
 	}
@@ -495,7 +500,7 @@ func (w *World) Mischief(ctx context.Context) { w.act(func() { w.mischief(ctx) }
 func (w *World) mischief(ctx context.Context) {
 	i := w.random.IntN(len(w.cells))
 	id := w.cells[i].presence().CellID
-	switch w.random.IntN(17) {
+	switch w.random.IntN(24) {
 	case 16: // a control plane is started anew
 		i := w.random.IntN(len(w.Planes))
 		w.tells("fault: %s is started anew", planeName(i))
@@ -530,6 +535,15 @@ func (w *World) mischief(ctx context.Context) {
 	case 11: // a cell keeps to itself that containers have ended, or does so no longer
 		w.tells("fault: %s keeps the end of containers to itself, or no longer", id)
 		w.cells[i].hush()
+	case 17: // a clock is set
+		w.adjust(i)
+	case 18, 19: // a cell tells lies
+		w.deceive(i, lie(w.random.IntN(int(lies))), 1+w.random.IntN(30))
+	case 20: // a cell answers too late
+		w.troubles[i].slow = 1 + w.random.IntN(20)
+		w.tells("fault: %s is slow for %d steps", id, w.troubles[i].slow)
+	case 21: // a cell is at another address
+		w.move(i)
 	default:
 		w.Consume(ctx)
 	}
@@ -592,9 +606,10 @@ func (w *World) Heal() {
 	for i, c := range w.cells {
 		w.rejoin(i)
 		c.heal()
+		w.troubles[i].slow, w.troubles[i].lying, w.troubles[i].skew = 0, 0, 0
 	}
 	for i := range w.Planes {
-		w.pause[i], w.storage[i].down, w.storage[i].paused = 0, 0, nil
+		w.pause[i], w.storage[i].down, w.storage[i].paused, w.storage[i].skew = 0, 0, nil, 0
 	}
 }
 
