@@ -95,6 +95,8 @@ type World struct {
 	policy   lrp.RestartPolicy // the same for the control planes
 	retries  int
 	room     int64
+	// rollCalls is the time between two roll calls.
+	rollCalls time.Duration
 	// evacuation is how long an EVACUATING record lives.
 	evacuation time.Duration
 	// calm is true while no message is lost.
@@ -361,7 +363,7 @@ func (w *World) boot(i int) (err error) {
 		Store: s, Owner: planeName(i), Concurrency: 1, Guard: converge.Guard{MaxLoss: maxLoss, Grace: lossGrace, TaskGrace: taskGrace},
 		LRPs: lrp.Policy{Restart: w.policy, EvacuationTimeout: w.evacuation}, Tasks: task.Policy{MaxRetries: w.retries},
 		Dial: func(p bbs.CellPresence) (auction.CellClient, error) { return w.dial(i, p) },
-		Post: w.post, Now: s.clock,
+		Post: w.post, Now: s.clock, InventoryInterval: w.rollCalls,
 	})
 	return err
 }
@@ -382,6 +384,7 @@ func (w *World) draw(random *rand.Rand) {
 	w.retries = pick(3, 3, 1)
 	w.evacuation = seconds(600, 600, 30)
 	w.room = int64(pick(64<<10, 64<<10, 1<<10))
+	w.rollCalls = seconds(300, 30)
 	w.policy = lrp.RestartPolicy{
 		ImmediateRestarts: w.restarts.immediate, MaxRestarts: w.restarts.most,
 		MinBackoff: w.restarts.shortest, MaxBackoff: w.restarts.longest, ResetAfter: w.restarts.forgiven,
