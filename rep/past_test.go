@@ -130,6 +130,22 @@ func TestNothingIsReportedAsGoneBeforeTheHostIsCleared(t *testing.T) {
 	}
 }
 
+func TestNextIsAheadWhileTheHostIsNotCleared(t *testing.T) {
+	announcer, cleared := &fakeAnnouncer{}, make(chan struct{})
+	s := newStage(t, func(o *Options) {
+		o.Executor, o.Announcer = clearingExecutor{o.Executor.(*fakeExecutor), cleared}, announcer
+		o.Now = func() time.Time { return start }
+	})
+	s.Tick(t.Context())
+	if got := s.Next(); !got.Equal(start.Add(DefaultRetryInterval)) {
+		t.Errorf("a caller is to come back after %v, want %v", got.Sub(start), DefaultRetryInterval)
+	}
+	close(cleared)
+	if got := s.Next(); got.After(start) {
+		t.Errorf("once the host is cleared, a caller is to come after %v, want at once", got.Sub(start))
+	}
+}
+
 func TestRunWaitsUntilTheHostIsCleared(t *testing.T) {
 	cleared, ctx := make(chan struct{}), t.Context()
 	s := newStage(t, func(o *Options) { o.Executor = clearingExecutor{o.Executor.(*fakeExecutor), cleared} })

@@ -121,8 +121,12 @@ func (r *Rep) Tick(ctx context.Context) {
 }
 
 // Next returns when Tick will have something to do, as far as that is known
-// now. Events of the executor may come before.
+// now. Events of the executor may come before. Before the Executor has cleared
+// its host, Next returns a time Options.RetryInterval ahead.
 func (r *Rep) Next() time.Time {
+	if !r.isCleared() {
+		return r.o.Now().Add(r.o.RetryInterval)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	next := r.nextDue()

@@ -547,10 +547,13 @@ func (c *Cell) call(ctx context.Context, k *container, step rep.Step) (goOn bool
 	return err == nil, err
 }
 
-// run begins the work of a container.
+// run begins the work of a container, unless it has begun or is gone by now.
 func (c *Cell) run(k *container) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if k.State != executor.Reserved || c.containers[k.GUID] != k {
+		return
+	}
 	if c.begun == nil {
 		c.begun, c.tasks = map[string]int{}, map[string]int{}
 	}
