@@ -80,6 +80,29 @@ func TestApplyDecidesAgainOnWhatIsThereAfterAConflict(t *testing.T) {
 	}
 }
 
+func TestARecordIsRemovedOnlyWhileTheDeploymentIsTheOneThatWasDecidedOn(t *testing.T) {
+	s := &rival{Store: memstore.New(nil)}
+	d := deployment("p")
+	commit(t, s, storage.Batch{Deployments: []storage.DeploymentWrite{{After: d}}})
+	if _, _, err := storage.ApplySlot(t.Context(), s, "p", 3, nil, step(lrp.CreateMissing{})); err != nil {
+		t.Fatal(err)
+	}
+	few := change(t, s, d, func(d *lrp.Deployment) { d.Instances = 1 })
+	// While an extra instance is removed, the process is scaled up again. That
+	// makes no instance at the index, because there is one.
+	s.others = []func(storage.Store){func(s storage.Store) {
+		change(t, s, few, func(d *lrp.Deployment) { d.Instances = 5 })
+	}}
+	var waits []time.Duration
+	if _, _, err := storage.ApplySlot(t.Context(), s, "p", 3, instant(&waits), step(lrp.StopExtra{})); err != nil {
+		t.Fatal(err)
+	}
+	slot, _, err := s.Slot(t.Context(), "p", 3)
+	if err != nil || len(slot.Records) != 1 || len(waits) != 1 {
+		t.Errorf("%d records are left after %d pauses: %v; want one record, because the index is desired again", len(slot.Records), len(waits), err)
+	}
+}
+
 func TestApplyWaitsLongerEachTimeAndGivesUpWithTheConflict(t *testing.T) {
 	s := &rival{Store: memstore.New(nil), err: &storage.ConflictError{Key: storage.TaskKey("t"), Err: storage.ErrConflict}}
 	var waits []time.Duration

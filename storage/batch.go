@@ -85,9 +85,11 @@ type Quarantine struct {
 
 // AddLRP adds the writes of a decision about this slot and this deployment,
 // which is nil if there was none. The decision considers all records of its
-// slot, so it is committed only if all of them are unchanged. If it creates a
-// record, the deployment must be unchanged too. Without an Origin, a record
-// that was added since goes unnoticed; cells and convergence repair the result.
+// slot, so it is committed only if all of them are unchanged. Whether a record is
+// to be there follows from the deployment, so if the decision creates or removes
+// one, the deployment must be unchanged too. Without an Origin, a record or a
+// deployment that was added since goes unnoticed; cells and convergence repair
+// the result.
 // Several decisions about one process may follow one another, each made on the
 // deployment that the one before left.
 func (b *Batch) AddLRP(s lrp.Slot, d *lrp.Deployment, decision lrp.Decision) {
@@ -99,7 +101,7 @@ func (b *Batch) AddLRP(s lrp.Slot, d *lrp.Deployment, decision lrp.Decision) {
 	}
 	after := decision.Deployment
 	for i := range decision.Writes {
-		if decision.Writes[i].Before == nil && after == nil {
+		if w := &decision.Writes[i]; (w.Before == nil || w.After == nil) && after == nil {
 			after = d
 		}
 	}
