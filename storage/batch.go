@@ -89,9 +89,8 @@ type Quarantine struct {
 // to be there follows from the deployment, so if the decision creates or removes
 // one, the deployment must be unchanged too. Without an Origin, a record or a
 // deployment that was added since goes unnoticed; cells and convergence repair
-// the result.
-// Several decisions about one process may follow one another, each made on the
-// deployment that the one before left.
+// the result. Several decisions about one process may follow one another, each
+// made on the deployment that the one before left.
 func (b *Batch) AddLRP(s lrp.Slot, d *lrp.Deployment, decision lrp.Decision) {
 	b.ActualLRPs = append(b.ActualLRPs, decision.Writes...)
 	for i := range s.Records {
