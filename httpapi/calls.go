@@ -92,9 +92,20 @@ func tell[A, In any](info wire.Info, serve func(context.Context, A, In) error) *
 	})
 }
 
+// say makes a call without an answer.
+func say[A, In any](ctx context.Context, client *wire.Client, c *wire.Call[A, In, wire.None], in In) error {
+	_, err := c.Do(ctx, client, in)
+	return err
+}
+
 // ask is a call with an answer.
 func ask[A, In, Out any](info wire.Info, serve func(context.Context, A, In) (Out, error)) *wire.Call[A, In, Out] {
 	return &wire.Call[A, In, Out]{Info: info, Serve: serve}
+}
+
+// askPlain is a call without arguments.
+func askPlain[A, Out any](info wire.Info, method func(A, context.Context) (Out, error)) *wire.Call[A, wire.None, Out] {
+	return ask(info, func(ctx context.Context, api A, _ wire.None) (Out, error) { return method(api, ctx) })
 }
 
 // list is a call whose answer is a list.

@@ -123,6 +123,38 @@ func askIndex[Out any](info wire.Info, method func(bbs.API, context.Context, str
 	})
 }
 
+// tellProcess says something about a process.
+func tellProcess(info wire.Info, method func(bbs.API, context.Context, string) error) *wire.Call[bbs.API, processArgs, wire.None] {
+	return tell(info, func(ctx context.Context, b bbs.API, in processArgs) error { return method(b, ctx, in.ProcessGUID) })
+}
+
+// tellTask says something about a task.
+func tellTask(info wire.Info, method func(bbs.API, context.Context, string) error) *wire.Call[bbs.API, taskArgs, wire.None] {
+	return tell(info, func(ctx context.Context, b bbs.API, in taskArgs) error { return method(b, ctx, in.TaskGUID) })
+}
+
+// report is a command of a cell about its instance; cell names the cell.
+func report[C any](info wire.Info, method func(bbs.API, context.Context, string, int, C) error, cell func(C) string) *wire.Call[bbs.API, commandArgs[C], wire.None] {
+	return forCell(tell(info, func(ctx context.Context, b bbs.API, in commandArgs[C]) error {
+		return method(b, ctx, in.ProcessGUID, in.Index, in.Command)
+	}), func(in commandArgs[C]) string { return cell(in.Command) })
+}
+
+// evacuate is a report that is answered with whether to keep the container.
+func evacuate[C any](info wire.Info, method func(bbs.API, context.Context, string, int, C) (bool, error), cell func(C) string) *wire.Call[bbs.API, commandArgs[C], keepAnswer] {
+	return forCell(ask(info, func(ctx context.Context, b bbs.API, in commandArgs[C]) (a keepAnswer, err error) {
+		a.KeepContainer, err = method(b, ctx, in.ProcessGUID, in.Index, in.Command)
+		return a, err
+	}), func(in commandArgs[C]) string { return cell(in.Command) })
+}
+
+// reportTask is a command of a cell about its task; cell names the cell.
+func reportTask[C any](info wire.Info, method func(bbs.API, context.Context, string, C) error, cell func(C) string) *wire.Call[bbs.API, taskCommandArgs[C], wire.None] {
+	return forCell(tell(info, func(ctx context.Context, b bbs.API, in taskCommandArgs[C]) error {
+		return method(b, ctx, in.TaskGUID, in.Command)
+	}), func(in taskCommandArgs[C]) string { return cell(in.Command) })
+}
+
 // The calls of the BBS, each named as its method.
 var (
 	callDesire = tell(call("Desire", "bbs/desire", consumers, wire.Once,
@@ -149,16 +181,10 @@ var (
 		func(ctx context.Context, b bbs.API, in definitionArgs) error {
 			return b.ActivateDefinition(ctx, in.ProcessGUID, in.DefinitionID)
 		})
-	callDeleteDeployment = tell(call("DeleteDeployment", "bbs/delete_deployment", consumers, wire.Once,
-		"Ends a deployment or desired LRP and stops its instances."),
-		func(ctx context.Context, b bbs.API, in processArgs) error {
-			return b.DeleteDeployment(ctx, in.ProcessGUID)
-		})
-	callContinueRollout = tell(call("ContinueRollout", "bbs/continue_rollout", operators, wire.Always,
-		"Takes every step of a process's rollout that is due now."),
-		func(ctx context.Context, b bbs.API, in processArgs) error {
-			return b.ContinueRollout(ctx, in.ProcessGUID)
-		})
+	callDeleteDeployment = tellProcess(call("DeleteDeployment", "bbs/delete_deployment", consumers, wire.Once,
+		"Ends a deployment or desired LRP and stops its instances."), bbs.API.DeleteDeployment)
+	callContinueRollout = tellProcess(call("ContinueRollout", "bbs/continue_rollout", operators, wire.Always,
+		"Takes every step of a process's rollout that is due now."), bbs.API.ContinueRollout)
 	callRolloutStatus = askProcess(call("RolloutStatus", "bbs/rollout_status", readers, wire.Always,
 		"Says how far a deployment is on its way to its active definition."), bbs.API.RolloutStatus)
 	callDeployments = listBy(call("Deployments", "bbs/deployments", readers, wire.Always,
@@ -185,23 +211,18 @@ var (
 		func(ctx context.Context, b bbs.API, in retireArgs) error {
 			return b.Retire(ctx, in.ProcessGUID, in.Index, in.DefinitionID)
 		})
-	callRestartPolicy = ask(call("RestartPolicy", "bbs/restart_policy", readers, wire.Always,
-		"Says by which policy crashed instances start again. What is absent has its default."),
-		func(ctx context.Context, b bbs.API, _ wire.None) (lrp.RestartPolicy, error) {
-			return b.RestartPolicy(ctx)
-		})
+	callRestartPolicy = askPlain(call("RestartPolicy", "bbs/restart_policy", readers, wire.Always,
+		"Says by which policy crashed instances start again. What is absent has its default."), bbs.API.RestartPolicy)
 
 	callUpsertDomain = tell(call("UpsertDomain", "bbs/upsert_domain", consumers, wire.Always,
 		"Says that what is desired in a domain is complete, for some time or for ever."),
 		func(ctx context.Context, b bbs.API, in domainArgs) error {
 			return b.UpsertDomain(ctx, in.Domain, in.TTL)
 		})
-	callDomains = ask(call("Domains", "bbs/domains", readers, wire.Always,
-		"Lists domains and whether they are fresh."),
-		func(ctx context.Context, b bbs.API, _ wire.None) ([]bbs.DomainStatus, error) { return b.Domains(ctx) })
-	callCells = ask(call("Cells", "bbs/cells", everybody, wire.Always,
-		"Lists the cells that are present, ordered by id."),
-		func(ctx context.Context, b bbs.API, _ wire.None) ([]bbs.CellPresence, error) { return b.Cells(ctx) })
+	callDomains = askPlain(call("Domains", "bbs/domains", readers, wire.Always,
+		"Lists domains and whether they are fresh."), bbs.API.Domains)
+	callCells = askPlain(call("Cells", "bbs/cells", everybody, wire.Always,
+		"Lists the cells that are present, ordered by id."), bbs.API.Cells)
 
 	callDesireTask = tell(call("DesireTask", "bbs/desire_task", consumers, wire.Once,
 		"Makes a task and asks for its start."),
@@ -211,29 +232,22 @@ var (
 	callTask = ask(call("Task", "bbs/task", readers, wire.Always,
 		"Reads one task."),
 		func(ctx context.Context, b bbs.API, in taskArgs) (*task.Task, error) { return b.Task(ctx, in.TaskGUID) })
-	callCancelTask = tell(call("CancelTask", "bbs/cancel_task", consumers, wire.Once,
-		"Completes a task as failed and stops its container."),
-		func(ctx context.Context, b bbs.API, in taskArgs) error { return b.CancelTask(ctx, in.TaskGUID) })
-	callResolveTask = tell(call("ResolveTask", "bbs/resolve_task", consumers, wire.Once,
-		"Says that the caller deals with a completed task. It succeeds for one caller."),
-		func(ctx context.Context, b bbs.API, in taskArgs) error { return b.ResolveTask(ctx, in.TaskGUID) })
-	callDeleteTask = tell(call("DeleteTask", "bbs/delete_task", consumers, wire.Once,
-		"Removes a task that is being resolved."),
-		func(ctx context.Context, b bbs.API, in taskArgs) error { return b.DeleteTask(ctx, in.TaskGUID) })
-	callResolveAndDeleteTask = tell(call("ResolveAndDeleteTask", "bbs/resolve_and_delete_task", consumers, wire.Once,
-		"Removes a completed task: resolves and deletes it in one step. It succeeds for one caller."),
-		func(ctx context.Context, b bbs.API, in taskArgs) error {
-			return b.ResolveAndDeleteTask(ctx, in.TaskGUID)
-		})
+	callCancelTask = tellTask(call("CancelTask", "bbs/cancel_task", consumers, wire.Once,
+		"Completes a task as failed and stops its container."), bbs.API.CancelTask)
+	callResolveTask = tellTask(call("ResolveTask", "bbs/resolve_task", consumers, wire.Once,
+		"Says that the caller deals with a completed task. It succeeds for one caller."), bbs.API.ResolveTask)
+	callDeleteTask = tellTask(call("DeleteTask", "bbs/delete_task", consumers, wire.Once,
+		"Removes a task that is being resolved."), bbs.API.DeleteTask)
+	callResolveAndDeleteTask = tellTask(call("ResolveAndDeleteTask", "bbs/resolve_and_delete_task", consumers, wire.Once,
+		"Removes a completed task: resolves and deletes it in one step. It succeeds for one caller."), bbs.API.ResolveAndDeleteTask)
 	callFailTask = tell(call("FailTask", "bbs/fail_task", operators, wire.Once,
 		"Completes a task as failed, with a reason, and stops its container."),
 		func(ctx context.Context, b bbs.API, in taskCommandArgs[task.Fail]) error {
 			return b.FailTask(ctx, in.TaskGUID, in.Command.Reason)
 		})
 
-	callLog = ask(call("Log", "bbs/log", everybody, wire.Always,
-		"Says which events the log holds."),
-		func(ctx context.Context, b bbs.API, _ wire.None) (storage.Extent, error) { return b.Log(ctx) })
+	callLog = askPlain(call("Log", "bbs/log", everybody, wire.Always,
+		"Says which events the log holds."), bbs.API.Log)
 	callSubscribe = &wire.Feed[bbs.API, subscribeArgs, storage.Event]{
 		Info:  feedInfo(),
 		Query: subscribeQuery, Parse: parseSubscribe,
@@ -271,71 +285,45 @@ var (
 		"Ends the presence of a cell at once."),
 		func(ctx context.Context, b bbs.API, in leaveArgs) error { return b.Leave(ctx, in.CellID, in.Owner) }),
 		func(in leaveArgs) string { return in.CellID })
-	callClaimLRP = forCell(tell(call("ClaimLRP", "bbs/claim_lrp", cells, wire.Always,
+	callClaimLRP = report(call("ClaimLRP", "bbs/claim_lrp", cells, wire.Always,
 		"Says that the cell will start the instance. A cell that is told cannot_be_claimed deletes its reservation."),
-		func(ctx context.Context, b bbs.API, in commandArgs[lrp.Claim]) error {
-			return b.ClaimLRP(ctx, in.ProcessGUID, in.Index, in.Command)
-		}), func(in commandArgs[lrp.Claim]) string { return in.Command.Instance.CellID })
-	callStartLRP = forCell(tell(call("StartLRP", "bbs/start_lrp", cells, wire.Always,
+		bbs.API.ClaimLRP, func(c lrp.Claim) string { return c.Instance.CellID })
+	callStartLRP = report(call("StartLRP", "bbs/start_lrp", cells, wire.Always,
 		"Says that the instance runs. A cell that is told cannot_be_started stops and deletes the container, and then says RemoveLRP for every record that names this instance, as a rollout may have left one. Records that it does not remove are given up when the control plane next asks for the cell's Inventory."),
-		func(ctx context.Context, b bbs.API, in commandArgs[lrp.Start]) error {
-			return b.StartLRP(ctx, in.ProcessGUID, in.Index, in.Command)
-		}), func(in commandArgs[lrp.Start]) string { return in.Command.Instance.CellID })
-	callCrashLRP = forCell(tell(call("CrashLRP", "bbs/crash_lrp", cells, wire.Always,
+		bbs.API.StartLRP, func(c lrp.Start) string { return c.Instance.CellID })
+	callCrashLRP = report(call("CrashLRP", "bbs/crash_lrp", cells, wire.Always,
 		"Says that the instance ended unexpectedly. An instance crashes once, however often that is said."),
-		func(ctx context.Context, b bbs.API, in commandArgs[lrp.Crash]) error {
-			return b.CrashLRP(ctx, in.ProcessGUID, in.Index, in.Command)
-		}), func(in commandArgs[lrp.Crash]) string { return in.Command.Instance.CellID })
-	callRemoveLRP = forCell(tell(call("RemoveLRP", "bbs/remove_lrp", cells, wire.Once,
+		bbs.API.CrashLRP, func(c lrp.Crash) string { return c.Instance.CellID })
+	callRemoveLRP = report(call("RemoveLRP", "bbs/remove_lrp", cells, wire.Once,
 		"Says that the instance is gone."),
-		func(ctx context.Context, b bbs.API, in commandArgs[lrp.Remove]) error {
-			return b.RemoveLRP(ctx, in.ProcessGUID, in.Index, in.Command)
-		}), func(in commandArgs[lrp.Remove]) string { return in.Command.Instance.CellID })
-	callEvacuateClaimedLRP = forCell(ask(call("EvacuateClaimedLRP", "bbs/evacuate_claimed_lrp", cells, wire.Once,
+		bbs.API.RemoveLRP, func(c lrp.Remove) string { return c.Instance.CellID })
+	callEvacuateClaimedLRP = evacuate(call("EvacuateClaimedLRP", "bbs/evacuate_claimed_lrp", cells, wire.Once,
 		"Gives up an instance that an evacuating cell has not started."),
-		func(ctx context.Context, b bbs.API, in commandArgs[lrp.EvacuateClaimed]) (a keepAnswer, err error) {
-			a.KeepContainer, err = b.EvacuateClaimedLRP(ctx, in.ProcessGUID, in.Index, in.Command)
-			return a, err
-		}), func(in commandArgs[lrp.EvacuateClaimed]) string { return in.Command.Instance.CellID })
-	callEvacuateRunningLRP = forCell(ask(call("EvacuateRunningLRP", "bbs/evacuate_running_lrp", cells, wire.Always,
+		bbs.API.EvacuateClaimedLRP, func(c lrp.EvacuateClaimed) string { return c.Instance.CellID })
+	callEvacuateRunningLRP = evacuate(call("EvacuateRunningLRP", "bbs/evacuate_running_lrp", cells, wire.Always,
 		"Asks what becomes of a running instance on an evacuating cell."),
-		func(ctx context.Context, b bbs.API, in commandArgs[lrp.EvacuateRunning]) (a keepAnswer, err error) {
-			a.KeepContainer, err = b.EvacuateRunningLRP(ctx, in.ProcessGUID, in.Index, in.Command)
-			return a, err
-		}), func(in commandArgs[lrp.EvacuateRunning]) string { return in.Command.Instance.CellID })
-	callEvacuateStoppedLRP = forCell(ask(call("EvacuateStoppedLRP", "bbs/evacuate_stopped_lrp", cells, wire.Once,
+		bbs.API.EvacuateRunningLRP, func(c lrp.EvacuateRunning) string { return c.Instance.CellID })
+	callEvacuateStoppedLRP = evacuate(call("EvacuateStoppedLRP", "bbs/evacuate_stopped_lrp", cells, wire.Once,
 		"Says that an instance on an evacuating cell has ended as it was told to."),
-		func(ctx context.Context, b bbs.API, in commandArgs[lrp.EvacuateStopped]) (a keepAnswer, err error) {
-			a.KeepContainer, err = b.EvacuateStoppedLRP(ctx, in.ProcessGUID, in.Index, in.Command)
-			return a, err
-		}), func(in commandArgs[lrp.EvacuateStopped]) string { return in.Command.Instance.CellID })
-	callEvacuateCrashedLRP = forCell(ask(call("EvacuateCrashedLRP", "bbs/evacuate_crashed_lrp", cells, wire.Always,
+		bbs.API.EvacuateStoppedLRP, func(c lrp.EvacuateStopped) string { return c.Instance.CellID })
+	callEvacuateCrashedLRP = evacuate(call("EvacuateCrashedLRP", "bbs/evacuate_crashed_lrp", cells, wire.Always,
 		"Says that an instance on an evacuating cell crashed."),
-		func(ctx context.Context, b bbs.API, in commandArgs[lrp.EvacuateCrashed]) (a keepAnswer, err error) {
-			a.KeepContainer, err = b.EvacuateCrashedLRP(ctx, in.ProcessGUID, in.Index, in.Command)
-			return a, err
-		}), func(in commandArgs[lrp.EvacuateCrashed]) string { return in.Command.Instance.CellID })
-	callRemoveEvacuatingLRP = forCell(tell(call("RemoveEvacuatingLRP", "bbs/remove_evacuating_lrp", cells, wire.Once,
+		bbs.API.EvacuateCrashedLRP, func(c lrp.EvacuateCrashed) string { return c.Instance.CellID })
+	callRemoveEvacuatingLRP = report(call("RemoveEvacuatingLRP", "bbs/remove_evacuating_lrp", cells, wire.Once,
 		"Removes the instance's EVACUATING record."),
-		func(ctx context.Context, b bbs.API, in commandArgs[lrp.RemoveEvacuating]) error {
-			return b.RemoveEvacuatingLRP(ctx, in.ProcessGUID, in.Index, in.Command)
-		}), func(in commandArgs[lrp.RemoveEvacuating]) string { return in.Command.Instance.CellID })
+		bbs.API.RemoveEvacuatingLRP, func(c lrp.RemoveEvacuating) string { return c.Instance.CellID })
 	callStartTask = forCell(ask(call("StartTask", "bbs/start_task", cells, wire.Once,
 		"Asks whether the cell is to run a task in its container now."),
 		func(ctx context.Context, b bbs.API, in taskCommandArgs[task.Start]) (a startTaskAnswer, err error) {
 			a.ShouldRun, err = b.StartTask(ctx, in.TaskGUID, in.Command)
 			return a, err
 		}), func(in taskCommandArgs[task.Start]) string { return in.Command.CellID })
-	callCompleteTask = forCell(tell(call("CompleteTask", "bbs/complete_task", cells, wire.Once,
+	callCompleteTask = reportTask(call("CompleteTask", "bbs/complete_task", cells, wire.Once,
 		"Says that the container of a task has ended."),
-		func(ctx context.Context, b bbs.API, in taskCommandArgs[task.Complete]) error {
-			return b.CompleteTask(ctx, in.TaskGUID, in.Command)
-		}), func(in taskCommandArgs[task.Complete]) string { return in.Command.CellID })
-	callRejectStartedTask = forCell(tell(call("RejectStartedTask", "bbs/reject_started_task", cells, wire.Once,
+		bbs.API.CompleteTask, func(c task.Complete) string { return c.CellID })
+	callRejectStartedTask = reportTask(call("RejectStartedTask", "bbs/reject_started_task", cells, wire.Once,
 		"Says that the cell has not begun the work of a task that it has."),
-		func(ctx context.Context, b bbs.API, in taskCommandArgs[task.Reject]) error {
-			return b.RejectStartedTask(ctx, in.TaskGUID, in.Command)
-		}), func(in taskCommandArgs[task.Reject]) string { return in.Command.CellID })
+		bbs.API.RejectStartedTask, func(c task.Reject) string { return c.CellID })
 
 	callFailActualLRP = tell(call("FailActualLRP", "bbs/fail_actual_lrp", auctioneers, wire.Always,
 		"Records why an instance is on no cell."),

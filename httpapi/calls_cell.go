@@ -6,7 +6,6 @@ import (
 	"iter"
 
 	"github.com/diegosdk/diego/auction"
-	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/internal/wire"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/rep"
@@ -29,9 +28,8 @@ type (
 
 // The calls of a cell.
 var (
-	callState = ask(call("State", "cell/state", planners, wire.Always,
-		"Says what the cell has and has room for."),
-		func(ctx context.Context, c rep.API, _ wire.None) (auction.CellState, error) { return c.State(ctx) })
+	callState = askPlain(call("State", "cell/state", planners, wire.Always,
+		"Says what the cell has and has room for."), rep.API.State)
 	callPerform = ask(call("Perform", "cell/perform", auctioneers, wire.Never,
 		"Hands work to the cell, which answers with what it refuses."),
 		func(ctx context.Context, c rep.API, in auction.Work) (a performAnswer, err error) {
@@ -57,16 +55,10 @@ var (
 	callEvacuate = tell(call("Evacuate", "cell/evacuate", operators, wire.Always,
 		"Begins to empty the cell."),
 		func(ctx context.Context, c rep.API, _ wire.None) error { return c.Evacuate(ctx) })
-	callEvacuation = ask(call("Evacuation", "cell/evacuation", operators, wire.Always,
-		"Says how far the cell is on its way to being empty."),
-		func(ctx context.Context, c rep.API, _ wire.None) (rep.EvacuationStatus, error) {
-			return c.Evacuation(ctx)
-		})
-	callContainers = ask(call("Containers", "cell/containers", operators, wire.Always,
-		"Lists the containers on the cell, ordered by guid."),
-		func(ctx context.Context, c rep.API, _ wire.None) ([]executor.Container, error) {
-			return c.Containers(ctx)
-		})
+	callEvacuation = askPlain(call("Evacuation", "cell/evacuation", operators, wire.Always,
+		"Says how far the cell is on its way to being empty."), rep.API.Evacuation)
+	callContainers = askPlain(call("Containers", "cell/containers", operators, wire.Always,
+		"Lists the containers on the cell, ordered by guid."), rep.API.Containers)
 	callLogs = long(list(call("Logs", "cell/logs", operators, wire.Always,
 		"Reads what a container writes, and follows it; of one that is gone, the last that it wrote."),
 		func(ctx context.Context, c rep.API, in rep.LogRequest) iter.Seq2[rep.LogChunk, error] {

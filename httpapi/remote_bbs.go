@@ -36,20 +36,17 @@ func NewRemoteBBS(o ClientOptions) (*RemoteBBS, error) {
 
 // Desire is [bbs.BBS.Desire].
 func (c *RemoteBBS) Desire(ctx context.Context, l lrp.DesiredLRP) error {
-	_, err := callDesire.Do(ctx, c.client, l)
-	return err
+	return say(ctx, c.client, callDesire, l)
 }
 
 // CreateDeployment is [bbs.BBS.CreateDeployment].
 func (c *RemoteBBS) CreateDeployment(ctx context.Context, d lrp.DeploymentDefinition) error {
-	_, err := callCreateDeployment.Do(ctx, c.client, d)
-	return err
+	return say(ctx, c.client, callCreateDeployment, d)
 }
 
 // UpdateDeployment is [bbs.BBS.UpdateDeployment].
 func (c *RemoteBBS) UpdateDeployment(ctx context.Context, processGUID string, u lrp.Update) error {
-	_, err := callUpdateDeployment.Do(ctx, c.client, updateArgs{processGUID, u})
-	return err
+	return say(ctx, c.client, callUpdateDeployment, updateArgs{processGUID, u})
 }
 
 // UpdateDesiredLRP is [bbs.BBS.UpdateDesiredLRP].
@@ -60,20 +57,17 @@ func (c *RemoteBBS) UpdateDesiredLRP(ctx context.Context, l lrp.DesiredLRP, defi
 
 // ActivateDefinition is [bbs.BBS.ActivateDefinition].
 func (c *RemoteBBS) ActivateDefinition(ctx context.Context, processGUID, definitionID string) error {
-	_, err := callActivateDefinition.Do(ctx, c.client, definitionArgs{processGUID, definitionID})
-	return err
+	return say(ctx, c.client, callActivateDefinition, definitionArgs{processGUID, definitionID})
 }
 
 // DeleteDeployment is [bbs.BBS.DeleteDeployment].
 func (c *RemoteBBS) DeleteDeployment(ctx context.Context, processGUID string) error {
-	_, err := callDeleteDeployment.Do(ctx, c.client, processArgs{processGUID})
-	return err
+	return say(ctx, c.client, callDeleteDeployment, processArgs{processGUID})
 }
 
 // ContinueRollout is [bbs.BBS.ContinueRollout].
 func (c *RemoteBBS) ContinueRollout(ctx context.Context, processGUID string) error {
-	_, err := callContinueRollout.Do(ctx, c.client, processArgs{processGUID})
-	return err
+	return say(ctx, c.client, callContinueRollout, processArgs{processGUID})
 }
 
 // RolloutStatus is [bbs.BBS.RolloutStatus].
@@ -128,14 +122,12 @@ func (c *RemoteBBS) Slot(ctx context.Context, processGUID string, index int) (lr
 
 // Retire is [bbs.BBS.Retire].
 func (c *RemoteBBS) Retire(ctx context.Context, processGUID string, index int, definitionID string) error {
-	_, err := callRetire.Do(ctx, c.client, retireArgs{processGUID, index, definitionID})
-	return err
+	return say(ctx, c.client, callRetire, retireArgs{processGUID, index, definitionID})
 }
 
 // UpsertDomain is [bbs.BBS.UpsertDomain].
 func (c *RemoteBBS) UpsertDomain(ctx context.Context, name string, ttl time.Duration) error {
-	_, err := callUpsertDomain.Do(ctx, c.client, domainArgs{name, ttl})
-	return err
+	return say(ctx, c.client, callUpsertDomain, domainArgs{name, ttl})
 }
 
 // RestartPolicy is [bbs.BBS.RestartPolicy].
@@ -155,8 +147,7 @@ func (c *RemoteBBS) Cells(ctx context.Context) ([]bbs.CellPresence, error) {
 
 // DesireTask is [bbs.BBS.DesireTask].
 func (c *RemoteBBS) DesireTask(ctx context.Context, d task.Desire) error {
-	_, err := callDesireTask.Do(ctx, c.client, d)
-	return err
+	return say(ctx, c.client, callDesireTask, d)
 }
 
 // Tasks is [bbs.BBS.Tasks].
@@ -171,32 +162,27 @@ func (c *RemoteBBS) Task(ctx context.Context, guid string) (*task.Task, error) {
 
 // CancelTask is [bbs.BBS.CancelTask].
 func (c *RemoteBBS) CancelTask(ctx context.Context, guid string) error {
-	_, err := callCancelTask.Do(ctx, c.client, taskArgs{guid})
-	return err
+	return say(ctx, c.client, callCancelTask, taskArgs{guid})
 }
 
 // ResolveTask is [bbs.BBS.ResolveTask].
 func (c *RemoteBBS) ResolveTask(ctx context.Context, guid string) error {
-	_, err := callResolveTask.Do(ctx, c.client, taskArgs{guid})
-	return err
+	return say(ctx, c.client, callResolveTask, taskArgs{guid})
 }
 
 // DeleteTask is [bbs.BBS.DeleteTask].
 func (c *RemoteBBS) DeleteTask(ctx context.Context, guid string) error {
-	_, err := callDeleteTask.Do(ctx, c.client, taskArgs{guid})
-	return err
+	return say(ctx, c.client, callDeleteTask, taskArgs{guid})
 }
 
 // ResolveAndDeleteTask is [bbs.BBS.ResolveAndDeleteTask].
 func (c *RemoteBBS) ResolveAndDeleteTask(ctx context.Context, guid string) error {
-	_, err := callResolveAndDeleteTask.Do(ctx, c.client, taskArgs{guid})
-	return err
+	return say(ctx, c.client, callResolveAndDeleteTask, taskArgs{guid})
 }
 
 // FailTask is [bbs.BBS.FailTask].
 func (c *RemoteBBS) FailTask(ctx context.Context, guid, reason string) error {
-	_, err := callFailTask.Do(ctx, c.client, taskCommandArgs[task.Fail]{guid, task.Fail{Reason: reason}})
-	return err
+	return say(ctx, c.client, callFailTask, taskCommandArgs[task.Fail]{guid, task.Fail{Reason: reason}})
 }
 
 // Log is [bbs.BBS.Log].
@@ -226,38 +212,32 @@ func (c *RemoteBBS) Timeline(ctx context.Context, processGUID string, index int)
 
 // Announce is [bbs.BBS.Announce].
 func (c *RemoteBBS) Announce(ctx context.Context, p bbs.CellPresence, owner string, ttl time.Duration) error {
-	_, err := callAnnounce.Do(ctx, c.client, announceArgs{p, owner, ttl})
-	return err
+	return say(ctx, c.client, callAnnounce, announceArgs{p, owner, ttl})
 }
 
 // Leave is [bbs.BBS.Leave].
 func (c *RemoteBBS) Leave(ctx context.Context, cellID, owner string) error {
-	_, err := callLeave.Do(ctx, c.client, leaveArgs{cellID, owner})
-	return err
+	return say(ctx, c.client, callLeave, leaveArgs{cellID, owner})
 }
 
 // ClaimLRP is [bbs.BBS.ClaimLRP].
 func (c *RemoteBBS) ClaimLRP(ctx context.Context, processGUID string, index int, command lrp.Claim) error {
-	_, err := callClaimLRP.Do(ctx, c.client, commandArgs[lrp.Claim]{processGUID, index, command})
-	return err
+	return say(ctx, c.client, callClaimLRP, commandArgs[lrp.Claim]{processGUID, index, command})
 }
 
 // StartLRP is [bbs.BBS.StartLRP].
 func (c *RemoteBBS) StartLRP(ctx context.Context, processGUID string, index int, command lrp.Start) error {
-	_, err := callStartLRP.Do(ctx, c.client, commandArgs[lrp.Start]{processGUID, index, command})
-	return err
+	return say(ctx, c.client, callStartLRP, commandArgs[lrp.Start]{processGUID, index, command})
 }
 
 // CrashLRP is [bbs.BBS.CrashLRP].
 func (c *RemoteBBS) CrashLRP(ctx context.Context, processGUID string, index int, command lrp.Crash) error {
-	_, err := callCrashLRP.Do(ctx, c.client, commandArgs[lrp.Crash]{processGUID, index, command})
-	return err
+	return say(ctx, c.client, callCrashLRP, commandArgs[lrp.Crash]{processGUID, index, command})
 }
 
 // RemoveLRP is [bbs.BBS.RemoveLRP].
 func (c *RemoteBBS) RemoveLRP(ctx context.Context, processGUID string, index int, command lrp.Remove) error {
-	_, err := callRemoveLRP.Do(ctx, c.client, commandArgs[lrp.Remove]{processGUID, index, command})
-	return err
+	return say(ctx, c.client, callRemoveLRP, commandArgs[lrp.Remove]{processGUID, index, command})
 }
 
 // EvacuateClaimedLRP is [bbs.BBS.EvacuateClaimedLRP].
@@ -286,8 +266,7 @@ func (c *RemoteBBS) EvacuateCrashedLRP(ctx context.Context, processGUID string, 
 
 // RemoveEvacuatingLRP is [bbs.BBS.RemoveEvacuatingLRP].
 func (c *RemoteBBS) RemoveEvacuatingLRP(ctx context.Context, processGUID string, index int, command lrp.RemoveEvacuating) error {
-	_, err := callRemoveEvacuatingLRP.Do(ctx, c.client, commandArgs[lrp.RemoveEvacuating]{processGUID, index, command})
-	return err
+	return say(ctx, c.client, callRemoveEvacuatingLRP, commandArgs[lrp.RemoveEvacuating]{processGUID, index, command})
 }
 
 // StartTask is [bbs.BBS.StartTask].
@@ -298,20 +277,17 @@ func (c *RemoteBBS) StartTask(ctx context.Context, guid string, command task.Sta
 
 // CompleteTask is [bbs.BBS.CompleteTask].
 func (c *RemoteBBS) CompleteTask(ctx context.Context, guid string, command task.Complete) error {
-	_, err := callCompleteTask.Do(ctx, c.client, taskCommandArgs[task.Complete]{guid, command})
-	return err
+	return say(ctx, c.client, callCompleteTask, taskCommandArgs[task.Complete]{guid, command})
 }
 
 // RejectStartedTask is [bbs.BBS.RejectStartedTask].
 func (c *RemoteBBS) RejectStartedTask(ctx context.Context, guid string, command task.Reject) error {
-	_, err := callRejectStartedTask.Do(ctx, c.client, taskCommandArgs[task.Reject]{guid, command})
-	return err
+	return say(ctx, c.client, callRejectStartedTask, taskCommandArgs[task.Reject]{guid, command})
 }
 
 // FailActualLRP is [bbs.BBS.FailActualLRP].
 func (c *RemoteBBS) FailActualLRP(ctx context.Context, key lrp.Key, why lrp.PlacementError) error {
-	_, err := callFailActualLRP.Do(ctx, c.client, failArgs{key, why})
-	return err
+	return say(ctx, c.client, callFailActualLRP, failArgs{key, why})
 }
 
 // RejectTask is [bbs.BBS.RejectTask].
@@ -322,8 +298,7 @@ func (c *RemoteBBS) RejectTask(ctx context.Context, guid string, attempt task.At
 
 // Converge is diego.ControlPlane.Converge.
 func (c *RemoteBBS) Converge(ctx context.Context) error {
-	_, err := callConverge.Do(ctx, c.client, wire.None{})
-	return err
+	return say(ctx, c.client, callConverge, wire.None{})
 }
 
 var (

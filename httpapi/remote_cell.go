@@ -38,14 +38,12 @@ func (c *RemoteCell) Perform(ctx context.Context, w auction.Work) ([]auction.Rej
 
 // StopLRP implements [rep.API].
 func (c *RemoteCell) StopLRP(ctx context.Context, key lrp.Key, instance lrp.InstanceKey) error {
-	_, err := callStopLRP.Do(ctx, c.client, stopArgs{key, instance})
-	return err
+	return say(ctx, c.client, callStopLRP, stopArgs{key, instance})
 }
 
 // CancelTask implements [rep.API].
 func (c *RemoteCell) CancelTask(ctx context.Context, taskGUID, instanceGUID string) error {
-	_, err := callCancelTaskOnCell.Do(ctx, c.client, cancelArgs{taskGUID, instanceGUID})
-	return err
+	return say(ctx, c.client, callCancelTaskOnCell, cancelArgs{taskGUID, instanceGUID})
 }
 
 // Inventory implements [auction.InventoryClient].
@@ -55,8 +53,7 @@ func (c *RemoteCell) Inventory(ctx context.Context) (auction.Inventory, error) {
 
 // Evacuate implements [rep.API].
 func (c *RemoteCell) Evacuate(ctx context.Context) error {
-	_, err := callEvacuate.Do(ctx, c.client, wire.None{})
-	return err
+	return say(ctx, c.client, callEvacuate, wire.None{})
 }
 
 // Evacuation implements [rep.API].

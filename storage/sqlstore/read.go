@@ -144,6 +144,28 @@ type entry[T any] struct {
 	err   error
 }
 
+// one reads one record. query returns the zero entry if there is none.
+func one[T any](ctx context.Context, r *reader, op string, k storage.RecordKey,
+	query func(ctx context.Context, q dialect.Querier, guid string) (entry[*T], error),
+) (*T, error) {
+	var e entry[*T]
+	err := r.query(ctx, op, func(q dialect.Querier) (err error) {
+		if !isImpossible(k.GUID) {
+			e, err = query(ctx, q, k.GUID)
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case e.err != nil:
+		return nil, e.err
+	case e.value == nil:
+		return nil, &storage.NotFoundError{Key: k}
+	}
+	return e.value, nil
+}
+
 // A page reads the next part of a list, and whether it was the last.
 type page[T any] func(ctx context.Context, q dialect.Querier) (entries []entry[T], last bool, err error)
 

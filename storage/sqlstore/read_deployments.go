@@ -236,24 +236,7 @@ func checkWhole(e *entry[*lrp.Deployment]) {
 
 // Deployment implements storage.Reader.
 func (r *reader) Deployment(ctx context.Context, processGUID string) (*lrp.Deployment, error) {
-	var e entry[*lrp.Deployment]
-	err := r.query(ctx, "reading a deployment", func(q dialect.Querier) (err error) {
-		if isImpossible(processGUID) {
-			return nil
-		}
-		e, err = r.s.queryDeployment(ctx, q, processGUID)
-		return err
-	})
-	if err == nil {
-		err = e.err
-	}
-	if err != nil {
-		return nil, err
-	}
-	if e.value == nil {
-		return nil, &storage.NotFoundError{Key: storage.DeploymentKey(processGUID)}
-	}
-	return e.value, nil
+	return one(ctx, r, "reading a deployment", storage.DeploymentKey(processGUID), r.s.queryDeployment)
 }
 
 // queryDeployment reads a deployment and its definitions in one statement, and

@@ -83,24 +83,7 @@ func (r *reader) taskPages(f storage.TaskFilter) page[*task.Task] {
 
 // Task implements storage.Reader.
 func (r *reader) Task(ctx context.Context, guid string) (*task.Task, error) {
-	var e entry[*task.Task]
-	err := r.query(ctx, "reading a task", func(q dialect.Querier) (err error) {
-		if isImpossible(guid) {
-			return nil
-		}
-		e, err = r.s.queryTask(ctx, q, guid)
-		return err
-	})
-	if err == nil {
-		err = e.err
-	}
-	if err != nil {
-		return nil, err
-	}
-	if e.value == nil {
-		return nil, &storage.NotFoundError{Key: storage.TaskKey(guid)}
-	}
-	return e.value, nil
+	return one(ctx, r, "reading a task", storage.TaskKey(guid), r.s.queryTask)
 }
 
 func (s *Store) queryTask(ctx context.Context, q dialect.Querier, guid string) (e entry[*task.Task], err error) {
