@@ -18,8 +18,10 @@
 //
 //	open, connections     data source names, options, pools, what bounds a connection
 //	store                 the Store, its retries and its end
-//	commit*               a group of commits: the transaction, what it looks up, decides
-//	                      and writes, the guess in one round trip, an outcome in doubt
+//	commit_group          how many commits share a transaction
+//	commit_*              the transaction: what it looks up, decides and writes, the
+//	                      fence, the events, the guess in one round trip, an outcome
+//	                      in doubt
 //	lease, tx             leases; commits in a transaction of the caller's
 //	log*                  rows of the log, and gaps where it may have gone back
 //	read*                 lists, filters, slots, events; the View
