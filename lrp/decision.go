@@ -1,5 +1,7 @@
 package lrp
 
+import "github.com/diegosdk/diego/internal/enum"
+
 // A Decision is the result of a command. The zero Decision is a no-op.
 //
 // Writes, Deployment and Events are committed together or not at all. Effects
@@ -45,10 +47,10 @@ const (
 	ContinueRollout
 )
 
-var effectKinds = enum{"effect", []string{RequestStart: "RequestStart", StopInstance: "StopInstance", ContinueRollout: "ContinueRollout"}}
+var effectKinds = enum.Names[EffectKind]{RequestStart: "RequestStart", StopInstance: "StopInstance", ContinueRollout: "ContinueRollout"}
 
 // String is the constant's name.
-func (k EffectKind) String() string { return effectKinds.name(uint8(k)) }
+func (k EffectKind) String() string { return effectKinds.Of(k) }
 
 // An Effect is something to do after the decision is committed.
 type Effect struct {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/internal/enum"
 )
 
 // Routes hold opaque JSON for each router. The key is the router's name of 1 to
@@ -53,21 +54,19 @@ const (
 	Recreate
 )
 
-var strategies = enum{"update_strategy", []string{Rolling: "ROLLING", Recreate: "RECREATE"}}
+var strategies = enum.Names[UpdateStrategy]{Rolling: "ROLLING", Recreate: "RECREATE"}
 
 // String is "ROLLING" or "RECREATE".
-func (u UpdateStrategy) String() string { return strategies.name(uint8(u)) }
+func (u UpdateStrategy) String() string { return strategies.Of(u) }
 
 // MarshalText fails on a value that is not a strategy.
-func (u UpdateStrategy) MarshalText() ([]byte, error) { return strategies.marshal(uint8(u)) }
+func (u UpdateStrategy) MarshalText() ([]byte, error) {
+	return strategies.Marshal("update_strategy", u)
+}
 
 // UnmarshalText accepts only the two words, upper case.
 func (u *UpdateStrategy) UnmarshalText(text []byte) error {
-	n, err := strategies.parse(text)
-	if err == nil {
-		*u = UpdateStrategy(n)
-	}
-	return err
+	return strategies.Unmarshal("update_strategy", u, text)
 }
 
 // A DesiredLRP says that Instances of one definition should run. Consumers that

@@ -1,8 +1,9 @@
 package lrp
 
 import (
-	"fmt"
 	"strings"
+
+	"github.com/diegosdk/diego/internal/enum"
 )
 
 // An OrdinarySituation describes the ORDINARY record at the index of a RUNNING
@@ -25,7 +26,7 @@ const (
 // OrdinarySituations is the number of situations of the ORDINARY record.
 const OrdinarySituations = 8
 
-var ordinaryNames = [OrdinarySituations]string{
+var ordinaryNames = enum.Names[OrdinarySituation]{
 	OrdinaryNone:           "none",
 	OrdinaryUnclaimed:      "UNCLAIMED",
 	OrdinaryUnclaimedError: "UNCLAIMED+ε",
@@ -36,12 +37,7 @@ var ordinaryNames = [OrdinarySituations]string{
 	OrdinaryCrashed:        "CRASHED",
 }
 
-func (o OrdinarySituation) String() string {
-	if o >= OrdinarySituations {
-		return fmt.Sprintf("OrdinarySituation(%d)", uint8(o))
-	}
-	return ordinaryNames[o]
-}
+func (o OrdinarySituation) String() string { return ordinaryNames.Of(o) }
 
 // An EvacuatingSituation describes the EVACUATING record at the index of a
 // RUNNING container on an evacuating cell. β is an instance that another cell
@@ -58,18 +54,13 @@ const (
 // EvacuatingSituations is the number of situations of the EVACUATING record.
 const EvacuatingSituations = 3
 
-var evacuatingNames = [EvacuatingSituations]string{
+var evacuatingNames = enum.Names[EvacuatingSituation]{
 	EvacuatingNone:  "none",
 	EvacuatingAlpha: "RUNNING α",
 	EvacuatingBeta:  "RUNNING β",
 }
 
-func (e EvacuatingSituation) String() string {
-	if e >= EvacuatingSituations {
-		return fmt.Sprintf("EvacuatingSituation(%d)", uint8(e))
-	}
-	return evacuatingNames[e]
-}
+func (e EvacuatingSituation) String() string { return evacuatingNames.Of(e) }
 
 // An EvacuationRow says what happens to a RUNNING container on an evacuating
 // cell and to the records at its index. If only KeepContainer is set, nothing

@@ -1,5 +1,7 @@
 package lrp
 
+import "github.com/diegosdk/diego/internal/enum"
+
 // An EventKind is the kind of an Event.
 type EventKind uint8
 
@@ -26,7 +28,7 @@ const (
 	DesiredRemoved
 )
 
-var eventKinds = enum{"kind", []string{
+var eventKinds = enum.Names[EventKind]{
 	InstanceCreated: "actual_lrp_instance_created",
 	InstanceChanged: "actual_lrp_instance_changed",
 	InstanceRemoved: "actual_lrp_instance_removed",
@@ -41,22 +43,16 @@ var eventKinds = enum{"kind", []string{
 	DesiredCreated:    "desired_lrp_created",
 	DesiredChanged:    "desired_lrp_changed",
 	DesiredRemoved:    "desired_lrp_removed",
-}}
+}
 
 // String is the kind's name, for example "actual_lrp_instance_created".
-func (k EventKind) String() string { return eventKinds.name(uint8(k)) }
+func (k EventKind) String() string { return eventKinds.Of(k) }
 
 // MarshalText fails on a value that is not a kind.
-func (k EventKind) MarshalText() ([]byte, error) { return eventKinds.marshal(uint8(k)) }
+func (k EventKind) MarshalText() ([]byte, error) { return eventKinds.Marshal("kind", k) }
 
 // UnmarshalText accepts only the names of kinds.
-func (k *EventKind) UnmarshalText(text []byte) error {
-	n, err := eventKinds.parse(text)
-	if err == nil {
-		*k = EventKind(n)
-	}
-	return err
-}
+func (k *EventKind) UnmarshalText(text []byte) error { return eventKinds.Unmarshal("kind", k, text) }
 
 // An Event says what changed. Created events have no Before, and removed events
 // no After. A crashed event has the record before the crash (nil if it was

@@ -1,6 +1,6 @@
 package lrp
 
-import "fmt"
+import "github.com/diegosdk/diego/internal/enum"
 
 // Odds say how surprising a row of a table is. They do not change what the row
 // does; a shell counts and reports the inconceivable ones.
@@ -17,11 +17,6 @@ const (
 	Inconceivable
 )
 
-var oddsNames = [...]string{Unstated: "unstated", Expected: "expected", Conceivable: "conceivable", Inconceivable: "inconceivable"}
+var oddsNames = enum.Names[Odds]{Unstated: "unstated", Expected: "expected", Conceivable: "conceivable", Inconceivable: "inconceivable"}
 
-func (o Odds) String() string {
-	if int(o) >= len(oddsNames) {
-		return fmt.Sprintf("Odds(%d)", uint8(o))
-	}
-	return oddsNames[o]
-}
+func (o Odds) String() string { return oddsNames.Of(o) }

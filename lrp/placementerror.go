@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/internal/enum"
 )
 
 // A PlacementReason is the kind of a PlacementError.
@@ -27,20 +28,20 @@ const (
 )
 
 // The first two texts are the specification's (000 §Communicating Fullness).
-var placementReasons = enum{"placement_error", []string{
+var placementReasons = enum.Names[PlacementReason]{
 	NoCompatibleCells:     "found no compatible cells",
 	InsufficientResources: "insufficient resources",
 	CellsUnreachable:      "no cell answered",
 	TooManyStarting:       "too many instances are starting",
 	RejectedByCell:        "rejected by the cell",
-}}
+}
 
 // String is the reason's text; it is empty for Placed.
 func (r PlacementReason) String() string {
 	if r == Placed {
 		return ""
 	}
-	return placementReasons.name(uint8(r))
+	return placementReasons.Of(r)
 }
 
 // A PlacementError says why an instance was not placed. The zero value means no
@@ -71,11 +72,11 @@ func ParsePlacementError(text string) (PlacementError, error) {
 		return PlacementError{}, nil
 	}
 	reason, detail, _ := strings.Cut(text, ": ")
-	n, err := placementReasons.parse([]byte(reason))
-	if err != nil {
+	e := PlacementError{Detail: detail}
+	if err := placementReasons.Unmarshal("placement_error", &e.Reason, []byte(reason)); err != nil {
 		return PlacementError{}, err
 	}
-	return PlacementError{Reason: PlacementReason(n), Detail: detail}, nil
+	return e, nil
 }
 
 // MarshalText fails on a value that has no known reason.
@@ -83,7 +84,7 @@ func (e PlacementError) MarshalText() ([]byte, error) {
 	if e.Reason == Placed {
 		return nil, nil
 	}
-	if _, err := placementReasons.marshal(uint8(e.Reason)); err != nil {
+	if _, err := placementReasons.Marshal("placement_error", e.Reason); err != nil {
 		return nil, err
 	}
 	return []byte(e.String()), nil

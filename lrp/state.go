@@ -1,5 +1,7 @@
 package lrp
 
+import "github.com/diegosdk/diego/internal/enum"
+
 // A State is the state of an ActualLRP (000 §ActualLRPs).
 type State uint8
 
@@ -16,22 +18,16 @@ const (
 	Crashed
 )
 
-var states = enum{"state", []string{Unclaimed: "UNCLAIMED", Claimed: "CLAIMED", Running: "RUNNING", Crashed: "CRASHED"}}
+var states = enum.Names[State]{Unclaimed: "UNCLAIMED", Claimed: "CLAIMED", Running: "RUNNING", Crashed: "CRASHED"}
 
 // String is the specification's word, for example "UNCLAIMED".
-func (s State) String() string { return states.name(uint8(s)) }
+func (s State) String() string { return states.Of(s) }
 
 // MarshalText fails on a value that is not a state.
-func (s State) MarshalText() ([]byte, error) { return states.marshal(uint8(s)) }
+func (s State) MarshalText() ([]byte, error) { return states.Marshal("state", s) }
 
 // UnmarshalText accepts only the four words, upper case.
-func (s *State) UnmarshalText(text []byte) error {
-	n, err := states.parse(text)
-	if err == nil {
-		*s = State(n)
-	}
-	return err
-}
+func (s *State) UnmarshalText(text []byte) error { return states.Unmarshal("state", s, text) }
 
 // A Presence says what is known about the cell that holds an ActualLRP. Its
 // numbers are those of the specification (000 §ActualLRPs).
@@ -47,19 +43,13 @@ const (
 	Suspect
 )
 
-var presences = enum{"presence", []string{Ordinary: "ORDINARY", Evacuating: "EVACUATING", Suspect: "SUSPECT"}}
+var presences = enum.Names[Presence]{Ordinary: "ORDINARY", Evacuating: "EVACUATING", Suspect: "SUSPECT"}
 
 // String is the specification's word, for example "ORDINARY".
-func (p Presence) String() string { return presences.name(uint8(p)) }
+func (p Presence) String() string { return presences.Of(p) }
 
 // MarshalText fails on a value that is not a presence.
-func (p Presence) MarshalText() ([]byte, error) { return presences.marshal(uint8(p)) }
+func (p Presence) MarshalText() ([]byte, error) { return presences.Marshal("presence", p) }
 
 // UnmarshalText accepts only the three words, upper case.
-func (p *Presence) UnmarshalText(text []byte) error {
-	n, err := presences.parse(text)
-	if err == nil {
-		*p = Presence(n)
-	}
-	return err
-}
+func (p *Presence) UnmarshalText(text []byte) error { return presences.Unmarshal("presence", p, text) }

@@ -1,9 +1,8 @@
 package rep
 
 import (
-	"fmt"
-
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/internal/enum"
 	"github.com/diegosdk/diego/lrp"
 )
 
@@ -27,7 +26,7 @@ const (
 // ContainerSituations is the number of situations of an LRP's container.
 const ContainerSituations = 6
 
-var containerNames = [ContainerSituations]string{
+var containerNames = enum.Names[ContainerSituation]{
 	NoContainer:       "no container",
 	ContainerReserved: "RESERVED",
 	ContainerStarting: "INITIALIZING/CREATED",
@@ -36,12 +35,7 @@ var containerNames = [ContainerSituations]string{
 	ContainerShutdown: "COMPLETED (shutdown)",
 }
 
-func (c ContainerSituation) String() string {
-	if c >= ContainerSituations {
-		return fmt.Sprintf("ContainerSituation(%d)", uint8(c))
-	}
-	return containerNames[c]
-}
+func (c ContainerSituation) String() string { return containerNames.Of(c) }
 
 // SituateContainer finds the situation of an LRP's container; without a
 // container it is NoContainer. A reservation that expired is no crash, because
@@ -93,7 +87,7 @@ const (
 // LRPSituations is the number of situations of an LRP's record.
 const LRPSituations = 9
 
-var lrpNames = [LRPSituations]string{
+var lrpNames = enum.Names[LRPSituation]{
 	LRPNone:            "none",
 	LRPUnclaimed:       "UNCLAIMED",
 	LRPClaimedAlpha:    "CLAIMED α",
@@ -105,12 +99,7 @@ var lrpNames = [LRPSituations]string{
 	LRPEvacuatingAlpha: "evacuating α",
 }
 
-func (l LRPSituation) String() string {
-	if l >= LRPSituations {
-		return fmt.Sprintf("LRPSituation(%d)", uint8(l))
-	}
-	return lrpNames[l]
-}
+func (l LRPSituation) String() string { return lrpNames.Of(l) }
 
 // SituateLRP finds what the records at an index mean to the instance me of the
 // definition definitionID. me is never the zero key.

@@ -1,9 +1,9 @@
 package rep
 
 import (
-	"fmt"
 	"strings"
 
+	"github.com/diegosdk/diego/internal/enum"
 	"github.com/diegosdk/diego/lrp"
 )
 
@@ -66,7 +66,7 @@ const (
 	endOfSteps
 )
 
-var stepNames = [endOfSteps]string{
+var stepNames = enum.Names[Step]{
 	ClaimLRP:                  "claim LRP",
 	StartLRP:                  "start LRP",
 	CrashLRP:                  "crash LRP",
@@ -88,12 +88,7 @@ var stepNames = [endOfSteps]string{
 	AwaitRouters:              "await routers",
 }
 
-func (s Step) String() string {
-	if s == 0 || s >= endOfSteps {
-		return fmt.Sprintf("Step(%d)", uint8(s))
-	}
-	return stepNames[s]
-}
+func (s Step) String() string { return stepNames.Of(s) }
 
 // CallsBBS reports whether the step is a call of the BBS; the others concern
 // the container.

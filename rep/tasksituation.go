@@ -1,9 +1,8 @@
 package rep
 
 import (
-	"fmt"
-
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/internal/enum"
 	"github.com/diegosdk/diego/task"
 )
 
@@ -26,7 +25,7 @@ const (
 // TaskContainers is the number of situations of a task's container.
 const TaskContainers = 5
 
-var taskContainerNames = [TaskContainers]string{
+var taskContainerNames = enum.Names[TaskContainer]{
 	TaskContainerNone:      "no container",
 	TaskContainerReserved:  "RESERVED",
 	TaskContainerActive:    "INITIALIZING/CREATED/RUNNING",
@@ -34,12 +33,7 @@ var taskContainerNames = [TaskContainers]string{
 	TaskContainerCompleted: "COMPLETED",
 }
 
-func (c TaskContainer) String() string {
-	if c >= TaskContainers {
-		return fmt.Sprintf("TaskContainer(%d)", uint8(c))
-	}
-	return taskContainerNames[c]
-}
+func (c TaskContainer) String() string { return taskContainerNames.Of(c) }
 
 // SituateTaskContainer finds the situation of a task's container; without a
 // container it is TaskContainerNone. A value that is no state is an error.
@@ -77,7 +71,7 @@ const (
 // TaskSituations is the number of situations of a task's record.
 const TaskSituations = 8
 
-var taskNames = [TaskSituations]string{
+var taskNames = enum.Names[TaskSituation]{
 	TaskNone:           "none",
 	TaskPending:        "PENDING",
 	TaskRunningAlpha:   "RUNNING α",
@@ -88,12 +82,7 @@ var taskNames = [TaskSituations]string{
 	TaskResolvingOmega: "RESOLVING ω",
 }
 
-func (t TaskSituation) String() string {
-	if t >= TaskSituations {
-		return fmt.Sprintf("TaskSituation(%d)", uint8(t))
-	}
-	return taskNames[t]
-}
+func (t TaskSituation) String() string { return taskNames.Of(t) }
 
 // SituateTask finds what a task's record, nil for none, means to the container
 // instanceGUID on the cell cellID. Whether a PENDING task waits for this very

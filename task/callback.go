@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/internal/enum"
 )
 
 // A CallbackResponse is the body that a completion callback receives.
@@ -104,14 +105,9 @@ const (
 	LeaveIt
 )
 
-var callbackActionNames = [...]string{Delivered: "delivered", TryAgain: "try again", LeaveIt: "leave it"}
+var callbackActionNames = enum.Names[CallbackAction]{Delivered: "delivered", TryAgain: "try again", LeaveIt: "leave it"}
 
-func (a CallbackAction) String() string {
-	if a == 0 || int(a) >= len(callbackActionNames) {
-		return fmt.Sprintf("CallbackAction(%d)", uint8(a))
-	}
-	return callbackActionNames[a]
-}
+func (a CallbackAction) String() string { return callbackActionNames.Of(a) }
 
 // A CallbackVerdict says what to do after an attempt at a callback, and why.
 type CallbackVerdict struct {

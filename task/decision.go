@@ -1,6 +1,6 @@
 package task
 
-import "fmt"
+import "github.com/diegosdk/diego/internal/enum"
 
 // A Decision is the result of a command. The zero Decision is a no-op.
 //
@@ -44,14 +44,9 @@ const (
 	CallBack
 )
 
-var effectKindNames = [...]string{RequestStart: "request start", CancelOnCell: "cancel on cell", CallBack: "call back"}
+var effectKindNames = enum.Names[EffectKind]{RequestStart: "request start", CancelOnCell: "cancel on cell", CallBack: "call back"}
 
-func (k EffectKind) String() string {
-	if k == 0 || int(k) >= len(effectKindNames) {
-		return fmt.Sprintf("EffectKind(%d)", uint8(k))
-	}
-	return effectKindNames[k]
-}
+func (k EffectKind) String() string { return effectKindNames.Of(k) }
 
 // An Effect is something to do after the decision is committed.
 type Effect struct {

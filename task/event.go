@@ -1,10 +1,10 @@
 package task
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/internal/enum"
 )
 
 // A Cause says why something changed: the command and what it knew.
@@ -20,38 +20,16 @@ const (
 	Removed
 )
 
-var eventKindNames = [...]string{Created: "created", Changed: "changed", Removed: "removed"}
+var eventKindNames = enum.Names[EventKind]{Created: "created", Changed: "changed", Removed: "removed"}
 
-func (k EventKind) String() string {
-	if k == 0 || int(k) >= len(eventKindNames) {
-		return fmt.Sprintf("EventKind(%d)", uint8(k))
-	}
-	return eventKindNames[k]
-}
+func (k EventKind) String() string { return eventKindNames.Of(k) }
 
 // MarshalText fails on a value that is not a kind.
-func (k EventKind) MarshalText() ([]byte, error) {
-	if k == 0 || int(k) >= len(eventKindNames) {
-		return nil, unknownEventKind(k.String())
-	}
-	return []byte(eventKindNames[k]), nil
-}
+func (k EventKind) MarshalText() ([]byte, error) { return eventKindNames.Marshal("kind", k) }
 
 // UnmarshalText accepts only the three names.
 func (k *EventKind) UnmarshalText(text []byte) error {
-	for i, name := range eventKindNames {
-		if name != "" && name == string(text) {
-			*k = EventKind(i)
-			return nil
-		}
-	}
-	return unknownEventKind(string(text))
-}
-
-func unknownEventKind(text string) error {
-	var v executor.Validator
-	v.Check(false, "kind", text, "created, changed or removed")
-	return v.Err()
+	return eventKindNames.Unmarshal("kind", k, text)
 }
 
 // An Event says what changed. Created events have no Before, Removed events no

@@ -1,10 +1,6 @@
 package task
 
-import (
-	"fmt"
-
-	"github.com/diegosdk/diego/executor"
-)
+import "github.com/diegosdk/diego/internal/enum"
 
 // A State is the state of a task (000 §Task States).
 type State uint8
@@ -25,39 +21,17 @@ const (
 	numStates
 )
 
-var stateNames = [numStates]string{Pending: "PENDING", Running: "RUNNING", Completed: "COMPLETED", Resolving: "RESOLVING"}
+var stateNames = enum.Names[State]{Pending: "PENDING", Running: "RUNNING", Completed: "COMPLETED", Resolving: "RESOLVING"}
 
 func (s State) String() string {
-	switch {
-	case s == Absent:
+	if s == Absent {
 		return "no record"
-	case s >= numStates:
-		return fmt.Sprintf("State(%d)", uint8(s))
 	}
-	return stateNames[s]
+	return stateNames.Of(s)
 }
 
 // MarshalText fails on a value that is not the state of a record.
-func (s State) MarshalText() ([]byte, error) {
-	if s == Absent || s >= numStates {
-		return nil, unknownState(s.String())
-	}
-	return []byte(stateNames[s]), nil
-}
+func (s State) MarshalText() ([]byte, error) { return stateNames.Marshal("state", s) }
 
 // UnmarshalText accepts only the four names, upper case.
-func (s *State) UnmarshalText(text []byte) error {
-	for i, name := range stateNames {
-		if name != "" && name == string(text) {
-			*s = State(i)
-			return nil
-		}
-	}
-	return unknownState(string(text))
-}
-
-func unknownState(text string) error {
-	var v executor.Validator
-	v.Check(false, "state", text, "PENDING, RUNNING, COMPLETED or RESOLVING")
-	return v.Err()
-}
+func (s *State) UnmarshalText(text []byte) error { return stateNames.Unmarshal("state", s, text) }

@@ -1,8 +1,9 @@
 package task
 
 import (
-	"fmt"
 	"slices"
+
+	"github.com/diegosdk/diego/internal/enum"
 )
 
 // A Premise is what the sender of a command assumes about the record.
@@ -26,17 +27,9 @@ const (
 	Fails
 )
 
-func (p Premise) String() string {
-	switch p {
-	case Either:
-		return "either"
-	case Holds:
-		return "holds"
-	case Fails:
-		return "fails"
-	}
-	return fmt.Sprintf("Premise(%d)", uint8(p))
-}
+var premises = enum.Names[Premise]{Either: "either", Holds: "holds", Fails: "fails"}
+
+func (p Premise) String() string { return premises.Of(p) }
 
 // A Row is one rule: what happens to a task in State when Command comes.
 type Row struct {
