@@ -40,8 +40,8 @@ type BackendOptions struct {
 	Dir                 string
 	ExternalIP          string
 	FirstPort, LastPort uint16
-	// Tried says that another backend of this kind, with the same SharedIDs, has
-	// made a container on this host just now, so that this one need not.
+	// Tried says that another backend of this kind, with the same SharedIDs,
+	// has just made a container on this host. Then the trial is left out.
 	Tried bool
 	// ImageDirs, Preloaded, SharedIDs and AllowPrivileged are for real containers.
 	ImageDirs       []string
@@ -55,31 +55,33 @@ type Backend struct {
 	executor.ContainerBackend
 	// Name is RealBackend or ProcessBackend.
 	Name string
-	// Isolated is true of real containers.
+	// Isolated is true for real containers.
 	Isolated bool
-	// Why says in one line why it is this one.
+	// Why is a line that says why this backend was chosen.
 	Why string
-	// SharedIDs says that its containers share the host's uids and gids because
-	// they were asked to, or because one that did not could not be made.
+	// SharedIDs is true if containers share the host's uids and gids, because
+	// the settings ask for that or because a container with its own ids could
+	// not be made.
 	SharedIDs bool
-	// Lacks are the features that this host has not, together by the reason.
+	// Lacks lists the features that this host does not have, grouped by
+	// reason.
 	Lacks []string
 	close func() error
 }
 
-// Close gives up what the backend holds on the host.
+// Close releases what the backend holds on the host.
 func (b *Backend) Close() error { return b.close() }
 
 func (b *Backend) String() string { return b.Name + ": " + b.Why }
 
-// essential is what every container needs; without any of them there are none.
+// essential are the features that every container needs.
 var essential = []executor.FeatureName{
 	executor.FeatureRootFS, executor.FeatureOwnNetwork, executor.FeatureMemoryLimit, executor.FeaturePIDLimit,
 }
 
-// OpenBackend opens the backend that o asks for. Real containers are not taken
-// on trust: one is made, started in and deleted before the host is believed to
-// be able to. An error for RealBackend says how to do without.
+// OpenBackend opens the backend that o asks for. It does not trust a probe:
+// before it chooses real containers, it makes one, starts a process in it and
+// deletes it. An error for RealBackend says how to do without real containers.
 func OpenBackend(ctx context.Context, o BackendOptions) (*Backend, error) {
 	switch o.Kind {
 	case ProcessBackend:
@@ -103,9 +105,10 @@ func OpenBackend(ctx context.Context, o BackendOptions) (*Backend, error) {
 	return nil, fmt.Errorf("backend %q: want one of %s", o.Kind, strings.Join(BackendKinds, ", "))
 }
 
-// ClearBackends ends the containers that earlier processes have left in a cell's
-// directory, but for those of the backend keep, which clears its own. It is for
-// a directory that belongs to this process, and returns how many it has ended.
+// ClearBackends ends the containers that earlier processes have left in a
+// cell's directory and returns how many it ended. It leaves those of the
+// backend keep, which clears its own. The directory must belong to this
+// process.
 func ClearBackends(ctx context.Context, dir, keep string) (ended int, err error) {
 	for _, kind := range []string{RealBackend, ProcessBackend} {
 		if _, missing := os.Stat(filepath.Join(dir, kind)); missing != nil || kind == keep {
@@ -135,7 +138,7 @@ func (b *Backend) deleteAll(ctx context.Context) (ended int, err error) {
 	}
 	errs := make([]error, len(guids))
 	parallel.Each(len(guids), manager.DefaultDeleteWorkers, func(i int) {
-		// Of what was set aside nothing runs any more.
+		// Nothing runs any more in a container that was set aside.
 		if err := b.Delete(ctx, guids[i]); !errors.Is(err, executor.ErrSetAside) {
 			errs[i] = err
 		}
@@ -148,8 +151,8 @@ func (b *Backend) deleteAll(ctx context.Context) (ended int, err error) {
 	return ended, errors.Join(errs...)
 }
 
-// openReal opens a backend of containers with ids of their own, or of such as
-// share the host's where only those can be made.
+// openReal opens a backend whose containers have their own ids, or share the
+// host's ids if no others can be made.
 func openReal(ctx context.Context, o BackendOptions, open func(context.Context, BackendOptions) (*Backend, error)) (*Backend, error) {
 	b, err := open(ctx, o)
 	if err == nil || o.SharedIDs || ctx.Err() != nil {
@@ -168,8 +171,7 @@ func openReal(ctx context.Context, o BackendOptions, open func(context.Context, 
 	return b, nil
 }
 
-// noOwnIDs is why containers share the host's ids, after an attempt to make one
-// that does not.
+// noOwnIDs is the reason why a container with its own ids could not be made.
 func noOwnIDs(err error) string {
 	return fmt.Sprintf("a container with them could not be made: %v", err)
 }
@@ -208,7 +210,7 @@ func openProcess(ctx context.Context, o BackendOptions, why string) (*Backend, e
 	return b, b.probe(ctx, nil)
 }
 
-// probe fills Lacks, and fails if a feature is missing that is needed.
+// probe fills Lacks. It fails if an essential feature is missing.
 func (b *Backend) probe(ctx context.Context, needed []executor.FeatureName) error {
 	host, err := b.Probe(ctx)
 	if err != nil {
@@ -244,8 +246,8 @@ const trialTime = 20 * time.Second
 // trialSize is what a trial container has.
 var trialSize = executor.Resources{MemoryMB: 64, MaxPIDs: 32}
 
-// try makes a container, runs the least there is in it and deletes it: kernels
-// and sandboxes forbid things that no probe sees.
+// try makes a container, runs the smallest possible program in it and deletes
+// it. Kernels and sandboxes forbid things that a probe does not see.
 func try(ctx context.Context, b executor.ContainerBackend, r executor.Resources) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, trialTime)
 	defer cancel()

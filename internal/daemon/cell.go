@@ -79,8 +79,8 @@ type CellBBS interface {
 }
 
 // Open takes the cell's directory, opens its backend, and makes the cell that
-// url leads to. Close the backend after the cell's Run; that gives up the
-// directory too.
+// others reach at url. Close the backend after the cell's Run; that releases
+// the directory too.
 func (c *Cell) Open(ctx context.Context, api CellBBS, url string, figures auction.Metrics, log *slog.Logger) (*localcell.Cell, *Backend, error) {
 	dir, err := OpenDir("dir", c.Dir)
 	if err != nil {
@@ -101,8 +101,8 @@ func (c *Cell) Open(ctx context.Context, api CellBBS, url string, figures auctio
 		level = slog.LevelWarn
 	}
 	log.Log(ctx, level, "backend", "name", backend.Name, "why", backend.Why, "lacks", backend.Lacks)
-	// The manager clears what this backend has left, and nobody else what another
-	// has: an earlier start may have taken the other one.
+	// The manager clears only what this backend has left. An earlier start may
+	// have used the other backend, whose containers nobody else would clear.
 	if ended, err := ClearBackends(ctx, dir.In(), backend.Name); err != nil || ended > 0 {
 		log.Warn("an earlier start with another backend has left containers", "ended", ended, "err", err)
 	}
@@ -135,8 +135,8 @@ func (c *Cell) make(ctx context.Context, backend *Backend, dir *Dir, api CellBBS
 		return nil, err
 	}
 	providers := c.rootFSProviders(m.Host())
-	// The containers of the process before are gone with it, or Open has ended
-	// them. So this one follows it at once, under its name.
+	// The containers of the earlier process are gone: they ended with it, or
+	// Open has ended them. So this process may take over its name at once.
 	owner, err := dir.Owner()
 	if err != nil {
 		return nil, err
@@ -162,7 +162,7 @@ func (c *Cell) make(ctx context.Context, backend *Backend, dir *Dir, api CellBBS
 	if c.SelfTest {
 		o.SelfTest = &rep.SelfTest{
 			Resources: executor.Resources{MemoryMB: 64},
-			// A port makes it a test of the network too.
+			// With a port, the self-test covers the network too.
 			RunInfo: executor.RunInfo{RootFS: "host:", Ports: []uint16{8080}, Action: executor.Action{
 				Run: &executor.RunAction{Path: "true", User: "root"},
 			}},
@@ -175,7 +175,8 @@ func (c *Cell) make(ctx context.Context, backend *Backend, dir *Dir, api CellBBS
 	return &localcell.Cell{Rep: r, Manager: m}, nil
 }
 
-// checkRoom makes sure that it is known how much the containers may have.
+// checkRoom fails if nothing says how much memory and disk the containers may
+// have.
 func (c *Cell) checkRoom(ctx context.Context, backend *Backend) error {
 	host, err := backend.Probe(ctx)
 	if err != nil {
@@ -192,7 +193,7 @@ func (c *Cell) checkRoom(ctx context.Context, backend *Backend) error {
 	return nil
 }
 
-// extra is the cell's further resources.
+// extra parses the cell's further resources.
 func (c *Cell) extra() (executor.Amounts, error) {
 	if len(c.ExtraResources) == 0 {
 		return nil, nil
@@ -210,8 +211,8 @@ func (c *Cell) extra() (executor.Amounts, error) {
 	return amounts, v.Err()
 }
 
-// rootFSProviders are the root file systems that a cell with these settings can
-// make on a host.
+// rootFSProviders lists the root file systems that a cell with these settings
+// can make on a host.
 func (c *Cell) rootFSProviders(host executor.Host) []string {
 	list := []string{"host"}
 	if !host.Has(executor.FeatureRootFS) {

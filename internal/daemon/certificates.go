@@ -50,9 +50,10 @@ func (s *TLS) Certificates(log *slog.Logger) (*Certificates, error) {
 	return c, nil
 }
 
-// Certificates are what a process shows of itself and what it wants of others.
-// The files are read again when they change, so that new ones take effect
-// without a restart. While the new ones cannot be used, the old ones stay.
+// Certificates are the certificate of a process and the authorities that it
+// trusts. The files are read again when they change, so new ones take effect
+// without a restart. While the new ones cannot be used, the old ones stay in
+// use.
 type Certificates struct {
 	files TLS
 	log   *slog.Logger
@@ -61,18 +62,19 @@ type Certificates struct {
 	now    loaded
 	looked time.Time // when the files were last looked at
 	failed stamps    // the state of the files that could not be used
-	// work is what others must let the holder do; nil if that is not known.
+	// work checks that others will let the holder do its work; nil if that is
+	// not known.
 	work func(*x509.Certificate) error
 }
 
-// loaded is what the files held.
+// loaded is the content of the files.
 type loaded struct {
 	own    tls.Certificate
 	others *x509.CertPool
 	stamps stamps
 }
 
-// stamps tell whether one of the three files was changed.
+// stamps show whether one of the three files has changed.
 type stamps [3]struct {
 	at   time.Time
 	size int64
@@ -87,7 +89,7 @@ func (s *TLS) stamps() (all stamps) {
 	return all
 }
 
-// load reads the files and makes sure that they are of use now.
+// load reads the files and checks that they can be used now.
 func (s *TLS) load(now time.Time) (l loaded, err error) {
 	l.stamps = s.stamps()
 	const remedy = "scripts/certs makes such files for development"
@@ -132,10 +134,11 @@ func named(setting string, err error) error {
 	return fmt.Errorf("%s: %w", setting, err)
 }
 
-// lookEvery is how often the files are looked at, at most.
+// lookEvery is the least time between two looks at the files.
 var lookEvery = time.Second // a test is less patient
 
-// current is what the files hold, or held when they were last of use.
+// current returns the content of the files, or of their last version that could
+// be used.
 func (c *Certificates) current() loaded {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -153,7 +156,7 @@ func (c *Certificates) current() loaded {
 		err = c.work(loaded.own.Leaf)
 	}
 	if err != nil {
-		// It may be half written; the next change is looked at again.
+		// The file may be half written. The next change is read again.
 		c.failed = changed
 		c.log.Warn("the certificates have changed and cannot be used; the old ones stay", "err", err)
 		return c.now
@@ -163,14 +166,14 @@ func (c *Certificates) current() loaded {
 	return c.now
 }
 
-// tell logs whose certificate it is and how long it is good.
+// tell logs the owner of the certificate and how long it is valid.
 func (c *Certificates) tell() {
 	leaf := c.now.own.Leaf
 	c.log.Info("certificate", "name", leaf.Subject.CommonName, "roles", leaf.Subject.OrganizationalUnit, "expires", leaf.NotAfter)
 }
 
-// require makes sure that others will let the holder of the certificate do its
-// work, as check says, and uses no later certificate with which they would not.
+// require fails unless check says that others will let the holder do its work.
+// From then on, a new certificate that does not pass the check is not used.
 func (c *Certificates) require(who httpapi.Identity, url *url.URL) error {
 	work := func(leaf *x509.Certificate) error { return c.files.check(leaf, who, url) }
 	if err := work(c.current().own.Leaf); err != nil {
@@ -182,9 +185,9 @@ func (c *Certificates) require(who httpapi.Identity, url *url.URL) error {
 	return nil
 }
 
-// check makes sure that others will let the holder of the certificate do its
-// work, which takes the roles of who and, if there is one, the name; and that
-// they will know it at url.
+// check fails unless others will let the holder do its work: the certificate
+// needs the roles of who, its name if it has one, and must be valid for the
+// host of url.
 func (s *TLS) check(leaf *x509.Certificate, who httpapi.Identity, url *url.URL) error {
 	id := httpapi.IdentityOf(leaf)
 	name := cmp.Or(who.Name, id.Name)
@@ -216,7 +219,7 @@ func (s *TLS) check(leaf *x509.Certificate, who httpapi.Identity, url *url.URL) 
 }
 
 // Server is the configuration of a server that knows each client by its
-// certificate. A client without one gets as far as what is open to everybody.
+// certificate. A client without one can call only what is open to everybody.
 func (c *Certificates) Server() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
@@ -230,9 +233,9 @@ func (c *Certificates) Server() *tls.Config {
 	}
 }
 
-// Client is the configuration of a client that shows its own certificate, as the
-// files are now: for httpapi.ClientOptions.NewTLS, which asks for each connection.
-// It is nil for nil Certificates.
+// Client is the configuration of a client that shows this certificate, as the
+// files are now. It is for httpapi.ClientOptions.NewTLS, which is called for
+// each connection. It is nil for nil Certificates.
 func (c *Certificates) Client() *tls.Config {
 	if c == nil {
 		return nil

@@ -10,22 +10,22 @@ import (
 	"strings"
 )
 
-// A Dir is a directory of which everything belongs to one process at a time:
-// another one would take what it finds there for its own, and remove it.
+// A Dir is a directory whose whole content belongs to one process at a time.
+// Another process would take what it finds there for its own and remove it.
 type Dir struct {
 	path string
 	flag string
 	lock *os.File
 	note string // what an operator should know of the permissions, or empty
-	// shared says that other things were in the directory before ours. Its
-	// lock says so too, as it is the mark of a directory that is ours.
+	// shared is true if the directory had other content before ours. The lock
+	// records it, because the lock marks a directory as ours.
 	shared bool
 }
 
-// OpenDir makes the directory if need be, and takes it for this process. It is
-// for the process's user alone: one that belongs to another user, or is shared
-// by all like /tmp, is an error. The error says what to do about it. setting is
-// the name of the setting that the path comes from.
+// OpenDir makes the directory if necessary and takes it for this process. Only
+// the user of the process may have access: a directory that belongs to another
+// user, or that is shared by all like /tmp, is an error that says what to do
+// about it. setting is the name of the setting that the path comes from.
 func OpenDir(setting, path string) (*Dir, error) {
 	path, err := filepath.Abs(path)
 	d := &Dir{path: path, flag: (&field{name: setting}).flag()}
@@ -69,9 +69,10 @@ const (
 	others     = fs.FileMode(0o077) // the permissions of everybody but the owner
 )
 
-// keepPrivate closes the directory to other users. One in which there is
-// something, but not of ours, may be a mistake such as "/" or a home: it is left
-// as it is, at later starts too, as all that is kept in it is private.
+// keepPrivate takes the directory's permissions from other users. A directory
+// that holds something else may be a mistake, such as "/" or a home directory.
+// It keeps its permissions, at later starts too; all that is written into it is
+// private anyway.
 func (d *Dir) keepPrivate() error {
 	info, err := os.Stat(d.path)
 	if err != nil {
@@ -113,25 +114,26 @@ func (d *Dir) keepPrivate() error {
 	return nil
 }
 
-// common says that the directory is everybody's, as /tmp is.
+// common reports whether the directory is everybody's, like /tmp.
 func (d *Dir) common(info fs.FileInfo) error {
 	return fmt.Errorf("%s is shared by all users of this host (%v); name a directory for this process alone with %s, such as %s", d.path, info.Mode(), d.flag, d.In("diego"))
 }
 
-// Tell logs what was found or changed of the directory's permissions, if there
-// is something to say.
+// Tell logs what was found or changed about the directory's permissions, if
+// anything.
 func (d *Dir) Tell(log *slog.Logger) {
 	if d.note != "" {
 		log.Warn(d.note)
 	}
 }
 
-// Wrong says of an error that it came of keeping something.
+// Wrong adds to an error that it happened while something was kept in the
+// directory.
 func (d *Dir) Wrong(err error) error {
 	return fmt.Errorf("nothing can be kept in %s: %w; name another directory with %s", d.path, err, d.flag)
 }
 
-// Create makes a file in the directory, or empties it; only its owner can read
+// Create makes a file in the directory, or empties it. Only its owner can read
 // or write it.
 func (d *Dir) Create(name string) (*os.File, error) {
 	f, err := os.OpenFile(d.In(name), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
@@ -144,8 +146,8 @@ func (d *Dir) Create(name string) (*os.File, error) {
 	return f, nil
 }
 
-// Make makes a directory in it, if need be, which only its owner can look into,
-// and returns its path.
+// Make makes a directory in this one if necessary and returns its path. Only
+// the owner can look into it.
 func (d *Dir) Make(name string) (string, error) {
 	if err := os.MkdirAll(d.In(name), 0o700); err != nil {
 		return "", d.Wrong(err)

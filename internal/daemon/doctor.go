@@ -30,7 +30,7 @@ const (
 	FindingUnknown FindingState = "unknown" // this process cannot find out
 )
 
-// A Finding is one thing that a host has or can do for real containers, or not.
+// A Finding is one thing that a host has or lacks for real containers.
 type Finding struct {
 	Name  string       `json:"name"`
 	State FindingState `json:"state"`
@@ -41,7 +41,7 @@ type Finding struct {
 
 // An Examination says what a host can do for a cell.
 type Examination struct {
-	// RealContainers is whether one was made, started in and deleted.
+	// RealContainers is true if a container was made, started and deleted.
 	RealContainers bool `json:"real_containers"`
 	// Verdict is the same in a sentence, with the reason if they cannot be had.
 	Verdict  string    `json:"verdict"`
@@ -49,11 +49,10 @@ type Examination struct {
 }
 
 // Examine finds out what this host can do for a cell that keeps its containers
-// in dir, which need not exist, and tries it with a container, and with another
-// one that has a disk limit. It touches no cell that is there: all it makes lies
-// in a temporary directory on the same file system, and is gone when it returns.
-// What a cell changes of a host it changes, too: it loads kernel modules and
-// turns IPv4 forwarding on.
+// in dir, which need not exist. It tries a container, and another one with a
+// disk limit. It touches no existing cell: all that it makes is in a temporary
+// directory on the same file system and is gone when it returns. Like a cell,
+// it loads kernel modules and turns IPv4 forwarding on, and does not undo that.
 func Examine(ctx context.Context, dir string) Examination {
 	var e Examination
 	host := os.DirFS("/")
@@ -85,8 +84,8 @@ func Examine(ctx context.Context, dir string) Examination {
 	return e
 }
 
-// tryIDs tries containers with ids of their own, and such as share the host's
-// where only those can be made, as a cell does.
+// tryIDs does what a cell does: it tries containers with their own ids and, if
+// they cannot be made, containers that share the host's ids.
 func tryIDs(try func(shared bool) ([]executor.Feature, error)) ([]executor.Feature, error) {
 	features, err := try(false)
 	if err == nil {
@@ -104,7 +103,7 @@ func tryIDs(try func(shared bool) ([]executor.Feature, error)) ([]executor.Featu
 	return shared, nil
 }
 
-// tryReal returns what real containers can have on this host, as far as it is
+// tryReal returns what real containers can have on this host, as far as that is
 // known, and why there can be none.
 func tryReal(ctx context.Context, dir string, sharedIDs bool) (features []executor.Feature, err error) {
 	at := existing(dir)
@@ -130,8 +129,9 @@ func tryReal(ctx context.Context, dir string, sharedIDs bool) (features []execut
 	return host.Features, err
 }
 
-// tryDisk notes it among the features if a disk limit that should be available
-// cannot be had: device nodes and mounts may be forbidden.
+// tryDisk makes a container with a disk limit, if that feature seems to be
+// available, and adds a failure to the features. Device nodes and mounts may be
+// forbidden.
 func tryDisk(ctx context.Context, b executor.ContainerBackend, features []executor.Feature) {
 	limited := trialSize
 	limited.DiskMB = 16
@@ -144,7 +144,7 @@ func tryDisk(ctx context.Context, b executor.ContainerBackend, features []execut
 	}
 }
 
-// existing is a directory or the nearest above it that exists.
+// existing is the directory, or the nearest one above it that exists.
 func existing(dir string) string {
 	for {
 		if info, err := os.Stat(dir); err == nil && info.IsDir() {
@@ -183,9 +183,9 @@ func (f Finding) Text() string {
 	return f.Found + "; " + f.Help
 }
 
-// An inspection is a row of what Examine reads of a host, beside what the
-// backend's Probe says. It needs no rights, so it also helps where Probe fails.
-// The host's files are below its root, without a leading slash.
+// An inspection is one of the things that Examine reads from a host, besides
+// what the backend's Probe says. It needs no rights, so it also helps where
+// Probe fails. Paths are below the root of the host and have no leading slash.
 type inspection struct {
 	name string
 	look func(host fs.FS) Finding
@@ -270,9 +270,9 @@ var inspections = []inspection{
 }
 
 const (
-	// leastPIDs is Linux's own default, which is enough for 250 containers.
+	// leastPIDs is Linux's own default. It is enough for 250 containers.
 	leastPIDs = 32768
-	// leastDescriptors is room for 250 containers at some ten each.
+	// leastDescriptors is enough for 250 containers with about ten each.
 	leastDescriptors = 4096
 )
 
@@ -289,8 +289,8 @@ func lookAtKernel(host fs.FS) Finding {
 	return f
 }
 
-// wholeMap is the uid_map of the host's own user namespace. Root in any other has
-// its rights only there.
+// wholeMap is the uid_map of the host's own user namespace. In any other
+// namespace, root has its rights only there.
 const wholeMap = "0 0 4294967295"
 
 func lookAtRights(host fs.FS) Finding {
@@ -313,8 +313,8 @@ func lookAtRights(host fs.FS) Finding {
 	return Finding{State: FindingUnknown, Help: "/proc/self/status cannot be read"}
 }
 
-// lookAtCgroups says what there is. What a controller that is missing means is
-// the backend's to say.
+// lookAtCgroups reports which controllers there are. What a missing one means,
+// the backend says.
 func lookAtCgroups(host fs.FS) Finding {
 	has, version := strings.Fields(text(host, "sys/fs/cgroup/cgroup.controllers")), "v2"
 	if len(has) == 0 {
@@ -326,7 +326,7 @@ func lookAtCgroups(host fs.FS) Finding {
 	return Finding{State: FindingOK, Found: version + " with " + strings.Join(has, ", ")}
 }
 
-// mountedControllers are the controllers of cgroup v1 in a file like
+// mountedControllers lists the controllers of cgroup v1 in a file like
 // /proc/self/mounts, sorted.
 func mountedControllers(mounts string) (all []string) {
 	known := []string{"blkio", "cpu", "cpuacct", "cpuset", "devices", "freezer", "hugetlb", "memory", "net_cls", "net_prio", "perf_event", "pids", "rdma"}
@@ -361,7 +361,7 @@ func lookAtDescriptors(host fs.FS) Finding {
 	return Finding{State: FindingUnknown, Help: "/proc/self/limits cannot be read"}
 }
 
-// text is what is in a file of the host, or nothing.
+// text is the content of a file of the host, or "".
 func text(host fs.FS, name string) string {
 	data, _ := fs.ReadFile(host, path.Clean(name))
 	return string(data)

@@ -14,8 +14,9 @@ import (
 	"github.com/diegosdk/diego/httpapi"
 )
 
-// Endpoint are the settings of what a daemon serves and of how it asks others,
-// for embedding. What Listen is before the settings are loaded is its default.
+// Endpoint are the settings of what a daemon serves and of how it calls others,
+// for embedding. The value of Listen before the settings are loaded is its
+// default.
 type Endpoint struct {
 	TLS
 	Listen        string `name:"listen" required:"true" help:"host and port of the API, with /healthz and /readyz; port 0 is any that is free"`
@@ -43,7 +44,7 @@ func (e *Endpoint) Check(report func(name, want string)) {
 	}
 }
 
-// checkListen reports what no listener can have for its address, if it is set.
+// checkListen reports an address, if it is set, at which nothing can listen.
 func checkListen(report func(name, want string), name, address string) {
 	if address == "" {
 		return
@@ -57,13 +58,13 @@ func checkListen(report func(name, want string), name, address string) {
 	}
 }
 
-// CheckURLs is for the Check method of settings that name other processes: list
+// CheckURLs is for the Check method of settings that name other processes. list
 // is the value of the setting name.
 func (e *Endpoint) CheckURLs(report func(name, want string), name string, list []string) {
 	if len(list) == 0 {
 		return
 	}
-	// A client connects to nothing until it is used.
+	// A new client does not connect yet.
 	if _, err := httpapi.NewRemoteBBS(httpapi.ClientOptions{Addresses: list, AllowPlain: e.Plain}); err != nil {
 		report(name, "want base URLs such as "+e.scheme()+"://host-1.example:8889")
 	}
@@ -89,8 +90,8 @@ type Server struct {
 	log          *slog.Logger
 }
 
-// Open reads the certificates, which must be of who, and listens; nobody is
-// answered before Serve. An empty name in who is anybody's.
+// Open reads the certificates, which must have the roles and the name of who
+// (an empty name allows any), and listens. Nothing is answered before Serve.
 func (e *Endpoint) Open(who httpapi.Identity, log *slog.Logger) (*Server, error) {
 	s := &Server{URL: e.Advertise, Figures: new(httpapi.Prometheus), settings: e, log: log}
 	var err error
@@ -134,7 +135,7 @@ func (s *Server) Close() {
 	}
 }
 
-// Client says how this process asks others.
+// Client returns how this process calls others.
 func (s *Server) Client() httpapi.ClientOptions {
 	o := httpapi.ClientOptions{AllowPlain: s.settings.Plain}
 	if s.certificates != nil {
@@ -143,8 +144,8 @@ func (s *Server) Client() httpapi.ClientOptions {
 	return o
 }
 
-// Serve serves what o says, and does work beside it, until ctx ends or one of
-// them fails. Then it waits for all of them.
+// Serve serves o and runs work beside it until ctx ends or one of them fails.
+// Then it waits for both.
 func (s *Server) Serve(ctx context.Context, o httpapi.HandlerOptions, work func(context.Context) error) error {
 	o.AllowPlain, o.Metrics, o.Logger = s.settings.Plain, s.Figures, s.log
 	api, err := httpapi.NewHandler(o)
@@ -180,7 +181,7 @@ func (s *Server) Serve(ctx context.Context, o httpapi.HandlerOptions, work func(
 	return g.Wait()
 }
 
-// known lets only those in whose certificate was verified.
+// known refuses clients whose certificate was not verified.
 func (s *Server) known(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.settings.Plain && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0) {

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// lockFile takes a file for this process, until it ends or closes it. It says
-// whether it is another process that keeps it from doing so.
+// lockFile locks a file for this process, until the process ends or closes it.
+// taken is true if another process has the lock.
 func lockFile(f *os.File) (taken bool, err error) {
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	return errors.Is(err, syscall.EWOULDBLOCK), err
@@ -20,8 +20,8 @@ func lockFile(f *os.File) (taken bool, err error) {
 // bootID changes with every start of the system.
 const bootID = "/proc/sys/kernel/random/boot_id"
 
-// lockPlace says which lock a locked file is: of two processes that see the same
-// place at any time, at most one has the lock. It is "" if that is not known.
+// lockPlace identifies the lock of a locked file: of two processes that see the
+// same place, at most one has the lock. It is "" if that is not known.
 func lockPlace(f *os.File) string {
 	boot, err := os.ReadFile(bootID)
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"os"
 )
 
-// lockFile is always refused: nothing says here whether another process has it.
+// lockFile always fails: this system does not tell whether another process has
+// the file.
 func lockFile(*os.File) (taken bool, err error) { return false, errors.ErrUnsupported }
 
 // lockPlace is not known.

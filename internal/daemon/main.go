@@ -33,13 +33,14 @@ type Settings interface {
 func Main(name, summary string, settings Settings, run func(context.Context, *slog.Logger) error) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	// It is caught and not ignored, which what the daemon starts would inherit.
+	// SIGHUP is caught, not ignored, because child processes would inherit
+	// that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	p := program{name, summary, os.Stdout, os.Stderr, signals, os.Exit}
 	os.Exit(p.main(os.Args[1:], settings, run))
 }
 
-// A program is what Main touches of the world.
+// A program is the part of its surroundings that Main uses.
 type program struct {
 	name, summary  string
 	stdout, stderr io.Writer
@@ -72,8 +73,8 @@ func (p *program) main(args []string, settings Settings, run func(context.Contex
 	return ExitFailed
 }
 
-// watch ends the context with the first signal and the process with the second.
-// It goes on after run's context has ended: stopping may take long.
+// watch ends the context at the first signal and the process at the second. It
+// continues after run's context has ended, because stopping may take long.
 func (p *program) watch(ctx context.Context, cancel func(), log *slog.Logger) {
 	select {
 	case s := <-p.signals:

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// Owner names the process that has the directory. It is the same for all processes that
-// take the directory one after the other while the host is up: the lock proves
-// that the one before is over, so the next may follow it in everything that it
-// held by that name. After the host was restarted, and in a copy of the
-// directory, where the lock proves nothing of the kind, the name is a new one.
+// Owner names the process that has the directory. Processes that take the
+// directory one after the other get the same name while the host is up. The
+// lock proves that the earlier process is over, so the next one may take over
+// whatever it held under that name. After a restart of the host, and in a copy
+// of the directory, the lock proves nothing, and the name is a new one.
 func (d *Dir) Owner() (string, error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -24,8 +24,8 @@ func (d *Dir) Owner() (string, error) {
 	return fmt.Sprintf("%s on %s, %s", d.path, host, token), nil
 }
 
-// token is what was noted of the directory, if the lock is the one that it was
-// noted with.
+// token is the token in the directory if it was written under the present lock,
+// or else a new one, which is then in the directory.
 func (d *Dir) token() (string, error) {
 	const file = "owner"
 	place := lockPlace(d.lock)

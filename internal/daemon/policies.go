@@ -9,8 +9,7 @@ import (
 	"github.com/diegosdk/diego/lrp"
 )
 
-// Leading are the settings of one of several processes of which one leads, for
-// embedding.
+// Leading are the settings of processes of which one leads, for embedding.
 type Leading struct {
 	Name         string        `name:"name" help:"who this process is among those that may lead; unless set, its base URL"`
 	LeaderTTL    time.Duration `name:"leader_ttl" default:"15s" range:"1s..10m" help:"how long a leader that is not heard of stays the leader"`
@@ -25,7 +24,7 @@ func (l *Leading) Owner(url string) string {
 	return l.Name
 }
 
-// Restarts are the knobs of what happens to instances, for embedding.
+// Restarts are the settings for what happens to instances, for embedding.
 type Restarts struct {
 	ImmediateRestarts int           `name:"immediate_restarts" default:"3" range:"-1..1000" unit:"crashes" help:"crashes after which an instance restarts at once; -1 for none"`
 	MaxRestarts       int           `name:"max_restarts" default:"200" range:"-1..1000000" unit:"crashes" help:"crash count above which an instance is given up; -1 for never"`
@@ -42,7 +41,7 @@ func (r *Restarts) CheckRestarts(report func(name, want string)) {
 	}
 }
 
-// Policy is what the settings mean.
+// Policy is the policy that the settings describe.
 func (r *Restarts) Policy() lrp.Policy {
 	return lrp.Policy{
 		EvacuationTimeout: r.EvacuationTimeout, RolloutGiveUp: r.RolloutGiveUp,
@@ -52,7 +51,7 @@ func (r *Restarts) Policy() lrp.Policy {
 	}
 }
 
-// Convergence are the knobs of convergence, for embedding.
+// Convergence are the settings of convergence, for embedding.
 type Convergence struct {
 	ConvergenceInterval time.Duration `name:"convergence_interval" default:"30s" range:"100ms..1h" help:"longest time from the end of a pass to the next one"`
 	InventoryInterval   time.Duration `name:"inventory_interval" default:"5m" range:"1s..24h" help:"how often cells are asked which containers they have, so that records without a container are given up"`
@@ -61,12 +60,12 @@ type Convergence struct {
 	TaskLossGrace       time.Duration `name:"task_loss_grace" default:"1m" range:"1ms..24h" help:"how long a lost cell must have been gone before its tasks fail"`
 }
 
-// Guard is what the settings mean.
+// Guard is the guard that the settings describe.
 func (c *Convergence) Guard() converge.Guard {
 	return converge.Guard{MaxLoss: c.MaxLoss, Grace: c.LossGrace, TaskGrace: c.TaskLossGrace}
 }
 
-// Placing are the knobs of the auctioneer, for embedding.
+// Placing are the settings of the auctioneer, for embedding.
 type Placing struct {
 	StateTimeout            time.Duration `name:"state_timeout" default:"2s" range:"50ms..1m" help:"how long a cell may take to tell its state"`
 	PerformTimeout          time.Duration `name:"perform_timeout" default:"10s" range:"100ms..5m" help:"how long a cell may take to answer for its work"`
@@ -79,7 +78,7 @@ type Placing struct {
 	BinPackWeight           float64       `name:"bin_pack_weight" default:"0" range:"0..10" help:"what each place in the zone's order of cells adds to the score of an instance"`
 }
 
-// Auction is what the settings mean.
+// Auction is the policy that the settings describe.
 func (p *Placing) Auction() auction.RunnerOptions {
 	return auction.RunnerOptions{
 		StateTimeout: p.StateTimeout, PerformTimeout: p.PerformTimeout, MaxAttempts: p.MaxAttempts,
@@ -97,7 +96,7 @@ type Subscribing struct {
 	MaxSubscriptionsEach int           `name:"max_subscriptions_each" default:"250" range:"1..1000000" help:"how many of them one caller may have, by the common name of its certificate"`
 }
 
-// Limit sets the limits of what is served.
+// Limit adds the limits to the options of a handler.
 func (s *Subscribing) Limit(o httpapi.HandlerOptions) httpapi.HandlerOptions {
 	o.Heartbeat, o.MaxSubscriptions, o.MaxSubscriptionsEach = s.Heartbeat, s.MaxSubscriptions, s.MaxSubscriptionsEach
 	return o

@@ -18,12 +18,13 @@ func (c *Callbacks) CheckCallbacks(report func(name, want string)) {
 	checkNetworks(report, "callback_deny", c.CallbackDeny)
 }
 
-// Networks are those of the settings, which were checked.
+// Networks are the networks in the settings, which Check has accepted.
 func (c *Callbacks) Networks() (allow, deny []netip.Prefix) {
 	return networks(c.CallbackAllow), networks(c.CallbackDeny)
 }
 
-// checkNetworks reports what is no network in the setting of that name.
+// checkNetworks reports each text that is no network. name is the name of the
+// setting.
 func checkNetworks(report func(name, want string), name string, list []string) {
 	if _, err := reach.Parse(list); err != nil {
 		report(name, "want networks such as 10.0.0.0/8, or addresses: "+err.Error())

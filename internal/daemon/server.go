@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// Listen listens at a TCP address such as "127.0.0.1:8889"; port 0 is any that
-// is free. The error says what to do about it. setting is the name of the
-// setting that the address comes from.
+// Listen listens at a TCP address such as "127.0.0.1:8889"; port 0 is any free
+// port. The error says what to do about it. setting is the name of the setting
+// that the address comes from.
 func Listen(setting, address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	flag := (&field{name: setting}).flag()
@@ -31,20 +31,20 @@ func Listen(setting, address string) (net.Listener, error) {
 	return nil, fmt.Errorf("%w; %s wants an address such as 127.0.0.1:8889", err, flag)
 }
 
-// How long a server waits. Requests have deadlines of their own; there is none
-// for answers, as some are streams.
+// How long a server waits. Calls have deadlines of their own. Answers have
+// none, because some of them are streams.
 const (
 	headerTime = 10 * time.Second
 	idleTime   = 2 * time.Minute
-	// finishTime is for requests that are being answered when the server
-	// stops. Streams never finish: their contexts end after it.
+	// finishTime is how long calls that are being answered may take when the
+	// server stops. Streams never finish, so their contexts end after it.
 	finishTime = 2 * time.Second
 	closeTime  = 10 * time.Second
 )
 
-// Serve serves h at l until ctx ends, and then lets requests that are being
-// answered finish: for two seconds, after which their contexts end, and ten
-// more. certificates are nil for plain HTTP.
+// Serve serves h at l until ctx ends. Then calls that are being answered have
+// two seconds to finish; after that their contexts end, and they have ten more.
+// certificates are nil for plain HTTP.
 func Serve(ctx context.Context, l net.Listener, h http.Handler, certificates *Certificates, log *slog.Logger) error {
 	requests, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()

@@ -29,15 +29,15 @@ import (
 // "15s", a list is a list and a map is an object; as a flag both have commas:
 // "a,b" and "a=1,b=2".
 
-// A Checker is a struct of settings that knows what its fields must not be
-// together. It calls report for each one that is wrong, with the name and what
-// would be accepted.
+// A Checker is a struct of settings whose fields depend on one another. Check
+// calls report for each setting that is wrong, with its name and what would be
+// accepted.
 type Checker interface {
 	Check(report func(name, want string))
 }
 
-// An Excuser is a struct of settings that may say, once they are set, that
-// nothing is required of them and that Check is not to be called.
+// An Excuser is a struct of settings that may say, once its fields are set,
+// that it requires nothing and that Check is not to be called.
 type Excuser interface {
 	Excused() bool
 }
@@ -46,9 +46,10 @@ type Excuser interface {
 type Problem struct {
 	// Where is "file:line" or "command line".
 	Where string
-	// Name is the setting's in the file, or what stands in its place.
+	// Name is the name of the setting in the file, or what was given in its
+	// place.
 	Name string
-	// Value is what was given, and empty where nothing was.
+	// Value is the given value; empty if there was none.
 	Value string
 	// Want says what would be accepted.
 	Want string
@@ -65,9 +66,9 @@ func (p Problem) String() string {
 	return text + ": " + p.Want
 }
 
-// A SettingsError lists all settings that are wrong: those of the file in its
-// order, then those of the command line, then those that are missing or do not
-// go together.
+// A SettingsError lists all settings that are wrong: first those of the file in
+// their order, then those of the command line, then those that are missing or
+// contradict each other.
 type SettingsError struct{ Problems []Problem }
 
 func (e *SettingsError) Error() string {
@@ -78,10 +79,10 @@ func (e *SettingsError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Load fills settings, a pointer to a struct as described above: first the
-// defaults, then the file that --config names, then the other flags. The error
-// is a *SettingsError with everything that is wrong; ErrHelp or
-// ErrVersion if args ask for that; or that of the file.
+// Load fills settings, a pointer to a struct as described above: first with the
+// defaults, then from the file that --config names, then from the other flags.
+// The error is a *SettingsError with everything that is wrong, ErrHelp or
+// ErrVersion if args ask for that, or the reason why the file cannot be read.
 func Load(settings any, args []string) error {
 	l := &loader{fields: describe(reflect.ValueOf(settings).Elem())}
 	for _, f := range l.fields {
@@ -155,7 +156,7 @@ func describe(v reflect.Value) (list []*field) {
 
 func (f *field) flag() string { return "--" + strings.ReplaceAll(f.name, "_", "-") }
 
-// shown is a value as it is told to people.
+// shown is a value as messages show it.
 func (f *field) shown(value string) string {
 	if f.secret && value != "" {
 		return "(not shown)"
@@ -186,8 +187,8 @@ func (l *loader) problem(where, name, value, want string) {
 	l.problems = append(l.problems, Problem{where, name, value, want})
 }
 
-// finish looks for what is missing, and for what does not go together. A
-// setting that is wrong already is not judged again.
+// finish reports settings that are missing or contradict each other, except
+// those that were reported before.
 func (l *loader) finish(settings any) {
 	if e, ok := settings.(Excuser); ok && e.Excused() {
 		return

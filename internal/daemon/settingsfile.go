@@ -15,8 +15,8 @@ import (
 // maxFileBytes is the longest file of settings.
 const maxFileBytes = 1 << 20
 
-// read takes the settings from a file: one JSON object, each member of which is
-// a setting. What is wrong is told with its line.
+// read reads the settings from a file: one JSON object, each member of which is
+// a setting. A problem has the number of its line.
 func (l *loader) read(data []byte) {
 	at := func(offset int64) string {
 		offset = min(max(offset, 0), int64(len(data)))
@@ -44,7 +44,7 @@ func (l *loader) read(data []byte) {
 		l.problem(at(0), "the file", "", `want an object such as {"name": "value"}`)
 		return
 	}
-	// The text is an object: none of what follows can fail.
+	// The text is an object, so nothing below can fail.
 	d := json.NewDecoder(bytes.NewReader(data))
 	_, _ = d.Token()
 	for d.More() {
@@ -57,7 +57,7 @@ func (l *loader) read(data []byte) {
 	}
 }
 
-// member takes one member of the file.
+// member reads one member of the file.
 func (l *loader) member(where, name string, raw json.RawMessage) {
 	f := l.find(name)
 	switch {
@@ -75,7 +75,7 @@ func (l *loader) member(where, name string, raw json.RawMessage) {
 	}
 }
 
-// unknown says what an unknown name may have been meant to be.
+// unknown suggests a known name in place of an unknown one.
 func (l *loader) unknown(name string) string {
 	known := make([]string, len(l.fields))
 	for i, f := range l.fields {
@@ -88,7 +88,7 @@ func (l *loader) unknown(name string) string {
 }
 
 // decode sets the field from JSON. It returns what would be accepted, or "" if
-// raw is.
+// raw was.
 func (f *field) decode(raw json.RawMessage) (want string) {
 	want = "want " + f.want()
 	var text string

@@ -22,7 +22,7 @@ var ErrVersion = errors.New("the version was asked for")
 
 const commandLine = "command line"
 
-// A givenFlag is a setting of the command line.
+// A givenFlag is a setting that the command line gives.
 type givenFlag struct {
 	field *field
 	value string
@@ -40,7 +40,7 @@ func (settingFlag) Set(string) error { return nil }
 // Type implements [pflag.Value]: it stands for the value in help.
 func (f settingFlag) Type() string { return f.kind() }
 
-// flagSet are the fields as flags, and those that are no settings.
+// flagSet has a flag for each field, and the flags that are no settings.
 func flagSet(fields []*field) *pflag.FlagSet {
 	set := pflag.NewFlagSet("", pflag.ContinueOnError)
 	set.SortFlags = false
@@ -56,8 +56,9 @@ func flagSet(fields []*field) *pflag.FlagSet {
 	return set
 }
 
-// flags takes the command line apart. The settings among it are returned: they
-// count after those of the file, which it names.
+// flags reads the command line. It returns the settings in it without setting
+// them, because they come after those of the file, which the command line
+// names.
 func (l *loader) flags(args []string) (given []givenFlag, err error) {
 	set := flagSet(l.fields)
 	line := gnuflags.Scan(set, args)
@@ -92,7 +93,8 @@ func (l *loader) flags(args []string) (given []givenFlag, err error) {
 	return given, nil
 }
 
-// set takes a setting of the command line. The last of several counts.
+// set sets a field from the command line. If a flag is given several times, the
+// last one counts.
 func (l *loader) set(g givenFlag) {
 	f := g.field
 	f.where = commandLine
@@ -102,13 +104,13 @@ func (l *loader) set(g givenFlag) {
 	}
 }
 
-// Help writes what the settings are: name, type, meaning, default and limits.
+// Help describes the settings: name, type, meaning, default and limits.
 func Help(w io.Writer, name, summary string, settings any) {
 	fmt.Fprintf(w, "%s: %s\n\nSettings come from flags and from a JSON file; flags win. In the file the name\nof a flag has underscores: --log-level is \"log_level\".\n\n", name, summary)
 	io.WriteString(w, flagSet(describe(reflect.ValueOf(settings).Elem())).FlagUsagesWrapped(helpWidth))
 }
 
-// helpWidth is that of the help in characters.
+// helpWidth is the width of the help in characters.
 const helpWidth = 100
 
 // describe is the help of a setting, with its default and limits.
@@ -132,7 +134,7 @@ func (f *field) describe() string {
 	return f.help + " (" + strings.Join(notes, "; ") + ")"
 }
 
-// kind stands for the value in help. A switch needs none.
+// kind stands for the value in help.
 func (f *field) kind() string {
 	switch f.value.Interface().(type) {
 	case bool:

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// parse sets the field from text, as a flag gives it. It returns what would be
-// accepted, or "" if the text is.
+// parse sets the field from the text of a flag. It returns what would be
+// accepted, or "" if the text was.
 func (f *field) parse(text string) (want string) {
 	switch f.value.Interface().(type) {
 	case bool:

@@ -34,9 +34,9 @@ func (s *Store) CheckStore(report func(name, want string)) {
 	}
 }
 
-// Open opens the store, with keys that may be nil. A database that cannot be reached is waited for, up to
-// StoreWait, with a line of the log for each attempt; any other error comes at
-// once, as time does not mend it.
+// Open opens the store. keys may be nil. If the database cannot be reached,
+// Open waits up to StoreWait and logs each attempt. It returns any other error
+// at once, because waiting does not help.
 func (s *Store) Open(ctx context.Context, keys *sqlstore.Keys, log *slog.Logger) (*sqlstore.Store, error) {
 	end := time.Now().Add(s.StoreWait)
 	pause := 250 * time.Millisecond
@@ -63,7 +63,8 @@ func (s *Store) Open(ctx context.Context, keys *sqlstore.Keys, log *slog.Logger)
 	}
 }
 
-// attemptTime bounds one attempt: a host that is away may not even refuse.
+// attemptTime limits one attempt: a host that is down may not even refuse a
+// connection.
 const attemptTime = 10 * time.Second
 
 func (s *Store) attempt(ctx context.Context, keys *sqlstore.Keys, log *slog.Logger) (*sqlstore.Store, error) {
@@ -72,7 +73,8 @@ func (s *Store) attempt(ctx context.Context, keys *sqlstore.Keys, log *slog.Logg
 	return sqlstore.Open(ctx, s.StoreDSN, &sqlstore.Options{Events: s.StoreEvents, MaxConns: s.StoreConns, FullSync: s.StoreSync != "normal", Keys: keys, Logger: log})
 }
 
-// outOfReach reports whether err says that nobody answers, or not yet.
+// outOfReach reports whether err says that the server does not answer, or not
+// yet.
 func outOfReach(err error) bool {
 	var network *net.OpError
 	var state interface{ SQLState() string } // of PostgreSQL
@@ -86,7 +88,7 @@ func outOfReach(err error) bool {
 	return false
 }
 
-// database is what may be said of the data source name.
+// database is the part of the data source name that messages may show.
 func (s *Store) database() string {
 	scheme, rest, _ := strings.Cut(s.StoreDSN, ":")
 	if scheme == "sqlite" {

@@ -14,14 +14,14 @@ import (
 )
 
 // StoreKeys are the settings of encryption at rest, for embedding beside
-// [Store] in what reads and writes records.
+// [Store] in programs that read and write records.
 type StoreKeys struct {
 	StoreKeyFiles map[string]string `name:"store_keys" help:"keys of the records by their labels, each the path of a file with 32 bytes in base64 (head -c 32 /dev/urandom | base64), readable by nobody else; without any, records are not encrypted"`
 	StoreKey      string            `name:"store_key" help:"label of the key of store_keys that encrypts, the others only decrypt; - for none"`
 	StoreRotate   bool              `name:"store_rotate" help:"encrypt what the database holds anew with store_key, beside all other work; the log says when that is done"`
 }
 
-// noKey is the value of store_key with which nothing new is encrypted.
+// noKey is the value of store_key with which nothing more is encrypted.
 const noKey = "-"
 
 // keyBytes is the length of a key: AES-256.
@@ -41,8 +41,9 @@ func (s *StoreKeys) CheckStoreKeys(report func(name, want string)) {
 	}
 }
 
-// Keys reads the files. It is nil if there are none. The error names the file
-// that is wrong and says what to do about it, and never what is in it.
+// Keys reads the key files. It returns nil if there are none. The error names
+// the file that is wrong and says what to do about it; it never shows the
+// content.
 func (s *StoreKeys) Keys() (*sqlstore.Keys, error) {
 	if len(s.StoreKeyFiles) == 0 {
 		return nil, nil
@@ -80,8 +81,8 @@ func readKey(path string) ([]byte, error) {
 	return secret, nil
 }
 
-// CheckSealed fails if records of the store are encrypted and there are no keys:
-// each of them would be refused, one by one.
+// CheckSealed fails if records of the store are encrypted and there are no
+// keys, so that a daemon does not start only to refuse each of them.
 func (s *StoreKeys) CheckSealed(ctx context.Context, store *sqlstore.Store) error {
 	if len(s.StoreKeyFiles) > 0 {
 		return nil
@@ -93,8 +94,9 @@ func (s *StoreKeys) CheckSealed(ctx context.Context, store *sqlstore.Store) erro
 	return fmt.Errorf("store_keys: missing: records of this database are encrypted with the keys %q; set store_keys and store_key (--store-keys, --store-key) as the other processes of this database have them", labels)
 }
 
-// Rotate does what store_rotate asks for, until ctx ends. Its result goes to
-// the log: the daemon works on in any case, and the next start tries again.
+// Rotate does what store_rotate asks for, until ctx ends. It logs its result
+// and returns none: the daemon continues in any case, and the next start tries
+// again.
 func (s *StoreKeys) Rotate(ctx context.Context, store *sqlstore.Store, log *slog.Logger) {
 	if !s.StoreRotate {
 		return

@@ -2,9 +2,9 @@ package testdb
 
 import "syscall"
 
-// attributes makes a program run as its owner, and has the kernel end it when
-// the test process is gone, however that went. PostgreSQL's SIGQUIT takes its
-// children with it, and MariaDB has none.
+// attributes runs a program as its owner and has the kernel end it when the
+// test process ends, however it ends. SIGQUIT makes PostgreSQL end its children
+// too; MariaDB has none.
 func attributes(owner *account) *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Pdeathsig: syscall.SIGQUIT}
 	if owner != nil {

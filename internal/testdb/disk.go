@@ -15,7 +15,7 @@ import (
 	"github.com/diegosdk/diego/internal/testenv"
 )
 
-// A Disk is a small file system, in memory, of one test's own.
+// A Disk is a small file system in memory that belongs to one test.
 type Disk struct {
 	// Dir is where it is mounted.
 	Dir    string
@@ -23,20 +23,20 @@ type Disk struct {
 	end    io.Closer
 }
 
-// ballast is the file that fills a disk, beside its user's own.
+// ballast is the name of the file that fills a disk.
 const ballast = "ballast"
 
-// keep mounts a disk and unmounts it when its input ends. That happens however
-// the test ends, as a process is gone with all its pipes; and no signal to the
-// test's group keeps it from happening.
+// keep mounts a disk and unmounts it when its input ends. The input ends with
+// the test process, however that ends, and no signal to the test's process
+// group prevents it.
 const keep = `trap '' INT TERM HUP QUIT
 mount -t tmpfs -o size="$2",mode=700 diego-testdb "$1" || exit 1
 echo mounted
 read -r _
 umount -l "$1"`
 
-// mountDisk mounts a disk of so many bytes on a directory, which is made. It
-// fails with an error that says what the system lacks.
+// mountDisk makes a directory and mounts a disk of this many bytes on it. The
+// error says what the system lacks.
 func mountDisk(dir string, bytes int64) (*Disk, error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("only root may mount one")
@@ -73,8 +73,8 @@ func (d *Disk) unmount() error {
 	return errors.Join(d.end.Close(), d.keeper.Wait())
 }
 
-// SmallDisk mounts a disk of so many bytes for a test, and unmounts it at its
-// end. Only root can do that.
+// SmallDisk mounts a disk of this many bytes for a test and unmounts it at the
+// end of the test. It needs root.
 func SmallDisk(t testing.TB, bytes int64) *Disk {
 	t.Helper()
 	d, err := mountDisk(filepath.Join(t.TempDir(), "disk"), bytes)
@@ -89,15 +89,15 @@ func SmallDisk(t testing.TB, bytes int64) *Disk {
 	return d
 }
 
-// StartPostgresOnSmallDisk is StartPostgres with all data on a disk of the
-// server's own, for root only.
+// StartPostgresOnSmallDisk is StartPostgres with all data on a disk that
+// belongs to the server. It needs root.
 func StartPostgresOnSmallDisk(t testing.TB) *Server {
 	t.Helper()
 	return postgres.ownOnDisk(t)
 }
 
-// StartMySQLOnSmallDisk is StartMySQL with all data on a disk of the server's
-// own, for root only.
+// StartMySQLOnSmallDisk is StartMySQL with all data on a disk that belongs to
+// the server. It needs root.
 func StartMySQLOnSmallDisk(t testing.TB) *Server {
 	t.Helper()
 	return mariadb.ownOnDisk(t)
@@ -109,13 +109,13 @@ func (e *engine) ownOnDisk(t testing.TB) *Server {
 	return e.own(t, e.diskBytes)
 }
 
-// FillDisk takes all room on the disk of a server that has one of its own.
+// FillDisk fills the server's own disk.
 func (s *Server) FillDisk(t testing.TB) {
 	t.Helper()
 	s.disk.Fill(t)
 }
 
-// EmptyDisk makes the room free again that FillDisk has taken.
+// EmptyDisk frees the room that FillDisk has taken.
 func (s *Server) EmptyDisk(t testing.TB) {
 	t.Helper()
 	s.disk.Empty(t)
@@ -139,7 +139,7 @@ func (d *Disk) Fill(t testing.TB) {
 	}
 }
 
-// Empty makes the room free again that Fill has taken.
+// Empty frees the room that Fill has taken.
 func (d *Disk) Empty(t testing.TB) {
 	t.Helper()
 	if err := os.Remove(filepath.Join(d.Dir, ballast)); err != nil {

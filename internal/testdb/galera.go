@@ -15,10 +15,9 @@ import (
 // galeraProvider is the library that makes a cluster of MariaDB servers.
 const galeraProvider = "/usr/lib/galera/libgalera_smm.so"
 
-// StartGalera starts n MariaDB servers as one Galera cluster that belongs to
-// this test alone: each of them takes writes. What is created through the DSN
-// of one is there on all of them. They are stopped and removed when the test
-// ends.
+// StartGalera starts n MariaDB servers as one Galera cluster for this test
+// alone. Each of them takes writes, and what is created on one of them is there
+// on all. They are stopped and removed when the test ends.
 func StartGalera(t testing.TB, n int) []*Server {
 	t.Helper()
 	if os.Getenv(MySQLEnv) == "" {
@@ -46,8 +45,8 @@ func StartGalera(t testing.TB, n int) []*Server {
 	return nodes
 }
 
-// SameDatabase is the DSN of another node for a database that Database has
-// created on one.
+// SameDatabase is this node's DSN for a database that Database has created on
+// another node.
 func (s *Server) SameDatabase(t testing.TB, dsn string) string {
 	t.Helper()
 	_, name, _ := strings.Cut(dsn[strings.LastIndex(dsn, "/"):], "/")
@@ -100,7 +99,7 @@ func startGalera(n int) (nodes []*Server, err error) {
 			s.extra = append(s.extra, "--wsrep-cluster-address=gcomm://")
 		} else {
 			s.extra = append(s.extra, join)
-			// Accounts come with the state of the others.
+			// The accounts come with the state of the other nodes.
 			if err := os.Truncate(s.path("init.sql"), 0); err != nil {
 				return nodes, err
 			}

@@ -20,8 +20,8 @@ import (
 	"time"
 )
 
-// startTimeout bounds the time until a server answers, which includes crash
-// recovery, and the time that a clean stop takes.
+// startTimeout limits how long a server takes to answer, crash recovery
+// included, and how long a clean stop takes.
 const startTimeout = time.Minute
 
 // A Server is a private database server in a temporary directory, on a free
@@ -44,10 +44,7 @@ type Server struct {
 // An account is a user of the system.
 type account struct{ uid, gid int }
 
-// DSN connects to the server itself, with the right to create databases.
-func (s *Server) DSN() string { return s.dsn }
-
-// Stop ends the server as an administrator would and waits until it is gone.
+// Stop ends the server as an administrator would, and waits until it is gone.
 func (s *Server) Stop(t testing.TB) {
 	t.Helper()
 	if err := s.end(s.engine.stop); err != nil {
@@ -55,8 +52,8 @@ func (s *Server) Stop(t testing.TB) {
 	}
 }
 
-// Kill ends the server as a power cut would: nothing is flushed, no client is
-// told, and none of its processes is left to answer.
+// Kill ends the server as a power cut would: nothing is flushed, clients are
+// not notified, and none of its processes is left to answer.
 func (s *Server) Kill(t testing.TB) {
 	t.Helper()
 	orphans := s.children()
@@ -70,7 +67,7 @@ func (s *Server) Kill(t testing.TB) {
 	}
 }
 
-// children are the server's child processes, where the system tells.
+// children lists the server's child processes, if the system shows them.
 func (s *Server) children() (pids []int) {
 	if s.process == nil {
 		return nil
@@ -84,7 +81,7 @@ func (s *Server) children() (pids []int) {
 	return pids
 }
 
-// Start starts the stopped or killed server again, on the same port and data,
+// Start starts the stopped or killed server again with the same port and data,
 // and waits until it answers.
 func (s *Server) Start(t testing.TB) {
 	t.Helper()
@@ -103,8 +100,8 @@ func (s *Server) Start(t testing.TB) {
 	}
 }
 
-// Standby starts a PostgreSQL server again as one that only reads, as if it
-// followed another.
+// Standby starts a PostgreSQL server again in read-only mode, as if it followed
+// another one.
 func (s *Server) Standby(t testing.TB) {
 	t.Helper()
 	if err := s.writeFile(s.path("data/standby.signal"), ""); err != nil {
@@ -114,8 +111,8 @@ func (s *Server) Standby(t testing.TB) {
 	s.Start(t)
 }
 
-// Save copies the server's data, for which it is stopped. fallBack stops it
-// again, puts the copy in place of what it has then, and starts it.
+// Save stops the server, copies its data and starts it again. fallBack stops
+// the server, replaces its data by the copy and starts it.
 func (s *Server) Save(t testing.TB) (fallBack func(t testing.TB)) {
 	t.Helper()
 	copied := filepath.Join(t.TempDir(), "data")
@@ -141,8 +138,8 @@ func copyTree(t testing.TB, from, to string) {
 	}
 }
 
-// Revive waits until the server answers, and starts it again if it has ended by
-// itself.
+// Revive waits until the server answers. If the server has ended by itself,
+// Revive starts it.
 func (s *Server) Revive(t testing.TB) {
 	t.Helper()
 	err := s.awaitAnswer()
@@ -175,9 +172,9 @@ func (e *engine) find() (map[string]string, error) {
 	return bin, nil
 }
 
-// start makes a data directory, on a disk of its own if that has a size, and
-// starts a server on it. A port that is free now may be taken a moment later,
-// so it takes several attempts.
+// start makes a data directory, on a disk of its own if it has a size, and
+// starts a server with it. Another process may take the free port first, so
+// start makes several attempts.
 func (e *engine) start(diskBytes int64) (*Server, error) {
 	bin, err := e.find()
 	if err != nil {
@@ -238,8 +235,8 @@ func (s *Server) prepare() error {
 	return s.engine.initialize(s)
 }
 
-// boot starts the process and waits until it answers. If it does not, the
-// process is gone again when boot returns.
+// boot starts the process and waits until the server answers. If it does not
+// answer, the process has ended when boot returns.
 func (s *Server) boot() error {
 	log, err := os.OpenFile(s.path("log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -252,8 +249,8 @@ func (s *Server) boot() error {
 	started := make(chan error)
 	s.exited = make(chan error, 1)
 	go func(exited chan<- error) {
-		// The kernel signals the server when the thread that started it dies,
-		// so this thread lives as long as the server does.
+		// The kernel signals the server when the thread that started it ends,
+		// so this thread lives as long as the server.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -297,7 +294,7 @@ func (s *Server) awaitAnswer() error {
 	}
 }
 
-// end signals the process, if it runs, and waits until it has exited.
+// end signals the process, if it runs, and waits until it has ended.
 func (s *Server) end(signal os.Signal) error {
 	if s.process == nil {
 		return nil
@@ -321,7 +318,7 @@ func (s *Server) close() error {
 	return errors.Join(s.end(s.engine.stop), s.disk.unmount(), os.RemoveAll(s.dir))
 }
 
-// run runs a program of the engine to its end, as the server's owner.
+// run runs one of the engine's programs to its end, as the server's owner.
 func (s *Server) run(program string, args ...string) error {
 	output, err := s.command(program, args...).CombinedOutput()
 	if err != nil {
@@ -330,8 +327,8 @@ func (s *Server) run(program string, args ...string) error {
 	return nil
 }
 
-// command leaves nothing of the caller's environment to the program but PATH,
-// so that no configuration of the user's own reaches it.
+// command passes only PATH to the program, so that no configuration of the user
+// reaches it.
 func (s *Server) command(program string, args ...string) *exec.Cmd {
 	cmd := exec.Command(program, args...)
 	cmd.Dir = s.dir
@@ -365,8 +362,8 @@ func (s *Server) logTail() string {
 	return string(log[max(0, len(log)-limit):])
 }
 
-// freePort lies below the ports that systems give to those that ask for any, so
-// that it is still free when the server is started again.
+// freePort returns a port below the range from which systems assign ports, so
+// that it is still free when the server starts again.
 func freePort() (port int, err error) {
 	const first, count, attempts = 14000, 6000, 100
 	for range attempts {

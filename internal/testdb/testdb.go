@@ -7,7 +7,7 @@
 // [Main]. [StartPostgres] and [StartMySQL] give a test a server of its own,
 // which it may stop, kill and start again; [StartPostgresOnSmallDisk] and
 // [StartMySQLOnSmallDisk] one whose disk it may fill. A machine without the binaries
-// skips the test, or fails it where testenv.RequireAll says so.
+// skips the test, or fails it if the environment variable testenv.RequireAll is 1.
 //
 // A package that uses this one has
 //
@@ -34,7 +34,7 @@ import (
 	"github.com/diegosdk/diego/internal/testenv"
 )
 
-// Environment variables that name a server of the user's own. The DSN's user
+// Environment variables that name the user's own servers. The user in the DSN
 // must be allowed to create and drop databases.
 const (
 	PostgresEnv = "DIEGO_TEST_POSTGRES" // such as postgres://user:password@host:5432/postgres
@@ -86,8 +86,8 @@ func StartMySQL(t testing.TB) *Server {
 	return mariadb.own(t, 0)
 }
 
-// Database creates a database on s and returns its DSN. It goes with the
-// server.
+// Database creates a database on s and returns its DSN. The database goes with
+// the server.
 func (s *Server) Database(t testing.TB) string {
 	t.Helper()
 	dsn, _, err := s.engine.create(s.dsn)
@@ -97,8 +97,8 @@ func (s *Server) Database(t testing.TB) string {
 	return dsn
 }
 
-// database creates a database on the user's or the shared server and drops it
-// at the end of the test.
+// database creates a database on the user's server or the shared one, and drops
+// it at the end of the test.
 func (e *engine) database(t testing.TB) string {
 	t.Helper()
 	admin := os.Getenv(e.env)
@@ -152,7 +152,7 @@ func (e *engine) requireBinaries(t testing.TB) {
 	}
 }
 
-// create makes a database with a name of its own through the admin DSN.
+// create uses the admin DSN to create a database with a name of its own.
 func (e *engine) create(admin string) (dsn string, drop func() error, err error) {
 	name := "diego_" + strings.ToLower(rand.Text()[:12])
 	if dsn, err = e.withDatabase(admin, name); err != nil {
@@ -178,7 +178,7 @@ func (e *engine) exec(dsn, statement string) error {
 	return nil
 }
 
-// engine is what PostgreSQL and MariaDB differ in.
+// engine holds what PostgreSQL and MariaDB differ in.
 type engine struct {
 	name, driver, env string
 	debian            string    // the package that has the binaries
