@@ -10,7 +10,7 @@ import (
 // Owner names the process that has the directory. Processes that take the
 // directory one after the other get the same name while the host is up. The
 // lock proves that the earlier process is over, so the next one may take over
-// whatever it held under that name. After a restart of the host, and in a copy
+// all that it held under that name. After a restart of the host, and in a copy
 // of the directory, the lock proves nothing, and the name is a new one.
 func (d *Dir) Owner() (string, error) {
 	host, err := os.Hostname()
