@@ -59,7 +59,7 @@ func (l *ledger) excused(c *slotChange, r *lrp.ActualLRP) bool {
 	}
 	own := l.world.speaking != nil && l.world.speaking.instance == r.InstanceKey
 	desired := l.desires(c.key)
-	// A commit that only removes records does not look at the deployment again.
+	// A process that was deleted may be back: then a commit has no deployment to check.
 	lately := !desired || l.slot(c.key.guid, c.key.index).undesired.Equal(l.now())
 	gone := !l.world.present(r.CellID)
 	replaced := another(c.after, r.InstanceKey)
