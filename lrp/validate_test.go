@@ -365,12 +365,12 @@ func TestEnumsAreTheSpecificationsWords(t *testing.T) {
 			t.Errorf("%v: %v", unknown, err)
 		}
 	}
-	for kind, want := range map[lrp.EffectKind]string{lrp.RequestStart: "RequestStart", lrp.StopInstance: "StopInstance", lrp.ContinueRollout: "ContinueRollout", 0: "effect(0)"} {
+	for kind, want := range map[lrp.EffectKind]string{lrp.RequestStart: "RequestStart", lrp.StopInstance: "StopInstance", lrp.ContinueRollout: "ContinueRollout", 0: "EffectKind(0)"} {
 		if kind.String() != want {
 			t.Errorf("got %v, want %s", kind, want)
 		}
 	}
-	if lrp.PlacementReason(99).String() != "placement_error(99)" {
+	if lrp.PlacementReason(99).String() != "PlacementReason(99)" {
 		t.Error(lrp.PlacementReason(99))
 	}
 }
