@@ -201,7 +201,7 @@ func TestWhatIsWrongIsToldWithItsPlace(t *testing.T) {
 		{"a text as truth", "lrp", valid(`"privileged": ‸"yes",` + action), []string{`privileged: "yes": want true or false`}},
 		{"a long value", "lrp", valid(`"privileged": ‸"` + strings.Repeat("x", 50) + `",` + action),
 			[]string{`privileged: "` + strings.Repeat("x", 39) + `…: want true or false`}},
-		{"an unknown word", "lrp", valid(`"update_strategy": ‸"SLOW",` + action), []string{`update_strategy: "SLOW": want a known update_strategy`}},
+		{"an unknown word", "lrp", valid(`"update_strategy": ‸"SLOW",` + action), []string{`update_strategy: "SLOW": want ROLLING or RECREATE`}},
 		{"a number as word", "lrp", valid(`"update_strategy": ‸1,` + action), []string{`update_strategy: 1: want a text`}},
 		{"a broken tag", "lrp", valid(`"modification_tag": ‸7,` + action), []string{`modification_tag: 7: want a modification tag`}},
 
