@@ -12,11 +12,11 @@ import (
 	"github.com/diegosdk/diego/storage/sqlstore/internal/memory"
 )
 
-// This file has the first reads of a transaction, and the decision which items
-// go ahead.
+// This file reads what the items of a transaction concern, and decides which of
+// them go ahead.
 
-// lookups adds the statements that lock the log, and so keep every other commit
-// out, and read the records that the items concern.
+// lookups adds the statements that lock the log, which keeps every other commit
+// out, and that read the records which the items concern.
 func (a *attempt) lookups(calls []dialect.Call) []dialect.Call {
 	q := &a.s.q
 	calls = append(calls,
@@ -98,7 +98,7 @@ func (a *attempt) lookups(calls []dialect.Call) []dialect.Call {
 	return calls
 }
 
-// resolveAll decides about the items one after another.
+// resolveAll decides about each item in turn.
 func (a *attempt) resolveAll(ctx context.Context, q dialect.Querier) error {
 	a.end = a.newest
 	for _, it := range a.items {
@@ -183,8 +183,8 @@ func (a *attempt) refusal(it *item) error {
 	return nil
 }
 
-// quarantine checks that the record which the item moves away cannot be
-// decoded, and prepares the move.
+// quarantine checks that the record to be moved away cannot be decoded, and
+// prepares the move.
 func (a *attempt) quarantine(ctx context.Context, q dialect.Querier, it *item) error {
 	s := a.s
 	for _, entry := range it.batch.Quarantine {
@@ -222,7 +222,7 @@ func (a *attempt) quarantine(ctx context.Context, q dialect.Querier, it *item) e
 	return nil
 }
 
-// wrote notes that a record changes, and its slot with it.
+// wrote notes that a record changes, and with it its slot.
 func (a *attempt) wrote(k *storage.RecordKey) {
 	a.written[*k] = struct{}{}
 	if k.Kind == storage.ActualLRPRecord {
@@ -230,7 +230,8 @@ func (a *attempt) wrote(k *storage.RecordKey) {
 	}
 }
 
-// legible is text that every database takes: a reason may quote what is damaged.
+// legible makes text that every database accepts: a reason may quote damaged
+// data.
 func legible(s string) string {
 	return strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", "\uFFFD"), "\uFFFD")
 }

@@ -2,7 +2,7 @@ package sqlstore
 
 import "github.com/diegosdk/diego/storage"
 
-// An outcome is what the callers of a transaction would have got.
+// An outcome is what the callers of a transaction get if it was committed.
 type outcome struct {
 	token    int64
 	events   int64 // how many it had
@@ -14,7 +14,7 @@ type outcome struct {
 	deferred map[*item]bool
 }
 
-// outcome is what this attempt told the items.
+// outcome is the outcome of this attempt.
 func (a *attempt) outcome() *outcome {
 	o := &outcome{token: a.token, newest: a.newest, since: a.s.newest.Load(), deferred: a.deferred}
 	for i := range a.segments {
@@ -26,7 +26,8 @@ func (a *attempt) outcome() *outcome {
 	return o
 }
 
-// restore tells the items the outcome of the attempt in doubt.
+// restore gives the items the outcome of the attempt in doubt, which was
+// committed after all.
 func (a *attempt) restore() {
 	d := a.doubt
 	a.newest, a.deferred = d.newest, d.deferred

@@ -47,7 +47,7 @@ func (it *item) goesOn() bool {
 }
 
 // guess accepts the items that take part in a guess. It returns nil if there is
-// nothing to guess.
+// none.
 func (a *attempt) guess() *guess.Guess {
 	g := &guess.Guess{Token: a.token, Least: a.s.seen.Load(), Most: math.MaxInt64}
 	seen := make(map[storage.RecordKey]executor.ModificationTag, len(a.items))
@@ -81,8 +81,8 @@ func (a *attempt) guess() *guess.Guess {
 			}
 		}
 	}
-	// What fails cannot be found again without events, and one segment is all
-	// that a statement has room for.
+	// Without events, a lost guess could not be found again, and a statement
+	// has room for one segment only.
 	if len(a.segments) != 1 {
 		return nil
 	}
@@ -96,8 +96,8 @@ func (a *attempt) guess() *guess.Guess {
 	return g
 }
 
-// contradicts reports whether another item has read another version of a record
-// than this one, so that one of the two must fail.
+// contradicts reports whether another item has read a different version of a
+// record. One of the two must fail then.
 func (it *item) contradicts(seen map[storage.RecordKey]executor.ModificationTag) bool {
 	return slices.ContainsFunc(it.records, func(r change) bool {
 		tag, known := seen[r.key]
@@ -105,7 +105,7 @@ func (it *item) contradicts(seen map[storage.RecordKey]executor.ModificationTag)
 	})
 }
 
-// at is where the record is: its table and its key there.
+// at is the table of the record and its key there.
 func (c *change) at() (t *tables.Table, key []any) {
 	switch k := &c.key; k.Kind {
 	case storage.ActualLRPRecord:
@@ -117,7 +117,7 @@ func (c *change) at() (t *tables.Table, key []any) {
 	}
 }
 
-// guessWrite adds what a record's write does.
+// guessWrite adds the write of a record.
 func guessWrite(g *guess.Guess, c *change) {
 	t, key := c.at()
 	version := []any{c.before.Epoch, c.before.Index}

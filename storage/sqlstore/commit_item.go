@@ -13,12 +13,12 @@ import (
 	"github.com/diegosdk/diego/storage/sqlstore/internal/memory"
 )
 
-// An item is one Commit on its way through a group. Checking, encoding and
-// encrypting, which need no database, are done before.
+// An item is one Commit on its way through a group. It was checked, encoded and
+// encrypted before, because that needs no database.
 type item struct {
 	group.Ticket
 	batch storage.Batch
-	// origin is what the batch was decided on, if that came from memory.
+	// origin is the memory that the batch was decided on, if any.
 	origin *memory.Origin
 	// records are the compare-and-swaps of the batch, in the order of
 	// storage.Batch.
@@ -33,17 +33,19 @@ type item struct {
 // A change is one write of a record.
 type change struct {
 	key storage.RecordKey
-	// before is the tag that the store must hold; zero wants no record there.
+	// before is the tag that the store must hold; if it is zero, there must be
+	// no record.
 	before executor.ModificationTag
 	after  executor.ModificationTag // of row
 	row    []any                    // nil deletes the record
 	check  bool                     // writes nothing
-	// stays: an ActualLRP that is on the same cell as before, or on none.
+	// stays is true for an ActualLRP whose cell does not change.
 	stays bool
-	// plain is an ActualLRP's row as it is remembered, bare a deployment's.
+	// plain is the row of an ActualLRP in the form of the memory; bare is the
+	// same for a deployment.
 	plain []byte
 	bare  *lrp.Deployment
-	// defined and undefined are the definitions that come and go.
+	// defined and undefined are the definitions that are added and dropped.
 	defined, undefined []any
 }
 
@@ -51,7 +53,7 @@ type change struct {
 func (s *Store) newItem(b storage.Batch) (*item, error) {
 	it := &item{Ticket: group.NewTicket(), batch: b}
 	if b.Origin != nil {
-		// Of another store's nothing is known.
+		// The origin of another store is unknown here.
 		if it.origin, _ = b.Origin.(*memory.Origin); it.origin == nil {
 			it.origin = new(memory.Origin)
 		}
@@ -159,7 +161,7 @@ func (s *Store) deploymentChange(w *storage.DeploymentWrite) (change, error) {
 }
 
 // otherIDs are the ids of the definitions besides the active one, in order,
-// each as its length and its bytes.
+// each with its length before it.
 func otherIDs(d *lrp.Deployment) []byte {
 	out := []byte{}
 	for _, id := range d.DefinitionIDs() {
@@ -178,7 +180,7 @@ func expiry(now int64, ttl time.Duration) int64 {
 	return now + min(int64(ttl), math.MaxInt64-now)
 }
 
-// A place is where encrypted data belongs. Names have no NUL.
+// A place is where encrypted data belongs. Names contain no NUL.
 
 func place(kind byte, names ...string) []byte {
 	out := []byte{kind}

@@ -16,19 +16,20 @@ import (
 type attempt struct {
 	s     *Store
 	items []*item
-	// doubt is the outcome of an earlier try whose connection was lost during the
-	// commit; it may have happened.
+	// doubt is the outcome of an earlier try that may have been committed: its
+	// connection was lost during the commit.
 	doubt *outcome
 
-	// joined: the transaction is the caller's. Look-ups lock what they find, as
-	// others may see an earlier moment.
+	// joined: the transaction is the caller's. Look-ups lock what they find,
+	// because other statements of it may see an earlier moment.
 	joined bool
 
 	newest, oldest, now int64
-	// trims: old events leave the log, which has these gaps.
+	// trims: this transaction deletes old events from the log, which has these
+	// gaps.
 	trims bool
 	gaps  []storage.Gap
-	// end is where the log ended before.
+	// end is where the log ended before this transaction.
 	end       int64
 	tags      map[storage.RecordKey]executor.ModificationTag
 	leases    leaseRows // those that fences name
@@ -51,13 +52,13 @@ type segment struct {
 	data []byte
 }
 
-// Bounds of a segment.
+// The limits of a segment.
 const (
 	maxSegment      = 256
 	maxSegmentBytes = 256 << 10
 )
 
-// Kinds of keys that are no records.
+// Kinds of keys that belong to no record.
 const (
 	domainKey storage.RecordKind = 100 + iota
 	requestKey
@@ -133,7 +134,7 @@ func (a *attempt) onConnection(ctx context.Context, c *sql.Conn) (err error) {
 	return err
 }
 
-// remember tells the memory what was written.
+// remember updates the memory with what was written.
 func (a *attempt) remember() {
 	events := int64(0)
 	for i := range a.segments {
@@ -163,7 +164,7 @@ func (s *Store) rollBack(ctx context.Context, c *sql.Conn, err error) {
 	}
 }
 
-// beginCalls begin a transaction that commits.
+// beginCalls are the statements that begin a transaction that commits.
 func (s *Store) beginCalls() []dialect.Call {
 	calls := make([]dialect.Call, 0, 16)
 	for _, statement := range s.beginWrite {

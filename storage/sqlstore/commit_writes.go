@@ -7,7 +7,7 @@ import (
 	"github.com/diegosdk/diego/storage/sqlstore/internal/dialect"
 )
 
-// recordWrites adds the statements that write what was accepted, except the
+// recordWrites adds the statements that write what was accepted, apart from the
 // events.
 func (a *attempt) recordWrites(calls []dialect.Call) []dialect.Call {
 	q := &a.s.q
@@ -26,8 +26,8 @@ func (a *attempt) recordWrites(calls []dialect.Call) []dialect.Call {
 	return q.insertRequests.Calls(calls, a.requestRows, nil)
 }
 
-// writes adds the statements that write all that was accepted; none if nothing
-// was.
+// writes adds the statements that write all that was accepted. If nothing was,
+// it adds none.
 func (a *attempt) writes(calls []dialect.Call) []dialect.Call {
 	q := &a.s.q
 	calls = a.recordWrites(calls)
@@ -55,7 +55,7 @@ func (a *attempt) writes(calls []dialect.Call) []dialect.Call {
 
 const sweepEvery = int64(time.Minute)
 
-// sweep adds statements, now and then, that delete what is too old.
+// sweep adds statements that delete old rows, if that is due.
 func (a *attempt) sweep(calls []dialect.Call) []dialect.Call {
 	s := a.s
 	if a.trims {
@@ -69,16 +69,17 @@ func (a *attempt) sweep(calls []dialect.Call) []dialect.Call {
 	return calls
 }
 
-// sweepDue reports whether the last sweep is long ago, or was by a clock that
-// has been set back since.
+// sweepDue reports whether the last sweep was long ago, or its clock has been
+// set back since.
 func sweepDue(now, last int64) bool { return now-last > sweepEvery || now < last }
 
-// trimDue reports whether enough events were added for old ones to be deleted.
+// trimDue reports whether enough events were added to make it worthwhile to
+// delete old ones.
 func (s *Store) trimDue() bool {
 	return s.trimmed < 0 || s.newest.Load()-s.trimmed > max(16, int64(s.options.Events)/16)
 }
 
-// swept notes that the statements of sweep have run.
+// swept notes that the statements of sweep have been committed.
 func (a *attempt) swept() {
 	s := a.s
 	if a.trims {

@@ -15,9 +15,9 @@ import (
 	"github.com/diegosdk/diego/storage/sqlstore/internal/dialect"
 )
 
-// Between any two statements a process may stop, and a host or a network may
-// vanish. These limits free the locks of such a client, and keep a client from
-// waiting for a server that it cannot hear.
+// A process may stop between any two statements, and a host or a network may
+// vanish. These limits free the locks of a client that is gone, and keep a
+// client from waiting for a server that it cannot reach.
 const (
 	// MaxSilence is how long the server waits for the next statement of a
 	// transaction that may hold locks, before it ends the session: 4 s.
@@ -33,9 +33,9 @@ const (
 	MaxAnswer = dialect.MaxAnswer
 )
 
-// pools are the connections of a store. On a server, commits and leases have
-// one each, so that it stays warm, and so that neither lists nor a waiting
-// commit keep a lease from being renewed.
+// pools are the connections of a store. On a server, commits and leases have a
+// connection each. So it stays warm, and neither lists nor a waiting commit
+// delay the renewal of a lease.
 type pools struct {
 	write, lease, read *sql.DB
 	// schema is for migrations.
@@ -51,8 +51,7 @@ func (p pools) close() (err error) {
 	return err
 }
 
-// unanswered marks an error that came because ctx, a context of onConn, has
-// ended.
+// unanswered marks an error that came because ctx, a context of onConn, ended.
 func unanswered(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() == nil || errors.Is(err, dialect.ErrUnanswered) {
 		return err
@@ -109,7 +108,8 @@ func (s *Store) run(ctx context.Context, c *sql.Conn, calls []dialect.Call) erro
 	return unanswered(ctx, dialect.RunEach(ctx, c, calls))
 }
 
-// A pool runs reads on any free connection, prepared if that pays.
+// A pool runs reads on any free connection, and prepares their statements if
+// that pays.
 type pool struct {
 	db      *sql.DB
 	prepare bool
@@ -174,7 +174,7 @@ func (p *pool) close() {
 }
 
 // checkBounds checks that the connections for commits have the settings that
-// Open asked for: a pooler between the store and the server may drop them.
+// Open asked for. A pooler between the store and the server may drop them.
 func (s *Store) checkBounds(ctx context.Context) error {
 	var got, want [3]string
 	switch s.d.Dir {
@@ -208,8 +208,8 @@ func (s *Store) checkBounds(ctx context.Context) error {
 	return nil
 }
 
-// unbounded is the error for a session without the settings that the store has
-// made.
+// unbounded is the error for a session without the settings that Open asked
+// for.
 func unbounded(d *dialect.Dialect, got, want [3]string) error {
 	advice := "connect to the server itself, or through a proxy that keeps the settings of a session"
 	if d.Dir == "postgres" {

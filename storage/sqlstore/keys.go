@@ -35,7 +35,8 @@ var ErrKey = errors.New("no such encryption key")
 // not ErrCorrupt: the data is fine, and nothing may move it away.
 type KeyError struct {
 	Label string
-	// Why says what is wrong with the key of that label, if there is one.
+	// Why says what is wrong with the key of that label, if the store was
+	// given one.
 	Why string
 }
 
@@ -63,8 +64,8 @@ type sealer struct {
 	ciphers map[string]cipher.AEAD
 }
 
-// newSealer checks the keys, and that each label still has the same key: with a
-// wrong key every record would look damaged.
+// newSealer checks the keys. Each label must still have the same key, because
+// with a wrong key every record would look damaged.
 func (s *Store) newSealer(ctx context.Context, keys *Keys) (*sealer, error) {
 	out := &sealer{}
 	if keys == nil {
@@ -145,8 +146,8 @@ func (s *Store) forgetKeys(ctx context.Context) error {
 	return err
 }
 
-// seal encrypts data and binds it to where: moved to another record, it cannot
-// be decrypted.
+// seal encrypts data and binds it to its place: in another record it cannot be
+// decrypted.
 func (k *sealer) seal(data, where []byte) []byte {
 	if k.active == "" {
 		return data

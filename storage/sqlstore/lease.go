@@ -155,7 +155,7 @@ type leaseTransaction struct {
 	sweeps     bool
 }
 
-// change makes the changes that meet no conflict, and returns the others.
+// change makes the changes that meet no conflict. It returns the others.
 func (t *leaseTransaction) change(changes []*leaseChange) (waiting []*leaseChange, err error) {
 	var newest, oldest, gap, now int64
 	seen := t.s.seen.Load()
@@ -239,8 +239,8 @@ func (r *leaseRow) equal(other *leaseRow) bool {
 	return r != nil && r.owner == other.owner && r.epoch == other.epoch && r.expires == other.expires && bytes.Equal(r.value, other.value)
 }
 
-// writeLease writes a lease, if it and the row of the deleted leases are still
-// what was read.
+// writeLease writes a lease if neither it nor the row of the deleted leases has
+// changed since they were read.
 func (q *queries) writeLease(id leaseID, found leaseRows, row *leaseRow) dialect.Call {
 	if before := found[id]; before != nil {
 		return dialect.Call{Query: q.updateLease, Args: []any{row.owner, row.epoch, row.expires, row.value, id.kind, id.name, before.epoch, before.expires}}
@@ -248,8 +248,8 @@ func (q *queries) writeLease(id leaseID, found leaseRows, row *leaseRow) dialect
 	return dialect.Call{Query: q.insertLease, Args: []any{id.kind, id.name, row.owner, row.epoch, row.expires, row.value, found[leaseID{}].epoch}}
 }
 
-// sweepLeases adds statements, now and then, that delete leases that ended long
-// ago.
+// sweepLeases adds statements that delete leases that ended long ago, if that
+// is due.
 func (s *Store) sweepLeases(calls []dialect.Call, now int64) []dialect.Call {
 	if !sweepDue(now, s.leasesSwept) {
 		return calls
@@ -264,8 +264,8 @@ func (s *Store) sweptLeases(now int64) {
 	}
 }
 
-// apply decides about the change, given the row of the lease, if any, and that
-// of the deleted leases. It returns the row to write, or nil.
+// apply decides about the change. It gets the row of the lease, if any, and
+// that of the deleted leases. It returns the row to write, or nil.
 func (c *leaseChange) apply(row, forgotten *leaseRow, now int64) (*leaseRow, error) {
 	l := &c.lease
 	if c.verb == acquire {
@@ -296,7 +296,8 @@ func (c *leaseChange) apply(row, forgotten *leaseRow, now int64) (*leaseRow, err
 	return &next, nil
 }
 
-// errNoFloor: without that row an epoch might be used twice.
+// errNoFloor says that the row of the deleted leases is missing. Without it, an
+// epoch might be used twice.
 var errNoFloor = errors.New("sqlstore: the table of leases has lost the row without kind and name, which keeps epochs from being used twice; restore it with an epoch greater than any before")
 
 func (r *leaseRow) lease(kind, name string) storage.Lease {

@@ -12,20 +12,20 @@ import (
 	"github.com/diegosdk/diego/storage/sqlstore/internal/dialect"
 )
 
-// This file detects that the log may have lost events, and then leaves a
-// storage.Gap: when a store is opened on existing tables, when a connection
-// leads to another server than before or to one that was restarted, and when
-// the log ends below an event that this process has seen.
+// This file leaves a storage.Gap where the log may have lost events: when a
+// store is opened on existing tables, when a connection leads to a server that
+// is another one or was restarted, and when the log ends before an event that
+// this process has seen.
 
 // A knownServer is the server behind the connections that write.
 type knownServer struct {
 	mu       sync.Mutex
 	identity string
-	// connections are the driver's connections to it.
+	// connections are the driver's connections to this server.
 	connections map[any]struct{}
 }
 
-// maxKnown limits the known connections. Some of them have ended.
+// maxKnown limits the known connections, because some of them have ended.
 const maxKnown = 256
 
 // identify checks, before a connection writes for the first time, that its
@@ -99,7 +99,7 @@ func (s *Store) Restored(ctx context.Context) error {
 	})
 }
 
-// leaveGap commits a gap. If its outcome is in doubt it may be repeated.
+// leaveGap commits a gap. If its outcome is in doubt, it may be repeated.
 func (s *Store) leaveGap(ctx context.Context, c *sql.Conn) error {
 	run := func(calls []dialect.Call) error { return dialect.RunEach(ctx, c, calls) }
 	err := s.writeGap(run, s.beginCalls(), []dialect.Call{{Query: "COMMIT"}})
@@ -113,8 +113,8 @@ func (s *Store) leaveGap(ctx context.Context, c *sql.Conn) error {
 	return nil
 }
 
-// writeGap locks the log between begin and end, and adds a gap and the event
-// that ends it. It may merge older gaps.
+// writeGap locks the log between begin and end, and adds a gap and the event at
+// its end. It may merge older gaps.
 func (s *Store) writeGap(run func([]dialect.Call) error, begin, end []dialect.Call) error {
 	var newest, oldest, now int64
 	var gaps []storage.Gap
@@ -158,7 +158,7 @@ func (s *Store) writeGap(run func([]dialect.Call) error, begin, end []dialect.Ca
 	return run(append(calls, end...))
 }
 
-// gapData is the row of the log that ends a gap, which has one event.
+// gapData is the row of the log at the end of a gap. The row has one event.
 func (s *Store) gapData(g storage.Gap) ([]byte, error) {
 	data, err := storage.EncodeEvent(&storage.Event{Gap: &g})
 	if err != nil {
@@ -177,7 +177,7 @@ func (s *Store) readGaps(gaps *[]storage.Gap) dialect.Call {
 	}}
 }
 
-// saw notes the newest event that was seen.
+// saw notes that the log has reached this event.
 func (s *Store) saw(newest int64) {
 	for {
 		seen := s.seen.Load()

@@ -152,7 +152,7 @@ func (s *Store) migrate(ctx context.Context) (made bool, err error) {
 	return made && err == nil, err
 }
 
-// schemaVersion is 0 if there is no schema.
+// schemaVersion is the version of the schema, 0 if there is none.
 func (s *Store) schemaVersion(ctx context.Context, q dialect.Querier) (int, error) {
 	var version sql.NullInt64
 	err := dialect.QueryRow(ctx, q, "SELECT MAX(version) FROM "+s.table("schema"), &version)
@@ -162,8 +162,8 @@ func (s *Store) schemaVersion(ctx context.Context, q dialect.Querier) (int, erro
 	return int(version.Int64), err
 }
 
-// lockedVersion is schemaVersion within a migration, where a statement that
-// fails would end PostgreSQL's transaction.
+// lockedVersion is schemaVersion within a migration. There a failing statement
+// would end PostgreSQL's transaction.
 func (s *Store) lockedVersion(ctx context.Context, c *sql.Conn) (int, error) {
 	if s.d.Dir != "postgres" {
 		return s.schemaVersion(ctx, c)

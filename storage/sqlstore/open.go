@@ -74,7 +74,7 @@ type Options struct {
 	// private, or could not (default none).
 	Logger *slog.Logger
 
-	// clock replaces the dialect's in tests: %s is where that was.
+	// clock, in tests, is a format for the dialect's clock: %s stands for it.
 	clock string
 }
 
@@ -171,7 +171,7 @@ func CheckDSN(dsn string) error {
 	return err
 }
 
-// parse returns how to open the store of a data source name.
+// parse returns a function that opens the store of a data source name.
 func parse(dsn string) (open func(context.Context, Options) (*Store, error), err error) {
 	scheme, rest, _ := strings.Cut(dsn, ":")
 	switch {
@@ -225,8 +225,8 @@ func server[C driver.Connector](d *dialect.Dialect, connect func(dialect.Access)
 	}
 }
 
-// errDSN gives the driver's reason, but never repeats the data source name,
-// because that has a password.
+// errDSN gives the driver's reason without the data source name, which contains
+// a password.
 func errDSN(database, want, dsn string, err error) error {
 	reason := ""
 	var whole *url.Error
@@ -345,9 +345,9 @@ func joins(d *dialect.Dialect, db *sql.DB) (joined bool, err error) {
 	return joined, nil // what else is wrong is that the driver takes one statement only
 }
 
-// openMemory opens a file that only this Store has, in memory if the system has
-// a place for that: with SQLite's own databases in memory, readers and writers
-// wait for one another.
+// openMemory opens a file that only this Store uses, in memory if the system
+// has a place for that. In SQLite's own databases in memory, readers and
+// writers wait for one another.
 func openMemory(ctx context.Context, opts Options) (*Store, error) {
 	base := ""
 	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
@@ -377,7 +377,7 @@ func openFile(ctx context.Context, file dialect.SQLiteFile, opts Options, after 
 	read.SetMaxOpenConns(max(4, runtime.GOMAXPROCS(0), opts.MaxConns))
 	read.SetMaxIdleConns(max(4, runtime.GOMAXPROCS(0)))
 	closeAll := func() error {
-		// The writer last: it tidies the log up.
+		// The writer is the last, because it tidies the log up.
 		err := errors.Join(read.Close(), write.Close())
 		if after != nil {
 			err = errors.Join(err, after())

@@ -17,8 +17,8 @@ import (
 // for a caller's transaction.
 type reader struct {
 	s *Store
-	// at is where its queries run; nil in the Store's own reader, which takes
-	// a connection as it needs one.
+	// at is the transaction of its queries. It is nil in the Store's own
+	// reader, which takes a connection for each query.
 	at dialect.Querier
 	// moment is the time of a View.
 	moment time.Time
@@ -89,7 +89,8 @@ func (s *Store) view(ctx context.Context, f func(*reader) error) error {
 	return f(r)
 }
 
-// start begins the transaction. Its first query fixes the moment.
+// start begins the transaction. Its first query fixes the moment that the View
+// sees.
 func (r *reader) start(ctx context.Context, c *sql.Conn) error {
 	for _, statement := range r.s.beginRead {
 		if _, err := c.ExecContext(ctx, statement); err != nil {
@@ -131,7 +132,8 @@ func (r *reader) Log(ctx context.Context) (storage.Extent, error) {
 			r.s.newest.CompareAndSwap(known, newest)
 		}
 	}
-	// Old events leave the log many at once. Some of them do not count any more.
+	// Old events are deleted many at once. Some of those that are still there
+	// do not count any more.
 	if first := newest - int64(r.s.options.Events) + 1; first >= gap {
 		oldest = max(oldest, first)
 	}
@@ -169,9 +171,9 @@ func one[T any](ctx context.Context, r *reader, op string, k storage.RecordKey,
 // A page reads the next part of a list, and whether it was the last.
 type page[T any] func(ctx context.Context, q dialect.Querier) (entries []entry[T], last bool, err error)
 
-// list makes a list of pages, which all see one moment. While the caller uses
-// one page, the next one is read. whole says that a single page is one
-// statement, and so sees one moment by itself.
+// list makes a list of pages, which all see one moment. The next page is read
+// while the caller uses this one. If whole is true, a page is one statement,
+// which sees one moment by itself.
 func list[T any](ctx context.Context, r *reader, op string, whole bool, begin func() page[T]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var zero T

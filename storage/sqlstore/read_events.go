@@ -16,10 +16,11 @@ func (r *reader) Events(ctx context.Context, after storage.Cursor, f storage.Eve
 	return func(yield func(storage.Event, error) bool) {
 		position, match := after, f.Matcher()
 		for first := true; ; first = false {
-			// Segments are never changed, and leave the log in order, but for
-			// those of gaps that are merged. So pages need no common moment: one
-			// that does not begin where the last one ended lies behind a gap, or
-			// was overtaken by the end of the log.
+			// Segments never change, and apart from those of merged gaps
+			// they leave the log in order. So pages need no common moment:
+			// if a page does not begin where the last one ended, there is a
+			// gap between them, or the end of the log has overtaken the
+			// reader.
 			page, err := r.segments(ctx, position)
 			if err == nil && (first || len(page) == 0 || page[0].seq-page[0].n > int64(position)) {
 				err = r.checkPosition(ctx, position)
@@ -40,7 +41,7 @@ func (r *reader) Events(ctx context.Context, after storage.Cursor, f storage.Eve
 	}
 }
 
-// checkPosition refuses a position that is not in the log.
+// checkPosition refuses a position outside the log.
 func (r *reader) checkPosition(ctx context.Context, p storage.Cursor) error {
 	extent, err := r.Log(ctx)
 	if err != nil {
@@ -62,7 +63,7 @@ func (r *reader) checkPosition(ctx context.Context, p storage.Cursor) error {
 	return extent.Check(p, gaps)
 }
 
-// A stored is a segment as it is read.
+// A stored is a row of the log.
 type stored struct {
 	seq, n, at int64
 	data       []byte
@@ -88,8 +89,8 @@ func (r *reader) segments(ctx context.Context, after storage.Cursor) (page []sto
 	return page, err
 }
 
-// yieldSegment yields the events of a segment behind the position, which goes
-// along. It reports whether more are wanted.
+// yieldSegment yields the events of a segment behind the position, and advances
+// it. It reports whether more are wanted.
 func (s *Store) yieldSegment(ctx context.Context, x *stored, position *storage.Cursor, match func(*storage.Subject) bool, yield func(storage.Event, error) bool) bool {
 	rest := x.data
 	var broken error

@@ -20,9 +20,9 @@ type where struct {
 	d          *dialect.Dialect
 	conditions []string
 	args       []any
-	// apart counts the conditions that leave few rows; those rows are found first.
+	// apart is how many conditions leave few rows. Those rows are found first.
 	apart int
-	// walk: the page walks.
+	// walk: the page walks the table.
 	walk bool
 }
 
@@ -42,19 +42,19 @@ func looksUp[T any](values []T, n, pages int) bool {
 	return len(values) > 0 && len(values) <= fewValues && n < pages
 }
 
-// lookUp requires that an indexed column has one of the values. It precedes all
-// other conditions.
+// lookUp requires that an indexed column has one of the values. It comes before
+// all other conditions.
 func lookUp[T any](w *where, column string, k dialect.Kind, values []T, argument func(T) any) {
 	w.oneOf(column, k, possible(values, argument))
 	if k == dialect.Text && !slices.ContainsFunc(values, func(v T) bool { return argument(v) == "" }) {
-		// The indexes by cell have only rows that are on a cell, so a query must say
-		// that to use them.
+		// The indexes by cell contain only rows with a cell. A query must say
+		// so to use them.
 		w.add(column + " <> ''")
 	}
 	w.apart = len(w.conditions)
 }
 
-// oneOf requires that a column has one of the values, by an index.
+// oneOf requires that a column has one of the values. It uses an index.
 func (w *where) oneOf(column string, k dialect.Kind, values []any) {
 	if len(values) == 0 {
 		w.add("1 = 0")
@@ -82,7 +82,7 @@ func keep[T any](w *where, column string, k dialect.Kind, values []T, argument f
 	w.add(w.d.Chosen(column, k, len(rows)), w.d.ListArgs(rows, 1)...)
 }
 
-// possible returns the arguments for the values that can occur.
+// possible returns the arguments for those values that can occur.
 func possible[T any](values []T, argument func(T) any) []any {
 	rows := make([]any, 0, len(values))
 	for _, v := range values {
@@ -126,8 +126,8 @@ func (w *where) page(columns, table string, order []string, n int) string {
 	return w.d.Rebind("SELECT " + columns + " FROM " + from + " ORDER BY " + strings.Join(order, ", ") + " LIMIT " + strconv.Itoa(n))
 }
 
-// isImpossible reports that no identifier can be that text. PostgreSQL refuses
-// such text, and it must not fail the requests that share its statement.
+// isImpossible reports that a text cannot be an identifier. PostgreSQL refuses
+// such a text, and it must not make the other requests of the statement fail.
 func isImpossible(argument any) bool {
 	s, is := argument.(string)
 	return is && (strings.IndexByte(s, 0) >= 0 || !utf8.ValidString(s))
@@ -142,7 +142,7 @@ func intArg[T ~int | ~uint8](n T) any { return int64(n) }
 // which the page before ended.
 type names struct {
 	rest []string
-	// within is the one that has more rows, behind the rest of the key.
+	// within is the name with more rows, behind the rest of the key.
 	within string
 	behind []any
 }

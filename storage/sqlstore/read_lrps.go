@@ -15,7 +15,8 @@ import (
 	"github.com/diegosdk/diego/storage/sqlstore/internal/tables"
 )
 
-// Sizes of pages, in rows. The first one is small, as most lists are short.
+// The sizes of pages, in rows. The first one is small, because most lists are
+// short.
 const (
 	firstPage = 256
 	laterPage = 2048
@@ -25,7 +26,7 @@ const (
 type lrpScanner struct {
 	s     *Store
 	names storage.Decoder
-	// last and lastDefinition are from the row before.
+	// last and lastDefinition come from the row before.
 	last, lastDefinition string
 
 	guid, definition, data sql.RawBytes
@@ -39,8 +40,8 @@ func (x *lrpScanner) scan(rows *sql.Rows) (entry[lrp.ActualLRP], error) {
 	return x.decode()
 }
 
-// decode makes a record from the columns. An error of the record alone goes
-// into the entry; any other error ends the list.
+// decode makes a record of the columns. An error that concerns only this record
+// goes into the entry; any other error ends the list.
 func (x *lrpScanner) decode() (e entry[lrp.ActualLRP], err error) {
 	r := &e.value
 	if string(x.guid) != x.last {
@@ -119,7 +120,7 @@ func (r *reader) ActualLRPs(ctx context.Context, f storage.ActualLRPFilter) iter
 	}
 }
 
-// wanted applies the fields of a filter that the key decides about.
+// wanted applies the parts of a filter that the key decides.
 func wanted(f *storage.ActualLRPFilter, e *entry[lrp.ActualLRP]) bool {
 	if len(f.Indices)+len(f.Presences) == 0 {
 		return true
@@ -193,7 +194,7 @@ func (r *reader) lrpPages(f storage.ActualLRPFilter) page[lrp.ActualLRP] {
 // errLong says that a list is too long for a grouped read.
 var errLong = errors.New("the list is long")
 
-// maxShared is the most rows that one grouped read returns.
+// maxShared is the largest number of rows of one grouped read.
 const maxShared = 4096
 
 // A listRead asks for the ActualLRPs of one process.
@@ -324,7 +325,7 @@ func (s *Store) querySlots(ctx context.Context, q dialect.Querier, reads []*slot
 	var domain, healthy, others sql.RawBytes
 	var epoch, tag int64
 	return dialect.ScanAll(rows, func(rows *sql.Rows) error {
-		// The columns of a deployment are in those of a record.
+		// A deployment uses the columns of a record.
 		if err := rows.Scan(&isDeployment, &scanner.guid, &scanner.index, &scanner.definition, &scanner.presence,
 			&domain, &healthy, &epoch, &tag, &others, &scanner.data); err != nil {
 			return err

@@ -29,8 +29,8 @@ type Store struct {
 	guesses guess.Statements // nil where commits are not guessed
 	// beginWrite starts a transaction that commits, beginRead a View.
 	beginWrite, beginRead []string
-	// txBounds make the settings of a caller's transaction that commits, if Open
-	// did not make them for the connection.
+	// txBounds makes the settings of a caller's transaction that commits, if
+	// Open did not make them for the connection.
 	txBounds []dialect.Call
 	batches  atomic.Bool // several statements go in one round trip
 	single   bool        // the pool has one connection only
@@ -90,7 +90,7 @@ func build(ctx context.Context, d *dialect.Dialect, p pools, opts Options, close
 	s.reader = reader{s: s}
 	s.memory = memory.New(opts.Remember)
 	s.q, s.guesses = s.newQueries(), guess.New(d, s.table)
-	// A list may last until its caller has committed something.
+	// A list may go on after its caller has committed something.
 	s.beginWrite, s.beginRead = d.Begin, d.BeginRead
 	if closeAll == nil {
 		s.beginWrite, s.beginRead = slices.Concat(d.Isolation, d.Begin, d.Settings, d.Bounds), slices.Concat(d.BeginRead, d.Settings)
@@ -125,7 +125,7 @@ func (s *Store) prepareSchema(ctx context.Context) error {
 		return err
 	}
 	if s.d.Dir == "postgres" && s.batches.Load() {
-		// With the old quoting rules literals would mean something else.
+		// With the old quoting rules, literals would have another meaning.
 		var setting string
 		if err := dialect.QueryRow(ctx, s.write, "SHOW standard_conforming_strings", &setting); err != nil {
 			return err

@@ -66,8 +66,8 @@ func (t *txStore) Commit(ctx context.Context, b storage.Batch) (storage.Cursor, 
 	return it.cursor, it.err
 }
 
-// commit does for one item what a group does for many, but for the beginning
-// and the end.
+// commit does for one item what a group does for many, without the beginning
+// and the end of the transaction.
 func (t *txStore) commit(ctx context.Context, it *item) error {
 	return t.query(ctx, "committing in a transaction", func(q dialect.Querier) error {
 		return t.sound(ctx, q, func(run func([]dialect.Call) error) error {
@@ -87,8 +87,8 @@ func (t *txStore) commit(ctx context.Context, it *item) error {
 	})
 }
 
-// sound runs f in the transaction that writes, after leaving a gap if the log
-// may have lost events.
+// sound runs f in the transaction that writes. If the log may have lost events,
+// it leaves a gap first.
 func (t *txStore) sound(ctx context.Context, q dialect.Querier, f func(run func([]dialect.Call) error) error) error {
 	run := func(calls []dialect.Call) error { return dialect.RunEach(ctx, q, calls) }
 	if err := run(t.s.txBounds); err != nil {

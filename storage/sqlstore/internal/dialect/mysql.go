@@ -19,12 +19,12 @@ var MySQL = Dialect{
 	Upsert: func(_, rest []string) string {
 		return " ON DUPLICATE KEY UPDATE " + Assign(rest, func(c string) string { return "VALUES(" + c + ")" })
 	},
-	// Unlike NOW, this is not moved by the session's time zone.
+	// Unlike NOW, this does not depend on the session's time zone.
 	Clock: "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) * 1000",
 	Lock:  " FOR UPDATE",
 	Share: " LOCK IN SHARE MODE",
-	// Each server reads its own part of the comment. The start of the statement
-	// without the time since the server's is that.
+	// MySQL and MariaDB each read their own part of the comment. The present
+	// time minus the server's uptime is the time of its start.
 	Identity: "SELECT CONCAT(@@hostname, ' ', @@port, ' ', @@server_id, ' ', UNIX_TIMESTAMP() - up.VARIABLE_VALUE, ' ', COALESCE(log.CREATE_TIME, '')) " +
 		"FROM /*!80000 performance_schema */ /*M!100600 information_schema */ .GLOBAL_STATUS AS up, information_schema.TABLES AS log " +
 		"WHERE up.VARIABLE_NAME = 'UPTIME' AND log.TABLE_SCHEMA = DATABASE() AND log.TABLE_NAME = '{log}'",
@@ -39,8 +39,8 @@ var MySQL = Dialect{
 	FromHere:  func(err error) bool { return errors.As(err, new(*mysql.MySQLError)) },
 	ByKey:     " FORCE INDEX (PRIMARY)",
 	Migrate: func(ctx context.Context, c *sql.Conn, prefix string, f func() error) (err error) {
-		// Statements that change tables commit by themselves, so a lock that
-		// belongs to the connection it is.
+		// Statements that change tables commit by themselves, so the lock
+		// belongs to the connection.
 		lock := fmt.Sprintf("diego migration %016x", hash(prefix))
 		var got sql.NullInt64
 		if err := c.QueryRowContext(ctx, "SELECT GET_LOCK(CONCAT(?, LEFT(MD5(DATABASE()), 16)), 60)", lock).Scan(&got); err != nil {
@@ -100,13 +100,12 @@ var MySQL = Dialect{
 
 const hintPacket = "raise max_allowed_packet of the server"
 
-// maxText is about how long a text of several statements gets. The server's
-// max_allowed_packet, 16 MiB by default, must hold it with its escapes.
+// maxText is the approximate limit for a text of several statements. With its
+// escapes it must fit into the server's max_allowed_packet, by default 16 MiB.
 const maxText = 4 << 20
 
-// joined runs the calls as one text, or as few if they are long. The driver
-// must have been told to allow that and to fill in the arguments itself, as
-// Open does.
+// joined runs the calls as one text, or as a few if they are long. The driver
+// must allow that and fill in the arguments itself; Open sets both.
 func joined(ctx context.Context, c *sql.Conn, calls []Call, _ []string) error {
 	for len(calls) > 0 {
 		n, size := 0, 0
@@ -122,7 +121,7 @@ func joined(ctx context.Context, c *sql.Conn, calls []Call, _ []string) error {
 	return nil
 }
 
-// size is about how long the call's text is.
+// size is the approximate length of the call's text.
 func (c *Call) size() int {
 	size := len(c.Query)
 	for _, a := range c.Args {
@@ -160,8 +159,8 @@ func join(ctx context.Context, c *sql.Conn, calls []Call) error {
 	return scanResults(rows, calls)
 }
 
-// joinIDs runs statements that have no results. The driver knows their ids;
-// database/sql only that of one of them.
+// joinIDs runs statements without results. The driver knows all their ids,
+// database/sql only one.
 func joinIDs(ctx context.Context, c *sql.Conn, calls []Call, text string, args []any) error {
 	asked := slices.IndexFunc(calls, func(c Call) bool { return c.ID != nil })
 	if asked < 0 {
@@ -194,7 +193,7 @@ func joinIDs(ctx context.Context, c *sql.Conn, calls []Call, text string, args [
 	if err != nil || known {
 		return err
 	}
-	// The driver is inside another one. The connection remembers the id.
+	// The driver is wrapped in another one. The connection remembers the id.
 	var id int64
 	if err := QueryRow(ctx, c, "SELECT LAST_INSERT_ID()", &id); err != nil {
 		return err

@@ -20,8 +20,8 @@ import (
 // may take writes for a moment then, so statements go one by one: a transaction
 // that was ended is an error, and is tried again.
 
-// ErrSeveralNodes is the error for a server that is one of them, unless one node
-// takes all writes.
+// ErrSeveralNodes is the error for such a server, unless one node takes all
+// writes.
 var ErrSeveralNodes = errors.New("commits on two nodes would corrupt the records")
 
 const (
@@ -60,8 +60,8 @@ func mysqlTopology(ctx context.Context, q Querier, oneNode bool) (several bool, 
 	return single == 0, err
 }
 
-// variable is the value of a system variable, or -1 if the server has none of
-// that name.
+// variable is the value of a system variable, or -1 if the server does not have
+// it.
 func variable(ctx context.Context, q Querier, name string) (value int64, err error) {
 	err = QueryRow(ctx, q, "SELECT "+name, &value)
 	if isUnknownVariable(err) {
@@ -75,8 +75,8 @@ func isUnknownVariable(err error) bool {
 	return errors.As(err, &e) && e.Number == 1193
 }
 
-// A mysqlConnector makes connections and sends them settings that the driver has
-// no parameters for. A server that has no such variable does without it.
+// A mysqlConnector makes connections with settings that the driver has no
+// parameters for. If the server does not know one of them, it is left out.
 type mysqlConnector struct {
 	driver.Connector
 	settings []string

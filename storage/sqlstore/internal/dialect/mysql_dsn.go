@@ -9,7 +9,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// ParseMySQL reads what follows "mysql:", and whether it has one_node=true.
+// ParseMySQL parses the part of a data source name after "mysql:". oneNode is
+// true if it has one_node=true.
 func ParseMySQL(dsn string) (config *mysql.Config, oneNode bool, err error) {
 	if strings.HasPrefix(dsn, "//") {
 		u, err := url.Parse("mysql:" + dsn)
@@ -36,9 +37,10 @@ func ParseMySQL(dsn string) (config *mysql.Config, oneNode bool, err error) {
 		}
 		delete(config.Params, oneNodeParameter)
 	}
-	// One text has several statements, with their arguments filled in.
+	// A text may have several statements, and the driver fills in their
+	// arguments.
 	config.MultiStatements = true
-	// Errors are returned; nothing is for the standard error output.
+	// All errors are returned, so the driver need not print them.
 	config.Logger = new(mysql.NopLogger)
 	config.InterpolateParams = true
 	config.MaxAllowedPacket = 0 // what the server says

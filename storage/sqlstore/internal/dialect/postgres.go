@@ -22,7 +22,8 @@ var PostgreSQL = Dialect{
 	numbered:  true,
 	Arrays:    true,
 	rowValues: true,
-	// It walks along the key instead, in the hope to find enough rows soon.
+	// Without it, PostgreSQL walks along the key in the hope that it finds
+	// enough rows soon.
 	Fence:     " OFFSET 0",
 	Upsert:    onConflict,
 	Clock:     "(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::bigint * 1000",
@@ -96,8 +97,8 @@ var PostgreSQL = Dialect{
 	},
 }
 
-// StateOf is the SQLSTATE of an error of the server, empty if it is none. The
-// drivers lib/pq and pgx have the same method for it.
+// StateOf is the SQLSTATE of an error of the server, "" for other errors.
+// lib/pq and pgx have the same method for it.
 func StateOf(err error) string {
 	var e interface{ SQLState() string }
 	if !errors.As(err, &e) {
@@ -122,8 +123,8 @@ func executed(ctx context.Context, c *sql.Conn, calls []Call, common []string) e
 	if StateOf(err) != "26000" {
 		return err
 	}
-	// The connection is new: it has no such prepared statement. What else it
-	// did in this transaction, if that was not begun here, is gone.
+	// The connection is new and has no such prepared statement. If the
+	// transaction was not begun here, what it did before is gone.
 	if _, err := c.ExecContext(ctx, "ROLLBACK"); err != nil {
 		return err
 	}
@@ -142,8 +143,8 @@ func executed(ctx context.Context, c *sql.Conn, calls []Call, common []string) e
 	return executeAll(ctx, c, calls)
 }
 
-// errPrepared is a transaction that had to be rolled back because statements
-// were not prepared; they are now.
+// errPrepared says that a transaction was rolled back because statements were
+// not prepared. They are now.
 const errPrepared = TransientError("statements were not prepared")
 
 func executeAll(ctx context.Context, c *sql.Conn, calls []Call) error {

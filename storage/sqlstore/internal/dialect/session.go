@@ -12,9 +12,9 @@ import (
 	"github.com/lib/pq"
 )
 
-// These limit the locks of a process that stops, and the wait of a client for a
-// server that it cannot hear. Package sqlstore has constants with the same
-// names.
+// These limits free the locks of a process that stops, and keep a client from
+// waiting for a server that it cannot reach. Package sqlstore has constants
+// with the same names.
 const (
 	MaxSilence  = 4 * time.Second
 	MaxLockWait = 3 * time.Second
@@ -22,10 +22,10 @@ const (
 )
 
 const (
-	// MaxIdle is how long a MySQL server keeps an idle session; half of it is
-	// how long the store does.
+	// MaxIdle is how long a MySQL server keeps an idle session. The store
+	// keeps one for half as long.
 	MaxIdle = 10 * time.Minute
-	// maxConnect bounds the making of a connection.
+	// maxConnect limits how long it takes to make a connection.
 	maxConnect = 5 * time.Second
 	// maxReadAnswer is how long a client that reads waits to read or write the
 	// next bytes.
@@ -43,14 +43,15 @@ const (
 	Reads Access = iota
 	Commits
 	Leases
-	// Migrates: statements may take long, and processes wait for one another.
+	// Migrates: statements may take long, and processes wait for each other.
 	Migrates
 )
 
-// locks reports whether such a connection locks what others wait for.
+// locks reports whether such a connection locks rows that others wait for.
 func (a Access) locks() bool { return a == Commits || a == Leases }
 
-// patience is how long such a connection waits for the server, 0 for any time.
+// patience is how long such a connection waits for the server; 0 means for
+// ever.
 func (a Access) patience() time.Duration {
 	switch a {
 	case Commits, Leases:
@@ -69,7 +70,7 @@ var PostgresSettings = map[string]string{
 	"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_sort": "off",
 }
 
-// postgresNetwork lets the server find out soon that a host is gone.
+// postgresNetwork lets the server notice soon that a host is gone.
 var postgresNetwork = map[string]string{
 	"tcp_keepalives_idle": "15", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "3", "tcp_user_timeout": "30000",
 }
@@ -80,14 +81,14 @@ var postgresBounds = map[string]string{
 	"lock_timeout":                        Milliseconds(MaxLockWait),
 }
 
-// mysqlBounds are the same for a connection of the caller's. There are none of
-// one transaction only, and MySQL has no timeout for transactions. What the
-// caller has chosen holds. What is in the comment is read by MariaDB only.
+// mysqlBounds are the same for a connection of the caller. MySQL has no such
+// settings for one transaction, and no timeout for transactions. Settings that
+// the caller has chosen stay. Only MariaDB reads the part in the comment.
 var mysqlBounds = fmt.Sprintf("SET SESSION innodb_lock_wait_timeout = LEAST(@@innodb_lock_wait_timeout, %d) "+
 	"/*M! , idle_transaction_timeout = IF(@@idle_transaction_timeout = 0, %d, @@idle_transaction_timeout) */",
 	int(MaxLockWait.Seconds()), int(MaxSilence.Seconds()))
 
-// Milliseconds is the form of a timeout that PostgreSQL takes.
+// Milliseconds is a timeout in the form that PostgreSQL accepts.
 func Milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
 // NewPostgresConnector makes connections of one kind.
@@ -122,8 +123,8 @@ func NewPostgresConnector(dsn string, a Access) (*pq.Connector, error) {
 	return connector, err
 }
 
-// boundMySQL sets a configuration up for connections of one kind. What the data
-// source name says about timeouts of the network holds.
+// boundMySQL prepares a configuration for connections of one kind. Timeouts of
+// the network that the data source name sets stay.
 func boundMySQL(config *mysql.Config, a Access) *mysql.Config {
 	config = config.Clone()
 	if config.Timeout == 0 {
@@ -145,8 +146,8 @@ func boundMySQL(config *mysql.Config, a Access) *mysql.Config {
 	}
 	silence := strconv.Itoa(int(MaxSilence.Seconds()))
 	config.Params["innodb_lock_wait_timeout"] = strconv.Itoa(int(MaxLockWait.Seconds()))
-	// MySQL has no timeout of its own for transactions. What follows the value
-	// is read by MariaDB only.
+	// MySQL has no timeout for transactions. Only MariaDB reads what follows
+	// the value.
 	config.Params["wait_timeout"] = silence + " /*M! * 0 + " + idle + ", idle_transaction_timeout = " + silence + " */"
 	return config
 }
@@ -194,7 +195,7 @@ func (d *dialer) DialContext(ctx context.Context, network, address string) (net.
 type boundedConn struct {
 	net.Conn
 	answer time.Duration
-	// until is a deadline that the driver has set.
+	// until is the deadline that the driver has set.
 	until time.Time
 }
 

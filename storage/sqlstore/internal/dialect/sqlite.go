@@ -56,8 +56,8 @@ var sqliteParameters = map[string][]string{
 	"_synchronous": {"NORMAL", "FULL", "EXTRA"}, // OFF may damage the file
 }
 
-// ParseSQLite reads what follows "sqlite:". The driver would ignore parameters
-// that it does not know, and those that it gets twice.
+// ParseSQLite parses the part of a data source name after "sqlite:". It refuses
+// unknown and repeated parameters, which the driver would ignore.
 func ParseSQLite(name string) (f SQLiteFile, err error) {
 	path, query, _ := strings.Cut(name, "?")
 	if path == "" {
@@ -80,8 +80,8 @@ func ParseSQLite(name string) (f SQLiteFile, err error) {
 	return SQLiteFile{path, given.Get("mode"), given.Get("_synchronous")}, nil
 }
 
-// dsn is the name that the driver takes. busy is how long a statement waits for
-// other processes; fullSync is for a name that does not say.
+// dsn is the name for the driver. busy is how long a statement waits for other
+// processes. fullSync applies if the name does not have _synchronous.
 func (f *SQLiteFile) dsn(busy time.Duration, fullSync bool) string {
 	synchronous := "NORMAL"
 	if fullSync {
@@ -99,7 +99,7 @@ func (f *SQLiteFile) dsn(busy time.Duration, fullSync bool) string {
 // are those of dsn. now, unless it is nil, is the clock of [SQLiteNow].
 func (f *SQLiteFile) Connectors(busy time.Duration, fullSync bool, now func() time.Time) (write, read driver.Connector) {
 	dsn := f.dsn(busy, fullSync)
-	// What a reader has cached is of no use after the next commit.
+	// A reader's cache is useless after the next commit.
 	return &sqliteConnector{dsn + "&_cache_size=-65536", sqliteWrites, now}, &sqliteConnector{dsn + "&_cache_size=-16384&_query_only=1", nil, now}
 }
 
