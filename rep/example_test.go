@@ -10,8 +10,8 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-// An instance's container is RUNNING while the BBS still has it as CLAIMED by
-// another cell: ours was faster, and the BBS is told so.
+// An instance's container is RUNNING while its record is CLAIMED by another
+// cell: ours was faster, and reports that to the BBS.
 func ExampleDecideLRP() {
 	me := lrp.InstanceKey{InstanceGUID: "i-1", CellID: "cell-1"}
 	slot := lrp.Slot{ProcessGUID: "web", Records: []lrp.ActualLRP{{
@@ -34,8 +34,8 @@ func ExampleDecideLRP() {
 	// conceivable: ours runs before ω's does, so ω's is one too many
 }
 
-// The cell is told to shut down. What is not RUNNING yet moves at once, what
-// is RUNNING stays until the BBS says that it has been replaced.
+// The cell shuts down. What is not RUNNING yet moves at once; what is RUNNING
+// stays until the BBS says that it has been replaced.
 func ExampleDecideEvacuation() {
 	for _, c := range []rep.ContainerSituation{rep.ContainerStarting, rep.ContainerRunning} {
 		fmt.Printf("%v: %s\n", c, rep.DecideEvacuation(c, rep.LRPRunningAlpha).Action())

@@ -144,7 +144,7 @@ func TestAnInstanceEndsOnceRoutersHaveHeardOfIt(t *testing.T) {
 	}
 }
 
-// The pause is told to those who wait, so that it is not overslept.
+// Next returns the end of a pause, so that a caller that waits does not miss it.
 func TestTheEndOfAPauseIsDue(t *testing.T) {
 	now := start
 	s := newStage(t, func(o *Options) { o.StopPause, o.Now = 3*time.Second, func() time.Time { return now } })

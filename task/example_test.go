@@ -59,8 +59,8 @@ func Example() {
 	// Delete: removed
 }
 
-// A second container cannot have a task, and a container that has it is told
-// to run it once.
+// A second container cannot have a task, and the container that has it runs it
+// once.
 func ExampleStep_start() {
 	desired, _ := task.Step(nil, task.Desire{GUID: "backup-7", Domain: "backups", Definition: backup()}, noon, task.Policy{})
 	pending := desired.Write.After

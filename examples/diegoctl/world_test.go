@@ -58,8 +58,8 @@ type timer struct {
 	c  chan time.Time
 }
 
-// A tickless clock stands still until it is told to go on. Unlike that of a simulation it
-// may be read meanwhile, as those do who follow events.
+// A tickless clock stands still until it is advanced. Unlike the clock of a
+// simulation, it may be read meanwhile, as followers of events do.
 type tickless struct {
 	mu  sync.Mutex
 	now time.Time

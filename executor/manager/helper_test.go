@@ -47,8 +47,8 @@ func newCell(t *testing.T, edit ...func(*manager.Options)) *cell {
 	return c
 }
 
-// advance lets virtual time pass and notes what is told, with the time since
-// the epoch.
+// advance lets virtual time pass and notes the events, with the time since the
+// epoch.
 func (c *cell) advance(d time.Duration) {
 	c.t.Helper()
 	end := c.now.Add(d)

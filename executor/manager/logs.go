@@ -55,7 +55,7 @@ func (m *Manager) newLogs(c executor.Container) *logs {
 	return &logs{dir, ownerOf(c), silent, logfile.New(dir, string(Stdout), o), logfile.New(dir, string(Stderr), o), health}
 }
 
-// remove ends the logs and takes them from disk, but for what to keeps.
+// remove ends the logs and deletes their files, except for what to keeps.
 func (l *logs) remove(guid string, to *ended) error {
 	list := []*logfile.Log{l.stdout, l.stderr, l.health}
 	for _, log := range list {

@@ -309,7 +309,7 @@ func TestCertificatesAreReadAgainWhenTheirFilesChange(t *testing.T) {
 	if second.Cmp(first) == 0 {
 		t.Error("still the first certificate")
 	}
-	// What is of no use is told once, and the last that was stays.
+	// Files that cannot be used are logged once, and the last usable ones stay.
 	if err := os.WriteFile(s.TLSCert, []byte("half"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -408,7 +408,7 @@ func TestAClientFollowsAChangeOfTheAuthority(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// No role may do that, but only who is known is told so.
+		// No role may do that, but only a known caller gets this answer.
 		if err := client.Converge(t.Context()); !errors.Is(err, httpapi.ErrForbidden) {
 			return err
 		}

@@ -38,10 +38,10 @@ type Server struct {
 	MaxFeeds int
 	// MaxFeedsEach is how many of them one caller may have, by the name of its
 	// certificate; 0 means any number. It does not hold for callers without a
-	// certificate, of whom nobody knows which are one.
+	// certificate, because they cannot be told apart.
 	MaxFeedsEach int
-	// Feeds is told how many are open whenever that changes, and of each that
-	// was refused.
+	// Feeds is called with the number of open feeds whenever it changes, and
+	// when a feed is refused.
 	Feeds  func(open int, refused bool)
 	Logger *slog.Logger
 

@@ -137,8 +137,8 @@ func TestABackupOfAStoreInUseIsOneMomentOfIt(t *testing.T) {
 				t.Fatalf("%d records of %d", n, after.Newest)
 			}
 			checkLog(t, r, n)
-			// A subscriber of the store that was lost is told, even when the log
-			// has grown again.
+			// A subscriber of the lost store gets an error, even when the log has
+			// grown again.
 			for range 2 {
 				for _, err := range r.Events(t.Context(), after.Newest+1, storage.EventFilter{}) {
 					if !errors.Is(err, storage.ErrGone) {

@@ -128,7 +128,7 @@ func (r *reader) Log(ctx context.Context) (storage.Extent, error) {
 	})
 	if r.at == nil && err == nil { // in a transaction it may come to nothing
 		r.s.saw(newest)
-		if newest < known { // the log went back, and nobody is to wait for what is lost
+		if newest < known { // the log went back: nobody should wait for lost events
 			r.s.newest.CompareAndSwap(known, newest)
 		}
 	}

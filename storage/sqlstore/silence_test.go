@@ -102,7 +102,7 @@ func (w *wire) serve() {
 	}
 }
 
-// pipe copies until either side ends, but for what is lost.
+// pipe copies until either side ends, except for what is lost.
 func pipe(to, from net.Conn, lost func() bool) {
 	defer to.Close()
 	defer from.Close()

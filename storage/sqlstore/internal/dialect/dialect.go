@@ -41,7 +41,7 @@ type Dialect struct {
 	// rowValues: (a, b) > (x, y) finds its place in an index.
 	rowValues bool
 	// ByKey follows a table's name in a statement that reads it in the order of
-	// its key, where the optimizer needs to be told.
+	// its key, if the optimizer needs that hint.
 	ByKey string
 	// unindexed makes a column an expression that no index is used for.
 	unindexed string

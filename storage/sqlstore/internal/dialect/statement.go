@@ -22,9 +22,9 @@ type Call struct {
 	Args  []any
 	// Scan is called for each row of the result; nil if there is none.
 	Scan func(*sql.Rows) error
-	// ID is told what LAST_INSERT_ID is after the statement; nil if nobody asks.
-	// Such a statement has no result, and on MySQL neither have those that run
-	// together with it.
+	// ID receives LAST_INSERT_ID after the statement; it may be nil. A statement
+	// with an ID has no result, and on MySQL neither have those that run together
+	// with it.
 	ID func(int64)
 }
 
