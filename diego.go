@@ -142,9 +142,7 @@ func New(o Options) (*ControlPlane, error) {
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	p := &ControlPlane{o: o}
 	var err error
 	p.Leadership, err = bbs.NewLeadership(bbs.LeadershipOptions{Store: o.Store, Owner: o.Owner, Address: o.Address, TTL: o.LeaderTTL, MaxClockSkew: o.MaxClockSkew, Now: o.Now, Metrics: o.Metrics, Logger: o.Logger})

@@ -79,12 +79,8 @@ func New(o Options) (*BBS, error) {
 		o.Now = time.Now
 	}
 	o.Now = executor.UTC(o.Now)
-	if o.Metrics == nil {
-		o.Metrics = auction.NoMetrics{}
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Metrics = cmp.Or[auction.Metrics](o.Metrics, auction.NoMetrics{})
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	return &BBS{o: o, tail: &tail{store: o.Store, size: o.EventTail}, unfollowed: func(string) {}}, v.Err()
 }
 

@@ -113,12 +113,8 @@ func NewDuties(o DutiesOptions) (*Duties, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Metrics == nil {
-		o.Metrics = auction.NoMetrics{}
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Metrics = cmp.Or[auction.Metrics](o.Metrics, auction.NoMetrics{})
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.Post == nil {
 		o.Post = postJSON(reach.Policy{Allow: o.CallbackAllow, Deny: o.CallbackDeny}.Client(0), o.Logger)
 	}

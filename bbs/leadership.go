@@ -156,12 +156,8 @@ func NewLeadership(o LeadershipOptions) (*Leadership, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Metrics == nil {
-		o.Metrics = auction.NoMetrics{}
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Metrics = cmp.Or[auction.Metrics](o.Metrics, auction.NoMetrics{})
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	return &Leadership{o: o, asked: make(chan struct{})}, v.Err()
 }
 

@@ -79,12 +79,8 @@ func NewHandler(o HandlerOptions) (http.Handler, error) {
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.Metrics == nil {
-		o.Metrics = auction.NoMetrics{}
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	o.Metrics = cmp.Or[auction.Metrics](o.Metrics, auction.NoMetrics{})
 	if o.Ready == nil {
 		o.Ready = func(context.Context) bbs.Readiness { return bbs.Readiness{Ready: true} }
 	}

@@ -186,12 +186,8 @@ func (o Options) withDefaults() (Options, error) {
 		o.Now = time.Now
 	}
 	o.Now = executor.UTC(o.Now)
-	if o.Metrics == nil {
-		o.Metrics = auction.NoMetrics{}
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Metrics = cmp.Or[auction.Metrics](o.Metrics, auction.NoMetrics{})
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	o.Logger = o.Logger.With("cell", o.CellID)
 	return o, v.Err()
 }

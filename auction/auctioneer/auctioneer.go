@@ -3,6 +3,7 @@
 package auctioneer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -86,12 +87,8 @@ func New(o Options) (*Auctioneer, error) {
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
-	if o.Metrics == nil {
-		o.Metrics = auction.NoMetrics{}
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Metrics = cmp.Or[auction.Metrics](o.Metrics, auction.NoMetrics{})
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	a := &Auctioneer{o: o}
 	var err error
 	if a.Leadership, err = bbs.NewLeadership(bbs.LeadershipOptions{

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -121,9 +122,7 @@ func (o *Options) withDefaults() (Options, error) {
 	if out.BusyTimeout <= 0 {
 		out.BusyTimeout = defaultBusy
 	}
-	if out.Logger == nil {
-		out.Logger = slog.New(slog.DiscardHandler)
-	}
+	out.Logger = cmp.Or(out.Logger, slog.New(slog.DiscardHandler))
 	return out, nil
 }
 
