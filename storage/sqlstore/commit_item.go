@@ -63,7 +63,11 @@ func (s *Store) newItem(b storage.Batch) (*item, error) {
 		it.records = append(it.records, s.lrpChange(&b.ActualLRPs[i]))
 	}
 	for i := range b.Deployments {
-		c, err := s.deploymentChange(&b.Deployments[i])
+		w := &b.Deployments[i]
+		if it.origin != nil && w.IsCheck() && w.Key().GUID == it.origin.Key.GUID {
+			continue // the origin holds only while the deployment is the same
+		}
+		c, err := s.deploymentChange(w)
 		if err != nil {
 			return nil, err
 		}
