@@ -82,16 +82,16 @@ func (w *wide) on(place int32) int32 {
 }
 
 func (w *wide) add(f *fleet, n, instances int32) {
-	c := &f.cells[n]
-	if c.out != "" {
+	if f.cells[n].out != "" {
 		return // it is a leaf of no tree
 	}
+	place := f.places[n]
 	for n := 0; instances > 0; n++ {
 		if n == len(w.levels) {
 			w.levels = append(w.levels, level{above: f.nobody.clone()})
 		}
-		if above := &w.levels[n].above; !above.has(c.place) {
-			above.set(c.place)
+		if above := &w.levels[n].above; !above.has(place) {
+			above.set(place)
 			instances--
 		}
 	}
@@ -164,17 +164,9 @@ func (c *census) forget(list []host) {
 // on is the number of instances on cell n, which takes work.
 func (c *census) on(n int32) int32 {
 	if c.wide != nil {
-		return c.wide.on(c.fleet.cells[n].place)
+		return c.wide.on(c.fleet.places[n])
 	}
 	return c.counts[n]
-}
-
-// at is the number of instances in the zone of cell n and on it; 0 for a task.
-func (c *census) at(n int32, k Kind) (inZone, onCell int32) {
-	if k == Task {
-		return 0, 0
-	}
-	return c.inZone[c.fleet.cells[n].zone], c.on(n)
 }
 
 // add counts one more instance of the process at hand.
@@ -214,8 +206,8 @@ func newMarks(f *fleet, places int32) marks {
 		m.words[i] = math.MaxUint64
 	}
 	for i := range f.cells {
-		if c := &f.cells[i]; c.out == "" {
-			m.words[c.place/wordBits] &^= 1 << (c.place % wordBits)
+		if place := f.places[i]; f.cells[i].out == "" {
+			m.words[place/wordBits] &^= 1 << (place % wordBits)
 			m.clear++
 		}
 	}

@@ -9,12 +9,12 @@ type explainer struct {
 	fleet *fleet
 	batch *batch
 	rooms map[roomKey]*room
-	known map[shape]*explained
+	known map[question]*explained
 }
 
-// A shape is the part of an item that decides which cells can take it. Refusals
-// of one shape share their explanation.
-type shape struct {
+// A question is what decides the explanation of a refusal. Items of several shapes
+// may ask the same.
+type question struct {
 	roomKey
 	demand demand
 }
@@ -48,20 +48,20 @@ type room struct {
 }
 
 func newExplainer(a *auction) *explainer {
-	return &explainer{a.fleet, a.batch, map[roomKey]*room{}, map[shape]*explained{}}
+	return &explainer{a.fleet, a.batch, map[roomKey]*room{}, map[question]*explained{}}
 }
 
 // why explains the refusal of an item.
-func (x *explainer) why(item *Item, e *entry) *explained {
-	s := shape{roomKey{offer: x.batch.wants[e.wants].offer}, x.batch.demand(e)}
+func (x *explainer) why(item *Item, s *shape) *explained {
+	q := question{roomKey{offer: x.batch.wants[s.wants].offer}, s.demand}
 	if h := x.fleet.home(item); h.strict {
-		s.strict, s.zone = true, h.zone
+		q.strict, q.zone = true, h.zone
 	}
-	found := x.known[s]
+	found := x.known[q]
 	if found == nil {
-		why := x.explain(x.room(s.roomKey), s.demand)
+		why := x.explain(x.room(q.roomKey), q.demand)
 		found = &explained{why, why.String()}
-		x.known[s] = found
+		x.known[q] = found
 	}
 	return found
 }

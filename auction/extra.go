@@ -231,10 +231,10 @@ func (b *bundle) addsBelow(t *tree, i int32) (score int64) {
 	return score
 }
 
-// stack fills the shelves of the cell's leaf.
-func (t *tree) stack(c *cell) {
+// stack fills the shelves of the leaf of cell c.
+func (t *tree) stack(leaf int32, c *cell) {
 	for column := range t.width {
-		t.shelves[c.leaf*t.width+column] = shelf{c.left(column), c.extraWeight(column)}
+		t.shelves[leaf*t.width+column] = shelf{c.left(column), c.extraWeight(column)}
 	}
 }
 
@@ -250,8 +250,9 @@ func (t *tree) playShelves(i int32) {
 func (f *fleet) restack(n int32) {
 	c := &f.cells[n]
 	t := &f.classes[c.class].tree
-	t.stack(c)
-	for i := c.leaf / 2; i >= 1; i /= 2 {
+	leaf := t.leaf(f.places[n])
+	t.stack(leaf, c)
+	for i := leaf / 2; i >= 1; i /= 2 {
 		t.playShelves(i)
 	}
 }

@@ -30,10 +30,6 @@ type cell struct {
 	// extraUse is what their use adds to the score.
 	stocks   []stock
 	extraUse int64
-	// leaf is the cell's node in the tree of its class.
-	leaf int32
-	// place is the leaf's place among the leaves of all trees; see marks.
-	place int32
 }
 
 // A need is what an item takes from a cell besides one container and further
@@ -131,6 +127,9 @@ type fleet struct {
 	// without a cell.
 	preferred      []int32
 	preferredZones PreferredZones
+	// places are those of the cells' leaves among the leaves of all trees; see
+	// marks. They mean nothing for a cell that is out.
+	places []int32
 	// nobody is the empty set of cells.
 	nobody marks
 	// leftOut counts further cells without a state.
@@ -283,11 +282,12 @@ func (f *fleet) classify(offers []offer) {
 		c.class = n
 		members[n] = append(members[n], int32(i))
 	}
-	places := int32(0)
+	f.places = make([]int32, len(f.cells))
+	end := int32(0)
 	for n := range f.classes {
-		places = f.classes[n].tree.grow(f, members[n], places)
+		end = f.classes[n].tree.grow(f, members[n], end)
 	}
-	f.nobody = newMarks(f, places)
+	f.nobody = newMarks(f, end)
 	for o := range offers {
 		offers[o].find(f)
 	}
@@ -343,22 +343,23 @@ func (f *fleet) score(c *cell, k Kind) int64 {
 // unless the policy makes that cost almost nothing.
 func (f *fleet) falls() int64 { return max(0, f.reversed-f.starting) }
 
-// explain is the score of the cell with the item on it, in its parts.
-func (f *fleet) explain(n int32, e *entry, extra *bundle, zoneInstances, cellInstances int32) Score {
-	c := &f.cells[n]
+// explain is the score of a cell with the item on it, in its parts.
+func (f *fleet) explain(k Kind, d demand, p pick) Score {
+	c := &f.cells[p.cell]
 	t, r := &c.state.Total, &c.state.Remaining
 	s := Score{
-		ZoneInstances: int(zoneInstances),
-		CellInstances: int(cellInstances),
-		Memory:        use(t.MemoryMB, r.MemoryMB-e.need.memoryMB),
-		Disk:          use(t.DiskMB, r.DiskMB-e.need.diskMB),
+		Preference:    p.preference,
+		ZoneInstances: int(p.inZone),
+		Memory:        use(t.MemoryMB, r.MemoryMB-d.memoryMB),
+		Disk:          use(t.DiskMB, r.DiskMB-d.diskMB),
 		Containers:    use(t.Containers, r.Containers-1),
-		Extra:         extra.use(c),
+		Extra:         d.extra.use(c),
 		Starting:      float64(c.state.StartingContainers) * f.startingF,
 	}
-	if e.kind() == Task {
-		s.CellTasks = int(c.tasks)
+	if k == Task {
+		s.CellTasks = int(p.level)
 	} else {
+		s.CellInstances = int(p.level)
 		s.BinPack = float64(c.rank) * f.binPackF
 	}
 	return s
@@ -371,22 +372,22 @@ func use(total, remaining int64) float64 {
 	return float64(total-remaining) / float64(total)
 }
 
-// reserve takes what the entry needs from the cell.
-func (f *fleet) reserve(n int32, e *entry, extra *bundle) {
+// reserve takes what an item needs from the cell.
+func (f *fleet) reserve(n int32, k Kind, d demand) {
 	c := &f.cells[n]
 	r := &c.state.Remaining
-	r.MemoryMB -= e.need.memoryMB
-	r.DiskMB -= e.need.diskMB
+	r.MemoryMB -= d.memoryMB
+	r.DiskMB -= d.diskMB
 	if c.state.Total.Containers != 0 {
 		r.Containers--
 	}
 	if c.state.Total.PIDs != 0 {
-		r.PIDs -= e.need.pids
+		r.PIDs -= d.pids
 	}
-	extra.take(c)
+	d.extra.take(c)
 	c.state.StartingContainers++
 	f.inFlight++
-	if e.kind() == Task {
+	if k == Task {
 		c.tasks++
 	}
 }

@@ -2,6 +2,7 @@ package auction
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 	"strings"
 
@@ -17,15 +18,11 @@ type owner struct {
 	spread spread
 }
 
-// An entry is an item in the order of work, with everything that placing it
-// needs: items are scattered in memory, entries are contiguous.
+// An entry is an item in the order of work. Items are large and scattered in
+// memory; entries are small and contiguous.
 type entry struct {
-	group int64 // see below
-	need  need
-	item  int32
-	owner int32
-	// wants is none for an invalid item.
-	wants int32
+	group              int64 // see below
+	item, owner, shape int32
 }
 
 func (e *entry) kind() Kind {
@@ -54,26 +51,16 @@ type batch struct {
 	items   []Item
 	entries []entry
 	owners  []owner
+	shapes  []shape
 	wants   []wants
 	offers  []offer
 }
-
-// bundle is what an entry takes of further resources.
-func (b *batch) bundle(e *entry) *bundle {
-	if e.wants == none {
-		return nil
-	}
-	return b.wants[e.wants].extra
-}
-
-// demand is all that an entry takes.
-func (b *batch) demand(e *entry) demand { return demand{e.need, b.bundle(e)} }
 
 func newBatch(items []Item, f *fleet) *batch {
 	b := &batch{items: items, entries: make([]entry, len(items))}
 	owners := [2]map[string]int32{{}, {}}
 	interned := newInterner(b, f)
-	var o, w int32
+	var o int32
 	var v executor.Validator
 	for i := range items {
 		item := &items[i]
@@ -88,16 +75,13 @@ func newBatch(items []Item, f *fleet) *batch {
 			}
 		}
 		b.owners[o].items++
-		e := entry{group: item.group(), need: item.need(), item: int32(i), owner: o, wants: none}
+		e := entry{group: item.group(), item: int32(i), owner: o}
 		if item.Validate(&v); v.Err() != nil {
 			v = executor.Validator{}
-			b.entries[i] = e
-			continue
+			e.shape = interned.invalid(item)
+		} else {
+			e.shape = interned.shape(item)
 		}
-		if len(b.wants) == 0 || !b.wants[w].of(item) {
-			w = interned.wants(item)
-		}
-		e.wants = w
 		b.entries[i] = e
 	}
 	f.classify(b.offers)
@@ -141,88 +125,104 @@ func (b *batch) findHosts(f *fleet, processes map[string]int32) {
 	}
 }
 
-// sort puts the entries in the order of work and drops duplicates. It first
-// orders them by owner, and within each owner by key. That brings duplicates
-// together and is also the order of ties.
+// sort puts the entries in the order of work and drops duplicates. It sorts by
+// the weakest criterion first, the key: by owner, and then within each owner.
+// That brings duplicates together.
 func (b *batch) sort() {
-	byGUID := make([]int32, len(b.owners))
-	for i := range byGUID {
-		byGUID[i] = int32(i)
-	}
-	// A process and a task of the same GUID are never in the same group.
-	slices.SortFunc(byGUID, func(x, y int32) int { return strings.Compare(b.owners[x].guid, b.owners[y].guid) })
-	next := make([]int, len(b.owners))
-	total := 0
-	for _, o := range byGUID {
-		next[o] = total
-		total += b.owners[o].items
-	}
-	sorted := make([]entry, total)
-	for _, e := range b.entries {
-		sorted[next[e.owner]] = e
-		next[e.owner]++
-	}
-	kept := sorted[:0]
-	for _, o := range byGUID {
-		end := next[o]
-		own := sorted[end-b.owners[o].items : end]
-		slices.SortFunc(own, func(x, y entry) int { return compareWithinOwner(&b.items[x.item], &b.items[y.item]) })
-		for i, e := range own {
-			if i == 0 || b.items[e.item].Key != b.items[own[i-1].item].Key {
-				kept = append(kept, e)
+	owners := ranks(len(b.owners), func(x, y int32) int {
+		x1, y1 := &b.owners[x], &b.owners[y]
+		return cmp.Or(strings.Compare(x1.guid, y1.guid), cmp.Compare(x1.kind, y1.kind))
+	})
+	sizes := ranks(len(b.shapes), func(x, y int32) int {
+		x1, y1 := &b.shapes[x], &b.shapes[y]
+		return cmp.Or(cmp.Compare(y1.memoryMB, x1.memoryMB), x1.extra.larger(y1.extra))
+	})
+	s := sorter{entries: b.entries, spare: make([]entry, len(b.entries))}
+	s.by(func(e *entry) int64 { return int64(owners[e.owner]) })
+	s.entries = b.unique(s.entries)
+	s.by(func(e *entry) int64 { return int64(sizes[e.shape]) })
+	s.by(func(e *entry) int64 { return e.group })
+	b.entries = s.entries
+}
+
+// unique sorts entries that are in the order of their owners by key, and drops
+// duplicates.
+func (b *batch) unique(entries []entry) []entry {
+	kept := entries[:0]
+	for len(entries) > 0 {
+		n := b.owners[entries[0].owner].items
+		own := entries[:n]
+		entries = entries[n:]
+		slices.SortFunc(own, func(x, y entry) int {
+			if x.group != y.group { // the usual case needs no look at the items
+				return cmp.Compare(x.group, y.group)
 			}
+			return compareWithinOwner(&b.items[x.item], &b.items[y.item])
+		})
+		for _, e := range own {
+			if end := len(kept) - 1; end >= 0 && kept[end].group == e.group && b.items[kept[end].item].Key == b.items[e.item].Key {
+				continue
+			}
+			kept = append(kept, e)
 		}
 	}
-	b.entries = b.entries[:len(kept)]
-	b.bySize(kept)
+	return kept
 }
 
-// A size is what the order of work goes by before the key.
-type size struct {
-	group, memoryMB int64
-	extra           *bundle
-}
-
-// bySize puts entries that are in the order of their keys into the order of work,
-// as b.entries. There are far fewer sizes than entries, so only the sizes are
-// sorted.
-func (b *batch) bySize(entries []entry) {
-	known := map[size]int32{}
-	var sizes []size
-	var next []int // by size, at first the number of entries
-	numbers := make([]int32, len(entries))
-	for i := range entries {
-		e := &entries[i]
-		s := size{e.group, e.need.memoryMB, b.bundle(e)}
-		n, ok := known[s]
-		if !ok {
-			n = int32(len(sizes))
-			known[s] = n
-			sizes, next = append(sizes, s), append(next, 0)
-		}
-		numbers[i] = n
-		next[n]++
-	}
-	order := make([]int32, len(sizes))
+// ranks returns for each of the numbers 0 … n−1 its rank in an order. Equals
+// share a rank.
+func ranks(n int, compare func(x, y int32) int) []int32 {
+	order, ranks := make([]int32, n), make([]int32, n)
 	for i := range order {
 		order[i] = int32(i)
 	}
-	slices.SortFunc(order, func(a, b int32) int {
-		x, y := &sizes[a], &sizes[b]
-		switch {
-		case x.group != y.group:
-			return cmp.Compare(x.group, y.group)
-		case x.memoryMB != y.memoryMB:
-			return cmp.Compare(y.memoryMB, x.memoryMB)
+	slices.SortFunc(order, compare)
+	for i := 1; i < n; i++ {
+		ranks[order[i]] = ranks[order[i-1]]
+		if compare(order[i-1], order[i]) != 0 {
+			ranks[order[i]]++
 		}
-		return x.extra.larger(y.extra)
-	})
-	total := 0
-	for _, n := range order {
-		next[n], total = total, total+next[n]
 	}
-	for i, n := range numbers {
-		b.entries[next[n]] = entries[i]
-		next[n]++
+	return ranks
+}
+
+// A sorter sorts entries by small integers, without comparing entries.
+type sorter struct {
+	entries []entry
+	spare   []entry // at least as many
+	next    []int
+}
+
+// by sorts the entries by a key, and leaves those with equal keys in their order.
+// It distributes them by one digit of the key after the other, the least
+// significant digit first.
+func (s *sorter) by(key func(*entry) int64) {
+	if len(s.entries) == 0 {
+		return
+	}
+	least, most := key(&s.entries[0]), key(&s.entries[0])
+	for i := range s.entries {
+		k := key(&s.entries[i])
+		least, most = min(least, k), max(most, k)
+	}
+	digit := min(bits.Len(uint(len(s.entries))), 16) // in bits
+	s.next = slices.Grow(s.next[:0], 1<<digit)[:1<<digit]
+	for shift := 0; uint64(most-least)>>shift > 0; shift += digit {
+		at := func(e *entry) *int { return &s.next[uint64(key(e)-least)>>shift&(1<<digit-1)] }
+		clear(s.next)
+		for i := range s.entries {
+			*at(&s.entries[i])++
+		}
+		before := 0
+		for i, n := range s.next {
+			s.next[i], before = before, before+n
+		}
+		sorted := s.spare[:len(s.entries)]
+		for i := range s.entries {
+			n := at(&s.entries[i])
+			sorted[*n] = s.entries[i]
+			*n++
+		}
+		s.entries, s.spare = sorted, s.entries
 	}
 }

@@ -134,15 +134,16 @@ type unexplained struct {
 }
 
 func (a *auction) place(e *entry) {
+	s := a.shape(e)
 	switch limit := a.policy.MaxStarting; {
-	case e.wants == none:
+	case s.wants == none:
 		err := a.item(e).invalid()
 		a.refuse(Refusal{Item: a.item(e), Error: lrp.PlacementError{Reason: lrp.NoCompatibleCells, Detail: err.Error()}, Invalid: err})
 		return
 	case len(a.fleet.cells) == 0:
 		r := Refusal{Item: a.item(e), Error: lrp.PlacementError{Reason: lrp.CellsUnreachable}}
 		if len(a.fleet.leftOut) > 0 {
-			r.Explanation = a.fleet.why(r.Item, a.batch.demand(e), a.offer(e), a.policy)
+			r.Explanation = a.fleet.why(r.Item, s.demand, a.offer(s), a.policy)
 			r.Error.Detail = r.Explanation.String()
 		}
 		a.refuse(r)
@@ -158,47 +159,46 @@ func (a *auction) place(e *entry) {
 		a.census.load(&a.batch.owners[e.owner].spread)
 	}
 	if a.policy.own() {
-		a.placeByScan(e)
+		a.placeByScan(e, s)
 	} else {
-		a.placeByIndex(e)
+		a.placeByIndex(e, s)
 	}
 }
 
-func (a *auction) placeByIndex(e *entry) {
-	o, d := a.offer(e), a.batch.demand(e)
+func (a *auction) placeByIndex(e *entry, s *shape) {
+	o, d := a.offer(s), s.demand
 	if o.hopeless(d) {
 		a.refuseShape(e)
 		return
 	}
 	home := a.fleet.home(a.item(e))
-	chosen := a.fleet.pick(e, d, o, &a.census, home)
-	if chosen.cell == none {
+	chosen := a.fleet.pick(e.kind(), d, o, &a.census, home)
+	if chosen[0] == noPick {
 		if !home.strict {
 			o.refuse(d)
 		}
 		a.refuseShape(e)
 		return
 	}
-	a.take(e, chosen)
-	a.fleet.refresh(chosen.cell)
+	a.take(e, d, chosen)
+	a.fleet.refresh(chosen[0].cell)
 	if d.extra != nil {
-		a.fleet.restack(chosen.cell)
+		a.fleet.restack(chosen[0].cell)
 	}
 }
 
 // placeByScan also shows the policy's rules what is on the cell by now. It
 // explains a refusal at once, because the rules may answer differently later.
-func (a *auction) placeByScan(e *entry) {
-	item := a.item(e)
-	d := a.batch.demand(e)
-	chosen := a.fleet.scan(item, e, d, a.offer(e), &a.census, a.policy)
-	if chosen.cell == none {
-		why := a.fleet.why(item, d, a.offer(e), a.policy)
-		a.refuse(Refusal{Item: item, Error: why.placementError(&a.batch.wants[e.wants], why.String()), Explanation: why})
+func (a *auction) placeByScan(e *entry, s *shape) {
+	item, o, d := a.item(e), a.offer(s), s.demand
+	chosen := a.fleet.scan(item, d, o, &a.census, a.policy)
+	if chosen[0] == noPick {
+		why := a.fleet.why(item, d, o, a.policy)
+		a.refuse(Refusal{Item: item, Error: why.placementError(&a.batch.wants[s.wants], why.String()), Explanation: why})
 		return
 	}
-	a.take(e, chosen)
-	state := &a.fleet.cells[chosen.cell].state
+	a.take(e, d, chosen)
+	state := &a.fleet.cells[chosen[0].cell].state
 	state.Remaining.Extra = state.Remaining.Extra.Minus(item.Extra)
 	if item.Kind == Task {
 		state.Tasks = append(state.Tasks, item.GUID)
@@ -209,25 +209,26 @@ func (a *auction) placeByScan(e *entry) {
 
 func (a *auction) item(e *entry) *Item { return &a.batch.items[e.item] }
 
-func (a *auction) offer(e *entry) *offer { return &a.batch.offers[a.batch.wants[e.wants].offer] }
+func (a *auction) shape(e *entry) *shape { return &a.batch.shapes[e.shape] }
 
-func (a *auction) take(e *entry, chosen pick) {
-	p := Placement{Item: a.item(e), Choice: a.choice(e, chosen.cell, chosen.preference)}
-	if chosen.runnerUp != none {
-		p.RunnerUp = a.choice(e, chosen.runnerUp, chosen.runnerUpPreference)
+func (a *auction) offer(s *shape) *offer { return &a.batch.offers[a.batch.wants[s.wants].offer] }
+
+// take puts the item on the first of the chosen cells.
+func (a *auction) take(e *entry, d demand, chosen picks) {
+	k, n := e.kind(), chosen[0].cell
+	p := Placement{Item: a.item(e), Choice: a.choice(k, d, chosen[0])}
+	if chosen[1] != noPick {
+		p.RunnerUp = a.choice(k, d, chosen[1])
 	}
 	a.result.Placements = append(a.result.Placements, p)
-	a.fleet.reserve(chosen.cell, e, a.batch.bundle(e))
-	if e.kind() == LRP {
-		a.census.add(chosen.cell)
+	a.fleet.reserve(n, k, d)
+	if k == LRP {
+		a.census.add(n)
 	}
 }
 
-func (a *auction) choice(e *entry, n int32, preference float64) Choice {
-	inZone, onCell := a.census.at(n, e.kind())
-	s := a.fleet.explain(n, e, a.batch.bundle(e), inZone, onCell)
-	s.Preference = preference
-	return Choice{CellID: a.fleet.cells[n].state.ID, Score: s}
+func (a *auction) choice(k Kind, d demand, p pick) Choice {
+	return Choice{CellID: a.fleet.cells[p.cell].state.ID, Score: a.fleet.explain(k, d, p)}
 }
 
 func (a *auction) refuse(r Refusal) { a.result.Refusals = append(a.result.Refusals, r) }
@@ -243,7 +244,8 @@ func (a *auction) explain() {
 	x := newExplainer(a)
 	for _, u := range a.unexplained {
 		r := &a.result.Refusals[u.refusal]
-		found := x.why(r.Item, u.entry)
-		r.Explanation, r.Error = found.why, found.why.placementError(&a.batch.wants[u.entry.wants], found.text)
+		s := a.shape(u.entry)
+		found := x.why(r.Item, s)
+		r.Explanation, r.Error = found.why, found.why.placementError(&a.batch.wants[s.wants], found.text)
 	}
 }

@@ -5,15 +5,25 @@ import "math/bits"
 // none means that there is no cell.
 const none = -1
 
-// A pick is the cells chosen for an item: the best and the second best, or none.
+// A pick is a cell that was found for an item, with all that ranks it.
 type pick struct {
-	cell, runnerUp int32
-	// preference is the preference of the scorer or of the preferred zone for each
-	// of them.
-	preference, runnerUpPreference float64
+	tier
+	rank
 }
 
-var noPick = pick{cell: none, runnerUp: none}
+// before orders picks of any tiers.
+func (p pick) before(other pick) bool {
+	if p.tier != other.tier {
+		return p.tier.before(other.tier)
+	}
+	return p.rank.before(other.rank)
+}
+
+// picks are the best and the second best cell for an item; noPick stands for
+// none.
+type picks [2]pick
+
+var noPick = pick{rank: last}
 
 // A search looks for the two cells with the least rank.
 type search struct {
@@ -40,8 +50,8 @@ type search struct {
 }
 
 // pick finds the cells for an item by the built-in objective.
-func (f *fleet) pick(e *entry, d demand, o *offer, c *census, h home) pick {
-	s := search{fleet: f, kind: e.kind(), demand: d, census: c, home: h, falls: f.falls()}
+func (f *fleet) pick(k Kind, d demand, o *offer, c *census, h home) picks {
+	s := search{fleet: f, kind: k, demand: d, census: c, home: h, falls: f.falls()}
 	defer func() { f.looked += s.looked }()
 	if s.kind == Task {
 		s.top = [2]rank{last, last}
@@ -50,10 +60,10 @@ func (f *fleet) pick(e *entry, d demand, o *offer, c *census, h home) pick {
 				s.class(n)
 			}
 		}
-		return noPick.then(s.top, 0)
+		return picks{{rank: s.top[0]}, {rank: s.top[1]}}
 	}
-	p, done := noPick, tier{inZone: -1}
-	for p.runnerUp == none {
+	p, done := picks{noPick, noPick}, tier{inZone: -1}
+	for p[1] == noPick {
 		next, found := tier{}, false
 		for _, z := range o.zones {
 			if t, allowed := s.tier(z.zone); allowed && done.before(t) && (!found || t.before(next)) {
@@ -65,7 +75,7 @@ func (f *fleet) pick(e *entry, d demand, o *offer, c *census, h home) pick {
 		}
 		done = next
 		s.zones(o, next)
-		p = p.then(s.top, next.preference)
+		p.add(next, s.top)
 	}
 	return p
 }
@@ -112,18 +122,17 @@ func (s *search) zones(o *offer, of tier) {
 	}
 }
 
-// then fills the empty places of p.
-func (p pick) then(top [2]rank, preference float64) pick {
+// add fills the empty places of p with cells of a tier.
+func (p *picks) add(of tier, top [2]rank) {
 	for _, r := range top {
 		switch {
 		case r == last:
-		case p.cell == none:
-			p.cell, p.preference = r.cell, preference
-		case p.runnerUp == none:
-			p.runnerUp, p.runnerUpPreference = r.cell, preference
+		case p[0] == noPick:
+			p[0] = pick{of, r}
+		case p[1] == noPick:
+			p[1] = pick{of, r}
 		}
 	}
-	return p
 }
 
 // class looks for cells in the tree of a class.
@@ -161,7 +170,7 @@ func (s *search) descend(t *tree, i, tried int32) {
 		return
 	}
 	if r.cell != tried {
-		leaf := s.fleet.cells[r.cell].leaf
+		leaf := t.leaf(s.fleet.places[r.cell])
 		if s.open(r.cell) && t.nodes[leaf].fits(s.need) && !s.short(t, leaf) {
 			s.offer(r)
 		}
@@ -235,7 +244,7 @@ func (s *search) open(cell int32) bool {
 	case cell == s.top[0].cell:
 		return false
 	case s.above != nil:
-		return !s.above.has(s.fleet.cells[cell].place)
+		return !s.above.has(s.fleet.places[cell])
 	}
 	return s.census.counts[cell] <= s.level
 }

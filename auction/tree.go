@@ -66,6 +66,9 @@ func (r rank) before(other rank) bool {
 	return r.cell < other.cell
 }
 
+// leaf is the node of the leaf at a place.
+func (t *tree) leaf(place int32) int32 { return t.leaves + place - t.place }
+
 // first is the first cell below node i, below which there is one.
 func (t *tree) first(i int32) int32 {
 	if t.sizes != nil {
@@ -104,9 +107,9 @@ func (t *tree) grow(f *fleet, cells []int32, place int32) int32 {
 	}
 	for i, n := range cells {
 		leaf := t.leaves + int32(i)
-		f.cells[n].leaf, f.cells[n].place = leaf, t.place+int32(i)
+		f.places[n] = t.place + int32(i)
 		t.nodes[leaf] = f.leaf(n)
-		t.stack(&f.cells[n])
+		t.stack(leaf, &f.cells[n])
 		if t.sizes != nil {
 			t.sizes[leaf] = sizes{f.cells[n].weight, n}
 		}
@@ -207,10 +210,10 @@ func (n *node) play(a, b *node) {
 
 // refresh replays the matches of a cell whose state has changed.
 func (f *fleet) refresh(n int32) {
-	c := &f.cells[n]
-	t := &f.classes[c.class].tree
-	t.nodes[c.leaf] = f.leaf(n)
-	for i := c.leaf / 2; i >= 1; i /= 2 {
+	t := &f.classes[f.cells[n].class].tree
+	leaf := t.leaf(f.places[n])
+	t.nodes[leaf] = f.leaf(n)
+	for i := leaf / 2; i >= 1; i /= 2 {
 		t.nodes[i].play(&t.nodes[2*i], &t.nodes[2*i+1])
 	}
 }

@@ -9,14 +9,19 @@ import (
 	"github.com/diegosdk/diego/executor"
 )
 
-// wants are the requirements of items besides room for their need.
+// A shape is what decides which cells can take an item, and how much it takes
+// from them. Most items share theirs with many others.
+type shape struct {
+	demand
+	// wants is none for an invalid item.
+	wants int32
+}
+
+// wants are the requirements of items besides room for their demand.
 type wants struct {
 	rootFS        string
 	drivers, tags []string
 	fields        []string
-	amounts       executor.Amounts
-	// extra is the same as amounts.
-	extra *bundle
 	// offer is the number of the answer to it.
 	offer int32
 }
@@ -41,73 +46,69 @@ type zoneClasses struct {
 // maxRefused limits the time spent on looking for a refused demand.
 const maxRefused = 64
 
-func plainWants(i *Item) wants {
-	return wants{rootFS: i.RootFS, drivers: i.VolumeDrivers, tags: i.PlacementTags, fields: i.Fields}
+// alike reports whether two items ask for the same. If it says no, their shapes may
+// still be equal, because an amount of 0 is as good as none.
+func alike(a, b *Item) bool {
+	return a.need() == b.need() && a.RootFS == b.RootFS &&
+		slices.Equal(a.VolumeDrivers, b.VolumeDrivers) && slices.Equal(a.PlacementTags, b.PlacementTags) && slices.Equal(a.Fields, b.Fields) &&
+		(len(a.Extra)+len(b.Extra) == 0 || maps.Equal(a.Extra, b.Extra))
 }
 
-// of reports whether w are the item's wants.
-func (w *wants) of(i *Item) bool {
-	return w.rootFS == i.RootFS && slices.Equal(w.drivers, i.VolumeDrivers) && slices.Equal(w.tags, i.PlacementTags) && slices.Equal(w.fields, i.Fields) &&
-		(len(w.amounts)+len(i.Extra) == 0 || maps.Equal(w.amounts, i.Extra))
-}
-
-func (w *wants) appendKey(key []byte) []byte {
-	key = appendText(key, w.rootFS)
-	key = appendTexts(key, w.drivers)
-	key = appendTexts(key, w.tags)
-	return appendTexts(key, w.fields)
-}
-
-// appendAmounts leaves out amounts of 0, which are as good as none.
-func appendAmounts(key []byte, a executor.Amounts) []byte {
-	for _, name := range a.Names() {
-		if a[name] != 0 {
-			key = append(strconv.AppendInt(appendText(key, name), a[name], 10), ' ')
-		}
-	}
-	return key
-}
-
-// An interner numbers the wants of items, and the offers.
+// An interner numbers the shapes of items, their wants, and the offers.
 type interner struct {
-	batch         *batch
-	fleet         *fleet
-	known, offers map[string]int32
-	bundles       map[string]*bundle
-	key           []byte
-	misses        []CellReason
+	batch   *batch
+	fleet   *fleet
+	shapes  map[shape]int32
+	known   map[string]int32 // the wants
+	offers  map[string]int32
+	bundles map[string]*bundle
+	key     []byte
+	misses  []CellReason
+	// last is the item before, nil if there is none, and lastShape its shape.
+	last      *Item
+	lastShape int32
 }
 
 func newInterner(b *batch, f *fleet) *interner {
 	return &interner{
-		batch: b, fleet: f, known: map[string]int32{}, offers: map[string]int32{},
+		batch: b, fleet: f,
+		shapes: map[shape]int32{}, known: map[string]int32{}, offers: map[string]int32{}, bundles: map[string]*bundle{},
 		misses: make([]CellReason, len(f.offerings)),
 	}
 }
 
-// wants is the number of what the item asks for.
-func (n *interner) wants(item *Item) int32 {
-	number := n.plain(item)
-	if len(item.Extra) == 0 {
-		return number
+// shape is the number of the shape of a valid item.
+func (n *interner) shape(item *Item) int32 {
+	if n.last == nil || !alike(n.last, item) {
+		n.lastShape = n.number(shape{demand{item.need(), n.bundle(item.Extra)}, n.wants(item)})
 	}
-	w := n.batch.wants[number]
-	w.amounts = item.Extra
-	n.key = appendAmounts(w.appendKey(n.key[:0]), w.amounts)
-	number, ok := n.known[string(n.key)]
+	n.last = item
+	return n.lastShape
+}
+
+// invalid is the number of the shape of an invalid item, which has a place in the
+// order of work.
+func (n *interner) invalid(item *Item) int32 {
+	return n.number(shape{demand{need: item.need()}, none})
+}
+
+func (n *interner) number(s shape) int32 {
+	number, ok := n.shapes[s]
 	if !ok {
-		w.extra = n.bundle(w.amounts)
-		number = int32(len(n.batch.wants))
-		n.known[string(n.key)] = number
-		n.batch.wants = append(n.batch.wants, w)
+		number = int32(len(n.batch.shapes))
+		n.shapes[s] = number
+		n.batch.shapes = append(n.batch.shapes, s)
 	}
 	return number
 }
 
-// plain is the number of what the item asks for besides further resources.
-func (n *interner) plain(item *Item) int32 {
-	b, w := n.batch, plainWants(item)
-	n.key = w.appendKey(n.key[:0])
+// wants is the number of what the item asks for besides room.
+func (n *interner) wants(item *Item) int32 {
+	b, w := n.batch, wants{rootFS: item.RootFS, drivers: item.VolumeDrivers, tags: item.PlacementTags, fields: item.Fields}
+	n.key = appendText(n.key[:0], w.rootFS)
+	for _, list := range [...][]string{w.drivers, w.tags, w.fields} {
+		n.key = appendTexts(n.key, list)
+	}
 	number, ok := n.known[string(n.key)]
 	if ok {
 		return number
@@ -130,23 +131,22 @@ func (n *interner) plain(item *Item) int32 {
 
 // bundle is the one of what an item takes of further resources.
 func (n *interner) bundle(a executor.Amounts) *bundle {
-	key := string(appendAmounts(nil, a))
-	if b, ok := n.bundles[key]; ok {
-		return b
-	}
-	var b *bundle
+	var wants []want
+	n.key = n.key[:0]
 	for _, name := range a.Names() {
 		if a[name] > 0 {
-			if b == nil {
-				b = &bundle{}
-			}
-			b.wants = append(b.wants, want{name, n.fleet.column(name), a[name]})
+			wants = append(wants, want{name, n.fleet.column(name), a[name]})
+			n.key = append(strconv.AppendInt(appendText(n.key, name), a[name], 10), ' ')
 		}
 	}
-	if n.bundles == nil {
-		n.bundles = map[string]*bundle{}
+	if wants == nil {
+		return nil
 	}
-	n.bundles[key] = b
+	b, ok := n.bundles[string(n.key)]
+	if !ok {
+		b = &bundle{wants}
+		n.bundles[string(n.key)] = b
+	}
 	return b
 }
 
