@@ -2,7 +2,9 @@ package auction_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/diegosdk/diego/auction"
@@ -135,6 +137,55 @@ func TestASearchForAnInstanceOfALargeAppLooksAtFewCells(t *testing.T) {
 		t.Logf("%+v: %.1f for each instance", tt, each)
 		if each > tt.most {
 			t.Errorf("%+v: it looks at %.1f nodes and cells for each instance", tt, each)
+		}
+	}
+}
+
+// The order of work is found without remembering anything for each index.
+func TestAllocationsDoNotGrowWithTheInstancesOfAnApp(t *testing.T) {
+	allocations := func(instances int) float64 {
+		cells, work := fleetOf(2_000, 96<<10), largeApps(1, instances)
+		return testing.AllocsPerRun(3, func() { mustPlace(t, cells, work, auction.Policy{}) })
+	}
+	few, many := allocations(5_000), allocations(40_000)
+	t.Logf("%.0f allocations for 5,000 instances, %.0f for 40,000", few, many)
+	if many > few+50 {
+		t.Errorf("40,000 instances take %.0f allocations, 5,000 take %.0f", many, few)
+	}
+}
+
+func TestTheOrderOfWorkHoldsForIndicesThatAreFarApart(t *testing.T) {
+	var want []auction.Item
+	for _, index := range []int{0, 1, 2, 77, 1 << 16, 1<<16 + 1, 1 << 33, auction.MaxSize - 1, auction.MaxSize} {
+		for _, memory := range []int64{4096, 512, 511, 0} {
+			for _, guid := range []string{"a", "b"} {
+				i := auction.Item{Key: auction.Key{GUID: guid, Domain: "apps", Index: index, DefinitionID: fmt.Sprint(memory)}}
+				i.MemoryMB = memory
+				want = append(want, i)
+			}
+		}
+	}
+	invalid := []auction.Item{ // refused, in the order of their indices
+		{Key: auction.Key{GUID: "a", Index: math.MinInt}},
+		{Key: auction.Key{GUID: "b", Index: -5}},
+		{Key: auction.Key{GUID: "a", Index: math.MaxInt - 1}},
+	}
+	for seed := range uint64(20) {
+		work := append(slices.Clone(want), invalid...)
+		rand.New(rand.NewPCG(seed, 6)).Shuffle(len(work), func(i, j int) { work[i], work[j] = work[j], work[i] })
+		r := mustPlace(t, fleetOf(3, 1<<20), work, auction.Policy{})
+		if len(r.Placements) != len(want) || len(r.Refusals) != len(invalid) {
+			t.Fatalf("seed %d: %d placed, %d refused", seed, len(r.Placements), len(r.Refusals))
+		}
+		for i := range want {
+			if got := r.Placements[i].Item.Key; got != want[i].Key {
+				t.Fatalf("seed %d: number %d is %v, want %v", seed, i, got, want[i].Key)
+			}
+		}
+		for i := range invalid {
+			if got := r.Refusals[i].Item.Key; got != invalid[i].Key {
+				t.Fatalf("seed %d: refusal %d is %v, want %v", seed, i, got, invalid[i].Key)
+			}
 		}
 	}
 }
