@@ -2,14 +2,10 @@ package simulation
 
 import (
 	"slices"
-	"time"
 
 	"github.com/diegosdk/diego/converge"
 	"github.com/diegosdk/diego/lrp"
 )
-
-// staleUnclaimed is the default of lrp.Policy.
-const staleUnclaimed = 30 * time.Second
 
 // planned judges a plan that was made from everything: it stops surplus only
 // where it may, and leaves out nothing that it has to do.
@@ -55,9 +51,6 @@ func (l *ledger) planned(actions []converge.LRPAction) error {
 	return nil
 }
 
-// rolloutGiveUp is the default of lrp.Policy.
-const rolloutGiveUp = 10 * time.Minute
-
 // advances makes sure that a rollout begins with an index only when all lower ones
 // are through, or were given up.
 func (l *ledger) advances(key slotKey) error {
@@ -79,7 +72,7 @@ func (l *ledger) advances(key slotKey) error {
 	}
 	for index := range key.index {
 		r, any := active(index)
-		stalled := r != nil && d.HealthyDefinitionID == d.ActiveDefinitionID && l.now().Sub(r.ModificationTag.Created()) >= rolloutGiveUp
+		stalled := r != nil && d.HealthyDefinitionID == d.ActiveDefinitionID && l.now().Sub(r.ModificationTag.Created()) >= l.world.waits.rolloutGiveUp
 		if any && (r == nil || r.State != lrp.Running && !stalled) {
 			return checkRollout.violated("%s: index %d begins before index %d runs definition %s: %+v", key.guid, key.index, index, d.ActiveDefinitionID, l.slot(key.guid, index).records)
 		}
@@ -115,7 +108,7 @@ func (l *ledger) duties(key slotKey, s *slot) (list []duty) {
 			if wait, ever := l.world.restarts.waits(r.CrashCount); ever && !l.now().Before(r.Since.Add(wait)) {
 				list = append(list, duty{"Restart", "", "a restart is due"})
 			}
-		case r.State == lrp.Unclaimed && l.now().Sub(r.Since) >= staleUnclaimed:
+		case r.State == lrp.Unclaimed && l.now().Sub(r.Since) >= l.world.waits.staleUnclaimed:
 			list = append(list, duty{"a start", "", "a start is overdue"})
 		}
 	}

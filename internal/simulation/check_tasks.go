@@ -25,11 +25,14 @@ var passages = map[passage][]string{
 	{task.Resolving, task.Absent}:    {"Delete"},
 }
 
-// The times of task.Policy's defaults.
-const (
-	expireCompleted = 2 * time.Minute
-	staleResolving  = 30 * time.Second
-)
+// waits are the times of a world's policies that the checkers go by.
+type waits struct {
+	staleUnclaimed, rolloutGiveUp   time.Duration // of lrp.Policy
+	expireCompleted, staleResolving time.Duration // of task.Policy
+}
+
+// usualWaits are the defaults.
+var usualWaits = waits{30 * time.Second, 10 * time.Minute, 2 * time.Minute, 30 * time.Second}
 
 func stateOf(t *task.Task) task.State {
 	if t == nil {
@@ -82,14 +85,14 @@ func (l *ledger) task(w *task.Write, command string, asked bool) error {
 			return object("gives up too early or too late")
 		}
 	case "ExpireCompleted":
-		if now.Sub(b.FirstCompletedAt) < expireCompleted {
+		if now.Sub(b.FirstCompletedAt) < l.world.waits.expireCompleted {
 			return object("comes too early")
 		}
 		if b.CompletionCallbackURL != "" && l.world.healed.Add(l.world.slack()).Before(b.FirstCompletedAt) && !l.world.healed.IsZero() && l.world.posted[guid] == 0 {
 			return checkPosts.violated("task %s is gone, and its consumer, who answers, was not told: %+v", guid, b)
 		}
 	case "DemoteResolving":
-		if now.Sub(b.UpdatedAt) < staleResolving {
+		if now.Sub(b.UpdatedAt) < l.world.waits.staleResolving {
 			return object("comes too early")
 		}
 	case "Delete":

@@ -35,6 +35,8 @@ var (
 	checkGuard      = &Checker{"guard", "A cell is not taken for lost before the guard's graces allow that.", "docs/operations.md, guard"}
 	checkSettles    = &Checker{"settles", "Some time after the last fault exactly what is desired runs, and no task is left.", "000 §Convergence"}
 	checkUnharmed   = &Checker{"unharmed", "An outage within the grace costs no task and no instance.", "docs/operations.md, guard"}
+	checkPolicy     = &Checker{"placement-policy", "A filter or a scorer decides from its arguments alone, and does not change them.", "auction.Filter, auction.Scorer"}
+	checkStore      = &Checker{"store", "A store shows what was committed and nothing else, and a commit fails only as the contract says.", "docs/storage.md, Commit"}
 
 	checkUpdates  = &Checker{"lost-update", "A commit changes the record that was read, and no later one.", "docs/storage.md, Commit"}
 	checkEvents   = &Checker{"events", "Every change of a record comes with an event.", "docs/architecture.md, events"}
@@ -63,6 +65,6 @@ func Checkers() []*Checker {
 	return []*Checker{
 		checkInvariants, checkLog, checkLeaders, checkAgenda, checkOnce, checkGuard, checkSettles, checkUnharmed,
 		checkUpdates, checkEvents, checkReasons, checkReplaced, checkStops, checkFresh, checkDuties, checkRollout, checkCrashes, checkEvacuate, checkAnswers,
-		checkRoutes, checkTasks, checkPosts, checkConsumer, checkAuction, checkPrompt, checkOdds,
+		checkRoutes, checkTasks, checkPosts, checkConsumer, checkAuction, checkPrompt, checkOdds, checkPolicy, checkStore,
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/task"
 )
 
 // A moment is what the world was like, as far as the store and its checkers go.
@@ -132,5 +133,14 @@ func (w *World) attempted(cell machine, c *executor.Container) {
 	if isTask(c) && w.attempts[c.GUID].cell == nil {
 		epoch, _, _ := strings.Cut(c.Tags[executor.TagTaskAttempt], ".")
 		w.attempts[c.GUID] = attempt{c.Tags[executor.TagTaskGUID] + "@" + epoch, cell}
+	}
+}
+
+// startsTask notes the same, from what the cell says when it begins.
+func (w *World) startsTask(guid string, c task.Start) {
+	for _, m := range w.cells {
+		if m.presence().CellID == c.CellID && w.attempts[c.InstanceGUID].cell == nil {
+			w.attempts[c.InstanceGUID] = attempt{fmt.Sprintf("%s@%d", guid, c.Attempt.Epoch), m}
+		}
 	}
 }

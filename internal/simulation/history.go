@@ -22,6 +22,8 @@ type History struct {
 	SQLite bool
 	// Cells is how many there are (default 4).
 	Cells int
+	// Subject is what somebody has brought, or nil.
+	Subject *Subject
 	// Only are the faults that may strike; nil means all that are drawn.
 	Only []Point
 	// Skip are steps that do not take place: no time passes, and nobody acts. A

@@ -12,12 +12,14 @@ import (
 	"github.com/diegosdk/diego/storage/sqlstore"
 )
 
-// A medium is where the records of a world are kept: in memory, in one store
-// that all share, or in a SQLite file, which each process opens for itself.
+// A medium is where the records of a world are kept: in memory or in what a
+// subject has brought, in one store that all share, or in a SQLite file, which
+// each process opens for itself.
 type medium struct {
 	world  *World
-	memory *memstore.Store // nil: a file
-	dir    string          // of the file
+	memory *memstore.Store
+	guest  storage.Store // is the subject's; without both there is a file
+	dir    string        // of the file
 	opened []*access
 }
 
@@ -28,8 +30,12 @@ type access struct {
 	close func() error
 }
 
-func newMedium(w *World, sqlite bool) (*medium, error) {
-	if !sqlite {
+func newMedium(w *World, h History) (*medium, error) {
+	if s := h.Subject; s != nil && s.Store != nil {
+		guest, err := s.Store(w.Clock.Now)
+		return &medium{world: w, guest: guest}, err
+	}
+	if !h.SQLite {
 		return &medium{world: w, memory: memstore.New(&memstore.Options{Now: w.Clock.Now})}, nil
 	}
 	dir, err := os.MkdirTemp("", "diego-simulation")
@@ -49,8 +55,12 @@ func (m *medium) open() (*access, error) {
 }
 
 func (m *medium) connect(a *access) error {
+	shared := m.guest
 	if m.memory != nil {
-		a.Store, a.close = m.memory, func() error { return nil }
+		shared = m.memory
+	}
+	if shared != nil {
+		a.Store, a.close = shared, func() error { return nil }
 		return nil
 	}
 	s, err := sqlstore.Open(context.Background(), "sqlite:"+m.file(), &sqlstore.Options{Now: m.world.Clock.Now})

@@ -247,6 +247,7 @@ func (l link) RemoveEvacuatingLRP(ctx context.Context, guid string, index int, c
 }
 
 func (l link) StartTask(ctx context.Context, guid string, c task.Start) (bool, error) {
+	l.world.startsTask(guid, c)
 	return ask(l, l.ofTask(c.Attempt, "StartTask", guid), func(b *bbs.BBS) (run bool, err error) {
 		return run, l.world.commands(c, guid, func() error { run, err = b.StartTask(ctx, guid, c); return err })
 	})

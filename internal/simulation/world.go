@@ -86,15 +86,19 @@ type World struct {
 	// ledger is what was committed, and speaking is the cell whose call is being
 	// carried out, or nil.
 	ledger   *ledger
+	subject  *Subject // nil: everything is the simulation's own
 	speaking *utterance
 	// said is what each cell said of itself last, to an auctioneer.
 	said map[string]auction.CellState
 	// restarts and retries are this world's policies, and room the memory of
 	// its cells in MiB.
-	restarts restarts
-	policy   lrp.RestartPolicy // the same for the control planes
-	retries  int
-	room     int64
+	restarts  restarts
+	waits     waits
+	lrps      lrp.Policy // the same for the control planes
+	tasks     task.Policy
+	placement auction.Policy
+	retries   int
+	room      int64
 	// rollCalls is the time between two roll calls.
 	rollCalls time.Duration
 	// evacuation is how long an EVACUATING record lives.
@@ -180,6 +184,9 @@ func (s *flakyStore) Commit(ctx context.Context, b storage.Batch) (c storage.Cur
 			s.world.tellCommit(s.name, &b)
 			s.world.committed(b.Fence.Epoch)
 			s.world.object(s.world.ledger.committed(&b, s.clock()))
+		}
+		if s.world.bringsStore() {
+			s.world.object(cmp.Or(unexpected(err), s.world.ledger.kept(ctx, &b, err)))
 		}
 	}
 	if failed {
@@ -307,7 +314,7 @@ func NewWorld(h History) (*World, error) {
 		records: map[recordKey]*lrp.ActualLRP{}, crashes: map[string]int{}, gone: map[string]time.Time{},
 	}
 	var err error
-	if w.medium, err = newMedium(w, h.SQLite); err != nil {
+	if w.medium, err = newMedium(w, h); err != nil {
 		return nil, err
 	}
 	if w.Store, err = w.medium.open(); err != nil {
@@ -317,12 +324,27 @@ func NewWorld(h History) (*World, error) {
 	w.ledger, w.said, w.acting = newLedger(w), map[string]auction.CellState{}, none
 	w.draw(rand.New(rand.NewPCG(h.Seed, 2)))
 	cells := cmp.Or(h.Cells, usualCells)
+	if w.subject = h.Subject; w.subject != nil {
+		w.policies(w.subject)
+		cells = cmp.Or(len(w.subject.Cells), cells)
+	}
 	w.cut, w.back, w.silence = make([]bool, cells), make([]int, cells), make([]spell, cells)
 	w.troubles = make([]trouble, cells)
 	for i, c := range memcell.NewFleet(cells, w.Clock) {
 		c.Presence.Capacity.MemoryMB = w.room
+		if w.subject != nil && len(w.subject.Cells) > 0 {
+			c.Presence = w.subject.Cells[i]
+		}
 		w.troubles[i].address = c.Presence.Address
 		l := link{w.net, c.Presence.CellID, &w.cut[i], &w.troubles[i]}
+		if w.subject != nil && w.subject.Cell != nil {
+			g, err := newGuest(w, c.Presence, l, w.clockOf(i))
+			if err != nil {
+				return nil, errors.Join(err, w.Close())
+			}
+			w.cells = append(w.cells, g)
+			continue
+		}
 		if h.Real {
 			h, err := newHost(w, c.Presence, l, w.clockOf(i))
 			if err != nil {
@@ -361,7 +383,7 @@ func (w *World) boot(i int) (err error) {
 	s := w.storage[i]
 	w.Planes[i], err = diego.New(diego.Options{
 		Store: s, Owner: planeName(i), Concurrency: 1, Guard: converge.Guard{MaxLoss: maxLoss, Grace: lossGrace, TaskGrace: taskGrace},
-		LRPs: lrp.Policy{Restart: w.policy, EvacuationTimeout: w.evacuation}, Tasks: task.Policy{MaxRetries: w.retries},
+		LRPs: w.lrps, Tasks: w.tasks, Auction: auction.RunnerOptions{Policy: w.placement},
 		Dial: func(p bbs.CellPresence) (auction.CellClient, error) { return w.dial(i, p) },
 		Post: w.post, Now: s.clock, InventoryInterval: w.rollCalls,
 	})
@@ -385,10 +407,12 @@ func (w *World) draw(random *rand.Rand) {
 	w.evacuation = seconds(600, 600, 30)
 	w.room = int64(pick(64<<10, 64<<10, 1<<10))
 	w.rollCalls = seconds(300, 30)
-	w.policy = lrp.RestartPolicy{
+	w.waits = usualWaits
+	w.tasks = task.Policy{MaxRetries: w.retries}
+	w.lrps = lrp.Policy{EvacuationTimeout: w.evacuation, Restart: lrp.RestartPolicy{
 		ImmediateRestarts: w.restarts.immediate, MaxRestarts: w.restarts.most,
 		MinBackoff: w.restarts.shortest, MaxBackoff: w.restarts.longest, ResetAfter: w.restarts.forgiven,
-	}
+	}}
 }
 
 func (w *World) dial(plane int, p bbs.CellPresence) (auction.CellClient, error) {
@@ -695,6 +719,16 @@ func (w *World) Check(ctx context.Context) error {
 	}
 	if err := w.checkRecords(ctx); err != nil {
 		return err
+	}
+	if w.bringsStore() {
+		if err := w.ledger.shows(ctx, w.scratch); err != nil {
+			return err
+		}
+	}
+	if w.subject != nil {
+		if err := w.subject.Look(ctx, w, false); err != nil {
+			return err
+		}
 	}
 	if w.random.step%2 == 0 { // what a plan leaves out is left out for longer than a step
 		if err := w.checkPlans(ctx); err != nil {

@@ -34,7 +34,9 @@ type Cell struct {
 	BBS rep.BBS
 	// Now is the clock.
 	Now func() time.Time
-	// NewGUID makes the guid of a container (default: the cell's id and a number).
+	// NewGUID makes the guid of a container (default: the cell's id and a number). A
+	// Cell that follows another of the same id needs one, so that no guid and no
+	// request id comes twice.
 	NewGUID func() string
 	// StartsIn is how long an instance takes until it is healthy, TaskTakes how
 	// long a task runs (default: both are done in the Step that begins them).
@@ -54,6 +56,7 @@ type Cell struct {
 	tasks      map[string]int // how often the work of a task has begun
 	next       int
 	calls      int
+	caller     string    // begins the request ids of its calls
 	evacuating time.Time // since when; zero if it does not evacuate
 }
 
@@ -479,10 +482,7 @@ func (c *Cell) me(k *container) lrp.InstanceKey {
 // take takes one step of a row. It reports whether to go on with the next.
 func (c *Cell) take(ctx context.Context, k *container, step rep.Step) bool {
 	if step != rep.ClaimLRP && step != rep.StartLRP { // which state a fact, however often
-		c.mu.Lock()
-		c.calls++
-		ctx = storage.WithRequestID(ctx, fmt.Sprintf("%s-call-%d", c.Presence.CellID, c.calls))
-		c.mu.Unlock()
+		ctx = storage.WithRequestID(ctx, c.requestID())
 	}
 	goOn, err := c.call(ctx, k, step)
 	if err == nil {
@@ -494,6 +494,20 @@ func (c *Cell) take(ctx context.Context, k *container, step rep.Step) bool {
 		c.remove(k)
 	}
 	return false
+}
+
+// requestID is that of the next call. With NewGUID, no other Cell of this id has
+// used it.
+func (c *Cell) requestID() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.caller == "" {
+		if c.caller = c.Presence.CellID; c.NewGUID != nil {
+			c.caller = c.NewGUID()
+		}
+	}
+	c.calls++
+	return fmt.Sprintf("%s-call-%d", c.caller, c.calls)
 }
 
 // reports are the steps that say that a container has ended or is gone.
