@@ -42,7 +42,7 @@ type Cell interface {
 	// Evacuate begins to empty the cell (000 §Evacuation). Once it has no containers
 	// it is switched off.
 	Evacuate(ctx context.Context) error
-	// Containers are those on the cell, whatever it has said of them: the checkers
+	// Containers are those on the cell, also those it has not reported: the checkers
 	// believe this list. GUID, State and the tags of package executor that say what
 	// a container is for must be right; see rep.NewReservation.
 	Containers(ctx context.Context) ([]executor.Container, error)

@@ -56,6 +56,11 @@ type Options struct {
 
 	// Checks are yours, besides all Checkers.
 	Checks []Check
+
+	// Story gets the history line by line: who did what, which fault struck, which
+	// records a commit changed and why (default: nobody, but the test's log if Run
+	// plays the one seed of SeedVariable and go test has the flag -v).
+	Story func(line string)
 }
 
 // A Check is a checker of yours.
@@ -122,19 +127,23 @@ const SeedVariable = "DIEGO_SIMULATION_SEED"
 // has the command that plays it again.
 func Run(t *testing.T, o Options) {
 	t.Helper()
-	first, seeds := cmp.Or(o.FirstSeed, 1), cmp.Or(o.Seeds, 10)
+	first, seeds, log := cmp.Or(o.FirstSeed, 1), cmp.Or(o.Seeds, 10), false
 	if text := os.Getenv(SeedVariable); text != "" {
 		seed, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
 			t.Fatalf("%s is %q, and must be a seed, a number of at least 0", SeedVariable, text)
 		}
-		first, seeds = seed, 1
+		first, seeds, log = seed, 1, o.Story == nil && testing.Verbose()
 	}
 	test := pattern(t.Name())
 	for seed := first; seed < first+uint64(seeds); seed++ {
 		if !t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			o := o
+			if log {
+				o.Story = func(line string) { t.Log(line) }
+			}
 			if err := Play(t.Context(), o, seed); err != nil {
-				t.Errorf("%v\nrepeat with: %s=%d go test -run '%s' .", err, SeedVariable, seed, test)
+				t.Errorf("%v\nthe whole story: %s=%d go test -v -run '%s' .", err, SeedVariable, seed, test)
 			}
 		}) {
 			return
@@ -177,7 +186,7 @@ func Play(ctx context.Context, o Options, seed uint64) (err error) {
 	if o.Cell != nil {
 		s.Cell = func(c internal.CellOptions) (internal.Cell, error) { return o.Cell(CellOptions(c)) }
 	}
-	played, err := internal.Visit.Play(ctx, internal.History{Seed: seed, Subject: s}, nil)
+	played, err := internal.Visit.Play(ctx, internal.History{Seed: seed, Subject: s}, o.Story)
 	var v *internal.Violation
 	if !errors.As(err, &v) {
 		return err

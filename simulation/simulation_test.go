@@ -14,7 +14,11 @@ import (
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/backendtest/scripted"
+	"github.com/diegosdk/diego/executor/manager"
 	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/rep"
+	"github.com/diegosdk/diego/rep/localcell"
 	"github.com/diegosdk/diego/rep/memcell"
 	"github.com/diegosdk/diego/simulation"
 	"github.com/diegosdk/diego/storage"
@@ -29,6 +33,54 @@ func memory(now func() time.Time) (storage.Store, error) {
 func model(o simulation.CellOptions) *memcell.Cell {
 	return &memcell.Cell{Presence: o.Presence, BBS: o.BBS, Now: o.Now, NewGUID: o.NewGUID, StartsIn: 6 * time.Second, TaskTakes: time.Hour}
 }
+
+// A repCell is a rep over a manager over a scripted backend.
+type repCell struct {
+	*localcell.Cell
+	backend *scripted.Backend
+	begun   map[string]int
+}
+
+func newRepCell(o simulation.CellOptions) (simulation.Cell, error) {
+	c := repCell{begun: map[string]int{}}
+	c.backend = scripted.New(scripted.Options{
+		Now: o.Now, Programs: map[string][]string{"/task": {"wait forever", "on TERM", "exit 0"}},
+		Fault: func(op scripted.Op, guid string) error {
+			if op == scripted.Start {
+				c.begun[guid]++
+			}
+			return nil
+		},
+	})
+	m, err := manager.New(context.Background(), manager.Options{
+		Backend: c.backend, Now: o.Now, Capacity: executor.Capacity{MemoryMB: o.Presence.Capacity.MemoryMB, DiskMB: o.Presence.Capacity.DiskMB},
+	})
+	if err != nil {
+		return nil, err
+	}
+	r, err := rep.New(rep.Options{
+		CellID: o.Presence.CellID, BBS: o.BBS, Executor: m, Announcer: o.Announcer, Zone: o.Presence.Zone,
+		RootFSProviders: o.Presence.RootFSProviders, Concurrency: 1, Now: o.Now, NewGUID: o.NewGUID,
+	})
+	c.Cell = &localcell.Cell{Rep: r, Manager: m}
+	return c, err
+}
+
+func (c repCell) Step(ctx context.Context) {
+	c.Manager.Tick(ctx)
+	c.Rep.Tick(ctx)
+	c.Manager.Tick(ctx)
+}
+
+func (c repCell) End(guid string, r executor.RunResult) bool {
+	signal := executor.Terminate // upon which a task exits with status 0
+	if r.Failed {
+		signal = executor.Kill
+	}
+	return c.backend.Signal(context.Background(), guid, signal) == nil
+}
+
+func (c repCell) Begun(guid string) int { return c.begun[guid] }
 
 // even holds while nothing goes wrong, under the usual policy.
 var even = simulation.Check{
@@ -51,6 +103,7 @@ func TestWhatKeepsItsPromisesPasses(t *testing.T) {
 		"nothing of one's own": {},
 		"a store":              {Store: memory},
 		"a cell":               {Cell: func(o simulation.CellOptions) (simulation.Cell, error) { return model(o), nil }},
+		"a rep":                {Cell: newRepCell},
 		"a policy": {
 			Placement: auction.Policy{
 				Filters: []auction.Filter{func(*auction.Item, *auction.CellState) auction.CellReason { return "" }},
@@ -67,7 +120,7 @@ func TestWhatKeepsItsPromisesPasses(t *testing.T) {
 		"no faults": {Faults: -1, Checks: []simulation.Check{even}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o.Seeds = 3
+			o.Seeds = 2
 			simulation.Run(t, o)
 		})
 	}
@@ -319,7 +372,7 @@ func TestAFailureSaysHowItIsPlayedAgain(t *testing.T) {
 		output, err := fail.CombinedOutput()
 		for _, want := range []string{
 			"seed " + seed + ", step 1: [never] it is here", "It never gets here.",
-			"repeat with: DIEGO_SIMULATION_SEED=" + seed + " go test -run '^TestFailing$' .",
+			"the whole story: DIEGO_SIMULATION_SEED=" + seed + " go test -v -run '^TestFailing$' .",
 		} {
 			if err == nil || !strings.Contains(string(output), want) {
 				t.Errorf("%v, and its output is without %q:\n%s", err, want, output)

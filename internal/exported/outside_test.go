@@ -16,6 +16,7 @@ var programs = map[string]string{
 	"minimal":      "examples/minimal",
 	"embed":        "examples/embed",
 	"scorer":       "examples/scorer",
+	"simulated":    "simulation/example_test.go",
 	"storewrapper": "examples/storewrapper",
 	"transaction":  "examples/transaction",
 }
@@ -28,7 +29,7 @@ func TestProgramsOfTheDocumentsCompileInAnotherModule(t *testing.T) {
 	}
 	run(t, dir, "vet", "./...")
 	// These have no other test than their output.
-	run(t, dir, "test", "./step", "./plane", "./minimal")
+	run(t, dir, "test", "./step", "./plane", "./minimal", "./simulated")
 }
 
 // newModule makes a module that requires this one from its directory, and needs

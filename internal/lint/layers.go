@@ -65,6 +65,8 @@ var Layers = []Layer{
 	// Cells for tests and examples, which report to a BBS.
 	{Path: "rep/memcell", Imports: []string{"executor", "lrp", "task", "auction", "storage", "bbs", "rep"}},
 	{Path: "rep/celltest", Imports: []string{"executor", "lrp", "task", "auction", "storage", "storage/memstore", "bbs", "rep"}, TestImports: []string{"httpapi", "rep/localcell"}},
+	// The public part of internal/simulation. Nothing imports it but tests.
+	{Path: "simulation", Imports: []string{"executor", "lrp", "task", "auction", "storage", "bbs", "rep", "internal/simulation"}, TestImports: []string{"rep/localcell"}},
 	{Path: "", Imports: []string{"executor", "lrp", "task", "auction", "storage", "converge", "bbs", "internal/figures"}},
 
 	{Path: "internal", Imports: []string{everything}, Modules: []string{cmp, sync}},

@@ -151,7 +151,7 @@ func (w *World) watched(p auction.Policy) auction.Policy {
 			return math.Float64frombits(twice(w, "scorer", item, cell, func(i *auction.Item, c *auction.CellState) uint64 {
 				rank := scorer(i, c, score)
 				if math.IsNaN(rank) {
-					rank = math.NaN() // the worst rank, whatever its bits
+					rank = math.NaN() // the worst rank, with any bits
 				}
 				return math.Float64bits(rank)
 			}))
