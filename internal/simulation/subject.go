@@ -70,7 +70,7 @@ var Visit = Scenario{"visit", "When all faults have ended, exactly what is desir
 
 func visit(ctx context.Context, w *World) error {
 	if err := w.Employ(ctx, 2, 2); err != nil {
-		return err
+		return cmp.Or(w.broken, err)
 	}
 	w.Faults(w.subject.Faults)
 	for range w.subject.Steps {
