@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -29,6 +30,13 @@ type History struct {
 	// Skip are steps that do not take place: no time passes, and nobody acts. A
 	// fault in one of them does not strike.
 	Skip []int
+}
+
+func (h History) cells() int {
+	if h.Subject != nil && len(h.Subject.Cells) > 0 {
+		return len(h.Subject.Cells)
+	}
+	return cmp.Or(h.Cells, usualCells)
 }
 
 // Drawn is the history of a seed in which nothing is left out. Every twelfth seed

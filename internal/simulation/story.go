@@ -64,7 +64,7 @@ func (w *World) tellCommit(plane string, b *storage.Batch) {
 		switch e := &b.Events[i]; {
 		case e.LRP != nil && e.LRP.Kind >= lrp.GroupCreated && e.LRP.Kind <= lrp.GroupRemoved:
 		case e.LRP != nil:
-			w.tells("%s commits %s: %s", by, e.LRP.Cause.Command, e.LRP.Explain())
+			w.tells("%s commits %s: %s %s", by, e.LRP.Cause.Command, nameOf(e.LRP), e.LRP.Explain())
 		case e.Task != nil:
 			w.tells("%s commits %s: task %s %s", by, e.Task.Cause.Command, guidOf(e), e.Task.Explain())
 		}
@@ -74,6 +74,21 @@ func (w *World) tellCommit(plane string, b *storage.Batch) {
 			w.tells("    %s -> %s", recordText(c.Before), recordText(c.After))
 		}
 	}
+}
+
+// nameOf is the process, or the index, that an event is about.
+func nameOf(e *lrp.Event) string {
+	switch {
+	case e.After != nil:
+		return fmt.Sprintf("%s/%d", e.After.ProcessGUID, e.After.Index)
+	case e.Before != nil:
+		return fmt.Sprintf("%s/%d", e.Before.ProcessGUID, e.Before.Index)
+	case e.DeploymentAfter != nil:
+		return e.DeploymentAfter.ProcessGUID
+	case e.DeploymentBefore != nil:
+		return e.DeploymentBefore.ProcessGUID
+	}
+	return ""
 }
 
 func guidOf(e *storage.Event) string {

@@ -323,11 +323,10 @@ func NewWorld(h History) (*World, error) {
 	w.net = &network{world: w}
 	w.ledger, w.said, w.acting = newLedger(w), map[string]auction.CellState{}, none
 	w.draw(rand.New(rand.NewPCG(h.Seed, 2)))
-	cells := cmp.Or(h.Cells, usualCells)
 	if w.subject = h.Subject; w.subject != nil {
 		w.policies(w.subject)
-		cells = cmp.Or(len(w.subject.Cells), cells)
 	}
+	cells := h.cells()
 	w.cut, w.back, w.silence = make([]bool, cells), make([]int, cells), make([]spell, cells)
 	w.troubles = make([]trouble, cells)
 	for i, c := range memcell.NewFleet(cells, w.Clock) {

@@ -4,7 +4,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime/debug"
+	"strings"
 	"testing"
 
 	"github.com/diegosdk/diego/internal/simulation"
@@ -34,15 +36,46 @@ func TestWhateverGoesWrongDiegoComesToRunWhatIsDesired(t *testing.T) {
 					seed = *oneSeed
 				}
 				t.Run(fmt.Sprintf("%s/%s/seed %d", s.Name, cells, seed), func(t *testing.T) {
-					var tell func(string)
-					if *story {
-						tell = func(line string) { fmt.Println(line) }
-					}
-					if _, err := s.Play(t.Context(), simulation.Drawn(seed, cells == "reps"), tell); err != nil {
+					if _, err := s.Play(t.Context(), simulation.Drawn(seed, cells == "reps"), teller()); err != nil {
 						t.Errorf("%v\n%s\nrepeat with: go test ./internal/simulation -run '/%s/%s/' -simulation.seed=%d", err, s.Says, s.Name, cells, seed)
 					}
 				})
 			}
 		}
+	}
+}
+
+// teller prints the story, if that is wanted.
+func teller() func(line string) {
+	if !*story {
+		return nil
+	}
+	return func(line string) { fmt.Println(line) }
+}
+
+// Each of these histories has failed once.
+func TestNoHistoryThatFailedOnceFailsAgain(t *testing.T) {
+	files, err := filepath.Glob("testdata/regressions/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("there are no regressions (%v)", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := simulation.ParseRecord(string(text))
+			if err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			played, err := r.Scenario.Play(t.Context(), r.History, teller())
+			if len(played.Struck) < len(r.History.Only) {
+				t.Logf("%d of its %d faults still strike: the source has changed since it was kept", len(played.Struck), len(r.History.Only))
+			}
+			if err != nil {
+				t.Errorf("%v\nThe file says how it failed before. Print the story with: go test ./internal/simulation -run '/%s$' -simulation.story", err, strings.TrimSuffix(filepath.Base(file), ".txt"))
+			}
+		})
 	}
 }

@@ -41,20 +41,14 @@ func (b Bug) Run(ctx context.Context, root string, seeds int, limit time.Duratio
 		return r, err
 	}
 	defer os.RemoveAll(dir)
-	overlay, err := b.Overlay(root, dir)
+	campaign, err := b.build(ctx, root, dir)
 	if err != nil {
 		return r, err
-	}
-	campaign := filepath.Join(dir, "campaign")
-	build := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "-o", campaign, "./internal/simulation/cmd/campaign")
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		return r, fmt.Errorf("bug %s does not build: %w\n%s", b.Name, err, out)
 	}
 	began := time.Now()
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	out, err := exec.CommandContext(limited, campaign, "-seeds", fmt.Sprint(seeds)).CombinedOutput()
+	out, err := exec.CommandContext(limited, campaign, "-reduce", "0", "-seeds", fmt.Sprint(seeds)).CombinedOutput()
 	r.Took, r.Output = time.Since(began), string(out)
 	var exit *exec.ExitError
 	switch {
@@ -70,6 +64,21 @@ func (b Bug) Run(ctx context.Context, root string, seeds int, limit time.Duratio
 		return r, err
 	}
 	return r, nil
+}
+
+// build makes the campaign with the bug in it, below dir.
+func (b Bug) build(ctx context.Context, root, dir string) (campaign string, err error) {
+	overlay, err := b.Overlay(root, dir)
+	if err != nil {
+		return "", err
+	}
+	campaign = filepath.Join(dir, "campaign")
+	build := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "-o", campaign, "./internal/simulation/cmd/campaign")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("bug %s does not build: %w\n%s", b.Name, err, out)
+	}
+	return campaign, nil
 }
 
 // read takes the checker and the number of seeds from the line that the campaign
