@@ -14,9 +14,9 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-// Sample is an example of a type: its fields have the values that their names
-// stand for in all examples, so that one process, cell and task runs through
-// the documentation.
+// Sample returns an example of a type. Members of the same name have the same
+// value in all examples, so the documentation speaks of one process, one cell
+// and one task.
 func Sample(t reflect.Type) any {
 	v := reflect.New(t).Elem()
 	fill(v, "")
@@ -134,7 +134,7 @@ var numbers = map[string]int64{
 	"oldest": 1, "newest": 4712, "sequence": 4712, "next": 6, "epoch": 1_767_225_600_000_000_000,
 }
 
-// fill sets v, which a member of that name holds.
+// fill sets v, the value of a member of that name.
 func fill(v reflect.Value, name string) {
 	if f, ok := fixed[v.Type()]; ok {
 		v.Set(reflect.ValueOf(f))

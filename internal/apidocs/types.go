@@ -19,7 +19,7 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-// types collects the types that calls use, and describes each once.
+// types collects the types of the calls and describes each of them once.
 type types struct {
 	docs  map[string]string // by "lrp.ActualLRP" and "lrp.ActualLRP.State"
 	named map[string]reflect.Type
@@ -37,8 +37,8 @@ type member struct {
 	doc      string
 }
 
-// members describes arguments or answers: a type that has a name of its own by
-// that, others by what they hold.
+// members describes arguments or answers: a named type by its name, any other
+// type by its members.
 func (t *types) members(of reflect.Type) string {
 	for of.Kind() == reflect.Pointer {
 		of = of.Elem()
@@ -62,7 +62,7 @@ func (t *types) members(of reflect.Type) string {
 
 var textType = reflect.TypeFor[encoding.TextMarshaler]()
 
-// link names a type as it is in JSON.
+// link is the name of a type in JSON, with a link to its description.
 func (t *types) link(of reflect.Type) string {
 	switch {
 	case of.Kind() == reflect.Pointer:
@@ -105,7 +105,7 @@ func (t *types) link(of reflect.Type) string {
 	return "integer"
 }
 
-// values lists the texts that a type of few values has.
+// values lists the texts of an enumeration.
 func values(of reflect.Type) string {
 	var list []string
 	for n := range 64 {
@@ -126,14 +126,14 @@ func values(of reflect.Type) string {
 
 const timestamp = "string (RFC 3339)"
 
-// written are members that types write by themselves.
+// written are the members of types that write their JSON themselves.
 var written = map[reflect.Type][]member{
 	reflect.TypeFor[task.Task]():           {{"created_at", timestamp, false, ""}, {"updated_at", timestamp, false, "UpdatedAt is when the record last changed."}, {"first_completed_at", timestamp, true, "FirstCompletedAt is when the task first was COMPLETED."}},
 	reflect.TypeFor[auction.Refusal]():     {{"invalid", "[executor.ValidationError](#executorvalidationerror)", true, "Invalid is set if the item itself is at fault."}},
 	reflect.TypeFor[auction.InvalidCell](): {{"invalid", "[executor.ValidationError](#executorvalidationerror)", false, ""}},
 }
 
-// fields are the members of a struct, those of embedded structs among them.
+// fields are the members of a struct, including those of embedded structs.
 func (t *types) fields(of reflect.Type) (list []member) {
 	for i := range of.NumField() {
 		f := of.Field(i)

@@ -17,11 +17,11 @@ type Difference struct {
 }
 
 // Compare compares the API as it was written down with the API as it is.
-// unreleased is the part of the changelog about what is not released yet. It names
-// a symbol as users write it: `lrp.Step`, `lrp.Slot.Records`. A type that is gone
-// stands for its members, and the words "package `storage/old`" for all of a
-// package. For a line of [Wire] it names the
-// call, `/v1/bbs/claim_lrp`, the type, or the member, `cell_id`.
+// unreleased is the part of the changelog about what is not released yet. It
+// names a symbol as users write it: `lrp.Step`, `lrp.Slot.Records`. A type that
+// is gone stands for its members, and the words "package `storage/old`" stand
+// for a whole package. For a line of [Wire] it names the call,
+// `/v1/bbs/claim_lrp`, the type, or the member, `cell_id`.
 func Compare(before, now map[string][]string, unreleased string) Difference {
 	var d Difference
 	for _, p := range packages(before, now) {
@@ -76,8 +76,8 @@ func packages(a, b map[string][]string) (list []string) {
 // subject finds the symbol in a line: "Step", "Slot.Records".
 var subject = regexp.MustCompile(`^(?:const|var|func|type|field) ([\w.]+)|^method \(\*?(\w+)\) (\w+)`)
 
-// named reports whether the changelog names what a line of a package is about. now
-// are the lines that the package has.
+// named reports whether the changelog names the subject of a line. now are the
+// lines that the package has.
 func named(path, line string, now []string, unreleased string) bool {
 	if strings.Contains(unreleased, "ackage `"+path+"`") {
 		return true

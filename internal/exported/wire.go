@@ -114,7 +114,7 @@ func decoded[T any](text json.RawMessage) (out T) {
 	return out
 }
 
-// Full is a value of a type in which everything is set that can be at the same
+// Full returns a value of a type with as much set as can be set at the same
 // time.
 func Full(t reflect.Type) any {
 	v := reflect.New(t).Elem()

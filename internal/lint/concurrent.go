@@ -11,13 +11,13 @@ import (
 // Shared are the packages whose types say whether goroutines may share them.
 var Shared = []string{"auction", "converge", "executor", "executor/libcontainer", "executor/manager", "executor/process", "lrp", "rep", "task"}
 
-// sharing is what a comment about that says.
+// sharing matches a comment that says so.
 var sharing = regexp.MustCompile(`goroutine|at the\s+same\s+time|concurrently`)
 
 // CheckConcurrency refuses a package whose comment has no section "Concurrent
-// use", which is about its values, and an exported type that is no plain value
-// and does not say itself whether goroutines may share it: an interface, a
-// function, or a struct with unexported fields.
+// use". It also refuses an exported interface, function type or struct with
+// unexported fields whose comment does not say whether goroutines may share it.
+// The section speaks for plain values.
 func CheckConcurrency(fset *token.FileSet, files []*ast.File) []string {
 	var findings []string
 	section := false

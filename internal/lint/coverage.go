@@ -15,7 +15,7 @@ type Coverage struct {
 	Uncovered  []string // blocks, as file:line.column,line.column
 }
 
-// Percent is the share of covered statements; of none, all are covered.
+// Percent is the share of covered statements, 100 if there are none.
 func (c Coverage) Percent() float64 {
 	if c.Statements == 0 {
 		return 100

@@ -46,7 +46,7 @@ func layerOf(path string) *Layer {
 	return found
 }
 
-// CheckImports holds the imports of one package of the module against Layers.
+// CheckImports refuses imports of a package that its layer does not allow.
 func CheckImports(p Package) []string {
 	path, _ := relative(p.ImportPath)
 	layer := layerOf(path)
@@ -74,8 +74,8 @@ func CheckImports(p Package) []string {
 func (l Layer) allows(imported string) bool {
 	if path, inModule := relative(imported); inModule {
 		return slices.ContainsFunc(l.Imports, func(root string) bool {
-			// A package that has a layer of its own is not meant by a path
-			// above it.
+			// A path does not cover packages below it that have a layer of
+			// their own.
 			return root == everything || under(path, root) && (path == root || layerOf(path).Path == root || under(root, "internal"))
 		})
 	}
@@ -85,8 +85,8 @@ func (l Layer) allows(imported string) bool {
 	return slices.ContainsFunc(l.Modules, func(root string) bool { return under(imported, root) })
 }
 
-// CheckLinked holds all dependencies of a package of Light against what its
-// importers may be made to link.
+// CheckLinked refuses dependencies of a package of Light that its importers
+// should not have to link.
 func CheckLinked(path string, deps []Package) []string {
 	var findings []string
 	for _, d := range deps {

@@ -1,6 +1,6 @@
-// Package lint holds the house rules and checks the module against them; the
-// tests of this package are what enforces them. The tables in this file are
-// the rules about packages: who may import whom, and which files are pure.
+// Package lint holds the house rules; its tests check the module against them.
+// The tables in this file are the rules about packages: who may import whom,
+// and which files are pure.
 package lint
 
 import "slices"
@@ -109,7 +109,7 @@ const (
 var testImports = []string{"", "internal", "converge", "storage/memstore", "storage/sqlstore", "storage/storagetest", "executor/backendtest", "executor/process", "executor/manager", "rep/memcell"}
 
 // Pure lists the packages whose rules are pure functions. All their files are
-// pure but the listed shell files; the packages below them are not.
+// pure except the listed shell files. Packages below them are not pure.
 var Pure = []PurePackage{
 	{Path: "executor", Shell: []string{"backend.go", "subscription.go"}},
 	{Path: "lrp"},

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// OneVocabulary are the packages of rules and records. An exported name of theirs
-// means one kind of thing.
+// OneVocabulary are the packages of rules and records. Across them, an exported
+// name means one kind of thing.
 var OneVocabulary = []string{"auction", "converge", "executor", "lrp", "storage", "task"}
 
-// twoMeanings are names that the specification itself uses for a command about
+// twoMeanings are names that the specification uses both for a command about
 // tasks and for a question about instances.
 var twoMeanings = []string{"Resolve"}
 

@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// mapOrder is the comment that answers for a loop over a map: it stands on the
-// loop's line or the line above, and gives the reason.
+// mapOrder is the comment that allows a loop over a map. It is on the loop's
+// line or on the line above, and gives the reason.
 var mapOrder = regexp.MustCompile(`^//lint:maporder \S+`)
 
-// CheckPure checks one type-checked file of pure code: no impure import, no
-// clock, no goroutine, and no iteration over a map whose order could reach a
-// result.
+// CheckPure checks one type-checked file of pure code. It may not import impure
+// packages, look at a clock, start a goroutine or iterate over a map whose
+// order could reach a result.
 func CheckPure(fset *token.FileSet, file *ast.File, info *types.Info) []string {
 	c := purity{fset: fset, info: info, answered: make(map[int]bool), sorted: make(map[ast.Node]bool)}
 	for _, spec := range file.Imports {
@@ -113,9 +113,9 @@ func (c *purity) overMap(e ast.Expr) bool {
 	return ok
 }
 
-// orderFree reports whether the loop does nothing but what gives the same
-// result in every order: it writes or deletes map entries at the loop's own
-// key, counts in whole numbers, or returns one and the same constant.
+// orderFree reports whether the order of the loop does not matter: it only
+// writes or deletes map entries at the loop's own key, counts in whole numbers,
+// or returns one constant.
 func (c *purity) orderFree(loop *ast.RangeStmt) bool {
 	key, _ := loop.Key.(*ast.Ident)
 	answer := "" // the constant that the loop returns

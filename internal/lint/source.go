@@ -12,8 +12,8 @@ import (
 // skipFiles are the files that may skip a test.
 var skipFiles = []string{"internal/testenv/testenv.go"}
 
-// CheckSkips refuses a test that skips on its own: testenv.Missing is the one
-// way, as it fails where nothing may be missing.
+// CheckSkips refuses a test that skips on its own. Only testenv.Missing may
+// skip, because it fails where nothing may be missing.
 func CheckSkips(fset *token.FileSet, path string, file *ast.File) []string {
 	if slices.Contains(skipFiles, path) {
 		return nil
@@ -32,11 +32,11 @@ func CheckSkips(fset *token.FileSet, path string, file *ast.File) []string {
 	return findings
 }
 
-// tenants is the one package that may use os.Root.
+// tenants is the only package that may use os.Root.
 const tenants = "executor/internal/tenant/"
 
-// CheckRoots refuses os.Root outside of package tenant: it opens anything that a
-// tenant has put at a path, a terminal too.
+// CheckRoots refuses os.Root outside package tenant: it opens anything that a
+// tenant has put at a path, even a terminal.
 func CheckRoots(fset *token.FileSet, path string, file *ast.File) []string {
 	if strings.HasPrefix(path, tenants) {
 		return nil
@@ -55,8 +55,8 @@ func CheckRoots(fset *token.FileSet, path string, file *ast.File) []string {
 	return findings
 }
 
-// CheckCorpus refuses a fuzz target without a committed corpus beside its
-// file, which lies in dir: what it has found should be tried in every run.
+// CheckCorpus refuses a fuzz target without a committed corpus, so that every
+// run tries what fuzzing has found. dir is the directory of its file.
 func CheckCorpus(fset *token.FileSet, dir fs.FS, file *ast.File) []string {
 	var findings []string
 	for _, decl := range file.Decls {
@@ -72,7 +72,7 @@ func CheckCorpus(fset *token.FileSet, dir fs.FS, file *ast.File) []string {
 	return findings
 }
 
-// selfExplained are methods whose meaning their name fixes for all types.
+// selfExplained are methods that mean the same for all types.
 var selfExplained = []string{"Error", "Unwrap", "Is", "String", "MarshalJSON", "UnmarshalJSON", "MarshalText", "UnmarshalText"}
 
 // CheckDocs refuses exported identifiers of a package without a doc comment.
@@ -101,7 +101,7 @@ func CheckDocs(fset *token.FileSet, files []*ast.File) []string {
 	return findings
 }
 
-// documented is what explains other identifiers of its package.
+// documented holds the comments that explain other identifiers of a package.
 type documented struct {
 	methods []string
 	types   map[string]*ast.CommentGroup

@@ -25,12 +25,13 @@ var registries = []string{
 	"crates" + ".io", "rubygems" + ".org", "deb.debian" + ".org", "archive.ubuntu" + ".com", "registry-1.docker" + ".io",
 }
 
-// commonParents are directories that many checkouts lie in and many texts
+// commonParents are directories that often contain checkouts and that texts
 // mention for other reasons.
 var commonParents = []string{"/", "/app", "/home", "/opt", "/root", "/src", "/tmp", "/usr/src", "/var/tmp"}
 
-// CheckText checks any text file: no unfinished work, no merge, no package registry, no
-// path of the machine on which the module is checked out at root.
+// CheckText checks any text file. It refuses marks of unfinished work and of
+// merges, package registries, and paths of the machine on which the module is
+// checked out at root.
 func CheckText(root, name string, content []byte) []string {
 	var findings []string
 	find := func(offset int, format string, args ...any) {
@@ -86,9 +87,9 @@ func CheckLinks(root, name string, content []byte) []string {
 
 var goBlock = regexp.MustCompile("(?ms)^```go\n(.*?)^```$")
 
-// CheckGoBlocks refuses Go code in a Markdown file that is not an excerpt of
-// one of the sources: code that nobody compiles does not stay true. The
-// indentation does not matter.
+// CheckGoBlocks refuses Go code in a Markdown file unless it is an excerpt of
+// one of the sources, because code that is not compiled does not stay true.
+// Indentation does not matter.
 func CheckGoBlocks(name string, content []byte, sources []string) []string {
 	var findings []string
 	for n, match := range goBlock.FindAllSubmatch(content, -1) {

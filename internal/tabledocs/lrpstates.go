@@ -20,7 +20,7 @@ func lrpEdges() []edge {
 	}
 	gone := *d
 	gone.Instances = 0
-	// Both things that can follow a crash.
+	// A crash can have two results.
 	policies := []lrp.Policy{{}, {Restart: lrp.RestartPolicy{ImmediateRestarts: -1}}}
 	epoch := time.Unix(0, 0).UTC()
 	var edges []edge
@@ -87,8 +87,8 @@ func recordEdges(writes []lrp.Write, by string) (edges []edge) {
 	return slices.DeleteFunc(edges, func(e edge) bool { return e.from == e.to })
 }
 
-// predecessor is what the record w.After was before: the record of the same
-// instance, under any presence; else the one in whose place it is
+// predecessor is the record that became w.After: the record of the same
+// instance, under any presence, or else the one in whose place w.After is
 // written, unless that one goes on under another presence.
 func predecessor(writes []lrp.Write, w lrp.Write) *lrp.ActualLRP {
 	moved := false
@@ -118,8 +118,8 @@ func node(r *lrp.ActualLRP) string {
 	return r.State.String()
 }
 
-// aged gives the records of a slot the same age, so that there are not
-// endlessly many slots.
+// aged gives the records of a slot the same age, so that the number of slots is
+// finite.
 func aged(s lrp.Slot, since time.Time) lrp.Slot {
 	s.Records = slices.Clone(s.Records)
 	for i := range s.Records {

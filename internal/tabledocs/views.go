@@ -8,8 +8,8 @@ import (
 	"github.com/diegosdk/diego/rep"
 )
 
-// A view is a table in the form of an older or a shorter one: a matrix of
-// records and containers. Where that one says something else, the table holds.
+// A view shows a table in the form of an older or shorter one, as a matrix of
+// records and containers. Where the two differ, the table holds.
 type view struct {
 	title, intro      string
 	records, contains []string
@@ -53,7 +53,7 @@ func names[T fmt.Stringer](values []T) (names []string) {
 	return names
 }
 
-// lrpView is the table for LRPs without what only the long form has.
+// lrpView is the table for LRPs without the rows that only the long form has.
 func lrpView(title, intro string, differs []difference) view {
 	return view{
 		title: title, intro: intro, differs: differs,
