@@ -81,7 +81,7 @@ func TestEveryLimitHoldsAtItsEdge(t *testing.T) {
 		{"domain too long", func(d *lrp.Deployment) { d.Domain = strings.Repeat("d", 256) }, "want 1 to 255 bytes"},
 		{"domain with NUL", func(d *lrp.Deployment) { d.Domain = "a\x00" }, "domain: a\x00: want 1 to 255 bytes of UTF-8 without NUL"},
 		{"domain that is no UTF-8", func(d *lrp.Deployment) { d.Domain = "\xff" }, "want 1 to 255 bytes of UTF-8"},
-		{"unknown strategy", func(d *lrp.Deployment) { d.UpdateStrategy = 2 }, "update_strategy: update_strategy(2): want ROLLING or RECREATE"},
+		{"unknown strategy", func(d *lrp.Deployment) { d.UpdateStrategy = 2 }, "update_strategy: UpdateStrategy(2): want ROLLING or RECREATE"},
 		{"no instances", func(d *lrp.Deployment) { d.Instances = 0 }, ""},
 		{"negative instances", func(d *lrp.Deployment) { d.Instances = -1 }, "instances: -1: want 0 to 100000"},
 		{"most instances", func(d *lrp.Deployment) { d.Instances = lrp.MaxInstances }, ""},
