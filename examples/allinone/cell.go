@@ -12,6 +12,7 @@ import (
 	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/examples/allinone/sample"
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/libcontainer"
 	"github.com/diegosdk/diego/executor/manager"
 	"github.com/diegosdk/diego/httpapi"
 	"github.com/diegosdk/diego/internal/daemon"
@@ -65,7 +66,7 @@ var rootFS = []string{"host"}
 // openCell makes a cell that does nothing yet. The one that it returns with an
 // error is for close, and nil if there is nothing to close.
 func openCell(ctx context.Context, p cellPlan) (*cell, error) {
-	backend, err := daemon.OpenBackend(ctx, daemon.BackendOptions{Kind: p.backend, Dir: p.dir, Tried: p.tried, SharedIDs: p.sharedIDs})
+	backend, err := daemon.OpenBackend(ctx, daemon.BackendOptions{Kind: p.backend, Dir: p.dir, Tried: p.tried, Real: libcontainer.Options{SharedIDs: p.sharedIDs}})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.id, err)
 	}

@@ -30,6 +30,7 @@ func (s *settings) Check(report func(name, want string)) {
 	s.Endpoint.Check(report)
 	s.CheckURLs(report, "bbs", s.BBS)
 	s.CheckStore(report)
+	s.CheckPlacing(report)
 }
 
 func main() {

@@ -30,6 +30,7 @@ type settings struct {
 	Auctioneers []string `name:"auctioneers" help:"base URLs of the auctioneers; without any, this process places work, with a certificate that has the role of an auctioneer too"`
 	daemon.Convergence
 	daemon.Restarts
+	daemon.Tasks
 	daemon.Placing
 	daemon.Subscribing
 	daemon.Callbacks
@@ -42,6 +43,8 @@ func (s *settings) Check(report func(name, want string)) {
 	s.CheckStore(report)
 	s.CheckStoreKeys(report)
 	s.CheckRestarts(report)
+	s.CheckTasks(report)
+	s.CheckPlacing(report)
 	s.CheckCallbacks(report)
 }
 
@@ -74,8 +77,10 @@ func (s *settings) run(ctx context.Context, log *slog.Logger) error {
 	}
 	o := diego.Options{
 		Store: store, Dial: httpapi.Dial(server.Client()), Owner: s.Owner(server.URL), Address: server.URL,
-		LRPs: s.Restarts.Policy(), Guard: s.Guard(), Auction: s.Auction(),
-		LeaderTTL: s.LeaderTTL, MaxClockSkew: s.MaxClockSkew, ConvergenceInterval: s.ConvergenceInterval, InventoryInterval: s.InventoryInterval, Metrics: server.Figures, Logger: log,
+		LRPs: s.Restarts.Policy(), Tasks: s.TaskPolicy(), Callbacks: s.CallbackPolicy(), Guard: s.Guard(), Auction: s.Auction(),
+		LeaderTTL: s.LeaderTTL, MaxClockSkew: s.MaxClockSkew, WatchInterval: s.WatchInterval, InventoryInterval: s.InventoryInterval,
+		ConvergenceInterval: s.ConvergenceInterval, FullConvergenceInterval: s.FullConvergenceInterval, Concurrency: s.Concurrency,
+		StopTimeout: s.StopTimeout, MaxCallbacks: s.MaxCallbacks, Metrics: server.Figures, Logger: log,
 	}
 	o.CallbackAllow, o.CallbackDeny = s.Callbacks.Networks()
 	if len(s.Auctioneers) > 0 {

@@ -3,6 +3,7 @@ package manager
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -102,9 +103,12 @@ type Options struct {
 	// The address that is dialled counts, after redirects too. Transfers use no
 	// proxies.
 	TransferAllow, TransferDeny []netip.Prefix
+	// TransferTLS configures the connections of transfers to https addresses, for
+	// example with a client certificate; nil means the default. It is cloned.
+	TransferTLS *tls.Config
 	// HTTPClient makes transfers in place of the default client, which waits a
-	// minute for an answer to begin. TransferAllow and TransferDeny do not
-	// apply to it.
+	// minute for an answer to begin. TransferAllow, TransferDeny and
+	// TransferTLS do not apply to it.
 	HTTPClient *http.Client
 	// Volumes are the volume drivers by name.
 	Volumes map[string]VolumeDriver
@@ -200,6 +204,9 @@ func (o *Options) fetcher() (*transfer.Fetcher, error) {
 	client := o.HTTPClient
 	if client == nil {
 		client = reach.Policy{Allow: o.TransferAllow, Deny: o.TransferDeny}.Client(transfer.DefaultResponseTimeout)
+		if o.TransferTLS != nil {
+			client.Transport.(*http.Transport).TLSClientConfig = o.TransferTLS.Clone()
+		}
 	}
 	return transfer.New(transfer.Options{
 		Dir: filepath.Join(o.Dir, "cache"), Client: client, CacheBytes: o.CacheBytes,

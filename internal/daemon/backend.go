@@ -37,17 +37,14 @@ type BackendOptions struct {
 	Kind string
 	// Dir is the cell's own. The containers lie in a directory below it that
 	// has the name of the backend.
-	Dir                 string
-	ExternalIP          string
-	FirstPort, LastPort uint16
-	// Tried says that another backend of this kind, with the same SharedIDs,
+	Dir string
+	// Real and Plain are for real containers and for plain processes. Their Dir is
+	// set by OpenBackend.
+	Real  libcontainer.Options
+	Plain process.Options
+	// Tried says that another backend of this kind, with the same Real.SharedIDs,
 	// has just made a container on this host. Then the trial is left out.
 	Tried bool
-	// ImageDirs, Preloaded, SharedIDs and AllowPrivileged are for real containers.
-	ImageDirs       []string
-	Preloaded       map[string]string
-	SharedIDs       bool
-	AllowPrivileged bool
 }
 
 // A Backend is the one that was chosen.
@@ -155,10 +152,10 @@ func (b *Backend) deleteAll(ctx context.Context) (ended int, err error) {
 // host's ids if no others can be made.
 func openReal(ctx context.Context, o BackendOptions, open func(context.Context, BackendOptions) (*Backend, error)) (*Backend, error) {
 	b, err := open(ctx, o)
-	if err == nil || o.SharedIDs || ctx.Err() != nil {
+	if err == nil || o.Real.SharedIDs || ctx.Err() != nil {
 		return b, err
 	}
-	o.SharedIDs = true
+	o.Real.SharedIDs = true
 	b, sharedErr := open(ctx, o)
 	if sharedErr != nil {
 		return nil, err
@@ -177,14 +174,12 @@ func noOwnIDs(err error) string {
 }
 
 func openIsolated(ctx context.Context, o BackendOptions) (*Backend, error) {
-	real, err := libcontainer.New(libcontainer.Options{
-		Dir: filepath.Join(o.Dir, RealBackend), ExternalIP: o.ExternalIP, FirstPort: o.FirstPort, LastPort: o.LastPort,
-		ImageDirs: o.ImageDirs, Preloaded: o.Preloaded, SharedIDs: o.SharedIDs, AllowPrivileged: o.AllowPrivileged,
-	})
+	o.Real.Dir = filepath.Join(o.Dir, RealBackend)
+	real, err := libcontainer.New(o.Real)
 	if err != nil {
 		return nil, err
 	}
-	b := &Backend{ContainerBackend: real, Name: RealBackend, Isolated: true, SharedIDs: o.SharedIDs, close: real.Close}
+	b := &Backend{ContainerBackend: real, Name: RealBackend, Isolated: true, SharedIDs: o.Real.SharedIDs, close: real.Close}
 	err = b.probe(ctx, essential)
 	switch {
 	case err != nil:
@@ -200,9 +195,8 @@ func openIsolated(ctx context.Context, o BackendOptions) (*Backend, error) {
 }
 
 func openProcess(ctx context.Context, o BackendOptions, why string) (*Backend, error) {
-	plain, err := process.New(process.Options{
-		Dir: filepath.Join(o.Dir, ProcessBackend), ExternalIP: o.ExternalIP, FirstPort: o.FirstPort, LastPort: o.LastPort,
-	})
+	o.Plain.Dir = filepath.Join(o.Dir, ProcessBackend)
+	plain, err := process.New(o.Plain)
 	if err != nil {
 		return nil, err
 	}

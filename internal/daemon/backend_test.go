@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/libcontainer"
 )
 
 func TestTheBackendThatIsAskedForIsOpened(t *testing.T) {
@@ -137,12 +138,12 @@ func TestWhereOnlyContainersWithSharedIDsCanBeMadeTheyShareThemAndTheReasonIsSai
 	} {
 		t.Run(name, func(t *testing.T) {
 			tries := 0
-			b, err := openReal(t.Context(), BackendOptions{SharedIDs: tt.asked}, func(_ context.Context, o BackendOptions) (*Backend, error) {
+			b, err := openReal(t.Context(), BackendOptions{Real: libcontainer.Options{SharedIDs: tt.asked}}, func(_ context.Context, o BackendOptions) (*Backend, error) {
 				tries++
-				if err := tt.fails(o.SharedIDs); err != nil {
+				if err := tt.fails(o.Real.SharedIDs); err != nil {
 					return nil, err
 				}
-				return &Backend{SharedIDs: o.SharedIDs, Lacks: []string{"uids and gids of its own: Options.SharedIDs is set"}}, nil
+				return &Backend{SharedIDs: o.Real.SharedIDs, Lacks: []string{"uids and gids of its own: Options.SharedIDs is set"}}, nil
 			})
 			if !errors.Is(err, tt.want) || tries != tt.tries {
 				t.Errorf("%v after %d tries, want %v after %d", err, tries, tt.want, tt.tries)

@@ -3,11 +3,14 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"net/netip"
+	"os"
 	"slices"
 	"strconv"
 	"time"
@@ -22,39 +25,77 @@ import (
 
 // Cell are the settings of a cell, for embedding.
 type Cell struct {
-	CellID  string `name:"cell_id" required:"true" help:"the cell's id, unique in the fleet; also the common name of its certificate"`
-	Zone    string `name:"zone" help:"the availability zone"`
-	Dir     string `name:"dir" required:"true" help:"directory of the cell's own, for containers, logs and downloads; what is in it may be removed"`
+	CellID  string `name:"cell_id" option:"rep.Options.CellID" required:"true" help:"the cell's id, unique in the fleet; also the common name of its certificate"`
+	Zone    string `name:"zone" option:"rep.Options.Zone" help:"the availability zone"`
+	Dir     string `name:"dir" option:"manager.Options.Dir,by hand" required:"true" help:"directory of the cell's own, for containers, logs and downloads; what is in it may be removed"`
 	Backend string `name:"backend" oneof:"auto libcontainer process" help:"libcontainer for real containers; process for plain processes, which NOTHING isolates; auto for what this host can"`
 
-	MemoryMB   int64 `name:"memory_mb" range:"0..1000000000" unit:"MiB" help:"memory for containers; 0 for what the host has"`
+	MemoryMB   int64 `name:"memory_mb" option:"manager.Options.Capacity,by hand" range:"0..1000000000" unit:"MiB" help:"memory for containers; 0 for what the host has"`
 	DiskMB     int64 `name:"disk_mb" range:"0..1000000000" unit:"MiB" help:"disk for containers; 0 for what the host has"`
 	Containers int64 `name:"containers" default:"250" range:"1..65535" help:"how many containers there may be"`
 	// ExtraResources are parsed by amounts.
 	ExtraResources map[string]string `name:"extra_resources" help:"further resources that work may take, as gpu=2; they are counted, and nothing is attached"`
 
-	PlacementTags         []string `name:"placement_tags" help:"tags that work must ask for to come here"`
-	OptionalPlacementTags []string `name:"optional_placement_tags" help:"tags that work may ask for"`
+	PIDs           int64 `name:"pids" range:"0..1000000000" help:"processes and threads for containers; 0 for what the host has, or for not counting them"`
+	DefaultMaxPIDs int64 `name:"default_max_pids" option:"manager.Options.DefaultMaxPIDs" default:"1024" range:"1..4194304" help:"how many processes and threads a container may have that sets no limit"`
 
-	ExternalIP      string            `name:"external_ip" default:"127.0.0.1" help:"address at which the ports of containers are reached from outside"`
-	FirstPort       uint16            `name:"first_port" default:"61001" range:"1024..65535" help:"the first host port for containers"`
-	LastPort        uint16            `name:"last_port" default:"65535" range:"1024..65535" help:"the last host port for containers"`
-	ImageDirs       []string          `name:"image_dirs" help:"directories below which images may lie that a container names by their path"`
-	Preloaded       map[string]string `name:"preloaded" help:"names of images: preloaded:NAME stands for the URL"`
-	SharedIDs       bool              `name:"shared_ids" help:"let containers share the host's uids and gids, for images and volumes on file systems without idmapped mounts; otherwise each has its own where this host can"`
-	AllowPrivileged bool              `name:"allow_privileged" help:"let containers ask for more rights, with which they can take over the host"`
+	PlacementTags         []string `name:"placement_tags" option:"rep.Options.PlacementTags" help:"tags that work must ask for to come here"`
+	OptionalPlacementTags []string `name:"optional_placement_tags" option:"rep.Options.OptionalPlacementTags" help:"tags that work may ask for"`
 
-	EndedLogs     int   `name:"ended_logs" default:"200" range:"0..100000" unit:"containers" help:"of how many containers that are gone the end of each log is kept, for diegoctl logs"`
-	EndedLogBytes int64 `name:"ended_log_bytes" default:"65536" range:"1..1073741824" unit:"bytes" help:"how much of each log of such a container is kept"`
+	ExternalIP      string            `name:"external_ip" option:"libcontainer.Options.ExternalIP process.Options.ExternalIP" default:"127.0.0.1" help:"address at which the ports of containers are reached from outside"`
+	FirstPort       uint16            `name:"first_port" option:"libcontainer.Options.FirstPort process.Options.FirstPort" default:"61001" range:"1024..65535" help:"the first host port for containers"`
+	LastPort        uint16            `name:"last_port" option:"libcontainer.Options.LastPort process.Options.LastPort" default:"65535" range:"1024..65535" help:"the last host port for containers"`
+	ImageDirs       []string          `name:"image_dirs" option:"libcontainer.Options.ImageDirs" help:"directories below which images may lie that a container names by their path"`
+	Preloaded       map[string]string `name:"preloaded" option:"libcontainer.Options.Preloaded" help:"names of images: preloaded:NAME stands for the URL"`
+	SharedIDs       bool              `name:"shared_ids" option:"libcontainer.Options.SharedIDs" help:"let containers share the host's uids and gids, for images and volumes on file systems without idmapped mounts; otherwise each has its own where this host can"`
+	AllowPrivileged bool              `name:"allow_privileged" option:"libcontainer.Options.AllowPrivileged" help:"let containers ask for more rights, with which they can take over the host"`
 
-	TransferAllow []string `name:"transfer_allow" help:"networks or addresses that downloads and uploads may reach though they are denied, by transfer_deny or always: loopback, link-local and unspecified addresses, metadata services and multicast"`
-	TransferDeny  []string `name:"transfer_deny" help:"networks or addresses that downloads and uploads may not reach"`
+	Subnet         string `name:"subnet" option:"libcontainer.Options.Subnet,by hand" help:"network for the addresses of containers, two for each; unless set, a free one below 10.224.0.0/11"`
+	MaxConnections int64  `name:"max_connections" option:"libcontainer.Options.MaxConnections,by hand" range:"0..4294967295" help:"how many connections that one container has begun the kernel may track at once; 0 for an eighth of what the host may"`
+	CgroupParent   string `name:"cgroup_parent" option:"libcontainer.Options.CgroupParent" default:"diego" help:"how the name of the cgroup begins that holds those of the containers"`
+	FirstID        int64  `name:"first_id" option:"libcontainer.Options.FirstID,by hand" default:"1879048192" range:"1..4294967294" help:"the first uid and gid of the host for containers"`
+	LastID         int64  `name:"last_id" option:"libcontainer.Options.LastID,by hand" default:"2147352575" range:"1..4294967294" help:"the last uid and gid of the host for containers"`
 
-	EvacuationTimeout time.Duration `name:"evacuation_timeout" default:"10m" range:"1s..24h" help:"how long the work may take to leave the cell when it is drained"`
-	StopPause         time.Duration `name:"stop_pause" default:"5s" range:"0s..5m" help:"how long routers have to hear that an instance was replaced before it is stopped; 0 for not at all"`
-	SyncInterval      time.Duration `name:"sync_interval" default:"30s" range:"100ms..1h" help:"between two comparisons of containers and records"`
-	PresenceTTL       time.Duration `name:"presence_ttl" default:"15s" range:"1s..10m" help:"how long the cell is present without a word from it"`
-	SelfTest          bool          `name:"self_test" default:"true" help:"make a container with a mapped port now and then, and take no work while that fails"`
+	Grace             time.Duration `name:"grace" option:"manager.Options.Grace" default:"10s" range:"1ms..24h" help:"how long a process that was asked to end may take before it is killed"`
+	UnhealthyInterval time.Duration `name:"unhealthy_interval" option:"manager.Options.UnhealthyInterval" default:"500ms" range:"10ms..1h" help:"between two checks until a container is healthy or ready"`
+	HealthyInterval   time.Duration `name:"healthy_interval" option:"manager.Options.HealthyInterval" default:"30s" range:"10ms..24h" help:"between two checks afterwards, unless the check says another time"`
+	ReservationExpiry time.Duration `name:"reservation_expiry" option:"manager.Options.ReservationExpiry" default:"1m" range:"1s..24h" help:"how long a reserved container waits for its work"`
+	ReapInterval      time.Duration `name:"reap_interval" option:"manager.Options.ReapInterval" default:"1m" range:"1s..24h" help:"between two searches for containers that nobody knows"`
+	CreateWorkers     int           `name:"create_workers" option:"manager.Options.CreateWorkers" default:"32" range:"1..10000" help:"how many containers are made at a time"`
+	DeleteWorkers     int           `name:"delete_workers" option:"manager.Options.DeleteWorkers" default:"32" range:"1..10000" help:"how many containers are removed at a time"`
+	ProcessWorkers    int           `name:"process_workers" option:"manager.Options.ProcessWorkers" default:"64" range:"1..10000" help:"how many processes are started, signals sent, and checks made at a time"`
+	Downloads         int           `name:"downloads" option:"manager.Options.Downloads" default:"5" range:"1..10000" help:"how many downloads there are at a time"`
+	Uploads           int           `name:"uploads" option:"manager.Options.Uploads" default:"5" range:"1..10000" help:"how many uploads there are at a time"`
+	CacheBytes        int64         `name:"cache_bytes" option:"manager.Options.CacheBytes" default:"10000000000" range:"1048576..1000000000000000" unit:"bytes" help:"size of the download cache, besides what is in use"`
+	MaxDownloadBytes  int64         `name:"max_download_bytes" option:"manager.Options.MaxDownloadBytes" default:"4294967296" range:"1..1000000000000000" unit:"bytes" help:"size of the largest archive"`
+	MaxContentBytes   int64         `name:"max_content_bytes" option:"manager.Options.MaxContentBytes" default:"8589934592" range:"1..1000000000000000" unit:"bytes" help:"how much an archive may unpack to, and an upload may hold"`
+	MaxContentEntries int           `name:"max_content_entries" option:"manager.Options.MaxContentEntries" default:"500000" range:"1..1000000000" help:"how many files, directories and links an archive may have"`
+
+	TrustedCertificates string `name:"trusted_certificates" option:"manager.Options.TrustedCertificates" help:"directory of this host with the authorities that containers trust; it is mounted where their definition says"`
+
+	LogSegmentBytes int64 `name:"log_segment_bytes" option:"manager.Options.LogSegmentBytes" default:"5242880" range:"4096..1073741824" unit:"bytes" help:"size of one file of a log of a container"`
+	LogSegments     int   `name:"log_segments" option:"manager.Options.LogSegments" default:"2" range:"1..1000" unit:"files" help:"how many files of each of its three logs are kept"`
+	EndedLogs       int   `name:"ended_logs" option:"manager.Options.EndedLogs,by hand" default:"200" range:"0..100000" unit:"containers" help:"of how many containers that are gone the end of each log is kept, for diegoctl logs"`
+	EndedLogBytes   int64 `name:"ended_log_bytes" option:"manager.Options.EndedLogBytes" default:"65536" range:"1..1073741824" unit:"bytes" help:"how much of each log of such a container is kept"`
+
+	TransferAllow []string `name:"transfer_allow" option:"manager.Options.TransferAllow,by hand" help:"networks or addresses that downloads and uploads may reach though they are denied, by transfer_deny or always: loopback, link-local and unspecified addresses, metadata services and multicast"`
+	TransferDeny  []string `name:"transfer_deny" option:"manager.Options.TransferDeny,by hand" help:"networks or addresses that downloads and uploads may not reach"`
+
+	TransferTLSCert string `name:"transfer_tls_cert" option:"manager.Options.TransferTLS,by hand" help:"PEM file with the certificate that downloads and uploads show to servers; it is read again for each connection"`
+	TransferTLSKey  string `name:"transfer_tls_key" help:"PEM file with the private key of transfer_tls_cert"`
+	TransferTLSCA   string `name:"transfer_tls_ca" help:"PEM file with authorities that servers' certificates may come from, besides those of the host"`
+
+	EvacuationTimeout  time.Duration `name:"evacuation_timeout" option:"rep.Options.EvacuationTimeout" default:"10m" range:"1s..24h" help:"how long the work may take to leave the cell when it is drained"`
+	StopPause          time.Duration `name:"stop_pause" option:"rep.Options.StopPause,by hand" default:"5s" range:"0s..5m" help:"how long routers have to hear that an instance was replaced before it is stopped; 0 for not at all"`
+	SyncInterval       time.Duration `name:"sync_interval" option:"rep.Options.SyncInterval" default:"30s" range:"100ms..1h" help:"between two comparisons of containers and records"`
+	PresenceTTL        time.Duration `name:"presence_ttl" option:"bbs.AnnouncerOptions.TTL,by hand" default:"15s" range:"1s..10m" help:"how long the cell is present without a word from it"`
+	Index              int           `name:"index" option:"rep.Options.Index" default:"0" range:"0..1000000" help:"the cell's place in the order of its zone, for bin_pack_weight of the auctioneer"`
+	Concurrency        int           `name:"concurrency" option:"rep.Options.Concurrency" default:"16" range:"1..10000" help:"how many containers are compared with their records at a time"`
+	RetryInterval      time.Duration `name:"retry_interval" option:"rep.Options.RetryInterval" default:"5s" range:"10ms..1h" help:"the wait after a failure of a comparison"`
+	CallTimeout        time.Duration `name:"call_timeout" option:"rep.Options.CallTimeout" default:"10s" range:"100ms..10m" help:"how long a call of the control plane may take"`
+	EvacuationInterval time.Duration `name:"evacuation_interval" option:"rep.Options.EvacuationInterval" default:"10s" range:"100ms..1h" help:"between two comparisons while the cell is drained"`
+	FinishTimeout      time.Duration `name:"finish_timeout" option:"rep.Options.FinishTimeout" default:"30s" range:"1s..24h" help:"how long a drained cell tries to report what is left to a control plane that does not answer"`
+	SelfTest           bool          `name:"self_test" option:"rep.Options.SelfTest,by hand" default:"true" help:"make a container with a mapped port now and then, and take no work while that fails"`
 }
 
 // CheckCell is for the Check method of settings that embed Cell.
@@ -64,6 +105,15 @@ func (c *Cell) CheckCell(report func(name, want string)) {
 	}
 	if c.FirstPort > c.LastPort {
 		report("first_port", "want at most last_port")
+	}
+	if c.FirstID > c.LastID {
+		report("first_id", "want at most last_id")
+	}
+	if _, err := c.subnet(); err != nil {
+		report("subnet", "want a network such as 10.230.0.0/20")
+	}
+	if (c.TransferTLSCert == "") != (c.TransferTLSKey == "") {
+		report("transfer_tls_key", "want it set together with transfer_tls_cert, or not at all")
 	}
 	checkNetworks(report, "transfer_allow", c.TransferAllow)
 	checkNetworks(report, "transfer_deny", c.TransferDeny)
@@ -87,10 +137,13 @@ func (c *Cell) Open(ctx context.Context, api CellBBS, url string, figures auctio
 		return nil, nil, err
 	}
 	dir.Tell(log)
-	backend, err := OpenBackend(ctx, BackendOptions{
-		Kind: c.Backend, Dir: dir.In(), ExternalIP: c.ExternalIP, FirstPort: c.FirstPort, LastPort: c.LastPort,
-		ImageDirs: c.ImageDirs, Preloaded: c.Preloaded, SharedIDs: c.SharedIDs, AllowPrivileged: c.AllowPrivileged,
-	})
+	o := BackendOptions{Kind: c.Backend, Dir: dir.In()}
+	apply(c, &o.Real, &o.Plain)
+	o.Real.MaxConnections, o.Real.FirstID, o.Real.LastID = uint32(c.MaxConnections), uint32(c.FirstID), uint32(c.LastID)
+	if o.Real.Subnet, err = c.subnet(); err != nil {
+		return nil, nil, errors.Join(err, dir.Close())
+	}
+	backend, err := OpenBackend(ctx, o)
 	if err != nil {
 		return nil, nil, errors.Join(err, dir.Close())
 	}
@@ -125,12 +178,20 @@ func (c *Cell) make(ctx context.Context, backend *Backend, dir *Dir, api CellBBS
 	if err != nil {
 		return nil, err
 	}
-	m, err := manager.New(ctx, manager.Options{
+	mo := manager.Options{
 		Backend: backend, Dir: managed, Logger: log,
-		Capacity:  executor.Capacity{MemoryMB: c.MemoryMB, DiskMB: c.DiskMB, Containers: c.Containers, Extra: extra},
-		EndedLogs: cmp.Or(c.EndedLogs, -1), EndedLogBytes: c.EndedLogBytes,
+		Capacity:      executor.Capacity{MemoryMB: c.MemoryMB, DiskMB: c.DiskMB, Containers: c.Containers, PIDs: c.PIDs, Extra: extra},
+		EndedLogs:     cmp.Or(c.EndedLogs, -1),
 		TransferAllow: networks(c.TransferAllow), TransferDeny: networks(c.TransferDeny),
-	})
+	}
+	apply(c, &mo)
+	if mo.TransferTLS, err = c.transferTLS(); err != nil {
+		return nil, err
+	}
+	if err := checkDirectory("trusted_certificates", c.TrustedCertificates); err != nil {
+		return nil, err
+	}
+	m, err := manager.New(ctx, mo)
 	if err != nil {
 		return nil, err
 	}
@@ -152,10 +213,10 @@ func (c *Cell) make(ctx context.Context, backend *Backend, dir *Dir, api CellBBS
 		return nil, err
 	}
 	o := rep.Options{
-		CellID: c.CellID, BBS: api, Executor: m, Announcer: announcer, AnnounceInterval: c.PresenceTTL / 3, Zone: c.Zone,
-		RootFSProviders: providers, PlacementTags: c.PlacementTags, OptionalPlacementTags: c.OptionalPlacementTags, RefusedFields: m.RefusedFields(),
-		EvacuationTimeout: c.EvacuationTimeout, StopPause: c.StopPause, SyncInterval: c.SyncInterval, Metrics: figures, Logger: log,
+		BBS: api, Executor: m, Announcer: announcer, AnnounceInterval: c.PresenceTTL / 3,
+		RootFSProviders: providers, RefusedFields: m.RefusedFields(), StopPause: c.StopPause, Metrics: figures, Logger: log,
 	}
+	apply(c, &o)
 	if c.StopPause == 0 {
 		o.StopPause = -1
 	}
@@ -225,4 +286,63 @@ func (c *Cell) rootFSProviders(host executor.Host) []string {
 		list = append(list, "preloaded:"+name)
 	}
 	return list
+}
+
+// subnet is the zero Prefix if the settings have none.
+func (c *Cell) subnet() (netip.Prefix, error) {
+	if c.Subnet == "" {
+		return netip.Prefix{}, nil
+	}
+	return netip.ParsePrefix(c.Subnet)
+}
+
+// transferTLS is how transfers meet servers, nil if the settings say nothing
+// about it. The error names the file that is wrong.
+func (c *Cell) transferTLS() (*tls.Config, error) {
+	if c.TransferTLSCert == "" && c.TransferTLSCA == "" {
+		return nil, nil
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if c.TransferTLSCert != "" {
+		load := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			pair, err := tls.LoadX509KeyPair(c.TransferTLSCert, c.TransferTLSKey)
+			if err != nil {
+				return nil, fmt.Errorf("transfer_tls_cert and transfer_tls_key: %w", err)
+			}
+			return &pair, nil
+		}
+		if _, err := load(nil); err != nil {
+			return nil, err
+		}
+		config.GetClientCertificate = load
+	}
+	if c.TransferTLSCA != "" {
+		text, err := os.ReadFile(c.TransferTLSCA)
+		if err != nil {
+			return nil, fmt.Errorf("transfer_tls_ca: %w", err)
+		}
+		if config.RootCAs, err = x509.SystemCertPool(); err != nil {
+			config.RootCAs = x509.NewCertPool()
+		}
+		if !config.RootCAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("transfer_tls_ca: %s has no certificate in PEM form", c.TransferTLSCA)
+		}
+	}
+	return config, nil
+}
+
+// checkDirectory is an error if the setting of that name is set and is no
+// directory.
+func checkDirectory(name, path string) error {
+	if path == "" {
+		return nil
+	}
+	info, err := os.Stat(path)
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s is no directory", path)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
 }

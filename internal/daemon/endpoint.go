@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -19,10 +20,13 @@ import (
 // default.
 type Endpoint struct {
 	TLS
-	Listen        string `name:"listen" required:"true" help:"host and port of the API, with /healthz and /readyz; port 0 is any that is free"`
-	Advertise     string `name:"advertise" help:"base URL at which others reach this process; unless set, that of listen"`
-	Plain         bool   `name:"plain" help:"serve and ask without TLS: everybody who reaches this process may do everything"`
-	MetricsListen string `name:"metrics_listen" help:"host and port of /metrics, /healthz and /readyz over plain HTTP, for those who have no certificate"`
+	Listen        string        `name:"listen" required:"true" help:"host and port of the API, with /healthz and /readyz; port 0 is any that is free"`
+	Advertise     string        `name:"advertise" option:"diego.Options.Address auctioneer.Options.Address,by hand" help:"base URL at which others reach this process; unless set, that of listen"`
+	Plain         bool          `name:"plain" option:"httpapi.HandlerOptions.AllowPlain httpapi.ClientOptions.AllowPlain,by hand" help:"serve and ask without TLS: everybody who reaches this process may do everything"`
+	MaxBodyBytes  int64         `name:"max_body_bytes" option:"httpapi.HandlerOptions.MaxBodyBytes" default:"4194304" range:"1024..1073741824" unit:"bytes" help:"how long the arguments of a call may be"`
+	ServeTimeout  time.Duration `name:"serve_timeout" option:"httpapi.HandlerOptions.Timeout" default:"30s" range:"100ms..1h" help:"how long a call may take, including the arrival of its arguments"`
+	WriteTimeout  time.Duration `name:"write_timeout" option:"httpapi.HandlerOptions.WriteTimeout" default:"30s" range:"100ms..1h" help:"how long a reader may take to accept what was sent to it"`
+	MetricsListen string        `name:"metrics_listen" help:"host and port of /metrics, /healthz and /readyz over plain HTTP, for those who have no certificate"`
 }
 
 // Check implements [Checker].
@@ -147,6 +151,7 @@ func (s *Server) Client() httpapi.ClientOptions {
 // Serve serves o and runs work beside it until ctx ends or one of them fails.
 // Then it waits for both.
 func (s *Server) Serve(ctx context.Context, o httpapi.HandlerOptions, work func(context.Context) error) error {
+	apply(s.settings, &o)
 	o.AllowPlain, o.Metrics, o.Logger = s.settings.Plain, s.Figures, s.log
 	api, err := httpapi.NewHandler(o)
 	if err != nil {

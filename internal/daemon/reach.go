@@ -8,8 +8,8 @@ import (
 
 // Callbacks are the settings of what callbacks may reach, for embedding.
 type Callbacks struct {
-	CallbackAllow []string `name:"callback_allow" help:"networks or addresses that callbacks of tasks may reach though they are denied, by callback_deny or always: loopback, link-local and unspecified addresses, metadata services and multicast"`
-	CallbackDeny  []string `name:"callback_deny" help:"networks or addresses that callbacks of tasks may not reach"`
+	CallbackAllow []string `name:"callback_allow" option:"diego.Options.CallbackAllow,by hand" help:"networks or addresses that callbacks of tasks may reach though they are denied, by callback_deny or always: loopback, link-local and unspecified addresses, metadata services and multicast"`
+	CallbackDeny  []string `name:"callback_deny" option:"diego.Options.CallbackDeny,by hand" help:"networks or addresses that callbacks of tasks may not reach"`
 }
 
 // CheckCallbacks is for the Check method of settings that embed Callbacks.

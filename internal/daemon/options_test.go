@@ -1,0 +1,292 @@
+package daemon
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/auction/auctioneer"
+	"github.com/diegosdk/diego/bbs"
+	"github.com/diegosdk/diego/converge"
+	"github.com/diegosdk/diego/executor/libcontainer"
+	"github.com/diegosdk/diego/executor/manager"
+	"github.com/diegosdk/diego/executor/process"
+	"github.com/diegosdk/diego/httpapi"
+	"github.com/diegosdk/diego/internal/devcerts"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/rep"
+	"github.com/diegosdk/diego/task"
+)
+
+// allSettings are the settings that the daemons embed.
+func allSettings() []any {
+	return []any{
+		new(Logging), new(Endpoint), new(Store), new(StoreKeys), new(Leading), new(Convergence), new(Restarts), new(Tasks),
+		new(Placing), new(Subscribing), new(Callbacks), new(Cell),
+	}
+}
+
+// allOptions are the options of what the daemons are made of.
+func allOptions() []any {
+	return []any{
+		new(diego.Options), new(lrp.Policy), new(lrp.RestartPolicy), new(task.Policy), new(task.CallbackPolicy), new(converge.Guard),
+		new(auction.RunnerOptions), new(auction.Policy), new(auctioneer.Options), new(httpapi.HandlerOptions), new(httpapi.ClientOptions),
+		new(bbs.AnnouncerOptions), new(rep.Options), new(manager.Options), new(libcontainer.Options), new(process.Options),
+	}
+}
+
+// notSettings says why an option is no setting of a daemon. "A part" is made by
+// the daemon of other settings; "code" is for embedders.
+var notSettings = map[string]string{
+	"diego.Options.Store":                  "a part: store and its companions",
+	"diego.Options.Dial":                   "a part",
+	"diego.Options.Auctioneer":             "a part: auctioneers",
+	"diego.Options.LRPs":                   "a part: its fields are settings",
+	"diego.Options.Tasks":                  "a part: its fields are settings",
+	"diego.Options.Guard":                  "a part: its fields are settings",
+	"diego.Options.Callbacks":              "a part: its fields are settings",
+	"diego.Options.Auction":                "a part: its fields are settings",
+	"diego.Options.Post":                   "code",
+	"lrp.Policy.Restart":                   "a part: its fields are settings",
+	"auction.RunnerOptions.Directory":      "a part",
+	"auction.RunnerOptions.Reporter":       "a part",
+	"auction.RunnerOptions.Policy":         "a part: its fields are settings",
+	"auction.RunnerOptions.Placed":         "code",
+	"auction.Policy.PreferredZones":        "code: it depends on the process",
+	"auction.Policy.Filters":               "code",
+	"auction.Policy.Scorer":                "code",
+	"auctioneer.Options.Store":             "a part: store and its companions",
+	"auctioneer.Options.BBS":               "a part: bbs",
+	"auctioneer.Options.Dial":              "a part",
+	"auctioneer.Options.Auction":           "a part: its fields are settings",
+	"httpapi.HandlerOptions.BBS":           "a part",
+	"httpapi.HandlerOptions.Convergence":   "a part",
+	"httpapi.HandlerOptions.Auctioneer":    "a part",
+	"httpapi.HandlerOptions.Cell":          "a part",
+	"httpapi.HandlerOptions.Ready":         "a part",
+	"httpapi.ClientOptions.Addresses":      "a part: bbs and auctioneers",
+	"httpapi.ClientOptions.CellID":         "a part",
+	"httpapi.ClientOptions.Find":           "a part",
+	"httpapi.ClientOptions.TLS":            "a part: tls_cert and its companions",
+	"httpapi.ClientOptions.NewTLS":         "a part: tls_cert and its companions",
+	"httpapi.ClientOptions.Timeout":        "each caller bounds its calls by settings of its own, such as call_timeout and stop_timeout",
+	"httpapi.ClientOptions.Attempts":       "the callers try again by their own rules",
+	"httpapi.ClientOptions.Pause":          "the callers try again by their own rules",
+	"httpapi.ClientOptions.Patience":       "the callers try again by their own rules",
+	"httpapi.ClientOptions.MaxAnswerBytes": "a guard against broken servers, above every answer that there is",
+	"bbs.AnnouncerOptions.Store":           "a part",
+	"bbs.AnnouncerOptions.BBS":             "a part: bbs",
+	"bbs.AnnouncerOptions.Presence":        "a part: its fields are settings",
+	"bbs.AnnouncerOptions.Owner":           "a part: what the directory proves",
+	"rep.Options.BBS":                      "a part: bbs",
+	"rep.Options.Executor":                 "a part",
+	"rep.Options.Announcer":                "a part",
+	"rep.Options.RootFSProviders":          "a part: image_dirs and preloaded",
+	"rep.Options.VolumeDrivers":            "code: volume drivers are linked in",
+	"rep.Options.RefusedFields":            "a part: what the backend lacks",
+	"rep.Options.AnnounceInterval":         "a third of presence_ttl",
+	"rep.Options.NewGUID":                  "code",
+	"manager.Options.Backend":              "a part: backend",
+	"manager.Options.HTTPClient":           "code",
+	"manager.Options.Volumes":              "code: volume drivers are linked in",
+	"manager.Options.Delay":                "for simulations",
+	"libcontainer.Options.Dir":             "a part: dir",
+	"libcontainer.Options.HostNetwork":     "a cell of real containers gives each a network of its own",
+	"libcontainer.Options.MaxPIDs":         "default_max_pids stands in its place",
+	"process.Options.Dir":                  "a part: dir",
+	"process.Options.SwitchUser":           "the process backend is for a user's own work",
+}
+
+// general are options that all packages have and no daemon sets by a setting.
+var general = map[string]bool{"Now": true, "Metrics": true, "Logger": true}
+
+func TestEveryOptionIsASettingOrHasAReason(t *testing.T) {
+	set := map[string]string{}
+	for _, s := range allSettings() {
+		for _, o := range optionsOf(reflect.ValueOf(s).Elem()) {
+			set[o.owner+"."+o.option] = o.setting
+		}
+	}
+	known := map[string]bool{}
+	for _, o := range allOptions() {
+		of := reflect.TypeOf(o).Elem()
+		for i := range of.NumField() {
+			f := of.Field(i)
+			if !f.IsExported() || general[f.Name] {
+				continue
+			}
+			name := of.String() + "." + f.Name
+			known[name] = true
+			if (set[name] == "") == (notSettings[name] == "") {
+				t.Errorf("%s: the setting is %q, and the reason for none %q; want one of them", name, set[name], notSettings[name])
+			}
+		}
+	}
+	for name, setting := range set {
+		if !known[name] {
+			t.Errorf("the setting %s sets %s, which is no option", setting, name)
+		}
+	}
+	for name := range notSettings {
+		if !known[name] {
+			t.Errorf("%s has a reason and is no option", name)
+		}
+	}
+}
+
+func TestApplySetsEveryOptionThatASettingNames(t *testing.T) {
+	for _, s := range allSettings() {
+		options := optionsOf(reflect.ValueOf(s).Elem())
+		for i, o := range options {
+			switch v := o.value; v.Kind() {
+			case reflect.String:
+				v.SetString(o.setting)
+			case reflect.Bool:
+				v.SetBool(true)
+			case reflect.Int, reflect.Int64:
+				v.SetInt(int64(i + 1))
+			case reflect.Uint16:
+				v.SetUint(uint64(i + 1))
+			case reflect.Float64:
+				v.SetFloat(float64(i + 1))
+			case reflect.Slice:
+				v.Set(reflect.ValueOf([]string{o.setting}))
+			case reflect.Map:
+				v.Set(reflect.ValueOf(map[string]string{o.setting: "x"}))
+			}
+		}
+		targets := allOptions()
+		apply(s, targets...)
+		for _, o := range options {
+			for _, target := range targets {
+				of := reflect.ValueOf(target).Elem()
+				if of.Type().String() != o.owner {
+					continue
+				}
+				if same := reflect.DeepEqual(of.FieldByName(o.option).Interface(), o.value.Interface()); same == o.byHand {
+					t.Errorf("%s sets %s.%s: %v, by hand: %v", o.setting, o.owner, o.option, same, o.byHand)
+				}
+			}
+		}
+	}
+}
+
+func TestTheDefaultsOfSettingsAreThoseOfTheirPolicies(t *testing.T) {
+	var tasks Tasks
+	if err := Load(&tasks, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := tasks.CallbackPolicy(), (task.CallbackPolicy{}).WithDefaults(); got != want {
+		t.Errorf("callbacks: %+v, want %+v", got, want)
+	}
+	if p := tasks.TaskPolicy(); p.MaxRetries != 3 || p.ExpirePending != 30*time.Minute || p.ExpireCompleted != 2*time.Minute {
+		t.Errorf("tasks: %+v", p)
+	}
+	var never Tasks
+	if err := Load(&never, []string{"--task-max-retries", "0"}); err != nil || never.TaskPolicy().MaxRetries != -1 {
+		t.Errorf("no retries: %+v, %v", never.TaskPolicy(), err)
+	}
+	var restarts Restarts
+	if err := Load(&restarts, []string{"--immediate-restarts", "0"}); err != nil || restarts.Policy().Restart.ImmediateRestarts != -1 {
+		t.Errorf("no immediate restarts: %+v, %v", restarts.Policy(), err)
+	}
+	var got string
+	never.TaskStaleResolving, never.CallbackMinBackoff = 5*time.Second, time.Minute
+	never.CheckTasks(func(name, want string) { got += name + ": " + want + "\n" })
+	if !strings.Contains(got, "task_stale_resolving: want at least ") || !strings.Contains(got, "callback_min_backoff: want at most callback_max_backoff") {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestTransfersShowTheCertificateOfTheSettingsAndTrustTheirAuthorities(t *testing.T) {
+	authority, err := devcerts.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	issue := func(name string) (cert, key string) {
+		t.Helper()
+		cert, key, err := authority.Issue(devcerts.Request{File: name, Name: name, Hosts: []string{"127.0.0.1"}, For: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cert, key
+	}
+	ca, err := os.ReadFile(authority.CA())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(ca)
+	pair, err := tls.LoadX509KeyPair(issue("server"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, r.TLS.PeerCertificates[0].Subject.CommonName)
+	}))
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool}
+	server.StartTLS()
+	defer server.Close()
+
+	c := sampleCell("")
+	c.TransferTLSCert, c.TransferTLSKey = issue("downloader")
+	c.TransferTLSCA = authority.CA()
+	config, err := c.transferTLS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := (&http.Client{Transport: &http.Transport{TLSClientConfig: config}}).Get(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if who, err := io.ReadAll(answer.Body); string(who) != "downloader" || err != nil {
+		t.Errorf("the server met %q, %v", who, err)
+	}
+
+	for name, change := range map[string]func(*Cell){
+		"transfer_tls_cert": func(c *Cell) { c.TransferTLSCert = filepath.Join(t.TempDir(), "none") },
+		"transfer_tls_ca":   func(c *Cell) { c.TransferTLSCA = c.TransferTLSKey },
+	} {
+		wrong := *c
+		change(&wrong)
+		if _, err := wrong.transferTLS(); err == nil || !strings.HasPrefix(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if config, err := sampleCell("").transferTLS(); config != nil || err != nil {
+		t.Errorf("without settings: %v, %v", config, err)
+	}
+}
+
+func TestSettingsOfACellThatCannotBeAreNamed(t *testing.T) {
+	for name, change := range map[string]func(*Cell){
+		"first_id":         func(c *Cell) { c.FirstID, c.LastID = 2, 1 },
+		"subnet":           func(c *Cell) { c.Subnet = "10.0.0.300/8" },
+		"transfer_tls_key": func(c *Cell) { c.TransferTLSCert = "cert.pem" },
+	} {
+		c := sampleCell("")
+		change(c)
+		var got []string
+		c.CheckCell(func(name, _ string) { got = append(got, name) })
+		if len(got) != 1 || got[0] != name {
+			t.Errorf("reported are %q, want %s", got, name)
+		}
+	}
+	c := sampleCell(t.TempDir())
+	c.TrustedCertificates = filepath.Join(t.TempDir(), "none")
+	_, _, err := c.Open(t.Context(), unasked{}, "http://127.0.0.1:1", new(httpapi.Prometheus), new(Logging).Logger(io.Discard))
+	if err == nil || !strings.HasPrefix(err.Error(), "trusted_certificates: ") {
+		t.Errorf("a directory that is not there: %v", err)
+	}
+}
