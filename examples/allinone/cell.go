@@ -70,7 +70,7 @@ func openCell(ctx context.Context, p cellPlan) (*cell, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.id, err)
 	}
-	if _, err := daemon.ClearBackends(ctx, p.dir, backend.Name); err != nil {
+	if _, err := daemon.ClearBackends(ctx, daemon.BackendOptions{Dir: p.dir}, backend.Name); err != nil {
 		p.logger.Warn("an earlier start with another backend has left containers", "cell", p.id, "err", err)
 	}
 	c := &cell{id: p.id, backend: backend}

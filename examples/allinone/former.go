@@ -39,7 +39,7 @@ func findFormer(ctx context.Context, data string, cells int) (list []formerCell,
 			continue
 		}
 		c := formerCell{id: e.Name(), dir: filepath.Join(data, e.Name())}
-		c.ended, c.err = daemon.ClearBackends(ctx, c.dir, "")
+		c.ended, c.err = daemon.ClearBackends(ctx, daemon.BackendOptions{Dir: c.dir}, "")
 		list = append(list, c)
 	}
 	return list, ctx.Err()

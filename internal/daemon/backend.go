@@ -105,15 +105,17 @@ func OpenBackend(ctx context.Context, o BackendOptions) (*Backend, error) {
 // ClearBackends ends the containers that earlier processes have left in a
 // cell's directory and returns how many it ended. It leaves those of the
 // backend keep, which clears its own. The directory must belong to this
-// process.
-func ClearBackends(ctx context.Context, dir, keep string) (ended int, err error) {
+// process. o has what the backends are opened with; its Kind does not count.
+func ClearBackends(ctx context.Context, o BackendOptions, keep string) (ended int, err error) {
 	for _, kind := range []string{RealBackend, ProcessBackend} {
-		if _, missing := os.Stat(filepath.Join(dir, kind)); missing != nil || kind == keep {
+		dir := filepath.Join(o.Dir, kind)
+		if _, missing := os.Stat(dir); missing != nil || kind == keep {
 			continue
 		}
-		n, left := clearBackend(ctx, BackendOptions{Kind: kind, Dir: dir, Tried: true})
+		o.Kind, o.Tried = kind, true
+		n, left := clearBackend(ctx, o)
 		if ended += n; left != nil {
-			err = errors.Join(err, fmt.Errorf("containers may be left in %s: %w", filepath.Join(dir, kind), left))
+			err = errors.Join(err, fmt.Errorf("containers may be left in %s: %w", dir, left))
 		}
 	}
 	return ended, err

@@ -50,14 +50,14 @@ func TestWhatAnotherBackendHasLeftInTheDirectoryIsEnded(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if ended, err := ClearBackends(ctx, dir, ProcessBackend); ended != 0 || err != nil {
+	if ended, err := ClearBackends(ctx, BackendOptions{Dir: dir}, ProcessBackend); ended != 0 || err != nil {
 		t.Errorf("of the backend that is kept %d were ended, %v", ended, err)
 	}
-	if ended, err := ClearBackends(ctx, dir, RealBackend); ended != 1 || err != nil {
+	if ended, err := ClearBackends(ctx, BackendOptions{Dir: dir}, RealBackend); ended != 1 || err != nil {
 		t.Errorf("%d were ended, %v", ended, err)
 	}
 	<-exited
-	if ended, err := ClearBackends(ctx, dir, RealBackend); ended != 0 || err != nil {
+	if ended, err := ClearBackends(ctx, BackendOptions{Dir: dir}, RealBackend); ended != 0 || err != nil {
 		t.Errorf("another time %d were ended, %v", ended, err)
 	}
 }

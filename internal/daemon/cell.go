@@ -156,7 +156,7 @@ func (c *Cell) Open(ctx context.Context, api CellBBS, url string, figures auctio
 	log.Log(ctx, level, "backend", "name", backend.Name, "why", backend.Why, "lacks", backend.Lacks)
 	// The manager clears only what this backend has left. An earlier start may
 	// have used the other backend, whose containers nobody else would clear.
-	if ended, err := ClearBackends(ctx, dir.In(), backend.Name); err != nil || ended > 0 {
+	if ended, err := ClearBackends(ctx, o, backend.Name); err != nil || ended > 0 {
 		log.Warn("an earlier start with another backend has left containers", "ended", ended, "err", err)
 	}
 	cell, err := c.make(ctx, backend, dir, api, url, figures, log)
