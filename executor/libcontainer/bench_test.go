@@ -235,7 +235,7 @@ func BenchmarkIdleContainers(b *testing.B) {
 }
 
 func idleContainers(b *testing.B, count int) {
-	const span = 10 * time.Second
+	const span = time.Minute // twice as long as between two looks of a monitor
 	f := newFixture(b)
 	heap := func() (bytes uint64) {
 		runtime.GC()

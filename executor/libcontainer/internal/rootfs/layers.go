@@ -93,11 +93,6 @@ const (
 )
 
 func (l *layering) entry(ctx context.Context, h *tar.Header, content io.Reader) error {
-	l.entries++
-	l.bytes += h.Size
-	if l.entries > maxImageEntries || h.Size < 0 || l.bytes > maxImageBytes {
-		return fmt.Errorf("the image holds more than %d bytes or %d entries", int64(maxImageBytes), maxImageEntries)
-	}
 	name, err := archive.Name(strings.TrimLeft(h.Name, "/"))
 	if err != nil {
 		return err
@@ -108,6 +103,9 @@ func (l *layering) entry(ctx context.Context, h *tar.Header, content io.Reader) 
 		return err
 	}
 	defer dir.Close()
+	if err := l.count(h.Size, rest); err != nil {
+		return err
+	}
 	if err := dir.MkdirAll(rest, 0o755); err != nil {
 		return err
 	}
@@ -159,6 +157,23 @@ func (l *layering) entry(ctx context.Context, h *tar.Header, content io.Reader) 
 		return l.link(h.Linkname, dir, at)
 	}
 	return nil // devices and pipes: a container makes its own
+}
+
+// count takes an entry of a size, with the directories that are missing on the
+// way to it, from what an image may hold.
+func (l *layering) count(size int64, missing string) error {
+	l.entries++
+	if missing != "." {
+		l.entries += 1 + strings.Count(missing, "/")
+	}
+	if l.entries > maxImageEntries {
+		return fmt.Errorf("%w: the image holds more than %d entries, which is fixed", archive.ErrTooLarge, maxImageEntries)
+	}
+	if size < 0 || size > maxImageBytes-l.bytes {
+		return fmt.Errorf("%w: the image holds more than %d bytes, which is fixed", archive.ErrTooLarge, int64(maxImageBytes))
+	}
+	l.bytes += size
+	return nil
 }
 
 // link makes a hard link to a file of the image.

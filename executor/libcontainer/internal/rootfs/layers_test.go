@@ -6,10 +6,14 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/diegosdk/diego/executor/internal/archive"
 )
 
 func FuzzALayerIsNeverUnpackedOutside(f *testing.F) {
@@ -52,6 +56,46 @@ func FuzzALayerIsNeverUnpackedOutside(f *testing.F) {
 			t.Errorf("the canary is %q, %v, %v", text, err, info.Mode())
 		}
 	})
+}
+
+func TestWhatAnImageHoldsIsBoundedWhateverItsHeadersSay(t *testing.T) {
+	headers := func(all ...*tar.Header) []byte {
+		var b bytes.Buffer
+		for _, h := range all {
+			if err := tar.NewWriter(&b).WriteHeader(h); err != nil { // its content does not follow
+				t.Fatal(err)
+			}
+			b.Write(make([]byte, (h.Size%512+511)/512*512))
+		}
+		return b.Bytes()
+	}
+	deep := strings.Repeat("d/", archive.MaxDepth-1)
+	for _, test := range []struct {
+		name    string
+		layer   []byte
+		entries int // of the layers below
+		want    string
+	}{
+		{"a size that adds up to a negative one", headers(
+			&tar.Header{Typeflag: tar.TypeReg, Name: "small", Size: 1},
+			&tar.Header{Typeflag: tar.TypeReg, Name: "large", Size: math.MaxInt64, Format: tar.FormatPAX}), 0, "more than 17179869184 bytes"},
+		{"a size beyond the limit", headers(&tar.Header{Typeflag: tar.TypeReg, Name: "large", Size: maxImageBytes + 1, Format: tar.FormatPAX}), 0, "more than 17179869184 bytes"},
+		{"directories that no entry names", headers(&tar.Header{Typeflag: tar.TypeReg, Name: deep + "file"}), maxImageEntries - archive.MaxDepth + 1, "more than 1000000 entries"},
+		{"as many as there may be", headers(&tar.Header{Typeflag: tar.TypeReg, Name: deep + "file"}), maxImageEntries - archive.MaxDepth, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			l, err := newLayering(t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.root.Close()
+			l.entries = test.entries
+			err = l.apply(t.Context(), bytes.NewReader(test.layer))
+			if test.want == "" && err != nil || test.want != "" && (!errors.Is(err, archive.ErrTooLarge) || !strings.Contains(err.Error(), test.want)) {
+				t.Errorf("the error is %v, want %q", err, test.want)
+			}
+		})
+	}
 }
 
 type entry struct {
