@@ -52,7 +52,7 @@ func TestMain(m *testing.M) {
 
 // patience bounds what must happen; nothing waits for it to pass. An emulated
 // processor is slow.
-const patience = 3 * time.Minute
+const patience = 8 * time.Minute
 
 func eventually(t *testing.T, what string, ask func() (bool, error)) {
 	t.Helper()
