@@ -12,6 +12,7 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -104,39 +105,39 @@ func TestAHostileArchiveFailsItsContainerAloneAndLeavesNothing(t *testing.T) {
 	}
 	before, files := kept(), costs(t)
 	resources := executor.Resources{MemoryMB: 64, MaxPIDs: 64, DiskMB: 48}
-	n := 0
-	for _, way := range []struct {
-		name string
-		ask  func(w *manager.Work, from string, content []byte)
-	}{
-		{"a download", func(w *manager.Work, from string, _ []byte) {
+	type launched struct{ guid, reason string }
+	all := map[string]launched{}
+	for way, ask := range map[string]func(w *manager.Work, from string, content []byte){
+		"download": func(w *manager.Work, from string, _ []byte) {
 			w.Setup = &executor.Action{Download: &executor.DownloadAction{From: from, To: "/tmp/app", User: "root"}}
-		}},
-		{"a dependency", func(w *manager.Work, from string, _ []byte) {
+		},
+		"dependency": func(w *manager.Work, from string, _ []byte) {
 			w.CachedDependencies = []executor.CachedDependency{{Name: "d", From: from, To: "/app", CacheKey: from}}
-		}},
-		{"a layer", func(w *manager.Work, from string, content []byte) {
+		},
+		"layer": func(w *manager.Work, from string, content []byte) {
 			sum := sha256.Sum256(content)
-			w.ImageLayers = []executor.ImageLayer{{Name: "l", URL: from, DestinationPath: "/app", LayerType: executor.LayerExclusive, MediaType: executor.MediaTypeTGZ,
-				DigestAlgorithm: "SHA256", DigestValue: hex.EncodeToString(sum[:])}}
+			w.ImageLayers = []executor.ImageLayer{{Name: "l", URL: from, DestinationPath: "/app", LayerType: executor.LayerExclusive,
+				MediaType: executor.MediaTypeTGZ, DigestAlgorithm: "SHA256", DigestValue: hex.EncodeToString(sum[:])}}
 			w.LegacyDownloadUser = "root"
-		}},
+		},
 	} {
 		for name, archive := range archives {
-			t.Run(way.name+" "+name, func(t *testing.T) {
-				n++
-				guid := fmt.Sprint("hostile-", n)
-				c.launch(guid, resources, edited(script("root", "true"), func(w *manager.Work) {
-					way.ask(w, fmt.Sprintf("%s/%d/%s", server.URL, n, strings.ReplaceAll(name, " ", "%20")), archive.content)
-				}))
-				if r := c.result(guid); !r.Failed || !strings.Contains(r.FailureReason, archive.reason) || len(r.FailureReason) > 1000 {
-					t.Errorf("the result is %+v, want the reason %q", r, archive.reason)
-				}
-				c.Delete(guid)
-				f.eventually(guid+" is gone", func() bool { _, there := c.Get(guid); return !there })
-			})
+			guid := fmt.Sprint("hostile-", len(all))
+			all[way+" of "+name] = launched{guid, archive.reason}
+			c.launch(guid, resources, edited(script("root", "true"), func(w *manager.Work) {
+				ask(w, server.URL+"/"+way+"/"+url.PathEscape(name), archive.content)
+			}))
 		}
 	}
+	for name, is := range all {
+		t.Run(name, func(t *testing.T) {
+			if r := c.result(is.guid); !r.Failed || !strings.Contains(r.FailureReason, is.reason) || len(r.FailureReason) > 1000 {
+				t.Errorf("the result is %+v, want the reason %q", r, is.reason)
+			}
+			c.Delete(is.guid)
+		})
+	}
+	f.eventually("only the neighbour is left", func() bool { return len(c.List()) == 1 })
 	if now, ok := c.Get("neighbour"); !ok || now.State != executor.Running {
 		t.Errorf("the neighbour is %+v", now)
 	}
@@ -144,6 +145,6 @@ func TestAHostileArchiveFailsItsContainerAloneAndLeavesNothing(t *testing.T) {
 	if more := kept() - before; more > logs {
 		t.Errorf("%d bytes are left in the directory of the cell", more)
 	}
-	f.eventually("the descriptors are closed", func() bool { return costs(t).since(files).files <= 10 })
+	f.eventually("the descriptors are closed", func() bool { return costs(t).since(files).files <= 2*idleWires+10 })
 	c.remove("neighbour")
 }
