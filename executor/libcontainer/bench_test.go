@@ -45,7 +45,8 @@ func BenchmarkStartAndStop(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/parallel=%d", test.name, parallel), func(b *testing.B) {
 				f := newFixture(b, func(o *Options) { o.HostNetwork, o.SharedIDs = test.hostNetwork, test.sharedIDs })
 				bare := newBare(b, f) // before a manager that would take its container for a stray
-				m, stop := newManager(b, f)
+				x := &deletionBackend{Backend: f.Backend, waiting: make(map[string]chan struct{})}
+				m, stop := newManager(b, x)
 				defer stop()
 				var spent, worked [2]time.Duration
 				n := 0
@@ -66,11 +67,11 @@ func BenchmarkStartAndStop(b *testing.B) {
 					n += perWorker * parallel
 				}
 				round(0, bare.cycle) // what is made once
-				round(1, func(guid string) { throughManager(b, m, guid, test.disk) })
+				round(1, func(guid string) { throughManager(b, m, x, guid, test.disk) })
 				spent, worked, n = [2]time.Duration{}, [2]time.Duration{}, 0
 				for b.Loop() {
 					round(0, bare.cycle)
-					round(1, func(guid string) { throughManager(b, m, guid, test.disk) })
+					round(1, func(guid string) { throughManager(b, m, x, guid, test.disk) })
 				}
 				each := float64(n) / 2
 				b.ReportMetric(each/spent[0].Seconds(), "bare/s")
@@ -94,10 +95,10 @@ func processorTime() (all time.Duration) {
 	return all
 }
 
-func newManager(b *testing.B, f *fixture) (*manager.Manager, func()) {
+func newManager(b *testing.B, backend executor.ContainerBackend) (*manager.Manager, func()) {
 	b.Helper()
 	m, err := manager.New(context.Background(), manager.Options{
-		Backend: f.Backend, Dir: b.TempDir(), Capacity: manager.Capacity{MemoryMB: 1 << 20, DiskMB: 1 << 20, Containers: 1000}})
+		Backend: backend, Dir: b.TempDir(), Capacity: manager.Capacity{MemoryMB: 1 << 20, DiskMB: 1 << 20, Containers: 1000}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -109,7 +110,7 @@ func newManager(b *testing.B, f *fixture) (*manager.Manager, func()) {
 
 const idle = "exec sleep 100000"
 
-func throughManager(b *testing.B, m *manager.Manager, guid string, diskMB int64) {
+func throughManager(b *testing.B, m *manager.Manager, x *deletionBackend, guid string, diskMB int64) {
 	news := m.Subscribe()
 	defer news.Close()
 	m.Reserve(manager.Reservation{GUID: guid, Resources: executor.Resources{MemoryMB: 64, DiskMB: diskMB, MaxPIDs: 64}})
@@ -134,13 +135,43 @@ func throughManager(b *testing.B, m *manager.Manager, guid string, diskMB int64)
 		}
 		return !ok || c.State >= executor.Running
 	})
+	deleted := x.deleted(guid)
 	m.Delete(guid)
-	for { // that it is gone is no event
+	<-deleted
+	for { // that it is gone is no event, but comes now
 		if _, ok := m.Get(guid); !ok {
 			return
 		}
-		time.Sleep(200 * time.Microsecond) // between two looks
+		time.Sleep(20 * time.Microsecond) // between two looks
 	}
+}
+
+// A deletionBackend says when it has deleted a container, so that nobody uses
+// the processor to look for that.
+type deletionBackend struct {
+	*Backend
+	mu      sync.Mutex
+	waiting map[string]chan struct{}
+}
+
+func (b *deletionBackend) deleted(guid string) <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	over := make(chan struct{})
+	b.waiting[guid] = over
+	return over
+}
+
+// Delete implements [executor.ContainerBackend].
+func (b *deletionBackend) Delete(ctx context.Context, guid string) error {
+	err := b.Backend.Delete(ctx, guid)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if over := b.waiting[guid]; over != nil && err == nil {
+		close(over)
+		delete(b.waiting, guid)
+	}
+	return err
 }
 
 // A bare is libcontainer without this package's part.
@@ -253,7 +284,7 @@ func idleContainers(b *testing.B, count int) {
 	}
 	n := float64(count)
 	for b.Loop() {
-		m, stop := newManager(b, f)
+		m, stop := newManager(b, f.Backend)
 		c := &cell{m, f, m.Subscribe()}
 		bytes, before := heap(), costs(b)
 		guid := func(i int) string { return fmt.Sprintf("idle-%d", i) }
