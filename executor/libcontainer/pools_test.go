@@ -24,7 +24,7 @@ func TestWhenAPoolIsEmptyTheNextContainerIsRefusedUntilOneIsDeleted(t *testing.T
 		says string
 	}{
 		{"addresses", func(o *Options) { o.Subnet = netip.MustParsePrefix("10.223.77.0/29") }, executor.ErrUnsupported, "Options.Subnet"},
-		{"ports", func(o *Options) { o.FirstPort, o.LastPort = 60801, 60800+room }, executor.ErrNoPort, "widen the range"},
+		{"ports", func(o *Options) { o.FirstPort, o.LastPort = 18801, 18800+room }, executor.ErrNoPort, "widen the range"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			f := newFixture(t, test.edit)
