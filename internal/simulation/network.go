@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/bbs"
@@ -25,7 +26,13 @@ type network struct {
 	faults float64
 	world  *World
 	// late are calls that were thought lost and are yet to arrive.
-	late []func()
+	late []lateCall
+}
+
+// A lateCall arrives in a step, or when another actor is interrupted.
+type lateCall struct {
+	step   int
+	arrive func()
 }
 
 // carry makes a call, or only seems to.
@@ -34,7 +41,7 @@ type network struct {
 // waits for the answer of a slow one.
 func (n *network) carry(c call, cell *trouble, f func() error) error {
 	if cell != nil && cell.slow > 0 {
-		n.delay(c, f)
+		n.delay(c, func() { _ = f() })
 		return context.DeadlineExceeded
 	}
 	how := n.world.random.strikes(Call, n.faults)
@@ -47,38 +54,61 @@ func (n *network) carry(c call, cell *trouble, f func() error) error {
 	case 1: // the answer is lost
 		n.world.tells("fault: the answer to %s is lost", c)
 		_ = f()
-	case 2: // it comes twice
+	case 2: // it comes twice, at once or with time between
 		n.world.tells("fault: %s comes twice", c)
-		_ = f()
+		if how.IntN(2) == 0 {
+			defer n.delay(c, func() { _ = f() })
+		} else {
+			_ = f()
+		}
 		return f()
 	case 3: // it comes later, by up to minutes
 		n.world.tells("fault: %s comes later", c)
-		n.delay(c, f)
+		n.delay(c, func() { _ = f() })
 	}
 	return errLost
 }
 
-// delay lets a call arrive later.
-func (n *network) delay(c call, f func() error) {
-	n.late = append(n.late, func() {
+// latest is how many steps a call is late at most: five minutes.
+const latest = int(5 * time.Minute / pace)
+
+// delay lets a call arrive later: most of them soon, and some after minutes.
+func (n *network) delay(c call, f func()) {
+	steps := 1 + n.world.random.IntN(5)
+	if n.world.random.IntN(4) == 0 {
+		steps = 1 + n.world.random.IntN(latest)
+	}
+	n.late = append(n.late, lateCall{n.world.random.step + steps, func() {
 		n.world.tells("%s arrives late", c)
-		_ = f()
-	})
+		f()
+	}})
 }
 
-// deliverLate lets some of the late calls arrive, in any order.
+// deliverLate lets the late calls arrive that are due, or all, in any order.
 func (n *network) deliverLate(all bool) {
-	for len(n.late) > 0 && (all || n.world.random.IntN(3) == 0) {
-		n.deliverOne()
+	for {
+		var due []int
+		for i := range n.late {
+			if all || n.late[i].step <= n.world.random.step {
+				due = append(due, i)
+			}
+		}
+		if len(due) == 0 {
+			return
+		}
+		n.deliver(due[n.world.random.IntN(len(due))])
 	}
 }
 
+// deliverOne lets any late call arrive.
 func (n *network) deliverOne() {
-	if len(n.late) == 0 {
-		return
+	if len(n.late) > 0 {
+		n.deliver(n.world.random.IntN(len(n.late)))
 	}
-	i := n.world.random.IntN(len(n.late))
-	f := n.late[i]
+}
+
+func (n *network) deliver(i int) {
+	f := n.late[i].arrive
 	n.late = append(n.late[:i:i], n.late[i+1:]...)
 	f()
 }

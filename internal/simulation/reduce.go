@@ -19,7 +19,7 @@ type Limits struct {
 }
 
 // A Reduced history fails at the same checker as the one that it came from, with
-// fewer cells, faults and steps.
+// fewer cells, faults and steps, and with its records in memory if that does.
 type Reduced struct {
 	History
 	// Err is how it fails, and Played how it went.
@@ -51,6 +51,12 @@ func reduce(ctx context.Context, h History, l Limits, play func(context.Context,
 		return r.best, fmt.Errorf("seed %d does not fail, so there is nothing to reduce", h.Seed)
 	}
 	r.checker = CheckerOf(r.best.Err)
+	if h.SQLite {
+		h.SQLite = false
+		if !r.fails(ctx, h) {
+			h.SQLite = true
+		}
+	}
 	for cells := 1; cells < h.cells(); cells++ {
 		fewer := h
 		fewer.Cells = cells
@@ -76,7 +82,7 @@ func reduce(ctx context.Context, h History, l Limits, play func(context.Context,
 	if r.best.Only == nil { // name them, so that the history survives more changes
 		named := r.best.History
 		named.Only = r.best.Played.Struck
-		r.fails(ctx, named)
+		r.best.History = named
 	}
 	r.say("done")
 	return r.best, ctx.Err()
@@ -108,6 +114,11 @@ func (r *reducer) fails(ctx context.Context, h History) bool {
 	r.best.Plays++
 	if err == nil || CheckerOf(err) != r.checker {
 		return false
+	}
+	taken := func(h History, p Played) int { return p.Steps - len(h.Skip) }
+	if b := r.best; h.cells() == b.cells() && h.SQLite == b.SQLite && (len(played.Struck) > len(b.Played.Struck) ||
+		len(played.Struck) == len(b.Played.Struck) && taken(h, played) >= taken(b.History, b.Played)) {
+		return false // it is another one, and no shorter
 	}
 	r.best.History, r.best.Played, r.best.Err = h, played, err
 	return true
