@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/internal/enum"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/task"
 )
@@ -22,40 +23,15 @@ const (
 	Task
 )
 
-func (k Kind) String() string {
-	switch k {
-	case LRP:
-		return "lrp"
-	case Task:
-		return "task"
-	}
-	return fmt.Sprintf("Kind(%d)", uint8(k))
-}
+var kinds = enum.Names[Kind]{LRP: "lrp", Task: "task"}
+
+func (k Kind) String() string { return kinds.Of(k) }
 
 // MarshalText fails on a value that is not a kind.
-func (k Kind) MarshalText() ([]byte, error) {
-	if k > Task {
-		return nil, unknownKind(k.String())
-	}
-	return []byte(k.String()), nil
-}
+func (k Kind) MarshalText() ([]byte, error) { return kinds.Marshal("kind", k) }
 
 // UnmarshalText accepts only "lrp" and "task".
-func (k *Kind) UnmarshalText(text []byte) error {
-	for _, known := range [...]Kind{LRP, Task} {
-		if known.String() == string(text) {
-			*k = known
-			return nil
-		}
-	}
-	return unknownKind(string(text))
-}
-
-func unknownKind(text string) error {
-	var v executor.Validator
-	v.Check(false, "kind", text, "lrp or task")
-	return v.Err()
-}
+func (k *Kind) UnmarshalText(text []byte) error { return kinds.Unmarshal("kind", k, text) }
 
 // A Key identifies a piece of work. Items with equal keys are the same work.
 type Key struct {

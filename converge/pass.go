@@ -513,7 +513,7 @@ func (p *pass) finish(took time.Duration) {
 
 // count counts the actions by reason.
 func (p *Plan) count() (counts []ReasonCount) {
-	var n [len(reasonTexts)]int
+	n := make([]int, len(reasonTexts))
 	for i := range p.LRPs {
 		n[p.LRPs[i].Reason]++
 	}

@@ -1,6 +1,6 @@
 package converge
 
-import "fmt"
+import "github.com/diegosdk/diego/internal/enum"
 
 // A Reason says why a plan acts.
 type Reason uint8
@@ -49,7 +49,7 @@ const (
 	CompletedExpired
 )
 
-var reasonTexts = [...]string{
+var reasonTexts = enum.Names[Reason]{
 	InstanceMissing:  "no instance at a desired index",
 	InstanceExtra:    "an instance that is not desired",
 	CellMissing:      "the cell is missing",
@@ -68,9 +68,4 @@ var reasonTexts = [...]string{
 }
 
 // String is a short text for people.
-func (r Reason) String() string {
-	if r == 0 || int(r) >= len(reasonTexts) {
-		return fmt.Sprintf("Reason(%d)", uint8(r))
-	}
-	return reasonTexts[r]
-}
+func (r Reason) String() string { return reasonTexts.Of(r) }

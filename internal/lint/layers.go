@@ -43,7 +43,7 @@ var Layers = []Layer{
 	{Path: "executor/backendtest", Imports: []string{"executor", "executor/internal"}, Modules: []string{cmp}},
 	{Path: "lrp", Imports: []string{"executor", "internal/enum"}},
 	{Path: "task", Imports: []string{"executor", "internal/enum"}},
-	{Path: "auction", Imports: []string{"executor", "lrp", "task", "internal/deadline", "internal/parallel"}, Modules: []string{sync}},
+	{Path: "auction", Imports: []string{"executor", "lrp", "task", "internal/deadline", "internal/enum", "internal/parallel"}, Modules: []string{sync}},
 	{Path: "storage", Imports: []string{"executor", "lrp", "task"}, Modules: []string{sync}},
 	{Path: "storage/memstore", Imports: []string{"storage", "executor", "lrp", "task"}},
 	{Path: "storage/sqlstore", Imports: []string{"storage", "executor", "lrp", "task", sqlrooms + "dialect", sqlrooms + "tables", sqlrooms + "guess", sqlrooms + "group", sqlrooms + "memory"},
@@ -55,7 +55,7 @@ var Layers = []Layer{
 	{Path: sqlrooms + "group"},
 	{Path: sqlrooms + "memory", Imports: []string{"storage", "executor", "lrp", "task"}},
 	{Path: "storage/storagetest", Imports: []string{"storage", "storage/memstore", "executor", "lrp", "task"}}, // a stranger's store links nothing else
-	{Path: "converge", Imports: []string{"executor", "lrp", "task", "auction", "storage", "internal/parallel"}, Modules: []string{sync}},
+	{Path: "converge", Imports: []string{"executor", "lrp", "task", "auction", "storage", "internal/enum", "internal/parallel"}, Modules: []string{sync}},
 	{Path: "rep", Imports: []string{"executor", "lrp", "task", "auction", "storage", "internal/enum"}, Modules: []string{sync}},
 	{Path: "bbs", Imports: []string{"executor", "lrp", "task", "auction", "storage", "converge", "rep", "internal/deadline", "internal/figures", "internal/parallel", "internal/reach"}, Modules: []string{sync}},
 	{Path: "auction/auctioneer", Imports: []string{"executor", "auction", "bbs", "internal/figures"}},
