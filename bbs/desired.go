@@ -248,6 +248,13 @@ func (b *BBS) delta(ctx context.Context, processGUID string, d *lrp.Deployment, 
 
 // missingCells lists the cells of the records that are not present. If no cell
 // is present, nothing is known about any; the list is never nil.
+//
+// Convergence judges the absence of cells by a [converge.Guard], over time and for
+// the whole fleet, because it replaces instances that nobody asked to stop. Here
+// the caller wants these instances to stop, any process with the store may ask,
+// and nobody else remembers who was present before. So absence is enough: a record
+// on an absent cell goes at once (000 §Stopping ActualLRPs). A cell that was only
+// cut off deletes the container, which has no record, when it is back.
 func (b *BBS) missingCells(ctx context.Context, slots []lrp.Slot) ([]string, error) {
 	present, err := b.Cells(ctx)
 	missing := []string{}

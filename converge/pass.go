@@ -433,7 +433,13 @@ func (p *pass) unreadable(ctx context.Context, cause error) {
 		}
 		var domains []string
 		for record, err := range r.ActualLRPs(ctx, storage.ActualLRPFilter{ProcessGUIDs: []string{corrupt.Key.GUID}}) {
-			if err == nil && !slices.Contains(domains, record.Domain) {
+			if errors.Is(err, storage.ErrCorrupt) {
+				continue
+			}
+			if err != nil {
+				return b, err // otherwise instances in domains that were not seen would be stopped
+			}
+			if !slices.Contains(domains, record.Domain) {
 				domains = append(domains, record.Domain)
 				b.AddDomain(record.Domain, time.Nanosecond)
 			}

@@ -195,3 +195,49 @@ func TestAPassThatCouldNotLookIsDueAgainAtOnce(t *testing.T) {
 		t.Error("a pass was made that was not due")
 	}
 }
+
+// A storeWithoutRecords fails to list actual LRPs outside of views.
+type storeWithoutRecords struct {
+	storage.Store
+	fails bool
+}
+
+func (s *storeWithoutRecords) ActualLRPs(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error] {
+	if s.fails {
+		return failing(errRead, s.Store.ActualLRPs(ctx, f))
+	}
+	return s.Store.ActualLRPs(ctx, f)
+}
+
+// In quarantine, a deployment no longer desires its instances, so their domains
+// must stop being fresh in the same commit.
+func TestADeploymentIsNotQuarantinedWhileItsInstancesCannotBeRead(t *testing.T) {
+	h := newConvergeHouse(t)
+	store := &storeWithoutRecords{h.store, true}
+	c, err := converge.NewConverger(converge.ConvergerOptions{Store: store, Effects: h, Now: h.clock, Guard: converge.Guard{Grace: -1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.desire("web", 1)
+	h.run("web", 0, "cell-1")
+	if !h.store.Corrupt(storage.DeploymentKey("web")) {
+		t.Fatal("there is no such record")
+	}
+	if _, err := c.Pass(t.Context()); !errors.Is(err, errRead) {
+		t.Errorf("got %v, want the store's error", err)
+	}
+	if q := h.store.Quarantined(); len(q) > 0 {
+		t.Errorf("got %v in quarantine, want nothing", q)
+	}
+	store.fails = false
+	for range 3 {
+		if _, err := c.Pass(t.Context()); err != nil {
+			t.Error(err)
+		}
+		h.now = h.now.Add(time.Second)
+	}
+	if q := h.store.Quarantined(); len(q) != 1 {
+		t.Errorf("got %v in quarantine, want the deployment", q)
+	}
+	h.wantRecords("web/0 RUNNING ORDINARY cell-1")
+}
