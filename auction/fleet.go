@@ -114,6 +114,9 @@ type fleet struct {
 	// their columns, of which there are width; see stock.
 	columns map[string]int32
 	width   int32
+	// kinds is how many kinds of work the trees are for: 1 if the batch has no
+	// tasks.
+	kinds int
 	// inFlight is the number of starting containers on cells that take work.
 	inFlight int
 	// reversed are the bits of a cell's use that are counted in reverse; see

@@ -84,6 +84,7 @@ func newBatch(items []Item, f *fleet) *batch {
 		}
 		b.entries[i] = e
 	}
+	f.kinds = 1 + min(len(owners[Task]), 1)
 	f.classify(b.offers)
 	b.findHosts(f, owners[LRP])
 	b.sort()

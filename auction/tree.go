@@ -115,7 +115,7 @@ func (t *tree) grow(f *fleet, cells []int32, place int32) int32 {
 		}
 	}
 	for i := t.leaves - 1; i >= 1; i-- {
-		t.nodes[i].play(&t.nodes[2*i], &t.nodes[2*i+1])
+		t.nodes[i].play(&t.nodes[2*i], &t.nodes[2*i+1], f.kinds)
 		t.playShelves(i)
 		if t.sizes != nil {
 			a, b := &t.sizes[2*i], &t.sizes[2*i+1]
@@ -194,9 +194,9 @@ func (f *fleet) leaf(n int32) node {
 	}
 }
 
-// play makes n the parent of a and b.
-func (n *node) play(a, b *node) {
-	for k := range n.best {
+// play makes n the parent of a and b, for that many kinds of work.
+func (n *node) play(a, b *node, kinds int) {
+	for k := range n.best[:kinds] {
 		n.best[k] = a.best[k]
 		if b.best[k].before(a.best[k]) {
 			n.best[k] = b.best[k]
@@ -214,6 +214,6 @@ func (f *fleet) refresh(n int32) {
 	leaf := t.leaf(f.places[n])
 	t.nodes[leaf] = f.leaf(n)
 	for i := leaf / 2; i >= 1; i /= 2 {
-		t.nodes[i].play(&t.nodes[2*i], &t.nodes[2*i+1])
+		t.nodes[i].play(&t.nodes[2*i], &t.nodes[2*i+1], f.kinds)
 	}
 }
