@@ -58,11 +58,10 @@ func newRepCell(o simulation.CellOptions) (simulation.Cell, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := rep.New(rep.Options{
-		CellID: o.Presence.CellID, BBS: o.BBS, Executor: m, Announcer: o.Announcer, Zone: o.Presence.Zone,
+	c.Cell, err = localcell.New(m, rep.Options{
+		CellID: o.Presence.CellID, BBS: o.BBS, Announcer: o.Announcer, Zone: o.Presence.Zone,
 		RootFSProviders: o.Presence.RootFSProviders, Concurrency: 1, Now: o.Now, NewGUID: o.NewGUID,
 	})
-	c.Cell = &localcell.Cell{Rep: r, Manager: m}
 	return c, err
 }
 

@@ -108,12 +108,14 @@ func (c *cell) build(ctx context.Context, p cellPlan) error {
 	}); err != nil {
 		return err
 	}
-	if c.Rep, err = rep.New(rep.Options{
-		CellID: p.id, BBS: p.bbs, Executor: c.Manager, Announcer: c.announcer,
-		RootFSProviders: rootFS, VolumeDrivers: drivers, RefusedFields: c.Manager.RefusedFields(), Logger: p.logger,
-	}); err != nil {
+	made, err := localcell.New(c.Manager, rep.Options{
+		CellID: p.id, BBS: p.bbs, Announcer: c.announcer,
+		RootFSProviders: rootFS, VolumeDrivers: drivers, Logger: p.logger,
+	})
+	if err != nil {
 		return err
 	}
+	c.Cell = *made
 	c.service, err = newService(c.service.listener, p.issuer, p.id, []httpapi.Role{httpapi.CellRole}, httpapi.HandlerOptions{Cell: c, Logger: p.logger.With("cell", p.id)})
 	return err
 }

@@ -40,7 +40,7 @@ func main() {
 
 	// The control plane asks the cell, and the cell the control plane: the one
 	// that is made first gets a way to the other.
-	var cell localcell.Cell
+	var cell *localcell.Cell
 	plane, err := diego.New(diego.Options{
 		Store: store, Owner: "embed", // another name for each process that shares the store
 		Dial: func(bbs.CellPresence) (auction.CellClient, error) { return cell, nil },
@@ -64,32 +64,31 @@ func main() {
 
 // newCell makes a cell: a backend that makes containers, a manager that keeps
 // them, and a rep that represents them to the BBS.
-func newCell(ctx context.Context, id, dir string, store storage.Store, api rep.BBS) (localcell.Cell, error) {
+func newCell(ctx context.Context, id, dir string, store storage.Store, api rep.BBS) (*localcell.Cell, error) {
 	backend, err := process.New(process.Options{Dir: filepath.Join(dir, id, "containers")})
 	if err != nil {
-		return localcell.Cell{}, err
+		return nil, err
 	}
 	containers, err := manager.New(ctx, manager.Options{
 		Backend: backend, Dir: filepath.Join(dir, id, "state"),
 		Capacity: executor.Capacity{MemoryMB: 1024, DiskMB: 1024},
 	})
 	if err != nil {
-		return localcell.Cell{}, err
+		return nil, err
 	}
 	announcer, err := bbs.NewAnnouncer(bbs.AnnouncerOptions{
 		Store: store, Presence: bbs.CellPresence{CellID: id},
 		Owner: fmt.Sprintf("%s since %d", id, time.Now().UnixNano()), // another one for each run
 	})
 	if err != nil {
-		return localcell.Cell{}, err
+		return nil, err
 	}
-	r, err := rep.New(rep.Options{
-		CellID: id, BBS: api, Executor: containers, Announcer: announcer,
+	return localcell.New(containers, rep.Options{
+		CellID: id, BBS: api, Announcer: announcer,
 		RootFSProviders: []string{"host"}, // the scheme of the RootFS that definitions name
 		// From the only cell nothing can move: what runs is stopped after this.
 		EvacuationInterval: 100 * time.Millisecond, EvacuationTimeout: time.Second,
 	})
-	return localcell.Cell{Rep: r, Manager: containers}, err
 }
 
 // definition is what an instance runs.

@@ -213,8 +213,8 @@ func (c *Cell) make(ctx context.Context, backend *Backend, dir *Dir, api CellBBS
 		return nil, err
 	}
 	o := rep.Options{
-		BBS: api, Executor: m, Announcer: announcer, AnnounceInterval: c.PresenceTTL / 3,
-		RootFSProviders: providers, RefusedFields: m.RefusedFields(), StopPause: c.StopPause, Metrics: figures, Logger: log,
+		BBS: api, Announcer: announcer, AnnounceInterval: c.PresenceTTL / 3,
+		RootFSProviders: providers, StopPause: c.StopPause, Metrics: figures, Logger: log,
 	}
 	apply(c, &o)
 	if c.StopPause == 0 {
@@ -229,11 +229,7 @@ func (c *Cell) make(ctx context.Context, backend *Backend, dir *Dir, api CellBBS
 			}},
 		}
 	}
-	r, err := rep.New(o)
-	if err != nil {
-		return nil, err
-	}
-	return &localcell.Cell{Rep: r, Manager: m}, nil
+	return localcell.New(m, o)
 }
 
 // checkRoom fails if nothing says how much memory and disk the containers may

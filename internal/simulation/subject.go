@@ -176,7 +176,7 @@ func twice[T comparable](w *World, what string, item *auction.Item, cell *auctio
 func cloneItem(i *auction.Item) *auction.Item {
 	clone := *i
 	clone.Extra = maps.Clone(i.Extra)
-	clone.VolumeDrivers, clone.PlacementTags = slices.Clone(i.VolumeDrivers), slices.Clone(i.PlacementTags)
+	clone.VolumeDrivers, clone.PlacementTags, clone.Fields = slices.Clone(i.VolumeDrivers), slices.Clone(i.PlacementTags), slices.Clone(i.Fields)
 	return &clone
 }
 
@@ -184,7 +184,7 @@ func cloneState(c *auction.CellState) *auction.CellState {
 	clone := *c
 	clone.Total.Extra, clone.Remaining.Extra = maps.Clone(c.Total.Extra), maps.Clone(c.Remaining.Extra)
 	clone.LRPs, clone.Tasks = slices.Clone(c.LRPs), slices.Clone(c.Tasks)
-	for _, list := range []*[]string{&clone.RootFSProviders, &clone.VolumeDrivers, &clone.PlacementTags, &clone.OptionalPlacementTags} {
+	for _, list := range []*[]string{&clone.RootFSProviders, &clone.VolumeDrivers, &clone.PlacementTags, &clone.OptionalPlacementTags, &clone.RefusedFields} {
 		*list = slices.Clone(*list)
 	}
 	return &clone

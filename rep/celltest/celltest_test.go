@@ -35,7 +35,7 @@ func TestARepKeepsTheContractOverHTTP(t *testing.T) {
 			t.Fatal(err)
 		}
 		h := openRep(t, o, bbs, rep.DefaultConcurrency)
-		there := serve(t, httpapi.HandlerOptions{Cell: h.Cell.(localcell.Cell)})
+		there := serve(t, httpapi.HandlerOptions{Cell: h.Cell.(*localcell.Cell)})
 		there.CellID = o.CellID
 		cell, err := httpapi.NewRemoteCell(there)
 		if err != nil {
@@ -122,12 +122,12 @@ func openRep(t testing.TB, o celltest.Options, bbs rep.BBS, concurrency int) cel
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := rep.New(rep.Options{CellID: o.CellID, BBS: bbs, Executor: m, RootFSProviders: []string{"preloaded:linux"}, Concurrency: concurrency, Now: clock.Now})
+	c, err := localcell.New(m, rep.Options{CellID: o.CellID, BBS: bbs, RootFSProviders: []string{"preloaded:linux"}, Concurrency: concurrency, Now: clock.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return celltest.Harness{
-		Cell: localcell.Cell{Rep: r, Manager: m}, Now: clock.Now, Evacuate: r.Evacuate,
+		Cell: c, Now: clock.Now, Evacuate: c.Evacuate,
 		RunInfo: executor.RunInfo{RootFS: "preloaded:linux", Action: executor.Action{Run: &executor.RunAction{
 			Path: scripted.Path, Args: []string{"wait forever", "on TERM", "exit 0"}, User: "vcap",
 		}}},
@@ -149,7 +149,7 @@ func openRep(t testing.TB, o celltest.Options, bbs rep.BBS, concurrency int) cel
 			for range d / time.Second {
 				clock.Advance(time.Second)
 				m.Tick(context.Background())
-				r.Tick(context.Background())
+				c.Tick(context.Background())
 				m.Tick(context.Background())
 			}
 		},

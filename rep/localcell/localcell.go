@@ -20,24 +20,43 @@ import (
 )
 
 // A Cell is a cell of this process, to be served by httpapi.NewHandler or dialled
-// without a network.
-// All methods may be called at the same time.
+// without a network. New makes one; nobody changes its fields. All methods may be
+// called at the same time.
 type Cell struct {
-	// Both are required: Manager has the rep's containers.
 	*rep.Rep
+	// Manager has the rep's containers.
 	Manager *manager.Manager
 }
 
 var (
-	_ rep.API                 = Cell{}
-	_ auction.InventoryClient = Cell{}
+	_ rep.API                 = (*Cell)(nil)
+	_ auction.InventoryClient = (*Cell)(nil)
 )
+
+// New makes a cell of a manager and of a rep over it. The manager is o.Executor, and
+// o.RefusedFields are the manager's; leave both out. New fails with an
+// *executor.ValidationError if the manager is nil, if o.Executor is something else,
+// or if an option is missing or outside its limits. It starts nothing: see Run.
+func New(m *manager.Manager, o rep.Options) (*Cell, error) {
+	var v executor.Validator
+	v.Check(m != nil, "manager", "", "not nil")
+	v.Check(o.Executor == nil || o.Executor == rep.Executor(m), "executor", "", "left out: the manager is the rep's executor")
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	o.Executor, o.RefusedFields = m, m.RefusedFields()
+	r, err := rep.New(o)
+	if err != nil {
+		return nil, err
+	}
+	return &Cell{r, m}, nil
+}
 
 // Run runs the rep and its manager until ctx ends or an evacuation is over. It
 // then deletes the containers, as nobody looks after them any more. It returns
 // the error of the rep's Run; but if containers are left on the host, one that
 // says so and is not ctx's.
-func (c Cell) Run(ctx context.Context) error {
+func (c *Cell) Run(ctx context.Context) error {
 	stop := parallel.During(context.WithoutCancel(ctx), c.Manager.Run)
 	err := c.Rep.Run(ctx)
 	stop()
@@ -59,7 +78,7 @@ const clearTime = 30 * time.Second
 
 // Ready is for a probe such as /readyz (httpapi.HandlerOptions.Ready): a cell is ready while it is present and takes
 // work.
-func (c Cell) Ready(ctx context.Context) bbs.Readiness {
+func (c *Cell) Ready(ctx context.Context) bbs.Readiness {
 	r := bbs.Readiness{Role: "cell"}
 	absent := c.Rep.Absent()
 	switch state, err := c.Rep.State(ctx); {
@@ -80,7 +99,7 @@ func (c Cell) Ready(ctx context.Context) bbs.Readiness {
 }
 
 // Evacuation implements [rep.API].
-func (c Cell) Evacuation(context.Context) (rep.EvacuationStatus, error) {
+func (c *Cell) Evacuation(context.Context) (rep.EvacuationStatus, error) {
 	s := rep.EvacuationStatus{Containers: len(c.Manager.List()), Waiting: c.Rep.Waiting()}
 	s.BeganAt, s.Deadline, s.Done = c.Rep.Evacuation()
 	s.Evacuating = !s.BeganAt.IsZero()
@@ -88,7 +107,7 @@ func (c Cell) Evacuation(context.Context) (rep.EvacuationStatus, error) {
 }
 
 // Containers implements [rep.API].
-func (c Cell) Containers(context.Context) ([]executor.Container, error) {
+func (c *Cell) Containers(context.Context) ([]executor.Container, error) {
 	return c.Manager.List(), nil
 }
 
@@ -96,7 +115,7 @@ func (c Cell) Containers(context.Context) ([]executor.Container, error) {
 const logPiece = 32 << 10
 
 // Logs implements [rep.API].
-func (c Cell) Logs(ctx context.Context, r rep.LogRequest) iter.Seq2[rep.LogChunk, error] {
+func (c *Cell) Logs(ctx context.Context, r rep.LogRequest) iter.Seq2[rep.LogChunk, error] {
 	stream := manager.Stream(r.Stream)
 	if stream == "" {
 		stream = manager.Stdout

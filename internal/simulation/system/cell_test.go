@@ -30,12 +30,12 @@ func TestAServedCellShowsItsContainersAndLogsAndEvacuates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := rep.New(rep.Options{CellID: "cell-1", BBS: newSystem(t, 0, nil).BBS, Executor: containers, RootFSProviders: []string{"host:"}, Now: clock.Now})
+	local, err := localcell.New(containers, rep.Options{CellID: "cell-1", BBS: newSystem(t, 0, nil).BBS, RootFSProviders: []string{"host:"}, Now: clock.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := newProcess(t)
-	p.serve(t, httpapi.HandlerOptions{Cell: localcell.Cell{Rep: r, Manager: containers}})
+	p.serve(t, httpapi.HandlerOptions{Cell: local})
 	cell, err := httpapi.NewRemoteCell(httpapi.ClientOptions{Addresses: []string{p.URL}, CellID: "cell-1", AllowPlain: true})
 	if err != nil {
 		t.Fatal(err)
@@ -139,12 +139,12 @@ func TestALogSaysWhoseOutputItIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := rep.New(rep.Options{CellID: "cell-1", BBS: system.BBS, Executor: containers, Now: clock.Now})
+	local, err := localcell.New(containers, rep.Options{CellID: "cell-1", BBS: system.BBS, Now: clock.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := newProcess(t)
-	p.serve(t, httpapi.HandlerOptions{Cell: localcell.Cell{Rep: r, Manager: containers}})
+	p.serve(t, httpapi.HandlerOptions{Cell: local})
 	cell, err := httpapi.NewRemoteCell(httpapi.ClientOptions{Addresses: []string{p.URL}, CellID: "cell-1", AllowPlain: true})
 	if err != nil {
 		t.Fatal(err)

@@ -38,13 +38,13 @@ func TestACellThatLeavesContainersBehindSaysSoWhenItIsStopped(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r, err := rep.New(rep.Options{CellID: "cell-1", BBS: unheard{}, Executor: m})
+			cell, err := localcell.New(m, rep.Options{CellID: "cell-1", BBS: unheard{}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
-			err = localcell.Cell{Rep: r, Manager: m}.Run(ctx)
+			err = cell.Run(ctx)
 			if fault == nil && !errors.Is(err, context.Canceled) {
 				t.Errorf("it was told to stop, and says %v", err)
 			}
@@ -66,12 +66,12 @@ func TestACellIsReadyOnceItIsPresent(t *testing.T) {
 	}
 	m.Tick(t.Context()) // clears its host
 	for _, announced := range []error{errors.New("not reached"), nil} {
-		r, err := rep.New(rep.Options{CellID: "cell-1", BBS: empty{}, Executor: m, Announcer: announcing{announced}})
+		cell, err := localcell.New(m, rep.Options{CellID: "cell-1", BBS: empty{}, Announcer: announcing{announced}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Tick(t.Context())
-		if got := (localcell.Cell{Rep: r, Manager: m}).Ready(t.Context()); got.Ready != (announced == nil) || got.Ready != (got.Why == "") {
+		cell.Tick(t.Context())
+		if got := cell.Ready(t.Context()); got.Ready != (announced == nil) || got.Ready != (got.Why == "") {
 			t.Errorf("after %v it says %+v", announced, got)
 		}
 	}
@@ -108,11 +108,10 @@ func TestASecondDaemonWithTheSameCellIDIsToldWhoElseIsThere(t *testing.T) {
 		p := newProcess(t)
 		a, err := bbs.NewAnnouncer(bbs.AnnouncerOptions{BBS: d.client, Owner: owner, Presence: bbs.CellPresence{CellID: "cell-x", Address: p.URL}})
 		d.must(err)
-		r, err := rep.New(rep.Options{CellID: "cell-x", BBS: empty{}, Executor: m, Announcer: a, Now: d.clock.Now})
+		cell, err := localcell.New(m, rep.Options{CellID: "cell-x", BBS: empty{}, Announcer: a, Now: d.clock.Now})
 		d.must(err)
-		cell := localcell.Cell{Rep: r, Manager: m}
 		p.serve(t, httpapi.HandlerOptions{Cell: cell, Ready: cell.Ready})
-		return cellRun{r, p.URL}
+		return cellRun{cell.Rep, p.URL}
 	}
 	first, second := run("process 1 on host-a"), run("process 2 on host-b")
 	tick := func(list ...cellRun) {

@@ -232,7 +232,7 @@ func TestTheLastCellSaysWhyItsWorkStays(t *testing.T) {
 	w.desireTask("job", doing("wait forever"), "")
 	w.pass(5 * time.Second)
 	c := w.cells[0]
-	cell := localcell.Cell{Rep: c.Rep, Manager: c.manager}
+	cell := &localcell.Cell{Rep: c.Rep, Manager: c.manager}
 	waiting := func() string {
 		s, err := cell.Evacuation(w.ctx)
 		w.must(err)
