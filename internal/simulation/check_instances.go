@@ -68,7 +68,7 @@ func (l *ledger) excused(c *slotChange, r *lrp.ActualLRP) bool {
 		return own
 	case "EvacuateRunning":
 		crashed := slices.ContainsFunc(c.after, func(a lrp.ActualLRP) bool { return a.State == lrp.Crashed })
-		return replaced || own && (lately || crashed || l.recreates(c.key.guid))
+		return replaced || own && (lately || crashed || l.recreates(c.key.guid) || scaledDown(c.before))
 	case "StopExtra":
 		return gone && lately
 	case "Retire":
@@ -79,6 +79,13 @@ func (l *ledger) excused(c *slotChange, r *lrp.ActualLRP) bool {
 		return replaced
 	}
 	return false
+}
+
+// scaledDown reports whether an evacuated instance counts as scaled down: its index
+// has no ORDINARY record (000 §Harmonizing During Evacuation). That is so for a moment
+// after the index is desired again, until its record is made.
+func scaledDown(records []lrp.ActualLRP) bool {
+	return !slices.ContainsFunc(records, func(r lrp.ActualLRP) bool { return r.Presence == lrp.Ordinary })
 }
 
 func (l *ledger) recreates(guid string) bool {
@@ -245,7 +252,7 @@ func (l *ledger) expired() error {
 func (l *ledger) drained(key slotKey, instance lrp.InstanceKey, before []lrp.ActualLRP) error {
 	s := l.slot(key.guid, key.index)
 	recorded := slices.ContainsFunc(before, func(r lrp.ActualLRP) bool { return r.InstanceKey == instance })
-	if l.closed || !recorded || !l.desires(key) || s.undesired.Equal(l.now()) || l.recreates(key.guid) || another(s.records, instance) || another(before, instance) {
+	if l.closed || !recorded || scaledDown(before) || !l.desires(key) || s.undesired.Equal(l.now()) || l.recreates(key.guid) || another(s.records, instance) || another(before, instance) {
 		return nil
 	}
 	if slices.ContainsFunc(slices.Concat(before, s.records), func(r lrp.ActualLRP) bool { return r.State == lrp.Crashed }) {

@@ -36,6 +36,8 @@ const (
 	opTask   = "desire task"
 	opCancel = "cancel task"
 	opFinish = "delete task"
+	opFail   = "fail task"
+	opHandle = "resolve task"
 )
 
 // Consume draws something that a consumer does, and how often it asks for it.
@@ -67,7 +69,11 @@ func (w *World) op(ctx context.Context) *op {
 		id: fmt.Sprintf("consumer-%d", w.names), guid: fmt.Sprintf("process-%d", w.random.IntN(4)),
 		instances: w.random.IntN(6), definition: fmt.Sprintf("d%d", w.names),
 	}
-	switch w.random.IntN(11) {
+	first := 0
+	if w.errands {
+		first = 7
+	}
+	switch first + w.random.IntN(12-first) {
 	case 0, 1:
 		o.kind = opCreate
 		created := lrp.DeploymentDefinition{
@@ -121,6 +127,25 @@ func (w *World) op(ctx context.Context) *op {
 			}
 			return b.ResolveAndDeleteTask(ctx, o.guid)
 		}
+	case 11: // it does not know how the task stands, or that there is none
+		o.kind, o.guid = opCancel, fmt.Sprintf("task-%d", w.names-w.random.IntN(15))
+		switch w.random.IntN(6) {
+		case 0:
+			o.call = func(ctx context.Context, b *bbs.BBS) error { return b.CancelTask(ctx, o.guid) }
+		case 1:
+			o.kind = opFail
+			o.call = func(ctx context.Context, b *bbs.BBS) error { return b.FailTask(ctx, o.guid, "it was told to") }
+		case 2:
+			o.kind = opFinish
+			o.call = func(ctx context.Context, b *bbs.BBS) error { return b.DeleteTask(ctx, o.guid) }
+		case 3:
+			desired := w.task()
+			desired.GUID, o.kind = o.guid, opTask
+			o.call = func(ctx context.Context, b *bbs.BBS) error { return b.DesireTask(ctx, desired) }
+		default: // and perhaps never deletes it
+			o.kind = opHandle
+			o.call = func(ctx context.Context, b *bbs.BBS) error { return b.ResolveTask(ctx, o.guid) }
+		}
 	}
 	return o
 }
@@ -166,7 +191,7 @@ func (w *World) ask(ctx context.Context, o *op) (err error) {
 // has reports whether what the op is about is there.
 func (l *ledger) has(o *op) bool {
 	switch o.kind {
-	case opTask, opCancel, opFinish:
+	case opTask, opCancel, opFinish, opFail, opHandle:
 		return l.tasks[o.guid] != nil
 	case opRetire:
 		return slices.ContainsFunc(l.slot(o.guid, o.index).records, func(r lrp.ActualLRP) bool { return r.Presence == lrp.Ordinary })
@@ -219,8 +244,13 @@ func (l *ledger) operation(b *storage.Batch) error {
 		return checkConsumer.violated("%s: %s %s is carried out as something else: %+v", o.id, o.kind, o.guid, *b)
 	}
 	switch o.kind {
-	case opTask, opCancel:
-		if len(b.Tasks) != 1 || b.Tasks[0].After == nil || b.Tasks[0].After.GUID != o.guid || o.kind == opCancel && !b.Tasks[0].After.Failed {
+	case opTask, opCancel, opFail:
+		if len(b.Tasks) != 1 || b.Tasks[0].After == nil || b.Tasks[0].After.GUID != o.guid || o.kind != opTask && !b.Tasks[0].After.Failed {
+			return object()
+		}
+		return nil
+	case opHandle:
+		if len(b.Tasks) != 1 || b.Tasks[0].After == nil || b.Tasks[0].After.GUID != o.guid || b.Tasks[0].After.State != task.Resolving {
 			return object()
 		}
 		return nil

@@ -30,6 +30,40 @@ type History struct {
 	// Skip are steps that do not take place: no time passes, and nobody acts. A
 	// fault in one of them does not strike.
 	Skip []int
+	// Turns change the seed on the way, in the order of their steps: up to a turn,
+	// two histories that differ in it alone are the same.
+	Turns []Turn
+}
+
+// A Turn lets chance fall by another seed from a step on.
+type Turn struct {
+	Step int
+	Seed uint64
+}
+
+// FormatTurns writes turns as ParseTurns reads them: "60:17,200:3" is the seed 17
+// from step 60 on and 3 from step 200 on.
+func FormatTurns(turns []Turn) string {
+	var list []string
+	for _, t := range turns {
+		list = append(list, fmt.Sprintf("%d:%d", t.Step, t.Seed))
+	}
+	return strings.Join(list, ",")
+}
+
+// ParseTurns is the opposite of FormatTurns.
+func ParseTurns(text string) (turns []Turn, err error) {
+	if text == "" {
+		return nil, nil
+	}
+	for item := range strings.SplitSeq(text, ",") {
+		var t Turn
+		if n, err := fmt.Sscanf(item, "%d:%d", &t.Step, &t.Seed); n != 2 || err != nil {
+			return nil, fmt.Errorf("turns %q: %q is no turn; write STEP:SEED, such as 60:17", text, item)
+		}
+		turns = append(turns, t)
+	}
+	return turns, nil
 }
 
 func (h History) cells() int {
@@ -77,6 +111,22 @@ const (
 
 var kindNames = [kinds]string{"call", "commit", "interrupt", "backend", "callback", "mischief"}
 
+// Kinds is a set of kinds of faults.
+type Kinds uint16
+
+// Without are the names of the kinds that the set does not have.
+func (s Kinds) Without() (names []string) {
+	for k := range kinds {
+		if !s.Has(k) {
+			names = append(names, k.String())
+		}
+	}
+	return names
+}
+
+// Has reports whether the set has a kind.
+func (s Kinds) Has(k Kind) bool { return s&(1<<k) != 0 }
+
 func (k Kind) String() string { return kindNames[k] }
 
 // ParseKind returns the kind of this name.
@@ -95,13 +145,15 @@ type chance struct {
 	step       int
 	only       map[Point]bool // nil: all
 	skip       map[int]bool
+	turns      []Turn     // those to come
 	passed     [kinds]int // the points of this step so far
 	struck     []Point
+	last       [kinds]int // the step at which a fault of each kind struck last, or 0
 }
 
 func newChance(h History) *chance {
 	source := rand.NewPCG(h.Seed, 0)
-	c := &chance{Rand: rand.New(source), source: source, seed: h.Seed, skip: map[int]bool{}}
+	c := &chance{Rand: rand.New(source), source: source, seed: h.Seed, skip: map[int]bool{}, turns: h.Turns}
 	for _, step := range h.Skip {
 		c.skip[step] = true
 	}
@@ -118,6 +170,9 @@ func newChance(h History) *chance {
 func (c *chance) next() {
 	c.step++
 	c.passed = [kinds]int{}
+	for len(c.turns) > 0 && c.turns[0].Step <= c.step {
+		c.seed, c.turns = c.turns[0].Seed, c.turns[1:]
+	}
 	c.source.Seed(c.seed, uint64(c.step))
 }
 
@@ -140,7 +195,20 @@ func (c *chance) strikes(kind Kind, share float64) *rand.Rand {
 		return nil
 	}
 	c.struck = append(c.struck, p)
+	c.last[kind] = c.step
 	return rand.New(rand.NewPCG(own, 1))
+}
+
+// lately are the kinds of the faults that have struck in this step and the few
+// before it.
+func (c *chance) lately() (set Kinds) {
+	const few = 3
+	for kind, step := range c.last {
+		if step > 0 && c.step-step <= few {
+			set |= 1 << kind
+		}
+	}
+	return set
 }
 
 // as makes numbers those that everything is drawn from until the returned func is

@@ -123,6 +123,7 @@ func (l *ledger) committed(b *storage.Batch, decided time.Time) error {
 		return err
 	}
 	for _, c := range changes {
+		l.world.changes(c)
 		for _, check := range []func(*slotChange) error{l.reasons, l.replaced, l.recovered, l.crashed, l.evacuating, l.routed} {
 			if err := check(c); err != nil {
 				return err

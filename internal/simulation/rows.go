@@ -5,7 +5,9 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 
+	"github.com/diegosdk/diego/converge"
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/rep"
@@ -25,6 +27,7 @@ const (
 	tableTask       = "rep-task"
 	tableRunning    = "evacuation-running"
 	tableCommands   = "task"
+	tableSlots      = "slot" // of no document: the changes of a slot, by command
 )
 
 // What comes of a command to a task.
@@ -85,12 +88,17 @@ func commandRow(s task.State, command, outcome string) Row {
 // odds are those of all rows.
 var odds = Rows()
 
+// A Met is what a history has met: rows of tables, and changes of slots. Each comes
+// with the kinds of the faults that had struck shortly before, at any of the times
+// when it was met.
+type Met map[Row]Kinds
+
 // meets notes a row. In a history without faults no row is inconceivable.
 func (w *World) meets(r Row) {
-	if w.met[r] {
+	_, known := w.met[r]
+	if w.met[r] |= w.random.lately(); known {
 		return
 	}
-	w.met[r] = true
 	if w.faultless && odds[r] == lrp.Inconceivable {
 		w.object(checkOdds.violated("without a fault there is a row that is called inconceivable: %s", r))
 	}
@@ -224,6 +232,16 @@ func (w *World) commands(c task.Command, guid string, call func() error) error {
 	return err
 }
 
+// asks notes the rows of commands that only ask for something, which no commit shows.
+func (w *World) asks(actions []converge.TaskAction) {
+	for _, a := range actions {
+		switch a.Command.(type) {
+		case task.RequestAgain, task.RequestCallback:
+			w.meets(commandRow(stateOf(w.ledger.tasks[a.GUID]), a.Command.Name(), acts))
+		}
+	}
+}
+
 // refuses notes the row of a command to a task that is refused.
 func (w *World) refuses(err error) {
 	var refusal *task.TransitionError
@@ -232,11 +250,98 @@ func (w *World) refuses(err error) {
 	}
 }
 
-// unmet are the rows of the tables that are not among those that were met, in
+// Rows are the rows of the tables that were met, in order.
+func (m Met) Rows() (list []Row) {
+	for r := range m {
+		if _, of := odds[r]; of {
+			list = append(list, r)
+		}
+	}
+	slices.SortFunc(list, compareRows)
+	return list
+}
+
+// Missing are the rows that were not met and should be: those that are neither
+// inconceivable nor out of sight nor rare.
+func (m Met) Missing() (list []Row) {
+	for _, r := range m.Unmet() {
+		if odds[r] != lrp.Inconceivable && !OutOfSight(r) && !Rare(r) {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// OutOfSight reports whether nobody can see from outside that a row was met:
+// convergence plans a command where it acts, and one that comes too late changes
+// nothing and is not refused.
+func OutOfSight(r Row) bool {
+	command, changesNothing := strings.CutSuffix(r.With, " "+without)
+	return r.Table == tableCommands && changesNothing &&
+		slices.Contains([]string{"CellMissing", "DemoteResolving", "ExpireCompleted", "ExpirePending", "RequestAgain", "RequestCallback"}, command)
+}
+
+// Rare reports whether fewer than one history in thirty meets a row, or none did in
+// 560. Only campaigns look for these.
+func Rare(r Row) bool { return slices.Contains(rare, r.String()) }
+
+var rare = strings.Split(`evacuation-running: CLAIMED α × RUNNING α
+evacuation-running: CRASHED × RUNNING β
+evacuation-running: RUNNING α × RUNNING α
+evacuation-running: RUNNING α × RUNNING β
+evacuation-running: RUNNING ω × RUNNING β
+evacuation-running: none × RUNNING β
+rep-evacuation: no container × evacuating α
+rep-lrp: COMPLETED (crashed) × evacuating α
+rep-lrp: COMPLETED (shutdown) × CRASHED
+rep-lrp: COMPLETED (shutdown) × evacuating α
+rep-lrp: COMPLETED (shutdown) × suspect α
+rep-lrp: INITIALIZING/CREATED × CLAIMED ω
+rep-lrp: INITIALIZING/CREATED × CRASHED
+rep-lrp: INITIALIZING/CREATED × RUNNING ω
+rep-lrp: INITIALIZING/CREATED × none
+rep-lrp: INITIALIZING/CREATED × suspect α
+rep-lrp: RESERVED × CRASHED
+rep-lrp: RESERVED × suspect α
+rep-lrp: RUNNING × CRASHED
+rep-lrp: no container × CRASHED
+rep-lrp: no container × UNCLAIMED
+rep-task: COMPLETED (retryable) × COMPLETED α
+rep-task: COMPLETED (retryable) × RESOLVING α
+rep-task: COMPLETED × RESOLVING α
+rep-task: INITIALIZING/CREATED/RUNNING × RESOLVING α
+rep-task: RESERVED × RESOLVING α
+rep-task: RESERVED × RESOLVING ω
+rep-task: no container × COMPLETED ω
+rep-task: no container × PENDING
+rep-task: no container × RESOLVING ω
+rep-task: no container × RUNNING ω
+task: COMPLETED × Complete is refused
+task: COMPLETED × Reject is refused
+task: COMPLETED × RequestCallback acts
+task: PENDING × Complete acts
+task: PENDING × Complete is refused
+task: PENDING × ExpirePending acts
+task: PENDING × Reject changes nothing
+task: RESOLVING × Cancel is refused
+task: RESOLVING × Complete changes nothing
+task: RESOLVING × Complete is refused
+task: RESOLVING × Desire is refused
+task: RESOLVING × Fail is refused
+task: RESOLVING × Reject is refused
+task: RESOLVING × Resolve is refused
+task: RESOLVING × Start is refused
+task: RUNNING × Complete is refused
+task: RUNNING × Reject is refused
+task: RUNNING × Start is refused
+task: no record × Reject is refused
+task: no record × Start is refused`, "\n")
+
+// Unmet are the rows of the tables that are not among those that were met, in
 // order.
-func unmet(met map[Row]bool) (list []Row) {
+func (m Met) Unmet() (list []Row) {
 	for r := range odds {
-		if !met[r] {
+		if _, met := m[r]; !met {
 			list = append(list, r)
 		}
 	}
@@ -246,4 +351,22 @@ func unmet(met map[Row]bool) (list []Row) {
 
 func compareRows(a, b Row) int {
 	return cmp.Or(cmp.Compare(a.Table, b.Table), cmp.Compare(a.Of, b.Of), cmp.Compare(a.With, b.With))
+}
+
+// changes notes what a command makes of a slot.
+func (w *World) changes(c *slotChange) {
+	w.meets(Row{tableSlots, outline(c.before), c.command + " to " + outline(c.after)})
+}
+
+// outline is what kinds of records there are.
+func outline(records []lrp.ActualLRP) string {
+	if len(records) == 0 {
+		return "nothing"
+	}
+	list := make([]string, len(records))
+	for i := range records {
+		list[i] = records[i].Presence.String() + " " + records[i].State.String()
+	}
+	slices.Sort(list)
+	return strings.Join(list, ", ")
 }

@@ -28,6 +28,8 @@ var scenarios = []Scenario{
 	{"anything", "When all faults have ended, exactly what is desired runs. Convergence misses nothing when it looks only at what has changed or is due.", anything},
 	{"faultless", "Nothing goes wrong: applications crash, consumers want something, and cells are drained and come back. No row is met that a table calls inconceivable.", faultless},
 	{"calm", "No message is lost. Cells come and go, and what waits for a start is claimed without waiting for convergence to ask again.", calm},
+	{"drains", "Cells are drained one after another and several at a time, so a replacement is evacuated before it has replaced anything, while everything else goes wrong.", drains},
+	{"errands", "Consumers want tasks only, cancel, resolve and delete them at any time, and cells that run them are lost.", errands},
 	{"losses", "A cell is lost, and then the one that starts the replacement, or the first is back; and an instance crashes while it is evacuated: what has to start or stop is asked for at once.", losses},
 	{"crash-loop", "An instance that crashes again and again starts again as its policy says, and at last no more.", crashLoop},
 	{"crash-storm", "The same while most messages are lost, late or repeated.", crashStorm},
@@ -55,8 +57,8 @@ type Played struct {
 	// their order.
 	Steps  int
 	Struck []Point
-	// Met are the rows that it met.
-	Met map[Row]bool
+	// Met is what it has met.
+	Met Met
 }
 
 // Play plays a history of the scenario in a world of its own. The error is a
@@ -99,45 +101,121 @@ func anything(ctx context.Context, w *World) error {
 			return err
 		}
 	}
-	if w.random.whole() && (w.Plans < 50 || w.Actions < 10) {
+	if w.random.whole() && (w.Plans < 50 || w.Actions == 0) {
 		return fmt.Errorf("only %d plans with %d actions were compared", w.Plans, w.Actions)
 	}
 	w.Heal()
 	return settle(ctx, w)
 }
 
-// faultless drains one cell after another, a while after anything else has happened,
-// and nothing else happens meanwhile. Two things at once can make rows that the
-// specification calls inconceivable (000 §Harmonizing During Evacuation): a
-// replacement that crashes before the instance that it replaces has stopped, or a
-// process that is deleted and created again while its instance is evacuated.
-func faultless(ctx context.Context, w *World) error {
-	w.calm, w.faultless = true, true
-	for range 8 {
-		for range 20 {
-			i := w.random.IntN(len(w.cells))
-			switch w.random.IntN(10) {
-			case 0, 1:
-				w.cells[i].crash(w.random.IntN(2) * w.random.IntN(1000))
-			case 2, 3, 4, 5:
-				w.Consume(ctx)
-			}
-			if err := w.Step(ctx); err != nil {
-				return err
-			}
-		}
-		if err := w.Steps(ctx, 10); err != nil {
-			return err
-		}
+// drains gives each cell some time to empty itself.
+func drains(ctx context.Context, w *World) error {
+	if err := w.Employ(ctx, 2, 0); err != nil {
+		return err
+	}
+	w.Faults(0.1)
+	return w.suffered(ctx, 240, func() {
 		i := w.random.IntN(len(w.cells))
-		w.cells[i].drain()
-		if err := w.Steps(ctx, 10+w.random.IntN(30)); err != nil {
+		switch w.random.IntN(10) {
+		case 0, 1:
+			w.cells[i].drain()
+		case 2, 3:
+			w.cells[i].crash(w.random.IntN(1000))
+		case 4:
+			w.Consume(ctx)
+		case 5:
+			w.cutOff(i, 0, 1+w.random.IntN(20))
+		}
+	})
+}
+
+func errands(ctx context.Context, w *World) error {
+	w.errands = true
+	w.Faults(0.15)
+	return w.suffered(ctx, 240, func() {
+		w.Consume(ctx)
+		w.Consume(ctx)
+		i := w.random.IntN(len(w.cells))
+		switch w.random.IntN(12) {
+		case 0:
+			w.cells[i].lose()
+			w.cutOff(i, 0, 1+w.random.IntN(20))
+		case 1:
+			w.cutOff(i, 0, 1+w.random.IntN(20))
+		case 2:
+			w.cells[i].drain()
+		}
+	})
+}
+
+// suffer makes so many steps, with an act of mischief before each.
+func (w *World) suffer(ctx context.Context, steps int, mischief func()) error {
+	for range steps {
+		w.act(mischief)
+		if err := w.Step(ctx); err != nil {
 			return err
 		}
-		w.cells[i].heal()
+	}
+	return nil
+}
+
+// suffered is suffer and then settle.
+func (w *World) suffered(ctx context.Context, steps int, mischief func()) error {
+	if err := w.suffer(ctx, steps, mischief); err != nil {
+		return err
 	}
 	w.Heal()
 	return settle(ctx, w)
+}
+
+// faultless lets applications crash and consumers act for a while, and drains a cell
+// once all is as it should be. Nothing else happens meanwhile. Two things at once can
+// make rows that the specification calls inconceivable (000 §Harmonizing During
+// Evacuation): a replacement that crashes before the instance that it replaces has
+// stopped, a process that is deleted and created again, or rolled, while its instance
+// is evacuated.
+func faultless(ctx context.Context, w *World) error {
+	w.calm, w.faultless = true, true
+	for range 8 {
+		i := w.random.IntN(len(w.cells))
+		err := w.suffer(ctx, 20, func() {
+			switch w.random.IntN(10) {
+			case 0, 1:
+				w.cells[w.random.IntN(len(w.cells))].crash(w.random.IntN(2) * w.random.IntN(1000))
+			case 2, 3, 4, 5:
+				w.Consume(ctx)
+			}
+		})
+		if err == nil {
+			err = w.until(ctx, func() bool { return w.Settled(ctx) == nil })
+		}
+		if err == nil && w.Settled(ctx) == nil {
+			w.cells[i].drain()
+			err = w.Steps(ctx, 10+w.random.IntN(30))
+			w.cells[i].heal()
+		}
+		if err == nil {
+			err = w.until(ctx, func() bool { return w.away() == 0 })
+		}
+		if err != nil {
+			return err
+		}
+	}
+	w.Heal()
+	return settle(ctx, w)
+}
+
+// until makes steps until it is so, or for five minutes.
+func (w *World) until(ctx context.Context, so func() bool) error {
+	for range 100 {
+		if so() {
+			return nil
+		}
+		if err := w.Step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // calm keeps half of the cells at least, and switches off only a cell that has

@@ -74,7 +74,8 @@ type World struct {
 	attempts map[string]attempt
 	// met are the rows that were met. If faultless, nothing goes wrong, and none of
 	// them may be inconceivable. had is what a cell had at each place last.
-	met       map[Row]bool
+	met       Met
+	errands   bool // consumers want tasks only
 	faultless bool
 	had       map[place]executor.Container
 	// ranBefore is how often the work of each task had begun when the store
@@ -310,7 +311,7 @@ func (w *World) leads(plane int) bool {
 func NewWorld(h History) (*World, error) {
 	w := &World{
 		Clock: memcell.NewClock(), random: newChance(h), posted: map[string]int{},
-		numbers: map[storage.Cursor]*storage.Event{}, attempts: map[string]attempt{}, met: map[Row]bool{}, had: map[place]executor.Container{}, epochs: map[storage.Fence]bool{},
+		numbers: map[storage.Cursor]*storage.Event{}, attempts: map[string]attempt{}, met: Met{}, had: map[place]executor.Container{}, epochs: map[storage.Fence]bool{},
 		records: map[recordKey]*lrp.ActualLRP{}, crashes: map[string]int{}, gone: map[string]time.Time{},
 	}
 	var err error
@@ -846,6 +847,7 @@ func (w *World) checkPlans(ctx context.Context) error {
 		if some.Full {
 			continue
 		}
+		w.asks(all.Tasks)
 		if !reflect.DeepEqual(some.LRPs, all.LRPs) || !reflect.DeepEqual(some.Tasks, all.Tasks) {
 			return checkAgenda.violated("convergence plans %+v, and would plan %+v if it looked at everything", some, all)
 		}

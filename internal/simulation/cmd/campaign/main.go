@@ -3,6 +3,10 @@
 //
 //	go run ./internal/simulation/cmd/campaign -seeds 1000
 //	go run ./internal/simulation/cmd/campaign -for 30m -first 5001
+//	go run ./internal/simulation/cmd/campaign -for 30m -search
+//
+// With -search, histories that have met something new are kept, and others turn off
+// from them. At the end it prints which rows of the tables were never met.
 //
 // It prints what it does once a minute and, at the end, how many simulated
 // hours it has seen. The exit status is 1 if a history has failed, whose seed
@@ -37,53 +41,113 @@ func main() {
 	r := reduction{}
 	flag.DurationVar(&r.limit, "reduce", time.Minute, "how long to look for a shorter history that fails in the same way; 0: not at all")
 	flag.StringVar(&r.keep, "keep", "", "write the history that fails to `NAME`.txt among the regressions that the tests play")
+	directed := flag.Bool("search", false, "let what was met choose the histories; -seeds is in rounds of all scenarios")
+	turns := flag.String("turns", "", "let every history turn, as STEP:SEED,STEP:SEED")
 	flag.Parse()
 	debug.SetGCPercent(simulation.GCPercent)
 
-	began := time.Now()
-	said := began
-	var simulated time.Duration
-	histories := 0
+	turned, err := simulation.ParseTurns(*turns)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "campaign:", err)
+		os.Exit(2)
+	}
+	var among []simulation.Scenario
+	for _, s := range simulation.Scenarios() {
+		if *only == "" || *only == s.Name {
+			among = append(among, s)
+		}
+	}
+	if len(among) == 0 {
+		fmt.Fprintf(os.Stderr, "campaign: there is no scenario %q; internal/simulation/scenario.go lists them\n", *only)
+		os.Exit(2)
+	}
+
+	c := campaign{began: time.Now(), said: time.Now(), search: simulation.NewSearch(*first, among), reduction: r}
 	more := func(n int) bool {
 		if *limit > 0 {
-			return time.Since(began) < *limit
+			return time.Since(c.began) < *limit
 		}
 		return n < *seeds
 	}
-	for n := 0; more(n); n++ {
-		seed := *first + uint64(n)
-		for _, s := range simulation.Scenarios() {
-			for _, kind := range []string{"models", "reps"} {
-				if *only != "" && *only != s.Name || *cells != "" && *cells != kind {
-					continue
-				}
-				h := simulation.Drawn(seed, kind == "reps")
-				played, err := s.Play(context.Background(), h, nil)
-				simulated += played.Simulated
-				histories++
-				if err != nil {
-					fail(s, kind, seed, n+1, time.Since(began), err)
-					if err := r.reduce(simulation.Record{Scenario: s, History: h}, err); err != nil {
-						fmt.Fprintln(os.Stderr, "campaign:", err)
-					}
-					os.Exit(1)
+	for n := 0; more(n) && !*directed; n++ {
+		for _, s := range among {
+			for _, real := range []bool{false, true} {
+				choice := simulation.Choice{Scenario: s, History: simulation.Drawn(*first+uint64(n), real)}
+				choice.History.Turns = turned
+				if *cells == "" || *cells == choice.Cells() {
+					c.play(choice, n+1)
 				}
 			}
 		}
-		if time.Since(said) > time.Minute {
-			said = time.Now()
-			fmt.Printf("seed %d: %d histories, %.0f simulated hours in %.0f s\n", seed, histories, simulated.Hours(), time.Since(began).Seconds())
+	}
+	for n := 0; more(n/(2*len(among))) && *directed; n++ {
+		if choice := c.search.Next(); *cells == "" || *cells == choice.Cells() {
+			c.play(choice, n/(2*len(among))+1)
 		}
 	}
-	fmt.Printf("passed: %d histories, %.0f simulated hours in %.0f s\n", histories, simulated.Hours(), time.Since(began).Seconds())
+	c.report()
+	c.never()
+}
+
+// A campaign is what was played so far.
+type campaign struct {
+	began, said time.Time
+	histories   int
+	simulated   time.Duration
+	search      *simulation.Search
+	reduction   reduction
+}
+
+// play plays a history, which ends the campaign if it fails. seeds is how many were
+// played of each scenario, with this one.
+func (c *campaign) play(choice simulation.Choice, seeds int) {
+	played, err := choice.Scenario.Play(context.Background(), choice.History, nil)
+	c.histories++
+	c.simulated += played.Simulated
+	if err != nil {
+		fail(choice, seeds, time.Since(c.began), err)
+		if err := c.reduction.reduce(simulation.Record{Scenario: choice.Scenario, History: choice.History}, err); err != nil {
+			fmt.Fprintln(os.Stderr, "campaign:", err)
+		}
+		os.Exit(1)
+	}
+	c.search.Learn(choice, played)
+	if time.Since(c.said) > time.Minute {
+		c.said = time.Now()
+		c.report()
+	}
+}
+
+func (c *campaign) report() {
+	rows, unmet := len(simulation.Rows()), len(c.search.Met().Unmet())
+	fmt.Printf("passed: %d histories, %.0f simulated hours in %.0f s, %d of %d rows met\n",
+		c.histories, c.simulated.Hours(), time.Since(c.began).Seconds(), rows-unmet, rows)
+}
+
+// never prints the rows that were never met, and those that were never met shortly
+// after a fault of some kind.
+func (c *campaign) never() {
+	met := c.search.Met()
+	odds := simulation.Rows()
+	for _, r := range met.Unmet() {
+		if !simulation.OutOfSight(r) {
+			fmt.Printf("never met: %s (%s)\n", r, odds[r])
+		}
+	}
+	for _, r := range met.Rows() {
+		if kinds := met[r].Without(); len(kinds) > 0 {
+			fmt.Printf("never met after a fault of kind %s: %s\n", strings.Join(kinds, ", "), r)
+		}
+	}
 }
 
 // fail says which history has failed, on a line that the command bugs reads, and
 // why.
-func fail(s simulation.Scenario, cells string, seed uint64, seeds int, took time.Duration, err error) {
-	fmt.Printf("failed: checker=%s seeds=%d seconds=%.1f scenario=%s cells=%s seed=%d\n", simulation.CheckerOf(err), seeds, took.Seconds(), s.Name, cells, seed)
+func fail(c simulation.Choice, seeds int, took time.Duration, err error) {
+	fmt.Printf("failed: checker=%s seeds=%d seconds=%.1f scenario=%s cells=%s seed=%d turns=%s\n",
+		simulation.CheckerOf(err), seeds, took.Seconds(), c.Scenario.Name, c.Cells(), c.History.Seed, simulation.FormatTurns(c.History.Turns))
 	fmt.Println(err)
-	fmt.Printf("repeat with: go test ./internal/simulation -run '/%s/%s/' -simulation.seed=%d\n", s.Name, cells, seed)
+	fmt.Println("repeat with:", c.Repeat())
 }
 
 // A reduction is what becomes of a history that fails.
