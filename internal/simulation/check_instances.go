@@ -161,7 +161,9 @@ func (l *ledger) crashed(c *slotChange) error {
 				a = &c.after[j]
 			}
 		}
-		mine := crash && b.Presence == lrp.Ordinary && l.world.speaking != nil && b.InstanceKey == l.world.speaking.instance
+		// An EVACUATING record becomes the ORDINARY one if the index has none.
+		ordinary := b.Presence == lrp.Ordinary || a != nil && a.Presence == lrp.Ordinary
+		mine := crash && ordinary && l.world.speaking != nil && b.InstanceKey == l.world.speaking.instance
 		if mine && !told {
 			return object("makes no event", "one")
 		}

@@ -73,3 +73,27 @@ func TestAHistoryIsTheSameOnBothStores(t *testing.T) {
 		}
 	}
 }
+
+// Up to a turn, a history is the one that does not turn.
+func TestAHistoryIsTheSameUpToItsTurn(t *testing.T) {
+	s := scenario(t, "anything")
+	before := func(p Played) (list []Point) {
+		for _, point := range p.Struck {
+			if point.Step < 100 {
+				list = append(list, point)
+			}
+		}
+		return list
+	}
+	straight, err := s.Play(t.Context(), History{Seed: 3}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	turned, err := s.Play(t.Context(), History{Seed: 3, Turns: []Turn{{100, 17}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(before(straight), before(turned)) || slices.Equal(straight.Struck, turned.Struck) {
+		t.Errorf("%d faults strike before the turn, and %d without it; in all %d and %d", len(before(turned)), len(before(straight)), len(turned.Struck), len(straight.Struck))
+	}
+}

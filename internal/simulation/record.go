@@ -35,6 +35,9 @@ func (r Record) String() string {
 		store = "sqlite"
 	}
 	fmt.Fprintf(&b, "scenario %s\ncells %s %d\nstore %s\nseed %d\n", r.Scenario.Name, cells, r.History.cells(), store, r.History.Seed)
+	if len(r.History.Turns) > 0 {
+		fmt.Fprintf(&b, "turns %s\n", FormatTurns(r.History.Turns))
+	}
 	if len(r.History.Skip) > 0 {
 		fmt.Fprintf(&b, "skip %s\n", spans(r.History.Skip))
 	}
@@ -107,6 +110,8 @@ func (r *Record) read(word string, values []string) (err error) {
 		h.SQLite = values[0] == "sqlite"
 	case word == "seed" && len(values) == 1:
 		h.Seed, err = strconv.ParseUint(values[0], 10, 64)
+	case word == "turns" && len(values) == 1:
+		h.Turns, err = ParseTurns(values[0])
 	case word == "skip":
 		for _, span := range values {
 			first, last, several := strings.Cut(span, "-")
@@ -142,7 +147,7 @@ func (r *Record) read(word string, values []string) (err error) {
 		}
 		h.Only = append(h.Only, p)
 	default:
-		err = fmt.Errorf("it means nothing; the words are scenario, cells, store, seed, skip and strike")
+		err = fmt.Errorf("it means nothing; the words are scenario, cells, store, seed, turns, skip and strike")
 	}
 	return err
 }

@@ -59,6 +59,7 @@ func TestARecordIsReadAsItWasWritten(t *testing.T) {
 		{Seed: 43, Cells: 4, Only: []Point{{61, Mischief, 0}, {62, Call, 11}}, Skip: []int{41, 42, 43, 50}},
 		{Seed: 1 << 63, Cells: 2, Real: true, SQLite: true, Only: []Point{}},
 		{Seed: 5, Cells: 4},
+		{Seed: 5, Cells: 4, Turns: []Turn{{60, 17}, {200, 3}}},
 	} {
 		text := Record{scenario(t, "calm"), h}.String()
 		got, err := ParseRecord("# a comment\n" + text)
