@@ -5,7 +5,8 @@
 // subscribers follow the log of events (events.go, tail.go). A repeated call is
 // recognised by its request id (requestid.go).
 //
-// One process leads (leadership.go). Its [Duties] are the rest (duties.go): it
+// One process leads (leadership.go) and fences its commits (fence.go); the others
+// are standbys (standby.go). The leader's [Duties] are the rest (duties.go): it
 // carries out the effects of what was committed (outbox.go), follows what others
 // have committed (follower.go), notifies consumers of completed tasks
 // (callbacks.go), and compares records with the containers of cells

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -14,64 +13,6 @@ import (
 	"github.com/diegosdk/diego/internal/parallel"
 	"github.com/diegosdk/diego/storage"
 )
-
-// ErrNotLeader is wrapped by every [NotLeaderError].
-var ErrNotLeader = errors.New("not the leader")
-
-// A NotLeaderError says that this process may not write. It also wraps
-// storage.ErrFenced.
-type NotLeaderError struct {
-	// Role is the role that has one leader, for example "bbs".
-	Role string
-	// Leader is the owner that was last seen to lead, or empty.
-	Leader string
-	// Address is where the leader can be reached, if it has given one.
-	Address string
-	// Why is the reason why this process cannot lead, if its store fails and
-	// nobody else is known to lead.
-	Why string
-}
-
-func (e *NotLeaderError) Error() string {
-	switch {
-	case e.Leader == "" && e.Why != "":
-		return fmt.Sprintf("%v of %q, because its store fails: %s; nobody else is known to lead, so repair the store and try again", ErrNotLeader, e.Role, e.Why)
-	case e.Leader == "":
-		return fmt.Sprintf("%v of %q; nobody is known to be, so try again soon", ErrNotLeader, e.Role)
-	}
-	if e.Address == "" {
-		return fmt.Sprintf("%v of %q; ask %q", ErrNotLeader, e.Role, e.Leader)
-	}
-	return fmt.Sprintf("%v of %q; ask %q at %s", ErrNotLeader, e.Role, e.Leader, e.Address)
-}
-
-// Unwrap makes errors.Is work with ErrNotLeader and storage.ErrFenced.
-func (e *NotLeaderError) Unwrap() []error { return []error{ErrNotLeader, storage.ErrFenced} }
-
-// ErrClockSkew is wrapped by every [ClockSkewError].
-var ErrClockSkew = errors.New("the clocks are too far apart")
-
-// A ClockSkewError says that this process does not begin to lead, because its
-// clock and the store's differ by more than MaxClockSkew. Its own clock would
-// stamp records, while convergence, leases and domains use the store's.
-type ClockSkewError struct {
-	// Role is the role in which this process would lead, for example "bbs".
-	Role string
-	// Store and Process are the readings of the two clocks at one moment.
-	Store, Process time.Time
-	// Max is the allowed difference.
-	Max time.Duration
-}
-
-func (e *ClockSkewError) Error() string {
-	const layout = "2006-01-02T15:04:05.000Z07:00"
-	return fmt.Sprintf("%v to lead as %q: the store's says %s and this process's %s, a difference of %v where %v is allowed; "+
-		"synchronize both hosts (NTP), or give the store and this process the same Now",
-		ErrClockSkew, e.Role, e.Store.UTC().Format(layout), e.Process.UTC().Format(layout), e.Store.Sub(e.Process).Abs(), e.Max)
-}
-
-// Unwrap makes errors.Is(err, ErrClockSkew) true.
-func (e *ClockSkewError) Unwrap() error { return ErrClockSkew }
 
 // A LeaderStore keeps leases and has the clock by which they expire. Every
 // [storage.Store] is one.
@@ -204,58 +145,6 @@ func (l *Leadership) Tick(ctx context.Context) error {
 	return l.took(acquired, now, err)
 }
 
-// checkClocks fails with a *ClockSkewError if this process should not begin to
-// lead. It runs before the lease is taken: when the store's clock jumps ahead,
-// the lease of a working leader seems free, and must stay with the leader.
-func (l *Leadership) checkClocks(ctx context.Context) error {
-	if l.o.MaxClockSkew < 0 {
-		return nil
-	}
-	before := l.o.Now()
-	store, err := l.o.Store.Now(ctx)
-	if err != nil {
-		return err
-	}
-	return l.compareClocks(store, before)
-}
-
-// compareClocks publishes the skew of a reading of the store's clock that was
-// requested at before and has just come. It fails with a *ClockSkewError if the
-// skew is too large.
-func (l *Leadership) compareClocks(store, before time.Time) error {
-	skew := skewOf(store, before, l.o.Now())
-	l.o.Metrics.Gauge("store_clock_skew_seconds", skew.Seconds())
-	if l.o.MaxClockSkew < 0 || skew.Abs() <= l.o.MaxClockSkew {
-		return nil
-	}
-	return &ClockSkewError{Role: l.o.Role, Store: store, Process: store.Add(-skew), Max: l.o.MaxClockSkew}
-}
-
-// skewOf is how far the store's clock is ahead of this process's, which was
-// read before and after it; negative if it is behind. A pause between the
-// readings does not count as skew.
-func skewOf(store, before, after time.Time) time.Duration {
-	switch {
-	case store.Before(before):
-		return store.Sub(before)
-	case store.After(after):
-		return store.Sub(after)
-	}
-	return 0
-}
-
-// warn logs that the clocks of a leader and its store differ, at most once a
-// minute.
-func (l *Leadership) warn(skew error) {
-	now := l.o.Now()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if skew != nil && now.Sub(l.warned).Abs() >= time.Minute {
-		l.warned = now
-		l.o.Logger.Warn("this process leads on by another clock than its store's", "role", l.o.Role, "err", skew)
-	}
-}
-
 // publish reports whether this process leads, how long that lasts without a
 // renewal, and since when it was not renewed.
 func (l *Leadership) publish() {
@@ -361,74 +250,6 @@ func (l *Leadership) Leading() (leading bool, until time.Time) {
 	return l.lease.Epoch != 0 && l.o.Now().Before(l.until), l.until
 }
 
-// Fence proves the leadership for a commit. The error is a *[NotLeaderError].
-func (l *Leadership) Fence() (storage.Fence, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.lease.Epoch == 0 || !l.o.Now().Before(l.until) {
-		return storage.Fence{}, l.notLeader()
-	}
-	return l.lease.Fence(), nil
-}
-
-// notLeader returns why this process may not commit. It is called with the
-// lock.
-func (l *Leadership) notLeader() error {
-	e := &NotLeaderError{Role: l.o.Role}
-	if l.leader != l.o.Owner { // its own lease has run out
-		e.Leader, e.Address = l.leader, l.address
-	}
-	if err := cmp.Or(l.failed, l.commitFailed); e.Leader == "" && err != nil {
-		e.Why = err.Error()
-	}
-	return e
-}
-
-// Readiness reports whether somebody leads.
-func (l *Leadership) Readiness() Readiness {
-	leading, _ := l.Leading()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r := Readiness{Ready: true, Role: "standby", Leader: l.leader, Address: l.address}
-	switch {
-	case leading:
-		r.Role = "leader"
-	case l.failed != nil:
-		r.Ready, r.Why = false, "the leadership could not be asked for: "+l.failed.Error()
-	case l.leader == "":
-		r.Ready, r.Why = false, "nobody is known to lead"
-	}
-	return r
-}
-
-// A Readiness reports whether a process can do its work, and in which role.
-type Readiness struct {
-	Ready bool `json:"ready"`
-	// Role is "leader", "standby" or "cell".
-	Role string `json:"role"`
-	// Leader is the last known owner of the leadership, and Address its address.
-	Leader  string `json:"leader,omitempty"`
-	Address string `json:"address,omitempty"`
-	// Why says what is missing, if the process is not ready.
-	Why string `json:"why,omitempty"`
-}
-
-// FindLeader is for httpapi.ClientOptions.Find: it finds the process that leads in a
-// role, "bbs" or "auctioneer", for clients with access to the store.
-func FindLeader(store storage.Reader, role string) func(context.Context) (address string, err error) {
-	return func(ctx context.Context) (string, error) {
-		for lease, err := range store.Leases(ctx, storage.LeaderLease) {
-			if err != nil {
-				return "", err
-			}
-			if lease.Name == role {
-				return string(lease.Value), nil
-			}
-		}
-		return "", nil
-	}
-}
-
 // Run keeps asking for the lease until ctx ends. While it holds the lease it
 // runs lead, with a context that ends when the lease is lost, even for a
 // moment. It waits for lead to return, and at the end gives the lease up. It
@@ -472,62 +293,4 @@ func (l *Leadership) tickWithin(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, l.o.TTL/3)
 	defer cancel()
 	_ = l.Tick(ctx)
-}
-
-// Store returns s with every commit fenced by this leadership: without the
-// leadership commits fail with a *[NotLeaderError], and a leader that was
-// replaced commits nothing. It also notes whether commits succeed.
-func (l *Leadership) Store(s storage.Store) storage.Store { return &fencedStore{Store: s, leader: l} }
-
-// A fencedStore commits only for a leader.
-type fencedStore struct {
-	storage.Store
-	leader *Leadership
-}
-
-// Commit implements [storage.Store].
-func (s *fencedStore) Commit(ctx context.Context, b storage.Batch) (storage.Cursor, error) {
-	fence, err := s.leader.Fence()
-	if err != nil {
-		return 0, err
-	}
-	b.Fence = fence
-	cursor, err := s.Store.Commit(ctx, b)
-	s.leader.observe(fence, err)
-	return cursor, err
-}
-
-// Recall implements [storage.Recaller].
-func (s *fencedStore) Recall(processGUID string, index int) (storage.Recollection, bool) {
-	return storage.Recall(s.Store, processGUID, index)
-}
-
-// Restored implements [storage.Restorer]. It changes no record, so it needs no
-// leader.
-func (s *fencedStore) Restored(ctx context.Context) error { return storage.Restored(ctx, s.Store) }
-
-// Wait implements [storage.Waiter].
-func (s *fencedStore) Wait(ctx context.Context, after storage.Cursor) error {
-	return storage.Wait(ctx, s.Store, after, 0)
-}
-
-// observe learns from the result of a commit. Errors that concern only the
-// batch show that the store works.
-func (l *Leadership) observe(fence storage.Fence, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch {
-	case l.lease.Epoch != fence.Epoch:
-	case errors.Is(err, storage.ErrFenced):
-		l.suspectNamesake()
-		l.lose()
-	case err == nil, errors.Is(err, storage.ErrConflict), errors.Is(err, storage.ErrDuplicate), errors.Is(err, executor.ErrInvalid):
-		l.firstFailed, l.lastFailed, l.commitFailed = time.Time{}, time.Time{}, nil
-	case errors.Is(err, context.Canceled): // the caller gave up
-	default:
-		l.lastFailed, l.commitFailed = l.o.Now(), err
-		if l.firstFailed.IsZero() {
-			l.firstFailed = l.lastFailed
-		}
-	}
 }
