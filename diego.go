@@ -14,7 +14,7 @@ import (
 	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/converge"
 	"github.com/diegosdk/diego/executor"
-	"github.com/diegosdk/diego/internal/figures"
+	"github.com/diegosdk/diego/internal/metrics"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/task"
@@ -249,7 +249,7 @@ func (p *ControlPlane) Tick(ctx context.Context) error {
 	fence, notLeading := p.Leadership.Fence()
 	p.epoch = fence.Epoch
 	if led != 0 && p.epoch != led {
-		figures.ForgetLeading(p.o.Metrics)
+		metrics.ForgetLeading(p.o.Metrics)
 	}
 	if notLeading != nil {
 		return err
@@ -280,7 +280,7 @@ func (p *ControlPlane) Run(ctx context.Context) error {
 			wg.Go(func() { _ = p.Auctioneer.Run(ctx) })
 		}
 		wg.Wait()
-		figures.ForgetLeading(p.o.Metrics)
+		metrics.ForgetLeading(p.o.Metrics)
 		p.o.Logger.Info("not leading any more")
 	})
 }

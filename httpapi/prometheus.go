@@ -13,7 +13,7 @@ import (
 	"sync"
 
 	"github.com/diegosdk/diego/auction"
-	"github.com/diegosdk/diego/internal/figures"
+	"github.com/diegosdk/diego/internal/metrics"
 )
 
 // Prometheus keeps metrics and serves them in Prometheus' text format, version
@@ -40,7 +40,7 @@ type Prometheus struct {
 
 // A family is all series of one name.
 type family struct {
-	kind   figures.Kind
+	kind   metrics.Kind
 	bounds []float64 // of a histogram
 	series map[string]*series
 }
@@ -65,7 +65,7 @@ func (p *Prometheus) Count(name string, n int64, labels ...auction.Label) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, s := p.find(name, figures.Counter, labels); s != nil {
+	if _, s := p.find(name, metrics.Counter, labels); s != nil {
 		s.value += float64(n)
 	}
 }
@@ -74,7 +74,7 @@ func (p *Prometheus) Count(name string, n int64, labels ...auction.Label) {
 func (p *Prometheus) Gauge(name string, value float64, labels ...auction.Label) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, s := p.find(name, figures.Gauge, labels); s != nil {
+	if _, s := p.find(name, metrics.Gauge, labels); s != nil {
 		s.value = value
 	}
 }
@@ -84,7 +84,7 @@ func (p *Prometheus) Forget(names ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, name := range names {
-		if f := p.families[name]; f != nil && f.kind == figures.Gauge {
+		if f := p.families[name]; f != nil && f.kind == metrics.Gauge {
 			delete(p.families, name)
 		}
 	}
@@ -97,7 +97,7 @@ func (p *Prometheus) Observe(name string, value float64, labels ...auction.Label
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if f, s := p.find(name, figures.Histogram, labels); s != nil {
+	if f, s := p.find(name, metrics.Histogram, labels); s != nil {
 		i, _ := slices.BinarySearch(f.bounds, value)
 		s.buckets[i]++
 		s.count++
@@ -109,11 +109,11 @@ const dropped = "metrics_dropped_total"
 
 // find returns the series of a name and labels, and makes it if necessary. It
 // returns nil if there may be no more series.
-func (p *Prometheus) find(name string, kind figures.Kind, labels []auction.Label) (*family, *series) {
+func (p *Prometheus) find(name string, kind metrics.Kind, labels []auction.Label) (*family, *series) {
 	f := p.families[name]
 	if f == nil {
 		f = &family{kind: kind, series: map[string]*series{}}
-		if kind == figures.Histogram {
+		if kind == metrics.Histogram {
 			f.bounds = countBounds
 			if strings.HasSuffix(name, "_seconds") {
 				f.bounds = secondsBounds
@@ -129,14 +129,14 @@ func (p *Prometheus) find(name string, kind figures.Kind, labels []auction.Label
 	switch {
 	case f.kind != kind, s == nil && len(f.series) >= cmp.Or(max(p.MaxSeries, 0), 1000):
 		if name != dropped {
-			if _, d := p.find(dropped, figures.Counter, []auction.Label{{Name: "name", Value: name}}); d != nil {
+			if _, d := p.find(dropped, metrics.Counter, []auction.Label{{Name: "name", Value: name}}); d != nil {
 				d.value++
 			}
 		}
 		return nil, nil
 	case s == nil:
 		s = &series{}
-		if kind == figures.Histogram {
+		if kind == metrics.Histogram {
 			s.buckets = make([]uint64, len(f.bounds)+1)
 		}
 		f.series[key] = s
@@ -192,7 +192,7 @@ func (p *Prometheus) WriteTo(w io.Writer) (int64, error) {
 	var b bytes.Buffer
 	p.mu.Lock()
 	for _, name := range slices.Sorted(maps.Keys(p.families)) {
-		p.families[name].write(&b, legalName(cmp.Or(p.Prefix, "diego_")+name, ":"), figures.Help(name))
+		p.families[name].write(&b, legalName(cmp.Or(p.Prefix, "diego_")+name, ":"), metrics.Help(name))
 	}
 	p.mu.Unlock()
 	return b.WriteTo(w)
@@ -205,7 +205,7 @@ func (f *family) write(b *bytes.Buffer, name, help string) {
 	b.WriteString("# TYPE " + name + " " + string(f.kind) + "\n")
 	for _, labels := range slices.Sorted(maps.Keys(f.series)) {
 		s := f.series[labels]
-		if f.kind != figures.Histogram {
+		if f.kind != metrics.Histogram {
 			writeSample(b, name, labels, number(s.value))
 			continue
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/executor"
-	"github.com/diegosdk/diego/internal/figures"
+	"github.com/diegosdk/diego/internal/metrics"
 )
 
 // auctioneerRole is the role in which one auctioneer leads.
@@ -108,7 +108,7 @@ func (a *Auctioneer) Tick(ctx context.Context) error {
 	err := a.Leadership.Tick(ctx)
 	leading, _ := a.Leadership.Leading()
 	if a.led && !leading {
-		figures.ForgetLeading(a.o.Metrics)
+		metrics.ForgetLeading(a.o.Metrics)
 	}
 	if a.led = leading; !leading {
 		return err
@@ -122,7 +122,7 @@ func (a *Auctioneer) Run(ctx context.Context) error {
 	return a.Leadership.Run(ctx, func(ctx context.Context) {
 		a.o.Logger.Info("leading")
 		_ = a.Runner.Run(ctx)
-		figures.ForgetLeading(a.o.Metrics)
+		metrics.ForgetLeading(a.o.Metrics)
 		a.o.Logger.Info("not leading any more")
 	})
 }

@@ -57,17 +57,17 @@ var Layers = []Layer{
 	{Path: "storage/storagetest", Imports: []string{"storage", "storage/memstore", "executor", "lrp", "task"}}, // a stranger's store links nothing else
 	{Path: "converge", Imports: []string{"executor", "lrp", "task", "auction", "storage", "internal/enum", "internal/parallel"}, Modules: []string{sync}},
 	{Path: "rep", Imports: []string{"executor", "lrp", "task", "auction", "storage", "internal/enum"}, Modules: []string{sync}},
-	{Path: "bbs", Imports: []string{"executor", "lrp", "task", "auction", "storage", "converge", "rep", "internal/deadline", "internal/figures", "internal/parallel", "internal/reach"}, Modules: []string{sync}},
-	{Path: "auction/auctioneer", Imports: []string{"executor", "auction", "bbs", "internal/figures"}},
+	{Path: "bbs", Imports: []string{"executor", "lrp", "task", "auction", "storage", "converge", "rep", "internal/deadline", "internal/metrics", "internal/parallel", "internal/reach"}, Modules: []string{sync}},
+	{Path: "auction/auctioneer", Imports: []string{"executor", "auction", "bbs", "internal/metrics"}},
 	{Path: "rep/localcell", Imports: []string{"executor", "executor/manager", "lrp", "auction", "bbs", "rep", "storage", "internal/parallel"}},
-	{Path: "httpapi", Imports: []string{"executor", "lrp", "task", "auction", "storage", "bbs", "rep", "httpapi/problem", "internal/figures", "internal/wire"}},
+	{Path: "httpapi", Imports: []string{"executor", "lrp", "task", "auction", "storage", "bbs", "rep", "httpapi/problem", "internal/metrics", "internal/wire"}},
 	{Path: "httpapi/problem"},
 	// Cells for tests and examples, which report to a BBS.
 	{Path: "rep/memcell", Imports: []string{"executor", "lrp", "task", "auction", "storage", "bbs", "rep"}},
 	{Path: "rep/celltest", Imports: []string{"executor", "lrp", "task", "auction", "storage", "storage/memstore", "bbs", "rep"}, TestImports: []string{"httpapi", "rep/localcell"}},
 	// The public part of internal/simulation. Nothing imports it but tests.
 	{Path: "simulation", Imports: []string{"executor", "lrp", "task", "auction", "storage", "bbs", "rep", "internal/simulation"}, TestImports: []string{"rep/localcell"}},
-	{Path: "", Imports: []string{"executor", "lrp", "task", "auction", "storage", "converge", "bbs", "internal/figures"}},
+	{Path: "", Imports: []string{"executor", "lrp", "task", "auction", "storage", "converge", "bbs", "internal/metrics"}},
 
 	{Path: "internal", Imports: []string{everything}, Modules: []string{cmp, sync}},
 	{Path: "internal/lint", Imports: []string{"internal/lint"}},
@@ -75,7 +75,7 @@ var Layers = []Layer{
 	{Path: "internal/wire", Imports: []string{"executor", "storage", "httpapi/problem"}},
 	{Path: "internal/deadline"},
 	{Path: "internal/enum", Imports: []string{"executor"}},
-	{Path: "internal/figures", Imports: []string{"auction"}},
+	{Path: "internal/metrics", Imports: []string{"auction"}},
 	{Path: "internal/parallel"},
 	{Path: "internal/reach"},
 	{Path: "internal/specfile", Imports: []string{"executor", "lrp", "task", "internal/spelling"}, Modules: []string{"github.com/goccy/go-yaml", cmp}},

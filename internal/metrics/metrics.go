@@ -1,6 +1,6 @@
-// Package figures is the table of all figures that the packages of this module
+// Package metrics is the table of all metrics, with their help texts, that the packages of this module
 // publish.
-package figures
+package metrics
 
 import "github.com/diegosdk/diego/auction"
 
@@ -13,8 +13,8 @@ const (
 	Histogram Kind = "histogram"
 )
 
-// A Figure says what a name that is given to [auction.Metrics] means.
-type Figure struct {
+// A Metric says what a name that is given to [auction.Metrics] means.
+type Metric struct {
 	Name   string
 	Kind   Kind
 	Labels []string
@@ -23,7 +23,7 @@ type Figure struct {
 
 // All are ordered by the part that publishes them. The table in
 // docs/operations.md is this one, which a test compares.
-var All = []Figure{
+var All = []Metric{
 	{"leader", Gauge, nil, "1 while this process leads"},
 	{"leader_lease_seconds", Gauge, nil, "how long this process leads if its lease is not renewed; 0 while it does not lead"},
 	{"leader_lease_age_seconds", Gauge, nil, "time since this process's lease was renewed; 0 while it does not lead"},
@@ -79,14 +79,15 @@ var All = []Figure{
 // leadersGauges are those that only a leader knows.
 var leadersGauges = []string{"lrps", "tasks", "domain_fresh", "cells_present", "cells_trusted", "cells_doubted", "auction_waiting", "auction_silent_cells", "auction_failing_cells"}
 
-// ForgetLeading is for a process that leads no longer.
+// ForgetLeading removes from m the gauges that only a leader knows. A process calls it
+// when it stops leading.
 func ForgetLeading(m auction.Metrics) {
 	if f, ok := m.(auction.Forgetter); ok {
 		f.Forget(leadersGauges...)
 	}
 }
 
-// Help is what the figure of that name tells, or "" for a caller's own.
+// Help is the help text of a metric, or "" for one of a caller's own.
 func Help(name string) string {
 	for _, f := range All {
 		if f.Name == name {

@@ -23,7 +23,7 @@ import (
 	"github.com/diegosdk/diego/converge"
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/httpapi"
-	"github.com/diegosdk/diego/internal/figures"
+	"github.com/diegosdk/diego/internal/metrics"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/rep"
 	"github.com/diegosdk/diego/storage/sqlstore"
@@ -392,7 +392,7 @@ func TestTheFirstBackOffIsTheOneInTheDocuments(t *testing.T) {
 
 // figureRows are the rows of the table in docs/operations.md.
 func figureRows() (rows []string) {
-	for _, f := range figures.All {
+	for _, f := range metrics.All {
 		labels := make([]string, len(f.Labels))
 		for i, l := range f.Labels {
 			labels[i] = "`" + l + "`"

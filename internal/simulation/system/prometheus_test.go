@@ -350,12 +350,12 @@ func TestAControlPlanePublishesWhatAnOperatorAsksFor(t *testing.T) {
 	}
 }
 
-// Figures of a control plane, as a scraper reads them.
+// Metrics of a control plane, as a scraper reads them.
 func ExamplePrometheus() {
 	ctx := context.Background()
 	store, cells := memstore.New(nil), memcell.NewFleet(2, memcell.NewClock())
-	figures := new(httpapi.Prometheus)
-	plane, err := diego.New(diego.Options{Store: store, Dial: cells.Dial, Owner: "me", Metrics: figures})
+	metrics := new(httpapi.Prometheus)
+	plane, err := diego.New(diego.Options{Store: store, Dial: cells.Dial, Owner: "me", Metrics: metrics})
 	if err == nil {
 		err = errors.Join(cells.Announce(ctx, store), plane.Tick(ctx))
 	}
@@ -363,7 +363,7 @@ func ExamplePrometheus() {
 		log.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", figures)
+	mux.Handle("/metrics", metrics)
 
 	w := httptest.NewRecorder()
 	mux.ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
