@@ -72,6 +72,7 @@ var (
 	operators   = []Role{OperatorRole}
 	controllers = []Role{BBSRole}
 	planners    = []Role{AuctioneerRole, OperatorRole}
+	logReaders  = []Role{LogReaderRole, OperatorRole}
 	// A BBS hands on an operator's requests.
 	enquirers = []Role{BBSRole, OperatorRole}
 )
@@ -117,6 +118,12 @@ func list[A, In, Item any](info wire.Info, serve func(context.Context, A, In) it
 func forCell[A, In, Out any](c *wire.Call[A, In, Out], cell func(In) string) *wire.Call[A, In, Out] {
 	c.Cell = cell
 	return c
+}
+
+// ofDomain makes l a list that some callers may read only of their own domains.
+func ofDomain[A, In, Item any](l *wire.List[A, In, Item], domain func(context.Context, A, In) (string, error)) *wire.List[A, In, Item] {
+	l.Domain = domain
+	return l
 }
 
 // long makes l a list that lasts as long as both sides want.

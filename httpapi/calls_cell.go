@@ -59,10 +59,16 @@ var (
 		"Says how far the cell is on its way to being empty."), rep.API.Evacuation)
 	callContainers = askPlain(call("Containers", "cell/containers", operators, wire.Always,
 		"Lists the containers on the cell, ordered by guid."), rep.API.Containers)
-	callLogs = long(list(call("Logs", "cell/logs", operators, wire.Always,
-		"Reads what a container writes, and follows it; of one that is gone, the last that it wrote."),
+	callLogs = long(ofDomain(list(call("Logs", "cell/logs", logReaders, wire.Always,
+		"Reads what a container writes, and follows it; of one that is gone, the last that it wrote. A log reader reads only containers of the domains of its certificate."),
 		func(ctx context.Context, c rep.API, in rep.LogRequest) iter.Seq2[rep.LogChunk, error] {
 			return c.Logs(ctx, in)
+		}),
+		func(ctx context.Context, c rep.API, in rep.LogRequest) (string, error) {
+			if c, tells := c.(rep.LogDomains); tells {
+				return c.LogDomain(ctx, in.ContainerGUID)
+			}
+			return "", nil // a cell that does not know domains has only operators as readers
 		}))
 )
 

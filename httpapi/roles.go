@@ -32,26 +32,41 @@ const (
 	// OperatorRole does what a consumer does, plans, converges, drains cells
 	// and reads logs.
 	OperatorRole Role = "operator"
+	// LogReaderRole reads the logs of containers of its certificate's domains.
+	LogReaderRole Role = "log-reader"
 )
 
 // Roles lists all roles.
-var Roles = []Role{ConsumerRole, CellRole, AuctioneerRole, BBSRole, OperatorRole}
+var Roles = []Role{ConsumerRole, CellRole, AuctioneerRole, BBSRole, OperatorRole, LogReaderRole}
 
 // An Identity is the caller, according to its certificate.
 type Identity struct {
 	// Name is the certificate's common name; a cell's is its id.
 	Name  string
 	Roles []Role
+	// Domains are those that a log reader may read, from the organizational units
+	// "diego-domain:" and the domain, for example "diego-domain:apps".
+	Domains []string `json:",omitempty"`
 }
 
-// rolePrefix begins the organizational units that are roles.
-const rolePrefix = "diego-"
+const (
+	// rolePrefix begins the organizational units that are roles.
+	rolePrefix = "diego-"
+	// domainPrefix begins those that are domains.
+	domainPrefix = "diego-domain:"
+)
 
 // IdentityOf reads a verified certificate. It ignores organizational units that
-// are not roles.
+// are neither roles nor domains.
 func IdentityOf(certificate *x509.Certificate) Identity {
 	id := Identity{Name: certificate.Subject.CommonName}
 	for _, unit := range certificate.Subject.OrganizationalUnit {
+		if domain, ok := strings.CutPrefix(unit, domainPrefix); ok {
+			if domain != "" && !slices.Contains(id.Domains, domain) {
+				id.Domains = append(id.Domains, domain)
+			}
+			continue
+		}
 		name, ok := strings.CutPrefix(unit, rolePrefix)
 		if role := Role(name); ok && slices.Contains(Roles, role) && !slices.Contains(id.Roles, role) {
 			id.Roles = append(id.Roles, role)
@@ -82,22 +97,28 @@ func (e *ForbiddenError) Unwrap() error { return ErrForbidden }
 
 // authorize admits a call if the caller's certificate has one of the call's
 // roles.
-func authorize(allowPlain bool) func(*http.Request, *wire.Info) (caller string, speaker func(string) error, err error) {
-	return func(r *http.Request, info *wire.Info) (string, func(string) error, error) {
+func authorize(allowPlain bool) func(*http.Request, *wire.Info) (wire.Caller, error) {
+	return func(r *http.Request, info *wire.Info) (wire.Caller, error) {
 		switch {
 		case allowPlain && r.TLS == nil:
-			return "", func(string) error { return nil }, nil
+			return wire.Caller{SpeaksFor: func(string) error { return nil }}, nil
 		case r.TLS == nil:
-			return "", nil, &ForbiddenError{Call: info.Name, Why: "TLS with a client certificate is wanted"}
+			return wire.Caller{}, &ForbiddenError{Call: info.Name, Why: "TLS with a client certificate is wanted"}
 		case len(r.TLS.VerifiedChains) == 0 || len(r.TLS.PeerCertificates) == 0:
-			return "", nil, &ForbiddenError{Call: info.Name, Why: "a client certificate that the server verifies is wanted"}
+			return wire.Caller{}, &ForbiddenError{Call: info.Name, Why: "a client certificate that the server verifies is wanted"}
 		}
 		id := IdentityOf(r.TLS.PeerCertificates[0])
-		if !slices.ContainsFunc(id.Roles, func(role Role) bool { return slices.Contains(info.Roles, string(role)) }) {
-			return "", nil, &ForbiddenError{id.Name, info.Name, fmt.Sprintf(
+		var roles []Role // those that admit the caller
+		for _, role := range id.Roles {
+			if slices.Contains(info.Roles, string(role)) {
+				roles = append(roles, role)
+			}
+		}
+		if len(roles) == 0 {
+			return wire.Caller{}, &ForbiddenError{id.Name, info.Name, fmt.Sprintf(
 				"a certificate with one of the organizational units %s is wanted", units(info.Roles))}
 		}
-		return id.Name, func(cellID string) error {
+		caller := wire.Caller{Name: id.Name, SpeaksFor: func(cellID string) error {
 			switch {
 			case id.Name == "": // it would mean all that is on no cell yet
 				return &ForbiddenError{id.Name, info.Name, "a certificate whose common name is the cell's id is wanted"}
@@ -105,8 +126,28 @@ func authorize(allowPlain bool) func(*http.Request, *wire.Info) (caller string, 
 				return &ForbiddenError{id.Name, info.Name, fmt.Sprintf("only cell %q may say so", cellID)}
 			}
 			return nil
-		}, nil
+		}}
+		if slices.Equal(roles, []Role{LogReaderRole}) {
+			caller.Reads = func(domain string) error { return id.reads(info, domain) }
+		}
+		return caller, nil
 	}
+}
+
+// reads fails unless a log reader may read what belongs to a domain, "" if
+// nobody knows the domain.
+func (id Identity) reads(info *wire.Info, domain string) error {
+	others := slices.DeleteFunc(slices.Clone(info.Roles), func(role string) bool { return role == string(LogReaderRole) })
+	switch {
+	case domain == "":
+		return &ForbiddenError{id.Name, info.Name, fmt.Sprintf(
+			"the container has no domain, so a certificate with the organizational unit %s is wanted", units(others))}
+	case !slices.Contains(id.Domains, domain):
+		return &ForbiddenError{id.Name, info.Name, fmt.Sprintf(
+			"the container is of the domain %q, and the role %s reads only the domains of its certificate, %q: one with the organizational unit %s or %s is wanted",
+			domain, LogReaderRole, id.Domains, domainPrefix+domain, units(others))}
+	}
+	return nil
 }
 
 func units(roles []string) string {

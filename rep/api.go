@@ -28,6 +28,15 @@ type API interface {
 	Logs(ctx context.Context, r LogRequest) iter.Seq2[LogChunk, error]
 }
 
+// LogDomains is what an API also implements whose logs a consumer may read. A
+// wrapper has to pass it on; without it only operators read the cell's logs.
+type LogDomains interface {
+	// LogDomain is the domain of the process or task that a container is or was
+	// for; "" if the container has none or the cell does not know it. The error
+	// wraps storage.ErrNotFound if there is nothing to read of such a container.
+	LogDomain(ctx context.Context, containerGUID string) (string, error)
+}
+
 // An EvacuationStatus says how far a cell is on its way to being empty.
 type EvacuationStatus struct {
 	Evacuating bool `json:"evacuating"`
@@ -57,7 +66,7 @@ type LogRequest struct {
 }
 
 // LogLabels say whose output a piece of a log is, for programs that collect logs.
-// Of a container whose daemon was killed, only InstanceGUID and Stream are known.
+// Of a container whose daemon was killed, Source is not known.
 type LogLabels struct {
 	// LogGUID is the definition's log_guid, or else the guid of the process or
 	// task.
@@ -70,6 +79,8 @@ type LogLabels struct {
 	// if the BBS did not answer.
 	Tags         map[string]string `json:"tags,omitempty"`
 	InstanceGUID string            `json:"instance_guid"`
+	// Domain is the process's or task's.
+	Domain string `json:"domain,omitempty"`
 	// Index is the instance's; nil for a task.
 	Index *int `json:"index,omitempty"`
 	// Stream is "stdout", "stderr" or "health".

@@ -198,7 +198,7 @@ func (r *Rep) CancelTask(_ context.Context, taskGUID, instanceGUID string) error
 // for the metric tags of the moment, because they may change while the container
 // runs.
 func (r *Rep) LogLabels(ctx context.Context, containerGUID, logGUID, metricsGUID string, tags map[string]string) LogLabels {
-	l := LogLabels{LogGUID: logGUID, InstanceGUID: containerGUID}
+	l := LogLabels{LogGUID: logGUID, InstanceGUID: containerGUID, Domain: tags[executor.TagDomain]}
 	s, ours := subjectOf(executor.Container{GUID: containerGUID, Tags: tags})
 	var metricTags map[string]executor.MetricTag
 	index := ""

@@ -53,7 +53,7 @@ func openEnded(o *Options) (*ended, error) {
 			}
 			list = append(list, log)
 		}
-		e.keep(guid, list, LogOwner{})
+		e.keep(guid, list, ownerIn(filepath.Join(live, guid)))
 	}
 	e.prune()
 	return e, os.RemoveAll(live)
@@ -101,8 +101,8 @@ func (e *ended) keep(guid string, list []*logfile.Log, owner LogOwner) {
 			err = l.Keep(dir, e.bytes)
 		}
 	}
-	if text, invalid := json.Marshal(owner); err == nil {
-		err = errors.Join(invalid, os.WriteFile(filepath.Join(dir, ownerFile), text, 0o600))
+	if err == nil {
+		err = owner.write(dir)
 	}
 	if err != nil {
 		e.log.Warn("the last output of a container could not be kept", "guid", guid, "error", errors.Join(err, os.RemoveAll(dir)))
@@ -129,23 +129,44 @@ func (e *ended) prune() {
 // ownerFile says whose output lies beside it.
 const ownerFile = "owner.json"
 
+func (o LogOwner) write(dir string) error {
+	text, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, ownerFile), text, 0o600)
+}
+
+// ownerIn is whose output lies in a directory. It is empty if an earlier release
+// wrote it, or if the host ended while the file was written.
+func ownerIn(dir string) (o LogOwner) {
+	if text, err := os.ReadFile(filepath.Join(dir, ownerFile)); err != nil || json.Unmarshal(text, &o) != nil {
+		return LogOwner{}
+	}
+	return o
+}
+
+// owner is whose output is kept of a container that is gone; false if none is.
+func (e *ended) owner(guid string) (LogOwner, bool) {
+	e.mu.Lock()
+	kept := slices.Contains(e.guids, guid)
+	e.mu.Unlock()
+	if !kept {
+		return LogOwner{}, false
+	}
+	return ownerIn(filepath.Join(e.dir, guid)), true
+}
+
 // read is a stream of a container that is gone and whose output it is, nil if
 // nothing is kept of it.
 func (e *ended) read(guid string, s Stream) (*logfile.Log, LogOwner) {
-	e.mu.Lock()
-	kept := slices.Contains(e.guids, guid) && slices.Contains(streams[:], s)
-	e.mu.Unlock()
-	if !kept {
+	owner, kept := e.owner(guid)
+	if !kept || !slices.Contains(streams[:], s) {
 		return nil, LogOwner{}
 	}
-	dir := filepath.Join(e.dir, guid)
-	l, err := logfile.Open(dir, string(s))
+	l, err := logfile.Open(filepath.Join(e.dir, guid), string(s))
 	if err != nil {
 		return nil, LogOwner{}
-	}
-	var owner LogOwner
-	if text, err := os.ReadFile(filepath.Join(dir, ownerFile)); err != nil || json.Unmarshal(text, &owner) != nil {
-		owner = LogOwner{} // an earlier release kept no such file
 	}
 	return l, owner
 }

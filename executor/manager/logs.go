@@ -86,8 +86,8 @@ type Log struct {
 	owner  LogOwner
 }
 
-// Owner returns whose output it is. It is empty for a container whose daemon was
-// killed.
+// Owner returns whose output it is. It is empty for output that an earlier
+// release has left.
 func (l *Log) Owner() LogOwner { return l.owner }
 
 // Source returns the log_source of the action that wrote what the last Read
@@ -128,6 +128,35 @@ func (m *Manager) Log(ctx context.Context, guid string, s Stream, from int64, fo
 		return nil, &GUIDError{guid, ErrNotFound}
 	}
 	return &Log{log.Read(ctx, from, follow), owner}, nil
+}
+
+// LogOwner returns whose output the logs of a container are. It knows the
+// containers that Log knows.
+func (m *Manager) LogOwner(guid string) (LogOwner, error) {
+	m.mu.Lock()
+	e := m.entries[guid]
+	known := e != nil && e.logs != nil
+	var owner LogOwner
+	if known {
+		owner = e.logs.owner
+	}
+	m.mu.Unlock()
+	if e == nil && m.ended != nil {
+		owner, known = m.ended.owner(guid)
+	}
+	if !known {
+		return LogOwner{}, &GUIDError{guid, ErrNotFound}
+	}
+	return owner, nil
+}
+
+// sign leaves a file beside the logs that says whose they are, for the daemon
+// after this one.
+func (l *logs) sign() error {
+	if l == nil {
+		return nil
+	}
+	return l.owner.write(l.dir)
 }
 
 // writers are where a source writes, such as a process; nil discards.

@@ -29,6 +29,9 @@ type preparation struct {
 // been done when it fails is undone with the container's deletion.
 func (p *preparation) create(ctx context.Context) (executor.Endpoint, error) {
 	none := executor.Endpoint{}
+	if err := p.logs.sign(); err != nil {
+		p.manager.options.Logger.Warn("if this daemon is killed, nobody will know whose output the container has left", "guid", p.container.GUID, "error", err)
+	}
 	spec := containerSpec(p.container, &p.work, p.manager.options.DefaultMaxPIDs)
 	if err := p.manager.host.Refuse(&spec); err != nil {
 		return none, err

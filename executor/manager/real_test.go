@@ -204,7 +204,7 @@ func TestTheLastOutputOfTheNewestContainersIsKept(t *testing.T) {
 	}
 
 	// A manager that is killed leaves logs of containers that it had.
-	h.launch("cut-off", work(sh("echo cut off; sleep 1000")))
+	h.launch("cut-off", with(work(sh("echo cut off; sleep 1000")), func(w *manager.Work) { w.LogGUID = "app-7" }))
 	h.await("cut-off", executor.Running)
 	live, err := h.Log(context.Background(), "cut-off", manager.Stdout, 0, true)
 	if err != nil {
@@ -223,6 +223,9 @@ func TestTheLastOutputOfTheNewestContainersIsKept(t *testing.T) {
 	gone(after, "second")
 	if got := after.log("third", manager.Stderr) + after.log("cut-off", manager.Stdout); got != "third\ncut off\n" {
 		t.Errorf("after the daemon's restart the logs are %q", got)
+	}
+	if owner, err := next.LogOwner("cut-off"); owner.LogGUID != "app-7" || owner.Tags[executor.TagProcessIndex] != "3" || err != nil {
+		t.Errorf("after the daemon's restart it is the output of %+v, %v", owner, err)
 	}
 	o.EndedLogs = -1
 	o.Dir = copyOf(t, o.Dir)

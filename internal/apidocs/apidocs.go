@@ -24,7 +24,7 @@ TLS="--cacert ca.crt --cert client.crt --key client.key"
 BBS=https://bbs.example:8889 AUCTIONEER=https://auctioneer.example:9016 CELL=https://cell-1.example:1801
 ` + "```" + `
 
-**Who may call.** The organizational units (OU) of the client's certificate are its roles: ` + "`diego-consumer`, `diego-cell`, `diego-operator`, `diego-bbs`, `diego-auctioneer`" + `; it may have several. The common name (CN) of a cell's certificate is the cell's id, and what a cell says it says of itself: a call in the name of another cell is refused. A client that trusts the authority should check the server's roles in the same way, as the clients of this module do. Without TLS nothing is served, unless the process was told to.
+**Who may call.** The organizational units (OU) of the client's certificate are its roles: ` + "`diego-consumer`, `diego-cell`, `diego-operator`, `diego-bbs`, `diego-auctioneer`, `diego-log-reader`" + `; it may have several. A log reader also has a unit for each domain whose logs it reads, such as ` + "`diego-domain:apps`" + `. The common name (CN) of a cell's certificate is the cell's id, and what a cell says it says of itself: a call in the name of another cell is refused. A client that trusts the authority should check the server's roles in the same way, as the clients of this module do. Without TLS nothing is served, unless the process was told to.
 
 **Lists** are answered as lines (` + "`application/x-ndjson`" + `): ` + "`{\"item\": …}`" + ` for each item, ` + "`{\"problem\": …}`" + ` for one that cannot be read, and at last ` + "`{\"end\": n}`" + ` with the number of lines before it. A list without that line was cut off and is not complete.
 

@@ -83,7 +83,7 @@ func (c *Call[A, In, Out]) Types() (in, out reflect.Type) {
 }
 
 func (c *Call[A, In, Out]) serve(s *Server, api A, w http.ResponseWriter, r *http.Request) {
-	in, ctx, ok := admit(s, &c.Info, c.Cell, w, r)
+	in, ctx, _, ok := admit(s, &c.Info, c.Cell, w, r)
 	if !ok {
 		return
 	}
@@ -112,19 +112,19 @@ func (c *Call[A, In, Out]) Do(ctx context.Context, client *Client, in In) (out O
 
 // admit does what all calls need before they are served. If ok is false, the
 // request has been answered.
-func admit[In any](s *Server, info *Info, cell func(In) string, w http.ResponseWriter, r *http.Request) (in In, ctx context.Context, ok bool) {
-	ctx, _, speaker, err := s.enter(w, r, info)
+func admit[In any](s *Server, info *Info, cell func(In) string, w http.ResponseWriter, r *http.Request) (in In, ctx context.Context, caller Caller, ok bool) {
+	ctx, caller, err := s.enter(w, r, info)
 	if err == nil {
 		err = s.decode(w, r, &in)
 	}
 	if err == nil && cell != nil {
-		err = speaker(cell(in))
+		err = caller.SpeaksFor(cell(in))
 	}
 	if err != nil {
 		s.fail(w, r, err)
-		return in, nil, false
+		return in, nil, caller, false
 	}
-	return in, ctx, true
+	return in, ctx, caller, true
 }
 
 // soon is the deadline of something that may take d.

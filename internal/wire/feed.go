@@ -56,14 +56,14 @@ const (
 )
 
 func (f *Feed[A, In, Item]) serve(s *Server, api A, w http.ResponseWriter, r *http.Request) {
-	ctx, caller, _, err := s.enter(w, r, &f.Info)
+	ctx, caller, err := s.enter(w, r, &f.Info)
 	var in In
 	if err == nil {
 		in, err = f.Parse(r.URL.Query(), r.Header.Get("Last-Event-ID"))
 	}
 	var leave func()
 	if err == nil {
-		leave, err = s.admitFeed(r, caller)
+		leave, err = s.admitFeed(r, caller.Name)
 	}
 	if err != nil {
 		s.fail(w, r, err)

@@ -23,6 +23,10 @@ import (
 // the lines before it. A list without that line was cut off.
 type List[A, In, Item any] struct {
 	Info
+	// Domain looks up the domain of what the arguments ask for. It is called only
+	// for callers who may not read every domain; nil means that there is nothing
+	// of a domain to read.
+	Domain func(ctx context.Context, api A, in In) (string, error)
 	// Serve makes the call in process.
 	Serve func(ctx context.Context, api A, in In) iter.Seq2[Item, error]
 }
@@ -46,9 +50,19 @@ func (l *List[A, In, Item]) Types() (in, out reflect.Type) {
 }
 
 func (l *List[A, In, Item]) serve(s *Server, api A, w http.ResponseWriter, r *http.Request) {
-	in, ctx, ok := admit[In](s, &l.Info, nil, w, r)
+	in, ctx, caller, ok := admit[In](s, &l.Info, nil, w, r)
 	if !ok {
 		return
+	}
+	if l.Domain != nil && caller.Reads != nil {
+		domain, err := l.Domain(ctx, api, in)
+		if err == nil {
+			err = caller.Reads(domain)
+		}
+		if err != nil {
+			s.fail(w, r, err)
+			return
+		}
 	}
 	// A list may take as long as its reader reads, and its maker has the time of
 	// a call for each piece.

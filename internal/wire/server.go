@@ -21,9 +21,8 @@ import (
 // A Server is what all calls of a handler share. All fields but MaxFeeds and
 // MaxFeedsEach are required.
 type Server struct {
-	// Authorize says who asks, "" if the certificate does not name it, and whether it may make the
-	// call. The speaker that it returns says whether it may speak for a cell.
-	Authorize func(r *http.Request, info *Info) (caller string, speaker func(cellID string) error, err error)
+	// Authorize says who asks. It fails if that caller may not make the call.
+	Authorize func(r *http.Request, info *Info) (Caller, error)
 	Problems  *Problems
 	// MaxBodyBytes bounds arguments.
 	MaxBodyBytes int64
@@ -48,6 +47,18 @@ type Server struct {
 	mu     sync.Mutex
 	open   int            // feeds
 	openOf map[string]int // those of callers with a certificate
+}
+
+// A Caller is who makes a call that it may make.
+type Caller struct {
+	// Name is "" if the certificate does not name it.
+	Name string
+	// SpeaksFor fails if the caller may not speak for a cell. It is nil if nobody
+	// needs to ask.
+	SpeaksFor func(cellID string) error
+	// Reads fails if the caller may not read what belongs to a domain. It is nil
+	// for a caller who may read everything.
+	Reads func(domain string) error
 }
 
 // admitFeed counts a feed until leave is called, or refuses it.
@@ -107,22 +118,22 @@ func (s *Server) NotFound(w http.ResponseWriter, r *http.Request) {
 }
 
 // enter says who asks, and marks the call with its request id.
-func (s *Server) enter(w http.ResponseWriter, r *http.Request, info *Info) (ctx context.Context, caller string, speaker func(string) error, err error) {
+func (s *Server) enter(w http.ResponseWriter, r *http.Request, info *Info) (ctx context.Context, caller Caller, err error) {
 	id := r.Header.Get(RequestIDHeader)
 	if id != "" {
 		if !fitsHeader(id) {
 			var v executor.Validator
 			v.Check(false, RequestIDHeader, id, fmt.Sprintf("1 to %d printable ASCII characters", MaxRequestIDBytes))
-			return nil, "", nil, v.Err()
+			return nil, Caller{}, v.Err()
 		}
 		w.Header().Set(RequestIDHeader, id)
 	}
-	caller, speaker, err = s.Authorize(r, info)
+	caller, err = s.Authorize(r, info)
 	ctx = r.Context()
 	if id != "" {
-		ctx = storage.WithRequestID(ctx, ownID(caller, id))
+		ctx = storage.WithRequestID(ctx, ownID(caller.Name, id))
 	}
-	return ctx, caller, speaker, err
+	return ctx, caller, err
 }
 
 // decode reads the arguments: one JSON object, without members that nobody

@@ -31,6 +31,7 @@ type Cell struct {
 var (
 	_ rep.API                 = (*Cell)(nil)
 	_ auction.InventoryClient = (*Cell)(nil)
+	_ rep.LogDomains          = (*Cell)(nil)
 )
 
 // New makes a cell of a manager and of a rep over it. The manager is o.Executor, and
@@ -111,6 +112,20 @@ func (c *Cell) Containers(context.Context) ([]executor.Container, error) {
 	return c.Manager.List(), nil
 }
 
+// LogDomain implements [rep.LogDomains].
+func (c *Cell) LogDomain(_ context.Context, containerGUID string) (string, error) {
+	owner, err := c.Manager.LogOwner(containerGUID)
+	return owner.Tags[executor.TagDomain], notFound(err)
+}
+
+// notFound adds the error by which callers know that there is nothing to read.
+func notFound(err error) error {
+	if errors.Is(err, manager.ErrNotFound) {
+		return errors.Join(storage.ErrNotFound, err)
+	}
+	return err
+}
+
 // logPiece is how much of a log is passed on at once, at most.
 const logPiece = 32 << 10
 
@@ -129,11 +144,8 @@ func (c *Cell) Logs(ctx context.Context, r rep.LogRequest) iter.Seq2[rep.LogChun
 			return
 		}
 		log, err := c.Manager.Log(ctx, r.ContainerGUID, stream, r.From, r.Follow)
-		if errors.Is(err, manager.ErrNotFound) {
-			err = errors.Join(storage.ErrNotFound, err)
-		}
 		if err != nil {
-			yield(rep.LogChunk{}, err)
+			yield(rep.LogChunk{}, notFound(err))
 			return
 		}
 		defer log.Close()

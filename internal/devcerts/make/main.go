@@ -26,6 +26,7 @@ var fileName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 func main() {
 	dir := flag.String("dir", "certs", "where the files go, and where the authority is if there is one already")
+	domains := flag.String("domains", "", "domains that a log-reader may read, separated by commas")
 	hosts := flag.String("hosts", "localhost,127.0.0.1,::1", "names and addresses at which a bbs, an auctioneer or a cell listens")
 	days := flag.Int("days", 365, "how long they are good")
 	flag.Usage = func() {
@@ -38,13 +39,15 @@ func main() {
 	if len(wanted) == 0 {
 		wanted = everyone
 	}
-	if err := issue(*dir, strings.Split(*hosts, ","), *days, wanted); err != nil {
+	if err := issue(*dir, strings.Split(*hosts, ","), strings.FieldsFunc(*domains, isComma), *days, wanted); err != nil {
 		fmt.Fprintln(os.Stderr, "certs:", err)
 		os.Exit(1)
 	}
 }
 
-func issue(dir string, hosts []string, days int, wanted []string) error {
+func isComma(r rune) bool { return r == ',' }
+
+func issue(dir string, hosts, domains []string, days int, wanted []string) error {
 	if days < 1 || days > 3650 {
 		return fmt.Errorf("-days %d: want 1 to 3650", days)
 	}
@@ -60,6 +63,14 @@ func issue(dir string, hosts []string, days int, wanted []string) error {
 				return fmt.Errorf("%s: %q is no role; want some of %v", w, role, httpapi.Roles)
 			}
 			r.Units = append(r.Units, "diego-"+role)
+			if role == string(httpapi.LogReaderRole) {
+				if len(domains) == 0 {
+					return fmt.Errorf("%s: a log-reader without a domain reads nothing; name some with -domains", w)
+				}
+				for _, domain := range domains {
+					r.Units = append(r.Units, "diego-domain:"+domain)
+				}
+			}
 			if slices.Contains(serving, httpapi.Role(role)) {
 				r.Hosts = hosts
 			}

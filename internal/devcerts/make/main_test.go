@@ -15,7 +15,7 @@ import (
 
 func TestEveryoneGetsACertificateThatSaysTheirRoles(t *testing.T) {
 	dir := t.TempDir()
-	if err := issue(dir, []string{"127.0.0.1"}, 1, everyone); err != nil {
+	if err := issue(dir, []string{"127.0.0.1"}, []string{"apps", "jobs"}, 1, append(everyone, "log-reader+consumer:reader")); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]httpapi.Identity{
@@ -25,6 +25,7 @@ func TestEveryoneGetsACertificateThatSaysTheirRoles(t *testing.T) {
 		"cell-2":     {Name: "cell-2", Roles: []httpapi.Role{httpapi.CellRole}},
 		"consumer":   {Name: "consumer", Roles: []httpapi.Role{httpapi.ConsumerRole}},
 		"operator":   {Name: "operator", Roles: []httpapi.Role{httpapi.OperatorRole}},
+		"reader":     {Name: "reader", Roles: []httpapi.Role{httpapi.ConsumerRole, httpapi.LogReaderRole}, Domains: []string{"apps", "jobs"}},
 	}
 	got := map[string]httpapi.Identity{}
 	for name := range want {
@@ -34,7 +35,7 @@ func TestEveryoneGetsACertificateThatSaysTheirRoles(t *testing.T) {
 		}
 		got[name] = httpapi.IdentityOf(pair.Leaf)
 		// Who listens nowhere gets nothing that lets it serve.
-		serves := name != "consumer" && name != "operator"
+		serves := name != "consumer" && name != "operator" && name != "reader"
 		if listed := slices.Contains(pair.Leaf.ExtKeyUsage, x509.ExtKeyUsageServerAuth); listed != serves || (len(pair.Leaf.IPAddresses) > 0) != serves {
 			t.Errorf("%s: for %v at %v", name, pair.Leaf.ExtKeyUsage, pair.Leaf.IPAddresses)
 		}
@@ -54,16 +55,17 @@ func TestWhatCannotBeIssuedIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 		"cell:../x":    "want a name of letters",
 		"cell:ca":      "other than ca",
 		"bbs+operator": "as in bbs+operator:NAME",
+		"log-reader":   "name some with -domains",
 	} {
 		dir := filepath.Join(t.TempDir(), "certs")
-		if err := issue(dir, nil, 1, []string{"bbs", asked}); err == nil || !strings.Contains(err.Error(), want) {
+		if err := issue(dir, nil, nil, 1, []string{"bbs", asked}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", asked, err)
 		}
 		if files, _ := filepath.Glob(dir + "/*"); len(files) > 0 {
 			t.Errorf("%s: %q were written", asked, files)
 		}
 	}
-	if err := issue(t.TempDir(), nil, 0, everyone); err == nil {
+	if err := issue(t.TempDir(), nil, nil, 0, everyone); err == nil {
 		t.Error("0 days are accepted")
 	}
 }

@@ -41,6 +41,8 @@ func (idle) Logs(context.Context, rep.LogRequest) iter.Seq2[rep.LogChunk, error]
 	return func(func(rep.LogChunk, error) bool) {}
 }
 
+func (idle) LogDomain(context.Context, string) (string, error) { return "apps", nil }
+
 // guarded serves a system to all who have a certificate of an authority.
 func guarded(t *testing.T, a *authority) *httptest.Server {
 	t.Helper()
@@ -61,7 +63,7 @@ func TestEveryCallIsForItsRolesAndForNobodyElse(t *testing.T) {
 	a := newAuthority(t)
 	server := guarded(t, a)
 	for _, role := range httpapi.Roles {
-		client := httpClient(a.client(a, time.Hour, "cell-1", "unit", "diego-"+string(role)))
+		client := httpClient(a.client(a, time.Hour, "cell-1", "unit", "diego-"+string(role), "diego-domain:apps"))
 		defer client.CloseIdleConnections()
 		for _, c := range httpapi.Calls() {
 			t.Run(string(role)+"/"+c.Service+"."+c.Name, func(t *testing.T) {
