@@ -61,7 +61,7 @@ type RunInfo struct {
 	// of this one refuses work that has them. See Demands.
 	Network               *Network           `json:"network,omitempty"`
 	CertificateProperties *CertificateConfig `json:"certificate_properties,omitempty"`
-	// LogRateLimit bounds each of stdout and stderr; nil means no limit.
+	// LogRateLimit bounds the output of the container; nil means no limit.
 	LogRateLimit *LogRateLimit `json:"log_rate_limit,omitempty"`
 	// LogSource is the source of output whose action and check name none.
 	// LogGUID says whose output it is. Both are in rep.LogLabels.
@@ -197,9 +197,11 @@ type CertificateConfig struct {
 	OrganizationalUnit []string `json:"organizational_unit,omitempty"`
 }
 
-// A LogRateLimit bounds how much of a container's output is kept.
+// A LogRateLimit bounds how much of a container's output is kept and passed on.
+// What is above it is dropped, and a line in the log says how much.
 type LogRateLimit struct {
-	// BytesPerSecond is the bound; -1 means none.
+	// BytesPerSecond bounds stdout and stderr together, and in the same way what
+	// checks of health write. -1 means no bound, 0 that nothing is kept.
 	BytesPerSecond int64 `json:"bytes_per_second"`
 }
 

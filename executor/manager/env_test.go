@@ -83,19 +83,30 @@ func TestAProcessLearnsWhoAndWhereItIs(t *testing.T) {
 	}
 }
 
-func TestALogRateOfZeroKeepsNothing(t *testing.T) {
+func TestALogRateHoldsForTheContainerAndZeroKeepsNothing(t *testing.T) {
 	c := newCell(t, func(o *manager.Options) { o.Dir = t.TempDir() })
-	for limit, want := range map[int64]string{0: "", 4: "some\n[output dropped: more than 4 bytes per second]\n", -1: "some words\n"} {
-		c.launch("c", with(work(do("print some words")), func(w *manager.Work) { w.LogRateLimit = &executor.LogRateLimit{BytesPerSecond: limit} }))
+	streams := []manager.Stream{manager.Stdout, manager.Stderr, manager.Health}
+	for limit, want := range map[int64][3]string{
+		0:  {"", "", ""},
+		15: {"some words\n", "more\n[7 bytes dropped: more than 15 bytes per second]\n", "I am fine\n"},
+		-1: {"some words\n", "more words\n", "I am fine\n"},
+	} {
+		c.launch("c", with(work(do("print some words", "warn more words", "wait forever")), func(w *manager.Work) {
+			w.LogRateLimit = &executor.LogRateLimit{BytesPerSecond: limit}
+			monitor := do("print I am fine")
+			w.Monitor = &monitor
+		}))
 		c.advance(time.Second)
-		r, err := c.Log(context.Background(), "c", manager.Stdout, 0, false)
-		if err != nil {
-			t.Fatal(err)
+		for i, s := range streams {
+			r, err := c.Log(context.Background(), "c", s, 0, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text, err := io.ReadAll(r); string(text) != want[i] || err != nil {
+				t.Errorf("of %s remains %q with a limit of %d, want %q, %v", s, text, limit, want[i], err)
+			}
+			r.Close()
 		}
-		if text, err := io.ReadAll(r); string(text) != want || err != nil {
-			t.Errorf("of a limit of %d remains %q, %v", limit, text, err)
-		}
-		r.Close()
 		c.Delete("c")
 		c.advance(0)
 	}

@@ -31,7 +31,7 @@ const (
 type logs struct {
 	dir                    string
 	owner                  LogOwner
-	silent                 bool // nothing of the work's output may be kept
+	silent                 bool // nothing may be kept
 	stdout, stderr, health *logfile.Log
 }
 
@@ -45,14 +45,23 @@ func (m *Manager) newLogs(c executor.Container) *logs {
 		m.options.Logger.Error("a container has no logs", "guid", c.GUID, "error", err)
 		return nil
 	}
-	o := logfile.Options{SegmentBytes: m.options.LogSegmentBytes, Segments: m.options.LogSegments, Now: m.options.Now}
-	health := logfile.New(dir, string(Health), o)
-	silent := false
-	if limit := c.RunInfo.LogRateLimit; limit != nil {
-		o.BytesPerSecond = limit.BytesPerSecond
-		silent = limit.BytesPerSecond == 0
+	l := &logs{dir: dir, owner: ownerOf(c)}
+	limit := func() *logfile.Limit { return nil }
+	if rate := c.RunInfo.LogRateLimit; rate != nil {
+		l.silent = rate.BytesPerSecond == 0
+		if rate.BytesPerSecond > 0 {
+			limit = func() *logfile.Limit { return logfile.NewLimit(rate.BytesPerSecond, m.options.Now) }
+		}
 	}
-	return &logs{dir, ownerOf(c), silent, logfile.New(dir, string(Stdout), o), logfile.New(dir, string(Stderr), o), health}
+	// What checks write is limited apart: the work's flood must not hide it.
+	ofWork, ofHealth := limit(), limit()
+	open := func(s Stream, limit *logfile.Limit) *logfile.Log {
+		return logfile.New(dir, string(s), logfile.Options{
+			SegmentBytes: m.options.LogSegmentBytes, Segments: m.options.LogSegments, Limit: limit,
+		})
+	}
+	l.stdout, l.stderr, l.health = open(Stdout, ofWork), open(Stderr, ofWork), open(Health, ofHealth)
+	return l
 }
 
 // remove ends the logs and deletes their files, except for what to keeps.
@@ -162,13 +171,11 @@ func (l *logs) sign() error {
 // writers are where a source writes, such as a process; nil discards.
 func (l *logs) writers(health, suppress bool, source string) (stdout, stderr io.Writer) {
 	switch {
-	case l == nil || suppress:
+	case l == nil || suppress || l.silent:
 		return nil, nil
 	case health:
 		w := l.health.From(source)
 		return w, w
-	case l.silent:
-		return nil, nil
 	}
 	return l.stdout.From(source), l.stderr.From(source)
 }

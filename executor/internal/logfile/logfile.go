@@ -29,12 +29,44 @@ type Options struct {
 	// Segments is how many are kept, the one that is written included; 0 means
 	// DefaultSegments.
 	Segments int
-	// BytesPerSecond limits what is kept; 0 or less means no limit. More may
-	// come at once, up to the amount of one second. What is above the limit is
-	// dropped, and a line says so.
-	BytesPerSecond int64
-	// Now is the clock of BytesPerSecond; nil means time.Now.
-	Now func() time.Time
+	// Limit bounds what is kept; nil means no bound. What is above it is dropped,
+	// and a line says how much: at once if the last such line is a second old, or
+	// else with the first write after that second or when the Log is closed.
+	Limit *Limit
+	// Tap receives everything that is kept, in the order in which it is kept and
+	// with its source, such as that of [Log.From]. It is called with the Log's
+	// lock, so it must neither block nor keep p. Nil means nobody.
+	Tap func(source string, p []byte)
+}
+
+// A Limit is a rate that Logs share. Its methods may be called at once from many
+// goroutines.
+type Limit struct {
+	perSecond int64
+	now       func() time.Time
+
+	mu     sync.Mutex
+	tokens float64
+	filled time.Time
+}
+
+// NewLimit returns a rate of 1 byte per second or more. More may come at once,
+// up to the amount of one second.
+func NewLimit(bytesPerSecond int64, now func() time.Time) *Limit {
+	return &Limit{perSecond: bytesPerSecond, now: now, tokens: float64(bytesPerSecond), filled: now()}
+}
+
+// admit takes up to n bytes, and says how many and when.
+func (l *Limit) admit(n int) (admitted int, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now = l.now()
+	most := float64(l.perSecond)
+	l.tokens = min(most, l.tokens+max(0, now.Sub(l.filled).Seconds())*most)
+	l.filled = now
+	admitted = min(n, int(l.tokens))
+	l.tokens -= float64(admitted)
+	return admitted, now
 }
 
 // The defaults of Options.
@@ -49,16 +81,16 @@ type Log struct {
 	dir, name string
 	options   Options
 
-	mu       sync.Mutex
-	starts   []int64 // of the segments, ascending
-	size     int64   // number of the next byte
-	file     *os.File
-	more     chan struct{} // closed when something comes or the log is closed
-	closed   bool
-	tokens   float64
-	filled   time.Time
-	dropping bool
-	marks    []mark // where the source changes, ascending; at most maxMarks
+	mu      sync.Mutex
+	starts  []int64 // of the segments, ascending
+	size    int64   // number of the next byte
+	within  bool    // the last byte does not end a line
+	file    *os.File
+	more    chan struct{} // closed when something comes or the log is closed
+	closed  bool
+	dropped int64     // bytes, since a line has said so
+	said    time.Time // when the last line has said so
+	marks   []mark    // where the source changes, ascending; at most maxMarks
 }
 
 // A mark says which source wrote the bytes from At on.
@@ -80,10 +112,7 @@ func New(dir, name string, o Options) *Log {
 	if o.Segments <= 0 {
 		o.Segments = DefaultSegments
 	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	return &Log{dir: dir, name: name, options: o, more: make(chan struct{}), tokens: float64(o.BytesPerSecond), filled: o.Now()}
+	return &Log{dir: dir, name: name, options: o, more: make(chan struct{})}
 }
 
 func (l *Log) segment(start int64) string {
@@ -114,14 +143,28 @@ func (l *Log) write(source string, p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	p, all := l.admit(p), len(p)
-	l.mark(source, len(p))
-	if err := l.append(p); err != nil {
+	if err := l.keep(source, l.admit(p)); err != nil {
 		return 0, err
 	}
 	close(l.more)
 	l.more = make(chan struct{})
-	return all, nil
+	return len(p), nil
+}
+
+// keep appends what the limit has let pass.
+func (l *Log) keep(source string, p []byte) error {
+	if len(p) == 0 {
+		return nil
+	}
+	l.mark(source, len(p))
+	if err := l.append(p); err != nil {
+		return err
+	}
+	l.within = p[len(p)-1] != '\n'
+	if l.options.Tap != nil {
+		l.options.Tap(source, p)
+	}
+	return nil
 }
 
 // mark notes the source of the next n bytes if it is another than before.
@@ -153,27 +196,39 @@ func (l *Log) marksUpTo(at int64) int {
 	return i
 }
 
-// admit is the part of p that the limit lets pass.
+// admit is the part of p that the limit lets pass, with the line that says what
+// was dropped where that is due.
 func (l *Log) admit(p []byte) []byte {
-	limit := float64(l.options.BytesPerSecond)
-	if limit <= 0 {
+	if l.options.Limit == nil {
 		return p
 	}
-	now := l.options.Now()
-	l.tokens = min(limit, l.tokens+now.Sub(l.filled).Seconds()*limit)
-	l.filled = now
-	if float64(len(p)) <= l.tokens {
-		l.tokens -= float64(len(p))
-		l.dropping = false
-		return p
+	n, now := l.options.Limit.admit(len(p))
+	dropped := len(p) - n
+	l.dropped += int64(dropped)
+	if l.dropped == 0 || now.Sub(l.said) < time.Second {
+		return p[:n]
 	}
-	p = p[:int(l.tokens)]
-	l.tokens = 0
-	if !l.dropping {
-		l.dropping = true
-		p = fmt.Appendf(slices.Clip(p), "\n[output dropped: more than %d bytes per second]\n", l.options.BytesPerSecond)
+	l.said = now
+	within := l.within
+	if n > 0 {
+		within = p[n-1] != '\n'
 	}
-	return p
+	if dropped > 0 { // after what was kept
+		return append(slices.Clip(p[:n]), l.notice(within)...)
+	}
+	return append(l.notice(l.within), p...)
+}
+
+// notice is the line that says how much was dropped since the last one. It
+// begins a line of its own.
+func (l *Log) notice(within bool) []byte {
+	var line []byte
+	if within {
+		line = append(line, '\n')
+	}
+	line = fmt.Appendf(line, "[%d bytes dropped: more than %d bytes per second]\n", l.dropped, l.options.Limit.perSecond)
+	l.dropped = 0
+	return line
 }
 
 func (l *Log) append(p []byte) error {
@@ -212,7 +267,8 @@ func (l *Log) rotate() error {
 	return nil
 }
 
-// Close ends the log: readers that follow it come to its end. The segments
+// Close ends the log, after a line that says what was dropped if none has yet.
+// Readers that follow it come to its end. The segments
 // stay where they are.
 func (l *Log) Close() error {
 	l.mu.Lock()
@@ -220,12 +276,16 @@ func (l *Log) Close() error {
 	if l.closed {
 		return nil
 	}
+	var err error
+	if l.dropped > 0 {
+		err = l.keep(l.sourceAt(l.size), l.notice(l.within))
+	}
 	l.closed = true
 	close(l.more)
 	if l.file == nil {
-		return nil
+		return err
 	}
-	return l.file.Close()
+	return errors.Join(err, l.file.Close())
 }
 
 // Size is the number of bytes that have been kept so far, removed ones

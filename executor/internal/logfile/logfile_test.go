@@ -99,17 +99,56 @@ func TestAReaderThatFollowsEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestALimitDropsWhatIsAboveItAndSaysSoOnce(t *testing.T) {
+func TestALimitSaysOnceASecondHowMuchItHasDropped(t *testing.T) {
 	now := time.Unix(1000, 0)
-	l := logfile.New(t.TempDir(), "stdout", logfile.Options{BytesPerSecond: 10, Now: func() time.Time { return now }})
-	write(t, l, "0123456")
-	write(t, l, "789abc") // three of these fit
-	write(t, l, "dropped")
-	now = now.Add(500 * time.Millisecond)
-	write(t, l, "12345")
-	const want = "0123456789\n[output dropped: more than 10 bytes per second]\n12345"
-	if got := readAll(t, l, 0); got != want {
-		t.Errorf("the log holds %q, want %q", got, want)
+	limit := logfile.NewLimit(10, func() time.Time { return now })
+	var tapped strings.Builder
+	l := logfile.New(t.TempDir(), "stdout", logfile.Options{Limit: limit, Tap: func(_ string, p []byte) { tapped.Write(p) }})
+	dropped := func(n int) string { return fmt.Sprintf("[%d bytes dropped: more than 10 bytes per second]\n", n) }
+	want := ""
+	check := func(when string) {
+		t.Helper()
+		if got := readAll(t, l, 0); got != want || tapped.String() != want {
+			t.Fatalf("after %s the log holds %q and passed on %q, want %q", when, got, tapped.String(), want)
+		}
+	}
+	for _, step := range []struct {
+		wait        time.Duration
+		write, adds string
+	}{
+		{0, "0123456", "0123456"},
+		{0, "789abc", "789\n" + dropped(3)},
+		{0, "dropped", ""}, // a line has just said that bytes are dropped
+		{500 * time.Millisecond, "12345", "12345"},
+		{100 * time.Millisecond, "6789", "6"},
+		{400 * time.Millisecond, "ab", "\n" + dropped(7+3) + "ab"},
+		{5 * time.Second, "a\n", "a\n"},
+		{0, "01234567890\n", "01234567\n" + dropped(4)},
+		{0, "x", ""},
+	} {
+		now = now.Add(step.wait)
+		write(t, l, step.write)
+		want += step.adds
+		check(fmt.Sprintf("%q", step.write))
+	}
+	l.Close()
+	want += dropped(1)
+	check("the end")
+}
+
+func TestLogsShareALimitAndEachSaysWhatItHasDropped(t *testing.T) {
+	now := time.Unix(1000, 0)
+	limit := logfile.NewLimit(10, func() time.Time { return now })
+	dir := t.TempDir()
+	out := logfile.New(dir, "stdout", logfile.Options{Limit: limit})
+	err := logfile.New(dir, "stderr", logfile.Options{Limit: limit})
+	write(t, out, "01234567")
+	write(t, err, "01234567")
+	if got, want := readAll(t, out, 0), "01234567"; got != want {
+		t.Errorf("stdout holds %q, want %q", got, want)
+	}
+	if got, want := readAll(t, err, 0), "01\n[6 bytes dropped: more than 10 bytes per second]\n"; got != want {
+		t.Errorf("stderr holds %q, want %q", got, want)
 	}
 }
 
