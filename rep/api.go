@@ -29,7 +29,8 @@ type API interface {
 }
 
 // LogDomains is what an API also implements whose logs a consumer may read. A
-// wrapper has to pass it on; without it only operators read the cell's logs.
+// wrapper has to pass it on; without it only operators read the cell's logs. Its
+// method may be called at the same time as others.
 type LogDomains interface {
 	// LogDomain is the domain of the process or task that a container is or was
 	// for; "" if the container has none or the cell does not know it. The error
