@@ -43,6 +43,13 @@ func (d *Deployment) overtaken(r *ActualLRP, served bool) bool {
 	return d != nil && served && r.Presence == Ordinary && r.State != Running && r.DefinitionID != d.ActiveDefinitionID
 }
 
+// yields reports whether r runs and is to stop because an instance of this
+// definition has started: that one is active, and r's is not (003
+// §UpdateLRPDeployment).
+func (d *Deployment) yields(r *ActualLRP, definitionID string) bool {
+	return d.isActive(definitionID) && r.DefinitionID != definitionID && r.Presence == Ordinary && r.State == Running
+}
+
 // Promote makes the deployment that a DesiredLRP describes (003 §Promotion).
 // Its one definition has the process guid as id; it is healthy if an instance
 // is running.

@@ -1,6 +1,7 @@
 package lrp
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/diegosdk/diego/internal/enum"
@@ -161,7 +162,11 @@ var evacuationTable = [OrdinarySituations][EvacuatingSituations]EvacuationRow{
 // index best counts, of any definition, because an instance of any definition
 // replaces ours. Of two in the same state it is the one of definitionID, which
 // may be empty. me is an instance, never the zero key.
-func evacuationSituation(s Slot, me InstanceKey, definitionID string) (o OrdinarySituation, e EvacuatingSituation, ordinary, evacuating *ActualLRP) {
+//
+// A RUNNING instance that is to stop because ours has started replaces nothing, so
+// it does not count.
+func evacuationSituation(s Slot, d *Deployment, me InstanceKey, definitionID string) (o OrdinarySituation, e EvacuatingSituation, ordinary, evacuating *ActualLRP) {
+	own := slices.IndexFunc(s.Records, func(r ActualLRP) bool { return r.InstanceKey == me })
 	rank := func(r *ActualLRP) int {
 		n := 2 * serving(r.State)
 		if r.DefinitionID == definitionID {
@@ -175,6 +180,7 @@ func evacuationSituation(s Slot, me InstanceKey, definitionID string) (o Ordinar
 	for i := range s.Records {
 		r := &s.Records[i]
 		switch {
+		case own >= 0 && d.yields(r, s.Records[own].DefinitionID):
 		case r.Presence == Ordinary && (ordinary == nil || rank(r) > rank(ordinary)):
 			ordinary = r
 		case r.Presence == Evacuating && (evacuating == nil || rank(r) > rank(evacuating)):

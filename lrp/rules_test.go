@@ -328,6 +328,14 @@ func (b *brokenRules) meaning(before, after lrp.Slot, d *lrp.Deployment, c lrp.C
 			for _, r := range after.Records {
 				b.check(r.InstanceKey != c.Instance || r.Presence != lrp.Evacuating, "a record is not kept without its container")
 			}
+			recorded := slices.IndexFunc(before.Records, func(r lrp.ActualLRP) bool { return r.InstanceKey == c.Instance })
+			if recorded >= 0 && d.Desires(before.Index) && d.UpdateStrategy != lrp.Recreate {
+				// One of another definition stops when an instance of the active one starts.
+				active := before.Records[recorded].DefinitionID == d.ActiveDefinitionID
+				b.check(slices.ContainsFunc(after.Records, func(r lrp.ActualLRP) bool {
+					return r.State == lrp.Crashed || r.State == lrp.Running && r.Presence == lrp.Ordinary && (!active || r.DefinitionID == d.ActiveDefinitionID)
+				}), "an evacuated instance at a desired index is kept until another one serves it or has crashed")
+			}
 		}
 	}
 	crashes := slices.ContainsFunc(decision.Events, func(e lrp.Event) bool { return e.Kind == lrp.InstanceCrashed })

@@ -82,7 +82,9 @@ func (x *draft) evacuateRunning(c EvacuateRunning) error {
 	if i := x.mine(c.Instance, Suspect); i != none {
 		// The cell is both missing and evacuating: its instance stays routable,
 		// unless its replacement runs.
-		if x.running(none) != none {
+		if x.find(func(r *ActualLRP) bool {
+			return r.Presence == Ordinary && r.State == Running && !x.d.yields(r, x.records[i].DefinitionID)
+		}) != none {
 			x.remove(i)
 			return nil
 		}
@@ -90,7 +92,12 @@ func (x *draft) evacuateRunning(c EvacuateRunning) error {
 		x.evacuateOwn(i, c)
 		return nil
 	}
-	o, e, ordinary, _ := evacuationSituation(x.slot, c.Instance, c.DefinitionID)
+	o, e, ordinary, evacuating := evacuationSituation(x.slot, x.d, c.Instance, c.DefinitionID)
+	if o == OrdinaryNone && e == EvacuatingAlpha && x.desired() {
+		// The index was scaled down and is desired again.
+		x.createReplacement(*evacuating)
+		o = OrdinaryUnclaimed
+	}
 	rule := EvacuationRule(o, e)
 	x.keep = rule.KeepContainer
 	if rule.RemoveEvacuating {
@@ -139,6 +146,12 @@ func (x *draft) evacuateOwn(i int, c EvacuateRunning) {
 	old := x.records[i].ActualLRP
 	x.dropEvacuating()
 	x.putEvacuating(i, c)
+	x.createReplacement(old)
+}
+
+// createReplacement makes the ORDINARY record of the instance that is to replace
+// old, unless there is one or the index is not desired.
+func (x *draft) createReplacement(old ActualLRP) {
 	if !x.desired() {
 		return
 	}

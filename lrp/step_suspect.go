@@ -28,14 +28,7 @@ func (x *draft) suspect(i int) {
 		x.remove(older)
 	}
 	x.records[i].Presence = Suspect
-	if !x.desired() {
-		return
-	}
-	r := x.records[i].ActualLRP
-	definition := x.d.restartDefinition(r.DefinitionID)
-	if x.of(definition, Ordinary) == none {
-		x.create(definition, r.Domain, r.CrashCount, r.CrashReason)
-	}
+	x.createReplacement(x.records[i].ActualLRP)
 }
 
 func (x *draft) recoverSuspects(c Recover) {

@@ -60,6 +60,7 @@ func (l *ledger) excused(c *slotChange, r *lrp.ActualLRP) bool {
 	own := l.world.speaking != nil && l.world.speaking.instance == r.InstanceKey
 	desired := l.desires(c.key)
 	// A process that was deleted may be back: then a commit has no deployment to check.
+	back := l.slot(c.key.guid, c.key.index).back.Equal(l.now())
 	lately := !desired || l.slot(c.key.guid, c.key.index).undesired.Equal(l.now())
 	gone := !l.world.present(r.CellID)
 	replaced := another(c.after, r.InstanceKey)
@@ -68,7 +69,7 @@ func (l *ledger) excused(c *slotChange, r *lrp.ActualLRP) bool {
 		return own
 	case "EvacuateRunning":
 		crashed := slices.ContainsFunc(c.after, func(a lrp.ActualLRP) bool { return a.State == lrp.Crashed })
-		return replaced || own && (lately || crashed || l.recreates(c.key.guid) || scaledDown(c.before))
+		return replaced || own && (!desired || back || crashed || l.recreates(c.key.guid))
 	case "StopExtra":
 		return gone && lately
 	case "Retire":
@@ -81,17 +82,13 @@ func (l *ledger) excused(c *slotChange, r *lrp.ActualLRP) bool {
 	return false
 }
 
-// scaledDown reports whether an evacuated instance counts as scaled down: its index
-// has no ORDINARY record (000 §Harmonizing During Evacuation). That is so for a moment
-// after the index is desired again, until its record is made.
-func scaledDown(records []lrp.ActualLRP) bool {
-	return !slices.ContainsFunc(records, func(r lrp.ActualLRP) bool { return r.Presence == lrp.Ordinary })
-}
-
 func (l *ledger) recreates(guid string) bool {
 	d := l.deployments[guid]
 	return d != nil && d.UpdateStrategy == lrp.Recreate
 }
+
+// lately reports whether a reason to stop still counts.
+func (l *ledger) lately(t time.Time) bool { return !t.IsZero() && l.now().Sub(t) <= memory }
 
 // stopped judges a stop that a control plane sends to a cell. It may have been
 // decided since the control plane has last carried out effects, at acted.
@@ -101,15 +98,15 @@ func (l *ledger) stopped(key lrp.Key, instance lrp.InstanceKey, acted time.Time)
 	}
 	delete(l.needless, instance)
 	s := l.slot(key.ProcessGUID, key.Index)
+	s.stopping[instance] = true
 	at := slices.IndexFunc(s.records, func(r lrp.ActualLRP) bool { return r.InstanceKey == instance && r.State == lrp.Running })
 	if at < 0 {
 		return nil
 	}
-	lately := func(t time.Time) bool { return !t.IsZero() && l.now().Sub(t) <= memory }
 	r := &s.records[at]
 	switch {
 	case !l.desires(slotKey{key.ProcessGUID, key.Index}), another(s.records, instance):
-	case lately(s.undesired), lately(s.contested), lately(s.retired):
+	case l.lately(s.undesired), l.lately(s.contested), l.lately(s.retired):
 	case !r.RunningSince.Before(acted.Add(-2*pace - l.world.slack())): // it was decided while the instance still started
 	default:
 		return checkStops.violated("%s/%d: the only instance that runs is to stop: %+v", key.ProcessGUID, key.Index, s.records)
@@ -250,11 +247,19 @@ func (l *ledger) expired() error {
 }
 
 // drained judges the answer that an instance that is being evacuated is not to
-// be kept. before are the records when the cell asked.
-func (l *ledger) drained(key slotKey, instance lrp.InstanceKey, before []lrp.ActualLRP) error {
+// be kept. before are the records when the cell asked. Another instance that runs
+// is a reason, unless it was told to stop and nobody but convergence wanted that.
+// alone says that nobody has interrupted the cell since.
+func (l *ledger) drained(key slotKey, instance lrp.InstanceKey, before []lrp.ActualLRP, alone bool) error {
 	s := l.slot(key.guid, key.index)
 	recorded := slices.ContainsFunc(before, func(r lrp.ActualLRP) bool { return r.InstanceKey == instance })
-	if l.closed || !recorded || scaledDown(before) || !l.desires(key) || s.undesired.Equal(l.now()) || l.recreates(key.guid) || another(s.records, instance) || another(before, instance) {
+	if l.closed || !recorded || !l.desires(key) || !alone && s.undesired.Equal(l.now()) || l.recreates(key.guid) {
+		return nil
+	}
+	asked := l.lately(s.undesired) || l.lately(s.retired)
+	if slices.ContainsFunc(running(slices.Concat(before, s.records)), func(r *lrp.ActualLRP) bool {
+		return r.InstanceKey != instance && (asked || !s.stopping[r.InstanceKey])
+	}) {
 		return nil
 	}
 	if slices.ContainsFunc(slices.Concat(before, s.records), func(r lrp.ActualLRP) bool { return r.State == lrp.Crashed }) {

@@ -43,11 +43,16 @@ type slot struct {
 	// undesired, contested and retired are when the index was last not desired,
 	// when two instances last ran there, and when one was last retired.
 	undesired, contested, retired time.Time
+	// back is when its process was last created.
+	back time.Time
 	// ended is when a consumer last scaled the index away or deleted it.
 	ended time.Time
 	// routes are the instances that a router knows, and whether it knows them
 	// as evacuating.
 	routes map[route]bool
+	// stopping are the instances that were told to stop since the active definition
+	// last changed.
+	stopping map[lrp.InstanceKey]bool
 	// overdue counts the looks of a leader since an EVACUATING record expired.
 	overdue int
 }
@@ -76,7 +81,7 @@ func (l *ledger) now() time.Time { return l.world.Clock.Now() }
 func (l *ledger) slot(guid string, index int) *slot {
 	key := slotKey{guid, index}
 	if l.slots[key] == nil {
-		l.slots[key] = &slot{routes: map[route]bool{}}
+		l.slots[key] = &slot{routes: map[route]bool{}, stopping: map[lrp.InstanceKey]bool{}}
 	}
 	return l.slots[key]
 }
@@ -159,8 +164,21 @@ func (l *ledger) deployment(w *storage.DeploymentWrite) error {
 		if key.guid == guid && key.index < instances(have) && key.index >= instances(w.After) {
 			s.ended = l.now()
 		}
+		if key.guid == guid && have == nil {
+			s.back = l.now()
+		}
+		if key.guid == guid && activeOf(have) != activeOf(w.After) {
+			clear(s.stopping)
+		}
 	}
 	return nil
+}
+
+func activeOf(d *lrp.Deployment) string {
+	if d == nil {
+		return ""
+	}
+	return d.ActiveDefinitionID
 }
 
 func instances(d *lrp.Deployment) int {

@@ -252,13 +252,13 @@ func (l link) EvacuateClaimedLRP(ctx context.Context, guid string, index int, c 
 
 func (l link) EvacuateRunningLRP(ctx context.Context, guid string, index int, c lrp.EvacuateRunning) (bool, error) {
 	return ask(l, l.of(c.Instance, "EvacuateRunningLRP", guid, index), func(b *bbs.BBS) (bool, error) {
-		before, _ := l.recorded(guid, index)
+		before, alone := l.recorded(guid, index)
 		keep, err := b.EvacuateRunningLRP(ctx, guid, index, c)
 		if err == nil {
 			l.world.evacuatesRunning(slotKey{guid, index}, before, c.Instance, c.DefinitionID)
 		}
 		if err == nil && !keep {
-			l.world.object(l.world.ledger.drained(slotKey{guid, index}, c.Instance, before))
+			l.world.object(l.world.ledger.drained(slotKey{guid, index}, c.Instance, before, alone()))
 		}
 		return keep, err
 	})

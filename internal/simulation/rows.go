@@ -178,6 +178,8 @@ func (w *World) evacuatesRunning(key slotKey, records []lrp.ActualLRP, me lrp.In
 		return // by another rule
 	}
 	var ordinary, evacuating *lrp.ActualLRP
+	active := activeOf(w.ledger.deployments[key.guid])
+	leads := slices.ContainsFunc(records, func(r lrp.ActualLRP) bool { return r.InstanceKey == me && r.DefinitionID == active })
 	worth := func(r *lrp.ActualLRP) int {
 		n := map[lrp.State]int{lrp.Unclaimed: 1, lrp.Claimed: 2, lrp.Running: 3}[r.State] * 2
 		switch {
@@ -193,6 +195,8 @@ func (w *World) evacuatesRunning(key slotKey, records []lrp.ActualLRP, me lrp.In
 		switch r := &records[i]; {
 		case r.Presence == lrp.Suspect && r.InstanceKey == me:
 			return // by another rule
+		case leads && r.Presence == lrp.Ordinary && r.State == lrp.Running && r.DefinitionID != active:
+			// it is to stop, and replaces nothing
 		case r.Presence == lrp.Ordinary && better(r, ordinary):
 			ordinary = r
 		case r.Presence == lrp.Evacuating && better(r, evacuating):
@@ -207,6 +211,8 @@ func (w *World) evacuatesRunning(key slotKey, records []lrp.ActualLRP, me lrp.In
 	}
 	of, with := "none", "none"
 	switch {
+	case ordinary == nil && evacuating != nil && evacuating.InstanceKey == me && w.ledger.desires(key):
+		of = "UNCLAIMED" // its record is made first
 	case ordinary == nil:
 	case ordinary.State == lrp.Unclaimed && !ordinary.PlacementError.IsZero():
 		of = "UNCLAIMED+ε"
