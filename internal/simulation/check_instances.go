@@ -99,6 +99,7 @@ func (l *ledger) stopped(key lrp.Key, instance lrp.InstanceKey, acted time.Time)
 	delete(l.needless, instance)
 	s := l.slot(key.ProcessGUID, key.Index)
 	s.stopping[instance] = true
+	l.world.effected("StopLRP", stopsAs(find(s.records, instance)))
 	at := slices.IndexFunc(s.records, func(r lrp.ActualLRP) bool { return r.InstanceKey == instance && r.State == lrp.Running })
 	if at < 0 {
 		return nil

@@ -73,7 +73,11 @@ func (w *World) op(ctx context.Context) *op {
 	if w.errands {
 		first = 7
 	}
-	switch first + w.random.IntN(12-first) {
+	draws := 12
+	if w.handles {
+		draws = 20
+	}
+	switch first + w.random.IntN(draws-first) {
 	case 0, 1:
 		o.kind = opCreate
 		created := lrp.DeploymentDefinition{
@@ -127,7 +131,14 @@ func (w *World) op(ctx context.Context) *op {
 			}
 			return b.ResolveAndDeleteTask(ctx, o.guid)
 		}
-	case 11: // it does not know how the task stands, or that there is none
+	case 12, 13, 14, 15:
+		t := w.anyTask(ctx, task.Completed)
+		if t == nil {
+			return nil
+		}
+		o.kind, o.guid = opHandle, t.GUID
+		o.call = func(ctx context.Context, b *bbs.BBS) error { return b.ResolveTask(ctx, o.guid) }
+	default: // it does not know how the task stands, or that there is none
 		o.kind, o.guid = opCancel, fmt.Sprintf("task-%d", w.names-w.random.IntN(15))
 		switch w.random.IntN(6) {
 		case 0:

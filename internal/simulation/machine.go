@@ -109,6 +109,7 @@ func (m *model) step(ctx context.Context, present bool) {
 		}
 		_ = m.announcer.Tick(ctx) // a cell that was switched on again waits for its old lease to end
 	}
+	m.StartsIn = m.world.creation
 	m.Step(ctx)
 }
 
@@ -148,6 +149,7 @@ const taskProgram = "/task"
 // fault lets the backend fail as often as the network does, and counts starts.
 func (h *host) fault(op scripted.Op, guid string) error {
 	if h.world.random.strikes(Backend, h.world.net.faults/2) != nil {
+		h.world.harmed("backend", string(op))
 		return fmt.Errorf("the host cannot %s", op)
 	}
 	if op == scripted.Start {
@@ -166,7 +168,7 @@ func (h *host) boot() error {
 		Capacity: executor.Capacity{MemoryMB: h.p.Capacity.MemoryMB, DiskMB: h.p.Capacity.DiskMB, Containers: h.p.Capacity.Containers},
 		Delay: func(j manager.Job) time.Duration {
 			if j.Kind == manager.JobCreate {
-				return 2 * pace
+				return h.world.creation
 			}
 			return 0
 		},

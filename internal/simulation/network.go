@@ -41,6 +41,7 @@ type lateCall struct {
 // waits for the answer of a slow one.
 func (n *network) carry(c call, cell *trouble, f func() error) error {
 	if cell != nil && cell.slow > 0 {
+		n.world.harmed(c.kind(), slow)
 		n.delay(c, func() { _ = f() })
 		return context.DeadlineExceeded
 	}
@@ -48,7 +49,9 @@ func (n *network) carry(c call, cell *trouble, f func() error) error {
 	if how == nil {
 		return f()
 	}
-	switch how.IntN(4) {
+	way := how.IntN(len(harms))
+	n.world.harmed(c.kind(), harms[way])
+	switch way {
 	case 0: // the request is lost
 		n.world.tells("fault: the request %s is lost", c)
 	case 1: // the answer is lost
@@ -358,6 +361,9 @@ func (w wire) Inventory(ctx context.Context) (i auction.Inventory, err error) {
 
 func (w wire) Perform(ctx context.Context, work auction.Work) (r []auction.Rejection, err error) {
 	w.world.object(handed(w.world.said[work.CellID], work))
+	for i := range work.Items {
+		w.world.effected("Perform", map[bool]string{true: "a task", false: "an instance"}[work.Items[i].Kind == auction.Task])
+	}
 	err = w.order(w.to(fmt.Sprintf("Perform of %d items", len(work.Items)), "", 0), func(cell machine) (err error) {
 		held := len(cell.holds())
 		r, err = cell.Perform(ctx, work)
@@ -380,5 +386,6 @@ func (w wire) StopLRP(ctx context.Context, key lrp.Key, instance lrp.InstanceKey
 }
 
 func (w wire) CancelTask(ctx context.Context, taskGUID, instanceGUID string) error {
+	w.world.effected("CancelTask", stateOf(w.world.ledger.tasks[taskGUID]).String())
 	return w.order(w.to("CancelTask", taskGUID, 0), func(cell machine) error { return cell.CancelTask(ctx, taskGUID, instanceGUID) })
 }

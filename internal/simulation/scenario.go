@@ -30,6 +30,8 @@ var scenarios = []Scenario{
 	{"calm", "No message is lost. Cells come and go, and what waits for a start is claimed without waiting for convergence to ask again.", calm},
 	{"drains", "Cells are drained one after another and several at a time, so a replacement is evacuated before it has replaced anything, while everything else goes wrong.", drains},
 	{"errands", "Consumers want tasks only, cancel, resolve and delete them at any time, and cells that run them are lost.", errands},
+	{"belated", "Containers take half a minute to start, most cells come and go, and half of the calls go wrong, so records move on before containers do.", belated},
+	{"handled", "Consumers resolve tasks, keep them so and repeat what they ask, and cells speak of tasks that they do not have, while half of the calls go wrong.", handled},
 	{"losses", "A cell is lost, and then the one that starts the replacement, or the first is back; and an instance crashes while it is evacuated: what has to start or stop is asked for at once.", losses},
 	{"crash-loop", "An instance that crashes again and again starts again as its policy says, and at last no more.", crashLoop},
 	{"crash-storm", "The same while most messages are lost, late or repeated.", crashStorm},
@@ -144,6 +146,56 @@ func errands(ctx context.Context, w *World) error {
 			w.cutOff(i, 0, 1+w.random.IntN(20))
 		case 2:
 			w.cells[i].drain()
+		}
+	})
+}
+
+func belated(ctx context.Context, w *World) error {
+	w.creation = 10 * pace
+	if err := w.Employ(ctx, 2, 0); err != nil {
+		return err
+	}
+	w.Faults(0.4)
+	return w.suffered(ctx, 240, func() {
+		i := w.random.IntN(len(w.cells))
+		switch w.random.IntN(14) {
+		case 0:
+			w.cells[i].drain()
+		case 1, 2, 3:
+			w.crash(i, w.random.IntN(1000))
+		case 4:
+			w.cutOff(i, 0, 1+w.random.IntN(30))
+		case 5:
+			w.SpreadLoss(1 + w.random.IntN(20))
+		case 6:
+			w.cells[i].vanish(w.random.IntN(1000))
+		case 7:
+			w.cells[i].lose()
+			w.cutOff(i, 0, 1+w.random.IntN(10))
+		case 8, 9, 10:
+			w.Consume(ctx)
+		}
+	})
+}
+
+func handled(ctx context.Context, w *World) error {
+	w.errands, w.handles = true, true
+	w.Faults(0.4)
+	return w.suffered(ctx, 240, func() {
+		for range 4 {
+			w.Consume(ctx)
+		}
+		i := w.random.IntN(len(w.cells))
+		switch w.random.IntN(20) {
+		case 0:
+			w.cells[i].lose()
+			w.cutOff(i, 0, 1+w.random.IntN(20))
+		case 1:
+			w.cutOff(i, 0, 1+w.random.IntN(20))
+		case 2:
+			w.cells[i].drain()
+		case 3, 4:
+			w.deceive(i, phantoms, 1+w.random.IntN(20))
 		}
 	})
 }

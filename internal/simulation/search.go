@@ -45,6 +45,9 @@ func (c Choice) Repeat() string {
 	return command
 }
 
+// UsualSeeds is how many seeds of each scenario the tests play, from 1 on.
+const UsualSeeds = 10
+
 // maxTurns bounds how often a history turns.
 const maxTurns = 8
 

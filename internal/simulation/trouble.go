@@ -7,6 +7,7 @@ import (
 
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/task"
 )
 
 // A trouble is what is wrong with a cell that works and can be reached.
@@ -56,6 +57,7 @@ func (w *World) lies(cellID string) bool {
 // deceive makes a cell tell a lie for some steps.
 func (w *World) deceive(i int, l lie, steps int) {
 	w.tells("fault: %s lies for %d steps: %s", w.cells[i].presence().CellID, steps, l)
+	w.harmed("mischief", l.String())
 	t := &w.troubles[i]
 	t.lie, t.lying, t.lied = l, steps, w.Clock.Now()
 	t.state, t.inventory = nil, nil
@@ -112,13 +114,17 @@ func (t *trouble) falsifyInventory(w *World, i *auction.Inventory) {
 }
 
 // invent makes a cell that reports what it does not have say that an instance runs
-// on it.
+// on it, or speak of a task.
 func (w *World) invent(ctx context.Context, i int) {
 	t := &w.troubles[i]
 	if t.lying == 0 || t.lie != phantoms || w.random.IntN(3) > 0 {
 		return
 	}
 	p := w.cells[i].presence()
+	if w.errands {
+		w.inventTask(ctx, i)
+		return
+	}
 	guid, index := fmt.Sprintf("process-%d", w.random.IntN(4)), w.random.IntN(5)
 	d := w.ledger.deployments[guid]
 	if d == nil {
@@ -129,6 +135,28 @@ func (w *World) invent(ctx context.Context, i int) {
 		DefinitionID: d.ActiveDefinitionID, Domain: d.Domain, Zone: p.Zone, NetInfo: lrp.NetInfo{Address: p.Address},
 		Instance: lrp.InstanceKey{InstanceGUID: fmt.Sprintf("phantom-%d", w.names), CellID: p.CellID},
 	})
+}
+
+// inventTask makes a cell speak of a task as if a container of its own had it. It
+// may know which attempt is the current one, because it was asked to make it.
+func (w *World) inventTask(ctx context.Context, i int) {
+	cell := w.cells[i].presence().CellID
+	w.names++
+	guid, instance := fmt.Sprintf("task-%d", w.names-w.random.IntN(20)), fmt.Sprintf("phantom-%d", w.names)
+	var attempt task.Attempt
+	if t := w.ledger.tasks[guid]; t != nil && w.random.IntN(2) == 0 {
+		attempt = t.Attempt()
+	} else {
+		attempt.Epoch = 1
+	}
+	switch l := w.link(i); w.random.IntN(3) {
+	case 0:
+		_, _ = l.StartTask(ctx, guid, task.Start{CellID: cell, InstanceGUID: instance, Attempt: attempt})
+	case 1:
+		_ = l.CompleteTask(ctx, guid, task.Complete{CellID: cell, InstanceGUID: instance, Attempt: attempt})
+	default:
+		_ = l.RejectStartedTask(ctx, guid, task.Reject{CellID: cell, InstanceGUID: instance, Attempt: attempt, Reason: "it says so"})
+	}
 }
 
 // pass lets a step pass for a cell's troubles.
@@ -153,6 +181,7 @@ func (w *World) move(i int) {
 }
 
 func (w *World) settleAt(i int, address string) {
+	w.harmed("mischief", "a cell moves")
 	w.tells("fault: %s is switched off and moves from %s to %s", w.cells[i].presence().CellID, w.troubles[i].address, address)
 	w.troubles[i].address = address
 	w.cells[i].lose()
@@ -181,6 +210,7 @@ const (
 
 // adjust sets a clock: that of a control plane or of a cell.
 func (w *World) adjust(i int) {
+	w.harmed("mischief", "a clock is set")
 	within := func(most time.Duration) time.Duration {
 		return time.Duration(w.random.Int64N(int64(2*most))) - most
 	}

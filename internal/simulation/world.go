@@ -76,6 +76,7 @@ type World struct {
 	// them may be inconceivable. had is what a cell had at each place last.
 	met       Met
 	errands   bool // consumers want tasks only
+	handles   bool // and resolve them more often than they delete them
 	faultless bool
 	had       map[place]executor.Container
 	// ranBefore is how often the work of each task had begun when the store
@@ -106,6 +107,8 @@ type World struct {
 	evacuation time.Duration
 	// calm is true while no message is lost.
 	calm bool
+	// creation is how long a cell takes to make the container of an instance.
+	creation time.Duration
 	// recalls is true if the planes' stores remember slots.
 	recalls bool
 	// healed is when all faults have ended, or zero; employing is true while
@@ -192,6 +195,7 @@ func (s *flakyStore) Commit(ctx context.Context, b storage.Batch) (c storage.Cur
 	}
 	if failed {
 		s.world.tells("fault: a commit of %s fails, carried out: %t", s.name, done)
+		s.world.harmed("commit", commitFails[done])
 		return 0, errDown
 	}
 	return c, err
@@ -281,13 +285,18 @@ func (w *World) interrupt() {
 	defer func() { w.interrupted = false; w.speaking, w.acting = speaking, acting }()
 	switch i := w.random.IntN(len(w.cells)); w.random.IntN(5) {
 	case 0, 1:
+		if len(w.net.late) > 0 {
+			w.harmed("interrupt", interruptions[0])
+		}
 		w.net.deliverOne()
 	case 2:
+		w.harmed("interrupt", interruptions[1])
 		w.Consume(ctx)
 	default:
 		if i == acting || w.cut[i] {
 			return
 		}
+		w.harmed("interrupt", interruptions[2])
 		if w.acting = i; w.random.IntN(2) == 0 {
 			w.crash(i, w.random.IntN(1000))
 		}
@@ -310,7 +319,7 @@ func (w *World) leads(plane int) bool {
 // works until Faults says otherwise. The caller closes it.
 func NewWorld(h History) (*World, error) {
 	w := &World{
-		Clock: memcell.NewClock(), random: newChance(h), posted: map[string]int{},
+		Clock: memcell.NewClock(), creation: 2 * pace, random: newChance(h), posted: map[string]int{},
 		numbers: map[storage.Cursor]*storage.Event{}, attempts: map[string]attempt{}, met: Met{}, had: map[place]executor.Container{}, epochs: map[storage.Fence]bool{},
 		records: map[recordKey]*lrp.ActualLRP{}, crashes: map[string]int{}, gone: map[string]time.Time{},
 	}
@@ -353,7 +362,7 @@ func NewWorld(h History) (*World, error) {
 			w.cells = append(w.cells, h)
 			continue
 		}
-		c.BBS, c.Now, c.StartsIn, c.TaskTakes = l, w.clockOf(i), 2*pace, 4*pace
+		c.BBS, c.Now, c.TaskTakes = l, w.clockOf(i), 4*pace
 		w.cells = append(w.cells, &model{Cell: c, world: w})
 	}
 	const planes = 2
@@ -426,11 +435,14 @@ func (w *World) post(ctx context.Context, _ string, r task.CallbackResponse) int
 	w.object(w.ledger.posts(&r))
 	if how := w.random.strikes(Callback, w.net.faults); how != nil {
 		w.tells("fault: the completion of task %s is not accepted", r.TaskGUID)
-		if how.IntN(2) == 0 {
+		deletes := how.IntN(2) == 0
+		w.harmed("callback", acceptances[deletes])
+		if deletes {
 			w.finish(ctx, r.TaskGUID)
 		}
 		return []int{0, 503, 404}[how.IntN(3)]
 	}
+	w.effected("callback", map[bool]string{false: "it is told", true: "it is told again"}[w.posted[r.TaskGUID] > 0])
 	w.posted[r.TaskGUID]++
 	return 200
 }
@@ -531,29 +543,35 @@ func (w *World) mischief(ctx context.Context) {
 	case 16: // a control plane is started anew
 		i := w.random.IntN(len(w.Planes))
 		w.tells("fault: %s is started anew", planeName(i))
+		w.harmed("mischief", "a control plane is started anew")
 		w.storage[i].paused, w.pause[i] = nil, 0
 		w.object(errors.Join(w.medium.reopen(w.storage[i].access), w.boot(i)))
 	case 0: // a cell cannot be reached for a while
 		w.cutOff(i, 0, 1+w.random.IntN(30))
 	case 1: // a cell is switched off and on again
 		w.tells("fault: %s is switched off", id)
+		w.harmed("mischief", "a cell is switched off")
 		w.cells[i].lose()
 		w.cutOff(i, 0, 1+w.random.IntN(10))
 	case 2: // a leader is paused for up to three times its lease
 		i := w.random.IntN(len(w.pause))
 		w.pause[i] = 1 + w.random.IntN(15)
 		w.tells("fault: %s is paused for %d steps", planeName(i), w.pause[i])
+		w.harmed("mischief", "a control plane is paused")
 	case 3: // the store is down for one of the planes
 		s := w.storage[w.random.IntN(len(w.storage))]
 		s.down = 1 + w.random.IntN(10)
 		w.tells("fault: the store is down for %s for %d steps", s.name, s.down)
+		w.harmed("mischief", "the store is down")
 	case 4, 5, 6: // an instance crashes
 		w.crash(i, w.random.IntN(2)*w.random.IntN(1000)) // often the same
 	case 7: // a cell is drained, or no longer
 		w.tells("%s is drained, or no longer", id)
+		w.harmed("mischief", "a cell is drained")
 		w.cells[i].drain()
 	case 8: // a container disappears
 		w.tells("fault: a container of %s disappears", id)
+		w.harmed("mischief", "a container disappears")
 		w.cells[i].vanish(w.random.IntN(1000))
 	case 9:
 		w.Outage()
@@ -561,6 +579,7 @@ func (w *World) mischief(ctx context.Context) {
 		w.SpreadLoss(1 + w.random.IntN(60))
 	case 11: // a cell keeps to itself that containers have ended, or does so no longer
 		w.tells("fault: %s keeps the end of containers to itself, or no longer", id)
+		w.harmed("mischief", "ends are kept secret")
 		w.cells[i].hush()
 	case 17: // a clock is set
 		w.adjust(i)
@@ -569,6 +588,7 @@ func (w *World) mischief(ctx context.Context) {
 	case 20: // a cell answers too late
 		w.troubles[i].slow = 1 + w.random.IntN(20)
 		w.tells("fault: %s is slow for %d steps", id, w.troubles[i].slow)
+		w.harmed("mischief", "a cell is slow")
 	case 21: // a cell is at another address
 		w.move(i)
 	default:
@@ -579,6 +599,7 @@ func (w *World) mischief(ctx context.Context) {
 // crash lets a container of a cell fail. pick is any number.
 func (w *World) crash(i, pick int) {
 	w.tells("fault: a container of %s crashes, if it has one", w.cells[i].presence().CellID)
+	w.harmed("mischief", "a container crashes")
 	w.cells[i].crash(pick)
 }
 
@@ -586,6 +607,7 @@ func (w *World) crash(i, pick int) {
 // announcements at first.
 func (w *World) cutOff(i, announced, steps int) {
 	w.tells("fault: %s is cut off for %d steps, and its announcements after %d", w.cells[i].presence().CellID, steps, announced)
+	w.harmed("mischief", "a cell is cut off")
 	w.cut[i], w.back[i], w.silence[i] = true, steps, spell{announced, steps}
 }
 
@@ -603,6 +625,7 @@ const presenceTTL = int(15 * time.Second / pace)
 // back, in any order, before its presence has been gone for the guards' grace.
 // It returns how many steps that takes at most.
 func (w *World) Outage() (steps int) {
+	w.harmed("mischief", "all cells are cut off")
 	const spread = 5
 	for i := range w.cells {
 		announced := w.random.IntN(spread)
@@ -615,6 +638,7 @@ func (w *World) Outage() (steps int) {
 // and each cell's for less than the guards' grace for tasks; the cells can be
 // reached all the same.
 func (w *World) SpreadLoss(within int) (steps int) {
+	w.harmed("mischief", "presences are lost")
 	longest := presenceTTL + int(taskGrace/pace)
 	for i := range w.cells {
 		begins := w.random.IntN(within)

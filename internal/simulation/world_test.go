@@ -21,7 +21,7 @@ var (
 	oneSeed = flag.Uint64("simulation.seed", 0, "run this seed only")
 	turns   = flag.String("simulation.turns", "", "let the history of the seed turn, as STEP:SEED,STEP:SEED")
 	story   = flag.Bool("simulation.story", false, "print what happens")
-	seeds   = flag.Int("simulation.seeds", 10, "how many seeds to run of each scenario")
+	seeds   = flag.Int("simulation.seeds", simulation.UsualSeeds, "how many seeds to run of each scenario")
 	budget  = flag.Int("simulation.search", 150, "how many histories to search at most for rows that no seed has met")
 )
 

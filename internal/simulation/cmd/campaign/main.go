@@ -42,6 +42,7 @@ func main() {
 	flag.DurationVar(&r.limit, "reduce", time.Minute, "how long to look for a shorter history that fails in the same way; 0: not at all")
 	flag.StringVar(&r.keep, "keep", "", "write the history that fails to `NAME`.txt among the regressions that the tests play")
 	directed := flag.Bool("search", false, "let what was met choose the histories; -seeds is in rounds of all scenarios")
+	met := flag.String("met", "", "with -search: write each history that meets a row which neither the tests nor a file of `DIR` meets to a file there")
 	turns := flag.String("turns", "", "let every history turn, as STEP:SEED,STEP:SEED")
 	flag.Parse()
 	debug.SetGCPercent(simulation.GCPercent)
@@ -63,6 +64,12 @@ func main() {
 	}
 
 	c := campaign{began: time.Now(), said: time.Now(), search: simulation.NewSearch(*first, among), reduction: r}
+	if *met != "" {
+		if err := c.knows(*met); err != nil {
+			fmt.Fprintln(os.Stderr, "campaign:", err)
+			os.Exit(2)
+		}
+	}
 	more := func(n int) bool {
 		if *limit > 0 {
 			return time.Since(c.began) < *limit
@@ -96,6 +103,69 @@ type campaign struct {
 	simulated   time.Duration
 	search      *simulation.Search
 	reduction   reduction
+	// keeps is the directory for histories that meet a row of missing, or "".
+	keeps   string
+	missing map[simulation.Row]bool
+}
+
+// knows plays the histories of the tests and of dir, and keeps those that come later
+// and meet other rows in dir.
+func (c *campaign) knows(dir string) error {
+	files, err := filepath.Glob(filepath.Join(dir, "*.txt"))
+	if err != nil {
+		return err
+	}
+	var known []simulation.Choice
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		r, err := simulation.ParseRecord(string(text))
+		if err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		known = append(known, simulation.Choice{Scenario: r.Scenario, History: r.History})
+	}
+	for seed := range simulation.UsualSeeds {
+		for _, s := range simulation.Scenarios() {
+			for _, real := range []bool{false, true} {
+				known = append(known, simulation.Choice{Scenario: s, History: simulation.Drawn(uint64(seed)+1, real)})
+			}
+		}
+	}
+	for _, k := range known {
+		c.play(k, 1)
+	}
+	c.missing = map[simulation.Row]bool{}
+	for _, r := range c.search.Met().Missing() {
+		c.missing[r] = true
+	}
+	c.keeps = dir
+	fmt.Printf("%d rows are missing\n", len(c.missing))
+	return os.MkdirAll(dir, 0o755)
+}
+
+// keepMet writes the history to a file if it has met a row that was missing.
+func (c *campaign) keepMet(choice simulation.Choice, met simulation.Met) error {
+	var rows []string
+	for _, r := range met.Rows() {
+		if c.missing[r] {
+			rows = append(rows, "# "+r.String()+"\n")
+			delete(c.missing, r)
+		}
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	name := fmt.Sprintf("%s-%s-%d", choice.Scenario.Name, choice.Cells(), choice.History.Seed)
+	for _, t := range choice.History.Turns {
+		name += fmt.Sprintf("-%d", t.Step)
+	}
+	path := filepath.Join(c.keeps, name+".txt")
+	record := simulation.Record{Scenario: choice.Scenario, History: choice.History}
+	fmt.Printf("kept in %s, %d rows are missing:\n%s", path, len(c.missing), strings.Join(rows, ""))
+	return os.WriteFile(path, []byte(strings.Join(rows, "")+record.String()), 0o644)
 }
 
 // play plays a history, which ends the campaign if it fails. seeds is how many were
@@ -112,6 +182,12 @@ func (c *campaign) play(choice simulation.Choice, seeds int) {
 		os.Exit(1)
 	}
 	c.search.Learn(choice, played)
+	if c.keeps != "" {
+		if err := c.keepMet(choice, played.Met); err != nil {
+			fmt.Fprintln(os.Stderr, "campaign:", err)
+			os.Exit(1)
+		}
+	}
 	if time.Since(c.said) > time.Minute {
 		c.said = time.Now()
 		c.report()
@@ -129,6 +205,9 @@ func (c *campaign) report() {
 func (c *campaign) never() {
 	met := c.search.Met()
 	odds := simulation.Rows()
+	for _, r := range met.UnmetPoints() {
+		fmt.Printf("never met: %s\n", r)
+	}
 	for _, r := range met.Unmet() {
 		if !simulation.OutOfSight(r) {
 			fmt.Printf("never met: %s (%s)\n", r, odds[r])
