@@ -113,7 +113,13 @@ func existing(processGUID string, f func(*lrp.Deployment) (lrp.Change, error)) f
 // date. Once the change is committed the call has succeeded; the leader at that
 // time tries the rest again.
 func (b *BBS) changeDeployment(ctx context.Context, call, processGUID string, decide func(*lrp.Deployment) (lrp.Change, error)) error {
-	change, _, err := storage.ApplyDeployment(ctx, b.o.Store, processGUID, b.once(ctx, call), decide)
+	change, _, err := storage.ApplyDeployment(ctx, b.o.Store, processGUID, b.once(ctx, call), func(d *lrp.Deployment) (lrp.Change, error) {
+		change, err := decide(d)
+		if err == nil {
+			err = b.o.LRPs.Allows(change)
+		}
+		return change, err
+	})
 	if _, err := b.outcome(ctx, call, err); err != nil {
 		return b.answer(call, err)
 	}

@@ -70,8 +70,8 @@ func PlanLRPs(in LRPs, now time.Time, p lrp.Policy) iter.Seq2[LRPAction, error] 
 		next, stop := iter.Pull2(orEmpty(in.Deployments))
 		defer stop()
 		x := lrpPlan{
-			rules: slotRules{cells: in.Cells, alarm: executor.Alarm{Now: now}, policy: p, fresh: map[string]bool{}},
-			yield: yield, again: in.Again, nextDeployment: next,
+			rules:  slotRules{cells: in.Cells, alarm: executor.Alarm{Now: now}, fresh: map[string]bool{}},
+			policy: p, yield: yield, again: in.Again, nextDeployment: next,
 		}
 		for _, d := range in.Domains {
 			x.rules.fresh[d.Name] = d.Fresh(now)
@@ -100,6 +100,7 @@ func orEmpty[T any](s iter.Seq2[T, error]) iter.Seq2[T, error] {
 // An lrpPlan is one run of PlanLRPs: a merge join of deployments and slots.
 type lrpPlan struct {
 	rules   slotRules
+	policy  lrp.Policy // of the control plane; rules has that of the process
 	yield   func(LRPAction, error) bool
 	stopped bool // the consumer has stopped, or the order is broken
 	again   func(string, time.Time)
@@ -189,8 +190,10 @@ func (x *lrpPlan) endSlot() {
 // begin makes the process of guid the current one.
 func (x *lrpPlan) begin(guid string) {
 	p := process{guid: guid, inUse: x.process.inUse[:0]}
+	x.rules.policy = x.policy
 	if x.deployment != nil && x.deployment.ProcessGUID == guid {
 		p.deployment = x.deployment
+		x.rules.policy = x.policy.For(p.deployment)
 		p.rollout = *lrp.NewRollout(p.deployment, x.rules.alarm.Now, x.rules.policy)
 	} else {
 		p.unsure = x.deploymentLost

@@ -8,8 +8,8 @@ import (
 // slotRules are the duties of convergence for one slot.
 type slotRules struct {
 	cells  Cells
-	alarm  executor.Alarm // what was asked about the time
-	policy lrp.Policy
+	alarm  executor.Alarm  // what was asked about the time
+	policy lrp.Policy      // of the slot's process
 	fresh  map[string]bool // by domain
 	// waits is true if a slot waits for its domain to be fresh.
 	waits bool

@@ -98,6 +98,12 @@ func (d *Deployment) Update(u Update) (Change, error) {
 	set(&next.Instances, u.Instances)
 	set(&next.Routes, u.Routes)
 	set(&next.Annotation, u.Annotation)
+	if u.Restart != nil {
+		next.Restart = u.Restart
+		if *u.Restart == (RestartPolicy{}) {
+			next.Restart = nil
+		}
+	}
 	set(&next.MetricTags, u.MetricTags)
 	set(&next.ImageUsername, u.ImageUsername)
 	set(&next.ImagePassword, u.ImagePassword)
@@ -125,11 +131,9 @@ func (d *Deployment) UpdateTo(l DesiredLRP, definitionID string) (Change, error)
 	if l.ProcessGUID != d.ProcessGUID || l.Domain != d.Domain || l.UpdateStrategy != d.UpdateStrategy {
 		return Change{}, d.refuse("an update keeps the process guid, the domain and the update strategy")
 	}
-	return d.Update(Update{
-		Instances: &l.Instances, Routes: &l.Routes, Annotation: &l.Annotation, MetricTags: &l.MetricTags,
-		ImageUsername: &l.ImageUsername, ImagePassword: &l.ImagePassword,
-		DefinitionID: &definitionID, Definition: &l.Definition,
-	})
+	u := UpdateSettings(l.Settings)
+	u.DefinitionID, u.Definition = &definitionID, &l.Definition
+	return d.Update(u)
 }
 
 func set[T any](field *T, value *T) {

@@ -23,6 +23,10 @@ type Settings struct {
 	Routes Routes `json:"routes,omitempty"`
 	// Annotation is free text of at most 10 KiB.
 	Annotation string `json:"annotation,omitempty"`
+	// Restart is when a crashed instance starts again. Fields that are zero, and
+	// all of them if Restart is nil, are the control plane's. The others may only
+	// make restarts rarer; see RestartPolicy.Within.
+	Restart *RestartPolicy `json:"restart_policy,omitempty"`
 	// MetricTags label the output of every instance; see rep.LogLabels.
 	MetricTags map[string]MetricTag `json:"metric_tags,omitempty"`
 	// ImageUsername and ImagePassword are set together or not at all. They are

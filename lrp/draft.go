@@ -41,7 +41,7 @@ type crash struct {
 const none = -1
 
 func newDraft(s Slot, d *Deployment, c Command, now time.Time, p Policy) draft {
-	x := draft{slot: s, d: d, now: now, policy: p, cause: Cause{Command: c.Name()}}
+	x := draft{slot: s, d: d, now: now, policy: p.For(d), cause: Cause{Command: c.Name()}}
 	x.records = make([]descendant, len(s.Records), max(1, len(s.Records)))
 	for i := range s.Records {
 		x.records[i] = descendant{ActualLRP: s.Records[i], from: i}

@@ -42,6 +42,25 @@ type RestartPolicy struct {
 	ResetAfter time.Duration `json:"reset_after_nanoseconds,omitempty"`
 }
 
+// For is the policy for one process: its own settings within those of p. d is
+// nil if nothing is desired.
+func (p Policy) For(d *Deployment) Policy {
+	if d != nil {
+		p.Restart = d.Restart.Within(p.Restart)
+	}
+	return p
+}
+
+// Allows refuses a change that gives a process a policy beyond p's. The error
+// is a *[executor.ValidationError].
+func (p Policy) Allows(c Change) error {
+	var v executor.Validator
+	if c.After != nil && (c.Before == nil || c.Before.Restart != c.After.Restart) {
+		c.After.Restart.CheckWithin(v.In("restart_policy"), p.Restart)
+	}
+	return v.Err()
+}
+
 // Validate checks that no time is negative, and that MinBackoff, if it is set,
 // is not above MaxBackoff or the default of MaxBackoff.
 func (p Policy) Validate(v *executor.Validator) {

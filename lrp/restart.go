@@ -1,6 +1,11 @@
 package lrp
 
-import "time"
+import (
+	"fmt"
+	"time"
+
+	"github.com/diegosdk/diego/executor"
+)
 
 // NextRestart says when a crashed instance starts again: at a time or
 // never.
@@ -52,6 +57,74 @@ func (p RestartPolicy) Count(r *ActualLRP, now time.Time) int {
 		return 0
 	}
 	return r.CrashCount
+}
+
+// Within is the policy of one process of a control plane whose policy is
+// bound. Fields that p does not set are those of bound, and so are fields that
+// would make restarts more frequent. bound itself is the result for a nil p.
+func (p *RestartPolicy) Within(bound RestartPolicy) RestartPolicy {
+	if p == nil || *p == (RestartPolicy{}) {
+		return bound
+	}
+	within := bound.resolved()
+	if p.ImmediateRestarts != 0 {
+		within.ImmediateRestarts = min(within.ImmediateRestarts, p.ImmediateRestarts)
+	}
+	switch {
+	case p.MaxRestarts == 0:
+	case within.MaxRestarts < 0:
+		within.MaxRestarts = p.MaxRestarts
+	case p.MaxRestarts > 0:
+		within.MaxRestarts = min(within.MaxRestarts, p.MaxRestarts)
+	}
+	within.MinBackoff = max(within.MinBackoff, p.MinBackoff)
+	within.MaxBackoff = max(within.MaxBackoff, p.MaxBackoff, within.MinBackoff)
+	within.ResetAfter = max(within.ResetAfter, p.ResetAfter)
+	return within
+}
+
+// check reports the fields of a process's policy that are wrong for any control
+// plane.
+func (p *RestartPolicy) check(v *executor.Validator) {
+	if p == nil {
+		return
+	}
+	executor.NotNegative(v, "min_backoff_nanoseconds", p.MinBackoff)
+	executor.NotNegative(v, "max_backoff_nanoseconds", p.MaxBackoff)
+	executor.NotNegative(v, "reset_after_nanoseconds", p.ResetAfter)
+	if p.MaxBackoff > 0 {
+		executor.AtMost(v, "min_backoff_nanoseconds", p.MinBackoff, "max_backoff_nanoseconds", p.MaxBackoff)
+	}
+}
+
+// CheckWithin reports the fields of p that bound does not allow; Within would
+// not follow them.
+func (p *RestartPolicy) CheckWithin(v *executor.Validator, bound RestartPolicy) {
+	if p == nil {
+		return
+	}
+	most, got := bound.resolved(), p.Within(bound)
+	v.Check(p.ImmediateRestarts == 0 || p.ImmediateRestarts == got.ImmediateRestarts, "immediate_restarts", p.ImmediateRestarts,
+		fmt.Sprintf("at most %d, the control plane's", max(0, most.ImmediateRestarts)))
+	v.Check(p.MaxRestarts == 0 || p.MaxRestarts == got.MaxRestarts, "max_restarts", p.MaxRestarts,
+		fmt.Sprintf("at most %d, the control plane's", most.MaxRestarts))
+	atLeast := func(field string, value, got, least time.Duration) {
+		v.Check(value == 0 || value == got, field, value, fmt.Sprintf("at least %v, the control plane's", least))
+	}
+	atLeast("min_backoff_nanoseconds", p.MinBackoff, got.MinBackoff, most.MinBackoff)
+	atLeast("max_backoff_nanoseconds", p.MaxBackoff, got.MaxBackoff, most.MaxBackoff)
+	atLeast("reset_after_nanoseconds", p.ResetAfter, got.ResetAfter, most.ResetAfter)
+}
+
+// resolved has the defaults in place of zeros.
+func (p RestartPolicy) resolved() RestartPolicy {
+	return RestartPolicy{
+		ImmediateRestarts: orDefault(p.ImmediateRestarts, defaultImmediateRestarts),
+		MaxRestarts:       orDefault(p.MaxRestarts, defaultMaxRestarts),
+		MinBackoff:        orDefault(p.MinBackoff, defaultMinBackoff),
+		MaxBackoff:        orDefault(p.MaxBackoff, defaultMaxBackoff),
+		ResetAfter:        orDefault(p.ResetAfter, defaultResetAfter),
+	}
 }
 
 func orDefault[T comparable](value, def T) T {

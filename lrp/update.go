@@ -12,14 +12,30 @@ import (
 // Everything that would need a restart changes through a new Definition with a
 // new DefinitionID.
 type Update struct {
-	Instances     *int                  `json:"instances,omitempty"`
-	Routes        *Routes               `json:"routes,omitempty"`
-	Annotation    *string               `json:"annotation,omitempty"`
+	Instances  *int    `json:"instances,omitempty"`
+	Routes     *Routes `json:"routes,omitempty"`
+	Annotation *string `json:"annotation,omitempty"`
+	// Restart replaces the whole policy. The zero policy means the control
+	// plane's.
+	Restart       *RestartPolicy        `json:"restart_policy,omitempty"`
 	MetricTags    *map[string]MetricTag `json:"metric_tags,omitempty"`
 	ImageUsername *string               `json:"image_username,omitempty"`
 	ImagePassword *string               `json:"image_password,omitempty"`
 	DefinitionID  *string               `json:"definition_id,omitempty"`
 	Definition    *Definition           `json:"definition,omitempty"`
+}
+
+// UpdateSettings is the update that makes all settings of a deployment those of
+// s.
+func UpdateSettings(s Settings) Update {
+	u := Update{
+		Instances: &s.Instances, Routes: &s.Routes, Annotation: &s.Annotation, Restart: s.Restart, MetricTags: &s.MetricTags,
+		ImageUsername: &s.ImageUsername, ImagePassword: &s.ImagePassword,
+	}
+	if u.Restart == nil {
+		u.Restart = &RestartPolicy{}
+	}
+	return u
 }
 
 func (u Update) isZero() bool { return u == Update{} }
@@ -33,7 +49,7 @@ func (u *Update) UnmarshalJSON(data []byte) error {
 	var v executor.Validator
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		switch name {
-		case "instances", "routes", "annotation", "metric_tags", "image_username", "image_password",
+		case "instances", "routes", "annotation", "restart_policy", "metric_tags", "image_username", "image_password",
 			"definition_id", "definition":
 		default:
 			v.Check(false, name, "", "a member that can be updated; anything else needs a new definition")

@@ -34,8 +34,8 @@ func (f *DeploymentFilter) Matcher() func(*lrp.Deployment) bool {
 func (f *DeploymentFilter) Match(d *lrp.Deployment) bool { return f.Matcher()(d) }
 
 // Bare is the part of a deployment that lrp.Step and converge.PlanLRPs use: its
-// process guid, domain, update strategy and number of instances, the ids of the
-// active, the healthy and all other definitions, and the tag. The definitions
+// process guid, domain, update strategy, number of instances and policies, the
+// ids of the active, the healthy and all other definitions, and the tag. The definitions
 // themselves and the other settings are zero, and Check refuses to commit that.
 func Bare(d *lrp.Deployment) *lrp.Deployment {
 	ids := make(map[string]lrp.Definition, len(d.Definitions))
@@ -44,7 +44,7 @@ func Bare(d *lrp.Deployment) *lrp.Deployment {
 	}
 	return &lrp.Deployment{
 		ProcessGUID: d.ProcessGUID, Domain: d.Domain, UpdateStrategy: d.UpdateStrategy,
-		Settings:           lrp.Settings{Instances: d.Instances},
+		Settings:           lrp.Settings{Instances: d.Instances, Restart: d.Restart},
 		Definitions:        ids,
 		ActiveDefinitionID: d.ActiveDefinitionID, HealthyDefinitionID: d.HealthyDefinitionID,
 		ModificationTag: d.ModificationTag,

@@ -65,10 +65,7 @@ func (f *fleet) desireLRP(ctx context.Context, l lrp.DesiredLRP) error {
 	if fingerprint(have.Settings) == fingerprint(l.Settings) && before == after {
 		return nil
 	}
-	update := lrp.Update{
-		Instances: &l.Instances, Routes: &l.Routes, Annotation: &l.Annotation, MetricTags: &l.MetricTags,
-		ImageUsername: &l.ImageUsername, ImagePassword: &l.ImagePassword,
-	}
+	update := lrp.UpdateSettings(l.Settings)
 	if before != after {
 		update.DefinitionID, update.Definition = &after, &l.Definition
 	}

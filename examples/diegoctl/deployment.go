@@ -75,10 +75,7 @@ func deploymentUpdate(c *call) error {
 		return &lrp.RefusedError{ProcessGUID: d.ProcessGUID, Why: fmt.Sprintf(
 			"its domain is %s and its update strategy %s, and they cannot change; delete it and create it anew", d.Domain, d.UpdateStrategy)}
 	}
-	u := lrp.Update{
-		Instances: &want.Instances, Routes: &want.Routes, Annotation: &want.Annotation, MetricTags: &want.MetricTags,
-		ImageUsername: &want.ImageUsername, ImagePassword: &want.ImagePassword,
-	}
+	u := lrp.UpdateSettings(want.Settings)
 	have, known := d.Definitions[want.DefinitionID]
 	switch {
 	case !known:

@@ -161,8 +161,8 @@ func troubleOf(a *lrp.ActualLRP) string {
 type fates struct {
 	// restarts is nil if nobody knows.
 	restarts *lrp.RestartPolicy
-	// desired is how many instances each process should have.
-	desired map[string]int
+	// desired are the bare deployments by process guid.
+	desired map[string]*lrp.Deployment
 }
 
 // fates asks for what people want to know of the instances. Programs have the
@@ -181,12 +181,12 @@ func (c *call) fates(r *remote, list []lrp.ActualLRP) (f fates, err error) {
 		guids[i] = list[i].ProcessGUID
 	}
 	slices.Sort(guids)
-	f.desired = map[string]int{}
+	f.desired = map[string]*lrp.Deployment{}
 	for d, err := range r.bbs.Deployments(c.ctx, storage.DeploymentFilter{ProcessGUIDs: slices.Compact(guids), Bare: true}) {
 		if err != nil {
 			return f, err
 		}
-		f.desired[d.ProcessGUID] = d.Instances
+		f.desired[d.ProcessGUID] = d
 	}
 	return f, nil
 }
@@ -195,13 +195,14 @@ func (c *call) fates(r *remote, list []lrp.ActualLRP) (f fates, err error) {
 // it, when it restarts after a crash, and whether it stops.
 func (f fates) why(a *lrp.ActualLRP, now time.Time) string {
 	text := troubleOf(a)
-	if f.desired != nil && a.CellID != "" && a.Index >= f.desired[a.ProcessGUID] {
+	d := f.desired[a.ProcessGUID]
+	if f.desired != nil && a.CellID != "" && !d.Desires(a.Index) {
 		return join(text, "stops: it is not desired any more")
 	}
 	if a.State != lrp.Crashed || f.restarts == nil {
 		return text
 	}
-	switch next := f.restarts.Next(a.CrashCount, a.Since); {
+	switch next := (lrp.Policy{Restart: *f.restarts}).For(d).Restart.Next(a.CrashCount, a.Since); {
 	case next.Never:
 		return join(text, "is given up: it has crashed too often")
 	case next.Due(now):

@@ -132,14 +132,20 @@ func (s *Store) deploymentChange(w *storage.DeploymentWrite) (change, error) {
 	}
 	c.after = d.ModificationTag
 	c.bare = storage.Bare(d)
-	settings, err := storage.Encode(&d.Settings)
+	plain := d.Settings
+	plain.Restart = nil // it is among the rules
+	settings, err := storage.Encode(&plain)
+	if err != nil {
+		return c, err
+	}
+	rules, err := storage.EncodeRules(d)
 	if err != nil {
 		return c, err
 	}
 	c.row = []any{
 		d.ProcessGUID, d.Domain, int64(d.UpdateStrategy), int64(d.Instances),
 		d.ActiveDefinitionID, d.HealthyDefinitionID, d.ModificationTag.Epoch, d.ModificationTag.Index, otherIDs(d),
-		s.sealer.seal(settings, settingsPlace(d.ProcessGUID)),
+		s.sealer.seal(settings, settingsPlace(d.ProcessGUID)), rules,
 	}
 	had := map[string]lrp.Definition{}
 	if w.Before != nil {

@@ -102,4 +102,5 @@ func ExampleMigrations() {
 	// 1 0001_records 13 tables
 	// 2 0002_forgotten_leases 0 tables
 	// 3 0003_log_gaps 1 tables
+	// 4 0004_rules 0 tables
 }

@@ -20,7 +20,7 @@ var migrationFiles embed.FS
 // share a database while one replaces the other: a migration only adds, and what
 // this release does beside the next one stays right. A migration for which that does
 // not hold takes two versions at once. See docs/compatibility.md.
-const SchemaVersion = 3
+const SchemaVersion = 4
 
 // A Migration brings the schema from the version before to Version.
 type Migration struct {

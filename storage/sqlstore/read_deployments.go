@@ -16,7 +16,7 @@ import (
 
 // bareDeployment makes a deployment from its columns. The deployment is never
 // nil; the error says that a column has an impossible value.
-func bareDeployment(guid, domain string, strategy, instances int64, active, healthy string, epoch, index int64, others []byte) (*lrp.Deployment, error) {
+func bareDeployment(guid, domain string, strategy, instances int64, active, healthy string, epoch, index int64, others, rules []byte) (*lrp.Deployment, error) {
 	d := &lrp.Deployment{
 		ProcessGUID: guid, Domain: domain, UpdateStrategy: lrp.UpdateStrategy(strategy),
 		Settings:           lrp.Settings{Instances: int(instances)},
@@ -26,6 +26,9 @@ func bareDeployment(guid, domain string, strategy, instances int64, active, heal
 	}
 	if strategy < 0 || strategy > int64(lrp.Recreate) {
 		return d, fmt.Errorf("update strategy %d is not known", strategy)
+	}
+	if err := storage.DecodeRules(rules, d); err != nil {
+		return d, fmt.Errorf("its rules: %w", err)
 	}
 	for len(others) > 0 {
 		id, rest, err := cutBytes(others)
@@ -40,10 +43,10 @@ func bareDeployment(guid, domain string, strategy, instances int64, active, heal
 
 // A deploymentScanner decodes rows of deployments.
 type deploymentScanner struct {
-	s                                               *Store
-	names                                           storage.Decoder
-	guid, domain, active, healthy, others, settings sql.RawBytes
-	strategy, instances, epoch, index               int64
+	s                                                      *Store
+	names                                                  storage.Decoder
+	guid, domain, active, healthy, others, rules, settings sql.RawBytes
+	strategy, instances, epoch, index                      int64
 }
 
 func (x *deploymentScanner) bare() (e entry[*lrp.Deployment]) {
@@ -60,7 +63,7 @@ func (x *deploymentScanner) bare() (e entry[*lrp.Deployment]) {
 	if string(x.healthy) != active {
 		healthy = name(x.healthy)
 	}
-	d, err := bareDeployment(guid, x.names.Name(x.domain), x.strategy, x.instances, active, healthy, x.epoch, x.index, x.others)
+	d, err := bareDeployment(guid, x.names.Name(x.domain), x.strategy, x.instances, active, healthy, x.epoch, x.index, x.others, x.rules)
 	e.value = d
 	if err != nil {
 		e.err = &storage.CorruptError{Key: storage.DeploymentKey(guid), Err: err}
@@ -75,6 +78,7 @@ func (x *deploymentScanner) full() (entry[*lrp.Deployment], error) {
 		return e, nil
 	}
 	e.value.Definitions = make(map[string]lrp.Definition, len(e.value.Definitions))
+	restart := e.value.Restart
 	settings, err := x.s.sealer.open(x.settings, settingsPlace(e.value.ProcessGUID))
 	if err == nil {
 		err = storage.Decode(settings, &e.value.Settings)
@@ -87,10 +91,11 @@ func (x *deploymentScanner) full() (entry[*lrp.Deployment], error) {
 		c.value = e.value
 		return c, end
 	}
+	e.value.Restart = restart
 	return e, nil
 }
 
-const bareColumns = "process_guid, domain, update_strategy, instances, active_definition_id, healthy_definition_id, tag_epoch, tag_index, other_definition_ids"
+const bareColumns = "process_guid, domain, update_strategy, instances, active_definition_id, healthy_definition_id, tag_epoch, tag_index, other_definition_ids, rules"
 
 // Deployments implements storage.Reader.
 func (r *reader) Deployments(ctx context.Context, f storage.DeploymentFilter) iter.Seq2[*lrp.Deployment, error] {
@@ -133,7 +138,7 @@ func (r *reader) deploymentPages(f storage.DeploymentFilter) page[*lrp.Deploymen
 		}
 		seen := 0
 		x := &scanner
-		dest := []any{&x.guid, &x.domain, &x.strategy, &x.instances, &x.active, &x.healthy, &x.epoch, &x.index, &x.others}
+		dest := []any{&x.guid, &x.domain, &x.strategy, &x.instances, &x.active, &x.healthy, &x.epoch, &x.index, &x.others, &x.rules}
 		if !f.Bare {
 			dest = append(dest, &x.settings)
 		}
@@ -244,7 +249,7 @@ func (r *reader) Deployment(ctx context.Context, processGUID string) (*lrp.Deplo
 func (s *Store) queryDeployment(ctx context.Context, q dialect.Querier, guid string) (e entry[*lrp.Deployment], err error) {
 	t := s.table
 	query := s.d.Rebind("SELECT d.process_guid, d.domain, d.update_strategy, d.instances, d.active_definition_id, d.healthy_definition_id," +
-		" d.tag_epoch, d.tag_index, d.other_definition_ids, d.settings, f.definition_id, f.data FROM " + t("deployments") + " d LEFT JOIN " +
+		" d.tag_epoch, d.tag_index, d.other_definition_ids, d.rules, d.settings, f.definition_id, f.data FROM " + t("deployments") + " d LEFT JOIN " +
 		t("definitions") + " f ON f.process_guid = d.process_guid WHERE d.process_guid = ?")
 	rows, err := q.QueryContext(ctx, query, guid)
 	if err != nil {
@@ -255,7 +260,7 @@ func (s *Store) queryDeployment(ctx context.Context, q dialect.Querier, guid str
 	var data sql.RawBytes
 	err = dialect.ScanAll(rows, func(rows *sql.Rows) (err error) {
 		if err := rows.Scan(&x.guid, &x.domain, &x.strategy, &x.instances, &x.active, &x.healthy, &x.epoch, &x.index,
-			&x.others, &x.settings, &id, &data); err != nil {
+			&x.others, &x.rules, &x.settings, &id, &data); err != nil {
 			return err
 		}
 		if e.value == nil {

@@ -332,7 +332,7 @@ func (s *Store) querySlots(ctx context.Context, q dialect.Querier, reads []*slot
 		}
 		if isDeployment == 1 {
 			d, err := bareDeployment(string(scanner.guid), string(domain), scanner.presence, scanner.index,
-				string(scanner.definition), string(healthy), epoch, tag, others)
+				string(scanner.definition), string(healthy), epoch, tag, others, scanner.data)
 			for _, r := range reads {
 				if r.guid == d.ProcessGUID {
 					r.deployment = d
@@ -364,7 +364,7 @@ func (s *Store) querySlots(ctx context.Context, q dialect.Querier, reads []*slot
 
 func (s *Store) slotQuery(n int) string {
 	var b strings.Builder
-	b.WriteString("SELECT 1, process_guid, instances, active_definition_id, update_strategy, domain, healthy_definition_id, tag_epoch, tag_index, other_definition_ids, NULL FROM ")
+	b.WriteString("SELECT 1, process_guid, instances, active_definition_id, update_strategy, domain, healthy_definition_id, tag_epoch, tag_index, other_definition_ids, rules FROM ")
 	b.WriteString(s.table("deployments"))
 	b.WriteString(" WHERE ")
 	b.WriteString(s.d.OneOf([]string{"process_guid"}, []dialect.Kind{dialect.Text}, n))

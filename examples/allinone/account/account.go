@@ -33,6 +33,8 @@ type Account struct {
 	// crashed are the instances that have not run since their last crash, by
 	// process guid and index.
 	crashed map[slot]bool
+	// restarts are the processes that have a policy of their own.
+	restarts map[string]*lrp.RestartPolicy
 }
 
 type slot struct {
@@ -42,7 +44,7 @@ type slot struct {
 
 // New makes an account of a control plane with this policy.
 func New(restart lrp.RestartPolicy) *Account {
-	return &Account{restart: restart, placed: map[auction.Key]auction.Placement{}, crashed: map[slot]bool{}}
+	return &Account{restart: restart, placed: map[auction.Key]auction.Placement{}, crashed: map[slot]bool{}, restarts: map[string]*lrp.RestartPolicy{}}
 }
 
 // Placed notes why cells were chosen. It is meant for
@@ -98,6 +100,7 @@ func (a *Account) Line(e storage.Event) (Line, bool) {
 		line.Text = a.instance(*e.LRP, e.At)
 	case e.LRP != nil:
 		line.Subject = e.Subject().ProcessGUID
+		a.noteRestarts(line.Subject, e.LRP.DeploymentAfter)
 		line.Text = deployment(*e.LRP)
 	case e.Task != nil:
 		line.Subject = "task " + e.Subject().TaskGUID
@@ -183,9 +186,23 @@ func (a *Account) hadCrashed(r *lrp.ActualLRP) bool {
 	return had
 }
 
+// noteRestarts notes the policy of a process, if it has its own.
+func (a *Account) noteRestarts(guid string, d *lrp.Deployment) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if d == nil || d.Restart == nil {
+		delete(a.restarts, guid)
+	} else {
+		a.restarts[guid] = d.Restart
+	}
+}
+
 // backoff says when an instance that waits starts again.
 func (a *Account) backoff(r *lrp.ActualLRP, at time.Time) string {
-	next := a.restart.Next(r.CrashCount, r.Since)
+	a.mu.Lock()
+	policy := a.restarts[r.ProcessGUID].Within(a.restart)
+	a.mu.Unlock()
+	next := policy.Next(r.CrashCount, r.Since)
 	if next.Never {
 		return "given up: it has crashed too often"
 	}

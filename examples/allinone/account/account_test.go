@@ -226,6 +226,17 @@ func TestWhatHappensIsToldOnce(t *testing.T) {
 	}
 }
 
+func TestTheWaitOfAProcessWithAPolicyOfItsOwnIsTold(t *testing.T) {
+	a := account.New(lrp.RestartPolicy{})
+	d := &lrp.Deployment{ProcessGUID: "web", Settings: lrp.Settings{Instances: 1, Restart: &lrp.RestartPolicy{MinBackoff: time.Minute}}}
+	a.Line(storage.Event{At: epoch, LRP: &lrp.Event{Kind: lrp.DeploymentCreated, DeploymentAfter: d}})
+	crashed := &lrp.ActualLRP{Key: lrp.Key{ProcessGUID: "web"}, State: lrp.Crashed, CrashCount: 4, CrashReason: "exit status 1", Since: epoch}
+	line, _ := a.Line(storage.Event{At: epoch, LRP: &lrp.Event{Kind: lrp.InstanceCrashed, After: crashed}})
+	if want := "crashed: exit status 1 (crash 4); back-off until 12:02:00, for 2m0s"; line.Text != want {
+		t.Errorf("%q, want %q", line.Text, want)
+	}
+}
+
 func TestALineHasNoControlCharacters(t *testing.T) {
 	line := account.Line{At: epoch, Subject: "web/0", Text: "crashed: /a\x1b[2J\u009bb: größer als \"1\"\n12:00:00.000  web/1"}
 	if got, want := line.String(), `12:00:00.000  web/0          crashed: /a\x1b[2J\u009bb: größer als "1"\n12:00:00.000  web/1`; got != want {

@@ -313,6 +313,45 @@ func TestAnInstanceCrashesOnceHoweverOftenThatIsReported(t *testing.T) {
 	}
 }
 
+func TestAProcessCrashesByItsOwnPolicyUnlessItAsksForMoreThanItMay(t *testing.T) {
+	s := newSystem(t, 0, nil)
+	web := desired("web", 1)
+	web.Restart = &lrp.RestartPolicy{ImmediateRestarts: 1}
+	s.must(s.BBS.Desire(s.ctx, web))
+	crash := func(instance string) lrp.State {
+		t.Helper()
+		me := lrp.InstanceKey{InstanceGUID: instance, CellID: "cell-1"}
+		s.must(s.BBS.StartLRP(s.ctx, "web", 0, lrp.Start{Instance: me}))
+		s.must(s.BBS.CrashLRP(s.ctx, "web", 0, lrp.Crash{Instance: me, Reason: "exit status 1"}))
+		return s.record("web", 0).State
+	}
+	if first, second := crash("i1"), crash("i2"); first != lrp.Unclaimed || second != lrp.Crashed {
+		t.Errorf("after a crash it is %v, after another %v; want it to restart once at once", first, second)
+	}
+	often := web
+	often.Restart = &lrp.RestartPolicy{ImmediateRestarts: 4, MinBackoff: time.Second, MaxRestarts: -1}
+	for name, err := range map[string]error{
+		"update": s.BBS.UpdateDeployment(s.ctx, "web", lrp.Update{Restart: often.Restart}),
+		"desire": func() error { often.ProcessGUID = "often"; return s.BBS.Desire(s.ctx, often) }(),
+	} {
+		var invalid *executor.ValidationError
+		if !errors.As(err, &invalid) {
+			t.Errorf("%s: got %v, want a *ValidationError", name, err)
+			continue
+		}
+		for _, want := range []string{"restart_policy.immediate_restarts", "at most 3", "restart_policy.max_restarts", "at most 200",
+			"restart_policy.min_backoff_nanoseconds", "at least 30s"} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want it to say %q", name, err, want)
+			}
+		}
+	}
+	s.must(s.BBS.UpdateDeployment(s.ctx, "web", lrp.Update{Restart: &lrp.RestartPolicy{}}))
+	if d, err := s.BBS.DesiredLRP(s.ctx, "web"); err != nil || d.Restart != nil {
+		t.Errorf("%+v, %v; want the control plane's policy again", d.Restart, err)
+	}
+}
+
 func TestTheFirstAnswerToStartTaskIsGivenAgain(t *testing.T) {
 	s := newSystem(t, 0, nil)
 	s.must(s.BBS.DesireTask(s.ctx, desiredTask("job", "")))

@@ -1,0 +1,2 @@
+-- The policies of a process, if it has its own: see storage.EncodeRules.
+ALTER TABLE {p}deployments ADD COLUMN rules BLOB DEFAULT NULL;
