@@ -42,6 +42,7 @@ type cellPlan struct {
 	tried bool
 	// sharedIDs makes its containers share the host's uids and gids.
 	sharedIDs bool
+	upkeep    *daemon.Upkeep
 	// listen is the host at which the cell is served, at any port.
 	listen string
 	// share is the part of the host that the cell has: 2 is a half.
@@ -89,7 +90,7 @@ func (c *cell) build(ctx context.Context, p cellPlan) error {
 		return err
 	}
 	drivers := []string{sample.Driver}
-	if c.Manager, err = manager.New(ctx, manager.Options{
+	mo := manager.Options{
 		Backend: c.backend, Dir: p.dir + "/manager", Logger: p.logger.With("cell", p.id),
 		// A backend that knows nothing of its host is believed to have a little.
 		Capacity: executor.Capacity{
@@ -97,21 +98,25 @@ func (c *cell) build(ctx context.Context, p cellPlan) error {
 		},
 		Volumes:       map[string]manager.VolumeDriver{sample.Driver: p.volume},
 		TransferAllow: own,
-	}); err != nil {
+	}
+	p.upkeep.Manager(&mo)
+	if c.Manager, err = manager.New(ctx, mo); err != nil {
 		return err
 	}
 	// The data directory is this process's alone, so the earlier run of
 	// this cell is dead, and its name is enough to take over at once.
 	if c.announcer, err = bbs.NewAnnouncer(bbs.AnnouncerOptions{
-		Store: p.store, Owner: p.id,
+		Store: p.store, Owner: p.id, TTL: p.upkeep.PresenceTTL,
 		Presence: bbs.CellPresence{CellID: p.id, Address: c.service.url(), Capacity: c.Manager.Total(), RootFSProviders: rootFS, VolumeDrivers: drivers},
 	}); err != nil {
 		return err
 	}
-	made, err := localcell.New(c.Manager, rep.Options{
+	ro := rep.Options{
 		CellID: p.id, BBS: p.bbs, Announcer: c.announcer,
 		RootFSProviders: rootFS, VolumeDrivers: drivers, Logger: p.logger,
-	})
+	}
+	p.upkeep.Rep(&ro)
+	made, err := localcell.New(c.Manager, ro)
 	if err != nil {
 		return err
 	}

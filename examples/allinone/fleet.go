@@ -73,10 +73,10 @@ func openFleet(ctx context.Context, s *settings, placed func(auction.Result)) (f
 	if err != nil {
 		return f, f.data.Wrong(err)
 	}
-	if f.ControlPlane, err = diego.New(diego.Options{
-		Store: f.store, Dial: f.dial, Owner: "allinone", Logger: f.log,
-		Auction: auction.RunnerOptions{Placed: placed}, CallbackAllow: own,
-	}); err != nil {
+	o := daemon.PlaneOptions(&s.Convergence, &s.Restarts, &s.Tasks, &s.Placing)
+	o.Store, o.Dial, o.Owner, o.Logger, o.CallbackAllow = f.store, f.dial, "allinone", f.log, own
+	o.Auction.Placed = placed
+	if f.ControlPlane, err = diego.New(o); err != nil {
 		return f, err
 	}
 	host, _, err := net.SplitHostPort(f.service.listener.Addr().String())
@@ -87,15 +87,15 @@ func openFleet(ctx context.Context, s *settings, placed func(auction.Result)) (f
 	if err != nil {
 		return f, f.data.Wrong(err)
 	}
-	if f.service, err = newService(f.service.listener, issuer, "bbs", []httpapi.Role{httpapi.BBSRole, httpapi.AuctioneerRole}, httpapi.HandlerOptions{
+	if f.service, err = newService(f.service.listener, issuer, "bbs", []httpapi.Role{httpapi.BBSRole, httpapi.AuctioneerRole}, s.Limit(httpapi.HandlerOptions{
 		BBS: f.BBS, Convergence: f.ControlPlane, Auctioneer: f.ControlPlane, Logger: f.log,
-	}); err != nil {
+	})); err != nil {
 		return f, err
 	}
 	if err := issuer.Publish(f.service.url()); err != nil {
 		return f, f.data.Wrong(err)
 	}
-	f.plan = cellPlan{listen: host, share: int64(s.Cells), bbs: f.BBS, store: f.store, volume: volume, issuer: issuer, logger: f.log}
+	f.plan = cellPlan{upkeep: &s.Upkeep, listen: host, share: int64(s.Cells), bbs: f.BBS, store: f.store, volume: volume, issuer: issuer, logger: f.log}
 	if f.former, err = findFormer(ctx, f.data.In(), s.Cells); err != nil {
 		return f, err
 	}

@@ -37,7 +37,7 @@ func main() {
 	var s settings
 	switch err := daemon.Load(&s, os.Args[1:]); {
 	case errors.Is(err, daemon.ErrHelp):
-		daemon.Help(os.Stdout, "allinone", summary, &s)
+		daemon.Help(os.Stdout, "allinone", summary, &s, errors.Is(err, daemon.ErrHelpAll))
 		return
 	case errors.Is(err, daemon.ErrVersion):
 		_ = version.Print(os.Stdout, "allinone")
@@ -81,7 +81,7 @@ func run(stop, force context.Context, s *settings, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	told := account.New(lrp.RestartPolicy{})
+	told := account.New(s.Restarts.Policy().Restart)
 	f, err := openFleet(stop, s, told.Placed)
 	opened := err == nil // else there may be containers of which no cell knows
 	if opened {

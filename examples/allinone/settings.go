@@ -5,10 +5,12 @@ import (
 	"net"
 	"net/netip"
 
+	"github.com/diegosdk/diego/internal/daemon"
 	"github.com/diegosdk/diego/internal/fleetdir"
 )
 
-// settings are what the flags say.
+// settings are what the flags say. Those of the daemons bbs and rep are in groups,
+// except for leadership, certificates and where a cell is, which are given here.
 type settings struct {
 	Cells    int    `name:"cells" default:"3" range:"1..32" help:"how many cells there are; they share what the host has"`
 	Data     string `name:"data" help:"the directory for the database, the containers and the log (default diego-allinone where your programs keep their state)"`
@@ -17,6 +19,13 @@ type settings struct {
 	NoSample bool   `name:"no_sample" help:"do not desire the sample app and task"`
 	Sync     string `name:"store_sync" default:"normal" oneof:"full normal" help:"what the database does for a power cut: full flushes each commit to the disk; with normal the newest commits may be undone, in order"`
 	Backend  string `name:"backend" default:"auto" oneof:"auto libcontainer process" help:"what containers are: real ones take Linux and root, processes isolate nothing"`
+
+	daemon.Convergence `group:"convergence"`
+	daemon.Restarts    `group:"instances"`
+	daemon.Tasks       `group:"tasks and callbacks"`
+	daemon.Placing     `group:"placement"`
+	daemon.Subscribing `group:"subscriptions"`
+	daemon.Upkeep      `group:"cells" prefix:"cell_"`
 }
 
 // Check implements [daemon.Checker].
@@ -25,6 +34,9 @@ func (s *settings) Check(report func(name, want string)) {
 	if err != nil || !isLoopback(host) {
 		report("listen", "want an address of this machine alone, such as 127.0.0.1:PORT, [::1]:PORT or localhost:PORT")
 	}
+	s.CheckRestarts(report)
+	s.CheckTasks(report)
+	s.CheckPlacing(report)
 }
 
 func isLoopback(host string) bool {

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"errors"
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/diegosdk/diego/internal/daemon"
 	"github.com/diegosdk/diego/internal/fleetdir"
+	"github.com/diegosdk/diego/storage"
 )
 
 func TestOnlyThisMachineIsListenedTo(t *testing.T) {
@@ -19,7 +22,7 @@ func TestOnlyThisMachineIsListenedTo(t *testing.T) {
 		if (err == nil) != allowed {
 			t.Errorf("--listen %q: %v", listen, err)
 		}
-		if err != nil && !strings.Contains(err.Error(), "want an address of this machine alone") {
+		if want := "want an address of this machine alone"; err != nil && listen != "" && !strings.Contains(err.Error(), want) {
 			t.Errorf("--listen %q: %v", listen, err)
 		}
 	}
@@ -29,6 +32,60 @@ func TestTheDataIsWhereItIsSaidOrWhereDiegoctlLooks(t *testing.T) {
 	for data, want := range map[string]string{"": fleetdir.Default(), "here": "here"} {
 		if got := (&settings{Data: data}).data(); got != want {
 			t.Errorf("--data %q: %q, want %q", data, got, want)
+		}
+	}
+}
+
+func TestSettingsOfTheDaemonsHoldForTheFleetToo(t *testing.T) {
+	s := new(settings)
+	if err := daemon.Load(s, []string{
+		"--data", t.TempDir(), "--listen", "127.0.0.1:0", "--cells", "1", "--backend", "process", "--cell-presence-ttl", "9m", "--max-subscriptions", "1",
+	}); err != nil {
+		t.Fatal(err)
+	}
+	f, err := openFleet(t.Context(), s, nil)
+	defer f.close(t.Context())
+	if err == nil {
+		err = f.lead(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, err := f.store.Now(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for lease, err := range f.store.Leases(t.Context(), storage.CellLease) {
+		if left := lease.ExpiresAt.Sub(now); err != nil || left < 8*time.Minute {
+			t.Errorf("the presence of %s lasts %v, %v", lease.Name, left, err)
+		}
+	}
+
+	err = daemon.Load(new(settings), []string{"--max-restarts", "0", "--cell-grace", "0s", "--min-backoff", "1h"})
+	for _, want := range []string{"max_restarts: 0: want", "--cell-grace: 0s: want", "min_backoff: 1h0m0s: want"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error is %v, want %q", err, want)
+		}
+	}
+}
+
+func TestHelpDescribesTheSettingsOfDaemonsOnlyWhenAllAreAskedFor(t *testing.T) {
+	for flag, want := range map[string]struct {
+		err  error
+		all  bool
+		line int
+	}{"-h": {daemon.ErrHelp, false, 40}, "--help-all": {daemon.ErrHelpAll, true, 250}} {
+		var b strings.Builder
+		if err := daemon.Load(new(settings), []string{flag}); !errors.Is(err, want.err) {
+			t.Errorf("%s: %v", flag, err)
+		}
+		daemon.Help(&b, "allinone", summary, new(settings), want.all)
+		text := b.String()
+		if n := strings.Count(text, "\n"); n > want.line {
+			t.Errorf("%s prints %d lines, want at most %d", flag, n, want.line)
+		}
+		if strings.Contains(text, "--cell-grace ") != want.all || strings.Contains(text, "--help-all describes:\n  convergence ") == want.all {
+			t.Errorf("%s prints\n%s", flag, text)
 		}
 	}
 }

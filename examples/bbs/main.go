@@ -75,13 +75,9 @@ func (s *settings) run(ctx context.Context, log *slog.Logger) error {
 	if err := s.CheckSealed(ctx, store); err != nil {
 		return err
 	}
-	o := diego.Options{
-		Store: store, Dial: httpapi.Dial(server.Client()), Owner: s.Owner(server.URL), Address: server.URL,
-		LRPs: s.Restarts.Policy(), Tasks: s.TaskPolicy(), Callbacks: s.CallbackPolicy(), Guard: s.Guard(), Auction: s.Auction(),
-		LeaderTTL: s.LeaderTTL, MaxClockSkew: s.MaxClockSkew, WatchInterval: s.WatchInterval, InventoryInterval: s.InventoryInterval,
-		ConvergenceInterval: s.ConvergenceInterval, FullConvergenceInterval: s.FullConvergenceInterval, Concurrency: s.Concurrency,
-		StopTimeout: s.StopTimeout, MaxCallbacks: s.MaxCallbacks, Metrics: server.Figures, Logger: log,
-	}
+	o := daemon.PlaneOptions(&s.Convergence, &s.Restarts, &s.Tasks, &s.Placing)
+	o.Store, o.Dial, o.Owner, o.Address = store, httpapi.Dial(server.Client()), s.Owner(server.URL), server.URL
+	o.LeaderTTL, o.MaxClockSkew, o.Metrics, o.Logger = s.LeaderTTL, s.MaxClockSkew, server.Figures, log
 	o.CallbackAllow, o.CallbackDeny = s.Callbacks.Networks()
 	if len(s.Auctioneers) > 0 {
 		client := server.Client()

@@ -13,7 +13,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/bbs"
@@ -56,20 +55,7 @@ type Cell struct {
 	FirstID        int64  `name:"first_id" option:"libcontainer.Options.FirstID,by hand" default:"1879048192" range:"1..4294967294" help:"the first uid and gid of the host for containers"`
 	LastID         int64  `name:"last_id" option:"libcontainer.Options.LastID,by hand" default:"2147352575" range:"1..4294967294" help:"the last uid and gid of the host for containers"`
 
-	Grace             time.Duration `name:"grace" option:"manager.Options.Grace" default:"10s" range:"1ms..24h" help:"how long a process that was asked to end may take before it is killed"`
-	UnhealthyInterval time.Duration `name:"unhealthy_interval" option:"manager.Options.UnhealthyInterval" default:"500ms" range:"10ms..1h" help:"between two checks until a container is healthy or ready"`
-	HealthyInterval   time.Duration `name:"healthy_interval" option:"manager.Options.HealthyInterval" default:"30s" range:"10ms..24h" help:"between two checks afterwards, unless the check says another time"`
-	ReservationExpiry time.Duration `name:"reservation_expiry" option:"manager.Options.ReservationExpiry" default:"1m" range:"1s..24h" help:"how long a reserved container waits for its work"`
-	ReapInterval      time.Duration `name:"reap_interval" option:"manager.Options.ReapInterval" default:"1m" range:"1s..24h" help:"between two searches for containers that nobody knows"`
-	CreateWorkers     int           `name:"create_workers" option:"manager.Options.CreateWorkers" default:"32" range:"1..10000" help:"how many containers are made at a time"`
-	DeleteWorkers     int           `name:"delete_workers" option:"manager.Options.DeleteWorkers" default:"32" range:"1..10000" help:"how many containers are removed at a time"`
-	ProcessWorkers    int           `name:"process_workers" option:"manager.Options.ProcessWorkers" default:"64" range:"1..10000" help:"how many processes are started, signals sent, and checks made at a time"`
-	Downloads         int           `name:"downloads" option:"manager.Options.Downloads" default:"5" range:"1..10000" help:"how many downloads there are at a time"`
-	Uploads           int           `name:"uploads" option:"manager.Options.Uploads" default:"5" range:"1..10000" help:"how many uploads there are at a time"`
-	CacheBytes        int64         `name:"cache_bytes" option:"manager.Options.CacheBytes" default:"10000000000" range:"1048576..1000000000000000" unit:"bytes" help:"size of the download cache, besides what is in use"`
-	MaxDownloadBytes  int64         `name:"max_download_bytes" option:"manager.Options.MaxDownloadBytes" default:"4294967296" range:"1..1000000000000000" unit:"bytes" help:"size of the largest archive"`
-	MaxContentBytes   int64         `name:"max_content_bytes" option:"manager.Options.MaxContentBytes" default:"8589934592" range:"1..1000000000000000" unit:"bytes" help:"how much an archive may unpack to, and an upload may hold"`
-	MaxContentEntries int           `name:"max_content_entries" option:"manager.Options.MaxContentEntries" default:"500000" range:"1..1000000000" help:"how many files, directories and links an archive may have"`
+	Upkeep
 
 	TrustedCertificates string `name:"trusted_certificates" option:"manager.Options.TrustedCertificates" help:"directory of this host with the authorities that containers trust; it is mounted where their definition says"`
 
@@ -85,17 +71,8 @@ type Cell struct {
 	TransferTLSKey  string `name:"transfer_tls_key" help:"PEM file with the private key of transfer_tls_cert"`
 	TransferTLSCA   string `name:"transfer_tls_ca" help:"PEM file with authorities that servers' certificates may come from, besides those of the host"`
 
-	EvacuationTimeout  time.Duration `name:"evacuation_timeout" option:"rep.Options.EvacuationTimeout" default:"10m" range:"1s..24h" help:"how long the work may take to leave the cell when it is drained"`
-	StopPause          time.Duration `name:"stop_pause" option:"rep.Options.StopPause,by hand" default:"5s" range:"0s..5m" help:"how long routers have to hear that an instance was replaced before it is stopped; 0 for not at all"`
-	SyncInterval       time.Duration `name:"sync_interval" option:"rep.Options.SyncInterval" default:"30s" range:"100ms..1h" help:"between two comparisons of containers and records"`
-	PresenceTTL        time.Duration `name:"presence_ttl" option:"bbs.AnnouncerOptions.TTL,by hand" default:"15s" range:"1s..10m" help:"how long the cell is present without a word from it"`
-	Index              int           `name:"index" option:"rep.Options.Index" default:"0" range:"0..1000000" help:"the cell's place in the order of its zone, for bin_pack_weight of the auctioneer"`
-	Concurrency        int           `name:"concurrency" option:"rep.Options.Concurrency" default:"16" range:"1..10000" help:"how many containers are compared with their records at a time"`
-	RetryInterval      time.Duration `name:"retry_interval" option:"rep.Options.RetryInterval" default:"5s" range:"10ms..1h" help:"the wait after a failure of a comparison"`
-	CallTimeout        time.Duration `name:"call_timeout" option:"rep.Options.CallTimeout" default:"10s" range:"100ms..10m" help:"how long a call of the control plane may take"`
-	EvacuationInterval time.Duration `name:"evacuation_interval" option:"rep.Options.EvacuationInterval" default:"10s" range:"100ms..1h" help:"between two comparisons while the cell is drained"`
-	FinishTimeout      time.Duration `name:"finish_timeout" option:"rep.Options.FinishTimeout" default:"30s" range:"1s..24h" help:"how long a drained cell tries to report what is left to a control plane that does not answer"`
-	SelfTest           bool          `name:"self_test" option:"rep.Options.SelfTest,by hand" default:"true" help:"make a container with a mapped port now and then, and take no work while that fails"`
+	Index    int  `name:"index" option:"rep.Options.Index" default:"0" range:"0..1000000" help:"the cell's place in the order of its zone, for bin_pack_weight of the auctioneer"`
+	SelfTest bool `name:"self_test" option:"rep.Options.SelfTest,by hand" default:"true" help:"make a container with a mapped port now and then, and take no work while that fails"`
 }
 
 // CheckCell is for the Check method of settings that embed Cell.
@@ -181,7 +158,7 @@ func (c *Cell) make(ctx context.Context, backend *Backend, dir *Dir, api CellBBS
 	mo := manager.Options{
 		Backend: backend, Dir: managed, Logger: log,
 		Capacity:      executor.Capacity{MemoryMB: c.MemoryMB, DiskMB: c.DiskMB, Containers: c.Containers, PIDs: c.PIDs, Extra: extra},
-		EndedLogs:     cmp.Or(c.EndedLogs, -1),
+		EndedLogs:     c.endedLogs(),
 		TransferAllow: networks(c.TransferAllow), TransferDeny: networks(c.TransferDeny),
 	}
 	apply(c, &mo)
@@ -213,13 +190,11 @@ func (c *Cell) make(ctx context.Context, backend *Backend, dir *Dir, api CellBBS
 		return nil, err
 	}
 	o := rep.Options{
-		BBS: api, Announcer: announcer, AnnounceInterval: c.PresenceTTL / 3,
-		RootFSProviders: providers, StopPause: c.StopPause, Metrics: figures, Logger: log,
+		BBS: api, Announcer: announcer,
+		RootFSProviders: providers, Metrics: figures, Logger: log,
 	}
 	apply(c, &o)
-	if c.StopPause == 0 {
-		o.StopPause = -1
-	}
+	c.Rep(&o)
 	if c.SelfTest {
 		o.SelfTest = &rep.SelfTest{
 			Resources: executor.Resources{MemoryMB: 64},
@@ -231,6 +206,9 @@ func (c *Cell) make(ctx context.Context, backend *Backend, dir *Dir, api CellBBS
 	}
 	return localcell.New(m, o)
 }
+
+// endedLogs is the option of EndedLogs, for which 0 would be the default.
+func (c *Cell) endedLogs() int { return cmp.Or(c.EndedLogs, -1) }
 
 // checkRoom fails if nothing says how much memory and disk the containers may
 // have.

@@ -51,7 +51,7 @@ type program struct {
 func (p *program) main(args []string, settings Settings, run func(context.Context, *slog.Logger) error) (status int) {
 	switch err := Load(settings, args); {
 	case errors.Is(err, ErrHelp):
-		Help(p.stdout, p.name, p.summary, settings)
+		Help(p.stdout, p.name, p.summary, settings, errors.Is(err, ErrHelpAll))
 		return 0
 	case errors.Is(err, ErrVersion):
 		_ = version.Print(p.stdout, p.name)

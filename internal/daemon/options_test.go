@@ -208,6 +208,49 @@ func TestTheDefaultsOfSettingsAreThoseOfTheirPolicies(t *testing.T) {
 	}
 }
 
+// A package reads 0 as its default, and a user who writes 0 means 0. So each
+// number with a default other than 0 refuses 0, or is translated.
+func TestNoSettingOf0SilentlyMeansItsDefault(t *testing.T) {
+	translated := map[string]func(settings any) any{
+		"immediate_restarts":        func(s any) any { return s.(*Restarts).Policy().Restart.ImmediateRestarts },
+		"task_max_retries":          func(s any) any { return s.(*Tasks).TaskPolicy().MaxRetries },
+		"starting_container_weight": func(s any) any { return s.(*Placing).Auction().Policy.StartingContainerWeight },
+		"stop_pause": func(s any) any {
+			var o rep.Options
+			s.(*Cell).Rep(&o)
+			return o.StopPause
+		},
+		"ended_logs": func(s any) any { return s.(*Cell).endedLogs() },
+	}
+	notAnOption := map[string]bool{"store_wait": true}
+	for _, settings := range allSettings() {
+		for _, f := range describe(reflect.ValueOf(settings).Elem()) {
+			zero := "0"
+			switch f.value.Interface().(type) {
+			case bool, []string, map[string]string:
+				continue
+			case string:
+				zero = ""
+			case time.Duration:
+				zero = "0s"
+			}
+			isDefault := f.byDefault == "" || f.byDefault == zero
+			err := Load(settings, []string{f.flag() + "=" + zero})
+			refused := err != nil && strings.Contains(err.Error(), f.name+":") || err != nil && strings.Contains(err.Error(), f.flag())
+			if c, ok := settings.(*Restarts); ok {
+				c.CheckRestarts(func(name, _ string) { refused = refused || name == f.name })
+			}
+			switch honoured := translated[f.name]; {
+			case isDefault, refused, notAnOption[f.name]:
+			case honoured == nil:
+				t.Errorf("%s accepts %q, which means its default, %s", f.name, zero, f.byDefault)
+			case reflect.ValueOf(honoured(settings)).IsZero():
+				t.Errorf("%s: %q reaches the package as its default", f.name, zero)
+			}
+		}
+	}
+}
+
 func TestTransfersShowTheCertificateOfTheSettingsAndTrustTheirAuthorities(t *testing.T) {
 	authority, err := devcerts.Open(t.TempDir())
 	if err != nil {

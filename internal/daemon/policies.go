@@ -3,6 +3,7 @@ package daemon
 import (
 	"time"
 
+	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/converge"
 	"github.com/diegosdk/diego/httpapi"
@@ -28,7 +29,7 @@ func (l *Leading) Owner(url string) string {
 // Restarts are the settings for what happens to instances, for embedding.
 type Restarts struct {
 	ImmediateRestarts int           `name:"immediate_restarts" option:"lrp.RestartPolicy.ImmediateRestarts,by hand" default:"3" range:"-1..1000" unit:"crashes" help:"crashes after which an instance restarts at once; 0 or -1 for none"`
-	MaxRestarts       int           `name:"max_restarts" option:"lrp.RestartPolicy.MaxRestarts" default:"200" range:"-1..1000000" unit:"crashes" help:"crash count above which an instance is given up; -1 for never"`
+	MaxRestarts       int           `name:"max_restarts" option:"lrp.RestartPolicy.MaxRestarts" default:"200" range:"-1..1000000" unit:"crashes" help:"crash count above which an instance is given up; -1 for never; 0 is refused"`
 	MinBackoff        time.Duration `name:"min_backoff" option:"lrp.RestartPolicy.MinBackoff" default:"30s" range:"100ms..24h" help:"the wait before a restart at a crash count of 3 or less; it doubles with every crash above, so the first wait after three immediate restarts is twice this"`
 	MaxBackoff        time.Duration `name:"max_backoff" option:"lrp.RestartPolicy.MaxBackoff" default:"16m" range:"100ms..24h" help:"the longest wait before a restart"`
 	EvacuationTimeout time.Duration `name:"evacuation_timeout" option:"lrp.Policy.EvacuationTimeout" default:"10m" range:"1s..24h" help:"how long the record of an instance that leaves its cell lives at most after the last word from that cell"`
@@ -39,6 +40,9 @@ type Restarts struct {
 
 // CheckRestarts is for the Check method of settings that embed Restarts.
 func (r *Restarts) CheckRestarts(report func(name, want string)) {
+	if r.MaxRestarts == 0 {
+		report("max_restarts", "want -1 or at least 1: a policy reads 0 as its default, and a first crash always counts 1; for the fewest restarts, set it to 1 and immediate_restarts to 0")
+	}
 	if r.MinBackoff > r.MaxBackoff {
 		report("min_backoff", "want at most max_backoff, which is "+r.MaxBackoff.String())
 	}
@@ -55,12 +59,12 @@ func (r *Restarts) Policy() (p lrp.Policy) {
 
 // Convergence are the settings of convergence, for embedding.
 type Convergence struct {
-	ConvergenceInterval     time.Duration `name:"convergence_interval" option:"diego.Options.ConvergenceInterval,by hand" default:"30s" range:"100ms..1h" help:"longest time from the end of a pass to the next one"`
-	FullConvergenceInterval time.Duration `name:"full_convergence_interval" option:"diego.Options.FullConvergenceInterval,by hand" default:"5m" range:"1s..24h" help:"how long passes rely on the log of events before one looks at everything again"`
-	WatchInterval           time.Duration `name:"watch_interval" option:"diego.Options.WatchInterval,by hand" default:"1s" range:"50ms..1m" help:"how often the list of present cells is checked"`
-	Concurrency             int           `name:"concurrency" option:"diego.Options.Concurrency,by hand" default:"0" range:"0..100000" help:"how many cells are asked, slots repaired and callbacks made at a time; 0 for what suits each of them"`
-	StopTimeout             time.Duration `name:"stop_timeout" option:"diego.Options.StopTimeout,by hand" default:"10s" range:"100ms..5m" help:"how long a cell may take to confirm a stop or to list its containers, and an auctioneer to confirm a request"`
-	InventoryInterval       time.Duration `name:"inventory_interval" option:"diego.Options.InventoryInterval,by hand" default:"5m" range:"1s..24h" help:"how often cells are asked which containers they have, so that records without a container are given up"`
+	ConvergenceInterval     time.Duration `name:"convergence_interval" option:"diego.Options.ConvergenceInterval" default:"30s" range:"100ms..1h" help:"longest time from the end of a pass to the next one"`
+	FullConvergenceInterval time.Duration `name:"full_convergence_interval" option:"diego.Options.FullConvergenceInterval" default:"5m" range:"1s..24h" help:"how long passes rely on the log of events before one looks at everything again"`
+	WatchInterval           time.Duration `name:"watch_interval" option:"diego.Options.WatchInterval" default:"1s" range:"50ms..1m" help:"how often the list of present cells is checked"`
+	Concurrency             int           `name:"concurrency" option:"diego.Options.Concurrency" default:"0" range:"0..100000" help:"how many cells are asked, slots repaired and callbacks made at a time; 0 for what suits each of them"`
+	StopTimeout             time.Duration `name:"stop_timeout" option:"diego.Options.StopTimeout" default:"10s" range:"100ms..5m" help:"how long a cell may take to confirm a stop or to list its containers, and an auctioneer to confirm a request"`
+	InventoryInterval       time.Duration `name:"inventory_interval" option:"diego.Options.InventoryInterval" default:"5m" range:"1s..24h" help:"how often cells are asked which containers they have, so that records without a container are given up"`
 	MaxLoss                 float64       `name:"max_loss" option:"converge.Guard.MaxLoss" default:"0.5" range:"0.01..1" unit:"of the cells" help:"the part of the cells that may be lost within loss_grace and be believed at once"`
 	LossGrace               time.Duration `name:"loss_grace" option:"converge.Guard.Grace" default:"1m" range:"1ms..1h" help:"how long a cell must be gone to be believed lost if more are, and for how long a new leader believes no loss"`
 	TaskLossGrace           time.Duration `name:"task_loss_grace" option:"converge.Guard.TaskGrace" default:"1m" range:"1ms..24h" help:"how long a lost cell must have been gone before its tasks fail"`
@@ -70,6 +74,14 @@ type Convergence struct {
 func (c *Convergence) Guard() (g converge.Guard) {
 	apply(c, &g)
 	return g
+}
+
+// PlaneOptions are the options of a control plane that the settings describe.
+func PlaneOptions(c *Convergence, r *Restarts, t *Tasks, p *Placing) diego.Options {
+	o := diego.Options{LRPs: r.Policy(), Tasks: t.TaskPolicy(), Callbacks: t.CallbackPolicy(), Guard: c.Guard(), Auction: p.Auction()}
+	apply(c, &o)
+	apply(t, &o)
+	return o
 }
 
 // Tasks are the settings for tasks and their callbacks, for embedding.
@@ -85,7 +97,7 @@ type Tasks struct {
 	CallbackTimeout    time.Duration `name:"callback_timeout" option:"task.CallbackPolicy.Timeout" default:"8s" range:"100ms..10m" help:"how long one attempt may take"`
 	CallbackMinBackoff time.Duration `name:"callback_min_backoff" option:"task.CallbackPolicy.MinBackoff" default:"1s" range:"1ms..10m" help:"the wait after the first attempt; it doubles with every attempt"`
 	CallbackMaxBackoff time.Duration `name:"callback_max_backoff" option:"task.CallbackPolicy.MaxBackoff" default:"4s" range:"1ms..10m" help:"the longest wait between two attempts"`
-	MaxCallbacks       int           `name:"max_callbacks" option:"diego.Options.MaxCallbacks,by hand" default:"10000" range:"1..10000000" help:"how many callbacks may wait; convergence requests the rest again"`
+	MaxCallbacks       int           `name:"max_callbacks" option:"diego.Options.MaxCallbacks" default:"10000" range:"1..10000000" help:"how many callbacks may wait; convergence requests the rest again"`
 }
 
 // CheckTasks is for the Check method of settings that embed Tasks.
@@ -127,7 +139,7 @@ type Placing struct {
 	MaxWaiting              int           `name:"max_waiting" option:"auction.RunnerOptions.MaxWaiting" default:"1000000" range:"1..100000000" help:"how much work may wait for a cell; convergence requests the rest again"`
 	MaxAttempts             int           `name:"max_attempts" option:"auction.RunnerOptions.MaxAttempts" default:"5" range:"1..1000" help:"how often a request is tried before it is left to convergence"`
 	MaxStarting             int           `name:"max_starting" option:"auction.Policy.MaxStarting" default:"0" range:"0..1000000" unit:"containers" help:"how many may be starting in the fleet; 0 for any number"`
-	StartingContainerWeight float64       `name:"starting_container_weight" option:"auction.Policy.StartingContainerWeight" default:"0.25" range:"-1..10" help:"what each container that is starting adds to its cell's score; negative for nothing"`
+	StartingContainerWeight float64       `name:"starting_container_weight" option:"auction.Policy.StartingContainerWeight,by hand" default:"0.25" range:"-1..10" help:"what each container that is starting adds to its cell's score; 0 or negative for nothing"`
 	BinPackWeight           float64       `name:"bin_pack_weight" option:"auction.Policy.BinPackWeight" default:"0" range:"0..10" help:"what each place in the zone's order of cells adds to the score of an instance"`
 }
 
@@ -141,6 +153,9 @@ func (p *Placing) CheckPlacing(report func(name, want string)) {
 // Auction is the options that the settings describe.
 func (p *Placing) Auction() (o auction.RunnerOptions) {
 	apply(p, &o, &o.Policy)
+	if o.Policy.StartingContainerWeight = p.StartingContainerWeight; p.StartingContainerWeight == 0 {
+		o.Policy.StartingContainerWeight = -1 // 0 would be the default
+	}
 	return o
 }
 

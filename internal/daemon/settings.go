@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +24,11 @@ import (
 //	unit     of a number, for people
 //	required "true" if it must not be empty
 //	secret   "true" if its value is shown to nobody
+//
+// An embedded struct may have the tags
+//
+//	group    what its settings concern; only --help-all describes them
+//	prefix   what the names of its settings begin with, such as "cell_"
 //
 // The types are bool, string, int, int64, uint16, float64, time.Duration,
 // []string and map[string]string. In the file a duration is a text such as
@@ -81,8 +87,8 @@ func (e *SettingsError) Error() string {
 
 // Load fills settings, a pointer to a struct as described above: first with the
 // defaults, then from the file that --config names, then from the other flags.
-// The error is a *SettingsError with everything that is wrong, ErrHelp or
-// ErrVersion if args ask for that, or the reason why the file cannot be read.
+// The error is a *SettingsError with everything that is wrong, ErrHelp,
+// ErrHelpAll or ErrVersion if args ask for that, or the reason why the file cannot be read.
 func Load(settings any, args []string) error {
 	l := &loader{fields: describe(reflect.ValueOf(settings).Elem())}
 	for _, f := range l.fields {
@@ -123,6 +129,7 @@ func Load(settings any, args []string) error {
 // A field is one setting.
 type field struct {
 	name, help, unit    string
+	group               string // empty for what all help describes
 	byDefault, accepted string // accepted is the tag "range"
 	oneof               []string
 	required, secret    bool
@@ -135,7 +142,11 @@ func describe(v reflect.Value) (list []*field) {
 	for i := range v.NumField() {
 		t := v.Type().Field(i)
 		if t.Anonymous {
-			list = append(list, describe(v.Field(i))...)
+			for _, f := range describe(v.Field(i)) {
+				f.name = t.Tag.Get("prefix") + f.name
+				f.group = cmp.Or(f.group, t.Tag.Get("group"))
+				list = append(list, f)
+			}
 			continue
 		}
 		f := &field{

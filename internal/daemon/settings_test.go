@@ -143,7 +143,7 @@ func TestHelpSaysWhatEachSettingIs(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	var b strings.Builder
-	Help(&b, "sample", "shows what help is", new(sample))
+	Help(&b, "sample", "shows what help is", new(sample), false)
 	want := `sample: shows what help is
 
 Settings come from flags and from a JSON file; flags win. In the file the name

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +17,10 @@ import (
 
 // ErrHelp says that somebody asked for help instead of a run.
 var ErrHelp = errors.New("help was asked for")
+
+// ErrHelpAll wraps ErrHelp. It says that the help is to describe all settings,
+// also those in groups.
+var ErrHelpAll = fmt.Errorf("%w, with all settings", ErrHelp)
 
 // ErrVersion says that somebody asked for the version instead of a run.
 var ErrVersion = errors.New("the version was asked for")
@@ -40,15 +45,20 @@ func (settingFlag) Set(string) error { return nil }
 // Type implements [pflag.Value]: it stands for the value in help.
 func (f settingFlag) Type() string { return f.kind() }
 
-// flagSet has a flag for each field, and the flags that are no settings.
-func flagSet(fields []*field) *pflag.FlagSet {
+// flagSet has a flag for each field, and the flags that are no settings. Fields in
+// groups are hidden unless all is true.
+func flagSet(fields []*field, all bool) *pflag.FlagSet {
 	set := pflag.NewFlagSet("", pflag.ContinueOnError)
 	set.SortFlags = false
 	set.BoolP("help", "h", false, "print this help")
+	if slices.ContainsFunc(fields, func(f *field) bool { return f.group != "" }) {
+		set.Bool("help-all", false, "print the help of all settings")
+	}
 	set.Bool("version", false, "print the version")
 	set.String("config", "", "read settings from this `FILE`")
 	for _, f := range fields {
 		added := set.VarPF(settingFlag{f}, strings.TrimPrefix(f.flag(), "--"), "", f.describe())
+		added.Hidden = f.group != "" && !all
 		if f.value.Kind() == reflect.Bool {
 			added.NoOptDefVal = "true"
 		}
@@ -60,7 +70,7 @@ func flagSet(fields []*field) *pflag.FlagSet {
 // them, because they come after those of the file, which the command line
 // names.
 func (l *loader) flags(args []string) (given []givenFlag, err error) {
-	set := flagSet(l.fields)
+	set := flagSet(l.fields, true)
 	line := gnuflags.Scan(set, args)
 	for _, f := range line.Faults {
 		l.problem(commandLine, f.Flag, "", "no such setting; "+cmp.Or(f.Hint, "-h lists them"))
@@ -83,6 +93,9 @@ func (l *loader) flags(args []string) (given []givenFlag, err error) {
 	case err != nil:
 		l.problem(commandLine, err.Error(), "", "-h lists the flags")
 	}
+	if all, _ := set.GetBool("help-all"); all {
+		return nil, ErrHelpAll
+	}
 	if help, _ := set.GetBool("help"); help {
 		return nil, ErrHelp
 	}
@@ -104,10 +117,27 @@ func (l *loader) set(g givenFlag) {
 	}
 }
 
-// Help describes the settings: name, type, meaning, default and limits.
-func Help(w io.Writer, name, summary string, settings any) {
+// Help describes the settings: name, type, meaning, default and limits. Without
+// all it only counts those in groups.
+func Help(w io.Writer, name, summary string, settings any, all bool) {
+	fields := describe(reflect.ValueOf(settings).Elem())
 	fmt.Fprintf(w, "%s: %s\n\nSettings come from flags and from a JSON file; flags win. In the file the name\nof a flag has underscores: --log-level is \"log_level\".\n\n", name, summary)
-	io.WriteString(w, flagSet(describe(reflect.ValueOf(settings).Elem())).FlagUsagesWrapped(helpWidth))
+	io.WriteString(w, flagSet(fields, all).FlagUsagesWrapped(helpWidth))
+	var groups []string
+	sizes := map[string]int{}
+	for _, f := range fields {
+		if f.group != "" && sizes[f.group] == 0 {
+			groups = append(groups, f.group)
+		}
+		sizes[f.group]++
+	}
+	if len(groups) == 0 || all {
+		return
+	}
+	fmt.Fprint(w, "\nFurther settings, which --help-all describes:\n")
+	for _, group := range groups {
+		fmt.Fprintf(w, "  %-24s %d\n", group, sizes[group])
+	}
 }
 
 // helpWidth is the width of the help in characters.

@@ -24,6 +24,9 @@ func (f *field) parse(text string) (want string) {
 		if len(f.oneof) > 0 && !slices.Contains(f.oneof, text) {
 			return "want " + f.want()
 		}
+		if text == "" && f.byDefault != "" {
+			return "want a text that is not empty; leave the setting out for its default, " + f.byDefault
+		}
 		f.value.SetString(text)
 	case time.Duration:
 		v, err := time.ParseDuration(text)
