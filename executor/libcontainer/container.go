@@ -171,7 +171,7 @@ func (b *Backend) makeFirst(ctx context.Context, c *container) error {
 		config.Namespaces = append(config.Namespaces, configs.Namespace{Type: configs.NEWNET, Path: path})
 	}
 	cgroup.Widen(config.Cgroups.Resources)
-	if c.cgroup, err = cgroup.New(config.Cgroups); err != nil {
+	if c.cgroup, err = b.cgroups.Child(c.guid); err != nil {
 		return err
 	}
 	stage.Reached()

@@ -97,7 +97,7 @@ func TestATreeOfAnyShapeIsRemovedWithAFewDescriptors(t *testing.T) {
 				must(t, os.Mkdir(dir, 0o755))
 				build(dir)
 				t.Run("", func(t *testing.T) {
-					fewDescriptors(t, 8)
+					fewDescriptors(t, 10)
 					if err := remove(dir); err != nil {
 						t.Error(err)
 					}

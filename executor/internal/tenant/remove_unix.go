@@ -18,8 +18,8 @@ import (
 // RemoveAll removes what is at a path of the host, whose last element alone
 // may be a tenant's doing, with everything below it. It follows no link, leaves
 // what is mounted alone, and takes a constant number of descriptors and
-// constant memory: what lies below a subdirectory is lifted to the top before
-// it is removed. What an overlay shows of its lower layers cannot be moved and
+// constant memory: what lies deeper than maxDescent directories is lifted to the
+// top before it is removed. What an overlay shows of its lower layers cannot be moved and
 // takes a descriptor for each level, of which a tenant can add none. It goes on
 // after a failure, and its error names the first one and how many there were.
 // It ends with ctx. What is not there is no error.
@@ -66,7 +66,7 @@ func removeAt(ctx context.Context, parent *os.File, name string) error {
 	const idle = 100 // passes that find nothing, though somebody makes one more file
 	for pass := 0; ; pass++ {
 		r.progress, r.failures, r.first = false, 0, nil
-		if err := r.each(top, r.child); err != nil {
+		if err := r.each(top, r.child(1)); err != nil {
 			return err
 		}
 		err := removeOne(parent, name)
@@ -138,20 +138,32 @@ func (r *removal) note(err error) {
 	}
 }
 
-// child empties a subdirectory, and removes it.
-func (r *removal) child(parent *os.File, name string) error {
-	dir, err := openDir(parent, name)
-	if err != nil {
-		return present(err)
+// maxDescent bounds how many directories are open at once below the top. That
+// of a container whose tenant has written little is not deeper; to lift what is
+// deeper takes a pass for each level.
+const maxDescent = 5
+
+// child returns a function that empties a subdirectory, which lies depth
+// directories below the top, and removes it.
+func (r *removal) child(depth int) func(parent *os.File, name string) error {
+	deeper := r.lift
+	if depth < maxDescent {
+		deeper = func(dir *os.File, name string) error { return r.child(depth+1)(dir, name) }
 	}
-	defer dir.Close()
-	if err := r.each(dir, r.lift); err != nil {
-		return err
+	return func(parent *os.File, name string) error {
+		dir, err := openDir(parent, name)
+		if err != nil {
+			return present(err)
+		}
+		defer dir.Close()
+		if err := r.each(dir, deeper); err != nil {
+			return err
+		}
+		if err := removeOne(parent, name); !errors.Is(err, unix.ENOTEMPTY) {
+			return err
+		}
+		return errNoted
 	}
-	if err := removeOne(parent, name); !errors.Is(err, unix.ENOTEMPTY) {
-		return err
-	}
-	return errNoted
 }
 
 // errNoted is how a directory ends that still holds what could not be removed:
@@ -175,7 +187,7 @@ func (r *removal) lift(dir *os.File, name string) error {
 			err = unix.Renameat(int(dir.Fd()), name, int(r.top.Fd()), "lifted-"+strconv.Itoa(r.lifted))
 		}
 		if errors.Is(err, unix.EXDEV) { // it is of an overlay's lower layer
-			return r.child(dir, name)
+			return r.child(maxDescent)(dir, name)
 		}
 		if err != nil {
 			return present(&fs.PathError{Op: "rename", Path: name, Err: err})

@@ -31,9 +31,11 @@ type Cgroup struct {
 	paths   map[string]string // by v1 controller; "" is v2, also beside v1
 }
 
-// New returns the cgroup that config names. It need not be there.
-func New(config *cgroups.Cgroup) (*Cgroup, error) {
-	m, err := manager.New(config)
+// at returns the cgroup with a path, as libcontainer names it. It need not be
+// there. dirs are its directories as Dirs returns them; if there are none, they
+// are looked for.
+func at(path string, dirs map[string]string) (*Cgroup, error) {
+	m, err := manager.NewWithPaths(&cgroups.Cgroup{Path: path, Resources: &cgroups.Resources{}}, dirs)
 	if err != nil {
 		return nil, err
 	}

@@ -7,9 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"sync"
 
-	"github.com/opencontainers/cgroups"
 	"golang.org/x/sys/unix"
 
 	"github.com/diegosdk/diego/executor/internal/guids"
@@ -21,6 +21,7 @@ type Parent struct {
 	path string
 
 	mu     sync.Mutex
+	self   *Cgroup  // its own; nil before it is asked for
 	owned  *os.File // see Own
 	closed bool
 }
@@ -33,10 +34,27 @@ func NewParent(base, name string) *Parent { return &Parent{path: path.Join("/", 
 func (p *Parent) Path(guid string) string { return path.Join(p.path, guid) }
 
 // Child returns the cgroup of a container. It need not be there.
-func (p *Parent) Child(guid string) (*Cgroup, error) { return at(p.Path(guid)) }
+func (p *Parent) Child(guid string) (*Cgroup, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	self, err := p.own()
+	if err != nil {
+		return nil, err
+	}
+	dirs := make(map[string]string, len(self.paths))
+	for controller, dir := range self.paths {
+		dirs[controller] = filepath.Join(dir, guid)
+	}
+	return at(p.Path(guid), dirs)
+}
 
-func at(path string) (*Cgroup, error) {
-	return New(&cgroups.Cgroup{Path: path, Resources: &cgroups.Resources{}})
+// own returns the parent's cgroup. To find its directories takes a look at all
+// controllers, and is done once. The caller holds mu.
+func (p *Parent) own() (_ *Cgroup, err error) {
+	if p.self == nil {
+		p.self, err = at(p.path, nil)
+	}
+	return p.self, err
 }
 
 // Own reports whether this Backend owns the cgroups below its parent, and so
@@ -53,7 +71,7 @@ func (p *Parent) Own() bool {
 	if p.closed {
 		return false
 	}
-	g, err := at(p.path)
+	g, err := p.own()
 	if err != nil {
 		return false
 	}
@@ -81,7 +99,7 @@ func (p *Parent) Close() {
 	if p.owned == nil {
 		return
 	}
-	if g, err := at(p.path); err == nil {
+	if g, err := p.own(); err == nil {
 		for _, dir := range g.paths {
 			unix.Rmdir(dir)
 		}
@@ -97,7 +115,9 @@ func (p *Parent) Children() ([]string, error) {
 	if !p.Own() {
 		return nil, nil
 	}
-	g, err := at(p.path)
+	p.mu.Lock()
+	g, err := p.own()
+	p.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}

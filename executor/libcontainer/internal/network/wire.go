@@ -4,6 +4,7 @@ package network
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -27,6 +28,8 @@ type wire struct {
 	name  string // of the host's end
 	host  netlink.Link
 	inner netlink.Link
+
+	hostAddress, innerAddress *netlink.Addr // nil while no container has it
 }
 
 // newWire makes a wire without addresses.
@@ -70,13 +73,9 @@ func set(path, value string) error {
 	return nil
 }
 
-func (w *wire) inside() (*netlink.Handle, error) {
-	return netlink.NewHandleAt(netns.NsHandle(w.ns.Fd()), unix.NETLINK_ROUTE)
-}
-
 // connect makes the devices.
 func (w *wire) connect() error {
-	inside, err := w.inside()
+	inside, err := netlink.NewHandleAt(netns.NsHandle(w.ns.Fd()), unix.NETLINK_ROUTE)
 	if err != nil {
 		return err
 	}
@@ -117,58 +116,45 @@ func (w *wire) connect() error {
 
 // setAddresses gives a wire its addresses, and the namespace its route.
 func (w *wire) setAddresses(host, inner netip.Addr) error {
-	inside, err := w.inside()
-	if err != nil {
-		return err
-	}
-	defer inside.Close()
-	if err := netlink.AddrAdd(w.host, &netlink.Addr{IPNet: pairNet(host)}); err != nil {
+	w.hostAddress, w.innerAddress = pairAddress(host), pairAddress(inner)
+	if err := netlink.AddrAdd(w.host, w.hostAddress); err != nil {
 		return fmt.Errorf("address: %w", err)
 	}
-	if err := inside.AddrAdd(w.inner, &netlink.Addr{IPNet: pairNet(inner)}); err != nil {
-		return fmt.Errorf("address: %w", err)
-	}
-	return inside.RouteAdd(&netlink.Route{LinkIndex: w.inner.Attrs().Index, Gw: host.AsSlice()})
+	return InNamespace(w.ns, func() error {
+		if err := netlink.AddrAdd(w.inner, w.innerAddress); err != nil {
+			return fmt.Errorf("address: %w", err)
+		}
+		return netlink.RouteAdd(&netlink.Route{LinkIndex: w.inner.Attrs().Index, Gw: host.AsSlice()})
+	})
 }
 
-func pairNet(a netip.Addr) *net.IPNet {
-	return &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(31, 32)}
+func pairAddress(a netip.Addr) *netlink.Addr {
+	return &netlink.Addr{IPNet: &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(31, 32)}}
 }
 
 // clear takes the addresses away and reports whether the wire is as it was
 // when it was made. It is not if a socket is left, such as one of a connection
 // that has just been closed: it could keep the next container from listening.
+// Nobody without privileges can have given the wire other addresses, so nothing
+// has to be listed: the kernel would list those of all containers.
 func (w *wire) clear() bool {
-	left := true
-	err := InNamespace(w.ns, func() (err error) {
-		left, err = socketsLeft("/proc/thread-self/net/")
-		return err
+	if w.hostAddress == nil { // it never had any
+		return true
+	}
+	err := InNamespace(w.ns, func() error {
+		if left, err := socketsLeft("/proc/thread-self/net/"); err != nil || left {
+			return cmp.Or(err, errSocketsLeft)
+		}
+		return netlink.AddrDel(w.inner, w.innerAddress)
 	})
-	if err != nil || left {
+	if err != nil || netlink.AddrDel(w.host, w.hostAddress) != nil {
 		return false
 	}
-	inside, err := w.inside()
-	if err != nil {
-		return false
-	}
-	defer inside.Close()
-	for _, end := range []struct {
-		link netlink.Link
-		list func(netlink.Link, int) ([]netlink.Addr, error)
-		del  func(netlink.Link, *netlink.Addr) error
-	}{{w.host, netlink.AddrList, netlink.AddrDel}, {w.inner, inside.AddrList, inside.AddrDel}} {
-		addresses, err := end.list(end.link, netlink.FAMILY_V4)
-		if err != nil {
-			return false
-		}
-		for _, a := range addresses {
-			if end.del(end.link, &a) != nil {
-				return false
-			}
-		}
-	}
+	w.hostAddress, w.innerAddress = nil, nil
 	return true
 }
+
+var errSocketsLeft = errors.New("sockets are left")
 
 // socketsLeft reads the kernel's statistics of a namespace.
 func socketsLeft(dir string) (bool, error) {

@@ -162,9 +162,9 @@ func mountLayers(dir, image, upper, work, mapped string, own ids.Range) error {
 }
 
 // escapeOverlay lets a path stand in the options of an overlay.
-func escapeOverlay(path string) string {
-	return strings.NewReplacer(`\`, `\\`, ":", `\:`, ",", `\,`).Replace(path)
-}
+func escapeOverlay(path string) string { return overlayEscapes.Replace(path) }
+
+var overlayEscapes = strings.NewReplacer(`\`, `\\`, ":", `\:`, ",", `\,`)
 
 // mountDir is what only the container's root can go through, on the way to the
 // root file system. Its own directory may be closed to it.
