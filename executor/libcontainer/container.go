@@ -175,7 +175,7 @@ func (b *Backend) makeFirst(ctx context.Context, c *container) error {
 		return err
 	}
 	stage.Reached()
-	lc, err := libcontainer.Create(filepath.Join(c.dir, stateDir), c.guid, config)
+	lc, err := libcontainer.Create(c.dir, stateDir, config)
 	if err != nil {
 		return fmt.Errorf("container %q: %w", c.guid, err)
 	}
@@ -212,11 +212,7 @@ func (b *Backend) makeFirst(ctx context.Context, c *container) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	before := c.cgroup.OOMKills()
-	if err = c.cgroup.Tighten(b.limits(c.spec)); err == nil && c.cgroup.OOMKills() > before {
-		err = errors.New("the kernel has killed its first process") // which may still be seen
-	}
-	if err != nil {
+	if err = c.cgroup.Tighten(b.limits(c.spec)); err != nil {
 		return c.errLimits(err)
 	}
 	if c.root, err = os.OpenFile(fmt.Sprintf("/proc/%d/root", c.initPID), unix.O_PATH|unix.O_DIRECTORY, 0); err != nil {
@@ -228,7 +224,8 @@ func (b *Backend) makeFirst(ctx context.Context, c *container) error {
 	return b.roots.Unmount(c.guid, c.dir)
 }
 
-// stateDir is libcontainer's own directory below that of a container.
+// stateDir is libcontainer's own directory below that of a container, and all
+// that it needs as the container's name there.
 const stateDir = "state"
 
 // errFirst names the reason if a mount could not be mapped or there was too

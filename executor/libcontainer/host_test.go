@@ -107,11 +107,11 @@ func TestWhatIsLeftIsRemovedWhateverLibcontainerHasWrittenAboutIt(t *testing.T) 
 	f := newFixture(t)
 	for name, spoil := range map[string]func(state string) error{
 		"nothing":       os.RemoveAll,
-		"no words":      func(state string) error { return os.WriteFile(filepath.Join(state, "c-1", "state.json"), nil, 0o600) },
-		"half of it":    func(state string) error { return os.Truncate(filepath.Join(state, "c-1", "state.json"), 100) },
-		"another place": func(state string) error { return os.Rename(filepath.Join(state, "c-1"), filepath.Join(state, "c-2")) },
+		"no words":      func(state string) error { return os.WriteFile(filepath.Join(state, "state.json"), nil, 0o600) },
+		"half of it":    func(state string) error { return os.Truncate(filepath.Join(state, "state.json"), 100) },
+		"another place": func(state string) error { return os.Rename(state, state+"-2") },
 		"somebody else's processes": func(state string) error {
-			return os.WriteFile(filepath.Join(state, "c-1", "state.json"), fmt.Appendf(nil, `{"id":"c-1","init_process_pid":%d}`, os.Getpid()), 0o600)
+			return os.WriteFile(filepath.Join(state, "state.json"), fmt.Appendf(nil, `{"id":"c-1","init_process_pid":%d}`, os.Getpid()), 0o600)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,6 +3,8 @@
 package cgroup
 
 import (
+	"errors"
+
 	"github.com/opencontainers/cgroups"
 	_ "github.com/opencontainers/cgroups/devices" // lets cgroups restrict devices
 	devices "github.com/opencontainers/cgroups/devices/config"
@@ -87,21 +89,32 @@ func Widen(r *cgroups.Resources) {
 	}
 }
 
+// errKilled is the error of Tighten if the limits that it has set made the kernel
+// kill the first process, which may still be seen.
+var errKilled = errors.New("the kernel has killed its first process")
+
 // Tighten sets the limits that Widen has raised, before anything of the
 // caller's runs.
 func (g *Cgroup) Tighten(r *cgroups.Resources) error {
-	if r.Memory > 0 && r.Memory < StartMemory {
-		if err := g.write(g.version.memoryLimit, r.Memory); err != nil {
+	if *r.PidsLimit < startPIDs {
+		if err := g.write(g.version.pidsLimit, *r.PidsLimit); err != nil {
 			return err
 		}
-		if r.MemorySwap > 0 {
-			if err := g.write(g.version.swapLimit, r.MemorySwap); err != nil {
-				return err
-			}
+	}
+	if r.Memory <= 0 || r.Memory >= StartMemory {
+		return nil
+	}
+	before := g.OOMKills()
+	if err := g.write(g.version.memoryLimit, r.Memory); err != nil {
+		return err
+	}
+	if r.MemorySwap > 0 {
+		if err := g.write(g.version.swapLimit, r.MemorySwap); err != nil {
+			return err
 		}
 	}
-	if *r.PidsLimit < startPIDs {
-		return g.write(g.version.pidsLimit, *r.PidsLimit)
+	if g.OOMKills() > before {
+		return errKilled
 	}
 	return nil
 }

@@ -25,7 +25,6 @@ const (
 	diskDir  = "disk"
 	UpperDir = "disk/upper" // what the container has written
 	workDir  = "disk/work"
-	imageDir = "image" // only while the root file system is mounted
 )
 
 // A Container is what a Mounter knows of one.
@@ -87,7 +86,7 @@ func (m *Mounter) Mount(ctx context.Context, c Container) (dir string, masks []s
 	if err != nil {
 		return "", nil, err
 	}
-	for _, name := range []string{filepath.Join(c.Dir, diskDir), filepath.Join(c.Dir, imageDir), m.mountDir(c.GUID)} {
+	for _, name := range []string{filepath.Join(c.Dir, diskDir), m.mountDir(c.GUID)} {
 		if err := os.Mkdir(name, 0o700); err != nil {
 			return "", nil, err
 		}
@@ -117,7 +116,7 @@ func (m *Mounter) Mount(ctx context.Context, c Container) (dir string, masks []s
 		return "", nil, err
 	}
 	stage.Reached()
-	if err := mountLayers(dir, image.dir, upper, work, filepath.Join(c.Dir, imageDir), c.IDs); err != nil {
+	if err := mountLayers(dir, image.dir, upper, work, c.IDs); err != nil {
 		return "", nil, fmt.Errorf("container %q: mount its root file system: %w", c.GUID, errNoMapping(c.GUID, image.dir, err))
 	}
 	if image.host {
@@ -131,20 +130,19 @@ func (m *Mounter) Mount(ctx context.Context, c Container) (dir string, masks []s
 
 // mountLayers mounts at dir the layer upper over an image. The image's files
 // belong to the users of the container that have their numbers; for that it is
-// mounted at mapped for a moment.
-func mountLayers(dir, image, upper, work, mapped string, own ids.Range) error {
+// mounted at dir first, where the overlay then hides it.
+func mountLayers(dir, image, upper, work string, own ids.Range) error {
 	if own.Own() {
 		tree, err := openTree(image, 0, own.Space)
 		if err != nil {
 			return err
 		}
-		err = unix.MoveMount(tree, "", unix.AT_FDCWD, mapped, unix.MOVE_MOUNT_F_EMPTY_PATH)
+		err = unix.MoveMount(tree, "", unix.AT_FDCWD, dir, unix.MOVE_MOUNT_F_EMPTY_PATH)
 		unix.Close(tree)
 		if err != nil {
-			return &os.PathError{Op: "move_mount", Path: mapped, Err: err}
+			return &os.PathError{Op: "move_mount", Path: dir, Err: err}
 		}
-		defer unmount(mapped) // the overlay has a copy; else Delete tries again
-		image = mapped
+		image = dir
 		stage.Reached()
 	}
 	options := "lowerdir=" + escapeOverlay(image) + ",upperdir=" + escapeOverlay(upper) + ",workdir=" + escapeOverlay(work)
@@ -176,7 +174,7 @@ func (m *Mounter) rootFS(guid string) string { return filepath.Join(m.mountDir(g
 // Unmount takes away what Mount has mounted for the container with a guid, whose
 // directory is dir. The container keeps its own mounts.
 func (m *Mounter) Unmount(guid, dir string) error {
-	for _, name := range []string{filepath.Join(dir, imageDir), m.rootFS(guid), filepath.Join(dir, diskDir)} {
+	for _, name := range []string{m.rootFS(guid), filepath.Join(dir, diskDir)} {
 		if err := unmount(name); err != nil {
 			return err
 		}

@@ -19,16 +19,14 @@ func Missing(dir string, own ids.Range) string {
 		return err.Error()
 	}
 	defer os.RemoveAll(dir)
-	for _, name := range []string{"lower", "upper", "work", "mapped", "merged"} {
+	for _, name := range []string{"lower", "upper", "work", "merged"} {
 		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
 			return err.Error()
 		}
 	}
 	at := func(name string) string { return filepath.Join(dir, name) }
-	err = mountLayers(at("merged"), at("lower"), at("upper"), at("work"), at("mapped"), own)
-	for _, name := range []string{"merged", "mapped"} {
-		err = errors.Join(err, unmount(at(name)))
-	}
+	err = mountLayers(at("merged"), at("lower"), at("upper"), at("work"), own)
+	err = errors.Join(err, unmount(at("merged")))
 	switch {
 	case err == nil:
 		return ""
