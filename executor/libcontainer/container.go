@@ -108,9 +108,24 @@ func (b *Backend) Create(ctx context.Context, spec executor.ContainerSpec) (exec
 			b.mu.Unlock()
 			return none, err
 		}
+		err = b.errFull(spec, err)
 		return none, errors.Join(err, b.remove(context.WithoutCancel(ctx), c))
 	}
 	return endpoint, nil
+}
+
+// errFull says what to look at after an error for want of room, which libcontainer
+// has only words for. The kernel says "no space" also where only inodes are
+// missing.
+func (b *Backend) errFull(spec executor.ContainerSpec, err error) error {
+	if !strings.Contains(err.Error(), unix.ENOSPC.Error()) {
+		return err
+	}
+	disk := ""
+	if spec.Resources.DiskMB > 0 {
+		disk = fmt.Sprintf(", or its disk of %d MiB is too small for its files", spec.Resources.DiskMB)
+	}
+	return fmt.Errorf("%w; %s has too little room or too few inodes, which df and df -i show%s", err, b.options.Dir, disk)
 }
 
 // make makes a container, one part after the other. Each part is one that

@@ -54,7 +54,7 @@ func (b *Backend) openIDs() (err error) {
 // in Options.Dir, on whose file system images and layers lie.
 func ownIDsMissing(o Options) string {
 	own, missing := ids.Probe(o.FirstID, IDsPerContainer)
-	if missing != "" {
+	if !own.Own() {
 		return missing
 	}
 	defer own.Space.Close()

@@ -3,28 +3,53 @@
 package ids
 
 import (
+	"errors"
 	"os"
+	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
+// Exhausted reports whether an attempt failed for want of room, memory, files or
+// processes. That says nothing about what the host can do: somebody may have
+// used them up, so that the daemon shares ids where it should not.
+func Exhausted(err error) bool {
+	return slices.ContainsFunc([]error{unix.ENOSPC, unix.EDQUOT, unix.ENOMEM, unix.EMFILE, unix.ENFILE, unix.EAGAIN},
+		func(e error) bool { return errors.Is(err, e) })
+}
+
 // Probe makes a Range as containers would have it, whose namespace the caller
-// closes, or says why this host cannot. first is the host's number of its 0.
+// closes, or says why this host cannot. If the attempt fails because something
+// is exhausted, there is neither a reason nor a namespace. first is the host's
+// number of its 0.
 func Probe(first, size uint32) (r Range, missing string) {
 	if info, err := os.Stat("/run"); err != nil || info.Mode()&0o001 == 0 {
 		return r, "others may not enter /run, where root file systems are mounted; allow it by chmod o+x"
 	}
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
-		return r, err.Error()
+		return r, reason(err, err.Error())
 	}
 	if at := onProc(string(mounts)); at != "" {
 		return r, "something is mounted at " + at + ", so that the kernel lets no user namespace have a /proc; unmount it"
 	}
+	if most, err := os.ReadFile("/proc/sys/user/max_user_namespaces"); err == nil && strings.TrimSpace(string(most)) == "0" {
+		return r, "user.max_user_namespaces is 0; raise it"
+	}
 	space, err := newNamespace(first, size)
 	if err != nil {
-		return r, "a user namespace cannot be made (" + err.Error() + "); raise user.max_user_namespaces, and see that no security module forbids them"
+		return r, reason(err, "a user namespace cannot be made ("+err.Error()+"); see that no security module forbids them")
 	}
 	return Range{First: first, Size: size, Space: space}, ""
+}
+
+// reason is why a host cannot do what failed with err, if err says so.
+func reason(err error, missing string) string {
+	if Exhausted(err) {
+		return ""
+	}
+	return missing
 }
 
 // onProc is where something hides a part of /proc, by the text of mountinfo.

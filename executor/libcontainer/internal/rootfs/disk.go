@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -45,7 +44,7 @@ func (d *disks) mount(ctx context.Context, megabytes int64, dir string) error {
 	}
 	defer file.Close()
 	stage.Reached()
-	loop, err := attach(file)
+	loop, err := attach(ctx, kernelLoops{}, file)
 	if err != nil {
 		return err
 	}
@@ -137,33 +136,4 @@ func fillSparse(out, in *os.File, size int64) error {
 		}
 	}
 	return nil
-}
-
-// attach makes a file a block device, which ends by itself when nothing uses
-// it any more, also if this process is killed.
-func attach(file *os.File) (*os.File, error) {
-	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer control.Close()
-	config := unix.LoopConfig{Fd: uint32(file.Fd()), Info: unix.LoopInfo64{Flags: unix.LO_FLAGS_AUTOCLEAR}}
-	for {
-		n, err := unix.IoctlRetInt(int(control.Fd()), unix.LOOP_CTL_GET_FREE)
-		if err != nil {
-			return nil, os.NewSyscallError("LOOP_CTL_GET_FREE", err)
-		}
-		loop, err := os.OpenFile("/dev/loop"+strconv.Itoa(n), os.O_RDWR, 0)
-		if err != nil {
-			return nil, err
-		}
-		err = unix.IoctlLoopConfigure(int(loop.Fd()), &config)
-		if err == nil {
-			return loop, nil
-		}
-		loop.Close()
-		if !errors.Is(err, unix.EBUSY) { // somebody was faster
-			return nil, os.NewSyscallError("LOOP_CONFIGURE", err)
-		}
-	}
 }

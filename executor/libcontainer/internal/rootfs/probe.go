@@ -12,26 +12,32 @@ import (
 
 // Missing says why containers with ids cannot have a root file system below dir,
 // or is "". It tries: a module may be loaded by the attempt, and not every file
-// system can carry an overlay, or have its files shown with other owners.
+// system can carry an overlay, or have its files shown with other owners. An
+// attempt for which something is exhausted counts as one that succeeds: then
+// the next container says what is missing, and the one after that may find it.
 func Missing(dir string, own ids.Range) string {
+	switch err := try(dir, own); {
+	case err == nil, ids.Exhausted(err):
+		return ""
+	case own.Own():
+		return "an overlay over files with other owners cannot be mounted (" + err.Error() + "); it takes Linux 5.19 and Options.Dir on a file system with idmapped mounts, as ext4, xfs or btrfs"
+	default:
+		return "an overlay cannot be mounted (" + err.Error() + "); load the module overlay, and put Options.Dir on a file system that carries it, as ext4 or xfs do"
+	}
+}
+
+func try(dir string, own ids.Range) error {
 	dir, err := os.MkdirTemp(dir, "probe-")
 	if err != nil {
-		return err.Error()
+		return err
 	}
 	defer os.RemoveAll(dir)
 	for _, name := range []string{"lower", "upper", "work", "merged"} {
 		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
-			return err.Error()
+			return err
 		}
 	}
 	at := func(name string) string { return filepath.Join(dir, name) }
 	err = mountLayers(at("merged"), at("lower"), at("upper"), at("work"), own)
-	err = errors.Join(err, unmount(at("merged")))
-	switch {
-	case err == nil:
-		return ""
-	case own.Own():
-		return "an overlay over files with other owners cannot be mounted (" + err.Error() + "); it takes Linux 5.19 and Options.Dir on a file system with idmapped mounts, as ext4, xfs or btrfs"
-	}
-	return "an overlay cannot be mounted (" + err.Error() + "); load the module overlay, and put Options.Dir on a file system that carries it, as ext4 or xfs do"
+	return errors.Join(err, unmount(at("merged")))
 }

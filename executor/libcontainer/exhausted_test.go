@@ -1,0 +1,191 @@
+//go:build linux && cgo && (amd64 || arm64)
+
+package libcontainer
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/internal/testenv"
+)
+
+// fewInodes is a directory on a file system of its own that holds few files.
+func fewInodes(t *testing.T, inodes int) (dir string) {
+	t.Helper()
+	testenv.Root(t)
+	image := filepath.Join(t.TempDir(), "image")
+	dir = t.TempDir()
+	for _, command := range [][]string{
+		{"truncate", "--size=256M", image},
+		{"mkfs.ext4", "-q", "-F", "-N", fmt.Sprint(inodes), image},
+		{"mount", "-o", "loop", image, dir},
+	} {
+		if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
+			testenv.Missing(t, "a small file system", fmt.Sprintf("%v: %s", err, out))
+		}
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// inodesLeft are those of a file system.
+func inodesLeft(t *testing.T, dir string) uint64 {
+	t.Helper()
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		t.Fatal(err)
+	}
+	return s.Ffree
+}
+
+// takeInodes makes files below a directory until there can be no more, and
+// returns a function that removes one of them.
+func takeInodes(t *testing.T, dir string) (giveBack func()) {
+	t.Helper()
+	filler := filepath.Join(dir, "filler")
+	if err := os.Mkdir(filler, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	count := 0
+	for ; ; count++ {
+		err := os.WriteFile(filepath.Join(filler, fmt.Sprint(count)), nil, 0o600)
+		if errors.Is(err, unix.ENOSPC) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return func() {
+		count--
+		if err := os.Remove(filepath.Join(filler, fmt.Sprint(count))); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Somebody has used up what Options.Dir can hold of files: whatever part of a
+// container fails for it, nothing stays, and the neighbours go on.
+func TestWhereverInodesEndInMakingAContainerNothingOfItStays(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		disk int64
+	}{{"without a disk", 0}, {"with a disk", 16}} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := fewInodes(t, 512)
+			f := newFixture(t, func(o *Options) { o.Dir = filepath.Join(dir, "cell") })
+			edit := func(c *executor.ContainerSpec) { c.Resources.DiskMB, c.Ports = test.disk, []uint16{80} }
+			neighbour, _ := f.create(edit)
+			giveBack := takeInodes(t, dir)
+			const most = 64 // files of a container
+			for given := 0; ; given++ {
+				before, left := traces(t, f.Backend), inodesLeft(t, dir)
+				spec := f.spec(edit)
+				_, err := f.Create(f.ctx, spec)
+				if err == nil {
+					if given == 0 {
+						t.Error("a container takes no file")
+					}
+					if exit := f.as("nobody", spec.GUID, "exit 3").end(); exit.Status != 3 {
+						t.Errorf("with %d inodes it ended with %+v", given, exit)
+					}
+					f.delete(spec.GUID)
+					break
+				}
+				if given == most {
+					t.Fatalf("%d inodes are not enough for a container: %v", given, err)
+				}
+				if !strings.Contains(err.Error(), "too few inodes, which df and df -i show") {
+					t.Errorf("with %d inodes: %v", given, err)
+				}
+				if after := traces(t, f.Backend); !slices.Equal(before, after) {
+					t.Errorf("with %d inodes it has left something: %q, before %q", given, after, before)
+				}
+				f.eventually("all inodes are given back", func() bool { return inodesLeft(t, dir) == left }) // the kernel may still end its mounts
+				giveBack()
+			}
+			if exit := f.as("nobody", neighbour, "exit 3").end(); exit.Status != 3 {
+				t.Errorf("the neighbour ended with %+v", exit)
+			}
+		})
+	}
+}
+
+// An image that is only half there is none.
+func TestAnImageForWhichThereAreTooFewInodesIsUnpackedOnceThereAreEnough(t *testing.T) {
+	dir := fewInodes(t, 512)
+	cell := filepath.Join(dir, "cell")
+	if err := os.MkdirAll(filepath.Join(cell, imagesDir), 0o711); err != nil { // instead of those that all tests share
+		t.Fatal(err)
+	}
+	image := filepath.Join(t.TempDir(), "image.tar")
+	var entries []entry
+	const files = 100
+	for i := range files {
+		entries = append(entries, entry{name: fmt.Sprintf("files/%d", i)})
+	}
+	if err := os.WriteFile(image, tarOf(entries...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := newFixture(t, func(o *Options) { o.Dir, o.ImageDirs = cell, []string{filepath.Dir(image)} })
+	giveBack := takeInodes(t, dir)
+	for range files {
+		giveBack()
+	}
+	before, left := traces(t, f.Backend), inodesLeft(t, dir)
+	edit := func(c *executor.ContainerSpec) { c.RootFS = "tar://" + image }
+	if _, err := f.Create(f.ctx, f.spec(edit)); err == nil || !strings.Contains(err.Error(), "too few inodes") {
+		t.Errorf("with %d inodes for %d files: %v", left, files, err)
+	}
+	if after := traces(t, f.Backend); !slices.Equal(before, after) {
+		t.Errorf("it has left something: %q, before %q", after, before)
+	}
+	f.eventually("all inodes are given back", func() bool { return inodesLeft(t, dir) == left })
+	for range 40 {
+		giveBack()
+	}
+	guid, _ := f.create(edit)
+	if found, err := filepath.Glob(filepath.Join(cell, imagesDir, "*/files/*")); err != nil || len(found) != files {
+		t.Errorf("%s has %d files of %d, %v", guid, len(found), files, err)
+	}
+}
+
+// Who has used up what Options.Dir can hold must not get the daemon, which may
+// then start again, to run everybody with the ids of the host.
+func TestADaemonThatStartsWithoutInodesSharesNoIDs(t *testing.T) {
+	dir := fewInodes(t, 512)
+	cell := filepath.Join(dir, "cell")
+	for _, name := range []string{containersDir, templatesDir} { // of an earlier start
+		if err := os.MkdirAll(filepath.Join(cell, name), 0o711); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := openBackend(t, Options{Dir: cell}).Close(); err != nil {
+		t.Fatal(err)
+	}
+	giveBack := takeInodes(t, dir)
+	f := newFixture(t, func(o *Options) { o.Dir = cell })
+	if _, err := f.Create(f.ctx, f.spec()); !errors.Is(err, unix.ENOSPC) {
+		t.Errorf("a container without an inode: %v", err)
+	}
+	for range 32 {
+		giveBack()
+	}
+	guid, _ := f.create()
+	if !f.containers[guid].ids.Own() {
+		t.Error("it has the ids of the host")
+	}
+}
