@@ -3,6 +3,7 @@
 package libcontainer
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -124,6 +126,54 @@ func TestWhereverInodesEndInMakingAContainerNothingOfItStays(t *testing.T) {
 	}
 }
 
+// A daemon that fails for want of inodes is killed at each stage of that, and the
+// next one has to clean up without any.
+func TestADaemonThatIsKilledWhileInodesAreMissingLeavesNothing(t *testing.T) {
+	dir := fewInodes(t, 512)
+	cell := filepath.Join(dir, "cell")
+	first := openBackend(t, Options{Dir: cell})
+	if _, err := first.Create(t.Context(), full("a")); err != nil { // makes what is made once
+		t.Fatal(err)
+	}
+	if err := errors.Join(first.Delete(t.Context(), "a"), first.Close()); err != nil {
+		t.Fatal(err)
+	}
+	giveBack := takeInodes(t, dir)
+	const all = 4 // but one of those that are needed before anything runs in it
+	for range all {
+		giveBack()
+	}
+	const tooMany = 50
+	for n := 1; ; n++ {
+		if n == tooMany {
+			t.Fatalf("there are more than %d stages", tooMany)
+		}
+		left := inodesLeft(t, dir)
+		cmd := exec.Command("/proc/self/exe")
+		cmd.Env = append(os.Environ(), daemonDir+"="+cell, daemonStage+"="+poor+fmt.Sprint(n))
+		out, err := cmd.CombinedOutput()
+		if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); err != nil && (!ok || status.Signal() != syscall.SIGKILL) {
+			t.Fatalf("stage %d: %v: %s", n, err, out)
+		}
+		t.Run(fmt.Sprintf("stage %d", n), func(t *testing.T) {
+			f := newFixture(t, func(o *Options) { o.Dir = cell })
+			f.eventually("what ran has ended", func() bool { return !running(t, f.Backend) })
+			f.delete("a")
+			if got := traces(t, f.Backend); len(got) != 1 { // the table
+				t.Errorf("it has left %q", got)
+			}
+			f.eventually("all inodes are given back", func() bool { return inodesLeft(t, dir) == left })
+		})
+		if err == nil {
+			const fewest = 8 // or the stages are not where they should be
+			if n < fewest {
+				t.Errorf("there are only %d stages", n)
+			}
+			return
+		}
+	}
+}
+
 // An image that is only half there is none.
 func TestAnImageForWhichThereAreTooFewInodesIsUnpackedOnceThereAreEnough(t *testing.T) {
 	dir := fewInodes(t, 512)
@@ -188,4 +238,28 @@ func TestADaemonThatStartsWithoutInodesSharesNoIDs(t *testing.T) {
 	if !f.containers[guid].ids.Own() {
 		t.Error("it has the ids of the host")
 	}
+}
+
+// The inodes of a container's disk are its own.
+func TestATenantThatUsesUpTheInodesOfItsDiskHarmsNobodyElse(t *testing.T) {
+	f := newFixture(t)
+	disk := func(c *executor.ContainerSpec) { c.Resources.DiskMB = 16 }
+	guid, _ := f.create(disk)
+	neighbour, _ := f.create(disk)
+	if exit := f.as("nobody", guid, "i=0; while (: >/tmp/$i) 2>/dev/null; do i=$((i+1)); done; test $i -gt 500").end(); !exit.Success() {
+		t.Errorf("a disk of 16 MiB held few files: %+v", exit)
+	}
+	if err := f.StreamIn(f.ctx, guid, "/tmp", "nobody", bytes.NewReader(tarOf(entry{name: "more"}))); !errors.Is(err, unix.ENOSPC) {
+		t.Errorf("a file for which there is no inode: %v", err)
+	}
+	if exit := f.as("nobody", guid, "rm /tmp/1 && exit 3").end(); exit.Status != 3 {
+		t.Errorf("a process in it ended with %+v", exit)
+	}
+	if err := f.StreamIn(f.ctx, guid, "/tmp", "nobody", bytes.NewReader(tarOf(entry{name: "more"}))); err != nil {
+		t.Errorf("after one was removed: %v", err)
+	}
+	if exit := f.as("nobody", neighbour, ": >/tmp/x && exit 3").end(); exit.Status != 3 {
+		t.Errorf("a process of the neighbour ended with %+v", exit)
+	}
+	f.create(disk)
 }

@@ -140,6 +140,8 @@ func running(t testing.TB, b *Backend) bool {
 const (
 	daemonDir   = "DIEGO_TEST_LIBCONTAINER_DIR"
 	daemonStage = "DIEGO_TEST_LIBCONTAINER_STAGE"
+	// poor is before a number: make a container where inodes are too few.
+	poor = "poor"
 	// Instead of a number: be a mappedDaemon, an unroutedDaemon, a sharedDaemon.
 	mapped   = "mapped"
 	unrouted = "unrouted"
@@ -188,7 +190,8 @@ func daemon() {
 	if delay, ok := strings.CutPrefix(os.Getenv(daemonStage), doomed); ok {
 		doomedDaemon(delay)
 	}
-	last, err := strconv.Atoi(os.Getenv(daemonStage))
+	text, isPoor := strings.CutPrefix(os.Getenv(daemonStage), poor)
+	last, err := strconv.Atoi(text)
 	die(err)
 	dir := os.Getenv(daemonDir)
 	b, err := New(Options{Dir: dir})
@@ -201,6 +204,12 @@ func daemon() {
 		}
 	}
 	ctx := context.Background()
+	if isPoor {
+		if _, err := b.Create(ctx, full("a")); !strings.Contains(err.Error(), "too few inodes") {
+			die(err)
+		}
+		os.Exit(0)
+	}
 	m, err := manager.New(ctx, manager.Options{Backend: b, Dir: dir + "-cell", Capacity: executor.Capacity{MemoryMB: 1 << 10, DiskMB: 1 << 10}})
 	die(err)
 	go m.Run(ctx)
