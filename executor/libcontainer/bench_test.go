@@ -3,6 +3,7 @@
 package libcontainer
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -30,8 +31,9 @@ import (
 
 // From nothing to a running program and back to nothing, through the Manager
 // and by libcontainer alone with the same namespaces, mounts and limits, in
-// turns. libcontainer's containers have no wire to the host and no disk limit,
-// so that only network=host compares like with like.
+// turns. libcontainer's containers have no wire to the host and no user
+// namespace, so that only network=host+ids=shared compares like with like. With
+// a disk limit they are given a file system in a file of the same size.
 func BenchmarkStartAndStop(b *testing.B) {
 	for _, test := range []struct {
 		name        string
@@ -44,7 +46,7 @@ func BenchmarkStartAndStop(b *testing.B) {
 		for _, parallel := range []int{1, 4} {
 			b.Run(fmt.Sprintf("%s/parallel=%d", test.name, parallel), func(b *testing.B) {
 				f := newFixture(b, func(o *Options) { o.HostNetwork, o.SharedIDs = test.hostNetwork, test.sharedIDs })
-				bare := newBare(b, f) // before a manager that would take its container for a stray
+				bare := newBare(b, f, test.disk) // before a manager that would take its container for a stray
 				x := &deletionBackend{Backend: f.Backend, waiting: make(map[string]chan struct{})}
 				m, stop := newManager(b, x)
 				defer stop()
@@ -181,12 +183,29 @@ type bare struct {
 	dir   string
 	image string   // the unpacked image of the host
 	shown []string // directories of the host that appear in it
+
+	diskBytes int64
+	blocks    map[int64][]byte // of an empty disk that are not empty, by their place
 }
 
-func newBare(b *testing.B, f *fixture) *bare {
+func newBare(b *testing.B, f *fixture, diskMB int64) *bare {
 	guid, _ := f.create() // which unpacks the image
 	f.delete(guid)
-	x := &bare{b: b, f: f, dir: b.TempDir()}
+	x := &bare{b: b, f: f, dir: b.TempDir(), diskBytes: diskMB << 20, blocks: make(map[int64][]byte)}
+	if diskMB > 0 {
+		guid, _ := f.create(func(c *executor.ContainerSpec) { c.Resources.DiskMB = diskMB }) // which makes the empty disk
+		f.delete(guid)
+		empty, err := os.ReadFile(filepath.Join(f.options.Dir, templatesDir, fmt.Sprintf("ext4-%dM", diskMB)))
+		if err != nil {
+			b.Fatal(err)
+		}
+		const size = 4096
+		for at := 0; at < len(empty); at += size {
+			if block := empty[at : at+size]; !bytes.Equal(block, make([]byte, size)) {
+				x.blocks[int64(at)] = bytes.Clone(block)
+			}
+		}
+	}
 	images, err := filepath.Glob(filepath.Join(sharedImages, "*", "usr"))
 	if err != nil || len(images) != 1 {
 		b.Fatalf("the images with a /usr are %q, %v", images, err)
@@ -208,6 +227,12 @@ func (x *bare) cycle(guid string) {
 	}
 	dir := filepath.Join(x.dir, guid)
 	root := filepath.Join(dir, "root")
+	if x.diskBytes > 0 {
+		must(os.Mkdir(dir, 0o700))
+		must(x.mountDisk(dir))
+		defer func() { must(os.RemoveAll(dir)) }()
+		defer func() { must(unix.Unmount(dir, 0)) }()
+	}
 	for _, d := range []string{root, dir + "/upper", dir + "/work"} {
 		must(os.MkdirAll(d, 0o755))
 	}
@@ -241,7 +266,50 @@ func (x *bare) cycle(guid string) {
 	c.Status()
 	must(c.Destroy())
 	must(unix.Unmount(root, 0))
-	must(os.RemoveAll(dir))
+	if x.diskBytes == 0 {
+		must(os.RemoveAll(dir))
+	}
+}
+
+// mountDisk mounts a new disk at dir.
+func (x *bare) mountDisk(dir string) error {
+	file, err := os.Create(dir + ".img")
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	defer os.Remove(file.Name())
+	if err := file.Truncate(x.diskBytes); err != nil {
+		return err
+	}
+	for at, block := range x.blocks {
+		if _, err := file.WriteAt(block, at); err != nil {
+			return err
+		}
+	}
+	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer control.Close()
+	for {
+		n, err := unix.IoctlRetInt(int(control.Fd()), unix.LOOP_CTL_GET_FREE)
+		if err != nil {
+			return err
+		}
+		loop, err := os.OpenFile(fmt.Sprintf("/dev/loop%d", n), os.O_RDWR, 0)
+		if err != nil {
+			return err
+		}
+		defer loop.Close()
+		err = unix.IoctlLoopConfigure(int(loop.Fd()), &unix.LoopConfig{Fd: uint32(file.Fd()), Info: unix.LoopInfo64{Flags: unix.LO_FLAGS_AUTOCLEAR}})
+		if err == nil {
+			return unix.Mount(loop.Name(), dir, "ext4", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOATIME, "errors=remount-ro,barrier=0")
+		}
+		if err != unix.EBUSY { // somebody was faster
+			return err
+		}
+	}
 }
 
 // What a process costs in a container that is there, as every probe is one.
