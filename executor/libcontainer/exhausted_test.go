@@ -79,7 +79,7 @@ func takeInodes(t *testing.T, dir string) (giveBack func()) {
 	}
 }
 
-// Somebody has used up what Options.Dir can hold of files: whatever part of a
+// Somebody has used up what Options.Dir can hold of files: whichever part of a
 // container fails for it, nothing stays, and the neighbours go on.
 func TestWhereverInodesEndInMakingAContainerNothingOfItStays(t *testing.T) {
 	for _, test := range []struct {
