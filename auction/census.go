@@ -20,35 +20,12 @@ type spread struct {
 // maxFew is the longest list that is faster than a set.
 const maxFew = 64
 
-// A wide spread has one level for each number of instances.
+// A wide spread has a set of cells for each number of instances.
 type wide struct {
-	levels []level
+	// above[n] are the cells with more than n instances.
+	above []marks
 	// inZone counts the instances by zone.
 	inZone []int32
-}
-
-// A level concerns the cells with at most as many instances as its number.
-type level struct {
-	// above are all other cells.
-	above marks
-	// known is what searches have learned so far; see crowd.
-	known crowd
-}
-
-// crowd returns what is known about the level if at least two thirds of the
-// cells are above it, and nil if not. It is for searches for d.
-func (l *level) crowd(f *fleet, d demand) *crowd {
-	if 3*l.above.clear > f.nobody.clear {
-		return nil
-	}
-	switch {
-	case l.known.bounds == nil:
-		l.known.bounds = make([]int64, len(l.above.words))
-	case l.known.demand != d:
-		clear(l.known.bounds)
-	}
-	l.known.demand = d
-	return &l.known
 }
 
 // list counts one more instance on cell n in the list. first says that the cell
@@ -78,7 +55,7 @@ func (s *spread) widen(f *fleet) {
 
 // on is the number of instances on the cell at a place.
 func (w *wide) on(place int32) int32 {
-	return int32(sort.Search(len(w.levels), func(i int) bool { return !w.levels[i].above.has(place) }))
+	return int32(sort.Search(len(w.above), func(i int) bool { return !w.above[i].has(place) }))
 }
 
 func (w *wide) add(f *fleet, n, instances int32) {
@@ -87,10 +64,10 @@ func (w *wide) add(f *fleet, n, instances int32) {
 	}
 	place := f.places[n]
 	for n := 0; instances > 0; n++ {
-		if n == len(w.levels) {
-			w.levels = append(w.levels, level{above: f.nobody.clone()})
+		if n == len(w.above) {
+			w.above = append(w.above, f.nobody.clone())
 		}
-		if above := &w.levels[n].above; !above.has(place) {
+		if above := &w.above[n]; !above.has(place) {
 			above.set(place)
 			instances--
 		}
@@ -101,13 +78,13 @@ func (w *wide) add(f *fleet, n, instances int32) {
 // ok is false if there is none.
 func (s *spread) next(n int32) (level int32, ok bool) {
 	if w := s.wide; w != nil {
-		for ; int(n) < len(w.levels); n++ {
+		for ; int(n) < len(w.above); n++ {
 			// Cells with n instances are above n−1 and not above n.
-			if clear := w.levels[n].above.clear; clear > 0 && (n == 0 || clear > w.levels[n-1].above.clear) {
+			if clear := w.above[n].clear; clear > 0 && (n == 0 || clear > w.above[n-1].clear) {
 				return n, true
 			}
 		}
-		return n, int(n) == len(w.levels)
+		return n, int(n) == len(w.above)
 	}
 	if n == 0 {
 		return 0, true
@@ -223,17 +200,3 @@ func (m *marks) set(place int32) {
 	m.words[place/wordBits] |= 1 << (place % wordBits)
 	m.clear--
 }
-
-// A crowd is what searches have learned about a level above which most cells
-// are. Scores only rise, so a later search need not look at the same cells
-// again.
-type crowd struct {
-	// demand is the demand of those searches.
-	demand demand
-	// bounds has for each word of marks a lower bound of the scores of its cells
-	// that are of the level and have room. It does not include what the item adds.
-	bounds []int64
-}
-
-// never is the bound of a word without any such cell.
-const never = math.MaxInt64

@@ -140,8 +140,9 @@ func (x *explainer) explain(r *room, d demand) *Explanation {
 	e.Reasons = reasons.sorted()
 	miss := nearest{demand: d, cell: none}
 	for _, class := range r.classes {
-		t := &x.fleet.classes[class].tree
-		miss.descend(t, 1)
+		c := &x.fleet.classes[class]
+		c.tree.catchUp(x.fleet, c.cells)
+		miss.descend(&c.tree, 1)
 	}
 	x.fleet.looked += miss.looked
 	if miss.cell != none {

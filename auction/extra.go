@@ -245,14 +245,3 @@ func (t *tree) playShelves(i int32) {
 		t.shelves[i*t.width+column] = shelf{max(a.most, b.most), min(a.weight, b.weight)}
 	}
 }
-
-// restack replays the shelves above a cell of which a bundle was taken.
-func (f *fleet) restack(n int32) {
-	c := &f.cells[n]
-	t := &f.classes[c.class].tree
-	leaf := t.leaf(f.places[n])
-	t.stack(leaf, c)
-	for i := leaf / 2; i >= 1; i /= 2 {
-		t.playShelves(i)
-	}
-}

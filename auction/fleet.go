@@ -95,13 +95,34 @@ func (w weight) least(other weight) weight {
 }
 
 // A class is a set of cells of one zone that are open to the same work of the
-// batch. A tournament tree over its cells finds the best.
+// batch. Its line or its tree finds the best.
 type class struct {
 	zone int32
 	// offering is the offering of one of the cells.
 	offering int32
-	tree     tree
+	// cells are in the order of their places.
+	cells []int32
+	tree  tree
+	// line is nil if the cells are of several sizes.
+	line *line
 }
+
+// A backlog is the cells of a class that have changed since its tree or line was
+// brought up to date.
+type backlog struct {
+	cells []int32
+	// all means that so many have changed that all are counted in.
+	all bool
+}
+
+// add adds a cell of a class of so many.
+func (b *backlog) add(n int32, of int) {
+	if b.all = b.all || 8*len(b.cells) > of; !b.all {
+		b.cells = append(b.cells, n)
+	}
+}
+
+func (b *backlog) clear() { b.cells, b.all = b.cells[:0], false }
 
 // A fleet is all cells while a batch is placed.
 type fleet struct {
@@ -261,7 +282,6 @@ func (f *fleet) compare() {
 func (f *fleet) classify(offers []offer) {
 	f.number()
 	known := map[string]int32{}
-	var members [][]int32
 	var key []byte
 	for i := range f.cells {
 		c := &f.cells[i]
@@ -280,15 +300,18 @@ func (f *fleet) classify(offers []offer) {
 			n = int32(len(f.classes))
 			known[string(key)] = n
 			f.classes = append(f.classes, class{zone: c.zone, offering: c.offering})
-			members = append(members, nil)
 		}
 		c.class = n
-		members[n] = append(members[n], int32(i))
+		f.classes[n].cells = append(f.classes[n].cells, int32(i))
 	}
 	f.places = make([]int32, len(f.cells))
 	end := int32(0)
 	for n := range f.classes {
-		end = f.classes[n].tree.grow(f, members[n], end)
+		c := &f.classes[n]
+		end = c.tree.grow(f, c.cells, end)
+		if c.tree.sizes == nil {
+			c.line = newLine(len(c.cells))
+		}
 	}
 	f.nobody = newMarks(f, end)
 	for o := range offers {
@@ -341,10 +364,10 @@ func (f *fleet) score(c *cell, k Kind) int64 {
 	return s
 }
 
-// falls is the most by which placements can lower the score of a cell. Use that
-// is counted in reverse gains less by them than a starting container costs,
-// unless the policy makes that cost almost nothing.
-func (f *fleet) falls() int64 { return max(0, f.reversed-f.starting) }
+// with is the score with an item on the cell.
+func (f *fleet) with(c *cell, k Kind, d demand) int64 {
+	return f.score(c, k) + c.weight.adds(d.need) + d.extra.adds(c)
+}
 
 // explain is the score of a cell with the item on it, in its parts.
 func (f *fleet) explain(k Kind, d demand, p pick) Score {
@@ -373,6 +396,15 @@ func use(total, remaining int64) float64 {
 		return 0
 	}
 	return float64(total-remaining) / float64(total)
+}
+
+// changed notes that a cell has got work.
+func (f *fleet) changed(n int32) {
+	c := &f.classes[f.cells[n].class]
+	c.tree.stale.add(n, len(c.cells))
+	if c.line != nil {
+		c.line.stale.add(n, len(c.cells))
+	}
 }
 
 // reserve takes what an item needs from the cell.

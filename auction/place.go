@@ -181,10 +181,7 @@ func (a *auction) placeByIndex(e *entry, s *shape) {
 		return
 	}
 	a.take(e, d, chosen)
-	a.fleet.refresh(chosen[0].cell)
-	if d.extra != nil {
-		a.fleet.restack(chosen[0].cell)
-	}
+	a.fleet.changed(chosen[0].cell)
 }
 
 // placeByScan also shows the policy's rules what is on the cell by now. It
@@ -216,19 +213,21 @@ func (a *auction) offer(s *shape) *offer { return &a.batch.offers[a.batch.wants[
 // take puts the item on the first of the chosen cells.
 func (a *auction) take(e *entry, d demand, chosen picks) {
 	k, n := e.kind(), chosen[0].cell
-	p := Placement{Item: a.item(e), Choice: a.choice(k, d, chosen[0])}
+	a.result.Placements = append(a.result.Placements, Placement{Item: a.item(e)})
+	p := &a.result.Placements[len(a.result.Placements)-1]
+	a.choose(&p.Choice, k, d, chosen[0])
 	if chosen[1] != noPick {
-		p.RunnerUp = a.choice(k, d, chosen[1])
+		a.choose(&p.RunnerUp, k, d, chosen[1])
 	}
-	a.result.Placements = append(a.result.Placements, p)
 	a.fleet.reserve(n, k, d)
 	if k == LRP {
 		a.census.add(n)
 	}
 }
 
-func (a *auction) choice(k Kind, d demand, p pick) Choice {
-	return Choice{CellID: a.fleet.cells[p.cell].state.ID, Score: a.fleet.explain(k, d, p)}
+func (a *auction) choose(c *Choice, k Kind, d demand, p pick) {
+	c.CellID = a.fleet.cells[p.cell].state.ID
+	c.Score = a.fleet.explain(k, d, p)
 }
 
 func (a *auction) refuse(r Refusal) { a.result.Refusals = append(a.result.Refusals, r) }

@@ -18,7 +18,7 @@ func (f *fleet) scan(item *Item, d demand, o *offer, c *census, p *Policy) picks
 			continue
 		}
 		x := pick{rank: rank{
-			score: f.score(cell, kind) + cell.weight.adds(d.need) + d.extra.adds(cell),
+			score: f.with(cell, kind, d),
 			level: cell.tasks,
 			cell:  n,
 		}}

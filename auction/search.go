@@ -33,13 +33,9 @@ type search struct {
 	home   home
 	census *census
 	// level is the number of instances of the process on the wanted cells. Cells
-	// with more are passed over: they are in above, if that is not nil. crowd is
-	// set if most cells are above.
+	// with more are passed over: they are in above, if that is not nil.
 	level int32
 	above *marks
-	crowd *crowd
-	// falls is the most that the score of a cell may still fall.
-	falls int64
 	// adds is what the item adds to the score of every cell of the present tree,
 	// if they are of one size.
 	adds int64
@@ -51,7 +47,7 @@ type search struct {
 
 // pick finds the cells for an item by the built-in objective.
 func (f *fleet) pick(k Kind, d demand, o *offer, c *census, h home) picks {
-	s := search{fleet: f, kind: k, demand: d, census: c, home: h, falls: f.falls()}
+	s := search{fleet: f, kind: k, demand: d, census: c, home: h}
 	defer func() { f.looked += s.looked }()
 	if s.kind == Task {
 		s.top = [2]rank{last, last}
@@ -107,10 +103,9 @@ func (s *search) zones(o *offer, of tier) {
 	s.top = [2]rank{last, last}
 	level, ok := s.census.next(0)
 	for ; ok && s.top[1] == last; level, ok = s.census.next(level + 1) {
-		s.level, s.above, s.crowd = level, nil, nil
-		if w := s.census.wide; w != nil && int(level) < len(w.levels) {
-			l := &w.levels[level]
-			s.above, s.crowd = &l.above, l.crowd(s.fleet, s.demand)
+		s.level, s.above = level, nil
+		if w := s.census.wide; w != nil && int(level) < len(w.above) {
+			s.above = &w.above[level]
 		}
 		for _, z := range o.zones {
 			if t, allowed := s.tier(z.zone); allowed && t == of {
@@ -135,17 +130,63 @@ func (p *picks) add(of tier, top [2]rank) {
 	}
 }
 
-// class looks for cells in the tree of a class.
+// class looks for cells in a class: along its line, then, if closed cells stand
+// first in it, among the open ones, and else in the tree. It looks at the open
+// ones at once if they are few.
 func (s *search) class(n int32) {
-	t := &s.fleet.classes[n].tree
+	c := &s.fleet.classes[n]
+	t := &c.tree
+	if !t.nodes[1].fits(s.need) || s.short(t, 1) {
+		return
+	}
 	s.adds = t.weight.adds(s.need) + s.extra.addsBelow(t, 1)
-	switch {
-	case s.crowd != nil && t.leaves >= wordBits:
-		s.byWord(t)
-	case t.sizes != nil:
+	sets := s.above != nil && t.leaves >= wordBits
+	crowded := sets && fewOpen*s.above.clear <= s.fleet.nobody.clear
+	if c.line != nil && s.kind == LRP {
+		c.line.catchUp(s.fleet, c.cells, t.place)
+		if !crowded {
+			done, closed := s.walk(c.line)
+			if done {
+				return
+			}
+			crowded = sets && closed
+		}
+	}
+	if crowded {
+		s.each(c)
+		return
+	}
+	t.catchUp(s.fleet, c.cells)
+	if t.sizes != nil {
 		s.descendUnlike(t, 1)
-	default:
+	} else {
 		s.descend(t, 1, none)
+	}
+}
+
+// fewOpen is the number of cells of which at most one is open where open cells
+// are few.
+const fewOpen = 16
+
+// each offers the open cells of a class one by one.
+func (s *search) each(c *class) {
+	first := c.tree.place / wordBits
+	for i, above := range s.above.words[first : first+c.tree.leaves/wordBits] {
+		s.looked++
+		for open := ^above; open != 0; open &= open - 1 {
+			s.looked++
+			at := i*wordBits + bits.TrailingZeros64(open)
+			n := c.cells[at]
+			r := rank{0, s.level, n}
+			if c.line != nil {
+				r.score = c.line.scores[at] + s.adds
+			} else {
+				r.score = s.fleet.with(&s.fleet.cells[n], s.kind, s.demand)
+			}
+			if r.before(s.top[1]) && n != s.top[0].cell && s.fleet.cells[n].fits(s.demand) {
+				s.offer(r)
+			}
+		}
 	}
 }
 
@@ -223,12 +264,8 @@ func (s *search) descendUnlike(t *tree, i int32) {
 // least is a lower bound of the ranks of the cells below node i with the item
 // on them; r is the node's rank without the item.
 func (s *search) least(t *tree, i int32, r rank) rank {
-	if t.sizes == nil {
-		r.score += s.adds
-	} else {
-		r.score += t.sizes[i].weight.adds(s.need) + s.extra.addsBelow(t, i)
-		r.cell = t.sizes[i].first
-	}
+	r.score += t.sizes[i].weight.adds(s.need) + s.extra.addsBelow(t, i)
+	r.cell = t.sizes[i].first
 	if s.kind == LRP {
 		r.level = s.level
 	}
@@ -255,39 +292,5 @@ func (s *search) offer(r rank) {
 		s.top[0], s.top[1] = r, s.top[0]
 	case r.before(s.top[1]):
 		s.top[1] = r
-	}
-}
-
-// byWord looks one by one at the few open cells of a tree, but only in words
-// that may have a better cell than the best so far.
-func (s *search) byWord(t *tree) {
-	words := t.leaves / wordBits
-	for i := words; i < 2*words; i++ {
-		s.looked++
-		word := t.place/wordBits + i - words
-		n, bound := &t.nodes[i], &s.crowd.bounds[word]
-		open := ^s.above.words[word]
-		if open == 0 || *bound == never || !n.fits(s.need) || s.short(t, i) {
-			continue
-		}
-		r := n.best[LRP]
-		if *bound > r.score {
-			r.score, r.cell = *bound, t.first(i)
-		}
-		if !s.least(t, i, r).before(s.top[1]) {
-			continue
-		}
-		*bound = never
-		for ; open != 0; open &= open - 1 {
-			s.looked++
-			leaf := i*wordBits + int32(bits.TrailingZeros64(open))
-			if n := &t.nodes[leaf]; n.fits(s.need) && !s.short(t, leaf) {
-				r := n.best[LRP]
-				*bound = min(*bound, r.score-s.falls)
-				if r.cell != s.top[0].cell {
-					s.offer(s.least(t, leaf, r))
-				}
-			}
-		}
 	}
 }

@@ -27,6 +27,8 @@ type tree struct {
 	// shelves are the columns of every node, width for each; see shelf.
 	shelves []shelf
 	width   int32
+	// stale cells have less room than their leaves say.
+	stale backlog
 }
 
 // sizes are bounds of the cells below a node.
@@ -106,21 +108,16 @@ func (t *tree) grow(f *fleet, cells []int32, place int32) int32 {
 		f.bySize(cells, t.leaves)
 	}
 	for i, n := range cells {
-		leaf := t.leaves + int32(i)
 		f.places[n] = t.place + int32(i)
-		t.nodes[leaf] = f.leaf(n)
-		t.stack(leaf, &f.cells[n])
 		if t.sizes != nil {
-			t.sizes[leaf] = sizes{f.cells[n].weight, n}
+			t.sizes[t.leaves+int32(i)] = sizes{f.cells[n].weight, n}
 		}
 	}
-	for i := t.leaves - 1; i >= 1; i-- {
-		t.nodes[i].play(&t.nodes[2*i], &t.nodes[2*i+1], f.kinds)
-		t.playShelves(i)
-		if t.sizes != nil {
-			a, b := &t.sizes[2*i], &t.sizes[2*i+1]
-			t.sizes[i] = sizes{a.weight.least(b.weight), min(a.first, b.first)}
-		}
+	t.stale.all = true
+	t.catchUp(f, cells)
+	for i := t.leaves - 1; i >= 1 && t.sizes != nil; i-- {
+		a, b := &t.sizes[2*i], &t.sizes[2*i+1]
+		t.sizes[i] = sizes{a.weight.least(b.weight), min(a.first, b.first)}
 	}
 	return t.place + t.leaves
 }
@@ -208,12 +205,30 @@ func (n *node) play(a, b *node, kinds int) {
 	n.containers = max(a.containers, b.containers)
 }
 
-// refresh replays the matches of a cell whose state has changed.
-func (f *fleet) refresh(n int32) {
-	t := &f.classes[f.cells[n].class].tree
-	leaf := t.leaf(f.places[n])
-	t.nodes[leaf] = f.leaf(n)
-	for i := leaf / 2; i >= 1; i /= 2 {
-		t.nodes[i].play(&t.nodes[2*i], &t.nodes[2*i+1], f.kinds)
+// catchUp replays the matches of the cells that have changed.
+func (t *tree) catchUp(f *fleet, cells []int32) {
+	if t.stale.all {
+		for _, n := range cells {
+			t.nodes[t.leaf(f.places[n])] = f.leaf(n)
+			t.stack(t.leaf(f.places[n]), &f.cells[n])
+		}
+		for i := t.leaves - 1; i >= 1; i-- {
+			t.play(f, i)
+		}
 	}
+	for _, n := range t.stale.cells {
+		leaf := t.leaf(f.places[n])
+		t.nodes[leaf] = f.leaf(n)
+		t.stack(leaf, &f.cells[n])
+		for i := leaf / 2; i >= 1; i /= 2 {
+			t.play(f, i)
+		}
+	}
+	t.stale.clear()
+}
+
+// play makes node i from its children.
+func (t *tree) play(f *fleet, i int32) {
+	t.nodes[i].play(&t.nodes[2*i], &t.nodes[2*i+1], f.kinds)
+	t.playShelves(i)
 }
