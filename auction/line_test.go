@@ -17,7 +17,7 @@ func TestALineKeepsItsOrder(t *testing.T) {
 			f.places[i] = 64 + int32(i)
 		}
 		l := newLine(len(cells))
-		for range 3_000 {
+		for range 600 {
 			l.catchUp(f, cells, 64)
 			most := 1 + 100*r.IntN(2)
 			for range r.IntN(most) + 1 { // sometimes so many that the line is made anew
