@@ -134,7 +134,8 @@ type ContainerSpec struct {
 	// backend that uses them lists FeatureImageCredentials.
 	ImageUsername, ImagePassword string
 	// CertificateProperties are for a backend that issues certificates to its
-	// containers and lists FeatureIdentity.
+	// containers itself and lists FeatureIdentity. A manager that has an authority
+	// issues them and leaves this nil.
 	CertificateProperties *CertificateConfig
 	// Mounts are made in this order.
 	Mounts []Mount
@@ -142,7 +143,8 @@ type ContainerSpec struct {
 	Files []File
 }
 
-// A Mount makes a directory or file of the host appear in a container.
+// A Mount makes a directory or file of the host appear in a container, which also
+// sees what changes in a directory later.
 type Mount struct {
 	// Source is an absolute path of the host. The caller keeps it in place
 	// until the container is deleted.
@@ -319,10 +321,12 @@ const (
 	FeatureReadOnlyMounts  FeatureName = "read-only mounts"
 	FeatureSeccomp         FeatureName = "system call filter"
 	FeaturePrivileged      FeatureName = "privileged containers"
+	// FeatureIdentity comes from a manager with an authority, and from backends of
+	// other modules.
+	FeatureIdentity FeatureName = "instance identity"
 	// The features below are for backends of other modules; those of this module
 	// do not have them.
 	FeatureNetworkProperties FeatureName = "network properties"
-	FeatureIdentity          FeatureName = "instance identity"
 	FeatureImageCredentials  FeatureName = "image credentials"
 )
 

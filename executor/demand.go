@@ -50,7 +50,7 @@ var demands = [...]Demand{
 		func(a *request) bool { return len(a.EgressRules) > 0 }},
 	{"network", FeatureNetworkProperties, "", "leave the properties out; they are for a network plug-in, and this backend has none",
 		func(a *request) bool { return a.Network != nil && len(a.Network.Properties) > 0 }},
-	{"certificate_properties", FeatureIdentity, "", "leave them out; this cell issues no certificates to containers",
+	{"certificate_properties", FeatureIdentity, "", "leave them out, or use a cell that has an authority for the certificates of containers (identity_ca_cert)",
 		func(a *request) bool { return a.CertificateProperties != nil }},
 	{"image_username", FeatureImageCredentials, "",
 		"leave it and image_password out; this cell reads images from its own disk and logs in to no registry",

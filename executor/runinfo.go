@@ -57,9 +57,14 @@ type RunInfo struct {
 	VolumeMounts                  []VolumeMount `json:"volume_mounts,omitempty"`
 	VolumeMountedFiles            []File        `json:"volume_mounted_files,omitempty"`
 	ImageLayers                   []ImageLayer  `json:"image_layers,omitempty"`
-	// Network and CertificateProperties are for cells of other modules: a cell
-	// of this one refuses work that has them. See Demands.
-	Network               *Network           `json:"network,omitempty"`
+	// Network is for cells of other modules: a cell of this one refuses work that
+	// has properties. See Demands.
+	Network *Network `json:"network,omitempty"`
+	// CertificateProperties are what the certificate of the container says beside
+	// its instance guid and its address. Each container of a cell with an authority
+	// has one, renewed before it ends; CF_INSTANCE_CERT and CF_INSTANCE_KEY name
+	// the files. A cell without an authority refuses work that has this field. See
+	// docs/cells.md, "The identity of an instance".
 	CertificateProperties *CertificateConfig `json:"certificate_properties,omitempty"`
 	// LogRateLimit bounds the output of the container; nil means no limit.
 	LogRateLimit *LogRateLimit `json:"log_rate_limit,omitempty"`
@@ -194,6 +199,8 @@ type Network struct {
 // A CertificateConfig shapes the container's identity certificate. A cell that
 // issues none refuses work that has it.
 type CertificateConfig struct {
+	// OrganizationalUnit are the organizational units of the certificate's subject,
+	// such as "app:GUID" and "space:GUID".
 	OrganizationalUnit []string `json:"organizational_unit,omitempty"`
 }
 

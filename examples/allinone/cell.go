@@ -7,15 +7,19 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/examples/allinone/sample"
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/identity"
 	"github.com/diegosdk/diego/executor/libcontainer"
 	"github.com/diegosdk/diego/executor/manager"
 	"github.com/diegosdk/diego/httpapi"
 	"github.com/diegosdk/diego/internal/daemon"
+	"github.com/diegosdk/diego/internal/devcerts"
 	"github.com/diegosdk/diego/internal/fleetdir"
 	"github.com/diegosdk/diego/rep"
 	"github.com/diegosdk/diego/rep/localcell"
@@ -51,6 +55,10 @@ type cellPlan struct {
 	store  storage.Store
 	volume sample.Volume
 	issuer *fleetdir.Issuer
+	// identity signs the certificates of containers, which find its own in the
+	// directory trusted; nil and empty without the setting identity.
+	identity *identity.Authority
+	trusted  string
 	// logger is that of the process: the lines of a rep name their cell.
 	logger *slog.Logger
 }
@@ -59,6 +67,27 @@ type cellPlan struct {
 func (p cellPlan) of(id, dir, backend string, tried bool) cellPlan {
 	p.id, p.dir, p.backend, p.tried = id, dir, backend, tried
 	return p
+}
+
+// identify makes the authority for the certificates of containers, or finds that
+// of an earlier run.
+func (p *cellPlan) identify(dir, trusted string, log *slog.Logger) error {
+	authority, err := devcerts.Open(dir)
+	if err != nil {
+		return err
+	}
+	if p.identity, err = daemon.Identity(authority.CA(), authority.CAKey(), identity.DefaultLifetime, log); err != nil {
+		return err
+	}
+	ca, err := os.ReadFile(authority.CA())
+	if err != nil {
+		return err
+	}
+	p.trusted = trusted // a directory without the key
+	if err := os.MkdirAll(trusted, 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(trusted, "ca.pem"), ca, 0o644)
 }
 
 // rootFS is what both backends offer without any image.
@@ -97,7 +126,7 @@ func (c *cell) build(ctx context.Context, p cellPlan) error {
 			MemoryMB: cmp.Or(host.MemoryMB, 2048) / p.share, DiskMB: cmp.Or(host.DiskMB, 2048) / p.share,
 		},
 		Volumes:       map[string]manager.VolumeDriver{sample.Driver: p.volume},
-		TransferAllow: own,
+		TransferAllow: own, Identity: p.identity, TrustedCertificates: p.trusted,
 	}
 	p.upkeep.Manager(&mo)
 	if c.Manager, err = manager.New(ctx, mo); err != nil {

@@ -96,6 +96,11 @@ func openFleet(ctx context.Context, s *settings, placed func(auction.Result)) (f
 		return f, f.data.Wrong(err)
 	}
 	f.plan = cellPlan{upkeep: &s.Upkeep, listen: host, share: int64(s.Cells), bbs: f.BBS, store: f.store, volume: volume, issuer: issuer, logger: f.log}
+	if s.Identity {
+		if err := f.plan.identify(f.data.In("identity"), f.data.In("trusted"), f.log); err != nil {
+			return f, f.data.Wrong(err)
+		}
+	}
 	if f.former, err = findFormer(ctx, f.data.In(), s.Cells); err != nil {
 		return f, err
 	}

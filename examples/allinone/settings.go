@@ -18,6 +18,7 @@ type settings struct {
 	LRP      string `name:"lrp" help:"a YAML or JSON file with an LRP to run, too; if it has changed at the next start, that is rolled out"`
 	NoSample bool   `name:"no_sample" help:"do not desire the sample app and task"`
 	Sync     string `name:"store_sync" default:"normal" oneof:"full normal" help:"what the database does for a power cut: full flushes each commit to the disk; with normal the newest commits may be undone, in order"`
+	Identity bool   `name:"identity" help:"give each container a certificate and a key, of an authority in the data directory; definitions may then have certificate_properties"`
 	Backend  string `name:"backend" default:"auto" oneof:"auto libcontainer process" help:"what containers are: real ones take Linux and root, processes isolate nothing"`
 
 	daemon.Convergence `group:"convergence"`

@@ -56,6 +56,9 @@ func (s *settings) run(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	defer server.Close()
+	if err := s.TLS.CheckIdentity(s.IdentityCACert); err != nil {
+		return err
+	}
 	client := server.Client()
 	client.Addresses = s.BBS
 	remote, err := httpapi.NewRemoteBBS(client)

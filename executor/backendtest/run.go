@@ -10,6 +10,8 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -47,6 +49,7 @@ func Run(t *testing.T, s Subject) {
 		{"Delete ends what runs in the container and nowhere else, and then no writer is used", deleteRunning},
 		{"Delete may come twice and at any time", deleteStorm},
 		{"files and mounts are there before anything runs", filesAndMounts},
+		{"a mounted directory shows what changes in it, a link that is renamed over another too", mountedChanges},
 		{"what is streamed in comes out again", streams},
 		{"a file that is not there is ErrNoFile", missingFile},
 		{"an archive that leads out of its directory is ErrUnsafeArchive", unsafeArchives},
@@ -365,6 +368,50 @@ func filesAndMounts(f *fixture) {
 	if got := p.stdout.String(); got != "mountedfile" {
 		f.Errorf("the process read %q", got)
 	}
+}
+
+// A certificate that is renewed reaches a running container in this way.
+func mountedChanges(f *fixture) {
+	source := f.TempDir()
+	pair := func(dir, mounted, file string) {
+		f.Helper()
+		if err := os.Mkdir(filepath.Join(source, dir), 0o755); err != nil {
+			f.Fatal(err)
+		}
+		for name, content := range map[string]string{"mounted": mounted, "file": file} {
+			if err := os.WriteFile(filepath.Join(source, dir, name), []byte(content), 0o644); err != nil {
+				f.Fatal(err)
+			}
+		}
+	}
+	link := func(name, to string) {
+		f.Helper()
+		if err := os.Symlink(to, filepath.Join(source, name)); err != nil {
+			f.Fatal(err)
+		}
+	}
+	pair("1", "old", "pair")
+	link("current", "1")
+	link("mounted", "current/mounted")
+	link("file", "current/file")
+	guid, _ := f.container(func(c *executor.ContainerSpec) {
+		c.Mounts = append(c.Mounts, executor.Mount{Source: source, Target: "/job/given"})
+	})
+	reads := func(want string) {
+		f.Helper()
+		p := f.start(guid, ReadFiles, func(s *executor.ProcessSpec) { s.Dir = "/job" })
+		p.mustExit(executor.Exit{})
+		if got := p.stdout.String(); got != want {
+			f.Errorf("the process read %q, want %q", got, want)
+		}
+	}
+	reads("oldpair")
+	pair("2", "new", "couple")
+	link("next", "2")
+	if err := os.Rename(filepath.Join(source, "next"), filepath.Join(source, "current")); err != nil {
+		f.Fatal(err)
+	}
+	reads("newcouple")
 }
 
 func streams(f *fixture) {

@@ -28,6 +28,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(counted) != "" {
 		takeCounted()
 	}
+	if os.Getenv(identified) != "" {
+		identify()
+	}
 	backendtest.Main(m)
 	if sharedImages != "" {
 		os.RemoveAll(sharedImages)

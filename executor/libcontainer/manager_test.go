@@ -44,14 +44,18 @@ func newCell(t testing.TB, edit ...func(*Options)) *cell {
 }
 
 // startManager runs a Manager until stop is called.
-func startManager(t testing.TB, b *Backend, dir string) (m *manager.Manager, stop func()) {
+func startManager(t testing.TB, b *Backend, dir string, edit ...func(*manager.Options)) (m *manager.Manager, stop func()) {
 	t.Helper()
-	m, err := manager.New(context.Background(), manager.Options{
+	o := manager.Options{
 		Backend: b, Dir: dir, Capacity: manager.Capacity{MemoryMB: 1 << 20, DiskMB: 1 << 20, Containers: 1000},
 		Grace: testGrace, UnhealthyInterval: 10 * time.Millisecond,
 		LogSegmentBytes: testLogSegment, MaxContentBytes: testContentLimit,
 		TransferAllow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, // where tests serve files
-	})
+	}
+	for _, e := range edit {
+		e(&o)
+	}
+	m, err := manager.New(context.Background(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,8 +12,9 @@ import (
 // win: what the container offers, RunInfo.Env, the process's own, and what
 // says who and where it is. PORT is only offered, since consumers set it too;
 // but where ports are those of the host no other value can work, so there it
-// wins. certificates says whether the cell has any.
-func environment(c executor.Container, endpoint executor.Endpoint, certificates bool, own []executor.EnvVar) []executor.EnvVar {
+// wins. certificates says whether the cell has any, and credentials is the
+// directory with those of the container, if it has any.
+func environment(c executor.Container, endpoint executor.Endpoint, certificates bool, credentials string, own []executor.EnvVar) []executor.EnvVar {
 	var env []executor.EnvVar
 	add := func(name, value string) { env = append(env, executor.EnvVar{Name: name, Value: value}) }
 	port := ""
@@ -30,7 +31,7 @@ func environment(c executor.Container, endpoint executor.Endpoint, certificates 
 		add("PORT", port)
 	}
 
-	guid := named(c.Tags[executor.TagInstanceGUID], c.GUID)
+	guid := instanceGUID(c)
 	add("INSTANCE_GUID", guid)
 	add("CF_INSTANCE_GUID", guid)
 	if index, ok := c.Tags[executor.TagProcessIndex]; ok {
@@ -58,7 +59,16 @@ func environment(c executor.Container, endpoint executor.Endpoint, certificates 
 	if path := c.RunInfo.TrustedSystemCertificatesPath; path != "" && certificates {
 		add("CF_SYSTEM_CERT_PATH", path)
 	}
+	if credentials != "" {
+		add("CF_INSTANCE_CERT", credentials+"/"+certificateFile)
+		add("CF_INSTANCE_KEY", credentials+"/"+keyFile)
+	}
 	return env
+}
+
+// instanceGUID is that of the instance, or that of a container that is none.
+func instanceGUID(c executor.Container) string {
+	return named(c.Tags[executor.TagInstanceGUID], c.GUID)
 }
 
 func text(port uint16) string { return strconv.Itoa(int(port)) }

@@ -26,8 +26,10 @@ type entry struct {
 	made     bool // the host may have something of it
 	endpoint executor.Endpoint
 	logs     *logs
-	recipe   *recipe // from CREATED to COMPLETED
-	undo     []func(context.Context) error
+	// credentials are nil without Options.Identity, and until CREATED.
+	credentials *credentials
+	recipe      *recipe // from CREATED to COMPLETED
+	undo        []func(context.Context) error
 
 	deleting       bool
 	deleteAttempts int
@@ -62,7 +64,7 @@ func (e *entry) create(w executor.Work) {
 		endpoint, err := p.create(ctx)
 		return func() {
 			e.creation = nil
-			e.undo = p.undo
+			e.undo, e.credentials = p.undo, p.credentials
 			e.created(endpoint, err)
 		}
 	})

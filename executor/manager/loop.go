@@ -36,6 +36,7 @@ const (
 	JobDownload JobKind = "download"
 	JobUpload   JobKind = "upload"
 	JobList     JobKind = "list"
+	JobRenew    JobKind = "renew" // of a certificate
 )
 
 // A Job is one call that takes time; Options.Delay receives it.

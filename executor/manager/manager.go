@@ -53,6 +53,9 @@ func New(ctx context.Context, o Options) (*Manager, error) {
 			return nil, err
 		}
 	}
+	if err := o.openCredentials(&host); err != nil {
+		return nil, err
+	}
 	fetcher, err := o.fetcher()
 	if err != nil {
 		return nil, err
@@ -66,10 +69,14 @@ func New(ctx context.Context, o Options) (*Manager, error) {
 		loop:          loop{wake: make(chan struct{}, 1), shares: make(map[share]int)},
 	}
 	m.after(0, m.reap)
+	if o.Identity != nil {
+		m.after(o.Identity.CheckInterval(), m.checkCredentials)
+	}
 	return m, nil
 }
 
-// Host returns what the backend's host could do when the Manager was made.
+// Host returns what the backend's host could do when the Manager was made, with
+// executor.FeatureIdentity if Options.Identity is set.
 func (m *Manager) Host() executor.Host { return m.host }
 
 // RefusedFields returns the fields that the cell refuses in all work, for

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/identity"
 	"github.com/diegosdk/diego/executor/internal/archive"
 	"github.com/diegosdk/diego/executor/internal/transfer"
 	"github.com/diegosdk/diego/internal/reach"
@@ -116,6 +118,11 @@ type Options struct {
 	// where a container wants its trusted certificates. Without it such a
 	// container gets none.
 	TrustedCertificates string
+	// Identity signs a certificate for each container, which finds it and its key
+	// in the directory CredentialsDir and by the variables CF_INSTANCE_CERT and
+	// CF_INSTANCE_KEY. It takes Dir. Without it, work with certificate_properties
+	// is refused, unless the backend has executor.FeatureIdentity.
+	Identity *identity.Authority
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 	// Delay returns how much virtual time a job takes when Tick carries it out;
@@ -160,6 +167,9 @@ func (o *Options) validate(host executor.Host) error {
 	var v executor.Validator
 	if o.Capacity.Extra.Validate(&v, "Options.Capacity.Extra"); v.Err() != nil {
 		return fmt.Errorf("manager: %w", v.Err())
+	}
+	if o.Identity != nil && o.Dir == "" {
+		return errors.New("manager: Options.Identity writes files: set Options.Dir")
 	}
 	orDefault(&o.DefaultMaxPIDs, DefaultMaxPIDs)
 	orDefault(&o.Grace, DefaultGrace)

@@ -20,6 +20,8 @@ type preparation struct {
 	container executor.Container
 	work      executor.Work
 	logs      *logs
+	// credentials are those of the container, nil without Options.Identity.
+	credentials *credentials
 	// undo takes back what was done, in the order in which it was done. It is
 	// for when the container is gone.
 	undo []func(context.Context) error
@@ -55,7 +57,20 @@ func (p *preparation) create(ctx context.Context) (executor.Endpoint, error) {
 		}
 		spec.Mounts = append(spec.Mounts, m)
 	}
-	return p.manager.options.Backend.Create(ctx, spec)
+	if p.manager.options.Identity == nil {
+		return p.manager.options.Backend.Create(ctx, spec)
+	}
+	if err := p.credit(&spec); err != nil {
+		return none, fmt.Errorf("credentials: %w", err)
+	}
+	endpoint, err := p.manager.options.Backend.Create(ctx, spec)
+	if err != nil {
+		return none, err
+	}
+	if err := p.credentials.issueFirst(endpoint); err != nil {
+		return none, fmt.Errorf("credentials: %w", err)
+	}
+	return endpoint, nil
 }
 
 // dependency fetches one. All of a container take at most its DiskMB, of which

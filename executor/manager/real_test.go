@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"compress/gzip"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -127,6 +129,53 @@ func (h *host) log(guid string, s manager.Stream) string {
 
 func sh(script string) executor.Action {
 	return executor.Action{Run: &executor.RunAction{Path: "/bin/sh", Args: []string{"-c", script}, User: "app"}}
+}
+
+func TestAPlainProcessFindsItsCertificateByTheVariables(t *testing.T) {
+	h := newHost(t, func(o *manager.Options) { o.Identity = newAuthority(t, time.Hour) })
+	w := work(sh(`cat "$CF_INSTANCE_CERT" "$CF_INSTANCE_KEY" > result && echo "$CF_INSTANCE_KEY"`))
+	w.CertificateProperties = &executor.CertificateConfig{OrganizationalUnit: []string{"app:a1"}}
+	h.launch("c", w)
+	if r := h.await("c", executor.Completed).RunResult; r != executor.Succeeded() {
+		t.Fatalf("the result is %+v: %s", r, h.log("c", manager.Stderr))
+	}
+	text, err := h.ReadFile(context.Background(), "c", "result")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.X509KeyPair(text, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := pair.Leaf.Subject; s.CommonName != "instance-7" || len(s.OrganizationalUnit) != 1 || s.OrganizationalUnit[0] != "app:a1" {
+		t.Errorf("the certificate is of %v", s)
+	}
+	key := strings.TrimSpace(h.log("c", manager.Stdout))
+	if info, err := os.Stat(key); err != nil || info.Mode().Perm() != 0o400 {
+		t.Errorf("%s: %v, %v", key, info, err)
+	}
+	h.remove("c")
+	if _, err := os.Lstat(key); err == nil {
+		t.Error("the key is there after the container")
+	}
+}
+
+func TestPlainProcessesOfSeveralUsersGetNoCertificates(t *testing.T) {
+	backend, err := process.New(process.Options{Dir: filepath.Join(t.TempDir(), "containers"), SwitchUser: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHost(t, func(o *manager.Options) { o.Backend, o.Identity = backend, newAuthority(t, time.Hour) })
+	if refused := h.RefusedFields(); !slices.Contains(refused, "certificate_properties") {
+		t.Errorf("the cell refuses only %q", refused)
+	}
+	w := work(sh(`test -z "$CF_INSTANCE_KEY"`))
+	w.CertificateProperties = &executor.CertificateConfig{}
+	h.launch("c", w)
+	if r := h.await("c", executor.Completed).RunResult; !strings.Contains(r.FailureReason, "certificate_properties (instance identity): processes run as several users") {
+		t.Errorf("the result is %+v", r)
+	}
+	h.remove("c")
 }
 
 func TestARealTaskLeavesItsLogsAndItsResult(t *testing.T) {

@@ -27,7 +27,7 @@ func (s *runStep) start() {
 	m := e.manager
 	spec := executor.ProcessSpec{
 		Path: s.action.Path, Args: s.action.Args, Dir: s.action.Dir, User: s.action.User, Limits: s.action.ResourceLimits,
-		Env:    environment(e.container, e.endpoint, m.options.TrustedCertificates != "", s.action.Env),
+		Env:    environment(e.container, e.endpoint, m.options.TrustedCertificates != "", e.credentials.path(), s.action.Env),
 		Exited: func(exit executor.Exit) { m.post(func() { s.exited(exit) }) },
 	}
 	spec.Stdout, spec.Stderr = s.builder.writers(s.action.SuppressLogOutput)

@@ -13,10 +13,12 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/identity"
 	"github.com/diegosdk/diego/executor/manager"
 	"github.com/diegosdk/diego/rep"
 	"github.com/diegosdk/diego/rep/localcell"
@@ -59,6 +61,10 @@ type Cell struct {
 
 	TrustedCertificates string `name:"trusted_certificates" option:"manager.Options.TrustedCertificates" help:"directory of this host with the authorities that containers trust; it is mounted where their definition says"`
 
+	IdentityCACert   string        `name:"identity_ca_cert" option:"manager.Options.Identity,by hand" help:"PEM file with the certificate of the authority that signs those of containers, and the certificates between it and a root; without it, work with certificate_properties is refused"`
+	IdentityCAKey    string        `name:"identity_ca_key" help:"PEM file with the private key of identity_ca_cert"`
+	IdentityLifetime time.Duration `name:"identity_lifetime" default:"24h" range:"1m..8760h" help:"how long the certificate of a container is valid; it is renewed in the last eighth of that time, but at most half an hour before its end"`
+
 	LogSegmentBytes int64 `name:"log_segment_bytes" option:"manager.Options.LogSegmentBytes" default:"5242880" range:"4096..1073741824" unit:"bytes" help:"size of one file of a log of a container"`
 	LogSegments     int   `name:"log_segments" option:"manager.Options.LogSegments" default:"2" range:"1..1000" unit:"files" help:"how many files of each of its three logs are kept"`
 	EndedLogs       int   `name:"ended_logs" option:"manager.Options.EndedLogs,by hand" default:"200" range:"0..100000" unit:"containers" help:"of how many containers that are gone the end of each log is kept, for diegoctl logs"`
@@ -91,6 +97,9 @@ func (c *Cell) CheckCell(report func(name, want string)) {
 	}
 	if (c.TransferTLSCert == "") != (c.TransferTLSKey == "") {
 		report("transfer_tls_key", "want it set together with transfer_tls_cert, or not at all")
+	}
+	if (c.IdentityCACert == "") != (c.IdentityCAKey == "") {
+		report("identity_ca_key", "want it set together with identity_ca_cert, or not at all")
 	}
 	checkNetworks(report, "transfer_allow", c.TransferAllow)
 	checkNetworks(report, "transfer_deny", c.TransferDeny)
@@ -163,6 +172,9 @@ func (c *Cell) make(ctx context.Context, backend *Backend, dir *Dir, api CellBBS
 	}
 	apply(c, &mo)
 	if mo.TransferTLS, err = c.transferTLS(); err != nil {
+		return nil, err
+	}
+	if mo.Identity, err = Identity(c.IdentityCACert, c.IdentityCAKey, c.IdentityLifetime, log); err != nil {
 		return nil, err
 	}
 	if err := checkDirectory("trusted_certificates", c.TrustedCertificates); err != nil {
@@ -303,6 +315,26 @@ func (c *Cell) transferTLS() (*tls.Config, error) {
 		}
 	}
 	return config, nil
+}
+
+// Identity loads the authority that signs the certificates of containers, and
+// logs its name and its end. Without files it returns nil. The error names the
+// setting that is wrong.
+func Identity(certFile, keyFile string, lifetime time.Duration, log *slog.Logger) (*identity.Authority, error) {
+	if certFile == "" && keyFile == "" {
+		return nil, nil
+	}
+	cert, certErr := os.ReadFile(certFile)
+	key, keyErr := os.ReadFile(keyFile)
+	if err := errors.Join(named("identity_ca_cert", certErr), named("identity_ca_key", keyErr)); err != nil {
+		return nil, err
+	}
+	authority, err := identity.NewAuthority(cert, key, lifetime, time.Now())
+	if err != nil {
+		return nil, fmt.Errorf("identity_ca_cert %s, identity_ca_key %s and identity_lifetime %v: %w", certFile, keyFile, lifetime, err)
+	}
+	log.Info("containers get certificates", "authority", authority.Name(), "lifetime", lifetime, "authority_ends", authority.NotAfter())
+	return authority, nil
 }
 
 // checkDirectory is an error if the setting of that name is set and is no

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"io"
 	"iter"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/backendtest/scripted"
 	"github.com/diegosdk/diego/httpapi"
+	"github.com/diegosdk/diego/internal/devcerts"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/task"
@@ -87,6 +89,68 @@ func TestACellOffersOnlyWhatItsBackendCanMake(t *testing.T) {
 	want := []string{"cpu_weight", "privileged", "egress_rules", "network", "certificate_properties", "image_username"}
 	if !slices.Equal(state.RefusedFields, want) {
 		t.Errorf("plain processes refuse %q, want %q", state.RefusedFields, want)
+	}
+}
+
+func TestACellWithAnAuthorityTakesWorkWithCertificateProperties(t *testing.T) {
+	c, log := sampleCell(t.TempDir()), new(strings.Builder)
+	authority, err := devcerts.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.IdentityCACert, c.IdentityCAKey, c.IdentityLifetime = authority.CA(), authority.CAKey(), time.Hour
+	cell, backend, err := c.Open(t.Context(), unasked{}, "http://127.0.0.1:1", new(httpapi.Prometheus), new(Logging).Logger(log))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer backend.Close()
+	if state, err := cell.State(t.Context()); err != nil || slices.Contains(state.RefusedFields, "certificate_properties") {
+		t.Errorf("the cell refuses %q, %v", state.RefusedFields, err)
+	}
+	if text := log.String(); !strings.Contains(text, "containers get certificates") || strings.Contains(text, "PRIVATE") {
+		t.Errorf("the log says %s", text)
+	}
+}
+
+func TestAnAuthorityForContainersThatCannotBeUsedIsNamed(t *testing.T) {
+	fleet, err := devcerts.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := devcerts.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, leafKey, err := fleet.Issue(devcerts.Request{File: "leaf", Name: "leaf", For: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name, cert, key string
+		lifetime        time.Duration
+		want            string
+	}{
+		{"no such certificate", filepath.Join(t.TempDir(), "none"), fleet.CAKey(), time.Hour, "identity_ca_cert: open "},
+		{"no such key", fleet.CA(), filepath.Join(t.TempDir(), "none"), time.Hour, "identity_ca_key: open "},
+		{"another key", fleet.CA(), other.CAKey(), time.Hour, "want a pair"},
+		{"no authority", leaf, leafKey, time.Hour, "may not sign others"},
+		{"a lifetime beyond the authority's", fleet.CA(), fleet.CAKey(), 20 * 365 * 24 * time.Hour, "want a shorter lifetime"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := sampleCell(t.TempDir())
+			c.IdentityCACert, c.IdentityCAKey, c.IdentityLifetime = tt.cert, tt.key, tt.lifetime
+			_, _, err := c.Open(t.Context(), unasked{}, "http://127.0.0.1:1", new(httpapi.Prometheus), new(Logging).Logger(io.Discard))
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+	own := &TLS{TLSCA: fleet.CA()}
+	if err := own.CheckIdentity(fleet.CA()); err == nil || !strings.Contains(err.Error(), "use an authority for containers alone") {
+		t.Errorf("the fleet's own authority: %v", err)
+	}
+	if err := errors.Join(own.CheckIdentity(other.CA()), own.CheckIdentity(""), new(TLS).CheckIdentity(fleet.CA())); err != nil {
+		t.Errorf("another authority, or none: %v", err)
 	}
 }
 

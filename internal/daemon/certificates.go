@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -32,6 +33,36 @@ func (s *TLS) CheckTLS(report func(name, want string)) {
 			report(f.name, "missing: tls_cert, tls_key and tls_ca are set together or not at all")
 		}
 	}
+}
+
+// CheckIdentity fails if this process accepts certificates of the authority that
+// signs those of containers. With one, a container could call the fleet.
+func (s *TLS) CheckIdentity(certFile string) error {
+	if certFile == "" || s.TLSCA == "" {
+		return nil
+	}
+	own, err := os.ReadFile(s.TLSCA)
+	if err != nil {
+		return named("tls_ca", err)
+	}
+	text, err := os.ReadFile(certFile)
+	if err != nil {
+		return named("identity_ca_cert", err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(own)
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil // Identity says so
+	}
+	authority, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil
+	}
+	if _, err := authority.Verify(x509.VerifyOptions{Roots: pool, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err == nil {
+		return fmt.Errorf("identity_ca_cert %s: the fleet accepts the certificates of this authority, because it is or comes from one in tls_ca %s, so that containers could call the fleet; use an authority for containers alone (scripts/certs -identity makes one for development)", certFile, s.TLSCA)
+	}
+	return nil
 }
 
 // Certificates are those of the settings, or nil if none are set. The error

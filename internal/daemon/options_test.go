@@ -317,6 +317,7 @@ func TestSettingsOfACellThatCannotBeAreNamed(t *testing.T) {
 		"first_id":         func(c *Cell) { c.FirstID, c.LastID = 2, 1 },
 		"subnet":           func(c *Cell) { c.Subnet = "10.0.0.300/8" },
 		"transfer_tls_key": func(c *Cell) { c.TransferTLSCert = "cert.pem" },
+		"identity_ca_key":  func(c *Cell) { c.IdentityCACert = "cert.pem" },
 	} {
 		c := sampleCell("")
 		change(c)

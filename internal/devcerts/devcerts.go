@@ -122,6 +122,9 @@ func (a *Authority) File(name string) string { return filepath.Join(a.dir, name)
 // CA is the path of the authority's certificate.
 func (a *Authority) CA() string { return a.File(authorityName + certSuffix) }
 
+// CAKey is the path of the authority's key.
+func (a *Authority) CAKey() string { return a.File(authorityName + keySuffix) }
+
 // sign makes a key and a certificate of a template, and writes them. An
 // authority that has no certificate yet signs its own.
 func (a *Authority) sign(template *x509.Certificate, file string) (*x509.Certificate, *ecdsa.PrivateKey, error) {

@@ -29,8 +29,9 @@ type Layer struct {
 var Layers = []Layer{
 	{Path: "executor"},
 	{Path: "executor/internal", Imports: []string{"executor", "executor/internal", "internal/reach"}, Modules: []string{sys}},
-	{Path: "executor/manager", Imports: []string{"executor", "executor/internal", "internal/reach"}, Modules: []string{sync}},
-	{Path: "executor/libcontainer", Imports: []string{"executor", "executor/internal", room + "cgroup", room + "ids", room + "network", room + "pid1", room + "rootfs", room + "seccomp", room + "stage"},
+	{Path: "executor/identity", TestImports: []string{"httpapi"}},
+	{Path: "executor/manager", Imports: []string{"executor", "executor/identity", "executor/internal", "internal/reach"}, Modules: []string{sync}},
+	{Path: "executor/libcontainer", Imports: []string{"executor", "executor/internal", room + "cgroup", room + "ids", room + "network", room + "pid1", room + "rootfs", room + "seccomp", room + "stage"}, TestImports: []string{"executor/identity"},
 		Modules: []string{runc, cgroups, sys}, TestModules: []string{netlink, netns, nftables}},
 	{Path: room + "cgroup", Imports: []string{"executor", "executor/internal", room + "pid1"}, Modules: []string{cgroups, sys}},
 	{Path: room + "ids", Imports: []string{"executor", room + "pid1"}, Modules: []string{sys}},
@@ -112,6 +113,7 @@ var testImports = []string{"", "internal", "converge", "storage/memstore", "stor
 // pure except the listed shell files. Packages below them are not pure.
 var Pure = []PurePackage{
 	{Path: "executor", Shell: []string{"backend.go", "subscription.go"}},
+	{Path: "executor/identity"},
 	{Path: "lrp"},
 	{Path: "task"},
 	{Path: "auction", Shell: []string{"cellclient.go", "runner.go"}},

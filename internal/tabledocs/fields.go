@@ -35,7 +35,7 @@ type fieldRow struct {
 }
 
 // elsewhere are features that no backend of this module has.
-var elsewhere = []executor.FeatureName{executor.FeatureNetworkProperties, executor.FeatureIdentity, executor.FeatureImageCredentials}
+var elsewhere = []executor.FeatureName{executor.FeatureNetworkProperties, executor.FeatureImageCredentials}
 
 // demandOf returns the demand that concerns a field, which a type has under a
 // name in JSON.
@@ -64,6 +64,8 @@ func (r *fieldRow) backends(d *executor.Demand) (real, plain string) {
 	switch {
 	case d != nil && slices.Contains(elsewhere, d.Feature):
 		return "refused", "refused"
+	case d != nil && d.Feature == executor.FeatureIdentity:
+		return "yes; refused on a cell without an authority", "the same"
 	case d != nil:
 		return fmt.Sprintf("yes; refused on a host without %s", d.Feature), cmp.Or(d.Instead, plainRootFS(d), "refused")
 	case !inContainer(r.reader):

@@ -79,6 +79,8 @@ func TestWhatIsRefusedIsOnThePage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// This feature comes from the manager.
+	host.Features = append(host.Features, executor.Feature{Name: executor.FeatureIdentity})
 	shown := map[string]bool{}
 	for _, g := range fieldGroups() {
 		for _, f := range g.fields {

@@ -351,8 +351,8 @@ func (c *container) read(name string) (string, bool) {
 		return content, true
 	}
 	for _, m := range c.spec.Mounts {
-		if clean("/", m.Target) == name {
-			content, err := os.ReadFile(m.Source)
+		if below, in := strings.CutPrefix(name+"/", clean("/", m.Target)+"/"); in {
+			content, err := os.ReadFile(path.Join(m.Source, below))
 			return string(content), err == nil
 		}
 	}

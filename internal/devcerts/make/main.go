@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -29,6 +30,7 @@ func main() {
 	domains := flag.String("domains", "", "domains that a log-reader may read, separated by commas")
 	hosts := flag.String("hosts", "localhost,127.0.0.1,::1", "names and addresses at which a bbs, an auctioneer or a cell listens")
 	days := flag.Int("days", 365, "how long they are good")
+	identity := flag.Bool("identity", false, "also make an authority that signs the certificates of containers, in the directory identity below: identity_ca_cert and identity_ca_key of cells")
 	flag.Usage = func() {
 		fmt.Fprintf(os.Stderr, "usage: scripts/certs [flags] [ROLE[+ROLE...][:NAME]...]\n\nRoles: %v. NAME is who it is, and the name of the files; a cell's is its id.\nWithout any: %s.\nThose that are there already are replaced; the authority is not.\n\n",
 			httpapi.Roles, strings.Join(everyone, " "))
@@ -39,10 +41,24 @@ func main() {
 	if len(wanted) == 0 {
 		wanted = everyone
 	}
-	if err := issue(*dir, strings.Split(*hosts, ","), strings.FieldsFunc(*domains, isComma), *days, wanted); err != nil {
+	err := issue(*dir, strings.Split(*hosts, ","), strings.FieldsFunc(*domains, isComma), *days, wanted)
+	if err == nil && *identity {
+		err = makeIdentity(*dir)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "certs:", err)
 		os.Exit(1)
 	}
+}
+
+// makeIdentity makes the authority for containers. It is another one than that
+// of the fleet, or containers could call the fleet.
+func makeIdentity(dir string) error {
+	authority, err := devcerts.Open(filepath.Join(dir, "identity"))
+	if err == nil {
+		fmt.Println(authority.CA(), "and", authority.CAKey(), "are the authority for containers")
+	}
+	return err
 }
 
 func isComma(r rune) bool { return r == ',' }

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -67,5 +70,21 @@ func TestWhatCannotBeIssuedIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 	}
 	if err := issue(t.TempDir(), nil, nil, 0, everyone); err == nil {
 		t.Error("0 days are accepted")
+	}
+}
+
+func TestTheAuthorityForContainersIsAnotherOneAndStays(t *testing.T) {
+	dir := t.TempDir()
+	var first []byte
+	for range 2 {
+		if err := errors.Join(issue(dir, nil, nil, 1, []string{"operator"}), makeIdentity(dir)); err != nil {
+			t.Fatal(err)
+		}
+		fleet, fleetErr := os.ReadFile(filepath.Join(dir, "ca.pem"))
+		own, ownErr := os.ReadFile(filepath.Join(dir, "identity", "ca.pem"))
+		if err := errors.Join(fleetErr, ownErr); err != nil || bytes.Equal(fleet, own) || first != nil && !bytes.Equal(first, own) {
+			t.Errorf("%v, the same as the fleet's: %t", err, bytes.Equal(fleet, own))
+		}
+		first = own
 	}
 }
