@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/manager"
 	"github.com/diegosdk/diego/internal/testenv"
 )
 
@@ -262,4 +265,60 @@ func TestATenantThatUsesUpTheInodesOfItsDiskHarmsNobodyElse(t *testing.T) {
 		t.Errorf("a process of the neighbour ended with %+v", exit)
 	}
 	f.create(disk)
+}
+
+// The manager keeps logs and downloads beside the backend's files.
+func TestWithoutInodesForItsOwnFilesAManagerGoesOn(t *testing.T) {
+	dir := fewInodes(t, 64)
+	own := filepath.Join(dir, "manager")
+	f := newFixture(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Write(tarOf(entry{name: "f", content: "said\n", mode: 0o644}))
+	}))
+	defer server.Close()
+	withDependency := func(w *executor.Work) {
+		w.CachedDependencies = []executor.CachedDependency{{Name: "d", From: server.URL, To: "/app", CacheKey: "d"}}
+	}
+	m, stop := startManager(t, f.Backend, own)
+	c := &cell{m, f, m.Subscribe()}
+	c.launch("before", modest, script("nobody", "until test -e /tmp/go; do sleep 0.01; done; echo said"))
+	if now := c.await("before", executor.Running); now.State != executor.Running {
+		t.Fatalf("it is %v: %+v", now.State, now.RunResult)
+	}
+	giveBack := takeInodes(t, dir)
+
+	if exit := f.as("nobody", "before", ": >/tmp/go").end(); !exit.Success() {
+		t.Errorf("the touch ended with %+v", exit)
+	}
+	if r := c.result("before"); r.Failed {
+		t.Errorf("what had begun before ended with %+v", r)
+	}
+	c.launch("without", modest, script("nobody", "echo said"))
+	if r := c.result("without"); r.Failed {
+		t.Errorf("what had no file for its output ended with %+v", r)
+	}
+	c.launch("download", modest, edited(script("nobody", "cat /app/f"), withDependency))
+	if r := c.result("download"); !r.Retryable || !strings.Contains(r.FailureReason, "cached dependency d: ") || !strings.Contains(r.FailureReason, "no space left") {
+		t.Errorf("what had no file for its download ended with %+v", r)
+	}
+	c.remove("before", "without", "download")
+	c.news.Close()
+	stop()
+
+	m, stop = startManager(t, f.Backend, own)
+	c = &cell{m, f, m.Subscribe()}
+	c.launch("again", modest, script("nobody", "echo said"))
+	if r := c.result("again"); r.Failed {
+		t.Errorf("under the next manager it ended with %+v", r)
+	}
+	for range 20 {
+		giveBack()
+	}
+	c.launch("after", modest, edited(script("nobody", "cat /app/f"), withDependency))
+	if r := c.result("after"); r.Failed || !strings.HasSuffix(c.log("after", manager.Stdout), "\nsaid\n") {
+		t.Errorf("once there are inodes: %+v, %q", r, c.log("after", manager.Stdout))
+	}
+	c.remove("again", "after")
+	c.news.Close()
+	stop()
 }
