@@ -45,7 +45,7 @@ type Network struct {
 
 	mu     sync.Mutex
 	subnet netip.Prefix
-	claim  int             // a socket whose name keeps the subnet for us, or -1
+	claim  *os.File        // a lock that keeps the subnet for us, or nil
 	taken  map[uint32]bool // pairs of addresses
 	next   uint32
 	idle   []*wire // that containers have left behind
@@ -114,15 +114,15 @@ const IDBytes = 4
 // connections a container may begin. An error says why this host has no
 // network for containers, and what to do.
 func New(id string, subnet netip.Prefix, share uint32) (_ *Network, err error) {
-	n := &Network{prefix: "dg" + id, subnet: subnet.Masked(), claim: -1, taken: make(map[uint32]bool)}
+	n := &Network{prefix: "dg" + id, subnet: subnet.Masked(), taken: make(map[uint32]bool)}
 	if !subnet.IsValid() {
 		if n.subnet, n.claim, err = freeSubnet(id); err != nil {
 			return nil, fmt.Errorf("no addresses for containers: %w; set Options.Subnet or Options.HostNetwork", err)
 		}
 	}
 	defer func() {
-		if err != nil && n.claim >= 0 {
-			unix.Close(n.claim)
+		if err != nil {
+			n.claim.Close() // which nil bears
 		}
 	}()
 	if err := route("/proc/sys"); err != nil {
@@ -177,20 +177,28 @@ func route(sysctl string) error {
 	return nil
 }
 
-// freeSubnet chooses by id and looks whether somebody is there. Backends of
-// one host see each other by a socket that is named after the subnet, and gone
-// with its process.
-func freeSubnet(id string) (subnet netip.Prefix, claim int, err error) {
+// claims is the file with the locks by which backends of a host see each other's
+// subnets: each byte stands for one of them. A lock is gone with its process, and
+// only root can take one. Anybody in the host's network could take names of
+// sockets.
+const claims = "/run/diego-subnets"
+
+// freeSubnet chooses by id, looks whether somebody is there, and claims what it
+// has chosen.
+func freeSubnet(id string) (subnet netip.Prefix, claim *os.File, err error) {
 	var addresses []netlink.Addr
 	for err = netlink.ErrDumpInterrupted; errors.Is(err, netlink.ErrDumpInterrupted); { // by a change, such as of another backend
 		addresses, err = netlink.AddrList(nil, netlink.FAMILY_V4)
 	}
 	if err != nil {
-		return subnet, -1, err
+		return subnet, nil, err
 	}
 	seed, err := hex.DecodeString(id)
 	if err != nil {
-		return subnet, -1, err
+		return subnet, nil, err
+	}
+	if claim, err = os.OpenFile(claims, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600); err != nil {
+		return subnet, nil, err
 	}
 	count := uint32(1) << (subnetBits - subnets.Bits())
 	base := binary.BigEndian.Uint32(subnets.Addr().AsSlice())
@@ -202,18 +210,13 @@ func freeSubnet(id string) (subnet netip.Prefix, claim int, err error) {
 			other, ok := netip.AddrFromSlice(a.IP.To4())
 			used = used || ok && candidate.Contains(other)
 		}
-		if used {
-			continue
-		}
-		if claim, err = unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0); err != nil {
-			return subnet, -1, os.NewSyscallError("socket", err)
-		}
-		if unix.Bind(claim, &unix.SockaddrUnix{Name: "@diego-subnet-" + candidate.String()}) == nil {
+		lock := unix.Flock_t{Type: unix.F_WRLCK, Start: int64(nth), Len: 1}
+		if !used && unix.FcntlFlock(claim.Fd(), unix.F_OFD_SETLK, &lock) == nil {
 			return candidate, claim, nil
 		}
-		unix.Close(claim)
 	}
-	return subnet, -1, fmt.Errorf("all of %v is in use", subnets)
+	claim.Close()
+	return subnet, nil, fmt.Errorf("all of %v is in use", subnets)
 }
 
 func addrOf(n uint32) netip.Addr {
@@ -334,7 +337,7 @@ func (n *Network) release(w *wire, reuse bool) error {
 func (n *Network) Close() error {
 	n.mu.Lock()
 	idle, claim := n.idle, n.claim
-	n.idle, n.claim, n.closed = nil, -1, true
+	n.idle, n.claim, n.closed = nil, nil, true
 	n.mu.Unlock()
 	for _, w := range idle {
 		w.ns.Close() // all at once, before the first is waited for
@@ -343,8 +346,6 @@ func (n *Network) Close() error {
 	for _, w := range idle {
 		err = errors.Join(err, w.remove())
 	}
-	if claim >= 0 {
-		unix.Close(claim)
-	}
+	claim.Close() // which nil bears
 	return errors.Join(err, n.firewall.close())
 }

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -196,5 +197,37 @@ func TestAHostThatDoesNotRouteIsMadeToOrSaysWhatToDo(t *testing.T) {
 				t.Errorf("the file is %q, want %q", text, test.want)
 			}
 		})
+	}
+}
+
+// Everybody in the host's network sees the names of sockets there, and can take
+// them: a tenant of a cell that shares it, or any user of the host.
+func TestNobodyWithoutRootTakesTheSubnetsFromTheCellsOfAHost(t *testing.T) {
+	testenv.Root(t)
+	for third := 0; third < 1<<(subnetBits-subnets.Bits()); third++ {
+		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Close(fd)
+		name := fmt.Sprintf("@diego-subnet-10.%d.%d.0/%d", 224+third/16, third%16*16, subnetBits)
+		unix.Bind(fd, &unix.SockaddrUnix{Name: name}) // unless somebody has it
+	}
+	const same = "%08x" // but for what chooses the subnet
+	var chosen []netip.Prefix
+	for i := range 3 {
+		subnet, claim, err := freeSubnet(fmt.Sprintf(same, i<<(subnetBits-subnets.Bits())|7))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer claim.Close()
+		if slices.Contains(chosen, subnet) {
+			t.Errorf("two cells have %v", subnet)
+		}
+		chosen = append(chosen, subnet)
+	}
+	info, err := os.Stat(claims)
+	if err != nil || info.Mode().Perm()&0o077 != 0 {
+		t.Errorf("others may lock %s: %v, %v", claims, info, err)
 	}
 }
