@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,6 +32,7 @@ On a terminal, control characters are shown as \x1b; a pipe or a file gets
 everything as it was written.`,
 		Example: "  diegoctl logs greeter/0 --follow\n  diegoctl logs greeter 0\n  diegoctl logs greeter/0 --previous\n  diegoctl logs sum",
 	}, []cli.Flag{
+		{Name: "labels", Kind: cli.Switch, Help: "print before each line its labels, as JSON: log_guid, source, index, stream, tags and others"},
 		{Name: "follow", Kind: cli.Switch, Help: "wait for more until interrupted"},
 		{Name: "previous", Kind: cli.Switch, Help: "the container that an instance had before the present one"},
 		{Name: "stream", Kind: cli.OneOf("STREAM", "stdout", "stderr", "health"), Default: "stdout", Help: "stdout, stderr or health, which has what checks of health say"},
@@ -274,7 +277,7 @@ func noInstance(d *lrp.Deployment, index int) error {
 
 // copyLog writes the output of a container. Following one ends when the
 // container is deleted, or when the user ends it.
-func (c *call) copyLog(ctx context.Context, r *remote, s source, to io.Writer) error {
+func (c *call) copyLog(ctx context.Context, r *remote, s source, to io.Writer) (err error) {
 	p, err := c.findCell(r, s.cellID)
 	if err != nil {
 		return err
@@ -282,6 +285,13 @@ func (c *call) copyLog(ctx context.Context, r *remote, s source, to io.Writer) e
 	client, err := r.cell(p)
 	if err != nil {
 		return err
+	}
+	labelled := c.on("labels")
+	source, ok := to.(*show.Source)
+	if !ok && labelled {
+		source = (&show.Merger{Out: to, Colour: c.Colour}).Source(s.name)
+		to = source
+		defer func() { err = errors.Join(err, source.Flush()) }()
 	}
 	request := rep.LogRequest{ContainerGUID: s.container, Stream: c.text("stream"), Follow: c.on("follow")}
 	if c.terminal {
@@ -299,9 +309,28 @@ func (c *call) copyLog(ctx context.Context, r *remote, s source, to io.Writer) e
 		case err != nil:
 			return fmt.Errorf("cell %s: %w", s.cellID, err)
 		}
+		if labelled && chunk.Labels != nil {
+			if err := source.Rename(c.labelText(chunk.Labels)); err != nil {
+				return err
+			}
+		}
 		if _, err := to.Write(chunk.Data); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// labelText is the labels in JSON, without what could change the terminal.
+func (c *call) labelText(l *rep.LogLabels) string {
+	text, err := json.Marshal(l)
+	if err != nil { // there is nothing in labels that JSON cannot have
+		return err.Error()
+	}
+	if !c.terminal {
+		return string(text)
+	}
+	var b strings.Builder
+	_, _ = (&show.Visible{Out: &b}).Write(text)
+	return b.String()
 }

@@ -287,7 +287,11 @@ func (o *operated) Logs(ctx context.Context, r rep.LogRequest) iter.Seq2[rep.Log
 		// In pieces that end nowhere in particular.
 		for at := 0; at < len(text); at += 7 {
 			end := min(at+7, len(text))
-			if !yield(rep.LogChunk{Next: int64(end), Data: []byte(text[at:end])}, nil) {
+			chunk := rep.LogChunk{Next: int64(end), Data: []byte(text[at:end])}
+			if at == 0 {
+				chunk.Labels = &rep.LogLabels{Source: "APP", InstanceGUID: r.ContainerGUID, Stream: r.Stream, Tags: map[string]string{"colour": "\x1bblue"}}
+			}
+			if !yield(chunk, nil) {
 				return
 			}
 		}

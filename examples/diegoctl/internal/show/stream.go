@@ -91,6 +91,12 @@ func (s *Source) Write(data []byte) (int, error) {
 	}
 }
 
+// Rename gives the lines that follow another name. A line that has begun ends.
+func (s *Source) Rename(name string) error {
+	defer func() { s.name = name }()
+	return s.Flush()
+}
+
 // Flush writes a last line that does not end.
 func (s *Source) Flush() error {
 	if len(s.rest) == 0 {
