@@ -179,6 +179,6 @@ func (b *BBS) Retire(ctx context.Context, processGUID string, index int, definit
 	if len(missing) > 0 {
 		command.MissingCell = missing[0]
 	}
-	_, err = b.stepSlot(ctx, processGUID, index, command)
+	_, err = b.stepSlot(ctx, "Retire", processGUID, index, command)
 	return err
 }

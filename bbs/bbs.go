@@ -84,10 +84,10 @@ func New(o Options) (*BBS, error) {
 	return &BBS{o: o, tail: &tail{store: o.Store, size: o.EventTail}, unfollowed: func(string) {}}, v.Err()
 }
 
-// stepSlot applies a command to one slot. After a repeated call the decision
-// is empty.
-func (b *BBS) stepSlot(ctx context.Context, processGUID string, index int, c lrp.Command) (lrp.Decision, error) {
-	return b.decideSlot(ctx, c.Name(), processGUID, index, func(s lrp.Slot, d *lrp.Deployment) (lrp.Decision, error) {
+// stepSlot applies a command to one slot, for the method of that name. After a
+// repeated call the decision is empty.
+func (b *BBS) stepSlot(ctx context.Context, method, processGUID string, index int, c lrp.Command) (lrp.Decision, error) {
+	return b.decideSlot(ctx, method, processGUID, index, func(s lrp.Slot, d *lrp.Deployment) (lrp.Decision, error) {
 		return lrp.Step(s, d, c, b.o.Now(), b.o.LRPs)
 	})
 }
@@ -99,34 +99,34 @@ func checkIndex(index int) error {
 	return v.Err()
 }
 
-func (b *BBS) decideSlot(ctx context.Context, call, processGUID string, index int,
+func (b *BBS) decideSlot(ctx context.Context, method, processGUID string, index int,
 	decide func(lrp.Slot, *lrp.Deployment) (lrp.Decision, error),
 ) (lrp.Decision, error) {
 	if err := checkIndex(index); err != nil {
-		return lrp.Decision{}, b.answer(call, err)
+		return lrp.Decision{}, b.answer(method, err)
 	}
-	d, _, err := storage.ApplySlot(ctx, b.o.Store, processGUID, index, b.once(ctx, call), decide)
-	if repeated, err := b.outcome(ctx, call, err); repeated || err != nil {
-		return lrp.Decision{}, b.answer(call, err)
+	d, _, err := storage.ApplySlot(ctx, b.o.Store, processGUID, index, b.once(ctx, method), decide)
+	if repeated, err := b.outcome(ctx, method, err); repeated || err != nil {
+		return lrp.Decision{}, b.answer(method, err)
 	}
 	b.carry(d.Effects, nil)
 	return d, nil
 }
 
-// stepTask applies a command to one task. After a repeated call the decision
-// is empty.
-func (b *BBS) stepTask(ctx context.Context, guid string, c task.Command) (d task.Decision, repeated bool, err error) {
-	return b.decideTask(ctx, taskCall(c), guid, func(t *task.Task) (task.Decision, error) {
+// stepTask applies a command to one task, for the method of that name. After a
+// repeated call the decision is empty.
+func (b *BBS) stepTask(ctx context.Context, method, guid string, c task.Command) (d task.Decision, repeated bool, err error) {
+	return b.decideTask(ctx, method, guid, func(t *task.Task) (task.Decision, error) {
 		return task.Step(t, c, b.o.Now(), b.o.Tasks)
 	})
 }
 
-func (b *BBS) decideTask(ctx context.Context, call, guid string,
+func (b *BBS) decideTask(ctx context.Context, method, guid string,
 	decide func(*task.Task) (task.Decision, error),
 ) (d task.Decision, repeated bool, err error) {
-	d, _, err = storage.ApplyTask(ctx, b.o.Store, guid, b.once(ctx, call), decide)
-	if repeated, err = b.outcome(ctx, call, err); repeated || err != nil {
-		return task.Decision{}, repeated, b.answer(call, err)
+	d, _, err = storage.ApplyTask(ctx, b.o.Store, guid, b.once(ctx, method), decide)
+	if repeated, err = b.outcome(ctx, method, err); repeated || err != nil {
+		return task.Decision{}, repeated, b.answer(method, err)
 	}
 	b.carry(nil, d.Effects)
 	return d, false, nil
@@ -139,17 +139,13 @@ func (b *BBS) carry(lrps []lrp.Effect, tasks []task.Effect) {
 	}
 }
 
-// taskCall names the call that makes a command. Some commands about instances
-// and deployments have the same names but belong to other calls.
-func taskCall(c task.Command) string { return c.Name() + "Task" }
-
-// once makes sure that a call's commit is carried out once.
-func (b *BBS) once(ctx context.Context, call string) *storage.Options {
-	return &storage.Options{RequestID: requestID(ctx, call)}
+// once makes sure that the commit of a call of a method is carried out once.
+func (b *BBS) once(ctx context.Context, method string) *storage.Options {
+	return &storage.Options{RequestID: requestID(ctx, method)}
 }
 
-// answer counts a call that failed.
-func (b *BBS) answer(call string, err error) error {
+// answer counts a call of a method that failed.
+func (b *BBS) answer(method string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -160,7 +156,7 @@ func (b *BBS) answer(call string, err error) error {
 	case isRefusal(err):
 		kind = "refused"
 	}
-	b.o.Metrics.Count("bbs_errors_total", 1, auction.Label{Name: "call", Value: call}, auction.Label{Name: "kind", Value: kind})
+	b.o.Metrics.Count("bbs_errors_total", 1, auction.Label{Name: "call", Value: method}, auction.Label{Name: "kind", Value: kind})
 	return err
 }
 

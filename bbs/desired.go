@@ -28,11 +28,11 @@ func (b *BBS) CreateDeployment(ctx context.Context, c lrp.DeploymentDefinition) 
 	return b.create(ctx, "CreateDeployment", change, err)
 }
 
-func (b *BBS) create(ctx context.Context, call string, change lrp.Change, err error) error {
+func (b *BBS) create(ctx context.Context, method string, change lrp.Change, err error) error {
 	if err != nil {
-		return b.answer(call, err)
+		return b.answer(method, err)
 	}
-	return b.changeDeployment(ctx, call, change.After.ProcessGUID, func(d *lrp.Deployment) (lrp.Change, error) {
+	return b.changeDeployment(ctx, method, change.After.ProcessGUID, func(d *lrp.Deployment) (lrp.Change, error) {
 		if d != nil {
 			return lrp.Change{}, &storage.ExistsError{Key: storage.DeploymentKey(d.ProcessGUID)}
 		}
@@ -46,7 +46,7 @@ func (b *BBS) create(ctx context.Context, call string, change lrp.Change, err er
 // fresh; a new definition begins a rollout. The error wraps
 // storage.ErrNotFound, or lrp.ErrRefused.
 func (b *BBS) UpdateDeployment(ctx context.Context, processGUID string, u lrp.Update) error {
-	return b.changeDeployment(ctx, "Update", processGUID, existing(processGUID, func(d *lrp.Deployment) (lrp.Change, error) {
+	return b.changeDeployment(ctx, "UpdateDeployment", processGUID, existing(processGUID, func(d *lrp.Deployment) (lrp.Change, error) {
 		return d.Update(u)
 	}))
 }
@@ -58,14 +58,14 @@ func (b *BBS) UpdateDeployment(ctx context.Context, processGUID string, u lrp.Up
 // rollout, use UpdateDeployment. The error wraps storage.ErrNotFound, or
 // lrp.ErrRefused.
 func (b *BBS) UpdateDesiredLRP(ctx context.Context, l lrp.DesiredLRP, definitionID string) (string, error) {
-	const call = "UpdateDesiredLRP"
+	const method = "UpdateDesiredLRP"
 	if err := l.Validate(); err != nil {
-		return "", b.answer(call, err)
+		return "", b.answer(method, err)
 	}
 	if definitionID == "" {
-		definitionID = newDefinitionID(requestID(ctx, call))
+		definitionID = newDefinitionID(requestID(ctx, method))
 	}
-	err := b.changeDeployment(ctx, call, l.ProcessGUID, existing(l.ProcessGUID, func(d *lrp.Deployment) (lrp.Change, error) {
+	err := b.changeDeployment(ctx, method, l.ProcessGUID, existing(l.ProcessGUID, func(d *lrp.Deployment) (lrp.Change, error) {
 		return d.UpdateTo(l, definitionID)
 	}))
 	if err != nil {
@@ -87,7 +87,7 @@ func newDefinitionID(requestID string) string {
 // ActivateDefinition begins a rollout to an existing definition (003
 // §ActivateLRPDeploymentDefinition).
 func (b *BBS) ActivateDefinition(ctx context.Context, processGUID, definitionID string) error {
-	return b.changeDeployment(ctx, "Activate", processGUID, existing(processGUID, func(d *lrp.Deployment) (lrp.Change, error) {
+	return b.changeDeployment(ctx, "ActivateDefinition", processGUID, existing(processGUID, func(d *lrp.Deployment) (lrp.Change, error) {
 		return d.Activate(definitionID)
 	}))
 }
@@ -95,7 +95,7 @@ func (b *BBS) ActivateDefinition(ctx context.Context, processGUID, definitionID 
 // DeleteDeployment ends a deployment or desired LRP. Its instances stop at
 // once, even if the domain is not fresh. The error wraps storage.ErrNotFound.
 func (b *BBS) DeleteDeployment(ctx context.Context, processGUID string) error {
-	return b.changeDeployment(ctx, "Delete", processGUID, existing(processGUID, func(d *lrp.Deployment) (lrp.Change, error) {
+	return b.changeDeployment(ctx, "DeleteDeployment", processGUID, existing(processGUID, func(d *lrp.Deployment) (lrp.Change, error) {
 		return d.Delete(), nil
 	}))
 }
@@ -112,16 +112,16 @@ func existing(processGUID string, f func(*lrp.Deployment) (lrp.Change, error)) f
 // changeDeployment commits a consumer's change and brings the instances up to
 // date. Once the change is committed the call has succeeded; the leader at that
 // time tries the rest again.
-func (b *BBS) changeDeployment(ctx context.Context, call, processGUID string, decide func(*lrp.Deployment) (lrp.Change, error)) error {
-	change, _, err := storage.ApplyDeployment(ctx, b.o.Store, processGUID, b.once(ctx, call), func(d *lrp.Deployment) (lrp.Change, error) {
+func (b *BBS) changeDeployment(ctx context.Context, method, processGUID string, decide func(*lrp.Deployment) (lrp.Change, error)) error {
+	change, _, err := storage.ApplyDeployment(ctx, b.o.Store, processGUID, b.once(ctx, method), func(d *lrp.Deployment) (lrp.Change, error) {
 		change, err := decide(d)
 		if err == nil {
 			err = b.o.LRPs.Allows(change)
 		}
 		return change, err
 	})
-	if _, err := b.outcome(ctx, call, err); err != nil {
-		return b.answer(call, err)
+	if _, err := b.outcome(ctx, method, err); err != nil {
+		return b.answer(method, err)
 	}
 	if err != nil || change.IsZero() || b.o.Effects == nil {
 		return nil // carried out before, nothing to do, or for the leader to do

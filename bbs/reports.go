@@ -14,7 +14,7 @@ import (
 // ClaimLRP says that the cell will start the instance. A cell that gets
 // lrp.ErrCannotBeClaimed deletes its reservation.
 func (b *BBS) ClaimLRP(ctx context.Context, processGUID string, index int, c lrp.Claim) error {
-	_, err := b.stepSlot(ctx, processGUID, index, c)
+	_, err := b.stepSlot(ctx, "ClaimLRP", processGUID, index, c)
 	return err
 }
 
@@ -22,52 +22,52 @@ func (b *BBS) ClaimLRP(ctx context.Context, processGUID string, index int, c lrp
 // stops and deletes the container, and then calls RemoveLRP for every record
 // that names this instance, because a rollout may have left one.
 func (b *BBS) StartLRP(ctx context.Context, processGUID string, index int, c lrp.Start) error {
-	_, err := b.stepSlot(ctx, processGUID, index, c)
+	_, err := b.stepSlot(ctx, "StartLRP", processGUID, index, c)
 	return err
 }
 
 // CrashLRP says that the instance ended unexpectedly. It may be repeated: an
 // instance crashes once, so the instance serves as the request id.
 func (b *BBS) CrashLRP(ctx context.Context, processGUID string, index int, c lrp.Crash) error {
-	_, err := b.crash(ctx, processGUID, index, c, c.Instance)
+	_, err := b.crash(ctx, "CrashLRP", processGUID, index, c, c.Instance)
 	return err
 }
 
 // crash applies a command that reports an instance's crash, unless the crash is
 // known already. A late Start may have made the record the instance's again.
-func (b *BBS) crash(ctx context.Context, processGUID string, index int, c lrp.Command, i lrp.InstanceKey) (lrp.Decision, error) {
+func (b *BBS) crash(ctx context.Context, method, processGUID string, index int, c lrp.Command, i lrp.InstanceKey) (lrp.Decision, error) {
 	// With its id in the request id, another cell cannot claim the crash by using
 	// the same guid.
 	ctx = WithRequestID(ctx, fmt.Sprintf("%q %s", i.CellID, i.InstanceGUID))
-	return b.decideSlot(ctx, "Crash", processGUID, index, func(s lrp.Slot, d *lrp.Deployment) (lrp.Decision, error) {
+	return b.decideSlot(ctx, method, processGUID, index, func(s lrp.Slot, d *lrp.Deployment) (lrp.Decision, error) {
 		return lrp.Step(s, d, c, b.o.Now(), b.o.LRPs)
 	})
 }
 
 // RemoveLRP says that the instance is gone.
 func (b *BBS) RemoveLRP(ctx context.Context, processGUID string, index int, c lrp.Remove) error {
-	_, err := b.stepSlot(ctx, processGUID, index, c)
+	_, err := b.stepSlot(ctx, "RemoveLRP", processGUID, index, c)
 	return err
 }
 
 // EvacuateClaimedLRP gives up an instance that has not been started yet. Like
 // the other evacuations, it answers whether to keep the container.
 func (b *BBS) EvacuateClaimedLRP(ctx context.Context, processGUID string, index int, c lrp.EvacuateClaimed) (keep bool, err error) {
-	d, err := b.stepSlot(ctx, processGUID, index, c)
+	d, err := b.stepSlot(ctx, "EvacuateClaimedLRP", processGUID, index, c)
 	return d.KeepContainer, err
 }
 
 // EvacuateStoppedLRP says that an instance on an evacuating cell has ended
 // after it was told to stop.
 func (b *BBS) EvacuateStoppedLRP(ctx context.Context, processGUID string, index int, c lrp.EvacuateStopped) (keep bool, err error) {
-	d, err := b.stepSlot(ctx, processGUID, index, c)
+	d, err := b.stepSlot(ctx, "EvacuateStoppedLRP", processGUID, index, c)
 	return d.KeepContainer, err
 }
 
 // EvacuateCrashedLRP says that an instance on an evacuating cell crashed. Like
 // CrashLRP it may be repeated.
 func (b *BBS) EvacuateCrashedLRP(ctx context.Context, processGUID string, index int, c lrp.EvacuateCrashed) (keep bool, err error) {
-	d, err := b.crash(ctx, processGUID, index, c, c.Instance)
+	d, err := b.crash(ctx, "EvacuateCrashedLRP", processGUID, index, c, c.Instance)
 	return d.KeepContainer, err
 }
 
@@ -76,7 +76,7 @@ func (b *BBS) EvacuateCrashedLRP(ctx context.Context, processGUID string, index 
 // every answer is decided again.
 func (b *BBS) EvacuateRunningLRP(ctx context.Context, processGUID string, index int, c lrp.EvacuateRunning) (keep bool, err error) {
 	if err := checkIndex(index); err != nil {
-		return false, b.answer(c.Name(), err)
+		return false, b.answer("EvacuateRunningLRP", err)
 	}
 	d, _, err := storage.ApplySlot(ctx, b.o.Store, processGUID, index, nil, func(s lrp.Slot, d *lrp.Deployment) (lrp.Decision, error) {
 		if d != nil && d.UpdateStrategy == lrp.Recreate {
@@ -88,7 +88,7 @@ func (b *BBS) EvacuateRunningLRP(ctx context.Context, processGUID string, index 
 		return lrp.Step(s, d, c, b.o.Now(), b.o.LRPs)
 	})
 	if err != nil {
-		return false, b.answer(c.Name(), err)
+		return false, b.answer("EvacuateRunningLRP", err)
 	}
 	b.carry(d.Effects, nil)
 	return d.KeepContainer, nil
@@ -113,7 +113,7 @@ func (b *BBS) running(ctx context.Context, processGUID string, instances int) (n
 
 // RemoveEvacuatingLRP removes the instance's EVACUATING record.
 func (b *BBS) RemoveEvacuatingLRP(ctx context.Context, processGUID string, index int, c lrp.RemoveEvacuating) error {
-	_, err := b.stepSlot(ctx, processGUID, index, c)
+	_, err := b.stepSlot(ctx, "RemoveEvacuatingLRP", processGUID, index, c)
 	return err
 }
 
@@ -126,6 +126,6 @@ func (b *BBS) RestartPolicy(context.Context) (lrp.RestartPolicy, error) {
 // FailActualLRP implements auction.Reporter: it records why an instance was not
 // placed.
 func (b *BBS) FailActualLRP(ctx context.Context, key lrp.Key, why lrp.PlacementError) error {
-	_, err := b.stepSlot(ctx, key.ProcessGUID, key.Index, lrp.Fail{DefinitionID: key.DefinitionID, Error: why})
+	_, err := b.stepSlot(ctx, "FailActualLRP", key.ProcessGUID, key.Index, lrp.Fail{DefinitionID: key.DefinitionID, Error: why})
 	return err
 }

@@ -1,6 +1,7 @@
 package bbs
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -23,12 +24,24 @@ func WithRequestID(ctx context.Context, id string) context.Context {
 	return storage.WithRequestID(ctx, id)
 }
 
-// requestID is the id under which a call is remembered, or "".
-func requestID(ctx context.Context, call string) string {
+// rememberedAs has the names under which stores remember calls, for the methods
+// whose names are others. Daemons of different releases share a store, so these
+// names do not change. An instance crashes once, whichever method says so.
+var rememberedAs = map[string]string{
+	"UpdateDeployment": "Update", "ActivateDefinition": "Activate", "DeleteDeployment": "Delete",
+	"ClaimLRP": "Claim", "StartLRP": "Start", "RemoveLRP": "Remove", "FailActualLRP": "Fail",
+	"CrashLRP": "Crash", "EvacuateCrashedLRP": "Crash",
+	"EvacuateClaimedLRP": "EvacuateClaimed", "EvacuateStoppedLRP": "EvacuateStopped", "RemoveEvacuatingLRP": "RemoveEvacuating",
+	"RejectStartedTask": "RejectTask",
+}
+
+// requestID is the id under which a call of a method is remembered, or "".
+func requestID(ctx context.Context, method string) string {
 	id := storage.RequestID(ctx)
 	if id == "" {
 		return ""
 	}
+	call := cmp.Or(rememberedAs[method], method)
 	if len(call)+len(":")+len(id) > storage.MaxIdentifierBytes || !utf8.ValidString(id) || strings.Contains(id, "\x00") {
 		sum := sha256.Sum256([]byte(id))
 		id = hex.EncodeToString(sum[:])
@@ -39,8 +52,8 @@ func requestID(ctx context.Context, call string) string {
 // outcome is the error with which to answer a call: none if this very call was
 // carried out before, although it is now refused. If the store cannot say, the
 // error is the store's, not the refusal.
-func (b *BBS) outcome(ctx context.Context, call string, err error) (repeated bool, _ error) {
-	id := requestID(ctx, call)
+func (b *BBS) outcome(ctx context.Context, method string, err error) (repeated bool, _ error) {
+	id := requestID(ctx, method)
 	switch {
 	case err == nil, id == "":
 		return false, err
@@ -52,7 +65,7 @@ func (b *BBS) outcome(ctx context.Context, call string, err error) (repeated boo
 	repeated, askErr := b.o.Store.Remembers(ctx, id)
 	switch {
 	case askErr != nil:
-		return false, fmt.Errorf("whether %s was carried out before under its request id is not known: %w", call, askErr)
+		return false, fmt.Errorf("whether %s was carried out before under its request id is not known: %w", method, askErr)
 	case repeated:
 		return true, nil
 	}

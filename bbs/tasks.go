@@ -11,7 +11,7 @@ import (
 // DesireTask makes a task and requests its start. The error wraps
 // task.ErrExists, and so storage.ErrExists, if a task has that guid.
 func (b *BBS) DesireTask(ctx context.Context, c task.Desire) error {
-	_, _, err := b.stepTask(ctx, c.GUID, c)
+	_, _, err := b.stepTask(ctx, "DesireTask", c.GUID, c)
 	return err
 }
 
@@ -30,20 +30,20 @@ func (b *BBS) Task(ctx context.Context, guid string) (*task.Task, error) {
 // CancelTask completes a task as failed and stops its container (000
 // §Cancelling Tasks).
 func (b *BBS) CancelTask(ctx context.Context, guid string) error {
-	_, _, err := b.stepTask(ctx, guid, task.Cancel{})
+	_, _, err := b.stepTask(ctx, "CancelTask", guid, task.Cancel{})
 	return err
 }
 
 // ResolveTask says that the caller handles a COMPLETED task. It succeeds for
 // one caller.
 func (b *BBS) ResolveTask(ctx context.Context, guid string) error {
-	_, _, err := b.stepTask(ctx, guid, task.Resolve{})
+	_, _, err := b.stepTask(ctx, "ResolveTask", guid, task.Resolve{})
 	return err
 }
 
 // DeleteTask removes a RESOLVING task.
 func (b *BBS) DeleteTask(ctx context.Context, guid string) error {
-	_, _, err := b.stepTask(ctx, guid, task.Delete{})
+	_, _, err := b.stepTask(ctx, "DeleteTask", guid, task.Delete{})
 	return err
 }
 
@@ -66,13 +66,13 @@ func (b *BBS) ResolveAndDeleteTask(ctx context.Context, guid string) error {
 // once for a task, and false if this container runs it already. A call that is
 // repeated with its request id gets the first answer.
 func (b *BBS) StartTask(ctx context.Context, guid string, c task.Start) (shouldRun bool, err error) {
-	d, repeated, err := b.stepTask(ctx, guid, c)
+	d, repeated, err := b.stepTask(ctx, "StartTask", guid, c)
 	if err != nil || d.ShouldRun {
 		return d.ShouldRun, err
 	}
-	if id := requestID(ctx, taskCall(c)); !repeated && id != "" {
+	if id := requestID(ctx, "StartTask"); !repeated && id != "" {
 		if repeated, err = b.o.Store.Remembers(ctx, id); err != nil {
-			return false, b.answer(taskCall(c), err)
+			return false, b.answer("StartTask", err)
 		}
 	}
 	if !repeated {
@@ -80,34 +80,34 @@ func (b *BBS) StartTask(ctx context.Context, guid string, c task.Start) (shouldR
 	}
 	t, err := b.o.Store.Task(ctx, guid)
 	if err != nil {
-		return false, b.answer(taskCall(c), err)
+		return false, b.answer("StartTask", err)
 	}
 	return t.State == task.Running && t.CellID == c.CellID && t.InstanceGUID == c.InstanceGUID, nil
 }
 
 // CompleteTask says that the container of a task has ended.
 func (b *BBS) CompleteTask(ctx context.Context, guid string, c task.Complete) error {
-	_, _, err := b.stepTask(ctx, guid, c)
+	_, _, err := b.stepTask(ctx, "CompleteTask", guid, c)
 	return err
 }
 
 // FailTask completes a task as failed and stops its container.
 func (b *BBS) FailTask(ctx context.Context, guid, reason string) error {
-	_, _, err := b.stepTask(ctx, guid, task.Fail{Reason: reason})
+	_, _, err := b.stepTask(ctx, "FailTask", guid, task.Fail{Reason: reason})
 	return err
 }
 
 // RejectStartedTask says that a cell has not begun the work of its task, so
 // that it may be tried elsewhere.
 func (b *BBS) RejectStartedTask(ctx context.Context, guid string, c task.Reject) error {
-	_, _, err := b.stepTask(ctx, guid, c)
+	_, _, err := b.stepTask(ctx, "RejectStartedTask", guid, c)
 	return err
 }
 
 // RejectTask implements auction.Reporter: no cell has taken this attempt. It
 // returns the next one, and false if the retries are used up.
 func (b *BBS) RejectTask(ctx context.Context, guid string, attempt task.Attempt, reason string) (next task.Attempt, again bool, err error) {
-	d, _, err := b.stepTask(ctx, guid, task.Reject{Attempt: attempt, Reason: reason})
+	d, _, err := b.stepTask(ctx, "RejectTask", guid, task.Reject{Attempt: attempt, Reason: reason})
 	if err != nil {
 		return task.Attempt{}, false, err
 	}

@@ -30,7 +30,7 @@ var All = []Metric{
 	{"store_clock_skew_seconds", Gauge, nil, "how far the store's clock is ahead of this process's; negative if it is behind"},
 	{"commit_seconds", Histogram, nil, "how long commits to the store take"},
 	{"commit_conflicts_total", Counter, nil, "commits that came too late and were decided anew"},
-	{"bbs_errors_total", Counter, []string{"call", "kind"}, "calls that failed: refused by the rules, not the leader, or failed"},
+	{"bbs_errors_total", Counter, []string{"call", "kind"}, "calls that failed, by method: refused by the rules, not the leader, or failed"},
 	{"effects_lost_total", Counter, []string{"kind"}, "effects that were not carried out; convergence asks again"},
 	{"callbacks_total", Counter, []string{"verdict"}, "attempts to call back"},
 	{"subscriber_lag_events", Histogram, nil, "how many events a subscriber got when it read on, up to 500 if it reads from the store"},
