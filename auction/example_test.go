@@ -71,7 +71,7 @@ func Example() {
 	// lrp web.2 (definition v1) goes to cell-4: resources 0.090 (memory 25.0%, disk 1.6%, containers 0.4%, starting +0.00); runner-up cell-1: 1 of its process in the zone and 1 on the cell, resources 0.430 (memory 50.0%, disk 3.1%, containers 0.8%, starting +0.25)
 }
 
-// Batch jobs on machines with GPUs. They are no containers, so neither machines
+// Batch jobs on machines with GPUs. They are not containers, so neither machines
 // nor jobs say more than what they have and what they take.
 func ExamplePlace_furtherResources() {
 	machine := func(id string, gpus int64) auction.CellState {

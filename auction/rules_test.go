@@ -179,7 +179,7 @@ func TestTheObjectiveIsTheZoneThenTheCellThenEvenUse(t *testing.T) {
 			item:  taskItem("t", 50), policy: auction.Policy{BinPackWeight: 1}, want: "a b",
 		},
 		{
-			name: "a task goes to the cell with the fewest tasks, whatever its zone",
+			name: "a task goes to the cell with the fewest tasks, in any zone",
 			cells: []auction.CellState{
 				with(roomy("a", "z1"), func(c *auction.CellState) { c.Tasks = []string{"old"} }),
 				with(roomy("b", "z1"), used(900, 900, 9)), with(roomy("c", "z1"), used(800, 900, 9)),

@@ -10,7 +10,7 @@ import (
 func TestCallsAreRememberedUnderNamesThatEveryReleaseUses(t *testing.T) {
 	for method := range rememberedAs {
 		if _, ok := reflect.TypeFor[*BBS]().MethodByName(method); !ok {
-			t.Errorf("%s is no method", method)
+			t.Errorf("%s is not a method", method)
 		}
 	}
 	ctx := storage.WithRequestID(t.Context(), "7")

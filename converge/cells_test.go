@@ -97,7 +97,7 @@ func TestAGuardBelievesSmallLossesAtOnceAndLargeOnesWhenTheyLast(t *testing.T) {
 		{"a share of one believes anything but nothing", converge.Guard{MaxLoss: 1}, append(settle,
 			look{time.Second, ids(1), believed(9, 0)}, look{time.Second, nil, unsettled})},
 		{"the grace is a knob", converge.Guard{Grace: -1}, []look{{0, ids(10), all}, {0, ids(1), believed(9, 0)}, {0, nil, unsettled}}},
-		{"new cells are no loss", converge.Guard{}, append(settle,
+		{"new cells are not a loss", converge.Guard{}, append(settle,
 			look{time.Second, ids(40), all}, look{time.Minute, ids(20), believed(20, 0)})},
 		{"losses are judged against the cells of a grace ago", converge.Guard{}, append(settle,
 			look{time.Second, ids(40), all}, look{30 * time.Second, ids(34), believed(0, 6)})},

@@ -97,7 +97,8 @@ func TestOnlyWhoHasTheRightCertificateIsLetIn(t *testing.T) {
 		t.Errorf("%+v, %v", l, err)
 	}
 
-	// A cell does not desire, a consumer is no cell, and no cell is another.
+	// A cell may not desire, a consumer may not report as a cell, and no cell may
+	// report as another.
 	cell := c.bbs(httpapi.CellRole, p.URL)
 	if err := cell.Desire(ctx, sleeper("other", 1)); !errors.Is(err, httpapi.ErrForbidden) {
 		t.Errorf("a cell desires: %v", err)

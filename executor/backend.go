@@ -51,7 +51,7 @@ type ContainerBackend interface {
 	// and the backend no longer uses the writers of its processes. It touches
 	// nothing else: a process that may belong to somebody else, because its
 	// number may have been used again, is left alone. Deleting a container that
-	// does not exist is no error. After an error, Delete may be called again.
+	// does not exist is not an error. After an error, Delete may be called again.
 	Delete(ctx context.Context, guid string) error
 
 	// List returns the guids of all containers on the host that belong to this
@@ -198,7 +198,7 @@ type Process interface {
 	// descends from it, in sessions of its own or orphaned, even after the
 	// process itself has ended, if the host can tell which processes those are.
 	// If it cannot, they end with the container at the latest. A process that
-	// has ended is no error.
+	// has ended is not an error.
 	Signal(s Signal) error
 }
 

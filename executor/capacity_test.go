@@ -15,7 +15,7 @@ func TestACapacityErrorNamesOnlyWhatIsLacking(t *testing.T) {
 	}
 	var err error = &executor.CapacityError{GUID: "c1", Lacks: have.Lacks(need)}
 	if !errors.Is(err, executor.ErrCapacity) {
-		t.Error("the error is no ErrCapacity")
+		t.Error("the error is not ErrCapacity")
 	}
 	if got, want := err.Error(), `insufficient resources for container "c1": 5 MiB of disk, 1 container more would have to be free`; got != want {
 		t.Errorf("the error is %q, want %q", got, want)

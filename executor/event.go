@@ -32,7 +32,7 @@ func (k EventKind) String() string {
 	return eventKinds[k].name
 }
 
-// MarshalText fails on a value that is no kind.
+// MarshalText fails on a value that is not a kind.
 func (k EventKind) MarshalText() ([]byte, error) {
 	if !k.known() {
 		return nil, unknown("kind", k.String())

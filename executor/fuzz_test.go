@@ -90,7 +90,7 @@ func FuzzEgressRule(f *testing.F) {
 		ranges, err := executor.ParseDestinations(entry)
 		if err != nil {
 			if ranges != nil || problems == nil {
-				t.Fatalf("%q is no destination (%v), and the rule is valid", entry, err)
+				t.Fatalf("%q is not a destination (%v), and the rule is valid", entry, err)
 			}
 			return
 		}

@@ -35,7 +35,7 @@ func TestAnInvalidRunInfoIsRefusedWithItsPath(t *testing.T) {
 	}{
 		{"no root file system", func(r *R) { r.RootFS = "" }, []string{"root_fs: want a URL with a scheme"}},
 		{"a root file system without scheme", func(r *R) { r.RootFS = "/linux" }, []string{"root_fs: /linux: want a URL with a scheme"}},
-		{"a root file system that is no URL", func(r *R) { r.RootFS = "docker://a b" }, []string{"root_fs: docker://a b: want a URL with a scheme"}},
+		{"a root file system that is not a URL", func(r *R) { r.RootFS = "docker://a b" }, []string{"root_fs: docker://a b: want a URL with a scheme"}},
 		{"a long root file system", func(r *R) { r.RootFS = "oci:" + strings.Repeat("x", 1021) }, []string{"root_fs: 1025 bytes: want at most 1024 bytes"}},
 		{"a variable without name", func(r *R) { r.Env[0].Name = "" }, []string{"env[0].name: want a name that is not blank, without = and NUL"}},
 		{"a variable with = in its name", func(r *R) { r.Env[0].Name = "A=B" }, []string{"env[0].name: A=B: want a name that is not blank, without = and NUL"}},

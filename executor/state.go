@@ -40,7 +40,7 @@ func (s State) String() string {
 	return stateNames[s]
 }
 
-// MarshalText fails on a value that is no state.
+// MarshalText fails on a value that is not a state.
 func (s State) MarshalText() ([]byte, error) {
 	if !s.known() {
 		return nil, unknown("state", s.String())
@@ -82,7 +82,7 @@ var transitions = [...]Transition{
 func Transitions() []Transition { return append([]Transition(nil), transitions[:]...) }
 
 // CanTransition reports whether a container may go from one state to another.
-// Staying in a state is no transition.
+// Staying in a state is not a transition.
 func CanTransition(from, to State) bool {
 	for _, t := range transitions {
 		if t == (Transition{from, to}) {

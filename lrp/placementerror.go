@@ -12,7 +12,7 @@ type PlacementReason uint8
 
 // The reasons why an instance or a task is not placed.
 const (
-	// Placed is no error.
+	// Placed is not an error.
 	Placed PlacementReason = iota
 	// NoCompatibleCells: no cell offers the requested root file system, volume
 	// drivers and placement tags.
@@ -55,7 +55,7 @@ type PlacementError struct {
 	Detail string
 }
 
-// IsZero reports whether e is no error.
+// IsZero reports whether e says nothing, because there is no error.
 func (e PlacementError) IsZero() bool { return e.Reason == Placed }
 
 func (e PlacementError) String() string {

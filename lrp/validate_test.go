@@ -80,7 +80,7 @@ func TestEveryLimitHoldsAtItsEdge(t *testing.T) {
 		{"longest domain", func(d *lrp.Deployment) { d.Domain = strings.Repeat("d", 255) }, ""},
 		{"domain too long", func(d *lrp.Deployment) { d.Domain = strings.Repeat("d", 256) }, "want 1 to 255 bytes"},
 		{"domain with NUL", func(d *lrp.Deployment) { d.Domain = "a\x00" }, "domain: a\x00: want 1 to 255 bytes of UTF-8 without NUL"},
-		{"domain that is no UTF-8", func(d *lrp.Deployment) { d.Domain = "\xff" }, "want 1 to 255 bytes of UTF-8"},
+		{"domain that is not UTF-8", func(d *lrp.Deployment) { d.Domain = "\xff" }, "want 1 to 255 bytes of UTF-8"},
 		{"unknown strategy", func(d *lrp.Deployment) { d.UpdateStrategy = 2 }, "update_strategy: UpdateStrategy(2): want ROLLING or RECREATE"},
 		{"no instances", func(d *lrp.Deployment) { d.Instances = 0 }, ""},
 		{"negative instances", func(d *lrp.Deployment) { d.Instances = -1 }, "instances: -1: want 0 to 100000"},
@@ -90,7 +90,7 @@ func TestEveryLimitHoldsAtItsEdge(t *testing.T) {
 		{"annotation too large", func(d *lrp.Deployment) { d.Annotation = strings.Repeat("a", 10241) }, "annotation: 10241 bytes: want at most 10240 bytes"},
 		{"largest routes", func(d *lrp.Deployment) { d.Routes = routesOf(131072) }, ""},
 		{"routes too large", func(d *lrp.Deployment) { d.Routes = routesOf(131073) }, "routes: 131073 bytes: want at most 131072 bytes in all"},
-		{"routes that are no JSON", func(d *lrp.Deployment) { d.Routes = lrp.Routes{"cf-router": json.RawMessage(`{`)} }, "routes.cf-router: {: want JSON"},
+		{"routes that are not JSON", func(d *lrp.Deployment) { d.Routes = lrp.Routes{"cf-router": json.RawMessage(`{`)} }, "routes.cf-router: {: want JSON"},
 		{"routes for a router without a name", func(d *lrp.Deployment) { d.Routes = lrp.Routes{"": json.RawMessage(`1`)} }, "routes: want 1 to 255 bytes"},
 		{"a metric tag that is static and dynamic", func(d *lrp.Deployment) {
 			d.MetricTags = map[string]lrp.MetricTag{"a": {Static: "s", Dynamic: "INDEX"}}

@@ -6,7 +6,7 @@ import "github.com/diegosdk/diego/lrp"
 // §Harmonizing During Evacuation). The BBS decides what becomes of the records;
 // for a RUNNING container it does so by [lrp.EvacuationRule], and its answer
 // says whether the container stays. Without a container the table is that of
-// [DecideLRP]. It panics on values that are no situations.
+// [DecideLRP]. It panics on values that are not situations.
 //
 // When the cell exits, empty or out of time, it treats everything that is left
 // as if its container were gone: by NoContainer here, and by TaskContainerNone

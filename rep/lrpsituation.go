@@ -38,8 +38,8 @@ var containerNames = enum.Names[ContainerSituation]{
 func (c ContainerSituation) String() string { return containerNames.Of(c) }
 
 // SituateContainer finds the situation of an LRP's container; without a
-// container it is NoContainer. A reservation that expired is no crash, because
-// nothing ran. A value that is no state is an error.
+// container it is NoContainer. A reservation that expired is not a crash, because
+// nothing ran. A value that is not a state is an error.
 func SituateContainer(s executor.State, r executor.RunResult) (ContainerSituation, error) {
 	switch s {
 	case executor.Reserved:
@@ -69,7 +69,7 @@ func unknownState(s executor.State) error {
 type LRPSituation uint8
 
 const (
-	// LRPNone is no record that says anything about this instance.
+	// LRPNone means that no record says anything about this instance.
 	LRPNone LRPSituation = iota
 	LRPUnclaimed
 	LRPClaimedAlpha

@@ -4,7 +4,7 @@ import "github.com/diegosdk/diego/lrp"
 
 // DecideLRP is the table for LRPs on a cell that operates normally (000
 // §Harmonizing ActualLRPs with Container State: Rep). It panics on values that
-// are no situations.
+// are not situations.
 func DecideLRP(c ContainerSituation, l LRPSituation) Row { return lrpTable[c][l] }
 
 // LRPRunFailed says what to do when RunContainer fails at once (000 §Starting

@@ -388,7 +388,7 @@ func TestATasksEndIsToldWithItsResult(t *testing.T) {
 		{"there is no file", executor.Succeeded(), "", executor.ErrNoFile, task.Complete{Failed: true, FailureReason: "failed to fetch the result: no such file"}},
 		{"the file is too long", executor.Succeeded(), strings.Repeat("x", task.MaxResultBytes+1), nil,
 			task.Complete{Failed: true, FailureReason: "failed to fetch the result: it has 51201 bytes and may have 51200"}},
-		{"the file is no text", executor.Succeeded(), "\xff", nil, task.Complete{Failed: true, FailureReason: "failed to fetch the result: it is not text in UTF-8"}},
+		{"the file is not text", executor.Succeeded(), "\xff", nil, task.Complete{Failed: true, FailureReason: "failed to fetch the result: it is not text in UTF-8"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newStage(t)

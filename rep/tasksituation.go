@@ -36,7 +36,7 @@ var taskContainerNames = enum.Names[TaskContainer]{
 func (c TaskContainer) String() string { return taskContainerNames.Of(c) }
 
 // SituateTaskContainer finds the situation of a task's container; without a
-// container it is TaskContainerNone. A value that is no state is an error.
+// container it is TaskContainerNone. A value that is not a state is an error.
 func SituateTaskContainer(s executor.State, r executor.RunResult) (TaskContainer, error) {
 	switch s {
 	case executor.Reserved:

@@ -3,7 +3,7 @@ package rep
 import "github.com/diegosdk/diego/lrp"
 
 // DecideTask is the table for tasks (000 §Harmonizing Tasks with Container
-// State: Rep). It panics on values that are no situations.
+// State: Rep). It panics on values that are not situations.
 //
 // A container that failed before its work began is rejected rather than
 // completed, so that the task may be tried elsewhere; in any other respect it

@@ -43,7 +43,7 @@ func Run(t *testing.T, s Subject) {
 		{"TERM lets a process end in its own way", terminate},
 		{"KILL ends a process that ignores TERM", stubborn},
 		{"KILL reaches the children in the group of a process", family},
-		{"to signal a process that has ended is no error", signalEnded},
+		{"to signal a process that has ended is not an error", signalEnded},
 		{"children that hold the output do not delay the end", orphan},
 		{"Signal reaches everything in a container, and after KILL nothing is left", signalAll},
 		{"Delete ends what runs in the container and nowhere else, and then no writer is used", deleteRunning},

@@ -140,7 +140,7 @@ func throughManager(b *testing.B, m *manager.Manager, x *deletionBackend, guid s
 	deleted := x.deleted(guid)
 	m.Delete(guid)
 	<-deleted
-	for { // that it is gone is no event, but comes now
+	for { // no event says that it is gone
 		if _, ok := m.Get(guid); !ok {
 			return
 		}

@@ -76,7 +76,7 @@ type container struct {
 func (b *Backend) Create(ctx context.Context, spec executor.ContainerSpec) (executor.Endpoint, error) {
 	none := executor.Endpoint{}
 	if !guids.Valid(spec.GUID) {
-		return none, fmt.Errorf("libcontainer: %q is no guid", spec.GUID)
+		return none, fmt.Errorf("libcontainer: %q is not a guid", spec.GUID)
 	}
 	if err := b.supported(spec); err != nil {
 		return none, err

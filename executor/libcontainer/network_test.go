@@ -271,7 +271,7 @@ func TestEgressRulesJudgeTheAddressThatIsDialledAndNotWhereTheMappingLeads(t *te
 		reaches bool
 	}{
 		{"the host and its port", hostAddress, []uint16{mapped}, true},
-		{"the host, whatever port", hostAddress, nil, true},
+		{"the host, at any port", hostAddress, nil, true},
 		{"the host and the container's port", hostAddress, []uint16{8080}, false},
 		{"the container and its port", own, []uint16{8080}, false},
 		{"all addresses of containers", f.network.Subnet().String(), nil, false},

@@ -91,7 +91,7 @@ func (o Options) orDefault() (Options, error) {
 		return o, fmt.Errorf("libcontainer: Options.FirstPort %d is above LastPort %d", o.FirstPort, o.LastPort)
 	}
 	if o.Subnet.IsValid() && (!o.Subnet.Addr().Is4() || o.Subnet.Bits() > 30) {
-		return o, fmt.Errorf("libcontainer: Options.Subnet %v is no IPv4 block with room for two containers", o.Subnet)
+		return o, fmt.Errorf("libcontainer: Options.Subnet %v is not an IPv4 block with room for two containers", o.Subnet)
 	}
 	if o.CgroupParent == "" {
 		o.CgroupParent = DefaultCgroupParent

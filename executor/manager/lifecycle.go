@@ -80,7 +80,7 @@ func (e *entry) created(endpoint executor.Endpoint, err error) {
 		return
 	}
 	next, err := e.container.Create(endpoint.Addresses, e.manager.options.Now())
-	if err != nil { // a backend that returns what is no address
+	if err != nil { // the backend has returned something that is not an address
 		e.complete(executor.NeverBegan(fmt.Sprintf("failed to create the container: %v", err)))
 		return
 	}

@@ -89,7 +89,7 @@ func recipes() []recipeTest {
 		{"serial goes on after success", work(serial(do("wait 1s"), do("wait 2s"))), []string{"0s RUNNING", "3s COMPLETED well"}},
 		{"serial stops at a failure", work(serial(do("wait 1s", "exit 1"), do("wait 2s"))),
 			[]string{"0s RUNNING", "1s COMPLETED failed: /do: exit status 1"}},
-		{"parallel waits for all, whatever fails", work(parallel(do("wait 1s", "exit 1"), do("wait 3s"), do("wait 2s", "exit 2"))),
+		{"parallel waits for all, even if one fails", work(parallel(do("wait 1s", "exit 1"), do("wait 3s"), do("wait 2s", "exit 2"))),
 			[]string{"0s RUNNING", "3s COMPLETED failed: /do: exit status 1\n/do: exit status 2"}},
 		{"codependent ends with the first, which is a failure", work(codependent(do("wait 2s"), do("wait forever"))),
 			[]string{"0s RUNNING", "2s COMPLETED failed: one of the codependent actions has ended"}},

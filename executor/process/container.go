@@ -45,7 +45,7 @@ type container struct {
 // manager refuses such work by [executor.Host.Refuse] before it calls Create.
 func (b *Backend) Create(ctx context.Context, spec executor.ContainerSpec) (executor.Endpoint, error) {
 	if !guids.Valid(spec.GUID) {
-		return executor.Endpoint{}, fmt.Errorf("process: %q is no guid", spec.GUID)
+		return executor.Endpoint{}, fmt.Errorf("process: %q is not a guid", spec.GUID)
 	}
 	c := &container{guid: spec.GUID, dir: b.dir(spec.GUID), processes: make(map[*process]struct{})}
 	b.mu.Lock()

@@ -261,7 +261,7 @@ func try(ctx context.Context, b executor.ContainerBackend, r executor.Resources)
 		Exited: func(e executor.Exit) { exited <- e },
 	})
 	if errors.Is(err, executor.ErrNoCommand) {
-		return nil // the container is there; what is in it is the recipe's affair
+		return nil // the container was made, and that is what is tried here
 	}
 	if err != nil {
 		return err

@@ -345,7 +345,7 @@ func checkDirectory(name, path string) error {
 	}
 	info, err := os.Stat(path)
 	if err == nil && !info.IsDir() {
-		err = fmt.Errorf("%s is no directory", path)
+		err = fmt.Errorf("%s is not a directory", path)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)

@@ -1,5 +1,5 @@
 // Package daemon is what the main functions under examples/ have in common and
-// what is no business of a library: settings from a file and flags, logs,
+// does not belong in a library: settings from a file and flags, logs,
 // signals, certificates, an HTTP server's life, and the choice of a database
 // and of a container backend.
 //

@@ -45,7 +45,7 @@ func allOptions() []any {
 	}
 }
 
-// notSettings says why an option is no setting of a daemon. "A part" is made by
+// notSettings says why an option is not a setting of a daemon. "A part" is made by
 // the daemon of other settings; "code" is for embedders.
 var notSettings = map[string]string{
 	"diego.Options.Store":                  "a part: store and its companions",
@@ -134,12 +134,12 @@ func TestEveryOptionIsASettingOrHasAReason(t *testing.T) {
 	}
 	for name, setting := range set {
 		if !known[name] {
-			t.Errorf("the setting %s sets %s, which is no option", setting, name)
+			t.Errorf("the setting %s sets %s, which is not an option", setting, name)
 		}
 	}
 	for name := range notSettings {
 		if !known[name] {
-			t.Errorf("%s has a reason and is no option", name)
+			t.Errorf("%s has a reason and is not an option", name)
 		}
 	}
 }

@@ -23,7 +23,7 @@ func (c *Callbacks) Networks() (allow, deny []netip.Prefix) {
 	return networks(c.CallbackAllow), networks(c.CallbackDeny)
 }
 
-// checkNetworks reports each text that is no network. name is the name of the
+// checkNetworks reports each text that is not a network. name is the name of the
 // setting.
 func checkNetworks(report func(name, want string), name string, list []string) {
 	if _, err := reach.Parse(list); err != nil {

@@ -88,7 +88,8 @@ func (e *SettingsError) Error() string {
 // Load fills settings, a pointer to a struct as described above: first with the
 // defaults, then from the file that --config names, then from the other flags.
 // The error is a *SettingsError with everything that is wrong, ErrHelp,
-// ErrHelpAll or ErrVersion if args ask for that, or the reason why the file cannot be read.
+// ErrHelpAll or ErrVersion if args ask for that, or the reason why the file
+// cannot be read.
 func Load(settings any, args []string) error {
 	l := &loader{fields: describe(reflect.ValueOf(settings).Elem())}
 	for _, f := range l.fields {
@@ -129,7 +130,7 @@ func Load(settings any, args []string) error {
 // A field is one setting.
 type field struct {
 	name, help, unit    string
-	group               string // empty for what all help describes
+	group               string // empty if -h describes the setting too
 	byDefault, accepted string // accepted is the tag "range"
 	oneof               []string
 	required, secret    bool
@@ -214,7 +215,7 @@ func (l *loader) finish(settings any) {
 		c.Check(func(name, want string) {
 			f := l.find(name)
 			if f == nil {
-				panic("Check names " + name + ", which is no setting")
+				panic("Check names " + name + ", which is not a setting")
 			}
 			if !f.wrong {
 				l.problem(f.where, f.name, f.shown(f.text()), want)

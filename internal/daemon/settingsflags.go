@@ -45,8 +45,8 @@ func (settingFlag) Set(string) error { return nil }
 // Type implements [pflag.Value]: it stands for the value in help.
 func (f settingFlag) Type() string { return f.kind() }
 
-// flagSet has a flag for each field, and the flags that are no settings. Fields in
-// groups are hidden unless all is true.
+// flagSet has a flag for each field, and the flags that are not settings. If all
+// is false, fields in groups are hidden.
 func flagSet(fields []*field, all bool) *pflag.FlagSet {
 	set := pflag.NewFlagSet("", pflag.ContinueOnError)
 	set.SortFlags = false

@@ -52,7 +52,7 @@ func Open(dir string) (*Authority, error) {
 	certBlock, _ := pem.Decode(certPEM)
 	keyBlock, _ := pem.Decode(keyPEM)
 	if certBlock == nil || keyBlock == nil {
-		return nil, fmt.Errorf("the authority in %s is no PEM; remove the directory to begin anew", dir)
+		return nil, fmt.Errorf("the authority in %s is not PEM; remove the directory to begin again", dir)
 	}
 	if a.cert, err = x509.ParseCertificate(certBlock.Bytes); err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 )
 
 // Names are the names of the constants of T, by their numbers. A number without
-// a name is no constant. Names do not change, so goroutines may share them.
+// a name is not a constant. Names do not change, so goroutines may share them.
 type Names[T ~uint8] []string
 
 // Of is the name of v, or its type and number if it is no constant: "State(9)".

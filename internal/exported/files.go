@@ -67,7 +67,7 @@ func Read(root string) (map[string][]string, error) {
 }
 
 // isPublic reports whether a package is part of the promise: one of this module
-// that others may import and that is no example.
+// that others may import and that is not an example.
 func isPublic(path string) bool {
 	rest, ours := strings.CutPrefix(path, module)
 	parts := strings.Split(rest, "/")

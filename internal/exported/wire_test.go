@@ -30,7 +30,7 @@ import (
 const later = "added_later"
 
 // add puts the member into every object of a JSON text that is a struct in Go. A
-// map has entries instead, which are no members.
+// map has entries instead, which are not members.
 func add(t *testing.T, text []byte, of reflect.Type) []byte {
 	t.Helper()
 	for of.Kind() == reflect.Pointer {
@@ -39,7 +39,7 @@ func add(t *testing.T, text []byte, of reflect.Type) []byte {
 	text = bytes.TrimSpace(text)
 	switch {
 	case of == reflect.TypeFor[executor.Action](), of == reflect.TypeFor[executor.Check]():
-		return text // one of several kinds; another kind is no addition
+		return text // one of several kinds; another kind is not an addition
 	case of.Kind() == reflect.Struct && text[0] == '{':
 		object := decode[map[string]json.RawMessage](t, text)
 		for _, f := range reflect.VisibleFields(of) {

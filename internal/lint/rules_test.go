@@ -278,7 +278,7 @@ func TestInternalPackagesAndTheTableOfLibrariesMustAgree(t *testing.T) {
 }
 
 // The words are split here so that this file passes the rule itself.
-func TestStiltedWordsAreRefusedInDocumentsAndComments(t *testing.T) {
+func TestStiltedWordsAreRefused(t *testing.T) {
 	tests := []struct {
 		name, file, text string
 		refused          bool
@@ -289,7 +289,10 @@ func TestStiltedWordsAreRefusedInDocumentsAndComments(t *testing.T) {
 		{"comment", "a.go", "x := 1 // hen" + "ce it is one\n", true},
 
 		{"plain document", "a.md", "The leader answers; it told of no end, whoeverly.\n", false},
-		{"code", "a.go", "what" + "ever := 1 // one\n", false},
+		{"string", "a.go", "t.Error(\"what" + "ever\")\n", true},
+		{"a noun", "a.md", "A cell is no" + " consumer.\n", true},
+
+		{"nothing", "a.md", "There is no consumer, it is no longer there, and 0 is no limit.\n", false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) { expect(t, lint.CheckProse(tt.file, []byte(tt.text)), tt.refused) })

@@ -133,18 +133,30 @@ func CheckConsidered(document []byte, packages []string) []string {
 
 // stilted are words that make a sentence hard to read at the first attempt. The
 // words are split here so that this file passes its own rule.
-var stilted = regexp.MustCompile(`(?i)\b(who` + `ever|whom` + `ever|what` + `ever|there` + `of|there` + `in|hen` + `ce|such a ` + `one|(?:is|are|was|were|be|been) told of)\b`)
+var stilted = regexp.MustCompile(`(?i)\b(who` + `ever|whom` + `ever|what` + `ever|there` + `of|there` + `in|hen` + `ce|such a ` + `one|(?:is|are|was|were|be|been) told of|where` + `by|there` + `by)\b`)
 
-// CheckProse refuses stilted words in a Markdown file, or in the comments of a
-// Go file, whose other text may be anything.
+// negated finds a noun after "is no", where English has "is not a".
+var negated = regexp.MustCompile(`(?i)([a-z]+"?) (?:is|are) no ([a-z]+)`)
+
+// negations are the words before and after "is no" with which it is idiomatic.
+var negations = map[string]bool{
+	"there": true, "it": true, "this": true,
+	"longer": true, "more": true, "less": true, "room": true, "need": true, "way": true, "other": true, "such": true, "better": true, "worse": true,
+	"further": true, "one": true, "limit": true,
+}
+
+// CheckProse refuses stilted words in a text, or in the comments and string
+// literals of a Go file.
 func CheckProse(name string, content []byte) []string {
 	var findings []string
 	for n, line := range strings.Split(string(content), "\n") {
-		if strings.HasSuffix(name, ".go") {
-			_, line, _ = strings.Cut(line, "//")
-		}
 		if word := stilted.FindString(line); word != "" {
 			findings = append(findings, fmt.Sprintf("%s:%d: %q: say it in plain words", name, n+1, word))
+		}
+		for _, m := range negated.FindAllStringSubmatch(line, -1) {
+			if !negations[strings.ToLower(m[1])] && !negations[strings.ToLower(m[2])] {
+				findings = append(findings, fmt.Sprintf("%s:%d: %q: write \"is not a %s\"", name, n+1, m[0], m[2]))
+			}
 		}
 	}
 	return findings

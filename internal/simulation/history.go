@@ -59,7 +59,7 @@ func ParseTurns(text string) (turns []Turn, err error) {
 	for item := range strings.SplitSeq(text, ",") {
 		var t Turn
 		if n, err := fmt.Sscanf(item, "%d:%d", &t.Step, &t.Seed); n != 2 || err != nil {
-			return nil, fmt.Errorf("turns %q: %q is no turn; write STEP:SEED, such as 60:17", text, item)
+			return nil, fmt.Errorf("turns %q: %q is not a turn; write STEP:SEED, such as 60:17", text, item)
 		}
 		turns = append(turns, t)
 	}
@@ -134,7 +134,7 @@ func ParseKind(name string) (Kind, error) {
 	if i := slices.Index(kindNames[:], name); i >= 0 {
 		return Kind(i), nil
 	}
-	return 0, fmt.Errorf("%q is no kind of faults; the kinds are %s", name, strings.Join(kindNames[:], ", "))
+	return 0, fmt.Errorf("%q is not a kind of faults; the kinds are %s", name, strings.Join(kindNames[:], ", "))
 }
 
 // chance draws what happens in a world.

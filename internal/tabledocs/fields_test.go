@@ -44,7 +44,7 @@ func TestEveryTestThatProvesAFieldExists(t *testing.T) {
 	for _, r := range fieldRows {
 		i := strings.LastIndex(r.test, ".")
 		if i < 0 {
-			t.Errorf("%s: %q is no test of a package", r.field, r.test)
+			t.Errorf("%s: %q is not a test of a package", r.field, r.test)
 			continue
 		}
 		dir, name := r.test[:i], r.test[i+1:]

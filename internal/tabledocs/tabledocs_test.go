@@ -53,7 +53,7 @@ func TestStaleNamesWhatChangedIsMissingOrIsLeftOver(t *testing.T) {
 		t.Errorf("got %v, %v, want %v", got, err, want)
 	}
 	if _, err := Stale(filepath.Join(dir, "nowhere")); err == nil {
-		t.Error("a missing directory is no error")
+		t.Error("a missing directory is not an error")
 	}
 }
 

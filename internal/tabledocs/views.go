@@ -15,7 +15,7 @@ type view struct {
 	records, contains []string
 	// cell is the table's row, or false where the older form has none.
 	cell func(record, container int) (rep.Row, bool)
-	// differs lists what the older form says otherwise.
+	// differs lists where the older form says something else.
 	differs []difference
 }
 

@@ -60,7 +60,7 @@ func mountDisk(dir string, bytes int64) (*Disk, error) {
 		return nil, err
 	}
 	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
-		_ = d.keeper.Wait() // it says why
+		_ = d.keeper.Wait() // its output has the reason
 		return nil, errors.New(strings.TrimSpace(failure.String()))
 	}
 	return d, nil

@@ -191,7 +191,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	s.write(w, p.Status, "application/problem+json", append(body, '\n'))
 }
 
-// WriteJSON answers a request that is no call.
+// WriteJSON answers a request that is not a call.
 func (s *Server) WriteJSON(w http.ResponseWriter, status int, v any) {
 	body, err := json.Marshal(v)
 	if err != nil {

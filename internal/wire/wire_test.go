@@ -225,7 +225,7 @@ func FuzzDecodeStrictly(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var in words
 		if err := decodeStrictly(text, &in); err != nil && !errors.Is(err, executor.ErrInvalid) {
-			t.Errorf("%q: got %v, which is no validation error", text, err)
+			t.Errorf("%q: got %v, which is not a validation error", text, err)
 		}
 	})
 }

@@ -59,7 +59,7 @@ var answerCases = []testCase{
 			f.Errorf("the cell has %v", keys)
 		}
 	}},
-	{sentence: "StopLRP of what the cell does not have is no error and stops nothing", check: func(f *fixture) {
+	{sentence: "StopLRP of what the cell does not have is not an error and stops nothing", check: func(f *fixture) {
 		r := f.run()
 		another, elsewhere := r.Key, r.InstanceKey
 		another.Index, elsewhere.CellID = 7, other.CellID
@@ -71,7 +71,7 @@ var answerCases = []testCase{
 			f.Errorf("the instance has ended\n%s", f.bbs.account())
 		}
 	}},
-	{sentence: "CancelTask of what the cell does not have is no error and ends nothing", check: func(f *fixture) {
+	{sentence: "CancelTask of what the cell does not have is not an error and ends nothing", check: func(f *fixture) {
 		t := f.runTask()
 		f.must(f.Cell.CancelTask(f.ctx, job, "none"))
 		f.must(f.Cell.CancelTask(f.ctx, "another", t.InstanceGUID))
@@ -83,7 +83,7 @@ var answerCases = []testCase{
 	{sentence: "an Inventory lists a container from its reservation until its end is reported", check: func(f *fixture) {
 		c, tells := f.Cell.(auction.InventoryClient)
 		if !tells {
-			f.Log("left out: the cell is no auction.InventoryClient")
+			f.Log("left out: the cell is not an auction.InventoryClient")
 			return
 		}
 		f.desire(1)

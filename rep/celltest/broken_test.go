@@ -49,14 +49,14 @@ var brokenCells = []struct {
 			}
 			return c.Perform(context.Background(), w)
 		}}},
-	{name: "stops whatever it has", sentence: "answers/StopLRP of what the cell does not have is no error and stops nothing",
+	{name: "stops any instance it has", sentence: "answers/StopLRP of what the cell does not have is not an error and stops nothing",
 		client: client{stop: func(c *memcell.Cell, key lrp.Key, _ lrp.InstanceKey) error {
 			for _, k := range containersOf(c) {
 				c.End(k.GUID, executor.Stopped())
 			}
 			return nil
 		}}},
-	{name: "cancels by the task alone", sentence: "answers/CancelTask of what the cell does not have is no error and ends nothing",
+	{name: "cancels by the task alone", sentence: "answers/CancelTask of what the cell does not have is not an error and ends nothing",
 		client: client{cancel: func(c *memcell.Cell, guid, _ string) error {
 			var err error
 			for _, k := range containersOf(c) {
@@ -93,7 +93,7 @@ var brokenCells = []struct {
 		reports: reports{crash: func(_ rep.BBS, _ lrp.Crash, crash func() error) error { return errors.Join(crash(), crash()) }}},
 	{name: "reports an end once only", sentence: "instances/an end that could not be reported is reported later",
 		reports: reports{unread: true, crash: func(_ rep.BBS, _ lrp.Crash, crash func() error) error { return swallowLoss(crash()) }}},
-	{name: "takes a stop for a crash", sentence: "instances/an instance that is stopped ends and is removed, and is no crash",
+	{name: "takes a stop for a crash", sentence: "instances/an instance that is stopped ends and is removed, and is not a crash",
 		reports: reports{remove: func(b rep.BBS, c lrp.Remove, _ func() error) error {
 			return b.CrashLRP(context.Background(), "web", 0, lrp.Crash{DefinitionID: c.DefinitionID, Domain: "celltest", Instance: c.Instance, Reason: "it ended"})
 		}}},

@@ -65,7 +65,7 @@ var instanceCases = []testCase{
 			f.Errorf("want one crash: %+v", records)
 		}
 	}},
-	{sentence: "an instance that is stopped ends and is removed, and is no crash", check: func(f *fixture) {
+	{sentence: "an instance that is stopped ends and is removed, and is not a crash", check: func(f *fixture) {
 		r := f.run()
 		f.must(f.Cell.StopLRP(f.ctx, r.Key, r.InstanceKey))
 		f.until("the cell is empty", f.empty)

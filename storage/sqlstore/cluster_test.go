@@ -220,7 +220,7 @@ func checkVersions(t *testing.T, log, records storage.Reader) {
 	}
 }
 
-// A server that stands alone takes the parameter too, and one that is no cluster
+// A server that stands alone takes the parameter too, and one that is not a cluster
 // needs none.
 func TestOneNodeIsNoHarmWhereThereIsOne(t *testing.T) {
 	dsn := testdb.MySQL(t)

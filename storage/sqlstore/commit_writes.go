@@ -69,8 +69,8 @@ func (a *attempt) sweep(calls []dialect.Call) []dialect.Call {
 	return calls
 }
 
-// sweepDue reports whether the last sweep was long ago, or its clock has been
-// set back since.
+// sweepDue reports whether the last sweep was long ago, or the clock has been set
+// back since.
 func sweepDue(now, last int64) bool { return now-last > sweepEvery || now < last }
 
 // trimDue reports whether enough events were added to make it worthwhile to

@@ -82,7 +82,7 @@ func (s *Store) view(ctx context.Context, f func(*reader) error) error {
 		r.over = true
 		r.mu.Unlock()
 		if _, err := c.ExecContext(context.WithoutCancel(ctx), "ROLLBACK"); err != nil {
-			dialect.Discard(c) // nothing is lost with it
+			dialect.Discard(c) // it has written nothing
 		}
 		c.Close()
 	}()
@@ -126,7 +126,7 @@ func (r *reader) Log(ctx context.Context) (storage.Extent, error) {
 	err := r.query(ctx, "reading the log's extent", func(q dialect.Querier) error {
 		return dialect.QueryRow(ctx, q, r.s.q.log, &newest, &oldest, &gap, &now)
 	})
-	if r.at == nil && err == nil { // in a transaction it may come to nothing
+	if r.at == nil && err == nil { // a transaction may still be rolled back
 		r.s.saw(newest)
 		if newest < known { // the log went back: nobody should wait for lost events
 			r.s.newest.CompareAndSwap(known, newest)

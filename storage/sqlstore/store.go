@@ -172,8 +172,8 @@ func (s *Store) checkTopology(ctx context.Context, q dialect.Querier) error {
 	return err
 }
 
-// beginLog leaves a gap in a log that this opening has not made: it may be that
-// of a backup.
+// beginLog leaves a gap in a log that existed before this opening, because it may
+// come from a backup.
 func (s *Store) beginLog(ctx context.Context, made bool) error {
 	c, err := s.write.Conn(ctx)
 	if err != nil {
@@ -186,9 +186,8 @@ func (s *Store) beginLog(ctx context.Context, made bool) error {
 	return s.leaveGap(ctx, c)
 }
 
-// tryWriting finds out at the opening, not at the first commit, which may be
-// that of a standby that is to take over, whether the database lets itself be
-// written. It changes nothing.
+// tryWriting checks that the database accepts writes, and changes nothing. A
+// standby would otherwise notice only when it takes over.
 func (s *Store) tryWriting(ctx context.Context) error {
 	c, err := s.write.Conn(ctx)
 	if err != nil {

@@ -42,7 +42,7 @@ var brokenStores = []struct {
 	{"forgets a filter", "every field of a filter", func(s *memstore.Store) storage.Store {
 		return &wrapped{Store: s, filter: func(f *storage.ActualLRPFilter) { f.Presences = nil }}
 	}},
-	{"keeps microseconds", "the one that was committed, whatever its state", func(s *memstore.Store) storage.Store {
+	{"keeps microseconds", "the one that was committed, in every state", func(s *memstore.Store) storage.Store {
 		return &wrapped{Store: s, list: func(list []lrp.ActualLRP) []lrp.ActualLRP {
 			for i := range list {
 				list[i].Since = list[i].Since.Truncate(time.Microsecond)

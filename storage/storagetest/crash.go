@@ -117,7 +117,7 @@ func (c *Crash) kill(t *testing.T, n int) ([]ack, error) {
 	for {
 		line, err := lines.ReadString('\n')
 		if err != nil {
-			break // a line that was cut off is no acknowledgement
+			break // a line that was cut off is not an acknowledgement
 		}
 		switch kind, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " "); kind {
 		case "ready":

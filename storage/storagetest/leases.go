@@ -108,7 +108,7 @@ var leaseCases = []testCase{
 			f.Errorf("epoch %d after %d", next.Epoch, lease.Epoch)
 		}
 	}},
-	{sentence: "releasing twice is no error, and releasing what another has acquired changes nothing", check: func(f *fixture) {
+	{sentence: "releasing twice is not an error, and releasing what another has acquired changes nothing", check: func(f *fixture) {
 		lease := f.acquire("n", "a", "")
 		f.must(f.Store.Release(f.ctx, lease))
 		f.must(f.Store.Release(f.ctx, lease))

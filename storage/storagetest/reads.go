@@ -26,7 +26,7 @@ var readCases = []testCase{
 			[]*lrp.Deployment(nil), []lrp.ActualLRP(nil), []*task.Task(nil), []lrp.Domain(nil), storage.Extent{Oldest: 1, Newest: 0},
 		})
 	}},
-	{sentence: "an ActualLRP that is read is the one that was committed, whatever its state", check: func(f *fixture) {
+	{sentence: "an ActualLRP that is read is the one that was committed, in every state", check: func(f *fixture) {
 		want := shapes()
 		f.createAll(want...)
 		for i, got := range f.lrps(storage.ActualLRPFilter{}) {
@@ -205,7 +205,7 @@ var readCases = []testCase{
 		f.must(err)
 		f.same("of a slot", bare, storage.Bare(whole))
 	}},
-	{sentence: "a slot without records or deployment is no error", check: func(f *fixture) {
+	{sentence: "a slot without records or deployment is not an error", check: func(f *fixture) {
 		f.createAll(unclaimed("p", 1), unclaimed("q", 0))
 		slot, d, err := f.Store.Slot(f.ctx, "p", 0)
 		f.must(err)

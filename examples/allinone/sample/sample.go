@@ -94,7 +94,7 @@ func handler(env func(string) string, exit func(int)) http.Handler {
 func count(below string) error {
 	n, err := strconv.ParseUint(below, 10, 32)
 	if err != nil {
-		return fmt.Errorf("count: %q is no number of at most 32 bits", below)
+		return fmt.Errorf("count: %q is not a number of at most 32 bits", below)
 	}
 	// Without a file system of its own, a container is a directory.
 	path := filepath.Join(os.Getenv("DIEGO_CONTAINER_DIR"), ResultFile)

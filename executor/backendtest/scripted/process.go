@@ -42,7 +42,7 @@ func parse(lines []string) (now, onTerm []statement, err error) {
 	for _, line := range lines {
 		verb, rest, _ := strings.Cut(line, " ")
 		if !slices.Contains(verbs, verb) {
-			return nil, nil, fmt.Errorf("scripted: %q is no statement", line)
+			return nil, nil, fmt.Errorf("scripted: %q is not a statement", line)
 		}
 		if verb == "on" {
 			into = &onTerm

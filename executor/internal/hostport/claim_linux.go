@@ -18,7 +18,7 @@ func claim(port uint16, occupy bool) io.Closer {
 	if err != nil {
 		return nil
 	}
-	// Programs that are no backends claim nothing, so one has to try. An
+	// Programs that are not backends claim nothing, so one has to try. An
 	// address that may be reused is refused only if somebody listens there or
 	// occupies it, and keeps nobody from listening meanwhile.
 	options := []int{syscall.SO_REUSEADDR}

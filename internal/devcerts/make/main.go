@@ -76,7 +76,7 @@ func issue(dir string, hosts, domains []string, days int, wanted []string) error
 		r := devcerts.Request{File: name, Name: name, For: time.Duration(days) * 24 * time.Hour}
 		for role := range strings.SplitSeq(roles, "+") {
 			if !slices.Contains(httpapi.Roles, httpapi.Role(role)) {
-				return fmt.Errorf("%s: %q is no role; want some of %v", w, role, httpapi.Roles)
+				return fmt.Errorf("%s: %q is not a role; want some of %v", w, role, httpapi.Roles)
 			}
 			r.Units = append(r.Units, "diego-"+role)
 			if role == string(httpapi.LogReaderRole) {

@@ -53,8 +53,8 @@ func TestEveryoneGetsACertificateThatSaysTheirRoles(t *testing.T) {
 
 func TestWhatCannotBeIssuedIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 	for asked, want := range map[string]string{
-		"boss":         `"boss" is no role`,
-		"bbs+boss:x":   `"boss" is no role`,
+		"boss":         `"boss" is not a role`,
+		"bbs+boss:x":   `"boss" is not a role`,
 		"cell:../x":    "want a name of letters",
 		"cell:ca":      "other than ca",
 		"bbs+operator": "as in bbs+operator:NAME",

@@ -45,7 +45,7 @@ type Bug struct {
 // An edit replaces a text that is in a file exactly once.
 type edit struct{ file, before, after string }
 
-// All are the bugs of the catalogue, ordered by name. A file that is no bug is
+// All are the bugs of the catalogue, ordered by name. A file that is not a bug is
 // an error.
 func All() ([]Bug, error) {
 	files, err := catalogue.ReadDir("catalogue")

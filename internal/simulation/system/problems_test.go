@@ -196,7 +196,7 @@ func TestWhatIsSentIsWhatArrives(t *testing.T) {
 // keysOf are the names of the members of an object.
 func keysOf(text []byte) string {
 	var members map[string]json.RawMessage
-	_ = json.Unmarshal(text, &members) // what is no object has none
+	_ = json.Unmarshal(text, &members) // the text is not always an object
 	names := ""
 	for name := range members {
 		names += name + " "

@@ -41,7 +41,7 @@ func write(dir string) error {
 		return err
 	}
 	if len(stale) > 0 {
-		return fmt.Errorf("%s has files that are no pages, remove them: %s", dir, strings.Join(stale, ", "))
+		return fmt.Errorf("%s has files that are not pages, remove them: %s", dir, strings.Join(stale, ", "))
 	}
 	return nil
 }

@@ -220,7 +220,7 @@ func TestTheLimitsOfAContainerAreThoseOfV2(t *testing.T) {
 	defer func() { cgroups.TestMode = false }()
 	root := tree(t, map[string]string{controllersFile: "cpu memory pids", "cpu.weight": "", "memory.max": "", "memory.swap.max": "", "memory.current": "0", "pids.max": "", "cpu.max": "as before"})
 	r := Limits(executor.ContainerSpec{CPUWeight: 25, Resources: executor.Resources{MemoryMB: 128, MaxPIDs: 40}}, manyPIDs, true)
-	r.SkipDevices = true // which are no files
+	r.SkipDevices = true // devices are not files
 	m, err := fs2.NewManager(&cgroups.Cgroup{Resources: r}, root)
 	if err != nil {
 		t.Fatal(err)

@@ -93,7 +93,7 @@ func TestTheFirstProcessStartsAndReaps(t *testing.T) {
 			request: Request{Paths: []string{"/bin/sh"}, Args: []string{"sh", "-c", "ulimit -n"}, Limits: []Limit{{unix.RLIMIT_NOFILE, 17, 17}}}},
 		{name: "no such program", fails: StageExec, errno: unix.ENOENT,
 			request: Request{Paths: []string{"/no/such", "/neither"}, Args: []string{"x"}}},
-		{name: "a file that is no program", fails: StageExec, errno: unix.EACCES,
+		{name: "a file that is not a program", fails: StageExec, errno: unix.EACCES,
 			request: Request{Paths: []string{"/etc/passwd", "/no/such"}, Args: []string{"x"}}},
 		{name: "no such directory", fails: StageDir, errno: unix.ENOENT,
 			request: Request{Paths: []string{"/bin/sh"}, Args: []string{"sh"}, Dir: "/no/such"}},

@@ -152,7 +152,7 @@ func boundMySQL(config *mysql.Config, a Access) *mysql.Config {
 	return config
 }
 
-// mysqlSession are settings of connections of one kind that are no parameters of
+// mysqlSession are settings of connections of one kind that are not parameters of
 // the driver: the servers have different names for the level of isolation.
 func mysqlSession(a Access, oneNode bool) (statements []string) {
 	if a.locks() {

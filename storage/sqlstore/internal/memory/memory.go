@@ -34,7 +34,7 @@ type Memory struct {
 }
 
 // deploymentIndex takes the place of an index in the key of a deployment. There
-// are no slots below 0.
+// are not slots below 0.
 const deploymentIndex = -1
 
 // A SlotKey names a slot, or with deploymentIndex a deployment.

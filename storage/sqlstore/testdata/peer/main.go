@@ -174,7 +174,7 @@ func step(ctx context.Context, s storage.Store, guid string, index int, verb str
 		"remove": lrp.Remove{Instance: me},
 	}[verb]
 	if !known {
-		return fmt.Errorf("%q is no step", verb)
+		return fmt.Errorf("%q is not a step", verb)
 	}
 	_, _, err := storage.ApplySlot(ctx, s, guid, index, nil, func(slot lrp.Slot, d *lrp.Deployment) (lrp.Decision, error) {
 		if verb == "remove" {
