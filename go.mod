@@ -17,8 +17,10 @@ require (
 	github.com/spf13/pflag v1.0.10
 	github.com/vishvananda/netlink v1.3.1
 	github.com/vishvananda/netns v0.0.5
+	go.opentelemetry.io/proto/otlp v1.10.0
 	golang.org/x/sync v0.20.0
 	golang.org/x/sys v0.46.0
+	google.golang.org/protobuf v1.36.11
 )
 
 require (

@@ -69,7 +69,8 @@ type RunInfo struct {
 	// LogRateLimit bounds the output of the container; nil means no limit.
 	LogRateLimit *LogRateLimit `json:"log_rate_limit,omitempty"`
 	// LogSource is the source of output whose action and check name none.
-	// LogGUID says whose output it is. Both are in rep.LogLabels.
+	// LogGUID says whose output it is. Both are in rep.LogLabels; docs/logs.md says
+	// where collectors find them.
 	LogSource string `json:"log_source,omitempty"`
 	LogGUID   string `json:"log_guid,omitempty"`
 	// MetricsGUID is the metric tag source_id; see ResolveMetricTags.

@@ -25,6 +25,9 @@ const (
 	// container asked of its cell.
 	TagPlacementTags = "placement-tags"
 	TagVolumeDrivers = "volume-drivers"
+	// TagMetricTags are the metric tags of the process or task in JSON, as they
+	// were when the container got its work: see ResolveMetricTags.
+	TagMetricTags = "metric-tags"
 )
 
 // The values of TagLifecycle.

@@ -27,7 +27,8 @@ type Settings struct {
 	// all of them if Restart is nil, are the control plane's. The others may only
 	// make restarts rarer; see RestartPolicy.Within.
 	Restart *RestartPolicy `json:"restart_policy,omitempty"`
-	// MetricTags label the output of every instance; see rep.LogLabels.
+	// MetricTags label the output of every instance; see rep.LogLabels and
+	// docs/logs.md.
 	MetricTags map[string]MetricTag `json:"metric_tags,omitempty"`
 	// ImageUsername and ImagePassword are set together or not at all. They are
 	// for cells of other modules that log in to a registry; the cells of this one

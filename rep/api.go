@@ -67,6 +67,7 @@ type LogRequest struct {
 }
 
 // LogLabels say whose output a piece of a log is, for programs that collect logs.
+// docs/logs.md says where forwarded lines have them.
 // Of a container whose daemon was killed, Source is not known.
 type LogLabels struct {
 	// LogGUID is the definition's log_guid, or else the guid of the process or

@@ -1,12 +1,10 @@
 package rep
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/executor"
@@ -193,31 +191,22 @@ func (r *Rep) CancelTask(_ context.Context, taskGUID, instanceGUID string) error
 	return nil
 }
 
-// LogLabels returns the labels of the output of a container, without a source
-// and a stream, from its tags and two fields of its definition. It asks the BBS
-// for the metric tags of the moment, because they may change while the container
-// runs.
+// LogLabels returns what LabelsOf returns, with the metric tags of the moment if
+// the BBS answers: they may change while the container runs.
 func (r *Rep) LogLabels(ctx context.Context, containerGUID, logGUID, metricsGUID string, tags map[string]string) LogLabels {
-	l := LogLabels{LogGUID: logGUID, InstanceGUID: containerGUID, Domain: tags[executor.TagDomain]}
 	s, ours := subjectOf(executor.Container{GUID: containerGUID, Tags: tags})
-	var metricTags map[string]executor.MetricTag
-	index := ""
 	switch {
 	case !ours:
 	case s.isTask():
 		if t, err := r.taskRecord(ctx, s.task); err == nil && t != nil {
-			metricTags = t.MetricTags
+			return s.labels(logGUID, metricsGUID, tags, t.MetricTags)
 		}
-		l.LogGUID = cmp.Or(logGUID, s.task)
 	default:
 		call, cancel := context.WithTimeout(ctx, r.o.CallTimeout)
 		defer cancel()
 		if d, err := r.o.BBS.Deployment(call, s.key.ProcessGUID); err == nil {
-			metricTags = d.MetricTags
+			return s.labels(logGUID, metricsGUID, tags, d.MetricTags)
 		}
-		l.Index, index = &s.key.Index, strconv.Itoa(s.key.Index)
-		l.LogGUID = cmp.Or(logGUID, s.key.ProcessGUID)
 	}
-	l.Tags = executor.ResolveMetricTags(metricTags, metricsGUID, index, containerGUID)
-	return l
+	return LabelsOf(containerGUID, logGUID, metricsGUID, tags)
 }

@@ -338,10 +338,11 @@ func (op *operation) run(ctx context.Context) (goOn bool, err error) {
 // work is what the container is to do, or nil if nobody knows any more.
 func (op *operation) work(ctx context.Context) (*executor.Work, error) {
 	if op.isTask() {
-		w := executor.Work{RunInfo: op.task.RunInfo, ImageUsername: op.task.ImageUsername, ImagePassword: op.task.ImagePassword}
+		w := executor.Work{RunInfo: op.task.RunInfo, ImageUsername: op.task.ImageUsername, ImagePassword: op.task.ImagePassword, Tags: map[string]string{}}
 		if op.task.ResultFile != "" {
-			w.Tags = map[string]string{executor.TagResultFile: op.task.ResultFile}
+			w.Tags[executor.TagResultFile] = op.task.ResultFile
 		}
+		setMetricTags(w.Tags, op.task.MetricTags)
 		return &w, nil
 	}
 	call, cancel := context.WithTimeout(ctx, op.o.CallTimeout)
@@ -357,7 +358,9 @@ func (op *operation) work(ctx context.Context) (*executor.Work, error) {
 	if !ok {
 		return nil, nil
 	}
-	return &executor.Work{RunInfo: definition.RunInfo, ImageUsername: d.ImageUsername, ImagePassword: d.ImagePassword}, nil
+	w := executor.Work{RunInfo: definition.RunInfo, ImageUsername: d.ImageUsername, ImagePassword: d.ImagePassword, Tags: map[string]string{}}
+	setMetricTags(w.Tags, d.MetricTags)
+	return &w, nil
 }
 
 // instead is the step to take in the place of one that deletes the container of

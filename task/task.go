@@ -30,7 +30,7 @@ type Definition struct {
 	CompletionCallbackURL string `json:"completion_callback_url,omitempty"`
 	// Annotation is free text of at most 10 KiB.
 	Annotation string `json:"annotation,omitempty"`
-	// MetricTags label the output of the task; see rep.LogLabels.
+	// MetricTags label the output of the task; see rep.LogLabels and docs/logs.md.
 	MetricTags map[string]MetricTag `json:"metric_tags,omitempty"`
 	// ImageUsername and ImagePassword are set together or not at all. They are
 	// for cells of other modules that log in to a registry; the cells of this one

@@ -33,6 +33,7 @@ type logs struct {
 	owner                  LogOwner
 	silent                 bool // nothing may be kept
 	stdout, stderr, health *logfile.Log
+	lines                  []*lines // of the streams; none without Options.LogSink
 }
 
 // newLogs returns the logs of a container, or nil without Options.Dir.
@@ -56,9 +57,12 @@ func (m *Manager) newLogs(c executor.Container) *logs {
 	// What checks write is limited apart: the work's flood must not hide it.
 	ofWork, ofHealth := limit(), limit()
 	open := func(s Stream, limit *logfile.Limit) *logfile.Log {
-		return logfile.New(dir, string(s), logfile.Options{
-			SegmentBytes: m.options.LogSegmentBytes, Segments: m.options.LogSegments, Limit: limit,
-		})
+		o := logfile.Options{SegmentBytes: m.options.LogSegmentBytes, Segments: m.options.LogSegments, Limit: limit}
+		if m.options.LogSink != nil {
+			cut := &lines{sink: m.options.LogSink, now: m.options.Now, line: LogLine{GUID: c.GUID, Owner: l.owner, Stream: s}, open: map[string][]byte{}}
+			l.lines, o.Tap = append(l.lines, cut), cut.add
+		}
+		return logfile.New(dir, string(s), o)
 	}
 	l.stdout, l.stderr, l.health = open(Stdout, ofWork), open(Stderr, ofWork), open(Health, ofHealth)
 	return l
@@ -69,6 +73,9 @@ func (l *logs) remove(guid string, to *ended) error {
 	list := []*logfile.Log{l.stdout, l.stderr, l.health}
 	for _, log := range list {
 		log.Close()
+	}
+	for _, cut := range l.lines { // which nothing feeds any more
+		cut.end()
 	}
 	to.keep(guid, list, l.owner)
 	return os.RemoveAll(l.dir)

@@ -87,6 +87,11 @@ type Options struct {
 	// 64 KiB, and a negative number of containers none.
 	EndedLogs     int
 	EndedLogBytes int64
+	// LogSink receives every line that the containers' logs keep, each stream's in
+	// order; nil means nobody. The container's output waits for it, so it must
+	// return at once. It is called from many goroutines. Without Dir there are no
+	// logs, so it receives nothing. See package rep/logforward.
+	LogSink func(LogLine)
 	// CacheBytes is the size of the download cache, not counting what is in
 	// use. It also bounds what containers without a DiskMB may have in use. 0
 	// means 10 GB.

@@ -3,8 +3,6 @@ package daemon
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -20,8 +18,10 @@ import (
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/identity"
 	"github.com/diegosdk/diego/executor/manager"
+	"github.com/diegosdk/diego/internal/parallel"
 	"github.com/diegosdk/diego/rep"
 	"github.com/diegosdk/diego/rep/localcell"
+	"github.com/diegosdk/diego/rep/logforward"
 )
 
 // Cell are the settings of a cell, for embedding.
@@ -70,6 +70,8 @@ type Cell struct {
 	EndedLogs       int   `name:"ended_logs" option:"manager.Options.EndedLogs,by hand" default:"200" range:"0..100000" unit:"containers" help:"of how many containers that are gone the end of each log is kept, for diegoctl logs"`
 	EndedLogBytes   int64 `name:"ended_log_bytes" option:"manager.Options.EndedLogBytes" default:"65536" range:"1..1073741824" unit:"bytes" help:"how much of each log of such a container is kept"`
 
+	LogForward
+
 	TransferAllow []string `name:"transfer_allow" option:"manager.Options.TransferAllow,by hand" help:"networks or addresses that downloads and uploads may reach though they are denied, by transfer_deny or always: loopback, link-local and unspecified addresses, metadata services and multicast"`
 	TransferDeny  []string `name:"transfer_deny" option:"manager.Options.TransferDeny,by hand" help:"networks or addresses that downloads and uploads may not reach"`
 
@@ -101,6 +103,7 @@ func (c *Cell) CheckCell(report func(name, want string)) {
 	if (c.IdentityCACert == "") != (c.IdentityCAKey == "") {
 		report("identity_ca_key", "want it set together with identity_ca_cert, or not at all")
 	}
+	c.checkLogForward(report)
 	checkNetworks(report, "transfer_allow", c.TransferAllow)
 	checkNetworks(report, "transfer_deny", c.TransferDeny)
 	if ip, err := netip.ParseAddr(c.ExternalIP); err != nil || ip.IsUnspecified() {
@@ -115,8 +118,8 @@ type CellBBS interface {
 }
 
 // Open takes the cell's directory, opens its backend, and makes the cell that
-// others reach at url. Close the backend after the cell's Run; that releases
-// the directory too.
+// others reach at url. Close the backend after the cell's Run; that sends the
+// rest of the log lines and releases the directory too.
 func (c *Cell) Open(ctx context.Context, api CellBBS, url string, figures auction.Metrics, log *slog.Logger) (*localcell.Cell, *Backend, error) {
 	dir, err := OpenDir("dir", c.Dir)
 	if err != nil {
@@ -145,14 +148,26 @@ func (c *Cell) Open(ctx context.Context, api CellBBS, url string, figures auctio
 	if ended, err := ClearBackends(ctx, o, backend.Name); err != nil || ended > 0 {
 		log.Warn("an earlier start with another backend has left containers", "ended", ended, "err", err)
 	}
-	cell, err := c.make(ctx, backend, dir, api, url, figures, log)
+	forwarder, err := c.forwarder(c.CellID, figures, log)
 	if err != nil {
 		return nil, nil, errors.Join(err, backend.Close())
+	}
+	cell, err := c.make(ctx, backend, dir, api, url, forwarder, figures, log)
+	if err != nil {
+		return nil, nil, errors.Join(err, backend.Close())
+	}
+	if forwarder != nil {
+		flush := parallel.During(context.WithoutCancel(ctx), forwarder.Run)
+		closeRest := backend.close
+		backend.close = func() error {
+			flush()
+			return closeRest()
+		}
 	}
 	return cell, backend, nil
 }
 
-func (c *Cell) make(ctx context.Context, backend *Backend, dir *Dir, api CellBBS, url string, figures auction.Metrics, log *slog.Logger) (*localcell.Cell, error) {
+func (c *Cell) make(ctx context.Context, backend *Backend, dir *Dir, api CellBBS, url string, forwarder *logforward.Forwarder, figures auction.Metrics, log *slog.Logger) (*localcell.Cell, error) {
 	if err := c.checkRoom(ctx, backend); err != nil {
 		return nil, err
 	}
@@ -171,7 +186,10 @@ func (c *Cell) make(ctx context.Context, backend *Backend, dir *Dir, api CellBBS
 		TransferAllow: networks(c.TransferAllow), TransferDeny: networks(c.TransferDeny),
 	}
 	apply(c, &mo)
-	if mo.TransferTLS, err = c.transferTLS(); err != nil {
+	if forwarder != nil {
+		mo.LogSink = forwarder.Line
+	}
+	if mo.TransferTLS, err = clientTLS("transfer_tls", c.TransferTLSCert, c.TransferTLSKey, c.TransferTLSCA); err != nil {
 		return nil, err
 	}
 	if mo.Identity, err = Identity(c.IdentityCACert, c.IdentityCAKey, c.IdentityLifetime, log); err != nil {
@@ -280,41 +298,6 @@ func (c *Cell) subnet() (netip.Prefix, error) {
 		return netip.Prefix{}, nil
 	}
 	return netip.ParsePrefix(c.Subnet)
-}
-
-// transferTLS is how transfers meet servers, nil if the settings say nothing
-// about it. The error names the file that is wrong.
-func (c *Cell) transferTLS() (*tls.Config, error) {
-	if c.TransferTLSCert == "" && c.TransferTLSCA == "" {
-		return nil, nil
-	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if c.TransferTLSCert != "" {
-		load := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			pair, err := tls.LoadX509KeyPair(c.TransferTLSCert, c.TransferTLSKey)
-			if err != nil {
-				return nil, fmt.Errorf("transfer_tls_cert and transfer_tls_key: %w", err)
-			}
-			return &pair, nil
-		}
-		if _, err := load(nil); err != nil {
-			return nil, err
-		}
-		config.GetClientCertificate = load
-	}
-	if c.TransferTLSCA != "" {
-		text, err := os.ReadFile(c.TransferTLSCA)
-		if err != nil {
-			return nil, fmt.Errorf("transfer_tls_ca: %w", err)
-		}
-		if config.RootCAs, err = x509.SystemCertPool(); err != nil {
-			config.RootCAs = x509.NewCertPool()
-		}
-		if !config.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("transfer_tls_ca: %s has no certificate in PEM form", c.TransferTLSCA)
-		}
-	}
-	return config, nil
 }
 
 // Identity loads the authority that signs the certificates of containers, and

@@ -303,7 +303,7 @@ func TestTheSelfTestMapsAPort(t *testing.T) {
 	}
 	defer dir.Close()
 	backend := &Backend{ContainerBackend: portless{scripted.New(scripted.Options{})}}
-	cell, err := c.make(t.Context(), backend, dir, absent{}, "http://127.0.0.1:1", new(httpapi.Prometheus), new(Logging).Logger(&log))
+	cell, err := c.make(t.Context(), backend, dir, absent{}, "http://127.0.0.1:1", nil, new(httpapi.Prometheus), new(Logging).Logger(&log))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/diegosdk/diego/internal/devcerts"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/rep"
+	"github.com/diegosdk/diego/rep/logforward"
 	"github.com/diegosdk/diego/task"
 )
 
@@ -42,6 +43,7 @@ func allOptions() []any {
 		new(diego.Options), new(lrp.Policy), new(lrp.RestartPolicy), new(task.Policy), new(task.CallbackPolicy), new(converge.Guard),
 		new(auction.RunnerOptions), new(auction.Policy), new(auctioneer.Options), new(httpapi.HandlerOptions), new(httpapi.ClientOptions),
 		new(bbs.AnnouncerOptions), new(rep.Options), new(manager.Options), new(libcontainer.Options), new(process.Options),
+		new(logforward.Options),
 	}
 }
 
@@ -99,6 +101,8 @@ var notSettings = map[string]string{
 	"manager.Options.Backend":              "a part: backend",
 	"manager.Options.HTTPClient":           "code",
 	"manager.Options.Volumes":              "code: volume drivers are linked in",
+	"manager.Options.LogSink":              "a part: log_forward",
+	"logforward.Options.CellID":            "a part: cell_id",
 	"manager.Options.Delay":                "for simulations",
 	"libcontainer.Options.Dir":             "a part: dir",
 	"libcontainer.Options.HostNetwork":     "a cell of real containers gives each a network of its own",
@@ -284,7 +288,10 @@ func TestTransfersShowTheCertificateOfTheSettingsAndTrustTheirAuthorities(t *tes
 	c := sampleCell("")
 	c.TransferTLSCert, c.TransferTLSKey = issue("downloader")
 	c.TransferTLSCA = authority.CA()
-	config, err := c.transferTLS()
+	load := func(c *Cell) (*tls.Config, error) {
+		return clientTLS("transfer_tls", c.TransferTLSCert, c.TransferTLSKey, c.TransferTLSCA)
+	}
+	config, err := load(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,11 +310,11 @@ func TestTransfersShowTheCertificateOfTheSettingsAndTrustTheirAuthorities(t *tes
 	} {
 		wrong := *c
 		change(&wrong)
-		if _, err := wrong.transferTLS(); err == nil || !strings.HasPrefix(err.Error(), name) {
+		if _, err := load(&wrong); err == nil || !strings.HasPrefix(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if config, err := sampleCell("").transferTLS(); config != nil || err != nil {
+	if config, err := load(sampleCell("")); config != nil || err != nil {
 		t.Errorf("without settings: %v, %v", config, err)
 	}
 }
@@ -318,6 +325,8 @@ func TestSettingsOfACellThatCannotBeAreNamed(t *testing.T) {
 		"subnet":           func(c *Cell) { c.Subnet = "10.0.0.300/8" },
 		"transfer_tls_key": func(c *Cell) { c.TransferTLSCert = "cert.pem" },
 		"identity_ca_key":  func(c *Cell) { c.IdentityCACert = "cert.pem" },
+
+		"log_forward_tls_key": func(c *Cell) { c.LogForwardTLSCert = "cert.pem" },
 	} {
 		c := sampleCell("")
 		change(c)

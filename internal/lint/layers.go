@@ -61,6 +61,8 @@ var Layers = []Layer{
 	{Path: "bbs", Imports: []string{"executor", "lrp", "task", "auction", "storage", "converge", "rep", "internal/deadline", "internal/metrics", "internal/parallel", "internal/reach"}, Modules: []string{sync}},
 	{Path: "auction/auctioneer", Imports: []string{"executor", "auction", "bbs", "internal/metrics"}},
 	{Path: "rep/localcell", Imports: []string{"executor", "executor/manager", "lrp", "auction", "bbs", "rep", "storage", "internal/parallel"}},
+	{Path: "rep/logforward", Imports: []string{"executor", "executor/manager", "auction", "rep"}},
+	{Path: "rep/logforward/syslog", Imports: []string{"rep/logforward"}, TestImports: []string{"rep"}},
 	{Path: "httpapi", Imports: []string{"executor", "lrp", "task", "auction", "storage", "bbs", "rep", "httpapi/problem", "internal/metrics", "internal/wire"}},
 	{Path: "httpapi/problem"},
 	// Cells for tests and examples, which report to a BBS.
@@ -79,11 +81,13 @@ var Layers = []Layer{
 	{Path: "internal/metrics", Imports: []string{"auction"}},
 	{Path: "internal/parallel"},
 	{Path: "internal/reach"},
+	{Path: "internal/syslogtest"},
 	{Path: "internal/specfile", Imports: []string{"executor", "lrp", "task", "internal/spelling"}, Modules: []string{"github.com/goccy/go-yaml", cmp}},
 	{Path: "internal/daemon", Imports: []string{everything}, Modules: []string{pflag, cmp, sync}},
+	{Path: "internal/daemon/otlp", Imports: []string{"rep/logforward"}, Modules: []string{opentelemetry, protobuf}, TestImports: []string{"rep"}},
 	{Path: "internal/gnuflags", Imports: []string{"internal/spelling"}, Modules: []string{pflag}},
 	{Path: "internal/testdb", Imports: []string{"internal/testenv"}, Modules: []string{"github.com/go-sql-driver/mysql", "github.com/lib/pq"}},
-	{Path: "examples", Imports: []string{everything}, Modules: []string{"github.com/mattn/go-sqlite3", "github.com/go-sql-driver/mysql", "github.com/lib/pq", sync}},
+	{Path: "examples", Imports: []string{everything}, Modules: []string{"github.com/mattn/go-sqlite3", "github.com/go-sql-driver/mysql", "github.com/lib/pq", sync}, TestModules: []string{opentelemetry, protobuf}},
 	{Path: "examples/diegoctl", Imports: []string{everything}, Modules: []string{cobra, pflag, sync}},
 }
 
@@ -96,6 +100,9 @@ const (
 	pflag      = "github.com/spf13/pflag"
 	sync       = "golang.org/x/sync"
 	sys        = "golang.org/x/sys"
+
+	opentelemetry = "go.opentelemetry.io/proto/otlp"
+	protobuf      = "google.golang.org/protobuf"
 
 	runc     = "github.com/opencontainers/runc"
 	cgroups  = "github.com/opencontainers/cgroups"

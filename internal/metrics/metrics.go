@@ -63,6 +63,8 @@ var All = []Metric{
 	{"auction_errors_total", Counter, nil, "rounds that were not begun"},
 	{"rep_survey_seconds", Histogram, nil, "how long a cell takes to list its containers and records"},
 	{"rep_steps_total", Counter, []string{"step", "outcome"}, "what a cell has done about containers and records: `done`, `refused` by the BBS, or `failed`"},
+	{"log_lines_forwarded_total", Counter, []string{"destination"}, "lines of containers that were sent to a destination"},
+	{"log_lines_dropped_total", Counter, []string{"destination"}, "lines that will not be sent: the destination was too slow, or refused them"},
 	{"rep_inconceivable_total", Counter, nil, "pairs of container and record that should never be; each is in the log"},
 	{"rep_containers", Gauge, []string{"state"}, "a cell's containers of LRPs and tasks"},
 	{"rep_capacity_total", Gauge, []string{"of"}, "the size of a cell: `memory_mb`, `disk_mb`, `containers`, `pids` and the further resources by their names"},

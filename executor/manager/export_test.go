@@ -1,0 +1,9 @@
+package manager
+
+import "time"
+
+// CutLines lets tests cut a stream into lines.
+func CutLines(sink func(LogLine)) (add func(source string, p []byte), end func()) {
+	l := &lines{sink: sink, now: time.Now, open: map[string][]byte{}}
+	return l.add, l.end
+}

@@ -1,0 +1,70 @@
+package daemon
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/diegosdk/diego/httpapi"
+	"github.com/diegosdk/diego/internal/daemon/otlp"
+	"github.com/diegosdk/diego/rep/logforward/syslog"
+)
+
+func TestADestinationOfLogsIsAURL(t *testing.T) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	settings := LogForward{LogForwardEnterprise: 4711}
+	for text, want := range map[string]string{
+		"syslog-tls://logs.example:7000": "syslog logs.example:7000 encrypted 4711",
+		"syslog-tls://logs.example":      "syslog logs.example:6514 encrypted 4711",
+		"syslog-tcp://[::1]/":            "syslog [::1]:601 plain 4711",
+		"otlp+https://otel.example":      "https://otel.example:4318/v1/logs",
+		"otlp+http://10.0.0.1:80/own":    "http://10.0.0.1:80/own",
+
+		"syslog-tls://logs.example:6514/x": "want no path",
+		"syslog://logs.example":            "want syslog-tls, syslog-tcp, otlp+https or otlp+http",
+		"logs.example:6514":                "want URLs such as",
+		"syslog-tls://":                    "want URLs such as",
+		"otlp+https://a:b@otel.example":    "without a password",
+		"otlp+https://otel.example?a=b":    "want URLs such as",
+		"syslog-tls://logs.example:x":      "want URLs such as",
+	} {
+		sink, err := settings.sink(text, config)
+		got := ""
+		switch s := sink.(type) {
+		case *syslog.Sink:
+			kind := map[*tls.Config]string{config: "encrypted", nil: "plain"}[s.TLS]
+			got = fmt.Sprint("syslog ", s.Address, " ", kind, " ", s.Enterprise)
+		case *otlp.Sink:
+			got = s.URL
+		default:
+			got = err.Error()
+		}
+		if err == nil && got != want || err != nil && !strings.Contains(got, want) {
+			t.Errorf("%s: got %s, want %s", text, got, want)
+		}
+	}
+}
+
+func TestSettingsOfLogForwardingThatCannotBeAreNamed(t *testing.T) {
+	report := func(change func(*LogForward)) (list []string) {
+		var s LogForward
+		change(&s)
+		s.checkLogForward(func(name, want string) { list = append(list, name+": "+want) })
+		return list
+	}
+	if got := report(func(s *LogForward) { s.LogForward = []string{"syslog-tls://a", "syslog-tls://a"} }); !cmp.Equal(got, []string{"log_forward: want each once; syslog-tls://a is there twice"}) {
+		t.Errorf("got %q", got)
+	}
+	if got := report(func(s *LogForward) { s.LogForward = []string{"syslog-tls://a", "ftp://a"} }); len(got) != 1 || !strings.Contains(got[0], "ftp://a") {
+		t.Errorf("got %q", got)
+	}
+	c := sampleCell(t.TempDir())
+	c.LogForward.LogForward, c.LogForwardTLSCA = []string{"syslog-tls://a"}, t.TempDir()+"/none"
+	if _, _, err := c.Open(t.Context(), unasked{}, "http://127.0.0.1:1", new(httpapi.Prometheus), new(Logging).Logger(io.Discard)); err == nil || !strings.Contains(err.Error(), "log_forward_tls_ca") {
+		t.Errorf("got %v", err)
+	}
+}
