@@ -131,7 +131,7 @@ func TestWhereverInodesEndInMakingAContainerNothingOfItStays(t *testing.T) {
 
 // A daemon that fails for want of inodes is killed at each stage of that, and the
 // next one has to clean up without any.
-func TestADaemonThatIsKilledWhileInodesAreMissingLeavesNothing(t *testing.T) {
+func TestADaemonWithoutInodesMayBeKilledAtAnyStage(t *testing.T) {
 	dir := fewInodes(t, 512)
 	cell := filepath.Join(dir, "cell")
 	first := openBackend(t, Options{Dir: cell})

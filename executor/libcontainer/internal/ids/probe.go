@@ -34,12 +34,9 @@ func Probe(first, size uint32) (r Range, missing string) {
 	if at := onProc(string(mounts)); at != "" {
 		return r, "something is mounted at " + at + ", so that the kernel lets no user namespace have a /proc; unmount it"
 	}
-	if most, err := os.ReadFile("/proc/sys/user/max_user_namespaces"); err == nil && strings.TrimSpace(string(most)) == "0" {
-		return r, "user.max_user_namespaces is 0; raise it"
-	}
 	space, err := newNamespace(first, size)
 	if err != nil {
-		return r, reason(err, "a user namespace cannot be made ("+err.Error()+"); see that no security module forbids them")
+		return r, reason(err, "a user namespace cannot be made ("+err.Error()+"); raise user.max_user_namespaces, and see that no security module forbids them")
 	}
 	return Range{First: first, Size: size, Space: space}, ""
 }

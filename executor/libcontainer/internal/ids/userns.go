@@ -3,10 +3,12 @@
 package ids
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -35,8 +37,13 @@ func newNamespace(first, count uint32) (space *os.File, err error) {
 }
 
 // HoldNamespace makes a user namespace with a mapping, which belongs to the thread's user.
-// A process is needed to make it, and none to keep it.
+// A process is needed to make it, and none to keep it. The error is not
+// [Exhausted] where the host allows none.
 func HoldNamespace(mapping []syscall.SysProcIDMap) (*os.File, error) {
+	most, err := os.ReadFile("/proc/sys/user/max_user_namespaces")
+	if err == nil && strings.TrimSpace(string(most)) == "0" { // for which the kernel says that there is no room
+		return nil, errors.New("user.max_user_namespaces is 0")
+	}
 	program, err := pid1.Program()
 	if err != nil {
 		return nil, err

@@ -117,17 +117,23 @@ func openTree(dir string, recursive uint, owners *os.File) (fd int, err error) {
 }
 
 // ownerless is the namespace with which all of dirs can be mounted, or nil if
-// this host cannot do that.
+// this host cannot do that. It is an error if something is exhausted.
 func ownerless(dirs []string) (*os.File, error) {
 	owners, err := ids.HoldNamespace([]syscall.SysProcIDMap{{ContainerID: unowned, HostID: unowned, Size: 1}})
+	if ids.Exhausted(err) {
+		return nil, err
+	}
 	if err != nil {
 		return nil, nil // no user namespaces here
 	}
 	for _, dir := range dirs {
 		tree, err := openTree(dir, unix.AT_RECURSIVE, owners)
-		if err != nil { // a file system that has only its own owners
+		if err != nil {
 			owners.Close()
-			return nil, nil
+			if ids.Exhausted(err) {
+				return nil, err
+			}
+			return nil, nil // a file system that has only its own owners
 		}
 		unix.Close(tree)
 	}
