@@ -124,7 +124,9 @@ func NewDuties(o DutiesOptions) (*Duties, error) {
 		carry:  d.Carry,
 		now:    o.Now, logger: o.Logger, due: map[string]time.Time{},
 	}
-	d.Store = ownStore{o.Leadership.Store(measuredStore{o.Store, o.Metrics}), d.follower}
+	d.Store = ownStore{
+		storage.Passthrough{Store: o.Leadership.Store(measuredStore{storage.Passthrough{Store: o.Store}, o.Metrics})}, d.follower,
+	}
 	d.Directory = NewDirectory(func(ctx context.Context) ([]CellPresence, error) { return presences(ctx, d.Store) }, o.Dial)
 	d.follower.store = d.Store
 	d.callbacks = &callbacks{

@@ -22,11 +22,13 @@ func (l *Leadership) Fence() (storage.Fence, error) {
 // Store returns s with every commit fenced by this leadership: without the
 // leadership commits fail with a *[NotLeaderError], and a leader that was
 // replaced commits nothing. It also notes whether commits succeed.
-func (l *Leadership) Store(s storage.Store) storage.Store { return &fencedStore{Store: s, leader: l} }
+func (l *Leadership) Store(s storage.Store) storage.Store {
+	return &fencedStore{Passthrough: storage.Passthrough{Store: s}, leader: l}
+}
 
 // A fencedStore commits only for a leader.
 type fencedStore struct {
-	storage.Store
+	storage.Passthrough
 	leader *Leadership
 }
 
@@ -40,20 +42,6 @@ func (s *fencedStore) Commit(ctx context.Context, b storage.Batch) (storage.Curs
 	cursor, err := s.Store.Commit(ctx, b)
 	s.leader.observe(fence, err)
 	return cursor, err
-}
-
-// Recall implements [storage.Recaller].
-func (s *fencedStore) Recall(processGUID string, index int) (storage.Recollection, bool) {
-	return storage.Recall(s.Store, processGUID, index)
-}
-
-// Restored implements [storage.Restorer]. It changes no record, so it needs no
-// leader.
-func (s *fencedStore) Restored(ctx context.Context) error { return storage.Restored(ctx, s.Store) }
-
-// Wait implements [storage.Waiter].
-func (s *fencedStore) Wait(ctx context.Context, after storage.Cursor) error {
-	return storage.Wait(ctx, s.Store, after, 0)
 }
 
 // observe learns from the result of a commit. Errors that concern only the

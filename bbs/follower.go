@@ -71,7 +71,7 @@ const (
 
 // An ownStore reports its commits to its follower.
 type ownStore struct {
-	storage.Store
+	storage.Passthrough
 	follower *follower
 }
 
@@ -85,19 +85,6 @@ func (s ownStore) Commit(ctx context.Context, b storage.Batch) (storage.Cursor, 
 		s.follower.mu.Unlock()
 	}
 	return last, err
-}
-
-// Recall implements [storage.Recaller].
-func (s ownStore) Recall(processGUID string, index int) (storage.Recollection, bool) {
-	return storage.Recall(s.Store, processGUID, index)
-}
-
-// Restored implements [storage.Restorer].
-func (s ownStore) Restored(ctx context.Context) error { return storage.Restored(ctx, s.Store) }
-
-// Wait implements [storage.Waiter].
-func (s ownStore) Wait(ctx context.Context, after storage.Cursor) error {
-	return storage.Wait(ctx, s.Store, after, 0)
 }
 
 // later schedules an update of a process's instances after wait.

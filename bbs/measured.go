@@ -11,7 +11,7 @@ import (
 
 // A measuredStore counts commits and how long they take.
 type measuredStore struct {
-	storage.Store
+	storage.Passthrough
 	metrics auction.Metrics
 }
 
@@ -24,17 +24,4 @@ func (s measuredStore) Commit(ctx context.Context, b storage.Batch) (storage.Cur
 		s.metrics.Count("commit_conflicts_total", 1)
 	}
 	return cursor, err
-}
-
-// Recall implements [storage.Recaller].
-func (s measuredStore) Recall(processGUID string, index int) (storage.Recollection, bool) {
-	return storage.Recall(s.Store, processGUID, index)
-}
-
-// Restored implements [storage.Restorer].
-func (s measuredStore) Restored(ctx context.Context) error { return storage.Restored(ctx, s.Store) }
-
-// Wait implements [storage.Waiter].
-func (s measuredStore) Wait(ctx context.Context, after storage.Cursor) error {
-	return storage.Wait(ctx, s.Store, after, 0)
 }

@@ -1,7 +1,7 @@
 // Command storewrapper wraps a store: every commit leaves a line in an audit
 // log that says what was written, by which request, and what came of it. The
-// wrapper embeds the store that it wraps and replaces one method; its test runs
-// the suite that every store passes.
+// wrapper embeds a storage.Passthrough and replaces one method; its test runs the
+// suite that every store passes.
 package main
 
 import (
@@ -22,7 +22,7 @@ import (
 
 // An audited store writes a line for each commit.
 type audited struct {
-	storage.Store
+	storage.Passthrough
 	mu  sync.Mutex
 	log io.Writer
 }
@@ -44,24 +44,8 @@ func (a *audited) Commit(ctx context.Context, b storage.Batch) (storage.Cursor, 
 	return cursor, err
 }
 
-// Recall implements [storage.Recaller], which embedding a storage.Store does
-// not: without it each step begins with a read.
-func (a *audited) Recall(processGUID string, index int) (storage.Recollection, bool) {
-	return storage.Recall(a.Store, processGUID, index)
-}
-
-// Restored implements [storage.Restorer], which embedding a storage.Store does
-// not: without it nobody can say that the store was put back.
-func (a *audited) Restored(ctx context.Context) error { return storage.Restored(ctx, a.Store) }
-
-// Wait implements [storage.Waiter], which embedding a storage.Store does not:
-// without it subscribers would look for new events now and then only.
-func (a *audited) Wait(ctx context.Context, after storage.Cursor) error {
-	return storage.Wait(ctx, a.Store, after, 0)
-}
-
 func main() {
-	ctx, store := context.Background(), &audited{Store: memstore.New(nil), log: os.Stdout}
+	ctx, store := context.Background(), &audited{Passthrough: storage.Passthrough{Store: memstore.New(nil)}, log: os.Stdout}
 	defer store.Close()
 	change, err := lrp.Create(lrp.DeploymentDefinition{
 		ProcessGUID: "web", Domain: "apps", Settings: lrp.Settings{Instances: 1}, DefinitionID: "v1",

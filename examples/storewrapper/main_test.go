@@ -20,7 +20,7 @@ func openAudited(t testing.TB, o storagetest.Options) storagetest.Harness {
 		return now
 	}})
 	return storagetest.Harness{
-		Store: &audited{Store: s, log: io.Discard},
+		Store: &audited{Passthrough: storage.Passthrough{Store: s}, log: io.Discard},
 		Advance: func(d time.Duration) {
 			mu.Lock()
 			defer mu.Unlock()
