@@ -40,6 +40,10 @@ type AnnouncerOptions struct {
 	BBS Presences
 	// Presence is what the cell says about itself; its CellID is required.
 	Presence CellPresence
+	// VolumeDrivers returns the drivers of the moment, in place of those of
+	// Presence, each time the cell is announced. Nil means that they never
+	// change.
+	VolumeDrivers func() []string
 	// Owner names this run of the cell, and is unique: a cell that starts again
 	// under its id waits for the end of the earlier presence. A run that can prove
 	// that the one before is over, for example by a lock that both had, has the
@@ -60,8 +64,7 @@ type Presences interface {
 // An Announcer keeps a cell present (000 §Maintaining the Cell's presence).
 // All methods may be called at the same time.
 type Announcer struct {
-	o     AnnouncerOptions
-	value []byte
+	o AnnouncerOptions
 
 	mu    sync.Mutex
 	lease storage.Lease
@@ -78,14 +81,23 @@ func NewAnnouncer(o AnnouncerOptions) (*Announcer, error) {
 	v.Check((o.Store != nil) != (o.BBS != nil), "store", "", "either a store or a BBS")
 	v.Check(o.Owner != "", "owner", "", "not empty")
 	v.Check(o.Presence.CellID != "", "cell_id", "", "not empty")
-	value, err := json.Marshal(o.Presence)
+	value, err := json.Marshal(o.presence())
 	if err != nil {
 		return nil, err
 	}
 	v.Check(len(value) <= storage.MaxLeaseValueBytes, "presence", fmt.Sprintf("%d bytes", len(value)), "at most 32768 bytes")
 	o.TTL = cmp.Or(o.TTL, 15*time.Second)
 	v.Check(o.TTL >= minRenewedTTL && o.TTL <= MaxPresenceTTL, "ttl", o.TTL, "at least 3ms and at most 1h")
-	return &Announcer{o: o, value: value}, v.Err()
+	return &Announcer{o: o}, v.Err()
+}
+
+// presence is what the cell says about itself now.
+func (o *AnnouncerOptions) presence() CellPresence {
+	p := o.Presence
+	if o.VolumeDrivers != nil {
+		p.VolumeDrivers = o.VolumeDrivers()
+	}
+	return p
 }
 
 // Tick announces the cell, or renews its presence. The error wraps
@@ -102,12 +114,16 @@ func (a *Announcer) Tick(ctx context.Context) error {
 
 func (a *Announcer) tick(ctx context.Context) error {
 	if a.o.BBS != nil {
-		return a.o.BBS.Announce(ctx, a.o.Presence, a.o.Owner, a.o.TTL)
+		return a.o.BBS.Announce(ctx, a.o.presence(), a.o.Owner, a.o.TTL)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	var err error
+	value, err := json.Marshal(a.o.presence())
+	if err != nil {
+		return err
+	}
 	if a.lease.Epoch != 0 {
+		a.lease.Value = value
 		var renewed storage.Lease
 		if renewed, err = a.o.Store.Renew(ctx, a.lease, a.o.TTL); err == nil {
 			a.lease = renewed
@@ -118,7 +134,7 @@ func (a *Announcer) tick(ctx context.Context) error {
 		a.lease = storage.Lease{}
 	}
 	lease, err := a.o.Store.Acquire(ctx, storage.Lease{
-		Kind: storage.CellLease, Name: a.o.Presence.CellID, Owner: a.o.Owner, Value: a.value,
+		Kind: storage.CellLease, Name: a.o.Presence.CellID, Owner: a.o.Owner, Value: value,
 	}, a.o.TTL)
 	if err == nil {
 		a.lease = lease

@@ -87,6 +87,34 @@ func TestAnAnnouncerKeepsItsCellPresentAndLeaves(t *testing.T) {
 	}
 }
 
+func TestAPresenceNamesTheVolumeDriversOfTheMoment(t *testing.T) {
+	store := memstore.New(nil)
+	control, err := bbs.New(bbs.Options{Store: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var drivers []string
+	o := bbs.AnnouncerOptions{
+		Presence: bbs.CellPresence{CellID: "cell-1"}, Owner: "first", VolumeDrivers: func() []string { return drivers },
+	}
+	direct, remote := o, o
+	direct.Store, remote.BBS = store, control
+	for name, o := range map[string]bbs.AnnouncerOptions{"through a store": direct, "through a BBS": remote} {
+		a, err := bbs.NewAnnouncer(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, drivers = range [][]string{{"nfs", "smb"}, {"smb"}, nil} {
+			if err := a.Tick(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if cells, err := control.Cells(t.Context()); err != nil || len(cells) != 1 || !slices.Equal(cells[0].VolumeDrivers, drivers) {
+				t.Errorf("%s: the cells are %+v, %v; want the drivers %q", name, cells, err, drivers)
+			}
+		}
+	}
+}
+
 func TestACellThatIsDialledToNothingIsSilentAndSaysWhy(t *testing.T) {
 	list := func(context.Context) ([]bbs.CellPresence, error) {
 		return []bbs.CellPresence{{CellID: "cell-1"}}, nil

@@ -6,11 +6,14 @@ const (
 	MountReadWrite = "rw"
 )
 
-// A VolumeMount makes a volume of a driver appear in the container.
+// A VolumeMount makes a volume of a driver appear in the container. The section
+// Volumes of docs/cells.md says which drivers there are and how to write one.
 type VolumeMount struct {
 	// Driver is the volume driver's name; only cells that have it are
 	// considered.
-	Driver       string `json:"driver"`
+	Driver string `json:"driver"`
+	// ContainerDir is where the volume appears. Cells with real containers refuse
+	// "/" and what lies in /dev, /proc and /sys.
 	ContainerDir string `json:"container_dir"`
 	// Mode is "r" or "rw".
 	Mode string `json:"mode"`
@@ -21,17 +24,21 @@ type VolumeMount struct {
 
 // A SharedDevice is a volume that many containers may mount at once.
 type SharedDevice struct {
-	VolumeID    string `json:"volume_id"`
+	// VolumeID names the volume for the driver.
+	VolumeID string `json:"volume_id"`
+	// MountConfig is for the driver, which says what may be in it.
 	MountConfig string `json:"mount_config,omitempty"`
 }
 
-// A DedicatedDevice is a volume of this container alone.
+// A DedicatedDevice is a volume that one container of a cell has at a time.
 type DedicatedDevice struct {
-	MounterID   string `json:"mounter_id"`
+	// MounterID names the volume for the driver, as SharedDevice.VolumeID does.
+	MounterID string `json:"mounter_id"`
+	// MountConfig is for the driver, which says what may be in it.
 	MountConfig string `json:"mount_config,omitempty"`
 }
 
-// Validate checks driver, mode and device. The driver decides what ContainerDir
+// Validate checks driver, mode and device. The cell decides what ContainerDir
 // may be.
 func (m VolumeMount) Validate(v *Validator) {
 	v.required("driver", m.Driver)

@@ -53,10 +53,11 @@ type RunInfo struct {
 	// LegacyDownloadUser is the user for downloads that name none.
 	LegacyDownloadUser string `json:"legacy_download_user,omitempty"`
 	// TrustedSystemCertificatesPath is where the cell's trusted CAs appear.
-	TrustedSystemCertificatesPath string        `json:"trusted_system_certificates_path,omitempty"`
-	VolumeMounts                  []VolumeMount `json:"volume_mounts,omitempty"`
-	VolumeMountedFiles            []File        `json:"volume_mounted_files,omitempty"`
-	ImageLayers                   []ImageLayer  `json:"image_layers,omitempty"`
+	TrustedSystemCertificatesPath string `json:"trusted_system_certificates_path,omitempty"`
+	// VolumeMounts are directories that outlive the container.
+	VolumeMounts       []VolumeMount `json:"volume_mounts,omitempty"`
+	VolumeMountedFiles []File        `json:"volume_mounted_files,omitempty"`
+	ImageLayers        []ImageLayer  `json:"image_layers,omitempty"`
 	// Network is for cells of other modules: a cell of this one refuses work that
 	// has properties. See Demands.
 	Network *Network `json:"network,omitempty"`

@@ -24,6 +24,9 @@ func (r *Rep) State(context.Context) (auction.CellState, error) {
 		Total:         r.o.Executor.Total(), Remaining: r.o.Executor.Remaining(),
 		Evacuating: evacuating, Unhealthy: unhealthy, Settling: settling,
 	}
+	if l, lists := r.o.Executor.(VolumeLister); lists {
+		s.VolumeDrivers = l.VolumeDrivers()
+	}
 	for _, h := range r.holdings() {
 		if h.isTask() {
 			s.Tasks = append(s.Tasks, h.task)

@@ -66,6 +66,28 @@ func TestACellRefusesWhatIsNotForItOrMakesNoSense(t *testing.T) {
 	}
 }
 
+// A listing executor has volume drivers that come and go.
+type listing struct {
+	Executor
+	drivers []string
+}
+
+func (l *listing) VolumeDrivers() []string { return l.drivers }
+
+func TestACellOffersTheVolumeDriversThatItsExecutorHasNow(t *testing.T) {
+	l := &listing{Executor: &fakeExecutor{journal: &journal{}}}
+	r, err := New(Options{CellID: "cell-1", BBS: &fakeBBS{}, Executor: l, VolumeDrivers: []string{"stale"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range [][]string{{"nfs", "smb"}, {"smb"}, nil, {"nfs"}} {
+		l.drivers = want
+		if s, err := r.State(t.Context()); err != nil || !slices.Equal(s.VolumeDrivers, want) {
+			t.Errorf("the cell offers %q, %v, want %q", s.VolumeDrivers, err, want)
+		}
+	}
+}
+
 func TestWorkIsReservedWithWhatItIsFor(t *testing.T) {
 	s := newStage(t)
 	if err := s.Sync(t.Context()); err != nil {

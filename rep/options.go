@@ -40,6 +40,14 @@ type Clearer interface {
 	Cleared() <-chan struct{}
 }
 
+// A VolumeLister is an [Executor] whose volume drivers come and go. Its method
+// may be called concurrently.
+type VolumeLister interface {
+	// VolumeDrivers returns those that can mount volumes now, sorted. It does not
+	// wait.
+	VolumeDrivers() []string
+}
+
 // A BBS is where the rep reports; the control plane's BBS is one. Its methods
 // may be called concurrently. A refusal is an *lrp.TransitionError or a
 // *task.TransitionError, and a missing record is a storage.ErrNotFound. After
@@ -103,7 +111,8 @@ type Options struct {
 	// Zone is the availability zone.
 	Zone string
 	// RootFSProviders, VolumeDrivers and the tags tell the auctioneer what it
-	// may place here; see auction.CellState.
+	// may place here; see auction.CellState. If the Executor is a VolumeLister,
+	// it says which VolumeDrivers there are, and the option is not used.
 	RootFSProviders, VolumeDrivers       []string
 	PlacementTags, OptionalPlacementTags []string
 	// RefusedFields are fields of definitions that the Executor refuses; those of

@@ -120,7 +120,7 @@ func (c *cell) build(ctx context.Context, p cellPlan) error {
 	}
 	drivers := []string{sample.Driver}
 	mo := manager.Options{
-		Backend: c.backend, Dir: p.dir + "/manager", Logger: p.logger.With("cell", p.id),
+		Backend: c.backend.ContainerBackend, Dir: p.dir + "/manager", Logger: p.logger.With("cell", p.id),
 		// A backend that knows nothing of its host is believed to have a little.
 		Capacity: executor.Capacity{
 			MemoryMB: cmp.Or(host.MemoryMB, 2048) / p.share, DiskMB: cmp.Or(host.DiskMB, 2048) / p.share,
@@ -142,7 +142,7 @@ func (c *cell) build(ctx context.Context, p cellPlan) error {
 	}
 	ro := rep.Options{
 		CellID: p.id, BBS: p.bbs, Announcer: c.announcer,
-		RootFSProviders: rootFS, VolumeDrivers: drivers, Logger: p.logger,
+		RootFSProviders: rootFS, Logger: p.logger,
 	}
 	p.upkeep.Rep(&ro)
 	made, err := localcell.New(c.Manager, ro)

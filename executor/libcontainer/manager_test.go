@@ -35,8 +35,12 @@ const (
 
 func newCell(t testing.TB, edit ...func(*Options)) *cell {
 	t.Helper()
-	f := newFixture(t, edit...)
-	m, stop := startManager(t, f.Backend, t.TempDir())
+	return cellOf(t, newFixture(t, edit...))
+}
+
+func cellOf(t testing.TB, f *fixture, edit ...func(*manager.Options)) *cell {
+	t.Helper()
+	m, stop := startManager(t, f.Backend, t.TempDir(), edit...)
 	t.Cleanup(stop)
 	c := &cell{m, f, m.Subscribe()}
 	t.Cleanup(c.news.Close)

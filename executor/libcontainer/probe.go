@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"strconv"
 	"strings"
 
@@ -154,7 +155,29 @@ func (b *Backend) supported(spec executor.ContainerSpec) error {
 		return &executor.BackendError{Kind: executor.ErrUnsupported, GUID: spec.GUID,
 			Detail: fmt.Sprintf("a disk of %d MiB; a file system takes at least %d MiB", m, rootfs.MinDiskMB)}
 	}
+	for _, m := range spec.Mounts {
+		if kept := keptFrom(m.Target); kept != "" {
+			return &executor.BackendError{Kind: executor.ErrUnsupported, GUID: spec.GUID,
+				Detail: fmt.Sprintf("a mount at %q: the container needs its own %s; mount it elsewhere", m.Target, kept)}
+		}
+	}
 	return nil
+}
+
+// keptFrom returns the directory of a container that a mount would hide, or "".
+// What is there keeps a container from the host. Links are left to runc, which
+// follows none out of the root file system and checks what it finds.
+func keptFrom(target string) string {
+	target = path.Clean("/" + target)
+	for _, dir := range []string{"/dev", "/proc", "/sys"} {
+		if target == dir || strings.HasPrefix(target, dir+"/") {
+			return dir
+		}
+	}
+	if target == "/" {
+		return "root directory"
+	}
+	return ""
 }
 
 func missing(h executor.Host, name executor.FeatureName) string {

@@ -210,14 +210,14 @@ func daemon() {
 		}
 		os.Exit(0)
 	}
-	m, err := manager.New(ctx, manager.Options{Backend: b, Dir: dir + "-cell", Capacity: executor.Capacity{MemoryMB: 1 << 10, DiskMB: 1 << 10}})
+	m, err := manager.New(ctx, manager.Options{Backend: b, Dir: dir + "-cell", Capacity: executor.Capacity{MemoryMB: 1 << 10, DiskMB: 1 << 10}, Volumes: binderOf(dir)})
 	die(err)
 	go m.Run(ctx)
 	for _, refused := range m.Reserve(executor.Reservation{GUID: "a", Resources: full("a").Resources}) {
 		die(refused.Err)
 	}
 	stage.Reached()
-	die(m.Initialize("a", fullWork()))
+	die(m.Initialize("a", volumeWork()))
 	for {
 		c, there := m.Get("a")
 		if there && c.State == executor.Running {
@@ -261,17 +261,18 @@ func TestADaemonThatIsKilledAtAnyStageLeavesNothingForGood(t *testing.T) {
 			// Nothing runs unwatched: it ends with its daemon.
 			f.eventually("what ran has ended", func() bool { return !running(t, f.Backend) })
 			// The next daemon needs nobody to remove what is left.
-			m, stop := startManager(t, f.Backend, dir+"-cell")
+			m, stop := startManager(t, f.Backend, dir+"-cell", func(o *manager.Options) { o.Volumes = binderOf(dir) })
 			defer stop()
 			c := &cell{m, f, m.Subscribe()}
 			defer c.news.Close()
+			f.eventually("the volumes are unmounted", func() bool { return len(m.Volumes()) == 0 && len(mounts(t, dir+"-volumes")) == 0 })
 			table := []string{"table diego-" + f.id}
 			f.eventually("all but the table is removed", func() bool { return cmp.Equal(traces(t, f.Backend), table) })
 			// And the guid can be used again, once the manager has seen that, too.
 			f.eventually("there is room for it", func() bool {
 				return len(m.Reserve(executor.Reservation{GUID: "a", Resources: full("a").Resources})) == 0
 			})
-			if err := m.Initialize("a", fullWork()); err != nil {
+			if err := m.Initialize("a", volumeWork()); err != nil {
 				t.Fatal(err)
 			}
 			if now := c.await("a", executor.Running); now.State != executor.Running {

@@ -59,8 +59,21 @@ func (e *entry) create(w executor.Work) {
 	m := e.manager
 	e.made = true
 	e.logs = m.newLogs(e.container)
-	p := &preparation{manager: m, container: e.container, work: w, logs: e.logs}
-	e.creation = m.submit(createPool, JobCreate, e.guid, func(ctx context.Context) func() {
+	p := newPreparation(m, e.container, w, e.logs)
+	var h *holding
+	if len(w.VolumeMounts) > 0 {
+		var err error
+		if h, err = m.hold(e.guid, w.VolumeMounts); err != nil {
+			m.post(func() { e.created(executor.Endpoint{}, err) })
+			return
+		}
+	}
+	e.mount(p, h, 0)
+}
+
+// make makes the container, whose volumes are mounted.
+func (e *entry) make(p *preparation) {
+	e.creation = e.manager.submit(createPool, JobCreate, e.guid, func(ctx context.Context) func() {
 		endpoint, err := p.create(ctx)
 		return func() {
 			e.creation = nil
@@ -174,7 +187,7 @@ func (e *entry) remove() {
 			e.undo = undo
 			m.keep(left)
 			if err == nil {
-				e.gone()
+				m.release(e.guid, e.gone)
 				return
 			}
 			e.deleteAttempts++
@@ -269,6 +282,11 @@ func (m *Manager) reap() {
 				m.earlier = maps.Clone(m.strays)
 				m.noteCleared("")
 			}
+			for _, guid := range slices.Sorted(maps.Keys(m.holdings)) {
+				if m.entries[guid] == nil && !listed[guid] {
+					m.release(guid, nil)
+				}
+			}
 			for _, e := range expected {
 				if e.there() && e.recipe != nil && !listed[e.guid] {
 					e.recipe.end(executor.Failed("the container disappeared from its host"))
@@ -290,6 +308,9 @@ func (m *Manager) removeStray(guid string) {
 		return func() {
 			m.keep(left)
 			delete(m.strays, guid)
+			if err == nil {
+				m.release(guid, nil)
+			}
 			m.noteCleared(guid)
 		}
 	})

@@ -20,6 +20,8 @@ const (
 	createPool
 	downloadPool
 	uploadPool
+	volumePool
+	volumeProbePool // of its own, so that calls that hang leave it a place
 	pools
 )
 
@@ -37,12 +39,15 @@ const (
 	JobUpload   JobKind = "upload"
 	JobList     JobKind = "list"
 	JobRenew    JobKind = "renew" // of a certificate
+	JobMount    JobKind = "mount"
+	JobUnmount  JobKind = "unmount"
 )
 
 // A Job is one call that takes time; Options.Delay receives it.
 type Job struct {
 	Kind JobKind
-	// GUID is the container's; it is empty for JobList.
+	// GUID is the container's; it is empty for JobList and the probe of a volume
+	// driver.
 	GUID string
 }
 
@@ -51,6 +56,7 @@ type Job struct {
 type job struct {
 	Job
 	pool      pool
+	sharer    string // has the place: the container, or a volume driver
 	work      func(context.Context) (outcome func())
 	due       time.Time // in virtual time, once it has its place in the pool
 	placed    bool
@@ -95,10 +101,10 @@ func (t *timers) Pop() any {
 	return last
 }
 
-// A share is a container's part of a pool.
+// A share is the part of a pool that a container or a volume driver has.
 type share struct {
-	pool pool
-	guid string
+	pool   pool
+	sharer string
 }
 
 // A loop holds what will happen. Its timers and jobs are guarded by the
@@ -108,7 +114,7 @@ type loop struct {
 	sequence int64
 	jobs     []*job // in the order in which they came
 	running  [pools]int
-	shares   map[share]int // how many of those are of one container
+	shares   map[share]int // how many of those one sharer has
 
 	inboxMu sync.Mutex
 	inbox   []func()
@@ -131,9 +137,14 @@ func (m *Manager) forget(t *timer) {
 	}
 }
 
-// submit queues a job.
+// submit queues a job of a container.
 func (m *Manager) submit(p pool, kind JobKind, guid string, work func(context.Context) func()) *job {
-	j := &job{Job: Job{kind, guid}, pool: p, work: work}
+	return m.submitTo(guid, p, kind, guid, work)
+}
+
+// submitTo queues a job that takes a place of the sharer.
+func (m *Manager) submitTo(sharer string, p pool, kind JobKind, guid string, work func(context.Context) func()) *job {
+	j := &job{Job: Job{kind, guid}, pool: p, sharer: sharer, work: work}
 	m.loop.jobs = append(m.loop.jobs, j)
 	m.wakeUp()
 	return j
@@ -185,10 +196,17 @@ func (m *Manager) workers(p pool) int {
 
 // room reports whether a pool has a place for a job. A container gets no more
 // than half of them, so that what holds up its own jobs does not hold up those
-// of all others.
+// of all others. Each volume driver has its own, for the same reason.
 func (m *Manager) room(j *job) bool {
+	mine := m.loop.shares[share{j.pool, j.sharer}]
+	switch j.pool {
+	case volumePool:
+		return mine < volumeCalls
+	case volumeProbePool:
+		return mine < 1
+	}
 	all := m.workers(j.pool)
-	return m.loop.running[j.pool] < all && m.loop.shares[share{j.pool, j.GUID}] < max(1, all/2)
+	return m.loop.running[j.pool] < all && mine < max(1, all/2)
 }
 
 // take removes and returns the first job that may be carried out now, or nil.
@@ -199,7 +217,7 @@ func (m *Manager) take(delays bool) *job {
 		if !j.placed && (j.cancelled || m.room(j)) {
 			j.placed = true
 			m.loop.running[j.pool]++
-			m.loop.shares[share{j.pool, j.GUID}]++
+			m.loop.shares[share{j.pool, j.sharer}]++
 			if delays && m.options.Delay != nil {
 				j.due = now.Add(m.options.Delay(j.Job))
 			}
@@ -227,7 +245,7 @@ func (m *Manager) carryOut(ctx context.Context, j *job) {
 	m.post(func() {
 		j.cancel()
 		m.loop.running[j.pool]--
-		mine := share{j.pool, j.GUID}
+		mine := share{j.pool, j.sharer}
 		if m.loop.shares[mine]--; m.loop.shares[mine] == 0 {
 			delete(m.loop.shares, mine)
 		}

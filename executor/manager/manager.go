@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,8 +28,10 @@ type Manager struct {
 	entries       map[string]*entry
 	used          Capacity
 	leftovers     []executor.Leftover
-	strays        map[string]bool // guids that the host has and we do not, being removed
-	earlier       map[string]bool // those of them that were there from the start; nil until it is known
+	drivers       map[string]*driver  // of volumes
+	holdings      map[string]*holding // by the guid of the container
+	strays        map[string]bool     // guids that the host has and we do not, being removed
+	earlier       map[string]bool     // those of them that were there from the start; nil until it is known
 	cleared       chan struct{}
 	subscriptions map[*Subscription]struct{}
 	loop          loop
@@ -68,10 +71,14 @@ func New(ctx context.Context, o Options) (*Manager, error) {
 		subscriptions: make(map[*Subscription]struct{}),
 		loop:          loop{wake: make(chan struct{}, 1), shares: make(map[share]int)},
 	}
+	if err := m.openVolumes(); err != nil {
+		return nil, err
+	}
 	m.after(0, m.reap)
 	if o.Identity != nil {
 		m.after(o.Identity.CheckInterval(), m.checkCredentials)
 	}
+	m.probeVolumes()
 	return m, nil
 }
 
@@ -142,7 +149,7 @@ func (m *Manager) admissible(r Reservation, left Capacity) (executor.Container, 
 	if err != nil {
 		return c, err
 	}
-	if m.entries[r.GUID] != nil || m.strays[r.GUID] {
+	if m.entries[r.GUID] != nil || m.strays[r.GUID] || m.holdings[r.GUID] != nil {
 		return c, &GUIDError{r.GUID, ErrExists}
 	}
 	need := m.share(r.Resources)
@@ -298,19 +305,25 @@ func (m *Manager) remaining() Capacity {
 // A LeftError says what Clear could not remove from the host.
 type LeftError struct {
 	Containers int
+	// VolumesOf counts the containers that are gone, but whose volumes could not
+	// be unmounted.
+	VolumesOf int
 	// Err is why the first of them, by guid, is still there.
 	Err error
 }
 
 func (e *LeftError) Error() string {
+	if e.Containers == 0 {
+		return fmt.Sprintf("containers whose volumes could not be unmounted: %d; the next start in the same directory tries it again; one of them: %v", e.VolumesOf, e.Err)
+	}
 	return fmt.Sprintf("containers that could not be removed: %d; processes in them may still run; the first: %v", e.Containers, e.Err)
 }
 
 func (e *LeftError) Unwrap() error { return e.Err }
 
 // Clear deletes every container that the backend lists, including those that
-// the Manager does not know, Options.DeleteWorkers at a time. A daemon calls it
-// at its end, after Run has returned. An error is a *LeftError, or the
+// the Manager does not know, Options.DeleteWorkers at a time, and unmounts all
+// volumes. A daemon calls it at its end, after Run has returned. An error is a *LeftError, or the
 // backend's if it could not list its containers. A container whose files were
 // set aside counts as deleted; the log says so.
 func (m *Manager) Clear(ctx context.Context) error {
@@ -333,9 +346,17 @@ func (m *Manager) Clear(ctx context.Context) error {
 		})
 	}
 	_ = deleting.Wait() // one failure must not hide how many there are
-	failures = slices.DeleteFunc(failures, func(err error) bool { return err == nil })
-	if len(failures) == 0 {
+	var left LeftError
+	stuck := map[string]bool{} // they still use their volumes
+	for i, err := range failures {
+		if err != nil {
+			stuck[guids[i]] = true
+			left.Containers, left.Err = left.Containers+1, cmp.Or(left.Err, err)
+		}
+	}
+	left.VolumesOf, err = m.clearVolumes(ctx, stuck)
+	if left.Err = cmp.Or(left.Err, err); left.Err == nil {
 		return nil
 	}
-	return &LeftError{Containers: len(failures), Err: failures[0]}
+	return &left
 }

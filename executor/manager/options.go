@@ -2,7 +2,6 @@ package manager
 
 import (
 	"cmp"
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -34,6 +33,8 @@ const (
 	DefaultUploads           = 5
 	DefaultEndedLogs         = 200
 	DefaultEndedLogBytes     = 64 << 10
+	DefaultVolumeTimeout     = 30 * time.Second
+	DefaultVolumeInterval    = 10 * time.Second
 )
 
 // MaxResultBytes is the longest file that [Manager.ReadFile] returns.
@@ -47,7 +48,8 @@ const exitTimeout = time.Second
 // required.
 type Options struct {
 	Backend executor.ContainerBackend
-	// Dir holds logs, the download cache and temporary files. It belongs to the
+	// Dir holds logs, the download cache, temporary files, and what containers
+	// have mounted of volumes. It belongs to the
 	// Manager, which empties it. Without it, output is discarded, and every
 	// download and upload fails.
 	Dir string
@@ -117,8 +119,13 @@ type Options struct {
 	// minute for an answer to begin. TransferAllow, TransferDeny and
 	// TransferTLS do not apply to it.
 	HTTPClient *http.Client
-	// Volumes are the volume drivers by name.
+	// Volumes are the volume drivers by name. Without Dir, nobody unmounts what
+	// a daemon that was killed had mounted.
 	Volumes map[string]VolumeDriver
+	// VolumeTimeout bounds each call of a volume driver; 0 means
+	// DefaultVolumeTimeout. VolumeInterval is the time between two probes of a
+	// driver that is a VolumeProber; 0 means DefaultVolumeInterval.
+	VolumeTimeout, VolumeInterval time.Duration
 	// TrustedCertificates is a directory of the host. It is mounted read-only
 	// where a container wants its trusted certificates. Without it such a
 	// container gets none.
@@ -136,17 +143,6 @@ type Options struct {
 	// Logger receives failures of the host that no answer reports; nil discards
 	// them.
 	Logger *slog.Logger
-}
-
-// A VolumeDriver makes volumes appear on the host. Its methods are called
-// concurrently, but one at a time for each container and volume.
-type VolumeDriver interface {
-	// Mount makes the volume v available to a container and returns its
-	// absolute path on the host.
-	Mount(ctx context.Context, guid string, v executor.VolumeMount) (path string, err error)
-	// Unmount undoes Mount. It is called once the container is gone, and again
-	// later if it fails.
-	Unmount(ctx context.Context, guid string, v executor.VolumeMount) error
 }
 
 func orDefault[T comparable](value *T, fallback T) {
@@ -187,6 +183,8 @@ func (o *Options) validate(host executor.Host) error {
 	orDefault(&o.ProcessWorkers, DefaultProcessWorkers)
 	orDefault(&o.Downloads, DefaultDownloads)
 	orDefault(&o.Uploads, DefaultUploads)
+	orDefault(&o.VolumeTimeout, DefaultVolumeTimeout)
+	orDefault(&o.VolumeInterval, DefaultVolumeInterval)
 	orDefault(&o.EndedLogs, DefaultEndedLogs)
 	orDefault(&o.EndedLogBytes, DefaultEndedLogBytes)
 	for _, n := range []struct {
@@ -199,6 +197,7 @@ func (o *Options) validate(host executor.Host) error {
 		{"ReservationExpiry", int64(o.ReservationExpiry)}, {"ReapInterval", int64(o.ReapInterval)},
 		{"CreateWorkers", int64(o.CreateWorkers)}, {"DeleteWorkers", int64(o.DeleteWorkers)}, {"ProcessWorkers", int64(o.ProcessWorkers)},
 		{"Downloads", int64(o.Downloads)}, {"Uploads", int64(o.Uploads)},
+		{"VolumeTimeout", int64(o.VolumeTimeout)}, {"VolumeInterval", int64(o.VolumeInterval)},
 	} {
 		if n.value < 1 {
 			return fmt.Errorf("manager: Options.%s is negative", n.name)

@@ -13,28 +13,32 @@ import (
 // errNoDir is what transfers say without Options.Dir.
 var errNoDir = errors.New("transfers need a directory: set Options.Dir of the manager")
 
-// A preparation makes a container and what it needs on the host. It is used by
-// one job, without the Manager's lock.
+// A preparation makes a container and what it needs on the host, but for its
+// volumes. It is used by one job at a time, without the Manager's lock.
 type preparation struct {
 	manager   *Manager
 	container executor.Container
-	work      executor.Work
+	spec      executor.ContainerSpec
 	logs      *logs
 	// credentials are those of the container, nil without Options.Identity.
 	credentials *credentials
 	// undo takes back what was done, in the order in which it was done. It is
 	// for when the container is gone.
-	undo []func(context.Context) error
+	undo    []func(context.Context) error
+	volumes []executor.Mount
 }
 
-// create fetches what is mounted into the container and makes it. What has
-// been done when it fails is undone with the container's deletion.
+func newPreparation(m *Manager, c executor.Container, w executor.Work, l *logs) *preparation {
+	return &preparation{manager: m, container: c, spec: containerSpec(c, &w, m.options.DefaultMaxPIDs), logs: l}
+}
+
+// create fetches what is mounted into the container and makes it. What it has
+// done when it fails is undone with the container's deletion.
 func (p *preparation) create(ctx context.Context) (executor.Endpoint, error) {
-	none := executor.Endpoint{}
+	none, spec := executor.Endpoint{}, p.spec
 	if err := p.logs.sign(); err != nil {
 		p.manager.options.Logger.Warn("if this daemon is killed, nobody will know whose output the container has left", "guid", p.container.GUID, "error", err)
 	}
-	spec := containerSpec(p.container, &p.work, p.manager.options.DefaultMaxPIDs)
 	if err := p.manager.host.Refuse(&spec); err != nil {
 		return none, err
 	}
@@ -50,13 +54,7 @@ func (p *preparation) create(ctx context.Context) (executor.Endpoint, error) {
 	if target, source := p.container.RunInfo.TrustedSystemCertificatesPath, p.manager.options.TrustedCertificates; target != "" && source != "" {
 		spec.Mounts = append(spec.Mounts, executor.Mount{Source: source, Target: target})
 	}
-	for _, v := range p.container.RunInfo.VolumeMounts {
-		m, err := p.volume(ctx, v)
-		if err != nil {
-			return none, fmt.Errorf("volume for %s: %w", v.ContainerDir, err)
-		}
-		spec.Mounts = append(spec.Mounts, m)
-	}
+	spec.Mounts = append(spec.Mounts, p.volumes...)
 	if p.manager.options.Identity == nil {
 		return p.manager.options.Backend.Create(ctx, spec)
 	}
@@ -94,19 +92,6 @@ func (p *preparation) dependency(ctx context.Context, d dependency, disk *int64)
 	}
 	p.undo = append(p.undo, func(context.Context) error { lease.Release(); return nil })
 	return executor.Mount{Source: lease.Path, Target: d.target}, nil
-}
-
-func (p *preparation) volume(ctx context.Context, v executor.VolumeMount) (executor.Mount, error) {
-	driver := p.manager.options.Volumes[v.Driver]
-	if driver == nil {
-		return executor.Mount{}, fmt.Errorf("this cell has no volume driver %q", v.Driver)
-	}
-	path, err := driver.Mount(ctx, p.container.GUID, v)
-	if err != nil {
-		return executor.Mount{}, err
-	}
-	p.undo = append(p.undo, func(ctx context.Context) error { return driver.Unmount(ctx, p.container.GUID, v) })
-	return executor.Mount{Source: path, Target: v.ContainerDir, Writable: v.Mode == executor.MountReadWrite}, nil
 }
 
 // containerSpec is what the backend has to know of a container.

@@ -5,7 +5,6 @@ package manager_test
 import (
 	"archive/zip"
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -203,45 +202,6 @@ func TestTenThousandVariablesReachTheProcess(t *testing.T) {
 	if got := h.log("c", manager.Stdout); got != "10000\n9999\n" {
 		t.Errorf("it says %q", got)
 	}
-}
-
-// A volumeDriver gives every container the same directory.
-type volumeDriver struct {
-	dir      string
-	unmounts int
-	refuse   int // how many Unmounts fail
-}
-
-func (d *volumeDriver) Mount(context.Context, string, executor.VolumeMount) (string, error) {
-	return d.dir, nil
-}
-
-func (d *volumeDriver) Unmount(context.Context, string, executor.VolumeMount) error {
-	if d.refuse > 0 {
-		d.refuse--
-		return fmt.Errorf("device busy")
-	}
-	d.unmounts++
-	return nil
-}
-
-func TestVolumesAreMountedAndUnmountedOnce(t *testing.T) {
-	driver := &volumeDriver{dir: "/volumes/v", refuse: 2}
-	c := newCell(t, func(o *manager.Options) { o.Volumes = map[string]manager.VolumeDriver{"local": driver} })
-	c.launch("c", with(work(do("wait forever")), func(w *manager.Work) {
-		w.VolumeMounts = []executor.VolumeMount{{Driver: "local", ContainerDir: "/data", Mode: "rw", Dedicated: &executor.DedicatedDevice{MounterID: "m"}}}
-	}))
-	c.advance(time.Second)
-	c.Delete("c")
-	c.advance(time.Second)
-	if len(c.Deletions()) != 1 {
-		t.Errorf("the deletions are %v", c.Deletions())
-	}
-	c.advance(10 * time.Second)
-	if driver.unmounts != 1 {
-		t.Errorf("it was unmounted %d times", driver.unmounts)
-	}
-	c.mustBeClean()
 }
 
 func TestCachedDependenciesTakeAtMostTheDiskOfTheirContainer(t *testing.T) {

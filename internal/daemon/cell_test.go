@@ -15,9 +15,11 @@ import (
 	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/backendtest/scripted"
+	"github.com/diegosdk/diego/executor/volumes/volumetest"
 	"github.com/diegosdk/diego/httpapi"
 	"github.com/diegosdk/diego/internal/devcerts"
 	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/rep/localcell"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/task"
 )
@@ -151,6 +153,86 @@ func TestAnAuthorityForContainersThatCannotBeUsedIsNamed(t *testing.T) {
 	}
 	if err := errors.Join(own.CheckIdentity(other.CA()), own.CheckIdentity(""), new(TLS).CheckIdentity(fleet.CA())); err != nil {
 		t.Errorf("another authority, or none: %v", err)
+	}
+}
+
+// mustOpen opens a cell that is closed at the end of the test.
+func mustOpen(t *testing.T, c *Cell) *localcell.Cell {
+	t.Helper()
+	cell, backend, err := c.Open(t.Context(), unasked{}, "http://127.0.0.1:1", new(httpapi.Prometheus), new(Logging).Logger(io.Discard))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { backend.Close() })
+	return cell
+}
+
+func TestACellOffersTheVolumeDriversOfItsSettingsWhileTheyAreInOrder(t *testing.T) {
+	sockets, err := os.MkdirTemp("", "v") // whose path is short enough for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(sockets)
+	plugin := volumetest.StartPlugin(t, sockets)
+	c := sampleCell(t.TempDir())
+	c.VolumeRoot, c.VolumePlugins = filepath.Join(t.TempDir(), "volumes"), map[string]string{"nfs": plugin.Socket}
+	c.VolumeExports, c.VolumeExportsWritable = map[string]string{"data": t.TempDir()}, []string{"data"}
+	c.VolumeInterval, c.VolumeTimeout = time.Millisecond, time.Minute
+	cell := mustOpen(t, c)
+	offers := func(want ...string) {
+		t.Helper()
+		var got []string
+		for deadline := time.Now().Add(time.Minute); !slices.Equal(got, want); {
+			cell.Manager.Tick(t.Context())
+			state, err := cell.State(t.Context())
+			if got = state.VolumeDrivers; err != nil || time.Now().After(deadline) {
+				t.Fatalf("the cell offers %q, %v, want %q", got, err, want)
+			}
+		}
+	}
+	offers("export", "local", "nfs")
+	plugin.Stop()
+	offers("export", "local")
+	plugin.Start(t)
+	offers("export", "local", "nfs")
+}
+
+func TestSettingsOfVolumesThatCannotBeAreNamed(t *testing.T) {
+	for want, change := range map[string]func(*Cell){
+		"volume_exports: export \"a\": ": func(c *Cell) { c.VolumeExports = map[string]string{"a": "/nowhere"} },
+		"volume_root: ":                  func(c *Cell) { c.VolumeRoot = "/dev/null/x" },
+	} {
+		c := sampleCell(t.TempDir())
+		change(c)
+		_, _, err := c.Open(t.Context(), unasked{}, "http://127.0.0.1:1", new(httpapi.Prometheus), new(Logging).Logger(io.Discard))
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("the error is %v, want %q", err, want)
+		}
+	}
+	c := sampleCell("")
+	c.VolumeExportsWritable, c.VolumePlugins = []string{"a"}, map[string]string{"local": "/x", "nfs": "x"}
+	var got []string
+	c.CheckCell(func(name, want string) { got = append(got, name+": "+want) })
+	want := []string{
+		`volume_exports_writable: want names from volume_exports; "a" is none`,
+		`volume_plugins: want another name than "local", which is that of a driver of this cell`,
+		`volume_plugins: want the absolute path of a socket for "nfs"`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("reported is %q, want %q", got, want)
+	}
+}
+
+// The daemon's own type must not hide what its backend can do beyond the rest.
+func TestACellRemovesWhatAnEarlierOneHasSetAside(t *testing.T) {
+	dir := t.TempDir()
+	aside := filepath.Join(dir, ProcessBackend, ".lost", "files")
+	if err := os.MkdirAll(aside, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	mustOpen(t, sampleCell(dir)).Manager.Tick(t.Context())
+	if _, err := os.Stat(aside); !os.IsNotExist(err) {
+		t.Errorf("what was set aside is still there: %v", err)
 	}
 }
 

@@ -1,0 +1,66 @@
+package volumes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/diegosdk/diego/executor"
+)
+
+// A Local is a driver whose volumes are directories of this host, one for each
+// id. A volume is made when it is first mounted and kept until the operator
+// removes its directory. Every user of a container may write to a new one.
+// Nothing limits what a volume holds but the file system.
+type Local struct{ root string }
+
+// NewLocal returns a driver whose volumes are the directories below root. It
+// makes root if it is missing, and closes it to all users but the daemon's: only
+// containers see what is in the volumes.
+func NewLocal(root string) (*Local, error) {
+	if err := os.MkdirAll(root, 0o700); err != nil {
+		return nil, err
+	}
+	root, err := filepath.Abs(root)
+	if err != nil {
+		return nil, err
+	}
+	if root, err = filepath.EvalSymlinks(root); err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(root, 0o700); err != nil {
+		return nil, err
+	}
+	return &Local{root}, nil
+}
+
+// Mount returns the directory of the volume, which it makes if it is missing. It
+// refuses what is no directory, such as a link.
+func (l *Local) Mount(_ context.Context, _ string, v executor.VolumeMount) (string, error) {
+	name, config, err := nameOf(v)
+	if err != nil {
+		return "", err
+	}
+	if err := noConfig(config); err != nil {
+		return "", err
+	}
+	dir := filepath.Join(l.root, name)
+	err = os.Mkdir(dir, 0o700)
+	if err == nil { // with any umask
+		return dir, os.Chmod(dir, 0o777)
+	}
+	if !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	info, err := os.Lstat(dir)
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s is no directory; move it away", dir)
+	}
+	return dir, err
+}
+
+// Unmount leaves the volume to the next container.
+func (l *Local) Unmount(context.Context, string, executor.VolumeMount) error { return nil }
