@@ -231,7 +231,7 @@ func (m *Manager) mountVolume(ctx context.Context, guid string, v *volume) (stri
 	err := v.driver.call(ctx, v.turn, "mount it", func(ctx context.Context) error {
 		where, err := v.driver.Mount(ctx, guid, v.VolumeMount)
 		if err == nil && !filepath.IsAbs(where) {
-			err = fmt.Errorf("it says that the volume is at %q, which is no absolute path", where)
+			err = fmt.Errorf("it says that the volume is at %q, which is not an absolute path", where)
 		}
 		if err == nil {
 			path = where

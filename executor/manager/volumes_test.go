@@ -391,7 +391,7 @@ func TestAPathThatIsNotAbsoluteIsRefused(t *testing.T) {
 	c := shelved(t, "", map[string]manager.VolumeDriver{"odd": relative{}})
 	c.launch("c", withVolumes(sharedVolume("odd", "a")))
 	c.advance(0)
-	if got, _ := c.Get("c"); !strings.Contains(describe(got), `it says that the volume is at "../etc", which is no absolute path`) {
+	if got, _ := c.Get("c"); !strings.Contains(describe(got), `it says that the volume is at "../etc", which is not an absolute path`) {
 		t.Errorf("it is %s", describe(got))
 	}
 }

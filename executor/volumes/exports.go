@@ -36,7 +36,7 @@ func NewExports(exports map[string]Export) (*Exports, error) {
 			return nil, fmt.Errorf("export %q: %w", name, err)
 		}
 		if !filepath.IsAbs(x.Path) {
-			return nil, fmt.Errorf("export %q: %s is no absolute path", name, x.Path)
+			return nil, fmt.Errorf("export %q: %s is not an absolute path", name, x.Path)
 		}
 		path, err := filepath.EvalSymlinks(x.Path)
 		if err != nil {
@@ -71,7 +71,7 @@ func (x Export) check() error {
 	}
 	info, err := os.Stat(path)
 	if err == nil && !info.IsDir() {
-		err = fmt.Errorf("%s is no directory", path)
+		err = fmt.Errorf("%s is not a directory", path)
 	}
 	return err
 }

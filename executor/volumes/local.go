@@ -38,7 +38,7 @@ func NewLocal(root string) (*Local, error) {
 }
 
 // Mount returns the directory of the volume, which it makes if it is missing. It
-// refuses what is no directory, such as a link.
+// refuses what is not a directory, such as a link.
 func (l *Local) Mount(_ context.Context, _ string, v executor.VolumeMount) (string, error) {
 	name, config, err := nameOf(v)
 	if err != nil {
@@ -57,7 +57,7 @@ func (l *Local) Mount(_ context.Context, _ string, v executor.VolumeMount) (stri
 	}
 	info, err := os.Lstat(dir)
 	if err == nil && !info.IsDir() {
-		err = fmt.Errorf("%s is no directory; move it away", dir)
+		err = fmt.Errorf("%s is not a directory; move it away", dir)
 	}
 	return dir, err
 }

@@ -41,7 +41,7 @@ func nameOf(v executor.VolumeMount) (name, config string, err error) {
 	for i, c := range []byte(name) {
 		alphanumeric := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 		if !alphanumeric && (i == 0 || !strings.ContainsRune("._-", rune(c))) {
-			return "", "", fmt.Errorf("the %s %.*q is no name of a volume; use letters, digits, and after the first also . _ and -", field, MaxNameBytes, name)
+			return "", "", fmt.Errorf("the %s %.*q is not a name of a volume; use letters, digits, and after the first also . _ and -", field, MaxNameBytes, name)
 		}
 	}
 	if name == "" || len(name) > MaxNameBytes {

@@ -114,10 +114,10 @@ func TestVolumesThatTheDriversRefuse(t *testing.T) {
 		volume executor.VolumeMount
 		want   string
 	}{
-		{local, volume("link", "rw", ""), "link is no directory; move it away"},
-		{local, volume("file", "rw", ""), "file is no directory"},
+		{local, volume("link", "rw", ""), "link is not a directory; move it away"},
+		{local, volume("file", "rw", ""), "file is not a directory"},
 		{local, volume("a", "rw", `{"size":1}`), "this driver takes none"},
-		{local, volume("../x", "rw", ""), `the volume_id "../x" is no name of a volume; use letters`},
+		{local, volume("../x", "rw", ""), `the volume_id "../x" is not a name of a volume; use letters`},
 		{local, executor.VolumeMount{Dedicated: &executor.DedicatedDevice{}}, "the mounter_id has 0 bytes; a name of a volume has 1 to 128"},
 		{exports, volume("readonly", "rw", ""), `the export "readonly" is read-only; mount it with the mode "r"`},
 		{exports, volume("other", "r", ""), `this cell exports no "other"; it exports ["moved" "readonly"]`},
@@ -147,8 +147,8 @@ func TestExportsThatAreRefused(t *testing.T) {
 		exports map[string]volumes.Export
 		want    string
 	}{
-		"a name that leads elsewhere":         {map[string]volumes.Export{"../a": at("a", false)}, `export "../a": the volume_id "../a" is no name`},
-		"a relative path":                     {map[string]volumes.Export{"a": {Path: "a"}}, "a is no absolute path"},
+		"a name that leads elsewhere":         {map[string]volumes.Export{"../a": at("a", false)}, `export "../a": the volume_id "../a" is not a name`},
+		"a relative path":                     {map[string]volumes.Export{"a": {Path: "a"}}, "a is not an absolute path"},
 		"nothing":                             {map[string]volumes.Export{"a": at("none", false)}, "no such file"},
 		"below one that is writable":          {map[string]volumes.Export{"a": at("a", true), "b": at("a/b", false)}, `lies below`},
 		"below one that is writable, by link": {map[string]volumes.Export{"a": at("a", true), "b": at("link", false)}, `lies below`},

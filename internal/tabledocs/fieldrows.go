@@ -273,7 +273,7 @@ var fieldRows = []fieldRow{
 		"executor/manager", "", "executor/libcontainer.TestContainersShareVolumesOfEveryDriverWhichOutliveThem"},
 	{"VolumeMount.Dedicated", "names a volume that one container of the cell has at a time",
 		"executor/manager", "", "executor/manager.TestVolumesThatCannotBeHadAreRefusedByName"},
-	{"SharedDevice.VolumeID", "names the volume for the driver; the drivers of this module refuse what is no name of a file",
+	{"SharedDevice.VolumeID", "names the volume for the driver; the drivers of this module refuse what is not a name of a file",
 		"executor/manager", "", "executor/volumes.TestVolumesThatTheDriversRefuse"},
 	{"SharedDevice.MountConfig", "handed to the driver: the options for a plugin to create the volume with; refused by local and export",
 		"executor/manager", "", "executor/volumes.TestVolumesThatTheDriversRefuse"},

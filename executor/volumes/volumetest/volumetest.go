@@ -45,7 +45,7 @@ func Run(t *testing.T, o Options) {
 			t.Fatalf("Mount: %v", err)
 		}
 		if info, err := os.Stat(path); !filepath.IsAbs(path) || err != nil || !info.IsDir() {
-			t.Fatalf("Mount says %q, which is no absolute path of a directory: %v", path, err)
+			t.Fatalf("Mount says %q, which is not an absolute path of a directory: %v", path, err)
 		}
 		return path
 	}
