@@ -235,7 +235,7 @@ func TestACellForwardsTheOutputOfItsContainers(t *testing.T) {
 		t.Fatal(err)
 	}
 	late.syslog(t, listening)
-	if dropped := all("the late one", late); dropped < 500 {
+	if dropped := all("the late one", late); dropped < 300 { // besides what a first attempt has taken out of it
 		t.Errorf("the late one has missed %d lines; its buffer holds 65536 bytes", dropped)
 	}
 	if lines, _ := late.of(first); lines[len(lines)-1].text != fmt.Sprint("line ", numbered-1) {
