@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
 )
 
@@ -81,6 +82,27 @@ func find(records []lrp.ActualLRP, i lrp.InstanceKey) *lrp.ActualLRP {
 		}
 	}
 	return nil
+}
+
+// finds judges that a cell has looked at an index where it has this container: one
+// that does not run yet, and of which there is no record, is gone at the next look.
+// The backend of a real cell may refuse to delete it, so only models are judged.
+func (w *World) finds(m machine, c *executor.Container, s lrp.Slot) error {
+	_, isModel := m.(*model)
+	starts := c.State == executor.Initializing || c.State == executor.Created
+	if !isModel || !starts || len(s.Records) > 0 {
+		delete(w.unwanted, c.GUID)
+		return nil
+	}
+	first, known := w.unwanted[c.GUID]
+	if !known {
+		w.unwanted[c.GUID] = w.random.step
+		return nil
+	}
+	if first == w.random.step {
+		return nil
+	}
+	return checkUnwanted.violated("%s/%d: cell %s found in step %d that there is no record of %s, which starts, and still has it", s.ProcessGUID, s.Index, m.presence().CellID, first, c.GUID)
 }
 
 func ordinaryRuns(records []lrp.ActualLRP, than lrp.InstanceKey) bool {

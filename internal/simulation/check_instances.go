@@ -216,6 +216,9 @@ func (l *ledger) inherited(c *slotChange, object func(string, any) error) error 
 func (l *ledger) evacuating(c *slotChange) error {
 	for i := range c.after {
 		r := &c.after[i]
+		if r.Presence == lrp.Evacuating {
+			l.slot(c.key.guid, c.key.index).evacuated[r.InstanceKey] = true
+		}
 		if r.Presence == lrp.Evacuating && r.ExpiresAt.Sub(l.now()) > l.world.evacuation+l.world.slack() {
 			return checkEvacuate.violated("%s/%d: an EVACUATING record is to live until %s: %+v", c.key.guid, c.key.index, r.ExpiresAt, *r)
 		}

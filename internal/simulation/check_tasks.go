@@ -27,12 +27,12 @@ var passages = map[passage][]string{
 
 // waits are the times of a world's policies that the checkers go by.
 type waits struct {
-	staleUnclaimed, rolloutGiveUp   time.Duration // of lrp.Policy
-	expireCompleted, staleResolving time.Duration // of task.Policy
+	staleUnclaimed, rolloutGiveUp                  time.Duration // of lrp.Policy
+	expireCompleted, staleResolving, expirePending time.Duration // of task.Policy
 }
 
 // usualWaits are the defaults.
-var usualWaits = waits{30 * time.Second, 10 * time.Minute, 2 * time.Minute, 30 * time.Second}
+var usualWaits = waits{30 * time.Second, 10 * time.Minute, 2 * time.Minute, 30 * time.Second, 30 * time.Minute}
 
 func stateOf(t *task.Task) task.State {
 	if t == nil {
@@ -84,6 +84,10 @@ func (l *ledger) task(w *task.Write, command string, asked bool) error {
 		if (a.State == task.Completed) != (b.RejectionCount >= most) {
 			return object("gives up too early or too late")
 		}
+	case "ExpirePending":
+		if now.Sub(b.CreatedAt)+l.world.slack() < l.world.waits.expirePending {
+			return object("comes too early")
+		}
 	case "ExpireCompleted":
 		if now.Sub(b.FirstCompletedAt) < l.world.waits.expireCompleted {
 			return object("comes too early")
@@ -99,6 +103,18 @@ func (l *ledger) task(w *task.Write, command string, asked bool) error {
 		if !asked && b.CompletionCallbackURL != "" && l.world.posted[guid] == 0 {
 			return checkPosts.violated("task %s is deleted, and its consumer has not taken the completion: %+v", guid, b)
 		}
+	}
+	return nil
+}
+
+// completes judges that a cell was told that its task is over. before is the task
+// when the cell spoke.
+func (l *ledger) completes(before *task.Task, c task.Complete) error {
+	if l.closed || before == nil || before.State != task.Pending || c.Attempt != before.Attempt() {
+		return nil
+	}
+	if t := l.tasks[before.GUID]; t != nil && t.State == task.Pending && t.Attempt() == c.Attempt {
+		return checkTasks.violated("task %s: cell %s has done the work of this attempt, and it is to be done again: %+v", t.GUID, c.CellID, t)
 	}
 	return nil
 }

@@ -50,6 +50,9 @@ type subscriber struct {
 	at storage.Cursor
 }
 
+// far is how many events a subscriber lags behind before it hurries.
+const far = 100
+
 // follow lets the subscriber read some of what there is.
 func (w *World) follow(ctx context.Context, s *subscriber) error {
 	log, err := w.Store.Log(ctx)
@@ -62,6 +65,9 @@ func (w *World) follow(ctx context.Context, s *subscriber) error {
 		return err
 	}
 	left := 1 + w.random.IntN(20)
+	if log.Newest-s.at > far { // a page is read whole, however little of it is wanted
+		left += far
+	}
 	for e, err := range events {
 		if errors.Is(err, storage.ErrGone) {
 			s.at = log.Newest // it has to read the records anew

@@ -53,6 +53,8 @@ type slot struct {
 	// stopping are the instances that were told to stop since the active definition
 	// last changed.
 	stopping map[lrp.InstanceKey]bool
+	// evacuated are the instances that were ever being evacuated.
+	evacuated map[lrp.InstanceKey]bool
 	// overdue counts the looks of a leader since an EVACUATING record expired.
 	overdue int
 }
@@ -81,7 +83,7 @@ func (l *ledger) now() time.Time { return l.world.Clock.Now() }
 func (l *ledger) slot(guid string, index int) *slot {
 	key := slotKey{guid, index}
 	if l.slots[key] == nil {
-		l.slots[key] = &slot{routes: map[route]bool{}, stopping: map[lrp.InstanceKey]bool{}}
+		l.slots[key] = &slot{routes: map[route]bool{}, stopping: map[lrp.InstanceKey]bool{}, evacuated: map[lrp.InstanceKey]bool{}}
 	}
 	return l.slots[key]
 }
@@ -284,11 +286,12 @@ func (w *World) present(cellID string) bool {
 	return false
 }
 
-// lives reports whether an instance has a container that has not ended.
+// lives reports whether an instance has a container that has not ended. One that an
+// earlier daemon has left, and that the present one is to remove, does not count.
 func (w *World) lives(i lrp.InstanceKey) bool {
 	for _, c := range w.cells {
 		if c.presence().CellID == i.CellID {
-			return slices.ContainsFunc(c.holds(), func(k executor.Container) bool { return k.GUID == i.InstanceGUID && alive(&k) })
+			return slices.ContainsFunc(c.holds(), func(k executor.Container) bool { return k.GUID == i.InstanceGUID && k.Tags != nil && alive(&k) })
 		}
 	}
 	return false

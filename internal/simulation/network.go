@@ -288,7 +288,14 @@ func (l link) StartTask(ctx context.Context, guid string, c task.Start) (bool, e
 
 func (l link) CompleteTask(ctx context.Context, guid string, c task.Complete) error {
 	return l.call(l.ofTask(c.Attempt, "CompleteTask", guid), func(b *bbs.BBS) error {
-		return l.world.commands(c, guid, func() error { return b.CompleteTask(ctx, guid, c) })
+		before, interrupts := l.world.ledger.tasks[guid], l.world.interrupts
+		return l.world.commands(c, guid, func() error {
+			err := b.CompleteTask(ctx, guid, c)
+			if err == nil && l.world.interrupts == interrupts {
+				l.world.object(l.world.ledger.completes(before, c))
+			}
+			return err
+		})
 	})
 }
 

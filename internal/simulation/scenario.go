@@ -30,11 +30,12 @@ var scenarios = []Scenario{
 	{"calm", "No message is lost. Cells come and go, and what waits for a start is claimed without waiting for convergence to ask again.", calm},
 	{"drains", "Cells are drained one after another and several at a time, so a replacement is evacuated before it has replaced anything, while everything else goes wrong.", drains},
 	{"errands", "Consumers want tasks only, cancel, resolve and delete them at any time, and cells that run them are lost.", errands},
-	{"belated", "Containers take half a minute to start, most cells come and go, and half of the calls go wrong, so records move on before containers do.", belated},
+	{"handed-on", "All cells are lost, back and drained at any time, so an instance is replaced, its replacement is evacuated, and the first is back and evacuated as well.", handedOn},
+	{"belated", "Containers take half a minute or longer to start, most cells come and go, and half of the calls go wrong, so records move on before containers do.", belated},
 	{"handled", "Consumers resolve tasks, keep them so and repeat what they ask, and cells speak of tasks that they do not have, while half of the calls go wrong.", handled},
 	{"losses", "A cell is lost, and then the one that starts the replacement, or the first is back; and an instance crashes while it is evacuated: what has to start or stop is asked for at once.", losses},
 	{"crash-loop", "An instance that crashes again and again starts again as its policy says, and at last no more.", crashLoop},
-	{"crash-storm", "The same while most messages are lost, late or repeated.", crashStorm},
+	{"crash-storm", "The same while most messages are lost, late or repeated, and cells say that something runs that does not.", crashStorm},
 	{"fall-back", "A store that falls back to an earlier moment shows no event number twice, skips none without saying so, and grants no epoch twice.", fallsBack},
 	{"outage", "All cells are cut off, and each is back within the grace: no task fails and no instance is replaced.", outage},
 	{"spread-loss", "The presences of all cells are lost one after another, each for less than the grace for tasks: no task fails.", spreadLoss},
@@ -150,8 +151,30 @@ func errands(ctx context.Context, w *World) error {
 	})
 }
 
+func handedOn(ctx context.Context, w *World) error {
+	if err := w.Employ(ctx, 1, 0); err != nil {
+		return err
+	}
+	w.Faults(0.3)
+	return w.suffered(ctx, 240, func() {
+		i := w.random.IntN(len(w.cells))
+		switch w.random.IntN(14) {
+		case 0, 1:
+			w.cutOff(i, 0, 15+w.random.IntN(30))
+		case 2, 3:
+			w.rejoin(i)
+		case 4, 5:
+			w.cells[i].drain()
+		case 6:
+			w.cells[i].crash(w.random.IntN(1000))
+		case 7, 8:
+			w.Consume(ctx)
+		}
+	})
+}
+
 func belated(ctx context.Context, w *World) error {
-	w.creation = 10 * pace
+	w.creation = time.Duration(10+10*w.random.IntN(2)) * pace
 	if err := w.Employ(ctx, 2, 0); err != nil {
 		return err
 	}
@@ -329,6 +352,13 @@ func crashes(ctx context.Context, w *World, steps int, faults float64) error {
 			}
 		}
 		runs = max(0, runs-1)
+		if !w.calm {
+			w.act(func() {
+				if w.random.IntN(8) == 0 {
+					w.deceive(w.random.IntN(len(w.cells)), phantoms, 1+w.random.IntN(20))
+				}
+			})
+		}
 		if err := w.Step(ctx); err != nil {
 			return err
 		}

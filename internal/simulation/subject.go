@@ -121,6 +121,7 @@ func (w *World) policies(s *Subject) {
 	w.waits = waits{
 		staleUnclaimed: cmp.Or(s.LRPs.StaleUnclaimed, usualWaits.staleUnclaimed), rolloutGiveUp: cmp.Or(s.LRPs.RolloutGiveUp, usualWaits.rolloutGiveUp),
 		staleResolving: cmp.Or(s.Tasks.StaleResolving, usualWaits.staleResolving), expireCompleted: cmp.Or(s.Tasks.ExpireCompleted, usualWaits.expireCompleted),
+		expirePending: cmp.Or(s.Tasks.ExpirePending, usualWaits.expirePending),
 	}
 }
 

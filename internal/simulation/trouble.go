@@ -3,6 +3,7 @@ package simulation
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/diegosdk/diego/auction"
@@ -110,6 +111,7 @@ func (t *trouble) falsifyInventory(w *World, i *auction.Inventory) {
 				}
 			}
 		}
+		slices.Sort(i.Containers)
 	}
 }
 
@@ -117,7 +119,7 @@ func (t *trouble) falsifyInventory(w *World, i *auction.Inventory) {
 // on it, or speak of a task.
 func (w *World) invent(ctx context.Context, i int) {
 	t := &w.troubles[i]
-	if t.lying == 0 || t.lie != phantoms || w.random.IntN(3) > 0 {
+	if t.lying == 0 || t.lie != phantoms || !w.interrupted && w.random.IntN(3) > 0 {
 		return
 	}
 	p := w.cells[i].presence()
@@ -126,6 +128,13 @@ func (w *World) invent(ctx context.Context, i int) {
 		return
 	}
 	guid, index := fmt.Sprintf("process-%d", w.random.IntN(4)), w.random.IntN(5)
+	if w.interrupted { // by now, somebody may have decided to restart what has crashed
+		for _, r := range w.scratch {
+			if r.State == lrp.Crashed && w.random.IntN(2) == 0 {
+				guid, index = r.ProcessGUID, r.Index
+			}
+		}
+	}
 	d := w.ledger.deployments[guid]
 	if d == nil {
 		return
@@ -143,6 +152,9 @@ func (w *World) inventTask(ctx context.Context, i int) {
 	cell := w.cells[i].presence().CellID
 	w.names++
 	guid, instance := fmt.Sprintf("task-%d", w.names-w.random.IntN(20)), fmt.Sprintf("phantom-%d", w.names)
+	if t := w.anyTask(ctx, task.Resolving); t != nil && w.random.IntN(3) == 0 {
+		guid = t.GUID
+	}
 	var attempt task.Attempt
 	if t := w.ledger.tasks[guid]; t != nil && w.random.IntN(2) == 0 {
 		attempt = t.Attempt()

@@ -79,6 +79,9 @@ type World struct {
 	handles   bool // and resolve them more often than they delete them
 	faultless bool
 	had       map[place]executor.Container
+	// unwanted are the containers of which a cell has found no record, and since
+	// which step.
+	unwanted map[string]int
 	// ranBefore is how often the work of each task had begun when the store
 	// fell back.
 	ranBefore map[string]int
@@ -301,6 +304,7 @@ func (w *World) interrupt() {
 			w.crash(i, w.random.IntN(1000))
 		}
 		w.cells[i].poll(ctx)
+		w.invent(ctx, i)
 	}
 }
 
@@ -320,7 +324,7 @@ func (w *World) leads(plane int) bool {
 func NewWorld(h History) (*World, error) {
 	w := &World{
 		Clock: memcell.NewClock(), creation: 2 * pace, random: newChance(h), posted: map[string]int{},
-		numbers: map[storage.Cursor]*storage.Event{}, attempts: map[string]attempt{}, met: Met{}, had: map[place]executor.Container{}, epochs: map[storage.Fence]bool{},
+		numbers: map[storage.Cursor]*storage.Event{}, attempts: map[string]attempt{}, met: Met{}, had: map[place]executor.Container{}, unwanted: map[string]int{}, epochs: map[storage.Fence]bool{},
 		records: map[recordKey]*lrp.ActualLRP{}, crashes: map[string]int{}, gone: map[string]time.Time{},
 	}
 	var err error
@@ -417,7 +421,8 @@ func (w *World) draw(random *rand.Rand) {
 	w.room = int64(pick(64<<10, 64<<10, 1<<10))
 	w.rollCalls = seconds(300, 30)
 	w.waits = usualWaits
-	w.tasks = task.Policy{MaxRetries: w.retries}
+	w.waits.expirePending = seconds(1800, 1800, 60)
+	w.tasks = task.Policy{MaxRetries: w.retries, ExpirePending: w.waits.expirePending}
 	w.lrps = lrp.Policy{EvacuationTimeout: w.evacuation, Restart: lrp.RestartPolicy{
 		ImmediateRestarts: w.restarts.immediate, MaxRestarts: w.restarts.most,
 		MinBackoff: w.restarts.shortest, MaxBackoff: w.restarts.longest, ResetAfter: w.restarts.forgiven,

@@ -3,9 +3,11 @@ package simulation_test
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 
@@ -27,7 +29,8 @@ var (
 
 // Things get lost, come twice or late, vanish or are paused. Still no checker
 // objects, and when all faults have ended, exactly what is desired runs. Together
-// the histories meet every row of the tables that is neither inconceivable nor rare.
+// the histories meet every row of the tables that is neither inconceivable nor shown
+// by another test. Those of testdata/kept are there for the rarest rows.
 func TestWhateverGoesWrongDiegoComesToRunWhatIsDesired(t *testing.T) {
 	search := simulation.NewSearch(uint64(*seeds)+1, simulation.Scenarios())
 	play := func(t *testing.T, c simulation.Choice) {
@@ -57,6 +60,11 @@ func TestWhateverGoesWrongDiegoComesToRunWhatIsDesired(t *testing.T) {
 	if *oneSeed != 0 {
 		return
 	}
+	kept := records(t, "testdata/kept")
+	for _, name := range slices.Sorted(maps.Keys(kept)) {
+		r := kept[name]
+		t.Run("kept/"+name, func(t *testing.T) { play(t, simulation.Choice{Scenario: r.Scenario, History: r.History}) })
+	}
 	t.Run("search", func(t *testing.T) {
 		played := 0
 		for ; played < *budget && len(search.Met().Missing()) > 0 && !t.Failed(); played++ {
@@ -64,7 +72,7 @@ func TestWhateverGoesWrongDiegoComesToRunWhatIsDesired(t *testing.T) {
 		}
 		t.Logf("%d histories more, %d of %d rows met", played, len(simulation.Rows())-len(search.Met().Unmet()), len(simulation.Rows()))
 		for _, r := range search.Met().Missing() {
-			t.Errorf("no history has met %s; search longer with -simulation.search, or name it in rows.go if it is rare", r)
+			t.Errorf("no history has met %s; find one with: go run ./internal/simulation/cmd/campaign -for 10m -search -met internal/simulation/testdata/kept", r)
 		}
 	})
 }
@@ -79,27 +87,39 @@ func teller() func(line string) {
 
 // Each of these histories has failed once.
 func TestNoHistoryThatFailedOnceFailsAgain(t *testing.T) {
-	files, err := filepath.Glob("testdata/regressions/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("there are no regressions (%v)", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r, err := simulation.ParseRecord(string(text))
-			if err != nil {
-				t.Fatalf("%s: %v", file, err)
-			}
+	failed := records(t, "testdata/regressions")
+	for _, name := range slices.Sorted(maps.Keys(failed)) {
+		r := failed[name]
+		t.Run(name, func(t *testing.T) {
 			played, err := r.Scenario.Play(t.Context(), r.History, teller())
 			if len(played.Struck) < len(r.History.Only) {
 				t.Logf("%d of its %d faults still strike: the source has changed since it was kept", len(played.Struck), len(r.History.Only))
 			}
 			if err != nil {
-				t.Errorf("%v\nThe file says how it failed before. Print the story with: go test ./internal/simulation -run '/%s$' -simulation.story", err, strings.TrimSuffix(filepath.Base(file), ".txt"))
+				t.Errorf("%v\nThe file says how it failed before. Print the story with: go test ./internal/simulation -run '/%s$' -simulation.story", err, name)
 			}
 		})
 	}
+}
+
+// records are those of a directory, by name.
+func records(t *testing.T, dir string) map[string]simulation.Record {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.txt"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("there are no records in %s (%v)", dir, err)
+	}
+	list := map[string]simulation.Record{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := simulation.ParseRecord(string(text))
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		list[strings.TrimSuffix(filepath.Base(file), ".txt")] = r
+	}
+	return list
 }

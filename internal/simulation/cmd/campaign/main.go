@@ -209,7 +209,7 @@ func (c *campaign) never() {
 		fmt.Printf("never met: %s\n", r)
 	}
 	for _, r := range met.Unmet() {
-		if !simulation.OutOfSight(r) {
+		if simulation.Elsewhere(r) == "" {
 			fmt.Printf("never met: %s (%s)\n", r, odds[r])
 		}
 	}
