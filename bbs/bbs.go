@@ -62,6 +62,9 @@ type BBS struct {
 	// unfollowed takes a process whose instances could not be brought up to date
 	// with its deployment.
 	unfollowed func(processGUID string)
+	// waits takes a process whose rollout has its next step at a time, unless
+	// something changes before.
+	waits func(processGUID string, until time.Time)
 }
 
 // New fails with an *executor.ValidationError if a required option is
@@ -81,7 +84,7 @@ func New(o Options) (*BBS, error) {
 	o.Now = executor.UTC(o.Now)
 	o.Metrics = cmp.Or[auction.Metrics](o.Metrics, auction.NoMetrics{})
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
-	return &BBS{o: o, tail: &tail{store: o.Store, size: o.EventTail}, unfollowed: func(string) {}}, v.Err()
+	return &BBS{o: o, tail: &tail{store: o.Store, size: o.EventTail}, unfollowed: func(string) {}, waits: func(string, time.Time) {}}, v.Err()
 }
 
 // stepSlot applies a command to one slot, for the method of that name. After a

@@ -338,6 +338,9 @@ func (b *BBS) ContinueRollout(ctx context.Context, processGUID string) error {
 			}
 		}
 	}
+	if next := rollout.Next(); !next.IsZero() {
+		b.waits(processGUID, next)
+	}
 	b.carry(effects, nil)
 	return err
 }

@@ -122,7 +122,7 @@ func NewDuties(o DutiesOptions) (*Duties, error) {
 	d.follower = &follower{
 		follow: func(ctx context.Context, guid string) error { return d.BBS.follow(ctx, guid) },
 		carry:  d.Carry,
-		now:    o.Now, logger: o.Logger, due: map[string]time.Time{},
+		now:    o.Now, logger: o.Logger, due: map[string]time.Time{}, waiting: map[string]time.Time{},
 	}
 	d.Store = ownStore{
 		storage.Passthrough{Store: o.Leadership.Store(measuredStore{storage.Passthrough{Store: o.Store}, o.Metrics})}, d.follower,
@@ -155,6 +155,7 @@ func NewDuties(o DutiesOptions) (*Duties, error) {
 		return nil, err
 	}
 	d.BBS.unfollowed = func(guid string) { d.follower.later(guid, followTick) }
+	d.BBS.waits = func(guid string, until time.Time) { d.follower.note(d.follower.waiting, guid, until) }
 	d.rollCall = &rollCall{
 		bbs: d.BBS, directory: d.Directory, interval: o.InventoryInterval, timeout: o.StopTimeout,
 		concurrency: cmp.Or(o.Concurrency, 32), now: o.Now, metrics: o.Metrics, logger: o.Logger,

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -34,8 +33,8 @@ type follower struct {
 	// own are the events of this process's commits beyond position.
 	own spans
 	// due are the processes whose instances are not up to date, and when to try
-	// again.
-	due map[string]time.Time
+	// again. waiting are those whose rollout waits for a time.
+	due, waiting map[string]time.Time
 
 	// These belong to the caller of tick. Everything up to position is done. seen
 	// is the end of the log at the last tick: an older event that is not in own is
@@ -89,11 +88,14 @@ func (s ownStore) Commit(ctx context.Context, b storage.Batch) (storage.Cursor, 
 
 // later schedules an update of a process's instances after wait.
 func (f *follower) later(processGUID string, wait time.Duration) {
+	f.note(f.due, processGUID, f.now().Add(wait))
+}
+
+func (f *follower) note(list map[string]time.Time, processGUID string, at time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	at := f.now().Add(wait)
-	if before, known := f.due[processGUID]; !known || at.Before(before) {
-		f.due[processGUID] = at
+	if before, known := list[processGUID]; !known || at.Before(before) {
+		list[processGUID] = at
 	}
 }
 
@@ -227,14 +229,17 @@ func (f *follower) doDue(ctx context.Context) (err error) {
 	now := f.now()
 	f.mu.Lock()
 	var guids []string
-	for _, guid := range slices.Sorted(maps.Keys(f.due)) {
-		if !now.Before(f.due[guid]) {
-			guids = append(guids, guid)
-			delete(f.due, guid)
+	for _, list := range []map[string]time.Time{f.due, f.waiting} {
+		for guid, at := range list {
+			if !now.Before(at) {
+				guids = append(guids, guid)
+				delete(list, guid)
+			}
 		}
 	}
 	f.mu.Unlock()
-	for _, guid := range guids {
+	slices.Sort(guids)
+	for _, guid := range slices.Compact(guids) {
 		if followErr := f.follow(ctx, guid); followErr != nil {
 			f.later(guid, followAgain)
 			f.logger.Warn("the instances do not follow their deployment yet; it is tried again", "process", guid, "err", followErr)

@@ -98,12 +98,8 @@ func (d *Deployment) Update(u Update) (Change, error) {
 	set(&next.Instances, u.Instances)
 	set(&next.Routes, u.Routes)
 	set(&next.Annotation, u.Annotation)
-	if u.Restart != nil {
-		next.Restart = u.Restart
-		if *u.Restart == (RestartPolicy{}) {
-			next.Restart = nil
-		}
-	}
+	setPolicy(&next.Restart, u.Restart)
+	setPolicy(&next.Rollout, u.Rollout)
 	set(&next.MetricTags, u.MetricTags)
 	set(&next.ImageUsername, u.ImageUsername)
 	set(&next.ImagePassword, u.ImagePassword)
@@ -139,6 +135,18 @@ func (d *Deployment) UpdateTo(l DesiredLRP, definitionID string) (Change, error)
 func set[T any](field *T, value *T) {
 	if value != nil {
 		*field = *value
+	}
+}
+
+// setPolicy is set for a policy whose zero value means that there is none.
+func setPolicy[T comparable](field **T, value *T) {
+	var zero T
+	switch {
+	case value == nil:
+	case *value == zero:
+		*field = nil
+	default:
+		*field = value
 	}
 }
 

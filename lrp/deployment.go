@@ -1,5 +1,7 @@
 package lrp
 
+import "time"
+
 // Desires reports whether something should run at the index; false if d is nil.
 func (d *Deployment) Desires(index int) bool {
 	return d != nil && index >= 0 && index < d.Instances
@@ -43,11 +45,15 @@ func (d *Deployment) overtaken(r *ActualLRP, served bool) bool {
 	return d != nil && served && r.Presence == Ordinary && r.State != Running && r.DefinitionID != d.ActiveDefinitionID
 }
 
-// yields reports whether r runs and is to stop because an instance of this
-// definition has started: that one is active, and r's is not (003
-// §UpdateLRPDeployment).
-func (d *Deployment) yields(r *ActualLRP, definitionID string) bool {
-	return d.isActive(definitionID) && r.DefinitionID != definitionID && r.Presence == Ordinary && r.State == Running
+// yields reports whether r runs and yet replaces nothing beside own: r is to
+// stop because own, of the active definition, has started (003
+// §UpdateLRPDeployment); or r is of the active definition and has still to prove
+// healthy.
+func (d *Deployment) yields(r, own *ActualLRP, now time.Time) bool {
+	if r.Presence != Ordinary || r.State != Running || r.DefinitionID == own.DefinitionID {
+		return false
+	}
+	return d.isActive(own.DefinitionID) && !d.proving(own, now) || d.proving(r, now)
 }
 
 // Promote makes the deployment that a DesiredLRP describes (003 §Promotion).

@@ -27,6 +27,8 @@ type Settings struct {
 	// all of them if Restart is nil, are the control plane's. The others may only
 	// make restarts rarer; see RestartPolicy.Within.
 	Restart *RestartPolicy `json:"restart_policy,omitempty"`
+	// Rollout is how rollouts of the process proceed; nil means as 003 says.
+	Rollout *RolloutPolicy `json:"rollout_policy,omitempty"`
 	// MetricTags label the output of every instance; see rep.LogLabels and
 	// docs/logs.md.
 	MetricTags map[string]MetricTag `json:"metric_tags,omitempty"`

@@ -3,6 +3,7 @@ package lrp
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/diegosdk/diego/internal/enum"
 )
@@ -163,9 +164,9 @@ var evacuationTable = [OrdinarySituations][EvacuatingSituations]EvacuationRow{
 // replaces ours. Of two in the same state it is the one of definitionID, which
 // may be empty. me is an instance, never the zero key.
 //
-// A RUNNING instance that is to stop because ours has started replaces nothing, so
-// it does not count.
-func evacuationSituation(s Slot, d *Deployment, me InstanceKey, definitionID string) (o OrdinarySituation, e EvacuatingSituation, ordinary, evacuating *ActualLRP) {
+// A RUNNING instance that is to stop because ours has started replaces nothing, and
+// neither does one that has still to prove healthy, so they do not count.
+func evacuationSituation(s Slot, d *Deployment, me InstanceKey, definitionID string, now time.Time) (o OrdinarySituation, e EvacuatingSituation, ordinary, evacuating *ActualLRP) {
 	own := slices.IndexFunc(s.Records, func(r ActualLRP) bool { return r.InstanceKey == me })
 	rank := func(r *ActualLRP) int {
 		n := 2 * serving(r.State)
@@ -180,7 +181,7 @@ func evacuationSituation(s Slot, d *Deployment, me InstanceKey, definitionID str
 	for i := range s.Records {
 		r := &s.Records[i]
 		switch {
-		case own >= 0 && d.yields(r, s.Records[own].DefinitionID):
+		case own >= 0 && d.yields(r, &s.Records[own], now):
 		case r.Presence == Ordinary && (ordinary == nil || rank(r) > rank(ordinary)):
 			ordinary = r
 		case r.Presence == Evacuating && (evacuating == nil || rank(r) > rank(evacuating)):

@@ -154,7 +154,7 @@ func TestTheRecordsThatMatterToAnEvacuatingInstanceAreFound(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := Slot{ProcessGUID: "p", Records: c.records}
-			o, e, ordinary, evacuating := evacuationSituation(s, nil, me, "d1")
+			o, e, ordinary, evacuating := evacuationSituation(s, nil, me, "d1", time.Unix(0, 0))
 			if o != c.o || e != c.e {
 				t.Errorf("got %v × %v, want %v × %v", o, e, c.o, c.e)
 			}
@@ -216,7 +216,7 @@ func TestEvacuateRunningCarriesOutTheTable(t *testing.T) {
 				return // not for the table, but for 000 §The missing cell-1 making API calls to BBS
 			}
 		}
-		o, e, _, _ := evacuationSituation(s, d, me, "d1")
+		o, e, _, _ := evacuationSituation(s, d, me, "d1", time.Unix(0, 0))
 		if o == OrdinaryNone && e == EvacuatingAlpha && d == desired {
 			return // desired again; testdata/evacuation.scenario has it
 		}
@@ -227,7 +227,7 @@ func TestEvacuateRunningCarriesOutTheTable(t *testing.T) {
 			t.Fatalf("%v × %v: %v", o, e, err)
 		}
 		after := s.Apply(decision)
-		o2, e2, ordinary, evacuating := evacuationSituation(after, d, me, "d1")
+		o2, e2, ordinary, evacuating := evacuationSituation(after, d, me, "d1", time.Unix(0, 0))
 		switch {
 		case decision.KeepContainer != rule.KeepContainer:
 			t.Errorf("%v × %v: keep = %v, want %v", o, e, decision.KeepContainer, rule.KeepContainer)

@@ -12,9 +12,10 @@ import (
 // them in ascending order of index, then read the Status.
 //
 // An index is done when its only ORDINARY record is the active definition's and
-// RUNNING. The first index whose active record is not RUNNING holds the rollout
-// up. Once the active definition has proved healthy elsewhere, it does so for
-// at most Policy.RolloutGiveUp. Then the rollout goes on, the old instance
+// RUNNING, for as long as the RolloutPolicy wants. The first indices that are not
+// done, as many as may be in flight, hold the rollout up. Once the active
+// definition has proved healthy elsewhere, one that is not RUNNING does so for at
+// most Policy.RolloutGiveUp. Then the rollout goes on, the old instance
 // stays at that index, and the new one keeps trying (003 §Flaky new LRP
 // definition). A Rollout belongs to one goroutine.
 type Rollout struct {
@@ -22,8 +23,8 @@ type Rollout struct {
 	alarm  executor.Alarm
 	giveUp time.Duration
 
-	held   bool
-	status RolloutStatus
+	inFlight int
+	status   RolloutStatus
 }
 
 // A RolloutStatus counts a deployment's desired indices.
@@ -34,7 +35,10 @@ type RolloutStatus struct {
 	Stalled int `json:"stalled"`
 	// Pending counts all others.
 	Pending int `json:"pending"`
-	// HeldBy is the index that holds the rollout up, or −1.
+	// Proving counts those of the pending ones where the active definition is
+	// RUNNING, but not yet for RolloutPolicy.MinHealthy or not ready.
+	Proving int `json:"proving,omitempty"`
+	// HeldBy is the first index that holds the rollout up, or −1.
 	HeldBy int `json:"held_by"`
 }
 
@@ -56,19 +60,27 @@ func (r *Rollout) Visit(s Slot) Command {
 		return nil
 	}
 	look := r.look(s)
+	running := look.active != nil && look.active.State == Running
+	proven := running && r.d.proven(look.active, &r.alarm)
+	if running && !proven {
+		r.status.Proving++
+	}
 	switch {
-	case look.active != nil && look.active.State == Running:
-		if look.others {
+	case proven:
+		// Without a policy, the start itself has made the definition the healthy one.
+		if look.others || r.d.Rollout.minHealthy() > 0 && r.d.HealthyDefinitionID != r.d.ActiveDefinitionID {
 			return AdvanceRollout{}
 		}
 		r.status.Done++
 		return nil
 	case look.active == nil && !look.others:
 		return nil // nothing is here yet: CreateMissing comes first
-	case look.active != nil && r.stalled(look.active):
+	case look.active != nil && !running && r.stalled(look.active):
 		r.status.Stalled++
-	case !r.held:
-		r.held, r.status.HeldBy = true, s.Index
+	case r.inFlight < r.d.Rollout.maxInFlight():
+		if r.inFlight++; r.status.HeldBy == none {
+			r.status.HeldBy = s.Index
+		}
 		if look.active == nil || look.strays {
 			return AdvanceRollout{}
 		}

@@ -86,7 +86,7 @@ func (x *draft) start(c Start) error {
 	}
 	r.InstanceKey, r.NetInfo, r.Routable, r.Zone = c.Instance, c.NetInfo, !c.Unready, c.Zone
 	for j := range x.records {
-		if x.records[j].Presence == Ordinary {
+		if o := &x.records[j]; o.Presence == Ordinary || x.d.proving(r, x.now) && o.DefinitionID != r.DefinitionID {
 			continue
 		}
 		if x.records[j].Presence == Evacuating && x.records[j].InstanceKey != c.Instance {
@@ -157,19 +157,21 @@ func (x *draft) createRunning(definitionID, domain string) (int, error) {
 }
 
 // becameHealthy notes that a definition works (003 §UpdateLRPDeployment) and
-// stops the instances that the new one replaces.
+// stops the instances that the new one replaces, if record i is proven.
 func (x *draft) becameHealthy(i int) {
 	definition := x.records[i].DefinitionID
 	if !x.d.isActive(definition) {
 		return
 	}
-	if x.d.HealthyDefinitionID != definition {
-		d := *x.d
-		d.HealthyDefinitionID = definition
-		d.ModificationTag = d.ModificationTag.Next()
-		x.deployment = &d
+	if !x.d.proving(&x.records[i].ActualLRP, x.now) {
+		if x.d.HealthyDefinitionID != definition {
+			d := *x.d
+			d.HealthyDefinitionID = definition
+			d.ModificationTag = d.ModificationTag.Next()
+			x.deployment = &d
+		}
+		x.stopOthers(definition)
 	}
-	x.stopOthers(definition)
 	if len(x.d.Definitions) > 1 {
 		x.effects = append(x.effects, Effect{Kind: ContinueRollout, Key: x.records[i].Key})
 	}

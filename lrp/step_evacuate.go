@@ -83,7 +83,7 @@ func (x *draft) evacuateRunning(c EvacuateRunning) error {
 		// The cell is both missing and evacuating: its instance stays routable,
 		// unless its replacement runs.
 		if x.find(func(r *ActualLRP) bool {
-			return r.Presence == Ordinary && r.State == Running && !x.d.yields(r, x.records[i].DefinitionID)
+			return r.Presence == Ordinary && r.State == Running && !x.d.yields(r, &x.records[i].ActualLRP, x.now)
 		}) != none {
 			x.remove(i)
 			return nil
@@ -92,7 +92,7 @@ func (x *draft) evacuateRunning(c EvacuateRunning) error {
 		x.evacuateOwn(i, c)
 		return nil
 	}
-	o, e, ordinary, evacuating := evacuationSituation(x.slot, x.d, c.Instance, c.DefinitionID)
+	o, e, ordinary, evacuating := evacuationSituation(x.slot, x.d, c.Instance, c.DefinitionID, x.now)
 	if o == OrdinaryNone && e == EvacuatingAlpha && x.desired() {
 		// The index was scaled down and is desired again.
 		x.createReplacement(*evacuating)

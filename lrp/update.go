@@ -1,6 +1,7 @@
 package lrp
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -17,7 +18,9 @@ type Update struct {
 	Annotation *string `json:"annotation,omitempty"`
 	// Restart replaces the whole policy. The zero policy means the control
 	// plane's.
-	Restart       *RestartPolicy        `json:"restart_policy,omitempty"`
+	Restart *RestartPolicy `json:"restart_policy,omitempty"`
+	// Rollout replaces the whole policy. The zero policy means as 003 says.
+	Rollout       *RolloutPolicy        `json:"rollout_policy,omitempty"`
 	MetricTags    *map[string]MetricTag `json:"metric_tags,omitempty"`
 	ImageUsername *string               `json:"image_username,omitempty"`
 	ImagePassword *string               `json:"image_password,omitempty"`
@@ -28,14 +31,11 @@ type Update struct {
 // UpdateSettings is the update that makes all settings of a deployment those of
 // s.
 func UpdateSettings(s Settings) Update {
-	u := Update{
-		Instances: &s.Instances, Routes: &s.Routes, Annotation: &s.Annotation, Restart: s.Restart, MetricTags: &s.MetricTags,
+	return Update{
+		Instances: &s.Instances, Routes: &s.Routes, Annotation: &s.Annotation, MetricTags: &s.MetricTags,
+		Restart: cmp.Or(s.Restart, &RestartPolicy{}), Rollout: cmp.Or(s.Rollout, &RolloutPolicy{}),
 		ImageUsername: &s.ImageUsername, ImagePassword: &s.ImagePassword,
 	}
-	if u.Restart == nil {
-		u.Restart = &RestartPolicy{}
-	}
-	return u
 }
 
 func (u Update) isZero() bool { return u == Update{} }
@@ -49,7 +49,7 @@ func (u *Update) UnmarshalJSON(data []byte) error {
 	var v executor.Validator
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		switch name {
-		case "instances", "routes", "annotation", "restart_policy", "metric_tags", "image_username", "image_password",
+		case "instances", "routes", "annotation", "restart_policy", "rollout_policy", "metric_tags", "image_username", "image_password",
 			"definition_id", "definition":
 		default:
 			v.Check(false, name, "", "a member that can be updated; anything else needs a new definition")

@@ -66,6 +66,7 @@ func (s *Settings) check(v *executor.Validator, metricsGUID string) {
 	v.Check(size <= MaxRoutesBytes, "routes", strconv.Itoa(size)+" bytes", "at most 131072 bytes in all")
 	executor.ValidateAnnotation(v, s.Annotation)
 	s.Restart.check(v.In("restart_policy"))
+	s.Rollout.check(v.In("rollout_policy"))
 	executor.ValidateMetricTags(v, s.MetricTags, metricsGUID)
 	executor.ValidateImageCredentials(v, s.ImageUsername, s.ImagePassword)
 }

@@ -44,7 +44,7 @@ func Bare(d *lrp.Deployment) *lrp.Deployment {
 	}
 	return &lrp.Deployment{
 		ProcessGUID: d.ProcessGUID, Domain: d.Domain, UpdateStrategy: d.UpdateStrategy,
-		Settings:           lrp.Settings{Instances: d.Instances, Restart: d.Restart},
+		Settings:           lrp.Settings{Instances: d.Instances, Restart: d.Restart, Rollout: d.Rollout},
 		Definitions:        ids,
 		ActiveDefinitionID: d.ActiveDefinitionID, HealthyDefinitionID: d.HealthyDefinitionID,
 		ModificationTag: d.ModificationTag,

@@ -6,13 +6,14 @@ import "github.com/diegosdk/diego/lrp"
 // deployments do not have.
 type rules struct {
 	Restart *lrp.RestartPolicy `json:"restart_policy,omitempty"`
+	Rollout *lrp.RolloutPolicy `json:"rollout_policy,omitempty"`
 }
 
 // EncodeRules is the versioned encoding of the policies that a deployment has
 // of its own. It is empty if there are none. A store keeps it apart from the
 // other settings, because a [Bare] deployment has it too.
 func EncodeRules(d *lrp.Deployment) ([]byte, error) {
-	r := rules{Restart: d.Restart}
+	r := rules{d.Restart, d.Rollout}
 	if r == (rules{}) {
 		return nil, nil
 	}
@@ -22,13 +23,13 @@ func EncodeRules(d *lrp.Deployment) ([]byte, error) {
 // DecodeRules reads an encoding of [EncodeRules] into d.
 func DecodeRules(data []byte, d *lrp.Deployment) error {
 	if len(data) == 0 {
-		d.Restart = nil
+		d.Restart, d.Rollout = nil, nil
 		return nil
 	}
 	var r rules
 	if err := Decode(data, &r); err != nil {
 		return err
 	}
-	d.Restart = r.Restart
+	d.Restart, d.Rollout = r.Restart, r.Rollout
 	return nil
 }

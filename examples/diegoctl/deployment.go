@@ -111,6 +111,7 @@ type deploymentStatus struct {
 	Done                int                `json:"done"`
 	Stalled             int                `json:"stalled"`
 	Pending             int                `json:"pending"`
+	Proving             int                `json:"proving,omitempty"`
 	HeldBy              *int               `json:"held_by,omitempty"`
 	Definitions         []definitionStatus `json:"definitions"`
 }
@@ -137,7 +138,7 @@ func deploymentStatusOf(c *call, r *remote) error {
 	}
 	doc := deploymentStatus{
 		ProcessGUID: d.ProcessGUID, ActiveDefinitionID: d.ActiveDefinitionID, HealthyDefinitionID: d.HealthyDefinitionID,
-		Instances: d.Instances, Complete: status.Complete(), Done: status.Done, Stalled: status.Stalled, Pending: status.Pending,
+		Instances: d.Instances, Complete: status.Complete(), Done: status.Done, Stalled: status.Stalled, Pending: status.Pending, Proving: status.Proving,
 	}
 	rollout := fmt.Sprintf("%d of %d done", status.Done, d.Instances)
 	switch {
@@ -147,8 +148,14 @@ func deploymentStatusOf(c *call, r *remote) error {
 		doc.HeldBy = &status.HeldBy
 		rollout += fmt.Sprintf(", waits for instance %d", status.HeldBy)
 		for i := range list {
-			if a := &list[i]; a.Index == status.HeldBy && a.DefinitionID == d.ActiveDefinitionID && troubleOf(a) != "" {
+			switch a := &list[i]; {
+			case a.Index != status.HeldBy || a.DefinitionID != d.ActiveDefinitionID:
+			case troubleOf(a) != "":
 				rollout += ": " + troubleOf(a)
+			case a.State == lrp.Running && !a.Routable:
+				rollout += ": it runs, and is not ready for traffic"
+			case a.State == lrp.Running && d.Rollout != nil:
+				rollout += fmt.Sprintf(": it must have been healthy for %v", d.Rollout.MinHealthy)
 			}
 		}
 	}

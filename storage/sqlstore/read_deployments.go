@@ -78,7 +78,7 @@ func (x *deploymentScanner) full() (entry[*lrp.Deployment], error) {
 		return e, nil
 	}
 	e.value.Definitions = make(map[string]lrp.Definition, len(e.value.Definitions))
-	restart := e.value.Restart
+	restart, rollout := e.value.Restart, e.value.Rollout
 	settings, err := x.s.sealer.open(x.settings, settingsPlace(e.value.ProcessGUID))
 	if err == nil {
 		err = storage.Decode(settings, &e.value.Settings)
@@ -91,7 +91,7 @@ func (x *deploymentScanner) full() (entry[*lrp.Deployment], error) {
 		c.value = e.value
 		return c, end
 	}
-	e.value.Restart = restart
+	e.value.Restart, e.value.Rollout = restart, rollout
 	return e, nil
 }
 

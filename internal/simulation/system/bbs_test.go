@@ -313,6 +313,39 @@ func TestAnInstanceCrashesOnceHoweverOftenThatIsReported(t *testing.T) {
 	}
 }
 
+// The leader looks again when the time has come, and not only in its next pass.
+func TestARolloutGoesOnWhenItsNewInstanceHasBeenHealthyForLongEnough(t *testing.T) {
+	s := newSystem(t, 2, nil)
+	s.must(s.BBS.CreateDeployment(s.ctx, lrp.DeploymentDefinition{
+		ProcessGUID: "web", Domain: "apps", DefinitionID: "v1", Definition: definition(),
+		Settings: lrp.Settings{Instances: 2, Rollout: &lrp.RolloutPolicy{MinHealthy: 5 * time.Second}},
+	}))
+	s.step()
+	s.pass(6 * time.Second)
+	id, next := "v2", definition()
+	s.must(s.BBS.UpdateDeployment(s.ctx, "web", lrp.Update{DefinitionID: &id, Definition: &next}))
+	took := 0
+	for proving := false; ; took++ {
+		status, err := s.BBS.RolloutStatus(s.ctx, "web")
+		if s.must(err); status.Complete() {
+			if !proving {
+				t.Error("no instance was seen that has still to prove healthy")
+			}
+			break
+		}
+		if proving = proving || status.Proving == 1; took > 25 {
+			t.Fatalf("%+v after %d s; want two instances to take 5 s each, and little more", status, took)
+		}
+		s.pass(time.Second)
+	}
+	if took < 10 {
+		t.Errorf("the rollout took %d s, want at least 5 s for each instance", took)
+	}
+	if d, err := s.BBS.Deployment(s.ctx, "web"); err != nil || d.HealthyDefinitionID != "v2" || d.Rollout.MinHealthy != 5*time.Second {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
 func TestAProcessCrashesByItsOwnPolicyUnlessItAsksForMoreThanItMay(t *testing.T) {
 	s := newSystem(t, 0, nil)
 	web := desired("web", 1)

@@ -22,6 +22,7 @@ var behaviours = map[string]func(*testing.T){
 	"a large deployment":  TestALargeDeploymentIsMadeInBatches,
 	"rolling out":         TestANewDefinitionIsRolledOutOneIndexAfterAnother,
 	"crashing once":       TestAnInstanceCrashesOnceHoweverOftenThatIsReported,
+	"proving healthy":     TestARolloutGoesOnWhenItsNewInstanceHasBeenHealthyForLongEnough,
 	"own policies":        TestAProcessCrashesByItsOwnPolicyUnlessItAsksForMoreThanItMay,
 	"starting a task":     TestTheFirstAnswerToStartTaskIsGivenAgain,
 	"retiring":            TestRetiredInstancesStartAgain,

@@ -1,0 +1,259 @@
+package lrp_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/diegosdk/diego/lrp"
+)
+
+// A roll is a rollout from v1 to v2, with what a store and the leader would do.
+type roll struct {
+	t     *testing.T
+	d     *lrp.Deployment
+	slots []lrp.Slot
+	now   time.Time
+	// stopped are the instances that cells were told to stop.
+	stopped []string
+}
+
+// newRoll is a process whose instances all run v1 when v2 becomes active.
+func newRoll(t *testing.T, instances int, p lrp.RolloutPolicy) *roll {
+	t.Helper()
+	change, err := lrp.Create(lrp.DeploymentDefinition{
+		ProcessGUID: "web", Domain: "apps", DefinitionID: "v1", Definition: runnable(), Settings: lrp.Settings{Instances: instances},
+	}, epoch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &roll{t: t, d: change.After, now: epoch, slots: make([]lrp.Slot, instances)}
+	for i := range x.slots {
+		x.slots[i] = lrp.Slot{ProcessGUID: "web", Index: i}
+		x.start(i, "v1")
+	}
+	id, definition := "v2", runnable()
+	change, err = x.d.Update(lrp.Update{DefinitionID: &id, Definition: &definition, Rollout: &p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.d = change.After
+	x.look()
+	return x
+}
+
+func instanceOf(index int, definition string) lrp.InstanceKey {
+	return lrp.InstanceKey{InstanceGUID: fmt.Sprintf("%s-%d", definition, index), CellID: "cell-" + definition}
+}
+
+func (x *roll) do(index int, c lrp.Command) lrp.Decision {
+	x.t.Helper()
+	decision, err := lrp.Step(x.slots[index], x.d, c, x.now, lrp.Policy{})
+	if err != nil {
+		x.t.Fatalf("%s: %v", c.Name(), err)
+	}
+	x.slots[index] = x.slots[index].Apply(decision)
+	if decision.Deployment != nil {
+		x.d = decision.Deployment
+	}
+	for _, e := range decision.Effects {
+		if e.Kind == lrp.StopInstance {
+			x.stopped = append(x.stopped, e.Instance.InstanceGUID)
+		}
+	}
+	return decision
+}
+
+func (x *roll) start(index int, definition string) {
+	x.t.Helper()
+	x.do(index, lrp.Start{DefinitionID: definition, Instance: instanceOf(index, definition)})
+}
+
+// look is one look of the leader, and says when the next one is due.
+func (x *roll) look() (next time.Duration) {
+	x.t.Helper()
+	r := lrp.NewRollout(x.d, x.now, lrp.Policy{})
+	for i, s := range x.slots {
+		if c := r.Visit(s); c != nil {
+			x.do(i, c)
+		}
+	}
+	if r.Next().IsZero() {
+		return 0
+	}
+	return r.Next().Sub(x.now)
+}
+
+// begun are the indices that have a record of v2.
+func (x *roll) begun() (list []int) {
+	for i, s := range x.slots {
+		if slices.ContainsFunc(s.Records, func(r lrp.ActualLRP) bool { return r.DefinitionID == "v2" }) {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+func (x *roll) want(what string, healthy string, stopped ...string) {
+	x.t.Helper()
+	if x.d.HealthyDefinitionID != healthy || !slices.Equal(x.stopped, stopped) {
+		x.t.Fatalf("%s: %s is healthy and %q are told to stop; want %s and %q", what, x.d.HealthyDefinitionID, x.stopped, healthy, stopped)
+	}
+}
+
+func TestAnInstanceIsReplacedOnlyWhenTheNewOneHasBeenHealthyForAsLongAsThePolicyWants(t *testing.T) {
+	x := newRoll(t, 2, lrp.RolloutPolicy{MinHealthy: 10 * time.Second})
+	x.start(0, "v2")
+	x.want("v2 runs", "v1")
+	if next := x.look(); next != 10*time.Second || !slices.Equal(x.begun(), []int{0}) {
+		t.Fatalf("the next look is due in %v, and v2 is at %v; want 10s and only index 0", next, x.begun())
+	}
+	x.now = x.now.Add(10*time.Second - 1)
+	x.look()
+	x.want("a moment before its time", "v1")
+	x.now = x.now.Add(1)
+	x.look()
+	x.want("at its time", "v2", "v1-0")
+	x.do(0, lrp.Remove{Instance: instanceOf(0, "v1")})
+	if x.look(); !slices.Equal(x.begun(), []int{0, 1}) {
+		t.Errorf("v2 is at %v, want the next index too", x.begun())
+	}
+}
+
+func TestAnInstanceThatIsNotReadyReplacesNone(t *testing.T) {
+	x := newRoll(t, 1, lrp.RolloutPolicy{MinHealthy: 10 * time.Second})
+	x.do(0, lrp.Start{DefinitionID: "v2", Instance: instanceOf(0, "v2"), Unready: true})
+	x.now = x.now.Add(time.Hour)
+	x.look()
+	x.want("after an hour without being ready", "v1")
+	x.start(0, "v2")
+	x.want("ready", "v2", "v1-0")
+}
+
+func TestAVersionThatLivesForAMomentTakesNoInstance(t *testing.T) {
+	x := newRoll(t, 3, lrp.RolloutPolicy{MinHealthy: 10 * time.Second})
+	for n := range 8 {
+		me := lrp.InstanceKey{InstanceGUID: fmt.Sprint("attempt-", n), CellID: "cell-v2"}
+		x.do(0, lrp.Start{DefinitionID: "v2", Instance: me})
+		x.now = x.now.Add(300 * time.Millisecond)
+		x.look()
+		x.do(0, lrp.Crash{DefinitionID: "v2", Instance: me, Reason: "exit status 1"})
+		x.look()
+		x.now = x.now.Add(long)
+		x.do(0, lrp.Restart{DefinitionID: "v2"})
+	}
+	x.want("after many attempts", "v1")
+	if !slices.Equal(x.begun(), []int{0}) {
+		t.Errorf("v2 is at %v, want only index 0", x.begun())
+	}
+}
+
+func TestAsManyIndicesAreInFlightAsThePolicySays(t *testing.T) {
+	for _, most := range []int{0, 1, 3, 9} {
+		x := newRoll(t, 5, lrp.RolloutPolicy{MaxInFlight: most})
+		for done := 0; ; done++ {
+			var want []int
+			for i := range min(5, done+max(1, most)) {
+				want = append(want, i)
+			}
+			if !slices.Equal(x.begun(), want) {
+				t.Fatalf("at most %d: v2 is at %v when %d are done, want %v", most, x.begun(), done, want)
+			}
+			if done == 5 {
+				break
+			}
+			x.start(done, "v2")
+			x.do(done, lrp.Remove{Instance: instanceOf(done, "v1")})
+			x.look()
+		}
+	}
+}
+
+// An evacuated instance stays while the only other one has still to prove
+// healthy.
+func TestAnEvacuatedInstanceIsNotReplacedByOneThatHasStillToProveHealthy(t *testing.T) {
+	evacuate := lrp.EvacuateRunning{DefinitionID: "v1", Instance: instanceOf(0, "v1")}
+	for name, order := range map[string][]func(*roll){
+		"the drain begins first":    {func(x *roll) { x.do(0, evacuate) }, func(x *roll) { x.start(0, "v2") }},
+		"the new one starts first":  {func(x *roll) { x.start(0, "v2") }, func(x *roll) { x.do(0, evacuate) }},
+		"the drain asks repeatedly": {func(x *roll) { x.do(0, evacuate) }, func(x *roll) { x.start(0, "v2") }, func(x *roll) { x.do(0, evacuate) }},
+	} {
+		x := newRoll(t, 1, lrp.RolloutPolicy{MinHealthy: 10 * time.Second})
+		for _, f := range order {
+			f(x)
+		}
+		if x.want(name, "v1"); !x.do(0, evacuate).KeepContainer {
+			t.Errorf("%s: the container is given up before its replacement has proved healthy", name)
+		}
+		x.now = x.now.Add(10 * time.Second)
+		x.look()
+		if x.do(0, evacuate).KeepContainer || x.d.HealthyDefinitionID != "v2" {
+			t.Errorf("%s: the container is kept although its replacement has proved healthy", name)
+		}
+	}
+}
+
+// In every order of events, what we do ourselves leaves an index an instance that
+// is proven, if it had one.
+func TestNoStepOfARolloutTakesTheOnlyProvenInstance(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	const least = 10 * time.Second
+	ended := 0
+	for range 300 {
+		x := newRoll(t, 1+r.IntN(3), lrp.RolloutPolicy{MinHealthy: least, MaxInFlight: r.IntN(3)})
+		for range 60 {
+			before := len(x.stopped)
+			i := r.IntN(len(x.slots))
+			x.now = x.now.Add(time.Duration(r.IntN(8)) * time.Second)
+			x.event(r, i)
+			x.look()
+			for _, guid := range x.stopped[before:] {
+				if !slices.ContainsFunc(x.slots, func(s lrp.Slot) bool {
+					return slices.ContainsFunc(s.Records, func(a lrp.ActualLRP) bool {
+						return a.DefinitionID == "v2" && a.State == lrp.Running && a.Routable && fmt.Sprint("v1-", a.Index) == guid &&
+							x.now.Sub(a.RunningSince) >= least
+					})
+				}) {
+					t.Fatalf("%s is told to stop, and none of v2 has proved healthy there: %+v", guid, x.slots)
+				}
+			}
+		}
+		if x.d.HealthyDefinitionID == "v2" {
+			ended++
+		}
+	}
+	if ended == 0 {
+		t.Error("no rollout came through")
+	}
+}
+
+// event is something that a cell reports about index i, if it can.
+func (x *roll) event(r *rand.Rand, i int) {
+	s := x.slots[i]
+	if len(s.Records) == 0 {
+		return
+	}
+	a := s.Records[r.IntN(len(s.Records))]
+	var c lrp.Command
+	switch n := r.IntN(10); {
+	case a.Presence != lrp.Ordinary:
+		return
+	case a.State == lrp.Running && a.DefinitionID == "v1" && slices.Contains(x.stopped, a.InstanceGUID):
+		c = lrp.Remove{Instance: a.InstanceKey}
+	case a.State == lrp.Running && a.DefinitionID == "v2" && n == 0:
+		c = lrp.Crash{DefinitionID: "v2", Instance: a.InstanceKey}
+	case a.State == lrp.Running && a.DefinitionID == "v2" && n < 3:
+		c = lrp.Start{DefinitionID: "v2", Instance: a.InstanceKey, Unready: n == 1}
+	case a.State == lrp.Crashed:
+		c = lrp.Restart{DefinitionID: a.DefinitionID}
+	case a.State == lrp.Unclaimed:
+		c = lrp.Start{DefinitionID: a.DefinitionID, Instance: lrp.InstanceKey{InstanceGUID: fmt.Sprint("new-", r.Uint64()), CellID: "cell"}}
+	default:
+		return
+	}
+	x.do(i, c)
+}
