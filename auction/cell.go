@@ -46,6 +46,9 @@ type CellState struct {
 	// Settling is true until the cell has reported what an earlier run of it has
 	// left behind.
 	Settling bool `json:"settling,omitempty"`
+	// TakesReasons is true if the cell takes Work.Reasons. Cells of 0.1 refuse
+	// work that has them.
+	TakesReasons bool `json:"takes_reasons,omitempty"`
 }
 
 // Capacity is an amount of the resources that containers take from a cell.

@@ -58,6 +58,17 @@ type Work struct {
 	CellID string `json:"cell_id"`
 	// Items are in the order of work.
 	Items []Item `json:"items"`
+	// Reasons says for each of the items why it goes to this cell, for people. It
+	// is empty if the cell does not take reasons.
+	Reasons []string `json:"reasons,omitempty"`
+}
+
+// Reason is why the item with the given number goes to this cell, or "".
+func (w Work) Reason(item int) string {
+	if item < len(w.Reasons) {
+		return w.Reasons[item]
+	}
+	return ""
 }
 
 // A Rejection says that a cell refuses an item.

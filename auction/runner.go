@@ -424,6 +424,7 @@ type gathered struct {
 type party struct {
 	Cell
 	*remembered
+	takesReasons bool
 }
 
 // gather asks all cells for their states, except those that are left out.
@@ -451,6 +452,7 @@ func (r *Runner) gather(ctx context.Context) (gathered, error) {
 			continue
 		}
 		g.states = append(g.states, states[i])
+		p.takesReasons = states[i].TakesReasons
 		g.parties[p.ID] = p
 	}
 	slices.SortFunc(g.silent, func(a, b SilentCell) int { return strings.Compare(a.CellID, b.CellID) })
@@ -482,7 +484,7 @@ func (r *Runner) choose(cells []Cell) (asked []party, silent []SilentCell) {
 		if why != nil {
 			silent = append(silent, SilentCell{cells[i].ID, why})
 		} else {
-			asked = append(asked, party{cells[i], present[cells[i].ID]})
+			asked = append(asked, party{Cell: cells[i], remembered: present[cells[i].ID]})
 		}
 	}
 	return asked, silent
@@ -529,13 +531,16 @@ func (r *Runner) perform(ctx context.Context, parties map[string]party, placed [
 	rejections, errs := make([][]Rejection, len(ids)), make([]error, len(ids))
 	parallel.Each(len(ids), r.o.Concurrency, func(i int) {
 		id := ids[i]
+		p := parties[id]
 		w := Work{CellID: id, Items: make([]Item, 0, len(byCell[id]))}
-		for _, p := range byCell[id] {
-			item := *p.Item
+		for _, placement := range byCell[id] {
+			item := *placement.Item
 			item.Fields = nil // only placement reads them, and cells of 0.1 refuse members that they do not know
 			w.Items = append(w.Items, item)
+			if p.takesReasons {
+				w.Reasons = append(w.Reasons, placement.reason())
+			}
 		}
-		p := parties[id]
 		rejections[i], errs[i] = deadline.Call(ctx, p.line, r.o.PerformTimeout, func(ctx context.Context) ([]Rejection, error) {
 			return p.Client.Perform(ctx, w)
 		})

@@ -355,3 +355,34 @@ func TestACellThatRefusesAFieldIsPassedOverAndTheFieldsStayWithTheAuctioneer(t *
 		t.Error("the caller's item has lost its fields")
 	}
 }
+
+// A cell of 0.1 refuses work with members that it does not know.
+func TestOnlyACellThatTakesReasonsGetsThem(t *testing.T) {
+	h := newHouse(t, auction.RunnerOptions{}, "new", "old")
+	handed := map[string]auction.Work{}
+	for i, c := range h.cells {
+		state := exampleCell(c.id, "z1")
+		state.TakesReasons = i == 0
+		c.state = func(context.Context) (auction.CellState, error) { return state, nil }
+		c.perform = func(_ context.Context, w auction.Work) ([]auction.Rejection, error) {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			handed[c.id] = w
+			return nil, nil
+		}
+	}
+	h.Request(exampleWork(4)...)
+	h.round(t)
+	if w := handed["old"]; len(w.Items) != 2 || len(w.Reasons) != 0 || w.Reason(0) != "" {
+		t.Errorf("the old cell gets %+v", w)
+	}
+	w := handed["new"]
+	if len(w.Items) != 2 || len(w.Reasons) != 2 {
+		t.Fatalf("the new cell gets %+v", w)
+	}
+	for i := range w.Items {
+		if !strings.HasPrefix(w.Reason(i), "score 0.") || !strings.HasSuffix(w.Reason(i), " old") {
+			t.Errorf("%v is here because of %q", w.Items[i].Key, w.Reason(i))
+		}
+	}
+}

@@ -24,3 +24,8 @@ func (p Placement) Why() string {
 	}
 	return "as good as " + other
 }
+
+// reason is the winner's score and why it won, for the timeline of an instance.
+func (p Placement) reason() string {
+	return fmt.Sprintf("score %.4f, %s", p.Score.Resources(), p.Why())
+}

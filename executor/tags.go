@@ -21,6 +21,9 @@ const (
 	TagProcessIndex = "process-index"
 	TagInstanceGUID = "instance-guid"
 
+	// TagReason is why the work was placed on its cell, for people.
+	TagReason = "reason"
+
 	// TagPlacementTags and TagVolumeDrivers are lists in JSON: what the
 	// container asked of its cell.
 	TagPlacementTags = "placement-tags"

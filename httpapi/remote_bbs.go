@@ -2,10 +2,12 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"time"
 
 	"github.com/diegosdk/diego/bbs"
+	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/internal/wire"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
@@ -220,9 +222,15 @@ func (c *RemoteBBS) Leave(ctx context.Context, cellID, owner string) error {
 	return say(ctx, c.client, callLeave, leaveArgs{cellID, owner})
 }
 
-// ClaimLRP is [bbs.BBS.ClaimLRP].
+// ClaimLRP is [bbs.BBS.ClaimLRP]. A BBS of 0.1 refuses reasons, so it gets the
+// claim once more without one.
 func (c *RemoteBBS) ClaimLRP(ctx context.Context, processGUID string, index int, command lrp.Claim) error {
-	return say(ctx, c.client, callClaimLRP, commandArgs[lrp.Claim]{processGUID, index, command})
+	err := say(ctx, c.client, callClaimLRP, commandArgs[lrp.Claim]{processGUID, index, command})
+	if command.Reason != "" && errors.Is(err, executor.ErrInvalid) {
+		command.Reason = ""
+		return say(ctx, c.client, callClaimLRP, commandArgs[lrp.Claim]{processGUID, index, command})
+	}
+	return err
 }
 
 // StartLRP is [bbs.BBS.StartLRP].

@@ -27,6 +27,9 @@ type (
 	Claim struct {
 		DefinitionID string      `json:"definition_id,omitempty"`
 		Instance     InstanceKey `json:"instance"`
+		// Reason is why the instance was placed on this cell, for the timeline.
+		// At most 1024 bytes are kept.
+		Reason string `json:"reason,omitempty"`
 	}
 	// Start says that the instance is running. Other commands say what the cell
 	// will do; this one states a fact. So it also takes over an index that is

@@ -215,7 +215,7 @@ func ExampleEvent_Explain() {
 	for _, command := range []lrp.Command{
 		lrp.CreateMissing{},
 		lrp.Fail{Error: lrp.PlacementError{Reason: lrp.InsufficientResources, Detail: "4 cells lack 64 MiB or more"}},
-		lrp.Claim{Instance: alpha},
+		lrp.Claim{Instance: alpha, Reason: "score 0.2500, least load: 0.2500 against 0.3125 on z2-1"},
 		lrp.Start{Instance: alpha},
 		lrp.MarkSuspect{CellID: "z1-3"},
 		lrp.Start{Instance: beta},
@@ -232,7 +232,7 @@ func ExampleEvent_Explain() {
 	// Output:
 	// waits for a cell
 	// could not be placed: insufficient resources: 4 cells lack 64 MiB or more
-	// placed on z1-3
+	// placed on z1-3: score 0.2500, least load: 0.2500 against 0.3125 on z2-1
 	// runs on z1-3
 	// cell z1-3 is missing: a replacement is on its way
 	// runs on z2-1

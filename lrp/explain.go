@@ -107,6 +107,8 @@ func (e Event) explainChanged() string {
 		return "cell " + after.CellID + " " + becameOf(before.Presence, after.Presence)
 	case after.State == Unclaimed && before.PlacementError != after.PlacementError:
 		return "could not be placed: " + after.PlacementError.String()
+	case after.State == Claimed && e.Cause.Detail != "" && e.Cause.Detail != after.CellID: // which is the detail of a claim without a reason
+		return happened(after) + ": " + e.Cause.Detail
 	case after.State != before.State || after.InstanceKey != before.InstanceKey:
 		return happened(after)
 	case before.Routable && !after.Routable:

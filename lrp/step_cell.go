@@ -1,8 +1,11 @@
 package lrp
 
 import (
+	"cmp"
 	"slices"
 	"time"
+
+	"github.com/diegosdk/diego/executor"
 )
 
 // The commands of a cell about its own instance, and the auctioneer's Fail
@@ -12,7 +15,7 @@ func (x *draft) claim(c Claim) error {
 	if err := checkInstance(c.Instance); err != nil {
 		return err
 	}
-	x.cause.Detail = c.Instance.CellID
+	x.cause.Detail = cmp.Or(executor.CutReason(c.Reason), c.Instance.CellID)
 	if i := x.mine(c.Instance, Suspect); i != none {
 		return x.suspectSpeaks(ErrCannotBeClaimed)
 	}

@@ -93,14 +93,17 @@ func TestEvenAStrangeEventIsExplained(t *testing.T) {
 	r := lrp.ActualLRP{State: lrp.Running, InstanceKey: alpha}
 	moved := r
 	moved.Address = "b"
+	waits, claimed := lrp.ActualLRP{State: lrp.Unclaimed}, lrp.ActualLRP{State: lrp.Claimed, InstanceKey: alpha}
 	for want, e := range map[string]lrp.Event{
+		"placed on cell-1":                                      {Kind: lrp.InstanceChanged, Before: &waits, After: &claimed, Cause: lrp.Cause{Command: "Claim", Detail: "cell-1"}},
+		"placed on cell-1: score 1":                             {Kind: lrp.InstanceChanged, Before: &waits, After: &claimed, Cause: lrp.Cause{Command: "Claim", Detail: "score 1"}},
 		"crashed: for an unknown reason (is not started again)": {Kind: lrp.InstanceCrashed},
-		"actual_lrp_changed":               {Kind: lrp.GroupChanged},
-		"ended":                            {Kind: lrp.InstanceRemoved, Before: &r},
-		"has other addresses on cell-1":    {Kind: lrp.InstanceChanged, Before: &r, After: &moved},
-		"waits for a cell":                 {Kind: lrp.InstanceCreated, After: &lrp.ActualLRP{State: lrp.Unclaimed}},
-		"moved: cell z1-3 is missing":      {Kind: lrp.InstanceCreated, After: &lrp.ActualLRP{State: lrp.Unclaimed}, Cause: lrp.Cause{Command: "MarkSuspect", Detail: "z1-3"}},
-		"replaced: cell cell-1 is missing": {Kind: lrp.InstanceRemoved, Before: &r, Cause: lrp.Cause{Command: "RemoveSuspect"}},
+		"actual_lrp_changed":                                    {Kind: lrp.GroupChanged},
+		"ended":                                                 {Kind: lrp.InstanceRemoved, Before: &r},
+		"has other addresses on cell-1":                         {Kind: lrp.InstanceChanged, Before: &r, After: &moved},
+		"waits for a cell":                                      {Kind: lrp.InstanceCreated, After: &lrp.ActualLRP{State: lrp.Unclaimed}},
+		"moved: cell z1-3 is missing":                           {Kind: lrp.InstanceCreated, After: &lrp.ActualLRP{State: lrp.Unclaimed}, Cause: lrp.Cause{Command: "MarkSuspect", Detail: "z1-3"}},
+		"replaced: cell cell-1 is missing":                      {Kind: lrp.InstanceRemoved, Before: &r, Cause: lrp.Cause{Command: "RemoveSuspect"}},
 	} {
 		if got := e.Explain(); got != want {
 			t.Errorf("got %q, want %q", got, want)

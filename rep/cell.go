@@ -23,6 +23,7 @@ func (r *Rep) State(context.Context) (auction.CellState, error) {
 		RefusedFields: r.o.RefusedFields,
 		Total:         r.o.Executor.Total(), Remaining: r.o.Executor.Remaining(),
 		Evacuating: evacuating, Unhealthy: unhealthy, Settling: settling,
+		TakesReasons: true,
 	}
 	if l, lists := r.o.Executor.(VolumeLister); lists {
 		s.VolumeDrivers = l.VolumeDrivers()
@@ -111,6 +112,9 @@ next:
 			}
 		}
 		reservation := NewReservation(r.o.NewGUID(), item)
+		if reason := w.Reason(i); reason != "" {
+			reservation.Tags[executor.TagReason] = executor.CutReason(reason)
+		}
 		s, _ := subjectOf(executor.Container{GUID: reservation.GUID, Tags: reservation.Tags})
 		held = append(held, holding{subject: s}) // the batch may name it twice
 		added = append(added, s)

@@ -96,7 +96,7 @@ func TestWorkIsReservedWithWhatItIsFor(t *testing.T) {
 	instance, job := lrpItem, taskItem()
 	instance.Index, instance.PlacementTags, instance.VolumeDrivers = 3, []string{"ssd"}, []string{"nfs"}
 	job.Attempt.Rejections = 2
-	work := auction.Work{CellID: alpha.CellID, Items: []auction.Item{instance, job}}
+	work := auction.Work{CellID: alpha.CellID, Items: []auction.Item{instance, job}, Reasons: []string{"score 0.5"}}
 	for range 2 { // the second time nothing is new
 		if rejected, err := s.Perform(t.Context(), work); err != nil || len(rejected) > 0 {
 			t.Fatal(rejected, err)
@@ -113,7 +113,8 @@ func TestWorkIsReservedWithWhatItIsFor(t *testing.T) {
 			t.Errorf("the rep does not know %+v again", c)
 		case me.isTask() && (me.task != "t" || me.attempt != job.Attempt):
 			t.Errorf("the task's container is of %+v", me)
-		case !me.isTask() && (me.key != instance.Key.LRP() || c.Tags[executor.TagPlacementTags] != `["ssd"]` || c.Tags[executor.TagVolumeDrivers] != `["nfs"]`):
+		case !me.isTask() && (me.key != instance.Key.LRP() || c.Tags[executor.TagPlacementTags] != `["ssd"]` || c.Tags[executor.TagVolumeDrivers] != `["nfs"]` ||
+			c.Tags[executor.TagReason] != "score 0.5"):
 			t.Errorf("the instance's container has the tags %v", c.Tags)
 		}
 	}

@@ -218,7 +218,7 @@ func (op *operation) callLRP(ctx context.Context, step Step) (goOn bool, err err
 	}
 	switch step {
 	case ClaimLRP:
-		err = b.ClaimLRP(ctx, guid, index, lrp.Claim{DefinitionID: id, Instance: me})
+		err = b.ClaimLRP(ctx, guid, index, lrp.Claim{DefinitionID: id, Instance: me, Reason: c.Tags[executor.TagReason]})
 	case StartLRP:
 		err = b.StartLRP(ctx, guid, index, lrp.Start{
 			DefinitionID: id, Domain: domain, Instance: me, NetInfo: netInfo(c), Unready: !c.Routable, Zone: op.o.Zone})

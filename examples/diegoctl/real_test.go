@@ -185,8 +185,11 @@ func TestAnOperatorCanDoEverythingWithARealFleet(t *testing.T) {
 
 	f.ok("deployment update -f ../specs/deployment.json --wait --for 30s")
 	f.shows("logs greeter 2", "a very good day from instance 2")
-	if got := f.ok("timeline greeter 0"); !strings.Contains(got, "rollout from definition greeter to politely") {
-		t.Errorf("the timeline is\n%s", got)
+	got = f.ok("timeline greeter 0")
+	for _, want := range []string{"rollout from definition greeter to politely", "placed on cell-", ": score 0."} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the timeline does not say %q:\n%s", want, got)
+		}
 	}
 
 	if r := f.run("plan -f ../specs/greeter.json --instances 100"); r.code != exitFailed || !strings.Contains(r.stdout, "short of memory; the nearest, cell-") {

@@ -1,9 +1,12 @@
 package system_test
 
 import (
+	"bytes"
+	"errors"
 	"io"
 	"log"
 	"math/rand"
+	"net/http"
 	"net/http/httptest"
 	"reflect"
 	"strings"
@@ -13,7 +16,9 @@ import (
 
 	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/bbs"
+	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/httpapi"
+	"github.com/diegosdk/diego/lrp"
 )
 
 // behaviours are the tests of what a BBS does that are repeated over HTTP.
@@ -120,3 +125,29 @@ var quiet = log.New(io.Discard, "", 0)
 var emptyIsNil = cmpopts.EquateEmpty()
 
 func newQuickRand(seed uint64) *rand.Rand { return rand.New(rand.NewSource(int64(seed))) }
+
+// A BBS of 0.1 knows no reasons of claims.
+func TestAClaimWithAReasonIsTakenByABBSThatKnowsNone(t *testing.T) {
+	s := newSystem(t, 1, nil)
+	s.must(s.BBS.Desire(s.ctx, desired("web", 1)))
+	handler, err := httpapi.NewHandler(httpapi.HandlerOptions{BBS: s.BBS, AllowPlain: true})
+	s.must(err)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		unknown := bytes.ReplaceAll(body, []byte(`"reason":`), []byte(`"no_such_member":`))
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(unknown)), int64(len(unknown))
+		handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	client, err := httpapi.NewRemoteBBS(httpapi.ClientOptions{Addresses: []string{server.URL}, AllowPlain: true})
+	s.must(err)
+	me := lrp.InstanceKey{InstanceGUID: "i", CellID: "cell-1"}
+	s.must(client.ClaimLRP(s.ctx, "web", 0, lrp.Claim{Instance: me, Reason: "score 0.5"}))
+	if slot, err := s.BBS.Slot(s.ctx, "web", 0); err != nil || len(slot.Records) != 1 || slot.Records[0].InstanceKey != me {
+		t.Errorf("%+v, %v", slot, err)
+	}
+	// A claim that is wrong in another way is still refused.
+	if err := client.ClaimLRP(s.ctx, "web", 0, lrp.Claim{Reason: "score 0.5"}); !errors.Is(err, executor.ErrInvalid) {
+		t.Errorf("nobody's claim: %v", err)
+	}
+}
