@@ -427,6 +427,8 @@ var fieldRows = []fieldRow{
 		"auction", "", "auction.TestARefusalCountsTheCellsByReasonAndNamesTheNearest"},
 	{"CellState.Unhealthy", "the cell gets no work",
 		"auction", "", "auction.TestARefusalCountsTheCellsByReasonAndNamesTheNearest"},
+	{"CellState.TakesReasons", "work comes with the reasons of its placement, for timelines",
+		"auction", "", "auction.TestOnlyACellThatTakesReasonsGetsThem"},
 	{"CellState.Settling", "the cell gets no work",
 		"auction", "", "rep.TestACellTakesNoWorkBeforeItHasReportedWhatAnEarlierRunHasLeft"},
 	{"Key.ProcessGUID", "names the process of an instance on the cell",

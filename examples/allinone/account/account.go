@@ -28,7 +28,8 @@ type Account struct {
 	restart lrp.RestartPolicy
 
 	mu sync.Mutex
-	// placed is where work is about to go, until its cell says that it has it.
+	// placed is where tasks are about to go, until their cells say that they have
+	// them.
 	placed map[auction.Key]auction.Placement
 	// crashed are the instances that have not run since their last crash, by
 	// process guid and index.
@@ -47,13 +48,15 @@ func New(restart lrp.RestartPolicy) *Account {
 	return &Account{restart: restart, placed: map[auction.Key]auction.Placement{}, crashed: map[slot]bool{}, restarts: map[string]*lrp.RestartPolicy{}}
 }
 
-// Placed notes why cells were chosen. It is meant for
+// Placed notes why cells were chosen for tasks. It is meant for
 // [auction.RunnerOptions].Placed.
 func (a *Account) Placed(r auction.Result) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, p := range r.Placements {
-		a.placed[p.Item.Key] = p
+		if p.Item.Kind == auction.Task { // the event of an instance says it
+			a.placed[p.Item.Key] = p
+		}
 	}
 }
 
@@ -156,8 +159,6 @@ func (a *Account) instance(e lrp.Event, at time.Time) string {
 	text := e.Explain()
 	switch r := e.After; {
 	case r == nil || e.Before != nil && e.Before.State == r.State:
-	case r.State == lrp.Claimed:
-		text += a.why(auction.Key{Kind: auction.LRP, GUID: r.ProcessGUID, Domain: r.Domain, Index: r.Index, DefinitionID: r.DefinitionID}, r.CellID)
 	case r.State == lrp.Running:
 		text += addresses(r.NetInfo)
 		if a.hadCrashed(r) {

@@ -77,29 +77,6 @@ func (s *story) tell(events []lrp.Event) {
 }
 
 // place has the auctioneer choose one cell of two for the index.
-func (s *story) place(winner string, others ...auction.CellState) {
-	s.t.Helper()
-	item, err := auction.NewLRP(s.deployment, lrp.Key{ProcessGUID: "web", DefinitionID: "web", Index: 1, Domain: "apps"}, s.now)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	size := auction.Capacity{MemoryMB: 100, DiskMB: 100, Containers: 10}
-	cells := append(others, auction.CellState{ID: winner, Total: size, Remaining: size, RootFSProviders: []string{"host"}})
-	result, err := auction.Place(cells, []auction.Item{item}, auction.Policy{})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.account.Placed(result)
-}
-
-func busy(id string) auction.CellState {
-	return auction.CellState{
-		ID: id, Total: auction.Capacity{MemoryMB: 100, DiskMB: 100, Containers: 10},
-		Remaining: auction.Capacity{MemoryMB: 100, DiskMB: 100, Containers: 9}, RootFSProviders: []string{"host"},
-		LRPs: []lrp.Key{{ProcessGUID: "web", DefinitionID: "web", Domain: "apps"}},
-	}
-}
-
 func instance(guid, cell string) lrp.InstanceKey {
 	return lrp.InstanceKey{InstanceGUID: guid, CellID: cell}
 }
@@ -121,22 +98,11 @@ func TestWhatHappensIsToldOnce(t *testing.T) {
 	}{
 		{"an instance runs", func(s *story) {
 			s.do(lrp.CreateMissing{})
-			s.place("cell-1", busy("cell-2"))
-			s.do(lrp.Claim{Instance: one}, start(one, lrp.PortMapping{ContainerPort: 8080, HostPort: 61001}))
+			s.do(lrp.Claim{Instance: one, Reason: "score 0.2000, least load: 0.2000 against 0.3000 on cell-2"}, start(one, lrp.PortMapping{ContainerPort: 8080, HostPort: 61001}))
 		}, []string{
 			"web desired: 3 instances of definition web",
-			"web/1 placed on cell-1: fewest of its process: 0 against 1 on cell-2",
+			"web/1 placed on cell-1: score 0.2000, least load: 0.2000 against 0.3000 on cell-2",
 			"web/1 runs on cell-1 at http://10.0.0.7:61001",
-			"web definition web proved healthy",
-		}},
-		{"an instance runs that somebody else has placed, and not where it was planned", func(s *story) {
-			s.do(lrp.CreateMissing{})
-			s.place("cell-1")
-			s.do(lrp.Claim{Instance: two}, start(two))
-		}, []string{
-			"web desired: 3 instances of definition web",
-			"web/1 placed on cell-2",
-			"web/1 runs on cell-2",
 			"web definition web proved healthy",
 		}},
 		{"an instance crashes and is restarted at once", func(s *story) {
