@@ -92,6 +92,38 @@ type Sweeper interface {
 	Sweep(ctx context.Context) ([]Leftover, error)
 }
 
+// A Layerer is a [ContainerBackend] that puts a layer on a preloaded root file
+// system: see SplitRootFS. It gets the name of the preloaded one, and the layer
+// unpacked. A backend without this ability gets RootFS as it was asked for.
+// UnpackLayer may be called concurrently.
+type Layerer interface {
+	// UnpackLayer unpacks a layer for ContainerSpec.Layers, and returns how much
+	// disk it takes. The archive is not trusted: nothing is written outside of
+	// the layer, and what exceeds the limits is refused. What an UnpackLayer
+	// that fails has left in Dir and beside it is removed by the caller.
+	UnpackLayer(ctx context.Context, l LayerSpec) (bytes int64, err error)
+}
+
+// A LayerSpec describes a layer to be unpacked.
+type LayerSpec struct {
+	// GUID is the container that wants it first.
+	GUID string
+	// RootFS is the preloaded root file system below the layer.
+	RootFS string
+	// Path is the directory of the root file system to which the archive belongs.
+	Path string
+	// Archive is a tar, gzipped or not, with owners. An entry whose name begins
+	// with ".wh." removes what has the rest of the name.
+	Archive io.Reader
+	// Dir is an empty directory for the result. Names that begin with its own
+	// are free for what is needed meanwhile.
+	Dir string
+	// MaxBytes limits the content of all files, MaxEntries their number, and
+	// MaxDisk what the layer takes on the disk; 0 means no limit of the caller's.
+	MaxBytes, MaxDisk int64
+	MaxEntries        int
+}
+
 // A Leftover is a file or directory of a deleted container that could not be
 // removed.
 type Leftover struct {
@@ -137,6 +169,9 @@ type ContainerSpec struct {
 	// containers itself and lists FeatureIdentity. A manager that has an authority
 	// issues them and leaves this nil.
 	CertificateProperties *CertificateConfig
+	// Layers are directories that UnpackLayer has filled for RootFS, at most one.
+	// The caller keeps them in place until the container is deleted.
+	Layers []string
 	// Mounts are made in this order.
 	Mounts []Mount
 	// Files are written before anything runs.

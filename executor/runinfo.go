@@ -21,7 +21,9 @@ const (
 // Definitions embed it, so it has no JSON methods of its own.
 type RunInfo struct {
 	// RootFS is a URL with a scheme, such as "preloaded:linux",
-	// "oci:///images/app" or "host:", of at most MaxRootFSBytes.
+	// "oci:///images/app" or "host:", of at most MaxRootFSBytes. "preloaded+layer:"
+	// puts a downloaded layer on a preloaded one: see SplitRootFS. The section Root
+	// file systems of docs/cells.md has the schemes of this module's backends.
 	RootFS string `json:"root_fs"`
 	// Env is set for every process of the container.
 	Env []EnvVar `json:"env,omitempty"`

@@ -53,6 +53,7 @@ type Backend struct {
 var (
 	_ executor.ContainerBackend = (*Backend)(nil)
 	_ executor.Sweeper          = (*Backend)(nil)
+	_ executor.Layerer          = (*Backend)(nil)
 )
 
 // New returns a Backend that keeps its containers in o.Dir. Of the containers

@@ -175,7 +175,7 @@ func (b *Backend) makeDir(_ context.Context, c *container) error {
 // the mounts to it.
 func (b *Backend) makeFirst(ctx context.Context, c *container) error {
 	rootFS, masks, err := b.roots.Mount(ctx, rootfs.Container{
-		GUID: c.guid, Dir: c.dir, RootFS: c.spec.RootFS, DiskMB: c.spec.Resources.DiskMB, IDs: c.ids,
+		GUID: c.guid, Dir: c.dir, RootFS: c.spec.RootFS, Layer: strings.Join(c.spec.Layers, ""), DiskMB: c.spec.Resources.DiskMB, IDs: c.ids,
 	})
 	if err != nil {
 		return err
@@ -237,6 +237,11 @@ func (b *Backend) makeFirst(ctx context.Context, c *container) error {
 	// The container has its own mounts by now, which end with it. The daemon's
 	// would outlive it if it is killed, and hold the loop device of the disk.
 	return b.roots.Unmount(c.guid, c.dir)
+}
+
+// UnpackLayer implements [executor.Layerer].
+func (b *Backend) UnpackLayer(ctx context.Context, l executor.LayerSpec) (bytes int64, err error) {
+	return b.roots.UnpackLayer(ctx, l)
 }
 
 // stateDir is libcontainer's own directory below that of a container, and all

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"strings"
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/internal/archive"
@@ -44,6 +47,9 @@ func (p *preparation) create(ctx context.Context) (executor.Endpoint, error) {
 	}
 	const mib = 1 << 20
 	disk := p.container.Resources.DiskMB * mib
+	if err := p.layer(ctx, &spec, &disk); err != nil {
+		return none, fmt.Errorf("layer of the root file system: %w", err)
+	}
 	for _, d := range dependencies(*p.container.RunInfo) {
 		m, err := p.dependency(ctx, d, &disk)
 		if err != nil {
@@ -71,27 +77,64 @@ func (p *preparation) create(ctx context.Context) (executor.Endpoint, error) {
 	return endpoint, nil
 }
 
-// dependency fetches one. All of a container take at most its DiskMB, of which
-// disk is left; 0 means that it has none.
-func (p *preparation) dependency(ctx context.Context, d dependency, disk *int64) (executor.Mount, error) {
-	if p.manager.fetcher == nil {
-		return executor.Mount{}, errNoDir
+// layer fetches the layer of a preloaded root file system, if there is one, and
+// has the backend unpack it. Layers are kept like cached dependencies.
+func (p *preparation) layer(ctx context.Context, spec *executor.ContainerSpec, disk *int64) error {
+	backend, can := p.manager.options.Backend.(executor.Layerer)
+	if !can {
+		return nil
 	}
+	base, layer, err := executor.SplitRootFS(spec.RootFS)
+	if err != nil || layer == nil {
+		return err
+	}
+	request := transfer.Request{URL: layer.URL, CacheKey: layer.SHA256, Algorithm: "sha256", Value: layer.SHA256}
+	path, err := p.fetch(disk, func(f *transfer.Fetcher) (*transfer.Lease, error) {
+		kind := strings.Join([]string{"layer", base, layer.Path}, "\x00")
+		return f.Unpacked(ctx, request, kind, *disk, func(file *os.File, dir string, l archive.Limits) (int64, error) {
+			if _, err := file.Seek(0, io.SeekStart); err != nil {
+				return 0, err
+			}
+			return backend.UnpackLayer(ctx, executor.LayerSpec{
+				GUID: spec.GUID, RootFS: base, Path: layer.Path, Archive: file, Dir: dir,
+				MaxBytes: l.MaxContentBytes, MaxEntries: l.MaxContentEntries, MaxDisk: l.MaxDisk,
+			})
+		})
+	})
+	spec.RootFS, spec.Layers = base, []string{path}
+	return err
+}
+
+// dependency fetches one.
+func (p *preparation) dependency(ctx context.Context, d dependency, disk *int64) (executor.Mount, error) {
 	stdout, _ := p.logs.writers(false, false, d.source)
 	progress(stdout, "Downloading", d.artifact)
-	lease, err := p.manager.fetcher.Directory(ctx, d.request, *disk)
-	if errors.Is(err, archive.ErrTooLarge) && *disk > 0 {
-		return executor.Mount{}, fmt.Errorf("%w (what the container's cached dependencies take together is at most its DiskMB)", err)
-	}
+	path, err := p.fetch(disk, func(f *transfer.Fetcher) (*transfer.Lease, error) { return f.Directory(ctx, d.request, *disk) })
 	if err != nil {
 		return executor.Mount{}, err
 	}
 	progress(stdout, "Downloaded", d.artifact)
+	return executor.Mount{Source: path, Target: d.target}, nil
+}
+
+// fetch keeps what is fetched until the container is gone. All of a container
+// take at most its DiskMB, of which disk is left; 0 means that it has none.
+func (p *preparation) fetch(disk *int64, fetch func(*transfer.Fetcher) (*transfer.Lease, error)) (path string, err error) {
+	if p.manager.fetcher == nil {
+		return "", errNoDir
+	}
+	lease, err := fetch(p.manager.fetcher)
+	if errors.Is(err, archive.ErrTooLarge) && *disk > 0 {
+		return "", fmt.Errorf("%w (what the container's cached dependencies take together is at most its DiskMB)", err)
+	}
+	if err != nil {
+		return "", err
+	}
 	if *disk > 0 {
 		*disk = max(*disk-lease.Size, 1)
 	}
 	p.undo = append(p.undo, func(context.Context) error { lease.Release(); return nil })
-	return executor.Mount{Source: lease.Path, Target: d.target}, nil
+	return lease.Path, nil
 }
 
 // containerSpec is what the backend has to know of a container.

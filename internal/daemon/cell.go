@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/diegosdk/diego/auction"
@@ -312,6 +313,9 @@ func (c *Cell) rootFSProviders(host executor.Host) []string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Preloaded)) {
 		list = append(list, "preloaded:"+name)
+		if !strings.HasPrefix(c.Preloaded[name], "host:") {
+			list = append(list, "preloaded+layer:"+name)
+		}
 	}
 	return list
 }

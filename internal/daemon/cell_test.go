@@ -156,6 +156,19 @@ func TestAnAuthorityForContainersThatCannotBeUsedIsNamed(t *testing.T) {
 	}
 }
 
+func TestACellOffersLayersOnTheImagesThatItHas(t *testing.T) {
+	c := sampleCell(t.TempDir())
+	c.Preloaded = map[string]string{"linux": "oci:///images/linux", "own": "host:"}
+	real := executor.Host{Features: []executor.Feature{{Name: executor.FeatureRootFS}}}
+	want := []string{"host", "preloaded:linux", "preloaded+layer:linux", "preloaded:own"}
+	if got := c.rootFSProviders(real); !slices.Equal(got, want) {
+		t.Errorf("the root file systems are %q, want %q", got, want)
+	}
+	if got := c.rootFSProviders(executor.Host{}); !slices.Equal(got, []string{"host"}) {
+		t.Errorf("those of plain processes are %q", got)
+	}
+}
+
 // mustOpen opens a cell that is closed at the end of the test.
 func mustOpen(t *testing.T, c *Cell) *localcell.Cell {
 	t.Helper()

@@ -135,10 +135,20 @@ func (f *Fetcher) Archive(ctx context.Context, r Request) (*Lease, error) {
 // many bytes of disk, or it is an archive.ErrTooLarge; 0 means what CacheBytes
 // leaves beside what is in use.
 func (f *Fetcher) Directory(ctx context.Context, r Request, most int64) (*Lease, error) {
+	return f.Unpacked(ctx, r, "directory", most, func(file *os.File, dir string, limits archive.Limits) (disk int64, err error) {
+		err = f.unpack(ctx, file, dir, r.Format, limits, &disk)
+		return disk, err
+	})
+}
+
+// Unpacked is Directory with an unpacking of the caller's, which gets an empty
+// directory and returns how much disk it has taken. What it does is kept by its
+// kind: two kinds of one archive are two directories.
+func (f *Fetcher) Unpacked(ctx context.Context, r Request, kind string, most int64, unpack func(file *os.File, dir string, l archive.Limits) (disk int64, err error)) (*Lease, error) {
 	if r.CacheKey == "" {
 		r.CacheKey = r.URL
 	}
-	return f.get(ctx, r, "directory", most, func(file *os.File) (string, int64, error) {
+	return f.get(ctx, r, kind, most, func(file *os.File) (string, int64, error) {
 		defer os.Remove(file.Name())
 		dir, err := os.MkdirTemp(f.options.Dir, "directory-")
 		if err != nil {
@@ -150,7 +160,7 @@ func (f *Fetcher) Directory(ctx context.Context, r Request, most int64) (*Lease,
 			if limits.MaxDisk = most; most == 0 {
 				limits.MaxDisk = f.cache.room()
 			}
-			err = f.unpack(ctx, file, dir, r.Format, limits, &disk)
+			disk, err = unpack(file, dir, limits)
 		}
 		switch {
 		case err == nil:

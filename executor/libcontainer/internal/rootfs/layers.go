@@ -48,13 +48,17 @@ func unpackTar(ctx context.Context, name, dir string) error {
 // trusted: their names and links cannot lead outside.
 type layering struct {
 	root    *os.File
+	limits  archive.Limits
 	bytes   int64
 	entries int
+	// disk is what limits.MaxDisk limits. It is counted as if a hard link were a
+	// copy, which it is where the file comes from a lower layer.
+	disk int64
 }
 
 func newLayering(dir string) (*layering, error) {
 	root, err := os.OpenFile(dir, unix.O_PATH|unix.O_DIRECTORY, 0)
-	return &layering{root: root}, err
+	return &layering{root: root, limits: archive.Limits{MaxContentBytes: maxImageBytes, MaxContentEntries: maxImageEntries}}, err
 }
 
 // apply adds one layer: a tar, gzipped or not. Entries as ".wh.name" remove
@@ -71,7 +75,7 @@ func (l *layering) apply(ctx context.Context, r io.Reader) error {
 	} else if magic, _ := in.Peek(4); bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}) {
 		return fmt.Errorf("%w: layers packed with zstd; pack them with gzip", executor.ErrUnsupported)
 	}
-	layer := archive.NewReader(ctx, stream, maxImageEntries)
+	layer := archive.NewReader(ctx, stream, l.limits.MaxContentEntries)
 	for {
 		h, err := layer.Next()
 		if err == io.EOF {
@@ -166,13 +170,26 @@ func (l *layering) count(size int64, missing string) error {
 	if missing != "." {
 		l.entries += 1 + strings.Count(missing, "/")
 	}
-	if l.entries > maxImageEntries {
-		return fmt.Errorf("%w: the image holds more than %d entries, which is fixed", archive.ErrTooLarge, maxImageEntries)
+	if most := l.limits.MaxContentEntries; l.entries > most {
+		return fmt.Errorf("%w: it holds more than %d entries", archive.ErrTooLarge, most)
 	}
-	if size < 0 || size > maxImageBytes-l.bytes {
-		return fmt.Errorf("%w: the image holds more than %d bytes, which is fixed", archive.ErrTooLarge, int64(maxImageBytes))
+	if most := l.limits.MaxContentBytes; size < 0 || size > most-l.bytes {
+		return fmt.Errorf("%w: it holds more than %d bytes", archive.ErrTooLarge, most)
 	}
 	l.bytes += size
+	return l.take(size, missing)
+}
+
+// take counts the disk that an entry takes, in blocks.
+func (l *layering) take(size int64, missing string) error {
+	const block = 4 << 10
+	l.disk += max((size+block-1)/block, 1) * block
+	if missing != "." {
+		l.disk += int64(1+strings.Count(missing, "/")) * block
+	}
+	if most := l.limits.MaxDisk; most > 0 && l.disk > most {
+		return fmt.Errorf("%w: it takes more disk than the %d bytes that there are for it", archive.ErrTooLarge, most)
+	}
 	return nil
 }
 
@@ -183,6 +200,13 @@ func (l *layering) link(target string, dir *tenant.Root, at string) error {
 		return err
 	}
 	defer source.Close()
+	info, err := source.Stat()
+	if err != nil {
+		return err
+	}
+	if err := l.take(info.Size(), "."); err != nil {
+		return err
+	}
 	parent, err := dir.Open(path.Dir(at), unix.O_DIRECTORY)
 	if err != nil {
 		return err

@@ -25,6 +25,7 @@ const (
 	diskDir  = "disk"
 	UpperDir = "disk/upper" // what the container has written
 	workDir  = "disk/work"
+	layerDir = "layer" // only while the root file system is mounted
 )
 
 // A Container is what a Mounter knows of one.
@@ -34,6 +35,9 @@ type Container struct {
 	Dir string
 	// RootFS names its image.
 	RootFS string
+	// Layer is a directory above the image, which UnpackLayer has filled, or
+	// empty.
+	Layer string
 	// DiskMB limits what it writes, in MiB; 0 means that nothing does.
 	DiskMB int64
 	// IDs are those to which its files belong.
@@ -86,7 +90,12 @@ func (m *Mounter) Mount(ctx context.Context, c Container) (dir string, masks []s
 	if err != nil {
 		return "", nil, err
 	}
-	for _, name := range []string{filepath.Join(c.Dir, diskDir), m.mountDir(c.GUID)} {
+	dirs := []string{filepath.Join(c.Dir, diskDir), m.mountDir(c.GUID)}
+	layer := lower{c.Layer, filepath.Join(c.Dir, layerDir)}
+	if c.Layer != "" {
+		dirs = append(dirs, layer.mapped)
+	}
+	for _, name := range dirs {
 		if err := os.Mkdir(name, 0o700); err != nil {
 			return "", nil, err
 		}
@@ -116,7 +125,7 @@ func (m *Mounter) Mount(ctx context.Context, c Container) (dir string, masks []s
 		return "", nil, err
 	}
 	stage.Reached()
-	if err := mountLayers(dir, image.dir, upper, work, c.IDs); err != nil {
+	if err := mountLayers(dir, image.dir, layer, upper, work, c.IDs); err != nil {
 		return "", nil, fmt.Errorf("container %q: mount its root file system: %w", c.GUID, errNoMapping(c.GUID, image.dir, err))
 	}
 	if image.host {
@@ -128,24 +137,35 @@ func (m *Mounter) Mount(ctx context.Context, c Container) (dir string, masks []s
 	return dir, masks, nil
 }
 
-// mountLayers mounts at dir the layer upper over an image. The image's files
-// belong to the users of the container that have their numbers; for that it is
-// mounted at dir first, where the overlay then hides it.
-func mountLayers(dir, image, upper, work string, own ids.Range) error {
+// A lower is a directory that containers share, or none if it is empty, and
+// where it is mounted for a moment.
+type lower struct{ dir, mapped string }
+
+// mountLayers mounts at dir the layer upper over another layer over an image.
+// The files of both belong to the users of the container that have their
+// numbers. For that, the image is mounted at dir first, where the overlay then
+// hides it, and the layer where it says.
+func mountLayers(dir, image string, layer lower, upper, work string, own ids.Range) error {
 	if own.Own() {
-		tree, err := openTree(image, 0, own.Space)
-		if err != nil {
+		if err := mountMapped(image, dir, own); err != nil {
 			return err
-		}
-		err = unix.MoveMount(tree, "", unix.AT_FDCWD, dir, unix.MOVE_MOUNT_F_EMPTY_PATH)
-		unix.Close(tree)
-		if err != nil {
-			return &os.PathError{Op: "move_mount", Path: dir, Err: err}
 		}
 		image = dir
 		stage.Reached()
 	}
-	options := "lowerdir=" + escapeOverlay(image) + ",upperdir=" + escapeOverlay(upper) + ",workdir=" + escapeOverlay(work)
+	if own.Own() && layer.dir != "" {
+		if err := mountMapped(layer.dir, layer.mapped, own); err != nil {
+			return err
+		}
+		defer unmount(layer.mapped) // the overlay has a copy; else Delete tries again
+		layer.dir = layer.mapped
+		stage.Reached()
+	}
+	lowers := escapeOverlay(image)
+	if layer.dir != "" {
+		lowers = escapeOverlay(layer.dir) + ":" + lowers
+	}
+	options := "lowerdir=" + lowers + ",upperdir=" + escapeOverlay(upper) + ",workdir=" + escapeOverlay(work)
 	err := unix.Mount("overlay", dir, "overlay", unix.MS_NODEV, options+",volatile")
 	if errors.Is(err, unix.EINVAL) { // before Linux 5.10
 		err = unix.Mount("overlay", dir, "overlay", unix.MS_NODEV, options)
@@ -157,6 +177,19 @@ func mountLayers(dir, image, upper, work string, own ids.Range) error {
 		err = unix.Mount("", dir, "", unix.MS_PRIVATE, "")
 	}
 	return os.NewSyscallError("mount", err)
+}
+
+// mountMapped mounts a directory with the owners that one container sees.
+func mountMapped(dir, at string, own ids.Range) error {
+	tree, err := openTree(dir, 0, own.Space)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(tree)
+	if err := unix.MoveMount(tree, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return &os.PathError{Op: "move_mount", Path: at, Err: err}
+	}
+	return nil
 }
 
 // escapeOverlay lets a path stand in the options of an overlay.
@@ -174,7 +207,7 @@ func (m *Mounter) rootFS(guid string) string { return filepath.Join(m.mountDir(g
 // Unmount takes away what Mount has mounted for the container with a guid, whose
 // directory is dir. The container keeps its own mounts.
 func (m *Mounter) Unmount(guid, dir string) error {
-	for _, name := range []string{m.rootFS(guid), filepath.Join(dir, diskDir)} {
+	for _, name := range []string{m.rootFS(guid), filepath.Join(dir, layerDir), filepath.Join(dir, diskDir)} {
 		if err := unmount(name); err != nil {
 			return err
 		}

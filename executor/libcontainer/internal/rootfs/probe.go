@@ -38,6 +38,6 @@ func try(dir string, own ids.Range) error {
 		}
 	}
 	at := func(name string) string { return filepath.Join(dir, name) }
-	err = mountLayers(at("merged"), at("lower"), at("upper"), at("work"), own)
+	err = mountLayers(at("merged"), at("lower"), lower{}, at("upper"), at("work"), own)
 	return errors.Join(err, unmount(at("merged")))
 }
