@@ -71,7 +71,7 @@ func TestARecordIsReadAsItWasWritten(t *testing.T) {
 		"seed 1":                            "scenario",
 		"scenario nowhere":                  "no such scenario",
 		"scenario calm\nseed x":             "line 2",
-		"scenario calm\nstrike 1 thunder 0": "no kind of faults",
+		"scenario calm\nstrike 1 thunder 0": "not a kind of faults",
 		"scenario calm\nskip 1-999999999":   "at most",
 		"scenario calm\ncells models 0":     "at least one cell",
 		"scenario calm\nstrikes 1":          "means nothing",
