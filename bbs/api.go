@@ -28,6 +28,8 @@ type API interface {
 	Deployments(ctx context.Context, f storage.DeploymentFilter) iter.Seq2[*lrp.Deployment, error]
 	DesiredLRPs(ctx context.Context, f storage.DeploymentFilter) iter.Seq2[lrp.DesiredLRP, error]
 	DesiredLRP(ctx context.Context, processGUID string) (lrp.DesiredLRP, error)
+	RoutingInfos(ctx context.Context, f storage.DeploymentFilter) iter.Seq2[lrp.RoutingInfo, error]
+	SchedulingInfos(ctx context.Context, f storage.DeploymentFilter) iter.Seq2[lrp.SchedulingInfo, error]
 
 	// The actual state.
 	ResolvedLRPs(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error]

@@ -376,13 +376,36 @@ func (b *BBS) Deployment(ctx context.Context, processGUID string) (*lrp.Deployme
 // DesiredLRPs lists the deployments that f wants, in the form for consumers
 // that know one definition only.
 func (b *BBS) DesiredLRPs(ctx context.Context, f storage.DeploymentFilter) iter.Seq2[lrp.DesiredLRP, error] {
-	return func(yield func(lrp.DesiredLRP, error) bool) {
-		for d, err := range b.o.Store.Deployments(ctx, f) {
-			var l lrp.DesiredLRP
+	return projected(b.o.Store.Deployments(ctx, f), (*lrp.Deployment).Project)
+}
+
+// RoutingInfos lists what routers need of the deployments that f wants, ordered
+// by process guid. It reads no definition. See [BBS.ResolvedLRPs] for the
+// instances.
+func (b *BBS) RoutingInfos(ctx context.Context, f storage.DeploymentFilter) iter.Seq2[lrp.RoutingInfo, error] {
+	return projected(b.withoutDefinitions(ctx, f), (*lrp.Deployment).RoutingInfo)
+}
+
+// SchedulingInfos lists the deployments that f wants, for consumers that compare
+// them with what they want, ordered by process guid. It reads no definition.
+func (b *BBS) SchedulingInfos(ctx context.Context, f storage.DeploymentFilter) iter.Seq2[lrp.SchedulingInfo, error] {
+	return projected(b.withoutDefinitions(ctx, f), (*lrp.Deployment).SchedulingInfo)
+}
+
+func (b *BBS) withoutDefinitions(ctx context.Context, f storage.DeploymentFilter) iter.Seq2[*lrp.Deployment, error] {
+	f.Bare, f.WithoutDefinitions = false, true
+	return b.o.Store.Deployments(ctx, f)
+}
+
+// projected lists deployments in the form that a group of consumers wants.
+func projected[T any](list iter.Seq2[*lrp.Deployment, error], project func(*lrp.Deployment) T) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for d, err := range list {
+			var shown T
 			if err == nil {
-				l = d.Project()
+				shown = project(d)
 			}
-			if !yield(l, err) {
+			if !yield(shown, err) {
 				return
 			}
 		}

@@ -195,6 +195,10 @@ var (
 		"Lists deployments as those see them who know of one definition only."), bbs.API.DesiredLRPs)
 	callDesiredLRP = askProcess(call("DesiredLRP", "bbs/desired_lrp", readers, wire.Always,
 		"Reads the desired LRP of a process."), bbs.API.DesiredLRP)
+	callRoutingInfos = listBy(call("RoutingInfos", "bbs/routing_infos", readers, wire.Always,
+		"Lists what routers need of deployments, without their definitions, ordered by process guid."), bbs.API.RoutingInfos)
+	callSchedulingInfos = listBy(call("SchedulingInfos", "bbs/scheduling_infos", readers, wire.Always,
+		"Lists deployments without their definitions, for consumers that compare them with what they want, ordered by process guid."), bbs.API.SchedulingInfos)
 
 	callActualLRPs = listBy(call("ActualLRPs", "bbs/actual_lrps", readers, wire.Always,
 		"Lists the records of instances: all that are at each index, ordered by process guid, index, definition and presence."), bbs.API.ActualLRPs)
@@ -345,6 +349,7 @@ var (
 var bbsCalls = []wire.Endpoint[bbs.API]{
 	callDesire, callCreateDeployment, callUpdateDeployment, callUpdateDesiredLRP, callActivateDefinition, callDeleteDeployment,
 	callContinueRollout, callRolloutStatus, callDeployments, callDeployment, callDesiredLRPs, callDesiredLRP,
+	callRoutingInfos, callSchedulingInfos,
 	callActualLRPs, callResolvedLRPs, callActualLRPGroups, callActualLRPGroup, callSlot, callRetire, callRestartPolicy,
 	callUpsertDomain, callDomains, callCells,
 	callDesireTask, callTasks, callTask, callCancelTask, callResolveTask, callDeleteTask, callResolveAndDeleteTask, callFailTask,

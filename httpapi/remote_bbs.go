@@ -97,6 +97,16 @@ func (c *RemoteBBS) DesiredLRP(ctx context.Context, processGUID string) (lrp.Des
 	return callDesiredLRP.Do(ctx, c.client, processArgs{processGUID})
 }
 
+// RoutingInfos is [bbs.BBS.RoutingInfos].
+func (c *RemoteBBS) RoutingInfos(ctx context.Context, f storage.DeploymentFilter) iter.Seq2[lrp.RoutingInfo, error] {
+	return callRoutingInfos.All(ctx, c.client, f)
+}
+
+// SchedulingInfos is [bbs.BBS.SchedulingInfos].
+func (c *RemoteBBS) SchedulingInfos(ctx context.Context, f storage.DeploymentFilter) iter.Seq2[lrp.SchedulingInfo, error] {
+	return callSchedulingInfos.All(ctx, c.client, f)
+}
+
 // ActualLRPs is [bbs.BBS.ActualLRPs].
 func (c *RemoteBBS) ActualLRPs(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error] {
 	return callActualLRPs.All(ctx, c.client, f)

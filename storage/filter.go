@@ -22,6 +22,9 @@ type DeploymentFilter struct {
 	Domains      []string `json:"domains,omitempty"`
 	// Bare leaves out what is large: see [Bare].
 	Bare bool `json:"bare,omitempty"`
+	// WithoutDefinitions leaves out the definitions but not the settings: see
+	// [WithoutDefinitions]. It adds nothing to Bare.
+	WithoutDefinitions bool `json:"without_definitions,omitempty"`
 }
 
 // Matcher returns a function that reports whether f wants a deployment.
@@ -38,17 +41,21 @@ func (f *DeploymentFilter) Match(d *lrp.Deployment) bool { return f.Matcher()(d)
 // ids of the active, the healthy and all other definitions, and the tag. The definitions
 // themselves and the other settings are zero, and Check refuses to commit that.
 func Bare(d *lrp.Deployment) *lrp.Deployment {
-	ids := make(map[string]lrp.Definition, len(d.Definitions))
+	bare := WithoutDefinitions(d)
+	bare.Settings = lrp.Settings{Instances: d.Instances, Restart: d.Restart, Rollout: d.Rollout}
+	return bare
+}
+
+// WithoutDefinitions is a copy of d that has the ids of the definitions, but
+// zero in place of each. lrp.RoutingInfo and lrp.SchedulingInfo are made of it.
+// Check refuses to commit it.
+func WithoutDefinitions(d *lrp.Deployment) *lrp.Deployment {
+	without := *d
+	without.Definitions = make(map[string]lrp.Definition, len(d.Definitions))
 	for id := range d.Definitions {
-		ids[id] = lrp.Definition{}
+		without.Definitions[id] = lrp.Definition{}
 	}
-	return &lrp.Deployment{
-		ProcessGUID: d.ProcessGUID, Domain: d.Domain, UpdateStrategy: d.UpdateStrategy,
-		Settings:           lrp.Settings{Instances: d.Instances, Restart: d.Restart, Rollout: d.Rollout},
-		Definitions:        ids,
-		ActiveDefinitionID: d.ActiveDefinitionID, HealthyDefinitionID: d.HealthyDefinitionID,
-		ModificationTag: d.ModificationTag,
-	}
+	return &without
 }
 
 // An ActualLRPFilter selects ActualLRPs.

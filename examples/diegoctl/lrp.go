@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -44,6 +45,10 @@ func lrpCommands(p *process) *cobra.Command {
 		}, watchFlags),
 		cli.With(&cobra.Command{
 			Use: "list", Short: "List what is desired, and how much of it runs", RunE: p.asks(lrpList),
+		}, p.domainFlags(), watchFlags),
+		cli.With(&cobra.Command{
+			Use: "routes [GUID]", Short: "List what routers get of each process", RunE: p.asks(lrpRoutes), ValidArgsFunction: process,
+			Example: "  diegoctl lrp routes --domain apps -o json",
 		}, p.domainFlags(), watchFlags),
 		&cobra.Command{
 			Use: "delete GUID...", Short: "End processes; their instances stop", RunE: p.asks(lrpDelete), ValidArgsFunction: cli.Completes(p.processGUIDs()),
@@ -218,6 +223,38 @@ func lrpList(c *call, r *remote) error {
 			show.Text(d.ActiveDefinitionID), show.Text(show.Age(c.now(), d.ModificationTag.Created())), summary)
 	}
 	return c.Show(v)
+}
+
+func lrpRoutes(c *call, r *remote) error {
+	infos, err := collect(r.bbs.RoutingInfos(c.ctx, c.processes()))
+	if err != nil {
+		return err
+	}
+	if guid := c.arg(0); guid != "" && len(infos) == 0 {
+		// Not found, unless the flags left it out.
+		if _, err := r.bbs.Deployment(c.ctx, guid); err != nil {
+			return err
+		}
+	}
+	v := &show.View{Heading: []string{"PROCESS", "DOMAIN", "INSTANCES", "ROUTES"}, Empty: "nothing is desired"}
+	for _, i := range infos {
+		var routes []string
+		for _, router := range slices.Sorted(maps.Keys(i.Routes)) {
+			routes = append(routes, router+"="+string(i.Routes[router]))
+		}
+		v.Add(i, show.Text(i.ProcessGUID), show.Text(i.Domain), show.Text(strconv.Itoa(i.Instances)), show.Text(orDash(strings.Join(routes, " "))))
+	}
+	return c.Show(v)
+}
+
+// processes is a filter of the process that the first argument names, or all,
+// in the domains of --domain.
+func (c *call) processes() storage.DeploymentFilter {
+	f := storage.DeploymentFilter{Domains: c.list("domain")}
+	if guid := c.arg(0); guid != "" {
+		f.ProcessGUIDs = []string{guid}
+	}
+	return f
 }
 
 // summarize says how many instances run, and what is wrong with the others.

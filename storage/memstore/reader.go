@@ -82,8 +82,11 @@ func (r reader) Deployments(ctx context.Context, f storage.DeploymentFilter) ite
 			if err := s.corruptAt(storage.DeploymentKey(guid)); err != nil {
 				return yield(nil, err)
 			}
-			if f.Bare {
+			switch {
+			case f.Bare:
 				return yield(d.bare, nil)
+			case f.WithoutDefinitions:
+				return yield(storage.WithoutDefinitions(d.whole), nil)
 			}
 			return yield(d.whole, nil)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -269,6 +270,50 @@ func BenchmarkMend(b *testing.B) {
 type noEffects struct{}
 
 func (noEffects) Carry([]lrp.Effect, []task.Effect) {}
+
+// BenchmarkDeployments lists 10,000 deployments: whole, without their
+// definitions as routers and syncs do, and bare. A definition is of some 2 KiB.
+func BenchmarkDeployments(b *testing.B) {
+	eachStore(b, func(b *testing.B, s *Store) {
+		const deployments, batch = 10_000, 500
+		for n := 0; n < deployments; n += batch {
+			var writes storage.Batch
+			for i := range batch {
+				d := desired(fmt.Sprintf("app-%07d", n+i), 4)
+				d.Routes = lrp.Routes{"http": []byte(fmt.Sprintf(`[{"hostname":"app-%d.example.com","port":8080}]`, n+i))}
+				d.MetricTags = map[string]lrp.MetricTag{"app": {Static: d.ProcessGUID}, "index": {Dynamic: executor.MetricTagIndex}}
+				definition := d.Definitions[d.ActiveDefinitionID]
+				for v := range 20 {
+					definition.Env = append(definition.Env, executor.EnvVar{Name: fmt.Sprintf("VARIABLE_%d", v), Value: strings.Repeat("x", 64)})
+				}
+				d.Definitions[d.ActiveDefinitionID] = definition
+				writes.Deployments = append(writes.Deployments, storage.DeploymentWrite{After: d})
+			}
+			if _, err := s.Commit(b.Context(), writes); err != nil {
+				b.Fatal(err)
+			}
+		}
+		for _, extent := range []struct {
+			name string
+			f    storage.DeploymentFilter
+		}{{"whole", storage.DeploymentFilter{}}, {"without-definitions", storage.DeploymentFilter{WithoutDefinitions: true}}, {"bare", storage.DeploymentFilter{Bare: true}}} {
+			b.Run(extent.name, func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					n := 0
+					for _, err := range s.Deployments(b.Context(), extent.f) {
+						if n++; err != nil {
+							b.Fatal(err)
+						}
+					}
+					if n != deployments {
+						b.Fatalf("%d deployments", n)
+					}
+				}
+			})
+		}
+	})
+}
 
 // BenchmarkReads reads the instances of one process at a time.
 func BenchmarkReads(b *testing.B) {

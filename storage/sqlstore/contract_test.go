@@ -111,6 +111,34 @@ func exec(t testing.TB, s *Store, query string, args ...any) {
 	}
 }
 
+// A definition is large, and routers and syncs need none.
+func TestAListWithoutDefinitionsReadsNone(t *testing.T) {
+	for _, d := range databases {
+		t.Run(d.name, func(t *testing.T) {
+			s := mustOpen(t, d.database(t), Options{})
+			want := desired("web", 2)
+			if _, err := s.Commit(t.Context(), storage.Batch{Deployments: []storage.DeploymentWrite{{After: want}}}); err != nil {
+				t.Fatal(err)
+			}
+			exec(t, s, "UPDATE "+s.table("definitions")+" SET data = ?", []byte{99})
+			n := 0
+			for got, err := range s.Deployments(t.Context(), storage.DeploymentFilter{WithoutDefinitions: true}) {
+				if n++; err != nil || !storagetest.Equal(got, storage.WithoutDefinitions(want)) {
+					t.Errorf("got %+v, %v", got, err)
+				}
+			}
+			for _, err := range s.Deployments(t.Context(), storage.DeploymentFilter{}) {
+				if n++; !errors.Is(err, storage.ErrCorrupt) {
+					t.Errorf("with its definition: %v, want it to be corrupt", err)
+				}
+			}
+			if n != 2 {
+				t.Errorf("%d deployments in two lists", n)
+			}
+		})
+	}
+}
+
 // corruptRecord damages the encoding of a record.
 func corruptRecord(t testing.TB, s *Store, k storage.RecordKey) {
 	t.Helper()

@@ -71,13 +71,12 @@ func (x *deploymentScanner) bare() (e entry[*lrp.Deployment]) {
 	return e
 }
 
-// full adds what a bare deployment lacks, except the definitions.
-func (x *deploymentScanner) full() (entry[*lrp.Deployment], error) {
+// withSettings adds the settings to a bare deployment.
+func (x *deploymentScanner) withSettings() (entry[*lrp.Deployment], error) {
 	e := x.bare()
 	if e.err != nil {
 		return e, nil
 	}
-	e.value.Definitions = make(map[string]lrp.Definition, len(e.value.Definitions))
 	restart, rollout := e.value.Restart, e.value.Rollout
 	settings, err := x.s.sealer.open(x.settings, settingsPlace(e.value.ProcessGUID))
 	if err == nil {
@@ -95,11 +94,22 @@ func (x *deploymentScanner) full() (entry[*lrp.Deployment], error) {
 	return e, nil
 }
 
+// full adds what a bare deployment lacks, except the definitions, of which
+// addDefinition then adds each that is there.
+func (x *deploymentScanner) full() (entry[*lrp.Deployment], error) {
+	e, err := x.withSettings()
+	if e.value != nil {
+		e.value.Definitions = make(map[string]lrp.Definition, len(e.value.Definitions))
+	}
+	return e, err
+}
+
 const bareColumns = "process_guid, domain, update_strategy, instances, active_definition_id, healthy_definition_id, tag_epoch, tag_index, other_definition_ids, rules"
 
 // Deployments implements storage.Reader.
 func (r *reader) Deployments(ctx context.Context, f storage.DeploymentFilter) iter.Seq2[*lrp.Deployment, error] {
-	return list(ctx, r, "listing deployments", f.Bare, func() page[*lrp.Deployment] { return r.deploymentPages(f) })
+	oneStatement := f.Bare || f.WithoutDefinitions
+	return list(ctx, r, "listing deployments", oneStatement, func() page[*lrp.Deployment] { return r.deploymentPages(f) })
 }
 
 func (r *reader) deploymentPages(f storage.DeploymentFilter) page[*lrp.Deployment] {
@@ -112,9 +122,12 @@ func (r *reader) deploymentPages(f storage.DeploymentFilter) page[*lrp.Deploymen
 		guids = newNames(f.ProcessGUIDs)
 	}
 	n, pages := firstPage, 0
-	columns := bareColumns + ", settings"
-	if f.Bare {
-		columns = bareColumns
+	columns, read := bareColumns+", settings", (*deploymentScanner).full
+	switch {
+	case f.Bare:
+		columns, read = bareColumns, func(x *deploymentScanner) (entry[*lrp.Deployment], error) { return x.bare(), nil }
+	case f.WithoutDefinitions:
+		read = (*deploymentScanner).withSettings
 	}
 	return func(ctx context.Context, q dialect.Querier) (entries []entry[*lrp.Deployment], last bool, err error) {
 		w := where{d: s.d}
@@ -148,10 +161,8 @@ func (r *reader) deploymentPages(f storage.DeploymentFilter) page[*lrp.Deploymen
 				return err
 			}
 			seen++
-			e := entry[*lrp.Deployment]{}
-			if f.Bare {
-				e = x.bare()
-			} else if e, err = x.full(); err != nil {
+			e, err := read(x)
+			if err != nil {
 				return err
 			}
 			key = []any{e.value.ProcessGUID}
@@ -164,7 +175,7 @@ func (r *reader) deploymentPages(f storage.DeploymentFilter) page[*lrp.Deploymen
 		if guids != nil {
 			last = guids.seen(key, !last)
 		}
-		if err == nil && !f.Bare && len(entries) > 0 {
+		if err == nil && !f.Bare && !f.WithoutDefinitions && len(entries) > 0 {
 			err = s.addDefinitions(ctx, q, entries)
 		}
 		pages++

@@ -296,7 +296,7 @@ func hotOperations() []hotOperation {
 			return err
 		}},
 		{"some deployments", func(t *testing.T, s *Store, i int) (err error) {
-			f := storage.DeploymentFilter{ProcessGUIDs: []string{processName(i), processName(i + 77)}, Bare: i == 1}
+			f := storage.DeploymentFilter{ProcessGUIDs: []string{processName(i), processName(i + 77)}, Bare: i%3 == 1, WithoutDefinitions: i%3 == 2}
 			for _, err = range s.Deployments(t.Context(), f) {
 			}
 			return err

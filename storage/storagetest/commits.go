@@ -282,6 +282,7 @@ var commitCases = []testCase{
 			"a time out of range":                        spoiled(func(r *lrp.ActualLRP) { r.Since = time.Date(2300, 1, 1, 0, 0, 0, 0, time.UTC) }),
 			"a deployment without its active definition": deploymentWrite(nil, nextDeployment(deployment("p"), func(d *lrp.Deployment) { d.ActiveDefinitionID = "e" })),
 			"a bare deployment":                          deploymentWrite(nil, storage.Bare(deployment("p"))),
+			"a deployment without definitions":           deploymentWrite(nil, storage.WithoutDefinitions(deployment("p"))),
 			"a task without a guid":                      taskWrite(nil, pending("")),
 			"a domain without a name":                    {Domains: []storage.DomainWrite{{}}},
 			"a negative TTL":                             {Domains: []storage.DomainWrite{{Name: "d", TTL: -1}}},

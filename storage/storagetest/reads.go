@@ -205,6 +205,22 @@ var readCases = []testCase{
 		f.must(err)
 		f.same("of a slot", bare, storage.Bare(whole))
 	}},
+	{sentence: "a deployment without definitions has all settings, and of the definitions their ids", check: func(f *fixture) {
+		whole, other := deployment("p"), deployment("q")
+		whole.HealthyDefinitionID = "d"
+		whole.Definitions["e"] = whole.Definitions["d"]
+		other.Domain = "other"
+		f.commit(deploymentWrite(nil, whole))
+		f.commit(deploymentWrite(nil, other))
+		f.same("list", f.deployments(storage.DeploymentFilter{WithoutDefinitions: true}),
+			[]*lrp.Deployment{storage.WithoutDefinitions(whole), storage.WithoutDefinitions(other)})
+		for _, filter := range []storage.DeploymentFilter{{ProcessGUIDs: []string{"q", "x"}}, {Domains: []string{"other"}}} {
+			filter.WithoutDefinitions = true
+			f.same("filtered", f.deployments(filter), []*lrp.Deployment{storage.WithoutDefinitions(other)})
+		}
+		f.same("bare", f.deployments(storage.DeploymentFilter{Bare: true, WithoutDefinitions: true, Domains: []string{"domain"}}),
+			[]*lrp.Deployment{storage.Bare(whole)})
+	}},
 	{sentence: "a slot without records or deployment is not an error", check: func(f *fixture) {
 		f.createAll(unclaimed("p", 1), unclaimed("q", 0))
 		slot, d, err := f.Store.Slot(f.ctx, "p", 0)
