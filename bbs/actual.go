@@ -12,7 +12,7 @@ import (
 // process guid, index, definition and presence. Most consumers want
 // [BBS.ResolvedLRPs].
 func (b *BBS) ActualLRPs(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error] {
-	return b.records(ctx, f)
+	return b.labelledRecords(ctx, f, b.records(ctx, f))
 }
 
 // records lists the records that f wants. Those at one index are read without
@@ -45,7 +45,7 @@ func (b *BBS) records(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[
 // index, regardless of its other records. f selects among these.
 func (b *BBS) ResolvedLRPs(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error] {
 	match := f.Matcher()
-	return func(yield func(lrp.ActualLRP, error) bool) {
+	return b.labelledRecords(ctx, f, func(yield func(lrp.ActualLRP, error) bool) {
 		for slot, err := range b.slots(ctx, f) {
 			if err != nil {
 				if !yield(lrp.ActualLRP{}, err) {
@@ -57,7 +57,7 @@ func (b *BBS) ResolvedLRPs(ctx context.Context, f storage.ActualLRPFilter) iter.
 				return
 			}
 		}
-	}
+	})
 }
 
 // ActualLRPGroups lists what routers should know about each definition at each
@@ -66,7 +66,7 @@ func (b *BBS) ResolvedLRPs(ctx context.Context, f storage.ActualLRPFilter) iter.
 // definition. A group is listed if f wants one of its records.
 func (b *BBS) ActualLRPGroups(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.Group, error] {
 	match := f.Matcher()
-	return func(yield func(lrp.Group, error) bool) {
+	return b.labelledGroups(ctx, f, func(yield func(lrp.Group, error) bool) {
 		for slot, err := range b.slots(ctx, f) {
 			if err != nil {
 				if !yield(lrp.Group{}, err) {
@@ -81,12 +81,12 @@ func (b *BBS) ActualLRPGroups(ctx context.Context, f storage.ActualLRPFilter) it
 				}
 			}
 		}
-	}
+	})
 }
 
 // ActualLRPGroup is the group of the active definition at an index, or of all
-// definitions if the active one has no record there. The error wraps
-// lrp.ErrNotFound, and so storage.ErrNotFound, if no definition has one.
+// definitions if the active one has no record there, without labels. The error
+// wraps lrp.ErrNotFound, and so storage.ErrNotFound, if no definition has one.
 func (b *BBS) ActualLRPGroup(ctx context.Context, processGUID string, index int) (lrp.Group, error) {
 	slot, d, err := b.o.Store.Slot(ctx, processGUID, index)
 	if err != nil {

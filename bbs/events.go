@@ -106,7 +106,11 @@ func (b *BBS) catchUp(ctx context.Context, position storage.Cursor, f storage.Ev
 			yield(storage.Event{}, err)
 			return position, false
 		}
-		page := b.page(ctx, position, f)
+		page, err := b.labelledEvents(ctx, f, b.page(ctx, position, f))
+		if err != nil {
+			yield(storage.Event{}, err)
+			return position, false
+		}
 		b.o.Metrics.Observe("subscriber_lag_events", float64(len(page)))
 		for _, e := range page {
 			if !yield(e.event, e.err) || e.err != nil && !isCorrupt(e.err) {
@@ -183,6 +187,10 @@ func (b *BBS) keepUp(ctx context.Context, position storage.Cursor, f storage.Eve
 		}
 		if len(entries) == 0 {
 			return position, true
+		}
+		if entries, err = b.labelledEvents(ctx, f, entries); err != nil {
+			yield(storage.Event{}, err)
+			return position, false
 		}
 		b.o.Metrics.Observe("subscriber_lag_events", float64(len(entries)))
 		for i := range entries {

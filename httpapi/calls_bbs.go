@@ -385,6 +385,9 @@ func subscribeQuery(in subscribeArgs) url.Values {
 	for _, index := range f.Indices {
 		q.Add("index", strconv.Itoa(index))
 	}
+	if f.Labels {
+		q.Set("labels", "true")
+	}
 	switch in.After {
 	case bbs.FromNow:
 		q.Set(queryAfter, queryNow)
@@ -418,6 +421,10 @@ func parseSubscribe(q url.Values, lastEventID string) (in subscribeArgs, err err
 				v.Check(err == nil, name, value, "a number")
 				in.Filter.Indices = append(in.Filter.Indices, n)
 			}
+		case "labels":
+			wants, err := strconv.ParseBool(values[len(values)-1])
+			v.Check(err == nil, name, values[len(values)-1], "true or false")
+			in.Filter.Labels = wants
 		case queryAfter:
 			in.After = parsePosition(&v, name, values[len(values)-1])
 		default:

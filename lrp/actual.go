@@ -1,6 +1,10 @@
 package lrp
 
-import "time"
+import (
+	"time"
+
+	"github.com/diegosdk/diego/internal/enum"
+)
 
 // A Key says which place an ActualLRP fills.
 type Key struct {
@@ -29,6 +33,51 @@ type NetInfo struct {
 	Ports []PortMapping `json:"ports"`
 	// InstanceAddress is the container's own address, if it has one.
 	InstanceAddress string `json:"instance_address,omitempty"`
+	// PreferredAddress says which of the two routers should use: see
+	// [NetInfo.Endpoint].
+	PreferredAddress PreferredAddress `json:"preferred_address,omitzero"`
+}
+
+// A PreferredAddress is the operator's choice for the instances of a cell.
+type PreferredAddress uint8
+
+const (
+	// PreferNone leaves the choice to routers.
+	PreferNone PreferredAddress = iota
+	// PreferInstance is for routers that reach the containers' network.
+	PreferInstance
+	// PreferHost is for routers that reach only the cells.
+	PreferHost
+)
+
+var preferences = enum.Names[PreferredAddress]{PreferNone: "UNKNOWN", PreferInstance: "INSTANCE", PreferHost: "HOST"}
+
+// String is "UNKNOWN", "INSTANCE" or "HOST".
+func (p PreferredAddress) String() string { return preferences.Of(p) }
+
+// MarshalText fails on a value that is not one of the constants.
+func (p PreferredAddress) MarshalText() ([]byte, error) {
+	return preferences.Marshal("preferred_address", p)
+}
+
+// UnmarshalText accepts only the three words, upper case.
+func (p *PreferredAddress) UnmarshalText(text []byte) error {
+	return preferences.Unmarshal("preferred_address", p, text)
+}
+
+// Endpoint returns where a router reaches a container port: at the container
+// itself if that is preferred and it has an address, otherwise at the cell. ok
+// is false if the cell maps no port to it.
+func (n *NetInfo) Endpoint(containerPort uint16) (address string, port uint16, ok bool) {
+	if n.PreferredAddress == PreferInstance && n.InstanceAddress != "" {
+		return n.InstanceAddress, containerPort, true
+	}
+	for _, p := range n.Ports {
+		if p.ContainerPort == containerPort {
+			return n.Address, p.HostPort, true
+		}
+	}
+	return "", 0, false
 }
 
 // A PortMapping makes ContainerPort reachable as HostPort.
@@ -61,8 +110,14 @@ type ActualLRP struct {
 	// Routable says whether a RUNNING instance should receive traffic.
 	Routable bool `json:"routable"`
 	// Zone is the availability zone of the holding cell.
-	Zone            string          `json:"zone,omitempty"`
-	ModificationTag ModificationTag `json:"modification_tag"`
+	Zone string `json:"zone,omitempty"`
+	// InternalRoutes and MetricTags are what the process says about a RUNNING
+	// instance when it is read; see [RoutingInfo.Labels]. A BBS adds them for
+	// readers that ask for labels. They are no part of the record: Step ignores
+	// them and no store has them.
+	InternalRoutes  []InternalRoute   `json:"internal_routes,omitempty"`
+	MetricTags      map[string]string `json:"metric_tags,omitempty"`
+	ModificationTag ModificationTag   `json:"modification_tag"`
 }
 
 // A Slot is everything recorded at one index of one process: at most one record

@@ -18,14 +18,18 @@ import (
 func (r ActualLRP) MarshalJSON() ([]byte, error) { return r.AppendJSON(make([]byte, 0, 512)) }
 
 // AppendJSON appends what MarshalJSON returns. It fails, and appends nothing,
-// on a state, a presence or a placement error that does not exist, and on a
-// year that RFC 3339 cannot hold.
+// on a state, a presence, a preferred address or a placement error that does not
+// exist, and on a year that RFC 3339 cannot hold.
 func (r *ActualLRP) AppendJSON(dst []byte) ([]byte, error) {
 	state, err := r.State.MarshalText()
 	if err != nil {
 		return dst, err
 	}
 	presence, err := r.Presence.MarshalText()
+	if err != nil {
+		return dst, err
+	}
+	preferred, err := r.PreferredAddress.MarshalText()
 	if err != nil {
 		return dst, err
 	}
@@ -44,6 +48,9 @@ func (r *ActualLRP) AppendJSON(dst []byte) ([]byte, error) {
 	dst = appendPorts(append(dst, `,"ports":`...), r.Ports)
 	if r.InstanceAddress != "" {
 		dst = appendText(dst, `,"instance_address":`, r.InstanceAddress)
+	}
+	if r.PreferredAddress != PreferNone {
+		dst = appendText(dst, `,"preferred_address":`, string(preferred))
 	}
 	dst = appendText(dst, `,"state":`, string(state))
 	dst = appendText(dst, `,"presence":`, string(presence))
@@ -67,7 +74,19 @@ func (r *ActualLRP) AppendJSON(dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst[:begin], err
 	}
-	return append(dst, '}'), nil
+	return append(r.appendLabels(dst), '}'), nil
+}
+
+func (r *ActualLRP) appendLabels(dst []byte) []byte {
+	if len(r.InternalRoutes) > 0 {
+		text, _ := json.Marshal(r.InternalRoutes) // text can always be written
+		dst = append(append(dst, `,"internal_routes":`...), text...)
+	}
+	if len(r.MetricTags) > 0 {
+		text, _ := json.Marshal(r.MetricTags)
+		dst = append(append(dst, `,"metric_tags":`...), text...)
+	}
+	return dst
 }
 
 // appendTime appends the text of [executor.Timestamp].
@@ -173,6 +192,9 @@ func (in *written) actualLRP() (r ActualLRP) {
 	r.Address = in.text(`,"address":`)
 	r.Ports = in.ports(`,"ports":`)
 	r.InstanceAddress = in.textIf(`,"instance_address":`)
+	if preferred := in.textIf(`,"preferred_address":`); preferred != "" {
+		in.is(r.PreferredAddress.UnmarshalText([]byte(preferred)) == nil)
+	}
 	in.is(r.State.UnmarshalText(in.quoted(`,"state":`)) == nil)
 	in.is(r.Presence.UnmarshalText(in.quoted(`,"presence":`)) == nil)
 	r.CrashCount = int(in.int(`,"crash_count":`, math.MaxInt))

@@ -7,8 +7,8 @@ import (
 	"github.com/diegosdk/diego/internal/enum"
 )
 
-// Routes hold opaque JSON for each router. The key is the router's name of 1 to
-// 255 bytes.
+// Routes hold JSON for each router. The key is the router's name of 1 to 255
+// bytes. The JSON is opaque, except for that of the [InternalRouter].
 type Routes map[string]json.RawMessage
 
 // A MetricTag labels the metrics of an instance.

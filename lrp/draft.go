@@ -257,6 +257,6 @@ func (r *ActualLRP) sameContent(other *ActualLRP) bool {
 
 // Equal reports whether two instances are reached in the same way.
 func (n *NetInfo) Equal(other *NetInfo) bool {
-	return n.Address == other.Address && n.InstanceAddress == other.InstanceAddress &&
+	return n.Address == other.Address && n.InstanceAddress == other.InstanceAddress && n.PreferredAddress == other.PreferredAddress &&
 		slices.Equal(n.Ports, other.Ports)
 }

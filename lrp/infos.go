@@ -1,5 +1,13 @@
 package lrp
 
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/diegosdk/diego/executor"
+)
+
 // A RoutingInfo is what a router needs of a deployment.
 type RoutingInfo struct {
 	ProcessGUID string `json:"process_guid"`
@@ -8,7 +16,7 @@ type RoutingInfo struct {
 	Instances int `json:"instances"`
 	// Routes are as the consumer gave them.
 	Routes Routes `json:"routes,omitempty"`
-	// MetricTags are not resolved: [RoutingInfo.Label] does that for an instance.
+	// MetricTags are not resolved: [RoutingInfo.Labels] does that for an instance.
 	MetricTags map[string]MetricTag `json:"metric_tags,omitempty"`
 	// ModificationTag is the deployment's. The info with the higher index of one
 	// epoch is the newer one.
@@ -44,5 +52,53 @@ func (d *Deployment) SchedulingInfo() SchedulingInfo {
 		RoutingInfo:    d.RoutingInfo(),
 		UpdateStrategy: d.UpdateStrategy, Annotation: d.Annotation,
 		DefinitionIDs: d.DefinitionIDs(), ActiveDefinitionID: d.ActiveDefinitionID, HealthyDefinitionID: d.HealthyDefinitionID,
+	}
+}
+
+// InternalRouter is the router of routes within the fleet. The JSON of this one
+// router is known: a list of [InternalRoute].
+const InternalRouter = "internal-router"
+
+// An InternalRoute is a name under which other instances reach this one.
+type InternalRoute struct {
+	// Hostname has 1 to 255 bytes.
+	Hostname string `json:"hostname"`
+}
+
+// Internal are the routes of the InternalRouter. The error says what is wrong
+// with their JSON; members of other names are ignored.
+func (r Routes) Internal() ([]InternalRoute, error) {
+	text, has := r[InternalRouter]
+	if !has {
+		return nil, nil
+	}
+	var list []InternalRoute
+	if err := json.Unmarshal(text, &list); err != nil {
+		return nil, err
+	}
+	for i, route := range list {
+		if !executor.IsName(route.Hostname) {
+			return nil, fmt.Errorf("hostname %q of route %d has %d bytes, want 1 to %d", route.Hostname, i, len(route.Hostname), MaxNameBytes)
+		}
+	}
+	return list, nil
+}
+
+// Labels returns a function that sets the labels of a record of this process:
+// its internal routes, and its metric tags with the record's index and instance
+// guid in place of dynamic ones. Only a RUNNING record has labels. Records share
+// the routes, which nobody changes. Internal routes that cannot be read, as in
+// deployments of before they were validated, are none.
+func (i *RoutingInfo) Labels() func(*ActualLRP) {
+	routes, err := i.Routes.Internal()
+	if err != nil {
+		routes = nil
+	}
+	return func(r *ActualLRP) {
+		r.InternalRoutes, r.MetricTags = nil, nil
+		if r.State == Running {
+			r.InternalRoutes = routes
+			r.MetricTags = executor.ResolveMetricTags(i.MetricTags, "", strconv.Itoa(r.Index), r.InstanceGUID)
+		}
 	}
 }

@@ -38,8 +38,10 @@ func (r *ActualLRP) broken() string {
 		return "an EVACUATING record is RUNNING"
 	case r.Presence == Suspect && !held:
 		return "a SUSPECT record is CLAIMED or RUNNING"
-	case r.State != Running && (r.NetInfo.Address != "" || r.NetInfo.InstanceAddress != "" || len(r.NetInfo.Ports) > 0):
+	case r.State != Running && (r.NetInfo.Address != "" || r.NetInfo.InstanceAddress != "" || r.PreferredAddress != PreferNone || len(r.NetInfo.Ports) > 0):
 		return "only a RUNNING record has addresses"
+	case r.PreferredAddress > PreferHost:
+		return "a preferred address is UNKNOWN, INSTANCE or HOST"
 	case r.State != Running && (r.Routable || r.Zone != ""):
 		return "only a RUNNING record is routable and in a zone"
 	case r.State == Running && r.RunningSince.IsZero(), r.State != Running && !r.RunningSince.IsZero():

@@ -135,10 +135,11 @@ func checkInstance(k InstanceKey) error {
 // checkPlace refuses an instance's address and zone if a record cannot hold
 // them.
 func checkPlace(n NetInfo, zone string) error {
-	if max(len(n.Address), len(n.InstanceAddress), len(zone)) <= MaxNameBytes && len(n.Ports) <= executor.MaxListLength {
+	if max(len(n.Address), len(n.InstanceAddress), len(zone)) <= MaxNameBytes && len(n.Ports) <= executor.MaxListLength && n.PreferredAddress <= PreferHost {
 		return nil
 	}
 	var v executor.Validator
+	v.Check(n.PreferredAddress <= PreferHost, "preferred_address", n.PreferredAddress, "UNKNOWN, INSTANCE or HOST")
 	v.Check(len(n.Address) <= MaxNameBytes, "address", n.Address, "at most 255 bytes")
 	v.Check(len(n.InstanceAddress) <= MaxNameBytes, "instance_address", n.InstanceAddress, "at most 255 bytes")
 	v.Check(len(n.Ports) <= executor.MaxListLength, "ports", len(n.Ports), "at most 10000 elements")

@@ -2,6 +2,7 @@ package lrp
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -62,6 +63,9 @@ func (s *Settings) check(v *executor.Validator, metricsGUID string) {
 		size += len(s.Routes[router])
 		v.Name("routes", router)
 		v.In("routes").Check(json.Valid(s.Routes[router]), router, string(s.Routes[router]), "JSON")
+	}
+	if _, err := s.Routes.Internal(); err != nil {
+		v.In("routes").Check(false, InternalRouter, string(s.Routes[InternalRouter]), fmt.Sprintf(`a list such as [{"hostname":"web.internal"}]: %v`, err))
 	}
 	v.Check(size <= MaxRoutesBytes, "routes", strconv.Itoa(size)+" bytes", "at most 131072 bytes in all")
 	executor.ValidateAnnotation(v, s.Annotation)

@@ -110,6 +110,9 @@ type Options struct {
 
 	// Zone is the availability zone.
 	Zone string
+	// PreferredAddress is what the cell reports of its instances. A container
+	// without an address of its own prefers the host to itself.
+	PreferredAddress lrp.PreferredAddress
 	// RootFSProviders, VolumeDrivers and the tags tell the auctioneer what it
 	// may place here; see auction.CellState. If the Executor is a VolumeLister,
 	// it says which VolumeDrivers there are, and the option is not used.

@@ -127,7 +127,7 @@ func (r *Rep) lrpRow(slot lrp.Slot, s subject, c *executor.Container, n note, ev
 		d.row = DecideStop(r.farewell(slot, r.me(s), *c, n))
 	case evacuating:
 		d.row = DecideEvacuation(container, record)
-	case container == ContainerRunning && record == LRPRunningAlpha && outdated(slot.Records, r.me(s), *c, r.o.Zone):
+	case container == ContainerRunning && record == LRPRunningAlpha && r.outdated(slot.Records, r.me(s), *c):
 		d.row = LRPOutdated()
 	default:
 		d.row = DecideLRP(container, record)
@@ -221,10 +221,10 @@ func (op *operation) callLRP(ctx context.Context, step Step) (goOn bool, err err
 		err = b.ClaimLRP(ctx, guid, index, lrp.Claim{DefinitionID: id, Instance: me, Reason: c.Tags[executor.TagReason]})
 	case StartLRP:
 		err = b.StartLRP(ctx, guid, index, lrp.Start{
-			DefinitionID: id, Domain: domain, Instance: me, NetInfo: netInfo(c), Unready: !c.Routable, Zone: op.o.Zone})
+			DefinitionID: id, Domain: domain, Instance: me, NetInfo: netInfo(c, op.o.PreferredAddress), Unready: !c.Routable, Zone: op.o.Zone})
 	case WithdrawLRP:
 		err = b.StartLRP(ctx, guid, index, lrp.Start{
-			DefinitionID: id, Domain: domain, Instance: me, NetInfo: netInfo(c), Unready: true, Zone: op.o.Zone})
+			DefinitionID: id, Domain: domain, Instance: me, NetInfo: netInfo(c, op.o.PreferredAddress), Unready: true, Zone: op.o.Zone})
 	case CrashLRP:
 		err = b.CrashLRP(ctx, guid, index, lrp.Crash{DefinitionID: id, Domain: domain, Instance: me, Reason: crashReason(c.RunResult)})
 	case RemoveLRP:
@@ -240,7 +240,7 @@ func (op *operation) callLRP(ctx context.Context, step Step) (goOn bool, err err
 	case EvacuateRunningLRP:
 		var keep bool
 		keep, err = b.EvacuateRunningLRP(ctx, guid, index, lrp.EvacuateRunning{
-			DefinitionID: id, Instance: me, NetInfo: netInfo(c), Unready: !c.Routable, Zone: op.o.Zone, TTL: op.evacuationLeft()})
+			DefinitionID: id, Instance: me, NetInfo: netInfo(c, op.o.PreferredAddress), Unready: !c.Routable, Zone: op.o.Zone, TTL: op.evacuationLeft()})
 		if keep && SituateLRP(op.index, me, id) != LRPEvacuatingAlpha {
 			op.syncWithin(op.o.RetryInterval) // to see how long the record lives that this has made
 		}

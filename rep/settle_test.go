@@ -77,7 +77,7 @@ func names(steps []Step) (list []string) {
 func (c *scene) agree() {
 	for i := range c.slot.Records {
 		r := &c.slot.Records[i]
-		r.NetInfo, r.Routable = netInfo(c.container), c.container.Routable
+		r.NetInfo, r.Routable = netInfo(c.container, lrp.PreferNone), c.container.Routable
 	}
 }
 
@@ -212,7 +212,7 @@ func TestRecordsAreReadAgainBeforeAnythingIsDone(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.must(StartLRP.String()) // only as it tells the addresses, which the record does not have
-	s.bbs.slot.Records[0].NetInfo, s.bbs.slot.Records[0].Routable = netInfo(s.exe.List()[0]), true
+	s.bbs.slot.Records[0].NetInfo, s.bbs.slot.Records[0].Routable = netInfo(s.exe.List()[0], lrp.PreferNone), true
 	if err := s.Sync(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +224,7 @@ func TestARunningRecordFollowsItsContainersReadiness(t *testing.T) {
 	c := containerOf(t, lrpItem, executor.Running, executor.RunResult{})
 	s.play(scene{container: c, slot: slotOf(t, LRPRunningAlpha)})
 	r := &s.bbs.slot.Records[0]
-	r.NetInfo, r.Routable, r.Zone = netInfo(c), true, "z1"
+	r.NetInfo, r.Routable, r.Zone = netInfo(c, lrp.PreferNone), true, "z1"
 	for _, change := range []func(){
 		func() { r.Routable = false }, func() { r.Zone = "z2" }, func() { r.Address = "10.0.0.9" },
 		func() { r.Ports = nil }, func() { r.InstanceAddress = "10.1.1.1" },
@@ -243,6 +243,34 @@ func TestARunningRecordFollowsItsContainersReadiness(t *testing.T) {
 	s.exe.containers[c.GUID], _ = c.SetRoutable(false)
 	if err := s.Sync(t.Context()); err != nil || !s.bbs.start.Unready {
 		t.Errorf("an unready instance was told as %+v, %v", s.bbs.start, err)
+	}
+}
+
+func TestACellReportsThePreferredAddressOfItsInstances(t *testing.T) {
+	for _, test := range []struct {
+		preferred lrp.PreferredAddress
+		own       string
+		want      lrp.PreferredAddress
+	}{
+		{lrp.PreferNone, "10.1.1.1", lrp.PreferNone},
+		{lrp.PreferHost, "10.1.1.1", lrp.PreferHost},
+		{lrp.PreferInstance, "10.1.1.1", lrp.PreferInstance},
+		{lrp.PreferInstance, "", lrp.PreferHost},
+	} {
+		s := newStage(t, func(o *Options) { o.PreferredAddress = test.preferred })
+		c := containerOf(t, lrpItem, executor.Running, executor.RunResult{})
+		c.InternalIP = test.own
+		s.play(scene{container: c, slot: slotOf(t, LRPRunningAlpha)})
+		r := &s.bbs.slot.Records[0]
+		r.NetInfo, r.Routable = netInfo(c, test.want), true
+		r.PreferredAddress = (test.want + 1) % 3 // as before the operator changed it
+		if err := s.Sync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.must(StartLRP.String())
+		if got := s.bbs.start.NetInfo.PreferredAddress; got != test.want {
+			t.Errorf("%v with the address %q: the cell reports %v, want %v", test.preferred, test.own, got, test.want)
+		}
 	}
 }
 

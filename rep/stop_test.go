@@ -125,7 +125,7 @@ func TestAnInstanceEndsOnceRoutersHaveHeardOfIt(t *testing.T) {
 			s := newStage(t, func(o *Options) { o.StopPause, o.Now, o.SyncInterval = 0, func() time.Time { return now }, time.Hour })
 			s.play(scene{container: containerOf(t, lrpItem, executor.Running, executor.RunResult{}), slot: c.slot(t)})
 			for i := range s.bbs.slot.Records {
-				s.bbs.slot.Records[i].NetInfo = netInfo(s.exe.containers[alpha.InstanceGUID])
+				s.bbs.slot.Records[i].NetInfo = netInfo(s.exe.containers[alpha.InstanceGUID], lrp.PreferNone)
 			}
 			if c.change != nil {
 				c.change(s)

@@ -3,7 +3,6 @@ package rep
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 
 	"github.com/diegosdk/diego/auction"
@@ -91,8 +90,11 @@ func (s subject) wants(item *auction.Item) bool {
 }
 
 // netInfo is where a container is reached, as a record has it.
-func netInfo(c executor.Container) lrp.NetInfo {
-	n := lrp.NetInfo{Address: c.ExternalIP, InstanceAddress: c.InternalIP}
+func netInfo(c executor.Container, preferred lrp.PreferredAddress) lrp.NetInfo {
+	n := lrp.NetInfo{Address: c.ExternalIP, InstanceAddress: c.InternalIP, PreferredAddress: preferred}
+	if preferred == lrp.PreferInstance && c.InternalIP == "" {
+		n.PreferredAddress = lrp.PreferHost
+	}
 	for _, p := range c.Ports {
 		n.Ports = append(n.Ports, lrp.PortMapping(p))
 	}
@@ -101,15 +103,14 @@ func netInfo(c executor.Container) lrp.NetInfo {
 
 // outdated reports whether one of the records is the RUNNING one of the
 // container's instance, and says something else than is the case.
-func outdated(records []lrp.ActualLRP, me lrp.InstanceKey, c executor.Container, zone string) bool {
+func (r *Rep) outdated(records []lrp.ActualLRP, me lrp.InstanceKey, c executor.Container) bool {
 	for i := range records {
-		r := &records[i]
-		if r.InstanceKey != me || r.Presence != lrp.Ordinary || r.State != lrp.Running {
+		record := &records[i]
+		if record.InstanceKey != me || record.Presence != lrp.Ordinary || record.State != lrp.Running {
 			continue
 		}
-		n := netInfo(c)
-		return r.Routable != c.Routable || r.Zone != zone || r.Address != n.Address ||
-			r.InstanceAddress != n.InstanceAddress || !slices.Equal(r.Ports, n.Ports)
+		now := netInfo(c, r.o.PreferredAddress)
+		return record.Routable != c.Routable || record.Zone != r.o.Zone || !record.NetInfo.Equal(&now)
 	}
 	return false
 }

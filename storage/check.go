@@ -216,6 +216,9 @@ func (c *checker) actualLRP(i int, w *lrp.Write) {
 	c.optionalIdentifier(r.InstanceGUID, list, i, "instance_guid")
 	c.optionalIdentifier(r.CellID, list, i, "cell_id")
 	c.optionalIdentifier(r.Zone, list, i, "zone")
+	if len(r.InternalRoutes)+len(r.MetricTags) > 0 {
+		c.in(list, i).Check(false, "metric_tags", "labels", "a record without labels, which a store does not keep")
+	}
 	c.text(r.CrashReason, list, i, "crash_reason")
 	c.text(r.PlacementError.Detail, list, i, "placement_error")
 	c.text(r.NetInfo.Address, list, i, "address")

@@ -133,6 +133,8 @@ func TestCheckRefusesWhatDoesNotBelongTogether(t *testing.T) {
 	undecodableTask.Action = twoActions
 	untaggedLRP, untaggedDeployment, untaggedTask := r[1], deployment("p"), taskRecord("t")
 	untaggedLRP.ModificationTag, untaggedDeployment.ModificationTag, untaggedTask.ModificationTag = lrp.ModificationTag{}, lrp.ModificationTag{}, lrp.ModificationTag{}
+	labelled := r[2]
+	labelled.MetricTags = map[string]string{"app": "web"}
 	bigIndex := r[0]
 	bigIndex.Index = 1 << 31
 	for field, b := range map[string]storage.Batch{
@@ -145,6 +147,7 @@ func TestCheckRefusesWhatDoesNotBelongTogether(t *testing.T) {
 		"deployments[0].modification_tag":      {Deployments: []storage.DeploymentWrite{{After: untaggedDeployment}}},
 		"tasks[0].modification_tag ":           {Tasks: []task.Write{{After: untaggedTask}}},
 		"actual_lrps[1]":                       {ActualLRPs: []lrp.Write{{Before: &r[1]}, {After: &r[1]}}},
+		"actual_lrps[0].metric_tags":           {ActualLRPs: []lrp.Write{{After: &labelled}}},
 		"actual_lrps[0] ":                      {ActualLRPs: []lrp.Write{{}}},
 		"actual_lrps[0].index":                 {ActualLRPs: []lrp.Write{{After: &bigIndex}}},
 		"deployments[0].process_guid":          {Deployments: []storage.DeploymentWrite{{Before: d, After: &lrp.Deployment{ProcessGUID: "q"}}}},

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
@@ -24,22 +25,25 @@ import (
 const (
 	versionJSON   = 1
 	versionBinary = 2
+	// versionPreferred is versionBinary with the preferred address after each
+	// record's other fields. Only what has one is written in it.
+	versionPreferred = 3
 
 	// Encodings to come have the next numbers, up to maxVersion. Anything above is
 	// damage, or encrypted.
-	newestVersion = versionBinary
+	newestVersion = versionPreferred
 	maxVersion    = 15
 )
 
 // checkVersion refuses an encoding that does not have the version that is wanted.
-func checkVersion(got, want byte) error {
+func checkVersion(got byte, want ...byte) error {
 	switch {
-	case got == want:
+	case slices.Contains(want, got):
 		return nil
 	case got > newestVersion && got <= maxVersion:
 		return fmt.Errorf("its encoding has version %d, and this release knows those up to %d: %w; run that release", got, newestVersion, ErrNewer)
 	}
-	return fmt.Errorf("its encoding has version %d, want %d", got, want)
+	return fmt.Errorf("its encoding has version %d, want %d", got, want[0])
 }
 
 var errTruncated = errors.New("the encoding ends too early")
@@ -68,7 +72,8 @@ func Decode(data []byte, v any) error {
 // AppendActualLRP appends the encoding of r without its key and presence,
 // which a database has in columns.
 func AppendActualLRP(dst []byte, r *lrp.ActualLRP) []byte {
-	return appendFields(append(dst, versionBinary), r)
+	version := versionOf(r)
+	return appendFields(append(dst, version), r, version)
 }
 
 // A Decoder decodes ActualLRPs. It keeps names that many records share, a few
@@ -119,7 +124,17 @@ func appendKey(dst []byte, r *lrp.ActualLRP) []byte {
 	return append(dst, byte(r.Presence))
 }
 
-func appendFields(dst []byte, r *lrp.ActualLRP) []byte {
+// versionOf is the oldest version that can hold the records, which may be nil.
+func versionOf(records ...*lrp.ActualLRP) byte {
+	for _, r := range records {
+		if r != nil && r.PreferredAddress != lrp.PreferNone {
+			return versionPreferred
+		}
+	}
+	return versionBinary
+}
+
+func appendFields(dst []byte, r *lrp.ActualLRP, version byte) []byte {
 	routable := byte(0)
 	if r.Routable {
 		routable = 1
@@ -144,7 +159,11 @@ func appendFields(dst []byte, r *lrp.ActualLRP) []byte {
 	dst = binary.AppendVarint(dst, executor.Nanoseconds(r.RunningSince))
 	dst = binary.AppendVarint(dst, executor.Nanoseconds(r.ExpiresAt))
 	dst = binary.AppendVarint(dst, r.ModificationTag.Epoch)
-	return binary.AppendVarint(dst, r.ModificationTag.Index)
+	dst = binary.AppendVarint(dst, r.ModificationTag.Index)
+	if version == versionPreferred {
+		dst = append(dst, byte(r.PreferredAddress))
+	}
+	return dst
 }
 
 // A decoding reads an encoding from the front. After its first error it yields
@@ -153,6 +172,8 @@ type decoding struct {
 	rest  []byte
 	names *Decoder
 	err   error
+	// preferred is true if records have preferred addresses.
+	preferred bool
 }
 
 func (in *decoding) fail(err error) {
@@ -164,9 +185,10 @@ func (in *decoding) fail(err error) {
 
 func (in *decoding) version() error {
 	if v := in.byte(); in.err == nil {
-		if err := checkVersion(v, versionBinary); err != nil {
+		if err := checkVersion(v, versionBinary, versionPreferred); err != nil {
 			in.fail(err)
 		}
+		in.preferred = v == versionPreferred
 	}
 	return in.err
 }
@@ -267,4 +289,11 @@ func (in *decoding) fields(r *lrp.ActualLRP) {
 	r.ExpiresAt = executor.Instant(in.int())
 	r.ModificationTag.Epoch = in.int()
 	r.ModificationTag.Index = in.int()
+	r.PreferredAddress = lrp.PreferNone
+	if in.preferred {
+		r.PreferredAddress = lrp.PreferredAddress(in.byte())
+		if _, err := r.PreferredAddress.MarshalText(); err != nil {
+			in.fail(err)
+		}
+	}
 }

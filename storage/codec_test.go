@@ -28,6 +28,8 @@ func records() []lrp.ActualLRP {
 		},
 		Routable: true, Zone: "z1",
 	}
+	preferring := running
+	preferring.PreferredAddress = lrp.PreferInstance
 	evacuating := running
 	evacuating.Presence, evacuating.ExpiresAt = lrp.Evacuating, at.Add(time.Minute)
 	suspect := running
@@ -40,6 +42,7 @@ func records() []lrp.ActualLRP {
 		{Key: key, InstanceKey: holder, State: lrp.Claimed, Since: at, ModificationTag: tag, CrashCount: 2, CrashReason: "exit 137 🙀"},
 		running, evacuating, suspect,
 		{Key: key, State: lrp.Crashed, Since: at, ModificationTag: tag, CrashCount: 201, CrashReason: "line\x00two"},
+		preferring,
 	}
 }
 
@@ -63,6 +66,33 @@ func TestAnActualLRPSurvivesItsEncoding(t *testing.T) {
 		if err := decoder.ActualLRP(append(data, 0), &got); err == nil {
 			t.Error("an encoding with a byte too many decodes")
 		}
+	}
+}
+
+// The release before this one does not know preferred addresses.
+func TestOnlyWhatHasAPreferredAddressGetsTheNewerEncoding(t *testing.T) {
+	rs := records()
+	for i := range rs {
+		want := byte(2)
+		if rs[i].PreferredAddress != lrp.PreferNone {
+			want = 3
+		}
+		if got := storage.AppendActualLRP(nil, &rs[i])[0]; got != want {
+			t.Errorf("%+v is written in version %d, want %d", rs[i], got, want)
+		}
+		unclaimed := rs[0]
+		for _, e := range []lrp.Event{{Kind: lrp.InstanceChanged, Before: &unclaimed, After: &rs[i]}, {Kind: lrp.InstanceChanged, Before: &rs[i], After: &unclaimed}} {
+			data, err := storage.EncodeEvent(&storage.Event{LRP: &e})
+			if err != nil || data[0] != want {
+				t.Errorf("an event about %+v is written in version %d, %v, want %d", rs[i], data[0], err, want)
+			}
+		}
+	}
+	preferring := &rs[len(rs)-1]
+	damaged := storage.AppendActualLRP(nil, preferring)
+	damaged[len(damaged)-1] = 9
+	if err := new(storage.Decoder).ActualLRP(damaged, &lrp.ActualLRP{Key: preferring.Key}); err == nil {
+		t.Error("a preferred address that does not exist decodes")
 	}
 }
 
@@ -233,7 +263,7 @@ func TestARecordThatBreaksAnInvariantDoesNotDecode(t *testing.T) {
 
 func TestARecordOfANewerReleaseIsToldFromADamagedOne(t *testing.T) {
 	r := records()[2]
-	for version, newer := range map[byte]bool{0: false, 1: false, 3: true, 9: true, 15: true, 16: false, 99: false} {
+	for version, newer := range map[byte]bool{0: false, 1: false, 3: false, 4: true, 9: true, 15: true, 16: false, 99: false} {
 		data := storage.AppendActualLRP(nil, &r)
 		data[0] = version
 		var decoder storage.Decoder

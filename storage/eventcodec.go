@@ -94,7 +94,7 @@ func EncodeEvent(e *Event) ([]byte, error) {
 
 // DecodeEvent reads an encoding of [EncodeEvent].
 func DecodeEvent(data []byte) (Event, error) {
-	if len(data) > 0 && data[0] == versionBinary {
+	if len(data) > 0 && (data[0] == versionBinary || data[0] == versionPreferred) {
 		return decodeInstanceEvent(data)
 	}
 	var w eventJSON
@@ -147,12 +147,13 @@ func appendInstanceEvent(dst []byte, e *lrp.Event) []byte {
 	if e.After != nil {
 		has |= hasAfter
 	}
-	dst = append(dst, versionBinary, byte(e.Kind), has)
+	version := versionOf(e.Before, e.After)
+	dst = append(dst, version, byte(e.Kind), has)
 	dst = appendText(dst, e.Cause.Command)
 	dst = appendText(dst, e.Cause.Detail)
 	for _, r := range [...]*lrp.ActualLRP{e.Before, e.After} {
 		if r != nil {
-			dst = appendFields(appendKey(dst, r), r)
+			dst = appendFields(appendKey(dst, r), r, version)
 		}
 	}
 	return dst

@@ -66,6 +66,9 @@ type ActualLRPFilter struct {
 	Domains      []string       `json:"domains,omitempty"`
 	States       []lrp.State    `json:"states,omitempty"`
 	Presences    []lrp.Presence `json:"presences,omitempty"`
+	// Labels asks a BBS for the labels of the instances, see lrp.RoutingInfo.Labels.
+	// It selects nothing, and a Store ignores it.
+	Labels bool `json:"labels,omitempty"`
 }
 
 // Matcher returns a function that reports whether f wants an ActualLRP.
@@ -107,6 +110,10 @@ type EventFilter struct {
 	// or are after.
 	CellIDs []string `json:"cell_ids,omitempty"`
 	Domains []string `json:"domains,omitempty"`
+	// Labels asks a BBS for the labels of the instances, see lrp.RoutingInfo.Labels,
+	// as they are when the event is read. It selects nothing, and a Store ignores
+	// it.
+	Labels bool `json:"labels,omitempty"`
 }
 
 // Validate checks that the wanted kinds of events exist, so that nobody waits

@@ -25,6 +25,7 @@ func eventsCommand(p *process) *cobra.Command {
 		{Name: "kind", Kind: cli.OneOf("KIND", storage.EventKinds()...), Many: true, Help: "only events of this kind, such as actual_lrp_crashed; may be repeated"},
 		{Name: "process", Kind: &cli.Kind{Name: "GUID", Values: p.processGUIDs()}, Many: true, Help: "only about this process; may be repeated"},
 		{Name: "task", Kind: &cli.Kind{Name: "GUID", Values: p.taskGUIDs()}, Many: true, Help: "only about this task; may be repeated"},
+		{Name: "labels", Kind: cli.Switch, Help: "with -o json, also the internal routes and metric tags of each instance, as they are now"},
 		{Name: "groups", Kind: cli.Switch,
 			Help: "also the events for routers and for consumers of desired LRPs, which repeat others; with -o json they always come"},
 	}, p.cellFlags(), p.domainFlags())
@@ -33,6 +34,7 @@ func eventsCommand(p *process) *cobra.Command {
 func events(c *call, r *remote) error {
 	f := storage.EventFilter{
 		Kinds: c.list("kind"), ProcessGUIDs: c.list("process"), TaskGUIDs: c.list("task"), CellIDs: c.list("cell"), Domains: c.list("domain"),
+		Labels: c.on("labels"),
 	}
 	follow := c.on("follow")
 	after := bbs.FromStart
@@ -53,7 +55,7 @@ func events(c *call, r *remote) error {
 		if last = log.Newest; last < log.Oldest || after >= last {
 			return nil
 		}
-		wanted = storage.EventFilter{}
+		wanted = storage.EventFilter{Labels: f.Labels}
 	}
 	list, err := r.bbs.Subscribe(c.ctx, after, wanted)
 	if err != nil {

@@ -25,11 +25,16 @@ func instancesCommand(p *process) *cobra.Command {
 	}, p.domainFlags(), p.cellFlags(), []cli.Flag{
 		{Name: "state", Kind: cli.OneOf("STATE", "UNCLAIMED", "CLAIMED", "RUNNING", "CRASHED"), Many: true, Help: "only those in this state; may be repeated"},
 		{Name: "all", Kind: cli.Switch, Help: "all records of each index: also those of suspect and evacuating cells and of other definitions"},
+		{Name: "groups", Kind: cli.Switch, Help: "what routers see: for each definition at each index the instance, and the one that leaves its cell; with -o json one document for both"},
+		{Name: "labels", Kind: cli.Switch, Help: "with -o json, also the internal routes and metric tags of each instance"},
 	}, watchFlags)
 }
 
 func instances(c *call, r *remote) error {
-	f := storage.ActualLRPFilter{CellIDs: c.list("cell"), Domains: c.list("domain")}
+	if c.on("all") && c.on("groups") {
+		return cli.Wrong("give --all or --groups, not both")
+	}
+	f := storage.ActualLRPFilter{CellIDs: c.list("cell"), Domains: c.list("domain"), Labels: c.on("labels")}
 	if guid := c.arg(0); guid != "" {
 		f.ProcessGUIDs = []string{guid}
 	}
@@ -44,7 +49,15 @@ func instances(c *call, r *remote) error {
 	if c.on("all") {
 		records = r.bbs.ActualLRPs
 	}
-	list, err := collect(records(c.ctx, f))
+	var groups []lrp.Group
+	var list []lrp.ActualLRP
+	var err error
+	if c.on("groups") {
+		groups, err = collect(r.bbs.ActualLRPGroups(c.ctx, f))
+		list = membersOf(groups)
+	} else {
+		list, err = collect(records(c.ctx, f))
+	}
 	if err != nil {
 		return err
 	}
@@ -58,7 +71,14 @@ func instances(c *call, r *remote) error {
 	if err != nil {
 		return err
 	}
-	v := c.instancesView(list, c.on("all"), fate)
+	if c.on("groups") && c.Programs {
+		v := &show.View{}
+		for _, g := range groups {
+			v.Add(g)
+		}
+		return c.Show(v)
+	}
+	v := c.instancesView(list, c.on("all") || c.on("groups"), fate)
 	if !c.Programs {
 		present, err := r.bbs.Cells(c.ctx)
 		if err != nil {
@@ -69,6 +89,18 @@ func instances(c *call, r *remote) error {
 		}
 	}
 	return c.Show(v)
+}
+
+// membersOf lists the records of groups.
+func membersOf(groups []lrp.Group) (list []lrp.ActualLRP) {
+	for _, g := range groups {
+		for _, r := range []*lrp.ActualLRP{g.Instance, g.Evacuating} {
+			if r != nil {
+				list = append(list, *r)
+			}
+		}
+	}
+	return list
 }
 
 // allAbsent is what the loss of all cells means (see converge.Guard).

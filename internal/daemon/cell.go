@@ -29,10 +29,11 @@ import (
 
 // Cell are the settings of a cell, for embedding.
 type Cell struct {
-	CellID  string `name:"cell_id" option:"rep.Options.CellID" required:"true" help:"the cell's id, unique in the fleet; also the common name of its certificate"`
-	Zone    string `name:"zone" option:"rep.Options.Zone" help:"the availability zone"`
-	Dir     string `name:"dir" option:"manager.Options.Dir,by hand" required:"true" help:"directory of the cell's own, for containers, logs and downloads; what is in it may be removed"`
-	Backend string `name:"backend" oneof:"auto libcontainer process" help:"libcontainer for real containers; process for plain processes, which NOTHING isolates; auto for what this host can"`
+	CellID           string `name:"cell_id" option:"rep.Options.CellID" required:"true" help:"the cell's id, unique in the fleet; also the common name of its certificate"`
+	Zone             string `name:"zone" option:"rep.Options.Zone" help:"the availability zone"`
+	PreferredAddress string `name:"preferred_address" option:"rep.Options.PreferredAddress,by hand" oneof:"instance host" help:"where routers should reach instances: at the container's own address, which they must have a way to, or at a port of the host; unless set, routers choose"`
+	Dir              string `name:"dir" option:"manager.Options.Dir,by hand" required:"true" help:"directory of the cell's own, for containers, logs and downloads; what is in it may be removed"`
+	Backend          string `name:"backend" oneof:"auto libcontainer process" help:"libcontainer for real containers; process for plain processes, which NOTHING isolates; auto for what this host can"`
 
 	MemoryMB   int64 `name:"memory_mb" option:"manager.Options.Capacity,by hand" range:"0..1000000000" unit:"MiB" help:"memory for containers; 0 for what the host has"`
 	DiskMB     int64 `name:"disk_mb" range:"0..1000000000" unit:"MiB" help:"disk for containers; 0 for what the host has"`
@@ -250,6 +251,11 @@ func (c *Cell) make(ctx context.Context, backend *Backend, dir *Dir, api CellBBS
 	}
 	apply(c, &o)
 	c.Rep(&o)
+	if c.PreferredAddress != "" {
+		if err := o.PreferredAddress.UnmarshalText([]byte(strings.ToUpper(c.PreferredAddress))); err != nil {
+			return nil, err
+		}
+	}
 	if c.SelfTest {
 		o.SelfTest = &rep.SelfTest{
 			Resources: executor.Resources{MemoryMB: 64},

@@ -48,6 +48,7 @@ var behaviours = map[string]func(*testing.T){
 	"filters":             TestASubscriberGetsWhatItsFilterWants,
 	"too slow":            TestASubscriberThatIsTooSlowForTheLogIsTold,
 	"timelines":           TestATimelineTellsWhatHappenedToAnInstanceAndWhy,
+	"labels":              TestConsumersReadLabelsOfInstancesIfTheyAsk,
 	"lists for routers":   TestRoutersAndSyncsListProcessesWithoutTheirDefinitions,
 	"lost effects":        TestEffectsThatAreLostAfterTheCommitAreAskedForAgain,
 	"a store that fails":  TestAStoreThatIsDownForHalfAMinuteHarmsNobody,

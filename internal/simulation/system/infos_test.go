@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/diegosdk/diego/bbs"
+	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
 )
@@ -58,6 +60,78 @@ func TestRoutersAndSyncsListProcessesWithoutTheirDefinitions(t *testing.T) {
 	}
 	if first := gather(s, consumer.SchedulingInfos(s.ctx, storage.DeploymentFilter{ProcessGUIDs: []string{"a"}}))[0]; first.ActiveDefinitionID != "v2" || !slices.Equal(first.DefinitionIDs, []string{"a", "v2"}) {
 		t.Errorf("of a rollout it shows %+v", first)
+	}
+}
+
+func TestConsumersReadLabelsOfInstancesIfTheyAsk(t *testing.T) {
+	s := newSystem(t, 2, nil)
+	l := desired("web", 2)
+	l.Routes = lrp.Routes{lrp.InternalRouter: []byte(`[{"hostname":"web.internal"}]`), "http": []byte(`[{"hostname":"web.example"}]`)}
+	l.MetricTags = map[string]lrp.MetricTag{"app": {Static: "web"}, "index": {Dynamic: executor.MetricTagIndex}}
+	s.must(s.BBS.Desire(s.ctx, l))
+	s.must(s.BBS.Desire(s.ctx, desired("plain", 1)))
+	for range 3 {
+		s.step()
+	}
+	shown := func(r *lrp.ActualLRP) string {
+		return fmt.Sprintf("%s/%d %v %v %v", r.ProcessGUID, r.Index, r.State, r.InternalRoutes, r.MetricTags)
+	}
+	want := []string{
+		"plain/0 RUNNING [] map[]",
+		"web/0 RUNNING [{web.internal}] map[app:web index:0]", "web/1 RUNNING [{web.internal}] map[app:web index:1]",
+	}
+	f := storage.ActualLRPFilter{Labels: true}
+	lists := map[string][]lrp.ActualLRP{
+		"ActualLRPs": gather(s, s.BBS.ActualLRPs(s.ctx, f)), "ResolvedLRPs": gather(s, s.BBS.ResolvedLRPs(s.ctx, f)),
+	}
+	for _, g := range gather(s, s.BBS.ActualLRPGroups(s.ctx, f)) {
+		lists["ActualLRPGroups"] = append(lists["ActualLRPGroups"], *g.Instance)
+	}
+	for name, list := range lists {
+		var got []string
+		for i := range list {
+			got = append(got, shown(&list[i]))
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	for _, r := range gather(s, s.BBS.ResolvedLRPs(s.ctx, storage.ActualLRPFilter{})) {
+		if r.InternalRoutes != nil || r.MetricTags != nil {
+			t.Errorf("without asking: %s", shown(&r))
+		}
+	}
+
+	// Old events and those that a subscriber waits for have the labels of now.
+	routes := lrp.Routes{lrp.InternalRouter: []byte(`[{"hostname":"www.internal"}]`)}
+	s.must(s.BBS.UpdateDeployment(s.ctx, "web", lrp.Update{Routes: &routes}))
+	events, err := s.BBS.Subscribe(s.ctx, bbs.FromStart, storage.EventFilter{
+		Kinds: []string{lrp.InstanceChanged.String(), lrp.InstanceRemoved.String()}, ProcessGUIDs: []string{"web"}, Indices: []int{1}, Labels: true,
+	})
+	s.must(err)
+	var seen []string
+	for e, err := range events {
+		s.must(err)
+		switch r := e.LRP.After; {
+		case r == nil:
+			seen = append(seen, "removed: "+shown(e.LRP.Before))
+		case r.State == lrp.Running:
+			seen = append(seen, shown(r))
+			// The subscriber waits for what follows.
+			instances := 1
+			s.must(s.BBS.UpdateDeployment(s.ctx, "web", lrp.Update{Instances: &instances}))
+			s.must(s.BBS.RemoveLRP(s.ctx, "web", 1, lrp.Remove{Instance: r.InstanceKey}))
+		default:
+			seen = append(seen, shown(r))
+		}
+		if e.LRP.After == nil {
+			break
+		}
+	}
+	if diff := cmp.Diff([]string{
+		"web/1 CLAIMED [] map[]", "web/1 RUNNING [{www.internal}] map[app:web index:1]", "removed: web/1 RUNNING [{www.internal}] map[app:web index:1]",
+	}, seen); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }
 
