@@ -44,7 +44,8 @@ type PreferredAddress uint8
 const (
 	// PreferNone leaves the choice to routers.
 	PreferNone PreferredAddress = iota
-	// PreferInstance is for routers that reach the containers' network.
+	// PreferInstance is for routers that reach the containers' network. That of
+	// executor/libcontainer is reached only from the cell's own host.
 	PreferInstance
 	// PreferHost is for routers that reach only the cells.
 	PreferHost

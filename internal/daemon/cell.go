@@ -31,7 +31,7 @@ import (
 type Cell struct {
 	CellID           string `name:"cell_id" option:"rep.Options.CellID" required:"true" help:"the cell's id, unique in the fleet; also the common name of its certificate"`
 	Zone             string `name:"zone" option:"rep.Options.Zone" help:"the availability zone"`
-	PreferredAddress string `name:"preferred_address" option:"rep.Options.PreferredAddress,by hand" oneof:"instance host" help:"where routers should reach instances: at the container's own address, which they must have a way to, or at a port of the host; unless set, routers choose"`
+	PreferredAddress string `name:"preferred_address" option:"rep.Options.PreferredAddress,by hand" oneof:"instance host" help:"where routers should reach instances: at the container's own address, which only routers on the cell's own host have a way to, or at a port of the host; unless set, routers choose"`
 	Dir              string `name:"dir" option:"manager.Options.Dir,by hand" required:"true" help:"directory of the cell's own, for containers, logs and downloads; what is in it may be removed"`
 	Backend          string `name:"backend" oneof:"auto libcontainer process" help:"libcontainer for real containers; process for plain processes, which NOTHING isolates; auto for what this host can"`
 
