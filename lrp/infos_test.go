@@ -57,6 +57,27 @@ func TestRoutesWithinTheFleetAreRefusedIfNobodyCanReadThem(t *testing.T) {
 	}
 }
 
+func TestASchedulingInfoHasEverySettingButSecrets(t *testing.T) {
+	d := lrp.Deployment{Settings: lrp.Settings{
+		Instances: 2, Routes: lrp.Routes{"http": []byte(`1`)}, Annotation: "a", Restart: &lrp.RestartPolicy{}, MetricTags: map[string]lrp.MetricTag{"a": {Static: "b"}},
+		ImageUsername: "user", ImagePassword: "secret",
+	}}
+	settings, info := reflect.ValueOf(d.Settings), reflect.ValueOf(d.SchedulingInfo())
+	for i := range settings.NumField() {
+		name := settings.Type().Field(i).Name
+		if settings.Field(i).IsZero() {
+			t.Errorf("the test does not set %s", name)
+		}
+		got := info.FieldByName(name)
+		switch secret := name == "ImageUsername" || name == "ImagePassword"; {
+		case secret && got.IsValid():
+			t.Errorf("a scheduling info shows %s", name)
+		case !secret && (!got.IsValid() || !reflect.DeepEqual(got.Interface(), settings.Field(i).Interface())):
+			t.Errorf("a scheduling info lacks %s", name)
+		}
+	}
+}
+
 func TestOnlyARunningInstanceHasLabelsWithItsIndexAndGUID(t *testing.T) {
 	info := lrp.RoutingInfo{
 		Routes: lrp.Routes{"http": []byte(`1`), lrp.InternalRouter: []byte(`[{"hostname":"a.internal"}]`)},
