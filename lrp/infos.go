@@ -31,6 +31,7 @@ type SchedulingInfo struct {
 	UpdateStrategy UpdateStrategy `json:"update_strategy"`
 	Annotation     string         `json:"annotation,omitempty"`
 	Restart        *RestartPolicy `json:"restart_policy,omitempty"`
+	Rollout        *RolloutPolicy `json:"rollout_policy,omitempty"`
 	// DefinitionIDs are sorted.
 	DefinitionIDs       []string `json:"definition_ids"`
 	ActiveDefinitionID  string   `json:"active_definition_id"`
@@ -51,7 +52,7 @@ func (d *Deployment) RoutingInfo() RoutingInfo {
 func (d *Deployment) SchedulingInfo() SchedulingInfo {
 	return SchedulingInfo{
 		RoutingInfo:    d.RoutingInfo(),
-		UpdateStrategy: d.UpdateStrategy, Annotation: d.Annotation, Restart: d.Restart,
+		UpdateStrategy: d.UpdateStrategy, Annotation: d.Annotation, Restart: d.Restart, Rollout: d.Rollout,
 		DefinitionIDs: d.DefinitionIDs(), ActiveDefinitionID: d.ActiveDefinitionID, HealthyDefinitionID: d.HealthyDefinitionID,
 	}
 }
