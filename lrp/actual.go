@@ -114,7 +114,7 @@ type ActualLRP struct {
 	Zone string `json:"zone,omitempty"`
 	// InternalRoutes and MetricTags are what the process says about a RUNNING
 	// instance when it is read; see [RoutingInfo.Labels]. A BBS adds them for
-	// readers that ask for labels. They are no part of the record: Step ignores
+	// readers that ask for labels. They are not in the record: Step ignores
 	// them and no store has them.
 	InternalRoutes  []InternalRoute   `json:"internal_routes,omitempty"`
 	MetricTags      map[string]string `json:"metric_tags,omitempty"`
