@@ -47,8 +47,8 @@ type (
 	// Crash says that the instance ended unexpectedly (000 §Crashes). By
 	// RestartPolicy its record goes back to UNCLAIMED at once, or to CRASHED. The
 	// record is removed if nothing is desired any more. It is also removed if an
-	// instance of another definition runs there, unless this one is of the active
-	// definition. A SUSPECT or EVACUATING record of the instance is removed
+	// instance of another definition runs there and has nothing to prove (see
+	// RolloutPolicy), unless this one is of the active definition. A SUSPECT or EVACUATING record of the instance is removed
 	// without counting a crash, because a replacement exists already.
 	Crash struct {
 		DefinitionID string      `json:"definition_id,omitempty"`

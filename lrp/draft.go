@@ -92,6 +92,18 @@ func (x *draft) running(except int) int {
 	return none
 }
 
+// proved finds an ORDINARY RUNNING record other than except that has not still to
+// prove healthy, or none.
+func (x *draft) proved(except int) int {
+	for i := range x.records {
+		r := &x.records[i]
+		if !r.removed && i != except && r.Presence == Ordinary && r.State == Running && !x.d.proving(&r.ActualLRP, x.now) {
+			return i
+		}
+	}
+	return none
+}
+
 // anyOrdinary reports whether any definition has an ORDINARY record here.
 func (x *draft) anyOrdinary() bool {
 	return x.find(func(r *ActualLRP) bool { return r.Presence == Ordinary }) != none
@@ -154,12 +166,12 @@ func (x *draft) stop(i int) {
 // definition is the record's own if that is the active one (then it is part of
 // a rollout), otherwise the healthy one (003 §UpdateLRPDeployment). The record
 // is removed instead if the index is not desired any more, if that definition
-// has a record here already, or if another instance runs here and the record is
-// not part of a rollout. restart returns the index of the resulting record, or
+// has a record here already, or if another instance runs here, has nothing to
+// prove, and the record is not part of a rollout. restart returns the index of the resulting record, or
 // none.
 func (x *draft) restart(i int) int {
 	old := x.records[i].ActualLRP
-	if !x.desired() || !x.d.isActive(old.DefinitionID) && x.running(i) != none {
+	if !x.desired() || !x.d.isActive(old.DefinitionID) && x.proved(i) != none {
 		x.remove(i)
 		return none
 	}

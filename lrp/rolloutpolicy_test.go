@@ -195,6 +195,40 @@ func TestAnEvacuatedInstanceIsNotReplacedByOneThatHasStillToProveHealthy(t *test
 	}
 }
 
+// An instance that has still to prove healthy may never do so. Until it does, the
+// healthy definition serves the index, however its instance was lost.
+func TestTheHealthyDefinitionStartsAgainBesideAnInstanceThatHasStillToProveHealthy(t *testing.T) {
+	old := instanceOf(0, "v1")
+	for name, lose := range map[string]func(*roll){
+		"it crashed": func(x *roll) { x.do(0, lrp.Crash{DefinitionID: "v1", Instance: old}) },
+		"it crashed often": func(x *roll) {
+			x.slots[0].Records[0].CrashCount = 10
+			x.do(0, lrp.Crash{DefinitionID: "v1", Instance: old})
+			x.now = x.now.Add(long)
+			x.do(0, lrp.Restart{DefinitionID: "v1"})
+		},
+		"its cell is drained": func(x *roll) { x.do(0, lrp.EvacuateRunning{DefinitionID: "v1", Instance: old}) },
+	} {
+		x := newRoll(t, 1, lrp.RolloutPolicy{MinHealthy: 10 * time.Second})
+		x.do(0, lrp.Start{DefinitionID: "v2", Instance: instanceOf(0, "v2"), Unready: true})
+		lose(x)
+		again := lrp.InstanceKey{InstanceGUID: "again", CellID: "cell-3"}
+		x.do(0, lrp.Claim{DefinitionID: "v1", Instance: again})
+		x.do(0, lrp.Start{DefinitionID: "v1", Instance: again})
+		if x.look(); !slices.ContainsFunc(x.slots[0].Records, func(a lrp.ActualLRP) bool {
+			return a.InstanceKey == again && a.State == lrp.Running
+		}) {
+			t.Errorf("%s: v1 does not run again: %+v", name, x.slots[0].Records)
+		}
+		x.now = x.now.Add(10 * time.Second)
+		x.start(0, "v2")
+		x.want(name+", and v2 is ready", "v2", x.stopped...)
+		if !slices.Contains(x.stopped, "again") {
+			t.Errorf("%s: v1 is not told to stop although v2 has proved healthy", name)
+		}
+	}
+}
+
 // In every order of events, what we do ourselves leaves an index an instance that
 // is proven, if it had one.
 func TestNoStepOfARolloutTakesTheOnlyProvenInstance(t *testing.T) {

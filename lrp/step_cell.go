@@ -121,10 +121,16 @@ func (x *draft) startTarget(c Start) (int, error) {
 	if i != none && x.records[i].State == Running && x.records[i].InstanceKey != c.Instance {
 		return none, x.refuse(ErrCannotBeStarted, i, "another instance is running")
 	}
-	// Only a rollout starts a second instance where one runs. An instance that
-	// runs may still report new addresses or that it is no longer reachable.
+	// Only a rollout starts a second instance where one runs, and the healthy
+	// definition may start again beside one that has still to prove healthy. An
+	// instance that runs may still report new addresses or that it is no longer
+	// reachable.
 	runs := i != none && x.records[i].State == Running && x.records[i].InstanceKey == c.Instance
-	if other := x.running(i); other != none && !runs && (i == none || x.d != nil && !x.d.isActive(definition)) {
+	other := x.running(i)
+	if x.d != nil && definition == x.d.HealthyDefinitionID {
+		other = x.proved(i)
+	}
+	if other != none && !runs && (i == none || x.d != nil && !x.d.isActive(definition)) {
 		return none, x.refuse(ErrCannotBeStarted, other, "an instance of another definition is running")
 	}
 	if i != none && x.records[i].InstanceKey != c.Instance {
