@@ -116,13 +116,15 @@ func (p *RestartPolicy) CheckWithin(v *executor.Validator, bound RestartPolicy) 
 	atLeast("reset_after_nanoseconds", p.ResetAfter, got.ResetAfter, most.ResetAfter)
 }
 
-// resolved has the defaults in place of zeros.
+// resolved has the defaults in place of zeros. A default of MinBackoff is not
+// above MaxBackoff.
 func (p RestartPolicy) resolved() RestartPolicy {
+	longest := orDefault(p.MaxBackoff, defaultMaxBackoff)
 	return RestartPolicy{
 		ImmediateRestarts: orDefault(p.ImmediateRestarts, defaultImmediateRestarts),
 		MaxRestarts:       orDefault(p.MaxRestarts, defaultMaxRestarts),
-		MinBackoff:        orDefault(p.MinBackoff, defaultMinBackoff),
-		MaxBackoff:        orDefault(p.MaxBackoff, defaultMaxBackoff),
+		MinBackoff:        min(orDefault(p.MinBackoff, defaultMinBackoff), longest),
+		MaxBackoff:        longest,
 		ResetAfter:        orDefault(p.ResetAfter, defaultResetAfter),
 	}
 }

@@ -50,6 +50,25 @@ func TestAProcessRestartsByItsOwnPolicyWithinThatOfTheControlPlane(t *testing.T)
 	}
 }
 
+// The default of the first wait gives way to a shorter longest wait. Then it is not
+// a bound either.
+func TestTheShortestWaitOfTheControlPlaneIsNotAboveItsLongest(t *testing.T) {
+	bound := lrp.RestartPolicy{MaxBackoff: 10 * time.Second}
+	own := &lrp.RestartPolicy{ImmediateRestarts: 1, MinBackoff: 20 * time.Second}
+	var v executor.Validator
+	if own.CheckWithin(&v, bound); v.Err() != nil {
+		t.Errorf("a longer wait is refused: %v", v.Err())
+	}
+	for _, c := range []struct {
+		own  lrp.RestartPolicy
+		want time.Duration
+	}{{lrp.RestartPolicy{ImmediateRestarts: 1}, 10 * time.Second}, {*own, 20 * time.Second}} {
+		if at := c.own.Within(bound).Next(4, epoch).At; !at.Equal(epoch.Add(c.want)) {
+			t.Errorf("%+v waits for %v, want %v", c.own, at.Sub(epoch), c.want)
+		}
+	}
+}
+
 func with(p lrp.RestartPolicy, change func(*lrp.RestartPolicy)) lrp.RestartPolicy {
 	change(&p)
 	return p
