@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/diegosdk/diego/executor/internal/archive"
@@ -387,45 +389,75 @@ func TestWithoutALimitOfItsOwnADirectoryTakesWhatTheCacheHasLeft(t *testing.T) {
 }
 
 // A server that sends or takes next to nothing holds one of the few places that
-// all containers share.
+// all containers share. Time is that of a synctest bubble, so the connections
+// are pipes.
 func TestATransferThatDoesNotGetOnEnds(t *testing.T) {
-	gone := make(chan struct{})
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch r.URL.Path {
-		case "/answer":
-			io.Copy(io.Discard, r.Body)
-			time.Sleep(200 * time.Millisecond)
-		case "/take":
-			<-gone
-			return
-		}
-		for r.Context().Err() == nil {
-			w.Write([]byte("x"))
-			w.(http.Flusher).Flush()
-			select {
-			case <-gone:
+	synctest.Test(t, func(t *testing.T) {
+		gone := make(chan struct{})
+		listener := make(pipes)
+		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch r.URL.Path {
+			case "/answer":
+				io.Copy(io.Discard, r.Body)
+				time.Sleep(200 * time.Millisecond)
+			case "/take":
+				<-gone
 				return
-			case <-time.After(5 * time.Millisecond):
 			}
+			for r.Context().Err() == nil {
+				w.Write([]byte("x"))
+				w.(http.Flusher).Flush()
+				select {
+				case <-gone:
+					return
+				case <-time.After(5 * time.Millisecond):
+				}
+			}
+		})}
+		go server.Serve(listener)
+		defer server.Close()
+		defer close(gone)
+		f, _ := newFetcher(t, func(o *transfer.Options) {
+			o.Pace, o.Client = 50*time.Millisecond, &http.Client{Transport: &http.Transport{DialContext: listener.dial, DisableKeepAlives: true}}
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		if _, err := f.Archive(ctx, transfer.Request{URL: "http://server/drip?hush"}); !errors.Is(err, transfer.ErrSlow) || strings.Contains(err.Error(), "hush") {
+			t.Errorf("a server that hardly sends: %v", err)
 		}
-	}))
-	defer server.Close()
-	defer close(gone)
-	f, _ := newFetcher(t, func(o *transfer.Options) { o.Pace = 50 * time.Millisecond })
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	if _, err := f.Archive(ctx, transfer.Request{URL: server.URL + "/drip?hush"}); !errors.Is(err, transfer.ErrSlow) || strings.Contains(err.Error(), "hush") {
-		t.Errorf("a server that hardly sends: %v", err)
-	}
-	random := make([]byte, 16<<20) // more than sockets hold, and nothing to be packed
-	rand.Read(random)
-	if err := f.Upload(ctx, server.URL+"/take?hush", bytes.NewReader(random)); !errors.Is(err, transfer.ErrSlow) || strings.Contains(err.Error(), "hush") {
-		t.Errorf("a server that takes nothing: %v", err)
-	}
-	if err := f.Upload(ctx, server.URL+"/answer", strings.NewReader("x")); err != nil {
-		t.Errorf("a server that has taken all and answers slowly: %v", err)
-	}
-	if ctx.Err() != nil {
-		t.Error("they last")
+		random := make([]byte, 64<<10) // more than both sides buffer, and nothing to be packed
+		rand.Read(random)
+		if err := f.Upload(ctx, "http://server/take?hush", bytes.NewReader(random)); !errors.Is(err, transfer.ErrSlow) || strings.Contains(err.Error(), "hush") {
+			t.Errorf("a server that takes nothing: %v", err)
+		}
+		if err := f.Upload(ctx, "http://server/answer", strings.NewReader("x")); err != nil {
+			t.Errorf("a server that has taken all and answers slowly: %v", err)
+		}
+		if ctx.Err() != nil {
+			t.Error("they last")
+		}
+	})
+}
+
+// pipes are connections to a server of the same test.
+type pipes chan net.Conn
+
+func (p pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	select {
+	case p <- theirs:
+		return ours, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 }
+
+func (p pipes) Accept() (net.Conn, error) {
+	if c, open := <-p; open {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (p pipes) Close() error   { close(p); return nil }
+func (p pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes", Net: "unix"} }
