@@ -53,7 +53,10 @@ type volume struct {
 	executor.VolumeMount
 	driver *driver       // nil if this cell does not have it any more
 	turn   chan struct{} // to mount and unmount
-	err    error         // of the last Unmount
+	// asked says that the driver may have been asked to mount it. Who has the turn
+	// guards it.
+	asked bool
+	err   error // of the last Unmount
 }
 
 // A HeldVolume is a volume of a container, or one that is left of a container.
@@ -138,6 +141,9 @@ func (m *Manager) openVolumes() error {
 			continue
 		}
 		m.holdings[guid] = m.newHolding(guid, mounts)
+		for _, v := range m.holdings[guid].volumes {
+			v.asked = true
+		}
 	}
 	return nil
 }
@@ -229,6 +235,7 @@ func (e *entry) mount(p *preparation, h *holding, i int) {
 func (m *Manager) mountVolume(ctx context.Context, guid string, v *volume) (string, error) {
 	var path string
 	err := v.driver.call(ctx, v.turn, "mount it", func(ctx context.Context) error {
+		v.asked = true
 		where, err := v.driver.Mount(ctx, guid, v.VolumeMount)
 		if err == nil && !filepath.IsAbs(where) {
 			err = fmt.Errorf("it says that the volume is at %q, which is not an absolute path", where)
@@ -244,11 +251,19 @@ func (m *Manager) mountVolume(ctx context.Context, guid string, v *volume) (stri
 	return path, nil
 }
 
+// unmountVolume has the driver unmount a volume, unless it was never asked to
+// mount it: a driver that only counts would take the volume from another
+// container.
 func (m *Manager) unmountVolume(ctx context.Context, guid string, v *volume) error {
 	if v.driver == nil {
 		return fmt.Errorf("this cell does not have the volume driver %q any more; start it with the driver", v.Driver)
 	}
-	return v.driver.call(ctx, v.turn, "unmount it", func(ctx context.Context) error { return v.driver.Unmount(ctx, guid, v.VolumeMount) })
+	return v.driver.call(ctx, v.turn, "unmount it", func(ctx context.Context) error {
+		if !v.asked {
+			return nil
+		}
+		return v.driver.Unmount(ctx, guid, v.VolumeMount)
+	})
 }
 
 // call does f, which calls the driver, when it has the turn. It returns after
