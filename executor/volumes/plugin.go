@@ -28,9 +28,10 @@ import (
 type Plugin struct {
 	socket string
 	client http.Client
-	// refused has the ids of Mounts that the plugin has refused: there is nothing
-	// to unmount, and most plugins refuse that.
-	refused sync.Map
+	// settled has the ids of which there is nothing to unmount, which most plugins
+	// refuse: those of Mounts that the plugin has refused, and those that it has
+	// unmounted after the caller had given up.
+	settled sync.Map
 }
 
 // NewPlugin returns a driver for the plugin that listens at a socket, such as
@@ -113,10 +114,12 @@ func (p *Plugin) Probe(ctx context.Context) error {
 	return err
 }
 
-// Mount has the plugin mount the volume, which it creates first if need be.
+// Mount has the plugin mount the volume, which it creates first if need be. Once
+// it has asked for the mount it waits for the answer, whatever becomes of ctx:
+// the plugin goes on mounting, and an Unmount must not overtake it.
 func (p *Plugin) Mount(ctx context.Context, guid string, v executor.VolumeMount) (string, error) {
 	id := mountID(guid, v)
-	p.refused.Store(id, true) // until the plugin is asked
+	p.settled.Store(id, true) // until the plugin is asked
 	name, config, err := nameOf(v)
 	if err != nil {
 		return "", err
@@ -141,26 +144,30 @@ func (p *Plugin) Mount(ctx context.Context, guid string, v executor.VolumeMount)
 	if err != nil {
 		return "", err
 	}
-	p.refused.Delete(id)
-	answer, err := p.ask(ctx, "VolumeDriver.Mount", pluginRequest{Name: name, ID: id})
+	p.settled.Delete(id)
+	answer, err := p.ask(context.WithoutCancel(ctx), "VolumeDriver.Mount", pluginRequest{Name: name, ID: id})
 	if errors.As(err, &refused) {
-		p.refused.Store(id, true)
+		p.settled.Store(id, true)
 	}
 	return answer.Mountpoint, err
 }
 
 // Unmount has the plugin unmount the volume. It is no error if the plugin
-// refuses that and does not list the volume, or says that it is not mounted.
+// refuses that and does not list the volume, or says that it is not mounted. It
+// waits for the answer as Mount does.
 func (p *Plugin) Unmount(ctx context.Context, guid string, v executor.VolumeMount) error {
 	id := mountID(guid, v)
-	if _, refused := p.refused.LoadAndDelete(id); refused {
+	if _, settled := p.settled.LoadAndDelete(id); settled {
 		return nil
 	}
 	name, _, err := nameOf(v)
 	if err != nil {
 		return nil // so it was not mounted
 	}
-	_, err = p.ask(ctx, "VolumeDriver.Unmount", pluginRequest{Name: name, ID: id})
+	_, err = p.ask(context.WithoutCancel(ctx), "VolumeDriver.Unmount", pluginRequest{Name: name, ID: id})
+	if err == nil && ctx.Err() != nil {
+		p.settled.Store(id, true) // the caller does not hear of it, and asks again
+	}
 	var refused *refusal
 	if !errors.As(err, &refused) {
 		return err
@@ -182,5 +189,5 @@ func (p *Plugin) Unmount(ctx context.Context, guid string, v executor.VolumeMoun
 // may mount a volume in several places.
 func mountID(guid string, v executor.VolumeMount) string {
 	sum := sha256.Sum256([]byte(v.ContainerDir))
-	return guid + "-" + hex.EncodeToString(sum[:4])
+	return guid + "-" + hex.EncodeToString(sum[:16]) // so that nobody finds two with one sum
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"maps"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -209,6 +210,45 @@ func TestACallOfAPluginEndsWithItsContext(t *testing.T) {
 	defer cancel()
 	if err := volumes.NewPlugin(socket).Probe(ctx); err == nil || ctx.Err() == nil {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// A plugin goes on with what it was asked for. If the caller's end were its own,
+// an Unmount could overtake a Mount, and a second one unmount what another
+// container has.
+func TestAPluginThatIsMountingIsWaitedFor(t *testing.T) {
+	socket := filepath.Join(shortDir(t), "slow.sock")
+	listener := must[net.Listener](t)(net.Listen("unix", socket))
+	var giveUp context.CancelFunc // while the plugin works
+	unmounts := 0
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/VolumeDriver.Unmount":
+			unmounts++
+			giveUp()
+		case "/VolumeDriver.Mount":
+			giveUp()
+		}
+		fmt.Fprint(w, `{"Mountpoint":"/there"}`)
+	})}
+	go server.Serve(listener)
+	defer server.Close()
+	d := volumes.NewPlugin(socket)
+	for range 2 {
+		var ctx context.Context
+		ctx, giveUp = context.WithCancel(t.Context())
+		if path, err := d.Mount(ctx, "c", volume("a", "rw", "")); path != "/there" || err != nil {
+			t.Errorf("it is mounted at %q, %v", path, err)
+		}
+		ctx, giveUp = context.WithCancel(t.Context())
+		for range 2 {
+			if err := d.Unmount(ctx, "c", volume("a", "rw", "")); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if unmounts != 2 {
+		t.Errorf("it was asked to unmount 2 volumes %d times", unmounts)
 	}
 }
 
