@@ -115,7 +115,7 @@ func (p *Plugin) Probe(ctx context.Context) error {
 }
 
 // Mount has the plugin mount the volume, which it creates first if need be. Once
-// it has asked for the mount it waits for the answer, whatever becomes of ctx:
+// it has asked for the mount it waits for the answer, even if ctx ends meanwhile:
 // the plugin goes on mounting, and an Unmount must not overtake it.
 func (p *Plugin) Mount(ctx context.Context, guid string, v executor.VolumeMount) (string, error) {
 	id := mountID(guid, v)

@@ -235,14 +235,17 @@ func TestAPluginThatIsMountingIsWaitedFor(t *testing.T) {
 	defer server.Close()
 	d := volumes.NewPlugin(socket)
 	for range 2 {
-		var ctx context.Context
-		ctx, giveUp = context.WithCancel(t.Context())
-		if path, err := d.Mount(ctx, "c", volume("a", "rw", "")); path != "/there" || err != nil {
+		mounting, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		giveUp = cancel
+		if path, err := d.Mount(mounting, "c", volume("a", "rw", "")); path != "/there" || err != nil {
 			t.Errorf("it is mounted at %q, %v", path, err)
 		}
-		ctx, giveUp = context.WithCancel(t.Context())
+		unmounting, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		giveUp = cancel
 		for range 2 {
-			if err := d.Unmount(ctx, "c", volume("a", "rw", "")); err != nil {
+			if err := d.Unmount(unmounting, "c", volume("a", "rw", "")); err != nil {
 				t.Error(err)
 			}
 		}
