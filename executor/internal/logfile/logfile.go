@@ -64,7 +64,7 @@ func (l *Limit) admit(n int) (admitted int, now time.Time) {
 	most := float64(l.perSecond)
 	l.tokens = min(most, l.tokens+max(0, now.Sub(l.filled).Seconds())*most)
 	l.filled = now
-	admitted = min(n, int(l.tokens))
+	admitted = int(min(float64(n), l.tokens)) // in this order: an int has no room for the tokens of the largest rates
 	l.tokens -= float64(admitted)
 	return admitted, now
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -134,6 +135,15 @@ func TestALimitSaysOnceASecondHowMuchItHasDropped(t *testing.T) {
 	l.Close()
 	want += dropped(1)
 	check("the end")
+}
+
+func TestTheLargestLimitDropsNothing(t *testing.T) {
+	l := logfile.New(t.TempDir(), "stdout", logfile.Options{Limit: logfile.NewLimit(math.MaxInt64, time.Now)})
+	write(t, l, "all ")
+	write(t, l, "of it")
+	if got := readAll(t, l, 0); got != "all of it" {
+		t.Errorf("the log holds %q", got)
+	}
 }
 
 func TestLogsShareALimitAndEachSaysWhatItHasDropped(t *testing.T) {
