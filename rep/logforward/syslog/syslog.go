@@ -53,10 +53,12 @@ func (s *Sink) Send(ctx context.Context, records []logforward.Record) error {
 		frames = strconv.AppendInt(frames, int64(len(message)), 10)
 		frames = append(append(frames, ' '), message...)
 	}
-	stop := context.AfterFunc(ctx, func() { _ = s.conn.SetDeadline(time.Now()) })
+	conn := s.conn // Close may have taken it away when ctx ends
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })
 	defer stop()
-	if _, err := s.conn.Write(frames); err != nil {
-		return fmt.Errorf("sending to %s: %w", s.Address, errors.Join(err, ctx.Err(), s.Close()))
+	if _, err := conn.Write(frames); err != nil {
+		s.drop()
+		return fmt.Errorf("sending to %s: %w", s.Address, errors.Join(err, ctx.Err()))
 	}
 	return nil
 }
@@ -89,6 +91,15 @@ func (s *Sink) dial(ctx context.Context) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "tcp", s.Address)
 	}
 	return (&tls.Dialer{Config: s.TLS}).DialContext(ctx, "tcp", s.Address)
+}
+
+// drop closes a connection that is of no more use. TLS would first try for 5 s to
+// say so to a server that may read nothing.
+func (s *Sink) drop() {
+	if c, encrypted := s.conn.(*tls.Conn); encrypted {
+		_ = c.NetConn().Close()
+	}
+	_ = s.Close()
 }
 
 // Close implements [logforward.Sink].
