@@ -95,7 +95,8 @@ func (s *LogForward) sink(text string, config *tls.Config) (logforward.Sink, err
 		}
 		to := url.URL{Scheme: u.Scheme[len("otlp+"):], Host: address, Path: path}
 		return &otlp.Sink{URL: to.String(), Client: &http.Client{
-			CheckRedirect: otlp.NoRedirect, Transport: &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true},
+			// A transport adds its protocols to its own configuration.
+			CheckRedirect: otlp.NoRedirect, Transport: &http.Transport{TLSClientConfig: config.Clone(), ForceAttemptHTTP2: true},
 		}}, nil
 	}
 	return nil, fmt.Errorf("want syslog-tls, syslog-tcp, otlp+https or otlp+http before the :// of %s", text)

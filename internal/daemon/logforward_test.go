@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -46,6 +47,22 @@ func TestADestinationOfLogsIsAURL(t *testing.T) {
 		if err == nil && got != want || err != nil && !strings.Contains(got, want) {
 			t.Errorf("%s: got %s, want %s", text, got, want)
 		}
+	}
+}
+
+// Otherwise syslog servers would be offered HTTP, while another goroutine writes
+// what is offered.
+func TestDestinationsShareNoConfigurationOfTLSThatOneChanges(t *testing.T) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	sink, err := new(LogForward).sink("otlp+https://127.0.0.1:1", config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_ = sink.Send(ended, nil) // the first request adds protocols
+	if len(config.NextProtos) > 0 {
+		t.Errorf("offered are %q", config.NextProtos)
 	}
 }
 
