@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/tls"
 	"crypto/x509"
@@ -49,20 +50,36 @@ func (s *TLS) CheckIdentity(certFile string) error {
 	if err != nil {
 		return named("identity_ca_cert", err)
 	}
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(own)
-	block, _ := pem.Decode(text)
-	if block == nil {
+	// Containers show the other certificates of the file, too.
+	list := parseCertificates(text)
+	if len(list) == 0 {
 		return nil // Identity says so
 	}
-	authority, err := x509.ParseCertificate(block.Bytes)
-	if err != nil {
-		return nil
+	roots, between := x509.NewCertPool(), x509.NewCertPool()
+	trusted := false
+	for _, c := range parseCertificates(own) {
+		roots.AddCert(c)
+		// It may be trusted by another certificate of the same key.
+		trusted = trusted || bytes.Equal(c.RawSubjectPublicKeyInfo, list[0].RawSubjectPublicKeyInfo)
 	}
-	if _, err := authority.Verify(x509.VerifyOptions{Roots: pool, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err == nil {
+	for _, c := range list[1:] {
+		between.AddCert(c)
+	}
+	_, err = list[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+	if trusted || err == nil {
 		return fmt.Errorf("identity_ca_cert %s: the fleet accepts the certificates of this authority, because it is or comes from one in tls_ca %s, so that containers could call the fleet; use an authority for containers alone (scripts/certs -identity makes one for development)", certFile, s.TLSCA)
 	}
 	return nil
+}
+
+// parseCertificates returns the certificates of a PEM text that can be read.
+func parseCertificates(text []byte) (list []*x509.Certificate) {
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if c, err := x509.ParseCertificate(block.Bytes); err == nil && block.Type == "CERTIFICATE" {
+			list = append(list, c)
+		}
+	}
+	return list
 }
 
 // Certificates are those of the settings, or nil if none are set. The error
