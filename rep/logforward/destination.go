@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -107,7 +110,7 @@ func (d *destination) take() batch {
 		l := d.pop()
 		size += cost(&l)
 		labels := d.labelsOf(&l)
-		labels.Source, labels.Stream = l.Source, string(l.Stream)
+		labels.Source, labels.Stream = l.Source[:min(len(l.Source), maxLabelBytes)], string(l.Stream)
 		b.records = append(b.records, Record{Time: l.Time, CellID: f.o.CellID, Labels: labels, Text: l.Text})
 	}
 	return b
@@ -116,6 +119,30 @@ func (d *destination) take() batch {
 // maxLabels bounds the containers whose labels are remembered.
 const maxLabels = 10000
 
+const (
+	// maxLabelBytes bounds each label, and maxTagBytes the names and texts of all
+	// tags: each line is sent with them, and definitions may have megabytes.
+	maxLabelBytes = 1 << 10
+	maxTagBytes   = 4 << 10
+)
+
+// bounded returns labels whose texts are at most so long. Of tags, the first ones
+// by name stay.
+func bounded(l rep.LogLabels) rep.LogLabels {
+	for _, label := range []*string{&l.LogGUID, &l.Domain, &l.InstanceGUID} {
+		if len(*label) > maxLabelBytes {
+			*label = strings.Clone((*label)[:maxLabelBytes]) // not to keep the rest in memory
+		}
+	}
+	size := 0
+	for _, name := range slices.Sorted(maps.Keys(l.Tags)) {
+		if size += len(name) + len(l.Tags[name]); size > maxTagBytes {
+			delete(l.Tags, name)
+		}
+	}
+	return l
+}
+
 // labelsOf returns the labels of a line without its source and stream.
 func (d *destination) labelsOf(l *manager.LogLine) rep.LogLabels {
 	labels, known := d.labels[l.GUID]
@@ -123,7 +150,7 @@ func (d *destination) labelsOf(l *manager.LogLine) rep.LogLabels {
 		if len(d.labels) >= maxLabels {
 			clear(d.labels) // nobody says which containers are gone
 		}
-		labels = rep.LabelsOf(l.GUID, l.Owner.LogGUID, l.Owner.MetricsGUID, l.Owner.Tags)
+		labels = bounded(rep.LabelsOf(l.GUID, l.Owner.LogGUID, l.Owner.MetricsGUID, l.Owner.Tags))
 		d.labels[l.GUID] = labels
 	}
 	return labels
@@ -171,12 +198,17 @@ func (d *destination) send(ctx, late context.Context, b batch, log *slog.Logger)
 			d.failing = false
 			return true
 		}
-		if !d.failing { // not for each attempt
+		var refused *RefusedError
+		isRefused := errors.As(err, &refused)
+		switch { // not for each attempt
+		case d.failing:
+		case isRefused:
+			log.Warn("log lines were refused and are dropped; is the address right?", "err", err)
+		default:
 			log.Warn("log lines cannot be forwarded; they wait in the buffer, and the oldest are dropped when it is full", "err", err)
 		}
 		d.failing = true
-		var refused *RefusedError
-		if errors.As(err, &refused) {
+		if isRefused {
 			lost := min(cmp.Or(max(0, refused.Lines), b.lines), b.lines)
 			d.mu.Lock()
 			if d.dropped += lost; lost == b.lines { // what was to say so is lost too

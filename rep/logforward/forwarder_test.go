@@ -186,6 +186,28 @@ func TestLinesArriveInOrderWithTheLabelsOfTheirContainer(t *testing.T) {
 	})
 }
 
+// A definition may have megabytes of them, and each line is sent with its labels.
+func TestLabelsAreCutToABoundedLength(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &sink{}
+		w := run(t, 0, map[string]*sink{"one": s})
+		long := strings.Repeat("x", 1<<20)
+		tags := map[string]string{
+			executor.TagLifecycle: executor.LifecycleLRP, executor.TagProcessGUID: "web", executor.TagProcessIndex: "2",
+			executor.TagDomain: long, executor.TagMetricTags: fmt.Sprintf(`{"a":{"static":"x"},"b":{"static":%q},"c":{"static":"x"}}`, long),
+		}
+		w.Line(manager.LogLine{GUID: "i-1", Stream: manager.Stdout, Source: long, Text: []byte("one"), Owner: manager.LogOwner{LogGUID: long, MetricsGUID: "m", Tags: tags}})
+		w.end()
+		l := s.records[0].Labels
+		if n := max(len(l.LogGUID), len(l.Source), len(l.Domain)); n != 1<<10 {
+			t.Errorf("the longest label has %d bytes", n)
+		}
+		if len(l.Tags) != 1 || l.Tags["a"] != "x" {
+			t.Errorf("there are %d tags: %.99q", len(l.Tags), l.Tags)
+		}
+	})
+}
+
 func TestADestinationThatWasAwayGetsTheNewestLinesAndHowManyItMissed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, other := &sink{answer: away}, &sink{}
@@ -278,6 +300,9 @@ func TestLinesThatAreRefusedAreCountedAndNotSentAgain(t *testing.T) {
 		}
 		if sent, dropped := w.figures.get("log_lines_forwarded_total", "one"), w.figures.get("log_lines_dropped_total", "one"); sent != 8 || dropped != 704 {
 			t.Errorf("%d forwarded, %d dropped", sent, dropped)
+		}
+		if text := w.log.String(); !strings.Contains(text, "refused and are dropped") || strings.Contains(text, "wait in the buffer") {
+			t.Errorf("the log says %s", text)
 		}
 	})
 }
