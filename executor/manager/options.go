@@ -90,7 +90,7 @@ type Options struct {
 	EndedLogs     int
 	EndedLogBytes int64
 	// LogSink receives every line that the containers' logs keep, each stream's in
-	// order; nil means nobody. The container's output waits for it, so it must
+	// order, and also those that a full disk does not take; nil means nobody. The container's output waits for it, so it must
 	// return at once. It is called from many goroutines. Without Dir there are no
 	// logs, so it receives nothing. See package rep/logforward.
 	LogSink func(LogLine)

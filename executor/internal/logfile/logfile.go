@@ -33,8 +33,9 @@ type Options struct {
 	// and a line says how much: at once if the last such line is a second old, or
 	// else with the first write after that second or when the Log is closed.
 	Limit *Limit
-	// Tap receives everything that is kept, in the order in which it is kept and
-	// with its source, such as that of [Log.From]. It is called with the Log's
+	// Tap receives everything that the Limit lets pass, in the order in which it is
+	// kept and with its source, such as that of [Log.From]. It also receives what
+	// the disk does not take. It is called with the Log's
 	// lock, so it must neither block nor keep p. Nil means nobody.
 	Tap func(source string, p []byte)
 }
@@ -157,14 +158,11 @@ func (l *Log) keep(source string, p []byte) error {
 		return nil
 	}
 	l.mark(source, len(p))
-	if err := l.append(p); err != nil {
-		return err
-	}
 	l.within = p[len(p)-1] != '\n'
 	if l.options.Tap != nil {
 		l.options.Tap(source, p)
 	}
-	return nil
+	return l.append(p)
 }
 
 // mark notes the source of the next n bytes if it is another than before.

@@ -9,6 +9,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -135,6 +136,17 @@ func TestALimitSaysOnceASecondHowMuchItHasDropped(t *testing.T) {
 	l.Close()
 	want += dropped(1)
 	check("the end")
+}
+
+func TestATapReceivesWhatTheDiskDoesNotTake(t *testing.T) {
+	var tapped strings.Builder
+	l := logfile.New(filepath.Join(t.TempDir(), "none"), "stdout", logfile.Options{Tap: func(_ string, p []byte) { tapped.Write(p) }})
+	if _, err := io.WriteString(l, "the disk is full\n"); err == nil {
+		t.Error("the write succeeds")
+	}
+	if got := tapped.String(); got != "the disk is full\n" {
+		t.Errorf("passed on is %q", got)
+	}
 }
 
 func TestTheLargestLimitDropsNothing(t *testing.T) {
