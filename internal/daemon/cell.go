@@ -332,6 +332,32 @@ const (
 	exportDriver = "export"
 )
 
+// checkVolumePlaces is an error if a container could replace what another driver
+// mounts: by a link to elsewhere, say. Exports among each other are for
+// volumes.NewExports.
+func (c *Cell) checkVolumePlaces() error {
+	if c.VolumeRoot == "" {
+		return nil
+	}
+	root, err := filepath.EvalSymlinks(c.VolumeRoot)
+	if err != nil {
+		return fmt.Errorf("volume_root: %w", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.VolumeExports)) {
+		path, err := filepath.EvalSymlinks(c.VolumeExports[name])
+		if err != nil {
+			return fmt.Errorf("volume_exports: %w", err)
+		}
+		if below, err := filepath.Rel(path, root); err == nil && filepath.IsLocal(below) && slices.Contains(c.VolumeExportsWritable, name) {
+			return fmt.Errorf("volume_root: %s lies in %s, which containers may change by the export %q; move it, or export that read-only", root, path, name)
+		}
+		if below, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(below) && filepath.Dir(below) != "." {
+			return fmt.Errorf("volume_exports: the export %q, %s, lies in a volume of %s, which containers may change; export another directory", name, path, root)
+		}
+	}
+	return nil
+}
+
 // volumeDrivers are those that the settings name.
 func (c *Cell) volumeDrivers() (map[string]manager.VolumeDriver, error) {
 	drivers := map[string]manager.VolumeDriver{}
@@ -352,6 +378,9 @@ func (c *Cell) volumeDrivers() (map[string]manager.VolumeDriver, error) {
 			return nil, fmt.Errorf("volume_exports: %w", err)
 		}
 		drivers[exportDriver] = export
+	}
+	if err := c.checkVolumePlaces(); err != nil {
+		return nil, err
 	}
 	for name, socket := range c.VolumePlugins {
 		drivers[name] = volumes.NewPlugin(socket)

@@ -211,9 +211,22 @@ func TestACellOffersTheVolumeDriversOfItsSettingsWhileTheyAreInOrder(t *testing.
 }
 
 func TestSettingsOfVolumesThatCannotBeAreNamed(t *testing.T) {
+	changed, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(changed+"/b/c", 0o755); err != nil {
+		t.Fatal(err)
+	}
 	for want, change := range map[string]func(*Cell){
 		"volume_exports: export \"a\": ": func(c *Cell) { c.VolumeExports = map[string]string{"a": "/nowhere"} },
 		"volume_root: ":                  func(c *Cell) { c.VolumeRoot = "/dev/null/x" },
+		"volume_root: " + changed + "/volumes lies in " + changed + ", which containers may change by the export \"a\"": func(c *Cell) {
+			c.VolumeRoot, c.VolumeExports, c.VolumeExportsWritable = changed+"/volumes", map[string]string{"a": changed}, []string{"a"}
+		},
+		"volume_exports: the export \"a\", " + changed + "/b/c, lies in a volume of " + changed: func(c *Cell) {
+			c.VolumeRoot, c.VolumeExports = changed, map[string]string{"a": changed + "/b/c"}
+		},
 	} {
 		c := sampleCell(t.TempDir())
 		change(c)
