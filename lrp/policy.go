@@ -55,10 +55,16 @@ func (p Policy) For(d *Deployment) Policy {
 // is a *[executor.ValidationError].
 func (p Policy) Allows(c Change) error {
 	var v executor.Validator
-	if c.After != nil && (c.Before == nil || c.Before.Restart != c.After.Restart) {
+	if c.After != nil && (c.Before == nil || !sameRestarts(c.Before.Restart, c.After.Restart)) {
 		c.After.Restart.CheckWithin(v.In("restart_policy"), p.Restart)
 	}
 	return v.Err()
+}
+
+// sameRestarts reports whether two policies are equal. An update may repeat a
+// policy that was allowed when it was made.
+func sameRestarts(a, b *RestartPolicy) bool {
+	return a == b || a != nil && b != nil && *a == *b
 }
 
 // Validate checks that no time is negative, and that MinBackoff, if it is set,

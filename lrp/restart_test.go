@@ -69,6 +69,20 @@ func TestTheShortestWaitOfTheControlPlaneIsNotAboveItsLongest(t *testing.T) {
 	}
 }
 
+// An operator who becomes stricter does not keep consumers from updating what they
+// have, with all its settings.
+func TestAnUpdateMayRepeatAPolicyThatTheControlPlaneWouldNotAllowNow(t *testing.T) {
+	now := lrp.Policy{Restart: lrp.RestartPolicy{MaxRestarts: 5}}
+	d := lrp.Deployment{Settings: lrp.Settings{Restart: &lrp.RestartPolicy{MaxRestarts: 10}}}
+	for most, allowed := range map[int]bool{10: true, 9: false, 5: true} {
+		next := d
+		next.Restart = &lrp.RestartPolicy{MaxRestarts: most}
+		if err := now.Allows(lrp.Change{Before: &d, After: &next}); (err == nil) != allowed {
+			t.Errorf("%d restarts in place of 10, where 5 are allowed: %v", most, err)
+		}
+	}
+}
+
 func with(p lrp.RestartPolicy, change func(*lrp.RestartPolicy)) lrp.RestartPolicy {
 	change(&p)
 	return p
