@@ -77,8 +77,18 @@ func unpackUpon(ctx context.Context, top *os.File, l executor.LayerSpec) (int64,
 
 // detachedOverlay mounts the layer upper over a directory, where no path leads:
 // the mount ends with its descriptor, and so with the daemon. Its directories
-// are named by descriptors, so no path needs to be escaped.
+// are named by descriptors, so no path needs to be escaped. It is volatile where
+// the kernel can, since Linux 5.10: its end would otherwise wait until all that
+// anybody has written to the host's file system is on the disk.
 func detachedOverlay(dir, upper, work string) (*os.File, error) {
+	f, err := detached(dir, upper, work, "volatile")
+	if err != nil {
+		f, err = detached(dir, upper, work)
+	}
+	return f, err
+}
+
+func detached(dir, upper, work string, flags ...string) (*os.File, error) {
 	context, err := unix.Fsopen("overlay", unix.FSOPEN_CLOEXEC)
 	if err != nil {
 		return nil, os.NewSyscallError("fsopen", err)
@@ -98,6 +108,11 @@ func detachedOverlay(dir, upper, work string) (*os.File, error) {
 	// be in it.
 	for _, o := range []string{"metacopy", "redirect_dir", "index"} {
 		if err := unix.FsconfigSetString(context, o, "off"); err != nil {
+			return nil, os.NewSyscallError("fsconfig", err)
+		}
+	}
+	for _, flag := range flags {
+		if err := unix.FsconfigSetFlag(context, flag); err != nil {
 			return nil, os.NewSyscallError("fsconfig", err)
 		}
 	}
