@@ -90,7 +90,12 @@ func withDrivers(t *testing.T, f *fixture) (c *cell, root, exported string, plug
 	if err != nil {
 		t.Fatal(err)
 	}
-	plugin = volumetest.StartPlugin(t, t.TempDir())
+	short, err := os.MkdirTemp("", "v") // the path of a socket has 107 bytes at most
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(short) })
+	plugin = volumetest.StartPlugin(t, short)
 	return cellOf(t, f, func(o *manager.Options) {
 		o.Volumes = map[string]manager.VolumeDriver{"local": local, "export": exports, "plugin": volumes.NewPlugin(plugin.Socket)}
 	}), root, exported, plugin
