@@ -401,7 +401,7 @@ func TestAPathThatIsNotAbsoluteIsRefused(t *testing.T) {
 	}
 }
 
-type relative struct{ mounter }
+type relative struct{}
 
 func (relative) Mount(context.Context, string, executor.VolumeMount) (string, error) {
 	return "../etc", nil
