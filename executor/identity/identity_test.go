@@ -256,3 +256,25 @@ func TestACertificateIsRenewedInItsLastEighthOrHalfHour(t *testing.T) {
 		t.Error("no pair is not due")
 	}
 }
+
+func TestACertificateLiesWithinTheTimeOfItsAuthority(t *testing.T) {
+	key := newKey(t)
+	began := certPEM(sign(t, key, nil, nil, func(c *x509.Certificate) { c.NotBefore = epoch }))
+	// What else the file holds does not matter.
+	a, err := identity.NewAuthority(append(keyPEM(t, key), began...), keyPEM(t, key), 0, epoch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := a.Issue(identity.Holder{InstanceGUID: "i"}, epoch, rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, _ := pem.Decode(pair.Certificate)
+	c, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !c.NotBefore.Equal(epoch.Truncate(time.Second)) || c.NotAfter.After(a.NotAfter()) {
+		t.Errorf("valid from %v to %v, want it within %v and %v", c.NotBefore, c.NotAfter, epoch.Truncate(time.Second), a.NotAfter())
+	}
+}
