@@ -268,10 +268,7 @@ type history struct {
 func (c *cluster) follow(guid string) *history {
 	c.t.Helper()
 	h := &history{records: map[string]lrp.ActualLRP{}, changed: make(chan struct{})}
-	extent, err := c.client.Log(within(c.t))
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	newest := c.newest()
 	all, err := list(c.client.ActualLRPs(within(c.t), storage.ActualLRPFilter{ProcessGUIDs: []string{guid}}))
 	if err != nil {
 		c.t.Fatal(err)
@@ -279,7 +276,24 @@ func (c *cluster) follow(guid string) *history {
 	for _, r := range all {
 		h.records[place(&r)] = r
 	}
-	events, err := c.client.Subscribe(c.t.Context(), extent.Newest, storage.EventFilter{ProcessGUIDs: []string{guid}})
+	c.hearFrom(newest, storage.EventFilter{ProcessGUIDs: []string{guid}}, h.hear)
+	return h
+}
+
+// newest is the log's end, from which events follow what is listed afterwards.
+func (c *cluster) newest() storage.Cursor {
+	c.t.Helper()
+	extent, err := c.client.Log(within(c.t))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return extent.Newest
+}
+
+// hearFrom calls hear for each event from the cursor until the test ends.
+func (c *cluster) hearFrom(from storage.Cursor, f storage.EventFilter, hear func(storage.Event, error)) {
+	c.t.Helper()
+	events, err := c.client.Subscribe(c.t.Context(), from, f)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -287,11 +301,10 @@ func (c *cluster) follow(guid string) *history {
 	go func() {
 		defer close(done)
 		for e, err := range events {
-			h.hear(e, err)
+			hear(e, err)
 		}
 	}()
 	c.t.Cleanup(func() { <-done }) // the test's context has ended by then
-	return h
 }
 
 // place is what is unique among the records of a process.

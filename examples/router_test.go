@@ -33,10 +33,7 @@ type router struct {
 func (c *cluster) newRouter() *router {
 	c.t.Helper()
 	r := &router{instances: map[string]lrp.ActualLRP{}, hosts: map[string]string{}}
-	extent, err := c.client.Log(within(c.t))
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	newest := c.newest()
 	for info, err := range c.client.RoutingInfos(within(c.t), storage.DeploymentFilter{Domains: []string{domain}}) {
 		if err != nil {
 			c.t.Fatal(err)
@@ -49,18 +46,7 @@ func (c *cluster) newRouter() *router {
 		}
 		r.change(nil, &a)
 	}
-	events, err := c.client.Subscribe(c.t.Context(), extent.Newest, storage.EventFilter{Domains: []string{domain}, Labels: true})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for e, err := range events {
-			r.hear(e, err)
-		}
-	}()
-	c.t.Cleanup(func() { <-done }) // the test's context has ended by then
+	c.hearFrom(newest, storage.EventFilter{Domains: []string{domain}, Labels: true}, r.hear)
 	return r
 }
 

@@ -48,8 +48,9 @@ type (
 	// RestartPolicy its record goes back to UNCLAIMED at once, or to CRASHED. The
 	// record is removed if nothing is desired any more. It is also removed if an
 	// instance of another definition runs there and has nothing to prove (see
-	// RolloutPolicy), unless this one is of the active definition. A SUSPECT or EVACUATING record of the instance is removed
-	// without counting a crash, because a replacement exists already.
+	// RolloutPolicy), unless this one is of the active definition. A SUSPECT or
+	// EVACUATING record of the instance is removed without counting a crash,
+	// because a replacement exists already.
 	Crash struct {
 		DefinitionID string      `json:"definition_id,omitempty"`
 		Domain       string      `json:"domain,omitempty"` // used when the index is empty

@@ -99,11 +99,7 @@ func TestContainersMeetOverTLSWithTheCertificatesOfTheirInstancesAndTheRenewedOn
 	if err != nil {
 		t.Fatal(err)
 	}
-	caPEM, err := os.ReadFile(ca.CA())
-	if err != nil {
-		t.Fatal(err)
-	}
-	keyPEM, err := os.ReadFile(ca.File("ca-key.pem"))
+	caPEM, keyPEM, err := ca.PEM()
 	if err != nil {
 		t.Fatal(err)
 	}

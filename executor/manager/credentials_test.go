@@ -29,11 +29,7 @@ func newAuthority(t *testing.T, lifetime time.Duration) *identity.Authority {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cert, err := os.ReadFile(made.CA())
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err := os.ReadFile(made.File("ca-key.pem"))
+	cert, key, err := made.PEM()
 	if err != nil {
 		t.Fatal(err)
 	}

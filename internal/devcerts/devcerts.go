@@ -125,6 +125,16 @@ func (a *Authority) CA() string { return a.File(authorityName + certSuffix) }
 // CAKey is the path of the authority's key.
 func (a *Authority) CAKey() string { return a.File(authorityName + keySuffix) }
 
+// PEM is what the files of CA and CAKey hold.
+func (a *Authority) PEM() (cert, key []byte, err error) {
+	cert, err = os.ReadFile(a.CA())
+	if err != nil {
+		return nil, nil, err
+	}
+	key, err = os.ReadFile(a.CAKey())
+	return cert, key, err
+}
+
 // sign makes a key and a certificate of a template, and writes them. An
 // authority that has no certificate yet signs its own.
 func (a *Authority) sign(template *x509.Certificate, file string) (*x509.Certificate, *ecdsa.PrivateKey, error) {

@@ -21,8 +21,11 @@ import (
 	"github.com/diegosdk/diego/storage"
 )
 
-func TestAServedCellShowsItsContainersAndLogsAndEvacuates(t *testing.T) {
-	clock := memcell.NewClock()
+// newScriptedCell is a cell named cell-1, with a clock of its own, that reports
+// to a system.
+func newScriptedCell(t *testing.T, providers ...string) (*memcell.Clock, *system, *manager.Manager, *localcell.Cell) {
+	t.Helper()
+	clock, system := memcell.NewClock(), newSystem(t, 0, nil)
 	containers, err := manager.New(t.Context(), manager.Options{
 		Backend:  scripted.New(scripted.Options{Now: clock.Now}),
 		Capacity: executor.Capacity{MemoryMB: 1024, DiskMB: 4096, Containers: 10}, Dir: t.TempDir(), Now: clock.Now,
@@ -30,10 +33,15 @@ func TestAServedCellShowsItsContainersAndLogsAndEvacuates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	local, err := localcell.New(containers, rep.Options{CellID: "cell-1", BBS: newSystem(t, 0, nil).BBS, RootFSProviders: []string{"host:"}, Now: clock.Now})
+	cell, err := localcell.New(containers, rep.Options{CellID: "cell-1", BBS: system.BBS, RootFSProviders: providers, Now: clock.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return clock, system, containers, cell
+}
+
+func TestAServedCellShowsItsContainersAndLogsAndEvacuates(t *testing.T) {
+	clock, _, containers, local := newScriptedCell(t, "host:")
 	p := newProcess(t)
 	p.serve(t, httpapi.HandlerOptions{Cell: local})
 	cell, err := httpapi.NewRemoteCell(httpapi.ClientOptions{Addresses: []string{p.URL}, CellID: "cell-1", AllowPlain: true})
@@ -131,18 +139,7 @@ func TestAServedCellShowsItsContainersAndLogsAndEvacuates(t *testing.T) {
 }
 
 func TestALogSaysWhoseOutputItIs(t *testing.T) {
-	clock, system := memcell.NewClock(), newSystem(t, 0, nil)
-	containers, err := manager.New(t.Context(), manager.Options{
-		Backend:  scripted.New(scripted.Options{Now: clock.Now}),
-		Capacity: executor.Capacity{MemoryMB: 1024, DiskMB: 4096, Containers: 10}, Dir: t.TempDir(), Now: clock.Now,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	local, err := localcell.New(containers, rep.Options{CellID: "cell-1", BBS: system.BBS, Now: clock.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	clock, system, containers, local := newScriptedCell(t)
 	p := newProcess(t)
 	p.serve(t, httpapi.HandlerOptions{Cell: local})
 	cell, err := httpapi.NewRemoteCell(httpapi.ClientOptions{Addresses: []string{p.URL}, CellID: "cell-1", AllowPlain: true})

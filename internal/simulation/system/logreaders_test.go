@@ -9,27 +9,13 @@ import (
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/backendtest/scripted"
-	"github.com/diegosdk/diego/executor/manager"
 	"github.com/diegosdk/diego/httpapi"
 	"github.com/diegosdk/diego/rep"
-	"github.com/diegosdk/diego/rep/localcell"
-	"github.com/diegosdk/diego/rep/memcell"
 	"github.com/diegosdk/diego/storage"
 )
 
 func TestALogReaderReadsTheLogsOfItsDomainsOnly(t *testing.T) {
-	clock, system := memcell.NewClock(), newSystem(t, 0, nil)
-	containers, err := manager.New(t.Context(), manager.Options{
-		Backend:  scripted.New(scripted.Options{Now: clock.Now}),
-		Capacity: executor.Capacity{MemoryMB: 1024, DiskMB: 4096, Containers: 10}, Dir: t.TempDir(), Now: clock.Now,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	cell, err := localcell.New(containers, rep.Options{CellID: "cell-1", BBS: system.BBS, Now: clock.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	clock, _, containers, cell := newScriptedCell(t)
 	tick := func() {
 		for range 10 {
 			containers.Tick(t.Context())

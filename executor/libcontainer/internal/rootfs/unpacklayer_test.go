@@ -25,7 +25,7 @@ func TestTheOverlayOfALayerIsVolatile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if _, err := os.Stat(filepath.Join(dir, "work/work/incompat/volatile")); err != nil {
+	if _, err := os.Stat(filepath.Join(dir, "work", "work", "incompat", "volatile")); err != nil {
 		t.Error(err) // the kernel's own mark
 	}
 }
