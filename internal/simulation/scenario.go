@@ -138,17 +138,22 @@ func errands(ctx context.Context, w *World) error {
 	return w.suffered(ctx, 240, func() {
 		w.Consume(ctx)
 		w.Consume(ctx)
-		i := w.random.IntN(len(w.cells))
-		switch w.random.IntN(12) {
-		case 0:
-			w.cells[i].lose()
-			w.cutOff(i, 0, 1+w.random.IntN(20))
-		case 1:
-			w.cutOff(i, 0, 1+w.random.IntN(20))
-		case 2:
-			w.cells[i].drain()
-		}
+		w.unsettle(w.random.IntN(len(w.cells)), w.random.IntN(12))
 	})
+}
+
+// unsettle switches a cell off, cuts it off or drains it, by the number that was
+// drawn, which is mostly one that does nothing.
+func (w *World) unsettle(i, drawn int) {
+	switch drawn {
+	case 0:
+		w.cells[i].lose()
+		w.cutOff(i, 0, 1+w.random.IntN(20))
+	case 1:
+		w.cutOff(i, 0, 1+w.random.IntN(20))
+	case 2:
+		w.cells[i].drain()
+	}
 }
 
 func handedOn(ctx context.Context, w *World) error {
@@ -209,16 +214,11 @@ func handled(ctx context.Context, w *World) error {
 			w.Consume(ctx)
 		}
 		i := w.random.IntN(len(w.cells))
-		switch w.random.IntN(20) {
-		case 0:
-			w.cells[i].lose()
-			w.cutOff(i, 0, 1+w.random.IntN(20))
-		case 1:
-			w.cutOff(i, 0, 1+w.random.IntN(20))
-		case 2:
-			w.cells[i].drain()
+		switch drawn := w.random.IntN(20); drawn {
 		case 3, 4:
 			w.deceive(i, phantoms, 1+w.random.IntN(20))
+		default:
+			w.unsettle(i, drawn)
 		}
 	})
 }
