@@ -5,8 +5,14 @@
 //	go run ./internal/simulation/cmd/campaign -for 30m -first 5001
 //	go run ./internal/simulation/cmd/campaign -for 30m -search
 //
+// It plays as many histories at a time as there are processors (-parallel), and
+// judges them in the order of their seeds: the first that fails is the same for
+// any number.
+//
 // With -search, histories that have met something new are kept, and others turn off
-// from them. At the end it prints which rows of the tables were never met.
+// from them. What was met is known a few histories later, so another -parallel
+// chooses other histories. At the end it prints which rows of the tables were never
+// met.
 //
 // It prints what it does once a minute and, at the end, how many simulated
 // hours it has seen. The exit status is 1 if a history has failed, whose seed
@@ -24,6 +30,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -43,10 +50,15 @@ func main() {
 	flag.StringVar(&r.keep, "keep", "", "write the history that fails to `NAME`.txt among the regressions that the tests play")
 	directed := flag.Bool("search", false, "let what was met choose the histories; -seeds is in rounds of all scenarios")
 	met := flag.String("met", "", "with -search: write each history that meets a row which neither the tests nor a file of `DIR` meets to a file there")
+	parallel := flag.Int("parallel", runtime.GOMAXPROCS(0), "how many histories to play at a time")
 	turns := flag.String("turns", "", "let every history turn, as STEP:SEED,STEP:SEED")
 	flag.Parse()
 	debug.SetGCPercent(simulation.GCPercent)
 
+	if *parallel < 1 {
+		fmt.Fprintf(os.Stderr, "campaign: -parallel is %d; it is at least 1\n", *parallel)
+		os.Exit(2)
+	}
 	turned, err := simulation.ParseTurns(*turns)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "campaign:", err)
@@ -63,34 +75,45 @@ func main() {
 		os.Exit(2)
 	}
 
-	c := campaign{began: time.Now(), said: time.Now(), search: simulation.NewSearch(*first, among), reduction: r}
+	c := campaign{began: time.Now(), said: time.Now(), search: simulation.NewSearch(*first, among), parallel: *parallel, reduction: r}
+	for _, s := range among {
+		for _, real := range []bool{false, true} {
+			choice := simulation.Choice{Scenario: s, History: simulation.Drawn(*first, real)}
+			choice.History.Turns = turned
+			if *cells == "" || *cells == choice.Cells() {
+				c.round = append(c.round, choice)
+			}
+		}
+	}
+	if len(c.round) == 0 {
+		fmt.Fprintf(os.Stderr, "campaign: there are no cells %q, only models and reps\n", *cells)
+		os.Exit(2)
+	}
 	if *met != "" {
 		if err := c.knows(*met); err != nil {
 			fmt.Fprintln(os.Stderr, "campaign:", err)
 			os.Exit(2)
 		}
 	}
-	more := func(n int) bool {
-		if *limit > 0 {
-			return time.Since(c.began) < *limit
+	chosen := 0
+	if err := c.play(func() (choice simulation.Choice, more bool) {
+		seed := chosen / len(c.round)
+		if *limit > 0 && time.Since(c.began) >= *limit || *limit == 0 && seed >= *seeds {
+			return choice, false
 		}
-		return n < *seeds
-	}
-	for n := 0; more(n) && !*directed; n++ {
-		for _, s := range among {
-			for _, real := range []bool{false, true} {
-				choice := simulation.Choice{Scenario: s, History: simulation.Drawn(*first+uint64(n), real)}
-				choice.History.Turns = turned
-				if *cells == "" || *cells == choice.Cells() {
-					c.play(choice, n+1)
-				}
+		choice = c.round[chosen%len(c.round)]
+		choice.History = simulation.Drawn(*first+uint64(seed), choice.History.Real)
+		choice.History.Turns = turned
+		for *directed {
+			if choice = c.search.Next(); *cells == "" || *cells == choice.Cells() {
+				break
 			}
 		}
-	}
-	for n := 0; more(n/(2*len(among))) && *directed; n++ {
-		if choice := c.search.Next(); *cells == "" || *cells == choice.Cells() {
-			c.play(choice, n/(2*len(among))+1)
-		}
+		chosen++
+		return choice, true
+	}); err != nil {
+		fmt.Fprintln(os.Stderr, "campaign:", err)
+		os.Exit(1)
 	}
 	c.report()
 	c.never()
@@ -99,10 +122,15 @@ func main() {
 // A campaign is what was played so far.
 type campaign struct {
 	began, said time.Time
-	histories   int
-	simulated   time.Duration
-	search      *simulation.Search
-	reduction   reduction
+	// histories were played, and known of them only to find out what they meet.
+	histories, known int
+	simulated        time.Duration
+	search           *simulation.Search
+	// round are the histories of the first seed, and parallel is how many to play
+	// at a time.
+	round     []simulation.Choice
+	parallel  int
+	reduction reduction
 	// keeps is the directory for histories that meet a row of missing, or "".
 	keeps   string
 	missing map[simulation.Row]bool
@@ -134,9 +162,15 @@ func (c *campaign) knows(dir string) error {
 			}
 		}
 	}
-	for _, k := range known {
-		c.play(k, 1)
+	if err := c.play(func() (k simulation.Choice, more bool) {
+		if more = len(known) > 0; more {
+			k, known = known[0], known[1:]
+		}
+		return k, more
+	}); err != nil {
+		return err
 	}
+	c.known = c.histories
 	c.missing = map[simulation.Row]bool{}
 	for _, r := range c.search.Met().Missing() {
 		c.missing[r] = true
@@ -147,7 +181,7 @@ func (c *campaign) knows(dir string) error {
 }
 
 // keepMet writes the history to a file if it has met a row that was missing.
-func (c *campaign) keepMet(choice simulation.Choice, met simulation.Met) error {
+func (c *campaign) keepMet(record simulation.Record, cells string, met simulation.Met) error {
 	var rows []string
 	for _, r := range met.Rows() {
 		if c.missing[r] {
@@ -158,40 +192,46 @@ func (c *campaign) keepMet(choice simulation.Choice, met simulation.Met) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	name := fmt.Sprintf("%s-%s-%d", choice.Scenario.Name, choice.Cells(), choice.History.Seed)
-	for _, t := range choice.History.Turns {
+	name := fmt.Sprintf("%s-%s-%d", record.Scenario.Name, cells, record.History.Seed)
+	for _, t := range record.History.Turns {
 		name += fmt.Sprintf("-%d", t.Step)
 	}
 	path := filepath.Join(c.keeps, name+".txt")
-	record := simulation.Record{Scenario: choice.Scenario, History: choice.History}
 	fmt.Printf("kept in %s, %d rows are missing:\n%s", path, len(c.missing), strings.Join(rows, ""))
 	return os.WriteFile(path, []byte(strings.Join(rows, "")+record.String()), 0o644)
 }
 
-// play plays a history, which ends the campaign if it fails. seeds is how many were
-// played of each scenario, with this one.
-func (c *campaign) play(choice simulation.Choice, seeds int) {
-	played, err := choice.Scenario.Play(context.Background(), choice.History, nil)
-	c.histories++
-	c.simulated += played.Simulated
-	if err != nil {
-		fail(choice, seeds, time.Since(c.began), err)
-		if err := c.reduction.reduce(simulation.Record{Scenario: choice.Scenario, History: choice.History}, err); err != nil {
+// play plays what next chooses. A history that fails ends the program. The error
+// says why a history could not be kept.
+func (c *campaign) play(next func() (simulation.Choice, bool)) (err error) {
+	var failed *simulation.Record
+	var cause error
+	simulation.PlayAll(context.Background(), c.parallel, next, func(choice simulation.Choice, played simulation.Played, violated error) bool {
+		c.histories++
+		c.simulated += played.Simulated
+		record := simulation.Record{Scenario: choice.Scenario, History: choice.History}
+		if violated != nil {
+			fail(choice, 1+(c.histories-c.known-1)/len(c.round), time.Since(c.began), violated)
+			failed, cause = &record, violated
+			return false
+		}
+		c.search.Learn(choice, played)
+		if c.keeps != "" {
+			err = c.keepMet(record, choice.Cells(), played.Met)
+		}
+		if time.Since(c.said) > time.Minute {
+			c.said = time.Now()
+			c.report()
+		}
+		return err == nil
+	})
+	if failed != nil {
+		if err := c.reduction.reduce(*failed, cause); err != nil {
 			fmt.Fprintln(os.Stderr, "campaign:", err)
 		}
 		os.Exit(1)
 	}
-	c.search.Learn(choice, played)
-	if c.keeps != "" {
-		if err := c.keepMet(choice, played.Met); err != nil {
-			fmt.Fprintln(os.Stderr, "campaign:", err)
-			os.Exit(1)
-		}
-	}
-	if time.Since(c.said) > time.Minute {
-		c.said = time.Now()
-		c.report()
-	}
+	return err
 }
 
 func (c *campaign) report() {
