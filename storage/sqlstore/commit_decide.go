@@ -157,10 +157,8 @@ func (a *attempt) concernsWritten(it *item) bool {
 
 // refusal returns why the item cannot be committed, or nil.
 func (a *attempt) refusal(it *item) error {
-	if id := it.batch.RequestID; id != "" {
-		if cursor, before := a.requests[id]; before {
-			return &storage.DuplicateError{RequestID: id, Cursor: cursor}
-		}
+	if err := a.repeatedRequest(it); err != nil {
+		return err
 	}
 	if err := a.fence(it.batch.Fence); err != nil {
 		return err
@@ -279,8 +277,5 @@ func (a *attempt) accept(it *item) {
 	if len(it.events) > 0 {
 		it.cursor = storage.Cursor(a.newest)
 	}
-	if id := it.batch.RequestID; id != "" {
-		a.requestRows = append(a.requestRows, id, int64(it.cursor), a.now)
-		a.written[storage.RecordKey{Kind: requestKey, GUID: id}] = struct{}{}
-	}
+	a.rememberRequest(it)
 }
