@@ -38,8 +38,8 @@ func main() {
 	check(err)
 	defer store.Close()
 
-	// The control plane asks the cell, and the cell the control plane: the one
-	// that is made first gets a way to the other.
+	// The control plane and the cell call each other, so the one that is made
+	// first gets a function that returns the other.
 	var cell *localcell.Cell
 	plane, err := diego.New(diego.Options{
 		Store: store, Owner: "embed", // another name for each process that shares the store
