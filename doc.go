@@ -29,4 +29,9 @@
 //
 // docs/architecture.md describes how they meet, and docs/api.md the calls over
 // HTTP.
+//
+// # Concurrent use
+//
+// [ControlPlane] says which of its methods may be called concurrently. Options
+// are plain values: any number of goroutines may use one while none changes it.
 package diego

@@ -20,7 +20,7 @@ import (
 )
 
 // A Post sends a completion to a task's callback URL and returns the status of
-// the answer, 0 if none came.
+// the answer, 0 if none came. It is called concurrently.
 type Post func(ctx context.Context, url string, r task.CallbackResponse) (status int)
 
 // PostJSON is a Post that sends JSON with the given client. A nil client

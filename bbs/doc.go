@@ -16,4 +16,10 @@
 //
 // The rules are not here: lrp.Step and task.Step decide, and this package
 // loads, commits, and carries out.
+//
+// # Concurrent use
+//
+// Interfaces, function types and the types with methods that do work say
+// whether goroutines may share them. All other types are plain values: any
+// number of goroutines may use one while none changes it.
 package bbs

@@ -204,7 +204,8 @@ func presences(ctx context.Context, r storage.Reader) ([]CellPresence, error) {
 
 // A Dial makes the client of a present cell. It does not connect, and fails
 // only if the presence is invalid. A directory keeps the client for as long as
-// the cell's id and address stay the same.
+// the cell's id and address stay the same, and calls its Dial from one goroutine
+// at a time.
 type Dial func(CellPresence) (auction.CellClient, error)
 
 // NewDirectory finds cells by their presences, which list returns, and keeps a
@@ -270,8 +271,8 @@ func (u undialled) Perform(context.Context, auction.Work) ([]auction.Rejection, 
 func (u undialled) StopLRP(context.Context, lrp.Key, lrp.InstanceKey) error { return u.err }
 func (u undialled) CancelTask(context.Context, string, string) error        { return u.err }
 
-// A CellWatch notices cells that come and go.
-// Tick may be called at the same time.
+// A CellWatch notices cells that come and go. Its methods may be called
+// concurrently.
 type CellWatch struct {
 	store   storage.Reader
 	changed func()

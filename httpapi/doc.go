@@ -12,5 +12,12 @@
 //
 // internal/wire moves the bytes and knows nothing about the calls.
 //
+// # Concurrent use
+//
+// Handlers, [Prometheus], [RemoteBBS], [RemoteAuctioneer] and [RemoteCell] may
+// be used by any number of goroutines. A handler calls what is in its options
+// concurrently. All other types are plain values: any number of goroutines may
+// use one while none changes it.
+//
 //go:generate go run ../internal/apidocs/generate .. ../docs/api.md
 package httpapi

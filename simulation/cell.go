@@ -30,11 +30,11 @@ type CellOptions struct {
 // A Cell is one run of a cell, from its start until it is switched off. It begins
 // without containers.
 //
-// It does everything in the caller's goroutine, in its own methods. While it calls
-// the BBS, another of its methods may be called before that returns, as calls come
-// at any time; so it holds no lock meanwhile. If it is an
-// [auction.InventoryClient], the control plane asks for that too; if it is a
-// [Poller], it is told to poll.
+// It does everything in the caller's goroutine, in its own methods. A call of the
+// BBS may lead to a call of another method of the Cell before it returns, so the
+// Cell must not hold a lock while it calls the BBS. If it is an
+// [auction.InventoryClient], the control plane asks for its inventory too; if it is
+// a [Poller], the simulation calls Poll.
 //
 // A *memcell.Cell is one.
 type Cell interface {
@@ -42,24 +42,25 @@ type Cell interface {
 	// Evacuate begins to empty the cell (000 §Evacuation). Once it has no containers
 	// it is switched off.
 	Evacuate(ctx context.Context) error
-	// Containers are those on the cell, also those it has not reported: the checkers
-	// believe this list. GUID, State and the tags of package executor that say what
+	// Containers are those on the cell, also those that it has not reported. The
+	// checkers believe this list. GUID, State and the tags of package executor that say what
 	// a container is for must be right; see rep.NewReservation.
 	Containers(ctx context.Context) ([]executor.Container, error)
 	// Step does everything that is due.
 	Step(ctx context.Context)
 	// End makes the work of a container end by itself, with this result, as a crash
 	// does. It reports whether there is such a container that runs. The cell finds
-	// out in its next Step. Work ends in no other way than by End and by what the
-	// cell is told to stop.
+	// out in its next Step. Work ends only by End, or because the cell is told to
+	// stop it.
 	End(instanceGUID string, r executor.RunResult) bool
-	// Begun is how often the work of a container has begun, also of one that is gone.
+	// Begun returns how often the work of a container has begun, even if the
+	// container is gone.
 	Begun(instanceGUID string) int
 }
 
 // A Poller is a Cell that can compare everything that it has with the records. The
-// simulation calls Poll in every fifth step or so. A cell that does so by itself in
-// Step, as a rep.Rep does every 30 s, is none.
+// simulation calls Poll in about every fifth step, in the goroutine of Step. A cell
+// that compares by itself in Step, as a rep.Rep does every 30 s, need not be one.
 type Poller interface {
 	Poll(ctx context.Context)
 }

@@ -16,4 +16,10 @@
 // and PostgreSQL, and package storagetest the suite that every Store passes,
 // with a case for each sentence of the contract. docs/storage.md shows how to
 // bring another database.
+//
+// # Concurrent use
+//
+// The methods of a [Store] may be called concurrently, and so may those of the
+// interfaces that it can implement besides. All other types are plain values:
+// any number of goroutines may use one while none changes it.
 package storage

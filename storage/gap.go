@@ -29,14 +29,15 @@ func NextGap(newest, seen Cursor, now time.Time) Gap {
 	return Gap{After: newest, First: max(max(newest, seen)+2, Cursor(now.UnixMicro()))}
 }
 
-// A Restorer is a Store whose log can lose its newest events.
+// A Restorer is a Store whose log can lose its newest events. Restored may be
+// called concurrently with all other methods.
 //
 // A Store finds that out by itself where it can, and then leaves the same gap
 // as Restored: each time it is opened on existing data, when its server has
 // another identity than before, and when its log is shorter than it was.
 type Restorer interface {
-	// Restored must be called if the Store was, or may have been, restored while
-	// it was open in a way that it does not find out. It appends an event with a
+	// Restored must be called if the Store was, or may have been, restored while it
+	// was open, in a way that the Store cannot notice. It appends an event with a
 	// [Gap]. From then on, no event gets a number and no lease an epoch that was
 	// given before, not even one that the Store has lost. It is always safe to
 	// call.

@@ -51,6 +51,7 @@ type Fence struct {
 }
 
 // A Leaser keeps leases. TTLs are at least one millisecond. Values are copied.
+// All methods may be called concurrently.
 type Leaser interface {
 	// Acquire takes the lease with l's Kind and Name, for l.Owner and with
 	// l.Value; Epoch and ExpiresAt are ignored. It succeeds if the lease is free,

@@ -8,13 +8,14 @@ import (
 	"github.com/diegosdk/diego/lrp"
 )
 
-// A Recaller is a Store that remembers slots. A step then need not begin with a
-// question to a database, and its commit compares the whole slot: tags alone
-// show that records have changed or gone, but not that one was added.
-// [ApplySlot] uses both.
+// A Recaller is a Store that remembers slots. A step then need not read the
+// database first, and its commit compares the whole slot: tags alone show that
+// records have changed or gone, but not that one was added. [ApplySlot] uses
+// both.
 //
-// The memory may be out of date, because other processes commit too. So nobody
-// may rely on it without a commit, which finds out.
+// The memory may be out of date, because other processes commit too. So rely on
+// it only for a commit, which compares it with the records. Recall may be called
+// concurrently with all other methods.
 type Recaller interface {
 	// Recall returns the slot as of the Store's last commit, in the form of Slot;
 	// ok is false if the Store does not remember it.

@@ -54,7 +54,8 @@ type Store interface {
 	Close() error
 }
 
-// A Reader reads records. It never changes any.
+// A Reader reads records. It never changes any. The Reader of a View is for one
+// goroutine at a time; a Store may be read concurrently.
 //
 // Lists are ordered by the bytes of their identifiers, so upper and lower case
 // differ. In place of a record that cannot be decoded, a list has a
@@ -124,10 +125,11 @@ type Extent struct {
 	Newest Cursor `json:"newest"`
 }
 
-// A Waiter is a Store that knows when there are new events. See [Wait].
+// A Waiter is a Store that knows when there are new events. See [Wait]. Its
+// method may be called concurrently with all others.
 type Waiter interface {
-	// Wait returns nil soon after the log has an event beyond after, at once
-	// if it has one already or if after is beyond the log. It may return nil
-	// too early, never too late.
+	// Wait returns nil soon after the log has an event beyond after. It returns at
+	// once if there is one already, or if after is beyond the log. It may return
+	// nil too early, but never misses an event.
 	Wait(ctx context.Context, after Cursor) error
 }

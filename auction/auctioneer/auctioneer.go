@@ -1,5 +1,10 @@
 // Package auctioneer places work in a process of its own, apart from the control
 // plane. Its rules are those of package auction.
+//
+// # Concurrent use
+//
+// [Auctioneer] says which of its methods may be called concurrently. Options
+// are plain values: any number of goroutines may use one while none changes it.
 package auctioneer
 
 import (

@@ -8,6 +8,12 @@
 //	}
 //
 // Each case is named after the sentence of the interface that it checks.
+//
+// # Concurrent use
+//
+// The suite may call Subject.Command and the backend concurrently, and calls the
+// other functions of a [Subject] from the goroutine of the test. All types are
+// plain values: any number of goroutines may use one while none changes it.
 package backendtest
 
 import (

@@ -55,7 +55,8 @@ const (
 	rolePrefix = "diego-"
 )
 
-// An Authority signs the certificates of a cell's containers. Nothing changes it.
+// An Authority signs the certificates of a cell's containers. It never changes,
+// so any number of goroutines may use it.
 type Authority struct {
 	certificate *x509.Certificate
 	chain       []byte // PEM
@@ -73,7 +74,8 @@ type Holder struct {
 	OrganizationalUnit []string
 }
 
-// A Pair is a certificate and its key.
+// A Pair is a certificate and its key. It is a value that goroutines may share
+// while none changes it.
 type Pair struct {
 	// Certificate is in PEM form, followed by those of the authority.
 	Certificate []byte

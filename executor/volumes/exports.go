@@ -21,7 +21,8 @@ type Export struct {
 }
 
 // Exports is a driver that shows directories of this host that the operator has
-// named, and nothing else. A volume's id is the name.
+// named, and nothing else. A volume's id is the name. Any number of goroutines
+// may use it.
 type Exports struct{ exports map[string]Export }
 
 // NewExports returns a driver for exports by name. Each must be a directory. Its

@@ -14,7 +14,8 @@ import (
 // A Local is a driver whose volumes are directories of this host, one for each
 // id. A volume is made when it is first mounted and kept until the operator
 // removes its directory. Every user of a container may write to a new one.
-// Nothing limits what a volume holds but the file system.
+// Nothing limits what a volume holds but the file system. Any number of
+// goroutines may use a Local.
 type Local struct{ root string }
 
 // NewLocal returns a driver whose volumes are the directories below root. It

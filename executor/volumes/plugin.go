@@ -24,7 +24,8 @@ import (
 // there already keeps the options with which it was made.
 //
 // The plugin is trusted: what it says is mounted. It must mount where the daemon
-// sees it, so it shares the daemon's mount namespace.
+// sees it, so it shares the daemon's mount namespace. Any number of goroutines
+// may use a Plugin.
 type Plugin struct {
 	socket string
 	client http.Client

@@ -5,6 +5,8 @@
 // A driver of your own implements [manager.VolumeDriver] and passes the suite of
 // package volumetest.
 //
+// # Concurrent use
+//
 // All types may be used by any number of goroutines.
 package volumes
 

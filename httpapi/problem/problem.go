@@ -1,6 +1,11 @@
 // Package problem has the body of an answer that is an error, and the errors
 // that concern requests and answers and not what is called. Package httpapi has
 // the table of all errors that travel.
+//
+// # Concurrent use
+//
+// All types are plain values: any number of goroutines may use one while none
+// changes it.
 package problem
 
 import (

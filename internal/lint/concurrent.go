@@ -4,12 +4,18 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
-// Shared are the packages whose types say whether goroutines may share them.
-var Shared = []string{"auction", "converge", "executor", "executor/libcontainer", "executor/manager", "executor/process", "lrp", "rep", "task"}
+// IsPublic reports whether other modules can import the package in a directory
+// of this module. Examples and test data are not for import.
+func IsPublic(dir string) bool {
+	parts := strings.Split(filepath.ToSlash(dir), "/")
+	return parts[0] != "examples" && !slices.Contains(parts, "internal") && !slices.Contains(parts, "testdata")
+}
 
 // sharing matches a comment that says so.
 var sharing = regexp.MustCompile(`goroutine|at the\s+same\s+time|concurrently`)

@@ -97,13 +97,10 @@ func TestTypesSayWhetherGoroutinesMayShareThem(t *testing.T) {
 	fset := token.NewFileSet()
 	packages := make(map[string][]*ast.File)
 	eachGoFile(t, fset, func(path string, file *ast.File) {
-		if dir := filepath.Dir(path); slices.Contains(lint.Shared, dir) && !strings.HasSuffix(path, "_test.go") {
+		if dir := filepath.Dir(path); lint.IsPublic(dir) && !strings.HasSuffix(path, "_test.go") {
 			packages[dir] = append(packages[dir], file)
 		}
 	})
-	if len(packages) != len(lint.Shared) {
-		t.Errorf("%d packages of %q are there", len(packages), lint.Shared)
-	}
 	for _, dir := range slices.Sorted(maps.Keys(packages)) {
 		report(t, lint.CheckConcurrency(fset, packages[dir]))
 	}

@@ -14,6 +14,13 @@
 // Each case is named after the sentence that it checks. The suite plays the rest
 // of the system: the control plane that hands out work, a BBS with the real
 // rules, another cell, and a network that loses messages.
+//
+// # Concurrent use
+//
+// The suite calls an [Open], the functions of its [Harness] and the cell from
+// the goroutine of the test. The BBS that it gives to the cell may be called
+// concurrently. All other types are plain values: any number of goroutines may
+// use one while none changes it.
 package celltest
 
 import (
@@ -67,7 +74,7 @@ type Harness struct {
 }
 
 // An Open makes a cell for one case. It calls t.Fatal if it cannot, and t.Cleanup
-// to end the cell.
+// to end the cell. It is called in the goroutine of the test.
 type Open func(t testing.TB, o Options) Harness
 
 // A testCase checks one sentence.

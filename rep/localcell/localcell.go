@@ -1,5 +1,9 @@
 // Package localcell joins the parts of a cell in one process: the rep, which
 // decides, and the manager of its containers.
+//
+// # Concurrent use
+//
+// All methods of [Cell] may be called concurrently.
 package localcell
 
 import (

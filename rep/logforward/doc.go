@@ -8,4 +8,10 @@
 //
 // Delivery is neither exactly once nor guaranteed. A batch whose outcome is
 // unknown is sent again. Lines in the buffer are lost if the process is killed.
+//
+// # Concurrent use
+//
+// The methods of [Forwarder] may be called concurrently. It calls each [Sink]
+// from one goroutine at a time. All other types are plain values: any number of
+// goroutines may use one while none changes it.
 package logforward

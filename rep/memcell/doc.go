@@ -12,4 +12,9 @@
 //	cells := memcell.NewFleet(3, clock)
 //
 // The example of package diego is such a program.
+//
+// # Concurrent use
+//
+// The methods of a [Cell] may be called concurrently, if its clock may. A
+// [Clock] and a [Fleet] are for one goroutine.
 package memcell

@@ -3,6 +3,11 @@
 //
 // Lists and views work on snapshots. A snapshot costs the same however much the
 // store holds; it never waits for commits and never blocks them.
+//
+// # Concurrent use
+//
+// The methods of [Store] may be called concurrently. Options are plain values:
+// any number of goroutines may use one while none changes it.
 package memstore
 
 import (
@@ -44,7 +49,7 @@ var (
 )
 
 // A Store implements storage.Store, storage.Waiter, storage.Recaller and
-// storage.Restorer.
+// storage.Restorer. All methods may be called concurrently.
 type Store struct {
 	reader
 	core *core

@@ -37,4 +37,10 @@
 //
 // docs/storage.md describes the tables, backups, upgrades and the rotation of
 // encryption keys.
+//
+// # Concurrent use
+//
+// The methods of [Store] may be called concurrently, in any number of processes
+// that share a database. All other types are plain values: any number of
+// goroutines may use one while none changes it.
 package sqlstore

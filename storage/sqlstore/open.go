@@ -21,7 +21,8 @@ import (
 )
 
 // Options of [Open] and [New]. Nil means the zero value, which has the
-// documented defaults.
+// documented defaults. Options are a plain value: any number of goroutines may use
+// one while none changes it.
 type Options struct {
 	// Prefix begins the name of every table and index: at most 32 lower-case
 	// letters, digits and underscores, a letter first (default "diego_").

@@ -19,7 +19,7 @@ import (
 )
 
 // A Store implements storage.Store, storage.Waiter, storage.Recaller and
-// storage.Restorer.
+// storage.Restorer. All methods may be called concurrently.
 type Store struct {
 	reader
 	d       *dialect.Dialect

@@ -20,7 +20,8 @@ import (
 	"github.com/diegosdk/diego/storage"
 )
 
-// Crash says how [RunCrash] opens a store on disk and how often it crashes.
+// Crash says how [RunCrash] opens a store on disk and how often it crashes. It is
+// for one goroutine at a time.
 type Crash struct {
 	// Open opens the store in a directory: the first time a new one, later
 	// what was left. It is called in this process and in those that are

@@ -12,6 +12,12 @@
 //     looks at what it left behind.
 //
 // The package imports nothing but the standard library and this module.
+//
+// # Concurrent use
+//
+// The suite calls an [Open] and the functions of its [Harness] from the
+// goroutine of the test, and the store from many. All other types are plain
+// values: any number of goroutines may use one while none changes it.
 package storagetest
 
 import (
@@ -54,7 +60,8 @@ type Options struct {
 }
 
 // An Open makes a new, empty store. It calls t.Fatal if it cannot, and
-// t.Cleanup for what closing the store leaves behind.
+// t.Cleanup for what closing the store leaves behind. It is called in the
+// goroutine of the test.
 type Open func(t testing.TB, o Options) Harness
 
 // A testCase checks one sentence.

@@ -48,7 +48,8 @@ type Options struct {
 // firstPort is the first host port that is given out.
 const firstPort = 61001
 
-// Backend is an [executor.ContainerBackend] and an [executor.Stepper].
+// Backend is an [executor.ContainerBackend] and an [executor.Stepper]. Its
+// methods may be called concurrently.
 type Backend struct {
 	options Options
 

@@ -29,4 +29,10 @@
 //
 // Nothing happens by itself: [Backend.Step] carries out what is due and
 // [Backend.Next] says when something will be.
+//
+// # Concurrent use
+//
+// The methods of [Backend] may be called concurrently; what its processes do
+// then depends on the order of the calls. All other types are plain values: any
+// number of goroutines may use one while none changes it.
 package scripted

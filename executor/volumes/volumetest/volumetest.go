@@ -1,5 +1,11 @@
 // Package volumetest is the suite that every volume driver passes. Each case is
 // named after the sentence of [manager.VolumeDriver] that it checks.
+//
+// # Concurrent use
+//
+// The suite calls a driver from the goroutine of the test. [Plugin] says which
+// of its methods may be called concurrently. Options are plain values: any
+// number of goroutines may use one while none changes it.
 package volumetest
 
 import (

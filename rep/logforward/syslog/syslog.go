@@ -1,5 +1,9 @@
 // Package syslog sends lines to a syslog server: RFC 5424 over TCP with TLS (RFC
 // 5425), each message with its length before it (RFC 6587, octet counting).
+//
+// # Concurrent use
+//
+// A [Sink] is for one goroutine at a time.
 package syslog
 
 import (
@@ -25,7 +29,8 @@ const ExampleEnterprise = 32473
 
 // A Sink is a logforward.Sink that sends to one server over one connection at a
 // time. Syslog has no answers: what was written to a connection that then breaks
-// may be lost. The zero value is not usable; Address is required.
+// may be lost. The zero value is not usable; Address is required. A Sink is for
+// one goroutine at a time.
 type Sink struct {
 	// Address is the server's host and port.
 	Address string
