@@ -15,8 +15,8 @@ type RolloutPolicy struct {
 	// new definition counts as healthy from then on. 0 means at once, ready or not;
 	// the limit is 1 h.
 	MinHealthy time.Duration `json:"min_healthy_nanoseconds,omitempty"`
-	// MaxInFlight is at how many indices at a time the new definition may be on its
-	// way: has a record there, but is not done (default 1).
+	// MaxInFlight is at how many indices at a time the new definition may have an
+	// instance that does not run yet or has still to prove healthy (default 1).
 	MaxInFlight int `json:"max_in_flight,omitempty"`
 }
 

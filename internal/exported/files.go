@@ -11,8 +11,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
+
+	"github.com/diegosdk/diego/internal/lint"
 )
 
 // Dir is the directory of the module in which the API is written down, a file for
@@ -66,12 +67,11 @@ func Read(root string) (map[string][]string, error) {
 	return api, err
 }
 
-// isPublic reports whether a package is part of the promise: one of this module
-// that others may import and that is not an example.
+// isPublic reports whether a package is part of the promise: a public one of
+// this module.
 func isPublic(path string) bool {
 	rest, ours := strings.CutPrefix(path, module)
-	parts := strings.Split(rest, "/")
-	return ours && (rest == "" || rest[0] == '/') && !slices.Contains(parts, "internal") && !slices.Contains(parts, "examples")
+	return ours && (rest == "" || rest[0] == '/') && lint.IsPublic(strings.TrimPrefix(rest, "/"))
 }
 
 // Load reads what was written down in a directory. One that is not there holds
