@@ -181,7 +181,7 @@ func (e *entry) remove() {
 			}
 		}
 		if err == nil && e.logs != nil {
-			err = e.logs.remove(e.guid, m.ended)
+			err = e.logs.remove(m.ended)
 		}
 		return func() {
 			e.undo = undo

@@ -3,8 +3,10 @@ package manager
 import (
 	"context"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/internal/logfile"
@@ -27,13 +29,18 @@ const (
 	endedLogs = "ended"
 )
 
-// logs are the logs of one container. Nil logs discard everything.
+// logs are the logs of one container. Nil logs discard everything. Nothing is
+// on the disk before the container writes something.
 type logs struct {
-	dir                    string
+	guid, dir              string
 	owner                  LogOwner
+	log                    *slog.Logger
 	silent                 bool // nothing may be kept
 	stdout, stderr, health *logfile.Log
 	lines                  []*lines // of the streams; none without Options.LogSink
+
+	mu       sync.Mutex
+	prepared bool // guarded by mu
 }
 
 // newLogs returns the logs of a container, or nil without Options.Dir.
@@ -41,12 +48,7 @@ func (m *Manager) newLogs(c executor.Container) *logs {
 	if m.options.Dir == "" {
 		return nil
 	}
-	dir := filepath.Join(m.options.Dir, liveLogs, c.GUID)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		m.options.Logger.Error("a container has no logs", "guid", c.GUID, "error", err)
-		return nil
-	}
-	l := &logs{dir: dir, owner: ownerOf(c)}
+	l := &logs{guid: c.GUID, dir: filepath.Join(m.options.Dir, liveLogs, c.GUID), owner: ownerOf(c), log: m.options.Logger}
 	limit := func() *logfile.Limit { return nil }
 	if rate := c.RunInfo.LogRateLimit; rate != nil {
 		l.silent = rate.BytesPerSecond == 0
@@ -57,19 +59,19 @@ func (m *Manager) newLogs(c executor.Container) *logs {
 	// What checks write is limited apart: the work's flood must not hide it.
 	ofWork, ofHealth := limit(), limit()
 	open := func(s Stream, limit *logfile.Limit) *logfile.Log {
-		o := logfile.Options{SegmentBytes: m.options.LogSegmentBytes, Segments: m.options.LogSegments, Limit: limit}
+		o := logfile.Options{SegmentBytes: m.options.LogSegmentBytes, Segments: m.options.LogSegments, Limit: limit, Prepare: l.prepare}
 		if m.options.LogSink != nil {
 			cut := &lines{sink: m.options.LogSink, now: m.options.Now, line: LogLine{GUID: c.GUID, Owner: l.owner, Stream: s}, open: map[string][]byte{}}
 			l.lines, o.Tap = append(l.lines, cut), cut.add
 		}
-		return logfile.New(dir, string(s), o)
+		return logfile.New(l.dir, string(s), o)
 	}
 	l.stdout, l.stderr, l.health = open(Stdout, ofWork), open(Stderr, ofWork), open(Health, ofHealth)
 	return l
 }
 
 // remove ends the logs and deletes their files, except for what to keeps.
-func (l *logs) remove(guid string, to *ended) error {
+func (l *logs) remove(to *ended) error {
 	list := []*logfile.Log{l.stdout, l.stderr, l.health}
 	for _, log := range list {
 		log.Close()
@@ -77,7 +79,12 @@ func (l *logs) remove(guid string, to *ended) error {
 	for _, cut := range l.lines { // which nothing feeds any more
 		cut.end()
 	}
-	to.keep(guid, list, l.owner)
+	to.keep(l.guid, list, l.owner)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.prepared {
+		return nil
+	}
 	return os.RemoveAll(l.dir)
 }
 
@@ -166,13 +173,22 @@ func (m *Manager) LogOwner(guid string) (LogOwner, error) {
 	return owner, nil
 }
 
-// sign leaves a file beside the logs that says whose they are, for the daemon
-// after this one.
-func (l *logs) sign() error {
-	if l == nil {
+// prepare makes the directory of the logs, with a file that tells the daemon
+// after this one whose they are. The first byte of any stream calls it.
+func (l *logs) prepare() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.prepared {
 		return nil
 	}
-	return l.owner.write(l.dir)
+	if err := os.MkdirAll(l.dir, 0o700); err != nil {
+		return err
+	}
+	l.prepared = true
+	if err := l.owner.write(l.dir); err != nil {
+		l.log.Warn("if this daemon is killed, nobody will know whose output the container has left", "guid", l.guid, "error", err)
+	}
+	return nil
 }
 
 // writers are where a source writes, such as a process; nil discards.

@@ -39,9 +39,6 @@ func newPreparation(m *Manager, c executor.Container, w executor.Work, l *logs) 
 // done when it fails is undone with the container's deletion.
 func (p *preparation) create(ctx context.Context) (executor.Endpoint, error) {
 	none, spec := executor.Endpoint{}, p.spec
-	if err := p.logs.sign(); err != nil {
-		p.manager.options.Logger.Warn("if this daemon is killed, nobody will know whose output the container has left", "guid", p.container.GUID, "error", err)
-	}
 	if err := p.manager.host.Refuse(&spec); err != nil {
 		return none, err
 	}

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -310,6 +311,35 @@ func TestAResultFileMayBeFiftyKibibytes(t *testing.T) {
 		if content, err := h.ReadFile(ctx, "task", name); !errors.Is(err, executor.ErrNoFile) {
 			t.Errorf("%s: %q, %v", name, content, err)
 		}
+	}
+}
+
+// Most of what a short task leaves on the disk would be its logs.
+func TestAContainerThatSaysNothingHasNoLogsOnTheDisk(t *testing.T) {
+	dir := t.TempDir()
+	h := newHost(t, func(o *manager.Options) { o.Dir = dir })
+	inLogs := func(guid string) []string {
+		t.Helper()
+		names, err := filepath.Glob(filepath.Join(dir, "logs", guid, "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return names
+	}
+	h.launch("silent", work(sh("true")))
+	h.await("silent", executor.Completed)
+	if _, err := os.Lstat(filepath.Join(dir, "logs", "silent")); !errors.Is(err, fs.ErrNotExist) || h.log("silent", manager.Stdout) != "" {
+		t.Errorf("it said nothing and has %q, %v", inLogs("silent"), err)
+	}
+	h.launch("speaks", work(sh("echo here; echo there >&2")))
+	h.await("speaks", executor.Completed)
+	if got := inLogs("speaks"); len(got) != 3 || h.log("speaks", manager.Stdout)+h.log("speaks", manager.Stderr) != "here\nthere\n" {
+		t.Errorf("its files are %q, want a stream, another and the owner", got)
+	}
+	h.remove("silent")
+	h.remove("speaks")
+	if left, err := os.ReadDir(filepath.Join(dir, "logs")); len(left) != 0 || err != nil {
+		t.Errorf("in the end there are %v, %v", left, err)
 	}
 }
 

@@ -29,6 +29,10 @@ type Options struct {
 	// Segments is how many are kept, the one that is written included; 0 means
 	// DefaultSegments.
 	Segments int
+	// Prepare is called before anything is written to the disk, and again with
+	// each Write until it succeeds. Its error is that of the Write. It is called
+	// with the Log's lock. Nil means that the directory is there.
+	Prepare func() error
 	// Limit bounds what is kept; nil means no bound. What is above it is dropped,
 	// and a line says how much: at once if the last such line is a second old, or
 	// else with the first write after that second or when the Log is closed.
@@ -105,7 +109,8 @@ type mark struct {
 const maxMarks = 1000
 
 // New returns an empty Log in a directory, which must be there when the first
-// byte comes. The directory belongs to the caller.
+// byte comes and Options.Prepare has returned. The directory belongs to the
+// caller.
 func New(dir, name string, o Options) *Log {
 	if o.SegmentBytes <= 0 {
 		o.SegmentBytes = DefaultSegmentBytes
@@ -249,6 +254,11 @@ func (l *Log) append(p []byte) error {
 
 // rotate begins a segment and removes the oldest.
 func (l *Log) rotate() error {
+	if l.file == nil && l.options.Prepare != nil {
+		if err := l.options.Prepare(); err != nil {
+			return err
+		}
+	}
 	f, err := os.OpenFile(l.segment(l.size), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err

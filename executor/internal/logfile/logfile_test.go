@@ -278,3 +278,31 @@ func TestSourcesThatChangeWithEveryByteAreBounded(t *testing.T) {
 		t.Errorf("%d pieces, the first %.20q, the last %q", len(got), got[0], got[len(got)-1])
 	}
 }
+
+func TestALogIsPreparedBeforeItsFirstByteAndUntilThatSucceeds(t *testing.T) {
+	dir, full := filepath.Join(t.TempDir(), "logs"), errors.New("the disk is full")
+	calls := 0
+	l := logfile.New(dir, "stdout", logfile.Options{SegmentBytes: 4, Prepare: func() error {
+		calls++
+		if calls < 3 {
+			return full
+		}
+		return os.Mkdir(dir, 0o700)
+	}})
+	for range 2 {
+		if _, err := l.Write([]byte("lost")); !errors.Is(err, full) {
+			t.Errorf("the error is %v", err)
+		}
+	}
+	for range 3 {
+		if _, err := l.Write([]byte("kept")); err != nil {
+			t.Error(err)
+		}
+	}
+	if calls != 3 || l.Size() != 12 {
+		t.Errorf("it was prepared %d times and has %d bytes", calls, l.Size())
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+}

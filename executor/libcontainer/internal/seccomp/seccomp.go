@@ -6,7 +6,9 @@
 package seccomp
 
 import (
+	"cmp"
 	"encoding/binary"
+	"math"
 	"runtime"
 	"slices"
 	"sync"
@@ -139,16 +141,19 @@ func (a architecture) filter() []unix.SockFilter {
 		// The calls of x32 too: their numbers have a high bit.
 		when(unix.BPF_JGT, newestCall, refuse(unix.ENOSYS)),
 	)
-	for _, c := range unknownCalls {
-		program = append(program, when(unix.BPF_JEQ, a.number(c), refuse(unix.ENOSYS))...)
-	}
-	for _, c := range refusedCalls {
+	var cases []callCase
+	add := func(c systemCall, then ...[]unix.SockFilter) {
 		if n := a.number(c); n != absent {
-			program = append(program, when(unix.BPF_JEQ, n, refuse(unix.EPERM))...)
+			cases = append(cases, callCase{n, slices.Concat(then...)})
 		}
 	}
-	program = append(program, when(unix.BPF_JEQ, a.number(cloneCall),
-		loadArgument(0), when(unix.BPF_JSET, namespaceFlags, refuse(unix.EPERM)), answer(answerAllow))...)
+	for _, c := range unknownCalls {
+		add(c, refuse(unix.ENOSYS))
+	}
+	for _, c := range refusedCalls {
+		add(c, refuse(unix.EPERM))
+	}
+	add(cloneCall, loadArgument(0), when(unix.BPF_JSET, namespaceFlags, refuse(unix.EPERM)), answer(answerAllow))
 	ofProtocol := loadArgument(2)
 	for _, p := range netlinkProtocols {
 		ofProtocol = append(ofProtocol, when(unix.BPF_JEQ, p, answer(answerAllow))...)
@@ -158,7 +163,7 @@ func (a architecture) filter() []unix.SockFilter {
 		ofFamily = append(ofFamily, when(unix.BPF_JEQ, f, answer(answerAllow))...)
 	}
 	for _, c := range familiesCalls {
-		program = append(program, when(unix.BPF_JEQ, a.number(c), ofFamily, refuse(unix.EAFNOSUPPORT))...)
+		add(c, ofFamily, refuse(unix.EAFNOSUPPORT))
 	}
 	setLimit, limit := loadArgument(0), loadArgument(1)
 	for _, k := range keptLimits {
@@ -167,9 +172,33 @@ func (a architecture) filter() []unix.SockFilter {
 		limit = append(limit, when(unix.BPF_JEQ, k.resource,
 			loadArgument(2), isSet, loadWord(dataArgument+2*dataArgumentSize+4), isSet, answer(answerAllow))...)
 	}
-	program = append(program, when(unix.BPF_JEQ, a.number(setLimitCall), setLimit, answer(answerAllow))...)
-	program = append(program, when(unix.BPF_JEQ, a.number(limitCall), limit, answer(answerAllow))...)
-	return append(program, answer(answerAllow)...)
+	add(setLimitCall, setLimit, answer(answerAllow))
+	add(limitCall, limit, answer(answerAllow))
+	slices.SortFunc(cases, func(a, b callCase) int { return cmp.Compare(a.number, b.number) })
+	return append(program, choose(cases)...)
+}
+
+// A callCase is what is done about one system call, up to the answer.
+type callCase struct {
+	number uint32
+	then   []unix.SockFilter
+}
+
+// choose finds the case of the number that was loaded among cases in ascending
+// order, by halving them: every process pays for the way of each call through
+// the filter, as the kernel tries them all when the process begins. What has no
+// case is allowed.
+func choose(cases []callCase) []unix.SockFilter {
+	const few = 3
+	if len(cases) <= few {
+		var program []unix.SockFilter
+		for _, c := range cases {
+			program = append(program, when(unix.BPF_JEQ, c.number, c.then)...)
+		}
+		return append(program, answer(answerAllow)...)
+	}
+	middle := len(cases) / 2
+	return slices.Concat(when(unix.BPF_JGE, cases[middle].number, choose(cases[middle:])), choose(cases[:middle]))
 }
 
 // loadArgument loads the low half of an argument, counted from 0.
@@ -188,6 +217,9 @@ func refuse(e unix.Errno) []unix.SockFilter { return answer(answerErrno | uint32
 // when skips a part of a program if a test of what was loaded fails.
 func when(test uint16, value uint32, parts ...[]unix.SockFilter) []unix.SockFilter {
 	then := slices.Concat(parts...)
+	if len(then) > math.MaxUint8 {
+		panic("seccomp: a part of the filter is longer than a jump")
+	}
 	return slices.Concat([]unix.SockFilter{{Code: unix.BPF_JMP | test | unix.BPF_K, K: value, Jf: uint8(len(then))}}, then)
 }
 

@@ -52,6 +52,13 @@ func wantedCalls(t *testing.T) map[string]map[uint32]wanted {
 // answerTo runs a filter over one call, as the kernel does.
 func answerTo(t *testing.T, program []unix.SockFilter, arch, number uint32, arguments ...uint64) uint32 {
 	t.Helper()
+	result, _ := run(t, program, arch, number, arguments...)
+	return result
+}
+
+// run also counts the instructions.
+func run(t *testing.T, program []unix.SockFilter, arch, number uint32, arguments ...uint64) (result uint32, steps int) {
+	t.Helper()
 	var data [64]byte // struct seccomp_data, on a little-endian machine
 	binary.LittleEndian.PutUint32(data[0:], number)
 	binary.LittleEndian.PutUint32(data[4:], arch)
@@ -60,6 +67,7 @@ func answerTo(t *testing.T, program []unix.SockFilter, arch, number uint32, argu
 	}
 	var a uint32
 	for pc := 0; pc < len(program); pc++ {
+		steps++
 		i := program[pc]
 		jump := func(condition bool) {
 			if condition {
@@ -75,16 +83,18 @@ func answerTo(t *testing.T, program []unix.SockFilter, arch, number uint32, argu
 			jump(a == i.K)
 		case unix.BPF_JMP | unix.BPF_JGT | unix.BPF_K:
 			jump(a > i.K)
+		case unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K:
+			jump(a >= i.K)
 		case unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K:
 			jump(a&i.K != 0)
 		case unix.BPF_RET | unix.BPF_K:
-			return i.K
+			return i.K, steps
 		default:
 			t.Fatalf("instruction %d is %+v", pc, i)
 		}
 	}
 	t.Fatal("the filter ends without an answer")
-	return 0
+	return 0, steps
 }
 
 func errnoAnswer(e unix.Errno) uint32 { return 0x50000 + uint32(e) }
@@ -156,6 +166,22 @@ func TestTheFilterAnswersEveryCallAsTheTableSays(t *testing.T) {
 			check(x32 | number)
 			check(1<<31 | number)
 			check(^number)
+		}
+	}
+}
+
+// The kernel tries every call when a process begins, and runs the filter on each
+// call that it could not judge then.
+func TestEveryCallIsAnsweredAfterAFewInstructions(t *testing.T) {
+	const most = 24 // with as many as the filter of a call that is judged by its arguments has
+	for arch, audit := range map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64} {
+		program := architectures[arch].filter()
+		for number := range uint32(newestCall + 2) {
+			for _, arguments := range [][]uint64{{}, {16, 0, 15}, {0, 4, 1 << 32}, {40}} {
+				if _, steps := run(t, program, audit, number, arguments...); steps > most {
+					t.Errorf("%s: %d is answered after %d instructions, more than %d", arch, number, steps, most)
+				}
+			}
 		}
 	}
 }
