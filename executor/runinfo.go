@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Limits of a RunInfo.
@@ -137,7 +139,7 @@ func (r RunInfo) Validate(v *Validator) {
 		v.In("network").listLength("properties", len(r.Network.Properties))
 	}
 	if r.CertificateProperties != nil {
-		v.In("certificate_properties").listLength("organizational_unit", len(r.CertificateProperties.OrganizationalUnit))
+		r.CertificateProperties.Validate(v.In("certificate_properties"))
 	}
 	if r.LogRateLimit != nil {
 		r.LogRateLimit.Validate(v.In("log_rate_limit"))
@@ -206,6 +208,25 @@ type CertificateConfig struct {
 	// OrganizationalUnit are the organizational units of the certificate's subject,
 	// such as "app:GUID" and "space:GUID".
 	OrganizationalUnit []string `json:"organizational_unit,omitempty"`
+}
+
+// Validate checks that a certificate may have the units.
+func (c CertificateConfig) Validate(v *Validator) {
+	if !v.listLength("organizational_unit", len(c.OrganizationalUnit)) {
+		return
+	}
+	for i, unit := range c.OrganizationalUnit {
+		v.Check(IsTenantUnit(unit), fmt.Sprintf("organizational_unit[%d]", i), unit,
+			"UTF-8 that does not begin with diego-, as the roles of the fleet do")
+	}
+}
+
+// IsTenantUnit reports whether the certificate of a container may have an
+// organizational unit. Those that begin with "diego-", in any case, are the roles
+// of a fleet's own processes (see httpapi.Role), which no definition may give
+// away.
+func IsTenantUnit(unit string) bool {
+	return utf8.ValidString(unit) && !strings.HasPrefix(strings.ToLower(unit), "diego-")
 }
 
 // A LogRateLimit bounds how much of a container's output is kept and passed on.

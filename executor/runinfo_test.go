@@ -128,6 +128,10 @@ func TestAnInvalidRunInfoIsRefusedWithItsPath(t *testing.T) {
 			delete(r.Network.Properties, "policy")
 		}, list("network.properties")},
 		{"too many units", func(r *R) { r.CertificateProperties.OrganizationalUnit = make([]string, long) }, list("certificate_properties.organizational_unit")},
+		{"the unit of a role", func(r *R) { r.CertificateProperties.OrganizationalUnit = []string{"app:a", "diego-cell"} },
+			[]string{"certificate_properties.organizational_unit[1]: diego-cell: want UTF-8 that does not begin with diego-, as the roles of the fleet do"}},
+		{"a unit like that of a role", func(r *R) { r.CertificateProperties.OrganizationalUnit = []string{"DIEGO-"} },
+			[]string{"certificate_properties.organizational_unit[0]: DIEGO-: want UTF-8 that does not begin with diego-, as the roles of the fleet do"}},
 		{"a log rate below none", func(r *R) { r.LogRateLimit.BytesPerSecond = -2 },
 			[]string{"log_rate_limit.bytes_per_second: -2: want at least -1, which means no limit"}},
 	}

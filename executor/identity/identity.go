@@ -5,8 +5,8 @@
 //     organizational units of the definition.
 //   - The certificate is valid for the address of the container and for the
 //     instance guid as a DNS name, to serve and to ask others.
-//   - A unit that begins with "diego-" is refused: such units are the roles of a
-//     fleet's own processes, and a definition must not give them away.
+//   - A unit that begins with "diego-" is refused; see [executor.IsTenantUnit].
+//     Definitions and tasks with one are refused before that.
 //   - It is valid for the lifetime that the cell sets, and never longer than the
 //     authority. The last eighth of that time, but at most 30 minutes, is for its
 //     renewal.
@@ -33,8 +33,9 @@ import (
 	"io"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
+
+	"github.com/diegosdk/diego/executor"
 )
 
 const (
@@ -51,8 +52,6 @@ const (
 	maxRenewal = 30 * time.Minute
 	// maxCheck is the longest time between two looks at certificates.
 	maxCheck = time.Minute
-	// rolePrefix begins the organizational units that are roles; see httpapi.Role.
-	rolePrefix = "diego-"
 )
 
 // An Authority signs the certificates of a cell's containers. It never changes,
@@ -204,8 +203,8 @@ func (a *Authority) Issue(h Holder, now time.Time, random io.Reader) (Pair, erro
 			a.Name(), a.certificate.NotBefore, a.certificate.NotAfter, now.UTC())
 	}
 	for _, unit := range h.OrganizationalUnit {
-		if strings.HasPrefix(strings.ToLower(unit), rolePrefix) {
-			return Pair{}, fmt.Errorf("certificate_properties.organizational_unit: %q: want one that does not begin with %q, as the roles of the fleet do", unit, rolePrefix)
+		if !executor.IsTenantUnit(unit) { // of work that was accepted before validation knew the rule
+			return Pair{}, fmt.Errorf("certificate_properties.organizational_unit: %q: want UTF-8 that does not begin with diego-, as the roles of the fleet do", unit)
 		}
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), random)

@@ -29,7 +29,7 @@ type Layer struct {
 var Layers = []Layer{
 	{Path: "executor"},
 	{Path: "executor/internal", Imports: []string{"executor", "executor/internal", "internal/reach"}, Modules: []string{sys}},
-	{Path: "executor/identity", TestImports: []string{"httpapi"}},
+	{Path: "executor/identity", Imports: []string{"executor"}, TestImports: []string{"httpapi"}},
 	{Path: "executor/manager", Imports: []string{"executor", "executor/identity", "executor/internal", "internal/reach"}, Modules: []string{sync}},
 	{Path: "executor/volumes", Imports: []string{"executor", "executor/manager"}},
 	{Path: "executor/libcontainer", Imports: []string{"executor", "executor/internal", room + "cgroup", room + "ids", room + "network", room + "pid1", room + "rootfs", room + "seccomp", room + "stage"}, TestImports: []string{"executor/identity", "executor/volumes", "executor/volumes/volumetest"},

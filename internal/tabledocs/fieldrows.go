@@ -307,7 +307,7 @@ var fieldRows = []fieldRow{
 		"executor/manager", "", "executor/manager.TestImageLayersAreMountedOrExtracted"},
 	{"Network.Properties", "are for a network plug-in",
 		"executor/manager", "", "executor/manager.TestAFieldThatPlainProcessesCannotHonourIsRefusedByName"},
-	{"CertificateConfig.OrganizationalUnit", "the organizational units of the certificate; none may begin with diego-",
+	{"CertificateConfig.OrganizationalUnit", "the organizational units of the certificate; a definition or task with one that begins with diego- is refused",
 		"executor/manager", "", "executor/libcontainer.TestContainersMeetOverTLSWithTheCertificatesOfTheirInstancesAndTheRenewedOnes"},
 	{"LogRateLimit.BytesPerSecond", "what is above it is dropped, and the log says how much; 0 keeps nothing",
 		"executor/manager", "", "executor/manager.TestALogRateHoldsForTheContainerAndZeroKeepsNothing"},
