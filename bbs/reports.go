@@ -81,7 +81,7 @@ func (b *BBS) EvacuateRunningLRP(ctx context.Context, processGUID string, index 
 	d, _, err := storage.ApplySlot(ctx, b.o.Store, processGUID, index, nil, func(s lrp.Slot, d *lrp.Deployment) (lrp.Decision, error) {
 		if d != nil && d.UpdateStrategy == lrp.Recreate {
 			var err error
-			if c.RunningInstances, err = b.running(ctx, processGUID, d.Instances); err != nil {
+			if c.RunningInstances, err = b.available(ctx, d, c.Instance); err != nil {
 				return lrp.Decision{}, err
 			}
 		}
@@ -94,17 +94,17 @@ func (b *BBS) EvacuateRunningLRP(ctx context.Context, processGUID string, index 
 	return d.KeepContainer, nil
 }
 
-// running counts the desired indices of a process that have a RUNNING ORDINARY
-// record.
-func (b *BBS) running(ctx context.Context, processGUID string, instances int) (n int, err error) {
+// available counts the desired indices of d whose instance is available. The one
+// of own is, whether or not it is ready.
+func (b *BBS) available(ctx context.Context, d *lrp.Deployment, own lrp.InstanceKey) (n int, err error) {
 	last := -1
 	for r, err := range b.o.Store.ActualLRPs(ctx, storage.ActualLRPFilter{
-		ProcessGUIDs: []string{processGUID}, States: []lrp.State{lrp.Running}, Presences: []lrp.Presence{lrp.Ordinary},
+		ProcessGUIDs: []string{d.ProcessGUID}, States: []lrp.State{lrp.Running}, Presences: []lrp.Presence{lrp.Ordinary},
 	}) {
 		if err != nil {
 			return 0, err
 		}
-		if r.Index != last && r.Index < instances {
+		if r.Index != last && d.Desires(r.Index) && (r.InstanceKey == own || d.Available(&r)) {
 			n, last = n+1, r.Index
 		}
 	}

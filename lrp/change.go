@@ -100,6 +100,7 @@ func (d *Deployment) Update(u Update) (Change, error) {
 	set(&next.Annotation, u.Annotation)
 	setPolicy(&next.Restart, u.Restart)
 	setPolicy(&next.Rollout, u.Rollout)
+	setPolicy(&next.Disruption, u.Disruption)
 	set(&next.MetricTags, u.MetricTags)
 	set(&next.ImageUsername, u.ImageUsername)
 	set(&next.ImagePassword, u.ImagePassword)

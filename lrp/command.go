@@ -64,6 +64,9 @@ type (
 	Remove struct {
 		DefinitionID string      `json:"definition_id,omitempty"`
 		Instance     InstanceKey `json:"instance"`
+		// Overdue says that the cell has ended the instance because its time to
+		// evacuate has passed. Events say so.
+		Overdue bool `json:"overdue,omitempty"`
 	}
 	// EvacuateClaimed says that an evacuating cell gives up an instance that it
 	// has not started yet, or a reservation that it has not claimed yet. The start
@@ -81,8 +84,9 @@ type (
 		NetInfo      NetInfo     `json:"net_info"`
 		Unready      bool        `json:"unready,omitempty"`
 		Zone         string      `json:"zone,omitempty"`
-		// RunningInstances is the number of indices of the process that have a
-		// RUNNING ordinary record. Only the Recreate strategy uses it.
+		// RunningInstances is the number of desired indices whose instance is
+		// [Deployment.Available], the caller's own included. Only the Recreate
+		// strategy uses it.
 		RunningInstances int `json:"running_instances,omitempty"`
 		// TTL is how long the cell may still take to evacuate. The EVACUATING record
 		// lives for this time, at most Policy.EvacuationTimeout. 0 means
@@ -106,6 +110,7 @@ type (
 	RemoveEvacuating struct {
 		DefinitionID string      `json:"definition_id,omitempty"`
 		Instance     InstanceKey `json:"instance"`
+		Overdue      bool        `json:"overdue,omitempty"` // as in Remove
 	}
 )
 

@@ -45,15 +45,15 @@ func (d *Deployment) overtaken(r *ActualLRP, served bool) bool {
 	return d != nil && served && r.Presence == Ordinary && r.State != Running && r.DefinitionID != d.ActiveDefinitionID
 }
 
-// yields reports whether r runs and yet replaces nothing beside own: r is to
+// yields reports whether r runs and yet has not taken the place of own: r is to
 // stop because own, of the active definition, has started (003
-// §UpdateLRPDeployment); or r is of the active definition and has still to prove
-// healthy.
+// §UpdateLRPDeployment); or r does not replace own yet.
 func (d *Deployment) yields(r, own *ActualLRP, now time.Time) bool {
-	if r.Presence != Ordinary || r.State != Running || r.DefinitionID == own.DefinitionID {
+	if r.Presence != Ordinary || r.State != Running || r.InstanceKey == own.InstanceKey {
 		return false
 	}
-	return d.isActive(own.DefinitionID) && !d.proving(own, now) || d.proving(r, now)
+	stops := r.DefinitionID != own.DefinitionID && d.isActive(own.DefinitionID) && !d.proving(own, now)
+	return stops || !d.replaces(r, own, now)
 }
 
 // Promote makes the deployment that a DesiredLRP describes (003 §Promotion).

@@ -23,12 +23,7 @@ type Settings struct {
 	Routes Routes `json:"routes,omitempty"`
 	// Annotation is free text of at most 10 KiB.
 	Annotation string `json:"annotation,omitempty"`
-	// Restart is when a crashed instance starts again. Fields that are zero, and
-	// all of them if Restart is nil, are the control plane's. The others may only
-	// make restarts rarer; see RestartPolicy.Within.
-	Restart *RestartPolicy `json:"restart_policy,omitempty"`
-	// Rollout is how rollouts of the process proceed; nil means as 003 says.
-	Rollout *RolloutPolicy `json:"rollout_policy,omitempty"`
+	Policies
 	// MetricTags label the output of every instance; see rep.LogLabels and
 	// docs/logs.md.
 	MetricTags map[string]MetricTag `json:"metric_tags,omitempty"`
@@ -37,6 +32,20 @@ type Settings struct {
 	// refuse work that has them. See executor.Demands.
 	ImageUsername string `json:"image_username,omitempty"`
 	ImagePassword string `json:"image_password,omitempty"`
+}
+
+// Policies are the settings by which a process departs from the control plane's
+// own rules. [Step] and the planners use them.
+type Policies struct {
+	// Restart is when a crashed instance starts again. Fields that are zero, and
+	// all of them if Restart is nil, are the control plane's. The others may only
+	// make restarts rarer; see RestartPolicy.Within.
+	Restart *RestartPolicy `json:"restart_policy,omitempty"`
+	// Rollout is how rollouts of the process proceed; nil means as 003 says.
+	Rollout *RolloutPolicy `json:"rollout_policy,omitempty"`
+	// Disruption is how many indices may be without a ready instance because one
+	// is taken away; nil means as the specification says.
+	Disruption *Disruption `json:"disruption,omitempty"`
 }
 
 // A Definition says how an instance is scheduled and what runs in it. It never

@@ -20,7 +20,7 @@ func FuzzStep(f *testing.F) {
 	odd := []string{"", "v1", "v2", "v3", "x", string(bytes.Repeat([]byte("v"), 256)), "p", "\xff"}
 	f.Fuzz(func(t *testing.T, input []byte) {
 		w := world{slot: lrp.Slot{ProcessGUID: "p"}, now: epoch}
-		s := space{[]string{"v1", "v2", "v3"}, 3, 3, true, true}
+		s := space{[]string{"v1", "v2", "v3"}, 3, 3, true, true, true}
 		policies := []lrp.Policy{{}, policy, {EvacuationTimeout: time.Nanosecond}, {Restart: lrp.RestartPolicy{ImmediateRestarts: -1, MaxRestarts: -1, MinBackoff: 1}}}
 		for i := 0; i+1 < len(input) && i < 400; i += 2 {
 			what, how := input[i], input[i+1]

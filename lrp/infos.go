@@ -30,8 +30,7 @@ type SchedulingInfo struct {
 	RoutingInfo
 	UpdateStrategy UpdateStrategy `json:"update_strategy"`
 	Annotation     string         `json:"annotation,omitempty"`
-	Restart        *RestartPolicy `json:"restart_policy,omitempty"`
-	Rollout        *RolloutPolicy `json:"rollout_policy,omitempty"`
+	Policies
 	// DefinitionIDs are sorted.
 	DefinitionIDs       []string `json:"definition_ids"`
 	ActiveDefinitionID  string   `json:"active_definition_id"`
@@ -52,7 +51,7 @@ func (d *Deployment) RoutingInfo() RoutingInfo {
 func (d *Deployment) SchedulingInfo() SchedulingInfo {
 	return SchedulingInfo{
 		RoutingInfo:    d.RoutingInfo(),
-		UpdateStrategy: d.UpdateStrategy, Annotation: d.Annotation, Restart: d.Restart, Rollout: d.Rollout,
+		UpdateStrategy: d.UpdateStrategy, Annotation: d.Annotation, Policies: d.Policies,
 		DefinitionIDs: d.DefinitionIDs(), ActiveDefinitionID: d.ActiveDefinitionID, HealthyDefinitionID: d.HealthyDefinitionID,
 	}
 }

@@ -22,8 +22,8 @@ import (
 // convergence repeat anyway puts it right.
 func TestARecordThatCameSinceTheSlotWasReadDoesNoLastingHarm(t *testing.T) {
 	for _, s := range []space{
-		{[]string{"v1"}, 3, 0, true, false},
-		{[]string{"v1", "v2"}, 2, 0, false, false},
+		{[]string{"v1"}, 3, 0, true, false, false},
+		{[]string{"v1", "v2"}, 2, 0, false, false, false},
 	} {
 		known, worlds := s.reach()
 		commands := s.commands()

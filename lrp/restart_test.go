@@ -73,7 +73,7 @@ func TestTheShortestWaitOfTheControlPlaneIsNotAboveItsLongest(t *testing.T) {
 // have, with all its settings.
 func TestAnUpdateMayRepeatAPolicyThatTheControlPlaneWouldNotAllowNow(t *testing.T) {
 	now := lrp.Policy{Restart: lrp.RestartPolicy{MaxRestarts: 5}}
-	d := lrp.Deployment{Settings: lrp.Settings{Restart: &lrp.RestartPolicy{MaxRestarts: 10}}}
+	d := lrp.Deployment{Settings: lrp.Settings{Policies: lrp.Policies{Restart: &lrp.RestartPolicy{MaxRestarts: 10}}}}
 	for most, allowed := range map[int]bool{10: true, 9: false, 5: true} {
 		next := d
 		next.Restart = &lrp.RestartPolicy{MaxRestarts: most}
@@ -127,7 +127,7 @@ func TestNoPolicyOfAProcessMakesRestartsMoreFrequent(t *testing.T) {
 func TestACrashIsDecidedByThePolicyOfItsProcess(t *testing.T) {
 	change, err := lrp.Create(lrp.DeploymentDefinition{
 		ProcessGUID: "web", Domain: "apps", DefinitionID: "v1", Definition: runnable(),
-		Settings: lrp.Settings{Instances: 1, Restart: &lrp.RestartPolicy{ImmediateRestarts: -1}},
+		Settings: lrp.Settings{Instances: 1, Policies: lrp.Policies{Restart: &lrp.RestartPolicy{ImmediateRestarts: -1}}},
 	}, epoch)
 	if err != nil {
 		t.Fatal(err)

@@ -47,10 +47,14 @@ func (p *RolloutPolicy) maxInFlight() int {
 }
 
 // proven reports whether r, a record of the active definition, is RUNNING and
-// has been for as long as the policy wants.
+// has been for as long as the policy wants. Where that is some time, and where
+// there is a budget for disruptions, it must also be ready.
 func (d *Deployment) proven(r *ActualLRP, alarm *executor.Alarm) bool {
 	least := d.Rollout.minHealthy()
-	return r.State == Running && (least == 0 || r.Routable && alarm.Reached(r.RunningSince.Add(least)))
+	if least > 0 && !(r.Routable && alarm.Reached(r.RunningSince.Add(least))) {
+		return false
+	}
+	return r.State == Running && (r.Routable || !d.limited())
 }
 
 // proving reports whether r is RUNNING, and is to replace an instance of

@@ -66,6 +66,7 @@ func stepped(s lrp.Slot, d *lrp.Deployment, c lrp.Command, now time.Time, p lrp.
 	broken.events(s, after, decision)
 	broken.effects(s, after, d, decision)
 	broken.meaning(s, after, d, c, decision, now)
+	broken.budget(s, after, d, c, decision)
 	if again, err := lrp.Step(after, deploymentAfter(d, decision), c, now, p); err == nil {
 		if idempotent(c, again) {
 			broken.check(len(again.Writes) == 0 && again.Deployment == nil || isRecreate(d, c), "the same command again writes nothing")
@@ -300,15 +301,17 @@ func (b *brokenRules) meaning(before, after lrp.Slot, d *lrp.Deployment, c lrp.C
 	case lrp.MarkSuspect, lrp.Recover, lrp.RemoveSuspect:
 		old, _ := lrp.Resolve(before)
 		r, _ := lrp.Resolve(after)
-		b.check(!old.Routable || r.Routable, "a route is not lost by what is known of a cell")
+		unready := r.State == lrp.Running && !r.Routable // as its own cell has said
+		b.check(!old.Routable || r.Routable || unready, "a route is not lost by what is known of a cell")
 	case lrp.Start:
 		r, ok := lrp.Resolve(after)
 		suspect := slices.ContainsFunc(after.Records, func(r lrp.ActualLRP) bool {
 			return r.InstanceKey == c.Instance && r.Presence == lrp.Suspect
 		})
 		b.check(suspect || ok && r.State == lrp.Running && r.Presence == lrp.Ordinary, "a started instance serves the index")
-		for _, r := range after.Records {
-			b.check(suspect || r.Presence == lrp.Ordinary, "a start removes SUSPECT and EVACUATING records")
+		for _, o := range after.Records {
+			serves := c.Unready && d != nil && d.Disruption != nil && (o.Presence == lrp.Evacuating || o.DefinitionID != r.DefinitionID)
+			b.check(suspect || o.Presence == lrp.Ordinary || serves, "a start removes SUSPECT and EVACUATING records")
 		}
 		if runs := running(after); d != nil && len(runs) > len(running(before)) && len(runs) > 1 {
 			b.check(slices.Contains(runs, d.ActiveDefinitionID), "a second instance starts only in a rollout")
@@ -330,8 +333,10 @@ func (b *brokenRules) meaning(before, after lrp.Slot, d *lrp.Deployment, c lrp.C
 			}
 			recorded := slices.IndexFunc(before.Records, func(r lrp.ActualLRP) bool { return r.InstanceKey == c.Instance })
 			if recorded >= 0 && d.Desires(before.Index) && d.UpdateStrategy != lrp.Recreate {
-				// One of another definition stops when an instance of the active one starts.
-				active := before.Records[recorded].DefinitionID == d.ActiveDefinitionID
+				// One of another definition stops when an instance of the active one starts,
+				// or with a budget when that one is ready.
+				active := before.Records[recorded].DefinitionID == d.ActiveDefinitionID &&
+					(before.Records[recorded].Routable || d.Disruption == nil)
 				b.check(slices.ContainsFunc(after.Records, func(r lrp.ActualLRP) bool {
 					return r.State == lrp.Crashed || r.State == lrp.Running && r.Presence == lrp.Ordinary && (!active || r.DefinitionID == d.ActiveDefinitionID)
 				}), "an evacuated instance at a desired index is kept until another one serves it or has crashed")
@@ -357,6 +362,42 @@ func (b *brokenRules) meaning(before, after lrp.Slot, d *lrp.Deployment, c lrp.C
 			b.check(r.CrashCount == old.CrashCount || retired, "only crashes count")
 		}
 	}
+}
+
+// budget checks that, where a process has one and its instances are not
+// recreated, nothing but a loss and the consumer leaves a desired index without a
+// ready instance.
+func (b *brokenRules) budget(before, after lrp.Slot, d *lrp.Deployment, c lrp.Command, decision lrp.Decision) {
+	if d == nil || d.Disruption == nil || d.UpdateStrategy == lrp.Recreate || !d.Desires(before.Index) {
+		return
+	}
+	var speaks, ended lrp.InstanceKey
+	switch c := c.(type) {
+	case lrp.Start:
+		speaks = c.Instance // it may say that it is not ready
+	case lrp.EvacuateRunning:
+		if speaks = c.Instance; !decision.KeepContainer {
+			ended = c.Instance
+		}
+	case lrp.Claim:
+		speaks = c.Instance // it may say that it does not run
+	case lrp.Fail, lrp.CreateMissing, lrp.Restart, lrp.AdvanceRollout, lrp.StopOvertaken, lrp.RemoveSuspect:
+	default:
+		return
+	}
+	ready := func(r lrp.ActualLRP) bool {
+		return r.State == lrp.Running && r.Routable && r.Presence != lrp.Suspect
+	}
+	had := slices.ContainsFunc(before.Records, func(r lrp.ActualLRP) bool {
+		return ready(r) && (r.InstanceKey != speaks || r.InstanceKey == ended)
+	})
+	has := slices.ContainsFunc(after.Records, func(r lrp.ActualLRP) bool {
+		stops := slices.ContainsFunc(decision.Effects, func(e lrp.Effect) bool {
+			return e.Kind == lrp.StopInstance && e.Instance == r.InstanceKey
+		})
+		return ready(r) && !stops && r.InstanceKey != ended
+	})
+	b.check(!had || has, "a desired index is not left without a ready instance")
 }
 
 // running are the definitions of which an ORDINARY record is RUNNING.

@@ -66,6 +66,9 @@ func (w world) key(crashes int) string {
 		if ago {
 			b.WriteByte('a')
 		}
+		if r.State == lrp.Running && !r.Routable {
+			b.WriteByte('u')
+		}
 		if expired {
 			b.WriteByte('x')
 		}
@@ -86,6 +89,9 @@ type space struct {
 	full bool
 	// shared has the first cell run two instances.
 	shared bool
+	// budget has the deployment limit disruptions, and instances that are not
+	// ready.
+	budget bool
 }
 
 func (s space) instances() []lrp.InstanceKey {
@@ -113,7 +119,11 @@ func (s space) commands() []lrp.Command {
 		for _, key := range s.instances() {
 			out = append(out,
 				lrp.Claim{DefinitionID: definition, Instance: key},
-				lrp.Start{DefinitionID: definition, Domain: "d", Instance: key, NetInfo: net, Zone: "z"},
+				lrp.Start{DefinitionID: definition, Domain: "d", Instance: key, NetInfo: net, Zone: "z"})
+			if s.budget {
+				out = append(out, lrp.Start{DefinitionID: definition, Domain: "d", Instance: key, NetInfo: net, Zone: "z", Unready: true})
+			}
+			out = append(out,
 				lrp.EvacuateRunning{DefinitionID: definition, Instance: key, NetInfo: net, Zone: "z"})
 		}
 	}
@@ -138,8 +148,12 @@ func (s space) changes(w world) []world {
 	}
 	d := w.deployment
 	if d == nil {
+		var policies lrp.Policies
+		if s.budget {
+			policies.Disruption = &lrp.Disruption{MaxUnavailable: 1}
+		}
 		c, err := lrp.Create(lrp.DeploymentDefinition{
-			ProcessGUID: "p", Domain: "d", Settings: lrp.Settings{Instances: 1},
+			ProcessGUID: "p", Domain: "d", Settings: lrp.Settings{Instances: 1, Policies: policies},
 			DefinitionID: s.definitions[0], Definition: runnable(),
 		}, w.now)
 		if err != nil {
@@ -186,8 +200,10 @@ func TestNoCommandInAnyReachableStateBreaksARule(t *testing.T) {
 		name  string
 		space space
 	}{
-		{"one definition on three cells", space{[]string{"v1"}, 3, 2, true, false}},
-		{"two definitions on two cells", space{[]string{"v1", "v2"}, 2, *crashes, *crashes > 0, false}},
+		{"one definition on three cells", space{[]string{"v1"}, 3, 2, true, false, false}},
+		{"two definitions on two cells", space{[]string{"v1", "v2"}, 2, *crashes, *crashes > 0, false, false}},
+		{"two definitions and a budget", space{[]string{"v1", "v2"}, 2, 0, false, false, true}},
+		{"a budget on three cells", space{[]string{"v1"}, 3, 0, true, false, true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			start := world{slot: lrp.Slot{ProcessGUID: "p"}, now: epoch}
@@ -235,7 +251,7 @@ func TestNoCommandInAnyReachableStateBreaksARule(t *testing.T) {
 				}
 			}
 			t.Logf("%d states, %d transitions", len(seen), transitions)
-			if len(c.space.definitions) == 1 {
+			if len(c.space.definitions) == 1 && !c.space.budget {
 				checkSituations(t, situations)
 			}
 		})
@@ -295,7 +311,7 @@ func TestNoTagEverComesTwice(t *testing.T) {
 	const walks, steps = 60, 400
 	for seed := range uint64(walks) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		s := space{[]string{"v1", "v2", "v3"}, 3, 3, true, true}
+		s := space{[]string{"v1", "v2", "v3"}, 3, 3, true, true, seed%3 == 0}
 		commands := s.commands()
 		w := world{slot: lrp.Slot{ProcessGUID: "p"}, now: epoch}
 		type place struct {

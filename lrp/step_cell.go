@@ -89,7 +89,7 @@ func (x *draft) start(c Start) error {
 	}
 	r.InstanceKey, r.NetInfo, r.Routable, r.Zone = c.Instance, c.NetInfo, !c.Unready, c.Zone
 	for j := range x.records {
-		if o := &x.records[j]; o.Presence == Ordinary || x.d.proving(r, x.now) && o.DefinitionID != r.DefinitionID {
+		if o := &x.records[j]; o.Presence == Ordinary || !x.d.replaces(r, &o.ActualLRP, x.now) {
 			continue
 		}
 		if x.records[j].Presence == Evacuating && x.records[j].InstanceKey != c.Instance {
@@ -213,7 +213,7 @@ func (x *draft) removed(c Remove) error {
 	if err := checkInstance(c.Instance); err != nil {
 		return err
 	}
-	x.cause.Detail = c.Instance.CellID
+	x.cause.Detail = endedOn(c.Instance, c.Overdue)
 	switch i, left := x.leave(c.Instance); {
 	case i != none:
 		x.restart(i)
@@ -222,6 +222,14 @@ func (x *draft) removed(c Remove) error {
 		return nil
 	}
 	return x.refuse(ErrCannotBeRemoved, x.target(c.DefinitionID, Running), "it is not this instance's record")
+}
+
+// endedOn is where an instance has ended, for the timeline.
+func endedOn(i InstanceKey, overdue bool) string {
+	if overdue {
+		return i.CellID + " (its time to evacuate has passed)"
+	}
+	return i.CellID
 }
 
 // leave removes what an instance holds besides an ORDINARY record: its SUSPECT

@@ -60,7 +60,7 @@ func (x *draft) removeEvacuating(c RemoveEvacuating) error {
 	if err := checkInstance(c.Instance); err != nil {
 		return err
 	}
-	x.cause.Detail = c.Instance.CellID
+	x.cause.Detail = endedOn(c.Instance, c.Overdue)
 	if i := x.mine(c.Instance, Evacuating); i != none {
 		x.remove(i)
 	}
@@ -196,14 +196,14 @@ func (x *draft) dropEvacuating() {
 	}
 }
 
-// evacuateByRecreating stops an instance before its replacement starts, one at
-// a time, and only while every desired index is RUNNING. Writing the deployment
-// makes two cells that ask at once conflict.
+// evacuateByRecreating stops an instance before its replacement starts, if the
+// budget has room for it; without a budget, only while every desired index is
+// RUNNING. Writing the deployment makes two cells that ask at once conflict.
 func (x *draft) evacuateByRecreating(c EvacuateRunning) {
 	i, _ := x.leave(c.Instance)
 	switch {
 	case i == none:
-	case x.desired() && c.RunningInstances < x.d.Instances:
+	case x.desired() && !x.d.MayTakeDown(c.RunningInstances):
 		x.keep = true
 	default:
 		x.restart(i)

@@ -20,7 +20,9 @@ type Update struct {
 	// plane's.
 	Restart *RestartPolicy `json:"restart_policy,omitempty"`
 	// Rollout replaces the whole policy. The zero policy means as 003 says.
-	Rollout       *RolloutPolicy        `json:"rollout_policy,omitempty"`
+	Rollout *RolloutPolicy `json:"rollout_policy,omitempty"`
+	// Disruption replaces the whole budget. The zero budget means none.
+	Disruption    *Disruption           `json:"disruption,omitempty"`
 	MetricTags    *map[string]MetricTag `json:"metric_tags,omitempty"`
 	ImageUsername *string               `json:"image_username,omitempty"`
 	ImagePassword *string               `json:"image_password,omitempty"`
@@ -34,6 +36,7 @@ func UpdateSettings(s Settings) Update {
 	return Update{
 		Instances: &s.Instances, Routes: &s.Routes, Annotation: &s.Annotation, MetricTags: &s.MetricTags,
 		Restart: cmp.Or(s.Restart, &RestartPolicy{}), Rollout: cmp.Or(s.Rollout, &RolloutPolicy{}),
+		Disruption:    cmp.Or(s.Disruption, &Disruption{}),
 		ImageUsername: &s.ImageUsername, ImagePassword: &s.ImagePassword,
 	}
 }
@@ -49,7 +52,7 @@ func (u *Update) UnmarshalJSON(data []byte) error {
 	var v executor.Validator
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		switch name {
-		case "instances", "routes", "annotation", "restart_policy", "rollout_policy", "metric_tags", "image_username", "image_password",
+		case "instances", "routes", "annotation", "restart_policy", "rollout_policy", "disruption", "metric_tags", "image_username", "image_password",
 			"definition_id", "definition":
 		default:
 			v.Check(false, name, "", "a member that can be updated; anything else needs a new definition")

@@ -71,6 +71,7 @@ func (s *Settings) check(v *executor.Validator, metricsGUID string) {
 	executor.ValidateAnnotation(v, s.Annotation)
 	s.Restart.check(v.In("restart_policy"))
 	s.Rollout.check(v.In("rollout_policy"))
+	s.Disruption.check(v.In("disruption"))
 	executor.ValidateMetricTags(v, s.MetricTags, metricsGUID)
 	executor.ValidateImageCredentials(v, s.ImageUsername, s.ImagePassword)
 }

@@ -23,6 +23,12 @@ type drain struct {
 
 func (d *drain) begun() bool { return !d.since.IsZero() }
 
+// overdue reports whether the cell ends what is left because it has had the
+// timeout to leave.
+func (d *drain) overdue(timeout time.Duration) bool {
+	return d.finishing && d.finish.Sub(d.since) >= timeout
+}
+
 // While the cell evacuates it looks every evacuationCheck whether it is empty,
 // which costs nothing. While it finishes it asks the BBS every finishInterval.
 const (
@@ -107,11 +113,15 @@ func (op *operation) waitsFor() string {
 	me, waits := op.me(op.subject), "its replacement has been asked for"
 	for i := range op.index.Records {
 		switch r := &op.index.Records[i]; {
-		case r.Presence != lrp.Ordinary || r.InstanceKey == me:
+		case r.Presence == lrp.Ordinary && r.InstanceKey == me:
+			waits = "the control plane is asked to move it; with RECREATE, it stays while too many others are down"
+		case r.Presence != lrp.Ordinary:
 		case r.State == lrp.Unclaimed && r.PlacementError != lrp.PlacementError{}:
 			waits = "no cell takes its replacement: " + r.PlacementError.String()
 		case r.State == lrp.Claimed:
 			waits = fmt.Sprintf("its replacement starts on cell %q", r.CellID)
+		case r.State == lrp.Running && !r.Routable:
+			waits = fmt.Sprintf("its replacement runs on cell %q and is not ready", r.CellID)
 		}
 	}
 	return waits

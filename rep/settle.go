@@ -26,6 +26,9 @@ type operation struct {
 	task *task.Task
 	// failure is the reason for FailTask.
 	failure string
+	// overdue says that the cell ends what is left, since its time to evacuate has
+	// passed.
+	overdue bool
 }
 
 // A decision is a row and how it was found.
@@ -39,8 +42,9 @@ type decision struct {
 func (r *Rep) settle(ctx context.Context, s subject) error {
 	r.mu.Lock()
 	finishing, evacuating, answers := r.drain.finishing, r.drain.begun(), r.answers()
+	overdue := r.drain.overdue(r.o.EvacuationTimeout)
 	r.mu.Unlock()
-	op := operation{Rep: r, subject: s, failure: task.ReasonContainerMissing}
+	op := operation{Rep: r, subject: s, failure: task.ReasonContainerMissing, overdue: overdue}
 	var err error
 	if s.isTask() {
 		op.task, err = r.taskRecord(ctx, s.task)
@@ -228,9 +232,9 @@ func (op *operation) callLRP(ctx context.Context, step Step) (goOn bool, err err
 	case CrashLRP:
 		err = b.CrashLRP(ctx, guid, index, lrp.Crash{DefinitionID: id, Domain: domain, Instance: me, Reason: crashReason(c.RunResult)})
 	case RemoveLRP:
-		err = b.RemoveLRP(ctx, guid, index, lrp.Remove{DefinitionID: id, Instance: me})
+		err = b.RemoveLRP(ctx, guid, index, lrp.Remove{DefinitionID: id, Instance: me, Overdue: op.overdue})
 	case RemoveEvacuatingLRP:
-		err = b.RemoveEvacuatingLRP(ctx, guid, index, lrp.RemoveEvacuating{DefinitionID: id, Instance: me})
+		err = b.RemoveEvacuatingLRP(ctx, guid, index, lrp.RemoveEvacuating{DefinitionID: id, Instance: me, Overdue: op.overdue})
 	case EvacuateClaimedLRP:
 		_, err = b.EvacuateClaimedLRP(ctx, guid, index, lrp.EvacuateClaimed{DefinitionID: id, Instance: me})
 	case EvacuateStoppedLRP:

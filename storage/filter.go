@@ -43,7 +43,7 @@ func (f *DeploymentFilter) Match(d *lrp.Deployment) bool { return f.Matcher()(d)
 // commit that.
 func Bare(d *lrp.Deployment) *lrp.Deployment {
 	bare := WithoutDefinitions(d)
-	bare.Settings = lrp.Settings{Instances: d.Instances, Restart: d.Restart, Rollout: d.Rollout}
+	bare.Settings = lrp.Settings{Instances: d.Instances, Policies: d.Policies}
 	return bare
 }
 

@@ -129,6 +129,8 @@ type deploymentStatus struct {
 	Pending             int                `json:"pending"`
 	Proving             int                `json:"proving,omitempty"`
 	HeldBy              *int               `json:"held_by,omitempty"`
+	Unavailable         int                `json:"unavailable"`
+	MaxUnavailable      int                `json:"max_unavailable"`
 	Definitions         []definitionStatus `json:"definitions"`
 }
 
@@ -137,6 +139,17 @@ type definitionStatus struct {
 	ID      string `json:"definition_id"`
 	Running int    `json:"running"`
 	Others  int    `json:"others"`
+}
+
+// available counts the desired indices that have an available instance.
+func available(d *lrp.Deployment, list []lrp.ActualLRP) int {
+	indices := map[int]bool{}
+	for i := range list {
+		if a := &list[i]; d.Desires(a.Index) && d.Available(a) {
+			indices[a.Index] = true
+		}
+	}
+	return len(indices)
 }
 
 func deploymentStatusOf(c *call, r *remote) error {
@@ -187,6 +200,10 @@ func deploymentStatusOf(c *call, r *remote) error {
 	v := &show.View{Heading: []string{"DEFINITION", "RUNNING", "OTHERS", "ROLE"}, About: [][2]string{
 		{"process", d.ProcessGUID}, {about, rollout}, {"changed", "version " + strconv.FormatInt(d.ModificationTag.Index, 10)},
 	}}
+	doc.Unavailable, doc.MaxUnavailable = d.Instances-available(d, list), d.MaxUnavailable()
+	if d.Disruption != nil {
+		v.About = append(v.About, [2]string{"budget", fmt.Sprintf("%d of %d without a ready instance, at most %d by disruptions", doc.Unavailable, d.Instances, doc.MaxUnavailable)})
+	}
 	for _, id := range d.DefinitionIDs() {
 		s := definitionStatus{ID: id}
 		for i := range list {

@@ -108,7 +108,7 @@ func Update(name string, data []byte) (lrp.Update, error) {
 		set(&d.Instances, u.Instances)
 		set(&d.Routes, u.Routes)
 		set(&d.Annotation, u.Annotation)
-		d.Restart, d.Rollout = u.Restart, u.Rollout
+		d.Policies = lrp.Policies{Restart: u.Restart, Rollout: u.Rollout, Disruption: u.Disruption}
 		set(&d.MetricTags, u.MetricTags)
 		// The credentials may be changed one at a time.
 		set(&d.DefinitionID, u.DefinitionID)

@@ -133,7 +133,7 @@ func (s *Store) deploymentChange(w *storage.DeploymentWrite) (change, error) {
 	c.after = d.ModificationTag
 	c.bare = storage.Bare(d)
 	plain := d.Settings
-	plain.Restart, plain.Rollout = nil, nil // they are among the rules
+	plain.Policies = lrp.Policies{} // they are among the rules
 	settings, err := storage.Encode(&plain)
 	if err != nil {
 		return c, err

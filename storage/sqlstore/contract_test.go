@@ -316,6 +316,7 @@ func TestConcurrent(t *testing.T) {
 
 func TestMetamorphic(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, dsn string) {
+		t.Parallel() // each waits for its server most of the time
 		for seed := range uint64(2) {
 			storagetest.RunMetamorphic(t, opener(dsn, Options{}), seed, 1000)
 		}

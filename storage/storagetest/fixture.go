@@ -247,8 +247,11 @@ func deployment(guid string) *lrp.Deployment {
 		ProcessGUID: guid, Domain: "domain", UpdateStrategy: lrp.Recreate,
 		Settings: lrp.Settings{
 			Instances: 3, Routes: lrp.Routes{"http": []byte(`{"hosts":["a.example","<b>"]}`)}, Annotation: "for humans",
-			Restart:    &lrp.RestartPolicy{ImmediateRestarts: 1, MaxRestarts: -1, MinBackoff: time.Minute},
-			Rollout:    &lrp.RolloutPolicy{MinHealthy: time.Second, MaxInFlight: 2},
+			Policies: lrp.Policies{
+				Restart:    &lrp.RestartPolicy{ImmediateRestarts: 1, MaxRestarts: -1, MinBackoff: time.Minute},
+				Rollout:    &lrp.RolloutPolicy{MinHealthy: time.Second, MaxInFlight: 2},
+				Disruption: &lrp.Disruption{MaxUnavailable: 2},
+			},
 			MetricTags: map[string]lrp.MetricTag{"source_id": {Static: guid}}, ImageUsername: "u", ImagePassword: "p",
 		},
 		Definitions: map[string]lrp.Definition{

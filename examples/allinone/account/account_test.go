@@ -194,7 +194,7 @@ func TestWhatHappensIsToldOnce(t *testing.T) {
 
 func TestTheWaitOfAProcessWithAPolicyOfItsOwnIsTold(t *testing.T) {
 	a := account.New(lrp.RestartPolicy{})
-	d := &lrp.Deployment{ProcessGUID: "web", Settings: lrp.Settings{Instances: 1, Restart: &lrp.RestartPolicy{MinBackoff: time.Minute}}}
+	d := &lrp.Deployment{ProcessGUID: "web", Settings: lrp.Settings{Instances: 1, Policies: lrp.Policies{Restart: &lrp.RestartPolicy{MinBackoff: time.Minute}}}}
 	a.Line(storage.Event{At: epoch, LRP: &lrp.Event{Kind: lrp.DeploymentCreated, DeploymentAfter: d}})
 	crashed := &lrp.ActualLRP{Key: lrp.Key{ProcessGUID: "web"}, State: lrp.Crashed, CrashCount: 4, CrashReason: "exit status 1", Since: epoch}
 	line, _ := a.Line(storage.Event{At: epoch, LRP: &lrp.Event{Kind: lrp.InstanceCrashed, After: crashed}})

@@ -318,7 +318,7 @@ func TestARolloutGoesOnWhenItsNewInstanceHasBeenHealthyForLongEnough(t *testing.
 	s := newSystem(t, 2, nil)
 	s.must(s.BBS.CreateDeployment(s.ctx, lrp.DeploymentDefinition{
 		ProcessGUID: "web", Domain: "apps", DefinitionID: "v1", Definition: definition(),
-		Settings: lrp.Settings{Instances: 2, Rollout: &lrp.RolloutPolicy{MinHealthy: 5 * time.Second}},
+		Settings: lrp.Settings{Instances: 2, Policies: lrp.Policies{Rollout: &lrp.RolloutPolicy{MinHealthy: 5 * time.Second}}},
 	}))
 	s.step()
 	s.pass(6 * time.Second)

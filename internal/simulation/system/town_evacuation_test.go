@@ -12,8 +12,10 @@ import (
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/backendtest/scripted"
 	"github.com/diegosdk/diego/executor/manager"
+	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/rep"
 	"github.com/diegosdk/diego/rep/localcell"
+	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/task"
 )
 
@@ -243,7 +245,7 @@ func TestTheLastCellSaysWhyItsWorkStays(t *testing.T) {
 	}
 	w.must(c.Evacuate(w.ctx))
 	w.pass(time.Second)
-	if got := waiting(); !strings.Contains(got, "web/0: its replacement has been asked for") || !strings.Contains(got, "task job: a task is not moved") {
+	if got := waiting(); !strings.Contains(got, "web/0: the control plane is asked to move it") || !strings.Contains(got, "task job: a task is not moved") {
 		t.Errorf("at first it waits for %q", got)
 	}
 	w.pass(15 * time.Second)
@@ -253,4 +255,54 @@ func TestTheLastCellSaysWhyItsWorkStays(t *testing.T) {
 	w.boot(w.cells[1])
 	w.until("its replacement runs", func() bool { return strings.Contains(waiting(), "web/0: its replacement runs") })
 	w.until("the instance is gone", func() bool { return !strings.Contains(waiting(), "web/0") })
+}
+
+func TestADrainRecreatesNoMoreInstancesAtATimeThanTheBudgetAllows(t *testing.T) {
+	w := newTown(t, 2, nil)
+	l := lrp.DesiredLRP{ProcessGUID: "web", Domain: "apps", UpdateStrategy: lrp.Recreate, Definition: definition()}
+	l.Instances, l.Disruption = 6, &lrp.Disruption{MaxUnavailable: 2}
+	w.must(w.BBS.Desire(w.ctx, l))
+	unavailable := func() int {
+		n := l.Instances
+		for r, err := range w.store.ActualLRPs(w.ctx, storage.ActualLRPFilter{}) {
+			if w.must(err); r.State == lrp.Running && r.Routable {
+				n--
+			}
+		}
+		return n
+	}
+	w.until("all run", func() bool { return unavailable() == 0 })
+	for _, c := range w.cells {
+		c.delay[manager.JobCreate] = 5 * time.Second
+	}
+	c := w.cells[0]
+	w.must(c.Evacuate(w.ctx))
+	most := 0
+	w.until("the cell is empty", func() bool {
+		most = max(most, unavailable())
+		return c.Evacuated()
+	})
+	if most != 2 {
+		t.Errorf("at most %d were unavailable, want 2", most)
+	}
+	w.until("all run again", func() bool { return unavailable() == 0 })
+}
+
+func TestAnEventSaysThatAnInstanceEndedWithTheTimeOfItsEvacuation(t *testing.T) {
+	w := newTown(t, 1, func(o *rep.Options) { o.EvacuationTimeout = time.Minute })
+	w.desire("web", 1, definition())
+	w.pass(5 * time.Second)
+	extent, err := w.store.Log(w.ctx)
+	w.must(err)
+	w.must(w.cells[0].Evacuate(w.ctx))
+	w.until("evacuated", w.cells[0].Evacuated)
+	var said []string
+	for e, err := range w.store.Events(w.ctx, extent.Newest, storage.EventFilter{}) {
+		if w.must(err); e.LRP != nil {
+			said = append(said, e.LRP.Explain())
+		}
+	}
+	if !slices.Contains(said, "ended on cell-1 (its time to evacuate has passed)") {
+		t.Errorf("the events say %q", said)
+	}
 }

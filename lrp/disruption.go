@@ -1,0 +1,69 @@
+package lrp
+
+import (
+	"time"
+
+	"github.com/diegosdk/diego/executor"
+)
+
+// A Disruption is a process's budget: how many of its desired indices may be
+// without a RUNNING, ready instance because the control plane takes one away. The
+// zero budget means as the specification says: an instance is replaced as soon as
+// the new one is RUNNING, and RECREATE takes one index at a time.
+//
+// Where there is a budget, an instance that a rollout or an evacuation replaces
+// stays until the new one is ready, too. So only what stops an instance before its
+// replacement starts (RECREATE) uses the budget up. Losses that nobody wanted, such
+// as crashes and missing cells, count against it but are never prevented. A cell
+// whose time to evacuate has passed stops its instances all the same.
+type Disruption struct {
+	// MaxUnavailable is that number of indices.
+	MaxUnavailable int `json:"max_unavailable,omitempty"`
+	// MaxUnavailablePercent is that number as a share of the desired indices,
+	// rounded down, but at least 1. Only one of the two may be set.
+	MaxUnavailablePercent int `json:"max_unavailable_percent,omitempty"`
+}
+
+func (b *Disruption) check(v *executor.Validator) {
+	if b == nil {
+		return
+	}
+	v.Check(b.MaxUnavailable >= 0 && b.MaxUnavailable <= MaxInstances, "max_unavailable", b.MaxUnavailable, "0 to 100000")
+	v.Check(b.MaxUnavailablePercent >= 0 && b.MaxUnavailablePercent <= 100, "max_unavailable_percent", b.MaxUnavailablePercent, "0 to 100")
+	v.Check(b.MaxUnavailable == 0 || b.MaxUnavailablePercent == 0, "max_unavailable_percent", b.MaxUnavailablePercent, "nothing beside max_unavailable")
+}
+
+// limited reports whether d has a budget for disruptions.
+func (d *Deployment) limited() bool {
+	return d != nil && d.Disruption != nil && *d.Disruption != Disruption{}
+}
+
+// MaxUnavailable is how many of the desired indices may be without an available
+// instance because one is taken away. It is at least 1.
+func (d *Deployment) MaxUnavailable() int {
+	if !d.limited() {
+		return 1
+	}
+	return max(1, d.Disruption.MaxUnavailable, d.Instances*d.Disruption.MaxUnavailablePercent/100)
+}
+
+// MayTakeDown reports whether the instance of one more desired index may be
+// stopped before its replacement runs, while available of the desired indices,
+// that one included, are [Deployment.Available].
+func (d *Deployment) MayTakeDown(available int) bool {
+	return d.Instances-available < d.MaxUnavailable()
+}
+
+// Available reports whether r serves its index: it is ORDINARY and RUNNING and,
+// where the process has a budget, ready for traffic.
+func (d *Deployment) Available(r *ActualLRP) bool {
+	return r.Presence == Ordinary && r.State == Running && (r.Routable || !d.limited())
+}
+
+// replaces reports whether r, which is ORDINARY and RUNNING, has taken the place
+// of old, which is not: r is available, and has nothing to prove if it is of
+// another definition. Whether a missing cell's instance serves anybody is not
+// known, so for a SUSPECT one it is enough that r runs.
+func (d *Deployment) replaces(r, old *ActualLRP, now time.Time) bool {
+	return (old.Presence == Suspect || d.Available(r)) && (r.DefinitionID == old.DefinitionID || !d.proving(r, now))
+}

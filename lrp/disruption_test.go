@@ -1,0 +1,154 @@
+package lrp_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/diegosdk/diego/lrp"
+)
+
+func TestABudgetIsANumberOrAShareOfTheDesiredIndices(t *testing.T) {
+	for _, tt := range []struct {
+		budget               *lrp.Disruption
+		instances, available int
+		want                 bool
+	}{
+		// Without a budget, one at a time and only from full strength.
+		{nil, 3, 3, true}, {nil, 3, 2, false}, {&lrp.Disruption{}, 3, 2, false}, {nil, 1, 1, true},
+		{&lrp.Disruption{MaxUnavailable: 2}, 5, 5, true}, {&lrp.Disruption{MaxUnavailable: 2}, 5, 4, true}, {&lrp.Disruption{MaxUnavailable: 2}, 5, 3, false},
+		{&lrp.Disruption{MaxUnavailable: 9}, 5, 1, true},
+		// A quarter of 10 is 2, and of 3 still 1.
+		{&lrp.Disruption{MaxUnavailablePercent: 25}, 10, 9, true}, {&lrp.Disruption{MaxUnavailablePercent: 25}, 10, 8, false},
+		{&lrp.Disruption{MaxUnavailablePercent: 25}, 3, 3, true}, {&lrp.Disruption{MaxUnavailablePercent: 25}, 3, 2, false},
+		{&lrp.Disruption{MaxUnavailablePercent: 100}, 4, 1, true},
+	} {
+		d := &lrp.Deployment{Settings: lrp.Settings{Instances: tt.instances, Policies: lrp.Policies{Disruption: tt.budget}}}
+		if got := d.MayTakeDown(tt.available); got != tt.want {
+			t.Errorf("budget %+v, %d of %d available: %v, want %v", tt.budget, tt.available, tt.instances, got, tt.want)
+		}
+	}
+}
+
+// newProcess is a roll without a rollout: n instances of v1 run on cell-v1.
+func newProcess(t *testing.T, n int, strategy lrp.UpdateStrategy, b *lrp.Disruption) *roll {
+	t.Helper()
+	change, err := lrp.Create(lrp.DeploymentDefinition{
+		ProcessGUID: "web", Domain: "apps", UpdateStrategy: strategy, DefinitionID: "v1", Definition: runnable(),
+		Settings: lrp.Settings{Instances: n, Policies: lrp.Policies{Disruption: b}},
+	}, epoch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &roll{t: t, d: change.After, now: epoch, slots: make([]lrp.Slot, n)}
+	for i := range x.slots {
+		x.slots[i] = lrp.Slot{ProcessGUID: "web", Index: i}
+		x.start(i, "v1")
+	}
+	return x
+}
+
+// evacuate is what the cell of v1's instances asks, and reports whether it keeps
+// the container.
+func (x *roll) evacuate(index, available int) bool {
+	x.t.Helper()
+	return x.do(index, lrp.EvacuateRunning{Instance: instanceOf(index, "v1"), RunningInstances: available}).KeepContainer
+}
+
+// replace starts the replacement of an evacuated instance.
+func (x *roll) replace(index int, unready bool) {
+	x.t.Helper()
+	x.do(index, lrp.Start{DefinitionID: "v1", Instance: lrp.InstanceKey{InstanceGUID: fmt.Sprint("new-", index), CellID: "cell-2"}, Unready: unready})
+}
+
+func (x *roll) presences(index int) (list []lrp.Presence) {
+	for _, r := range x.slots[index].Records {
+		list = append(list, r.Presence)
+	}
+	return list
+}
+
+func TestAnEvacuatedInstanceServesUntilItsReplacementIsReadyWhereThereIsABudget(t *testing.T) {
+	for _, tt := range []struct {
+		budget *lrp.Disruption
+		stays  bool
+	}{{nil, false}, {&lrp.Disruption{MaxUnavailable: 1}, true}} {
+		t.Run(fmt.Sprint(tt.stays), func(t *testing.T) {
+			x := newProcess(t, 1, lrp.Rolling, tt.budget)
+			if !x.evacuate(0, 0) {
+				t.Fatal("the container is not kept though nothing replaces it")
+			}
+			x.replace(0, true)
+			if kept := x.evacuate(0, 0); kept != tt.stays {
+				t.Fatalf("beside a replacement that is not ready, the container is kept: %v, want %v", kept, tt.stays)
+			}
+			if got := len(x.presences(0)); (got == 2) != tt.stays {
+				t.Fatalf("the index has %d records", got)
+			}
+			x.now = x.now.Add(time.Second)
+			x.replace(0, false)
+			if x.evacuate(0, 0) || len(x.presences(0)) != 1 {
+				t.Errorf("the container is kept beside a replacement that is ready, with records %v", x.presences(0))
+			}
+		})
+	}
+}
+
+func TestARolloutWaitsUntilTheNewInstanceIsReadyWhereThereIsABudget(t *testing.T) {
+	x := newProcess(t, 1, lrp.Rolling, &lrp.Disruption{MaxUnavailable: 1})
+	id, definition := "v2", runnable()
+	change, err := x.d.Update(lrp.Update{DefinitionID: &id, Definition: &definition})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.d = change.After
+	x.look()
+	x.do(0, lrp.Start{DefinitionID: "v2", Instance: instanceOf(0, "v2"), Unready: true})
+	x.look()
+	x.want("v2 runs but is not ready", "v1")
+	x.start(0, "v2")
+	x.want("v2 is ready", "v2", "v1-0")
+}
+
+func TestInstancesAreRecreatedOnlyAsLongAsTheBudgetHasRoom(t *testing.T) {
+	x := newProcess(t, 4, lrp.Recreate, &lrp.Disruption{MaxUnavailable: 2})
+	available := func(own int) (n int) {
+		for i, s := range x.slots {
+			for _, r := range s.Records {
+				if x.d.Available(&r) || i == own && r.State == lrp.Running {
+					n++
+				}
+			}
+		}
+		return n
+	}
+	var taken []int
+	for i := range x.slots {
+		if !x.evacuate(i, available(i)) {
+			taken = append(taken, i)
+		}
+	}
+	if fmt.Sprint(taken) != "[0 1]" {
+		t.Fatalf("taken down are %v, want two", taken)
+	}
+	x.replace(0, true) // runs, but is not ready
+	if !x.evacuate(2, available(2)) {
+		t.Error("a third is taken down although two are not ready")
+	}
+	x.replace(0, false)
+	if x.evacuate(2, available(2)) {
+		t.Error("the third is not taken down although one is back")
+	}
+}
+
+// Losses are never prevented: a cell that goes without asking, and instances
+// that crash.
+func TestABudgetPreventsNoLoss(t *testing.T) {
+	x := newProcess(t, 2, lrp.Rolling, &lrp.Disruption{MaxUnavailable: 1})
+	x.do(0, lrp.MarkSuspect{CellID: "cell-v1"})
+	x.do(1, lrp.MarkSuspect{CellID: "cell-v1"})
+	x.replace(0, true)
+	if got := fmt.Sprint(x.presences(0), x.presences(1)); got != "[ORDINARY] [SUSPECT ORDINARY]" && got != "[ORDINARY] [ORDINARY SUSPECT]" {
+		t.Errorf("the presences are %s, want the suspect of index 0 replaced by the instance that runs", got)
+	}
+}
