@@ -26,10 +26,11 @@ const (
 	// MaxSilence, so that the statements of clients that are gone leave the queue
 	// before the lock comes free and do not take it one after another.
 	MaxLockWait = dialect.MaxLockWait
-	// MaxAnswer is how long a commit or the change of a lease waits for the
-	// server: 10 s. On a connection of Open it limits each wait for the next
-	// bytes, on one of the caller the whole operation. After that the store gives
-	// the connection up, and checks on another one what happened.
+	// MaxAnswer is how long a commit, the change of a lease or a read waits for
+	// the server: 10 s. On a connection of Open it limits each wait for the next
+	// bytes, on one of the caller the whole operation, or one page of a list.
+	// After that the store gives the connection up, and checks on another one what
+	// happened, or reads again.
 	MaxAnswer = dialect.MaxAnswer
 )
 
@@ -40,6 +41,9 @@ type pools struct {
 	write, lease, read *sql.DB
 	// schema is for migrations.
 	schema *sql.DB
+	// idle is how many connections of read may stay idle; 0 if that is not the
+	// store's to say.
+	idle int
 }
 
 func (p pools) close() (err error) {
@@ -82,6 +86,41 @@ func (s *Store) onConn(db *sql.DB, f func(ctx context.Context, c *sql.Conn) erro
 		defer stop()
 	}
 	return unanswered(ctx, f(ctx, c))
+}
+
+// ask calls f with any free connection, and again if that may help.
+func (s *Store) ask(ctx context.Context, op string, f func(ctx context.Context, q dialect.Querier) error) error {
+	return s.retry(ctx, op, func() error {
+		return s.answered(ctx, func(ctx context.Context) error { return f(ctx, s.pool) })
+	})
+}
+
+// answered calls f, which reads. The caller's connections may have no limit for
+// an answer, so there f's context has one.
+func (s *Store) answered(ctx context.Context, f func(ctx context.Context) error) error {
+	if !s.foreign {
+		err := f(ctx)
+		if class, _ := s.d.ClassOf(err); class == dialect.Lost {
+			s.dropIdle()
+		}
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx, MaxAnswer)
+	defer cancel()
+	err := f(limited)
+	if ctx.Err() != nil {
+		return err
+	}
+	return unanswered(limited, err)
+}
+
+// dropIdle closes the idle connections that read. When one is lost the others
+// are, too, as a rule, and the next reads would wait for each of them in turn.
+func (s *Store) dropIdle() {
+	if s.idle > 0 {
+		s.read.SetMaxIdleConns(0)
+		s.read.SetMaxIdleConns(s.idle)
+	}
 }
 
 // cutAfter closes a connection of lib/pq after a while, because it goes on

@@ -251,8 +251,9 @@ func cutLast(s, separator string) (before, after string, found bool) {
 func opened(ctx context.Context, d *dialect.Dialect, p pools, opts Options) (*Store, error) {
 	p.write.SetMaxOpenConns(1)
 	p.lease.SetMaxOpenConns(1)
-	p.read.SetMaxOpenConns(max(1, opts.MaxConns-2))
-	p.read.SetMaxIdleConns(max(1, opts.MaxConns-2))
+	p.idle = max(1, opts.MaxConns-2)
+	p.read.SetMaxOpenConns(p.idle)
+	p.read.SetMaxIdleConns(p.idle)
 	for _, db := range []*sql.DB{p.write, p.lease, p.read} {
 		db.SetConnMaxIdleTime(dialect.MaxIdle / 2)
 	}

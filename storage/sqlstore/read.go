@@ -31,19 +31,19 @@ var errOver = errors.New("sqlstore: the View is over")
 
 // query runs one statement on its own. On a connection of the store it is
 // repeated if necessary.
-func (r *reader) query(ctx context.Context, op string, f func(dialect.Querier) error) error {
+func (r *reader) query(ctx context.Context, op string, f func(ctx context.Context, q dialect.Querier) error) error {
 	if err := r.s.usable(ctx); err != nil {
 		return err
 	}
 	if r.at == nil {
-		return r.s.retry(ctx, op, func() error { return f(r.s.pool) })
+		return r.s.ask(ctx, op, f)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.over {
 		return errOver
 	}
-	err := f(r.at)
+	err := r.s.answered(ctx, func(ctx context.Context) error { return f(ctx, r.at) })
 	if err != nil && ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
 		err = errors.Join(ctx.Err(), err)
 	}
@@ -66,13 +66,15 @@ func (s *Store) view(ctx context.Context, f func(*reader) error) error {
 	var c *sql.Conn
 	r := &reader{s: s, mu: new(sync.Mutex)}
 	err := s.retry(ctx, "beginning a view", func() (err error) {
-		if c, err = s.read.Conn(ctx); err != nil {
-			return errNoConn(err)
-		}
-		if err = r.start(ctx, c); err != nil {
-			dialect.Discard(c)
-		}
-		return err
+		return s.answered(ctx, func(ctx context.Context) error {
+			if c, err = s.read.Conn(ctx); err != nil {
+				return errNoConn(err)
+			}
+			if err = r.start(ctx, c); err != nil {
+				dialect.Discard(c)
+			}
+			return err
+		})
 	})
 	if err != nil {
 		return err
@@ -81,7 +83,11 @@ func (s *Store) view(ctx context.Context, f func(*reader) error) error {
 		r.mu.Lock()
 		r.over = true
 		r.mu.Unlock()
-		if _, err := c.ExecContext(context.WithoutCancel(ctx), "ROLLBACK"); err != nil {
+		err := s.answered(context.WithoutCancel(ctx), func(ctx context.Context) error {
+			_, err := c.ExecContext(ctx, "ROLLBACK")
+			return err
+		})
+		if err != nil {
 			dialect.Discard(c) // it has written nothing
 		}
 		c.Close()
@@ -115,7 +121,7 @@ func (r *reader) Now(ctx context.Context) (time.Time, error) {
 		return r.moment, nil
 	}
 	var now int64
-	err := r.query(ctx, "reading the clock", func(q dialect.Querier) error { return dialect.QueryRow(ctx, q, r.s.q.clock, &now) })
+	err := r.query(ctx, "reading the clock", func(ctx context.Context, q dialect.Querier) error { return dialect.QueryRow(ctx, q, r.s.q.clock, &now) })
 	return executor.Instant(now), err
 }
 
@@ -123,7 +129,7 @@ func (r *reader) Now(ctx context.Context) (time.Time, error) {
 func (r *reader) Log(ctx context.Context) (storage.Extent, error) {
 	var newest, oldest, gap, now int64
 	known := r.s.newest.Load()
-	err := r.query(ctx, "reading the log's extent", func(q dialect.Querier) error {
+	err := r.query(ctx, "reading the log's extent", func(ctx context.Context, q dialect.Querier) error {
 		return dialect.QueryRow(ctx, q, r.s.q.log, &newest, &oldest, &gap, &now)
 	})
 	if r.at == nil && err == nil { // a transaction may still be rolled back
@@ -151,7 +157,7 @@ func one[T any](ctx context.Context, r *reader, op string, k storage.RecordKey,
 	query func(ctx context.Context, q dialect.Querier, guid string) (entry[*T], error),
 ) (*T, error) {
 	var e entry[*T]
-	err := r.query(ctx, op, func(q dialect.Querier) (err error) {
+	err := r.query(ctx, op, func(ctx context.Context, q dialect.Querier) (err error) {
 		if !isImpossible(k.GUID) {
 			e, err = query(ctx, q, k.GUID)
 		}
@@ -180,7 +186,7 @@ func list[T any](ctx context.Context, r *reader, op string, whole bool, begin fu
 		if r.at == nil && whole {
 			var entries []entry[T]
 			last := false
-			err := r.query(ctx, op, func(q dialect.Querier) (err error) {
+			err := r.query(ctx, op, func(ctx context.Context, q dialect.Querier) (err error) {
 				entries, last, err = begin()(ctx, q)
 				return err
 			})
@@ -257,7 +263,7 @@ func yieldPages[T any](ctx context.Context, r *reader, op string, yield func(T, 
 	}
 	next := begin()
 	fetch := func() (p read) {
-		p.err = r.query(ctx, op, func(q dialect.Querier) (err error) {
+		p.err = r.query(ctx, op, func(ctx context.Context, q dialect.Querier) (err error) {
 			p.entries, p.last, err = next(ctx, q)
 			return err
 		})

@@ -49,7 +49,7 @@ func (r *reader) checkPosition(ctx context.Context, p storage.Cursor) error {
 	}
 	var gaps []storage.Gap
 	find := r.s.readGaps(&gaps)
-	err = r.query(ctx, "looking for a gap in the log", func(q dialect.Querier) error {
+	err = r.query(ctx, "looking for a gap in the log", func(ctx context.Context, q dialect.Querier) error {
 		gaps = nil
 		rows, err := q.QueryContext(ctx, r.s.q.gapAt, int64(p), int64(p))
 		if err != nil {
@@ -73,7 +73,7 @@ const segmentPage = 64
 
 func (r *reader) segments(ctx context.Context, after storage.Cursor) (page []stored, err error) {
 	query := r.s.d.Rebind("SELECT seq, n, at, data FROM " + r.s.table("events") + " WHERE seq > ? ORDER BY seq LIMIT " + strconv.Itoa(segmentPage))
-	err = r.query(ctx, "reading events", func(q dialect.Querier) error {
+	err = r.query(ctx, "reading events", func(ctx context.Context, q dialect.Querier) error {
 		page = nil
 		rows, err := q.QueryContext(ctx, query, int64(after))
 		if err != nil {

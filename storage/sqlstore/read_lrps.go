@@ -217,12 +217,12 @@ func (s *Store) readLists(reads []*listRead) {
 	w := where{d: s.d}
 	w.oneOf("process_guid", dialect.Text, rows)
 	query := w.page("process_guid, idx, definition_id, presence, data", s.table("actual_lrps"), tables.LRPs.Key, maxShared)
-	err := s.retry(background, "listing ActualLRPs", func() error {
+	err := s.ask(background, "listing ActualLRPs", func(ctx context.Context, q dialect.Querier) error {
 		clear(byGUID)
 		clear(locked)
 		scanner := lrpScanner{s: s}
 		total := 0
-		rows, err := s.pool.QueryContext(background, query, w.args...)
+		rows, err := q.QueryContext(ctx, query, w.args...)
 		if err != nil {
 			return err
 		}
@@ -276,7 +276,7 @@ func (r *reader) Slot(ctx context.Context, processGUID string, index int) (lrp.S
 			r.s.memory.End(key, read.records, read.deployment, nil)
 		}
 	} else {
-		err = r.query(ctx, "reading a slot", func(q dialect.Querier) error {
+		err = r.query(ctx, "reading a slot", func(ctx context.Context, q dialect.Querier) error {
 			return r.s.querySlots(ctx, q, []*slotRead{read})
 		})
 	}
@@ -291,7 +291,7 @@ func (r *reader) Slot(ctx context.Context, processGUID string, index int) (lrp.S
 
 // readSlots carries out several reads in one statement.
 func (s *Store) readSlots(reads []*slotRead) {
-	err := s.retry(background, "reading slots", func() error { return s.querySlots(background, s.pool, reads) })
+	err := s.ask(background, "reading slots", func(ctx context.Context, q dialect.Querier) error { return s.querySlots(ctx, q, reads) })
 	for _, r := range reads {
 		if err != nil {
 			r.err = err

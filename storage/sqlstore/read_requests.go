@@ -13,7 +13,7 @@ func (r *reader) Remembers(ctx context.Context, requestID string) (known bool, e
 	if isImpossible(requestID) {
 		return false, r.s.usable(ctx) // it is not there
 	}
-	err = r.query(ctx, "looking for a request", func(q dialect.Querier) error {
+	err = r.query(ctx, "looking for a request", func(ctx context.Context, q dialect.Querier) error {
 		known = false
 		rows, err := q.QueryContext(ctx, r.s.q.findRequest, requestID)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net"
 	"net/url"
 	"strings"
@@ -343,6 +344,7 @@ func silenced(t *testing.T, dsn string, c changing, before int, loses cut, closi
 // A client whose answer is lost on one connection gives that up, and finds out on
 // another one that it has committed.
 func TestALostAnswerIsGivenUpAndLookedFor(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	var wg sync.WaitGroup
 	for _, d := range servers {
 		dsn := d.database(t)
@@ -388,6 +390,7 @@ func TestALostAnswerIsGivenUpAndLookedFor(t *testing.T) {
 // Nothing bounds how long the connections of a database that the caller has
 // opened wait for an answer.
 func TestADeadConnectionOfTheCallersStopsNeitherCommitsNorLeases(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	var wg sync.WaitGroup
 	lease := storage.Lease{Kind: storage.LeaderLease, Name: "bbs", Owner: "first"}
 	for _, driver := range []string{"postgres", "pgx", "mysql"} {
@@ -437,6 +440,105 @@ func TestADeadConnectionOfTheCallersStopsNeitherCommitsNorLeases(t *testing.T) {
 		}
 	}
 	wg.Wait()
+}
+
+// A list may be long, but its server is never silent for long. When it is, its
+// other connections are dead too.
+func TestAReadOnDeadConnectionsIsGivenUpAndRepeated(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	const ttl = 15 * time.Second // the default of leader_ttl
+	ended := func(list iter.Seq2[lrp.ActualLRP, error], want int) (err error) {
+		n := 0
+		for _, err = range list {
+			n++
+		}
+		if err == nil && n != want {
+			err = fmt.Errorf("%d records, want %d", n, want)
+		}
+		return err
+	}
+	reads := []struct {
+		name string
+		do   func(ctx context.Context, s *Store) error
+	}{
+		{"a list", func(ctx context.Context, s *Store) error {
+			return ended(s.ActualLRPs(ctx, storage.ActualLRPFilter{Domains: []string{"apps"}}), 1)
+		}},
+		{"the instances of a process", func(ctx context.Context, s *Store) error {
+			return ended(s.ActualLRPs(ctx, storage.ActualLRPFilter{ProcessGUIDs: []string{"p"}}), 1)
+		}},
+		{"a slot", func(ctx context.Context, s *Store) error {
+			slot, _, err := s.Slot(ctx, "p", 0)
+			if err == nil && len(slot.Records) != 1 {
+				err = fmt.Errorf("%d records", len(slot.Records))
+			}
+			return err
+		}},
+		{"a view", func(ctx context.Context, s *Store) error {
+			return s.View(ctx, func(r storage.Reader) error {
+				return ended(r.ActualLRPs(ctx, storage.ActualLRPFilter{}), 1)
+			})
+		}},
+		{"the end of the log", func(ctx context.Context, s *Store) error { _, err := s.Log(ctx); return err }},
+	}
+	var wg sync.WaitGroup
+	for _, d := range databases[1:] {
+		dsn := d.database(t)
+		seed := mustOpen(t, dsn, Options{})
+		if _, err := seed.Commit(t.Context(), creation(unclaimed("p", 0))); err != nil {
+			t.Fatal(err)
+		}
+		for _, loses := range []cut{deaf, mute} {
+			for _, read := range reads {
+				wg.Go(func() {
+					point := fmt.Sprintf("%s, %s loses %s", d.name, read.name, loses)
+					wired, w := through(t, strings.TrimPrefix(dsn, pgxScheme))
+					defer w.close()
+					if d.name == "pgx" {
+						wired = pgxScheme + wired
+					}
+					s, err := open(t.Context(), wired, nil)
+					if err != nil {
+						t.Errorf("%s: %v", point, err)
+						return
+					}
+					defer s.Close()
+					idle := 4
+					if s.foreign { // how many may be idle is the caller's choice
+						idle = 1
+					}
+					if err := openMore(s, idle); err != nil {
+						t.Errorf("%s: %v", point, err)
+						return
+					}
+					if err := read.do(t.Context(), s); err != nil {
+						t.Errorf("%s, before: %v", point, err)
+						return
+					}
+					w.arm(0, loses, true)
+					ctx, cancel := context.WithTimeout(t.Context(), ttl+grace)
+					defer cancel()
+					if err := read.do(ctx, s); err != nil {
+						t.Errorf("%s: %v", point, err)
+					}
+					select {
+					case <-w.happened:
+					default:
+						t.Errorf("%s: nothing was lost", point)
+					}
+				})
+			}
+		}
+	}
+	wg.Wait()
+}
+
+// openMore leaves the store with n more idle connections: each View has one.
+func openMore(s *Store, n int) error {
+	if n == 0 {
+		return nil
+	}
+	return s.View(context.Background(), func(storage.Reader) error { return openMore(s, n-1) })
 }
 
 // The caller's pool may have no connection for a commit.

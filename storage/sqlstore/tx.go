@@ -69,7 +69,7 @@ func (t *txStore) Commit(ctx context.Context, b storage.Batch) (storage.Cursor, 
 // commit does for one item what a group does for many, without the beginning
 // and the end of the transaction.
 func (t *txStore) commit(ctx context.Context, it *item) error {
-	return t.query(ctx, "committing in a transaction", func(q dialect.Querier) error {
+	return t.query(ctx, "committing in a transaction", func(ctx context.Context, q dialect.Querier) error {
 		return t.sound(ctx, q, func(run func([]dialect.Call) error) error {
 			a := &attempt{s: t.s, items: []*item{it}, joined: true}
 			a.reset()
@@ -127,7 +127,7 @@ func (t *txStore) changeLease(ctx context.Context, verb leaseVerb, l storage.Lea
 	if err != nil {
 		return storage.Lease{}, err
 	}
-	err = t.query(ctx, "changing a lease in a transaction", func(q dialect.Querier) error {
+	err = t.query(ctx, "changing a lease in a transaction", func(ctx context.Context, q dialect.Querier) error {
 		return t.sound(ctx, q, func(run func([]dialect.Call) error) error {
 			in := leaseTransaction{s: t.s, lock: t.s.d.Lock, run: run}
 			waiting, err := in.change([]*leaseChange{c})

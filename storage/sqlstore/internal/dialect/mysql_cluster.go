@@ -5,6 +5,8 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"net"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 )
@@ -80,18 +82,27 @@ func isUnknownVariable(err error) bool {
 type mysqlConnector struct {
 	driver.Connector
 	settings []string
+	// timeout bounds the whole of Connect. The driver's bounds only a part.
+	timeout time.Duration
 }
 
 // NewMySQLConnector makes connections of one kind.
 func NewMySQLConnector(config *mysql.Config, a Access, oneNode bool) (driver.Connector, error) {
-	c, err := mysql.NewConnector(boundMySQL(config, a))
-	return &mysqlConnector{c, mysqlSession(a, oneNode)}, err
+	config = boundMySQL(config, a)
+	c, err := mysql.NewConnector(config)
+	return &mysqlConnector{c, mysqlSession(a, oneNode), config.Timeout}, err
 }
 
 // Connect implements driver.Connector.
 func (c *mysqlConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	caller := ctx
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
 	conn, err := c.Connector.Connect(ctx)
 	if err != nil {
+		if ctx.Err() != nil && caller.Err() == nil {
+			err = &net.OpError{Op: "connect", Net: "MySQL", Err: err}
+		}
 		return nil, err
 	}
 	for _, setting := range c.settings {

@@ -27,9 +27,6 @@ const (
 	MaxIdle = 10 * time.Minute
 	// maxConnect limits how long it takes to make a connection.
 	maxConnect = 5 * time.Second
-	// maxReadAnswer is how long a client that reads waits to read or write the
-	// next bytes.
-	maxReadAnswer = time.Minute
 )
 
 // ErrUnanswered means that a server has said nothing for MaxAnswer, or that a
@@ -50,16 +47,14 @@ const (
 // locks reports whether such a connection locks rows that others wait for.
 func (a Access) locks() bool { return a == Commits || a == Leases }
 
-// patience is how long such a connection waits for the server; 0 means for
-// ever.
+// patience is how long such a connection waits for the next bytes from the
+// server; 0 means for ever. A list may take longer, because its pages keep bytes
+// coming.
 func (a Access) patience() time.Duration {
-	switch a {
-	case Commits, Leases:
-		return MaxAnswer
-	case Reads:
-		return maxReadAnswer
+	if a == Migrates {
+		return 0
 	}
-	return 0
+	return MaxAnswer
 }
 
 // PostgresSettings make the plans of prepared statements once, for any present
