@@ -135,7 +135,7 @@ func (r *reader) deploymentPages(f storage.DeploymentFilter) page[*lrp.Deploymen
 		switch {
 		case guids != nil:
 			guids.want(&w, tables.Deployments.Key)
-		case looksUp(f.Domains, pages, otherPages):
+		case looksUp(f.Domains, pages, domainPages):
 			domains = lookUp
 		default:
 			w.walk = true

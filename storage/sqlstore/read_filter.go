@@ -32,9 +32,9 @@ const (
 	maxPushed = 1000
 	// fewValues is the largest number of values that are looked up.
 	fewValues = 64
-	// cellPages and otherPages are the numbers of pages that look up cells, and
-	// domains or states, before the list walks.
-	cellPages, otherPages = 8, 1
+	// cellPages and domainPages are the numbers of pages that look up cells, or
+	// domains, before the list walks.
+	cellPages, domainPages = 8, 1
 )
 
 // looksUp reports whether page number n of a list, from 0 on, looks up a column.

@@ -41,20 +41,18 @@ func (r *reader) taskPages(f storage.TaskFilter) page[*task.Task] {
 	pages := 0
 	return func(ctx context.Context, q dialect.Querier) (entries []entry[*task.Task], last bool, err error) {
 		w := where{d: s.d}
-		cells, domains, states := keep[string], keep[string], keep[task.State]
+		cells, domains := keep[string], keep[string]
 		switch {
 		case looksUp(f.CellIDs, pages, cellPages):
 			cells = lookUp
-		case looksUp(f.Domains, pages, otherPages):
+		case looksUp(f.Domains, pages, domainPages):
 			domains = lookUp
-		case looksUp(f.States, pages, otherPages):
-			states = lookUp
 		default:
 			w.walk = true
 		}
 		cells(&w, "cell_id", dialect.Text, f.CellIDs, textArg)
 		domains(&w, "domain", dialect.Text, f.Domains, textArg)
-		states(&w, "state", dialect.Number, f.States, intArg)
+		keep(&w, "state", dialect.Number, f.States, intArg)
 		w.after(tables.Tasks.Key, key)
 		query := w.page("guid, data", s.table("tasks"), tables.Tasks.Key, n)
 		rows, err := q.QueryContext(ctx, query, w.args...)

@@ -74,6 +74,9 @@ type Dialect struct {
 	Identity string
 	// Prepare: reads are worth preparing.
 	Prepare bool
+	// Done reports that a statement of a migration failed because it was carried
+	// out before. It is nil where a migration that breaks off is rolled back.
+	Done func(err error) bool
 	// Migrate runs f while no other process migrates. f gets one connection.
 	Migrate func(ctx context.Context, c *sql.Conn, prefix string, f func() error) error
 	// Topology refuses a server that is one of several which take writes, unless

@@ -38,6 +38,10 @@ var MySQL = Dialect{
 	Drivers:   "github.com/go-sql-driver/mysql",
 	FromHere:  func(err error) bool { return errors.As(err, new(*mysql.MySQLError)) },
 	ByKey:     " FORCE INDEX (PRIMARY)",
+	Done: func(err error) bool { // a column or an index is there, or the one to drop is not
+		var e *mysql.MySQLError
+		return errors.As(err, &e) && (e.Number == 1060 || e.Number == 1061 || e.Number == 1091)
+	},
 	Migrate: func(ctx context.Context, c *sql.Conn, prefix string, f func() error) (err error) {
 		// Statements that change tables commit by themselves, so the lock
 		// belongs to the connection.
