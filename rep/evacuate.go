@@ -187,9 +187,9 @@ func (r *Rep) finish(found int, err error) {
 	}
 	r.drain.over = true
 	if !done {
-		r.drain.err = fmt.Errorf("the evacuation of cell %q is over with %d instances and tasks left for convergence to find (last error: %w)", r.o.CellID, found, err)
+		r.drain.err = fmt.Errorf("the evacuation of cell %q is over; instances and tasks left for convergence to find: %d (last error: %w)", r.o.CellID, found, err)
 		if err == nil {
-			r.drain.err = fmt.Errorf("the evacuation of cell %q is over with %d instances and tasks left for convergence to find", r.o.CellID, found)
+			r.drain.err = fmt.Errorf("the evacuation of cell %q is over; instances and tasks left for convergence to find: %d", r.o.CellID, found)
 		}
 	}
 	r.o.Logger.Info("the evacuation is over", "took", r.o.Now().Sub(r.drain.since), "left", found)
