@@ -11,7 +11,7 @@ import (
 	"github.com/diegosdk/diego/internal/wire"
 )
 
-// This file and calls_bbs.go, calls_auctioneer.go and calls_cell.go are the
+// This file and calls_bbs.go, calls_locks.go, calls_auctioneer.go and calls_cell.go are the
 // tables of calls over HTTP. Handlers, clients, roles and docs/api.md follow
 // from them.
 
@@ -38,7 +38,7 @@ type CallInfo struct {
 
 // Calls lists all calls over HTTP, in the order of the documentation.
 func Calls() []CallInfo {
-	return slices.Concat(describe("bbs", bbsCalls), describe("bbs", convergenceCalls),
+	return slices.Concat(describe("bbs", bbsCalls), describe("bbs", convergenceCalls), describe("bbs", lockCalls),
 		describe("auctioneer", auctioneerCalls), describe("cell", cellCalls))
 }
 
@@ -73,6 +73,7 @@ var (
 	controllers = []Role{BBSRole}
 	planners    = []Role{AuctioneerRole, OperatorRole}
 	logReaders  = []Role{LogReaderRole, OperatorRole}
+	lockers     = []Role{LockerRole, OperatorRole}
 	// A BBS hands on an operator's requests.
 	enquirers = []Role{BBSRole, OperatorRole}
 )

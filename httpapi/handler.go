@@ -20,8 +20,10 @@ type HandlerOptions struct {
 	// least one is required.
 	BBS         bbs.API
 	Convergence bbs.ConvergenceAPI
-	Auctioneer  auction.API
-	Cell        rep.API
+	// Locks are for callers of which only one may act; see bbs.Lock.
+	Locks      bbs.LocksAPI
+	Auctioneer auction.API
+	Cell       rep.API
 	// Ready reports whether this process can do its work. Nil means always.
 	Ready func(context.Context) bbs.Readiness
 
@@ -71,7 +73,7 @@ type HandlerOptions struct {
 // NewHandler fails with an *executor.ValidationError.
 func NewHandler(o HandlerOptions) (http.Handler, error) {
 	var v executor.Validator
-	v.Check(o.BBS != nil || o.Convergence != nil || o.Auctioneer != nil || o.Cell != nil, "bbs", "", "at least one service")
+	v.Check(o.BBS != nil || o.Convergence != nil || o.Locks != nil || o.Auctioneer != nil || o.Cell != nil, "bbs", "", "at least one service")
 	executor.NotNegative(&v, "max_body_bytes", o.MaxBodyBytes)
 	executor.NotNegative(&v, "timeout", o.Timeout)
 	executor.NotNegative(&v, "write_timeout", o.WriteTimeout)
@@ -103,6 +105,9 @@ func NewHandler(o HandlerOptions) (http.Handler, error) {
 	}
 	if o.Convergence != nil {
 		wire.Register(s, mux, o.Convergence, convergenceCalls)
+	}
+	if o.Locks != nil {
+		wire.Register(s, mux, o.Locks, lockCalls)
 	}
 	if o.Auctioneer != nil {
 		wire.Register(s, mux, o.Auctioneer, auctioneerCalls)

@@ -319,7 +319,28 @@ func (c *RemoteBBS) Converge(ctx context.Context) error {
 	return say(ctx, c.client, callConverge, wire.None{})
 }
 
+// AcquireLock is [bbs.Locks.AcquireLock].
+func (c *RemoteBBS) AcquireLock(ctx context.Context, l bbs.Lock, ttl time.Duration) (bbs.Lock, error) {
+	return callAcquireLock.Do(ctx, c.client, holdArgs{l, ttl})
+}
+
+// RenewLock is [bbs.Locks.RenewLock].
+func (c *RemoteBBS) RenewLock(ctx context.Context, l bbs.Lock, ttl time.Duration) (bbs.Lock, error) {
+	return callRenewLock.Do(ctx, c.client, holdArgs{l, ttl})
+}
+
+// ReleaseLock is [bbs.Locks.ReleaseLock].
+func (c *RemoteBBS) ReleaseLock(ctx context.Context, l bbs.Lock) error {
+	return say(ctx, c.client, callReleaseLock, l)
+}
+
+// Locks is [bbs.Locks.Locks].
+func (c *RemoteBBS) Locks(ctx context.Context, name string) ([]bbs.Lock, error) {
+	return callLocks.Do(ctx, c.client, locksArgs{name})
+}
+
 var (
 	_ bbs.API            = (*RemoteBBS)(nil)
+	_ bbs.LocksAPI       = (*RemoteBBS)(nil)
 	_ bbs.ConvergenceAPI = (*RemoteBBS)(nil)
 )

@@ -29,15 +29,17 @@ const (
 	// BBSRole requests work, has it stopped, and hands an operator's plans on to
 	// the auctioneer.
 	BBSRole Role = "bbs"
-	// OperatorRole does what a consumer does, plans, converges, drains cells
-	// and reads logs.
+	// OperatorRole does what a consumer does, plans, converges, drains cells,
+	// reads logs, and uses all locks.
 	OperatorRole Role = "operator"
 	// LogReaderRole reads the logs of containers of its certificate's domains.
 	LogReaderRole Role = "log-reader"
+	// LockerRole holds the locks that its certificate names, and reads them.
+	LockerRole Role = "locker"
 )
 
 // Roles lists all roles.
-var Roles = []Role{ConsumerRole, CellRole, AuctioneerRole, BBSRole, OperatorRole, LogReaderRole}
+var Roles = []Role{ConsumerRole, CellRole, AuctioneerRole, BBSRole, OperatorRole, LogReaderRole, LockerRole}
 
 // An Identity is the caller, according to its certificate.
 type Identity struct {
@@ -47,6 +49,9 @@ type Identity struct {
 	// Domains are those that a log reader may read, from the organizational units
 	// "diego-domain:" and the domain, for example "diego-domain:apps".
 	Domains []string `json:",omitempty"`
+	// Locks are the names of those that a locker may hold, from the organizational
+	// units "diego-lock:" and the name, for example "diego-lock:router/zone-1".
+	Locks []string `json:",omitempty"`
 }
 
 const (
@@ -54,16 +59,24 @@ const (
 	rolePrefix = "diego-"
 	// domainPrefix begins those that are domains.
 	domainPrefix = "diego-domain:"
+	// lockPrefix begins those that are names of locks.
+	lockPrefix = "diego-lock:"
 )
 
 // IdentityOf reads a verified certificate. It ignores organizational units that
-// are neither roles nor domains.
+// are neither roles, domains nor names of locks.
 func IdentityOf(certificate *x509.Certificate) Identity {
 	id := Identity{Name: certificate.Subject.CommonName}
 	for _, unit := range certificate.Subject.OrganizationalUnit {
 		if domain, ok := strings.CutPrefix(unit, domainPrefix); ok {
 			if domain != "" && !slices.Contains(id.Domains, domain) {
 				id.Domains = append(id.Domains, domain)
+			}
+			continue
+		}
+		if lock, ok := strings.CutPrefix(unit, lockPrefix); ok {
+			if lock != "" && !slices.Contains(id.Locks, lock) {
+				id.Locks = append(id.Locks, lock)
 			}
 			continue
 		}
@@ -130,6 +143,9 @@ func authorize(allowPlain bool) func(*http.Request, *wire.Info) (wire.Caller, er
 		if slices.Equal(roles, []Role{LogReaderRole}) {
 			caller.Reads = func(domain string) error { return id.reads(info, domain) }
 		}
+		if slices.Equal(roles, []Role{LockerRole}) {
+			caller.Locks = func(name string) error { return id.locks(info, name) }
+		}
 		return caller, nil
 	}
 }
@@ -148,6 +164,19 @@ func (id Identity) reads(info *wire.Info, domain string) error {
 			domain, LogReaderRole, id.Domains, domainPrefix+domain, units(others))}
 	}
 	return nil
+}
+
+// locks fails unless a locker may use the lock with that name; "" means all.
+func (id Identity) locks(info *wire.Info, name string) error {
+	switch {
+	case slices.Contains(id.Locks, name):
+		return nil
+	case name == "":
+		return &ForbiddenError{id.Name, info.Name, fmt.Sprintf("the role %s has to name one of the locks of its certificate, %q: all are for %s",
+			LockerRole, id.Locks, rolePrefix+OperatorRole)}
+	}
+	return &ForbiddenError{id.Name, info.Name, fmt.Sprintf("the lock is %q, and the role %s uses only the locks of its certificate, %q: one with the organizational unit %s is wanted",
+		name, LockerRole, id.Locks, lockPrefix+name)}
 }
 
 func units(roles []string) string {

@@ -12,6 +12,8 @@ const (
 	CellLease = "cell"
 	// LeaderLease is held by the one active process of a role, for example "bbs".
 	LeaderLease = "leader"
+	// LockLease is held by a process that is not one of Diego's own; see bbs.Lock.
+	LockLease = "lock"
 )
 
 // MaxLeaseValueBytes is the longest value of a lease.

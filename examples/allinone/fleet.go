@@ -88,7 +88,7 @@ func openFleet(ctx context.Context, s *settings, placed func(auction.Result)) (f
 		return f, f.data.Wrong(err)
 	}
 	if f.service, err = newService(f.service.listener, issuer, "bbs", []httpapi.Role{httpapi.BBSRole, httpapi.AuctioneerRole}, s.Limit(httpapi.HandlerOptions{
-		BBS: f.BBS, Convergence: f.ControlPlane, Auctioneer: f.ControlPlane, Logger: f.log,
+		BBS: f.BBS, Convergence: f.ControlPlane, Locks: bbs.NewLocks(f.store), Auctioneer: f.ControlPlane, Logger: f.log,
 	})); err != nil {
 		return f, err
 	}

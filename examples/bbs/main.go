@@ -91,7 +91,7 @@ func (s *settings) run(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	return server.Serve(ctx, s.Limit(httpapi.HandlerOptions{
-		BBS: plane.BBS, Convergence: plane, Auctioneer: plane, Ready: plane.Ready,
+		BBS: plane.BBS, Convergence: plane, Locks: bbs.NewLocks(store), Auctioneer: plane, Ready: plane.Ready,
 	}), func(ctx context.Context) error {
 		var rotation sync.WaitGroup
 		rotation.Go(func() { s.Rotate(ctx, store, log) })

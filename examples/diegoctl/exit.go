@@ -104,6 +104,7 @@ var kinds = []kindOfError{
 	}},
 	{is: holds[*failedError], code: exitFailed},
 	{is: holds[*patienceError], code: exitFailed, advice: says("it goes on all the same; --for waits longer")},
+	{is: wraps(bbs.ErrLockLost), code: exitRefused, advice: says("the command was ended with it; run it again to wait for the lock")},
 	{is: wraps(context.Canceled), code: exitInterrupted},
 	{is: holds[*httpapi.ForbiddenError], code: exitForbidden, advice: says("another certificate is needed: --cert and --key (DIEGO_CERT, DIEGO_KEY)")},
 	{is: wraps(executor.ErrInvalid), code: exitInvalid},
@@ -141,6 +142,10 @@ func (p *process) exit(cmd *cobra.Command, err error) int {
 		return exitOK
 	case holds[*failedError](err):
 		return exitFailed
+	}
+	var command *commandError
+	if errors.As(err, &command) && !errors.Is(err, bbs.ErrLockLost) {
+		return command.code
 	}
 	var failed *actionError
 	if errors.As(err, &failed) {

@@ -18,6 +18,7 @@ import (
 // A remote is a Diego, in this process or over HTTP.
 type remote struct {
 	bbs         bbs.API
+	locks       bbs.LocksAPI
 	auctioneer  auction.API
 	convergence bbs.ConvergenceAPI
 	// cell reaches a cell that is present.
@@ -82,7 +83,7 @@ func dialHTTP(c connection) (*remote, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &remote{bbs: b, auctioneer: a, convergence: b, cell: func(p bbs.CellPresence) (rep.API, error) {
+	return &remote{bbs: b, locks: b, auctioneer: a, convergence: b, cell: func(p bbs.CellPresence) (rep.API, error) {
 		o := o
 		o.Addresses, o.CellID, o.Attempts = []string{p.Address}, p.CellID, 1
 		return httpapi.NewRemoteCell(o)

@@ -202,7 +202,7 @@ func examineModel(_ context.Context, dir string) daemon.Examination {
 
 // local is this world without a network.
 func (w *world) local() *remote {
-	return &remote{bbs: w.plane.BBS, auctioneer: w.plane, convergence: w.plane, cell: func(p bbs.CellPresence) (rep.API, error) {
+	return &remote{bbs: w.plane.BBS, locks: bbs.NewLocks(w.store), auctioneer: w.plane, convergence: w.plane, cell: func(p bbs.CellPresence) (rep.API, error) {
 		return w.cell(p.CellID), nil
 	}}
 }
@@ -221,7 +221,7 @@ func (w *world) overHTTP() *remote {
 		w.t.(*testing.T).Cleanup(func() { cancel(); server.Close() })
 		return server.URL
 	}
-	plane := serve(httpapi.HandlerOptions{BBS: w.plane.BBS, Convergence: w.plane, Auctioneer: w.plane})
+	plane := serve(httpapi.HandlerOptions{BBS: w.plane.BBS, Convergence: w.plane, Locks: bbs.NewLocks(w.store), Auctioneer: w.plane})
 	addresses := map[string]string{}
 	for _, c := range w.cells {
 		addresses[c.Presence.CellID] = serve(httpapi.HandlerOptions{Cell: w.cell(c.Presence.CellID)})
@@ -332,6 +332,9 @@ func (w *world) do(words []string) {
 		var n int
 		fmt.Sscan(words[1], &n)
 		w.later[n] = words[2:]
+	case "locks": // NAME OWNER VALUE...
+		_, err := bbs.NewLocks(w.store).AcquireLock(context.Background(), bbs.Lock{Name: words[1], Owner: words[2], Value: strings.Join(words[3:], " ")}, time.Minute)
+		w.must(err)
 	case "terminal": // WIDTH, or 0 for none
 		fmt.Sscan(words[1], &w.width)
 		w.terminal = w.width > 0

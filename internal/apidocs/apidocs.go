@@ -24,7 +24,7 @@ TLS="--cacert ca.crt --cert client.crt --key client.key"
 BBS=https://bbs.example:8889 AUCTIONEER=https://auctioneer.example:9016 CELL=https://cell-1.example:1801
 ` + "```" + `
 
-**Who may call.** The organizational units (OU) of the client's certificate are its roles: ` + "`diego-consumer`, `diego-cell`, `diego-operator`, `diego-bbs`, `diego-auctioneer`, `diego-log-reader`" + `; it may have several. A log reader also has a unit for each domain whose logs it reads, such as ` + "`diego-domain:apps`" + `. The common name (CN) of a cell's certificate is the cell's id, and what a cell says it says of itself: a call in the name of another cell is refused. A client that trusts the authority should check the server's roles in the same way, as the clients of this module do. Without TLS nothing is served, unless the process was told to.
+**Who may call.** The organizational units (OU) of the client's certificate are its roles: ` + "`diego-consumer`, `diego-cell`, `diego-operator`, `diego-bbs`, `diego-auctioneer`, `diego-log-reader`, `diego-locker`" + `; it may have several. A log reader also has a unit for each domain whose logs it reads, such as ` + "`diego-domain:apps`" + `, and a locker one for each lock that it may hold, such as ` + "`diego-lock:router`" + `. The common name (CN) of a cell's certificate is the cell's id, and what a cell says it says of itself: a call in the name of another cell is refused. A client that trusts the authority should check the server's roles in the same way, as the clients of this module do. Without TLS nothing is served, unless the process was told to.
 
 **Lists** are answered as lines (` + "`application/x-ndjson`" + `): ` + "`{\"item\": …}`" + ` for each item, ` + "`{\"problem\": …}`" + ` for one that cannot be read, and at last ` + "`{\"end\": n}`" + ` with the number of lines before it. A list without that line was cut off and is not complete.
 
@@ -32,7 +32,7 @@ BBS=https://bbs.example:8889 AUCTIONEER=https://auctioneer.example:9016 CELL=htt
 
 **Request ids.** A call with the header ` + "`Diego-Request-Id`" + ` is carried out once, however often its caller sends it, for an hour at least: repeat a call whose answer was lost with the id that it had. Every answer has the id of its request. Calls that are marked *repeatable* may be repeated without one.
 
-**Which process.** One of several processes leads. Others answer reads, and writes with the problem ` + "`not_leader`" + `, which says where the leader is.
+**Which process.** One of several processes leads. Others answer reads, and writes with the problem ` + "`not_leader`" + `, which says where the leader is. Locks are different: any process answers all calls for them.
 
 **Times and numbers.** Times are RFC 3339 in UTC, such as 2026-01-02T03:04:05.000000006Z; an absent one is none. Durations say their unit in their names. Sizes in MB are mebibytes.
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/rep"
@@ -51,6 +52,7 @@ var fixed = map[reflect.Type]any{
 		Evacuating: true, BeganAt: at, Deadline: at.Add(10 * time.Minute), Containers: 1,
 		Waiting: []string{"web/0: its replacement starts on cell \"cell-2\""},
 	},
+	reflect.TypeFor[bbs.Lock]():       bbs.Lock{Name: "router", Owner: "router-1 K7XQ", Value: "10.0.0.7", Epoch: 3, ExpiresAt: at},
 	reflect.TypeFor[rep.LogRequest](): rep.LogRequest{ContainerGUID: "a3f1", Stream: "stdout", Follow: true},
 	reflect.TypeFor[lrp.Deployment](): lrp.Deployment{
 		ProcessGUID: "web", Domain: "apps", Settings: lrp.Settings{Instances: 3},
@@ -125,7 +127,7 @@ var texts = map[string]string{
 	"address": "https://10.0.0.5:8443", "zone": "z1", "stream": "stdout", "rootfs_providers": "preloaded:linux",
 	"volume_drivers": "nfs", "placement_tags": "", "optional_placement_tags": "", "missing_cell": "",
 	"text": "crashed: exit status 137", "command": "Crash", "detail": "exit status 137", "instance_address": "",
-	"process_guids": "web", "domains": "apps", "cell_ids": "cell-1",
+	"name": "router", "process_guids": "web", "domains": "apps", "cell_ids": "cell-1",
 }
 
 // numbers are the values of numbers, by their names.

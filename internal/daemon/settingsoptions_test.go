@@ -73,6 +73,7 @@ var notSettings = map[string]string{
 	"auctioneer.Options.Auction":           "a part: its fields are settings",
 	"httpapi.HandlerOptions.BBS":           "a part",
 	"httpapi.HandlerOptions.Convergence":   "a part",
+	"httpapi.HandlerOptions.Locks":         "a part",
 	"httpapi.HandlerOptions.Auctioneer":    "a part",
 	"httpapi.HandlerOptions.Cell":          "a part",
 	"httpapi.HandlerOptions.Ready":         "a part",

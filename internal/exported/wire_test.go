@@ -125,7 +125,7 @@ func TestWhatIsEncodedIsReadAgainAsItWas(t *testing.T) {
 func TestARequestWithAMemberOfALaterVersionIsRefusedByItsName(t *testing.T) {
 	// No call gets as far as these.
 	handler, err := httpapi.NewHandler(httpapi.HandlerOptions{
-		BBS: struct{ bbs.API }{}, Convergence: struct{ bbs.ConvergenceAPI }{},
+		BBS: struct{ bbs.API }{}, Convergence: struct{ bbs.ConvergenceAPI }{}, Locks: struct{ bbs.LocksAPI }{},
 		Auctioneer: struct{ auction.API }{}, Cell: struct{ rep.API }{}, AllowPlain: true,
 	})
 	if err != nil {

@@ -70,6 +70,9 @@ type Call[A, In, Out any] struct {
 	// Cell names the cell on whose behalf the arguments speak; nil if there is
 	// none.
 	Cell func(In) string
+	// Lock names the lock that the arguments are about, "" if they are about all;
+	// nil if they are about none.
+	Lock func(In) string
 	// Serve makes the call in process.
 	Serve func(ctx context.Context, api A, in In) (Out, error)
 }
@@ -83,9 +86,15 @@ func (c *Call[A, In, Out]) Types() (in, out reflect.Type) {
 }
 
 func (c *Call[A, In, Out]) serve(s *Server, api A, w http.ResponseWriter, r *http.Request) {
-	in, ctx, _, ok := admit(s, &c.Info, c.Cell, w, r)
+	in, ctx, caller, ok := admit(s, &c.Info, c.Cell, w, r)
 	if !ok {
 		return
+	}
+	if c.Lock != nil && caller.Locks != nil {
+		if err := caller.Locks(c.Lock(in)); err != nil {
+			s.fail(w, r, err)
+			return
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()

@@ -59,6 +59,9 @@ type Caller struct {
 	// Reads fails if the caller may not read what belongs to a domain. It is nil
 	// for a caller who may read everything.
 	Reads func(domain string) error
+	// Locks fails if the caller may not use the lock of that name. It is nil for a
+	// caller who may use all.
+	Locks func(name string) error
 }
 
 // admitFeed counts a feed until leave is called, or refuses it.

@@ -28,6 +28,7 @@ var fileName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 func main() {
 	dir := flag.String("dir", "certs", "where the files go, and where the authority is if there is one already")
 	domains := flag.String("domains", "", "domains that a log-reader may read, separated by commas")
+	locks := flag.String("locks", "", "names of the locks that a locker may hold, separated by commas")
 	hosts := flag.String("hosts", "localhost,127.0.0.1,::1", "names and addresses at which a bbs, an auctioneer or a cell listens")
 	days := flag.Int("days", 365, "how long they are good")
 	identity := flag.Bool("identity", false, "also make an authority that signs the certificates of containers, in the directory identity below: identity_ca_cert and identity_ca_key of cells")
@@ -41,7 +42,7 @@ func main() {
 	if len(wanted) == 0 {
 		wanted = everyone
 	}
-	err := issue(*dir, strings.Split(*hosts, ","), strings.FieldsFunc(*domains, isComma), *days, wanted)
+	err := issue(*dir, strings.Split(*hosts, ","), strings.FieldsFunc(*domains, isComma), strings.FieldsFunc(*locks, isComma), *days, wanted)
 	if err == nil && *identity {
 		err = makeIdentity(*dir)
 	}
@@ -63,7 +64,7 @@ func makeIdentity(dir string) error {
 
 func isComma(r rune) bool { return r == ',' }
 
-func issue(dir string, hosts, domains []string, days int, wanted []string) error {
+func issue(dir string, hosts, domains, locks []string, days int, wanted []string) error {
 	if days < 1 || days > 3650 {
 		return fmt.Errorf("-days %d: want 1 to 3650", days)
 	}
@@ -85,6 +86,14 @@ func issue(dir string, hosts, domains []string, days int, wanted []string) error
 				}
 				for _, domain := range domains {
 					r.Units = append(r.Units, "diego-domain:"+domain)
+				}
+			}
+			if role == string(httpapi.LockerRole) {
+				if len(locks) == 0 {
+					return fmt.Errorf("%s: a locker without the name of a lock holds none; name some with -locks", w)
+				}
+				for _, lock := range locks {
+					r.Units = append(r.Units, "diego-lock:"+lock)
 				}
 			}
 			if slices.Contains(serving, httpapi.Role(role)) {

@@ -18,7 +18,7 @@ import (
 
 func TestEveryoneGetsACertificateThatSaysTheirRoles(t *testing.T) {
 	dir := t.TempDir()
-	if err := issue(dir, []string{"127.0.0.1"}, []string{"apps", "jobs"}, 1, append(everyone, "log-reader+consumer:reader")); err != nil {
+	if err := issue(dir, []string{"127.0.0.1"}, []string{"apps", "jobs"}, []string{"router", "a/b"}, 1, append(everyone, "log-reader+consumer:reader", "locker:router")); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]httpapi.Identity{
@@ -29,6 +29,7 @@ func TestEveryoneGetsACertificateThatSaysTheirRoles(t *testing.T) {
 		"consumer":   {Name: "consumer", Roles: []httpapi.Role{httpapi.ConsumerRole}},
 		"operator":   {Name: "operator", Roles: []httpapi.Role{httpapi.OperatorRole}},
 		"reader":     {Name: "reader", Roles: []httpapi.Role{httpapi.ConsumerRole, httpapi.LogReaderRole}, Domains: []string{"apps", "jobs"}},
+		"router":     {Name: "router", Roles: []httpapi.Role{httpapi.LockerRole}, Locks: []string{"a/b", "router"}},
 	}
 	got := map[string]httpapi.Identity{}
 	for name := range want {
@@ -38,7 +39,7 @@ func TestEveryoneGetsACertificateThatSaysTheirRoles(t *testing.T) {
 		}
 		got[name] = httpapi.IdentityOf(pair.Leaf)
 		// Who listens nowhere gets nothing that lets it serve.
-		serves := name != "consumer" && name != "operator" && name != "reader"
+		serves := name != "consumer" && name != "operator" && name != "reader" && name != "router"
 		if listed := slices.Contains(pair.Leaf.ExtKeyUsage, x509.ExtKeyUsageServerAuth); listed != serves || (len(pair.Leaf.IPAddresses) > 0) != serves {
 			t.Errorf("%s: for %v at %v", name, pair.Leaf.ExtKeyUsage, pair.Leaf.IPAddresses)
 		}
@@ -59,16 +60,17 @@ func TestWhatCannotBeIssuedIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 		"cell:ca":      "other than ca",
 		"bbs+operator": "as in bbs+operator:NAME",
 		"log-reader":   "name some with -domains",
+		"locker":       "name some with -locks",
 	} {
 		dir := filepath.Join(t.TempDir(), "certs")
-		if err := issue(dir, nil, nil, 1, []string{"bbs", asked}); err == nil || !strings.Contains(err.Error(), want) {
+		if err := issue(dir, nil, nil, nil, 1, []string{"bbs", asked}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", asked, err)
 		}
 		if files, _ := filepath.Glob(dir + "/*"); len(files) > 0 {
 			t.Errorf("%s: %q were written", asked, files)
 		}
 	}
-	if err := issue(t.TempDir(), nil, nil, 0, everyone); err == nil {
+	if err := issue(t.TempDir(), nil, nil, nil, 0, everyone); err == nil {
 		t.Error("0 days are accepted")
 	}
 }
@@ -77,7 +79,7 @@ func TestTheAuthorityForContainersIsAnotherOneAndStays(t *testing.T) {
 	dir := t.TempDir()
 	var first []byte
 	for range 2 {
-		if err := errors.Join(issue(dir, nil, nil, 1, []string{"operator"}), makeIdentity(dir)); err != nil {
+		if err := errors.Join(issue(dir, nil, nil, nil, 1, []string{"operator"}), makeIdentity(dir)); err != nil {
 			t.Fatal(err)
 		}
 		fleet, fleetErr := os.ReadFile(filepath.Join(dir, "ca.pem"))

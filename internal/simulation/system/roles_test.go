@@ -47,7 +47,7 @@ func (idle) LogDomain(context.Context, string) (string, error) { return "apps", 
 func guarded(t *testing.T, a *authority) *httptest.Server {
 	t.Helper()
 	s := newSystem(t, 1, nil)
-	handler, err := httpapi.NewHandler(httpapi.HandlerOptions{BBS: s.ControlPlane.BBS, Convergence: s, Auctioneer: s, Cell: idle{}, Ready: s.Ready})
+	handler, err := httpapi.NewHandler(httpapi.HandlerOptions{BBS: s.ControlPlane.BBS, Convergence: s, Locks: bbs.NewLocks(s.store), Auctioneer: s, Cell: idle{}, Ready: s.Ready})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestEveryCallIsForItsRolesAndForNobodyElse(t *testing.T) {
 	a := newAuthority(t)
 	server := guarded(t, a)
 	for _, role := range httpapi.Roles {
-		client := httpClient(a.client(a, time.Hour, "cell-1", "unit", "diego-"+string(role), "diego-domain:apps"))
+		client := httpClient(a.client(a, time.Hour, "cell-1", "unit", "diego-"+string(role), "diego-domain:apps", "diego-lock:router"))
 		defer client.CloseIdleConnections()
 		for _, c := range httpapi.Calls() {
 			t.Run(string(role)+"/"+c.Service+"."+c.Name, func(t *testing.T) {
