@@ -87,13 +87,13 @@ func (x *explainer) room(key roomKey) *room {
 			r.others.add(reason)
 			continue
 		}
-		r.memory = append(r.memory, c.state.Remaining.MemoryMB)
-		r.disk = append(r.disk, c.state.Remaining.DiskMB)
-		r.pids = append(r.pids, c.pids())
+		r.memory = append(r.memory, c.space.memoryMB)
+		r.disk = append(r.disk, c.space.diskMB)
+		r.pids = append(r.pids, c.space.pids)
 		for column := range r.extra {
 			r.extra[column] = append(r.extra[column], c.left(int32(column)))
 		}
-		if c.containers() < 1 {
+		if c.space.containers < 1 {
 			r.full++
 		}
 		r.cells++
@@ -147,7 +147,7 @@ func (x *explainer) explain(r *room, d demand) *Explanation {
 	x.fleet.looked += miss.looked
 	if miss.cell != none {
 		c := &x.fleet.cells[miss.cell]
-		e.Nearest = &NearMiss{c.state.ID, c.lacks(d)}
+		e.Nearest = &NearMiss{c.id, c.lacks(d)}
 	}
 	return e
 }
@@ -187,10 +187,10 @@ func (s *nearest) descend(t *tree, i int32) {
 // whether one of them may be better than the best so far.
 func (s *nearest) bound(t *tree, i int32) (d int64, ok bool) {
 	n := &t.nodes[i]
-	if n.containers < 0 {
+	if n.most.containers < 0 {
 		return 0, false // there is no cell
 	}
-	d = distance(s.need.beyond(n.most, n.containers), s.need) +
+	d = distance(s.need.beyond(n.most), s.need) +
 		s.extra.distance(func(column int32) int64 { return t.shelf(i, column).most })
 	return d, s.cell == none || d < s.distance || d == s.distance && t.first(i) < s.cell
 }

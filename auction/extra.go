@@ -23,17 +23,17 @@ type stock struct {
 // stock notes what the cell has of further resources. Their names have no column
 // until an item asks for one.
 func (f *fleet) stock(c *cell) {
-	if len(c.state.Total.Extra) == 0 {
+	if len(c.total.Extra) == 0 {
 		return
 	}
 	if f.columns == nil {
 		f.columns = map[string]int32{}
 	}
-	for _, name := range c.state.Total.Extra.Names() {
-		if total := c.state.Total.Extra[name]; total > 0 {
+	for _, name := range c.total.Extra.Names() {
+		if total := c.total.Extra[name]; total > 0 {
 			s := stock{name, none, total, c.state.Remaining.Extra[name], 1 << scoreBits / total}
 			c.stocks = append(c.stocks, s)
-			c.extraUse += (s.total - s.left) * s.weight
+			c.use += (s.total - s.left) * s.weight
 			f.columns[name] = none
 		}
 	}
@@ -164,7 +164,6 @@ func (b *bundle) take(c *cell) {
 	for _, w := range b.list() {
 		s := c.in(w.column)
 		s.left -= w.amount
-		c.extraUse += w.amount * s.weight
 	}
 }
 

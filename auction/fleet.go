@@ -13,23 +13,29 @@ import (
 // A cell is one cell of the fleet while a batch is placed. Cells are numbered
 // in the order of their ids; where speed counts, the number stands for the
 // cell.
+//
+// What a search looks at comes first, so that it is in few cache lines.
 type cell struct {
-	// state is a copy: its capacity and counts change with each placement.
-	state CellState
-	// tasks is the number of tasks on the cell.
-	tasks int32
+	space  space
+	weight weight
+	// use is what the use of the cell's resources adds to its score.
+	use int64
+	// starting counts the containers that are starting, and tasks the tasks.
+	starting, tasks int32
+	zone            int32
 	// rank is the cell's place in the bin-pack order of its zone.
 	rank int32
-	// out is why the cell takes no work at all, or "".
-	out CellReason
 	// offering and class mean nothing for a cell that is out.
 	offering, class int32
-	zone            int32
-	weight          weight
-	// stocks are the cell's further resources, in the order of their names, and
-	// extraUse is what their use adds to the score.
-	stocks   []stock
-	extraUse int64
+	id              string
+	total           Capacity
+	// stocks are the cell's further resources, in the order of their names.
+	stocks []stock
+	// out is why the cell takes no work at all, or "".
+	out CellReason
+	// state is what was passed to Place. Where a policy has rules of its own, it
+	// is a copy, and changes with each placement.
+	state *CellState
 }
 
 // A need is what an item takes from a cell besides one container and further
@@ -43,27 +49,41 @@ func (n need) within(other need) bool {
 	return n.memoryMB <= other.memoryMB && n.diskMB <= other.diskMB && n.pids <= other.pids
 }
 
-// pids is what remains of the cell's PIDs, where uncounted is without end.
-func (c *cell) pids() int64 {
-	if c.state.Total.PIDs == 0 {
-		return math.MaxInt64
-	}
-	return c.state.Remaining.PIDs
+// A space is what a cell has left, besides further resources.
+type space struct {
+	need
+	containers int64
 }
 
-// containers is what remains of the cell's containers, where uncounted is without
-// end.
-func (c *cell) containers() int64 {
-	if c.state.Total.Containers == 0 {
-		return math.MaxInt64
+// endless is what is left of containers and PIDs where they are not counted.
+const endless = math.MaxInt64
+
+func (c *CellState) space() space {
+	r := space{need{c.Remaining.MemoryMB, c.Remaining.DiskMB, c.Remaining.PIDs}, c.Remaining.Containers}
+	if c.Total.PIDs == 0 {
+		r.pids = endless
 	}
-	return c.state.Remaining.Containers
+	if c.Total.Containers == 0 {
+		r.containers = endless
+	}
+	return r
 }
 
-func (c *cell) fits(d demand) bool {
-	r := &c.state.Remaining
-	return c.containers() >= 1 && d.need.within(need{r.MemoryMB, r.DiskMB, c.pids()}) && d.extra.fits(c)
+// take takes what an item needs, and a container.
+func (r *space) take(n need) {
+	r.memoryMB -= n.memoryMB
+	r.diskMB -= n.diskMB
+	if r.pids != endless {
+		r.pids -= n.pids
+	}
+	if r.containers != endless {
+		r.containers--
+	}
 }
+
+func (r *space) fits(n need) bool { return r.containers >= 1 && n.within(r.need) }
+
+func (c *cell) fits(d demand) bool { return c.space.fits(d.need) && d.extra.fits(c) }
 
 // A weight is what one unit of a resource adds to the score of a cell; three
 // full resources are 3 << scoreBits. A resource that the cell does not have
@@ -176,17 +196,21 @@ func newFleet(states []CellState, p *Policy, packed bool) *fleet {
 	if packed {
 		f.reversed = packStep - 1
 	}
+	if p.own() {
+		states = slices.Clone(states)
+		for i := range states {
+			states[i].LRPs = slices.Clip(states[i].LRPs)
+			states[i].Tasks = slices.Clip(states[i].Tasks)
+		}
+	}
 	order := make([]int32, len(states))
 	for i := range order {
 		order[i] = int32(i)
 	}
 	slices.SortFunc(order, func(a, b int32) int { return strings.Compare(states[a].ID, states[b].ID) })
 	for i, from := range order {
-		c := &f.cells[i]
-		c.state = states[from]
-		c.state.LRPs = slices.Clip(c.state.LRPs)
-		c.state.Tasks = slices.Clip(c.state.Tasks)
-		c.tasks = int32(len(c.state.Tasks))
+		s := &states[from]
+		f.cells[i] = cell{state: s, id: s.ID, total: s.Total, space: s.space(), starting: int32(s.StartingContainers), tasks: int32(len(s.Tasks))}
 	}
 	f.findOut()
 	f.rank()
@@ -199,10 +223,10 @@ func (f *fleet) findOut() {
 	var v executor.Validator
 	for i := range f.cells {
 		c := &f.cells[i]
-		second := i > 0 && f.cells[i-1].state.ID == c.state.ID
-		twin := second || i+1 < len(f.cells) && f.cells[i+1].state.ID == c.state.ID
+		second := i > 0 && f.cells[i-1].id == c.id
+		twin := second || i+1 < len(f.cells) && f.cells[i+1].id == c.id
 		if twin {
-			v.Check(false, "cell_id", c.state.ID, "the id of one cell only")
+			v.Check(false, "cell_id", c.id, "the id of one cell only")
 		} else {
 			c.state.Validate(&v)
 		}
@@ -212,7 +236,7 @@ func (f *fleet) findOut() {
 			v = executor.Validator{}
 		case err != nil:
 			c.out = Invalid
-			f.invalid = append(f.invalid, InvalidCell{CellID: c.state.ID, Err: err})
+			f.invalid = append(f.invalid, InvalidCell{CellID: c.id, Err: err})
 			v = executor.Validator{}
 		case c.state.Evacuating:
 			c.out = Evacuating
@@ -270,9 +294,11 @@ func (f *fleet) compare() {
 		if !ok {
 			n = int32(len(f.offerings))
 			known[string(key)] = n
-			f.offerings = append(f.offerings, &c.state)
+			f.offerings = append(f.offerings, c.state)
 		}
-		c.offering, c.weight = n, weigh(c.state.Total)
+		t, r, w := &c.total, &c.space, weigh(c.total)
+		c.offering, c.weight = n, w
+		c.use = (t.MemoryMB-r.memoryMB)*w.memory + (t.DiskMB-r.diskMB)*w.disk + (t.Containers-r.containers)*w.container
 		f.stock(c)
 	}
 }
@@ -354,10 +380,7 @@ const packStep = 1 << scoreBits / 2
 
 // score is the cell's present resource score, for an item that adds nothing.
 func (f *fleet) score(c *cell, k Kind) int64 {
-	w := &c.weight
-	t, r := &c.state.Total, &c.state.Remaining
-	use := (t.MemoryMB-r.MemoryMB)*w.memory + (t.DiskMB-r.DiskMB)*w.disk + (t.Containers-r.Containers)*w.container + c.extraUse
-	s := use ^ f.reversed + int64(c.state.StartingContainers)*f.starting
+	s := c.use ^ f.reversed + int64(c.starting)*f.starting
 	if k == LRP {
 		s += int64(c.rank) * f.binPack
 	}
@@ -372,15 +395,14 @@ func (f *fleet) with(c *cell, k Kind, d demand) int64 {
 // explain is the score of a cell with the item on it, in its parts.
 func (f *fleet) explain(k Kind, d demand, p pick) Score {
 	c := &f.cells[p.cell]
-	t, r := &c.state.Total, &c.state.Remaining
 	s := Score{
 		Preference:    p.preference,
 		ZoneInstances: int(p.inZone),
-		Memory:        use(t.MemoryMB, r.MemoryMB-d.memoryMB),
-		Disk:          use(t.DiskMB, r.DiskMB-d.diskMB),
-		Containers:    use(t.Containers, r.Containers-1),
+		Memory:        use(c.total.MemoryMB, c.space.memoryMB-d.memoryMB),
+		Disk:          use(c.total.DiskMB, c.space.diskMB-d.diskMB),
+		Containers:    use(c.total.Containers, c.space.containers-1),
 		Extra:         d.extra.use(c),
-		Starting:      float64(c.state.StartingContainers) * f.startingF,
+		Starting:      float64(c.starting) * f.startingF,
 	}
 	if k == Task {
 		s.CellTasks = int(p.level)
@@ -410,17 +432,10 @@ func (f *fleet) changed(n int32) {
 // reserve takes what an item needs from the cell.
 func (f *fleet) reserve(n int32, k Kind, d demand) {
 	c := &f.cells[n]
-	r := &c.state.Remaining
-	r.MemoryMB -= d.memoryMB
-	r.DiskMB -= d.diskMB
-	if c.state.Total.Containers != 0 {
-		r.Containers--
-	}
-	if c.state.Total.PIDs != 0 {
-		r.PIDs -= d.pids
-	}
+	c.space.take(d.need)
+	c.use += c.weight.adds(d.need) + d.extra.adds(c)
 	d.extra.take(c)
-	c.state.StartingContainers++
+	c.starting++
 	f.inFlight++
 	if k == Task {
 		c.tasks++

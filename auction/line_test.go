@@ -22,14 +22,14 @@ func TestALineKeepsItsOrder(t *testing.T) {
 			most := 1 + 100*r.IntN(2)
 			for range r.IntN(most) + 1 { // sometimes so many that the line is made anew
 				n := int32(r.IntN(len(cells)))
-				f.cells[n].state.StartingContainers = r.IntN(1+300*int(seed%2)) + int(seed)*r.IntN(4)
+				f.cells[n].starting = int32(r.IntN(1+300*int(seed%2)) + int(seed)*r.IntN(4))
 				l.stale.add(n, len(cells))
 			}
 		}
 		l.catchUp(f, cells, 64)
 		var want []spot
 		for _, n := range cells {
-			want = append(want, spot{int64(f.cells[n].state.StartingContainers), n})
+			want = append(want, spot{int64(f.cells[n].starting), n})
 		}
 		slices.SortFunc(want, func(a, b spot) int {
 			if a.before(&b) {

@@ -101,9 +101,9 @@ func (a *auction) roomInPieces() bool {
 	}
 	for i := range a.fleet.cells {
 		if c := &a.fleet.cells[i]; c.out == "" {
-			short.memoryMB -= c.state.Remaining.MemoryMB
-			short.diskMB -= c.state.Remaining.DiskMB
-			n -= min(n, c.containers())
+			short.memoryMB -= c.space.memoryMB
+			short.diskMB -= c.space.diskMB
+			n -= min(n, c.space.containers)
 			for _, s := range c.stocks {
 				extra[s.name] -= s.left
 			}
@@ -195,13 +195,7 @@ func (a *auction) placeByScan(e *entry, s *shape) {
 		return
 	}
 	a.take(e, d, chosen)
-	state := &a.fleet.cells[chosen[0].cell].state
-	state.Remaining.Extra = state.Remaining.Extra.Minus(item.Extra)
-	if item.Kind == Task {
-		state.Tasks = append(state.Tasks, item.GUID)
-	} else {
-		state.LRPs = append(state.LRPs, item.Key.LRP())
-	}
+	a.fleet.cells[chosen[0].cell].show(item)
 }
 
 func (a *auction) item(e *entry) *Item { return &a.batch.items[e.item] }
@@ -226,7 +220,7 @@ func (a *auction) take(e *entry, d demand, chosen picks) {
 }
 
 func (a *auction) choose(c *Choice, k Kind, d demand, p pick) {
-	c.CellID = a.fleet.cells[p.cell].state.ID
+	c.CellID = a.fleet.cells[p.cell].id
 	c.Score = a.fleet.explain(k, d, p)
 }
 

@@ -158,19 +158,18 @@ func (e *Explanation) String() string {
 func (m *NearMiss) String() string { return fmt.Sprintf("%s, lacks %s", m.CellID, m.Lacks) }
 
 // beyond is what n needs beyond what is left.
-func (n need) beyond(left need, containers int64) Capacity {
+func (n need) beyond(left space) Capacity {
 	return Capacity{
 		MemoryMB:   max(0, n.memoryMB-left.memoryMB),
 		DiskMB:     max(0, n.diskMB-left.diskMB),
-		Containers: max(0, 1-containers),
+		Containers: max(0, 1-left.containers),
 		PIDs:       max(0, n.pids-left.pids),
 	}
 }
 
 // lacks is what the cell has too little of for d.
 func (c *cell) lacks(d demand) Capacity {
-	r := &c.state.Remaining
-	lacks := d.beyond(need{r.MemoryMB, r.DiskMB, c.pids()}, c.containers())
+	lacks := d.beyond(c.space)
 	lacks.Extra = d.extra.lacks(c.left)
 	return lacks
 }
@@ -205,7 +204,7 @@ func (f *fleet) why(item *Item, d demand, o *offer, p *Policy) *Explanation {
 			reason = o.misses[c.offering]
 		}
 		if reason == "" {
-			reason = p.filter(item, &c.state)
+			reason = p.filter(item, c.state)
 		}
 		if _, allowed := home.rank(c.zone); reason == "" && !allowed {
 			reason = OutsidePreferredZone
@@ -227,7 +226,7 @@ func (f *fleet) why(item *Item, d demand, o *offer, p *Policy) *Explanation {
 			reasons.add(Lacks(name))
 		}
 		if far := distance(lack, d.need) + d.extra.distance(c.left); e.Nearest == nil || far < nearest {
-			e.Nearest, nearest = &NearMiss{c.state.ID, lack}, far
+			e.Nearest, nearest = &NearMiss{c.id, lack}, far
 		}
 	}
 	e.Reasons = reasons.sorted()

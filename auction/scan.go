@@ -10,7 +10,7 @@ func (f *fleet) scan(item *Item, d demand, o *offer, c *census, p *Policy) picks
 	f.looked += int64(len(f.cells))
 	for i := range f.cells {
 		n, cell := int32(i), &f.cells[i]
-		if cell.out != "" || o.misses[cell.offering] != "" || !cell.fits(d) || p.filter(item, &cell.state) != "" {
+		if cell.out != "" || o.misses[cell.offering] != "" || !cell.fits(d) || p.filter(item, cell.state) != "" {
 			continue
 		}
 		preference, allowed := home.rank(cell.zone)
@@ -26,7 +26,7 @@ func (f *fleet) scan(item *Item, d demand, o *offer, c *census, p *Policy) picks
 			x.inZone, x.level = c.inZone[cell.zone], c.on(n)
 		}
 		if p.Scorer != nil {
-			preference = p.Scorer(item, &cell.state, f.explain(kind, d, x))
+			preference = p.Scorer(item, cell.state, f.explain(kind, d, x))
 			if math.IsNaN(preference) {
 				preference = math.Inf(1)
 			}
@@ -40,6 +40,25 @@ func (f *fleet) scan(item *Item, d demand, o *offer, c *census, p *Policy) picks
 		}
 	}
 	return top
+}
+
+// show writes to the state of the cell that an item was placed on it.
+func (c *cell) show(item *Item) {
+	s := c.state
+	s.StartingContainers++
+	if item.Kind == Task {
+		s.Tasks = append(s.Tasks, item.GUID)
+	} else {
+		s.LRPs = append(s.LRPs, item.Key.LRP())
+	}
+	r := &s.Remaining
+	r.MemoryMB, r.DiskMB, r.Extra = c.space.memoryMB, c.space.diskMB, r.Extra.Minus(item.Extra)
+	if c.total.Containers != 0 {
+		r.Containers = c.space.containers
+	}
+	if c.total.PIDs != 0 {
+		r.PIDs = c.space.pids
+	}
 }
 
 // filter returns the first reason of the policy's filters against the cell.

@@ -136,7 +136,7 @@ func (p *picks) add(of tier, top [2]rank) {
 func (s *search) class(n int32) {
 	c := &s.fleet.classes[n]
 	t := &c.tree
-	if !t.nodes[1].fits(s.need) || s.short(t, 1) {
+	if !t.nodes[1].most.fits(s.need) || s.short(t, 1) {
 		return
 	}
 	s.adds = t.weight.adds(s.need) + s.extra.addsBelow(t, 1)
@@ -199,7 +199,7 @@ func (s *search) each(c *class) {
 func (s *search) descend(t *tree, i, tried int32) {
 	s.looked++
 	n := &t.nodes[i]
-	if !n.fits(s.need) || s.short(t, i) {
+	if !n.most.fits(s.need) || s.short(t, i) {
 		return
 	}
 	r := n.best[s.kind]
@@ -212,7 +212,7 @@ func (s *search) descend(t *tree, i, tried int32) {
 	}
 	if r.cell != tried {
 		leaf := t.leaf(s.fleet.places[r.cell])
-		if s.open(r.cell) && t.nodes[leaf].fits(s.need) && !s.short(t, leaf) {
+		if s.open(r.cell) && t.nodes[leaf].most.fits(s.need) && !s.short(t, leaf) {
 			s.offer(r)
 		}
 		if !r.before(s.top[1]) {
@@ -239,7 +239,7 @@ func (s *search) short(t *tree, i int32) bool { return s.extra != nil && !s.extr
 func (s *search) descendUnlike(t *tree, i int32) {
 	s.looked++
 	n := &t.nodes[i]
-	if !n.fits(s.need) || s.short(t, i) {
+	if !n.most.fits(s.need) || s.short(t, i) {
 		return
 	}
 	r := s.least(t, i, n.best[s.kind])

@@ -41,9 +41,7 @@ type sizes struct {
 // resource the most that any cell below it has left. It fits into a cache line.
 type node struct {
 	best [2]rank // by Kind
-	most need
-	// containers is the most containers that any cell below has left.
-	containers int64
+	most space
 }
 
 // A rank orders cells that offer what an item asks for. The criterion of the
@@ -80,9 +78,7 @@ func (t *tree) first(i int32) int32 {
 	return t.nodes[leftmost].best[LRP].cell
 }
 
-func (n *node) fits(w need) bool { return n.containers >= 1 && w.within(n.most) }
-
-var emptyNode = node{best: [2]rank{last, last}, most: need{-1, -1, -1}, containers: -1}
+var emptyNode = node{best: [2]rank{last, last}, most: space{need{-1, -1, -1}, -1}}
 
 // grow makes the tree of the given cells, which are in order. Its leaves take
 // the places from place on, or from a few later. It returns the first place
@@ -180,14 +176,12 @@ func (f *fleet) unlike(a, b int32) bool {
 // not known here, so for instances its level is 0.
 func (f *fleet) leaf(n int32) node {
 	c := &f.cells[n]
-	r := &c.state.Remaining
 	return node{
 		best: [2]rank{
 			LRP:  {score: f.score(c, LRP), cell: n},
 			Task: {score: f.score(c, Task), level: c.tasks, cell: n},
 		},
-		most:       need{r.MemoryMB, r.DiskMB, c.pids()},
-		containers: c.containers(),
+		most: c.space,
 	}
 }
 
@@ -202,7 +196,7 @@ func (n *node) play(a, b *node, kinds int) {
 	n.most.memoryMB = max(a.most.memoryMB, b.most.memoryMB)
 	n.most.diskMB = max(a.most.diskMB, b.most.diskMB)
 	n.most.pids = max(a.most.pids, b.most.pids)
-	n.containers = max(a.containers, b.containers)
+	n.most.containers = max(a.most.containers, b.most.containers)
 }
 
 // catchUp replays the matches of the cells that have changed.
