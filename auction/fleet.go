@@ -392,25 +392,23 @@ func (f *fleet) with(c *cell, k Kind, d demand) int64 {
 	return f.score(c, k) + c.weight.adds(d.need) + d.extra.adds(c)
 }
 
-// explain is the score of a cell with the item on it, in its parts.
-func (f *fleet) explain(k Kind, d demand, p pick) Score {
-	c := &f.cells[p.cell]
-	s := Score{
-		Preference:    p.preference,
-		ZoneInstances: int(p.inZone),
-		Memory:        use(c.total.MemoryMB, c.space.memoryMB-d.memoryMB),
-		Disk:          use(c.total.DiskMB, c.space.diskMB-d.diskMB),
-		Containers:    use(c.total.Containers, c.space.containers-1),
-		Extra:         d.extra.use(c),
-		Starting:      float64(c.starting) * f.startingF,
-	}
+// choose fills an empty choice with a cell and its score with the item on it.
+func (f *fleet) choose(choice *Choice, k Kind, d demand, p pick) {
+	c, s := &f.cells[p.cell], &choice.Score
+	choice.CellID = c.id
+	s.Preference = p.preference
+	s.ZoneInstances = int(p.inZone)
+	s.Memory = use(c.total.MemoryMB, c.space.memoryMB-d.memoryMB)
+	s.Disk = use(c.total.DiskMB, c.space.diskMB-d.diskMB)
+	s.Containers = use(c.total.Containers, c.space.containers-1)
+	s.Extra = d.extra.use(c)
+	s.Starting = float64(c.starting) * f.startingF
 	if k == Task {
 		s.CellTasks = int(p.level)
 	} else {
 		s.CellInstances = int(p.level)
 		s.BinPack = float64(c.rank) * f.binPackF
 	}
-	return s
 }
 
 func use(total, remaining int64) float64 {

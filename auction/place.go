@@ -207,21 +207,18 @@ func (a *auction) offer(s *shape) *offer { return &a.batch.offers[a.batch.wants[
 // take puts the item on the first of the chosen cells.
 func (a *auction) take(e *entry, d demand, chosen picks) {
 	k, n := e.kind(), chosen[0].cell
-	a.result.Placements = append(a.result.Placements, Placement{Item: a.item(e)})
-	p := &a.result.Placements[len(a.result.Placements)-1]
-	a.choose(&p.Choice, k, d, chosen[0])
+	end := len(a.result.Placements)
+	a.result.Placements = a.result.Placements[:end+1] // there is room for all
+	p := &a.result.Placements[end]
+	p.Item = a.item(e)
+	a.fleet.choose(&p.Choice, k, d, chosen[0])
 	if chosen[1] != noPick {
-		a.choose(&p.RunnerUp, k, d, chosen[1])
+		a.fleet.choose(&p.RunnerUp, k, d, chosen[1])
 	}
 	a.fleet.reserve(n, k, d)
 	if k == LRP {
 		a.census.add(n)
 	}
-}
-
-func (a *auction) choose(c *Choice, k Kind, d demand, p pick) {
-	c.CellID = a.fleet.cells[p.cell].id
-	c.Score = a.fleet.explain(k, d, p)
 }
 
 func (a *auction) refuse(r Refusal) { a.result.Refusals = append(a.result.Refusals, r) }

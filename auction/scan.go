@@ -26,7 +26,9 @@ func (f *fleet) scan(item *Item, d demand, o *offer, c *census, p *Policy) picks
 			x.inZone, x.level = c.inZone[cell.zone], c.on(n)
 		}
 		if p.Scorer != nil {
-			preference = p.Scorer(item, cell.state, f.explain(kind, d, x))
+			var score Choice
+			f.choose(&score, kind, d, x)
+			preference = p.Scorer(item, cell.state, score.Score)
 			if math.IsNaN(preference) {
 				preference = math.Inf(1)
 			}
