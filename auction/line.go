@@ -23,8 +23,8 @@ type line struct {
 
 // A spot is a cell in a line.
 type spot struct {
-	score int64
-	cell  int32
+	score       int64
+	cell, place int32
 }
 
 func (s *spot) before(other *spot) bool {
@@ -44,7 +44,7 @@ func (l *line) form(f *fleet, cells []int32) {
 	spots := make([]spot, len(cells))
 	for i, n := range cells {
 		l.scores[i] = f.score(&f.cells[n], LRP)
-		spots[i] = spot{l.scores[i], n}
+		spots[i] = spot{l.scores[i], n, f.places[n]}
 	}
 	slices.SortFunc(spots, func(a, b spot) int { return cmp.Or(cmp.Compare(a.score, b.score), cmp.Compare(a.cell, b.cell)) })
 	for _, b := range l.blocks {
@@ -73,10 +73,11 @@ func (l *line) catchUp(f *fleet, cells []int32, place int32) {
 		l.form(f, cells)
 	}
 	for _, n := range l.stale.cells {
-		old := &l.scores[f.places[n]-place]
+		at := f.places[n]
+		old := &l.scores[at-place]
 		if s := f.score(&f.cells[n], LRP); s != *old {
-			l.remove(spot{*old, n})
-			l.insert(spot{s, n})
+			l.remove(spot{*old, n, at})
+			l.insert(spot{s, n, at})
 			*old = s
 		}
 	}
@@ -129,12 +130,12 @@ func (s *search) walk(l *line) (done, crowded bool) {
 	for _, block := range l.blocks {
 		for i := range block {
 			at := &block[i]
-			s.looked++
+			s.fleet.looked++
 			r := rank{at.score + s.adds, s.level, at.cell}
 			switch {
 			case !r.before(s.top[1]):
 				return true, false
-			case !s.open(at.cell):
+			case !s.open(at.cell, at.place):
 				if closed++; closed > maxClosed {
 					return false, true
 				}

@@ -29,7 +29,7 @@ func TestALineKeepsItsOrder(t *testing.T) {
 		l.catchUp(f, cells, 64)
 		var want []spot
 		for _, n := range cells {
-			want = append(want, spot{int64(f.cells[n].starting), n})
+			want = append(want, spot{int64(f.cells[n].starting), n, f.places[n]})
 		}
 		slices.SortFunc(want, func(a, b spot) int {
 			if a.before(&b) {

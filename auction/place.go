@@ -74,6 +74,7 @@ func run(cells []CellState, leftOut reasonCounts, work []Item, p *Policy, packed
 		census: newCensus(f),
 		result: Result{InvalidCells: f.invalid},
 	}
+	a.search = search{fleet: f, census: &a.census}
 	a.result.Placements = make([]Placement, 0, len(b.entries))
 	for i := range b.entries {
 		a.place(&b.entries[i])
@@ -123,6 +124,7 @@ type auction struct {
 	batch  *batch
 	policy *Policy
 	census census
+	search search
 	result Result
 	// unexplained are the refusals that have no explanation yet.
 	unexplained []unexplained
@@ -172,7 +174,7 @@ func (a *auction) placeByIndex(e *entry, s *shape) {
 		return
 	}
 	home := a.fleet.home(a.item(e))
-	chosen := a.fleet.pick(e.kind(), d, o, &a.census, home)
+	chosen := a.search.pick(e.kind(), d, o, home)
 	if chosen[0] == noPick {
 		if !home.strict {
 			o.refuse(d)

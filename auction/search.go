@@ -27,11 +27,11 @@ var noPick = pick{rank: last}
 
 // A search looks for the two cells with the least rank.
 type search struct {
-	fleet *fleet
-	kind  Kind
-	demand
-	home   home
+	fleet  *fleet
 	census *census
+	kind   Kind
+	demand
+	home home
 	// level is the number of instances of the process on the wanted cells. Cells
 	// with more are passed over: they are in above, if that is not nil.
 	level int32
@@ -41,14 +41,11 @@ type search struct {
 	adds int64
 	// top are the best two so far, or last.
 	top [2]rank
-	// looked counts the nodes that were looked at.
-	looked int64
 }
 
 // pick finds the cells for an item by the built-in objective.
-func (f *fleet) pick(k Kind, d demand, o *offer, c *census, h home) picks {
-	s := search{fleet: f, kind: k, demand: d, census: c, home: h}
-	defer func() { f.looked += s.looked }()
+func (s *search) pick(k Kind, d demand, o *offer, h home) picks {
+	s.kind, s.demand, s.home = k, d, h
 	if s.kind == Task {
 		s.top = [2]rank{last, last}
 		for _, z := range o.zones {
@@ -172,10 +169,13 @@ const fewOpen = 16
 func (s *search) each(c *class) {
 	first := c.tree.place / wordBits
 	for i, above := range s.above.words[first : first+c.tree.leaves/wordBits] {
-		s.looked++
+		s.fleet.looked++
 		for open := ^above; open != 0; open &= open - 1 {
-			s.looked++
+			s.fleet.looked++
 			at := i*wordBits + bits.TrailingZeros64(open)
+			if c.line != nil && c.line.scores[at]+s.adds > s.top[1].score {
+				continue
+			}
 			n := c.cells[at]
 			r := rank{0, s.level, n}
 			if c.line != nil {
@@ -197,7 +197,7 @@ func (s *search) each(c *class) {
 // the best so far is good from the start. Usually the search then follows only
 // one path, the winner's, and finds the runner-up beside it.
 func (s *search) descend(t *tree, i, tried int32) {
-	s.looked++
+	s.fleet.looked++
 	n := &t.nodes[i]
 	if !n.most.fits(s.need) || s.short(t, i) {
 		return
@@ -211,8 +211,9 @@ func (s *search) descend(t *tree, i, tried int32) {
 		return
 	}
 	if r.cell != tried {
-		leaf := t.leaf(s.fleet.places[r.cell])
-		if s.open(r.cell) && t.nodes[leaf].most.fits(s.need) && !s.short(t, leaf) {
+		place := s.fleet.places[r.cell]
+		leaf := t.leaf(place)
+		if s.open(r.cell, place) && t.nodes[leaf].most.fits(s.need) && !s.short(t, leaf) {
 			s.offer(r)
 		}
 		if !r.before(s.top[1]) {
@@ -237,7 +238,7 @@ func (s *search) short(t *tree, i int32) bool { return s.extra != nil && !s.extr
 // descendUnlike does the same in a tree of cells of several sizes, where no
 // node knows the best cell.
 func (s *search) descendUnlike(t *tree, i int32) {
-	s.looked++
+	s.fleet.looked++
 	n := &t.nodes[i]
 	if !n.most.fits(s.need) || s.short(t, i) {
 		return
@@ -247,7 +248,7 @@ func (s *search) descendUnlike(t *tree, i int32) {
 		return
 	}
 	if i >= t.leaves {
-		if s.open(r.cell) {
+		if s.open(r.cell, i-t.leaves+t.place) {
 			s.offer(r)
 		}
 		return
@@ -272,16 +273,16 @@ func (s *search) least(t *tree, i int32, r rank) rank {
 	return r
 }
 
-// open reports whether the cell has no more instances than the level. A cell
-// with fewer that has room is already the best.
-func (s *search) open(cell int32) bool {
+// open reports whether the cell at a place has no more instances than the level. A
+// cell with fewer that has room is already the best.
+func (s *search) open(cell, place int32) bool {
 	switch {
 	case s.kind == Task:
 		return true
 	case cell == s.top[0].cell:
 		return false
 	case s.above != nil:
-		return !s.above.has(s.fleet.places[cell])
+		return !s.above.has(place)
 	}
 	return s.census.counts[cell] <= s.level
 }
