@@ -157,16 +157,20 @@ func TestASearchForAnInstanceOfALargeAppLooksAtFewCells(t *testing.T) {
 	}
 }
 
-// The order of work is found without remembering anything for each index.
-func TestAllocationsDoNotGrowWithTheInstancesOfAnApp(t *testing.T) {
-	allocations := func(instances int) float64 {
-		cells, work := fleetOf(2_000, 96<<10), largeApps(1, instances)
-		return testing.AllocsPerRun(3, func() { mustPlace(t, cells, work, auction.Policy{}) })
+// The order of work is found without remembering anything for each index, and the
+// cells of a line are in blocks of one allocation.
+func TestAllocationsDoNotGrowWithTheInstancesOfAnAppOrWithTheCells(t *testing.T) {
+	allocations := func(cells, instances int) float64 {
+		fleet, work := fleetOf(cells, 96<<10), largeApps(1, instances)
+		return testing.AllocsPerRun(3, func() { mustPlace(t, fleet, work, auction.Policy{}) })
 	}
-	few, many := allocations(5_000), allocations(40_000)
-	t.Logf("%.0f allocations for 5,000 instances, %.0f for 40,000", few, many)
-	if many > few+50 {
-		t.Errorf("40,000 instances take %.0f allocations, 5,000 take %.0f", many, few)
+	few := allocations(2_000, 5_000)
+	for _, tt := range []struct{ cells, instances int }{{2_000, 40_000}, {16_000, 40_000}} {
+		many := allocations(tt.cells, tt.instances)
+		t.Logf("2,000 cells and 5,000 instances: %.0f allocations; %+v: %.0f", few, tt, many)
+		if many > few+50 {
+			t.Errorf("%+v take %.0f allocations, 2,000 cells and 5,000 instances take %.0f", tt, many, few)
+		}
 	}
 }
 

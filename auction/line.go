@@ -32,11 +32,11 @@ func (s *spot) before(other *spot) bool {
 }
 
 // maxBlock is the most cells of a block.
-const maxBlock = 128
+const maxBlock = 64
 
 // newLine is a line of so many cells, which are still to be put in it.
 func newLine(cells int) *line {
-	return &line{scores: make([]int64, cells), stale: backlog{all: true}}
+	return &line{scores: make([]int64, cells), stale: backlog{make([]int32, 0, cells/8+1), true}}
 }
 
 // form puts the cells in line.
@@ -51,7 +51,14 @@ func (l *line) form(f *fleet, cells []int32) {
 		l.spare = append(l.spare, b[:0])
 	}
 	l.blocks = l.blocks[:0]
-	for some := range slices.Chunk(spots, maxBlock/2) {
+	const half = maxBlock / 2
+	if want := (len(cells) + half - 1) / half; len(l.spare) < want { // one allocation for all
+		l.blocks, l.spare = slices.Grow(l.blocks, want), slices.Grow(l.spare, want)
+		for some := range slices.Chunk(make([]spot, want*maxBlock), maxBlock) {
+			l.spare = append(l.spare, some[:0:maxBlock])
+		}
+	}
+	for some := range slices.Chunk(spots, half) {
 		l.blocks = append(l.blocks, append(l.empty(), some...))
 	}
 }
@@ -63,7 +70,7 @@ func (l *line) empty() []spot {
 		l.spare = l.spare[:end]
 		return b
 	}
-	return make([]spot, 0, min(maxBlock, len(l.scores)))
+	return make([]spot, 0, maxBlock)
 }
 
 // catchUp moves the cells that have changed to where they belong; place is that of
@@ -92,7 +99,11 @@ func (l *line) find(s spot) (b, i int) {
 }
 
 func (l *line) remove(s spot) {
-	b, i := l.find(s)
+	// Usually s is the cell that was chosen last, which is one of the first.
+	b, i := 0, slices.Index(l.blocks[0][:min(8, len(l.blocks[0]))], s)
+	if i < 0 {
+		b, i = l.find(s)
+	}
 	if l.blocks[b] = slices.Delete(l.blocks[b], i, i+1); len(l.blocks[b]) == 0 {
 		l.spare = append(l.spare, l.blocks[b])
 		l.blocks = slices.Delete(l.blocks, b, b+1)
@@ -119,7 +130,7 @@ func (l *line) insert(s spot) {
 // A walk gives up after it has passed over maxClosed cells with too many
 // instances, or over maxFull that lack room.
 const (
-	maxClosed = 256
+	maxClosed = 128
 	maxFull   = 8
 )
 

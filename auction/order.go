@@ -94,7 +94,11 @@ func newBatch(items []Item, f *fleet) *batch {
 // findHosts counts the instances on the cells for the processes in the batch.
 func (b *batch) findHosts(f *fleet, processes map[string]int32) {
 	// Each item adds at most one host, so one allocation serves nearly all.
-	room := make([]host, len(b.items))
+	hosts := 0
+	for i := range b.owners {
+		hosts += min(b.owners[i].items, maxFew+1)
+	}
+	room := make([]host, hosts)
 	for i := range b.owners {
 		o := &b.owners[i]
 		n := min(o.items, maxFew+1)

@@ -163,7 +163,7 @@ func (s *search) class(n int32) {
 
 // fewOpen is the number of cells of which at most one is open where open cells
 // are few.
-const fewOpen = 16
+const fewOpen = 32
 
 // each offers the open cells of a class one by one.
 func (s *search) each(c *class) {
