@@ -10,8 +10,8 @@ import (
 func TestACellIsLeftOutWhileItsFailuresWeighMoreThanOne(t *testing.T) {
 	const halfLife = 2 * time.Minute
 	start := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	// A history is steps: f is a failed hand-over, s one that succeeded, and any
-	// other letter waits for a minute.
+	// In a history, f is a hand-over that failed, s is one that succeeded, and a dot
+	// is a minute without one.
 	for _, tt := range []struct {
 		history string
 		paused  time.Duration // from the end of the history

@@ -13,8 +13,7 @@ import (
 	"github.com/diegosdk/diego/lrp"
 )
 
-// A world is a cluster's records in memory. Records are changed by commands
-// only, never forged.
+// A world is a cluster's records in memory. Only commands change records.
 type world struct {
 	t           testing.TB
 	now         time.Time
@@ -180,8 +179,8 @@ func (w *world) apply() (actions int) {
 	return len(all)
 }
 
-// withErrors puts an error in front of the i-th value for each i in at; at
-// len(list) it comes last.
+// withErrors yields an error before each value whose index is in at; the index
+// len(list) means at the end.
 func withErrors[T any](list []T, at ...int) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		for i := range len(list) + 1 {

@@ -62,8 +62,7 @@ func TestWhatAnotherBackendHasLeftInTheDirectoryIsEnded(t *testing.T) {
 	}
 }
 
-// Where there can be real containers, auto takes them; where there cannot, it
-// says what RealBackend says.
+// Without real containers, auto takes processes, and RealBackend fails.
 func TestAutoTakesRealContainersWhereTheHostCan(t *testing.T) {
 	ctx := t.Context()
 	real, realErr := OpenBackend(ctx, BackendOptions{Kind: RealBackend, Dir: t.TempDir()})
@@ -155,7 +154,7 @@ func TestWhereOnlyContainersWithSharedIDsCanBeMadeTheyShareThemAndTheReasonIsSai
 	}
 }
 
-// A lacking backend says what its host has not.
+// A lacking backend reports that its host lacks a feature.
 type lacking struct {
 	executor.ContainerBackend
 	feature executor.FeatureName

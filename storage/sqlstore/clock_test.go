@@ -10,7 +10,7 @@ import (
 	"github.com/diegosdk/diego/storage"
 )
 
-// Two processes with one file have one clock, in virtual time.
+// Two processes that share a file share a virtual clock, too.
 func TestNowEndsTheLeasesOfASQLiteFile(t *testing.T) {
 	var now atomic.Int64
 	now.Store(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC).UnixNano())

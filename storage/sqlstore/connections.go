@@ -123,9 +123,9 @@ func (s *Store) dropIdle() {
 	}
 }
 
-// cutAfter closes a connection of lib/pq after a while, because it goes on
-// reading when a context has ended. Other drivers end by themselves then, and
-// their connections must not be closed while they are in use.
+// cutAfter closes a connection of lib/pq after d, because lib/pq goes on reading
+// when its context has ended. Other drivers stop by themselves, and must not be
+// closed while they are in use.
 func cutAfter(d time.Duration, c *sql.Conn) (stop func(), err error) {
 	stop = func() {}
 	err = c.Raw(func(conn any) error {
@@ -256,11 +256,11 @@ func unbounded(d *dialect.Dialect, got, want [3]string) error {
 			"ALTER ROLE … SET idle_in_transaction_session_timeout = %s; ALTER ROLE … SET lock_timeout = %s", want[0], want[1])
 	}
 	settings := func(s [3]string) string { return strings.TrimSpace(strings.Join(s[:], " ")) }
-	return fmt.Errorf("sqlstore: a session that commits has the settings %q where the store has made them %q (timeouts for silence in a transaction and for locks, then the isolation if that is a setting); "+
+	return fmt.Errorf("sqlstore: a session that commits has the settings %q, but the store set %q (timeouts for silence in a transaction and for locks, then the isolation if that is a setting); "+
 		"without them a client that stops keeps all others waiting; %s", settings(got), settings(want), advice)
 }
 
-// errNoConn says what to do when no connection comes free.
+// errNoConn is the error of a caller that got no connection of the pool.
 func errNoConn(err error) error {
 	return fmt.Errorf("waiting for a connection: %w", err)
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/diegosdk/diego/internal/reach"
 )
 
-// pack stores a tar stream gzipped and returns its size and MD5.
+// pack writes a tar stream to file, gzipped, and returns the size and MD5 of the
+// result.
 func (f *Fetcher) pack(file *os.File, tar io.Reader) (size int64, sum []byte, err error) {
 	digest := md5.New()
 	zipped := gzip.NewWriter(io.MultiWriter(file, digest))
@@ -37,7 +38,7 @@ func (f *Fetcher) pack(file *os.File, tar io.Reader) (size int64, sum []byte, er
 	return size, digest.Sum(nil), err
 }
 
-// post is one attempt; again says whether another may do better.
+// post makes one attempt to upload; again reports whether another may succeed.
 func (f *Fetcher) post(ctx context.Context, to string, body io.Reader, size int64, sum []byte) (again bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -31,9 +31,9 @@ func Text(s string) Cell { return Cell{Text: s} }
 // Of is a cell in this style.
 func (s Style) Of(text string) Cell { return Cell{text, s} }
 
-// A table has a heading, or none, and rows of as many cells. Columns are as
-// wide as what is in them. The last one is wrapped at the edge of a terminal;
-// elsewhere nothing is wrapped or cut, so that a line stays a line for grep.
+// A table has rows of equally many cells, and perhaps a heading. Columns are as
+// wide as their content. On a terminal the last column is wrapped at the edge.
+// Elsewhere nothing is wrapped or cut, so that grep finds whole lines.
 type table struct {
 	heading []string
 	rows    [][]Cell
@@ -103,8 +103,8 @@ func (c Cell) Show(colour bool) string {
 	return "\x1b[" + string(c.Style) + "m" + c.Text + "\x1b[0m"
 }
 
-// wrap breaks a text at spaces into lines of at most width characters, where it
-// has spaces.
+// wrap breaks a text at spaces into lines of at most width characters. A longer
+// word is a line of its own.
 func wrap(text string, width int) []string {
 	if width <= 0 || utf8.RuneCountInString(text) <= width {
 		return []string{text}

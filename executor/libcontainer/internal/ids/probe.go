@@ -11,18 +11,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Exhausted reports whether an attempt failed for want of room, memory, files or
-// processes. That says nothing about what the host can do: somebody may have
-// used them up, so that the daemon shares ids where it should not.
+// Exhausted reports whether an attempt failed because disk, memory, descriptors
+// or processes ran out. That does not mean that the host lacks a feature:
+// somebody may have used them up to make the daemon share ids.
 func Exhausted(err error) bool {
 	return slices.ContainsFunc([]error{unix.ENOSPC, unix.EDQUOT, unix.ENOMEM, unix.EMFILE, unix.ENFILE, unix.EAGAIN},
 		func(e error) bool { return errors.Is(err, e) })
 }
 
-// Probe makes a Range as containers would have it, whose namespace the caller
-// closes, or says why this host cannot. If the attempt fails because something
-// is exhausted, there is neither a reason nor a namespace. first is the host's
-// number of its 0.
+// Probe makes a Range as containers would have it, or says why this host cannot.
+// first is the host's id for the Range's id 0. The caller closes the namespace of
+// the Range. If the attempt fails because something is exhausted, there is
+// neither a reason nor a namespace.
 func Probe(first, size uint32) (r Range, missing string) {
 	if info, err := os.Stat("/run"); err != nil || info.Mode()&0o001 == 0 {
 		return r, "others may not enter /run, where root file systems are mounted; allow it by chmod o+x"
@@ -41,7 +41,7 @@ func Probe(first, size uint32) (r Range, missing string) {
 	return Range{First: first, Size: size, Space: space}, ""
 }
 
-// reason is why a host cannot do what failed with err, if err says so.
+// reason returns missing, the reason for err, unless something was exhausted.
 func reason(err error, missing string) string {
 	if Exhausted(err) {
 		return ""
@@ -49,9 +49,9 @@ func reason(err error, missing string) string {
 	return missing
 }
 
-// onProc is where something hides a part of /proc, by the text of mountinfo.
-// Nobody who does not see all of it may mount another one in a user namespace.
-// An empty directory hides nothing.
+// onProc returns where something is mounted on /proc, by the text of mountinfo,
+// or "". The kernel lets a user namespace mount a /proc only if nothing hides a
+// part of the present one. A mount on an empty directory hides nothing.
 func onProc(mounts string) string {
 	for line := range strings.Lines(mounts) {
 		if f := strings.Fields(line); len(f) > 4 && strings.HasPrefix(f[4], "/proc/") && f[4] != "/proc/sys/fs/binfmt_misc" {
