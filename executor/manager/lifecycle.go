@@ -99,7 +99,7 @@ func (e *entry) created(endpoint executor.Endpoint, err error) {
 	}
 	e.endpoint = endpoint
 	e.set(next)
-	e.recipe = newRecipe(e)
+	e.recipe = &recipe{entry: e}
 	e.recipe.start()
 }
 

@@ -367,7 +367,7 @@ func TestAFollowedLogEndsWithItsContainer(t *testing.T) {
 
 func TestOutputWithoutEndIsRotated(t *testing.T) {
 	h := newHost(t, func(o *manager.Options) { o.LogSegmentBytes = 1 << 16 })
-	h.launch("app", work(sh("head -c 100000000 /dev/zero; echo; echo the end")))
+	h.launch("app", work(sh("head -c 8000000 /dev/zero; echo; echo the end")))
 	h.await("app", executor.Completed)
 	text := h.log("app", manager.Stdout)
 	if len(text) > 2<<16 || !strings.HasSuffix(text, "\nthe end\n") {

@@ -37,8 +37,6 @@ type recipe struct {
 	finished   bool
 }
 
-func newRecipe(e *entry) *recipe { return &recipe{entry: e} }
-
 func (r *recipe) info() *executor.RunInfo { return r.entry.container.RunInfo }
 
 func (r *recipe) builder() builder { return builder{recipe: r, source: r.info().LogSource} }

@@ -53,7 +53,7 @@ func Page(root string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	p := page{types: newTypes(docs)}
+	p := page{types: &types{docs: docs, named: map[string]reflect.Type{}}}
 	p.text.WriteString("# The API over HTTP\n\n" + generated + intro)
 	service := ""
 	for _, c := range httpapi.Calls() {
@@ -165,7 +165,7 @@ func (p *page) problems() error {
 		}
 		fmt.Fprintf(&p.text, "| `%s` | %d | %s | %s |\n", k.Type, k.Status, k.Title, example)
 	}
-	fmt.Fprintf(&p.text, "\nErrors that know nothing but their kind have no member `error`, and the type `urn:diego:problem:plain_` with one of these names, which are those of `reason` too: %s.\n", strings.Join(plain, ", "))
+	fmt.Fprintf(&p.text, "\nErrors without details have no member `error`. Their type is `urn:diego:problem:plain_` followed by one of these names, which are also values of `reason`: %s.\n", strings.Join(plain, ", "))
 	p.text.WriteString("\nAn error of any other kind is `urn:diego:problem:internal` with the status 500.\n")
 	return nil
 }

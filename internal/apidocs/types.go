@@ -25,10 +25,6 @@ type types struct {
 	named map[string]reflect.Type
 }
 
-func newTypes(docs map[string]string) *types {
-	return &types{docs: docs, named: map[string]reflect.Type{}}
-}
-
 // A member is one member of a JSON object.
 type member struct {
 	name     string

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
@@ -91,7 +92,7 @@ func (c *Client) do(ctx context.Context, info *Info, in any, accept func(*http.R
 		return invalid("request id", id, fmt.Sprintf("1 to %d printable ASCII characters", MaxRequestIDBytes))
 	}
 	if id == "" && info.Repeat == Once {
-		id = newRequestID()
+		id = rand.Text() // nobody can guess it
 	}
 	repeatable := info.Repeat == Always || info.Repeat == Once
 	err = fmt.Errorf("%s: %w: no address is known", info.Name, ErrUnreachable)

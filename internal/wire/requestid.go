@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"unicode/utf8"
@@ -13,9 +12,6 @@ const RequestIDHeader = "Diego-Request-Id"
 
 // MaxRequestIDBytes is the longest request id.
 const MaxRequestIDBytes = 255
-
-// newRequestID is an id that nobody can guess.
-func newRequestID() string { return rand.Text() }
 
 // fitsHeader reports whether an id can travel as it is: printable ASCII, not
 // too long.

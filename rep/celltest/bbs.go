@@ -124,8 +124,11 @@ func record[T any](r *recorder, step rep.Step, of, instance string, decide func(
 
 func slotName(processGUID string, index int) string { return fmt.Sprintf("%s/%d", processGUID, index) }
 
-// done makes a call without an answer one with an empty answer.
-func done(err error) (struct{}, error) { return struct{}{}, err }
+// tell is record for a call without an answer.
+func (r *recorder) tell(step rep.Step, of, instance string, decide func() error) error {
+	_, err := record(r, step, of, instance, func() (struct{}, error) { return struct{}{}, decide() })
+	return err
+}
 
 func (r *recorder) ActualLRPs(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error] {
 	if err := r.unreachable(); err != nil {
@@ -163,62 +166,39 @@ func (r *recorder) Task(ctx context.Context, guid string) (*task.Task, error) {
 }
 
 func (r *recorder) ClaimLRP(ctx context.Context, guid string, index int, c lrp.Claim) error {
-	_, err := record(r, rep.ClaimLRP, slotName(guid, index), c.Instance.InstanceGUID, func() (struct{}, error) {
-		return done(r.BBS.ClaimLRP(ctx, guid, index, c))
-	})
-	return err
+	return r.tell(rep.ClaimLRP, slotName(guid, index), c.Instance.InstanceGUID, func() error { return r.BBS.ClaimLRP(ctx, guid, index, c) })
 }
 
 func (r *recorder) StartLRP(ctx context.Context, guid string, index int, c lrp.Start) error {
-	_, err := record(r, rep.StartLRP, slotName(guid, index), c.Instance.InstanceGUID, func() (struct{}, error) {
-		return done(r.BBS.StartLRP(ctx, guid, index, c))
-	})
-	return err
+	return r.tell(rep.StartLRP, slotName(guid, index), c.Instance.InstanceGUID, func() error { return r.BBS.StartLRP(ctx, guid, index, c) })
 }
 
 func (r *recorder) CrashLRP(ctx context.Context, guid string, index int, c lrp.Crash) error {
-	_, err := record(r, rep.CrashLRP, slotName(guid, index), c.Instance.InstanceGUID, func() (struct{}, error) {
-		return done(r.BBS.CrashLRP(ctx, guid, index, c))
-	})
-	return err
+	return r.tell(rep.CrashLRP, slotName(guid, index), c.Instance.InstanceGUID, func() error { return r.BBS.CrashLRP(ctx, guid, index, c) })
 }
 
 func (r *recorder) RemoveLRP(ctx context.Context, guid string, index int, c lrp.Remove) error {
-	_, err := record(r, rep.RemoveLRP, slotName(guid, index), c.Instance.InstanceGUID, func() (struct{}, error) {
-		return done(r.BBS.RemoveLRP(ctx, guid, index, c))
-	})
-	return err
+	return r.tell(rep.RemoveLRP, slotName(guid, index), c.Instance.InstanceGUID, func() error { return r.BBS.RemoveLRP(ctx, guid, index, c) })
 }
 
 func (r *recorder) EvacuateClaimedLRP(ctx context.Context, guid string, index int, c lrp.EvacuateClaimed) (bool, error) {
-	return record(r, rep.EvacuateClaimedLRP, slotName(guid, index), c.Instance.InstanceGUID, func() (bool, error) {
-		return r.BBS.EvacuateClaimedLRP(ctx, guid, index, c)
-	})
+	return record(r, rep.EvacuateClaimedLRP, slotName(guid, index), c.Instance.InstanceGUID, func() (bool, error) { return r.BBS.EvacuateClaimedLRP(ctx, guid, index, c) })
 }
 
 func (r *recorder) EvacuateRunningLRP(ctx context.Context, guid string, index int, c lrp.EvacuateRunning) (bool, error) {
-	return record(r, rep.EvacuateRunningLRP, slotName(guid, index), c.Instance.InstanceGUID, func() (bool, error) {
-		return r.BBS.EvacuateRunningLRP(ctx, guid, index, c)
-	})
+	return record(r, rep.EvacuateRunningLRP, slotName(guid, index), c.Instance.InstanceGUID, func() (bool, error) { return r.BBS.EvacuateRunningLRP(ctx, guid, index, c) })
 }
 
 func (r *recorder) EvacuateStoppedLRP(ctx context.Context, guid string, index int, c lrp.EvacuateStopped) (bool, error) {
-	return record(r, rep.EvacuateStoppedLRP, slotName(guid, index), c.Instance.InstanceGUID, func() (bool, error) {
-		return r.BBS.EvacuateStoppedLRP(ctx, guid, index, c)
-	})
+	return record(r, rep.EvacuateStoppedLRP, slotName(guid, index), c.Instance.InstanceGUID, func() (bool, error) { return r.BBS.EvacuateStoppedLRP(ctx, guid, index, c) })
 }
 
 func (r *recorder) EvacuateCrashedLRP(ctx context.Context, guid string, index int, c lrp.EvacuateCrashed) (bool, error) {
-	return record(r, rep.EvacuateCrashedLRP, slotName(guid, index), c.Instance.InstanceGUID, func() (bool, error) {
-		return r.BBS.EvacuateCrashedLRP(ctx, guid, index, c)
-	})
+	return record(r, rep.EvacuateCrashedLRP, slotName(guid, index), c.Instance.InstanceGUID, func() (bool, error) { return r.BBS.EvacuateCrashedLRP(ctx, guid, index, c) })
 }
 
 func (r *recorder) RemoveEvacuatingLRP(ctx context.Context, guid string, index int, c lrp.RemoveEvacuating) error {
-	_, err := record(r, rep.RemoveEvacuatingLRP, slotName(guid, index), c.Instance.InstanceGUID, func() (struct{}, error) {
-		return done(r.BBS.RemoveEvacuatingLRP(ctx, guid, index, c))
-	})
-	return err
+	return r.tell(rep.RemoveEvacuatingLRP, slotName(guid, index), c.Instance.InstanceGUID, func() error { return r.BBS.RemoveEvacuatingLRP(ctx, guid, index, c) })
 }
 
 func (r *recorder) StartTask(ctx context.Context, guid string, c task.Start) (bool, error) {
@@ -226,15 +206,9 @@ func (r *recorder) StartTask(ctx context.Context, guid string, c task.Start) (bo
 }
 
 func (r *recorder) CompleteTask(ctx context.Context, guid string, c task.Complete) error {
-	_, err := record(r, rep.CompleteTask, guid, c.InstanceGUID, func() (struct{}, error) {
-		return done(r.BBS.CompleteTask(ctx, guid, c))
-	})
-	return err
+	return r.tell(rep.CompleteTask, guid, c.InstanceGUID, func() error { return r.BBS.CompleteTask(ctx, guid, c) })
 }
 
 func (r *recorder) RejectStartedTask(ctx context.Context, guid string, c task.Reject) error {
-	_, err := record(r, rep.RejectTask, guid, c.InstanceGUID, func() (struct{}, error) {
-		return done(r.BBS.RejectStartedTask(ctx, guid, c))
-	})
-	return err
+	return r.tell(rep.RejectTask, guid, c.InstanceGUID, func() error { return r.BBS.RejectStartedTask(ctx, guid, c) })
 }

@@ -155,15 +155,10 @@ func (d *Dialect) ClassOf(err error) (Class, string) {
 	}
 	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, io.EOF) ||
 		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNREFUSED) ||
-		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || isNetwork(err) {
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.As(err, new(net.Error)) {
 		return Lost, hintAway
 	}
 	return Permanent, ""
-}
-
-func isNetwork(err error) bool {
-	var network net.Error
-	return errors.As(err, &network)
 }
 
 // Rebind numbers the placeholders of a query, where the dialect wants that.
