@@ -352,12 +352,19 @@ func TestAHeartbeatTellsWhereToGoOnAndNeverGoesBack(t *testing.T) {
 		}
 		return text
 	}
+	event := func() string { // a slow host has heartbeats between events
+		for {
+			if got := next(); got != ":|" {
+				return got
+			}
+		}
+	}
 	for _, want := range []string{"id: 7|", "id: 9|event: number|data: 9|"} {
-		if got := next(); got != want {
+		if got := event(); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	if got := next(); !strings.HasPrefix(got, "event: problem|") {
+	if got := event(); !strings.HasPrefix(got, "event: problem|") {
 		t.Errorf("got %q, want a problem", got)
 	}
 	for reached, want := range map[int64]string{8: ":|", 9: ":|"} {
@@ -367,10 +374,8 @@ func TestAHeartbeatTellsWhereToGoOnAndNeverGoesBack(t *testing.T) {
 		}
 	}
 	e.reached.Store(12)
-	for got := next(); got != "id: 12|"; got = next() {
-		if got != ":|" {
-			t.Fatalf("got %q, want a heartbeat with the position 12", got)
-		}
+	if got := event(); got != "id: 12|" {
+		t.Errorf("got %q, want a heartbeat with the position 12", got)
 	}
 }
 
