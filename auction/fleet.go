@@ -131,11 +131,11 @@ type class struct {
 // brought up to date.
 type backlog struct {
 	cells []int32
-	// all means that so many have changed that all are counted in.
+	// all means that most cells may have changed, so all count as changed.
 	all bool
 }
 
-// add adds a cell of a class of so many.
+// add adds cell n of a class that has of cells.
 func (b *backlog) add(n int32, of int) {
 	if b.all = b.all || 8*len(b.cells) > of; !b.all {
 		b.cells = append(b.cells, n)

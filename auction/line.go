@@ -34,7 +34,7 @@ func (s *spot) before(other *spot) bool {
 // maxBlock is the most cells of a block.
 const maxBlock = 64
 
-// newLine is a line of so many cells, which are still to be put in it.
+// newLine makes an empty line with room for a number of cells.
 func newLine(cells int) *line {
 	return &line{scores: make([]int64, cells), stale: backlog{make([]int32, 0, cells/8+1), true}}
 }

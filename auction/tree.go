@@ -69,7 +69,7 @@ func (r rank) before(other rank) bool {
 // leaf is the node of the leaf at a place.
 func (t *tree) leaf(place int32) int32 { return t.leaves + place - t.place }
 
-// first is the first cell below node i, below which there is one.
+// first is the first cell below node i. There must be one.
 func (t *tree) first(i int32) int32 {
 	if t.sizes != nil {
 		return t.sizes[i].first

@@ -19,8 +19,8 @@ type Cells struct {
 	// been gone since the time since.
 	gone  map[string]goneCell
 	since time.Time
-	// settled is true if cells can be missing at all; trusted is true if, besides,
-	// none is doubted.
+	// settled is true if cells can be missing at all. trusted is true if also no
+	// cell is doubted.
 	settled, trusted bool
 	taskGrace        time.Duration
 }

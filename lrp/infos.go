@@ -88,8 +88,8 @@ func (r Routes) Internal() ([]InternalRoute, error) {
 // Labels returns a function that sets the labels of a record of this process:
 // its internal routes, and its metric tags with the record's index and instance
 // guid in place of dynamic ones. Only a RUNNING record has labels. Records share
-// the routes, which nobody changes. Internal routes that cannot be read, as in
-// deployments of before they were validated, are none.
+// the routes, which nobody changes. Internal routes that cannot be read are left
+// out; deployments from before they were validated may have some.
 func (i *RoutingInfo) Labels() func(*ActualLRP) {
 	routes, err := i.Routes.Internal()
 	if err != nil {

@@ -14,10 +14,10 @@ import (
 // An index is done when its only ORDINARY record is the active definition's and
 // RUNNING, for as long as the RolloutPolicy wants. The first indices that are not
 // done, as many as may be in flight, hold the rollout up. Once the active
-// definition has proved healthy elsewhere, one that is not RUNNING does so for at
-// most Policy.RolloutGiveUp. Then the rollout goes on, the old instance
-// stays at that index, and the new one keeps trying (003 §Flaky new LRP
-// definition). A Rollout belongs to one goroutine.
+// definition has proved healthy elsewhere, an index whose new instance is not
+// RUNNING holds it up for at most Policy.RolloutGiveUp. Then the rollout goes on,
+// the old instance stays at that index, and the new one keeps trying (003 §Flaky
+// new LRP definition). A Rollout belongs to one goroutine.
 type Rollout struct {
 	d      *Deployment
 	alarm  executor.Alarm

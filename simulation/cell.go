@@ -17,8 +17,8 @@ type CellOptions struct {
 	Presence bbs.CellPresence
 	// BBS takes the cell's reports. Its calls get lost, and fail while nobody leads.
 	BBS rep.BBS
-	// Announcer is for a rep.Rep, which wants to announce itself. Others may leave
-	// it alone. After its Leave, this run of the cell is absent until it calls Tick.
+	// Announcer is for a rep.Rep, which announces itself. Other cells need not use
+	// it. After its Leave, this run of the cell is absent until it calls Tick.
 	Announcer rep.Announcer
 	// Now is the cell's clock, which moves by 3 s from one step to the next. It may
 	// be set, and is then up to 20 s from the store's.
@@ -42,9 +42,9 @@ type Cell interface {
 	// Evacuate begins to empty the cell (000 §Evacuation). Once it has no containers
 	// it is switched off.
 	Evacuate(ctx context.Context) error
-	// Containers are those on the cell, also those that it has not reported. The
-	// checkers believe this list. GUID, State and the tags of package executor that say what
-	// a container is for must be right; see rep.NewReservation.
+	// Containers are those on the cell, even if it has not reported them. The
+	// checkers believe this list. GUID, State and the tags of package executor that
+	// say what a container is for must be right; see rep.NewReservation.
 	Containers(ctx context.Context) ([]executor.Container, error)
 	// Step does everything that is due.
 	Step(ctx context.Context)

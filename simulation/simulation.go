@@ -21,49 +21,48 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-// Options say what is judged, and for how long. Zero values mean the defaults.
+// Options say what is tested, and for how long. Zero values mean the defaults.
 type Options struct {
 	// Seeds is how many histories Run plays, each of a seed of its own (default
 	// 10). FirstSeed is the first seed (default 1).
 	Seeds     int
 	FirstSeed uint64
-	// Steps is for how many steps of 3 s things go wrong in a history (default
-	// 100). Before that, a history has 40 quiet steps, and after it as many as it
-	// takes until everything runs that should, for three hours at most.
+	// Steps is how many steps of a history, of 3 s each, have faults (default 100).
+	// 40 quiet steps come before. After them the history goes on without faults
+	// until everything runs that should, for three hours at most.
 	Steps int
-	// Faults is the share of calls that go wrong meanwhile (default 0.15; negative
-	// means that nothing goes wrong, and only consumers act; at most 1).
+	// Faults is the share of calls that fail in these steps (default 0.15, at most
+	// 1). If it is negative, nothing goes wrong, and only consumers act.
 	Faults float64
 
 	// Store opens an empty store whose clock is now (default: one in memory). Run
 	// and Play close it.
 	Store func(now func() time.Time) (storage.Store, error)
 	// Cells are the presences of the cells, each with an id and an address of its
-	// own (default: four in three zones, each with
-	// 64 GiB of memory and the root file system preloaded:linux, or 1 GiB in some
-	// histories). Work asks for this root file system, up to 127 MiB of memory and
+	// own (default: four in three zones, each with the root file system
+	// preloaded:linux and 64 GiB of memory, in some histories 1 GiB). Work asks for this root file system, up to 127 MiB of memory and
 	// 64 MiB of disk.
 	Cells []bbs.CellPresence
-	// Cell makes a cell; it is called anew when a cell has been switched off or
-	// emptied (default: a model, as of package memcell).
+	// Cell makes a cell (default: a model of package memcell). When a cell has been
+	// switched off or emptied, Cell makes the next one.
 	Cell func(CellOptions) (Cell, error)
 
-	// Placement is the policy of the auctioneer, with filters and a scorer. LRPs
-	// has restarts, back-off and rollouts, and Tasks retries.
+	// Placement is the policy of the auctioneer, with filters and a scorer. LRPs is
+	// about restarts, back-off and rollouts, and Tasks about retries.
 	Placement auction.Policy
 	LRPs      lrp.Policy
 	Tasks     task.Policy
 
-	// Checks are yours, besides all Checkers.
+	// Checks are your own checkers, in addition to [Checkers].
 	Checks []Check
 
-	// Story gets the history line by line: who did what, which fault struck, which
-	// records a commit changed and why (default: nobody, but the test's log if Run
-	// plays the one seed of SeedVariable and go test has the flag -v).
+	// Story receives the history line by line: every call, every fault, and which
+	// records a commit changed and why. Nil discards it; but if Run plays the one
+	// seed of SeedVariable and go test has the flag -v, it goes to the test's log.
 	Story func(line string)
 }
 
-// A Check is a checker of yours.
+// A Check is a checker of your own.
 type Check struct {
 	// Name is what a Violation calls it, and Says is the sentence that must hold.
 	Name, Says string
@@ -72,7 +71,7 @@ type Check struct {
 	Judge func(context.Context, World) error
 }
 
-// A World is what a Check looks at.
+// A World is the state that a Check looks at.
 type World struct {
 	// Now is the time, and Store reads the records, past all faults.
 	Now   time.Time
@@ -84,7 +83,7 @@ type World struct {
 	Settled bool
 }
 
-// A Violation is what a checker objects to.
+// A Violation says which checker's sentence does not hold, and where.
 type Violation struct {
 	// Checker is the name of a Checker or a Check, Says the sentence that does not
 	// hold, and Source where it comes from.

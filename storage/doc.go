@@ -20,6 +20,6 @@
 // # Concurrent use
 //
 // The methods of a [Store] may be called concurrently, and so may those of the
-// interfaces that it can implement besides. All other types are plain values:
+// optional interfaces that it implements. All other types are plain values:
 // any number of goroutines may use one while none changes it.
 package storage

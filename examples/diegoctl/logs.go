@@ -142,8 +142,8 @@ func (c *call) sources(r *remote, guid string) (list []source, err error) {
 	return []source{{t.CellID, t.InstanceGUID, -1, guid}}, nil
 }
 
-// formerTask is the last task of that guid that was on a cell, going by the
-// events; the error is missing if there is none.
+// formerTask finds in the events the last task of that guid that was on a cell. If
+// there is none, it fails with the error missing.
 func (c *call) formerTask(r *remote, guid string, missing error) (last *task.Task, err error) {
 	log, err := r.bbs.Log(c.ctx)
 	if err != nil || log.Newest < log.Oldest {

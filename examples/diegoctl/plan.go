@@ -104,8 +104,8 @@ type planned struct {
 	Why       string             `json:"why"`
 }
 
-// planView shows the part of a result that is about our items, in their order:
-// the auctioneer plans with what waits besides.
+// planView shows the part of a result that is about our items, in their order. The
+// auctioneer plans them together with the work that waits already.
 func planView(items []auction.Item, result *auction.Result) (v *show.View, nowhere int) {
 	rank := make(map[auction.Key]int, len(items))
 	for i := range items {

@@ -65,7 +65,8 @@ type Authority struct {
 
 // A Holder is the container that a certificate is for.
 type Holder struct {
-	// InstanceGUID is the guid of the instance, or of the container if it is none.
+	// InstanceGUID is the guid of the instance, or of a container that is not an
+	// instance.
 	InstanceGUID string
 	// Address is where the container is reached; the zero Addr means nowhere.
 	Address netip.Addr
@@ -243,11 +244,11 @@ func (a *Authority) Issue(h Holder, now time.Time, random io.Reader) (Pair, erro
 	}, nil
 }
 
-// Due reports whether a pair is to be replaced at now: at the end of its time, or
-// if the clock has gone back to before its beginning. A certificate that lasts as
-// long as the authority is replaced only after it has ended, since there is none
-// that lasts longer. The time on a clock counts, not the time that has passed:
-// hosts sleep.
+// Due reports whether a pair is to be replaced at now: towards the end of its
+// time, or if the clock has gone back to before its beginning. A certificate that
+// lasts as long as the authority is replaced only after it has ended, because a new
+// one could not last longer. The time on the clock counts, not the time that has
+// passed, because hosts sleep.
 func (a *Authority) Due(p Pair, now time.Time) bool {
 	now = now.Round(0)
 	renewal := min(p.NotAfter.Sub(p.issued)/8, maxRenewal)

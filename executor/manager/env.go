@@ -66,7 +66,8 @@ func environment(c executor.Container, endpoint executor.Endpoint, certificates 
 	return env
 }
 
-// instanceGUID is that of the instance, or that of a container that is none.
+// instanceGUID is the guid of the container's instance or, if it is not one, its
+// own.
 func instanceGUID(c executor.Container) string {
 	return named(c.Tags[executor.TagInstanceGUID], c.GUID)
 }

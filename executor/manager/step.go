@@ -30,7 +30,8 @@ type builder struct {
 	begin  func() // called whenever a process or transfer has begun; may be nil
 }
 
-// from is b for what writes under a source of its own; an empty one is none.
+// from is b for a step that writes under its own source; an empty source means
+// that of b.
 func (b builder) from(source string) builder {
 	if source != "" {
 		b.source = source

@@ -8,8 +8,8 @@ import (
 	"github.com/diegosdk/diego/executor"
 )
 
-// Backend is an [executor.ContainerBackend] on Unix systems. On this one there
-// is none to call concurrently or otherwise.
+// Backend is an [executor.ContainerBackend] on Unix systems, whose methods may be
+// called concurrently. On this system New fails, so there is none.
 type Backend struct{ executor.ContainerBackend }
 
 // New fails: sessions and signals are those of Unix.

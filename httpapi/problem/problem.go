@@ -55,10 +55,10 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("%s is larger than %d bytes", e.What, e.Limit)
 }
 
-// A TooManyError says that so many are open already that another one is
-// refused. It may be asked for again later, or of another process.
+// A TooManyError says that one more was refused because too many are open. Ask
+// again later, or ask another process.
 type TooManyError struct {
-	// What there are too many of, such as "subscriptions".
+	// What is open, such as "subscriptions".
 	What  string `json:"what"`
 	Limit int    `json:"limit"`
 }

@@ -13,14 +13,14 @@ import (
 	"github.com/diegosdk/diego/internal/version"
 )
 
-// Exit statuses of Main. The one after a second signal is 128 and the signal's
-// number, as a shell has it.
+// Exit statuses of Main. After a second signal the status is 128 plus the signal's
+// number, as in a shell.
 const (
 	ExitFailed   = 1
 	ExitSettings = 2
 )
 
-// Settings are what [Main] loads. A struct that embeds [Logging] is one.
+// Settings are what [Main] loads. A struct that embeds [Logging] implements it.
 type Settings interface {
 	Logger(w io.Writer) *slog.Logger
 }

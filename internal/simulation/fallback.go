@@ -40,7 +40,7 @@ func (w *World) FallBack(ctx context.Context) error {
 	w.Fallen++
 	w.ledger.closed = true
 	w.seen, w.records, w.crashes = m.seen, maps.Clone(m.records), maps.Clone(m.crashes)
-	w.epoch = 0                                     // a leader that was replaced in what is lost is none that was replaced
+	w.epoch = 0                                     // its replacement may be lost
 	w.ranBefore, w.fell = w.counts(), w.Clock.Now() // what is lost is done again
 	return m.fallBack(ctx)
 }

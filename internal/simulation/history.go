@@ -182,8 +182,8 @@ func (c *chance) skips() bool { return c.skip[c.step+1] }
 // whole reports whether nothing is left out.
 func (c *chance) whole() bool { return c.only == nil && len(c.skip) == 0 }
 
-// strikes draws whether a fault that strikes with this probability does so here.
-// It returns the numbers that draw what the fault does, or nil.
+// strikes draws whether a fault of this probability happens here. If so, it
+// returns the random numbers that draw what the fault does, and otherwise nil.
 func (c *chance) strikes(kind Kind, share float64) *rand.Rand {
 	p := Point{c.step, kind, c.passed[kind]}
 	c.passed[kind]++

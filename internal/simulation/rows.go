@@ -145,7 +145,7 @@ func situate(s lrp.Slot, cellID string, c *executor.Container) rep.LRPSituation 
 	return rep.SituateLRP(s, lrp.InstanceKey{InstanceGUID: c.GUID, CellID: cellID}, c.Tags[executor.TagDefinitionID])
 }
 
-// looksAtTask is looksAtIndex for a task, whose record is nil if there is none.
+// looksAtTask is looksAtIndex for a task. t is nil if the task has no record.
 func (w *World) looksAtTask(cellID, guid string, t *task.Task) {
 	at := place{cellID, guid, -1}
 	had := false

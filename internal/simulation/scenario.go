@@ -86,7 +86,7 @@ func (s Scenario) Play(ctx context.Context, h History, tell func(line string)) (
 	return Played{w.Clock.Now().Sub(began), w.random.step, w.random.struck, w.met}, err
 }
 
-// Steps makes so many steps.
+// Steps makes n steps.
 func (w *World) Steps(ctx context.Context, n int) error {
 	for range n {
 		if err := w.Step(ctx); err != nil {
@@ -223,7 +223,7 @@ func handled(ctx context.Context, w *World) error {
 	})
 }
 
-// suffer makes so many steps, with an act of mischief before each.
+// suffer makes a number of steps, with an act of mischief before each.
 func (w *World) suffer(ctx context.Context, steps int, mischief func()) error {
 	for range steps {
 		w.act(mischief)

@@ -232,8 +232,8 @@ func (l *ledger) kept(ctx context.Context, b *storage.Batch, err error) error {
 	return nil
 }
 
-// same reports whether a record is the one that was committed, or there is none as
-// there should be.
+// same reports whether a record is the one that was committed, or is missing as it
+// should be.
 func same[T any](committed, shown *T, err error, equal func() bool) bool {
 	if committed == nil {
 		return errors.Is(err, storage.ErrNotFound)

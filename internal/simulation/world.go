@@ -65,7 +65,7 @@ type World struct {
 	scratch []lrp.ActualLRP      // room for all records
 	crashes map[string]int       // by instance guid
 	epoch   int64                // of the last leader that committed
-	gone    map[string]time.Time // by cell that is not present: since when; a return that no leader saw is none
+	gone    map[string]time.Time // by cell: since when it is not present; a return that no leader saw does not count
 	looked  bool                 // a leader has looked at the cells in this step
 	broken  error
 	numbers map[storage.Cursor]*storage.Event // what was shown under each number
@@ -679,7 +679,7 @@ func definition(n int) lrp.Definition {
 	}
 }
 
-// Employ desires so many processes of four instances, and tasks.
+// Employ desires a number of processes, of four instances each, and of tasks.
 func (w *World) Employ(ctx context.Context, processes, tasks int) error {
 	for _, p := range w.Planes {
 		if leading, _ := p.Leadership.Leading(); !leading {

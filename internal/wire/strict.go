@@ -17,8 +17,8 @@ import (
 )
 
 // decodeStrictly reads one JSON value. Every fault of the text is a validation
-// error, and so is every member that the type of in has not: who has misspelt a
-// name does not want it to be passed over.
+// error. So is every member that the type of in lacks: a misspelt name must not be
+// ignored.
 func decodeStrictly(text []byte, in any) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	if err := decoder.Decode(in); err != nil {
@@ -60,7 +60,7 @@ var (
 	textType = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
-// unknownMembers notes the members of a valid JSON text that t has not.
+// unknownMembers notes the members of a valid JSON text that t lacks.
 func unknownMembers(v *executor.Validator, text json.RawMessage, t reflect.Type, path string) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

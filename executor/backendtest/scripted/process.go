@@ -106,8 +106,8 @@ func (p *process) signal(s executor.Signal) {
 	}
 }
 
-// startsIgnoring reports whether the next statement ignores TERM: who has just
-// been started is not caught before he could say so.
+// startsIgnoring reports whether the next statement ignores TERM. Then a process
+// that has just been started ignores it already.
 func (p *process) startsIgnoring() bool {
 	return len(p.statements) > 0 && p.statements[0].verb == "ignore"
 }

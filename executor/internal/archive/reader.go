@@ -16,8 +16,8 @@ type Reader struct {
 	in  *meter
 }
 
-// NewReader returns a Reader of a tar with at most so many entries; 0 means
-// that there may be any number.
+// NewReader returns a Reader of a tar. entries is the most that the tar may have;
+// 0 means any number.
 func NewReader(ctx context.Context, r io.Reader, entries int) *Reader {
 	in := &meter{ctx: ctx, r: r, left: math.MaxInt64}
 	if entries > 0 {

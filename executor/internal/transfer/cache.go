@@ -68,8 +68,8 @@ type Lease struct {
 func (l *Lease) Release() { l.once.Do(l.release) }
 
 // get returns a lease on what r asks for, as kind: the version that is kept if
-// it is still right, or one that is fetched and prepared now. It takes at most
-// so many bytes; see Directory.
+// it is still right, or one that is fetched and prepared now. It has at most that
+// many bytes; see Directory.
 func (f *Fetcher) get(ctx context.Context, r Request, kind string, most int64, prepare func(*os.File) (string, int64, error)) (*Lease, error) {
 	fetch := func(known *version) (*version, error) {
 		select {

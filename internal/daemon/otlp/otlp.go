@@ -77,7 +77,7 @@ func (s *Sink) Close() error {
 }
 
 // partialSuccess reads how many records an ExportLogsServiceResponse says were
-// rejected, and why. An answer that is none rejects nothing. The generated type
+// rejected, and why. An answer that cannot be read rejects nothing. The generated type
 // is not used because its package links gRPC.
 func partialSuccess(answer []byte) (rejected int64, why string) {
 	eachField(answer, func(number protowire.Number, _ uint64, inner []byte) {

@@ -31,9 +31,9 @@ type Cgroup struct {
 	paths   map[string]string // by v1 controller; "" is v2, also beside v1
 }
 
-// at returns the cgroup with a path, as libcontainer names it. It need not be
-// there. dirs are its directories as Dirs returns them; if there are none, they
-// are looked for.
+// at returns the cgroup with a path, as libcontainer names it. The cgroup need not
+// exist. dirs are its directories as Dirs returns them; if it is empty, at finds
+// them.
 func at(path string, dirs map[string]string) (*Cgroup, error) {
 	m, err := manager.NewWithPaths(&cgroups.Cgroup{Path: path, Resources: &cgroups.Resources{}}, dirs)
 	if err != nil {

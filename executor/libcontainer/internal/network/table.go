@@ -180,7 +180,7 @@ func claimTable(name string, patience time.Duration) (int, error) {
 // claimPatience is far more than it takes to remove a table.
 const claimPatience = 2 * time.Second
 
-// removeOrphans removes the tables that nobody claims any more, but for one.
+// removeOrphans removes the tables that nobody claims any more, except but.
 func removeOrphans(but string) error {
 	c, err := nftables.New()
 	if err != nil {

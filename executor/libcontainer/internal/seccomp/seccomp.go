@@ -100,10 +100,10 @@ var keptLimits = []struct {
 	answer   unix.Errno
 }{{pid1.MarkLimit, unix.EPERM}, {unix.RLIMIT_CORE, 0}}
 
-// NoCore is the limit of core dumps, in bytes, that each process of a container
-// has, and with which there are none. They are the host's to handle. The kernel
-// ignores a limit of 0 where core_pattern names a program; 1 keeps it from
-// running that.
+// NoCore is the limit of core dumps, in bytes, for each process of a container. It
+// prevents them, because the host would have to handle them. Where core_pattern
+// names a program, the kernel ignores a limit of 0; 1 keeps it from running that
+// program.
 const NoCore = 1
 
 // The layout of struct seccomp_data and what a filter answers.

@@ -54,7 +54,8 @@ type remembered struct {
 	deployment *lrp.Deployment // bare; nil if there is none
 }
 
-// tag is the deployment's; the zero tag, which none has, if there is none.
+// tag is the tag of the deployment. Without a deployment it is the zero tag, which
+// no deployment has.
 func (x *remembered) tag() lrp.ModificationTag {
 	if x.deployment == nil {
 		return lrp.ModificationTag{}
