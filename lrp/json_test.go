@@ -55,6 +55,34 @@ func TestWhatIsNoActualLRPDoesNotDecode(t *testing.T) {
 	}
 }
 
+// Over HTTP an update does what it does in this process.
+func TestAnUpdateThatLeavesAMapEmptyDoesSoAfterJSON(t *testing.T) {
+	full := lrp.Settings{Instances: 1, Routes: lrp.Routes{"http": json.RawMessage("1")}, MetricTags: map[string]lrp.MetricTag{"a": {Static: "b"}}}
+	d := lrp.Promote(lrp.DesiredLRP{ProcessGUID: "p", Domain: "d", Settings: full, Definition: lrp.Definition{RunInfo: executor.RunInfo{
+		RootFS: "host:", Action: executor.Action{Run: &executor.RunAction{Path: "/a", User: "u"}},
+	}}}, false)
+	var none lrp.Settings
+	for name, u := range map[string]lrp.Update{
+		"nil": lrp.UpdateSettings(none), "empty": {Routes: &lrp.Routes{}, MetricTags: &map[string]lrp.MetricTag{}},
+	} {
+		data, err := json.Marshal(u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var read lrp.Update
+		if err := json.Unmarshal(data, &read); err != nil {
+			t.Fatal(err)
+		}
+		change, err := d.Update(read)
+		if err != nil || len(change.After.Routes)+len(change.After.MetricTags) != 0 {
+			t.Errorf("%s: after %s the settings are %+v: %v", name, data, change.After, err)
+		}
+	}
+	if data, err := json.Marshal(lrp.Update{}); string(data) != "{}" || err != nil {
+		t.Errorf("an update of nothing is %s: %v", data, err)
+	}
+}
+
 func TestADomainIsWrittenWithItsEndOrWithout(t *testing.T) {
 	for want, d := range map[string]lrp.Domain{
 		`{"domain":"apps"}`: lrp.NewDomain("apps", 0, epoch),

@@ -43,6 +43,19 @@ func UpdateSettings(s Settings) Update {
 
 func (u Update) isZero() bool { return u == Update{} }
 
+// MarshalJSON writes a map that is to be empty as {}: null would mean that it
+// stays as it is.
+func (u Update) MarshalJSON() ([]byte, error) {
+	if u.Routes != nil && *u.Routes == nil {
+		u.Routes = &Routes{}
+	}
+	if u.MetricTags != nil && *u.MetricTags == nil {
+		u.MetricTags = &map[string]MetricTag{}
+	}
+	type plain Update
+	return json.Marshal(plain(u))
+}
+
 // UnmarshalJSON refuses every member that cannot be updated, and names it.
 func (u *Update) UnmarshalJSON(data []byte) error {
 	var members map[string]json.RawMessage
