@@ -38,7 +38,7 @@ func markdown() string {
 	p("Commands that show a state show it again with `--watch` whenever something happens, in place on a terminal. ")
 	p("Nothing is coloured, wrapped or cut unless the output is a terminal. ")
 	p("`diegoctl completion` makes bash, zsh, fish and PowerShell complete commands, flags and the guids that exist now; `diegoctl completion bash --help` says how to install it.\n\n")
-	p("[Spec files](../examples/specs/README.md) are YAML or JSON. Everything that is wrong with one is reported at once, with line, column and field:\n\n")
+	p("[Spec files](../examples/specs/README.md) are YAML or JSON; for `apply` and `plan`, one may have several documents. Everything that is wrong with one is reported at once, with line, column and field:\n\n")
 	p("```\nweb.yaml:9:5: action.run.user: want a text that is not empty\nweb.yaml:14:3: instnaces: unknown member; did you mean \"instances\"?\n```\n\n")
 	p("## Commands\n\n| command | |\n|---|---|\n")
 	for _, cmd := range own {

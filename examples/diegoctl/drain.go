@@ -92,22 +92,24 @@ func waiting(s rep.EvacuationStatus) string {
 
 // instancesOn names some of the instances on a cell.
 func (c *call) instancesOn(r *remote, cellID string) string {
-	const some = 5
 	var names []string
-	n := 0
 	for a, err := range r.bbs.ActualLRPs(c.ctx, storage.ActualLRPFilter{CellIDs: []string{cellID}}) {
 		if err != nil {
 			return err.Error()
 		}
-		if n++; n <= some {
-			names = append(names, fmt.Sprintf("%s/%d", a.ProcessGUID, a.Index))
-		}
+		names = append(names, fmt.Sprintf("%s/%d", a.ProcessGUID, a.Index))
 	}
-	if n > some {
-		names = append(names, fmt.Sprintf("%d more", n-some))
-	}
-	if n == 0 {
+	return some(names)
+}
+
+// some are the first of many names, and how many more there are.
+func some(names []string) string {
+	const most = 5
+	switch n := len(names); {
+	case n == 0:
 		return "none"
+	case n > most:
+		names = append(slices.Clone(names[:most]), fmt.Sprintf("%d more", n-most))
 	}
 	return strings.Join(names, ", ")
 }

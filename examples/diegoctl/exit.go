@@ -213,8 +213,8 @@ func isTLS(err error) bool {
 }
 
 func adviceOnServices(c *call, _ error) string {
-	if c.cmd.Name() == "plan" {
-		return "that server does not offer it; if the auctioneer is another than the BBS, plan needs --auctioneer (DIEGO_AUCTIONEER)"
+	if c.cmd.Name() == "plan" || c.on("dry-run") {
+		return "that server does not offer it; if the auctioneer is another than the BBS, a plan needs --auctioneer (DIEGO_AUCTIONEER)"
 	}
 	return "that server does not offer it; --bbs (DIEGO_BBS) has to be the address of a BBS, and is " + c.asked()
 }

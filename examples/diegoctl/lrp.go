@@ -157,31 +157,34 @@ func (c *call) waitForInstances(guid string) error {
 	if err != nil {
 		return err
 	}
-	err = c.until(func() (bool, string, error) {
-		d, err := r.bbs.Deployment(c.ctx, guid)
-		if err != nil {
-			return false, "", err
-		}
-		status, err := r.bbs.RolloutStatus(c.ctx, guid)
-		if err != nil {
-			return false, "", err
-		}
-		there, why := 0, ""
-		for a, err := range r.bbs.ActualLRPs(c.ctx, storage.ActualLRPFilter{ProcessGUIDs: []string{guid}}) {
-			if err != nil {
-				return false, "", err
-			}
-			there++
-			if text := troubleOf(&a); text != "" && why == "" {
-				why = fmt.Sprintf("; instance %d: %s", a.Index, text)
-			}
-		}
-		return status.Complete() && there == d.Instances, fmt.Sprintf("%d of %d run%s", status.Done, d.Instances, why), nil
-	})
-	if err != nil {
+	if err := c.until(func() (bool, string, error) { return c.progress(r, guid) }); err != nil {
 		return err
 	}
 	return c.Say(done{Done: "running", ProcessGUID: guid}, "%s runs", guid)
+}
+
+// progress looks whether every instance of a process runs the active definition
+// and there are no others.
+func (c *call) progress(r *remote, guid string) (done bool, state string, err error) {
+	d, err := r.bbs.Deployment(c.ctx, guid)
+	if err != nil {
+		return false, "", err
+	}
+	status, err := r.bbs.RolloutStatus(c.ctx, guid)
+	if err != nil {
+		return false, "", err
+	}
+	there, why := 0, ""
+	for a, err := range r.bbs.ActualLRPs(c.ctx, storage.ActualLRPFilter{ProcessGUIDs: []string{guid}}) {
+		if err != nil {
+			return false, "", err
+		}
+		there++
+		if text := troubleOf(&a); text != "" && why == "" {
+			why = fmt.Sprintf("; instance %d: %s", a.Index, text)
+		}
+	}
+	return status.Complete() && there == d.Instances, fmt.Sprintf("%d of %d run%s", status.Done, d.Instances, why), nil
 }
 
 func lrpDelete(c *call, r *remote) error {

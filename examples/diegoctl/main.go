@@ -1,11 +1,12 @@
 // Diegoctl is the operator's tool: it desires what should run, shows what does
 // run and why, and empties cells. docs/cli.md describes every command.
 //
-// Each noun has a file with its commands, such as lrp.go and task.go. root.go
-// puts them together, flags.go has the flags that several commands share,
-// exit.go the exit codes, remote.go the way to a Diego, and watch.go what waits
-// and looks again. internal/cli is what cobra lacks for them; internal/show
-// writes their answers.
+// Each noun has a file with its commands, such as lrp.go and task.go. intent.go
+// decides what apply.go does. root.go puts the commands together, flags.go has
+// the flags that several commands share, exit.go the exit codes, remote.go the
+// way to a Diego, and watch.go what waits and looks again. internal/cli is what
+// cobra lacks for them, internal/show writes their answers, and
+// internal/difference compares what is with what a file says.
 package main
 
 import (

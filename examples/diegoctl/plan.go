@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/examples/diegoctl/internal/cli"
 	"github.com/diegosdk/diego/examples/diegoctl/internal/show"
-	"github.com/diegosdk/diego/internal/specfile"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/task"
 )
@@ -22,25 +22,45 @@ func planCommand(p *process) *cobra.Command {
 		Long: `Say where work would go, and if nowhere, why. Nothing is desired and nothing is
 sent to a cell. It exits with 1 if anything goes nowhere.`,
 		Example: "  diegoctl plan -f web.json\n  diegoctl plan -f web.json --instances 100",
-	}, fileFlags("an LRP, a deployment or a task"), []cli.Flag{
-		{Name: "instances", Kind: cli.Number, Help: "so many instances, instead of the file's number"},
+	}, fileFlags("LRPs, deployments and tasks"), []cli.Flag{
+		{Name: "instances", Kind: cli.Number, Help: "so many instances of each process, instead of the file's number"},
 	})
 }
 
 // plan says where the work of a spec file would go if it were asked for now.
 func plan(c *call) error {
-	name, data, err := c.readSpec()
+	docs, err := c.documents([]string{c.text("file")})
 	if err != nil {
 		return err
 	}
-	items, err := c.items(name, data)
-	if err != nil {
-		return err
+	var items []auction.Item
+	for _, doc := range docs {
+		if doc.Task != nil {
+			items = append(items, c.itemOf(doc.Task))
+			continue
+		}
+		if c.given("instances") {
+			doc.Process.Instances = c.number("instances")
+		}
+		d, err := newDeployment(*doc.Process)
+		if err != nil {
+			return err
+		}
+		instances, err := c.itemsOf(d, 0, d.Instances)
+		if err != nil {
+			return err
+		}
+		items = append(items, instances...)
 	}
 	r, err := c.remote()
 	if err != nil {
 		return err
 	}
+	return c.showPlan(r, items)
+}
+
+// showPlan says where work would go. It fails if anything goes nowhere.
+func (c *call) showPlan(r *remote, items []auction.Item) error {
 	result, err := r.auctioneer.Plan(c.ctx, items...)
 	if err != nil {
 		return err
@@ -55,42 +75,28 @@ func plan(c *call) error {
 	return nil
 }
 
-// items are the instances or the task that a file asks for.
-func (c *call) items(name string, data []byte) ([]auction.Item, error) {
-	kind, err := specfile.KindOf(name, data)
-	if err != nil {
-		return nil, err
-	}
-	var d lrp.Deployment
-	switch kind {
-	case specfile.KindTask:
-		t, err := specfile.Task(name, data)
-		return []auction.Item{auction.NewTask(&task.Task{GUID: t.GUID, Domain: t.Domain, Definition: t.Definition}, c.now())}, err
-	case specfile.KindDeployment:
-		spec, err := specfile.Deployment(name, data)
+// newDeployment is what a spec makes that asks for a process. The definition of
+// an LRP has the process guid as its id, like one that is made as such.
+func newDeployment(want lrp.DeploymentDefinition) (*lrp.Deployment, error) {
+	want.DefinitionID = cmp.Or(want.DefinitionID, want.ProcessGUID)
+	change, err := lrp.Create(want, time.Time{})
+	return change.After, err
+}
+
+func (c *call) itemOf(t *task.Desire) auction.Item {
+	return auction.NewTask(&task.Task{GUID: t.GUID, Domain: t.Domain, Definition: t.Definition}, c.now())
+}
+
+// itemsOf are the instances of the active definition from one index to before
+// another.
+func (c *call) itemsOf(d *lrp.Deployment, from, to int) ([]auction.Item, error) {
+	var items []auction.Item
+	for i := from; i < to; i++ {
+		item, err := auction.NewLRP(d, lrp.Key{ProcessGUID: d.ProcessGUID, DefinitionID: d.ActiveDefinitionID, Index: i, Domain: d.Domain}, c.now())
 		if err != nil {
 			return nil, err
 		}
-		d = lrp.Deployment{
-			ProcessGUID: spec.ProcessGUID, Domain: spec.Domain, Settings: spec.Settings, ActiveDefinitionID: spec.DefinitionID,
-			Definitions: map[string]lrp.Definition{spec.DefinitionID: spec.Definition},
-		}
-	default:
-		l, err := specfile.LRP(name, data)
-		if err != nil {
-			return nil, err
-		}
-		d = lrp.Promote(l, false)
-	}
-	if c.given("instances") {
-		d.Instances = c.number("instances")
-	}
-	items := make([]auction.Item, d.Instances)
-	for i := range items {
-		key := lrp.Key{ProcessGUID: d.ProcessGUID, DefinitionID: d.ActiveDefinitionID, Index: i, Domain: d.Domain}
-		if items[i], err = auction.NewLRP(&d, key, c.now()); err != nil {
-			return nil, err
-		}
+		items = append(items, item)
 	}
 	return items, nil
 }

@@ -183,7 +183,7 @@ func TestAnOperatorCanDoEverythingWithARealFleet(t *testing.T) {
 	f.ok("task delete slow")
 	f.shows("logs slow", "adding up")
 
-	f.ok("deployment update -f ../specs/deployment.json --wait --for 30s")
+	f.ok("apply -f ../specs/deployment.json --wait --for 30s")
 	f.shows("logs greeter 2", "a very good day from instance 2")
 	got = f.ok("timeline greeter 0")
 	for _, want := range []string{"rollout from definition greeter to politely", "placed on cell-", ": score 0."} {

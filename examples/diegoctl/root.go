@@ -50,7 +50,7 @@ func run(ctx context.Context, line []string, p *process) int {
 func (p *process) root() *cobra.Command {
 	program, goVersion := version.Of()
 	root := cli.Group(&cobra.Command{Use: "diegoctl", Long: about, Version: program + ", " + goVersion},
-		lrpCommands(p), deploymentCommands(p), taskCommands(p),
+		applyCommand(p), lrpCommands(p), deploymentCommands(p), taskCommands(p),
 		instancesCommand(p), cellsCommand(p), cellCommands(p), drainCommand(p), domainsCommand(p), domainCommands(p),
 		eventsCommand(p), logsCommand(p), timelineCommand(p), lockCommands(p), planCommand(p), convergeCommand(p), versionCommand(p),
 	)
@@ -216,6 +216,8 @@ type done struct {
 	TaskGUID    string `json:"task_guid,omitempty"`
 	CellID      string `json:"cell_id,omitempty"`
 	Domain      string `json:"domain,omitempty"`
+	// State is that of something that is waited for.
+	State string `json:"state,omitempty"`
 }
 
 func versionCommand(p *process) *cobra.Command {

@@ -55,15 +55,9 @@ func taskRun(c *call) error {
 		return c.Say(done{Done: "created", TaskGUID: t.GUID}, "task %s is desired", t.GUID)
 	}
 	var last *task.Task
-	err = c.until(func() (bool, string, error) {
-		if last, err = r.bbs.Task(c.ctx, t.GUID); err != nil {
-			return false, "", err
-		}
-		state := "the task is " + last.State.String()
-		if last.RejectionReason != "" {
-			state += ": " + last.RejectionReason
-		}
-		return last.State == task.Completed || last.State == task.Resolving, state, nil
+	err = c.until(func() (ended bool, state string, err error) {
+		last, ended, state, err = c.progressOfTask(r, t.GUID)
+		return ended, state, err
 	})
 	if err != nil {
 		return err
@@ -75,6 +69,18 @@ func taskRun(c *call) error {
 		return &failedError{}
 	}
 	return nil
+}
+
+// progressOfTask looks whether a task has ended.
+func (c *call) progressOfTask(r *remote, guid string) (t *task.Task, ended bool, state string, err error) {
+	if t, err = r.bbs.Task(c.ctx, guid); err != nil {
+		return nil, false, "", err
+	}
+	state = "the task is " + t.State.String()
+	if t.RejectionReason != "" {
+		state += ": " + t.RejectionReason
+	}
+	return t, t.State == task.Completed || t.State == task.Resolving, state, nil
 }
 
 func taskGet(c *call, r *remote) error {

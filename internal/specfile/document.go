@@ -42,6 +42,52 @@ var plainSpaces = strings.NewReplacer("\t", " ", "\r", " ")
 // parse finds every value of the one object that the text is. The error is an
 // [*Error] without a file.
 func parse(data []byte) (*node, error) {
+	list, err := parseAll(data)
+	switch {
+	case err != nil:
+		return nil, err
+	case list[0].raw[0] != '{':
+		return nil, problemAt(list[0].line, list[0].column, "want an object")
+	case len(list) > 1:
+		return nil, problemAt(list[1].line, list[1].column, "want one document in the file")
+	}
+	return list[0], nil
+}
+
+// parseObjects finds every value of the objects that the text has: as documents,
+// or as elements of lists that are documents. There is at least one. The error is
+// an [*Error] without a file.
+func parseObjects(data []byte) ([]*node, error) {
+	list, err := parseAll(data)
+	if err != nil {
+		return nil, err
+	}
+	var objects []*node
+	found := new(Error)
+	for _, root := range list {
+		elements := []*node{root}
+		if root.raw[0] == '[' {
+			elements = root.elements
+		}
+		for _, n := range elements {
+			if n.raw[0] != '{' {
+				found.want(n, "", "an object")
+			}
+			objects = append(objects, n)
+		}
+	}
+	switch {
+	case len(found.Problems) > 0:
+		return nil, found
+	case len(objects) == 0:
+		return nil, problemAt(list[0].line, list[0].column, "the list is empty; want at least one object")
+	}
+	return objects, nil
+}
+
+// parseAll finds every value of a text, which has one document in JSON, or at
+// least one in YAML. The error is an [*Error] without a file.
+func parseAll(data []byte) ([]*node, error) {
 	if len(data) > MaxBytes {
 		return nil, problemAt(1, 1, "the file has %d bytes; want at most %d", len(data), MaxBytes)
 	}
@@ -61,30 +107,53 @@ func parse(data []byte) (*node, error) {
 	if deep := beyondDepth(tokens); deep != nil {
 		return nil, problemAt(deep.Position.Line, deep.Position.Column, "nested too deep; want at most %d levels", maxDepth)
 	}
-	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
-	if err != nil {
-		return nil, yamlProblem(err)
-	}
-	var root *node
-	for _, doc := range file.Docs {
-		if doc.Body == nil {
-			continue
+	var list []*node
+	for _, part := range documents(tokens) {
+		file, err := parser.Parse(part, 0, parser.AllowDuplicateMapKey())
+		if err != nil {
+			return nil, yamlProblem(err)
 		}
-		n, err := newNode(doc.Body)
-		switch {
-		case err != nil:
+		if len(file.Docs) != 1 || file.Docs[0].Body == nil {
+			at := part[0].Position
+			return nil, problemAt(at.Line, at.Column, "want an object")
+		}
+		n, err := newNode(file.Docs[0].Body)
+		if err != nil {
 			return nil, err
-		case root != nil:
-			return nil, problemAt(n.line, n.column, "want one document in the file")
-		case n.raw[0] != '{':
-			return nil, problemAt(n.line, n.column, "want an object")
 		}
-		root = n
+		list = append(list, n)
 	}
-	if root == nil {
+	if len(list) == 0 {
 		return nil, problemAt(1, 1, "the file is empty; want an object")
 	}
-	return root, nil
+	return list, nil
+}
+
+// documents are the tokens of each document that is not empty. The parser of
+// several documents drops all that follow an empty one.
+func documents(tokens token.Tokens) (list []token.Tokens) {
+	var part token.Tokens
+	content := false
+	end := func() {
+		if content {
+			part[0].Prev, part[len(part)-1].Next = nil, nil
+			list = append(list, part)
+		}
+		part, content = nil, false
+	}
+	for _, t := range tokens {
+		switch t.Type {
+		case token.DocumentHeaderType, token.DocumentEndType:
+			end()
+			continue
+		case token.CommentType:
+		default:
+			content = true
+		}
+		part = append(part, t)
+	}
+	end()
+	return list
 }
 
 // maxDepth is how deep lists and objects may be nested. The parser calls itself
@@ -196,7 +265,7 @@ func yamlProblem(err error) error {
 func syntaxText(err *json.SyntaxError) string {
 	text := strings.TrimPrefix(err.Error(), "json: ")
 	if strings.Contains(text, "after top-level value") {
-		return text + "; want one document in the file"
+		return text + "; want one document in the file, or a list of them where a file may have several"
 	}
 	if strings.Contains(text, "looking for beginning of object key") {
 		return text + "; names are in double quotes, and no comma comes after the last member"

@@ -6,8 +6,9 @@
 //	web.yaml:14:3: instnaces: unknown member; did you mean "instances"?
 //
 // The files hold [lrp.DesiredLRP], [lrp.DeploymentDefinition], [lrp.Update] or a
-// task's guid, domain and definition, with the members of their JSON. A file
-// that begins with "{" is JSON; any other is YAML 1.2 without anchors and tags.
+// task's guid, domain and definition, with the members of their JSON; [Documents]
+// reads several of them from one file. A file that begins with "{" or "[" is JSON;
+// any other is YAML 1.2 without anchors and tags.
 // Beyond what encoding/json refuses, these slips are errors, because they would
 // pass unseen otherwise: unknown members, names in other letters, a member given
 // twice, a number that is null, and anything after the document.
@@ -35,43 +36,83 @@ import (
 // MaxBytes is the longest file that is read: 16 MiB.
 const MaxBytes = 16 << 20
 
-// A Kind says what a file is about.
-type Kind string
+// A kind says what an object is about.
+type kind string
 
-// The kinds of files.
 const (
-	KindLRP        Kind = "lrp"
-	KindDeployment Kind = "deployment"
-	KindTask       Kind = "task"
+	kindLRP        kind = "lrp"
+	kindDeployment kind = "deployment"
+	kindTask       kind = "task"
+	// kindUpdate is never guessed, as an update may have members of any kind.
+	kindUpdate kind = "update"
 )
 
-// kindUpdate is never guessed, as an update may have members of any kind.
-const kindUpdate Kind = "update"
+// A Document is one thing that a file asks for. Either Process or Task is set.
+type Document struct {
+	// File, Line and Column say where it begins.
+	File         string
+	Line, Column int
+	// Process is an LRP or a deployment. The DefinitionID of an LRP is empty.
+	Process *lrp.DeploymentDefinition
+	Task    *task.Desire
+}
 
-// KindOf guesses what a file is about by its members. A file that could be
-// anything is meant to be an LRP. The error is an [*Error] about the file's
-// syntax.
-func KindOf(name string, data []byte) (Kind, error) {
-	root, err := parse(data)
+// Documents reads all LRPs, deployments and tasks of a file, at least one, in
+// their order. The file is an object, a list of objects, or several documents of
+// YAML that are one or the other. The members of an object tell what it is; one
+// that could be anything is meant to be an LRP. The error is an [*Error] about all
+// objects.
+func Documents(name string, data []byte) ([]Document, error) {
+	objects, err := parseObjects(data)
 	if err != nil {
-		return "", named(name, data, err)
+		return nil, named(name, data, err)
 	}
-	if kind := root.looksLike(); kind != "" {
-		return kind, nil
+	var list []Document
+	found := new(Error)
+	for _, n := range objects {
+		d, err := n.document()
+		var wrong *Error
+		switch {
+		case errors.As(err, &wrong):
+			found.merge(wrong)
+		case err != nil:
+			found.add(n.line, n.column, "", "%v", err)
+		}
+		d.File, d.Line, d.Column = name, n.line, n.column
+		list = append(list, d)
 	}
-	return KindLRP, nil
+	if len(found.Problems) > 0 {
+		return nil, named(name, data, found)
+	}
+	return list, nil
+}
+
+// document reads an object without its place.
+func (n *node) document() (d Document, err error) {
+	switch n.looksLike() {
+	case kindTask:
+		t, err := decodeAs(kindTask, n, checkTask)
+		return Document{Task: &task.Desire{GUID: t.GUID, Domain: t.Domain, Definition: t.Definition}}, err
+	case kindDeployment:
+		p, err := decodeAs(kindDeployment, n, checkDeployment)
+		return Document{Process: &p}, err
+	}
+	l, err := decodeAs(kindLRP, n, checkLRP)
+	return Document{Process: &lrp.DeploymentDefinition{
+		ProcessGUID: l.ProcessGUID, Domain: l.Domain, UpdateStrategy: l.UpdateStrategy, Settings: l.Settings, Definition: l.Definition,
+	}}, err
 }
 
 // looksLike is the kind of a document that has members of that kind alone, or
 // empty.
-func (n *node) looksLike() Kind {
+func (n *node) looksLike() kind {
 	switch {
 	case n.has("task_guid"):
-		return KindTask
+		return kindTask
 	case n.has("definition") || n.has("definition_id"):
-		return KindDeployment
+		return kindDeployment
 	case n.has("process_guid") && (n.has("action") || n.has("root_fs")):
-		return KindLRP
+		return kindLRP
 	}
 	return ""
 }
@@ -83,14 +124,14 @@ func (n *node) has(name string) bool {
 // LRP reads a desired LRP. Its modification tag, which a file has that was
 // made from an answer, is left out. The error is an [*Error].
 func LRP(name string, data []byte) (lrp.DesiredLRP, error) {
-	l, err := read(KindLRP, name, data, func(l *lrp.DesiredLRP) error { return l.Validate() })
+	l, err := read(kindLRP, name, data, checkLRP)
 	l.ModificationTag = lrp.ModificationTag{}
 	return l, err
 }
 
 // Deployment reads the definition of a deployment. The error is an [*Error].
 func Deployment(name string, data []byte) (lrp.DeploymentDefinition, error) {
-	return read(KindDeployment, name, data, checkDeployment)
+	return read(kindDeployment, name, data, checkDeployment)
 }
 
 // Update reads what to change of a deployment. The error is an [*Error].
@@ -119,15 +160,7 @@ func Update(name string, data []byte) (lrp.Update, error) {
 
 // Task reads a task to be made. The error is an [*Error].
 func Task(name string, data []byte) (task.Desire, error) {
-	t, err := read(KindTask, name, data, func(t *taskSpec) error {
-		// A record that was never committed says the rest.
-		record := task.Task{GUID: t.GUID, Domain: t.Domain, Definition: t.Definition, State: task.Pending}
-		var v executor.Validator
-		v.GUID("task_guid", t.GUID)
-		v.Name("domain", t.Domain)
-		v.OneLine("domain", t.Domain)
-		return join(v.Err(), record.Definition.Validate())
-	})
+	t, err := read(kindTask, name, data, checkTask)
 	return task.Desire{GUID: t.GUID, Domain: t.Domain, Definition: t.Definition}, err
 }
 
@@ -138,14 +171,24 @@ type taskSpec struct {
 	task.Definition
 }
 
-// read reads a T. A file of another kind than is wanted, if any is, is told as
-// such and not by all that is wrong with it then.
-func read[T any](want Kind, name string, data []byte, validate func(*T) error) (T, error) {
-	var none T
+// read reads a file that is one object.
+func read[T any](want kind, name string, data []byte, validate func(*T) error) (T, error) {
+	var v T
 	root, err := parse(data)
+	if err == nil {
+		v, err = decodeAs(want, root, validate)
+	}
 	if err != nil {
+		var none T
 		return none, named(name, data, err)
 	}
+	return v, nil
+}
+
+// decodeAs makes a T of an object. If that fails and the object is of another
+// kind than is wanted, it is told as such and not by all that is wrong with it
+// then.
+func decodeAs[T any](want kind, root *node, validate func(*T) error) (T, error) {
 	v, err := decode[T](root)
 	if err == nil {
 		err = validate(&v)
@@ -153,38 +196,51 @@ func read[T any](want Kind, name string, data []byte, validate func(*T) error) (
 	if err == nil {
 		return v, nil
 	}
-	kind := root.looksLike()
+	is := root.looksLike()
 	if want == kindUpdate && !root.has("process_guid") {
-		kind = ""
+		is = ""
 	}
 	var invalid *executor.ValidationError
 	switch {
-	case kind != "" && kind != want:
-		err = problemAt(root.line, root.column, "this is the spec of %s, and that of %s is wanted: %s", kind.article(), want.article(), shapes[want])
+	case is != "" && is != want:
+		err = problemAt(root.line, root.column, "this is the spec of %s, and that of %s is wanted: %s", is.article(), want.article(), shapes[want])
 	case errors.As(err, &invalid):
 		found := new(Error)
 		found.addInvalid(root, "", invalid)
 		err = found
 	}
-	return none, named(name, data, err)
+	return v, err
 }
 
 // shapes say by what a kind is known.
-var shapes = map[Kind]string{
-	KindLRP:        "with process_guid, root_fs and action",
-	KindDeployment: "with process_guid, definition_id and definition",
-	KindTask:       "with task_guid, root_fs and action",
+var shapes = map[kind]string{
+	kindLRP:        "with process_guid, root_fs and action",
+	kindDeployment: "with process_guid, definition_id and definition",
+	kindTask:       "with task_guid, root_fs and action",
 	kindUpdate:     "with nothing but what is to change",
 }
 
-func (k Kind) article() string {
+func (k kind) article() string {
 	switch k {
-	case KindLRP:
+	case kindLRP:
 		return "an LRP"
 	case kindUpdate:
 		return "an update"
 	}
 	return "a " + string(k)
+}
+
+func checkLRP(l *lrp.DesiredLRP) error { return l.Validate() }
+
+// checkTask tells what the making of the task would say.
+func checkTask(t *taskSpec) error {
+	// A record that was never committed says the rest.
+	record := task.Task{GUID: t.GUID, Domain: t.Domain, Definition: t.Definition, State: task.Pending}
+	var v executor.Validator
+	v.GUID("task_guid", t.GUID)
+	v.Name("domain", t.Domain)
+	v.OneLine("domain", t.Domain)
+	return join(v.Err(), record.Definition.Validate())
 }
 
 // checkDeployment tells what lrp.Create would say of d, by the names that the
@@ -267,6 +323,14 @@ func (e *Error) add(line, column int, field, format string, args ...any) {
 		return
 	}
 	e.Problems = append(e.Problems, Problem{line, column, field, fmt.Sprintf(format, args...)})
+}
+
+// merge adds the problems of another part of the file.
+func (e *Error) merge(other *Error) {
+	for _, p := range other.Problems {
+		e.add(p.Line, p.Column, p.Field, "%s", p.Text)
+	}
+	e.Omitted += other.Omitted
 }
 
 // named is err, as an [*Error] of the file with its problems in order. A place

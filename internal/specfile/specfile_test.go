@@ -75,16 +75,78 @@ func TestATaskHasItsGUIDAndDomain(t *testing.T) {
 	}
 }
 
-func TestTheKindOfAFileIsThatOfItsMembers(t *testing.T) {
-	for name, want := range map[string]specfile.Kind{
-		"greeter.json": specfile.KindLRP, "deployment.json": specfile.KindDeployment, "task.json": specfile.KindTask,
+func TestAFileHasAsManyDocumentsAsItSays(t *testing.T) {
+	const (
+		action = "root_fs: 'host:', action: {run: {path: /a, user: u}}"
+		web    = "{process_guid: web, domain: d, " + action + "}"
+		api    = "{process_guid: api, domain: d, definition_id: v1, definition: {" + action + "}}"
+		sum    = "{task_guid: sum, domain: d, " + action + "}"
+	)
+	for _, tt := range []struct{ name, text, want string }{
+		{"one", "---\n" + web, "2:1 web"},
+		{"each kind", "---\n" + web + "\n---\n" + api + "\n---\n" + sum, "2:1 web, 4:1 api v1, 6:1 task sum"},
+		{"a list", "- " + web + "\n- " + sum, "1:3 web, 2:3 task sum"},
+		{"a list in a document", "---\n" + web + "\n---\n- " + api + "\n- " + sum, "2:1 web, 4:3 api v1, 5:3 task sum"},
+		{"empty documents between", "# why\n---\n# nothing\n---\n" + web + "\n---\n---\n\n---\n" + sum + "\n---\n# end\n", "5:1 web, 10:1 task sum"},
+		{"the end of a document", "---\n" + web + "\n...\n# why\n" + sum + "\n...\n---\n" + api, "2:1 web, 5:1 task sum, 8:1 api v1"},
+		{"a document on its line", "--- " + web + "\n--- # why\n" + sum, "1:5 web, 3:1 task sum"},
+		{"a line of dashes in a text", "process_guid: web\ndomain: d\nroot_fs: 'host:'\nannotation: |\n  ---\n  x\naction: {run: {path: /a, user: u}}\n---\n" + sum, "1:1 web, 9:1 task sum"},
+		{"a list in JSON", `[{"task_guid": "sum", "domain": "d", "root_fs": "host:", "action": {"run": {"path": "/a", "user": "u"}}}]`, "1:2 task sum"},
+		{"answers", `[{"process_guid": "web", "domain": "d", "root_fs": "host:", "action": {"run": {"path": "/a", "user": "u"}}, "modification_tag": {"epoch": "1", "index": 7}}]`, "1:2 web"},
 	} {
-		if got, err := specfile.KindOf(name, example(t, name)); got != want || err != nil {
-			t.Errorf("%s is a %q: %v, want %q", name, got, err, want)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			list, err := specfile.Documents("f.yaml", []byte(tt.text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, d := range list {
+				what := ""
+				if d.Task != nil {
+					what = "task " + d.Task.GUID
+				} else {
+					what = strings.TrimSpace(d.Process.ProcessGUID + " " + d.Process.DefinitionID)
+				}
+				got = append(got, fmt.Sprintf("%d:%d %s", d.Line, d.Column, what))
+			}
+			if text := strings.Join(got, ", "); text != tt.want {
+				t.Errorf("got %s, want %s", text, tt.want)
+			}
+		})
 	}
-	if _, err := specfile.KindOf("x", []byte("{")); !errors.Is(err, executor.ErrInvalid) {
-		t.Errorf("a broken file has a kind: %v", err)
+}
+
+func TestDocumentsAreWhatReadersOfOneMakeOfThem(t *testing.T) {
+	for _, name := range []string{"greeter.json", "web.json", "deployment.json", "task.json"} {
+		data := example(t, name)
+		list, err := specfile.Documents(name, data)
+		if err != nil || len(list) != 1 {
+			t.Fatalf("%s: %v, %v", name, list, err)
+		}
+		var got, want any = list[0].Process, nil
+		switch name {
+		case "task.json":
+			task, err := specfile.Task(name, data)
+			got, want = list[0].Task, &task
+			if err != nil {
+				t.Fatal(err)
+			}
+		case "deployment.json":
+			d, err := specfile.Deployment(name, data)
+			want = &d
+			if err != nil {
+				t.Fatal(err)
+			}
+		default:
+			l, err := specfile.LRP(name, data)
+			want = &lrp.DeploymentDefinition{ProcessGUID: l.ProcessGUID, Domain: l.Domain, UpdateStrategy: l.UpdateStrategy, Settings: l.Settings, Definition: l.Definition}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
 	}
 }
 
@@ -134,9 +196,6 @@ action:
 	if diff := cmp.Diff(meaning(t, want), meaning(t, got)); diff != "" {
 		t.Error(diff)
 	}
-	if kind, err := specfile.KindOf("worker.yaml", []byte(file)); kind != specfile.KindLRP || err != nil {
-		t.Errorf("it is a %q: %v", kind, err)
-	}
 }
 
 func TestAnAnswerCanBeReadAsAFile(t *testing.T) {
@@ -166,6 +225,7 @@ func TestWhatIsWrongIsToldWithItsPlace(t *testing.T) {
 		"deployment": func(n string, b []byte) error { _, err := specfile.Deployment(n, b); return err },
 		"update":     func(n string, b []byte) error { _, err := specfile.Update(n, b); return err },
 		"task":       func(n string, b []byte) error { _, err := specfile.Task(n, b); return err },
+		"documents":  func(n string, b []byte) error { _, err := specfile.Documents(n, b); return err },
 	}
 	// valid makes an LRP valid but for what a test is about.
 	valid := func(extra string) string {
@@ -254,6 +314,13 @@ func TestWhatIsWrongIsToldWithItsPlace(t *testing.T) {
 		{"wrong values in YAML", "update", "# ä\ninstances: ‸many\nannotation: ‸12 # a number\n‸instnaces: 1\nroutes:\n  http: x\n‸instances: ‸yes\n",
 			[]string{`instances: "many": want a whole number`, "annotation: 12: want a text", `instnaces: unknown member; did you mean "instances"?`, "instances: given twice", `instances: "yes": want a whole number`}},
 		{"missing in YAML", "lrp", "‸process_guid: p\ndomain: d\naction:\n  run:\n    ‸path: /a\n", []string{"root_fs: want a URL", "action.run.user: want a text that is not empty"}},
+
+		{"no documents", "documents", "# why\n", []string{"the file is empty; want an object"}},
+		{"an empty list of documents", "documents", "# why\n‸[]", []string{"the list is empty; want at least one object"}},
+		{"documents that are values", "documents", "- ‸1\n- ‸[]\n---\n‸why\n", []string{"1: want an object", "a list: want an object", `"why": want an object`}},
+		{"documents of JSON without a list", "documents", "{}\n‸{}", []string{"invalid character '{' after top-level value; want one document in the file, or a list of them"}},
+		{"several wrong documents", "documents", "---\n‸‸{task_guid: t, domain: d}\n---\n" + `{process_guid: p, domain: d, definition_id: v1, definition: {root_fs: "host:", action: {run: ‸{path: /a}}}}` + "\n---\n- {‸instnaces: 1}",
+			[]string{"root_fs: want a URL", "action: []: want exactly one of", "definition.action.run.user: want a text that is not empty", `instnaces: unknown member; did you mean "instances"?`}},
 
 		{"several at once", "lrp", valid("‸\"a_name\": 1,\n\"ports\": ‸1,\n\"action\": {\"run\": {‸\"usr\": \"u\"}}"),
 			[]string{"a_name: unknown", "ports: 1", `action.run.usr: unknown member; did you mean "user"?`}},
@@ -354,8 +421,11 @@ func FuzzReadersAgreeWithEncodingJSON(f *testing.F) {
 		check(t, data, err, &u, new(lrp.Update))
 		k, err := specfile.Task("f", data)
 		check(t, data, err, &k.Definition, new(task.Definition))
-		_, err = specfile.KindOf("f", data)
+		list, err := specfile.Documents("f", data)
 		check(t, data, err, nil, nil)
+		if err == nil && len(list) == 0 {
+			t.Fatal("accepted, and there is nothing")
+		}
 	})
 }
 
