@@ -119,19 +119,53 @@ func deploymentActivate(c *call, r *remote) error {
 
 // A deploymentStatus is how far a rollout is, for programs.
 type deploymentStatus struct {
-	ProcessGUID         string             `json:"process_guid"`
-	ActiveDefinitionID  string             `json:"active_definition_id"`
-	HealthyDefinitionID string             `json:"healthy_definition_id"`
-	Instances           int                `json:"instances"`
-	Complete            bool               `json:"complete"`
-	Done                int                `json:"done"`
-	Stalled             int                `json:"stalled"`
-	Pending             int                `json:"pending"`
-	Proving             int                `json:"proving,omitempty"`
-	HeldBy              *int               `json:"held_by,omitempty"`
-	Unavailable         int                `json:"unavailable"`
-	MaxUnavailable      int                `json:"max_unavailable"`
-	Definitions         []definitionStatus `json:"definitions"`
+	ProcessGUID         string `json:"process_guid"`
+	ActiveDefinitionID  string `json:"active_definition_id"`
+	HealthyDefinitionID string `json:"healthy_definition_id"`
+	Instances           int    `json:"instances"`
+	Complete            bool   `json:"complete"`
+	Done                int    `json:"done"`
+	Stalled             int    `json:"stalled"`
+	Pending             int    `json:"pending"`
+	Proving             int    `json:"proving,omitempty"`
+	HeldBy              *int   `json:"held_by,omitempty"`
+	Unavailable         int    `json:"unavailable"`
+	MaxUnavailable      int    `json:"max_unavailable"`
+	// Waiting are the desired instances of the active definition of which it is
+	// known why they do not serve.
+	Waiting     []waitingInstance  `json:"waiting,omitempty"`
+	Definitions []definitionStatus `json:"definitions"`
+}
+
+// A waitingInstance is one that a rollout waits for, or has given up for now.
+type waitingInstance struct {
+	Index int    `json:"index"`
+	Why   string `json:"why"`
+}
+
+// waitingInstances are the desired instances of the active definition of which
+// it is known why they do not serve, such as that a resource is short. That a
+// running instance has still to prove healthy is said of the one that holds the
+// rollout up.
+func waitingInstances(d *lrp.Deployment, list []lrp.ActualLRP, heldBy int) (waiting []waitingInstance) {
+	for i := range list {
+		a := &list[i]
+		if a.DefinitionID != d.ActiveDefinitionID || !d.Desires(a.Index) {
+			continue
+		}
+		why := troubleOf(a)
+		switch {
+		case why != "" || a.Index != heldBy || a.State != lrp.Running:
+		case !a.Routable:
+			why = "it runs, and is not ready for traffic"
+		case d.Rollout != nil:
+			why = fmt.Sprintf("it must have been healthy for %v", d.Rollout.MinHealthy)
+		}
+		if why != "" {
+			waiting = append(waiting, waitingInstance{a.Index, why})
+		}
+	}
+	return waiting
 }
 
 // A definitionStatus counts the instances of a definition.
@@ -176,17 +210,18 @@ func deploymentStatusOf(c *call, r *remote) error {
 	case status.HeldBy >= 0:
 		doc.HeldBy = &status.HeldBy
 		rollout += fmt.Sprintf(", waits for instance %d", status.HeldBy)
-		for i := range list {
-			switch a := &list[i]; {
-			case a.Index != status.HeldBy || a.DefinitionID != d.ActiveDefinitionID:
-			case troubleOf(a) != "":
-				rollout += ": " + troubleOf(a)
-			case a.State == lrp.Running && !a.Routable:
-				rollout += ": it runs, and is not ready for traffic"
-			case a.State == lrp.Running && d.Rollout != nil:
-				rollout += fmt.Sprintf(": it must have been healthy for %v", d.Rollout.MinHealthy)
-			}
+	}
+	doc.Waiting = waitingInstances(d, list, status.HeldBy)
+	var others [][2]string
+	for _, w := range doc.Waiting {
+		if w.Index == status.HeldBy {
+			rollout += ": " + w.Why
+		} else {
+			others = append(others, [2]string{"instance " + strconv.Itoa(w.Index), w.Why})
 		}
+	}
+	if more := len(others) - mostShown; more > 0 {
+		others = append(others[:mostShown], [2]string{"instances", fmt.Sprintf("%d more wait", more)})
 	}
 	if status.Stalled > 0 {
 		rollout += fmt.Sprintf(", %d given up for now", status.Stalled)
@@ -197,9 +232,8 @@ func deploymentStatusOf(c *call, r *remote) error {
 		about = "running"
 		rollout = strings.Replace(strings.TrimPrefix(rollout, "complete, "), " done", "", 1)
 	}
-	v := &show.View{Heading: []string{"DEFINITION", "RUNNING", "OTHERS", "ROLE"}, About: [][2]string{
-		{"process", d.ProcessGUID}, {about, rollout}, {"changed", "version " + strconv.FormatInt(d.ModificationTag.Index, 10)},
-	}}
+	v := &show.View{Heading: []string{"DEFINITION", "RUNNING", "OTHERS", "ROLE"}, About: [][2]string{{"process", d.ProcessGUID}, {about, rollout}}}
+	v.About = append(append(v.About, others...), [2]string{"changed", "version " + strconv.FormatInt(d.ModificationTag.Index, 10)})
 	doc.Unavailable, doc.MaxUnavailable = d.Instances-available(d, list), d.MaxUnavailable()
 	if d.Disruption != nil {
 		v.About = append(v.About, [2]string{"budget", fmt.Sprintf("%d of %d without a ready instance, at most %d by disruptions", doc.Unavailable, d.Instances, doc.MaxUnavailable)})

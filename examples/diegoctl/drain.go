@@ -79,12 +79,11 @@ func drain(c *call, r *remote) error {
 
 // waiting says why some of the containers stay.
 func waiting(s rep.EvacuationStatus) string {
-	const some = 5
 	var b strings.Builder
-	for _, why := range s.Waiting[:min(some, len(s.Waiting))] {
+	for _, why := range s.Waiting[:min(mostShown, len(s.Waiting))] {
 		fmt.Fprintf(&b, "  %s\n", why)
 	}
-	if n := len(s.Waiting) - some; n > 0 {
+	if n := len(s.Waiting) - mostShown; n > 0 {
 		fmt.Fprintf(&b, "  and %d more\n", n)
 	}
 	return b.String()
@@ -102,14 +101,16 @@ func (c *call) instancesOn(r *remote, cellID string) string {
 	return some(names)
 }
 
+// mostShown is how many of many things are shown.
+const mostShown = 5
+
 // some are the first of many names, and how many more there are.
 func some(names []string) string {
-	const most = 5
 	switch n := len(names); {
 	case n == 0:
 		return "none"
-	case n > most:
-		names = append(slices.Clone(names[:most]), fmt.Sprintf("%d more", n-most))
+	case n > mostShown:
+		names = append(slices.Clone(names[:mostShown]), fmt.Sprintf("%d more", n-mostShown))
 	}
 	return strings.Join(names, ", ")
 }

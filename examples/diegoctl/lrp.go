@@ -174,17 +174,19 @@ func (c *call) progress(r *remote, guid string) (done bool, state string, err er
 	if err != nil {
 		return false, "", err
 	}
-	there, why := 0, ""
-	for a, err := range r.bbs.ActualLRPs(c.ctx, storage.ActualLRPFilter{ProcessGUIDs: []string{guid}}) {
-		if err != nil {
-			return false, "", err
-		}
-		there++
-		if text := troubleOf(&a); text != "" && why == "" {
-			why = fmt.Sprintf("; instance %d: %s", a.Index, text)
-		}
+	list, err := collect(r.bbs.ActualLRPs(c.ctx, storage.ActualLRPFilter{ProcessGUIDs: []string{guid}}))
+	if err != nil {
+		return false, "", err
 	}
-	return status.Complete() && there == d.Instances, fmt.Sprintf("%d of %d run%s", status.Done, d.Instances, why), nil
+	state = fmt.Sprintf("%d of %d run", status.Done, d.Instances)
+	waiting := waitingInstances(d, list, status.HeldBy)
+	if len(waiting) > 0 {
+		state += fmt.Sprintf("; instance %d: %s", waiting[0].Index, waiting[0].Why)
+	}
+	if more := len(waiting) - 1; more > 0 {
+		state += fmt.Sprintf("; %d more wait", more)
+	}
+	return status.Complete() && len(list) == d.Instances, state, nil
 }
 
 func lrpDelete(c *call, r *remote) error {
