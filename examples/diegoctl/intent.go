@@ -17,7 +17,7 @@ import (
 const (
 	doCreate  = "create"
 	doUpdate  = "update"
-	doRollOut = "roll out"
+	doRollOut = "rollout"
 	doKeep    = "keep"
 	doDelete  = "delete"
 )
