@@ -34,7 +34,7 @@ nothing differs, it says so and changes nothing.
 
 With --dry-run nothing changes. It shows what differs, and where new instances
 would go: of a rollout, the first ones, beside the old. Like plan, it exits with
-1 if anything goes nowhere. Differences alone are no failure.
+1 if anything goes nowhere. Differences alone are not a failure.
 
 With --prune, processes in the domain that no file has are deleted, after all
 else. Tasks are not.`,
