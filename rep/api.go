@@ -18,37 +18,37 @@ type API interface {
 	// Evacuate begins to empty the cell (000 §Evacuation). A cell that
 	// evacuates already goes on.
 	Evacuate(ctx context.Context) error
-	// Evacuation says how far that is.
+	// Evacuation returns the progress of the evacuation.
 	Evacuation(ctx context.Context) (EvacuationStatus, error)
 	// Containers are those on the cell, ordered by guid.
 	Containers(ctx context.Context) ([]executor.Container, error)
-	// Logs are what a container writes or, for one that is gone, the last of what
-	// it wrote, as long as the cell keeps that. The error wraps
-	// storage.ErrNotFound if there is nothing to read of such a container.
+	// Logs returns the output of a container. Of a container that is gone, it
+	// returns the last output, as long as the cell keeps that. The error wraps
+	// storage.ErrNotFound if the cell has no output of the container.
 	Logs(ctx context.Context, r LogRequest) iter.Seq2[LogChunk, error]
 }
 
-// LogDomains is what an API also implements whose logs a consumer may read. A
-// wrapper has to pass it on; without it only operators read the cell's logs. Its
-// method may be called at the same time as others.
+// LogDomains is an optional interface of an API: it lets consumers read the logs of
+// their own domains. Without it, only operators read the cell's logs, so a wrapper
+// has to pass it on. Its method may be called concurrently.
 type LogDomains interface {
 	// LogDomain is the domain of the process or task that a container is or was
 	// for; "" if the container has none or the cell does not know it. The error
-	// wraps storage.ErrNotFound if there is nothing to read of such a container.
+	// wraps storage.ErrNotFound if the cell has no output of the container.
 	LogDomain(ctx context.Context, containerGUID string) (string, error)
 }
 
-// An EvacuationStatus says how far a cell is on its way to being empty.
+// An EvacuationStatus is the progress of an evacuation.
 type EvacuationStatus struct {
 	Evacuating bool `json:"evacuating"`
-	// BeganAt is when that began, Deadline when it ends at the latest; zero
-	// unless Evacuating.
+	// BeganAt is when the evacuation began, and Deadline when it ends at the latest.
+	// Both are zero unless Evacuating.
 	BeganAt  time.Time `json:"began_at,omitzero"`
 	Deadline time.Time `json:"deadline,omitzero"`
 	// Containers is how many are left.
 	Containers int `json:"containers"`
-	// Waiting says why they stay, for as many as are known: "web/0: no cell takes
-	// its replacement: …".
+	// Waiting says why containers stay, as far as that is known: "web/0: no cell
+	// takes its replacement: …".
 	Waiting []string `json:"waiting,omitempty"`
 	// Done says that the evacuation is over, and the cell may be switched off.
 	Done bool `json:"done"`
@@ -77,7 +77,7 @@ type LogLabels struct {
 	// of the action around it, or else the definition's.
 	Source string `json:"source,omitempty"`
 	// Tags are the metric tags of the process or task when the reading began, with
-	// what is dynamic replaced, and a metrics_guid as source_id. They are left out
+	// dynamic values filled in, and a metrics_guid as source_id. They are left out
 	// if the BBS did not answer.
 	Tags         map[string]string `json:"tags,omitempty"`
 	InstanceGUID string            `json:"instance_guid"`

@@ -18,7 +18,7 @@ const (
 	ContainerRunning
 	// ContainerCrashed is COMPLETED though nobody asked for it.
 	ContainerCrashed
-	// ContainerShutdown is COMPLETED as it was told to stop, or as its
+	// ContainerShutdown is COMPLETED because it was told to stop, or because its
 	// reservation expired.
 	ContainerShutdown
 )

@@ -48,9 +48,8 @@ const exitTimeout = time.Second
 // required.
 type Options struct {
 	Backend executor.ContainerBackend
-	// Dir holds logs, the download cache, temporary files, and what containers
-	// have mounted of volumes. It belongs to the
-	// Manager, which empties it. Without it, output is discarded, and every
+	// Dir holds logs, the download cache, temporary files, and what containers have
+	// mounted of volumes. It belongs to the Manager, which empties it. Without it, output is discarded, and every
 	// download and upload fails.
 	Dir string
 	// Capacity is what the cell has for containers. For a zero field, the
@@ -89,10 +88,11 @@ type Options struct {
 	// 64 KiB, and a negative number of containers none.
 	EndedLogs     int
 	EndedLogBytes int64
-	// LogSink receives every line that the containers' logs keep, each stream's in
-	// order, and also those that a full disk does not take; nil means nobody. The container's output waits for it, so it must
-	// return at once. It is called from many goroutines. Without Dir there are no
-	// logs, so it receives nothing. See package rep/logforward.
+	// LogSink receives every line of the containers' logs, in order for each stream,
+	// even if a full disk does not take the line; nil discards them. The container's
+	// output waits for LogSink, so it must return at once. It is called from many
+	// goroutines. Without Dir there are no logs, so it receives nothing. See package
+	// rep/logforward.
 	LogSink func(LogLine)
 	// CacheBytes is the size of the download cache, not counting what is in
 	// use. It also bounds what containers without a DiskMB may have in use. 0
