@@ -29,6 +29,15 @@ type VolumeDriver interface {
 	Unmount(ctx context.Context, guid string, v executor.VolumeMount) error
 }
 
+// A VolumeKinder is a [VolumeDriver] that says what it is. A manager writes that
+// down with each volume. So after a crash no volume goes to another driver that
+// has got the name meanwhile.
+type VolumeKinder interface {
+	// Kind returns a text for operators, such as "the plugin at /run/nfs.sock". Two
+	// drivers have the same kind if each can unmount what the other has mounted.
+	Kind() string
+}
+
 // A VolumeProber is a [VolumeDriver] that may be out of order for a while, for
 // example because it is another process. A driver without it counts as always
 // in order. Probe may be called concurrently with the other methods.

@@ -29,6 +29,7 @@ const volumeCalls = 8
 type driver struct {
 	VolumeDriver
 	name    string
+	kind    string // empty unless it is a VolumeKinder
 	timeout time.Duration
 	turn    chan struct{} // to probe
 	// hanging counts the calls that were given up and have not returned.
@@ -51,6 +52,7 @@ type holding struct {
 // A volume is one of a holding.
 type volume struct {
 	executor.VolumeMount
+	kind   string        // of the driver that was asked to mount it
 	driver *driver       // nil if this cell does not have it any more
 	turn   chan struct{} // to mount and unmount
 	// asked says that the driver may have been asked to mount it. Who has the turn
@@ -110,6 +112,9 @@ func (m *Manager) openVolumes() error {
 		if _, probed := d.(VolumeProber); probed {
 			m.drivers[name].missing = errNotProbed
 		}
+		if k, ok := d.(VolumeKinder); ok {
+			m.drivers[name].kind = k.Kind()
+		}
 	}
 	if m.options.Dir == "" {
 		return nil
@@ -131,18 +136,25 @@ func (m *Manager) openVolumes() error {
 			}
 			continue
 		}
-		var mounts []executor.VolumeMount
+		var recorded []recordedVolume
 		text, err := os.ReadFile(path)
 		if err == nil {
-			err = json.Unmarshal(text, &mounts)
+			err = json.Unmarshal(text, &recorded)
 		}
 		if err != nil || !guids.Valid(guid) {
 			m.options.Logger.Error("what volumes a container of an earlier run has cannot be read; unmount them by hand and remove the file", "path", path, "error", err)
 			continue
 		}
+		mounts := make([]executor.VolumeMount, len(recorded))
+		for i, r := range recorded {
+			mounts[i] = r.VolumeMount
+		}
 		m.holdings[guid] = m.newHolding(guid, mounts)
-		for _, v := range m.holdings[guid].volumes {
-			v.asked = true
+		for i, v := range m.holdings[guid].volumes {
+			v.asked, v.kind = true, recorded[i].Kind
+			if v.driver != nil && v.kind != "" && v.kind != v.driver.kind {
+				v.driver = nil
+			}
 		}
 	}
 	return nil
@@ -150,8 +162,12 @@ func (m *Manager) openVolumes() error {
 
 func (m *Manager) newHolding(guid string, mounts []executor.VolumeMount) *holding {
 	h := &holding{guid: guid}
-	for _, v := range mounts {
-		h.volumes = append(h.volumes, &volume{VolumeMount: v, driver: m.drivers[v.Driver], turn: make(chan struct{}, 1)})
+	for _, mount := range mounts {
+		v := &volume{VolumeMount: mount, driver: m.drivers[mount.Driver], turn: make(chan struct{}, 1)}
+		if v.driver != nil {
+			v.kind = v.driver.kind
+		}
+		h.volumes = append(h.volumes, v)
 	}
 	return h
 }
@@ -181,7 +197,7 @@ func (m *Manager) available(v *volume) error {
 	}
 	for _, guid := range slices.Sorted(maps.Keys(m.holdings)) {
 		for _, other := range m.holdings[guid].volumes {
-			if sameVolume(other.VolumeMount, v.VolumeMount) && (other.Dedicated != nil || v.Dedicated != nil) {
+			if sameVolume(other.VolumeMount, v.VolumeMount) && other.kind == v.kind && (other.Dedicated != nil || v.Dedicated != nil) {
 				return fmt.Errorf("container %q has it, and a dedicated volume is for one container at a time", guid)
 			}
 		}
@@ -256,7 +272,7 @@ func (m *Manager) mountVolume(ctx context.Context, guid string, v *volume) (stri
 // container.
 func (m *Manager) unmountVolume(ctx context.Context, guid string, v *volume) error {
 	if v.driver == nil {
-		return fmt.Errorf("this cell does not have the volume driver %q any more; start it with the driver", v.Driver)
+		return m.withoutDriver(guid, v)
 	}
 	return v.driver.call(ctx, v.turn, "unmount it", func(ctx context.Context) error {
 		if !v.asked {
@@ -264,6 +280,27 @@ func (m *Manager) unmountVolume(ctx context.Context, guid string, v *volume) err
 		}
 		return v.driver.Unmount(ctx, guid, v.VolumeMount)
 	})
+}
+
+// withoutDriver is why a volume of an earlier daemon is still there whose driver
+// this one does not have. It is nil once the operator has removed the record.
+func (m *Manager) withoutDriver(guid string, v *volume) error {
+	record := m.record(guid)
+	if _, err := os.Lstat(record); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	then, now := fmt.Sprintf("%q", v.Driver), "this cell does not have it any more"
+	if v.kind != "" {
+		then += " (" + v.kind + ")"
+	}
+	if other := m.drivers[v.Driver]; other != nil {
+		now = "this cell has another one of that name"
+		if other.kind != "" {
+			now += " (" + other.kind + ")"
+		}
+	}
+	return fmt.Errorf("the volume driver %s has mounted it, and %s; start the cell with the driver as it was, or unmount the volume by hand and then remove %s",
+		then, now, record)
 }
 
 // call does f, which calls the driver, when it has the turn. It returns after
@@ -403,11 +440,18 @@ func (m *Manager) probeVolume(d *driver) {
 	})
 }
 
-// The records of holdings: a file for each container, with its VolumeMounts.
+// The records of holdings: a file for each container, with a list of its volumes.
 const (
 	volumesDir   = "volumes"
 	recordSuffix = ".json"
 )
+
+// A recordedVolume is a volume in a record. Those of an earlier release have no
+// kind, and fit every driver of the name.
+type recordedVolume struct {
+	executor.VolumeMount
+	Kind string `json:"driver_kind,omitempty"`
+}
 
 func (m *Manager) record(guid string) string {
 	return filepath.Join(m.options.Dir, volumesDir, guid+recordSuffix)
@@ -418,11 +462,11 @@ func (m *Manager) writeRecord(h *holding) error {
 	if m.options.Dir == "" {
 		return nil
 	}
-	mounts := make([]executor.VolumeMount, len(h.volumes))
+	recorded := make([]recordedVolume, len(h.volumes))
 	for i, v := range h.volumes {
-		mounts[i] = v.VolumeMount
+		recorded[i] = recordedVolume{v.VolumeMount, v.kind}
 	}
-	text, err := json.Marshal(mounts)
+	text, err := json.Marshal(recorded)
 	if err != nil {
 		return err
 	}

@@ -340,7 +340,7 @@ func TestWhatCannotBeUnmountedForWantOfItsDriverWaitsForADaemonWithIt(t *testing
 	first.advance(time.Second)
 	without := shelved(t, dir, nil)
 	without.advance(time.Hour)
-	if left := without.Volumes(); len(left) != 1 || left[0].Err == nil || !strings.Contains(left[0].Err.Error(), `does not have the volume driver "local" any more`) {
+	if left := without.Volumes(); len(left) != 1 || left[0].Err == nil || !strings.Contains(left[0].Err.Error(), `"local" has mounted it, and this cell does not have it any more`) {
 		t.Errorf("left are %v", left)
 	}
 	third := shelved(t, dir, map[string]manager.VolumeDriver{"local": driver})
@@ -348,6 +348,81 @@ func TestWhatCannotBeUnmountedForWantOfItsDriverWaitsForADaemonWithIt(t *testing
 		t.Errorf("left are %v", left)
 	}
 	driver.mustHave(t, 0, "mount a", "unmount a")
+}
+
+// A modelled shelf says what it is.
+type modelled struct {
+	*shelf
+	model string
+}
+
+func (m modelled) Kind() string { return m.model }
+
+func TestAVolumeIsUnmountedOnlyByADriverLikeTheOneThatMountedIt(t *testing.T) {
+	dir, old, other := t.TempDir(), newShelf(), newShelf()
+	drivers := func(d manager.VolumeDriver) map[string]manager.VolumeDriver {
+		return map[string]manager.VolumeDriver{"nfs": d}
+	}
+	first := shelved(t, dir, drivers(modelled{old, "the plugin at /run/old.sock"}))
+	first.launch("c", withVolumes(dedicatedVolume("nfs", "a"), sharedVolume("nfs", "b")))
+	first.advance(time.Second)
+	for name, driver := range map[string]manager.VolumeDriver{"another": modelled{other, "the plugin at /run/new.sock"}, "one without a kind": other} {
+		next := shelved(t, dir, drivers(driver))
+		next.advance(time.Hour)
+		left := next.Volumes()
+		if len(left) != 2 || left[0].Err == nil {
+			t.Fatalf("%s: left are %v", name, left)
+		}
+		for _, want := range []string{"the plugin at /run/old.sock", "another one of that name", "by hand", filepath.Join(dir, "volumes", "c.json")} {
+			if why := left[0].Err.Error(); !strings.Contains(why, want) {
+				t.Errorf("%s: the reason %q does not say %q", name, why, want)
+			}
+		}
+		// The volume of that name is another one, which containers may have.
+		next.launch("d", withVolumes(dedicatedVolume("nfs", "a")))
+		next.advance(time.Second)
+		if c, _ := next.Get("d"); c.State != executor.Running {
+			t.Errorf("%s: the next container is %+v", name, c)
+		}
+		next.Delete("d")
+		next.advance(time.Second)
+	}
+	other.mustHave(t, 0, "mount a", "unmount a", "mount a", "unmount a")
+	same := shelved(t, dir, drivers(modelled{old, "the plugin at /run/old.sock"}))
+	if left := same.Volumes(); len(left) != 0 {
+		t.Errorf("left are %v", left)
+	}
+	old.mustHave(t, 0, "mount a", "mount b", "unmount b", "unmount a")
+}
+
+func TestAnOperatorLetsVolumesGoWhoseDriverIsGone(t *testing.T) {
+	dir, driver := t.TempDir(), newShelf()
+	first := shelved(t, dir, map[string]manager.VolumeDriver{"nfs": driver})
+	first.launch("c", withVolumes(sharedVolume("nfs", "a")))
+	first.advance(time.Second)
+	without := shelved(t, dir, nil)
+	without.advance(time.Hour)
+	if err := os.Remove(records(t, dir)[0]); err != nil {
+		t.Fatal(err)
+	}
+	without.advance(time.Hour)
+	if left := without.Volumes(); len(left) != 0 {
+		t.Errorf("left are %v", left)
+	}
+}
+
+// Records of an earlier release have no kind.
+func TestAVolumeOfAnEarlierReleaseIsUnmountedByTheDriverOfItsName(t *testing.T) {
+	dir, driver := t.TempDir(), newShelf()
+	text := `[{"driver":"nfs","container_dir":"/a","mode":"rw","shared":{"volume_id":"a"}}]`
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "volumes"), 0o700), os.WriteFile(filepath.Join(dir, "volumes", "c.json"), []byte(text), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	c := shelved(t, dir, map[string]manager.VolumeDriver{"nfs": modelled{driver, "the plugin at /run/a.sock"}})
+	if left := c.Volumes(); len(left) != 0 {
+		t.Errorf("left are %v", left)
+	}
+	driver.mustHave(t, 0, "unmount a")
 }
 
 func TestClearUnmountsAllVolumes(t *testing.T) {

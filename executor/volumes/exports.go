@@ -96,5 +96,8 @@ func (e *Exports) Mount(_ context.Context, _ string, v executor.VolumeMount) (st
 	return x.Path, x.check()
 }
 
+// Kind is the same for all exports: there is nothing to unmount.
+func (*Exports) Kind() string { return "exported directories" }
+
 // Unmount does nothing.
 func (e *Exports) Unmount(context.Context, string, executor.VolumeMount) error { return nil }

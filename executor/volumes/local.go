@@ -63,5 +63,8 @@ func (l *Local) Mount(_ context.Context, _ string, v executor.VolumeMount) (stri
 	return dir, err
 }
 
+// Kind is the same for all roots: there is nothing to unmount.
+func (*Local) Kind() string { return "directories of this host" }
+
 // Unmount leaves the volume to the next container.
 func (l *Local) Unmount(context.Context, string, executor.VolumeMount) error { return nil }

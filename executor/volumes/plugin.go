@@ -153,6 +153,9 @@ func (p *Plugin) Mount(ctx context.Context, guid string, v executor.VolumeMount)
 	return answer.Mountpoint, err
 }
 
+// Kind names the socket: a plugin at another one is another driver.
+func (p *Plugin) Kind() string { return "the plugin at " + p.socket }
+
 // Unmount has the plugin unmount the volume. It is no error if the plugin
 // refuses that and does not list the volume, or says that it is not mounted. It
 // waits for the answer as Mount does.

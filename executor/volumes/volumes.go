@@ -24,6 +24,9 @@ var (
 	_ manager.VolumeDriver = (*Exports)(nil)
 	_ manager.VolumeDriver = (*Plugin)(nil)
 	_ manager.VolumeProber = (*Plugin)(nil)
+	_ manager.VolumeKinder = (*Local)(nil)
+	_ manager.VolumeKinder = (*Exports)(nil)
+	_ manager.VolumeKinder = (*Plugin)(nil)
 )
 
 // MaxNameBytes is the longest name of a volume.
