@@ -56,7 +56,7 @@ func (s *settings) run(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	defer server.Close()
-	if err := s.TLS.CheckIdentity(s.IdentityCACert); err != nil {
+	if err := server.CheckIdentity(s.IdentityCACert); err != nil {
 		return err
 	}
 	client := server.Client()

@@ -37,27 +37,31 @@ func (s *TLS) CheckTLS(report func(name, want string)) {
 }
 
 // CheckIdentity fails if this process accepts certificates of the authority that
-// signs those of containers. With one, a container could call the fleet.
-func (s *TLS) CheckIdentity(certFile string) error {
-	if certFile == "" || s.TLSCA == "" {
+// signs those of containers. With one, a container could call the fleet. From then
+// on, new files with which it would accept them are not used. The file of
+// identity_ca_cert is read once, as the cell does.
+func (s *Server) CheckIdentity(certFile string) error {
+	if certFile == "" || s.certificates == nil {
 		return nil
-	}
-	own, err := os.ReadFile(s.TLSCA)
-	if err != nil {
-		return named("tls_ca", err)
 	}
 	text, err := os.ReadFile(certFile)
 	if err != nil {
 		return named("identity_ca_cert", err)
 	}
-	// Containers show the other certificates of the file, too.
 	list := parseCertificates(text)
 	if len(list) == 0 {
 		return nil // Identity says so
 	}
+	return s.certificates.require(func(l loaded) error { return s.settings.distrusts(l, certFile, list) })
+}
+
+// distrusts fails if the authority of containers, the first of list, is or comes
+// from one that the fleet trusts. Containers show the other certificates of the
+// list, too.
+func (s *TLS) distrusts(l loaded, certFile string, list []*x509.Certificate) error {
 	roots, between := x509.NewCertPool(), x509.NewCertPool()
 	trusted := false
-	for _, c := range parseCertificates(own) {
+	for _, c := range parseCertificates(l.authorities) {
 		roots.AddCert(c)
 		// It may be trusted by another certificate of the same key.
 		trusted = trusted || bytes.Equal(c.RawSubjectPublicKeyInfo, list[0].RawSubjectPublicKeyInfo)
@@ -65,7 +69,7 @@ func (s *TLS) CheckIdentity(certFile string) error {
 	for _, c := range list[1:] {
 		between.AddCert(c)
 	}
-	_, err = list[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+	_, err := list[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
 	if trusted || err == nil {
 		return fmt.Errorf("identity_ca_cert %s: the fleet accepts the certificates of this authority, because it is or comes from one in tls_ca %s, so that containers could call the fleet; use an authority for containers alone (scripts/certs -identity makes one for development)", certFile, s.TLSCA)
 	}
@@ -108,18 +112,17 @@ type Certificates struct {
 
 	mu     sync.Mutex
 	now    loaded
-	looked time.Time // when the files were last looked at
-	failed stamps    // the state of the files that could not be used
-	// work checks that others will let the holder do its work; nil if that is
-	// not known.
-	work func(*x509.Certificate) error
+	looked time.Time            // when the files were last looked at
+	failed stamps               // the state of the files that could not be used
+	checks []func(loaded) error // which new files must pass
 }
 
 // loaded is the content of the files.
 type loaded struct {
-	own    tls.Certificate
-	others *x509.CertPool
-	stamps stamps
+	own         tls.Certificate
+	authorities []byte // the text of tls_ca
+	others      *x509.CertPool
+	stamps      stamps
 }
 
 // stamps show whether one of the three files has changed.
@@ -150,7 +153,7 @@ func (s *TLS) load(now time.Time) (l loaded, err error) {
 	if l.own, err = tls.X509KeyPair(cert, key); err != nil {
 		return l, fmt.Errorf("tls_cert %s and tls_key %s do not make a pair: %w", s.TLSCert, s.TLSKey, err)
 	}
-	l.others = x509.NewCertPool()
+	l.authorities, l.others = ca, x509.NewCertPool()
 	if !l.others.AppendCertsFromPEM(ca) {
 		return l, fmt.Errorf("tls_ca %s: there is no certificate in it; want PEM", s.TLSCA)
 	}
@@ -200,8 +203,10 @@ func (c *Certificates) current() loaded {
 		return c.now
 	}
 	loaded, err := c.files.load(now)
-	if err == nil && c.work != nil {
-		err = c.work(loaded.own.Leaf)
+	for _, check := range c.checks {
+		if err == nil {
+			err = check(loaded)
+		}
 	}
 	if err != nil {
 		// The file may be half written. The next change is read again.
@@ -220,16 +225,15 @@ func (c *Certificates) tell() {
 	c.log.Info("certificate", "name", leaf.Subject.CommonName, "roles", leaf.Subject.OrganizationalUnit, "expires", leaf.NotAfter)
 }
 
-// require fails unless check says that others will let the holder do its work.
-// From then on, a new certificate that does not pass the check is not used.
-func (c *Certificates) require(who httpapi.Identity, url *url.URL) error {
-	work := func(leaf *x509.Certificate) error { return c.files.check(leaf, who, url) }
-	if err := work(c.current().own.Leaf); err != nil {
+// require fails unless what is in use passes a check. From then on, new files that
+// do not pass it are not used.
+func (c *Certificates) require(check func(loaded) error) error {
+	if err := check(c.current()); err != nil {
 		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.work = work
+	c.checks = append(c.checks, check)
 	return nil
 }
 

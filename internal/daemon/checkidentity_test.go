@@ -8,12 +8,15 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
+	"io"
 	"math/big"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/diegosdk/diego/httpapi"
 )
 
 // A signer is an authority.
@@ -73,14 +76,7 @@ func TestNoAuthorityForContainersComesFromOneThatTheFleetTrusts(t *testing.T) {
 		"another one":                        {other.pem(), fileOf(containers, between), false},
 		"another one that shows the fleet's": {root.pem(), fileOf(other, root), false},
 	} {
-		dir := t.TempDir()
-		fleet, own := filepath.Join(dir, "fleet.pem"), filepath.Join(dir, "containers.pem")
-		for path, text := range map[string][]byte{fleet: tt.fleet, own: tt.containers} {
-			if err := os.WriteFile(path, text, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		err := (&TLS{TLSCA: fleet}).CheckIdentity(own)
+		err := (&TLS{TLSCA: "fleet.pem"}).distrusts(loaded{authorities: tt.fleet}, "containers.pem", parseCertificates(tt.containers))
 		if refused := err != nil && strings.Contains(err.Error(), "use an authority for containers alone"); refused != tt.refused {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -94,4 +90,52 @@ func fileOf(list ...*signer) []byte {
 		all.Write(s.pem())
 	}
 	return all.Bytes()
+}
+
+func TestTheFleetDoesNotBeginToTrustTheAuthorityForContainers(t *testing.T) {
+	patience := lookEvery
+	lookEvery = 0
+	defer func() { lookEvery = patience }()
+	fleet, containers := t.TempDir(), issue(t, t.TempDir(), "app", time.Hour)
+	var log buffer
+	e := Endpoint{TLS: issue(t, fleet, "server", time.Hour), Listen: "127.0.0.1:0"}
+	server, err := e.Open(httpapi.Identity{}, new(Logging).Logger(&log))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	if err := server.CheckIdentity(containers.TLSCA); err != nil {
+		t.Fatal(err)
+	}
+	own, ownErr := os.ReadFile(e.TLSCA)
+	others, othersErr := os.ReadFile(containers.TLSCA)
+	further, furtherErr := os.ReadFile(issue(t, t.TempDir(), "further", time.Hour).TLSCA)
+	if err := errors.Join(ownErr, othersErr, furtherErr); err != nil {
+		t.Fatal(err)
+	}
+	accepts := func(tls TLS) bool {
+		c, err := tls.Certificates(new(Logging).Logger(io.Discard))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.current().own.Leaf.Verify(x509.VerifyOptions{Roots: server.certificates.current().others, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+		return err == nil
+	}
+	for _, tt := range []struct {
+		added []byte
+		used  bool
+	}{{others, false}, {further, true}} {
+		if err := os.WriteFile(e.TLSCA, append(append([]byte{}, own...), tt.added...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if accepts(containers) || !accepts(e.TLS) {
+			t.Errorf("containers are accepted: %t; the fleet: %t", accepts(containers), accepts(e.TLS))
+		}
+		if used := bytes.Contains(server.certificates.current().authorities, tt.added); used != tt.used {
+			t.Errorf("the new file is in use: %t, want %t", used, tt.used)
+		}
+	}
+	if text := log.String(); strings.Count(text, "containers could call the fleet") != 1 {
+		t.Errorf("the log is:\n%s", text)
+	}
 }

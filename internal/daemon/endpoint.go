@@ -121,7 +121,7 @@ func (e *Endpoint) Open(who httpapi.Identity, log *slog.Logger) (*Server, error)
 	if s.certificates != nil {
 		u, err := url.Parse(s.URL)
 		if err == nil {
-			err = s.certificates.require(who, u)
+			err = s.certificates.require(func(l loaded) error { return e.check(l.own.Leaf, who, u) })
 		}
 		if err != nil {
 			s.Close()

@@ -24,7 +24,7 @@ type LogForward struct {
 	LogForward            []string      `name:"log_forward" option:"logforward.Options.Destinations,by hand" help:"where each line that containers write is sent: syslog-tls://HOST:6514 or syslog-tcp://HOST:601 for RFC 5424, otlp+https://HOST:4318 or otlp+http://HOST:4318 for OpenTelemetry"`
 	LogForwardTLSCert     string        `name:"log_forward_tls_cert" help:"PEM file with the certificate that is shown to these servers; it is read again for each connection"`
 	LogForwardTLSKey      string        `name:"log_forward_tls_key" help:"PEM file with the private key of log_forward_tls_cert"`
-	LogForwardTLSCA       string        `name:"log_forward_tls_ca" help:"PEM file with authorities that the servers' certificates may come from, besides those of the host"`
+	LogForwardTLSCA       string        `name:"log_forward_tls_ca" help:"PEM file with authorities that the servers' certificates may come from, besides those of the host; it is read again for each connection"`
 	LogForwardBufferBytes int64         `name:"log_forward_buffer_bytes" option:"logforward.Options.BufferBytes" default:"8388608" range:"65536..1099511627776" unit:"bytes" help:"how much may wait for each of these servers before the oldest lines are dropped"`
 	LogForwardFlush       time.Duration `name:"log_forward_flush" option:"logforward.Options.FlushTimeout" default:"5s" range:"1ms..10m" help:"how long a cell that ends may take to send what waits"`
 	LogForwardEnterprise  int64         `name:"log_forward_enterprise" default:"32473" range:"1..4294967295" help:"the private enterprise number in the names of syslog's structured data; 32473 is for examples"`
@@ -76,6 +76,9 @@ func (s *LogForward) sink(text string, config *tls.Config) (logforward.Sink, err
 	u, err := url.Parse(text)
 	if err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Opaque != "" {
 		return nil, errors.New("want URLs such as syslog-tls://logs.example:6514 or otlp+https://otel.example:4318, with a host and without a password, ? and #")
+	}
+	if config != nil && s.LogForwardTLSCA != "" {
+		config = rereadCA(config, "log_forward_tls", s.LogForwardTLSCA, u.Hostname())
 	}
 	port := map[string]string{"syslog-tls": "6514", "syslog-tcp": "601", "otlp+https": "4318", "otlp+http": "4318"}[u.Scheme]
 	address := net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), port))

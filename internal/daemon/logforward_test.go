@@ -5,13 +5,21 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/diegosdk/diego/httpapi"
 	"github.com/diegosdk/diego/internal/daemon/otlp"
+	"github.com/diegosdk/diego/internal/devcerts"
 	"github.com/diegosdk/diego/rep/logforward/syslog"
 )
 
@@ -64,6 +72,65 @@ func TestDestinationsShareNoConfigurationOfTLSThatOneChanges(t *testing.T) {
 	if len(config.NextProtos) > 0 {
 		t.Errorf("offered are %q", config.NextProtos)
 	}
+}
+
+func TestTheAuthoritiesOfDestinationsAreReadAgainForEachConnection(t *testing.T) {
+	at, elsewhere := t.TempDir(), t.TempDir()
+	certificates := issue(t, at, "server", time.Hour) // for 127.0.0.1
+	a, err := devcerts.Open(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	trust := func(file string) {
+		t.Helper()
+		text, err := os.ReadFile(file)
+		if err == nil {
+			err = os.WriteFile(ca, text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var shown atomic.Pointer[tls.Config]
+	show := func(s TLS) {
+		t.Helper()
+		pair, err := tls.LoadX509KeyPair(s.TLSCert, s.TLSKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown.Store(&tls.Config{Certificates: []tls.Certificate{pair}})
+	}
+	show(certificates)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)
+	server.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return shown.Load(), nil }}
+	server.StartTLS()
+	defer server.Close()
+	settings := LogForward{LogForwardTLSCA: ca}
+	sink, err := settings.sink("otlp+"+server.URL, &tls.Config{MinVersion: tls.VersionTLS12})
+	if err != nil {
+		t.Fatal(err)
+	}
+	send := func(want string) {
+		t.Helper()
+		err := sink.Send(t.Context(), nil)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+		_ = sink.Close() // the next Send connects again
+	}
+	send("log_forward_tls_ca: open")
+	trust(issue(t, elsewhere, "other", time.Hour).TLSCA)
+	send("unknown authority")
+	trust(a.CA())
+	send("")
+	cert, key, err := a.Issue(devcerts.Request{File: "far", Name: "far", Hosts: []string{"10.0.0.1", "logs.example"}, For: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	show(TLS{TLSCert: cert, TLSKey: key})
+	send("not 127.0.0.1")
 }
 
 func TestSettingsOfLogForwardingThatCannotBeAreNamed(t *testing.T) {
