@@ -6,10 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"math/rand/v2"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -24,6 +21,9 @@ const (
 	// maxBatch and maxBatchBytes bound what is sent at once.
 	maxBatch      = 500
 	maxBatchBytes = 1 << 20
+	// maxHalvings is how often a batch is halved to find what the destination
+	// refuses: one line among 500 takes nine.
+	maxHalvings = 32
 	// sendTimeout bounds one attempt.
 	sendTimeout = 10 * time.Second
 	// After a failure, the first pause is about minPause, and the next ones are
@@ -36,25 +36,34 @@ type destination struct {
 	Destination
 	forwarder *Forwarder
 	news      chan struct{} // has one when a line has come
-	// labels are those of containers that have written lately, by guid. Only run
-	// uses them.
-	labels map[string]rep.LogLabels
 	// failing says that the last attempt has failed. Only run uses it.
 	failing bool
 
 	mu      sync.Mutex
-	waiting []manager.LogLine
-	bytes   int64
-	dropped int64 // since a line has said so
+	waiting []line
+	of      map[*labels]int // how many lines wait that have them
+	bytes   int64           // of the lines, and of all labels once
+	dropped int64           // since a line has said so
 }
 
-func cost(l *manager.LogLine) int64 { return int64(len(l.Text)) + lineCost }
+// A line is one that waits. All lines of one source share their labels.
+type line struct {
+	at     time.Time
+	stream manager.Stream
+	text   []byte
+	labels *labels
+}
+
+func (l *line) cost() int64 { return int64(len(l.text)) + lineCost }
 
 // add takes a line, and drops the oldest ones to make room.
-func (d *destination) add(l manager.LogLine) {
+func (d *destination) add(l line) {
 	d.mu.Lock()
 	d.waiting = append(d.waiting, l)
-	d.bytes += cost(&l)
+	d.bytes += l.cost()
+	if d.of[l.labels]++; d.of[l.labels] == 1 {
+		d.bytes += l.labels.bytes
+	}
 	dropped := int64(0)
 	for d.bytes > d.forwarder.o.BufferBytes {
 		d.pop()
@@ -72,10 +81,14 @@ func (d *destination) add(l manager.LogLine) {
 }
 
 // pop removes the oldest line, with the lock.
-func (d *destination) pop() (l manager.LogLine) {
+func (d *destination) pop() (l line) {
 	l, d.waiting[0] = d.waiting[0], l // its memory is free before the slice's is
 	d.waiting = d.waiting[1:]
-	d.bytes -= cost(&l)
+	d.bytes -= l.cost()
+	if d.of[l.labels]--; d.of[l.labels] == 0 {
+		d.bytes -= l.labels.bytes
+		delete(d.of, l.labels)
+	}
 	return l
 }
 
@@ -108,52 +121,21 @@ func (d *destination) take() batch {
 	}
 	for size := int64(0); len(d.waiting) > 0 && b.lines < maxBatch && size < maxBatchBytes; b.lines++ {
 		l := d.pop()
-		size += cost(&l)
-		labels := d.labelsOf(&l)
-		labels.Source, labels.Stream = l.Source[:min(len(l.Source), maxLabelBytes)], string(l.Stream)
-		b.records = append(b.records, Record{Time: l.Time, CellID: f.o.CellID, Labels: labels, Text: l.Text})
+		size += l.cost()
+		labels := l.labels.LogLabels
+		labels.Stream = string(l.stream)
+		b.records = append(b.records, Record{Time: l.at, CellID: f.o.CellID, Labels: labels, Text: l.text})
 	}
 	return b
 }
 
-// maxLabels bounds the containers whose labels are remembered.
-const maxLabels = 10000
-
-const (
-	// maxLabelBytes bounds each label, and maxTagBytes the names and texts of all
-	// tags: each line is sent with them, and definitions may have megabytes.
-	maxLabelBytes = 1 << 10
-	maxTagBytes   = 4 << 10
-)
-
-// bounded returns labels whose texts are at most so long. Of tags, the first ones
-// by name stay.
-func bounded(l rep.LogLabels) rep.LogLabels {
-	for _, label := range []*string{&l.LogGUID, &l.Domain, &l.InstanceGUID} {
-		if len(*label) > maxLabelBytes {
-			*label = strings.Clone((*label)[:maxLabelBytes]) // not to keep the rest in memory
-		}
-	}
-	size := 0
-	for _, name := range slices.Sorted(maps.Keys(l.Tags)) {
-		if size += len(name) + len(l.Tags[name]); size > maxTagBytes {
-			delete(l.Tags, name)
-		}
-	}
-	return l
-}
-
-// labelsOf returns the labels of a line without its source and stream.
-func (d *destination) labelsOf(l *manager.LogLine) rep.LogLabels {
-	labels, known := d.labels[l.GUID]
-	if !known {
-		if len(d.labels) >= maxLabels {
-			clear(d.labels) // nobody says which containers are gone
-		}
-		labels = bounded(rep.LabelsOf(l.GUID, l.Owner.LogGUID, l.Owner.MetricsGUID, l.Owner.Tags))
-		d.labels[l.GUID] = labels
-	}
-	return labels
+// halves are the first and the second half of a batch of several records.
+func (b batch) halves() [2]batch {
+	middle := len(b.records) / 2
+	first, second := batch{records: b.records[:middle], dropped: b.dropped}, batch{records: b.records[middle:]}
+	second.lines = int64(len(second.records))
+	first.lines = b.lines - second.lines
+	return [2]batch{first, second}
 }
 
 // run sends until ctx ends, and what is left then until late ends.
@@ -171,8 +153,8 @@ func (d *destination) run(ctx, late context.Context) {
 			}
 			continue
 		}
-		if !d.send(ctx, late, b, log) {
-			lost := b.lines + d.size()
+		if unsent := d.send(ctx, late, b, log); unsent > 0 {
+			lost := unsent + d.size()
 			d.count("log_lines_dropped_total", lost)
 			log.Warn("log lines were not forwarded before the end", "lines", lost)
 			break
@@ -183,44 +165,67 @@ func (d *destination) run(ctx, late context.Context) {
 	}
 }
 
-// send sends a batch, as often as it takes, or counts it as dropped if the
-// destination refuses it. It reports false if late ends before.
-func (d *destination) send(ctx, late context.Context, b batch, log *slog.Logger) bool {
+// send sends a batch. What the destination refuses is counted as dropped; if it
+// does not say which lines it refuses, the batch is halved to find them. The
+// result is how many lines are left when late ends before.
+func (d *destination) send(ctx, late context.Context, b batch, log *slog.Logger) (unsent int64) {
+	halvings, refused := 0, false
+	for parts := []batch{b}; len(parts) > 0; {
+		part := parts[0]
+		parts = parts[1:]
+		refusal, sent := d.attempt(ctx, late, part, log)
+		if !sent {
+			for _, left := range append(parts, part) {
+				unsent += left.lines
+			}
+			return unsent
+		}
+		if refusal == nil {
+			d.count("log_lines_forwarded_total", part.lines)
+			continue
+		}
+		if refusal.Whole && len(part.records) > 1 && halvings < maxHalvings {
+			halvings++
+			halves := part.halves()
+			parts = append(halves[:], parts...)
+			continue
+		}
+		if refused = true; !d.failing { // not for each attempt
+			d.failing = true
+			log.Warn("log lines were refused and are dropped; is the address right?", "err", refusal)
+		}
+		lost := min(cmp.Or(max(0, refusal.Lines), part.lines), part.lines)
+		d.mu.Lock()
+		if d.dropped += lost; lost == part.lines && lost > 0 { // what was to say so is lost too
+			d.dropped += part.dropped
+		}
+		d.mu.Unlock()
+		d.count("log_lines_dropped_total", lost)
+		d.count("log_lines_forwarded_total", part.lines-lost)
+	}
+	if d.failing && !refused {
+		d.failing = false
+		log.Info("log lines are forwarded again")
+	}
+	return 0
+}
+
+// attempt sends a part of a batch, as often as it takes until the destination has
+// it or refuses it. It reports false if late ends before.
+func (d *destination) attempt(ctx, late context.Context, b batch, log *slog.Logger) (refused *RefusedError, sent bool) {
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
 		attempt, cancel := context.WithTimeout(late, sendTimeout)
 		err := d.Sink.Send(attempt, b.records)
 		cancel()
-		if err == nil {
-			d.count("log_lines_forwarded_total", b.lines)
-			if d.failing {
-				log.Info("log lines are forwarded again")
-			}
-			d.failing = false
-			return true
+		if err == nil || errors.As(err, &refused) {
+			return refused, true
 		}
-		var refused *RefusedError
-		isRefused := errors.As(err, &refused)
-		switch { // not for each attempt
-		case d.failing:
-		case isRefused:
-			log.Warn("log lines were refused and are dropped; is the address right?", "err", err)
-		default:
+		if !d.failing {
+			d.failing = true
 			log.Warn("log lines cannot be forwarded; they wait in the buffer, and the oldest are dropped when it is full", "err", err)
 		}
-		d.failing = true
-		if isRefused {
-			lost := min(cmp.Or(max(0, refused.Lines), b.lines), b.lines)
-			d.mu.Lock()
-			if d.dropped += lost; lost == b.lines { // what was to say so is lost too
-				d.dropped += b.dropped
-			}
-			d.mu.Unlock()
-			d.count("log_lines_dropped_total", lost)
-			d.count("log_lines_forwarded_total", b.lines-lost)
-			return true
-		}
 		if !d.wait(ctx, late, pause) {
-			return false
+			return nil, false
 		}
 	}
 }

@@ -34,6 +34,10 @@ type Record struct {
 type RefusedError struct {
 	// Lines is how many; 0 means all.
 	Lines int64
+	// Whole says that all are refused because of what some of them may be, or
+	// because they are too many. Then each half is sent by itself, and so on, to
+	// find what is refused.
+	Whole bool
 	// Err is why.
 	Err error
 }
@@ -76,7 +80,8 @@ type Options struct {
 	// Destinations each get every line. Their names differ.
 	Destinations []Destination
 	// BufferBytes bounds the lines that wait for one destination, at 200 bytes and
-	// its text for each; 0 means 8 MiB. A batch that is being sent, of at most 500
+	// its text for each, and the labels of their containers once; 0 means 8 MiB. A
+	// batch that is being sent, of at most 500
 	// lines, is not counted.
 	BufferBytes int64
 	// FlushTimeout is how long Run may go on sending when its context has ended; 0
@@ -95,6 +100,7 @@ type Options struct {
 // time; Run is called once.
 type Forwarder struct {
 	o            Options
+	labels       labeller
 	destinations []*destination
 }
 
@@ -123,7 +129,7 @@ func New(o Options) (*Forwarder, error) {
 	}
 	f := &Forwarder{o: o}
 	for _, d := range o.Destinations {
-		f.destinations = append(f.destinations, &destination{Destination: d, forwarder: f, news: make(chan struct{}, 1), labels: map[string]rep.LogLabels{}})
+		f.destinations = append(f.destinations, &destination{Destination: d, forwarder: f, news: make(chan struct{}, 1), of: make(map[*labels]int)})
 	}
 	return f, nil
 }
@@ -131,8 +137,9 @@ func New(o Options) (*Forwarder, error) {
 // Line takes a line for all destinations. It never waits for one. It is for
 // manager.Options.LogSink.
 func (f *Forwarder) Line(l manager.LogLine) {
+	waits := line{l.Time, l.Stream, l.Text, f.labels.of(&l)}
 	for _, d := range f.destinations {
-		d.add(l)
+		d.add(waits)
 	}
 }
 

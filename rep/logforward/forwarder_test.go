@@ -23,6 +23,7 @@ import (
 // sink answers with answer, and keeps what was sent without an error.
 type sink struct {
 	answer func(ctx context.Context) error
+	judge  func([]logforward.Record) error // after answer
 
 	mu       sync.Mutex
 	attempts int
@@ -37,6 +38,11 @@ func (s *sink) Send(ctx context.Context, records []logforward.Record) error {
 	s.mu.Unlock()
 	if answer != nil {
 		if err := answer(ctx); err != nil {
+			return err
+		}
+	}
+	if s.judge != nil {
+		if err := s.judge(records); err != nil {
 			return err
 		}
 	}
@@ -211,7 +217,7 @@ func TestLabelsAreCutToABoundedLength(t *testing.T) {
 func TestADestinationThatWasAwayGetsTheNewestLinesAndHowManyItMissed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, other := &sink{answer: away}, &sink{}
-		w := run(t, 10*204, map[string]*sink{"one": s, "two": other})
+		w := run(t, 10*204+int64(len("i-1WEB")), map[string]*sink{"one": s, "two": other}) // and the labels once
 		w.lines("first")
 		synctest.Wait() // it is being sent, and so not in the buffer
 		for _, line := range count(0, 25) {
@@ -303,6 +309,98 @@ func TestLinesThatAreRefusedAreCountedAndNotSentAgain(t *testing.T) {
 		}
 		if text := w.log.String(); !strings.Contains(text, "refused and are dropped") || strings.Contains(text, "wait in the buffer") {
 			t.Errorf("the log says %s", text)
+		}
+	})
+}
+
+// As a collector does that judges requests as a whole.
+func TestOnlyTheLinesThatADestinationCannotTakeAreLost(t *testing.T) {
+	for name, c := range map[string]struct {
+		bad      []int // lines of 500
+		attempts int   // at most
+		lost     int64
+	}{
+		"none":               {nil, 1, 0},
+		"the first":          {[]int{0}, 20, 1},
+		"the last":           {[]int{499}, 20, 1},
+		"two":                {[]int{100, 400}, 40, 2},
+		"more than it seeks": {count500(), 65, 500},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &sink{}
+				s.judge = func(records []logforward.Record) error {
+					for _, r := range records {
+						if strings.HasPrefix(string(r.Text), "bad") {
+							return &logforward.RefusedError{Whole: true, Err: errors.New("status 400")}
+						}
+					}
+					return nil
+				}
+				s.answers(func(context.Context) error { time.Sleep(time.Second); return nil }) // meanwhile lines come that are one batch
+				w := run(t, 0, map[string]*sink{"one": s})
+				w.lines("first")
+				synctest.Wait()
+				texts := count(0, 500)
+				for _, i := range c.bad {
+					texts[i] = "bad"
+				}
+				w.lines(texts...)
+				time.Sleep(time.Hour)
+				if n := s.tried() - 1; n > c.attempts {
+					t.Errorf("%d attempts, want at most %d", n, c.attempts)
+				}
+				want := slices.DeleteFunc(slices.Concat([]string{"first"}, texts), func(text string) bool { return text == "bad" })
+				if got := s.texts(); !slices.Equal(got, want) {
+					t.Errorf("%d lines came, want %d in order", len(got), len(want))
+				}
+				if sent, dropped := w.figures.get("log_lines_forwarded_total", "one"), w.figures.get("log_lines_dropped_total", "one"); sent != 501-c.lost || dropped != c.lost {
+					t.Errorf("%d forwarded, %d dropped", sent, dropped)
+				}
+				if n := strings.Count(w.log.String(), "refused and are dropped"); n != min(1, len(c.bad)) {
+					t.Errorf("the log says %s", w.log.String())
+				}
+				w.end()
+			})
+		})
+	}
+}
+
+func count500() (all []int) {
+	for i := range 500 {
+		all = append(all, i)
+	}
+	return all
+}
+
+// Some definitions have megabytes of labels, and containers come and go.
+func TestLabelsOfWaitingLinesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &sink{answer: away}
+		const buffer = 64 << 10
+		w := run(t, buffer, map[string]*sink{"one": s})
+		w.lines("first")
+		synctest.Wait() // it is being sent, and so not in the buffer
+		tag := strings.Repeat("x", 3<<10)
+		const containers = 100
+		for i := range containers {
+			owner := manager.LogOwner{Tags: map[string]string{executor.TagMetricTags: fmt.Sprintf(`{"a":{"static":%q}}`, tag)}}
+			for range 2 {
+				w.Line(manager.LogLine{GUID: fmt.Sprintf("c-%02d", i), Stream: manager.Stdout, Owner: owner, Text: []byte("line")})
+			}
+		}
+		dropped := w.figures.get("log_lines_dropped_total", "one")
+		each := int64(2*204 + len("c-00") + len("a") + len(tag))
+		if want := 2 * (containers - buffer/each); dropped < want-1 || dropped > want+1 {
+			t.Errorf("%d lines are dropped, want %d: the labels of a container count once", dropped, want)
+		}
+		s.answers(nil)
+		time.Sleep(time.Minute)
+		w.lines("last")
+		w.end()
+		texts := s.texts()
+		if last := s.records[len(texts)-2].Labels; last.InstanceGUID != "c-99" || last.Tags["a"] != tag {
+			t.Errorf("the last line of a container has %.99v", last)
 		}
 	})
 }

@@ -36,6 +36,10 @@ var _ logforward.Sink = (*Sink)(nil)
 // specification of OTLP. After all others it must not be sent again.
 var retryable = []int{http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
 
+// divisible are the statuses after which a part of the request may succeed: some
+// of it is bad, or it is too large.
+var divisible = []int{http.StatusBadRequest, http.StatusRequestEntityTooLarge}
+
 // maxAnswerBytes is what is read of an answer.
 const maxAnswerBytes = 64 << 10
 
@@ -60,7 +64,7 @@ func (s *Sink) Send(ctx context.Context, records []logforward.Record) error {
 	case slices.Contains(retryable, answer.StatusCode):
 		return fmt.Errorf("%s answers %s", s.URL, answer.Status)
 	case answer.StatusCode != http.StatusOK:
-		return &logforward.RefusedError{Err: fmt.Errorf("%s answers %s", s.URL, answer.Status)}
+		return &logforward.RefusedError{Whole: slices.Contains(divisible, answer.StatusCode), Err: fmt.Errorf("%s answers %s", s.URL, answer.Status)}
 	case err != nil:
 		return fmt.Errorf("the answer of %s: %w", s.URL, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -128,6 +129,7 @@ func TestWhatAReceiverAnswersDecidesWhetherLinesAreSentAgain(t *testing.T) {
 		"unavailable":              {answer{503, nil}, -1, "503"},
 		"a server that is slow":    {answer{504, nil}, -1, "504"},
 		"bad data":                 {answer{400, nil}, 0, "400"},
+		"too much":                 {answer{413, nil}, 0, "413"},
 		"no right":                 {answer{403, nil}, 0, "403"},
 		"not found":                {answer{404, nil}, 0, "404"},
 		"a broken server":          {answer{500, nil}, 0, "500"},
@@ -141,6 +143,8 @@ func TestWhatAReceiverAnswersDecidesWhetherLinesAreSentAgain(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		case is != (c.lost >= 0), is && refused.Lines != c.lost:
 			t.Errorf("%s: refused are %+v", name, refused)
+		case is && refused.Whole != slices.Contains([]int{400, 413}, c.answer.status):
+			t.Errorf("%s: halving would help: %t", name, refused.Whole)
 		case len(*got) != 1:
 			t.Errorf("%s: %d requests", name, len(*got))
 		}
