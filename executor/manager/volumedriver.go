@@ -31,7 +31,8 @@ type VolumeDriver interface {
 
 // A VolumeKinder is a [VolumeDriver] that says what it is. A manager writes that
 // down with each volume. So after a crash no volume goes to another driver that
-// has got the name meanwhile.
+// has got the name meanwhile. Kind may be called concurrently with the other
+// methods.
 type VolumeKinder interface {
 	// Kind returns a text for operators, such as "the plugin at /run/nfs.sock". Two
 	// drivers have the same kind if each can unmount what the other has mounted.
