@@ -15,9 +15,9 @@ func (b *BBS) ActualLRPs(ctx context.Context, f storage.ActualLRPFilter) iter.Se
 	return b.labelledRecords(ctx, f, b.records(ctx, f))
 }
 
-// records lists the records that f wants. Those at one index are read without
-// all others of the process, unless one of them cannot be decoded: a list still
-// returns the rest.
+// records lists the records that f wants. For one index it reads only the slot,
+// unless a record there cannot be decoded: then it reads a list, which still
+// returns the others.
 func (b *BBS) records(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error] {
 	list := b.o.Store.ActualLRPs(ctx, f)
 	if len(f.ProcessGUIDs) != 1 || len(f.Indices) != 1 {
@@ -113,7 +113,7 @@ func (b *BBS) slots(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lr
 		read := func(guids []string) bool {
 			whole.ProcessGUIDs = guids
 			for slot, err := range slotsOf(b.records(ctx, whole)) {
-				if !isCorrupt(err) && !yield(slot, err) { // what is corrupt was told below
+				if !isCorrupt(err) && !yield(slot, err) { // the list below yields what is corrupt
 					return false
 				}
 			}

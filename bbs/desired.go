@@ -215,7 +215,7 @@ type slotStep struct {
 	command lrp.Command
 }
 
-// delta lists the commands that make the indices of a process those desired.
+// delta lists the commands that make missing indices and stop surplus ones.
 func (b *BBS) delta(ctx context.Context, processGUID string, d *lrp.Deployment, slots []lrp.Slot) ([]slotStep, error) {
 	var steps []slotStep
 	var have []int

@@ -26,8 +26,8 @@ func (emptyBBS) Tasks(context.Context, storage.TaskFilter) iter.Seq2[*task.Task,
 	return func(func(*task.Task, error) bool) {}
 }
 
-// The auctioneer asks a cell for its state and hands it work. What there is
-// room for is reserved, and refused is the rest, with the reason.
+// The auctioneer asks a cell for its state and hands it work. The cell reserves
+// what it has room for, and refuses the rest with the reason.
 func ExampleRep_Perform() {
 	ctx := context.Background()
 	containers, err := manager.New(ctx, manager.Options{

@@ -11,7 +11,7 @@ import (
 	"github.com/diegosdk/diego/executor/manager"
 )
 
-// Each leaves something behind that goes on for ever, and says so.
+// Each script starts a child that prints "left" and runs for ever.
 var leavers = []struct{ name, script string }{
 	{"a child of its group", "sh -c 'echo left; exec sleep 1000' & wait"},
 	{"a child that ignores TERM", `sh -c 'trap "" TERM; echo left; while :; do sleep 1; done' & wait`},
@@ -35,7 +35,7 @@ func TestKILLReachesAllThatDescendsFromAProcess(t *testing.T) {
 			t.Run(fmt.Sprint(l.name, ", the process over: ", over), func(t *testing.T) {
 				r := f.as("nobody", guid, l.script)
 				r.says("left")
-				if over { // as after TERM; what it leaves is not asked
+				if over { // as after TERM; nobody signals what it leaves
 					if err := f.containers[guid].signal(r.Process.(*process).pid, executor.Kill); err != nil {
 						t.Fatal(err)
 					}

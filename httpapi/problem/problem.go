@@ -1,6 +1,6 @@
-// Package problem has the body of an answer that is an error, and the errors
-// that concern requests and answers and not what is called. Package httpapi has
-// the table of all errors that travel.
+// Package problem has the body of an error over HTTP, and the errors of HTTP
+// itself: a wrong path or method, too many bytes, too many subscriptions, and an
+// unknown error of the server. Package httpapi has the table of all errors that travel.
 //
 // # Concurrent use
 //
@@ -29,7 +29,7 @@ type Problem struct {
 // TypePrefix begins the type of every problem.
 const TypePrefix = "urn:diego:problem:"
 
-// A RemoteError is an error of the other side that is of no kind known here.
+// A RemoteError is an error of the other side whose kind is not known here.
 type RemoteError struct{ Problem Problem }
 
 func (e *RemoteError) Error() string {
@@ -67,7 +67,7 @@ func (e *TooManyError) Error() string {
 	return fmt.Sprintf("%d %s are open in this process, which is its limit; try again later, or ask another process", e.Limit, e.What)
 }
 
-// A MethodError says that a path is asked with another method.
+// A MethodError says that a path was called with the wrong method.
 type MethodError struct {
 	Method string `json:"method"`
 	Path   string `json:"path"`

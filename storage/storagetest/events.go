@@ -74,7 +74,7 @@ var eventCases = []testCase{
 					for _, tasks := range [][]string{nil, {"t"}} {
 						for _, cells := range [][]string{nil, {"cell-1"}, {"cell-2", "cell-3"}, {""}} {
 							for _, domains := range [][]string{nil, {"domain"}, {"fresh", "other"}} {
-								// Fields are judged one by one: pairs of them and all together will do.
+								// A filter judges each field by itself, so pairs and all together suffice.
 								if n := given(kinds, guids, tasks, cells, domains) + given(indices); n > 2 && n < 6 {
 									continue
 								}

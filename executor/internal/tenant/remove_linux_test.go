@@ -150,8 +150,8 @@ func TestARemovalEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// locked is set in a copy of this process without rights, to the tree that it
-// removes.
+// locked is an environment variable: the tree that a copy of this process without
+// rights removes.
 const locked = "DIEGO_TEST_LOCKED"
 
 func TestWhatAnOwnerHasLockedIsRemoved(t *testing.T) {

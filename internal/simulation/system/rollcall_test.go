@@ -15,8 +15,8 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-// A cell that keeps the end of containers to itself leaves records that nobody
-// else would ever touch.
+// A cell that does not report the end of containers leaves records that only the
+// roll call finds.
 func TestWhatIsRecordedOnACellWithoutAContainerIsGivenUp(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -70,7 +70,7 @@ func TestWhatIsRecordedOnACellWithoutAContainerIsGivenUp(t *testing.T) {
 	})
 }
 
-// An oddCell answers for its containers in some other way.
+// An oddCell is a cell whose inventory the test makes up.
 type oddCell struct {
 	*memcell.Cell
 	inventory func(*memcell.Cell) (auction.Inventory, error)
