@@ -305,6 +305,11 @@ func (c *Client) forget(address string, err error) {
 		c.preferred = ""
 	}
 	delete(c.silent, address)
+	if errors.Is(err, ErrNoAnswer) {
+		// The connection may be dead. Then the idle ones are, too, as a rule, and
+		// each of them would cost another attempt.
+		c.o.HTTP.CloseIdleConnections()
+	}
 	if errors.Is(err, ErrNoAnswer) || errors.Is(err, ErrUnreachable) {
 		c.silences++
 		c.silent[address] = c.silences

@@ -327,6 +327,69 @@ func TestAServerThatIsSilentIsGivenUp(t *testing.T) {
 	}
 }
 
+// A mutedConn loses what is written once it is muted.
+type mutedConn struct {
+	net.Conn
+	muted atomic.Bool
+	lost  *atomic.Int64
+}
+
+func (c *mutedConn) Write(b []byte) (int, error) {
+	if c.muted.Load() {
+		c.lost.Add(1)
+		return len(b), nil
+	}
+	return c.Conn.Write(b)
+}
+
+// A firewall that forgets its connections makes all of them dead at once.
+func TestOfManyDeadConnectionsOneCostsAnAttempt(t *testing.T) {
+	const many = 8
+	var mu sync.Mutex
+	var conns []*mutedConn
+	var lost atomic.Int64
+	transport := &http.Transport{MaxIdleConnsPerHost: many, DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		conns = append(conns, &mutedConn{Conn: conn, lost: &lost})
+		return conns[len(conns)-1], nil
+	}}
+	defer transport.CloseIdleConnections()
+	var together sync.WaitGroup
+	together.Add(many)
+	e := &echo{answer: func(_ context.Context, in words) (words, error) {
+		if in.Text == "together" { // so that each has a connection of its own
+			together.Done()
+			together.Wait()
+		}
+		return in, nil
+	}}
+	c := newTestClient(serve(t, newServer(), e).URL)
+	c.o.HTTP, c.o.Rounds = &http.Client{Transport: transport}, 2
+	var calls sync.WaitGroup
+	for range many {
+		calls.Go(func() {
+			if _, err := always.Do(t.Context(), c, words{Text: "together"}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	calls.Wait()
+	mu.Lock()
+	for _, conn := range conns {
+		conn.muted.Store(true)
+	}
+	mu.Unlock()
+	c.o.Timeout = 3 * time.Second
+	if _, err := always.Do(t.Context(), c, words{}); err != nil || lost.Load() != 1 {
+		t.Errorf("got %v after %d dead connections, want an answer after one", err, lost.Load())
+	}
+}
+
 func TestACallerOfLittlePatienceGetsToTheServersBehindSilentOnes(t *testing.T) {
 	release := make(chan struct{})
 	var addresses []string
