@@ -6,22 +6,31 @@ import (
 	"io"
 	"iter"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
+// nobody is a network on which no server can be reached.
+type nobody struct{}
+
+func (nobody) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, &net.OpError{Op: "dial", Err: errors.New("connection refused")}
+}
+
 func TestACallThatRunsOutOfTimeBetweenTwoRoundsSaysSo(t *testing.T) {
-	gone := httptest.NewServer(http.NotFoundHandler())
-	gone.Close()
-	c := newTestClient(gone.URL)
-	c.o.Pause = time.Hour
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	if _, err := always.Do(ctx, c, words{}); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrUnreachable) {
-		t.Errorf("got %v, want the deadline and what failed before it", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		c := newTestClient("http://bbs.example")
+		c.o.HTTP, c.o.Pause = &http.Client{Transport: nobody{}}, time.Hour
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := always.Do(ctx, c, words{}); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrUnreachable) {
+			t.Errorf("got %v, want the deadline and what failed before it", err)
+		}
+	})
 }
 
 func TestAListThatStallsIsNotBegunAgain(t *testing.T) {
