@@ -259,7 +259,7 @@ func (c *call) carryOutOne(r *remote, i *intent) error {
 	if i.Do == doRollOut {
 		text += ", to definition " + i.DefinitionID
 	}
-	return c.Say(did, "%s", text)
+	return c.Say(did, "%s", show.Printable(text))
 }
 
 // An awaited process or task is one that apply waits for.
@@ -326,7 +326,7 @@ func (c *call) waitForAll(r *remote, intents []intent) error {
 			if over {
 				a.doc.Done = a.over
 			}
-			if err := c.Say(a.doc, "%s: %s", a.name, state); err != nil {
+			if err := c.Say(a.doc, "%s: %s", a.name, show.Printable(state)); err != nil {
 				return false, "", err
 			}
 		}

@@ -129,3 +129,15 @@ func TestAProcessThatCannotBePrunedKeepsTheOthersUntilTheNextRun(t *testing.T) {
 		t.Errorf("it exits with %d and says\n%s%s", got.code, got.stdout, got.stderr)
 	}
 }
+
+func TestWhatAContainerSaysCannotMoveTheCursorOfApply(t *testing.T) {
+	w := newWorld(t)
+	if got := w.run(w.local(), several, "apply", "-f", "-", "--wait"); got.code != exitOK {
+		t.Fatal(got)
+	}
+	w.do([]string{"crash", "b", "0", "\x1b[2Jgone"})
+	got := w.run(w.local(), several, "apply", "-f", "-", "--wait")
+	if got.code != exitOK || !strings.Contains(got.stdout, "gone") || strings.Contains(got.stdout, "\x1b") {
+		t.Errorf("it exits with %d and says\n%q", got.code, got.stdout)
+	}
+}
