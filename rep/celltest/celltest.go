@@ -17,10 +17,10 @@
 //
 // # Concurrent use
 //
-// The suite calls an [Open], the functions of its [Harness] and the cell from
-// the goroutine of the test. The BBS that it gives to the cell may be called
-// concurrently. All other types are plain values: any number of goroutines may
-// use one while none changes it.
+// The suite calls an [Open], the functions of its [Harness] and the cell from the
+// goroutine of the test; only Harness.Begun may be called concurrently. The BBS
+// that it gives to the cell may be called concurrently. All other types are plain
+// values: any number of goroutines may use one while none changes it.
 package celltest
 
 import (
