@@ -1,6 +1,8 @@
 package converge
 
 import (
+	"slices"
+
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
 )
@@ -26,7 +28,7 @@ func (x *slotRules) plan(out []LRPAction, s lrp.Slot, p *process) []LRPAction {
 		}
 		x.waits = x.waits || extra
 	}
-	out = x.checkCells(out, s)
+	out = x.checkCells(out, s, p.deployment)
 	if !desired {
 		return out
 	}
@@ -92,6 +94,14 @@ func (x *slotRules) pruneEvacuating(out []LRPAction, s lrp.Slot) []LRPAction {
 	return out
 }
 
+// replaced reports whether a suspect's replacement runs on a cell that is not
+// missing.
+func (x *slotRules) replaced(s lrp.Slot, d *lrp.Deployment, suspect *lrp.ActualLRP) bool {
+	return slices.ContainsFunc(s.Records, func(r lrp.ActualLRP) bool {
+		return r.Presence == lrp.Ordinary && !x.cells.Missing(r.CellID) && d.Replaces(&r, suspect, &x.alarm)
+	})
+}
+
 // extra reports whether a slot that is not desired has something to stop. It is
 // stopped only while the domain is fresh (000 §Convergence 3); if the process
 // has come back in another domain, all its domains must be fresh. missing are
@@ -114,27 +124,22 @@ func (x *slotRules) extra(s lrp.Slot) (missing []string, extra, fresh bool) {
 // checkCells looks for instances whose cell went missing or came back (000
 // §Suspect Cells). A cell whose loss was believed and is now doubted, because
 // many others followed, counts as back: its replacements must not start.
-func (x *slotRules) checkCells(out []LRPAction, s lrp.Slot) []LRPAction {
-	replaced, suspect := false, false
+func (x *slotRules) checkCells(out []LRPAction, s lrp.Slot, d *lrp.Deployment) []LRPAction {
+	replaced := false
 	for i := range s.Records {
 		r := &s.Records[i]
-		switch {
-		case r.Presence == lrp.Suspect:
-			suspect = true
-		case r.Presence != lrp.Ordinary || r.CellID == "":
-		case x.cells.Missing(r.CellID):
+		if r.Presence == lrp.Ordinary && r.CellID != "" && x.cells.Missing(r.CellID) {
 			out = append(out, command(s, lrp.MarkSuspect{CellID: r.CellID}, CellMissing))
-		case r.State == lrp.Running:
-			replaced = true
 		}
+		replaced = replaced || r.Presence == lrp.Suspect && x.replaced(s, d, r)
 	}
-	if suspect && replaced {
-		return append(out, command(s, lrp.RemoveSuspect{}, SuspectReplaced))
+	if replaced {
+		out = append(out, command(s, lrp.RemoveSuspect{}, SuspectReplaced))
 	}
 	for i := range s.Records {
 		r := &s.Records[i]
 		switch {
-		case r.Presence != lrp.Suspect:
+		case r.Presence != lrp.Suspect || x.replaced(s, d, r):
 		case x.cells.Present(r.CellID):
 			out = append(out, command(s, lrp.Recover{CellID: r.CellID}, CellReturned))
 		case x.cells.doubts(r.CellID):

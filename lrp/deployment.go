@@ -1,6 +1,10 @@
 package lrp
 
-import "time"
+import (
+	"time"
+
+	"github.com/diegosdk/diego/executor"
+)
 
 // Desires reports whether something should run at the index; false if d is nil.
 func (d *Deployment) Desires(index int) bool {
@@ -53,7 +57,7 @@ func (d *Deployment) yields(r, own *ActualLRP, now time.Time) bool {
 		return false
 	}
 	stops := r.DefinitionID != own.DefinitionID && d.isActive(own.DefinitionID) && !d.proving(own, now)
-	return stops || !d.replaces(r, own, now)
+	return stops || !d.Replaces(r, own, &executor.Alarm{Now: now})
 }
 
 // Promote makes the deployment that a DesiredLRP describes (003 §Promotion).

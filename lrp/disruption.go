@@ -1,10 +1,6 @@
 package lrp
 
-import (
-	"time"
-
-	"github.com/diegosdk/diego/executor"
-)
+import "github.com/diegosdk/diego/executor"
 
 // A Disruption is a process's budget: how many of its desired indices may be
 // without a RUNNING, ready instance because the control plane takes one away. The
@@ -60,10 +56,12 @@ func (d *Deployment) Available(r *ActualLRP) bool {
 	return r.Presence == Ordinary && r.State == Running && (r.Routable || !d.limited())
 }
 
-// replaces reports whether r, which is ORDINARY and RUNNING, has taken the place
-// of old, which is not: r is available, and has nothing to prove if it is of
-// another definition. Whether a missing cell's instance serves anybody is not
-// known, so for a SUSPECT one it is enough that r runs.
-func (d *Deployment) replaces(r, old *ActualLRP, now time.Time) bool {
-	return (old.Presence == Suspect || d.Available(r)) && (r.DefinitionID == old.DefinitionID || !d.proving(r, now))
+// Replaces reports whether r is RUNNING and has taken the place of old: r is
+// available, and has nothing to prove if it is of another definition. Whether a
+// missing cell's instance serves anybody is not known, so for a SUSPECT one it is
+// enough that r runs and has nothing to prove. alarm says when time alone changes
+// that. d may be nil.
+func (d *Deployment) Replaces(r, old *ActualLRP, alarm *executor.Alarm) bool {
+	return r.State == Running && (old.Presence == Suspect || d.Available(r)) &&
+		(r.DefinitionID == old.DefinitionID || !d.isActive(r.DefinitionID) || d.proven(r, alarm))
 }

@@ -3,6 +3,8 @@ package lrp
 import (
 	"slices"
 	"time"
+
+	"github.com/diegosdk/diego/executor"
 )
 
 // A draft is a slot while a command changes it. Rules change its records in
@@ -99,6 +101,22 @@ func (x *draft) proved(except int) int {
 		r := &x.records[i]
 		if !r.removed && i != except && r.Presence == Ordinary && r.State == Running && !x.d.proving(&r.ActualLRP, x.now) {
 			return i
+		}
+	}
+	return none
+}
+
+// supersedes reports whether record i replaces record j.
+func (x *draft) supersedes(i, j int) bool {
+	return x.d.Replaces(&x.records[i].ActualLRP, &x.records[j].ActualLRP, &executor.Alarm{Now: x.now})
+}
+
+// replacement finds the ORDINARY record of an instance that runs and ends the SUSPECT
+// record i, or none.
+func (x *draft) replacement(i int) int {
+	for j := range x.records {
+		if r := &x.records[j]; !r.removed && r.Presence == Ordinary && x.supersedes(j, i) {
+			return j
 		}
 	}
 	return none

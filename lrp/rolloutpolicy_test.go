@@ -229,6 +229,63 @@ func TestTheHealthyDefinitionStartsAgainBesideAnInstanceThatHasStillToProveHealt
 	}
 }
 
+// The cell of the new instance is drained as well, before that has proved healthy: the
+// old one, which is evacuated, stays recorded and serves on.
+func TestAnInstanceThatIsEvacuatedBeforeItHasProvedHealthyEndsNoOtherEvacuation(t *testing.T) {
+	for name, begin := range map[string]lrp.Command{
+		"its start was recorded":      lrp.Start{DefinitionID: "v2", Instance: instanceOf(0, "v2")},
+		"only its claim was recorded": lrp.Claim{DefinitionID: "v2", Instance: instanceOf(0, "v2")},
+	} {
+		x := newRoll(t, 1, lrp.RolloutPolicy{MinHealthy: 10 * time.Second})
+		x.do(0, lrp.EvacuateRunning{DefinitionID: "v1", Instance: instanceOf(0, "v1")})
+		x.do(0, begin)
+		x.do(0, lrp.EvacuateRunning{DefinitionID: "v2", Instance: instanceOf(0, "v2")})
+		if !slices.ContainsFunc(x.slots[0].Records, func(r lrp.ActualLRP) bool {
+			return r.InstanceKey == instanceOf(0, "v1") && r.State == lrp.Running
+		}) {
+			t.Errorf("%s: the record of v1 is gone: %+v", name, x.slots[0].Records)
+		}
+		if !x.do(0, lrp.EvacuateRunning{DefinitionID: "v1", Instance: instanceOf(0, "v1")}).KeepContainer {
+			t.Errorf("%s: the container of v1 is given up", name)
+		}
+	}
+}
+
+// The cell of the old instance is missing, and nobody knows whether the instance runs.
+// It keeps its record until the new one has proved healthy, and serves if it is back.
+func TestASuspectStaysUntilAnInstanceOfTheNewDefinitionHasProvedHealthy(t *testing.T) {
+	old := instanceOf(0, "v1")
+	lost := func() *roll {
+		x := newRoll(t, 1, lrp.RolloutPolicy{MinHealthy: 10 * time.Second})
+		x.do(0, lrp.MarkSuspect{CellID: old.CellID})
+		x.start(0, "v2")
+		x.do(0, lrp.RemoveSuspect{})
+		return x
+	}
+	recorded := func(x *roll, presence lrp.Presence) bool {
+		return slices.ContainsFunc(x.slots[0].Records, func(r lrp.ActualLRP) bool { return r.InstanceKey == old && r.Presence == presence })
+	}
+	x := lost()
+	if !recorded(x, lrp.Suspect) {
+		t.Fatalf("the suspect is gone: %+v", x.slots[0].Records)
+	}
+	x.do(0, lrp.Claim{DefinitionID: "v1", Instance: old}) // it is not refused
+	x.do(0, lrp.Start{DefinitionID: "v1", Instance: old})
+	if x.do(0, lrp.Recover{CellID: old.CellID}); !recorded(x, lrp.Ordinary) {
+		t.Errorf("the instance is back and gone: %+v", x.slots[0].Records)
+	}
+	for name, c := range map[string]lrp.Command{"RemoveSuspect": lrp.RemoveSuspect{}, "Recover": lrp.Recover{CellID: old.CellID}} {
+		x := lost()
+		x.now = x.now.Add(10 * time.Second)
+		if _, err := lrp.Step(x.slots[0], x.d, lrp.Claim{DefinitionID: "v1", Instance: old}, x.now, lrp.Policy{}); err == nil {
+			t.Error("the instance of the missing cell is not refused although v2 has proved healthy")
+		}
+		if x.do(0, c); recorded(x, lrp.Suspect) || recorded(x, lrp.Ordinary) {
+			t.Errorf("%s keeps the suspect although v2 has proved healthy: %+v", name, x.slots[0].Records)
+		}
+	}
+}
+
 // In every order of events, what we do ourselves leaves an index an instance that
 // is proven, if it had one.
 func TestNoStepOfARolloutTakesTheOnlyProvenInstance(t *testing.T) {

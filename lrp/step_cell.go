@@ -17,7 +17,7 @@ func (x *draft) claim(c Claim) error {
 	}
 	x.cause.Detail = cmp.Or(executor.CutReason(c.Reason), c.Instance.CellID)
 	if i := x.mine(c.Instance, Suspect); i != none {
-		return x.suspectSpeaks(ErrCannotBeClaimed)
+		return x.suspectSpeaks(i, ErrCannotBeClaimed)
 	}
 	if i := x.mine(c.Instance, Evacuating); i != none {
 		return x.refuse(ErrCannotBeClaimed, i, "the instance is being evacuated")
@@ -77,7 +77,7 @@ func (x *draft) start(c Start) error {
 	}
 	x.cause.Detail = c.Instance.CellID
 	if i := x.mine(c.Instance, Suspect); i != none {
-		return x.suspectSpeaks(ErrCannotBeStarted)
+		return x.suspectSpeaks(i, ErrCannotBeStarted)
 	}
 	i, err := x.startTarget(c)
 	if err != nil {
@@ -89,7 +89,7 @@ func (x *draft) start(c Start) error {
 	}
 	r.InstanceKey, r.NetInfo, r.Routable, r.Zone = c.Instance, c.NetInfo, !c.Unready, c.Zone
 	for j := range x.records {
-		if o := &x.records[j]; o.Presence == Ordinary || !x.d.replaces(r, &o.ActualLRP, x.now) {
+		if x.records[j].Presence == Ordinary || !x.supersedes(i, j) {
 			continue
 		}
 		if x.records[j].Presence == Evacuating && x.records[j].InstanceKey != c.Instance {

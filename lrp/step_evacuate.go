@@ -144,8 +144,8 @@ func (x *draft) renewEvacuating(i int, c EvacuateRunning) {
 // made.
 func (x *draft) evacuateOwn(i int, c EvacuateRunning) {
 	old := x.records[i].ActualLRP
-	x.dropEvacuating()
 	x.putEvacuating(i, c)
+	x.dropEvacuating(i)
 	x.createReplacement(old)
 }
 
@@ -188,10 +188,15 @@ func (x *draft) createEvacuating(ordinary *ActualLRP, c EvacuateRunning) {
 	x.putEvacuating(i, c)
 }
 
-func (x *draft) dropEvacuating() {
-	for i := range x.records {
-		if x.records[i].Presence == Evacuating {
-			x.remove(i)
+// dropEvacuating removes the EVACUATING records that the instance of record i, which
+// is evacuated now, has replaced.
+func (x *draft) dropEvacuating(i int) {
+	r := x.records[i].ActualLRP
+	r.Presence = Ordinary // as which it replaced them
+	for j := range x.records {
+		o := &x.records[j]
+		if j != i && o.Presence == Evacuating && (o.DefinitionID == r.DefinitionID || x.d.Replaces(&r, &o.ActualLRP, &executor.Alarm{Now: x.now})) {
+			x.remove(j)
 		}
 	}
 }

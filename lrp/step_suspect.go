@@ -33,19 +33,23 @@ func (x *draft) suspect(i int) {
 
 func (x *draft) recoverSuspects(c Recover) {
 	x.cause.Detail = c.CellID
-	replaced, recovered := x.running(none) != none, false
+	recovered := false
+	replaced := make([]bool, len(x.slot.Records)) // before any of them is back
+	for i := range replaced {
+		replaced[i] = x.replacement(i) != none
+	}
 	for i := range x.slot.Records {
 		r := &x.records[i]
 		if r.Presence != Suspect || r.CellID != c.CellID {
 			continue
 		}
-		if replaced {
+		if replaced[i] {
 			x.remove(i)
 			continue
 		}
-		if replacement := x.of(r.DefinitionID, Ordinary); replacement != none {
-			x.stopIfHeld(replacement)
-			x.remove(replacement)
+		if starting := x.of(r.DefinitionID, Ordinary); starting != none {
+			x.stopIfHeld(starting)
+			x.remove(starting)
 		}
 		x.records[i].Presence = Ordinary
 		recovered = true
@@ -71,21 +75,18 @@ func (x *draft) stopIfHeld(i int) {
 }
 
 func (x *draft) removeReplacedSuspects() {
-	if x.running(none) == none {
-		return
-	}
 	for i := range x.records {
-		if x.records[i].Presence == Suspect {
+		if x.records[i].Presence == Suspect && x.replacement(i) != none {
 			x.remove(i)
 		}
 	}
 }
 
 // suspectSpeaks answers a missing cell that still reports its instance as
-// alive. The report is ignored until a replacement is RUNNING, and refused from
-// then on (000 §The missing cell-1 making API calls to BBS).
-func (x *draft) suspectSpeaks(refusal error) error {
-	if r := x.running(none); r != none {
+// alive, as record i says. The report is ignored until a replacement is RUNNING, and
+// refused from then on (000 §The missing cell-1 making API calls to BBS).
+func (x *draft) suspectSpeaks(i int, refusal error) error {
+	if r := x.replacement(i); r != none {
 		return x.refuse(refusal, r, "another instance has replaced the one of the missing cell")
 	}
 	return nil

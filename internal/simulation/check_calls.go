@@ -3,6 +3,7 @@ package simulation
 import (
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/executor"
@@ -24,7 +25,10 @@ func (l *ledger) claimed(key slotKey, c lrp.Claim, before []lrp.ActualLRP, alone
 	var want bool // refused
 	switch {
 	case mine != nil && mine.Presence == lrp.Suspect:
-		want = ordinaryRuns(before, c.Instance)
+		var known bool
+		if want, known = l.isReplaced(before, mine); !known {
+			return nil
+		}
 	case mine != nil && mine.Presence == lrp.Evacuating:
 		want = true
 	default:
@@ -41,7 +45,11 @@ func (l *ledger) started(key slotKey, c lrp.Start, before []lrp.ActualLRP, alone
 	mine := find(before, c.Instance)
 	switch {
 	case mine != nil && mine.Presence == lrp.Suspect:
-		return l.judge(key, "Start", before, refused, ordinaryRuns(before, c.Instance), err)
+		want, known := l.isReplaced(before, mine)
+		if !known {
+			return nil
+		}
+		return l.judge(key, "Start", before, refused, want, err)
 	case !another(before, c.Instance) && slices.ContainsFunc(before, func(r lrp.ActualLRP) bool { return r.Presence == lrp.Ordinary && r.DefinitionID == c.DefinitionID }):
 		return l.judge(key, "Start", before, refused, false, err) // it is alive, and no other is
 	case slices.ContainsFunc(before, func(r lrp.ActualLRP) bool {
@@ -50,6 +58,18 @@ func (l *ledger) started(key slotKey, c lrp.Start, before []lrp.ActualLRP, alone
 		return l.judge(key, "Start", before, refused, mine == nil || mine.Presence != lrp.Ordinary, err)
 	}
 	return nil
+}
+
+// isReplaced reports whether an ORDINARY instance runs that replaces a suspect. That
+// is known unless it depends on which of two clocks is asked.
+func (l *ledger) isReplaced(records []lrp.ActualLRP, suspect *lrp.ActualLRP) (replaced, known bool) {
+	by := func(at time.Time) bool {
+		return slices.ContainsFunc(records, func(r lrp.ActualLRP) bool {
+			return r.Presence == lrp.Ordinary && r.State == lrp.Running && (r.DefinitionID == suspect.DefinitionID || !l.proves(&r, at))
+		})
+	}
+	early, late := by(l.now().Add(-2*l.world.slack())), by(l.latest())
+	return late, early == late
 }
 
 // removed judges that a cell was told that its instance is taken for gone.

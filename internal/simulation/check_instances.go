@@ -34,11 +34,18 @@ func (l *ledger) replaced(c *slotChange) error {
 		return nil
 	}
 	for _, r := range c.after {
-		if r.Presence != lrp.Ordinary && r.InstanceKey != l.world.speaking.instance {
+		if r.Presence != lrp.Ordinary && r.InstanceKey != l.world.speaking.instance && !l.spares(c.after, &r) {
 			return checkReplaced.violated("%s/%d: %+v runs, and this stays: %+v", c.key.guid, c.key.index, l.world.speaking.instance, r)
 		}
 	}
 	return nil
+}
+
+// spares reports whether the instance that speaks is of another definition than r
+// and may have to prove healthy before it replaces r.
+func (l *ledger) spares(records []lrp.ActualLRP, r *lrp.ActualLRP) bool {
+	me := find(records, l.world.speaking.instance)
+	return me != nil && me.DefinitionID != r.DefinitionID && l.proves(me, l.now().Add(-2*l.world.slack()))
 }
 
 // recovered notes the replacements that a returning instance makes needless.
@@ -63,7 +70,7 @@ func (l *ledger) excused(c *slotChange, r *lrp.ActualLRP) bool {
 	back := l.slot(c.key.guid, c.key.index).back.Equal(l.now())
 	lately := !desired || l.slot(c.key.guid, c.key.index).undesired.Equal(l.now())
 	gone := !l.world.present(r.CellID)
-	replaced := another(c.after, r.InstanceKey)
+	replaced := l.replacing(c.after, r)
 	switch c.command {
 	case "Claim", "Crash", "Remove", "EvacuateClaimed", "EvacuateStopped", "EvacuateCrashed", "RemoveEvacuating":
 		return own
@@ -106,8 +113,8 @@ func (l *ledger) stopped(key lrp.Key, instance lrp.InstanceKey, acted time.Time)
 	}
 	r := &s.records[at]
 	switch {
-	case !l.desires(slotKey{key.ProcessGUID, key.Index}), another(s.records, instance):
-	case l.lately(s.undesired), l.lately(s.contested), l.lately(s.retired):
+	case !l.desires(slotKey{key.ProcessGUID, key.Index}), l.replacing(s.records, r):
+	case l.lately(s.undesired), l.lately(s.contested[instance]), l.lately(s.retired), l.lately(s.relaxed):
 	case !r.RunningSince.Before(acted.Add(-2*pace - l.world.slack())): // it was decided while the instance still started
 	default:
 		return checkStops.violated("%s/%d: the only instance that runs is to stop: %+v", key.ProcessGUID, key.Index, s.records)
@@ -142,7 +149,7 @@ func (p *restarts) waits(count int) (wait time.Duration, ever bool) {
 
 // crashed judges crash counts and restarts.
 func (l *ledger) crashed(c *slotChange) error {
-	p := &l.world.restarts
+	p := l.restarts(c.key.guid)
 	object := func(what string, want any) error {
 		return checkCrashes.violated("%s/%d: %s %s, want %v: from %+v to %+v", c.key.guid, c.key.index, c.command, what, want, c.before, c.after)
 	}
@@ -252,17 +259,17 @@ func (l *ledger) expired() error {
 
 // drained judges the answer that an instance that is being evacuated is not to
 // be kept. before are the records when the cell asked. Another instance that runs
-// is a reason, unless it was told to stop and nobody but convergence wanted that.
-// alone says that nobody has interrupted the cell since.
+// is a reason, unless it has still to prove healthy, or was told to stop and nobody
+// but convergence wanted that. alone says that nobody has interrupted the cell since.
 func (l *ledger) drained(key slotKey, instance lrp.InstanceKey, before []lrp.ActualLRP, alone bool) error {
 	s := l.slot(key.guid, key.index)
-	recorded := slices.ContainsFunc(before, func(r lrp.ActualLRP) bool { return r.InstanceKey == instance })
-	if l.closed || !recorded || !l.desires(key) || !alone && s.undesired.Equal(l.now()) || l.recreates(key.guid) {
+	own := find(before, instance)
+	if l.closed || own == nil || !l.desires(key) || !alone && s.undesired.Equal(l.now()) || l.recreates(key.guid) {
 		return nil
 	}
 	asked := l.lately(s.undesired) || l.lately(s.retired)
 	if slices.ContainsFunc(running(slices.Concat(before, s.records)), func(r *lrp.ActualLRP) bool {
-		return r.InstanceKey != instance && (asked || !s.stopping[r.InstanceKey])
+		return r.InstanceKey != instance && (asked || !s.stopping[r.InstanceKey] && l.replaces(r, own.DefinitionID))
 	}) {
 		return nil
 	}

@@ -52,7 +52,7 @@ func (l *ledger) planned(actions []converge.LRPAction) error {
 }
 
 // advances makes sure that a rollout begins with an index only when all lower ones
-// are through, or were given up.
+// are through, or were given up, but for as many as may be in flight.
 func (l *ledger) advances(key slotKey) error {
 	d := l.deployments[key.guid]
 	active := func(index int) (r *lrp.ActualLRP, any bool) {
@@ -70,12 +70,17 @@ func (l *ledger) advances(key slotKey) error {
 	if r, _ := active(key.index); r != nil && r.State == lrp.Running {
 		return nil // it only stops the others here
 	}
+	most := max(1, orZero(d.Rollout).MaxInFlight)
+	var before []int
 	for index := range key.index {
 		r, any := active(index)
-		stalled := r != nil && d.HealthyDefinitionID == d.ActiveDefinitionID && l.now().Sub(r.ModificationTag.Created()) >= l.world.waits.rolloutGiveUp
-		if any && (r == nil || r.State != lrp.Running && !stalled) {
-			return checkRollout.violated("%s: index %d begins before index %d runs definition %s: %+v", key.guid, key.index, index, d.ActiveDefinitionID, l.slot(key.guid, index).records)
+		stalled := r != nil && r.State != lrp.Running && d.HealthyDefinitionID == d.ActiveDefinitionID && l.now().Sub(r.ModificationTag.Created()) >= l.world.waits.rolloutGiveUp
+		if any && !stalled && (r == nil || !l.replaces(r, "")) {
+			before = append(before, index)
 		}
+	}
+	if len(before) >= most {
+		return checkRollout.violated("%s: index %d begins before indices %v run definition %s, and at most %d may be in flight: %+v", key.guid, key.index, before, d.ActiveDefinitionID, most, l.slot(key.guid, before[0]).records)
 	}
 	return nil
 }
@@ -105,7 +110,7 @@ func (l *ledger) duties(key slotKey, s *slot) (list []duty) {
 			list = append(list, duty{"Recover", "RemoveSuspect", "the cell of a suspect is back"})
 		case r.Presence != lrp.Ordinary:
 		case r.State == lrp.Crashed:
-			if wait, ever := l.world.restarts.waits(r.CrashCount); ever && !l.now().Before(r.Since.Add(wait)) {
+			if wait, ever := l.restarts(key.guid).waits(r.CrashCount); ever && !l.now().Before(r.Since.Add(wait)) {
 				list = append(list, duty{"Restart", "", "a restart is due"})
 			}
 		case r.State == lrp.Unclaimed && l.now().Sub(r.Since) >= l.world.waits.staleUnclaimed:

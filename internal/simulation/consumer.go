@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/diegosdk/diego/bbs"
+	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/task"
@@ -22,14 +23,20 @@ type op struct {
 	// instances and definition are what the process is to have after it.
 	instances  int
 	definition string
-	call       func(context.Context, *bbs.BBS) error
-	commits    int
+	// restart and rollout are the policies that it is to have, or nil, and beyond
+	// says that the control planes do not allow them.
+	restart *lrp.RestartPolicy
+	rollout *lrp.RolloutPolicy
+	beyond  bool
+	call    func(context.Context, *bbs.BBS) error
+	commits int
 }
 
 // The kinds of ops.
 const (
 	opCreate = "create"
 	opScale  = "scale"
+	opPolicy = "set policies"
 	opDeploy = "deploy"
 	opDelete = "delete"
 	opRetire = "retire"
@@ -80,21 +87,32 @@ func (w *World) op(ctx context.Context) *op {
 	switch first + w.random.IntN(draws-first) {
 	case 0, 1:
 		o.kind = opCreate
+		o.restart, o.beyond = w.restartPolicy()
+		o.rollout = w.rolloutPolicy()
 		created := lrp.DeploymentDefinition{
 			ProcessGUID: o.guid, Domain: "apps", UpdateStrategy: lrp.UpdateStrategy(w.random.IntN(2)),
-			Settings: lrp.Settings{Instances: o.instances}, DefinitionID: o.definition, Definition: definition(w.names),
+			Settings: lrp.Settings{Instances: o.instances, Policies: lrp.Policies{Restart: o.restart, Rollout: o.rollout}}, DefinitionID: o.definition, Definition: definition(w.names),
 		}
 		o.call = func(ctx context.Context, b *bbs.BBS) error { return b.CreateDeployment(ctx, created) }
 	case 2, 3:
-		o.kind = opScale
+		if o.kind = opScale; w.random.IntN(4) == 0 {
+			o.kind = opPolicy
+			o.restart, o.beyond = w.restartPolicy()
+			o.rollout = w.rolloutPolicy()
+			o.call = func(ctx context.Context, b *bbs.BBS) error {
+				return b.UpdateDeployment(ctx, o.guid, lrp.Update{Restart: orZero(o.restart), Rollout: orZero(o.rollout)})
+			}
+			break
+		}
 		o.call = func(ctx context.Context, b *bbs.BBS) error {
 			return b.UpdateDeployment(ctx, o.guid, lrp.Update{Instances: &o.instances})
 		}
 	case 4:
 		o.kind = opDeploy
 		next := definition(w.names)
+		o.rollout = w.rolloutPolicy()
 		o.call = func(ctx context.Context, b *bbs.BBS) error {
-			return b.UpdateDeployment(ctx, o.guid, lrp.Update{DefinitionID: &o.definition, Definition: &next})
+			return b.UpdateDeployment(ctx, o.guid, lrp.Update{DefinitionID: &o.definition, Definition: &next, Rollout: orZero(o.rollout)})
 		}
 	case 5:
 		o.kind = opDelete
@@ -226,14 +244,17 @@ func (l *ledger) answered(o *op, had bool, err error) error {
 	}
 	var lrpRefused *lrp.TransitionError
 	var taskRefused *task.TransitionError
+	var invalid *executor.ValidationError
 	exists, missing := errors.Is(err, storage.ErrExists), errors.Is(err, storage.ErrNotFound)
-	refused := exists || missing || errors.Is(err, lrp.ErrRefused) || errors.As(err, &lrpRefused) || errors.As(err, &taskRefused)
+	refused := exists || missing || errors.As(err, &invalid) || errors.Is(err, lrp.ErrRefused) || errors.As(err, &lrpRefused) || errors.As(err, &taskRefused)
 	has := l.has(o)
 	switch {
 	case !refused:
 		return nil // nobody knows
 	case o.commits > 0:
 		return object("it was carried out, and is refused when it is repeated: %v", err)
+	case invalid != nil && !o.beyond:
+		return object("it is valid, and it is refused: %v", err)
 	case exists && !had && !has:
 		return object("there is none, and it is refused: %v", err)
 	case missing && had && has:
@@ -277,6 +298,9 @@ func (l *ledger) operation(b *storage.Batch) error {
 		return object()
 	}
 	before, after := b.Deployments[0].Before, b.Deployments[0].After
+	if o.beyond {
+		return checkConsumer.violated("%s: %s %s is carried out, and the control planes do not allow these restarts: %+v", o.id, o.kind, o.guid, o.restart)
+	}
 	if (after == nil) != (o.kind == opDelete) || (before == nil) != (o.kind == opCreate) {
 		return object()
 	}
@@ -285,18 +309,29 @@ func (l *ledger) operation(b *storage.Batch) error {
 	}
 	want := *after
 	if before != nil {
-		want.Instances, want.ActiveDefinitionID = before.Instances, before.ActiveDefinitionID
+		want = *before
 	}
-	if o.kind != opDeploy {
+	if o.kind == opCreate || o.kind == opScale {
 		want.Instances = o.instances
 	}
-	if o.kind != opScale {
+	if o.kind == opCreate || o.kind == opDeploy {
 		want.ActiveDefinitionID = o.definition
 	}
-	if after.ProcessGUID != o.guid || after.Instances != want.Instances || after.ActiveDefinitionID != want.ActiveDefinitionID {
+	if o.kind == opCreate || o.kind == opPolicy {
+		want.Restart = o.restart
+	}
+	if o.kind != opScale {
+		want.Rollout = o.rollout
+	}
+	if after.ProcessGUID != o.guid || !sameWishes(after, &want) {
 		return object()
 	}
 	return nil
+}
+
+// sameWishes reports whether two versions of a deployment desire the same.
+func sameWishes(a, b *lrp.Deployment) bool {
+	return a.Instances == b.Instances && a.ActiveDefinitionID == b.ActiveDefinitionID && samePolicy(a.Restart, b.Restart) && samePolicy(a.Rollout, b.Rollout)
 }
 
 // undesired makes sure that a commit that no consumer has asked for changes
@@ -307,7 +342,7 @@ func (l *ledger) undesired(b *storage.Batch) error {
 		if w.IsCheck() || b.RequestID == "" && w.Before == nil && l.world.employing {
 			continue
 		}
-		if w.Before == nil || w.After == nil || w.Before.Instances != w.After.Instances || w.Before.ActiveDefinitionID != w.After.ActiveDefinitionID {
+		if w.Before == nil || w.After == nil || !sameWishes(w.Before, w.After) {
 			return checkConsumer.violated("nobody has asked for this: %+v", *w)
 		}
 	}

@@ -40,9 +40,12 @@ type slotKey struct {
 // A slot is an index, as it is and as it was.
 type slot struct {
 	records []lrp.ActualLRP
-	// undesired, contested and retired are when the index was last not desired,
-	// when two instances last ran there, and when one was last retired.
-	undesired, contested, retired time.Time
+	// undesired, relaxed and retired are when the index was last not desired, when
+	// its process last got another policy of rollouts, and when an instance was last
+	// retired.
+	undesired, relaxed, retired time.Time
+	// contested is when another instance last ran there that may replace this one.
+	contested map[lrp.InstanceKey]time.Time
 	// back is when its process was last created.
 	back time.Time
 	// ended is when a consumer last scaled the index away or deleted it.
@@ -83,7 +86,7 @@ func (l *ledger) now() time.Time { return l.world.Clock.Now() }
 func (l *ledger) slot(guid string, index int) *slot {
 	key := slotKey{guid, index}
 	if l.slots[key] == nil {
-		l.slots[key] = &slot{routes: map[route]bool{}, stopping: map[lrp.InstanceKey]bool{}, evacuated: map[lrp.InstanceKey]bool{}}
+		l.slots[key] = &slot{routes: map[route]bool{}, contested: map[lrp.InstanceKey]time.Time{}, stopping: map[lrp.InstanceKey]bool{}, evacuated: map[lrp.InstanceKey]bool{}}
 	}
 	return l.slots[key]
 }
@@ -125,6 +128,11 @@ func (l *ledger) committed(b *storage.Batch, decided time.Time) error {
 	changes, err := l.take(b)
 	if err != nil {
 		return err
+	}
+	for i := range b.Deployments {
+		if err := l.heals(b.Deployments[i].Before, b.Deployments[i].After); err != nil {
+			return err
+		}
 	}
 	if err := l.operation(b); err != nil {
 		return err
@@ -171,6 +179,9 @@ func (l *ledger) deployment(w *storage.DeploymentWrite) error {
 		}
 		if key.guid == guid && activeOf(have) != activeOf(w.After) {
 			clear(s.stopping)
+		}
+		if key.guid == guid && have != nil && w.After != nil && !samePolicy(have.Rollout, w.After.Rollout) {
+			s.relaxed = l.now()
 		}
 	}
 	return nil
@@ -233,8 +244,12 @@ func (l *ledger) take(b *storage.Batch) (changes []*slotChange, err error) {
 		if c.command == "" {
 			return nil, checkEvents.violated("%s/%d changes without an event, from %+v to %+v", c.key.guid, c.key.index, c.before, c.after)
 		}
-		if len(running(c.before)) > 1 || len(running(c.after)) > 1 {
-			s.contested = l.now()
+		for _, records := range [][]lrp.ActualLRP{c.before, c.after} {
+			for _, r := range running(records) {
+				if l.replacing(records, r) {
+					s.contested[r.InstanceKey] = l.now()
+				}
+			}
 		}
 		if !l.desires(c.key) {
 			s.undesired = l.now()

@@ -319,7 +319,8 @@ var _ auction.CellClient = wire{}
 // order is send for a call that makes the cell do something: only a leader gives
 // orders. One that was paused does not know yet that it no longer leads.
 func (w wire) order(c call, f func(machine) error) error {
-	if !w.world.ledger.closed && w.world.storage[w.plane].paused == nil && !w.world.leads(w.plane) {
+	s := w.world.storage[w.plane]
+	if !w.world.ledger.closed && s.paused == nil && !w.world.Clock.Now().Before(s.misled) && !w.world.leads(w.plane) {
 		w.world.object(checkLeaders.violated("%s gives an order to cell %s and does not lead", planeName(w.plane), w.name()))
 	}
 	err := w.send(c, f)

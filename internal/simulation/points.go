@@ -30,7 +30,7 @@ var (
 		"RemoveEvacuatingLRP", "StartTask", "CompleteTask", "RejectStartedTask",
 	}
 	planeCalls = []string{"State", "Inventory", "Perform", "StopLRP", "CancelTask"}
-	consumers  = []string{opCreate, opScale, opDeploy, opDelete, opRetire, opTask, opCancel, opFinish, opFail, opHandle}
+	consumers  = []string{opCreate, opScale, opPolicy, opDeploy, opDelete, opRetire, opTask, opCancel, opFinish, opFail, opHandle}
 )
 
 // The other faults.

@@ -180,7 +180,8 @@ func (w *World) evacuatesRunning(key slotKey, records []lrp.ActualLRP, me lrp.In
 	}
 	var ordinary, evacuating *lrp.ActualLRP
 	active := activeOf(w.ledger.deployments[key.guid])
-	leads := slices.ContainsFunc(records, func(r lrp.ActualLRP) bool { return r.InstanceKey == me && r.DefinitionID == active })
+	own := find(records, me)
+	leads := own != nil && own.DefinitionID == active && !w.ledger.proves(own, w.Clock.Now())
 	worth := func(r *lrp.ActualLRP) int {
 		n := map[lrp.State]int{lrp.Unclaimed: 1, lrp.Claimed: 2, lrp.Running: 3}[r.State] * 2
 		switch {
@@ -198,6 +199,8 @@ func (w *World) evacuatesRunning(key slotKey, records []lrp.ActualLRP, me lrp.In
 			return // by another rule
 		case leads && r.Presence == lrp.Ordinary && r.State == lrp.Running && r.DefinitionID != active:
 			// it is to stop, and replaces nothing
+		case own != nil && r.Presence == lrp.Ordinary && r.DefinitionID != own.DefinitionID && w.ledger.proves(r, w.Clock.Now()):
+			// it has still to prove healthy, and replaces nothing
 		case r.Presence == lrp.Ordinary && better(r, ordinary):
 			ordinary = r
 		case r.Presence == lrp.Evacuating && better(r, evacuating):

@@ -217,6 +217,7 @@ func (w *World) at(address string) int {
 const (
 	maxSkew    = 20 * time.Second
 	leadsUntil = time.Minute // bbs.LeadershipOptions.MaxClockSkew, by default
+	leaderTTL  = 15 * time.Second
 	farSkew    = 5 * time.Minute
 )
 
@@ -233,8 +234,12 @@ func (w *World) adjust(i int) {
 	}
 	plane := w.random.IntN(len(w.storage))
 	s := w.storage[plane]
+	before := s.skew
 	if s.skew = within(maxSkew); w.random.IntN(3) == 0 && !w.leads(plane) && s.paused == nil {
 		s.skew = farSkew
+	}
+	if s.skew < before {
+		s.misled = w.Clock.Now().Add(leaderTTL + before - s.skew)
 	}
 	w.skewed = true
 	w.tells("fault: the clock of %s is now %s ahead", s.name, s.skew)

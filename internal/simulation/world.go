@@ -162,8 +162,12 @@ type flakyStore struct {
 	// now is the plane's clock, which stands still while it is paused.
 	paused *time.Time
 	skew   time.Duration // how far the clock is ahead
-	down   int           // steps until it works again
-	acted  time.Time     // when the plane last had the chance to carry out effects
+	// misled is until when the plane may take itself for the leader because its clock
+	// was set back. A process measures its lease by a clock that nobody sets; those of
+	// a world have none.
+	misled time.Time
+	down   int       // steps until it works again
+	acted  time.Time // when the plane last had the chance to carry out effects
 }
 
 var errDown = errors.New("the store is down")
@@ -940,7 +944,7 @@ func (w *World) Settled(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if w.gaveUp(d.ProcessGUID) {
+		if w.gaveUp(d) {
 			maps.DeleteFunc(running, func(_, what string) bool { return strings.HasPrefix(what, d.ProcessGUID+"/") })
 			continue
 		}
@@ -978,9 +982,10 @@ func (w *World) Settled(ctx context.Context) error {
 
 // gaveUp reports whether a process has an instance that has crashed too often to
 // start again, which also holds up a rollout.
-func (w *World) gaveUp(processGUID string) bool {
+func (w *World) gaveUp(d *lrp.Deployment) bool {
+	most := w.restarts.of(d).most
 	for key, r := range w.records {
-		if key.guid == processGUID && r.State == lrp.Crashed && r.CrashCount > w.restarts.most {
+		if key.guid == d.ProcessGUID && r.State == lrp.Crashed && r.CrashCount > most {
 			return true
 		}
 	}
