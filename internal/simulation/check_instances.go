@@ -67,8 +67,8 @@ func (l *ledger) excused(c *slotChange, r *lrp.ActualLRP) bool {
 	own := l.world.speaking != nil && l.world.speaking.instance == r.InstanceKey
 	desired := l.desires(c.key)
 	// A process that was deleted may be back: then a commit has no deployment to check.
-	back := l.slot(c.key.guid, c.key.index).back.Equal(l.now())
-	lately := !desired || l.slot(c.key.guid, c.key.index).undesired.Equal(l.now())
+	back := l.justNow(l.slot(c.key.guid, c.key.index).back)
+	lately := !desired || l.justNow(l.slot(c.key.guid, c.key.index).undesired)
 	gone := !l.world.present(r.CellID)
 	replaced := l.replacing(c.after, r)
 	switch c.command {
@@ -93,6 +93,9 @@ func (l *ledger) recreates(guid string) bool {
 	d := l.deployments[guid]
 	return d != nil && d.UpdateStrategy == lrp.Recreate
 }
+
+// justNow reports whether it was in this step.
+func (l *ledger) justNow(t time.Time) bool { return l.now().Sub(t) < pace }
 
 // lately reports whether a reason to stop still counts.
 func (l *ledger) lately(t time.Time) bool { return !t.IsZero() && l.now().Sub(t) <= memory }
@@ -264,7 +267,7 @@ func (l *ledger) expired() error {
 func (l *ledger) drained(key slotKey, instance lrp.InstanceKey, before []lrp.ActualLRP, alone bool) error {
 	s := l.slot(key.guid, key.index)
 	own := find(before, instance)
-	if l.closed || own == nil || !l.desires(key) || !alone && s.undesired.Equal(l.now()) || l.recreates(key.guid) {
+	if l.closed || own == nil || !l.desires(key) || !alone && l.justNow(s.undesired) || l.recreates(key.guid) {
 		return nil
 	}
 	asked := l.lately(s.undesired) || l.lately(s.retired)

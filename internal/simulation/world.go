@@ -287,9 +287,10 @@ func (w *World) interrupt() {
 	ctx := context.Background() // the actor's own has its request id
 	w.interrupted = true
 	w.interrupts++
+	w.Clock.Advance(1) // so that its records have other epochs than those of the actor that it interrupts
 	speaking, acting := w.speaking, w.acting
 	w.speaking = nil
-	defer func() { w.interrupted = false; w.speaking, w.acting = speaking, acting }()
+	defer func() { w.interrupted = false; w.speaking, w.acting = speaking, acting; w.Clock.Advance(1) }()
 	switch i := w.random.IntN(len(w.cells)); w.random.IntN(5) {
 	case 0, 1:
 		if len(w.net.late) > 0 {
