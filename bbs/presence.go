@@ -65,6 +65,8 @@ type Presences interface {
 // All methods may be called at the same time.
 type Announcer struct {
 	o AnnouncerOptions
+	// value is the presence in JSON if it never changes.
+	value []byte
 
 	mu    sync.Mutex
 	lease storage.Lease
@@ -88,7 +90,10 @@ func NewAnnouncer(o AnnouncerOptions) (*Announcer, error) {
 	v.Check(len(value) <= storage.MaxLeaseValueBytes, "presence", fmt.Sprintf("%d bytes", len(value)), "at most 32768 bytes")
 	o.TTL = cmp.Or(o.TTL, 15*time.Second)
 	v.Check(o.TTL >= minRenewedTTL && o.TTL <= MaxPresenceTTL, "ttl", o.TTL, "at least 3ms and at most 1h")
-	return &Announcer{o: o}, v.Err()
+	if o.VolumeDrivers != nil {
+		value = nil
+	}
+	return &Announcer{o: o, value: value}, v.Err()
 }
 
 // presence is what the cell says about itself now.
@@ -118,7 +123,10 @@ func (a *Announcer) tick(ctx context.Context) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	value, err := json.Marshal(a.o.presence())
+	value, err := a.value, error(nil)
+	if value == nil {
+		value, err = json.Marshal(a.o.presence())
+	}
 	if err != nil {
 		return err
 	}

@@ -201,9 +201,11 @@ func (v *Validator) atLeastOne(field string, n int) {
 // reports whether it has, so that the caller spends no time on one that is
 // refused anyway.
 func (v *Validator) listLength(field string, n int) bool {
-	ok := n <= MaxListLength
-	v.Check(ok, field, n, fmt.Sprintf("at most %d elements", MaxListLength))
-	return ok
+	if n <= MaxListLength {
+		return true
+	}
+	v.Check(false, field, n, fmt.Sprintf("at most %d elements", MaxListLength))
+	return false
 }
 
 func (v *Validator) path(field string) string {
@@ -242,7 +244,9 @@ func unknown(field, text string) error {
 // size checks that a size is neither negative nor above its limit.
 func (v *Validator) size(field string, n, most int64) {
 	v.Check(n >= 0, field, n, "at least 0")
-	v.Check(n <= most, field, n, fmt.Sprintf("at most %d", most))
+	if n > most {
+		v.Check(false, field, n, fmt.Sprintf("at most %d", most))
+	}
 }
 
 // hex checks for a number of digits in lower-case hexadecimal.

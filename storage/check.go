@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"fmt"
 	"reflect"
 	"strings"
 	"time"
@@ -112,7 +111,7 @@ func CheckLease(l *Lease, ttl time.Duration) error {
 	c.identifier(l.Kind, "", 0, "kind")
 	c.identifier(l.Name, "", 0, "name")
 	c.identifier(l.Owner, "", 0, "owner")
-	c.Check(len(l.Value) <= MaxLeaseValueBytes, "value", len(l.Value), fmt.Sprintf("at most %d bytes", MaxLeaseValueBytes))
+	c.Check(len(l.Value) <= MaxLeaseValueBytes, "value", len(l.Value), "at most 32768 bytes")
 	c.Check(ttl >= time.Millisecond, "ttl", ttl, "at least 1ms")
 	return c.Err()
 }

@@ -50,13 +50,17 @@ type subscriber struct {
 	at storage.Cursor
 }
 
-// far is how many events a subscriber lags behind before it hurries.
-const far = 100
+// A subscriber that lags behind by few events mostly lets them wait, and one that lags
+// behind by far more hurries: each look reads a page of events, however few it wants.
+const (
+	few = 16
+	far = 100
+)
 
 // follow lets the subscriber read some of what there is.
 func (w *World) follow(ctx context.Context, s *subscriber) error {
 	log, err := w.Store.Log(ctx)
-	if err != nil || s.at == log.Newest {
+	if err != nil || s.at == log.Newest || log.Newest-s.at < few && w.random.step%few != 0 {
 		return err
 	}
 	b := w.Planes[w.random.IntN(len(w.Planes))].BBS

@@ -61,15 +61,18 @@ type World struct {
 
 	// What the checkers remember.
 	seen    storage.Cursor
+	planned storage.Cursor // when checkPlans last looked
 	records map[recordKey]*lrp.ActualLRP
-	scratch []lrp.ActualLRP      // room for all records
-	crashes map[string]int       // by instance guid
-	epoch   int64                // of the last leader that committed
-	gone    map[string]time.Time // by cell: since when it is not present; a return that no leader saw does not count
-	looked  bool                 // a leader has looked at the cells in this step
-	broken  error
-	numbers map[storage.Cursor]*storage.Event // what was shown under each number
-	epochs  map[storage.Fence]bool            // that were granted
+	scratch []lrp.ActualLRP // room for all records
+	// presences is room for the cells that are present.
+	presences map[string]bool
+	crashes   map[string]int       // by instance guid
+	epoch     int64                // of the last leader that committed
+	gone      map[string]time.Time // by cell: since when it is not present; a return that no leader saw does not count
+	looked    bool                 // a leader has looked at the cells in this step
+	broken    error
+	numbers   map[storage.Cursor]*storage.Event // what was shown under each number
+	epochs    map[storage.Fence]bool            // that were granted
 	// attempts are the tasks that containers were made for, by guid.
 	attempts map[string]attempt
 	// met are the rows that were met. If faultless, nothing goes wrong, and none of
@@ -330,7 +333,7 @@ func NewWorld(h History) (*World, error) {
 	w := &World{
 		Clock: memcell.NewClock(), creation: 2 * pace, random: newChance(h), posted: map[string]int{},
 		numbers: map[storage.Cursor]*storage.Event{}, attempts: map[string]attempt{}, met: Met{}, had: map[place]executor.Container{}, unwanted: map[string]int{}, epochs: map[storage.Fence]bool{},
-		records: map[recordKey]*lrp.ActualLRP{}, crashes: map[string]int{}, gone: map[string]time.Time{},
+		records: map[recordKey]*lrp.ActualLRP{}, crashes: map[string]int{}, gone: map[string]time.Time{}, presences: map[string]bool{},
 	}
 	var err error
 	if w.medium, err = newMedium(w, h); err != nil {
@@ -374,7 +377,7 @@ func NewWorld(h History) (*World, error) {
 		c.BBS, c.Now, c.TaskTakes = l, w.clockOf(i), 4*pace
 		w.cells = append(w.cells, &model{Cell: c, world: w})
 	}
-	const planes = 2
+	const planes = len(planeNames)
 	w.pause = make([]int, planes)
 	w.recalls = h.Seed%2 == 0
 	for i := range planes {
@@ -408,7 +411,9 @@ func (w *World) boot(i int) (err error) {
 	return err
 }
 
-func planeName(i int) string { return fmt.Sprintf("plane-%d", i+1) }
+func planeName(i int) string { return planeNames[i] }
+
+var planeNames = [...]string{"plane-1", "plane-2"}
 
 // none stands for no cell.
 const none = -1
@@ -764,15 +769,22 @@ func (w *World) Check(ctx context.Context) error {
 			return err
 		}
 	}
-	if w.random.step%2 == 0 { // what a plan leaves out is left out for longer than a step
+	// What a plan leaves out is left out for longer than a step, or until time is what
+	// makes it due.
+	if news := w.seen != w.planned; news && w.random.step%2 == 0 || w.random.step%6 == 0 {
+		w.planned = w.seen
 		if err := w.checkPlans(ctx); err != nil {
 			return err
 		}
 	}
-	for _, check := range []func() error{w.ledger.expired, w.ledger.prompt} {
-		if err := check(); err != nil {
-			return err
-		}
+	if err := w.ledger.expired(); err != nil {
+		return err
+	}
+	if err := w.ledger.prompt(); err != nil {
+		return err
+	}
+	if w.random.step%8 != 0 {
+		return nil // what has run twice has done so at the next look, too
 	}
 	return w.checkTasks()
 }
@@ -810,19 +822,19 @@ func (w *World) checkRecords(ctx context.Context) error {
 
 // watchCells notes which cells are gone, and since when.
 func (w *World) watchCells(ctx context.Context) error {
-	present := map[string]bool{}
+	clear(w.presences)
 	for l, err := range w.Store.Leases(ctx, storage.CellLease) {
 		if err != nil {
 			return err
 		}
-		present[l.Name] = true
+		w.presences[l.Name] = true
 	}
 	for _, c := range w.cells {
 		id := c.presence().CellID
 		switch _, known := w.gone[id]; {
-		case !present[id] && !known:
+		case !w.presences[id] && !known:
 			w.gone[id] = w.Clock.Now()
-		case present[id] && w.looked:
+		case w.presences[id] && w.looked:
 			delete(w.gone, id)
 		}
 	}

@@ -150,7 +150,7 @@ func (s *Store) View(ctx context.Context, f func(storage.Reader) error) error {
 	if err != nil {
 		return err
 	}
-	v := &view{state: *st, now: now}
+	v := &view{state: st, now: now}
 	defer func() { v.over = true }()
 	return f(reader{v})
 }

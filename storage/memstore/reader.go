@@ -23,7 +23,7 @@ type source interface {
 
 // A view is the source of a View: one state for as long as that lasts.
 type view struct {
-	state state
+	state *state
 	now   time.Time
 	over  bool
 }
@@ -32,7 +32,7 @@ func (v *view) still(ctx context.Context) (*state, time.Time, error) {
 	if v.over {
 		return nil, time.Time{}, errOver
 	}
-	return &v.state, v.now, ctx.Err()
+	return v.state, v.now, ctx.Err()
 }
 
 func (v *view) time(ctx context.Context) (time.Time, error) {
