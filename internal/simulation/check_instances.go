@@ -262,8 +262,8 @@ func (l *ledger) expired() error {
 
 // drained judges the answer that an instance that is being evacuated is not to
 // be kept. before are the records when the cell asked. Another instance that runs
-// is a reason, unless it has still to prove healthy, or was told to stop and nobody
-// but convergence wanted that. alone says that nobody has interrupted the cell since.
+// is a reason, unless it has still to prove healthy, or was told to stop because the
+// one that is evacuated has proved so, and nobody but convergence wanted that. alone says that nobody has interrupted the cell since.
 func (l *ledger) drained(key slotKey, instance lrp.InstanceKey, before []lrp.ActualLRP, alone bool) error {
 	s := l.slot(key.guid, key.index)
 	own := find(before, instance)
@@ -271,8 +271,9 @@ func (l *ledger) drained(key slotKey, instance lrp.InstanceKey, before []lrp.Act
 		return nil
 	}
 	asked := l.lately(s.undesired) || l.lately(s.retired)
+	unproved := l.proves(own, l.now().Add(-2*l.world.slack()))
 	if slices.ContainsFunc(running(slices.Concat(before, s.records)), func(r *lrp.ActualLRP) bool {
-		return r.InstanceKey != instance && (asked || !s.stopping[r.InstanceKey] && l.replaces(r, own.DefinitionID))
+		return r.InstanceKey != instance && (asked || (unproved || !s.stopping[r.InstanceKey]) && l.replaces(r, own.DefinitionID))
 	}) {
 		return nil
 	}
