@@ -151,9 +151,9 @@ func (m *Manager) openVolumes() error {
 		}
 		m.holdings[guid] = m.newHolding(guid, mounts)
 		for i, v := range m.holdings[guid].volumes {
-			v.asked, v.kind = true, recorded[i].Kind
-			if v.driver != nil && v.kind != "" && v.kind != v.driver.kind {
-				v.driver = nil
+			v.asked = true
+			if kind := recorded[i].Kind; kind != "" && kind != v.kind {
+				v.kind, v.driver = kind, nil
 			}
 		}
 	}

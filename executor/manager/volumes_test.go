@@ -414,15 +414,22 @@ func TestAnOperatorLetsVolumesGoWhoseDriverIsGone(t *testing.T) {
 // Records of an earlier release have no kind.
 func TestAVolumeOfAnEarlierReleaseIsUnmountedByTheDriverOfItsName(t *testing.T) {
 	dir, driver := t.TempDir(), newShelf()
-	text := `[{"driver":"nfs","container_dir":"/a","mode":"rw","shared":{"volume_id":"a"}}]`
+	text := `[{"driver":"nfs","container_dir":"/a","mode":"rw","dedicated":{"mounter_id":"a"}}]`
+	driver.busy = 1
 	if err := errors.Join(os.Mkdir(filepath.Join(dir, "volumes"), 0o700), os.WriteFile(filepath.Join(dir, "volumes", "c.json"), []byte(text), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	c := shelved(t, dir, map[string]manager.VolumeDriver{"nfs": modelled{driver, "the plugin at /run/a.sock"}})
+	c.launch("d", withVolumes(dedicatedVolume("nfs", "a")))
+	c.advance(0)
+	if d, _ := c.Get("d"); !strings.Contains(d.RunResult.FailureReason, `container "c" has it`) {
+		t.Errorf("what it still has goes to %+v", d)
+	}
+	c.advance(time.Minute)
 	if left := c.Volumes(); len(left) != 0 {
 		t.Errorf("left are %v", left)
 	}
-	driver.mustHave(t, 0, "unmount a")
+	driver.mustHave(t, 0, "unmount a", "unmount a")
 }
 
 func TestClearUnmountsAllVolumes(t *testing.T) {

@@ -196,7 +196,7 @@ func (d *destination) send(ctx, late context.Context, b batch, log *slog.Logger)
 		}
 		lost := min(cmp.Or(max(0, refusal.Lines), part.lines), part.lines)
 		d.mu.Lock()
-		if d.dropped += lost; lost == part.lines && lost > 0 { // what was to say so is lost too
+		if d.dropped += lost; lost == part.lines && lost > 0 { // what was to say so is lost too; refused alone, it is not said again
 			d.dropped += part.dropped
 		}
 		d.mu.Unlock()
