@@ -5,3 +5,6 @@ package auction
 func Looked(cells []CellState, work []Item, p Policy) int64 {
 	return run(cells, nil, work, &p, false).fleet.looked
 }
+
+// WithDefaults returns the options that a Runner with options o has.
+func (o RunnerOptions) WithDefaults() (RunnerOptions, error) { return o.withDefaults() }

@@ -354,15 +354,33 @@ func TestInvalidWorkIsReportedAndNeverTriedAgain(t *testing.T) {
 	}
 }
 
-func TestWorkBeyondTheLimitIsDropped(t *testing.T) {
-	h := newHouse(t, auction.RunnerOptions{MaxWaiting: 2}, "cell-1")
-	work := exampleWork(3)
+func TestWorkWaitsUpToTheLimitWhichIsAMillionAndFurtherWorkIsDroppedAndCounted(t *testing.T) {
+	const limit = 100
+	m := counts{}
+	h := newHouse(t, auction.RunnerOptions{MaxWaiting: limit, Metrics: m}, "cell-1")
+	work := exampleWork(limit + 1)
+	for range 2 { // what waits already is replaced
+		h.Request(work[:limit]...)
+		if n, _ := h.Waiting(); n != limit || m["auction_dropped_total"] != 0 {
+			t.Errorf("%d items wait and %d are dropped, want %d and none", n, m["auction_dropped_total"], limit)
+		}
+	}
 	h.Request(work...)
-	h.Request(work[0])
-	if n, _ := h.Waiting(); n != 2 {
-		t.Errorf("%d items wait, want 2", n)
+	if n, _ := h.Waiting(); n != limit || m["auction_dropped_total"] != 1 {
+		t.Errorf("%d items wait and %d are dropped, want %d and 1", n, m["auction_dropped_total"], limit)
+	}
+
+	if o, err := (auction.RunnerOptions{Directory: h, Reporter: h}).WithDefaults(); err != nil || o.MaxWaiting != 1_000_000 {
+		t.Errorf("by default %d items may wait, want a million (%v)", o.MaxWaiting, err)
 	}
 }
+
+// counts are the counters of a Runner in one goroutine.
+type counts map[string]int64
+
+func (c counts) Count(name string, n int64, _ ...auction.Label) { c[name] += n }
+func (counts) Gauge(string, float64, ...auction.Label)          {}
+func (counts) Observe(string, float64, ...auction.Label)        {}
 
 func TestRunPlacesWhatIsRequestedUntilItsContextEnds(t *testing.T) {
 	h := newHouse(t, auction.RunnerOptions{}, "cell-1")
