@@ -138,11 +138,11 @@ func (x *explainer) explain(r *room, d demand) *Explanation {
 		}
 	}
 	e.Reasons = reasons.sorted()
-	miss := nearest{demand: d, cell: none}
+	miss := nearest{demand: d, cell: none, distance: endless}
 	for _, class := range r.classes {
 		c := &x.fleet.classes[class]
 		c.tree.catchUp(x.fleet, c.cells)
-		miss.descend(&c.tree, 1)
+		miss.descend(&c.tree, 1, miss.bound(&c.tree, 1))
 	}
 	x.fleet.looked += miss.looked
 	if miss.cell != none {
@@ -161,36 +161,33 @@ type nearest struct {
 	looked   int64 // nodes
 }
 
-// descend searches below node i.
-func (s *nearest) descend(t *tree, i int32) {
+// descend searches below node i, whose bound is d.
+func (s *nearest) descend(t *tree, i int32, d int64) {
 	s.looked++
-	d, ok := s.bound(t, i)
-	if !ok {
+	if d > s.distance || d == s.distance && t.first(i) >= s.cell {
 		return
 	}
 	if i >= t.leaves {
 		s.cell, s.distance = t.first(i), d
 		return
 	}
-	left, _ := s.bound(t, 2*i)
-	right, ok := s.bound(t, 2*i+1)
-	if ok && right < left {
-		s.descend(t, 2*i+1)
-		s.descend(t, 2*i)
+	left, right := s.bound(t, 2*i), s.bound(t, 2*i+1)
+	if right < left {
+		s.descend(t, 2*i+1, right)
+		s.descend(t, 2*i, left)
 		return
 	}
-	s.descend(t, 2*i)
-	s.descend(t, 2*i+1)
+	s.descend(t, 2*i, left)
+	s.descend(t, 2*i+1, right)
 }
 
-// bound is a lower bound of the distance of the cells below node i; ok reports
-// whether one of them may be better than the best so far.
-func (s *nearest) bound(t *tree, i int32) (d int64, ok bool) {
+// bound is a lower bound of the distance of the cells below node i, and endless if
+// there are none.
+func (s *nearest) bound(t *tree, i int32) int64 {
 	n := &t.nodes[i]
 	if n.most.containers < 0 {
-		return 0, false // there is no cell
+		return endless
 	}
-	d = distance(s.need.beyond(n.most), s.need) +
+	return distance(s.need.beyond(n.most), s.need) +
 		s.extra.distance(func(column int32) int64 { return t.shelf(i, column).most })
-	return d, s.cell == none || d < s.distance || d == s.distance && t.first(i) < s.cell
 }

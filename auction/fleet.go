@@ -55,7 +55,8 @@ type space struct {
 	containers int64
 }
 
-// endless is what is left of containers and PIDs where they are not counted.
+// endless is what is left of containers and PIDs where they are not counted, and
+// the distance where there is no cell.
 const endless = math.MaxInt64
 
 func (c *CellState) space() space {
