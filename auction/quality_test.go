@@ -51,7 +51,10 @@ func TestAFullFleetTakesMoreThanTheReferencePutsOnIt(t *testing.T) {
 					skewedForWantOfRoomOnly(t, cells, r)
 				}
 			}
-			t.Logf("%d draws in all: Place %+v, the reference %+v, best fit %+v", tt.draws, ours, theirs, bound)
+			t.Logf("%d draws in all: Place %+v, the reference %+v", tt.draws, ours, theirs)
+			if tt.cells <= 200 { // with more, a scan for each item takes too long
+				t.Logf("best fit %+v", bound)
+			}
 			if ours.unplaced > tt.most || 10*ours.unplaced > 7*theirs.unplaced {
 				t.Errorf("Place leaves %d unplaced and the reference %d, want at most %d and seven tenths of theirs", ours.unplaced, theirs.unplaced, tt.most)
 			}
