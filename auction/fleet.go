@@ -59,6 +59,7 @@ type space struct {
 // the distance where there is no cell.
 const endless = math.MaxInt64
 
+// space is what the cell says that it has left.
 func (c *CellState) space() space {
 	r := space{need{c.Remaining.MemoryMB, c.Remaining.DiskMB, c.Remaining.PIDs}, c.Remaining.Containers}
 	if c.Total.PIDs == 0 {

@@ -44,7 +44,8 @@ func (f *fleet) scan(item *Item, d demand, o *offer, c *census, p *Policy) picks
 	return top
 }
 
-// show writes to the state of the cell that an item was placed on it.
+// show adds an item that was placed on the cell to the cell's state, where the
+// policy's own rules look.
 func (c *cell) show(item *Item) {
 	s := c.state
 	s.StartingContainers++
