@@ -156,7 +156,7 @@ type unsteadyLocks struct {
 
 var errAway = errors.New("the store is away")
 
-func (u *unsteadyLocks) call(ctx context.Context, f func(context.Context) (bbs.Lock, error)) (l bbs.Lock, err error) {
+func (u *unsteadyLocks) call(ctx context.Context, f func(context.Context) (bbs.Lock, error)) (bbs.Lock, error) {
 	u.mu.Lock()
 	n, before, after := u.random.IntN(100), time.Duration(u.random.Int64N(int64(lockTTL/12))), time.Duration(u.random.Int64N(int64(lockTTL/12)))
 	if n == 0 {
@@ -166,12 +166,14 @@ func (u *unsteadyLocks) call(ctx context.Context, f func(context.Context) (bbs.L
 	u.mu.Unlock()
 	switch {
 	case away && n%2 == 0:
-		return l, errAway
+		return bbs.Lock{}, errAway
 	case away, n < 20: // slow: it may be carried out after the caller has given up
 		before *= 10
 	case n < 30:
 		after *= 10
 	}
+	var l bbs.Lock
+	var err error
 	answer := make(chan struct{})
 	go func() {
 		defer close(answer)
@@ -196,7 +198,7 @@ func (u *unsteadyLocks) RenewLock(ctx context.Context, l bbs.Lock, ttl time.Dura
 }
 
 func TestTwoHoldersOfALockNeverActAtOnceHoweverUnsteadyTheirStoreIs(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range uint64(5) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := &unsteadyLocks{LocksAPI: bbs.NewLocks(memstore.New(nil)), random: rand.New(rand.NewPCG(seed, 0))}
@@ -206,13 +208,15 @@ func TestTwoHoldersOfALockNeverActAtOnceHoweverUnsteadyTheirStoreIs(t *testing.T
 				acting, epoch, turns, losses := 0, int64(0), map[int]int{}, 0
 				work := func(who int) func(context.Context, bbs.Lock) error {
 					return func(ctx context.Context, l bbs.Lock) error {
+						store.mu.Lock()
+						long := time.Duration(store.random.Int64N(int64(10 * lockTTL)))
+						store.mu.Unlock()
 						mu.Lock()
 						if acting++; acting > 1 || l.Epoch <= epoch {
 							t.Errorf("at %v %d act, with the epochs %d and %d", time.Now(), acting, epoch, l.Epoch)
 						}
 						epoch = l.Epoch
 						turns[who]++
-						long := time.Duration(store.random.Int64N(int64(10 * lockTTL)))
 						mu.Unlock()
 						select {
 						case <-ctx.Done():
