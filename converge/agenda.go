@@ -51,12 +51,13 @@ const (
 
 func (a agenda) clone() agenda {
 	a.processes, a.tasks = maps.Clone(a.processes), maps.Clone(a.tasks)
+	a.census.troubled = maps.Clone(a.census.troubled)
 	return a
 }
 
 // begin starts the agenda anew for a look at everything.
 func (a *agenda) begin(now time.Time, log storage.Extent, cells Cells) {
-	*a = agenda{looked: now, cursor: log.Newest, cells: cells, processes: map[string]time.Time{}, tasks: map[string]time.Time{}}
+	*a = agenda{looked: now, cursor: log.Newest, cells: cells, processes: map[string]time.Time{}, tasks: map[string]time.Time{}, census: census{troubled: map[string]ProcessCount{}}}
 }
 
 // holds reports whether the last look at everything is at most interval ago and

@@ -259,6 +259,12 @@ func TestTheCensusFollowsTheLog(t *testing.T) {
 		func() { h.stepTask("job", task.Cancel{}) },
 		func() { h.step("web", 2, lrp.Start{Instance: lrp.InstanceKey{InstanceGUID: "k", CellID: "cell-9"}}) },
 		func() { h.step("web", 1, lrp.RemoveEvacuating{Instance: me}) },
+		func() { h.write(changeInstances(h, "web", 5)) },
+		func() { h.write(changeInstances(h, "web", 1)) },
+		func() { h.desire("other", 2) },
+		func() { h.run("other", 0, "cell-1") },
+		func() { h.run("other", 1, "cell-1") },
+		func() { crashOften(h, "other", 0, 4) },
 	} {
 		happen()
 		if p := h.pass(); p.Full {
@@ -271,7 +277,7 @@ func TestTheCensusFollowsTheLog(t *testing.T) {
 			t.Fatal(err)
 		}
 		records := func(name string, _ float64) bool {
-			return !strings.HasPrefix(name, "lrps") && !strings.HasPrefix(name, "tasks")
+			return !strings.HasPrefix(name, "lrps") && !strings.HasPrefix(name, "tasks") && !strings.HasPrefix(name, "processes")
 		}
 		got, want := maps.Clone(followed), counted
 		maps.DeleteFunc(got, records)
@@ -279,5 +285,23 @@ func TestTheCensusFollowsTheLog(t *testing.T) {
 		if !maps.Equal(got, want) {
 			t.Errorf("step %d: got %v, want %v", i, got, want)
 		}
+	}
+	for name, want := range map[string]float64{"lrps_desired": 3, "lrps_missing": 1, "processes_crashing": 1} {
+		if got := followed[name+"[]"]; got != want {
+			t.Errorf("%s is %v, want %v", name, got, want)
+		}
+	}
+}
+
+// crashOften crashes an instance so often, and starts it before each crash but
+// the first.
+func crashOften(h *house, guid string, index, times int) {
+	h.t.Helper()
+	for n := range times {
+		me := lrp.InstanceKey{InstanceGUID: fmt.Sprintf("%s-%d-on-cell-1", guid, index), CellID: "cell-1"}
+		if n > 0 {
+			h.step(guid, index, lrp.Start{Instance: me})
+		}
+		h.step(guid, index, lrp.Crash{Instance: me})
 	}
 }

@@ -197,7 +197,7 @@ func (p *pass) plan(ctx context.Context, r storage.Reader) (err error) {
 	}
 	a.begin(p.now, log, cells)
 	p.planned.Full = true
-	p.planLRPs(r.Deployments(ctx, storage.DeploymentFilter{Bare: true}),
+	p.planLRPs(a.census.countDeployments(r.Deployments(ctx, storage.DeploymentFilter{Bare: true})),
 		a.census.countLRPs(r.ActualLRPs(ctx, storage.ActualLRPFilter{})))
 	p.planTasks(a.census.countTasks(r.Tasks(ctx, storage.TaskFilter{})))
 	return nil
@@ -270,6 +270,9 @@ func ignoreCorrupt(err error) error {
 
 // planSome plans for some processes and tasks.
 func (p *pass) planSome(ctx context.Context, r storage.Reader, processes, tasks []string) {
+	for _, guid := range processes {
+		delete(p.memory.agenda.census.troubled, guid) // it may be gone
+	}
 	if len(processes) > 0 {
 		p.planLRPs(r.Deployments(ctx, storage.DeploymentFilter{ProcessGUIDs: processes, Bare: true}),
 			r.ActualLRPs(ctx, storage.ActualLRPFilter{ProcessGUIDs: processes}))
@@ -291,7 +294,8 @@ func (p *pass) planLRPs(deployments iter.Seq2[*lrp.Deployment, error], records i
 	a := &p.memory.agenda
 	for action, err := range PlanLRPs(LRPs{
 		Deployments: deployments, ActualLRPs: records, Domains: p.domains, Cells: a.cells,
-		Again: func(guid string, at time.Time) { a.processes[guid] = at },
+		Again:   func(guid string, at time.Time) { a.processes[guid] = at },
+		Visited: a.census.visit,
 	}, p.now, p.c.o.LRPs) {
 		if err != nil {
 			p.planned.Unreadable = append(p.planned.Unreadable, err)

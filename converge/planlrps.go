@@ -38,6 +38,19 @@ type LRPs struct {
 	// changes or one of its cells comes or goes. After an error, treat the process
 	// as not yet visited.
 	Again func(processGUID string, at time.Time)
+	// Visited, unless it is nil, is called for each process after its plan is
+	// complete, with what its records say. A process of which a record could not
+	// be read is left out.
+	Visited func(processGUID string, c ProcessCount)
+}
+
+// A ProcessCount counts the instances of a process by their index.
+type ProcessCount struct {
+	// Desired is how many there should be, and Running at how many of these
+	// indices something runs.
+	Desired, Running int
+	// Crashed is at how many desired indices a record is CRASHED.
+	Crashed int
 }
 
 // An LRPAction is one thing to do. It has exactly one of these forms:
@@ -71,7 +84,7 @@ func PlanLRPs(in LRPs, now time.Time, p lrp.Policy) iter.Seq2[LRPAction, error] 
 		defer stop()
 		x := lrpPlan{
 			rules:  slotRules{cells: in.Cells, alarm: executor.Alarm{Now: now}, fresh: map[string]bool{}},
-			policy: p, yield: yield, again: in.Again, nextDeployment: next,
+			policy: p, yield: yield, again: in.Again, visited: in.Visited, nextDeployment: next,
 		}
 		for _, d := range in.Domains {
 			x.rules.fresh[d.Name] = d.Fresh(now)
@@ -104,6 +117,7 @@ type lrpPlan struct {
 	yield   func(LRPAction, error) bool
 	stopped bool // the consumer has stopped, or the order is broken
 	again   func(string, time.Time)
+	visited func(string, ProcessCount)
 
 	nextDeployment func() (*lrp.Deployment, error, bool)
 	deployment     *lrp.Deployment // the next one that has not begun, or nil
@@ -135,7 +149,8 @@ type process struct {
 	// recordLost is true if one of its records could not be read.
 	recordLost bool
 	// busy is true if there is something to do.
-	busy bool
+	busy  bool
+	count ProcessCount
 }
 
 // read takes the next record.
@@ -177,6 +192,7 @@ func (x *lrpPlan) endSlot() {
 	x.fill(x.slot.Index, x.lostBefore)
 	p.next = x.slot.Index + 1
 	p.use(x.slot)
+	p.tally(x.slot)
 	if x.lostBefore || x.recordLost {
 		p.recordLost = true
 		return
@@ -217,6 +233,12 @@ func (x *lrpPlan) endProcess(lost bool) {
 		x.pull()
 	}
 	x.askAgain()
+	if x.visited != nil && !x.stopped && !p.recordLost && !p.unsure {
+		if p.deployment != nil {
+			p.count.Desired = p.deployment.Instances
+		}
+		x.visited(p.guid, p.count)
+	}
 	*p = process{inUse: p.inUse[:0]}
 }
 
@@ -312,6 +334,21 @@ func (p *process) use(s lrp.Slot) {
 			p.inUse = append(p.inUse, id)
 		}
 	}
+}
+
+// tally counts a slot.
+func (p *process) tally(s lrp.Slot) {
+	if p.deployment == nil || !p.deployment.Desires(s.Index) {
+		return
+	}
+	has := func(state lrp.State) int {
+		if slices.ContainsFunc(s.Records, func(r lrp.ActualLRP) bool { return r.State == state }) {
+			return 1
+		}
+		return 0
+	}
+	p.count.Running += has(lrp.Running)
+	p.count.Crashed += has(lrp.Crashed)
 }
 
 // unused reports whether the deployment has a definition to prune.

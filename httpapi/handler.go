@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/diegosdk/diego/auction"
@@ -88,6 +89,13 @@ func NewHandler(o HandlerOptions) (http.Handler, error) {
 	}
 	most := max(cmp.Or(o.MaxSubscriptions, 1000), 0)
 	s := &wire.Server{
+		Answered: func(info *wire.Info, status int, took time.Duration) {
+			call := auction.Label{Name: "call", Value: info.Name}
+			o.Metrics.Count("requests_total", 1, call, auction.Label{Name: "status", Value: strconv.Itoa(status)})
+			if !info.Long {
+				o.Metrics.Observe("request_duration_seconds", took.Seconds(), call)
+			}
+		},
 		Authorize: authorize(o.AllowPlain), Problems: problems,
 		MaxBodyBytes: cmp.Or(o.MaxBodyBytes, 4<<20),
 		Timeout:      cmp.Or(o.Timeout, 30*time.Second), WriteTimeout: cmp.Or(o.WriteTimeout, 30*time.Second),

@@ -48,6 +48,12 @@ type VolumeLister interface {
 	VolumeDrivers() []string
 }
 
+// An UnmountWaiter is an [Executor] that knows how many volumes of containers that
+// are gone could not be unmounted yet. Its method may be called concurrently.
+type UnmountWaiter interface {
+	WaitingUnmounts() int
+}
+
 // A BBS is where the rep reports; the control plane's BBS is one. Its methods
 // may be called concurrently. A refusal is an *lrp.TransitionError or a
 // *task.TransitionError, and a missing record is a storage.ErrNotFound. After

@@ -429,6 +429,9 @@ func (r *Rep) tell(states map[executor.State]int) {
 	for s := executor.Reserved; s <= executor.Completed; s++ {
 		r.o.Metrics.Gauge("rep_containers", float64(states[s]), auction.Label{Name: "state", Value: s.String()})
 	}
+	if w, knows := r.o.Executor.(UnmountWaiter); knows {
+		r.o.Metrics.Gauge("rep_volumes_waiting", float64(w.WaitingUnmounts()))
+	}
 	total, remaining := r.o.Executor.Total(), r.o.Executor.Remaining()
 	type gauge struct {
 		of               string

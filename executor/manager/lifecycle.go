@@ -74,7 +74,9 @@ func (e *entry) create(w executor.Work) {
 // make makes the container, whose volumes are mounted.
 func (e *entry) make(p *preparation) {
 	e.creation = e.manager.submit(createPool, JobCreate, e.guid, func(ctx context.Context) func() {
+		began := e.manager.options.Now()
 		endpoint, err := p.create(ctx)
+		e.manager.options.Observer.Created(e.manager.options.Now().Sub(began), err)
 		return func() {
 			e.creation = nil
 			e.undo, e.credentials = p.undo, p.credentials

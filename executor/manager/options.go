@@ -135,6 +135,8 @@ type Options struct {
 	// CF_INSTANCE_KEY. It takes Dir. Without it, work with certificate_properties
 	// is refused, unless the backend has executor.FeatureIdentity.
 	Identity *identity.Authority
+	// Observer hears of what operators count; nil means nobody.
+	Observer Observer
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 	// Delay returns how much virtual time a job takes when Tick carries it out;
@@ -144,6 +146,34 @@ type Options struct {
 	// them.
 	Logger *slog.Logger
 }
+
+// An Observer hears of what operators count. Its methods are called at the same
+// time by several goroutines, and must return at once.
+type Observer interface {
+	// Created says how long a container took to be made, with its root file system
+	// and layers but without its volumes, or why that failed.
+	Created(took time.Duration, err error)
+	// CheckFailed says that a check has had a consequence. A check that fails
+	// while a container starts has none.
+	CheckFailed(CheckConsequence)
+}
+
+// A CheckConsequence is what a failed check leads to.
+type CheckConsequence string
+
+const (
+	// BecameUnhealthy: a check of health has ended a container that was healthy.
+	BecameUnhealthy CheckConsequence = "unhealthy"
+	// NeverHealthy: a container has ended because it was not healthy in time.
+	NeverHealthy CheckConsequence = "never_healthy"
+	// NotReady: a check of readiness has taken a container's traffic away.
+	NotReady CheckConsequence = "not_ready"
+)
+
+type noObserver struct{}
+
+func (noObserver) Created(time.Duration, error) {}
+func (noObserver) CheckFailed(CheckConsequence) {}
 
 func orDefault[T comparable](value *T, fallback T) {
 	var zero T
@@ -207,6 +237,7 @@ func (o *Options) validate(host executor.Host) error {
 		o.Now = time.Now
 	}
 	o.Now = executor.UTC(o.Now)
+	o.Observer = cmp.Or[Observer](o.Observer, noObserver{})
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	return nil
 }

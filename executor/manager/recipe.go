@@ -155,6 +155,7 @@ func (r *recipe) sidecarEnded(err error) {
 // probed hears of every probe of health.
 func (r *recipe) probed(p *probe) {
 	if !p.ok && r.healthy {
+		r.entry.manager.options.Observer.CheckFailed(BecameUnhealthy)
 		r.end(executor.Failed(fmt.Sprintf("instance became unhealthy: %v", p.err)))
 		return
 	}
@@ -181,6 +182,9 @@ func (r *recipe) becomeHealthy() {
 func (r *recipe) probedReadiness(*probe) {
 	for _, p := range r.readiness {
 		if !p.ok {
+			if r.entry.container.Routable {
+				r.entry.manager.options.Observer.CheckFailed(NotReady)
+			}
 			r.entry.setRoutable(false)
 			return
 		}
@@ -196,6 +200,7 @@ func (r *recipe) startedTooLate(after time.Duration) {
 			break
 		}
 	}
+	r.entry.manager.options.Observer.CheckFailed(NeverHealthy)
 	r.end(executor.Failed(reason))
 }
 

@@ -1,8 +1,12 @@
 package manager_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/manager"
@@ -107,13 +111,42 @@ func recipes() []recipeTest {
 	}
 }
 
+// observed counts what an observer hears.
+type observed map[string]int
+
+func (o observed) Created(_ time.Duration, err error) {
+	o[fmt.Sprint("created, failed: ", err != nil)]++
+}
+func (o observed) CheckFailed(c manager.CheckConsequence) { o[string(c)]++ }
+
+// consequences are what an observer hears of a container with that history.
+func consequences(history []string) observed {
+	o, ready := observed{"created, failed: false": 1}, false
+	for _, line := range history {
+		switch {
+		case strings.Contains(line, "became unhealthy"):
+			o[string(manager.BecameUnhealthy)]++
+		case strings.Contains(line, "never healthy"):
+			o[string(manager.NeverHealthy)]++
+		case strings.Contains(line, "not ready") && ready:
+			o[string(manager.NotReady)]++
+		}
+		ready = strings.HasSuffix(line, "RUNNING")
+	}
+	return o
+}
+
 func TestARecipeRunsAsItIsWritten(t *testing.T) {
 	for _, test := range recipes() {
 		t.Run(test.name, func(t *testing.T) {
-			c := newCell(t)
+			seen := observed{}
+			c := newCell(t, func(o *manager.Options) { o.Observer = seen })
 			c.launch("c", test.work)
 			c.advance(70 * time.Second)
 			c.mustTell(test.want...)
+			if diff := cmp.Diff(consequences(test.want), seen); diff != "" {
+				t.Errorf("the observer: %s", diff)
+			}
 			c.Delete("c")
 			c.advance(time.Minute)
 			c.mustBeClean()

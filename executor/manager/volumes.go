@@ -86,6 +86,18 @@ func (m *Manager) Volumes() []HeldVolume {
 	return list
 }
 
+// WaitingUnmounts is how many volumes of containers that are gone could not be
+// unmounted yet; Volumes says why.
+func (m *Manager) WaitingUnmounts() int {
+	n := 0
+	for _, v := range m.Volumes() {
+		if v.Err != nil {
+			n++
+		}
+	}
+	return n
+}
+
 // VolumeDrivers returns the names of the drivers that can mount volumes now,
 // sorted: their last probe succeeded, and no call of them hangs.
 func (m *Manager) VolumeDrivers() []string {

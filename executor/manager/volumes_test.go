@@ -138,6 +138,9 @@ func TestAnUnmountThatFailsIsTriedAgainAndHoldsUpNothingElse(t *testing.T) {
 	c.advance(0)
 	c.mustBeClean() // the container and its resources are gone
 	left := c.Volumes()
+	if n := c.WaitingUnmounts(); n != len(left) {
+		t.Errorf("%d volumes wait, want %d", n, len(left))
+	}
 	if len(left) != 2 || left[0].Attempts != 1 || left[0].Err == nil || !strings.Contains(left[0].Err.Error(), `the volume driver "local" cannot unmount it: device busy`) {
 		t.Errorf("left are %v", left)
 	}
@@ -152,7 +155,7 @@ func TestAnUnmountThatFailsIsTriedAgainAndHoldsUpNothingElse(t *testing.T) {
 	c.Delete("d")
 	c.advance(10 * time.Second)
 	driver.mustHave(t, 0, "mount a", "mount b", "unmount b", "unmount a", "unmount b", "unmount a", "unmount b")
-	if left := c.Volumes(); len(left) != 0 {
+	if left := c.Volumes(); len(left) != 0 || c.WaitingUnmounts() != 0 {
 		t.Errorf("left are %v", left)
 	}
 	c.mustBeClean()

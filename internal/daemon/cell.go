@@ -203,7 +203,7 @@ func (c *Cell) make(ctx context.Context, backend *Backend, dir *Dir, api CellBBS
 	}
 	mo := manager.Options{
 		Backend: backend.ContainerBackend, // with its further abilities
-		Dir:     managed, Logger: log,
+		Dir:     managed, Observer: observer{cmp.Or[auction.Metrics](figures, auction.NoMetrics{})}, Logger: log,
 		Capacity:      executor.Capacity{MemoryMB: c.MemoryMB, DiskMB: c.DiskMB, Containers: c.Containers, PIDs: c.PIDs, Extra: extra},
 		EndedLogs:     c.endedLogs(),
 		TransferAllow: networks(c.TransferAllow), TransferDeny: networks(c.TransferDeny),

@@ -71,6 +71,7 @@ var notSettings = map[string]string{
 	"auctioneer.Options.BBS":               "a part: bbs",
 	"auctioneer.Options.Dial":              "a part",
 	"auctioneer.Options.Auction":           "a part: its fields are settings",
+	"manager.Options.Observer":             "a part: it makes figures",
 	"httpapi.HandlerOptions.BBS":           "a part",
 	"httpapi.HandlerOptions.Convergence":   "a part",
 	"httpapi.HandlerOptions.Locks":         "a part",

@@ -31,6 +31,12 @@ var All = []Metric{
 	{"commit_seconds", Histogram, nil, "how long commits to the store take"},
 	{"commit_conflicts_total", Counter, nil, "commits that came too late and were decided anew"},
 	{"bbs_errors_total", Counter, []string{"call", "kind"}, "calls that failed, by method: refused by the rules, not the leader, or failed"},
+	{"requests_total", Counter, []string{"call", "status"}, "requests for calls over HTTP that have ended, by the status of their answer; subscriptions and logs that are followed count at their end"},
+	{"request_duration_seconds", Histogram, []string{"call"}, "how long requests take, until the last byte was sent; without subscriptions and logs, which last as long as their reader wants"},
+	{"lrp_crashes_total", Counter, nil, "instances that have crashed, as this process has recorded it"},
+	{"tasks_started_total", Counter, nil, "tasks that a cell has begun, as this process has recorded it"},
+	{"tasks_succeeded_total", Counter, nil, "tasks that have completed without failure, as this process has recorded it"},
+	{"tasks_failed_total", Counter, nil, "tasks that have failed or were cancelled, as this process has recorded it"},
 	{"effects_lost_total", Counter, []string{"kind"}, "effects that were not carried out; convergence asks again"},
 	{"callbacks_total", Counter, []string{"verdict"}, "attempts to call back"},
 	{"subscriber_lag_events", Histogram, nil, "how many events a subscriber got when it read on, up to 500 if it reads from the store"},
@@ -43,9 +49,13 @@ var All = []Metric{
 	{"convergence_starts_total", Counter, nil, "starts that passes asked for"},
 	{"convergence_errors_total", Counter, nil, "what could not be mended"},
 	{"convergence_quarantined_total", Counter, nil, "records that could not be decoded"},
+	{"lrps_desired", Gauge, nil, "instances that should run, at the last pass"},
+	{"lrps_missing", Gauge, nil, "of these, instances at whose index nothing runs: no room, starting, or crashed"},
+	{"processes_crashing", Gauge, nil, "processes that have a crashed instance which waits for its restart or gets none"},
 	{"lrps", Gauge, []string{"state", "presence"}, "ActualLRPs at the last pass"},
 	{"tasks", Gauge, []string{"state"}, "tasks at the last pass"},
 	{"domain_fresh", Gauge, []string{"domain"}, "1 while surplus instances of the domain are stopped"},
+	{"domain_expires_seconds", Gauge, []string{"domain"}, "time until the domain is not fresh any more; negative once it is not, +Inf if it is fresh for ever"},
 	{"cells_present", Gauge, nil, "cells at the last pass"},
 	{"records_given_up_total", Counter, nil, "instances and tasks whose cell had no container for them and did not say so"},
 	{"cells_trusted", Gauge, nil, "0 while some cell that is not present does not count as missing: too many were lost, or this process has just begun to lead"},
@@ -69,6 +79,9 @@ var All = []Metric{
 	{"rep_containers", Gauge, []string{"state"}, "a cell's containers of LRPs and tasks"},
 	{"rep_capacity_total", Gauge, []string{"of"}, "the size of a cell: `memory_mb`, `disk_mb`, `containers`, `pids` and the further resources by their names"},
 	{"rep_capacity_remaining", Gauge, []string{"of"}, "what is not taken of that"},
+	{"rep_container_creation_seconds", Histogram, []string{"outcome"}, "how long a cell takes to make a container, from its root file system to its network: `created` or `failed`"},
+	{"rep_checks_failed_total", Counter, []string{"consequence"}, "checks that have ended an instance (`unhealthy`), did not succeed in time (`never_healthy`), or have taken traffic away (`not_ready`)"},
+	{"rep_volumes_waiting", Gauge, nil, "volumes of containers that are gone which could not be unmounted yet"},
 	{"rep_work_taken_total", Counter, nil, "reservations that a cell has made"},
 	{"rep_work_refused_total", Counter, nil, "work that a cell has refused"},
 	{"rep_self_tests_total", Counter, []string{"outcome"}, "self-tests of a cell: `succeeded` or `failed`"},
@@ -79,7 +92,7 @@ var All = []Metric{
 }
 
 // leadersGauges are those that only a leader knows.
-var leadersGauges = []string{"lrps", "tasks", "domain_fresh", "cells_present", "cells_trusted", "cells_doubted", "auction_waiting", "auction_silent_cells", "auction_failing_cells"}
+var leadersGauges = []string{"lrps_desired", "lrps_missing", "processes_crashing", "lrps", "tasks", "domain_fresh", "domain_expires_seconds", "cells_present", "cells_trusted", "cells_doubted", "auction_waiting", "auction_silent_cells", "auction_failing_cells"}
 
 // ForgetLeading removes from m the gauges that only a leader knows. A process calls it
 // when it stops leading.

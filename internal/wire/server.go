@@ -18,8 +18,8 @@ import (
 	"github.com/diegosdk/diego/storage"
 )
 
-// A Server is what all calls of a handler share. All fields but MaxFeeds and
-// MaxFeedsEach are required.
+// A Server is what all calls of a handler share. All fields but MaxFeeds,
+// MaxFeedsEach and Answered are required.
 type Server struct {
 	// Authorize says who asks. It fails if that caller may not make the call.
 	Authorize func(r *http.Request, info *Info) (Caller, error)
@@ -41,8 +41,11 @@ type Server struct {
 	MaxFeedsEach int
 	// Feeds is called with the number of open feeds whenever it changes, and
 	// when a feed is refused.
-	Feeds  func(open int, refused bool)
-	Logger *slog.Logger
+	Feeds func(open int, refused bool)
+	// Answered is called after each request for a call, with the status of the
+	// answer and how long it took. Nil means that nobody wants to know.
+	Answered func(info *Info, status int, took time.Duration)
+	Logger   *slog.Logger
 
 	mu     sync.Mutex
 	open   int            // feeds
@@ -105,6 +108,11 @@ func Register[A any](s *Server, mux *http.ServeMux, api A, table []Endpoint[A]) 
 	for _, e := range table {
 		info := e.About()
 		mux.HandleFunc(info.Path, func(w http.ResponseWriter, r *http.Request) {
+			if s.Answered != nil {
+				answer, began := &answer{ResponseWriter: w, status: http.StatusOK}, time.Now()
+				defer func() { s.Answered(info, answer.status, time.Since(began)) }()
+				w = answer
+			}
 			if r.Method != info.Method {
 				w.Header().Set("Allow", info.Method)
 				s.fail(w, r, &problem.MethodError{Method: r.Method, Path: info.Path, Want: info.Method})
@@ -114,6 +122,21 @@ func Register[A any](s *Server, mux *http.ServeMux, api A, table []Endpoint[A]) 
 		})
 	}
 }
+
+// An answer knows its status.
+type answer struct {
+	http.ResponseWriter
+	status int
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (a *answer) WriteHeader(status int) {
+	a.status = status
+	a.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap lets http.ResponseController through.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // NotFound answers requests for what there is not.
 func (s *Server) NotFound(w http.ResponseWriter, r *http.Request) {
