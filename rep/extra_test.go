@@ -62,7 +62,7 @@ func TestACellCountsFurtherResourcesFromTheReservationOn(t *testing.T) {
 	if diff := cmp.Diff(executor.Amounts{"gpu": 4}, state.Total.Extra); diff != "" {
 		t.Errorf("total (-want +got):\n%s", diff)
 	}
-	if got := figures.values["rep_capacity_total[{of gpu}]"]; got != 4 {
+	if got := figures.values["rep_capacity[{of gpu}]"]; got != 4 {
 		t.Errorf("the figures are %v", figures.values)
 	}
 }

@@ -446,7 +446,7 @@ func (r *Rep) tell(states map[executor.State]int) {
 	}
 	for _, g := range gauges {
 		of := auction.Label{Name: "of", Value: g.of}
-		r.o.Metrics.Gauge("rep_capacity_total", float64(g.total), of)
+		r.o.Metrics.Gauge("rep_capacity", float64(g.total), of)
 		r.o.Metrics.Gauge("rep_capacity_remaining", float64(g.remaining), of)
 	}
 }

@@ -77,7 +77,7 @@ var All = []Metric{
 	{"log_lines_dropped_total", Counter, []string{"destination"}, "lines that will not be sent: the destination was too slow, or refused them"},
 	{"rep_inconceivable_total", Counter, nil, "pairs of container and record that should never be; each is in the log"},
 	{"rep_containers", Gauge, []string{"state"}, "a cell's containers of LRPs and tasks"},
-	{"rep_capacity_total", Gauge, []string{"of"}, "the size of a cell: `memory_mb`, `disk_mb`, `containers`, `pids` and the further resources by their names"},
+	{"rep_capacity", Gauge, []string{"of"}, "the size of a cell: `memory_mb`, `disk_mb`, `containers`, `pids` and the further resources by their names"},
 	{"rep_capacity_remaining", Gauge, []string{"of"}, "what is not taken of that"},
 	{"rep_container_creation_seconds", Histogram, []string{"outcome"}, "how long a cell takes to make a container, from its root file system to its network: `created` or `failed`"},
 	{"rep_checks_failed_total", Counter, []string{"consequence"}, "checks that have ended an instance (`unhealthy`), did not succeed in time (`never_healthy`), or have taken traffic away (`not_ready`)"},
