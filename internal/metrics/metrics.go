@@ -40,7 +40,7 @@ var All = []Metric{
 	{"effects_lost_total", Counter, []string{"kind"}, "effects that were not carried out; convergence asks again"},
 	{"callbacks_total", Counter, []string{"verdict"}, "attempts to call back"},
 	{"subscriber_lag_events", Histogram, nil, "how many events a subscriber got when it read on, up to 500 if it reads from the store"},
-	{"subscriptions_open", Gauge, nil, "subscriptions over HTTP to this process"},
+	{"subscriptions_open", Gauge, nil, "subscriptions over HTTP to this process; at a cell, logs that are read or followed"},
 	{"subscriptions_refused_total", Counter, nil, "subscriptions beyond `MaxSubscriptions` or `MaxSubscriptionsEach`"},
 	{"convergence_passes_total", Counter, nil, "passes of convergence"},
 	{"convergence_full_passes_total", Counter, nil, "passes that looked at everything, and not only at what had changed or was due"},

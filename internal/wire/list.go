@@ -64,6 +64,14 @@ func (l *List[A, In, Item]) serve(s *Server, api A, w http.ResponseWriter, r *ht
 			return
 		}
 	}
+	if l.Long {
+		leave, err := s.admitFeed(r, caller.Name)
+		if err != nil {
+			s.fail(w, r, err)
+			return
+		}
+		defer leave()
+	}
 	// A list may take as long as its reader reads, and its maker has the time of
 	// a call for each piece.
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -33,14 +33,15 @@ type Server struct {
 	WriteTimeout time.Duration
 	// Heartbeat is how often a feed says that it is alive.
 	Heartbeat time.Duration
-	// MaxFeeds is how many feeds may be open at a time; 0 means any number.
+	// MaxFeeds is how many feeds and long lists may be open at a time; 0 means any
+	// number.
 	MaxFeeds int
 	// MaxFeedsEach is how many of them one caller may have, by the name of its
 	// certificate; 0 means any number. It does not hold for callers without a
 	// certificate, because they cannot be told apart.
 	MaxFeedsEach int
-	// Feeds is called with the number of open feeds whenever it changes, and
-	// when a feed is refused.
+	// Feeds is called with the number of those that are open whenever it changes,
+	// and when one is refused.
 	Feeds func(open int, refused bool)
 	// Answered is called after each request for a call, with the status of the
 	// answer and how long it took. Nil means that nobody wants to know.
@@ -67,16 +68,16 @@ type Caller struct {
 	Locks func(name string) error
 }
 
-// admitFeed counts a feed until leave is called, or refuses it.
+// admitFeed counts a feed or a long list until leave is called, or refuses it.
 func (s *Server) admitFeed(r *http.Request, caller string) (leave func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := r.TLS != nil
 	switch {
 	case s.MaxFeeds > 0 && s.open >= s.MaxFeeds:
-		err = &problem.TooManyError{What: "subscriptions", Limit: s.MaxFeeds}
+		err = &problem.TooManyError{What: "subscriptions or logs", Limit: s.MaxFeeds}
 	case known && s.MaxFeedsEach > 0 && s.openOf[caller] >= s.MaxFeedsEach:
-		err = &problem.TooManyError{What: fmt.Sprintf("subscriptions of %q", caller), Limit: s.MaxFeedsEach}
+		err = &problem.TooManyError{What: fmt.Sprintf("subscriptions or logs of %q", caller), Limit: s.MaxFeedsEach}
 	}
 	if err != nil {
 		s.Feeds(s.open, true)

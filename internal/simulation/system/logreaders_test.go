@@ -1,7 +1,9 @@
 package system_test
 
 import (
+	"context"
 	"errors"
+	"iter"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/backendtest/scripted"
 	"github.com/diegosdk/diego/httpapi"
+	"github.com/diegosdk/diego/httpapi/problem"
 	"github.com/diegosdk/diego/rep"
 	"github.com/diegosdk/diego/storage"
 )
@@ -98,6 +101,74 @@ func TestALogReaderReadsTheLogsOfItsDomainsOnly(t *testing.T) {
 			if c.err != nil && (!errors.Is(err, c.err) || !strings.Contains(err.Error(), c.want) || text != "") {
 				t.Errorf("%s, follow %t: %q, %v; want an error with %q", c.name, follow, text, err, c.want)
 			}
+		}
+	}
+}
+
+// followed is a cell on which every log is followed for ever.
+type followed struct{ idle }
+
+func (followed) Logs(ctx context.Context, _ rep.LogRequest) iter.Seq2[rep.LogChunk, error] {
+	return func(yield func(rep.LogChunk, error) bool) {
+		if yield(rep.LogChunk{Data: []byte("line\n"), Next: 5}, nil) {
+			<-ctx.Done()
+		}
+	}
+}
+
+func TestOneCallerCannotFollowAllLogs(t *testing.T) {
+	a := newAuthority(t)
+	handler, err := httpapi.NewHandler(httpapi.HandlerOptions{Cell: followed{}, MaxSubscriptions: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(handler)
+	server.TLS = a.server("cell-1", "diego-cell")
+	server.Config.ErrorLog = quiet
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	// follow opens a log and holds it until end is called.
+	follow := func(name string) (end func(), err error) {
+		client, err := httpapi.NewRemoteCell(httpapi.ClientOptions{
+			Addresses: []string{server.URL}, CellID: "cell-1", Attempts: 1,
+			TLS: a.client(a, time.Hour, name, "diego-log-reader", "diego-domain:apps"),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		next, stop := iter.Pull2(client.Logs(ctx, rep.LogRequest{ContainerGUID: "c", Follow: true}))
+		_, err, _ = next()
+		return func() { cancel(); stop() }, err
+	}
+	var ends []func()
+	defer func() {
+		for _, end := range ends {
+			end()
+		}
+	}()
+	for i := range 4 {
+		end, err := follow("greedy")
+		ends = append(ends, end)
+		var many *problem.TooManyError
+		if i < 2 && err != nil || i >= 2 && (!errors.As(err, &many) || many.Limit != 2 || !strings.Contains(err.Error(), `"greedy"`)) {
+			t.Errorf("log %d of one caller: got %v", i+1, err)
+		}
+	}
+	end, err := follow("another")
+	if ends = append(ends, end); err != nil {
+		t.Errorf("the first log of another caller: %v", err)
+	}
+	// What ends makes room.
+	ends[0]()
+	for {
+		end, err := follow("greedy")
+		ends = append(ends, end)
+		if err == nil {
+			break
+		}
+		if many := (*problem.TooManyError)(nil); !errors.As(err, &many) {
+			t.Fatal(err)
 		}
 	}
 }
