@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -373,4 +374,36 @@ func FuzzPlace(f *testing.F) {
 		}
 		check(t, cells, items, p)
 	})
+}
+
+// A policy's own rules see what was placed on a cell; the caller's cells stay as they
+// were, and so does the memory behind their lists.
+func TestPlaceDoesNotChangeItsArguments(t *testing.T) {
+	all := func(*auction.Item, *auction.CellState) auction.CellReason { return "" }
+	for _, p := range []auction.Policy{{}, {Filters: []auction.Filter{all}}} {
+		cells, work := fleetOf(3, 96<<10), largeApps(2, 20)
+		work = append(work, auction.Item{Key: auction.Key{Kind: auction.Task, GUID: "t"}, RootFS: "preloaded:linux"})
+		for i := range cells {
+			cells[i].LRPs, cells[i].Tasks = make([]lrp.Key, 1, 50), make([]string, 1, 50)
+			cells[i].Total.Extra, cells[i].Remaining.Extra = executor.Amounts{"gpu": 90}, executor.Amounts{"gpu": 90}
+		}
+		for i := range work {
+			work[i].Extra = executor.Amounts{"gpu": 1}
+		}
+		text := func() string {
+			var s strings.Builder
+			for _, c := range cells {
+				c.LRPs, c.Tasks = c.LRPs[:cap(c.LRPs)], c.Tasks[:cap(c.Tasks)]
+				fmt.Fprintln(&s, c)
+			}
+			return s.String() + fmt.Sprint(work)
+		}
+		before := text()
+		if r := mustPlace(t, cells, work, p); len(r.Placements) != len(work) {
+			t.Fatalf("%d of %d are placed", len(r.Placements), len(work))
+		}
+		if text() != before {
+			t.Errorf("with %d filters, Place has changed its arguments", len(p.Filters))
+		}
+	}
 }
