@@ -26,6 +26,7 @@ import (
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/rep"
 	"github.com/diegosdk/diego/rep/logforward"
+	"github.com/diegosdk/diego/storage/sqlstore"
 	"github.com/diegosdk/diego/task"
 )
 
@@ -43,7 +44,7 @@ func allOptions() []any {
 		new(diego.Options), new(lrp.Policy), new(lrp.RestartPolicy), new(task.Policy), new(task.CallbackPolicy), new(converge.Guard),
 		new(auction.RunnerOptions), new(auction.Policy), new(auctioneer.Options), new(httpapi.HandlerOptions), new(httpapi.ClientOptions),
 		new(bbs.AnnouncerOptions), new(rep.Options), new(manager.Options), new(libcontainer.Options), new(process.Options),
-		new(logforward.Options),
+		new(logforward.Options), new(sqlstore.Options),
 	}
 }
 
@@ -112,6 +113,11 @@ var notSettings = map[string]string{
 	"libcontainer.Options.MaxPIDs":         "default_max_pids stands in its place",
 	"process.Options.Dir":                  "a part: dir",
 	"process.Options.SwitchUser":           "the process backend is for a user's own work",
+	"sqlstore.Options.Prefix":              "a fleet has a database of its own",
+	"sqlstore.Options.Requests":            "the default, which is the minimum, is longer than any daemon repeats a request",
+	"sqlstore.Options.RetryFor":            "serve_timeout and the store's own limits depend on it: docs/operations.md lists how",
+	"sqlstore.Options.OneNode":             "a part of store: one_node=true in the data source name",
+	"sqlstore.Options.BusyTimeout":         "a statement that finds a SQLite file busy is tried again, for RetryFor",
 }
 
 // general are options that all packages have and no daemon sets by a setting.
@@ -227,7 +233,8 @@ func TestNoSettingOf0SilentlyMeansItsDefault(t *testing.T) {
 			s.(*Cell).Rep(&o)
 			return o.StopPause
 		},
-		"ended_logs": func(s any) any { return s.(*Cell).endedLogs() },
+		"store_remember": func(s any) any { return s.(*Store).options(nil, nil).Remember },
+		"ended_logs":     func(s any) any { return s.(*Cell).endedLogs() },
 	}
 	notAnOption := map[string]bool{"store_wait": true}
 	for _, settings := range allSettings() {

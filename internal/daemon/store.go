@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"errors"
@@ -18,9 +19,13 @@ import (
 type Store struct {
 	StoreDSN    string        `name:"store" required:"true" secret:"true" help:"the database: sqlite:/path/to/file.db, postgres://user:password@host/db or mysql://user:password@host/db; rather in the file than as a flag, which everybody on the host can read"`
 	StoreWait   time.Duration `name:"store_wait" default:"1m" range:"0s..1h" help:"how long to wait at the start for a database that cannot be reached"`
-	StoreEvents int           `name:"store_events" default:"100000" range:"1000..100000000" help:"how many of the newest events are kept for subscribers"`
-	StoreConns  int           `name:"store_conns" default:"16" range:"2..1000" help:"connections to PostgreSQL or MySQL"`
-	StoreSync   string        `name:"store_sync" oneof:"full normal" help:"what SQLite does for a power cut: full, the default, flushes each commit to the disk; with normal the newest commits may be undone, in order"`
+	StoreEvents int           `name:"store_events" option:"sqlstore.Options.Events" default:"100000" range:"1000..100000000" help:"how many of the newest events are kept for subscribers"`
+	StoreConns  int           `name:"store_conns" option:"sqlstore.Options.MaxConns" default:"16" range:"2..1000" help:"connections to PostgreSQL or MySQL"`
+	StoreSync   string        `name:"store_sync" option:"sqlstore.Options.FullSync,by hand" oneof:"full normal" help:"what SQLite does for a power cut: full, the default, flushes each commit to the disk; with normal the newest commits may be undone, in order"`
+
+	StoreRemember     int  `name:"store_remember" option:"sqlstore.Options.Remember,by hand" default:"65536" range:"0..100000000" help:"how many instances and deployments, of less than 1 KiB each, a leader keeps in memory so that it need not read them for each step"`
+	StoreOneByOne     bool `name:"store_one_by_one" option:"sqlstore.Options.OneByOne" help:"send one statement at a time, for a pooler in front of the server that takes no more, such as PgBouncer in transaction mode"`
+	StoreNoMigrations bool `name:"store_no_migrations" option:"sqlstore.Options.NoMigrations" help:"refuse a database with an older schema instead of migrating it"`
 }
 
 // CheckStore is for the Check method of settings that embed Store.
@@ -28,9 +33,13 @@ func (s *Store) CheckStore(report func(name, want string)) {
 	if err := sqlstore.CheckDSN(s.StoreDSN); err != nil {
 		report("store", strings.TrimPrefix(err.Error(), "sqlstore: "))
 	}
-	if scheme, _, _ := strings.Cut(s.StoreDSN, ":"); s.StoreSync != "" && (strings.HasPrefix(scheme, "postgres") || scheme == "mysql") {
+	scheme, _, _ := strings.Cut(s.StoreDSN, ":")
+	if s.StoreSync != "" && (strings.HasPrefix(scheme, "postgres") || scheme == "mysql") {
 		report("store_sync", "no such setting, as it is for SQLite only: what a server does for a power cut is a setting of its own "+
 			"(synchronous_commit of PostgreSQL, innodb_flush_log_at_trx_commit of MySQL)")
+	}
+	if scheme == "sqlite" && s.StoreOneByOne {
+		report("store_one_by_one", "no such setting for SQLite, which has no pooler; leave it out")
 	}
 }
 
@@ -70,7 +79,19 @@ const attemptTime = 10 * time.Second
 func (s *Store) attempt(ctx context.Context, keys *sqlstore.Keys, log *slog.Logger) (*sqlstore.Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, attemptTime)
 	defer cancel()
-	return sqlstore.Open(ctx, s.StoreDSN, &sqlstore.Options{Events: s.StoreEvents, MaxConns: s.StoreConns, FullSync: s.StoreSync != "normal", Keys: keys, Logger: log})
+	store, err := sqlstore.Open(ctx, s.StoreDSN, s.options(keys, log))
+	if old := (*sqlstore.SchemaError)(nil); s.StoreNoMigrations && errors.As(err, &old) && old.Found < old.Want {
+		err = fmt.Errorf("%w; a start without the setting store_no_migrations does that", err)
+	}
+	return store, err
+}
+
+// options are those of the store that the settings describe.
+func (s *Store) options(keys *sqlstore.Keys, log *slog.Logger) *sqlstore.Options {
+	o := &sqlstore.Options{Keys: keys, Logger: log, FullSync: s.StoreSync != "normal"}
+	apply(s, o)
+	o.Remember = cmp.Or(s.StoreRemember, -1) // 0 would be the default
+	return o
 }
 
 // outOfReach reports whether err says that the server does not answer, or not

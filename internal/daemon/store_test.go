@@ -7,9 +7,12 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/diegosdk/diego/storage/sqlstore"
 )
 
 func opening(t *testing.T, args ...string) (*Store, *buffer, *slog.Logger) {
@@ -83,6 +86,48 @@ func TestDurabilityOfAServerIsASettingOfItsOwn(t *testing.T) {
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%q: %v", tt.args, err)
 		}
+	}
+}
+
+func TestThePoolerOfAServerIsNoSettingForSQLite(t *testing.T) {
+	for dsn, want := range map[string]string{
+		"postgres://host/db":  "",
+		"mysql://u:p@host/db": "",
+		"sqlite:x.db":         "store_one_by_one: true: no such setting for SQLite",
+	} {
+		err := Load(new(sealing), []string{"--store", dsn, "--store-one-by-one"})
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", dsn, err)
+		}
+	}
+}
+
+func TestSettingsOfTheStoreReachIt(t *testing.T) {
+	for _, tt := range []struct {
+		args []string
+		want sqlstore.Options
+	}{
+		{nil, sqlstore.Options{Events: 100_000, MaxConns: 16, Remember: 65_536, FullSync: true}},
+		{
+			[]string{"--store-events", "1000", "--store-conns", "2", "--store-sync", "normal", "--store-remember", "0", "--store-no-migrations"},
+			sqlstore.Options{Events: 1000, MaxConns: 2, Remember: -1, NoMigrations: true},
+		},
+	} {
+		s, _, _ := opening(t, append([]string{"--store", "sqlite:x.db"}, tt.args...)...)
+		if got := *s.options(nil, nil); !reflect.DeepEqual(got, tt.want) {
+			t.Errorf("%q: %+v, want %+v", tt.args, got, tt.want)
+		}
+	}
+}
+
+func TestADatabaseWithAnOlderSchemaIsRefusedWithoutMigrations(t *testing.T) {
+	s, log, logger := opening(t, "--store", "sqlite:"+filepath.Join(t.TempDir(), "diego.db"), "--store-no-migrations")
+	store, err := s.Open(t.Context(), nil, logger)
+	if err == nil {
+		_ = store.Close()
+	}
+	if wrong := (*sqlstore.SchemaError)(nil); !errors.As(err, &wrong) || !strings.Contains(err.Error(), "without the setting store_no_migrations") || log.String() != "" {
+		t.Errorf("%v: %s", err, log.String())
 	}
 }
 
