@@ -116,11 +116,20 @@ func (s *Store) answered(ctx context.Context, f func(ctx context.Context) error)
 
 // dropIdle closes the idle connections that read. When one is lost the others
 // are, too, as a rule, and the next reads would wait for each of them in turn.
+//
+// Closing takes a while: lib/pq waits for the answer of a dead server, once for
+// each connection with a prepared statement. Nobody gets those meanwhile.
 func (s *Store) dropIdle() {
-	if s.idle > 0 {
+	if s.idle == 0 || s.read.Stats().Idle == 0 {
+		return
+	}
+	began := make(chan struct{})
+	go func() {
+		close(began)
 		s.read.SetMaxIdleConns(0)
 		s.read.SetMaxIdleConns(s.idle)
-	}
+	}()
+	<-began
 }
 
 // cutAfter closes a connection of lib/pq after d, because lib/pq goes on reading

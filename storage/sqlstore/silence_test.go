@@ -490,7 +490,7 @@ func TestAReadOnDeadConnectionsIsGivenUpAndRepeated(t *testing.T) {
 			s := mustOpen(t, wired, Options{Prefix: newPrefix()})
 			_, err := s.Commit(t.Context(), creation(unclaimed("p", 0)))
 			if err == nil {
-				err = openMore(s, len(reads))
+				err = openMore(s, len(reads)+2)
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -510,12 +510,18 @@ func TestAReadOnDeadConnectionsIsGivenUpAndRepeated(t *testing.T) {
 	wg.Wait()
 }
 
-// openMore leaves the store with n more idle connections: each View has one.
+// openMore leaves the store with n more idle connections, as each View has one. On
+// all but one of them a statement is prepared.
 func openMore(s *Store, n int) error {
 	if n == 0 {
 		return nil
 	}
-	return s.View(context.Background(), func(storage.Reader) error { return openMore(s, n-1) })
+	return s.View(context.Background(), func(storage.Reader) error {
+		if _, _, err := s.Slot(context.Background(), "p", 0); err != nil {
+			return err
+		}
+		return openMore(s, n-1)
+	})
 }
 
 // The caller's pool may have no connection for a commit.
