@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -35,22 +37,28 @@ func TestACommandRunsWhileItsLockIsHeldAndItsCodeIsTheAnswer(t *testing.T) {
 	}
 }
 
-// lossy locks are lost at the first renewal.
-type lossy struct{ bbs.LocksAPI }
+// lossy locks are lost at the first renewal after the file is there.
+type lossy struct {
+	bbs.LocksAPI
+	after string
+}
 
-func (lossy) RenewLock(context.Context, bbs.Lock, time.Duration) (bbs.Lock, error) {
+func (k lossy) RenewLock(ctx context.Context, l bbs.Lock, ttl time.Duration) (bbs.Lock, error) {
+	if _, err := os.Stat(k.after); err != nil {
+		return k.LocksAPI.RenewLock(ctx, l, ttl)
+	}
 	return bbs.Lock{}, &bbs.LockLostError{Name: "nightly", Epoch: 1}
 }
 
 func TestACommandEndsWithItsLock(t *testing.T) {
 	w := newWorld(t)
-	to := *w.local()
-	to.locks = lossy{to.locks}
 	for name, script := range map[string]string{
-		"it ends when it is asked to": `trap 'echo asked; exit 3' TERM; while :; do sleep 0.01; done`,
-		"it does not end by itself":   `trap '' TERM; echo asked; while :; do sleep 0.01; done`,
+		"it ends when it is asked to": `trap 'echo asked; exit 3' TERM; >"$0"; while :; do sleep 0.01; done`,
+		"it does not end by itself":   `trap '' TERM; echo asked; >"$0"; while :; do sleep 0.01; done`,
 	} {
-		got := w.run(&to, "", "lock", "hold", "nightly", "--ttl", "1s", "--", "sh", "-c", script)
+		to, ready := *w.local(), filepath.Join(t.TempDir(), "ready")
+		to.locks = lossy{to.locks, ready}
+		got := w.run(&to, "", "lock", "hold", "nightly", "--ttl", "4s", "--", "sh", "-c", script, ready)
 		if got.code != exitRefused || got.stdout != "asked\n" || !strings.Contains(got.stderr, `lock "nightly" with epoch`) || !strings.Contains(got.stderr, "the command was ended with it") {
 			t.Errorf("%s: %+v", name, got)
 		}
