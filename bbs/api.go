@@ -23,6 +23,10 @@ type API interface {
 	UpdateDesiredLRP(ctx context.Context, l lrp.DesiredLRP, definitionID string) (string, error)
 	ActivateDefinition(ctx context.Context, processGUID, definitionID string) error
 	DeleteDeployment(ctx context.Context, processGUID string) error
+	PauseRollout(ctx context.Context, processGUID string) error
+	ResumeRollout(ctx context.Context, processGUID string) error
+	ConfirmRollout(ctx context.Context, processGUID string) error
+	AbortRollout(ctx context.Context, processGUID string) error
 	ContinueRollout(ctx context.Context, processGUID string) error
 	RolloutStatus(ctx context.Context, processGUID string) (lrp.RolloutStatus, error)
 	Deployments(ctx context.Context, f storage.DeploymentFilter) iter.Seq2[*lrp.Deployment, error]

@@ -100,6 +100,36 @@ func (b *BBS) DeleteDeployment(ctx context.Context, processGUID string) error {
 	}))
 }
 
+// PauseRollout keeps the rollout of a process from changing an index: see
+// [lrp.Deployment.PauseRollout]. Instances that crash or get lost start again
+// meanwhile, from the healthy definition. The error wraps storage.ErrNotFound,
+// or lrp.ErrRefused if no rollout is under way.
+func (b *BBS) PauseRollout(ctx context.Context, processGUID string) error {
+	return b.changeDeployment(ctx, "PauseRollout", processGUID, existing(processGUID, (*lrp.Deployment).PauseRollout))
+}
+
+// ResumeRollout lets a paused rollout go on: see [lrp.Deployment.ResumeRollout].
+// The error is as of [BBS.PauseRollout].
+func (b *BBS) ResumeRollout(ctx context.Context, processGUID string) error {
+	return b.changeDeployment(ctx, "ResumeRollout", processGUID, existing(processGUID, func(d *lrp.Deployment) (lrp.Change, error) {
+		return d.ResumeRollout(b.o.Now())
+	}))
+}
+
+// ConfirmRollout lets a rollout go beyond its canary: see
+// [lrp.Deployment.ConfirmRollout]. The error is as of [BBS.PauseRollout], and
+// wraps lrp.ErrRefused if the rollout has no canary.
+func (b *BBS) ConfirmRollout(ctx context.Context, processGUID string) error {
+	return b.changeDeployment(ctx, "ConfirmRollout", processGUID, existing(processGUID, (*lrp.Deployment).ConfirmRollout))
+}
+
+// AbortRollout leads a process back to the definition from which its rollout
+// began: see [lrp.Deployment.AbortRollout]. The error is as of
+// [BBS.PauseRollout].
+func (b *BBS) AbortRollout(ctx context.Context, processGUID string) error {
+	return b.changeDeployment(ctx, "AbortRollout", processGUID, existing(processGUID, (*lrp.Deployment).AbortRollout))
+}
+
 func existing(processGUID string, f func(*lrp.Deployment) (lrp.Change, error)) func(*lrp.Deployment) (lrp.Change, error) {
 	return func(d *lrp.Deployment) (lrp.Change, error) {
 		if d == nil {
@@ -151,7 +181,7 @@ func (b *BBS) follow(ctx context.Context, processGUID string) error {
 		err = errors.Join(err, stepErr)
 	}
 	b.carry(effects, nil)
-	if d != nil && len(d.Definitions) > 1 {
+	if d != nil && (len(d.Definitions) > 1 || d.Rollout != nil && d.HealthyDefinitionID != d.ActiveDefinitionID) {
 		err = errors.Join(err, b.ContinueRollout(ctx, processGUID))
 	}
 	return err
@@ -332,8 +362,8 @@ func (b *BBS) ContinueRollout(ctx context.Context, processGUID string) error {
 		err = errors.Join(err, stepErr)
 		for _, e := range decision.Effects {
 			// This look is the continuation; the next one comes with the next
-			// instance that runs.
-			if e.Kind != lrp.ContinueRollout {
+			// instance that runs. But a rollout that was rolled back begins anew.
+			if e.Kind != lrp.ContinueRollout || command == (lrp.FailRollout{}) {
 				effects = append(effects, e)
 			}
 		}

@@ -26,6 +26,9 @@ func ExamplePlanLRPs() {
 			return
 		}
 		slot = slot.Apply(decision)
+		if decision.Deployment != nil {
+			deployments[0] = *decision.Deployment
+		}
 	}
 
 	plan := converge.PlanLRPs(converge.LRPs{

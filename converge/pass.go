@@ -372,15 +372,15 @@ func (p *pass) applyLRP(ctx context.Context, a *LRPAction) {
 	case a.Start != nil:
 		p.carry([]lrp.Effect{{Kind: lrp.RequestStart, Key: *a.Start}}, nil)
 	default:
-		if err := p.pruneDefinitions(ctx, a.ProcessGUID); err != nil {
-			p.fail(fmt.Errorf("%s: pruning its definitions: %w", a.ProcessGUID, err))
+		if err := p.tidy(ctx, a.ProcessGUID); err != nil {
+			p.fail(fmt.Errorf("%s: dropping the definitions that nothing uses: %w", a.ProcessGUID, err))
 		}
 	}
 }
 
-// pruneDefinitions checks again which definitions have records, and prunes the
-// others.
-func (p *pass) pruneDefinitions(ctx context.Context, guid string) error {
+// tidy checks again which definitions have records and whether the rollout is
+// complete, and drops the others and ends it.
+func (p *pass) tidy(ctx context.Context, guid string) error {
 	_, err := storage.Apply(ctx, p.c.o.Store, nil, func(ctx context.Context, r storage.Reader) (b storage.Batch, err error) {
 		d, err := r.Deployment(ctx, guid)
 		if errors.Is(err, storage.ErrNotFound) {
@@ -390,13 +390,22 @@ func (p *pass) pruneDefinitions(ctx context.Context, guid string) error {
 			return b, err
 		}
 		inUse := map[string]bool{}
+		rollout := lrp.NewRollout(d, p.c.o.Now(), p.c.o.LRPs)
+		var slot lrp.Slot
 		for record, err := range r.ActualLRPs(ctx, storage.ActualLRPFilter{ProcessGUIDs: []string{guid}}) {
 			if err != nil {
 				return b, err
 			}
 			inUse[record.DefinitionID] = true
+			if record.Index != slot.Index {
+				rollout.Visit(slot)
+				slot.Records = slot.Records[:0]
+			}
+			slot.ProcessGUID, slot.Index, slot.Records = guid, record.Index, append(slot.Records, record)
 		}
-		b.AddChange(d.PruneDefinitions(func(id string) bool { return inUse[id] }))
+		rollout.Visit(slot)
+		change, _ := tidy(d, rollout.Status(), func(id string) bool { return inUse[id] })
+		b.AddChange(change)
 		return b, nil
 	})
 	return err

@@ -165,7 +165,7 @@ func plainRollout(w *world, d *lrp.Deployment, ordinary []lrp.ActualLRP, rolling
 		overtaken = []string{fmt.Sprintf("StopOvertaken{}: %s", converge.RolloutStep)}
 	}
 	if active != nil && active.State == lrp.Running {
-		if others > 0 {
+		if others > 0 || d.HealthyDefinitionID != d.ActiveDefinitionID {
 			return step
 		}
 		return nil
@@ -178,7 +178,7 @@ func plainRollout(w *world, d *lrp.Deployment, ordinary []lrp.ActualLRP, rolling
 		return overtaken
 	}
 	*rolling = true
-	if active == nil || unborn > 0 {
+	if active == nil || unborn > 0 && serving == 0 {
 		return step
 	}
 	return overtaken

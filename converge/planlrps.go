@@ -59,7 +59,8 @@ type ProcessCount struct {
 //   - a Start to request: it goes into the pass's one batch, together with the
 //     starts that the commands' decisions request;
 //   - neither: prune the definitions of ProcessGUID other than InUse with
-//     lrp.Deployment.PruneDefinitions.
+//     lrp.Deployment.PruneDefinitions or, if the Reason is RolloutOver, with
+//     lrp.Deployment.EndRollout.
 type LRPAction struct {
 	ProcessGUID string
 	Index       int
@@ -227,8 +228,9 @@ func (x *lrpPlan) endProcess(lost bool) {
 	}
 	if p.deployment != nil {
 		x.fill(p.deployment.Instances, lost)
-		if !p.recordLost && p.unused() {
-			x.emit(LRPAction{ProcessGUID: p.guid, InUse: append([]string(nil), p.inUse...), Reason: DefinitionUnused})
+		change, why := tidy(p.deployment, p.rollout.Status(), func(id string) bool { return slices.Contains(p.inUse, id) })
+		if !p.recordLost && !change.IsZero() {
+			x.emit(LRPAction{ProcessGUID: p.guid, InUse: append([]string(nil), p.inUse...), Reason: why})
 		}
 		x.pull()
 	}
@@ -351,11 +353,14 @@ func (p *process) tally(s lrp.Slot) {
 	p.count.Crashed += has(lrp.Crashed)
 }
 
-// unused reports whether the deployment has a definition to prune.
-func (p *process) unused() bool {
-	d := p.deployment
-	if len(d.Definitions) < 2 {
-		return false
+// tidy drops the definitions that nothing uses, and ends a rollout that is
+// complete. A deployment with one definition has neither.
+func tidy(d *lrp.Deployment, s lrp.RolloutStatus, inUse func(definitionID string) bool) (lrp.Change, Reason) {
+	switch {
+	case len(d.Definitions) < 2:
+		return lrp.Change{}, DefinitionUnused
+	case d.RolloutState.From != "" && s.Complete():
+		return d.EndRollout(inUse), RolloutOver
 	}
-	return !d.PruneDefinitions(func(id string) bool { return slices.Contains(p.inUse, id) }).IsZero()
+	return d.PruneDefinitions(inUse), DefinitionUnused
 }

@@ -47,6 +47,8 @@ const (
 	// CompletedExpired: nobody resolved a COMPLETED task in time (000 §Maintaining
 	// Consistency 3).
 	CompletedExpired
+	// RolloutOver: every index of a rollout is done.
+	RolloutOver
 )
 
 var reasonTexts = enum.Names[Reason]{
@@ -65,6 +67,7 @@ var reasonTexts = enum.Names[Reason]{
 	CallbackOverdue:  "the completion callback is overdue",
 	ResolvingOverdue: "resolving takes too long",
 	CompletedExpired: "completed and not resolved in time",
+	RolloutOver:      "the rollout is complete",
 }
 
 // String is a short text for people.

@@ -183,6 +183,14 @@ var (
 		})
 	callDeleteDeployment = tellProcess(call("DeleteDeployment", "bbs/delete_deployment", consumers, wire.Once,
 		"Ends a deployment or desired LRP and stops its instances."), bbs.API.DeleteDeployment)
+	callPauseRollout = tellProcess(call("PauseRollout", "bbs/pause_rollout", consumers, wire.Once,
+		"Keeps the rollout of a process from changing an instance until it is resumed."), bbs.API.PauseRollout)
+	callResumeRollout = tellProcess(call("ResumeRollout", "bbs/resume_rollout", consumers, wire.Once,
+		"Lets a paused rollout go on."), bbs.API.ResumeRollout)
+	callConfirmRollout = tellProcess(call("ConfirmRollout", "bbs/confirm_rollout", consumers, wire.Once,
+		"Lets a rollout go beyond its canary."), bbs.API.ConfirmRollout)
+	callAbortRollout = tellProcess(call("AbortRollout", "bbs/abort_rollout", consumers, wire.Once,
+		"Leads a process back to the definition from which its rollout began."), bbs.API.AbortRollout)
 	callContinueRollout = tellProcess(call("ContinueRollout", "bbs/continue_rollout", operators, wire.Always,
 		"Takes every step of a process's rollout that is due now."), bbs.API.ContinueRollout)
 	callRolloutStatus = askProcess(call("RolloutStatus", "bbs/rollout_status", readers, wire.Always,
@@ -348,6 +356,7 @@ var (
 
 var bbsCalls = []wire.Endpoint[bbs.API]{
 	callDesire, callCreateDeployment, callUpdateDeployment, callUpdateDesiredLRP, callActivateDefinition, callDeleteDeployment,
+	callPauseRollout, callResumeRollout, callConfirmRollout, callAbortRollout,
 	callContinueRollout, callRolloutStatus, callDeployments, callDeployment, callDesiredLRPs, callDesiredLRP,
 	callRoutingInfos, callSchedulingInfos,
 	callActualLRPs, callResolvedLRPs, callActualLRPGroups, callActualLRPGroup, callSlot, callRetire, callRestartPolicy,

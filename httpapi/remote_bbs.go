@@ -67,6 +67,26 @@ func (c *RemoteBBS) DeleteDeployment(ctx context.Context, processGUID string) er
 	return say(ctx, c.client, callDeleteDeployment, processArgs{processGUID})
 }
 
+// PauseRollout is [bbs.BBS.PauseRollout].
+func (c *RemoteBBS) PauseRollout(ctx context.Context, processGUID string) error {
+	return say(ctx, c.client, callPauseRollout, processArgs{processGUID})
+}
+
+// ResumeRollout is [bbs.BBS.ResumeRollout].
+func (c *RemoteBBS) ResumeRollout(ctx context.Context, processGUID string) error {
+	return say(ctx, c.client, callResumeRollout, processArgs{processGUID})
+}
+
+// ConfirmRollout is [bbs.BBS.ConfirmRollout].
+func (c *RemoteBBS) ConfirmRollout(ctx context.Context, processGUID string) error {
+	return say(ctx, c.client, callConfirmRollout, processArgs{processGUID})
+}
+
+// AbortRollout is [bbs.BBS.AbortRollout].
+func (c *RemoteBBS) AbortRollout(ctx context.Context, processGUID string) error {
+	return say(ctx, c.client, callAbortRollout, processArgs{processGUID})
+}
+
 // ContinueRollout is [bbs.BBS.ContinueRollout].
 func (c *RemoteBBS) ContinueRollout(ctx context.Context, processGUID string) error {
 	return say(ctx, c.client, callContinueRollout, processArgs{processGUID})

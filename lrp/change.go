@@ -113,7 +113,7 @@ func (d *Deployment) Update(u Update) (Change, error) {
 		}
 		next.Definitions = maps.Clone(d.Definitions)
 		next.Definitions[*u.DefinitionID] = *u.Definition
-		next.ActiveDefinitionID = *u.DefinitionID
+		next.lead(*u.DefinitionID)
 	}
 	if u.isZero() {
 		return Change{}, nil
@@ -161,7 +161,7 @@ func (d *Deployment) Activate(definitionID string) (Change, error) {
 		return Change{}, nil
 	}
 	next := *d
-	next.ActiveDefinitionID = definitionID
+	next.lead(definitionID)
 	return d.changed(next, "Activate")
 }
 
@@ -171,18 +171,31 @@ func (d *Deployment) Delete() Change { return change(d, nil, "Delete") }
 
 // PruneDefinitions drops the definitions that are no longer needed: those that
 // are neither active nor healthy and that no record names, in any state and
-// presence.
+// presence. If the process has a rollout policy or its rollout is paused, the
+// definition from which the rollout began stays too, so that the rollout can be
+// aborted.
 func (d *Deployment) PruneDefinitions(inUse func(definitionID string) bool) Change {
-	next := *d
+	return d.tidied(*d, inUse, "PruneDefinitions")
+}
+
+// tidied drops the definitions of next that are not needed.
+func (d *Deployment) tidied(next Deployment, inUse func(definitionID string) bool, command string) Change {
+	from := next.RolloutState.From
+	if next.Rollout.orZero() == (RolloutPolicy{}) && next.RolloutState.Paused == NotPaused {
+		from = ""
+	}
 	next.Definitions = maps.Clone(d.Definitions)
 	maps.DeleteFunc(next.Definitions, func(id string, _ Definition) bool {
-		return id != d.ActiveDefinitionID && id != d.HealthyDefinitionID && !inUse(id)
+		return id != d.ActiveDefinitionID && id != d.HealthyDefinitionID && id != from && !inUse(id)
 	})
-	if len(next.Definitions) == len(d.Definitions) {
+	if _, kept := next.Definitions[next.RolloutState.From]; !kept && next.RolloutState.From != "" {
+		next.RolloutState = RolloutState{}
+	}
+	if len(next.Definitions) == len(d.Definitions) && next.RolloutState == d.RolloutState {
 		return Change{}
 	}
 	next.ModificationTag = d.ModificationTag.Next()
-	return change(d, &next, "PruneDefinitions")
+	return change(d, &next, command)
 }
 
 // DefinitionIDs are the ids of all definitions in ascending order.
@@ -203,7 +216,8 @@ func (d *Deployment) refuse(why string) error {
 }
 
 // change makes the events of a new version. A version that only drops
-// definitions makes no Desired event, because no projection shows it.
+// definitions or ends a rollout makes no Desired event, because no projection
+// shows it.
 func change(before, after *Deployment, command string) Change {
 	deployment, desired := DeploymentChanged, DesiredChanged
 	switch {
@@ -215,7 +229,7 @@ func change(before, after *Deployment, command string) Change {
 	c := Change{Before: before, After: after}
 	e := Event{DeploymentBefore: before, DeploymentAfter: after, Cause: Cause{Command: command}}
 	for _, e.Kind = range [...]EventKind{deployment, desired} {
-		if e.Kind != DesiredChanged || command != "PruneDefinitions" {
+		if e.Kind != DesiredChanged || command != "PruneDefinitions" && command != "EndRollout" {
 			c.Events = append(c.Events, e)
 		}
 	}

@@ -159,6 +159,9 @@ type (
 	StopOvertaken struct{}
 	// AdvanceRollout takes this index one step towards the active definition.
 	AdvanceRollout struct{}
+	// FailRollout pauses or rolls back the rollout, as its policy says, if the
+	// active definition has failed at this index: see RolloutPolicy.OnFailure.
+	FailRollout struct{}
 )
 
 // Name implements [Command].
@@ -182,6 +185,7 @@ func (RemoveSuspect) Name() string    { return "RemoveSuspect" }
 func (Prune) Name() string            { return "Prune" }
 func (StopOvertaken) Name() string    { return "StopOvertaken" }
 func (AdvanceRollout) Name() string   { return "AdvanceRollout" }
+func (FailRollout) Name() string      { return "FailRollout" }
 
 func (Claim) isCommand()            {}
 func (Start) isCommand()            {}
@@ -203,3 +207,4 @@ func (RemoveSuspect) isCommand()    {}
 func (Prune) isCommand()            {}
 func (StopOvertaken) isCommand()    {}
 func (AdvanceRollout) isCommand()   {}
+func (FailRollout) isCommand()      {}

@@ -1,6 +1,7 @@
 package lrp
 
 import (
+	"slices"
 	"time"
 
 	"github.com/diegosdk/diego/executor"
@@ -41,6 +42,15 @@ func (d *Deployment) activeOr(def string) string {
 func (d *Deployment) strays(r *ActualLRP) bool {
 	return r.Presence == Ordinary && r.State != Running &&
 		r.DefinitionID != d.ActiveDefinitionID && r.DefinitionID != d.HealthyDefinitionID
+}
+
+// serves reports whether r runs, and is not of the active definition.
+func (d *Deployment) serves(r *ActualLRP) bool {
+	return r.Presence == Ordinary && r.State == Running && r.DefinitionID != d.ActiveDefinitionID
+}
+
+func (d *Deployment) served(records []ActualLRP) bool {
+	return slices.ContainsFunc(records, func(r ActualLRP) bool { return d.serves(&r) })
 }
 
 // overtaken reports whether r waits to replace an instance that runs (served)

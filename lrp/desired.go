@@ -112,6 +112,9 @@ type Deployment struct {
 	ActiveDefinitionID string `json:"active_definition_id"`
 	// HealthyDefinitionID is the definition from which instances restart outside a
 	// rollout.
-	HealthyDefinitionID string          `json:"healthy_definition_id"`
-	ModificationTag     ModificationTag `json:"modification_tag"`
+	HealthyDefinitionID string `json:"healthy_definition_id"`
+	// RolloutState is what is to be remembered of the rollout to the active
+	// definition.
+	RolloutState    RolloutState    `json:"rollout_state,omitzero"`
+	ModificationTag ModificationTag `json:"modification_tag"`
 }

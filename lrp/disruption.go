@@ -63,5 +63,5 @@ func (d *Deployment) Available(r *ActualLRP) bool {
 // that. d may be nil.
 func (d *Deployment) Replaces(r, old *ActualLRP, alarm *executor.Alarm) bool {
 	return r.State == Running && (old.Presence == Suspect || d.Available(r)) &&
-		(r.DefinitionID == old.DefinitionID || !d.isActive(r.DefinitionID) || d.proven(r, alarm))
+		(r.DefinitionID == old.DefinitionID || !d.isActive(r.DefinitionID) || !d.held(r.Index) && d.proven(r, alarm))
 }

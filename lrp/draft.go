@@ -83,28 +83,20 @@ func (x *draft) of(definitionID string, presence Presence) int {
 	return none
 }
 
-// running finds an ORDINARY RUNNING record other than except, or none.
-func (x *draft) running(except int) int {
+// running finds an ORDINARY RUNNING record other than except that ok accepts, or
+// none. A nil ok accepts any.
+func (x *draft) running(except int, ok func(r *ActualLRP) bool) int {
 	for i := range x.records {
 		r := &x.records[i]
-		if !r.removed && i != except && r.Presence == Ordinary && r.State == Running {
+		if !r.removed && i != except && r.Presence == Ordinary && r.State == Running && (ok == nil || ok(&r.ActualLRP)) {
 			return i
 		}
 	}
 	return none
 }
 
-// proved finds an ORDINARY RUNNING record other than except that has not still to
-// prove healthy, or none.
-func (x *draft) proved(except int) int {
-	for i := range x.records {
-		r := &x.records[i]
-		if !r.removed && i != except && r.Presence == Ordinary && r.State == Running && !x.d.proving(&r.ActualLRP, x.now) {
-			return i
-		}
-	}
-	return none
-}
+// proven reports whether r has nothing to prove.
+func (x *draft) proven(r *ActualLRP) bool { return !x.d.proving(r, x.now) }
 
 // supersedes reports whether record i replaces record j.
 func (x *draft) supersedes(i, j int) bool {
@@ -189,7 +181,7 @@ func (x *draft) stop(i int) {
 // none.
 func (x *draft) restart(i int) int {
 	old := x.records[i].ActualLRP
-	if !x.desired() || !x.d.isActive(old.DefinitionID) && x.proved(i) != none {
+	if !x.desired() || !x.d.isActive(old.DefinitionID) && x.running(i, x.proven) != none {
 		x.remove(i)
 		return none
 	}

@@ -159,7 +159,7 @@ func ExampleRollout() {
 	fmt.Printf("%+v complete: %v\n", rollout.Status(), rollout.Status().Complete())
 	// Output:
 	// index 1 needs AdvanceRollout
-	// {Done:1 Stalled:0 Pending:1 Proving:0 HeldBy:1} complete: false
+	// {Done:1 Stalled:0 Pending:1 Proving:0 HeldBy:1 WaitsFor:START} complete: false
 }
 
 // A new definition becomes the active one; what cannot be changed is refused.

@@ -153,6 +153,31 @@ func countInstances(n int) string {
 	return fmt.Sprintf("%d instances", n)
 }
 
+// explainRollout describes what happened to one rollout.
+func explainRollout(before, after RolloutState) (parts []string) {
+	for _, c := range []struct {
+		happened bool
+		text     string
+	}{
+		{before.Paused == NotPaused && after.Paused != NotPaused, "rollout paused"},
+		{before.Paused != NotPaused && after.Paused == NotPaused && after.From != "", "rollout resumed"},
+		{!before.Proved && after.Proved, "the canary proved healthy"},
+		{!before.Confirmed && after.Confirmed, "the canary is confirmed"},
+	} {
+		if c.happened {
+			parts = append(parts, c.text)
+		}
+	}
+	return parts
+}
+
+func (f *RolloutFailure) explain() string {
+	if f.Kind == RolloutAborted {
+		return "the rollout of " + f.DefinitionID + " was aborted"
+	}
+	return "definition " + f.DefinitionID + " failed: " + f.String()
+}
+
 func explainDeployment(before, after *Deployment) string {
 	switch {
 	case after == nil:
@@ -167,8 +192,14 @@ func explainDeployment(before, after *Deployment) string {
 	if before.ActiveDefinitionID != after.ActiveDefinitionID {
 		parts = append(parts, "rollout from definition "+before.ActiveDefinitionID+" to "+after.ActiveDefinitionID)
 	}
-	if before.HealthyDefinitionID != after.HealthyDefinitionID {
+	switch f := after.RolloutState.Failure; {
+	case f != nil && before.RolloutState.Failure == nil:
+		parts = append(parts, f.explain())
+	case before.HealthyDefinitionID != after.HealthyDefinitionID:
 		parts = append(parts, "definition "+after.HealthyDefinitionID+" proved healthy")
+	}
+	if before.ActiveDefinitionID == after.ActiveDefinitionID {
+		parts = append(parts, explainRollout(before.RolloutState, after.RolloutState)...)
 	}
 	dropped := slices.DeleteFunc(before.DefinitionIDs(), func(id string) bool {
 		_, kept := after.Definitions[id]
@@ -176,6 +207,8 @@ func explainDeployment(before, after *Deployment) string {
 	})
 	if len(dropped) > 0 {
 		parts = append(parts, "dropped definition "+strings.Join(dropped, ", "))
+	} else if before.RolloutState.From != "" && after.RolloutState.IsZero() && len(parts) == 0 {
+		parts = append(parts, "the rollout has ended")
 	}
 	if len(parts) == 0 {
 		return "updated"

@@ -35,6 +35,9 @@ type SchedulingInfo struct {
 	DefinitionIDs       []string `json:"definition_ids"`
 	ActiveDefinitionID  string   `json:"active_definition_id"`
 	HealthyDefinitionID string   `json:"healthy_definition_id"`
+	// RolloutState is what is to be remembered of the rollout to the active
+	// definition.
+	RolloutState RolloutState `json:"rollout_state,omitzero"`
 }
 
 // RoutingInfo shows the deployment to routers. Of its definitions it uses
@@ -53,6 +56,7 @@ func (d *Deployment) SchedulingInfo() SchedulingInfo {
 		RoutingInfo:    d.RoutingInfo(),
 		UpdateStrategy: d.UpdateStrategy, Annotation: d.Annotation, Policies: d.Policies,
 		DefinitionIDs: d.DefinitionIDs(), ActiveDefinitionID: d.ActiveDefinitionID, HealthyDefinitionID: d.HealthyDefinitionID,
+		RolloutState: d.RolloutState,
 	}
 }
 

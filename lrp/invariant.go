@@ -82,8 +82,16 @@ func (d *Deployment) broken(processGUID string) string {
 		return "the active definition is one of the deployment's"
 	case !healthy:
 		return "the healthy definition is one of the deployment's"
+	case d.RolloutState.From != "" && !d.has(d.RolloutState.From):
+		return "the definition from which a rollout began is one of the deployment's"
 	}
 	return ""
+}
+
+// has reports whether the deployment has the definition.
+func (d *Deployment) has(definitionID string) bool {
+	_, has := d.Definitions[definitionID]
+	return has
 }
 
 // Validate checks every record, and that the records belong together: all at

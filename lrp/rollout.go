@@ -14,10 +14,11 @@ import (
 // An index is done when its only ORDINARY record is the active definition's and
 // RUNNING, for as long as the RolloutPolicy wants. The first indices that are not
 // done, as many as may be in flight, hold the rollout up. Once the active
-// definition has proved healthy elsewhere, an index whose new instance is not
-// RUNNING holds it up for at most Policy.RolloutGiveUp. Then the rollout goes on,
-// the old instance stays at that index, and the new one keeps trying (003 §Flaky
-// new LRP definition). A Rollout belongs to one goroutine.
+// definition has proved healthy elsewhere, one that has not does so for a
+// limited time: see RolloutPolicy.Deadline. Then the rollout goes on, the old
+// instance stays at that index, and the new one keeps trying (003 §Flaky new LRP
+// definition). What is due at an index is in RolloutRule. A Rollout belongs to
+// one goroutine.
 type Rollout struct {
 	d      *Deployment
 	alarm  executor.Alarm
@@ -40,15 +41,21 @@ type RolloutStatus struct {
 	Proving int `json:"proving,omitempty"`
 	// HeldBy is the first index that holds the rollout up, or −1.
 	HeldBy int `json:"held_by"`
+	// WaitsFor is what the rollout waits for at HeldBy. A canary or a pause may
+	// also hold it up when all indices are done.
+	WaitsFor RolloutWait `json:"waits_for,omitempty"`
 }
 
-// Complete reports whether every desired index runs only the active definition.
-func (s RolloutStatus) Complete() bool { return s.Stalled == 0 && s.Pending == 0 }
+// Complete reports whether every desired index runs only the active definition,
+// and nobody has still to confirm or resume the rollout.
+func (s RolloutStatus) Complete() bool {
+	return s.Stalled == 0 && s.Pending == 0 && s.WaitsFor == WaitNothing
+}
 
 // NewRollout begins a look at the slots of d, which must not be nil.
 func NewRollout(d *Deployment, now time.Time, p Policy) *Rollout {
 	return &Rollout{
-		d: d, alarm: executor.Alarm{Now: now}, giveUp: orDefault(p.RolloutGiveUp, defaultRolloutGiveUp),
+		d: d, alarm: executor.Alarm{Now: now}, giveUp: p.RolloutGiveUp,
 		status: RolloutStatus{HeldBy: none},
 	}
 }
@@ -59,69 +66,78 @@ func (r *Rollout) Visit(s Slot) Command {
 	if !r.d.Desires(s.Index) {
 		return nil
 	}
-	look := r.look(s)
-	running := look.active != nil && look.active.State == Running
-	proven := running && r.d.proven(look.active, &r.alarm)
-	if running && !proven {
+	active, others := r.look(s)
+	row := RolloutRule(r.turn(s.Index), active, others)
+	switch row.Count {
+	case CountsDone:
+		r.status.Done++
+	case CountsStalled:
+		r.status.Stalled++
+	case CountsInFlight:
+		r.inFlight++
+	}
+	if active == ActiveYoung || active == ActiveUnready {
 		r.status.Proving++
 	}
+	if row.Wait != WaitNothing && r.status.HeldBy == none {
+		r.status.HeldBy, r.status.WaitsFor = s.Index, row.Wait
+	}
+	return row.Command
+}
+
+func (r *Rollout) turn(index int) RolloutTurn {
 	switch {
-	case proven:
-		// Without a policy, the start itself has made the definition the healthy one.
-		if look.others || r.d.Rollout.minHealthy() > 0 && r.d.HealthyDefinitionID != r.d.ActiveDefinitionID {
-			return AdvanceRollout{}
-		}
-		r.status.Done++
-		return nil
-	case look.active == nil && !look.others:
-		return nil // nothing is here yet: CreateMissing comes first
-	case look.active != nil && !running && r.stalled(look.active):
-		r.status.Stalled++
-	case r.inFlight < r.d.Rollout.maxInFlight():
-		if r.inFlight++; r.status.HeldBy == none {
-			r.status.HeldBy = s.Index
-		}
-		if look.active == nil || look.strays {
-			return AdvanceRollout{}
-		}
+	case r.d.RolloutState.Paused != NotPaused:
+		return TurnPaused
+	case r.d.held(index):
+		return TurnAfterCanary
+	case r.inFlight >= r.d.Rollout.orZero().maxInFlight():
+		return TurnLater
 	}
-	if look.overtaken {
-		return StopOvertaken{}
-	}
-	return nil
+	return TurnNow
 }
 
-// A look is what a rollout uses of one index.
-type look struct {
-	active *ActualLRP // the active definition's ORDINARY record, or nil
-	others bool       // other definitions have ORDINARY records
-	// strays and overtaken say that some of those are to be given up.
-	strays, overtaken bool
-}
-
-func (r *Rollout) look(s Slot) (l look) {
-	served := false
+// look says what is at an index.
+func (r *Rollout) look(s Slot) (active RolloutActive, others RolloutOthers) {
+	var own *ActualLRP
+	served := r.d.served(s.Records)
 	for i := range s.Records {
 		switch rec := &s.Records[i]; {
 		case rec.Presence != Ordinary:
 		case rec.DefinitionID == r.d.ActiveDefinitionID:
-			l.active = rec
+			own = rec
+		case r.d.overtaken(rec, served):
+			others = OthersOvertaken
+		case r.d.strays(rec):
+			others = max(others, OthersStray)
 		default:
-			l.others, l.strays = true, l.strays || r.d.strays(rec)
-			served = served || rec.State == Running
+			others = max(others, OthersOld)
 		}
 	}
-	for i := range s.Records {
-		l.overtaken = l.overtaken || r.d.overtaken(&s.Records[i], served)
-	}
-	return l
+	return r.active(own), others
 }
 
-// stalled reports whether the rollout should not wait for this record any
-// longer.
-func (r *Rollout) stalled(active *ActualLRP) bool {
-	return r.d.HealthyDefinitionID == r.d.ActiveDefinitionID &&
-		r.alarm.Reached(active.ModificationTag.Created().Add(r.giveUp))
+// active describes the active definition's record, which may be nil.
+func (r *Rollout) active(own *ActualLRP) RolloutActive {
+	switch {
+	case own == nil:
+		return ActiveNone
+	case r.d.failure(own, r.giveUp, &r.alarm) != nil:
+		return ActiveFailed
+	case r.d.proven(own, &r.alarm) && r.d.unnoted() && !r.d.held(own.Index):
+		return ActiveFirst
+	case r.d.proven(own, &r.alarm):
+		return ActiveProven
+	case r.d.hasProved() && r.d.overdue(own, r.giveUp, &r.alarm):
+		return ActiveGivenUp
+	case own.State == Crashed:
+		return ActiveCrashed
+	case own.State != Running:
+		return ActiveStarting
+	case own.Routable || !r.alarm.Reached(own.RunningSince.Add(r.d.Rollout.orZero().MinHealthy)):
+		return ActiveYoung
+	}
+	return ActiveUnready
 }
 
 // Next is the earliest time at which the same visits may have other results for
@@ -133,5 +149,12 @@ func (r *Rollout) Next() time.Time { return r.alarm.Next }
 func (r *Rollout) Status() RolloutStatus {
 	s := r.status
 	s.Pending = max(0, r.d.Instances-s.Done-s.Stalled)
+	switch {
+	case s.HeldBy != none:
+	case r.d.RolloutState.Paused != NotPaused:
+		s.WaitsFor = WaitResumed
+	case r.d.trial() && s.Pending == 0:
+		s.WaitsFor = WaitConfirmed
+	}
 	return s
 }

@@ -271,7 +271,7 @@ func (b *brokenRules) effects(before, after lrp.Slot, d *lrp.Deployment, decisio
 			b.check(!stopped[e.Instance], "an instance is told to stop once")
 			stopped[e.Instance] = true
 		case lrp.ContinueRollout:
-			b.check(d != nil && len(d.Definitions) > 1, "a rollout has two definitions")
+			b.check(d != nil && (len(d.Definitions) > 1 || d.Rollout != nil || d.Disruption != nil), "a rollout has two definitions, or one that has still to prove healthy")
 		}
 	}
 	for i := range after.Records {

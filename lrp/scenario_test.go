@@ -1,6 +1,7 @@
 package lrp_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -26,6 +27,8 @@ import (
 //	explain     what the events mean, group events left out
 //	resolve     the record that a consumer sees
 //	status      how far the rollout is
+//	waits       what the rollout waits for, and at which index
+//	rollout     what the deployment remembers of the rollout
 //	deployment  the deployment afterwards
 //	error       a part of the error's text; without it the command succeeds
 //	keep        whether the cell keeps the container
@@ -179,17 +182,25 @@ func (x *scenario) consumer(name string, args []string) bool {
 		x.change, x.err = x.deployment.Update(lrp.Update{Annotation: &args[0]})
 	case "activate":
 		x.change, x.err = x.deployment.Activate(args[0])
+	case "policy": // policy {"canary":1}
+		var p lrp.RolloutPolicy
+		if x.err = json.Unmarshal([]byte(args[0]), &p); x.err == nil {
+			x.change, x.err = x.deployment.Update(lrp.Update{Rollout: &p})
+		}
+	case "pause":
+		x.change, x.err = x.deployment.PauseRollout()
+	case "resume":
+		x.change, x.err = x.deployment.ResumeRollout(x.now)
+	case "confirm":
+		x.change, x.err = x.deployment.ConfirmRollout()
+	case "abort":
+		x.change, x.err = x.deployment.AbortRollout()
+	case "end-rollout":
+		x.change = x.deployment.EndRollout(x.uses)
 	case "delete":
 		x.change = x.deployment.Delete()
 	case "prune-definitions":
-		x.change = x.deployment.PruneDefinitions(func(id string) bool {
-			for _, s := range x.slots {
-				if (world{slot: s}).uses(id) {
-					return true
-				}
-			}
-			return false
-		})
+		x.change = x.deployment.PruneDefinitions(x.uses)
 	case "recreate":
 		d := *x.deployment
 		d.UpdateStrategy = lrp.Recreate
@@ -198,6 +209,16 @@ func (x *scenario) consumer(name string, args []string) bool {
 		return false
 	}
 	return true
+}
+
+// uses reports whether a record names the definition.
+func (x *scenario) uses(id string) bool {
+	for _, s := range x.slots {
+		if (world{slot: s}).uses(id) {
+			return true
+		}
+	}
+	return false
 }
 
 func instance(word string) lrp.InstanceKey {
@@ -316,7 +337,19 @@ func (x *scenario) got(field string) string {
 		}
 		return fmt.Sprintf("n=%d %s active=%s healthy=%s", x.deployment.Instances,
 			strings.Join(x.deployment.DefinitionIDs(), "+"), x.deployment.ActiveDefinitionID, x.deployment.HealthyDefinitionID)
-	case "status":
+	case "rollout":
+		s := x.deployment.RolloutState
+		parts = append(parts, "from="+s.From)
+		for word, is := range map[string]bool{"paused by " + s.Paused.String(): s.Paused != lrp.NotPaused, "proved": s.Proved, "confirmed": s.Confirmed, "resumed": !s.ResumedAt.IsZero()} {
+			if is {
+				parts = append(parts, word)
+			}
+		}
+		slices.Sort(parts[1:])
+		if s.Failure != nil {
+			parts = append(parts, s.Failure.DefinitionID+": "+s.Failure.String())
+		}
+	case "status", "waits":
 		rollout := lrp.NewRollout(x.deployment, x.now, lrp.Policy{})
 		for i := range x.deployment.Instances {
 			if s, ok := x.slots[i]; ok {
@@ -324,6 +357,9 @@ func (x *scenario) got(field string) string {
 			}
 		}
 		s := rollout.Status()
+		if field == "waits" {
+			return fmt.Sprintf("%v at %d", s.WaitsFor, s.HeldBy)
+		}
 		return fmt.Sprintf("done=%d stalled=%d pending=%d held=%d", s.Done, s.Stalled, s.Pending, s.HeldBy)
 	case "resolve":
 		r, ok := lrp.Resolve(x.slot())

@@ -78,6 +78,8 @@ func (x *draft) apply(c Command) error {
 		x.stopOvertaken()
 	case AdvanceRollout:
 		x.advanceRollout()
+	case FailRollout:
+		x.failRollout()
 	default:
 		return unknownCommand(c)
 	}

@@ -126,9 +126,9 @@ func (x *draft) startTarget(c Start) (int, error) {
 	// instance that runs may still report new addresses or that it is no longer
 	// reachable.
 	runs := i != none && x.records[i].State == Running && x.records[i].InstanceKey == c.Instance
-	other := x.running(i)
+	other := x.running(i, nil)
 	if x.d != nil && definition == x.d.HealthyDefinitionID {
-		other = x.proved(i)
+		other = x.running(i, x.proven)
 	}
 	if other != none && !runs && (i == none || x.d != nil && !x.d.isActive(definition)) {
 		return none, x.refuse(ErrCannotBeStarted, other, "an instance of another definition is running")
@@ -172,17 +172,36 @@ func (x *draft) becameHealthy(i int) {
 	if !x.d.isActive(definition) {
 		return
 	}
-	if !x.d.proving(&x.records[i].ActualLRP, x.now) {
-		if x.d.HealthyDefinitionID != definition {
-			d := *x.d
-			d.HealthyDefinitionID = definition
-			d.ModificationTag = d.ModificationTag.Next()
-			x.deployment = &d
+	proving := x.d.proving(&x.records[i].ActualLRP, x.now)
+	if !proving {
+		if x.d.unnoted() {
+			x.change((*Deployment).note)
 		}
 		x.stopOthers(definition)
 	}
-	if len(x.d.Definitions) > 1 {
+	if proving || len(x.d.Definitions) > 1 {
 		x.effects = append(x.effects, Effect{Kind: ContinueRollout, Key: x.records[i].Key})
+	}
+}
+
+// change makes a new version of the deployment.
+func (x *draft) change(f func(*Deployment)) {
+	d := *x.d
+	f(&d)
+	d.ModificationTag = d.ModificationTag.Next()
+	x.deployment = &d
+}
+
+// judge ends or pauses the rollout if record i shows that the active definition
+// has failed.
+func (x *draft) judge(i int) {
+	r := &x.records[i].ActualLRP
+	if !x.desired() || !x.d.isActive(r.DefinitionID) {
+		return
+	}
+	if f := x.d.failure(r, x.policy.RolloutGiveUp, &executor.Alarm{Now: x.now}); f != nil {
+		x.change(func(d *Deployment) { d.fail(*f, d.Rollout.OnFailure == PauseOnFailure) })
+		x.effects = append(x.effects, Effect{Kind: ContinueRollout, Key: r.Key})
 	}
 }
 

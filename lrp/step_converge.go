@@ -42,29 +42,41 @@ func (x *draft) prune(c Prune) {
 // definition became active (003 §New LRP definition during existing rolling
 // deploy).
 func (x *draft) stopOvertaken() {
+	served := x.served()
 	for i := range x.records {
-		if r := &x.records[i]; !r.removed && x.d.overtaken(&r.ActualLRP, x.running(i) != none) {
+		if r := &x.records[i]; x.d.overtaken(&r.ActualLRP, served) {
 			x.stopOrRemove(i, nil)
 		}
 	}
 }
 
+// served reports whether an instance of a definition that is not active runs.
+func (x *draft) served() bool { return x.d != nil && x.find(x.d.serves) != none }
+
+// failRollout carries out what the process wants if a new definition fails.
+func (x *draft) failRollout() {
+	if i := x.of(x.d.activeOr(""), Ordinary); i != none {
+		x.judge(i)
+	}
+}
+
 // advanceRollout takes the index one step towards the active definition (003
 // §UpdateLRPDeployment): first it makes that definition's record; once that is
-// RUNNING, it ends all others. A record that does not run, of a definition that
+// RUNNING and has proved healthy, it ends all others. A record that does not run, of a definition that
 // is neither active nor healthy, is given up at once.
 func (x *draft) advanceRollout() {
-	if !x.desired() {
+	if !x.desired() || x.d.held(x.slot.Index) {
 		return
 	}
 	active := x.of(x.d.ActiveDefinitionID, Ordinary)
-	if active != none && x.records[active].State == Running {
+	if active != none && x.records[active].State == Running && x.proven(&x.records[active].ActualLRP) {
 		x.becameHealthy(active)
 		return
 	}
+	served := x.served()
 	for i := range x.records {
 		r := &x.records[i].ActualLRP
-		if x.d.strays(r) || x.d.overtaken(r, x.running(i) != none) {
+		if x.d.strays(r) || x.d.overtaken(r, served) {
 			x.stopOrRemove(i, nil)
 		}
 	}

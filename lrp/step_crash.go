@@ -55,6 +55,7 @@ func (x *draft) crashOrRestart(i int, reason string) {
 	default:
 		x.setState(i, Crashed)
 		x.crash.after = i
+		x.judge(i)
 	}
 }
 

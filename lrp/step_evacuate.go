@@ -212,8 +212,6 @@ func (x *draft) evacuateByRecreating(c EvacuateRunning) {
 		x.keep = true
 	default:
 		x.restart(i)
-		d := *x.d
-		d.ModificationTag = d.ModificationTag.Next()
-		x.deployment = &d
+		x.change(func(*Deployment) {})
 	}
 }

@@ -59,7 +59,7 @@ func (x *draft) recoverSuspects(c Recover) {
 	}
 	// The replacement may be of another definition than the instance.
 	for i := range x.records {
-		if r := &x.records[i]; !r.removed && x.d.overtaken(&r.ActualLRP, x.running(i) != none) {
+		if r := &x.records[i]; !r.removed && x.d.overtaken(&r.ActualLRP, x.running(i, x.proven) != none) {
 			x.stopIfHeld(i)
 			x.remove(i)
 		}

@@ -46,6 +46,8 @@ func (d *Deployment) Validate() error {
 	v.Check(known, "active_definition_id", d.ActiveDefinitionID, "the id of a definition")
 	_, known = d.Definitions[d.HealthyDefinitionID]
 	v.Check(known || d.HealthyDefinitionID == "", "healthy_definition_id", d.HealthyDefinitionID, "the id of a definition, or empty")
+	from := d.RolloutState.From
+	v.Check(from == "" || d.has(from), "rollout_state.from", from, "the id of a definition, or empty")
 	return v.Err()
 }
 

@@ -37,13 +37,14 @@ func (f *DeploymentFilter) Matcher() func(*lrp.Deployment) bool {
 func (f *DeploymentFilter) Match(d *lrp.Deployment) bool { return f.Matcher()(d) }
 
 // Bare is the part of a deployment that lrp.Step and converge.PlanLRPs use: its
-// process guid, domain, update strategy, number of instances and policies, the
+// process guid, domain, update strategy, number of instances and [Rules], the
 // ids of the active, the healthy and all other definitions, and the tag. The
 // definitions themselves and the other settings are zero, and Check refuses to
 // commit that.
 func Bare(d *lrp.Deployment) *lrp.Deployment {
 	bare := WithoutDefinitions(d)
-	bare.Settings = lrp.Settings{Instances: d.Instances, Policies: d.Policies}
+	bare.Settings = lrp.Settings{Instances: d.Instances}
+	RulesOf(d).Set(bare)
 	return bare
 }
 

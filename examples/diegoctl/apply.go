@@ -304,7 +304,7 @@ func (c *call) waitForAll(r *remote, intents []intent) error {
 				return over, state, err
 			}
 		default:
-			a.look = func() (bool, string, error) { return c.progress(r, i.ProcessGUID) }
+			a.look = c.following(r, i.ProcessGUID)
 		}
 		waiting = append(waiting, a)
 	}

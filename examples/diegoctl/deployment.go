@@ -1,13 +1,16 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/examples/diegoctl/internal/cli"
 	"github.com/diegosdk/diego/examples/diegoctl/internal/show"
 	"github.com/diegosdk/diego/internal/specfile"
@@ -19,7 +22,7 @@ func deploymentCommands(p *process) *cobra.Command {
 	return cli.Group(&cobra.Command{Use: "deployment", Short: "Processes with definitions that roll out"},
 		cli.With(&cobra.Command{
 			Use: "create --file FILE", Short: "Desire a process with a definition that you name", RunE: p.runs(deploymentCreate),
-		}, fileFlags("a deployment's definition"), waitFlags),
+		}, fileFlags("a deployment's definition"), minHealthyFlags, waitFlags),
 		cli.With(&cobra.Command{
 			Use: "update --file FILE", Short: "Make a deployment what a file says", RunE: p.runs(deploymentUpdate),
 			Long: `Make a deployment what a file says. A definition_id that the deployment does
@@ -27,11 +30,19 @@ not have yet begins a rollout to that definition, one instance after the other.
 A definition itself never changes. What was made with lrp create is a deployment
 too.`,
 			Example: "  diegoctl deployment update -f deployment.json --wait",
-		}, fileFlags("a deployment's definition"), waitFlags),
+		}, fileFlags("a deployment's definition"), minHealthyFlags, waitFlags),
 		cli.With(&cobra.Command{
 			Use: "activate GUID DEFINITION", Short: "Roll out a definition that the deployment has, such as the previous one",
 			RunE: p.asks(deploymentActivate), ValidArgsFunction: cli.Completes(p.processGUIDs(), p.definitionIDs(), nil),
 		}, waitFlags),
+		p.rolloutCommand("pause", "Keep a rollout from changing an instance", `Keep a rollout from changing an instance, until it is resumed or aborted.
+Instances that crash start again meanwhile, from the healthy definition.`, "%s is paused", bbs.API.PauseRollout),
+		p.rolloutCommand("resume", "Let a paused rollout go on", `Let a paused rollout go on. If it was paused because its definition has failed,
+the definition gets another chance.`, "%s goes on", bbs.API.ResumeRollout),
+		p.rolloutCommand("confirm", "Let a rollout go beyond its canary", `Let a rollout go beyond its canary: see canary in the rollout_policy of the
+deployment.`, "%s goes on beyond its canary", bbs.API.ConfirmRollout),
+		p.rolloutCommand("abort", "Go back to the definition from which a rollout began", `Go back to the definition from which a rollout began. It becomes active again,
+and instances go back to it as they have come: one after the other.`, "%s goes back", bbs.API.AbortRollout),
 		cli.With(&cobra.Command{
 			Use: "list", Short: "List processes and which definitions they have, without the definitions", RunE: p.asks(deploymentList),
 			Long: "List processes and which definitions they have, without the definitions. It costs\nless than lrp list. With -o json it has all that a sync compares.",
@@ -40,6 +51,21 @@ too.`,
 			Use: "status GUID", Short: "Show the progress of a rollout, and what holds it up", RunE: p.asks(deploymentStatusOf), ValidArgsFunction: cli.Completes(p.processGUIDs(), nil),
 		}, watchFlags),
 	)
+}
+
+// rolloutCommand makes a command that asks the BBS for something about a
+// rollout. says is what it says then, of the process.
+func (p *process) rolloutCommand(name, short, long, says string, ask func(bbs.API, context.Context, string) error) *cobra.Command {
+	return cli.With(&cobra.Command{
+		Use: name + " GUID", Short: short, Long: long, ValidArgsFunction: cli.Completes(p.processGUIDs(), nil),
+		RunE: p.asks(func(c *call, r *remote) error {
+			guid := c.arg(0)
+			if err := ask(r.bbs, c.ctx, guid); err != nil {
+				return err
+			}
+			return c.Say(done{Done: name, ProcessGUID: guid}, says, guid)
+		}),
+	})
 }
 
 func deploymentList(c *call, r *remote) error {
@@ -59,6 +85,7 @@ func deploymentCreate(c *call) error {
 	if err != nil {
 		return err
 	}
+	d.Rollout = c.rolloutPolicy(d.Rollout)
 	r, err := c.remote()
 	if err != nil {
 		return err
@@ -91,6 +118,7 @@ func deploymentUpdate(c *call) error {
 		return &lrp.RefusedError{ProcessGUID: d.ProcessGUID, Why: fmt.Sprintf(
 			"its domain is %s and its update strategy %s, and they cannot change; delete it and create it anew", d.Domain, d.UpdateStrategy)}
 	}
+	want.Rollout = c.rolloutPolicy(want.Rollout)
 	u := lrp.UpdateSettings(want.Settings)
 	have, known := d.Definitions[want.DefinitionID]
 	switch {
@@ -119,18 +147,20 @@ func deploymentActivate(c *call, r *remote) error {
 
 // A deploymentStatus is how far a rollout is, for programs.
 type deploymentStatus struct {
-	ProcessGUID         string `json:"process_guid"`
-	ActiveDefinitionID  string `json:"active_definition_id"`
-	HealthyDefinitionID string `json:"healthy_definition_id"`
-	Instances           int    `json:"instances"`
-	Complete            bool   `json:"complete"`
-	Done                int    `json:"done"`
-	Stalled             int    `json:"stalled"`
-	Pending             int    `json:"pending"`
-	Proving             int    `json:"proving,omitempty"`
-	HeldBy              *int   `json:"held_by,omitempty"`
-	Unavailable         int    `json:"unavailable"`
-	MaxUnavailable      int    `json:"max_unavailable"`
+	ProcessGUID         string           `json:"process_guid"`
+	ActiveDefinitionID  string           `json:"active_definition_id"`
+	HealthyDefinitionID string           `json:"healthy_definition_id"`
+	Instances           int              `json:"instances"`
+	Complete            bool             `json:"complete"`
+	Done                int              `json:"done"`
+	Stalled             int              `json:"stalled"`
+	Pending             int              `json:"pending"`
+	Proving             int              `json:"proving,omitempty"`
+	HeldBy              *int             `json:"held_by,omitempty"`
+	Unavailable         int              `json:"unavailable"`
+	MaxUnavailable      int              `json:"max_unavailable"`
+	WaitsFor            lrp.RolloutWait  `json:"waits_for,omitempty"`
+	RolloutState        lrp.RolloutState `json:"rollout_state,omitzero"`
 	// Waiting are the desired instances of the active definition of which it is
 	// known why they do not serve.
 	Waiting     []waitingInstance  `json:"waiting,omitempty"`
@@ -202,19 +232,38 @@ func deploymentStatusOf(c *call, r *remote) error {
 	doc := deploymentStatus{
 		ProcessGUID: d.ProcessGUID, ActiveDefinitionID: d.ActiveDefinitionID, HealthyDefinitionID: d.HealthyDefinitionID,
 		Instances: d.Instances, Complete: status.Complete(), Done: status.Done, Stalled: status.Stalled, Pending: status.Pending, Proving: status.Proving,
+		WaitsFor: status.WaitsFor, RolloutState: d.RolloutState,
 	}
+	// A deployment of one definition has nothing to roll out.
+	about, first, heldBy := "rollout", len(d.Definitions) == 1, -1 // what the text is about
 	rollout := fmt.Sprintf("%d of %d done", status.Done, d.Instances)
+	if first {
+		about, rollout = "running", fmt.Sprintf("%d of %d", status.Done+status.Proving, d.Instances)
+	}
 	switch {
+	case first && status.Done+status.Proving == d.Instances:
+		rollout = count(d.Instances, "instance")
 	case status.Complete():
 		rollout = fmt.Sprintf("complete, %s", count(d.Instances, "instance"))
+	case status.WaitsFor == lrp.WaitConfirmed:
+		rollout += ", waits for the canary to be confirmed or aborted"
+	case status.WaitsFor == lrp.WaitResumed:
+		rollout += ", paused until it is resumed or aborted"
 	case status.HeldBy >= 0:
-		doc.HeldBy = &status.HeldBy
-		rollout += fmt.Sprintf(", waits for instance %d", status.HeldBy)
+		held := status.HeldBy
+		if i := slices.IndexFunc(list, func(a lrp.ActualLRP) bool { return a.State != lrp.Running }); first && i >= 0 {
+			held = list[i].Index
+		}
+		rollout += fmt.Sprintf(", waits for instance %d", held)
+		heldBy = held
 	}
-	doc.Waiting = waitingInstances(d, list, status.HeldBy)
+	if status.HeldBy >= 0 {
+		doc.HeldBy = &status.HeldBy
+	}
+	doc.Waiting = waitingInstances(d, list, heldBy)
 	var others [][2]string
 	for _, w := range doc.Waiting {
-		if w.Index == status.HeldBy {
+		if w.Index == heldBy {
 			rollout += ": " + w.Why
 		} else {
 			others = append(others, [2]string{"instance " + strconv.Itoa(w.Index), w.Why})
@@ -226,17 +275,14 @@ func deploymentStatusOf(c *call, r *remote) error {
 	if status.Stalled > 0 {
 		rollout += fmt.Sprintf(", %d given up for now", status.Stalled)
 	}
-	// A deployment of one definition has nothing to roll out.
-	about := "rollout"
-	if len(d.Definitions) == 1 {
-		about = "running"
-		rollout = strings.Replace(strings.TrimPrefix(rollout, "complete, "), " done", "", 1)
-	}
 	v := &show.View{Heading: []string{"DEFINITION", "RUNNING", "OTHERS", "ROLE"}, About: [][2]string{{"process", d.ProcessGUID}, {about, rollout}}}
 	v.About = append(append(v.About, others...), [2]string{"changed", "version " + strconv.FormatInt(d.ModificationTag.Index, 10)})
 	doc.Unavailable, doc.MaxUnavailable = d.Instances-available(d, list), d.MaxUnavailable()
 	if d.Disruption != nil {
 		v.About = append(v.About, [2]string{"budget", fmt.Sprintf("%d of %d without a ready instance, at most %d by disruptions", doc.Unavailable, d.Instances, doc.MaxUnavailable)})
+	}
+	if d.RolloutState.Failure != nil {
+		v.About = append(v.About, [2]string{"trouble", failureText(d)})
 	}
 	for _, id := range d.DefinitionIDs() {
 		s := definitionStatus{ID: id}

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +23,32 @@ func TestTheDocumentIsFresh(t *testing.T) {
 	}
 	if read(t, document) != markdown() {
 		t.Errorf("%s is stale; go generate ./examples/diegoctl renders it", document)
+	}
+}
+
+// The page has each session after a line that names it.
+func TestTheSessionsOfRolloutsAreThoseOfTheDocuments(t *testing.T) {
+	const page = "../../docs/deployments.md"
+	text := read(t, page)
+	marker := regexp.MustCompile("(?m)^<!-- session ([a-z-]+) -->\n(?:\n```\n(?:[^`].*\n|\n)*```\n)?")
+	named := map[string]bool{}
+	fresh := marker.ReplaceAllStringFunc(text, func(block string) string {
+		name := marker.FindStringSubmatch(block)[1]
+		named[name] = true
+		return "<!-- session " + name + " -->\n\n```\n" + strings.TrimRight(read(t, "testdata/sessions/"+name+".txt"), "\n") + "\n```\n"
+	})
+	for _, file := range sessions(t) {
+		if name := strings.TrimSuffix(filepath.Base(file), ".txt"); strings.HasPrefix(name, "rollout-") && !named[name] {
+			t.Errorf("%s lacks the session %s", page, name)
+		}
+	}
+	switch {
+	case *update:
+		if err := os.WriteFile(page, []byte(fresh), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	case fresh != text:
+		t.Errorf("%s has sessions that are not those of testdata; go generate ./examples/diegoctl renders them", page)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/diegosdk/diego/examples/diegoctl/internal/cli"
 	"github.com/diegosdk/diego/internal/specfile"
+	"github.com/diegosdk/diego/lrp"
 )
 
 // globalFlags are those of every command.
@@ -41,6 +42,28 @@ var watchFlags = []cli.Flag{
 var waitFlags = []cli.Flag{
 	{Name: "wait", Kind: cli.Switch, Help: "wait until it is done"},
 	{Name: "for", Kind: cli.Duration, Default: "5m", Help: "with --wait, how long to wait at most"},
+}
+
+// minHealthyFlags are those of commands that desire a process.
+var minHealthyFlags = []cli.Flag{
+	{Name: "min-healthy", Kind: cli.Duration, Default: "10s",
+		Help: "how long a new instance must run and be ready before it replaces an old one; the spec file's rollout_policy counts without this flag"},
+}
+
+// rolloutPolicy is that of a spec file, with --min-healthy.
+func (c *call) rolloutPolicy(p *lrp.RolloutPolicy) *lrp.RolloutPolicy {
+	if p != nil && !c.given("min-healthy") {
+		return p
+	}
+	policy := lrp.RolloutPolicy{}
+	if p != nil {
+		policy = *p
+	}
+	policy.MinHealthy = c.duration("min-healthy")
+	if policy == (lrp.RolloutPolicy{}) {
+		return nil
+	}
+	return &policy
 }
 
 func (p *process) domainFlags() []cli.Flag {

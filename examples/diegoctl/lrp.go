@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -24,7 +25,7 @@ func lrpCommands(p *process) *cobra.Command {
 		cli.With(&cobra.Command{
 			Use: "create --file FILE", Short: "Desire a long-running process", RunE: p.runs(lrpCreate),
 			Example: "  diegoctl lrp create -f greeter.json --wait",
-		}, fileFlags("a desired LRP"), waitFlags),
+		}, fileFlags("a desired LRP"), minHealthyFlags, waitFlags),
 		cli.With(&cobra.Command{
 			Use: "update GUID", Short: "Change what needs no restart", RunE: p.runs(lrpUpdate), ValidArgsFunction: process,
 			Long:    "Change what needs no restart. For anything else give the process another definition: see deployment update.",
@@ -33,6 +34,7 @@ func lrpCommands(p *process) *cobra.Command {
 			{Name: "file", Short: "f", Kind: cli.File, Help: "a spec file in YAML or JSON, of an update; - is standard input"},
 			{Name: "instances", Kind: cli.Number, Help: "how many instances are wanted"},
 			{Name: "annotation", Kind: cli.Text, Help: "free text"},
+			{Name: "min-healthy", Kind: cli.Duration, Help: "how long a new instance must run and be ready before it replaces an old one"},
 			{Name: "route", Kind: &cli.Kind{Name: "ROUTER=JSON"}, Many: true, Help: "what a router gets; may be repeated, and replaces all routes"},
 		}, waitFlags),
 		cli.With(&cobra.Command{
@@ -64,6 +66,7 @@ func lrpCreate(c *call) error {
 	if err != nil {
 		return err
 	}
+	l.Rollout = c.rolloutPolicy(l.Rollout)
 	r, err := c.remote()
 	if err != nil {
 		return err
@@ -101,8 +104,22 @@ func lrpUpdate(c *call) error {
 		}
 		u.Routes = &routes
 	}
+	if c.given("min-healthy") {
+		if u.Rollout == nil {
+			r, err := c.remote()
+			if err != nil {
+				return err
+			}
+			d, err := r.bbs.Deployment(c.ctx, guid)
+			if err != nil {
+				return err
+			}
+			u.Rollout = d.Rollout // the rest of it stays
+		}
+		u.Rollout = cmp.Or(c.rolloutPolicy(u.Rollout), &lrp.RolloutPolicy{})
+	}
 	if u == (lrp.Update{}) {
-		return cli.Wrong("there is nothing to change; give --file, --instances, --annotation or --route")
+		return cli.Wrong("there is nothing to change; give --file, --instances, --annotation, --min-healthy or --route")
 	}
 	return c.update(guid, u, "updated")
 }
@@ -148,7 +165,7 @@ func (c *call) update(guid string, u lrp.Update, what string) error {
 }
 
 // waitForInstances waits, if --wait says so, until every instance runs the
-// active definition and there are no others.
+// active definition and there are no others: see following.
 func (c *call) waitForInstances(guid string) error {
 	if !c.on("wait") {
 		return nil
@@ -157,36 +174,69 @@ func (c *call) waitForInstances(guid string) error {
 	if err != nil {
 		return err
 	}
-	if err := c.until(func() (bool, string, error) { return c.progress(r, guid) }); err != nil {
+	says, look := "", c.following(r, guid)
+	if err := c.until(func() (done bool, state string, err error) {
+		done, says, err = look()
+		return done, says, err
+	}); err != nil {
 		return err
 	}
-	return c.Say(done{Done: "running", ProcessGUID: guid}, "%s runs", guid)
+	return c.Say(done{Done: "running", ProcessGUID: guid}, "%s %s", guid, says)
 }
 
-// progress looks whether every instance of a process runs the active definition
-// and there are no others.
-func (c *call) progress(r *remote, guid string) (done bool, state string, err error) {
-	d, err := r.bbs.Deployment(c.ctx, guid)
-	if err != nil {
-		return false, "", err
+// failureText says why the last rollout has failed, and what to do.
+func failureText(d *lrp.Deployment) string {
+	f := d.RolloutState.Failure
+	if d.RolloutState.Paused == lrp.PausedByFailure {
+		return fmt.Sprintf("the rollout of %s is paused: %s; diegoctl deployment resume %[3]s tries again, diegoctl deployment abort %[3]s goes back to %s",
+			f.DefinitionID, f, d.ProcessGUID, d.RolloutState.From)
 	}
-	status, err := r.bbs.RolloutStatus(c.ctx, guid)
-	if err != nil {
-		return false, "", err
+	return fmt.Sprintf("the rollout of %s was given up: %s; %s is active again", f.DefinitionID, f, d.ActiveDefinitionID)
+}
+
+// following returns a look whether every instance of a process runs the
+// definition that was active at the first look, and whether there are no others.
+// A first definition has nothing to replace, so its instances need not have
+// proved healthy. It is also done, and says so, when the rollout waits for
+// somebody. The error is that of a rollout that has failed.
+func (c *call) following(r *remote, guid string) func() (done bool, state string, err error) {
+	wanted := ""
+	return func() (done bool, state string, err error) {
+		d, err := r.bbs.Deployment(c.ctx, guid)
+		if err != nil {
+			return false, "", err
+		}
+		wanted = cmp.Or(wanted, d.ActiveDefinitionID)
+		if f := d.RolloutState.Failure; f != nil && f.DefinitionID == wanted {
+			return false, "", fmt.Errorf("%s: %s", guid, failureText(d))
+		}
+		status, err := r.bbs.RolloutStatus(c.ctx, guid)
+		if err != nil {
+			return false, "", err
+		}
+		list, err := collect(r.bbs.ActualLRPs(c.ctx, storage.ActualLRPFilter{ProcessGUIDs: []string{guid}}))
+		if err != nil {
+			return false, "", err
+		}
+		switch status.WaitsFor {
+		case lrp.WaitConfirmed:
+			return true, fmt.Sprintf("waits for its canary to be confirmed; diegoctl deployment confirm %s lets it go on", guid), nil
+		case lrp.WaitResumed:
+			return true, fmt.Sprintf("is paused; diegoctl deployment resume %s lets it go on", guid), nil
+		}
+		if len(list) == d.Instances && (status.Complete() || len(d.Definitions) == 1 && status.Done+status.Proving == d.Instances) {
+			return true, "runs", nil
+		}
+		state = fmt.Sprintf("%d of %d run", status.Done, d.Instances)
+		waiting := waitingInstances(d, list, status.HeldBy)
+		if len(waiting) > 0 {
+			state += fmt.Sprintf("; instance %d: %s", waiting[0].Index, waiting[0].Why)
+		}
+		if more := len(waiting) - 1; more > 0 {
+			state += fmt.Sprintf("; %d more wait", more)
+		}
+		return false, state, nil
 	}
-	list, err := collect(r.bbs.ActualLRPs(c.ctx, storage.ActualLRPFilter{ProcessGUIDs: []string{guid}}))
-	if err != nil {
-		return false, "", err
-	}
-	state = fmt.Sprintf("%d of %d run", status.Done, d.Instances)
-	waiting := waitingInstances(d, list, status.HeldBy)
-	if len(waiting) > 0 {
-		state += fmt.Sprintf("; instance %d: %s", waiting[0].Index, waiting[0].Why)
-	}
-	if more := len(waiting) - 1; more > 0 {
-		state += fmt.Sprintf("; %d more wait", more)
-	}
-	return status.Complete() && len(list) == d.Instances, state, nil
 }
 
 func lrpDelete(c *call, r *remote) error {

@@ -21,7 +21,7 @@ import (
 	"github.com/diegosdk/diego/internal/daemon"
 )
 
-//go:generate go test -run TestTheDocumentIsFresh -update
+//go:generate go test -run TestTheDocumentIsFresh|TestTheSessionsOfRollouts -update
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -18,8 +18,10 @@ import (
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/converge"
+	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/httpapi"
 	"github.com/diegosdk/diego/internal/daemon"
+	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/rep"
 	"github.com/diegosdk/diego/rep/memcell"
 	"github.com/diegosdk/diego/storage"
@@ -315,6 +317,17 @@ func (w *world) do(words []string) {
 		}
 		if !hit {
 			w.t.Fatalf("no cell has %s/%d", words[1], index)
+		}
+		w.cells.Step(context.Background())
+	case "crash-of": // PROCESS DEFINITION REASON...: what runs of it
+		hit := false
+		for r, err := range w.store.ActualLRPs(context.Background(), storage.ActualLRPFilter{ProcessGUIDs: words[1:2], States: []lrp.State{lrp.Running}}) {
+			if w.must(err); r.DefinitionID == words[2] {
+				hit = w.find(r.CellID).End(r.InstanceGUID, executor.Failed(strings.Join(words[3:], " "))) || hit
+			}
+		}
+		if !hit {
+			w.t.Fatalf("nothing of %s runs", words[2])
 		}
 		w.cells.Step(context.Background())
 	case "full": // CELL: it has no memory

@@ -11,7 +11,7 @@ import (
 )
 
 func tables() []table {
-	return []table{lrpTable(), evacuationTable(), evacuationCallsTable(), taskTable(), taskStates(), containerStates()}
+	return []table{lrpTable(), evacuationTable(), evacuationCallsTable(), taskTable(), taskStates(), containerStates(), rolloutTable()}
 }
 
 const situations = "α is the container's own instance on this cell, ω any other holder."
@@ -119,6 +119,39 @@ func taskStates() table {
 		t.rows = append(t.rows, []string{r.State.String(), r.Command, r.Premise.String(), r.Next.String(), refusal, strings.Join(effects, ", "), r.Reason})
 	}
 	return t
+}
+
+func rolloutTable() table {
+	t := table{
+		name: "rollout", title: "Rollouts", source: "lrp.RolloutTable",
+		intro: "What a rollout does at one index of a process, and what it waits for. Of the rows that apply the first one counts. " +
+			"The turn says when the index may change. The active definition is the one that is rolled out; the others are of the ORDINARY records beside its own. " +
+			"An index that is in flight is also pending.",
+		head: []string{"turn", "active definition", "other definitions", "command", "counts as", "waits for", "reason"},
+	}
+	for _, r := range lrp.RolloutTable() {
+		command, wait := "", ""
+		if r.Command != nil {
+			command = r.Command.Name()
+		}
+		if r.Wait != lrp.WaitNothing {
+			wait = r.Wait.String()
+		}
+		t.rows = append(t.rows, []string{anyOf(r.Turns), anyOf(r.Active), anyOf(r.Others), command, r.Count.String(), wait, r.Reason})
+	}
+	return t
+}
+
+// anyOf lists values, none of which means any.
+func anyOf[T fmt.Stringer](values []T) string {
+	if len(values) == 0 {
+		return "any"
+	}
+	var names []string
+	for _, v := range values {
+		names = append(names, v.String())
+	}
+	return strings.Join(names, " or ")
 }
 
 func containerStates() table {

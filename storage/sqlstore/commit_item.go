@@ -132,9 +132,9 @@ func (s *Store) deploymentChange(w *storage.DeploymentWrite) (change, error) {
 	}
 	c.after = d.ModificationTag
 	c.bare = storage.Bare(d)
-	plain := d.Settings
-	plain.Policies = lrp.Policies{} // they are among the rules
-	settings, err := storage.Encode(&plain)
+	plain := *d
+	storage.Rules{}.Set(&plain) // they have a column of their own
+	settings, err := storage.Encode(&plain.Settings)
 	if err != nil {
 		return c, err
 	}

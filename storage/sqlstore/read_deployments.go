@@ -77,7 +77,7 @@ func (x *deploymentScanner) withSettings() (entry[*lrp.Deployment], error) {
 	if e.err != nil {
 		return e, nil
 	}
-	policies := e.value.Policies
+	rules := storage.RulesOf(e.value)
 	settings, err := x.s.sealer.open(x.settings, settingsPlace(e.value.ProcessGUID))
 	if err == nil {
 		err = storage.Decode(settings, &e.value.Settings)
@@ -90,7 +90,7 @@ func (x *deploymentScanner) withSettings() (entry[*lrp.Deployment], error) {
 		c.value = e.value
 		return c, end
 	}
-	e.value.Policies = policies
+	rules.Set(e.value)
 	return e, nil
 }
 

@@ -249,7 +249,7 @@ func deployment(guid string) *lrp.Deployment {
 			Instances: 3, Routes: lrp.Routes{"http": []byte(`{"hosts":["a.example","<b>"]}`)}, Annotation: "for humans",
 			Policies: lrp.Policies{
 				Restart:    &lrp.RestartPolicy{ImmediateRestarts: 1, MaxRestarts: -1, MinBackoff: time.Minute},
-				Rollout:    &lrp.RolloutPolicy{MinHealthy: time.Second, MaxInFlight: 2},
+				Rollout:    &lrp.RolloutPolicy{MinHealthy: time.Second, MaxInFlight: 2, Canary: 1, OnFailure: lrp.RollBackOnFailure, Deadline: time.Minute},
 				Disruption: &lrp.Disruption{MaxUnavailable: 2},
 			},
 			MetricTags: map[string]lrp.MetricTag{"source_id": {Static: guid}}, ImageUsername: "u", ImagePassword: "p",
@@ -258,6 +258,10 @@ func deployment(guid string) *lrp.Deployment {
 			"d": {Resources: executor.Resources{MemoryMB: 64, DiskMB: 128, MaxPIDs: 32, Extra: executor.Amounts{"gpu": 2}}, RunInfo: runInfo(), PlacementTags: []string{"ssd"}},
 		},
 		ActiveDefinitionID: "d", ModificationTag: tag(0),
+		RolloutState: lrp.RolloutState{
+			From: "d", Paused: lrp.PausedByFailure, ResumedAt: begin, Proved: true, Confirmed: true,
+			Failure: &lrp.RolloutFailure{DefinitionID: "d", Kind: lrp.RolloutLate, Index: 3, Detail: "no compatible cell"},
+		},
 	}
 }
 

@@ -179,6 +179,9 @@ func TestWhatIsSentIsWhatArrives(t *testing.T) {
 					preferred := n.FieldByName("PreferredAddress")
 					preferred.SetUint(preferred.Uint() % uint64(lrp.PreferHost+1))
 				}
+				if w := sent.FieldByName("WaitsFor"); w.IsValid() { // too
+					w.SetUint(w.Uint() % uint64(lrp.WaitResumed+1))
+				}
 				want := sent.Interface()
 				text, err := json.Marshal(want)
 				if err != nil {

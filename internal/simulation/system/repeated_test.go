@@ -32,10 +32,17 @@ var onceCalls = map[string]struct {
 	"UpdateDeployment":   {nil, updateTo("v2")},
 	"ActivateDefinition": {updateTo("v2"), func(ctx context.Context, b bbs.API) error { return b.ActivateDefinition(ctx, "web", "web") }},
 	"DeleteDeployment":   {nil, func(ctx context.Context, b bbs.API) error { return b.DeleteDeployment(ctx, "web") }},
-	"Retire":             {nil, func(ctx context.Context, b bbs.API) error { return b.Retire(ctx, "web", 0, "") }},
-	"DesireTask":         {nil, func(ctx context.Context, b bbs.API) error { return b.DesireTask(ctx, desiredTask("new", "")) }},
-	"CancelTask":         {nil, cancelJob},
-	"ResolveTask":        {cancelJob, resolveJob},
+	"PauseRollout":       {rolling, func(ctx context.Context, b bbs.API) error { return b.PauseRollout(ctx, "web") }},
+	"ResumeRollout": {
+		inOrder(rolling, func(ctx context.Context, b bbs.API) error { return b.PauseRollout(ctx, "web") }),
+		func(ctx context.Context, b bbs.API) error { return b.ResumeRollout(ctx, "web") },
+	},
+	"ConfirmRollout": {rolling, func(ctx context.Context, b bbs.API) error { return b.ConfirmRollout(ctx, "web") }},
+	"AbortRollout":   {rolling, func(ctx context.Context, b bbs.API) error { return b.AbortRollout(ctx, "web") }},
+	"Retire":         {nil, func(ctx context.Context, b bbs.API) error { return b.Retire(ctx, "web", 0, "") }},
+	"DesireTask":     {nil, func(ctx context.Context, b bbs.API) error { return b.DesireTask(ctx, desiredTask("new", "")) }},
+	"CancelTask":     {nil, cancelJob},
+	"ResolveTask":    {cancelJob, resolveJob},
 	"DeleteTask": {inOrder(cancelJob, resolveJob), func(ctx context.Context, b bbs.API) error {
 		return b.DeleteTask(ctx, "job")
 	}},
@@ -89,6 +96,11 @@ func updateTo(definitionID string) func(context.Context, bbs.API) error {
 	return func(ctx context.Context, b bbs.API) error {
 		return b.UpdateDeployment(ctx, "web", lrp.Update{DefinitionID: &definitionID, Definition: &next})
 	}
+}
+
+// rolling begins a rollout with a canary.
+func rolling(ctx context.Context, b bbs.API) error {
+	return errors.Join(b.UpdateDeployment(ctx, "web", lrp.Update{Rollout: &lrp.RolloutPolicy{Canary: 1}}), updateTo("v2")(ctx, b))
 }
 
 func cancelJob(ctx context.Context, b bbs.API) error  { return b.CancelTask(ctx, "job") }
