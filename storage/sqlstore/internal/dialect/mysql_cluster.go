@@ -95,14 +95,18 @@ func NewMySQLConnector(config *mysql.Config, a Access, oneNode bool) (driver.Con
 
 // Connect implements driver.Connector.
 func (c *mysqlConnector) Connect(ctx context.Context) (driver.Conn, error) {
-	caller := ctx
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	limited, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
+	conn, err := c.connect(limited)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		err = &net.OpError{Op: "connect", Net: "MySQL", Err: err}
+	}
+	return conn, err
+}
+
+func (c *mysqlConnector) connect(ctx context.Context) (driver.Conn, error) {
 	conn, err := c.Connector.Connect(ctx)
 	if err != nil {
-		if ctx.Err() != nil && caller.Err() == nil {
-			err = &net.OpError{Op: "connect", Net: "MySQL", Err: err}
-		}
 		return nil, err
 	}
 	for _, setting := range c.settings {

@@ -1,6 +1,8 @@
 package dialect
 
 import (
+	"context"
+	"database/sql/driver"
 	"errors"
 	"net"
 	"os"
@@ -35,6 +37,48 @@ func TestABoundedConnectionEndsOnlyAfterSilence(t *testing.T) {
 			}
 			if took := time.Since(began); took != MaxAnswer {
 				t.Errorf("it waited %v in silence, want %v", took, MaxAnswer)
+			}
+		})
+	}
+}
+
+// A mutedServer answers nothing, or nothing once there is a connection.
+type mutedServer struct {
+	driver.Connector
+	driver.Conn
+	greets bool
+}
+
+func (m mutedServer) Connect(ctx context.Context) (driver.Conn, error) {
+	if m.greets {
+		return m, nil
+	}
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func (mutedServer) ExecContext(ctx context.Context, _ string, _ []driver.NamedValue) (driver.Result, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func (mutedServer) Close() error { return nil }
+
+// Another attempt may help, unless it was the caller who had no more time.
+func TestAConnectionThatIsNotMadeInTimeIsLost(t *testing.T) {
+	for _, greets := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c := &mysqlConnector{mutedServer{greets: greets}, mysqlSession(Commits, false), maxConnect}
+			began := time.Now()
+			_, err := c.Connect(t.Context())
+			if class, _ := MySQL.ClassOf(err); class != Lost || time.Since(began) != maxConnect {
+				t.Errorf("greets %v: after %v %v, of the class %v", greets, time.Since(began), err, class)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), maxConnect/2)
+			defer cancel()
+			_, err = c.Connect(ctx)
+			if class, _ := MySQL.ClassOf(err); class != Permanent || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("greets %v, the caller's end: %v, of the class %v", greets, err, class)
 			}
 		})
 	}
