@@ -23,6 +23,7 @@ import (
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/httpapi"
+	"github.com/diegosdk/diego/httpapi/problem"
 	"github.com/diegosdk/diego/internal/devcerts"
 	"github.com/diegosdk/diego/internal/syslogtest"
 	"github.com/diegosdk/diego/rep"
@@ -166,7 +167,7 @@ func TestACellForwardsTheOutputOfItsContainers(t *testing.T) {
 		"--log-forward-tls-cert", shown, "--log-forward-tls-key", shownKey, "--log-forward-tls-ca", c.authority.CA(),
 		"--log-forward-buffer-bytes", "65536", "--log-forward-flush", "1s", "--log-forward-enterprise", "4711", "--drain=false",
 	}
-	c.startCell("cell-1", forwarding...)
+	c.startCell("cell-1", append(forwarding, "--max-subscriptions-each", "1")...)
 
 	// More than the buffers hold, though not at once.
 	const numbered = 1000
@@ -247,14 +248,17 @@ func TestACellForwardsTheOutputOfItsContainers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	read := func(of string) (text string, err error) {
+	reader := func(of string, attempts int) *httpapi.RemoteCell {
 		o := c.clientOptions(httpapi.LogReaderRole, httpapi.Role("domain:"+of))
-		o.Addresses, o.CellID = []string{cells[0].Address}, "cell-1"
+		o.Addresses, o.CellID, o.Attempts = []string{cells[0].Address}, "cell-1", attempts
 		cell, err := httpapi.NewRemoteCell(o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for chunk, err := range cell.Logs(within(t), rep.LogRequest{ContainerGUID: first}) {
+		return cell
+	}
+	read := func(of string) (text string, err error) {
+		for chunk, err := range reader(of, 0).Logs(within(t), rep.LogRequest{ContainerGUID: first}) {
 			if err != nil {
 				return text, err
 			}
@@ -267,6 +271,22 @@ func TestACellForwardsTheOutputOfItsContainers(t *testing.T) {
 	}
 	if text, err := read("other"); !errors.Is(err, httpapi.ErrForbidden) || text != "" {
 		t.Errorf("another's log: %.20q, %v", text, err)
+	}
+
+	// A caller may follow as many logs as the cell's settings say.
+	follow := rep.LogRequest{ContainerGUID: first, Follow: true}
+	for _, err := range reader(domain, 0).Logs(within(t), follow) {
+		if err != nil {
+			t.Errorf("the first log of a caller: %v", err)
+			break
+		}
+		for _, err := range reader(domain, 1).Logs(within(t), follow) {
+			if many := (*problem.TooManyError)(nil); !errors.As(err, &many) || many.Limit != 1 {
+				t.Errorf("the second log of a caller: %v", err)
+			}
+			break
+		}
+		break
 	}
 
 	// After a kill the next cell forwards what its containers write.

@@ -47,6 +47,7 @@ type cellPlan struct {
 	// sharedIDs makes its containers share the host's uids and gids.
 	sharedIDs bool
 	upkeep    *daemon.Upkeep
+	readers   *daemon.Readers
 	// listen is the host at which the cell is served, at any port.
 	listen string
 	// share is the part of the host that the cell has: 2 is a half.
@@ -150,7 +151,7 @@ func (c *cell) build(ctx context.Context, p cellPlan) error {
 		return err
 	}
 	c.Cell = *made
-	c.service, err = newService(c.service.listener, p.issuer, p.id, []httpapi.Role{httpapi.CellRole}, httpapi.HandlerOptions{Cell: c, Logger: p.logger.With("cell", p.id)})
+	c.service, err = newService(c.service.listener, p.issuer, p.id, []httpapi.Role{httpapi.CellRole}, p.readers.Limit(httpapi.HandlerOptions{Cell: c, Logger: p.logger.With("cell", p.id)}))
 	return err
 }
 

@@ -80,6 +80,8 @@ type Cell struct {
 	EndedLogs       int   `name:"ended_logs" option:"manager.Options.EndedLogs,by hand" default:"200" range:"0..100000" unit:"containers" help:"of how many containers that are gone the end of each log is kept, for diegoctl logs"`
 	EndedLogBytes   int64 `name:"ended_log_bytes" option:"manager.Options.EndedLogBytes" default:"65536" range:"1..1073741824" unit:"bytes" help:"how much of each log of such a container is kept"`
 
+	Readers
+
 	LogForward
 
 	TransferAllow []string `name:"transfer_allow" option:"manager.Options.TransferAllow,by hand" help:"networks or addresses that downloads and uploads may reach though they are denied, by transfer_deny or always: loopback, link-local and unspecified addresses, metadata services and multicast"`

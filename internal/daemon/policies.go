@@ -159,15 +159,28 @@ func (p *Placing) Auction() (o auction.RunnerOptions) {
 	return o
 }
 
-// Subscribing are the limits of subscriptions to events, for embedding.
+// Subscribing are the settings of subscriptions to events, for embedding.
 type Subscribing struct {
-	Heartbeat            time.Duration `name:"heartbeat" option:"httpapi.HandlerOptions.Heartbeat" default:"5s" range:"100ms..1m" help:"how often a subscription without events says that it is alive; subscribers go elsewhere after three that did not come"`
-	MaxSubscriptions     int           `name:"max_subscriptions" option:"httpapi.HandlerOptions.MaxSubscriptions" default:"1000" range:"1..1000000" help:"how many subscriptions to events may be open at a time"`
-	MaxSubscriptionsEach int           `name:"max_subscriptions_each" option:"httpapi.HandlerOptions.MaxSubscriptionsEach" default:"250" range:"1..1000000" help:"how many of them one caller may have, by the common name of its certificate"`
+	Heartbeat time.Duration `name:"heartbeat" option:"httpapi.HandlerOptions.Heartbeat" default:"5s" range:"100ms..1m" help:"how often a subscription without events says that it is alive; subscribers go elsewhere after three that did not come"`
+	Readers
+}
+
+// Limit adds the settings to the options of a handler.
+func (s *Subscribing) Limit(o httpapi.HandlerOptions) httpapi.HandlerOptions {
+	apply(s, &o)
+	return o
+}
+
+// Readers are the limits of answers that go on until their reader has enough,
+// for embedding: subscriptions to events at a control plane, and logs that are
+// read or followed at a cell.
+type Readers struct {
+	MaxSubscriptions     int `name:"max_subscriptions" option:"httpapi.HandlerOptions.MaxSubscriptions" default:"1000" range:"1..1000000" help:"how many subscriptions to events, or at a cell logs that are read or followed, may be open at a time"`
+	MaxSubscriptionsEach int `name:"max_subscriptions_each" option:"httpapi.HandlerOptions.MaxSubscriptionsEach" default:"250" range:"1..1000000" help:"how many of them one caller may have, by the common name of its certificate"`
 }
 
 // Limit adds the limits to the options of a handler.
-func (s *Subscribing) Limit(o httpapi.HandlerOptions) httpapi.HandlerOptions {
-	apply(s, &o)
+func (r *Readers) Limit(o httpapi.HandlerOptions) httpapi.HandlerOptions {
+	apply(r, &o)
 	return o
 }
