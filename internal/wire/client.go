@@ -299,17 +299,17 @@ func (c *Client) prefer(address string) {
 
 // forget notes that a call of an address has failed with err.
 func (c *Client) forget(address string, err error) {
+	if errors.Is(err, ErrNoAnswer) {
+		// The connection may be dead. Then the idle ones are, too, as a rule, and
+		// each of them would cost another attempt.
+		c.o.HTTP.CloseIdleConnections()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.preferred == address {
 		c.preferred = ""
 	}
 	delete(c.silent, address)
-	if errors.Is(err, ErrNoAnswer) {
-		// The connection may be dead. Then the idle ones are, too, as a rule, and
-		// each of them would cost another attempt.
-		c.o.HTTP.CloseIdleConnections()
-	}
 	if errors.Is(err, ErrNoAnswer) || errors.Is(err, ErrUnreachable) {
 		c.silences++
 		c.silent[address] = c.silences
