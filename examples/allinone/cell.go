@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/diegosdk/diego/bbs"
-	"github.com/diegosdk/diego/examples/allinone/sample"
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/identity"
 	"github.com/diegosdk/diego/executor/libcontainer"
@@ -21,6 +20,7 @@ import (
 	"github.com/diegosdk/diego/internal/daemon"
 	"github.com/diegosdk/diego/internal/devcerts"
 	"github.com/diegosdk/diego/internal/fleetdir"
+	"github.com/diegosdk/diego/internal/parallel"
 	"github.com/diegosdk/diego/rep"
 	"github.com/diegosdk/diego/rep/localcell"
 	"github.com/diegosdk/diego/storage"
@@ -35,6 +35,8 @@ type cell struct {
 	localcell.Cell
 	announcer *bbs.Announcer
 	service   service
+	// flush sends the rest of the log lines; nil if none are forwarded.
+	flush func()
 }
 
 // A cellPlan says what a cell is made of.
@@ -48,13 +50,16 @@ type cellPlan struct {
 	sharedIDs bool
 	upkeep    *daemon.Upkeep
 	readers   *daemon.Readers
+	volumes   *daemon.Volumes
+	forward   *daemon.LogForward
+	// drivers are those of volumes and that of the sample.
+	drivers map[string]manager.VolumeDriver
 	// listen is the host at which the cell is served, at any port.
 	listen string
 	// share is the part of the host that the cell has: 2 is a half.
 	share  int64
 	bbs    *bbs.BBS
 	store  storage.Store
-	volume sample.Volume
 	issuer *fleetdir.Issuer
 	// identity signs the certificates of containers, which find its own in the
 	// directory trusted; nil and empty without the setting identity.
@@ -119,25 +124,33 @@ func (c *cell) build(ctx context.Context, p cellPlan) error {
 	if c.service.listener, err = net.Listen("tcp", net.JoinHostPort(p.listen, "0")); err != nil {
 		return err
 	}
-	drivers := []string{sample.Driver}
 	mo := manager.Options{
 		Backend: c.backend.ContainerBackend, Dir: p.dir + "/manager", Logger: p.logger.With("cell", p.id),
 		// A backend that knows nothing of its host is believed to have a little.
 		Capacity: executor.Capacity{
 			MemoryMB: cmp.Or(host.MemoryMB, 2048) / p.share, DiskMB: cmp.Or(host.DiskMB, 2048) / p.share,
 		},
-		Volumes:       map[string]manager.VolumeDriver{sample.Driver: p.volume},
+		Volumes:       p.drivers,
 		TransferAllow: own, Identity: p.identity, TrustedCertificates: p.trusted,
 	}
 	p.upkeep.Manager(&mo)
+	p.volumes.Manager(&mo)
+	forwarder, err := p.forward.Forwarder(p.id, nil, mo.Logger)
+	if err != nil {
+		return err
+	}
+	if forwarder != nil {
+		mo.LogSink = forwarder.Line
+		c.flush = parallel.During(context.WithoutCancel(ctx), forwarder.Run)
+	}
 	if c.Manager, err = manager.New(ctx, mo); err != nil {
 		return err
 	}
 	// The data directory is this process's alone, so the earlier run of
 	// this cell is dead, and its name is enough to take over at once.
 	if c.announcer, err = bbs.NewAnnouncer(bbs.AnnouncerOptions{
-		Store: p.store, Owner: p.id, TTL: p.upkeep.PresenceTTL,
-		Presence: bbs.CellPresence{CellID: p.id, Address: c.service.url(), Capacity: c.Manager.Total(), RootFSProviders: rootFS, VolumeDrivers: drivers},
+		Store: p.store, Owner: p.id, TTL: p.upkeep.PresenceTTL, VolumeDrivers: c.Manager.VolumeDrivers,
+		Presence: bbs.CellPresence{CellID: p.id, Address: c.service.url(), Capacity: c.Manager.Total(), RootFSProviders: rootFS},
 	}); err != nil {
 		return err
 	}
@@ -200,6 +213,9 @@ func (c *cell) close(ctx context.Context) (left int, err error) {
 	}
 	if c.Manager != nil {
 		err = c.Manager.Clear(ctx)
+	}
+	if c.flush != nil {
+		c.flush()
 	}
 	if stuck := (*manager.LeftError)(nil); errors.As(err, &stuck) {
 		left = stuck.Containers

@@ -95,7 +95,15 @@ func openFleet(ctx context.Context, s *settings, placed func(auction.Result)) (f
 	if err := issuer.Publish(f.service.url()); err != nil {
 		return f, f.data.Wrong(err)
 	}
-	f.plan = cellPlan{upkeep: &s.Upkeep, readers: &s.Readers, listen: host, share: int64(s.Cells), bbs: f.BBS, store: f.store, volume: volume, issuer: issuer, logger: f.log}
+	drivers, err := s.Volumes.Drivers()
+	if err != nil {
+		return f, fmt.Errorf("the settings --cell-volume-…: %w", err)
+	}
+	drivers[sample.Driver] = volume
+	f.plan = cellPlan{
+		upkeep: &s.Upkeep, readers: &s.Readers, volumes: &s.Volumes, drivers: drivers, forward: &s.LogForward,
+		listen: host, share: int64(s.Cells), bbs: f.BBS, store: f.store, issuer: issuer, logger: f.log,
+	}
 	if s.Identity {
 		if err := f.plan.identify(f.data.In("identity"), f.data.In("trusted"), f.log); err != nil {
 			return f, f.data.Wrong(err)

@@ -2,9 +2,11 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"net"
 	"net/netip"
 
+	"github.com/diegosdk/diego/examples/allinone/sample"
 	"github.com/diegosdk/diego/internal/daemon"
 	"github.com/diegosdk/diego/internal/fleetdir"
 )
@@ -27,6 +29,8 @@ type settings struct {
 	daemon.Placing     `group:"placement"`
 	daemon.Subscribing `group:"subscriptions"`
 	daemon.Upkeep      `group:"cells" prefix:"cell_"`
+	daemon.Volumes     `group:"cells" prefix:"cell_"`
+	daemon.LogForward  `group:"cells" prefix:"cell_"`
 }
 
 // Check implements [daemon.Checker].
@@ -38,6 +42,12 @@ func (s *settings) Check(report func(name, want string)) {
 	s.CheckRestarts(report)
 	s.CheckTasks(report)
 	s.CheckPlacing(report)
+	ofCells := func(name, want string) { report("cell_"+name, want) }
+	s.CheckVolumes(ofCells)
+	s.CheckLogForward(ofCells)
+	if _, taken := s.VolumePlugins[sample.Driver]; taken {
+		ofCells("volume_plugins", fmt.Sprintf("want another name than %q, which is that of the sample app's driver", sample.Driver))
+	}
 }
 
 func isLoopback(host string) bool {

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,7 +19,6 @@ import (
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/identity"
 	"github.com/diegosdk/diego/executor/manager"
-	"github.com/diegosdk/diego/executor/volumes"
 	"github.com/diegosdk/diego/internal/parallel"
 	"github.com/diegosdk/diego/rep"
 	"github.com/diegosdk/diego/rep/localcell"
@@ -65,15 +63,11 @@ type Cell struct {
 
 	TrustedCertificates string `name:"trusted_certificates" option:"manager.Options.TrustedCertificates" help:"directory of this host with the authorities that containers trust; it is mounted where their definition says"`
 
-	IdentityCACert        string            `name:"identity_ca_cert" option:"manager.Options.Identity,by hand" help:"PEM file with the certificate of the authority that signs those of containers, and the certificates between it and a root; without it, work with certificate_properties is refused"`
-	IdentityCAKey         string            `name:"identity_ca_key" help:"PEM file with the private key of identity_ca_cert"`
-	IdentityLifetime      time.Duration     `name:"identity_lifetime" default:"24h" range:"1m..8760h" help:"how long the certificate of a container is valid; it is renewed in the last eighth of that time, but at most half an hour before its end"`
-	VolumeRoot            string            `name:"volume_root" help:"directory with a directory for each volume of the driver \"local\", which is made when it is first mounted; without it there is no such driver"`
-	VolumeExports         map[string]string `name:"volume_exports" help:"directories of this host that containers may mount, as data=/srv/data: the volumes of the driver \"export\""`
-	VolumeExportsWritable []string          `name:"volume_exports_writable" help:"names from volume_exports that containers may mount for writing"`
-	VolumePlugins         map[string]string `name:"volume_plugins" help:"drivers that are plugins with Docker's volume plugin protocol, and their sockets, as nfs=/run/docker/plugins/nfs.sock"`
-	VolumeTimeout         time.Duration     `name:"volume_timeout" option:"manager.Options.VolumeTimeout" default:"30s" range:"1s..1h" help:"how long a volume driver may take to mount or unmount a volume"`
-	VolumeInterval        time.Duration     `name:"volume_interval" option:"manager.Options.VolumeInterval" default:"10s" range:"100ms..1h" help:"between two questions to each plugin whether it is in order; while it is not, the cell does not offer it"`
+	IdentityCACert   string        `name:"identity_ca_cert" option:"manager.Options.Identity,by hand" help:"PEM file with the certificate of the authority that signs those of containers, and the certificates between it and a root; without it, work with certificate_properties is refused"`
+	IdentityCAKey    string        `name:"identity_ca_key" help:"PEM file with the private key of identity_ca_cert"`
+	IdentityLifetime time.Duration `name:"identity_lifetime" default:"24h" range:"1m..8760h" help:"how long the certificate of a container is valid; it is renewed in the last eighth of that time, but at most half an hour before its end"`
+
+	Volumes
 
 	LogSegmentBytes int64 `name:"log_segment_bytes" option:"manager.Options.LogSegmentBytes" default:"5242880" range:"4096..1073741824" unit:"bytes" help:"size of one file of a log of a container"`
 	LogSegments     int   `name:"log_segments" option:"manager.Options.LogSegments" default:"2" range:"1..1000" unit:"files" help:"how many files of each of its three logs are kept"`
@@ -115,19 +109,8 @@ func (c *Cell) CheckCell(report func(name, want string)) {
 	if (c.IdentityCACert == "") != (c.IdentityCAKey == "") {
 		report("identity_ca_key", "want it set together with identity_ca_cert, or not at all")
 	}
-	c.checkLogForward(report)
-	for _, name := range c.VolumeExportsWritable {
-		if _, known := c.VolumeExports[name]; !known {
-			report("volume_exports_writable", fmt.Sprintf("want names from volume_exports; %q is none", name))
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.VolumePlugins)) {
-		if name == localDriver || name == exportDriver {
-			report("volume_plugins", fmt.Sprintf("want another name than %q, which is that of a driver of this cell", name))
-		} else if !filepath.IsAbs(c.VolumePlugins[name]) {
-			report("volume_plugins", fmt.Sprintf("want the absolute path of a socket for %q", name))
-		}
-	}
+	c.CheckLogForward(report)
+	c.CheckVolumes(report)
 	checkNetworks(report, "transfer_allow", c.TransferAllow)
 	checkNetworks(report, "transfer_deny", c.TransferDeny)
 	if ip, err := netip.ParseAddr(c.ExternalIP); err != nil || ip.IsUnspecified() {
@@ -172,7 +155,7 @@ func (c *Cell) Open(ctx context.Context, api CellBBS, url string, figures auctio
 	if ended, err := ClearBackends(ctx, o, backend.Name); err != nil || ended > 0 {
 		log.Warn("an earlier start with another backend has left containers", "ended", ended, "err", err)
 	}
-	forwarder, err := c.forwarder(c.CellID, figures, log)
+	forwarder, err := c.Forwarder(c.CellID, figures, log)
 	if err != nil {
 		return nil, nil, errors.Join(err, backend.Close())
 	}
@@ -223,7 +206,7 @@ func (c *Cell) make(ctx context.Context, backend *Backend, dir *Dir, api CellBBS
 	if err := checkDirectory("trusted_certificates", c.TrustedCertificates); err != nil {
 		return nil, err
 	}
-	if mo.Volumes, err = c.volumeDrivers(); err != nil {
+	if mo.Volumes, err = c.Volumes.Drivers(); err != nil {
 		return nil, err
 	}
 	m, err := manager.New(ctx, mo)
@@ -326,68 +309,6 @@ func (c *Cell) rootFSProviders(host executor.Host) []string {
 		}
 	}
 	return list
-}
-
-// The names of the drivers that are not plugins.
-const (
-	localDriver  = "local"
-	exportDriver = "export"
-)
-
-// checkVolumePlaces is an error if a container could replace what another driver
-// mounts: by a link to elsewhere, say. Exports among each other are for
-// volumes.NewExports.
-func (c *Cell) checkVolumePlaces() error {
-	if c.VolumeRoot == "" {
-		return nil
-	}
-	root, err := filepath.EvalSymlinks(c.VolumeRoot)
-	if err != nil {
-		return fmt.Errorf("volume_root: %w", err)
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.VolumeExports)) {
-		path, err := filepath.EvalSymlinks(c.VolumeExports[name])
-		if err != nil {
-			return fmt.Errorf("volume_exports: %w", err)
-		}
-		if below, err := filepath.Rel(path, root); err == nil && filepath.IsLocal(below) && slices.Contains(c.VolumeExportsWritable, name) {
-			return fmt.Errorf("volume_root: %s lies in %s, which containers may change by the export %q; move it, or export that read-only", root, path, name)
-		}
-		if below, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(below) && filepath.Dir(below) != "." {
-			return fmt.Errorf("volume_exports: the export %q, %s, lies in a volume of %s, which containers may change; export another directory", name, path, root)
-		}
-	}
-	return nil
-}
-
-// volumeDrivers are those that the settings name.
-func (c *Cell) volumeDrivers() (map[string]manager.VolumeDriver, error) {
-	drivers := map[string]manager.VolumeDriver{}
-	if c.VolumeRoot != "" {
-		local, err := volumes.NewLocal(c.VolumeRoot)
-		if err != nil {
-			return nil, fmt.Errorf("volume_root: %w", err)
-		}
-		drivers[localDriver] = local
-	}
-	if len(c.VolumeExports) > 0 {
-		exports := map[string]volumes.Export{}
-		for name, path := range c.VolumeExports {
-			exports[name] = volumes.Export{Path: path, Writable: slices.Contains(c.VolumeExportsWritable, name)}
-		}
-		export, err := volumes.NewExports(exports)
-		if err != nil {
-			return nil, fmt.Errorf("volume_exports: %w", err)
-		}
-		drivers[exportDriver] = export
-	}
-	if err := c.checkVolumePlaces(); err != nil {
-		return nil, err
-	}
-	for name, socket := range c.VolumePlugins {
-		drivers[name] = volumes.NewPlugin(socket)
-	}
-	return drivers, nil
 }
 
 // subnet is the zero Prefix if the settings have none.

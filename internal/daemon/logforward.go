@@ -30,8 +30,8 @@ type LogForward struct {
 	LogForwardEnterprise  int64         `name:"log_forward_enterprise" default:"32473" range:"1..4294967295" help:"the private enterprise number in the names of syslog's structured data; 32473 is for examples"`
 }
 
-// checkLogForward is for CheckCell.
-func (s *LogForward) checkLogForward(report func(name, want string)) {
+// CheckLogForward is for the Check method of settings that embed LogForward.
+func (s *LogForward) CheckLogForward(report func(name, want string)) {
 	if (s.LogForwardTLSCert == "") != (s.LogForwardTLSKey == "") {
 		report("log_forward_tls_key", "want it set together with log_forward_tls_cert, or not at all")
 	}
@@ -47,8 +47,9 @@ func (s *LogForward) checkLogForward(report func(name, want string)) {
 	}
 }
 
-// forwarder is nil if there is nowhere to send lines to.
-func (s *LogForward) forwarder(cellID string, figures auction.Metrics, log *slog.Logger) (*logforward.Forwarder, error) {
+// Forwarder sends the lines of the containers of a cell once it runs. It is nil if
+// there is nowhere to send them to. figures may be nil.
+func (s *LogForward) Forwarder(cellID string, figures auction.Metrics, log *slog.Logger) (*logforward.Forwarder, error) {
 	if len(s.LogForward) == 0 {
 		return nil, nil
 	}

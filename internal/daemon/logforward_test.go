@@ -137,7 +137,7 @@ func TestSettingsOfLogForwardingThatCannotBeAreNamed(t *testing.T) {
 	report := func(change func(*LogForward)) (list []string) {
 		var s LogForward
 		change(&s)
-		s.checkLogForward(func(name, want string) { list = append(list, name+": "+want) })
+		s.CheckLogForward(func(name, want string) { list = append(list, name+": "+want) })
 		return list
 	}
 	if got := report(func(s *LogForward) { s.LogForward = []string{"syslog-tls://a", "syslog-tls://a"} }); !cmp.Equal(got, []string{"log_forward: want each once; syslog-tls://a is there twice"}) {
