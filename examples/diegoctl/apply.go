@@ -28,6 +28,9 @@ new. An LRP's new definition gets an id made from its content; if the process
 still has an equal definition, apply goes back to that. A task that exists is
 left alone.
 
+A process whose document has no rollout_policy gets one with --min-healthy, as with
+"lrp create".
+
 Nothing is begun unless all files are valid and nothing is refused. If a call
 fails later, apply says what was done; the same command does the rest. If
 nothing differs, it says so and changes nothing.
@@ -47,7 +50,7 @@ else. Tasks are not.`,
 		{Name: "dry-run", Kind: cli.Switch, Help: "show what would change and where new instances would go, and change nothing"},
 		{Name: "domain", Kind: &cli.Kind{Name: "DOMAIN", Values: p.domainNames()}, Help: "refuse files with anything in another domain"},
 		{Name: "prune", Kind: cli.Switch, Help: "delete the processes in the domain of --domain that the files do not have"},
-	}, waitFlags)
+	}, minHealthyFlags, waitFlags)
 }
 
 func apply(c *call) error {
@@ -61,6 +64,11 @@ func apply(c *call) error {
 	if c.given("domain") {
 		if err := allIn(c.text("domain"), docs); err != nil {
 			return err
+		}
+	}
+	for _, d := range docs {
+		if d.Process != nil {
+			d.Process.Rollout = c.rolloutPolicy(d.Process.Rollout)
 		}
 	}
 	r, err := c.remote()
