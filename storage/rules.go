@@ -16,23 +16,40 @@ func RulesOf(d *lrp.Deployment) Rules { return Rules{d.Policies, d.RolloutState}
 // Set makes the rules of d those of r.
 func (r Rules) Set(d *lrp.Deployment) { d.Policies, d.RolloutState = r.Policies, r.State }
 
+// encodedRules also say about which active definition the state is: a process of
+// the release before changes deployments without knowing of these rules.
+type encodedRules struct {
+	Rules
+	About string `json:"active_definition_id,omitempty"`
+}
+
 // EncodeRules is the versioned encoding of the rules of d. It is empty if there
 // are none.
 func EncodeRules(d *lrp.Deployment) ([]byte, error) {
-	r := RulesOf(d)
-	if r == (Rules{}) {
+	r := encodedRules{Rules: RulesOf(d)}
+	if r == (encodedRules{}) {
 		return nil, nil
+	}
+	if !r.State.IsZero() {
+		r.About = d.ActiveDefinitionID
 	}
 	return Encode(r)
 }
 
-// DecodeRules reads an encoding of [EncodeRules] into d.
+// DecodeRules reads an encoding of [EncodeRules] into d, which has its
+// definitions already, or at least their ids. The state of a rollout is left out
+// if d has moved on without it: another definition is active, or the one from
+// which the rollout began is gone.
 func DecodeRules(data []byte, d *lrp.Deployment) error {
-	var r Rules
+	var r encodedRules
 	if len(data) > 0 {
 		if err := Decode(data, &r); err != nil {
 			return err
 		}
+	}
+	_, kept := d.Definitions[r.State.From]
+	if r.About != d.ActiveDefinitionID || r.State.From != "" && !kept {
+		r.State = lrp.RolloutState{}
 	}
 	r.Set(d)
 	return nil

@@ -27,9 +27,6 @@ func bareDeployment(guid, domain string, strategy, instances int64, active, heal
 	if strategy < 0 || strategy > int64(lrp.Recreate) {
 		return d, fmt.Errorf("update strategy %d is not known", strategy)
 	}
-	if err := storage.DecodeRules(rules, d); err != nil {
-		return d, fmt.Errorf("its rules: %w", err)
-	}
 	for len(others) > 0 {
 		id, rest, err := cutBytes(others)
 		if err != nil {
@@ -37,6 +34,9 @@ func bareDeployment(guid, domain string, strategy, instances int64, active, heal
 		}
 		d.Definitions[string(id)] = lrp.Definition{}
 		others = rest
+	}
+	if err := storage.DecodeRules(rules, d); err != nil {
+		return d, fmt.Errorf("its rules: %w", err)
 	}
 	return d, nil
 }

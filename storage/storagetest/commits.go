@@ -239,6 +239,7 @@ var commitCases = []testCase{
 		with := func(d *lrp.Deployment, active string, ids ...string) *lrp.Deployment {
 			return nextDeployment(d, func(d *lrp.Deployment) {
 				d.ActiveDefinitionID, d.Definitions = active, map[string]lrp.Definition{}
+				d.RolloutState.From = active // which it has
 				for _, id := range ids {
 					definition := first.Definitions["d"]
 					if id != "d" {
