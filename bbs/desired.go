@@ -88,7 +88,7 @@ func newDefinitionID(requestID string) string {
 // §ActivateLRPDeploymentDefinition).
 func (b *BBS) ActivateDefinition(ctx context.Context, processGUID, definitionID string) error {
 	return b.changeDeployment(ctx, "ActivateDefinition", processGUID, existing(processGUID, func(d *lrp.Deployment) (lrp.Change, error) {
-		return d.Activate(definitionID)
+		return d.Activate(definitionID, b.o.Now())
 	}))
 }
 
@@ -360,12 +360,16 @@ func (b *BBS) ContinueRollout(ctx context.Context, processGUID string) error {
 			return lrp.Step(slot, d, command, b.o.Now(), b.o.LRPs)
 		})
 		err = errors.Join(err, stepErr)
+		failed := command == (lrp.FailRollout{})
 		for _, e := range decision.Effects {
 			// This look is the continuation; the next one comes with the next
 			// instance that runs. But a rollout that was rolled back begins anew.
-			if e.Kind != lrp.ContinueRollout || command == (lrp.FailRollout{}) {
+			if e.Kind != lrp.ContinueRollout || failed {
 				effects = append(effects, e)
 			}
+		}
+		if failed {
+			break // the rest was to be planned for a rollout that has ended
 		}
 	}
 	if next := rollout.Next(); !next.IsZero() {

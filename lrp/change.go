@@ -152,8 +152,9 @@ func setPolicy[T comparable](field **T, value *T) {
 }
 
 // Activate begins a rollout to an existing definition (003
-// §ActivateLRPDeploymentDefinition). It is a no-op for the active one.
-func (d *Deployment) Activate(definitionID string) (Change, error) {
+// §ActivateLRPDeploymentDefinition). It is a no-op for the active one. What
+// instances of that definition did before now does not count against it.
+func (d *Deployment) Activate(definitionID string, now time.Time) (Change, error) {
 	if _, known := d.Definitions[definitionID]; !known {
 		return Change{}, d.refuse(fmt.Sprintf("it has no definition %q; it has %q", definitionID, d.DefinitionIDs()))
 	}
@@ -161,7 +162,9 @@ func (d *Deployment) Activate(definitionID string) (Change, error) {
 		return Change{}, nil
 	}
 	next := *d
-	next.lead(definitionID)
+	if next.lead(definitionID); next.RolloutState.From != "" {
+		next.RolloutState.ResumedAt = now.UTC().Round(0)
+	}
 	return d.changed(next, "Activate")
 }
 

@@ -23,7 +23,8 @@ type RolloutState struct {
 	From string `json:"from,omitempty"`
 	// Paused says that the rollout is paused, and by whom.
 	Paused PausedBy `json:"paused,omitempty"`
-	// ResumedAt is when the rollout was resumed. What failed before does not count.
+	// ResumedAt is when the rollout was resumed or, if it is to a definition that
+	// was there before, when it began. What failed before does not count.
 	ResumedAt time.Time `json:"resumed_at,omitzero"`
 	// Proved is true if the active definition has proved healthy as a canary.
 	Proved bool `json:"proved,omitempty"`

@@ -346,7 +346,7 @@ func TestEveryNewActiveDefinitionResetsTheStateOfTheRollout(t *testing.T) {
 	if want := (lrp.RolloutState{From: "v1"}); err != nil || change.After.RolloutState != want {
 		t.Errorf("%+v, %v, want %+v", change.After.RolloutState, err, want)
 	}
-	change, err = x.d.Activate("v1")
+	change, err = x.d.Activate("v1", x.now)
 	if err != nil || !change.After.RolloutState.IsZero() {
 		t.Errorf("back at the healthy definition: %+v, %v", change.After.RolloutState, err)
 	}
@@ -530,5 +530,26 @@ func (x *roll) mend() {
 				x.do(i, lrp.Start{DefinitionID: a.DefinitionID, Instance: a.InstanceKey})
 			}
 		}
+	}
+}
+
+// Index 1 still has an instance of v1 that has crashed long ago.
+func TestADefinitionThatIsActivatedAgainIsNotJudgedByWhatItDidBefore(t *testing.T) {
+	x := newRoll(t, 3, lrp.RolloutPolicy{OnFailure: lrp.RollBackOnFailure})
+	for range 4 {
+		x.do(1, lrp.Crash{Instance: instanceOf(1, "v1"), Reason: "old"})
+		if r := x.slots[1].Records[0]; r.State == lrp.Crashed {
+			break
+		}
+		x.start(1, "v1")
+	}
+	x.start(0, "v2")
+	x.do(0, lrp.Remove{Instance: instanceOf(0, "v1")})
+	x.now = x.now.Add(time.Second)
+	change, err := x.d.Activate("v1", x.now)
+	x.call("activate", change, err)
+	x.look()
+	if x.d.ActiveDefinitionID != "v1" || x.d.RolloutState.Failure != nil {
+		t.Errorf("v1 is activated, and then %s is active: %v", x.d.ActiveDefinitionID, x.d.RolloutState.Failure)
 	}
 }

@@ -181,7 +181,7 @@ func (x *scenario) consumer(name string, args []string) bool {
 	case "annotate":
 		x.change, x.err = x.deployment.Update(lrp.Update{Annotation: &args[0]})
 	case "activate":
-		x.change, x.err = x.deployment.Activate(args[0])
+		x.change, x.err = x.deployment.Activate(args[0], x.now)
 	case "policy": // policy {"canary":1}
 		var p lrp.RolloutPolicy
 		if x.err = json.Unmarshal([]byte(args[0]), &p); x.err == nil {

@@ -172,7 +172,7 @@ func (s space) changes(w world) []world {
 		if c, err := d.Update(lrp.Update{DefinitionID: &id, Definition: &definition}); err == nil {
 			add(c.After, 0)
 		}
-		if c, err := d.Activate(id); err == nil && !c.IsZero() {
+		if c, err := d.Activate(id, w.now); err == nil && !c.IsZero() {
 			add(c.After, 0)
 		}
 	}

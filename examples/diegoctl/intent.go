@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/diegosdk/diego/examples/diegoctl/internal/difference"
 	"github.com/diegosdk/diego/lrp"
@@ -98,7 +99,7 @@ func intendProcess(want *lrp.DeploymentDefinition, have *lrp.Deployment) (intent
 	}
 	if change.After.ActiveDefinitionID != id {
 		i.activate = id
-		if change, err = change.After.Activate(id); err != nil {
+		if change, err = change.After.Activate(id, time.Time{}); err != nil {
 			return i, err
 		}
 	}

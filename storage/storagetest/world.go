@@ -141,7 +141,7 @@ func (w *world) deployment() operation {
 		})
 	case 5:
 		id := w.pick("d", "D", "e")
-		return apply("activate "+id, func(d *lrp.Deployment) (lrp.Change, error) { return d.Activate(id) })
+		return apply("activate "+id, func(d *lrp.Deployment) (lrp.Change, error) { return d.Activate(id, now) })
 	case 6:
 		return apply("prune", func(d *lrp.Deployment) (lrp.Change, error) {
 			return d.PruneDefinitions(func(string) bool { return false }), nil
