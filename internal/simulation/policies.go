@@ -23,10 +23,24 @@ func (w *World) restartPolicy() (p *lrp.RestartPolicy, beyond bool) {
 		MaxBackoff:        []time.Duration{0, 0, 16 * time.Minute}[w.random.IntN(3)],
 		ResetAfter:        []time.Duration{0, 0, 10 * time.Minute}[w.random.IntN(3)],
 	}
-	if beyond = w.random.IntN(12) == 0; beyond {
+	// The control planes may want rarer restarts than these.
+	atLeast(&p.MinBackoff, w.restarts.shortest)
+	atLeast(&p.MaxBackoff, w.restarts.longest)
+	atLeast(&p.ResetAfter, w.restarts.forgiven)
+	if w.restarts.most >= 0 && p.MaxRestarts > 0 {
+		p.MaxRestarts = min(p.MaxRestarts, w.restarts.most)
+	}
+	if beyond = w.random.IntN(12) == 0 && w.restarts.shortest > time.Second; beyond {
 		p.MinBackoff = time.Second
 	}
 	return p, beyond
+}
+
+// atLeast raises a wait that is set.
+func atLeast(own *time.Duration, least time.Duration) {
+	if *own > 0 {
+		*own = max(*own, least)
+	}
 }
 
 // rolloutPolicy draws the rollouts that a consumer wants for a process, or nil.
