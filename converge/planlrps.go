@@ -343,14 +343,17 @@ func (p *process) tally(s lrp.Slot) {
 	if p.deployment == nil || !p.deployment.Desires(s.Index) {
 		return
 	}
-	has := func(state lrp.State) int {
-		if slices.ContainsFunc(s.Records, func(r lrp.ActualLRP) bool { return r.State == state }) {
-			return 1
+	running, crashed := 0, 0
+	for i := range s.Records {
+		switch s.Records[i].State {
+		case lrp.Running:
+			running = 1
+		case lrp.Crashed:
+			crashed = 1
 		}
-		return 0
 	}
-	p.count.Running += has(lrp.Running)
-	p.count.Crashed += has(lrp.Crashed)
+	p.count.Running += running
+	p.count.Crashed += crashed
 }
 
 // tidy drops the definitions that nothing uses, and ends a rollout that is

@@ -1,7 +1,6 @@
 package lrp
 
 import (
-	"slices"
 	"time"
 
 	"github.com/diegosdk/diego/executor"
@@ -50,7 +49,12 @@ func (d *Deployment) serves(r *ActualLRP) bool {
 }
 
 func (d *Deployment) served(records []ActualLRP) bool {
-	return slices.ContainsFunc(records, func(r ActualLRP) bool { return d.serves(&r) })
+	for i := range records {
+		if d.serves(&records[i]) {
+			return true
+		}
+	}
+	return false
 }
 
 // overtaken reports whether r waits to replace an instance that runs (served)
