@@ -404,7 +404,7 @@ func (p *pass) tidy(ctx context.Context, guid string) error {
 			slot.ProcessGUID, slot.Index, slot.Records = guid, record.Index, append(slot.Records, record)
 		}
 		rollout.Visit(slot)
-		change, _ := tidy(d, rollout.Status(), func(id string) bool { return inUse[id] })
+		change, _ := tidy(d, rollout, func(id string) bool { return inUse[id] })
 		b.AddChange(change)
 		return b, nil
 	})

@@ -193,7 +193,9 @@ func (x *lrpPlan) endSlot() {
 	x.fill(x.slot.Index, x.lostBefore)
 	p.next = x.slot.Index + 1
 	p.use(x.slot)
-	p.tally(x.slot)
+	if x.visited != nil {
+		p.tally(x.slot)
+	}
 	if x.lostBefore || x.recordLost {
 		p.recordLost = true
 		return
@@ -206,7 +208,8 @@ func (x *lrpPlan) endSlot() {
 
 // begin makes the process of guid the current one.
 func (x *lrpPlan) begin(guid string) {
-	p := process{guid: guid, inUse: x.process.inUse[:0]}
+	p := &x.process // which endProcess has emptied
+	p.guid = guid
 	x.rules.policy = x.policy
 	if x.deployment != nil && x.deployment.ProcessGUID == guid {
 		p.deployment = x.deployment
@@ -215,7 +218,6 @@ func (x *lrpPlan) begin(guid string) {
 	} else {
 		p.unsure = x.deploymentLost
 	}
-	x.process = p
 	x.rules.alarm.Next, x.rules.waits = time.Time{}, false
 }
 
@@ -228,7 +230,7 @@ func (x *lrpPlan) endProcess(lost bool) {
 	}
 	if p.deployment != nil {
 		x.fill(p.deployment.Instances, lost)
-		change, why := tidy(p.deployment, p.rollout.Status(), func(id string) bool { return slices.Contains(p.inUse, id) })
+		change, why := tidy(p.deployment, &p.rollout, func(id string) bool { return slices.Contains(p.inUse, id) })
 		if !p.recordLost && !change.IsZero() {
 			x.emit(LRPAction{ProcessGUID: p.guid, InUse: append([]string(nil), p.inUse...), Reason: why})
 		}
@@ -358,11 +360,11 @@ func (p *process) tally(s lrp.Slot) {
 
 // tidy drops the definitions that nothing uses, and ends a rollout that is
 // complete. A deployment with one definition has neither.
-func tidy(d *lrp.Deployment, s lrp.RolloutStatus, inUse func(definitionID string) bool) (lrp.Change, Reason) {
+func tidy(d *lrp.Deployment, r *lrp.Rollout, inUse func(definitionID string) bool) (lrp.Change, Reason) {
 	switch {
 	case len(d.Definitions) < 2:
 		return lrp.Change{}, DefinitionUnused
-	case d.RolloutState.From != "" && s.Complete():
+	case d.RolloutState.From != "" && r.Status().Complete():
 		return d.EndRollout(inUse), RolloutOver
 	}
 	return d.PruneDefinitions(inUse), DefinitionUnused

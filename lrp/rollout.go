@@ -23,6 +23,7 @@ type Rollout struct {
 	d      *Deployment
 	alarm  executor.Alarm
 	giveUp time.Duration
+	most   int // indices in flight
 
 	inFlight int
 	status   RolloutStatus
@@ -55,7 +56,7 @@ func (s RolloutStatus) Complete() bool {
 // NewRollout begins a look at the slots of d, which must not be nil.
 func NewRollout(d *Deployment, now time.Time, p Policy) *Rollout {
 	return &Rollout{
-		d: d, alarm: executor.Alarm{Now: now}, giveUp: p.RolloutGiveUp,
+		d: d, alarm: executor.Alarm{Now: now}, giveUp: p.RolloutGiveUp, most: d.Rollout.orZero().maxInFlight(),
 		status: RolloutStatus{HeldBy: none},
 	}
 }
@@ -67,7 +68,7 @@ func (r *Rollout) Visit(s Slot) Command {
 		return nil
 	}
 	active, others := r.look(s)
-	row := RolloutRule(r.turn(s.Index), active, others)
+	row := rolloutRow(r.turn(s.Index), active, others)
 	switch row.Count {
 	case CountsDone:
 		r.status.Done++
@@ -91,7 +92,7 @@ func (r *Rollout) turn(index int) RolloutTurn {
 		return TurnPaused
 	case r.d.held(index):
 		return TurnAfterCanary
-	case r.inFlight >= r.d.Rollout.orZero().maxInFlight():
+	case r.inFlight >= r.most:
 		return TurnLater
 	}
 	return TurnNow
@@ -100,7 +101,7 @@ func (r *Rollout) turn(index int) RolloutTurn {
 // look says what is at an index.
 func (r *Rollout) look(s Slot) (active RolloutActive, others RolloutOthers) {
 	var own *ActualLRP
-	served := r.d.served(s.Records)
+	served := len(s.Records) > 1 && r.d.served(s.Records)
 	for i := range s.Records {
 		switch rec := &s.Records[i]; {
 		case rec.Presence != Ordinary:
@@ -122,12 +123,13 @@ func (r *Rollout) active(own *ActualLRP) RolloutActive {
 	switch {
 	case own == nil:
 		return ActiveNone
+	case r.d.proven(own, &r.alarm):
+		if r.d.unnoted() && !r.d.held(own.Index) {
+			return ActiveFirst
+		}
+		return ActiveProven
 	case r.d.failure(own, r.giveUp, &r.alarm) != nil:
 		return ActiveFailed
-	case r.d.proven(own, &r.alarm) && r.d.unnoted() && !r.d.held(own.Index):
-		return ActiveFirst
-	case r.d.proven(own, &r.alarm):
-		return ActiveProven
 	case r.d.hasProved() && r.d.overdue(own, r.giveUp, &r.alarm):
 		return ActiveGivenUp
 	case own.State == Crashed:

@@ -286,7 +286,7 @@ func (d *Deployment) overdue(r *ActualLRP, giveUp time.Duration, alarm *executor
 // definition has failed, or nil. It is the only rule about that: convergence and
 // the report of a crash both ask it.
 func (d *Deployment) failure(r *ActualLRP, giveUp time.Duration, alarm *executor.Alarm) *RolloutFailure {
-	s := d.RolloutState
+	s := &d.RolloutState
 	if s.From == "" || s.Paused != NotPaused || d.Rollout.orZero().OnFailure == KeepTrying || d.HealthyDefinitionID == d.ActiveDefinitionID {
 		return nil
 	}

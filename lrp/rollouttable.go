@@ -225,7 +225,11 @@ var rolloutTable = []RolloutRow{
 // RolloutRule looks up the table for one index. It panics on values that are
 // not situations.
 func RolloutRule(t RolloutTurn, a RolloutActive, o RolloutOthers) RolloutRow {
-	return rolloutTable[rolloutRules[t][a][o]]
+	return *rolloutRow(t, a, o)
+}
+
+func rolloutRow(t RolloutTurn, a RolloutActive, o RolloutOthers) *RolloutRow {
+	return &rolloutTable[rolloutRules[t][a][o]]
 }
 
 // rolloutRules are the numbers of the rows that apply.

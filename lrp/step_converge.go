@@ -62,8 +62,8 @@ func (x *draft) failRollout() {
 
 // advanceRollout takes the index one step towards the active definition (003
 // §UpdateLRPDeployment): first it makes that definition's record; once that is
-// RUNNING and has proved healthy, it ends all others. A record that does not run, of a definition that
-// is neither active nor healthy, is given up at once.
+// RUNNING and has proved healthy, it ends all others. A record that does not run,
+// of a definition that is neither active nor healthy, is given up at once.
 func (x *draft) advanceRollout() {
 	if !x.desired() || x.d.held(x.slot.Index) {
 		return
