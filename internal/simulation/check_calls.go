@@ -106,7 +106,9 @@ func find(records []lrp.ActualLRP, i lrp.InstanceKey) *lrp.ActualLRP {
 
 // finds judges that a cell has looked at an index where it has this container: one
 // that does not run yet, and of which there is no record, is gone at the next look.
-// The backend of a real cell may refuse to delete it, so only models are judged.
+// A cell that evacuates says so to the control plane first, and deletes it only after
+// an answer. The backend of a real cell may refuse to delete it, so only models are
+// judged.
 func (w *World) finds(m machine, c *executor.Container, s lrp.Slot) error {
 	_, isModel := m.(*model)
 	starts := c.State == executor.Initializing || c.State == executor.Created
@@ -123,6 +125,14 @@ func (w *World) finds(m machine, c *executor.Container, s lrp.Slot) error {
 		return nil
 	}
 	return checkUnwanted.violated("%s/%d: cell %s found in step %d that there is no record of %s, which starts, and still has it", s.ProcessGUID, s.Index, m.presence().CellID, first, c.GUID)
+}
+
+// excuses lets a cell keep a container for another look if it got no answer when it
+// said that it gives the instance up.
+func (w *World) excuses(i lrp.InstanceKey, err error) {
+	if _, told := w.ledger.told(err); !told {
+		delete(w.unwanted, i.InstanceGUID)
+	}
 }
 
 func ordinaryRuns(records []lrp.ActualLRP, than lrp.InstanceKey) bool {

@@ -49,7 +49,7 @@ var (
 	checkCrashes  = &Checker{"crashes", "A crash counts once; the count decides when the instance starts again, and is lost only by a long run, a rollout or Retire.", "000 §Crashes"}
 	checkEvacuate = &Checker{"evacuation", "An EVACUATING record lives no longer than its time, and a container that is evacuated is kept until another instance runs or none is desired.", "000 §LRP Evacuation, §Harmonizing During Evacuation"}
 	checkAnswers  = &Checker{"answers", "A cell's Claim or Start is refused where, and only where, another instance has got further.", "000 §Harmonizing ActualLRPs, §Suspect Cells E"}
-	checkUnwanted = &Checker{"unwanted", "A cell gives up an instance that does not run yet when it finds that there is no record of it.", "000 §Harmonizing ActualLRPs with Container State: Rep"}
+	checkUnwanted = &Checker{"unwanted", "A cell gives up an instance that does not run yet when it finds that there is no record of it. While it evacuates it does so once the control plane has answered.", "000 §Harmonizing ActualLRPs with Container State: Rep, §Harmonizing During Evacuation"}
 	checkRoutes   = &Checker{"routes", "Group events add up to the routes of what runs.", "000 §Suspect Cells, 003 §Corresponding changes to ActualLRPs"}
 	checkTasks    = &Checker{"tasks", "A task goes from state to state as the specification says, counts its rejections, and starts for its current attempt only.", "000 §Task Lifecycle"}
 	checkPosts    = &Checker{"callbacks", "A completion is told while the task is RESOLVING, as often as it takes, and the task is deleted only once its consumer has it or its time is over.", "000 §Resolving Completed Tasks"}

@@ -250,7 +250,9 @@ func (l link) RemoveLRP(ctx context.Context, guid string, index int, c lrp.Remov
 }
 
 func (l link) EvacuateClaimedLRP(ctx context.Context, guid string, index int, c lrp.EvacuateClaimed) (bool, error) {
-	return ask(l, l.of(c.Instance, "EvacuateClaimedLRP", guid, index), func(b *bbs.BBS) (bool, error) { return b.EvacuateClaimedLRP(ctx, guid, index, c) })
+	keep, err := ask(l, l.of(c.Instance, "EvacuateClaimedLRP", guid, index), func(b *bbs.BBS) (bool, error) { return b.EvacuateClaimedLRP(ctx, guid, index, c) })
+	l.world.excuses(c.Instance, err)
+	return keep, err
 }
 
 func (l link) EvacuateRunningLRP(ctx context.Context, guid string, index int, c lrp.EvacuateRunning) (bool, error) {
