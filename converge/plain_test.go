@@ -142,7 +142,7 @@ func plainBackoff(count int) time.Duration {
 }
 
 func plainRollout(w *world, d *lrp.Deployment, ordinary []lrp.ActualLRP, rolling *bool) []string {
-	step := []string{fmt.Sprintf("AdvanceRollout{}: %s", converge.RolloutStep)}
+	step := []string{fmt.Sprintf("AdvanceRollout{DefinitionID:%s}: %s", d.ActiveDefinitionID, converge.RolloutStep)}
 	var active *lrp.ActualLRP
 	var others, unborn, waiting, serving int
 	for i, r := range ordinary {

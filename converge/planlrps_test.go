@@ -174,7 +174,7 @@ func TestEachDutyOfConvergenceIsPlannedWithItsReason(t *testing.T) {
 			w.run("web", 0, "i-0", "cell-1")
 			w.run("web", 1, "i-1", "cell-2")
 			w.define("web", "v2")
-		}, []string{"web/0 AdvanceRollout{}: the next step of the rollout"}},
+		}, []string{"web/0 AdvanceRollout{DefinitionID:v2}: the next step of the rollout"}},
 		{"a definition that nothing uses is pruned, the healthy and the active one stay", func(w *world) {
 			w.desire("web", 1)
 			w.run("web", 0, "i-0", "cell-1")

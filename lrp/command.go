@@ -157,8 +157,11 @@ type (
 	// longer needed: a newer rollout has overtaken their definition, and an older
 	// instance still runs at the index.
 	StopOvertaken struct{}
-	// AdvanceRollout takes this index one step towards the active definition.
-	AdvanceRollout struct{}
+	// AdvanceRollout takes this index one step towards the definition, which must
+	// still be the active one: a step that was planned for another one does not
+	// know how many indices are in flight by now. Without a DefinitionID it is
+	// for the active one of that time.
+	AdvanceRollout struct{ DefinitionID string }
 	// FailRollout pauses or rolls back the rollout, as its policy says, if the
 	// active definition has failed at this index: see RolloutPolicy.OnFailure.
 	FailRollout struct{}

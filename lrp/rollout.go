@@ -83,6 +83,9 @@ func (r *Rollout) Visit(s Slot) Command {
 	if row.Wait != WaitNothing && r.status.HeldBy == none {
 		r.status.HeldBy, r.status.WaitsFor = s.Index, row.Wait
 	}
+	if _, advances := row.Command.(AdvanceRollout); advances {
+		return AdvanceRollout{DefinitionID: r.d.ActiveDefinitionID}
+	}
 	return row.Command
 }
 

@@ -553,3 +553,49 @@ func TestADefinitionThatIsActivatedAgainIsNotJudgedByWhatItDidBefore(t *testing.
 		t.Errorf("v1 is activated, and then %s is active: %v", x.d.ActiveDefinitionID, x.d.RolloutState.Failure)
 	}
 }
+
+// Two processes of the control plane look at the same time, and a definition
+// becomes active between the look of the first and its steps.
+func TestAStepThatWasPlannedForADefinitionIsNotTakenForTheOneAfterIt(t *testing.T) {
+	x := newRoll(t, 3, lrp.RolloutPolicy{})
+	x.settle()
+	update := func(id string) {
+		definition := runnable()
+		c, err := x.d.Update(lrp.Update{DefinitionID: &id, Definition: &definition})
+		x.call("update", c, err)
+	}
+	plan := func() map[int]lrp.Command {
+		steps, r := map[int]lrp.Command{}, lrp.NewRollout(x.d, x.now, lrp.Policy{})
+		for i, s := range x.slots {
+			if c := r.Visit(s); c != nil {
+				steps[i] = c
+			}
+		}
+		return steps
+	}
+	update("v3")
+	x.look()
+	x.obey() // index 0 runs v3, so the next step is for index 1
+	x.look()
+	x.obey()
+	late := plan()
+	if c := late[1]; c != (lrp.AdvanceRollout{DefinitionID: "v3"}) {
+		t.Fatalf("the steps of v3 are %+v, want one at index 1", late)
+	}
+	update("v4")
+	for i, c := range plan() {
+		x.do(i, c)
+	}
+	for i, c := range late {
+		x.do(i, c)
+	}
+	var inFlight []int
+	for i, s := range x.slots {
+		if slices.ContainsFunc(s.Records, func(r lrp.ActualLRP) bool { return r.DefinitionID == "v4" }) {
+			inFlight = append(inFlight, i)
+		}
+	}
+	if !slices.Equal(inFlight, []int{0}) {
+		t.Errorf("v4 is on its way at %v, want only index 0", inFlight)
+	}
+}

@@ -160,7 +160,8 @@ type RolloutRow struct {
 	Active []RolloutActive
 	Others []RolloutOthers
 
-	// Command is due at the index, or nil.
+	// Command is due at the index, or nil. AdvanceRollout stands here without its
+	// definition, which is the active one.
 	Command Command
 	Count   RolloutCount
 	Wait    RolloutWait

@@ -77,7 +77,7 @@ func (x *draft) apply(c Command) error {
 	case StopOvertaken:
 		x.stopOvertaken()
 	case AdvanceRollout:
-		x.advanceRollout()
+		x.advanceRollout(c)
 	case FailRollout:
 		x.failRollout()
 	default:

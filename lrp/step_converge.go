@@ -64,8 +64,9 @@ func (x *draft) failRollout() {
 // §UpdateLRPDeployment): first it makes that definition's record; once that is
 // RUNNING and has proved healthy, it ends all others. A record that does not run,
 // of a definition that is neither active nor healthy, is given up at once.
-func (x *draft) advanceRollout() {
-	if !x.desired() || x.d.held(x.slot.Index) {
+func (x *draft) advanceRollout(c AdvanceRollout) {
+	overtaken := c.DefinitionID != "" && !x.d.isActive(c.DefinitionID)
+	if !x.desired() || overtaken || x.d.held(x.slot.Index) {
 		return
 	}
 	active := x.of(x.d.ActiveDefinitionID, Ordinary)
