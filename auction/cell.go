@@ -38,11 +38,13 @@ type CellState struct {
 	StartingContainers int `json:"starting_containers"`
 	// Index orders the cells of a zone for Policy.BinPackWeight.
 	Index int `json:"index"`
-	// Evacuating, Unhealthy and Settling cells get no work. Instances on an
-	// evacuating cell are about to leave it and do not count for the spread over
-	// zones; instances on the other two still run there and do count.
+	// Evacuating, Cordoned, Unhealthy and Settling cells get no work. Instances on
+	// an evacuating cell are about to leave it and do not count for the spread over
+	// zones; instances on the others still run there and do count.
 	Evacuating bool `json:"evacuating,omitempty"`
-	Unhealthy  bool `json:"unhealthy,omitempty"`
+	// Cordoned is true while an operator keeps work away from the cell.
+	Cordoned  bool `json:"cordoned,omitempty"`
+	Unhealthy bool `json:"unhealthy,omitempty"`
 	// Settling is true until the cell has reported what an earlier run of it has
 	// left behind.
 	Settling bool `json:"settling,omitempty"`

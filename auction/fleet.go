@@ -242,6 +242,8 @@ func (f *fleet) findOut() {
 			v = executor.Validator{}
 		case c.state.Evacuating:
 			c.out = Evacuating
+		case c.state.Cordoned:
+			c.out = Cordoned
 		case c.state.Unhealthy:
 			c.out = Unhealthy
 		case c.state.Settling:

@@ -28,7 +28,7 @@ func unlikeCells(r *rand.Rand, n int, process string) []auction.CellState {
 			c.OptionalPlacementTags = []string{c.ID}
 		}
 		if others {
-			c.Evacuating, c.Unhealthy = r.IntN(15) == 0, r.IntN(15) == 0
+			c.Evacuating, c.Cordoned, c.Unhealthy = r.IntN(15) == 0, r.IntN(15) == 0, r.IntN(15) == 0
 			for range r.IntN(3) {
 				c.LRPs = append(c.LRPs, lrp.Key{ProcessGUID: process, DefinitionID: "d", Index: 1000 + i, Domain: "apps"})
 				c.Remaining.Containers--

@@ -126,6 +126,8 @@ func (o *oracleRun) judge(c *oracleCell) {
 		o.result.InvalidCells = append(o.result.InvalidCells, auction.InvalidCell{CellID: c.state.ID, Err: v.Err()})
 	case c.state.Evacuating:
 		c.out = "evacuating"
+	case c.state.Cordoned:
+		c.out = "cordoned"
 	case c.state.Unhealthy:
 		c.out = "unhealthy"
 	}
@@ -427,7 +429,7 @@ func (o *oracleRun) score(c *oracleCell, item *auction.Item) (auction.Score, int
 	exact += int64(rank) * int64(math.Round(o.policy.BinPackWeight*3*(1<<40)))
 	s.BinPack = float64(rank) * o.policy.BinPackWeight
 	for _, other := range o.cells {
-		if other.out != "" && other.out != "unhealthy" {
+		if other.out != "" && other.out != "unhealthy" && other.out != "cordoned" {
 			continue
 		}
 		for _, key := range other.state.LRPs {
@@ -484,7 +486,7 @@ func (o *oracleRun) explain(item *auction.Item) (lrp.PlacementError, *auction.Ex
 		}
 	}
 	order := []auction.CellReason{
-		"invalid", "evacuating", "unhealthy",
+		"invalid", "evacuating", "cordoned", "unhealthy",
 		"without the root file system", "without the volume drivers", "with other placement tags",
 		"refusing fields of the definition",
 	}

@@ -75,7 +75,7 @@ func problem(c chooser, maxCells, maxItems int) ([]auction.CellState, []auction.
 		cell := auction.CellState{
 			ID: fmt.Sprintf("cell-%02d", i), Zone: one(c, zones...), Total: total, Remaining: total,
 			RootFSProviders: []string{"preloaded:linux", "docker"}, Index: c(7) - 2,
-			StartingContainers: c(3), Evacuating: c.oneIn(12), Unhealthy: c.oneIn(12),
+			StartingContainers: c(3), Evacuating: c.oneIn(12), Cordoned: c.oneIn(12), Unhealthy: c.oneIn(12),
 		}
 		if c.oneIn(2) {
 			cell.Remaining.MemoryMB -= int64(c(int(total.MemoryMB + 1)))

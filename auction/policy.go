@@ -21,7 +21,7 @@ type Policy struct {
 	BinPackWeight float64
 	// MaxStarting is how many containers may be starting in the fleet, including
 	// those placed in this batch. Further work is refused with
-	// lrp.TooManyStarting. Evacuating and unhealthy cells are not counted (default
+	// lrp.TooManyStarting. Cells that take no work are not counted (default
 	// 0: no limit; not negative).
 	MaxStarting int
 

@@ -19,6 +19,7 @@ const (
 	Failing            CellReason = "left out after failures"
 	Invalid            CellReason = "invalid"
 	Evacuating         CellReason = "evacuating"
+	Cordoned           CellReason = "cordoned"
 	Unhealthy          CellReason = "unhealthy"
 	Settling           CellReason = "reporting what an earlier run has left"
 	OtherRootFS        CellReason = "without the root file system"
@@ -40,7 +41,7 @@ const shortOf = "short of "
 // stages orders the reasons. Those of filters come between the last two rows, and
 // those of further resources last.
 var stages = [...][]CellReason{
-	{Silent, Failing, Invalid, Evacuating, Unhealthy, Settling},
+	{Silent, Failing, Invalid, Evacuating, Cordoned, Unhealthy, Settling},
 	{OtherRootFS, NoVolumeDriver, OtherPlacementTags, RefusesField},
 	{LacksMemory, LacksDisk, LacksContainers, LacksPIDs},
 }

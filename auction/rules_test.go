@@ -196,6 +196,11 @@ func TestTheObjectiveIsTheZoneThenTheCellThenEvenUse(t *testing.T) {
 			cells: []auction.CellState{roomy("a", "z1"), with(with(roomy("b", "z1"), onIt("web")), func(c *auction.CellState) { c.Unhealthy = true }), roomy("c", "z2")},
 			item:  instance("web", 0, 50), want: "c a",
 		},
+		{
+			name:  "instances on a cordoned cell stay in its zone",
+			cells: []auction.CellState{roomy("a", "z1"), with(with(roomy("b", "z1"), onIt("web")), func(c *auction.CellState) { c.Cordoned = true }), roomy("c", "z2")},
+			item:  instance("web", 0, 50), want: "c a",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := check(t, c.cells, []auction.Item{c.item}, c.policy)
@@ -227,6 +232,7 @@ func TestARefusalCountsTheCellsByReasonAndNamesTheNearest(t *testing.T) {
 		with(roomy("x1", "z"), func(c *auction.CellState) { c.Evacuating = true }),
 		with(roomy("x2", "z"), func(c *auction.CellState) { c.Unhealthy = true }),
 		with(roomy("x3", "z"), func(c *auction.CellState) { c.Total.DiskMB = -1 }),
+		with(roomy("x4", "z"), func(c *auction.CellState) { c.Cordoned = true }),
 	}
 	for _, c := range []struct {
 		name  string
@@ -235,7 +241,7 @@ func TestARefusalCountsTheCellsByReasonAndNamesTheNearest(t *testing.T) {
 		want  string
 	}{
 		{"no cell answered", nil, gpu, "no cell answered"},
-		{"every cell is out", out, gpu, "found no compatible cells: of 3 cells 1 invalid, 1 evacuating, 1 unhealthy"},
+		{"every cell is out", out, gpu, "found no compatible cells: of 4 cells 1 invalid, 1 evacuating, 1 cordoned, 1 unhealthy"},
 		{
 			"a field that the cells refuse", []auction.CellState{plain, out[0]}, walled,
 			`found no compatible cells: fields ["cpu_weight" "egress_rules"] wanted: of 2 cells 1 evacuating, 1 refusing fields of the definition`,

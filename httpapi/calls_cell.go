@@ -24,7 +24,12 @@ type (
 		TaskGUID     string `json:"task_guid"`
 		InstanceGUID string `json:"instance_guid"`
 	}
+	cordonArgs struct {
+		Cordoned bool `json:"cordoned"`
+	}
 )
+
+var errNoCordoner = errors.New("this cell cannot be cordoned, nor give up an evacuation; it is no rep.Cordoner")
 
 // The calls of a cell.
 var (
@@ -57,6 +62,22 @@ var (
 		func(ctx context.Context, c rep.API, _ wire.None) error { return c.Evacuate(ctx) })
 	callEvacuation = askPlain(call("Evacuation", "cell/evacuation", operators, wire.Always,
 		"Says how far the cell is on its way to being empty."), rep.API.Evacuation)
+	callCancelEvacuation = tell(call("CancelEvacuation", "cell/cancel_evacuation", operators, wire.Always,
+		"Gives up an evacuation: what is still on the cell stays, and it takes work again."),
+		func(ctx context.Context, c rep.API, _ wire.None) error {
+			if c, can := c.(rep.Cordoner); can {
+				return c.CancelEvacuation(ctx)
+			}
+			return errNoCordoner
+		})
+	callCordon = tell(call("Cordon", "cell/cordon", operators, wire.Always,
+		"Keeps work away from the cell, or lets it come again. What the cell has stays."),
+		func(ctx context.Context, c rep.API, in cordonArgs) error {
+			if c, can := c.(rep.Cordoner); can {
+				return c.Cordon(ctx, in.Cordoned)
+			}
+			return errNoCordoner
+		})
 	callContainers = askPlain(call("Containers", "cell/containers", operators, wire.Always,
 		"Lists the containers on the cell, ordered by guid."), rep.API.Containers)
 	callLogs = long(ofDomain(list(call("Logs", "cell/logs", logReaders, wire.Always,
@@ -73,5 +94,5 @@ var (
 )
 
 var cellCalls = []wire.Endpoint[rep.API]{
-	callState, callPerform, callStopLRP, callCancelTaskOnCell, callInventory, callEvacuate, callEvacuation, callContainers, callLogs,
+	callState, callPerform, callStopLRP, callCancelTaskOnCell, callInventory, callEvacuate, callEvacuation, callCancelEvacuation, callCordon, callContainers, callLogs,
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/diegosdk/diego/httpapi/problem"
 	"github.com/diegosdk/diego/internal/wire"
 	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/rep"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/task"
 )
@@ -47,6 +48,7 @@ var sentinels = []struct {
 	{"conflict", http.StatusConflict, storage.ErrConflict},
 	{"duplicate", http.StatusConflict, storage.ErrDuplicate},
 	{"held", http.StatusConflict, storage.ErrHeld},
+	{"evacuation_ends", http.StatusConflict, rep.ErrEvacuationEnds},
 	{"lock_lost", http.StatusConflict, bbs.ErrLockLost},
 	{"corrupt", http.StatusInternalServerError, storage.ErrCorrupt},
 	{"gone", http.StatusGone, storage.ErrGone},

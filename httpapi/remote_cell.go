@@ -61,6 +61,16 @@ func (c *RemoteCell) Evacuation(ctx context.Context) (rep.EvacuationStatus, erro
 	return callEvacuation.Do(ctx, c.client, wire.None{})
 }
 
+// CancelEvacuation implements [rep.Cordoner].
+func (c *RemoteCell) CancelEvacuation(ctx context.Context) error {
+	return say(ctx, c.client, callCancelEvacuation, wire.None{})
+}
+
+// Cordon implements [rep.Cordoner].
+func (c *RemoteCell) Cordon(ctx context.Context, cordoned bool) error {
+	return say(ctx, c.client, callCordon, cordonArgs{cordoned})
+}
+
 // Containers implements [rep.API].
 func (c *RemoteCell) Containers(ctx context.Context) ([]executor.Container, error) {
 	return callContainers.Do(ctx, c.client, wire.None{})
@@ -75,4 +85,5 @@ func (c *RemoteCell) Logs(ctx context.Context, r rep.LogRequest) iter.Seq2[rep.L
 var (
 	_ rep.API                 = (*RemoteCell)(nil)
 	_ auction.InventoryClient = (*RemoteCell)(nil)
+	_ rep.Cordoner            = (*RemoteCell)(nil)
 )

@@ -28,6 +28,21 @@ type API interface {
 	Logs(ctx context.Context, r LogRequest) iter.Seq2[LogChunk, error]
 }
 
+// A Cordoner is an optional interface of an API: operators keep work away from the
+// cell with it, and give up an evacuation. Without it, both are refused. Its
+// methods may be called concurrently, and repeated.
+type Cordoner interface {
+	// Cordon says whether the cell is cordoned from now on. A cordoned cell takes
+	// no work and keeps what it has, which still runs, crashes and is updated. The
+	// next run of the cell is cordoned too, as far as the cell keeps that; see
+	// Options.KeepCordon.
+	Cordon(ctx context.Context, cordoned bool) error
+	// CancelEvacuation gives up an evacuation, if one is under way: what is still
+	// on the cell stays, and the cell takes work again unless it is cordoned. The
+	// error wraps ErrEvacuationEnds once the cell ends what is left.
+	CancelEvacuation(ctx context.Context) error
+}
+
 // LogDomains is an optional interface of an API: it lets consumers read the logs of
 // their own domains. Without it, only operators read the cell's logs, so a wrapper
 // has to pass it on. Its method may be called concurrently.

@@ -14,7 +14,7 @@ import (
 // State implements [auction.CellClient].
 func (r *Rep) State(context.Context) (auction.CellState, error) {
 	r.mu.Lock()
-	evacuating, unhealthy, settling := r.drain.begun(), r.test.unhealthy, !r.past.reported
+	evacuating, cordoned, unhealthy, settling := r.drain.begun(), r.cordoned, r.test.unhealthy, !r.past.reported
 	r.mu.Unlock()
 	s := auction.CellState{
 		ID: r.o.CellID, Zone: r.o.Zone, Index: r.o.Index,
@@ -22,7 +22,7 @@ func (r *Rep) State(context.Context) (auction.CellState, error) {
 		PlacementTags: r.o.PlacementTags, OptionalPlacementTags: r.o.OptionalPlacementTags,
 		RefusedFields: r.o.RefusedFields,
 		Total:         r.o.Executor.Total(), Remaining: r.o.Executor.Remaining(),
-		Evacuating: evacuating, Unhealthy: unhealthy, Settling: settling,
+		Evacuating: evacuating, Cordoned: cordoned, Unhealthy: unhealthy, Settling: settling,
 		TakesReasons: true,
 	}
 	if l, lists := r.o.Executor.(VolumeLister); lists {
@@ -81,7 +81,7 @@ func (r *Rep) holdings() []holding {
 // Perform implements [auction.CellClient]. It returns as soon as it has made
 // reservations; claiming and running follow by themselves. Work that the cell
 // already has is not taken twice: its container is looked at again. The cell
-// refuses everything while it evacuates or is unhealthy, before it has reported
+// refuses everything while it evacuates or is cordoned or unhealthy, before it has reported
 // what an earlier run has left, and if the work is for another cell id.
 func (r *Rep) Perform(_ context.Context, w auction.Work) ([]auction.Rejection, error) {
 	var rejections []auction.Rejection
@@ -138,6 +138,7 @@ next:
 // What refuses all work.
 var (
 	errEvacuating = errors.New(string(auction.Evacuating))
+	errCordoned   = errors.New(string(auction.Cordoned))
 	errUnhealthy  = errors.New(string(auction.Unhealthy))
 	errSettling   = errors.New(string(auction.Settling))
 )
@@ -151,6 +152,8 @@ func (r *Rep) reserve(list []executor.Reservation) []executor.Refusal {
 	switch {
 	case r.drain.begun():
 		err = errEvacuating
+	case r.cordoned:
+		err = errCordoned
 	case r.test.unhealthy:
 		err = errUnhealthy
 	case !r.past.reported:

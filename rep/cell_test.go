@@ -407,6 +407,60 @@ func TestAnEvacuationFinishesWhenItsTimeIsOver(t *testing.T) {
 	s.must()
 }
 
+func TestAnEvacuationThatEndsCannotBeGivenUp(t *testing.T) {
+	now := start
+	s := newStage(t, func(o *Options) { o.Now = func() time.Time { return now } })
+	if err := s.CancelEvacuation(t.Context()); err != nil {
+		t.Errorf("without an evacuation: %v", err)
+	}
+	for range 2 { // the second time, the cell is empty at once
+		if err := s.Evacuate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.CancelEvacuation(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if state, _ := s.State(t.Context()); state.Evacuating {
+			t.Error("it still evacuates")
+		}
+	}
+	if err := s.Evacuate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.Tick(t.Context())
+	if err := s.CancelEvacuation(t.Context()); !errors.Is(err, ErrEvacuationEnds) {
+		t.Errorf("an empty cell gives up its evacuation: %v", err)
+	}
+}
+
+func TestACordonThatCannotBeKeptDoesNotChange(t *testing.T) {
+	full := errors.New("no space left on device")
+	var kept []bool
+	s := newStage(t, func(o *Options) {
+		o.Cordoned = true
+		o.KeepCordon = func(cordoned bool) error {
+			if kept = append(kept, cordoned); len(kept) == 1 {
+				return full
+			}
+			return nil
+		}
+	})
+	for _, want := range []struct {
+		err      error
+		cordoned bool
+	}{{full, true}, {nil, false}} {
+		if err := s.Cordon(t.Context(), false); !errors.Is(err, want.err) {
+			t.Errorf("the error is %v, want %v", err, want.err)
+		}
+		if state, _ := s.State(t.Context()); state.Cordoned != want.cordoned {
+			t.Errorf("cordoned: %v, want %v", state.Cordoned, want.cordoned)
+		}
+	}
+	if !slices.Equal(kept, []bool{false, false}) {
+		t.Errorf("remembered was %v", kept)
+	}
+}
+
 func TestARunningTaskFailsWithTheSpecificationsReasonWhenAnEvacuationTimesOut(t *testing.T) {
 	now := start
 	s := newStage(t, func(o *Options) { o.Now = func() time.Time { return now } })

@@ -2,6 +2,7 @@ package rep
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -59,6 +60,65 @@ func (r *Rep) Evacuate(context.Context) error {
 	r.o.Metrics.Gauge("rep_evacuating", 1)
 	r.o.Logger.Info("the cell evacuates", "timeout", r.o.EvacuationTimeout)
 	return nil
+}
+
+// ErrEvacuationEnds is wrapped by the error of [Rep.CancelEvacuation] when it comes
+// too late.
+var ErrEvacuationEnds = errors.New("the evacuation ends and cannot be given up any more")
+
+// CancelEvacuation implements [Cordoner]. An instance whose replacement runs by now
+// ends nevertheless; for all others the BBS forgets the evacuation as their
+// containers are settled.
+func (r *Rep) CancelEvacuation(context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case !r.drain.begun():
+		return nil
+	case r.drain.finishing:
+		return fmt.Errorf("cell %q is empty or has had its time: %w; start it again", r.o.CellID, ErrEvacuationEnds)
+	}
+	r.drain = drain{}
+	for guid, n := range r.notes {
+		if n.waits = ""; n == (note{}) {
+			delete(r.notes, guid)
+			continue
+		}
+		r.notes[guid] = n
+	}
+	r.nextSync = r.o.Now()
+	r.wakeUp()
+	r.o.Metrics.Gauge("rep_evacuating", 0)
+	r.o.Logger.Info("the evacuation is given up")
+	return nil
+}
+
+// Cordon implements [Cordoner].
+func (r *Rep) Cordon(_ context.Context, cordoned bool) error {
+	r.cordoning.Lock()
+	defer r.cordoning.Unlock()
+	if r.o.KeepCordon != nil {
+		if err := r.o.KeepCordon(cordoned); err != nil {
+			return fmt.Errorf("cell %q cannot remember whether it is cordoned, and nothing has changed: %w", r.o.CellID, err)
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.cordoned != cordoned {
+		r.o.Logger.Info("the cordon of the cell has changed", "cordoned", cordoned)
+	}
+	r.setCordoned(cordoned)
+	return nil
+}
+
+// setCordoned is called with the lock.
+func (r *Rep) setCordoned(cordoned bool) {
+	r.cordoned = cordoned
+	figure := 0.0
+	if cordoned {
+		figure = 1
+	}
+	r.o.Metrics.Gauge("rep_cordoned", figure)
 }
 
 // Evacuated reports whether an evacuation is over. The cell then has no records

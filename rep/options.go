@@ -130,6 +130,13 @@ type Options struct {
 	// Index orders the cells of a zone for bin packing.
 	Index int
 
+	// Cordoned says that the cell begins cordoned; see [Cordoner].
+	Cordoned bool
+	// KeepCordon remembers for the next run of the cell whether it is cordoned. If
+	// it fails, the cordon does not change. Calls never overlap. Nil means that a
+	// cordon ends with this run.
+	KeepCordon func(cordoned bool) error
+
 	// SelfTest finds out whether the cell can still make containers. Nil means
 	// no test.
 	SelfTest *SelfTest

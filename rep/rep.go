@@ -28,7 +28,10 @@ type Rep struct {
 	wake    chan struct{}   // for Run: something is due
 	cleared <-chan struct{} // see Clearer; closed if the Executor is none
 
+	cordoning sync.Mutex // held while the cordon is remembered and changed
+
 	mu       sync.Mutex
+	cordoned bool
 	news     executor.Subscription
 	notes    map[string]note // by guid of a container that is there
 	pauses   []pause
@@ -56,7 +59,10 @@ type note struct {
 	until time.Time
 }
 
-var _ auction.CellClient = (*Rep)(nil)
+var (
+	_ auction.CellClient = (*Rep)(nil)
+	_ Cordoner           = (*Rep)(nil)
+)
 
 // New returns a Rep and starts nothing. It fails with an
 // *executor.ValidationError if a required option is missing.
@@ -69,6 +75,7 @@ func New(o Options) (*Rep, error) {
 		o: o, queue: newQueue(), wake: make(chan struct{}, 1),
 		news: o.Executor.Subscribe(), notes: map[string]note{},
 	}
+	r.setCordoned(o.Cordoned)
 	if c, ok := o.Executor.(Clearer); ok {
 		r.cleared = c.Cleared()
 	} else {

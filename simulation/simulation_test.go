@@ -269,7 +269,7 @@ func TestACellThatBreaksAPromiseIsNamed(t *testing.T) {
 			state: func(s *auction.CellState) { s.Evacuating = false },
 			perform: func(c *memcell.Cell, w auction.Work) ([]auction.Rejection, error) {
 				s, _ := c.Evacuation(context.Background())
-				c.Return()
+				_ = c.CancelEvacuation(context.Background())
 				rejections, err := c.Perform(context.Background(), w)
 				if s.Evacuating {
 					err = errors.Join(err, c.Evacuate(context.Background()))

@@ -27,7 +27,7 @@ func cellsCommand(p *process) *cobra.Command {
 }
 
 func cellCommands(p *process) *cobra.Command {
-	return cli.Group(&cobra.Command{Use: "cell", Short: "This host as a cell"},
+	return cli.Group(&cobra.Command{Use: "cell", Short: "One cell, or this host as one"}, append(cordonCommands(p),
 		cli.With(&cobra.Command{
 			Use: "doctor", Short: "Say what this host can do for a cell, and what would help", RunE: p.runs(cellDoctor),
 			Long: `Say what this host can do for a cell, and what would help. It asks no server. As
@@ -37,7 +37,7 @@ if this host cannot run real containers.`,
 			Example: "  diegoctl cell doctor --dir /var/lib/diego\n  diegoctl cell doctor -o json",
 		}, []cli.Flag{{Name: "dir", Kind: cli.Directory,
 			Help: "where the cell is to keep its containers, because the file system matters (without it: that of temporary files)"}}),
-	)
+	)...)
 }
 
 // A cellDoc is a cell for programs: its presence, and what it says of itself
@@ -92,6 +92,8 @@ func cells(c *call, r *remote) error {
 			switch {
 			case s.Evacuating:
 				state = show.Yellow.Of("evacuating")
+			case s.Cordoned:
+				state = show.Yellow.Of("cordoned")
 			case s.Unhealthy:
 				state = show.Red.Of("unhealthy")
 			case s.Settling:

@@ -236,6 +236,9 @@ func (c *Cell) make(ctx context.Context, backend *Backend, dir *Dir, api CellBBS
 	}
 	apply(c, &o)
 	c.Rep(&o)
+	if err := dir.keepCordon(&o); err != nil {
+		return nil, err
+	}
 	if c.PreferredAddress != "" {
 		if err := o.PreferredAddress.UnmarshalText([]byte(strings.ToUpper(c.PreferredAddress))); err != nil {
 			return nil, err

@@ -181,6 +181,29 @@ func mustOpen(t *testing.T, c *Cell) *localcell.Cell {
 	return cell
 }
 
+func TestACordonOutlivesTheProcessOfItsCell(t *testing.T) {
+	c := sampleCell(t.TempDir())
+	for _, cordoned := range []bool{true, true, false, false} {
+		before, backend, err := c.Open(t.Context(), unasked{}, "http://127.0.0.1:1", new(httpapi.Prometheus), new(Logging).Logger(io.Discard))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(before.Cordon(t.Context(), cordoned), backend.Close()); err != nil {
+			t.Fatal(err)
+		}
+		after, backend, err := c.Open(t.Context(), unasked{}, "http://127.0.0.1:1", new(httpapi.Prometheus), new(Logging).Logger(io.Discard))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s, err := after.State(t.Context()); err != nil || s.Cordoned != cordoned {
+			t.Errorf("after it was started again its state is %+v, %v, want cordoned: %v", s, err, cordoned)
+		}
+		if err := backend.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestACellOffersTheVolumeDriversOfItsSettingsWhileTheyAreInOrder(t *testing.T) {
 	sockets, err := os.MkdirTemp("", "v") // whose path is short enough for a socket
 	if err != nil {

@@ -72,6 +72,8 @@ var notSettings = map[string]string{
 	"auctioneer.Options.BBS":               "a part: bbs",
 	"auctioneer.Options.Dial":              "a part",
 	"auctioneer.Options.Auction":           "a part: its fields are settings",
+	"rep.Options.Cordoned":                 "a part: diegoctl cell cordon changes it",
+	"rep.Options.KeepCordon":               "a part: a file in dir",
 	"manager.Options.Observer":             "a part: it makes figures",
 	"httpapi.HandlerOptions.BBS":           "a part",
 	"httpapi.HandlerOptions.Convergence":   "a part",

@@ -86,7 +86,8 @@ var All = []Metric{
 	{"rep_work_refused_total", Counter, nil, "work that a cell has refused"},
 	{"rep_self_tests_total", Counter, []string{"outcome"}, "self-tests of a cell: `succeeded` or `failed`"},
 	{"rep_unhealthy", Gauge, nil, "1 while the self-test keeps a cell out of auctions"},
-	{"rep_evacuating", Gauge, nil, "1 once a cell evacuates"},
+	{"rep_cordoned", Gauge, nil, "1 while a cell is cordoned"},
+	{"rep_evacuating", Gauge, nil, "1 while a cell evacuates"},
 	{"rep_announce_failures_total", Counter, nil, "times that a cell could not renew its presence"},
 	{"metrics_dropped_total", Counter, []string{"name"}, "figures that Prometheus was given and did not keep: too many series of the name, or its type changed"},
 }

@@ -73,7 +73,7 @@ func (m *model) mend()                      {}
 func (m *model) move(address string)        { m.Presence.Address = address }
 func (m *model) evacuates() bool            { s, _ := m.Evacuation(context.Background()); return s.Evacuating }
 func (m *model) hush()                      { m.Silent = !m.Silent }
-func (m *model) heal()                      { m.Return() }
+func (m *model) heal()                      { _ = m.CancelEvacuation(context.Background()) }
 func (m *model) holds() []executor.Container {
 	list, _ := m.Containers(context.Background())
 	return list
@@ -83,7 +83,7 @@ func (m *model) vanish(int)            {}
 
 func (m *model) drain() {
 	if m.evacuates() {
-		m.Return()
+		_ = m.CancelEvacuation(context.Background())
 	} else {
 		_ = m.Evacuate(context.Background())
 	}

@@ -459,6 +459,8 @@ var fieldRows = []fieldRow{
 		"auction", "", "auction.TestAPackedPlacementIsTheOracles"},
 	{"CellState.Evacuating", "the cell gets no work",
 		"auction", "", "auction.TestARefusalCountsTheCellsByReasonAndNamesTheNearest"},
+	{"CellState.Cordoned", "the cell gets no work",
+		"auction", "", "auction.TestARefusalCountsTheCellsByReasonAndNamesTheNearest"},
 	{"CellState.Unhealthy", "the cell gets no work",
 		"auction", "", "auction.TestARefusalCountsTheCellsByReasonAndNamesTheNearest"},
 	{"CellState.TakesReasons", "work comes with the reasons of its placement, for timelines",

@@ -6,10 +6,27 @@ import (
 
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/rep"
 )
 
 // answerCases are about what the control plane asks a cell.
 var answerCases = []testCase{
+	{sentence: "a cordoned cell keeps what it has and takes no work", check: ifCordoned(func(f *fixture, c rep.Cordoner) {
+		r := f.run()
+		f.must(f.bbs.UpdateDeployment(f.ctx, process, lrp.Update{Instances: pointer(2)}))
+		f.must(c.Cordon(f.ctx, true))
+		item := f.instance(1)
+		f.rejected(f.offer(item), item.Key)
+		f.Pass(soon)
+		if s := f.state(); !s.Cordoned || !f.holds(r.Key) {
+			f.Errorf("it says %+v", s)
+		}
+		f.must(c.Cordon(f.ctx, false))
+		if f.state().Cordoned {
+			f.Error("it says that it is cordoned")
+		}
+		f.perform(item)
+	})},
 	{sentence: "State lists what the cell has from the reservation on, and takes it from what remains", check: func(f *fixture) {
 		f.desire(1)
 		item, before := f.instance(0), f.state()

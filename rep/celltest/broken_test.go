@@ -75,6 +75,9 @@ var brokenCells = []struct {
 			return i
 		}}},
 
+	{name: "forgets its cordon", sentence: "answers/a cordoned cell keeps what it has and takes no work",
+		client: client{cordon: func(c *memcell.Cell) error { return c.Cordon(context.Background(), false) }}},
+
 	{name: "does not claim", sentence: "instances/an instance is claimed before its work begins, and started once it runs",
 		reports: reports{claim: func(rep.BBS, lrp.Claim, func() error) error { return nil }}},
 	{name: "starts before it claims", sentence: "instances/an instance is claimed before its work begins, and started once it runs",
@@ -149,6 +152,10 @@ var brokenCells = []struct {
 		reports: reports{quiet: true}},
 	{name: "stops nothing", sentence: "evacuation/an instance that was stopped before ends without a replacement",
 		client: client{stop: func(*memcell.Cell, lrp.Key, lrp.InstanceKey) error { return nil }}},
+	{name: "goes on with an evacuation that was given up", sentence: "evacuation/an instance stays where it is if the evacuation is given up",
+		client: client{goOn: func(*memcell.Cell) error { return nil }}},
+	{name: "keeps what was replaced", sentence: "evacuation/an instance whose replacement runs ends though the evacuation is given up",
+		reports: reports{slot: onlyOwn, start: func(start func() error) error { return swallowRefusal(start()) }}},
 	{name: "takes no task to its end", sentence: "evacuation/a task runs to its end",
 		pass: func(c *memcell.Cell) {
 			status, _ := c.Evacuation(context.Background())
@@ -268,6 +275,22 @@ type client struct {
 	stop      func(*memcell.Cell, lrp.Key, lrp.InstanceKey) error
 	cancel    func(c *memcell.Cell, taskGUID, instanceGUID string) error
 	inventory func(*memcell.Cell, auction.Inventory) auction.Inventory
+	cordon    func(*memcell.Cell) error
+	goOn      func(*memcell.Cell) error
+}
+
+func (c *client) Cordon(ctx context.Context, cordoned bool) error {
+	if c.cordon != nil {
+		return c.cordon(c.Cell)
+	}
+	return c.Cell.Cordon(ctx, cordoned)
+}
+
+func (c *client) CancelEvacuation(ctx context.Context) error {
+	if c.goOn != nil {
+		return c.goOn(c.Cell)
+	}
+	return c.Cell.CancelEvacuation(ctx)
 }
 
 func (c *client) State(ctx context.Context) (auction.CellState, error) {

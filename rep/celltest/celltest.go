@@ -50,7 +50,7 @@ type Options struct {
 type Harness struct {
 	// Cell is the cell as the control plane reaches it. It is empty and has room for
 	// three instances with 64 MiB of memory and 64 MiB of disk each. If it is an
-	// auction.InventoryClient too, the suite checks that.
+	// auction.InventoryClient or a rep.Cordoner too, the suite checks that.
 	Cell auction.CellClient
 	// RunInfo is work that runs until End or the cell ends it.
 	RunInfo executor.RunInfo

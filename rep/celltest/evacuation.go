@@ -60,6 +60,31 @@ var evacuationCases = []testCase{
 			f.Errorf("want a report of its end\n%s", f.bbs.account())
 		}
 	}},
+	{sentence: "an instance stays where it is if the evacuation is given up", check: ifCordoned(func(f *fixture, c rep.Cordoner) {
+		r := f.run()
+		f.must(f.Evacuate(f.ctx))
+		f.evacuating()
+		f.must(c.CancelEvacuation(f.ctx))
+		f.must(c.CancelEvacuation(f.ctx)) // a repetition changes nothing
+		if again := f.running(); again.InstanceKey != r.InstanceKey {
+			f.Errorf("%v runs, want %v", again.InstanceKey, r.InstanceKey)
+		}
+		f.until("its EVACUATING record is gone", func() bool { return len(f.records()) == 1 })
+		f.begunOnce(r.InstanceGUID)
+		if f.state().Evacuating {
+			f.Error("the cell says that it evacuates")
+		}
+		f.must(f.bbs.UpdateDeployment(f.ctx, process, lrp.Update{Instances: pointer(2)}))
+		f.perform(f.instance(1))
+	})},
+	{sentence: "an instance whose replacement runs ends though the evacuation is given up", check: ifCordoned(func(f *fixture, c rep.Cordoner) {
+		f.run()
+		f.must(f.Evacuate(f.ctx))
+		f.evacuating()
+		f.startElsewhere()
+		f.must(c.CancelEvacuation(f.ctx))
+		f.evacuated()
+	})},
 	{sentence: "a task runs to its end", check: func(f *fixture) {
 		t := f.runTask()
 		f.must(f.Evacuate(f.ctx))

@@ -121,6 +121,15 @@ func (f *fixture) inventory() []string {
 	return i.Containers
 }
 
+// ifCordoned is a check of cells that can be cordoned.
+func ifCordoned(check func(*fixture, rep.Cordoner)) func(*fixture) {
+	return func(f *fixture) {
+		if c, can := f.Cell.(rep.Cordoner); can {
+			check(f, c)
+		}
+	}
+}
+
 // empty reports whether the cell has nothing, as far as it says.
 func (f *fixture) empty() bool {
 	f.Helper()

@@ -36,6 +36,7 @@ var (
 	_ rep.API                 = (*Cell)(nil)
 	_ auction.InventoryClient = (*Cell)(nil)
 	_ rep.LogDomains          = (*Cell)(nil)
+	_ rep.Cordoner            = (*Cell)(nil)
 )
 
 // New makes a cell of a manager and of a rep over it. The manager is o.Executor, and
@@ -91,6 +92,8 @@ func (c *Cell) Ready(ctx context.Context) bbs.Readiness {
 		r.Why = err.Error()
 	case state.Evacuating:
 		r.Why = string(auction.Evacuating)
+	case state.Cordoned:
+		r.Why = string(auction.Cordoned)
 	case state.Unhealthy:
 		r.Why = string(auction.Unhealthy)
 	case absent != nil:

@@ -20,7 +20,7 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-// A Cell is a [rep.API] and an [auction.InventoryClient]. Its other methods play
+// A Cell is a [rep.API], a [rep.Cordoner] and an [auction.InventoryClient]. Its other methods play
 // the part of the world: they let time pass and containers fail.
 //
 // Presence, BBS and Now are required; zero values of the others mean the
@@ -58,11 +58,13 @@ type Cell struct {
 	calls      int
 	caller     string    // begins the request ids of its calls
 	evacuating time.Time // since when; zero if it does not evacuate
+	cordoned   bool
 }
 
 var (
 	_ rep.API                 = (*Cell)(nil)
 	_ auction.InventoryClient = (*Cell)(nil)
+	_ rep.Cordoner            = (*Cell)(nil)
 )
 
 // A container is an [executor.Container] with what the model needs to know besides.
@@ -99,7 +101,7 @@ func (c *Cell) State(context.Context) (auction.CellState, error) {
 	s := auction.CellState{
 		ID: c.Presence.CellID, Zone: c.Presence.Zone, Total: c.Presence.Capacity, Remaining: c.remaining(),
 		RootFSProviders: c.Presence.RootFSProviders, PlacementTags: c.Presence.PlacementTags,
-		OptionalPlacementTags: c.Presence.OptionalPlacementTags, Evacuating: c.evacuates(),
+		OptionalPlacementTags: c.Presence.OptionalPlacementTags, Evacuating: c.evacuates(), Cordoned: c.cordoned,
 	}
 	for _, k := range c.list() {
 		if k.task != "" {
@@ -156,6 +158,8 @@ func (c *Cell) Perform(_ context.Context, w auction.Work) (out []auction.Rejecti
 			reason = fmt.Sprintf("this is cell %q, and the work is for cell %q", c.Presence.CellID, w.CellID)
 		case c.evacuates():
 			reason = string(auction.Evacuating)
+		case c.cordoned:
+			reason = string(auction.Cordoned)
 		case c.held[j] != nil && c.held[j].State != executor.Completed:
 			c.touch(c.held[j])
 			continue
@@ -251,11 +255,21 @@ func (c *Cell) Evacuation(context.Context) (rep.EvacuationStatus, error) {
 	return rep.EvacuationStatus{Evacuating: c.evacuates(), BeganAt: c.evacuating, Containers: n, Done: c.evacuates() && n == 0}, nil
 }
 
-// Return ends an evacuation: the cell takes work again.
-func (c *Cell) Return() {
+// CancelEvacuation implements [rep.Cordoner]. It never comes too late: an empty
+// cell takes work again.
+func (c *Cell) CancelEvacuation(context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.evacuating = time.Time{}
+	return nil
+}
+
+// Cordon implements [rep.Cordoner].
+func (c *Cell) Cordon(_ context.Context, cordoned bool) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cordoned = cordoned
+	return nil
 }
 
 // Containers implements [rep.API].

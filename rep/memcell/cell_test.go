@@ -64,7 +64,7 @@ func TestAModelCellAnswersWhatOperatorsAsk(t *testing.T) {
 	if s, _ := api.Evacuation(t.Context()); !s.Done {
 		t.Errorf("it is empty, and its evacuation is %+v", s)
 	}
-	cell.Return()
+	_ = cell.CancelEvacuation(t.Context())
 	if s, _ := api.Evacuation(t.Context()); s.Evacuating || perform(1) != 0 {
 		t.Errorf("it has returned, and says %+v", s)
 	}
@@ -82,7 +82,7 @@ func TestAModelCellMayBeAskedByManyAtATime(t *testing.T) {
 			_, _ = cell.State(t.Context())
 			cell.Begun("cell-1-1")
 			cell.TaskBegun("job")
-			cell.Return()
+			_ = cell.CancelEvacuation(t.Context())
 		})
 	}
 	group.Wait()
