@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"net"
@@ -26,13 +27,46 @@ func instancesCommand(p *process) *cobra.Command {
 		{Name: "state", Kind: cli.OneOf("STATE", "UNCLAIMED", "CLAIMED", "RUNNING", "CRASHED"), Many: true, Help: "only those in this state; may be repeated"},
 		{Name: "all", Kind: cli.Switch, Help: "all records of each index: also those of suspect and evacuating cells and of other definitions"},
 		{Name: "groups", Kind: cli.Switch, Help: "what routers see: for each definition at each index the instance, and the one that leaves its cell; with -o json one document for both"},
+		{Name: "sort", Kind: cli.OneOf("BY", instanceOrders...), Default: "index",
+			Help: "by process and index; by cell; by state, with what does not run first; the youngest first; or what crashed most first"},
 		{Name: "labels", Kind: cli.Switch, Help: "with -o json, also the internal routes and metric tags of each instance"},
 	}, watchFlags)
+}
+
+// instanceOrders are the values of --sort.
+var instanceOrders = []string{"index", "cell", "state", "age", "crashes"}
+
+// sortInstances sorts a list that is in the order of processes and indices.
+func sortInstances(list []lrp.ActualLRP, by string) {
+	slices.SortStableFunc(list, func(a, b lrp.ActualLRP) int {
+		switch by {
+		case "cell":
+			return cmp.Compare(a.CellID, b.CellID)
+		case "state":
+			return cmp.Or(cmp.Compare(rankOf(&a), rankOf(&b)), cmp.Compare(a.State, b.State))
+		case "age":
+			return b.Since.Compare(a.Since)
+		case "crashes":
+			return cmp.Compare(b.CrashCount, a.CrashCount)
+		}
+		return 0
+	})
+}
+
+// rankOf is 1 for what runs, which comes last.
+func rankOf(a *lrp.ActualLRP) int {
+	if a.State == lrp.Running {
+		return 1
+	}
+	return 0
 }
 
 func instances(c *call, r *remote) error {
 	if c.on("all") && c.on("groups") {
 		return cli.Wrong("give --all or --groups, not both")
+	}
+	if c.on("groups") && c.given("sort") {
+		return cli.Wrong("give --sort or --groups, not both: groups are in the order of their indices")
 	}
 	f := storage.ActualLRPFilter{CellIDs: c.list("cell"), Domains: c.list("domain"), Labels: c.on("labels")}
 	if guid := c.arg(0); guid != "" {
@@ -71,6 +105,7 @@ func instances(c *call, r *remote) error {
 	if err != nil {
 		return err
 	}
+	sortInstances(list, c.text("sort"))
 	if c.on("groups") && c.Programs {
 		v := &show.View{}
 		for _, g := range groups {

@@ -52,9 +52,10 @@ func lrpCommands(p *process) *cobra.Command {
 			Use: "routes [GUID]", Short: "List what routers get of each process", RunE: p.asks(lrpRoutes), ValidArgsFunction: process,
 			Example: "  diegoctl lrp routes --domain apps -o json",
 		}, p.domainFlags(), watchFlags),
-		&cobra.Command{
+		cli.With(&cobra.Command{
 			Use: "delete GUID...", Short: "End processes; their instances stop", RunE: p.asks(lrpDelete), ValidArgsFunction: cli.Completes(p.processGUIDs()),
-		},
+			Example: "  diegoctl lrp delete web worker --wait",
+		}, waitFlags),
 		cli.With(&cobra.Command{
 			Use: "restart-instance GUID INDEX", Short: "Stop what runs at an index, so that it starts again", RunE: p.asks(lrpRestart), ValidArgsFunction: process,
 		}, []cli.Flag{{Name: "definition", Kind: &cli.Kind{Name: "ID"}, Help: "the instance of this definition (without it: of the active one)"}}),
@@ -245,6 +246,25 @@ func lrpDelete(c *call, r *remote) error {
 			return fmt.Errorf("%s: %w", guid, err)
 		}
 		if err := c.Say(done{Done: "deleted", ProcessGUID: guid}, "%s is not desired any more, its instances stop", guid); err != nil {
+			return err
+		}
+	}
+	if !c.on("wait") {
+		return nil
+	}
+	err := c.until(func() (bool, string, error) {
+		list, err := collect(r.bbs.ActualLRPs(c.ctx, storage.ActualLRPFilter{ProcessGUIDs: c.args}))
+		if len(list) == 0 {
+			return true, "", err
+		}
+		a := &list[0]
+		return false, fmt.Sprintf("%s left; %s/%d is %s on %s", count(len(list), "instance"), a.ProcessGUID, a.Index, a.State, orDash(a.CellID)), err
+	})
+	if err != nil {
+		return err
+	}
+	for _, guid := range c.args {
+		if err := c.Say(done{Done: "gone", ProcessGUID: guid}, "%s is gone", guid); err != nil {
 			return err
 		}
 	}
