@@ -132,8 +132,15 @@ func (c *cluster) startAuctioneer(host string) {
 // startCell starts a cell with real containers and waits until it is present.
 func (c *cluster) startCell(id string, args ...string) {
 	c.t.Helper()
-	host, dir := newHost(), c.t.TempDir()
+	dir := c.t.TempDir()
 	c.t.Cleanup(func() { endContainers(c.t, dir) }) // once the cell has been killed
+	c.startCellIn(dir, id, args...)
+}
+
+// startCellIn starts a cell that finds what an earlier one has left in dir.
+func (c *cluster) startCellIn(dir, id string, args ...string) {
+	c.t.Helper()
+	host := newHost()
 	args = append(append(c.certificate(host, id, httpapi.CellRole),
 		"--listen", host+":"+cellPort, "--cell-id", id, "--dir", dir, "--bbs", urls(c.bbsHosts, bbsPort),
 		"--memory-mb", "1024", "--disk-mb", "4096", "--presence-ttl", presence.String(), "--sync-interval", "2s", "--transfer-allow", "127.0.0.0/8"), args...)

@@ -62,8 +62,21 @@ type (
 		Volumes    []pluginVolume
 		Err        string
 	}
-	pluginVolume struct{ Name, Mountpoint string }
+	pluginVolume struct {
+		Name, Mountpoint string
+		Status           json.RawMessage // each plugin says what it likes
+	}
 )
+
+// mountedBy says whether the volume may be mounted for id. Many plugins name a
+// mountpoint in any case. rclone then lists the ids of all mounts, too.
+func (v *pluginVolume) mountedBy(id string) bool {
+	var status struct{ Mounts *[]string }
+	if json.Unmarshal(v.Status, &status) == nil && status.Mounts != nil {
+		return slices.Contains(*status.Mounts, id)
+	}
+	return v.Mountpoint != ""
+}
 
 // A refusal is the plugin's own word.
 type refusal struct{ method, why string }
@@ -157,8 +170,8 @@ func (p *Plugin) Mount(ctx context.Context, guid string, v executor.VolumeMount)
 func (p *Plugin) Kind() string { return "the plugin at " + p.socket }
 
 // Unmount has the plugin unmount the volume. It is no error if the plugin
-// refuses that and does not list the volume, or says that it is not mounted. It
-// waits for the answer as Mount does.
+// refuses that and does not list the volume, or says that it is not mounted for
+// this container. It waits for the answer as Mount does.
 func (p *Plugin) Unmount(ctx context.Context, guid string, v executor.VolumeMount) error {
 	id := mountID(guid, v)
 	if _, settled := p.settled.LoadAndDelete(id); settled {
@@ -183,7 +196,7 @@ func (p *Plugin) Unmount(ctx context.Context, guid string, v executor.VolumeMoun
 	if !slices.ContainsFunc(list.Volumes, func(v pluginVolume) bool { return v.Name == name }) {
 		return nil
 	}
-	if known, why := p.ask(ctx, "VolumeDriver.Get", pluginRequest{Name: name}); why == nil && known.Volume != nil && known.Volume.Mountpoint == "" {
+	if known, why := p.ask(ctx, "VolumeDriver.Get", pluginRequest{Name: name}); why == nil && known.Volume != nil && !known.Volume.mountedBy(id) {
 		return nil
 	}
 	return err

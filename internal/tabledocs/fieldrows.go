@@ -286,7 +286,7 @@ var fieldRows = []fieldRow{
 	{"VolumeMount.ContainerDir", "where it appears; / and what lies in /dev, /proc and /sys is refused",
 		"executor/manager", "below the container's own directory", "executor/libcontainer.TestAVolumeIsNotMountedOverWhatKeepsAContainerFromTheHost"},
 	{"VolumeMount.Mode", "whether the container may write to it; without rw it may not",
-		"executor/manager", "a link, which can be written in either mode", "executor/libcontainer.TestContainersShareVolumesOfEveryDriverWhichOutliveThem"},
+		"executor/manager", "a link, which can be written in either mode", "examples.TestVolumesOutliveTheirContainersAndAreUnmountedOnEveryWayOut"},
 	{"VolumeMount.Shared", "names a volume that many containers may have at once",
 		"executor/manager", "", "executor/libcontainer.TestContainersShareVolumesOfEveryDriverWhichOutliveThem"},
 	{"VolumeMount.Dedicated", "names a volume that one container of the cell has at a time",
