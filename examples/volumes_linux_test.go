@@ -166,6 +166,9 @@ func TestVolumesOutliveTheirContainersAndAreUnmountedOnEveryWayOut(t *testing.T)
 			// Two containers write, and others see it while they run and afterwards.
 			c.keep(d.driver, 2, rw, "echo $INSTANCE_INDEX > /data/$INSTANCE_INDEX"+forever)
 			c.await(d.driver, 2, lrp.Running)
+			if d.driver == "rclone" {
+				plugin.Hold(d.id)
+			}
 			const refused = "if touch /data/new || rm -f /data/0; then echo written >> /tmp/result; fi"
 			if got := c.task(d.driver+"-reads", ro, look+refused); got != "0\n1\n" {
 				t.Errorf("a task that may only read has the result %q", got)
@@ -227,10 +230,15 @@ func TestVolumesOutliveTheirContainersAndAreUnmountedOnEveryWayOut(t *testing.T)
 		// it for another, of which it has never heard.
 		c.scale("rclone", 2)
 		c.left(guidsOf(c.await("rclone", 2, lrp.Running))...)
+		plugin.Hold("v")
 		if err := c.client.DeleteDeployment(within(t), "rclone"); err != nil {
 			t.Fatal(err)
 		}
 		c.left()
+		plugin.Release("v")
+		if paths := plugin.Paths(); len(paths) > 0 {
+			t.Errorf("still mounted are %q", paths)
+		}
 	})
 	if all, err := list(c.client.ActualLRPs(within(t), storage.ActualLRPFilter{ProcessGUIDs: []string{"local", "export", "rclone"}})); err != nil || len(all) > 0 {
 		t.Errorf("there are %v, %v", all, err)

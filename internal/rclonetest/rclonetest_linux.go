@@ -1,9 +1,15 @@
 // Package rclonetest runs rclone for tests: a plugin for volumes that was not
 // written for this project. Its volumes are FUSE mounts of directories of this
 // host.
+//
+// A goroutine of rclone hears of each first mount and each last unmount of a
+// volume. If the next one comes before that goroutine has seen to a last unmount,
+// rclone hangs for good. So a test calls [Plugin.Hold] while a volume is mounted,
+// and [Plugin.Release] at most once, at its end.
 package rclonetest
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -34,7 +40,8 @@ type Plugin struct {
 	t      testing.TB
 	dir    string
 	cmd    *exec.Cmd
-	said   bytes.Buffer // what it wrote, to be read once it has ended
+	ended  chan struct{} // closed when all that it wrote has been read
+	said   bytes.Buffer  // what it wrote, to be read once it has ended
 	client http.Client
 }
 
@@ -83,10 +90,33 @@ func (p *Plugin) Restart() {
 	}
 	p.cmd = exec.Command("rclone", "serve", "docker", "--config", os.DevNull, "--socket-addr", p.Socket,
 		"--base-dir", p.mounts(), "--cache-dir", cache,
-		"--allow-other", "--vfs-cache-mode", "writes", "--vfs-write-back", "0s")
-	p.cmd.Stdout, p.cmd.Stderr = &p.said, &p.said
-	if err := p.cmd.Start(); err != nil {
+		"--allow-other", "--vfs-cache-mode", "writes", "--vfs-write-back", "0s", "-vv")
+	stderr, err := p.cmd.StderrPipe()
+	if err == nil {
+		err = p.cmd.Start()
+	}
+	if err != nil {
 		p.t.Fatal(err)
+	}
+	watching := make(chan struct{})
+	p.ended = make(chan struct{})
+	go func() {
+		defer close(p.ended)
+		watches := false
+		for s := bufio.NewScanner(stderr); s.Scan(); {
+			fmt.Fprintln(&p.said, s.Text())
+			if !watches && strings.Contains(s.Text(), "Monitoring 0 volumes") {
+				watches = true
+				close(watching)
+			}
+		}
+	}()
+	select {
+	case <-watching:
+	case <-p.ended:
+		p.t.Fatal("rclone has ended")
+	case <-time.After(patience):
+		p.t.Fatal("rclone does not watch its volumes")
 	}
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		err := p.ask("Plugin.Activate", nil, nil)
@@ -103,38 +133,65 @@ func (p *Plugin) Restart() {
 func (p *Plugin) Kill() {
 	p.t.Helper()
 	_ = p.cmd.Process.Kill()
+	if p.ended != nil {
+		<-p.ended
+	}
 	_ = p.cmd.Wait()
+	for _, path := range p.Paths() {
+		if err := syscall.Unmount(path, syscall.MNT_DETACH); err != nil {
+			p.t.Errorf("unmounting %s: %v", path, err)
+		}
+	}
+}
+
+// Paths returns where volumes are mounted now.
+func (p *Plugin) Paths() (paths []string) {
+	p.t.Helper()
 	table, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {
 		p.t.Error(err)
 	}
 	for line := range strings.Lines(string(table)) {
 		if path := strings.Fields(line)[1]; filepath.Dir(path) == p.mounts() {
-			if err := syscall.Unmount(path, syscall.MNT_DETACH); err != nil {
-				p.t.Errorf("unmounting %s: %v", path, err)
-			}
+			paths = append(paths, path)
 		}
 	}
+	return paths
 }
 
 // mounts is the directory in which the volumes are mounted.
 func (p *Plugin) mounts() string { return filepath.Join(p.dir, "mounts") }
 
-// Create makes a volume, and returns the directory that it shows.
-func (p *Plugin) Create(name string) (dir string) {
+// Create makes a volume of an empty directory.
+func (p *Plugin) Create(name string) {
 	p.t.Helper()
-	dir = filepath.Join(p.dir, name)
-	err := os.Mkdir(dir, 0o777)
-	if err == nil {
-		err = p.ask("VolumeDriver.Create", map[string]any{"Name": name, "Opts": map[string]string{"remote": dir}}, nil)
-	}
-	if err != nil {
+	remote := map[string]string{"remote": p.t.TempDir()}
+	if err := p.ask("VolumeDriver.Create", map[string]any{"Name": name, "Opts": remote}, nil); err != nil {
 		p.t.Fatal(err)
 	}
-	return dir
 }
 
-// Mounted returns the ids of all that have a volume mounted, sorted.
+// holder is the id of what the test itself has mounted.
+const holder = "test"
+
+// Hold keeps a volume mounted until Release or Kill.
+func (p *Plugin) Hold(name string) {
+	p.t.Helper()
+	if err := p.ask("VolumeDriver.Mount", map[string]string{"Name": name, "ID": holder}, nil); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// Release ends a Hold. Nothing may be mounted or unmounted afterwards.
+func (p *Plugin) Release(name string) {
+	p.t.Helper()
+	if err := p.ask("VolumeDriver.Unmount", map[string]string{"Name": name, "ID": holder}, nil); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// Mounted returns the ids for which volumes are mounted, sorted, without what
+// the test holds.
 func (p *Plugin) Mounted() []string {
 	p.t.Helper()
 	var answer struct {
@@ -147,6 +204,7 @@ func (p *Plugin) Mounted() []string {
 	for _, v := range answer.Volumes {
 		ids = append(ids, v.Status.Mounts...)
 	}
+	ids = slices.DeleteFunc(ids, func(id string) bool { return id == holder })
 	slices.Sort(ids)
 	return ids
 }
