@@ -34,6 +34,7 @@ type Backend struct {
 	// same host: cgroups, network devices, firewall tables.
 	id      string
 	mounts  string // where root file systems are mounted; each can go through it to its own
+	states  string // what libcontainer writes about containers that it starts
 	host    facts
 	hidden  []string // paths in /proc that no container is shown
 	program *os.File // what every first process runs
@@ -99,6 +100,7 @@ func New(o Options) (*Backend, error) {
 		hidden:     hidden,
 		id:         id,
 		mounts:     "/run/diego-" + id,
+		states:     "/run/diego-" + id + "-states",
 		cgroups:    cgroup.NewParent(base, o.CgroupParent+"-"+id),
 		containers: make(map[string]*container),
 		ports:      hostport.NewRange(o.FirstPort, o.LastPort),
@@ -134,6 +136,10 @@ func New(o Options) (*Backend, error) {
 	const passable = 0o711 // to the root of each container, with any umask
 	if err := cmp.Or(os.MkdirAll(b.mounts, passable), os.Chmod(b.mounts, passable)); err != nil {
 		return nil, errors.Join(fmt.Errorf("libcontainer: root file systems are mounted below /run: %w; make it writable", err), b.Close())
+	}
+	// A daemon that was killed has left what none of its containers needs.
+	if err := cmp.Or(os.RemoveAll(b.states), os.Mkdir(b.states, 0o700)); err != nil {
+		return nil, errors.Join(err, b.Close())
 	}
 	if host.ids == "" {
 		if err := b.openIDs(); err != nil {
@@ -188,8 +194,10 @@ func (b *Backend) Close() error {
 		b.ids.Close()
 	}
 	b.cgroups.Close()
-	if rmErr := unix.Rmdir(b.mounts); rmErr != nil && rmErr != unix.ENOENT && rmErr != unix.ENOTEMPTY {
-		err = errors.Join(err, fmt.Errorf("remove %s: %w", b.mounts, rmErr))
+	for _, dir := range []string{b.mounts, b.states} {
+		if rmErr := unix.Rmdir(dir); rmErr != nil && rmErr != unix.ENOENT && rmErr != unix.ENOTEMPTY {
+			err = errors.Join(err, fmt.Errorf("remove %s: %w", dir, rmErr))
+		}
 	}
 	return err
 }

@@ -62,8 +62,10 @@ func newBackend(t testing.TB, o Options) *Backend {
 				t.Errorf("%s is left", parent)
 			}
 		}
-		if _, err := os.Lstat(b.mounts); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%s is left: %v", b.mounts, err)
+		for _, dir := range []string{b.mounts, b.states} {
+			if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%s is left: %v", dir, err)
+			}
 		}
 	})
 	b = openBackend(t, o)

@@ -135,7 +135,7 @@ func (b *Backend) make(ctx context.Context, c *container) (executor.Endpoint, er
 	defer c.life.RUnlock()
 	var endpoint executor.Endpoint
 	for _, part := range []func(context.Context, *container) error{
-		b.makeDir, b.makeLink, b.makeFirst, b.makeFiles,
+		b.makeDir, b.makeLink, b.makeFirst,
 		func(_ context.Context, c *container) (err error) {
 			endpoint, err = b.makeEndpoint(c)
 			return err
@@ -172,7 +172,8 @@ func (b *Backend) makeDir(_ context.Context, c *container) error {
 }
 
 // makeFirst mounts the root file system, starts the first process and leaves
-// the mounts to it.
+// the mounts to it. The daemon unmounts its own and writes files while that
+// process begins.
 func (b *Backend) makeFirst(ctx context.Context, c *container) error {
 	rootFS, masks, err := b.roots.Mount(ctx, rootfs.Container{
 		GUID: c.guid, Dir: c.dir, RootFS: c.spec.RootFS, Layer: strings.Join(c.spec.Layers, ""), DiskMB: c.spec.Resources.DiskMB, IDs: c.ids,
@@ -190,10 +191,11 @@ func (b *Backend) makeFirst(ctx context.Context, c *container) error {
 		return err
 	}
 	stage.Reached()
-	lc, err := libcontainer.Create(c.dir, stateDir, config)
+	lc, err := libcontainer.Create(b.states, c.guid, config)
 	if err != nil {
 		return fmt.Errorf("container %q: %w", c.guid, err)
 	}
+	defer os.RemoveAll(filepath.Join(b.states, c.guid)) // nobody needs it once the first process runs
 	stage.Reached()
 	conn, other, err := pid1.Pair()
 	if err != nil {
@@ -204,20 +206,38 @@ func (b *Backend) makeFirst(ctx context.Context, c *container) error {
 		Args: []string{pid1.ProgramPath}, Cwd: "/", Init: true,
 		ExtraFiles: []*os.File{other, b.program},
 	}
-	if err = lc.Start(first); err == nil {
-		stage.Reached()
-		err = lc.Exec()
-	}
-	if err != nil {
+	if err := lc.Start(first); err != nil {
 		conn.Close()
 		return c.errFirst(err)
 	}
-	c.conn, c.init = conn, first
 	stage.Reached()
-	if c.initPID, err = first.Pid(); err != nil {
+	// The container has its own mounts by now, which end with it. The daemon's
+	// would outlive it if it is killed, and hold the loop device of the disk.
+	unmounted := make(chan error, 1)
+	go func() { unmounted <- b.roots.Unmount(c.guid) }()
+	if err = lc.Exec(); err != nil {
+		conn.Close()
+		err = c.errFirst(err)
+	} else {
+		c.conn, c.init = conn, first
+		stage.Reached()
+		err = b.prepare(ctx, c)
+	}
+	return errors.Join(err, <-unmounted)
+}
+
+// prepare makes a container ready for processes, once its first process runs.
+func (b *Backend) prepare(ctx context.Context, c *container) (err error) {
+	if c.initPID, err = c.init.Pid(); err != nil {
 		return err
 	}
-	if c.key, err = b.poller.Watch(conn.FD(), c.receive); err != nil {
+	if c.key, err = b.poller.Watch(c.conn.FD(), c.receive); err != nil {
+		return err
+	}
+	if c.root, err = os.OpenFile(fmt.Sprintf("/proc/%d/root", c.initPID), unix.O_PATH|unix.O_DIRECTORY, 0); err != nil {
+		return c.errLimits(err)
+	}
+	if err := c.makeFiles(); err != nil {
 		return err
 	}
 	select {
@@ -227,26 +247,17 @@ func (b *Backend) makeFirst(ctx context.Context, c *container) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if err = c.cgroup.Tighten(b.limits(c.spec)); err != nil {
-		return c.errLimits(err)
-	}
-	if c.root, err = os.OpenFile(fmt.Sprintf("/proc/%d/root", c.initPID), unix.O_PATH|unix.O_DIRECTORY, 0); err != nil {
+	if err := c.cgroup.Tighten(b.limits(c.spec)); err != nil {
 		return c.errLimits(err)
 	}
 	stage.Reached()
-	// The container has its own mounts by now, which end with it. The daemon's
-	// would outlive it if it is killed, and hold the loop device of the disk.
-	return b.roots.Unmount(c.guid, c.dir)
+	return nil
 }
 
 // UnpackLayer implements [executor.Layerer].
 func (b *Backend) UnpackLayer(ctx context.Context, l executor.LayerSpec) (bytes int64, err error) {
 	return b.roots.UnpackLayer(ctx, l)
 }
-
-// stateDir is libcontainer's own directory below that of a container, and all
-// that it needs as the container's name there.
-const stateDir = "state"
 
 // errFirst names the reason if a mount could not be mapped or there was too
 // little memory, which libcontainer has only words for.
@@ -334,26 +345,21 @@ func (b *Backend) remove(ctx context.Context, c *container) error {
 	for p := range processes {
 		p.close()
 	}
-	// The kernel takes its time to remove a device; the rest goes on meanwhile.
-	// Who was privileged may have left anything in his network.
+	// The kernel takes its time to remove a device; the rest goes on meanwhile. A
+	// failure needs no trace on the disk, because the network ends with the daemon.
+	// A privileged container may have left anything in its network.
 	unlinked := make(chan error, 1)
 	if b.network == nil {
 		unlinked <- nil
 	} else {
 		go func() { unlinked <- b.network.Remove(&c.link, !c.spec.Privileged) }()
 	}
-	err := c.removeRest(g)
+	err := c.removeRest(ctx, g)
 	if linkErr := <-unlinked; linkErr != nil {
-		err = errors.Join(err, fmt.Errorf("container %q: remove its network: %w", c.guid, linkErr))
+		return errors.Join(err, fmt.Errorf("container %q: remove its network: %w", c.guid, linkErr))
 	}
-	if err != nil {
-		return err
-	}
-	stage.Reached()
-	// Its own directory is the last trace.
-	err = b.trash().Remove(ctx, c.dir)
 	if err != nil && !errors.Is(err, executor.ErrSetAside) {
-		return fmt.Errorf("container %q: remove its files: %w", c.guid, err)
+		return err
 	}
 	c.removed = true
 	b.mu.Lock()
@@ -375,17 +381,23 @@ func (b *Backend) trash() tenant.Trash {
 	return tenant.Trash{Dir: filepath.Join(b.options.Dir, lostDir)}
 }
 
-// removeRest removes the cgroup and the mounts with what is in them.
-func (c *container) removeRest(g *cgroup.Cgroup) error {
+// removeRest removes the cgroup, the mounts and, as the last trace, the
+// directory. What it cannot remove of that it sets aside.
+func (c *container) removeRest(ctx context.Context, g *cgroup.Cgroup) error {
 	stage.Reached()
 	if err := g.Remove(); err != nil {
 		return fmt.Errorf("container %q: remove its cgroup: %w", c.guid, err)
 	}
 	stage.Reached()
-	if err := c.backend.roots.Unmount(c.guid, c.dir); err != nil {
+	if err := c.backend.roots.Unmount(c.guid); err != nil {
 		return fmt.Errorf("container %q: remove its mounts: %w", c.guid, err)
 	}
-	return nil
+	stage.Reached()
+	err := c.backend.trash().Remove(ctx, c.dir)
+	if err != nil && !errors.Is(err, executor.ErrSetAside) {
+		return fmt.Errorf("container %q: remove its files: %w", c.guid, err)
+	}
+	return err
 }
 
 // end kills everything in the container and returns when it is dead: the

@@ -115,7 +115,7 @@ func TestWhatCannotBeDeletedIsSetAsideUntilItCan(t *testing.T) {
 			f := newFixture(t)
 			guid, _ := f.create()
 			c := f.containers[guid]
-			const inside = "disk/upper/tmp/spoilt"
+			const inside = "upper/tmp/spoilt"
 			if err := errors.Join(os.MkdirAll(filepath.Join(c.dir, filepath.Dir(inside)), 0o755), test.spoil(filepath.Join(c.dir, inside))); err != nil {
 				t.Fatal(err)
 			}

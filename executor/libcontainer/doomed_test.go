@@ -51,7 +51,7 @@ func doomedDaemon(delay string) {
 	var once sync.Once
 	stage.Reached = func() {
 		for _, guid := range doomedGUIDs {
-			if exists(filepath.Join(b.dir(guid), stateDir)) { // Create is over, and Run is next
+			if exists(filepath.Join(b.states, guid)) { // Create is over, and Run is next
 				once.Do(func() { time.AfterFunc(after, func() { syscall.Kill(os.Getpid(), syscall.SIGKILL) }) })
 			}
 		}

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/rootfs"
 	"github.com/diegosdk/diego/internal/testenv"
 )
 
@@ -102,39 +104,74 @@ func TestADirThatCarriesNoOverlayIsSaidToAndTakesNoContainer(t *testing.T) {
 	}
 }
 
-// What libcontainer has written about a container is for nobody.
-func TestWhatIsLeftIsRemovedWhateverLibcontainerHasWrittenAboutIt(t *testing.T) {
+func TestAContainerThatNobodyKnowsAnyMoreIsRemovedByItsGuidAlone(t *testing.T) {
 	f := newFixture(t)
-	for name, spoil := range map[string]func(state string) error{
-		"nothing":       os.RemoveAll,
-		"no words":      func(state string) error { return os.WriteFile(filepath.Join(state, "state.json"), nil, 0o600) },
-		"half of it":    func(state string) error { return os.Truncate(filepath.Join(state, "state.json"), 100) },
-		"another place": func(state string) error { return os.Rename(state, state+"-2") },
-		"somebody else's processes": func(state string) error {
-			return os.WriteFile(filepath.Join(state, "state.json"), fmt.Appendf(nil, `{"id":"c-1","init_process_pid":%d}`, os.Getpid()), 0o600)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f.count = 0
-			guid, _ := f.create(func(c *executor.ContainerSpec) { c.Resources.DiskMB = 16 })
-			f.as("nobody", guid, idle)
-			if err := spoil(filepath.Join(f.dir(guid), stateDir)); err != nil {
-				t.Fatal(err)
-			}
-			c := f.containers[guid]
-			c.life.Lock()
-			c.end() // as the kernel does when a daemon dies
-			c.life.Unlock()
-			if err := f.network.Remove(&c.link, false); err != nil {
-				t.Fatal(err)
-			}
-			f.mu.Lock()
-			f.containers = map[string]*container{}
-			f.mu.Unlock()
-			f.delete(guid)
-			if got := traces(t, f.Backend); len(got) != 1 { // the table
-				t.Errorf("left behind: %q", got)
-			}
-		})
+	guid, _ := f.create(func(c *executor.ContainerSpec) { c.Resources.DiskMB = 16 })
+	f.as("nobody", guid, idle)
+	c := f.containers[guid]
+	c.life.Lock()
+	c.end() // as the kernel does when a daemon dies
+	c.life.Unlock()
+	if err := f.network.Remove(&c.link, false); err != nil {
+		t.Fatal(err)
 	}
+	f.mu.Lock()
+	f.containers = map[string]*container{}
+	f.mu.Unlock()
+	f.delete(guid)
+	if got := traces(t, f.Backend); len(got) != 1 { // the table
+		t.Errorf("left behind: %q", got)
+	}
+}
+
+// What else libcontainer and this package write to start a container would cost
+// the host's disk a write, and each deletion another.
+func TestTheDirectoryOfAContainerHoldsOnlyItsLayer(t *testing.T) {
+	f := newFixture(t)
+	guid, _ := f.create()
+	entries, err := os.ReadDir(f.dir(guid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	if want := []string{rootfs.UpperDir, "work"}; !slices.Equal(names, want) {
+		t.Errorf("it holds %q, want %q", names, want)
+	}
+	if left, err := os.ReadDir(f.states); err != nil || len(left) > 0 {
+		t.Errorf("libcontainer has left %q of what it needs for a start, %v", left, err)
+	}
+}
+
+func TestAllThatTheDaemonMountsForAContainerIsUnmountedAtOnce(t *testing.T) {
+	eachIDs(t, func(t *testing.T, edit func(*Options)) {
+		f := newFixture(t, edit)
+		c := rootfs.Container{GUID: "tree", Dir: t.TempDir(), RootFS: "host:", Layer: t.TempDir(), DiskMB: 16}
+		if f.ids != nil {
+			var err error
+			if c.IDs, err = f.ids.Take(c.GUID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, _, err := f.roots.Mount(f.ctx, c); err != nil {
+			t.Fatal(err)
+		}
+		if all := mounts(t, f.mounts); len(all) < 3 { // its directory, its disk and its root file system
+			t.Errorf("there are only %q", all)
+		}
+		if err := unix.Unmount(filepath.Join(f.mounts, c.GUID), unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+		if left := mounts(t, f.mounts); len(left) > 0 {
+			t.Errorf("after one unmount, there are still %q", left)
+		}
+		if err := f.roots.Unmount(c.GUID); err != nil {
+			t.Error(err)
+		}
+		if got := traces(t, f.Backend); len(got) > 1 { // the table
+			t.Errorf("left behind: %q", got)
+		}
+	})
 }

@@ -5,18 +5,17 @@ package libcontainer
 import (
 	"os"
 	"path/filepath"
-	"strconv"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/diegosdk/diego/executor/internal/guids"
 	"github.com/diegosdk/diego/executor/libcontainer/internal/ids"
 	"github.com/diegosdk/diego/executor/libcontainer/internal/rootfs"
 )
 
-// idsFile, in the directory of a container, holds the first of its ids.
-const idsFile = "ids"
-
 // makeIDs gives a container its ids. One that may take over the host shares the
-// host's.
+// host's. The group of its directory is the first of them, for the next daemon;
+// the directory's mode gives the group no rights.
 func (b *Backend) makeIDs(c *container) error {
 	if b.ids == nil || c.spec.Privileged {
 		return nil
@@ -25,7 +24,7 @@ func (b *Backend) makeIDs(c *container) error {
 	if c.ids, err = b.ids.Take(c.guid); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(c.dir, idsFile), []byte(strconv.FormatUint(uint64(c.ids.First), 10)), 0o600)
+	return os.Lchown(c.dir, -1, int(c.ids.First))
 }
 
 // openIDs makes the pool. The containers of an earlier daemon keep their ranges
@@ -39,13 +38,11 @@ func (b *Backend) openIDs() (err error) {
 		return err
 	}
 	for _, guid := range left {
-		text, err := os.ReadFile(filepath.Join(b.dir(guid), idsFile))
-		if err != nil {
-			continue // it shared the host's ids, or was not made that far
+		var s unix.Stat_t
+		if err := unix.Lstat(b.dir(guid), &s); err != nil {
+			return &os.PathError{Op: "lstat", Path: b.dir(guid), Err: err}
 		}
-		if first, err := strconv.ParseUint(string(text), 10, 32); err == nil {
-			b.ids.Keep(guid, uint32(first))
-		}
+		b.ids.Keep(guid, s.Gid) // which is in no range if it shared the host's ids
 	}
 	return nil
 }

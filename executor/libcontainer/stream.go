@@ -82,9 +82,9 @@ func (c *container) source(name string) (root *tenant.Root, base string, err err
 
 // makeFiles writes the files of the ContainerSpec, and those that tell a
 // process about its network.
-func (b *Backend) makeFiles(_ context.Context, c *container) error {
+func (c *container) makeFiles() error {
 	files := c.spec.Files
-	if !b.options.HostNetwork {
+	if !c.backend.options.HostNetwork {
 		files = append(c.networkFiles(), files...)
 	}
 	return c.ids.As(0, 0, func() error {

@@ -39,6 +39,7 @@ func traces(t testing.TB, b *Backend) []string {
 		}
 	}
 	all = append(all, mounts(t, b.options.Dir)...)
+	all = append(all, mounts(t, b.mounts)...)
 	g, err := b.cgroups.Child("x")
 	must(err)
 	for _, path := range g.Dirs() {
@@ -87,10 +88,12 @@ func traces(t testing.TB, b *Backend) []string {
 			all = append(all, "table "+table.Name)
 		}
 	}
-	mountDirs, err := filepath.Glob(b.mounts + "/*")
-	must(err)
-	for _, name := range mountDirs {
-		all = append(all, "directory "+name)
+	for _, dir := range []string{b.mounts, b.states} {
+		names, err := filepath.Glob(dir + "/*")
+		must(err)
+		for _, name := range names {
+			all = append(all, "directory "+name)
+		}
 	}
 	entries, err := os.ReadDir(filepath.Join(b.options.Dir, containersDir))
 	must(err)

@@ -32,13 +32,13 @@ type disks struct {
 // MinDiskMB is the size of the smallest disk, in MiB.
 const MinDiskMB = 2
 
-// mount mounts the disk of the container whose directory is dir.
-func (d *disks) mount(ctx context.Context, megabytes int64, dir string) error {
+// mount makes a disk in a new file and mounts it at a directory.
+func (d *disks) mount(ctx context.Context, megabytes int64, name, at string) error {
 	template, err := d.template(ctx, megabytes)
 	if err != nil {
 		return err
 	}
-	file, err := copySparse(template, filepath.Join(dir, diskFile))
+	file, err := copySparse(template, name)
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (d *disks) mount(ctx context.Context, megabytes int64, dir string) error {
 	}
 	defer loop.Close() // the mount holds it, and frees it at its end
 	// What is in it is not needed after a crash: nothing waits for the disk.
-	return os.NewSyscallError("mount", unix.Mount(loop.Name(), filepath.Join(dir, diskDir), "ext4",
+	return os.NewSyscallError("mount", unix.Mount(loop.Name(), at, "ext4",
 		unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOATIME, "errors=remount-ro,barrier=0"))
 }
 

@@ -3,10 +3,10 @@
 package rootfs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,13 +19,20 @@ import (
 	"github.com/diegosdk/diego/executor/libcontainer/internal/stage"
 )
 
-// The directories below that of a container: its own layer and what overlayfs
-// works with lie on a disk of its own if it has a limit.
+// A container's own layer and what overlayfs works with lie in its directory
+// or, if it has a disk limit, on its disk.
 const (
-	diskDir  = "disk"
-	UpperDir = "disk/upper" // what the container has written
-	workDir  = "disk/work"
-	layerDir = "layer" // only while the root file system is mounted
+	UpperDir = "upper" // what the container has written
+	workDir  = "work"
+)
+
+// The directories on which something is mounted until the container has mounts
+// of its own. They lie in one directory, which is a mount itself: to unmount it
+// unmounts all of them, and waits once for the kernel.
+const (
+	rootDir  = "root"  // the root file system
+	layerDir = "layer" // the layer between image and container
+	diskDir  = "disk"  // the container's disk
 )
 
 // A Container is what a Mounter knows of one.
@@ -90,41 +97,32 @@ func (m *Mounter) Mount(ctx context.Context, c Container) (dir string, masks []s
 	if err != nil {
 		return "", nil, err
 	}
-	dirs := []string{filepath.Join(c.Dir, diskDir), m.mountDir(c.GUID)}
-	layer := lower{c.Layer, filepath.Join(c.Dir, layerDir)}
-	if c.Layer != "" {
-		dirs = append(dirs, layer.mapped)
+	if err := m.mountDir(c.GUID, c.IDs); err != nil {
+		return "", nil, err
 	}
-	for _, name := range dirs {
-		if err := os.Mkdir(name, 0o700); err != nil {
-			return "", nil, err
-		}
-	}
+	own := c.Dir
 	if c.DiskMB > 0 {
 		stage.Reached()
-		if err := m.disks.mount(ctx, c.DiskMB, c.Dir); err != nil {
+		own = m.in(c.GUID, diskDir)
+		if err := m.disks.mount(ctx, c.DiskMB, filepath.Join(c.Dir, diskFile), own); err != nil {
 			return "", nil, fmt.Errorf("container %q: its disk: %w", c.GUID, err)
 		}
 	}
-	upper, work := filepath.Join(c.Dir, UpperDir), filepath.Join(c.Dir, workDir)
+	upper, work := filepath.Join(own, UpperDir), filepath.Join(own, workDir)
 	for _, name := range []string{upper, work} {
 		if err := os.Mkdir(name, 0o755); err != nil {
 			return "", nil, err
 		}
 	}
-	dir = m.rootFS(c.GUID)
-	if err := os.Mkdir(dir, 0o700); err != nil {
+	if err := os.Lchown(upper, c.IDs.Host(0), c.IDs.Host(0)); err != nil {
 		return "", nil, err
-	}
-	for _, name := range []string{upper, m.mountDir(c.GUID)} {
-		if err := os.Lchown(name, c.IDs.Host(0), c.IDs.Host(0)); err != nil {
-			return "", nil, err
-		}
 	}
 	if err := os.Chmod(upper, 0o755); err != nil { // with any umask of the daemon
 		return "", nil, err
 	}
 	stage.Reached()
+	dir = m.in(c.GUID, rootDir)
+	layer := lower{c.Layer, m.in(c.GUID, layerDir)}
 	if err := mountLayers(dir, image.dir, layer, upper, work, c.IDs); err != nil {
 		return "", nil, fmt.Errorf("container %q: mount its root file system: %w", c.GUID, errNoMapping(c.GUID, image.dir, err))
 	}
@@ -147,17 +145,16 @@ type lower struct{ dir, mapped string }
 // hides it, and the layer where it says.
 func mountLayers(dir, image string, layer lower, upper, work string, own ids.Range) error {
 	if own.Own() {
-		if err := mountMapped(image, dir, own); err != nil {
+		if err := mountTree(image, dir, own.Space); err != nil {
 			return err
 		}
 		image = dir
 		stage.Reached()
 	}
 	if own.Own() && layer.dir != "" {
-		if err := mountMapped(layer.dir, layer.mapped, own); err != nil {
+		if err := mountTree(layer.dir, layer.mapped, own.Space); err != nil {
 			return err
 		}
-		defer unmount(layer.mapped) // the overlay has a copy; else Delete tries again
 		layer.dir = layer.mapped
 		stage.Reached()
 	}
@@ -170,18 +167,30 @@ func mountLayers(dir, image string, layer lower, upper, work string, own ids.Ran
 	if errors.Is(err, unix.EINVAL) { // before Linux 5.10
 		err = unix.Mount("overlay", dir, "overlay", unix.MS_NODEV, options)
 	}
-	if err == nil {
-		// Where the host shares its mounts, as systemd makes it, the container
-		// would otherwise lose what is mounted in its root file system as soon
-		// as the daemon unmounts its own copy.
-		err = unix.Mount("", dir, "", unix.MS_PRIVATE, "")
+	if err != nil {
+		return os.NewSyscallError("mount", err)
 	}
-	return os.NewSyscallError("mount", err)
+	return writable(dir, work)
 }
 
-// mountMapped mounts a directory with the owners that one container sees.
-func mountMapped(dir, at string, own ids.Range) error {
-	tree, err := openTree(dir, 0, own.Space)
+// writable is an error if an overlay is read-only: the kernel mounts it so if it
+// cannot write to its work directory, and says why only in its log.
+func writable(overlay, work string) error {
+	var s unix.Statfs_t
+	if err := unix.Statfs(overlay, &s); err != nil {
+		return &os.PathError{Op: "statfs", Path: overlay, Err: err}
+	}
+	if s.Flags&unix.ST_RDONLY == 0 {
+		return nil
+	}
+	err := os.Mkdir(filepath.Join(work, "again"), 0o700) // which may fail for the same reason
+	return fmt.Errorf("the kernel cannot write to its work directory: %w", cmp.Or(err, error(unix.EROFS)))
+}
+
+// mountTree mounts a directory at another one, read-only and, unless owners is
+// nil, with the owners that the container of that user namespace sees.
+func mountTree(dir, at string, owners *os.File) error {
+	tree, err := openTree(dir, 0, owners)
 	if err != nil {
 		return err
 	}
@@ -197,30 +206,49 @@ func escapeOverlay(path string) string { return overlayEscapes.Replace(path) }
 
 var overlayEscapes = strings.NewReplacer(`\`, `\\`, ":", `\:`, ",", `\,`)
 
-// mountDir is what only the container's root can go through, on the way to the
-// root file system. Its own directory may be closed to it.
-func (m *Mounter) mountDir(guid string) string { return filepath.Join(m.mounts, guid) }
+// dir is what only the container's root can go through, on the way to the root
+// file system. Its own directory may be closed to it.
+func (m *Mounter) dir(guid string) string { return filepath.Join(m.mounts, guid) }
 
-// rootFS is where the root file system is mounted.
-func (m *Mounter) rootFS(guid string) string { return filepath.Join(m.mountDir(guid), "root") }
+// in is where one of the mounts of a container is.
+func (m *Mounter) in(guid, name string) string { return filepath.Join(m.mounts, guid, name) }
 
-// Unmount takes away what Mount has mounted for the container with a guid, whose
-// directory is dir. The container keeps its own mounts.
-func (m *Mounter) Unmount(guid, dir string) error {
-	for _, name := range []string{m.rootFS(guid), filepath.Join(dir, layerDir), filepath.Join(dir, diskDir)} {
-		if err := unmount(name); err != nil {
+// mountDir makes the directory for the mounts of a container. It is a mount of
+// its own, and private: where the host shares its mounts, as systemd makes it,
+// the container would otherwise lose what is mounted in its root file system as
+// soon as the daemon unmounts its own copy.
+func (m *Mounter) mountDir(guid string, own ids.Range) error {
+	dir := m.dir(guid)
+	for _, name := range []string{dir, m.in(guid, rootDir), m.in(guid, layerDir), m.in(guid, diskDir)} {
+		if err := os.Mkdir(name, 0o700); err != nil {
 			return err
 		}
 	}
-	for _, name := range []string{m.rootFS(guid), m.mountDir(guid)} {
-		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+	if err := os.Lchown(dir, own.Host(0), own.Host(0)); err != nil {
+		return err
+	}
+	if err := mountTree(dir, dir, nil); err != nil {
+		return err
+	}
+	return os.NewSyscallError("mount", unix.Mount("", dir, "", unix.MS_PRIVATE, ""))
+}
+
+// Unmount takes away what Mount has mounted for the container with a guid. The
+// container keeps its own mounts.
+func (m *Mounter) Unmount(guid string) error {
+	if err := unmount(m.dir(guid)); err != nil {
+		return err
+	}
+	for _, name := range []string{m.in(guid, rootDir), m.in(guid, layerDir), m.in(guid, diskDir), m.dir(guid)} {
+		if err := unix.Rmdir(name); err != nil && err != unix.ENOENT {
+			return &os.PathError{Op: "rmdir", Path: name, Err: err}
 		}
 	}
 	return nil
 }
 
-// unmount takes away all that is mounted at a path, however often.
+// unmount takes away all that is mounted at a path, however often, with what is
+// mounted below.
 func unmount(path string) error {
 	for {
 		switch err := unix.Unmount(path, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); {
