@@ -21,6 +21,8 @@ import (
 
 	"github.com/opencontainers/runc/libcontainer"
 	"github.com/opencontainers/runc/libcontainer/configs"
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
 	"github.com/diegosdk/diego/executor"
@@ -30,14 +32,17 @@ import (
 )
 
 // From nothing to a running program and back to nothing, through the Manager
-// and by libcontainer alone with the same namespaces, mounts and limits, in
-// turns. libcontainer's containers have no wire to the host and no user
-// namespace, so that only network=host+ids=shared compares like with like. With
-// a disk limit they are given a file system in a file of the same size.
+// and by libcontainer alone with the same mounts and limits, in turns. A
+// container of libcontainer's alone gets what ours has, made in the plainest way:
+// with a network of its own, a pair of devices, addresses, a route and the files
+// of /etc that say so, and with a disk limit a file system in a file. It gets no
+// user namespace, no firewall and no log of its output, so it always does less.
+// The figures are those of the median round, because other work of the machine
+// spoils some.
 func BenchmarkStartAndStop(b *testing.B) {
 	for _, test := range []struct {
 		name        string
-		hostNetwork bool // then libcontainer does the same work
+		hostNetwork bool
 		disk        int64
 		sharedIDs   bool
 	}{
@@ -46,14 +51,15 @@ func BenchmarkStartAndStop(b *testing.B) {
 		for _, parallel := range []int{1, 4} {
 			b.Run(fmt.Sprintf("%s/parallel=%d", test.name, parallel), func(b *testing.B) {
 				f := newFixture(b, func(o *Options) { o.HostNetwork, o.SharedIDs = test.hostNetwork, test.sharedIDs })
-				bare := newBare(b, f, test.disk) // before a manager that would take its container for a stray
+				alone := newBare(b, f, test.disk) // before a manager that would take its container for a stray
 				x := &deletionBackend{Backend: f.Backend, waiting: make(map[string]chan struct{})}
 				m, stop := newManager(b, x)
 				defer stop()
-				var spent, worked [2]time.Duration
+				const perWorker = 5
+				var worked [2]time.Duration
+				var rounds [2][]time.Duration
 				n := 0
 				round := func(side int, one func(guid string)) {
-					const perWorker = 5
 					start, before := time.Now(), processorTime()
 					var workers sync.WaitGroup
 					for w := range parallel {
@@ -64,21 +70,23 @@ func BenchmarkStartAndStop(b *testing.B) {
 						})
 					}
 					workers.Wait()
-					spent[side] += time.Since(start)
+					rounds[side] = append(rounds[side], time.Since(start))
 					worked[side] += processorTime() - before
 					n += perWorker * parallel
 				}
-				round(0, bare.cycle) // what is made once
+				round(0, alone.cycle) // what is made once
 				round(1, func(guid string) { throughManager(b, m, x, guid, test.disk) })
-				spent, worked, n = [2]time.Duration{}, [2]time.Duration{}, 0
+				rounds, worked, n = [2][]time.Duration{}, [2]time.Duration{}, 0
 				for b.Loop() {
-					round(0, bare.cycle)
+					round(0, alone.cycle)
 					round(1, func(guid string) { throughManager(b, m, x, guid, test.disk) })
 				}
-				each := float64(n) / 2
-				b.ReportMetric(each/spent[0].Seconds(), "bare/s")
-				b.ReportMetric(each/spent[1].Seconds(), "containers/s")
-				b.ReportMetric(spent[0].Seconds()/spent[1].Seconds(), "of-bare")
+				slices.Sort(rounds[0])
+				slices.Sort(rounds[1])
+				bare, ours := rounds[0][len(rounds[0])/2], rounds[1][len(rounds[1])/2]
+				b.ReportMetric(float64(perWorker*parallel)/bare.Seconds(), "bare/s")
+				b.ReportMetric(float64(perWorker*parallel)/ours.Seconds(), "containers/s")
+				b.ReportMetric(bare.Seconds()/ours.Seconds(), "of-bare")
 				b.ReportMetric(worked[1].Seconds()/worked[0].Seconds(), "bare's-processor-time")
 			})
 		}
@@ -186,6 +194,8 @@ type bare struct {
 
 	diskBytes int64
 	blocks    map[int64][]byte // of an empty disk that are not empty, by their place
+
+	wires atomic.Int32 // that were made
 }
 
 func newBare(b *testing.B, f *fixture, diskMB int64) *bare {
@@ -247,12 +257,21 @@ func (x *bare) cycle(guid string) {
 		config.Namespaces = append(config.Namespaces, configs.Namespace{Type: configs.NEWNET})
 		config.Networks = []*configs.Network{{Type: "loopback"}}
 	}
-	c, err := libcontainer.Create(filepath.Join(dir, "state"), guid, config)
+	if !x.f.options.HostNetwork {
+		for _, file := range []string{"hostname", "hosts", "resolv.conf"} {
+			must(os.WriteFile(filepath.Join(root, "etc", file), []byte(file), 0o644))
+		}
+	}
+	c, err := libcontainer.Create(x.f.states, guid, config) // on a tmpfs, as runc does
 	must(err)
 	p := &libcontainer.Process{Args: []string{"/bin/sh", "-c", idle}, Env: []string{"PATH=/bin:/usr/bin"}, Cwd: "/", UID: 65534, GID: 65534, Init: true}
-	must(c.Run(p))
+	must(c.Start(p))
 	pid, err := p.Pid()
 	must(err)
+	if !x.f.options.HostNetwork {
+		must(connect(pid, x.wires.Add(1)))
+	}
+	must(c.Exec())
 	for { // until it has become the program
 		comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 		must(err)
@@ -269,6 +288,45 @@ func (x *bare) cycle(guid string) {
 	if x.diskBytes == 0 {
 		must(os.RemoveAll(dir))
 	}
+}
+
+// connect gives the network namespace of a process a wire to the host. It ends
+// with the namespace.
+func connect(pid int, n int32) error {
+	ns, err := netns.GetFromPid(pid)
+	if err != nil {
+		return err
+	}
+	defer ns.Close()
+	inside, err := netlink.NewHandleAt(ns)
+	if err != nil {
+		return err
+	}
+	defer inside.Close()
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = fmt.Sprintf("bare%d-%d", os.Getpid()%10000, n)
+	if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: "eth0", PeerNamespace: netlink.NsFd(ns)}); err != nil {
+		return err
+	}
+	gateway := net.IPv4(10, 223, byte(n>>7), byte(n<<1)).To4()
+	own := net.IPv4(10, 223, byte(n>>7), byte(n<<1)|1).To4()
+	for _, end := range []struct {
+		handle  *netlink.Handle
+		name    string
+		address net.IP
+	}{{&netlink.Handle{}, attrs.Name, gateway}, {inside, "eth0", own}} {
+		link, err := end.handle.LinkByName(end.name)
+		if err != nil {
+			return err
+		}
+		if err := end.handle.AddrAdd(link, &netlink.Addr{IPNet: &net.IPNet{IP: end.address, Mask: net.CIDRMask(31, 32)}}); err != nil {
+			return err
+		}
+		if err := end.handle.LinkSetUp(link); err != nil {
+			return err
+		}
+	}
+	return inside.RouteAdd(&netlink.Route{Gw: gateway})
 }
 
 // mountDisk mounts a new disk at dir.
