@@ -112,9 +112,11 @@ type Options struct {
 	// The address that is dialled counts, after redirects too. Transfers use no
 	// proxies.
 	TransferAllow, TransferDeny []netip.Prefix
-	// TransferTLS configures the connections of transfers to https addresses, for
-	// example with a client certificate; nil means the default. It is cloned.
-	TransferTLS *tls.Config
+	// TransferTLS returns the configuration of a transfer's connection to a host,
+	// which is a name or an address, for example with a client certificate; nil
+	// means the default for all. It is called for each new connection, from many
+	// goroutines, and what it returns is cloned.
+	TransferTLS func(host string) *tls.Config
 	// HTTPClient makes transfers in place of the default client, which waits a
 	// minute for an answer to begin. TransferAllow, TransferDeny and
 	// TransferTLS do not apply to it.
@@ -250,7 +252,8 @@ func (o *Options) fetcher() (*transfer.Fetcher, error) {
 	if client == nil {
 		client = reach.Policy{Allow: o.TransferAllow, Deny: o.TransferDeny}.Client(transfer.DefaultResponseTimeout)
 		if o.TransferTLS != nil {
-			client.Transport.(*http.Transport).TLSClientConfig = o.TransferTLS.Clone()
+			transport := client.Transport.(*http.Transport)
+			transport.DialTLSContext = dialTLS(transport, o.TransferTLS)
 		}
 	}
 	return transfer.New(transfer.Options{

@@ -6,9 +6,12 @@ import (
 	"archive/zip"
 	"bytes"
 	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/hex"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -75,6 +78,46 @@ func TestAHostileOrBrokenDownloadFailsTheSetupWithItsReason(t *testing.T) {
 			}
 			h.remove(guid)
 		})
+	}
+}
+
+func TestEachConnectionOfATransferAsksHowToMeetItsServer(t *testing.T) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Connection", "close")
+		tgz(w, "f", "x")
+	}))
+	defer server.Close()
+	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)
+	var trusted atomic.Pointer[x509.CertPool]
+	trusted.Store(x509.NewCertPool())
+	var asked atomic.Int32
+	h := newHost(t, func(o *manager.Options) {
+		o.TransferTLS = func(host string) *tls.Config {
+			if asked.Add(1); host != "127.0.0.1" {
+				t.Errorf("asked about %q", host)
+			}
+			return &tls.Config{RootCAs: trusted.Load()}
+		}
+	})
+	get := func(guid string) string {
+		h.launch(guid, with(work(sh("true")), func(w *manager.Work) { w.Setup = ptr(download(server.URL)) }))
+		defer h.remove(guid)
+		return h.await(guid, executor.Completed).RunResult.FailureReason
+	}
+	if reason := get("distrusted"); !strings.Contains(reason, "unknown authority") {
+		t.Errorf("a server that nobody trusts: %q", reason)
+	}
+	everybody := x509.NewCertPool()
+	everybody.AddCert(server.Certificate())
+	trusted.Store(everybody)
+	for _, guid := range []string{"trusted", "again"} {
+		before := asked.Load()
+		if reason := get(guid); reason != "" {
+			t.Errorf("%s: %q", guid, reason)
+		}
+		if n := asked.Load() - before; n != 1 {
+			t.Errorf("%s: asked %d times for one connection", guid, n)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -83,10 +84,25 @@ type Cell struct {
 
 	TransferTLSCert string `name:"transfer_tls_cert" option:"manager.Options.TransferTLS,by hand" help:"PEM file with the certificate that downloads and uploads show to servers; it is read again for each connection"`
 	TransferTLSKey  string `name:"transfer_tls_key" help:"PEM file with the private key of transfer_tls_cert"`
-	TransferTLSCA   string `name:"transfer_tls_ca" help:"PEM file with authorities that servers' certificates may come from, besides those of the host"`
+	TransferTLSCA   string `name:"transfer_tls_ca" help:"PEM file with authorities that servers' certificates may come from, besides those of the host; it is read again for each connection"`
 
 	Index    int  `name:"index" option:"rep.Options.Index" default:"0" range:"0..1000000" help:"the cell's place in the order of its zone, for bin_pack_weight of the auctioneer"`
 	SelfTest bool `name:"self_test" option:"rep.Options.SelfTest,by hand" default:"true" help:"make a container with a mapped port now and then, and take no work while that fails"`
+}
+
+// transferTLS is how transfers meet a server, or nil if no setting says so.
+func (c *Cell) transferTLS() (func(host string) *tls.Config, error) {
+	const prefix = "transfer_tls"
+	config, err := clientTLS(prefix, c.TransferTLSCert, c.TransferTLSKey, c.TransferTLSCA)
+	if config == nil || err != nil {
+		return nil, err
+	}
+	return func(host string) *tls.Config {
+		if c.TransferTLSCA == "" {
+			return config
+		}
+		return rereadCA(config, prefix, c.TransferTLSCA, host)
+	}, nil
 }
 
 // CheckCell is for the Check method of settings that embed Cell.
@@ -197,7 +213,7 @@ func (c *Cell) make(ctx context.Context, backend *Backend, dir *Dir, api CellBBS
 	if forwarder != nil {
 		mo.LogSink = forwarder.Line
 	}
-	if mo.TransferTLS, err = clientTLS("transfer_tls", c.TransferTLSCert, c.TransferTLSKey, c.TransferTLSCA); err != nil {
+	if mo.TransferTLS, err = c.transferTLS(); err != nil {
 		return nil, err
 	}
 	if mo.Identity, err = Identity(c.IdentityCACert, c.IdentityCAKey, c.IdentityLifetime, log); err != nil {

@@ -1,9 +1,12 @@
 package daemon
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -299,21 +302,52 @@ func TestTransfersShowTheCertificateOfTheSettingsAndTrustTheirAuthorities(t *tes
 
 	c := sampleCell("")
 	c.TransferTLSCert, c.TransferTLSKey = issue("downloader")
-	c.TransferTLSCA = authority.CA()
-	load := func(c *Cell) (*tls.Config, error) {
-		return clientTLS("transfer_tls", c.TransferTLSCert, c.TransferTLSKey, c.TransferTLSCA)
+	c.TransferTLSCA = filepath.Join(t.TempDir(), "authorities.pem")
+	trust := func(ca string) {
+		t.Helper()
+		text, err := os.ReadFile(ca)
+		if err == nil {
+			err = os.WriteFile(c.TransferTLSCA, text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
-	config, err := load(c)
+	trust(authority.CA())
+	forHost, err := c.transferTLS()
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := (&http.Client{Transport: &http.Transport{TLSClientConfig: config}}).Get(server.URL)
-	if err != nil {
-		t.Fatal(err)
+	meet := func() (who string, err error) {
+		conn, err := tls.Dial("tcp", server.Listener.Addr().String(), forHost("127.0.0.1"))
+		if err != nil {
+			return "", err
+		}
+		defer conn.Close()
+		answer, err := (&http.Client{Transport: &http.Transport{
+			DialTLSContext: func(context.Context, string, string) (net.Conn, error) { return conn, nil },
+		}}).Get(server.URL)
+		if err != nil {
+			return "", err
+		}
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		return string(text), err
 	}
-	defer answer.Body.Close()
-	if who, err := io.ReadAll(answer.Body); string(who) != "downloader" || err != nil {
+	if who, err := meet(); who != "downloader" || err != nil {
 		t.Errorf("the server met %q, %v", who, err)
+	}
+	elsewhere, err := devcerts.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	trust(elsewhere.CA())
+	if _, err := meet(); !errors.As(err, new(x509.UnknownAuthorityError)) {
+		t.Errorf("once the file names another authority: %v", err)
+	}
+	trust(authority.CA())
+	if _, err := meet(); err != nil {
+		t.Errorf("once the file names the first authority again: %v", err)
 	}
 
 	for name, change := range map[string]func(*Cell){
@@ -322,12 +356,12 @@ func TestTransfersShowTheCertificateOfTheSettingsAndTrustTheirAuthorities(t *tes
 	} {
 		wrong := *c
 		change(&wrong)
-		if _, err := load(&wrong); err == nil || !strings.HasPrefix(err.Error(), name) {
+		if _, err := wrong.transferTLS(); err == nil || !strings.HasPrefix(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if config, err := load(sampleCell("")); config != nil || err != nil {
-		t.Errorf("without settings: %v, %v", config, err)
+	if config, err := sampleCell("").transferTLS(); config != nil || err != nil {
+		t.Errorf("without settings, there is a configuration, or an error: %v", err)
 	}
 }
 
