@@ -152,3 +152,70 @@ func TestABudgetPreventsNoLoss(t *testing.T) {
 		t.Errorf("the presences are %s, want the suspect of index 0 replaced by the instance that runs", got)
 	}
 }
+
+// The specification ends an evacuation whose replacement is CRASHED, because there it
+// has run. With a budget it may have run without being ready.
+func TestAReplacementThatHasCrashedEndsNoEvacuationWhereThereIsABudget(t *testing.T) {
+	for _, budget := range []*lrp.Disruption{nil, {MaxUnavailable: 1}} {
+		x := newProcess(t, 1, lrp.Rolling, budget)
+		x.evacuate(0, 0)
+		for i := range x.slots[0].Records {
+			if r := &x.slots[0].Records[i]; r.Presence == lrp.Ordinary {
+				r.CrashCount = 10
+			}
+		}
+		replacement := lrp.InstanceKey{InstanceGUID: "new", CellID: "cell-2"}
+		x.do(0, lrp.Claim{DefinitionID: "v1", Instance: replacement})
+		x.do(0, lrp.Crash{DefinitionID: "v1", Instance: replacement})
+		if kept := x.evacuate(0, 0); kept != (budget != nil) {
+			t.Errorf("budget %+v: the container is kept: %v, with records %v", budget, kept, x.presences(0))
+		}
+		x.now = x.now.Add(time.Hour)
+		x.do(0, lrp.Restart{DefinitionID: "v1"})
+		x.replace(0, false)
+		if x.evacuate(0, 0) {
+			t.Errorf("budget %+v: the container is kept although its replacement is ready", budget)
+		}
+	}
+}
+
+// A definition has one EVACUATING record at an index.
+func TestAnInstanceThatIsNotReadyDoesNotTakeOverTheEvacuationOfOneThatIs(t *testing.T) {
+	next := lrp.InstanceKey{InstanceGUID: "new-0", CellID: "cell-2"}
+	serves := func(x *roll, i lrp.InstanceKey) bool {
+		for _, r := range x.slots[0].Records {
+			if r.InstanceKey == i && r.Presence == lrp.Evacuating {
+				return true
+			}
+		}
+		return false
+	}
+	for name, begin := range map[string]func(*roll){
+		"it is recorded as RUNNING": func(x *roll) { x.replace(0, true) },
+		"it is recorded as CLAIMED": func(x *roll) { x.do(0, lrp.Claim{DefinitionID: "v1", Instance: next}) },
+		"its cell is missing": func(x *roll) {
+			x.replace(0, true)
+			x.do(0, lrp.MarkSuspect{CellID: next.CellID})
+		},
+	} {
+		x := newProcess(t, 1, lrp.Rolling, &lrp.Disruption{MaxUnavailable: 1})
+		x.evacuate(0, 0)
+		begin(x)
+		if x.do(0, lrp.EvacuateRunning{DefinitionID: "v1", Instance: next, Unready: true}).KeepContainer {
+			t.Errorf("%s: a container that serves nobody is kept", name)
+		}
+		if !x.evacuate(0, 0) || !serves(x, instanceOf(0, "v1")) {
+			t.Errorf("%s: the instance that was ready is given up: %v", name, x.slots[0].Records)
+		}
+		x.do(0, lrp.Start{DefinitionID: "v1", Instance: lrp.InstanceKey{InstanceGUID: "third", CellID: "cell-3"}})
+		if x.evacuate(0, 0) {
+			t.Errorf("%s: the container is kept although its replacement is ready", name)
+		}
+	}
+	x := newProcess(t, 1, lrp.Rolling, &lrp.Disruption{MaxUnavailable: 1})
+	x.evacuate(0, 0)
+	x.replace(0, true)
+	if !x.do(0, lrp.EvacuateRunning{DefinitionID: "v1", Instance: next}).KeepContainer || !serves(x, next) || serves(x, instanceOf(0, "v1")) {
+		t.Errorf("an instance that is ready by now does not take the place: %v", x.slots[0].Records)
+	}
+}

@@ -79,6 +79,10 @@ func (x *draft) evacuateRunning(c EvacuateRunning) error {
 		x.evacuateByRecreating(c)
 		return nil
 	}
+	if i := x.outserved(c); i != none {
+		x.giveUp(i)
+		return nil
+	}
 	if i := x.mine(c.Instance, Suspect); i != none {
 		// The cell is both missing and evacuating: its instance stays routable,
 		// unless its replacement runs.
@@ -96,6 +100,10 @@ func (x *draft) evacuateRunning(c EvacuateRunning) error {
 	if o == OrdinaryNone && e == EvacuatingAlpha && x.desired() {
 		// The index was scaled down and is desired again.
 		x.createReplacement(*evacuating)
+		o = OrdinaryUnclaimed
+	}
+	if o == OrdinaryCrashed && e == EvacuatingAlpha && x.desired() && x.d.limited() {
+		// The replacement has crashed before it was ready, and starts again.
 		o = OrdinaryUnclaimed
 	}
 	rule := EvacuationRule(o, e)
@@ -116,6 +124,30 @@ func (x *draft) evacuateRunning(c EvacuateRunning) error {
 		x.renewEvacuating(x.mine(c.Instance, Evacuating), c)
 	}
 	return nil
+}
+
+// outserved finds the record of the caller, which a budget for disruptions keeps from
+// taking the place of an instance that another cell evacuates: that one is ready, and
+// the caller is not. It is none if the caller may be evacuated. A definition has one
+// EVACUATING record.
+func (x *draft) outserved(c EvacuateRunning) int {
+	own := x.find(func(r *ActualLRP) bool { return r.InstanceKey == c.Instance && r.Presence != Evacuating })
+	if own == none || !c.Unready || !x.d.limited() {
+		return none
+	}
+	if i := x.of(x.records[own].DefinitionID, Evacuating); i == none || !x.records[i].Routable {
+		return none
+	}
+	return own
+}
+
+// giveUp ends the record of an instance that does not serve its index.
+func (x *draft) giveUp(i int) {
+	if x.records[i].Presence == Ordinary {
+		x.restart(i)
+		return
+	}
+	x.remove(i)
 }
 
 // expiry is when the caller's EVACUATING record expires unless it is renewed,

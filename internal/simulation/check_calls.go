@@ -65,7 +65,7 @@ func (l *ledger) started(key slotKey, c lrp.Start, before []lrp.ActualLRP, alone
 func (l *ledger) isReplaced(records []lrp.ActualLRP, suspect *lrp.ActualLRP) (replaced, known bool) {
 	by := func(at time.Time) bool {
 		return slices.ContainsFunc(records, func(r lrp.ActualLRP) bool {
-			return r.Presence == lrp.Ordinary && r.State == lrp.Running && (r.DefinitionID == suspect.DefinitionID || !l.proves(&r, at))
+			return r.Presence == lrp.Ordinary && l.replaces(&r, suspect, at)
 		})
 	}
 	early, late := by(l.now().Add(-2*l.world.slack())), by(l.latest())

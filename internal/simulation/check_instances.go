@@ -30,7 +30,7 @@ func (l *ledger) reasons(c *slotChange) error {
 // replaced makes sure that a replacement that runs ends the other records of its
 // index in the same commit.
 func (l *ledger) replaced(c *slotChange) error {
-	if c.command != "Start" || l.world.speaking == nil || !ordinaryRuns(c.after, lrp.InstanceKey{}) {
+	if c.command != "Start" || l.world.speaking == nil || !ordinaryRuns(c.after, lrp.InstanceKey{}) || l.unseen(c.key) {
 		return nil
 	}
 	for _, r := range c.after {
@@ -41,11 +41,11 @@ func (l *ledger) replaced(c *slotChange) error {
 	return nil
 }
 
-// spares reports whether the instance that speaks is of another definition than r
-// and may have to prove healthy before it replaces r.
+// spares reports whether the instance that speaks may have to prove healthy, or to
+// become ready, before it replaces r.
 func (l *ledger) spares(records []lrp.ActualLRP, r *lrp.ActualLRP) bool {
 	me := find(records, l.world.speaking.instance)
-	return me != nil && me.DefinitionID != r.DefinitionID && l.proves(me, l.now().Add(-2*l.world.slack()))
+	return me != nil && !l.replaces(me, r, l.now().Add(-2*l.world.slack()))
 }
 
 // recovered notes the replacements that a returning instance makes needless.
@@ -70,13 +70,18 @@ func (l *ledger) excused(c *slotChange, r *lrp.ActualLRP) bool {
 	back := l.justNow(l.slot(c.key.guid, c.key.index).back)
 	lately := !desired || l.justNow(l.slot(c.key.guid, c.key.index).undesired)
 	gone := !l.world.present(r.CellID)
-	replaced := l.replacing(c.after, r)
+	replaced := l.replacing(c.after, r) || l.world.rolls && l.unseen(c.key)
 	switch c.command {
 	case "Claim", "Crash", "Remove", "EvacuateClaimed", "EvacuateStopped", "EvacuateCrashed", "RemoveEvacuating":
 		return own
 	case "EvacuateRunning":
 		crashed := slices.ContainsFunc(c.after, func(a lrp.ActualLRP) bool { return a.State == lrp.Crashed })
-		return replaced || own && (!desired || back || crashed || l.recreates(c.key.guid))
+		// Of two that are not ready, a definition keeps the record of the one that was
+		// evacuated later.
+		later := r.Presence == lrp.Evacuating && !r.Routable && slices.ContainsFunc(running(c.after), func(a *lrp.ActualLRP) bool {
+			return a.DefinitionID == r.DefinitionID && a.Presence == lrp.Evacuating
+		})
+		return replaced || later || own && (!desired || back || crashed || l.recreates(c.key.guid))
 	case "StopExtra":
 		return gone && lately
 	case "Retire":
@@ -119,6 +124,8 @@ func (l *ledger) stopped(key lrp.Key, instance lrp.InstanceKey, acted time.Time)
 	case !l.desires(slotKey{key.ProcessGUID, key.Index}), l.replacing(s.records, r):
 	case l.lately(s.undesired), l.lately(s.contested[instance]), l.lately(s.retired), l.lately(s.relaxed):
 	case !r.RunningSince.Before(acted.Add(-2*pace - l.world.slack())): // it was decided while the instance still started
+	case limited(l.deployments[key.ProcessGUID]):
+		return checkBudget.violated("%s/%d: the only instance that is ready is to stop: %+v", key.ProcessGUID, key.Index, s.records)
 	default:
 		return checkStops.violated("%s/%d: the only instance that runs is to stop: %+v", key.ProcessGUID, key.Index, s.records)
 	}
@@ -273,7 +280,7 @@ func (l *ledger) drained(key slotKey, instance lrp.InstanceKey, before []lrp.Act
 	asked := l.lately(s.undesired) || l.lately(s.retired)
 	unproved := l.proves(own, l.now().Add(-2*l.world.slack()))
 	if slices.ContainsFunc(running(slices.Concat(before, s.records)), func(r *lrp.ActualLRP) bool {
-		return r.InstanceKey != instance && (asked || (unproved || !s.stopping[r.InstanceKey]) && l.replaces(r, own.DefinitionID))
+		return r.InstanceKey != instance && (asked || (unproved || !s.stopping[r.InstanceKey]) && l.replaces(r, own, l.latest()))
 	}) {
 		return nil
 	}

@@ -67,6 +67,9 @@ func (l *ledger) advances(key slotKey) error {
 		}
 		return nil, any
 	}
+	if held(d, key.index) {
+		return checkRollout.violated("%s/%d is to advance, and the rollout waits for somebody: %+v", key.guid, key.index, d.RolloutState)
+	}
 	if r, _ := active(key.index); r != nil && r.State == lrp.Running {
 		return nil // it only stops the others here
 	}
@@ -74,8 +77,8 @@ func (l *ledger) advances(key slotKey) error {
 	var before []int
 	for index := range key.index {
 		r, any := active(index)
-		stalled := r != nil && r.State != lrp.Running && d.HealthyDefinitionID == d.ActiveDefinitionID && l.now().Sub(r.ModificationTag.Created()) >= l.world.waits.rolloutGiveUp
-		if any && !stalled && (r == nil || !l.replaces(r, "")) {
+		stalled := r != nil && (d.HealthyDefinitionID == d.ActiveDefinitionID || d.RolloutState.Proved) && l.late(d, r)
+		if any && !stalled && (r == nil || !l.proved(r)) {
 			before = append(before, index)
 		}
 	}

@@ -45,7 +45,8 @@ var (
 	checkStops    = &Checker{"stops", "A RUNNING instance is stopped only because the index is not desired, because another instance runs there and has nothing to prove, or because it was retired.", "lrp.RolloutPolicy, 000 §Stopping, 003 §UpdateLRPDeployment, 002 §Killing ActualLRPs"}
 	checkFresh    = &Checker{"freshness", "Convergence stops surplus instances only in a fresh domain.", "000 §DesiredLRPs, §Convergence 3"}
 	checkDuties   = &Checker{"duties", "Convergence plans what the specification asks of it: a missing index, a restart and a start that are due, a suspect whose cell is back, an evacuation that is over, and surplus in a fresh domain.", "000 §Convergence, §Suspect Cells"}
-	checkRollout  = &Checker{"rollout", "A rollout begins with an index only when all lower ones run the active definition, or were given up, but for as many as may be in flight. A definition is called healthy once an instance of it has run for as long as the process wants.", "003 §UpdateLRPDeployment, lrp.RolloutPolicy"}
+	checkRollout  = &Checker{"rollout", "A rollout begins with an index only when all lower ones run the active definition, or were given up, but for as many as may be in flight, and not while it is paused or its canary is not confirmed. A definition is called healthy once an instance of it has run for as long as the process wants. A rollout ends by itself only when its definition has failed, and goes back to where it began.", "003 §UpdateLRPDeployment, docs/deployments.md, docs/decisions.md"}
+	checkBudget   = &Checker{"budget", "Of a process with a budget, only RECREATE takes away what serves an index before another instance is ready there, and no more indices are without one then than the budget allows. Losses that nobody wanted count, and are nobody's fault.", "docs/decisions.md, the budget for disruptions"}
 	checkCrashes  = &Checker{"crashes", "A crash counts once; the count decides when the instance starts again, and is lost only by a long run, a rollout or Retire.", "000 §Crashes"}
 	checkEvacuate = &Checker{"evacuation", "An EVACUATING record lives no longer than its time, and a container that is evacuated is kept until another instance runs or none is desired.", "000 §LRP Evacuation, §Harmonizing During Evacuation"}
 	checkAnswers  = &Checker{"answers", "A cell's Claim or Start is refused where, and only where, another instance has got further.", "000 §Harmonizing ActualLRPs, §Suspect Cells E"}
@@ -65,7 +66,7 @@ var checkOdds = &Checker{"odds", "A history without faults meets no row that a t
 func Checkers() []*Checker {
 	return []*Checker{
 		checkInvariants, checkLog, checkLeaders, checkAgenda, checkOnce, checkGuard, checkSettles, checkUnharmed,
-		checkUpdates, checkEvents, checkReasons, checkReplaced, checkStops, checkFresh, checkDuties, checkRollout, checkCrashes, checkEvacuate, checkAnswers,
+		checkUpdates, checkEvents, checkReasons, checkReplaced, checkStops, checkFresh, checkDuties, checkRollout, checkBudget, checkCrashes, checkEvacuate, checkAnswers,
 		checkUnwanted, checkRoutes, checkTasks, checkPosts, checkConsumer, checkAuction, checkPrompt, checkOdds, checkPolicy, checkStore,
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -25,27 +27,38 @@ type op struct {
 	definition string
 	// restart and rollout are the policies that it is to have, or nil, and beyond
 	// says that the control planes do not allow them.
-	restart *lrp.RestartPolicy
-	rollout *lrp.RolloutPolicy
-	beyond  bool
+	restart    *lrp.RestartPolicy
+	rollout    *lrp.RolloutPolicy
+	disruption *lrp.Disruption
+	beyond     bool
+	// idle says that there was nothing to do at one of its calls.
+	idle    bool
 	call    func(context.Context, *bbs.BBS) error
 	commits int
 }
 
 // The kinds of ops.
 const (
-	opCreate = "create"
-	opScale  = "scale"
-	opPolicy = "set policies"
-	opDeploy = "deploy"
-	opDelete = "delete"
-	opRetire = "retire"
-	opTask   = "desire task"
-	opCancel = "cancel task"
-	opFinish = "delete task"
-	opFail   = "fail task"
-	opHandle = "resolve task"
+	opCreate   = "create"
+	opScale    = "scale"
+	opPolicy   = "set policies"
+	opDeploy   = "deploy"
+	opDelete   = "delete"
+	opRetire   = "retire"
+	opPause    = "pause"
+	opResume   = "resume"
+	opConfirm  = "confirm"
+	opAbort    = "abort"
+	opActivate = "activate"
+	opTask     = "desire task"
+	opCancel   = "cancel task"
+	opFinish   = "delete task"
+	opFail     = "fail task"
+	opHandle   = "resolve task"
 )
+
+// steering are the kinds of ops about a rollout.
+var steering = []string{opPause, opResume, opConfirm, opAbort, opActivate}
 
 // Consume draws something that a consumer does, and how often it asks for it.
 func (w *World) Consume(ctx context.Context) {
@@ -84,23 +97,29 @@ func (w *World) op(ctx context.Context) *op {
 	if w.handles {
 		draws = 20
 	}
+	if w.rolls {
+		if draws = 7; w.random.IntN(2) == 0 {
+			w.steer(o)
+			return o
+		}
+	}
 	switch first + w.random.IntN(draws-first) {
 	case 0, 1:
 		o.kind = opCreate
 		o.restart, o.beyond = w.restartPolicy()
-		o.rollout = w.rolloutPolicy()
+		o.rollout, o.disruption = w.rolloutPolicy(), w.disruption()
 		created := lrp.DeploymentDefinition{
 			ProcessGUID: o.guid, Domain: "apps", UpdateStrategy: lrp.UpdateStrategy(w.random.IntN(2)),
-			Settings: lrp.Settings{Instances: o.instances, Policies: lrp.Policies{Restart: o.restart, Rollout: o.rollout}}, DefinitionID: o.definition, Definition: definition(w.names),
+			Settings: lrp.Settings{Instances: o.instances, Policies: lrp.Policies{Restart: o.restart, Rollout: o.rollout, Disruption: o.disruption}}, DefinitionID: o.definition, Definition: w.definition(w.names),
 		}
 		o.call = func(ctx context.Context, b *bbs.BBS) error { return b.CreateDeployment(ctx, created) }
 	case 2, 3:
 		if o.kind = opScale; w.random.IntN(4) == 0 {
 			o.kind = opPolicy
 			o.restart, o.beyond = w.restartPolicy()
-			o.rollout = w.rolloutPolicy()
+			o.rollout, o.disruption = w.rolloutPolicy(), w.disruption()
 			o.call = func(ctx context.Context, b *bbs.BBS) error {
-				return b.UpdateDeployment(ctx, o.guid, lrp.Update{Restart: orZero(o.restart), Rollout: orZero(o.rollout)})
+				return b.UpdateDeployment(ctx, o.guid, lrp.Update{Restart: orZero(o.restart), Rollout: orZero(o.rollout), Disruption: orZero(o.disruption)})
 			}
 			break
 		}
@@ -109,7 +128,7 @@ func (w *World) op(ctx context.Context) *op {
 		}
 	case 4:
 		o.kind = opDeploy
-		next := definition(w.names)
+		next := w.definition(w.names)
 		o.rollout = w.rolloutPolicy()
 		o.call = func(ctx context.Context, b *bbs.BBS) error {
 			return b.UpdateDeployment(ctx, o.guid, lrp.Update{DefinitionID: &o.definition, Definition: &next, Rollout: orZero(o.rollout)})
@@ -179,6 +198,59 @@ func (w *World) op(ctx context.Context) *op {
 	return o
 }
 
+// steer draws what a consumer does about a rollout.
+func (w *World) steer(o *op) {
+	switch w.random.IntN(8) {
+	case 0, 1:
+		o.about(opPause)
+	case 2:
+		o.about(opResume)
+	case 3, 4:
+		o.about(opConfirm)
+	case 5:
+		o.about(opAbort)
+	default:
+		o.kind = opActivate
+		if d := w.ledger.deployments[o.guid]; d != nil {
+			ids := d.DefinitionIDs()
+			o.definition = ids[w.random.IntN(len(ids))]
+		}
+		o.call = func(ctx context.Context, b *bbs.BBS) error { return b.ActivateDefinition(ctx, o.guid, o.definition) }
+	}
+}
+
+// about makes o one of the calls about the rollout of a process.
+func (o *op) about(kind string) {
+	o.kind = kind
+	o.call = func(ctx context.Context, b *bbs.BBS) error {
+		return map[string]func(context.Context, string) error{
+			opPause: b.PauseRollout, opResume: b.ResumeRollout, opConfirm: b.ConfirmRollout, opAbort: b.AbortRollout,
+		}[kind](ctx, o.guid)
+	}
+}
+
+// decide makes consumers decide about every rollout that waits for it.
+func (w *World) decide(ctx context.Context) {
+	for _, guid := range slices.Sorted(maps.Keys(w.ledger.deployments)) {
+		d := w.ledger.deployments[guid]
+		if !w.rolls || !held(d, math.MaxInt) {
+			continue
+		}
+		w.names++
+		o := &op{id: fmt.Sprintf("consumer-%d", w.names), guid: guid}
+		switch {
+		case w.random.IntN(4) == 0:
+			o.about(opAbort)
+		case d.RolloutState.Paused != lrp.NotPaused:
+			o.about(opResume)
+		default:
+			o.about(opConfirm)
+		}
+		w.ledger.ops[o.id] = o
+		_ = w.ask(ctx, o)
+	}
+}
+
 // finish deletes a task that is being told.
 func (w *World) finish(ctx context.Context, guid string) {
 	w.names++
@@ -205,6 +277,7 @@ func (w *World) ask(ctx context.Context, o *op) (err error) {
 	first := w.random.IntN(len(w.Planes))
 	for i := range w.Planes {
 		had := w.ledger.has(o)
+		o.idle = o.idle || w.ledger.idle(o)
 		err = o.call(ctx, w.Planes[(first+i)%len(w.Planes)].BBS)
 		if errors.Is(err, bbs.ErrNotLeader) {
 			continue
@@ -225,6 +298,9 @@ func (l *ledger) has(o *op) bool {
 	case opRetire:
 		return slices.ContainsFunc(l.slot(o.guid, o.index).records, func(r lrp.ActualLRP) bool { return r.Presence == lrp.Ordinary })
 	}
+	if slices.Contains(steering, o.kind) {
+		return steers(l.deployments[o.guid], o)
+	}
 	return l.deployments[o.guid] != nil
 }
 
@@ -237,7 +313,7 @@ func (l *ledger) answered(o *op, had bool, err error) error {
 		return checkConsumer.violated("%s: %s %s: %s", o.id, o.kind, o.guid, fmt.Sprintf(format, args...))
 	}
 	if err == nil {
-		if o.commits == 0 {
+		if o.commits == 0 && !o.idle && !l.idle(o) {
 			return object("it was acknowledged and not carried out")
 		}
 		return nil
@@ -257,7 +333,7 @@ func (l *ledger) answered(o *op, had bool, err error) error {
 		return object("it is valid, and it is refused: %v", err)
 	case exists && !had && !has:
 		return object("there is none, and it is refused: %v", err)
-	case missing && had && has:
+	case (missing || errors.Is(err, lrp.ErrRefused)) && had && has:
 		return object("it is there, and it is refused: %v", err)
 	}
 	return nil
@@ -309,21 +385,21 @@ func (l *ledger) operation(b *storage.Batch) error {
 	}
 	want := *after
 	if before != nil {
-		want = *before
+		want = steered(*before, o)
 	}
 	if o.kind == opCreate || o.kind == opScale {
 		want.Instances = o.instances
 	}
-	if o.kind == opCreate || o.kind == opDeploy {
+	if o.kind == opCreate {
 		want.ActiveDefinitionID = o.definition
 	}
 	if o.kind == opCreate || o.kind == opPolicy {
-		want.Restart = o.restart
+		want.Restart, want.Disruption = o.restart, o.disruption
 	}
-	if o.kind != opScale {
+	if o.kind == opCreate || o.kind == opPolicy || o.kind == opDeploy {
 		want.Rollout = o.rollout
 	}
-	if after.ProcessGUID != o.guid || !sameWishes(after, &want) {
+	if after.ProcessGUID != o.guid || !sameWishes(after, &want) || !sameRollout(after, &want) {
 		return object()
 	}
 	return nil
@@ -331,7 +407,7 @@ func (l *ledger) operation(b *storage.Batch) error {
 
 // sameWishes reports whether two versions of a deployment desire the same.
 func sameWishes(a, b *lrp.Deployment) bool {
-	return a.Instances == b.Instances && a.ActiveDefinitionID == b.ActiveDefinitionID && samePolicy(a.Restart, b.Restart) && samePolicy(a.Rollout, b.Rollout)
+	return a.Instances == b.Instances && a.ActiveDefinitionID == b.ActiveDefinitionID && samePolicy(a.Restart, b.Restart) && samePolicy(a.Rollout, b.Rollout) && samePolicy(a.Disruption, b.Disruption)
 }
 
 // undesired makes sure that a commit that no consumer has asked for changes
@@ -342,8 +418,11 @@ func (l *ledger) undesired(b *storage.Batch) error {
 		if w.IsCheck() || b.RequestID == "" && w.Before == nil && l.world.employing {
 			continue
 		}
-		if w.Before == nil || w.After == nil || !sameWishes(w.Before, w.After) {
+		if w.Before == nil || w.After == nil || w.After.ActiveDefinitionID == w.Before.ActiveDefinitionID && !sameWishes(w.Before, w.After) {
 			return checkConsumer.violated("nobody has asked for this: %+v", *w)
+		}
+		if err := l.byItself(w.Before, w.After); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -60,6 +60,14 @@ type slot struct {
 	evacuated map[lrp.InstanceKey]bool
 	// overdue counts the looks of a leader since an EVACUATING record expired.
 	overdue int
+	// down is since when no instance serves the index; zero if one does, or if none
+	// ever did. taken says that the control plane took away the one that did.
+	down  time.Time
+	taken bool
+	// grown is when a record was last added, or the deployment last changed. former
+	// are the records before the last commit, which was at changed.
+	grown, changed time.Time
+	former         []lrp.ActualLRP
 }
 
 type route struct {
@@ -79,6 +87,7 @@ type utterance struct {
 	call     call
 	instance lrp.InstanceKey
 	attempt  task.Attempt
+	since    time.Time
 }
 
 func (l *ledger) now() time.Time { return l.world.Clock.Now() }
@@ -139,7 +148,7 @@ func (l *ledger) committed(b *storage.Batch, decided time.Time) error {
 	}
 	for _, c := range changes {
 		l.world.changes(c)
-		for _, check := range []func(*slotChange) error{l.reasons, l.replaced, l.recovered, l.crashed, l.evacuating, l.routed} {
+		for _, check := range []func(*slotChange) error{l.reasons, l.replaced, l.recovered, l.crashed, l.evacuating, l.routed, l.waits, l.takes} {
 			if err := check(c); err != nil {
 				return err
 			}
@@ -174,14 +183,20 @@ func (l *ledger) deployment(w *storage.DeploymentWrite) error {
 		if key.guid == guid && key.index < instances(have) && key.index >= instances(w.After) {
 			s.ended = l.now()
 		}
+		if key.guid == guid {
+			s.grown = l.now()
+		}
 		if key.guid == guid && have == nil {
 			s.back = l.now()
 		}
 		if key.guid == guid && activeOf(have) != activeOf(w.After) {
 			clear(s.stopping)
 		}
-		if key.guid == guid && have != nil && w.After != nil && !samePolicy(have.Rollout, w.After.Rollout) {
+		if key.guid == guid && have != nil && w.After != nil && (!samePolicy(have.Rollout, w.After.Rollout) || !samePolicy(have.Disruption, w.After.Disruption)) {
 			s.relaxed = l.now()
+		}
+		if key.guid == guid && have != nil && w.After != nil && mayBeDown(w.After) < mayBeDown(have) {
+			s.taken = false // it was allowed when it was done
 		}
 	}
 	return nil
@@ -227,7 +242,7 @@ func (l *ledger) take(b *storage.Batch) (changes []*slotChange, err error) {
 		case w.After == nil:
 			s.records = slices.Delete(s.records, at, at+1)
 		case at < 0:
-			s.records = append(s.records, *w.After)
+			s.records, s.grown = append(s.records, *w.After), l.now()
 		default:
 			s.records[at] = *w.After
 		}
@@ -236,6 +251,7 @@ func (l *ledger) take(b *storage.Batch) (changes []*slotChange, err error) {
 		s := l.slot(c.key.guid, c.key.index)
 		lrp.SortRecords(s.records)
 		c.after = slices.Clone(s.records)
+		s.former, s.changed = c.before, l.now()
 		for i := range b.Events {
 			if e := b.Events[i].LRP; e != nil && (keyed(e.Before, c.key) || keyed(e.After, c.key)) {
 				c.events, c.command = append(c.events, e), e.Cause.Command
@@ -256,6 +272,14 @@ func (l *ledger) take(b *storage.Batch) (changes []*slotChange, err error) {
 		}
 	}
 	return changes, nil
+}
+
+// unseen reports whether a slot may have got a record, or another deployment, between
+// the read and the commit of a step. Where stores do not remember slots, that goes
+// unnoticed once in a while, and is repaired later (docs/storage.md).
+func (l *ledger) unseen(key slotKey) bool {
+	s, by := l.slot(key.guid, key.index), l.world.speaking
+	return !l.world.recalls && (by == nil && l.justNow(s.grown) || by != nil && s.grown.After(by.since))
 }
 
 func keyed(r *lrp.ActualLRP, key slotKey) bool {

@@ -3,6 +3,7 @@ package simulation
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/diegosdk/diego/auction"
@@ -28,6 +29,9 @@ type machine interface {
 	// machine's back. pick is any number.
 	crash(pick int)
 	vanish(pick int)
+	// fret changes whether an instance is ready for traffic. On a real cell that
+	// depends on its program alone.
+	fret(pick int)
 	// lose switches it off; it is on again once it is mended.
 	lose()
 	mend()
@@ -64,16 +68,72 @@ type model struct {
 	world     *World
 	run       int
 	announcer *bbs.Announcer // of this run, once there is one
+	link      readiness
+	// unsaid are the instances whose readiness has changed since the cell spoke.
+	unsaid map[string]bool
+}
+
+// A readiness is the way of a model to the leader. It says of each instance whether it
+// is ready for traffic, which a model does not know.
+type readiness struct {
+	link
+	unready map[string]bool // by instance guid
+}
+
+func (r readiness) StartLRP(ctx context.Context, guid string, index int, c lrp.Start) error {
+	c.Unready = r.unready[c.Instance.InstanceGUID]
+	return r.link.StartLRP(ctx, guid, index, c)
+}
+
+func (r readiness) EvacuateRunningLRP(ctx context.Context, guid string, index int, c lrp.EvacuateRunning) (bool, error) {
+	c.Unready = r.unready[c.Instance.InstanceGUID]
+	return r.link.EvacuateRunningLRP(ctx, guid, index, c)
+}
+
+// says makes the cell say of its instances that run whether they are ready: of those
+// whose readiness has changed or, if all, of each whose record says something else.
+func (m *model) says(ctx context.Context, all bool) {
+	if !m.world.rolls || m.evacuates() {
+		return // an evacuation says it each time
+	}
+	for _, k := range m.holds() {
+		if k.State != executor.Running || isTask(&k) || !all && !m.unsaid[k.GUID] {
+			continue
+		}
+		index, err := strconv.Atoi(k.Tags[executor.TagProcessIndex])
+		if err != nil {
+			continue
+		}
+		s, err := m.link.Slot(ctx, k.Tags[executor.TagProcessGUID], index)
+		r := find(s.Records, lrp.InstanceKey{InstanceGUID: k.GUID, CellID: m.Presence.CellID})
+		if err == nil && r != nil && r.Presence == lrp.Ordinary && r.State == lrp.Running && r.Routable == m.link.unready[k.GUID] {
+			err = m.link.StartLRP(ctx, r.ProcessGUID, r.Index, lrp.Start{
+				DefinitionID: r.DefinitionID, Domain: r.Domain, Instance: r.InstanceKey, NetInfo: r.NetInfo, Zone: r.Zone,
+			})
+		}
+		if _, told := m.world.ledger.told(err); told {
+			delete(m.unsaid, k.GUID)
+		}
+	}
+}
+
+func (m *model) fret(pick int) {
+	if list := m.holds(); len(list) > 0 {
+		if k := list[pick%len(list)]; k.State == executor.Running && !isTask(&k) {
+			m.link.unready[k.GUID] = !m.link.unready[k.GUID]
+			m.unsaid[k.GUID] = true
+		}
+	}
 }
 
 func (m *model) presence() bbs.CellPresence { return m.Presence }
-func (m *model) poll(ctx context.Context)   { m.Poll(ctx) }
+func (m *model) poll(ctx context.Context)   { m.Poll(ctx); m.says(ctx, true) }
 func (m *model) lose()                      { m.Lose(); m.run++; m.announcer = nil }
 func (m *model) mend()                      {}
 func (m *model) move(address string)        { m.Presence.Address = address }
 func (m *model) evacuates() bool            { s, _ := m.Evacuation(context.Background()); return s.Evacuating }
 func (m *model) hush()                      { m.Silent = !m.Silent }
-func (m *model) heal()                      { _ = m.CancelEvacuation(context.Background()) }
+func (m *model) heal()                      { _ = m.CancelEvacuation(context.Background()); clear(m.link.unready) }
 func (m *model) holds() []executor.Container {
 	list, _ := m.Containers(context.Background())
 	return list
@@ -111,6 +171,7 @@ func (m *model) step(ctx context.Context, present bool) {
 	}
 	m.StartsIn = m.world.creation
 	m.Step(ctx)
+	m.says(ctx, false)
 }
 
 func owner(p bbs.CellPresence, run int) string { return fmt.Sprintf("%s run %d", p.CellID, run) }
@@ -138,13 +199,23 @@ func newHost(w *World, p bbs.CellPresence, bbs rep.BBS, now func() time.Time) (*
 	h := &host{world: w, p: p, bbs: bbs, now: now, starts: map[string]int{}}
 	h.backend = scripted.New(scripted.Options{
 		Now: now, Fault: h.fault,
-		Programs: map[string][]string{taskProgram: {fmt.Sprintf("wait %v", 4*pace)}},
+		Programs: map[string][]string{taskProgram: {fmt.Sprintf("wait %v", 4*pace)}, unsteadyProgram: unsteady},
 	})
 	return h, h.boot()
 }
 
 // taskProgram is what tasks run; everything else runs for ever.
 const taskProgram = "/task"
+
+// unsteadyProgram runs for ever, and is ready for traffic while it listens.
+const (
+	unsteadyProgram = "/unsteady"
+	readyPort       = 8080
+)
+
+var unsteady = []string{
+	"wait 9s", "listen 8080", "wait 2m", "close 8080", "wait 45s", "listen 8080", "wait 3m", "close 8080", "wait 90s", "listen 8080", "wait forever",
+}
 
 // fault lets the backend fail as often as the network does, and counts starts.
 func (h *host) fault(op scripted.Op, guid string) error {
@@ -217,6 +288,7 @@ func (h *host) evacuates() bool            { began, _, _ := h.rep.Evacuation(); 
 func (h *host) hush()                      {}
 func (h *host) move(address string)        { h.p.Address = address }
 func (h *host) heal()                      {}
+func (h *host) fret(int)                   {}
 
 func (h *host) step(ctx context.Context, present bool) {
 	h.reached = present

@@ -10,6 +10,7 @@ import (
 
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/bbs"
+	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/rep"
 	"github.com/diegosdk/diego/storage"
@@ -143,6 +144,7 @@ func (l link) call(u utterance, f func(*bbs.BBS) error) error {
 	}
 	return l.carry(u.call, l.trouble, func() error {
 		before := l.world.speaking
+		u.since = l.world.Clock.Now()
 		l.world.speaking = &u
 		defer func() { l.world.speaking = before }()
 		err := errLost
@@ -375,19 +377,30 @@ func (w wire) Perform(ctx context.Context, work auction.Work) (r []auction.Rejec
 		w.world.effected("Perform", map[bool]string{true: "a task", false: "an instance"}[work.Items[i].Kind == auction.Task])
 	}
 	err = w.order(w.to(fmt.Sprintf("Perform of %d items", len(work.Items)), "", 0), func(cell machine) (err error) {
-		held := len(cell.holds())
+		held := managed(cell.holds())
 		r, err = cell.Perform(ctx, work)
 		holds := cell.holds()
 		if truth, err := cell.State(ctx); err == nil {
 			w.world.object(kept(truth))
 		}
-		w.world.object(taken(work.CellID, cell.evacuates(), len(holds)-held))
+		w.world.object(taken(work.CellID, cell.evacuates(), managed(holds)-held))
 		for i := range holds {
 			w.world.attempted(cell, &holds[i])
 		}
 		return err
 	})
 	return r, err
+}
+
+// managed counts the containers that a cell has for work. What an earlier daemon has
+// left counts not: a backend that fails does not list it.
+func managed(list []executor.Container) (n int) {
+	for i := range list {
+		if list[i].Tags != nil {
+			n++
+		}
+	}
+	return n
 }
 
 func (w wire) StopLRP(ctx context.Context, key lrp.Key, instance lrp.InstanceKey) error {

@@ -40,7 +40,7 @@ var (
 	mischiefs     = []string{
 		"a cell is cut off", "a cell is switched off", "a control plane is paused", "a control plane is started anew", "the store is down",
 		"a container crashes", "a cell is drained", "a container disappears", "all cells are cut off", "presences are lost", "ends are kept secret",
-		"a clock is set", oldAnswers.String(), omissions.String(), phantoms.String(), room.String(), "a cell is slow", "a cell moves",
+		"a clock is set", oldAnswers.String(), omissions.String(), phantoms.String(), room.String(), "a cell is slow", "a cell moves", "readiness changes",
 	}
 	backendOps = []scripted.Op{scripted.Create, scripted.Start, scripted.Delete, scripted.List}
 )
@@ -55,7 +55,7 @@ func Points() (list []Row) {
 			list = append(list, Row{table, of, w})
 		}
 	}
-	for _, verb := range slices.Concat(cellCalls, planeCalls, consumers) {
+	for _, verb := range slices.Concat(cellCalls, planeCalls, consumers, steering) {
 		add(tableFaults, verb, harms[:]...)
 	}
 	for _, verb := range slices.Concat(cellCalls, planeCalls) {

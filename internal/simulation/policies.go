@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -45,13 +46,33 @@ func atLeast(own *time.Duration, least time.Duration) {
 
 // rolloutPolicy draws the rollouts that a consumer wants for a process, or nil.
 func (w *World) rolloutPolicy() *lrp.RolloutPolicy {
-	if w.random.IntN(2) == 0 {
+	none := w.random.IntN(2) == 0
+	if w.rolls {
+		none = none && w.random.IntN(2) == 0
+	}
+	if none {
 		return nil
 	}
-	return &lrp.RolloutPolicy{
+	p := &lrp.RolloutPolicy{
 		MinHealthy:  []time.Duration{0, 5 * time.Second, 30 * time.Second, 2 * time.Minute}[w.random.IntN(4)],
 		MaxInFlight: []int{0, 1, 2, 3, 9}[w.random.IntN(5)],
 	}
+	if w.rolls {
+		p.Canary = []int{0, 0, 1, 2}[w.random.IntN(4)]
+		p.OnFailure = []lrp.OnFailure{lrp.KeepTrying, lrp.PauseOnFailure, lrp.RollBackOnFailure}[w.random.IntN(3)]
+		if w.random.IntN(2) == 0 {
+			p.Deadline = p.MinHealthy + []time.Duration{30 * time.Second, 3 * time.Minute}[w.random.IntN(2)]
+		}
+	}
+	return p
+}
+
+// disruption draws the budget that a consumer wants for a process, or nil.
+func (w *World) disruption() *lrp.Disruption {
+	if !w.rolls {
+		return nil
+	}
+	return []*lrp.Disruption{nil, {MaxUnavailable: 1}, {MaxUnavailable: 2}, {MaxUnavailablePercent: 50}, {MaxUnavailablePercent: 10}}[w.random.IntN(5)]
 }
 
 // orZero is what an update takes for no policy.
@@ -98,7 +119,7 @@ func (l *ledger) proves(r *lrp.ActualLRP, at time.Time) bool {
 		return false
 	}
 	least := orZero(d.Rollout).MinHealthy
-	return least > 0 && (!r.Routable || at.Sub(r.RunningSince) < least)
+	return held(d, r.Index) || !r.Routable && (least > 0 || limited(d)) || at.Sub(r.RunningSince) < least
 }
 
 // latest is the time that a control plane may have taken for the present, for how long
@@ -111,26 +132,42 @@ func (l *ledger) latest() time.Time {
 	return now.Add(2 * l.world.slack())
 }
 
-// replaces reports whether r runs and may replace an instance of a definition.
-func (l *ledger) replaces(r *lrp.ActualLRP, definition string) bool {
-	return r.State == lrp.Running && (r.DefinitionID == definition || !l.proves(r, l.latest()))
+// proved reports whether r runs and has nothing to prove.
+func (l *ledger) proved(r *lrp.ActualLRP) bool {
+	return r.State == lrp.Running && !l.proves(r, l.latest())
+}
+
+// replaces reports whether r runs and may replace old at a time. Where there is a
+// budget it must be ready, unless old is on a missing cell.
+func (l *ledger) replaces(r, old *lrp.ActualLRP, at time.Time) bool {
+	ready := r.Routable || old.Presence == lrp.Suspect || !limited(l.deployments[r.ProcessGUID])
+	return r.State == lrp.Running && ready && (r.DefinitionID == old.DefinitionID || !l.proves(r, at))
 }
 
 // replacing reports whether an instance other than r runs and may replace it.
 func (l *ledger) replacing(records []lrp.ActualLRP, r *lrp.ActualLRP) bool {
 	return slices.ContainsFunc(records, func(o lrp.ActualLRP) bool {
-		return o.InstanceKey != r.InstanceKey && l.replaces(&o, r.DefinitionID)
+		return o.InstanceKey != r.InstanceKey && l.replaces(&o, r, l.latest())
 	})
 }
 
-// heals makes sure that a definition is called healthy only when it has proved so.
+// heals makes sure that a definition is called healthy only when it has proved so,
+// and not in a rollout that is paused or has a canary that nobody has confirmed. What
+// a rollout goes back to was healthy when it began.
 func (l *ledger) heals(before, after *lrp.Deployment) error {
-	if before == nil || after == nil || before.HealthyDefinitionID == after.HealthyDefinitionID {
+	if before == nil || after == nil || before.HealthyDefinitionID == after.HealthyDefinitionID || before.ActiveDefinitionID != after.ActiveDefinitionID {
 		return nil
 	}
+	if held(before, math.MaxInt) {
+		return checkRollout.violated("%s: definition %s is called healthy, and its rollout waits for somebody: %+v", after.ProcessGUID, after.HealthyDefinitionID, before.RolloutState)
+	}
 	for key, s := range l.slots {
-		if key.guid == after.ProcessGUID && slices.ContainsFunc(s.records, func(r lrp.ActualLRP) bool {
-			return r.DefinitionID == after.HealthyDefinitionID && l.replaces(&r, "")
+		records := s.records
+		if l.justNow(s.changed) { // a commit that changes nothing there does not see it
+			records = slices.Concat(records, s.former)
+		}
+		if key.guid == after.ProcessGUID && slices.ContainsFunc(records, func(r lrp.ActualLRP) bool {
+			return r.DefinitionID == after.HealthyDefinitionID && l.proved(&r)
 		}) {
 			return nil
 		}

@@ -199,8 +199,8 @@ func (w *World) evacuatesRunning(key slotKey, records []lrp.ActualLRP, me lrp.In
 			return // by another rule
 		case leads && r.Presence == lrp.Ordinary && r.State == lrp.Running && r.DefinitionID != active:
 			// it is to stop, and replaces nothing
-		case own != nil && r.Presence == lrp.Ordinary && r.DefinitionID != own.DefinitionID && w.ledger.proves(r, w.Clock.Now()):
-			// it has still to prove healthy, and replaces nothing
+		case own != nil && r.Presence == lrp.Ordinary && r.State == lrp.Running && r.InstanceKey != me && !w.ledger.replaces(r, own, w.Clock.Now()):
+			// it has still to prove healthy or to become ready, and replaces nothing
 		case r.Presence == lrp.Ordinary && better(r, ordinary):
 			ordinary = r
 		case r.Presence == lrp.Evacuating && better(r, evacuating):

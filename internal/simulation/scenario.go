@@ -33,6 +33,7 @@ var scenarios = []Scenario{
 	{"handed-on", "All cells are lost, back and drained at any time, so an instance is replaced, its replacement is evacuated, and the first is back and evacuated as well.", handedOn},
 	{"belated", "Containers take half a minute or longer to start, most cells come and go, and half of the calls go wrong, so records move on before containers do.", belated},
 	{"handled", "Consumers resolve tasks, keep them so and repeat what they ask, and cells speak of tasks that they do not have, while half of the calls go wrong.", handled},
+	{"rollouts", "Consumers deploy, activate, pause, resume, confirm and abort, with every policy and budget; cells are lost and drained, and instances become unready and ready again.", rollouts},
 	{"losses", "A cell is lost, and then the one that starts the replacement, or the first is back; and an instance crashes while it is evacuated: what has to start or stop is asked for at once.", losses},
 	{"crash-loop", "An instance that crashes again and again starts again as its policy says, and at last no more.", crashLoop},
 	{"crash-storm", "The same while most messages are lost, late or repeated, and cells say that something runs that does not.", crashStorm},
@@ -219,6 +220,31 @@ func handled(ctx context.Context, w *World) error {
 			w.deceive(i, phantoms, 1+w.random.IntN(20))
 		default:
 			w.unsettle(i, drawn)
+		}
+	})
+}
+
+func rollouts(ctx context.Context, w *World) error {
+	w.rolls = true
+	if err := w.Employ(ctx, 2, 0); err != nil {
+		return err
+	}
+	w.Faults(0.15)
+	return w.suffered(ctx, 240, func() {
+		i := w.random.IntN(len(w.cells))
+		switch w.random.IntN(20) {
+		case 0, 1, 2, 3, 4, 5:
+			w.Consume(ctx)
+		case 6, 7:
+			w.fret(i, w.random.IntN(1000))
+		case 8, 9, 10:
+			w.crash(i, w.random.IntN(2)*w.random.IntN(1000))
+		case 11, 12:
+			w.cells[i].drain()
+		case 13:
+			w.cutOff(i, 0, 1+w.random.IntN(20))
+		case 14:
+			w.unsettle(i, 0)
 		}
 	})
 }
@@ -513,6 +539,7 @@ func settle(ctx context.Context, w *World) (err error) {
 			return err
 		}
 		w.freshen(ctx)
+		w.decide(ctx)
 		if err = w.Settled(ctx); err == nil {
 			return nil
 		}

@@ -360,6 +360,7 @@ func (g *guest) presence() bbs.CellPresence { return g.p }
 func (g *guest) evacuates() bool            { return g.drained }
 func (g *guest) hush()                      {}
 func (g *guest) vanish(int)                 {}
+func (g *guest) fret(int)                   {}
 func (g *guest) lose()                      { g.off = true }
 func (g *guest) move(address string)        { g.p.Address = address }
 

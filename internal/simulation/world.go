@@ -80,6 +80,7 @@ type World struct {
 	met       Met
 	errands   bool // consumers want tasks only
 	handles   bool // and resolve them more often than they delete them
+	rolls     bool // consumers have every policy of rollouts, and budgets, and steer rollouts
 	faultless bool
 	had       map[place]executor.Container
 	// unwanted are the containers of which a cell has found no record, and since
@@ -374,8 +375,9 @@ func NewWorld(h History) (*World, error) {
 			w.cells = append(w.cells, h)
 			continue
 		}
-		c.BBS, c.Now, c.TaskTakes = l, w.clockOf(i), 4*pace
-		w.cells = append(w.cells, &model{Cell: c, world: w})
+		m := &model{Cell: c, world: w, link: readiness{l, map[string]bool{}}, unsaid: map[string]bool{}}
+		c.BBS, c.Now, c.TaskTakes = m.link, w.clockOf(i), 4*pace
+		w.cells = append(w.cells, m)
 	}
 	const planes = len(planeNames)
 	w.pause = make([]int, planes)
@@ -618,6 +620,13 @@ func (w *World) crash(i, pick int) {
 	w.cells[i].crash(pick)
 }
 
+// fret changes whether an instance of a cell is ready for traffic. pick is any number.
+func (w *World) fret(i, pick int) {
+	w.tells("fault: an instance of %s becomes unready, or ready again, if it has one", w.cells[i].presence().CellID)
+	w.harmed("mischief", "readiness changes")
+	w.cells[i].fret(pick)
+}
+
 // cutOff lets nothing through to a cell or from it for some steps, save its
 // announcements at first.
 func (w *World) cutOff(i, announced, steps int) {
@@ -689,6 +698,17 @@ func definition(n int) lrp.Definition {
 	}
 }
 
+// definition is one of the processes. Where consumers steer rollouts, every other is
+// not ready for traffic at all times, on a real cell.
+func (w *World) definition(n int) lrp.Definition {
+	d := definition(n)
+	if w.rolls && n%2 == 0 {
+		d.Action.Run.Path = unsteadyProgram
+		d.Check = &executor.CheckDefinition{ReadinessChecks: []executor.Check{{TCP: &executor.TCPCheck{Port: readyPort}}}}
+	}
+	return d
+}
+
 // Employ desires a number of processes, of four instances each, and of tasks.
 func (w *World) Employ(ctx context.Context, processes, tasks int) error {
 	for _, p := range w.Planes {
@@ -699,10 +719,14 @@ func (w *World) Employ(ctx context.Context, processes, tasks int) error {
 		defer func() { w.employing = false }()
 		err := p.BBS.UpsertDomain(ctx, "apps", 0)
 		for i := range processes {
-			err = errors.Join(err, p.BBS.CreateDeployment(ctx, lrp.DeploymentDefinition{
+			d := lrp.DeploymentDefinition{
 				ProcessGUID: fmt.Sprintf("process-%d", i), Domain: "apps", Settings: lrp.Settings{Instances: 4},
 				DefinitionID: "d", Definition: definition(0),
-			}))
+			}
+			if w.rolls {
+				d.UpdateStrategy, d.Policies = lrp.UpdateStrategy(w.random.IntN(2)), lrp.Policies{Rollout: w.rolloutPolicy(), Disruption: w.disruption()}
+			}
+			err = errors.Join(err, p.BBS.CreateDeployment(ctx, d))
 		}
 		for range tasks {
 			w.names++
@@ -776,6 +800,9 @@ func (w *World) Check(ctx context.Context) error {
 		if err := w.checkPlans(ctx); err != nil {
 			return err
 		}
+	}
+	if err := w.ledger.budgets(); err != nil {
+		return err
 	}
 	if err := w.ledger.expired(); err != nil {
 		return err
