@@ -261,6 +261,7 @@ type history struct {
 	last    storage.Cursor
 	records map[string]lrp.ActualLRP
 	changed chan struct{} // closed by the next event
+	looks   func()        // after each event, with mu held
 	err     error
 }
 
@@ -343,6 +344,9 @@ func (h *history) hear(e storage.Event, err error) {
 	}
 	if after != nil {
 		h.records[place(after)] = *after
+	}
+	if h.looks != nil {
+		h.looks()
 	}
 }
 

@@ -90,14 +90,14 @@ func (r *router) learn(info lrp.RoutingInfo) {
 }
 
 // pick chooses an instance for a hostname.
-func (r *router) pick(hostname string) (address string, preferred lrp.PreferredAddress, err error) {
+func (r *router) pick(hostname string) (address string, of lrp.ActualLRP, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.err != nil {
-		return "", 0, r.err
+		return "", of, r.err
 	}
 	var addresses []string
-	var preferences []lrp.PreferredAddress
+	var instances []lrp.ActualLRP
 	for _, a := range r.instances {
 		routed := r.hosts[hostname] == a.ProcessGUID
 		for _, internal := range a.InternalRoutes {
@@ -105,32 +105,55 @@ func (r *router) pick(hostname string) (address string, preferred lrp.PreferredA
 		}
 		if host, port, ok := a.Endpoint(8080); ok && routed {
 			addresses = append(addresses, net.JoinHostPort(host, strconv.Itoa(int(port))))
-			preferences = append(preferences, a.PreferredAddress)
+			instances = append(instances, a)
 		}
 	}
 	if len(addresses) == 0 {
-		return "", 0, fmt.Errorf("%s has no instance", hostname)
+		return "", of, fmt.Errorf("%s has no instance", hostname)
 	}
 	i := int(r.turn.Add(1) % uint64(len(addresses)))
-	return addresses[i], preferences[i], nil
+	return addresses[i], instances[i], nil
 }
 
-// request is one request through the router. It is not repeated.
-func (r *router) request(client *http.Client, hostname string) error {
-	address, preferred, err := r.pick(hostname)
+// request is one request through the router to an instance. It is not repeated.
+func (r *router) request(client *http.Client, hostname string) (to lrp.ActualLRP, err error) {
+	address, to, err := r.pick(hostname)
 	if err != nil {
-		return err
+		return to, err
 	}
 	response, err := client.Get("http://" + address + "/")
 	if err != nil {
-		return fmt.Errorf("%s at %s: %w", hostname, address, err)
+		return to, fmt.Errorf("%s at %s, instance %d of %s: %w", hostname, address, to.Index, to.DefinitionID, err)
 	}
 	defer response.Body.Close()
 	if _, err := io.Copy(io.Discard, response.Body); err != nil || response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s at %s: %s, %w", hostname, address, response.Status, err)
+		return to, fmt.Errorf("%s at %s, instance %d of %s: %s, %w", hostname, address, to.Index, to.DefinitionID, response.Status, err)
 	}
-	r.served[preferred].Add(1)
-	return nil
+	r.served[to.PreferredAddress].Add(1)
+	return to, nil
+}
+
+// traffic sends requests for the hostnames until the function that it returns is
+// called, which may be called more than once. failed hears of each that fails, from several goroutines.
+func (r *router) traffic(failed func(lrp.ActualLRP, error), hostnames ...string) (stop func()) {
+	ended := make(chan struct{})
+	var clients sync.WaitGroup
+	for _, hostname := range hostnames {
+		clients.Go(func() {
+			client := &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
+			for {
+				select {
+				case <-ended:
+					return
+				case <-time.After(2 * time.Millisecond): // some 400 requests a second
+				}
+				if to, err := r.request(client, hostname); err != nil {
+					failed(to, err)
+				}
+			}
+		})
+	}
+	return sync.OnceFunc(func() { close(ended); clients.Wait() })
 }
 
 func TestARouterServesThroughAScaleUpARolloutAndADrainWithoutAFailedRequest(t *testing.T) {
@@ -147,26 +170,8 @@ func TestARouterServesThroughAScaleUpARolloutAndADrainWithoutAFailedRequest(t *t
 	c.running("web", 2)
 	r := c.newRouter()
 
-	stop := make(chan struct{})
-	var clients sync.WaitGroup
-	for _, hostname := range []string{"web.internal", "web.example"} {
-		clients.Go(func() {
-			client := &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
-			for {
-				select {
-				case <-stop:
-					return
-				case <-time.After(2 * time.Millisecond):
-				}
-				if err := r.request(client, hostname); err != nil {
-					t.Error(err)
-					return
-				}
-			}
-		})
-	}
-	defer clients.Wait()
-	defer close(stop)
+	failed := func(_ lrp.ActualLRP, err error) { t.Error(err) }
+	defer r.traffic(failed, "web.internal", "web.example")()
 
 	c.scale("web", 4)
 	for _, a := range c.running("web", 4) {

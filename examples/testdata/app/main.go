@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"net/http"
 	"os"
@@ -18,7 +19,7 @@ func main() {
 	var err error
 	switch mode := os.Args[1]; mode {
 	case "serve":
-		err = serve()
+		err = serve(os.Args[2:])
 	case "exit":
 		status, _ := strconv.Atoi(os.Args[2])
 		os.Exit(status)
@@ -41,11 +42,21 @@ func main() {
 // sent here before they heard that it leaves.
 const lame = 2 * time.Second
 
-func serve() error {
+func serve(args []string) error {
+	flags := flag.NewFlagSet("serve", flag.ExitOnError)
+	life := flags.Duration("for", 0, "end with status 1 after that time")
+	unready := flags.Bool("unready", false, "never be ready for traffic")
+	_ = flags.Parse(args) // it exits
+	if *life > 0 {
+		time.AfterFunc(*life, func() { os.Exit(1) })
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	server := &http.Server{Addr: ":" + os.Getenv("PORT"), ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(
-		func(w http.ResponseWriter, _ *http.Request) {
+		func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/ready" && *unready {
+				w.WriteHeader(http.StatusServiceUnavailable)
+			}
 			fmt.Fprintf(w, "%s %s", os.Getenv("INSTANCE_INDEX"), os.Getenv("INSTANCE_GUID"))
 		})}
 	stopped := make(chan error)
