@@ -183,7 +183,7 @@ func TestRolloutsUnderTrafficLoseNoRequest(t *testing.T) {
 	c := newCluster(t, "sqlite:"+t.TempDir()+"/diego.db", 1, 0)
 	drained := []string{"cell-1", "cell-2"}
 	for _, id := range append(drained, "cell-3") {
-		c.startCell(id, "--stop-pause", "2s")
+		c.startCell(id, "--stop-pause", "2s", "--evacuation-interval", "500ms")
 	}
 	var processes []*rolling
 	for _, o := range rollouts {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"os"
 	"os/exec"
@@ -28,17 +27,7 @@ func TestOnlyItsUserIsServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(api.Operator.CA)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pair, err := tls.LoadX509KeyPair(api.Operator.Cert, api.Operator.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(text)
-	its := &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}}
+	its := operatorTLS(t, api)
 	asks := func(o httpapi.ClientOptions) *httpapi.RemoteBBS {
 		o.Addresses, o.Attempts = []string{api.URL}, 1
 		client, err := httpapi.NewRemoteBBS(o)
@@ -62,7 +51,7 @@ func TestOnlyItsUserIsServed(t *testing.T) {
 	if _, err := cell(httpapi.ClientOptions{TLS: its}).Containers(t.Context()); err != nil {
 		t.Errorf("its user asks a cell: %v", err)
 	}
-	stranger := httpapi.ClientOptions{TLS: &tls.Config{RootCAs: pool}}
+	stranger := httpapi.ClientOptions{TLS: &tls.Config{RootCAs: its.RootCAs}}
 	if _, err := asks(stranger).Cells(t.Context()); !errors.Is(err, httpapi.ErrForbidden) {
 		t.Errorf("without a certificate the control plane says %v", err)
 	}

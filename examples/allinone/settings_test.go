@@ -3,6 +3,8 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"net"
 	"os"
@@ -13,9 +15,12 @@ import (
 	"time"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/httpapi"
+	"github.com/diegosdk/diego/httpapi/problem"
 	"github.com/diegosdk/diego/internal/daemon"
 	"github.com/diegosdk/diego/internal/fleetdir"
 	"github.com/diegosdk/diego/internal/syslogtest"
+	"github.com/diegosdk/diego/rep"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/task"
 )
@@ -98,6 +103,154 @@ func TestHelpDescribesTheSettingsOfDaemonsOnlyWhenAllAreAskedFor(t *testing.T) {
 	}
 }
 
+// operatorTLS is what a client has that asks as the user of a fleet.
+func operatorTLS(t *testing.T, api fleetdir.API) *tls.Config {
+	t.Helper()
+	text, err := os.ReadFile(api.Operator.CA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.LoadX509KeyPair(api.Operator.Cert, api.Operator.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(text)
+	return &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}}
+}
+
+// running is a fleet with one cell of plain processes, which ends with the test.
+func running(t *testing.T, data string, flags ...string) *fleet {
+	t.Helper()
+	s := new(settings)
+	if err := daemon.Load(s, append([]string{"--data", data, "--listen", "127.0.0.1:0", "--cells", "1", "--backend", "process"}, flags...)); err != nil {
+		t.Fatal(err)
+	}
+	f, err := openFleet(t.Context(), s, nil)
+	stop, end := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	t.Cleanup(func() {
+		end()
+		running.Wait()
+		if _, err := f.close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	if err == nil {
+		err = f.lead(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	running.Go(func() { f.run(stop, context.Background()) })
+	return f
+}
+
+func TestLogsOfTheCellsOfAFleetAreLimitedAsTheirSettingsAndDefinitionsSay(t *testing.T) {
+	data := t.TempDir()
+	f := running(t, data, "--max-subscriptions-each", "1", "--cell-log-segment-bytes", "4096", "--cell-log-segments", "1",
+		"--cell-ended-logs", "1", "--cell-ended-log-bytes", "100")
+	api, err := fleetdir.Find(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cell, err := httpapi.NewRemoteCell(httpapi.ClientOptions{
+		TLS: operatorTLS(t, api), Addresses: []string{f.cells[0].service.url()}, CellID: "cell-1", Attempts: 1,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	eventually := func(what string, ask func() bool) {
+		t.Helper()
+		for !ask() {
+			select {
+			case <-ctx.Done():
+				t.Fatal("not in time: " + what)
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	}
+	read := func(instance string) (text string, err error) {
+		for chunk, err := range cell.Logs(ctx, rep.LogRequest{ContainerGUID: instance}) {
+			if err != nil {
+				return text, err
+			}
+			text += string(chunk.Data)
+		}
+		return text, nil
+	}
+	// writes starts a task that writes 10,000 bytes and stays.
+	writes := func(guid string, limit *executor.LogRateLimit) (instance string) {
+		t.Helper()
+		if err := f.BBS.DesireTask(ctx, task.Desire{GUID: guid, Domain: "apps", Definition: task.Definition{
+			Resources: executor.Resources{MemoryMB: 64},
+			RunInfo: executor.RunInfo{RootFS: "host:", LogRateLimit: limit, Action: executor.Action{Run: &executor.RunAction{
+				Path: "/bin/sh", Args: []string{"-c", "i=0; while [ $i -lt 1000 ]; do echo line $((1000+i)); i=$((i+1)); done; exec sleep 1000"}, User: "nobody",
+			}}},
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		eventually(guid+" runs", func() bool {
+			task, err := f.BBS.Task(ctx, guid)
+			if err != nil {
+				t.Fatal(err)
+			}
+			instance = task.InstanceGUID
+			return instance != ""
+		})
+		return instance
+	}
+
+	much, slow := writes("much", nil), writes("slow", &executor.LogRateLimit{BytesPerSecond: 100})
+	var text string
+	eventually("the end is in the log", func() bool {
+		text, _ = read(much)
+		return strings.HasSuffix(text, "line 1999\n")
+	})
+	if len(text) > 2*4096 {
+		t.Errorf("%d bytes are kept of a log that has one file of 4096", len(text))
+	}
+	eventually("the log says that there is a limit", func() bool {
+		text, _ = read(slow)
+		return strings.Contains(text, "bytes dropped: more than 100 bytes per second")
+	})
+	if n := strings.Count(text, "line "); n > 500 {
+		t.Errorf("%d of 1000 lines are kept, of which 10 are allowed per second", n)
+	}
+
+	follow := rep.LogRequest{ContainerGUID: much, Follow: true}
+	for _, err := range cell.Logs(ctx, follow) {
+		if err != nil {
+			t.Errorf("the first log: %v", err)
+		}
+		for _, err := range cell.Logs(ctx, follow) {
+			if many := (*problem.TooManyError)(nil); !errors.As(err, &many) || many.Limit != 1 {
+				t.Errorf("the second log at once: %v", err)
+			}
+			break
+		}
+		break
+	}
+
+	for _, guid := range []string{"slow", "much"} {
+		if err := f.BBS.CancelTask(ctx, guid); err != nil {
+			t.Fatal(err)
+		}
+		eventually("the container is gone", func() bool {
+			task, err := f.BBS.Task(ctx, guid)
+			return err == nil && task.State.String() == "COMPLETED" && len(f.cells[0].Manager.List()) == map[string]int{"slow": 1}[guid]
+		})
+	}
+	if text, err := read(much); len(text) > 100 || !strings.HasSuffix(text, "line 1999\n") || err != nil {
+		t.Errorf("of the container that is gone are kept %q, %v", text, err)
+	}
+	if text, err := read(slow); err == nil {
+		t.Errorf("of the one before are kept %q", text)
+	}
+}
+
 func TestCellsOfAFleetMountVolumesAndForwardLogsAsTheirSettingsSay(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -105,30 +258,7 @@ func TestCellsOfAFleetMountVolumesAndForwardLogsAsTheirSettingsSay(t *testing.T)
 	}
 	defer l.Close()
 	root := filepath.Join(t.TempDir(), "volumes")
-	s := new(settings)
-	if err := daemon.Load(s, []string{
-		"--data", t.TempDir(), "--listen", "127.0.0.1:0", "--cells", "1", "--backend", "process",
-		"--cell-volume-root", root, "--cell-log-forward", "syslog-tcp://" + l.Addr().String(),
-	}); err != nil {
-		t.Fatal(err)
-	}
-	f, err := openFleet(t.Context(), s, nil)
-	stop, end := context.WithCancel(t.Context())
-	var running sync.WaitGroup
-	defer func() {
-		end()
-		running.Wait()
-		if _, err := f.close(t.Context()); err != nil {
-			t.Error(err)
-		}
-	}()
-	if err == nil {
-		err = f.lead(t.Context())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	running.Go(func() { f.run(stop, t.Context()) })
+	f := running(t, t.TempDir(), "--cell-volume-root", root, "--cell-log-forward", "syslog-tcp://"+l.Addr().String())
 	script := "echo kept > mnt/file && echo heard"
 	if err := f.BBS.DesireTask(t.Context(), task.Desire{GUID: "writer", Domain: "apps", Definition: task.Definition{
 		Resources: executor.Resources{MemoryMB: 64},

@@ -70,11 +70,6 @@ type Cell struct {
 
 	Volumes
 
-	LogSegmentBytes int64 `name:"log_segment_bytes" option:"manager.Options.LogSegmentBytes" default:"5242880" range:"4096..1073741824" unit:"bytes" help:"size of one file of a log of a container"`
-	LogSegments     int   `name:"log_segments" option:"manager.Options.LogSegments" default:"2" range:"1..1000" unit:"files" help:"how many files of each of its three logs are kept"`
-	EndedLogs       int   `name:"ended_logs" option:"manager.Options.EndedLogs,by hand" default:"200" range:"0..100000" unit:"containers" help:"of how many containers that are gone the end of each log is kept, for diegoctl logs"`
-	EndedLogBytes   int64 `name:"ended_log_bytes" option:"manager.Options.EndedLogBytes" default:"65536" range:"1..1073741824" unit:"bytes" help:"how much of each log of such a container is kept"`
-
 	Readers
 
 	LogForward
@@ -206,10 +201,10 @@ func (c *Cell) make(ctx context.Context, backend *Backend, dir *Dir, api CellBBS
 		Backend: backend.ContainerBackend, // with its further abilities
 		Dir:     managed, Observer: observer{cmp.Or[auction.Metrics](figures, auction.NoMetrics{})}, Logger: log,
 		Capacity:      executor.Capacity{MemoryMB: c.MemoryMB, DiskMB: c.DiskMB, Containers: c.Containers, PIDs: c.PIDs, Extra: extra},
-		EndedLogs:     c.endedLogs(),
 		TransferAllow: networks(c.TransferAllow), TransferDeny: networks(c.TransferDeny),
 	}
 	apply(c, &mo)
+	c.Upkeep.Manager(&mo)
 	if forwarder != nil {
 		mo.LogSink = forwarder.Line
 	}
@@ -271,9 +266,6 @@ func (c *Cell) make(ctx context.Context, backend *Backend, dir *Dir, api CellBBS
 	}
 	return localcell.New(m, o)
 }
-
-// endedLogs is the option of EndedLogs, for which 0 would be the default.
-func (c *Cell) endedLogs() int { return cmp.Or(c.EndedLogs, -1) }
 
 // checkRoom fails if nothing says how much memory and disk the containers may
 // have.

@@ -8,8 +8,8 @@ import (
 	"github.com/diegosdk/diego/rep"
 )
 
-// Upkeep are the settings of a cell for how long things take and how many happen
-// at a time, for embedding. They hold for any cell of a host.
+// Upkeep are the settings of a cell for how long things take, how many happen at a
+// time, and how much of logs is kept, for embedding. They hold for any cell of a host.
 type Upkeep struct {
 	Grace             time.Duration `name:"grace" option:"manager.Options.Grace" default:"10s" range:"1ms..24h" help:"how long a process that was asked to end may take before it is killed"`
 	UnhealthyInterval time.Duration `name:"unhealthy_interval" option:"manager.Options.UnhealthyInterval" default:"500ms" range:"10ms..1h" help:"between two checks until a container is healthy or ready"`
@@ -26,6 +26,11 @@ type Upkeep struct {
 	MaxContentBytes   int64         `name:"max_content_bytes" option:"manager.Options.MaxContentBytes" default:"8589934592" range:"1..1000000000000000" unit:"bytes" help:"how much an archive may unpack to, and an upload may hold"`
 	MaxContentEntries int           `name:"max_content_entries" option:"manager.Options.MaxContentEntries" default:"500000" range:"1..1000000000" help:"how many files, directories and links an archive may have"`
 
+	LogSegmentBytes int64 `name:"log_segment_bytes" option:"manager.Options.LogSegmentBytes" default:"5242880" range:"4096..1073741824" unit:"bytes" help:"size of one file of a log of a container"`
+	LogSegments     int   `name:"log_segments" option:"manager.Options.LogSegments" default:"2" range:"1..1000" unit:"files" help:"how many files of each of its three logs are kept"`
+	EndedLogs       int   `name:"ended_logs" option:"manager.Options.EndedLogs,by hand" default:"200" range:"0..100000" unit:"containers" help:"of how many containers that are gone the end of each log is kept, for diegoctl logs"`
+	EndedLogBytes   int64 `name:"ended_log_bytes" option:"manager.Options.EndedLogBytes" default:"65536" range:"1..1073741824" unit:"bytes" help:"how much of each log of such a container is kept"`
+
 	EvacuationTimeout  time.Duration `name:"evacuation_timeout" option:"rep.Options.EvacuationTimeout" default:"10m" range:"1s..24h" help:"how long the work may take to leave the cell when it is drained"`
 	StopPause          time.Duration `name:"stop_pause" option:"rep.Options.StopPause,by hand" default:"5s" range:"0s..5m" help:"how long routers have to hear that an instance was replaced before it is stopped; 0 for not at all"`
 	SyncInterval       time.Duration `name:"sync_interval" option:"rep.Options.SyncInterval" default:"30s" range:"100ms..1h" help:"between two comparisons of containers and records"`
@@ -38,7 +43,10 @@ type Upkeep struct {
 }
 
 // Manager sets the options of a manager that the settings describe.
-func (u *Upkeep) Manager(o *manager.Options) { apply(u, o) }
+func (u *Upkeep) Manager(o *manager.Options) {
+	apply(u, o)
+	o.EndedLogs = cmp.Or(u.EndedLogs, -1) // 0 would be the default
+}
 
 // Rep sets the options of a rep that the settings describe.
 func (u *Upkeep) Rep(o *rep.Options) {
