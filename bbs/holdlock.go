@@ -44,7 +44,9 @@ type HoldOptions struct {
 //
 // The first attempt shows whether the lock can be had at all: if it fails, and
 // not because another owner has the lock, HoldLock returns its error. Later it
-// tries until ctx ends, whose error it returns then. It returns what work
+// tries until ctx ends, whose error it returns then. Before that it looks whether
+// an attempt has succeeded whose answer was lost, and releases the lock if so;
+// that takes at most a third of the TTL. It returns what work
 // returned, joined with an error that wraps ErrLockLost if the lock was lost. To
 // wait again after a loss, call it again.
 func HoldLock(ctx context.Context, o HoldOptions, work func(context.Context, Lock) error) error {
@@ -58,6 +60,7 @@ func HoldLock(ctx context.Context, o HoldOptions, work func(context.Context, Loc
 		return err
 	}
 	if err := k.acquire(ctx, l); err != nil {
+		k.abandon(ctx, l)
 		return err
 	}
 	working, stop := context.WithCancelCause(ctx)
@@ -127,10 +130,21 @@ func (k *lockKeeper) acquire(ctx context.Context, l Lock) error {
 		case k.Waiting != nil:
 			k.Waiting(err)
 		}
-		select {
-		case <-ctx.Done():
+		if !ticks(ctx, ticker) {
 			return ctx.Err()
-		case <-ticker.C:
+		}
+	}
+}
+
+// abandon releases the lock if an attempt that was not answered has acquired it.
+// If that fails, the lock ends by itself.
+func (k *lockKeeper) abandon(ctx context.Context, l Lock) {
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), k.TTL/3)
+	defer cancel()
+	list, _ := k.Locks.Locks(last, l.Name)
+	for _, held := range list {
+		if held.Owner == l.Owner {
+			_ = k.Locks.ReleaseLock(last, held)
 		}
 	}
 }
@@ -140,12 +154,7 @@ func (k *lockKeeper) acquire(ctx context.Context, l Lock) error {
 func (k *lockKeeper) renew(ctx context.Context, lose func(error)) {
 	ticker := time.NewTicker(k.every)
 	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
+	for ticks(ctx, ticker) {
 		began := time.Now()
 		attempt, cancel := context.WithTimeout(ctx, k.TTL/3) // there is time for another one
 		_, err := k.Locks.RenewLock(attempt, k.lock, k.TTL)
@@ -160,6 +169,16 @@ func (k *lockKeeper) renew(ctx context.Context, lose func(error)) {
 		k.mu.Lock()
 		k.failed = err
 		k.mu.Unlock()
+	}
+}
+
+// ticks waits for the next tick. It is false once ctx has ended.
+func ticks(ctx context.Context, t *time.Ticker) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
 	}
 }
 

@@ -332,6 +332,47 @@ func TestALockIsKeptUntilSlowWorkHasEndedAndThenReleased(t *testing.T) {
 	})
 }
 
+// An unanswered store acquires locks, and answers nobody.
+type unanswered struct{ bbs.LocksAPI }
+
+func (u unanswered) AcquireLock(ctx context.Context, l bbs.Lock, ttl time.Duration) (bbs.Lock, error) {
+	if _, err := u.LocksAPI.AcquireLock(ctx, l, ttl); err != nil {
+		return bbs.Lock{}, err
+	}
+	<-ctx.Done()
+	return bbs.Lock{}, ctx.Err()
+}
+
+func TestALockIsReleasedThatWasAcquiredWithoutAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locks := bbs.NewLocks(memstore.New(nil))
+		// Cancelled at once, or after an attempt that nobody has answered in time.
+		for _, after := range []time.Duration{lockTTL / 2, lockTTL} {
+			ctx, cancel := context.WithTimeout(t.Context(), after)
+			err := bbs.HoldLock(ctx, bbs.HoldOptions{Locks: unanswered{locks}, Name: "router", Owner: "me", TTL: lockTTL}, nil)
+			cancel()
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("HoldLock says %v", err)
+			}
+			if list, err := locks.Locks(t.Context(), ""); len(list) > 0 || err != nil {
+				t.Errorf("after %v there are %+v, %v", after, list, err)
+			}
+		}
+		other, err := locks.AcquireLock(t.Context(), bbs.Lock{Name: "router", Owner: "other"}, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := bbs.HoldLock(ctx, bbs.HoldOptions{Locks: unanswered{locks}, Name: "router", Owner: "me", TTL: lockTTL}, nil); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("HoldLock says %v", err)
+		}
+		if list, err := locks.Locks(t.Context(), ""); err != nil || len(list) != 1 || list[0].Epoch != other.Epoch {
+			t.Errorf("of another's lock there is %+v, %v", list, err)
+		}
+	})
+}
+
 func TestHoldLockWaitsForALockThatIsHeldAndForNothingElseAtFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New(nil)

@@ -79,12 +79,7 @@ func (r *rollCall) run(ctx context.Context) {
 	}
 	ticker := time.NewTicker(r.interval)
 	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
+	for ticks(ctx, ticker) {
 		if err := r.tick(ctx); err != nil && ctx.Err() == nil {
 			r.logger.Warn("the present cells could not be listed for a roll call", "err", err)
 		}

@@ -239,7 +239,11 @@ func TestNoSettingOf0SilentlyMeansItsDefault(t *testing.T) {
 			return o.StopPause
 		},
 		"store_remember": func(s any) any { return s.(*Store).options(nil, nil).Remember },
-		"ended_logs":     func(s any) any { return s.(*Cell).endedLogs() },
+		"ended_logs": func(s any) any {
+			var o manager.Options
+			s.(*Cell).Upkeep.Manager(&o)
+			return o.EndedLogs
+		},
 	}
 	notAnOption := map[string]bool{"store_wait": true}
 	for _, settings := range allSettings() {

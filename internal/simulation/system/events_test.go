@@ -300,26 +300,32 @@ func TestOneCallerCannotTakeAllSubscriptions(t *testing.T) {
 		_, err, _ = next()
 		return func() { cancel(); stop() }, err
 	}
-	var ends []func()
-	defer func() {
-		for _, end := range ends {
-			end()
-		}
-	}()
+	eachMayHaveTwo(t, "subscription", subscribe, "router", "")
+}
+
+// eachMayHaveTwo opens four of what one caller may have two of at a time, and one
+// for each of the others. All end with the test; end ends the first.
+func eachMayHaveTwo(t *testing.T, what string, open func(name string) (end func(), err error), others ...string) (end func()) {
+	t.Helper()
 	for i := range 4 {
-		end, err := subscribe("greedy")
-		ends = append(ends, end)
+		ends, err := open("greedy")
+		t.Cleanup(ends)
+		if i == 0 {
+			end = ends
+		}
 		var many *problem.TooManyError
 		if i < 2 && err != nil || i >= 2 && (!errors.As(err, &many) || many.Limit != 2 || !strings.Contains(err.Error(), `"greedy"`)) {
-			t.Errorf("subscription %d of one caller: got %v", i+1, err)
+			t.Errorf("%s %d of one caller: got %v", what, i+1, err)
 		}
 	}
-	for _, name := range []string{"router", ""} {
-		end, err := subscribe(name)
-		if ends = append(ends, end); err != nil {
-			t.Errorf("the first subscription of %q: %v", name, err)
+	for _, name := range others {
+		ends, err := open(name)
+		t.Cleanup(ends)
+		if err != nil {
+			t.Errorf("the first %s of %q: %v", what, name, err)
 		}
 	}
+	return end
 }
 
 func TestASubscriptionTooManyIsRefusedWithTheLimit(t *testing.T) {

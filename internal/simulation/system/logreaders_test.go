@@ -141,29 +141,12 @@ func TestOneCallerCannotFollowAllLogs(t *testing.T) {
 		_, err, _ = next()
 		return func() { cancel(); stop() }, err
 	}
-	var ends []func()
-	defer func() {
-		for _, end := range ends {
-			end()
-		}
-	}()
-	for i := range 4 {
-		end, err := follow("greedy")
-		ends = append(ends, end)
-		var many *problem.TooManyError
-		if i < 2 && err != nil || i >= 2 && (!errors.As(err, &many) || many.Limit != 2 || !strings.Contains(err.Error(), `"greedy"`)) {
-			t.Errorf("log %d of one caller: got %v", i+1, err)
-		}
-	}
-	end, err := follow("another")
-	if ends = append(ends, end); err != nil {
-		t.Errorf("the first log of another caller: %v", err)
-	}
+	end := eachMayHaveTwo(t, "log", follow, "another")
 	// What ends makes room.
-	ends[0]()
+	end()
 	for {
 		end, err := follow("greedy")
-		ends = append(ends, end)
+		t.Cleanup(end)
 		if err == nil {
 			break
 		}
