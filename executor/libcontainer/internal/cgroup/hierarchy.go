@@ -23,7 +23,7 @@ const hostRoot = "/sys/fs/cgroup"
 // A version says where one version of cgroups keeps the numbers that we read
 // and write.
 type version struct {
-	memory, cache, memoryLimit, swapLimit, oomKills control
+	memory, cache, memoryLimit, swapLimit, socketLimit, oomKills control
 
 	pids, pidsLimit control
 
@@ -45,6 +45,7 @@ var (
 		cache:       control{"memory", "memory.stat", "total_inactive_file"},
 		memoryLimit: control{"memory", "memory.limit_in_bytes", ""},
 		swapLimit:   control{"memory", "memory.memsw.limit_in_bytes", ""},
+		socketLimit: control{"memory", "memory.kmem.tcp.limit_in_bytes", ""}, // of UDP, too
 		oomKills:    control{"memory", "memory.oom_control", "oom_kill"},
 		pids:        control{"pids", "pids.current", ""},
 		pidsLimit:   control{"pids", "pids.max", ""},

@@ -151,20 +151,21 @@ func TestACgroupIsReadAsItsVersionWritesIt(t *testing.T) {
 }
 
 func TestLimitsBelowWhatStartingTakesAreSetAfterwards(t *testing.T) {
-	limitFiles := []string{"memory/memory.limit_in_bytes", "memory/memory.memsw.limit_in_bytes", "pids/pids.max", "unified/memory.max", "unified/pids.max"}
+	limitFiles := []string{"memory/memory.limit_in_bytes", "memory/memory.memsw.limit_in_bytes", "memory/memory.kmem.tcp.limit_in_bytes", "pids/pids.max", "unified/memory.max", "unified/pids.max"}
 	for _, test := range []struct {
 		name      string
 		resources executor.Resources
 		v1, v2    map[string]string // what has changed
 	}{
 		{"both", executor.Resources{MemoryMB: 4, MaxPIDs: 3},
-			map[string]string{"memory/memory.limit_in_bytes": "4194304", "memory/memory.memsw.limit_in_bytes": "4194304", "pids/pids.max": "4"},
+			map[string]string{"memory/memory.limit_in_bytes": "4194304", "memory/memory.memsw.limit_in_bytes": "4194304", "memory/memory.kmem.tcp.limit_in_bytes": "1048576", "pids/pids.max": "4"},
 			map[string]string{"unified/memory.max": "4194304", "unified/pids.max": "4"}},
 		{"memory", executor.Resources{MemoryMB: 63, MaxPIDs: 100},
-			map[string]string{"memory/memory.limit_in_bytes": "66060288", "memory/memory.memsw.limit_in_bytes": "66060288"},
+			map[string]string{"memory/memory.limit_in_bytes": "66060288", "memory/memory.memsw.limit_in_bytes": "66060288", "memory/memory.kmem.tcp.limit_in_bytes": "16515072"},
 			map[string]string{"unified/memory.max": "66060288"}},
 		{"processes", executor.Resources{MaxPIDs: 30}, map[string]string{"pids/pids.max": "31"}, map[string]string{"unified/pids.max": "31"}},
-		{"none", executor.Resources{MemoryMB: 64, MaxPIDs: 31}, map[string]string{}, map[string]string{}},
+		{"neither", executor.Resources{MemoryMB: 64, MaxPIDs: 31}, map[string]string{"memory/memory.kmem.tcp.limit_in_bytes": "16777216"}, map[string]string{}},
+		{"no limits", executor.Resources{MaxPIDs: 31}, map[string]string{}, map[string]string{}},
 	} {
 		files := make(map[string]string)
 		for _, name := range limitFiles {

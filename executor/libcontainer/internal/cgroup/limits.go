@@ -4,6 +4,7 @@ package cgroup
 
 import (
 	"errors"
+	"io/fs"
 
 	"github.com/opencontainers/cgroups"
 	_ "github.com/opencontainers/cgroups/devices" // lets cgroups restrict devices
@@ -93,9 +94,12 @@ func Widen(r *cgroups.Resources) {
 // kill the first process, which may still be seen.
 var errKilled = errors.New("the kernel has killed its first process")
 
-// Tighten sets the limits that Widen has raised, before anything of the
-// caller's runs.
+// Tighten sets the limits that Widen has raised, and that of the buffers of
+// sockets, before anything of the caller's runs.
 func (g *Cgroup) Tighten(r *cgroups.Resources) error {
+	if err := g.limitSockets(r.Memory); err != nil {
+		return err
+	}
 	if *r.PidsLimit < startPIDs {
 		if err := g.write(g.version.pidsLimit, *r.PidsLimit); err != nil {
 			return err
@@ -117,4 +121,23 @@ func (g *Cgroup) Tighten(r *cgroups.Resources) error {
 		return errKilled
 	}
 	return nil
+}
+
+// limitSockets bounds the buffers of TCP and UDP sockets where the kernel does
+// not count them as memory, which is v1. Without a limit, one container can fill
+// those of the whole host. memory is the container's limit in bytes; 0 means
+// none.
+func (g *Cgroup) limitSockets(memory int64) error {
+	const (
+		share = 4
+		least = 1 << 20
+	)
+	if memory <= 0 {
+		return nil
+	}
+	err := g.write(g.version.socketLimit, max(least, memory/share))
+	if errors.Is(err, fs.ErrNotExist) { // the kernel does not have it
+		return nil
+	}
+	return err
 }
