@@ -404,8 +404,8 @@ func (r *Reader) Close() error {
 }
 
 // Keep writes the newest n bytes of a Log that is closed into another directory,
-// where [Open] finds them under their numbers. It writes nothing if there is
-// nothing.
+// where [Open] finds them under their numbers, and where its Readers go on from
+// then on. It writes nothing if there is nothing.
 func (l *Log) Keep(dir string, n int64) error {
 	size := l.Size()
 	r := l.Read(context.Background(), size-n, false)
@@ -414,15 +414,23 @@ func (l *Log) Keep(dir string, n int64) error {
 	if err != nil || len(buffer) == 0 {
 		return err
 	}
-	kept := Log{dir: dir, name: l.name}
-	if err := os.WriteFile(kept.segment(r.Offset()-int64(len(buffer))), buffer, 0o600); err != nil || len(l.marks) == 0 {
+	kept, start := Log{dir: dir, name: l.name}, r.Offset()-int64(len(buffer))
+	if err := os.WriteFile(kept.segment(start), buffer, 0o600); err != nil {
 		return err
 	}
-	text, err := json.Marshal(l.marks)
-	if err != nil {
-		return err
+	if len(l.marks) > 0 {
+		text, err := json.Marshal(l.marks)
+		if err == nil {
+			err = os.WriteFile(kept.sources(), text, 0o600)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return os.WriteFile(kept.sources(), text, 0o600)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.dir, l.starts = dir, []int64{start}
+	return nil
 }
 
 // sources is the file that says who wrote what is kept.

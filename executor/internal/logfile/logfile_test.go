@@ -219,6 +219,34 @@ func TestTheEndOfALogIsKeptUnderItsNumbers(t *testing.T) {
 	}
 }
 
+// A log is read while its container is deleted.
+func TestAReaderGoesOnInWhatIsKeptOfALog(t *testing.T) {
+	dir, to := t.TempDir(), t.TempDir()
+	l := logfile.New(dir, "stdout", logfile.Options{SegmentBytes: 4, Segments: 3})
+	write(t, l, "0123456789abcdef")
+	var readers []*logfile.Reader
+	for _, from := range []int64{0, 6, 13, 16} {
+		r := l.Read(context.Background(), from, true)
+		defer r.Close()
+		readers = append(readers, r)
+	}
+	begun := l.Read(context.Background(), 0, true)
+	defer begun.Close()
+	if _, err := io.ReadFull(begun, make([]byte, 2)); err != nil { // of the oldest segment
+		t.Fatal(err)
+	}
+	l.Close()
+	if err := errors.Join(l.Keep(to, 6), os.RemoveAll(dir)); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"abcdef", "abcdef", "def", "", "abcdef"} {
+		text, err := io.ReadAll(append(readers, begun)[i])
+		if err != nil || string(text) != want {
+			t.Errorf("reader %d got %q, want %q: %v", i, text, want, err)
+		}
+	}
+}
+
 // pieces reads a log in pieces and says who wrote each.
 func pieces(t *testing.T, l *logfile.Log, from int64) (list []string) {
 	t.Helper()
