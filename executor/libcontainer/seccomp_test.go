@@ -112,6 +112,12 @@ func TestACallFromAContainerIsAnsweredByTheFilter(t *testing.T) {
 		{"socket-packet", []int{unix.SYS_SOCKET, unix.AF_PACKET, unix.SOCK_RAW}, unix.EAFNOSUPPORT},
 		{"socket-vsock", []int{unix.SYS_SOCKET, unix.AF_VSOCK, unix.SOCK_STREAM}, unix.EAFNOSUPPORT},
 		{"socket-alg", []int{unix.SYS_SOCKET, unix.AF_ALG, unix.SOCK_SEQPACKET}, unix.EAFNOSUPPORT},
+		{"socket-filter", []int{unix.SYS_SETSOCKOPT, bad, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER}, unix.EPERM},
+		{"socket-program-of-a-group", []int{unix.SYS_SETSOCKOPT, bad, unix.SOL_SOCKET, unix.SO_ATTACH_REUSEPORT_CBPF}, unix.EPERM},
+		{"socket-option", []int{unix.SYS_SETSOCKOPT, bad, unix.SOL_SOCKET, unix.SO_REUSEADDR}, unix.EBADF},
+		{"seccomp-filter", []int{unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, bad}, unix.EINVAL},
+		{"prctl-filter", []int{unix.SYS_PRCTL, unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, bad}, unix.EINVAL},
+		{"prctl-other", []int{unix.SYS_PRCTL, unix.PR_GET_DUMPABLE}, 0},
 		{"socketpair-tipc", []int{unix.SYS_SOCKETPAIR, unix.AF_TIPC, unix.SOCK_SEQPACKET, 0, bad}, unix.EAFNOSUPPORT},
 	}
 	var request, want strings.Builder

@@ -74,7 +74,16 @@ var (
 	familiesCalls = []systemCall{{"socket", 41, 198}, {"socketpair", 53, 199}}
 	setLimitCall  = systemCall{"setrlimit", 160, 164}
 	limitCall     = systemCall{"prlimit64", 302, 261} // sets a limit, if its third argument says to what
+	optionCall    = systemCall{"setsockopt", 54, 208}
+	filterCall    = systemCall{"seccomp", 317, 277}
+	controlCall   = systemCall{"prctl", 157, 167}
 )
+
+// socketPrograms are the options that attach a program to a socket. The kernel
+// compiles programs, here and for filters of system calls, in memory that it
+// counts for the whole host alone. If one container took it all, no process could
+// start in any other, because each start attaches the filter.
+var socketPrograms = []uint32{unix.SO_ATTACH_FILTER, unix.SO_ATTACH_REUSEPORT_CBPF}
 
 // namespaceFlags are those of clone. Its exit signal lies where unshare has
 // the flag of time namespaces.
@@ -174,6 +183,16 @@ func (a architecture) filter() []unix.SockFilter {
 	}
 	add(setLimitCall, setLimit, answer(answerAllow))
 	add(limitCall, limit, answer(answerAllow))
+	ofSocket := loadArgument(2)
+	for _, o := range socketPrograms {
+		ofSocket = append(ofSocket, when(unix.BPF_JEQ, o, refuse(unix.EPERM))...)
+	}
+	add(optionCall, loadArgument(1), when(unix.BPF_JEQ, unix.SOL_SOCKET, ofSocket), answer(answerAllow))
+	// A kernel without filters of system calls answers EINVAL, with which programs
+	// do without.
+	add(filterCall, loadArgument(0), when(unix.BPF_JEQ, unix.SECCOMP_SET_MODE_FILTER, refuse(unix.EINVAL)), answer(answerAllow))
+	add(controlCall, loadArgument(0), when(unix.BPF_JEQ, unix.PR_SET_SECCOMP,
+		loadArgument(1), when(unix.BPF_JEQ, unix.SECCOMP_MODE_FILTER, refuse(unix.EINVAL))), answer(answerAllow))
 	slices.SortFunc(cases, func(a, b callCase) int { return cmp.Compare(a.number, b.number) })
 	return append(program, choose(cases)...)
 }

@@ -132,6 +132,19 @@ var answersByArguments = map[string]map[[3]uint64]uint32{
 		{0, 10, 1}: errnoAnswer(unix.EPERM), {1, 10, 1}: errnoAnswer(unix.EPERM), {0, 10, 1 << 32}: errnoAnswer(unix.EPERM),
 		{0, 1<<32 + 10, 1}: errnoAnswer(unix.EPERM), {0, 10, ^uint64(0)}: errnoAnswer(unix.EPERM),
 	},
+	"option": {
+		{}: allowAnswer, {3, 1, 2}: allowAnswer, {26, 6, 26}: allowAnswer, {3, 0, 51}: allowAnswer, {3, 1, 27}: allowAnswer,
+		{3, 1, 26}: errnoAnswer(unix.EPERM), {3, 1, 51}: errnoAnswer(unix.EPERM), {3, 1<<32 + 1, 26}: errnoAnswer(unix.EPERM),
+		{3, 1, 1<<32 + 51}: errnoAnswer(unix.EPERM), // the kernel takes ints
+	},
+	"filter": {
+		{}: allowAnswer, {2}: allowAnswer, {3}: allowAnswer,
+		{1}: errnoAnswer(unix.EINVAL), {1, 1}: errnoAnswer(unix.EINVAL), {1<<32 + 1}: errnoAnswer(unix.EINVAL),
+	},
+	"control": {
+		{}: allowAnswer, {15, 2}: allowAnswer, {21}: allowAnswer, {22, 1}: allowAnswer, {38, 1}: allowAnswer,
+		{22, 2}: errnoAnswer(unix.EINVAL), {1<<32 + 22, 2}: errnoAnswer(unix.EINVAL),
+	},
 }
 
 func TestTheFilterAnswersEveryCallAsTheTableSays(t *testing.T) {
@@ -177,7 +190,7 @@ func TestEveryCallIsAnsweredAfterAFewInstructions(t *testing.T) {
 	for arch, audit := range map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64} {
 		program := architectures[arch].filter()
 		for number := range uint32(newestCall + 2) {
-			for _, arguments := range [][]uint64{{}, {16, 0, 15}, {0, 4, 1 << 32}, {40}} {
+			for _, arguments := range [][]uint64{{}, {16, 0, 15}, {0, 4, 1 << 32}, {40}, {0, 1, 51}, {22, 2}} {
 				if _, steps := run(t, program, audit, number, arguments...); steps > most {
 					t.Errorf("%s: %d is answered after %d instructions, more than %d", arch, number, steps, most)
 				}
@@ -195,7 +208,7 @@ func TestNoCallIsRefusedTwice(t *testing.T) {
 		seen[c.name] = true
 	}
 	for arch, calls := range wantedCalls(t) {
-		for _, c := range slices.Concat([]systemCall{cloneCall, setLimitCall, limitCall}, unknownCalls, familiesCalls, refusedCalls) {
+		for _, c := range slices.Concat([]systemCall{cloneCall, setLimitCall, limitCall, optionCall, filterCall, controlCall}, unknownCalls, familiesCalls, refusedCalls) {
 			if n := architectures[arch].number(c); n != absent && calls[n].name != c.name {
 				t.Errorf("%s: %d is called %s and is %s", arch, n, c.name, calls[n].name)
 			}
