@@ -330,6 +330,9 @@ func (m *Manager) Next() (time.Time, bool) {
 func (m *Manager) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
+	if m.fetcher != nil {
+		running.Go(func() { m.removeFormerCache(ctx) })
+	}
 	stepper, steps := m.options.Backend.(executor.Stepper)
 	for ctx.Err() == nil {
 		if steps {
@@ -352,5 +355,13 @@ func (m *Manager) Run(ctx context.Context) {
 		case <-m.loop.wake:
 		case <-alarm:
 		}
+	}
+}
+
+// removeFormerCache removes what an earlier daemon has downloaded, while work goes
+// on.
+func (m *Manager) removeFormerCache(ctx context.Context) {
+	if err := m.fetcher.RemoveFormer(ctx); err != nil && ctx.Err() == nil {
+		m.options.Logger.Error("downloads of an earlier daemon cannot be removed; the next start tries it again", "error", err)
 	}
 }

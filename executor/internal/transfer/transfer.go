@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"io/fs"
 	"math"
 	"net/http"
 	"net/url"
@@ -77,10 +78,12 @@ const attempts = 3
 type Fetcher struct {
 	options   Options
 	cache     cache
+	former    tenant.Trash  // what earlier Fetchers have kept
 	downloads chan struct{} // holds one for each that goes on
 }
 
-// New returns a Fetcher with an empty cache.
+// New returns a Fetcher with an empty cache. What an earlier one has kept in
+// o.Dir is set aside until RemoveFormer is called.
 func New(o Options) (*Fetcher, error) {
 	if o.CacheBytes <= 0 {
 		o.CacheBytes = DefaultCacheBytes
@@ -94,15 +97,39 @@ func New(o Options) (*Fetcher, error) {
 	if o.Downloads <= 0 {
 		o.Downloads = DefaultDownloads
 	}
-	if err := os.RemoveAll(o.Dir); err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+	former := tenant.Trash{Dir: o.Dir + ".former"}
+	if err := empty(o.Dir, former); err != nil {
 		return nil, err
 	}
 	return &Fetcher{
-		options: o, cache: cache{limit: o.CacheBytes, keys: make(map[string]*slot)}, downloads: make(chan struct{}, o.Downloads),
+		options: o, former: former, cache: cache{limit: o.CacheBytes, keys: make(map[string]*slot)}, downloads: make(chan struct{}, o.Downloads),
 	}, nil
+}
+
+// empty makes dir an empty directory. What it holds goes to the trash, because
+// it may be millions of files. If the disk has no room for another directory, it
+// is removed at once.
+func empty(dir string, trash tenant.Trash) error {
+	const mode = 0o755
+	if _, err := trash.Put(dir); (err == nil || errors.Is(err, fs.ErrNotExist)) && os.MkdirAll(dir, mode) == nil {
+		return nil
+	}
+	for _, path := range []string{dir, trash.Dir} {
+		if err := tenant.RemoveAll(context.Background(), path); err != nil {
+			return err
+		}
+	}
+	return os.MkdirAll(dir, mode)
+}
+
+// RemoveFormer removes what earlier Fetchers have kept. It ends with ctx; the next
+// Fetcher's call goes on.
+func (f *Fetcher) RemoveFormer(ctx context.Context) error {
+	left, err := f.former.Sweep(ctx)
+	for _, l := range left {
+		err = errors.Join(err, l.Err)
+	}
+	return err
 }
 
 // A Request is an archive to be fetched.

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -244,6 +245,38 @@ func TestManyUsersOfAFewKeysNeverLoseWhatTheyHold(t *testing.T) {
 	users.Wait()
 	if left, _ := os.ReadDir(dir); len(left) > 2 {
 		t.Errorf("%d directories are kept, want at most 2", len(left))
+	}
+}
+
+// A tenant decides how many files that are.
+func TestAFetcherDoesNotWaitUntilWhatAnEarlierOneHasKeptIsRemoved(t *testing.T) {
+	s := newServer(t)
+	first, dir := newFetcher(t)
+	fetch(t, first, transfer.Request{URL: s.URL + "/a"})
+	again := func(o *transfer.Options) { o.Dir = dir }
+	newFetcher(t, again) // ends before it has removed anything
+	last, _ := newFetcher(t, again)
+	kept := func() (files int) {
+		err := filepath.WalkDir(filepath.Dir(dir), func(_ string, e fs.DirEntry, err error) error {
+			if err == nil && e.Type().IsRegular() {
+				files++
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return files
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 || kept() != 1 {
+		t.Errorf("the cache holds %v, and %d files are kept in all: %v", entries, kept(), err)
+	}
+	held := fetch(t, last, transfer.Request{URL: s.URL + "/a"})
+	if err := last.RemoveFormer(t.Context()); err != nil || kept() != 1 || content(t, held) != "1/a" {
+		t.Errorf("%d files are kept: %v", kept(), err)
+	}
+	if entries, err := os.ReadDir(filepath.Dir(dir)); err != nil || len(entries) != 1 {
+		t.Errorf("beside the cache lies %v, %v", entries, err)
 	}
 }
 
