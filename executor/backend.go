@@ -356,6 +356,7 @@ const (
 	FeatureOwnNetwork      FeatureName = "own network"
 	FeatureEgressRules     FeatureName = "egress rules"
 	FeatureConnectionLimit FeatureName = "connection limit"
+	FeatureOpenFiles       FeatureName = "open files bounded by memory"
 	FeatureReadOnlyMounts  FeatureName = "read-only mounts"
 	FeatureSeccomp         FeatureName = "system call filter"
 	FeaturePrivileged      FeatureName = "privileged containers"

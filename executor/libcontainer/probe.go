@@ -26,6 +26,7 @@ type facts struct {
 	disk            string
 	network         string
 	connections     string // why they are not bounded
+	openFiles       string // why the host's limit is left
 	ids             string
 	mkfs            string // the path of mkfs.ext4
 	cgroupNamespace bool
@@ -118,6 +119,7 @@ func (f facts) features(o Options) []executor.Feature {
 		{Name: executor.FeatureOwnNetwork, Missing: f.network},
 		{Name: executor.FeatureEgressRules, Missing: egress},
 		{Name: executor.FeatureConnectionLimit, Missing: connections},
+		{Name: executor.FeatureOpenFiles, Missing: f.openFiles},
 		{Name: executor.FeatureReadOnlyMounts},
 		{Name: executor.FeatureSeccomp},
 		{Name: executor.FeaturePrivileged, Missing: privileged},

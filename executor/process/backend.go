@@ -67,7 +67,7 @@ func (b *Backend) Probe(context.Context) (executor.Host, error) {
 	h := executor.Host{Backend: "process", MemoryMB: hostMemoryMB(), DiskMB: diskMB(b.options.Dir)}
 	for _, name := range []executor.FeatureName{
 		executor.FeatureRootFS, executor.FeatureUsers, executor.FeatureOwnIDs, executor.FeatureMemoryLimit, executor.FeatureDiskLimit,
-		executor.FeatureCPUWeight, executor.FeaturePIDLimit, executor.FeatureOwnNetwork, executor.FeatureEgressRules, executor.FeatureConnectionLimit,
+		executor.FeatureCPUWeight, executor.FeaturePIDLimit, executor.FeatureOwnNetwork, executor.FeatureEgressRules, executor.FeatureConnectionLimit, executor.FeatureOpenFiles,
 		executor.FeatureReadOnlyMounts, executor.FeatureSeccomp, executor.FeaturePrivileged,
 	} {
 		missing := why

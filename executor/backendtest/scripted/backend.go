@@ -82,7 +82,7 @@ func New(o Options) *Backend {
 		o.Host = executor.Host{Backend: "scripted", Isolated: true, Features: []executor.Feature{
 			{Name: executor.FeatureRootFS}, {Name: executor.FeatureUsers}, {Name: executor.FeatureOwnIDs}, {Name: executor.FeatureMemoryLimit},
 			{Name: executor.FeatureDiskLimit}, {Name: executor.FeatureCPUWeight}, {Name: executor.FeaturePIDLimit},
-			{Name: executor.FeatureOwnNetwork}, {Name: executor.FeatureEgressRules}, {Name: executor.FeatureConnectionLimit}, {Name: executor.FeatureReadOnlyMounts},
+			{Name: executor.FeatureOwnNetwork}, {Name: executor.FeatureEgressRules}, {Name: executor.FeatureConnectionLimit}, {Name: executor.FeatureOpenFiles}, {Name: executor.FeatureReadOnlyMounts},
 			{Name: executor.FeatureSeccomp}, {Name: executor.FeaturePrivileged},
 		}}
 	}
