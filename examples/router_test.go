@@ -216,4 +216,19 @@ func TestARouterServesThroughAScaleUpARolloutAndADrainWithoutAFailedRequest(t *t
 			t.Errorf("instance %d has the labels %v %v", a.Index, a.InternalRoutes, a.MetricTags)
 		}
 	}
+
+	// A sync sees what is desired, and older readers one record for each index.
+	infos, err := list(c.client.SchedulingInfos(within(t), storage.DeploymentFilter{Domains: []string{domain}}))
+	if err != nil || len(infos) != 1 || infos[0].ProcessGUID != "web" || infos[0].Instances != 4 || infos[0].ActiveDefinitionID != second || string(infos[0].Routes["http"]) != string(web.Routes["http"]) {
+		t.Errorf("the scheduling infos are %+v, %v", infos, err)
+	}
+	groups, err := list(c.client.ActualLRPGroups(within(t), storage.ActualLRPFilter{Domains: []string{domain}}))
+	if err != nil || len(groups) != 4 {
+		t.Fatalf("%d groups, %v", len(groups), err)
+	}
+	for i, g := range groups {
+		if g.Instance == nil || g.Instance.Index != i || g.Instance.InstanceGUID != labelled[i].InstanceGUID || g.Evacuating != nil {
+			t.Errorf("group %d is %+v", i, g)
+		}
+	}
 }

@@ -52,13 +52,16 @@ type RunInfo struct {
 	Ports []uint16 `json:"ports,omitempty"`
 	// EgressRules limit outgoing traffic; none means no limit.
 	EgressRules []EgressRule `json:"egress_rules,omitempty"`
-	// CachedDependencies are downloaded once per cell and mounted read-only.
+	// CachedDependencies are downloaded once per cell and mounted read-only. See
+	// docs/cells.md, "Downloads and uploads".
 	CachedDependencies []CachedDependency `json:"cached_dependencies,omitempty"`
 	// LegacyDownloadUser is the user for downloads that name none.
 	LegacyDownloadUser string `json:"legacy_download_user,omitempty"`
-	// TrustedSystemCertificatesPath is where the cell's trusted CAs appear.
+	// TrustedSystemCertificatesPath is where the authorities appear that containers
+	// of the cell trust. See docs/cells.md, "Trusted authorities".
 	TrustedSystemCertificatesPath string `json:"trusted_system_certificates_path,omitempty"`
-	// VolumeMounts are directories that outlive the container.
+	// VolumeMounts are directories that outlive the container. See docs/cells.md,
+	// "Volumes".
 	VolumeMounts       []VolumeMount `json:"volume_mounts,omitempty"`
 	VolumeMountedFiles []File        `json:"volume_mounted_files,omitempty"`
 	ImageLayers        []ImageLayer  `json:"image_layers,omitempty"`
@@ -71,7 +74,8 @@ type RunInfo struct {
 	// the files. A cell without an authority refuses work that has this field. See
 	// docs/cells.md, "The identity of an instance".
 	CertificateProperties *CertificateConfig `json:"certificate_properties,omitempty"`
-	// LogRateLimit bounds the output of the container; nil means no limit.
+	// LogRateLimit bounds the output of the container; nil means no limit. See
+	// docs/cells.md, "Logs".
 	LogRateLimit *LogRateLimit `json:"log_rate_limit,omitempty"`
 	// LogSource is the source of output whose action and check name none.
 	// LogGUID says whose output it is. Both are in rep.LogLabels; docs/logs.md says

@@ -8,7 +8,8 @@ import (
 )
 
 // Routes hold JSON for each router. The key is the router's name of 1 to 255
-// bytes. The JSON is opaque, except for that of the [InternalRouter].
+// bytes. The JSON is opaque, except for that of the [InternalRouter]. How a router
+// reads them says docs/daemons.md, "Routers and syncs".
 type Routes map[string]json.RawMessage
 
 // A MetricTag labels the metrics of an instance.
@@ -41,7 +42,8 @@ type Policies struct {
 	// all of them if Restart is nil, are the control plane's. The others may only
 	// make restarts rarer; see RestartPolicy.Within.
 	Restart *RestartPolicy `json:"restart_policy,omitempty"`
-	// Rollout is how rollouts of the process proceed; nil means as 003 says.
+	// Rollout is how rollouts of the process proceed; nil means as 003 says. See
+	// docs/deployments.md.
 	Rollout *RolloutPolicy `json:"rollout_policy,omitempty"`
 	// Disruption is how many indices may be without a ready instance because one
 	// is taken away; nil means as the specification says.

@@ -96,7 +96,7 @@ var fieldRows = []fieldRow{
 	{"RunInfo.LegacyDownloadUser", "owns exclusive image layers, and reads the result file of a task",
 		"executor/manager", "everything belongs to the user of the daemon, or to this one with SwitchUser", "executor/manager.TestImageLayersAreMountedOrExtracted"},
 	{"RunInfo.TrustedSystemCertificatesPath", "where the cell's trusted certificates are mounted; a cell that has none mounts nothing, and CF_SYSTEM_CERT_PATH is not set",
-		"executor/manager", "", "executor/manager.TestAProcessLearnsWhoAndWhereItIs"},
+		"executor/manager", "", "examples.TestAContainerHasWhatTheSettingsOfItsCellAndItsDefinitionSay"},
 	{"RunInfo.VolumeMounts", "volumes of the cell's drivers appear in the container; only cells with the drivers are considered",
 		"executor/manager, auction", "", "executor/manager.TestWhatTheWorkSaysReachesTheBackendAndTheDrivers"},
 	{"RunInfo.VolumeMountedFiles", "written before anything runs",

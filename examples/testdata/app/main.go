@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -29,6 +30,8 @@ func main() {
 	case "write":
 		path := filepath.Join(os.Getenv("DIEGO_CONTAINER_DIR"), os.Args[2])
 		err = os.WriteFile(path, []byte(os.Args[3]), 0o644)
+	case "join": // files, in one with a line for each
+		err = join(os.Args[2], os.Args[3:])
 	default:
 		err = fmt.Errorf("unknown mode %q", mode)
 	}
@@ -36,6 +39,18 @@ func main() {
 		fmt.Fprintln(os.Stderr, "app:", err)
 		os.Exit(1)
 	}
+}
+
+func join(to string, files []string) error {
+	var all []string
+	for _, file := range files {
+		content, err := os.ReadFile(os.ExpandEnv(file))
+		if err != nil {
+			return err
+		}
+		all = append(all, string(content))
+	}
+	return os.WriteFile(to, []byte(strings.Join(all, "\n")), 0o644)
 }
 
 // lame is for how long the app still answers after SIGTERM: those who were
