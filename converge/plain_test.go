@@ -12,7 +12,8 @@ import (
 
 // plainPlan is a second, slower implementation of PlanLRPs that holds
 // everything in maps and goes through the duties one by one, as the
-// specification lists them. It is the oracle of the streaming one.
+// specification lists them, with the policies of docs/deployments.md. It is the
+// oracle of the streaming one.
 func plainPlan(w *world) []string {
 	guids := map[string]bool{}
 	for guid := range w.deployments {
@@ -35,10 +36,10 @@ func plainPlan(w *world) []string {
 				indices[i] = true
 			}
 		}
-		rolling := false
+		roll := newPlainRoll(w, d)
 		for _, index := range slices.Sorted(maps.Keys(indices)) {
 			s := w.slots[slotKey{guid, index}]
-			for _, a := range plainSlot(w, d, s, index, &rolling) {
+			for _, a := range plainSlot(w, d, s, index, roll) {
 				out = append(out, fmt.Sprintf("%s/%d %s", guid, index, a))
 			}
 			for _, r := range s.Records {
@@ -47,9 +48,13 @@ func plainPlan(w *world) []string {
 				}
 			}
 		}
-		if d != nil {
+		switch {
+		case d == nil || len(d.Definitions) < 2:
+		case roll.complete():
+			out = append(out, fmt.Sprintf("%s keep %v: %s", guid, inUse, converge.RolloutOver))
+		default:
 			for id := range d.Definitions {
-				if id != d.ActiveDefinitionID && id != d.HealthyDefinitionID && !slices.Contains(inUse, id) {
+				if !roll.keeps(id) && !slices.Contains(inUse, id) {
 					out = append(out, fmt.Sprintf("%s keep %v: %s", guid, inUse, converge.DefinitionUnused))
 					break
 				}
@@ -59,7 +64,7 @@ func plainPlan(w *world) []string {
 	return out
 }
 
-func plainSlot(w *world, d *lrp.Deployment, s lrp.Slot, index int, rolling *bool) (out []string) {
+func plainSlot(w *world, d *lrp.Deployment, s lrp.Slot, index int, roll *plainRoll) (out []string) {
 	say := func(c lrp.Command, why converge.Reason) {
 		out = append(out, fmt.Sprintf("%s%+v: %s", c.Name(), c, why))
 	}
@@ -99,21 +104,23 @@ func plainSlot(w *world, d *lrp.Deployment, s lrp.Slot, index int, rolling *bool
 		return out
 	}
 
-	healthy := false
+	var left []lrp.ActualLRP // suspects that nothing replaces
+	for _, suspect := range suspects {
+		if !slices.ContainsFunc(ordinary, func(r lrp.ActualLRP) bool { return !gone(r.CellID) && roll.replaces(r, suspect) }) {
+			left = append(left, suspect)
+		}
+	}
 	for _, r := range ordinary {
 		if r.CellID != "" && gone(r.CellID) {
 			say(lrp.MarkSuspect{CellID: r.CellID}, converge.CellMissing)
-		} else if r.State == lrp.Running {
-			healthy = true
 		}
 	}
-	if healthy && len(suspects) > 0 {
+	if len(left) < len(suspects) {
 		say(lrp.RemoveSuspect{}, converge.SuspectReplaced)
-	} else {
-		for _, r := range suspects {
-			if !gone(r.CellID) {
-				say(lrp.Recover{CellID: r.CellID}, converge.CellReturned)
-			}
+	}
+	for _, r := range left {
+		if !gone(r.CellID) {
+			say(lrp.Recover{CellID: r.CellID}, converge.CellReturned)
 		}
 	}
 	if !desired {
@@ -125,33 +132,129 @@ func plainSlot(w *world, d *lrp.Deployment, s lrp.Slot, index int, rolling *bool
 	}
 	for _, r := range ordinary {
 		waited := w.now.Sub(r.Since)
-		if r.State == lrp.Crashed && r.CrashCount <= 200 && waited >= plainBackoff(r.CrashCount) {
+		if wait, most := plainBackoff(d, r.CrashCount); r.State == lrp.Crashed && r.CrashCount <= most && waited >= wait {
 			say(lrp.Restart{DefinitionID: r.DefinitionID}, converge.RestartDue)
 		}
 		if r.State == lrp.Unclaimed && waited >= 30*time.Second {
 			out = append(out, fmt.Sprintf("start %s: %s", r.DefinitionID, converge.StartOverdue))
 		}
 	}
-	return append(out, plainRollout(w, d, ordinary, rolling)...)
+	return append(out, roll.visit(ordinary, index)...)
 }
 
-func plainBackoff(count int) time.Duration {
-	return map[int]time.Duration{0: 30 * time.Second, 1: 30 * time.Second, 2: 30 * time.Second, 3: 30 * time.Second,
-		4: time.Minute, 5: 2 * time.Minute, 6: 4 * time.Minute, 7: 8 * time.Minute}[min(count, 8)] +
-		map[bool]time.Duration{true: 16 * time.Minute}[count >= 8]
+// plainBackoff is how long an instance that has crashed waits, and most after how many
+// crashes it starts no more.
+func plainBackoff(d *lrp.Deployment, count int) (wait time.Duration, most int) {
+	wait, longest, most := 30*time.Second, 16*time.Minute, 200
+	if own := d.Restart; own != nil {
+		if own.MinBackoff > 0 {
+			wait = own.MinBackoff
+		}
+		if own.MaxBackoff > 0 {
+			longest = own.MaxBackoff
+		}
+		if own.MaxRestarts > 0 {
+			most = own.MaxRestarts
+		}
+	}
+	for ; count > 3; count-- {
+		wait *= 2
+		wait = min(wait, max(longest, wait/2))
+	}
+	return wait, most
 }
 
-func plainRollout(w *world, d *lrp.Deployment, ordinary []lrp.ActualLRP, rolling *bool) []string {
-	step := []string{fmt.Sprintf("AdvanceRollout{DefinitionID:%s}: %s", d.ActiveDefinitionID, converge.RolloutStep)}
+// A plainRoll is a rollout during one look at the slots of its process. d may be nil.
+type plainRoll struct {
+	w              *world
+	d              *lrp.Deployment
+	policy         lrp.RolloutPolicy
+	budget, trial  bool
+	inFlight, done int
+}
+
+func newPlainRoll(w *world, d *lrp.Deployment) *plainRoll {
+	p := &plainRoll{w: w, d: d}
+	if d == nil {
+		return p
+	}
+	if d.Rollout != nil {
+		p.policy = *d.Rollout
+	}
+	p.budget = d.Disruption != nil && *d.Disruption != lrp.Disruption{}
+	p.trial = d.RolloutState.From != "" && p.policy.Canary > 0 && !d.RolloutState.Confirmed
+	return p
+}
+
+func (p *plainRoll) paused() bool { return p.d.RolloutState.Paused != lrp.NotPaused }
+
+func (p *plainRoll) held(index int) bool { return p.paused() || p.trial && index >= p.policy.Canary }
+
+// proved reports whether r, of the active definition, has nothing to prove.
+func (p *plainRoll) proved(r lrp.ActualLRP) bool {
+	switch {
+	case r.State != lrp.Running:
+		return false
+	case p.policy.MinHealthy > 0 && p.w.now.Sub(r.RunningSince) < p.policy.MinHealthy:
+		return false
+	}
+	return r.Routable || p.policy.MinHealthy == 0 && !p.budget
+}
+
+// replaces reports whether r ends a suspect.
+func (p *plainRoll) replaces(r, suspect lrp.ActualLRP) bool {
+	if r.State != lrp.Running {
+		return false
+	}
+	return p.d == nil || r.DefinitionID == suspect.DefinitionID || r.DefinitionID != p.d.ActiveDefinitionID || !p.held(r.Index) && p.proved(r)
+}
+
+// late reports whether the rollout has waited for r for as long as it may.
+func (p *plainRoll) late(r lrp.ActualLRP) bool {
+	from := time.Unix(0, r.ModificationTag.Epoch)
+	if resumed := p.d.RolloutState.ResumedAt; resumed.After(from) {
+		from = resumed
+	}
+	wait := p.policy.Deadline
+	if wait == 0 {
+		wait = 10*time.Minute + p.policy.MinHealthy
+	}
+	return p.w.now.Sub(from) >= wait
+}
+
+// failed reports whether r shows that the active definition has failed.
+func (p *plainRoll) failed(r lrp.ActualLRP) bool {
+	s := p.d.RolloutState
+	if s.From == "" || p.paused() || p.policy.OnFailure == lrp.KeepTrying || p.d.HealthyDefinitionID == p.d.ActiveDefinitionID || p.proved(r) {
+		return false
+	}
+	return r.State == lrp.Crashed && r.Since.After(s.ResumedAt) || !s.Proved && p.late(r)
+}
+
+// complete reports whether the rollout has ended at all indices.
+func (p *plainRoll) complete() bool {
+	return p.d.RolloutState.From != "" && p.done == p.d.Instances && !p.paused() && !p.trial
+}
+
+// keeps reports whether a definition stays though no record names it.
+func (p *plainRoll) keeps(id string) bool {
+	from := id == p.d.RolloutState.From && (p.policy != lrp.RolloutPolicy{} || p.paused())
+	return id == p.d.ActiveDefinitionID || id == p.d.HealthyDefinitionID || from
+}
+
+// visit is what the rollout plans for an index that has these ORDINARY records.
+func (p *plainRoll) visit(ordinary []lrp.ActualLRP, index int) []string {
+	say := func(what string) []string { return []string{fmt.Sprintf("%s: %s", what, converge.RolloutStep)} }
+	step := say(fmt.Sprintf("AdvanceRollout{DefinitionID:%s}", p.d.ActiveDefinitionID))
 	var active *lrp.ActualLRP
 	var others, unborn, waiting, serving int
 	for i, r := range ordinary {
-		if r.DefinitionID == d.ActiveDefinitionID {
+		if r.DefinitionID == p.d.ActiveDefinitionID {
 			active = &ordinary[i]
 			continue
 		}
 		others++
-		if r.State != lrp.Running && r.DefinitionID != d.HealthyDefinitionID {
+		if r.State != lrp.Running && r.DefinitionID != p.d.HealthyDefinitionID {
 			unborn++
 		}
 		if r.State == lrp.Running {
@@ -162,22 +265,34 @@ func plainRollout(w *world, d *lrp.Deployment, ordinary []lrp.ActualLRP, rolling
 	}
 	var overtaken []string
 	if serving > 0 && waiting > 0 {
-		overtaken = []string{fmt.Sprintf("StopOvertaken{}: %s", converge.RolloutStep)}
+		overtaken = say("StopOvertaken{}")
 	}
-	if active != nil && active.State == lrp.Running {
-		if others > 0 || d.HealthyDefinitionID != d.ActiveDefinitionID {
-			return step
-		}
+	proved := active != nil && p.proved(*active)
+	noted := p.d.HealthyDefinitionID == p.d.ActiveDefinitionID
+	if p.trial {
+		noted = p.d.RolloutState.Proved
+	}
+	switch {
+	case proved && others == 0 && (noted || p.held(index)):
+		p.done++
 		return nil
-	}
-	if active != nil && d.HealthyDefinitionID == d.ActiveDefinitionID &&
-		w.now.Sub(time.Unix(0, active.ModificationTag.Epoch)) >= 10*time.Minute {
+	case p.paused():
+		return overtaken
+	case active != nil && p.failed(*active):
+		p.inFlight++
+		return say("FailRollout{}")
+	case p.held(index):
+		return overtaken
+	case proved:
+		return step
+	case active == nil && others == 0:
+		return nil
+	case active != nil && (p.d.HealthyDefinitionID == p.d.ActiveDefinitionID || p.d.RolloutState.Proved) && p.late(*active):
 		return overtaken // given up for now
-	}
-	if *rolling {
+	case p.inFlight >= max(1, p.policy.MaxInFlight):
 		return overtaken
 	}
-	*rolling = true
+	p.inFlight++
 	if active == nil || unborn > 0 && serving == 0 {
 		return step
 	}

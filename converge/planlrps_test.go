@@ -449,6 +449,95 @@ func TestThePlanIsThatOfThePlainImplementationOnRandomClusters(t *testing.T) {
 	}
 }
 
+// want gives the processes random policies, and rollouts that stand anywhere.
+func (w *world) want(r *rand.Rand) {
+	pick := func(of ...time.Duration) time.Duration { return of[r.IntN(len(of))] }
+	for _, d := range w.sortedDeployments() {
+		w.define(d.ProcessGUID, []string{"v2", "v3"}[r.IntN(2)])
+		d = *w.deployments[d.ProcessGUID]
+		ids := d.DefinitionIDs()
+		d.HealthyDefinitionID = append(ids, "")[r.IntN(len(ids)+1)]
+		if from := ids[r.IntN(len(ids))]; from != d.ActiveDefinitionID && r.IntN(4) > 0 {
+			d.RolloutState = lrp.RolloutState{From: from, Paused: lrp.PausedBy(max(0, r.IntN(5)-2)), Proved: r.IntN(2) == 0, Confirmed: r.IntN(2) == 0}
+			if r.IntN(2) == 0 {
+				d.RolloutState.ResumedAt = w.now.Add(-pick(time.Second, time.Minute, 12*time.Minute))
+			}
+		}
+		if r.IntN(4) > 0 {
+			d.Rollout = &lrp.RolloutPolicy{
+				MinHealthy: pick(0, 30*time.Second, 5*time.Minute), MaxInFlight: r.IntN(4), Canary: r.IntN(3), OnFailure: lrp.OnFailure(r.IntN(3)),
+			}
+			if r.IntN(2) == 0 {
+				d.Rollout.Deadline = d.Rollout.MinHealthy + time.Minute
+			}
+		}
+		if r.IntN(2) == 0 {
+			d.Restart = &lrp.RestartPolicy{MinBackoff: pick(0, time.Minute, 20*time.Minute), MaxBackoff: pick(0, 30*time.Minute), MaxRestarts: r.IntN(3)}
+		}
+		if r.IntN(2) == 0 {
+			d.Disruption = &lrp.Disruption{MaxUnavailable: r.IntN(2)}
+		}
+		w.deployments[d.ProcessGUID] = &d
+		w.roll(r, d.ProcessGUID)
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(w.slots), func(a, b slotKey) int {
+		return cmp.Or(strings.Compare(a.guid, b.guid), a.index-b.index)
+	}) {
+		for i := range w.slots[key].Records {
+			if a := &w.slots[key].Records[i]; a.State == lrp.Running {
+				a.Routable = r.IntN(2) == 0
+			}
+		}
+	}
+}
+
+// roll brings some indices of a process nearer to its active definition.
+func (w *world) roll(r *rand.Rand, guid string) {
+	active := w.deployments[guid].ActiveDefinitionID
+	for index := range 4 {
+		w.now = w.now.Add(time.Duration(r.IntN(4)) * time.Minute)
+		me := at(fmt.Sprint("new-", index), fmt.Sprint("cell-", 1+r.IntN(3)))
+		lost := lrp.MarkSuspect{}
+		if s := w.slots[slotKey{guid, index}]; len(s.Records) > 0 {
+			lost.CellID = s.Records[0].CellID
+		}
+		commands := []lrp.Command{
+			lost, lrp.CreateMissing{}, lrp.AdvanceRollout{DefinitionID: active}, lrp.Claim{DefinitionID: active, Instance: me}, lrp.Start{DefinitionID: active, Instance: me},
+			lrp.Crash{DefinitionID: active, Instance: me},
+		}
+		for _, c := range commands[:r.IntN(len(commands)+1)] {
+			if _, crashes := c.(lrp.Crash); crashes {
+				for i := range w.slots[slotKey{guid, index}].Records {
+					w.slots[slotKey{guid, index}].Records[i].CrashCount = 10
+				}
+			}
+			_ = w.try(guid, index, c)
+		}
+	}
+}
+
+func TestThePlanIsThatOfThePlainImplementationForEveryPolicy(t *testing.T) {
+	said := map[string]int{}
+	for seed := range uint64(1500) {
+		w := scramble(t, seed)
+		w.want(rand.New(rand.NewPCG(seed, 3)))
+		plan := w.plan()
+		if diff := gocmp.Diff(plainPlan(w), plan); diff != "" {
+			t.Fatalf("seed %d (-plain +streaming):\n%s", seed, diff)
+		}
+		for _, a := range plan {
+			for _, what := range []string{"FailRollout", "AdvanceRollout", "StopOvertaken", "RemoveSuspect", fmt.Sprint(converge.RolloutOver)} {
+				if strings.Contains(a, what) {
+					said[what]++
+				}
+			}
+		}
+	}
+	if len(said) != 5 {
+		t.Errorf("the plans contain only %v", said)
+	}
+}
+
 // TestPassesBringEveryClusterToRest runs passes with perfectly working cells
 // and an auctioneer that always places, and wants every desired index RUNNING
 // with the active definition, and nothing else, after a bounded number of
