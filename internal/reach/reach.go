@@ -98,6 +98,7 @@ func plain(network netip.Prefix) netip.Prefix {
 
 var (
 	compatible = netip.MustParsePrefix("::/96")
+	translated = netip.MustParsePrefix("::ffff:0:0:0/96") // by SIIT
 	nat64      = netip.MustParsePrefix("64:ff9b::/96")
 	sixToFour  = netip.MustParsePrefix("2002::/16")
 	teredo     = netip.MustParsePrefix("2001::/32")
@@ -115,7 +116,7 @@ func forms(addr netip.Addr) []netip.Addr {
 	list := []netip.Addr{addr}
 	switch {
 	case addr.IsLoopback(), addr.IsUnspecified(): // not IPv4-compatible
-	case compatible.Contains(addr), nat64.Contains(addr):
+	case compatible.Contains(addr), translated.Contains(addr), nat64.Contains(addr):
 		list = append(list, ipv4(12))
 	case sixToFour.Contains(addr):
 		list = append(list, ipv4(2))

@@ -31,6 +31,7 @@ func TestTheHostAndItsNeighboursAreRefusedInEveryForm(t *testing.T) {
 		"::1", "::", "fe80::1", "fe80::1%eth0", "ff02::1", "fd00:ec2::254", "fd20:ce::254", "fd00:42::42",
 		"168.63.129.16", "100.100.100.200", "192.0.0.192", "64:ff9b::100.100.100.200",
 		"::ffff:127.0.0.1", "::ffff:169.254.169.254", "::127.0.0.1", // mapped and compatible
+		"::ffff:0:127.0.0.1", "::ffff:0:169.254.169.254", // translated
 		"64:ff9b::127.0.0.1", "64:ff9b::169.254.169.254", "64:ff9b:1::1", // NAT64
 		"2002:7f00:1::1", "2002:a9fe:a9fe::", // 6to4
 		"2001:0:1:2:3:4:80ff:fffe",                                       // Teredo
@@ -44,7 +45,7 @@ func TestTheHostAndItsNeighboursAreRefusedInEveryForm(t *testing.T) {
 	}
 	for _, addr := range []string{
 		"8.8.8.8", "10.0.0.1", "192.168.1.1", "172.16.0.1", "126.255.255.255", "128.0.0.1", "169.253.255.255", "223.255.255.255",
-		"2001:db8::1", "fd00::1", "::ffff:10.0.0.1", "64:ff9b::8.8.8.8", "2002:808:808::1",
+		"2001:db8::1", "fd00::1", "::ffff:10.0.0.1", "64:ff9b::8.8.8.8", "::ffff:0:8.8.8.8", "2002:808:808::1",
 	} {
 		if err := p.Check(netip.MustParseAddr(addr)); err != nil {
 			t.Errorf("%s: %v", addr, err)
