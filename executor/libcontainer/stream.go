@@ -87,6 +87,9 @@ func (c *container) makeFiles() error {
 	if !c.backend.options.HostNetwork {
 		files = append(c.networkFiles(), files...)
 	}
+	if len(files) == 0 { // and no thread has to be made
+		return nil
+	}
 	return c.ids.As(0, 0, func() error {
 		for _, f := range files {
 			if err := c.writeFile(f); err != nil {
