@@ -59,10 +59,11 @@ func (b *Backend) Start(ctx context.Context, guid string, spec executor.ProcessS
 	if err != nil {
 		return nil, err
 	}
-	if err := c.begin(); err != nil {
+	begun, err := stdio.Begin(&c.mu, c.guid, c.processes, (*process).finished, &c.beginning)
+	if err != nil {
 		return nil, err
 	}
-	defer c.begun()
+	defer begun()
 	p := &process{c: c, exited: spec.Exited, answer: make(chan pid1.Message, 1), oomBefore: c.cgroup.OOMKills()}
 	if p.stdout, err = stdio.New(spec.Stdout); err != nil {
 		return nil, err
@@ -85,24 +86,6 @@ func (b *Backend) Start(ctx context.Context, guid string, spec executor.ProcessS
 	c.report(p)
 	c.mu.Unlock()
 	return p, nil
-}
-
-// begin takes one of the places for processes, which begun gives back: by then
-// the process is one of c.processes, or has not started.
-func (c *container) begin() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := stdio.Room(c.guid, c.processes, (*process).finished, c.beginning); err != nil {
-		return err
-	}
-	c.beginning++
-	return nil
-}
-
-func (c *container) begun() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.beginning--
 }
 
 // startTimeout is how long a child has to become its program.

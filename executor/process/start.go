@@ -58,10 +58,11 @@ func (b *Backend) Start(ctx context.Context, guid string, spec executor.ProcessS
 	if err != nil {
 		return nil, err
 	}
-	if err := c.begin(); err != nil {
+	begun, err := stdio.Begin(&c.mu, c.guid, c.processes, (*process).finished, &c.beginning)
+	if err != nil {
 		return nil, err
 	}
-	defer c.begun()
+	defer begun()
 	p := &process{}
 	if p.stdout, err = stdio.New(spec.Stdout); err != nil {
 		return nil, err
@@ -93,24 +94,6 @@ func (b *Backend) Start(ctx context.Context, guid string, spec executor.ProcessS
 	c.mu.Unlock()
 	go c.watch(p, spec.Exited)
 	return p, nil
-}
-
-// begin takes one of the places for processes, which begun gives back: by then
-// the process is one of c.processes, or has not started.
-func (c *container) begin() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := stdio.Room(c.guid, c.processes, (*process).finished, c.beginning); err != nil {
-		return err
-	}
-	c.beginning++
-	return nil
-}
-
-func (c *container) begun() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.beginning--
 }
 
 // watch reports the end of a process.

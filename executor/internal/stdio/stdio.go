@@ -35,19 +35,29 @@ const (
 // costs the daemon two descriptors.
 const MaxProcesses = 128
 
-// Room drops the finished ones of a container's processes, and fails if there is
-// no room for one more beside those that begin.
-func Room[P comparable](guid string, processes map[P]struct{}, finished func(P) bool, beginning int) error {
+// Begin takes one of the places of a container for processes, or fails if there
+// is none. begun gives it back: by then the process is one of processes, or has
+// not started. Begin drops processes that are finished, and counts in beginning
+// those that have neither started nor failed. lock guards all of these; finished
+// is called while it is held.
+func Begin[P comparable](lock sync.Locker, guid string, processes map[P]struct{}, finished func(P) bool, beginning *int) (begun func(), err error) {
+	lock.Lock()
+	defer lock.Unlock()
 	for p := range processes {
 		if finished(p) {
 			delete(processes, p)
 		}
 	}
-	if len(processes)+beginning < MaxProcesses {
-		return nil
+	if len(processes)+*beginning >= MaxProcesses {
+		return nil, &executor.BackendError{Kind: executor.ErrProcesses, GUID: guid, Detail: fmt.Sprintf(
+			"%d of its processes run or have left children that hold their output open; end some of them, or start them from one script", MaxProcesses)}
 	}
-	return &executor.BackendError{Kind: executor.ErrProcesses, GUID: guid, Detail: fmt.Sprintf(
-		"%d of its processes run or have left children that hold their output open; end some of them, or start them from one script", MaxProcesses)}
+	*beginning++
+	return func() {
+		lock.Lock()
+		defer lock.Unlock()
+		*beginning--
+	}, nil
 }
 
 var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}

@@ -4,12 +4,15 @@ package stdio_test
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/internal/stdio"
 )
 
@@ -125,5 +128,45 @@ func TestAFloodIsReadAtABoundedRateAndNothingOfItIsLost(t *testing.T) {
 				t.Errorf("%d bytes in %d reads and %v, want %d in at most %d", out.bytes, out.reads, took, test.bytes, most)
 			}
 		})
+	}
+}
+
+func TestAContainerHasPlacesForWhatRunsAndForWhatBegins(t *testing.T) {
+	var mu sync.Mutex
+	beginning := 0
+	ended := map[int]bool{}
+	processes := map[int]struct{}{}
+	begin := func() (func(), error) {
+		return stdio.Begin(&mu, "c", processes, func(p int) bool { return ended[p] }, &beginning)
+	}
+	var begun func()
+	for p := range stdio.MaxProcesses {
+		var err error
+		if begun, err = begin(); err != nil {
+			t.Fatalf("process %d: %v", p, err)
+		}
+		if p < stdio.MaxProcesses-1 { // the last one begins for a while
+			processes[p] = struct{}{}
+			begun()
+		}
+	}
+	full := func(why string) {
+		t.Helper()
+		if _, err := begin(); !errors.Is(err, executor.ErrProcesses) {
+			t.Errorf("one more while %s: %v", why, err)
+		}
+	}
+	full("one begins")
+	begun()
+	if begun, err := begin(); err != nil {
+		t.Errorf("once that has failed to start: %v", err)
+	} else {
+		processes[-1] = struct{}{}
+		begun()
+	}
+	full("all run")
+	ended[7] = true
+	if _, err := begin(); err != nil || len(processes) != stdio.MaxProcesses-1 {
+		t.Errorf("once one has ended: %v, and %d are left", err, len(processes))
 	}
 }
