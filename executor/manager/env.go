@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"encoding/json"
 	"net"
 	"strconv"
@@ -39,7 +40,7 @@ func environment(c executor.Container, endpoint executor.Endpoint, certificates 
 		add("CF_INSTANCE_INDEX", index)
 	}
 	add("CF_INSTANCE_IP", endpoint.ExternalIP)
-	add("CF_INSTANCE_INTERNAL_IP", named(endpoint.InternalIP, endpoint.ExternalIP))
+	add("CF_INSTANCE_INTERNAL_IP", cmp.Or(endpoint.InternalIP, endpoint.ExternalIP))
 	type mapping struct {
 		External uint16 `json:"external"`
 		Internal uint16 `json:"internal"`
@@ -69,7 +70,7 @@ func environment(c executor.Container, endpoint executor.Endpoint, certificates 
 // instanceGUID is the guid of the container's instance or, if it is not one, its
 // own.
 func instanceGUID(c executor.Container) string {
-	return named(c.Tags[executor.TagInstanceGUID], c.GUID)
+	return cmp.Or(c.Tags[executor.TagInstanceGUID], c.GUID)
 }
 
 func text(port uint16) string { return strconv.Itoa(int(port)) }

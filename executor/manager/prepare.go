@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -163,23 +164,16 @@ type dependency struct {
 func dependencies(info executor.RunInfo) []dependency {
 	var list []dependency
 	for _, d := range info.CachedDependencies {
-		list = append(list, dependency{named(d.Name, d.From), d.To, d.Name, named(d.LogSource, info.LogSource), transfer.Request{
+		list = append(list, dependency{cmp.Or(d.Name, d.From), d.To, d.Name, cmp.Or(d.LogSource, info.LogSource), transfer.Request{
 			URL: d.From, CacheKey: d.CacheKey, Algorithm: d.Checksum.Algorithm, Value: d.Checksum.Value,
 		}})
 	}
 	for _, l := range info.ImageLayers {
 		if l.LayerType == executor.LayerShared {
-			list = append(list, dependency{named(l.Name, l.URL), l.DestinationPath, l.Name, info.LogSource, layerRequest(l)})
+			list = append(list, dependency{cmp.Or(l.Name, l.URL), l.DestinationPath, l.Name, info.LogSource, layerRequest(l)})
 		}
 	}
 	return list
-}
-
-func named(name, otherwise string) string {
-	if name != "" {
-		return name
-	}
-	return otherwise
 }
 
 // layerRequest is the archive of an image layer. Its key is its content if

@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"bufio"
 	"context"
 	"fmt"
@@ -112,7 +113,7 @@ func checkOnce(ctx context.Context, backend executor.ContainerBackend, guid stri
 		}
 		return conn.Close()
 	}
-	path := named(c.HTTP.Path, "/")
+	path := cmp.Or(c.HTTP.Path, "/")
 	if err := get(ctx, backend, guid, c.HTTP.Port, path, c.HTTP.RequestTimeout()); err != nil {
 		return fmt.Errorf("HTTP check of port %d%s: %w", c.HTTP.Port, path, err)
 	}

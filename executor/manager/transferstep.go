@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -64,7 +65,7 @@ func (b builder) download(d download, done func(error)) step {
 	return &jobStep{builder: b, pool: downloadPool, kind: JobDownload, done: done, work: func(ctx context.Context) error {
 		progress(stdout, "Downloading", d.artifact)
 		if err := m.put(ctx, e.guid, d); err != nil {
-			return fmt.Errorf("download of the %s to %s: %w", named(d.artifact, "archive"), d.to, err)
+			return fmt.Errorf("download of the %s to %s: %w", cmp.Or(d.artifact, "archive"), d.to, err)
 		}
 		progress(stdout, "Downloaded", d.artifact)
 		return nil
