@@ -1,8 +1,8 @@
 package manager
 
 import (
-	"cmp"
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -141,14 +141,15 @@ func get(ctx context.Context, backend executor.ContainerBackend, guid string, po
 		return err
 	}
 	defer conn.Close()
-	// A connection knows no context: to close it ends what goes on.
+	// A connection knows no context. The end of the context closes it, and is then
+	// the reason for what fails.
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	if err := request.Write(conn); err != nil {
-		return late(ctx, err)
+		return cmp.Or(ctx.Err(), err)
 	}
 	response, err := http.ReadResponse(bufio.NewReader(io.LimitReader(conn, maxResponse)), request)
 	if err != nil {
-		return late(ctx, err)
+		return cmp.Or(ctx.Err(), err)
 	}
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("the answer is %s", response.Status)
@@ -158,11 +159,3 @@ func get(ctx context.Context, backend executor.ContainerBackend, guid string, po
 
 // maxResponse bounds what is read of an answer; its status is all that counts.
 const maxResponse = 64 << 10
-
-// late names the reason of an error if it is that time is over.
-func late(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return err
-}
