@@ -3,7 +3,6 @@
 package network
 
 import (
-	"bufio"
 	"cmp"
 	"errors"
 	"fmt"
@@ -159,19 +158,18 @@ var errSocketsLeft = errors.New("sockets are left")
 // socketsLeft reads the kernel's statistics of a namespace.
 func socketsLeft(dir string) (bool, error) {
 	for _, name := range []string{"sockstat", "sockstat6"} {
-		f, err := os.Open(dir + name)
+		text, err := os.ReadFile(dir + name)
 		if errors.Is(err, os.ErrNotExist) && name == "sockstat6" { // a kernel without IPv6
 			continue
 		}
 		if err != nil {
 			return false, err
 		}
-		defer f.Close()
-		for lines := bufio.NewScanner(f); lines.Scan(); {
+		for line := range strings.Lines(string(text)) {
 			// As in "TCP: inuse 0 orphan 0 tw 0 alloc 12 mem 3", of which orphan,
 			// alloc and mem are of all namespaces. The first line counts others
 			// that no process needs.
-			fields := strings.Fields(lines.Text())
+			fields := strings.Fields(line)
 			for i := 1; i+1 < len(fields) && fields[0] != "sockets:"; i += 2 {
 				if (fields[i] == "inuse" || fields[i] == "tw") && fields[i+1] != "0" {
 					return true, nil
