@@ -102,7 +102,7 @@ func (b *Backend) Create(ctx context.Context, spec executor.ContainerSpec) (exec
 		if c.gone.Load() { // Delete has come between, which also explains the error
 			err = c.errGone()
 		}
-		if existed := errors.Is(err, executor.ErrContainerExists); existed {
+		if errors.Is(err, executor.ErrContainerExists) { // what is there is not c's to remove
 			b.mu.Lock()
 			delete(b.containers, c.guid)
 			b.mu.Unlock()

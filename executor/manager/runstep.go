@@ -47,10 +47,9 @@ func (s *runStep) started(p executor.Process, err error) {
 		return
 	}
 	s.process = p
-	switch {
-	case s.cancelled:
+	if s.cancelled {
 		s.terminate()
-	default:
+	} else {
 		s.builder.begun()
 	}
 	if s.exit != nil { // it was faster than the news of its start
