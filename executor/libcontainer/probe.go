@@ -3,6 +3,7 @@
 package libcontainer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -101,10 +102,7 @@ func exists(path string) bool {
 
 // features are what Probe answers, in a fixed order.
 func (f facts) features(o Options) []executor.Feature {
-	privileged, egress, connections := "", f.network, f.network
-	if connections == "" {
-		connections = f.connections
-	}
+	privileged := ""
 	if !o.AllowPrivileged {
 		privileged = "Options.AllowPrivileged is not set"
 	}
@@ -117,8 +115,8 @@ func (f facts) features(o Options) []executor.Feature {
 		{Name: executor.FeatureCPUWeight, Missing: f.CPU},
 		{Name: executor.FeaturePIDLimit, Missing: f.PIDs},
 		{Name: executor.FeatureOwnNetwork, Missing: f.network},
-		{Name: executor.FeatureEgressRules, Missing: egress},
-		{Name: executor.FeatureConnectionLimit, Missing: connections},
+		{Name: executor.FeatureEgressRules, Missing: f.network},
+		{Name: executor.FeatureConnectionLimit, Missing: cmp.Or(f.network, f.connections)},
 		{Name: executor.FeatureOpenFiles, Missing: f.openFiles},
 		{Name: executor.FeatureReadOnlyMounts},
 		{Name: executor.FeatureSeccomp},
