@@ -68,8 +68,8 @@ type Lease struct {
 func (l *Lease) Release() { l.once.Do(l.release) }
 
 // get returns a lease on what r asks for, as kind: the version that is kept if
-// it is still right, or one that is fetched and prepared now. It has at most that
-// many bytes; see Directory.
+// it is still right, or one that is fetched and prepared now. It may take most
+// bytes of disk; see Directory for 0.
 func (f *Fetcher) get(ctx context.Context, r Request, kind string, most int64, prepare func(*os.File) (string, int64, error)) (*Lease, error) {
 	fetch := func(known *version) (*version, error) {
 		select {
@@ -91,12 +91,12 @@ func (f *Fetcher) get(ctx context.Context, r Request, kind string, most int64, p
 		return &version{path: path, size: size, etag: header.Get("ETag"), modified: header.Get("Last-Modified"),
 			algorithm: r.Algorithm, value: r.Value}, nil
 	}
-	if r.CacheKey == "" {
+	if r.CacheKey == "" { // which only archives do without, and they are files
 		v, err := fetch(nil)
 		if err != nil {
 			return nil, err
 		}
-		return &Lease{Path: v.path, release: func() { os.RemoveAll(v.path) }}, nil
+		return &Lease{Path: v.path, release: func() { os.Remove(v.path) }}, nil
 	}
 
 	c := &f.cache

@@ -158,9 +158,9 @@ func (f *Fetcher) Archive(ctx context.Context, r Request) (*Lease, error) {
 }
 
 // Directory fetches an archive and returns a lease on a directory with its
-// content. Without a CacheKey the URL is the key. The content takes at most so
-// many bytes of disk, or it is an archive.ErrTooLarge; 0 means what CacheBytes
-// leaves beside what is in use.
+// content. Without a CacheKey the URL is the key. The content may take most bytes
+// of disk; more is an archive.ErrTooLarge. 0 means what CacheBytes leaves beside
+// what is in use.
 func (f *Fetcher) Directory(ctx context.Context, r Request, most int64) (*Lease, error) {
 	return f.Unpacked(ctx, r, "directory", most, func(file *os.File, dir string, limits archive.Limits) (disk int64, err error) {
 		err = f.unpack(ctx, file, dir, r.Format, limits, &disk)
@@ -168,9 +168,9 @@ func (f *Fetcher) Directory(ctx context.Context, r Request, most int64) (*Lease,
 	})
 }
 
-// Unpacked is Directory with an unpacking of the caller's, which gets an empty
-// directory and returns how much disk it has taken. What it does is kept by its
-// kind: two kinds of one archive are two directories.
+// Unpacked is Directory for a caller that unpacks the archive itself: unpack gets
+// an empty directory and returns how much disk it has taken. Its results are kept
+// by kind, so two kinds of one archive are two directories.
 func (f *Fetcher) Unpacked(ctx context.Context, r Request, kind string, most int64, unpack func(file *os.File, dir string, l archive.Limits) (disk int64, err error)) (*Lease, error) {
 	if r.CacheKey == "" {
 		r.CacheKey = r.URL
