@@ -3,18 +3,17 @@
 // Package hostport gives ports of the host to containers, so that no two
 // backends of one host give out the same one.
 //
-// A port that a container is to listen on is free until it does, and nobody
-// can see from outside that it is promised. So a backend claims a port before
-// it looks whether the port is free, and keeps the claim as long as the
-// container has the port. A claim is visible to all backends of the host,
-// of any kind, process and user, and the
-// kernel drops it when its process dies.
+// A port that is promised to a container looks free until the container listens
+// on it. So a backend claims a port before it looks whether the port is free, and
+// keeps the claim as long as the container has the port. All backends of the host
+// see a claim, of any kind, process and user, and the kernel drops it when
+// its process dies.
 //
 // On Linux a claim is an abstract socket whose name holds the number of the
 // port: such names belong to a network namespace, exactly as ports do, and
 // need no directory. On macOS and the BSDs it is a lock on a file below the
-// system's directory for temporary files, which backends share that share
-// that directory. On other systems nobody sees a claim, and backends of one
+// system's directory for temporary files, so only backends with the same such
+// directory see it. On other systems nobody sees a claim, and backends of one
 // host need ranges of their own.
 package hostport
 
@@ -29,9 +28,9 @@ import (
 	"github.com/diegosdk/diego/executor"
 )
 
-// Rest is how long a port that a container has had is given to no other, of
-// whichever backend of the host: somebody may still send to it what is meant
-// for the first. The backend itself gives it out sooner rather than none.
+// Rest is how long no other container of the host gets a port that a container
+// has had: somebody may still send to it what is meant for the first. A backend
+// that has no other port left gives out its own sooner.
 const Rest = 30 * time.Second
 
 // maxResting bounds how many ports rest; each is a socket or a file.
@@ -70,10 +69,11 @@ func NewRange(first, last uint16) *Range {
 	return &Range{first: first, last: last, rest: Rest, next: next, held: make(map[string][]io.Closer)}
 }
 
-// Map gives a port of the host to each of a container's ports. With occupy
-// nobody else can listen on them either, as their packets go elsewhere;
-// without, the container is to listen on them. The ports are the container's
-// until Release. An error is executor.ErrNoPort; Release is called also then.
+// Map gives a port of the host to each of a container's ports. With occupy, nobody
+// can listen on them, because their packets go to the container's own address.
+// Without, the container is to listen on them. The ports are the container's until
+// Release, which the caller calls after an error too. An error is
+// executor.ErrNoPort.
 func (r *Range) Map(guid string, ports []uint16, occupy bool) ([]executor.PortMapping, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
