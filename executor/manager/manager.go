@@ -325,11 +325,11 @@ func (e *LeftError) Error() string {
 
 func (e *LeftError) Unwrap() error { return e.Err }
 
-// Clear deletes every container that the backend lists, including those that
-// the Manager does not know, Options.DeleteWorkers at a time, and unmounts all
-// volumes. A daemon calls it at its end, after Run has returned. An error is a *LeftError, or the
-// backend's if it could not list its containers. A container whose files were
-// set aside counts as deleted; the log says so.
+// Clear deletes every container that the backend lists, including those that the
+// Manager does not know, Options.DeleteWorkers at a time, and unmounts all
+// volumes. A daemon calls it at its end, after Run has returned. An error is a
+// *LeftError, or the backend's if it could not list its containers. A container
+// whose files were set aside counts as deleted; the log says so.
 func (m *Manager) Clear(ctx context.Context) error {
 	guids, err := m.options.Backend.List(ctx)
 	if err != nil {

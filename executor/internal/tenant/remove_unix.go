@@ -15,14 +15,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// RemoveAll removes what is at a path of the host, whose last element alone
-// may be a tenant's doing, with everything below it. It follows no link, leaves
-// what is mounted alone, and takes a constant number of descriptors and
-// constant memory: what lies deeper than maxDescent directories is lifted to the
-// top before it is removed. What an overlay shows of its lower layers cannot be moved and
-// takes a descriptor for each level, of which a tenant can add none. It goes on
-// after a failure, and its error names the first one and how many there were.
-// It ends with ctx. What is not there is no error.
+// RemoveAll removes what is at a path of the host, with everything below it. A
+// tenant may have made the last element of the path, and none before it. RemoveAll
+// follows no link and leaves what is mounted alone. What is not there is no error.
+// After a failure it goes on; its error names the first failure and counts them.
+// It ends with ctx.
+//
+// It takes a constant number of descriptors and constant memory, because what lies
+// deeper than maxDescent directories is moved to the top before it is removed.
+// Directories of the lower layers of an overlay cannot be moved. They take a
+// descriptor for each level, but a tenant can add none.
 func RemoveAll(ctx context.Context, path string) error {
 	parent, err := os.Open(filepath.Dir(path))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -99,8 +101,8 @@ type removal struct {
 	first    error
 }
 
-// each removes all that a directory holds. What has something in it itself is
-// left to full.
+// each removes all that a directory holds. It calls full for a directory in it
+// that is not empty.
 func (r *removal) each(dir *os.File, full func(dir *os.File, name string) error) error {
 	for {
 		if err := r.ctx.Err(); err != nil {

@@ -96,9 +96,9 @@ func (v *hostView) close() {
 	}
 }
 
-// openTree is a read-only copy of what is mounted at dir and, if recursive is
-// AT_RECURSIVE, below. If owners is a
-// user namespace, the copy shows each file's owner as mapped by it.
+// openTree returns a read-only copy of what is mounted at dir and, if recursive is
+// AT_RECURSIVE, below. Unless owners is nil, it is a user namespace, and the copy
+// shows the owner of each file as that maps it.
 func openTree(dir string, recursive uint, owners *os.File) (fd int, err error) {
 	fd, err = unix.OpenTree(unix.AT_FDCWD, dir, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|recursive)
 	if err != nil {
