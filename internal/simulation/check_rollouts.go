@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -135,7 +136,7 @@ func (l *ledger) byItself(before, after *lrp.Deployment) error {
 		}
 		want.RolloutState.Paused = lrp.PausedByFailure
 	case after.RolloutState.From == "" && before.RolloutState.From != "":
-		if held(before, 1<<30) {
+		if held(before, math.MaxInt) {
 			return object("the rollout ends, and waits for somebody")
 		}
 		want.RolloutState = lrp.RolloutState{}

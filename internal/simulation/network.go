@@ -393,7 +393,7 @@ func (w wire) Perform(ctx context.Context, work auction.Work) (r []auction.Rejec
 }
 
 // managed counts the containers that a cell has for work. What an earlier daemon has
-// left counts not: a backend that fails does not list it.
+// left does not count: a backend that fails does not list it.
 func managed(list []executor.Container) (n int) {
 	for i := range list {
 		if list[i].Tags != nil {
