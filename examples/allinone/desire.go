@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/diegosdk/diego/examples/allinone/sample"
 	"github.com/diegosdk/diego/internal/specfile"
@@ -17,6 +18,10 @@ import (
 
 // sampleInstances is how many instances of the sample app there are at first.
 const sampleInstances = 3
+
+// minHealthy is how long a new instance of an LRP without a rollout policy must
+// have been healthy before it replaces an old one, as with diegoctl.
+const minHealthy = 10 * time.Second
 
 // readLRP reads the file that --lrp names, or nothing if it names none.
 func readLRP(path string) (*lrp.DesiredLRP, error) {
@@ -30,6 +35,9 @@ func readLRP(path string) (*lrp.DesiredLRP, error) {
 	l, err := specfile.LRP(path, text)
 	if err != nil {
 		return nil, fmt.Errorf("--lrp:\n%w", err)
+	}
+	if l.Rollout == nil {
+		l.Rollout = &lrp.RolloutPolicy{MinHealthy: minHealthy}
 	}
 	return &l, nil
 }

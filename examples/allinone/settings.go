@@ -17,7 +17,7 @@ type settings struct {
 	Cells    int    `name:"cells" default:"3" range:"1..32" help:"how many cells there are; they share what the host has"`
 	Data     string `name:"data" help:"the directory for the database, the containers and the log (default diego-allinone where your programs keep their state)"`
 	Listen   string `name:"listen" default:"127.0.0.1:8889" help:"where the HTTP API is served, on this machine only, to the user of this process; diegoctl finds it in the data directory; port 0 takes any"`
-	LRP      string `name:"lrp" help:"a YAML or JSON file with an LRP to run, too; if it has changed at the next start, that is rolled out"`
+	LRP      string `name:"lrp" help:"a YAML or JSON file with an LRP to run, too; if it has changed at the next start, that is rolled out, by default with instances that have been healthy for 10 s"`
 	NoSample bool   `name:"no_sample" help:"do not desire the sample app and task"`
 	Sync     string `name:"store_sync" default:"normal" oneof:"full normal" help:"what the database does for a power cut: full flushes each commit to the disk; with normal the newest commits may be undone, in order"`
 	Identity bool   `name:"identity" help:"give each container a certificate and a key, of an authority in the data directory; definitions may then have certificate_properties"`

@@ -7,8 +7,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/diegosdk/diego/internal/daemon"
+	"github.com/diegosdk/diego/lrp"
 )
 
 func TestWhatIsWrongIsSaidWithWhatWouldBeRight(t *testing.T) {
@@ -68,4 +70,23 @@ func TestADirectoryBelongsToOneProcess(t *testing.T) {
 	other.wait(data+" is in use by process ", "stop that one or name another directory with --data")
 	other.ends(daemon.ExitFailed)
 	interrupt(t, p)
+}
+
+func TestANewVersionMustBeHealthyForAWhileUnlessTheFileSaysOtherwise(t *testing.T) {
+	for policy, want := range map[string]lrp.RolloutPolicy{
+		"": {MinHealthy: 10 * time.Second}, `"rollout_policy": {"canary": 1},`: {Canary: 1}, `"rollout_policy": {},`: {},
+	} {
+		path := filepath.Join(t.TempDir(), "web.json")
+		text := `{"process_guid": "web", "domain": "apps", ` + policy + ` "root_fs": "host:", "action": {"run": {"path": "sleep", "user": "root"}}}`
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		l, err := readLRP(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l.Rollout == nil || *l.Rollout != want {
+			t.Errorf("with %s the policy is %+v, want %+v", policy, l.Rollout, want)
+		}
+	}
 }

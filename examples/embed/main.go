@@ -114,7 +114,11 @@ func use(ctx context.Context, api bbs.API) error {
 	}
 	defer c.close()
 	if err := api.Desire(ctx, lrp.DesiredLRP{
-		ProcessGUID: "web", Domain: "apps", Settings: lrp.Settings{Instances: 3}, Definition: definition("one"),
+		ProcessGUID: "web", Domain: "apps", Definition: definition("one"),
+		Settings: lrp.Settings{Instances: 3, Policies: lrp.Policies{
+			// A version that lives for a moment replaces nothing.
+			Rollout: &lrp.RolloutPolicy{MinHealthy: 10 * time.Second, MaxInFlight: 2},
+		}},
 	}); err != nil {
 		return err
 	}
