@@ -22,6 +22,9 @@ type API interface {
 	UpdateDeployment(ctx context.Context, processGUID string, u lrp.Update) error
 	UpdateDesiredLRP(ctx context.Context, l lrp.DesiredLRP, definitionID string) (string, error)
 	ActivateDefinition(ctx context.Context, processGUID, definitionID string) error
+	RollBack(ctx context.Context, processGUID string, revision int) error
+	RestartDeployment(ctx context.Context, processGUID string) error
+	Revisions(ctx context.Context, processGUID string) ([]lrp.Revision, error)
 	DeleteDeployment(ctx context.Context, processGUID string) error
 	PauseRollout(ctx context.Context, processGUID string) error
 	ResumeRollout(ctx context.Context, processGUID string) error

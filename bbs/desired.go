@@ -92,6 +92,42 @@ func (b *BBS) ActivateDefinition(ctx context.Context, processGUID, definitionID 
 	}))
 }
 
+// RollBack begins a rollout to the definition of an earlier revision, or, with
+// 0, of the newest one before the active one that proved healthy: see
+// [lrp.Deployment.RollBack]. The error wraps storage.ErrNotFound, or
+// lrp.ErrRefused if there is none.
+func (b *BBS) RollBack(ctx context.Context, processGUID string, revision int) error {
+	return b.changeDeployment(ctx, "RollBack", processGUID, existing(processGUID, func(d *lrp.Deployment) (lrp.Change, error) {
+		return d.RollBack(revision, b.o.Now())
+	}))
+}
+
+// RestartDeployment replaces every instance of a process by a new one, as its
+// policies say: it begins a rollout to the active definition under a new id, see
+// [lrp.Deployment.RestartAll]. The error wraps storage.ErrNotFound, or
+// lrp.ErrRefused if the process has too many definitions.
+func (b *BBS) RestartDeployment(ctx context.Context, processGUID string) error {
+	return b.changeDeployment(ctx, "RestartDeployment", processGUID, existing(processGUID, (*lrp.Deployment).RestartAll))
+}
+
+// Revisions is the history of a deployment, the oldest revision first, each with
+// its definition. The last one is the active one, and says how far its rollout is
+// by now. The error wraps storage.ErrNotFound if there is no deployment.
+func (b *BBS) Revisions(ctx context.Context, processGUID string) (list []lrp.Revision, err error) {
+	err = b.o.Store.View(ctx, func(r storage.Reader) error {
+		d, err := r.Deployment(ctx, processGUID)
+		if err != nil {
+			return err
+		}
+		list = slices.Clone(d.History())
+		definition, last := d.Definitions[d.ActiveDefinitionID], &list[len(list)-1]
+		last.Definition, last.Desired, last.Healthy = &definition, d.Instances, d.HealthyDefinitionID == d.ActiveDefinitionID
+		last.Done, err = storage.RolledOut(ctx, r, d, b.o.Now())
+		return err
+	})
+	return list, err
+}
+
 // DeleteDeployment ends a deployment or desired LRP. Its instances stop at
 // once, even if the domain is not fresh. The error wraps storage.ErrNotFound.
 func (b *BBS) DeleteDeployment(ctx context.Context, processGUID string) error {
@@ -148,7 +184,7 @@ func (b *BBS) changeDeployment(ctx context.Context, method, processGUID string, 
 		if err == nil {
 			err = b.o.LRPs.Allows(change)
 		}
-		return change, err
+		return b.o.LRPs.Record(change, storage.Caller(ctx), b.o.Now()), err
 	})
 	if _, err := b.outcome(ctx, method, err); err != nil {
 		return b.answer(method, err)

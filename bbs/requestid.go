@@ -24,6 +24,13 @@ func WithRequestID(ctx context.Context, id string) context.Context {
 	return storage.WithRequestID(ctx, id)
 }
 
+// WithCaller says who makes a call. The history of a deployment names the caller
+// who made a definition active: lrp.Revision.By. Over HTTP it is the common name
+// of the client's certificate.
+func WithCaller(ctx context.Context, name string) context.Context {
+	return storage.WithCaller(ctx, name)
+}
+
 // rememberedAs has the names under which stores remember calls, for the methods
 // whose names are others. Daemons of different releases share a store, so these
 // names do not change. An instance crashes once, whichever method says so.

@@ -35,6 +35,11 @@ type (
 	updateDesiredAnswer struct {
 		DefinitionID string `json:"definition_id"`
 	}
+	rollBackArgs struct {
+		ProcessGUID string `json:"process_guid"`
+		// Revision is 0 for the newest one before the active one that proved healthy.
+		Revision int `json:"revision,omitempty"`
+	}
 	definitionArgs struct {
 		ProcessGUID  string `json:"process_guid"`
 		DefinitionID string `json:"definition_id"`
@@ -181,6 +186,15 @@ var (
 		func(ctx context.Context, b bbs.API, in definitionArgs) error {
 			return b.ActivateDefinition(ctx, in.ProcessGUID, in.DefinitionID)
 		})
+	callRollBack = tell(call("RollBack", "bbs/roll_back", consumers, wire.Once,
+		"Begins a rollout to the definition of an earlier revision."),
+		func(ctx context.Context, b bbs.API, in rollBackArgs) error {
+			return b.RollBack(ctx, in.ProcessGUID, in.Revision)
+		})
+	callRestartDeployment = tellProcess(call("RestartDeployment", "bbs/restart_deployment", consumers, wire.Once,
+		"Replaces every instance of a process by a rollout to its definition under a new id."), bbs.API.RestartDeployment)
+	callRevisions = askProcess(call("Revisions", "bbs/revisions", readers, wire.Always,
+		"Lists the revisions of a deployment, with their definitions, the oldest first."), bbs.API.Revisions)
 	callDeleteDeployment = tellProcess(call("DeleteDeployment", "bbs/delete_deployment", consumers, wire.Once,
 		"Ends a deployment or desired LRP and stops its instances."), bbs.API.DeleteDeployment)
 	callPauseRollout = tellProcess(call("PauseRollout", "bbs/pause_rollout", consumers, wire.Once,
@@ -356,7 +370,7 @@ var (
 
 var bbsCalls = []wire.Endpoint[bbs.API]{
 	callDesire, callCreateDeployment, callUpdateDeployment, callUpdateDesiredLRP, callActivateDefinition, callDeleteDeployment,
-	callPauseRollout, callResumeRollout, callConfirmRollout, callAbortRollout,
+	callPauseRollout, callResumeRollout, callConfirmRollout, callAbortRollout, callRollBack, callRestartDeployment, callRevisions,
 	callContinueRollout, callRolloutStatus, callDeployments, callDeployment, callDesiredLRPs, callDesiredLRP,
 	callRoutingInfos, callSchedulingInfos,
 	callActualLRPs, callResolvedLRPs, callActualLRPGroups, callActualLRPGroup, callSlot, callRetire, callRestartPolicy,

@@ -62,6 +62,21 @@ func (c *RemoteBBS) ActivateDefinition(ctx context.Context, processGUID, definit
 	return say(ctx, c.client, callActivateDefinition, definitionArgs{processGUID, definitionID})
 }
 
+// RollBack is [bbs.BBS.RollBack].
+func (c *RemoteBBS) RollBack(ctx context.Context, processGUID string, revision int) error {
+	return say(ctx, c.client, callRollBack, rollBackArgs{processGUID, revision})
+}
+
+// RestartDeployment is [bbs.BBS.RestartDeployment].
+func (c *RemoteBBS) RestartDeployment(ctx context.Context, processGUID string) error {
+	return say(ctx, c.client, callRestartDeployment, processArgs{processGUID})
+}
+
+// Revisions is [bbs.BBS.Revisions].
+func (c *RemoteBBS) Revisions(ctx context.Context, processGUID string) ([]lrp.Revision, error) {
+	return callRevisions.Do(ctx, c.client, processArgs{processGUID})
+}
+
 // DeleteDeployment is [bbs.BBS.DeleteDeployment].
 func (c *RemoteBBS) DeleteDeployment(ctx context.Context, processGUID string) error {
 	return say(ctx, c.client, callDeleteDeployment, processArgs{processGUID})

@@ -105,20 +105,28 @@ func (d *Deployment) Update(u Update) (Change, error) {
 	set(&next.ImageUsername, u.ImageUsername)
 	set(&next.ImagePassword, u.ImagePassword)
 	if u.DefinitionID != nil {
-		if _, taken := d.Definitions[*u.DefinitionID]; taken {
-			return Change{}, d.refuse(fmt.Sprintf("definition id %q is taken; activate it, or choose another id", *u.DefinitionID))
+		if err := next.define(*u.DefinitionID, *u.Definition); err != nil {
+			return Change{}, err
 		}
-		if len(d.Definitions) >= MaxDefinitions {
-			return Change{}, d.refuse(fmt.Sprintf("it has %d definitions in use already; wait for the rollout", len(d.Definitions)))
-		}
-		next.Definitions = maps.Clone(d.Definitions)
-		next.Definitions[*u.DefinitionID] = *u.Definition
 		next.lead(*u.DefinitionID)
 	}
 	if u.isZero() {
 		return Change{}, nil
 	}
 	return d.changed(next, "Update")
+}
+
+// define adds a definition under an id that is not in use.
+func (d *Deployment) define(id string, definition Definition) error {
+	if d.has(id) {
+		return d.refuse(fmt.Sprintf("definition id %q is taken; activate it, or choose another id", id))
+	}
+	if len(d.Definitions) >= MaxDefinitions {
+		return d.refuse(fmt.Sprintf("it has %d definitions in use already; wait for the rollout", len(d.Definitions)))
+	}
+	d.Definitions = maps.Clone(d.Definitions)
+	d.Definitions[id] = definition
+	return nil
 }
 
 // UpdateTo begins a rollout to everything that l describes, under a new
@@ -152,20 +160,25 @@ func setPolicy[T comparable](field **T, value *T) {
 }
 
 // Activate begins a rollout to an existing definition (003
-// §ActivateLRPDeploymentDefinition). It is a no-op for the active one. What
-// instances of that definition did before now does not count against it.
+// §ActivateLRPDeploymentDefinition), or to one that only a revision still has. It
+// is a no-op for the active one. What instances of that definition did before now
+// does not count against it.
 func (d *Deployment) Activate(definitionID string, now time.Time) (Change, error) {
-	if _, known := d.Definitions[definitionID]; !known {
-		return Change{}, d.refuse(fmt.Sprintf("it has no definition %q; it has %q", definitionID, d.DefinitionIDs()))
+	if d.has(definitionID) {
+		return d.goTo(definitionID, nil, now, "Activate")
 	}
-	if definitionID == d.ActiveDefinitionID {
-		return Change{}, nil
+	known := d.DefinitionIDs()
+	for _, r := range slices.Backward(d.Revisions) {
+		switch {
+		case r.Definition == nil || slices.Contains(known, r.DefinitionID):
+		case r.DefinitionID == definitionID:
+			return d.goTo(definitionID, r.Definition, now, "Activate")
+		default:
+			known = append(known, r.DefinitionID)
+		}
 	}
-	next := *d
-	if next.lead(definitionID); next.RolloutState.From != "" {
-		next.RolloutState.ResumedAt = now.UTC().Round(0)
-	}
-	return d.changed(next, "Activate")
+	slices.Sort(known)
+	return Change{}, d.refuse(fmt.Sprintf("it has no definition %q; it has %q", definitionID, known))
 }
 
 // Delete ends the deployment. StopExtra then stops its instances, of any
@@ -230,7 +243,7 @@ func change(before, after *Deployment, command string) Change {
 		deployment, desired = DeploymentRemoved, DesiredRemoved
 	}
 	c := Change{Before: before, After: after}
-	e := Event{DeploymentBefore: before, DeploymentAfter: after, Cause: Cause{Command: command}}
+	e := Event{DeploymentBefore: before.withoutRevisions(), DeploymentAfter: after.withoutRevisions(), Cause: Cause{Command: command}}
 	for _, e.Kind = range [...]EventKind{deployment, desired} {
 		if e.Kind != DesiredChanged || command != "PruneDefinitions" && command != "EndRollout" {
 			c.Events = append(c.Events, e)

@@ -11,6 +11,16 @@ func (d *Deployment) Desires(index int) bool {
 	return d != nil && index >= 0 && index < d.Instances
 }
 
+// withoutRevisions is d, or a copy of it, without its revisions.
+func (d *Deployment) withoutRevisions() *Deployment {
+	if d == nil || d.Revisions == nil {
+		return d
+	}
+	without := *d
+	without.Revisions = nil
+	return &without
+}
+
 // restartDefinition is the definition from which an instance of definitionID
 // restarts outside a rollout: its own if it is the active one, otherwise the
 // healthy one, or the active one if none was ever healthy (003

@@ -117,6 +117,9 @@ type Deployment struct {
 	HealthyDefinitionID string `json:"healthy_definition_id"`
 	// RolloutState is what is to be remembered of the rollout to the active
 	// definition.
-	RolloutState    RolloutState    `json:"rollout_state,omitzero"`
+	RolloutState RolloutState `json:"rollout_state,omitzero"`
+	// Revisions are the history as it was recorded; see History. They are not
+	// part of the JSON form, and events and lists leave them out.
+	Revisions       []Revision      `json:"-"`
 	ModificationTag ModificationTag `json:"modification_tag"`
 }

@@ -203,6 +203,9 @@ func (x *draft) restart(i int) int {
 // finish turns the draft into a decision.
 func (x *draft) finish() Decision {
 	x.assignTags()
+	if x.deployment != nil {
+		x.policy.record(x.d, x.deployment, x.cause.Command, "", x.now)
+	}
 	out := Decision{Effects: x.effects, KeepContainer: x.keep, Deployment: x.deployment}
 	out.Writes = x.writes()
 	out.Events = x.events()

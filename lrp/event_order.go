@@ -27,7 +27,7 @@ func (x *draft) events() []Event {
 	out = x.instanceEvents(out)
 	out = x.groupEvents(out)
 	if x.deployment != nil {
-		out = append(out, Event{Kind: DeploymentChanged, DeploymentBefore: x.d, DeploymentAfter: x.deployment, Cause: x.cause})
+		out = append(out, Event{Kind: DeploymentChanged, DeploymentBefore: x.d.withoutRevisions(), DeploymentAfter: x.deployment.withoutRevisions(), Cause: x.cause})
 	}
 	if len(out) == 0 {
 		return nil

@@ -156,10 +156,11 @@ func ExampleRollout() {
 			fmt.Println("index", slot.Index, "needs", command.Name())
 		}
 	}
-	fmt.Printf("%+v complete: %v\n", rollout.Status(), rollout.Status().Complete())
+	s := rollout.Status()
+	fmt.Printf("%d done, %d pending, waits for %v at %d, complete: %v\n", s.Done, s.Pending, s.WaitsFor, s.HeldBy, s.Complete())
 	// Output:
 	// index 1 needs AdvanceRollout
-	// {Done:1 Stalled:0 Pending:1 Proving:0 HeldBy:1 WaitsFor:START} complete: false
+	// 1 done, 1 pending, waits for START at 1, complete: false
 }
 
 // A new definition becomes the active one; what cannot be changed is refused.

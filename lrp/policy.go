@@ -20,6 +20,9 @@ type Policy struct {
 	// RolloutGiveUp is how long a rollout waits for one index before it goes
 	// on without it (default 10 min).
 	RolloutGiveUp time.Duration
+	// History is how many revisions before the active one a deployment keeps, with
+	// their definitions (default 5; negative means none). The limit is MaxHistory.
+	History int
 }
 
 // RestartPolicy says when a crashed instance starts again (000 §Crashes). The
@@ -74,6 +77,7 @@ func (p Policy) Validate(v *executor.Validator) {
 	executor.NotNegative(v, "stale_unclaimed", p.StaleUnclaimed)
 	executor.NotNegative(v, "evacuation_timeout", p.EvacuationTimeout)
 	executor.NotNegative(v, "rollout_give_up", p.RolloutGiveUp)
+	v.Check(p.History <= MaxHistory, "history", p.History, "at most 10")
 }
 
 func (p RestartPolicy) validate(v *executor.Validator) {

@@ -45,6 +45,17 @@ type RolloutStatus struct {
 	// WaitsFor is what the rollout waits for at HeldBy. A canary or a pause may
 	// also hold it up when all indices are done.
 	WaitsFor RolloutWait `json:"waits_for,omitempty"`
+	// Unplaced is the first new instance that no cell has room for.
+	Unplaced Unplaced `json:"unplaced,omitzero"`
+}
+
+// An Unplaced is an index whose new instance waits for a cell. The zero value
+// means that there is none.
+type Unplaced struct {
+	Index int `json:"index"`
+	// PlacementError says what is in the way, such as which resource is short and
+	// by how much.
+	PlacementError PlacementError `json:"placement_error"`
 }
 
 // Complete reports whether every desired index runs only the active definition,
@@ -67,7 +78,10 @@ func (r *Rollout) Visit(s Slot) Command {
 	if !r.d.Desires(s.Index) {
 		return nil
 	}
-	active, others := r.look(s)
+	active, others, own := r.look(s)
+	if own != nil && own.PlacementError.Reason != Placed && r.status.Unplaced.PlacementError.Reason == Placed {
+		r.status.Unplaced = Unplaced{s.Index, own.PlacementError}
+	}
 	row := rolloutRow(r.turn(s.Index), active, others)
 	switch row.Count {
 	case CountsDone:
@@ -101,9 +115,9 @@ func (r *Rollout) turn(index int) RolloutTurn {
 	return TurnNow
 }
 
-// look says what is at an index.
-func (r *Rollout) look(s Slot) (active RolloutActive, others RolloutOthers) {
-	var own *ActualLRP
+// look says what is at an index. own is the ORDINARY record of the active
+// definition, or nil.
+func (r *Rollout) look(s Slot) (active RolloutActive, others RolloutOthers, own *ActualLRP) {
 	served := len(s.Records) > 1 && r.d.served(s.Records)
 	for i := range s.Records {
 		switch rec := &s.Records[i]; {
@@ -118,7 +132,7 @@ func (r *Rollout) look(s Slot) (active RolloutActive, others RolloutOthers) {
 			others = max(others, OthersOld)
 		}
 	}
-	return r.active(own), others
+	return r.active(own), others, own
 }
 
 // active describes the active definition's record, which may be nil.

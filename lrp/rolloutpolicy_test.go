@@ -1,10 +1,12 @@
 package lrp_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -354,4 +356,30 @@ func (x *roll) event(r *rand.Rand, i int) {
 		return // another one was faster, and the cell gives this one up
 	}
 	x.do(i, c)
+}
+
+func TestARolloutSaysWhichNewInstanceFindsNoRoomAndWhatIsShort(t *testing.T) {
+	x := newRoll(t, 3, lrp.RolloutPolicy{MaxInFlight: 2})
+	unplaced := func(what string, index int, reason lrp.PlacementError) {
+		t.Helper()
+		if got, want := x.status().Unplaced, (lrp.Unplaced{Index: index, PlacementError: reason}); got != want {
+			t.Errorf("%s: %+v is not placed, want %+v", what, got, want)
+		}
+	}
+	unplaced("before anybody has tried", 0, lrp.PlacementError{})
+	short := lrp.PlacementError{Reason: lrp.InsufficientResources, Detail: "of 3 cells 3 short of memory; the nearest, cell-1, lacks 512 MiB of memory"}
+	x.do(1, lrp.Fail{DefinitionID: "v2", Error: short})
+	unplaced("when the second one finds no room", 1, short)
+	other := lrp.PlacementError{Reason: lrp.NoCompatibleCells}
+	x.do(0, lrp.Fail{DefinitionID: "v2", Error: other})
+	unplaced("when none does", 0, other)
+	if text, err := json.Marshal(x.status()); err != nil || !strings.Contains(string(text), `"unplaced":{"index":0,"placement_error":"found no compatible cells"}`) {
+		t.Errorf("the status is %s, %v", text, err)
+	}
+	x.start(0, "v2")
+	x.start(1, "v2")
+	unplaced("when both run", 0, lrp.PlacementError{})
+	if text, err := json.Marshal(x.status()); err != nil || strings.Contains(string(text), "unplaced") {
+		t.Errorf("the status is %s, %v", text, err)
+	}
 }

@@ -138,6 +138,9 @@ func ApplySlot(ctx context.Context, s Store, processGUID string, index int, o *O
 				return b, err
 			}
 		}
+		if err := reached(ctx, r, d, decision.Deployment); err != nil {
+			return b, err
+		}
 		b.AddLRP(slot, d, decision)
 		if attempt++; attempt <= originAttempts {
 			b.Origin = originOf(s, slot, d)
@@ -168,6 +171,9 @@ func ApplyDeployment(ctx context.Context, s Store, processGUID string, o *Option
 		if change, err = decide(d); err != nil {
 			return b, err
 		}
+		if err := reached(ctx, r, change.Before, change.After); err != nil {
+			return b, err
+		}
 		b.AddChange(change)
 		return b, nil
 	})
@@ -175,6 +181,44 @@ func ApplyDeployment(ctx context.Context, s Store, processGUID string, o *Option
 		return lrp.Change{}, 0, err
 	}
 	return change, cursor, nil
+}
+
+// reached notes in the history of after how far a rollout had come that the
+// change cuts short.
+func reached(ctx context.Context, r Reader, before, after *lrp.Deployment) error {
+	revision := lrp.CutShort(before, after)
+	if revision == nil {
+		return nil
+	}
+	now, err := r.Now(ctx)
+	if err != nil {
+		return err
+	}
+	done, err := RolledOut(ctx, r, before, now)
+	revision.Reached(done)
+	return err
+}
+
+// RolledOut counts the indices of a deployment at which its rollout is done: see
+// lrp.RolloutStatus. It leaves out a record that cannot be decoded.
+func RolledOut(ctx context.Context, r Reader, d *lrp.Deployment, now time.Time) (done int, err error) {
+	rollout := lrp.NewRollout(d, now, lrp.Policy{})
+	slot := lrp.Slot{ProcessGUID: d.ProcessGUID}
+	for record, err := range r.ActualLRPs(ctx, ActualLRPFilter{ProcessGUIDs: []string{d.ProcessGUID}}) {
+		if errors.Is(err, ErrCorrupt) {
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		if record.Index != slot.Index {
+			rollout.Visit(slot)
+			slot.Index, slot.Records = record.Index, slot.Records[:0]
+		}
+		slot.Records = append(slot.Records, record)
+	}
+	rollout.Visit(slot)
+	return rollout.Status().Done, nil
 }
 
 // ApplyTask applies a decision to one task: see [Apply]. decide gets nil if

@@ -49,10 +49,11 @@ func Bare(d *lrp.Deployment) *lrp.Deployment {
 }
 
 // WithoutDefinitions is a copy of d that has the ids of the definitions, but
-// zero in place of each. lrp.RoutingInfo and lrp.SchedulingInfo are made of it.
+// zero in place of each, and no revisions. lrp.RoutingInfo and lrp.SchedulingInfo are made of it.
 // Check refuses to commit it.
 func WithoutDefinitions(d *lrp.Deployment) *lrp.Deployment {
 	without := *d
+	without.Revisions = nil
 	without.Definitions = make(map[string]lrp.Definition, len(d.Definitions))
 	for id := range d.Definitions {
 		without.Definitions[id] = lrp.Definition{}

@@ -16,6 +16,24 @@ func RulesOf(d *lrp.Deployment) Rules { return Rules{d.Policies, d.RolloutState}
 // Set makes the rules of d those of r.
 func (r Rules) Set(d *lrp.Deployment) { d.Policies, d.RolloutState = r.Policies, r.State }
 
+// EncodeRevisions is the versioned encoding of the history of d, empty if there
+// is none. A store keeps it with the deployment, apart from what lists read.
+func EncodeRevisions(d *lrp.Deployment) ([]byte, error) {
+	if len(d.Revisions) == 0 {
+		return nil, nil
+	}
+	return Encode(d.Revisions)
+}
+
+// DecodeRevisions reads an encoding of [EncodeRevisions] into d.
+func DecodeRevisions(data []byte, d *lrp.Deployment) error {
+	d.Revisions = nil
+	if len(data) == 0 {
+		return nil
+	}
+	return Decode(data, &d.Revisions)
+}
+
 // encodedRules also say about which active definition the state is: a process of
 // the release before changes deployments without knowing of these rules.
 type encodedRules struct {

@@ -68,9 +68,10 @@ type Reader interface {
 	// stands still.
 	Now(ctx context.Context) (time.Time, error)
 
-	// Deployments are ordered by process guid.
+	// Deployments are ordered by process guid. They have no Revisions, so only
+	// what Deployment returns may be committed in another version.
 	Deployments(ctx context.Context, f DeploymentFilter) iter.Seq2[*lrp.Deployment, error]
-	// Deployment is the whole deployment of a process. The error wraps
+	// Deployment is the whole deployment of a process, with its Revisions. The error wraps
 	// ErrNotFound if there is none.
 	Deployment(ctx context.Context, processGUID string) (*lrp.Deployment, error)
 

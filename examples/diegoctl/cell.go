@@ -18,7 +18,6 @@ import (
 	"github.com/diegosdk/diego/examples/diegoctl/internal/show"
 	"github.com/diegosdk/diego/httpapi"
 	"github.com/diegosdk/diego/internal/daemon"
-	"github.com/diegosdk/diego/rep"
 )
 
 func cellsCommand(p *process) *cobra.Command {
@@ -51,7 +50,7 @@ type cellDoc struct {
 	forbidden bool
 }
 
-// cellPatience is how long a list waits for the answer of a cell.
+// cellPatience is how long a list waits for a cell to tell its state.
 const cellPatience = 2 * time.Second
 
 func cells(c *call, r *remote) error {
@@ -60,15 +59,22 @@ func cells(c *call, r *remote) error {
 		return err
 	}
 	docs := make([]cellDoc, len(list))
-	states := askCells(c, r, list, func(ctx context.Context, cell rep.API) (auction.CellState, error) { return cell.State(ctx) })
+	var asking sync.WaitGroup
+	limit := make(chan struct{}, 32)
 	for i, p := range list {
 		docs[i].CellPresence = p
-		if err := states[i].err; err != nil {
-			docs[i].Error, docs[i].forbidden = err.Error(), errors.Is(err, httpapi.ErrForbidden)
-			continue
-		}
-		docs[i].State = &states[i].value
+		asking.Go(func() {
+			limit <- struct{}{}
+			defer func() { <-limit }()
+			state, err := stateOf(c.ctx, r, p)
+			if err != nil {
+				docs[i].Error, docs[i].forbidden = err.Error(), errors.Is(err, httpapi.ErrForbidden)
+				return
+			}
+			docs[i].State = &state
+		})
 	}
+	asking.Wait()
 	v := &show.View{
 		Heading: []string{"CELL", "ZONE", "STATE", "MEMORY FREE", "DISK FREE", "CONTAINERS", "INSTANCES", "TASKS", "ADDRESS", "OFFERS"},
 		Empty:   allAbsent,
@@ -107,34 +113,14 @@ func cells(c *call, r *remote) error {
 	return c.Show(v)
 }
 
-// An answer is that of one cell.
-type answer[T any] struct {
-	value T
-	err   error
-}
-
-// askCells asks cells at the same time, each for at most cellPatience. The answers
-// have the order of the cells.
-func askCells[T any](c *call, r *remote, cells []bbs.CellPresence, ask func(context.Context, rep.API) (T, error)) []answer[T] {
-	answers := make([]answer[T], len(cells))
-	var asking sync.WaitGroup
-	limit := make(chan struct{}, 32)
-	for i, p := range cells {
-		asking.Go(func() {
-			limit <- struct{}{}
-			defer func() { <-limit }()
-			ctx, cancel := context.WithTimeout(c.ctx, cellPatience)
-			defer cancel()
-			client, err := r.cell(p)
-			if err != nil {
-				answers[i].err = err
-				return
-			}
-			answers[i].value, answers[i].err = ask(ctx, client)
-		})
+func stateOf(ctx context.Context, r *remote, p bbs.CellPresence) (auction.CellState, error) {
+	ctx, cancel := context.WithTimeout(ctx, cellPatience)
+	defer cancel()
+	client, err := r.cell(p)
+	if err != nil {
+		return auction.CellState{}, err
 	}
-	asking.Wait()
-	return answers
+	return client.State(ctx)
 }
 
 // share is how much is left of how much, in mebibytes.

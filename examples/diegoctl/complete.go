@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -63,7 +64,14 @@ func (p *process) definitionIDs() cli.Values {
 		if err != nil {
 			return nil
 		}
-		return d.DefinitionIDs()
+		ids := d.DefinitionIDs()
+		revisions, _ := r.bbs.Revisions(c.ctx, c.arg(0))
+		for _, v := range revisions {
+			if !slices.Contains(ids, v.DefinitionID) {
+				ids = append(ids, v.DefinitionID)
+			}
+		}
+		return ids
 	})
 }
 

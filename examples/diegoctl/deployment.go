@@ -19,7 +19,7 @@ import (
 )
 
 func deploymentCommands(p *process) *cobra.Command {
-	return cli.Group(&cobra.Command{Use: "deployment", Short: "Processes with definitions that roll out"},
+	return cli.Group(&cobra.Command{Use: "deployment", Short: "Processes with definitions that roll out"}, append(historyCommands(p),
 		cli.With(&cobra.Command{
 			Use: "create --file FILE", Short: "Desire a process with a definition that you name", RunE: p.runs(deploymentCreate),
 		}, fileFlags("a deployment's definition"), minHealthyFlags, waitFlags),
@@ -32,7 +32,7 @@ too.`,
 			Example: "  diegoctl deployment update -f deployment.json --wait",
 		}, fileFlags("a deployment's definition"), minHealthyFlags, waitFlags),
 		cli.With(&cobra.Command{
-			Use: "activate GUID DEFINITION", Short: "Roll out a definition that the deployment has, such as the previous one",
+			Use: "activate GUID DEFINITION", Short: "Roll out a definition that the deployment or its history has",
 			RunE: p.asks(deploymentActivate), ValidArgsFunction: cli.Completes(p.processGUIDs(), p.definitionIDs(), nil),
 		}, waitFlags),
 		p.rolloutCommand("pause", "Keep a rollout from changing an instance", `Keep a rollout from changing an instance, until it is resumed or aborted.
@@ -50,7 +50,7 @@ and instances go back to it as they have come: one after the other.`, "%s goes b
 		cli.With(&cobra.Command{
 			Use: "status GUID", Short: "Show the progress of a rollout, and what holds it up", RunE: p.asks(deploymentStatusOf), ValidArgsFunction: cli.Completes(p.processGUIDs(), nil),
 		}, watchFlags),
-	)
+	)...)
 }
 
 // rolloutCommand makes a command that asks the BBS for something about a

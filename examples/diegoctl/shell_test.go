@@ -84,7 +84,7 @@ offer diegoctl lrp get ""
 offer diegoctl nonsense ""
 `
 	want := strings.Join([]string{
-		"deployment", "scale", "abort|activate|confirm|create|list|pause|resume|status|update", "--wait", "CRASHED", "bash|fish|powershell|zsh", "", "", "",
+		"deployment", "scale", "abort|activate|confirm|create|diff|history|list|pause|restart|resume|rollback|status|update", "--wait", "CRASHED", "bash|fish|powershell|zsh", "", "", "",
 	}, "\n")
 	if got := shell(t, "bash", script); got != want {
 		t.Errorf("bash offers\n%s\nwant\n%s", got, want)

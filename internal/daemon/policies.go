@@ -36,6 +36,7 @@ type Restarts struct {
 	ResetAfter        time.Duration `name:"reset_after" option:"lrp.RestartPolicy.ResetAfter" default:"5m" range:"1s..24h" help:"how long an instance must have been RUNNING for its next crash to count from 0"`
 	StaleUnclaimed    time.Duration `name:"stale_unclaimed" option:"lrp.Policy.StaleUnclaimed" default:"30s" range:"1s..24h" help:"how long an instance waits for a cell before its start is requested again"`
 	RolloutGiveUp     time.Duration `name:"rollout_give_up" option:"lrp.Policy.RolloutGiveUp" default:"10m" range:"1s..24h" help:"how long a rollout waits for one index before it goes on without it"`
+	History           int           `name:"history" option:"lrp.Policy.History,by hand" default:"5" range:"0..10" unit:"revisions" help:"revisions before the active one that a deployment keeps, with their definitions"`
 }
 
 // CheckRestarts is for the Check method of settings that embed Restarts.
@@ -53,6 +54,9 @@ func (r *Restarts) Policy() (p lrp.Policy) {
 	apply(r, &p, &p.Restart)
 	if p.Restart.ImmediateRestarts = r.ImmediateRestarts; r.ImmediateRestarts == 0 {
 		p.Restart.ImmediateRestarts = -1 // 0 would be the default
+	}
+	if p.History = r.History; r.History == 0 {
+		p.History = -1
 	}
 	return p
 }

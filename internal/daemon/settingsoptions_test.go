@@ -231,6 +231,7 @@ func TestTheDefaultsOfSettingsAreThoseOfTheirPolicies(t *testing.T) {
 func TestNoSettingOf0SilentlyMeansItsDefault(t *testing.T) {
 	translated := map[string]func(settings any) any{
 		"immediate_restarts":        func(s any) any { return s.(*Restarts).Policy().Restart.ImmediateRestarts },
+		"history":                   func(s any) any { return s.(*Restarts).Policy().History },
 		"task_max_retries":          func(s any) any { return s.(*Tasks).TaskPolicy().MaxRetries },
 		"starting_container_weight": func(s any) any { return s.(*Placing).Auction().Policy.StartingContainerWeight },
 		"stop_pause": func(s any) any {

@@ -130,9 +130,11 @@ func typeName(t reflect.Type) string {
 	return t.Name()
 }
 
-// jsonNames are members that types write by themselves.
+// jsonNames are members that types write by themselves, or that have a call of
+// their own.
 var jsonNames = map[string]string{
 	"Task.CreatedAt": "created_at", "Task.UpdatedAt": "updated_at", "Task.FirstCompletedAt": "first_completed_at",
+	"Deployment.Revisions": "revisions",
 }
 
 func jsonName(group string, f reflect.StructField) string {

@@ -160,6 +160,9 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request, info *Info) (ctx 
 	if id != "" {
 		ctx = storage.WithRequestID(ctx, ownID(caller.Name, id))
 	}
+	if caller.Name != "" {
+		ctx = storage.WithCaller(ctx, caller.Name)
+	}
 	return ctx, caller, err
 }
 

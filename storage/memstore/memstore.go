@@ -312,7 +312,7 @@ func (c *core) write(b *storage.Batch, now time.Time) {
 			st.deployments.remove(st.owner, w.Before.ProcessGUID)
 			c.mend(w.Key())
 		default:
-			st.deployments.put(st.owner, w.After.ProcessGUID, deployed{w.After, storage.Bare(w.After)})
+			st.deployments.put(st.owner, w.After.ProcessGUID, newDeployed(w.After))
 			c.mend(w.Key())
 		}
 	}

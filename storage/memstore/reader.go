@@ -88,7 +88,7 @@ func (r reader) Deployments(ctx context.Context, f storage.DeploymentFilter) ite
 			case f.WithoutDefinitions:
 				return yield(storage.WithoutDefinitions(d.whole), nil)
 			}
-			return yield(d.whole, nil)
+			return yield(d.listed, nil)
 		}
 		if len(f.ProcessGUIDs) == 0 {
 			s.deployments.ascend("", one)

@@ -33,8 +33,14 @@ type state struct {
 	corrupt map[storage.RecordKey]error
 }
 
-// A deployed is a deployment, whole and bare.
-type deployed struct{ whole, bare *lrp.Deployment }
+// A deployed is a deployment, whole, as lists have it, and bare.
+type deployed struct{ whole, listed, bare *lrp.Deployment }
+
+func newDeployed(d *lrp.Deployment) deployed {
+	listed := *d
+	listed.Revisions = nil
+	return deployed{d, &listed, storage.Bare(d)}
+}
 
 type lrpKey struct {
 	guid       string

@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 	"testing"
 
 	"github.com/diegosdk/diego/converge"
+	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
 )
 
@@ -286,11 +288,50 @@ func TestTheReleaseBeforeAndThisOneWorkOnOneDatabase(t *testing.T) {
 		present.must(t, "step", "web", 7, "create")
 		before.must(t, "step", "web", 7, "claim")
 		wantSame(t, before, present)
-		before.end(t)
 		present.end(t)
 		s := mustOpen(t, dsn, Options{})
+		wantHistory := func(want string) {
+			t.Helper()
+			d, err := s.Deployment(t.Context(), "web")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			for _, r := range d.History() {
+				got += fmt.Sprintf("%d %s %v %v; ", r.Number, r.DefinitionID, r.Began, r.End)
+			}
+			if got != want {
+				t.Errorf("the history is %q, want %q", got, want)
+			}
+		}
+		update := func(id string) {
+			t.Helper()
+			if err := updateRecorded(t.Context(), s, "web", id); err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		// The release before keeps the history that this one writes, and this one
+		// sees what is missing in it.
+		update("v2")
+		wantHistory("1 web UNKNOWN REPLACED; 2 v2 UPDATED ACTIVE; ")
+		before.must(t, "define", "web", "v3")
+		wantHistory("1 web UNKNOWN REPLACED; 2 v2 UPDATED LOST; 3 v3 UNKNOWN ACTIVE; ")
+		update("v4")
+		wantHistory("1 web UNKNOWN REPLACED; 2 v2 UPDATED LOST; 3 v3 UNKNOWN SUPERSEDED; 4 v4 UPDATED ACTIVE; ")
+		before.end(t)
 		checkVersions(t, s, s)
 	})
+}
+
+// updateRecorded makes another definition active, as a control plane does.
+func updateRecorded(ctx context.Context, s *Store, guid, id string) error {
+	_, _, err := storage.ApplyDeployment(ctx, s, guid, nil, func(d *lrp.Deployment) (lrp.Change, error) {
+		definition := d.Definitions[d.ActiveDefinitionID]
+		c, err := d.Update(lrp.Update{DefinitionID: &id, Definition: &definition})
+		return lrp.Policy{}.Record(c, "", noon), err
+	})
+	return err
 }
 
 func mustAtoi(t *testing.T, s string) int {

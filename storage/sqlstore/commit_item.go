@@ -142,10 +142,17 @@ func (s *Store) deploymentChange(w *storage.DeploymentWrite) (change, error) {
 	if err != nil {
 		return c, err
 	}
+	revisions, err := storage.EncodeRevisions(d)
+	if err != nil {
+		return c, err
+	}
+	if len(revisions) > 0 {
+		revisions = s.sealer.seal(revisions, revisionsPlace(d.ProcessGUID))
+	}
 	c.row = []any{
 		d.ProcessGUID, d.Domain, int64(d.UpdateStrategy), int64(d.Instances),
 		d.ActiveDefinitionID, d.HealthyDefinitionID, d.ModificationTag.Epoch, d.ModificationTag.Index, otherIDs(d),
-		s.sealer.seal(settings, settingsPlace(d.ProcessGUID)), rules,
+		s.sealer.seal(settings, settingsPlace(d.ProcessGUID)), rules, revisions,
 	}
 	had := map[string]lrp.Definition{}
 	if w.Before != nil {
@@ -212,4 +219,5 @@ func lrpPlaceOf(guid string, index int64, definitionID string, presence int64) [
 
 func taskPlace(guid string) []byte           { return place('t', guid) }
 func settingsPlace(guid string) []byte       { return place('s', guid) }
+func revisionsPlace(guid string) []byte      { return place('h', guid) }
 func definitionPlace(guid, id string) []byte { return place('d', guid, id) }

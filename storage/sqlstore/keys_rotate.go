@@ -81,6 +81,16 @@ func (s *Store) sealedTables() []sealedTable {
 			reseal: simple(func(key []any) []byte { return settingsPlace(key[0].(string)) }), record: deployment,
 		},
 		{
+			name: "deployments", column: "revisions", key: tables.Deployments.Key, numbers: []bool{false},
+			reseal: func(key []any, data []byte) ([]byte, error) {
+				if len(data) == 0 {
+					return nil, nil // it has none
+				}
+				return s.sealer.reseal(data, revisionsPlace(key[0].(string)))
+			},
+			record: deployment,
+		},
+		{
 			name: "definitions", column: "data", key: tables.Definitions.Key, numbers: []bool{false, false},
 			reseal: simple(func(key []any) []byte { return definitionPlace(key[0].(string), key[1].(string)) }), record: deployment,
 		},

@@ -239,6 +239,23 @@ func (s *Store) addDefinition(e *entry[*lrp.Deployment], id string, data []byte)
 	return nil
 }
 
+func (s *Store) addRevisions(e *entry[*lrp.Deployment], data []byte) error {
+	if len(data) == 0 {
+		return nil
+	}
+	plain, err := s.sealer.open(data, revisionsPlace(e.value.ProcessGUID))
+	if err == nil {
+		err = storage.DecodeRevisions(plain, e.value)
+	}
+	if errors.Is(err, ErrKey) {
+		return err
+	}
+	if err != nil {
+		e.err = &storage.CorruptError{Key: storage.DeploymentKey(e.value.ProcessGUID), Err: fmt.Errorf("its revisions: %w", err)}
+	}
+	return nil
+}
+
 // checkWhole refuses a deployment without its active definition.
 func checkWhole(e *entry[*lrp.Deployment]) {
 	d := e.value
@@ -260,7 +277,7 @@ func (r *reader) Deployment(ctx context.Context, processGUID string) (*lrp.Deplo
 func (s *Store) queryDeployment(ctx context.Context, q dialect.Querier, guid string) (e entry[*lrp.Deployment], err error) {
 	t := s.table
 	query := s.d.Rebind("SELECT d.process_guid, d.domain, d.update_strategy, d.instances, d.active_definition_id, d.healthy_definition_id," +
-		" d.tag_epoch, d.tag_index, d.other_definition_ids, d.rules, d.settings, f.definition_id, f.data FROM " + t("deployments") + " d LEFT JOIN " +
+		" d.tag_epoch, d.tag_index, d.other_definition_ids, d.rules, d.settings, d.revisions, f.definition_id, f.data FROM " + t("deployments") + " d LEFT JOIN " +
 		t("definitions") + " f ON f.process_guid = d.process_guid WHERE d.process_guid = ?")
 	rows, err := q.QueryContext(ctx, query, guid)
 	if err != nil {
@@ -268,14 +285,17 @@ func (s *Store) queryDeployment(ctx context.Context, q dialect.Querier, guid str
 	}
 	x := deploymentScanner{s: s}
 	var id sql.NullString
-	var data sql.RawBytes
+	var data, revisions sql.RawBytes
 	err = dialect.ScanAll(rows, func(rows *sql.Rows) (err error) {
 		if err := rows.Scan(&x.guid, &x.domain, &x.strategy, &x.instances, &x.active, &x.healthy, &x.epoch, &x.index,
-			&x.others, &x.rules, &x.settings, &id, &data); err != nil {
+			&x.others, &x.rules, &x.settings, &revisions, &id, &data); err != nil {
 			return err
 		}
 		if e.value == nil {
-			if e, err = x.full(); err != nil {
+			if e, err = x.full(); err == nil && e.err == nil {
+				err = s.addRevisions(&e, revisions)
+			}
+			if err != nil {
 				return err
 			}
 		}

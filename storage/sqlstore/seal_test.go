@@ -20,6 +20,8 @@ func secrets(n int) storage.Batch {
 	d := desired(guid, 1)
 	d.Routes = lrp.Routes{"router": []byte(`"` + secret + `"`)}
 	d.Definitions[guid] = withPath(d.Definitions[guid], secret)
+	before := d.Definitions[guid]
+	d.Revisions = []lrp.Revision{{Number: 1, DefinitionID: "before", Definition: &before}, {Number: 2, DefinitionID: guid}}
 	r := &lrp.ActualLRP{
 		Key:         lrp.Key{ProcessGUID: guid, DefinitionID: guid, Domain: "apps"},
 		InstanceKey: lrp.InstanceKey{InstanceGUID: "i", CellID: "c"}, NetInfo: lrp.NetInfo{Address: secret},
@@ -79,8 +81,13 @@ func readAll(s *Store) (n int, first error) {
 	for _, err := range s.ActualLRPs(ctx, storage.ActualLRPFilter{}) {
 		note(err)
 	}
-	for _, err := range s.Deployments(ctx, storage.DeploymentFilter{}) {
-		note(err)
+	for d, err := range s.Deployments(ctx, storage.DeploymentFilter{}) {
+		if note(err); err == nil {
+			d, err = s.Deployment(ctx, d.ProcessGUID)
+			if note(err); err == nil && len(d.Revisions) != 2 {
+				note(fmt.Errorf("%s has %d revisions, want 2", d.ProcessGUID, len(d.Revisions)))
+			}
+		}
 	}
 	for _, err := range s.Tasks(ctx, storage.TaskFilter{}) {
 		note(err)
@@ -103,7 +110,7 @@ func TestKeysRotateWhileTheOldOnesAreKnown(t *testing.T) {
 			}
 		}
 		rows, clear := sealedRows(t, s)
-		if rows != 5*records || clear != rows {
+		if rows != 6*records || clear != rows {
 			t.Fatalf("%d rows, %d of them legible, before there are keys", rows, clear)
 		}
 		s.Close()
@@ -111,7 +118,7 @@ func TestKeysRotateWhileTheOldOnesAreKnown(t *testing.T) {
 		// What is there stays legible when keys are added, and is encrypted by
 		// a rotation, even one that is interrupted.
 		s = mustOpen(t, dsn, Options{Keys: testKeys("a")})
-		if n, err := readAll(s); err != nil || n != 5*records {
+		if n, err := readAll(s); err != nil || n != 6*records {
 			t.Fatalf("%d read, %v", n, err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -147,7 +154,7 @@ func TestKeysRotateWhileTheOldOnesAreKnown(t *testing.T) {
 		only := testKeys("b")
 		delete(only.Secrets, "a")
 		s = mustOpen(t, dsn, Options{Keys: only})
-		if n, err := readAll(s); err != nil || n != 5*records {
+		if n, err := readAll(s); err != nil || n != 6*records {
 			t.Errorf("%d read, %v", n, err)
 		}
 	})
@@ -182,7 +189,7 @@ func TestAnUnknownLabelIsAnErrorAndLosesNoRow(t *testing.T) {
 		}
 		s.Close()
 
-		if n, err := readAll(mustOpen(t, dsn, Options{Keys: testKeys("b")})); err != nil || n != 5 {
+		if n, err := readAll(mustOpen(t, dsn, Options{Keys: testKeys("b")})); err != nil || n != 6 {
 			t.Errorf("with all keys: %d read, %v", n, err)
 		}
 	})

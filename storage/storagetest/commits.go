@@ -263,6 +263,45 @@ var commitCases = []testCase{
 			d = then
 		}
 	}},
+	{sentence: "a deployment has its revisions when it is read by itself, and none in lists", check: func(f *fixture) {
+		listed := deployment("p")
+		definition := listed.Definitions["d"]
+		first := *listed
+		first.Revisions = []lrp.Revision{
+			{
+				Number: 3, DefinitionID: "c", Definition: &definition, Began: lrp.BeganUpdated, BeganAt: begin, By: "ann",
+				End: lrp.RevisionGivenUp, EndedAt: begin.Add(time.Nanosecond), Done: 1, Desired: 3, Healthy: true,
+				Failure: &lrp.RolloutFailure{DefinitionID: "c", Kind: lrp.RolloutCrashed, Index: 2, Detail: "exit status 1"},
+			},
+			{Number: 4, DefinitionID: "d", Began: lrp.BeganRolledBack, BeganAt: begin.Add(time.Nanosecond)},
+		}
+		read := func(want *lrp.Deployment) {
+			f.Helper()
+			got, err := f.Store.Deployment(f.ctx, "p")
+			f.must(err)
+			f.same("deployment", got, want)
+			without := *want
+			without.Revisions = nil
+			f.same("list", f.deployments(storage.DeploymentFilter{}), []*lrp.Deployment{&without})
+			f.same("named", f.deployments(storage.DeploymentFilter{ProcessGUIDs: []string{"p"}}), []*lrp.Deployment{&without})
+			f.same("without definitions", f.deployments(storage.DeploymentFilter{WithoutDefinitions: true}), []*lrp.Deployment{storage.WithoutDefinitions(&without)})
+			f.same("bare", f.deployments(storage.DeploymentFilter{Bare: true}), []*lrp.Deployment{storage.Bare(&without)})
+			_, d, err := f.Store.Slot(f.ctx, "p", 0)
+			f.must(err)
+			f.same("with a slot", len(d.Revisions), 0)
+		}
+		f.commit(deploymentWrite(nil, &first))
+		read(&first)
+		second := nextDeployment(&first, func(d *lrp.Deployment) { d.Annotation = "another" })
+		f.commit(deploymentWrite(&first, second))
+		read(second)
+		third := nextDeployment(second, func(d *lrp.Deployment) { d.Revisions = d.Revisions[1:] })
+		f.commit(deploymentWrite(second, third))
+		read(third)
+		f.commit(deploymentWrite(third, nil))
+		f.commit(deploymentWrite(nil, listed))
+		read(listed)
+	}},
 	{sentence: "an ill-formed batch is a validation error and writes nothing", check: func(f *fixture) {
 		long, nul, notText := strings.Repeat("x", storage.MaxIdentifierBytes+1), "a\x00b", "a\xff"
 		spoiled := func(change func(*lrp.ActualLRP)) storage.Batch {

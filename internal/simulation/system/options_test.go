@@ -82,6 +82,7 @@ func TestOptionsOutsideTheirLimitsAreNamed(t *testing.T) {
 		"lrps.stale_unclaimed":     plane(func(o *diego.Options) { o.LRPs.StaleUnclaimed = -1 }),
 		"lrps.evacuation_timeout":  plane(func(o *diego.Options) { o.LRPs.EvacuationTimeout = -1 }),
 		"lrps.rollout_give_up":     service(bbs.Options{LRPs: lrp.Policy{RolloutGiveUp: -1}}),
+		"lrps.history":             service(bbs.Options{LRPs: lrp.Policy{History: 11}}),
 		"tasks.stale_pending":      plane(func(o *diego.Options) { o.Tasks.StalePending = -1 }),
 		"tasks.expire_pending":     plane(func(o *diego.Options) { o.Tasks.ExpirePending = -1 }),
 		"tasks.stale_completed":    plane(func(o *diego.Options) { o.Tasks.StaleCompleted = -1 }),

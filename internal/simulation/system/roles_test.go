@@ -302,3 +302,22 @@ func TestWithoutTLSNothingIsServedUnlessThatIsWanted(t *testing.T) {
 		t.Error("a record was looked for")
 	}
 }
+
+func TestTheHistoryNamesTheCertificateOfTheCaller(t *testing.T) {
+	a := newAuthority(t)
+	server := guarded(t, a)
+	b, err := httpapi.NewRemoteBBS(httpapi.ClientOptions{Addresses: []string{server.URL}, TLS: a.client(a, time.Hour, "ann", "diego-consumer")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Desire(t.Context(), desired("web", 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.RestartDeployment(bbs.WithCaller(t.Context(), "somebody else"), "web"); err != nil {
+		t.Fatal(err)
+	}
+	list, err := b.Revisions(t.Context(), "web")
+	if err != nil || len(list) != 2 || list[0].By != "ann" || list[1].By != "ann" {
+		t.Errorf("got %+v, %v; want two revisions of ann", list, err)
+	}
+}

@@ -2,6 +2,7 @@ package system_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -145,6 +146,7 @@ func TestADefinitionThatFailsIsRolledBackByItself(t *testing.T) {
 			id, next := "v2", definition()
 			next.MemoryMB = c.memory
 			s.must(s.BBS.UpdateDeployment(s.ctx, "web", lrp.Update{DefinitionID: &id, Definition: &next}))
+			unplaced := false
 			for range 100 {
 				for r, err := range s.BBS.ActualLRPs(s.ctx, storage.ActualLRPFilter{States: []lrp.State{lrp.Running}}) {
 					if s.must(err); r.DefinitionID == "v2" {
@@ -155,6 +157,12 @@ func TestADefinitionThatFailsIsRolledBackByItself(t *testing.T) {
 				}
 				s.pass(time.Second)
 				s.wantInstances("v1", 3)
+				if got, err := s.BBS.RolloutStatus(s.ctx, "web"); err == nil && strings.Contains(got.Unplaced.PlacementError.Detail, "short of memory") {
+					unplaced = true
+				}
+			}
+			if unplaced != (c.kind == lrp.RolloutLate) {
+				t.Errorf("that memory is short was said: %v", unplaced)
 			}
 			s.wantRollout(lrp.RolloutStatus{Done: 3, HeldBy: -1})
 			d, err := s.BBS.Deployment(s.ctx, "web")

@@ -29,7 +29,7 @@ func Wrong(format string, args ...any) error { return &UsageError{fmt.Sprintf(fo
 const Index = "INDEX"
 
 // numbers names the arguments that are numbers.
-var numbers = map[string]bool{"N": true, Index: true}
+var numbers = map[string]bool{"N": true, Index: true, "REVISION": true}
 
 // Arguments checks args against the usage line of cmd, where "[NAME]" may be
 // left out and "NAME..." may be repeated. It returns them with an instance

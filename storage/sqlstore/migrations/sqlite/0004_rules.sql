@@ -1,5 +1,8 @@
 -- The policies of a process, if it has its own: see storage.EncodeRules.
 ALTER TABLE {p}deployments ADD COLUMN rules BLOB DEFAULT NULL;
 
+-- Its history: see storage.EncodeRevisions.
+ALTER TABLE {p}deployments ADD COLUMN revisions BLOB DEFAULT NULL;
+
 -- It costs each change of a task more than it saves: see docs/storage.md.
 DROP INDEX {p}tasks_state;

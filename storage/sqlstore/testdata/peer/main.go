@@ -57,6 +57,12 @@ func do(ctx context.Context, s storage.Store, words []string) (lines []string, e
 	switch words[0] {
 	case "desire": // GUID INSTANCES
 		return nil, desire(ctx, s, name, number(2))
+	case "define": // GUID ID: another definition becomes active
+		_, _, err := storage.ApplyDeployment(ctx, s, name, nil, func(d *lrp.Deployment) (lrp.Change, error) {
+			definition := d.Definitions[d.ActiveDefinitionID]
+			return d.Update(lrp.Update{DefinitionID: &words[2], Definition: &definition})
+		})
+		return nil, err
 	case "step": // GUID INDEX create|claim|start|remove
 		return nil, step(ctx, s, name, number(2), words[3])
 	case "live": // GUID INDICES ROUNDS: lifecycles that others get in the way of
