@@ -2,6 +2,7 @@ package lrp_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -217,5 +218,45 @@ func TestAnInstanceThatIsNotReadyDoesNotTakeOverTheEvacuationOfOneThatIs(t *test
 	x.replace(0, true)
 	if !x.do(0, lrp.EvacuateRunning{DefinitionID: "v1", Instance: next}).KeepContainer || !serves(x, next) || serves(x, instanceOf(0, "v1")) {
 		t.Errorf("an instance that is ready by now does not take the place: %v", x.slots[0].Records)
+	}
+}
+
+// The model checker of rollouts has found this and the next.
+func TestAnInstanceThatARolloutHasToldToStopEndsNoEvacuation(t *testing.T) {
+	for _, last := range []struct {
+		name    string
+		command lrp.Command
+	}{
+		{"its cell evacuates too", lrp.EvacuateRunning{Instance: instanceOf(0, "v1")}},
+		{"its cell withdraws its route", lrp.Start{Instance: instanceOf(0, "v1"), Unready: true}},
+	} {
+		t.Run(last.name, func(t *testing.T) {
+			x := newProcess(t, 1, lrp.Rolling, nil)
+			id, definition := "v2", runnable()
+			change, err := x.d.Update(lrp.Update{DefinitionID: &id, Definition: &definition})
+			x.call("update", change, err)
+			x.look()
+			x.start(0, "v2")
+			x.want("v2 runs", "v2", "v1-0")
+			x.do(0, lrp.EvacuateRunning{Instance: instanceOf(0, "v2")})
+			x.do(0, last.command)
+			if !slices.ContainsFunc(x.slots[0].Records, func(r lrp.ActualLRP) bool {
+				return r.InstanceKey == instanceOf(0, "v2") && r.Presence == lrp.Evacuating
+			}) {
+				t.Errorf("nothing routes to the instance of v2 any more, and that of v1 is about to stop: %v", x.slots[0].Records)
+			}
+		})
+	}
+}
+
+func TestRecreateMovesAnInstanceThatIsNotRecordedAsRunningAtOnce(t *testing.T) {
+	x := newProcess(t, 2, lrp.Recreate, &lrp.Disruption{MaxUnavailable: 1})
+	x.do(0, lrp.Remove{Instance: instanceOf(0, "v1")})
+	me := lrp.InstanceKey{InstanceGUID: "new", CellID: "cell-2"}
+	x.do(0, lrp.Claim{DefinitionID: "v1", Instance: me})
+	// Its container has begun to run since the cell evacuates, so the cell reports
+	// no start. One index of two is down, and it is this one.
+	if x.do(0, lrp.EvacuateRunning{Instance: me, RunningInstances: 1}).KeepContainer {
+		t.Error("the container is kept until the time to evacuate has passed, though nobody is routed to it")
 	}
 }

@@ -98,8 +98,12 @@ func (x *draft) running(except int, ok func(r *ActualLRP) bool) int {
 // proven reports whether r has nothing to prove.
 func (x *draft) proven(r *ActualLRP) bool { return !x.d.proving(r, x.now) }
 
-// supersedes reports whether record i replaces record j.
+// supersedes reports whether record i replaces record j. An instance that a
+// rollout has told to stop replaces no evacuated one.
 func (x *draft) supersedes(i, j int) bool {
+	if x.records[j].Presence == Evacuating {
+		return !x.d.yields(&x.records[i].ActualLRP, &x.records[j].ActualLRP, x.now)
+	}
 	return x.d.Replaces(&x.records[i].ActualLRP, &x.records[j].ActualLRP, &executor.Alarm{Now: x.now})
 }
 

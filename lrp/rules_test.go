@@ -313,6 +313,9 @@ func (b *brokenRules) meaning(before, after lrp.Slot, d *lrp.Deployment, c lrp.C
 		b.check(suspect || ok && r.State == lrp.Running && r.Presence == lrp.Ordinary, "a started instance serves the index")
 		for _, o := range after.Records {
 			serves := c.Unready && d != nil && d.Disruption != nil && (o.Presence == lrp.Evacuating || o.DefinitionID != r.DefinitionID)
+			if d != nil && o.Presence == lrp.Evacuating && o.DefinitionID == d.ActiveDefinitionID && o.DefinitionID != r.DefinitionID {
+				serves = true // r has to stop, since o has taken its place
+			}
 			b.check(suspect || o.Presence == lrp.Ordinary || serves, "a start removes SUSPECT and EVACUATING records")
 		}
 		if runs := running(after); d != nil && len(runs) > len(running(before)) && len(runs) > 1 {

@@ -227,7 +227,7 @@ func (x *draft) dropEvacuating(i int) {
 	r.Presence = Ordinary // as which it replaced them
 	for j := range x.records {
 		o := &x.records[j]
-		if j != i && o.Presence == Evacuating && (o.DefinitionID == r.DefinitionID || x.d.Replaces(&r, &o.ActualLRP, &executor.Alarm{Now: x.now})) {
+		if j != i && o.Presence == Evacuating && (o.DefinitionID == r.DefinitionID || !x.d.yields(&r, &o.ActualLRP, x.now)) {
 			x.remove(j)
 		}
 	}
@@ -235,12 +235,13 @@ func (x *draft) dropEvacuating(i int) {
 
 // evacuateByRecreating stops an instance before its replacement starts, if the
 // budget has room for it; without a budget, only while every desired index is
-// RUNNING. Writing the deployment makes two cells that ask at once conflict.
+// RUNNING. An instance that the records do not have as RUNNING serves nobody yet,
+// and needs no room. Writing the deployment makes two cells that ask at once conflict.
 func (x *draft) evacuateByRecreating(c EvacuateRunning) {
 	i, _ := x.leave(c.Instance)
 	switch {
 	case i == none:
-	case x.desired() && !x.d.MayTakeDown(c.RunningInstances):
+	case x.desired() && x.records[i].State == Running && !x.d.MayTakeDown(c.RunningInstances):
 		x.keep = true
 	default:
 		x.restart(i)
