@@ -1,0 +1,9 @@
+package modelcheck
+
+import "testing"
+
+func TestE(t *testing.T) {
+	for _, x := range Edges() {
+		t.Log(x)
+	}
+}
