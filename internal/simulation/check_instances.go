@@ -42,9 +42,13 @@ func (l *ledger) replaced(c *slotChange) error {
 }
 
 // spares reports whether the instance that speaks may have to prove healthy, or to
-// become ready, before it replaces r.
+// become ready, before it replaces r. It also spares an evacuated instance of the
+// active definition if it is of another one, which a rollout tells to stop.
 func (l *ledger) spares(records []lrp.ActualLRP, r *lrp.ActualLRP) bool {
-	me := find(records, l.world.speaking.instance)
+	me, d := find(records, l.world.speaking.instance), l.deployments[r.ProcessGUID]
+	if me != nil && d != nil && r.Presence == lrp.Evacuating && r.DefinitionID == d.ActiveDefinitionID && me.DefinitionID != r.DefinitionID {
+		return true
+	}
 	return me != nil && !l.replaces(me, r, l.now().Add(-2*l.world.slack()))
 }
 

@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/diegosdk/diego/internal/modelcheck"
+	"github.com/diegosdk/diego/lrp"
 )
 
 func TestTheDocumentationIsNotStale(t *testing.T) {
@@ -20,18 +23,35 @@ func TestTheDocumentationIsNotStale(t *testing.T) {
 }
 
 func TestDiagramsElsewhereAreThoseOfTheCode(t *testing.T) {
-	text, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, blocks, found := strings.Cut(string(text), "```mermaid\n")
-	for found {
-		var diagram string
-		diagram, blocks, _ = strings.Cut(blocks, "```")
-		if !strings.Contains(statesPage(), "```mermaid\n"+diagram+"```") {
-			t.Errorf("this diagram of README.md is not in docs/tables/states.md: copy it from there\n%s", diagram)
+	for _, name := range []string{"README.md", "docs/deployments.md"} {
+		text, err := os.ReadFile("../../" + name)
+		if err != nil {
+			t.Fatal(err)
 		}
-		_, blocks, found = strings.Cut(blocks, "```mermaid\n")
+		_, blocks, found := strings.Cut(string(text), "```mermaid\n")
+		if !found {
+			t.Errorf("%s has no diagram", name)
+		}
+		for found {
+			var diagram string
+			diagram, blocks, _ = strings.Cut(blocks, "```")
+			if !strings.Contains(statesPage(), "```mermaid\n"+diagram+"```") {
+				t.Errorf("this diagram of %s is not in docs/tables/states.md: copy it from there\n%s", name, diagram)
+			}
+			_, blocks, found = strings.Cut(blocks, "```mermaid\n")
+		}
+	}
+}
+
+// The introduction of the diagram says so, and the diagram leaves it out.
+func TestEveryRolloutCanBePausedAndAborted(t *testing.T) {
+	edges := modelcheck.Edges()
+	for w := lrp.WaitNothing; w <= lrp.WaitResumed; w++ {
+		abort := modelcheck.Edge{From: w.String(), By: "AbortRollout"}
+		pause := modelcheck.Edge{From: w.String(), To: lrp.WaitResumed.String(), By: "PauseRollout"}
+		if !slices.Contains(edges, abort) || w != lrp.WaitResumed && !slices.Contains(edges, pause) {
+			t.Errorf("a rollout that waits for %v cannot be paused or aborted", w)
+		}
 	}
 }
 

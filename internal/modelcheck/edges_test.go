@@ -1,9 +1,0 @@
-package modelcheck
-
-import "testing"
-
-func TestE(t *testing.T) {
-	for _, x := range Edges() {
-		t.Log(x)
-	}
-}
