@@ -14,8 +14,8 @@ type Edge struct{ From, To, By string }
 
 // Edges are those of a rollout with everything that a policy may have: two indices,
 // the first of which is a canary, instances that must prove healthy, and a failure
-// that pauses it. They are collected from all its histories in which the consumer
-// pauses, resumes, confirms or aborts, or one container crashes.
+// that pauses it. They are collected from histories in which the consumer pauses,
+// resumes, confirms or aborts, or a container crashes.
 func Edges() []Edge {
 	w := World{
 		Indices: 2, Definitions: 2, Room: 4, ImmediateRestarts: -1, Updated: true,
@@ -25,19 +25,22 @@ func Edges() []Edge {
 	m := newModel(&w, RealRules())
 	first := m.first()
 	found := map[Edge]bool{{"", m.waits(&first), "Update"}: true, {"", m.waits(&first), "Activate"}: true}
-	// One disturbance is enough from each of these.
-	for _, wanted := range []Disturbance{0, Pause, Confirm} {
-		states, s := newTable(), first
-		if wanted != 0 {
-			s.setDeployment(m.change(wish{s.deployment, wanted, 0}))
-		}
-		states.add(&s)
-		disturbed := []bool{false}
+	// One disturbance is enough from each of these, and from where one has crashed.
+	paused, confirmed := first, first
+	paused.setDeployment(m.change(wish{first.deployment, Pause, 0}))
+	confirmed.setDeployment(m.change(wish{first.deployment, Confirm, 0}))
+	begin := []state{first, paused, confirmed}
+	for n := 0; n < len(begin); n++ {
+		states, disturbed := newTable(), []bool{false}
+		states.add(&begin[n])
 		for id := uint32(0); int(id) < states.len(); id++ {
 			s, before := decode(states.key(id)), disturbed[id]
 			from := m.waits(&s)
 			if from == "" {
 				continue
+			}
+			if len(begin) == 3 && from == lrp.WaitRestart.String() {
+				begin = append(begin, s)
 			}
 			m.moves(&s, !before, func(v move, next *state) {
 				if _, isNew := states.add(next); isNew {
@@ -76,6 +79,8 @@ func (m *model) by(v *move) string {
 		return wishNames[v.disturbance]
 	case v.call.kind != noCall:
 		return m.command(v.call).Name()
+	case v.what == tidiesUp:
+		return "EndRollout"
 	case v.call == call{}:
 		return "time"
 	}

@@ -319,6 +319,8 @@ func (m *model) row(s *state, holder, index, definition, c uint8) []rep.Step {
 	}
 }
 
+const tidiesUp = "convergence drops what is not needed any more, and ends the rollout if it is complete"
+
 // converge is one step of convergence: it carries out one of the calls that it
 // plans in this state. A call that is lost is one that it does not carry out.
 func (m *model) converge(s *state, disturbed bool, yield func(move, *state)) {
@@ -341,7 +343,7 @@ func (m *model) converge(s *state, disturbed bool, yield func(move, *state)) {
 	if p.tidies {
 		next := *s
 		next.setDeployment(p.tidied)
-		yield(move{what: "convergence drops what is not needed any more, and ends the rollout if it is complete"}, &next)
+		yield(move{what: tidiesUp}, &next)
 	}
 }
 

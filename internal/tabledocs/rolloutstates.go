@@ -6,7 +6,7 @@ import (
 	"github.com/diegosdk/diego/internal/modelcheck"
 )
 
-const rolloutIntro = "Drawn from all histories of a rollout of two indices with a canary, `min_healthy` and `on_failure` PAUSE, which the model checker plays with the planner. " +
+const rolloutIntro = "Drawn from the histories of a rollout of two indices with a canary, `min_healthy` and `on_failure` PAUSE, which the model checker plays with the planner. " +
 	"A state is what `waits_for` says of the first index that holds the rollout up; NOTHING is a rollout that goes on at once. " +
 	"The outside is a process without a rollout. From every state but RESUMED, `PauseRollout` leads to RESUMED, and from every state `AbortRollout` leads outside: the definition before is active again."
 
