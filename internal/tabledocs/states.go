@@ -23,7 +23,7 @@ func statesPage() string {
 		"SUSPECT and EVACUATING are presences: the cell is missing, or shuts down. A record that goes back to UNCLAIMED is on no cell any more.", lrpEdges())
 	writeDiagram(&b, "Task", "Drawn from `task.Table`; [task](task.md) says what is asked of each command.", taskEdges())
 	writeDiagram(&b, "Container", "Drawn from `executor.Transitions`. A container may be deleted in any state.", containerEdges())
-	writeDiagram(&b, "Rollout", rolloutIntro, slices.Clone(rolloutEdges()))
+	writeDiagram(&b, "Rollout", rolloutIntro, rolloutEdges())
 	return b.String()
 }
 

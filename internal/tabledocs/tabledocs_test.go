@@ -45,7 +45,7 @@ func TestDiagramsElsewhereAreThoseOfTheCode(t *testing.T) {
 
 // The introduction of the diagram says so, and the diagram leaves it out.
 func TestEveryRolloutCanBePausedAndAborted(t *testing.T) {
-	edges := modelcheck.Edges()
+	edges := rolloutHistories()
 	for w := lrp.WaitNothing; w <= lrp.WaitResumed; w++ {
 		abort := modelcheck.Edge{From: w.String(), By: "AbortRollout"}
 		pause := modelcheck.Edge{From: w.String(), To: lrp.WaitResumed.String(), By: "PauseRollout"}
