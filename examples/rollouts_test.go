@@ -29,7 +29,11 @@ const rollingInstances = 3
 func (c *cluster) newRolling(guid string) *rolling {
 	c.t.Helper()
 	r := &rolling{cluster: c, guid: guid, web: c.app(guid, rollingInstances, "serve"), at: map[int]bool{}, least: rollingInstances}
-	r.web.Check.ReadinessChecks = []executor.Check{{HTTP: &executor.HTTPCheck{Port: 8080, Path: "/ready", IntervalMs: 100}}}
+	// On a busy machine an answer may take longer than checks usually wait.
+	check := executor.HTTPCheck{Port: 8080, Path: "/", IntervalMs: 100, RequestTimeoutMs: 20_000}
+	ready := check
+	ready.Path = "/ready"
+	r.web.Check = &executor.CheckDefinition{Checks: []executor.Check{{HTTP: &check}}, ReadinessChecks: []executor.Check{{HTTP: &ready}}}
 	r.web.Disruption = &lrp.Disruption{MaxUnavailable: 1}
 	r.web.Routes = lrp.Routes{lrp.InternalRouter: fmt.Appendf(nil, `[{"hostname":%q}]`, guid), "http": []byte("[]")}
 	if err := c.client.CreateDeployment(within(c.t), lrp.DeploymentDefinition{
@@ -121,6 +125,13 @@ func (r *rolling) abort() {
 	}
 }
 
+func (r *rolling) confirm() {
+	r.t.Helper()
+	if err := r.client.ConfirmRollout(within(r.t), r.guid); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
 // briefly is the process whose second version is ready and ends after
 // 0.8 s. Requests that it has not answered by then fail: no router can know
 // beforehand.
@@ -137,9 +148,9 @@ var rollouts = []struct {
 	// end waits for the end. The process had these instances before.
 	end func(r *rolling, before []string)
 }{
-	{"aborted-in-mid-roll", lrp.RolloutPolicy{}, nil, 2,
+	{"aborted-in-mid-roll", lrp.RolloutPolicy{}, []string{"-ready-below", "1"}, 2,
 		func(r *rolling) {
-			r.waits(lrp.WaitHealthy, 1)
+			r.waits(lrp.WaitReady, 1)
 			r.abort()
 		},
 		func(r *rolling, before []string) { r.keeps(append(r.serves("v1")[:2], before[2:]...)) }},
@@ -152,17 +163,15 @@ var rollouts = []struct {
 	{"canary-confirmed", lrp.RolloutPolicy{Canary: 1}, nil, rollingInstances,
 		func(r *rolling) {
 			r.waits(lrp.WaitConfirmed, 1)
-			if err := r.client.ConfirmRollout(within(r.t), r.guid); err != nil {
-				r.t.Fatal(err)
-			}
+			r.confirm()
 		},
 		func(r *rolling, _ []string) { r.serves("v2") }},
-	{"never-ready", lrp.RolloutPolicy{}, []string{"-unready"}, 1,
+	{"never-ready", lrp.RolloutPolicy{}, []string{"-ready-below", "0"}, 1,
 		func(r *rolling) {
 			r.waits(lrp.WaitReady, 0)
 			r.abort()
 		}, (*rolling).keeps},
-	{"lives-for-300-ms", lrp.RolloutPolicy{OnFailure: lrp.RollBackOnFailure}, []string{"-for", "300ms", "-unready"}, 1, (*rolling).givenUp, (*rolling).keeps},
+	{"lives-for-300-ms", lrp.RolloutPolicy{OnFailure: lrp.RollBackOnFailure}, []string{"-for", "300ms", "-ready-below", "0"}, 1, (*rolling).givenUp, (*rolling).keeps},
 	{briefly, lrp.RolloutPolicy{OnFailure: lrp.RollBackOnFailure}, []string{"-for", "800ms"}, 1, (*rolling).givenUp, (*rolling).keeps},
 	{"good", lrp.RolloutPolicy{}, nil, rollingInstances, func(*rolling) {}, func(r *rolling, _ []string) { r.serves("v2") }},
 }
@@ -232,8 +241,9 @@ func TestRolloutsUnderTrafficLoseNoRequest(t *testing.T) {
 		}
 	}
 
-	last.roll(lrp.RolloutPolicy{})
-	last.waits(lrp.WaitHealthy, 1)
+	last.roll(lrp.RolloutPolicy{Canary: 1})
+	last.waits(lrp.WaitConfirmed, 1)
+	last.confirm()
 	for _, id := range drained {
 		if err := c.cells[id].cmd.Process.Signal(terminate); err != nil {
 			t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"math"
 	"net/http"
 	"os"
 	"os/signal"
@@ -60,8 +61,9 @@ const lame = 2 * time.Second
 func serve(args []string) error {
 	flags := flag.NewFlagSet("serve", flag.ExitOnError)
 	life := flags.Duration("for", 0, "end with status 1 after that time")
-	unready := flags.Bool("unready", false, "never be ready for traffic")
+	below := flags.Int("ready-below", math.MaxInt, "instances from that index on are never ready for traffic")
 	_ = flags.Parse(args) // it exits
+	index, _ := strconv.Atoi(os.Getenv("INSTANCE_INDEX"))
 	if *life > 0 {
 		time.AfterFunc(*life, func() { os.Exit(1) })
 	}
@@ -69,7 +71,7 @@ func serve(args []string) error {
 	defer stop()
 	server := &http.Server{Addr: ":" + os.Getenv("PORT"), ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(
 		func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path == "/ready" && *unready {
+			if r.URL.Path == "/ready" && index >= *below {
 				w.WriteHeader(http.StatusServiceUnavailable)
 			}
 			fmt.Fprintf(w, "%s %s", os.Getenv("INSTANCE_INDEX"), os.Getenv("INSTANCE_GUID"))
