@@ -17,11 +17,13 @@ import (
 
 func TestEachFigureThatOperatorsKnowMovesWithRealContainers(t *testing.T) {
 	c := newCluster(t, "sqlite:"+filepath.Join(t.TempDir(), "diego.db"), 1, 0)
-	c.startCell("cell-1")
+	c.startCell("cell-1", "--usage-interval", "500ms")
 	bbs, cell := c.bbs[c.bbsHosts[0]], c.cells["cell-1"]
 	reader := c.clientOptions(httpapi.ConsumerRole)
 
-	c.desire(c.app("web", 1, "serve"))
+	web := c.app("web", 1, "serve")
+	web.MetricsGUID, web.MetricTags = "figures", map[string]executor.MetricTag{"source_id": {Static: "figures"}, "colour": {Static: "blue"}}
+	c.desire(web)
 	never := c.app("never", 1, "serve")
 	never.StartTimeoutMs = 500
 	never.Ports = []uint16{8080, 9090} // nobody listens at the second one
@@ -68,6 +70,14 @@ func TestEachFigureThatOperatorsKnowMovesWithRealContainers(t *testing.T) {
 		{cell, `diego_rep_container_creation_seconds_sum{outcome="created"}`, positive},
 		{cell, `diego_rep_checks_failed_total{consequence="never_healthy"}`, func(v float64) bool { return v >= 3 }},
 		{cell, `diego_rep_volumes_waiting`, is(0)},
+		{cell, `diego_container_cpu_seconds_total{colour="blue",instance_id="0",source_id="figures"}`, positive},
+		{cell, `diego_container_memory_bytes{colour="blue",instance_id="0",source_id="figures"}`, positive},
+		{cell, `diego_container_memory_limit_bytes{colour="blue",instance_id="0",source_id="figures"}`, is(32 << 20)},
+		{cell, `diego_container_disk_bytes{colour="blue",instance_id="0",source_id="figures"}`, positive},
+		{cell, `diego_container_disk_limit_bytes{colour="blue",instance_id="0",source_id="figures"}`, is(16 << 20)},
+		{cell, `diego_container_pids{colour="blue",instance_id="0",source_id="figures"}`, positive},
+		{cell, `diego_container_received_bytes_total{colour="blue",instance_id="0",source_id="figures"}`, is(0)}, // checks are made from within
+		{cell, `diego_container_sent_bytes_total{colour="blue",instance_id="0",source_id="figures"}`, is(0)},     // checks are made from within
 	}
 	eventually(t, "all figures are right", func() (bool, error) {
 		var wrong []error

@@ -300,6 +300,9 @@ type Usage struct {
 	PIDs int64
 	// CPU is processor time since the container was made.
 	CPU time.Duration
+	// ReceivedBytes and SentBytes passed the container's own network since it was
+	// made, headers included. Without a network of its own they are Unknown.
+	ReceivedBytes, SentBytes int64
 }
 
 // Unknown stands for a figure in Usage that is not known.

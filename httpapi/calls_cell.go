@@ -78,6 +78,14 @@ var (
 			}
 			return errNoCordoner
 		})
+	callUsages = askPlain(call("Usages", "cell/usages", operators, wire.Always,
+		"Says what each container uses, as it was measured last, ordered by guid."),
+		func(c rep.API, ctx context.Context) ([]rep.ContainerUsage, error) {
+			if c, can := c.(rep.Meter); can {
+				return c.Usages(ctx)
+			}
+			return nil, errors.New("this cell cannot say what its containers use; it is no rep.Meter")
+		})
 	callContainers = askPlain(call("Containers", "cell/containers", operators, wire.Always,
 		"Lists the containers on the cell, ordered by guid."), rep.API.Containers)
 	callLogs = long(ofDomain(list(call("Logs", "cell/logs", logReaders, wire.Always,
@@ -94,5 +102,5 @@ var (
 )
 
 var cellCalls = []wire.Endpoint[rep.API]{
-	callState, callPerform, callStopLRP, callCancelTaskOnCell, callInventory, callEvacuate, callEvacuation, callCancelEvacuation, callCordon, callContainers, callLogs,
+	callState, callPerform, callStopLRP, callCancelTaskOnCell, callInventory, callEvacuate, callEvacuation, callCancelEvacuation, callCordon, callUsages, callContainers, callLogs,
 }

@@ -33,6 +33,9 @@ type Prometheus struct {
 	// (default 1,000). Further ones are dropped, and counted by
 	// metrics_dropped_total.
 	MaxSeries int
+	// Collect is called before each page is written, unless it is nil, for figures
+	// that are had elsewhere. It may call all methods but WriteTo and ServeHTTP.
+	Collect func()
 
 	mu       sync.Mutex
 	families map[string]*family
@@ -76,6 +79,29 @@ func (p *Prometheus) Gauge(name string, value float64, labels ...auction.Label) 
 	defer p.mu.Unlock()
 	if _, s := p.find(name, metrics.Gauge, labels); s != nil {
 		s.value = value
+	}
+}
+
+// A Sample is one series of a name: the value for a combination of labels.
+type Sample struct {
+	Labels []auction.Label
+	Value  float64
+}
+
+// Replace makes samples all series of a gauge, or of a counter if the name ends in
+// _total. Of two samples with the same labels the first counts.
+func (p *Prometheus) Replace(name string, samples []Sample) {
+	kind := metrics.Gauge
+	if strings.HasSuffix(name, "_total") {
+		kind = metrics.Counter
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.families, name)
+	for i := len(samples) - 1; i >= 0; i-- {
+		if _, s := p.find(name, kind, samples[i].Labels); s != nil {
+			s.value = samples[i].Value
+		}
 	}
 }
 
@@ -144,19 +170,24 @@ func (p *Prometheus) find(name string, kind metrics.Kind, labels []auction.Label
 	return f, s
 }
 
-// labelText is the labels in the text format, without the braces.
+// labelText is the labels in the text format, without the braces. Of two labels
+// with the same name the first counts.
 func labelText(labels []auction.Label) string {
 	if len(labels) == 0 {
 		return ""
 	}
 	labels = slices.Clone(labels)
+	for i := range labels {
+		labels[i].Name = labelName(labels[i].Name)
+	}
 	slices.SortStableFunc(labels, func(a, b auction.Label) int { return strings.Compare(a.Name, b.Name) })
+	labels = slices.CompactFunc(labels, func(a, b auction.Label) bool { return a.Name == b.Name })
 	var b strings.Builder
 	for i, l := range labels {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		b.WriteString(legalName(l.Name, ""))
+		b.WriteString(l.Name)
 		b.WriteString(`="`)
 		b.WriteString(labelEscaper.Replace(strings.ToValidUTF8(l.Value, "\uFFFD")))
 		b.WriteByte('"')
@@ -168,6 +199,16 @@ var (
 	labelEscaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 	helpEscaper  = strings.NewReplacer(`\`, `\\`, "\n", `\n`, "`", "") // no code in plain text
 )
+
+// labelName is a legal name of a label. Those that begin with two underscores are
+// Prometheus' own.
+func labelName(name string) string {
+	name = legalName(name, "")
+	if strings.HasPrefix(name, "__") {
+		return "_" + strings.TrimLeft(name, "_")
+	}
+	return name
+}
 
 // legalName replaces characters that a name may not have. also are allowed
 // characters besides letters, digits and underscores.
@@ -189,6 +230,9 @@ func legalName(name, also string) string {
 
 // WriteTo writes all metrics of one moment, ordered by name and labels.
 func (p *Prometheus) WriteTo(w io.Writer) (int64, error) {
+	if p.Collect != nil {
+		p.Collect()
+	}
 	var b bytes.Buffer
 	p.mu.Lock()
 	for _, name := range slices.Sorted(maps.Keys(p.families)) {

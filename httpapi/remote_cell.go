@@ -71,6 +71,11 @@ func (c *RemoteCell) Cordon(ctx context.Context, cordoned bool) error {
 	return say(ctx, c.client, callCordon, cordonArgs{cordoned})
 }
 
+// Usages implements [rep.Meter].
+func (c *RemoteCell) Usages(ctx context.Context) ([]rep.ContainerUsage, error) {
+	return callUsages.Do(ctx, c.client, wire.None{})
+}
+
 // Containers implements [rep.API].
 func (c *RemoteCell) Containers(ctx context.Context) ([]executor.Container, error) {
 	return callContainers.Do(ctx, c.client, wire.None{})
@@ -86,4 +91,5 @@ var (
 	_ rep.API                 = (*RemoteCell)(nil)
 	_ auction.InventoryClient = (*RemoteCell)(nil)
 	_ rep.Cordoner            = (*RemoteCell)(nil)
+	_ rep.Meter               = (*RemoteCell)(nil)
 )

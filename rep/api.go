@@ -43,6 +43,50 @@ type Cordoner interface {
 	CancelEvacuation(ctx context.Context) error
 }
 
+// A Meter is an optional interface of an API: it says what containers use. Without
+// it, nobody knows. Its method may be called concurrently.
+type Meter interface {
+	// Usages are those of the containers that are RUNNING, as they were measured
+	// last, ordered by guid.
+	Usages(ctx context.Context) ([]ContainerUsage, error)
+}
+
+// A ContainerUsage says what a container uses, and how much it may use. A figure
+// that is not known is executor.Unknown (-1), and a limit that there is not is 0.
+type ContainerUsage struct {
+	ContainerGUID string `json:"container_guid"`
+	// ProcessGUID and Index are those of an instance, TaskGUID that of a task.
+	ProcessGUID string `json:"process_guid,omitempty"`
+	Index       *int   `json:"index,omitempty"`
+	TaskGUID    string `json:"task_guid,omitempty"`
+	Domain      string `json:"domain,omitempty"`
+	// Tags are the metric tags, with dynamic values filled in, and source_id: the
+	// metrics_guid, or else the guid of the process or task.
+	Tags map[string]string `json:"tags,omitempty"`
+	// MeasuredAt is when all this was so.
+	MeasuredAt time.Time `json:"measured_at"`
+
+	// Cores is the processor time of each second, of late: 1.5 is one processor and
+	// half of another. CPU is all processor time so far.
+	Cores float64       `json:"cores"`
+	CPU   time.Duration `json:"cpu_nanoseconds"`
+
+	MemoryBytes      int64 `json:"memory_bytes"`
+	MemoryLimitBytes int64 `json:"memory_limit_bytes"`
+	DiskBytes        int64 `json:"disk_bytes"`
+	DiskLimitBytes   int64 `json:"disk_limit_bytes"`
+	// PIDs are processes and threads.
+	PIDs    int64 `json:"pids"`
+	MaxPIDs int64 `json:"max_pids"`
+
+	// ReceivedBytes and SentBytes passed the container's own network so far, and the
+	// others in each second, of late.
+	ReceivedBytes     int64   `json:"received_bytes"`
+	SentBytes         int64   `json:"sent_bytes"`
+	ReceivedPerSecond float64 `json:"received_bytes_per_second"`
+	SentPerSecond     float64 `json:"sent_bytes_per_second"`
+}
+
 // LogDomains is an optional interface of an API: it lets consumers read the logs of
 // their own domains. Without it, only operators read the cell's logs, so a wrapper
 // has to pass it on. Its method may be called concurrently.

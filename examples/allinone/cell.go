@@ -159,6 +159,9 @@ func (c *cell) build(ctx context.Context, p cellPlan) error {
 		RootFSProviders: rootFS, Logger: p.logger,
 	}
 	p.upkeep.Rep(&ro)
+	if err := daemon.KeepCordon(p.dir, &ro); err != nil {
+		return err
+	}
 	made, err := localcell.New(c.Manager, ro)
 	if err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 	"github.com/diegosdk/diego/examples/diegoctl/internal/show"
 	"github.com/diegosdk/diego/httpapi"
 	"github.com/diegosdk/diego/internal/daemon"
+	"github.com/diegosdk/diego/rep"
 )
 
 func cellsCommand(p *process) *cobra.Command {
@@ -50,7 +51,7 @@ type cellDoc struct {
 	forbidden bool
 }
 
-// cellPatience is how long a list waits for a cell to tell its state.
+// cellPatience is how long a list waits for the answer of a cell.
 const cellPatience = 2 * time.Second
 
 func cells(c *call, r *remote) error {
@@ -59,22 +60,15 @@ func cells(c *call, r *remote) error {
 		return err
 	}
 	docs := make([]cellDoc, len(list))
-	var asking sync.WaitGroup
-	limit := make(chan struct{}, 32)
+	states := askCells(c, r, list, func(ctx context.Context, cell rep.API) (auction.CellState, error) { return cell.State(ctx) })
 	for i, p := range list {
 		docs[i].CellPresence = p
-		asking.Go(func() {
-			limit <- struct{}{}
-			defer func() { <-limit }()
-			state, err := stateOf(c.ctx, r, p)
-			if err != nil {
-				docs[i].Error, docs[i].forbidden = err.Error(), errors.Is(err, httpapi.ErrForbidden)
-				return
-			}
-			docs[i].State = &state
-		})
+		if err := states[i].err; err != nil {
+			docs[i].Error, docs[i].forbidden = err.Error(), errors.Is(err, httpapi.ErrForbidden)
+			continue
+		}
+		docs[i].State = &states[i].value
 	}
-	asking.Wait()
 	v := &show.View{
 		Heading: []string{"CELL", "ZONE", "STATE", "MEMORY FREE", "DISK FREE", "CONTAINERS", "INSTANCES", "TASKS", "ADDRESS", "OFFERS"},
 		Empty:   allAbsent,
@@ -113,14 +107,34 @@ func cells(c *call, r *remote) error {
 	return c.Show(v)
 }
 
-func stateOf(ctx context.Context, r *remote, p bbs.CellPresence) (auction.CellState, error) {
-	ctx, cancel := context.WithTimeout(ctx, cellPatience)
-	defer cancel()
-	client, err := r.cell(p)
-	if err != nil {
-		return auction.CellState{}, err
+// An answer is that of one cell.
+type answer[T any] struct {
+	value T
+	err   error
+}
+
+// askCells asks cells at the same time, each for at most cellPatience. The answers
+// have the order of the cells.
+func askCells[T any](c *call, r *remote, cells []bbs.CellPresence, ask func(context.Context, rep.API) (T, error)) []answer[T] {
+	answers := make([]answer[T], len(cells))
+	var asking sync.WaitGroup
+	limit := make(chan struct{}, 32)
+	for i, p := range cells {
+		asking.Go(func() {
+			limit <- struct{}{}
+			defer func() { <-limit }()
+			ctx, cancel := context.WithTimeout(c.ctx, cellPatience)
+			defer cancel()
+			client, err := r.cell(p)
+			if err != nil {
+				answers[i].err = err
+				return
+			}
+			answers[i].value, answers[i].err = ask(ctx, client)
+		})
 	}
-	return client.State(ctx)
+	asking.Wait()
+	return answers
 }
 
 // share is how much is left of how much, in mebibytes.

@@ -44,6 +44,8 @@ type world struct {
 	mu sync.Mutex
 	// output is what containers have written, by their guids.
 	output map[string]string
+	// used is what containers use, by their guids.
+	used   map[string]rep.ContainerUsage
 	timers []timer
 	// frames is how many pauses a command may take before it is interrupted,
 	// and later what happens when so many are left.
@@ -82,7 +84,7 @@ func (c *tickless) Advance(d time.Duration) {
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	start := memcell.NewClock()
-	w := &world{t: t, clock: &tickless{now: start.Now()}, silent: map[string]bool{}, gone: map[string]bool{}, output: map[string]string{}, later: map[int][]string{}}
+	w := &world{t: t, clock: &tickless{now: start.Now()}, silent: map[string]bool{}, gone: map[string]bool{}, output: map[string]string{}, used: map[string]rep.ContainerUsage{}, later: map[int][]string{}}
 	w.store = memstore.New(&memstore.Options{Now: w.clock.Now})
 	w.cells = memcell.NewFleet(3, start)
 	for _, c := range w.cells {
@@ -276,6 +278,22 @@ func (o *operated) Evacuation(ctx context.Context) (rep.EvacuationStatus, error)
 	return s, err
 }
 
+// Usages implements [rep.Meter].
+func (o *operated) Usages(ctx context.Context) (list []rep.ContainerUsage, err error) {
+	if o.w.silent[o.Presence.CellID] {
+		return nil, context.DeadlineExceeded
+	}
+	containers, err := o.Containers(ctx)
+	for _, c := range containers {
+		if used, measured := o.w.used[c.GUID]; measured {
+			u := rep.UsageOf(c.GUID, "", c.Tags, c.Resources, executor.Usage{MemoryBytes: used.MemoryBytes, DiskBytes: executor.Unknown, PIDs: 2, ReceivedBytes: executor.Unknown})
+			u.Cores, u.SentPerSecond = used.Cores, 2048
+			list = append(list, u)
+		}
+	}
+	return list, err
+}
+
 // Logs implements [rep.API]. Following ends when the container is gone.
 func (o *operated) Logs(ctx context.Context, r rep.LogRequest) iter.Seq2[rep.LogChunk, error] {
 	return func(yield func(rep.LogChunk, error) bool) {
@@ -348,6 +366,11 @@ func (w *world) do(words []string) {
 	case "locks": // NAME OWNER VALUE...
 		_, err := bbs.NewLocks(w.store).AcquireLock(context.Background(), bbs.Lock{Name: words[1], Owner: words[2], Value: strings.Join(words[3:], " ")}, time.Minute)
 		w.must(err)
+	case "uses": // CONTAINER CORES MEMORY-MIB: of late
+		var u rep.ContainerUsage
+		fmt.Sscan(strings.Join(words[2:], " "), &u.Cores, &u.MemoryBytes)
+		u.MemoryBytes <<= 20
+		w.used[words[1]] = u
 	case "terminal": // WIDTH, or 0 for none
 		fmt.Sscan(words[1], &w.width)
 		w.terminal = w.width > 0

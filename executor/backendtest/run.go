@@ -494,7 +494,7 @@ func usage(f *fixture) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	if m.MemoryBytes < executor.Unknown || m.DiskBytes < executor.Unknown || m.CPU < executor.Unknown || m.PIDs == 0 || m.PIDs < executor.Unknown {
+	if m.MemoryBytes < executor.Unknown || m.DiskBytes < executor.Unknown || m.CPU < executor.Unknown || m.ReceivedBytes < executor.Unknown || m.SentBytes < executor.Unknown || m.PIDs == 0 || m.PIDs < executor.Unknown {
 		f.Errorf("%+v", m)
 	}
 }

@@ -109,7 +109,8 @@ func processorTime() (all time.Duration) {
 func newManager(b *testing.B, backend executor.ContainerBackend) (*manager.Manager, func()) {
 	b.Helper()
 	m, err := manager.New(context.Background(), manager.Options{
-		Backend: backend, Dir: b.TempDir(), Capacity: manager.Capacity{MemoryMB: 1 << 20, DiskMB: 1 << 20, Containers: 1000}})
+		Backend: backend, Dir: b.TempDir(), UsageInterval: 30 * time.Second,
+		Capacity: manager.Capacity{MemoryMB: 1 << 20, DiskMB: 1 << 20, Containers: 1000}})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -192,6 +192,38 @@ func TestAContainerKnowsItsNetwork(t *testing.T) {
 	}
 }
 
+func TestTrafficIsCountedForEachContainer(t *testing.T) {
+	f := newFixture(t)
+	_, udp := outside(f)
+	used := func(guid string) executor.Usage {
+		t.Helper()
+		u, err := f.Usage(f.ctx, guid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u
+	}
+	first, _ := f.create()
+	for range 10 {
+		if !reaches(f, first, "udp", udp) {
+			t.Fatal("nobody answers")
+		}
+	}
+	before := used(first)
+	if before.ReceivedBytes < 10*46 || before.SentBytes < 10*42 { // a frame of UDP with "hello" and with "x"
+		t.Errorf("after ten packets each way it has used %+v", before)
+	}
+	device := f.containers[first].link.Device()
+	f.delete(first)
+	second, _ := f.create()
+	if f.containers[second].link.Device() != device {
+		t.Fatal("the network is not used again, so this shows nothing")
+	}
+	if u := used(second); u.ReceivedBytes < 0 || u.ReceivedBytes > before.ReceivedBytes/2 || u.SentBytes < 0 || u.SentBytes > before.SentBytes/2 {
+		t.Errorf("a container that does nothing has used %+v, and the one before in its network %+v", u, before)
+	}
+}
+
 // A second namespace stands for another machine, which knows this host's
 // address and no container's.
 func TestAnotherMachineIsReachedInTheNameOfTheHostAndReachesWhatIsMapped(t *testing.T) {

@@ -38,6 +38,7 @@ func (c *container) usage() (executor.Usage, error) {
 		return executor.Usage{}, err
 	}
 	m := c.cgroup.Usage()
+	m.ReceivedBytes, m.SentBytes = c.link.Traffic()
 	if c.spec.Resources.DiskMB == 0 {
 		return m, nil
 	}

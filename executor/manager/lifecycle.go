@@ -31,6 +31,9 @@ type entry struct {
 	recipe      *recipe // from CREATED to COMPLETED
 	undo        []func(context.Context) error
 
+	measurement  *Measurement // nil before the first
+	measureAgain time.Time
+
 	deleting       bool
 	deleteAttempts int
 	deleteErr      error

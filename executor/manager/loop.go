@@ -20,6 +20,7 @@ const (
 	createPool
 	downloadPool
 	uploadPool
+	measurePool
 	volumePool
 	volumeProbePool // of its own, so that calls that hang leave it a place
 	pools
@@ -41,13 +42,14 @@ const (
 	JobRenew    JobKind = "renew" // of a certificate
 	JobMount    JobKind = "mount"
 	JobUnmount  JobKind = "unmount"
+	JobMeasure  JobKind = "measure" // of all containers
 )
 
 // A Job is one call that takes time; Options.Delay receives it.
 type Job struct {
 	Kind JobKind
-	// GUID is the container's; it is empty for JobList and the probe of a volume
-	// driver.
+	// GUID is the container's; it is empty for JobList, JobMeasure and the probe of a
+	// volume driver.
 	GUID string
 }
 
@@ -190,7 +192,7 @@ func (m *Manager) workers(p pool) int {
 	return [pools]int{
 		deletePool: m.options.DeleteWorkers, createPool: m.options.CreateWorkers,
 		signalPool: m.options.ProcessWorkers, startPool: m.options.ProcessWorkers, probePool: m.options.ProcessWorkers,
-		downloadPool: m.options.Downloads, uploadPool: m.options.Uploads,
+		measurePool: 1, downloadPool: m.options.Downloads, uploadPool: m.options.Uploads,
 	}[p]
 }
 

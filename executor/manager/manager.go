@@ -34,6 +34,7 @@ type Manager struct {
 	earlier       map[string]bool     // those of them that were there from the start; nil until it is known
 	cleared       chan struct{}
 	subscriptions map[*Subscription]struct{}
+	measuring     bool
 	loop          loop
 }
 
@@ -79,6 +80,9 @@ func New(ctx context.Context, o Options) (*Manager, error) {
 		m.after(o.Identity.CheckInterval(), m.checkCredentials)
 	}
 	m.probeVolumes()
+	if o.UsageInterval > 0 {
+		m.after(o.UsageInterval, m.measure)
+	}
 	return m, nil
 }
 

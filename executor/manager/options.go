@@ -73,6 +73,10 @@ type Options struct {
 	// ReapInterval is the time between two comparisons with what the backend
 	// lists; 0 means DefaultReapInterval.
 	ReapInterval time.Duration
+	// UsageInterval is the time between two measurements of a container; see
+	// Manager.Measurements. 0 means none. A container that is slow to measure, as it
+	// has many files and no disk limit, is measured more rarely.
+	UsageInterval time.Duration
 	// CreateWorkers and DeleteWorkers bound how many containers are made and
 	// removed at once. ProcessWorkers bounds how many processes are started,
 	// how many signals are sent, and how many probes run at once. Downloads and
@@ -226,7 +230,7 @@ func (o *Options) validate(host executor.Host) error {
 		{"EndedLogBytes", o.EndedLogBytes},
 		{"Capacity.Containers", o.Capacity.Containers}, {"Capacity.PIDs", o.Capacity.PIDs + 1}, {"DefaultMaxPIDs", o.DefaultMaxPIDs},
 		{"Grace", int64(o.Grace)}, {"UnhealthyInterval", int64(o.UnhealthyInterval)}, {"HealthyInterval", int64(o.HealthyInterval)},
-		{"ReservationExpiry", int64(o.ReservationExpiry)}, {"ReapInterval", int64(o.ReapInterval)},
+		{"ReservationExpiry", int64(o.ReservationExpiry)}, {"ReapInterval", int64(o.ReapInterval)}, {"UsageInterval", int64(o.UsageInterval) + 1},
 		{"CreateWorkers", int64(o.CreateWorkers)}, {"DeleteWorkers", int64(o.DeleteWorkers)}, {"ProcessWorkers", int64(o.ProcessWorkers)},
 		{"Downloads", int64(o.Downloads)}, {"Uploads", int64(o.Uploads)},
 		{"VolumeTimeout", int64(o.VolumeTimeout)}, {"VolumeInterval", int64(o.VolumeInterval)},

@@ -24,7 +24,7 @@ func (b *Backend) Usage(ctx context.Context, guid string) (executor.Usage, error
 	spent := c.spent
 	c.mu.Unlock()
 
-	var m executor.Usage
+	m := executor.Usage{ReceivedBytes: executor.Unknown, SentBytes: executor.Unknown}
 	if m.MemoryBytes, m.PIDs, m.CPU, err = c.usage(ctx, living(all)); err != nil {
 		return executor.Usage{}, fmt.Errorf("container %q: %w", guid, err)
 	}

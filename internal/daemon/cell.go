@@ -20,6 +20,7 @@ import (
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/identity"
 	"github.com/diegosdk/diego/executor/manager"
+	"github.com/diegosdk/diego/httpapi"
 	"github.com/diegosdk/diego/internal/parallel"
 	"github.com/diegosdk/diego/rep"
 	"github.com/diegosdk/diego/rep/localcell"
@@ -174,6 +175,9 @@ func (c *Cell) Open(ctx context.Context, api CellBBS, url string, figures auctio
 	if err != nil {
 		return nil, nil, errors.Join(err, backend.Close())
 	}
+	if p, ok := figures.(*httpapi.Prometheus); ok {
+		publishUsage(p, cell)
+	}
 	if forwarder != nil {
 		flush := parallel.During(context.WithoutCancel(ctx), forwarder.Run)
 		closeRest := backend.close
@@ -247,8 +251,8 @@ func (c *Cell) make(ctx context.Context, backend *Backend, dir *Dir, api CellBBS
 	}
 	apply(c, &o)
 	c.Rep(&o)
-	if err := dir.keepCordon(&o); err != nil {
-		return nil, err
+	if err := KeepCordon(dir.In(), &o); err != nil {
+		return nil, dir.Wrong(err)
 	}
 	if c.PreferredAddress != "" {
 		if err := o.PreferredAddress.UnmarshalText([]byte(strings.ToUpper(c.PreferredAddress))); err != nil {

@@ -4,34 +4,29 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/diegosdk/diego/rep"
 )
 
-// cordonMark is the file in a cell's directory that is there while the cell is
-// cordoned.
-const cordonMark = "cordoned"
-
-// keepCordon lets a cordon outlive the processes of a cell with this directory.
-func (d *Dir) keepCordon(o *rep.Options) error {
-	switch _, err := os.Stat(d.In(cordonMark)); {
+// KeepCordon lets a cordon outlive the processes of a cell: a file in the cell's
+// directory is there while the cell is cordoned.
+func KeepCordon(dir string, o *rep.Options) error {
+	mark := filepath.Join(dir, "cordoned")
+	switch _, err := os.Stat(mark); {
 	case err == nil:
 		o.Cordoned = true
 	case !errors.Is(err, fs.ErrNotExist):
-		return d.Wrong(err)
+		return err
 	}
 	o.KeepCordon = func(cordoned bool) error {
-		if !cordoned {
-			if err := os.Remove(d.In(cordonMark)); !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
-			return nil
+		if cordoned {
+			return os.WriteFile(mark, nil, 0o600)
 		}
-		mark, err := d.Create(cordonMark)
-		if err != nil {
+		if err := os.Remove(mark); !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		return mark.Close()
+		return nil
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ type Upkeep struct {
 	HealthyInterval   time.Duration `name:"healthy_interval" option:"manager.Options.HealthyInterval" default:"30s" range:"10ms..24h" help:"between two checks afterwards, unless the check says another time"`
 	ReservationExpiry time.Duration `name:"reservation_expiry" option:"manager.Options.ReservationExpiry" default:"1m" range:"1s..24h" help:"how long a reserved container waits for its work"`
 	ReapInterval      time.Duration `name:"reap_interval" option:"manager.Options.ReapInterval" default:"1m" range:"1s..24h" help:"between two searches for containers that nobody knows"`
+	UsageInterval     time.Duration `name:"usage_interval" option:"manager.Options.UsageInterval" default:"30s" range:"100ms..24h" help:"between two measurements of what a container uses"`
 	CreateWorkers     int           `name:"create_workers" option:"manager.Options.CreateWorkers" default:"32" range:"1..10000" help:"how many containers are made at a time"`
 	DeleteWorkers     int           `name:"delete_workers" option:"manager.Options.DeleteWorkers" default:"32" range:"1..10000" help:"how many containers are removed at a time"`
 	ProcessWorkers    int           `name:"process_workers" option:"manager.Options.ProcessWorkers" default:"64" range:"1..10000" help:"how many processes are started, signals sent, and checks made at a time"`

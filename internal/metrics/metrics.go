@@ -21,6 +21,11 @@ type Metric struct {
 	Help   string
 }
 
+// usageLabels are those of what containers use: source_id is the metrics_guid of the
+// definition, or else the guid of the process or task, and instance_id the index.
+// The metric tags of the process or task are labels too.
+var usageLabels = []string{"source_id", "instance_id"}
+
 // All are ordered by the part that publishes them. The table in
 // docs/operations.md is this one, which a test compares.
 var All = []Metric{
@@ -89,6 +94,14 @@ var All = []Metric{
 	{"rep_cordoned", Gauge, nil, "1 while a cell is cordoned"},
 	{"rep_evacuating", Gauge, nil, "1 while a cell evacuates"},
 	{"rep_announce_failures_total", Counter, nil, "times that a cell could not renew its presence"},
+	{"container_cpu_seconds_total", Counter, usageLabels, "processor time of a container"},
+	{"container_memory_bytes", Gauge, usageLabels, "memory that a container uses"},
+	{"container_memory_limit_bytes", Gauge, usageLabels, "memory that a container may use, if there is a limit"},
+	{"container_disk_bytes", Gauge, usageLabels, "disk that a container uses"},
+	{"container_disk_limit_bytes", Gauge, usageLabels, "disk that a container may use, if there is a limit"},
+	{"container_pids", Gauge, usageLabels, "processes and threads of a container"},
+	{"container_received_bytes_total", Counter, usageLabels, "what a container with a network of its own has received"},
+	{"container_sent_bytes_total", Counter, usageLabels, "what a container with a network of its own has sent"},
 	{"metrics_dropped_total", Counter, []string{"name"}, "figures that Prometheus was given and did not keep: too many series of the name, or its type changed"},
 }
 

@@ -37,6 +37,7 @@ var (
 	_ auction.InventoryClient = (*Cell)(nil)
 	_ rep.LogDomains          = (*Cell)(nil)
 	_ rep.Cordoner            = (*Cell)(nil)
+	_ rep.Meter               = (*Cell)(nil)
 )
 
 // New makes a cell of a manager and of a rep over it. The manager is o.Executor, and
@@ -117,6 +118,22 @@ func (c *Cell) Evacuation(context.Context) (rep.EvacuationStatus, error) {
 // Containers implements [rep.API].
 func (c *Cell) Containers(context.Context) ([]executor.Container, error) {
 	return c.Manager.List(), nil
+}
+
+// Usages implements [rep.Meter]. There are none unless the manager has a
+// UsageInterval.
+func (c *Cell) Usages(context.Context) ([]rep.ContainerUsage, error) {
+	list := []rep.ContainerUsage{}
+	for _, m := range c.Manager.Measurements() {
+		list = append(list, usageOf(m))
+	}
+	return list, nil
+}
+
+func usageOf(m manager.Measurement) rep.ContainerUsage {
+	u := rep.UsageOf(m.GUID, m.Owner.MetricsGUID, m.Owner.Tags, m.Resources, m.Usage)
+	u.MeasuredAt, u.Cores, u.ReceivedPerSecond, u.SentPerSecond = m.At, m.Cores, m.ReceivedPerSecond, m.SentPerSecond
+	return u
 }
 
 // LogDomain implements [rep.LogDomains].

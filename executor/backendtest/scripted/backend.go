@@ -220,7 +220,7 @@ func (b *Backend) Usage(_ context.Context, guid string) (executor.Usage, error) 
 	if err != nil {
 		return executor.Usage{}, err
 	}
-	m := executor.Usage{PIDs: int64(len(c.processes)) + c.orphans, CPU: c.spent}
+	m := executor.Usage{PIDs: int64(len(c.processes)) + c.orphans, CPU: c.spent, ReceivedBytes: executor.Unknown, SentBytes: executor.Unknown}
 	m.MemoryBytes = m.PIDs << 20
 	for _, content := range c.files {
 		m.DiskBytes += int64(len(content))

@@ -424,3 +424,42 @@ func TestAProcessThatStopsLeadingDropsWhatOnlyALeaderKnows(t *testing.T) {
 		})
 	}
 }
+
+func TestFiguresThatAreHadElsewhereReplaceThoseOfThePageBefore(t *testing.T) {
+	figures, containers := &httpapi.Prometheus{MaxSeries: 2}, []string{"a", "b"}
+	figures.Collect = func() {
+		var samples []httpapi.Sample
+		for i, name := range containers {
+			samples = append(samples, httpapi.Sample{Labels: []auction.Label{{Name: "source_id", Value: name}}, Value: float64(i + 1)})
+		}
+		figures.Replace("container_pids", samples)
+		figures.Replace("container_cpu_seconds_total", samples[:1])
+	}
+	for _, page := range []struct {
+		containers []string
+		want       string
+	}{
+		{[]string{"a", "b"}, "diego_container_cpu_seconds_total{source_id=\"a\"} 1\ndiego_container_pids{source_id=\"a\"} 1\ndiego_container_pids{source_id=\"b\"} 2\n"},
+		{[]string{"b"}, "diego_container_cpu_seconds_total{source_id=\"b\"} 1\ndiego_container_pids{source_id=\"b\"} 1\n"},
+		{[]string{"b", "b"}, "diego_container_cpu_seconds_total{source_id=\"b\"} 1\ndiego_container_pids{source_id=\"b\"} 1\n"},
+	} {
+		containers = page.containers
+		got := ""
+		for line := range strings.Lines(text(t, figures)) {
+			if !strings.HasPrefix(line, "#") {
+				got += line
+			}
+		}
+		if got != page.want {
+			t.Errorf("of %q the page says\n%swant\n%s", page.containers, got, page.want)
+		}
+	}
+}
+
+func TestLabelsThatCallersChooseMakeALegalPage(t *testing.T) {
+	figures := new(httpapi.Prometheus)
+	figures.Gauge("x", 1, auction.Label{Name: "a-b", Value: "first"}, auction.Label{Name: "a_b", Value: "second"}, auction.Label{Name: "__name__", Value: "y"})
+	if got, want := text(t, figures), "# TYPE diego_x gauge\ndiego_x{_name__=\"y\",a_b=\"first\"} 1\n"; got != want {
+		t.Errorf("the page is\n%swant\n%s", got, want)
+	}
+}

@@ -59,10 +59,12 @@ type Link struct {
 	Gateway netip.Addr // the host's end
 	Own     netip.Addr // the container's end; not valid unless there is a network
 
-	wire     *wire // nil before it is made and once it is taken away
-	pair     uint32
-	mappings []executor.PortMapping
-	egress   bool
+	wire *wire // nil before it is made and once it is taken away
+	// received and sent count what earlier containers had of the wire.
+	received, sent int64
+	pair           uint32
+	mappings       []executor.PortMapping
+	egress         bool
 }
 
 // Address returns the container's own address, or "" if it has none.
@@ -251,6 +253,7 @@ func (n *Network) Make(l *Link, rules []executor.EgressRule) error {
 	var err error
 	if l.wire, err = n.wire(); err == nil {
 		stage.Reached()
+		l.received, l.sent = l.wire.traffic()
 		err = l.wire.setAddresses(l.Gateway, l.Own)
 	}
 	if err != nil {

@@ -1,0 +1,106 @@
+package manager_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/backendtest/scripted"
+	"github.com/diegosdk/diego/executor/manager"
+)
+
+// A metered backend says that containers use what the test wants.
+type metered struct {
+	*scripted.Backend
+	usage func(guid string) (executor.Usage, error)
+	asked []string
+}
+
+func (b *metered) Usage(_ context.Context, guid string) (executor.Usage, error) {
+	b.asked = append(b.asked, guid)
+	return b.usage(guid)
+}
+
+func newMeteredCell(t *testing.T) (*cell, *metered) {
+	t.Helper()
+	b := &metered{}
+	c := newCell(t, func(o *manager.Options) {
+		b.Backend = o.Backend.(*scripted.Backend)
+		o.Backend, o.UsageInterval = b, 15*time.Second
+	})
+	return c, b
+}
+
+func TestRunningContainersAreMeasuredAtIntervals(t *testing.T) {
+	c, b := newMeteredCell(t)
+	used := executor.Usage{MemoryBytes: 5 << 20, DiskBytes: executor.Unknown, PIDs: 3, CPU: time.Second, ReceivedBytes: 100, SentBytes: executor.Unknown}
+	b.usage = func(string) (executor.Usage, error) { return used, nil }
+	c.launch("web-0", work(do("wait forever")))
+	c.reserve("reserved")
+	if got := c.Measurements(); len(got) != 0 {
+		t.Errorf("before the first interval: %+v", got)
+	}
+	c.advance(15 * time.Second)
+	got := c.Measurements()
+	want := manager.Measurement{GUID: "web-0", Resources: executor.Resources{MemoryMB: 100, DiskMB: 100}, At: epoch.Add(15 * time.Second), Usage: used,
+		Cores: executor.Unknown, ReceivedPerSecond: executor.Unknown, SentPerSecond: executor.Unknown}
+	if len(got) != 1 {
+		t.Fatalf("measured were %+v", got)
+	}
+	want.Owner = got[0].Owner
+	if !equalMeasurements(got[0], want) {
+		t.Errorf("measured was\n%+v, want\n%+v", got[0], want)
+	}
+	used.CPU, used.ReceivedBytes = 7*time.Second, 1600
+	c.advance(15 * time.Second)
+	if got := c.Measurements()[0]; got.Cores != 0.4 || got.ReceivedPerSecond != 100 || got.SentPerSecond != executor.Unknown {
+		t.Errorf("the rates are %v, %v and %v", got.Cores, got.ReceivedPerSecond, got.SentPerSecond)
+	}
+	used.CPU = 0 // the backend has lost count
+	c.advance(15 * time.Second)
+	if got := c.Measurements()[0]; got.Cores != executor.Unknown {
+		t.Errorf("processor time that falls is a rate of %v", got.Cores)
+	}
+	if !slices.Equal(b.asked, []string{"web-0", "web-0", "web-0"}) {
+		t.Errorf("measured were %q", b.asked)
+	}
+	c.stop("web-0")
+	c.advance(15 * time.Second)
+	if got := c.Measurements(); len(got) != 0 {
+		t.Errorf("after the end: %+v", got)
+	}
+}
+
+func TestAContainerThatIsSlowToMeasureIsMeasuredMoreRarely(t *testing.T) {
+	c, b := newMeteredCell(t)
+	b.usage = func(guid string) (executor.Usage, error) {
+		if guid == "slow" {
+			c.now = c.now.Add(time.Second)
+			return executor.Usage{}, errors.New("it has many files")
+		}
+		return executor.Usage{}, nil
+	}
+	for _, guid := range []string{"quick", "slow"} {
+		c.launch(guid, work(do("wait forever")))
+	}
+	c.advance(10 * time.Minute)
+	count := map[string]int{}
+	for _, guid := range b.asked {
+		count[guid]++
+	}
+	if count["slow"] < 2 || count["slow"] > 3 || count["quick"] < 38 {
+		t.Errorf("in ten minutes they were measured %v times", count)
+	}
+	if got := c.Measurements(); len(got) != 1 || got[0].GUID != "quick" {
+		t.Errorf("measured were %+v", got)
+	}
+}
+
+func equalMeasurements(a, b manager.Measurement) bool {
+	a.Owner, b.Owner = manager.LogOwner{}, manager.LogOwner{}
+	return a.GUID == b.GUID && a.Resources.MemoryMB == b.Resources.MemoryMB && a.At.Equal(b.At) && a.Usage == b.Usage &&
+		a.Cores == b.Cores && a.ReceivedPerSecond == b.ReceivedPerSecond && a.SentPerSecond == b.SentPerSecond
+}
