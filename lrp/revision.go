@@ -2,6 +2,7 @@ package lrp
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -122,6 +123,11 @@ var begins = map[string]RevisionBegin{
 // and every change of the deployment writes all of them.
 const MaxHistory = 10
 
+// maxHistoryBytes is how long the definitions of a history may be together, in
+// JSON. A store keeps a history as one value, which must fit into a statement: by
+// default 16 MiB with MariaDB. Otherwise a failed rollout could not be rolled back.
+const maxHistoryBytes = 4 << 20
+
 const defaultHistory = 5
 
 // Record returns c with a history that says so if another definition has become
@@ -154,10 +160,22 @@ func (p Policy) record(before, after *Deployment, command, by string, now time.T
 		begun.Number = last.Number + 1
 	}
 	after.Revisions = append(after.Revisions, begun)
-	for keep := max(0, cmp.Or(p.History, defaultHistory)); len(after.Revisions)-1 > keep; {
+	keep := max(0, cmp.Or(p.History, defaultHistory))
+	for n := len(after.Revisions) - 1; n > keep || n > 0 && after.historyBytes() > maxHistoryBytes; n-- {
 		i := after.leastWanted()
 		after.Revisions = slices.Delete(after.Revisions, i, i+1)
 	}
+}
+
+// historyBytes is the length of the definitions in d.Revisions.
+func (d *Deployment) historyBytes() (n int) {
+	for i := range d.Revisions {
+		if r := &d.Revisions[i]; r.Definition != nil {
+			text, _ := json.Marshal(r.Definition) // it came from JSON, or will go there
+			n += len(text)
+		}
+	}
+	return n
 }
 
 // leastWanted is the place in d.Revisions of the oldest revision, apart from

@@ -278,6 +278,29 @@ func TestADefinitionThatARevisionHasIsNotLost(t *testing.T) {
 	}
 }
 
+func TestTheHistoryOfLongDefinitionsIsShorter(t *testing.T) {
+	x := newPast(t, lrp.Policy{History: lrp.MaxHistory})
+	x.complete()
+	filler := strings.Repeat("x", 100<<10)
+	for _, id := range []string{"v2", "v3", "v4", "v5", "v6", "v7", "v8"} {
+		definition := versioned(id)
+		for i := range 10 { // about 1 MiB
+			definition.Env = append(definition.Env, executor.EnvVar{Name: fmt.Sprint("FILLER_", i), Value: filler})
+		}
+		x.commit(x.d.Update(lrp.Update{DefinitionID: &id, Definition: &definition}))
+		if id < "v5" {
+			x.complete()
+		}
+	}
+	data, err := json.Marshal(x.d.Revisions)
+	if len(data) > 4<<20+4<<10 || err != nil {
+		t.Errorf("the history has %d bytes, %v; want at most 4 MiB of definitions", len(data), err)
+	}
+	if got, want := x.String(), "3 v3 UPDATED REPLACED healthy; 4 v4 UPDATED REPLACED healthy; 6 v6 UPDATED SUPERSEDED; 7 v7 UPDATED SUPERSEDED; 8 v8 UPDATED"; got != want {
+		t.Errorf("the history is %s, want %s", got, want)
+	}
+}
+
 func TestTheHistorySaysHowFarARolloutGotThatWasCutShort(t *testing.T) {
 	x := newPast(t, lrp.Policy{})
 	x.complete()
