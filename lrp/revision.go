@@ -213,6 +213,10 @@ func CutShort(before, after *Deployment) *Revision {
 	if before == nil || after == nil || before.ActiveDefinitionID == after.ActiveDefinitionID || len(after.Revisions) < 2 {
 		return nil
 	}
+	history, newest := before.History(), after.Revisions[len(after.Revisions)-1].Number
+	if newest <= history[len(history)-1].Number {
+		return nil // nobody has recorded the change, so both share their revisions
+	}
 	r := &after.Revisions[len(after.Revisions)-2]
 	if r.DefinitionID != before.ActiveDefinitionID || r.End != RevisionSuperseded && r.End != RevisionGivenUp {
 		return nil

@@ -327,7 +327,15 @@ func TestTheHistorySaysHowFarARolloutGotThatWasCutShort(t *testing.T) {
 	if r := x.d.Revisions[2]; r.Done != 3 || r.End != lrp.RevisionReplaced {
 		t.Errorf("v3 is %+v, want it replaced", r)
 	}
+	// Nobody records that v3 becomes active again, and then v5.
+	again := *x.d
+	again.ActiveDefinitionID = "v3"
+	again.Revisions = slices.Clone(again.Revisions)
+	again.Revisions[2].End = lrp.RevisionSuperseded
+	further := again
+	further.ActiveDefinitionID = "v5"
 	for what, c := range map[string]*lrp.Revision{
+		"nobody records the change":   lrp.CutShort(&again, &further),
 		"nothing else becomes active": lrp.CutShort(x.d, x.d), "a new deployment": lrp.CutShort(nil, x.d), "a deletion": lrp.CutShort(x.d, nil),
 	} {
 		if c != nil {

@@ -158,7 +158,8 @@ func ApplySlot(ctx context.Context, s Store, processGUID string, index int, o *O
 
 // ApplyDeployment applies a consumer's change to one deployment: see [Apply].
 // decide gets nil if there is none. ApplyDeployment returns the committed
-// change.
+// change. A change that has not gone through [lrp.Policy.Record] is missing in
+// the history of the deployment.
 func ApplyDeployment(ctx context.Context, s Store, processGUID string, o *Options,
 	decide func(*lrp.Deployment) (lrp.Change, error),
 ) (lrp.Change, Cursor, error) {
