@@ -177,6 +177,9 @@ func revisionOf(guid string, list []lrp.Revision, name string) (*lrp.Revision, e
 
 func deploymentRollback(c *call, r *remote) error {
 	guid := c.arg(0)
+	if c.arg(1) != "" && c.argNumber(1) == 0 {
+		return cli.Wrong("REVISION is %q; revisions count from 1, and without one it is the newest that proved healthy", c.arg(1))
+	}
 	if err := r.bbs.RollBack(c.ctx, guid, c.argNumber(1)); err != nil {
 		return err
 	}
