@@ -8,8 +8,8 @@ import (
 )
 
 // Routes hold JSON for each router. The key is the router's name of 1 to 255
-// bytes. The JSON is opaque, except for that of the [InternalRouter]. How a router
-// reads them says docs/daemons.md, "Routers and syncs".
+// bytes. The JSON is opaque, except for that of the [InternalRouter].
+// docs/daemons.md says under "Routers and syncs" how a router reads them.
 type Routes map[string]json.RawMessage
 
 // A MetricTag labels the metrics of an instance.

@@ -130,8 +130,8 @@ const maxHistoryBytes = 4 << 20
 
 const defaultHistory = 5
 
-// Record returns c with a history that says so if another definition has become
-// active. by is who makes the change, or empty; at most executor.MaxReasonBytes
+// Record returns c. If it makes another definition active, the history of c.After
+// says so. by is who makes the change, or empty; at most executor.MaxReasonBytes
 // of it are kept. [Step] records what it decides.
 func (p Policy) Record(c Change, by string, now time.Time) Change {
 	if c.After == nil {

@@ -126,10 +126,10 @@ func (x *draft) evacuateRunning(c EvacuateRunning) error {
 	return nil
 }
 
-// outserved finds the record of the caller, which a budget for disruptions keeps from
-// taking the place of an instance that another cell evacuates: that one is ready, and
-// the caller is not. It is none if the caller may be evacuated. A definition has one
-// EVACUATING record.
+// outserved finds the record of a caller that must not be evacuated, or none. The
+// process has a budget for disruptions, the caller is not ready, and another cell
+// evacuates a ready instance of the same definition. That one keeps the EVACUATING
+// record, because a definition has only one at an index.
 func (x *draft) outserved(c EvacuateRunning) int {
 	own := x.find(func(r *ActualLRP) bool { return r.InstanceKey == c.Instance && r.Presence != Evacuating })
 	if own == none || !c.Unready || !x.d.limited() {
