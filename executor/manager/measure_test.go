@@ -12,7 +12,8 @@ import (
 	"github.com/diegosdk/diego/executor/manager"
 )
 
-// A metered backend says that containers use what the test wants.
+// A metered backend says that containers use what the test wants. It has one
+// container, since several are measured at the same time.
 type metered struct {
 	*scripted.Backend
 	usage func(guid string) (executor.Usage, error)
@@ -74,28 +75,32 @@ func TestRunningContainersAreMeasuredAtIntervals(t *testing.T) {
 	}
 }
 
+// Each is alone in its cell: containers of one cell are measured at the same time,
+// and all of them would take what the clock moves on for one.
 func TestAContainerThatIsSlowToMeasureIsMeasuredMoreRarely(t *testing.T) {
-	c, b := newMeteredCell(t)
-	b.usage = func(guid string) (executor.Usage, error) {
-		if guid == "slow" {
-			c.now = c.now.Add(time.Second)
-			return executor.Usage{}, errors.New("it has many files")
-		}
-		return executor.Usage{}, nil
-	}
-	for _, guid := range []string{"quick", "slow"} {
-		c.launch(guid, work(do("wait forever")))
-	}
-	c.advance(10 * time.Minute)
-	count := map[string]int{}
-	for _, guid := range b.asked {
-		count[guid]++
-	}
-	if count["slow"] < 2 || count["slow"] > 3 || count["quick"] < 38 {
-		t.Errorf("in ten minutes they were measured %v times", count)
-	}
-	if got := c.Measurements(); len(got) != 1 || got[0].GUID != "quick" {
-		t.Errorf("measured were %+v", got)
+	for name, x := range map[string]struct {
+		takes       time.Duration
+		err         error
+		least, most int
+	}{
+		"quick": {0, nil, 40, 40},
+		"slow":  {time.Second, errors.New("it has many files"), 2, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, b := newMeteredCell(t)
+			b.usage = func(string) (executor.Usage, error) {
+				c.now = c.now.Add(x.takes)
+				return executor.Usage{}, x.err
+			}
+			c.launch(name, work(do("wait forever")))
+			c.advance(10 * time.Minute)
+			if n := len(b.asked); n < x.least || n > x.most {
+				t.Errorf("in ten minutes it was measured %d times", n)
+			}
+			if got := c.Measurements(); (len(got) == 0) != (x.err != nil) {
+				t.Errorf("measured were %+v", got)
+			}
+		})
 	}
 }
 
