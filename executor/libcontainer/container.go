@@ -355,11 +355,15 @@ func (b *Backend) remove(ctx context.Context, c *container) error {
 		go func() { unlinked <- b.network.Remove(&c.link, !c.spec.Privileged) }()
 	}
 	err := c.removeRest(ctx, g)
-	if linkErr := <-unlinked; linkErr != nil {
-		return errors.Join(err, fmt.Errorf("container %q: remove its network: %w", c.guid, linkErr))
+	linkErr := <-unlinked
+	if linkErr != nil {
+		linkErr = fmt.Errorf("container %q: remove its network: %w", c.guid, linkErr)
 	}
 	if err != nil && !errors.Is(err, executor.ErrSetAside) {
-		return err
+		return errors.Join(err, linkErr)
+	}
+	if linkErr != nil {
+		return linkErr // alone: ErrSetAside says that only files are left
 	}
 	c.removed = true
 	b.mu.Lock()
