@@ -175,3 +175,18 @@ func TestAllThatTheDaemonMountsForAContainerIsUnmountedAtOnce(t *testing.T) {
 		}
 	})
 }
+
+func TestAMountOfTheReleaseBeforeIsUnmounted(t *testing.T) {
+	f := newFixture(t)
+	root := filepath.Join(f.mounts, "old", "root")
+	if err := errors.Join(os.MkdirAll(root, 0o700), unix.Mount("none", root, "tmpfs", 0, "")); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.roots.Unmount("old"); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(filepath.Dir(root)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("its directory: %v, mounted: %q", err, mounts(t, f.mounts))
+		_ = unix.Unmount(root, unix.MNT_DETACH)
+	}
+}

@@ -236,8 +236,11 @@ func (m *Mounter) mountDir(guid string, own ids.Range) error {
 // Unmount takes away what Mount has mounted for the container with a guid. The
 // container keeps its own mounts.
 func (m *Mounter) Unmount(guid string) error {
-	if err := unmount(m.dir(guid)); err != nil {
-		return err
+	// A daemon of 0.1 that was killed has left a mount at the second one alone.
+	for _, name := range []string{m.dir(guid), m.in(guid, rootDir)} {
+		if err := unmount(name); err != nil {
+			return err
+		}
 	}
 	for _, name := range []string{m.in(guid, rootDir), m.in(guid, layerDir), m.in(guid, diskDir), m.dir(guid)} {
 		if err := unix.Rmdir(name); err != nil && err != unix.ENOENT {
