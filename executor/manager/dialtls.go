@@ -19,7 +19,7 @@ func dialTLS(transport *http.Transport, config func(host string) *tls.Config) fu
 		if err != nil {
 			return nil, err
 		}
-		c := config(host).Clone()
+		c := cmp.Or(config(host).Clone(), new(tls.Config))
 		c.ServerName = cmp.Or(c.ServerName, host)
 		c.NextProtos = []string{"h2", "http/1.1"}
 		ctx, cancel := context.WithTimeout(ctx, transport.TLSHandshakeTimeout)

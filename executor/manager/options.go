@@ -118,8 +118,8 @@ type Options struct {
 	TransferAllow, TransferDeny []netip.Prefix
 	// TransferTLS returns the configuration of a transfer's connection to a host,
 	// which is a name or an address, for example with a client certificate; nil
-	// means the default for all. It is called for each new connection, from many
-	// goroutines, and what it returns is cloned.
+	// means the default, for one host or for all. It is called for each new
+	// connection, from many goroutines, and what it returns is cloned.
 	TransferTLS func(host string) *tls.Config
 	// HTTPClient makes transfers in place of the default client, which waits a
 	// minute for an answer to begin. TransferAllow, TransferDeny and
