@@ -38,13 +38,25 @@ type usageDoc struct {
 
 // name is that of the work.
 func (u *usageDoc) name() string {
-	switch {
-	case u.TaskGUID != "":
-		return "task " + u.TaskGUID
-	case u.Index != nil:
-		return u.ProcessGUID + "/" + strconv.Itoa(*u.Index)
+	if u.Index != nil {
+		return u.work() + "/" + strconv.Itoa(*u.Index)
 	}
-	return u.ContainerGUID
+	return u.work()
+}
+
+// work names a process, a task, or a container that is for neither.
+func (u *usageDoc) work() string {
+	if u.TaskGUID != "" {
+		return "task " + u.TaskGUID
+	}
+	return cmp.Or(u.ProcessGUID, u.ContainerGUID)
+}
+
+func (u *usageDoc) index() int {
+	if u.Index == nil {
+		return 0
+	}
+	return *u.Index
 }
 
 func top(c *call, r *remote) error {
@@ -107,7 +119,7 @@ func sortUsages(list []usageDoc, by string) {
 		case "sent":
 			most = cmp.Compare(b.SentPerSecond, a.SentPerSecond)
 		}
-		return cmp.Or(most, strings.Compare(a.name(), b.name()))
+		return cmp.Or(most, strings.Compare(a.work(), b.work()), cmp.Compare(a.index(), b.index()))
 	})
 }
 
