@@ -34,7 +34,7 @@ type Restarts struct {
 	MaxBackoff        time.Duration `name:"max_backoff" option:"lrp.RestartPolicy.MaxBackoff" default:"16m" range:"100ms..24h" help:"the longest wait before a restart"`
 	EvacuationTimeout time.Duration `name:"evacuation_timeout" option:"lrp.Policy.EvacuationTimeout" default:"10m" range:"1s..24h" help:"how long the record of an instance that leaves its cell lives at most after the last word from that cell"`
 	ResetAfter        time.Duration `name:"reset_after" option:"lrp.RestartPolicy.ResetAfter" default:"5m" range:"1s..24h" help:"how long an instance must have been RUNNING for its next crash to count from 0"`
-	StaleUnclaimed    time.Duration `name:"stale_unclaimed" option:"lrp.Policy.StaleUnclaimed" default:"30s" range:"1s..24h" help:"how long an instance waits for a cell before its start is requested again"`
+	StaleUnclaimed    time.Duration `name:"stale_unclaimed" option:"lrp.Policy.StaleUnclaimed" default:"30s" range:"1s..24h" help:"how long an instance waits for a cell until it is requested again"`
 	RolloutGiveUp     time.Duration `name:"rollout_give_up" option:"lrp.Policy.RolloutGiveUp" default:"10m" range:"1s..24h" help:"how long a rollout waits for one index before it goes on without it"`
 	History           int           `name:"history" option:"lrp.Policy.History,by hand" default:"5" range:"0..10" unit:"revisions" help:"revisions before the active one that a deployment keeps, with their definitions"`
 }

@@ -11,7 +11,7 @@ import (
 // Upkeep are the settings of a cell for how long things take, how many happen at a
 // time, and how much of logs is kept, for embedding. They hold for any cell of a host.
 type Upkeep struct {
-	Grace             time.Duration `name:"grace" option:"manager.Options.Grace" default:"10s" range:"1ms..24h" help:"how long a process that was asked to end may take before it is killed"`
+	Grace             time.Duration `name:"grace" option:"manager.Options.Grace" default:"10s" range:"1ms..24h" help:"how long a process may take to end before it is killed"`
 	UnhealthyInterval time.Duration `name:"unhealthy_interval" option:"manager.Options.UnhealthyInterval" default:"500ms" range:"10ms..1h" help:"between two checks until a container is healthy or ready"`
 	HealthyInterval   time.Duration `name:"healthy_interval" option:"manager.Options.HealthyInterval" default:"30s" range:"10ms..24h" help:"between two checks afterwards, unless the check says another time"`
 	ReservationExpiry time.Duration `name:"reservation_expiry" option:"manager.Options.ReservationExpiry" default:"1m" range:"1s..24h" help:"how long a reserved container waits for its work"`
@@ -19,7 +19,7 @@ type Upkeep struct {
 	UsageInterval     time.Duration `name:"usage_interval" option:"manager.Options.UsageInterval" default:"30s" range:"100ms..24h" help:"between two measurements of what a container uses"`
 	CreateWorkers     int           `name:"create_workers" option:"manager.Options.CreateWorkers" default:"32" range:"1..10000" help:"how many containers are made at a time"`
 	DeleteWorkers     int           `name:"delete_workers" option:"manager.Options.DeleteWorkers" default:"32" range:"1..10000" help:"how many containers are removed at a time"`
-	ProcessWorkers    int           `name:"process_workers" option:"manager.Options.ProcessWorkers" default:"64" range:"1..10000" help:"how many processes are started, signals sent, and checks made at a time"`
+	ProcessWorkers    int           `name:"process_workers" option:"manager.Options.ProcessWorkers" default:"64" range:"1..10000" help:"how many starts, signals and checks there are at a time"`
 	Downloads         int           `name:"downloads" option:"manager.Options.Downloads" default:"5" range:"1..10000" help:"how many downloads there are at a time"`
 	Uploads           int           `name:"uploads" option:"manager.Options.Uploads" default:"5" range:"1..10000" help:"how many uploads there are at a time"`
 	CacheBytes        int64         `name:"cache_bytes" option:"manager.Options.CacheBytes" default:"10000000000" range:"1048576..1000000000000000" unit:"bytes" help:"size of the download cache, besides what is in use"`

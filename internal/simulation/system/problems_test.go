@@ -182,6 +182,10 @@ func TestWhatIsSentIsWhatArrives(t *testing.T) {
 				if w := sent.FieldByName("WaitsFor"); w.IsValid() { // too
 					w.SetUint(w.Uint() % uint64(lrp.WaitResumed+1))
 				}
+				if u := sent.FieldByName("Unplaced"); u.IsValid() { // too
+					reason := u.FieldByName("PlacementError").FieldByName("Reason")
+					reason.SetUint(1 + reason.Uint()%uint64(lrp.RejectedByCell))
+				}
 				want := sent.Interface()
 				text, err := json.Marshal(want)
 				if err != nil {
