@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -204,6 +205,26 @@ func immutable(t testing.TB, path string) {
 	t.Cleanup(func() {
 		must(t, unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, int(flags)), f.Close())
 	})
+}
+
+func TestRemovalsOfOneTreeAtTheSameTimeAllSucceed(t *testing.T) {
+	dir := t.TempDir()
+	for n := range 300 {
+		path := filepath.Join(dir, fmt.Sprint(n))
+		for i := range 5 {
+			sub := filepath.Join(path, fmt.Sprint(i))
+			must(t, os.MkdirAll(sub, 0o755), os.WriteFile(filepath.Join(sub, "file"), nil, 0o644))
+		}
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				if err := tenant.RemoveAll(t.Context(), path); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+	}
 }
 
 func TestTheErrorOfARemovalIsShort(t *testing.T) {

@@ -109,7 +109,7 @@ func (r *removal) each(dir *os.File, full func(dir *os.File, name string) error)
 			return err
 		}
 		names, err := dir.Readdirnames(chunk)
-		if err == io.EOF {
+		if err == io.EOF || errors.Is(err, fs.ErrNotExist) { // somebody else has removed dir
 			return nil
 		}
 		if err != nil {
