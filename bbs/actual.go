@@ -104,7 +104,7 @@ func (b *BBS) ActualLRPGroup(ctx context.Context, processGUID string, index int)
 func (b *BBS) slots(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.Slot, error] {
 	whole := storage.ActualLRPFilter{ProcessGUIDs: f.ProcessGUIDs, Indices: f.Indices}
 	if len(f.Domains) == 0 || len(f.ProcessGUIDs) > 0 {
-		return slotsOf(b.records(ctx, whole))
+		return storage.SlotsOf(b.records(ctx, whole))
 	}
 	// A process that has come back in another domain has records in both, so the
 	// domain tells only which processes to read.
@@ -112,7 +112,7 @@ func (b *BBS) slots(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lr
 		const most = 500 // processes at a time
 		read := func(guids []string) bool {
 			whole.ProcessGUIDs = guids
-			for slot, err := range slotsOf(b.records(ctx, whole)) {
+			for slot, err := range storage.SlotsOf(b.records(ctx, whole)) {
 				if !isCorrupt(err) && !yield(slot, err) { // the list below yields what is corrupt
 					return false
 				}

@@ -234,7 +234,7 @@ func (b *BBS) process(ctx context.Context, processGUID string) (d *lrp.Deploymen
 			}
 			d = found
 		}
-		for slot, err := range slotsOf(r.ActualLRPs(ctx, storage.ActualLRPFilter{ProcessGUIDs: []string{processGUID}})) {
+		for slot, err := range storage.SlotsOf(r.ActualLRPs(ctx, storage.ActualLRPFilter{ProcessGUIDs: []string{processGUID}})) {
 			if errors.Is(err, storage.ErrCorrupt) {
 				continue
 			}
@@ -246,33 +246,6 @@ func (b *BBS) process(ctx context.Context, processGUID string) (d *lrp.Deploymen
 		return nil
 	})
 	return d, slots, err
-}
-
-// slotsOf groups records, ordered as a store lists them, by their slots. An
-// error stays in its place.
-func slotsOf(records iter.Seq2[lrp.ActualLRP, error]) iter.Seq2[lrp.Slot, error] {
-	return func(yield func(lrp.Slot, error) bool) {
-		var slot lrp.Slot
-		flush := func() bool {
-			s := slot
-			slot = lrp.Slot{}
-			return len(s.Records) == 0 || yield(s, nil)
-		}
-		for r, err := range records {
-			if err != nil {
-				if !flush() || !yield(lrp.Slot{}, err) {
-					return
-				}
-				continue
-			}
-			if len(slot.Records) > 0 && (slot.ProcessGUID != r.ProcessGUID || slot.Index != r.Index) && !flush() {
-				return
-			}
-			slot.ProcessGUID, slot.Index = r.ProcessGUID, r.Index
-			slot.Records = append(slot.Records, r)
-		}
-		flush()
-	}
 }
 
 // A slotStep is a command that is due for a slot.

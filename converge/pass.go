@@ -391,19 +391,15 @@ func (p *pass) tidy(ctx context.Context, guid string) error {
 		}
 		inUse := map[string]bool{}
 		rollout := lrp.NewRollout(d, p.c.o.Now(), p.c.o.LRPs)
-		var slot lrp.Slot
-		for record, err := range r.ActualLRPs(ctx, storage.ActualLRPFilter{ProcessGUIDs: []string{guid}}) {
+		for slot, err := range storage.SlotsOf(r.ActualLRPs(ctx, storage.ActualLRPFilter{ProcessGUIDs: []string{guid}})) {
 			if err != nil {
 				return b, err
 			}
-			inUse[record.DefinitionID] = true
-			if record.Index != slot.Index {
-				rollout.Visit(slot)
-				slot.Records = slot.Records[:0]
+			for i := range slot.Records {
+				inUse[slot.Records[i].DefinitionID] = true
 			}
-			slot.ProcessGUID, slot.Index, slot.Records = guid, record.Index, append(slot.Records, record)
+			rollout.Visit(slot)
 		}
-		rollout.Visit(slot)
 		change, _ := tidy(d, rollout, func(id string) bool { return inUse[id] })
 		b.AddChange(change)
 		return b, nil

@@ -204,21 +204,15 @@ func reached(ctx context.Context, r Reader, before, after *lrp.Deployment) error
 // lrp.RolloutStatus. It leaves out a record that cannot be decoded.
 func RolledOut(ctx context.Context, r Reader, d *lrp.Deployment, now time.Time) (done int, err error) {
 	rollout := lrp.NewRollout(d, now, lrp.Policy{})
-	slot := lrp.Slot{ProcessGUID: d.ProcessGUID}
-	for record, err := range r.ActualLRPs(ctx, ActualLRPFilter{ProcessGUIDs: []string{d.ProcessGUID}}) {
-		if errors.Is(err, ErrCorrupt) {
-			continue
-		}
-		if err != nil {
+	for slot, err := range SlotsOf(r.ActualLRPs(ctx, ActualLRPFilter{ProcessGUIDs: []string{d.ProcessGUID}})) {
+		switch {
+		case errors.Is(err, ErrCorrupt):
+		case err != nil:
 			return 0, err
-		}
-		if record.Index != slot.Index {
+		default:
 			rollout.Visit(slot)
-			slot.Index, slot.Records = record.Index, slot.Records[:0]
 		}
-		slot.Records = append(slot.Records, record)
 	}
-	rollout.Visit(slot)
 	return rollout.Status().Done, nil
 }
 
