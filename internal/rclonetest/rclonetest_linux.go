@@ -132,6 +132,9 @@ func (p *Plugin) Restart() {
 // Kill kills rclone, and unmounts what nobody serves any more.
 func (p *Plugin) Kill() {
 	p.t.Helper()
+	if p.cmd.Process == nil {
+		return // it could not be started
+	}
 	_ = p.cmd.Process.Kill()
 	if p.ended != nil {
 		<-p.ended
