@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/internal/testenv"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/task"
 )
@@ -167,7 +168,7 @@ func TestADeafCellHoldsUpNoRound(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			testenv.Bubble(t, func(t *testing.T) {
 				release := make(chan struct{})
 				h := newHouse(t, auction.RunnerOptions{SilentPause: -1, FailureHalfLife: -1}, "cell-1", "cell-2")
 				deafen(h.cells[0], release)
@@ -203,7 +204,7 @@ func TestADeafCellHoldsUpNoRound(t *testing.T) {
 }
 
 func TestACellWhosePresenceFlapsIsNotCalledMoreOftenThanABusyOne(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	testenv.Bubble(t, func(t *testing.T) {
 		h := newHouse(t, auction.RunnerOptions{Concurrency: 8}, "cell-1", "cell-2")
 		deaf, release := h.cells[0], make(chan struct{})
 		deaf.state = func(context.Context) (auction.CellState, error) {
@@ -263,7 +264,7 @@ func newDeafHouse(t *testing.T, directory bool, cells ...string) *deafBooks {
 }
 
 func TestADeafDirectoryHoldsUpNoRound(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	testenv.Bubble(t, func(t *testing.T) {
 		d := newDeafHouse(t, true, "cell-1")
 		d.Request(exampleWork(1)...)
 		for range 4 {
@@ -284,7 +285,7 @@ func TestADeafDirectoryHoldsUpNoRound(t *testing.T) {
 }
 
 func TestADeafReporterHoldsUpARoundForOneDeadlineAndLosesNoWork(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	testenv.Bubble(t, func(t *testing.T) {
 		d := newDeafHouse(t, false, "cell-1")
 		work := exampleWork(100)
 		for i := range work {
@@ -310,7 +311,7 @@ func TestADeafReporterHoldsUpARoundForOneDeadlineAndLosesNoWork(t *testing.T) {
 }
 
 func TestWithAConcurrencyOfOneEveryCallIsInTheCallersGoroutine(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	testenv.Bubble(t, func(t *testing.T) {
 		h := newHouse(t, auction.RunnerOptions{Concurrency: 1}, "cell-1")
 		h.cells[0].state = func(context.Context) (auction.CellState, error) {
 			time.Sleep(time.Minute)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/internal/testenv"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/task"
 )
@@ -209,7 +210,7 @@ func TestATaskIsTriedAgainAsItsNextAttemptWhileItHasRetries(t *testing.T) {
 }
 
 func TestWorkWhoseCellDoesNotAnswerIsNeitherReportedNorCarriedOver(t *testing.T) {
-	synctest.Test(t, workWhoseCellDoesNotAnswerIsNeitherReportedNorCarriedOver)
+	testenv.Bubble(t, workWhoseCellDoesNotAnswerIsNeitherReportedNorCarriedOver)
 }
 
 func workWhoseCellDoesNotAnswerIsNeitherReportedNorCarriedOver(t *testing.T) {
@@ -228,7 +229,7 @@ func workWhoseCellDoesNotAnswerIsNeitherReportedNorCarriedOver(t *testing.T) {
 }
 
 func TestASlowCellIsDroppedFromTheRoundAndNotAskedForAWhile(t *testing.T) {
-	synctest.Test(t, aSlowCellIsDroppedFromTheRoundAndNotAskedForAWhile)
+	testenv.Bubble(t, aSlowCellIsDroppedFromTheRoundAndNotAskedForAWhile)
 }
 
 func aSlowCellIsDroppedFromTheRoundAndNotAskedForAWhile(t *testing.T) {
@@ -256,7 +257,7 @@ func aSlowCellIsDroppedFromTheRoundAndNotAskedForAWhile(t *testing.T) {
 }
 
 func TestCellsInAPauseAreAskedWhenThereAreNoOthers(t *testing.T) {
-	synctest.Test(t, cellsInAPauseAreAskedWhenThereAreNoOthers)
+	testenv.Bubble(t, cellsInAPauseAreAskedWhenThereAreNoOthers)
 }
 
 func cellsInAPauseAreAskedWhenThereAreNoOthers(t *testing.T) {

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/internal/testenv"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/storage/memstore"
 )
@@ -66,7 +66,7 @@ func TestALockOutsideItsLimitsIsRefusedAndNothingIsTaken(t *testing.T) {
 }
 
 func TestALockIsItsOwnersUntilItIsReleasedOrItsTTLHasPassed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	testenv.Bubble(t, func(t *testing.T) {
 		store := memstore.New(nil)
 		locks, ctx := bbs.NewLocks(store), t.Context()
 		// Diego's own leases are not locks, and cannot be had as one.
@@ -200,7 +200,7 @@ func (u *unsteadyLocks) RenewLock(ctx context.Context, l bbs.Lock, ttl time.Dura
 func TestTwoHoldersOfALockNeverActAtOnceHoweverUnsteadyTheirStoreIs(t *testing.T) {
 	for seed := range uint64(5) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			testenv.Bubble(t, func(t *testing.T) {
 				store := &unsteadyLocks{LocksAPI: bbs.NewLocks(memstore.New(nil)), random: rand.New(rand.NewPCG(seed, 0))}
 				ctx, end := context.WithTimeout(t.Context(), time.Hour)
 				defer end()
@@ -285,7 +285,7 @@ func TestWorkEndsBeforeTheTTLOfALockThatIsNotRenewed(t *testing.T) {
 		"somebody else has it": {func(context.Context, time.Duration) error { return &bbs.LockLostError{Name: "router", Epoch: 1} }, lockTTL / 6, "acquired again or released"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			testenv.Bubble(t, func(t *testing.T) {
 				began := time.Now()
 				locks := &gate{bbs.NewLocks(memstore.New(nil)), func(ctx context.Context) error { return c.renew(ctx, time.Since(began)) }}
 				failed := errors.New("the work has failed")
@@ -308,7 +308,7 @@ func TestWorkEndsBeforeTheTTLOfALockThatIsNotRenewed(t *testing.T) {
 }
 
 func TestALockIsKeptUntilSlowWorkHasEndedAndThenReleased(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	testenv.Bubble(t, func(t *testing.T) {
 		locks := bbs.NewLocks(memstore.New(nil))
 		ctx, cancel := context.WithCancel(t.Context())
 		err := bbs.HoldLock(ctx, bbs.HoldOptions{Locks: locks, Name: "router", Owner: "me", Value: "here"}, func(working context.Context, l bbs.Lock) error {
@@ -344,7 +344,7 @@ func (u unanswered) AcquireLock(ctx context.Context, l bbs.Lock, ttl time.Durati
 }
 
 func TestALockIsReleasedThatWasAcquiredWithoutAnAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	testenv.Bubble(t, func(t *testing.T) {
 		locks := bbs.NewLocks(memstore.New(nil))
 		// Cancelled at once, or after an attempt that nobody has answered in time.
 		for _, after := range []time.Duration{lockTTL / 2, lockTTL} {
@@ -374,7 +374,7 @@ func TestALockIsReleasedThatWasAcquiredWithoutAnAnswer(t *testing.T) {
 }
 
 func TestHoldLockWaitsForALockThatIsHeldAndForNothingElseAtFirst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	testenv.Bubble(t, func(t *testing.T) {
 		store := memstore.New(nil)
 		locks := bbs.NewLocks(store)
 		held, err := locks.AcquireLock(t.Context(), bbs.Lock{Name: "router", Owner: "first"}, time.Minute)

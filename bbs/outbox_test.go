@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/internal/testenv"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/task"
 )
@@ -41,7 +42,7 @@ func (c *deafCell) Cells(context.Context) ([]auction.Cell, error) {
 func TestAnOutboxDoesNotWaitForTheDeafBeyondItsTimeout(t *testing.T) {
 	for name, lists := range map[string]bool{"a cell": false, "the directory": true} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			testenv.Bubble(t, func(t *testing.T) {
 				c := &deafCell{release: make(chan struct{}), lists: lists}
 				lost := 0
 				x := &outbox{

@@ -9,6 +9,7 @@ import (
 
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/internal/testenv"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage/memstore"
 	"github.com/diegosdk/diego/task"
@@ -21,7 +22,7 @@ func (c *deafCell) Inventory(context.Context) (auction.Inventory, error) {
 func TestARollCallDoesNotWaitForTheDeafBeyondItsTimeout(t *testing.T) {
 	for name, lists := range map[string]bool{"a cell": false, "the directory": true} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			testenv.Bubble(t, func(t *testing.T) {
 				service, err := New(Options{Store: memstore.New(nil), Effects: nobody{}})
 				must := func(err error) {
 					t.Helper()

@@ -4,13 +4,14 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/diegosdk/diego/internal/testenv"
 )
 
 // The clock is read a little later after one tick than after the next.
 func TestRunAnnouncesTheCellInTimeHoweverLateATickIsHandled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	testenv.Bubble(t, func(t *testing.T) {
 		announcer := &timedAnnouncer{}
 		var reads atomic.Int64
 		s := newStage(t, func(o *Options) {

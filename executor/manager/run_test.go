@@ -12,6 +12,7 @@ import (
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/backendtest/scripted"
 	"github.com/diegosdk/diego/executor/manager"
+	"github.com/diegosdk/diego/internal/testenv"
 )
 
 // The same recipes, driven by goroutines and timers instead of Tick, in the
@@ -19,7 +20,7 @@ import (
 func TestRunDoesWhatTickDoes(t *testing.T) {
 	for _, test := range recipes() {
 		t.Run(test.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			testenv.Bubble(t, func(t *testing.T) {
 				begin := time.Now()
 				m, err := manager.New(context.Background(), manager.Options{
 					Backend:  scripted.New(scripted.Options{Now: time.Now}),
@@ -66,7 +67,7 @@ func TestRunDoesWhatTickDoes(t *testing.T) {
 }
 
 func TestRunEndsItsJobsWithItsContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	testenv.Bubble(t, func(t *testing.T) {
 		blocked := &blockingBackend{Backend: scripted.New(scripted.Options{Now: time.Now})}
 		m, err := manager.New(context.Background(), manager.Options{Backend: blocked, Capacity: manager.Capacity{MemoryMB: 1, DiskMB: 1}})
 		if err != nil {
@@ -100,7 +101,7 @@ func (b *blockingBackend) Create(ctx context.Context, _ executor.ContainerSpec) 
 }
 
 func TestClearRemovesManyAtATimeAndCountsWhatIsLeft(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	testenv.Bubble(t, func(t *testing.T) {
 		backend := &slowBackend{Backend: scripted.New(scripted.Options{Now: time.Now}), stuck: map[string]error{}}
 		for i := range 3 * manager.DefaultDeleteWorkers {
 			if _, err := backend.Create(t.Context(), executor.ContainerSpec{GUID: fmt.Sprintf("c%03d", i)}); err != nil {

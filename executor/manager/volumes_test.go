@@ -10,11 +10,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/manager"
+	"github.com/diegosdk/diego/internal/testenv"
 )
 
 // A shelf is a volume driver that knows what is mounted. Its fields may be
@@ -213,7 +213,7 @@ func TestVolumesThatCannotBeHadAreRefusedByName(t *testing.T) {
 
 // A driver may ignore its context, because it waits for the kernel.
 func TestADriverThatHangsHoldsUpNobodyElse(t *testing.T) {
-	synctest.Test(t, driverThatHangs) // whose time ends calls only while all of them hang
+	testenv.Bubble(t, driverThatHangs) // whose time ends calls only while all of them hang
 }
 
 func driverThatHangs(t *testing.T) {

@@ -6,10 +6,12 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+
+	"github.com/diegosdk/diego/internal/testenv"
 )
 
 func TestOneLookServesAllThatWaitAndNoneThatHasBegunBefore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	testenv.Bubble(t, func(t *testing.T) {
 		begin := make(chan struct{})
 		taken := 0
 		l := looks[int]{take: func() (int, error) {
@@ -61,7 +63,7 @@ func TestAFailedLookFailsOnlyThoseThatWaitedForIt(t *testing.T) {
 }
 
 func TestAWaitForALookEndsWithItsContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	testenv.Bubble(t, func(t *testing.T) {
 		begin := make(chan struct{})
 		l := looks[int]{take: func() (int, error) { <-begin; return 7, nil }}
 		ctx, cancel := context.WithCancel(t.Context())

@@ -236,7 +236,7 @@ func TestRootsOfPackageOSAreRefused(t *testing.T) {
 	}
 }
 
-func TestSkipsAreRefused(t *testing.T) {
+func TestSkipsAndBubblesAreRefused(t *testing.T) {
 	tests := []struct {
 		path, body string
 		refused    bool
@@ -245,13 +245,16 @@ func TestSkipsAreRefused(t *testing.T) {
 		{"lrp/step_test.go", `t.Skipf("%s", "slow")`, true},
 		{"lrp/step_test.go", `if testing.Short() { t.SkipNow() }`, true},
 		{"lrp/step_test.go", `t.Log("slow")`, false},
+		{"lrp/step_test.go", `synctest.Test(t, f)`, true},
+		{"lrp/step_test.go", `synctest.Wait()`, false},
 		{"internal/testenv/testenv.go", `t.Skip("missing")`, false},
+		{"internal/testenv/bubble.go", `synctest.Test(t, f)`, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.path+" "+tt.body, func(t *testing.T) {
 			fset := token.NewFileSet()
 			source := "package p\nimport \"testing\"\nfunc f(t testing.TB) { " + tt.body + " }\n"
-			expect(t, lint.CheckSkips(fset, tt.path, parse(t, fset, tt.path, []byte(source))), tt.refused)
+			expect(t, lint.CheckTests(fset, tt.path, parse(t, fset, tt.path, []byte(source))), tt.refused)
 		})
 	}
 }

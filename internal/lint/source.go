@@ -9,13 +9,14 @@ import (
 	"strings"
 )
 
-// skipFiles are the files that may skip a test.
-var skipFiles = []string{"internal/testenv/testenv.go"}
+// testenv is the only package that may skip a test or make a bubble.
+const testenv = "internal/testenv/"
 
-// CheckSkips refuses a test that skips on its own. Only testenv.Missing may
-// skip, because it fails where nothing may be missing.
-func CheckSkips(fset *token.FileSet, path string, file *ast.File) []string {
-	if slices.Contains(skipFiles, path) {
+// CheckTests refuses a test that skips on its own: only testenv.Missing may skip,
+// because it fails where nothing may be missing. It also refuses a bubble of
+// synctest on several processors, in which the race detector crashes.
+func CheckTests(fset *token.FileSet, path string, file *ast.File) []string {
+	if strings.HasPrefix(path, testenv) {
 		return nil
 	}
 	var findings []string
@@ -24,8 +25,15 @@ func CheckSkips(fset *token.FileSet, path string, file *ast.File) []string {
 		if !ok {
 			return true
 		}
-		if s, ok := call.Fun.(*ast.SelectorExpr); ok && slices.Contains([]string{"Skip", "Skipf", "SkipNow"}, s.Sel.Name) {
+		s, ok := call.Fun.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		switch of, _ := s.X.(*ast.Ident); {
+		case slices.Contains([]string{"Skip", "Skipf", "SkipNow"}, s.Sel.Name):
 			findings = append(findings, fmt.Sprintf("%v: skips; use testenv.Missing", fset.Position(call.Pos())))
+		case s.Sel.Name == "Test" && of != nil && of.Name == "synctest":
+			findings = append(findings, fmt.Sprintf("%v: makes a bubble; use testenv.Bubble", fset.Position(call.Pos())))
 		}
 		return true
 	})

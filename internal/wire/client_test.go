@@ -10,8 +10,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/diegosdk/diego/internal/testenv"
 )
 
 // nobody is a network on which no server can be reached.
@@ -22,7 +23,7 @@ func (nobody) RoundTrip(*http.Request) (*http.Response, error) {
 }
 
 func TestACallThatRunsOutOfTimeBetweenTwoRoundsSaysSo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	testenv.Bubble(t, func(t *testing.T) {
 		c := newTestClient("http://bbs.example")
 		c.o.HTTP, c.o.Pause = &http.Client{Transport: nobody{}}, time.Hour
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

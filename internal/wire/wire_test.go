@@ -17,11 +17,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/httpapi/problem"
+	"github.com/diegosdk/diego/internal/testenv"
 	"github.com/diegosdk/diego/storage"
 )
 
@@ -656,7 +656,7 @@ func TestAListThatDoesNotGoOnIsEndedByTheServer(t *testing.T) {
 }
 
 func TestAListMayTakeLongerThanACallWhileItGoesOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	testenv.Bubble(t, func(t *testing.T) {
 		s, began := newServer(), time.Now()
 		e := &echo{numbers: func(ctx context.Context) iter.Seq2[int, error] {
 			return func(yield func(int, error) bool) {

@@ -16,6 +16,7 @@ import (
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/manager"
+	"github.com/diegosdk/diego/internal/testenv"
 	"github.com/diegosdk/diego/rep"
 	"github.com/diegosdk/diego/rep/logforward"
 )
@@ -153,7 +154,7 @@ var errAway = errors.New("nobody is there")
 func away(context.Context) error { return errAway }
 
 func TestLinesArriveInOrderWithTheLabelsOfTheirContainer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	testenv.Bubble(t, func(t *testing.T) {
 		s := &sink{}
 		w := run(t, 0, map[string]*sink{"one": s})
 		tags := map[string]string{
@@ -194,7 +195,7 @@ func TestLinesArriveInOrderWithTheLabelsOfTheirContainer(t *testing.T) {
 
 // A definition may have megabytes of them, and each line is sent with its labels.
 func TestLabelsAreCutToABoundedLength(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	testenv.Bubble(t, func(t *testing.T) {
 		s := &sink{}
 		w := run(t, 0, map[string]*sink{"one": s})
 		long := strings.Repeat("x", 1<<20)
@@ -215,7 +216,7 @@ func TestLabelsAreCutToABoundedLength(t *testing.T) {
 }
 
 func TestADestinationThatWasAwayGetsTheNewestLinesAndHowManyItMissed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	testenv.Bubble(t, func(t *testing.T) {
 		s, other := &sink{answer: away}, &sink{}
 		w := run(t, 10*204+int64(len("i-1WEB")), map[string]*sink{"one": s, "two": other}) // and the labels once
 		w.lines("first")
@@ -249,7 +250,7 @@ func TestADestinationThatWasAwayGetsTheNewestLinesAndHowManyItMissed(t *testing.
 }
 
 func TestADestinationThatHangsHoldsUpNobody(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	testenv.Bubble(t, func(t *testing.T) {
 		hangs := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 		s, other := &sink{answer: hangs}, &sink{}
 		w := run(t, 0, map[string]*sink{"one": s, "two": other})
@@ -276,7 +277,7 @@ func TestADestinationThatHangsHoldsUpNobody(t *testing.T) {
 }
 
 func TestLinesThatAreRefusedAreCountedAndNotSentAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	testenv.Bubble(t, func(t *testing.T) {
 		refuses := func(lines int64) func(context.Context) error {
 			return func(context.Context) error {
 				time.Sleep(time.Second) // meanwhile lines come that are one batch
@@ -327,7 +328,7 @@ func TestOnlyTheLinesThatADestinationCannotTakeAreLost(t *testing.T) {
 		"more than it seeks": {count500(), 65, 500},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			testenv.Bubble(t, func(t *testing.T) {
 				s := &sink{}
 				s.judge = func(records []logforward.Record) error {
 					for _, r := range records {
@@ -375,7 +376,7 @@ func count500() (all []int) {
 
 // Some definitions have megabytes of labels, and containers come and go.
 func TestLabelsOfWaitingLinesAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	testenv.Bubble(t, func(t *testing.T) {
 		s := &sink{answer: away}
 		const buffer = 64 << 10
 		w := run(t, buffer, map[string]*sink{"one": s})
@@ -411,7 +412,7 @@ func TestTheEndWaitsForWhatIsLeftForABoundedTime(t *testing.T) {
 		lost    int64
 	}{"it is back in time": {3 * time.Second, 0}, "it is not": {time.Hour, 30}} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			testenv.Bubble(t, func(t *testing.T) {
 				s := &sink{answer: away}
 				w := run(t, 0, map[string]*sink{"one": s})
 				w.lines(count(0, 10)...)

@@ -20,11 +20,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/diegosdk/diego/executor/internal/archive"
 	"github.com/diegosdk/diego/executor/internal/transfer"
+	"github.com/diegosdk/diego/internal/testenv"
 )
 
 func tarOf(name, content string) []byte {
@@ -425,7 +425,7 @@ func TestWithoutALimitOfItsOwnADirectoryTakesWhatTheCacheHasLeft(t *testing.T) {
 // all containers share. Time is that of a synctest bubble, so the connections
 // are pipes.
 func TestATransferThatDoesNotGetOnEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	testenv.Bubble(t, func(t *testing.T) {
 		gone := make(chan struct{})
 		listener := make(pipes)
 		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -7,14 +7,15 @@ import (
 	"net"
 	"os"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/diegosdk/diego/internal/testenv"
 )
 
 // A list may take as long as it likes while its server sends something.
 func TestABoundedConnectionEndsOnlyAfterSilence(t *testing.T) {
 	for _, a := range []Access{Reads, Commits, Leases} {
-		synctest.Test(t, func(t *testing.T) {
+		testenv.Bubble(t, func(t *testing.T) {
 			client, server := net.Pipe()
 			defer client.Close()
 			c := &boundedConn{Conn: client, answer: a.patience()}
@@ -67,7 +68,7 @@ func (mutedServer) Close() error { return nil }
 // Another attempt may help, unless it was the caller who had no more time.
 func TestAConnectionThatIsNotMadeInTimeIsLost(t *testing.T) {
 	for _, greets := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
+		testenv.Bubble(t, func(t *testing.T) {
 			c := &mysqlConnector{mutedServer{greets: greets}, mysqlSession(Commits, false), maxConnect}
 			began := time.Now()
 			_, err := c.Connect(t.Context())

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/diegosdk/diego/internal/testenv"
 )
 
 type request struct{ Ticket }
@@ -13,7 +15,7 @@ type request struct{ Ticket }
 func TestNobodyIsKeptWaitingLongForThoseWhoDoNotComeBack(t *testing.T) {
 	for name, told := range map[string]bool{"told": true, "not told, as it failed": false} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			testenv.Bubble(t, func(t *testing.T) {
 				g := &Group[*request]{Begin: func() error { return nil }, End: func() {}, Limit: 1, Most: 256, Gather: true}
 				g.want = g.Most // from an earlier batch
 				var ended time.Time
