@@ -1,0 +1,117 @@
+// The calls of the control plane's API, and of the console's own.
+
+// base is where the server is mounted; the page itself is at console/ below it.
+const base = new URL('../', document.baseURI);
+
+// A Problem is an answer that says what is wrong.
+export class Problem extends Error {
+  constructor(status, body) {
+    super(body.detail || body.title || `the server answered with the status ${status}`);
+    this.status = status;
+    this.type = body.type || '';
+    this.title = body.title || '';
+  }
+}
+
+// unavailable reports whether the server does not know a call.
+export const unavailable = err => err instanceof Problem && (err.status === 404 && !/not_found/.test(err.type) || err.status === 405);
+
+// Two reasons why nothing came back, in words for people.
+const unreachable = path => new Error(`The server cannot be reached (${path}). Look whether it runs; a link of diegoctl console ends with that program.`);
+
+async function request(path, { method = 'GET', body, headers = {}, signal } = {}) {
+  let answer;
+  try {
+    answer = await fetch(new URL(path, base), {
+      method, signal, credentials: 'same-origin', cache: 'no-store',
+      headers: { 'Diego-Console': '1', ...(body === undefined ? {} : { 'Content-Type': 'application/json' }), ...headers },
+      body: body === undefined ? undefined : JSON.stringify(body),
+    });
+  } catch (err) {
+    if (signal?.aborted) throw err;
+    throw unreachable(path);
+  }
+  if (!answer.ok) throw new Problem(answer.status, await answer.json().catch(() => ({})));
+  return answer;
+}
+
+export const get = async (path, signal) => (await request('console/api/' + path, { signal })).json();
+export const post = async (path, body, signal) => (await request('console/api/' + path, { method: 'POST', body, signal })).json();
+export const call = async (path, body = {}, signal) => (await request('v1/' + path, { method: 'POST', body, signal })).json();
+
+// act is a call that changes something. The request id lets a proxy repeat it
+// without doing it twice.
+export const act = async (path, body) =>
+  (await request(path, { method: 'POST', body, headers: { 'Diego-Request-Id': crypto.randomUUID?.() ?? Date.now() + '-' + Math.random() } })).json();
+
+export const cellPath = (cell, name) => `cell/${encodeURIComponent(cell)}/${name}`;
+
+// lines reads a body line by line. It gives the browser a turn after each
+// slice of work, so that a long list does not hold up a frame.
+async function lines(answer, each) {
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = '', since = performance.now();
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) break;
+    let from = 0;
+    rest += value;
+    for (let to; (to = rest.indexOf('\n', from)) >= 0; from = to + 1) {
+      each(rest.slice(from, to));
+      if (performance.now() - since > 12) {
+        await turn();
+        since = performance.now();
+      }
+    }
+    rest = rest.slice(from);
+  }
+  if (rest) each(rest);
+}
+
+const channel = new MessageChannel();
+const turns = [];
+channel.port1.onmessage = () => turns.shift()?.();
+const turn = () => new Promise(done => { turns.push(done); channel.port2.postMessage(0); });
+
+// each calls one function for every item of a list and fails if the list was
+// cut off.
+async function each(answer, item) {
+  let ended = false;
+  await lines(answer, line => {
+    if (!line) return;
+    const v = JSON.parse(line);
+    if (v.item !== undefined) item(v.item);
+    else if (v.end !== undefined) ended = true;
+  });
+  if (!ended) throw new Error('The list was cut off before its end. It is read again.');
+}
+
+export const list = async (path, filter, item, signal) => each(await request('v1/' + path, { method: 'POST', body: filter, signal }), item);
+export const ownList = async (path, item, signal) => each(await request('console/api/' + path, { signal }), item);
+export const ownFeed = async (path, body, item, signal) => each(await request('console/api/' + path, { method: 'POST', body, signal }), item);
+
+// follow reads server-sent events until the feed ends or falls silent.
+// event(id, data) gets null as data when only the position moved on.
+export async function follow(path, after, silence, event, signal) {
+  const cut = new AbortController();
+  const stop = () => cut.abort();
+  signal.addEventListener('abort', stop);
+  let timer = setTimeout(stop, silence);
+  try {
+    const answer = await request('v1/' + path, { headers: { 'Last-Event-ID': String(after) }, signal: cut.signal });
+    let id = after, data = null;
+    await lines(answer, line => {
+      clearTimeout(timer);
+      timer = setTimeout(stop, silence);
+      if (line.startsWith('id:')) id = Number(line.slice(3));
+      else if (line.startsWith('data:')) data = line.slice(5);
+      else if (line === '') {
+        event(id, data && JSON.parse(data));
+        data = null;
+      }
+    });
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', stop);
+  }
+}

@@ -1,0 +1,61 @@
+// What texts of the control plane say in numbers, so that they can be drawn. A
+// text that says nothing of the kind gives null and is shown as it is.
+
+// comparison reads why a placement was made: "score 0.2580, fewest of its
+// process: 0 against 1 on cell-1".
+export function comparison(text) {
+  const m = /([a-z][a-z ]*): ([\d.e+-]+) against ([\d.e+-]+) (?:on|with) (\S+)$/.exec(text || '');
+  return m && { by: m[1], won: Number(m[2]), lost: Number(m[3]), other: m[4] };
+}
+
+// refusal reads why nothing was found: "insufficient resources: of 12 cells 2
+// evacuating, 10 short of memory; the nearest, cell-4, lacks 12 MiB of memory".
+export function refusal(text) {
+  const m = /of (\d+) cells? ((?:\d+ [^,;]+(?:, )?)+)(?:; the nearest, (\S+), lacks (.+))?$/.exec(text || '');
+  if (!m) return null;
+  const reasons = m[2].split(', ').map(part => /^(\d+) (.+)$/.exec(part)).filter(x => x).map(x => ({ reason: x[2], cells: Number(x[1]) }));
+  return { cells: Number(m[1]), reasons, nearest: m[3] ? { cell: m[3], lacks: m[4] } : null };
+}
+
+// lanes draws a timeline: what each record at an index was from when to when. A
+// record that overlaps another gets a lane of its own. Times are in ms.
+export function lanes(entries, lookOf, now) {
+  const open = new Map(), bars = [];
+  const end = (epoch, at) => {
+    const bar = open.get(epoch);
+    if (bar) bar.to = at;
+    open.delete(epoch);
+  };
+  for (const { at: text, event } of entries) {
+    const at = Date.parse(text), { before, after, kind } = event;
+    if (!/^actual_lrp_instance_/.test(kind)) continue;
+    if (before) end(before.modification_tag.epoch, at);
+    if (!after) continue;
+    const epoch = after.modification_tag.epoch, bar = { epoch, look: lookOf(after), record: after, from: at, to: now };
+    open.set(epoch, bar);
+    bars.push(bar);
+  }
+  const free = [], lane = new Map(); // per lane: until when it is taken
+  for (const bar of bars) {
+    if (!lane.has(bar.epoch)) {
+      let i = free.findIndex(until => until <= bar.from);
+      if (i < 0) i = free.length;
+      lane.set(bar.epoch, i);
+    }
+    bar.lane = lane.get(bar.epoch);
+    free[bar.lane] = bar.to;
+  }
+  return { bars, lanes: free.length };
+}
+
+// scale maps times to places so that short and long spans can both be seen: each
+// span between two marks takes a part that grows with its logarithm.
+export function scale(times, width) {
+  const marks = [...new Set(times)].sort((a, b) => a - b), at = new Map();
+  let sum = 0;
+  marks.forEach((t, i) => {
+    if (i > 0) sum += 0.6 + Math.log2(1 + (t - marks[i - 1]) / 1000);
+    at.set(t, sum);
+  });
+  return t => sum ? at.get(t) / sum * width : 0;
+}

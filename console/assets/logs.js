@@ -1,0 +1,32 @@
+// The output of a container, as it comes.
+
+import { html, useEffect, useRef, useState } from './vendor/preact.js';
+import { cellPath, ownFeed } from './api.js';
+import { may } from './store.js';
+import { Choice, Fault } from './parts.js';
+
+const most = 200_000; // characters that are kept
+
+export function Logs({ cell, container, ended }) {
+  const [stream, choose] = useState('stdout'), [text, set] = useState(''), [state, say] = useState('reading'), [error, blame] = useState(null), box = useRef(), stays = useRef(true);
+  const allowed = may('cell/logs');
+  useEffect(() => {
+    if (!allowed) return;
+    set(''); blame(null); say('reading');
+    const cut = new AbortController(), decoder = new TextDecoder();
+    let pending = '', timer = 0;
+    const flush = () => { timer = 0; const more = pending; pending = ''; set(old => (old + more).slice(-most)); };
+    ownFeed(cellPath(cell, 'logs'), { container_guid: container, stream, follow: !ended }, chunk => {
+      if (!chunk.data) return;
+      pending += decoder.decode(Uint8Array.from(atob(chunk.data), c => c.charCodeAt(0)), { stream: true });
+      timer ||= setTimeout(flush, 100);
+    }, cut.signal).then(() => say('ended'), err => { if (!cut.signal.aborted) { blame(err); say('cut'); } });
+    return () => { cut.abort(); clearTimeout(timer); };
+  }, [cell, container, stream, ended, allowed]);
+  useEffect(() => { if (stays.current && box.current) box.current.scrollTop = box.current.scrollHeight; }, [text]);
+  if (!allowed) return html`<p class="quiet">Your role may not read logs.</p>`;
+  return html`<div class="tools"><${Choice} label="Stream" value=${stream} choose=${choose} options=${['stdout', 'stderr', 'health'].map(s => [s, s])} />
+      <span class="quiet">${{ reading: ended ? 'reading' : 'follows', ended: 'this is all there is', cut: 'no longer followed' }[state]}, ${container} on ${cell}</span></div>
+    <${Fault} what="The log cannot be read" error=${error} />
+    <pre class="log" tabindex="0" aria-label="Output" ref=${box} onScroll=${e => { const b = e.target; stays.current = b.scrollTop + b.clientHeight > b.scrollHeight - 30; }}>${text || (state === 'reading' ? '' : 'It wrote nothing.')}</pre>`;
+}

@@ -1,0 +1,77 @@
+// Words and numbers as people read them.
+
+const looks = {
+  running: 'running', unready: 'running, not ready', starting: 'starting', suspect: 'suspect: its cell is missing', evacuating: 'evacuating: runs until it is replaced',
+  crashed: 'crashed, waits', waiting: 'waits for a cell', unplaced: 'no cell has room',
+};
+export const lookText = look => looks[look] || look;
+export const allLooks = Object.keys(looks);
+
+export const plural = (n, word, words = word + 's') => `${number(n)} ${n === 1 ? word : words}`;
+export const number = n => n === undefined || n === null ? '–' : n.toLocaleString('en');
+
+// mib is an amount of mebibytes.
+export function mib(n) {
+  if (n === undefined || n === null) return '–';
+  if (Math.abs(n) < 1024) return `${number(Math.round(n))} MiB`;
+  if (Math.abs(n) < 1024 * 1024) return `${trim(n / 1024)} GiB`;
+  return `${trim(n / 1024 / 1024)} TiB`;
+}
+export const bytes = n => n === undefined || n < 0 ? '–' : n < 1024 ? `${Math.round(n)} B` : n < 1 << 20 ? `${trim(n / 1024)} KiB` : mib(n / (1 << 20));
+const trim = v => v.toLocaleString('en', { maximumFractionDigits: v < 10 ? 1 : 0 });
+
+export const share = (part, all) => all ? Math.min(1, Math.max(0, part / all)) : 0;
+export const percent = v => `${Math.round(100 * v)} %`;
+
+// span is a length of time in ms: 4.2 s, 3 min 5 s, 2 d 4 h.
+export function span(ms) {
+  const s = Math.max(0, ms) / 1000;
+  if (s < 1) return `${Math.round(ms)} ms`;
+  if (s < 10) return `${s.toFixed(1)} s`;
+  if (s < 60) return `${Math.round(s)} s`;
+  if (s < 3600) return `${Math.floor(s / 60)} min ${Math.floor(s % 60)} s`;
+  if (s < 86400) return `${Math.floor(s / 3600)} h ${Math.floor(s % 3600 / 60)} min`;
+  return `${Math.floor(s / 86400)} d ${Math.floor(s % 86400 / 3600)} h`;
+}
+export const nanoseconds = n => span(n / 1e6);
+export const clock = at => at ? new Date(at).toLocaleTimeString('en-GB') : '–';
+export const day = at => at ? new Date(at).toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'medium' }) : '–';
+
+const waits = {
+  NOTHING: 'nothing', START: 'the start of a new instance', RESTART: 'the restart of a crashed instance', HEALTHY: 'a new instance that has still to prove healthy',
+  READY: 'a new instance that is not ready for traffic', CONFIRMED: 'somebody who confirms the canary', RESUMED: 'somebody who resumes it',
+};
+export const waitText = w => waits[w] || w;
+
+const begins = { UNKNOWN: 'before the history began', CREATED: 'created', UPDATED: 'updated', ACTIVATED: 'activated', ROLLED_BACK: 'rolled back to', RESTARTED: 'restarted' };
+export const beginText = b => begins[b] || b;
+const ends = { ACTIVE: 'active', REPLACED: 'replaced', SUPERSEDED: 'overtaken before it was done', GIVEN_UP: 'given up', LOST: 'not known' };
+export const endText = e => ends[e] || e || 'active';
+
+// fold describes an event as one short sentence for the list of what happened.
+export function eventText(e) {
+  const l = e.lrp, t = e.task;
+  if (t) {
+    const name = `task ${(t.after || t.before).task_guid}`;
+    if (!t.after) return [name, 'was deleted'];
+    if (t.after.state === 'PENDING') return [name, 'waits for a cell'];
+    if (t.after.state === 'RUNNING') return [name, `runs on ${t.after.cell_id}`];
+    return [name, t.after.failed ? `failed: ${t.after.failure_reason}` : `is ${t.after.state.toLowerCase()}`];
+  }
+  const r = l.after || l.before, name = `${r.process_guid}/${r.index}`;
+  if (l.kind === 'actual_lrp_crashed') return [name, `crashed: ${l.cause.detail || 'for an unknown reason'}`];
+  if (r.placement_error) return [name, `could not be placed: ${r.placement_error}`];
+  return [name, `runs on ${r.cell_id}`];
+}
+
+// cellStates are the words that describe a cell, the most important first.
+export function cellStates(c) {
+  const out = [];
+  if (!c.present) out.push('missing');
+  if (c.error) out.push('no answer');
+  if (c.evacuating) out.push('draining');
+  if (c.cordoned) out.push('cordoned');
+  if (c.unhealthy) out.push('unhealthy');
+  if (c.settling) out.push('settling');
+  return out;
+}
