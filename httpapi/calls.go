@@ -71,10 +71,10 @@ var (
 	auctioneers = []Role{AuctioneerRole}
 	operators   = []Role{OperatorRole}
 	controllers = []Role{BBSRole}
-	planners    = []Role{AuctioneerRole, OperatorRole}
-	logReaders  = []Role{LogReaderRole, OperatorRole}
+	planners    = []Role{AuctioneerRole, BBSRole, OperatorRole}
+	logReaders  = []Role{LogReaderRole, BBSRole, OperatorRole}
 	lockers     = []Role{LockerRole, OperatorRole}
-	// A BBS hands on an operator's requests.
+	// A BBS hands on an operator's requests, those from its console to a cell too.
 	enquirers = []Role{BBSRole, OperatorRole}
 )
 

@@ -57,12 +57,12 @@ var (
 			}
 			return auction.Inventory{}, errors.New("this cell cannot say which containers it has; it is no auction.InventoryClient")
 		})
-	callEvacuate = tell(call("Evacuate", "cell/evacuate", operators, wire.Always,
+	callEvacuate = tell(call("Evacuate", "cell/evacuate", enquirers, wire.Always,
 		"Begins to empty the cell."),
 		func(ctx context.Context, c rep.API, _ wire.None) error { return c.Evacuate(ctx) })
-	callEvacuation = askPlain(call("Evacuation", "cell/evacuation", operators, wire.Always,
+	callEvacuation = askPlain(call("Evacuation", "cell/evacuation", enquirers, wire.Always,
 		"Says how far the cell is on its way to being empty."), rep.API.Evacuation)
-	callCancelEvacuation = tell(call("CancelEvacuation", "cell/cancel_evacuation", operators, wire.Always,
+	callCancelEvacuation = tell(call("CancelEvacuation", "cell/cancel_evacuation", enquirers, wire.Always,
 		"Gives up an evacuation: what is still on the cell stays, and it takes work again."),
 		func(ctx context.Context, c rep.API, _ wire.None) error {
 			if c, can := c.(rep.Cordoner); can {
@@ -70,7 +70,7 @@ var (
 			}
 			return errNoCordoner
 		})
-	callCordon = tell(call("Cordon", "cell/cordon", operators, wire.Always,
+	callCordon = tell(call("Cordon", "cell/cordon", enquirers, wire.Always,
 		"Keeps work away from the cell, or lets it come again. What the cell has stays."),
 		func(ctx context.Context, c rep.API, in cordonArgs) error {
 			if c, can := c.(rep.Cordoner); can {
@@ -78,7 +78,7 @@ var (
 			}
 			return errNoCordoner
 		})
-	callUsages = askPlain(call("Usages", "cell/usages", operators, wire.Always,
+	callUsages = askPlain(call("Usages", "cell/usages", enquirers, wire.Always,
 		"Says what each container uses, as it was measured last, ordered by guid."),
 		func(c rep.API, ctx context.Context) ([]rep.ContainerUsage, error) {
 			if c, can := c.(rep.Meter); can {
@@ -86,7 +86,7 @@ var (
 			}
 			return nil, errors.New("this cell cannot say what its containers use; it is no rep.Meter")
 		})
-	callContainers = askPlain(call("Containers", "cell/containers", operators, wire.Always,
+	callContainers = askPlain(call("Containers", "cell/containers", enquirers, wire.Always,
 		"Lists the containers on the cell, ordered by guid."), rep.API.Containers)
 	callLogs = long(ofDomain(list(call("Logs", "cell/logs", logReaders, wire.Always,
 		"Reads what a container writes, and follows it; of one that is gone, the last that it wrote. A log reader reads only containers of the domains of its certificate."),

@@ -15,6 +15,7 @@ import (
 	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/internal/wire"
+	"github.com/diegosdk/diego/rep"
 )
 
 // ClientOptions say how to reach a service. Zero values mean the defaults.
@@ -127,11 +128,17 @@ func acceptable(address string, allowPlain bool) bool {
 		(u.Scheme == "https" || allowPlain && u.Scheme == "http")
 }
 
-// Dial reaches cells over HTTP at the address of their presence. All cells
+// Dial reaches cells as [DialCell] does, for the control plane.
+func Dial(o ClientOptions) bbs.Dial {
+	dial := DialCell(o)
+	return func(p bbs.CellPresence) (auction.CellClient, error) { return dial(p) }
+}
+
+// DialCell reaches cells over HTTP at the address of their presence. All cells
 // share the options, whose Addresses, CellID and Find are ignored. No call is
 // repeated, because the caller of a cell knows best when to call again.
-func Dial(o ClientOptions) bbs.Dial {
-	return func(p bbs.CellPresence) (auction.CellClient, error) {
+func DialCell(o ClientOptions) func(bbs.CellPresence) (rep.API, error) {
+	return func(p bbs.CellPresence) (rep.API, error) {
 		o := o
 		o.Addresses, o.CellID, o.Find, o.Attempts = []string{p.Address}, p.CellID, nil, 1
 		return NewRemoteCell(o)

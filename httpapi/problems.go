@@ -324,3 +324,16 @@ func ProblemError(body []byte) error {
 	}
 	return problems.Decode(p)
 }
+
+// WriteProblem answers a request that is not a call with an error, in the form
+// of those of calls.
+func WriteProblem(w http.ResponseWriter, err error) {
+	p := problems.Encode(err)
+	body, _ := json.Marshal(p) // text and numbers
+	h := w.Header()
+	h.Set("Content-Type", "application/problem+json")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	w.WriteHeader(p.Status)
+	_, _ = w.Write(append(body, '\n'))
+}

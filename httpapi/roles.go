@@ -88,6 +88,20 @@ func IdentityOf(certificate *x509.Certificate) Identity {
 	return id
 }
 
+// CallerOf returns who makes a request, and false if the server has not verified
+// a certificate of the client.
+func CallerOf(r *http.Request) (Identity, bool) {
+	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 || len(r.TLS.PeerCertificates) == 0 {
+		return Identity{}, false
+	}
+	return IdentityOf(r.TLS.PeerCertificates[0]), true
+}
+
+// May reports whether one of the roles admits the caller to a call.
+func (id Identity) May(c CallInfo) bool {
+	return slices.ContainsFunc(id.Roles, func(role Role) bool { return slices.Contains(c.Roles, role) })
+}
+
 // ErrForbidden is wrapped by every [ForbiddenError].
 var ErrForbidden = errors.New("forbidden")
 
@@ -112,15 +126,15 @@ func (e *ForbiddenError) Unwrap() error { return ErrForbidden }
 // roles.
 func authorize(allowPlain bool) func(*http.Request, *wire.Info) (wire.Caller, error) {
 	return func(r *http.Request, info *wire.Info) (wire.Caller, error) {
+		id, verified := CallerOf(r)
 		switch {
 		case allowPlain && r.TLS == nil:
 			return wire.Caller{SpeaksFor: func(string) error { return nil }}, nil
 		case r.TLS == nil:
 			return wire.Caller{}, &ForbiddenError{Call: info.Name, Why: "TLS with a client certificate is wanted"}
-		case len(r.TLS.VerifiedChains) == 0 || len(r.TLS.PeerCertificates) == 0:
+		case !verified:
 			return wire.Caller{}, &ForbiddenError{Call: info.Name, Why: "a client certificate that the server verifies is wanted"}
 		}
-		id := IdentityOf(r.TLS.PeerCertificates[0])
 		var roles []Role // those that admit the caller
 		for _, role := range id.Roles {
 			if slices.Contains(info.Roles, string(role)) {

@@ -17,11 +17,13 @@ import (
 	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/bbs"
+	"github.com/diegosdk/diego/console"
 	"github.com/diegosdk/diego/examples/allinone/sample"
 	"github.com/diegosdk/diego/httpapi"
 	"github.com/diegosdk/diego/internal/daemon"
 	"github.com/diegosdk/diego/internal/fleetdir"
 	"github.com/diegosdk/diego/internal/parallel"
+	"github.com/diegosdk/diego/rep"
 	"github.com/diegosdk/diego/storage/sqlstore"
 )
 
@@ -76,6 +78,8 @@ func openFleet(ctx context.Context, s *settings, placed func(auction.Result)) (f
 	o := daemon.PlaneOptions(&s.Convergence, &s.Restarts, &s.Tasks, &s.Placing)
 	o.Store, o.Dial, o.Owner, o.Logger, o.CallbackAllow = f.store, f.dial, "allinone", f.log, own
 	o.Auction.Placed = placed
+	figures := new(httpapi.Prometheus)
+	o.Metrics = figures
 	if f.ControlPlane, err = diego.New(o); err != nil {
 		return f, err
 	}
@@ -87,9 +91,16 @@ func openFleet(ctx context.Context, s *settings, placed func(auction.Result)) (f
 	if err != nil {
 		return f, f.data.Wrong(err)
 	}
-	if f.service, err = newService(f.service.listener, issuer, "bbs", []httpapi.Role{httpapi.BBSRole, httpapi.AuctioneerRole}, s.Limit(httpapi.HandlerOptions{
-		BBS: f.BBS, Convergence: f.ControlPlane, Locks: bbs.NewLocks(f.store), Auctioneer: f.ControlPlane, Logger: f.log,
-	})); err != nil {
+	calls := s.Limit(httpapi.HandlerOptions{
+		BBS: f.BBS, Convergence: f.ControlPlane, Locks: bbs.NewLocks(f.store), Auctioneer: f.ControlPlane, Ready: f.Ready,
+		Metrics: figures, Logger: f.log,
+	})
+	if f.service, err = newService(f.service.listener, issuer, "bbs", []httpapi.Role{httpapi.BBSRole, httpapi.AuctioneerRole}, calls); err != nil {
+		return f, err
+	}
+	if f.service.handler, err = console.New(daemon.WithFigures(f.service.handler, figures, false), console.Options{
+		Calls: calls, Cell: f.cell, Figures: figures,
+	}); err != nil {
 		return f, err
 	}
 	if err := issuer.Publish(f.service.url()); err != nil {
@@ -139,7 +150,10 @@ func openFleet(ctx context.Context, s *settings, placed func(auction.Result)) (f
 
 // dial finds a cell. One that is not of this run is dead, and its presence
 // ends soon.
-func (f *fleet) dial(p bbs.CellPresence) (auction.CellClient, error) {
+func (f *fleet) dial(p bbs.CellPresence) (auction.CellClient, error) { return f.cell(p) }
+
+// cell finds a cell, as dial does.
+func (f *fleet) cell(p bbs.CellPresence) (rep.API, error) {
 	for _, c := range f.cells {
 		if c.id == p.CellID {
 			return c, nil

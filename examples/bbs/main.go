@@ -17,6 +17,7 @@ import (
 
 	"github.com/diegosdk/diego"
 	"github.com/diegosdk/diego/bbs"
+	"github.com/diegosdk/diego/console"
 	"github.com/diegosdk/diego/httpapi"
 	"github.com/diegosdk/diego/internal/daemon"
 )
@@ -34,6 +35,7 @@ type settings struct {
 	daemon.Placing
 	daemon.Subscribing
 	daemon.Callbacks
+	Console bool `name:"console" help:"serve the console, pages for browsers, at /console/ of the API; docs/console.md says who may do what there"`
 }
 
 // Check implements daemon.Checker.
@@ -89,6 +91,9 @@ func (s *settings) run(ctx context.Context, log *slog.Logger) error {
 	plane, err := diego.New(o)
 	if err != nil {
 		return err
+	}
+	if s.Console {
+		server.Console = &console.Options{Cell: httpapi.DialCell(server.Client())}
 	}
 	return server.Serve(ctx, s.Limit(httpapi.HandlerOptions{
 		BBS: plane.BBS, Convergence: plane, Locks: bbs.NewLocks(store), Auctioneer: plane, Ready: plane.Ready,

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"net/http"
 	"os"
 	"strings"
 	"time"
@@ -23,6 +25,11 @@ type remote struct {
 	convergence bbs.ConvergenceAPI
 	// cell reaches a cell that is present.
 	cell func(bbs.CellPresence) (rep.API, error)
+	// ready and figures ask for pages that are not calls.
+	ready   func(context.Context) bbs.Readiness
+	figures http.Handler
+	// caller is who this process is for the others, nil without a certificate.
+	caller *httpapi.Identity
 }
 
 // A connection says how to reach a Diego over HTTP.
@@ -83,11 +90,14 @@ func dialHTTP(c connection) (*remote, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &remote{bbs: b, locks: b, auctioneer: a, convergence: b, cell: func(p bbs.CellPresence) (rep.API, error) {
-		o := o
-		o.Addresses, o.CellID, o.Attempts = []string{p.Address}, p.CellID, 1
-		return httpapi.NewRemoteCell(o)
-	}}, nil
+	r := &remote{bbs: b, locks: b, auctioneer: a, convergence: b, cell: httpapi.DialCell(o)}
+	pages := pages{c.bbs, &http.Client{Transport: &http.Transport{TLSClientConfig: config}}}
+	r.ready, r.figures = pages.ready, pages
+	if len(config.Certificates) > 0 {
+		who := httpapi.IdentityOf(config.Certificates[0].Leaf)
+		r.caller = &who
+	}
+	return r, nil
 }
 
 // plain reports whether an address asks for no TLS, in so many words.

@@ -52,7 +52,7 @@ func (p *process) root() *cobra.Command {
 	root := cli.Group(&cobra.Command{Use: "diegoctl", Long: about, Version: program + ", " + goVersion},
 		applyCommand(p), lrpCommands(p), deploymentCommands(p), taskCommands(p),
 		instancesCommand(p), cellsCommand(p), cellCommands(p), drainCommand(p), domainsCommand(p), domainCommands(p),
-		eventsCommand(p), logsCommand(p), timelineCommand(p), topCommand(p), lockCommands(p), planCommand(p), convergeCommand(p), versionCommand(p),
+		eventsCommand(p), logsCommand(p), timelineCommand(p), topCommand(p), consoleCommand(p), lockCommands(p), planCommand(p), convergeCommand(p), versionCommand(p),
 	)
 	wrong := cli.WithPersistent(root, p.env, globalFlags)
 	root.PersistentPreRunE = func(*cobra.Command, []string) error { return wrong() }

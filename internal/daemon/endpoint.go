@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/diegosdk/diego/console"
 	"github.com/diegosdk/diego/httpapi"
 )
 
@@ -87,6 +88,9 @@ type Server struct {
 	URL string
 	// Figures are served at /metrics.
 	Figures *httpapi.Prometheus
+	// Console, unless nil, says how the console reaches cells; it is served beside
+	// the API.
+	Console *console.Options
 
 	settings     *Endpoint
 	certificates *Certificates
@@ -157,9 +161,13 @@ func (s *Server) Serve(ctx context.Context, o httpapi.HandlerOptions, work func(
 	if err != nil {
 		return err
 	}
-	mux := http.NewServeMux()
-	mux.Handle("/", api)
-	mux.Handle("GET /metrics", s.known(s.Figures))
+	all := WithFigures(api, s.Figures, s.settings.Plain)
+	if s.Console != nil {
+		if all, err = console.New(all, s.consoleOptions(o)); err != nil {
+			return err
+		}
+		s.log.Info("console", "url", s.URL+"/console/")
+	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	g, ctx := errgroup.WithContext(ctx)
@@ -167,7 +175,7 @@ func (s *Server) Serve(ctx context.Context, o httpapi.HandlerOptions, work func(
 		s.log.Warn("plain: other machines can reach this address, and nobody is asked who they are; set tls_cert, tls_key and tls_ca, or listen at 127.0.0.1", "listen", at)
 	}
 	s.log.Info("listening", "url", s.settings.scheme()+"://"+s.api.Addr().String(), "others_use", s.URL)
-	g.Go(func() error { return Serve(ctx, s.api, mux, s.certificates, s.log) })
+	g.Go(func() error { return Serve(ctx, s.api, all, s.certificates, s.log) })
 	if s.metrics != nil {
 		open := http.NewServeMux()
 		open.Handle("GET /metrics", s.Figures)
@@ -186,13 +194,27 @@ func (s *Server) Serve(ctx context.Context, o httpapi.HandlerOptions, work func(
 	return g.Wait()
 }
 
-// known refuses clients whose certificate was not verified.
-func (s *Server) known(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !s.settings.Plain && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0) {
+// consoleOptions are those of the console beside the calls of o.
+func (s *Server) consoleOptions(o httpapi.HandlerOptions) console.Options {
+	c := *s.Console
+	c.Calls, c.Figures = o, s.Figures
+	if u, err := url.Parse(s.URL); err == nil {
+		c.Hosts = []string{u.Hostname()}
+	}
+	return c
+}
+
+// WithFigures serves figures at /metrics, to clients whose certificate was
+// verified unless it is plain, and everything else by api.
+func WithFigures(api http.Handler, figures *httpapi.Prometheus, plain bool) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/", api)
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		if _, known := httpapi.CallerOf(r); !known && !plain {
 			http.Error(w, "a client certificate is wanted; metrics_listen opens an address that wants none", http.StatusForbidden)
 			return
 		}
-		h.ServeHTTP(w, r)
+		figures.ServeHTTP(w, r)
 	})
+	return mux
 }

@@ -66,6 +66,8 @@ var Layers = []Layer{
 	{Path: "rep/logforward/syslog", Imports: []string{"rep/logforward"}, TestImports: []string{"rep"}},
 	{Path: "httpapi", Imports: []string{"executor", "lrp", "task", "auction", "storage", "bbs", "rep", "httpapi/problem", "internal/metrics", "internal/wire"}},
 	{Path: "httpapi/problem"},
+	// Nothing imports it but programs.
+	{Path: "console", Imports: []string{"executor", "lrp", "auction", "storage", "bbs", "rep", "httpapi", "httpapi/problem", "internal/parallel", "internal/version"}, TestImports: []string{"task"}},
 	// Cells for tests and examples, which report to a BBS.
 	{Path: "rep/memcell", Imports: []string{"executor", "lrp", "task", "auction", "storage", "bbs", "rep"}},
 	{Path: "rep/celltest", Imports: []string{"executor", "lrp", "task", "auction", "storage", "storage/memstore", "bbs", "rep"}, TestImports: []string{"httpapi", "rep/localcell"}},

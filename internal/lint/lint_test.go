@@ -45,6 +45,19 @@ func TestLightPackagesLinkNothingHeavy(t *testing.T) {
 	}
 }
 
+// Only programs serve the console, so nobody else links its pages.
+func TestTheLibraryLinksNoConsole(t *testing.T) {
+	for _, p := range goList(t, nil, "./...") {
+		path, _ := strings.CutPrefix(p.ImportPath, lint.Module+"/")
+		if strings.HasPrefix(path, "examples/") || path == "internal/daemon" || path == "console" {
+			continue
+		}
+		if slices.Contains(p.Imports, lint.Module+"/console") || !strings.HasPrefix(path, "internal/") && slices.Contains(p.Imports, lint.Module+"/internal/daemon") {
+			t.Errorf("%s links the console", p.ImportPath)
+		}
+	}
+}
+
 func TestPureFilesArePure(t *testing.T) {
 	var patterns []string
 	for _, p := range lint.Pure {
@@ -162,7 +175,8 @@ func TestFuzzTargetsHaveACorpus(t *testing.T) {
 
 func TestNoTextNamesUnfinishedWorkRegistriesOrThisMachine(t *testing.T) {
 	eachFile(t, func(path string, content []byte) {
-		if !bytes.Contains(content, []byte{0}) { // text
+		// Libraries of others are as they are.
+		if !bytes.Contains(content, []byte{0}) && !strings.HasPrefix(path, "console/assets/vendor/") {
 			report(t, lint.CheckText(root(t), path, content))
 		}
 	})

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/diegosdk/diego/bbs"
+	"github.com/diegosdk/diego/console"
+	"github.com/diegosdk/diego/examples/diegoctl/internal/cli"
+	"github.com/diegosdk/diego/httpapi"
+	"github.com/diegosdk/diego/internal/daemon"
+)
+
+func consoleCommand(p *process) *cobra.Command {
+	return cli.With(&cobra.Command{
+		Use: "console", Short: "Show the fleet in a browser", RunE: p.asks(showConsole),
+		Long: `Show the fleet in a browser on this machine: print a link and serve the console
+until interrupted. The link works once and for 5 minutes; the browser may then do
+what the certificate of this command may do, for 12 hours at most.`,
+		Example: "  diegoctl console\n  diegoctl console --listen 127.0.0.1:8080",
+	}, []cli.Flag{
+		{Name: "listen", Kind: &cli.Kind{Name: "ADDRESS"}, Default: "127.0.0.1:0", Help: "where to serve it, on this machine only; port 0 takes any"},
+	})
+}
+
+// showConsole serves the console and makes the calls of its page.
+func showConsole(c *call, r *remote) error {
+	host, _, err := net.SplitHostPort(c.text("listen"))
+	if err == nil {
+		var ip netip.Addr
+		if ip, err = netip.ParseAddr(host); err == nil && !ip.IsLoopback() {
+			err = fmt.Errorf("other machines can reach %s", host)
+		}
+	}
+	if err != nil {
+		return cli.Wrong("--listen wants an address such as 127.0.0.1:8080: %v", err)
+	}
+	// The page would only show the same failure.
+	if _, err := r.bbs.Log(c.ctx); err != nil {
+		return err
+	}
+	calls := httpapi.HandlerOptions{
+		BBS: r.bbs, Convergence: r.convergence, Auctioneer: r.auctioneer, Ready: r.ready, AllowPlain: true,
+	}
+	api, err := httpapi.NewHandler(calls)
+	if err != nil {
+		return err
+	}
+	pages, err := console.New(api, console.Options{Calls: calls, Cell: r.cell, Figures: r.figures, Caller: r.caller})
+	if err != nil {
+		return err
+	}
+	l, err := daemon.Listen("listen", c.text("listen"))
+	if err != nil {
+		return err
+	}
+	door := console.NewDoor(pages, l.Addr().String())
+	link := map[string]string{"link": door.Link()}
+	if err := c.Say(link, "%s\n\nOpen this link in a browser on this machine. It works once, in the next 5 minutes.\nCtrl-C ends the console.", door.Link()); err != nil {
+		return err
+	}
+	if err := daemon.Serve(c.ctx, l, door, nil, slog.New(slog.DiscardHandler)); c.ctx.Err() == nil {
+		return err
+	}
+	return nil // the only way to end it is no failure
+}
+
+// A pages asks the processes of a BBS for pages that are not calls.
+type pages struct {
+	addresses []string
+	client    *http.Client
+}
+
+// maxPage bounds such a page, in bytes.
+const maxPage = 16 << 20
+
+// get reads a page of one process.
+func (p pages) get(ctx context.Context, address, path string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := p.client.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	return io.ReadAll(io.LimitReader(answer.Body, maxPage))
+}
+
+// leader finds the process that leads, or else one that answers.
+func (p pages) leader(ctx context.Context) (address string, ready bbs.Readiness) {
+	ready.Why = "no process of the BBS has answered"
+	for _, at := range p.addresses {
+		var r bbs.Readiness
+		body, err := p.get(ctx, at, "/readyz")
+		if err == nil && json.Unmarshal(body, &r) == nil {
+			address, ready = at, r
+		}
+		if r.Role == "leader" {
+			break
+		}
+	}
+	return address, ready
+}
+
+func (p pages) ready(ctx context.Context) bbs.Readiness {
+	_, ready := p.leader(ctx)
+	return ready
+}
+
+// ServeHTTP writes the figures of the process that leads.
+func (p pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	address, _ := p.leader(r.Context())
+	if address == "" {
+		return // nobody knows them
+	}
+	if body, err := p.get(r.Context(), address, "/metrics"); err == nil {
+		_, _ = w.Write(body)
+	}
+}
