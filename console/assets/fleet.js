@@ -37,8 +37,8 @@ const matches = (text, guid) => guid.toLowerCase().includes(text);
 // Found says what a search has found.
 function Found({ text }) {
   useFleet();
+  if (!text) return html`<p class="found quiet">Find a process, and the picture shows where it runs.</p>`;
   const { fleet } = store, found = [...fleet.processes.values()].filter(p => matches(text, p.process_guid));
-  if (!text) return html`<p class="found quiet">Find one process, and the picture shows where it runs.</p>`;
   if (found.length === 0) return html`<p class="found" role="status">No process has “${text}” in its name.</p>`;
   const on = new Set(), zones = new Set();
   let running = 0, desired = 0;
@@ -85,7 +85,7 @@ export function Fleet() {
     const want = text.trim().toLowerCase();
     picture.current.light(want ? r => matches(want, r.process_guid) : null);
   }, [text]);
-  const names = useMemo(() => [...store.fleet.processes.keys()].filter(g => matches(text.trim().toLowerCase(), g)).slice(0, 20), [text]);
+  const names = useMemo(() => text && [...store.fleet.processes.keys()].filter(g => matches(text.trim().toLowerCase(), g)).slice(0, 20), [text]);
   return html`<h1 class="hidden">Fleet</h1><${Numbers} />
     <div class="tools"><label class="search"><span class="hidden">Find a process</span><input type="search" id="search" list="names" placeholder="Find a process" value=${text} onInput=${e => search(e.target.value)} autocomplete="off" spellcheck=${false} /></label>
       <datalist id="names">${text && names.map(n => html`<option value=${n} />`)}</datalist><${Found} text=${text.trim().toLowerCase()} /></div>

@@ -69,25 +69,44 @@ function inProportion(weights, room, w, h) {
     sum += v;
   }
   if (sum > room * 1.001) return null;
-  // Rows as high as a mean tile is wide; higher ones if the rows do not fit.
-  let row = Math.sqrt(sum / weights.length * each);
-  for (let tries = 0; tries < 12; tries++, row *= 1.08) {
-    const rows = Math.max(1, Math.floor(h / row)), high = h / rows, out = [];
-    let x = 0, n = 0;
-    for (const v of weights) {
-      const wide = Math.min(w, v * each / high);
-      if (x > 0 && x + wide > w + 0.5) {
-        x = 0;
-        n++;
-      }
-      if (n >= rows) break;
-      out.push({ x, y: h - (n + 1) * high, w: wide, h: high });
+  // A mean tile is wide enough for its name. Rows of one height leave some room at
+  // their ends; where there is none to leave, each row is as high as it must be.
+  const rows = Math.max(1, Math.round(h / Math.sqrt(sum / weights.length * each / 2.5)));
+  return sameRows(weights, each, w, h, rows) || fullRows(weights, sum, each, w, h, Math.max(1, Math.round(rows * sum / room)));
+}
+
+function sameRows(weights, each, w, h, rows) {
+  const high = h / rows, out = [];
+  let x = 0, n = 0;
+  for (const v of weights) {
+    const wide = v * each / high;
+    if (x > 0 && x + wide > w + 0.5) {
+      x = 0;
+      n++;
+    }
+    if (n >= rows || wide > w) return null;
+    out.push({ x, y: h - (n + 1) * high, w: wide, h: high });
+    x += wide;
+  }
+  return out;
+}
+
+function fullRows(weights, sum, each, w, h, rows) {
+  const out = [];
+  let y = h;
+  for (let from = 0, to = 0; from < weights.length; from = to) {
+    let row = 0;
+    do row += weights[to++]; while (to < weights.length && row + weights[to] / 2 <= sum / rows);
+    const high = row * each / w;
+    y -= high;
+    let x = 0;
+    for (let i = from; i < to; i++) {
+      const wide = weights[i] * each / high;
+      out.push({ x, y, w: wide, h: high });
       x += wide;
     }
-    if (out.length === weights.length) return out;
-    if (rows === 1) break;
   }
-  return null;
+  return out;
 }
 
 function equal(n, w, h, most) {

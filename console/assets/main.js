@@ -45,7 +45,7 @@ function Live() {
   useFleet(() => true, 500);
   const words = { loading: 'loading', live: 'live', lost: 'not live' };
   return html`<span class="live ${store.status}" title=${store.problem || `event ${number(store.fleet.sequence)}`}><i aria-hidden="true"></i>${words[store.status]}</span>
-    <span class="who" title=${store.caller.roles.join(', ')}>${store.caller.name}</span>`;
+    <span class="who" title=${store.caller.roles.join(', ')}>${store.caller.name}${store.caller.name && !store.caller.may.includes('bbs/update_deployment') ? ', may only read' : ''}</span>`;
 }
 
 function Lost() {

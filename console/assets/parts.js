@@ -65,7 +65,7 @@ export function Fault({ error, what }) {
   return html`<p class="fault" role="alert"><b>${what}:</b> ${error.message}</p>`;
 }
 
-export const Card = ({ title, value, children }) => html`<div class="card"><h3>${title}</h3><p class="value">${value}</p>${children && html`<p class="quiet">${children}</p>`}</div>`;
+export const Card = ({ title, value, children }) => html`<div class="card"><p class="title">${title}</p><p class="value">${value}</p>${children && html`<p class="quiet">${children}</p>`}</div>`;
 
 // Table shows some of many rows at a time. head is [title, class] per column.
 export function Table({ id, label, head, rows, empty, row, page = 50 }) {

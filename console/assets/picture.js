@@ -48,7 +48,10 @@ export class Picture {
 
   changed(delta) {
     if (delta.all || delta.layout || !this.plan) return this.layout();
-    for (const id of delta.cells) this.dirty.add(id);
+    for (const id of delta.cells) {
+      if (id && !this.byID.has(id)) return this.layout(); // a cell that nobody knew
+      this.dirty.add(id);
+    }
     if (this.dirty.size) this.ask();
   }
 

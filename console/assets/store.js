@@ -24,11 +24,11 @@ export const newFleet = () => ({
   sequence: 0,          // the newest event that was applied
 });
 
-const unknownCell = id => ({ cell_id: id, zone: '', present: false, total: null, remaining: null, records: new Map(), tasks: new Map() });
+const unknownCell = (id, zone) => ({ cell_id: id, zone, present: false, total: null, remaining: null, records: new Map(), tasks: new Map() });
 
-function cellOf(fleet, id) {
+function cellOf(fleet, id, zone = '') {
   let cell = fleet.cells.get(id);
-  if (!cell) fleet.cells.set(id, cell = unknownCell(id)); // putCells places it
+  if (!cell) fleet.cells.set(id, cell = unknownCell(id, zone));
   return cell;
 }
 
@@ -56,7 +56,8 @@ const count = (fleet, r, by) => {
   fleet.counts[look] = (fleet.counts[look] || 0) + by;
 };
 
-const holderOf = (fleet, cell) => cell ? cellOf(fleet, cell).records : fleet.waiting;
+// holderOf is where a record is kept besides: at its cell, or among those that wait.
+const holderOf = (fleet, r) => r.cell_id ? cellOf(fleet, r.cell_id, r.zone).records : fleet.waiting;
 
 // putRecord adds or replaces the record of an instance. A record is known by
 // the epoch of its tag; one that is older than the known one is ignored.
@@ -65,14 +66,14 @@ export function putRecord(fleet, changed, r) {
   if (old && old.modification_tag.index > r.modification_tag.index) return;
   if (old) {
     count(fleet, old, -1);
-    holderOf(fleet, old.cell_id).delete(epoch);
+    holderOf(fleet, old).delete(epoch);
     changed.cells.add(old.cell_id);
   }
   count(fleet, r, 1);
   fleet.records.set(epoch, r);
   processOf(fleet, r.process_guid).records.set(epoch, r);
   changed.processes.add(r.process_guid);
-  holderOf(fleet, r.cell_id).set(epoch, r);
+  holderOf(fleet, r).set(epoch, r);
   changed.cells.add(r.cell_id);
 }
 
@@ -85,7 +86,7 @@ export function dropRecord(fleet, changed, r) {
   process.records.delete(epoch);
   if (!process.desired && process.records.size === 0) fleet.processes.delete(old.process_guid);
   changed.processes.add(old.process_guid);
-  holderOf(fleet, old.cell_id).delete(epoch);
+  holderOf(fleet, old).delete(epoch);
   changed.cells.add(old.cell_id);
 }
 
@@ -291,25 +292,33 @@ async function load(signal) {
   touch();
 }
 
-const wait = (ms, signal) => new Promise(done => {
-  const timer = setTimeout(done, ms);
-  signal.addEventListener('abort', () => { clearTimeout(timer); done(); }, { once: true });
-});
+// wait ends after ms, when signal ends, or when wake is called.
+function wait(ms, signal, wake = () => {}) {
+  return new Promise(done => {
+    const end = () => { clearTimeout(timer); signal.removeEventListener('abort', end); done(); };
+    const timer = setTimeout(end, ms);
+    signal.addEventListener('abort', end);
+    wake(end);
+  });
+}
 
-// run loads and follows until signal ends it.
+// run loads and follows until signal ends it. A feed that is cut once is followed
+// again before the page says that it is not live.
 export async function run(signal) {
-  get('whoami', signal).then(caller => { store.caller = caller; changed.all = true; touch(); }, () => {});
   pollCells(signal);
   for (let failed = 0, loaded = false; !signal.aborted;) {
+    let why = 'The feed of events was cut.';
     try {
+      get('whoami', signal).then(caller => { store.caller = caller; changed.all = true; touch(); }, () => {});
       if (!loaded) {
         await load(signal);
         loaded = true;
-        pollCellsNow();
+        refreshCells();
       }
-      say('live');
+      if (store.status !== 'live') say('live');
       await follow(feed, store.fleet.sequence, silence, (id, e) => {
         failed = 0;
+        if (store.status !== 'live') say('live');
         if (e?.gap) { // the log no longer has what comes next
           loaded = false;
           throw new Error('The log of events has a gap. Everything is read again.');
@@ -320,24 +329,24 @@ export async function run(signal) {
         } else store.fleet.sequence = Math.max(id, store.fleet.sequence);
         touch();
       }, signal);
-      say('lost', 'The feed of events was cut. It is followed again.');
     } catch (err) {
       if (signal.aborted) return;
       if (err.status === 410) loaded = false;
-      say('lost', err.name === 'AbortError' ? 'The feed of events fell silent. It is followed again.' : err.message);
+      why = err.name === 'AbortError' ? 'The feed of events fell silent.' : err.message;
     }
-    await wait(Math.min(10_000, 300 * 2 ** failed++), signal);
+    if (failed++ > 0) say('lost', why);
+    await wait(Math.min(10_000, 300 * 2 ** failed), signal);
   }
 }
 
-let pollCellsNow = () => {};
+let wakeCells = () => {};
 
 // pollCells asks for the cells: their presence makes no events.
 async function pollCells(signal) {
   let own = true;
   while (!signal.aborted) {
-    await Promise.race([wait(cellsEvery, signal), new Promise(done => { pollCellsNow = done; })]);
-    if (document.hidden || store.status === 'loading') continue;
+    await wait(cellsEvery, signal, wake => { wakeCells = wake; });
+    if (document.hidden || store.status === 'loading' || signal.aborted) continue;
     const fleet = store.fleet, cells = [];
     try {
       if (own) await ownList('cells', c => cells.push(c), signal).catch(err => { if (!unavailable(err)) throw err; own = false; });
@@ -351,8 +360,8 @@ async function pollCells(signal) {
   }
 }
 
-// refreshCells asks for the cells now, after an action on one.
-export const refreshCells = () => pollCellsNow();
+// refreshCells asks for the cells now, for example after an action on one.
+export const refreshCells = () => wakeCells();
 
 // measure begins to note how long each frame takes.
 export function measure() {
