@@ -284,9 +284,7 @@ func TestWithoutInodesForItsOwnFilesAManagerGoesOn(t *testing.T) {
 	}
 	giveBack := takeInodes(t, dir)
 
-	if exit := f.as("nobody", "before", ": >/tmp/go").end(); !exit.Success() {
-		t.Errorf("the touch ended with %+v", exit)
-	}
+	f.as("nobody", "before", ": >/tmp/go").end() // the end of its container may kill it
 	if r := c.result("before"); r.Failed {
 		t.Errorf("what had begun before ended with %+v", r)
 	}
