@@ -13,7 +13,11 @@ export function Dialog() {
   const [question, ask] = useState(null), [busy, wait] = useState(false), [done, say] = useState(''), [fault, blame] = useState('');
   const box = useRef();
   show = q => { blame(''); say(''); ask(q); };
-  useEffect(() => { if (question && !box.current.open) box.current.showModal(); }, [question]);
+  useEffect(() => {
+    if (!question || box.current.open) return;
+    box.current.showModal();
+    document.getElementById(question.grave ? 'confirm-no' : 'confirm-yes').focus();
+  }, [question]);
   const close = () => { box.current.close(); ask(null); };
   const yes = async event => {
     event.preventDefault();
@@ -31,7 +35,7 @@ export function Dialog() {
       ${question && html`<form method="dialog" onSubmit=${yes}><h2 id="confirm-title">${question.title}</h2><p id="confirm-effect">${question.effect}</p>
       ${fault && html`<p class="fault" id="problems" role="alert">It was not done: ${fault}</p>`}
       <p class="buttons"><button id="confirm-no" type="button" onClick=${close}>Cancel</button>
-      <button id="confirm-yes" class=${question.grave ? 'grave' : 'main'} disabled=${busy} autofocus=${!question.grave}>${question.button || question.title}</button></p></form>`}
+      <button id="confirm-yes" class=${question.grave ? 'grave' : 'main'} disabled=${busy}>${question.button || question.title}</button></p></form>`}
     </dialog>
     <div id="status" role="status">${done && html`<p class="done">${done} <button class="plain" aria-label="Dismiss" onClick=${() => say('')}>×</button></p>`}</div>`;
 }

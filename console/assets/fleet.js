@@ -49,7 +49,7 @@ function Found({ text }) {
       if (r.state === 'RUNNING') running++;
     }
   }
-  return html`<p class="found" role="status">${found.length === 1 ? html`<a href=${link('process', found[0].process_guid)}>${found[0].process_guid}</a>` : plural(found.length, 'process', 'processes')}:
+  return html`<p class="found">${found.length === 1 ? html`<a href=${link('process', found[0].process_guid)}>${found[0].process_guid}</a>` : plural(found.length, 'process', 'processes')}:
     ${' '}${number(running)} of ${number(desired)} running, on ${plural(on.size, 'cell')} in ${plural(zones.size, 'zone')}.</p>`;
 }
 
@@ -90,6 +90,6 @@ export function Fleet() {
     <div class="tools"><label class="search"><span class="hidden">Find a process</span><input type="search" id="search" list="names" placeholder="Find a process" value=${text} onInput=${e => search(e.target.value)} autocomplete="off" spellcheck=${false} /></label>
       <datalist id="names">${text && names.map(n => html`<option value=${n} />`)}</datalist><${Found} text=${text.trim().toLowerCase()} /></div>
     <${Legend} />
-    <div class="picture"><canvas id="fleet-canvas" ref=${canvas} tabindex="0" role="img" aria-label="The cells of the fleet by zone. Arrow keys go from cell to cell, Enter opens one; the table below says the same."></canvas><div id="tip" ref=${tip} aria-live="polite" hidden></div></div>
+    <div class="picture"><canvas id="fleet-canvas" ref=${canvas} tabindex="0" role="img" aria-label="The cells of the fleet by zone. Arrow keys go from cell to cell, Enter opens one; the table below says the same."></canvas><div id="tip" ref=${tip} hidden></div></div>
     <div class="below"><section aria-label="Cells in numbers"><h2>Cells</h2><${Cells} /></section><${Recent} /></div>`;
 }

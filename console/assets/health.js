@@ -8,13 +8,17 @@ import { now, store } from './store.js';
 import { day, number, span } from './text.js';
 
 const every = 2000, kept = 150; // samples: five minutes
-const samples = []; // {at, commits, events, lag}; they stay when the page is left
+const samples = []; // per time: commits/s, events/s, mean lag; they stay when the page is left
 
 function sample(h) {
   const at = Date.parse(h.now), last = samples.at(-1);
-  if (last && (at <= last.at || at - last.at > 10 * every || h.events_total < last.eventsTotal)) samples.length = 0;
+  if (last && (at <= last.at || at - last.at > 10 * every || h.commits_total < last.commitsTotal)) samples.length = 0;
   const before = samples.at(-1), rate = (v, old) => before && v !== undefined && old !== undefined ? Math.max(0, (v - old) / (at - before.at) * 1000) : null;
-  samples.push({ at, commitsTotal: h.commits_total, eventsTotal: h.events_total, commits: rate(h.commits_total, before?.commitsTotal), events: rate(h.events_total, before?.eventsTotal), lag: h.subscriber_lag ?? null });
+  const { subscriber_lag_events_sum: lags, subscriber_lag_events_count: reads } = h.figures || {};
+  samples.push({
+    at, commitsTotal: h.commits_total, eventsTotal: h.events_total, lags, reads, commits: rate(h.commits_total, before?.commitsTotal), events: rate(h.events_total, before?.eventsTotal),
+    lag: h.subscriber_lag ?? (before && reads > before.reads ? (lags - before.lags) / (reads - before.reads) : before && reads === before.reads ? 0 : null),
+  });
   if (samples.length > kept) samples.shift();
 }
 
@@ -64,7 +68,7 @@ export function Health() {
       <${Card} title="Leader" value=${h.leader || 'nobody'}>${h.role === 'leader' ? html`<${Tag} kind="good">this process leads<//>` : html`<${Tag}>this process is a ${h.role || 'standby'}<//>`}${h.lease_seconds !== undefined ? ` lease for ${span(1000 * h.lease_seconds)}` : ''}<//>
       <${Card} title="Last pass of convergence" value=${age === undefined ? unknown : `${span(age)} ago`}>${h.last_pass_seconds !== undefined ? `took ${span(1000 * h.last_pass_seconds)}` : ''}<//>
       <${Card} title="Subscribers" value=${h.subscribers === undefined ? unknown : number(h.subscribers)}>${h.subscriber_lag === undefined ? '' : h.subscriber_lag ? `the slowest is ${number(h.subscriber_lag)} events behind` : 'none is behind'}<//>
-      <${Card} title="Events in all" value=${number(h.events_total)}>${h.started_at ? `started ${day(h.started_at)}` : ''}${h.version ? `, ${h.version}` : ''}<//></div>`}
+      <${Card} title="Version" value=${h.version || unknown}>${[h.started_at && `started ${day(h.started_at)}`, `newest event ${number(h.events_total)}`].filter(x => x).join(', ')}<//></div>`}
     <div class="charts"><${Chart} title="Commits" unit="per second" field="commits" turn=${turn} /><${Chart} title="Events" unit="per second" field="events" turn=${turn} /><${Chart} title="Lag of subscribers" unit="events" field="lag" turn=${turn} /></div>
     ${figures.length > 0 && html`<section class="panel" aria-label="Figures"><h2>All figures</h2><${Table} id="figures" label="Figures" rows=${figures} empty="" page=${100} head=${[['Figure'], ['Value', 'n']]} row=${([name, v]) => html`<tr key=${name}><th scope="row" class="mono">${name}</th><td class="n">${Number(v).toLocaleString('en', { maximumFractionDigits: 4 })}</td></tr>`} /></section>`}`;
 }

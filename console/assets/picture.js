@@ -272,8 +272,10 @@ export class Picture {
       `${plural(cell.records.size, 'instance')}, ${plural(cell.tasks.size, 'task')}; ${mib(full)} of ${mib(total)} reserved (${percent(share(full, total))})`];
   }
 
-  showTip(x, y, texts) {
+  // showTip tells a screen reader only what the keyboard has asked for.
+  showTip(x, y, texts, aloud = false) {
     const { tip } = this;
+    tip.setAttribute('aria-live', aloud ? 'polite' : 'off');
     tip.replaceChildren(...texts.map((text, i) => Object.assign(document.createElement('div'), { textContent: text, className: i % 2 ? 'quiet' : '' })));
     tip.hidden = false;
     tip.style.left = Math.min(x + 14, Math.max(0, this.width - tip.offsetWidth - 8)) + 'px';
@@ -316,6 +318,6 @@ export class Picture {
     this.ask();
     const box = this.byID.get(id), cell = store.fleet.cells.get(id);
     if (!box || !cell) return this.hideTip();
-    this.showTip(box.x, box.y + box.h - 14, this.sayCell(cell));
+    this.showTip(box.x, box.y + box.h - 14, this.sayCell(cell), true);
   }
 }

@@ -37,12 +37,16 @@ function Countdown({ restart }) {
   return html`<span class="count" role="timer">${left > 0 ? `starts again in ${span(Math.ceil(left / 1000) * 1000)}` : 'starts again with the next pass of convergence'}</span>`;
 }
 
+const gridPage = 1000;
+
 function Grid({ slots, at, guid }) {
-  return html`<div class="grid" role="group" aria-label="Instances by index">${slots.map((records, i) => {
+  const [page, go] = useState(Math.floor(at / gridPage)), pages = Math.ceil(slots.length / gridPage), from = Math.min(page, pages - 1) * gridPage;
+  return html`<div class="grid" role="group" aria-label="Instances by index">${slots.slice(from, from + gridPage).map((records, k) => {
+    const i = from + k;
     const look = records?.length ? lookOf(records[0]) : 'waiting';
     return html`<a key=${i} class="index ${look}" aria-current=${i === at ? 'true' : undefined} href=${link('process', guid, String(i))} title=${`${i}: ${records?.length ? records.map(r => lookText(lookOf(r))).join('; ') : 'no record'}`}
       aria-label=${`Instance ${i}: ${lookText(look)}`}>${i}</a>`;
-  })}</div>`;
+  })}</div>${pages > 1 && html`<nav class="pager" aria-label="Pages of instances"><button disabled=${from === 0} onClick=${() => go(page - 1)}>Previous</button> <span>indexes ${number(from)} to ${number(Math.min(from + gridPage, slots.length) - 1)}</span> <button disabled=${page >= pages - 1} onClick=${() => go(page + 1)}>Next</button></nav>`}`;
 }
 
 function Instance({ guid, index, records, restarts }) {

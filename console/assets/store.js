@@ -309,7 +309,7 @@ export async function run(signal) {
   for (let failed = 0, loaded = false; !signal.aborted;) {
     let why = 'The feed of events was cut.';
     try {
-      get('whoami', signal).then(caller => { store.caller = caller; changed.all = true; touch(); }, () => {});
+      get('whoami', signal).then(caller => { store.caller = { ...caller, roles: caller.roles || [], may: caller.may || [] }; changed.all = true; touch(); }, () => {});
       if (!loaded) {
         await load(signal);
         loaded = true;

@@ -16,14 +16,14 @@ const Cancel = ({ task: t }) => over(t) ? null : html`<${Action} name="cancel" n
   done: `Task ${t.task_guid} is cancelled.`, button: 'Cancel the task', run: () => act('v1/bbs/cancel_task', { task_guid: t.task_guid }) })} />`;
 
 export function Tasks() {
-  useFleet(delta => delta.tasks.size > 0, 500);
+  useFleet(delta => delta.tasks.size > 0, 1000);
   const [text, find] = useState(''), [state, choose] = useState('all'), want = text.trim().toLowerCase();
   const states = { all: () => true, pending: t => t.state === 'PENDING', running: t => t.state === 'RUNNING', succeeded: t => over(t) && !t.failed, failed: t => t.failed };
   const rows = [...store.fleet.tasks.values()].filter(t => states[state](t) && (!want || t.task_guid.toLowerCase().includes(want) || t.domain.toLowerCase().includes(want)));
   rows.sort((a, b) => byName(b.created_at, a.created_at) || byName(a.task_guid, b.task_guid));
   useReady(store.status !== 'loading');
   return html`<h1>Tasks</h1><div class="tools"><label class="search"><span class="hidden">Find by name or domain</span><input type="search" placeholder="Find by name or domain" value=${text} onInput=${e => find(e.target.value)} /></label>
-      <${Choice} label="Show" value=${state} choose=${choose} options=${Object.keys(states).map(s => [s, s])} /><p class="quiet" role="status">${plural(rows.length, 'task')}</p></div>
+      <${Choice} label="Show" value=${state} choose=${choose} options=${Object.keys(states).map(s => [s, s])} /><p class="quiet">${plural(rows.length, 'task')}</p></div>
     <${Table} id="tasks-table" label="Tasks" rows=${rows} empty="There is no such task." head=${[['Task'], ['Domain'], ['State'], ['Cell'], ['Made'], ['Memory', 'n'], ['Why'], ['']]}
       row=${t => html`<tr key=${t.task_guid}><th scope="row"><a href=${link('task', t.task_guid)}>${t.task_guid}</a></th><td>${t.domain}</td><td><${State} task=${t} /></td><td>${t.cell_id ? html`<a href=${link('cell', t.cell_id)}>${t.cell_id}</a>` : '–'}</td><td><${Ago} at=${t.created_at} /></td>
         <td class="n">${mib(t.memory_mb)}</td><td>${t.failure_reason || t.rejection_reason || ''}</td><td><${Cancel} task=${t} /></td></tr>`} />`;
