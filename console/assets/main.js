@@ -81,11 +81,11 @@ function App() {
 }
 
 document.documentElement.dataset.theme = localStorage.getItem('theme') || 'auto';
-render(html`<${App} />`, document.getElementById('app'));
 const end = new AbortController();
 addEventListener('pagehide', () => end.abort());
 addEventListener('pageshow', event => { if (event.persisted) location.reload(); });
-run(end.signal);
+run(end.signal); // before the first picture, so that the server works meanwhile
+render(html`<${App} />`, document.getElementById('app'));
 
 // What tests and measurements ask.
 window.diego = Object.freeze({
