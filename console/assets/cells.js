@@ -23,7 +23,7 @@ function Actions({ cell: c }) {
 export function Cells() {
   useFleet(() => true, 1000);
   const { fleet } = store, rows = [...fleet.cells.values()].sort((a, b) => byName(a.zone, b.zone) || byName(a.cell_id, b.cell_id));
-  useReady(store.status !== 'loading');
+  useReady(store.loaded);
   return html`<h1>Cells</h1><${Table} id="cells-table" label="Cells" rows=${rows} empty="No cell is present. A cell is present as soon as it has announced itself." head=${[['Cell'], ['Zone'], ['State'], ['Instances', 'n'], ['Tasks', 'n'], ['Memory reserved'], ['Disk reserved'], ['Containers', 'n'], ['']]}
     row=${c => html`<tr key=${c.cell_id}><th scope="row"><a href=${link('cell', c.cell_id)}>${c.cell_id}</a></th><td>${c.zone || '–'}</td><td><${States} cell=${c} /></td><td class="n">${number(c.records.size)}</td><td class="n">${number(c.tasks.size)}</td>
       <td><${Room} used=${reservedOf(fleet, c)} total=${c.total?.memory_mb} /></td><td>${c.remaining ? html`<${Room} used=${c.total.disk_mb - c.remaining.disk_mb} total=${c.total.disk_mb} />` : '–'}</td>
@@ -56,8 +56,8 @@ export function Cell({ args: [id] }) {
   useFleet(delta => delta.cells.has(id));
   const c = store.fleet.cells.get(id), measures = may('cell/usages');
   const usages = useLoad(signal => measures && c?.present ? post(cellPath(id, 'usages'), {}, signal) : Promise.resolve([]), [id, measures, c?.present], 5000);
-  useReady(c && store.status !== 'loading');
-  if (!c) return html`<h1>${id}</h1><p class="quiet">${store.status === 'loading' ? 'Loading …' : 'There is no cell of this name now. One that is silent for its TTL is no longer present.'}</p>`;
+  useReady(c && store.loaded);
+  if (!c) return html`<h1>${id}</h1><p class="quiet">${!store.loaded ? 'Loading …' : 'There is no cell of this name now. One that is silent for its TTL is no longer present.'}</p>`;
   const byGUID = new Map((usages.data || []).map(u => [u.container_guid, u])), sum = name => [...byGUID.values()].reduce((s, u) => s + Math.max(0, u[name] || 0), 0);
   const records = [...c.records.values()].sort((a, b) => byName(a.process_guid, b.process_guid) || a.index - b.index), tasks = [...c.tasks.values()];
   const { total: t, remaining: left } = c;

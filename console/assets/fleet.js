@@ -32,13 +32,18 @@ function Legend() {
   return html`<ul class="legend" aria-label="Instances by state">${allLooks.map(look => html`<li class=${counts[look] ? '' : 'none'}><${Look} look=${look} label=${`${lookText(look).split(':')[0]} ${number(counts[look] || 0)}`} /></li>`)}</ul>`;
 }
 
-const matches = (text, guid) => guid.toLowerCase().includes(text);
+// matcher finds the process of a name or, if there is none, those that have the
+// text in their names.
+function matcher(text) {
+  const want = text.trim(), exact = store.fleet.processes.has(want), part = want.toLowerCase();
+  return guid => exact ? guid === want : guid.toLowerCase().includes(part);
+}
 
 // Found says what a search has found.
 function Found({ text }) {
   useFleet();
   if (!text) return html`<p class="found quiet">Find a process, and the picture shows where it runs.</p>`;
-  const { fleet } = store, found = [...fleet.processes.values()].filter(p => matches(text, p.process_guid));
+  const { fleet } = store, wanted = matcher(text), found = [...fleet.processes.values()].filter(p => wanted(p.process_guid));
   if (found.length === 0) return html`<p class="found" role="status">No process has “${text}” in its name.</p>`;
   const on = new Set(), zones = new Set();
   let running = 0, desired = 0;
@@ -82,13 +87,13 @@ export function Fleet() {
     return () => { off(); p.end(); };
   }, []);
   useEffect(() => {
-    const want = text.trim().toLowerCase();
-    picture.current.light(want ? r => matches(want, r.process_guid) : null);
+    const wanted = matcher(text);
+    picture.current.light(text.trim() ? r => wanted(r.process_guid) : null);
   }, [text]);
-  const names = useMemo(() => text && [...store.fleet.processes.keys()].filter(g => matches(text.trim().toLowerCase(), g)).slice(0, 20), [text]);
+  const names = useMemo(() => text && [...store.fleet.processes.keys()].filter(g => g.toLowerCase().includes(text.trim().toLowerCase())).slice(0, 20), [text]);
   return html`<h1 class="hidden">Fleet</h1><${Numbers} />
     <div class="tools"><label class="search"><span class="hidden">Find a process</span><input type="search" id="search" list="names" placeholder="Find a process" value=${text} onInput=${e => search(e.target.value)} autocomplete="off" spellcheck=${false} /></label>
-      <datalist id="names">${text && names.map(n => html`<option value=${n} />`)}</datalist><${Found} text=${text.trim().toLowerCase()} /></div>
+      <datalist id="names">${text && names.map(n => html`<option value=${n} />`)}</datalist><${Found} text=${text.trim()} /></div>
     <${Legend} />
     <div class="picture"><canvas id="fleet-canvas" ref=${canvas} tabindex="0" role="img" aria-label="The cells of the fleet by zone. Arrow keys go from cell to cell, Enter opens one; the table below says the same."></canvas><div id="tip" ref=${tip} hidden></div></div>
     <div class="below"><section aria-label="Cells in numbers"><h2>Cells</h2><${Cells} /></section><${Recent} /></div>`;

@@ -28,5 +28,5 @@ export function Logs({ cell, container, ended }) {
   return html`<div class="tools"><${Choice} label="Stream" value=${stream} choose=${choose} options=${['stdout', 'stderr', 'health'].map(s => [s, s])} />
       <span class="quiet">${{ reading: ended ? 'reading' : 'follows', ended: 'this is all there is', cut: 'no longer followed' }[state]}, ${container} on ${cell}</span></div>
     <${Fault} what="The log cannot be read" error=${error} />
-    <pre class="log" tabindex="0" role="region" aria-label="Output" ref=${box} onScroll=${e => { const b = e.target; stays.current = b.scrollTop + b.clientHeight > b.scrollHeight - 30; }}>${text || (state === 'reading' ? '' : 'It wrote nothing.')}</pre>`;
+    <pre class="log" tabindex="0" role="region" aria-label="Output" ref=${box} onScroll=${e => { const b = e.target; stays.current = b.scrollTop + b.clientHeight > b.scrollHeight - 30; }}>${text || (state === 'ended' ? 'It wrote nothing.' : '')}</pre>`;
 }

@@ -51,7 +51,7 @@ function Live() {
 function Lost() {
   useFleet(delta => delta.all);
   if (store.status !== 'lost') return null;
-  return html`<p class="lost" role="status">What you see may be out of date. ${store.problem}</p>`;
+  return html`<p class="lost" role="status">${store.loaded ? 'What you see may be out of date.' : 'Nothing could be read yet.'} ${store.problem}</p>`;
 }
 
 function App() {

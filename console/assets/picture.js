@@ -58,7 +58,7 @@ export class Picture {
   layout() {
     const { canvas } = this, cells = [...store.fleet.cells.values()];
     this.width = canvas.parentElement.clientWidth;
-    if (!this.width || store.status === 'loading' && cells.length === 0) return;
+    if (!this.width || !store.loaded && cells.length === 0) return;
     const plan = this.plan = boxes(cells, this.width, innerHeight);
     for (const box of plan.boxes) box.y += waitingHeight;
     for (const zone of plan.zones) zone.y += waitingHeight;

@@ -119,7 +119,7 @@ export function Process({ args: [guid, indexText] }) {
   const restarts = useFresh(signal => get('restarts?process_guid=' + encodeURIComponent(guid), signal).catch(() => []), guid, []);
   const process = store.fleet.processes.get(guid), d = deployment.data;
   useReady(process && (d || deployment.error));
-  if (!process) return html`<h1>${guid}</h1><p class="quiet">${store.status === 'loading' ? 'Loading …' : 'There is no process of this name. Perhaps it was deleted.'}</p>`;
+  if (!process) return html`<h1>${guid}</h1><p class="quiet">${!store.loaded ? 'Loading …' : 'There is no process of this name. Perhaps it was deleted.'}</p>`;
   const slots = slotsOf(process), summary = summaryOf(process), index = indexText === undefined ? slots.findIndex(s => s?.length && lookOf(s[0]) !== 'running') : Number(indexText);
   const at = Math.max(0, index), n = wanted ?? process.instances, next = (restarts.data || []).filter(r => !r.never).sort((x, y) => Date.parse(x.at) - Date.parse(y.at))[0];
   const scale = () => ({

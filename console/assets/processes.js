@@ -14,7 +14,7 @@ export function Processes() {
   let rows = [...fleet.processes.values()].filter(p => !want || p.process_guid.toLowerCase().includes(want) || p.domain?.toLowerCase().includes(want));
   if (unwell) rows = rows.filter(p => !summaryOf(p).well);
   rows.sort((a, b) => byName(a.process_guid, b.process_guid));
-  useReady(store.status !== 'loading');
+  useReady(store.loaded);
   return html`<h1>Processes</h1><div class="tools"><label class="search"><span class="hidden">Find by name or domain</span><input type="search" placeholder="Find by name or domain" value=${text} onInput=${e => find(e.target.value)} /></label>
       <label><input type="checkbox" checked=${unwell} onChange=${e => choose(e.target.checked)} /> only what needs attention</label><p class="quiet">${plural(rows.length, 'process', 'processes')}</p></div>
     <${Table} id="processes-table" label="Processes" rows=${rows} empty=${unwell ? 'All is well.' : 'There is no such process.'} head=${[['Process'], ['Domain'], ['Running'], ['Instances'], ['Crashes', 'n'], ['Memory each', 'n']]}

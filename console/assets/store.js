@@ -234,6 +234,7 @@ export const store = {
   fleet: newFleet(),
   caller: { name: '', roles: [], may: [] },
   status: 'loading', // loading, live, or lost
+  loaded: false,     // whether the lists were read once
   problem: '',       // why it is not live
   skew: 0,           // the server's clock minus this one's, in ms
   readers: new Set(),
@@ -288,6 +289,7 @@ async function load(signal) {
   ]);
   fleet.sequence = Math.max(0, oldest - 1, newest - replayed);
   store.fleet = fleet;
+  store.loaded = true;
   changed.all = changed.layout = true;
   touch();
 }
@@ -346,7 +348,7 @@ async function pollCells(signal) {
   let own = true;
   while (!signal.aborted) {
     await wait(cellsEvery, signal, wake => { wakeCells = wake; });
-    if (document.hidden || store.status === 'loading' || signal.aborted) continue;
+    if (document.hidden || !store.loaded || signal.aborted) continue;
     const fleet = store.fleet, cells = [];
     try {
       if (own) await ownList('cells', c => cells.push(c), signal).catch(err => { if (!unavailable(err)) throw err; own = false; });

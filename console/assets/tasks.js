@@ -21,7 +21,7 @@ export function Tasks() {
   const states = { all: () => true, pending: t => t.state === 'PENDING', running: t => t.state === 'RUNNING', succeeded: t => over(t) && !t.failed, failed: t => t.failed };
   const rows = [...store.fleet.tasks.values()].filter(t => states[state](t) && (!want || t.task_guid.toLowerCase().includes(want) || t.domain.toLowerCase().includes(want)));
   rows.sort((a, b) => byName(b.created_at, a.created_at) || byName(a.task_guid, b.task_guid));
-  useReady(store.status !== 'loading');
+  useReady(store.loaded);
   return html`<h1>Tasks</h1><div class="tools"><label class="search"><span class="hidden">Find by name or domain</span><input type="search" placeholder="Find by name or domain" value=${text} onInput=${e => find(e.target.value)} /></label>
       <${Choice} label="Show" value=${state} choose=${choose} options=${Object.keys(states).map(s => [s, s])} /><p class="quiet">${plural(rows.length, 'task')}</p></div>
     <${Table} id="tasks-table" label="Tasks" rows=${rows} empty="There is no such task." head=${[['Task'], ['Domain'], ['State'], ['Cell'], ['Made'], ['Memory', 'n'], ['Why'], ['']]}

@@ -2,7 +2,7 @@
 
 const looks = {
   running: 'running', unready: 'running, not ready', starting: 'starting', suspect: 'suspect: its cell is missing', evacuating: 'evacuating: runs until it is replaced',
-  crashed: 'crashed, waits', waiting: 'waits for a cell', unplaced: 'no cell has room',
+  crashed: 'crashed, waits', waiting: 'waits for a cell', unplaced: 'no cell takes it',
 };
 export const lookText = look => looks[look] || look;
 export const allLooks = Object.keys(looks);

@@ -9,6 +9,8 @@ import { clock, lookText, mib, number, percent, plural, share, span } from './te
 
 const laneHeight = 26;
 
+const said = b => `${b.record.cell_id || lookText(b.look).split(/[,:]/)[0]} · ${span(b.to - b.from)}`;
+
 // Strip is the timeline as a picture; the table below it says the same.
 function Strip({ entries }) {
   const box = useRef(), [width, set] = useState(900);
@@ -21,7 +23,7 @@ function Strip({ entries }) {
   const x = scale([...bars.flatMap(b => [b.from, b.to])], width - 2), crashes = entries.filter(e => e.event.kind === 'actual_lrp_crashed').map(e => Date.parse(e.at));
   return html`<div class="strip" ref=${box}>${bars.length > 0 && html`<svg width=${width} height=${n * laneHeight + 24} role="img" aria-label="What was at this index from when to when; the table below says the same.">
     ${bars.map(b => html`<g key=${b.epoch + b.from}><rect class="span ${b.look}" x=${x(b.from)} y=${b.lane * laneHeight + 2} width=${Math.max(3, x(b.to) - x(b.from) - 1)} height=${laneHeight - 6} rx="3"><title>${`${lookText(b.look)}${b.record.cell_id ? ` on ${b.record.cell_id}` : ''}, ${clock(b.from)}, for ${span(b.to - b.from)}`}</title></rect>
-      ${x(b.to) - x(b.from) > 90 && html`<text class="in ${b.look}" x=${x(b.from) + 7} y=${b.lane * laneHeight + 16}>${b.record.cell_id || lookText(b.look).split(',')[0]} · ${span(b.to - b.from)}</text>`}</g>`)}
+      ${x(b.to) - x(b.from) > 7 * said(b).length + 14 && html`<text class="in ${b.look}" x=${x(b.from) + 7} y=${b.lane * laneHeight + 16}>${said(b)}</text>`}</g>`)}
     ${crashes.map(t => html`<text class="crash" x=${(x(t) || 0) - 4} y=${n * laneHeight + 12}>✕</text>`)}
     <text class="quiet" x="0" y=${n * laneHeight + 20}>${clock(bars[0].from)}</text><text class="quiet" x=${width - 2} y=${n * laneHeight + 20} text-anchor="end">now</text></svg>`}</div>`;
 }
@@ -88,7 +90,7 @@ function Ask() {
   const [guid, name] = useState(''), [index, at] = useState(0);
   useFleet(() => true, 1000);
   const names = [...store.fleet.processes.keys()].sort(), lost = [...store.fleet.waiting.values()].filter(r => lookOf(r) !== 'waiting').slice(0, 50);
-  useReady(store.status !== 'loading');
+  useReady(store.loaded);
   return html`<h1>Why</h1><p class="quiet">Why an instance is where it is, why it crashed, or why it is nowhere.</p>
     <form class="tools" onSubmit=${e => { e.preventDefault(); if (guid) location.hash = link('why', guid, String(index)); }}>
       <label>Process <input id="why-process" list="all" required value=${guid} onInput=${e => name(e.target.value)} /></label><datalist id="all">${names.filter(g => g.includes(guid)).slice(0, 50).map(g => html`<option value=${g} />`)}</datalist>
@@ -115,7 +117,7 @@ function Index({ guid, index }) {
       <p class="buttons">${index > 0 && html`<a href=${link('why', guid, String(index - 1))}>Index ${index - 1}</a>`} <a href=${link('process', guid, String(index))}>The process</a> ${process && index + 1 < process.instances && html`<a href=${link('why', guid, String(index + 1))}>Index ${index + 1}</a>`}</p></div>
     ${no && html`<section class="panel" aria-label="Why it is nowhere"><h2>Why it is nowhere</h2><${Reasons} ...${no} /></section>`}
     <section class="panel" aria-label="Timeline"><h2>Timeline</h2><${Fault} what="The timeline cannot be read" error=${past.error} /><${Strip} entries=${entries} />
-      <${Table} id="timeline" label="Timeline" rows=${told} page=${25} empty=${past.data ? 'Nothing is known of it: the log of events does not go so far back.' : 'Loading …'} head=${[['Time'], ['What happened'], ['What decided'], ['Event', 'n']]}
+      <${Table} id="timeline" label="Timeline" rows=${told} page=${25} empty=${past.data ? 'Nothing is known of it: the log of events does not go so far back.' : past.error ? '–' : 'Loading …'} head=${[['Time'], ['What happened'], ['What decided'], ['Event', 'n']]}
         row=${e => html`<tr key=${e.sequence}><td><${At} at=${e.at} /></td><td>${e.text}</td><td><${Details} e=${e} /></td><td class="n quiet">${e.sequence}</td></tr>`} /></section>
     ${may('auctioneer/plan') && process?.desired && html`<${Fit} guid=${guid} />`}`;
 }

@@ -1,0 +1,106 @@
+// Tests of the pages' pure functions. A browser that shows the console evaluates
+// this text; the value is a promise of the failures, none if all is well.
+(async () => {
+  const load = name => import(new URL(name, document.baseURI));
+  const { apply, lookOf, newFleet, putCells, putDeployment, putRecord, reservedOf, slotsOf, summaryOf } = await load('store.js');
+  const { boxes, tiles } = await load('layout.js');
+  const { comparison, lanes, refusal, scale } = await load('explain.js');
+  const { difference } = await load('difference.js');
+  const failures = [];
+  const same = (what, got, want) => { if (JSON.stringify(got) !== JSON.stringify(want)) failures.push(`${what}: got ${JSON.stringify(got)}, want ${JSON.stringify(want)}`); };
+  const changes = () => ({ cells: new Set(), processes: new Set(), tasks: new Set() });
+  const record = (epoch, index, more) => ({ process_guid: 'web', definition_id: 'v1', index: 0, cell_id: '', state: 'UNCLAIMED', presence: 'ORDINARY', routable: false, crash_count: 0, placement_error: '', modification_tag: { epoch, index }, ...more });
+  const event = (sequence, kind, before, after) => ({ sequence, lrp: { kind: 'actual_lrp_' + kind, before, after, cause: {} } });
+  const onCells = fleet => [...fleet.cells.values()].map(c => [c.cell_id, c.records.size]);
+
+  // A record is where its newest version says, and is counted once.
+  {
+    const fleet = newFleet(), c = changes();
+    const waits = record('a', 0), claimed = record('a', 1, { state: 'CLAIMED', cell_id: 'c1' }), runs = record('a', 2, { state: 'RUNNING', cell_id: 'c1', routable: true });
+    apply(fleet, c, event(1, 'instance_created', undefined, waits));
+    same('waiting', [fleet.waiting.size, fleet.counts.waiting], [1, 1]);
+    apply(fleet, c, event(2, 'instance_changed', waits, claimed));
+    apply(fleet, c, event(3, 'instance_changed', claimed, runs));
+    same('running', [fleet.waiting.size, fleet.counts, onCells(fleet), fleet.sequence], [0, { waiting: 0, starting: 0, running: 1 }, [['c1', 1]], 3]);
+    apply(fleet, c, event(4, 'instance_changed', waits, claimed));
+    same('an older version is ignored', lookOf(fleet.records.get('a')), 'running');
+    // After a crash, the record goes and another comes.
+    apply(fleet, c, event(5, 'instance_removed', runs, undefined));
+    apply(fleet, c, event(6, 'instance_created', undefined, record('b', 0, { state: 'CRASHED', crash_count: 4 })));
+    same('crashed', [fleet.counts.running, fleet.counts.crashed, onCells(fleet), fleet.records.size], [0, 1, [['c1', 0]], 1]);
+    apply(fleet, c, event(7, 'instance_removed', record('gone', 3), undefined));
+    same('a removal of what is unknown changes nothing', fleet.records.size, 1);
+  }
+
+  // Events from before the lists were read lead to what the lists say.
+  {
+    const fleet = newFleet(), c = changes();
+    putRecord(fleet, c, record('b', 5, { state: 'RUNNING', cell_id: 'c2', routable: true }));
+    const old = record('a', 1, { state: 'RUNNING', cell_id: 'c1' });
+    for (const e of [event(1, 'instance_created', undefined, old), event(2, 'instance_removed', old, undefined), event(3, 'instance_created', undefined, record('b', 0))]) apply(fleet, c, e);
+    same('replayed', [[...fleet.records.keys()], fleet.counts.running, onCells(fleet)], [['b'], 1, [['c2', 1], ['c1', 0]]]);
+  }
+
+  for (const [want, more] of [['suspect', { presence: 'SUSPECT', state: 'RUNNING' }], ['evacuating', { presence: 'EVACUATING', state: 'RUNNING' }], ['unready', { state: 'RUNNING' }],
+    ['starting', { state: 'CLAIMED' }], ['crashed', { state: 'CRASHED' }], ['unplaced', { placement_error: 'insufficient resources' }], ['waiting', {}]]) same('look', lookOf(record('a', 0, more)), want);
+
+  // A process is well if all its instances run, and its slots are as many as desired.
+  {
+    const fleet = newFleet(), c = changes();
+    putDeployment(fleet, c, { process_guid: 'web', instances: 2, active_definition_id: 'v1', definitions: { v1: { memory_mb: 64 } } });
+    putRecord(fleet, c, record('a', 1, { state: 'RUNNING', routable: true, cell_id: 'c1' }));
+    const web = fleet.processes.get('web');
+    same('one of two', [summaryOf(web).running, summaryOf(web).well, slotsOf(web).map(s => s.length), fleet.desired], [1, false, [1, 0], 2]);
+    putRecord(fleet, c, record('b', 1, { index: 1, state: 'RUNNING', routable: true, cell_id: 'c1' }));
+    same('two of two', summaryOf(web).well, true);
+    const cell = fleet.cells.get('c1');
+    same('reserved by definitions', reservedOf(fleet, cell), 128);
+    putCells(fleet, c, [{ cell_id: 'c1', zone: 'z1', total: { memory_mb: 1000 }, remaining: { memory_mb: 700 }, tasks: 3 }]);
+    same('reserved as the cell says', [reservedOf(fleet, cell), cell.present, cell.tasks.size], [300, true, 0]);
+    putCells(fleet, c, []);
+    same('a missing cell with instances stays', [cell.present, fleet.cells.size], [false, 1]);
+    apply(fleet, c, { sequence: 9, lrp: { kind: 'lrp_deployment_removed', deployment_before: { process_guid: 'web' } } });
+    same('not desired any more', [fleet.desired, web.desired, fleet.processes.size], [0, false, 1]);
+  }
+
+  // No box leaves the picture, and no box covers another.
+  for (const n of [1, 3, 10, 1250]) {
+    const cells = Array.from({ length: n }, (_, i) => ({ cell_id: 'c' + i, zone: 'z' + i % 3, total: { memory_mb: 1024 << i % 4 } })), plan = boxes(cells, 1200, 800);
+    same(`${n} boxes`, plan.boxes.length, n);
+    const rows = new Map();
+    for (const b of plan.boxes) {
+      if (b.x < 0 || b.x + b.w > 1200.5 || b.y + b.h > plan.height) failures.push(`a box of ${n} is outside`);
+      if ((rows.get(b.y) || 0) > b.x) failures.push(`a box of ${n} covers another`);
+      rows.set(b.y, b.x + b.w);
+    }
+  }
+
+  // Tiles stay in their box; in proportion they cover what they weigh.
+  for (const [weights, room] of [[[512, 512, 256], 8192], [Array(60).fill(128), 7680], [Array(400).fill(64), 25600], [[100, 900], 1000], [[64], 0], [[0, 64], 1024]]) {
+    const list = tiles(weights, room, 240, 160);
+    same('tiles', list.length, weights.length);
+    if (list.some(t => t.x < -0.5 || t.y < -0.5 || t.x + t.w > 240.5 || t.y + t.h > 160.5)) failures.push(`a tile of ${weights.length} is outside`);
+    if (room === 8192) same('area', Math.round(list[0].w * list[0].h), Math.round(512 / 8192 * 240 * 160));
+  }
+
+  same('comparison', comparison('score 0.2580, fewest of its process: 0 against 1 on cell-1'), { by: 'fewest of its process', won: 0, lost: 1, other: 'cell-1' });
+  same('no comparison', comparison('score 0.0040, as good as cell-2'), null);
+  same('refusal', refusal('insufficient resources: of 12 cells 2 evacuating, 10 short of memory; the nearest, cell-4, lacks 12 MiB of memory'),
+    { cells: 12, reasons: [{ reason: 'evacuating', cells: 2 }, { reason: 'short of memory', cells: 10 }], nearest: { cell: 'cell-4', lacks: '12 MiB of memory' } });
+  same('no refusal', refusal('no cell answered'), null);
+
+  // A timeline has a bar for each state, and a lane for what overlaps.
+  {
+    const at = s => new Date(1e12 + 1000 * s).toISOString(), entry = (s, kind, before, after) => ({ at: at(s), event: { kind: 'actual_lrp_' + kind, before, after } });
+    const a0 = record('a', 0), a1 = record('a', 1, { state: 'RUNNING', cell_id: 'c1' }), b0 = record('b', 0);
+    const { bars, lanes: n } = lanes([entry(0, 'instance_created', undefined, a0), entry(1, 'instance_changed', a0, a1), entry(5, 'instance_created', undefined, b0), entry(6, 'instance_removed', a1, undefined)], lookOf, 1e12 + 9000);
+    same('bars', bars.map(b => [b.look, (b.from - 1e12) / 1000, (b.to - 1e12) / 1000, b.lane]), [['waiting', 0, 1, 0], ['unready', 1, 6, 0], ['waiting', 5, 9, 1]]);
+    same('lanes', n, 2);
+    const x = scale([0, 1000, 100000], 100);
+    same('scale', [x(0), x(100000), x(1000) > 10], [0, 100, true]);
+  }
+
+  same('difference', difference({ a: 1, b: { c: [1, 2] }, d: 'x' }, { a: 1, b: { c: [1, 3, 4] }, e: null }),
+    [{ path: 'b.c[1]', before: '2', after: '3' }, { path: 'b.c[2]', before: '–', after: '4' }, { path: 'd', before: '"x"', after: '–' }, { path: 'e', before: '–', after: 'null' }]);
+  return failures;
+})()
