@@ -24,7 +24,7 @@ export function Cells() {
   useFleet(() => true, 1000);
   const { fleet } = store, rows = [...fleet.cells.values()].sort((a, b) => byName(a.zone, b.zone) || byName(a.cell_id, b.cell_id));
   useReady(store.loaded);
-  return html`<h1>Cells</h1><${Table} id="cells-table" label="Cells" rows=${rows} empty="No cell is present. A cell is present as soon as it has announced itself." head=${[['Cell'], ['Zone'], ['State'], ['Instances', 'n'], ['Tasks', 'n'], ['Memory reserved'], ['Disk reserved'], ['Containers', 'n'], ['']]}
+  return html`<h1>Cells</h1><${Table} id="cells-table" label="Cells" rows=${rows} empty="No cell is present. A cell is present as soon as it has announced itself." head=${[['Cell'], ['Zone'], ['State'], ['Instances', 'n'], ['Tasks', 'n'], ['Memory reserved'], ['Disk reserved'], ['Containers', 'n'], ['Actions', 'unsaid']]}
     row=${c => html`<tr key=${c.cell_id}><th scope="row"><a href=${link('cell', c.cell_id)}>${c.cell_id}</a></th><td>${c.zone || '–'}</td><td><${States} cell=${c} /></td><td class="n">${number(c.records.size)}</td><td class="n">${number(c.tasks.size)}</td>
       <td><${Room} used=${reservedOf(fleet, c)} total=${c.total?.memory_mb} /></td><td>${c.remaining ? html`<${Room} used=${c.total.disk_mb - c.remaining.disk_mb} total=${c.total.disk_mb} />` : '–'}</td>
       <td class="n">${c.remaining ? `${number(c.total.containers - c.remaining.containers)} of ${number(c.total.containers)}` : '–'}</td><td><span class="buttons"><${Actions} cell=${c} /></span></td></tr>`} />`;

@@ -33,6 +33,18 @@ export function useLoad(read, deps, every = 0) {
   return { ...state, reload: () => again(n => n + 1) };
 }
 
+// useFresh reads something of a process, and again when that has changed, at most
+// about once a second.
+export function useFresh(read, guid, deps = []) {
+  const loaded = useLoad(read, [guid, ...deps]), timer = useRef(0), reload = useRef();
+  reload.current = loaded.reload;
+  useEffect(() => onFrame(delta => {
+    if (delta.all || delta.processes.has(guid)) timer.current ||= setTimeout(() => { timer.current = 0; reload.current(); }, 800);
+  }), [guid]);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  return loaded;
+}
+
 // useClock draws a component once a second.
 export function useClock() {
   const [, draw] = useState(0);
@@ -71,7 +83,7 @@ export const Card = ({ title, value, children }) => html`<div class="card"><p cl
 export function Table({ id, label, head, rows, empty, row, page = 50 }) {
   const [at, go] = useState(0), pages = Math.max(1, Math.ceil(rows.length / page)), here = Math.min(at, pages - 1);
   return html`<div class="table"><table id=${id} aria-label=${label}>
-    <thead><tr>${head.map(([title, kind]) => html`<th scope="col" class=${kind}>${title}</th>`)}</tr></thead>
+    <thead><tr>${head.map(([title, kind]) => html`<th scope="col" class=${kind}><span>${title}</span></th>`)}</tr></thead>
     <tbody>${rows.slice(here * page, (here + 1) * page).map(row)}
     ${rows.length === 0 && html`<tr><td colspan=${head.length} class="quiet">${empty}</td></tr>`}</tbody></table>
     ${pages > 1 && html`<nav class="pager" aria-label="Pages of ${label}">

@@ -1,33 +1,17 @@
 // One process: its instances, its rollout and history, its definition, and what
 // may be done to it.
 
-import { html, useEffect, useState } from './vendor/preact.js';
+import { html, useState } from './vendor/preact.js';
 import { act, call, get } from './api.js';
 import { Action } from './confirm.js';
 import { difference } from './difference.js';
 import { Logs } from './logs.js';
-import { Ago, Bar, Card, Choice, Facts, Fault, link, Look, Table, Tag, useClock, useFleet, useLoad, useReady } from './parts.js';
+import { Ago, Bar, Card, Choice, Facts, Fault, link, Look, Table, Tag, useClock, useFleet, useFresh, useReady } from './parts.js';
 import { Looks } from './processes.js';
 import { lookOf, may, now, slotsOf, store, summaryOf } from './store.js';
 import { beginText, day, endText, lookText, mib, nanoseconds, number, plural, share, span, waitText } from './text.js';
 
 const bbs = (name, body) => () => act('v1/bbs/' + name, body);
-
-// fresh reads something anew some time after the process has changed.
-function useFresh(read, guid, deps) {
-  const loaded = useLoad(read, [guid, ...deps]);
-  const [tag, mark] = useState(0);
-  useFleet(delta => {
-    if (delta.processes.has(guid)) mark(n => n + 1);
-    return false;
-  });
-  useEffect(() => {
-    if (!tag) return;
-    const timer = setTimeout(loaded.reload, 400);
-    return () => clearTimeout(timer);
-  }, [tag]);
-  return loaded;
-}
 
 // Countdown says when a crashed instance starts again.
 function Countdown({ restart }) {
@@ -103,7 +87,7 @@ function History({ guid, deployment: d }) {
   const ids = [...definitions.keys()], left = a || list.find(r => r.definition_id !== d?.active_definition_id && definitions.has(r.definition_id))?.definition_id || ids[0], right = b || d?.active_definition_id || ids[0];
   const changes = left !== right && definitions.has(left) && definitions.has(right) ? difference(definitions.get(left), definitions.get(right)) : [];
   return html`<section class="panel" aria-label="Revisions"><h2>Revisions</h2><${Fault} what="The history cannot be read" error=${revisions.error} />
-    <${Table} label="Revisions" rows=${list} empty="No revision is known." page=${10} head=${[['Number', 'n'], ['Definition'], ['How it began'], ['When'], ['By'], ['End'], ['Done', 'n'], ['']]}
+    <${Table} label="Revisions" rows=${list} empty="No revision is known." page=${10} head=${[['Number', 'n'], ['Definition'], ['How it began'], ['When'], ['By'], ['End'], ['Done', 'n'], ['Actions', 'unsaid']]}
       row=${r => html`<tr key=${r.number}><td class="n">${r.number}</td><td>${r.definition_id}</td><td>${beginText(r.began)}</td><td><${Ago} at=${r.began_at} /></td><td>${r.by || '–'}</td>
         <td>${r.ended_at ? endText(r.end) : html`<${Tag} kind="good">active<//>`}${r.failure ? html` <span class="quiet">(${r.failure.kind.toLowerCase()}${r.failure.detail ? ': ' + r.failure.detail : ''})</span>` : ''}</td><td class="n">${r.done} of ${r.desired}</td>
         <td>${r.ended_at && r.definition_id !== d?.active_definition_id && html`<${Action} name="rollback" needs="bbs/roll_back" label="Roll back" question=${() => ({ title: `Roll back to revision ${r.number}`, effect: `${guid} begins a rollout from ${d?.active_definition_id} to ${r.definition_id}, the definition of revision ${r.number}. Its ${plural(d?.instances || 0, 'instance')} are replaced as the rollout's policy says.`, done: `${guid} is rolled back to ${r.definition_id}.`, run: bbs('roll_back', { process_guid: guid, revision: r.number }) })} />`}</td></tr>`} />
@@ -115,8 +99,8 @@ function History({ guid, deployment: d }) {
 export function Process({ args: [guid, indexText] }) {
   useFleet(delta => delta.processes.has(guid));
   const [wanted, want] = useState(null);
-  const deployment = useFresh(signal => call('bbs/deployment', { process_guid: guid }, signal), guid, []);
-  const restarts = useFresh(signal => get('restarts?process_guid=' + encodeURIComponent(guid), signal).catch(() => []), guid, []);
+  const deployment = useFresh(signal => call('bbs/deployment', { process_guid: guid }, signal), guid);
+  const restarts = useFresh(signal => get('restarts?process_guid=' + encodeURIComponent(guid), signal).catch(() => []), guid);
   const process = store.fleet.processes.get(guid), d = deployment.data;
   useReady(process && (d || deployment.error));
   if (!process) return html`<h1>${guid}</h1><p class="quiet">${!store.loaded ? 'Loading …' : 'There is no process of this name. Perhaps it was deleted.'}</p>`;

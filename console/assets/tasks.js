@@ -24,7 +24,7 @@ export function Tasks() {
   useReady(store.loaded);
   return html`<h1>Tasks</h1><div class="tools"><label class="search"><span class="hidden">Find by name or domain</span><input type="search" placeholder="Find by name or domain" value=${text} onInput=${e => find(e.target.value)} /></label>
       <${Choice} label="Show" value=${state} choose=${choose} options=${Object.keys(states).map(s => [s, s])} /><p class="quiet">${plural(rows.length, 'task')}</p></div>
-    <${Table} id="tasks-table" label="Tasks" rows=${rows} empty="There is no such task." head=${[['Task'], ['Domain'], ['State'], ['Cell'], ['Made'], ['Memory', 'n'], ['Why'], ['']]}
+    <${Table} id="tasks-table" label="Tasks" rows=${rows} empty="There is no such task." head=${[['Task'], ['Domain'], ['State'], ['Cell'], ['Made'], ['Memory', 'n'], ['Why'], ['Actions', 'unsaid']]}
       row=${t => html`<tr key=${t.task_guid}><th scope="row"><a href=${link('task', t.task_guid)}>${t.task_guid}</a></th><td>${t.domain}</td><td><${State} task=${t} /></td><td>${t.cell_id ? html`<a href=${link('cell', t.cell_id)}>${t.cell_id}</a>` : '–'}</td><td><${Ago} at=${t.created_at} /></td>
         <td class="n">${mib(t.memory_mb)}</td><td>${t.failure_reason || t.rejection_reason || ''}</td><td><${Cancel} task=${t} /></td></tr>`} />`;
 }

@@ -3,7 +3,7 @@
 import { html, useEffect, useMemo, useRef, useState } from './vendor/preact.js';
 import { call, post } from './api.js';
 import { comparison, lanes, refusal, scale } from './explain.js';
-import { At, Bar, Fault, link, Look, Table, Tag, useFleet, useLoad, useReady } from './parts.js';
+import { At, Bar, Fault, link, Look, Table, Tag, useClock, useFleet, useFresh, useLoad, useReady } from './parts.js';
 import { lookOf, may, now, slotsOf, store } from './store.js';
 import { clock, lookText, mib, number, percent, plural, share, span } from './text.js';
 
@@ -100,14 +100,9 @@ function Ask() {
 }
 
 function Index({ guid, index }) {
-  const past = useLoad(signal => call('bbs/timeline', { process_guid: guid, index }, signal), [guid, index]);
-  const [tag, mark] = useState(0);
-  useFleet(delta => { if (delta.processes.has(guid)) mark(n => n + 1); return true; }, 1000);
-  useEffect(() => {
-    if (!tag) return;
-    const timer = setTimeout(past.reload, 300);
-    return () => clearTimeout(timer);
-  }, [tag]);
+  const past = useFresh(signal => call('bbs/timeline', { process_guid: guid, index }, signal), guid, [index]);
+  useFleet(delta => delta.processes.has(guid));
+  useClock(); // the last bar grows
   // Two events of one commit that say the same to people are shown once.
   const entries = past.data || [], told = useMemo(() => entries.filter((e, i) => i === 0 || e.text !== entries[i - 1].text || e.at !== entries[i - 1].at).toReversed(), [past.data]);
   const process = store.fleet.processes.get(guid), records = process && slotsOf(process)[index] || [];
