@@ -19,6 +19,11 @@ export const unavailable = err => err instanceof Problem && (err.status === 404 
 // Two reasons why nothing came back, in words for people.
 const unreachable = path => new Error(`The server cannot be reached (${path}). Look whether it runs; a link of diegoctl console ends with that program.`);
 
+let skew = 0;
+
+// now is the server's time in ms, as far as its answers say it.
+export const now = () => Date.now() + skew;
+
 async function request(path, { method = 'GET', body, headers = {}, signal } = {}) {
   let answer;
   try {
@@ -31,6 +36,8 @@ async function request(path, { method = 'GET', body, headers = {}, signal } = {}
     if (signal?.aborted) throw err;
     throw unreachable(path);
   }
+  const date = Date.parse(answer.headers.get('Date')) + 500 - Date.now(); // it has seconds only
+  skew = Math.abs(date) > 2000 ? date : 0;
   if (!answer.ok) throw new Problem(answer.status, await answer.json().catch(() => ({})));
   return answer;
 }
@@ -39,10 +46,9 @@ export const get = async (path, signal) => (await request('console/api/' + path,
 export const post = async (path, body, signal) => (await request('console/api/' + path, { method: 'POST', body, signal })).json();
 export const call = async (path, body = {}, signal) => (await request('v1/' + path, { method: 'POST', body, signal })).json();
 
-// act is a call that changes something. The request id lets a proxy repeat it
-// without doing it twice.
-export const act = async (path, body) =>
-  (await request(path, { method: 'POST', body, headers: { 'Diego-Request-Id': crypto.randomUUID?.() ?? Date.now() + '-' + Math.random() } })).json();
+// act is a call that changes something. Repeated with the same id, it is carried
+// out once.
+export const act = async (path, body, id) => (await request(path, { method: 'POST', body, headers: { 'Diego-Request-Id': id } })).json();
 
 export const cellPath = (cell, name) => `cell/${encodeURIComponent(cell)}/${name}`;
 

@@ -1,15 +1,15 @@
 // Cells: what they have, what they use, and how far a drain is.
 
 import { html } from './vendor/preact.js';
-import { act, cellPath, post } from './api.js';
+import { act, cellPath, now, post } from './api.js';
 import { Action } from './confirm.js';
 import { Ago, Bar, byName, Card, Facts, Fault, link, Look, Room, Table, Tag, useFleet, useLoad, useReady } from './parts.js';
-import { lookOf, may, memoryOf, now, refreshCells, reservedOf, store } from './store.js';
+import { lookOf, may, memoryOf, refreshCells, reservedOf, store } from './store.js';
 import { bytes, cellStates, mib, number, percent, plural, share, span } from './text.js';
 
 const States = ({ cell }) => cellStates(cell).length ? cellStates(cell).map(s => html`<${Tag} kind=${s}>${s}<//>`) : html`<span class="quiet">well</span>`;
 
-const ask = (cell, name, body = {}) => async () => { await act('console/api/' + cellPath(cell.cell_id, name), body); refreshCells(); };
+const ask = (cell, name, body = {}) => async id => { await act('console/api/' + cellPath(cell.cell_id, name), body, id); refreshCells(); };
 
 function Actions({ cell: c }) {
   const n = plural(c.records.size, 'instance'), others = [...store.fleet.cells.values()].filter(o => o.present && o !== c && !o.evacuating && !o.cordoned).length;
@@ -56,7 +56,7 @@ export function Cell({ args: [id] }) {
   useFleet(delta => delta.cells.has(id));
   const c = store.fleet.cells.get(id), measures = may('cell/usages');
   const usages = useLoad(signal => measures && c?.present ? post(cellPath(id, 'usages'), {}, signal) : Promise.resolve([]), [id, measures, c?.present], 5000);
-  useReady(c && store.loaded);
+  useReady(store.loaded);
   if (!c) return html`<h1>${id}</h1><p class="quiet">${!store.loaded ? 'Loading …' : 'There is no cell of this name now. One that is silent for its TTL is no longer present.'}</p>`;
   const byGUID = new Map((usages.data || []).map(u => [u.container_guid, u])), sum = name => [...byGUID.values()].reduce((s, u) => s + Math.max(0, u[name] || 0), 0);
   const records = [...c.records.values()].sort((a, b) => byName(a.process_guid, b.process_guid) || a.index - b.index), tasks = [...c.tasks.values()];

@@ -5,8 +5,9 @@ import { may } from './store.js';
 
 let show = () => {};
 
-// confirm asks before it runs an action. effect says what will happen.
-export const confirm = question => show(question);
+// confirm asks before it runs an action. effect says what will happen. If the
+// answer is lost and the user tries again, the request has the same id.
+export const confirm = question => show({ ...question, id: crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}` });
 
 // Dialog asks the question, runs the action, and says how that went.
 export function Dialog() {
@@ -23,7 +24,7 @@ export function Dialog() {
     event.preventDefault();
     wait(true);
     try {
-      await question.run();
+      await question.run(question.id);
       say(question.done);
       close();
     } catch (err) {

@@ -2,9 +2,8 @@
 
 import { html, useEffect, useRef, useState } from './vendor/preact.js';
 import uPlot from './vendor/uPlot.js';
-import { get } from './api.js';
+import { get, now } from './api.js';
 import { Card, coloursOf, Fault, Table, Tag, useClock, useLoad, useReady } from './parts.js';
-import { now, store } from './store.js';
 import { day, number, span } from './text.js';
 
 const every = 2000, kept = 150; // samples: five minutes
@@ -54,7 +53,6 @@ export function Health() {
   const [turn, next] = useState(0);
   const health = useLoad(async signal => {
     const h = await get('health', signal);
-    store.skew = Date.parse(h.now) - Date.now();
     sample(h);
     next(n => n + 1);
     return h;

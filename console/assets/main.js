@@ -61,7 +61,7 @@ function App() {
     addEventListener('hashchange', moved);
     return () => removeEventListener('hashchange', moved);
   }, []);
-  const { title, page, load, in: section = at.name } = pages[at.name], key = [at.name, ...at.args].join('/');
+  const { title, page, load, in: section = at.name } = pages[at.name], key = [at.name, ...at.args.slice(0, at.name === 'process' ? 1 : 2)].join('/');
   const Page = page || loaded[at.name];
   useEffect(() => {
     document.title = [at.args.join('/'), title, 'Diego'].filter(x => x).join(' · ');

@@ -1,7 +1,8 @@
 // Small parts that several pages use.
 
 import { html, useEffect, useRef, useState } from './vendor/preact.js';
-import { now, onFrame } from './store.js';
+import { now } from './api.js';
+import { onFrame } from './store.js';
 import { clock, day, lookText, mib, number, percent, share, span } from './text.js';
 
 // useFleet draws a component anew when something has changed that it wants, at

@@ -1,17 +1,17 @@
 // One process: its instances, its rollout and history, its definition, and what
 // may be done to it.
 
-import { html, useState } from './vendor/preact.js';
-import { act, call, get } from './api.js';
+import { html, useRef, useState } from './vendor/preact.js';
+import { act, call, get, now } from './api.js';
 import { Action } from './confirm.js';
 import { difference } from './difference.js';
 import { Logs } from './logs.js';
 import { Ago, Bar, Card, Choice, Facts, Fault, link, Look, Table, Tag, useClock, useFleet, useFresh, useReady } from './parts.js';
 import { Looks } from './processes.js';
-import { lookOf, may, now, slotsOf, store, summaryOf } from './store.js';
+import { lookOf, may, slotsOf, store, summaryOf } from './store.js';
 import { beginText, day, endText, lookText, mib, nanoseconds, number, plural, share, span, waitText } from './text.js';
 
-const bbs = (name, body) => () => act('v1/bbs/' + name, body);
+const bbs = (name, body) => id => act('v1/bbs/' + name, body, id);
 
 // Countdown says when a crashed instance starts again.
 function Countdown({ restart }) {
@@ -98,20 +98,21 @@ function History({ guid, deployment: d }) {
 
 export function Process({ args: [guid, indexText] }) {
   useFleet(delta => delta.processes.has(guid));
-  const [wanted, want] = useState(null);
+  const [wanted, want] = useState(null), first = useRef(-1); // first: the index to show where the address names none
   const deployment = useFresh(signal => call('bbs/deployment', { process_guid: guid }, signal), guid);
   const restarts = useFresh(signal => get('restarts?process_guid=' + encodeURIComponent(guid), signal).catch(() => []), guid);
   const process = store.fleet.processes.get(guid), d = deployment.data;
-  useReady(process && (d || deployment.error));
+  useReady(store.loaded && (!process || d || deployment.error));
   if (!process) return html`<h1>${guid}</h1><p class="quiet">${!store.loaded ? 'Loading …' : 'There is no process of this name. Perhaps it was deleted.'}</p>`;
-  const slots = slotsOf(process), summary = summaryOf(process), index = indexText === undefined ? slots.findIndex(s => s?.length && lookOf(s[0]) !== 'running') : Number(indexText);
-  const at = Math.max(0, index), n = wanted ?? process.instances, next = (restarts.data || []).filter(r => !r.never).sort((x, y) => Date.parse(x.at) - Date.parse(y.at))[0];
+  const slots = slotsOf(process), summary = summaryOf(process);
+  if (first.current < 0) first.current = Math.max(0, slots.findIndex(s => s?.length && lookOf(s[0]) !== 'running'));
+  const at = indexText === undefined ? first.current : Number(indexText) || 0, n = wanted ?? process.instances, next = (restarts.data || []).filter(r => !r.never).sort((x, y) => Date.parse(x.at) - Date.parse(y.at))[0];
   const scale = () => ({
     title: `Scale to ${n}`, grave: n === 0,
     effect: n > process.instances ? `${guid} goes from ${process.instances} to ${plural(n, 'instance')}: ${number(n - process.instances)} more start, wherever there is room.`
       : `${guid} goes from ${process.instances} to ${plural(n, 'instance')}: those with the indexes from ${n} to ${process.instances - 1} are stopped.`,
     done: `${guid} is to have ${plural(n, 'instance')}.`,
-    run: async () => { await act('v1/bbs/update_deployment', { process_guid: guid, update: { instances: n } }); want(null); },
+    run: async id => { await act('v1/bbs/update_deployment', { process_guid: guid, update: { instances: n } }, id); want(null); },
   });
   const definition = d?.definitions?.[d.active_definition_id];
   return html`<div class="head"><div><h1>${guid}</h1><p class="quiet">${process.domain ? `domain ${process.domain}` : ''}${process.desired ? '' : ' · no longer desired, its instances end'} · <${Looks} looks=${summary.looks} /></p></div>

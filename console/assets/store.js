@@ -1,7 +1,7 @@
 // The store: what the page knows of the fleet. It loads lists once, follows the
 // events from there, and tells its readers once per frame what has changed.
 
-import { call, follow, get, list, ownList, unavailable } from './api.js';
+import { call, follow, get, list, now, ownList, unavailable } from './api.js';
 
 const kinds = ['actual_lrp_instance_created', 'actual_lrp_instance_changed', 'actual_lrp_instance_removed', 'actual_lrp_crashed',
   'lrp_deployment_created', 'lrp_deployment_changed', 'lrp_deployment_removed', 'task_created', 'task_changed', 'task_removed', 'log_gap'];
@@ -236,13 +236,11 @@ export const store = {
   status: 'loading', // loading, live, or lost
   loaded: false,     // whether the lists were read once
   problem: '',       // why it is not live
-  skew: 0,           // the server's clock minus this one's, in ms
   readers: new Set(),
   stats: { firstPictureMs: 0, frames: 0, longestFrameMs: 0, framesOver100: 0, lastEventLagMs: 0 },
 };
 
 export const may = path => store.caller.may.includes(path);
-export const now = () => Date.now() + store.skew;
 
 let changed = nothing(), asked = 0, newestAt = '';
 

@@ -13,7 +13,7 @@ const over = t => t.state === 'COMPLETED' || t.state === 'RESOLVING';
 
 const Cancel = ({ task: t }) => over(t) ? null : html`<${Action} name="cancel" needs="bbs/cancel_task" label="Cancel" grave question=${() => ({
   title: `Cancel task ${t.task_guid}`, effect: `The task ${t.task_guid} completes as failed${t.cell_id ? `, and its container on ${t.cell_id} is stopped` : ' and is not started'}.`,
-  done: `Task ${t.task_guid} is cancelled.`, button: 'Cancel the task', run: () => act('v1/bbs/cancel_task', { task_guid: t.task_guid }) })} />`;
+  done: `Task ${t.task_guid} is cancelled.`, button: 'Cancel the task', run: id => act('v1/bbs/cancel_task', { task_guid: t.task_guid }, id) })} />`;
 
 export function Tasks() {
   useFleet(delta => delta.tasks.size > 0, 1000);

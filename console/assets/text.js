@@ -48,7 +48,7 @@ export const beginText = b => begins[b] || b;
 const ends = { ACTIVE: 'active', REPLACED: 'replaced', SUPERSEDED: 'overtaken before it was done', GIVEN_UP: 'given up', LOST: 'not known' };
 export const endText = e => ends[e] || e || 'active';
 
-// fold describes an event as one short sentence for the list of what happened.
+// eventText describes an event as one short sentence for the list of what happened.
 export function eventText(e) {
   const l = e.lrp, t = e.task;
   if (t) {

@@ -1,10 +1,10 @@
 // Why an instance is where it is, or nowhere; and whether more would fit.
 
 import { html, useEffect, useMemo, useRef, useState } from './vendor/preact.js';
-import { call, post } from './api.js';
+import { call, now, post } from './api.js';
 import { comparison, lanes, refusal, scale } from './explain.js';
 import { At, Bar, Fault, link, Look, Table, Tag, useClock, useFleet, useFresh, useLoad, useReady } from './parts.js';
-import { lookOf, may, now, slotsOf, store } from './store.js';
+import { lookOf, may, slotsOf, store } from './store.js';
 import { clock, lookText, mib, number, percent, plural, share, span } from './text.js';
 
 const laneHeight = 26;
