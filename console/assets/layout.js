@@ -25,7 +25,7 @@ export function boxes(cells, width, screen) {
   }
   const middle = median(cells.map(c => c.total?.memory_mb || 0)) || 1;
   const h = heightOf(cells.length, width, screen), head = h >= 70 ? 20 : 0;
-  const out = { boxes: [], zones: [], height: 0, head, boxHeight: h };
+  const out = { boxes: [], zones: [], height: 0, head, boxHeight: h, middle };
   // A few cells share the width; many keep their shape.
   const stretches = [...zones.values()].map(here => (width - gap * (here.length - 1)) / here.reduce((sum, c) => sum + h * 1.3 * shareOf(c, middle), 0));
   const stretch = Math.min(2.4, Math.max(1, Math.min(...stretches)));
@@ -50,25 +50,25 @@ export function boxes(cells, width, screen) {
   return out;
 }
 
+const least = 40; // px²: the area of a tile that is in proportion
+
+// toScale reports whether a tile for the least of weights, all above 0, can be
+// seen on boxes that are in proportion.
+export const toScale = (plan, weight) => plan.head > 0 && weight * plan.boxHeight * plan.boxHeight * 1.3 / plan.middle >= least;
+
 // tiles places items, each with a weight, in an area of w × h that stands for
-// room. Where there is space enough, areas are in proportion to the weights, so
-// that what stays empty is what is free. Otherwise, and without a room, all tiles
-// are equal.
+// room. Areas are in proportion to the weights, so that what stays empty is what is
+// free. Without a room, all tiles are equal.
 export function tiles(weights, room, w, h) {
   if (weights.length === 0 || w < 2 || h < 2) return [];
-  return room && inProportion(weights, room, w, h) || equal(weights.length, w, h, room ? 16 : 6);
+  return room ? inProportion(weights, room, w, h) : equal(weights.length, w, h);
 }
 
-const least = 40; // px²: tiles smaller than that are not in proportion
-
 function inProportion(weights, room, w, h) {
+  weights = weights.map(v => Math.max(v, room * least / (w * h)));
+  const sum = weights.reduce((a, b) => a + b, 0);
+  room = Math.max(room, sum); // of a cell that has more than it should
   const each = w * h / room;
-  let sum = 0;
-  for (const v of weights) {
-    if (!(v * each >= least)) return null;
-    sum += v;
-  }
-  if (sum > room * 1.001) return null;
   // A mean tile is wide enough for its name. Rows of one height leave some room at
   // their ends; where there is none to leave, each row is as high as it must be.
   const rows = Math.max(1, Math.round(h / Math.sqrt(sum / weights.length * each / 2.5)));
@@ -109,8 +109,8 @@ function fullRows(weights, sum, each, w, h, rows) {
   return out;
 }
 
-function equal(n, w, h, most) {
-  let side = Math.min(most, Math.floor(Math.sqrt(w * h / n)));
+function equal(n, w, h) {
+  let side = Math.min(9, Math.floor(Math.sqrt(w * h / n)));
   while (side > 1 && Math.floor(w / side) * Math.floor(h / side) < n) side--;
   side = Math.max(side, 1);
   const across = Math.max(1, Math.floor(w / side)), out = [];

@@ -1,7 +1,7 @@
 // The picture of the fleet on a canvas. Only cells that changed are drawn again,
 // and no turn takes much longer than its budget.
 
-import { boxes, tiles } from './layout.js';
+import { boxes, tiles, toScale } from './layout.js';
 import { coloursOf, link } from './parts.js';
 import { lookOf, memoryOf, reservedOf, store } from './store.js';
 import { allLooks, cellStates, lookText, mib, percent, plural, share } from './text.js';
@@ -9,6 +9,16 @@ import { allLooks, cellStates, lookText, mib, percent, plural, share } from './t
 const budget = 9, firstBudget = 40; // ms of drawing in one frame; the first picture may take more
 const waitingHeight = 34, waitingTile = 10;
 const inside = 3, gauge = 3;
+
+// leastMemory is what the smallest instances reserve, in MiB.
+function leastMemory(fleet) {
+  let least = Infinity;
+  for (const p of fleet.processes.values()) {
+    const memory = p.sizes[p.active]?.memory_mb;
+    if (memory > 0) least = Math.min(least, memory);
+  }
+  return least;
+}
 
 export class Picture {
   constructor(canvas, tip, drawn) {
@@ -60,6 +70,7 @@ export class Picture {
     this.width = canvas.parentElement.clientWidth;
     if (!this.width || !store.loaded && cells.length === 0) return;
     const plan = this.plan = boxes(cells, this.width, innerHeight);
+    this.scaled = toScale(plan, leastMemory(store.fleet));
     for (const box of plan.boxes) box.y += waitingHeight;
     for (const zone of plan.zones) zone.y += waitingHeight;
     this.byID = new Map(plan.boxes.map(b => [b.id, b]));
@@ -150,7 +161,7 @@ export class Picture {
       weights.push(t.memory_mb || 0);
     }
     const area = this.area(box);
-    const places = tiles(weights, this.plan.head ? cell.total?.memory_mb : 0, area.w, area.h);
+    const places = tiles(weights, this.scaled && cell.total?.memory_mb, area.w, area.h);
     return things.map((thing, i) => ({ thing, at: places[i] && { x: area.x + places[i].x, y: area.y + places[i].y, w: places[i].w, h: places[i].h } }));
   }
 
@@ -206,7 +217,7 @@ export class Picture {
       c.lineWidth = 2;
       c.strokeRect(x + 1, y + 1, w - 2, h - 2);
       if (look === 'suspect' || look === 'unplaced') this.cross(x, y, w, h);
-      else if (look === 'starting') c.fillRect(x, y + h / 2, w, h / 2);
+      else if (look === 'starting') c.fillRect(x, y + h - Math.min(5, h / 2), w, Math.min(5, h / 2));
     } else if (look === 'evacuating') {
       c.beginPath();
       c.moveTo(x, y); c.lineTo(x + w, y); c.lineTo(x, y + h);
