@@ -545,6 +545,7 @@ func TestAPassPublishesWhatItSaw(t *testing.T) {
 		"domain_fresh[{domain apps}]":                                        1,
 		"cells_present[]":                                                    3,
 		"convergence_actions_total[{reason no instance at a desired index}]": 1,
+		"convergence_passed_at_seconds[]":                                    float64(h.now.Unix()),
 	} {
 		if figures[name] != want {
 			t.Errorf("%s is %v, want %v", name, figures[name], want)

@@ -125,7 +125,7 @@ func (p *pass) run(ctx context.Context) error {
 	p.warn()
 	p.mend(ctx)
 	p.c.o.Effects.Carry(p.lrpEffects, p.taskEffects)
-	p.finish(p.c.o.Now().Sub(started))
+	p.finish(started, p.c.o.Now())
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
@@ -493,7 +493,7 @@ func (p *pass) fail(err error) {
 	}
 }
 
-func (p *pass) finish(took time.Duration) {
+func (p *pass) finish(started, ended time.Time) {
 	p.report.Full = p.planned.Full
 	p.report.Actions = p.planned.count()
 	for _, e := range p.lrpEffects {
@@ -514,7 +514,8 @@ func (p *pass) finish(took time.Duration) {
 	if p.looked {
 		p.memory.agenda.census.publish(m, p.domains, p.now)
 	}
-	m.Observe("convergence_pass_seconds", took.Seconds())
+	m.Observe("convergence_pass_seconds", ended.Sub(started).Seconds())
+	m.Gauge("convergence_passed_at_seconds", float64(ended.UnixMilli())/1000)
 	m.Count("convergence_errors_total", int64(p.report.Failed))
 	m.Count("convergence_quarantined_total", int64(len(p.report.Quarantined)))
 	m.Count("convergence_starts_total", int64(p.report.Starts))

@@ -50,6 +50,7 @@ var All = []Metric{
 	{"convergence_passes_total", Counter, nil, "passes of convergence"},
 	{"convergence_full_passes_total", Counter, nil, "passes that looked at everything, and not only at what had changed or was due"},
 	{"convergence_pass_seconds", Histogram, nil, "how long a pass takes"},
+	{"convergence_passed_at_seconds", Gauge, nil, "when the last pass ended, as Unix time"},
 	{"convergence_actions_total", Counter, []string{"reason"}, "what passes found to do"},
 	{"convergence_starts_total", Counter, nil, "starts that passes asked for"},
 	{"convergence_errors_total", Counter, nil, "what could not be mended"},
@@ -106,7 +107,7 @@ var All = []Metric{
 }
 
 // leadersGauges are those that only a leader knows.
-var leadersGauges = []string{"lrps_desired", "lrps_missing", "processes_crashing", "lrps", "tasks", "domain_fresh", "domain_expires_seconds", "cells_present", "cells_trusted", "cells_doubted", "auction_waiting", "auction_silent_cells", "auction_failing_cells"}
+var leadersGauges = []string{"convergence_passed_at_seconds", "lrps_desired", "lrps_missing", "processes_crashing", "lrps", "tasks", "domain_fresh", "domain_expires_seconds", "cells_present", "cells_trusted", "cells_doubted", "auction_waiting", "auction_silent_cells", "auction_failing_cells"}
 
 // ForgetLeading removes from m the gauges that only a leader knows. A process calls it
 // when it stops leading.
