@@ -16,8 +16,7 @@ export class Problem extends Error {
 // unavailable reports whether the server does not know a call.
 export const unavailable = err => err instanceof Problem && (err.status === 404 && !/not_found/.test(err.type) || err.status === 405);
 
-// Two reasons why nothing came back, in words for people.
-const unreachable = path => new Error(`The server cannot be reached (${path}). Look whether it runs; a link of diegoctl console ends with that program.`);
+const unreachable = path => new Error(`The server cannot be reached (${path.split('?')[0]}). Look whether it runs; a link of diegoctl console ends with that program.`);
 
 let skew = 0;
 
@@ -97,7 +96,8 @@ export const ownList = async (path, item, signal) => each(await request('console
 export const ownFeed = async (path, body, item, signal) => each(await request('console/api/' + path, { method: 'POST', body, signal }), item);
 
 // follow reads server-sent events until the feed ends or falls silent.
-// event(id, data) gets null as data when only the position moved on.
+// event(id, data) gets null as data when only the position moved on. It fails with
+// a Problem if the server ends the feed with one.
 export async function follow(path, after, silence, event, signal) {
   const cut = new AbortController();
   const stop = () => cut.abort();
@@ -105,14 +105,18 @@ export async function follow(path, after, silence, event, signal) {
   let timer = setTimeout(stop, silence);
   try {
     const answer = await request('v1/' + path, { headers: { 'Last-Event-ID': String(after) }, signal: cut.signal });
-    let id = after, data = null;
+    let id = after, kind = '', data = null;
     await lines(answer, line => {
       clearTimeout(timer);
       timer = setTimeout(stop, silence);
       if (line.startsWith('id:')) id = Number(line.slice(3));
+      else if (line.startsWith('event:')) kind = line.slice(6).trim();
       else if (line.startsWith('data:')) data = line.slice(5);
       else if (line === '') {
-        event(id, data && JSON.parse(data));
+        const value = data && JSON.parse(data);
+        if (kind === 'problem') throw new Problem(value.status, value);
+        event(id, value);
+        kind = '';
         data = null;
       }
     });
