@@ -4,7 +4,7 @@
 const base = new URL('../', document.baseURI);
 
 // A Problem is an answer that says what is wrong.
-export class Problem extends Error {
+class Problem extends Error {
   constructor(status, body) {
     super(body.detail || body.title || `the server answered with the status ${status}`);
     this.status = status;

@@ -5,7 +5,7 @@ const gap = 6, zoneHead = 26, zoneGap = 10;
 
 // heightOf is how high each cell's box is, so that a fleet of n cells fills the
 // width and about one screen, with bounds that keep it readable.
-export function heightOf(n, width, screen) {
+function heightOf(n, width, screen) {
   const each = width * screen * 0.8 / Math.max(1, n);
   return Math.round(Math.min(190, Math.max(30, Math.sqrt(each / 1.3))));
 }

@@ -77,7 +77,7 @@ export function putRecord(fleet, changed, r) {
   changed.cells.add(r.cell_id);
 }
 
-export function dropRecord(fleet, changed, r) {
+function dropRecord(fleet, changed, r) {
   const epoch = r.modification_tag.epoch, old = fleet.records.get(epoch);
   if (!old) return;
   count(fleet, old, -1);
@@ -116,7 +116,7 @@ function dropDeployment(fleet, changed, guid) {
   changed.processes.add(guid);
 }
 
-export function putTask(fleet, changed, t) {
+function putTask(fleet, changed, t) {
   const old = fleet.tasks.get(t.task_guid);
   if (old && old.modification_tag.epoch === t.modification_tag.epoch && old.modification_tag.index > t.modification_tag.index) return;
   if (old) dropTask(fleet, changed, t.task_guid);
@@ -187,8 +187,8 @@ function remember(fleet, e) {
   if (fleet.recent.length > mostRecent) fleet.recent.length = mostRecent;
 }
 
-// memoryOf is what an instance's definition reserves, in MiB.
-export const sizeOf = (fleet, r) => fleet.processes.get(r.process_guid)?.sizes[r.definition_id] || null;
+// sizeOf is what the definition of an instance reserves, memoryOf its memory in MiB.
+const sizeOf = (fleet, r) => fleet.processes.get(r.process_guid)?.sizes[r.definition_id] || null;
 export const memoryOf = (fleet, r) => sizeOf(fleet, r)?.memory_mb || 0;
 
 // reservedOf is the memory that a cell says is reserved, or until it answers

@@ -35,7 +35,7 @@ function Against({ by, won, lost, here, other }) {
 }
 
 // Reasons shows how many cells refused for which reason.
-export function Reasons({ cells, reasons, nearest }) {
+function Reasons({ cells, reasons, nearest }) {
   return html`<div class="reasons">${reasons.map(r => html`<div><span>${r.reason}</span><span class="room"><${Bar} value=${share(r.cells, cells)} warn label=${`${r.cells} of ${cells} cells`} /> ${number(r.cells)} <span class="quiet">of ${plural(cells, 'cell')}</span></span></div>`)}
     ${nearest && html`<p>The nearest is <a href=${link('cell', nearest.cell)}>${nearest.cell}</a>, which lacks ${nearest.lacks}.</p>`}</div>`;
 }
