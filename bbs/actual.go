@@ -12,7 +12,7 @@ import (
 // process guid, index, definition and presence. Most consumers want
 // [BBS.ResolvedLRPs].
 func (b *BBS) ActualLRPs(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error] {
-	return b.labelledRecords(ctx, f, b.records(ctx, f))
+	return b.labelledRecords(ctx, f, selected(ctx, b, f, b.records))
 }
 
 // records lists the records that f wants. For one index it reads only the slot,
@@ -46,7 +46,7 @@ func (b *BBS) records(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[
 func (b *BBS) ResolvedLRPs(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error] {
 	match := f.Matcher()
 	return b.labelledRecords(ctx, f, func(yield func(lrp.ActualLRP, error) bool) {
-		for slot, err := range b.slots(ctx, f) {
+		for slot, err := range selected(ctx, b, f, b.slots) {
 			if err != nil {
 				if !yield(lrp.ActualLRP{}, err) {
 					return
@@ -67,7 +67,7 @@ func (b *BBS) ResolvedLRPs(ctx context.Context, f storage.ActualLRPFilter) iter.
 func (b *BBS) ActualLRPGroups(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.Group, error] {
 	match := f.Matcher()
 	return b.labelledGroups(ctx, f, func(yield func(lrp.Group, error) bool) {
-		for slot, err := range b.slots(ctx, f) {
+		for slot, err := range selected(ctx, b, f, b.slots) {
 			if err != nil {
 				if !yield(lrp.Group{}, err) {
 					return

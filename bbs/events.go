@@ -80,9 +80,14 @@ func (b *BBS) SubscribeWithPosition(ctx context.Context, after storage.Cursor, f
 	var reached atomic.Int64
 	reached.Store(int64(after))
 	return func(taken func(storage.Event, error) bool) {
-		yield := func(e storage.Event, err error) bool {
-			b.believe(ctx, err)
-			return taken(e, err)
+		wants, err := b.wants(ctx, f)
+		if err != nil {
+			taken(storage.Event{}, err)
+			return
+		}
+		yield := func(e *tailEntry) bool {
+			b.believe(ctx, e.err)
+			return e.err == nil && !wants(&e.event) || taken(e.event, e.err)
 		}
 		at, ok := after, true
 		for ok {
@@ -94,26 +99,31 @@ func (b *BBS) SubscribeWithPosition(ctx context.Context, after storage.Cursor, f
 	}, func() storage.Cursor { return storage.Cursor(reached.Load()) }, nil
 }
 
-// catchUp yields the events of the log after a position, and returns the
-// position that it reached. ok is false if the list is over. It reads in pages,
-// so a slow subscriber keeps nothing of the store busy.
-func (b *BBS) catchUp(ctx context.Context, position storage.Cursor, f storage.EventFilter, yield func(storage.Event, error) bool) (reached storage.Cursor, ok bool) {
+// catchUp yields the events of the log after a position, at least those that f
+// wants, and returns the position that it reached. ok is false if the list is
+// over. It reads in pages, so a slow subscriber keeps nothing of the store busy.
+func (b *BBS) catchUp(ctx context.Context, position storage.Cursor, f storage.EventFilter, yield func(*tailEntry) bool) (reached storage.Cursor, ok bool) {
+	read := f
+	if !f.Selector.IsZero() {
+		read = storage.EventFilter{} // labels change by events of which f may want none
+	}
 	for {
 		// Once the list is read, everything up to here has been seen, even if f wants
 		// none of it.
 		log, err := b.o.Store.Log(ctx)
 		if err != nil {
-			yield(storage.Event{}, err)
+			yield(&tailEntry{err: err})
 			return position, false
 		}
-		page, err := b.labelledEvents(ctx, f, b.page(ctx, position, f))
+		page, err := b.labelledEvents(ctx, f, b.page(ctx, position, read))
 		if err != nil {
-			yield(storage.Event{}, err)
+			yield(&tailEntry{err: err})
 			return position, false
 		}
 		b.o.Metrics.Observe("subscriber_lag_events", float64(len(page)))
-		for _, e := range page {
-			if !yield(e.event, e.err) || e.err != nil && !isCorrupt(e.err) {
+		for i := range page {
+			e := &page[i]
+			if !yield(e) || e.err != nil && !isCorrupt(e.err) {
 				return position, false
 			}
 			position = max(position, e.number)
@@ -175,29 +185,27 @@ func (b *BBS) page(ctx context.Context, position storage.Cursor, f storage.Event
 	return list
 }
 
-// keepUp yields the events after a position, until the subscriber has fallen
+// keepUp yields all events after a position, until the subscriber has fallen
 // behind what others read together. ok is false if the list is over.
-func (b *BBS) keepUp(ctx context.Context, position storage.Cursor, f storage.EventFilter, seen *atomic.Int64, yield func(storage.Event, error) bool) (reached storage.Cursor, ok bool) {
-	match := f.Matcher()
+func (b *BBS) keepUp(ctx context.Context, position storage.Cursor, f storage.EventFilter, seen *atomic.Int64, yield func(*tailEntry) bool) (reached storage.Cursor, ok bool) {
 	for {
 		entries, err := b.tail.after(ctx, position)
 		if err != nil {
-			yield(storage.Event{}, err)
+			yield(&tailEntry{err: err})
 			return position, false
 		}
 		if len(entries) == 0 {
 			return position, true
 		}
 		if entries, err = b.labelledEvents(ctx, f, entries); err != nil {
-			yield(storage.Event{}, err)
+			yield(&tailEntry{err: err})
 			return position, false
 		}
 		b.o.Metrics.Observe("subscriber_lag_events", float64(len(entries)))
 		for i := range entries {
 			e := &entries[i]
 			position = e.number
-			subject := e.event.Subject()
-			if (e.err != nil || match(&subject)) && !yield(e.event, e.err) {
+			if !yield(e) {
 				return position, false
 			}
 		}

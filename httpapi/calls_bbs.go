@@ -393,7 +393,7 @@ func feedInfo() wire.Info {
 }
 
 // The query of a subscription: after is a position, "now" or "start"; the others
-// are the fields of the filter and may be repeated.
+// are the fields of the filter; those that are lists may be repeated.
 const (
 	queryAfter = "after"
 	queryNow   = "now"
@@ -407,6 +407,9 @@ func subscribeQuery(in subscribeArgs) url.Values {
 	}
 	for _, index := range f.Indices {
 		q.Add("index", strconv.Itoa(index))
+	}
+	if !f.Selector.IsZero() {
+		q.Set("selector", f.Selector.String())
 	}
 	if f.Labels {
 		q.Set("labels", "true")
@@ -448,6 +451,12 @@ func parseSubscribe(q url.Values, lastEventID string) (in subscribeArgs, err err
 			wants, err := strconv.ParseBool(values[len(values)-1])
 			v.Check(err == nil, name, values[len(values)-1], "true or false")
 			in.Filter.Labels = wants
+		case "selector":
+			selector, err := executor.ParseSelector(values[len(values)-1])
+			if err != nil {
+				return in, err
+			}
+			in.Filter.Selector = selector
 		case queryAfter:
 			in.After = parsePosition(&v, name, values[len(values)-1])
 		default:

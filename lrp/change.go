@@ -98,6 +98,7 @@ func (d *Deployment) Update(u Update) (Change, error) {
 	set(&next.Instances, u.Instances)
 	set(&next.Routes, u.Routes)
 	set(&next.Annotation, u.Annotation)
+	set(&next.Labels, u.Labels)
 	setPolicy(&next.Restart, u.Restart)
 	setPolicy(&next.Rollout, u.Rollout)
 	setPolicy(&next.Disruption, u.Disruption)

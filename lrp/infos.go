@@ -30,6 +30,8 @@ type SchedulingInfo struct {
 	RoutingInfo
 	UpdateStrategy UpdateStrategy `json:"update_strategy"`
 	Annotation     string         `json:"annotation,omitempty"`
+	// Labels are those of the process.
+	Labels map[string]string `json:"labels,omitempty"`
 	Policies
 	// DefinitionIDs are sorted.
 	DefinitionIDs       []string `json:"definition_ids"`
@@ -54,7 +56,7 @@ func (d *Deployment) RoutingInfo() RoutingInfo {
 func (d *Deployment) SchedulingInfo() SchedulingInfo {
 	return SchedulingInfo{
 		RoutingInfo:    d.RoutingInfo(),
-		UpdateStrategy: d.UpdateStrategy, Annotation: d.Annotation, Policies: d.Policies,
+		UpdateStrategy: d.UpdateStrategy, Annotation: d.Annotation, Labels: d.Labels, Policies: d.Policies,
 		DefinitionIDs: d.DefinitionIDs(), ActiveDefinitionID: d.ActiveDefinitionID, HealthyDefinitionID: d.HealthyDefinitionID,
 		RolloutState: d.RolloutState,
 	}

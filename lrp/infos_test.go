@@ -59,7 +59,7 @@ func TestRoutesWithinTheFleetAreRefusedIfNobodyCanReadThem(t *testing.T) {
 
 func TestASchedulingInfoHasEverySettingButSecrets(t *testing.T) {
 	d := lrp.Deployment{Settings: lrp.Settings{
-		Instances: 2, Routes: lrp.Routes{"http": []byte(`1`)}, Annotation: "a", Policies: lrp.Policies{Restart: &lrp.RestartPolicy{}, Rollout: &lrp.RolloutPolicy{}, Disruption: &lrp.Disruption{}}, MetricTags: map[string]lrp.MetricTag{"a": {Static: "b"}},
+		Instances: 2, Routes: lrp.Routes{"http": []byte(`1`)}, Annotation: "a", Labels: map[string]string{"a": "b"}, Policies: lrp.Policies{Restart: &lrp.RestartPolicy{}, Rollout: &lrp.RolloutPolicy{}, Disruption: &lrp.Disruption{}}, MetricTags: map[string]lrp.MetricTag{"a": {Static: "b"}},
 		ImageUsername: "user", ImagePassword: "secret",
 	}}
 	settings, info := reflect.ValueOf(d.Settings), reflect.ValueOf(d.SchedulingInfo())

@@ -57,13 +57,13 @@ func TestWhatIsNoActualLRPDoesNotDecode(t *testing.T) {
 
 // Over HTTP an update does what it does in this process.
 func TestAnUpdateThatLeavesAMapEmptyDoesSoAfterJSON(t *testing.T) {
-	full := lrp.Settings{Instances: 1, Routes: lrp.Routes{"http": json.RawMessage("1")}, MetricTags: map[string]lrp.MetricTag{"a": {Static: "b"}}}
+	full := lrp.Settings{Instances: 1, Routes: lrp.Routes{"http": json.RawMessage("1")}, MetricTags: map[string]lrp.MetricTag{"a": {Static: "b"}}, Labels: map[string]string{"a": "b"}}
 	d := lrp.Promote(lrp.DesiredLRP{ProcessGUID: "p", Domain: "d", Settings: full, Definition: lrp.Definition{RunInfo: executor.RunInfo{
 		RootFS: "host:", Action: executor.Action{Run: &executor.RunAction{Path: "/a", User: "u"}},
 	}}}, false)
 	var none lrp.Settings
 	for name, u := range map[string]lrp.Update{
-		"nil": lrp.UpdateSettings(none), "empty": {Routes: &lrp.Routes{}, MetricTags: &map[string]lrp.MetricTag{}},
+		"nil": lrp.UpdateSettings(none), "empty": {Routes: &lrp.Routes{}, MetricTags: &map[string]lrp.MetricTag{}, Labels: &map[string]string{}},
 	} {
 		data, err := json.Marshal(u)
 		if err != nil {
@@ -74,7 +74,7 @@ func TestAnUpdateThatLeavesAMapEmptyDoesSoAfterJSON(t *testing.T) {
 			t.Fatal(err)
 		}
 		change, err := d.Update(read)
-		if err != nil || len(change.After.Routes)+len(change.After.MetricTags) != 0 {
+		if err != nil || len(change.After.Routes)+len(change.After.MetricTags)+len(change.After.Labels) != 0 {
 			t.Errorf("%s: after %s the settings are %+v: %v", name, data, change.After, err)
 		}
 	}

@@ -16,6 +16,8 @@ type Update struct {
 	Instances  *int    `json:"instances,omitempty"`
 	Routes     *Routes `json:"routes,omitempty"`
 	Annotation *string `json:"annotation,omitempty"`
+	// Labels replaces all labels of the process.
+	Labels *map[string]string `json:"labels,omitempty"`
 	// Restart replaces the whole policy. The zero policy means the control
 	// plane's.
 	Restart *RestartPolicy `json:"restart_policy,omitempty"`
@@ -34,7 +36,7 @@ type Update struct {
 // s.
 func UpdateSettings(s Settings) Update {
 	return Update{
-		Instances: &s.Instances, Routes: &s.Routes, Annotation: &s.Annotation, MetricTags: &s.MetricTags,
+		Instances: &s.Instances, Routes: &s.Routes, Annotation: &s.Annotation, Labels: &s.Labels, MetricTags: &s.MetricTags,
 		Restart: cmp.Or(s.Restart, &RestartPolicy{}), Rollout: cmp.Or(s.Rollout, &RolloutPolicy{}),
 		Disruption:    cmp.Or(s.Disruption, &Disruption{}),
 		ImageUsername: &s.ImageUsername, ImagePassword: &s.ImagePassword,
@@ -48,6 +50,9 @@ func (u Update) isZero() bool { return u == Update{} }
 func (u Update) MarshalJSON() ([]byte, error) {
 	if u.Routes != nil && *u.Routes == nil {
 		u.Routes = &Routes{}
+	}
+	if u.Labels != nil && *u.Labels == nil {
+		u.Labels = &map[string]string{}
 	}
 	if u.MetricTags != nil && *u.MetricTags == nil {
 		u.MetricTags = &map[string]MetricTag{}
@@ -65,7 +70,7 @@ func (u *Update) UnmarshalJSON(data []byte) error {
 	var v executor.Validator
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		switch name {
-		case "instances", "routes", "annotation", "restart_policy", "rollout_policy", "disruption", "metric_tags", "image_username", "image_password",
+		case "instances", "routes", "annotation", "labels", "restart_policy", "rollout_policy", "disruption", "metric_tags", "image_username", "image_password",
 			"definition_id", "definition":
 		default:
 			v.Check(false, name, "", "a member that can be updated; anything else needs a new definition")

@@ -71,6 +71,7 @@ func (s *Settings) check(v *executor.Validator, metricsGUID string) {
 	}
 	v.Check(size <= MaxRoutesBytes, "routes", strconv.Itoa(size)+" bytes", "at most 131072 bytes in all")
 	executor.ValidateAnnotation(v, s.Annotation)
+	executor.ValidateLabels(v, s.Labels)
 	s.Restart.check(v.In("restart_policy"))
 	s.Rollout.check(v.In("rollout_policy"))
 	s.Disruption.check(v.In("disruption"))

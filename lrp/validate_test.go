@@ -191,7 +191,7 @@ func TestAnUpdateChangesWhatItNamesAndNothingElse(t *testing.T) {
 	d := valid()
 	d.ImageUsername, d.ImagePassword = "u", "p"
 	var u lrp.Update
-	if err := json.Unmarshal([]byte(`{"instances": 7, "routes": {"r": [1]}, "annotation": "a", "metric_tags": {"t": {"static": "s"}},
+	if err := json.Unmarshal([]byte(`{"instances": 7, "routes": {"r": [1]}, "annotation": "a", "labels": {"team": "blog"}, "metric_tags": {"t": {"static": "s"}},
 		"image_username": "", "image_password": ""}`), &u); err != nil {
 		t.Fatal(err)
 	}
@@ -200,9 +200,17 @@ func TestAnUpdateChangesWhatItNamesAndNothingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := change.After
-	if got.Instances != 7 || string(got.Routes["r"]) != "[1]" || got.Annotation != "a" || got.MetricTags["t"].Static != "s" ||
+	if got.Instances != 7 || string(got.Routes["r"]) != "[1]" || got.Annotation != "a" || got.Labels["team"] != "blog" || got.MetricTags["t"].Static != "s" ||
 		got.ImageUsername != "" || got.ImagePassword != "" || got.ActiveDefinitionID != "v1" {
 		t.Errorf("got %+v", got)
+	}
+	// Labels say nothing about what runs, and stay if the update does not name them.
+	if len(got.Definitions) != 1 || got.ActiveDefinitionID != d.ActiveDefinitionID {
+		t.Errorf("it begins a rollout: %+v", got)
+	}
+	n := 8
+	if again, err := got.Update(lrp.Update{Instances: &n}); err != nil || again.After.Labels["team"] != "blog" {
+		t.Errorf("after another update the labels are %v: %v", again.After.Labels, err)
 	}
 	if got.ModificationTag != d.ModificationTag.Next() || change.Before != &d || d.Instances != 1 {
 		t.Errorf("the tag is %v", got.ModificationTag)

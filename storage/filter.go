@@ -20,6 +20,9 @@ import (
 type DeploymentFilter struct {
 	ProcessGUIDs []string `json:"process_guids,omitempty"`
 	Domains      []string `json:"domains,omitempty"`
+	// Selector wants processes with certain labels, such as "team=blog,!tier". A
+	// deployment that cannot be decoded is listed with any Selector.
+	Selector executor.Selector `json:"selector,omitzero"`
 	// Bare leaves out what is large: see [Bare].
 	Bare bool `json:"bare,omitempty"`
 	// WithoutDefinitions leaves out the definitions but not the settings: see
@@ -30,7 +33,9 @@ type DeploymentFilter struct {
 // Matcher returns a function that reports whether f wants a deployment.
 func (f *DeploymentFilter) Matcher() func(*lrp.Deployment) bool {
 	guids, domains := oneOf(f.ProcessGUIDs), oneOf(f.Domains)
-	return func(d *lrp.Deployment) bool { return guids.has(d.ProcessGUID) && domains.has(d.Domain) }
+	return func(d *lrp.Deployment) bool {
+		return guids.has(d.ProcessGUID) && domains.has(d.Domain) && f.Selector.Matches(d.Labels)
+	}
 }
 
 // Match reports whether f wants d.
@@ -69,6 +74,10 @@ type ActualLRPFilter struct {
 	Domains      []string       `json:"domains,omitempty"`
 	States       []lrp.State    `json:"states,omitempty"`
 	Presences    []lrp.Presence `json:"presences,omitempty"`
+	// Selector asks a BBS for instances of processes with certain labels, such as
+	// "team=blog,!tier". It wants no instance of a process that is no longer
+	// desired. A Store ignores it.
+	Selector executor.Selector `json:"selector,omitzero"`
 	// Labels asks a BBS for the labels of the instances, see lrp.RoutingInfo.Labels.
 	// It selects nothing, and a Store ignores it.
 	Labels bool `json:"labels,omitempty"`
@@ -92,12 +101,17 @@ type TaskFilter struct {
 	CellIDs []string     `json:"cell_ids,omitempty"`
 	Domains []string     `json:"domains,omitempty"`
 	States  []task.State `json:"states,omitempty"`
+	// Selector wants tasks with certain labels, such as "team=blog,!tier". A task
+	// that cannot be decoded is listed with any Selector.
+	Selector executor.Selector `json:"selector,omitzero"`
 }
 
 // Matcher returns a function that reports whether f wants a task.
 func (f *TaskFilter) Matcher() func(*task.Task) bool {
 	cells, domains, states := oneOf(f.CellIDs), oneOf(f.Domains), oneOf(f.States)
-	return func(t *task.Task) bool { return cells.has(t.CellID) && domains.has(t.Domain) && states.has(t.State) }
+	return func(t *task.Task) bool {
+		return cells.has(t.CellID) && domains.has(t.Domain) && states.has(t.State) && f.Selector.Matches(t.Labels)
+	}
 }
 
 // Match reports whether f wants t.
@@ -113,6 +127,9 @@ type EventFilter struct {
 	// or are after.
 	CellIDs []string `json:"cell_ids,omitempty"`
 	Domains []string `json:"domains,omitempty"`
+	// Selector asks a BBS for the events about processes and tasks with certain
+	// labels: see [Selection]. A Store ignores it.
+	Selector executor.Selector `json:"selector,omitzero"`
 	// Labels asks a BBS for the labels of the instances, see lrp.RoutingInfo.Labels,
 	// as they are when the event is read. It selects nothing, and a Store ignores
 	// it.

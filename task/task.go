@@ -30,6 +30,10 @@ type Definition struct {
 	CompletionCallbackURL string `json:"completion_callback_url,omitempty"`
 	// Annotation is free text of at most 10 KiB.
 	Annotation string `json:"annotation,omitempty"`
+	// Labels are keys and values by which consumers choose tasks: at most 32, each
+	// key and each value with at most 128 letters, digits and - _ . / : @, a letter
+	// or digit at both ends. Values may be empty.
+	Labels map[string]string `json:"labels,omitempty"`
 	// MetricTags label the output of the task; see rep.LogLabels and docs/logs.md.
 	MetricTags map[string]MetricTag `json:"metric_tags,omitempty"`
 	// ImageUsername and ImagePassword are set together or not at all. They are

@@ -28,6 +28,7 @@ func (d *Definition) validate(v *executor.Validator) {
 			"completion_callback_url", d.CompletionCallbackURL, "an http or https URL with a host")
 	}
 	executor.ValidateAnnotation(v, d.Annotation)
+	executor.ValidateLabels(v, d.Labels)
 	executor.ValidateMetricTags(v, d.MetricTags, d.MetricsGUID)
 	executor.ValidateImageCredentials(v, d.ImageUsername, d.ImagePassword)
 }

@@ -46,7 +46,7 @@ and instances go back to it as they have come: one after the other.`, "%s goes b
 		cli.With(&cobra.Command{
 			Use: "list", Short: "List processes and which definitions they have, without the definitions", RunE: p.asks(deploymentList),
 			Long: "List processes and which definitions they have, without the definitions. It costs\nless than lrp list. With -o json it has all that a sync compares.",
-		}, p.domainFlags(), watchFlags),
+		}, p.domainFlags(), p.selectorFlags("processes"), watchFlags),
 		cli.With(&cobra.Command{
 			Use: "status GUID", Short: "Show the progress of a rollout, and what holds it up", RunE: p.asks(deploymentStatusOf), ValidArgsFunction: cli.Completes(p.processGUIDs(), nil),
 		}, watchFlags),

@@ -28,13 +28,13 @@ func eventsCommand(p *process) *cobra.Command {
 		{Name: "labels", Kind: cli.Switch, Help: "with -o json, also the internal routes and metric tags of each instance, as they are now"},
 		{Name: "groups", Kind: cli.Switch,
 			Help: "also the events for routers and for consumers of desired LRPs, which repeat others; with -o json they always come"},
-	}, p.cellFlags(), p.domainFlags())
+	}, p.cellFlags(), p.domainFlags(), p.selectorFlags("about processes and tasks"))
 }
 
 func events(c *call, r *remote) error {
 	f := storage.EventFilter{
 		Kinds: c.list("kind"), ProcessGUIDs: c.list("process"), TaskGUIDs: c.list("task"), CellIDs: c.list("cell"), Domains: c.list("domain"),
-		Labels: c.on("labels"),
+		Selector: c.selector(), Labels: c.on("labels"),
 	}
 	follow := c.on("follow")
 	after := bbs.FromStart
@@ -45,7 +45,7 @@ func events(c *call, r *remote) error {
 		after = bbs.FromNow
 	}
 	last := storage.Cursor(-1)
-	wanted := f
+	wanted, wants := f, func(*storage.Event) bool { return true }
 	if !follow {
 		// The end of the log is only seen by who sees every event.
 		log, err := r.bbs.Log(c.ctx)
@@ -56,6 +56,16 @@ func events(c *call, r *remote) error {
 			return nil
 		}
 		wanted = storage.EventFilter{Labels: f.Labels}
+		var chosen []string
+		if !f.Selector.IsZero() {
+			for d, err := range r.bbs.Deployments(c.ctx, storage.DeploymentFilter{Selector: f.Selector, Bare: true}) {
+				if err != nil {
+					return err
+				}
+				chosen = append(chosen, d.ProcessGUID)
+			}
+		}
+		wants = storage.NewSelection(f.Selector, chosen).Wants
 	}
 	list, err := r.bbs.Subscribe(c.ctx, after, wanted)
 	if err != nil {
@@ -71,7 +81,7 @@ func events(c *call, r *remote) error {
 			return err
 		default:
 			subject := e.Subject()
-			if f.Match(&subject) && (c.on("groups") || len(f.Kinds) > 0 || c.Programs || !repeats(&e)) {
+			if wants(&e) && f.Match(&subject) && (c.on("groups") || len(f.Kinds) > 0 || c.Programs || !repeats(&e)) {
 				if err := c.event(&e, &subject); err != nil {
 					return err
 				}

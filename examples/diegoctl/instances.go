@@ -23,7 +23,7 @@ func instancesCommand(p *process) *cobra.Command {
 	return cli.With(&cobra.Command{
 		Use: "instances [GUID]", Short: "List instances, of one process or of all", RunE: p.asks(instances), ValidArgsFunction: cli.Completes(p.processGUIDs(), nil),
 		Example: "  diegoctl instances --watch\n  diegoctl instances --state CRASHED -o json",
-	}, p.domainFlags(), p.cellFlags(), []cli.Flag{
+	}, p.domainFlags(), p.cellFlags(), p.selectorFlags("those of processes"), []cli.Flag{
 		{Name: "state", Kind: cli.OneOf("STATE", "UNCLAIMED", "CLAIMED", "RUNNING", "CRASHED"), Many: true, Help: "only those in this state; may be repeated"},
 		{Name: "all", Kind: cli.Switch, Help: "all records of each index: also those of suspect and evacuating cells and of other definitions"},
 		{Name: "groups", Kind: cli.Switch, Help: "what routers see: for each definition at each index the instance, and the one that leaves its cell; with -o json one document for both"},
@@ -68,7 +68,7 @@ func instances(c *call, r *remote) error {
 	if c.on("groups") && c.given("sort") {
 		return cli.Wrong("give --sort or --groups, not both: groups are in the order of their indices")
 	}
-	f := storage.ActualLRPFilter{CellIDs: c.list("cell"), Domains: c.list("domain"), Labels: c.on("labels")}
+	f := storage.ActualLRPFilter{CellIDs: c.list("cell"), Domains: c.list("domain"), Selector: c.selector(), Labels: c.on("labels")}
 	if guid := c.arg(0); guid != "" {
 		f.ProcessGUIDs = []string{guid}
 	}

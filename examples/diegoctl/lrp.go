@@ -29,11 +29,13 @@ func lrpCommands(p *process) *cobra.Command {
 		cli.With(&cobra.Command{
 			Use: "update GUID", Short: "Change what needs no restart", RunE: p.runs(lrpUpdate), ValidArgsFunction: process,
 			Long:    "Change what needs no restart. For anything else give the process another definition: see deployment update.",
-			Example: `  diegoctl lrp update web --route 'http=[{"hostname":"web.example.com","port":8080}]'`,
+			Example: `  diegoctl lrp update web --route 'http=[{"hostname":"web.example.com","port":8080}]'
+  diegoctl lrp update web --label team=blog --label owner-`,
 		}, []cli.Flag{
 			{Name: "file", Short: "f", Kind: cli.File, Help: "a spec file in YAML or JSON, of an update; - is standard input"},
 			{Name: "instances", Kind: cli.Number, Help: "how many instances are wanted"},
 			{Name: "annotation", Kind: cli.Text, Help: "free text"},
+			{Name: "label", Kind: &cli.Kind{Name: "KEY=VALUE"}, Many: true, Help: "a label to set, or KEY- to remove one; may be repeated, and the other labels stay"},
 			{Name: "min-healthy", Kind: cli.Duration, Help: "how long a new instance must run and be ready before it replaces an old one"},
 			{Name: "route", Kind: &cli.Kind{Name: "ROUTER=JSON"}, Many: true, Help: "what a router gets; may be repeated, and replaces all routes"},
 		}, waitFlags),
@@ -47,11 +49,12 @@ func lrpCommands(p *process) *cobra.Command {
 		}, watchFlags),
 		cli.With(&cobra.Command{
 			Use: "list", Short: "List what is desired, and how much of it runs", RunE: p.asks(lrpList),
-		}, p.domainFlags(), watchFlags),
+			Example: "  diegoctl lrp list -l team=blog,tier!=web",
+		}, p.domainFlags(), p.selectorFlags("processes"), watchFlags),
 		cli.With(&cobra.Command{
 			Use: "routes [GUID]", Short: "List what routers get of each process", RunE: p.asks(lrpRoutes), ValidArgsFunction: process,
 			Example: "  diegoctl lrp routes --domain apps -o json",
-		}, p.domainFlags(), watchFlags),
+		}, p.domainFlags(), p.selectorFlags("processes"), watchFlags),
 		cli.With(&cobra.Command{
 			Use: "delete GUID...", Short: "End processes; their instances stop", RunE: p.asks(lrpDelete), ValidArgsFunction: cli.Completes(p.processGUIDs()),
 			Example: "  diegoctl lrp delete web worker --wait",
@@ -105,22 +108,35 @@ func lrpUpdate(c *call) error {
 		}
 		u.Routes = &routes
 	}
-	if c.given("min-healthy") {
-		if u.Rollout == nil {
-			r, err := c.remote()
-			if err != nil {
-				return err
-			}
-			d, err := r.bbs.Deployment(c.ctx, guid)
-			if err != nil {
-				return err
-			}
-			u.Rollout = d.Rollout // the rest of it stays
+	if c.given("label") && u.Labels == nil || c.given("min-healthy") && u.Rollout == nil {
+		r, err := c.remote()
+		if err != nil {
+			return err
 		}
+		d, err := r.bbs.Deployment(c.ctx, guid)
+		if err != nil {
+			return err
+		}
+		// What the flags do not change stays.
+		if c.given("label") {
+			u.Labels = cmp.Or(u.Labels, &d.Labels)
+		}
+		if c.given("min-healthy") {
+			u.Rollout = cmp.Or(u.Rollout, d.Rollout)
+		}
+	}
+	if c.given("label") {
+		labels, err := withLabels(*u.Labels, c.list("label"))
+		if err != nil {
+			return err
+		}
+		u.Labels = &labels
+	}
+	if c.given("min-healthy") {
 		u.Rollout = cmp.Or(c.rolloutPolicy(u.Rollout), &lrp.RolloutPolicy{})
 	}
 	if u == (lrp.Update{}) {
-		return cli.Wrong("there is nothing to change; give --file, --instances, --annotation, --min-healthy or --route")
+		return cli.Wrong("there is nothing to change; give --file, --instances, --annotation, --label, --min-healthy or --route")
 	}
 	return c.update(guid, u, "updated")
 }
@@ -281,14 +297,14 @@ func lrpRestart(c *call, r *remote) error {
 
 func lrpList(c *call, r *remote) error {
 	instances := map[string][]lrp.ActualLRP{}
-	for a, err := range r.bbs.ResolvedLRPs(c.ctx, storage.ActualLRPFilter{Domains: c.list("domain")}) {
+	for a, err := range r.bbs.ResolvedLRPs(c.ctx, storage.ActualLRPFilter{Domains: c.list("domain"), Selector: c.selector()}) {
 		if err != nil {
 			return err
 		}
 		instances[a.ProcessGUID] = append(instances[a.ProcessGUID], a)
 	}
 	v := &show.View{Heading: []string{"PROCESS", "DOMAIN", "RUNNING", "MEMORY", "DISK", "DEFINITION", "AGE", "TROUBLE"}, Empty: "nothing is desired"}
-	for d, err := range r.bbs.Deployments(c.ctx, storage.DeploymentFilter{Domains: c.list("domain")}) {
+	for d, err := range r.bbs.Deployments(c.ctx, c.processes()) {
 		if err != nil {
 			return err
 		}
@@ -323,9 +339,9 @@ func lrpRoutes(c *call, r *remote) error {
 }
 
 // processes is a filter of the process that the first argument names, or all,
-// in the domains of --domain.
+// in the domains of --domain and with the labels of --selector.
 func (c *call) processes() storage.DeploymentFilter {
-	f := storage.DeploymentFilter{Domains: c.list("domain")}
+	f := storage.DeploymentFilter{Domains: c.list("domain"), Selector: c.selector()}
 	if guid := c.arg(0); guid != "" {
 		f.ProcessGUIDs = []string{guid}
 	}
@@ -398,6 +414,7 @@ func lrpGet(c *call, r *remote) error {
 	add("ports", joinPorts(definition.Ports))
 	add("routes", strings.Join(slices.Sorted(maps.Keys(d.Routes)), ", "))
 	add("annotation", d.Annotation)
+	add("labels", labelText(d.Labels))
 	add("age", show.Age(c.now(), d.ModificationTag.Created()))
 	return c.Show(v)
 }

@@ -24,7 +24,7 @@ func taskCommands(p *process) *cobra.Command {
 		cli.With(&cobra.Command{
 			Use: "get GUID", Short: "Show a task and its result", RunE: p.asks(taskGet), ValidArgsFunction: guid,
 		}, watchFlags),
-		cli.With(&cobra.Command{Use: "list", Short: "List tasks", RunE: p.asks(taskList)}, p.domainFlags(), p.cellFlags(), []cli.Flag{
+		cli.With(&cobra.Command{Use: "list", Short: "List tasks", RunE: p.asks(taskList)}, p.domainFlags(), p.cellFlags(), p.selectorFlags("tasks"), []cli.Flag{
 			{Name: "state", Kind: cli.OneOf("STATE", "PENDING", "RUNNING", "COMPLETED", "RESOLVING"), Many: true, Help: "only those in this state; may be repeated"},
 		}, watchFlags),
 		&cobra.Command{Use: "cancel GUID", Short: "End a task as failed", RunE: p.asks(taskCancel), ValidArgsFunction: guid},
@@ -110,12 +110,13 @@ func (c *call) aboutTask(t *task.Task) *show.View {
 	add("result file", t.ResultFile)
 	add("callback", t.CompletionCallbackURL)
 	add("annotation", t.Annotation)
+	add("labels", labelText(t.Labels))
 	add("age", show.Age(c.now(), t.CreatedAt))
 	return v
 }
 
 func taskList(c *call, r *remote) error {
-	f := storage.TaskFilter{CellIDs: c.list("cell"), Domains: c.list("domain")}
+	f := storage.TaskFilter{CellIDs: c.list("cell"), Domains: c.list("domain"), Selector: c.selector()}
 	for _, name := range c.list("state") {
 		var s task.State
 		if err := s.UnmarshalText([]byte(name)); err != nil {

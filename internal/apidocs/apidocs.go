@@ -99,7 +99,7 @@ func (p *page) call(c httpapi.CallInfo) error {
 	return p.answer(c)
 }
 
-const feedArguments = "Parameters: `after` (a sequence number, `now` or `start`; default `now`), and `kind`, `process_guid`, `index`, `task_guid`, `cell_id`, `domain`, which may be repeated and choose events. `labels=true` adds to each RUNNING instance its internal routes and metric tags, as they are when the event is read. " +
+const feedArguments = "Parameters: `after` (a sequence number, `now` or `start`; default `now`), and `kind`, `process_guid`, `index`, `task_guid`, `cell_id`, `domain`, which may be repeated and choose events. `selector` chooses those about processes and tasks with certain labels, such as `team=blog,!tier`. `labels=true` adds to each RUNNING instance its internal routes and metric tags, as they are when the event is read. " +
 	"The header `Last-Event-ID` counts more than `after`. When there are no events for a while, a comment comes, or an `id` alone: the position that was reached, from which to go on after a cut.\n\n"
 
 func (p *page) answer(c httpapi.CallInfo) error {

@@ -149,6 +149,7 @@ func Update(name string, data []byte) (lrp.Update, error) {
 		set(&d.Instances, u.Instances)
 		set(&d.Routes, u.Routes)
 		set(&d.Annotation, u.Annotation)
+		set(&d.Labels, u.Labels)
 		d.Policies = lrp.Policies{Restart: u.Restart, Rollout: u.Rollout, Disruption: u.Disruption}
 		set(&d.MetricTags, u.MetricTags)
 		// The credentials may be changed one at a time.

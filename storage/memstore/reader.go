@@ -74,13 +74,15 @@ func list[T any](r reader, ctx context.Context, each func(s *state, now time.Tim
 
 func (r reader) Deployments(ctx context.Context, f storage.DeploymentFilter) iter.Seq2[*lrp.Deployment, error] {
 	match := f.Matcher()
+	corrupt := storage.DeploymentFilter{ProcessGUIDs: f.ProcessGUIDs, Domains: f.Domains} // whose labels nobody knows
+	matchCorrupt := corrupt.Matcher()
 	return list(r, ctx, func(s *state, _ time.Time, yield func(*lrp.Deployment, error) bool) {
 		one := func(guid string, d deployed) bool {
-			if !match(d.bare) {
-				return true
-			}
 			if err := s.corruptAt(storage.DeploymentKey(guid)); err != nil {
-				return yield(nil, err)
+				return !matchCorrupt(d.bare) || yield(nil, err)
+			}
+			if !match(d.whole) {
+				return true
 			}
 			switch {
 			case f.Bare:
@@ -180,15 +182,14 @@ func (r reader) Slot(ctx context.Context, processGUID string, index int) (lrp.Sl
 
 func (r reader) Tasks(ctx context.Context, f storage.TaskFilter) iter.Seq2[*task.Task, error] {
 	match := f.Matcher()
+	corrupt := storage.TaskFilter{CellIDs: f.CellIDs, Domains: f.Domains, States: f.States} // whose labels nobody knows
+	matchCorrupt := corrupt.Matcher()
 	return list(r, ctx, func(s *state, _ time.Time, yield func(*task.Task, error) bool) {
 		s.tasks.ascend("", func(guid string, t *task.Task) bool {
-			if !match(t) {
-				return true
-			}
 			if err := s.corruptAt(storage.TaskKey(guid)); err != nil {
-				return yield(nil, err)
+				return !matchCorrupt(t) || yield(nil, err)
 			}
-			return yield(t, nil)
+			return !match(t) || yield(t, nil)
 		})
 	})
 }

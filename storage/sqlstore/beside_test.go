@@ -311,11 +311,19 @@ func TestTheReleaseBeforeAndThisOneWorkOnOneDatabase(t *testing.T) {
 			}
 		}
 
-		// The release before keeps the history that this one writes, and this one
-		// sees what is missing in it.
+		// The release before keeps the history and the labels that this one writes,
+		// and this one sees what is missing in the history.
 		update("v2")
 		wantHistory("1 web UNKNOWN REPLACED; 2 v2 UPDATED ACTIVE; ")
+		labels := map[string]string{"team": "blog"}
+		_, _, err := storage.ApplyDeployment(t.Context(), s, "web", nil, func(d *lrp.Deployment) (lrp.Change, error) { return d.Update(lrp.Update{Labels: &labels}) })
+		if err != nil {
+			t.Fatal(err)
+		}
 		before.must(t, "define", "web", "v3")
+		if d, err := s.Deployment(t.Context(), "web"); err != nil || d.Labels["team"] != "blog" {
+			t.Errorf("after a change by the release before the labels are %v: %v", d.Labels, err)
+		}
 		wantHistory("1 web UNKNOWN REPLACED; 2 v2 UPDATED LOST; 3 v3 UNKNOWN ACTIVE; ")
 		update("v4")
 		wantHistory("1 web UNKNOWN REPLACED; 2 v2 UPDATED LOST; 3 v3 UNKNOWN SUPERSEDED; 4 v4 UPDATED ACTIVE; ")

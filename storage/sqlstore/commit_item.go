@@ -133,7 +133,8 @@ func (s *Store) deploymentChange(w *storage.DeploymentWrite) (change, error) {
 	c.after = d.ModificationTag
 	c.bare = storage.Bare(d)
 	plain := *d
-	storage.Rules{}.Set(&plain) // they have a column of their own
+	storage.Rules{}.Set(&plain) // they have a column of their own, and so have the labels
+	plain.Labels = nil
 	settings, err := storage.Encode(&plain.Settings)
 	if err != nil {
 		return c, err
@@ -141,6 +142,12 @@ func (s *Store) deploymentChange(w *storage.DeploymentWrite) (change, error) {
 	rules, err := storage.EncodeRules(d)
 	if err != nil {
 		return c, err
+	}
+	var labels []byte
+	if len(d.Labels) > 0 {
+		if labels, err = storage.Encode(d.Labels); err != nil {
+			return c, err
+		}
 	}
 	revisions, err := storage.EncodeRevisions(d)
 	if err != nil {
@@ -152,7 +159,7 @@ func (s *Store) deploymentChange(w *storage.DeploymentWrite) (change, error) {
 	c.row = []any{
 		d.ProcessGUID, d.Domain, int64(d.UpdateStrategy), int64(d.Instances),
 		d.ActiveDefinitionID, d.HealthyDefinitionID, d.ModificationTag.Epoch, d.ModificationTag.Index, otherIDs(d),
-		s.sealer.seal(settings, settingsPlace(d.ProcessGUID)), rules, revisions,
+		s.sealer.seal(settings, settingsPlace(d.ProcessGUID)), rules, revisions, labels,
 	}
 	had := map[string]lrp.Definition{}
 	if w.Before != nil {

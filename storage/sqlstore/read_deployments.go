@@ -43,12 +43,14 @@ func bareDeployment(guid, domain string, strategy, instances int64, active, heal
 
 // A deploymentScanner decodes rows of deployments.
 type deploymentScanner struct {
-	s                                                      *Store
-	names                                                  storage.Decoder
-	guid, domain, active, healthy, others, rules, settings sql.RawBytes
-	strategy, instances, epoch, index                      int64
+	s                                                              *Store
+	names                                                          storage.Decoder
+	guid, domain, active, healthy, others, rules, settings, labels sql.RawBytes
+	strategy, instances, epoch, index                              int64
 }
 
+// bare makes a deployment of the columns that have been read, without the
+// settings. It has labels if theirs is one of them.
 func (x *deploymentScanner) bare() (e entry[*lrp.Deployment]) {
 	guid := string(x.guid)
 	// Most deployments have one definition, and often its id is the process guid.
@@ -64,6 +66,11 @@ func (x *deploymentScanner) bare() (e entry[*lrp.Deployment]) {
 		healthy = name(x.healthy)
 	}
 	d, err := bareDeployment(guid, x.names.Name(x.domain), x.strategy, x.instances, active, healthy, x.epoch, x.index, x.others, x.rules)
+	if err == nil && len(x.labels) > 0 {
+		if err = storage.Decode(x.labels, &d.Labels); err != nil {
+			err = fmt.Errorf("its labels: %w", err)
+		}
+	}
 	e.value = d
 	if err != nil {
 		e.err = &storage.CorruptError{Key: storage.DeploymentKey(guid), Err: err}
@@ -77,7 +84,7 @@ func (x *deploymentScanner) withSettings() (entry[*lrp.Deployment], error) {
 	if e.err != nil {
 		return e, nil
 	}
-	rules := storage.RulesOf(e.value)
+	rules, labels := storage.RulesOf(e.value), e.value.Labels
 	settings, err := x.s.sealer.open(x.settings, settingsPlace(e.value.ProcessGUID))
 	if err == nil {
 		err = storage.Decode(settings, &e.value.Settings)
@@ -91,6 +98,7 @@ func (x *deploymentScanner) withSettings() (entry[*lrp.Deployment], error) {
 		return c, end
 	}
 	rules.Set(e.value)
+	e.value.Labels = labels
 	return e, nil
 }
 
@@ -116,18 +124,24 @@ func (r *reader) deploymentPages(f storage.DeploymentFilter) page[*lrp.Deploymen
 	s := r.s
 	scanner := deploymentScanner{s: s}
 	match := f.Matcher()
+	corrupt := storage.DeploymentFilter{ProcessGUIDs: f.ProcessGUIDs, Domains: f.Domains} // whose labels nobody knows
+	matchCorrupt := corrupt.Matcher()
 	var key []any
 	var guids *names
 	if len(f.ProcessGUIDs) > 0 {
 		guids = newNames(f.ProcessGUIDs)
 	}
 	n, pages := firstPage, 0
-	columns, read := bareColumns+", settings", (*deploymentScanner).full
+	columns, read := bareColumns+", labels, settings", (*deploymentScanner).full
 	switch {
 	case f.Bare:
 		columns, read = bareColumns, func(x *deploymentScanner) (entry[*lrp.Deployment], error) { return x.bare(), nil }
 	case f.WithoutDefinitions:
 		read = (*deploymentScanner).withSettings
+	}
+	selects := !f.Selector.IsZero()
+	if f.Bare && selects {
+		columns += ", labels"
 	}
 	return func(ctx context.Context, q dialect.Querier) (entries []entry[*lrp.Deployment], last bool, err error) {
 		w := where{d: s.d}
@@ -153,7 +167,9 @@ func (r *reader) deploymentPages(f storage.DeploymentFilter) page[*lrp.Deploymen
 		x := &scanner
 		dest := []any{&x.guid, &x.domain, &x.strategy, &x.instances, &x.active, &x.healthy, &x.epoch, &x.index, &x.others, &x.rules}
 		if !f.Bare {
-			dest = append(dest, &x.settings)
+			dest = append(dest, &x.labels, &x.settings)
+		} else if selects {
+			dest = append(dest, &x.labels)
 		}
 		entries = make([]entry[*lrp.Deployment], 0, n)
 		err = dialect.ScanAll(rows, func(rows *sql.Rows) error {
@@ -166,7 +182,10 @@ func (r *reader) deploymentPages(f storage.DeploymentFilter) page[*lrp.Deploymen
 				return err
 			}
 			key = []any{e.value.ProcessGUID}
-			if match(e.value) {
+			if e.err == nil && match(e.value) || e.err != nil && matchCorrupt(e.value) {
+				if f.Bare {
+					e.value.Labels = nil
+				}
 				entries = append(entries, e)
 			}
 			return nil
@@ -277,7 +296,7 @@ func (r *reader) Deployment(ctx context.Context, processGUID string) (*lrp.Deplo
 func (s *Store) queryDeployment(ctx context.Context, q dialect.Querier, guid string) (e entry[*lrp.Deployment], err error) {
 	t := s.table
 	query := s.d.Rebind("SELECT d.process_guid, d.domain, d.update_strategy, d.instances, d.active_definition_id, d.healthy_definition_id," +
-		" d.tag_epoch, d.tag_index, d.other_definition_ids, d.rules, d.settings, d.revisions, f.definition_id, f.data FROM " + t("deployments") + " d LEFT JOIN " +
+		" d.tag_epoch, d.tag_index, d.other_definition_ids, d.rules, d.labels, d.settings, d.revisions, f.definition_id, f.data FROM " + t("deployments") + " d LEFT JOIN " +
 		t("definitions") + " f ON f.process_guid = d.process_guid WHERE d.process_guid = ?")
 	rows, err := q.QueryContext(ctx, query, guid)
 	if err != nil {
@@ -288,7 +307,7 @@ func (s *Store) queryDeployment(ctx context.Context, q dialect.Querier, guid str
 	var data, revisions sql.RawBytes
 	err = dialect.ScanAll(rows, func(rows *sql.Rows) (err error) {
 		if err := rows.Scan(&x.guid, &x.domain, &x.strategy, &x.instances, &x.active, &x.healthy, &x.epoch, &x.index,
-			&x.others, &x.rules, &x.settings, &revisions, &id, &data); err != nil {
+			&x.others, &x.rules, &x.labels, &x.settings, &revisions, &id, &data); err != nil {
 			return err
 		}
 		if e.value == nil {

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/task"
@@ -17,6 +18,11 @@ var corruptCases = []testCase{
 		checkCorruptList(f, f.Store.ActualLRPs(f.ctx, storage.ActualLRPFilter{}), storage.ActualLRPKey(unclaimed("p", 1)))
 		checkCorruptList(f, f.Store.Tasks(f.ctx, storage.TaskFilter{}), storage.TaskKey("t1"))
 		checkCorruptList(f, f.Store.Deployments(f.ctx, storage.DeploymentFilter{}), storage.DeploymentKey("p1"))
+		// Nobody knows its labels, so any selector lists it.
+		blog, err := executor.ParseSelector("team=blog")
+		f.must(err)
+		checkCorruptList(f, f.Store.Tasks(f.ctx, storage.TaskFilter{Selector: blog}), storage.TaskKey("t1"))
+		checkCorruptList(f, f.Store.Deployments(f.ctx, storage.DeploymentFilter{Selector: blog}), storage.DeploymentKey("p1"))
 	}},
 	{sentence: "an event that cannot be decoded comes in its place, and the list goes on", needs: needsCorrupt, check: func(f *fixture) {
 		f.commit(storage.Batch{Events: []storage.Event{created(unclaimed("p", 0)), created(unclaimed("p", 1)), created(unclaimed("p", 2))}})

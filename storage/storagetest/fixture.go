@@ -247,6 +247,7 @@ func deployment(guid string) *lrp.Deployment {
 		ProcessGUID: guid, Domain: "domain", UpdateStrategy: lrp.Recreate,
 		Settings: lrp.Settings{
 			Instances: 3, Routes: lrp.Routes{"http": []byte(`{"hosts":["a.example","<b>"]}`)}, Annotation: "for humans",
+			Labels: map[string]string{"team": "blog", "tier": "web"},
 			Policies: lrp.Policies{
 				Restart:    &lrp.RestartPolicy{ImmediateRestarts: 1, MaxRestarts: -1, MinBackoff: time.Minute},
 				Rollout:    &lrp.RolloutPolicy{MinHealthy: time.Second, MaxInFlight: 2, Canary: 1, OnFailure: lrp.RollBackOnFailure, Deadline: time.Minute},
@@ -281,6 +282,7 @@ func pending(guid string) *task.Task {
 		Definition: task.Definition{
 			Resources: executor.Resources{MemoryMB: 64, Extra: executor.Amounts{"gpu": 1}}, RunInfo: runInfo(), PlacementTags: []string{"ssd"},
 			ResultFile: "/tmp/result", CompletionCallbackURL: "https://example.com/done", Annotation: "for humans",
+			Labels: map[string]string{"team": "blog"},
 		},
 		CreatedAt: begin, UpdatedAt: begin, ModificationTag: tag(0),
 	}

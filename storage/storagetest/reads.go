@@ -463,6 +463,7 @@ func stopEarly[T any](list iter.Seq2[T, error]) {
 // checkFilters compares the lists with what Match says of every record.
 func checkFilters(f *fixture) {
 	cells, domains := []string{"c1", "c2"}, []string{"x", "y", "z"}
+	labels := []map[string]string{nil, {"team": "blog"}, {"team": "shop", "tier": ""}}
 	var b storage.Batch
 	n := 0
 	for _, guid := range []string{"p", "q", "r"} {
@@ -485,18 +486,24 @@ func checkFilters(f *fixture) {
 		}
 		for i := range 4 {
 			t := pending(fmt.Sprint(guid, i))
-			t.State, t.Domain = task.State(i+1), domains[i%3]
+			t.State, t.Domain, t.Labels = task.State(i+1), domains[i%3], labels[(i+n)%3]
 			if t.State != task.Pending {
 				t.CellID, t.InstanceGUID = cells[i%2], "i"
 			}
 			b.Tasks = append(b.Tasks, task.Write{After: t})
 			d := deployment(fmt.Sprint(guid, i))
-			d.Domain = domains[i%3]
+			d.Domain, d.Labels = domains[i%3], labels[(i+n)%3]
 			b.Deployments = append(b.Deployments, storage.DeploymentWrite{After: d})
 		}
 	}
 	f.commit(b)
 
+	var selectors []executor.Selector
+	for _, text := range []string{"", "team=blog", "team!=blog", "tier,team", "!team"} {
+		s, err := executor.ParseSelector(text)
+		f.must(err)
+		selectors = append(selectors, s)
+	}
 	// A third of all combinations, in which every field has none, one and
 	// several values.
 	allLRPs := f.lrps(storage.ActualLRPFilter{})
@@ -529,28 +536,36 @@ func checkFilters(f *fixture) {
 	for _, c := range onCells {
 		for _, d := range [][]string{nil, {"y"}, {"z", "x"}} {
 			for _, s := range [][]task.State{nil, {task.Running}, {task.Pending, task.Resolving}} {
-				filter := storage.TaskFilter{CellIDs: c, Domains: d, States: s}
-				var want []*task.Task
-				for _, t := range allTasks {
-					if filter.Match(t) {
-						want = append(want, t)
+				for _, selector := range selectors {
+					filter := storage.TaskFilter{CellIDs: c, Domains: d, States: s, Selector: selector}
+					var want []*task.Task
+					for _, t := range allTasks {
+						if filter.Match(t) {
+							want = append(want, t)
+						}
 					}
+					f.same(fmt.Sprintf("%+v", filter), f.tasks(filter), want)
 				}
-				f.same(fmt.Sprintf("%+v", filter), f.tasks(filter), want)
 			}
 		}
 	}
 	allDeployments := f.deployments(storage.DeploymentFilter{})
 	for _, g := range [][]string{nil, {"q1"}, {"r3", "p0", "absent", "p0"}} {
 		for _, d := range [][]string{nil, {"y"}, {"z", "x"}} {
-			filter := storage.DeploymentFilter{ProcessGUIDs: g, Domains: d}
-			var want []*lrp.Deployment
-			for _, d := range allDeployments {
-				if filter.Match(d) {
-					want = append(want, d)
+			for _, selector := range selectors {
+				filter := storage.DeploymentFilter{ProcessGUIDs: g, Domains: d, Selector: selector}
+				var want, bare, without []*lrp.Deployment
+				for _, d := range allDeployments {
+					if filter.Match(d) {
+						want, bare, without = append(want, d), append(bare, storage.Bare(d)), append(without, storage.WithoutDefinitions(d))
+					}
 				}
+				f.same(fmt.Sprintf("%+v", filter), f.deployments(filter), want)
+				filter.WithoutDefinitions = true
+				f.same(fmt.Sprintf("%+v", filter), f.deployments(filter), without)
+				filter.Bare = true
+				f.same(fmt.Sprintf("%+v", filter), f.deployments(filter), bare)
 			}
-			f.same(fmt.Sprintf("%+v", filter), f.deployments(filter), want)
 		}
 	}
 }

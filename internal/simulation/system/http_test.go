@@ -49,6 +49,8 @@ var behaviours = map[string]func(*testing.T){
 	"too slow":            TestASubscriberThatIsTooSlowForTheLogIsTold,
 	"timelines":           TestATimelineTellsWhatHappenedToAnInstanceAndWhy,
 	"labels":              TestConsumersReadLabelsOfInstancesIfTheyAsk,
+	"selectors":           TestEveryListIsSelectedByLabels,
+	"selected events":     TestEventsAreSelectedByTheLabelsOfTheirMoment,
 	"lists for routers":   TestRoutersAndSyncsListProcessesWithoutTheirDefinitions,
 	"lost effects":        TestEffectsThatAreLostAfterTheCommitAreAskedForAgain,
 	"a store that fails":  TestAStoreThatIsDownForHalfAMinuteHarmsNobody,

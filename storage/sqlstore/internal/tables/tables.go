@@ -45,8 +45,8 @@ var (
 	}
 	Deployments = Table{
 		Name: "deployments", Key: []string{"process_guid"},
-		Rest:  []string{"domain", "update_strategy", "instances", "active_definition_id", "healthy_definition_id", "tag_epoch", "tag_index", "other_definition_ids", "settings", "rules", "revisions"},
-		Kinds: []dialect.Kind{dialect.Text, dialect.Text, dialect.Number, dialect.Number, dialect.Text, dialect.Text, dialect.Number, dialect.Number, dialect.Blob, dialect.Blob, dialect.Blob, dialect.Blob}, Version: tag,
+		Rest:  []string{"domain", "update_strategy", "instances", "active_definition_id", "healthy_definition_id", "tag_epoch", "tag_index", "other_definition_ids", "settings", "rules", "revisions", "labels"},
+		Kinds: []dialect.Kind{dialect.Text, dialect.Text, dialect.Number, dialect.Number, dialect.Text, dialect.Text, dialect.Number, dialect.Number, dialect.Blob, dialect.Blob, dialect.Blob, dialect.Blob, dialect.Blob}, Version: tag,
 	}
 	Definitions = Table{
 		Name: "definitions", Key: []string{"process_guid", "definition_id"},

@@ -4,5 +4,7 @@ ALTER TABLE {p}deployments ADD COLUMN rules BLOB DEFAULT NULL;
 -- Its history: see storage.EncodeRevisions.
 ALTER TABLE {p}deployments ADD COLUMN revisions BLOB DEFAULT NULL;
 
+ALTER TABLE {p}deployments ADD COLUMN labels BLOB DEFAULT NULL;
+
 -- It costs each change of a task more than it saves: see docs/storage.md.
 DROP INDEX {p}tasks_state;

@@ -1,0 +1,91 @@
+package storage
+
+import (
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/lrp"
+)
+
+// A Selection chooses events by the labels of what they are about. It is shown
+// the events of a log in their order.
+//
+//   - An event about a task is chosen by the labels of the task.
+//   - An event about a deployment is chosen by its labels before or after.
+//   - An event about an instance, or about a record of a process that was put
+//     aside, is chosen by the labels that the process had then, as far as the
+//     events so far tell, and otherwise by those that it has when the Selection
+//     is made. After the end of a process its last labels count, so the ends of
+//     its instances are chosen. Of processes that ended before the first event,
+//     it chooses no instances. A subscription over HTTP that goes on after a cut
+//     makes another Selection.
+//
+// Other events are about nothing with labels, and no Selector but the zero one
+// chooses them. One goroutine at a time may use a Selection.
+type Selection struct {
+	selector executor.Selector
+	// chosen are the processes whose instances are chosen. Those of them that have
+	// ended are in ended, or in endedBefore if others have ended since.
+	chosen, ended, endedBefore map[string]bool
+}
+
+// maxEnded is how many processes that have ended a Selection remembers at least.
+// It forgets them when it knows twice as many.
+const maxEnded = 10_000
+
+// NewSelection makes a Selection. now are the guids of the processes that the
+// selector chooses when it is made: see DeploymentFilter.Selector.
+func NewSelection(selector executor.Selector, now []string) *Selection {
+	s := &Selection{selector: selector, chosen: make(map[string]bool, len(now)), ended: map[string]bool{}}
+	for _, guid := range now {
+		s.chosen[guid] = true
+	}
+	return s
+}
+
+// Wants reports whether the next event of the log is chosen.
+func (s *Selection) Wants(e *Event) bool {
+	switch {
+	case s.selector.IsZero():
+		return true
+	case e.Task != nil:
+		t := e.Task.After
+		if t == nil {
+			t = e.Task.Before
+		}
+		return t != nil && s.selector.Matches(t.Labels)
+	case e.LRP != nil && (e.LRP.DeploymentBefore != nil || e.LRP.DeploymentAfter != nil):
+		return s.deployment(e.LRP.DeploymentBefore, e.LRP.DeploymentAfter)
+	}
+	subject := e.Subject()
+	return s.chosen[subject.ProcessGUID]
+}
+
+// deployment notes the labels of a process.
+func (s *Selection) deployment(before, after *lrp.Deployment) bool {
+	was := before != nil && s.selector.Matches(before.Labels)
+	if after == nil {
+		if was {
+			s.end(before.ProcessGUID)
+		}
+		return was
+	}
+	delete(s.ended, after.ProcessGUID)
+	delete(s.endedBefore, after.ProcessGUID)
+	is := s.selector.Matches(after.Labels)
+	if is {
+		s.chosen[after.ProcessGUID] = true
+	} else {
+		delete(s.chosen, after.ProcessGUID)
+	}
+	return was || is
+}
+
+// end notes that a process that was chosen has ended.
+func (s *Selection) end(guid string) {
+	if len(s.ended) == maxEnded && !s.ended[guid] {
+		for old := range s.endedBefore { //lint:maporder all of them go
+			delete(s.chosen, old)
+		}
+		s.endedBefore, s.ended = s.ended, map[string]bool{}
+	}
+	s.chosen[guid], s.ended[guid] = true, true
+}
