@@ -28,7 +28,7 @@ func lrpCommands(p *process) *cobra.Command {
 		}, fileFlags("a desired LRP"), minHealthyFlags, waitFlags),
 		cli.With(&cobra.Command{
 			Use: "update GUID", Short: "Change what needs no restart", RunE: p.runs(lrpUpdate), ValidArgsFunction: process,
-			Long:    "Change what needs no restart. For anything else give the process another definition: see deployment update.",
+			Long: "Change what needs no restart. For anything else give the process another definition: see deployment update.",
 			Example: `  diegoctl lrp update web --route 'http=[{"hostname":"web.example.com","port":8080}]'
   diegoctl lrp update web --label team=blog --label owner-`,
 		}, []cli.Flag{
