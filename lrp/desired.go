@@ -24,9 +24,9 @@ type Settings struct {
 	Routes Routes `json:"routes,omitempty"`
 	// Annotation is free text of at most 10 KiB.
 	Annotation string `json:"annotation,omitempty"`
-	// Labels are keys and values by which consumers choose processes: at most 32, each
-	// key and each value with at most 128 letters, digits and - _ . / : @, a letter
-	// or digit at both ends. Values may be empty. Stores do not encrypt them.
+	// Labels are keys and values by which consumers choose processes: at most 32,
+	// each key and each value with at most 128 letters, digits and - _ . / : @, a
+	// letter or digit at both ends. Values may be empty. Stores do not encrypt them.
 	Labels map[string]string `json:"labels,omitempty"`
 	Policies
 	// MetricTags label the output of every instance; see rep.LogLabels and

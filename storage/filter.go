@@ -32,9 +32,9 @@ type DeploymentFilter struct {
 
 // Matcher returns a function that reports whether f wants a deployment.
 func (f *DeploymentFilter) Matcher() func(*lrp.Deployment) bool {
-	guids, domains := oneOf(f.ProcessGUIDs), oneOf(f.Domains)
+	guids, domains, selector := oneOf(f.ProcessGUIDs), oneOf(f.Domains), f.Selector
 	return func(d *lrp.Deployment) bool {
-		return guids.has(d.ProcessGUID) && domains.has(d.Domain) && f.Selector.Matches(d.Labels)
+		return guids.has(d.ProcessGUID) && domains.has(d.Domain) && selector.Matches(d.Labels)
 	}
 }
 
@@ -108,9 +108,9 @@ type TaskFilter struct {
 
 // Matcher returns a function that reports whether f wants a task.
 func (f *TaskFilter) Matcher() func(*task.Task) bool {
-	cells, domains, states := oneOf(f.CellIDs), oneOf(f.Domains), oneOf(f.States)
+	cells, domains, states, selector := oneOf(f.CellIDs), oneOf(f.Domains), oneOf(f.States), f.Selector
 	return func(t *task.Task) bool {
-		return cells.has(t.CellID) && domains.has(t.Domain) && states.has(t.State) && f.Selector.Matches(t.Labels)
+		return cells.has(t.CellID) && domains.has(t.Domain) && states.has(t.State) && selector.Matches(t.Labels)
 	}
 }
 
