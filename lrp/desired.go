@@ -46,11 +46,13 @@ type Policies struct {
 	// all of them if Restart is nil, are the control plane's. The others may only
 	// make restarts rarer; see RestartPolicy.Within.
 	Restart *RestartPolicy `json:"restart_policy,omitempty"`
-	// Rollout is how rollouts of the process proceed; nil means as 003 says. See
-	// docs/deployments.md.
+	// Rollout is how rollouts of the process proceed. Without it one index at a time
+	// moves to the new definition, and an old instance stops when the new one runs.
+	// See docs/deployments.md.
 	Rollout *RolloutPolicy `json:"rollout_policy,omitempty"`
 	// Disruption is how many indices may be without a ready instance because one
-	// is taken away; nil means as the specification says.
+	// is taken away. Without it nothing is counted: an instance is replaced as soon
+	// as the new one runs, ready or not.
 	Disruption *Disruption `json:"disruption,omitempty"`
 }
 

@@ -3,9 +3,9 @@ package lrp
 import "github.com/diegosdk/diego/executor"
 
 // A Disruption is a process's budget: how many of its desired indices may be
-// without a RUNNING, ready instance because the control plane takes one away. The
-// zero budget means as the specification says: an instance is replaced as soon as
-// the new one is RUNNING, and RECREATE takes one index at a time.
+// without a RUNNING, ready instance because the control plane takes one away. With
+// the zero budget nothing is counted: an instance is replaced as soon as the new
+// one is RUNNING, and RECREATE takes one index at a time.
 //
 // Where there is a budget, an instance that a rollout or an evacuation replaces
 // stays until the new one is ready, too. So only what stops an instance before its

@@ -21,9 +21,9 @@ type Update struct {
 	// Restart replaces the whole policy. The zero policy means the control
 	// plane's.
 	Restart *RestartPolicy `json:"restart_policy,omitempty"`
-	// Rollout replaces the whole policy. The zero policy means as 003 says.
+	// Rollout replaces the whole policy. The zero policy removes it.
 	Rollout *RolloutPolicy `json:"rollout_policy,omitempty"`
-	// Disruption replaces the whole budget. The zero budget means none.
+	// Disruption replaces the whole budget. The zero budget removes it.
 	Disruption    *Disruption           `json:"disruption,omitempty"`
 	MetricTags    *map[string]MetricTag `json:"metric_tags,omitempty"`
 	ImageUsername *string               `json:"image_username,omitempty"`

@@ -10,6 +10,7 @@ import (
 	"go/token"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -143,7 +144,7 @@ func (t *types) fields(of reflect.Type) (list []member) {
 			if options == "string" {
 				kind = "string (a number)"
 			}
-			list = append(list, member{name, kind, strings.Contains(options, "omit"), t.docs[of.String()+"."+f.Name]})
+			list = append(list, member{name, kind, strings.Contains(options, "omit"), inJSON(t.docs[of.String()+"."+f.Name], of)})
 		}
 	}
 	return append(list, written[of]...)
@@ -163,7 +164,7 @@ func (t *types) write(b *bytes.Buffer) {
 			continue
 		}
 		fmt.Fprintf(b, "\n### %s\n\n", name)
-		if doc := t.docs[name]; doc != "" {
+		if doc := inJSON(t.docs[name], t.named[name]); doc != "" {
 			b.WriteString(doc + "\n\n")
 		}
 		b.WriteString("| member | type | |\n| --- | --- | --- |\n")
@@ -175,6 +176,25 @@ func (t *types) write(b *bytes.Buffer) {
 			fmt.Fprintf(b, "| `%s` | %s | %s |\n", m.name, m.kind, doc)
 		}
 	}
+}
+
+// inJSON is the comment on a struct, or on one of its fields, for readers who
+// have JSON before them: fields have the names of their members, and what is nil
+// in Go is absent. A name of one word is also a word of English, so it is a field
+// only where a sentence says what it is.
+func inJSON(doc string, of reflect.Type) string {
+	for _, f := range reflect.VisibleFields(of) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "" || name == "-" || doc == "" {
+			continue
+		}
+		after := ` (?:is|are|says|say|has|have)`
+		if strings.Trim(f.Name[1:], "abcdefghijklmnopqrstuvwxyz") != "" {
+			after = ``
+		}
+		doc = regexp.MustCompile(`\b`+f.Name+`\b(`+after+`)`).ReplaceAllString(doc, "`"+name+"`$1")
+	}
+	return regexp.MustCompile(`\bnil\b`).ReplaceAllString(doc, "absent")
 }
 
 // readDocs reads the comments of the types of the module's packages.
