@@ -127,6 +127,7 @@ var (
 	durationType = reflect.TypeFor[time.Duration]()
 	rawType      = reflect.TypeFor[json.RawMessage]()
 	actionType   = reflect.TypeFor[executor.Action]()
+	selectorType = reflect.TypeFor[executor.Selector]()
 	textType     = reflect.TypeFor[encoding.TextMarshaler]()
 )
 
@@ -142,6 +143,10 @@ func fill(v reflect.Value, name string, outer []reflect.Type) {
 		return
 	case t == rawType:
 		v.Set(reflect.ValueOf(json.RawMessage(`"any JSON"`)))
+		return
+	case t == selectorType:
+		s, _ := executor.ParseSelector("key=value")
+		v.Set(reflect.ValueOf(s))
 		return
 	case t == actionType:
 		fillAction(v, outer)
