@@ -189,7 +189,7 @@ func inJSON(doc string, of reflect.Type) string {
 			continue
 		}
 		after := ` (?:is|are|says|say|has|have)`
-		if strings.Trim(f.Name[1:], "abcdefghijklmnopqrstuvwxyz") != "" {
+		if f.Name != strings.ToUpper(f.Name) && strings.Trim(f.Name[1:], "abcdefghijklmnopqrstuvwxyz") != "" {
 			after = ``
 		}
 		doc = regexp.MustCompile(`\b`+f.Name+`\b(`+after+`)`).ReplaceAllString(doc, "`"+name+"`$1")
