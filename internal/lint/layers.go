@@ -89,6 +89,7 @@ var Layers = []Layer{
 	{Path: "internal/daemon", Imports: []string{everything}, Modules: []string{pflag, cmp, sync}},
 	{Path: "internal/daemon/otlp", Imports: []string{"rep/logforward"}, Modules: []string{opentelemetry, protobuf}, TestImports: []string{"rep"}},
 	{Path: "internal/gnuflags", Imports: []string{"internal/spelling"}, Modules: []string{pflag}},
+	{Path: "internal/chromium", Imports: []string{"internal/testenv"}, Modules: []string{sys}},
 	{Path: "internal/testdb", Imports: []string{"internal/testenv"}, Modules: []string{"github.com/go-sql-driver/mysql", "github.com/lib/pq"}},
 	{Path: "examples", Imports: []string{everything}, Modules: []string{"github.com/mattn/go-sqlite3", "github.com/go-sql-driver/mysql", "github.com/lib/pq", sync}, TestModules: []string{opentelemetry, protobuf}},
 	{Path: "examples/diegoctl", Imports: []string{everything}, Modules: []string{cobra, pflag, sync}},

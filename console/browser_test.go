@@ -1,0 +1,200 @@
+package console_test
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/bbs"
+	"github.com/diegosdk/diego/console"
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/httpapi"
+	"github.com/diegosdk/diego/internal/chromium"
+	"github.com/diegosdk/diego/internal/parallel"
+	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/rep"
+	"github.com/diegosdk/diego/storage/memstore"
+)
+
+// A model is a fleet whose instances are records only: 40 on each cell, 50 of
+// each process.
+type model struct {
+	t     testing.TB
+	api   *bbs.BBS
+	cells int
+	runs  []int // how often an instance has crashed
+}
+
+const perCell, perProcess = 40, 50
+
+func newModel(t testing.TB, cells int) *model {
+	t.Helper()
+	api, err := bbs.New(bbs.Options{Store: memstore.New(nil), Effects: ignored{}, LRPs: lrp.Policy{Restart: lrp.RestartPolicy{ImmediateRestarts: 1 << 30}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &model{t: t, api: api, cells: cells, runs: make([]int, cells*perCell)}
+	ctx := t.Context()
+	for i := range cells {
+		p := bbs.CellPresence{
+			CellID: fmt.Sprintf("cell-%04d", i), Address: "https://127.0.0.1:1", Zone: fmt.Sprintf("z%d", i%3+1),
+			Capacity: executor.Capacity{MemoryMB: 32768 << (i % 2), DiskMB: 262144, Containers: 250}, RootFSProviders: []string{"preloaded:linux"},
+		}
+		m.must(api.Announce(ctx, p, "owner", time.Hour))
+	}
+	definition := lrp.Definition{RunInfo: executor.RunInfo{RootFS: "preloaded:linux", Action: executor.Action{Run: &executor.RunAction{Path: "/app", User: "vcap"}}}}
+	definition.MemoryMB, definition.DiskMB = 480, 256
+	parallel.Each(len(m.runs)/perProcess, 4, func(app int) {
+		m.must(api.CreateDeployment(ctx, lrp.DeploymentDefinition{ProcessGUID: process(app * perProcess), Domain: "apps", Settings: lrp.Settings{Instances: perProcess}, DefinitionID: "v1", Definition: definition}))
+		for i := range perProcess {
+			m.start(app*perProcess + i)
+		}
+	})
+	return m
+}
+
+func process(instance int) string { return fmt.Sprintf("app-%d", instance/perProcess) }
+
+func (m *model) must(err error) {
+	if err != nil {
+		m.t.Error(err)
+	}
+}
+
+// instance is the n-th instance as it runs now.
+func (m *model) instance(n int) lrp.InstanceKey {
+	return lrp.InstanceKey{InstanceGUID: fmt.Sprintf("i-%d-%d", n, m.runs[n]), CellID: fmt.Sprintf("cell-%04d", (n+m.runs[n])%m.cells)}
+}
+
+func (m *model) start(n int) {
+	ctx, key := m.t.Context(), m.instance(n)
+	m.must(m.api.ClaimLRP(ctx, process(n), n%perProcess, lrp.Claim{DefinitionID: "v1", Instance: key}))
+	m.must(m.api.StartLRP(ctx, process(n), n%perProcess, lrp.Start{DefinitionID: "v1", Domain: "apps", Instance: key, NetInfo: lrp.NetInfo{Address: "10.0.0.5"}}))
+}
+
+// crash ends an instance, which starts again on the next cell.
+func (m *model) crash(n int) {
+	m.must(m.api.CrashLRP(m.t.Context(), process(n), n%perProcess, lrp.Crash{DefinitionID: "v1", Domain: "apps", Instance: m.instance(n), Reason: "exit status 1"}))
+	m.runs[n]++
+	m.start(n)
+}
+
+// A modelCell says that its instances use what they ask for.
+type modelCell struct {
+	rep.API
+	p bbs.CellPresence
+}
+
+func (c modelCell) State(context.Context) (auction.CellState, error) {
+	left := c.p.Capacity
+	left.MemoryMB -= perCell * 480
+	left.DiskMB -= perCell * 256
+	return auction.CellState{ID: c.p.CellID, Zone: c.p.Zone, Total: c.p.Capacity, Remaining: left}, nil
+}
+
+// show opens the console of the model as somebody with a role sees it, with all
+// instances on the screen.
+func (m *model) show(role httpapi.Role) *chromium.Page {
+	calls := httpapi.HandlerOptions{BBS: m.api, AllowPlain: true}
+	h, err := httpapi.NewHandler(calls)
+	if err == nil {
+		h, err = console.New(h, console.Options{
+			Calls: calls, Caller: &httpapi.Identity{Name: "me", Roles: []httpapi.Role{role}},
+			Cell: func(p bbs.CellPresence) (rep.API, error) { return modelCell{p: p}, nil },
+		})
+	}
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	server := httptest.NewServer(h)
+	m.t.Cleanup(server.Close)
+	page := chromium.Open(m.t) // ends before the server
+	page.Visit(server.URL + "/console/")
+	page.Await(fmt.Sprintf("diego.stats().status === 'live' && diego.stats().cells === %d && diego.stats().instances === %d && document.getElementById('main').dataset.ready === 'true'", m.cells, len(m.runs)))
+	return page
+}
+
+func TestTheBrowserShowsAFleetOf1250CellsAndWhatHappensInIt(t *testing.T) {
+	chromium.Need(t)
+	m := newModel(t, 1250)
+	page := m.show(httpapi.ConsumerRole)
+	page.Await("document.querySelector('.legend').textContent.includes('50,000')")
+	page.Await("document.getElementById('fleet-table').textContent.includes('of 64')")
+	page.Eval("(s => { s.value = 'app-7'; s.dispatchEvent(new Event('input', { bubbles: true })) })(document.getElementById('search'))", nil)
+	page.Await("document.querySelector('.found').textContent.includes('50 of 50 running')")
+	page.Screenshot("fleet")
+	m.crash(350)
+	page.Await("document.querySelector('.recent').textContent.includes('app-7/0')")
+	log, err := m.api.Log(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	page.Await(fmt.Sprintf("document.documentElement.dataset.event === '%d'", log.Newest))
+
+	// The rules of the pages have tests of their own.
+	rules, err := os.ReadFile("testdata/rules.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var failures []string
+	page.Eval(string(rules), &failures)
+	for _, failure := range append(failures, page.Faults()...) {
+		t.Error(failure)
+	}
+
+	// A consumer scales processes and drains no cells.
+	page.Eval("location.hash = '#/process/app-7'", nil)
+	page.Await("document.querySelectorAll('[data-action=scale], [data-action=retire]').length === 2")
+	page.Eval("location.hash = '#/cells'", nil)
+	page.Await("document.querySelectorAll('#cells-table tbody tr').length > 10")
+	page.Await("document.querySelectorAll('[data-action]').length === 0")
+	for _, fault := range page.Faults() {
+		t.Error(fault)
+	}
+}
+
+// BenchmarkTheFleetInTheBrowser measures 1,250 cells with 50,000 instances: the
+// time to the first picture, and then, at about 500 events a second, how long
+// after its commit an event is on the screen, and the frames.
+func BenchmarkTheFleetInTheBrowser(b *testing.B) {
+	chromium.Need(b)
+	m := newModel(b, 1250)
+	for b.Loop() {
+		page := m.show(httpapi.ConsumerRole)
+		page.Eval("diego.resetStats()", nil)
+		before, err := m.api.Log(b.Context())
+		m.must(err)
+		began, lag := time.Now(), 0.0
+		tick := time.NewTicker(20 * time.Millisecond) // 10 events each
+		for n := 0; time.Since(began) < 10*time.Second; n++ {
+			<-tick.C
+			m.crash(n * 7919 % len(m.runs))
+			if n%50 == 0 {
+				var now float64
+				page.Eval("diego.stats().lastEventLagMs", &now)
+				lag = max(lag, now)
+			}
+		}
+		tick.Stop()
+		after, err := m.api.Log(b.Context())
+		m.must(err)
+		var stats struct {
+			FirstPictureMs, LongestFrameMs float64
+			Frames, FramesOver100          int
+		}
+		page.Eval("diego.stats()", &stats)
+		b.ReportMetric(stats.FirstPictureMs, "ms-to-the-first-picture")
+		b.ReportMetric(float64(after.Newest-before.Newest)/time.Since(began).Seconds(), "events/s")
+		b.ReportMetric(lag, "ms-lag")
+		b.ReportMetric(stats.LongestFrameMs, "ms-longest-frame")
+		b.ReportMetric(float64(stats.FramesOver100), "frames>100ms")
+		if faults := page.Faults(); len(faults) > 0 {
+			b.Error(strings.Join(faults, "\n"))
+		}
+	}
+}
