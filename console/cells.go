@@ -28,10 +28,11 @@ type cellRow struct {
 	Total     auction.Capacity  `json:"total"`
 	Remaining *auction.Capacity `json:"remaining,omitempty"`
 
-	Evacuating bool `json:"evacuating,omitempty"`
-	Cordoned   bool `json:"cordoned,omitempty"`
-	Unhealthy  bool `json:"unhealthy,omitempty"`
-	Settling   bool `json:"settling,omitempty"`
+	// The page keeps what an answer lacks, so these are there when they are false.
+	Evacuating bool `json:"evacuating"`
+	Cordoned   bool `json:"cordoned"`
+	Unhealthy  bool `json:"unhealthy"`
+	Settling   bool `json:"settling"`
 
 	Instances int `json:"instances"`
 	Tasks     int `json:"tasks"`

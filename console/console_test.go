@@ -257,6 +257,17 @@ func TestACellThatDoesNotAnswerIsShownWithTheReason(t *testing.T) {
 	}
 }
 
+// The page keeps what an answer lacks.
+func TestACellThatIsNoLongerCordonedOrDrainedIsSaidToBeNeither(t *testing.T) {
+	h, _ := serve(t, plain)
+	answer := ask(h, "GET", "http://127.0.0.1/console/api/cells")
+	for _, want := range []string{`"evacuating":false`, `"cordoned":false`, `"unhealthy":false`, `"settling":false`} {
+		if !strings.Contains(answer.Body.String(), want) {
+			t.Errorf("%s lacks %s", answer.Body, want)
+		}
+	}
+}
+
 func TestADoorLetsInOneBrowserOnceForALimitedTime(t *testing.T) {
 	testenv.Bubble(t, func(t *testing.T) {
 		h, _ := serve(t, plain)
