@@ -144,7 +144,7 @@ func TestOperatorsSeeAFleetInABrowserAndWorkOnIt(t *testing.T) {
 
 	// Text of others stays text.
 	v.api("create_deployment", fmt.Sprintf(`{"process_guid": "web", "domain": "apps", "update_strategy": "ROLLING", "instances": 3, "annotation": "%s", "routes": {"%[1]s": [{"hostname": "%[1]s"}]},
-		"rollout_policy": {"canary": 1, "min_healthy_nanoseconds": 3000000000}, "definition_id": "v1", "definition": %s}`, hostile, script(`while :; do echo '<b>bold</b><script>alert(3)</script>'; sleep 1; done`, 32)))
+		"rollout_policy": {"canary": 1, "min_healthy_nanoseconds": 6000000000}, "definition_id": "v1", "definition": %s}`, hostile, script(`while :; do echo '<b>bold</b><script>alert(3)</script>'; sleep 1; done`, 32)))
 	v.api("create_deployment", `{"process_guid": "huge", "domain": "apps", "update_strategy": "ROLLING", "instances": 1, "definition_id": "v1", "definition": `+script("sleep 1000", 1<<30)+`}`)
 	v.api("desire_task", `{"task_guid": "report", "domain": "apps", "definition": `+strings.TrimSuffix(script(`echo '<img src=x onerror=alert(4)>' >/tmp/result`, 16), "}")+fmt.Sprintf(`, "result_file": "/tmp/result", "annotation": "%s"}}`, hostile))
 	v.api("desire_task", `{"task_guid": "long", "domain": "apps", "definition": `+script("sleep 1000", 16)+`}`)
