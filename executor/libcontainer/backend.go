@@ -55,6 +55,7 @@ var (
 	_ executor.ContainerBackend = (*Backend)(nil)
 	_ executor.Sweeper          = (*Backend)(nil)
 	_ executor.Layerer          = (*Backend)(nil)
+	_ executor.SessionBackend   = (*Backend)(nil)
 )
 
 // New returns a Backend that keeps its containers in o.Dir. Of the containers

@@ -20,6 +20,7 @@ import (
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/internal/guids"
+	"github.com/diegosdk/diego/executor/internal/stdio"
 	"github.com/diegosdk/diego/executor/internal/tenant"
 	"github.com/diegosdk/diego/executor/libcontainer/internal/cgroup"
 	"github.com/diegosdk/diego/executor/libcontainer/internal/ids"
@@ -67,9 +68,10 @@ type container struct {
 	starting  map[uint32]*process
 	running   map[int]*process      // by their number in the container
 	processes map[*process]struct{} // until Delete, as children may write on
-	beginning int                   // calls of Start in progress
-	victims   int64                 // processes of ours that were killed for want of memory
-	draining  sync.WaitGroup        // of the ends that are being reported
+	sessions  stdio.Sessions
+	beginning int            // calls of Start in progress
+	victims   int64          // processes of ours that were killed for want of memory
+	draining  sync.WaitGroup // of the ends that are being reported
 }
 
 // Create implements [executor.ContainerBackend].
@@ -84,7 +86,8 @@ func (b *Backend) Create(ctx context.Context, spec executor.ContainerSpec) (exec
 	c := &container{
 		backend: b, guid: spec.GUID, dir: b.dir(spec.GUID), spec: spec,
 		ready: make(chan struct{}), lost: make(chan struct{}),
-		starting: make(map[uint32]*process), running: make(map[int]*process), processes: make(map[*process]struct{}),
+		starting: make(map[uint32]*process), running: make(map[int]*process),
+		processes: make(map[*process]struct{}),
 	}
 	b.mu.Lock()
 	if other := b.containers[c.guid]; other != nil {
@@ -425,6 +428,7 @@ func (c *container) end() {
 	c.closed = true
 	c.conn.Close()
 	c.lose()
+	c.sessions.Free() // a terminal would hold the mounts
 	if c.root != nil {
 		c.root.Close()
 	}
@@ -516,8 +520,10 @@ func (c *container) killAll(ctx context.Context) error {
 
 // signal reaches nobody if the first process has just died, as then everybody
 // has.
-func (c *container) signal(pid int, s executor.Signal) error {
-	err := c.conn.Signal(pid, signals[s])
+func (c *container) signal(pid int, s executor.Signal) error { return c.send(pid, signals[s]) }
+
+func (c *container) send(pid int, s unix.Signal) error {
+	err := c.conn.Signal(pid, s)
 	if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) {
 		return nil
 	}

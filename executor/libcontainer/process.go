@@ -52,11 +52,16 @@ func (b *Backend) Start(ctx context.Context, guid string, spec executor.ProcessS
 	if err := c.usable(); err != nil {
 		return nil, err
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
 	request, err := c.request(spec)
 	if err != nil {
+		return nil, err
+	}
+	return c.run(ctx, spec, request, b.null)
+}
+
+// run starts the process of a request. The caller holds life for reading.
+func (c *container) run(ctx context.Context, spec executor.ProcessSpec, request pid1.Request, stdin *os.File) (*process, error) {
+	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	begun, err := stdio.Begin(&c.mu, c.guid, c.processes, (*process).finished, &c.beginning)
@@ -73,7 +78,7 @@ func (b *Backend) Start(ctx context.Context, guid string, spec executor.ProcessS
 		p.stdout.Close()
 		return nil, err
 	}
-	err = c.start(ctx, p, request)
+	err = c.start(ctx, p, request, stdin)
 	p.stdout.Started()
 	p.stderr.Started()
 	if err != nil {
@@ -97,7 +102,7 @@ var errSlowStart = fmt.Errorf("it has not become its program within %v, as somet
 var past = time.Unix(1, 0)
 
 // start returns when the process has become its program.
-func (c *container) start(ctx context.Context, p *process, request pid1.Request) error {
+func (c *container) start(ctx context.Context, p *process, request pid1.Request, stdin *os.File) error {
 	c.mu.Lock()
 	c.nextID++
 	id := c.nextID
@@ -105,7 +110,7 @@ func (c *container) start(ctx context.Context, p *process, request pid1.Request)
 	c.starting[id] = p
 	c.mu.Unlock()
 	request.Limits = append(request.Limits, pid1.Mark(id))
-	failure, err := c.conn.Start(id, request, c.backend.null, p.stdout.Child, p.stderr.Child)
+	failure, err := c.conn.Start(id, request, stdin, p.stdout.Child, p.stderr.Child)
 	if err != nil {
 		c.mu.Lock()
 		delete(c.starting, id)

@@ -57,6 +57,8 @@ func TestNoPathOfAContainerGivesTheDaemonATerminal(t *testing.T) {
 	guid, _ := f.create()
 	r := f.as("root", guid, "", func(s *executor.ProcessSpec) { s.Path, s.Args = "perl", []string{"-e", traps} })
 	r.says("terminal ")
+	f.session("root", guid, "tty", inTerminal).end()
+	look("a session with a terminal")
 	terminal := "/dev/pts/" + strings.TrimSpace(strings.TrimPrefix(r.stdout.String(), "terminal "))
 
 	for _, file := range []string{"/etc/passwd", "/etc/group"} {

@@ -30,6 +30,7 @@ type Backend struct {
 var (
 	_ executor.ContainerBackend = (*Backend)(nil)
 	_ executor.Sweeper          = (*Backend)(nil)
+	_ executor.SessionBackend   = (*Backend)(nil)
 )
 
 // New returns a Backend that keeps its containers in o.Dir. It leaves

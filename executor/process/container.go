@@ -17,6 +17,7 @@ import (
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/internal/guids"
+	"github.com/diegosdk/diego/executor/internal/stdio"
 	"github.com/diegosdk/diego/executor/internal/tenant"
 )
 
@@ -35,9 +36,10 @@ type container struct {
 
 	mu        sync.Mutex
 	processes map[*process]struct{} // until Delete, as children may remain
-	beginning int                   // calls of Start in progress
-	spent     time.Duration         // processor time of those that have ended
-	found     []leader              // all that the last look has found, leaders or not
+	sessions  stdio.Sessions
+	beginning int           // calls of Start in progress
+	spent     time.Duration // processor time of those that have ended
+	found     []leader      // all that the last look has found, leaders or not
 }
 
 // Create implements [executor.ContainerBackend]. It ignores the root file
@@ -166,6 +168,7 @@ func (b *Backend) remove(ctx context.Context, c *container) error {
 		p.close()
 	}
 	c.mu.Unlock()
+	c.sessions.Free()
 	err := b.trash().Remove(ctx, filepath.Join(b.options.Dir, c.guid))
 	if err != nil && !errors.Is(err, executor.ErrSetAside) {
 		return fmt.Errorf("container %q: remove its files: %w", c.guid, err)

@@ -312,3 +312,92 @@ func TestAContainerRunsABoundedNumberOfProcesses(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 }
+
+func TestASessionTalksToAPlainProcess(t *testing.T) {
+	b, _ := newContainer(t, process.Options{})
+	sessions := b.(executor.SessionBackend)
+	exit := make(chan executor.Exit, 1)
+	start := func(script string, size *executor.TerminalSize) executor.Session {
+		t.Helper()
+		s, err := sessions.StartSession(context.Background(), "c", executor.SessionSpec{Terminal: size, ProcessSpec: executor.ProcessSpec{
+			Path: "sh", Args: []string{"-c", script}, Exited: func(e executor.Exit) { exit <- e },
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		return s
+	}
+	ends := func(s executor.Session, said string, want executor.Exit) {
+		t.Helper()
+		out, err := io.ReadAll(s.Stdout())
+		if err != nil || strings.ReplaceAll(string(out), "\r\n", "\n") != said {
+			t.Errorf("it says %q, %v", out, err)
+		}
+		if got := <-exit; got != want {
+			t.Errorf("it ended with %v, want %v", got, want)
+		}
+	}
+
+	s := start("echo apart >&2; cat; exit 3", nil)
+	io.WriteString(s.Stdin(), "in\x00put\n")
+	s.Stdin().Close()
+	ends(s, "in\x00put\n", executor.Exit{Status: 3})
+	if out, err := io.ReadAll(s.Stderr()); string(out) != "apart\n" || err != nil {
+		t.Errorf("stderr is %q, %v", out, err)
+	}
+
+	s = start("echo ready; while :; do sleep 0.05; done", nil)
+	io.ReadFull(s.Stdout(), make([]byte, len("ready\n")))
+	if err := s.Signal(executor.SignalInterrupt); err != nil {
+		t.Error(err)
+	}
+	ends(s, "", executor.Exit{Signal: 2})
+	if err := s.Signal("NONE"); err == nil {
+		t.Error("an unknown signal is no error")
+	}
+
+	s = start("trap '' HUP TERM; sleep 1000", nil)
+	s.Close()
+	ends(s, "", executor.Exit{Signal: 9})
+
+	s = start("trap '' HUP TERM; sleep 1000", nil)
+	if err := b.Signal(context.Background(), "c", executor.Kill); err != nil {
+		t.Error(err)
+	}
+	ends(s, "", executor.Exit{Signal: 9})
+
+	if runtime.GOOS != "linux" {
+		t.Logf("on %s there are no terminals, as the package says", runtime.GOOS)
+		return
+	}
+	s = start("stty size; read line; stty size; exit 4", &executor.TerminalSize{Columns: 99, Rows: 33})
+	io.ReadFull(s.Stdout(), make([]byte, len("33 99\r\n")))
+	if err := s.Resize(executor.TerminalSize{Columns: 80, Rows: 24}); err != nil {
+		t.Error(err)
+	}
+	io.WriteString(s.Stdin(), "go\n")
+	ends(s, "go\n24 80\n", executor.Exit{Status: 4})
+}
+
+func TestFilesAreCopiedBetweenAPlainProcessAndItsCaller(t *testing.T) {
+	b, _ := newContainer(t, process.Options{})
+	sessions := b.(executor.SessionBackend)
+	output(t, b, "mkdir -p a/b && echo content > a/b/file && mkdir there")
+	for _, to := range []string{"/copy/of/a", "/there"} {
+		stream, err := sessions.CopyOut(context.Background(), "c", "/a", "nobody")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := sessions.CopyIn(context.Background(), "c", to, "nobody", stream); err != nil {
+			t.Errorf("to %s: %v", to, err)
+		}
+		stream.Close()
+	}
+	if got := output(t, b, "cat copy/of/a/b/file there/a/b/file"); got != "content\ncontent\n" {
+		t.Errorf("there is %q", got)
+	}
+	if _, err := sessions.CopyOut(context.Background(), "c", "/../../etc/passwd", "nobody"); !errors.Is(err, executor.ErrNoFile) {
+		t.Errorf("out of the directory: %v", err)
+	}
+}

@@ -58,6 +58,16 @@ func (b *Backend) Start(ctx context.Context, guid string, spec executor.ProcessS
 	if err != nil {
 		return nil, err
 	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, err
+	}
+	defer null.Close()
+	return c.run(cmd, spec, null)
+}
+
+// run starts the process of a command. The caller holds life for reading.
+func (c *container) run(cmd command, spec executor.ProcessSpec, stdin *os.File) (*process, error) {
 	begun, err := stdio.Begin(&c.mu, c.guid, c.processes, (*process).finished, &c.beginning)
 	if err != nil {
 		return nil, err
@@ -72,15 +82,11 @@ func (b *Backend) Start(ctx context.Context, guid string, spec executor.ProcessS
 		p.close()
 		return nil, err
 	}
-	null, err := os.Open(os.DevNull)
+	cmd.attr.Files = []*os.File{stdin, p.stdout.Child, p.stderr.Child}
+	started, err := os.StartProcess(cmd.path, cmd.argv, &cmd.attr)
 	if err == nil {
-		cmd.attr.Files = []*os.File{null, p.stdout.Child, p.stderr.Child}
-		var started *os.Process
-		if started, err = os.StartProcess(cmd.path, cmd.argv, &cmd.attr); err == nil {
-			p.leader = leader{started.Pid, startTime(started.Pid)}
-			started.Release() // wait below reaps it
-		}
-		null.Close()
+		p.leader = leader{started.Pid, startTime(started.Pid)}
+		started.Release() // wait below reaps it
 	}
 	p.stdout.Started()
 	p.stderr.Started()
@@ -122,13 +128,15 @@ func (p *process) Signal(s executor.Signal) error {
 }
 
 // signal signals the process group and reports whether the process is there.
-func (p *process) signal(s executor.Signal) bool {
+func (p *process) signal(s executor.Signal) bool { return p.send(number(s)) }
+
+func (p *process) send(s syscall.Signal) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.reaped && !groupsOutliveLeaders {
 		return false
 	}
-	return syscall.Kill(-p.pid, number(s)) == nil
+	return syscall.Kill(-p.pid, s) == nil
 }
 
 func number(s executor.Signal) syscall.Signal {

@@ -21,7 +21,39 @@ import (
 // written through. An error leaves the entries before it. It takes some forty
 // descriptors at most and ends soon after ctx.
 func Extract(ctx context.Context, root *tenant.Root, dir string, r io.Reader, uid, gid int) error {
-	x := extraction{ctx: ctx, root: root, dir: inRoot(dir), uid: uid, gid: gid}
+	x := extraction{ctx: ctx, root: root, dir: inRoot(dir), uid: uid, gid: gid, name: Name}
+	return x.extract(r)
+}
+
+// Place is Extract for an archive of one file or directory, as Pack makes it. The
+// file or directory becomes name or, if that is ".", keeps its own name in root.
+// What it makes belongs to the user of this thread.
+func Place(ctx context.Context, root *tenant.Root, name string, r io.Reader) error {
+	name = inRoot(name)
+	x := extraction{ctx: ctx, root: root, dir: path.Dir(name), uid: -1, gid: -1}
+	only := ""
+	x.name = func(entry string) (string, error) {
+		local, err := Name(entry)
+		if err != nil {
+			return "", err
+		}
+		first, rest, _ := strings.Cut(local, "/")
+		switch {
+		case only == "" && local != ".":
+			only = first
+		case first != only:
+			return "", unsafe("the entry %q lies beside %q, of which the archive is", entry, only)
+		}
+		if name != "." {
+			first = path.Base(name)
+		}
+		return path.Join(first, rest), nil
+	}
+	return x.extract(r)
+}
+
+func (x *extraction) extract(r io.Reader) error {
+	ctx := x.ctx
 	defer x.leave()
 	if _, err := x.enter(x.dir); err != nil {
 		return escape(err)
@@ -48,6 +80,8 @@ type extraction struct {
 	root     *tenant.Root
 	dir      string
 	uid, gid int
+	// name is what an entry is called in dir, or an error.
+	name func(entry string) (string, error)
 
 	// The directories on the way to that of the last entry, from the top: the
 	// next entry is likely near. Below maxOpen only the last one is kept.
@@ -64,7 +98,7 @@ type opened struct {
 const maxOpen = 32
 
 func (x *extraction) entry(h *tar.Header, content io.Reader) error {
-	local, err := Name(h.Name)
+	local, err := x.name(h.Name)
 	if err != nil {
 		return err
 	}
@@ -99,7 +133,7 @@ func (x *extraction) entry(h *tar.Header, content io.Reader) error {
 	}
 	switch h.Typeflag {
 	case tar.TypeLink:
-		target, err := Name(h.Linkname)
+		target, err := x.name(h.Linkname)
 		if err != nil {
 			return err
 		}

@@ -33,18 +33,27 @@ type Place struct {
 // It closes the place's root.
 func (c Container) In(ctx context.Context, dir Place, tar io.Reader, uid, gid int) error {
 	defer dir.Root.Close()
-	return c.Err(archive.Extract(ctx, dir.Root, dir.Path, &reader{ctx, c, tar}, uid, gid), dir.Name)
+	return c.Err(archive.Extract(ctx, dir.Root, dir.Path, c.Reader(ctx, tar), uid, gid), dir.Name)
 }
+
+// Reader is r as long as the context and the container are there.
+func (c Container) Reader(ctx context.Context, r io.Reader) io.Reader { return &reader{ctx, c, r} }
 
 // Out is an archive of a file or a directory; see [archive.Pack]. A file that
 // is not there is an error now and not in the middle. The place's root is
 // closed when either side ends the stream.
 func (c Container) Out(ctx context.Context, from Place) (io.ReadCloser, error) {
-	in, out := io.Pipe()
-	go func() {
+	return c.Pack(ctx, from.Name, func(w io.Writer) error {
 		defer from.Root.Close()
-		out.CloseWithError(c.Err(archive.Pack(ctx, from.Root, from.Path, &writer{ctx, c, out}), from.Name))
-	}()
+		return archive.Pack(ctx, from.Root, from.Path, w)
+	})
+}
+
+// Pack is Out for a stream that pack writes in a goroutine of its own. The caller
+// knows what is packed as name.
+func (c Container) Pack(ctx context.Context, name string, pack func(io.Writer) error) (io.ReadCloser, error) {
+	in, out := io.Pipe()
+	go func() { out.CloseWithError(c.Err(pack(&writer{ctx, c, out}), name)) }()
 	stop := context.AfterFunc(ctx, func() { out.CloseWithError(ctx.Err()) })
 	s := &stream{Reader: bufio.NewReader(in), pipe: in, stop: stop}
 	if _, err := s.Peek(1); err != nil {

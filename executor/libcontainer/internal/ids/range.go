@@ -8,6 +8,7 @@ package ids
 import (
 	"fmt"
 	"os"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -42,17 +43,49 @@ func (r Range) As(uid, gid uint32, f func() error) error {
 		if !r.Own() {
 			return f()
 		}
-		for _, set := range []struct{ call, id uintptr }{
-			{unix.SYS_SETFSGID, uintptr(r.Host(gid))}, {unix.SYS_SETFSUID, uintptr(r.Host(uid))},
-		} {
-			unix.RawSyscall(set.call, set.id, 0, 0)
-			if now, _, _ := unix.RawSyscall(set.call, ^uintptr(0), 0, 0); now != set.id {
-				return fmt.Errorf("make files as user %d of a container: %w", uid, unix.EPERM)
-			}
+		if err := r.setFileIDs(uid, gid); err != nil {
+			return err
 		}
 		if err := keepCapabilities(); err != nil {
 			return err
 		}
 		return f()
 	})
+}
+
+// AsUser calls f in the rights that a user of the container has in its files: with
+// the user's ids and groups and without a capability. Only what f does in its own
+// goroutine counts; see OnOwnThread.
+func (r Range) AsUser(u User, f func() error) error {
+	return OnOwnThread(func() error {
+		groups := make([]uint32, len(u.Groups)+1) // one more, so that there is a first
+		for i, g := range u.Groups {
+			groups[i] = uint32(r.Host(g))
+		}
+		if _, _, errno := unix.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(u.Groups)), uintptr(unsafe.Pointer(&groups[0])), 0); errno != 0 {
+			return os.NewSyscallError("setgroups", errno)
+		}
+		if err := r.setFileIDs(u.UID, u.GID); err != nil {
+			return err
+		}
+		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+		var none [2]unix.CapUserData
+		if err := unix.Capset(&header, &none[0]); err != nil {
+			return os.NewSyscallError("capset", err)
+		}
+		return f()
+	})
+}
+
+// setFileIDs makes this thread a user of the container where files are concerned.
+func (r Range) setFileIDs(uid, gid uint32) error {
+	for _, set := range []struct{ call, id uintptr }{
+		{unix.SYS_SETFSGID, uintptr(r.Host(gid))}, {unix.SYS_SETFSUID, uintptr(r.Host(uid))},
+	} {
+		unix.RawSyscall(set.call, set.id, 0, 0)
+		if now, _, _ := unix.RawSyscall(set.call, ^uintptr(0), 0, 0); now != set.id {
+			return fmt.Errorf("work with files as user %d of a container: %w", uid, unix.EPERM)
+		}
+	}
+	return nil
 }

@@ -151,6 +151,8 @@ type Request struct {
 	Filter []byte
 	// KeepCapabilities leaves the process what the first process has.
 	KeepCapabilities bool
+	// Terminal says that stdin is one, which the process is to control.
+	Terminal bool
 }
 
 // A Limit is one of setrlimit(2).
@@ -277,6 +279,9 @@ func (r Request) file() (*os.File, int, error) {
 	}
 	if r.KeepCapabilities {
 		q.keep_capabilities = 1
+	}
+	if r.Terminal {
+		q.terminal = 1
 	}
 	q.limits = C.uint64_t(align())
 	for _, l := range r.Limits {

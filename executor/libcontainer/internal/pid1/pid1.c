@@ -11,6 +11,7 @@
 // It keeps only the capabilities that starting and signalling take, and gives
 // them to none of its children.
 
+#include <asm/ioctls.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -129,6 +130,7 @@ INLINE void become(const int *fds, uint64_t size) {
 	SYS(setsid, 0, 0, 0, 0);
 	for (int i = 0; i < 3; i++)
 		if ((r = SYS(dup3, fds[PID1_FD_STDIN + i], i, 0, 0)) < 0) fail(failure, PID1_STAGE_REQUEST, r);
+	if (q->terminal && (r = SYS(ioctl, 0, TIOCSCTTY, 0, 0)) < 0) fail(failure, PID1_STAGE_REQUEST, r);
 	SYS(umask, 022, 0, 0, 0);
 	struct pid1_limit *limits = (struct pid1_limit *)(base + q->limits);
 	for (uint64_t i = 0; i < q->limit_count; i++)

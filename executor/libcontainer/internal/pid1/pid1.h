@@ -34,6 +34,7 @@ struct pid1_request {
 	uint64_t uid, gid, group_count, groups; // groups: uint32_t each
 	uint64_t limit_count, limits;           // struct pid1_limit each
 	uint64_t keep_capabilities;
+	uint64_t terminal;                      // stdin is one, which the child is to control
 	uint64_t filter_count, filter;          // struct sock_filter each; none if 0
 	uint64_t dir;
 	uint64_t argv, envp, paths; // lists; paths are tried in order

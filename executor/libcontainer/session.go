@@ -1,0 +1,154 @@
+//go:build linux && cgo && (amd64 || arm64)
+
+package libcontainer
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/internal/archive"
+	"github.com/diegosdk/diego/executor/internal/stdio"
+	"github.com/diegosdk/diego/executor/internal/tenant"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/ids"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/rootfs"
+)
+
+// StartSession implements [executor.SessionBackend].
+func (b *Backend) StartSession(ctx context.Context, guid string, spec executor.SessionSpec) (executor.Session, error) {
+	c, err := b.find(guid)
+	if err != nil {
+		return nil, err
+	}
+	c.life.RLock()
+	defer c.life.RUnlock()
+	if err := c.usable(); err != nil {
+		return nil, err
+	}
+	request, err := c.request(spec.ProcessSpec)
+	if err != nil {
+		return nil, err
+	}
+	ends, err := stdio.OpenEnds(spec.Terminal, func() (master, slave *os.File, err error) { return c.terminal(request.UID, request.GID) })
+	if err != nil {
+		return nil, fmt.Errorf("container %q: %w", c.guid, err)
+	}
+	request.Terminal = ends.Terminal
+	return c.sessions.Start(ends, spec.ProcessSpec, func(whole executor.ProcessSpec, stdin *os.File) (stdio.Target, error) {
+		return c.run(ctx, whole, request, stdin)
+	})
+}
+
+// Send implements [stdio.Target].
+func (p *process) Send(s executor.SessionSignal) error {
+	c := p.c
+	c.life.RLock()
+	defer c.life.RUnlock()
+	c.mu.Lock()
+	over, pid := p.end != nil, p.pid
+	p.killed = p.killed || s == executor.SignalKill
+	c.mu.Unlock()
+	number := unix.SignalNum("SIG" + string(s))
+	if number == 0 {
+		return fmt.Errorf("container %q: there is no signal %q", c.guid, s)
+	}
+	if over || c.usable() != nil {
+		return nil
+	}
+	return c.send(-pid, number)
+}
+
+// terminal makes a terminal among those of the container. The caller holds life.
+func (c *container) terminal(uid, gid uint32) (master, slave *os.File, err error) {
+	const multiplexer = "/dev/pts/ptmx"
+	handle, err := rootfs.Find(c.root, multiplexer, unix.O_NOFOLLOW)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer handle.Close()
+	// A privileged container may have put anything there.
+	var system unix.Statfs_t
+	var file unix.Stat_t
+	fd := int(handle.Fd())
+	if err := unix.Fstatfs(fd, &system); err != nil {
+		return nil, nil, err
+	}
+	if err := unix.Fstat(fd, &file); err != nil {
+		return nil, nil, err
+	}
+	if system.Type != unix.DEVPTS_SUPER_MAGIC || file.Mode&unix.S_IFMT != unix.S_IFCHR || file.Rdev != unix.Mkdev(5, 2) {
+		return nil, nil, fmt.Errorf("%s is not what makes terminals; the container has replaced it", multiplexer)
+	}
+	return stdio.OpenTerminal(fmt.Sprintf("/proc/self/fd/%d", fd), c.ids.Host(uid), c.ids.Host(gid))
+}
+
+// CopyIn implements [executor.SessionBackend].
+func (b *Backend) CopyIn(ctx context.Context, guid, name, user string, tar io.Reader) error {
+	c, err := b.find(guid)
+	if err != nil {
+		return err
+	}
+	return c.streams().Err(c.asUser(user, func() error {
+		root, rest, err := c.deepest(name)
+		if err != nil {
+			return err
+		}
+		defer root.Close()
+		return archive.Place(ctx, root, rest, c.streams().Reader(ctx, tar))
+	}), name)
+}
+
+// CopyOut implements [executor.SessionBackend].
+func (b *Backend) CopyOut(ctx context.Context, guid, name, user string) (io.ReadCloser, error) {
+	c, err := b.find(guid)
+	if err != nil {
+		return nil, err
+	}
+	return c.streams().Pack(ctx, name, func(w io.Writer) error {
+		return c.asUser(user, func() error {
+			root, base, err := c.source(name)
+			if err != nil {
+				return err
+			}
+			defer root.Close()
+			return archive.Pack(ctx, root, base, w)
+		})
+	})
+}
+
+// asUser calls f on a thread that may do with files what a user of the container
+// may.
+func (c *container) asUser(name string, f func() error) error {
+	c.life.RLock()
+	err := c.usable()
+	var user ids.User
+	if err == nil {
+		user, err = c.user(name)
+	}
+	c.life.RUnlock()
+	if err != nil {
+		return err
+	}
+	return c.ids.AsUser(user, f)
+}
+
+// deepest is where something is to be put: "." in a directory that is there, or
+// a path below the deepest directory on the way to it.
+func (c *container) deepest(name string) (root *tenant.Root, rest string, err error) {
+	c.life.RLock()
+	defer c.life.RUnlock()
+	if err := c.usable(); err != nil {
+		return nil, "", err
+	}
+	if root, err = rootfs.OpenRoot(c.root, name); err == nil {
+		return root, ".", nil
+	}
+	name = path.Clean("/" + name)
+	root, rest, err = rootfs.Deepest(c.root, path.Dir(name))
+	return root, path.Join(rest, path.Base(name)), err
+}
