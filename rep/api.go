@@ -2,6 +2,7 @@ package rep
 
 import (
 	"context"
+	"io"
 	"iter"
 	"time"
 
@@ -49,6 +50,36 @@ type Meter interface {
 	// Usages are those of the containers that are RUNNING, as they were measured
 	// last, ordered by guid.
 	Usages(ctx context.Context) ([]ContainerUsage, error)
+}
+
+// Sessions is an optional interface of an API: people work in containers with it,
+// each in the rights of the container's user. Without it, nobody can. Its methods
+// may be called concurrently; they end soon after their context, and what they
+// have started ends with them. Errors are, as far as a container cannot be worked
+// in, *executor.SessionErrors, and wrap storage.ErrNotFound if the cell does not
+// have it.
+type Sessions interface {
+	// Exec runs a program in a container until it ends, and returns how.
+	Exec(ctx context.Context, r ExecRequest, s executor.Streams) (executor.Exit, error)
+	// CopyIn writes a tar stream with one file or directory in a container: into
+	// the directory at the path, or else as the path.
+	CopyIn(ctx context.Context, r CopyRequest, tar io.Reader) error
+	// CopyOut writes the file or directory at a path as a tar stream.
+	CopyOut(ctx context.Context, r CopyRequest, tar io.Writer) error
+}
+
+// An ExecRequest is a program to be run in a container. It is a plain value.
+type ExecRequest struct {
+	ContainerGUID string `json:"container_guid"`
+	executor.Program
+}
+
+// A CopyRequest says what to copy into a container or out of it. It is a plain
+// value.
+type CopyRequest struct {
+	ContainerGUID string `json:"container_guid"`
+	// Path is absolute, in the container.
+	Path string `json:"path"`
 }
 
 // A ContainerUsage says what a container uses, and how much it may use. A figure

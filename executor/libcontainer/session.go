@@ -99,7 +99,7 @@ func (b *Backend) CopyIn(ctx context.Context, guid, name, user string, tar io.Re
 			return err
 		}
 		defer root.Close()
-		return archive.Place(ctx, root, rest, c.streams().Reader(ctx, tar))
+		return archive.Place(ctx, root, rest, c.streams().Reader(ctx, tar), archive.Limits{})
 	}), name)
 }
 

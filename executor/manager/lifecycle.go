@@ -31,6 +31,8 @@ type entry struct {
 	recipe      *recipe // from CREATED to COMPLETED
 	undo        []func(context.Context) error
 
+	sessions int // that somebody has in it
+
 	measurement  *Measurement // nil before the first
 	measureAgain time.Time
 

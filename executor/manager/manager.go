@@ -16,8 +16,8 @@ import (
 )
 
 // A Manager runs the containers of one cell. Its methods may be called
-// concurrently. Tick, Run, Clear, ReadFile and Usage wait for the backend; no
-// other method waits.
+// concurrently. Tick, Run, Clear, ReadFile, Exec, CopyIn and CopyOut wait for the
+// backend; no other method waits.
 type Manager struct {
 	options Options
 	host    executor.Host
@@ -35,6 +35,7 @@ type Manager struct {
 	cleared       chan struct{}
 	subscriptions map[*Subscription]struct{}
 	measuring     bool
+	sessions      int
 	loop          loop
 }
 

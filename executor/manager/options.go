@@ -35,6 +35,8 @@ const (
 	DefaultEndedLogBytes     = 64 << 10
 	DefaultVolumeTimeout     = 30 * time.Second
 	DefaultVolumeInterval    = 10 * time.Second
+	DefaultSessions          = 32
+	DefaultSessionsEach      = 4
 )
 
 // MaxResultBytes is the longest file that [Manager.ReadFile] returns.
@@ -83,6 +85,11 @@ type Options struct {
 	// Uploads bound transfers, including those of cached dependencies. 0 means
 	// the default of that name.
 	CreateWorkers, DeleteWorkers, ProcessWorkers, Downloads, Uploads int
+	// Sessions bounds how many people work in containers at once, by Exec, CopyIn
+	// and CopyOut, and SessionsEach how many in one container; 0 means
+	// DefaultSessions and DefaultSessionsEach, and negative Sessions that nobody
+	// may.
+	Sessions, SessionsEach int
 	// LogSegmentBytes and LogSegments bound each of the three logs of a
 	// container; 0 means 5 MiB and 2.
 	LogSegmentBytes int64
@@ -222,6 +229,8 @@ func (o *Options) validate(host executor.Host) error {
 	orDefault(&o.VolumeTimeout, DefaultVolumeTimeout)
 	orDefault(&o.VolumeInterval, DefaultVolumeInterval)
 	orDefault(&o.EndedLogs, DefaultEndedLogs)
+	orDefault(&o.Sessions, DefaultSessions)
+	orDefault(&o.SessionsEach, DefaultSessionsEach)
 	orDefault(&o.EndedLogBytes, DefaultEndedLogBytes)
 	for _, n := range []struct {
 		name  string
@@ -232,7 +241,7 @@ func (o *Options) validate(host executor.Host) error {
 		{"Grace", int64(o.Grace)}, {"UnhealthyInterval", int64(o.UnhealthyInterval)}, {"HealthyInterval", int64(o.HealthyInterval)},
 		{"ReservationExpiry", int64(o.ReservationExpiry)}, {"ReapInterval", int64(o.ReapInterval)}, {"UsageInterval", int64(o.UsageInterval) + 1},
 		{"CreateWorkers", int64(o.CreateWorkers)}, {"DeleteWorkers", int64(o.DeleteWorkers)}, {"ProcessWorkers", int64(o.ProcessWorkers)},
-		{"Downloads", int64(o.Downloads)}, {"Uploads", int64(o.Uploads)},
+		{"Downloads", int64(o.Downloads)}, {"Uploads", int64(o.Uploads)}, {"SessionsEach", int64(o.SessionsEach)},
 		{"VolumeTimeout", int64(o.VolumeTimeout)}, {"VolumeInterval", int64(o.VolumeInterval)},
 	} {
 		if n.value < 1 {

@@ -86,7 +86,7 @@ func (b *Backend) CopyIn(ctx context.Context, guid, name, _ string, tar io.Reade
 		defer dir.Close()
 		root, rest = dir, "."
 	}
-	return c.streams().Err(archive.Place(ctx, root, rest, c.streams().Reader(ctx, tar)), name)
+	return c.streams().Err(archive.Place(ctx, root, rest, c.streams().Reader(ctx, tar), archive.Limits{}), name)
 }
 
 // CopyOut implements [executor.SessionBackend]; see CopyIn.

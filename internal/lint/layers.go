@@ -29,6 +29,7 @@ type Layer struct {
 var Layers = []Layer{
 	{Path: "executor"},
 	{Path: "executor/internal", Imports: []string{"executor", "executor/internal", "internal/reach"}, Modules: []string{sys}},
+	{Path: "executor/filecopy", Imports: []string{"executor", "executor/internal"}},
 	{Path: "executor/identity", Imports: []string{"executor"}, TestImports: []string{"httpapi"}},
 	{Path: "executor/manager", Imports: []string{"executor", "executor/identity", "executor/internal", "internal/reach"}, Modules: []string{sync}},
 	{Path: "executor/volumes", Imports: []string{"executor", "executor/manager"}},
@@ -129,7 +130,7 @@ var Pure = []PurePackage{
 	{Path: "task"},
 	{Path: "auction", Shell: []string{"cellclient.go", "runner.go"}},
 	{Path: "converge", Shell: []string{"converger.go", "pass.go"}},
-	{Path: "rep", Shell: []string{"api.go", "cell.go", "evacuate.go", "options.go", "queue.go", "rep.go", "selftest.go", "settle.go", "survey.go"}},
+	{Path: "rep", Shell: []string{"api.go", "cell.go", "evacuate.go", "options.go", "queue.go", "rep.go", "selftest.go", "session.go", "settle.go", "survey.go"}},
 }
 
 // A PurePackage is a package with pure files.

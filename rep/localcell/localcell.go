@@ -38,6 +38,7 @@ var (
 	_ rep.LogDomains          = (*Cell)(nil)
 	_ rep.Cordoner            = (*Cell)(nil)
 	_ rep.Meter               = (*Cell)(nil)
+	_ rep.Sessions            = (*Cell)(nil)
 )
 
 // New makes a cell of a manager and of a rep over it. The manager is o.Executor, and

@@ -27,10 +27,11 @@ func Extract(ctx context.Context, root *tenant.Root, dir string, r io.Reader, ui
 
 // Place is Extract for an archive of one file or directory, as Pack makes it. The
 // file or directory becomes name or, if that is ".", keeps its own name in root.
-// What it makes belongs to the user of this thread.
-func Place(ctx context.Context, root *tenant.Root, name string, r io.Reader) error {
+// What it makes belongs to the user of this thread. It stops at the first entry
+// beyond the limits.
+func Place(ctx context.Context, root *tenant.Root, name string, r io.Reader, l Limits) error {
 	name = inRoot(name)
-	x := extraction{ctx: ctx, root: root, dir: path.Dir(name), uid: -1, gid: -1}
+	x := extraction{ctx: ctx, root: root, dir: path.Dir(name), uid: -1, gid: -1, budget: newBudget(l, nil)}
 	only := ""
 	x.name = func(entry string) (string, error) {
 		local, err := Name(entry)
@@ -58,7 +59,11 @@ func (x *extraction) extract(r io.Reader) error {
 	if _, err := x.enter(x.dir); err != nil {
 		return escape(err)
 	}
-	in := NewReader(ctx, r, 0)
+	entries := 0
+	if x.budget != nil {
+		entries = x.budget.limits.MaxContentEntries
+	}
+	in := NewReader(ctx, r, entries)
 	for {
 		h, err := in.Next()
 		if err == io.EOF {
@@ -82,6 +87,8 @@ type extraction struct {
 	uid, gid int
 	// name is what an entry is called in dir, or an error.
 	name func(entry string) (string, error)
+	// budget is nil where somebody else has seen to the limits.
+	budget *budget
 
 	// The directories on the way to that of the last entry, from the top: the
 	// next entry is likely near. Below maxOpen only the last one is kept.
@@ -101,6 +108,11 @@ func (x *extraction) entry(h *tar.Header, content io.Reader) error {
 	local, err := x.name(h.Name)
 	if err != nil {
 		return err
+	}
+	if x.budget != nil {
+		if err := x.budget.count(local, h.Size); err != nil {
+			return err
+		}
 	}
 	name := path.Join(x.dir, local)
 	mode := fs.FileMode(h.Mode) & fs.ModePerm

@@ -33,10 +33,7 @@ const (
 // the end of ctx; what it has written before is to be thrown away. It adds to
 // disk, unless that is nil, what MaxDisk limits.
 func Normalize(ctx context.Context, w io.Writer, f *os.File, format Format, l Limits, disk *int64) error {
-	if disk == nil {
-		disk = new(int64)
-	}
-	n := normalizer{disk: disk, ctx: ctx, out: tar.NewWriter(w), left: l.orDefault(), limits: l.orDefault()}
+	n := normalizer{budget: newBudget(l, disk), ctx: ctx, out: tar.NewWriter(w)}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
@@ -90,16 +87,29 @@ func detect(f *os.File) (Format, error) {
 }
 
 type normalizer struct {
-	ctx          context.Context
-	out          *tar.Writer
+	*budget
+	ctx context.Context
+	out *tar.Writer
+}
+
+// A budget is what there may still be in an archive.
+type budget struct {
 	left, limits Limits
 	disk         *int64
 	last         string // the name of the entry before
 }
 
+// newBudget adds to disk, unless that is nil, what MaxDisk limits.
+func newBudget(l Limits, disk *int64) *budget {
+	if disk == nil {
+		disk = new(int64)
+	}
+	return &budget{left: l.orDefault(), limits: l.orDefault(), disk: disk}
+}
+
 // count takes an entry, and the directories that it may make, from what the
 // limits leave.
-func (n *normalizer) count(name string, size int64) error {
+func (n *budget) count(name string, size int64) error {
 	entries := 1 + strangers(n.last, path.Dir(name))
 	n.last = name
 	if n.left.MaxContentEntries -= entries; n.left.MaxContentEntries < 0 {
@@ -130,7 +140,7 @@ func strangers(known, dir string) int {
 	return len(b) - same
 }
 
-func (n *normalizer) tooLong() error {
+func (n *budget) tooLong() error {
 	return tooLarge("it holds more bytes than MaxContentBytes, which is %d", n.limits.MaxContentBytes)
 }
 

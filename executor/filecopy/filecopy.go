@@ -1,0 +1,99 @@
+// Package filecopy is the caller's side of copying files into containers and out
+// of them: Send makes the tar stream for a cell's CopyIn, and Receive writes that
+// of a CopyOut. A container may send anything, so Receive writes nothing outside
+// of its target, bounds what it takes, and gives nobody special permissions.
+//
+// # Concurrent use
+//
+// All functions may be called concurrently.
+package filecopy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/internal/archive"
+	"github.com/diegosdk/diego/executor/internal/tenant"
+)
+
+// Limits bound what Receive takes. Zero fields mean the defaults.
+type Limits struct {
+	// MaxBytes is the content of all files together (default 8 GiB).
+	MaxBytes int64
+	// MaxEntries is the number of files, directories and links (default 500,000).
+	MaxEntries int
+}
+
+// Send writes the file or directory at path as a tar stream. Links are written as
+// links, unless path itself is one; what is neither file, directory nor link is
+// left out. Send ends soon after ctx.
+func Send(ctx context.Context, w io.Writer, path string) error {
+	whole, err := filepath.Abs(path)
+	if err == nil {
+		whole, err = filepath.EvalSymlinks(whole) // what the caller names may lie anywhere
+	}
+	if err != nil {
+		return err
+	}
+	if whole == filepath.Dir(whole) {
+		return fmt.Errorf("%s has no name that its copy could have: name something in it", path)
+	}
+	root, err := tenant.OpenRoot(filepath.Dir(whole))
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return archive.Pack(ctx, root, filepath.Base(whole), w)
+}
+
+// Receive writes a tar stream with one file or directory at path: into it, with
+// that name, if it is a directory, and as path otherwise. The directory above has
+// to be there. A file that is there is replaced; a directory is not, and is an
+// fs.ErrExist. After an error, path is as it was. An archive that holds more than
+// one file or directory, or would write elsewhere, is an
+// executor.ErrUnsafeArchive. Receive ends soon after ctx.
+func Receive(ctx context.Context, r io.Reader, path, name string, l Limits) (err error) {
+	target := filepath.Clean(path)
+	if info, err := os.Stat(target); err == nil && info.IsDir() {
+		if !filepath.IsLocal(name) || filepath.Base(name) != name || name == "." {
+			return fmt.Errorf("%q is no name for a copy in %s: say how it is to be called", name, path)
+		}
+		target = filepath.Join(target, name)
+	}
+	if _, err := os.Stat(filepath.Dir(target)); err != nil {
+		return err
+	}
+	// In a directory of its own, on the same file system, nothing leads out, and
+	// nobody sees what is not whole.
+	own, err := os.MkdirTemp(filepath.Dir(target), ".diego-copy-*")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, tenant.RemoveAll(context.WithoutCancel(ctx), own)) }()
+	root, err := tenant.OpenRoot(own)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	const copied = "copy"
+	if err := archive.Place(ctx, root, copied, r, archive.Limits{MaxContentBytes: l.MaxBytes, MaxContentEntries: l.MaxEntries}); err != nil {
+		return err
+	}
+	info, err := root.Lstat(copied)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: it is empty", executor.ErrUnsafeArchive)
+	}
+	if err != nil {
+		return err
+	}
+	if before, err := os.Lstat(target); err == nil && (before.IsDir() || info.IsDir()) {
+		return &fs.PathError{Op: "copy to", Path: target, Err: fs.ErrExist}
+	}
+	return os.Rename(filepath.Join(own, copied), target)
+}

@@ -1,0 +1,270 @@
+package wire
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// A session is a connection that carries frames in both directions. This file has
+// what both sides share.
+//
+// A frame is a byte for its kind, four bytes for the length of what follows, the
+// most significant first, and that. Each stream has a window: its sender has at
+// most windowBytes on the way that the receiver has not taken, so that neither
+// side ever waits before it reads the next frame. Both sides say that they are
+// alive, and each ends the session if it hears nothing of the other.
+const (
+	frameStdin   byte = iota // to the server
+	frameStdout              // to the client
+	frameStderr              // to the client
+	frameEnd                 // of stdin, to the server
+	frameTaken               // the kind of a stream, and four bytes: how much of it was taken
+	frameControl             // JSON, to the server
+	frameAlive
+	frameResult // JSON, to the client; the last
+)
+
+const (
+	windowBytes = 256 << 10
+	pieceFrame  = 32 << 10 // of a stream
+	maxFrame    = 1 << 20
+)
+
+// A peer is one side of a session.
+type peer struct {
+	conn io.ReadWriteCloser
+	// in are the streams that come, out those that go, by their kind.
+	in  map[byte]*inflow
+	out map[byte]*outflow
+	// handle gets the other frames, in the goroutine of receive.
+	handle func(kind byte, content []byte) error
+	// moved is called whenever something of use comes or goes.
+	moved func()
+	// write bounds a write; nil means that nothing does but the other side's
+	// silence.
+	write func()
+
+	writing sync.Mutex
+
+	mu  sync.Mutex
+	err error // why it is over
+}
+
+var errSilent = errors.New("nothing was heard of the other side")
+
+// end ends everything that waits, with an error.
+func (p *peer) end(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err != nil {
+		return
+	}
+	p.err = err
+	for _, f := range p.in {
+		f.wake.Broadcast()
+	}
+	for _, f := range p.out {
+		f.wake.Broadcast()
+	}
+}
+
+// send writes one frame.
+func (p *peer) send(kind byte, content []byte) error {
+	frame := binary.BigEndian.AppendUint32(append(make([]byte, 0, 5+len(content)), kind), uint32(len(content)))
+	p.writing.Lock()
+	defer p.writing.Unlock()
+	if p.write != nil {
+		p.write()
+	}
+	_, err := p.conn.Write(append(frame, content...))
+	if err != nil {
+		p.end(err)
+	}
+	return err
+}
+
+// receive carries out what comes, until the connection ends. It never waits for
+// anything else.
+func (p *peer) receive(silence time.Duration) error {
+	silent := time.AfterFunc(silence, func() {
+		p.end(errSilent)
+		p.conn.Close()
+	})
+	defer silent.Stop()
+	var header [5]byte
+	for {
+		if _, err := io.ReadFull(p.conn, header[:]); err != nil {
+			return p.why(err)
+		}
+		size := binary.BigEndian.Uint32(header[1:])
+		if size > maxFrame {
+			return fmt.Errorf("%w: a frame of %d bytes", ErrGarbled, size)
+		}
+		content := make([]byte, size)
+		if _, err := io.ReadFull(p.conn, content); err != nil {
+			return p.why(err)
+		}
+		silent.Reset(silence)
+		if err := p.frame(header[0], content); err != nil {
+			return err
+		}
+	}
+}
+
+// why is the reason for an error of the connection.
+func (p *peer) why(err error) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err != nil {
+		return p.err
+	}
+	return err
+}
+
+func (p *peer) frame(kind byte, content []byte) error {
+	if f := p.in[kind]; f != nil {
+		p.moved()
+		return f.put(content)
+	}
+	switch kind {
+	case frameAlive:
+		return nil
+	case frameTaken:
+		if len(content) != 5 || p.out[content[0]] == nil {
+			return fmt.Errorf("%w: a frame about no stream", ErrGarbled)
+		}
+		p.moved()
+		p.out[content[0]].grant(int(binary.BigEndian.Uint32(content[1:])))
+		return nil
+	}
+	return p.handle(kind, content)
+}
+
+// live says that this side is alive until stop is called.
+func (p *peer) live(beat time.Duration) (stop func()) {
+	over := make(chan struct{})
+	go func() {
+		ticker := time.NewTicker(beat)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				if p.send(frameAlive, nil) != nil {
+					return
+				}
+			case <-over:
+				return
+			}
+		}
+	}()
+	return sync.OnceFunc(func() { close(over) })
+}
+
+// An inflow is a stream that comes. It is read by one goroutine.
+type inflow struct {
+	peer  *peer
+	kind  byte
+	wake  *sync.Cond // with peer.mu
+	held  []byte     // guarded by peer.mu
+	ended bool       // guarded by peer.mu
+	taken int        // that the other side does not know of
+}
+
+func (p *peer) inflow(kind byte) *inflow {
+	f := &inflow{peer: p, kind: kind, wake: sync.NewCond(&p.mu)}
+	p.in[kind] = f
+	return f
+}
+
+func (f *inflow) put(content []byte) error {
+	f.peer.mu.Lock()
+	defer f.peer.mu.Unlock()
+	if len(f.held)+len(content) > windowBytes || f.ended {
+		return fmt.Errorf("%w: more of a stream than there is room for", ErrGarbled)
+	}
+	f.held = append(f.held, content...)
+	f.wake.Signal()
+	return nil
+}
+
+func (f *inflow) end() {
+	f.peer.mu.Lock()
+	defer f.peer.mu.Unlock()
+	f.ended = true
+	f.wake.Signal()
+}
+
+// Read implements [io.Reader].
+func (f *inflow) Read(b []byte) (int, error) {
+	f.peer.mu.Lock()
+	for len(f.held) == 0 && !f.ended && f.peer.err == nil {
+		f.wake.Wait()
+	}
+	n := copy(b, f.held)
+	if f.held = f.held[n:]; len(f.held) == 0 {
+		f.held = nil
+	}
+	empty, ended, err := f.held == nil, f.ended, f.peer.err
+	f.peer.mu.Unlock()
+	if n == 0 && len(b) > 0 {
+		if ended {
+			return 0, io.EOF
+		}
+		return 0, err
+	}
+	// The other side need not know of every byte, only before it has to wait.
+	if f.taken += n; f.taken >= windowBytes/4 || empty && !ended {
+		taken := binary.BigEndian.AppendUint32([]byte{f.kind}, uint32(f.taken))
+		f.taken = 0
+		_ = f.peer.send(frameTaken, taken) // the next Read says what is wrong
+	}
+	return n, nil
+}
+
+// An outflow is a stream that goes. It is written by one goroutine.
+type outflow struct {
+	peer *peer
+	kind byte
+	wake *sync.Cond // with peer.mu
+	room int        // guarded by peer.mu
+}
+
+func (p *peer) outflow(kind byte) *outflow {
+	f := &outflow{peer: p, kind: kind, wake: sync.NewCond(&p.mu), room: windowBytes}
+	p.out[kind] = f
+	return f
+}
+
+func (f *outflow) grant(n int) {
+	f.peer.mu.Lock()
+	defer f.peer.mu.Unlock()
+	f.room = min(f.room+n, windowBytes)
+	f.wake.Signal()
+}
+
+// Write implements [io.Writer].
+func (f *outflow) Write(b []byte) (written int, err error) {
+	for written < len(b) {
+		f.peer.mu.Lock()
+		for f.room == 0 && f.peer.err == nil {
+			f.wake.Wait()
+		}
+		n := min(len(b)-written, f.room, pieceFrame)
+		f.room -= n
+		err := f.peer.err
+		f.peer.mu.Unlock()
+		if err != nil {
+			return written, err
+		}
+		if err := f.peer.send(f.kind, b[written:written+n]); err != nil {
+			return written, err
+		}
+		f.peer.moved()
+		written += n
+	}
+	return written, nil
+}
