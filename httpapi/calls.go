@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/internal/wire"
 )
 
@@ -34,6 +35,10 @@ type CallInfo struct {
 	// answer is a list of Answers, and Feed that it is server-sent events.
 	Arguments, Answer reflect.Type
 	Many, Feed        bool
+	// Session says that the request is upgraded to a connection that carries what
+	// goes to a program and comes from it; docs/api.md describes it. Answer then is
+	// what comes last.
+	Session bool
 }
 
 // Calls lists all calls over HTTP, in the order of the documentation.
@@ -54,6 +59,7 @@ func describe[A any](service string, table []wire.Endpoint[A]) (list []CallInfo)
 		if out.Kind() == reflect.Func { // an iter.Seq2: its yield takes an item
 			c.Many, c.Answer = true, out.In(0).In(0)
 		}
+		_, c.Session = e.(interface{ Session() })
 		for _, role := range info.Roles {
 			c.Roles = append(c.Roles, Role(role))
 		}
@@ -73,6 +79,7 @@ var (
 	controllers = []Role{BBSRole}
 	planners    = []Role{AuctioneerRole, BBSRole, OperatorRole}
 	logReaders  = []Role{LogReaderRole, BBSRole, OperatorRole}
+	workers     = []Role{ExecRole, OperatorRole}
 	lockers     = []Role{LockerRole, OperatorRole}
 	// A BBS hands on an operator's requests, those from its console to a cell too.
 	enquirers = []Role{BBSRole, OperatorRole}
@@ -125,6 +132,13 @@ func forCell[A, In, Out any](c *wire.Call[A, In, Out], cell func(In) string) *wi
 func ofDomain[A, In, Item any](l *wire.List[A, In, Item], domain func(context.Context, A, In) (string, error)) *wire.List[A, In, Item] {
 	l.Domain = domain
 	return l
+}
+
+// session is a call that lasts, in which somebody works in a container.
+func session[A, In, Out any](info wire.Info, serve func(context.Context, A, In, executor.Streams) (Out, error),
+	domain func(context.Context, A, In) (string, error)) *wire.Session[A, In, Out] {
+	info.Long = true
+	return &wire.Session[A, In, Out]{Info: info, Serve: serve, Domain: domain}
 }
 
 // long makes l a list that lasts as long as both sides want.

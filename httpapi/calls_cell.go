@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/diegosdk/diego/auction"
+	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/internal/wire"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/rep"
@@ -94,13 +95,55 @@ var (
 			return c.Logs(ctx, in)
 		}),
 		func(ctx context.Context, c rep.API, in rep.LogRequest) (string, error) {
-			if c, tells := c.(rep.LogDomains); tells {
-				return c.LogDomain(ctx, in.ContainerGUID)
-			}
-			return "", nil // a cell that does not know domains has only operators as readers
+			return domainOn(ctx, c, in.ContainerGUID)
 		}))
+	callExec = session(call("Exec", "cell/exec", workers, wire.Never,
+		"Runs a program in a container, as the user of the container's process, and connects the caller with it. The role exec works only in containers of the domains of its certificate."),
+		func(ctx context.Context, c rep.API, in rep.ExecRequest, s executor.Streams) (executor.Exit, error) {
+			if c, can := c.(rep.Sessions); can {
+				return c.Exec(ctx, in, s)
+			}
+			return executor.Exit{}, noSessions(in.ContainerGUID)
+		},
+		func(ctx context.Context, c rep.API, in rep.ExecRequest) (string, error) {
+			return domainOn(ctx, c, in.ContainerGUID)
+		})
+	callCopyIn = session(call("CopyIn", "cell/copy_in", workers, wire.Never,
+		"Writes the tar stream that comes as stdin, with one file or directory, in a container, in the rights of the user of the container's process: into the directory at the path, or else as the path."),
+		func(ctx context.Context, c rep.API, in rep.CopyRequest, s executor.Streams) (wire.None, error) {
+			if c, can := c.(rep.Sessions); can {
+				return wire.None{}, c.CopyIn(ctx, in, s.Stdin)
+			}
+			return wire.None{}, noSessions(in.ContainerGUID)
+		}, copyDomain)
+	callCopyOut = session(call("CopyOut", "cell/copy_out", workers, wire.Never,
+		"Sends the file or directory at a path in a container as a tar stream, which is stdout, in the rights of the user of the container's process."),
+		func(ctx context.Context, c rep.API, in rep.CopyRequest, s executor.Streams) (wire.None, error) {
+			if c, can := c.(rep.Sessions); can {
+				return wire.None{}, c.CopyOut(ctx, in, s.Stdout)
+			}
+			return wire.None{}, noSessions(in.ContainerGUID)
+		}, copyDomain)
 )
+
+func copyDomain(ctx context.Context, c rep.API, in rep.CopyRequest) (string, error) {
+	return domainOn(ctx, c, in.ContainerGUID)
+}
+
+// domainOn is the domain of a container. A cell that does not know domains is for
+// operators only.
+func domainOn(ctx context.Context, c rep.API, containerGUID string) (string, error) {
+	if c, tells := c.(rep.LogDomains); tells {
+		return c.LogDomain(ctx, containerGUID)
+	}
+	return "", nil
+}
+
+func noSessions(containerGUID string) error {
+	return &executor.SessionError{GUID: containerGUID, Why: "nobody can work in the containers of this cell; it is no rep.Sessions"}
+}
 
 var cellCalls = []wire.Endpoint[rep.API]{
 	callState, callPerform, callStopLRP, callCancelTaskOnCell, callInventory, callEvacuate, callEvacuation, callCancelEvacuation, callCordon, callUsages, callContainers, callLogs,
+	callExec, callCopyIn, callCopyOut,
 }

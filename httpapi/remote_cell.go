@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"io"
 	"iter"
 
 	"github.com/diegosdk/diego/auction"
@@ -87,9 +88,28 @@ func (c *RemoteCell) Logs(ctx context.Context, r rep.LogRequest) iter.Seq2[rep.L
 	return callLogs.All(ctx, c.client, r)
 }
 
+// Exec implements [rep.Sessions]. A session whose connection is lost ends with an
+// error that wraps [ErrNoAnswer]; the cell kills its program.
+func (c *RemoteCell) Exec(ctx context.Context, r rep.ExecRequest, s executor.Streams) (executor.Exit, error) {
+	return callExec.Do(ctx, c.client, r, s)
+}
+
+// CopyIn implements [rep.Sessions].
+func (c *RemoteCell) CopyIn(ctx context.Context, r rep.CopyRequest, tar io.Reader) error {
+	_, err := callCopyIn.Do(ctx, c.client, r, executor.Streams{Stdin: tar})
+	return err
+}
+
+// CopyOut implements [rep.Sessions].
+func (c *RemoteCell) CopyOut(ctx context.Context, r rep.CopyRequest, tar io.Writer) error {
+	_, err := callCopyOut.Do(ctx, c.client, r, executor.Streams{Stdout: tar})
+	return err
+}
+
 var (
 	_ rep.API                 = (*RemoteCell)(nil)
 	_ auction.InventoryClient = (*RemoteCell)(nil)
 	_ rep.Cordoner            = (*RemoteCell)(nil)
 	_ rep.Meter               = (*RemoteCell)(nil)
+	_ rep.Sessions            = (*RemoteCell)(nil)
 )

@@ -30,24 +30,27 @@ const (
 	// the auctioneer.
 	BBSRole Role = "bbs"
 	// OperatorRole does what a consumer does, plans, converges, drains cells,
-	// reads logs, and uses all locks.
+	// reads logs, works in containers, and uses all locks.
 	OperatorRole Role = "operator"
 	// LogReaderRole reads the logs of containers of its certificate's domains.
 	LogReaderRole Role = "log-reader"
+	// ExecRole runs programs in containers of its certificate's domains, and copies
+	// files into them and out of them.
+	ExecRole Role = "exec"
 	// LockerRole holds the locks that its certificate names, and reads them.
 	LockerRole Role = "locker"
 )
 
 // Roles lists all roles.
-var Roles = []Role{ConsumerRole, CellRole, AuctioneerRole, BBSRole, OperatorRole, LogReaderRole, LockerRole}
+var Roles = []Role{ConsumerRole, CellRole, AuctioneerRole, BBSRole, OperatorRole, LogReaderRole, ExecRole, LockerRole}
 
 // An Identity is the caller, according to its certificate.
 type Identity struct {
 	// Name is the certificate's common name; a cell's is its id.
 	Name  string
 	Roles []Role
-	// Domains are those that a log reader may read, from the organizational units
-	// "diego-domain:" and the domain, for example "diego-domain:apps".
+	// Domains are those that a log reader may read, and in whose containers the
+	// role exec works, from the organizational units "diego-domain:" and the domain, for example "diego-domain:apps".
 	Domains []string `json:",omitempty"`
 	// Locks are the names of those that a locker may hold, from the organizational
 	// units "diego-lock:" and the name, for example "diego-lock:router/zone-1".
@@ -154,8 +157,8 @@ func authorize(allowPlain bool) func(*http.Request, *wire.Info) (wire.Caller, er
 			}
 			return nil
 		}}
-		if slices.Equal(roles, []Role{LogReaderRole}) {
-			caller.Reads = func(domain string) error { return id.reads(info, domain) }
+		if len(roles) == 1 && slices.Contains(ofDomains, roles[0]) {
+			caller.Domains = func(domain string) error { return id.inDomain(roles[0], info, domain) }
 		}
 		if slices.Equal(roles, []Role{LockerRole}) {
 			caller.Locks = func(name string) error { return id.locks(info, name) }
@@ -164,18 +167,21 @@ func authorize(allowPlain bool) func(*http.Request, *wire.Info) (wire.Caller, er
 	}
 }
 
-// reads fails unless a log reader may read what belongs to a domain, "" if
-// nobody knows the domain.
-func (id Identity) reads(info *wire.Info, domain string) error {
-	others := slices.DeleteFunc(slices.Clone(info.Roles), func(role string) bool { return role == string(LogReaderRole) })
+// ofDomains are the roles that hold for the domains of the certificate only.
+var ofDomains = []Role{LogReaderRole, ExecRole}
+
+// inDomain fails unless such a role holds for a domain, "" if nobody knows the
+// domain.
+func (id Identity) inDomain(own Role, info *wire.Info, domain string) error {
+	others := slices.DeleteFunc(slices.Clone(info.Roles), func(role string) bool { return role == string(own) })
 	switch {
 	case domain == "":
 		return &ForbiddenError{id.Name, info.Name, fmt.Sprintf(
 			"the container has no domain, so a certificate with the organizational unit %s is wanted", units(others))}
 	case !slices.Contains(id.Domains, domain):
 		return &ForbiddenError{id.Name, info.Name, fmt.Sprintf(
-			"the container is of the domain %q, and the role %s reads only the domains of its certificate, %q: one with the organizational unit %s or %s is wanted",
-			domain, LogReaderRole, id.Domains, domainPrefix+domain, units(others))}
+			"the container is of the domain %q, and the role %s holds only for the domains of its certificate, %q: one with the organizational unit %s or %s is wanted",
+			domain, own, id.Domains, domainPrefix+domain, units(others))}
 	}
 	return nil
 }

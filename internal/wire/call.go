@@ -6,6 +6,8 @@
 //   - [List] answers with many items, one line each, and a line that says that
 //     the list is complete
 //   - [Feed] never ends: server-sent events, resumed by position
+//   - [Session] upgrades its connection to frames in both directions, until a last
+//     one with the answer
 //
 // Errors travel as problem bodies; see problem.go.
 package wire

@@ -54,10 +54,10 @@ func (l *List[A, In, Item]) serve(s *Server, api A, w http.ResponseWriter, r *ht
 	if !ok {
 		return
 	}
-	if l.Domain != nil && caller.Reads != nil {
+	if l.Domain != nil && caller.Domains != nil {
 		domain, err := l.Domain(ctx, api, in)
 		if err == nil {
-			err = caller.Reads(domain)
+			err = caller.Domains(domain)
 		}
 		if err != nil {
 			s.fail(w, r, err)

@@ -63,9 +63,9 @@ type Caller struct {
 	// SpeaksFor fails if the caller may not speak for a cell. It is nil if nobody
 	// needs to ask.
 	SpeaksFor func(cellID string) error
-	// Reads fails if the caller may not read what belongs to a domain. It is nil
-	// for a caller who may read everything.
-	Reads func(domain string) error
+	// Domains fails if the call may not be about what belongs to a domain. It is
+	// nil for a caller with a role that holds for every domain.
+	Domains func(domain string) error
 	// Locks fails if the caller may not use the lock of that name. It is nil for a
 	// caller who may use all.
 	Locks func(name string) error

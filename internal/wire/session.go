@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -54,17 +55,21 @@ const controls = 16
 var (
 	errClientGone = errors.New("the client has gone")
 	errGivenUp    = errors.New("the session was given up")
+	errStopping   = fmt.Errorf("the server stops, so the session was ended: %w", executor.ErrNoSession)
 )
+
+// Session tells it from other endpoints.
+func (e *Session[A, In, Out]) Session() {}
 
 func (e *Session[A, In, Out]) serve(s *Server, api A, w http.ResponseWriter, r *http.Request) {
 	in, ctx, caller, ok := admit[In](s, &e.Info, nil, w, r)
 	if !ok {
 		return
 	}
-	if e.Domain != nil && caller.Reads != nil {
+	if e.Domain != nil && caller.Domains != nil {
 		domain, err := e.Domain(ctx, api, in)
 		if err == nil {
-			err = caller.Reads(domain)
+			err = caller.Domains(domain)
 		}
 		if err != nil {
 			s.fail(w, r, err)
@@ -89,6 +94,9 @@ func (e *Session[A, In, Out]) serve(s *Server, api A, w http.ResponseWriter, r *
 		return
 	}
 	_ = conn.SetDeadline(time.Time{})
+	// What the server has read already comes first. It would take an end of the
+	// connection that it reads for one of the request, and not say why.
+	before, _ := buffered.Reader.Peek(buffered.Reader.Buffered())
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	control := make(chan executor.SessionControl, controls)
@@ -96,7 +104,7 @@ func (e *Session[A, In, Out]) serve(s *Server, api A, w http.ResponseWriter, r *
 		conn: struct {
 			io.Reader
 			io.WriteCloser
-		}{buffered.Reader, conn},
+		}{io.MultiReader(bytes.NewReader(before), conn), conn},
 		in: map[byte]*inflow{}, out: map[byte]*outflow{}, moved: func() {},
 		write: func() { _ = conn.SetWriteDeadline(time.Now().Add(s.WriteTimeout)) },
 	}
@@ -136,6 +144,9 @@ func (e *Session[A, In, Out]) serve(s *Server, api A, w http.ResponseWriter, r *
 	stop := p.live(s.Heartbeat)
 	out, err := e.Serve(ctx, api, in, streams)
 	stop()
+	if err != nil && r.Context().Err() != nil {
+		err = errStopping
+	}
 	p.finish(s, out, err)
 	late := time.AfterFunc(lingerTime, func() { conn.Close() })
 	defer late.Stop()
@@ -164,8 +175,8 @@ func (e errIdle) Error() string {
 	return fmt.Sprintf("nothing was sent in either direction for %v, so the session was ended", e.limit)
 }
 
-// Unwrap makes errors.Is(err, context.DeadlineExceeded) true.
-func (e errIdle) Unwrap() error { return context.DeadlineExceeded }
+// Unwrap makes errors.Is(err, executor.ErrNoSession) true.
+func (e errIdle) Unwrap() error { return executor.ErrNoSession }
 
 // Do makes the call through a client, whose first address counts.
 func (e *Session[A, In, Out]) Do(ctx context.Context, client *Client, in In, s executor.Streams) (out Out, err error) {
@@ -201,7 +212,7 @@ func (e *Session[A, In, Out]) Do(ctx context.Context, client *Client, in In, s e
 	})()
 	defer p.end(errGivenUp) // a Read of stdin that is in progress leads nowhere
 	defer p.live(beat)()
-	go p.give(ctx, s, stdin)
+	go p.give(ctx, cancel, s, stdin)
 	var outputs sync.WaitGroup
 	for _, o := range []struct {
 		to   io.Writer
@@ -238,11 +249,16 @@ func (e *Session[A, In, Out]) Do(ctx context.Context, client *Client, in In, s e
 
 var errResult = errors.New("the result has come")
 
-// give sends input and what is asked.
-func (p *peer) give(ctx context.Context, s executor.Streams, stdin *outflow) {
+// give sends input and what is asked. Input that cannot be read ends the session:
+// its end would look like the whole of it.
+func (p *peer) give(ctx context.Context, cancel context.CancelCauseFunc, s executor.Streams, stdin *outflow) {
 	go func() {
+		var there *writeError
 		if s.Stdin != nil {
-			_, _ = io.Copy(stdin, s.Stdin) // what cannot be read has ended
+			if _, err := io.Copy(marked{stdin}, s.Stdin); err != nil && !errors.As(err, &there) {
+				cancel(fmt.Errorf("read the input of the session: %w", err))
+				return
+			}
 		}
 		_ = p.send(frameEnd, nil)
 	}()
