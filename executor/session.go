@@ -68,10 +68,9 @@ func (p *Program) Validate(v *Validator) {
 
 // Streams connect a caller with a program. The fields may be nil: then there is
 // no input, output is thrown away, and nothing is controlled. One program uses
-// them, from several goroutines: one for each field.
+// them, from several goroutines: one for each field. A Read or Write that has begun
+// may go on after the program: nobody waits for it after a failure.
 type Streams struct {
-	// Stdin may still be read when the program has ended, by a Read that has begun
-	// before.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	// Control changes what runs.

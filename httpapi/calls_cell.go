@@ -25,6 +25,11 @@ type (
 		TaskGUID     string `json:"task_guid"`
 		InstanceGUID string `json:"instance_guid"`
 	}
+	execAnswer struct {
+		Status      int  `json:"status"`
+		Signal      int  `json:"signal,omitempty"`
+		OutOfMemory bool `json:"out_of_memory,omitempty"`
+	}
 	cordonArgs struct {
 		Cordoned bool `json:"cordoned"`
 	}
@@ -99,11 +104,12 @@ var (
 		}))
 	callExec = session(call("Exec", "cell/exec", workers, wire.Never,
 		"Runs a program in a container, as the user of the container's process, and connects the caller with it. The role exec works only in containers of the domains of its certificate."),
-		func(ctx context.Context, c rep.API, in rep.ExecRequest, s executor.Streams) (executor.Exit, error) {
+		func(ctx context.Context, c rep.API, in rep.ExecRequest, s executor.Streams) (execAnswer, error) {
 			if c, can := c.(rep.Sessions); can {
-				return c.Exec(ctx, in, s)
+				end, err := c.Exec(ctx, in, s)
+				return execAnswer(end), err
 			}
-			return executor.Exit{}, noSessions(in.ContainerGUID)
+			return execAnswer{}, noSessions(in.ContainerGUID)
 		},
 		func(ctx context.Context, c rep.API, in rep.ExecRequest) (string, error) {
 			return domainOn(ctx, c, in.ContainerGUID)

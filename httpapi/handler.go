@@ -45,9 +45,6 @@ type HandlerOptions struct {
 	// (default 5 s). Clients learn the interval from the answer, and go elsewhere
 	// after three missing heartbeats.
 	Heartbeat time.Duration
-	// SessionIdle is how long somebody may have a session in a container in which
-	// nothing is sent in either direction (default 1 h; negative means for ever).
-	SessionIdle time.Duration
 	// MaxSubscriptions is how many subscriptions to events, or at a cell logs that
 	// are read or followed, may be open at a time
 	// (default 1,000; negative means any number). One more is refused with a
@@ -103,7 +100,7 @@ func NewHandler(o HandlerOptions) (http.Handler, error) {
 		Authorize: authorize(o.AllowPlain), Problems: problems,
 		MaxBodyBytes: cmp.Or(o.MaxBodyBytes, 4<<20),
 		Timeout:      cmp.Or(o.Timeout, 30*time.Second), WriteTimeout: cmp.Or(o.WriteTimeout, 30*time.Second),
-		Heartbeat: cmp.Or(o.Heartbeat, defaultHeartbeat), SessionIdle: max(cmp.Or(o.SessionIdle, time.Hour), 0), Logger: o.Logger,
+		Heartbeat: cmp.Or(o.Heartbeat, defaultHeartbeat), Logger: o.Logger,
 		MaxFeeds: most, MaxFeedsEach: max(cmp.Or(o.MaxSubscriptionsEach, (most+3)/4), 0), Feeds: func(open int, refused bool) {
 			if refused {
 				o.Metrics.Count("subscriptions_refused_total", 1)

@@ -91,7 +91,8 @@ func (c *RemoteCell) Logs(ctx context.Context, r rep.LogRequest) iter.Seq2[rep.L
 // Exec implements [rep.Sessions]. A session whose connection is lost ends with an
 // error that wraps [ErrNoAnswer]; the cell kills its program.
 func (c *RemoteCell) Exec(ctx context.Context, r rep.ExecRequest, s executor.Streams) (executor.Exit, error) {
-	return callExec.Do(ctx, c.client, r, s)
+	end, err := callExec.Do(ctx, c.client, r, s)
+	return executor.Exit(end), err
 }
 
 // CopyIn implements [rep.Sessions].

@@ -31,6 +31,6 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], &process{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
 		env: os.Getenv, now: executor.UTC(time.Now), after: time.After, dial: dialHTTP, examine: daemon.Examine,
-		terminal: terminal, width: width,
+		terminal: terminal, width: width, own: ownTerminal(os.Stdin),
 	}))
 }

@@ -69,7 +69,7 @@ func newFleet(t *testing.T, cells int) *fleet {
 		backend, err := daemon.OpenBackend(ctx, daemon.BackendOptions{Kind: daemon.ProcessBackend, Dir: dir})
 		must(err)
 		m, err := manager.New(ctx, manager.Options{
-			Backend: backend, Dir: dir + "/manager", Capacity: executor.Capacity{MemoryMB: 256, DiskMB: 256}, Grace: 5 * time.Second,
+			Backend: backend.ContainerBackend, Dir: dir + "/manager", Capacity: executor.Capacity{MemoryMB: 256, DiskMB: 256}, Grace: 5 * time.Second,
 		})
 		must(err)
 		// The address is known once the cell is served, and the cell says it.

@@ -33,6 +33,8 @@ type process struct {
 	// terminal is true if stdout is one; width is its width, 0 if not known.
 	terminal bool
 	width    int
+	// own is the terminal of stdin, nil if stdin is none.
+	own userTerminal
 }
 
 // run carries out a command line and returns the exit code.
@@ -52,7 +54,7 @@ func (p *process) root() *cobra.Command {
 	root := cli.Group(&cobra.Command{Use: "diegoctl", Long: about, Version: program + ", " + goVersion},
 		applyCommand(p), lrpCommands(p), deploymentCommands(p), taskCommands(p),
 		instancesCommand(p), cellsCommand(p), cellCommands(p), drainCommand(p), domainsCommand(p), domainCommands(p),
-		eventsCommand(p), logsCommand(p), timelineCommand(p), topCommand(p), consoleCommand(p), lockCommands(p), planCommand(p), convergeCommand(p), versionCommand(p),
+		eventsCommand(p), logsCommand(p), execCommand(p), copyCommand(p), timelineCommand(p), topCommand(p), consoleCommand(p), lockCommands(p), planCommand(p), convergeCommand(p), versionCommand(p),
 	)
 	wrong := cli.WithPersistent(root, p.env, globalFlags)
 	root.PersistentPreRunE = func(*cobra.Command, []string) error { return wrong() }

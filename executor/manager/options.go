@@ -37,6 +37,7 @@ const (
 	DefaultVolumeInterval    = 10 * time.Second
 	DefaultSessions          = 32
 	DefaultSessionsEach      = 4
+	DefaultSessionIdle       = time.Hour
 )
 
 // MaxResultBytes is the longest file that [Manager.ReadFile] returns.
@@ -90,6 +91,9 @@ type Options struct {
 	// DefaultSessions and DefaultSessionsEach, and negative Sessions that nobody
 	// may.
 	Sessions, SessionsEach int
+	// SessionIdle is how long such a session may last in which nothing is sent in
+	// either direction; 0 means DefaultSessionIdle.
+	SessionIdle time.Duration
 	// LogSegmentBytes and LogSegments bound each of the three logs of a
 	// container; 0 means 5 MiB and 2.
 	LogSegmentBytes int64
@@ -231,6 +235,7 @@ func (o *Options) validate(host executor.Host) error {
 	orDefault(&o.EndedLogs, DefaultEndedLogs)
 	orDefault(&o.Sessions, DefaultSessions)
 	orDefault(&o.SessionsEach, DefaultSessionsEach)
+	orDefault(&o.SessionIdle, DefaultSessionIdle)
 	orDefault(&o.EndedLogBytes, DefaultEndedLogBytes)
 	for _, n := range []struct {
 		name  string
@@ -241,7 +246,7 @@ func (o *Options) validate(host executor.Host) error {
 		{"Grace", int64(o.Grace)}, {"UnhealthyInterval", int64(o.UnhealthyInterval)}, {"HealthyInterval", int64(o.HealthyInterval)},
 		{"ReservationExpiry", int64(o.ReservationExpiry)}, {"ReapInterval", int64(o.ReapInterval)}, {"UsageInterval", int64(o.UsageInterval) + 1},
 		{"CreateWorkers", int64(o.CreateWorkers)}, {"DeleteWorkers", int64(o.DeleteWorkers)}, {"ProcessWorkers", int64(o.ProcessWorkers)},
-		{"Downloads", int64(o.Downloads)}, {"Uploads", int64(o.Uploads)}, {"SessionsEach", int64(o.SessionsEach)},
+		{"Downloads", int64(o.Downloads)}, {"Uploads", int64(o.Uploads)}, {"SessionsEach", int64(o.SessionsEach)}, {"SessionIdle", int64(o.SessionIdle)},
 		{"VolumeTimeout", int64(o.VolumeTimeout)}, {"VolumeInterval", int64(o.VolumeInterval)},
 	} {
 		if n.value < 1 {

@@ -47,10 +47,10 @@ func (m *Manager) Exec(ctx context.Context, guid string, p executor.Program, s e
 		return executor.Exit{}, err
 	}
 	defer session.Close()
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, used, cancel := m.whileUsed(ctx, guid)
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() { session.Close() })()
-	go feed(ctx, session, s)
+	go feed(ctx, session, s, used)
 	var outputs sync.WaitGroup
 	for _, o := range []struct {
 		to   io.Writer
@@ -60,12 +60,21 @@ func (m *Manager) Exec(ctx context.Context, guid string, p executor.Program, s e
 			if o.to == nil {
 				o.to = io.Discard
 			}
-			if _, err := io.Copy(o.to, o.from); err != nil {
+			if _, err := io.Copy(usedWriter{o.to, used}, o.from); err != nil {
 				cancel(err)
 			}
 		})
 	}
-	outputs.Wait()
+	written := make(chan struct{})
+	go func() {
+		outputs.Wait()
+		close(written)
+	}()
+	select {
+	case <-written:
+	case <-ctx.Done(): // nobody may ever take the rest
+		return executor.Exit{}, context.Cause(ctx)
+	}
 	select {
 	case end := <-exited:
 		if ctx.Err() == nil {
@@ -76,13 +85,55 @@ func (m *Manager) Exec(ctx context.Context, guid string, p executor.Program, s e
 	return executor.Exit{}, context.Cause(ctx)
 }
 
+// whileUsed returns a context that ends when used has not been called for
+// Options.SessionIdle, with an *executor.SessionError as its cause.
+func (m *Manager) whileUsed(ctx context.Context, guid string) (_ context.Context, used func(), cancel context.CancelCauseFunc) {
+	ctx, cancel = context.WithCancelCause(ctx)
+	limit := m.options.SessionIdle
+	idle := time.AfterFunc(limit, func() {
+		cancel(&executor.SessionError{GUID: guid, Why: fmt.Sprintf("nothing was sent in either direction for %v, so it was ended", limit)})
+	})
+	context.AfterFunc(ctx, func() { idle.Stop() })
+	return ctx, func() {
+		if ctx.Err() == nil {
+			idle.Reset(limit)
+		}
+	}, cancel
+}
+
+// A usedReader says when something was read.
+type usedReader struct {
+	io.Reader
+	used func()
+}
+
+// Read implements [io.Reader].
+func (r usedReader) Read(b []byte) (int, error) {
+	n, err := r.Reader.Read(b)
+	r.used()
+	return n, err
+}
+
+// A usedWriter says when something was written.
+type usedWriter struct {
+	io.Writer
+	used func()
+}
+
+// Write implements [io.Writer].
+func (w usedWriter) Write(b []byte) (int, error) {
+	n, err := w.Writer.Write(b)
+	w.used()
+	return n, err
+}
+
 // feed gives a session its input, and does what is asked, until ctx ends.
-func feed(ctx context.Context, session executor.Session, s executor.Streams) {
+func feed(ctx context.Context, session executor.Session, s executor.Streams, used func()) {
 	go func() {
 		if s.Stdin != nil {
-			if _, err := io.Copy(session.Stdin(), s.Stdin); err != nil {
+			if _, err := io.Copy(session.Stdin(), usedReader{s.Stdin, used}); err != nil {
 				// The program takes no more; what comes must not wait for it.
-				_, _ = io.Copy(io.Discard, s.Stdin)
+				_, _ = io.Copy(io.Discard, usedReader{s.Stdin, used})
 			}
 		}
 		session.Stdin().Close()
@@ -93,6 +144,7 @@ func feed(ctx context.Context, session executor.Session, s executor.Streams) {
 			if !open {
 				return
 			}
+			used()
 			// What cannot be done now has no consequence but that.
 			if c.Resize != nil {
 				_ = session.Resize(*c.Resize)
@@ -114,7 +166,9 @@ func (m *Manager) CopyIn(ctx context.Context, guid, path string, tar io.Reader) 
 		return err
 	}
 	defer leave()
-	return room.backend.CopyIn(ctx, guid, path, room.process.User, tar)
+	return m.copy(ctx, guid, func(ctx context.Context, used func()) error {
+		return room.backend.CopyIn(ctx, guid, path, room.process.User, usedReader{tar, used})
+	})
 }
 
 // CopyOut writes a file or directory of a container as a tar stream, as far as the
@@ -125,13 +179,33 @@ func (m *Manager) CopyOut(ctx context.Context, guid, path string, tar io.Writer)
 		return err
 	}
 	defer leave()
-	stream, err := room.backend.CopyOut(ctx, guid, path, room.process.User)
-	if err != nil {
+	return m.copy(ctx, guid, func(ctx context.Context, used func()) error {
+		stream, err := room.backend.CopyOut(ctx, guid, path, room.process.User)
+		if err != nil {
+			return err
+		}
+		defer stream.Close()
+		_, err = io.Copy(usedWriter{tar, used}, stream)
 		return err
+	})
+}
+
+// copy calls f and does not wait for it longer than ctx and the time for which
+// nothing may be sent.
+func (m *Manager) copy(ctx context.Context, guid string, f func(ctx context.Context, used func()) error) error {
+	ctx, used, cancel := m.whileUsed(ctx, guid)
+	defer cancel(nil)
+	done := make(chan error, 1)
+	go func() { done <- f(ctx, used) }()
+	select {
+	case err := <-done:
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
-	defer stream.Close()
-	_, err = io.Copy(tar, stream)
-	return err
 }
 
 func (m *Manager) copying(guid, path string) (room, func(), error) {

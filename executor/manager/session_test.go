@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/manager"
@@ -175,6 +176,29 @@ func TestATerminalHasTheSizeOfTheCallers(t *testing.T) {
 	}
 	if got, want := strings.ReplaceAll(out.b.String(), "\r\n", "\n"), "xterm-test\n33 99\nready\n24 80\n"; got != want {
 		t.Errorf("it says %q, want %q", got, want)
+	}
+}
+
+func TestASessionInWhichNothingIsSentEnds(t *testing.T) {
+	h := newHost(t, func(o *manager.Options) { o.SessionIdle = 50 * time.Millisecond })
+	h.running("c")
+	idle := func(what string, err error) {
+		t.Helper()
+		var typed *executor.SessionError
+		if !errors.As(err, &typed) || !strings.Contains(typed.Why, "nothing was sent in either direction for 50ms") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	_, err := h.Exec(t.Context(), "c", shell("trap '' HUP TERM; while :; do sleep 1; done"), executor.Streams{})
+	idle("a program that is quiet", err)
+	silent, _ := io.Pipe()
+	defer silent.Close()
+	_, full := io.Pipe()
+	idle("a copy that does not come", h.CopyIn(t.Context(), "c", "/x", silent))
+	_, err = h.Exec(t.Context(), "c", shell("echo more"), executor.Streams{Stdout: full})
+	idle("output that nobody takes", err)
+	if n := h.Sessions(); n != 0 {
+		t.Errorf("%d sessions are left", n)
 	}
 }
 

@@ -179,8 +179,8 @@ func (s *Subscribing) Limit(o httpapi.HandlerOptions) httpapi.HandlerOptions {
 // for embedding: subscriptions to events at a control plane, and logs that are
 // read or followed at a cell.
 type Readers struct {
-	MaxSubscriptions     int `name:"max_subscriptions" option:"httpapi.HandlerOptions.MaxSubscriptions" default:"1000" range:"1..1000000" help:"how many subscriptions to events, or at a cell logs that are read or followed, may be open at a time"`
-	MaxSubscriptionsEach int `name:"max_subscriptions_each" option:"httpapi.HandlerOptions.MaxSubscriptionsEach" default:"250" range:"1..1000000" help:"how many of them one caller may have, by the common name of its certificate"`
+	MaxSubscriptions     int `name:"max_subscriptions" option:"httpapi.HandlerOptions.MaxSubscriptions" default:"1000" range:"1..1000000" help:"how many subscriptions, or at a cell logs, may be open at a time"`
+	MaxSubscriptionsEach int `name:"max_subscriptions_each" option:"httpapi.HandlerOptions.MaxSubscriptionsEach" default:"250" range:"1..1000000" help:"how many of them one name of a certificate may have"`
 }
 
 // Limit adds the limits to the options of a handler.

@@ -29,8 +29,12 @@ type Upkeep struct {
 
 	LogSegmentBytes int64 `name:"log_segment_bytes" option:"manager.Options.LogSegmentBytes" default:"5242880" range:"4096..1073741824" unit:"bytes" help:"size of one file of a log of a container"`
 	LogSegments     int   `name:"log_segments" option:"manager.Options.LogSegments" default:"2" range:"1..1000" unit:"files" help:"how many files of each of its three logs are kept"`
-	EndedLogs       int   `name:"ended_logs" option:"manager.Options.EndedLogs,by hand" default:"200" range:"0..100000" unit:"containers" help:"of how many containers that are gone the end of each log is kept, for diegoctl logs"`
+	EndedLogs       int   `name:"ended_logs" option:"manager.Options.EndedLogs,by hand" default:"200" range:"0..100000" unit:"containers" help:"how many gone containers keep the end of each log"`
 	EndedLogBytes   int64 `name:"ended_log_bytes" option:"manager.Options.EndedLogBytes" default:"65536" range:"1..1073741824" unit:"bytes" help:"how much of each log of such a container is kept"`
+
+	Sessions     int           `name:"sessions" option:"manager.Options.Sessions,by hand" default:"32" range:"0..1000" help:"exec and cp at a time"`
+	SessionsEach int           `name:"sessions_each" option:"manager.Options.SessionsEach" default:"4" range:"1..1000" help:"of them in a container"`
+	SessionIdle  time.Duration `name:"session_idle" option:"manager.Options.SessionIdle" default:"1h" range:"1s..24h" help:"silence that ends one"`
 
 	EvacuationTimeout  time.Duration `name:"evacuation_timeout" option:"rep.Options.EvacuationTimeout" default:"10m" range:"1s..24h" help:"how long the work may take to leave the cell when it is drained"`
 	StopPause          time.Duration `name:"stop_pause" option:"rep.Options.StopPause,by hand" default:"5s" range:"0s..5m" help:"how long routers have to hear that an instance was replaced before it is stopped; 0 for not at all"`
@@ -47,6 +51,7 @@ type Upkeep struct {
 func (u *Upkeep) Manager(o *manager.Options) {
 	apply(u, o)
 	o.EndedLogs = cmp.Or(u.EndedLogs, -1) // 0 would be the default
+	o.Sessions = cmp.Or(u.Sessions, -1)
 }
 
 // Rep sets the options of a rep that the settings describe.

@@ -93,7 +93,7 @@ var Layers = []Layer{
 	{Path: "internal/chromium", Imports: []string{"internal/testenv"}, Modules: []string{sys}},
 	{Path: "internal/testdb", Imports: []string{"internal/testenv"}, Modules: []string{"github.com/go-sql-driver/mysql", "github.com/lib/pq"}},
 	{Path: "examples", Imports: []string{everything}, Modules: []string{"github.com/mattn/go-sqlite3", "github.com/go-sql-driver/mysql", "github.com/lib/pq", sync}, TestModules: []string{opentelemetry, protobuf}},
-	{Path: "examples/diegoctl", Imports: []string{everything}, Modules: []string{cobra, pflag, sync}},
+	{Path: "examples/diegoctl", Imports: []string{everything}, Modules: []string{cobra, pflag, sync, term}},
 }
 
 const (
@@ -105,6 +105,7 @@ const (
 	pflag      = "github.com/spf13/pflag"
 	sync       = "golang.org/x/sync"
 	sys        = "golang.org/x/sys"
+	term       = "golang.org/x/term"
 
 	opentelemetry = "go.opentelemetry.io/proto/otlp"
 	protobuf      = "google.golang.org/protobuf"

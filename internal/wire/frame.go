@@ -42,8 +42,6 @@ type peer struct {
 	out map[byte]*outflow
 	// handle gets the other frames, in the goroutine of receive.
 	handle func(kind byte, content []byte) error
-	// moved is called whenever something of use comes or goes.
-	moved func()
 	// write bounds a write; nil means that nothing does but the other side's
 	// silence.
 	write func()
@@ -127,7 +125,6 @@ func (p *peer) why(err error) error {
 
 func (p *peer) frame(kind byte, content []byte) error {
 	if f := p.in[kind]; f != nil {
-		p.moved()
 		return f.put(content)
 	}
 	switch kind {
@@ -137,7 +134,6 @@ func (p *peer) frame(kind byte, content []byte) error {
 		if len(content) != 5 || p.out[content[0]] == nil {
 			return fmt.Errorf("%w: a frame about no stream", ErrGarbled)
 		}
-		p.moved()
 		p.out[content[0]].grant(int(binary.BigEndian.Uint32(content[1:])))
 		return nil
 	}
@@ -263,7 +259,6 @@ func (f *outflow) Write(b []byte) (written int, err error) {
 		if err := f.peer.send(f.kind, b[written:written+n]); err != nil {
 			return written, err
 		}
-		f.peer.moved()
 		written += n
 	}
 	return written, nil

@@ -33,9 +33,6 @@ type Server struct {
 	WriteTimeout time.Duration
 	// Heartbeat is how often a feed says that it is alive.
 	Heartbeat time.Duration
-	// SessionIdle is how long a session may last in which nothing is sent but signs
-	// of life; 0 means for ever.
-	SessionIdle time.Duration
 	// MaxFeeds is how many feeds and long lists may be open at a time; 0 means any
 	// number.
 	MaxFeeds int

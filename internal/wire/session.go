@@ -105,7 +105,7 @@ func (e *Session[A, In, Out]) serve(s *Server, api A, w http.ResponseWriter, r *
 			io.Reader
 			io.WriteCloser
 		}{io.MultiReader(bytes.NewReader(before), conn), conn},
-		in: map[byte]*inflow{}, out: map[byte]*outflow{}, moved: func() {},
+		in: map[byte]*inflow{}, out: map[byte]*outflow{},
 		write: func() { _ = conn.SetWriteDeadline(time.Now().Add(s.WriteTimeout)) },
 	}
 	stdin := p.inflow(frameStdin)
@@ -127,11 +127,6 @@ func (e *Session[A, In, Out]) serve(s *Server, api A, w http.ResponseWriter, r *
 			return nil
 		}
 		return fmt.Errorf("%w: a frame of kind %d", ErrGarbled, kind)
-	}
-	if s.SessionIdle > 0 {
-		idle := time.AfterFunc(s.SessionIdle, func() { cancel(errIdle{s.SessionIdle}) })
-		defer idle.Stop()
-		p.moved = func() { idle.Reset(s.SessionIdle) }
 	}
 	gone := make(chan struct{})
 	go func() {
@@ -168,16 +163,6 @@ func (p *peer) finish(s *Server, out any, err error) {
 	}
 }
 
-// errIdle is why a session ends in which nothing happens.
-type errIdle struct{ limit time.Duration }
-
-func (e errIdle) Error() string {
-	return fmt.Sprintf("nothing was sent in either direction for %v, so the session was ended", e.limit)
-}
-
-// Unwrap makes errors.Is(err, executor.ErrNoSession) true.
-func (e errIdle) Unwrap() error { return executor.ErrNoSession }
-
 // Do makes the call through a client, whose first address counts.
 func (e *Session[A, In, Out]) Do(ctx context.Context, client *Client, in In, s executor.Streams) (out Out, err error) {
 	body, err := json.Marshal(in)
@@ -191,7 +176,7 @@ func (e *Session[A, In, Out]) Do(ctx context.Context, client *Client, in In, s e
 		return out, err
 	}
 	defer conn.Close()
-	p := &peer{conn: conn, in: map[byte]*inflow{}, out: map[byte]*outflow{}, moved: func() {}}
+	p := &peer{conn: conn, in: map[byte]*inflow{}, out: map[byte]*outflow{}}
 	stdin, stdout, stderr := p.outflow(frameStdin), p.inflow(frameStdout), p.inflow(frameStderr)
 	var last *result
 	p.handle = func(kind byte, content []byte) error {
@@ -323,4 +308,3 @@ func (c *Client) upgrade(ctx context.Context, info *Info, body []byte) (conn io.
 	}
 	return conn, beat, nil
 }
-

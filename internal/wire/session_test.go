@@ -242,18 +242,6 @@ func TestEitherSideEndsASessionInWhichItHearsNothing(t *testing.T) {
 	}
 }
 
-func TestASessionEndsInWhichNothingHappens(t *testing.T) {
-	s := newServer()
-	s.Heartbeat, s.SessionIdle = time.Second, 50*time.Millisecond
-	e, server := talkWith(t, s, func(ctx context.Context, _ words, _ executor.Streams) (words, error) {
-		<-ctx.Done()
-		return words{}, context.Cause(ctx)
-	})
-	if _, err := e.Do(t.Context(), newTestClient(server.URL), words{}, executor.Streams{}); err == nil || !strings.Contains(err.Error(), "nothing was sent in either direction for 50ms") {
-		t.Errorf("it ended with %v", err)
-	}
-}
-
 func TestFramesThatMakeNoSenseEndASession(t *testing.T) {
 	for name, sent := range map[string][]byte{
 		"too long":           binary.BigEndian.AppendUint32([]byte{frameStdin}, maxFrame+1),

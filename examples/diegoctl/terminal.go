@@ -1,0 +1,44 @@
+package main
+
+import (
+	"os"
+
+	"golang.org/x/term"
+
+	"github.com/diegosdk/diego/executor"
+)
+
+// A userTerminal is the terminal of the user.
+type userTerminal interface {
+	// Raw lets every key through, until restore is called.
+	Raw() (restore func(), err error)
+	Size() (executor.TerminalSize, error)
+	// Resized says that the size may have changed, until stop is called. It may be
+	// nil.
+	Resized() (changes <-chan os.Signal, stop func())
+}
+
+// ownTerminal is the terminal that a file is, or nil.
+func ownTerminal(f *os.File) userTerminal {
+	if !term.IsTerminal(int(f.Fd())) {
+		return nil
+	}
+	return fileTerminal{f}
+}
+
+type fileTerminal struct{ f *os.File }
+
+func (t fileTerminal) Raw() (restore func(), err error) {
+	before, err := term.MakeRaw(int(t.f.Fd()))
+	if err != nil {
+		return nil, err
+	}
+	return func() { _ = term.Restore(int(t.f.Fd()), before) }, nil // a terminal that is gone needs nothing
+}
+
+func (t fileTerminal) Size() (executor.TerminalSize, error) {
+	columns, rows, err := term.GetSize(int(t.f.Fd()))
+	return executor.TerminalSize{Columns: uint16(columns), Rows: uint16(rows)}, err
+}
+
+func (t fileTerminal) Resized() (<-chan os.Signal, func()) { return windowChanges() }
