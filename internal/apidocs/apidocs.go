@@ -24,9 +24,23 @@ TLS="--cacert ca.crt --cert client.crt --key client.key"
 BBS=https://bbs.example:8889 AUCTIONEER=https://auctioneer.example:9016 CELL=https://cell-1.example:1801
 ` + "```" + `
 
-**Who may call.** The organizational units (OU) of the client's certificate are its roles: ` + "`diego-consumer`, `diego-cell`, `diego-operator`, `diego-bbs`, `diego-auctioneer`, `diego-log-reader`, `diego-locker`" + `; it may have several. A log reader also has a unit for each domain whose logs it reads, such as ` + "`diego-domain:apps`" + `, and a locker one for each lock that it may hold, such as ` + "`diego-lock:router`" + `. The common name (CN) of a cell's certificate is the cell's id, and what a cell says it says of itself: a call in the name of another cell is refused. A client that trusts the authority should check the server's roles in the same way, as the clients of this module do. Without TLS nothing is served, unless the process was told to.
+**Who may call.** The organizational units (OU) of the client's certificate are its roles: ` + "`diego-consumer`, `diego-cell`, `diego-operator`, `diego-bbs`, `diego-auctioneer`, `diego-log-reader`, `diego-exec`, `diego-locker`" + `; it may have several. A log reader also has a unit for each domain whose logs it reads, and the role ` + "`exec`" + ` one for each domain in whose containers it works, such as ` + "`diego-domain:apps`" + `, and a locker one for each lock that it may hold, such as ` + "`diego-lock:router`" + `. The common name (CN) of a cell's certificate is the cell's id, and what a cell says it says of itself: a call in the name of another cell is refused. A client that trusts the authority should check the server's roles in the same way, as the clients of this module do. Without TLS nothing is served, unless the process was told to.
 
 **Lists** are answered as lines (` + "`application/x-ndjson`" + `): ` + "`{\"item\": …}`" + ` for each item, ` + "`{\"problem\": …}`" + ` for one that cannot be read, and at last ` + "`{\"end\": n}`" + ` with the number of lines before it. A list without that line was cut off and is not complete.
+
+**Sessions** last as long as a program in a container: a request with the headers ` + "`Connection: Upgrade` and `Upgrade: diego-session-1`" + ` is answered with the status 101, over HTTP/1.1, and the header ` + "`Diego-Heartbeat`" + `. Then both sides send frames: a byte for the kind, four bytes for the length of the rest with the most significant first, and the rest, at most 1 MiB.
+
+| kind | from | the rest |
+| --- | --- | --- |
+| 0 | client | stdin |
+| 1, 2 | cell | stdout, stderr |
+| 3 | client | nothing: stdin ends |
+| 4 | both | the kind of a stream and four bytes: so many bytes of it were taken |
+| 5 | client | JSON: ` + "`{\"resize\":{\"columns\":80,\"rows\":24}}` or `{\"signal\":\"INT\"}`" + ` |
+| 6 | both | nothing: the sender is alive |
+| 7 | cell | JSON: ` + "`{\"answer\":…}` or `{\"problem\":…}`" + `, the last frame |
+
+Of each stream, at most 256 KiB are on the way that the receiver has not taken. Each side sends a frame of kind 6 once per heartbeat, and ends the session if three of the other's are missing and nothing else has come. The program ends with its session.
 
 **Errors** are problem bodies (` + "`application/problem+json`" + `); [Problems](#problems) lists them. Members of a request that nobody knows are refused by name, arguments above the limit (4 MiB unless set otherwise) with the status 413 and the limit.
 
@@ -110,6 +124,10 @@ func (p *page) answer(c httpapi.CallInfo) error {
 	switch {
 	case c.Feed:
 		fmt.Fprintf(&p.text, "Answer: server-sent events, each with an %s\n\n```\nid: 4712\nevent: actual_lrp_crashed\ndata: %s\n```\n", p.types.link(c.Answer), sample)
+	case c.Session && string(sample) == "{}":
+		p.text.WriteString("Answer, after the frames of the session: `{}`\n")
+	case c.Session:
+		fmt.Fprintf(&p.text, "Answer, after the frames of the session: %s\n\n```json\n%s\n```\n", p.types.members(c.Answer), sample)
 	case c.Many:
 		fmt.Fprintf(&p.text, "Answer: a list of %s\n\n```json\n{\"item\":%s}\n{\"end\":1}\n```\n", p.types.link(c.Answer), sample)
 	case string(sample) == "{}":
@@ -131,6 +149,9 @@ func Request(c httpapi.CallInfo) ([]byte, error) {
 // curl is the line that makes a call.
 func curl(c httpapi.CallInfo) (string, error) {
 	at := "$" + strings.ToUpper(c.Service) + c.Path
+	if c.Session {
+		return "curl $TLS --http1.1 -N " + at + " -H 'Connection: Upgrade' -H 'Upgrade: diego-session-1' …", nil
+	}
 	if c.Method == http.MethodGet {
 		return "curl $TLS -N \"" + at + "?after=start&process_guid=web\"", nil
 	}

@@ -27,7 +27,7 @@ var fileName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 func main() {
 	dir := flag.String("dir", "certs", "where the files go, and where the authority is if there is one already")
-	domains := flag.String("domains", "", "domains that a log-reader may read, separated by commas")
+	domains := flag.String("domains", "", "domains of a log-reader or of exec, separated by commas")
 	locks := flag.String("locks", "", "names of the locks that a locker may hold, separated by commas")
 	hosts := flag.String("hosts", "localhost,127.0.0.1,::1", "names and addresses at which a bbs, an auctioneer or a cell listens")
 	days := flag.Int("days", 365, "how long they are good")
@@ -80,12 +80,14 @@ func issue(dir string, hosts, domains, locks []string, days int, wanted []string
 				return fmt.Errorf("%s: %q is not a role; want some of %v", w, role, httpapi.Roles)
 			}
 			r.Units = append(r.Units, "diego-"+role)
-			if role == string(httpapi.LogReaderRole) {
+			if role == string(httpapi.LogReaderRole) || role == string(httpapi.ExecRole) {
 				if len(domains) == 0 {
-					return fmt.Errorf("%s: a log-reader without a domain reads nothing; name some with -domains", w)
+					return fmt.Errorf("%s: the role %s does nothing without a domain; name some with -domains", w, role)
 				}
 				for _, domain := range domains {
-					r.Units = append(r.Units, "diego-domain:"+domain)
+					if unit := "diego-domain:" + domain; !slices.Contains(r.Units, unit) {
+						r.Units = append(r.Units, unit)
+					}
 				}
 			}
 			if role == string(httpapi.LockerRole) {

@@ -60,6 +60,7 @@ func TestWhatCannotBeIssuedIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 		"cell:ca":      "other than ca",
 		"bbs+operator": "as in bbs+operator:NAME",
 		"log-reader":   "name some with -domains",
+		"exec":         "name some with -domains",
 		"locker":       "name some with -locks",
 	} {
 		dir := filepath.Join(t.TempDir(), "certs")
