@@ -62,7 +62,7 @@ func Receive(ctx context.Context, r io.Reader, path, name string, l Limits) (err
 	target := filepath.Clean(path)
 	if info, err := os.Stat(target); err == nil && info.IsDir() {
 		if !filepath.IsLocal(name) || filepath.Base(name) != name || name == "." {
-			return fmt.Errorf("%q is no name for a copy in %s: say how it is to be called", name, path)
+			return fmt.Errorf("%q cannot be the name of a copy in %s: say how it is to be called", name, path)
 		}
 		target = filepath.Join(target, name)
 	}

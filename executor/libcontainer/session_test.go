@@ -185,7 +185,7 @@ func TestSignalsReachASession(t *testing.T) {
 	}
 	s := f.session("nobody", guid, "sleep 1000")
 	if err := s.Signal("NONE"); err == nil {
-		t.Error("an unknown signal is no error")
+		t.Error("an unknown signal is accepted")
 	}
 }
 

@@ -354,7 +354,7 @@ func TestASessionTalksToAPlainProcess(t *testing.T) {
 	}
 	ends(s, "", executor.Exit{Signal: 2})
 	if err := s.Signal("NONE"); err == nil {
-		t.Error("an unknown signal is no error")
+		t.Error("an unknown signal is accepted")
 	}
 
 	s = start("trap '' HUP TERM; sleep 1000", nil)

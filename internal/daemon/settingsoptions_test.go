@@ -245,6 +245,11 @@ func TestNoSettingOf0SilentlyMeansItsDefault(t *testing.T) {
 			s.(*Cell).Upkeep.Manager(&o)
 			return o.EndedLogs
 		},
+		"sessions": func(s any) any {
+			var o manager.Options
+			s.(*Cell).Upkeep.Manager(&o)
+			return o.Sessions
+		},
 	}
 	notAnOption := map[string]bool{"store_wait": true}
 	for _, settings := range allSettings() {
