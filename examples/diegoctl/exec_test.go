@@ -197,7 +197,9 @@ func TestFilesAreCopiedBothWays(t *testing.T) {
 	large, back := write("large", content), filepath.Join(here, "back")
 	write("tree/a/b", []byte("deep"))
 	f.ok("cp " + large + " web/0:/data/copy")
-	f.ok("cp web/0:/data/copy " + back)
+	if got := f.ok("cp web/0:/data/copy " + back + " -o json"); !strings.HasPrefix(got, `{"done":"copied",`) {
+		t.Errorf("to programs it says %s", got)
+	}
 	same(back, content)
 	f.ok("cp " + filepath.Join(here, "tree") + " web:/data")
 	if err := os.Mkdir(filepath.Join(here, "into"), 0o755); err != nil {
