@@ -134,6 +134,11 @@ func (s Selector) Matches(labels map[string]string) bool {
 // IsZero reports whether s has no requirement.
 func (s Selector) IsZero() bool { return len(s.requirements) == 0 }
 
+// Equal reports whether s and other have the same requirements in the same order.
+func (s Selector) Equal(other Selector) bool {
+	return slices.Equal(s.requirements, other.requirements)
+}
+
 // String is the text from which [ParseSelector] makes s.
 func (s Selector) String() string {
 	parts := make([]string, len(s.requirements))

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	quickrand "math/rand"
 	"math/rand/v2"
 	"reflect"
 	"strings"
@@ -149,6 +150,31 @@ func FuzzProblemError(f *testing.F) {
 	})
 }
 
+// fillAtRandom sets v to a random value. A selector is made from text only.
+func fillAtRandom(t *testing.T, v reflect.Value, random *quickrand.Rand) {
+	t.Helper()
+	if field := v.FieldByName("Selector"); field.IsValid() {
+		for i := range v.NumField() {
+			if v.Type().Field(i).Name != "Selector" {
+				setAtRandom(t, v.Field(i), random)
+			}
+		}
+		texts := []string{"", "team=blog", "team!=blog,!tier,owner"}
+		field.Set(reflect.ValueOf(selectorOf(t, texts[random.Intn(len(texts))])))
+		return
+	}
+	setAtRandom(t, v, random)
+}
+
+func setAtRandom(t *testing.T, v reflect.Value, random *quickrand.Rand) {
+	t.Helper()
+	made, ok := quick.Value(v.Type(), random)
+	if !ok {
+		t.Fatalf("no values of %v can be made", v.Type())
+	}
+	v.Set(made)
+}
+
 // What travels in calls comes back as it was.
 func TestWhatIsSentIsWhatArrives(t *testing.T) {
 	seed := rand.Uint64()
@@ -169,12 +195,8 @@ func TestWhatIsSentIsWhatArrives(t *testing.T) {
 		t.Run(kind.String(), func(t *testing.T) {
 			random := newQuickRand(seed)
 			for range 100 {
-				v, ok := quick.Value(kind, random)
-				if !ok {
-					t.Fatal("no values can be made")
-				}
 				sent := reflect.New(kind).Elem()
-				sent.Set(v)
+				fillAtRandom(t, sent, random)
 				if n := sent.FieldByName("NetInfo"); n.IsValid() { // has one of a few values
 					preferred := n.FieldByName("PreferredAddress")
 					preferred.SetUint(preferred.Uint() % uint64(lrp.PreferHost+1))
