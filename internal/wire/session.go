@@ -183,10 +183,11 @@ func (e *Session[A, In, Out]) Do(ctx context.Context, client *Client, in In, s e
 		if kind != frameResult {
 			return fmt.Errorf("%w: a frame of kind %d", ErrGarbled, kind)
 		}
-		last = new(result)
-		if err := json.Unmarshal(content, last); err != nil {
+		var r result
+		if err := json.Unmarshal(content, &r); err != nil {
 			return fmt.Errorf("%w: %w", ErrGarbled, err)
 		}
+		last = &r
 		stdout.end()
 		stderr.end()
 		return errResult
@@ -281,7 +282,11 @@ func (m marked) Write(b []byte) (int, error) {
 
 // upgrade begins a session with the first address.
 func (c *Client) upgrade(ctx context.Context, info *Info, body []byte) (conn io.ReadWriteCloser, beat time.Duration, err error) {
-	request, watch, err := c.request(ctx, c.o.Timeout, c.o.Addresses[0], "", info, body)
+	addresses := c.order(ctx)
+	if len(addresses) == 0 {
+		return nil, 0, fmt.Errorf("%s: %w: no address is known", info.Name, ErrUnreachable)
+	}
+	request, watch, err := c.request(ctx, c.o.Timeout, addresses[0], "", info, body)
 	if err != nil {
 		return nil, 0, err
 	}

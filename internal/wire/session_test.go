@@ -301,4 +301,7 @@ func TestASessionIsRefusedBeforeItBegins(t *testing.T) {
 	if _, err := e.Do(t.Context(), newTestClient(server.URL), words{}, executor.Streams{}); !errors.Is(err, ErrUnreachable) {
 		t.Errorf("of a server that is gone: %v", err)
 	}
+	if _, err := e.Do(t.Context(), newTestClient(), words{}, executor.Streams{}); !errors.Is(err, ErrUnreachable) {
+		t.Errorf("without an address: %v, want ErrUnreachable", err)
+	}
 }
