@@ -54,15 +54,9 @@ func (l *List[A, In, Item]) serve(s *Server, api A, w http.ResponseWriter, r *ht
 	if !ok {
 		return
 	}
-	if l.Domain != nil && caller.Domains != nil {
-		domain, err := l.Domain(ctx, api, in)
-		if err == nil {
-			err = caller.Domains(domain)
-		}
-		if err != nil {
-			s.fail(w, r, err)
-			return
-		}
+	if err := inDomain(ctx, caller, l.Domain, api, in); err != nil {
+		s.fail(w, r, err)
+		return
 	}
 	if l.Long {
 		leave, err := s.admitFeed(r, caller.Name)
@@ -322,4 +316,17 @@ func unmarshal[T any](text []byte, v *T) error {
 		return u.UnmarshalJSON(text)
 	}
 	return json.Unmarshal(text, v)
+}
+
+// inDomain fails if a call is about what belongs to a domain in which the caller
+// has no business. of looks the domain up; nil means that there is none.
+func inDomain[A, In any](ctx context.Context, caller Caller, of func(context.Context, A, In) (string, error), api A, in In) error {
+	if of == nil || caller.Domains == nil {
+		return nil
+	}
+	domain, err := of(ctx, api, in)
+	if err != nil {
+		return err
+	}
+	return caller.Domains(domain)
 }

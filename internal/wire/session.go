@@ -66,15 +66,9 @@ func (e *Session[A, In, Out]) serve(s *Server, api A, w http.ResponseWriter, r *
 	if !ok {
 		return
 	}
-	if e.Domain != nil && caller.Domains != nil {
-		domain, err := e.Domain(ctx, api, in)
-		if err == nil {
-			err = caller.Domains(domain)
-		}
-		if err != nil {
-			s.fail(w, r, err)
-			return
-		}
+	if err := inDomain(ctx, caller, e.Domain, api, in); err != nil {
+		s.fail(w, r, err)
+		return
 	}
 	if got := r.Header.Get("Upgrade"); got != sessionProtocol {
 		s.fail(w, r, invalid("Upgrade", got, sessionProtocol))
