@@ -125,7 +125,8 @@ const destinationLimit = "IP addresses, CIDR blocks or ranges from-to, separated
 // in the entry's order and may overlap. A CIDR block stands for all of its
 // addresses; bits after the prefix are ignored. IPv6 zones and IPv4 addresses
 // in IPv6 form are refused, because it is unclear which packets they would
-// match. An error is a *ValidationError.
+// match; only the end of an IPv6 range may be one, as that of ::/80 is. An error
+// is a *ValidationError.
 func ParseDestinations(entry string) ([]AddrRange, error) {
 	var ranges []AddrRange
 	for i, text := range strings.Split(entry, ",") {
@@ -154,7 +155,7 @@ func parseDestination(text string) (AddrRange, bool) {
 	}
 	from, fromErr := netip.ParseAddr(fromText)
 	to, toErr := netip.ParseAddr(toText)
-	ok := fromErr == nil && toErr == nil && plain(from) && plain(to) &&
+	ok := fromErr == nil && toErr == nil && plain(from) && to.Zone() == "" &&
 		from.BitLen() == to.BitLen() && from.Compare(to) <= 0
 	return AddrRange{from, to}, ok
 }

@@ -66,6 +66,8 @@ func TestDestinationsBecomeRanges(t *testing.T) {
 		{"fd00::/126", "fd00::-fd00::3"},
 		{"fd00::1-fd00::ff", "fd00::1-fd00::ff"},
 		{"::/0", "::-ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"},
+		{"::/80", "::-::ffff:255.255.255.255"},
+		{"::-::ffff:255.255.255.255", "::-::ffff:255.255.255.255"},
 		{"10.0.0.1,fd00::1,10.0.1.0/31", "10.0.0.1 fd00::1 10.0.1.0-10.0.1.1"},
 	} {
 		ranges, err := executor.ParseDestinations(test.entry)
@@ -83,7 +85,7 @@ func TestTextThatIsNoDestinationIsAnError(t *testing.T) {
 	for _, entry := range []string{
 		"", ",", "10.0.0.1,", " 10.0.0.1", "10.0.0.1, 10.0.0.2", "10.0.0", "10.0.0.256", "010.0.0.1", "10.0.0.0/33", "10.0.0.0/-1", "fd00::/129",
 		"10.0.0.9-10.0.0.1", "10.0.0.1-fd00::1", "10.0.0.1-", "-10.0.0.1", "10.0.0.1-10.0.0.2-10.0.0.3", "10.0.0.0/8-11.0.0.0/8",
-		"fe80::1%eth0", "fe80::%eth0/64", "::ffff:10.0.0.1", "::ffff:10.0.0.0/104", "localhost",
+		"fe80::1%eth0", "fe80::%eth0/64", "::ffff:10.0.0.1", "::ffff:10.0.0.0/104", "::ffff:10.0.0.1-1::", "localhost",
 		strings.Repeat("10.0.0.1,", executor.MaxListLength) + "10.0.0.1",
 	} {
 		ranges, err := executor.ParseDestinations(entry)
