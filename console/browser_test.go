@@ -147,6 +147,10 @@ func TestTheBrowserShowsAFleetOf1250CellsAndWhatHappensInIt(t *testing.T) {
 		t.Error(failure)
 	}
 
+	// An address that names no page leads to the first.
+	page.Eval("location.hash = '#/constructor'", nil)
+	page.Await("document.getElementById('main').dataset.page === 'fleet'")
+
 	// A consumer scales processes and drains no cells.
 	page.Eval("location.hash = '#/process/app-7'", nil)
 	page.Await("document.querySelectorAll('[data-action=scale], [data-action=retire]').length === 2")

@@ -85,8 +85,12 @@ func New(api http.Handler, o Options) (http.Handler, error) {
 	return c.guard(mux), nil
 }
 
-func toPages(w http.ResponseWriter, r *http.Request) {
-	http.Redirect(w, r, "console/", http.StatusSeeOther)
+// toPages leads to the pages. http.Redirect would make the address absolute, and
+// lose the path of a [Door].
+func toPages(w http.ResponseWriter, _ *http.Request) {
+	protect(w.Header())
+	w.Header().Set("Location", "console/")
+	w.WriteHeader(http.StatusSeeOther)
 }
 
 // guard refuses what pages of other sites ask for.

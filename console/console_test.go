@@ -314,8 +314,55 @@ func TestADoorLetsInOneBrowserOnceForALimitedTime(t *testing.T) {
 		time.Sleep(time.Second)
 		status("too late", 403, "GET", whoami, in("Sec-Fetch-Site", "same-origin")...)
 
+		start := status("its beginning", 303, "GET", base)
+		if got := start.Header().Get("Location"); got != "console/" {
+			t.Errorf("the beginning leads to %q, which is not behind the door", got)
+		}
+
 		door = console.NewDoor(h, address)
 		time.Sleep(5*time.Minute + time.Second)
 		status("a link that is too old", 403, "GET", door.Link())
 	})
 }
+
+func TestWhatABrowserFollowsEndsWithItsStay(t *testing.T) {
+	testenv.Bubble(t, func(t *testing.T) {
+		feed := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			select {
+			case <-r.Context().Done():
+			case <-time.After(100 * time.Hour):
+			}
+		})
+		door := console.NewDoor(feed, "127.0.0.1:4711")
+		base, _, _ := strings.Cut(door.Link(), "enter?")
+		cookie := ask(door, "GET", door.Link()).Result().Cookies()[0]
+		began := time.Now()
+		time.Sleep(time.Hour)
+		ask(door, "GET", base+"v1/bbs/events", "Sec-Fetch-Site", "same-origin", "Cookie", cookie.Name+"="+cookie.Value)
+		if stay := time.Since(began); stay != 12*time.Hour {
+			t.Errorf("the feed has lasted until %v after the login, want 12h", stay)
+		}
+	})
+}
+
+func TestAQuestionForAPlanIsOneObjectWithoutUnknownMembers(t *testing.T) {
+	h, _ := serve(t, func(o *console.Options) { plain(o); o.Calls.Auctioneer = noAuctioneer{} })
+	for body, want := range map[string]string{
+		`{"process_guid": "web", "instances": 1, "memory": 5}`: "memory",
+		`{"process_guid": "web", "instances": 1} {}`:           "follows",
+		`{"process_guid": "web", "instances": 0}`:              "from 1 to 10,000",
+		`{"instances": 1}`: "process_guid",
+		`[]`:               "object",
+	} {
+		r := httptest.NewRequest("POST", "http://127.0.0.1/console/api/plan", strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		answer := httptest.NewRecorder()
+		h.ServeHTTP(answer, r)
+		if answer.Code != http.StatusBadRequest || !strings.Contains(answer.Body.String(), want) {
+			t.Errorf("%s: %d, want %d and %q: %s", body, answer.Code, http.StatusBadRequest, want, answer.Body)
+		}
+	}
+}
+
+// noAuctioneer is never asked.
+type noAuctioneer struct{ auction.API }

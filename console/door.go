@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/subtle"
 	"net"
@@ -99,7 +100,7 @@ func (d *Door) enter(w http.ResponseWriter, r *http.Request) {
 func (d *Door) look(w http.ResponseWriter, r *http.Request) {
 	if !isPage(r) {
 		d.mu.Lock()
-		inside := d.isInside(r, d.now())
+		inside, until := d.isInside(r, d.now()), d.since.Add(stayTime)
 		d.mu.Unlock()
 		// A browser says from where a page asks; other programs have to say that
 		// they are our page.
@@ -112,6 +113,10 @@ func (d *Door) look(w http.ResponseWriter, r *http.Request) {
 			refuse(w, r, "it was not the console that asked")
 			return
 		}
+		// What is followed ends with the stay, too.
+		ctx, cancel := context.WithDeadline(r.Context(), until)
+		defer cancel()
+		r = r.WithContext(ctx)
 	}
 	r.Header.Del("Cookie")
 	d.inside.ServeHTTP(w, r)

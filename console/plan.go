@@ -1,6 +1,7 @@
 package console
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -119,7 +120,14 @@ func read(w http.ResponseWriter, r *http.Request, in any) error {
 	case err != nil:
 		return err
 	}
-	if err := json.Unmarshal(body, in); err != nil {
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.DisallowUnknownFields()
+	if err = decoder.Decode(in); err == nil {
+		if _, more := decoder.Token(); more != io.EOF {
+			err = errors.New("something follows the object")
+		}
+	}
+	if err != nil {
 		var v executor.Validator
 		v.Check(false, "body", err.Error(), "a JSON object")
 		return v.Err()

@@ -56,21 +56,25 @@ export const cellPath = (cell, name) => `cell/${encodeURIComponent(cell)}/${name
 async function lines(answer, each) {
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = '', since = performance.now();
-  for (;;) {
-    const { value, done } = await reader.read();
-    if (done) break;
-    let from = 0;
-    rest += value;
-    for (let to; (to = rest.indexOf('\n', from)) >= 0; from = to + 1) {
-      each(rest.slice(from, to));
-      if (performance.now() - since > 12) {
-        await turn();
-        since = performance.now();
+  try {
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) break;
+      let from = 0;
+      rest += value;
+      for (let to; (to = rest.indexOf('\n', from)) >= 0; from = to + 1) {
+        each(rest.slice(from, to));
+        if (performance.now() - since > 12) {
+          await turn();
+          since = performance.now();
+        }
       }
+      rest = rest.slice(from);
     }
-    rest = rest.slice(from);
+    if (rest) each(rest);
+  } finally {
+    reader.cancel().catch(() => {}); // what is not read to its end stays open otherwise
   }
-  if (rest) each(rest);
 }
 
 const channel = new MessageChannel();
@@ -79,13 +83,14 @@ channel.port1.onmessage = () => turns.shift()?.();
 const turn = () => new Promise(done => { turns.push(done); channel.port2.postMessage(0); });
 
 // each calls one function for every item of a list and fails if the list was
-// cut off.
-async function each(answer, item) {
+// cut off, or ended early. A record that cannot be decoded is left out.
+export async function each(answer, item) {
   let ended = false;
   await lines(answer, line => {
     if (!line) return;
     const v = JSON.parse(line);
     if (v.item !== undefined) item(v.item);
+    else if (v.problem && !v.problem.type?.endsWith(':corrupt')) throw new Problem(v.problem.status, v.problem);
     else if (v.end !== undefined) ended = true;
   });
   if (!ended) throw new Error('The list was cut off before its end. It is read again.');
@@ -95,7 +100,50 @@ export const list = async (path, filter, item, signal) => each(await request('v1
 export const ownList = async (path, item, signal) => each(await request('console/api/' + path, { signal }), item);
 export const ownFeed = async (path, body, item, signal) => each(await request('console/api/' + path, { method: 'POST', body, signal }), item);
 
-// follow reads server-sent events until the feed ends or falls silent.
+// wait ends after ms, when signal ends, or when wake is called.
+export function wait(ms, signal, wake = () => {}) {
+  return new Promise(done => {
+    const end = () => { clearTimeout(timer); signal.removeEventListener('abort', end); done(); };
+    const timer = setTimeout(end, ms);
+    signal.addEventListener('abort', end);
+    wake(end);
+  });
+}
+
+// whileSeen follows something while the page can be seen, and again from where
+// it was when the page can be seen again. Browsers open few connections to a
+// server, and pages that nobody looks at would take them all. after is how long, in
+// ms, a page may be out of sight.
+export async function whileSeen(what, signal, after = 10_000) {
+  for (;;) {
+    const cut = new AbortController();
+    let timer = 0, seen = () => {};
+    const changed = () => {
+      clearTimeout(timer);
+      if (document.hidden) timer = setTimeout(() => cut.abort(), after);
+      else seen();
+    };
+    const end = () => seen();
+    document.addEventListener('visibilitychange', changed);
+    signal.addEventListener('abort', end);
+    try {
+      if (document.hidden && !signal.aborted) await new Promise(done => { seen = done; });
+      return await what(AbortSignal.any([signal, cut.signal]));
+    } catch (err) {
+      if (!cut.signal.aborted || signal.aborted) throw err;
+    } finally {
+      clearTimeout(timer);
+      document.removeEventListener('visibilitychange', changed);
+      signal.removeEventListener('abort', end);
+    }
+  }
+}
+
+// milliseconds reads a duration as Go writes it: 5s, 1m30s, 200ms.
+export const milliseconds = text => [...(text || '').matchAll(/([\d.]+)(h|ms|m|s)/g)].reduce((sum, [, n, unit]) => sum + n * { h: 3_600_000, m: 60_000, s: 1000, ms: 1 }[unit], 0);
+
+// follow reads server-sent events until the feed ends or falls silent: for
+// silence, in ms, until the server says how often it sends something.
 // event(id, data) gets null as data when only the position moved on. It fails with
 // a Problem if the server ends the feed with one.
 export async function follow(path, after, silence, event, signal) {
@@ -105,6 +153,8 @@ export async function follow(path, after, silence, event, signal) {
   let timer = setTimeout(stop, silence);
   try {
     const answer = await request('v1/' + path, { headers: { 'Last-Event-ID': String(after) }, signal: cut.signal });
+    const beat = milliseconds(answer.headers.get('Diego-Heartbeat'));
+    if (beat) silence = Math.max(5000, 3 * beat);
     let id = after, kind = '', data = null;
     await lines(answer, line => {
       clearTimeout(timer);

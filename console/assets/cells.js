@@ -11,13 +11,13 @@ const States = ({ cell }) => cellStates(cell).length ? cellStates(cell).map(s =>
 
 const ask = (cell, name, body = {}) => async id => { await act('console/api/' + cellPath(cell.cell_id, name), body, id); refreshCells(); };
 
-function Actions({ cell: c }) {
+function Actions({ cell: c, of }) {
   const n = plural(c.records.size, 'instance'), others = [...store.fleet.cells.values()].filter(o => o.present && o !== c && !o.evacuating && !o.cordoned).length;
   if (!c.present) return null;
-  return html`${c.cordoned ? html`<${Action} name="uncordon" needs="cell/cordon" label="Uncordon" question=${() => ({ title: `Uncordon ${c.cell_id}`, effect: `${c.cell_id} takes work again.`, done: `${c.cell_id} takes work again.`, run: ask(c, 'cordon', { cordoned: false }) })} />`
-    : html`<${Action} name="cordon" needs="cell/cordon" label="Cordon" question=${() => ({ title: `Cordon ${c.cell_id}`, effect: `${c.cell_id} gets no new work until it is uncordoned. Its ${n} and ${plural(c.tasks.size, 'task')} stay.`, done: `${c.cell_id} is cordoned.`, run: ask(c, 'cordon', { cordoned: true }) })} />`}
-    ${c.evacuating ? html`<${Action} name="undrain" needs="cell/cancel_evacuation" label="Undrain" question=${() => ({ title: `Undrain ${c.cell_id}`, effect: `The drain of ${c.cell_id} is given up: what is still on it stays, and it takes work again.`, done: `${c.cell_id} is no longer drained.`, run: ask(c, 'cancel_evacuation') })} />`
-    : html`<${Action} name="drain" needs="cell/evacuate" label="Drain" grave question=${() => ({ title: `Drain ${c.cell_id}`, effect: `${c.cell_id} takes no more work. Each of its ${n} runs on another cell before it stops here; tasks run to their end.${others === 0 ? '\nNo other cell takes work now, so its instances stay until one does, or until the drain times out.' : ''}`, done: `${c.cell_id} is being drained.`, run: ask(c, 'evacuate') })} />`}`;
+  return html`${c.cordoned ? html`<${Action} name="uncordon" needs="cell/cordon" label="Uncordon" of=${of} question=${() => ({ title: `Uncordon ${c.cell_id}`, effect: `${c.cell_id} takes work again.`, done: `${c.cell_id} takes work again.`, run: ask(c, 'cordon', { cordoned: false }) })} />`
+    : html`<${Action} name="cordon" needs="cell/cordon" label="Cordon" of=${of} question=${() => ({ title: `Cordon ${c.cell_id}`, effect: `${c.cell_id} gets no new work until it is uncordoned. Its ${n} and ${plural(c.tasks.size, 'task')} stay.`, done: `${c.cell_id} is cordoned.`, run: ask(c, 'cordon', { cordoned: true }) })} />`}
+    ${c.evacuating ? html`<${Action} name="undrain" needs="cell/cancel_evacuation" label="Undrain" of=${of} question=${() => ({ title: `Undrain ${c.cell_id}`, effect: `The drain of ${c.cell_id} is given up: what is still on it stays, and it takes work again.`, done: `${c.cell_id} is no longer drained.`, run: ask(c, 'cancel_evacuation') })} />`
+    : html`<${Action} name="drain" needs="cell/evacuate" label="Drain" of=${of} grave question=${() => ({ title: `Drain ${c.cell_id}`, effect: `${c.cell_id} takes no more work. Each of its ${n} runs on another cell before it stops here; tasks run to their end.${others === 0 ? ' No other cell takes work now, so its instances stay until one does, or until the drain times out.' : ''}`, done: `${c.cell_id} is being drained.`, run: ask(c, 'evacuate') })} />`}`;
 }
 
 export function Cells() {
@@ -27,21 +27,24 @@ export function Cells() {
   return html`<h1>Cells</h1><${Table} id="cells-table" label="Cells" rows=${rows} empty="No cell is present. A cell is present as soon as it has announced itself." head=${[['Cell'], ['Zone'], ['State'], ['Instances', 'n'], ['Tasks', 'n'], ['Memory reserved'], ['Disk reserved'], ['Containers', 'n'], ['Actions', 'unsaid']]}
     row=${c => html`<tr key=${c.cell_id}><th scope="row"><a href=${link('cell', c.cell_id)}>${c.cell_id}</a></th><td>${c.zone || '–'}</td><td><${States} cell=${c} /></td><td class="n">${number(c.records.size)}</td><td class="n">${number(c.tasks.size)}</td>
       <td><${Room} used=${reservedOf(fleet, c)} total=${c.total?.memory_mb} /></td><td>${c.remaining ? html`<${Room} used=${c.total.disk_mb - c.remaining.disk_mb} total=${c.total.disk_mb} />` : '–'}</td>
-      <td class="n">${c.remaining ? `${number(c.total.containers - c.remaining.containers)} of ${number(c.total.containers)}` : '–'}</td><td><span class="buttons"><${Actions} cell=${c} /></span></td></tr>`} />`;
+      <td class="n">${c.remaining ? `${number(c.total.containers - c.remaining.containers)} of ${number(c.total.containers)}` : '–'}</td><td><span class="buttons"><${Actions} cell=${c} of=${c.cell_id} /></span></td></tr>`} />`;
 }
 
 // Drain says how far a cell is on its way to being empty.
 function Drain({ cell: c }) {
   const status = useLoad(signal => post(cellPath(c.cell_id, 'evacuation'), {}, signal), [c.cell_id, c.evacuating], 2000), s = status.data;
   if (!s?.evacuating) return null;
-  const left = s.containers, most = drains.get(c.cell_id) || left;
-  drains.set(c.cell_id, Math.max(most, left));
-  return html`<section class="panel" id="drain" aria-label="Drain"><h2>${s.done ? 'The drain is done: the cell is empty' : `Drain: ${plural(left, 'container')} left`}</h2>
-    <p><${Bar} value=${share(most - left, most)} label="drained" /> began <${Ago} at=${s.began_at} />${s.deadline && !s.done ? `, and ends at the latest in ${span(Date.parse(s.deadline) - now())}` : ''}</p>
-    <ul>${(s.waiting || []).slice(0, 20).map(w => html`<li>${w}</li>`)}${s.waiting?.length > 20 && html`<li>and ${number(s.waiting.length - 20)} more</li>`}</ul></section>`;
+  // A cell that no longer answers has said how many are left some time ago.
+  const gone = Boolean(status.error), left = gone ? c.records.size + c.tasks.size : s.containers, before = drains.get(c.cell_id);
+  const most = Math.max(left, before?.began === s.began_at ? before.most : 0), done = s.done || gone && left === 0;
+  drains.set(c.cell_id, { began: s.began_at, most });
+  return html`<section class="panel" id="drain" aria-label="Drain"><h2>${done ? 'The drain is done: the cell is empty' : `Drain: ${plural(left, 'container')} left`}</h2>
+    ${gone && html`<p class="quiet">${done ? 'It has left: ' : 'It does not answer any more: '}${status.error.message}</p>`}
+    <p><${Bar} value=${share(most - left, most)} label="drained" /> began <${Ago} at=${s.began_at} />${s.deadline && !done ? `, and ends at the latest in ${span(Date.parse(s.deadline) - now())}` : ''}</p>
+    <ul>${(done || gone ? [] : s.waiting || []).slice(0, 20).map(w => html`<li>${w}</li>`)}${!done && !gone && s.waiting?.length > 20 && html`<li>and ${number(s.waiting.length - 20)} more</li>`}</ul></section>`;
 }
 
-const drains = new Map(); // cell -> the most containers that its drain had left
+const drains = new Map(); // cell -> when its drain began, and the most containers that this had left
 
 const rate = v => v === undefined || v < 0 ? '–' : bytes(v) + '/s';
 const cores = v => v === undefined || v < 0 ? '–' : v.toFixed(2);

@@ -4,7 +4,7 @@ import { html, useEffect, useMemo, useRef, useState } from './vendor/preact.js';
 import { Picture } from './picture.js';
 import { At, byName, Bar, Card, link, Look, ready, Room, Table, Tag, useFleet } from './parts.js';
 import { onFrame, reservedOf, store } from './store.js';
-import { allLooks, cellStates, eventText, lookText, mib, number, percent, plural, share } from './text.js';
+import { allLooks, cellStates, chooser, eventText, lookText, mib, number, percent, plain, plural, share } from './text.js';
 
 function Numbers() {
   useFleet();
@@ -32,19 +32,18 @@ function Legend() {
   return html`<ul class="legend" aria-label="Instances by state">${allLooks.map(look => html`<li class=${counts[look] ? '' : 'none'}><${Look} look=${look} label=${`${lookText(look).split(':')[0]} ${number(counts[look] || 0)}`} /></li>`)}</ul>`;
 }
 
-// matcher finds the process of a name or, if there is none, those that have the
-// text in their names.
+// matcher finds the process of a name or, if there is none, those that are chosen.
 function matcher(text) {
-  const want = text.trim(), exact = store.fleet.processes.has(want), part = want.toLowerCase();
-  return guid => exact ? guid === want : guid.toLowerCase().includes(part);
+  const want = text.trim(), exact = store.fleet.processes.has(want), wanted = chooser(want);
+  return guid => exact ? guid === want : wanted(store.fleet.processes.get(guid)?.labels, guid);
 }
 
 // Found says what a search has found.
 function Found({ text }) {
   useFleet();
-  if (!text) return html`<p class="found quiet">Find a process, and the picture shows where it runs.</p>`;
+  if (!text) return html`<p class="found quiet">Find a process, or those with labels such as team=blog, and the picture shows where they run.</p>`;
   const { fleet } = store, wanted = matcher(text), found = [...fleet.processes.values()].filter(p => wanted(p.process_guid));
-  if (found.length === 0) return html`<p class="found" role="status">No process has “${text}” in its name.</p>`;
+  if (found.length === 0) return html`<p class="found" role="status">No process has “${plain(text)}” in its name, or such labels.</p>`;
   const on = new Set(), zones = new Set();
   let running = 0, desired = 0;
   for (const p of found) {

@@ -1,7 +1,7 @@
 // The page's frame: navigation, the connection's state, and the page that the
 // address names.
 
-import { html, render, useEffect, useRef, useState } from './vendor/preact.js';
+import { html, render, useEffect, useErrorBoundary, useRef, useState } from './vendor/preact.js';
 import { Dialog } from './confirm.js';
 import { Fleet } from './fleet.js';
 import { measure, run, store } from './store.js';
@@ -25,15 +25,19 @@ const pages = {
 function place() {
   const [path] = location.hash.replace(/^#\/?/, '').split('?');
   const [name, ...args] = path.split('/').map(part => { try { return decodeURIComponent(part); } catch { return part; } });
-  return pages[name] ? { name, args } : { name: 'fleet', args: [] };
+  return Object.hasOwn(pages, name) ? { name, args } : { name: 'fleet', args: [] };
 }
 
 const themes = ['auto', 'light', 'dark'];
 
+// A browser that keeps nothing of a site refuses to be asked for it.
+function theTheme() { try { return localStorage.getItem('theme') || 'auto'; } catch { return 'auto'; } }
+function keepTheme(theme) { try { localStorage.setItem('theme', theme); } catch { /* it holds until the page is left */ } }
+
 function Theme() {
-  const [theme, set] = useState(localStorage.getItem('theme') || 'auto');
+  const [theme, set] = useState(theTheme);
   useEffect(() => {
-    localStorage.setItem('theme', theme);
+    keepTheme(theme);
     document.documentElement.dataset.theme = theme;
     dispatchEvent(new Event('theme'));
   }, [theme]);
@@ -52,6 +56,13 @@ function Lost() {
   useFleet(delta => delta.all);
   if (store.status !== 'lost') return null;
   return html`<p class="lost" role="status">${store.loaded ? 'What you see may be out of date.' : 'Nothing could be read yet.'} ${store.problem}</p>`;
+}
+
+// Shown draws a page. A fault of one leaves the others.
+function Shown({ page: Page, args }) {
+  const [fault] = useErrorBoundary();
+  if (fault) return html`<p class="fault" role="alert"><b>This page cannot be shown:</b> ${fault.message}</p>`;
+  return html`<${Page} args=${args} />`;
 }
 
 function App() {
@@ -76,11 +87,11 @@ function App() {
         html`<a href="#/${name}" aria-current=${section === name ? 'page' : undefined}>${p.title}</a>`)}</nav>
       <div class="right"><${Live} /><${Theme} /></div></header>
     <${Lost} />
-    <main id="main" tabindex="-1" ref=${main} data-page=${at.name} key=${key}>${Page ? html`<${Page} args=${at.args} />` : html`<p class="quiet">Loading …</p>`}</main>
+    <main id="main" tabindex="-1" ref=${main} data-page=${at.name} key=${key}>${Page ? html`<${Shown} page=${Page} args=${at.args} />` : html`<p class="quiet">Loading …</p>`}</main>
     <${Dialog} />`;
 }
 
-document.documentElement.dataset.theme = localStorage.getItem('theme') || 'auto';
+document.documentElement.dataset.theme = theTheme();
 const end = new AbortController();
 addEventListener('pagehide', () => end.abort());
 addEventListener('pageshow', event => { if (event.persisted) location.reload(); });

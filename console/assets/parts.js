@@ -3,7 +3,7 @@
 import { html, useEffect, useRef, useState } from './vendor/preact.js';
 import { now } from './api.js';
 import { onFrame } from './store.js';
-import { clock, day, lookText, mib, number, percent, share, span } from './text.js';
+import { clock, day, labelTexts, lookText, mib, number, percent, plain, share, span } from './text.js';
 
 // useFleet draws a component anew when something has changed that it wants, at
 // most once in every ms.
@@ -20,18 +20,37 @@ export function useFleet(wants = () => true, every = 200) {
   }, [every]);
 }
 
+// repeat reads something now, again every ms unless that is 0, and again when the
+// function that it returns is called. While it reads, a call makes it read once
+// more afterwards: an answer that takes longer than the time between two calls
+// is used all the same. take gets each answer, or the error, until signal ends it.
+export function repeat(read, every, take, signal) {
+  let timer = 0, busy = false, again = false;
+  const once = async () => {
+    if (busy) { again = true; return; }
+    clearTimeout(timer);
+    busy = true;
+    const [data, error] = await read(signal).then(data => [data], error => [undefined, error]);
+    busy = false;
+    if (signal.aborted) return;
+    take(data, error);
+    if (again) { again = false; once(); } else if (every) timer = setTimeout(once, every);
+  };
+  signal.addEventListener('abort', () => clearTimeout(timer));
+  once();
+  return once;
+}
+
 // useLoad reads something when deps change, and again with reload.
 export function useLoad(read, deps, every = 0) {
-  const [state, set] = useState({}), [turn, again] = useState(0);
+  const [state, set] = useState({}), latest = useRef(), reload = useRef();
+  latest.current = read;
   useEffect(() => {
     const cut = new AbortController();
-    let timer = 0;
-    const once = () => read(cut.signal).then(data => set({ data }), error => set(old => ({ data: old.data, error })))
-      .finally(() => { if (every && !cut.signal.aborted) timer = setTimeout(once, every); });
-    once();
-    return () => { cut.abort(); clearTimeout(timer); };
-  }, [...deps, turn]);
-  return { ...state, reload: () => again(n => n + 1) };
+    reload.current = repeat(signal => latest.current(signal), every, (data, error) => set(old => error ? { data: old.data, error } : { data }), cut.signal);
+    return () => cut.abort();
+  }, deps);
+  return { ...state, reload: () => reload.current() };
 }
 
 // useFresh reads something of a process, and again when that has changed, at most
@@ -60,6 +79,8 @@ export const link = (...path) => '#/' + path.map(p => encodeURIComponent(p)).joi
 
 export const Look = ({ look, label }) => html`<span class="look ${look}"><i aria-hidden="true"></i>${label || lookText(look)}</span>`;
 export const Tag = ({ kind = '', children }) => html`<span class="tag ${kind}">${children}</span>`;
+
+export const Labels = ({ labels }) => labelTexts(labels).map(text => html`<${Tag}>${text}<//>`);
 
 export const Bar = ({ value, warn, label }) => html`<span class="bar ${warn ? 'warn' : ''}" role="img" aria-label=${label} title=${label}><i style=${{ width: `${100 * value}%` }}></i></span>`;
 
@@ -107,7 +128,7 @@ export function useReady(has) {
 }
 
 // Choice is a list to choose one of. options are [value, text].
-export const Choice = ({ label, value, options, choose }) => html`<label>${label} <select onChange=${e => choose(e.target.value)}>${options.map(([v, text]) => html`<option value=${v} selected=${v === value}>${text}</option>`)}</select></label>`;
+export const Choice = ({ label, value, options, choose }) => html`<label>${label} <select onChange=${e => choose(e.target.value)}>${options.map(([v, text]) => html`<option value=${v} selected=${v === value}>${plain(text)}</option>`)}</select></label>`;
 
 // coloursOf are what the style sheet says about names now; it depends on the theme.
 export function coloursOf(names) {

@@ -4,7 +4,7 @@
 import { boxes, tiles, toScale } from './layout.js';
 import { coloursOf, link } from './parts.js';
 import { lookOf, memoryOf, reservedOf, store } from './store.js';
-import { allLooks, cellStates, lookText, mib, percent, plural, share } from './text.js';
+import { allLooks, cellStates, lookText, mib, percent, plain, plural, share } from './text.js';
 
 const budget = 9, firstBudget = 40; // ms of drawing in one frame; the first picture may take more
 const waitingHeight = 34, waitingTile = 10;
@@ -287,7 +287,7 @@ export class Picture {
   showTip(x, y, texts, aloud = false) {
     const { tip } = this;
     tip.setAttribute('aria-live', aloud ? 'polite' : 'off');
-    tip.replaceChildren(...texts.map((text, i) => Object.assign(document.createElement('div'), { textContent: text, className: i % 2 ? 'quiet' : '' })));
+    tip.replaceChildren(...texts.map((text, i) => Object.assign(document.createElement('div'), { textContent: plain(text), className: i % 2 ? 'quiet' : '' })));
     tip.hidden = false;
     tip.style.left = Math.min(x + 14, Math.max(0, this.width - tip.offsetWidth - 8)) + 'px';
     tip.style.top = y + 16 + 'px';

@@ -6,10 +6,10 @@ import { act, call, get, now } from './api.js';
 import { Action } from './confirm.js';
 import { difference } from './difference.js';
 import { Logs } from './logs.js';
-import { Ago, Bar, Card, Choice, Facts, Fault, link, Look, Table, Tag, useClock, useFleet, useFresh, useReady } from './parts.js';
+import { Ago, Bar, Card, Choice, Facts, Fault, Labels, link, Look, Table, Tag, useClock, useFleet, useFresh, useReady } from './parts.js';
 import { Looks } from './processes.js';
 import { lookOf, may, slotsOf, store, summaryOf } from './store.js';
-import { beginText, day, endText, lookText, mib, nanoseconds, number, plural, share, span, waitText } from './text.js';
+import { beginText, day, endText, lookText, mib, nanoseconds, number, plain, plural, routeText, share, span, waitText } from './text.js';
 
 const bbs = (name, body) => id => act('v1/bbs/' + name, body, id);
 
@@ -90,7 +90,7 @@ function History({ guid, deployment: d }) {
     <${Table} label="Revisions" rows=${list} empty="No revision is known." page=${10} head=${[['Number', 'n'], ['Definition'], ['How it began'], ['When'], ['By'], ['End'], ['Done', 'n'], ['Actions', 'unsaid']]}
       row=${r => html`<tr key=${r.number}><td class="n">${r.number}</td><td>${r.definition_id}</td><td>${beginText(r.began)}</td><td><${Ago} at=${r.began_at} /></td><td>${r.by || '–'}</td>
         <td>${r.ended_at ? endText(r.end) : html`<${Tag} kind="good">active<//>`}${r.failure ? html` <span class="quiet">(${r.failure.kind.toLowerCase()}${r.failure.detail ? ': ' + r.failure.detail : ''})</span>` : ''}</td><td class="n">${r.done} of ${r.desired}</td>
-        <td>${r.ended_at && r.definition_id !== d?.active_definition_id && html`<${Action} name="rollback" needs="bbs/roll_back" label="Roll back" question=${() => ({ title: `Roll back to revision ${r.number}`, effect: `${guid} begins a rollout from ${d?.active_definition_id} to ${r.definition_id}, the definition of revision ${r.number}. Its ${plural(d?.instances || 0, 'instance')} are replaced as the rollout's policy says.`, done: `${guid} is rolled back to ${r.definition_id}.`, run: bbs('roll_back', { process_guid: guid, revision: r.number }) })} />`}</td></tr>`} />
+        <td>${r.ended_at && r.definition_id !== d?.active_definition_id && html`<${Action} name="rollback" needs="bbs/roll_back" label="Roll back" of=${`to revision ${r.number}`} question=${() => ({ title: `Roll back to revision ${r.number}`, effect: `${guid} begins a rollout from ${d?.active_definition_id} to ${r.definition_id}, the definition of revision ${r.number}. Its ${plural(d?.instances || 0, 'instance')} are replaced as the rollout's policy says.`, done: `${guid} is rolled back to ${r.definition_id}.`, run: bbs('roll_back', { process_guid: guid, revision: r.number }) })} />`}</td></tr>`} />
     ${ids.length > 1 && html`<h3>Difference</h3><div class="tools"><${Choice} label="From" value=${left} choose=${from} options=${ids.map(id => [id, id])} /> <${Choice} label="to" value=${right} choose=${to} options=${ids.map(id => [id, id])} /></div>
       <${Table} id="difference" label="Difference of two definitions" rows=${changes} empty=${left === right ? 'Choose two definitions.' : 'They are the same.'} head=${[['Field'], [left], [right]]}
         row=${c => html`<tr key=${c.path}><th scope="row" class="mono">${c.path}</th><td class="mono old">${c.before}</td><td class="mono new">${c.after}</td></tr>`} />`}</section>`;
@@ -115,14 +115,14 @@ export function Process({ args: [guid, indexText] }) {
     run: async id => { await act('v1/bbs/update_deployment', { process_guid: guid, update: { instances: n } }, id); want(null); },
   });
   const definition = d?.definitions?.[d.active_definition_id];
-  return html`<div class="head"><div><h1>${guid}</h1><p class="quiet">${process.domain ? `domain ${process.domain}` : ''}${process.desired ? '' : ' · no longer desired, its instances end'} · <${Looks} looks=${summary.looks} /></p></div>
+  return html`<div class="head"><div><h1>${guid}</h1><p class="quiet">${process.domain ? `domain ${plain(process.domain)}` : ''} <${Labels} labels=${process.labels} />${process.desired ? '' : ' · no longer desired, its instances end'} · <${Looks} looks=${summary.looks} /></p></div>
       <p class="buttons">${may('bbs/update_deployment') && html`<label>Instances <input type="number" min="0" max="100000" id="instances" value=${n} onInput=${e => want(Math.max(0, Math.floor(Number(e.target.value) || 0)))} /></label>`}
         <${Action} name="scale" needs="bbs/update_deployment" label="Scale" disabled=${n === process.instances || !process.desired} question=${scale} />
         <${Action} name="restart" needs="bbs/restart_deployment" label="Restart all" disabled=${!process.desired || process.instances === 0} question=${() => ({ effect: `All ${plural(process.instances, 'instance')} of ${guid} are replaced by a rollout to the same definition under a new id, as its policy says.`, done: `${guid} is being restarted.`, run: bbs('restart_deployment', { process_guid: guid }) })} /></p></div>
     <div class="cards"><${Card} title="Running" value=${html`${number(summary.running)} <small>of ${number(process.instances)} desired</small>`}><${Bar} value=${share(summary.running, process.instances)} warn=${summary.running < process.instances} label="running" /><//>
       <${Card} title="Each reserves" value=${mib(process.sizes[process.active]?.memory_mb)}>memory, and ${mib(process.sizes[process.active]?.disk_mb)} of disk<//>
       <${Card} title="Crashes" value=${number(summary.crashes)}>${next ? html`index ${next.index} <${Countdown} restart=${next} />` : 'none waits for a restart'}<//>
-      <${Card} title="Routes" value=${number(Object.values(process.routes || {}).flat().length)}>${Object.entries(process.routes || {}).map(([key, v]) => html`<div>${key}: ${(Array.isArray(v) ? v : [v]).map(r => typeof r === 'object' && r ? (r.hostnames || [r.hostname]).filter(h => h).join(', ') || JSON.stringify(r) : String(r)).join('; ')}</div>`)}<//></div>
+      <${Card} title="Routes" value=${number(Object.values(process.routes || {}).flat().length)}>${Object.entries(process.routes || {}).map(([key, v]) => html`<div>${plain(key)}: ${routeText(v)}</div>`)}<//></div>
     <section class="panel" aria-label="Instances"><h2>Instances</h2><${Grid} slots=${slots} at=${at} guid=${guid} /></section>
     ${slots.length > 0 && html`<${Instance} key=${at} guid=${guid} index=${at} records=${slots[at] || []} restarts=${restarts.data} />`}
     <${Rollout} guid=${guid} deployment=${d} process=${process} />

@@ -1,12 +1,12 @@
 // The store: what the page knows of the fleet. It loads lists once, follows the
 // events from there, and tells its readers once per frame what has changed.
 
-import { call, follow, get, list, now, ownList, unavailable } from './api.js';
+import { call, follow, get, list, now, ownList, unavailable, wait, whileSeen } from './api.js';
 
 const kinds = ['actual_lrp_instance_created', 'actual_lrp_instance_changed', 'actual_lrp_instance_removed', 'actual_lrp_crashed',
   'lrp_deployment_created', 'lrp_deployment_changed', 'lrp_deployment_removed', 'task_created', 'task_changed', 'task_removed', 'log_gap'];
 const feed = 'bbs/events?' + kinds.map(k => 'kind=' + k).join('&');
-const silence = 60_000; // the server says something more often than that
+const silence = 60_000; // ms until the server has answered
 const cellsEvery = 5_000;
 const mostRecent = 60;
 const replayed = 200; // events
@@ -99,7 +99,7 @@ export function putDeployment(fleet, changed, d) {
     sizes[id] = { memory_mb: def.memory_mb, disk_mb: def.disk_mb, root_fs: def.root_fs };
   fleet.desired += d.instances - process.instances;
   Object.assign(process, {
-    desired: true, instances: d.instances, domain: d.domain, routes: d.routes, annotation: d.annotation, sizes,
+    desired: true, instances: d.instances, domain: d.domain, routes: d.routes, labels: d.labels, sizes,
     active: d.active_definition_id, healthy: d.healthy_definition_id, rollout: d.rollout_state || {},
   });
   changed.processes.add(d.process_guid);
@@ -292,16 +292,6 @@ async function load(signal) {
   touch();
 }
 
-// wait ends after ms, when signal ends, or when wake is called.
-function wait(ms, signal, wake = () => {}) {
-  return new Promise(done => {
-    const end = () => { clearTimeout(timer); signal.removeEventListener('abort', end); done(); };
-    const timer = setTimeout(end, ms);
-    signal.addEventListener('abort', end);
-    wake(end);
-  });
-}
-
 // run loads and follows until signal ends it. A feed that is cut once is followed
 // again before the page says that it is not live.
 export async function run(signal) {
@@ -316,7 +306,7 @@ export async function run(signal) {
         refreshCells();
       }
       if (store.status !== 'live') say('live');
-      await follow(feed, store.fleet.sequence, silence, (id, e) => {
+      await whileSeen(cut => follow(feed, store.fleet.sequence, silence, (id, e) => {
         failed = 0;
         if (store.status !== 'live') say('live');
         if (e?.gap) { // the log no longer has what comes next
@@ -328,7 +318,7 @@ export async function run(signal) {
           newestAt = e.at;
         } else store.fleet.sequence = Math.max(id, store.fleet.sequence);
         touch();
-      }, signal);
+      }, cut), signal);
     } catch (err) {
       if (signal.aborted) return;
       if (err.status === 410) loaded = false;

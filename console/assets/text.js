@@ -4,6 +4,10 @@ const looks = {
   running: 'running', unready: 'running, not ready', starting: 'starting', suspect: 'suspect: its cell is missing', evacuating: 'evacuating: runs until it is replaced',
   crashed: 'crashed, waits', waiting: 'waits for a cell', unplaced: 'no cell takes it',
 };
+// plain is a text of others in a sentence of ours: what would break the line or
+// change the direction of the words around it is spelled out.
+export const plain = text => String(text ?? '').replace(/[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu, c => `\\u${c.codePointAt(0).toString(16).padStart(4, '0')}`);
+
 export const lookText = look => looks[look] || look;
 export const allLooks = Object.keys(looks);
 
@@ -55,13 +59,38 @@ export function eventText(e) {
     const name = `task ${(t.after || t.before).task_guid}`;
     if (!t.after) return [name, 'was deleted'];
     if (t.after.state === 'PENDING') return [name, 'waits for a cell'];
-    if (t.after.state === 'RUNNING') return [name, `runs on ${t.after.cell_id}`];
-    return [name, t.after.failed ? `failed: ${t.after.failure_reason}` : `is ${t.after.state.toLowerCase()}`];
+    if (t.after.state === 'RUNNING') return [name, `runs on ${plain(t.after.cell_id)}`];
+    return [name, t.after.failed ? `failed: ${plain(t.after.failure_reason)}` : `is ${t.after.state.toLowerCase()}`];
   }
   const r = l.after || l.before, name = `${r.process_guid}/${r.index}`;
-  if (l.kind === 'actual_lrp_crashed') return [name, `crashed: ${l.cause.detail || 'for an unknown reason'}`];
-  if (r.placement_error) return [name, `could not be placed: ${r.placement_error}`];
-  return [name, `runs on ${r.cell_id}`];
+  if (l.kind === 'actual_lrp_crashed') return [name, `crashed: ${plain(l.cause.detail) || 'for an unknown reason'}`];
+  if (r.placement_error) return [name, `could not be placed: ${plain(r.placement_error)}`];
+  return [name, `runs on ${plain(r.cell_id)}`];
+}
+
+// routeText is what a card shows of the routes under one key, which may be any
+// JSON: hostnames where there are any.
+export function routeText(routes) {
+  const say = v => typeof v === 'string' ? v : JSON.stringify(v);
+  return [routes].flat().map(route => {
+    const names = [route?.hostnames ?? route?.hostname].flat().filter(name => typeof name === 'string' && name);
+    return plain(names.length ? names.join(', ') : say(route));
+  }).join('; ');
+}
+
+export const labelTexts = labels => Object.entries(labels || {}).map(([key, value]) => value ? `${key}=${value}` : key).sort();
+
+// chooser reads what somebody looks for: part of a name, the key of a label, or a
+// selector as diegoctl takes it, such as "team=blog,!tier". The function that it
+// returns reports whether something with these labels and names is wanted.
+export function chooser(text) {
+  const want = text.trim(), part = want.toLowerCase();
+  if (!/[=!,]/.test(want)) return (labels, ...names) => Object.hasOwn(labels || {}, want) || names.some(name => name?.toLowerCase().includes(part));
+  const needs = want.split(',').filter(need => need.trim()).map(need => {
+    const [, not, key, other, value] = /^(!?)([^=!]*)(?:(!?)=(.*))?$/s.exec(need.trim()) || [, '', need];
+    return { not: Boolean(not || other), key: key.trim(), value: value?.trim() };
+  });
+  return labels => needs.every(({ not, key, value }) => (Object.hasOwn(labels || {}, key) && (value === undefined || labels[key] === value)) !== not);
 }
 
 // cellStates are the words that describe a cell, the most important first.

@@ -5,11 +5,11 @@ import { call, now, post } from './api.js';
 import { comparison, lanes, refusal, scale } from './explain.js';
 import { At, Bar, Fault, link, Look, Table, Tag, useClock, useFleet, useFresh, useLoad, useReady } from './parts.js';
 import { lookOf, may, slotsOf, store } from './store.js';
-import { clock, lookText, mib, number, percent, plural, share, span } from './text.js';
+import { clock, lookText, mib, number, percent, plain, plural, share, span } from './text.js';
 
 const laneHeight = 26;
 
-const said = b => `${b.record.cell_id || lookText(b.look).split(/[,:]/)[0]} · ${span(b.to - b.from)}`;
+const said = b => `${plain(b.record.cell_id) || lookText(b.look).split(/[,:]/)[0]} · ${span(b.to - b.from)}`;
 
 // Strip is the timeline as a picture; the table below it says the same.
 function Strip({ entries }) {
@@ -22,7 +22,7 @@ function Strip({ entries }) {
   const end = now(), { bars, lanes: n } = lanes(entries, lookOf, end);
   const x = scale([...bars.flatMap(b => [b.from, b.to])], width - 2), crashes = entries.filter(e => e.event.kind === 'actual_lrp_crashed').map(e => Date.parse(e.at));
   return html`<div class="strip" ref=${box}>${bars.length > 0 && html`<svg width=${width} height=${n * laneHeight + 24} role="img" aria-label="What was at this index from when to when; the table below says the same.">
-    ${bars.map(b => html`<g key=${b.epoch + b.from}><rect class="span ${b.look}" x=${x(b.from)} y=${b.lane * laneHeight + 2} width=${Math.max(3, x(b.to) - x(b.from) - 1)} height=${laneHeight - 6} rx="3"><title>${`${lookText(b.look)}${b.record.cell_id ? ` on ${b.record.cell_id}` : ''}, ${clock(b.from)}, for ${span(b.to - b.from)}`}</title></rect>
+    ${bars.map(b => html`<g key=${b.epoch + b.from}><rect class="span ${b.look}" x=${x(b.from)} y=${b.lane * laneHeight + 2} width=${Math.max(3, x(b.to) - x(b.from) - 1)} height=${laneHeight - 6} rx="3"><title>${`${lookText(b.look)}${b.record.cell_id ? ` on ${plain(b.record.cell_id)}` : ''}, ${clock(b.from)}, for ${span(b.to - b.from)}`}</title></rect>
       ${x(b.to) - x(b.from) > 7 * said(b).length + 14 && html`<text class="in ${b.look}" x=${x(b.from) + 7} y=${b.lane * laneHeight + 16}>${said(b)}</text>`}</g>`)}
     ${crashes.map(t => html`<text class="crash" x=${(x(t) || 0) - 4} y=${n * laneHeight + 12}>✕</text>`)}
     <text class="quiet" x="0" y=${n * laneHeight + 20}>${clock(bars[0].from)}</text><text class="quiet" x=${width - 2} y=${n * laneHeight + 20} text-anchor="end">now</text></svg>`}</div>`;
@@ -66,19 +66,22 @@ function Score({ placement: p }) {
 
 // Fit asks where more instances of a process would go.
 function Fit({ guid }) {
-  const [n, want] = useState(20), [asked, ask] = useState(1), [memory, size] = useState('');
+  const [n, want] = useState(20), [asked, ask] = useState(20), [memory, size] = useState('');
   const [chosen, override] = useState({});
   const plan = useLoad(signal => post('plan', { process_guid: guid, instances: asked, ...chosen }, signal), [guid, asked, chosen]);
   const result = plan.data?.result, placements = result?.placements || [], refusals = result?.refusals || [];
   const onCell = new Map();
-  for (const p of placements) onCell.set(p.cell_id, [...(onCell.get(p.cell_id) || []), p]);
+  for (const p of placements) {
+    if (!onCell.has(p.cell_id)) onCell.set(p.cell_id, []);
+    onCell.get(p.cell_id).push(p);
+  }
   const rows = [...onCell.entries()].sort((a, b) => b[1].length - a[1].length), first = refusals.find(r => r.explanation) || refusals[0];
   const submit = e => { e.preventDefault(); override(memory ? { memory_mb: Number(memory) } : {}); ask(n); };
   return html`<section class="panel" aria-label="Would more fit?"><h2>Would more fit?</h2>
     <form class="tools" id="fit" onSubmit=${submit}><label>Would <input type="number" id="fit-instances" min="1" max="10000" value=${n} onInput=${e => want(Math.max(1, Math.floor(Number(e.target.value) || 1)))} /> more of these fit</label>
       <label>with <input type="number" min="1" placeholder=${store.fleet.processes.get(guid)?.sizes[store.fleet.processes.get(guid)?.active]?.memory_mb ?? ''} value=${memory} onInput=${e => size(e.target.value)} /> MiB each?</label> <button class="main">Ask</button></form>
     <${Fault} what="The auctioneer did not answer" error=${plan.error} />
-    ${result && html`<p id="fit-answer" role="status">${refusals.length === 0 ? html`<${Tag} kind="good">yes<//> ${placements.length === 1 ? `One more would go to ${placements[0].cell_id}.` : `All ${number(placements.length)} would fit, on ${plural(onCell.size, 'cell')}.`}`
+    ${result && html`<p id="fit-answer" role="status">${refusals.length === 0 ? html`<${Tag} kind="good">yes<//> ${placements.length === 1 ? `One more would go to ${plain(placements[0].cell_id)}.` : `All ${number(placements.length)} would fit, on ${plural(onCell.size, 'cell')}.`}`
         : html`<${Tag} kind="bad">${placements.length ? 'not all' : 'no'}<//> ${number(placements.length)} of ${number(placements.length + refusals.length)} would fit${onCell.size ? `, on ${plural(onCell.size, 'cell')}` : ''}.`} ${plan.data.others ? html`<span class="quiet">${number(plan.data.others)} that wait already were planned with them.</span>` : ''} Nothing was started.</p>
       ${first && html`<h3>What is short</h3>${first.explanation ? html`<${Reasons} cells=${first.explanation.cells} reasons=${first.explanation.reasons} nearest=${first.explanation.nearest && { cell: first.explanation.nearest.cell_id, lacks: lacks(first.explanation.nearest.lacks) }} />` : html`<p>${first.error}</p>`}`}
       ${placements.length > 0 && html`<h3>${placements.length === 1 ? 'Why there' : 'Why the first goes where it goes'}</h3><${Score} placement=${placements[0]} />

@@ -6,6 +6,9 @@
   const { boxes, tiles } = await load('layout.js');
   const { comparison, lanes, refusal, scale } = await load('explain.js');
   const { difference } = await load('difference.js');
+  const { each, milliseconds, whileSeen } = await load('api.js');
+  const { repeat } = await load('parts.js');
+  const { chooser, plain, routeText } = await load('text.js');
   const failures = [];
   const same = (what, got, want) => { if (JSON.stringify(got) !== JSON.stringify(want)) failures.push(`${what}: got ${JSON.stringify(got)}, want ${JSON.stringify(want)}`); };
   const changes = () => ({ cells: new Set(), processes: new Set(), tasks: new Set() });
@@ -102,5 +105,78 @@
 
   same('difference', difference({ a: 1, b: { c: [1, 2] }, d: 'x' }, { a: 1, b: { c: [1, 3, 4] }, e: null }),
     [{ path: 'b.c[1]', before: '2', after: '3' }, { path: 'b.c[2]', before: '–', after: '4' }, { path: 'd', before: '"x"', after: '–' }, { path: 'e', before: '–', after: 'null' }]);
+  // Text of others stays one line, and runs the way ours does.
+  same('plain', plain('a\nb\u202ec<b>\u2067'), 'a\\u000ab\\u202ec<b>\\u2067');
+  same('plain text of nothing', plain(undefined), '');
+  for (const [routes, want] of [[[{ hostnames: ['a', 'b'] }, { hostname: 'c' }], 'a, b; c'], [{ hostnames: 'a' }, 'a'], [[{ hostname: { toString: 1 } }], '{"hostname":{"toString":1}}'], [null, 'null'], [[1, 'x', null], '1; x; null'], [{ hostnames: [{}, 5] }, '{"hostnames":[{},5]}']])
+    same('routes', routeText(routes), want);
+
+  // What is looked for is part of a name, the key of a label, or a selector.
+  for (const [text, labels, want] of [['', undefined, true], ['Blog', {}, true], ['shop', {}, false], ['team', { team: 'x' }, true], ['constructor', undefined, false], ['team=blog', { team: 'blog' }, true], ['team=blog', { team: 'shop' }, false], ['team=blog', undefined, false],
+    ['team!=blog', undefined, true], ['team!=blog', { team: 'blog' }, false], ['!tier', { team: 'blog' }, true], ['!tier', { tier: '' }, false], ['team=', { team: '' }, true], [' team = blog , !tier', { team: 'blog' }, true], ['team,tier', { team: 'blog' }, false], ['a.b/c:d@e=f', { 'a.b/c:d@e': 'f' }, true]])
+    same(`${text} of ${JSON.stringify(labels)}`, chooser(text)(labels, 'my-blog', undefined), want);
+
+  same('milliseconds', ['5s', '1m30s', '200ms', '', null].map(milliseconds), [5000, 90000, 200, 0, 0]);
+
+  // A list is whole, or it fails; and what is not read to its end is closed.
+  {
+    const list = async (...lines) => {
+      const out = { items: [], fault: '', closed: false };
+      const body = new ReadableStream({ start(to) { for (const l of lines) to.enqueue(new TextEncoder().encode(l + '\n')); if (lines.at(-1)?.includes('end')) to.close(); }, cancel() { out.closed = true; } });
+      await each(new Response(body), i => { if (i === 'bad') throw new Error('bad'); out.items.push(i); }).catch(err => { out.fault = err.message; });
+      return out;
+    };
+    same('a list', await list('{"item":1}', '{"problem":{"type":"urn:diego:problem:corrupt","status":500}}', '', '{"item":2}', '{"end":3}'), { items: [1, 2], fault: '', closed: false });
+    same('a list that ended early', (await list('{"item":1}', '{"problem":{"type":"urn:diego:problem:timeout","status":504,"detail":"too slow"}}', '{"end":2}')).fault, 'too slow');
+    same('a list that nobody reads on', await list('{"item":1}', '{"item":"bad"}'), { items: [1], fault: 'bad', closed: true });
+  }
+
+  // What is read again while it is being read is read once more afterwards.
+  {
+    const answers = [], got = [], end = new AbortController();
+    const again = repeat(() => new Promise(done => answers.push(done)), 0, data => got.push(data), end.signal);
+    again(); again();
+    for (const turn of [1, 2]) {
+      answers.shift()(turn);
+      await new Promise(done => setTimeout(done));
+    }
+    same('reads', [got, answers.length], [[1, 2], 0]);
+    again();
+    end.abort();
+    answers.shift()(3);
+    await new Promise(done => setTimeout(done));
+    same('reads after the end', got, [1, 2]);
+  }
+
+  // A page that is out of sight does not follow, and goes on when it is seen again.
+  {
+    const hide = hidden => {
+      Object.defineProperty(document, 'hidden', { value: hidden, configurable: true });
+      document.dispatchEvent(new Event('visibilitychange'));
+    };
+    const end = new AbortController(), steps = [];
+    let next;
+    const step = () => new Promise(done => { next = done; });
+    const begun = step();
+    const whole = whileSeen(signal => new Promise((_, fail) => {
+      steps.push('follows');
+      signal.addEventListener('abort', () => { steps.push('ends'); fail(new Error('cut')); next(); });
+      next();
+    }), end.signal, 0);
+    await begun;
+    let wait = step();
+    hide(true);
+    await wait;
+    same('out of sight', steps, ['follows', 'ends']);
+    await new Promise(done => setTimeout(done));
+    wait = step();
+    hide(false);
+    await wait;
+    same('seen again', steps, ['follows', 'ends', 'follows']);
+    delete document.hidden;
+    const fault = whole.catch(err => err.message);
+    end.abort();
+    same('ended', [await fault, steps.at(-1)], ['cut', 'ends']);
+  }
   return failures;
 })()
