@@ -45,8 +45,8 @@ func selected[T any](ctx context.Context, b *BBS, f storage.ActualLRPFilter, lis
 	}
 }
 
-// wants returns a function that is shown all events of the log from some
-// position on, in order, and reports whether f wants each.
+// wants returns a function that reports for each event whether f wants it. It must
+// be called for all events of the log from some position on, in order.
 func (b *BBS) wants(ctx context.Context, f storage.EventFilter) (func(*storage.Event) bool, error) {
 	match := f.Matcher()
 	if f.Selector.IsZero() {

@@ -22,8 +22,8 @@ type asset struct {
 	body, zipped []byte
 }
 
-// types are the content types of assets by their extensions. Those of the host
-// may be others.
+// types are the content types of assets by their extensions. The host's own table
+// may differ.
 var types = map[string]string{
 	".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
 	".svg": "image/svg+xml", ".png": "image/png", ".ico": "image/x-icon", ".LICENSE": "text/plain; charset=utf-8",

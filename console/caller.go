@@ -49,7 +49,7 @@ func (c *console) admit(r *http.Request, path string) error {
 	return &httpapi.ForbiddenError{Name: who.Name, Call: path, Why: "the roles of the certificate do not allow it; docs/api.md says which do"}
 }
 
-// reading serves h to those who may list what should run.
+// reading serves h to callers who may list what should run.
 func (c *console) reading(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if err := c.admit(r, "bbs/scheduling_infos"); err != nil {

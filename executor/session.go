@@ -66,10 +66,10 @@ func (p *Program) Validate(v *Validator) {
 	v.Check(fits, "terminal_type", p.TerminalType, fmt.Sprintf("at most %d printable characters without space and slash", MaxTerminalTypeBytes))
 }
 
-// Streams connect a caller with a program. The fields may be nil: then there is
-// no input, output is thrown away, and nothing is controlled. One program uses
-// them, from several goroutines: one for each field. A Read or Write that has begun
-// may go on after the program: nobody waits for it after a failure.
+// Streams connect a caller with a program. A nil field means no input, discarded
+// output, or no control. One program uses the Streams, each field from a goroutine
+// of its own. A Read or Write that has begun may return after the program: after a
+// failure nobody waits for it.
 type Streams struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer

@@ -16,14 +16,15 @@ type SessionBackend interface {
 	// descends from it, as far as Process.Signal does, before it calls Exited.
 	StartSession(ctx context.Context, guid string, s SessionSpec) (Session, error)
 
-	// CopyIn writes a tar stream, which has one file or directory with what is
-	// below it, as the user would: what the user may not write is an error. If path
-	// is a directory, the file or directory comes into it under its own name;
-	// otherwise it becomes path, and directories above that are made if they are
-	// missing. The stream is not trusted; see StreamIn.
+	// CopyIn unpacks a tar stream that has one file or directory tree, with the
+	// rights of the user: what the user may not write is an error. If path is a
+	// directory, the file or directory becomes an entry of it under its own name;
+	// otherwise it becomes path, and missing directories above are made. The stream
+	// is not trusted; see StreamIn.
 	CopyIn(ctx context.Context, guid, path, user string, tar io.Reader) error
 
-	// CopyOut is StreamOut for what the user may read. The rest is an error.
+	// CopyOut is StreamOut with the rights of the user: what the user may not read
+	// is an error.
 	CopyOut(ctx context.Context, guid, path, user string) (io.ReadCloser, error)
 }
 

@@ -81,7 +81,7 @@ var (
 	logReaders  = []Role{LogReaderRole, BBSRole, OperatorRole}
 	workers     = []Role{ExecRole, OperatorRole}
 	lockers     = []Role{LockerRole, OperatorRole}
-	// A BBS hands on an operator's requests, those from its console to a cell too.
+	// A BBS passes an operator's requests on, also from its console to a cell.
 	enquirers = []Role{BBSRole, OperatorRole}
 )
 

@@ -136,7 +136,7 @@ func copyDomain(ctx context.Context, c rep.API, in rep.CopyRequest) (string, err
 	return domainOn(ctx, c, in.ContainerGUID)
 }
 
-// domainOn is the domain of a container. A cell that does not know domains is for
+// domainOn is the domain of a container. A cell that does not know domains serves
 // operators only.
 func domainOn(ctx context.Context, c rep.API, containerGUID string) (string, error) {
 	if c, tells := c.(rep.LogDomains); tells {

@@ -33,8 +33,9 @@ type Prometheus struct {
 	// (default 1,000). Further ones are dropped, and counted by
 	// metrics_dropped_total.
 	MaxSeries int
-	// Collect is called before each page is written, unless it is nil, for figures
-	// that are had elsewhere. It may call all methods but WriteTo and ServeHTTP.
+	// Collect, unless it is nil, is called before each page is written, to bring
+	// figures that are kept elsewhere. It may call all methods but WriteTo and
+	// ServeHTTP.
 	Collect func()
 
 	mu       sync.Mutex

@@ -44,25 +44,24 @@ type Cordoner interface {
 	CancelEvacuation(ctx context.Context) error
 }
 
-// A Meter is an optional interface of an API: it says what containers use. Without
-// it, nobody knows. Its method may be called concurrently.
+// A Meter is an optional interface of an API: it says what containers use. Its
+// method may be called concurrently.
 type Meter interface {
 	// Usages are those of the containers that are RUNNING, as they were measured
 	// last, ordered by guid.
 	Usages(ctx context.Context) ([]ContainerUsage, error)
 }
 
-// Sessions is an optional interface of an API: people work in containers with it,
-// each in the rights of the container's user. Without it, nobody can. Its methods
-// may be called concurrently; they end soon after their context, and what they
-// have started ends with them. Errors are, as far as a container cannot be worked
-// in, *executor.SessionErrors, and wrap storage.ErrNotFound if the cell does not
-// have it.
+// Sessions is an optional interface of an API: it runs programs in containers and
+// copies files, with the rights of the container's user. Its methods may be called
+// concurrently. They end soon after their context, and end what they have started.
+// The error is an *executor.SessionError if nobody can work in the container now,
+// and wraps storage.ErrNotFound if the cell does not have it.
 type Sessions interface {
 	// Exec runs a program in a container until it ends, and returns how.
 	Exec(ctx context.Context, r ExecRequest, s executor.Streams) (executor.Exit, error)
-	// CopyIn writes a tar stream with one file or directory in a container: into
-	// the directory at the path, or else as the path.
+	// CopyIn unpacks a tar stream with one file or directory in a container: into
+	// the directory at the path or, if there is none, as the path.
 	CopyIn(ctx context.Context, r CopyRequest, tar io.Reader) error
 	// CopyOut writes the file or directory at a path as a tar stream.
 	CopyOut(ctx context.Context, r CopyRequest, tar io.Writer) error
@@ -97,8 +96,8 @@ type ContainerUsage struct {
 	// MeasuredAt is when all this was so.
 	MeasuredAt time.Time `json:"measured_at"`
 
-	// Cores is the processor time of each second, of late: 1.5 is one processor and
-	// half of another. CPU is all processor time so far.
+	// Cores is the processor time per second since the last measurement: 1.5 is one
+	// and a half processors. CPU is all processor time so far.
 	Cores float64       `json:"cores"`
 	CPU   time.Duration `json:"cpu_nanoseconds"`
 
@@ -110,8 +109,8 @@ type ContainerUsage struct {
 	PIDs    int64 `json:"pids"`
 	MaxPIDs int64 `json:"max_pids"`
 
-	// ReceivedBytes and SentBytes passed the container's own network so far, and the
-	// others in each second, of late.
+	// ReceivedBytes and SentBytes passed the container's own network so far; the
+	// others are rates per second since the last measurement.
 	ReceivedBytes     int64   `json:"received_bytes"`
 	SentBytes         int64   `json:"sent_bytes"`
 	ReceivedPerSecond float64 `json:"received_bytes_per_second"`

@@ -184,8 +184,8 @@ func ApplyDeployment(ctx context.Context, s Store, processGUID string, o *Option
 	return change, cursor, nil
 }
 
-// reached notes in the history of after how far a rollout had come that the
-// change cuts short.
+// reached notes in the history of after how far the rollout had come that the
+// change interrupts.
 func reached(ctx context.Context, r Reader, before, after *lrp.Deployment) error {
 	revision := lrp.CutShort(before, after)
 	if revision == nil {

@@ -5,8 +5,8 @@ import (
 	"github.com/diegosdk/diego/lrp"
 )
 
-// A Selection chooses events by the labels of what they are about. It is shown
-// the events of a log in their order.
+// A Selection chooses events by the labels of their subjects. [Selection.Wants]
+// must be called for all events of a log in their order.
 //
 //   - An event about a task is chosen by the labels of the task.
 //   - An event about a deployment is chosen by its labels before or after.

@@ -1,7 +1,7 @@
-// Package filecopy is the caller's side of copying files into containers and out
-// of them: Send makes the tar stream for a cell's CopyIn, and Receive writes that
-// of a CopyOut. A container may send anything, so Receive writes nothing outside
-// of its target, bounds what it takes, and gives nobody special permissions.
+// Package filecopy is the caller's side of copying files into and out of
+// containers: Send makes the tar stream for a cell's CopyIn, and Receive unpacks
+// the stream of a CopyOut. A container may send anything, so Receive writes only
+// inside its target, bounds sizes, and sets no special permission bits.
 //
 // # Concurrent use
 //
@@ -30,9 +30,9 @@ type Limits struct {
 	MaxEntries int
 }
 
-// Send writes the file or directory at path as a tar stream. Links are written as
-// links, unless path itself is one; what is neither file, directory nor link is
-// left out. Send ends soon after ctx.
+// Send writes the file or directory at path as a tar stream. It writes links as
+// links, but follows path itself, and leaves out devices, pipes and sockets. Send
+// ends soon after ctx.
 func Send(ctx context.Context, w io.Writer, path string) error {
 	whole, err := filepath.Abs(path)
 	if err == nil {
@@ -52,11 +52,11 @@ func Send(ctx context.Context, w io.Writer, path string) error {
 	return archive.Pack(ctx, root, filepath.Base(whole), w)
 }
 
-// Receive writes a tar stream with one file or directory at path: into it, with
-// that name, if it is a directory, and as path otherwise. The directory above has
-// to be there. A file that is there is replaced; a directory is not, and is an
-// fs.ErrExist. After an error, path is as it was. An archive that holds more than
-// one file or directory, or would write elsewhere, is an
+// Receive unpacks a tar stream that has one file or directory. If path is a
+// directory, that becomes an entry of it under its own name; otherwise it becomes
+// path, whose parent directory must exist. It replaces a file, but not a directory,
+// which is an fs.ErrExist. After an error, path is as it was. An archive that holds
+// more than one file or directory, or would write elsewhere, is an
 // executor.ErrUnsafeArchive. Receive ends soon after ctx.
 func Receive(ctx context.Context, r io.Reader, path, name string, l Limits) (err error) {
 	target := filepath.Clean(path)
@@ -69,8 +69,8 @@ func Receive(ctx context.Context, r io.Reader, path, name string, l Limits) (err
 	if _, err := os.Stat(filepath.Dir(target)); err != nil {
 		return err
 	}
-	// In a directory of its own, on the same file system, nothing leads out, and
-	// nobody sees what is not whole.
+	// Unpack in a new directory on the same file system: no link leads out of it, and
+	// path never shows a part of the copy.
 	own, err := os.MkdirTemp(filepath.Dir(target), ".diego-copy-*")
 	if err != nil {
 		return err

@@ -77,8 +77,8 @@ type Options struct {
 	// lists; 0 means DefaultReapInterval.
 	ReapInterval time.Duration
 	// UsageInterval is the time between two measurements of a container; see
-	// Manager.Measurements. 0 means none. A container that is slow to measure, as it
-	// has many files and no disk limit, is measured more rarely.
+	// Manager.Measurements. 0 means none. A container that is slow to measure,
+	// because it has many files and no disk limit, is measured less often.
 	UsageInterval time.Duration
 	// CreateWorkers and DeleteWorkers bound how many containers are made and
 	// removed at once. ProcessWorkers bounds how many processes are started,
@@ -86,13 +86,12 @@ type Options struct {
 	// Uploads bound transfers, including those of cached dependencies. 0 means
 	// the default of that name.
 	CreateWorkers, DeleteWorkers, ProcessWorkers, Downloads, Uploads int
-	// Sessions bounds how many people work in containers at once, by Exec, CopyIn
-	// and CopyOut, and SessionsEach how many in one container; 0 means
-	// DefaultSessions and DefaultSessionsEach, and negative Sessions that nobody
-	// may.
+	// Sessions bounds the calls of Exec, CopyIn and CopyOut at a time, and
+	// SessionsEach those in one container; 0 means DefaultSessions and
+	// DefaultSessionsEach. Negative Sessions refuse all of them.
 	Sessions, SessionsEach int
-	// SessionIdle is how long such a session may last in which nothing is sent in
-	// either direction; 0 means DefaultSessionIdle.
+	// SessionIdle is how long such a call may last while nothing is sent in either
+	// direction; 0 means DefaultSessionIdle.
 	SessionIdle time.Duration
 	// LogSegmentBytes and LogSegments bound each of the three logs of a
 	// container; 0 means 5 MiB and 2.

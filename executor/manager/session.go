@@ -16,10 +16,10 @@ const sessionStartTimeout = 30 * time.Second
 
 // Exec runs a program in a container that has been made and is not ending, and
 // connects it with s until it ends. The program has the user, the directory, the
-// environment and the limits of the process that the container's action runs: of
-// several beside each other the first, of several in a row the last. Exec
-// returns its end once the last of its output is written. When ctx ends or a write
-// fails, the program is killed with what descends from it, and Exec returns why.
+// environment and the limits of the process that the container's action runs: the
+// first of parallel ones, the last of serial ones. Exec returns once the program has
+// ended and all of its output is written. If ctx ends or a write fails, Exec kills
+// the program with its descendants, and returns why.
 //
 // The error is a *GUIDError, an *executor.SessionError, an
 // *executor.ValidationError, or the backend's.
@@ -145,7 +145,7 @@ func feed(ctx context.Context, session executor.Session, s executor.Streams, use
 				return
 			}
 			used()
-			// What cannot be done now has no consequence but that.
+			// A resize or signal that fails is dropped.
 			if c.Resize != nil {
 				_ = session.Resize(*c.Resize)
 			}
@@ -158,8 +158,9 @@ func feed(ctx context.Context, session executor.Session, s executor.Streams, use
 	}
 }
 
-// CopyIn writes a tar stream with one file or directory in a container, as the user
-// would whom Exec uses; see executor.SessionBackend. It fails like Exec.
+// CopyIn unpacks a tar stream with one file or directory in a container, with the
+// rights of the user that Exec uses; see executor.SessionBackend. It fails like
+// Exec.
 func (m *Manager) CopyIn(ctx context.Context, guid, path string, tar io.Reader) error {
 	room, leave, err := m.copying(guid, path)
 	if err != nil {
@@ -171,8 +172,8 @@ func (m *Manager) CopyIn(ctx context.Context, guid, path string, tar io.Reader) 
 	})
 }
 
-// CopyOut writes a file or directory of a container as a tar stream, as far as the
-// user may read it whom Exec uses; see executor.SessionBackend. It fails like Exec.
+// CopyOut writes a file or directory of a container as a tar stream, with the rights
+// of the user that Exec uses; see executor.SessionBackend. It fails like Exec.
 func (m *Manager) CopyOut(ctx context.Context, guid, path string, tar io.Writer) error {
 	room, leave, err := m.copying(guid, path)
 	if err != nil {
@@ -190,8 +191,8 @@ func (m *Manager) CopyOut(ctx context.Context, guid, path string, tar io.Writer)
 	})
 }
 
-// copy calls f and does not wait for it longer than ctx and the time for which
-// nothing may be sent.
+// copy calls f, and does not wait for it after ctx or Options.SessionIdle has
+// ended.
 func (m *Manager) copy(ctx context.Context, guid string, f func(ctx context.Context, used func()) error) error {
 	ctx, used, cancel := m.whileUsed(ctx, guid)
 	defer cancel(nil)

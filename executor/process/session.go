@@ -18,8 +18,8 @@ import (
 )
 
 // StartSession implements [executor.SessionBackend]. Terminals are those of the
-// host, and there are none but on Linux. What makes a session of its own outlives
-// the process until its container ends.
+// host, and exist on Linux only. A descendant that starts a session of its own
+// outlives the process, but not its container.
 func (b *Backend) StartSession(ctx context.Context, guid string, spec executor.SessionSpec) (executor.Session, error) {
 	c, err := b.find(guid)
 	if err != nil {
@@ -69,8 +69,9 @@ func (p *process) Send(s executor.SessionSignal) error {
 	return nil
 }
 
-// CopyIn implements [executor.SessionBackend]. The rights are those of the daemon,
-// which processes have, too; with SwitchUser they do not, and it is refused.
+// CopyIn implements [executor.SessionBackend]. It copies with the rights of the
+// daemon, which the processes have, too. With SwitchUser they have others, so it is
+// refused.
 func (b *Backend) CopyIn(ctx context.Context, guid, name, _ string, tar io.Reader) error {
 	c, err := b.copying(guid)
 	if err != nil {

@@ -86,7 +86,7 @@ type Cell struct {
 	SelfTest bool `name:"self_test" option:"rep.Options.SelfTest,by hand" default:"true" help:"make a container with a mapped port now and then, and take no work while that fails"`
 }
 
-// transferTLS is how transfers meet a server, or nil if no setting says so.
+// transferTLS is the TLS configuration of transfers, or nil without settings.
 func (c *Cell) transferTLS() (func(host string) *tls.Config, error) {
 	const prefix = "transfer_tls"
 	config, err := clientTLS(prefix, c.TransferTLSCert, c.TransferTLSKey, c.TransferTLSCA)

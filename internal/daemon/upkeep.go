@@ -8,8 +8,8 @@ import (
 	"github.com/diegosdk/diego/rep"
 )
 
-// Upkeep are the settings of a cell for how long things take, how many happen at a
-// time, and how much of logs is kept, for embedding. They hold for any cell of a host.
+// Upkeep are the settings of a cell for durations, concurrency and how much of logs
+// is kept, for embedding. Every kind of cell has them.
 type Upkeep struct {
 	Grace             time.Duration `name:"grace" option:"manager.Options.Grace" default:"10s" range:"1ms..24h" help:"how long a process may take to end before it is killed"`
 	UnhealthyInterval time.Duration `name:"unhealthy_interval" option:"manager.Options.UnhealthyInterval" default:"500ms" range:"10ms..1h" help:"between two checks until a container is healthy or ready"`

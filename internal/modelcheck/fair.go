@@ -71,7 +71,7 @@ func (m *model) calm(s *state, working uint8) (v move, next state, goesOn bool) 
 	return
 }
 
-// operate is what docs/deployments.md tells the operator to do.
+// operate does what docs/deployments.md advises the operator to do.
 func (m *model) operate(s *state, try func(move, *state)) {
 	var want Disturbance
 	switch m.look(s).status.WaitsFor {

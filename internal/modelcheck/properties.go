@@ -23,7 +23,7 @@ const (
 	// Ends: when nothing disturbs it any more and all definitions work, a rollout
 	// ends on the active definition, or on the one before if it has failed already.
 	Ends Property = "ends"
-	// AbortEnds: an aborted rollout ends on the definition from which it began, though
+	// AbortEnds: an aborted rollout ends on the definition from which it began, even if
 	// no other works.
 	AbortEnds Property = "abort-ends"
 	// NextStep: a rollout that is not complete has something to do, or says what it

@@ -73,8 +73,8 @@ type model struct {
 	unsaid map[string]bool
 }
 
-// A readiness is the way of a model to the leader. It says of each instance whether it
-// is ready for traffic, which a model does not know.
+// A readiness passes the calls of a model cell to the leader, and adds whether each
+// instance is ready for traffic, which the model does not know.
 type readiness struct {
 	link
 	unready map[string]bool // by instance guid

@@ -42,8 +42,7 @@ type peer struct {
 	out map[byte]*outflow
 	// handle gets the other frames, in the goroutine of receive.
 	handle func(kind byte, content []byte) error
-	// write bounds a write; nil means that nothing does but the other side's
-	// silence.
+	// write bounds a write; nil means that only the other side's silence ends it.
 	write func()
 
 	writing sync.Mutex
@@ -212,7 +211,7 @@ func (f *inflow) Read(b []byte) (int, error) {
 		}
 		return 0, err
 	}
-	// The other side need not know of every byte, only before it has to wait.
+	// Not after every byte, but before the other side has to wait.
 	if f.taken += n; f.taken >= windowBytes/4 || empty && !ended {
 		taken := binary.BigEndian.AppendUint32([]byte{f.kind}, uint32(f.taken))
 		f.taken = 0

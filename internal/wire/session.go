@@ -48,8 +48,8 @@ func (e *Session[A, In, Out]) Types() (in, out reflect.Type) {
 // lingerTime is how long a server waits for the client to take the result.
 const lingerTime = 2 * time.Second
 
-// controls is how many changes of what runs may wait. More are dropped, as a
-// client that sends so many does not know what it wants.
+// controls is how many resizes and signals may wait. More are dropped: only a
+// broken client sends so many.
 const controls = 16
 
 var (
@@ -88,8 +88,8 @@ func (e *Session[A, In, Out]) serve(s *Server, api A, w http.ResponseWriter, r *
 		return
 	}
 	_ = conn.SetDeadline(time.Time{})
-	// What the server has read already comes first. It would take an end of the
-	// connection that it reads for one of the request, and not say why.
+	// Read what the server has buffered first. A server that reads the end of
+	// the connection itself takes it for the end of the request, and does not say why.
 	before, _ := buffered.Reader.Peek(buffered.Reader.Buffered())
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -128,7 +128,7 @@ func (e *Session[A, In, Out]) serve(s *Server, api A, w http.ResponseWriter, r *
 		err := p.receive(missedBeats * s.Heartbeat)
 		cancel(fmt.Errorf("%w: %w", errClientGone, err))
 	}()
-	// What waits in a stream waits no longer than the session lasts.
+	// End what still waits in a stream.
 	defer context.AfterFunc(ctx, func() { p.end(context.Cause(ctx)) })()
 	stop := p.live(s.Heartbeat)
 	out, err := e.Serve(ctx, api, in, streams)
@@ -229,8 +229,8 @@ func (e *Session[A, In, Out]) Do(ctx context.Context, client *Client, in In, s e
 
 var errResult = errors.New("the result has come")
 
-// give sends input and what is asked. Input that cannot be read ends the session:
-// its end would look like the whole of it.
+// give sends input and controls. An error of the input ends the session: otherwise
+// the program would take a part of the input for all of it.
 func (p *peer) give(ctx context.Context, cancel context.CancelCauseFunc, s executor.Streams, stdin *outflow) {
 	go func() {
 		var there *writeError
@@ -257,7 +257,7 @@ func (p *peer) give(ctx context.Context, cancel context.CancelCauseFunc, s execu
 	}
 }
 
-// A marked writer tells its errors from those of what is read.
+// A marked writer marks its errors, so that they differ from those of the reader.
 type marked struct{ w io.Writer }
 
 type writeError struct{ error }

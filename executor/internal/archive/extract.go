@@ -87,7 +87,7 @@ type extraction struct {
 	uid, gid int
 	// name is what an entry is called in dir, or an error.
 	name func(entry string) (string, error)
-	// budget is nil where somebody else has seen to the limits.
+	// budget is nil if the caller has checked the limits.
 	budget *budget
 
 	// The directories on the way to that of the last entry, from the top: the

@@ -28,9 +28,9 @@ import (
 	"github.com/diegosdk/diego/executor"
 )
 
-// Rest is how long no other container of the host gets a port that a container
-// has had: somebody may still send to it what is meant for the first. A backend
-// that has no other port left gives out its own sooner.
+// Rest is how long a port stays unused after its container has gone, because others
+// may still send it what was meant for that container. A backend without any other
+// port gives out a resting one sooner.
 const Rest = 30 * time.Second
 
 // maxResting bounds how many ports rest; each is a socket or a file.
@@ -70,9 +70,9 @@ func NewRange(first, last uint16) *Range {
 }
 
 // Map gives a port of the host to each of a container's ports. With occupy, nobody
-// can listen on them, because their packets go to the container's own address.
-// Without, the container is to listen on them. The ports are the container's until
-// Release, which the caller calls after an error too. An error is
+// can listen on them, because their packets go to the container's own address;
+// otherwise the container listens on them. The container keeps the ports until
+// Release, which the caller must also call after an error. The error is
 // executor.ErrNoPort.
 func (r *Range) Map(guid string, ports []uint16, occupy bool) ([]executor.PortMapping, error) {
 	r.mu.Lock()

@@ -15,12 +15,13 @@ import (
 	"github.com/diegosdk/diego/executor"
 )
 
-// drainWait is how long the output of a process that has ended may pause before
-// it is over. What descends from the process is dead by then, so only what has
-// escaped still holds the other end.
+// drainWait is how long the output may pause after its process has ended until it
+// counts as complete. The descendants of the process are dead by then, so only a
+// process that has escaped can still hold the other end.
 const drainWait = time.Second
 
-// Ends are both ends of what connects a process with its session.
+// Ends are both ends of the pipes, or of the terminal, between a process and its
+// session.
 type Ends struct {
 	// Child are for the process: its stdin, stdout and stderr.
 	Child [3]*os.File
@@ -144,8 +145,8 @@ type Session struct {
 	once           sync.Once
 }
 
-// exited is for the end of the process: it kills what the process has left, and
-// lets the output end.
+// exited is called when the process has ended: it kills what the process has left
+// behind, and lets the output end.
 func (s *Session) exited() {
 	_ = s.target.Signal(executor.Kill) // what is left ends with the container
 	s.stdout.end()

@@ -35,11 +35,11 @@ const (
 // costs the daemon two descriptors.
 const MaxProcesses = 128
 
-// Begin takes one of the places of a container for processes, or fails if there
-// is none. begun gives it back: by then the process is one of processes, or has
-// not started. Begin drops processes that are finished, and counts in beginning
-// those that have neither started nor failed. lock guards all of these; finished
-// is called while it is held.
+// Begin reserves one of a container's MaxProcesses places, or fails if all are
+// taken. The caller calls begun once the process is in processes or has failed to
+// start. Begin removes finished processes, and counts in beginning those that have
+// neither started nor failed. lock guards all of these; finished is called while
+// it is held.
 func Begin[P comparable](lock sync.Locker, guid string, processes map[P]struct{}, finished func(P) bool, beginning *int) (begun func(), err error) {
 	lock.Lock()
 	defer lock.Unlock()

@@ -30,7 +30,7 @@ func OpenTerminal(path string, uid, gid int) (master, slave *os.File, err error)
 	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
 		return nil, nil, fmt.Errorf("unlock a terminal: %w", err)
 	}
-	// By the master and not by a path, where somebody may have put another one.
+	// Through the master, not by a path: a tenant may have put another file there.
 	child, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
 	if errno != 0 {
 		return nil, nil, fmt.Errorf("open a terminal: %w", errno)

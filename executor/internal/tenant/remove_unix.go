@@ -15,11 +15,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// RemoveAll removes what is at a path of the host, with everything below it. A
-// tenant may have made the last element of the path, and none before it. RemoveAll
-// follows no link and leaves what is mounted alone. What is not there is no error.
-// After a failure it goes on; its error names the first failure and counts them.
-// It ends with ctx.
+// RemoveAll removes a path of the host with everything below it. A tenant may have
+// made the last element of the path, but none before it. RemoveAll follows no link
+// and leaves mounts alone. A path that does not exist is not an error. After a
+// failure it goes on; its error names the first failure and counts them. It ends
+// with ctx.
 //
 // It takes a constant number of descriptors and constant memory, because what lies
 // deeper than maxDescent directories is moved to the top before it is removed.

@@ -173,8 +173,8 @@ func mountLayers(dir, image string, layer lower, upper, work string, own ids.Ran
 	return writable(dir, work)
 }
 
-// writable is an error if an overlay is read-only: the kernel mounts it so if it
-// cannot write to its work directory, and says why only in its log.
+// writable is an error if an overlay is read-only. The kernel mounts it read-only if
+// it cannot write to the work directory, and says why only in its log.
 func writable(overlay, work string) error {
 	var s unix.Statfs_t
 	if err := unix.Statfs(overlay, &s); err != nil {
