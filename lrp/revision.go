@@ -178,9 +178,10 @@ func (d *Deployment) historyBytes() (n int) {
 	return n
 }
 
-// leastWanted is the place in d.Revisions of the oldest revision, except those to
-// which a rollback would lead: from the active definition and, once that is given
-// up, from the healthy one. So failed attempts do not crowd out what worked.
+// leastWanted is the place in d.Revisions of the oldest revision, apart from
+// those to which a rollback goes back: from the active definition, and, once
+// that was given up, from the healthy one. So attempts that fail do not crowd out
+// what worked.
 func (d *Deployment) leastWanted() int {
 	back, further := d.goesBackTo(""), d.goesBackTo(d.HealthyDefinitionID)
 	for i := range len(d.Revisions) - 1 {
@@ -254,10 +255,10 @@ func (d *Deployment) History() []Revision {
 	return append(list, Revision{Number: number, DefinitionID: d.ActiveDefinitionID})
 }
 
-// goesBackTo is the place in d.Revisions to which a rollback without a number
-// leads, or none: the newest revision before the active one that proved healthy,
-// was not given up, and has a definition that differs from the active one and is
-// not except.
+// goesBackTo is the place in d.Revisions to which a rollback goes back unless it
+// is told otherwise, or none: the newest revision before the active one that
+// proved healthy, was not given up, and has a definition that is neither the
+// active one, nor equals it, nor is except.
 func (d *Deployment) goesBackTo(except string) int {
 	active := d.Definitions[d.ActiveDefinitionID]
 	for i := len(d.Revisions) - 2; i >= 0; i-- {

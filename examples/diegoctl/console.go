@@ -24,8 +24,8 @@ func consoleCommand(p *process) *cobra.Command {
 	return cli.With(&cobra.Command{
 		Use: "console", Short: "Show the fleet in a browser", RunE: p.asks(showConsole),
 		Long: `Show the fleet in a browser on this machine: print a link and serve the console
-until interrupted. The link works once and for 5 minutes; the browser may then do
-what the certificate of this command may do, for 12 hours at most.`,
+until interrupted. The link works once, within 5 minutes; the browser may then do
+what the certificate of diegoctl allows, for 12 hours at most.`,
 		Example: "  diegoctl console\n  diegoctl console --listen 127.0.0.1:8080",
 	}, []cli.Flag{
 		{Name: "listen", Kind: &cli.Kind{Name: "ADDRESS"}, Default: "127.0.0.1:0", Help: "where to serve it, on this machine only; port 0 takes any"},

@@ -27,7 +27,7 @@ func eventsCommand(p *process) *cobra.Command {
 		{Name: "task", Kind: &cli.Kind{Name: "GUID", Values: p.taskGUIDs()}, Many: true, Help: "only about this task; may be repeated"},
 		{Name: "labels", Kind: cli.Switch, Help: "with -o json, also the internal routes and metric tags of each instance, as they are now"},
 		{Name: "groups", Kind: cli.Switch,
-			Help: "also the events for routers and for consumers of desired LRPs, which repeat others; with -o json they always come"},
+			Help: "also the events for routers and for consumers of desired LRPs, which repeat others; -o json always has them"},
 	}, p.cellFlags(), p.domainFlags(), p.selectorFlags("about processes and tasks"))
 }
 

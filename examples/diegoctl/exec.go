@@ -25,14 +25,14 @@ func execCommand(p *process) *cobra.Command {
 limits, the directory and the environment of its process. INSTANCE is GUID/INDEX,
 the guid of a task, or that of a process with one instance.
 
-The exit code is the command's, and 128 and the signal's number if a signal has
-ended it. Without --tty, stdout and stderr stay apart, and an interrupt is sent
-to the command; a second one ends diegoctl. With diegoctl the command ends, with
-all that it has started. The cell's log says who ran what.`,
+The exit code is the command's, or 128 plus the number of the signal that ended
+it. Without --tty, stdout and stderr stay apart, and an interrupt is sent
+to the command; a second one ends diegoctl. When diegoctl ends, the command and
+all that it has started are killed. The cell's log says who ran what.`,
 		Example: "  diegoctl exec web/0 -it -- sh\n  diegoctl exec web/0 -- ls -l /tmp\n  diegoctl exec web/0 -i -- sh -c 'cat >/tmp/data' <data",
 	}, []cli.Flag{
-		{Name: "stdin", Short: "i", Kind: cli.Switch, Help: "give the command what stdin has"},
-		{Name: "tty", Short: "t", Kind: cli.Switch, Help: "give the command a terminal, and stdin; stdin has to be a terminal"},
+		{Name: "stdin", Short: "i", Kind: cli.Switch, Help: "pass stdin to the command"},
+		{Name: "tty", Short: "t", Kind: cli.Switch, Help: "give the command a terminal, and pass stdin, which must be a terminal, too"},
 	})
 }
 
@@ -44,11 +44,11 @@ it. One of SOURCE and TARGET is INSTANCE:PATH with an absolute path; INSTANCE is
 as for exec. The copy goes into TARGET if that is a directory, and otherwise
 becomes TARGET.
 
-In the container it has the rights of the user of its process: files that this
-user may not read or write cannot be copied, and what is copied into it belongs
-to that user and counts for the disk limit. Symbolic links are copied as links. A
-copy to this machine replaces files, but no directory; after a failure the target
-is as it was.`,
+In the container, the copy is made with the rights of the user of its process: it
+fails on files that this user may not read or write. Files that are copied in
+belong to that user and count towards the disk limit. Symbolic links are copied as
+links. A copy to this machine replaces files, but not directories; after a failure
+the target is as it was.`,
 		Example: "  diegoctl cp web/0:/var/log/app.log .\n  diegoctl cp settings.json web/0:/etc/app/",
 	}
 }

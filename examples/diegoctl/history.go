@@ -27,8 +27,8 @@ some revisions before the active one, with their definitions.`,
 			ValidArgsFunction: cli.Completes(p.processGUIDs(), nil),
 		},
 		{
-			Use: "diff GUID A [B]", Short: "Show in what two definitions differ", RunE: p.asks(deploymentDiff),
-			Long: `Show in what two definitions of a deployment differ, field by field. A and B are
+			Use: "diff GUID A [B]", Short: "Show how two definitions differ", RunE: p.asks(deploymentDiff),
+			Long: `Show how two definitions of a deployment differ, field by field. A and B are
 numbers of revisions or definition ids; without B it is the active definition.
 The values of environment variables and the content of files are hidden.`,
 			Example:           "  diegoctl deployment diff web 3",

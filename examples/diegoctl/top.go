@@ -21,12 +21,12 @@ import (
 func topCommand(p *process) *cobra.Command {
 	return cli.With(&cobra.Command{
 		Use: "top [GUID]", Short: "Show what instances and tasks use", RunE: p.asks(top), ValidArgsFunction: cli.Completes(p.allGUIDs(), nil),
-		Long: `Show what instances and tasks use, as their cells have measured it last. CPU is
-100% for each processor that is busy. Network traffic is shown of containers with
-a network of their own.`,
+		Long: `Show what instances and tasks use, by the last measurement of their cells. CPU is
+100% for each busy processor. Network traffic is shown for containers with a
+network of their own.`,
 		Example: "  diegoctl top --sort memory --watch\n  diegoctl top web -o json",
 	}, p.domainFlags(), p.cellFlags(), []cli.Flag{
-		{Name: "sort", Kind: cli.OneOf("BY", "cpu", "memory", "disk", "pids", "received", "sent", "name"), Default: "cpu", Help: "what comes first uses most of it"},
+		{Name: "sort", Kind: cli.OneOf("BY", "cpu", "memory", "disk", "pids", "received", "sent", "name"), Default: "cpu", Help: "show first what uses most of this"},
 	}, watchFlags)
 }
 
