@@ -80,6 +80,6 @@ func (l *Leadership) warn(skew error) {
 	defer l.mu.Unlock()
 	if skew != nil && now.Sub(l.warned).Abs() >= time.Minute {
 		l.warned = now
-		l.o.Logger.Warn("this process leads on by another clock than its store's", "role", l.o.Role, "err", skew)
+		l.o.Logger.Warn("the clock of this process differs from its store's; it goes on leading", "role", l.o.Role, "err", skew)
 	}
 }

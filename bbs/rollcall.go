@@ -174,7 +174,7 @@ func (r *rollCall) gaveUp(err error, record ...any) error {
 	switch {
 	case err == nil:
 		r.metrics.Count("records_given_up_total", 1)
-		r.logger.Warn("a cell has no container for what is recorded there, and did not say so: the record is given up", record...)
+		r.logger.Warn("a cell has no container for a record and has not reported that; the record is given up", record...)
 	case errors.As(err, &lrpRefused), errors.As(err, &taskRefused):
 		return nil
 	}

@@ -35,7 +35,7 @@ type (
 	}
 )
 
-var errNoCordoner = errors.New("this cell cannot be cordoned, nor give up an evacuation; it is no rep.Cordoner")
+var errNoCordoner = errors.New("this cell can neither be cordoned nor give up an evacuation: it does not implement rep.Cordoner")
 
 // The calls of a cell.
 var (
@@ -90,7 +90,7 @@ var (
 			if c, can := c.(rep.Meter); can {
 				return c.Usages(ctx)
 			}
-			return nil, errors.New("this cell cannot say what its containers use; it is no rep.Meter")
+			return nil, errors.New("this cell cannot say what its containers use: it does not implement rep.Meter")
 		})
 	callContainers = askPlain(call("Containers", "cell/containers", enquirers, wire.Always,
 		"Lists the containers on the cell, ordered by guid."), rep.API.Containers)
@@ -146,7 +146,7 @@ func domainOn(ctx context.Context, c rep.API, containerGUID string) (string, err
 }
 
 func noSessions(containerGUID string) error {
-	return &executor.SessionError{GUID: containerGUID, Why: "nobody can work in the containers of this cell; it is no rep.Sessions"}
+	return &executor.SessionError{GUID: containerGUID, Why: "this cell does not support it: it does not implement rep.Sessions"}
 }
 
 var cellCalls = []wire.Endpoint[rep.API]{

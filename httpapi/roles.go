@@ -134,9 +134,9 @@ func authorize(allowPlain bool) func(*http.Request, *wire.Info) (wire.Caller, er
 		case allowPlain && r.TLS == nil:
 			return wire.Caller{SpeaksFor: func(string) error { return nil }}, nil
 		case r.TLS == nil:
-			return wire.Caller{}, &ForbiddenError{Call: info.Name, Why: "TLS with a client certificate is wanted"}
+			return wire.Caller{}, &ForbiddenError{Call: info.Name, Why: "it requires TLS with a client certificate"}
 		case !verified:
-			return wire.Caller{}, &ForbiddenError{Call: info.Name, Why: "a client certificate that the server verifies is wanted"}
+			return wire.Caller{}, &ForbiddenError{Call: info.Name, Why: "it requires a client certificate that the server verifies"}
 		}
 		var roles []Role // those that admit the caller
 		for _, role := range id.Roles {

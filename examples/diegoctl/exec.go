@@ -69,7 +69,7 @@ func (c *call) container(r *remote, name string) (string, rep.Sessions, error) {
 	}
 	sessions, can := cell.(rep.Sessions)
 	if !can {
-		return "", nil, &executor.SessionError{GUID: s.container, Why: fmt.Sprintf("nobody can work in the containers of cell %s", s.cellID)}
+		return "", nil, &executor.SessionError{GUID: s.container, Why: fmt.Sprintf("cell %s does not support it", s.cellID)}
 	}
 	return s.container, sessions, nil
 }

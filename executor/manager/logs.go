@@ -186,7 +186,7 @@ func (l *logs) prepare() error {
 	}
 	l.prepared = true
 	if err := l.owner.write(l.dir); err != nil {
-		l.log.Warn("if this daemon is killed, nobody will know whose output the container has left", "guid", l.guid, "error", err)
+		l.log.Warn("if this daemon is killed, the output that the container has left will have no owner", "guid", l.guid, "error", err)
 	}
 	return nil
 }

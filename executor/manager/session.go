@@ -252,7 +252,7 @@ func (m *Manager) enter(guid string) (r room, leave func(), err error) {
 	case e.recipe.ending:
 		err = refuse("it is ending")
 	case own == nil:
-		err = refuse("its action runs no process, so nobody knows as which user a session would work")
+		err = refuse("its action runs no process, so a session has no user to work as")
 	case m.sessions >= m.options.Sessions:
 		err = refuse("the cell has %d sessions, which is the most that its settings allow; end one", m.sessions)
 	case e.sessions >= m.options.SessionsEach:

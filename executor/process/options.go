@@ -46,7 +46,7 @@ func (o Options) orDefault() (Options, error) {
 		return o, fmt.Errorf("process: Options.FirstPort %d is above LastPort %d", o.FirstPort, o.LastPort)
 	}
 	if o.SwitchUser && os.Geteuid() != 0 {
-		return o, fmt.Errorf("process: Options.SwitchUser takes root; run as root or leave it off")
+		return o, fmt.Errorf("process: Options.SwitchUser needs root; run as root or leave it off")
 	}
 	return o, nil
 }

@@ -283,7 +283,7 @@ func (c *Cell) checkRoom(ctx context.Context, backend *Backend) error {
 		set, available int64
 	}{{"memory", "--memory-mb", c.MemoryMB, host.MemoryMB}, {"disk", "--disk-mb", c.DiskMB, host.DiskMB}} {
 		if room.set == 0 && room.available == 0 {
-			return fmt.Errorf("there is no %s for containers in %s, or nobody knows how much: free some, or say with %s what they may have", room.of, c.Dir, room.flag)
+			return fmt.Errorf("%s for containers in %s is used up or unknown: free some, or set %s", room.of, c.Dir, room.flag)
 		}
 	}
 	return nil

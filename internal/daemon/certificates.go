@@ -173,7 +173,7 @@ func (s *TLS) load(now time.Time) (l loaded, err error) {
 	if _, err := leaf.Verify(x509.VerifyOptions{
 		Roots: l.others, Intermediates: between, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
 	}); err != nil {
-		return l, fmt.Errorf("tls_cert %s does not come from an authority in tls_ca %s, so nobody who has the same will accept it: %w", s.TLSCert, s.TLSCA, err)
+		return l, fmt.Errorf("tls_cert %s does not come from an authority in tls_ca %s, so others with the same tls_ca do not accept it: %w", s.TLSCert, s.TLSCA, err)
 	}
 	return l, nil
 }
@@ -253,7 +253,7 @@ func (s *TLS) check(leaf *x509.Certificate, who httpapi.Identity, url *url.URL) 
 	}
 	for _, role := range who.Roles {
 		if !slices.Contains(id.Roles, role) {
-			return fmt.Errorf("tls_cert %s of %q lacks the role %s, without which this process is refused what it asks; %s", s.TLSCert, id.Name, role, remedy)
+			return fmt.Errorf("tls_cert %s of %q lacks the role %s, so its calls would be refused; %s", s.TLSCert, id.Name, role, remedy)
 		}
 	}
 	for _, use := range []struct {

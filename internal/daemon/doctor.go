@@ -308,7 +308,7 @@ func lookAtRights(host fs.FS) Finding {
 			}
 			return Finding{State: FindingOK, Found: "CAP_SYS_ADMIN"}
 		}
-		return Finding{State: FindingFatal, Found: "no CAP_SYS_ADMIN", Help: "run as root, and in somebody's container as a privileged one"}
+		return Finding{State: FindingFatal, Found: "no CAP_SYS_ADMIN", Help: "run as root; within a container, make that a privileged one"}
 	}
 	return Finding{State: FindingUnknown, Help: "/proc/self/status cannot be read"}
 }

@@ -172,7 +172,7 @@ func (s *Server) Serve(ctx context.Context, o httpapi.HandlerOptions, work func(
 	defer stop()
 	g, ctx := errgroup.WithContext(ctx)
 	if at := s.api.Addr().(*net.TCPAddr); s.settings.Plain && !at.IP.IsLoopback() {
-		s.log.Warn("plain: other machines can reach this address, and nobody is asked who they are; set tls_cert, tls_key and tls_ca, or listen at 127.0.0.1", "listen", at)
+		s.log.Warn("plain: other machines can reach this address, and callers are not identified; set tls_cert, tls_key and tls_ca, or listen at 127.0.0.1", "listen", at)
 	}
 	s.log.Info("listening", "url", s.settings.scheme()+"://"+s.api.Addr().String(), "others_use", s.URL)
 	g.Go(func() error { return Serve(ctx, s.api, all, s.certificates, s.log) })
@@ -211,7 +211,7 @@ func WithFigures(api http.Handler, figures *httpapi.Prometheus, plain bool) http
 	mux.Handle("/", api)
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
 		if _, known := httpapi.CallerOf(r); !known && !plain {
-			http.Error(w, "a client certificate is wanted; metrics_listen opens an address that wants none", http.StatusForbidden)
+			http.Error(w, "a client certificate is required; metrics_listen opens an address that requires none", http.StatusForbidden)
 			return
 		}
 		figures.ServeHTTP(w, r)

@@ -63,7 +63,7 @@ var All = []Metric{
 	{"domain_fresh", Gauge, []string{"domain"}, "1 while surplus instances of the domain are stopped"},
 	{"domain_expires_seconds", Gauge, []string{"domain"}, "time until the domain is not fresh any more; negative once it is not, +Inf if it is fresh for ever"},
 	{"cells_present", Gauge, nil, "cells at the last pass"},
-	{"records_given_up_total", Counter, nil, "instances and tasks whose cell had no container for them and did not say so"},
+	{"records_given_up_total", Counter, nil, "instances and tasks whose cell had no container for them and had not reported that"},
 	{"cells_trusted", Gauge, nil, "0 while some cell that is not present does not count as missing: too many were lost, or this process has just begun to lead"},
 	{"cells_doubted", Gauge, nil, "cells whose loss is not believed yet"},
 	{"auction_rounds_total", Counter, nil, "rounds of the auctioneer"},

@@ -322,7 +322,7 @@ func checkDriver(d *dialect.Dialect, db *sql.DB, prefix string) error {
 	if class, _ := d.ClassOf(err); err == nil || d.FromHere(err) || class == dialect.Lost || ctx.Err() != nil {
 		return nil // opening the store will say what is wrong
 	}
-	return fmt.Errorf("sqlstore: the driver %T is not supported for %s, as its errors cannot be told apart; open the database with %s (the driver said: %w)",
+	return fmt.Errorf("sqlstore: the driver %T is not supported for %s, because its errors cannot be distinguished; open the database with %s (the driver said: %w)",
 		db.Driver(), d.Name, d.Drivers, err)
 }
 

@@ -60,7 +60,7 @@ func TestTheRoleExecWorksInContainersOfItsDomainsOnly(t *testing.T) {
 		{"a log reader", whole, "apps", []string{"diego-log-reader", "diego-domain:apps"}, "diego-exec, diego-operator is wanted", httpapi.ErrForbidden},
 		{"a BBS", whole, "apps", []string{"diego-bbs"}, "diego-exec, diego-operator is wanted", httpapi.ErrForbidden},
 		{"a consumer", whole, "apps", []string{"diego-consumer", "diego-domain:apps"}, "diego-exec, diego-operator is wanted", httpapi.ErrForbidden},
-		{"on a cell without sessions", without, "apps", []string{"diego-operator"}, "it is no rep.Sessions", executor.ErrNoSession},
+		{"on a cell without sessions", without, "apps", []string{"diego-operator"}, "it does not implement rep.Sessions", executor.ErrNoSession},
 	} {
 		client, err := httpapi.NewRemoteCell(httpapi.ClientOptions{
 			Addresses: []string{c.url}, CellID: "cell-1", Attempts: 1, TLS: a.client(a, time.Hour, "alice", c.units...),
