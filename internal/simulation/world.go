@@ -464,9 +464,6 @@ func (w *World) post(ctx context.Context, _ string, r task.CallbackResponse) int
 	return 200
 }
 
-// Posted is how often the completion of a task was received.
-func (w *World) Posted(guid string) int { return w.posted[guid] }
-
 // Faults sets the share of calls that go wrong.
 func (w *World) Faults(share float64) { w.net.faults = share }
 
