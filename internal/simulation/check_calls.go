@@ -142,10 +142,10 @@ func ordinaryRuns(records []lrp.ActualLRP, than lrp.InstanceKey) bool {
 }
 
 // handed judges work that is handed to a cell, by what the cell said last, and
-// what it answers: a cell that evacuates takes nothing.
+// what it answers: a cell that evacuates or is cordoned takes nothing.
 func handed(said auction.CellState, work auction.Work) error {
-	if said.Evacuating {
-		return checkAuction.violated("cell %s evacuates and has said so, and gets %d items", work.CellID, len(work.Items))
+	if said.Evacuating || said.Cordoned {
+		return checkAuction.violated("cell %s has said that it evacuates (%t) or is cordoned (%t), and gets %d items", work.CellID, said.Evacuating, said.Cordoned, len(work.Items))
 	}
 	left := said.Remaining
 	for _, item := range work.Items {
@@ -167,9 +167,9 @@ func kept(truth auction.CellState) error {
 }
 
 // taken judges how many containers a cell has made for the work it was given.
-func taken(cellID string, evacuates bool, containers int) error {
-	if evacuates && containers > 0 {
-		return checkAuction.violated("cell %s evacuates and takes %d items", cellID, containers)
+func taken(cellID string, evacuates, cordoned bool, containers int) error {
+	if (evacuates || cordoned) && containers > 0 {
+		return checkAuction.violated("cell %s evacuates (%t) or is cordoned (%t), and takes %d items", cellID, evacuates, cordoned, containers)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
 )
@@ -37,6 +38,30 @@ func TestACellKeepsAnUnwantedContainerOnlyForAsLongAsItGetsNoAnswer(t *testing.T
 		w.random.next()
 		if err := w.finds(w.cells[0], &starts, nothing); err == nil {
 			t.Errorf("%s: nobody objects at a third look without a call between", name)
+		}
+	}
+}
+
+func TestACellThatIsDrainedOrCordonedIsGivenNothingAndTakesNothing(t *testing.T) {
+	room := auction.Capacity{MemoryMB: 64, DiskMB: 64, Containers: 1}
+	for name, x := range map[string]struct {
+		evacuates, cordoned bool
+		objects             bool
+	}{
+		"it takes work":  {false, false, false},
+		"it is drained":  {true, false, true},
+		"it is cordoned": {false, true, true},
+		"it is both":     {true, true, true},
+	} {
+		said := auction.CellState{Remaining: room, Evacuating: x.evacuates, Cordoned: x.cordoned}
+		if err := handed(said, auction.Work{Items: make([]auction.Item, 1)}); (err != nil) != x.objects {
+			t.Errorf("%s: it is given work, and the checker says %v", name, err)
+		}
+		if err := taken("cell", x.evacuates, x.cordoned, 1); (err != nil) != x.objects {
+			t.Errorf("%s: it takes work, and the checker says %v", name, err)
+		}
+		if err := taken("cell", x.evacuates, x.cordoned, 0); err != nil {
+			t.Errorf("%s: it takes nothing, and the checker says %v", name, err)
 		}
 	}
 }

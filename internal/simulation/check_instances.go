@@ -161,8 +161,12 @@ func (p *restarts) waits(count int) (wait time.Duration, ever bool) {
 	return wait, count <= p.most
 }
 
-// crashed judges crash counts and restarts.
+// crashed judges crash counts and restarts, but for a step in which a consumer changes
+// the policy: what was decided before goes by the former one.
 func (l *ledger) crashed(c *slotChange) error {
+	if l.justNow(l.slot(c.key.guid, c.key.index).restarts) {
+		return nil
+	}
 	p := l.restarts(c.key.guid)
 	object := func(what string, want any) error {
 		return checkCrashes.violated("%s/%d: %s %s, want %v: from %+v to %+v", c.key.guid, c.key.index, c.command, what, want, c.before, c.after)

@@ -56,7 +56,7 @@ var (
 	checkPosts    = &Checker{"callbacks", "A completion is told while the task is RESOLVING, as often as it takes, and the task is deleted only once its consumer has it or its time is over.", "000 §Resolving Completed Tasks"}
 	checkConsumer = &Checker{"consumer", "What was acknowledged to a consumer is carried out once, what was refused is not, and nothing else changes what is desired.", "docs/architecture.md, the BBS"}
 	checkPrompt   = &Checker{"prompt", "While no message is lost, an UNCLAIMED record that no cell has refused is claimed within 15 s, so before convergence asks for its start again, and the cell of a replacement that is not needed any more is told at once.", "000 §Starting, docs/architecture.md, effects"}
-	checkAuction  = &Checker{"auction", "The auctioneer gives a cell no more than it said it has room for, and none that evacuates any work. No cell takes more than it has room for.", "000 §Distributing, §Harmonizing During Evacuation"}
+	checkAuction  = &Checker{"auction", "The auctioneer gives a cell no more than it said it has room for, and none that evacuates or is cordoned any work. No cell takes more than it has room for.", "000 §Distributing, §Harmonizing During Evacuation"}
 )
 
 // checkOdds goes by the tables' own words.

@@ -44,6 +44,8 @@ type slot struct {
 	// its process last got another policy of rollouts, and when an instance was last
 	// retired.
 	undesired, relaxed, retired time.Time
+	// restarts is when its process last got another policy of restarts.
+	restarts time.Time
 	// contested is when another instance last ran there that may replace this one.
 	contested map[lrp.InstanceKey]time.Time
 	// back is when its process was last created.
@@ -194,6 +196,9 @@ func (l *ledger) deployment(w *storage.DeploymentWrite) error {
 		}
 		if key.guid == guid && have != nil && w.After != nil && (!samePolicy(have.Rollout, w.After.Rollout) || !samePolicy(have.Disruption, w.After.Disruption)) {
 			s.relaxed = l.now()
+		}
+		if key.guid == guid && have != nil && w.After != nil && !samePolicy(have.Restart, w.After.Restart) {
+			s.restarts = l.now()
 		}
 		if key.guid == guid && have != nil && w.After != nil && mayBeDown(w.After) < mayBeDown(have) {
 			s.taken = false // it was allowed when it was done

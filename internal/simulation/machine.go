@@ -39,6 +39,10 @@ type machine interface {
 	move(address string)
 	drain()
 	evacuates() bool
+	// stay gives a drain up, if there is one and it is not too late. cordon keeps work
+	// away, or no longer, and reports whether the machine has heard of it.
+	stay()
+	cordon(cordoned bool) bool
 	// hush makes it keep the end of containers to itself, or no longer; a real
 	// cell never does. It outlasts heal.
 	hush()
@@ -132,6 +136,8 @@ func (m *model) lose()                      { m.Lose(); m.run++; m.announcer = n
 func (m *model) mend()                      {}
 func (m *model) move(address string)        { m.Presence.Address = address }
 func (m *model) evacuates() bool            { s, _ := m.Evacuation(context.Background()); return s.Evacuating }
+func (m *model) stay()                      { _ = m.CancelEvacuation(context.Background()) }
+func (m *model) cordon(c bool) bool         { return m.Cordon(context.Background(), c) == nil }
 func (m *model) hush()                      { m.Silent = !m.Silent }
 func (m *model) heal()                      { _ = m.CancelEvacuation(context.Background()); clear(m.link.unready) }
 func (m *model) holds() []executor.Container {
@@ -192,6 +198,8 @@ type host struct {
 	rep     *rep.Rep
 	starts  map[string]int // by guid
 	drained int            // evacuations that came to their end
+	// cordoned is what the daemon has written down for the next one.
+	cordoned bool
 }
 
 // newHost makes a host whose daemon runs.
@@ -254,7 +262,8 @@ func (h *host) boot() error {
 	h.rep, err = rep.New(rep.Options{
 		CellID: h.p.CellID, BBS: h.bbs, Executor: h.manager, Announcer: hostAnnouncer{h, a}, Zone: h.p.Zone,
 		RootFSProviders: h.p.RootFSProviders, Concurrency: 1, Now: h.now,
-		NewGUID: func() string { h.guids++; return fmt.Sprintf("%s-%d", h.p.CellID, h.guids) },
+		NewGUID:  func() string { h.guids++; return fmt.Sprintf("%s-%d", h.p.CellID, h.guids) },
+		Cordoned: h.cordoned, KeepCordon: func(c bool) error { h.cordoned = c; return nil },
 	})
 	return err
 }
@@ -285,6 +294,8 @@ func (h *host) presence() bbs.CellPresence { return h.p }
 func (h *host) begun(guid string) int      { return h.starts[guid] }
 func (h *host) drain()                     { _ = h.rep.Evacuate(context.Background()) }
 func (h *host) evacuates() bool            { began, _, _ := h.rep.Evacuation(); return !began.IsZero() }
+func (h *host) stay()                      { _ = h.rep.CancelEvacuation(context.Background()) }
+func (h *host) cordon(c bool) bool         { return !h.off && h.rep.Cordon(context.Background(), c) == nil }
 func (h *host) hush()                      {}
 func (h *host) move(address string)        { h.p.Address = address }
 func (h *host) heal()                      {}

@@ -373,6 +373,9 @@ func (w wire) Inventory(ctx context.Context) (i auction.Inventory, err error) {
 
 func (w wire) Perform(ctx context.Context, work auction.Work) (r []auction.Rejection, err error) {
 	w.world.object(handed(w.world.said[work.CellID], work))
+	if i := w.world.at(w.address); w.world.operated && i != none && w.world.random.strikes(Interrupt, 0.05) != nil {
+		w.world.cordon(i) // after it has said what room it has
+	}
 	for i := range work.Items {
 		w.world.effected("Perform", map[bool]string{true: "a task", false: "an instance"}[work.Items[i].Kind == auction.Task])
 	}
@@ -383,7 +386,8 @@ func (w wire) Perform(ctx context.Context, work auction.Work) (r []auction.Rejec
 		if truth, err := cell.State(ctx); err == nil {
 			w.world.object(kept(truth))
 		}
-		w.world.object(taken(work.CellID, cell.evacuates(), managed(holds)-held))
+		cordoned := w.world.troubles[slices.Index(w.world.cells, cell)].cordoned
+		w.world.object(taken(work.CellID, cell.evacuates(), cordoned, managed(holds)-held))
 		for i := range holds {
 			w.world.attempted(cell, &holds[i])
 		}

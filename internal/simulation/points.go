@@ -41,6 +41,7 @@ var (
 		"a cell is cut off", "a cell is switched off", "a control plane is paused", "a control plane is started anew", "the store is down",
 		"a container crashes", "a cell is drained", "a container disappears", "all cells are cut off", "presences are lost", "ends are kept secret",
 		"a clock is set", oldAnswers.String(), omissions.String(), phantoms.String(), room.String(), "a cell is slow", "a cell moves", "readiness changes",
+		"a drain is given up", "a cell is cordoned",
 	}
 	backendOps = []scripted.Op{scripted.Create, scripted.Start, scripted.Delete, scripted.List}
 )

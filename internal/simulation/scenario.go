@@ -34,6 +34,7 @@ var scenarios = []Scenario{
 	{"belated", "Containers take half a minute or longer to start, most cells come and go, and half of the calls go wrong, so records move on before containers do.", belated},
 	{"handled", "Consumers resolve tasks, keep them so and repeat what they ask, and cells speak of tasks that they do not have, while half of the calls go wrong.", handled},
 	{"rollouts", "Consumers deploy, activate, pause, resume, confirm and abort, with every policy and budget; cells are lost and drained, and instances become unready and ready again.", rollouts},
+	{"operators", "Operators drain several cells at once, give drains up, cordon cells and take them back, and draining cells ask for the same place of a budget at the same moment.", operators},
 	{"losses", "A cell is lost, and then the one that starts the replacement, or the first is back; and an instance crashes while it is evacuated: what has to start or stop is asked for at once.", losses},
 	{"crash-loop", "An instance that crashes again and again starts again as its policy says, and at last no more.", crashLoop},
 	{"crash-storm", "The same while most messages are lost, late or repeated, and cells say that something runs that does not.", crashStorm},
@@ -226,6 +227,9 @@ func handled(ctx context.Context, w *World) error {
 
 func rollouts(ctx context.Context, w *World) error {
 	w.rolls = true
+	// Mostly, a replacement runs soon. One that takes long leaves a rollout time to go on
+	// beside the instance of a missing cell.
+	w.creation = time.Duration([]int{2, 2, 10}[w.random.IntN(3)]) * pace
 	if err := w.Employ(ctx, 2, 0); err != nil {
 		return err
 	}
@@ -245,8 +249,60 @@ func rollouts(ctx context.Context, w *World) error {
 			w.cutOff(i, 0, 1+w.random.IntN(20))
 		case 14:
 			w.unsettle(i, 0)
+		case 15, 16:
+			w.hide(i, presenceTTL+w.random.IntN(20))
 		}
 	})
+}
+
+// operators lets several cells empty themselves at once, round after round. One process
+// takes its instances away before it starts new ones, and has a budget for that.
+func operators(ctx context.Context, w *World) error {
+	w.operated = true
+	if err := w.Employ(ctx, 2, 0); err != nil {
+		return err
+	}
+	for range 6 {
+		w.Faults(0)
+		if err := w.until(ctx, func() bool { return w.Settled(ctx) == nil }); err != nil {
+			return err
+		}
+		w.Faults(0.05)
+		w.act(func() {
+			for range 2 + w.random.IntN(2) {
+				w.evacuate(w.random.IntN(len(w.cells)))
+			}
+		})
+		if err := w.suffer(ctx, 25, func() { w.operate(ctx, w.random.IntN(len(w.cells))) }); err != nil {
+			return err
+		}
+		for i := range w.cells {
+			w.giveUp(i)
+			w.uncordon(i)
+		}
+	}
+	w.Heal()
+	return settle(ctx, w)
+}
+
+// operate draws what an operator does to a cell, or what else happens meanwhile.
+func (w *World) operate(ctx context.Context, i int) {
+	switch w.random.IntN(20) {
+	case 0, 1:
+		w.evacuate(i)
+	case 2, 3:
+		w.giveUp(i)
+	case 4, 5:
+		w.cordon(i)
+	case 6, 7:
+		w.uncordon(i)
+	case 8, 9:
+		w.crash(i, w.random.IntN(1000))
+	case 10:
+		w.unsettle(i, 0)
+	case 11:
+		w.Consume(ctx)
+	}
 }
 
 // suffer makes a number of steps, with an act of mischief before each.
@@ -395,6 +451,8 @@ func crashes(ctx context.Context, w *World, steps int, faults float64) error {
 
 func losses(ctx context.Context, w *World) error {
 	w.calm = true
+	// Where a start takes long, only an order ends a replacement that is not needed any more.
+	w.creation = time.Duration(2+8*w.random.IntN(2)) * pace
 	if err := w.Employ(ctx, 1, 0); err != nil {
 		return err
 	}
@@ -455,7 +513,7 @@ func (w *World) starting(but int) int {
 // away counts the cells that take no work.
 func (w *World) away() (n int) {
 	for i, c := range w.cells {
-		if w.cut[i] || c.evacuates() || !w.present(c.presence().CellID) {
+		if w.cut[i] || c.evacuates() || w.troubles[i].cordoned || !w.present(c.presence().CellID) {
 			n++
 		}
 	}

@@ -358,6 +358,8 @@ func (a guestAnnouncer) Leave(ctx context.Context) error {
 func (g *guest) cell() Cell                 { return g.runs[len(g.runs)-1] }
 func (g *guest) presence() bbs.CellPresence { return g.p }
 func (g *guest) evacuates() bool            { return g.drained }
+func (g *guest) stay()                      {}
+func (g *guest) cordon(bool) bool           { return false }
 func (g *guest) hush()                      {}
 func (g *guest) vanish(int)                 {}
 func (g *guest) fret(int)                   {}

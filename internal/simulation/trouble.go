@@ -25,6 +25,8 @@ type trouble struct {
 	// state and inventory are old answers, for the lie that repeats them.
 	state     *auction.CellState
 	inventory *auction.Inventory
+	// cordoned says that an operator keeps work away from it, and that it has heard so.
+	cordoned bool
 }
 
 // A lie is how a cell's answers differ from the truth.
@@ -62,6 +64,41 @@ func (w *World) deceive(i int, l lie, steps int) {
 	t := &w.troubles[i]
 	t.lie, t.lying, t.lied = l, steps, w.Clock.Now()
 	t.state, t.inventory = nil, nil
+}
+
+// cordon makes a cell take no more work; what it has stays.
+func (w *World) cordon(i int) {
+	if t := &w.troubles[i]; !t.cordoned && w.cells[i].cordon(true) {
+		t.cordoned = true
+		w.tells("%s is cordoned", w.cells[i].presence().CellID)
+		w.harmed("mischief", "a cell is cordoned")
+	}
+}
+
+// uncordon lets a cell take work again.
+func (w *World) uncordon(i int) {
+	if t := &w.troubles[i]; t.cordoned && w.cells[i].cordon(false) {
+		t.cordoned = false
+		w.tells("%s is not cordoned any more", w.cells[i].presence().CellID)
+	}
+}
+
+// evacuate drains a cell that is not being drained.
+func (w *World) evacuate(i int) {
+	if c := w.cells[i]; !c.evacuates() {
+		w.tells("%s is drained", c.presence().CellID)
+		w.harmed("mischief", "a cell is drained")
+		c.drain()
+	}
+}
+
+// giveUp ends the drain of a cell that has not left yet.
+func (w *World) giveUp(i int) {
+	if c := w.cells[i]; c.evacuates() {
+		w.tells("the drain of %s is given up, unless it is too late", c.presence().CellID)
+		w.harmed("mischief", "a drain is given up")
+		c.stay()
+	}
 }
 
 // falsify changes a cell's answer, if it lies.

@@ -81,6 +81,7 @@ type World struct {
 	errands   bool // consumers want tasks only
 	handles   bool // and resolve them more often than they delete them
 	rolls     bool // consumers have every policy of rollouts, and budgets, and steer rollouts
+	operated  bool // operators empty several cells at once, whose calls interrupt one another
 	faultless bool
 	had       map[place]executor.Container
 	// unwanted are the containers of which a cell has found no record, and since
@@ -282,7 +283,11 @@ func (w *World) interrupt() {
 	if w.interrupted {
 		return
 	}
-	how := w.random.strikes(Interrupt, w.net.faults/2)
+	share, rivals := w.net.faults/2, w.rivals()
+	if len(rivals) > 0 {
+		share = 0.5
+	}
+	how := w.random.strikes(Interrupt, share)
 	if how == nil {
 		return
 	}
@@ -295,6 +300,12 @@ func (w *World) interrupt() {
 	speaking, acting := w.speaking, w.acting
 	w.speaking = nil
 	defer func() { w.interrupted = false; w.speaking, w.acting = speaking, acting; w.Clock.Advance(1) }()
+	if len(rivals) > 0 {
+		w.harmed("interrupt", interruptions[2])
+		w.acting = rivals[w.random.IntN(len(rivals))]
+		w.cells[w.acting].poll(ctx)
+		return
+	}
 	switch i := w.random.IntN(len(w.cells)); w.random.IntN(5) {
 	case 0, 1:
 		if len(w.net.late) > 0 {
@@ -315,6 +326,20 @@ func (w *World) interrupt() {
 		w.cells[i].poll(ctx)
 		w.invent(ctx, i)
 	}
+}
+
+// rivals are the other cells that evacuate while one does that acts now: they may be
+// after the same place of a budget for disruptions.
+func (w *World) rivals() (list []int) {
+	if !w.operated || w.acting == none || !w.cells[w.acting].evacuates() {
+		return nil
+	}
+	for i, c := range w.cells {
+		if i != w.acting && !w.cut[i] && c.evacuates() {
+			list = append(list, i)
+		}
+	}
+	return list
 }
 
 // leads reports whether a plane holds the leadership by the store's word.
@@ -503,9 +528,12 @@ func (w *World) stepCell(ctx context.Context, i int) {
 	}
 	w.troubles[i].pass(w.Clock.Now())
 	w.acting = i
-	c.step(ctx, !w.silence[i].step())
+	silent := w.silence[i].step()
+	c.step(ctx, !silent)
 	w.invent(ctx, i)
-	if !w.cut[i] && w.random.IntN(5) == 0 {
+	// A cell that is taken for missing and can be reached is refused only for a moment
+	// in a rollout, so it looks at everything all the time there.
+	if looks := silent && w.rolls; !w.cut[i] && (w.random.IntN(5) == 0 || looks) {
 		c.poll(ctx)
 	}
 	w.acting = none
@@ -669,6 +697,13 @@ func (w *World) SpreadLoss(within int) (steps int) {
 	return within + longest
 }
 
+// hide loses the announcements of a cell for some steps; it can be reached all the same.
+func (w *World) hide(i, steps int) {
+	w.tells("fault: the announcements of %s are lost for %d steps", w.cells[i].presence().CellID, steps)
+	w.harmed("mischief", "presences are lost")
+	w.silence[i] = spell{0, steps}
+}
+
 // Heal ends all faults.
 func (w *World) Heal() {
 	w.tells("all faults end")
@@ -679,6 +714,7 @@ func (w *World) Heal() {
 		w.rejoin(i)
 		c.heal()
 		w.troubles[i].slow, w.troubles[i].lying, w.troubles[i].skew = 0, 0, 0
+		w.uncordon(i)
 	}
 	for i := range w.Planes {
 		w.pause[i], w.storage[i].down, w.storage[i].paused, w.storage[i].skew = 0, 0, nil, 0
@@ -720,7 +756,11 @@ func (w *World) Employ(ctx context.Context, processes, tasks int) error {
 				ProcessGUID: fmt.Sprintf("process-%d", i), Domain: "apps", Settings: lrp.Settings{Instances: 4},
 				DefinitionID: "d", Definition: definition(0),
 			}
-			if w.rolls {
+			switch {
+			case w.operated && i == 0:
+				d.UpdateStrategy = lrp.Recreate
+				d.Disruption = []*lrp.Disruption{nil, {MaxUnavailable: 1}, {MaxUnavailablePercent: 50}}[w.random.IntN(3)]
+			case w.rolls:
 				d.UpdateStrategy, d.Policies = lrp.UpdateStrategy(w.random.IntN(2)), lrp.Policies{Rollout: w.rolloutPolicy(), Disruption: w.disruption()}
 			}
 			err = errors.Join(err, p.BBS.CreateDeployment(ctx, d))
