@@ -192,6 +192,7 @@ func (l *ledger) crashed(c *slotChange) error {
 		}
 		switch {
 		case a == nil:
+		case mine && l.unseen(c.key): // it was decided by the policy of the deployment before
 		case mine:
 			want := p.after(b, l.decided)
 			if a.CrashCount != want {
@@ -259,9 +260,11 @@ func (l *ledger) expired() error {
 		return nil
 	}
 	for key, s := range l.slots {
-		over := slices.ContainsFunc(s.records, func(r lrp.ActualLRP) bool {
-			return r.Presence == lrp.Evacuating && !l.now().Before(r.ExpiresAt)
-		})
+		over := false
+		for i := range s.records {
+			r := &s.records[i]
+			over = over || r.Presence == lrp.Evacuating && !l.now().Before(r.ExpiresAt)
+		}
 		switch {
 		case !over:
 			s.overdue = 0
