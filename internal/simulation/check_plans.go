@@ -36,11 +36,6 @@ func (l *ledger) planned(actions []converge.LRPAction) error {
 			}
 		}
 	}
-	for guid, d := range l.deployments {
-		for index := range d.Instances {
-			l.slot(guid, index) // a slot without a record is one too
-		}
-	}
 	for key, s := range l.slots {
 		for _, d := range l.duties(key, s) {
 			if !slices.Contains(plans[key], d.want) && !slices.Contains(plans[key], d.or) {

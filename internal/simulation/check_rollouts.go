@@ -264,15 +264,14 @@ func (l *ledger) budgets() error {
 	if l.closed {
 		return nil
 	}
-	for guid, d := range l.deployments {
-		taken := 0
-		for index := range d.Instances {
-			s := l.slot(guid, index)
-			if s.taken && !l.served(d, s) {
-				taken++
-			}
+	taken := map[string]int{}
+	for key, s := range l.slots {
+		if d := l.deployments[key.guid]; s.taken && l.desires(key) && !l.served(d, s) {
+			taken[key.guid]++
 		}
-		if (limited(d) || d.UpdateStrategy == lrp.Recreate) && taken > mayBeDown(d) {
+	}
+	for guid, taken := range taken {
+		if d := l.deployments[guid]; (limited(d) || d.UpdateStrategy == lrp.Recreate) && taken > mayBeDown(d) {
 			return checkBudget.violated("%s: the control plane has taken away the instances of %d of %d indices, and %d may be without: %+v", guid, taken, d.Instances, mayBeDown(d), *orZero(d.Disruption))
 		}
 	}

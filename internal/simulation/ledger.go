@@ -204,6 +204,9 @@ func (l *ledger) deployment(w *storage.DeploymentWrite) error {
 			s.taken = false // it was allowed when it was done
 		}
 	}
+	for index := range instances(w.After) {
+		l.slot(guid, index) // a slot without a record is one too
+	}
 	return nil
 }
 

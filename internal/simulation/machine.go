@@ -366,16 +366,16 @@ func (h *host) any(pick int) (string, bool) {
 // holds are also those that the backend has and the manager does not know.
 func (h *host) holds() []executor.Container {
 	list := h.manager.List()
-	known := map[string]bool{}
-	for i := range list {
-		known[list[i].GUID] = true
-	}
+	known := list // sorted, as guids are
 	guids, err := h.backend.List(context.Background())
 	if err != nil {
 		return list
 	}
 	for _, guid := range guids {
-		if !known[guid] {
+		for len(known) > 0 && known[0].GUID < guid {
+			known = known[1:]
+		}
+		if len(known) == 0 || known[0].GUID != guid {
 			list = append(list, executor.Container{GUID: guid})
 		}
 	}
