@@ -208,6 +208,12 @@ func (r *Rep) keepEvacuating(s *survey) {
 
 // advanceEvacuation goes on to finish once nothing is left to wait for.
 func (r *Rep) advanceEvacuation() {
+	r.mu.Lock()
+	waits := r.drain.begun() && !r.drain.finishing
+	r.mu.Unlock()
+	if !waits {
+		return
+	}
 	empty := r.empty()
 	r.mu.Lock()
 	defer r.mu.Unlock()
