@@ -11,6 +11,7 @@
 package memstore
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -63,8 +64,11 @@ type core struct {
 	mu     sync.RWMutex
 	state  state
 	closed bool
-	// shared is true while state.owner's nodes are in a snapshot.
-	shared   bool
+	// shared is true while state.owner's nodes are in a snapshot, and leasesShared
+	// while those of state.leaseOwner are. Leases are renewed far more often than
+	// anybody lists them.
+	shared, leasesShared bool
+
 	requests map[string]storage.Cursor
 	// remembered lists the requests in order of time.
 	remembered []request
@@ -133,20 +137,20 @@ func (c *core) hold(ctx context.Context) (*state, func(), error) {
 	return &c.state, c.runlock, nil
 }
 
-func (c *core) still(ctx context.Context) (*state, time.Time, error) {
+func (c *core) still(ctx context.Context, leases bool) (*state, time.Time, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.usable(ctx); err != nil {
 		return nil, time.Time{}, err
 	}
 	s := c.state
-	c.shared = true
+	c.shared, c.leasesShared = true, c.leasesShared || leases
 	return &s, c.now(), nil
 }
 
 // View implements storage.Store.
 func (s *Store) View(ctx context.Context, f func(storage.Reader) error) error {
-	st, now, err := s.core.still(ctx)
+	st, now, err := s.core.still(ctx, true)
 	if err != nil {
 		return err
 	}
@@ -335,10 +339,18 @@ func (c *core) write(b *storage.Batch, now time.Time) {
 	}
 }
 
-// own makes sure that no snapshot shares the state, before it is changed.
+// own makes sure that no snapshot shares the state, before anything but a lease is
+// changed.
 func (c *core) own() {
 	if c.shared {
 		c.state.owner, c.shared = new(owner), false
+	}
+}
+
+// ownLeases is own for the leases.
+func (c *core) ownLeases() {
+	if c.leasesShared {
+		c.state.leaseOwner, c.leasesShared = new(owner), false
 	}
 }
 
@@ -403,6 +415,7 @@ func (c *core) sweep(now time.Time) {
 	}
 	c.swept = now
 	c.own()
+	c.ownLeases()
 	st, ended := &c.state, now.Add(-storage.KeepFor)
 	var domains []string
 	st.domains.ascend("", func(name string, d lrp.Domain) bool {
@@ -423,7 +436,7 @@ func (c *core) sweep(now time.Time) {
 		return true
 	})
 	for _, k := range leases {
-		st.leases.remove(st.owner, k)
+		st.leases.remove(st.leaseOwner, k)
 	}
 }
 
@@ -502,15 +515,19 @@ func (c *core) lease(ctx context.Context, l storage.Lease, ttl time.Duration,
 	if l.Owner, l.Epoch, err = decide(held, now); err != nil {
 		return storage.Lease{}, err
 	}
-	l.ExpiresAt, l.Value = now.Add(ttl), slices.Clone(l.Value)
+	if l.ExpiresAt = now.Add(ttl); bytes.Equal(l.Value, held.Value) {
+		l.Value = held.Value
+	} else {
+		l.Value = slices.Clone(l.Value)
+	}
 	c.putLease(key, l)
 	c.sweep(now)
 	return l, nil
 }
 
 func (c *core) putLease(key leaseKey, l storage.Lease) {
-	c.own()
-	c.state.leases.put(c.state.owner, key, lease{l})
+	c.ownLeases()
+	c.state.leases.put(c.state.leaseOwner, key, lease{l})
 }
 
 // Release implements storage.Leaser.

@@ -3,6 +3,7 @@ package memstore_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -110,5 +111,45 @@ func TestManyRestoresPushNothingButGapsOutOfTheLog(t *testing.T) {
 	view()
 	if log, err := s.Log(t.Context()); err != nil || log != (storage.Extent{Oldest: 1, Newest: 1}) {
 		t.Errorf("what was saved is %+v, %v", log, err)
+	}
+}
+
+// A list or a view of leases shows none of the changes that are made while it is
+// read.
+func TestLeasesThatAreBeingReadDoNotChange(t *testing.T) {
+	read := map[string]func(*memstore.Store, func(storage.Reader) error) error{
+		"list": func(s *memstore.Store, f func(storage.Reader) error) error { return f(s) },
+		"view": func(s *memstore.Store, f func(storage.Reader) error) error { return s.View(t.Context(), f) },
+	}
+	for name, in := range read {
+		store := memstore.New(nil)
+		for _, cell := range []string{"cell-1", "cell-2", "cell-3"} {
+			if _, err := store.Acquire(t.Context(), storage.Lease{Kind: "cell", Name: cell, Owner: "before"}, time.Hour); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var seen []string
+		err := in(store, func(r storage.Reader) error {
+			for l, err := range r.Leases(t.Context(), "cell") {
+				if err != nil {
+					return err
+				}
+				if seen = append(seen, l.Name+" "+l.Owner+string(l.Value)); len(seen) > 1 {
+					continue
+				}
+				if err := store.Release(t.Context(), l); err != nil {
+					return err
+				}
+				for _, next := range []storage.Lease{{Kind: "cell", Name: "cell-2", Owner: "before", Value: []byte("changed")}, {Kind: "cell", Name: "cell-4", Owner: "after"}} {
+					if _, err := store.Acquire(t.Context(), next, time.Hour); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		})
+		if want := []string{"cell-1 before", "cell-2 before", "cell-3 before"}; err != nil || !slices.Equal(seen, want) {
+			t.Errorf("%s: got %q, %v, want %q", name, seen, err, want)
+		}
 	}
 }

@@ -15,8 +15,9 @@ import (
 type source interface {
 	// time is the store's clock.
 	time(ctx context.Context) (time.Time, error)
-	// still returns a state that does not change any more.
-	still(ctx context.Context) (*state, time.Time, error)
+	// still returns a state that does not change any more; its leases may, unless
+	// they are wanted.
+	still(ctx context.Context, leases bool) (*state, time.Time, error)
 	// hold returns a state that does not change until letGo is called.
 	hold(ctx context.Context) (s *state, letGo func(), err error)
 }
@@ -28,7 +29,7 @@ type view struct {
 	over  bool
 }
 
-func (v *view) still(ctx context.Context) (*state, time.Time, error) {
+func (v *view) still(ctx context.Context, _ bool) (*state, time.Time, error) {
 	if v.over {
 		return nil, time.Time{}, errOver
 	}
@@ -36,12 +37,12 @@ func (v *view) still(ctx context.Context) (*state, time.Time, error) {
 }
 
 func (v *view) time(ctx context.Context) (time.Time, error) {
-	_, now, err := v.still(ctx)
+	_, now, err := v.still(ctx, true)
 	return now, err
 }
 
 func (v *view) hold(ctx context.Context) (*state, func(), error) {
-	s, _, err := v.still(ctx)
+	s, _, err := v.still(ctx, true)
 	return s, func() {}, err
 }
 
@@ -54,7 +55,9 @@ func (r reader) Now(ctx context.Context) (time.Time, error) { return r.time(ctx)
 // context now and then.
 func list[T any](r reader, ctx context.Context, each func(s *state, now time.Time, yield func(T, error) bool)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		s, now, err := r.still(ctx)
+		var what T
+		_, leases := any(what).(storage.Lease)
+		s, now, err := r.still(ctx, leases)
 		if err != nil {
 			var none T
 			yield(none, err)
@@ -234,11 +237,13 @@ func (r reader) Events(ctx context.Context, after storage.Cursor, f storage.Even
 			yield(storage.Event{}, err)
 			return
 		}
-		for _, e := range s.after(after) {
-			if subject := e.Subject(); !match(&subject) {
+		log := s.after(after)
+		var subject storage.Subject // once, because match lets it escape
+		for i := range log {
+			if subject = log[i].Subject(); !match(&subject) {
 				continue
 			}
-			err := s.corruptAt(storage.EventKey(e.Sequence))
+			e, err := log[i], s.corruptAt(storage.EventKey(log[i].Sequence))
 			if err != nil {
 				e = storage.Event{}
 			}

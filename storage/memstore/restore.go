@@ -63,13 +63,13 @@ func (s *Store) Save() (fallBack func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	saved, floor := c.state, c.floor
-	c.shared = true
+	c.shared, c.leasesShared = true, true
 	saved.log = slices.Clip(saved.log)
 	requests, remembered, aside := maps.Clone(c.requests), slices.Clone(c.remembered), slices.Clone(c.aside)
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.state, c.shared, c.floor = saved, true, floor
+		c.state, c.shared, c.leasesShared, c.floor = saved, true, true, floor
 		c.requests, c.remembered, c.aside = maps.Clone(requests), slices.Clone(remembered), slices.Clone(aside)
 		if c.wake != nil {
 			close(c.wake)

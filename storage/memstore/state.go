@@ -15,7 +15,8 @@ import (
 // another owner, a copy of it never changes: trees copy their nodes, the log
 // only grows behind the copy's end, and the map of corrupt records is replaced.
 type state struct {
-	owner       *owner
+	owner, leaseOwner *owner
+
 	deployments tree[string, deployed]
 	lrps        tree[lrpKey, *lrp.ActualLRP]
 	// onCells has the keys of those that are on a cell, in order of cells.
@@ -99,6 +100,7 @@ func (l lease) good(epoch int64) bool { return l.Owner != "" && l.Epoch == epoch
 func newState() state {
 	return state{
 		owner:       new(owner),
+		leaseOwner:  new(owner),
 		oldest:      1,
 		deployments: tree[string, deployed]{compare: strings.Compare},
 		lrps:        tree[lrpKey, *lrp.ActualLRP]{compare: lrpKey.compare},
