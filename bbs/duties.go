@@ -127,7 +127,8 @@ func NewDuties(o DutiesOptions) (*Duties, error) {
 	d.Store = ownStore{
 		storage.Passthrough{Store: o.Leadership.Store(measuredStore{storage.Passthrough{Store: o.Store}, o.Metrics})}, d.follower,
 	}
-	d.Directory = NewDirectory(func(ctx context.Context) ([]CellPresence, error) { return presences(ctx, d.Store) }, o.Dial)
+	cells := new(roster)
+	d.Directory = NewDirectory(func(ctx context.Context) ([]CellPresence, error) { return cells.list(ctx, d.Store) }, o.Dial)
 	d.follower.store = d.Store
 	d.callbacks = &callbacks{
 		store: d.Store, post: o.Post, policy: o.Callbacks.WithDefaults(), tasks: o.Tasks,

@@ -80,7 +80,7 @@ type Leadership struct {
 	// store's.
 	warned time.Time
 	// asked is closed after a request for the leadership, with or without an
-	// answer.
+	// answer; nil if nobody waits for one.
 	asked chan struct{}
 }
 
@@ -99,7 +99,7 @@ func NewLeadership(o LeadershipOptions) (*Leadership, error) {
 	}
 	o.Metrics = cmp.Or[auction.Metrics](o.Metrics, auction.NoMetrics{})
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
-	return &Leadership{o: o, asked: make(chan struct{})}, v.Err()
+	return &Leadership{o: o}, v.Err()
 }
 
 // minRenewedTTL is the shortest TTL of a lease that is renewed three times as
@@ -164,8 +164,10 @@ func (l *Leadership) publish() {
 func (l *Leadership) took(lease storage.Lease, began time.Time, err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	close(l.asked)
-	l.asked = make(chan struct{})
+	if l.asked != nil {
+		close(l.asked)
+		l.asked = nil
+	}
 	var held *storage.HeldError
 	refused := errors.As(err, &held) || errors.Is(err, storage.ErrFenced)
 	l.tell(err, refused)
@@ -198,6 +200,9 @@ func (l *Leadership) suspectNamesake() {
 func (l *Leadership) Answered() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.asked == nil {
+		l.asked = make(chan struct{})
+	}
 	return l.asked
 }
 

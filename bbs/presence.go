@@ -1,6 +1,7 @@
 package bbs
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -109,10 +110,12 @@ func (o *AnnouncerOptions) presence() CellPresence {
 // storage.ErrHeld if another run of the cell is present, and says where.
 func (a *Announcer) Tick(ctx context.Context) error {
 	err := a.tick(ctx)
-	var held *storage.HeldError
-	var other CellPresence
-	if errors.As(err, &held) && json.Unmarshal(held.Lease.Value, &other) == nil && other.Address != "" {
-		err = fmt.Errorf("the one at %s: %w", other.Address, err)
+	if errors.Is(err, storage.ErrHeld) {
+		var held *storage.HeldError
+		var other CellPresence
+		if errors.As(err, &held) && json.Unmarshal(held.Lease.Value, &other) == nil && other.Address != "" {
+			err = fmt.Errorf("the one at %s: %w", other.Address, err)
+		}
 	}
 	return err
 }
@@ -192,21 +195,61 @@ func (a *Announcer) Run(ctx context.Context) error {
 	}
 }
 
-// presences lists the present cells, ordered by id. If the value of a lease
-// cannot be read, only the cell's id is known.
+// presences lists the present cells, ordered by id.
 func presences(ctx context.Context, r storage.Reader) ([]CellPresence, error) {
 	var list []CellPresence
 	for lease, err := range r.Leases(ctx, storage.CellLease) {
 		if err != nil {
 			return nil, err
 		}
-		var p CellPresence
-		if json.Unmarshal(lease.Value, &p) != nil {
-			p = CellPresence{}
-		}
-		p.CellID = lease.Name
-		list = append(list, p)
+		list = append(list, presenceOf(&lease))
 	}
+	return list, nil
+}
+
+// presenceOf is what the value of a cell's lease says. If it cannot be read, only
+// the cell's id is known.
+func presenceOf(lease *storage.Lease) (p CellPresence) {
+	if json.Unmarshal(lease.Value, &p) != nil {
+		p = CellPresence{}
+	}
+	p.CellID = lease.Name
+	return p
+}
+
+// A roster lists the present cells like presences. It remembers what each lease
+// says, because that seldom changes and every round of an auction asks. Its methods
+// may be called at the same time. The lists share their slices.
+type roster struct {
+	mu    sync.Mutex
+	known map[string]enrolled // by the name of the lease
+}
+
+type enrolled struct {
+	value    []byte
+	presence CellPresence
+}
+
+func (o *roster) list(ctx context.Context, r storage.Reader) ([]CellPresence, error) {
+	var leases []storage.Lease
+	for lease, err := range r.Leases(ctx, storage.CellLease) {
+		if err != nil {
+			return nil, err
+		}
+		leases = append(leases, lease)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	list, known := make([]CellPresence, len(leases)), make(map[string]enrolled, len(leases))
+	for i := range leases {
+		l := &leases[i]
+		e, before := o.known[l.Name]
+		if !before || !bytes.Equal(e.value, l.Value) {
+			e = enrolled{l.Value, presenceOf(l)}
+		}
+		list[i], known[l.Name] = e.presence, e
+	}
+	o.known = known
 	return list, nil
 }
 

@@ -49,16 +49,17 @@ func selected[T any](ctx context.Context, b *BBS, f storage.ActualLRPFilter, lis
 // be called for all events of the log from some position on, in order.
 func (b *BBS) wants(ctx context.Context, f storage.EventFilter) (func(*storage.Event) bool, error) {
 	match := f.Matcher()
+	var subject storage.Subject // once, because match lets it escape
 	if f.Selector.IsZero() {
 		return func(e *storage.Event) bool {
-			subject := e.Subject()
+			subject = e.Subject()
 			return match(&subject)
 		}, nil
 	}
 	now, err := b.chosen(ctx, storage.DeploymentFilter{Selector: f.Selector})
 	selection := storage.NewSelection(f.Selector, now)
 	return func(e *storage.Event) bool {
-		subject := e.Subject()
+		subject = e.Subject()
 		return selection.Wants(e) && match(&subject)
 	}, err
 }
