@@ -400,7 +400,7 @@ func (p *pass) tidy(ctx context.Context, guid string) error {
 			}
 			rollout.Visit(slot)
 		}
-		change, _ := tidy(d, rollout, func(id string) bool { return inUse[id] })
+		change, _ := Tidy(d, rollout, func(id string) bool { return inUse[id] })
 		b.AddChange(change)
 		return b, nil
 	})

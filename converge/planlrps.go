@@ -230,7 +230,7 @@ func (x *lrpPlan) endProcess(lost bool) {
 	}
 	if p.deployment != nil {
 		x.fill(p.deployment.Instances, lost)
-		change, why := tidy(p.deployment, &p.rollout, func(id string) bool { return slices.Contains(p.inUse, id) })
+		change, why := Tidy(p.deployment, &p.rollout, func(id string) bool { return slices.Contains(p.inUse, id) })
 		if !p.recordLost && !change.IsZero() {
 			x.emit(LRPAction{ProcessGUID: p.guid, InUse: append([]string(nil), p.inUse...), Reason: why})
 		}
@@ -358,9 +358,10 @@ func (p *process) tally(s lrp.Slot) {
 	p.count.Crashed += crashed
 }
 
-// tidy drops the definitions that nothing uses, and ends a rollout that is
-// complete. A deployment with one definition has neither.
-func tidy(d *lrp.Deployment, r *lrp.Rollout, inUse func(definitionID string) bool) (lrp.Change, Reason) {
+// Tidy is the change that drops the definitions that nothing uses, and ends a
+// rollout that is complete, and the reason for it. r has visited all slots of d. A
+// deployment with one definition has neither.
+func Tidy(d *lrp.Deployment, r *lrp.Rollout, inUse func(definitionID string) bool) (lrp.Change, Reason) {
 	switch {
 	case len(d.Definitions) < 2:
 		return lrp.Change{}, DefinitionUnused

@@ -384,23 +384,12 @@ func (m *model) plan(k *scene) *plan {
 		case a.Start != nil:
 			p.starts[a.Index] |= 1 << numberOf(definitionNames[:], a.Start.DefinitionID)
 		default:
-			p.tidied, p.tidies = m.tidied(d, k.deployment, rollout.Status(), func(id string) bool { return used[id] })
+			if change, _ := converge.Tidy(d, rollout, func(id string) bool { return used[id] }); !change.IsZero() {
+				p.tidied, p.tidies = modelDeployment(change.After), true
+			}
 		}
 	}
 	return p
-}
-
-// tidied is what a pass does about definitions that nothing uses and a rollout
-// that is complete.
-func (m *model) tidied(d *lrp.Deployment, before deployment, status lrp.RolloutStatus, inUse func(string) bool) (deployment, bool) {
-	change := d.PruneDefinitions(inUse)
-	if d.RolloutState.From != "" && status.Complete() {
-		change = d.EndRollout(inUse)
-	}
-	if change.IsZero() {
-		return before, false
-	}
-	return modelDeployment(change.After), true
 }
 
 // A wish is a change of the deployment that its consumer asks for.
