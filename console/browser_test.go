@@ -100,22 +100,26 @@ func (c modelCell) State(context.Context) (auction.CellState, error) {
 // show opens the console of the model as somebody with a role sees it, with all
 // instances on the screen.
 func (m *model) show(role httpapi.Role) *chromium.Page {
-	calls := httpapi.HandlerOptions{BBS: m.api, AllowPlain: true}
+	page := show(m.t, httpapi.HandlerOptions{BBS: m.api}, role, func(p bbs.CellPresence) (rep.API, error) { return modelCell{p: p}, nil })
+	page.Await(fmt.Sprintf("diego.stats().status === 'live' && diego.stats().cells === %d && diego.stats().instances === %d && document.getElementById('main').dataset.ready === 'true'", m.cells, len(m.runs)))
+	return page
+}
+
+// show opens a console in a browser as somebody with a role sees it.
+func show(t testing.TB, calls httpapi.HandlerOptions, role httpapi.Role, cell func(bbs.CellPresence) (rep.API, error)) *chromium.Page {
+	t.Helper()
+	calls.AllowPlain = true
 	h, err := httpapi.NewHandler(calls)
 	if err == nil {
-		h, err = console.New(h, console.Options{
-			Calls: calls, Caller: &httpapi.Identity{Name: "me", Roles: []httpapi.Role{role}},
-			Cell: func(p bbs.CellPresence) (rep.API, error) { return modelCell{p: p}, nil },
-		})
+		h, err = console.New(h, console.Options{Calls: calls, Caller: &httpapi.Identity{Name: "me", Roles: []httpapi.Role{role}}, Cell: cell})
 	}
 	if err != nil {
-		m.t.Fatal(err)
+		t.Fatal(err)
 	}
 	server := httptest.NewServer(h)
-	m.t.Cleanup(server.Close)
-	page := chromium.Open(m.t) // ends before the server
+	t.Cleanup(server.Close)
+	page := chromium.Open(t) // ends before the server
 	page.Visit(server.URL + "/console/")
-	page.Await(fmt.Sprintf("diego.stats().status === 'live' && diego.stats().cells === %d && diego.stats().instances === %d && document.getElementById('main').dataset.ready === 'true'", m.cells, len(m.runs)))
 	return page
 }
 

@@ -8,10 +8,13 @@ export function comparison(text) {
   return m && { by: m[1], won: Number(m[2]), lost: Number(m[3]), other: m[4] };
 }
 
+// Texts of cells and consumers end up in these, so no expression may try many ways
+// to read one text.
+
 // refusal reads why nothing was found: "insufficient resources: of 12 cells 2
 // evacuating, 10 short of memory; the nearest, cell-4, lacks 12 MiB of memory".
 export function refusal(text) {
-  const m = /of (\d+) cells? ((?:\d+ [^,;]+(?:, )?)+)(?:; the nearest, (\S+), lacks (.+))?$/.exec(text || '');
+  const m = /of (\d+) cells? (\d+ [^,;]+(?:, \d+ [^,;]+)*)(?:; the nearest, (\S+), lacks (.+))?$/.exec(text || '');
   if (!m) return null;
   const reasons = m[2].split(', ').map(part => /^(\d+) (.+)$/.exec(part)).filter(x => x).map(x => ({ reason: x[2], cells: Number(x[1]) }));
   return { cells: Number(m[1]), reasons, nearest: m[3] ? { cell: m[3], lacks: m[4] } : null };

@@ -280,7 +280,7 @@ async function load(signal) {
   const { oldest, newest } = await call('bbs/log', {}, signal);
   const fleet = newFleet(), delta = nothing();
   await Promise.all([
-    call('bbs/cells', {}, signal).then(cells => putCells(fleet, delta, cells)),
+    call('bbs/cells', {}, signal).then(cells => putCells(fleet, delta, cells || [])), // null if there are none
     list('bbs/deployments', {}, d => putDeployment(fleet, delta, d), signal),
     list('bbs/actual_lrps', {}, r => putRecord(fleet, delta, r), signal),
     list('bbs/tasks', {}, t => putTask(fleet, delta, t), signal),
@@ -340,7 +340,7 @@ async function pollCells(signal) {
     const fleet = store.fleet, cells = [];
     try {
       if (own) await ownList('cells', c => cells.push(c), signal).catch(err => { if (!unavailable(err)) throw err; own = false; });
-      if (!own) cells.push(...await call('bbs/cells', {}, signal));
+      if (!own) cells.push(...await call('bbs/cells', {}, signal) || []);
     } catch {
       continue; // the feed says that the server is lost
     }

@@ -91,6 +91,7 @@
   same('refusal', refusal('insufficient resources: of 12 cells 2 evacuating, 10 short of memory; the nearest, cell-4, lacks 12 MiB of memory'),
     { cells: 12, reasons: [{ reason: 'evacuating', cells: 2 }, { reason: 'short of memory', cells: 10 }], nearest: { cell: 'cell-4', lacks: '12 MiB of memory' } });
   same('no refusal', refusal('no cell answered'), null);
+  same('a refusal that is hard to read', refusal('of 1 cells ' + '1 a'.repeat(300) + ';'), null);
 
   // A timeline has a bar for each state, and a lane for what overlaps.
   {
