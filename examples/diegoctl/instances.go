@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"net"
@@ -16,19 +17,21 @@ import (
 	"github.com/diegosdk/diego/examples/diegoctl/internal/cli"
 	"github.com/diegosdk/diego/examples/diegoctl/internal/show"
 	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/rep"
 	"github.com/diegosdk/diego/storage"
 )
 
 func instancesCommand(p *process) *cobra.Command {
 	return cli.With(&cobra.Command{
 		Use: "instances [GUID]", Short: "List instances, of one process or of all", RunE: p.asks(instances), ValidArgsFunction: cli.Completes(p.processGUIDs(), nil),
-		Example: "  diegoctl instances --watch\n  diegoctl instances --state CRASHED -o json",
+		Example: "  diegoctl instances --watch\n  diegoctl instances --state CRASHED -o json\n  diegoctl instances web --usage",
 	}, p.domainFlags(), p.cellFlags(), p.selectorFlags("those of processes"), []cli.Flag{
 		{Name: "state", Kind: cli.OneOf("STATE", "UNCLAIMED", "CLAIMED", "RUNNING", "CRASHED"), Many: true, Help: "only those in this state; may be repeated"},
 		{Name: "all", Kind: cli.Switch, Help: "all records of each index: also those of suspect and evacuating cells and of other definitions"},
 		{Name: "groups", Kind: cli.Switch, Help: "what routers see: for each definition at each index the instance, and the one that leaves its cell; with -o json one document for both"},
 		{Name: "sort", Kind: cli.OneOf("BY", instanceOrders...), Default: "index",
 			Help: "by process and index; by cell; by state, with what does not run first; the youngest first; or what crashed most first"},
+		{Name: "usage", Kind: cli.Switch, Help: "also what each uses, as its cell has measured it last: see diegoctl top"},
 		{Name: "labels", Kind: cli.Switch, Help: "with -o json, also the internal routes and metric tags of each instance"},
 	}, watchFlags)
 }
@@ -67,6 +70,9 @@ func instances(c *call, r *remote) error {
 	}
 	if c.on("groups") && c.given("sort") {
 		return cli.Wrong("give --sort or --groups, not both: groups are in the order of their indices")
+	}
+	if c.on("groups") && c.on("usage") {
+		return cli.Wrong("give --usage or --groups, not both")
 	}
 	f := storage.ActualLRPFilter{CellIDs: c.list("cell"), Domains: c.list("domain"), Selector: c.selector(), Labels: c.on("labels")}
 	if guid := c.arg(0); guid != "" {
@@ -113,17 +119,60 @@ func instances(c *call, r *remote) error {
 		}
 		return c.Show(v)
 	}
-	v := c.instancesView(list, c.on("all") || c.on("groups"), fate)
-	if !c.Programs {
-		present, err := r.bbs.Cells(c.ctx)
-		if err != nil {
+	var present []bbs.CellPresence
+	if !c.Programs || c.on("usage") {
+		if present, err = r.bbs.Cells(c.ctx); err != nil {
 			return err
 		}
-		if note := absence(list, present); note != "" {
-			v.Notes = append(v.Notes, note)
+	}
+	var used usageByInstance
+	var notes []string
+	if c.on("usage") {
+		if used, notes, err = c.usageOf(r, list, present); err != nil {
+			return err
 		}
 	}
+	v := c.instancesView(list, c.on("all") || c.on("groups"), fate, used)
+	if note := absence(list, present); note != "" {
+		v.Notes = append(v.Notes, note)
+	}
+	v.Notes = append(v.Notes, notes...)
 	return c.Show(v)
+}
+
+// A usageByInstance has what instances use. It is nil if nobody asked.
+type usageByInstance map[lrp.InstanceKey]*rep.ContainerUsage
+
+// usageOf asks the cells on which instances are.
+func (c *call) usageOf(r *remote, list []lrp.ActualLRP, present []bbs.CellPresence) (usageByInstance, []string, error) {
+	on := map[string]bool{}
+	for i := range list {
+		on[list[i].CellID] = true
+	}
+	present = slices.DeleteFunc(slices.Clone(present), func(p bbs.CellPresence) bool { return !on[p.CellID] })
+	all, notes, err := c.usages(r, present)
+	used := make(usageByInstance, len(all))
+	for i := range all {
+		used[lrp.InstanceKey{InstanceGUID: all[i].ContainerGUID, CellID: all[i].CellID}] = &all[i].ContainerUsage
+	}
+	return used, notes, err
+}
+
+// An instanceDoc is an instance and what it uses, for programs.
+type instanceDoc struct {
+	*lrp.ActualLRP
+	usage *rep.ContainerUsage // nil if nothing was measured
+}
+
+// MarshalJSON writes the members of the record, and then usage.
+func (d instanceDoc) MarshalJSON() ([]byte, error) {
+	text, err := d.ActualLRP.MarshalJSON()
+	if err != nil || d.usage == nil {
+		return text, err
+	}
+	usage, err := json.Marshal(d.usage)
+	text = append(append(text[:len(text)-1], `,"usage":`...), usage...)
+	return append(text, '}'), err
 }
 
 // membersOf lists the records of groups.
@@ -175,11 +224,14 @@ func collect[T any](seq iter.Seq2[T, error]) (list []T, err error) {
 }
 
 // instancesView is a table of instances. With all it says of each what tells
-// several records at one index apart.
-func (c *call) instancesView(list []lrp.ActualLRP, all bool, f fates) *show.View {
+// several records at one index apart. Unless used is nil, it says what each uses.
+func (c *call) instancesView(list []lrp.ActualLRP, all bool, f fates, used usageByInstance) *show.View {
 	v := &show.View{Heading: []string{"INSTANCE", "STATE", "CELL", "AGE", "CRASHES", "ADDRESS", "WHY"}, Empty: "there is no instance"}
 	if all {
 		v.Heading = []string{"INSTANCE", "DEFINITION", "STATE", "CELL", "CONTAINER", "AGE", "CRASHES", "ADDRESS", "WHY"}
+	}
+	if used != nil {
+		v.Heading = slices.Insert(v.Heading, len(v.Heading)-1, usageHeading...)
 	}
 	for i := range list {
 		a := &list[i]
@@ -189,7 +241,12 @@ func (c *call) instancesView(list []lrp.ActualLRP, all bool, f fates) *show.View
 		if all {
 			cells = append([]show.Cell{name, show.Text(a.DefinitionID), state, show.Text(orDash(a.CellID)), show.Text(orDash(a.InstanceGUID))}, rest...)
 		}
-		v.Add(a, cells...)
+		if used == nil {
+			v.Add(a, cells...)
+			continue
+		}
+		usage := used[a.InstanceKey]
+		v.Add(instanceDoc{a, usage}, slices.Insert(cells, len(cells)-1, usageCells(usage)...)...)
 	}
 	return v
 }

@@ -398,7 +398,7 @@ func lrpGet(c *call, r *remote) error {
 	if err != nil {
 		return err
 	}
-	v := c.instancesView(list, false, f)
+	v := c.instancesView(list, false, f, nil)
 	running, _ := summarize(d, list)
 	v.Doc = d.Project()
 	definition, add := d.Definitions[d.ActiveDefinitionID], v.AddAbout

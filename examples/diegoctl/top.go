@@ -59,6 +59,48 @@ func (u *usageDoc) index() int {
 	return *u.Index
 }
 
+// usages asks cells what their containers use. notes say which did not answer.
+func (c *call) usages(r *remote, cells []bbs.CellPresence) (list []usageDoc, notes []string, err error) {
+	answers := askCells(c, r, cells, func(ctx context.Context, cell rep.API) ([]rep.ContainerUsage, error) {
+		if m, can := cell.(rep.Meter); can {
+			return m.Usages(ctx)
+		}
+		return nil, errors.New("it does not say what its containers use")
+	})
+	for i, p := range cells {
+		if err := answers[i].err; err != nil {
+			if errors.Is(err, httpapi.ErrForbidden) {
+				return nil, nil, err
+			}
+			notes = append(notes, fmt.Sprintf("cell %s: %v", p.CellID, err))
+		}
+		for _, u := range answers[i].value {
+			list = append(list, usageDoc{p.CellID, u})
+		}
+	}
+	return list, notes, nil
+}
+
+var usageHeading = []string{"CPU", "MEMORY", "DISK", "PIDS", "RECEIVED", "SENT"}
+
+// usageCells are the columns of usageHeading. u is nil if nothing was measured.
+func usageCells(u *rep.ContainerUsage) []show.Cell {
+	texts := []string{"-", "-", "-", "-", "-", "-"}
+	if u != nil {
+		if u.Cores >= 0 {
+			texts[0] = fmt.Sprintf("%.1f%%", u.Cores*100)
+		}
+		texts[1], texts[2] = ofLimit(u.MemoryBytes, u.MemoryLimitBytes), ofLimit(u.DiskBytes, u.DiskLimitBytes)
+		texts[3] = ofCount(u.PIDs, u.MaxPIDs)
+		texts[4], texts[5] = perSecond(u.ReceivedPerSecond), perSecond(u.SentPerSecond)
+	}
+	cells := make([]show.Cell, len(texts))
+	for i, text := range texts {
+		cells[i] = show.Text(text)
+	}
+	return cells
+}
+
 func top(c *call, r *remote) error {
 	cells, err := r.bbs.Cells(c.ctx)
 	if err != nil {
@@ -66,25 +108,11 @@ func top(c *call, r *remote) error {
 	}
 	wanted := c.list("cell")
 	cells = slices.DeleteFunc(cells, func(p bbs.CellPresence) bool { return len(wanted) > 0 && !slices.Contains(wanted, p.CellID) })
-	answers := askCells(c, r, cells, func(ctx context.Context, cell rep.API) ([]rep.ContainerUsage, error) {
-		if m, can := cell.(rep.Meter); can {
-			return m.Usages(ctx)
-		}
-		return nil, errors.New("it does not say what its containers use")
-	})
-	var list []usageDoc
-	v := &show.View{Heading: []string{"NAME", "CELL", "CPU", "MEMORY", "DISK", "PIDS", "RECEIVED", "SENT"}, Empty: "nothing was measured"}
-	for i, p := range cells {
-		if err := answers[i].err; err != nil {
-			if errors.Is(err, httpapi.ErrForbidden) {
-				return err
-			}
-			v.Notes = append(v.Notes, fmt.Sprintf("cell %s: %v", p.CellID, err))
-		}
-		for _, u := range answers[i].value {
-			list = append(list, usageDoc{p.CellID, u})
-		}
+	list, notes, err := c.usages(r, cells)
+	if err != nil {
+		return err
 	}
+	v := &show.View{Heading: append([]string{"NAME", "CELL"}, usageHeading...), Empty: "nothing was measured", Notes: notes}
 	guid, domains := c.arg(0), c.list("domain")
 	list = slices.DeleteFunc(list, func(u usageDoc) bool {
 		return guid != "" && guid != u.ProcessGUID && guid != u.TaskGUID || len(domains) > 0 && !slices.Contains(domains, u.Domain)
@@ -92,12 +120,7 @@ func top(c *call, r *remote) error {
 	sortUsages(list, c.text("sort"))
 	for i := range list {
 		u := &list[i]
-		cpu := "-"
-		if u.Cores >= 0 {
-			cpu = fmt.Sprintf("%.1f%%", u.Cores*100)
-		}
-		v.Add(u, show.Text(u.name()), show.Text(u.CellID), show.Text(cpu), show.Text(ofLimit(u.MemoryBytes, u.MemoryLimitBytes)), show.Text(ofLimit(u.DiskBytes, u.DiskLimitBytes)),
-			show.Text(ofCount(u.PIDs, u.MaxPIDs)), show.Text(perSecond(u.ReceivedPerSecond)), show.Text(perSecond(u.SentPerSecond)))
+		v.Add(u, append([]show.Cell{show.Text(u.name()), show.Text(u.CellID)}, usageCells(&u.ContainerUsage)...)...)
 	}
 	return c.Show(v)
 }

@@ -33,6 +33,7 @@ type entry struct {
 
 	sessions int // that somebody has in it
 
+	createdAt    time.Time    // when it had used nothing
 	measurement  *Measurement // nil before the first
 	measureAgain time.Time
 
@@ -99,7 +100,8 @@ func (e *entry) created(endpoint executor.Endpoint, err error) {
 		e.complete(executor.NeverBegan(fmt.Sprintf("failed to create the container: %v", err)))
 		return
 	}
-	next, err := e.container.Create(endpoint.Addresses, e.manager.options.Now())
+	e.createdAt = e.manager.options.Now()
+	next, err := e.container.Create(endpoint.Addresses, e.createdAt)
 	if err != nil { // the backend has returned something that is not an address
 		e.complete(executor.NeverBegan(fmt.Sprintf("failed to create the container: %v", err)))
 		return
@@ -114,6 +116,7 @@ func (e *entry) created(endpoint executor.Endpoint, err error) {
 func (e *entry) run() {
 	if next, err := e.container.Run(e.manager.options.Now()); err == nil {
 		e.set(next)
+		e.manager.measureSoon()
 	}
 }
 

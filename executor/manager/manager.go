@@ -35,6 +35,7 @@ type Manager struct {
 	cleared       chan struct{}
 	subscriptions map[*Subscription]struct{}
 	measuring     bool
+	measuringSoon bool // a timer runs for containers that have started
 	sessions      int
 	loop          loop
 }

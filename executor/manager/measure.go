@@ -22,12 +22,15 @@ type Measurement struct {
 	At time.Time
 	executor.Usage
 	// Cores is processor time for each unit of time, and the others are bytes for
-	// each second, since the measurement before. They are executor.Unknown after the
-	// first one.
+	// each second, since the measurement before. At the first measurement they are
+	// averages since the container was created.
 	Cores, ReceivedPerSecond, SentPerSecond float64
 }
 
 const (
+	// firstMeasurement is the time from the start of a container to its first
+	// measurement, unless the next interval ends before.
+	firstMeasurement = 3 * time.Second
 	// measureTimeout bounds the measuring of one container.
 	measureTimeout = 2 * time.Second
 	// measureRest times what it took passes before a container is measured again. So
@@ -41,12 +44,35 @@ const (
 // measure measures all containers that are due. It is called with the lock.
 func (m *Manager) measure() {
 	m.after(m.options.UsageInterval, m.measure)
+	m.measureEach(func(e *entry) bool { return !m.options.Now().Before(e.measureAgain) })
+}
+
+// measureSoon measures containers that have started, once for all that start
+// meanwhile. It is called with the lock.
+func (m *Manager) measureSoon() {
+	if m.options.UsageInterval <= firstMeasurement || m.measuringSoon {
+		return
+	}
+	m.measuringSoon = true
+	m.after(firstMeasurement, func() {
+		m.measuringSoon = false
+		if m.measuring {
+			m.measureSoon()
+			return
+		}
+		m.measureEach(func(e *entry) bool { return e.measurement == nil && e.measureAgain.IsZero() })
+	})
+}
+
+// measureEach measures the containers that run and are wanted, unless others are
+// being measured.
+func (m *Manager) measureEach(wanted func(*entry) bool) {
 	if m.measuring {
 		return
 	}
 	var due []string
 	for guid, e := range m.entries {
-		if e.container.State == executor.Running && !m.options.Now().Before(e.measureAgain) {
+		if e.container.State == executor.Running && wanted(e) {
 			due = append(due, guid)
 		}
 	}
@@ -102,23 +128,22 @@ func (e *entry) measured(o measured) {
 	if o.err != nil {
 		return
 	}
-	before := e.measurement
-	next := Measurement{
-		GUID: e.guid, Owner: ownerOf(e.container), Resources: e.container.Resources, At: o.at, Usage: o.usage,
-		Cores: executor.Unknown, ReceivedPerSecond: executor.Unknown, SentPerSecond: executor.Unknown,
+	before := Measurement{At: e.createdAt} // everything counts from 0
+	if e.measurement != nil {
+		before = *e.measurement
 	}
-	if before != nil {
-		rate := func(from, to int64, per time.Duration) float64 {
-			if from < 0 || to < from || !o.at.After(before.At) {
-				return executor.Unknown
-			}
-			return float64(to-from) / (float64(o.at.Sub(before.At)) / float64(per))
+	rate := func(from, to int64, per time.Duration) float64 {
+		if from < 0 || to < from || !o.at.After(before.At) {
+			return executor.Unknown
 		}
-		next.Cores = rate(int64(before.CPU), int64(next.CPU), 1)
-		next.ReceivedPerSecond = rate(before.ReceivedBytes, next.ReceivedBytes, time.Second)
-		next.SentPerSecond = rate(before.SentBytes, next.SentBytes, time.Second)
+		return float64(to-from) / (float64(o.at.Sub(before.At)) / float64(per))
 	}
-	e.measurement = &next
+	e.measurement = &Measurement{
+		GUID: e.guid, Owner: ownerOf(e.container), Resources: e.container.Resources, At: o.at, Usage: o.usage,
+		Cores:             rate(int64(before.CPU), int64(o.usage.CPU), 1),
+		ReceivedPerSecond: rate(before.ReceivedBytes, o.usage.ReceivedBytes, time.Second),
+		SentPerSecond:     rate(before.SentBytes, o.usage.SentBytes, time.Second),
+	}
 }
 
 // Measurements are those of all containers that are RUNNING, as they were measured

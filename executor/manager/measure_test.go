@@ -35,29 +35,30 @@ func newMeteredCell(t *testing.T) (*cell, *metered) {
 	return c, b
 }
 
-func TestRunningContainersAreMeasuredAtIntervals(t *testing.T) {
+func TestRunningContainersAreMeasuredSoonAndThenAtIntervals(t *testing.T) {
 	c, b := newMeteredCell(t)
-	used := executor.Usage{MemoryBytes: 5 << 20, DiskBytes: executor.Unknown, PIDs: 3, CPU: time.Second, ReceivedBytes: 100, SentBytes: executor.Unknown}
+	used := executor.Usage{MemoryBytes: 5 << 20, DiskBytes: executor.Unknown, PIDs: 3, SentBytes: executor.Unknown}
 	b.usage = func(string) (executor.Usage, error) { return used, nil }
 	c.launch("web-0", work(do("wait forever")))
 	c.reserve("reserved")
 	if got := c.Measurements(); len(got) != 0 {
-		t.Errorf("before the first interval: %+v", got)
+		t.Errorf("at the start: %+v", got)
 	}
-	c.advance(15 * time.Second)
+	// The first rates are averages since the container was created.
+	used.CPU, used.ReceivedBytes = 1500*time.Millisecond, 600
+	c.advance(3 * time.Second)
 	got := c.Measurements()
-	want := manager.Measurement{GUID: "web-0", Resources: executor.Resources{MemoryMB: 100, DiskMB: 100}, At: epoch.Add(15 * time.Second), Usage: used,
-		Cores: executor.Unknown, ReceivedPerSecond: executor.Unknown, SentPerSecond: executor.Unknown}
 	if len(got) != 1 {
-		t.Fatalf("measured were %+v", got)
+		t.Fatalf("soon after the start measured were %+v", got)
 	}
-	want.Owner = got[0].Owner
+	want := manager.Measurement{GUID: "web-0", Resources: executor.Resources{MemoryMB: 100, DiskMB: 100}, At: epoch.Add(3 * time.Second), Usage: used,
+		Cores: 0.5, ReceivedPerSecond: 200, SentPerSecond: executor.Unknown}
 	if !equalMeasurements(got[0], want) {
 		t.Errorf("measured was\n%+v, want\n%+v", got[0], want)
 	}
-	used.CPU, used.ReceivedBytes = 7*time.Second, 1600
-	c.advance(15 * time.Second)
-	if got := c.Measurements()[0]; got.Cores != 0.4 || got.ReceivedPerSecond != 100 || got.SentPerSecond != executor.Unknown {
+	used.CPU, used.ReceivedBytes = 4500*time.Millisecond, 1800
+	c.advance(12 * time.Second)
+	if got := c.Measurements()[0]; got.Cores != 0.25 || got.ReceivedPerSecond != 100 || got.SentPerSecond != executor.Unknown {
 		t.Errorf("the rates are %v, %v and %v", got.Cores, got.ReceivedPerSecond, got.SentPerSecond)
 	}
 	used.CPU = 0 // the backend has lost count
@@ -83,7 +84,7 @@ func TestAContainerThatIsSlowToMeasureIsMeasuredMoreRarely(t *testing.T) {
 		err         error
 		least, most int
 	}{
-		"quick": {0, nil, 40, 40},
+		"quick": {0, nil, 41, 41},
 		"slow":  {time.Second, errors.New("it has many files"), 2, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
