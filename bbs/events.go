@@ -80,7 +80,7 @@ func (b *BBS) SubscribeWithPosition(ctx context.Context, after storage.Cursor, f
 	var reached atomic.Int64
 	reached.Store(int64(after))
 	return func(taken func(storage.Event, error) bool) {
-		wants, err := b.wants(ctx, f)
+		wants, err := b.wants(ctx, after, f)
 		if err != nil {
 			taken(storage.Event{}, err)
 			return

@@ -2,8 +2,11 @@ package bbs
 
 import (
 	"context"
+	"errors"
 	"iter"
 
+	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
 )
 
@@ -45,9 +48,16 @@ func selected[T any](ctx context.Context, b *BBS, f storage.ActualLRPFilter, lis
 	}
 }
 
+// lookBack is how many events before its position a subscription with a selector
+// reads, to know which processes have ended there. A subscriber that was cut off
+// misses no end of an instance unless so many events lie between the end of its
+// process and its position.
+const lookBack = 1000
+
 // wants returns a function that reports for each event whether f wants it. It must
-// be called for all events of the log from some position on, in order.
-func (b *BBS) wants(ctx context.Context, f storage.EventFilter) (func(*storage.Event) bool, error) {
+// be called for all events of the log after a position, in order. With a selector it
+// costs a pass over the deployments, and one over the events after the position.
+func (b *BBS) wants(ctx context.Context, after storage.Cursor, f storage.EventFilter) (func(*storage.Event) bool, error) {
 	match := f.Matcher()
 	var subject storage.Subject // once, because match lets it escape
 	if f.Selector.IsZero() {
@@ -56,10 +66,28 @@ func (b *BBS) wants(ctx context.Context, f storage.EventFilter) (func(*storage.E
 			return match(&subject)
 		}, nil
 	}
-	now, err := b.chosen(ctx, storage.DeploymentFilter{Selector: f.Selector})
-	selection := storage.NewSelection(f.Selector, now)
+	selection, err := b.selection(ctx, after, f.Selector)
 	return func(e *storage.Event) bool {
 		subject = e.Subject()
 		return selection.Wants(e) && match(&subject)
 	}, err
+}
+
+func (b *BBS) selection(ctx context.Context, after storage.Cursor, selector executor.Selector) (*storage.Selection, error) {
+	now, err := b.chosen(ctx, storage.DeploymentFilter{Selector: selector})
+	if err != nil {
+		return nil, err
+	}
+	extent, err := b.o.Store.Log(ctx)
+	if err != nil {
+		return nil, err
+	}
+	changes := storage.EventFilter{Kinds: []string{lrp.DeploymentCreated.String(), lrp.DeploymentChanged.String(), lrp.DeploymentRemoved.String()}}
+	for _, from := range []storage.Cursor{max(after-lookBack, extent.Oldest-1), after} {
+		selection, err := storage.SelectionAfter(selector, now, after, b.o.Store.Events(ctx, from, changes))
+		if !errors.Is(err, storage.ErrGone) { // such as a position in a gap
+			return selection, err
+		}
+	}
+	return storage.NewSelection(selector, now), nil // the position is not in the log, which the subscriber is about to read
 }

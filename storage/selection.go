@@ -1,6 +1,9 @@
 package storage
 
 import (
+	"errors"
+	"iter"
+
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
 )
@@ -15,8 +18,10 @@ import (
 //     events so far tell, and otherwise by those that it has when the Selection
 //     is made. After the end of a process its last labels count, so the ends of
 //     its instances are chosen. Of processes that ended before the first event,
-//     it chooses no instances. A subscription over HTTP that goes on after a cut
-//     makes another Selection.
+//     it chooses no instances.
+//
+// [SelectionAfter] knows the labels at a position of the log and which processes
+// ended shortly before it.
 //
 // Other events are about nothing with labels, and no Selector but the zero one
 // chooses them. One goroutine at a time may use a Selection.
@@ -39,6 +44,45 @@ func NewSelection(selector executor.Selector, now []string) *Selection {
 		s.chosen[guid] = true
 	}
 	return s
+}
+
+// SelectionAfter makes a Selection for the events after a position. now are the
+// guids that NewSelection takes. log are the events about deployments, read after
+// now was: from the position on, or from an earlier one, to the end of the log.
+// What happened to a process after the position then does not change how the events
+// before that are chosen, and of the processes that ended between the beginning of
+// log and the position, the ends of their instances are chosen. Other events in log
+// and those that cannot be decoded do not count. The error is any other one of log.
+func SelectionAfter(selector executor.Selector, now []string, after Cursor, log iter.Seq2[Event, error]) (*Selection, error) {
+	s := NewSelection(selector, now)
+	seen := map[string]bool{}
+	var passed []Event // up to the position
+	for e, err := range log {
+		if errors.Is(err, ErrCorrupt) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if e.LRP == nil || e.LRP.DeploymentBefore == nil && e.LRP.DeploymentAfter == nil {
+			continue
+		}
+		if guid := e.Subject().ProcessGUID; !seen[guid] {
+			seen[guid] = true
+			if before := e.LRP.DeploymentBefore; before != nil && selector.Matches(before.Labels) {
+				s.chosen[guid] = true
+			} else {
+				delete(s.chosen, guid)
+			}
+		}
+		if e.Sequence <= after {
+			passed = append(passed, e)
+		}
+	}
+	for i := range passed {
+		s.Wants(&passed[i])
+	}
+	return s, nil
 }
 
 // Wants reports whether the next event of the log is chosen.

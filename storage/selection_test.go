@@ -1,6 +1,7 @@
 package storage_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -99,5 +100,61 @@ func TestASelectionForgetsWhatEndedLongAgo(t *testing.T) {
 		if got := wants(guid); got != want {
 			t.Errorf("%s is chosen: %v, want %v", guid, got, want)
 		}
+	}
+}
+
+// A reader that goes on in the middle of the log sees what it would have seen
+// without the break, whatever has happened to the labels since.
+func TestASelectionAfterAPositionKnowsTheLabelsOfThatPosition(t *testing.T) {
+	blog, shop := map[string]string{"team": "blog"}, map[string]string{"team": "shop"}
+	log := []storage.Event{
+		{LRP: &lrp.Event{Kind: lrp.DeploymentRemoved, DeploymentBefore: labelled("ended", blog)}},
+		{LRP: &lrp.Event{Kind: lrp.DeploymentRemoved, DeploymentBefore: labelled("again", blog)}},
+		{LRP: &lrp.Event{Kind: lrp.DeploymentCreated, DeploymentAfter: labelled("again", shop)}},
+		{LRP: &lrp.Event{Kind: lrp.DeploymentChanged, DeploymentBefore: labelled("joined", shop), DeploymentAfter: labelled("joined", blog)}},
+		// The reader goes on here, after event 4.
+		{LRP: &lrp.Event{Kind: lrp.DeploymentChanged, DeploymentBefore: labelled("left", blog), DeploymentAfter: labelled("left", shop)}},
+		{LRP: &lrp.Event{Kind: lrp.DeploymentChanged, DeploymentBefore: labelled("left", shop), DeploymentAfter: labelled("left", nil)}},
+		{LRP: &lrp.Event{Kind: lrp.DeploymentChanged, DeploymentBefore: labelled("late", shop), DeploymentAfter: labelled("late", blog)}},
+		{LRP: &lrp.Event{Kind: lrp.DeploymentCreated, DeploymentAfter: labelled("new", blog)}},
+		{LRP: &lrp.Event{Kind: lrp.DeploymentRemoved, DeploymentBefore: labelled("gone", blog)}},
+		{Domain: &storage.DomainEvent{Domain: "d"}},
+	}
+	const position = 4
+	for i := range log {
+		log[i].Sequence = storage.Cursor(i + 1)
+	}
+	events := func(yield func(storage.Event, error) bool) {
+		for i, e := range log {
+			if i == 2 && !yield(storage.Event{}, &storage.CorruptError{}) || !yield(e, nil) {
+				return
+			}
+		}
+	}
+	s, err := storage.SelectionAfter(selector(t, "team=blog"), []string{"same", "joined", "late", "new"}, position, events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(when string, want map[string]bool) {
+		t.Helper()
+		for guid, want := range want {
+			e := storage.Event{LRP: &lrp.Event{Kind: lrp.InstanceRemoved, Before: &lrp.ActualLRP{Key: lrp.Key{ProcessGUID: guid}}}}
+			if got := s.Wants(&e); got != want {
+				t.Errorf("%s, an instance of %s is chosen: %v, want %v", when, guid, got, want)
+			}
+		}
+	}
+	check("after the position", map[string]bool{
+		"ended": true, "again": false, "joined": true, "left": true, "late": false, "new": false, "gone": true, "same": true, "other": false,
+	})
+	for i := range log[position:] {
+		s.Wants(&log[position+i])
+	}
+	check("at the end", map[string]bool{
+		"ended": true, "again": false, "joined": true, "left": false, "late": true, "new": true, "gone": true, "same": true, "other": false,
+	})
+	broken := errors.New("the store is away")
+	if _, err := storage.SelectionAfter(selector(t, "team=blog"), nil, 0, func(yield func(storage.Event, error) bool) { yield(storage.Event{}, broken) }); !errors.Is(err, broken) {
+		t.Errorf("the error is %v", err)
 	}
 }

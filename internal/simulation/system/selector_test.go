@@ -168,3 +168,48 @@ func TestEventsAreSelectedByTheLabelsOfTheirMoment(t *testing.T) {
 		t.Errorf("a subscriber that catches up got %q, want %q", list, want)
 	}
 }
+
+// A subscriber that was cut off goes on as if it had not been, although a process
+// has lost its label since and another one ended before the cut.
+func TestASubscriberGoesOnWithTheLabelsOfItsPosition(t *testing.T) {
+	s := newSystem(t, 2, nil)
+	consumer := s.asked(s.ControlPlane)
+	for guid, team := range map[string]string{"ends": "blog", "leaves": "blog", "other": "shop"} {
+		l := desired(guid, 1)
+		l.Labels = map[string]string{"team": team}
+		s.must(consumer.Desire(s.ctx, l))
+	}
+	s.step()
+	s.must(consumer.DeleteDeployment(s.ctx, "ends"))
+	cut, err := s.BBS.Log(s.ctx)
+	s.must(err)
+	two := 2
+	s.must(consumer.UpdateDeployment(s.ctx, "leaves", lrp.Update{Instances: &two}))
+	labels := map[string]string{"team": "shop"}
+	s.must(consumer.UpdateDeployment(s.ctx, "leaves", lrp.Update{Labels: &labels}))
+	s.step()
+	s.step()
+	last := desiredTask("last", "")
+	last.Definition.Labels = map[string]string{"team": "blog"}
+	s.must(consumer.DesireTask(s.ctx, last))
+	filter := storage.EventFilter{
+		Selector: selectorOf(t, "team=blog"), Kinds: []string{lrp.InstanceCreated.String(), lrp.InstanceRemoved.String(), storage.KindTaskCreated},
+	}
+	ctx, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	events, err := consumer.Subscribe(ctx, cut.Newest, filter)
+	s.must(err)
+	var got []string
+	for e, err := range events {
+		s.must(err)
+		subject := e.Subject()
+		if subject.TaskGUID == "last" {
+			break
+		}
+		got = append(got, fmt.Sprint(subject.Kind, " ", subject.ProcessGUID, "/", subject.Index))
+	}
+	slices.Sort(got)
+	if want := []string{"actual_lrp_instance_created leaves/1", "actual_lrp_instance_removed ends/0"}; !slices.Equal(got, want) {
+		t.Errorf("after the cut it sees %q, want %q", got, want)
+	}
+}
