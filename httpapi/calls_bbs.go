@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/diegosdk/diego/bbs"
@@ -452,7 +453,7 @@ func parseSubscribe(q url.Values, lastEventID string) (in subscribeArgs, err err
 			v.Check(err == nil, name, values[len(values)-1], "true or false")
 			in.Filter.Labels = wants
 		case "selector":
-			selector, err := executor.ParseSelector(values[len(values)-1])
+			selector, err := executor.ParseSelector(strings.Join(values, ",")) // all of them must hold
 			if err != nil {
 				return in, err
 			}

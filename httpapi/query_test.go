@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"net/url"
 	"reflect"
 	"testing"
 
@@ -26,5 +27,13 @@ func TestEveryFieldOfTheFilterOfASubscriptionTravels(t *testing.T) {
 	got, err := parseSubscribe(subscribeQuery(in), "")
 	if err != nil || !reflect.DeepEqual(got, in) {
 		t.Errorf("got %+v, want %+v: %v", got, in, err)
+	}
+}
+
+// A server that used only one of two selectors would send events that nobody asked for.
+func TestSelectorsInAQueryMustAllHold(t *testing.T) {
+	got, err := parseSubscribe(url.Values{"selector": {"team=blog", "!old"}}, "")
+	if err != nil || got.Filter.Selector.String() != "team=blog,!old" {
+		t.Errorf("two selectors are %q: %v", got.Filter.Selector, err)
 	}
 }
