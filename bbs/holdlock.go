@@ -43,10 +43,12 @@ type HoldOptions struct {
 // they run.
 //
 // The first attempt shows whether the lock can be had at all: if it fails, and
-// not because another owner has the lock, HoldLock returns its error. Later it
-// tries until ctx ends, whose error it returns then. Before that it looks whether
-// an attempt has succeeded whose answer was lost, and releases the lock if so;
-// that takes at most a third of the TTL. It returns what work
+// not because another owner has the lock, HoldLock returns its error. An attempt
+// that is not answered fails after two thirds of the TTL. Later it tries until ctx
+// ends, whose error it returns then. Before it returns either error, it looks
+// whether an attempt has succeeded whose answer was lost, and releases the lock if
+// so. That takes up to another third of the TTL, so the first error comes after one
+// TTL at the latest. Once work was called, HoldLock returns what work
 // returned, joined with an error that wraps ErrLockLost if the lock was lost. To
 // wait again after a loss, call it again.
 func HoldLock(ctx context.Context, o HoldOptions, work func(context.Context, Lock) error) error {
