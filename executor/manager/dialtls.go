@@ -22,8 +22,11 @@ func dialTLS(transport *http.Transport, config func(host string) *tls.Config) fu
 		c := cmp.Or(config(host).Clone(), new(tls.Config))
 		c.ServerName = cmp.Or(c.ServerName, host)
 		c.NextProtos = []string{"h2", "http/1.1"}
-		ctx, cancel := context.WithTimeout(ctx, transport.TLSHandshakeTimeout)
-		defer cancel()
+		if limit := transport.TLSHandshakeTimeout; limit > 0 { // 0 means none
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, limit)
+			defer cancel()
+		}
 		secured := tls.Client(plain, c)
 		if err := secured.HandshakeContext(ctx); err != nil {
 			plain.Close()

@@ -123,6 +123,18 @@ func TestEachConnectionOfATransferAsksHowToMeetItsServer(t *testing.T) {
 	}
 }
 
+func TestAHandshakeWithoutALimitMayTakeAsLongAsItLikes(t *testing.T) {
+	server := httptest.NewTLSServer(http.NotFoundHandler())
+	defer server.Close()
+	transport := &http.Transport{DialContext: new(net.Dialer).DialContext}
+	dial := manager.DialTLS(transport, func(string) *tls.Config { return &tls.Config{InsecureSkipVerify: true} })
+	c, err := dial(t.Context(), "tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+}
+
 func TestATransferReachesThisHostOnlyIfItIsAllowed(t *testing.T) {
 	var asked atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

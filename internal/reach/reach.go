@@ -145,9 +145,11 @@ func (p Policy) Client(answer time.Duration) *http.Client {
 			return p.Check(to.Addr())
 		},
 	}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.Proxy, transport.DialContext, transport.ResponseHeaderTimeout = nil, dialer.DialContext, answer
-	return &http.Client{Transport: transport}
+	// http.DefaultTransport belongs to the program, which may have put anything there.
+	return &http.Client{Transport: &http.Transport{
+		DialContext: dialer.DialContext, ForceAttemptHTTP2: true, MaxIdleConns: 100, IdleConnTimeout: 90 * time.Second,
+		TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: answer, ExpectContinueTimeout: time.Second,
+	}}
 }
 
 // Parse reads networks, for example 10.0.0.0/8, and addresses, which are

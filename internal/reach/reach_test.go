@@ -134,3 +134,20 @@ func TestARedirectIsJudgedLikeTheFirstAddress(t *testing.T) {
 		t.Errorf("a redirect reaches it: %v", err)
 	}
 }
+
+type notATransport struct{}
+
+func (notATransport) RoundTrip(*http.Request) (*http.Response, error) { panic("asked") }
+
+// A program may have replaced or changed the default transport.
+func TestAClientDoesNotDependOnTheDefaultTransport(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	defer func(original http.RoundTripper) { http.DefaultTransport = original }(http.DefaultTransport)
+	http.DefaultTransport = notATransport{}
+	client := reach.Policy{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}.Client(time.Minute)
+	defer client.CloseIdleConnections()
+	if answer, err := client.Get(server.URL); err != nil || answer.StatusCode != http.StatusNotFound {
+		t.Errorf("the answer is %v, %v", answer, err)
+	}
+}
