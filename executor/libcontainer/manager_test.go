@@ -4,6 +4,7 @@ package libcontainer
 
 import (
 	"archive/zip"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -159,14 +160,18 @@ func edited(w manager.Work, edit func(*manager.Work)) manager.Work {
 // Work that cannot be done ends by itself with a reason that a stranger
 // understands, and may be tried elsewhere only if nothing of it has begun.
 func TestWorkThatCannotBeDoneEndsWithItsReason(t *testing.T) {
-	bomb := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		archive := zip.NewWriter(w)
-		defer archive.Close()
-		entry, err := archive.Create("zeros")
-		if err == nil {
-			io.CopyN(entry, zeros{}, 2*testContentLimit)
-		}
-	}))
+	// It is made beforehand, because a busy machine takes long to pack it, and a
+	// download that is slow ends for that reason.
+	var packed bytes.Buffer
+	archive := zip.NewWriter(&packed)
+	entry, err := archive.Create("zeros")
+	if err == nil {
+		_, err = io.CopyN(entry, zeros{}, 2*testContentLimit)
+	}
+	if err = errors.Join(err, archive.Close()); err != nil {
+		t.Fatal(err)
+	}
+	bomb := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write(packed.Bytes()) }))
 	defer bomb.Close()
 	taken, err := net.Listen("tcp", ":0")
 	if err != nil {

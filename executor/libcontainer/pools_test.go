@@ -5,6 +5,8 @@ package libcontainer
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -13,10 +15,36 @@ import (
 	"github.com/diegosdk/diego/executor"
 )
 
+// freePorts is the first of n ports in a row that nobody has. They lie below those
+// that the host gives to whoever asks for any.
+func freePorts(t *testing.T, n uint16) uint16 {
+	t.Helper()
+	free := func(port uint16) bool {
+		l, err := net.Listen("tcp", fmt.Sprint(":", port))
+		if err == nil {
+			l.Close()
+		}
+		return err == nil
+	}
+next:
+	for range 100 {
+		first := uint16(10_000 + rand.IntN(20_000))
+		for i := range n {
+			if !free(first + i) {
+				continue next
+			}
+		}
+		return first
+	}
+	t.Fatalf("no %d free ports in a row", n)
+	return 0
+}
+
 // What a cell has a number of is used up, also by somebody who wants nothing
 // else; see also the ranges of ids in ids_test.go.
 func TestWhenAPoolIsEmptyTheNextContainerIsRefusedUntilOneIsDeleted(t *testing.T) {
 	const room = 4
+	first := freePorts(t, room)
 	for _, test := range []struct {
 		name string
 		edit func(*Options)
@@ -24,7 +52,7 @@ func TestWhenAPoolIsEmptyTheNextContainerIsRefusedUntilOneIsDeleted(t *testing.T
 		says string
 	}{
 		{"addresses", func(o *Options) { o.Subnet = netip.MustParsePrefix("10.223.77.0/29") }, executor.ErrUnsupported, "Options.Subnet"},
-		{"ports", func(o *Options) { o.FirstPort, o.LastPort = 18801, 18800+room }, executor.ErrNoPort, "widen the range"},
+		{"ports", func(o *Options) { o.FirstPort, o.LastPort = first, first+room-1 }, executor.ErrNoPort, "widen the range"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			f := newFixture(t, test.edit)
