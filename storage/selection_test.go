@@ -104,7 +104,7 @@ func TestASelectionForgetsWhatEndedLongAgo(t *testing.T) {
 }
 
 // A reader that goes on in the middle of the log sees what it would have seen
-// without the break, whatever has happened to the labels since.
+// without the break, even if labels have changed since.
 func TestASelectionAfterAPositionKnowsTheLabelsOfThatPosition(t *testing.T) {
 	blog, shop := map[string]string{"team": "blog"}, map[string]string{"team": "shop"}
 	log := []storage.Event{

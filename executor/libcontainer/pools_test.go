@@ -15,8 +15,8 @@ import (
 	"github.com/diegosdk/diego/executor"
 )
 
-// freePorts is the first of n ports in a row that nobody has. They lie below those
-// that the host gives to whoever asks for any.
+// freePorts is the first of n free ports in a row, below those that the host gives
+// to programs that ask for any.
 func freePorts(t *testing.T, n uint16) uint16 {
 	t.Helper()
 	free := func(port uint16) bool {
