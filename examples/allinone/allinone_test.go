@@ -180,14 +180,15 @@ func TestAChangedFileIsRolledOutAtTheNextStart(t *testing.T) {
 	data := t.TempDir()
 	file := data + "/app.json"
 	args := []string{"--data", data, "--backend", daemon.ProcessBackend, "--cells", "1", "--no-sample", "--lrp", file}
-	for i, c := range []struct{ instances, argument, want string }{
-		{"1", "1000", "desired: 1 instance"},
-		{"1", "1000", ""},
-		{"2", "1000", "scaled from 1 instance to 2"},
-		{"2", "1001", "rollout from definition app to "},
+	for i, c := range []struct{ instances, argument, policy, want string }{
+		{"1", "1000", `{}`, "desired: 1 instance"},
+		{"1", "1000", `{}`, ""},
+		{"1", "1000", `{"max_in_flight": 1}`, ""}, // means the same
+		{"2", "1000", `{}`, "scaled from 1 instance to 2"},
+		{"2", "1001", `{}`, "rollout from definition app to "},
 	} {
-		text := fmt.Sprintf(`{"process_guid": "app", "domain": "tests", "instances": %s, "root_fs": "host:",
-			"action": {"run": {"path": "sleep", "args": [%q], "user": "root"}}}`, c.instances, c.argument)
+		text := fmt.Sprintf(`{"process_guid": "app", "domain": "tests", "instances": %s, "rollout_policy": %s, "root_fs": "host:",
+			"action": {"run": {"path": "sleep", "args": [%q], "user": "root"}}}`, c.instances, c.policy, c.argument)
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -196,7 +197,10 @@ func TestAChangedFileIsRolledOutAtTheNextStart(t *testing.T) {
 			p.wait(" app  ", c.want)
 		}
 		p.wait(c.instances + " running")
-		if changed := p.last("rollout from"); i < 3 && changed != "" {
+		if changed := p.last("rollout from"); i < 4 && changed != "" {
+			t.Errorf("start %d: %s", i, changed)
+		}
+		if changed := p.last(" app  ", "updated"); changed != "" {
 			t.Errorf("start %d: %s", i, changed)
 		}
 		interrupt(t, p)

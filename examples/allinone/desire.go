@@ -61,7 +61,7 @@ func (f *fleet) desireLRP(ctx context.Context, l lrp.DesiredLRP) error {
 	if !errors.Is(err, storage.ErrExists) {
 		return err
 	}
-	have, err := f.BBS.DesiredLRP(ctx, l.ProcessGUID)
+	have, err := f.BBS.Deployment(ctx, l.ProcessGUID)
 	if err != nil {
 		return err
 	}
@@ -69,19 +69,26 @@ func (f *fleet) desireLRP(ctx context.Context, l lrp.DesiredLRP) error {
 		return fmt.Errorf("--lrp: %s is there with domain %q and update strategy %v, which cannot change; delete it or choose another process_guid",
 			l.ProcessGUID, have.Domain, have.UpdateStrategy)
 	}
-	before, after := fingerprint(have.Definition), fingerprint(l.Definition)
-	if fingerprint(have.Settings) == fingerprint(l.Settings) && before == after {
+	if fingerprint(have.Settings) != fingerprint(l.Settings) {
+		if err := f.BBS.UpdateDeployment(ctx, l.ProcessGUID, lrp.UpdateSettings(l.Settings)); err != nil {
+			return err
+		}
+	}
+	id := fingerprint(l.Definition)
+	if fingerprint(have.Definitions[have.ActiveDefinitionID]) == id {
 		return nil
 	}
-	update := lrp.UpdateSettings(l.Settings)
-	if before != after {
-		update.DefinitionID, update.Definition = &after, &l.Definition
+	for known, definition := range have.Definitions {
+		if fingerprint(definition) == id {
+			return f.BBS.ActivateDefinition(ctx, l.ProcessGUID, known)
+		}
 	}
-	return f.BBS.UpdateDeployment(ctx, l.ProcessGUID, update)
+	return f.BBS.UpdateDeployment(ctx, l.ProcessGUID, lrp.Update{DefinitionID: &id, Definition: &l.Definition})
 }
 
-// fingerprint is a short name for a value.
+// fingerprint is a short name for what a value means.
 func fingerprint(v any) string {
-	text, _ := json.Marshal(v) // it came from JSON, or will go there
+	meaning, _ := specfile.Meaning(v) // it came from JSON, or will go there
+	text, _ := json.Marshal(meaning)
 	return fmt.Sprintf("%x", sha256.Sum256(text))[:12]
 }

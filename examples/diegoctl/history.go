@@ -137,7 +137,7 @@ func deploymentDiff(c *call, r *remote) error {
 		}
 	}
 	doc := definitionDiff{ProcessGUID: guid, Before: definitionName{before.Number, before.DefinitionID}, After: definitionName{after.Number, after.DefinitionID}}
-	if doc.Differences, err = difference.Of(before.Definition, after.Definition); err != nil {
+	if doc.Differences, err = differences(before.Definition, after.Definition); err != nil {
 		return err
 	}
 	if c.Programs {

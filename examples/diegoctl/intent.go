@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/diegosdk/diego/examples/diegoctl/internal/difference"
+	"github.com/diegosdk/diego/internal/specfile"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/task"
 )
@@ -64,14 +65,8 @@ func intendProcess(want *lrp.DeploymentDefinition, have *lrp.Deployment) (intent
 		if err != nil {
 			return i, err
 		}
-		// The next run compares what an update would make of the settings: it
-		// leaves out empty policies.
-		change, err := after.Update(lrp.UpdateSettings(want.Settings))
-		if err != nil {
-			return i, err
-		}
 		create := *want
-		create.DefinitionID, create.Settings = after.ActiveDefinitionID, change.After.Settings
+		create.DefinitionID = after.ActiveDefinitionID
 		i.DefinitionID, i.after, i.create = create.DefinitionID, after, &create
 		return i, nil
 	}
@@ -90,7 +85,7 @@ func intendProcess(want *lrp.DeploymentDefinition, have *lrp.Deployment) (intent
 	if err != nil {
 		return i, err
 	}
-	settings, err := difference.Of(have.Settings, change.After.Settings)
+	settings, err := differences(have.Settings, change.After.Settings)
 	if err != nil {
 		return i, err
 	}
@@ -104,7 +99,7 @@ func intendProcess(want *lrp.DeploymentDefinition, have *lrp.Deployment) (intent
 		}
 	}
 	i.DefinitionID, i.after = id, change.After
-	if i.Differences, err = difference.Of(inTheFormOf(want, have), inTheFormOf(want, i.after)); err != nil {
+	if i.Differences, err = differences(inTheFormOf(want, have), inTheFormOf(want, i.after)); err != nil {
 		return i, err
 	}
 	switch {
@@ -155,8 +150,21 @@ func definitionFor(want *lrp.DeploymentDefinition, have *lrp.Deployment) (string
 }
 
 func equal(a, b any) bool {
-	fields, err := difference.Of(a, b)
+	fields, err := differences(a, b)
 	return err == nil && len(fields) == 0
+}
+
+// differences are the fields in which two values differ by what they mean.
+func differences(before, after any) ([]difference.Field, error) {
+	a, err := specfile.Meaning(before)
+	if err != nil {
+		return nil, err
+	}
+	b, err := specfile.Meaning(after)
+	if err != nil {
+		return nil, err
+	}
+	return difference.Of(a, b)
 }
 
 // inTheFormOf is a deployment with the fields that a document has: those of an
@@ -188,7 +196,7 @@ func intendTask(want *task.Desire, have *task.Task) (intent, error) {
 		task.Definition
 	}
 	var err error
-	i.Differences, err = difference.Of(form{have.Domain, have.Definition}, form{want.Domain, want.Definition})
+	i.Differences, err = differences(form{have.Domain, have.Definition}, form{want.Domain, want.Definition})
 	return i, err
 }
 
