@@ -173,6 +173,20 @@ var rollouts = []struct {
 		}, (*rolling).keeps},
 	{"lives-for-300-ms", lrp.RolloutPolicy{OnFailure: lrp.RollBackOnFailure}, []string{"-for", "300ms", "-ready-below", "0"}, 1, (*rolling).givenUp, (*rolling).keeps},
 	{briefly, lrp.RolloutPolicy{OnFailure: lrp.RollBackOnFailure}, []string{"-for", "800ms"}, 1, (*rolling).givenUp, (*rolling).keeps},
+	{"rolled-back-by-history", lrp.RolloutPolicy{}, nil, rollingInstances,
+		func(r *rolling) {
+			r.serves("v2")
+			if err := r.client.RollBack(within(r.t), r.guid, 0); err != nil {
+				r.t.Fatal(err)
+			}
+		},
+		func(r *rolling, before []string) {
+			for _, guid := range r.serves("v1") {
+				if slices.Contains(before, guid) {
+					r.t.Errorf("%s of v1 was there before the rollback", guid)
+				}
+			}
+		}},
 	{"good", lrp.RolloutPolicy{}, nil, rollingInstances, func(*rolling) {}, func(r *rolling, _ []string) { r.serves("v2") }},
 }
 
