@@ -139,7 +139,8 @@ type NearMiss struct {
 }
 
 // String is, for example, "of 12 cells 2 evacuating, 10 short of memory; the
-// nearest, cell-4, lacks 12 MiB of memory".
+// nearest, cell-4, lacks 12 MiB of memory". lrp.PlacementError.Nearest reads the
+// end.
 func (e *Explanation) String() string {
 	parts := make([]string, len(e.Reasons))
 	for i, r := range e.Reasons {
@@ -156,7 +157,7 @@ func (e *Explanation) String() string {
 	return s
 }
 
-func (m *NearMiss) String() string { return fmt.Sprintf("%s, lacks %s", m.CellID, m.Lacks) }
+func (m *NearMiss) String() string { return lrp.Shortage(*m).String() }
 
 // beyond is what n needs beyond what is left.
 func (n need) beyond(left space) Capacity {

@@ -281,6 +281,13 @@ func TestARefusalCountsTheCellsByReasonAndNamesTheNearest(t *testing.T) {
 			if len(r.Refusals) != 1 || r.Refusals[0].Error.String() != c.want {
 				t.Errorf("got  %v\nwant %s", r.Refusals, c.want)
 			}
+			var want *lrp.Shortage
+			if e := r.Refusals[0].Explanation; e != nil && e.Nearest != nil {
+				want = (*lrp.Shortage)(e.Nearest)
+			}
+			if got := r.Refusals[0].Error.Nearest(); !cmp.Equal(got, want) {
+				t.Errorf("of the text %+v is read, want %+v", got, want)
+			}
 		})
 	}
 }

@@ -3,6 +3,8 @@ package executor
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -52,24 +54,49 @@ func (c Capacity) IsZero() bool {
 // container, 2 gpu".
 func (c Capacity) String() string {
 	var parts []string
-	for _, part := range []struct {
-		amount   int64
-		one, any string
-	}{
-		{c.MemoryMB, "MiB of memory", "MiB of memory"}, {c.DiskMB, "MiB of disk", "MiB of disk"},
-		{c.Containers, "container", "containers"}, {c.PIDs, "process", "processes"},
-	} {
+	for i, amount := range c.own() {
 		switch {
-		case part.amount == 1:
-			parts = append(parts, "1 "+part.one)
-		case part.amount > 0:
-			parts = append(parts, fmt.Sprintf("%d %s", part.amount, part.any))
+		case *amount == 1:
+			parts = append(parts, "1 "+capacityUnits[i][0])
+		case *amount > 0:
+			parts = append(parts, fmt.Sprintf("%d %s", *amount, capacityUnits[i][1]))
 		}
 	}
 	if extra := c.Extra.String(); extra != "" {
 		parts = append(parts, extra)
 	}
 	return strings.Join(parts, ", ")
+}
+
+// own are the amounts besides Extra.
+func (c *Capacity) own() [4]*int64 {
+	return [4]*int64{&c.MemoryMB, &c.DiskMB, &c.Containers, &c.PIDs}
+}
+
+// capacityUnits are what String calls one of each amount, and several.
+var capacityUnits = [4][2]string{
+	{"MiB of memory", "MiB of memory"}, {"MiB of disk", "MiB of disk"}, {"container", "containers"}, {"process", "processes"},
+}
+
+// ParseCapacity reads what String writes. It fails on any other text.
+func ParseCapacity(text string) (c Capacity, err error) {
+	for part := range strings.SplitSeq(text, ", ") {
+		digits, unit, _ := strings.Cut(part, " ")
+		amount, err := strconv.ParseInt(digits, 10, 64)
+		if err != nil || amount <= 0 {
+			return Capacity{}, fmt.Errorf("capacity %q: want numbers from 1", text)
+		}
+		of := slices.IndexFunc(capacityUnits[:], func(u [2]string) bool { return slices.Contains(u[:], unit) })
+		if of >= 0 {
+			*c.own()[of] = amount
+		} else {
+			c.Extra = c.Extra.Plus(Amounts{unit: amount})
+		}
+	}
+	if c.String() != text {
+		return Capacity{}, fmt.Errorf("capacity %q: want amounts such as %q", text, Capacity{MemoryMB: 512, Containers: 1})
+	}
+	return c, nil
 }
 
 // ErrCapacity is what every [CapacityError] wraps.

@@ -21,3 +21,19 @@ func TestACapacityErrorNamesOnlyWhatIsLacking(t *testing.T) {
 		t.Errorf("the error is %q, want %q", got, want)
 	}
 }
+
+func TestACapacityIsReadAsItIsWritten(t *testing.T) {
+	for _, c := range []executor.Capacity{
+		{MemoryMB: 512}, {DiskMB: 1, Containers: 1, PIDs: 1}, {MemoryMB: 1, DiskMB: 2, Containers: 3, PIDs: 4},
+		{Containers: 1, Extra: executor.Amounts{"gpu": 2, "licence of x": 1}},
+	} {
+		if got, err := executor.ParseCapacity(c.String()); err != nil || !got.Equal(c) {
+			t.Errorf("%q is read as %+v, %v", c, got, err)
+		}
+	}
+	for _, text := range []string{"", "512", "MiB of memory", "512 MiB of memory, ", "1 containers", "2 gpu, 1 container", "1 gpu, 1 gpu", "0 processes", "-1 gpu", "99999999999999999999 gpu"} {
+		if got, err := executor.ParseCapacity(text); err == nil {
+			t.Errorf("%q is read as %+v", text, got)
+		}
+	}
+}

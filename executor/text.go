@@ -23,3 +23,6 @@ func CutReason(text string) string {
 	}
 	return strings.ToValidUTF8(text[:MaxReasonBytes-len(cutMark)], "") + cutMark
 }
+
+// IsCut reports whether [CutReason] has cut the text.
+func IsCut(text string) bool { return strings.HasSuffix(text, cutMark) }

@@ -192,8 +192,8 @@ func explainDeployment(before, after *Deployment) string {
 	if before.ActiveDefinitionID != after.ActiveDefinitionID {
 		parts = append(parts, "rollout from definition "+before.ActiveDefinitionID+" to "+after.ActiveDefinitionID)
 	}
-	switch f := after.RolloutState.Failure; {
-	case f != nil && before.RolloutState.Failure == nil:
+	switch f, earlier := after.RolloutState.Failure, before.RolloutState.Failure; {
+	case f != nil && (earlier == nil || *f != *earlier):
 		parts = append(parts, f.explain())
 	case before.HealthyDefinitionID != after.HealthyDefinitionID:
 		parts = append(parts, "definition "+after.HealthyDefinitionID+" proved healthy")

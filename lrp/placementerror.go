@@ -1,6 +1,7 @@
 package lrp
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/diegosdk/diego/executor"
@@ -63,6 +64,31 @@ func (e PlacementError) String() string {
 		return e.Reason.String()
 	}
 	return e.Reason.String() + ": " + e.Detail
+}
+
+// A Shortage says what a cell lacks to take an instance.
+type Shortage struct {
+	CellID string            `json:"cell_id"`
+	Lacks  executor.Capacity `json:"lacks"`
+}
+
+// String is such as "cell-4, lacks 12 MiB of memory".
+func (s Shortage) String() string { return fmt.Sprintf("%s, lacks %v", s.CellID, s.Lacks) }
+
+// Nearest is the cell that lacks least of what the instance needs, with which
+// package auction ends the Detail; nil if it does not, or was cut.
+func (e PlacementError) Nearest() *Shortage {
+	const nearest = "; the nearest, "
+	at := strings.LastIndex(e.Detail, nearest)
+	if at < 0 || executor.IsCut(e.Detail) {
+		return nil
+	}
+	cellID, lacks, _ := strings.Cut(e.Detail[at+len(nearest):], ", lacks ")
+	capacity, err := executor.ParseCapacity(lacks)
+	if err != nil {
+		return nil
+	}
+	return &Shortage{cellID, capacity}
 }
 
 // ParsePlacementError is the inverse of String. Text that begins with no known

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -45,7 +46,8 @@ type Revision struct {
 	Desired int `json:"desired"`
 	// Healthy is true if the definition was the healthy one at the end.
 	Healthy bool `json:"healthy,omitempty"`
-	// Failure is why the rollout was given up; nil unless End is RevisionGivenUp.
+	// Failure is why the rollout was given up or, if it was superseded, why it had
+	// been paused; nil without such a reason.
 	Failure *RolloutFailure `json:"failure,omitempty"`
 }
 
@@ -89,7 +91,7 @@ type RevisionEnd uint8
 const (
 	// RevisionActive is the newest revision, which has not ended.
 	RevisionActive RevisionEnd = iota
-	// RevisionReplaced ran everywhere when another definition became active.
+	// RevisionReplaced was rolled out when another definition became active.
 	RevisionReplaced
 	// RevisionSuperseded was still being rolled out then.
 	RevisionSuperseded
@@ -192,7 +194,8 @@ func (d *Deployment) leastWanted() int {
 	return max(further, 0)
 }
 
-// end ends the revision about the active definition of before.
+// end ends the revision about the active definition of before. Reached says
+// later how far it came.
 func (r *Revision) end(before, after *Deployment, now time.Time) {
 	definition := before.Definitions[r.DefinitionID]
 	r.Definition, r.EndedAt, r.Desired = &definition, now, before.Instances
@@ -200,32 +203,33 @@ func (r *Revision) end(before, after *Deployment, now time.Time) {
 	switch f := after.RolloutState.Failure; {
 	case f != nil:
 		r.End, r.Failure = RevisionGivenUp, f
-	case r.Healthy && before.RolloutState.From == "":
-		r.End, r.Done = RevisionReplaced, r.Desired
+	case r.Healthy && before.RolloutState.From == "" && len(before.Definitions) == 1:
+		r.End = RevisionReplaced
 	default:
 		r.End = RevisionSuperseded
+		if before.RolloutState.Paused == PausedByFailure {
+			r.Failure = before.RolloutState.Failure
+		}
 	}
 }
 
-// CutShort returns the revision that the change from before to after ends in
-// the middle of its rollout, or nil. Call its Reached before you commit after.
-func CutShort(before, after *Deployment) *Revision {
+// Ended returns the revision that the change from before to after ends, or nil.
+// Call its Reached before you commit after.
+func Ended(before, after *Deployment) *Revision {
 	if before == nil || after == nil || before.ActiveDefinitionID == after.ActiveDefinitionID || len(after.Revisions) < 2 {
 		return nil
 	}
-	history, newest := before.History(), after.Revisions[len(after.Revisions)-1].Number
-	if newest <= history[len(history)-1].Number {
-		return nil // nobody has recorded the change, so both share their revisions
+	history := before.History()
+	ended := history[len(history)-1].Number
+	// If nobody has recorded the change, both share their revisions.
+	if r := &after.Revisions[len(after.Revisions)-2]; r.Number == ended && r.End != RevisionActive {
+		return r
 	}
-	r := &after.Revisions[len(after.Revisions)-2]
-	if r.DefinitionID != before.ActiveDefinitionID || r.End != RevisionSuperseded && r.End != RevisionGivenUp {
-		return nil
-	}
-	return r
+	return nil
 }
 
-// Reached notes how far the rollout of r, which [CutShort] returned, had come:
-// the RolloutStatus.Done of the deployment before the change.
+// Reached notes how far r, which [Ended] returned, had come: the
+// RolloutStatus.Done of the deployment before the change.
 func (r *Revision) Reached(done int) {
 	r.Done = done
 	if r.End == RevisionSuperseded && r.Healthy && done == r.Desired {
@@ -234,8 +238,9 @@ func (r *Revision) Reached(done int) {
 }
 
 // History is the revisions of d, the oldest first. The last one is about the
-// active definition, also if a process of an earlier release has made it so,
-// which writes no history. Callers must not change the result.
+// active definition, even if there is no record of it: a process of an earlier
+// release writes no history, and a store leaves out what it cannot decode. Callers
+// must not change the result.
 func (d *Deployment) History() []Revision {
 	number := 1
 	list := d.Revisions
@@ -244,12 +249,14 @@ func (d *Deployment) History() []Revision {
 		if last.DefinitionID == d.ActiveDefinitionID {
 			return list
 		}
-		last.End = RevisionLost
-		last.Healthy = d.HealthyDefinitionID == last.DefinitionID
-		if definition, has := d.Definitions[last.DefinitionID]; has {
-			last.Definition = &definition
+		if last.End == RevisionActive { // otherwise a store could not decode the next ones
+			last.End = RevisionLost
+			last.Healthy = d.HealthyDefinitionID == last.DefinitionID
+			if definition, has := d.Definitions[last.DefinitionID]; has {
+				last.Definition = &definition
+			}
+			list = append(slices.Clone(list[:n-1]), last)
 		}
-		list = append(slices.Clone(list[:n-1]), last)
 		number = last.Number + 1
 	}
 	return append(list, Revision{Number: number, DefinitionID: d.ActiveDefinitionID})
@@ -295,12 +302,17 @@ func (d *Deployment) RollBack(revision int, now time.Time) (Change, error) {
 	return d.goTo(r.DefinitionID, r.Definition, now, "RollBack")
 }
 
+// numbers are those of the revisions, such as "1, 7 and 8": there may be gaps.
 func numbers(list []Revision) string {
-	first, last := list[0].Number, list[len(list)-1].Number
-	if first == last {
-		return fmt.Sprintf("only %d", first)
+	if len(list) == 1 {
+		return fmt.Sprintf("only %d", list[0].Number)
 	}
-	return fmt.Sprintf("%d to %d", first, last)
+	texts := make([]string, len(list))
+	for i := range list {
+		texts[i] = strconv.Itoa(list[i].Number)
+	}
+	last := len(texts) - 1
+	return strings.Join(texts[:last], ", ") + " and " + texts[last]
 }
 
 // goTo begins a rollout to a definition that the deployment has, or had.

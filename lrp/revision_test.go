@@ -20,6 +20,7 @@ type past struct {
 	d      *lrp.Deployment
 	policy lrp.Policy
 	now    time.Time
+	done   int // of the indices of the active definition
 }
 
 func newPast(t *testing.T, p lrp.Policy) *past {
@@ -47,7 +48,12 @@ func (x *past) commit(c lrp.Change, err error) {
 	if c.IsZero() {
 		return
 	}
+	before := x.d
 	x.d = x.policy.Record(c, "ann", x.now).After
+	if r := lrp.Ended(before, x.d); r != nil {
+		r.Reached(x.done)
+		x.done = 0
+	}
 	x.now = x.now.Add(time.Minute)
 }
 
@@ -69,6 +75,7 @@ func (x *past) complete() {
 	x.t.Helper()
 	x.healthy()
 	x.commit(x.d.EndRollout(func(string) bool { return false }), nil)
+	x.done = x.d.Instances
 }
 
 // work is an update that works.
@@ -84,6 +91,14 @@ func (x *past) abort()            { x.t.Helper(); x.commit(x.d.AbortRollout()) }
 func (x *past) activate(s string) { x.t.Helper(); x.commit(x.d.Activate(s, x.now)) }
 func (x *past) rollBack(n int)    { x.t.Helper(); x.commit(x.d.RollBack(n, x.now)) }
 func (x *past) restart()          { x.t.Helper(); x.commit(x.d.RestartAll()) }
+
+// fails pauses the rollout because of a crash.
+func (x *past) fails() {
+	d := *x.d
+	d.RolloutState.Paused = lrp.PausedByFailure
+	d.RolloutState.Failure = &lrp.RolloutFailure{DefinitionID: d.ActiveDefinitionID, Kind: lrp.RolloutCrashed, Index: 1, Detail: "exit status 1"}
+	x.d = &d
+}
 
 // elsewhere is an update by a process that writes no history.
 func (x *past) elsewhere(id string) {
@@ -131,6 +146,16 @@ func TestTheHistorySaysWhichDefinitionsWereActiveAndWhatBecameOfThem(t *testing.
 			"1 v1 CREATED REPLACED healthy; 2 v2 UPDATED GIVEN_UP: aborted; 3 v1 ROLLED_BACK healthy"},
 		"one that was aborted after it had proved healthy": {0, func(x *past) { x.complete(); x.update("v2"); x.healthy(); x.abort() },
 			"1 v1 CREATED REPLACED healthy; 2 v2 UPDATED GIVEN_UP healthy: aborted; 3 v1 ROLLED_BACK healthy"},
+		"one that was paused by a failure and aborted": {0, func(x *past) { x.complete(); x.update("v2"); x.fails(); x.abort() },
+			"1 v1 CREATED REPLACED healthy; 2 v2 UPDATED GIVEN_UP: aborted: instance 1 crashed: exit status 1; 3 v1 ROLLED_BACK healthy"},
+		"one that was paused by a failure and overtaken": {0, func(x *past) { x.complete(); x.update("v2"); x.fails(); x.update("v3") },
+			"1 v1 CREATED REPLACED healthy; 2 v2 UPDATED SUPERSEDED: instance 1 crashed: exit status 1; 3 v3 UPDATED"},
+		"one that was overtaken on the way back": {0, func(x *past) { x.complete(); x.update("v2"); x.abort(); x.update("v3") },
+			"1 v1 CREATED REPLACED healthy; 2 v2 UPDATED GIVEN_UP: aborted; 3 v1 ROLLED_BACK SUPERSEDED healthy; 4 v3 UPDATED"},
+		"one that was overtaken on the way back by a rollback": {0, func(x *past) { x.complete(); x.update("v2"); x.rollBack(0); x.update("v3") },
+			"1 v1 CREATED REPLACED healthy; 2 v2 UPDATED SUPERSEDED; 3 v1 ROLLED_BACK SUPERSEDED healthy; 4 v3 UPDATED"},
+		"one that had come back": {0, func(x *past) { x.complete(); x.update("v2"); x.abort(); x.complete(); x.update("v3") },
+			"1 v1 CREATED REPLACED healthy; 2 v2 UPDATED GIVEN_UP: aborted; 3 v1 ROLLED_BACK REPLACED healthy; 4 v3 UPDATED"},
 		"one that is activated again": {0, func(x *past) { x.complete(); x.work("v2"); x.activate("v1") },
 			"1 v1 CREATED REPLACED healthy; 2 v2 UPDATED REPLACED healthy; 3 v1 ACTIVATED"},
 		"a rollback": {0, func(x *past) { x.complete(); x.work("v2"); x.rollBack(0) },
@@ -159,6 +184,8 @@ func TestTheHistorySaysWhichDefinitionsWereActiveAndWhatBecameOfThem(t *testing.
 		"nothing is kept": {-1, func(x *past) { x.complete(); x.work("v2", "v3") }, "3 v3 UPDATED healthy"},
 		"a process of an earlier release": {0, func(x *past) { x.complete(); x.elsewhere("v2"); x.update("v3") },
 			"1 v1 CREATED LOST healthy; 2 v2 UNKNOWN SUPERSEDED; 3 v3 UPDATED"},
+		"the newest one cannot be decoded": {0, func(x *past) { x.complete(); x.work("v2", "v3"); x.undecodable(1, 2); x.update("v4") },
+			"1 v1 CREATED REPLACED healthy; 2 v3 UNKNOWN REPLACED healthy; 3 v4 UPDATED"},
 		"a deployment of an earlier release": {0, func(x *past) { x.d.Revisions = nil; x.complete(); x.update("v2") },
 			"1 v1 UNKNOWN REPLACED healthy; 2 v2 UPDATED"},
 	} {
@@ -208,7 +235,8 @@ func TestARollbackGoesToTheNewestRevisionThatProvedHealthyWithAnotherDefinition(
 		"to the active one":              {func(x *past) { x.complete(); x.work("v2") }, 2, "v2"},
 		"without any before":             {func(x *past) { x.complete() }, 0, "no revision before the active one has proved healthy"},
 		"with none that proved":          {func(x *past) { x.update("v2") }, 0, "no revision before the active one has proved healthy"},
-		"to one that there never was":    {func(x *past) { x.complete(); x.work("v2") }, 7, "it has no revision 7; it has 1 to 2"},
+		"to one that there never was":    {func(x *past) { x.complete(); x.work("v2") }, 7, "it has no revision 7; it has 1 and 2"},
+		"to one that is not kept":        {(*past).crowded, 3, "it has no revision 3; it has 1, 8, 9, 10, 11 and 12"},
 		"to one, where there is one":     {func(x *past) {}, 2, "it has no revision 2; it has only 1"},
 		"to one below zero":              {func(x *past) {}, -1, "it has no revision -1; it has only 1"},
 		"to an id that is in use anew":   {func(x *past) { x.complete(); x.work("v2"); x.reuse("v1") }, 1, `"v1" is in use for another definition`},
@@ -233,6 +261,24 @@ func TestARollbackGoesToTheNewestRevisionThatProvedHealthyWithAnotherDefinition(
 				t.Errorf("the rollout is %+v, want one from %s that is judged from now on", x.d.RolloutState, healthy)
 			}
 		})
+	}
+}
+
+// undecodable takes away what a store cannot decode.
+func (x *past) undecodable(from, to int) {
+	d := *x.d
+	d.Revisions = slices.Delete(slices.Clone(d.Revisions), from, to+1)
+	x.d = &d
+}
+
+// crowded is a past of many attempts, of which only the newest are kept.
+func (x *past) crowded() {
+	x.t.Helper()
+	x.complete()
+	x.work("v2")
+	for i := range 5 {
+		x.update(fmt.Sprint("bad-", i))
+		x.abort()
 	}
 }
 
@@ -301,45 +347,47 @@ func TestTheHistoryOfLongDefinitionsIsShorter(t *testing.T) {
 	}
 }
 
-func TestTheHistorySaysHowFarARolloutGotThatWasCutShort(t *testing.T) {
+func TestTheHistorySaysHowFarEachDefinitionCame(t *testing.T) {
 	x := newPast(t, lrp.Policy{})
 	x.complete()
-	before := x.d
+	x.done = 2 // an instance has crashed since
 	x.update("v2")
-	if r := lrp.CutShort(before, x.d); r != nil {
-		t.Errorf("what ran everywhere is counted: %+v", r)
+	if r := x.d.Revisions[0]; r.Done != 2 || r.Desired != 3 || r.End != lrp.RevisionReplaced {
+		t.Errorf("v1 is %+v, want it replaced, with 2 of 3 reached", r)
 	}
-	before = x.d
+	x.done = 2
 	x.update("v3")
-	r := lrp.CutShort(before, x.d)
-	if r == nil || r.DefinitionID != "v2" {
-		t.Fatalf("%+v, want the revision of v2", r)
-	}
-	if r.Reached(2); x.d.Revisions[1].Done != 2 || x.d.Revisions[1].Desired != 3 || x.d.Revisions[1].End != lrp.RevisionSuperseded {
-		t.Errorf("v2 is %+v, want 2 of 3 reached", x.d.Revisions[1])
+	if r := x.d.Revisions[1]; r.Done != 2 || r.Desired != 3 || r.End != lrp.RevisionSuperseded {
+		t.Errorf("v2 is %+v, want 2 of 3 reached", r)
 	}
 
 	// It was through, and only nobody had looked.
 	x.healthy()
-	before = x.d
+	x.done = 3
 	x.update("v4")
-	lrp.CutShort(before, x.d).Reached(3)
 	if r := x.d.Revisions[2]; r.Done != 3 || r.End != lrp.RevisionReplaced {
 		t.Errorf("v3 is %+v, want it replaced", r)
 	}
 	// Nobody records that v3 becomes active again, and then v5.
 	again := *x.d
 	again.ActiveDefinitionID = "v3"
-	again.Revisions = slices.Clone(again.Revisions)
-	again.Revisions[2].End = lrp.RevisionSuperseded
 	further := again
 	further.ActiveDefinitionID = "v5"
-	for what, c := range map[string]*lrp.Revision{
-		"nobody records the change":   lrp.CutShort(&again, &further),
-		"nothing else becomes active": lrp.CutShort(x.d, x.d), "a new deployment": lrp.CutShort(nil, x.d), "a deletion": lrp.CutShort(x.d, nil),
+	// The history is so short that v4 is dropped as soon as it has ended.
+	definition := versioned("v5")
+	id := "v5"
+	c, err := x.d.Update(lrp.Update{DefinitionID: &id, Definition: &definition})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dropped := lrp.Policy{History: 1}.Record(c, "ann", x.now).After
+	for what, r := range map[string]*lrp.Revision{
+		"nobody records the change":   lrp.Ended(&again, &further),
+		"nothing else becomes active": lrp.Ended(x.d, x.d), "a new deployment": lrp.Ended(nil, x.d), "a deletion": lrp.Ended(x.d, nil),
+		"what has ended is not kept": lrp.Ended(x.d, dropped),
 	} {
-		if c != nil {
-			t.Errorf("%s: %+v is counted", what, c)
+		if r != nil {
+			t.Errorf("%s: %+v is counted", what, r)
 		}
 	}
 }

@@ -40,6 +40,9 @@ type RolloutStatus struct {
 	// Proving counts those of the pending ones where the active definition is
 	// RUNNING, but not yet for RolloutPolicy.MinHealthy or not ready.
 	Proving int `json:"proving,omitempty"`
+	// Stopping counts those of the pending ones where the active definition has
+	// proved healthy, and what it replaces is told to stop.
+	Stopping int `json:"stopping,omitempty"`
 	// HeldBy is the first index that holds the rollout up, or −1.
 	HeldBy int `json:"held_by"`
 	// WaitsFor is what the rollout waits for at HeldBy. A canary or a pause may
@@ -56,6 +59,9 @@ type Unplaced struct {
 	// PlacementError says what is in the way, such as which resource is short and
 	// by how much.
 	PlacementError PlacementError `json:"placement_error"`
+	// Nearest is the cell that lacks least, and what it lacks; nil if no cell would
+	// do, or nobody has tried for another reason.
+	Nearest *Shortage `json:"nearest,omitempty"`
 }
 
 // Complete reports whether every desired index runs only the active definition,
@@ -80,7 +86,7 @@ func (r *Rollout) Visit(s Slot) Command {
 	}
 	active, others, own := r.look(s)
 	if own != nil && own.PlacementError.Reason != Placed && r.status.Unplaced.PlacementError.Reason == Placed {
-		r.status.Unplaced = Unplaced{s.Index, own.PlacementError}
+		r.status.Unplaced = Unplaced{s.Index, own.PlacementError, own.PlacementError.Nearest()}
 	}
 	row := rolloutRow(r.turn(s.Index), active, others)
 	switch row.Count {
@@ -98,6 +104,9 @@ func (r *Rollout) Visit(s Slot) Command {
 		r.status.HeldBy, r.status.WaitsFor = s.Index, row.Wait
 	}
 	if _, advances := row.Command.(AdvanceRollout); advances {
+		if active >= ActiveFirst && others != OthersNone {
+			r.status.Stopping++
+		}
 		return AdvanceRollout{DefinitionID: r.d.ActiveDefinitionID}
 	}
 	return row.Command

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
 )
 
@@ -125,6 +127,36 @@ func TestAnInstanceIsReplacedOnlyWhenTheNewOneHasBeenHealthyForAsLongAsThePolicy
 	x.do(0, lrp.Remove{Instance: instanceOf(0, "v1")})
 	if x.look(); !slices.Equal(x.begun(), []int{0, 1}) {
 		t.Errorf("v2 is at %v, want the next index too", x.begun())
+	}
+}
+
+func TestAnIndexIsStoppingUntilWhatWasReplacedHasStopped(t *testing.T) {
+	x := newRoll(t, 2, lrp.RolloutPolicy{MinHealthy: 10 * time.Second, MaxInFlight: 2})
+	counts := func(what string, proving, stopping, done int) {
+		t.Helper()
+		if s := x.status(); s.Proving != proving || s.Stopping != stopping || s.Done != done || s.Pending != 2-done {
+			t.Errorf("%s: %+v, want %d proving, %d stopping, %d done", what, s, proving, stopping, done)
+		}
+	}
+	x.start(0, "v2")
+	x.start(1, "v2")
+	counts("v2 runs", 2, 0, 0)
+	x.now = x.now.Add(10 * time.Second)
+	counts("nobody has looked", 0, 2, 0)
+	x.look()
+	counts("v1 is told to stop", 0, 2, 0)
+	x.do(1, lrp.Remove{Instance: instanceOf(1, "v1")})
+	counts("one has stopped", 0, 1, 1)
+	x.do(0, lrp.Remove{Instance: instanceOf(0, "v1")})
+	counts("both have stopped", 0, 0, 2)
+
+	// What a pause keeps does not stop.
+	y := newRoll(t, 1, lrp.RolloutPolicy{MinHealthy: 10 * time.Second})
+	y.start(0, "v2")
+	y.pause()
+	y.now = y.now.Add(time.Hour)
+	if s := y.status(); s.Stopping != 0 || s.WaitsFor != lrp.WaitResumed {
+		t.Errorf("in a pause it is %+v", s)
 	}
 }
 
@@ -360,16 +392,22 @@ func (x *roll) event(r *rand.Rand, i int) {
 
 func TestARolloutSaysWhichNewInstanceFindsNoRoomAndWhatIsShort(t *testing.T) {
 	x := newRoll(t, 3, lrp.RolloutPolicy{MaxInFlight: 2})
+	var nearest *lrp.Shortage
 	unplaced := func(what string, index int, reason lrp.PlacementError) {
 		t.Helper()
-		if got, want := x.status().Unplaced, (lrp.Unplaced{Index: index, PlacementError: reason}); got != want {
+		if got, want := x.status().Unplaced, (lrp.Unplaced{Index: index, PlacementError: reason, Nearest: nearest}); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v is not placed, want %+v", what, got, want)
 		}
 	}
 	unplaced("before anybody has tried", 0, lrp.PlacementError{})
 	short := lrp.PlacementError{Reason: lrp.InsufficientResources, Detail: "of 3 cells 3 short of memory; the nearest, cell-1, lacks 512 MiB of memory"}
 	x.do(1, lrp.Fail{DefinitionID: "v2", Error: short})
+	nearest = &lrp.Shortage{CellID: "cell-1", Lacks: executor.Capacity{MemoryMB: 512}}
 	unplaced("when the second one finds no room", 1, short)
+	if text, err := json.Marshal(x.status()); err != nil || !strings.Contains(string(text), `"nearest":{"cell_id":"cell-1","lacks":{"memory_mb":512,`) {
+		t.Errorf("the status is %s, %v", text, err)
+	}
+	nearest = nil
 	other := lrp.PlacementError{Reason: lrp.NoCompatibleCells}
 	x.do(0, lrp.Fail{DefinitionID: "v2", Error: other})
 	unplaced("when none does", 0, other)

@@ -70,8 +70,8 @@ type RolloutFailure struct {
 	Kind         FailureKind `json:"kind"`
 	// Index is where the definition has failed; 0 if the rollout was aborted.
 	Index int `json:"index"`
-	// Detail is the reason of the crash, or why the instance was not placed; it may
-	// be empty.
+	// Detail is the reason of the crash, why the instance was not placed, or why the
+	// rollout that was aborted had been paused; it may be empty.
 	Detail string `json:"detail,omitempty"`
 }
 
@@ -178,8 +178,11 @@ func (d *Deployment) AbortRollout() (Change, error) {
 	if err := d.rolling(); err != nil {
 		return Change{}, err
 	}
-	next := *d
-	next.fail(RolloutFailure{DefinitionID: d.ActiveDefinitionID, Kind: RolloutAborted}, false)
+	next, failure := *d, RolloutFailure{DefinitionID: d.ActiveDefinitionID, Kind: RolloutAborted}
+	if d.RolloutState.Paused == PausedByFailure {
+		failure.Detail = d.RolloutState.Failure.String()
+	}
+	next.fail(failure, false)
 	return d.changed(next, "AbortRollout")
 }
 

@@ -184,10 +184,10 @@ func ApplyDeployment(ctx context.Context, s Store, processGUID string, o *Option
 	return change, cursor, nil
 }
 
-// reached notes in the history of after how far the rollout had come that the
-// change interrupts.
+// reached notes in the history of after how far the definition had come that was
+// active before.
 func reached(ctx context.Context, r Reader, before, after *lrp.Deployment) error {
-	revision := lrp.CutShort(before, after)
+	revision := lrp.Ended(before, after)
 	if revision == nil {
 		return nil
 	}

@@ -1,6 +1,12 @@
 package storage
 
-import "github.com/diegosdk/diego/lrp"
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/diegosdk/diego/lrp"
+)
 
 // Rules are the parts of a deployment, besides those of a [Bare] one without
 // them, that lrp.Step uses and that most deployments do not have. A store keeps
@@ -25,13 +31,28 @@ func EncodeRevisions(d *lrp.Deployment) ([]byte, error) {
 	return Encode(d.Revisions)
 }
 
-// DecodeRevisions reads an encoding of [EncodeRevisions] into d.
+// DecodeRevisions reads an encoding of [EncodeRevisions] into d. A revision that
+// cannot be decoded is left out, because a deployment is of use without its
+// history, too. The error says which are left out; d has the others, if any.
 func DecodeRevisions(data []byte, d *lrp.Deployment) error {
 	d.Revisions = nil
 	if len(data) == 0 {
 		return nil
 	}
-	return Decode(data, &d.Revisions)
+	var list []json.RawMessage
+	if err := Decode(data, &list); err != nil {
+		return err
+	}
+	var errs []error
+	for i, text := range list {
+		var r lrp.Revision
+		if err := json.Unmarshal(text, &r); err != nil {
+			errs = append(errs, fmt.Errorf("number %d of %d: %w", i+1, len(list), err))
+			continue
+		}
+		d.Revisions = append(d.Revisions, r)
+	}
+	return errors.Join(errs...)
 }
 
 // encodedRules also say about which active definition the state is: a process of

@@ -70,11 +70,11 @@ function Rollout({ guid, deployment: d, process }) {
     ${s && html`<${Facts} list=${[
       ['Active', target], ['Healthy', process.healthy || 'none yet'], state.from && ['From', state.from],
       ['Done', html`<span class="room"><${Bar} value=${share(s.done, s.done + s.stalled + s.pending)} label="done" /> ${number(s.done)} of ${number(s.done + s.stalled + s.pending)}</span>`],
-      s.proving > 0 && ['Proving', number(s.proving)], s.stalled > 0 && ['Given up for now', number(s.stalled)],
+      s.proving > 0 && ['Proving', number(s.proving)], s.stopping > 0 && ['Stopping what was replaced', number(s.stopping)], s.stalled > 0 && ['Given up for now', number(s.stalled)],
       ['Waits for', s.waits_for && s.waits_for !== 'NOTHING' ? `${waitText(s.waits_for)}${s.held_by >= 0 ? ` at index ${s.held_by}` : ''}` : 'nothing'],
       s.unplaced?.placement_error && ['Without a cell', `index ${s.unplaced.index}: ${s.unplaced.placement_error}`],
       paused && ['Paused', state.paused === 'FAILURE' ? 'because it failed' : 'by an operator'],
-      state.failure && ['Failure', `${state.failure.kind.toLowerCase()} at index ${state.failure.index}${state.failure.detail ? ': ' + state.failure.detail : ''}`],
+      state.failure && ['Failure', `${state.failure.kind.toLowerCase()}${state.failure.kind === 'ABORTED' ? '' : ` at index ${state.failure.index}`}${state.failure.detail ? ': ' + state.failure.detail : ''}`],
       ['Policy', [d?.update_strategy === 'RECREATE' ? 'recreate' : 'rolling', `${number(policy.max_in_flight || 1)} at a time`, policy.canary && plural(policy.canary, 'canary', 'canaries'), policy.min_healthy_nanoseconds && `healthy for ${nanoseconds(policy.min_healthy_nanoseconds)}`,
         policy.deadline_nanoseconds && `deadline ${nanoseconds(policy.deadline_nanoseconds)}`, { PAUSE: 'pauses on failure', ROLL_BACK: 'rolls back on failure' }[policy.on_failure]].filter(x => x).join(', ')]]} />`}</section>`;
 }

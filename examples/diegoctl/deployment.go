@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,13 +35,25 @@ too.`,
 			RunE: p.asks(deploymentActivate), ValidArgsFunction: cli.Completes(p.processGUIDs(), p.definitionIDs(), nil),
 		}, waitFlags),
 		p.rolloutCommand("pause", "Keep a rollout from changing an instance", `Keep a rollout from changing an instance, until it is resumed or aborted.
-Instances that crash start again meanwhile, from the healthy definition.`, "%s is paused", bbs.API.PauseRollout),
+Instances that crash start again meanwhile, from the healthy definition.`, func(d *lrp.Deployment) string {
+			return d.ProcessGUID + " is paused"
+		}, bbs.API.PauseRollout),
 		p.rolloutCommand("resume", "Let a paused rollout go on", `Let a paused rollout go on. If it was paused because its definition has failed,
-the definition gets another chance.`, "%s goes on", bbs.API.ResumeRollout),
+the definition gets another chance.`, func(d *lrp.Deployment) string {
+			if d.RolloutState.Paused == lrp.NotPaused {
+				return d.ProcessGUID + " was not paused, and goes on"
+			}
+			return d.ProcessGUID + " goes on"
+		}, bbs.API.ResumeRollout),
 		p.rolloutCommand("confirm", "Let a rollout go beyond its canary", `Let a rollout go beyond its canary: see canary in the rollout_policy of the
-deployment.`, "%s goes on beyond its canary", bbs.API.ConfirmRollout),
+deployment.`, func(d *lrp.Deployment) string { return d.ProcessGUID + " goes on beyond its canary" }, bbs.API.ConfirmRollout),
 		p.rolloutCommand("abort", "Go back to the definition from which a rollout began", `Go back to the definition from which a rollout began. It becomes active again,
-and instances go back to it as they have come: one after the other.`, "%s goes back", bbs.API.AbortRollout),
+and instances go back to it as they have come: one after the other.`, func(d *lrp.Deployment) string {
+			if d.RolloutState.From == "" {
+				return d.ProcessGUID + ": " + failureText(d) // already
+			}
+			return fmt.Sprintf("%s goes back to definition %s", d.ProcessGUID, d.RolloutState.From)
+		}, bbs.API.AbortRollout),
 		cli.With(&cobra.Command{
 			Use: "list", Short: "List processes and which definitions they have, without the definitions", RunE: p.asks(deploymentList),
 			Long: "List processes and which definitions they have, without the definitions. It costs\nless than lrp list. With -o json it has all that a sync compares.",
@@ -54,16 +65,20 @@ and instances go back to it as they have come: one after the other.`, "%s goes b
 }
 
 // rolloutCommand makes a command that asks the BBS for something about a
-// rollout. says is what it says then, of the process.
-func (p *process) rolloutCommand(name, short, long, says string, ask func(bbs.API, context.Context, string) error) *cobra.Command {
+// rollout. says is what it says then, given the deployment as it was before.
+func (p *process) rolloutCommand(name, short, long string, says func(*lrp.Deployment) string, ask func(bbs.API, context.Context, string) error) *cobra.Command {
 	return cli.With(&cobra.Command{
 		Use: name + " GUID", Short: short, Long: long, ValidArgsFunction: cli.Completes(p.processGUIDs(), nil),
 		RunE: p.asks(func(c *call, r *remote) error {
 			guid := c.arg(0)
+			before, err := r.bbs.Deployment(c.ctx, guid)
+			if err != nil {
+				return err
+			}
 			if err := ask(r.bbs, c.ctx, guid); err != nil {
 				return err
 			}
-			return c.Say(done{Done: name, ProcessGUID: guid}, says, guid)
+			return c.Say(done{Done: name, ProcessGUID: guid}, "%s", says(before))
 		}),
 	})
 }
@@ -124,7 +139,7 @@ func deploymentUpdate(c *call) error {
 	switch {
 	case !known:
 		u.DefinitionID, u.Definition = &want.DefinitionID, &want.Definition
-	case !reflect.DeepEqual(have, want.Definition):
+	case !equal(have, want.Definition):
 		return &lrp.RefusedError{ProcessGUID: d.ProcessGUID, Why: fmt.Sprintf(
 			"definition %s is another one already, and definitions never change; give the new one another definition_id", want.DefinitionID)}
 	case d.ActiveDefinitionID != want.DefinitionID:
@@ -156,11 +171,14 @@ type deploymentStatus struct {
 	Stalled             int              `json:"stalled"`
 	Pending             int              `json:"pending"`
 	Proving             int              `json:"proving,omitempty"`
+	Stopping            int              `json:"stopping,omitempty"`
 	HeldBy              *int             `json:"held_by,omitempty"`
 	Unavailable         int              `json:"unavailable"`
 	MaxUnavailable      int              `json:"max_unavailable"`
 	WaitsFor            lrp.RolloutWait  `json:"waits_for,omitempty"`
 	RolloutState        lrp.RolloutState `json:"rollout_state,omitzero"`
+	// Unplaced is the first new instance that no cell has room for.
+	Unplaced lrp.Unplaced `json:"unplaced,omitzero"`
 	// Waiting are the desired instances of the active definition of which it is
 	// known why they do not serve.
 	Waiting     []waitingInstance  `json:"waiting,omitempty"`
@@ -231,8 +249,8 @@ func deploymentStatusOf(c *call, r *remote) error {
 	}
 	doc := deploymentStatus{
 		ProcessGUID: d.ProcessGUID, ActiveDefinitionID: d.ActiveDefinitionID, HealthyDefinitionID: d.HealthyDefinitionID,
-		Instances: d.Instances, Complete: status.Complete(), Done: status.Done, Stalled: status.Stalled, Pending: status.Pending, Proving: status.Proving,
-		WaitsFor: status.WaitsFor, RolloutState: d.RolloutState,
+		Instances: d.Instances, Complete: status.Complete(), Done: status.Done, Stalled: status.Stalled, Pending: status.Pending, Proving: status.Proving, Stopping: status.Stopping,
+		WaitsFor: status.WaitsFor, RolloutState: d.RolloutState, Unplaced: status.Unplaced,
 	}
 	// A deployment of one definition has nothing to roll out.
 	about, first, heldBy := "rollout", len(d.Definitions) == 1, -1 // what the text is about
@@ -271,6 +289,9 @@ func deploymentStatusOf(c *call, r *remote) error {
 	}
 	if more := len(others) - mostShown; more > 0 {
 		others = append(others[:mostShown], [2]string{"instances", fmt.Sprintf("%d more wait", more)})
+	}
+	if status.Stopping > 0 {
+		rollout += fmt.Sprintf(", %d more when what they replace has stopped", status.Stopping)
 	}
 	if status.Stalled > 0 {
 		rollout += fmt.Sprintf(", %d given up for now", status.Stalled)

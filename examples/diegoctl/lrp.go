@@ -244,7 +244,10 @@ func (c *call) following(r *remote, guid string) func() (done bool, state string
 		if len(list) == d.Instances && (status.Complete() || len(d.Definitions) == 1 && status.Done+status.Proving == d.Instances) {
 			return true, "runs", nil
 		}
-		state = fmt.Sprintf("%d of %d run", status.Done, d.Instances)
+		state = fmt.Sprintf("%d of %d run", status.Done+status.Stopping, d.Instances)
+		if old := len(list) - d.Instances; status.Done+status.Stopping == d.Instances && old > 0 {
+			state += "; " + count(old, "old instance") + " to stop"
+		}
 		waiting := waitingInstances(d, list, status.HeldBy)
 		if len(waiting) > 0 {
 			state += fmt.Sprintf("; instance %d: %s", waiting[0].Index, waiting[0].Why)

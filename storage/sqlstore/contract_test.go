@@ -1,10 +1,12 @@
 package sqlstore
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -16,6 +18,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // registers the driver "pgx"
 
 	"github.com/diegosdk/diego/internal/testdb"
+	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/storage/sqlstore/internal/dialect"
 	"github.com/diegosdk/diego/storage/storagetest"
@@ -137,6 +140,34 @@ func TestAListWithoutDefinitionsReadsNone(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A history that is damaged costs its process nothing but the history.
+func TestADeploymentCanBeChangedIfItsHistoryCannotBeDecoded(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, dsn string) {
+		var said bytes.Buffer
+		s := mustOpen(t, dsn, Options{Logger: slog.New(slog.NewTextHandler(&said, nil))})
+		if _, err := s.Commit(t.Context(), secrets(0)); err != nil {
+			t.Fatal(err)
+		}
+		exec(t, s, "UPDATE "+s.table("deployments")+" SET revisions = ?", []byte{99})
+		id := "next"
+		_, _, err := storage.ApplyDeployment(t.Context(), s, "p000", nil, func(d *lrp.Deployment) (lrp.Change, error) {
+			definition := d.Definitions["p000"]
+			c, err := d.Update(lrp.Update{DefinitionID: &id, Definition: &definition})
+			return lrp.Policy{}.Record(c, "ann", noon), err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(said.String(), "cannot be decoded") || !strings.Contains(said.String(), "process=p000") {
+			t.Errorf("the log says\n%s", said.String())
+		}
+		d, err := s.Deployment(t.Context(), "p000")
+		if err != nil || len(d.Revisions) != 2 || d.Revisions[0].Began != lrp.BeganUnknown || d.Revisions[1].DefinitionID != id {
+			t.Errorf("%+v, %v; want the history to begin anew", d, err)
+		}
+	})
 }
 
 // corruptRecord damages the encoding of a record.

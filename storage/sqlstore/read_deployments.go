@@ -258,19 +258,21 @@ func (s *Store) addDefinition(e *entry[*lrp.Deployment], id string, data []byte)
 	return nil
 }
 
-func (s *Store) addRevisions(e *entry[*lrp.Deployment], data []byte) error {
+// addRevisions adds the history of a deployment. It leaves out what it cannot
+// decode, so that the deployment can still be changed; the next change drops that.
+func (s *Store) addRevisions(d *lrp.Deployment, data []byte) error {
 	if len(data) == 0 {
 		return nil
 	}
-	plain, err := s.sealer.open(data, revisionsPlace(e.value.ProcessGUID))
+	plain, err := s.sealer.open(data, revisionsPlace(d.ProcessGUID))
 	if err == nil {
-		err = storage.DecodeRevisions(plain, e.value)
+		err = storage.DecodeRevisions(plain, d)
 	}
 	if errors.Is(err, ErrKey) {
 		return err
 	}
 	if err != nil {
-		e.err = &storage.CorruptError{Key: storage.DeploymentKey(e.value.ProcessGUID), Err: fmt.Errorf("its revisions: %w", err)}
+		s.options.Logger.Warn("revisions of a deployment cannot be decoded and are left out", "process", d.ProcessGUID, "kept", len(d.Revisions), "err", err)
 	}
 	return nil
 }
@@ -312,7 +314,7 @@ func (s *Store) queryDeployment(ctx context.Context, q dialect.Querier, guid str
 		}
 		if e.value == nil {
 			if e, err = x.full(); err == nil && e.err == nil {
-				err = s.addRevisions(&e, revisions)
+				err = s.addRevisions(e.value, revisions)
 			}
 			if err != nil {
 				return err
