@@ -6,7 +6,7 @@ import { coloursOf, link } from './parts.js';
 import { lookOf, memoryOf, reservedOf, store } from './store.js';
 import { allLooks, cellStates, lookText, mib, percent, plain, plural, share } from './text.js';
 
-const budget = 9, firstBudget = 40; // ms of drawing in one frame; the first picture may take more
+const budget = 9, firstBudget = 250; // ms of drawing in one frame; the first picture may take more
 const waitingHeight = 34, waitingTile = 10;
 const inside = 3, gauge = 3;
 
