@@ -115,7 +115,7 @@ func (b *BBS) catchUp(ctx context.Context, position storage.Cursor, f storage.Ev
 			yield(&tailEntry{err: err})
 			return position, false
 		}
-		page, err := b.labelledEvents(ctx, f, b.page(ctx, position, read))
+		page, err := b.labelledEvents(ctx, f, b.page(ctx, position, log.Newest, read))
 		if err != nil {
 			yield(&tailEntry{err: err})
 			return position, false
@@ -149,6 +149,9 @@ const believeAgain = time.Hour
 // the log than there is, because then the store has lost events. A number that
 // cannot have been given yet is not believed.
 func (b *BBS) believe(ctx context.Context, err error) {
+	if err == nil {
+		return
+	}
 	var gone *storage.GoneError
 	now := b.o.Now()
 	if !errors.As(err, &gone) || gone.After <= gone.Extent.Newest || gone.After > storage.Cursor(now.UnixMicro()) {
@@ -174,9 +177,11 @@ func (b *BBS) believe(ctx context.Context, err error) {
 
 const pageSize = 500
 
-// page reads some events after a position. An error that ends the list is the
-// last of them.
-func (b *BBS) page(ctx context.Context, position storage.Cursor, f storage.EventFilter) (list []tailEntry) {
+// page reads some events after a position, of a log that ends at newest or later. An
+// error that ends the list is the last of them.
+func (b *BBS) page(ctx context.Context, position, newest storage.Cursor, f storage.EventFilter) (list []tailEntry) {
+	const first = 64 // room for as many at first, since f may want few
+	list = make([]tailEntry, 0, max(0, min(first, newest-position)))
 	for e, err := range b.o.Store.Events(ctx, position, f) {
 		if list = append(list, entryOf(e, err)); len(list) == pageSize {
 			break

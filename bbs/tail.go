@@ -36,14 +36,14 @@ type tailEntry struct {
 // entryOf is the entry for an element of a list of events. The number of an
 // error is 0 unless it is about one event.
 func entryOf(e storage.Event, err error) tailEntry {
-	var corrupt *storage.CorruptError
-	switch {
-	case errors.As(err, &corrupt):
-		return tailEntry{number: corrupt.Key.Sequence, event: storage.Event{Sequence: corrupt.Key.Sequence}, err: err}
-	case err != nil:
-		return tailEntry{err: err}
+	if err == nil {
+		return tailEntry{number: e.Sequence, event: e}
 	}
-	return tailEntry{number: e.Sequence, event: e}
+	var corrupt *storage.CorruptError
+	if errors.As(err, &corrupt) {
+		return tailEntry{number: corrupt.Key.Sequence, event: storage.Event{Sequence: corrupt.Key.Sequence}, err: err}
+	}
+	return tailEntry{err: err}
 }
 
 // after waits until there are events after a position, and returns some of

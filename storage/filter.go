@@ -183,7 +183,8 @@ func oneOf[T comparable](values []T) choice[T] {
 	return c
 }
 
-func (c *choice[T]) has(v T) bool {
+// has has a value receiver, so that a matcher is one allocation with all its choices.
+func (c choice[T]) has(v T) bool {
 	if c.index != nil {
 		_, is := c.index[v]
 		return is

@@ -249,8 +249,12 @@ func (m *Manager) Get(guid string) (executor.Container, bool) {
 func (m *Manager) List() []executor.Container {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	list := make([]executor.Container, 0, len(m.entries))
-	for _, guid := range slices.Sorted(maps.Keys(m.entries)) {
+	list, guids := make([]executor.Container, 0, len(m.entries)), make([]string, 0, len(m.entries))
+	for guid := range m.entries {
+		guids = append(guids, guid)
+	}
+	slices.Sort(guids)
+	for _, guid := range guids {
 		list = append(list, m.entries[guid].container)
 	}
 	return list

@@ -84,7 +84,7 @@ func (w *World) follow(ctx context.Context, s *subscriber) error {
 			return checkLog.violated("a subscriber is shown event %d after event %d", e.Sequence, s.at)
 		}
 		s.at = e.Sequence
-		if err := w.shown(&e); err != nil {
+		if err := w.shown(e); err != nil {
 			return err
 		}
 		if left--; left == 0 || s.at == log.Newest {
@@ -95,20 +95,20 @@ func (w *World) follow(ctx context.Context, s *subscriber) error {
 }
 
 // shown makes sure that nobody ever sees two events under one number.
-func (w *World) shown(e *storage.Event) error {
-	before := w.numbers[e.Sequence]
-	if before == nil {
+func (w *World) shown(e storage.Event) error {
+	before, known := w.numbers[e.Sequence]
+	if !known {
 		w.numbers[e.Sequence] = e
 		return nil
 	}
-	if *before == *e { // it is the same event, not only an equal one
+	if before == e { // it is the same event, not only an equal one
 		return nil
 	}
-	was, err := storage.EncodeEvent(before)
+	was, err := encoded(before)
 	if err != nil {
 		return err
 	}
-	is, err := storage.EncodeEvent(e)
+	is, err := encoded(e)
 	if err != nil {
 		return err
 	}
@@ -117,6 +117,8 @@ func (w *World) shown(e *storage.Event) error {
 	}
 	return nil
 }
+
+func encoded(e storage.Event) ([]byte, error) { return storage.EncodeEvent(&e) }
 
 // granted makes sure that no epoch is granted twice.
 func (w *World) granted(l storage.Lease) {

@@ -72,8 +72,8 @@ type World struct {
 	gone      map[string]time.Time // by cell: since when it is not present; a return that no leader saw does not count
 	looked    bool                 // a leader has looked at the cells in this step
 	broken    error
-	numbers   map[storage.Cursor]*storage.Event // what was shown under each number
-	epochs    map[storage.Fence]bool            // that were granted
+	numbers   map[storage.Cursor]storage.Event // what was shown under each number
+	epochs    map[storage.Fence]bool           // that were granted
 	// attempts are the tasks that containers were made for, by guid.
 	attempts map[string]attempt
 	// met are the rows that were met. If faultless, nothing goes wrong, and none of
@@ -359,7 +359,7 @@ func (w *World) leads(plane int) bool {
 func NewWorld(h History) (*World, error) {
 	w := &World{
 		Clock: memcell.NewClock(), creation: 2 * pace, random: newChance(h), posted: map[string]int{},
-		numbers: map[storage.Cursor]*storage.Event{}, attempts: map[string]attempt{}, met: Met{}, had: map[place]executor.Container{}, unwanted: map[string]int{}, epochs: map[storage.Fence]bool{},
+		numbers: map[storage.Cursor]storage.Event{}, attempts: map[string]attempt{}, met: Met{}, had: map[place]executor.Container{}, unwanted: map[string]int{}, epochs: map[storage.Fence]bool{},
 		records: map[recordKey]*lrp.ActualLRP{}, crashes: map[string]int{}, gone: map[string]time.Time{}, presences: map[string]bool{},
 	}
 	var err error
@@ -852,7 +852,7 @@ func (w *World) checkEvents(ctx context.Context) error {
 			return checkLog.violated("event %d follows event %d", e.Sequence, w.seen)
 		}
 		w.seen = e.Sequence
-		if err := w.shown(&e); err != nil {
+		if err := w.shown(e); err != nil {
 			return err
 		}
 		if e.LRP != nil {

@@ -276,8 +276,12 @@ func (c *Cell) Cordon(_ context.Context, cordoned bool) error {
 func (c *Cell) Containers(context.Context) ([]executor.Container, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	list := make([]executor.Container, 0, len(c.containers))
-	for _, guid := range slices.Sorted(maps.Keys(c.containers)) {
+	list, guids := make([]executor.Container, 0, len(c.containers)), make([]string, 0, len(c.containers))
+	for guid := range c.containers {
+		guids = append(guids, guid)
+	}
+	slices.Sort(guids)
+	for _, guid := range guids {
 		list = append(list, c.containers[guid].Container)
 	}
 	return list, nil

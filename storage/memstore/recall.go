@@ -59,8 +59,11 @@ func (s *state) slot(processGUID string, index int) (o *origin, err error) {
 
 func (o *origin) slot() lrp.Slot {
 	slot := lrp.Slot{ProcessGUID: o.processGUID, Index: o.index}
-	for _, r := range o.records {
-		slot.Records = append(slot.Records, *r)
+	if len(o.records) > 0 {
+		slot.Records = make([]lrp.ActualLRP, len(o.records))
+	}
+	for i, r := range o.records {
+		slot.Records[i] = *r
 	}
 	return slot
 }
