@@ -112,7 +112,7 @@ func (b *BBS) RestartDeployment(ctx context.Context, processGUID string) error {
 
 // Revisions is the history of a deployment, the oldest revision first, each with
 // its definition. The last one is the active one, and says how far its rollout is
-// by now. The error wraps storage.ErrNotFound if there is no deployment.
+// by now and which failure has paused it, if one has. The error wraps storage.ErrNotFound if there is no deployment.
 func (b *BBS) Revisions(ctx context.Context, processGUID string) (list []lrp.Revision, err error) {
 	err = b.o.Store.View(ctx, func(r storage.Reader) error {
 		d, err := r.Deployment(ctx, processGUID)
@@ -122,6 +122,9 @@ func (b *BBS) Revisions(ctx context.Context, processGUID string) (list []lrp.Rev
 		list = slices.Clone(d.History())
 		definition, last := d.Definitions[d.ActiveDefinitionID], &list[len(list)-1]
 		last.Definition, last.Desired, last.Healthy = &definition, d.Instances, d.HealthyDefinitionID == d.ActiveDefinitionID
+		if d.RolloutState.Paused == lrp.PausedByFailure {
+			last.Failure = d.RolloutState.Failure
+		}
 		last.Done, err = storage.RolledOut(ctx, r, d, b.o.Now())
 		return err
 	})

@@ -46,8 +46,9 @@ type Revision struct {
 	Desired int `json:"desired"`
 	// Healthy is true if the definition was the healthy one at the end.
 	Healthy bool `json:"healthy,omitempty"`
-	// Failure is why the rollout was given up or, if it was superseded, why it had
-	// been paused; nil without such a reason.
+	// Failure is why the rollout was given up, or which failure had paused it when it
+	// was superseded; nil if neither is the case. bbs.BBS.Revisions also says which
+	// failure has paused the newest revision.
 	Failure *RolloutFailure `json:"failure,omitempty"`
 }
 

@@ -291,7 +291,7 @@ func deploymentStatusOf(c *call, r *remote) error {
 		others = append(others[:mostShown], [2]string{"instances", fmt.Sprintf("%d more wait", more)})
 	}
 	if status.Stopping > 0 {
-		rollout += fmt.Sprintf(", %d more when what they replace has stopped", status.Stopping)
+		rollout += fmt.Sprintf(", %d more once what is replaced has stopped", status.Stopping)
 	}
 	if status.Stalled > 0 {
 		rollout += fmt.Sprintf(", %d given up for now", status.Stalled)

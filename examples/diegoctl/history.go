@@ -38,7 +38,8 @@ The values of environment variables and the content of files are hidden.`,
 			Use: "rollback GUID [REVISION]", Short: "Roll out the definition of an earlier revision", RunE: p.asks(deploymentRollback),
 			Long: `Roll out the definition of an earlier revision. Without REVISION it is the newest
 one before the active one that proved healthy, was not given up, and has another
-definition. It is a rollout like any other: the rollout_policy holds.`,
+definition. It is a rollout like any other: the rollout_policy holds. To go to
+a definition by its id, see "deployment activate".`,
 			Example:           "  diegoctl deployment rollback web --wait",
 			ValidArgsFunction: cli.Completes(p.processGUIDs(), p.revisions(), nil),
 		}, waitFlags),
@@ -71,13 +72,17 @@ var beganTexts = map[lrp.RevisionBegin]string{
 
 // becameText says what became of a revision.
 func becameText(r *lrp.Revision) string {
+	paused := ""
+	if r.Failure != nil {
+		paused = fmt.Sprintf(", paused: %v", r.Failure)
+	}
 	switch r.End {
 	case lrp.RevisionActive:
-		return "active"
+		return "active" + paused
 	case lrp.RevisionReplaced:
 		return "ran until it was replaced"
 	case lrp.RevisionSuperseded:
-		return "overtaken by the next one"
+		return "overtaken by the next one" + paused
 	case lrp.RevisionGivenUp:
 		return fmt.Sprintf("given up: %v", r.Failure)
 	}
