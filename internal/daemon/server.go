@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -42,14 +43,21 @@ const (
 	closeTime  = 10 * time.Second
 )
 
-// Serve serves h at l until ctx ends. Then calls that are being answered have
-// two seconds to finish; after that their contexts end, and they have ten more.
+// Serve serves h at l until ctx ends. Then calls that are being answered, sessions
+// among them, have two seconds to finish; after that their contexts end, and they
+// have ten more.
 // certificates are nil for plain HTTP.
 func Serve(ctx context.Context, l net.Listener, h http.Handler, certificates *Certificates, log *slog.Logger) error {
 	requests, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
+	var answering sync.WaitGroup // a server does not wait for connections that sessions have taken over
 	server := &http.Server{
-		Handler: h, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: 64 << 10,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			answering.Add(1)
+			defer answering.Done()
+			h.ServeHTTP(w, r)
+		}),
+		ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: 64 << 10,
 		BaseContext: func(net.Listener) context.Context { return requests },
 		ErrorLog:    slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
@@ -69,5 +77,15 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, certificates *Ce
 	if err := server.Shutdown(late); err != nil {
 		return errors.Join(fmt.Errorf("requests were cut off: %w", err), server.Close())
 	}
-	return nil
+	answered := make(chan struct{})
+	go func() {
+		answering.Wait()
+		close(answered)
+	}()
+	select {
+	case <-answered:
+		return nil
+	case <-late.Done():
+		return fmt.Errorf("sessions were cut off: %w", late.Err())
+	}
 }

@@ -112,6 +112,48 @@ func TestAServerThatStopsFinishesAnswersAndEndsStreams(t *testing.T) {
 	}
 }
 
+// A session has taken its connection over, and still has its end to say.
+func TestAServerThatStopsWaitsForSessions(t *testing.T) {
+	arrived, said := make(chan struct{}), make(chan error, 1)
+	address, stop := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		close(arrived)
+		<-r.Context().Done()
+		_, err = io.WriteString(conn, "over")
+		_, readErr := io.ReadFull(conn, make([]byte, 2)) // it was heard
+		said <- errors.Join(err, readErr)
+	}), nil)
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprint(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	<-arrived
+	go func() {
+		if _, err := io.ReadFull(conn, make([]byte, 4)); err != nil {
+			t.Error(err)
+		}
+		fmt.Fprint(conn, "ok")
+	}()
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	select {
+	case err := <-said:
+		if err != nil {
+			t.Error(err)
+		}
+	default:
+		t.Error("the server has stopped before the session was over")
+	}
+}
+
 // issue makes certificates of an authority below dir.
 func issue(t *testing.T, dir, name string, validFor time.Duration) TLS {
 	t.Helper()
