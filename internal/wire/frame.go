@@ -133,8 +133,7 @@ func (p *peer) frame(kind byte, content []byte) error {
 		if len(content) != 5 || p.out[content[0]] == nil {
 			return fmt.Errorf("%w: a frame about no stream", ErrGarbled)
 		}
-		p.out[content[0]].grant(int(binary.BigEndian.Uint32(content[1:])))
-		return nil
+		return p.out[content[0]].grant(binary.BigEndian.Uint32(content[1:]))
 	}
 	return p.handle(kind, content)
 }
@@ -234,11 +233,15 @@ func (p *peer) outflow(kind byte) *outflow {
 	return f
 }
 
-func (f *outflow) grant(n int) {
+func (f *outflow) grant(n uint32) error {
 	f.peer.mu.Lock()
 	defer f.peer.mu.Unlock()
-	f.room = min(f.room+n, windowBytes)
+	if n > uint32(windowBytes-f.room) {
+		return fmt.Errorf("%w: more of a stream was taken than was sent", ErrGarbled)
+	}
+	f.room += int(n)
 	f.wake.Signal()
+	return nil
 }
 
 // Write implements [io.Writer].

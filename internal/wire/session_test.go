@@ -250,6 +250,7 @@ func TestFramesThatMakeNoSenseEndASession(t *testing.T) {
 		"of the other side":  frame(frameStdout, "x"),
 		"of no kind":         frame(99, ""),
 		"about no stream":    frame(frameTaken, "\x63\x00\x00\x00\x01"),
+		"taken, not sent":    frame(frameTaken, "\x01\x00\x00\x00\x01"),
 		"too short":          frame(frameTaken, "\x01"),
 		"no control":         frame(frameControl, `{"what": 1}`),
 	} {

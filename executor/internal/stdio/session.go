@@ -232,6 +232,8 @@ func (o *output) Read(p []byte) (int, error) {
 	n, err := o.f.Read(p)
 	if ended {
 		o.taken += n
+	} else if errors.Is(err, os.ErrDeadlineExceeded) {
+		return o.Read(p) // the process ended meanwhile, and what it wrote may not have been read
 	}
 	// A terminal that nobody holds any more is EIO.
 	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, os.ErrClosed) || isEIO(err) {
