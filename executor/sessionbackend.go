@@ -19,8 +19,11 @@ type SessionBackend interface {
 	// CopyIn unpacks a tar stream that has one file or directory tree, with the
 	// rights of the user: what the user may not write is an error. If path is a
 	// directory, the file or directory becomes an entry of it under its own name;
-	// otherwise it becomes path, and missing directories above are made. The stream
-	// is not trusted; see StreamIn.
+	// otherwise it becomes path. If the directory above path is missing, or path ends
+	// with a slash and is not a directory, that is an ErrNoFile. A directory is merged
+	// into one of its name, and a file replaces another; a file in the place of a
+	// directory, or the reverse, is an fs.ErrExist. The stream is not trusted; see
+	// StreamIn.
 	CopyIn(ctx context.Context, guid, path, user string, tar io.Reader) error
 
 	// CopyOut is StreamOut with the rights of the user: what the user may not read

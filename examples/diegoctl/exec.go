@@ -28,7 +28,7 @@ the guid of a task, or that of a process with one instance.
 The exit code is the command's, or 128 plus the number of the signal that ended
 it. Without --tty, stdout and stderr stay apart, and an interrupt is sent
 to the command; a second one ends diegoctl. When diegoctl ends, the command and
-all that it has started are killed. The cell's log says who ran what.`,
+all that it has started are killed. The log of events says who ran what.`,
 		Example: "  diegoctl exec web/0 -it -- sh\n  diegoctl exec web/0 -- ls -l /tmp\n  diegoctl exec web/0 -i -- sh -c 'cat >/tmp/data' <data",
 	}, []cli.Flag{
 		{Name: "stdin", Short: "i", Kind: cli.Switch, Help: "pass stdin to the command"},
@@ -42,13 +42,15 @@ func copyCommand(p *process) *cobra.Command {
 		Long: `Copy a file or directory into the container of an instance or a task, or out of
 it. One of SOURCE and TARGET is INSTANCE:PATH with an absolute path; INSTANCE is
 as for exec. The copy goes into TARGET if that is a directory, and otherwise
-becomes TARGET.
+becomes TARGET, in a directory that must exist. A directory is merged into one of
+its name, and a file replaces another; a file never replaces a directory, nor a
+directory a file.
 
 In the container, the copy is made with the rights of the user of its process: it
 fails on files that this user may not read or write. Files that are copied in
 belong to that user and count towards the disk limit. Symbolic links are copied as
-links. A copy to this machine replaces files, but not directories; after a failure
-the target is as it was.`,
+links. A copy to this machine changes nothing before everything has arrived. The
+log of events says who copied what.`,
 		Example: "  diegoctl cp web/0:/var/log/app.log .\n  diegoctl cp settings.json web/0:/etc/app/",
 	}
 }

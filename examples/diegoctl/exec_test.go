@@ -196,6 +196,7 @@ func TestFilesAreCopiedBothWays(t *testing.T) {
 	}
 	large, back := write("large", content), filepath.Join(here, "back")
 	write("tree/a/b", []byte("deep"))
+	f.ok("exec web/0 mkdir data")
 	f.ok("cp " + large + " web/0:/data/copy")
 	if got := f.ok("cp web/0:/data/copy " + back + " -o json"); !strings.HasPrefix(got, `{"done":"copied",`) {
 		t.Errorf("to programs it says %s", got)
@@ -217,7 +218,13 @@ func TestFilesAreCopiedBothWays(t *testing.T) {
 		{"cp " + filepath.Join(here, "nothing") + " web/0:/data/x", "no such file", exitFailed},
 		{"cp " + large + " " + back, "INSTANCE:/PATH", exitUsage},
 		{"cp web/0:/data web/0:/x", "INSTANCE:/PATH", exitUsage},
-		{"cp web/0:/data " + filepath.Join(here, "into"), "file already exists", exitFailed},
+		{"cp web/0:/data " + filepath.Join(here, "into"), "", exitOK}, // once more
+		{"cp " + filepath.Join(here, "into/data") + " web/0:/", "", exitOK},
+		{"cp web/0:/data/tree " + back, "file already exists", exitFailed},
+		{"cp " + large + " web/0:/data/tree/a/", "", exitOK},
+		{"cp " + large + " web/0:/data/missing/", "no such file", exitNotFound},
+		{"cp " + large + " web/0:/data/missing/x", "no such file", exitNotFound},
+		{"cp web/0:/data/copy " + filepath.Join(here, "missing") + "/", "no such file", exitFailed},
 		{"cp web/7:/data " + back, "web has no instance 7", exitNotFound},
 	} {
 		if r := f.run(tt.line); r.code != tt.code || !strings.Contains(r.stderr, tt.says) {

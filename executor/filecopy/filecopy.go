@@ -9,6 +9,7 @@
 package filecopy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/internal/archive"
@@ -53,14 +55,20 @@ func Send(ctx context.Context, w io.Writer, path string) error {
 }
 
 // Receive unpacks a tar stream that has one file or directory. If path is a
-// directory, that becomes an entry of it under its own name; otherwise it becomes
-// path, whose parent directory must exist. It replaces a file, but not a directory,
-// which is an fs.ErrExist. After an error, path is as it was. An archive that holds
-// more than one file or directory, or would write elsewhere, is an
+// directory, that becomes an entry of it under the given name; otherwise it becomes
+// path, whose parent directory must exist. A path that ends with a separator must be
+// a directory. A directory is merged into one of its name, and a file replaces
+// another; a file in the place of a directory, or the reverse, is an fs.ErrExist.
+// Nothing is written before the whole stream has arrived and is known to fit. An
+// archive that holds more than one file or directory, or would write elsewhere, is an
 // executor.ErrUnsafeArchive. Receive ends soon after ctx.
 func Receive(ctx context.Context, r io.Reader, path, name string, l Limits) (err error) {
 	target := filepath.Clean(path)
-	if info, err := os.Stat(target); err == nil && info.IsDir() {
+	info, err := os.Stat(target)
+	switch isDir := err == nil && info.IsDir(); {
+	case !isDir && path != "" && os.IsPathSeparator(path[len(path)-1]):
+		return &fs.PathError{Op: "copy to", Path: path, Err: cmp.Or(err, error(syscall.ENOTDIR))}
+	case isDir:
 		if !filepath.IsLocal(name) || filepath.Base(name) != name || name == "." {
 			return fmt.Errorf("%q cannot be the name of a copy in %s: say how it is to be called", name, path)
 		}
@@ -85,15 +93,43 @@ func Receive(ctx context.Context, r io.Reader, path, name string, l Limits) (err
 	if err := archive.Place(ctx, root, copied, r, archive.Limits{MaxContentBytes: l.MaxBytes, MaxContentEntries: l.MaxEntries}); err != nil {
 		return err
 	}
-	info, err := root.Lstat(copied)
-	if errors.Is(err, fs.ErrNotExist) {
+	if _, err := root.Lstat(copied); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: it is empty", executor.ErrUnsafeArchive)
 	}
+	moves, err := fit(nil, filepath.Join(own, copied), target)
+	for _, m := range moves {
+		if err == nil {
+			err = os.Rename(m.from, m.to)
+		}
+	}
+	return err
+}
+
+type move struct{ from, to string }
+
+// fit adds the moves that bring a file or directory to its place: it goes as a whole
+// unless there is a directory that it is to be merged into.
+func fit(moves []move, from, to string) ([]move, error) {
+	info, err := os.Lstat(from)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if before, err := os.Lstat(target); err == nil && (before.IsDir() || info.IsDir()) {
-		return &fs.PathError{Op: "copy to", Path: target, Err: fs.ErrExist}
+	before, err := os.Lstat(to)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return append(moves, move{from, to}), nil
+	case err != nil:
+		return nil, err
+	case before.IsDir() != info.IsDir():
+		return nil, &fs.PathError{Op: "copy to", Path: to, Err: fs.ErrExist}
+	case !info.IsDir():
+		return append(moves, move{from, to}), nil
 	}
-	return os.Rename(filepath.Join(own, copied), target)
+	list, err := os.ReadDir(from)
+	for _, e := range list {
+		if err == nil {
+			moves, err = fit(moves, filepath.Join(from, e.Name()), filepath.Join(to, e.Name()))
+		}
+	}
+	return moves, err
 }

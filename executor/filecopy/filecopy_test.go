@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -126,11 +127,38 @@ func TestACopyArrivesAsItIsSent(t *testing.T) {
 	if err := receive(archiveOf(file("new")), "file", "x"); err != nil {
 		t.Errorf("a file is not replaced: %v", err)
 	}
-	if err := receive(send("tree"), "into", "kept"); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("over a directory: %v", err)
+	if err := receive(archiveOf(dir("kept"), dir("kept/a"), file("kept/a/b"), dir("kept/new"), file("kept/new/er")), "into", "kept"); err != nil {
+		t.Errorf("into a directory of its name: %v", err)
+	}
+	for path, want := range map[string]string{"into/kept/a/b": "evil", "into/kept/new/er": "evil"} {
+		if got, err := os.ReadFile(filepath.Join(here, path)); err != nil || string(got) != want {
+			t.Errorf("merged, %s: %q, %v", path, got, err)
+		}
+	}
+	if got, err := os.Readlink(filepath.Join(here, "into/kept/link")); err != nil || got != "a/b" {
+		t.Errorf("merged, what was there is %q, %v", got, err)
+	}
+	for name, archive := range map[string]*bytes.Buffer{
+		"a file over a directory":        archiveOf(file("kept")),
+		"a file over a directory, below": archiveOf(dir("kept"), file("kept/0"), file("kept/a")),
+		"a directory over a file, below": archiveOf(dir("kept"), file("kept/0"), dir("kept/a"), dir("kept/a/b")),
+		"a directory over a link":        archiveOf(dir("kept"), file("kept/0"), dir("kept/link"), file("kept/link/x")),
+	} {
+		before := names(t, here)
+		if err := receive(archive, "into", "kept"); !errors.Is(err, fs.ErrExist) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if after := names(t, here); !slices.Equal(after, before) {
+			t.Errorf("%s leaves %q", name, after)
+		}
 	}
 	if err := receive(send("tree"), "file", "x"); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("a directory over a file: %v", err)
+	}
+	for _, path := range []string{"missing/", "file/"} {
+		if err := filecopy.Receive(t.Context(), archiveOf(file("x")), here+"/"+path, "x", filecopy.Limits{}); err == nil {
+			t.Errorf("to %s: it is accepted", path)
+		}
 	}
 	for _, name := range []string{".", "..", "a/b", ""} {
 		if err := receive(send("tree"), "into", name); err == nil {

@@ -4,10 +4,12 @@ package libcontainer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
-	"path"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -94,7 +96,7 @@ func (b *Backend) CopyIn(ctx context.Context, guid, name, user string, tar io.Re
 		return err
 	}
 	return c.streams().Err(c.asUser(user, func() error {
-		root, rest, err := c.deepest(name)
+		root, rest, err := c.copyTarget(name)
 		if err != nil {
 			return err
 		}
@@ -137,18 +139,20 @@ func (c *container) asUser(name string, f func() error) error {
 	return c.ids.AsUser(user, f)
 }
 
-// deepest is where something is to be put: "." in a directory that is there, or
-// a path below the deepest directory on the way to it.
-func (c *container) deepest(name string) (root *tenant.Root, rest string, err error) {
+// copyTarget is where something is to be put: "." in the directory of that name, or a
+// name in the directory above.
+func (c *container) copyTarget(name string) (root *tenant.Root, base string, err error) {
 	c.life.RLock()
-	defer c.life.RUnlock()
-	if err := c.usable(); err != nil {
-		return nil, "", err
+	err = c.usable()
+	if err == nil {
+		root, err = rootfs.OpenRoot(c.root, name)
 	}
-	if root, err = rootfs.OpenRoot(c.root, name); err == nil {
+	c.life.RUnlock()
+	switch {
+	case err == nil:
 		return root, ".", nil
+	case strings.HasSuffix(name, "/") && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR)):
+		return nil, "", fmt.Errorf("%w: %w", executor.ErrNoFile, err)
 	}
-	name = path.Clean("/" + name)
-	root, rest, err = rootfs.Deepest(c.root, path.Dir(name))
-	return root, path.Join(rest, path.Base(name)), err
+	return c.source(name)
 }

@@ -166,8 +166,7 @@ func (m *Manager) CopyIn(ctx context.Context, guid, path string, tar io.Reader) 
 	if err != nil {
 		return err
 	}
-	defer leave()
-	return m.copy(ctx, guid, func(ctx context.Context, used func()) error {
+	return m.copy(ctx, guid, leave, func(ctx context.Context, used func()) error {
 		return room.backend.CopyIn(ctx, guid, path, room.process.User, usedReader{tar, used})
 	})
 }
@@ -179,8 +178,7 @@ func (m *Manager) CopyOut(ctx context.Context, guid, path string, tar io.Writer)
 	if err != nil {
 		return err
 	}
-	defer leave()
-	return m.copy(ctx, guid, func(ctx context.Context, used func()) error {
+	return m.copy(ctx, guid, leave, func(ctx context.Context, used func()) error {
 		stream, err := room.backend.CopyOut(ctx, guid, path, room.process.User)
 		if err != nil {
 			return err
@@ -192,12 +190,17 @@ func (m *Manager) CopyOut(ctx context.Context, guid, path string, tar io.Writer)
 }
 
 // copy calls f, and does not wait for it after ctx or Options.SessionIdle has
-// ended.
-func (m *Manager) copy(ctx context.Context, guid string, f func(ctx context.Context, used func()) error) error {
+// ended. It calls leave only when f has ended: until then, a file system that hangs
+// holds one of the daemon's threads, for example.
+func (m *Manager) copy(ctx context.Context, guid string, leave func(), f func(ctx context.Context, used func()) error) error {
 	ctx, used, cancel := m.whileUsed(ctx, guid)
 	defer cancel(nil)
 	done := make(chan error, 1)
-	go func() { done <- f(ctx, used) }()
+	go func() {
+		err := f(ctx, used)
+		leave()
+		done <- err
+	}()
 	select {
 	case err := <-done:
 		if ctx.Err() != nil {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -383,19 +384,27 @@ func TestASessionTalksToAPlainProcess(t *testing.T) {
 func TestFilesAreCopiedBetweenAPlainProcessAndItsCaller(t *testing.T) {
 	b, _ := newContainer(t, process.Options{})
 	sessions := b.(executor.SessionBackend)
-	output(t, b, "mkdir -p a/b && echo content > a/b/file && mkdir there")
-	for _, to := range []string{"/copy/of/a", "/there"} {
+	output(t, b, "mkdir -p a/b copy/of && echo content > a/b/file && mkdir -p there/a/b && echo old >there/a/old && touch plain")
+	for to, want := range map[string]error{"/copy/of/a": nil, "/there": nil, "/missing/a": executor.ErrNoFile, "/missing/": executor.ErrNoFile, "/plain/": executor.ErrNoFile, "/plain": fs.ErrExist} {
 		stream, err := sessions.CopyOut(context.Background(), "c", "/a", "nobody")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := sessions.CopyIn(context.Background(), "c", to, "nobody", stream); err != nil {
+		if err := sessions.CopyIn(context.Background(), "c", to, "nobody", stream); !errors.Is(err, want) {
 			t.Errorf("to %s: %v", to, err)
 		}
 		stream.Close()
 	}
-	if got := output(t, b, "cat copy/of/a/b/file there/a/b/file"); got != "content\ncontent\n" {
+	if got := output(t, b, "cat copy/of/a/b/file there/a/b/file there/a/old; rm -r there/a/b/file && mkdir there/a/b/file"); got != "content\ncontent\nold\n" {
 		t.Errorf("there is %q", got)
+	}
+	stream, err := sessions.CopyOut(context.Background(), "c", "/a", "nobody")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Close()
+	if err := sessions.CopyIn(context.Background(), "c", "/there", "nobody", stream); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("a file over a directory: %v", err)
 	}
 	if _, err := sessions.CopyOut(context.Background(), "c", "/../../etc/passwd", "nobody"); !errors.Is(err, executor.ErrNoFile) {
 		t.Errorf("out of the directory: %v", err)

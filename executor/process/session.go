@@ -82,12 +82,17 @@ func (b *Backend) CopyIn(ctx context.Context, guid, name, _ string, tar io.Reade
 		return err
 	}
 	defer root.Close()
-	rest := strings.TrimPrefix(path.Clean("/"+name), "/")
-	if dir, err := root.OpenRoot(path.Join(".", rest)); err == nil {
-		defer dir.Close()
-		root, rest = dir, "."
+	base := "."
+	dir, err := root.OpenRoot(path.Join(".", path.Clean("/"+name)))
+	if err != nil && !strings.HasSuffix(name, "/") {
+		base = path.Base(name)
+		dir, err = root.OpenRoot(path.Join(".", path.Dir(path.Clean("/"+name))))
 	}
-	return c.streams().Err(archive.Place(ctx, root, rest, c.streams().Reader(ctx, tar), archive.Limits{}), name)
+	if err != nil {
+		return c.streams().Err(fmt.Errorf("%w: %w", executor.ErrNoFile, err), name)
+	}
+	defer dir.Close()
+	return c.streams().Err(archive.Place(ctx, dir, base, c.streams().Reader(ctx, tar), archive.Limits{}), name)
 }
 
 // CopyOut implements [executor.SessionBackend]; see CopyIn.

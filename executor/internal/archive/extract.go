@@ -27,11 +27,12 @@ func Extract(ctx context.Context, root *tenant.Root, dir string, r io.Reader, ui
 
 // Place is Extract for an archive of one file or directory, as Pack makes it. The
 // file or directory becomes name or, if that is ".", keeps its own name in root.
-// What it makes belongs to the user of this thread. It stops at the first entry
-// beyond the limits.
+// What it makes belongs to the user of this thread. A file does not replace a
+// directory, nor a directory anything else: that is an fs.ErrExist. Place stops at
+// the first entry beyond the limits.
 func Place(ctx context.Context, root *tenant.Root, name string, r io.Reader, l Limits) error {
 	name = inRoot(name)
-	x := extraction{ctx: ctx, root: root, dir: path.Dir(name), uid: -1, gid: -1, budget: newBudget(l, nil)}
+	x := extraction{ctx: ctx, root: root, dir: path.Dir(name), uid: -1, gid: -1, keepDirs: true, budget: newBudget(l, nil)}
 	only := ""
 	x.name = func(entry string) (string, error) {
 		local, err := Name(entry)
@@ -85,6 +86,9 @@ type extraction struct {
 	root     *tenant.Root
 	dir      string
 	uid, gid int
+	// keepDirs refuses entries where a directory would be replaced, or replace
+	// something.
+	keepDirs bool
 	// name is what an entry is called in dir, or an error.
 	name func(entry string) (string, error)
 	// budget is nil if the caller has checked the limits.
@@ -133,6 +137,9 @@ func (x *extraction) entry(h *tar.Header, content io.Reader) error {
 	}
 	base := path.Base(name)
 	if info, err := parent.Lstat(base); err == nil {
+		if info.IsDir() && x.keepDirs {
+			return &fs.PathError{Op: "replace the directory", Path: name, Err: fs.ErrExist}
+		}
 		if err := parent.RemoveAll(x.ctx, base); err != nil {
 			return err
 		}
@@ -180,6 +187,9 @@ func (x *extraction) mkdir(name string, mode fs.FileMode) error {
 		return err
 	}
 	base := path.Base(name)
+	if info, err := parent.Lstat(base); x.keepDirs && err == nil && !info.IsDir() {
+		return &fs.PathError{Op: "make the directory", Path: name, Err: fs.ErrExist}
+	}
 	if dir, err := x.below(parent, name); err == nil {
 		return dir.Close()
 	}
