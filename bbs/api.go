@@ -65,6 +65,8 @@ type API interface {
 	// Presence of cells.
 	Announce(ctx context.Context, p CellPresence, owner string, ttl time.Duration) error
 	Leave(ctx context.Context, cellID, owner string) error
+	// ReportSessions says who has worked in a cell's containers.
+	ReportSessions(ctx context.Context, cellID string, list []storage.SessionEvent) error
 	// Calls of cells, which others read too: single records, and the lists of
 	// ActualLRPs and tasks.
 	rep.BBS

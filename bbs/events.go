@@ -223,14 +223,18 @@ type TimelineEntry struct {
 	At       time.Time      `json:"at"`
 	Sequence storage.Cursor `json:"sequence"`
 	// Text says what happened and why, for example "crashed: exit status 137".
-	Text  string    `json:"text"`
-	Event lrp.Event `json:"event"`
+	Text string `json:"text"`
+	// Event is the change of a record or of the deployment, or zero if Session is
+	// set: somebody has worked in the instance's container.
+	Event   lrp.Event             `json:"event,omitzero"`
+	Session *storage.SessionEvent `json:"session,omitempty"`
 }
 
 // timelineKinds leaves out kinds that repeat others.
 var timelineKinds = []string{
 	lrp.InstanceCreated.String(), lrp.InstanceChanged.String(), lrp.InstanceRemoved.String(), lrp.InstanceCrashed.String(),
 	lrp.DeploymentCreated.String(), lrp.DeploymentChanged.String(), lrp.DeploymentRemoved.String(),
+	storage.KindSessionBegan, storage.KindSessionEnded,
 }
 
 // Timeline reports what happened at an index of a process, and to its
@@ -254,7 +258,13 @@ func (b *BBS) Timeline(ctx context.Context, processGUID string, index int) ([]Ti
 		if err != nil {
 			return list, err
 		}
-		list = append(list, TimelineEntry{At: e.At, Sequence: e.Sequence, Text: e.LRP.Explain(), Event: *e.LRP})
+		entry := TimelineEntry{At: e.At, Sequence: e.Sequence}
+		if s := e.Session; s != nil {
+			entry.Text, entry.Session = s.Explain(), s
+		} else {
+			entry.Text, entry.Event = e.LRP.Explain(), *e.LRP
+		}
+		list = append(list, entry)
 	}
 	return list, nil
 }

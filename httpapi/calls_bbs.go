@@ -102,6 +102,10 @@ type (
 		Next  task.Attempt `json:"next"`
 		Again bool         `json:"again"`
 	}
+	sessionsArgs struct {
+		CellID   string                 `json:"cell_id"`
+		Sessions []storage.SessionEvent `json:"sessions"`
+	}
 	subscribeArgs struct {
 		// After is the position to begin after: a sequence number, FromNow or
 		// FromStart.
@@ -351,6 +355,11 @@ var (
 	callRejectStartedTask = reportTask(call("RejectStartedTask", "bbs/reject_started_task", cells, wire.Once,
 		"Says that the cell has not begun the work of a task that it has."),
 		bbs.API.RejectStartedTask, func(c task.Reject) string { return c.CellID })
+	callReportSessions = forCell(tell(call("ReportSessions", "bbs/report_sessions", cells, wire.Once,
+		"Says who has worked in containers of the cell, for the log of events."),
+		func(ctx context.Context, b bbs.API, in sessionsArgs) error {
+			return b.ReportSessions(ctx, in.CellID, in.Sessions)
+		}), func(in sessionsArgs) string { return in.CellID })
 
 	callFailActualLRP = tell(call("FailActualLRP", "bbs/fail_actual_lrp", auctioneers, wire.Always,
 		"Records why an instance is on no cell."),
@@ -380,7 +389,7 @@ var bbsCalls = []wire.Endpoint[bbs.API]{
 	callLog, callSubscribe, callTimeline,
 	callAnnounce, callLeave, callClaimLRP, callStartLRP, callCrashLRP, callRemoveLRP,
 	callEvacuateClaimedLRP, callEvacuateRunningLRP, callEvacuateStoppedLRP, callEvacuateCrashedLRP, callRemoveEvacuatingLRP,
-	callStartTask, callCompleteTask, callRejectStartedTask,
+	callStartTask, callCompleteTask, callRejectStartedTask, callReportSessions,
 	callFailActualLRP, callRejectTask,
 }
 

@@ -338,6 +338,11 @@ func (c *RemoteBBS) RejectStartedTask(ctx context.Context, guid string, command 
 	return say(ctx, c.client, callRejectStartedTask, taskCommandArgs[task.Reject]{guid, command})
 }
 
+// ReportSessions is [bbs.BBS.ReportSessions].
+func (c *RemoteBBS) ReportSessions(ctx context.Context, cellID string, list []storage.SessionEvent) error {
+	return say(ctx, c.client, callReportSessions, sessionsArgs{cellID, list})
+}
+
 // FailActualLRP is [bbs.BBS.FailActualLRP].
 func (c *RemoteBBS) FailActualLRP(ctx context.Context, key lrp.Key, why lrp.PlacementError) error {
 	return say(ctx, c.client, callFailActualLRP, failArgs{key, why})

@@ -28,6 +28,7 @@ type Rep struct {
 	wake    chan struct{}   // for Run: something is due
 	cleared <-chan struct{} // see Clearer; closed if the Executor is none
 
+	reports   reports    // of sessions, for the BBS
 	cordoning sync.Mutex // held while the cordon is remembered and changed
 
 	mu       sync.Mutex
@@ -72,7 +73,7 @@ func New(o Options) (*Rep, error) {
 		return nil, err
 	}
 	r := &Rep{
-		o: o, queue: newQueue(), wake: make(chan struct{}, 1),
+		o: o, queue: newQueue(), wake: make(chan struct{}, 1), reports: newReports(o.BBS),
 		news: o.Executor.Subscribe(), notes: map[string]note{},
 	}
 	r.setCordoned(o.Cordoned)
@@ -111,7 +112,7 @@ func (r *Rep) Sync(ctx context.Context) error {
 
 // Tick does what is due: it announces the cell, takes the events of the
 // executor, makes a Sync if it is time, advances the self-test and the
-// evacuation, and settles what has come up. It does nothing before the Executor
+// evacuation, settles what has come up, and reports sessions to the BBS. It does nothing before the Executor
 // has cleared its host; see [Clearer]. It replaces Run for callers with a loop of
 // their own.
 func (r *Rep) Tick(ctx context.Context) {
@@ -122,6 +123,7 @@ func (r *Rep) Tick(ctx context.Context) {
 	r.hear()
 	r.keep(ctx)
 	_ = r.settleAll(ctx) // what fails is logged, counted and tried again
+	r.tellSessions(ctx)
 	if r.Evacuated() {
 		r.leave(ctx)
 	}
@@ -137,6 +139,9 @@ func (r *Rep) Next() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	next := r.nextDue()
+	if t, waits := r.reports.due(); waits && t.Before(next) {
+		next = t
+	}
 	if r.o.Announcer != nil && !r.drain.over && r.announce.Before(next) {
 		next = r.announce
 	}
@@ -158,12 +163,15 @@ func (r *Rep) Run(ctx context.Context) error {
 	wg.Go(func() { r.settleAlways(running) })
 	wg.Go(func() { r.listen(running) })
 	wg.Go(func() { r.renewAlways(running) })
+	wg.Go(func() { r.tellSessionsAlways(running) })
 	r.keepAlways(running)
 	cancel()
 	wg.Wait()
 
 	last, end := context.WithTimeout(context.WithoutCancel(ctx), r.o.CallTimeout)
 	defer end()
+	r.reports.last()
+	r.tellSessions(last)
 	r.leave(last)
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,32 +8,50 @@ import (
 	"github.com/diegosdk/diego/storage"
 )
 
-// maxAuditedBytes is how much of a command an audit shows.
+// maxAuditedBytes is how much of a command, or of an error, an audit shows.
 const maxAuditedBytes = 1 << 10
 
-// Audited carries out a session in a container: kind is "exec", "copy_in" or
-// "copy_out", and command the program with its arguments, or the path. The log says
-// who began it and how it ended, which is nil for a copy. The environment and what
-// is typed are in no log.
+// Audited carries out a session in a container: kind is storage.SessionExec,
+// SessionCopyIn or SessionCopyOut, and command the program with its arguments, or
+// the path. The cell's log, and the BBS's log of events if it is a
+// [SessionReporter], say who began it and how it ended, which is nil for a copy.
+// The environment and what is typed are in no log. The session waits for no
+// report.
 func (r *Rep) Audited(ctx context.Context, containerGUID, kind string, command []string, session func() (*executor.Exit, error)) error {
 	c, _ := r.o.Executor.Get(containerGUID)
+	s, ours := subjectOf(c)
 	work := ""
-	if s, ours := subjectOf(c); ours {
+	if ours {
 		work = s.name()
 	}
-	log := r.o.Logger.With("kind", kind, "caller", storage.Caller(ctx), "container", containerGUID, "work", work, "command", shortened(command))
-	began := r.o.Now()
+	command = shortened(command)
+	log := r.o.Logger.With("kind", kind, "caller", storage.Caller(ctx), "container", containerGUID, "work", work, "command", command)
+	e := storage.SessionEvent{
+		Kind: kind, Domain: c.Tags[executor.TagDomain], TaskGUID: s.task, CellID: r.o.CellID, InstanceGUID: containerGUID,
+		Caller: beginning(storage.Caller(ctx), storage.MaxIdentifierBytes), Command: command, BeganAt: r.o.Now(),
+	}
+	if ours && !s.isTask() {
+		e.ProcessGUID, e.Index = s.key.ProcessGUID, &s.key.Index
+	}
+	if ours {
+		e.ID = r.o.NewGUID()
+	}
 	log.Info("a session begins")
+	r.reportSession(ctx, e)
 	end, err := session()
-	took := r.o.Now().Sub(began)
+	e.EndedAt, e.End = r.o.Now(), "copied"
+	took := e.EndedAt.Sub(e.BeganAt)
 	switch {
 	case err != nil:
 		log.Info("a session has failed", "took", took, "err", err)
+		e.End, e.Failed = beginning(err.Error(), maxAuditedBytes), true
 	case end == nil:
 		log.Info("a session has ended", "took", took)
 	default:
-		log.Info("a session has ended", "took", took, "end", end.String())
+		e.End = end.String()
+		log.Info("a session has ended", "took", took, "end", e.End)
 	}
+	r.reportSession(ctx, e)
 	return err
 }
 
@@ -42,9 +60,19 @@ func shortened(command []string) []string {
 	list, left := []string{}, maxAuditedBytes
 	for _, arg := range command {
 		if len(arg) >= left {
-			return append(list, strings.ToValidUTF8(arg[:left], "")+"…")
+			return append(list, beginning(arg, left))
 		}
-		list, left = append(list, arg), left-len(arg)-1
+		list, left = append(list, beginning(arg, left)), left-len(arg)-1
 	}
 	return list
+}
+
+// beginning is as much of a text as so many bytes hold, with a mark if some is
+// missing. What is not UTF-8 becomes a question mark.
+func beginning(text string, most int) string {
+	const mark = "…"
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:max(most-len(mark), 0)], "") + mark
+	}
+	return strings.ToValidUTF8(text, "?")
 }

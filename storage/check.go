@@ -89,13 +89,13 @@ func (b *Batch) Check() error {
 	for i := range b.Events {
 		e := &b.Events[i]
 		set := 0
-		for _, is := range [...]bool{e.LRP != nil, e.Task != nil, e.Domain != nil, e.Quarantine != nil} {
+		for _, is := range [...]bool{e.LRP != nil, e.Task != nil, e.Domain != nil, e.Quarantine != nil, e.Session != nil} {
 			if is {
 				set++
 			}
 		}
 		if set != 1 || e.Gap != nil {
-			c.At("events", i).Check(false, "", set, "one of LRP, Task, Domain and Quarantine, and no Gap, which only a Store leaves")
+			c.At("events", i).Check(false, "", set, "one of LRP, Task, Domain, Quarantine and Session, and no Gap, which only a Store leaves")
 		}
 	}
 	if b.RequestID != "" {

@@ -123,6 +123,7 @@ func events() []storage.Event {
 		storage.Event{Task: &task.Event{Kind: task.Removed, Before: tk, Cause: task.Cause{Command: "Delete"}}},
 		storage.Event{Domain: &storage.DomainEvent{Domain: "cf-apps", TTLNanoseconds: time.Minute}},
 		storage.Event{Quarantine: &storage.Quarantine{Key: storage.ActualLRPKey(&rs[0]), Reason: "bits"}},
+		storage.Event{Session: session(time.Time{})}, storage.Event{Session: session(at.Add(time.Minute))},
 		storage.Event{Gap: &storage.Gap{After: 480, First: 1795348800000000}},
 	)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-// An Event is an entry of the log: exactly one of its five pointers is set.
+// An Event is an entry of the log: exactly one of its six pointers is set.
 // Sequence and At are the Store's; in a Batch they are ignored.
 type Event struct {
 	// Sequence numbers are consecutive in the order of commits, except for gaps.
@@ -19,6 +19,8 @@ type Event struct {
 	Task       *task.Event  `json:"task,omitempty"`
 	Domain     *DomainEvent `json:"domain,omitempty"`
 	Quarantine *Quarantine  `json:"quarantine,omitempty"`
+	// Session says who worked in a container.
+	Session *SessionEvent `json:"session,omitempty"`
 	// Gap is set only in events that a Store makes. Its First is Sequence.
 	Gap *Gap `json:"gap,omitempty"`
 }
@@ -39,6 +41,9 @@ const (
 	KindDomainUpserted = "domain_upserted"
 	// KindQuarantined is the kind of an Event with a Quarantine.
 	KindQuarantined = "record_quarantined"
+	// KindSessionBegan and KindSessionEnded are the kinds of an Event with a Session.
+	KindSessionBegan = "session_began"
+	KindSessionEnded = "session_ended"
 	// KindLogGap is the kind of an Event with a Gap.
 	KindLogGap = "log_gap"
 )
@@ -48,7 +53,7 @@ func EventKinds() (list []string) {
 	for kind := lrp.InstanceCreated; kind <= lrp.DesiredRemoved; kind++ {
 		list = append(list, kind.String())
 	}
-	return append(list, KindTaskCreated, KindTaskChanged, KindTaskRemoved, KindDomainUpserted, KindQuarantined, KindLogGap)
+	return append(list, KindTaskCreated, KindTaskChanged, KindTaskRemoved, KindDomainUpserted, KindQuarantined, KindSessionBegan, KindSessionEnded, KindLogGap)
 }
 
 var taskKinds = map[task.EventKind]string{
@@ -94,6 +99,8 @@ func (e *Event) Subject() Subject {
 		case TaskRecord:
 			s.TaskGUID = k.GUID
 		}
+	case e.Session != nil:
+		s.session(e.Session)
 	case e.Gap != nil:
 		s.Kind = KindLogGap
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/task"
 )
@@ -18,6 +19,7 @@ type eventJSON struct {
 	Task       *taskEventJSON `json:"task,omitempty"`
 	Domain     *DomainEvent   `json:"domain,omitempty"`
 	Quarantine *Quarantine    `json:"quarantine,omitempty"`
+	Session    *SessionEvent  `json:"session,omitempty"`
 	Gap        *Gap           `json:"gap,omitempty"`
 
 	// Large parts that hardly ever change are left out of the record before if the
@@ -84,7 +86,7 @@ func EncodeEvent(e *Event) ([]byte, error) {
 	if l := e.LRP; l != nil && l.DeploymentBefore == nil && l.DeploymentAfter == nil {
 		return appendInstanceEvent(make([]byte, 0, 512), l), nil
 	}
-	w := eventJSON{LRP: e.LRP, Domain: e.Domain, Quarantine: e.Quarantine, Gap: e.Gap}
+	w := eventJSON{LRP: e.LRP, Domain: e.Domain, Quarantine: e.Quarantine, Session: e.Session, Gap: e.Gap}
 	if t := e.Task; t != nil {
 		w.Task = &taskEventJSON{Kind: taskKinds[t.Kind], Before: t.Before, After: t.After, Cause: t.Cause}
 	}
@@ -112,7 +114,13 @@ func DecodeEvent(data []byte) (Event, error) {
 			return Event{}, errors.New("an event about no deployment")
 		}
 	}
-	e := Event{LRP: w.LRP, Domain: w.Domain, Quarantine: w.Quarantine, Gap: w.Gap}
+	if s := w.Session; s != nil {
+		var v executor.Validator
+		if s.Validate(&v); v.Err() != nil {
+			return Event{}, v.Err()
+		}
+	}
+	e := Event{LRP: w.LRP, Domain: w.Domain, Quarantine: w.Quarantine, Session: w.Session, Gap: w.Gap}
 	if t := w.Task; t != nil {
 		for _, record := range [...]*task.Task{t.Before, t.After} {
 			if record != nil {

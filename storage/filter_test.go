@@ -79,6 +79,14 @@ func TestTheSubjectOfAnEventIsWhatItIsAbout(t *testing.T) {
 		{quarantine(storage.ActualLRPKey(held)), storage.Subject{Kind: "record_quarantined", ProcessGUID: "p", Index: 3}},
 		{quarantine(storage.DeploymentKey("p")), storage.Subject{Kind: "record_quarantined", ProcessGUID: "p", Index: -1}},
 		{quarantine(storage.TaskKey("t")), storage.Subject{Kind: "record_quarantined", Index: -1, TaskGUID: "t"}},
+		{
+			storage.Event{Session: session(time.Time{})},
+			storage.Subject{Kind: "session_began", ProcessGUID: "p", Index: 3, Domain: "cf-apps", CellBefore: "cell-1", CellAfter: "cell-1"},
+		},
+		{
+			storage.Event{Session: &storage.SessionEvent{TaskGUID: "t", CellID: "cell-1", EndedAt: at}},
+			storage.Subject{Kind: "session_ended", Index: -1, TaskGUID: "t", CellBefore: "cell-1", CellAfter: "cell-1"},
+		},
 		{storage.Event{}, storage.Subject{Index: -1}},
 	} {
 		if got := test.event.Subject(); got != test.want {

@@ -30,8 +30,8 @@ export function lanes(entries, lookOf, now) {
     open.delete(epoch);
   };
   for (const { at: text, event } of entries) {
-    const at = Date.parse(text), { before, after, kind } = event;
-    if (!/^actual_lrp_instance_/.test(kind)) continue;
+    if (!/^actual_lrp_instance_/.test(event?.kind)) continue; // a session has no event
+    const at = Date.parse(text), { before, after } = event;
     if (before) end(before.modification_tag.epoch, at);
     if (!after) continue;
     const epoch = after.modification_tag.epoch, bar = { epoch, look: lookOf(after), record: after, from: at, to: now };

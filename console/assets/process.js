@@ -40,7 +40,7 @@ function Instance({ guid, index, records, restarts }) {
   const live = records.filter(r => r.instance_guid && r.cell_id);
   const ended = [];
   for (const e of (past.data || []).toReversed()) {
-    const r = e.event.before;
+    const r = e.event?.before;
     if (r?.instance_guid && r.index === index && ![...live, ...ended.map(x => x.r)].some(x => x.instance_guid === r.instance_guid)) ended.push({ r, at: e.at });
   }
   const containers = [...live.map(r => ({ r })), ...ended.slice(0, 10)], shown = containers.find(c => c.r.instance_guid === chosen) || containers[0];

@@ -20,7 +20,7 @@ function Strip({ entries }) {
     return () => resized.disconnect();
   }, []);
   const end = now(), { bars, lanes: n } = lanes(entries, lookOf, end);
-  const x = scale([...bars.flatMap(b => [b.from, b.to])], width - 2), crashes = entries.filter(e => e.event.kind === 'actual_lrp_crashed').map(e => Date.parse(e.at));
+  const x = scale([...bars.flatMap(b => [b.from, b.to])], width - 2), crashes = entries.filter(e => e.event?.kind === 'actual_lrp_crashed').map(e => Date.parse(e.at));
   return html`<div class="strip" ref=${box}>${bars.length > 0 && html`<svg width=${width} height=${n * laneHeight + 24} role="img" aria-label="What was at this index from when to when; the table below says the same.">
     ${bars.map(b => html`<g key=${b.epoch + b.from}><rect class="span ${b.look}" x=${x(b.from)} y=${b.lane * laneHeight + 2} width=${Math.max(3, x(b.to) - x(b.from) - 1)} height=${laneHeight - 6} rx="3"><title>${`${lookText(b.look)}${b.record.cell_id ? ` on ${plain(b.record.cell_id)}` : ''}, ${clock(b.from)}, for ${span(b.to - b.from)}`}</title></rect>
       ${x(b.to) - x(b.from) > 7 * said(b).length + 14 && html`<text class="in ${b.look}" x=${x(b.from) + 7} y=${b.lane * laneHeight + 16}>${said(b)}</text>`}</g>`)}
@@ -41,7 +41,7 @@ function Reasons({ cells, reasons, nearest }) {
 }
 
 function Details({ e }) {
-  const { cause, after } = e.event, won = after?.state === 'CLAIMED' && comparison(cause?.detail), no = after?.placement_error && refusal(after.placement_error);
+  const { cause, after } = e.event || {}, won = after?.state === 'CLAIMED' && comparison(cause?.detail), no = after?.placement_error && refusal(after.placement_error);
   if (won) return html`<${Against} ...${won} here=${after.cell_id} />`;
   if (no) return html`<${Reasons} ...${no} />`;
   return null;

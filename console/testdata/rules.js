@@ -97,7 +97,7 @@
   {
     const at = s => new Date(1e12 + 1000 * s).toISOString(), entry = (s, kind, before, after) => ({ at: at(s), event: { kind: 'actual_lrp_' + kind, before, after } });
     const a0 = record('a', 0), a1 = record('a', 1, { state: 'RUNNING', cell_id: 'c1' }), b0 = record('b', 0);
-    const { bars, lanes: n } = lanes([entry(0, 'instance_created', undefined, a0), entry(1, 'instance_changed', a0, a1), entry(5, 'instance_created', undefined, b0), entry(6, 'instance_removed', a1, undefined)], lookOf, 1e12 + 9000);
+    const { bars, lanes: n } = lanes([entry(0, 'instance_created', undefined, a0), entry(1, 'instance_changed', a0, a1), { at: at(3), session: { kind: 'exec' } }, entry(5, 'instance_created', undefined, b0), entry(6, 'instance_removed', a1, undefined)], lookOf, 1e12 + 9000);
     same('bars', bars.map(b => [b.look, (b.from - 1e12) / 1000, (b.to - 1e12) / 1000, b.lane]), [['waiting', 0, 1, 0], ['unready', 1, 6, 0], ['waiting', 5, 9, 1]]);
     same('lanes', n, 2);
     const x = scale([0, 1000, 100000], 100);

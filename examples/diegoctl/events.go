@@ -154,6 +154,8 @@ func explain(e *storage.Event) string {
 		return "fresh for " + show.Short(e.Domain.TTLNanoseconds)
 	case e.Quarantine != nil:
 		return fmt.Sprintf("%v cannot be decoded and was put aside: %s", e.Quarantine.Key, e.Quarantine.Reason)
+	case e.Session != nil:
+		return e.Session.Explain()
 	case e.Gap != nil:
 		return fmt.Sprintf("the store may have gone back: what followed event %d may be lost", e.Gap.After)
 	}

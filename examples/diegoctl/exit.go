@@ -236,6 +236,8 @@ func adviceOnImpostors(c *call, err error) string {
 
 func adviceOnConnections(c *call, err error) string {
 	switch {
+	case errors.Is(err, httpapi.ErrNoAnswer) && (c.cmd.Name() == "exec" || c.cmd.Name() == "cp"):
+		return "what ran in the container has ended with the session; diegoctl timeline shows what became of the instance"
 	case errors.Is(err, httpapi.ErrImpostor):
 		return adviceOnImpostors(c, err)
 	case holds[x509.UnknownAuthorityError](err), holds[*tls.CertificateVerificationError](err) && !holds[x509.HostnameError](err):

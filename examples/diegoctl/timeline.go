@@ -27,7 +27,7 @@ func timeline(c *call, r *remote) error {
 		return err
 	}
 	if !slices.ContainsFunc(list, func(e bbs.TimelineEntry) bool {
-		return (&storage.Event{LRP: &e.Event}).Subject().Index == index
+		return e.Session != nil || (&storage.Event{LRP: &e.Event}).Subject().Index == index
 	}) {
 		// Nothing happened to what nobody ever wanted.
 		d, err := r.bbs.Deployment(c.ctx, guid)

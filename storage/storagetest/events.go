@@ -189,6 +189,15 @@ func allEvents() []storage.Event {
 	b.AddQuarantine(corruptError(storage.ActualLRPKey(records[1])))
 	b.AddQuarantine(corruptError(storage.DeploymentKey("p")))
 	b.AddQuarantine(corruptError(storage.TaskKey("t")))
+	index := 1
+	began := storage.SessionEvent{
+		ID: "s-1", Kind: storage.SessionExec, ProcessGUID: "p", Index: &index, Domain: "domain", CellID: "cell-1", InstanceGUID: "i",
+		Caller: "alice", Command: []string{"sh", "-c", "echo 🙂"}, BeganAt: begin,
+	}
+	ended := began
+	ended.EndedAt, ended.End, ended.Failed = begin.Add(time.Minute), "the client has gone", true
+	ofTask := storage.SessionEvent{ID: "s-2", Kind: storage.SessionCopyOut, TaskGUID: "t", CellID: "cell-2", InstanceGUID: "i", Command: []string{"/tmp"}, BeganAt: begin}
+	b.Events = append(b.Events, storage.Event{Session: &began}, storage.Event{Session: &ended}, storage.Event{Session: &ofTask})
 	return append(out, b.Events...)
 }
 

@@ -111,6 +111,12 @@ func (a *Account) Line(e storage.Event) (Line, bool) {
 	case e.Quarantine != nil:
 		line.Subject = e.Quarantine.Key.String()
 		line.Text = "cannot be read and was put aside: " + e.Quarantine.Reason
+	case e.Session != nil:
+		line.Subject = "task " + e.Session.TaskGUID
+		if e.Session.Index != nil {
+			line.Subject = e.Session.ProcessGUID + "/" + strconv.Itoa(*e.Session.Index)
+		}
+		line.Text = e.Session.Explain()
 	case e.Gap != nil:
 		line.Subject = "the store"
 		line.Text = "may have gone back: what followed event " + strconv.FormatInt(int64(e.Gap.After), 10) + " may be lost"

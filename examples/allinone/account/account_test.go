@@ -256,6 +256,12 @@ func TestWhatCannotBeReadIsToldAndFreshDomainsAreNot(t *testing.T) {
 	if want := "may have gone back: what followed event 480 may be lost"; !told || line.Text != want || line.Subject != "the store" {
 		t.Errorf("told %v: %+v, want %q", told, line, want)
 	}
+	index := 0
+	session := &storage.SessionEvent{Kind: storage.SessionExec, ProcessGUID: "web", Index: &index, Caller: "alice", Command: []string{"ls"}}
+	line, told = a.Line(storage.Event{At: epoch, Session: session})
+	if want := "alice runs ls"; !told || line.Text != want || line.Subject != "web/0" {
+		t.Errorf("told %v: %+v, want %q", told, line, want)
+	}
 	if line, told := a.Line(storage.Event{At: epoch, Domain: &storage.DomainEvent{Domain: "apps"}}); told {
 		t.Errorf("told of a domain: %v", line)
 	}

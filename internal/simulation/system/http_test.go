@@ -47,6 +47,7 @@ var behaviours = map[string]func(*testing.T){
 	"from now":            TestASubscriptionFromNowBeginsWhenItIsMade,
 	"filters":             TestASubscriberGetsWhatItsFilterWants,
 	"too slow":            TestASubscriberThatIsTooSlowForTheLogIsTold,
+	"sessions":            TestSessionsAreEventsInTheStreamAndInTheTimeline,
 	"timelines":           TestATimelineTellsWhatHappenedToAnInstanceAndWhy,
 	"labels":              TestConsumersReadLabelsOfInstancesIfTheyAsk,
 	"selectors":           TestEveryListIsSelectedByLabels,

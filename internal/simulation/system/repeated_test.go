@@ -86,6 +86,9 @@ var onceCalls = map[string]struct {
 	"RejectStartedTask": {startJob, func(ctx context.Context, b bbs.API) error {
 		return b.RejectStartedTask(ctx, "job", task.Reject{CellID: "cell-1", InstanceGUID: "mine", Reason: "busy"})
 	}},
+	"ReportSessions": {nil, func(ctx context.Context, b bbs.API) error {
+		return b.ReportSessions(ctx, "cell-1", []storage.SessionEvent{sessionOf("cell-1", "web", 0)})
+	}},
 	"RejectTask": {nil, func(ctx context.Context, b bbs.API) error {
 		_, _, err := b.RejectTask(ctx, "job", task.Attempt{}, "no cell")
 		return err

@@ -141,14 +141,15 @@ func TestACellActsForItselfOnly(t *testing.T) {
 		"StartTask":           keep(b.StartTask(ctx, "job", task.Start{CellID: "cell-2", InstanceGUID: "i"})),
 		"CompleteTask":        b.CompleteTask(ctx, "job", task.Complete{CellID: "cell-2", InstanceGUID: "i"}),
 		"RejectStartedTask":   b.RejectStartedTask(ctx, "job", task.Reject{CellID: "cell-2", InstanceGUID: "i", Reason: "r"}),
+		"ReportSessions":      b.ReportSessions(ctx, "cell-2", nil),
 	} {
 		var forbidden *httpapi.ForbiddenError
 		if !errors.As(err, &forbidden) || forbidden.Name != "cell-1" || forbidden.Call != name {
 			t.Errorf("%s in the name of another cell: got %v", name, err)
 		}
 	}
-	if n := len(slices.Collect(cellsOnlyCalls())); n != 14 {
-		t.Errorf("%d calls are for cells only, and 14 are tried above", n)
+	if n := len(slices.Collect(cellsOnlyCalls())); n != 15 {
+		t.Errorf("%d calls are for cells only, and 15 are tried above", n)
 	}
 	if err := b.Announce(ctx, bbs.CellPresence{CellID: "cell-1"}, "run", 0); errors.Is(err, httpapi.ErrForbidden) {
 		t.Errorf("in its own name: %v", err)
