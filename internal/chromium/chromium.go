@@ -89,10 +89,19 @@ func Need(t testing.TB) (program string) {
 // Open starts a browser, which ends with the test. It needs Chromium.
 func Open(t testing.TB) *Page {
 	t.Helper()
+	return open(t, func(string) error { return nil })
+}
+
+// open starts a browser whose home directory was prepared.
+func open(t testing.TB, prepare func(home string) error) *Page {
+	t.Helper()
 	program := Need(t)
 	// The browser's helpers may write to its directory a little longer than it
 	// runs, so what remains there is no failure.
 	dir, err := os.MkdirTemp("", "diego-chromium-")
+	if err == nil {
+		err = prepare(dir)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
