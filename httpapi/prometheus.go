@@ -99,9 +99,9 @@ func (p *Prometheus) Replace(name string, samples []Sample) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.families, name)
-	for i := len(samples) - 1; i >= 0; i-- {
-		if _, s := p.find(name, kind, samples[i].Labels); s != nil {
-			s.value = samples[i].Value
+	for _, sample := range slices.Backward(samples) {
+		if _, s := p.find(name, kind, sample.Labels); s != nil {
+			s.value = sample.Value
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -170,10 +171,7 @@ func (b *Backend) Close() error {
 		return nil
 	}
 	b.closed = true
-	all := make([]*container, 0, len(b.containers))
-	for _, c := range b.containers {
-		all = append(all, c)
-	}
+	all := slices.Collect(maps.Values(b.containers))
 	b.mu.Unlock()
 	for _, c := range all {
 		c.gone.Store(true)

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -247,10 +249,7 @@ func (c *container) killAll(ctx context.Context) error {
 // anything. After an error there may be processes that it has not found.
 func (c *container) signal(ctx context.Context, s executor.Signal) (found bool, err error) {
 	c.mu.Lock()
-	all := make([]*process, 0, len(c.processes))
-	for p := range c.processes {
-		all = append(all, p)
-	}
+	all := slices.Collect(maps.Keys(c.processes))
 	c.mu.Unlock()
 	// Whose child a process is can be seen as long as its parents are there.
 	others, err := c.members(ctx, living(all))

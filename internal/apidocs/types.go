@@ -8,6 +8,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -153,12 +154,7 @@ func (t *types) fields(of reflect.Type) (list []member) {
 func (t *types) write(b *bytes.Buffer) {
 	t.link(reflect.TypeFor[executor.ValidationError]())
 	b.WriteString("\n## Types\n\nMembers in the order in which they are written; those that are *optional* are left out where they hold nothing.\n")
-	var names []string
-	for name := range t.named {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(t.named)) {
 		fields := t.fields(t.named[name])
 		if len(fields) == 0 || strings.Contains(name, "[") || !ast.IsExported(name[strings.Index(name, ".")+1:]) {
 			continue

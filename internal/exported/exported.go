@@ -60,8 +60,7 @@ func (l *lister) signature(s *types.Signature) string {
 	unnamed := types.NewSignatureType(nil, nil, nil, l.unnamed(s.Params()), l.unnamed(s.Results()), s.Variadic())
 	text := strings.TrimPrefix(l.text(unnamed), "func")
 	var parameters []string
-	for i := range s.TypeParams().Len() {
-		p := s.TypeParams().At(i)
+	for p := range s.TypeParams().TypeParams() {
 		parameters = append(parameters, p.Obj().Name()+" "+l.text(p.Constraint()))
 	}
 	if len(parameters) > 0 {
@@ -72,8 +71,8 @@ func (l *lister) signature(s *types.Signature) string {
 
 func (l *lister) unnamed(t *types.Tuple) *types.Tuple {
 	var vars []*types.Var
-	for i := range t.Len() {
-		vars = append(vars, types.NewParam(token.NoPos, nil, "", t.At(i).Type()))
+	for v := range t.Variables() {
+		vars = append(vars, types.NewParam(token.NoPos, nil, "", v.Type()))
 	}
 	return types.NewTuple(vars...)
 }
@@ -107,8 +106,8 @@ func (l *lister) named(n *types.Named) {
 	switch u := n.Underlying().(type) {
 	case *types.Struct:
 		l.add("type %s struct", l.text(n))
-		for i := range u.NumFields() {
-			switch f := u.Field(i); {
+		for f := range u.Fields() {
+			switch {
 			case f.Embedded() && f.Exported():
 				l.add("field %s.%s embedded %s", name, f.Name(), l.text(f.Type()))
 			case f.Exported():
@@ -117,8 +116,8 @@ func (l *lister) named(n *types.Named) {
 		}
 	case *types.Interface:
 		var methods []string
-		for i := range u.NumMethods() {
-			methods = append(methods, u.Method(i).Name())
+		for m := range u.Methods() {
+			methods = append(methods, m.Name())
 		}
 		slices.Sort(methods)
 		if u.IsMethodSet() {
@@ -126,8 +125,8 @@ func (l *lister) named(n *types.Named) {
 		} else {
 			l.add("type %s %s", l.text(n), l.text(u))
 		}
-		for i := range u.NumMethods() {
-			if m := u.Method(i); m.Exported() {
+		for m := range u.Methods() {
+			if m.Exported() {
 				l.add("method (%s) %s%s", name, m.Name(), l.signature(m.Signature()))
 			}
 		}
@@ -143,8 +142,8 @@ func (l *lister) named(n *types.Named) {
 func (l *lister) methods(name string, n *types.Named) {
 	values := types.NewMethodSet(n)
 	all := types.NewMethodSet(types.NewPointer(n))
-	for i := range all.Len() {
-		m := all.At(i).Obj().(*types.Func)
+	for s := range all.Methods() {
+		m := s.Obj().(*types.Func)
 		if !m.Exported() {
 			continue
 		}

@@ -1,6 +1,7 @@
 package exported
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -62,15 +63,10 @@ func Next(before, now map[string][]string, unreleased string) map[string][]strin
 	return next
 }
 
-func packages(a, b map[string][]string) (list []string) {
-	for p := range a {
-		list = append(list, p)
-	}
-	for p := range b {
-		list = append(list, p)
-	}
-	slices.Sort(list)
-	return slices.Compact(list)
+func packages(a, b map[string][]string) []string {
+	both := maps.Clone(a)
+	maps.Copy(both, b)
+	return slices.Sorted(maps.Keys(both))
 }
 
 // subject finds the symbol in a line: "Step", "Slot.Records".

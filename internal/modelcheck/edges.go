@@ -2,6 +2,7 @@ package modelcheck
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/diegosdk/diego/lrp"
@@ -52,14 +53,9 @@ func Edges() []Edge {
 			})
 		}
 	}
-	edges := make([]Edge, 0, len(found))
-	for e := range found {
-		edges = append(edges, e)
-	}
-	slices.SortFunc(edges, func(a, b Edge) int {
+	return slices.SortedFunc(maps.Keys(found), func(a, b Edge) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.By, b.By))
 	})
-	return edges
 }
 
 // waits is what the rollout waits for, or "" if none is under way.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -106,11 +107,7 @@ func (e *Error) object(n *node, t reflect.Type, path string, inAction bool) {
 			e.compare(m.value, field, within(path, m.name), inAction)
 			continue
 		}
-		names := make([]string, 0, len(known))
-		for name := range known {
-			names = append(names, name)
-		}
-		slices.Sort(names)
+		names := slices.Sorted(maps.Keys(known))
 		text := "unknown member"
 		if guess := spelling.Nearest(m.name, names); guess != "" {
 			text += fmt.Sprintf("; did you mean %q?", guess)

@@ -131,12 +131,7 @@ func share(r executor.Resources) auction.Capacity {
 
 // list is the containers in the order in which they came.
 func (c *Cell) list() []*container {
-	list := make([]*container, 0, len(c.containers))
-	for _, k := range c.containers {
-		list = append(list, k)
-	}
-	slices.SortFunc(list, func(a, b *container) int { return cmp.Compare(a.number, b.number) })
-	return list
+	return slices.SortedFunc(maps.Values(c.containers), func(a, b *container) int { return cmp.Compare(a.number, b.number) })
 }
 
 // evacuates reports whether the cell evacuates. It is called with the lock.

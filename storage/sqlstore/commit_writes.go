@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"slices"
 	"time"
 
 	"github.com/diegosdk/diego/storage"
@@ -34,9 +35,9 @@ func (a *attempt) writes(calls []dialect.Call) []dialect.Call {
 	if len(a.segments) > 0 {
 		rows := make([]any, 0, 5*len(a.segments))
 		last := a.newest
-		for i := len(a.segments) - 1; i >= 0; i-- {
-			rows = append(rows, last, a.segments[i].n, a.now, a.token, a.segments[i].data)
-			last -= a.segments[i].n
+		for _, s := range slices.Backward(a.segments) {
+			rows = append(rows, last, s.n, a.now, a.token, s.data)
+			last -= s.n
 		}
 		calls = q.insertEvents.Calls(calls, rows, nil)
 		if a.trims {

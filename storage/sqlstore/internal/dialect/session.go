@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"strconv"
 	"time"
@@ -104,9 +105,7 @@ func NewPostgresConnector(dsn string, a Access) (*pq.Connector, error) {
 		}
 	}
 	if a.locks() {
-		for name, value := range postgresBounds {
-			config.Runtime[name] = value
-		}
+		maps.Copy(config.Runtime, postgresBounds)
 	}
 	if config.ConnectTimeout <= 0 {
 		config.ConnectTimeout = maxConnect
