@@ -227,6 +227,21 @@ func TestEveryInternalPackageHasALibraryConsidered(t *testing.T) {
 	report(t, lint.CheckConsidered(document, packages))
 }
 
+func TestEveryPackageIsInTheMap(t *testing.T) {
+	document, err := os.ReadFile(filepath.Join(root(t), "docs", "architecture.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var packages []string
+	eachGoFile(t, token.NewFileSet(), func(path string, f *ast.File) {
+		dir := filepath.ToSlash(filepath.Dir(path))
+		if dir != "." && f.Name.Name != "main" && !strings.HasPrefix(dir+"/", "examples/") && !slices.Contains(packages, dir) {
+			packages = append(packages, dir)
+		}
+	})
+	report(t, lint.CheckMap(document, packages))
+}
+
 func report(t *testing.T, findings []string) {
 	t.Helper()
 	for _, finding := range findings {

@@ -280,6 +280,13 @@ func TestInternalPackagesAndTheTableOfLibrariesMustAgree(t *testing.T) {
 	expect(t, lint.CheckConsidered(document, []string{"internal/a"}), true)
 }
 
+func TestPackagesThatTheMapLeavesOutAreRefused(t *testing.T) {
+	document := []byte("```\na         what a is     imports b\n  b, a/c  two\n```\n\nd is mentioned.\n")
+	expect(t, lint.CheckMap(document, []string{"a", "a/b", "a/c"}), false)
+	expect(t, lint.CheckMap(document, []string{"a", "x/d"}), true)
+	expect(t, lint.CheckMap(document, []string{"is"}), true)
+}
+
 // The words are split here so that this file passes the rule itself.
 func TestStiltedWordsAreRefused(t *testing.T) {
 	tests := []struct {

@@ -131,6 +131,26 @@ func CheckConsidered(document []byte, packages []string) []string {
 	return findings
 }
 
+var listedPackages = regexp.MustCompile(`(?m)^ *([a-z0-9/]+(?:, [a-z0-9/]+)*)(?:  |$)`)
+
+// CheckMap refuses packages that docs/architecture.md does not list at the
+// beginning of a line. It compares the last elements of their paths.
+func CheckMap(document []byte, packages []string) []string {
+	listed := map[string]bool{}
+	for _, match := range listedPackages.FindAllSubmatch(document, -1) {
+		for name := range strings.SplitSeq(string(match[1]), ", ") {
+			listed[path.Base(name)] = true
+		}
+	}
+	var findings []string
+	for _, p := range packages {
+		if !listed[path.Base(p)] {
+			findings = append(findings, fmt.Sprintf("docs/architecture.md does not list the package %s: add a line to it", p))
+		}
+	}
+	return findings
+}
+
 // stilted are words that make a sentence hard to read at the first attempt. The
 // words are split here so that this file passes its own rule.
 var stilted = regexp.MustCompile(`(?i)\b(who` + `ever|whom` + `ever|what` + `ever|there` + `of|there` + `in|hen` + `ce|such a ` + `one|(?:is|are|was|were|be|been) told of|where` + `by|there` + `by)\b`)
