@@ -291,6 +291,8 @@ func (d *Deployment) RollBack(revision int, now time.Time) (Change, error) {
 		at = slices.IndexFunc(past.Revisions, func(r Revision) bool { return r.Number == revision })
 	}
 	switch {
+	case at == none && revision == 0 && len(past.Revisions) == 1:
+		return Change{}, d.refuse("it has had no other definition, so there is none to go back to")
 	case at == none && revision == 0:
 		return Change{}, d.refuse("no revision before the active one has proved healthy with another definition, so there is none to go back to; name a revision")
 	case at == none:

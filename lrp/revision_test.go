@@ -233,7 +233,7 @@ func TestARollbackGoesToTheNewestRevisionThatProvedHealthyWithAnotherDefinition(
 		"to one by its number":           {func(x *past) { x.complete(); x.work("v2", "v3", "v4") }, 2, "v2"},
 		"to one that failed, if named":   {func(x *past) { x.complete(); x.update("v2"); x.abort() }, 2, "v2"},
 		"to the active one":              {func(x *past) { x.complete(); x.work("v2") }, 2, "v2"},
-		"without any before":             {func(x *past) { x.complete() }, 0, "no revision before the active one has proved healthy"},
+		"without any before":             {func(x *past) { x.complete() }, 0, "it has had no other definition"},
 		"with none that proved":          {func(x *past) { x.update("v2") }, 0, "no revision before the active one has proved healthy"},
 		"to one that there never was":    {func(x *past) { x.complete(); x.work("v2") }, 7, "it has no revision 7; it has 1 and 2"},
 		"to one that is not kept":        {(*past).crowded, 3, "it has no revision 3; it has 1, 8, 9, 10, 11 and 12"},

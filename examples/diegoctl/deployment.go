@@ -255,6 +255,9 @@ func deploymentStatusOf(c *call, r *remote) error {
 	// A deployment of one definition has nothing to roll out.
 	about, first, heldBy := "rollout", len(d.Definitions) == 1, -1 // what the text is about
 	rollout := fmt.Sprintf("%d of %d done", status.Done, d.Instances)
+	if status.Stopping > 0 {
+		rollout += fmt.Sprintf(", %d more once what is replaced has stopped", status.Stopping)
+	}
 	if first {
 		about, rollout = "running", fmt.Sprintf("%d of %d", status.Done+status.Proving, d.Instances)
 	}
@@ -289,9 +292,6 @@ func deploymentStatusOf(c *call, r *remote) error {
 	}
 	if more := len(others) - mostShown; more > 0 {
 		others = append(others[:mostShown], [2]string{"instances", fmt.Sprintf("%d more wait", more)})
-	}
-	if status.Stopping > 0 {
-		rollout += fmt.Sprintf(", %d more once what is replaced has stopped", status.Stopping)
 	}
 	if status.Stalled > 0 {
 		rollout += fmt.Sprintf(", %d given up for now", status.Stalled)
