@@ -41,18 +41,18 @@ func (who caller) may(path string) bool {
 }
 
 // admit fails unless the caller may make the call with that path.
-func (c *console) admit(r *http.Request, path string) error {
+func (c *console) admit(r *http.Request, path string) (caller, error) {
 	who, err := c.callerOf(r)
 	if err != nil || who.may(path) {
-		return err
+		return who, err
 	}
-	return &httpapi.ForbiddenError{Name: who.Name, Call: path, Why: "the roles of the certificate do not allow it; docs/api.md says which do"}
+	return who, &httpapi.ForbiddenError{Name: who.Name, Call: path, Why: "the roles of the certificate do not allow it; docs/api.md says which do"}
 }
 
 // reading serves h to callers who may list what should run.
 func (c *console) reading(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if err := c.admit(r, "bbs/scheduling_infos"); err != nil {
+		if _, err := c.admit(r, "bbs/scheduling_infos"); err != nil {
 			httpapi.WriteProblem(w, err)
 			return
 		}

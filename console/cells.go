@@ -176,16 +176,16 @@ func (c *console) atCell(w http.ResponseWriter, r *http.Request) {
 		if !cellCalls[call] {
 			return &problem.PathError{Path: r.URL.Path}
 		}
-		if err := c.admit(r, "cell/"+call); err != nil {
+		who, err := c.admit(r, "cell/"+call)
+		if err != nil {
 			return err
 		}
 		if call == "logs" {
-			select {
-			case c.logs <- struct{}{}:
-				defer func() { <-c.logs }()
-			default:
-				return &problem.TooManyError{What: "logs of the console", Limit: maxLogs}
+			leave, err := c.logs.enter(who)
+			if err != nil {
+				return err
 			}
+			defer leave()
 		}
 		p, err := c.find(r.Context(), id)
 		if err != nil {
@@ -209,6 +209,39 @@ func (c *console) atCell(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		httpapi.WriteProblem(w, err)
 	}
+}
+
+// maxLogs is how many logs may be followed at a time, and maxLogsEach how many by
+// one name of a certificate.
+const maxLogs, maxLogsEach = 200, 50
+
+// logs counts those that are followed.
+type logs struct {
+	sync.Mutex
+	all  int
+	each map[string]int
+}
+
+// enter counts one more, until leave. It fails with a *problem.TooManyError.
+func (l *logs) enter(who caller) (leave func(), err error) {
+	l.Lock()
+	defer l.Unlock()
+	switch {
+	case l.all >= maxLogs:
+		return nil, &problem.TooManyError{What: "logs of the console", Limit: maxLogs}
+	case who.login == "certificate" && l.each[who.Name] >= maxLogsEach:
+		return nil, &problem.TooManyError{What: fmt.Sprintf("logs of the console for %q", who.Name), Limit: maxLogsEach}
+	}
+	l.all++
+	l.each[who.Name]++
+	return func() {
+		l.Lock()
+		defer l.Unlock()
+		l.all--
+		if l.each[who.Name]--; l.each[who.Name] == 0 {
+			delete(l.each, who.Name)
+		}
+	}, nil
 }
 
 // find returns the presence of a cell.

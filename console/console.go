@@ -39,19 +39,17 @@ type Options struct {
 }
 
 // policy is the content security policy: everything comes from this server, no
-// script or style stands in the page itself, and no other page may frame it.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+// script or style stands in the page itself, no text becomes HTML, and no other
+// page may frame it.
+const policy = "require-trusted-types-for 'script'; trusted-types 'none'; default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 type console struct {
 	Options
 	assets map[string]asset
 	states states
 	dialed dialed
-	logs   chan struct{} // a token for each log that is read
+	logs   logs
 }
-
-// maxLogs is how many logs may be followed at a time.
-const maxLogs = 200
 
 // New serves the console at /console/ and everything else by api, usually
 // httpapi.NewHandler(o.Calls). Requests that a page of another site makes are
@@ -66,7 +64,7 @@ func New(api http.Handler, o Options) (http.Handler, error) {
 		return nil, err
 	}
 	o.Calls.Logger = cmp.Or(o.Calls.Logger, slog.New(slog.DiscardHandler))
-	c := &console{Options: o, logs: make(chan struct{}, maxLogs)}
+	c := &console{Options: o, logs: logs{each: map[string]int{}}}
 	var err error
 	if c.assets, err = readAssets(); err != nil {
 		return nil, fmt.Errorf("the pages of the console cannot be read: %w", err)

@@ -12,13 +12,16 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/diegosdk/diego/auction"
@@ -146,7 +149,7 @@ func TestThePagesWeighAtMost300KBCompressedAndAllowNothingFromElsewhere(t *testi
 			t.Errorf("%s: %d, %v", path, answer.Code, head)
 		}
 		policy := head.Get("Content-Security-Policy")
-		for _, part := range []string{"default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"} {
+		for _, part := range []string{"require-trusted-types-for 'script'", "trusted-types 'none'", "default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"} {
 			if !slices.Contains(strings.Split(policy, "; "), part) {
 				t.Errorf("%s: the policy %q lacks %s", path, policy, part)
 			}
@@ -198,15 +201,8 @@ func TestACallerMayDoWhatItsRolesSay(t *testing.T) {
 	h, evacuated := serve(t, func(*console.Options) {})
 	// as makes a call with a certificate of that role; "" stands for none.
 	as := func(role, method, path string) *httptest.ResponseRecorder {
-		r := httptest.NewRequest(method, "https://127.0.0.1"+path, strings.NewReader("{}"))
-		r.Header.Set("Content-Type", "application/json")
-		r.TLS = &tls.ConnectionState{}
-		if role != "" {
-			cert := &x509.Certificate{Subject: pkix.Name{CommonName: "me", OrganizationalUnit: []string{"diego-" + role}}}
-			r.TLS.PeerCertificates, r.TLS.VerifiedChains = []*x509.Certificate{cert}, [][]*x509.Certificate{{cert}}
-		}
 		answer := httptest.NewRecorder()
-		h.ServeHTTP(answer, r)
+		h.ServeHTTP(answer, asCaller("me", role, method, path))
 		return answer
 	}
 	const page, whoami, cells, health, plan = "/console/", "/console/api/whoami", "/console/api/cells", "/console/api/health", "/console/api/plan"
@@ -244,6 +240,71 @@ func TestACallerMayDoWhatItsRolesSay(t *testing.T) {
 			t.Errorf("%s is %+v", role, who)
 		}
 	}
+}
+
+// asCaller is a request with a certificate of a name and a role; "" stands for
+// none.
+func asCaller(name, role, method, path string) *http.Request {
+	r := httptest.NewRequest(method, "https://127.0.0.1"+path, strings.NewReader("{}"))
+	r.Header.Set("Content-Type", "application/json")
+	r.TLS = &tls.ConnectionState{}
+	if role != "" {
+		cert := &x509.Certificate{Subject: pkix.Name{CommonName: name, OrganizationalUnit: []string{"diego-" + role}}}
+		r.TLS.PeerCertificates, r.TLS.VerifiedChains = []*x509.Certificate{cert}, [][]*x509.Certificate{{cert}}
+	}
+	return r
+}
+
+// A loggingCell has logs that never end.
+type loggingCell struct {
+	rep.API
+	reading *atomic.Int64
+}
+
+func (c loggingCell) Logs(ctx context.Context, _ rep.LogRequest) iter.Seq2[rep.LogChunk, error] {
+	return func(func(rep.LogChunk, error) bool) {
+		c.reading.Add(1)
+		defer c.reading.Add(-1)
+		<-ctx.Done()
+	}
+}
+
+func TestOneCallerDoesNotTakeAllLogs(t *testing.T) {
+	testenv.Bubble(t, func(t *testing.T) {
+		reading := new(atomic.Int64)
+		h, _ := serve(t, func(o *console.Options) {
+			o.Cell = func(bbs.CellPresence) (rep.API, error) { return loggingCell{reading: reading}, nil }
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		// follow begins to read a log, and says how many are read then.
+		follow := func(name string) (int64, *httptest.ResponseRecorder) {
+			answer := httptest.NewRecorder()
+			go h.ServeHTTP(answer, asCaller(name, "operator", "POST", "/console/api/cell/cell-1/logs").WithContext(ctx))
+			synctest.Wait()
+			return reading.Load(), answer
+		}
+		for caller := range int64(4) {
+			name := fmt.Sprint("operator-", caller)
+			for n := range int64(50) {
+				if got, answer := follow(name); got != 50*caller+n+1 {
+					t.Fatalf("log %d of %s: %d are read: %s", n, name, got, answer.Body)
+				}
+			}
+			if got, answer := follow(name); got != 50*(caller+1) || answer.Code == http.StatusOK {
+				t.Errorf("one more log of %s: %d are read, the answer is %d: %s", name, got, answer.Code, answer.Body)
+			}
+		}
+		if got, answer := follow("another"); got != 200 || answer.Code == http.StatusOK {
+			t.Errorf("one more log: %d are read, the answer is %d: %s", got, answer.Code, answer.Body)
+		}
+		cancel()
+		synctest.Wait()
+		ctx, cancel = context.WithCancel(t.Context())
+		defer cancel()
+		if got, answer := follow("operator-0"); got != 1 {
+			t.Errorf("once the others have ended, %d are read: %s", got, answer.Body)
+		}
+	})
 }
 
 func TestACellThatDoesNotAnswerIsShownWithTheReason(t *testing.T) {

@@ -209,6 +209,19 @@ func TestTextOfOthersStaysTextOnEveryPage(t *testing.T) {
 		}
 	}
 
+	page.Eval("location.hash = '#/health'", nil)
+	page.Await("document.querySelectorAll('.uplot canvas').length === 3")
+	for _, fault := range page.Faults() {
+		t.Error(fault)
+	}
+
+	// Even a fault of the page itself makes no HTML of a text.
+	var made string
+	page.Eval("(() => { try { document.getElementById('main').innerHTML = '<b>x</b>'; return 'HTML' } catch (fault) { return fault.name } })()", &made)
+	if page.Faults(); made != "TypeError" {
+		t.Errorf("a text became %s", made)
+	}
+
 	// Of a cell that has left, the page says what is still recorded there.
 	parts, err := json.Marshal(cell)
 	must(err)

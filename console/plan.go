@@ -36,7 +36,7 @@ const maxPlanned = 10_000
 // plan answers with where more instances would go, or why they would go nowhere.
 func (c *console) plan(w http.ResponseWriter, r *http.Request) {
 	var in planRequest
-	err := c.admit(r, "auctioneer/plan")
+	_, err := c.admit(r, "auctioneer/plan")
 	if err == nil && c.Calls.Auctioneer == nil {
 		err = errors.New("this process knows no auctioneer, so it cannot plan; ask another one")
 	}
