@@ -116,6 +116,17 @@ export function wait(ms, signal, wake = () => {}) {
   });
 }
 
+// together reads several things at the same time. If one of them fails, nobody
+// waits for the others, and they end.
+export async function together(reads, signal) {
+  const cut = new AbortController(), both = AbortSignal.any([signal, cut.signal]);
+  try {
+    await Promise.all(reads.map(read => read(both)));
+  } finally {
+    cut.abort();
+  }
+}
+
 // whileSeen follows something while the page can be seen, and again from where
 // it was when the page can be seen again. Browsers open few connections to a
 // server, and pages that nobody looks at would take them all. after is how long, in

@@ -1,7 +1,7 @@
 // The store: what the page knows of the fleet. It loads lists once, follows the
 // events from there, and tells its readers once per frame what has changed.
 
-import { call, follow, get, list, now, ownList, unavailable, wait, whileSeen } from './api.js';
+import { call, follow, get, list, now, ownList, together, unavailable, wait, whileSeen } from './api.js';
 
 const kinds = ['actual_lrp_instance_created', 'actual_lrp_instance_changed', 'actual_lrp_instance_removed', 'actual_lrp_crashed',
   'lrp_deployment_created', 'lrp_deployment_changed', 'lrp_deployment_removed', 'task_created', 'task_changed', 'task_removed', 'log_gap'];
@@ -279,12 +279,12 @@ function say(status, problem = '') {
 async function load(signal) {
   const { oldest, newest } = await call('bbs/log', {}, signal);
   const fleet = newFleet(), delta = nothing();
-  await Promise.all([
-    call('bbs/cells', {}, signal).then(cells => putCells(fleet, delta, cells || [])), // null if there are none
-    list('bbs/deployments', {}, d => putDeployment(fleet, delta, d), signal),
-    list('bbs/actual_lrps', {}, r => putRecord(fleet, delta, r), signal),
-    list('bbs/tasks', {}, t => putTask(fleet, delta, t), signal),
-  ]);
+  await together([
+    signal => call('bbs/cells', {}, signal).then(cells => putCells(fleet, delta, cells || [])), // null if there are none
+    signal => list('bbs/deployments', {}, d => putDeployment(fleet, delta, d), signal),
+    signal => list('bbs/actual_lrps', {}, r => putRecord(fleet, delta, r), signal),
+    signal => list('bbs/tasks', {}, t => putTask(fleet, delta, t), signal),
+  ], signal);
   fleet.sequence = Math.max(0, oldest - 1, newest - replayed);
   store.fleet = fleet;
   store.loaded = true;

@@ -6,7 +6,7 @@
   const { boxes, tiles } = await load('layout.js');
   const { comparison, lanes, refusal, scale } = await load('explain.js');
   const { difference } = await load('difference.js');
-  const { each, milliseconds, whileSeen } = await load('api.js');
+  const { each, milliseconds, together, whileSeen } = await load('api.js');
   const { repeat } = await load('parts.js');
   const { chooser, plain, routeText } = await load('text.js');
   const failures = [];
@@ -130,6 +130,16 @@
     same('a list', await list('{"item":1}', '{"problem":{"type":"urn:diego:problem:corrupt","status":500}}', '', '{"item":2}', '{"end":3}'), { items: [1, 2], fault: '', closed: false });
     same('a list that ended early', (await list('{"item":1}', '{"problem":{"type":"urn:diego:problem:timeout","status":504,"detail":"too slow"}}', '{"end":2}')).fault, 'too slow');
     same('a list that nobody reads on', await list('{"item":1}', '{"item":"bad"}'), { items: [1], fault: 'bad', closed: true });
+  }
+
+  // What is read together ends together.
+  {
+    const end = new AbortController(), seen = [];
+    const waits = signal => new Promise(done => signal.addEventListener('abort', () => { seen.push('ended'); done(); }));
+    same('together', [await together([waits, () => Promise.reject(new Error('first'))], end.signal).catch(err => err.message), seen], ['first', ['ended']]);
+    const all = together([waits, waits], end.signal).then(() => 'all');
+    end.abort();
+    same('ended together', [await all, seen.length], ['all', 3]);
   }
 
   // What is read again while it is being read is read once more afterwards.
