@@ -123,13 +123,15 @@ func drains(ctx context.Context, w *World) error {
 		i := w.random.IntN(len(w.cells))
 		switch w.random.IntN(10) {
 		case 0, 1:
-			w.cells[i].drain()
+			w.toggleDrain(i)
 		case 2, 3:
 			w.cells[i].crash(w.random.IntN(1000))
 		case 4:
 			w.Consume(ctx)
 		case 5:
 			w.cutOff(i, 0, 1+w.random.IntN(20))
+		case 6:
+			w.toggleCordon(i)
 		}
 	})
 }
@@ -244,13 +246,15 @@ func rollouts(ctx context.Context, w *World) error {
 		case 8, 9, 10:
 			w.crash(i, w.random.IntN(2)*w.random.IntN(1000))
 		case 11, 12:
-			w.cells[i].drain()
+			w.toggleDrain(i)
 		case 13:
 			w.cutOff(i, 0, 1+w.random.IntN(20))
 		case 14:
 			w.unsettle(i, 0)
 		case 15, 16:
 			w.hide(i, presenceTTL+w.random.IntN(20))
+		case 17:
+			w.toggleCordon(i)
 		}
 	})
 }
@@ -398,13 +402,17 @@ func comeAndGo(ctx context.Context, w *World) {
 			w.cutOff(i, 0, 1+w.random.IntN(20))
 		}
 	case 1:
-		if w.away() < len(w.cells)/2 {
-			w.cells[i].drain()
+		if w.cells[i].evacuates() || w.away() < len(w.cells)/2 {
+			w.toggleDrain(i)
 		}
 	case 2, 3, 4:
 		w.crash(i, w.random.IntN(2)*w.random.IntN(1000))
 	case 5, 6, 7, 8:
 		w.Consume(ctx)
+	case 9:
+		if w.troubles[i].cordoned || w.away() < len(w.cells)/2 {
+			w.toggleCordon(i)
+		}
 	}
 }
 

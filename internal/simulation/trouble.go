@@ -83,6 +83,24 @@ func (w *World) uncordon(i int) {
 	}
 }
 
+// toggleCordon cordons a cell, or takes it back.
+func (w *World) toggleCordon(i int) {
+	if w.troubles[i].cordoned {
+		w.uncordon(i)
+	} else {
+		w.cordon(i)
+	}
+}
+
+// toggleDrain drains a cell, or gives its drain up.
+func (w *World) toggleDrain(i int) {
+	if w.cells[i].evacuates() {
+		w.giveUp(i)
+	} else {
+		w.evacuate(i)
+	}
+}
+
 // evacuate drains a cell that is not being drained.
 func (w *World) evacuate(i int) {
 	if c := w.cells[i]; !c.evacuates() {
