@@ -83,13 +83,21 @@ type ContainerBackend interface {
 
 // A Sweeper is a [ContainerBackend] that sets aside the files that Delete
 // cannot remove. A directory that an administrator has made immutable then
-// blocks neither the guid nor the removal of everything else. Sweep may be
-// called concurrently.
+// blocks neither the guid nor the removal of everything else. Delete may also set
+// aside the many files of a container of an earlier daemon, so that the cell need
+// not wait for them. Its methods may be called concurrently.
 type Sweeper interface {
 	// Sweep tries again to remove what was set aside, by earlier daemons too,
-	// and returns what is left, in a fixed order. The manager calls it after
-	// every ErrSetAside and at intervals.
+	// and returns what is left, in a fixed order. It may take long. The manager
+	// calls it after every ErrSetAside and at intervals, while other work goes on.
 	Sweep(ctx context.Context) ([]Leftover, error)
+}
+
+// A Weigher is a [Sweeper] that knows beforehand what Sweep will look at. Without
+// it, nothing accounts for those files until Sweep has returned.
+type Weigher interface {
+	// Aside returns what is set aside, in a fixed order. Err of each is nil.
+	Aside(ctx context.Context) ([]Leftover, error)
 }
 
 // A Layerer is a [ContainerBackend] that puts a layer on a preloaded root file
@@ -131,7 +139,7 @@ type Leftover struct {
 	Path string
 	// Bytes is the disk that it takes.
 	Bytes int64
-	// Err is why it cannot be removed.
+	// Err is why it cannot be removed, or nil if it is being removed.
 	Err error
 }
 
@@ -390,8 +398,8 @@ var (
 	// ErrProcesses: the container runs too many processes to start another one.
 	ErrProcesses = errors.New("too many processes")
 	// ErrSetAside: the container is gone except for files that cannot be
-	// removed; see Sweeper.
-	ErrSetAside = errors.New("some of its files cannot be removed and were set aside")
+	// removed yet; see Sweeper.
+	ErrSetAside = errors.New("some of its files cannot be removed yet and were set aside")
 	// ErrNoPort: there is no port left, or the port is in use.
 	ErrNoPort = errors.New("no port available")
 )

@@ -20,6 +20,7 @@ import (
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/internal/guids"
 	"github.com/diegosdk/diego/executor/internal/hostport"
+	"github.com/diegosdk/diego/executor/internal/tenant"
 	"github.com/diegosdk/diego/executor/libcontainer/internal/cgroup"
 	"github.com/diegosdk/diego/executor/libcontainer/internal/ids"
 	"github.com/diegosdk/diego/executor/libcontainer/internal/network"
@@ -41,6 +42,7 @@ type Backend struct {
 	program *os.File // what every first process runs
 	null    *os.File
 	poller  *pid1.Poller
+	hurry   tenant.Hurry
 	roots   *rootfs.Mounter
 	cgroups *cgroup.Parent
 	network *network.Network // nil with Options.HostNetwork, or where the host has no means
@@ -106,6 +108,7 @@ func New(o Options) (*Backend, error) {
 		states:     "/run/diego-" + id + "-states",
 		cgroups:    cgroup.NewParent(base, o.CgroupParent+"-"+id),
 		containers: make(map[string]*container),
+		hurry:      tenant.Hurry{Limit: tenant.HurryLimit},
 		ports:      hostport.NewRange(o.FirstPort, o.LastPort),
 	}
 	b.roots = rootfs.New(rootfs.Options{

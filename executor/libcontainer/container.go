@@ -35,6 +35,7 @@ type container struct {
 	backend *Backend
 	guid    string
 	dir     string
+	earlier bool // of an earlier daemon, known by its guid alone
 	made    bool // whether Create has succeeded; guarded by Backend.mu
 	spec    executor.ContainerSpec
 	ids     ids.Range
@@ -309,7 +310,7 @@ func (b *Backend) Delete(ctx context.Context, guid string) error {
 			return nil
 		}
 		// Of an earlier daemon.
-		c = &container{backend: b, guid: guid, dir: b.dir(guid), lost: make(chan struct{})}
+		c = &container{backend: b, guid: guid, dir: b.dir(guid), lost: make(chan struct{}), earlier: true}
 		b.containers[guid] = c
 	}
 	b.mu.Unlock()
@@ -379,6 +380,11 @@ func (b *Backend) remove(ctx context.Context, c *container) error {
 	return err
 }
 
+// Aside implements [executor.Weigher].
+func (b *Backend) Aside(ctx context.Context) ([]executor.Leftover, error) {
+	return b.trash().Aside(ctx)
+}
+
 // Sweep implements [executor.Sweeper].
 func (b *Backend) Sweep(ctx context.Context) ([]executor.Leftover, error) {
 	return b.trash().Sweep(ctx)
@@ -400,7 +406,12 @@ func (c *container) removeRest(ctx context.Context, g *cgroup.Cgroup) error {
 		return fmt.Errorf("container %q: remove its mounts: %w", c.guid, err)
 	}
 	stage.Reached()
-	err := c.backend.trash().Remove(ctx, c.dir)
+	var err error
+	if c.earlier {
+		err = c.backend.trash().RemoveBefore(ctx, c.dir, c.backend.hurry.End())
+	} else {
+		err = c.backend.trash().Remove(ctx, c.dir)
+	}
 	if err != nil && !errors.Is(err, executor.ErrSetAside) {
 		return fmt.Errorf("container %q: remove its files: %w", c.guid, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -154,6 +155,30 @@ func TestWhatCannotBeDeletedIsSetAsideUntilItCan(t *testing.T) {
 				t.Error("the directory for it is left")
 			}
 		})
+	}
+}
+
+// A daemon that starts after another was killed does not wait for many files.
+func TestTheFilesOfAnEarlierDaemonCanBeRemovedLater(t *testing.T) {
+	f := newFixture(t)
+	guid, _ := f.create()
+	o, dir := f.options, f.containers[guid].dir
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, "upper/file"), make([]byte, 1<<20), 0o600), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	f.Backend = openBackend(t, o)
+	f.hurry.Limit = -time.Second
+	if err := f.Delete(f.ctx, guid); !errors.Is(err, executor.ErrSetAside) {
+		t.Errorf("the deletion ended with %v", err)
+	}
+	if all, err := f.List(f.ctx); len(all) > 0 || err != nil || exists(dir) {
+		t.Errorf("listed are %v, %v", all, err)
+	}
+	if all, err := f.Aside(f.ctx); len(all) != 1 || err != nil || all[0].Bytes < 1<<20 {
+		t.Errorf("set aside are %+v, %v", all, err)
+	}
+	if left, err := f.Sweep(f.ctx); len(left) > 0 || err != nil || exists(f.trash().Dir) {
+		t.Errorf("left are %+v, %v", left, err)
 	}
 }
 

@@ -183,7 +183,11 @@ func (e *entry) remove() {
 	}
 	undo := e.undo
 	m.submit(deletePool, JobDelete, e.guid, func(ctx context.Context) func() {
-		left, err := m.deleted(ctx, m.options.Backend.Delete(ctx, e.guid))
+		err := m.options.Backend.Delete(ctx, e.guid)
+		aside := errors.Is(err, executor.ErrSetAside)
+		if aside {
+			err = nil // the container is gone
+		}
 		for err == nil && len(undo) > 0 {
 			// The last that was done is the first to be undone.
 			if err = undo[len(undo)-1](ctx); err == nil {
@@ -195,9 +199,13 @@ func (e *entry) remove() {
 		}
 		return func() {
 			e.undo = undo
-			m.keep(left)
 			if err == nil {
-				m.release(e.guid, e.gone)
+				gone := func() { m.release(e.guid, e.gone) }
+				if aside {
+					m.sweep(gone) // its room is given back when its files are accounted for
+				} else {
+					gone()
+				}
 				return
 			}
 			e.deleteAttempts++
@@ -209,47 +217,67 @@ func (e *entry) remove() {
 	})
 }
 
-// A sweep is what has been set aside, or nothing if nobody has looked.
-type sweep struct {
-	known bool
-	left  []executor.Leftover
-}
-
-// deleted is the rest of a deletion that ended with err. What was set aside is
-// no error: the container is gone.
-func (m *Manager) deleted(ctx context.Context, err error) (sweep, error) {
-	if !errors.Is(err, executor.ErrSetAside) {
-		return sweep{}, err
-	}
-	return m.sweep(ctx), nil
-}
-
-// sweep tries again to remove what was set aside. It waits for the backend.
-func (m *Manager) sweep(ctx context.Context) sweep {
+// sweep tries again to remove what was set aside, while other work goes on. It calls
+// accounted, which may be nil, once the disk of that is no longer given away.
+func (m *Manager) sweep(accounted func()) {
 	backend, can := m.options.Backend.(executor.Sweeper)
+	if accounted != nil {
+		m.unaccounted = append(m.unaccounted, accounted)
+	}
+	if m.sweeping && can {
+		m.sweepAgain = true
+		return
+	}
+	calls := m.unaccounted
+	m.unaccounted = nil
+	account := func(left []executor.Leftover) {
+		m.keep(left)
+		for _, call := range calls {
+			call()
+		}
+		calls = nil
+	}
 	if !can {
-		return sweep{}
+		account(nil)
+		return
 	}
-	left, err := backend.Sweep(ctx)
-	if err != nil {
-		m.options.Logger.Error("what was set aside could not be looked at", "error", err)
-		return sweep{}
-	}
-	return sweep{true, left}
+	m.sweeping = true
+	m.submit(sweepPool, JobSweep, "", func(ctx context.Context) func() {
+		if w, can := backend.(executor.Weigher); can {
+			if aside, err := w.Aside(ctx); err == nil {
+				m.post(func() { account(aside) })
+			}
+		}
+		left, err := backend.Sweep(ctx)
+		return func() {
+			if err != nil {
+				m.options.Logger.Error("what was set aside could not be looked at", "error", err)
+				left = m.leftovers
+			}
+			account(left)
+			m.sweeping = false
+			if m.sweepAgain {
+				m.sweepAgain = false
+				m.sweep(nil)
+			}
+		}
+	})
 }
 
 // keep remembers what is set aside, whose disk nobody is promised.
-func (m *Manager) keep(s sweep) {
-	if !s.known {
-		return
-	}
-	for _, l := range s.left {
-		if !slices.ContainsFunc(m.leftovers, func(known executor.Leftover) bool { return known.Path == l.Path }) {
+func (m *Manager) keep(left []executor.Leftover) {
+	for i := range left {
+		l := &left[i]
+		known := slices.IndexFunc(m.leftovers, func(known executor.Leftover) bool { return known.Path == l.Path })
+		switch {
+		case l.Err == nil && known >= 0:
+			l.Err = m.leftovers[known].Err // of the last attempt
+		case l.Err != nil && (known < 0 || m.leftovers[known].Err == nil):
 			m.options.Logger.Error("files of a container cannot be removed and were set aside; its disk is not given away",
 				"path", l.Path, "bytes", l.Bytes, "error", l.Err)
 		}
 	}
-	m.leftovers = s.left
+	m.leftovers = left
 }
 
 // gone gives back what the container had.
@@ -265,6 +293,7 @@ func (e *entry) gone() {
 // is removed, and what should be there and is not has failed.
 func (m *Manager) reap() {
 	m.after(m.options.ReapInterval, m.reap)
+	m.sweep(nil)
 	// Only those that are there before the host is asked can be missed by it.
 	var expected []*entry
 	for _, guid := range slices.Sorted(maps.Keys(m.entries)) {
@@ -274,9 +303,7 @@ func (m *Manager) reap() {
 	}
 	m.submit(deletePool, JobList, "", func(ctx context.Context) func() {
 		guids, err := m.options.Backend.List(ctx)
-		swept := m.sweep(ctx)
 		return func() {
-			m.keep(swept)
 			if err != nil {
 				m.options.Logger.Error("the containers of the host could not be listed", "error", err)
 				return
@@ -311,12 +338,18 @@ func (m *Manager) reap() {
 func (m *Manager) removeStray(guid string) {
 	m.strays[guid] = true
 	m.submit(deletePool, JobDelete, guid, func(ctx context.Context) func() {
-		left, err := m.deleted(ctx, m.options.Backend.Delete(ctx, guid))
+		err := m.options.Backend.Delete(ctx, guid)
+		aside := errors.Is(err, executor.ErrSetAside)
+		if aside {
+			err = nil // the container is gone
+		}
 		if err != nil && ctx.Err() == nil { // else Clear sees to it
 			m.options.Logger.Error("a stray container could not be removed", "guid", guid, "error", err)
 		}
 		return func() {
-			m.keep(left)
+			if aside {
+				m.sweep(nil)
+			}
 			delete(m.strays, guid)
 			if err == nil {
 				m.release(guid, nil)

@@ -21,6 +21,7 @@ const (
 	downloadPool
 	uploadPool
 	measurePool
+	sweepPool
 	volumePool
 	volumeProbePool // of its own, so that calls that hang leave it a place
 	pools
@@ -43,12 +44,13 @@ const (
 	JobMount    JobKind = "mount"
 	JobUnmount  JobKind = "unmount"
 	JobMeasure  JobKind = "measure" // of all containers
+	JobSweep    JobKind = "sweep"   // of what was set aside
 )
 
 // A Job is one call that takes time; Options.Delay receives it.
 type Job struct {
 	Kind JobKind
-	// GUID is the container's; it is empty for JobList, JobMeasure and the probe of a
+	// GUID is the container's; it is empty for JobList, JobMeasure, JobSweep and the probe of a
 	// volume driver.
 	GUID string
 }
@@ -192,7 +194,7 @@ func (m *Manager) workers(p pool) int {
 	return [pools]int{
 		deletePool: m.options.DeleteWorkers, createPool: m.options.CreateWorkers,
 		signalPool: m.options.ProcessWorkers, startPool: m.options.ProcessWorkers, probePool: m.options.ProcessWorkers,
-		measurePool: 1, downloadPool: m.options.Downloads, uploadPool: m.options.Uploads,
+		measurePool: 1, sweepPool: 1, downloadPool: m.options.Downloads, uploadPool: m.options.Uploads,
 	}[p]
 }
 

@@ -28,6 +28,9 @@ type Manager struct {
 	entries       map[string]*entry
 	used          Capacity
 	leftovers     []executor.Leftover
+	sweeping      bool
+	sweepAgain    bool                // something was set aside since the sweep began
+	unaccounted   []func()            // to be called by the next sweep
 	drivers       map[string]*driver  // of volumes
 	holdings      map[string]*holding // by the guid of the container
 	strays        map[string]bool     // guids that the host has and we do not, being removed
@@ -285,7 +288,7 @@ func (m *Manager) Deletions() []Deletion {
 func (m *Manager) Total() Capacity { return m.options.Capacity }
 
 // Leftovers returns files of deleted containers that cannot be removed, such as
-// those that an administrator has made immutable. The backend has set them
+// those that an administrator has made immutable, or that are still being removed. The backend has set them
 // aside, and the Manager has it try again every ReapInterval.
 func (m *Manager) Leftovers() []executor.Leftover {
 	m.mu.Lock()

@@ -70,6 +70,77 @@ func newHost(t *testing.T, edit ...func(*manager.Options)) *host {
 	return h
 }
 
+// A lateBackend has a container of an earlier daemon, with files that take long to
+// remove.
+type lateBackend struct {
+	*process.Backend
+	deleted atomic.Bool
+	removed chan struct{} // its files, when closed
+}
+
+func (b *lateBackend) List(ctx context.Context) ([]string, error) {
+	list, err := b.Backend.List(ctx)
+	if !b.deleted.Load() {
+		list = append(list, "old")
+	}
+	return list, err
+}
+
+func (b *lateBackend) Delete(ctx context.Context, guid string) error {
+	if guid != "old" {
+		return b.Backend.Delete(ctx, guid)
+	}
+	b.deleted.Store(true)
+	return &executor.BackendError{Kind: executor.ErrSetAside, GUID: guid}
+}
+
+func (b *lateBackend) Aside(context.Context) ([]executor.Leftover, error) {
+	select {
+	case <-b.removed:
+		return nil, nil
+	default:
+		return []executor.Leftover{{Path: "/lost/old", Bytes: 5 << 20}}, nil
+	}
+}
+
+func (b *lateBackend) Sweep(ctx context.Context) ([]executor.Leftover, error) {
+	if !b.deleted.Load() {
+		return nil, nil
+	}
+	select {
+	case <-b.removed:
+	case <-ctx.Done():
+	}
+	return nil, ctx.Err()
+}
+
+func TestACellIsReadyWhileTheFilesOfAnEarlierDaemonAreRemoved(t *testing.T) {
+	b := &lateBackend{removed: make(chan struct{})}
+	h := newHost(t, func(o *manager.Options) {
+		b.Backend = o.Backend.(*process.Backend)
+		o.Backend = b
+	})
+	lacking := func(mib int64) {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); h.Total().DiskMB-h.Remaining().DiskMB != mib; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("remaining is %+v of %+v, want %d MiB of disk less", h.Remaining(), h.Total(), mib)
+			}
+		}
+	}
+	<-h.Cleared()
+	lacking(5)
+	h.launch("new", work(sh("true")))
+	h.await("new", executor.Completed)
+	h.remove("new")
+	lacking(5)
+	close(b.removed)
+	lacking(0)
+	if left := h.Leftovers(); len(left) > 0 {
+		t.Errorf("left are %v", left)
+	}
+}
+
 // await waits until a container is in a state.
 func (h *host) await(guid string, state executor.State) executor.Container {
 	h.t.Helper()

@@ -12,6 +12,7 @@ import (
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/internal/guids"
 	"github.com/diegosdk/diego/executor/internal/hostport"
+	"github.com/diegosdk/diego/executor/internal/tenant"
 )
 
 // The variable of every process that holds its container's directory.
@@ -21,6 +22,7 @@ const containerDirVar = "DIEGO_CONTAINER_DIR"
 // concurrently.
 type Backend struct {
 	options Options
+	hurry   tenant.Hurry
 
 	mu         sync.Mutex
 	containers map[string]*container
@@ -58,6 +60,7 @@ func New(o Options) (*Backend, error) {
 	return &Backend{
 		options:    o,
 		containers: make(map[string]*container),
+		hurry:      tenant.Hurry{Limit: tenant.HurryLimit},
 		ports:      hostport.NewRange(o.FirstPort, o.LastPort),
 	}, nil
 }

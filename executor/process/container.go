@@ -28,6 +28,8 @@ type container struct {
 	guid string
 	dir  string // stands in for the root file system
 	made bool   // whether Create has succeeded; guarded by Backend.mu
+	// earlier: it is of an earlier daemon, or there is none.
+	earlier bool
 
 	ports []executor.PortMapping
 
@@ -151,7 +153,7 @@ func (b *Backend) Delete(ctx context.Context, guid string) error {
 	b.mu.Lock()
 	c := b.containers[guid]
 	if c == nil { // perhaps of an earlier daemon
-		c = &container{guid: guid, dir: b.dir(guid)}
+		c = &container{guid: guid, dir: b.dir(guid), earlier: true}
 		b.containers[guid] = c
 	}
 	b.mu.Unlock()
@@ -171,7 +173,13 @@ func (b *Backend) remove(ctx context.Context, c *container) error {
 	}
 	c.mu.Unlock()
 	c.sessions.Free()
-	err := b.trash().Remove(ctx, filepath.Join(b.options.Dir, c.guid))
+	path := filepath.Join(b.options.Dir, c.guid)
+	var err error
+	if c.earlier {
+		err = b.trash().RemoveBefore(ctx, path, b.hurry.End())
+	} else {
+		err = b.trash().Remove(ctx, path)
+	}
 	if err != nil && !errors.Is(err, executor.ErrSetAside) {
 		return fmt.Errorf("container %q: remove its files: %w", c.guid, err)
 	}
@@ -182,6 +190,11 @@ func (b *Backend) remove(ctx context.Context, c *container) error {
 		b.ports.Release(c.guid)
 	}
 	return err
+}
+
+// Aside implements [executor.Weigher].
+func (b *Backend) Aside(ctx context.Context) ([]executor.Leftover, error) {
+	return b.trash().Aside(ctx)
 }
 
 // Sweep implements [executor.Sweeper].

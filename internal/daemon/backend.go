@@ -127,7 +127,13 @@ func clearBackend(ctx context.Context, o BackendOptions) (ended int, err error) 
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	return b.deleteAll(ctx)
+	if ended, err = b.deleteAll(ctx); err != nil {
+		return ended, err
+	}
+	if s, can := b.ContainerBackend.(executor.Sweeper); can {
+		_, err = s.Sweep(ctx) // nobody opens this backend again
+	}
+	return ended, err
 }
 
 func (b *Backend) deleteAll(ctx context.Context) (ended int, err error) {
