@@ -94,7 +94,8 @@ type Sweeper interface {
 }
 
 // A Weigher is a [Sweeper] that knows beforehand what Sweep will look at. Without
-// it, nothing accounts for those files until Sweep has returned.
+// it, nothing accounts for those files until Sweep has returned. Aside may be called
+// concurrently.
 type Weigher interface {
 	// Aside returns what is set aside, in a fixed order. Err of each is nil.
 	Aside(ctx context.Context) ([]Leftover, error)
