@@ -294,7 +294,7 @@ func TestALeaderGoesOnWhenTheClockOfItsStoreJumps(t *testing.T) {
 				}
 				clock.Advance(5 * time.Second)
 			}
-			if n := strings.Count(log.String(), "by another clock than its store's"); n != 2 {
+			if n := strings.Count(log.String(), "the clock of this process differs from its store's"); n != 2 {
 				t.Errorf("the leader warned %d times in two minutes, want 2:\n%s", n, &log)
 			}
 			if got := figures.last["store_clock_skew_seconds"]; got != jump.Seconds() {
