@@ -43,13 +43,14 @@ const (
 	closeTime  = 10 * time.Second
 )
 
+var errStops = errors.New("the server stops")
+
 // Serve serves h at l until ctx ends. Then calls that are being answered, sessions
 // among them, have two seconds to finish; after that their contexts end, and they
-// have ten more.
-// certificates are nil for plain HTTP.
+// have ten more. certificates are nil for plain HTTP.
 func Serve(ctx context.Context, l net.Listener, h http.Handler, certificates *Certificates, log *slog.Logger) error {
-	requests, end := context.WithCancel(context.WithoutCancel(ctx))
-	defer end()
+	requests, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer end(nil)
 	var answering sync.WaitGroup // a server does not wait for connections that sessions have taken over
 	server := &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -71,7 +72,7 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, certificates *Ce
 		return err
 	case <-ctx.Done():
 	}
-	defer time.AfterFunc(finishTime, end).Stop()
+	defer time.AfterFunc(finishTime, func() { end(errStops) }).Stop()
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTime+closeTime)
 	defer cancel()
 	if err := server.Shutdown(late); err != nil {

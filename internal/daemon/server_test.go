@@ -124,6 +124,9 @@ func TestAServerThatStopsWaitsForSessions(t *testing.T) {
 		defer conn.Close()
 		close(arrived)
 		<-r.Context().Done()
+		if cause := context.Cause(r.Context()); cause != errStops {
+			t.Errorf("its context ends because of %v", cause)
+		}
 		_, err = io.WriteString(conn, "over")
 		_, readErr := io.ReadFull(conn, make([]byte, 2)) // it was heard
 		said <- errors.Join(err, readErr)
