@@ -91,6 +91,74 @@ func TestAlertsAndDashboardUseFiguresThatThereAre(t *testing.T) {
 	}
 }
 
+func TestPanelsOfTheDashboardAreWholeAndUseLabelsThatThereAre(t *testing.T) {
+	type grid struct{ X, Y, W, H int }
+	var dashboard struct {
+		Templating struct{ List []struct{ Name, Type string } }
+		Panels     []struct {
+			ID          int
+			Type, Title string
+			GridPos     grid
+			Datasource  struct{ UID string }
+			Targets     []struct{ RefID, Expr string }
+		}
+	}
+	if err := json.Unmarshal([]byte(readMonitoring(t, "dashboard.json")), &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	sources := map[string]bool{}
+	for _, v := range dashboard.Templating.List {
+		sources["${"+v.Name+"}"] = v.Type == "datasource"
+	}
+	labels := map[string][]string{}
+	for _, m := range metrics.All {
+		for _, part := range []string{"", "_bucket", "_count", "_sum"} {
+			labels["diego_"+m.Name+part] = append(slices.Clone(m.Labels), "le", "job", "instance")
+		}
+	}
+	matchers := regexp.MustCompile(`\b(diego_\w+)\{([^}]*)\}`)
+	label := regexp.MustCompile(`(\w+)\s*[!=]`)
+	const columns = 24
+	ids, taken := map[int]bool{}, map[[2]int]string{}
+	for _, p := range dashboard.Panels {
+		if ids[p.ID] || p.ID == 0 || p.Title == "" {
+			t.Errorf("panel %q has no title, or the id %d of another one", p.Title, p.ID)
+		}
+		ids[p.ID] = true
+		if g := p.GridPos; g.W < 1 || g.H < 1 || g.X < 0 || g.X+g.W > columns {
+			t.Errorf("panel %q lies outside of the %d columns: %+v", p.Title, columns, g)
+		}
+		for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
+			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
+				if other, is := taken[[2]int{x, y}]; is {
+					t.Fatalf("panels %q and %q overlap", other, p.Title)
+				}
+				taken[[2]int{x, y}] = p.Title
+			}
+		}
+		if p.Type == "row" {
+			continue
+		}
+		if !sources[p.Datasource.UID] || len(p.Targets) == 0 {
+			t.Errorf("panel %q has no targets, or the unknown data source %q", p.Title, p.Datasource.UID)
+		}
+		refs := map[string]bool{}
+		for _, target := range p.Targets {
+			if refs[target.RefID] || target.RefID == "" {
+				t.Errorf("panel %q has two targets %q", p.Title, target.RefID)
+			}
+			refs[target.RefID] = true
+			for _, m := range matchers.FindAllStringSubmatch(target.Expr, -1) {
+				for _, l := range label.FindAllStringSubmatch(m[2], -1) {
+					if !slices.Contains(labels[m[1]], l[1]) {
+						t.Errorf("panel %q: %s has no label %s", p.Title, m[1], l[1])
+					}
+				}
+			}
+		}
+	}
+}
+
 // A prometheus scrapes a cluster.
 type prometheus struct {
 	t   *testing.T
