@@ -123,8 +123,14 @@ func plainSlot(w *world, d *lrp.Deployment, s lrp.Slot, index int, roll *plainRo
 			say(lrp.Recover{CellID: r.CellID}, converge.CellReturned)
 		}
 	}
+	var stops []string
+	for _, r := range ordinary {
+		if !r.Stopping.IsZero() && !gone(r.CellID) && w.now.Sub(r.Stopping) >= 30*time.Second {
+			stops = []string{fmt.Sprintf("%s%+v: %s", lrp.StopAgain{}.Name(), lrp.StopAgain{}, converge.StopOverdue)}
+		}
+	}
 	if !desired {
-		return out
+		return append(out, stops...)
 	}
 	if len(ordinary) == 0 {
 		say(lrp.CreateMissing{}, converge.InstanceMissing)
@@ -139,7 +145,10 @@ func plainSlot(w *world, d *lrp.Deployment, s lrp.Slot, index int, roll *plainRo
 			out = append(out, fmt.Sprintf("start %s: %s", r.DefinitionID, converge.StartOverdue))
 		}
 	}
-	return append(out, roll.visit(ordinary, index)...)
+	if steps := roll.visit(ordinary, index); len(steps) > 0 {
+		return append(out, steps...)
+	}
+	return append(out, stops...)
 }
 
 // plainBackoff is how long an instance that has crashed waits, and most after how many
@@ -193,7 +202,7 @@ func (p *plainRoll) held(index int) bool { return p.paused() || p.trial && index
 // proved reports whether r, of the active definition, has nothing to prove.
 func (p *plainRoll) proved(r lrp.ActualLRP) bool {
 	switch {
-	case r.State != lrp.Running:
+	case r.State != lrp.Running || !r.Stopping.IsZero():
 		return false
 	case p.policy.MinHealthy > 0 && p.w.now.Sub(r.RunningSince) < p.policy.MinHealthy:
 		return false
@@ -203,7 +212,7 @@ func (p *plainRoll) proved(r lrp.ActualLRP) bool {
 
 // replaces reports whether r ends a suspect.
 func (p *plainRoll) replaces(r, suspect lrp.ActualLRP) bool {
-	if r.State != lrp.Running {
+	if r.State != lrp.Running || !r.Stopping.IsZero() {
 		return false
 	}
 	return p.d == nil || r.DefinitionID == suspect.DefinitionID || r.DefinitionID != p.d.ActiveDefinitionID || !p.held(r.Index) && p.proved(r)
@@ -257,10 +266,10 @@ func (p *plainRoll) visit(ordinary []lrp.ActualLRP, index int) []string {
 		if r.State != lrp.Running && r.DefinitionID != p.d.HealthyDefinitionID {
 			unborn++
 		}
-		if r.State == lrp.Running {
-			serving++
-		} else {
+		if r.State != lrp.Running {
 			waiting++
+		} else if r.Stopping.IsZero() {
+			serving++
 		}
 	}
 	var overtaken []string

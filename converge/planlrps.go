@@ -47,7 +47,7 @@ type LRPs struct {
 // A ProcessCount counts the instances of a process by their index.
 type ProcessCount struct {
 	// Desired is how many there should be, and Running at how many of these
-	// indices something runs.
+	// indices something runs that was not told to stop.
 	Desired, Running int
 	// Crashed is at how many desired indices a record is CRASHED.
 	Crashed int
@@ -347,10 +347,10 @@ func (p *process) tally(s lrp.Slot) {
 	}
 	running, crashed := 0, 0
 	for i := range s.Records {
-		switch s.Records[i].State {
-		case lrp.Running:
+		switch r := &s.Records[i]; {
+		case r.State == lrp.Running && r.Stopping.IsZero():
 			running = 1
-		case lrp.Crashed:
+		case r.State == lrp.Crashed:
 			crashed = 1
 		}
 	}

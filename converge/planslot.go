@@ -30,7 +30,7 @@ func (x *slotRules) plan(out []LRPAction, s lrp.Slot, p *process) []LRPAction {
 	}
 	out = x.checkCells(out, s, p.deployment)
 	if !desired {
-		return out
+		return x.stopAgain(out, s)
 	}
 	ordinary := false
 	for i := range s.Records {
@@ -51,7 +51,21 @@ func (x *slotRules) plan(out []LRPAction, s lrp.Slot, p *process) []LRPAction {
 		out = append(out, command(s, lrp.CreateMissing{}, InstanceMissing))
 	}
 	if c := p.rollout.Visit(s); c != nil {
-		out = append(out, command(s, c, RolloutStep))
+		return append(out, command(s, c, RolloutStep)) // which repeats stops
+	}
+	return x.stopAgain(out, s)
+}
+
+// stopAgain repeats orders to stop that may be lost. A missing cell cannot be told.
+func (x *slotRules) stopAgain(out []LRPAction, s lrp.Slot) []LRPAction {
+	overdue := false
+	for i := range s.Records {
+		r := &s.Records[i]
+		at, ever := x.policy.StopOverdueFrom(r)
+		overdue = ever && !x.cells.Missing(r.CellID) && x.alarm.Reached(at) || overdue
+	}
+	if overdue {
+		out = append(out, command(s, lrp.StopAgain{}, StopOverdue))
 	}
 	return out
 }

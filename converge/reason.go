@@ -49,6 +49,9 @@ const (
 	CompletedExpired
 	// RolloutOver: every index of a rollout is done.
 	RolloutOver
+	// StopOverdue: an instance was told to stop so long ago that the order may be
+	// lost.
+	StopOverdue
 )
 
 var reasonTexts = enum.Names[Reason]{
@@ -68,6 +71,7 @@ var reasonTexts = enum.Names[Reason]{
 	ResolvingOverdue: "resolving takes too long",
 	CompletedExpired: "completed and not resolved in time",
 	RolloutOver:      "the rollout is complete",
+	StopOverdue:      "the stop is overdue",
 }
 
 // String is a short text for people.

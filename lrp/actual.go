@@ -108,6 +108,11 @@ type ActualLRP struct {
 	RunningSince time.Time `json:"running_since,omitzero"`
 	// ExpiresAt is when an EVACUATING record is removed; zero otherwise.
 	ExpiresAt time.Time `json:"expires_at,omitzero"`
+	// Stopping is when the control plane first told the cell to stop the instance;
+	// zero unless it did. Such an instance still runs, and counts as one that does
+	// not: it replaces nothing, and no budget relies on it. Reports of the cell keep
+	// the mark until the instance has ended.
+	Stopping time.Time `json:"stopping,omitzero"`
 	// Routable says whether a RUNNING instance should receive traffic.
 	Routable bool `json:"routable"`
 	// Zone is the availability zone of the holding cell.
@@ -120,6 +125,9 @@ type ActualLRP struct {
 	MetricTags      map[string]string `json:"metric_tags,omitempty"`
 	ModificationTag ModificationTag   `json:"modification_tag"`
 }
+
+// stays reports whether the instance is RUNNING and was not told to stop.
+func (r *ActualLRP) stays() bool { return r.State == Running && r.Stopping.IsZero() }
 
 // A Slot is everything recorded at one index of one process: at most one record
 // per definition and presence, in that order. It is the unit of decision. A

@@ -71,6 +71,9 @@ func (r *ActualLRP) AppendJSON(dst []byte) ([]byte, error) {
 	if err == nil && !r.ExpiresAt.IsZero() {
 		dst, err = appendTime(dst, `,"expires_at":"`, r.ExpiresAt)
 	}
+	if err == nil && !r.Stopping.IsZero() {
+		dst, err = appendTime(dst, `,"stopping":"`, r.Stopping)
+	}
 	if err != nil {
 		return dst[:begin], err
 	}
@@ -158,6 +161,7 @@ func (r *ActualLRP) UnmarshalJSON(data []byte) error {
 	fields.Since = time.Time(w.Since)
 	fields.RunningSince = time.Time(w.RunningSince)
 	fields.ExpiresAt = time.Time(w.ExpiresAt)
+	fields.Stopping = time.Time(w.Stopping)
 	*r = ActualLRP(fields)
 	return nil
 }
@@ -169,6 +173,7 @@ type actualJSON struct {
 	Since        executor.Timestamp `json:"since"`
 	RunningSince executor.Timestamp `json:"running_since"`
 	ExpiresAt    executor.Timestamp `json:"expires_at"`
+	Stopping     executor.Timestamp `json:"stopping"`
 }
 
 type actualFields ActualLRP
@@ -211,6 +216,7 @@ func (in *written) actualLRP() (r ActualLRP) {
 	r.Since = in.time(`},"since":`)
 	r.RunningSince = in.timeIf(`,"running_since":`)
 	r.ExpiresAt = in.timeIf(`,"expires_at":`)
+	r.Stopping = in.timeIf(`,"stopping":`)
 	in.is(in.skip(`}`))
 	return r
 }

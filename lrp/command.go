@@ -10,8 +10,8 @@ import "time"
 // no record: either nothing is left to do, or it is refused. There are two
 // exceptions. Retire requests a new start each time, and a second
 // EvacuateRunning may end an evacuation that the first one began. The effects
-// of StopExtra, StopOvertaken, AdvanceRollout, Retire and a repeated Start may
-// come again; that repeats a lost stop.
+// of StopExtra, StopOvertaken, StopAgain, AdvanceRollout, Retire and a repeated
+// Start may come again; that repeats a lost stop.
 type Command interface {
 	// Name is the command's name in events and errors, for example "Claim".
 	Name() string
@@ -165,6 +165,9 @@ type (
 	// FailRollout pauses or rolls back the rollout, as its policy says, if the
 	// active definition has failed at this index: see RolloutPolicy.OnFailure.
 	FailRollout struct{}
+	// StopAgain repeats the order to stop each instance at the index that has been
+	// Stopping for Policy.StaleUnclaimed: the order may be lost.
+	StopAgain struct{}
 )
 
 // Name implements [Command].
@@ -189,6 +192,7 @@ func (Prune) Name() string            { return "Prune" }
 func (StopOvertaken) Name() string    { return "StopOvertaken" }
 func (AdvanceRollout) Name() string   { return "AdvanceRollout" }
 func (FailRollout) Name() string      { return "FailRollout" }
+func (StopAgain) Name() string        { return "StopAgain" }
 
 func (Claim) isCommand()            {}
 func (Start) isCommand()            {}
@@ -211,3 +215,4 @@ func (Prune) isCommand()            {}
 func (StopOvertaken) isCommand()    {}
 func (AdvanceRollout) isCommand()   {}
 func (FailRollout) isCommand()      {}
+func (StopAgain) isCommand()        {}

@@ -53,9 +53,10 @@ func (d *Deployment) strays(r *ActualLRP) bool {
 		r.DefinitionID != d.ActiveDefinitionID && r.DefinitionID != d.HealthyDefinitionID
 }
 
-// serves reports whether r runs, and is not of the active definition.
+// serves reports whether r runs, is not to stop, and is not of the active
+// definition.
 func (d *Deployment) serves(r *ActualLRP) bool {
-	return r.Presence == Ordinary && r.State == Running && r.DefinitionID != d.ActiveDefinitionID
+	return r.Presence == Ordinary && r.stays() && r.DefinitionID != d.ActiveDefinitionID
 }
 
 func (d *Deployment) served(records []ActualLRP) bool {

@@ -50,18 +50,18 @@ func (d *Deployment) MayTakeDown(available int) bool {
 	return d.Instances-available < d.MaxUnavailable()
 }
 
-// Available reports whether r serves its index: it is ORDINARY and RUNNING and,
-// where the process has a budget, ready for traffic.
+// Available reports whether r serves its index: it is ORDINARY and RUNNING, was not
+// told to stop and, where the process has a budget, is ready for traffic.
 func (d *Deployment) Available(r *ActualLRP) bool {
-	return r.Presence == Ordinary && r.State == Running && (r.Routable || !d.limited())
+	return r.Presence == Ordinary && r.stays() && (r.Routable || !d.limited())
 }
 
 // Replaces reports whether r is RUNNING and has taken the place of old: r is
 // available, and has nothing to prove if it is of another definition. Whether a
 // missing cell's instance serves anybody is not known, so for a SUSPECT one it is
-// enough that r runs and has nothing to prove. alarm says when time alone changes
+// enough that r runs, is not to stop and has nothing to prove. alarm says when time alone changes
 // that. d may be nil.
 func (d *Deployment) Replaces(r, old *ActualLRP, alarm *executor.Alarm) bool {
-	return r.State == Running && (old.Presence == Suspect || d.Available(r)) &&
+	return r.stays() && (old.Presence == Suspect || d.Available(r)) &&
 		(r.DefinitionID == old.DefinitionID || !d.isActive(r.DefinitionID) || !d.held(r.Index) && d.proven(r, alarm))
 }

@@ -83,12 +83,12 @@ func (x *draft) of(definitionID string, presence Presence) int {
 	return none
 }
 
-// running finds an ORDINARY RUNNING record other than except that ok accepts, or
-// none. A nil ok accepts any.
+// running finds an ORDINARY RUNNING record other than except that is not to stop
+// and that ok accepts, or none. A nil ok accepts any.
 func (x *draft) running(except int, ok func(r *ActualLRP) bool) int {
 	for i := range x.records {
 		r := &x.records[i]
-		if !r.removed && i != except && r.Presence == Ordinary && r.State == Running && (ok == nil || ok(&r.ActualLRP)) {
+		if !r.removed && i != except && r.Presence == Ordinary && r.stays() && (ok == nil || ok(&r.ActualLRP)) {
 			return i
 		}
 	}
@@ -142,7 +142,7 @@ func (x *draft) setState(i int, state State) *ActualLRP {
 		r.RunningSince = time.Time{}
 	}
 	if state == Unclaimed || state == Crashed {
-		r.InstanceKey = InstanceKey{}
+		r.InstanceKey, r.Stopping = InstanceKey{}, time.Time{}
 	}
 	return r
 }
@@ -171,8 +171,13 @@ func (x *draft) requestStart(i int) {
 	x.effects = append(x.effects, Effect{Kind: RequestStart, Key: x.records[i].Key})
 }
 
+// stop tells the cell to stop the instance of record i, and notes that in the
+// record.
 func (x *draft) stop(i int) {
 	r := &x.records[i]
+	if r.Stopping.IsZero() {
+		r.Stopping = x.now
+	}
 	x.effects = append(x.effects, Effect{Kind: StopInstance, Key: r.Key, Instance: r.InstanceKey})
 }
 
@@ -272,10 +277,11 @@ func (s Slot) has(definitionID string, presence Presence) bool {
 // Equal reports whether two records have the same content, tags included.
 func (r *ActualLRP) Equal(other *ActualLRP) bool {
 	return r.ModificationTag == other.ModificationTag && r.sameContent(other) && r.Presence == other.Presence &&
-		r.ExpiresAt.Equal(other.ExpiresAt)
+		r.ExpiresAt.Equal(other.ExpiresAt) && r.Stopping.Equal(other.Stopping)
 }
 
-// sameContent ignores presence, expiry and tag, which no router uses.
+// sameContent ignores presence, expiry, the mark of a stop and the tag, which no
+// router uses.
 func (r *ActualLRP) sameContent(other *ActualLRP) bool {
 	return r.State == other.State && r.Key == other.Key && r.InstanceKey == other.InstanceKey &&
 		r.CrashCount == other.CrashCount && r.CrashReason == other.CrashReason &&

@@ -2,7 +2,7 @@ package lrp
 
 // This file derives a decision's events from the slot before and after it. The
 // crash comes first. Then come the instance events: those that lead to a
-// RUNNING record come first and plain removals last, so a consumer that follows
+// RUNNING record that is not to stop come first and plain removals last, so a consumer that follows
 // them never sees a gap that was not there. Then come the group events in the
 // same order.
 //
@@ -36,10 +36,10 @@ func (x *draft) events() []Event {
 }
 
 func (x *draft) instanceEvents(out []Event) []Event {
-	for _, toRunning := range [...]bool{true, false} {
+	for _, stays := range [...]bool{true, false} {
 		for i := range x.records {
 			r := &x.records[i]
-			if r.removed || (r.State == Running) != toRunning {
+			if r.removed || r.stays() != stays {
 				continue
 			}
 			if r.from == none {

@@ -105,6 +105,8 @@ func (e Event) explainChanged() string {
 	switch {
 	case before.Presence != after.Presence:
 		return "cell " + after.CellID + " " + becameOf(before.Presence, after.Presence)
+	case before.Stopping.IsZero() && !after.Stopping.IsZero():
+		return "is to stop on " + after.CellID
 	case after.State == Unclaimed && before.PlacementError != after.PlacementError:
 		return "could not be placed: " + after.PlacementError.String()
 	case after.State == Claimed && e.Cause.Detail != "" && e.Cause.Detail != after.CellID: // which is the detail of a claim without a reason

@@ -48,6 +48,8 @@ func (r *ActualLRP) broken() string {
 		return "a RUNNING record, and no other, has been running since some time"
 	case r.Presence == Evacuating && r.ExpiresAt.IsZero(), r.Presence != Evacuating && !r.ExpiresAt.IsZero():
 		return "an EVACUATING record, and no other, expires"
+	case !r.Stopping.IsZero() && (!held || r.Presence == Evacuating):
+		return "only a CLAIMED or RUNNING record that is not EVACUATING is to stop"
 	case r.PlacementError.Reason > RejectedByCell || r.PlacementError.IsZero() && r.PlacementError.Detail != "":
 		return "a placement error has a known reason"
 	case r.State != Unclaimed && !r.PlacementError.IsZero():

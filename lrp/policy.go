@@ -11,7 +11,8 @@ import (
 type Policy struct {
 	Restart RestartPolicy
 	// StaleUnclaimed is how long a record is UNCLAIMED before its start is
-	// requested again (default 30 s).
+	// requested again, and how long it is Stopping before the cell is told again
+	// (default 30 s).
 	StaleUnclaimed time.Duration
 	// EvacuationTimeout is how long an EVACUATING record lives, at most, after its
 	// cell last asked about the instance (default 10 min). It lives for less if
@@ -98,4 +99,11 @@ const (
 // is never stale.
 func (p Policy) StaleFrom(r *ActualLRP) (at time.Time, ever bool) {
 	return r.Since.Add(orDefault(p.StaleUnclaimed, defaultStaleUnclaimed)), r.State == Unclaimed
+}
+
+// StopOverdueFrom is when the cell should be told again to stop the instance of r,
+// because the order may be lost. Only an ORDINARY record that is Stopping is ever
+// overdue: the cell of a SUSPECT one cannot be told.
+func (p Policy) StopOverdueFrom(r *ActualLRP) (at time.Time, ever bool) {
+	return r.Stopping.Add(orDefault(p.StaleUnclaimed, defaultStaleUnclaimed)), r.Presence == Ordinary && !r.Stopping.IsZero()
 }

@@ -160,7 +160,7 @@ func (r *Rollout) active(own *ActualLRP) RolloutActive {
 		return ActiveGivenUp
 	case own.State == Crashed:
 		return ActiveCrashed
-	case own.State != Running:
+	case !own.stays():
 		return ActiveStarting
 	case own.Routable || !r.alarm.Reached(own.RunningSince.Add(r.d.Rollout.orZero().MinHealthy)):
 		return ActiveYoung

@@ -256,15 +256,15 @@ func (d *Deployment) note() {
 	d.HealthyDefinitionID = d.ActiveDefinitionID
 }
 
-// proven reports whether r, a record of the active definition, is RUNNING and
-// has been for as long as the policy wants. Where that is some time, and where
+// proven reports whether r, a record of the active definition, is RUNNING, has been
+// for as long as the policy wants, and was not told to stop. Where that is some time, and where
 // there is a budget for disruptions, it must also be ready.
 func (d *Deployment) proven(r *ActualLRP, alarm *executor.Alarm) bool {
 	least := d.Rollout.orZero().MinHealthy
 	if least > 0 && !(r.Routable && alarm.Reached(r.RunningSince.Add(least))) {
 		return false
 	}
-	return r.State == Running && (r.Routable || !d.limited())
+	return r.stays() && (r.Routable || !d.limited())
 }
 
 // proving reports whether r is RUNNING, and is to replace an instance of

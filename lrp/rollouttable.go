@@ -40,7 +40,8 @@ type RolloutActive uint8
 // What the active definition has at an index.
 const (
 	ActiveNone RolloutActive = iota
-	// ActiveStarting is UNCLAIMED or CLAIMED.
+	// ActiveStarting is UNCLAIMED or CLAIMED, or was told to stop before its
+	// definition became active again: it starts anew when it has ended.
 	ActiveStarting
 	// ActiveCrashed is CRASHED.
 	ActiveCrashed

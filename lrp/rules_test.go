@@ -304,19 +304,21 @@ func (b *brokenRules) meaning(before, after lrp.Slot, d *lrp.Deployment, c lrp.C
 		old, _ := lrp.Resolve(before)
 		r, _ := lrp.Resolve(after)
 		unready := r.State == lrp.Running && !r.Routable // as its own cell has said
-		b.check(!old.Routable || r.Routable || unready, "a route is not lost by what is known of a cell")
+		stops := slices.ContainsFunc(before.Records, func(r lrp.ActualLRP) bool { return !r.Stopping.IsZero() })
+		b.check(!old.Routable || stops || r.Routable || unready, "a route is not lost by what is known of a cell")
 	case lrp.Start:
 		r, ok := lrp.Resolve(after)
 		suspect := slices.ContainsFunc(after.Records, func(r lrp.ActualLRP) bool {
 			return r.InstanceKey == c.Instance && r.Presence == lrp.Suspect
 		})
 		b.check(suspect || ok && r.State == lrp.Running && r.Presence == lrp.Ordinary, "a started instance serves the index")
+		stops := slices.ContainsFunc(after.Records, func(r lrp.ActualLRP) bool { return r.InstanceKey == c.Instance && !r.Stopping.IsZero() })
 		for _, o := range after.Records {
 			serves := c.Unready && d != nil && d.Disruption != nil && (o.Presence == lrp.Evacuating || o.DefinitionID != r.DefinitionID)
 			if d != nil && o.Presence == lrp.Evacuating && o.DefinitionID == d.ActiveDefinitionID && o.DefinitionID != r.DefinitionID {
 				serves = true // r has to stop, since o has taken its place
 			}
-			b.check(suspect || o.Presence == lrp.Ordinary || serves, "a start removes SUSPECT and EVACUATING records")
+			b.check(suspect || stops || o.Presence == lrp.Ordinary || serves, "a start removes SUSPECT and EVACUATING records")
 		}
 		if runs := running(after); d != nil && len(runs) > len(running(before)) && len(runs) > 1 {
 			b.check(slices.Contains(runs, d.ActiveDefinitionID), "a second instance starts only in a rollout")
@@ -340,7 +342,7 @@ func (b *brokenRules) meaning(before, after lrp.Slot, d *lrp.Deployment, c lrp.C
 			if recorded >= 0 && d.Desires(before.Index) && d.UpdateStrategy != lrp.Recreate {
 				// One of another definition stops when an instance of the active one starts,
 				// or with a budget when that one is ready.
-				active := before.Records[recorded].DefinitionID == d.ActiveDefinitionID &&
+				active := before.Records[recorded].DefinitionID == d.ActiveDefinitionID && before.Records[recorded].Stopping.IsZero() &&
 					(before.Records[recorded].Routable || d.Disruption == nil)
 				b.check(slices.ContainsFunc(after.Records, func(r lrp.ActualLRP) bool {
 					return r.State == lrp.Crashed || r.State == lrp.Running && r.Presence == lrp.Ordinary && (!active || r.DefinitionID == d.ActiveDefinitionID)
@@ -391,7 +393,7 @@ func (b *brokenRules) budget(before, after lrp.Slot, d *lrp.Deployment, c lrp.Co
 		return
 	}
 	ready := func(r lrp.ActualLRP) bool {
-		return r.State == lrp.Running && r.Routable && r.Presence != lrp.Suspect
+		return r.State == lrp.Running && r.Stopping.IsZero() && r.Routable && r.Presence != lrp.Suspect
 	}
 	had := slices.ContainsFunc(before.Records, func(r lrp.ActualLRP) bool {
 		return ready(r) && (r.InstanceKey != speaks || r.InstanceKey == ended)
@@ -408,7 +410,7 @@ func (b *brokenRules) budget(before, after lrp.Slot, d *lrp.Deployment, c lrp.Co
 // running are the definitions of which an ORDINARY record is RUNNING.
 func running(s lrp.Slot) (definitions []string) {
 	for _, r := range s.Records {
-		if r.Presence == lrp.Ordinary && r.State == lrp.Running {
+		if r.Presence == lrp.Ordinary && r.State == lrp.Running && r.Stopping.IsZero() {
 			definitions = append(definitions, r.DefinitionID)
 		}
 	}

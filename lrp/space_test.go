@@ -72,6 +72,9 @@ func (w world) key(crashes int) string {
 		if expired {
 			b.WriteByte('x')
 		}
+		if !r.Stopping.IsZero() {
+			b.WriteByte('s')
+		}
 		if !r.PlacementError.IsZero() {
 			b.WriteByte('e')
 		}
@@ -108,7 +111,7 @@ func (s space) instances() []lrp.InstanceKey {
 func (s space) commands() []lrp.Command {
 	out := []lrp.Command{
 		lrp.CreateMissing{}, lrp.StopExtra{}, lrp.RemoveSuspect{}, lrp.Prune{}, lrp.StopOvertaken{},
-		lrp.AdvanceRollout{}, lrp.Retire{},
+		lrp.AdvanceRollout{}, lrp.StopAgain{}, lrp.Retire{},
 	}
 	net := lrp.NetInfo{Address: "10.0.0.1", InstanceAddress: "10.1.0.1", Ports: []lrp.PortMapping{{ContainerPort: 8080, HostPort: 60000}}}
 	for _, definition := range s.definitions {

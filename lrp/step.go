@@ -76,6 +76,8 @@ func (x *draft) apply(c Command) error {
 		x.prune(c)
 	case StopOvertaken:
 		x.stopOvertaken()
+	case StopAgain:
+		x.stopAgain()
 	case AdvanceRollout:
 		x.advanceRollout(c)
 	case FailRollout:

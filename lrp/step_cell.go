@@ -87,6 +87,9 @@ func (x *draft) start(c Start) error {
 	if r.RunningSince.IsZero() {
 		r.RunningSince = x.now
 	}
+	if r.InstanceKey != c.Instance {
+		r.Stopping = time.Time{} // that was the instance before
+	}
 	r.InstanceKey, r.NetInfo, r.Routable, r.Zone = c.Instance, c.NetInfo, !c.Unready, c.Zone
 	for j := range x.records {
 		if x.records[j].Presence == Ordinary || !x.supersedes(i, j) {
@@ -118,7 +121,7 @@ func (x *draft) startTarget(c Start) (int, error) {
 			definition = x.d.activeOr(x.slot.ProcessGUID)
 		}
 	}
-	if i != none && x.records[i].State == Running && x.records[i].InstanceKey != c.Instance {
+	if i != none && x.records[i].stays() && x.records[i].InstanceKey != c.Instance {
 		return none, x.refuse(ErrCannotBeStarted, i, "another instance is running")
 	}
 	// Only a rollout starts a second instance where one runs, and the healthy
@@ -169,7 +172,7 @@ func (x *draft) createRunning(definitionID, domain string) (int, error) {
 // stops the instances that the new one replaces, if record i is proven.
 func (x *draft) becameHealthy(i int) {
 	definition := x.records[i].DefinitionID
-	if !x.d.isActive(definition) {
+	if !x.d.isActive(definition) || !x.records[i].stays() {
 		return
 	}
 	proving := x.d.proving(&x.records[i].ActualLRP, x.now)

@@ -50,6 +50,15 @@ func (x *draft) stopOvertaken() {
 	}
 }
 
+// stopAgain repeats the orders to stop that are overdue.
+func (x *draft) stopAgain() {
+	for i := range x.records {
+		if at, ever := x.policy.StopOverdueFrom(&x.records[i].ActualLRP); ever && !x.now.Before(at) {
+			x.stop(i)
+		}
+	}
+}
+
 // served reports whether an instance of a definition that is not active runs.
 func (x *draft) served() bool { return x.d != nil && x.find(x.d.serves) != none }
 
@@ -70,7 +79,7 @@ func (x *draft) advanceRollout(c AdvanceRollout) {
 		return
 	}
 	active := x.of(x.d.ActiveDefinitionID, Ordinary)
-	if active != none && x.records[active].State == Running && x.proven(&x.records[active].ActualLRP) {
+	if active != none && x.records[active].stays() && x.proven(&x.records[active].ActualLRP) {
 		x.becameHealthy(active)
 		return
 	}

@@ -75,6 +75,10 @@ func (x *draft) evacuateRunning(c EvacuateRunning) error {
 		return err
 	}
 	x.cause.Detail = c.Instance.CellID
+	if i := x.mine(c.Instance, Ordinary); i != none && !x.records[i].Stopping.IsZero() {
+		x.keep = true // its cell reports when it has stopped
+		return nil
+	}
 	if x.d != nil && x.d.UpdateStrategy == Recreate {
 		x.evacuateByRecreating(c)
 		return nil
@@ -92,8 +96,9 @@ func (x *draft) evacuateRunning(c EvacuateRunning) error {
 			x.remove(i)
 			return nil
 		}
-		x.keep = true
-		x.evacuateOwn(i, c)
+		if x.keep = true; x.records[i].Stopping.IsZero() {
+			x.evacuateOwn(i, c)
+		}
 		return nil
 	}
 	o, e, ordinary, evacuating := evacuationSituation(x.slot, x.d, c.Instance, c.DefinitionID, x.now)

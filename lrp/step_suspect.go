@@ -36,7 +36,7 @@ func (x *draft) recoverSuspects(c Recover) {
 	recovered := false
 	replaced := make([]bool, len(x.slot.Records)) // before any of them is back
 	for i := range replaced {
-		replaced[i] = x.replacement(i) != none
+		replaced[i] = x.replacement(i) != none || !x.records[i].Stopping.IsZero()
 	}
 	for i := range x.slot.Records {
 		r := &x.records[i]

@@ -227,6 +227,7 @@ func (c *checker) actualLRP(i int, w *lrp.Write) {
 	c.time(r.Since, list, i, "since")
 	c.time(r.RunningSince, list, i, "running_since")
 	c.time(r.ExpiresAt, list, i, "expires_at")
+	c.time(r.Stopping, list, i, "stopping")
 	if r.Index > maxIndex || r.CrashCount > maxIndex {
 		c.in(list, i).Check(false, "index", r.Index, "at most 2147483647, as the crash count")
 	}

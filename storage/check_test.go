@@ -176,3 +176,9 @@ func TestCheckRefusesWhatDoesNotBelongTogether(t *testing.T) {
 		t.Errorf("a check and a deletion with bare deployments: %v", err)
 	}
 }
+
+func TestATimeOfAStopThatNoStoreCanHoldIsRefused(t *testing.T) {
+	r := records()[2]
+	r.Stopping = time.Date(2263, 1, 1, 0, 0, 0, 0, time.UTC)
+	refusedField(t, "too late", "actual_lrps[0].stopping", (&storage.Batch{ActualLRPs: []lrp.Write{{After: &r}}}).Check())
+}

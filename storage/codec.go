@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
@@ -28,10 +29,14 @@ const (
 	// versionPreferred is versionBinary with the preferred address after each
 	// record's other fields. Only what has one is written in it.
 	versionPreferred = 3
+	// versionStopping is versionPreferred with the time of the order to stop after
+	// that. Only events are written in it, and only those about a record that is to
+	// stop. Records have that time apart from their other fields: see EncodeStopping.
+	versionStopping = 4
 
 	// Encodings to come have the next numbers, up to maxVersion. Anything above is
 	// damage, or encrypted.
-	newestVersion = versionPreferred
+	newestVersion = versionStopping
 	maxVersion    = 15
 )
 
@@ -70,10 +75,46 @@ func Decode(data []byte, v any) error {
 }
 
 // AppendActualLRP appends the encoding of r without its key and presence,
-// which a database has in columns.
+// which a database has in columns, and without its mark Stopping: see
+// [EncodeStopping].
 func AppendActualLRP(dst []byte, r *lrp.ActualLRP) []byte {
-	version := versionOf(r)
+	version := byte(versionBinary)
+	if r.PreferredAddress != lrp.PreferNone {
+		version = versionPreferred
+	}
 	return appendFields(append(dst, version), r, version)
+}
+
+// EncodeStopping is the versioned encoding of the mark of an instance that is to
+// stop, and empty for any other. A database has it in a column of its own, so that
+// the release before reads the record. That release may change the record and leave
+// the mark as it was. So the mark says which instance it is about.
+func EncodeStopping(r *lrp.ActualLRP) []byte {
+	if r.Stopping.IsZero() {
+		return nil
+	}
+	dst := binary.AppendVarint([]byte{versionBinary}, executor.Nanoseconds(r.Stopping))
+	return appendText(dst, r.InstanceGUID)
+}
+
+// DecodeStopping reads an encoding of [EncodeStopping] into r, which has all its
+// other fields. It leaves out the mark of an earlier instance.
+func DecodeStopping(data []byte, r *lrp.ActualLRP) error {
+	if r.Stopping = (time.Time{}); len(data) == 0 {
+		return nil
+	}
+	if err := checkVersion(data[0], versionBinary); err != nil {
+		return err
+	}
+	in := decoding{rest: data[1:]}
+	at, guid := executor.Instant(in.int()), in.bytes()
+	if err := in.end(); err != nil {
+		return err
+	}
+	if string(guid) == r.InstanceGUID && r.Presence != lrp.Evacuating {
+		r.Stopping = at
+	}
+	return r.Validate()
 }
 
 // A Decoder decodes ActualLRPs. It keeps names that many records share, a few
@@ -103,7 +144,7 @@ func (d *Decoder) Name(b []byte) string {
 // invariant is an error, and so are bytes left over. r keeps nothing of data.
 func (d *Decoder) ActualLRP(data []byte, r *lrp.ActualLRP) error {
 	in := decoding{rest: data, names: d}
-	if err := in.version(); err != nil {
+	if err := in.version(versionBinary, versionPreferred); err != nil {
 		return err
 	}
 	in.fields(r)
@@ -124,14 +165,20 @@ func appendKey(dst []byte, r *lrp.ActualLRP) []byte {
 	return append(dst, byte(r.Presence))
 }
 
-// versionOf is the oldest version that can hold the records, which may be nil.
+// versionOf is the oldest version that can hold an event with these records, which
+// may be nil.
 func versionOf(records ...*lrp.ActualLRP) byte {
+	version := byte(versionBinary)
 	for _, r := range records {
-		if r != nil && r.PreferredAddress != lrp.PreferNone {
-			return versionPreferred
+		switch {
+		case r == nil:
+		case !r.Stopping.IsZero():
+			return versionStopping
+		case r.PreferredAddress != lrp.PreferNone:
+			version = versionPreferred
 		}
 	}
-	return versionBinary
+	return version
 }
 
 func appendFields(dst []byte, r *lrp.ActualLRP, version byte) []byte {
@@ -160,8 +207,11 @@ func appendFields(dst []byte, r *lrp.ActualLRP, version byte) []byte {
 	dst = binary.AppendVarint(dst, executor.Nanoseconds(r.ExpiresAt))
 	dst = binary.AppendVarint(dst, r.ModificationTag.Epoch)
 	dst = binary.AppendVarint(dst, r.ModificationTag.Index)
-	if version == versionPreferred {
+	if version >= versionPreferred {
 		dst = append(dst, byte(r.PreferredAddress))
+	}
+	if version >= versionStopping {
+		dst = binary.AppendVarint(dst, executor.Nanoseconds(r.Stopping))
 	}
 	return dst
 }
@@ -172,8 +222,8 @@ type decoding struct {
 	rest  []byte
 	names *Decoder
 	err   error
-	// preferred is true if records have preferred addresses.
-	preferred bool
+	// encoding is the version of the records.
+	encoding byte
 }
 
 func (in *decoding) fail(err error) {
@@ -183,12 +233,11 @@ func (in *decoding) fail(err error) {
 	in.rest = nil
 }
 
-func (in *decoding) version() error {
-	if v := in.byte(); in.err == nil {
-		if err := checkVersion(v, versionBinary, versionPreferred); err != nil {
+func (in *decoding) version(want ...byte) error {
+	if in.encoding = in.byte(); in.err == nil {
+		if err := checkVersion(in.encoding, want...); err != nil {
 			in.fail(err)
 		}
-		in.preferred = v == versionPreferred
 	}
 	return in.err
 }
@@ -290,10 +339,14 @@ func (in *decoding) fields(r *lrp.ActualLRP) {
 	r.ModificationTag.Epoch = in.int()
 	r.ModificationTag.Index = in.int()
 	r.PreferredAddress = lrp.PreferNone
-	if in.preferred {
+	if in.encoding >= versionPreferred {
 		r.PreferredAddress = lrp.PreferredAddress(in.byte())
 		if _, err := r.PreferredAddress.MarshalText(); err != nil {
 			in.fail(err)
 		}
+	}
+	r.Stopping = time.Time{}
+	if in.encoding >= versionStopping {
+		r.Stopping = executor.Instant(in.int())
 	}
 }

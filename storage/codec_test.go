@@ -34,6 +34,8 @@ func records() []lrp.ActualLRP {
 	evacuating.Presence, evacuating.ExpiresAt = lrp.Evacuating, at.Add(time.Minute)
 	suspect := running
 	suspect.Presence = lrp.Suspect
+	stopping := suspect
+	stopping.Stopping = at.Add(time.Second)
 	return []lrp.ActualLRP{
 		{
 			Key: key, State: lrp.Unclaimed, Since: at, ModificationTag: tag,
@@ -42,6 +44,7 @@ func records() []lrp.ActualLRP {
 		{Key: key, InstanceKey: holder, State: lrp.Claimed, Since: at, ModificationTag: tag, CrashCount: 2, CrashReason: "exit 137 🙀"},
 		running, evacuating, suspect,
 		{Key: key, State: lrp.Crashed, Since: at, ModificationTag: tag, CrashCount: 201, CrashReason: "line\x00two"},
+		stopping,
 		preferring,
 	}
 }
@@ -53,6 +56,9 @@ func TestAnActualLRPSurvivesItsEncoding(t *testing.T) {
 		got := lrp.ActualLRP{Presence: want.Presence}
 		got.ProcessGUID, got.DefinitionID, got.Index = want.ProcessGUID, want.DefinitionID, want.Index
 		if err := decoder.ActualLRP(data, &got); err != nil {
+			t.Fatalf("%v %v: %v", want.State, want.Presence, err)
+		}
+		if err := storage.DecodeStopping(storage.EncodeStopping(&want), &got); err != nil {
 			t.Fatalf("%v %v: %v", want.State, want.Presence, err)
 		}
 		if !reflect.DeepEqual(got, want) {
@@ -69,8 +75,38 @@ func TestAnActualLRPSurvivesItsEncoding(t *testing.T) {
 	}
 }
 
-// The release before this one does not know preferred addresses.
-func TestOnlyWhatHasAPreferredAddressGetsTheNewerEncoding(t *testing.T) {
+// The release before changes a record and leaves its mark as it was. It may be about
+// an instance that has ended since.
+func TestTheMarkOfAnEarlierInstanceIsLeftOut(t *testing.T) {
+	stopping := records()[6]
+	data := storage.EncodeStopping(&stopping)
+	if stopping.Stopping.IsZero() || len(data) == 0 {
+		t.Fatal("the record has no mark")
+	}
+	for what, change := range map[string]func(*lrp.ActualLRP){
+		"another instance":      func(r *lrp.ActualLRP) { r.InstanceGUID = "i-2" },
+		"no instance":           func(r *lrp.ActualLRP) { *r = records()[0] },
+		"one that is evacuated": func(r *lrp.ActualLRP) { r.Presence, r.ExpiresAt = lrp.Evacuating, at },
+	} {
+		r := stopping
+		change(&r)
+		if err := storage.DecodeStopping(data, &r); err != nil || !r.Stopping.IsZero() {
+			t.Errorf("%s is to stop since %v, %v", what, r.Stopping, err)
+		}
+	}
+	for n := 1; n < len(data); n++ {
+		if err := storage.DecodeStopping(data[:n], &stopping); err == nil {
+			t.Errorf("the first %d of %d bytes decode", n, len(data))
+		}
+	}
+	if err := storage.DecodeStopping(append(data, 0), &stopping); err == nil {
+		t.Error("a mark with a byte too many decodes")
+	}
+}
+
+// The release before this one knows neither preferred addresses nor instances that
+// are to stop.
+func TestOnlyWhatNeedsItGetsANewerEncoding(t *testing.T) {
 	rs := records()
 	for i := range rs {
 		want := byte(2)
@@ -79,6 +115,9 @@ func TestOnlyWhatHasAPreferredAddressGetsTheNewerEncoding(t *testing.T) {
 		}
 		if got := storage.AppendActualLRP(nil, &rs[i])[0]; got != want {
 			t.Errorf("%+v is written in version %d, want %d", rs[i], got, want)
+		}
+		if !rs[i].Stopping.IsZero() {
+			want = 4 // events only
 		}
 		unclaimed := rs[0]
 		for _, e := range []lrp.Event{{Kind: lrp.InstanceChanged, Before: &unclaimed, After: &rs[i]}, {Kind: lrp.InstanceChanged, Before: &rs[i], After: &unclaimed}} {
@@ -264,7 +303,7 @@ func TestARecordThatBreaksAnInvariantDoesNotDecode(t *testing.T) {
 
 func TestARecordOfANewerReleaseIsToldFromADamagedOne(t *testing.T) {
 	r := records()[2]
-	for version, newer := range map[byte]bool{0: false, 1: false, 3: false, 4: true, 9: true, 15: true, 16: false, 99: false} {
+	for version, newer := range map[byte]bool{0: false, 1: false, 3: false, 5: true, 9: true, 15: true, 16: false, 99: false} {
 		data := storage.AppendActualLRP(nil, &r)
 		data[0] = version
 		var decoder storage.Decoder

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
@@ -96,7 +97,7 @@ func EncodeEvent(e *Event) ([]byte, error) {
 
 // DecodeEvent reads an encoding of [EncodeEvent].
 func DecodeEvent(data []byte) (Event, error) {
-	if len(data) > 0 && (data[0] == versionBinary || data[0] == versionPreferred) {
+	if len(data) > 0 && slices.Contains(instanceVersions, data[0]) {
 		return decodeInstanceEvent(data)
 	}
 	var w eventJSON
@@ -147,6 +148,9 @@ const (
 	hasAfter
 )
 
+// instanceVersions are those of events about ActualLRPs.
+var instanceVersions = []byte{versionBinary, versionPreferred, versionStopping}
+
 func appendInstanceEvent(dst []byte, e *lrp.Event) []byte {
 	has := byte(0)
 	if e.Before != nil {
@@ -169,7 +173,7 @@ func appendInstanceEvent(dst []byte, e *lrp.Event) []byte {
 
 func decodeInstanceEvent(data []byte) (Event, error) {
 	in := decoding{rest: data, names: new(Decoder)}
-	if err := in.version(); err != nil {
+	if err := in.version(instanceVersions...); err != nil {
 		return Event{}, err
 	}
 	e := new(lrp.Event)

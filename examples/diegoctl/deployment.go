@@ -203,6 +203,8 @@ func waitingInstances(d *lrp.Deployment, list []lrp.ActualLRP, heldBy int) (wait
 		}
 		why := troubleOf(a)
 		switch {
+		case why == "" && !a.Stopping.IsZero():
+			why = "it was told to stop, and starts again when it has ended"
 		case why != "" || a.Index != heldBy || a.State != lrp.Running:
 		case !a.Routable:
 			why = "it runs, and is not ready for traffic"
@@ -310,7 +312,7 @@ func deploymentStatusOf(c *call, r *remote) error {
 		for i := range list {
 			switch a := &list[i]; {
 			case a.DefinitionID != id:
-			case a.State == lrp.Running:
+			case a.State == lrp.Running && a.Stopping.IsZero():
 				s.Running++
 			default:
 				s.Others++

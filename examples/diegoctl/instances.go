@@ -256,13 +256,16 @@ func stateCell(a *lrp.ActualLRP) show.Cell {
 	switch {
 	case a.State == lrp.Crashed:
 		s.Style = show.Red
-	case a.State == lrp.Running && a.Presence == lrp.Ordinary && a.Routable:
+	case a.State == lrp.Running && a.Presence == lrp.Ordinary && a.Routable && a.Stopping.IsZero():
 		s.Style = show.Green
 	}
 	if a.Presence != lrp.Ordinary {
 		s.Text += " " + a.Presence.String()
 	} else if a.State == lrp.Running && !a.Routable {
 		s.Text += " not ready"
+	}
+	if !a.Stopping.IsZero() {
+		s.Text += " stopping"
 	}
 	return s
 }

@@ -113,7 +113,7 @@ func bit(b bool, n int) uint32 {
 func (r *record) pack() uint32 {
 	return uint32(r.definition) | uint32(r.presence)<<2 | uint32(r.state)<<4 | uint32(r.holder)<<7 | uint32(r.cell)<<11 |
 		uint32(r.crashes)<<12 | uint32(r.waited)<<13 | uint32(r.ran)<<14 | uint32(r.age)<<15 | uint32(r.left)<<17 |
-		bit(r.routable, 19) | bit(r.unplaced, 20) | bit(r.counts, 21)
+		bit(r.routable, 19) | bit(r.unplaced, 20) | bit(r.counts, 21) | bit(r.stopping, 22)
 }
 
 func unpackRecord(p uint32) record {
@@ -121,7 +121,7 @@ func unpackRecord(p uint32) record {
 	return record{
 		definition: get(0, 2), presence: lrp.Presence(get(2, 2)), state: lrp.State(get(4, 3)), holder: get(7, 4), cell: get(11, 1),
 		crashes: get(12, 1), waited: get(13, 1), ran: get(14, 1), age: get(15, 2), left: get(17, 2),
-		routable: get(19, 1) == 1, unplaced: get(20, 1) == 1, counts: get(21, 1) == 1,
+		routable: get(19, 1) == 1, unplaced: get(20, 1) == 1, counts: get(21, 1) == 1, stopping: get(22, 1) == 1,
 	}
 }
 

@@ -237,6 +237,9 @@ func (m *model) do(s *state, c call) outcome {
 	for i := range s.boxes {
 		if o.stops>>(i+1)&1 == 1 {
 			s.stop(i)
+			if s.slots[c.index].has(func(r *record) bool { return int(r.holder) == i+1 && !r.stopping }) {
+				m.fault = instanceNames[i+1] + " is told to stop, and its record does not say so"
+			}
 		}
 	}
 	return o
@@ -298,7 +301,7 @@ func (m *model) decide(q question) outcome {
 func (m *model) available(s *state, c call) (n uint8) {
 	for i := range s.slots {
 		if s.deployment.desires(i) && s.slots[i].has(func(r *record) bool {
-			return r.presence == lrp.Ordinary && r.state == lrp.Running && (r.holder == c.holder || r.routable || !m.world.budgeted())
+			return r.presence == lrp.Ordinary && r.stays() && (r.holder == c.holder || r.routable || !m.world.budgeted())
 		}) {
 			n++
 		}

@@ -170,6 +170,9 @@ func (m *model) contain(s *state, i int, disturbed bool, yield func(move, *state
 	}
 	if b.stopping {
 		to("the cell is told to stop %s, which ends", func(b *box) { *b = b.ended(shutdown) }, 0)
+		if m.may(LostStop, disturbed) {
+			to("the order to stop %s is lost", func(b *box) { b.stopping = false }, LostStop)
+		}
 	}
 	switch b.phase {
 	case noBox, crashed, shutdown:

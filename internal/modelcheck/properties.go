@@ -40,12 +40,15 @@ type violation struct {
 	why      string
 }
 
+// stays reports whether the instance is RUNNING and was not told to stop.
+func (r *record) stays() bool { return r.state == lrp.Running && !r.stopping }
+
 // serves reports whether an instance really serves a desired index: a record that
-// is not SUSPECT routes to it, its container runs and is not to stop, and its cell
-// is seen. Where there is a budget, it must be ready.
+// is not SUSPECT routes to it, it was not told to stop, its container runs, and its
+// cell is seen. Where there is a budget, it must be ready.
 func (m *model) serves(s *state, index int) bool {
 	return s.slots[index].has(func(r *record) bool {
-		return r.state == lrp.Running && r.presence != lrp.Suspect && (r.routable || !m.world.budgeted()) && m.works(s, r)
+		return r.stays() && r.presence != lrp.Suspect && (r.routable || !m.world.budgeted()) && m.works(s, r)
 	})
 }
 
@@ -62,26 +65,17 @@ func (m *model) works(s *state, r *record) bool {
 // seemsToServe reports whether an instance serves the index after a move, in truth
 // or as far as the control plane can know: what a container did by itself, and
 // the loss of a cell, it may not have heard of, and a late call may have made a
-// record that is wrong for a while.
-//
-// Records do not say that an instance was told to stop. So one that was told so
-// before, and has not ended yet, counts, unless its definition is not active and
-// it was the active one that served.
+// record that is wrong for a while. An instance that was told to stop does not.
 func (m *model) seemsToServe(before, s *state, index int) bool {
 	return s.slots[index].has(func(r *record) bool {
-		if m.works(s, r) {
+		if m.works(s, r) && !r.stopping {
 			return true
 		}
-		if r.state != lrp.Running || m.world.budgeted() && !r.routable {
+		if !r.stays() || m.world.budgeted() && !r.routable {
 			return false
 		}
 		b, was := s.boxes[r.holder-1], before.boxes[r.holder-1]
-		if b.stopping || b.phase == shutdown {
-			return b == was && (r.definition == s.deployment.active || !before.slots[index].has(func(old *record) bool {
-				return old.definition == s.deployment.active && old.state == lrp.Running && m.works(before, old)
-			}))
-		}
-		return b.phase == running || b == was
+		return b.phase == running && !b.stopping || b == was
 	})
 }
 
@@ -90,7 +84,7 @@ func (m *model) seemsToServe(before, s *state, index int) bool {
 func (m *model) unavailable(s *state) (n int) {
 	for i := range s.slots {
 		if s.deployment.desires(i) && !s.slots[i].has(func(r *record) bool {
-			return r.presence == lrp.Ordinary && r.state == lrp.Running && (r.routable || !m.world.budgeted())
+			return r.presence == lrp.Ordinary && r.stays() && (r.routable || !m.world.budgeted())
 		}) {
 			n++
 		}
@@ -114,7 +108,7 @@ func (m *model) edge(v *move, s, next *state) *violation {
 	next.passed = s.passed
 	for i := range next.slots {
 		if next.deployment.active != s.deployment.active || !next.slots[i].has(func(r *record) bool {
-			return r.presence == lrp.Ordinary && r.state == lrp.Running && r.definition == next.deployment.active
+			return r.presence == lrp.Ordinary && r.stays() && r.definition == next.deployment.active
 		}) {
 			next.passed &^= 1 << i
 		}
@@ -176,7 +170,7 @@ func (m *model) passes(s *state, index int) bool {
 		if r.presence != lrp.Ordinary {
 			continue
 		}
-		if r.definition != s.deployment.active || r.state != lrp.Running || m.world.readiness() && !r.routable || m.world.ages() && r.ran == 0 {
+		if r.definition != s.deployment.active || !r.stays() || m.world.readiness() && !r.routable || m.world.ages() && r.ran == 0 {
 			return false
 		}
 		proved = true

@@ -71,6 +71,9 @@ func TestEachPropertyFindsWhatIsWrong(t *testing.T) {
 			if _, ok := c.(lrp.AdvanceRollout); ok {
 				for _, r := range s.Records {
 					if r.State == lrp.Running && r.DefinitionID != d.ActiveDefinitionID {
+						stops := r
+						stops.Stopping, stops.ModificationTag = now, r.ModificationTag.Next()
+						decision.Writes = append(decision.Writes, lrp.Write{Before: &r, After: &stops})
 						decision.Effects = append(decision.Effects, lrp.Effect{Kind: lrp.StopInstance, Key: r.Key, Instance: r.InstanceKey})
 					}
 				}
@@ -122,6 +125,26 @@ func TestEachPropertyFindsWhatIsWrong(t *testing.T) {
 				return s
 			}
 		}, NextStep, ""},
+		{"an order to stop is sent once", worldOf(t, "lost", 2, Abort, LostStop), func(r *Rules) {
+			r.Plan = func(in converge.LRPs, now time.Time, p lrp.Policy) iter.Seq2[converge.LRPAction, error] {
+				return func(yield func(converge.LRPAction, error) bool) {
+					for a, err := range converge.PlanLRPs(in, now, p) {
+						if a.Reason != converge.StopOverdue && !yield(a, err) {
+							return
+						}
+					}
+				}
+			}
+		}, AbortEnds, "is lost"},
+		{"records do not say that an instance is to stop", worldOf(t, "plain", 0), stepping(func(s lrp.Slot, d *lrp.Deployment, c lrp.Command, now time.Time, p lrp.Policy) (lrp.Decision, error) {
+			decision, err := lrp.Step(s, d, c, now, p)
+			for i := range decision.Writes {
+				if w := &decision.Writes[i]; w.After != nil {
+					w.After.Stopping = time.Time{}
+				}
+			}
+			return decision, err
+		}), Invariants, "is told to stop"},
 		{"a claim forgets its cell", worldOf(t, "plain", 0), stepping(func(s lrp.Slot, d *lrp.Deployment, c lrp.Command, now time.Time, p lrp.Policy) (lrp.Decision, error) {
 			decision, err := lrp.Step(s, d, c, now, p)
 			if _, ok := c.(lrp.Claim); ok && len(decision.Writes) == 1 {

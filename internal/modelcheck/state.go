@@ -62,13 +62,14 @@ type record struct {
 	holder     uint8
 	cell       uint8
 	crashes    uint8
-	waited     uint8 // UNCLAIMED or CRASHED for 1 tick or more
+	waited     uint8 // UNCLAIMED, CRASHED or to stop for 1 tick or more
 	ran        uint8 // RUNNING for 1 tick or more
 	age        uint8 // since it was made
 	left       uint8 // of an EVACUATING record
 	routable   bool
 	unplaced   bool // has a placement error
 	counts     bool // CRASHED after the rollout was resumed
+	stopping   bool // was told to stop, waited says for how long
 }
 
 // A box is the container of an instance.
@@ -235,6 +236,9 @@ func (r *record) real(index, i int, d deployment) lrp.ActualLRP {
 	if r.presence == lrp.Evacuating {
 		out.ExpiresAt = ago(0, -time.Duration(r.left)*tick)
 	}
+	if r.stopping {
+		out.Stopping = out.Since
+	}
 	if r.unplaced {
 		out.PlacementError = lrp.PlacementError{Reason: lrp.InsufficientResources}
 	}
@@ -265,6 +269,9 @@ func (m *model) modelRecord(r *lrp.ActualLRP, resumed time.Time) record {
 			out.ran = 1
 		}
 	}
+	if !r.Stopping.IsZero() {
+		out.stopping, out.waited = true, ticksSince(r.Stopping, 1)
+	}
 	if r.Presence == lrp.Evacuating {
 		out.left = uint8(min(max(0, (r.ExpiresAt.Sub(noon)+tick-1)/tick), evacuateTicks))
 	}
@@ -281,10 +288,10 @@ func (s *state) pass() {
 		for j := range s.slots[i].records[:s.slots[i].n] {
 			r := &s.slots[i].records[j]
 			older(&r.age, deadlineTicks)
-			switch r.state {
-			case lrp.Unclaimed, lrp.Crashed:
+			if r.stopping || r.state == lrp.Unclaimed || r.state == lrp.Crashed {
 				older(&r.waited, 1)
-			case lrp.Running:
+			}
+			if r.state == lrp.Running {
 				older(&r.ran, 1)
 			}
 			if r.left > 0 {

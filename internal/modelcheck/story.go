@@ -188,6 +188,9 @@ func (r *record) text() string {
 	if r.state == lrp.Running {
 		text += fmt.Sprintf(" for %d", r.ran)
 	}
+	if r.stopping {
+		text += " and is to stop"
+	}
 	return text
 }
 

@@ -52,6 +52,7 @@ const (
 	Unready    // an instance that was ready
 	Slow       // a tick passes though somebody has something to do
 	Late       // a call that comes late, or twice
+	LostStop   // an order to stop that does not reach its cell
 	Silence    // the control plane does not see a cell that works
 	PowerCut   // a cell loses its containers, and is switched off
 	Drain      // of a cell

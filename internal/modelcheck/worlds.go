@@ -30,6 +30,8 @@ func Worlds() []World {
 			Without: but(Crash, Slow)},
 		{Name: "restarts", Says: "the first crash restarts at once, and running for long forgives it", Disturbances: 1, ImmediateRestarts: 1,
 			Policies: rollout(lrp.RolloutPolicy{OnFailure: lrp.PauseOnFailure}), Without: but(Crash)},
+		{Name: "lost", Says: "a rollout is aborted, and an order to stop is lost", Disturbances: 2, Policies: rollout(lrp.RolloutPolicy{}),
+			Without: but(Abort, LostStop)},
 		{Name: "both", Says: "three indices, two of them in flight", Indices: 3, Disturbances: 0, Policies: rollout(lrp.RolloutPolicy{MaxInFlight: 2}),
 			Without: but(Abort)},
 		{Name: "drain", Says: "a cell is drained in mid-roll, with a budget", Disturbances: 1, Policies: budget, Without: but(Drain, DrainLimit)},

@@ -53,7 +53,7 @@ func (l *ledger) started(key slotKey, c lrp.Start, before []lrp.ActualLRP, alone
 	case !another(before, c.Instance) && slices.ContainsFunc(before, func(r lrp.ActualLRP) bool { return r.Presence == lrp.Ordinary && r.DefinitionID == c.DefinitionID }):
 		return l.judge(key, "Start", before, refused, false, err) // it is alive, and no other is
 	case slices.ContainsFunc(before, func(r lrp.ActualLRP) bool {
-		return r.Presence == lrp.Ordinary && r.State == lrp.Running && r.DefinitionID == c.DefinitionID && r.InstanceKey != c.Instance
+		return r.Presence == lrp.Ordinary && stays(&r) && r.DefinitionID == c.DefinitionID && r.InstanceKey != c.Instance
 	}):
 		return l.judge(key, "Start", before, refused, mine == nil || mine.Presence != lrp.Ordinary, err)
 	}

@@ -68,6 +68,9 @@ func (l *ledger) excused(c *slotChange, r *lrp.ActualLRP) bool {
 	if l.world.lies(r.CellID) {
 		return true // what it says may end what it has
 	}
+	if !r.Stopping.IsZero() && c.command == "Recover" {
+		return true // its cell finds no record, and deletes it
+	}
 	own := l.world.speaking != nil && l.world.speaking.instance == r.InstanceKey
 	desired := l.desires(c.key)
 	// A process that was deleted may be back: then a commit has no deployment to check.
@@ -126,6 +129,7 @@ func (l *ledger) stopped(key lrp.Key, instance lrp.InstanceKey, acted time.Time)
 	r := &s.records[at]
 	switch {
 	case !l.desires(slotKey{key.ProcessGUID, key.Index}), l.replacing(s.records, r):
+	case !r.Stopping.IsZero() && l.now().Sub(r.Stopping) >= l.world.waits.staleUnclaimed-l.world.slack(): // the reason was one when it was first told to
 	case l.lately(s.undesired), l.lately(s.contested[instance]), l.lately(s.retired), l.lately(s.relaxed):
 	case !r.RunningSince.Before(acted.Add(-2*pace - l.world.slack())): // it was decided while the instance still started
 	case limited(l.deployments[key.ProcessGUID]):
@@ -285,7 +289,7 @@ func (l *ledger) expired() error {
 func (l *ledger) drained(key slotKey, instance lrp.InstanceKey, before []lrp.ActualLRP, alone bool) error {
 	s := l.slot(key.guid, key.index)
 	own := find(before, instance)
-	if l.closed || own == nil || !l.desires(key) || !alone && l.justNow(s.undesired) || l.recreates(key.guid) {
+	if l.closed || own == nil || !own.Stopping.IsZero() || !l.desires(key) || !alone && l.justNow(s.undesired) || l.recreates(key.guid) {
 		return nil
 	}
 	asked := l.lately(s.undesired) || l.lately(s.retired)

@@ -37,6 +37,9 @@ func (l *ledger) planned(actions []converge.LRPAction) error {
 		}
 	}
 	for key, s := range l.slots {
+		if r := l.overdueStop(s); r != nil && len(plans[key]) == 0 {
+			return checkDuties.violated("%s/%d: an instance was told to stop and has not, and nothing is planned: %+v", key.guid, key.index, *r)
+		}
 		for _, d := range l.duties(key, s) {
 			if !slices.Contains(plans[key], d.want) && !slices.Contains(plans[key], d.or) {
 				return checkDuties.violated("%s/%d: %s, and %s is not planned, but %q: %+v", key.guid, key.index, d.why, d.want, plans[key], s.records)
@@ -84,6 +87,18 @@ func (l *ledger) advances(key slotKey) error {
 }
 
 func (l *ledger) fresh(domain string) bool { return l.now().Before(l.domains[domain]) }
+
+// overdueStop is an instance that was told to stop so long ago that its cell, which is
+// present, may not have heard of it; or nil.
+func (l *ledger) overdueStop(s *slot) *lrp.ActualLRP {
+	for i := range s.records {
+		r := &s.records[i]
+		if r.Presence == lrp.Ordinary && !r.Stopping.IsZero() && l.now().Sub(r.Stopping) >= l.world.waits.staleUnclaimed && l.world.present(r.CellID) {
+			return r
+		}
+	}
+	return nil
+}
 
 // A duty is what a plan has to contain, it or another.
 type duty struct{ want, or, why string }

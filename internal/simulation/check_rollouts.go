@@ -182,10 +182,13 @@ func mayBeDown(d *lrp.Deployment) int {
 	return max(1, b.MaxUnavailable, d.Instances*b.MaxUnavailablePercent/100)
 }
 
-// serves reports whether r serves its index: it runs on a cell that is not missing and,
-// where there is a budget, is ready for traffic.
+// stays reports whether r runs and was not told to stop.
+func stays(r *lrp.ActualLRP) bool { return r.State == lrp.Running && r.Stopping.IsZero() }
+
+// serves reports whether r serves its index: it runs on a cell that is not missing, is
+// not to stop and, where there is a budget, is ready for traffic.
 func serves(d *lrp.Deployment, r *lrp.ActualLRP) bool {
-	return r.State == lrp.Running && r.Presence != lrp.Suspect && (r.Routable || !limited(d))
+	return stays(r) && r.Presence != lrp.Suspect && (r.Routable || !limited(d))
 }
 
 // mishaps are the commands by which an index loses its instance without the control
@@ -196,8 +199,8 @@ var mishaps = map[string]bool{
 	"MarkSuspect": true, "Prune": true, "Retire": true, "Claim": true,
 }
 
-// takes judges a commit after which an instance that served its index no longer runs,
-// and none serves there.
+// takes judges a commit after which an instance that served its index no longer runs or
+// is to stop, and none serves there.
 func (l *ledger) takes(c *slotChange) error {
 	d, s := l.deployments[c.key.guid], l.slot(c.key.guid, c.key.index)
 	if d == nil || !l.desires(c.key) {
@@ -221,7 +224,7 @@ func (l *ledger) takes(c *slotChange) error {
 	}
 	s.down = l.now()
 	now := find(c.after, had.InstanceKey)
-	if mishaps[c.command] || now != nil && now.State == lrp.Running || l.world.lies(had.CellID) || l.justNow(s.undesired) || l.justNow(s.relaxed) {
+	if mishaps[c.command] || now != nil && stays(now) || l.world.lies(had.CellID) || l.justNow(s.undesired) || l.justNow(s.relaxed) {
 		return nil // its own cell says that it is not ready any more, or nobody takes it away
 	}
 	if l.unseen(c.key) || d.UpdateStrategy == lrp.Recreate && had.Presence == lrp.Evacuating {

@@ -132,16 +132,16 @@ func (l *ledger) latest() time.Time {
 	return now.Add(2 * l.world.slack())
 }
 
-// proved reports whether r runs and has nothing to prove.
+// proved reports whether r runs, is not to stop and has nothing to prove.
 func (l *ledger) proved(r *lrp.ActualLRP) bool {
-	return r.State == lrp.Running && !l.proves(r, l.latest())
+	return stays(r) && !l.proves(r, l.latest())
 }
 
-// replaces reports whether r runs and may replace old at a time. Where there is a
+// replaces reports whether r runs, is not to stop and may replace old at a time. Where there is a
 // budget it must be ready, unless old is on a missing cell.
 func (l *ledger) replaces(r, old *lrp.ActualLRP, at time.Time) bool {
 	ready := r.Routable || old.Presence == lrp.Suspect || !limited(l.deployments[r.ProcessGUID])
-	return r.State == lrp.Running && ready && (r.DefinitionID == old.DefinitionID || !l.proves(r, at))
+	return stays(r) && ready && (r.DefinitionID == old.DefinitionID || !l.proves(r, at))
 }
 
 // replacing reports whether an instance other than r runs and may replace it.

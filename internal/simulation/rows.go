@@ -175,7 +175,7 @@ func (w *World) machine(cellID string) machine {
 // RUNNING container, when there were these records. It is a second implementation
 // of the table's situations.
 func (w *World) evacuatesRunning(key slotKey, records []lrp.ActualLRP, me lrp.InstanceKey, definitionID string) {
-	if w.ledger.closed || w.ledger.recreates(key.guid) {
+	if w.ledger.closed || w.ledger.recreates(key.guid) || slices.ContainsFunc(records, func(r lrp.ActualLRP) bool { return r.InstanceKey == me && !r.Stopping.IsZero() }) {
 		return // by another rule
 	}
 	var ordinary, evacuating *lrp.ActualLRP

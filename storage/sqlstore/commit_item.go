@@ -41,10 +41,11 @@ type change struct {
 	check  bool                     // writes nothing
 	// stays is true for an ActualLRP whose cell does not change.
 	stays bool
-	// plain is the row of an ActualLRP in the form of the memory; bare is the
-	// same for a deployment.
-	plain []byte
-	bare  *lrp.Deployment
+	// plain is the row of an ActualLRP in the form of the memory, which has its mark
+	// Stopping apart; bare is the same for a deployment.
+	plain    []byte
+	stopping time.Time
+	bare     *lrp.Deployment
 	// defined and undefined are the definitions that are added and dropped.
 	defined, undefined []any
 }
@@ -115,8 +116,9 @@ func (s *Store) lrpChange(w *lrp.Write) change {
 		c.row = []any{
 			r.ProcessGUID, int64(r.Index), r.DefinitionID, int64(r.Presence),
 			r.Domain, r.CellID, int64(r.State), r.ModificationTag.Epoch, r.ModificationTag.Index,
-			s.sealer.seal(c.plain, lrpPlace(r)),
+			s.sealer.seal(c.plain, lrpPlace(r)), storage.EncodeStopping(r),
 		}
+		c.stopping = r.Stopping
 	}
 	return c
 }

@@ -147,7 +147,7 @@ func (a *attempt) remember() {
 		}
 		for i := range it.records {
 			if c := &it.records[i]; !c.check {
-				writes = append(writes, memory.Write{Key: c.key, Record: c.plain, Deployment: c.bare})
+				writes = append(writes, memory.Write{Key: c.key, Record: c.plain, Stopping: c.stopping, Deployment: c.bare})
 			}
 		}
 		for i := range it.batch.Quarantine {

@@ -41,7 +41,7 @@ type queries struct {
 
 // lrpChanges are the columns that can change in a record that stays on its
 // cell; the index by cell is not touched.
-var lrpChanges = []string{"domain", "state", "tag_epoch", "tag_index", "data"}
+var lrpChanges = []string{"domain", "state", "tag_epoch", "tag_index", "data", "stopping"}
 
 func (s *Store) newQueries() queries {
 	d, t := s.d, s.table
@@ -108,7 +108,7 @@ func (s *Store) newQueries() queries {
 		findMarker:  d.Rebind("SELECT COUNT(*) FROM " + t("markers") + " WHERE token = ?"),
 		findRequest: d.Rebind("SELECT seq FROM " + t("requests") + " WHERE id = ?"),
 
-		rawLRP: d.Rebind("SELECT process_guid, idx, definition_id, presence, data FROM " + t("actual_lrps") +
+		rawLRP: d.Rebind("SELECT " + lrpColumns + " FROM " + t("actual_lrps") +
 			" WHERE process_guid = ? AND idx = ? AND definition_id = ? AND presence = ?"),
 		rawTask: d.Rebind("SELECT guid, data FROM " + t("tasks") + " WHERE guid = ?"),
 		asideLRP: d.Rebind(aside + "?, 'actual_lrp', process_guid, idx, definition_id, presence, ?, data FROM " + t("actual_lrps") +

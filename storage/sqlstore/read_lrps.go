@@ -22,6 +22,8 @@ const (
 	laterPage = 2048
 )
 
+const lrpColumns = "process_guid, idx, definition_id, presence, data, stopping"
+
 // An lrpScanner decodes rows of ActualLRPs.
 type lrpScanner struct {
 	s     *Store
@@ -29,12 +31,12 @@ type lrpScanner struct {
 	// last and lastDefinition come from the row before.
 	last, lastDefinition string
 
-	guid, definition, data sql.RawBytes
-	index, presence        int64
+	guid, definition, data, stopping sql.RawBytes
+	index, presence                  int64
 }
 
 func (x *lrpScanner) scan(rows *sql.Rows) (entry[lrp.ActualLRP], error) {
-	if err := rows.Scan(&x.guid, &x.index, &x.definition, &x.presence, &x.data); err != nil {
+	if err := rows.Scan(&x.guid, &x.index, &x.definition, &x.presence, &x.data, &x.stopping); err != nil {
 		return entry[lrp.ActualLRP]{}, err
 	}
 	return x.decode()
@@ -62,7 +64,10 @@ func (x *lrpScanner) decode() (e entry[lrp.ActualLRP], err error) {
 			return x.damaged(r, err)
 		}
 	}
-	if err := x.names.ActualLRP(data, r); err != nil {
+	if err = x.names.ActualLRP(data, r); err == nil {
+		err = storage.DecodeStopping(x.stopping, r)
+	}
+	if err != nil {
 		return x.damaged(r, err)
 	}
 	return e, nil
@@ -161,7 +166,7 @@ func (r *reader) lrpPages(f storage.ActualLRPFilter) page[lrp.ActualLRP] {
 		if guids == nil {
 			w.after(tables.LRPs.Key, key)
 		}
-		query := w.page("process_guid, idx, definition_id, presence, data", s.table("actual_lrps"), order, n)
+		query := w.page(lrpColumns, s.table("actual_lrps"), order, n)
 		rows, err := q.QueryContext(ctx, query, w.args...)
 		if err != nil {
 			return nil, false, err
@@ -216,7 +221,7 @@ func (s *Store) readLists(reads []*listRead) {
 	locked := make(map[string]error) // those that lack an encryption key
 	w := where{d: s.d}
 	w.oneOf("process_guid", dialect.Text, rows)
-	query := w.page("process_guid, idx, definition_id, presence, data", s.table("actual_lrps"), tables.LRPs.Key, maxShared)
+	query := w.page(lrpColumns, s.table("actual_lrps"), tables.LRPs.Key, maxShared)
 	err := s.ask(background, "listing ActualLRPs", func(ctx context.Context, q dialect.Querier) error {
 		clear(byGUID)
 		clear(locked)
@@ -322,17 +327,17 @@ func (s *Store) querySlots(ctx context.Context, q dialect.Querier, reads []*slot
 	}
 	scanner := lrpScanner{s: s}
 	var isDeployment int64
-	var domain, healthy, others sql.RawBytes
+	var domain, healthy sql.RawBytes
 	var epoch, tag int64
 	return dialect.ScanAll(rows, func(rows *sql.Rows) error {
 		// A deployment uses the columns of a record.
 		if err := rows.Scan(&isDeployment, &scanner.guid, &scanner.index, &scanner.definition, &scanner.presence,
-			&domain, &healthy, &epoch, &tag, &others, &scanner.data); err != nil {
+			&domain, &healthy, &epoch, &tag, &scanner.stopping, &scanner.data); err != nil {
 			return err
 		}
 		if isDeployment == 1 {
 			d, err := bareDeployment(string(scanner.guid), string(domain), scanner.presence, scanner.index,
-				string(scanner.definition), string(healthy), epoch, tag, others, scanner.data)
+				string(scanner.definition), string(healthy), epoch, tag, scanner.stopping, scanner.data)
 			for _, r := range reads {
 				if r.guid == d.ProcessGUID {
 					r.deployment = d
@@ -368,7 +373,7 @@ func (s *Store) slotQuery(n int) string {
 	b.WriteString(s.table("deployments"))
 	b.WriteString(" WHERE ")
 	b.WriteString(s.d.OneOf([]string{"process_guid"}, []dialect.Kind{dialect.Text}, n))
-	b.WriteString(" UNION ALL SELECT 0, process_guid, idx, definition_id, presence, domain, cell_id, tag_epoch, tag_index, NULL, data FROM ")
+	b.WriteString(" UNION ALL SELECT 0, process_guid, idx, definition_id, presence, domain, cell_id, tag_epoch, tag_index, stopping, data FROM ")
 	b.WriteString(s.table("actual_lrps"))
 	b.WriteString(" WHERE ")
 	b.WriteString(s.d.OneOf([]string{"process_guid", "idx"}, []dialect.Kind{dialect.Text, dialect.Number}, n))

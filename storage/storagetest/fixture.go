@@ -224,6 +224,7 @@ func shapes() []*lrp.ActualLRP {
 	all[1].InstanceAddress, all[1].Routable, all[1].Zone = "fd00::1", false, ""
 	all[2].Presence, all[2].ExpiresAt = lrp.Evacuating, begin.Add(10*time.Minute+time.Nanosecond)
 	all[3].Presence = lrp.Suspect
+	all[3].Stopping = begin.Add(time.Minute + time.Nanosecond)
 	all[4].State, all[4].RunningSince, all[4].NetInfo = lrp.Claimed, time.Time{}, lrp.NetInfo{}
 	all[4].Routable, all[4].Zone = false, ""
 	all[5].State = lrp.Crashed

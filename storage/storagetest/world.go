@@ -76,7 +76,7 @@ func (w *world) command() lrp.Command {
 	i := w.instance()
 	net := lrp.NetInfo{Address: "10.0.0." + i.CellID, Ports: []lrp.PortMapping{{ContainerPort: 8080, HostPort: uint16(1 + w.rng.IntN(60000))}}}
 	reason := w.pick("exit 1", "exit 137 🙂", "")
-	switch w.rng.IntN(18) {
+	switch w.rng.IntN(19) {
 	case 0, 1, 2:
 		return lrp.CreateMissing{}
 	case 3, 4:
@@ -101,6 +101,8 @@ func (w *world) command() lrp.Command {
 		return lrp.AdvanceRollout{}
 	case 16:
 		return lrp.Fail{Error: lrp.PlacementError{Reason: lrp.InsufficientResources, Detail: reason}}
+	case 17:
+		return lrp.Retire{}
 	default:
 		return lrp.StopExtra{MissingCells: []string{i.CellID}}
 	}

@@ -69,6 +69,7 @@ type rememberedRecord struct {
 	definitionID string
 	presence     lrp.Presence
 	data         []byte
+	stopping     time.Time
 }
 
 type reading struct {
@@ -113,6 +114,7 @@ func (m *Memory) Recall(processGUID string, index int) (storage.Recollection, bo
 		if names.ActualLRP(x.data, &record) != nil {
 			return storage.Recollection{}, false // let a read tell
 		}
+		record.Stopping = x.stopping
 		r.Slot.Records = append(r.Slot.Records, record)
 	}
 	lrp.SortRecords(r.Slot.Records)
@@ -140,7 +142,7 @@ func (m *Memory) End(key SlotKey, records []lrp.ActualLRP, bare *lrp.Deployment,
 		slot, deployment = &remembered{}, &remembered{deployment: bare}
 		for i := range records {
 			r := &records[i]
-			slot.records = append(slot.records, rememberedRecord{r.DefinitionID, r.Presence, storage.AppendActualLRP(nil, r)})
+			slot.records = append(slot.records, rememberedRecord{r.DefinitionID, r.Presence, storage.AppendActualLRP(nil, r), r.Stopping})
 		}
 	}
 	m.mu.Lock()
@@ -229,6 +231,7 @@ type Write struct {
 	// Record is the ActualLRP as storage.AppendActualLRP encodes it, nil if it is
 	// gone; deployment the bare deployment.
 	Record     []byte
+	Stopping   time.Time // of the ActualLRP
 	Deployment *lrp.Deployment
 	// Moved: the record has gone into quarantine.
 	Moved bool
@@ -273,7 +276,7 @@ func (m *Memory) noteWrite(c *Write) {
 			}
 		}
 		if c.Record != nil {
-			after.records = append(after.records, rememberedRecord{c.Key.DefinitionID, lrp.Presence(c.Key.Presence), c.Record})
+			after.records = append(after.records, rememberedRecord{c.Key.DefinitionID, lrp.Presence(c.Key.Presence), c.Record, c.Stopping})
 		}
 		m.put(k, after)
 	}

@@ -40,8 +40,8 @@ func (t *Table) KeyVersion() ([]string, []dialect.Kind) {
 var (
 	LRPs = Table{
 		Name: "actual_lrps", Key: []string{"process_guid", "idx", "definition_id", "presence"},
-		Rest:  []string{"domain", "cell_id", "state", "tag_epoch", "tag_index", "data"},
-		Kinds: []dialect.Kind{dialect.Text, dialect.Number, dialect.Text, dialect.Number, dialect.Text, dialect.Text, dialect.Number, dialect.Number, dialect.Number, dialect.Blob}, Version: tag,
+		Rest:  []string{"domain", "cell_id", "state", "tag_epoch", "tag_index", "data", "stopping"},
+		Kinds: []dialect.Kind{dialect.Text, dialect.Number, dialect.Text, dialect.Number, dialect.Text, dialect.Text, dialect.Number, dialect.Number, dialect.Number, dialect.Blob, dialect.Blob}, Version: tag,
 	}
 	Deployments = Table{
 		Name: "deployments", Key: []string{"process_guid"},
