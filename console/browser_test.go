@@ -2,10 +2,12 @@ package console_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -205,4 +207,30 @@ func BenchmarkTheFleetInTheBrowser(b *testing.B) {
 			b.Error(strings.Join(faults, "\n"))
 		}
 	}
+}
+
+// No event says that an instance has run for long enough.
+func TestARolloutThatProvesHealthyIsShownWithoutAnEvent(t *testing.T) {
+	chromium.Need(t)
+	began, late := time.Now(), new(atomic.Int64)
+	clock := func() time.Time { return began.Add(time.Duration(late.Load())) }
+	api, err := bbs.New(bbs.Options{Store: memstore.New(&memstore.Options{Now: clock}), Now: clock, Effects: ignored{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &model{t: t, api: api, cells: 1, runs: make([]int, 1)}
+	policies := lrp.Policies{Rollout: &lrp.RolloutPolicy{MinHealthy: time.Minute}}
+	definition := lrp.Definition{RunInfo: executor.RunInfo{RootFS: "preloaded:linux", Action: executor.Action{Run: &executor.RunAction{Path: "/app", User: "vcap"}}}}
+	m.must(api.CreateDeployment(t.Context(), lrp.DeploymentDefinition{ProcessGUID: process(0), Domain: "apps", Settings: lrp.Settings{Instances: 1, Policies: policies}, DefinitionID: "v1", Definition: definition}))
+	m.start(0)
+	late.Store(int64(time.Hour))
+	m.must(api.ContinueRollout(t.Context(), process(0)))
+	m.crash(0)
+	page := show(t, httpapi.HandlerOptions{BBS: api}, httpapi.ConsumerRole, func(bbs.CellPresence) (rep.API, error) { return nil, errors.New("no cell") })
+	page.Await("diego.stats().status === 'live' && diego.stats().instances === 1")
+	page.Eval("location.hash = '#/process/app-0'", nil)
+	done := "document.querySelector('[aria-label=Rollout]').textContent.includes('%d of 1')"
+	page.Await(fmt.Sprintf(done, 0))
+	late.Store(int64(2 * time.Hour))
+	page.Await(fmt.Sprintf(done, 1))
 }

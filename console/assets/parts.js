@@ -53,10 +53,10 @@ export function useLoad(read, deps, every = 0) {
   return { ...state, reload: () => reload.current() };
 }
 
-// useFresh reads something of a process, and again when that has changed, at most
-// about once a second.
-export function useFresh(read, guid, deps = []) {
-  const loaded = useLoad(read, [guid, ...deps]), timer = useRef(0), reload = useRef();
+// useFresh reads something of a process, and again every ms unless that is 0 and
+// when the process has changed, at most about once a second.
+export function useFresh(read, guid, deps = [], every = 0) {
+  const loaded = useLoad(read, [guid, ...deps], every), timer = useRef(0), reload = useRef();
   reload.current = loaded.reload;
   useEffect(() => onFrame(delta => {
     if (delta.all || delta.processes.has(guid)) timer.current ||= setTimeout(() => { timer.current = 0; reload.current(); }, 800);

@@ -58,7 +58,7 @@ function Instance({ guid, index, records, restarts }) {
 }
 
 function Rollout({ guid, deployment: d, process }) {
-  const status = useFresh(signal => call('bbs/rollout_status', { process_guid: guid }, signal), guid, []), s = status.data, state = process.rollout || {}, policy = d?.rollout_policy || {};
+  const status = useFresh(signal => call('bbs/rollout_status', { process_guid: guid }, signal), guid, [], 2000), s = status.data, state = process.rollout || {}, policy = d?.rollout_policy || {};
   const target = process.active, going = Boolean(state.from) || s && s.pending > 0, paused = state.paused && state.paused !== 'NOBODY';
   const common = { process_guid: guid };
   return html`<section class="panel" aria-label="Rollout"><div class="head"><h2>Rollout</h2><p class="buttons">
