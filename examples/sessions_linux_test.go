@@ -340,3 +340,32 @@ func TestASessionEndsWhenItsCellIsDrained(t *testing.T) {
 		return strings.Contains(out, `alice ran sh -c "echo ready; exec sleep 36003": killed by signal`), nil
 	})
 }
+
+// Its container ends with the cell, perhaps before the session. Either is said.
+func TestASessionHearsWhyItEndsWhenItsCellStops(t *testing.T) {
+	diegoctl := filepath.Join(t.TempDir(), "diegoctl")
+	if out, err := exec.Command("go", "build", "-o", diegoctl, "./diegoctl").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	f := newFleet(t)
+	f.add("cell-1", "--drain=false")
+	if err := f.consumer.Desire(within(t), sleeper("web", 1)); err != nil {
+		t.Fatal(err)
+	}
+	f.awaitRunning("web", 1)
+	alice := f.worker(diegoctl, "alice", "diego-operator")
+	session := alice.begins(nil, "exec", "web/0", "--", "sh", "-c", "echo ready; exec sleep 36004")
+	session.says("ready")
+	if status := f.cells["cell-1"].terminate(); status != 0 {
+		t.Errorf("the cell exits with %d", status)
+	}
+	if code, _ := await(t, "the session ends", session.ended); code == 4 {
+		session.says("the server stops, so the session was ended")
+	} else if code != 128+9 {
+		t.Errorf("it exits with %d and says %q", code, session.said)
+	}
+	eventually(t, "the timeline has the end", func() (bool, error) {
+		out, _, _ := alice.does(nil, "timeline", "web/0")
+		return strings.Contains(out, `alice ran sh -c "echo ready; exec sleep 36004"`), nil
+	})
+}
