@@ -112,7 +112,8 @@ func (b *BBS) RestartDeployment(ctx context.Context, processGUID string) error {
 
 // Revisions is the history of a deployment, the oldest revision first, each with
 // its definition. The last one is the active one, and says how far its rollout is
-// by now and which failure has paused it, if one has. The error wraps storage.ErrNotFound if there is no deployment.
+// by now and which failure has paused it, if one has. The error wraps
+// storage.ErrNotFound if there is no deployment.
 func (b *BBS) Revisions(ctx context.Context, processGUID string) (list []lrp.Revision, err error) {
 	err = b.o.Store.View(ctx, func(r storage.Reader) error {
 		d, err := r.Deployment(ctx, processGUID)

@@ -50,7 +50,8 @@ type Identity struct {
 	Name  string
 	Roles []Role
 	// Domains are those that a log reader may read, and in whose containers the
-	// role exec works, from the organizational units "diego-domain:" and the domain, for example "diego-domain:apps".
+	// role exec works, from the organizational units "diego-domain:" and the domain,
+	// for example "diego-domain:apps".
 	Domains []string `json:",omitempty"`
 	// Locks are the names of those that a locker may hold, from the organizational
 	// units "diego-lock:" and the name, for example "diego-lock:router/zone-1".

@@ -59,8 +59,8 @@ func (d *Deployment) Available(r *ActualLRP) bool {
 // Replaces reports whether r is RUNNING and has taken the place of old: r is
 // available, and has nothing to prove if it is of another definition. Whether a
 // missing cell's instance serves anybody is not known, so for a SUSPECT one it is
-// enough that r runs, is not to stop and has nothing to prove. alarm says when time alone changes
-// that. d may be nil.
+// enough that r runs, is not to stop and has nothing to prove. alarm says when
+// time alone changes that. d may be nil.
 func (d *Deployment) Replaces(r, old *ActualLRP, alarm *executor.Alarm) bool {
 	return r.stays() && (old.Presence == Suspect || d.Available(r)) &&
 		(r.DefinitionID == old.DefinitionID || !d.isActive(r.DefinitionID) || !d.held(r.Index) && d.proven(r, alarm))

@@ -2,9 +2,9 @@ package lrp
 
 // This file derives a decision's events from the slot before and after it. The
 // crash comes first. Then come the instance events: those that lead to a
-// RUNNING record that is not to stop come first and plain removals last, so a consumer that follows
-// them never sees a gap that was not there. Then come the group events in the
-// same order.
+// RUNNING record that is not to stop come first and plain removals last, so a
+// consumer that follows them never sees a gap that was not there. Then come the
+// group events in the same order.
 //
 // A consumer can fold an event stream: a created event adds the record, a
 // changed event replaces the record with the same epoch, a removed event drops

@@ -257,8 +257,8 @@ func (d *Deployment) note() {
 }
 
 // proven reports whether r, a record of the active definition, is RUNNING, has been
-// for as long as the policy wants, and was not told to stop. Where that is some time, and where
-// there is a budget for disruptions, it must also be ready.
+// for as long as the policy wants, and was not told to stop. Where that is some
+// time, and where there is a budget for disruptions, it must also be ready.
 func (d *Deployment) proven(r *ActualLRP, alarm *executor.Alarm) bool {
 	least := d.Rollout.orZero().MinHealthy
 	if least > 0 && !(r.Routable && alarm.Reached(r.RunningSince.Add(least))) {

@@ -112,9 +112,9 @@ func (r *Rep) Sync(ctx context.Context) error {
 
 // Tick does what is due: it announces the cell, takes the events of the
 // executor, makes a Sync if it is time, advances the self-test and the
-// evacuation, settles what has come up, and reports sessions to the BBS. It does nothing before the Executor
-// has cleared its host; see [Clearer]. It replaces Run for callers with a loop of
-// their own.
+// evacuation, settles what has come up, and reports sessions to the BBS. It does
+// nothing before the Executor has cleared its host; see [Clearer]. It replaces Run
+// for callers with a loop of their own.
 func (r *Rep) Tick(ctx context.Context) {
 	if !r.isCleared() {
 		return

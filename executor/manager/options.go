@@ -52,8 +52,8 @@ const exitTimeout = time.Second
 type Options struct {
 	Backend executor.ContainerBackend
 	// Dir holds logs, the download cache, temporary files, and what containers have
-	// mounted of volumes. It belongs to the Manager, which empties it. Without it, output is discarded, and every
-	// download and upload fails.
+	// mounted of volumes. It belongs to the Manager, which empties it. Without it,
+	// output is discarded, and every download and upload fails.
 	Dir string
 	// Capacity is what the cell has for containers. For a zero field, the
 	// backend's knowledge of its host counts. If the backend does not know it

@@ -285,7 +285,8 @@ func (l *ledger) expired() error {
 // drained judges the answer that an instance that is being evacuated is not to
 // be kept. before are the records when the cell asked. Another instance that runs
 // is a reason, unless it has still to prove healthy, or was told to stop because the
-// one that is evacuated has proved so, and nobody but convergence wanted that. alone says that nobody has interrupted the cell since.
+// one that is evacuated has proved so, and nobody but convergence wanted that. alone
+// says that nobody has interrupted the cell since.
 func (l *ledger) drained(key slotKey, instance lrp.InstanceKey, before []lrp.ActualLRP, alone bool) error {
 	s := l.slot(key.guid, key.index)
 	own := find(before, instance)
