@@ -212,12 +212,13 @@ export class Picture {
     c.globalAlpha = this.lit && (task || !this.lit(thing)) ? 0.12 : 1;
     c.fillStyle = colour[look];
     if (Math.min(w, h) < 6) c.fillRect(x, y, w, h);
-    else if (look === 'suspect' || look === 'starting' || look === 'waiting' || look === 'unplaced') {
+    else if (look === 'suspect' || look === 'starting' || look === 'stopping' || look === 'waiting' || look === 'unplaced') {
       c.strokeStyle = colour[look];
       c.lineWidth = 2;
       c.strokeRect(x + 1, y + 1, w - 2, h - 2);
       if (look === 'suspect' || look === 'unplaced') this.cross(x, y, w, h);
       else if (look === 'starting') c.fillRect(x, y + h - Math.min(5, h / 2), w, Math.min(5, h / 2));
+      else if (look === 'stopping') c.fillRect(x, y, w, Math.min(5, h / 2));
     } else if (look === 'evacuating') {
       c.beginPath();
       c.moveTo(x, y); c.lineTo(x + w, y); c.lineTo(x, y + h);

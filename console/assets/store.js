@@ -43,6 +43,7 @@ export function lookOf(r) {
   switch (true) {
     case r.presence === 'SUSPECT': return 'suspect';
     case r.presence === 'EVACUATING': return 'evacuating';
+    case Boolean(r.stopping): return 'stopping';
     case r.state === 'RUNNING': return r.routable ? 'running' : 'unready';
     case r.state === 'CLAIMED': return 'starting';
     case r.state === 'CRASHED': return 'crashed';
@@ -208,7 +209,7 @@ export function summaryOf(process) {
     const look = lookOf(r);
     out.looks[look] = (out.looks[look] || 0) + 1;
     out.crashes += r.crash_count;
-    if (r.state === 'RUNNING' && r.presence === 'ORDINARY') out.running++;
+    if (look === 'running' || look === 'unready') out.running++;
     if (look !== 'running') out.well = false;
   }
   if (out.running < process.instances || process.rollout?.from || process.rollout?.failure) out.well = false;
@@ -225,7 +226,7 @@ export function slotsOf(process) {
 }
 
 // urgency orders looks: the first of those at an index is the one to show.
-const urgency = ['crashed', 'unplaced', 'waiting', 'starting', 'unready', 'suspect', 'evacuating', 'running'];
+const urgency = ['crashed', 'unplaced', 'waiting', 'starting', 'stopping', 'unready', 'suspect', 'evacuating', 'running'];
 
 const nothing = () => ({ cells: new Set(), processes: new Set(), tasks: new Set(), layout: false, all: false });
 

@@ -1,7 +1,7 @@
 // Words and numbers as people read them.
 
 const looks = {
-  running: 'running', unready: 'running, not ready', starting: 'starting', suspect: 'suspect: its cell is missing', evacuating: 'evacuating: runs until it is replaced',
+  running: 'running', unready: 'running, not ready', starting: 'starting', suspect: 'suspect: its cell is missing', evacuating: 'evacuating: runs until it is replaced', stopping: 'stopping: its cell was told to stop it',
   crashed: 'crashed, waits', waiting: 'waits for a cell', unplaced: 'no cell takes it',
 };
 // plain is a text of others in a sentence of ours: what would break the line or

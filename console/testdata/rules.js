@@ -44,7 +44,7 @@
     same('replayed', [[...fleet.records.keys()], fleet.counts.running, onCells(fleet)], [['b'], 1, [['c2', 1], ['c1', 0]]]);
   }
 
-  for (const [want, more] of [['suspect', { presence: 'SUSPECT', state: 'RUNNING' }], ['evacuating', { presence: 'EVACUATING', state: 'RUNNING' }], ['unready', { state: 'RUNNING' }],
+  for (const [want, more] of [['suspect', { presence: 'SUSPECT', state: 'RUNNING' }], ['evacuating', { presence: 'EVACUATING', state: 'RUNNING' }], ['unready', { state: 'RUNNING' }], ['stopping', { state: 'RUNNING', routable: true, stopping: '2026-01-02T03:04:05Z' }],
     ['starting', { state: 'CLAIMED' }], ['crashed', { state: 'CRASHED' }], ['unplaced', { placement_error: 'insufficient resources' }], ['waiting', {}]]) same('look', lookOf(record('a', 0, more)), want);
 
   // A process is well if all its instances run, and its slots are as many as desired.
