@@ -407,7 +407,7 @@ func TestConvergenceLeavesWhatANewerReleaseHasWritten(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		newer := []byte{4, 'n', 'e', 'w'}
+		newer := []byte{15, 'n', 'e', 'w'} // the last version that a release may have
 		exec(t, s, "UPDATE diego_actual_lrps SET data = ? WHERE process_guid = 'p000'", newer)
 		exec(t, s, "UPDATE diego_deployments SET settings = ? WHERE process_guid = 'p001'", newer)
 		exec(t, s, "UPDATE diego_tasks SET data = ? WHERE guid = 'p000'", newer)
