@@ -103,8 +103,7 @@ func (c modelCell) State(context.Context) (auction.CellState, error) {
 // instances on the screen.
 func (m *model) show(role httpapi.Role) *chromium.Page {
 	page := show(m.t, httpapi.HandlerOptions{BBS: m.api}, role, func(p bbs.CellPresence) (rep.API, error) { return modelCell{p: p}, nil })
-	// Now and then the first picture never comes, and nobody knows yet why.
-	page.Await(fmt.Sprintf("diego.stats().status === 'live' && diego.stats().cells === %d && diego.stats().instances === %d && document.getElementById('main').dataset.ready === 'true' || performance.now() > 25000 && location.reload()", m.cells, len(m.runs)))
+	page.Await(fmt.Sprintf("diego.stats().status === 'live' && diego.stats().cells === %d && diego.stats().instances === %d && document.getElementById('main').dataset.ready === 'true'", m.cells, len(m.runs)))
 	return page
 }
 

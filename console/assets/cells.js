@@ -4,7 +4,7 @@ import { html } from './vendor/preact.js';
 import { act, cellPath, now, post } from './api.js';
 import { Action } from './confirm.js';
 import { Ago, Bar, byName, Card, Facts, Fault, link, Look, Room, Table, Tag, useFleet, useLoad, useReady } from './parts.js';
-import { lookOf, may, memoryOf, refreshCells, reservedOf, store } from './store.js';
+import { lookOf, may, memoryOf, recordID, refreshCells, reservedOf, store } from './store.js';
 import { bytes, cellStates, mib, number, percent, plural, share, span } from './text.js';
 
 const States = ({ cell }) => cellStates(cell).length ? cellStates(cell).map(s => html`<${Tag} kind=${s}>${s}<//>`) : html`<span class="quiet">well</span>`;
@@ -75,7 +75,7 @@ export function Cell({ args: [id] }) {
       ['Placement tags', (c.placement_tags || []).join(', ') || '–'], ['Optional tags', (c.optional_placement_tags || []).join(', ') || '–'], ...Object.entries(t?.extra_resources || {}).map(([name, n]) => [name, left ? `${number(n - (left.extra_resources?.[name] || 0))} of ${number(n)} reserved` : number(n)])]} /></section>
     <section class="panel" aria-label="Instances"><h2>Instances</h2><${Fault} what="The usage cannot be read" error=${usages.error} />
       <${Table} id="cell-instances" label="Instances on ${id}" rows=${records} empty="No instance is on this cell." head=${[['Instance'], ['State'], ['Reserves', 'n'], ...usedHead]}
-        row=${r => html`<tr key=${r.modification_tag.epoch}><th scope="row"><a href=${link('process', r.process_guid, String(r.index))}>${r.process_guid}/${r.index}</a></th><td><${Look} look=${lookOf(r)} /></td><td class="n">${mib(memoryOf(store.fleet, r))}</td><${Used} u=${byGUID.get(r.instance_guid)} /></tr>`} /></section>
+        row=${r => html`<tr key=${recordID(r)}><th scope="row"><a href=${link('process', r.process_guid, String(r.index))}>${r.process_guid}/${r.index}</a></th><td><${Look} look=${lookOf(r)} /></td><td class="n">${mib(memoryOf(store.fleet, r))}</td><${Used} u=${byGUID.get(r.instance_guid)} /></tr>`} /></section>
     ${tasks.length > 0 && html`<section class="panel" aria-label="Tasks"><h2>Tasks</h2><${Table} label="Tasks on ${id}" rows=${tasks} empty="" head=${[['Task'], ['Domain'], ['Reserves', 'n'], ...usedHead]}
         row=${k => html`<tr key=${k.task_guid}><th scope="row"><a href=${link('task', k.task_guid)}>${k.task_guid}</a></th><td>${k.domain}</td><td class="n">${mib(k.memory_mb)}</td><${Used} u=${byGUID.get(k.instance_guid)} /></tr>`} /></section>`}`;
 }

@@ -3,7 +3,7 @@
 import { html, useEffect, useMemo, useRef, useState } from './vendor/preact.js';
 import { Picture } from './picture.js';
 import { At, byName, Bar, Card, link, Look, ready, Room, Table, Tag, useFleet } from './parts.js';
-import { onFrame, reservedOf, store } from './store.js';
+import { onFrame, reservedOf, store, summaryOf } from './store.js';
 import { allLooks, cellStates, chooser, eventText, lookText, mib, number, percent, plain, plural, share } from './text.js';
 
 function Numbers() {
@@ -48,9 +48,9 @@ function Found({ text }) {
   let running = 0, desired = 0;
   for (const p of found) {
     desired += p.instances;
+    running += summaryOf(p).running;
     for (const r of p.records.values()) {
       if (r.cell_id) { on.add(r.cell_id); zones.add(fleet.cells.get(r.cell_id)?.zone); }
-      if (r.state === 'RUNNING') running++;
     }
   }
   return html`<p class="found">${found.length === 1 ? html`<a href=${link('process', found[0].process_guid)}>${found[0].process_guid}</a>` : plural(found.length, 'process', 'processes')}:

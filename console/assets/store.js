@@ -14,7 +14,7 @@ const replayed = 200; // events
 // newFleet is a fleet about which nothing is known.
 export const newFleet = () => ({
   cells: new Map(),     // cell id -> cell, with the records and tasks on it
-  records: new Map(),   // epoch of a record -> record of an instance
+  records: new Map(),   // recordID -> record of an instance
   processes: new Map(), // process guid -> process, with its records
   tasks: new Map(),     // task guid -> task
   waiting: new Map(),   // the records that are on no cell
@@ -60,34 +60,38 @@ const count = (fleet, r, by) => {
 // holderOf is where a record is kept besides: at its cell, or among those that wait.
 const holderOf = (fleet, r) => r.cell_id ? cellOf(fleet, r.cell_id, r.zone).records : fleet.waiting;
 
-// putRecord adds or replaces the record of an instance. A record is known by
-// the epoch of its tag; one that is older than the known one is ignored.
+// recordID names a record of an instance for as long as it exists, whatever its
+// presence. Epochs are unique at an index only.
+export const recordID = r => `${r.process_guid}/${r.index}/${r.modification_tag.epoch}`;
+
+// putRecord adds or replaces the record of an instance. One that is older than the
+// known one is ignored.
 export function putRecord(fleet, changed, r) {
-  const epoch = r.modification_tag.epoch, old = fleet.records.get(epoch);
+  const id = recordID(r), old = fleet.records.get(id);
   if (old && old.modification_tag.index > r.modification_tag.index) return;
   if (old) {
     count(fleet, old, -1);
-    holderOf(fleet, old).delete(epoch);
+    holderOf(fleet, old).delete(id);
     changed.cells.add(old.cell_id);
   }
   count(fleet, r, 1);
-  fleet.records.set(epoch, r);
-  processOf(fleet, r.process_guid).records.set(epoch, r);
+  fleet.records.set(id, r);
+  processOf(fleet, r.process_guid).records.set(id, r);
   changed.processes.add(r.process_guid);
-  holderOf(fleet, r).set(epoch, r);
+  holderOf(fleet, r).set(id, r);
   changed.cells.add(r.cell_id);
 }
 
 function dropRecord(fleet, changed, r) {
-  const epoch = r.modification_tag.epoch, old = fleet.records.get(epoch);
+  const id = recordID(r), old = fleet.records.get(id);
   if (!old) return;
   count(fleet, old, -1);
-  fleet.records.delete(epoch);
+  fleet.records.delete(id);
   const process = fleet.processes.get(old.process_guid);
-  process.records.delete(epoch);
+  process.records.delete(id);
   if (!process.desired && process.records.size === 0) fleet.processes.delete(old.process_guid);
   changed.processes.add(old.process_guid);
-  holderOf(fleet, old).delete(epoch);
+  holderOf(fleet, old).delete(id);
   changed.cells.add(old.cell_id);
 }
 

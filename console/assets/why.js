@@ -4,7 +4,7 @@ import { html, useEffect, useMemo, useRef, useState } from './vendor/preact.js';
 import { call, now, post } from './api.js';
 import { comparison, lanes, refusal, scale } from './explain.js';
 import { At, Bar, Fault, link, Look, Table, Tag, useClock, useFleet, useFresh, useLoad, useReady } from './parts.js';
-import { lookOf, may, slotsOf, store } from './store.js';
+import { lookOf, may, recordID, slotsOf, store } from './store.js';
 import { clock, lookText, mib, number, percent, plain, plural, share, span } from './text.js';
 
 const laneHeight = 26;
@@ -99,7 +99,7 @@ function Ask() {
       <label>Process <input id="why-process" list="all" required value=${guid} onInput=${e => name(e.target.value)} /></label><datalist id="all">${names.filter(g => g.includes(guid)).slice(0, 50).map(g => html`<option value=${g} />`)}</datalist>
       <label>index <input type="number" min="0" value=${index} onInput=${e => at(Number(e.target.value))} /></label> <button class="main">Why?</button></form>
     <section class="panel" aria-label="Instances that need an explanation"><h2>These need an explanation</h2><${Table} label="Instances that crashed or found no cell" rows=${lost} empty="No instance waits after a crash or for want of room." head=${[['Instance'], ['State'], ['Reason']]}
-      row=${r => html`<tr key=${r.modification_tag.epoch}><th scope="row"><a href=${link('why', r.process_guid, String(r.index))}>${r.process_guid}/${r.index}</a></th><td><${Look} look=${lookOf(r)} /></td><td>${r.placement_error || r.crash_reason}</td></tr>`} /></section>`;
+      row=${r => html`<tr key=${recordID(r)}><th scope="row"><a href=${link('why', r.process_guid, String(r.index))}>${r.process_guid}/${r.index}</a></th><td><${Look} look=${lookOf(r)} /></td><td>${r.placement_error || r.crash_reason}</td></tr>`} /></section>`;
 }
 
 function Index({ guid, index }) {

@@ -26,7 +26,7 @@
     apply(fleet, c, event(3, 'instance_changed', claimed, runs));
     same('running', [fleet.waiting.size, fleet.counts, onCells(fleet), fleet.sequence], [0, { waiting: 0, starting: 0, running: 1 }, [['c1', 1]], 3]);
     apply(fleet, c, event(4, 'instance_changed', waits, claimed));
-    same('an older version is ignored', lookOf(fleet.records.get('a')), 'running');
+    same('an older version is ignored', lookOf(fleet.records.get('web/0/a')), 'running');
     // After a crash, the record goes and another comes.
     apply(fleet, c, event(5, 'instance_removed', runs, undefined));
     apply(fleet, c, event(6, 'instance_created', undefined, record('b', 0, { state: 'CRASHED', crash_count: 4 })));
@@ -35,13 +35,24 @@
     same('a removal of what is unknown changes nothing', fleet.records.size, 1);
   }
 
+  // Epochs are unique among the records of an index, and no further.
+  {
+    const fleet = newFleet(), c = changes(), [one, two] = [0, 1].map(index => record('a', 0, { index }));
+    putRecord(fleet, c, one);
+    putRecord(fleet, c, two);
+    putRecord(fleet, c, record('a', 0, { process_guid: 'other' }));
+    same('records of one epoch', [fleet.records.size, fleet.waiting.size, fleet.counts.waiting], [3, 3, 3]);
+    apply(fleet, c, event(1, 'instance_removed', two, undefined));
+    same('one of them is removed', [fleet.records.size, fleet.processes.get('web').records.size], [2, 1]);
+  }
+
   // Events from before the lists were read lead to what the lists say.
   {
     const fleet = newFleet(), c = changes();
     putRecord(fleet, c, record('b', 5, { state: 'RUNNING', cell_id: 'c2', routable: true }));
     const old = record('a', 1, { state: 'RUNNING', cell_id: 'c1' });
     for (const e of [event(1, 'instance_created', undefined, old), event(2, 'instance_removed', old, undefined), event(3, 'instance_created', undefined, record('b', 0))]) apply(fleet, c, e);
-    same('replayed', [[...fleet.records.keys()], fleet.counts.running, onCells(fleet)], [['b'], 1, [['c2', 1], ['c1', 0]]]);
+    same('replayed', [[...fleet.records.keys()], fleet.counts.running, onCells(fleet)], [['web/0/b'], 1, [['c2', 1], ['c1', 0]]]);
   }
 
   for (const [want, more] of [['suspect', { presence: 'SUSPECT', state: 'RUNNING' }], ['evacuating', { presence: 'EVACUATING', state: 'RUNNING' }], ['unready', { state: 'RUNNING' }], ['stopping', { state: 'RUNNING', routable: true, stopping: '2026-01-02T03:04:05Z' }],
