@@ -384,10 +384,16 @@ func (x *roll) event(r *rand.Rand, i int) {
 	default:
 		return
 	}
-	if _, err := lrp.Step(x.slots[i], x.d, c, x.now, lrp.Policy{}); errors.Is(err, lrp.ErrCannotBeStarted) {
-		return // another one was faster, and the cell gives this one up
+	x.report(i, c)
+}
+
+// report is a report of a cell that gives its instance up where another one
+// was faster.
+func (x *roll) report(index int, c lrp.Command) {
+	x.t.Helper()
+	if _, err := lrp.Step(x.slots[index], x.d, c, x.now, lrp.Policy{}); !errors.Is(err, lrp.ErrCannotBeStarted) {
+		x.do(index, c)
 	}
-	x.do(i, c)
 }
 
 func TestARolloutSaysWhichNewInstanceFindsNoRoomAndWhatIsShort(t *testing.T) {

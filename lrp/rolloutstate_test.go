@@ -69,7 +69,7 @@ func (x *roll) obey() {
 				x.do(i, lrp.Remove{Instance: a.InstanceKey})
 			case a.State == lrp.Unclaimed:
 				x.starts++
-				x.do(i, lrp.Start{DefinitionID: a.DefinitionID, Instance: lrp.InstanceKey{InstanceGUID: fmt.Sprint("obedient-", x.starts), CellID: "cell"}})
+				x.report(i, lrp.Start{DefinitionID: a.DefinitionID, Instance: lrp.InstanceKey{InstanceGUID: fmt.Sprint("obedient-", x.starts), CellID: "cell"}})
 			}
 		}
 	}

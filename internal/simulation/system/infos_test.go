@@ -115,12 +115,14 @@ func TestConsumersReadLabelsOfInstancesIfTheyAsk(t *testing.T) {
 		switch r := e.LRP.After; {
 		case r == nil:
 			seen = append(seen, "removed: "+shown(e.LRP.Before))
+		case !r.Stopping.IsZero():
+			seen = append(seen, "to stop: "+shown(r))
+			s.must(s.BBS.RemoveLRP(s.ctx, "web", 1, lrp.Remove{Instance: r.InstanceKey}))
 		case r.State == lrp.Running:
 			seen = append(seen, shown(r))
 			// The subscriber waits for what follows.
 			instances := 1
 			s.must(s.BBS.UpdateDeployment(s.ctx, "web", lrp.Update{Instances: &instances}))
-			s.must(s.BBS.RemoveLRP(s.ctx, "web", 1, lrp.Remove{Instance: r.InstanceKey}))
 		default:
 			seen = append(seen, shown(r))
 		}
@@ -129,7 +131,8 @@ func TestConsumersReadLabelsOfInstancesIfTheyAsk(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff([]string{
-		"web/1 CLAIMED [] map[]", "web/1 RUNNING [{www.internal}] map[app:web index:1]", "removed: web/1 RUNNING [{www.internal}] map[app:web index:1]",
+		"web/1 CLAIMED [] map[]", "web/1 RUNNING [{www.internal}] map[app:web index:1]",
+		"to stop: web/1 RUNNING [{www.internal}] map[app:web index:1]", "removed: web/1 RUNNING [{www.internal}] map[app:web index:1]",
 	}, seen); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
