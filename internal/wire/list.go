@@ -72,7 +72,11 @@ func (l *List[A, In, Item]) serve(s *Server, api A, w http.ResponseWriter, r *ht
 	defer cancel(nil)
 	out := newListWriter(s, w, l.Long)
 	defer out.finish()
-	if !l.Long {
+	if l.Long {
+		// A client waits for the beginning of the answer as long as for any other, and
+		// then as long as it likes.
+		out.first = time.AfterFunc(min(s.Heartbeat, time.Second), out.begin)
+	} else {
 		out.patience = time.AfterFunc(s.Timeout, func() { cancel(errStuck{s.Timeout}) })
 	}
 	var last error
@@ -80,8 +84,8 @@ func (l *List[A, In, Item]) serve(s *Server, api A, w http.ResponseWriter, r *ht
 	for item, err := range l.Serve(ctx, api, in) {
 		if last = out.explain(ctx, err); last != nil {
 			err = last
-			if out.lines == 0 && !s.Problems.inPlace(err) {
-				s.fail(w, r, err) // nothing was sent: the whole answer is the problem
+			if !s.Problems.inPlace(err) && out.fails() {
+				s.fail(w, r, err)
 				return
 			}
 			p := s.Problems.Encode(err)
@@ -121,11 +125,34 @@ type listWriter struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	live    bool // every line at once
-	buffer  *bytes.Buffer
-	lines   int
-	sent    bool // something
 	// patience ends the list if nothing is written for long, and may be nil.
 	patience *time.Timer
+	// first begins the answer if no line comes, and may be nil.
+	first *time.Timer
+
+	mu     sync.Mutex
+	buffer *bytes.Buffer
+	lines  int
+	sent   bool // something
+	over   bool
+}
+
+// begin sends what comes before the lines.
+func (l *listWriter) begin() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.sent && !l.over {
+		_ = l.flush() // the next line finds out, too
+	}
+}
+
+// fails reports whether there are no lines and nothing was sent: then the whole
+// answer is a problem, which the caller writes.
+func (l *listWriter) fails() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.over = l.lines == 0 && !l.sent
+	return l.over
 }
 
 // explain names the true cause of an error that ends a list.
@@ -148,6 +175,8 @@ func newListWriter(s *Server, w http.ResponseWriter, live bool) *listWriter {
 
 // add writes the line that has one member.
 func add[T any](l *listWriter, member string, v *T) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.beginLine(member)
 	text, err := appendJSON(l.buffer.AvailableBuffer(), v)
 	if err != nil {
@@ -175,6 +204,9 @@ func (l *listWriter) finishLine(text []byte) {
 // end writes the last line. A list that fits into one piece has a
 // Content-Length, which saves both sides some work.
 func (l *listWriter) end() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.over = true
 	l.beginLine("end")
 	l.finishLine(strconv.AppendInt(l.buffer.AvailableBuffer(), int64(l.lines), 10))
 	if !l.sent {
@@ -190,12 +222,19 @@ func (l *listWriter) end() error {
 }
 
 func (l *listWriter) finish() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.over = true
 	if l.patience != nil {
 		l.patience.Stop()
+	}
+	if l.first != nil {
+		l.first.Stop()
 	}
 	_ = l.control.SetWriteDeadline(time.Time{})
 }
 
+// flush sends the lines in the buffer. l.mu is held.
 func (l *listWriter) flush() error {
 	if !l.sent {
 		l.w.Header().Set("Content-Type", listType)
@@ -210,7 +249,11 @@ func (l *listWriter) flush() error {
 		return err
 	}
 	l.buffer.Reset()
-	return l.control.Flush()
+	err := l.control.Flush()
+	if l.live {
+		_ = l.control.SetWriteDeadline(time.Time{}) // HTTP/2 ends the answer at a deadline even if nothing is being written
+	}
+	return err
 }
 
 // All makes the call through a client, each time it is ranged over.

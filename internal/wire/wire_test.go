@@ -73,6 +73,7 @@ var (
 	count  = &List[*echo, None, int]{Info: info("count", Always), Serve: func(ctx context.Context, e *echo, _ None) iter.Seq2[int, error] {
 		return e.numbers(ctx)
 	}}
+	tail   = &List[*echo, None, int]{Info: Info{Name: "tail", Method: http.MethodPost, Path: "/v1/tail", Repeat: Always, Long: true, Silence: -1}, Serve: count.Serve}
 	follow = &Feed[*echo, int64, int64]{
 		Info:  Info{Name: "follow", Method: http.MethodGet, Path: "/v1/follow", Long: true, Silence: time.Minute},
 		Query: func(after int64) url.Values { return url.Values{"after": {fmt.Sprint(after)}} },
@@ -92,7 +93,7 @@ var (
 		Position: func(n *int64) int64 { return *n },
 		Kind:     func(*int64) string { return "number" },
 	}
-	table = []Endpoint[*echo]{always, once, never, count, follow}
+	table = []Endpoint[*echo]{always, once, never, count, tail, follow}
 )
 
 func newServer() *Server {
@@ -624,6 +625,60 @@ func TestAListThatFailsAtOnceIsAProblemAndOneThatFailsLaterEndsWithIt(t *testing
 		if items != after || failures != 1 {
 			t.Errorf("got %d items and %d errors, want %d and 1", items, failures, after)
 		}
+	}
+}
+
+// The log of a container that writes nothing is such a list. A client waits for
+// the beginning of an answer, and then as long as it likes.
+func TestTheAnswerOfALongListBeginsBeforeItsFirstItem(t *testing.T) {
+	for _, test := range []struct {
+		end  error
+		want string
+	}{
+		{nil, `{"item":7}{"end":1}`},
+		{invalid("disk", "", "room"), `{"problem":{`},
+	} {
+		begun, s := make(chan struct{}), newServer()
+		s.Heartbeat = time.Millisecond
+		server := serve(t, s, &echo{numbers: func(ctx context.Context) iter.Seq2[int, error] {
+			return func(yield func(int, error) bool) {
+				select {
+				case <-begun:
+					yield(7, test.end)
+				case <-ctx.Done():
+				}
+			}
+		}})
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		request, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+"/v1/tail", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatalf("the answer does not begin: %v", err)
+		}
+		defer answer.Body.Close()
+		close(begun)
+		text, err := io.ReadAll(answer.Body)
+		if got := strings.ReplaceAll(string(text), "\n", ""); err != nil || answer.StatusCode != http.StatusOK || !strings.HasPrefix(got, test.want) {
+			t.Errorf("got %d, %s, %v; want %s", answer.StatusCode, got, err, test.want)
+		}
+	}
+}
+
+func TestALongListThatFailsAtOnceIsAProblem(t *testing.T) {
+	server := serve(t, newServer(), &echo{numbers: func(context.Context) iter.Seq2[int, error] {
+		return func(yield func(int, error) bool) { yield(0, invalid("disk", "", "room")) }
+	}})
+	answer, err := http.Post(server.URL+"/v1/tail", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusBadRequest {
+		t.Errorf("got %s", answer.Status)
 	}
 }
 
