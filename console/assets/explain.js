@@ -1,15 +1,19 @@
 // What texts of the control plane say in numbers, so that they can be drawn. A
 // text that says nothing of the kind gives null and is shown as it is.
 
-// comparison reads why a placement was made: "score 0.2580, fewest of its
-// process: 0 against 1 on cell-1".
-export function comparison(text) {
-  const m = /([a-z][a-z ]*): ([\d.e+-]+) against ([\d.e+-]+) (?:on|with) (\S+)$/.exec(text || '');
-  return m && { by: m[1], won: Number(m[2]), lost: Number(m[3]), other: m[4] };
-}
-
 // Texts of cells and consumers end up in these, so no expression may try many ways
 // to read one text.
+
+// placement reads the parts of a score at the end of why a cell was chosen:
+// "score 0.2580, fewest of its process: 0 against 1 on cell-2; parts against
+// cell-2: of its process on the cell 0/1, memory in use 0.25/0.5". Without a
+// runner-up there is one number of each. head is the text before the parts.
+export function placement(text) {
+  const at = (text || '').lastIndexOf('; parts'), m = at < 0 ? null : /^; parts(?: against (\S+))?: (.+)$/.exec(text.slice(at));
+  if (!m) return null;
+  const parts = m[2].split(', ').map(part => /^([a-z][a-z ]*) (-?[\d.e+-]+)(?:\/(-?[\d.e+-]+))?$/.exec(part)).filter(x => x);
+  return { head: text.slice(0, at), other: m[1] || '', parts: parts.map(([, by, won, lost]) => ({ by, won: Number(won), lost: lost === undefined ? null : Number(lost) })) };
+}
 
 // refusal reads why nothing was found: "insufficient resources: of 12 cells 2
 // evacuating, 10 short of memory; the nearest, cell-4, lacks 12 MiB of memory".

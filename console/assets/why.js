@@ -2,7 +2,7 @@
 
 import { html, useEffect, useMemo, useRef, useState } from './vendor/preact.js';
 import { call, now, post } from './api.js';
-import { comparison, lanes, refusal, scale } from './explain.js';
+import { lanes, placement, refusal, scale } from './explain.js';
 import { At, Bar, Fault, link, Look, Table, Tag, useClock, useFleet, useFresh, useLoad, useReady } from './parts.js';
 import { lookOf, may, recordID, slotsOf, store } from './store.js';
 import { clock, lookText, mib, number, percent, plain, plural, share, span } from './text.js';
@@ -28,10 +28,12 @@ function Strip({ entries }) {
     <text class="quiet" x="0" y=${n * laneHeight + 20}>${clock(bars[0].from)}</text><text class="quiet" x=${width - 2} y=${n * laneHeight + 20} text-anchor="end">now</text></svg>`}</div>`;
 }
 
-// Against shows two numbers as bars: the winner's and the runner-up's.
-function Against({ by, won, lost, here, other }) {
-  const most = Math.max(won, lost) || 1;
-  return html`<div class="against"><span>${by}</span><span class="room"><${Bar} value=${share(won, most)} label=${`${won}`} /> ${+won.toFixed(4)} <span class="quiet">${here}</span></span><span class="room other"><${Bar} value=${share(lost, most)} label=${`${lost}`} /> ${+lost.toFixed(4)} <span class="quiet">${other}</span></span></div>`;
+// Parts shows the parts of a score as bars: the winner's and the runner-up's.
+function Parts({ parts, here, other }) {
+  return html`<div class="against"><span></span><span class="quiet">${here}</span><span class="quiet">${other || 'no other cell'}</span>${parts.map(({ by, won, lost }) => {
+    const inUse = by.endsWith(' in use'), most = inUse ? 1 : Math.max(Math.abs(won), Math.abs(lost)) || 1, say = v => inUse ? percent(v) : `${v}`;
+    return html`<span>${by}</span><span class="room"><${Bar} value=${share(Math.abs(won), most)} label=${by} /> ${say(won)}</span>${lost === null ? html`<span class="quiet">–</span>` : html`<span class="room other"><${Bar} value=${share(Math.abs(lost), most)} label=${by} /> ${say(lost)}</span>`}`;
+  })}</div>`;
 }
 
 // Reasons shows how many cells refused for which reason.
@@ -41,8 +43,8 @@ function Reasons({ cells, reasons, nearest }) {
 }
 
 function Details({ e }) {
-  const { cause, after } = e.event || {}, won = after?.state === 'CLAIMED' && comparison(cause?.detail), no = after?.placement_error && refusal(after.placement_error);
-  if (won) return html`<${Against} ...${won} here=${after.cell_id} />`;
+  const { cause, after } = e.event || {}, won = after?.state === 'CLAIMED' && placement(cause?.detail), no = after?.placement_error && refusal(after.placement_error);
+  if (won) return html`<${Parts} ...${won} here=${after.cell_id} />`;
   if (no) return html`<${Reasons} ...${no} />`;
   return null;
 }
@@ -116,7 +118,7 @@ function Index({ guid, index }) {
     ${no && html`<section class="panel" aria-label="Why it is nowhere"><h2>Why it is nowhere</h2><${Reasons} ...${no} /></section>`}
     <section class="panel" aria-label="Timeline"><h2>Timeline</h2><${Fault} what="The timeline cannot be read" error=${past.error} /><${Strip} entries=${entries} />
       <${Table} id="timeline" label="Timeline" rows=${told} page=${25} empty=${past.data ? 'Nothing is known of it: the log of events does not go so far back.' : past.error ? '–' : 'Loading …'} head=${[['Time'], ['What happened'], ['What decided'], ['Event', 'n']]}
-        row=${e => html`<tr key=${e.sequence}><td><${At} at=${e.at} /></td><td>${e.text}</td><td><${Details} e=${e} /></td><td class="n quiet">${e.sequence}</td></tr>`} /></section>
+        row=${e => html`<tr key=${e.sequence}><td><${At} at=${e.at} /></td><td>${placement(e.text)?.head ?? e.text}</td><td><${Details} e=${e} /></td><td class="n quiet">${e.sequence}</td></tr>`} /></section>
     ${may('auctioneer/plan') && process?.desired && html`<${Fit} guid=${guid} />`}`;
 }
 

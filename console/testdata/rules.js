@@ -4,7 +4,7 @@
   const load = name => import(new URL(name, document.baseURI));
   const { apply, lookOf, newFleet, putCells, putDeployment, putRecord, reservedOf, slotsOf, summaryOf } = await load('store.js');
   const { boxes, tiles } = await load('layout.js');
-  const { comparison, lanes, refusal, scale } = await load('explain.js');
+  const { lanes, placement, refusal, scale } = await load('explain.js');
   const { difference } = await load('difference.js');
   const { each, milliseconds, together, whileSeen } = await load('api.js');
   const { repeat } = await load('parts.js');
@@ -97,8 +97,11 @@
     if (room === 8192) same('area', Math.round(list[0].w * list[0].h), Math.round(512 / 8192 * 240 * 160));
   }
 
-  same('comparison', comparison('score 0.2580, fewest of its process: 0 against 1 on cell-1'), { by: 'fewest of its process', won: 0, lost: 1, other: 'cell-1' });
-  same('no comparison', comparison('score 0.0040, as good as cell-2'), null);
+  same('placement', placement('score 0.2580, fewest of its process: 0 against 1 on cell-2; parts against cell-2: of its process on the cell 0/1, memory in use 0.25/0.5, preference -1e+300/0'),
+    { head: 'score 0.2580, fewest of its process: 0 against 1 on cell-2', other: 'cell-2', parts: [{ by: 'of its process on the cell', won: 0, lost: 1 }, { by: 'memory in use', won: 0.25, lost: 0.5 }, { by: 'preference', won: -1e300, lost: 0 }] });
+  same('placement without another cell', placement('score 0.0040, no other cell can take it; parts: containers in use 0.004'), { head: 'score 0.0040, no other cell can take it', other: '', parts: [{ by: 'containers in use', won: 0.004, lost: null }] });
+  same('placement that was cut', placement('score 0.2, as good as c; parts against c: disk in use 0.5/0.5, memory in u (cut)').parts.length, 1);
+  same('no placement', [placement('score 0.0040, as good as cell-2'), placement(''), placement(undefined)], [null, null, null]);
   same('refusal', refusal('insufficient resources: of 12 cells 2 evacuating, 10 short of memory; the nearest, cell-4, lacks 12 MiB of memory'),
     { cells: 12, reasons: [{ reason: 'evacuating', cells: 2 }, { reason: 'short of memory', cells: 10 }], nearest: { cell: 'cell-4', lacks: '12 MiB of memory' } });
   same('no refusal', refusal('no cell answered'), null);

@@ -134,7 +134,7 @@ func TestOperatorsSeeAFleetInABrowserAndWorkOnIt(t *testing.T) {
 	v.reads("#main", "exit status 3", "starts again in")
 	v.Screenshot("process")
 	v.opens("why", "sample", "2")
-	v.reads("#timeline", "exit status 3", "cell-")
+	v.reads("#timeline", "exit status 3", "cell-", "memory in use")
 	v.reads("#fit-answer", "would")
 	v.Screenshot("why")
 	v.opens("process", "sample")

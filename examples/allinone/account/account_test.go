@@ -98,7 +98,7 @@ func TestWhatHappensIsToldOnce(t *testing.T) {
 	}{
 		{"an instance runs", func(s *story) {
 			s.do(lrp.CreateMissing{})
-			s.do(lrp.Claim{Instance: one, Reason: "score 0.2000, least load: 0.2000 against 0.3000 on cell-2"}, start(one, lrp.PortMapping{ContainerPort: 8080, HostPort: 61001}))
+			s.do(lrp.Claim{Instance: one, Reason: "score 0.2000, least load: 0.2000 against 0.3000 on cell-2; parts against cell-2: memory in use 0.6/0.9"}, start(one, lrp.PortMapping{ContainerPort: 8080, HostPort: 61001}))
 		}, []string{
 			"web desired: 3 instances of definition web",
 			"web/1 placed on cell-1: score 0.2000, least load: 0.2000 against 0.3000 on cell-2",
