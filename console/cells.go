@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -71,7 +72,8 @@ func (c *console) cells(w http.ResponseWriter, r *http.Request) {
 	defer c.states.Unlock()
 	if time.Since(c.states.at) >= fresh {
 		// One that goes away does not keep the others from their answer.
-		ctx := context.WithoutCancel(r.Context())
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), cmp.Or(c.Calls.Timeout, 30*time.Second))
+		defer cancel()
 		list, err := c.askCells(ctx)
 		if err != nil {
 			httpapi.WriteProblem(w, err)
@@ -171,7 +173,7 @@ var cellCalls = map[string]bool{
 // atCell makes a call at a cell as the API of the cell would: a handler for that
 // cell judges the caller, reads the arguments and writes the answer.
 func (c *console) atCell(w http.ResponseWriter, r *http.Request) {
-	id, call := r.PathValue("id"), r.PathValue("call")
+	id, call := r.URL.Query().Get("cell"), r.PathValue("call")
 	err := func() error {
 		if !cellCalls[call] {
 			return &problem.PathError{Path: r.URL.Path}

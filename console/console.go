@@ -79,7 +79,7 @@ func New(api http.Handler, o Options) (http.Handler, error) {
 	mux.HandleFunc("GET /console/api/health", c.reading(c.health))
 	mux.HandleFunc("GET /console/api/restarts", c.reading(c.restarts))
 	mux.HandleFunc("POST /console/api/plan", c.plan)
-	mux.HandleFunc("POST /console/api/cell/{id}/{call}", c.atCell)
+	mux.HandleFunc("POST /console/api/cell/{call}", c.atCell)
 	return c.guard(mux), nil
 }
 

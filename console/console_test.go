@@ -166,7 +166,7 @@ func TestThePagesWeighAtMost300KBCompressedAndAllowNothingFromElsewhere(t *testi
 
 func TestPagesOfOtherSitesGetNoAnswer(t *testing.T) {
 	h, evacuated := serve(t, func(o *console.Options) { plain(o); o.Hosts = []string{"diego.example"} })
-	const evacuate, whoami, cells = "/console/api/cell/cell-1/evacuate", "/console/api/whoami", "/v1/bbs/cells"
+	const evacuate, whoami, cells = "/console/api/cell/evacuate?cell=cell-1", "/console/api/whoami", "/v1/bbs/cells"
 	for _, c := range []struct {
 		what, method, url string
 		headers           []string
@@ -206,7 +206,7 @@ func TestACallerMayDoWhatItsRolesSay(t *testing.T) {
 		return answer
 	}
 	const page, whoami, cells, health, plan = "/console/", "/console/api/whoami", "/console/api/cells", "/console/api/health", "/console/api/plan"
-	const state, evacuate, perform = "/console/api/cell/cell-1/state", "/console/api/cell/cell-1/evacuate", "/console/api/cell/cell-1/perform"
+	const state, evacuate, perform = "/console/api/cell/state?cell=cell-1", "/console/api/cell/evacuate?cell=cell-1", "/console/api/cell/perform?cell=cell-1"
 	want := map[string]map[string]int{
 		"":           {page: 200, whoami: 403, cells: 403, health: 403, plan: 403, state: 403, evacuate: 403},
 		"cell":       {page: 200, whoami: 200, cells: 200, health: 200, plan: 403, evacuate: 403},
@@ -279,7 +279,7 @@ func TestOneCallerDoesNotTakeAllLogs(t *testing.T) {
 		// follow begins to read a log, and says how many are read then.
 		follow := func(name string) (int64, *httptest.ResponseRecorder) {
 			answer := httptest.NewRecorder()
-			go h.ServeHTTP(answer, asCaller(name, "operator", "POST", "/console/api/cell/cell-1/logs").WithContext(ctx))
+			go h.ServeHTTP(answer, asCaller(name, "operator", "POST", "/console/api/cell/logs?cell=cell-1").WithContext(ctx))
 			synctest.Wait()
 			return reading.Load(), answer
 		}

@@ -110,7 +110,7 @@ func TestTextOfOthersStaysTextOnEveryPage(t *testing.T) {
 			OptionalPlacementTags: []string{named("other tag")}, RootFSProviders: []string{"preloaded:" + hostile}, VolumeDrivers: []string{hostile},
 		}, "owner", time.Hour)
 	}
-	must(announce(cell), announce("__proto__"))
+	must(announce(cell), announce("__proto__"), announce(".."))
 
 	run := executor.RunInfo{RootFS: "preloaded:linux", Action: executor.Action{Run: &executor.RunAction{Path: "/app", Args: []string{hostile}, User: "vcap"}}}
 	asked := lrp.Definition{RunInfo: run}
@@ -123,7 +123,7 @@ func TestTextOfOthersStaysTextOnEveryPage(t *testing.T) {
 	must(api.CreateDeployment(ctx, lrp.DeploymentDefinition{ProcessGUID: "web", Domain: domain, DefinitionID: definition, Definition: asked, Settings: settings}),
 		api.CreateDeployment(ctx, lrp.DeploymentDefinition{ProcessGUID: "constructor", Domain: "__proto__", DefinitionID: "__proto__", Definition: asked, Settings: lrp.Settings{Instances: 1}}))
 	key := lrp.InstanceKey{InstanceGUID: named("instance"), CellID: cell}
-	must(api.ClaimLRP(ctx, "web", 0, lrp.Claim{DefinitionID: definition, Instance: key, Reason: "score 0.2580, " + hostile}),
+	must(api.ClaimLRP(ctx, "web", 0, lrp.Claim{DefinitionID: definition, Instance: key, Reason: "score 0.2580, " + hostile + "; parts against <img/src=x/onerror=alert(4)>: memory in use 0.5/1e999, tasks on the cell 1/--"}),
 		api.StartLRP(ctx, "web", 0, lrp.Start{DefinitionID: definition, Domain: domain, Instance: key, Zone: named("zone"), NetInfo: lrp.NetInfo{Address: address}}))
 	key.InstanceGUID = named("crashed")
 	must(api.ClaimLRP(ctx, "web", 1, lrp.Claim{DefinitionID: definition, Instance: key}),
@@ -157,7 +157,7 @@ func TestTextOfOthersStaysTextOnEveryPage(t *testing.T) {
 		{"'process', 'web', '2'", []string{"main.textContent.includes('Not placed')"}},
 		{"'process', 'constructor'", []string{"main.textContent.includes('64 MiB')", "main.textContent.includes('Definition __proto__')"}},
 		{"'why'", []string{"main.textContent.includes('web/2')"}},
-		{"'why', 'web', '0'", []string{"main.querySelector('#timeline').textContent.includes('onerror=alert(1)')", "main.querySelector('#fit-answer').textContent.includes('All 20 would fit')"}},
+		{"'why', 'web', '0'", []string{"main.querySelector('#timeline').textContent.includes('onerror=alert(1)')", "main.querySelector('.against').textContent.includes('onerror=alert(4)')", "main.querySelector('#fit-answer').textContent.includes('All 20 would fit')"}},
 		{"'why', 'web', '1'", []string{"main.querySelector('#timeline').textContent.includes('crashed: ')"}},
 		{"'why', 'web', '2'", []string{"main.querySelector('#timeline').textContent.includes('of 1 cell')"}},
 		{"'tasks'", []string{"main.textContent.includes('onerror=alert(1)')"}},
@@ -166,6 +166,7 @@ func TestTextOfOthersStaysTextOnEveryPage(t *testing.T) {
 		{"'cells'", []string{"main.textContent.includes('onerror=alert(1)')", "main.textContent.includes('draining')"}},
 		{"'cell', CELL", []string{"main.textContent.includes('Optional tags')", "main.querySelector('#drain').textContent.includes('5 containers left')", "main.querySelector('#drain li').textContent.includes('onerror=alert(1)')"}},
 		{"'cell', '__proto__'", []string{"main.textContent.includes('Optional tags')"}},
+		{"'cell', '..'", []string{"main.querySelector('#drain').textContent.includes('5 containers left')"}},
 	} {
 		parts, err := json.Marshal(cell)
 		must(err)
@@ -211,6 +212,9 @@ func TestTextOfOthersStaysTextOnEveryPage(t *testing.T) {
 
 	page.Eval("location.hash = '#/health'", nil)
 	page.Await("document.querySelectorAll('.uplot canvas').length === 3")
+	page.Eval("document.querySelectorAll('.uplot canvas').forEach(c => c.id = 'light')", nil)
+	page.Dark() // the charts are made anew
+	page.Await("document.querySelectorAll('.uplot canvas').length === 3 && document.getElementById('light') === null")
 	for _, fault := range page.Faults() {
 		t.Error(fault)
 	}

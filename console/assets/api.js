@@ -19,6 +19,7 @@ export const unavailable = err => err instanceof Problem && (err.status === 404 
 const unreachable = path => new Error(`The server cannot be reached (${path.split('?')[0]}). Look whether it runs; a link of diegoctl console ends with that program.`);
 
 let skew = 0;
+const skews = []; // by the last answers
 
 // now is the server's time in ms, as far as its answers say it.
 export const now = () => Date.now() + skew;
@@ -35,21 +36,38 @@ async function request(path, { method = 'GET', body, headers = {}, signal } = {}
     if (signal?.aborted) throw err;
     throw unreachable(path);
   }
-  const date = Date.parse(answer.headers.get('Date')) + 500 - Date.now(); // it has seconds only
-  skew = Math.abs(date) > 2000 ? date : 0;
+  // The header has seconds only. An answer that comes late, or to a busy page, says too little.
+  skews.push(Date.parse(answer.headers.get('Date')) + 500 - Date.now());
+  if (skews.length > 8) skews.shift();
+  const most = Math.max(...skews);
+  skew = Math.abs(most) > 2000 ? most : 0;
   if (!answer.ok) throw new Problem(answer.status, await answer.json().catch(() => ({})));
   return answer;
 }
 
-export const get = async (path, signal) => (await request('console/api/' + path, { signal })).json();
-export const post = async (path, body, signal) => (await request('console/api/' + path, { method: 'POST', body, signal })).json();
-export const call = async (path, body = {}, signal) => (await request('v1/' + path, { method: 'POST', body, signal })).json();
+// answered is the whole answer to a request. Without a limit, one connection that
+// hangs would keep a page from ever reading something again.
+async function answered(path, { signal, ...options }) {
+  const late = AbortSignal.timeout(limit);
+  try {
+    return await (await request(path, { ...options, signal: signal ? AbortSignal.any([signal, late]) : late })).json();
+  } catch (err) {
+    throw late.aborted && !signal?.aborted ? unreachable(path) : err;
+  }
+}
+
+const limit = 60_000; // ms; a server takes at most 30 s unless it is told otherwise
+
+export const get = (path, signal) => answered('console/api/' + path, { signal });
+export const post = (path, body, signal) => answered('console/api/' + path, { method: 'POST', body, signal });
+export const call = (path, body = {}, signal) => answered('v1/' + path, { method: 'POST', body, signal });
 
 // act is a call that changes something. Repeated with the same id, it is carried
 // out once.
-export const act = async (path, body, id) => (await request(path, { method: 'POST', body, headers: { 'Diego-Request-Id': id } })).json();
+export const act = (path, body, id) => answered(path, { method: 'POST', body, headers: { 'Diego-Request-Id': id } });
 
-export const cellPath = (cell, name) => `cell/${encodeURIComponent(cell)}/${name}`;
+// A browser would resolve a cell named ".." in a path.
+export const cellPath = (cell, name) => `cell/${name}?cell=${encodeURIComponent(cell)}`;
 
 // lines reads a body and calls take with as many whole lines as have come, and
 // waits for take. The last line end of these is left out.

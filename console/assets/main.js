@@ -45,6 +45,8 @@ function Theme() {
     ${{ auto: '◐', light: '☀', dark: '☾' }[theme]}</button>`;
 }
 
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => dispatchEvent(new Event('theme')));
+
 function Live() {
   useFleet(() => true, 500);
   const words = { loading: 'loading', live: 'live', lost: 'not live' };

@@ -4,7 +4,7 @@ import { html, useState } from './vendor/preact.js';
 import { act, call } from './api.js';
 import { Action } from './confirm.js';
 import { Logs } from './logs.js';
-import { Ago, byName, Choice, Facts, Labels, link, Table, Tag, useFleet, useLoad, useReady } from './parts.js';
+import { Ago, byName, Choice, Facts, Fault, Labels, link, Table, Tag, useFleet, useLoad, useReady } from './parts.js';
 import { store } from './store.js';
 import { chooser, mib, plain, plural } from './text.js';
 
@@ -34,7 +34,7 @@ export function Task({ args: [guid] }) {
   useFleet(delta => { if (delta.tasks.has(guid)) mark(n => n + 1); return delta.tasks.has(guid); });
   const loaded = useLoad(signal => call('bbs/task', { task_guid: guid }, signal), [guid, seen]), known = store.fleet.tasks.get(guid), t = known || loaded.data;
   useReady(t || loaded.error);
-  if (!t) return html`<h1>${guid}</h1>${loaded.error ? html`<p class="quiet">There is no task of this name. Once its end is noted, a task is deleted.</p>` : html`<p class="quiet">Loading …</p>`}`;
+  if (!t) return html`<h1>${guid}</h1>${!loaded.error ? html`<p class="quiet">Loading …</p>` : loaded.error.status === 404 ? html`<p class="quiet">There is no task of this name. Once its end is noted, a task is deleted.</p>` : html`<${Fault} what="The task cannot be read" error=${loaded.error} />`}`;
   const { task_guid, domain, state, cell_id, instance_guid, created_at, updated_at, failed, failure_reason, result, rejection_count, rejection_reason, modification_tag, first_completed_at, ...definition } = t;
   return html`<div class="head"><div><h1>${guid}</h1><p class="quiet">task of domain ${plain(domain)}${known ? '' : ', deleted since'}</p></div><p class="buttons"><${Cancel} task=${t} /></p></div>
     <section class="panel" aria-label="State"><${Facts} list=${[['State', html`<${State} task=${t} />`], cell_id && ['Cell', html`<a href=${link('cell', cell_id)}>${cell_id}</a>`], t.labels && ['Labels', html`<${Labels} labels=${t.labels} />`], ['Made', html`<${Ago} at=${created_at} />`], ['Changed', html`<${Ago} at=${updated_at} />`],

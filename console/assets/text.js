@@ -1,5 +1,9 @@
 // Words and numbers as people read them.
 
+// Formats are slow to make.
+const whole = new Intl.NumberFormat('en'), rounded = [0, 1].map(maximumFractionDigits => new Intl.NumberFormat('en', { maximumFractionDigits }));
+const times = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium' }), days = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'medium' });
+
 const looks = {
   running: 'running', unready: 'running, not ready', starting: 'starting', suspect: 'suspect: its cell is missing', evacuating: 'evacuating: runs until it is replaced', stopping: 'stopping: its cell was told to stop it',
   crashed: 'crashed, waits', waiting: 'waits for a cell', unplaced: 'no cell takes it',
@@ -12,7 +16,7 @@ export const lookText = look => looks[look] || look;
 export const allLooks = Object.keys(looks);
 
 export const plural = (n, word, words = word + 's') => `${number(n)} ${n === 1 ? word : words}`;
-export const number = n => n === undefined || n === null ? '–' : n.toLocaleString('en');
+export const number = n => n === undefined || n === null ? '–' : whole.format(n);
 
 // mib is an amount of mebibytes.
 export function mib(n) {
@@ -22,7 +26,7 @@ export function mib(n) {
   return `${trim(n / 1024 / 1024)} TiB`;
 }
 export const bytes = n => n === undefined || n < 0 ? '–' : n < 1024 ? `${Math.round(n)} B` : n < 1 << 20 ? `${trim(n / 1024)} KiB` : mib(n / (1 << 20));
-const trim = v => v.toLocaleString('en', { maximumFractionDigits: v < 10 ? 1 : 0 });
+const trim = v => rounded[v < 10 ? 1 : 0].format(v);
 
 export const share = (part, all) => all ? Math.min(1, Math.max(0, part / all)) : 0;
 export const percent = v => `${Math.round(100 * v)} %`;
@@ -38,8 +42,8 @@ export function span(ms) {
   return `${Math.floor(s / 86400)} d ${Math.floor(s % 86400 / 3600)} h`;
 }
 export const nanoseconds = n => span(n / 1e6);
-export const clock = at => at ? new Date(at).toLocaleTimeString('en-GB') : '–';
-export const day = at => at ? new Date(at).toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'medium' }) : '–';
+export const clock = at => at ? times.format(new Date(at)) : '–';
+export const day = at => at ? days.format(new Date(at)) : '–';
 
 const waits = {
   NOTHING: 'nothing', START: 'the start of a new instance', RESTART: 'the restart of a crashed instance', HEALTHY: 'a new instance that has still to prove healthy',

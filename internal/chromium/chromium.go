@@ -395,6 +395,12 @@ func (p *Page) Press(key string) {
 	p.do("Input.dispatchKeyEvent", params, nil)
 }
 
+// Dark lets the page's user prefer dark colours, as a setting of the system does.
+func (p *Page) Dark() {
+	p.t.Helper()
+	p.do("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": "dark"}}}, nil)
+}
+
 // Screenshots is the environment variable with the name of a directory for
 // pictures. Without it, they are made and thrown away.
 const Screenshots = "DIEGO_TEST_SCREENSHOTS"
