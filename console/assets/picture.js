@@ -3,10 +3,10 @@
 
 import { boxes, tiles, toScale } from './layout.js';
 import { coloursOf, link } from './parts.js';
-import { lookOf, memoryOf, reservedOf, store } from './store.js';
+import { lookOf, memoryOf, reservedOf, shown, store } from './store.js';
 import { allLooks, cellStates, lookText, mib, percent, plain, plural, share } from './text.js';
 
-const budget = 9, firstBudget = 250; // ms of drawing in one frame; the first picture may take more
+const budget = 9, mostBudget = 40, firstBudget = 250; // ms of drawing in one frame; the first picture may take more
 const waitingHeight = 34, waitingTile = 10;
 const inside = 3, gauge = 3;
 
@@ -22,13 +22,11 @@ function leastMemory(fleet) {
 
 export class Picture {
   constructor(canvas, tip, drawn) {
-    Object.assign(this, { canvas, tip, drawn, context: canvas.getContext('2d', { alpha: false }), plan: null, byID: new Map(), dirty: new Set(), lit: null, at: '', asked: 0, width: 0 });
+    Object.assign(this, { canvas, tip, drawn, context: canvas.getContext('2d', { alpha: false }), plan: null, byID: new Map(), dirty: new Map(), lit: null, at: '', asked: 0, began: 0, width: 0 });
     this.colours();
     this.off = [];
     const on = (target, name, f) => { target.addEventListener(name, f); this.off.push(() => target.removeEventListener(name, f)); };
     on(window, 'theme', () => { this.colours(); this.layout(); });
-    const dark = matchMedia('(prefers-color-scheme: dark)');
-    on(dark, 'change', () => { this.colours(); this.layout(); });
     on(canvas, 'mousemove', e => this.hover(e));
     on(canvas, 'mouseleave', () => this.hideTip());
     on(canvas, 'click', e => this.click(e));
@@ -60,9 +58,9 @@ export class Picture {
     if (delta.all || delta.layout || !this.plan) return this.layout();
     for (const id of delta.cells) {
       if (id && !this.byID.has(id)) return this.layout(); // a cell that nobody knew
-      this.dirty.add(id);
+      this.soil(id, delta.at);
     }
-    if (this.dirty.size) this.ask();
+    if (this.dirty.size && !this.asked) this.draw();
   }
 
   layout() {
@@ -87,9 +85,14 @@ export class Picture {
   }
 
   all() {
-    this.dirty.add('');
-    for (const id of this.byID.keys()) this.dirty.add(id);
+    for (const id of ['', ...this.byID.keys()]) this.soil(id);
     this.ask();
+  }
+
+  // soil marks what has to be drawn again. at is the time of the first event since
+  // it was drawn, or 0.
+  soil(id, at = 0) {
+    if (!this.dirty.get(id)) this.dirty.set(id, at);
   }
 
   ask() {
@@ -98,15 +101,20 @@ export class Picture {
 
   draw() {
     this.asked = 0;
-    const until = performance.now() + (this.drawn ? firstBudget : budget);
-    for (const id of this.dirty) {
+    // A browser that makes few frames has to draw more in each, or falls behind.
+    const began = performance.now(), until = began + (this.drawn ? firstBudget : Math.max(budget, Math.min(mostBudget, (began - this.began) / 4)));
+    this.began = began;
+    let oldest = 0;
+    for (const [id, at] of this.dirty) {
       this.dirty.delete(id);
+      if (at && (!oldest || at < oldest)) oldest = at;
       if (id === '') this.drawWaiting();
       else if (this.byID.has(id)) this.drawCell(this.byID.get(id), store.fleet.cells.get(id));
       if (performance.now() > until) break;
     }
+    if (oldest) shown(oldest);
     if (this.dirty.size) return this.ask();
-    if (this.plan && store.status === 'live' && this.drawn) {
+    if (this.plan && store.loaded && this.drawn) {
       store.stats.firstPictureMs ||= Math.round(performance.now());
       this.drawn();
       this.drawn = null;
@@ -325,7 +333,7 @@ export class Picture {
   }
 
   select(id) {
-    for (const touched of [this.at, id]) if (touched) this.dirty.add(touched);
+    for (const touched of [this.at, id]) if (touched) this.soil(touched);
     this.at = id;
     this.ask();
     const box = this.byID.get(id), cell = store.fleet.cells.get(id);

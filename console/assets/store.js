@@ -232,7 +232,8 @@ export function slotsOf(process) {
 // urgency orders looks: the first of those at an index is the one to show.
 const urgency = ['crashed', 'unplaced', 'waiting', 'starting', 'stopping', 'unready', 'suspect', 'evacuating', 'running'];
 
-const nothing = () => ({ cells: new Set(), processes: new Set(), tasks: new Set(), layout: false, all: false });
+// at is the time of the first event that has changed something, in ms, if it is measured.
+const nothing = () => ({ cells: new Set(), processes: new Set(), tasks: new Set(), layout: false, all: false, at: 0 });
 
 // The one store of this page.
 export const store = {
@@ -242,12 +243,12 @@ export const store = {
   loaded: false,     // whether the lists were read once
   problem: '',       // why it is not live
   readers: new Set(),
-  stats: { firstPictureMs: 0, frames: 0, longestFrameMs: 0, framesOver100: 0, lastEventLagMs: 0 },
+  stats: { firstPictureMs: 0, frames: 0, longestFrameMs: 0, framesOver100: 0, longestReadMs: 0, longestShownMs: 0 },
 };
 
 export const may = path => store.caller.may.includes(path);
 
-let changed = nothing(), asked = 0, newestAt = '';
+let changed = nothing(), asked = 0;
 
 // touch asks for a frame.
 function touch() {
@@ -256,12 +257,10 @@ function touch() {
 
 function frame() {
   asked = 0;
-  const delta = changed, at = newestAt;
+  const delta = changed;
   changed = nothing();
-  newestAt = '';
   for (const read of store.readers) read(delta);
   document.documentElement.dataset.event = String(store.fleet.sequence);
-  if (at) store.stats.lastEventLagMs = now() - Date.parse(at);
 }
 
 // onFrame calls read with what has changed, once per frame in which something
@@ -310,7 +309,6 @@ export async function run(signal) {
         loaded = true;
         refreshCells();
       }
-      if (store.status !== 'live') say('live');
       await whileSeen(cut => follow(feed, store.fleet.sequence, silence, (id, e) => {
         failed = 0;
         if (store.status !== 'live') say('live');
@@ -320,7 +318,8 @@ export async function run(signal) {
         }
         if (e) {
           apply(store.fleet, changed, e);
-          newestAt = e.at;
+          const at = measuring && arrived(e);
+          changed.at ||= at;
         } else store.fleet.sequence = Math.max(id, store.fleet.sequence);
         touch();
       }, cut), signal);
@@ -358,11 +357,28 @@ async function pollCells(signal) {
 // refreshCells asks for the cells now, for example after an action on one.
 export const refreshCells = () => wakeCells();
 
-// measure begins to note how long each frame takes.
+// arrived notes how long after its commit an event was read. It returns the time of
+// the commit in ms, and 0 for those from before the measurement began.
+function arrived(e) {
+  const at = Date.parse(e.at);
+  if (at < measuring) return 0;
+  store.stats.longestReadMs = Math.max(store.stats.longestReadMs, now() - at);
+  return at;
+}
+
+// shown notes that what happened at a time, in ms, is drawn. It is on the screen
+// when the next frame begins.
+export function shown(at) {
+  requestAnimationFrame(() => { store.stats.longestShownMs = Math.max(store.stats.longestShownMs, now() - at); });
+}
+
+// measure begins to note how long each frame takes, and how long it takes until
+// each event is read, and is shown on the picture of the fleet.
 export function measure() {
-  Object.assign(store.stats, { frames: 0, longestFrameMs: 0, framesOver100: 0, lastEventLagMs: 0 });
-  if (measuring) return;
-  measuring = true;
+  Object.assign(store.stats, { frames: 0, longestFrameMs: 0, framesOver100: 0, longestReadMs: 0, longestShownMs: 0 });
+  const again = measuring > 0;
+  measuring = now();
+  if (again) return;
   let before = 0;
   const tick = at => {
     if (before && !document.hidden) {
@@ -376,4 +392,4 @@ export function measure() {
   requestAnimationFrame(tick);
 }
 
-let measuring = false;
+let measuring = 0; // since when, in ms
