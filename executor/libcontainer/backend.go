@@ -40,7 +40,6 @@ type Backend struct {
 	host    facts
 	hidden  []string // paths in /proc that no container is shown
 	program *os.File // what every first process runs
-	null    *os.File
 	poller  *pid1.Poller
 	hurry   tenant.Hurry
 	roots   *rootfs.Mounter
@@ -118,13 +117,8 @@ func New(o Options) (*Backend, error) {
 	if b.program, err = pid1.Program(); err != nil {
 		return nil, err
 	}
-	if b.null, err = os.OpenFile(os.DevNull, os.O_RDWR, 0); err != nil {
-		b.program.Close()
-		return nil, err
-	}
 	if b.poller, err = pid1.NewPoller(); err != nil {
 		b.program.Close()
-		b.null.Close()
 		return nil, err
 	}
 	if !o.HostNetwork {
@@ -185,7 +179,6 @@ func (b *Backend) Close() error {
 	}
 	err := b.poller.Close()
 	b.program.Close()
-	b.null.Close()
 	b.roots.Close()
 	if b.network != nil {
 		if networkErr := b.network.Close(); err == nil {

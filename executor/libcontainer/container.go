@@ -64,6 +64,7 @@ type container struct {
 	receiving sync.Mutex // held while messages are read and until conn is closed
 	closed    bool       // guarded by receiving
 
+	pace      stdio.Pace
 	mu        sync.Mutex
 	nextID    uint32
 	starting  map[uint32]*process

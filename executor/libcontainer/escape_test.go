@@ -457,3 +457,30 @@ func TestWhatOfTheHostNotEverybodyMayReadIsNotReadInAContainer(t *testing.T) {
 		})
 	}
 }
+
+// With shared ids, root in a container owns what root of the host owns.
+func TestTheNullDeviceOfTheHostIsNotThatOfAProcess(t *testing.T) {
+	mode := func() fs.FileMode {
+		info, err := os.Stat(os.DevNull)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Mode()
+	}
+	before := mode()
+	t.Cleanup(func() { os.Chmod(os.DevNull, before) })
+	eachIDs(t, func(t *testing.T, ids func(*Options)) {
+		f := newFixture(t, ids)
+		guid, _ := f.create()
+		discarded := func(s *executor.ProcessSpec) { s.Stdout, s.Stderr = nil, nil }
+		r := f.as("root", guid, "", perl(`for (0..2) { open(my $f, "+<&=", $_) or die; chmod(01666, $f) }`), discarded)
+		r.end()
+		if now := mode(); now != before {
+			t.Errorf("a container has made it %v, which was %v", now, before)
+		}
+		// What is discarded and what is not there is as before.
+		if e := f.as("nobody", guid, "read line && exit 1; echo discarded && echo too >&2", discarded).end(); !e.Success() {
+			t.Errorf("without input and output it ends with %v", e)
+		}
+	})
+}

@@ -282,7 +282,7 @@ func TestNothingStartsInOrBesideAContainerThatIsGone(t *testing.T) {
 	// Even what lies below all checks reaches nobody.
 	request, err := c.request(executor.ProcessSpec{Path: "/bin/sh", Args: []string{"-c", "echo > " + marker}, User: "0"})
 	if err == nil {
-		if _, err = c.conn.Start(1, request, f.null, f.null, f.null); err == nil {
+		if _, err = c.conn.Start(1, request, f.program, f.program, f.program); err == nil {
 			t.Error("a start was sent to nobody")
 		}
 	}

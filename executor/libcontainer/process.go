@@ -56,7 +56,47 @@ func (b *Backend) Start(ctx context.Context, guid string, spec executor.ProcessS
 	if err != nil {
 		return nil, err
 	}
-	return c.run(ctx, spec, request, b.null)
+	null, err := c.null()
+	if err != nil {
+		return nil, err
+	}
+	defer null.Close()
+	if spec.Stdout == nil {
+		spec.Stdout = null
+	}
+	if spec.Stderr == nil {
+		spec.Stderr = null
+	}
+	return c.run(ctx, spec, request, null)
+}
+
+// null opens the null device of the container. With shared ids, root there owns
+// that of the host and could change its mode by a descriptor.
+func (c *container) null() (*os.File, error) {
+	handle, err := c.device("/dev/null", unix.Mkdev(1, 3))
+	if err != nil {
+		return nil, err
+	}
+	defer handle.Close()
+	return os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", handle.Fd()), os.O_RDWR, 0)
+}
+
+// device finds a device in the container, without opening it. Root there may have
+// put anything in its place.
+func (c *container) device(name string, number uint64) (*os.File, error) {
+	handle, err := rootfs.Find(c.root, name, unix.O_NOFOLLOW)
+	if err != nil {
+		return nil, err
+	}
+	var file unix.Stat_t
+	if err = unix.Fstat(int(handle.Fd()), &file); err == nil && (file.Mode&unix.S_IFMT != unix.S_IFCHR || file.Rdev != number) {
+		err = fmt.Errorf("container %q: %s is not the device that it should be; the container has replaced it", c.guid, name)
+	}
+	if err != nil {
+		handle.Close()
+		return nil, err
+	}
+	return handle, nil
 }
 
 // run starts the process of a request. The caller holds life for reading.
@@ -70,10 +110,10 @@ func (c *container) run(ctx context.Context, spec executor.ProcessSpec, request 
 	}
 	defer begun()
 	p := &process{c: c, exited: spec.Exited, answer: make(chan pid1.Message, 1), oomBefore: c.cgroup.OOMKills()}
-	if p.stdout, err = stdio.New(spec.Stdout); err != nil {
+	if p.stdout, err = stdio.New(spec.Stdout, &c.pace); err != nil {
 		return nil, err
 	}
-	if p.stderr, err = stdio.New(spec.Stderr); err != nil {
+	if p.stderr, err = stdio.New(spec.Stderr, &c.pace); err != nil {
 		p.stdout.Started()
 		p.stdout.Close()
 		return nil, err
