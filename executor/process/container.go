@@ -37,6 +37,7 @@ type container struct {
 	// for writing by Delete: nothing begins in a container that is going.
 	life sync.RWMutex
 	gone atomic.Bool
+	pace stdio.Pace
 
 	mu        sync.Mutex
 	processes map[*process]struct{} // until Delete, as children may remain

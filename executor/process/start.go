@@ -74,10 +74,10 @@ func (c *container) run(cmd command, spec executor.ProcessSpec, stdin *os.File) 
 	}
 	defer begun()
 	p := &process{}
-	if p.stdout, err = stdio.New(spec.Stdout); err != nil {
+	if p.stdout, err = stdio.New(spec.Stdout, &c.pace); err != nil {
 		return nil, err
 	}
-	if p.stderr, err = stdio.New(spec.Stderr); err != nil {
+	if p.stderr, err = stdio.New(spec.Stderr, &c.pace); err != nil {
 		p.stdout.Started()
 		p.close()
 		return nil, err

@@ -24,11 +24,31 @@ const (
 	// drainLimit bounds Drain where children write without end. No pipe holds
 	// more, unless an administrator has raised the system's limit.
 	drainLimit = 1 << 20
-	// gap is between two reads of one pipe at least. A flood waits in the pipe
-	// and in the process that makes it: a stream carries at most one buffer in
-	// this time, 21 MB/s, and costs at most 334 reads a second.
+	// gap is between two reads of one container's pipes at least. A flood waits in
+	// the pipe and in the process that makes it: a container carries at most one
+	// buffer in this time, 21 MB/s, and costs at most 334 reads a second.
 	gap = 3 * time.Millisecond
 )
+
+// A Pace bounds what the output of a container costs. Its pipes take turns: however
+// many processes write, they are read as often as one that writes as much. The zero
+// value is ready for use.
+type Pace struct {
+	mu   sync.Mutex
+	next time.Time // when the last turn that was given is over
+}
+
+// pause gives a pipe its next turn, and returns how long it has to wait for that.
+func (p *Pace) pause() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if p.next.Before(now) {
+		p.next = now
+	}
+	p.next = p.next.Add(gap)
+	return p.next.Sub(now)
+}
 
 // MaxProcesses is how many processes of a container a backend runs at once, and
 // in how many it holds the output open for what they have left behind. Each
@@ -67,6 +87,7 @@ type Pipe struct {
 	// Child is the end for the process.
 	Child *os.File
 
+	pace   *Pace
 	reader *os.File        // nil if the process writes by itself
 	raw    syscall.RawConn // of reader
 	owned  bool            // whether Started closes Child
@@ -79,9 +100,10 @@ type Pipe struct {
 }
 
 // New returns a Pipe to w. An *os.File is given to the process as it is, and
-// nil becomes the null device; neither is copied by anybody.
-func New(w io.Writer) (*Pipe, error) {
-	p := &Pipe{w: w, done: make(chan struct{}), stop: make(chan struct{})}
+// nil becomes the null device; neither is copied by anybody. The pace is that of the
+// container.
+func New(w io.Writer, pace *Pace) (*Pipe, error) {
+	p := &Pipe{w: w, pace: pace, done: make(chan struct{}), stop: make(chan struct{})}
 	if f, isFile := w.(*os.File); isFile {
 		p.Child = f
 		close(p.done)
@@ -159,8 +181,8 @@ func (p *Pipe) Done() bool {
 }
 
 // carry moves output until every holder of the other end has closed it or
-// Close is called. Between two moves it lets the gap pass and then waits in the
-// runtime's poller, without a thread and without a buffer.
+// Close is called. Between two moves it waits for its turn and then in the runtime's
+// poller, without a thread and without a buffer.
 func (p *Pipe) carry() {
 	defer close(p.done)
 	pause := time.NewTimer(gap)
@@ -175,7 +197,7 @@ func (p *Pipe) carry() {
 			p.reader.Close()
 			return
 		}
-		pause.Reset(gap)
+		pause.Reset(p.pace.pause())
 		select {
 		case <-pause.C:
 		case <-p.stop:

@@ -5,6 +5,7 @@ package stdio_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -18,7 +19,7 @@ import (
 
 func TestDrainBringsAllOutputOfAProcessThoughAChildHoldsItOpen(t *testing.T) {
 	var out bytes.Buffer
-	p, err := stdio.New(&out)
+	p, err := stdio.New(&out, new(stdio.Pace))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +27,7 @@ func TestDrainBringsAllOutputOfAProcessThoughAChildHoldsItOpen(t *testing.T) {
 	cmd := exec.Command("sh", "-c", "sleep 1000 & echo $! >&2; head -c 300000 /dev/zero | tr '\\0' x")
 	cmd.Stdout = p.Child
 	var pid strings.Builder
-	stderr, err := stdio.New(&pid)
+	stderr, err := stdio.New(&pid, new(stdio.Pace))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +58,7 @@ func TestAFileIsHandedToTheProcessItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	p, err := stdio.New(f)
+	p, err := stdio.New(f, new(stdio.Pace))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +74,7 @@ func TestAFileIsHandedToTheProcessItself(t *testing.T) {
 }
 
 func TestNoWriterIsTheNullDevice(t *testing.T) {
-	p, err := stdio.New(nil)
+	p, err := stdio.New(nil, new(stdio.Pace))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +106,7 @@ func TestAFloodIsReadAtABoundedRateAndNothingOfItIsLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var out counter
 			began := time.Now()
-			p, err := stdio.New(&out)
+			p, err := stdio.New(&out, new(stdio.Pace))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -128,6 +129,46 @@ func TestAFloodIsReadAtABoundedRateAndNothingOfItIsLost(t *testing.T) {
 				t.Errorf("%d bytes in %d reads and %v, want %d in at most %d", out.bytes, out.reads, took, test.bytes, most)
 			}
 		})
+	}
+}
+
+// Many processes cost no more reads than one.
+func TestTheFloodsOfAContainerAreReadAtABoundedRateTogether(t *testing.T) {
+	const gap, floods, each = 3 * time.Millisecond, 20, 300_000
+	var pace stdio.Pace
+	var outs [floods]counter
+	var pipes [floods]*stdio.Pipe
+	began := time.Now()
+	for i := range floods {
+		p, err := stdio.New(&outs[i], &pace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pipes[i] = p
+		cmd := exec.Command("head", "-c", fmt.Sprint(each), "/dev/zero")
+		cmd.Stdout = p.Child
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		p.Started()
+		defer cmd.Wait()
+	}
+	for _, p := range pipes {
+		for !p.Done() {
+			time.Sleep(gap) // between two looks
+		}
+	}
+	took := time.Since(began)
+	reads := 0
+	for i := range floods {
+		pipes[i].Close()
+		reads += outs[i].reads
+		if outs[i].bytes != each {
+			t.Errorf("%d bytes came of flood %d, want %d", outs[i].bytes, i, each)
+		}
+	}
+	if most := int(took/gap) + 2*floods; reads > most {
+		t.Errorf("%d floods took %d reads in %v, want at most %d", floods, reads, took, most)
 	}
 }
 
