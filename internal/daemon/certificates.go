@@ -275,10 +275,10 @@ func (s *TLS) check(leaf *x509.Certificate, who httpapi.Identity, url *url.URL) 
 func (c *Certificates) Server() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
-		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 			now := c.current()
 			return &tls.Config{
-				MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
+				MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, VerifyConnection: knowing(hello.Conn),
 				Certificates: []tls.Certificate{now.own}, ClientCAs: now.others, ClientAuth: tls.VerifyClientCertIfGiven,
 			}, nil
 		},

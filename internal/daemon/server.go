@@ -60,10 +60,10 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, certificates *Ce
 		}),
 		ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: 64 << 10,
 		BaseContext: func(net.Listener) context.Context { return requests },
-		ErrorLog:    slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		ErrorLog:    newComplaints(log),
 	}
 	if certificates != nil {
-		l = tls.NewListener(l, certificates.Server())
+		l = tls.NewListener(boundStrangers(l), certificates.Server())
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(l) }()

@@ -1,0 +1,150 @@
+package daemon
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A given listener accepts what it is given.
+type given chan net.Conn
+
+func (g given) Accept() (net.Conn, error) { return <-g, nil }
+func (g given) Close() error              { return nil }
+func (g given) Addr() net.Addr            { return &net.TCPAddr{} }
+
+// from is one end of a connection, with the address of the other.
+type from struct {
+	net.Conn
+	address net.Addr
+}
+
+func (f from) RemoteAddr() net.Addr { return f.address }
+
+func TestTheAddressWithMostConnectionsLosesItsOldest(t *testing.T) {
+	in := make(given, 1)
+	l := boundStrangers(in)
+	connect := func(address string, port int) (client net.Conn, server *unknown) {
+		a, b := net.Pipe()
+		t.Cleanup(func() { a.Close() })
+		in <- from{b, &net.TCPAddr{IP: net.ParseIP(address), Port: port}}
+		c, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a, c.(*unknown)
+	}
+	closed := func(c net.Conn) bool {
+		_ = c.SetReadDeadline(time.Unix(1, 0))
+		_, err := c.Read(make([]byte, 1))
+		return err == io.EOF
+	}
+	honest, _ := connect("192.0.2.1", 1)
+	var flood []net.Conn
+	for i := range maxStrangers + 10 {
+		c, _ := connect("192.0.2.66", i)
+		flood = append(flood, c)
+	}
+	if closed(honest) {
+		t.Error("another address lost its connection")
+	}
+	for i, c := range flood {
+		if got, want := closed(c), i < 11; got != want {
+			t.Errorf("connection %d of the flood: closed is %v, want %v", i, got, want)
+		}
+	}
+	_, known := connect("192.0.2.2", 1)
+	known.known()
+	known.known()
+	if l.count != maxStrangers-1 {
+		t.Errorf("%d are counted", l.count)
+	}
+	if err := known.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestConnectionsOfStrangersAreBoundedAndThoseOfKnownClientsAreNot(t *testing.T) {
+	dir := t.TempDir()
+	c := open(t, issue(t, dir, "server", time.Hour))
+	client := open(t, issue(t, dir, "client", time.Hour))
+	address, stop := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.RemoteAddr) }), c)
+	transport := &http.Transport{TLSClientConfig: client.Client()}
+	defer transport.CloseIdleConnections()
+	get := func() (who string) {
+		t.Helper()
+		answer, err := (&http.Client{Transport: transport}).Get("https://" + address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	first := get()
+	var strangers []net.Conn
+	for range maxStrangers {
+		s, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		strangers = append(strangers, s)
+	}
+	// One that has shown no certificate counts after its handshake, too.
+	plain, err := tls.Dial("tcp", address, &tls.Config{RootCAs: client.current().others})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	if got := get(); got != first {
+		t.Errorf("the connection of a client with a certificate did not last: %s, then %s", first, got)
+	}
+	transport.CloseIdleConnections()
+	get()
+	for _, s := range strangers[:2] { // for the one of plain, and the last one until its certificate was seen
+		_ = s.SetReadDeadline(time.Now().Add(time.Minute))
+		if _, err := s.Read(make([]byte, 1)); err == nil || isTimeout(err) {
+			t.Errorf("the oldest connections are kept: %v", err)
+		}
+	}
+	transport.CloseIdleConnections()
+	for _, s := range strangers {
+		s.Close()
+	}
+	plain.Close()
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+func isTimeout(err error) bool {
+	timeout, ok := err.(net.Error)
+	return ok && timeout.Timeout()
+}
+
+func TestStrangersDoNotFillTheLog(t *testing.T) {
+	var text strings.Builder
+	log := newComplaints(slog.New(slog.NewTextHandler(&text, nil)))
+	for i := range 1000 {
+		log.Printf("http: TLS handshake error from 192.0.2.66:%d: EOF", i)
+	}
+	if n := strings.Count(text.String(), "\n"); n != complaintsEach || !strings.Contains(text.String(), "192.0.2.66:0: EOF") {
+		t.Errorf("there are %d lines: %.200s", n, text.String())
+	}
+	c := log.Writer().(*complaints)
+	c.began = c.began.Add(-time.Minute)
+	log.Print("again")
+	if got := text.String(); !strings.Contains(got, fmt.Sprintf("lines_dropped=%d", 1000-complaintsEach)) || !strings.Contains(got, "msg=again") {
+		t.Errorf("a minute later it says %s", got[len(got)-200:])
+	}
+}
