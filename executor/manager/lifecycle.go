@@ -31,7 +31,8 @@ type entry struct {
 	recipe      *recipe // from CREATED to COMPLETED
 	undo        []func(context.Context) error
 
-	sessions int // that somebody has in it
+	sessions int                                   // that somebody has in it
+	copies   map[*context.CancelCauseFunc]struct{} // those of them that a removal ends
 
 	createdAt    time.Time    // when it had used nothing
 	measurement  *Measurement // nil before the first
@@ -180,6 +181,9 @@ func (e *entry) remove() {
 	if !e.made {
 		e.gone()
 		return
+	}
+	for end := range e.copies { // each holds a directory of the container, and so its disk
+		(*end)(errRemoved(e.guid))
 	}
 	undo := e.undo
 	m.submit(deletePool, JobDelete, e.guid, func(ctx context.Context) func() {

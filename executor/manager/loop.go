@@ -3,10 +3,12 @@ package manager
 import (
 	"container/heap"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/internal/transfer"
 )
 
 // A pool is what bounds a kind of job.
@@ -64,6 +66,8 @@ type job struct {
 	work      func(context.Context) (outcome func())
 	due       time.Time // in virtual time, once it has its place in the pool
 	placed    bool
+	since     time.Time // when it got its place
+	late      bool      // it has given its place up, and goes on
 	cancelled bool
 	cancel    context.CancelFunc // nil until it is carried out
 }
@@ -111,14 +115,41 @@ type share struct {
 	sharer string
 }
 
+// A turn is how long a job keeps its place in its pool. What it waits for may be
+// up to a tenant: a child that another process stops before it is its program, a
+// port that answers no probe, a server that sends a little a minute. A tenant with
+// several containers could hold all places so. So a job that is late goes on
+// without its place, and the share of its container alone bounds how many there
+// are; a pool with no turn has only jobs that are up to the host.
+func turn(p pool) time.Duration {
+	switch p {
+	case startPool, signalPool, probePool:
+		return time.Second
+	case createPool, downloadPool, uploadPool:
+		return transfer.Turn
+	}
+	return 0
+}
+
+// mayBeLate reports whether one more job of a pool may go on without a place. Each
+// transfer takes disk that nobody has reserved.
+func (m *Manager) mayBeLate(p pool) bool {
+	switch p {
+	case downloadPool, uploadPool:
+		return m.loop.late[p] < transfer.LateEach*m.workers(p)
+	}
+	return true
+}
+
 // A loop holds what will happen. Its timers and jobs are guarded by the
 // Manager's lock; the inbox has its own, since backends fill it at any time.
 type loop struct {
 	timers   timers
 	sequence int64
-	jobs     []*job // in the order in which they came
-	running  [pools]int
-	shares   map[share]int // how many of those one sharer has
+	jobs     []*job        // in the order in which they came
+	running  [pools][]*job // those with a place, the first one longest
+	late     [pools]int    // how many go on without
+	shares   map[share]int // how many of both one sharer has
 
 	inboxMu sync.Mutex
 	inbox   []func()
@@ -210,17 +241,54 @@ func (m *Manager) room(j *job) bool {
 		return mine < 1
 	}
 	all := m.workers(j.pool)
-	return m.loop.running[j.pool] < all && mine < max(1, all/2)
+	return len(m.loop.running[j.pool]) < all && mine < max(1, all/2)
+}
+
+// relief is when the next job of a pool gives its place up, or false if none does.
+func (m *Manager) relief(p pool) (time.Time, bool) {
+	if turn(p) == 0 || len(m.loop.running[p]) == 0 || !m.mayBeLate(p) {
+		return time.Time{}, false
+	}
+	return m.loop.running[p][0].since.Add(turn(p)), true
+}
+
+// relieve takes the places of those that have had their turn.
+func (m *Manager) relieve(now time.Time) {
+	for p := range pools {
+		for {
+			at, ok := m.relief(p)
+			if !ok || at.After(now) {
+				break
+			}
+			m.loop.running[p][0].late = true
+			m.loop.running[p] = slices.Delete(m.loop.running[p], 0, 1)
+			m.loop.late[p]++
+		}
+	}
+}
+
+// leave is for a job that is over.
+func (m *Manager) leave(j *job) {
+	if j.late {
+		m.loop.late[j.pool]--
+	} else if i := slices.Index(m.loop.running[j.pool], j); i >= 0 {
+		m.loop.running[j.pool] = slices.Delete(m.loop.running[j.pool], i, i+1)
+	}
+	mine := share{j.pool, j.sharer}
+	if m.loop.shares[mine]--; m.loop.shares[mine] == 0 {
+		delete(m.loop.shares, mine)
+	}
 }
 
 // take removes and returns the first job that may be carried out now, or nil.
 // A cancelled job needs no place: it ends at once.
 func (m *Manager) take(delays bool) *job {
 	now := m.options.Now()
+	m.relieve(now)
 	for i, j := range m.loop.jobs {
 		if !j.placed && (j.cancelled || m.room(j)) {
-			j.placed = true
-			m.loop.running[j.pool]++
+			j.placed, j.since = true, now
+			m.loop.running[j.pool] = append(m.loop.running[j.pool], j)
 			m.loop.shares[share{j.pool, j.sharer}]++
 			if delays && m.options.Delay != nil {
 				j.due = now.Add(m.options.Delay(j.Job))
@@ -248,11 +316,7 @@ func (m *Manager) carryOut(ctx context.Context, j *job) {
 	outcome := j.work(ctx)
 	m.post(func() {
 		j.cancel()
-		m.loop.running[j.pool]--
-		mine := share{j.pool, j.sharer}
-		if m.loop.shares[mine]--; m.loop.shares[mine] == 0 {
-			delete(m.loop.shares, mine)
-		}
+		m.leave(j)
 		if outcome != nil {
 			outcome()
 		}
@@ -315,6 +379,8 @@ func (m *Manager) Next() (time.Time, bool) {
 			consider(j.due)
 		} else if m.room(j) {
 			consider(m.options.Now())
+		} else if at, ok := m.relief(j.pool); ok {
+			consider(at)
 		}
 	}
 	m.mu.Unlock()

@@ -189,12 +189,13 @@ func (m *Manager) CopyOut(ctx context.Context, guid, path string, tar io.Writer)
 	})
 }
 
-// copy calls f, and does not wait for it after ctx or Options.SessionIdle has
-// ended. It calls leave only when f has ended: until then, a file system that hangs
+// copy calls f, and does not wait for it after ctx, the container or
+// Options.SessionIdle has ended. It calls leave only when f has ended: until then, a file system that hangs
 // holds one of the daemon's threads, for example.
 func (m *Manager) copy(ctx context.Context, guid string, leave func(), f func(ctx context.Context, used func()) error) error {
 	ctx, used, cancel := m.whileUsed(ctx, guid)
 	defer cancel(nil)
+	defer m.endWith(guid, cancel)()
 	done := make(chan error, 1)
 	go func() {
 		err := f(ctx, used)
@@ -209,6 +210,30 @@ func (m *Manager) copy(ctx context.Context, guid string, leave func(), f func(ct
 		return err
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	}
+}
+
+func errRemoved(guid string) error {
+	return &executor.SessionError{GUID: guid, Why: "it is being removed"}
+}
+
+// endWith has the removal of a container call cancel, until forget is called.
+func (m *Manager) endWith(guid string, cancel context.CancelCauseFunc) (forget func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.entries[guid]
+	if e == nil || e.deleting {
+		cancel(errRemoved(guid))
+		return func() {}
+	}
+	if e.copies == nil {
+		e.copies = map[*context.CancelCauseFunc]struct{}{}
+	}
+	e.copies[&cancel] = struct{}{}
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(e.copies, &cancel)
 	}
 }
 

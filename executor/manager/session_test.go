@@ -304,3 +304,31 @@ func TestFilesAreCopiedIntoAContainerAndOut(t *testing.T) {
 		t.Errorf("what is not there: %v", err)
 	}
 }
+
+// A caller who sends nothing more, or takes nothing more, does not keep the disk of
+// a container that is gone.
+func TestACopyEndsWithItsContainer(t *testing.T) {
+	h := newHost(t)
+	for name, copying := range map[string]func(guid string) error{
+		"in": func(guid string) error {
+			silent, _ := io.Pipe()
+			return h.CopyIn(t.Context(), guid, "/there", silent)
+		},
+		"out": func(guid string) error {
+			_, full := io.Pipe()
+			return h.CopyOut(t.Context(), guid, "/", full)
+		},
+	} {
+		h.running(name)
+		ended := make(chan error, 1)
+		go func() { ended <- copying(name) }()
+		for h.Sessions() == 0 {
+			runtime.Gosched()
+		}
+		h.Delete(name)
+		var refused *executor.SessionError
+		if err := <-ended; !errors.As(err, &refused) || refused.GUID != name {
+			t.Errorf("%s: it ended with %v", name, err)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package manager_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -189,35 +190,54 @@ func TestTheDiskOfWhatWasSetAsideIsNotPromised(t *testing.T) {
 	}
 }
 
-// A tenant who holds up what is done for his own container, by stopping each child
-// before it is its program or by answering no probe, holds up nobody else.
-func TestAContainerWhoseJobsDoNotEndHoldsUpNoOther(t *testing.T) {
+// A tenant who holds up what is done for his own containers holds up nobody else:
+// he stops each child before it is its program, answers no probe, or has a server
+// that never comes to an end.
+func TestContainersWhoseJobsDoNotEndHoldUpNoOther(t *testing.T) {
 	checks := func(n int) *executor.CheckDefinition {
 		return &executor.CheckDefinition{Checks: slices.Repeat([]executor.Check{{TCP: &executor.TCPCheck{Port: 8080}}}, n)}
 	}
-	for kind, works := range map[manager.JobKind][2]manager.Work{
-		manager.JobStart: {work(parallel(slices.Repeat([]executor.Action{do("wait forever")}, 200)...)), work(do("wait forever"))},
+	// Without a directory a transfer that has its turn fails.
+	download := executor.Action{Download: &executor.DownloadAction{From: "http://example.com/a", To: "/a", User: "app"}}
+	upload := executor.Action{Upload: &executor.UploadAction{From: "/a", To: "http://example.com/a", User: "app"}}
+	many := func(a executor.Action) manager.Work {
+		return work(parallel(slices.Repeat([]executor.Action{a}, 200)...))
+	}
+	for kind, test := range map[manager.JobKind]struct {
+		hostile, neighbour manager.Work
+		want               executor.State
+	}{
+		manager.JobCreate: {work(do("wait forever")), work(do("wait forever")), executor.Running},
+		manager.JobStart:  {many(do("wait forever")), work(do("wait forever")), executor.Running},
 		manager.JobProbe: {
 			with(work(do("wait forever")), func(w *manager.Work) { w.Check, w.Ports = checks(200), []uint16{8080} }),
 			with(work(do("serve 8080 200", "wait forever")), func(w *manager.Work) { w.Check, w.Ports = checks(1), []uint16{8080} }),
+			executor.Running,
 		},
+		manager.JobDownload: {many(download), work(download), executor.Completed},
+		manager.JobUpload:   {many(upload), work(upload), executor.Completed},
 	} {
-		t.Run(string(kind), func(t *testing.T) {
-			c := newCell(t, func(o *manager.Options) {
-				o.Delay = func(j manager.Job) time.Duration {
-					if j.GUID == "hostile" && j.Kind == kind {
-						return time.Hour
+		for _, tenants := range []int{1, 8} {
+			t.Run(fmt.Sprintf("%s, %d", kind, tenants), func(t *testing.T) {
+				c := newCell(t, func(o *manager.Options) {
+					o.CreateWorkers, o.DefaultMaxPIDs = 4, 10
+					o.Delay = func(j manager.Job) time.Duration {
+						if j.GUID != "neighbour" && j.Kind == kind {
+							return time.Hour
+						}
+						return 0
 					}
-					return 0
+				})
+				for i := range tenants {
+					c.launch(fmt.Sprint("hostile-", i), test.hostile)
+				}
+				c.advance(time.Second)
+				c.launch("neighbour", test.neighbour)
+				c.advance(2 * time.Minute)
+				if got, ok := c.Get("neighbour"); !ok || got.State != test.want {
+					t.Errorf("it is %v", got.State)
 				}
 			})
-			c.launch("hostile", works[0])
-			c.advance(time.Second)
-			c.launch("neighbour", works[1])
-			c.advance(time.Minute)
-			if got, ok := c.Get("neighbour"); !ok || got.State != executor.Running {
-				t.Errorf("it is %v", got.State)
-			}
-		})
+		}
 	}
 }

@@ -72,12 +72,11 @@ func (l *Lease) Release() { l.once.Do(l.release) }
 // bytes of disk; see Directory for 0.
 func (f *Fetcher) get(ctx context.Context, r Request, kind string, most int64, prepare func(*os.File) (string, int64, error)) (*Lease, error) {
 	fetch := func(known *version) (*version, error) {
-		select {
-		case f.downloads <- struct{}{}:
-			defer func() { <-f.downloads }()
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		leave, err := f.enter(ctx)
+		if err != nil {
+			return nil, err
 		}
+		defer leave()
 		file, header, err := f.download(ctx, r, known)
 		if err != nil || file == nil {
 			return nil, err

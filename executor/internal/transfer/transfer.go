@@ -60,6 +60,8 @@ type Options struct {
 	// Pace is the time in which a transfer has to carry a MiB; 0 means
 	// DefaultPace.
 	Pace time.Duration
+	// Turn is how long a download keeps its place; 0 means Turn.
+	Turn time.Duration
 }
 
 // The defaults of Options.
@@ -79,7 +81,8 @@ type Fetcher struct {
 	options   Options
 	cache     cache
 	former    tenant.Trash  // what earlier Fetchers have kept
-	downloads chan struct{} // holds one for each that goes on
+	downloads chan struct{} // holds one for each that has a place
+	late      chan struct{} // and one for each that goes on without
 }
 
 // New returns a Fetcher with an empty cache. What an earlier one has kept in
@@ -97,12 +100,16 @@ func New(o Options) (*Fetcher, error) {
 	if o.Downloads <= 0 {
 		o.Downloads = DefaultDownloads
 	}
+	if o.Turn <= 0 {
+		o.Turn = Turn
+	}
 	former := tenant.Trash{Dir: o.Dir + ".former"}
 	if err := empty(o.Dir, former); err != nil {
 		return nil, err
 	}
 	return &Fetcher{
-		options: o, former: former, cache: cache{limit: o.CacheBytes, keys: make(map[string]*slot)}, downloads: make(chan struct{}, o.Downloads),
+		options: o, former: former, cache: cache{limit: o.CacheBytes, keys: make(map[string]*slot)},
+		downloads: make(chan struct{}, o.Downloads), late: make(chan struct{}, LateEach*o.Downloads),
 	}, nil
 }
 
