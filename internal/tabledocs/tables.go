@@ -11,7 +11,7 @@ import (
 )
 
 func tables() []table {
-	return []table{lrpTable(), evacuationTable(), evacuationCallsTable(), taskTable(), taskStates(), containerStates(), rolloutTable()}
+	return []table{lrpTable(), evacuationTable(), evacuationCallsTable(), taskTable(), taskStates(), callbackTable(), containerStates(), rolloutTable()}
 }
 
 const situations = "α is the container's own instance on this cell, ω any other holder."
@@ -117,6 +117,27 @@ func taskStates() table {
 			effects[i] = e.String()
 		}
 		t.rows = append(t.rows, []string{r.State.String(), r.Command, r.Premise.String(), r.Next.String(), refusal, strings.Join(effects, ", "), r.Reason})
+	}
+	return t
+}
+
+func callbackTable() table {
+	t := table{
+		name: "callback", title: "Answers to a callback", source: "task.CallbackRules",
+		intro: "What the HTTP status of an answer to a task's completion callback means. The first row that applies counts. " +
+			"Redirects that repeat the request unchanged are followed first. After the last attempt, and for a status without a row, the action is `leave it`: " +
+			"the task stays, and can be polled until it expires.",
+		head: []string{"status", "action", "reason"},
+	}
+	for _, r := range task.CallbackRules() {
+		status := fmt.Sprintf("%d to %d", r.From, r.To)
+		switch r.From {
+		case 0:
+			status = "none"
+		case r.To:
+			status = fmt.Sprint(r.From)
+		}
+		t.rows = append(t.rows, []string{status, r.Action.String(), r.Reason})
 	}
 	return t
 }
