@@ -121,37 +121,6 @@ func (m *Manager) Reserve(list ...Reservation) []Refusal {
 	return refused
 }
 
-// ReserveAll makes a RESERVED container for every Reservation, or none if one
-// of them is refused. It returns all reasons.
-func (m *Manager) ReserveAll(list ...Reservation) []Refusal {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	left := m.remaining()
-	seen := make(map[string]bool)
-	var refused []Refusal
-	var containers []executor.Container
-	for _, r := range list {
-		c, err := m.admissible(r, left)
-		if err == nil && seen[r.GUID] {
-			err = &GUIDError{r.GUID, ErrExists}
-		}
-		if err != nil {
-			refused = append(refused, Refusal{GUID: r.GUID, Err: err})
-			continue
-		}
-		seen[r.GUID] = true
-		left = left.Minus(m.share(r.Resources))
-		containers = append(containers, c)
-	}
-	if len(refused) > 0 {
-		return refused
-	}
-	for _, c := range containers {
-		m.admit(c)
-	}
-	return nil
-}
-
 // admissible is the container of a reservation if it fits into left.
 func (m *Manager) admissible(r Reservation, left Capacity) (executor.Container, error) {
 	c, err := executor.Reserve(r.GUID, r.Resources, r.Tags, m.options.Now())
@@ -252,12 +221,8 @@ func (m *Manager) Get(guid string) (executor.Container, bool) {
 func (m *Manager) List() []executor.Container {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	list, guids := make([]executor.Container, 0, len(m.entries)), make([]string, 0, len(m.entries))
-	for guid := range m.entries {
-		guids = append(guids, guid)
-	}
-	slices.Sort(guids)
-	for _, guid := range guids {
+	list := make([]executor.Container, 0, len(m.entries))
+	for _, guid := range slices.Sorted(maps.Keys(m.entries)) {
 		list = append(list, m.entries[guid].container)
 	}
 	return list
@@ -287,9 +252,10 @@ func (m *Manager) Deletions() []Deletion {
 // Total returns the capacity of the cell.
 func (m *Manager) Total() Capacity { return m.options.Capacity }
 
-// Leftovers returns files of deleted containers that cannot be removed, such as
-// those that an administrator has made immutable, or that are still being removed. The backend has set them
-// aside, and the Manager has it try again every ReapInterval.
+// Leftovers returns files of deleted containers that are still being removed,
+// or that cannot be removed, for example because an administrator has made them
+// immutable. The backend has set them aside, and the Manager has it try again
+// every ReapInterval.
 func (m *Manager) Leftovers() []executor.Leftover {
 	m.mu.Lock()
 	defer m.mu.Unlock()

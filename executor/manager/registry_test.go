@@ -84,25 +84,6 @@ func TestAManagerRefusesFurtherResourcesThatCannotBe(t *testing.T) {
 	}
 }
 
-func TestReserveAllTakesAllOrNothing(t *testing.T) {
-	c := newCell(t)
-	refused := c.ReserveAll(reservation("a", 600, 100, 10), reservation("b", 600, 100, 10), reservation("a", 1, 1, 1))
-	want := map[string]string{
-		"b": `insufficient resources for container "b": 200 MiB of memory more would have to be free`,
-		"a": `container "a": the guid is in use`,
-	}
-	if diff := cmp.Diff(want, reasons(refused)); diff != "" {
-		t.Errorf("refused (-want +got):\n%s", diff)
-	}
-	c.mustBeClean()
-	if refused := c.ReserveAll(reservation("a", 600, 100, 10), reservation("b", 400, 100, 10)); refused != nil {
-		t.Errorf("refused: %v", reasons(refused))
-	}
-	if len(c.List()) != 2 {
-		t.Errorf("the list is %v", c.List())
-	}
-}
-
 func TestProcessesAreNotCountedWithoutATotal(t *testing.T) {
 	c := newCell(t, func(o *manager.Options) { o.Capacity.PIDs = 0 })
 	if refused := c.Reserve(reservation("a", 1, 1, 1<<20)); refused != nil {
