@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"go/types"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -35,6 +36,33 @@ func TestTheExportedAPIIsTheOneThatIsWrittenDown(t *testing.T) {
 	}
 	if len(d.Unnamed) == 0 && len(d.Added)+len(d.Removed) > 0 {
 		t.Errorf("%s/ is stale; run: go generate ./...\n  added:   %s\n  removed: %s", exported.Dir, strings.Join(d.Added, "\n           "), strings.Join(d.Removed, "\n           "))
+	}
+}
+
+func TestThePageAboutCompatibilityNamesEveryInterface(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(root, "docs", "compatibility.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	api, err := exported.Load(filepath.Join(root, exported.Dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for of, symbols := range api {
+		for _, line := range symbols {
+			words := strings.Fields(line)
+			if len(words) < 3 || words[0] != "type" || words[2] != "interface" {
+				continue
+			}
+			found++
+			if name := path.Base(of) + "." + words[1]; !strings.Contains(string(page), "`"+name+"`") {
+				t.Errorf("docs/compatibility.md does not say whether users implement %s, and how it may grow", name)
+			}
+		}
+	}
+	if found == 0 {
+		t.Errorf("%s/ has no interface", exported.Dir)
 	}
 }
 
