@@ -2,6 +2,7 @@ package bbs
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -151,7 +152,7 @@ func (c *callbacks) tick(ctx context.Context) {
 	}
 	c.mu.Unlock()
 	slices.SortFunc(due, func(a, b *callbackJob) int {
-		return cmpOr(a.due.Compare(b.due), a.key, b.key)
+		return cmp.Or(a.due.Compare(b.due), cmp.Compare(a.key.guid, b.key.guid))
 	})
 	parallel.Each(len(due), c.concurrency, func(i int) {
 		done := c.attempt(ctx, due[i])
@@ -162,19 +163,6 @@ func (c *callbacks) tick(ctx context.Context) {
 			delete(c.jobs, due[i].key)
 		}
 	})
-}
-
-// cmpOr orders by c, and equal ones by their keys.
-func cmpOr(c int, a, b callbackKey) int {
-	switch {
-	case c != 0:
-		return c
-	case a.guid < b.guid:
-		return -1
-	case a.guid > b.guid:
-		return 1
-	}
-	return 0
 }
 
 // attempt reports whether the job is over.
@@ -248,15 +236,12 @@ func (c *callbacks) run(ctx context.Context) {
 		if due, any := c.next(); any {
 			wait = max(0, due.Sub(c.now()))
 		}
-		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return
 		case <-c.wake:
-		case <-timer.C:
+		case <-time.After(wait):
 		}
-		timer.Stop()
 		c.tick(ctx)
 	}
 }

@@ -258,12 +258,10 @@ func (f *follower) run(ctx context.Context) {
 		} else if f.position == f.seen {
 			f.wait(ctx)
 		}
-		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
-		case <-timer.C:
+		case <-time.After(pause):
 		}
-		timer.Stop()
 	}
 }
 

@@ -3,6 +3,7 @@ package executor
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // A State is a container's state (000 §Container State).
@@ -84,12 +85,7 @@ func Transitions() []Transition { return append([]Transition(nil), transitions[:
 // CanTransition reports whether a container may go from one state to another.
 // Staying in a state is not a transition.
 func CanTransition(from, to State) bool {
-	for _, t := range transitions {
-		if t == (Transition{from, to}) {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(transitions[:], Transition{from, to})
 }
 
 // ErrTransition is what every [TransitionError] wraps.

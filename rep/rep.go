@@ -348,13 +348,11 @@ func (r *Rep) keepAlways(ctx context.Context) {
 		if over {
 			return
 		}
-		timer := time.NewTimer(next.Sub(r.o.Now()))
 		select {
 		case <-ctx.Done():
-		case <-timer.C:
+		case <-time.After(next.Sub(r.o.Now())):
 		case <-r.wake:
 		}
-		timer.Stop()
 	}
 }
 
@@ -438,7 +436,7 @@ func (r *Rep) renew(ctx context.Context) {
 }
 
 // answers reports whether this run of the cell answers for all records that
-// name the cell. A run that was not heard of for three intervals may have been
+// name the cell. A run that has been silent for three intervals may have been
 // replaced by another. It is called with the lock.
 func (r *Rep) answers() bool {
 	return r.isCleared() && (r.o.Announcer == nil || r.present && r.o.Now().Sub(r.heard) < 3*r.o.AnnounceInterval)
@@ -478,12 +476,10 @@ func (r *Rep) renewAlways(ctx context.Context) {
 		if over {
 			return
 		}
-		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return
-		case <-timer.C:
+		case <-time.After(wait):
 		}
 	}
 }

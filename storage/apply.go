@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,9 +63,7 @@ func (o *Options) complete(b Batch) Batch {
 	if b.Fence == (Fence{}) {
 		b.Fence = o.Fence
 	}
-	if b.RequestID == "" {
-		b.RequestID = o.RequestID
-	}
+	b.RequestID = cmp.Or(b.RequestID, o.RequestID)
 	return b
 }
 
@@ -241,10 +240,8 @@ func ApplyTask(ctx context.Context, s Store, guid string, o *Options,
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

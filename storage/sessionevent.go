@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -105,9 +106,7 @@ func (s *SessionEvent) EventKind() string {
 // task: "alice ran ls -l: exit status 0". The text may change.
 func (s *SessionEvent) Explain() string {
 	who := s.Caller
-	if who == "" {
-		who = "somebody without a certificate"
-	}
+	who = cmp.Or(who, "somebody without a certificate")
 	words := make([]string, len(s.Command))
 	for i, word := range s.Command {
 		words[i] = word

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/diegosdk/diego/bbs"
@@ -195,12 +196,9 @@ func (c *cell) stop(ctx context.Context) {
 }
 
 func (c *cell) live() bool {
-	for _, container := range c.Manager.List() {
-		if container.State != executor.Reserved && container.State != executor.Completed {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Manager.List(), func(c executor.Container) bool {
+		return c.State != executor.Reserved && c.State != executor.Completed
+	})
 }
 
 // clearTime is how long it may take to remove what is left of a cell.

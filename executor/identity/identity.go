@@ -23,6 +23,7 @@
 package identity
 
 import (
+	"cmp"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -97,9 +98,7 @@ func (p Pair) Format(w fmt.State, _ rune) {
 // lifetime is that of the certificates that it signs; 0 means DefaultLifetime. The
 // error says what is wrong with which of the three, and never shows the key.
 func NewAuthority(certificates, key []byte, lifetime time.Duration, now time.Time) (*Authority, error) {
-	if lifetime == 0 {
-		lifetime = DefaultLifetime
-	}
+	lifetime = cmp.Or(lifetime, DefaultLifetime)
 	if lifetime < MinLifetime {
 		return nil, fmt.Errorf("the lifetime %v: want at least %v", lifetime, MinLifetime)
 	}

@@ -1,6 +1,7 @@
 package libcontainer
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"os"
@@ -78,37 +79,23 @@ func (o Options) orDefault() (Options, error) {
 	if o.Dir == "" {
 		return o, fmt.Errorf("libcontainer: Options.Dir is empty; name a directory for the containers")
 	}
-	if o.ExternalIP == "" {
-		o.ExternalIP = "127.0.0.1"
-	}
-	if o.FirstPort == 0 {
-		o.FirstPort = DefaultFirstPort
-	}
-	if o.LastPort == 0 {
-		o.LastPort = DefaultLastPort
-	}
+	o.ExternalIP = cmp.Or(o.ExternalIP, "127.0.0.1")
+	o.FirstPort = cmp.Or(o.FirstPort, DefaultFirstPort)
+	o.LastPort = cmp.Or(o.LastPort, DefaultLastPort)
 	if o.FirstPort > o.LastPort {
 		return o, fmt.Errorf("libcontainer: Options.FirstPort %d is above LastPort %d", o.FirstPort, o.LastPort)
 	}
 	if o.Subnet.IsValid() && (!o.Subnet.Addr().Is4() || o.Subnet.Bits() > 30) {
 		return o, fmt.Errorf("libcontainer: Options.Subnet %v is not an IPv4 block with room for two containers", o.Subnet)
 	}
-	if o.CgroupParent == "" {
-		o.CgroupParent = DefaultCgroupParent
-	}
-	if o.FirstID == 0 {
-		o.FirstID = DefaultFirstID
-	}
-	if o.LastID == 0 {
-		o.LastID = DefaultLastID
-	}
+	o.CgroupParent = cmp.Or(o.CgroupParent, DefaultCgroupParent)
+	o.FirstID = cmp.Or(o.FirstID, DefaultFirstID)
+	o.LastID = cmp.Or(o.LastID, DefaultLastID)
 	if o.FirstID < IDsPerContainer || o.LastID > 1<<31-1 || uint64(o.LastID) < uint64(o.FirstID)+IDsPerContainer-1 {
 		return o, fmt.Errorf("libcontainer: Options.FirstID %d to LastID %d hold no %d ids between %d and %d, which one container takes",
 			o.FirstID, o.LastID, IDsPerContainer, IDsPerContainer, 1<<31-1)
 	}
-	if o.MaxPIDs == 0 {
-		o.MaxPIDs = DefaultMaxPIDs
-	}
+	o.MaxPIDs = cmp.Or(o.MaxPIDs, DefaultMaxPIDs)
 	return o, nil
 }
 

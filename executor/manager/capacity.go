@@ -1,14 +1,15 @@
 package manager
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
 	"github.com/diegosdk/diego/executor"
 )
 
-// The vocabulary of a cell is package executor's, as the rep speaks it without
-// knowing this package.
+// The vocabulary of a cell is package executor's, because the rep speaks it
+// without knowing this package.
 type (
 	// Capacity is an amount of what containers take from a cell.
 	Capacity = executor.Capacity
@@ -23,7 +24,7 @@ type (
 	Work = executor.Work
 )
 
-// What refuses a container.
+// Errors for which a container is refused.
 var (
 	// ErrCapacity: the cell has not enough left.
 	ErrCapacity = executor.ErrCapacity
@@ -34,8 +35,8 @@ var (
 	ErrNotFound = errors.New("no such container")
 )
 
-// A GUIDError says that a guid cannot be used as it was. It wraps ErrExists or
-// ErrNotFound.
+// A GUIDError says that a guid is in use, or that no container has it. It wraps
+// ErrExists or ErrNotFound.
 type GUIDError struct {
 	GUID string
 	Err  error
@@ -49,9 +50,7 @@ func (e *GUIDError) Unwrap() error { return e.Err }
 // share is what a container takes, from its reservation to its end.
 func (m *Manager) share(r executor.Resources) Capacity {
 	pids := r.MaxPIDs
-	if pids == 0 {
-		pids = m.options.DefaultMaxPIDs
-	}
+	pids = cmp.Or(pids, m.options.DefaultMaxPIDs)
 	if m.options.Capacity.PIDs == 0 {
 		pids = 0
 	}

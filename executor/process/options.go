@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 )
@@ -33,15 +34,9 @@ func (o Options) orDefault() (Options, error) {
 	if o.Dir == "" {
 		return o, fmt.Errorf("process: Options.Dir is empty; name a directory for the containers")
 	}
-	if o.ExternalIP == "" {
-		o.ExternalIP = "127.0.0.1"
-	}
-	if o.FirstPort == 0 {
-		o.FirstPort = DefaultFirstPort
-	}
-	if o.LastPort == 0 {
-		o.LastPort = DefaultLastPort
-	}
+	o.ExternalIP = cmp.Or(o.ExternalIP, "127.0.0.1")
+	o.FirstPort = cmp.Or(o.FirstPort, DefaultFirstPort)
+	o.LastPort = cmp.Or(o.LastPort, DefaultLastPort)
 	if o.FirstPort > o.LastPort {
 		return o, fmt.Errorf("process: Options.FirstPort %d is above LastPort %d", o.FirstPort, o.LastPort)
 	}

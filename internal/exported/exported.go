@@ -23,8 +23,9 @@ import (
 //	field Slot.Index int
 //	method (Slot) Apply(Decision) Slot
 //
-// Names of parameters are left out, as they are documentation. The line of an
-// interface lists its methods, because a new one breaks the types that implement it.
+// Names of parameters are left out, because they are documentation. The line of
+// an interface lists its methods, because a new one breaks the types that
+// implement it.
 func Lines(p *types.Package) []string {
 	l := lister{p: p}
 	for _, name := range p.Scope().Names() {

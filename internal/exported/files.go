@@ -1,6 +1,7 @@
 package exported
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -55,10 +56,7 @@ func Read(root string) (map[string][]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		name := strings.TrimPrefix(strings.TrimPrefix(path, module), "/")
-		if name == "" {
-			name = rootName
-		}
+		name := cmp.Or(strings.TrimPrefix(strings.TrimPrefix(path, module), "/"), rootName)
 		if lines := Lines(p); len(lines) > 0 {
 			api[name] = lines
 		}

@@ -1,6 +1,7 @@
 package exported
 
 import (
+	"cmp"
 	"maps"
 	"regexp"
 	"slices"
@@ -88,10 +89,7 @@ func named(path, line string, now []string, unreleased string) bool {
 	if m == nil {
 		return false
 	}
-	symbol := m[1]
-	if symbol == "" {
-		symbol = m[2] + "." + m[3]
-	}
+	symbol := cmp.Or(m[1], m[2]+"."+m[3])
 	of, _, member := strings.Cut(symbol, ".")
 	isThere := slices.ContainsFunc(now, func(l string) bool {
 		return strings.HasPrefix(l, "type "+of+" ") || strings.HasPrefix(l, "type "+of+"[")

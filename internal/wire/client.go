@@ -300,8 +300,8 @@ func (c *Client) prefer(address string) {
 // forget notes that a call of an address has failed with err.
 func (c *Client) forget(address string, err error) {
 	if errors.Is(err, ErrNoAnswer) {
-		// The connection may be dead. Then the idle ones are, too, as a rule, and
-		// each of them would cost another attempt.
+		// The connection may be dead. Then the idle ones usually are, too, and each
+		// of them would cost another attempt.
 		c.o.HTTP.CloseIdleConnections()
 	}
 	c.mu.Lock()
@@ -388,12 +388,10 @@ func (b *watchedBody) Read(p []byte) (int, error) {
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	}
 }

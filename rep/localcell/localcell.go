@@ -7,6 +7,7 @@
 package localcell
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,9 +62,9 @@ func New(m *manager.Manager, o rep.Options) (*Cell, error) {
 }
 
 // Run runs the rep and its manager until ctx ends or an evacuation is over. It
-// then deletes the containers, as nobody looks after them any more. It returns
-// the error of the rep's Run; but if containers are left on the host, one that
-// says so and is not ctx's.
+// then deletes the containers, because nobody would look after them. It returns
+// the error of the rep's Run. If containers are left on the host, it returns
+// another error, which says so and does not wrap ctx's.
 func (c *Cell) Run(ctx context.Context) error {
 	stop := parallel.During(context.WithoutCancel(ctx), c.Manager.Run)
 	err := c.Rep.Run(ctx)
@@ -157,9 +158,7 @@ const logPiece = 32 << 10
 // Logs implements [rep.API].
 func (c *Cell) Logs(ctx context.Context, r rep.LogRequest) iter.Seq2[rep.LogChunk, error] {
 	stream := manager.Stream(r.Stream)
-	if stream == "" {
-		stream = manager.Stdout
-	}
+	stream = cmp.Or(stream, manager.Stdout)
 	return func(yield func(rep.LogChunk, error) bool) {
 		var v executor.Validator
 		v.Check(stream == manager.Stdout || stream == manager.Stderr || stream == manager.Health, "stream", r.Stream, "stdout, stderr or health")

@@ -237,10 +237,8 @@ func (d *destination) wait(ctx, late context.Context, pause time.Duration) bool 
 	if ctx.Err() != nil {
 		pause, ended = minPause, nil
 	}
-	timer := time.NewTimer(pause/2 + rand.N(pause)) // not all cells at once
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(pause/2 + rand.N(pause)): // not all cells at once
 	case <-ended:
 	case <-late.Done():
 	}

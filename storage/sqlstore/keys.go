@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/aes"
 	"crypto/cipher"
@@ -42,9 +43,7 @@ type KeyError struct {
 
 func (e *KeyError) Error() string {
 	why := e.Why
-	if why == "" {
-		why = "add it to Keys.Secrets"
-	}
+	why = cmp.Or(why, "add it to Keys.Secrets")
 	return fmt.Sprintf("sqlstore: %v: %q; %s", ErrKey, e.Label, why)
 }
 

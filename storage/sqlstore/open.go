@@ -73,8 +73,8 @@ type Options struct {
 	// server and New for any database, because their clock is the one that counts.
 	Now func() time.Time
 	// Logger gets a line for each file of a SQLite database that Open has made
-	// private, or could not, and whenever a deployment is read of whose history
-	// a part cannot be decoded (default none).
+	// private, or could not, and whenever a deployment is read whose history
+	// cannot be decoded in part (default none).
 	Logger *slog.Logger
 
 	// clock, in tests, is a format for the dialect's clock: %s stands for it.
@@ -115,9 +115,7 @@ func (o *Options) withDefaults() (Options, error) {
 	if out.RetryFor <= 0 {
 		out.RetryFor = DefaultRetryFor
 	}
-	if out.Remember == 0 {
-		out.Remember = defaultRemember
-	}
+	out.Remember = cmp.Or(out.Remember, defaultRemember)
 	if out.MaxConns <= 0 {
 		out.MaxConns = defaultMaxConns
 	}

@@ -8,6 +8,7 @@
 package transfer
 
 import (
+	"cmp"
 	"context"
 	"crypto/md5"
 	"crypto/sha1"
@@ -179,9 +180,7 @@ func (f *Fetcher) Directory(ctx context.Context, r Request, most int64) (*Lease,
 // an empty directory and returns how much disk it has taken. Its results are kept
 // by kind, so two kinds of one archive are two directories.
 func (f *Fetcher) Unpacked(ctx context.Context, r Request, kind string, most int64, unpack func(file *os.File, dir string, l archive.Limits) (disk int64, err error)) (*Lease, error) {
-	if r.CacheKey == "" {
-		r.CacheKey = r.URL
-	}
+	r.CacheKey = cmp.Or(r.CacheKey, r.URL)
 	return f.get(ctx, r, kind, most, func(file *os.File) (string, int64, error) {
 		defer os.Remove(file.Name())
 		dir, err := os.MkdirTemp(f.options.Dir, "directory-")

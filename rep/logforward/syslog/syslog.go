@@ -7,6 +7,7 @@
 package syslog
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -152,9 +153,7 @@ func Append(b []byte, r *logforward.Record, enterprise uint32) []byte {
 	b = appendField(b, procid, 128)
 	b = appendField(b, r.Labels.Stream, 32)
 	b = append(b, ' ')
-	if enterprise == 0 {
-		enterprise = ExampleEnterprise
-	}
+	enterprise = cmp.Or(enterprise, ExampleEnterprise)
 	b = fmt.Appendf(b, "[diego@%d", enterprise)
 	for _, p := range [][2]string{
 		{"log_guid", r.Labels.LogGUID}, {"source", r.Labels.Source}, {"domain", r.Labels.Domain},
@@ -198,8 +197,7 @@ func appendField(b []byte, text string, most int) []byte {
 	return b
 }
 
-// printable is c, or _ in the place of one that is not printable ASCII or among
-// others.
+// printable is c, or _ for one that is not printable ASCII or among others.
 func printable(c byte, others string) byte {
 	if c <= ' ' || c > '~' || strings.IndexByte(others, c) >= 0 {
 		return '_'

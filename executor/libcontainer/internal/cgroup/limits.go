@@ -3,6 +3,7 @@
 package cgroup
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 
@@ -18,14 +19,10 @@ import (
 // are given in both forms: each version of cgroups reads its own.
 func Limits(spec executor.ContainerSpec, maxPIDs int64, swap bool) *cgroups.Resources {
 	pids := spec.Resources.MaxPIDs
-	if pids == 0 {
-		pids = maxPIDs
-	}
+	pids = cmp.Or(pids, maxPIDs)
 	pids++ // the first process is ours
 	weight := uint64(spec.CPUWeight)
-	if weight == 0 {
-		weight = executor.MaxCPUWeight
-	}
+	weight = cmp.Or(weight, executor.MaxCPUWeight)
 	r := &cgroups.Resources{
 		PidsLimit: &pids,
 		CpuShares: max(2, weight*1024/executor.MaxCPUWeight),

@@ -4,6 +4,7 @@ package ids
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -26,9 +27,7 @@ type User struct {
 // which need not exist. A user that neither has, or whose ids are not among r,
 // is an executor.ErrNoUser.
 func FindUser(guid, name string, r Range, open func(path string) (*os.File, error)) (User, error) {
-	if name == "" {
-		name = "root"
-	}
+	name = cmp.Or(name, "root")
 	who, group, hasGroup := strings.Cut(name, ":")
 	u := User{Home: "/"}
 	found := false

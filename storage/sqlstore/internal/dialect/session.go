@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -121,15 +122,11 @@ func NewPostgresConnector(dsn string, a Access) (*pq.Connector, error) {
 // the network that the data source name sets stay.
 func boundMySQL(config *mysql.Config, a Access) *mysql.Config {
 	config = config.Clone()
-	if config.Timeout == 0 {
-		config.Timeout = maxConnect
-	}
+	config.Timeout = cmp.Or(config.Timeout, maxConnect)
 	if config.ReadTimeout == 0 {
 		config.ReadTimeout = a.patience()
 	}
-	if config.WriteTimeout == 0 {
-		config.WriteTimeout = a.patience()
-	}
+	config.WriteTimeout = cmp.Or(config.WriteTimeout, a.patience())
 	if config.Params == nil {
 		config.Params = make(map[string]string)
 	}

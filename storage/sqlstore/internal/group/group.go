@@ -173,12 +173,10 @@ func (g *Group[T]) await(most time.Duration) {
 	enough := make(chan struct{})
 	g.enough = enough
 	g.mu.Unlock()
-	timer := time.NewTimer(most)
 	select {
 	case <-enough:
-	case <-timer.C:
+	case <-time.After(most):
 	}
-	timer.Stop()
 	g.mu.Lock()
 	g.enough = nil
 	g.mu.Unlock()
