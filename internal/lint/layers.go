@@ -58,9 +58,9 @@ var Layers = []Layer{
 	{Path: sqlrooms + "group"},
 	{Path: sqlrooms + "memory", Imports: []string{"storage", "executor", "lrp", "task"}},
 	{Path: "storage/storagetest", Imports: []string{"storage", "storage/memstore", "executor", "lrp", "task"}}, // a stranger's store links nothing else
-	{Path: "converge", Imports: []string{"executor", "lrp", "task", "auction", "storage", "internal/enum", "internal/parallel"}, Modules: []string{sync}},
-	{Path: "rep", Imports: []string{"executor", "lrp", "task", "auction", "storage", "internal/enum"}, Modules: []string{sync}},
-	{Path: "bbs", Imports: []string{"executor", "lrp", "task", "auction", "storage", "converge", "rep", "internal/deadline", "internal/metrics", "internal/parallel", "internal/reach"}, Modules: []string{sync}},
+	{Path: "converge", Imports: []string{"executor", "lrp", "task", "auction", "storage", "internal/enum", "internal/parallel"}},
+	{Path: "rep", Imports: []string{"executor", "lrp", "task", "auction", "storage", "internal/enum"}},
+	{Path: "bbs", Imports: []string{"executor", "lrp", "task", "auction", "storage", "converge", "rep", "internal/deadline", "internal/metrics", "internal/parallel", "internal/reach"}},
 	{Path: "auction/auctioneer", Imports: []string{"executor", "auction", "bbs", "internal/metrics", "internal/scoreparts"}},
 	{Path: "rep/localcell", Imports: []string{"executor", "executor/manager", "lrp", "auction", "bbs", "rep", "storage", "internal/parallel"}},
 	{Path: "rep/logforward", Imports: []string{"executor", "executor/manager", "auction", "rep"}},
@@ -94,7 +94,7 @@ var Layers = []Layer{
 	{Path: "internal/chromium", Imports: []string{"internal/testenv"}, Modules: []string{sys}},
 	{Path: "internal/testdb", Imports: []string{"internal/testenv"}, Modules: []string{"github.com/go-sql-driver/mysql", "github.com/lib/pq"}},
 	{Path: "examples", Imports: []string{everything}, Modules: []string{"github.com/mattn/go-sqlite3", "github.com/go-sql-driver/mysql", "github.com/lib/pq", sync}, TestModules: []string{opentelemetry, protobuf}},
-	{Path: "examples/diegoctl", Imports: []string{everything}, Modules: []string{cobra, pflag, sync, term}},
+	{Path: "examples/diegoctl", Imports: []string{everything}, Modules: []string{cobra, pflag, term}},
 }
 
 const (
