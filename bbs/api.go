@@ -76,8 +76,8 @@ type API interface {
 }
 
 // ConvergenceAPI has the calls of convergence: of a diego.ControlPlane, or of
-// another process through a httpapi.RemoteBBS. Its methods may be called at the
-// same time.
+// another process through an httpapi.RemoteBBS. Its methods may be called
+// concurrently.
 type ConvergenceAPI interface {
 	// Converge begins a pass at once. The error is a *[NotLeaderError] on a
 	// process that does not lead.

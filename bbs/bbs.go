@@ -21,10 +21,10 @@ type Options struct {
 	// [Leadership.Store].
 	Store storage.Store
 	// Effects carries out the effects of the decisions. Nil leaves that to the
-	// leading control plane: it reads in the log of events what consumers have
-	// committed here, and within a second makes and stops instances, and starts
-	// and cancels tasks. So a BBS without Effects is for consumers: over a
-	// transaction of their own, or in a process that never leads.
+	// leading control plane, which finds in the log of events what consumers have
+	// committed here, and carries out its effects within a second. So a BBS
+	// without Effects is for consumers: over a transaction of their own, or in a
+	// process that never leads.
 	Effects converge.Effects
 	// LRPs and Tasks are the policies of all decisions.
 	LRPs  lrp.Policy

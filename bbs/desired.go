@@ -40,11 +40,11 @@ func (b *BBS) create(ctx context.Context, method string, change lrp.Change, err 
 	})
 }
 
-// UpdateDeployment makes the changes of u in a deployment, which may have been
-// made as a desired LRP (002 §Updating DesiredLRPs, 003 §UpdateLRPDeployment).
-// A smaller number of instances takes effect at once, even if the domain is not
-// fresh; a new definition begins a rollout. The error wraps
-// storage.ErrNotFound, or lrp.ErrRefused.
+// UpdateDeployment applies u to a deployment, even to one that was made as a
+// desired LRP (002 §Updating DesiredLRPs, 003 §UpdateLRPDeployment). A smaller
+// number of instances takes effect at once, even if the domain is not fresh; a
+// new definition begins a rollout. The error wraps storage.ErrNotFound, or
+// lrp.ErrRefused.
 func (b *BBS) UpdateDeployment(ctx context.Context, processGUID string, u lrp.Update) error {
 	return b.changeDeployment(ctx, "UpdateDeployment", processGUID, existing(processGUID, func(d *lrp.Deployment) (lrp.Change, error) {
 		return d.Update(u)
@@ -148,8 +148,8 @@ func (b *BBS) PauseRollout(ctx context.Context, processGUID string) error {
 	return b.changeDeployment(ctx, "PauseRollout", processGUID, existing(processGUID, (*lrp.Deployment).PauseRollout))
 }
 
-// ResumeRollout lets a paused rollout go on: see [lrp.Deployment.ResumeRollout].
-// The error is as of [BBS.PauseRollout].
+// ResumeRollout lets a paused rollout go on: see
+// [lrp.Deployment.ResumeRollout]. It fails like [BBS.PauseRollout].
 func (b *BBS) ResumeRollout(ctx context.Context, processGUID string) error {
 	return b.changeDeployment(ctx, "ResumeRollout", processGUID, existing(processGUID, func(d *lrp.Deployment) (lrp.Change, error) {
 		return d.ResumeRollout(b.o.Now())
@@ -157,15 +157,14 @@ func (b *BBS) ResumeRollout(ctx context.Context, processGUID string) error {
 }
 
 // ConfirmRollout lets a rollout go beyond its canary: see
-// [lrp.Deployment.ConfirmRollout]. The error is as of [BBS.PauseRollout], and
-// wraps lrp.ErrRefused if the rollout has no canary.
+// [lrp.Deployment.ConfirmRollout]. It fails like [BBS.PauseRollout]; the error
+// also wraps lrp.ErrRefused if the rollout has no canary.
 func (b *BBS) ConfirmRollout(ctx context.Context, processGUID string) error {
 	return b.changeDeployment(ctx, "ConfirmRollout", processGUID, existing(processGUID, (*lrp.Deployment).ConfirmRollout))
 }
 
 // AbortRollout leads a process back to the definition from which its rollout
-// began: see [lrp.Deployment.AbortRollout]. The error is as of
-// [BBS.PauseRollout].
+// began: see [lrp.Deployment.AbortRollout]. It fails like [BBS.PauseRollout].
 func (b *BBS) AbortRollout(ctx context.Context, processGUID string) error {
 	return b.changeDeployment(ctx, "AbortRollout", processGUID, existing(processGUID, (*lrp.Deployment).AbortRollout))
 }
@@ -321,9 +320,8 @@ func (b *BBS) missingCells(ctx context.Context, slots []lrp.Slot) ([]string, err
 	return missing, nil
 }
 
-// commitSteps commits many steps at once, as they were decided on what was
-// read. If another commit changed one of the slots first, each step is done by
-// itself.
+// commitSteps commits many steps at once, which were decided on what was read.
+// If another commit changed one of the slots first, each step is done by itself.
 func (b *BBS) commitSteps(ctx context.Context, d *lrp.Deployment, steps []slotStep) (effects []lrp.Effect, err error) {
 	var batch storage.Batch
 	for _, s := range steps {

@@ -35,22 +35,22 @@ type HoldOptions struct {
 // HoldLock waits for a lock, calls work once it has it, renews it until work has
 // returned, and releases it. It tries and renews six times in the TTL.
 //
-// The context of work ends when ctx does or when the lock is lost: as soon as the
-// store says that another process has it, or when it could not be renewed for two
-// thirds of the TTL. Then context.Cause of it wraps [ErrLockLost], and work has
-// the last third of the TTL to return before another process can have the lock.
-// [Lock] says what is not promised. Clocks of this process do not matter, but that
-// they run.
+// The context of work ends when ctx does or when the lock is lost: as soon as
+// the store says that another process has it, or when it could not be renewed
+// for two thirds of the TTL. Then context.Cause of it wraps [ErrLockLost], and
+// work has the last third of the TTL to return before another process can have
+// the lock. [Lock] says what is not promised. It does not matter what the clock
+// of this process shows, only that it runs.
 //
-// The first attempt shows whether the lock can be had at all: if it fails, and
-// not because another owner has the lock, HoldLock returns its error. An attempt
-// that is not answered fails after two thirds of the TTL. Later it tries until ctx
-// ends, whose error it returns then. Before it returns either error, it looks
-// whether an attempt has succeeded whose answer was lost, and releases the lock if
-// so. That takes up to another third of the TTL, so the first error comes after one
-// TTL at the latest. Once work was called, HoldLock returns what work
-// returned, joined with an error that wraps ErrLockLost if the lock was lost. To
-// wait again after a loss, call it again.
+// If the first attempt fails, and not because another owner has the lock,
+// HoldLock returns its error. Otherwise it tries until ctx ends, and then
+// returns ctx's error. An attempt that is not answered fails after two thirds
+// of the TTL. It may have acquired the lock all the same, so HoldLock checks
+// that before it returns an error, and releases the lock. The check takes up to
+// a third of the TTL, so the error of the first attempt comes after one TTL at
+// the latest. Once work was called, HoldLock returns what work returned, joined
+// with an error that wraps ErrLockLost if the lock was lost. To wait again
+// after a loss, call it again.
 func HoldLock(ctx context.Context, o HoldOptions, work func(context.Context, Lock) error) error {
 	o.TTL = cmp.Or(o.TTL, 15*time.Second)
 	k := &lockKeeper{HoldOptions: o, every: o.TTL / 6}

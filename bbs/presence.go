@@ -55,7 +55,7 @@ type AnnouncerOptions struct {
 	TTL time.Duration
 }
 
-// Presences announces a cell through a BBS, usually a httpapi.RemoteBBS. Its
+// Presences announces a cell through a BBS, usually an httpapi.RemoteBBS. Its
 // methods may be called at the same time.
 type Presences interface {
 	Announce(ctx context.Context, p CellPresence, owner string, ttl time.Duration) error

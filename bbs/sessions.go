@@ -8,10 +8,10 @@ import (
 	"github.com/diegosdk/diego/storage"
 )
 
-// ReportSessions adds what a cell says of sessions in its containers to the log of
-// events, in that order and in one commit. There may be at most
-// storage.MaxSessionEvents, all of that cell. The BBS does not look for the
-// records of the containers: a session may end after them.
+// ReportSessions adds a cell's reports of sessions in its containers to the log
+// of events, in their order and in one commit. A call takes at most
+// storage.MaxSessionEvents reports, all from that cell. The BBS does not check
+// that the containers have records, because a session may end after them.
 func (b *BBS) ReportSessions(ctx context.Context, cellID string, list []storage.SessionEvent) error {
 	const method = "ReportSessions"
 	var v executor.Validator

@@ -35,7 +35,7 @@ func (b *BBS) CancelTask(ctx context.Context, guid string) error {
 }
 
 // ResolveTask says that the caller handles a COMPLETED task. It succeeds for
-// one caller.
+// one caller only.
 func (b *BBS) ResolveTask(ctx context.Context, guid string) error {
 	_, _, err := b.stepTask(ctx, "ResolveTask", guid, task.Resolve{})
 	return err
@@ -48,7 +48,7 @@ func (b *BBS) DeleteTask(ctx context.Context, guid string) error {
 }
 
 // ResolveAndDeleteTask removes a COMPLETED task in one step: ResolveTask and
-// then DeleteTask. It succeeds for one caller.
+// then DeleteTask. It succeeds for one caller only.
 func (b *BBS) ResolveAndDeleteTask(ctx context.Context, guid string) error {
 	_, _, err := b.decideTask(ctx, "ResolveAndDeleteTask", guid, func(t *task.Task) (task.Decision, error) {
 		resolved, err := task.Step(t, task.Resolve{}, b.o.Now(), b.o.Tasks)

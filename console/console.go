@@ -27,14 +27,15 @@ type Options struct {
 	// read its logs. It is required. The console asks for the state with the rights
 	// that this gives; all else is for callers who may make the call at the cell.
 	Cell func(bbs.CellPresence) (rep.API, error)
-	// Figures writes the metrics of the process in Prometheus' text format. Nil
-	// means that nobody knows them.
+	// Figures writes the metrics of the process in Prometheus' text format.
+	// Without it, the console has none to show.
 	Figures http.Handler
-	// Caller, unless nil, is who all callers are: those whom a [Door] has let in.
+	// Caller, unless nil, is the identity of every caller. It is for a console
+	// behind a [Door].
 	Caller *httpapi.Identity
-	// Hosts are names of this server by which it may be called without TLS besides
-	// its addresses and localhost. A page of another server cannot pretend that its
-	// name leads here.
+	// Hosts are the names, besides its addresses and localhost, by which this
+	// server may be called without TLS. Other names are refused, so that no page
+	// of another server can use a name of its own that leads here.
 	Hosts []string
 }
 

@@ -78,8 +78,8 @@ type DownloadAction struct {
 	Checksum  Checksum `json:"checksum,omitzero"`
 }
 
-// UploadAction archives From, a path in the container, as User reads it and
-// sends it to the URL To.
+// UploadAction archives From, a path in the container, with the rights of User,
+// and sends the archive to the URL To.
 type UploadAction struct {
 	Artifact  string `json:"artifact,omitempty"`
 	From      string `json:"from"`

@@ -29,7 +29,7 @@ const (
 // names of further resources they would mean two things.
 var ownResources = []string{"memory", "memory_mb", "disk", "disk_mb", "containers", "pids", "max_pids"}
 
-// Names are the names, in order.
+// Names returns the names, sorted.
 func (a Amounts) Names() []string {
 	if len(a) == 0 {
 		return nil // without any allocation
@@ -37,8 +37,8 @@ func (a Amounts) Names() []string {
 	return slices.Sorted(maps.Keys(a))
 }
 
-// String is such as "1 fpga, 2 gpu": in the order of the names and without
-// amounts of 0.
+// String returns a text such as "1 fpga, 2 gpu", in the order of the names and
+// without amounts of 0.
 func (a Amounts) String() string {
 	var parts []string
 	for _, name := range a.Names() {
@@ -59,7 +59,7 @@ func (a Amounts) IsZero() bool {
 	return true
 }
 
-// Plus is a and b together.
+// Plus returns the sum of a and b.
 func (a Amounts) Plus(b Amounts) Amounts {
 	if b.IsZero() {
 		return a
@@ -71,7 +71,7 @@ func (a Amounts) Plus(b Amounts) Amounts {
 	return sum
 }
 
-// Minus is what b leaves of a; amounts may be negative.
+// Minus returns a less b; amounts may be negative.
 func (a Amounts) Minus(b Amounts) Amounts {
 	if b.IsZero() {
 		return a
@@ -83,7 +83,7 @@ func (a Amounts) Minus(b Amounts) Amounts {
 	return rest
 }
 
-// Lacks is how much more a would have to be for need.
+// Lacks returns how much is missing from a to cover need.
 func (a Amounts) Lacks(need Amounts) Amounts {
 	var lacks Amounts
 	for _, name := range need.Names() {

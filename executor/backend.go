@@ -107,15 +107,15 @@ type Weigher interface {
 // UnpackLayer may be called concurrently.
 type Layerer interface {
 	// UnpackLayer unpacks a layer for ContainerSpec.Layers, and returns how much
-	// disk it takes. The archive is not trusted: nothing is written outside of
-	// the layer, and what exceeds the limits is refused. What an UnpackLayer
-	// that fails has left in Dir and beside it is removed by the caller.
+	// disk it takes. The archive is not trusted: nothing is written outside of the
+	// layer, and what exceeds the limits is refused. If it fails, the caller
+	// removes what it has left in Dir and beside it.
 	UnpackLayer(ctx context.Context, l LayerSpec) (bytes int64, err error)
 }
 
 // A LayerSpec describes a layer to be unpacked.
 type LayerSpec struct {
-	// GUID is the container that wants it first.
+	// GUID is the first container that wants it.
 	GUID string
 	// RootFS is the preloaded root file system below the layer.
 	RootFS string
@@ -124,8 +124,8 @@ type LayerSpec struct {
 	// Archive is a tar, gzipped or not, with owners. An entry whose name begins
 	// with ".wh." removes what has the rest of the name.
 	Archive io.Reader
-	// Dir is an empty directory for the result. Names that begin with its own
-	// are free for what is needed meanwhile.
+	// Dir is an empty directory for the result. Paths that begin with that of Dir
+	// are free for temporary files.
 	Dir string
 	// MaxBytes limits the content of all files, MaxEntries their number, and
 	// MaxDisk what the layer takes on the disk; 0 means no limit of the caller's.
@@ -378,7 +378,7 @@ const (
 	FeatureImageCredentials  FeatureName = "image credentials"
 )
 
-// What a BackendError wraps.
+// Errors that a BackendError wraps.
 var (
 	// ErrNoContainer: no container has that guid, or has it any more.
 	ErrNoContainer = errors.New("no such container")

@@ -14,8 +14,8 @@ type Capacity struct {
 	MemoryMB int64 `json:"memory_mb"`
 	DiskMB   int64 `json:"disk_mb"`
 	// Containers and PIDs, which are processes and threads, may be uncounted: a
-	// total of 0 means that the cell does not count them, and then what remains is
-	// not looked at.
+	// total of 0 means that the cell does not count them, and what remains is
+	// ignored.
 	Containers int64 `json:"containers"`
 	PIDs       int64 `json:"pids,omitempty"`
 	// Extra is an amount of further resources, such as "gpu". A cell has none of
@@ -42,10 +42,10 @@ func (c Capacity) Lacks(need Capacity) Capacity {
 	}
 }
 
-// Equal reports whether c and d are as much of everything.
+// Equal reports whether c and d are the same amounts.
 func (c Capacity) Equal(d Capacity) bool { return c.Minus(d).IsZero() }
 
-// IsZero reports whether c is nothing of everything.
+// IsZero reports whether every amount of c is 0.
 func (c Capacity) IsZero() bool {
 	return c.MemoryMB == 0 && c.DiskMB == 0 && c.Containers == 0 && c.PIDs == 0 && c.Extra.IsZero()
 }

@@ -23,13 +23,13 @@ const (
 	layeredScheme   = "preloaded+layer:"
 )
 
-// SplitRootFS takes a root file system such as
+// SplitRootFS splits a root file system such as
 //
 //	preloaded+layer:linux?layer=https%3A%2F%2Fblobs%2Fapp.tgz&layer_path=%2Fhome%2Fvcap&layer_digest=SHA256
 //
-// apart, into "preloaded:linux" and its layer. The layer is nil for a root file
-// system without one. Without layer_path the layer belongs to "/". The error is
-// a *ValidationError.
+// into "preloaded:linux" and its layer. The layer is nil for a root file system
+// without one. Without layer_path the layer belongs to "/". The error is a
+// *ValidationError.
 func SplitRootFS(rootFS string) (base string, layer *RootFSLayer, err error) {
 	if len(rootFS) < len(layeredScheme) || !strings.EqualFold(rootFS[:len(layeredScheme)], layeredScheme) {
 		return rootFS, nil, nil

@@ -236,8 +236,8 @@ func IsTenantUnit(unit string) bool {
 // A LogRateLimit bounds how much of a container's output is kept and passed on.
 // What is above it is dropped, and a line in the log says how much.
 type LogRateLimit struct {
-	// BytesPerSecond bounds stdout and stderr together, and in the same way what
-	// checks of health write. -1 means no bound, 0 that nothing is kept.
+	// BytesPerSecond bounds stdout and stderr together, and separately the output
+	// of health checks. -1 means no bound, 0 that nothing is kept.
 	BytesPerSecond int64 `json:"bytes_per_second"`
 }
 

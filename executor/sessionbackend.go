@@ -6,9 +6,9 @@ import (
 )
 
 // A SessionBackend is a [ContainerBackend] that lets somebody work in a
-// container: run a program and talk to it, and copy files, each in the rights of
-// a user of the container. Its methods may be called concurrently, and end like
-// those of the ContainerBackend when the container is deleted.
+// container: run a program and talk to it, and copy files, each with the rights
+// of a user of the container. Its methods may be called concurrently, and end
+// like those of the ContainerBackend when the container is deleted.
 type SessionBackend interface {
 	// StartSession starts a process as Start does, with the same rights and
 	// limits, and connects the caller with it. The Stdout and Stderr of the
@@ -19,11 +19,11 @@ type SessionBackend interface {
 	// CopyIn unpacks a tar stream that has one file or directory tree, with the
 	// rights of the user: what the user may not write is an error. If path is a
 	// directory, the file or directory becomes an entry of it under its own name;
-	// otherwise it becomes path. If the directory above path is missing, or path ends
-	// with a slash and is not a directory, that is an ErrNoFile. A directory is merged
-	// into one of its name, and a file replaces another; a file in the place of a
-	// directory, or the reverse, is an fs.ErrExist. The stream is not trusted; see
-	// StreamIn.
+	// otherwise it becomes path. If the directory above path is missing, or path
+	// ends with a slash and is not a directory, that is an ErrNoFile. A directory
+	// is merged into one of its name, and a file replaces another; a file in place
+	// of a directory, or the reverse, is an fs.ErrExist. The stream is not
+	// trusted; see StreamIn.
 	CopyIn(ctx context.Context, guid, path, user string, tar io.Reader) error
 
 	// CopyOut is StreamOut with the rights of the user: what the user may not read
@@ -40,7 +40,8 @@ type SessionSpec struct {
 }
 
 // A Session is a process that was started by StartSession. Its methods may be
-// called concurrently; of Read and Write of one stream, one call at a time.
+// called concurrently, but one stream is read or written by one goroutine at a
+// time.
 type Session interface {
 	// Stdin is the input of the process, or its terminal. Write waits until the
 	// process takes the input. Close ends the input of a process without a

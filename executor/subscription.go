@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// What ends a Subscription.
+// Errors that end a Subscription.
 var (
 	// ErrClosed: the Subscription was closed.
 	ErrClosed = errors.New("the subscription is closed")

@@ -4,7 +4,7 @@ package executor
 // Container.Tags are text; consumers may add tags of their own.
 const (
 	// TagLifecycle is LifecycleLRP, LifecycleTask or LifecycleSelfTest. A
-	// container with none of them is none of the cell's work.
+	// container without one of these is not the cell's work.
 	TagLifecycle = "lifecycle"
 	TagDomain    = "domain"
 	// TagTaskGUID and TagTaskAttempt name the task, and the try to run it.

@@ -116,8 +116,8 @@ func NotNegative[N ~int | ~int64](v *Validator, field string, n N) {
 	v.Check(n >= 0, field, n, "at least 0")
 }
 
-// AtMost checks that n, a minimum that is called field, is not above a maximum
-// that is called other.
+// AtMost checks that n, the value of field, is at most most, the value of the
+// field other.
 func AtMost[N ~int | ~int64](v *Validator, field string, n N, other string, most N) {
 	v.Check(n <= most, field, n, fmt.Sprintf("at most %s, which is %v", other, most))
 }

@@ -35,9 +35,9 @@ type CallInfo struct {
 	// answer is a list of Answers, and Feed that it is server-sent events.
 	Arguments, Answer reflect.Type
 	Many, Feed        bool
-	// Session says that the request is upgraded to a connection that carries what
-	// goes to a program and comes from it; docs/api.md describes it. Answer then is
-	// what comes last.
+	// Session says that the request is upgraded to a connection that carries the
+	// input and output of a program; docs/api.md describes it. Answer is then the
+	// last message.
 	Session bool
 }
 

@@ -14,7 +14,7 @@ type itemsArgs struct {
 // The calls of the auctioneer.
 var (
 	callRequest = tell(call("Request", "auctioneer/request", controllers, wire.Always,
-		"Adds work to the next batch. Work that waits already is not there twice."),
+		"Adds work to the next batch. Work that waits already is not added twice."),
 		func(ctx context.Context, a auction.API, in itemsArgs) error { return a.Request(ctx, in.Items...) })
 	callPlan = ask(call("Plan", "auctioneer/plan", enquirers, wire.Always,
 		"Says where work would go now, or why it would go nowhere. Nothing is sent to the cells."),

@@ -219,7 +219,7 @@ var (
 	callDeployment = askProcess(call("Deployment", "bbs/deployment", readers, wire.Always,
 		"Reads the deployment of a process."), bbs.API.Deployment)
 	callDesiredLRPs = listBy(call("DesiredLRPs", "bbs/desired_lrps", readers, wire.Always,
-		"Lists deployments as those see them who know of one definition only."), bbs.API.DesiredLRPs)
+		"Lists deployments in the form for consumers that know one definition only."), bbs.API.DesiredLRPs)
 	callDesiredLRP = askProcess(call("DesiredLRP", "bbs/desired_lrp", readers, wire.Always,
 		"Reads the desired LRP of a process."), bbs.API.DesiredLRP)
 	callRoutingInfos = listBy(call("RoutingInfos", "bbs/routing_infos", readers, wire.Always,
@@ -266,11 +266,11 @@ var (
 	callCancelTask = tellTask(call("CancelTask", "bbs/cancel_task", consumers, wire.Once,
 		"Completes a task as failed and stops its container."), bbs.API.CancelTask)
 	callResolveTask = tellTask(call("ResolveTask", "bbs/resolve_task", consumers, wire.Once,
-		"Says that the caller deals with a completed task. It succeeds for one caller."), bbs.API.ResolveTask)
+		"Says that the caller handles a completed task. It succeeds for one caller only."), bbs.API.ResolveTask)
 	callDeleteTask = tellTask(call("DeleteTask", "bbs/delete_task", consumers, wire.Once,
 		"Removes a task that is being resolved."), bbs.API.DeleteTask)
 	callResolveAndDeleteTask = tellTask(call("ResolveAndDeleteTask", "bbs/resolve_and_delete_task", consumers, wire.Once,
-		"Removes a completed task: resolves and deletes it in one step. It succeeds for one caller."), bbs.API.ResolveAndDeleteTask)
+		"Removes a completed task: resolves and deletes it in one step. It succeeds for one caller only."), bbs.API.ResolveAndDeleteTask)
 	callFailTask = tell(call("FailTask", "bbs/fail_task", operators, wire.Once,
 		"Completes a task as failed, with a reason, and stops its container."),
 		func(ctx context.Context, b bbs.API, in taskCommandArgs[task.Fail]) error {
@@ -302,7 +302,7 @@ var (
 		Kind:     func(e *storage.Event) string { return e.Subject().Kind },
 	}
 	callTimeline = askIndex(call("Timeline", "bbs/timeline", readers, wire.Always,
-		"Tells what happened at an index and why, as far back as the log goes."), bbs.API.Timeline)
+		"Says what happened at an index and why, as far back as the log goes."), bbs.API.Timeline)
 
 	callAnnounce = forCell(tell(call("Announce", "bbs/announce", cells, wire.Always,
 		"Makes a cell present, or renews that."),
@@ -317,13 +317,13 @@ var (
 		func(ctx context.Context, b bbs.API, in leaveArgs) error { return b.Leave(ctx, in.CellID, in.Owner) }),
 		func(in leaveArgs) string { return in.CellID })
 	callClaimLRP = report(call("ClaimLRP", "bbs/claim_lrp", cells, wire.Always,
-		"Says that the cell will start the instance. A cell that is told cannot_be_claimed deletes its reservation."),
+		"Says that the cell will start the instance. A cell that gets cannot_be_claimed deletes its reservation."),
 		bbs.API.ClaimLRP, func(c lrp.Claim) string { return c.Instance.CellID })
 	callStartLRP = report(call("StartLRP", "bbs/start_lrp", cells, wire.Always,
-		"Says that the instance runs. A cell that is told cannot_be_started stops and deletes the container, and then says RemoveLRP for every record that names this instance, as a rollout may have left one. Records that it does not remove are given up when the control plane next asks for the cell's Inventory."),
+		"Says that the instance runs. A cell that gets cannot_be_started stops and deletes the container, and then calls RemoveLRP for every record that names this instance, because a rollout may have left one. Records that it does not remove are given up when the control plane next asks for the cell's Inventory."),
 		bbs.API.StartLRP, func(c lrp.Start) string { return c.Instance.CellID })
 	callCrashLRP = report(call("CrashLRP", "bbs/crash_lrp", cells, wire.Always,
-		"Says that the instance ended unexpectedly. An instance crashes once, however often that is said."),
+		"Says that the instance ended unexpectedly. An instance crashes once, however often that is reported."),
 		bbs.API.CrashLRP, func(c lrp.Crash) string { return c.Instance.CellID })
 	callRemoveLRP = report(call("RemoveLRP", "bbs/remove_lrp", cells, wire.Once,
 		"Says that the instance is gone."),
@@ -335,7 +335,7 @@ var (
 		"Asks what becomes of a running instance on an evacuating cell."),
 		bbs.API.EvacuateRunningLRP, func(c lrp.EvacuateRunning) string { return c.Instance.CellID })
 	callEvacuateStoppedLRP = evacuate(call("EvacuateStoppedLRP", "bbs/evacuate_stopped_lrp", cells, wire.Once,
-		"Says that an instance on an evacuating cell has ended as it was told to."),
+		"Says that an instance on an evacuating cell has ended after it was told to stop."),
 		bbs.API.EvacuateStoppedLRP, func(c lrp.EvacuateStopped) string { return c.Instance.CellID })
 	callEvacuateCrashedLRP = evacuate(call("EvacuateCrashedLRP", "bbs/evacuate_crashed_lrp", cells, wire.Always,
 		"Says that an instance on an evacuating cell crashed."),

@@ -77,7 +77,7 @@ var (
 			return errNoCordoner
 		})
 	callCordon = tell(call("Cordon", "cell/cordon", enquirers, wire.Always,
-		"Keeps work away from the cell, or lets it come again. What the cell has stays."),
+		"Keeps new work away from the cell, or lets it come again. What the cell has stays."),
 		func(ctx context.Context, c rep.API, in cordonArgs) error {
 			if c, can := c.(rep.Cordoner); can {
 				return c.Cordon(ctx, in.Cordoned)
@@ -85,7 +85,7 @@ var (
 			return errNoCordoner
 		})
 	callUsages = askPlain(call("Usages", "cell/usages", enquirers, wire.Always,
-		"Says what each container uses, as it was measured last, ordered by guid."),
+		"Answers with the latest measurement of each RUNNING container, ordered by guid."),
 		func(c rep.API, ctx context.Context) ([]rep.ContainerUsage, error) {
 			if c, can := c.(rep.Meter); can {
 				return c.Usages(ctx)
@@ -95,7 +95,7 @@ var (
 	callContainers = askPlain(call("Containers", "cell/containers", enquirers, wire.Always,
 		"Lists the containers on the cell, ordered by guid."), rep.API.Containers)
 	callLogs = long(ofDomain(list(call("Logs", "cell/logs", logReaders, wire.Always,
-		"Reads what a container writes, and follows it; of one that is gone, the last that it wrote. A log reader reads only containers of the domains of its certificate."),
+		"Reads the output of a container, and follows it if asked. For a container that is gone, it reads the last output. A log reader reads only containers of the domains of its certificate."),
 		func(ctx context.Context, c rep.API, in rep.LogRequest) iter.Seq2[rep.LogChunk, error] {
 			return c.Logs(ctx, in)
 		}),
@@ -115,7 +115,7 @@ var (
 			return domainOn(ctx, c, in.ContainerGUID)
 		})
 	callCopyIn = session(call("CopyIn", "cell/copy_in", workers, wire.Never,
-		"Writes the tar stream that comes as stdin, with one file or directory, in a container, in the rights of the user of the container's process: into the directory at the path, or else as the path."),
+		"Unpacks the tar stream from stdin, which has one file or directory, in a container, with the rights of the user of the container's process: into the directory at the path or, if there is none, as the path."),
 		func(ctx context.Context, c rep.API, in rep.CopyRequest, s executor.Streams) (wire.None, error) {
 			if c, can := c.(rep.Sessions); can {
 				return wire.None{}, c.CopyIn(ctx, in, s.Stdin)
@@ -123,7 +123,7 @@ var (
 			return wire.None{}, noSessions(in.ContainerGUID)
 		}, copyDomain)
 	callCopyOut = session(call("CopyOut", "cell/copy_out", workers, wire.Never,
-		"Sends the file or directory at a path in a container as a tar stream, which is stdout, in the rights of the user of the container's process."),
+		"Sends the file or directory at a path in a container as a tar stream on stdout, with the rights of the user of the container's process."),
 		func(ctx context.Context, c rep.API, in rep.CopyRequest, s executor.Streams) (wire.None, error) {
 			if c, can := c.(rep.Sessions); can {
 				return wire.None{}, c.CopyOut(ctx, in, s.Stdout)

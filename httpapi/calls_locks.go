@@ -39,11 +39,11 @@ var (
 			return k.RenewLock(ctx, in.Lock, in.TTL)
 		}), func(in holdArgs) string { return in.Lock.Name })
 	callReleaseLock = ofLock(tell(call("ReleaseLock", "bbs/release_lock", lockers, wire.Always,
-		"Makes a lock free that the caller holds."),
+		"Releases a lock that the caller holds."),
 		func(ctx context.Context, k bbs.LocksAPI, in bbs.Lock) error { return k.ReleaseLock(ctx, in) }),
 		func(in bbs.Lock) string { return in.Name })
 	callLocks = ofLock(ask(call("Locks", "bbs/locks", lockers, wire.Always,
-		"Lists the locks that are held, ordered by name: the one with a name, or for an operator all."),
+		"Lists the locks that are held, ordered by name: the one with the given name or, for an operator, all."),
 		func(ctx context.Context, k bbs.LocksAPI, in locksArgs) ([]bbs.Lock, error) {
 			return k.Locks(ctx, in.Name)
 		}), func(in locksArgs) string { return in.Name })

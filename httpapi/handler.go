@@ -45,9 +45,9 @@ type HandlerOptions struct {
 	// (default 5 s). Clients learn the interval from the answer, and go elsewhere
 	// after three missing heartbeats.
 	Heartbeat time.Duration
-	// MaxSubscriptions is how many subscriptions to events, or at a cell logs that
-	// are read or followed, may be open at a time
-	// (default 1,000; negative means any number). One more is refused with a
+	// MaxSubscriptions is how many subscriptions to events may be open at a time;
+	// at a cell, how many logs may be read or followed at a time (default 1,000;
+	// negative means any number). One more is refused with a
 	// *problem.TooManyError; its client tries other processes until its patience
 	// ends.
 	MaxSubscriptions int

@@ -53,8 +53,9 @@ type Identity struct {
 	// role exec works, from the organizational units "diego-domain:" and the domain,
 	// for example "diego-domain:apps".
 	Domains []string `json:",omitempty"`
-	// Locks are the names of those that a locker may hold, from the organizational
-	// units "diego-lock:" and the name, for example "diego-lock:router/zone-1".
+	// Locks are the names of the locks that a locker may hold, from the
+	// organizational units "diego-lock:" and the name, for example
+	// "diego-lock:router/zone-1".
 	Locks []string `json:",omitempty"`
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/diegosdk/diego/executor"
 )
 
-// An API is what a cell can be asked by the control plane and by operators, in
+// An API has the calls of a cell, for the control plane and for operators, in
 // this process or over HTTP. Its methods may be called at the same time. A cell
 // that is also an auction.InventoryClient lets the control plane find records
 // whose containers are gone; a wrapper has to pass that on.
@@ -47,8 +47,8 @@ type Cordoner interface {
 // A Meter is an optional interface of an API: it says what containers use. Its
 // method may be called concurrently.
 type Meter interface {
-	// Usages are those of the containers that are RUNNING, as they were measured
-	// last, ordered by guid.
+	// Usages returns the latest measurement of each RUNNING container, ordered by
+	// guid.
 	Usages(ctx context.Context) ([]ContainerUsage, error)
 }
 
@@ -81,8 +81,9 @@ type CopyRequest struct {
 	Path string `json:"path"`
 }
 
-// A ContainerUsage says what a container uses, and how much it may use. A figure
-// that is not known is executor.Unknown (-1), and a limit that there is not is 0.
+// A ContainerUsage says what a container uses, and how much it may use. An
+// unknown figure is executor.Unknown (-1), and a limit of 0 means that there is
+// none.
 type ContainerUsage struct {
 	ContainerGUID string `json:"container_guid"`
 	// ProcessGUID and Index are those of an instance, TaskGUID that of a task.
@@ -93,7 +94,7 @@ type ContainerUsage struct {
 	// Tags are the metric tags, with dynamic values filled in, and source_id: the
 	// metrics_guid, or else the guid of the process or task.
 	Tags map[string]string `json:"tags,omitempty"`
-	// MeasuredAt is when all this was so.
+	// MeasuredAt is when the container was measured.
 	MeasuredAt time.Time `json:"measured_at"`
 
 	// Cores is the processor time per second since the last measurement: 1.5 is one
@@ -155,9 +156,9 @@ type LogRequest struct {
 	Follow bool `json:"follow,omitempty"`
 }
 
-// LogLabels say whose output a piece of a log is, for programs that collect logs.
-// docs/logs.md says where forwarded lines have them.
-// Of a container whose daemon was killed, Source is not known.
+// LogLabels say whose output a piece of a log is, for programs that collect
+// logs. docs/logs.md says where forwarded lines have them. The Source is not
+// known for a container whose daemon was killed.
 type LogLabels struct {
 	// LogGUID is the definition's log_guid, or else the guid of the process or
 	// task.

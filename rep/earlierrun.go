@@ -1,7 +1,7 @@
 package rep
 
 // Records may name this cell whose containers ended with an earlier run of it.
-// Routers send requests to their ports until the BBS hears of their end. New
+// Routers send requests to their ports until the BBS knows of their end. New
 // work could get the same ports, so the cell takes none before: first all that
 // is gone is reported, then there is work. That holds for each time at which
 // this run becomes the present one, as another may have had the name meanwhile.

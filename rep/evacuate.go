@@ -164,8 +164,8 @@ func (r *Rep) Waiting() (list []string) {
 	return list
 }
 
-// waitsFor says why an evacuating cell keeps a container, going by what was
-// read of its index.
+// waitsFor says why an evacuating cell keeps a container, by what was read of
+// its index.
 func (op *operation) waitsFor() string {
 	if op.farewell().lingers() {
 		return "its replacement runs, and routers hear of that"

@@ -12,11 +12,11 @@ import (
 const maxAuditedBytes = 1 << 10
 
 // Audited carries out a session in a container: kind is storage.SessionExec,
-// SessionCopyIn or SessionCopyOut, and command the program with its arguments, or
-// the path. The cell's log, and the BBS's log of events if it is a
-// [SessionReporter], say who began it and how it ended, which is nil for a copy.
-// The environment and what is typed are in no log. The session waits for no
-// report.
+// SessionCopyIn or SessionCopyOut, and command the program with its arguments,
+// or the path. The cell's log, and the BBS's log of events if it is a
+// [SessionReporter], say who began it and how it ended. session returns the
+// exit of the program, nil for a copy. The environment and what is typed are in
+// no log. The session waits for no report.
 func (r *Rep) Audited(ctx context.Context, containerGUID, kind string, command []string, session func() (*executor.Exit, error)) error {
 	c, _ := r.o.Executor.Get(containerGUID)
 	s, ours := subjectOf(c)

@@ -35,7 +35,7 @@ type reports struct {
 	called int
 	id     string
 	again  time.Time // when to call after a failure
-	lost   int       // for want of room, since the last call that succeeded
+	lost   int       // for lack of room, since the last call that succeeded
 	ended  bool      // nobody calls regularly any more
 }
 

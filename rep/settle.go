@@ -14,7 +14,7 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-// An operation is what is done about one subject, going by what was just read.
+// An operation settles one subject, by what was just read.
 type operation struct {
 	*Rep
 	subject
@@ -59,7 +59,7 @@ func (r *Rep) settle(ctx context.Context, s subject) error {
 	n := r.noteOf(s.guid)
 	switch {
 	case there && n.deleting && c.State != executor.Completed:
-		return nil // on its way out; nobody needs to be told
+		return nil // it is being deleted; there is nothing to report
 	case !there && !answers:
 		return nil // another run of the cell may have it
 	case there && !n.deleting && (!finishing || s.isTask() && c.State == executor.Completed):
@@ -184,7 +184,7 @@ func (op *operation) carryOut(ctx context.Context, row Row) error {
 	return nil
 }
 
-// isRefusal reports whether the BBS has decided against a call, by its rules.
+// isRefusal reports whether the rules of the BBS have refused a call.
 func isRefusal(err error) bool {
 	var l *lrp.TransitionError
 	var t *task.TransitionError
@@ -280,8 +280,8 @@ func (op *operation) callTask(ctx context.Context, step Step) (goOn bool, err er
 	return true, err
 }
 
-// result adds the content of the task's result file. One that cannot be had
-// fails the task, as nobody will get it later.
+// result adds the content of the task's result file. One that cannot be read
+// fails the task, because nobody can read it later.
 func (op *operation) result(ctx context.Context, c *task.Complete) error {
 	path := op.container.Tags[executor.TagResultFile]
 	if c.Failed || path == "" {
@@ -339,7 +339,7 @@ func (op *operation) run(ctx context.Context) (goOn bool, err error) {
 	return false, op.carryOut(ctx, row)
 }
 
-// work is what the container is to do, or nil if nobody knows any more.
+// work is what the container is to do, or nil if no record says so any more.
 func (op *operation) work(ctx context.Context) (*executor.Work, error) {
 	if op.isTask() {
 		w := executor.Work{RunInfo: op.task.RunInfo, ImageUsername: op.task.ImageUsername, ImagePassword: op.task.ImagePassword, Tags: map[string]string{}}
@@ -367,8 +367,8 @@ func (op *operation) work(ctx context.Context) (*executor.Work, error) {
 	return &w, nil
 }
 
-// instead is the step to take in the place of one that deletes the container of
-// an instance of whose end routers have not heard.
+// instead is the step to take in place of one that deletes the container of an
+// instance to which routers may still send requests.
 func (op *operation) instead(step Step) Step {
 	if (step == DeleteContainer || step == DeleteContainerUnlessKept) && op.farewell().lingers() {
 		return AwaitRouters
@@ -410,7 +410,7 @@ func (r *Rep) setNote(guid string, change func(*note)) {
 	r.notes[guid] = n
 }
 
-// tellDecision counts what was decided, and warns of what should never be.
+// tellDecision counts a decision, and warns of one that should never be needed.
 func (r *Rep) tellDecision(s subject, d decision) {
 	if d.row.Odds != lrp.Inconceivable {
 		return
@@ -424,7 +424,7 @@ func (r *Rep) tellStep(step Step, outcome string) {
 	r.o.Metrics.Count("rep_steps_total", 1, auction.Label{Name: "step", Value: step.String()}, auction.Label{Name: "outcome", Value: outcome})
 }
 
-// tell gauges what a survey has found.
+// tell reports what a survey has found as metrics.
 func (r *Rep) tell(states map[executor.State]int) {
 	for s := executor.Reserved; s <= executor.Completed; s++ {
 		r.o.Metrics.Gauge("rep_containers", float64(states[s]), auction.Label{Name: "state", Value: s.String()})

@@ -41,8 +41,8 @@ const (
 	StartTask
 	// CompleteTask gives the BBS the container's result.
 	CompleteTask
-	// FailTask completes the task as failed, as its container is gone or could
-	// not run. It is the task package's Complete with Failed set.
+	// FailTask completes the task as failed, because its container is gone or
+	// could not run. It is the task package's Complete with Failed set.
 	FailTask
 	// RejectTask tells the BBS that the work never began and may be tried
 	// elsewhere, as often as the task's retries allow.

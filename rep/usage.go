@@ -6,8 +6,9 @@ import (
 	"github.com/diegosdk/diego/executor"
 )
 
-// UsageOf returns what a container uses and may use. What it is for follows from its
-// tags; metricsGUID is that of its definition. It has no time and no rates.
+// UsageOf returns what a container uses and may use. The tags say which
+// instance or task it is, and metricsGUID is that of its definition. The result
+// has no time and no rates.
 func UsageOf(containerGUID, metricsGUID string, tags map[string]string, r executor.Resources, used executor.Usage) ContainerUsage {
 	u := ContainerUsage{
 		ContainerGUID: containerGUID, Domain: tags[executor.TagDomain], CPU: used.CPU,

@@ -23,7 +23,7 @@ func WithCaller(ctx context.Context, name string) context.Context {
 	return context.WithValue(ctx, callerKey{}, name)
 }
 
-// Caller is who [WithCaller] said makes the call, or "".
+// Caller returns the name that [WithCaller] gave to the call, or "".
 func Caller(ctx context.Context) string {
 	name, _ := ctx.Value(callerKey{}).(string)
 	return name

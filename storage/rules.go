@@ -8,9 +8,9 @@ import (
 	"github.com/diegosdk/diego/lrp"
 )
 
-// Rules are the parts of a deployment, besides those of a [Bare] one without
-// them, that lrp.Step uses and that most deployments do not have. A store keeps
-// them apart from the other settings.
+// Rules are parts of a deployment that lrp.Step uses and most deployments do
+// not have: the policies of the process and the state of its rollout. A store
+// keeps them apart from the other settings.
 type Rules struct {
 	lrp.Policies
 	State lrp.RolloutState `json:"rollout_state,omitzero"`

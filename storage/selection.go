@@ -47,12 +47,13 @@ func NewSelection(selector executor.Selector, now []string) *Selection {
 }
 
 // SelectionAfter makes a Selection for the events after a position. now are the
-// guids that NewSelection takes. log are the events about deployments, read after
-// now was: from the position on, or from an earlier one, to the end of the log.
-// What happened to a process after the position then does not change how the events
-// before that are chosen, and of the processes that ended between the beginning of
-// log and the position, the ends of their instances are chosen. Other events in log
-// and those that cannot be decoded do not count. The error is any other one of log.
+// guids that NewSelection takes. log lists the events about deployments from
+// the position, or from an earlier one, to the end of the log; begin to read it
+// after now. From log the Selection knows which labels a process had at the
+// position, even if they have changed since. It also knows the processes that
+// ended between the beginning of log and the position, and chooses the ends of
+// their instances. It ignores other events in log and those that cannot be
+// decoded. Any other error of log is returned.
 func SelectionAfter(selector executor.Selector, now []string, after Cursor, log iter.Seq2[Event, error]) (*Selection, error) {
 	s := NewSelection(selector, now)
 	seen := map[string]bool{}

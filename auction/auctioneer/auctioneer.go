@@ -41,8 +41,8 @@ type Options struct {
 	Owner string
 	// Address is where others reach it; see [bbs.LeadershipOptions].
 	Address string
-	// BBS lists the cells and takes reports: a [bbs.BBS] or a httpapi.RemoteBBS. It is
-	// required.
+	// BBS lists the cells and takes reports: a [bbs.BBS] or an httpapi.RemoteBBS.
+	// It is required.
 	BBS BBS
 	// Dial makes the client of a present cell. It is required.
 	Dial bbs.Dial
@@ -66,7 +66,7 @@ type Options struct {
 // An Auctioneer places work in a process of its own. Several processes may have
 // one; one of them leads. Control planes reach it through an
 // httpapi.RemoteAuctioneer, their Options.Auctioneer. It reaches the BBS
-// through a httpapi.RemoteBBS.
+// through an httpapi.RemoteBBS.
 //
 // All methods may be called at the same time, except Tick, which is for one
 // goroutine and not beside Run.

@@ -199,8 +199,8 @@ func deploymentRestart(c *call, r *remote) error {
 	return c.rollsOut(r, guid, "restarted", "%s restarts, as definition %s")
 }
 
-// rollsOut says to which definition a process goes by now, and waits if --wait
-// says so.
+// rollsOut says to which definition a process is moving now, and waits if
+// --wait says so.
 func (c *call) rollsOut(r *remote, guid, what, says string) error {
 	d, err := r.bbs.Deployment(c.ctx, guid)
 	if err != nil {

@@ -169,8 +169,8 @@ func taskCancel(c *call, r *remote) error {
 	return c.Say(done{Done: "cancelled", TaskGUID: guid}, "task %s is cancelled, its container stops", guid)
 }
 
-// taskDelete takes a COMPLETED task through RESOLVING, as nobody else may be
-// dealing with it then.
+// taskDelete takes a COMPLETED task through RESOLVING, because nobody else may
+// be dealing with it then.
 func taskDelete(c *call, r *remote) error {
 	for _, guid := range c.args {
 		t, err := r.bbs.Task(c.ctx, guid)

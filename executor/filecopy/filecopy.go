@@ -55,13 +55,14 @@ func Send(ctx context.Context, w io.Writer, path string) error {
 }
 
 // Receive unpacks a tar stream that has one file or directory. If path is a
-// directory, that becomes an entry of it under the given name; otherwise it becomes
-// path, whose parent directory must exist. A path that ends with a separator must be
-// a directory. A directory is merged into one of its name, and a file replaces
-// another; a file in the place of a directory, or the reverse, is an fs.ErrExist.
-// Nothing is written before the whole stream has arrived and is known to fit. An
-// archive that holds more than one file or directory, or would write elsewhere, is an
-// executor.ErrUnsafeArchive. Receive ends soon after ctx.
+// directory, that becomes an entry of it under the given name; otherwise it
+// becomes path, whose parent directory must exist. A path that ends with a
+// separator must be a directory. A directory is merged into one of its name,
+// and a file replaces another; a file in place of a directory, or the reverse,
+// is an fs.ErrExist. Nothing is written before the whole stream has arrived and
+// is known to fit. An archive that holds more than one file or directory, or
+// would write elsewhere, is an executor.ErrUnsafeArchive. Receive ends soon
+// after ctx.
 func Receive(ctx context.Context, r io.Reader, path, name string, l Limits) (err error) {
 	target := filepath.Clean(path)
 	info, err := os.Stat(target)

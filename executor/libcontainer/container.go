@@ -30,7 +30,7 @@ import (
 	"github.com/diegosdk/diego/executor/libcontainer/internal/stage"
 )
 
-// A container is what this daemon knows of one beyond what lies on the disk.
+// A container is what this daemon knows about one, besides what is on the disk.
 type container struct {
 	backend *Backend
 	guid    string
@@ -40,8 +40,8 @@ type container struct {
 	spec    executor.ContainerSpec
 	ids     ids.Range
 
-	// life is held for reading while something is made or started, and for
-	// writing by Delete: nothing begins in a container that is going.
+	// life is held for reading while something is made or started, and for writing
+	// by Delete: nothing begins in a container that is being deleted.
 	life sync.RWMutex
 	gone atomic.Bool
 
@@ -52,8 +52,8 @@ type container struct {
 	link     network.Link
 	mappings []executor.PortMapping
 
-	// conn is what the first process listens to. lost is closed when the first
-	// process has gone, and everything with it.
+	// conn leads to the first process. lost is closed when that process is gone,
+	// and everything with it.
 	conn    *pid1.Conn
 	key     int32
 	ready   chan struct{}
@@ -72,7 +72,7 @@ type container struct {
 	processes map[*process]struct{} // until Delete, as children may write on
 	sessions  stdio.Sessions
 	beginning int            // calls of Start in progress
-	victims   int64          // processes of ours that were killed for want of memory
+	victims   int64          // processes of ours that were killed for lack of memory
 	draining  sync.WaitGroup // of the ends that are being reported
 }
 
@@ -119,9 +119,9 @@ func (b *Backend) Create(ctx context.Context, spec executor.ContainerSpec) (exec
 	return endpoint, nil
 }
 
-// errFull says what to look at after an error for want of room, which libcontainer
-// has only words for. The kernel says "no space" also where only inodes are
-// missing.
+// errFull says what to look at after an error for lack of room, which
+// libcontainer reports as text only. The kernel says "no space" even if only
+// inodes are missing.
 func (b *Backend) errFull(spec executor.ContainerSpec, err error) error {
 	if !strings.Contains(err.Error(), unix.ENOSPC.Error()) {
 		return err
@@ -265,7 +265,7 @@ func (b *Backend) UnpackLayer(ctx context.Context, l executor.LayerSpec) (bytes 
 }
 
 // errFirst names the reason if a mount could not be mapped or there was too
-// little memory, which libcontainer has only words for.
+// little memory, which libcontainer reports as text only.
 func (c *container) errFirst(err error) error {
 	if c.ids.Own() {
 		for _, m := range c.spec.Mounts {
@@ -434,7 +434,7 @@ func (c *container) end() {
 	c.init.Signal(unix.SIGKILL)
 	c.init.Wait()
 	c.backend.poller.Forget(c.key)
-	c.receive() // what it said last
+	c.receive() // its last messages
 	c.receiving.Lock()
 	defer c.receiving.Unlock()
 	c.closed = true
@@ -530,8 +530,8 @@ func (c *container) killAll(ctx context.Context) error {
 	}
 }
 
-// signal reaches nobody if the first process has just died, as then everybody
-// has.
+// signal reaches nobody if the first process has just died, because then all
+// have.
 func (c *container) signal(pid int, s executor.Signal) error { return c.send(pid, signals[s]) }
 
 func (c *container) send(pid int, s unix.Signal) error {

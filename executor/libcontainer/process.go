@@ -30,7 +30,7 @@ type process struct {
 	stdout, stderr *stdio.Pipe
 	exited         func(executor.Exit)
 	answer         chan pid1.Message // to the start; nobody waits for its sender
-	oomBefore      int64             // kills for want of memory before the start
+	oomBefore      int64             // kills for lack of memory before the start
 	id             uint32            // of its start
 
 	// All below are guarded by container.mu.
@@ -252,7 +252,7 @@ func (c *container) lose() {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// If it was for want of memory, it was for all of them.
+	// If it was for lack of memory, it was for all of them.
 	for _, p := range c.running {
 		c.settle(p, executor.Exit{Signal: int(unix.SIGKILL)})
 	}

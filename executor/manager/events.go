@@ -11,7 +11,7 @@ import (
 // delivered yet.
 const MaxPending = 10_000
 
-// What ends a Subscription.
+// Errors that end a Subscription.
 var (
 	// ErrClosed: the Subscription was closed.
 	ErrClosed = executor.ErrClosed

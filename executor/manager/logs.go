@@ -130,9 +130,9 @@ func (l *Log) Close() error { return l.reader.Close() }
 // Log returns a reader of one stream of a container, from the byte with number
 // from on, or from the oldest byte that is still kept. At the end it waits for
 // more if follow is true, until the container is deleted or ctx ends. The
-// caller closes it; Offset says where to go on another time. There is nothing
-// to read of a container that has not begun to be made. Of one that is gone, an
-// earlier manager's included, the end of what it wrote is kept for a while: see
+// caller closes it; Offset says where to continue later. A container that has
+// not begun to be made has no output yet. The end of the output of a container
+// that is gone, even one of an earlier manager, is kept for a while: see
 // Options.EndedLogs.
 func (m *Manager) Log(ctx context.Context, guid string, s Stream, from int64, follow bool) (*Log, error) {
 	var log *logfile.Log

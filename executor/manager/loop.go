@@ -360,8 +360,7 @@ func (m *Manager) due() bool {
 }
 
 // Next returns when Tick will next have something to do, as far as that is
-// known now, or false if it has nothing. The end of a process may always come
-// before.
+// known now, or false if it has nothing. A process may end before that.
 func (m *Manager) Next() (time.Time, bool) {
 	m.mu.Lock()
 	var next time.Time

@@ -146,8 +146,8 @@ func (e *entry) measured(o measured) {
 	}
 }
 
-// Measurements are those of all containers that are RUNNING, as they were measured
-// last, ordered by guid. There are none without Options.UsageInterval.
+// Measurements returns the latest measurement of each RUNNING container,
+// ordered by guid. There are none without Options.UsageInterval.
 func (m *Manager) Measurements() []Measurement {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -55,10 +55,10 @@ type Options struct {
 	// mounted of volumes. It belongs to the Manager, which empties it. Without it,
 	// output is discarded, and every download and upload fails.
 	Dir string
-	// Capacity is what the cell has for containers. For a zero field, the
-	// backend's knowledge of its host counts. If the backend does not know it
-	// either, Containers are DefaultContainers, PIDs are not counted, and the
-	// others are an error.
+	// Capacity is what the cell has for containers. A zero field takes what the
+	// backend knows of its host. If the backend does not know it either,
+	// Containers are DefaultContainers, PIDs are not counted, and a lack of the
+	// others is an error.
 	Capacity Capacity
 	// DefaultMaxPIDs is the limit for containers that set none; 0 means
 	// DefaultMaxPIDs.
@@ -151,7 +151,7 @@ type Options struct {
 	// CF_INSTANCE_KEY. It takes Dir. Without it, work with certificate_properties
 	// is refused, unless the backend has executor.FeatureIdentity.
 	Identity *identity.Authority
-	// Observer hears of what operators count; nil means nobody.
+	// Observer receives what operators count; nil discards it.
 	Observer Observer
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
@@ -163,7 +163,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// An Observer hears of what operators count. Its methods are called at the same
+// An Observer receives what operators count. Its methods are called at the same
 // time by several goroutines, and must return at once.
 type Observer interface {
 	// Created says how long a container took to be made, with its root file system

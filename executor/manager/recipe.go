@@ -57,7 +57,7 @@ func (r *recipe) start() {
 	})
 }
 
-// each carries out n steps one after the other, and then goes on. A failure
+// each carries out n steps one after the other, and then continues. A failure
 // ends the recipe.
 func (r *recipe) each(n int, build func(i int, done func(error)) step, what string, failed func(string) executor.RunResult, then func()) {
 	var next func(i int)
@@ -79,7 +79,7 @@ func (r *recipe) each(n int, build func(i int, done func(error)) step, what stri
 	next(0)
 }
 
-// launch starts a step at the top and hears of its end.
+// launch starts a step at the top and handles its end.
 func (r *recipe) launch(build func(done func(error)) step, ended func(error)) {
 	var s step
 	s = build(func(err error) {
@@ -152,7 +152,7 @@ func (r *recipe) sidecarEnded(err error) {
 	r.end(executor.Failed(fmt.Sprintf("a sidecar has ended: %v", err)))
 }
 
-// probed hears of every probe of health.
+// probed handles the outcome of every probe of health.
 func (r *recipe) probed(p *probe) {
 	if !p.ok && r.healthy {
 		r.entry.manager.options.Observer.CheckFailed(BecameUnhealthy)

@@ -171,8 +171,9 @@ func (m *Manager) CopyIn(ctx context.Context, guid, path string, tar io.Reader) 
 	})
 }
 
-// CopyOut writes a file or directory of a container as a tar stream, with the rights
-// of the user that Exec uses; see executor.SessionBackend. It fails like Exec.
+// CopyOut writes a file or directory of a container as a tar stream, with the
+// rights of the user that Exec uses; see executor.SessionBackend. It fails like
+// Exec.
 func (m *Manager) CopyOut(ctx context.Context, guid, path string, tar io.Writer) error {
 	room, leave, err := m.copying(guid, path)
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/diegosdk/diego/executor/internal/guids"
 )
 
-// volumeCalls is how many calls of one driver the Manager waits for at once, and
-// after how many that were given up and have not returned it makes none.
+// volumeCalls is how many calls of one driver the Manager waits for at once.
+// While as many abandoned calls have not returned, it makes no new ones.
 const volumeCalls = 8
 
 // A driver is a volume driver and what is known of it. What is not atomic is
@@ -39,8 +39,8 @@ type driver struct {
 }
 
 // A holding is what one container has of volumes, from before the first is
-// mounted until the last is unmounted. It outlives the container if it must,
-// and the daemon: it is a file of Options.Dir, too. It is guarded by the
+// mounted until the last is unmounted. It may outlive the container, and also
+// the daemon, because it is a file in Options.Dir, too. It is guarded by the
 // Manager's lock.
 type holding struct {
 	guid      string
@@ -61,7 +61,8 @@ type volume struct {
 	err   error // of the last Unmount
 }
 
-// A HeldVolume is a volume of a container, or one that is left of a container.
+// A HeldVolume is a volume of a container, or one that a deleted container has
+// left mounted.
 type HeldVolume struct {
 	GUID   string
 	Volume executor.VolumeMount
@@ -184,7 +185,7 @@ func (m *Manager) newHolding(guid string, mounts []executor.VolumeMount) *holdin
 	return h
 }
 
-// hold gives volumes to a container, unless one of them cannot be had.
+// hold gives volumes to a container, unless one of them is not available.
 func (m *Manager) hold(guid string, mounts []executor.VolumeMount) (*holding, error) {
 	h := m.newHolding(guid, mounts)
 	for i, v := range h.volumes {
@@ -202,7 +203,7 @@ func (m *Manager) hold(guid string, mounts []executor.VolumeMount) (*holding, er
 	return h, nil
 }
 
-// available is an error if a volume cannot be had now.
+// available returns why a volume is not available now, or nil.
 func (m *Manager) available(v *volume) error {
 	if v.driver == nil {
 		return fmt.Errorf("this cell has no such driver; it has %q", slices.Sorted(maps.Keys(m.drivers)))
@@ -294,8 +295,8 @@ func (m *Manager) unmountVolume(ctx context.Context, guid string, v *volume) err
 	})
 }
 
-// withoutDriver is why a volume of an earlier daemon is still there whose driver
-// this one does not have. It is nil once the operator has removed the record.
+// withoutDriver says why a volume of an earlier daemon is still mounted if this
+// daemon lacks its driver. It is nil once the operator has removed the record.
 func (m *Manager) withoutDriver(guid string, v *volume) error {
 	record := m.record(guid)
 	if _, err := os.Lstat(record); errors.Is(err, fs.ErrNotExist) {

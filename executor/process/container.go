@@ -33,8 +33,8 @@ type container struct {
 
 	ports []executor.PortMapping
 
-	// life is held for reading while something is started or streamed, and
-	// for writing by Delete: nothing begins in a container that is going.
+	// life is held for reading while something is started or streamed, and for
+	// writing by Delete: nothing begins in a container that is being deleted.
 	life sync.RWMutex
 	gone atomic.Bool
 	pace stdio.Pace

@@ -87,8 +87,8 @@ func prlimit(pid, resource int, next, old *syscall.Rlimit) {
 }
 
 // signalGroups signals the process groups of members, but for those that are
-// done already. Groups, as one of their members may be a process that forks and
-// ends faster than anybody can look.
+// done already. Groups, because one of their members may be a process that
+// forks and ends faster than anybody can look.
 func signalGroups(found []member, done map[int]bool, s executor.Signal) {
 	done[syscall.Getpgrp()] = true // never this process itself
 	for _, m := range found {

@@ -43,7 +43,7 @@ const (
 	kindLRP        kind = "lrp"
 	kindDeployment kind = "deployment"
 	kindTask       kind = "task"
-	// kindUpdate is never guessed, as an update may have members of any kind.
+	// kindUpdate is never guessed, because an update may have members of any kind.
 	kindUpdate kind = "update"
 )
 

@@ -95,7 +95,7 @@ func (l *List[A, In, Item]) serve(s *Server, api A, w http.ResponseWriter, r *ht
 			err = add(out, "item", &current)
 		}
 		if err != nil {
-			panic(http.ErrAbortHandler) // a list without its end, as nobody can read it
+			panic(http.ErrAbortHandler) // a list without its end, because nobody can read it
 		}
 	}
 	if err := ctx.Err(); err != nil && last == nil {

@@ -115,7 +115,7 @@ func (s *Store) answered(ctx context.Context, f func(ctx context.Context) error)
 }
 
 // dropIdle closes the idle connections that read. When one is lost the others
-// are, too, as a rule, and the next reads would wait for each of them in turn.
+// usually are, too, and the next reads would wait for each of them in turn.
 //
 // Closing takes a while: lib/pq waits for the answer of a dead server, once for
 // each connection with a prepared statement. Nobody gets those meanwhile.

@@ -45,7 +45,7 @@ const crashDir = "DIEGO_STORAGETEST_CRASH_DIR"
 // has left: every commit that was acknowledged is there, nothing is there by
 // half, and the events tell what the records are.
 //
-// The process is this test binary, started anew with only the calling test to
+// The process is this test binary, started again with only the calling test to
 // run. So RunCrash is the first thing that a top-level test does, and in the
 // child it does not return.
 func RunCrash(t *testing.T, c Crash) {

@@ -49,7 +49,7 @@ type Range struct {
 	closed  bool
 }
 
-// A resting port is still claimed, and nobody's.
+// A resting port is still claimed, but no container has it.
 type resting struct {
 	claim io.Closer
 	timer *time.Timer

@@ -36,7 +36,7 @@ func (c Container) In(ctx context.Context, dir Place, tar io.Reader, uid, gid in
 	return c.Err(archive.Extract(ctx, dir.Root, dir.Path, c.Reader(ctx, tar), uid, gid), dir.Name)
 }
 
-// Reader is r as long as the context and the container are there.
+// Reader reads from r until the context or the container ends.
 func (c Container) Reader(ctx context.Context, r io.Reader) io.Reader { return &reader{ctx, c, r} }
 
 // Out is an archive of a file or a directory; see [archive.Pack]. A file that

@@ -94,8 +94,8 @@ func (g *Cgroup) Kill(ctx context.Context) error {
 // Remove removes the directories.
 func (g *Cgroup) Remove() error { return g.manager.Destroy() }
 
-// OOMKills is how many processes were killed for want of memory, as far as
-// that is known.
+// OOMKills is how many processes were killed for lack of memory, as far as that
+// is known.
 func (g *Cgroup) OOMKills() int64 { return max(0, g.read(g.version.oomKills)) }
 
 // PIDs is the number of processes and threads.
@@ -108,7 +108,7 @@ func (g *Cgroup) Usage() executor.Usage {
 		PIDs:        g.PIDs(),
 		CPU:         executor.Unknown,
 	}
-	// What the kernel can drop at any time is nobody's use.
+	// What the kernel can drop at any time does not count as used.
 	if cache := g.read(g.version.cache); cache > 0 && m.MemoryBytes > 0 {
 		m.MemoryBytes = max(0, m.MemoryBytes-cache)
 	}

@@ -94,7 +94,7 @@ func (p *Pool) give(guid string, n uint32) (Range, error) {
 	return r, nil
 }
 
-// claim makes a block ours if it is nobody's.
+// claim makes a block ours if no one else has it.
 func (p *Pool) claim(block uint32) bool {
 	if p.claims[block] {
 		return true

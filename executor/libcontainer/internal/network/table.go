@@ -37,7 +37,7 @@ const tablePrefix = "diego-"
 // NFT_TABLE_F_OWNER, which package unix does not have.
 const tableOwned = 2
 
-// newTable makes an empty table in the place of what a dead daemon has left.
+// newTable makes an empty table in place of what a dead daemon has left.
 func newTable(id string, owned bool) (*table, error) {
 	t := &table{Table: nftables.Table{Name: tablePrefix + id, Family: nftables.TableFamilyIPv4}, claim: -1}
 	var err error

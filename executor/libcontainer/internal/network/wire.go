@@ -18,7 +18,7 @@ import (
 )
 
 // A wire is a network namespace and the pair of devices that connects it with
-// the host. To make and to remove one is slow, as the kernel waits for all
+// the host. Making and removing one is slow, because the kernel waits for all
 // processors, so it outlives its container if nothing of that is left in it.
 // Only this daemon holds the namespace: if the daemon is killed, the kernel
 // removes it with both devices.

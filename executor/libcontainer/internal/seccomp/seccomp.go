@@ -205,8 +205,8 @@ type callCase struct {
 
 // choose finds the case of the number that was loaded among cases in ascending
 // order, by halving them: every process pays for the way of each call through
-// the filter, as the kernel tries them all when the process begins. What has no
-// case is allowed.
+// the filter, because the kernel tries them all when the process begins. What
+// has no case is allowed.
 func choose(cases []callCase) []unix.SockFilter {
 	const few = 3
 	if len(cases) <= few {

@@ -218,8 +218,8 @@ func (m *Memory) Holds(o *Origin) bool {
 	return m.isNow(o)
 }
 
-// isNow compares deployments by their tags, as one of many instances may have
-// been forgotten and read again for another instance.
+// isNow compares deployments by their tags, because one of many instances may
+// have been forgotten and read again for another instance.
 func (m *Memory) isNow(o *Origin) bool {
 	d := m.known[SlotKey{o.Key.GUID, deploymentIndex}]
 	return o.slot != nil && m.known[o.Key] == o.slot && d != nil && d.tag() == o.deployment.tag()
