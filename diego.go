@@ -15,7 +15,6 @@ import (
 	"github.com/diegosdk/diego/converge"
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/internal/metrics"
-	"github.com/diegosdk/diego/internal/scoreparts"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/task"
@@ -160,7 +159,6 @@ func New(o Options) (*ControlPlane, error) {
 		a := o.Auction
 		a.Directory, a.Reporter, a.Now, a.Metrics, a.Logger = p.duties.Directory, p.BBS, o.Now, o.Metrics, o.Logger
 		a.Concurrency = cmp.Or(a.Concurrency, o.Concurrency)
-		scoreparts.Explain(&a)
 		if p.Auctioneer, err = auction.NewRunner(a); err != nil {
 			return nil, err
 		}

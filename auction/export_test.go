@@ -8,3 +8,6 @@ func Looked(cells []CellState, work []Item, p Policy) int64 {
 
 // WithDefaults returns the options that a Runner with options o has.
 func (o RunnerOptions) WithDefaults() (RunnerOptions, error) { return o.withDefaults() }
+
+// Reason is what the placement's cell gets to know.
+func (p Placement) Reason() string { return p.reason() }

@@ -382,7 +382,7 @@ func TestOnlyACellThatTakesReasonsGetsThem(t *testing.T) {
 		t.Fatalf("the new cell gets %+v", w)
 	}
 	for i := range w.Items {
-		if !strings.HasPrefix(w.Reason(i), "score 0.") || !strings.HasSuffix(w.Reason(i), " old") {
+		if !strings.HasPrefix(w.Reason(i), "score 0.") || !strings.Contains(w.Reason(i), " old; parts against old: ") {
 			t.Errorf("%v is here because of %q", w.Items[i].Key, w.Reason(i))
 		}
 	}

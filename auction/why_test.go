@@ -1,6 +1,7 @@
 package auction_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/diegosdk/diego/auction"
@@ -29,6 +30,33 @@ func TestWhyNamesTheFirstCriterionThatDiffers(t *testing.T) {
 	}
 	if got := (auction.Placement{}).Why(); got != "no other cell can take it" {
 		t.Errorf("without a runner-up: %q", got)
+	}
+}
+
+func TestTheReasonHasEveryPartThatIsNotZeroOnBothCells(t *testing.T) {
+	here := auction.Score{ZoneInstances: 1, Memory: 0.25, Disk: 1.0 / 3, Starting: 0.25}
+	there := auction.Score{ZoneInstances: 1, CellInstances: 2, Memory: 0.5, Disk: 1.0 / 3}
+	wild := auction.Score{Preference: -1e300, CellTasks: 3, Containers: 1, Extra: 2, BinPack: 0.5}
+	for _, c := range []struct {
+		p     auction.Placement
+		parts string
+	}{
+		{auction.Placement{Choice: auction.Choice{Score: here}, RunnerUp: auction.Choice{CellID: "cell-2", Score: there}},
+			"; parts against cell-2: of its process in the zone 1/1, of its process on the cell 0/2, memory in use 0.25/0.5, disk in use 0.33333/0.33333, containers that start 0.25/0"},
+		{auction.Placement{Choice: auction.Choice{Score: here}}, "; parts: of its process in the zone 1, memory in use 0.25, disk in use 0.33333, containers that start 0.25"},
+		{auction.Placement{Choice: auction.Choice{Score: wild}}, "; parts: preference -1e+300, tasks on the cell 3, containers in use 1, further resources in use 2, bin packing 0.5"},
+		{auction.Placement{RunnerUp: auction.Choice{CellID: "cell-2"}}, ""},
+	} {
+		reason, short := c.p.Reason(), fmt.Sprintf("score %.4f, %s", c.p.Score.Resources(), c.p.Why())
+		if reason != short+c.parts {
+			t.Errorf("got  %s\nwant %s", reason, short+c.parts)
+		}
+		if len(c.parts) > 400+len(c.p.RunnerUp.CellID) {
+			t.Errorf("%d bytes: %s", len(c.parts), c.parts)
+		}
+		if got := auction.WithoutParts(reason); got != short {
+			t.Errorf("without the parts: %s", got)
+		}
 	}
 }
 

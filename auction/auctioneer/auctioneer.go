@@ -18,7 +18,6 @@ import (
 	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/internal/metrics"
-	"github.com/diegosdk/diego/internal/scoreparts"
 )
 
 // auctioneerRole is the role in which one auctioneer leads.
@@ -104,7 +103,6 @@ func New(o Options) (*Auctioneer, error) {
 	}
 	r := o.Auction
 	r.Directory, r.Reporter, r.Now, r.Metrics, r.Logger = bbs.NewDirectory(o.BBS.Cells, o.Dial), o.BBS, o.Now, o.Metrics, o.Logger
-	scoreparts.Explain(&r)
 	a.Runner, err = auction.NewRunner(r)
 	return a, err
 }

@@ -61,7 +61,7 @@ var Layers = []Layer{
 	{Path: "converge", Imports: []string{"executor", "lrp", "task", "auction", "storage", "internal/enum", "internal/parallel"}},
 	{Path: "rep", Imports: []string{"executor", "lrp", "task", "auction", "storage", "internal/enum"}},
 	{Path: "bbs", Imports: []string{"executor", "lrp", "task", "auction", "storage", "converge", "rep", "internal/deadline", "internal/metrics", "internal/parallel", "internal/reach"}},
-	{Path: "auction/auctioneer", Imports: []string{"executor", "auction", "bbs", "internal/metrics", "internal/scoreparts"}},
+	{Path: "auction/auctioneer", Imports: []string{"executor", "auction", "bbs", "internal/metrics"}},
 	{Path: "rep/localcell", Imports: []string{"executor", "executor/manager", "lrp", "auction", "bbs", "rep", "storage", "internal/parallel"}},
 	{Path: "rep/logforward", Imports: []string{"executor", "executor/manager", "auction", "rep"}},
 	{Path: "rep/logforward/syslog", Imports: []string{"rep/logforward"}, TestImports: []string{"rep"}},
@@ -74,7 +74,7 @@ var Layers = []Layer{
 	{Path: "rep/celltest", Imports: []string{"executor", "lrp", "task", "auction", "storage", "storage/memstore", "bbs", "rep"}, TestImports: []string{"httpapi", "rep/localcell"}},
 	// The public part of internal/simulation. Nothing imports it but tests.
 	{Path: "simulation", Imports: []string{"executor", "lrp", "task", "auction", "storage", "bbs", "rep", "internal/simulation"}, TestImports: []string{"rep/localcell"}},
-	{Path: "", Imports: []string{"executor", "lrp", "task", "auction", "storage", "converge", "bbs", "internal/metrics", "internal/scoreparts"}},
+	{Path: "", Imports: []string{"executor", "lrp", "task", "auction", "storage", "converge", "bbs", "internal/metrics"}},
 
 	{Path: "internal", Imports: []string{everything}, Modules: []string{cmp, sync}},
 	{Path: "internal/lint", Imports: []string{"internal/lint"}},
@@ -85,7 +85,6 @@ var Layers = []Layer{
 	{Path: "internal/metrics", Imports: []string{"auction"}},
 	{Path: "internal/parallel"},
 	{Path: "internal/reach"},
-	{Path: "internal/scoreparts", Imports: []string{"auction"}, TestImports: []string{"executor", "lrp", "task"}},
 	{Path: "internal/syslogtest"},
 	{Path: "internal/specfile", Imports: []string{"executor", "lrp", "task", "internal/spelling"}, Modules: []string{"github.com/goccy/go-yaml", cmp}},
 	{Path: "internal/daemon", Imports: []string{everything}, Modules: []string{pflag, cmp, sync}},

@@ -17,7 +17,6 @@ import (
 	"unicode"
 
 	"github.com/diegosdk/diego/auction"
-	"github.com/diegosdk/diego/internal/scoreparts"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/task"
@@ -167,7 +166,7 @@ func (a *Account) instance(e lrp.Event, at time.Time) string {
 	switch r := e.After; {
 	case r == nil || e.Before != nil && e.Before.State == r.State:
 	case r.State == lrp.Claimed:
-		text = scoreparts.Without(text) // a line is short; the timeline has the parts
+		text = auction.WithoutParts(text) // a line is short; the timeline has the parts
 	case r.State == lrp.Running:
 		text += addresses(r.NetInfo)
 		if a.hadCrashed(r) {
