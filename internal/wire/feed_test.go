@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/internal/testenv"
 )
 
 // from yields the numbers after a position, up to last, and then waits for the
@@ -239,19 +240,21 @@ func TestAFeedWhoseServerHangsGoesOnWithAnother(t *testing.T) {
 }
 
 func TestTheTimeThatAReaderTakesIsNotSilence(t *testing.T) {
-	ctx, cancel := context.WithCancelCause(t.Context())
-	w := &watch{ctx: ctx, cancel: cancel}
-	w.timer = time.AfterFunc(time.Hour, w.late)
-	body := w.body(io.NopCloser(strings.NewReader("12")), 20*time.Millisecond)
-	for range 2 {
-		if _, err := body.Read(make([]byte, 1)); err != nil {
-			t.Fatal(err)
+	testenv.Bubble(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		w := &watch{ctx: ctx, cancel: cancel}
+		w.timer = time.AfterFunc(time.Hour, w.late)
+		body := w.body(io.NopCloser(strings.NewReader("12")), 20*time.Millisecond)
+		for range 2 {
+			if _, err := body.Read(make([]byte, 1)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(60 * time.Millisecond) // three times as long as nothing may come
+			if ctx.Err() != nil {
+				t.Fatalf("the answer was given up: %v", context.Cause(ctx))
+			}
 		}
-		time.Sleep(60 * time.Millisecond) // three times as long as nothing may come
-		if ctx.Err() != nil {
-			t.Fatalf("the answer was given up: %v", context.Cause(ctx))
-		}
-	}
+	})
 }
 
 func TestASlowReaderOfAFeedIsCutOffAndHoldsNobodyUp(t *testing.T) {
