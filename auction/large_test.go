@@ -9,6 +9,7 @@ import (
 
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/internal/testenv"
 	"github.com/diegosdk/diego/lrp"
 )
 
@@ -53,7 +54,7 @@ func withGPUs(r *rand.Rand, cells []auction.CellState, work []auction.Item) {
 }
 
 func TestPlacementsOfLargeAppsAreTheOracles(t *testing.T) {
-	for seed := range uint64(7) {
+	for seed := range fewer(7) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 3))
 			work := largeApps(2, 220)
@@ -76,7 +77,7 @@ func TestPlacementsOfLargeAppsAreTheOracles(t *testing.T) {
 // out. A packed placement lowers scores, most of all if starting costs nothing.
 func TestPlacementsOfAppsOnMostCellsAreTheOracles(t *testing.T) {
 	packed := 0
-	for seed := range uint64(9) {
+	for seed := range fewer(9) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 5))
 			cells, work := unlikeCells(r, 150, "none"), largeApps(3, 170)
@@ -104,7 +105,7 @@ func TestPlacementsOfAppsOnMostCellsAreTheOracles(t *testing.T) {
 			}
 		})
 	}
-	if packed == 0 {
+	if packed == 0 && !testenv.Race {
 		t.Error("none is packed")
 	}
 }
@@ -126,7 +127,7 @@ func TestPlacementsBehindManyClosedCellsAreTheOracles(t *testing.T) {
 }
 
 func TestPlacementsOnUnlikeCellsAreTheOracles(t *testing.T) {
-	for seed := range uint64(8) {
+	for seed := range fewer(8) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 4))
 			work := apps(r, 300, even)
@@ -190,7 +191,7 @@ func TestTheOrderOfWorkHoldsForIndicesThatAreFarApart(t *testing.T) {
 		{Key: auction.Key{GUID: "b", Index: -5}},
 		{Key: auction.Key{GUID: "a", Index: math.MaxInt - 1}},
 	}
-	for seed := range uint64(20) {
+	for seed := range fewer(20) {
 		work := append(slices.Clone(want), invalid...)
 		rand.New(rand.NewPCG(seed, 6)).Shuffle(len(work), func(i, j int) { work[i], work[j] = work[j], work[i] })
 		r := mustPlace(t, fleetOf(3, 1<<20), work, auction.Policy{})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/internal/testenv"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/task"
 )
@@ -223,10 +224,18 @@ func compare(want, got auction.Result) string {
 	return cmp.Diff(want, got, cmpopts.EquateEmpty(), cmp.Comparer(func(a, b error) bool { return fmt.Sprint(a) == fmt.Sprint(b) }))
 }
 
+// fewer is n, or a tenth of it under the race detector: Place has one goroutine.
+func fewer(n int) uint64 {
+	if testenv.Race {
+		n = (n + 9) / 10
+	}
+	return uint64(n)
+}
+
 // problems runs f on many seeds and names the seed in the sub-test that fails.
 func problems(t *testing.T, n int, f func(t *testing.T, c chooser)) {
 	t.Helper()
-	for seed := range uint64(n) {
+	for seed := range fewer(n) {
 		c := chooser(rand.New(rand.NewPCG(seed, 1)).IntN)
 		if !t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) { f(t, c) }) {
 			return

@@ -14,6 +14,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/diegosdk/diego/converge"
+	"github.com/diegosdk/diego/internal/testenv"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/task"
 )
@@ -386,6 +387,14 @@ func TestAPlanMayBeAbandonedAnywhere(t *testing.T) {
 	}
 }
 
+// seeds is the number n, or a tenth of it under the race detector.
+func seeds(n uint64) uint64 {
+	if testenv.Race {
+		return n / 10
+	}
+	return n
+}
+
 // scramble makes a random cluster by random commands, most of which are legal.
 func scramble(t testing.TB, seed uint64) *world {
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -441,7 +450,7 @@ func scramble(t testing.TB, seed uint64) *world {
 }
 
 func TestThePlanIsThatOfThePlainImplementationOnRandomClusters(t *testing.T) {
-	for seed := range uint64(3000) {
+	for seed := range seeds(3000) {
 		w := scramble(t, seed)
 		if diff := gocmp.Diff(plainPlan(w), w.plan()); diff != "" {
 			t.Fatalf("seed %d (-plain +streaming):\n%s", seed, diff)
@@ -518,7 +527,7 @@ func (w *world) roll(r *rand.Rand, guid string) {
 
 func TestThePlanIsThatOfThePlainImplementationForEveryPolicy(t *testing.T) {
 	said := map[string]int{}
-	for seed := range uint64(1500) {
+	for seed := range seeds(1500) {
 		w := scramble(t, seed)
 		w.want(rand.New(rand.NewPCG(seed, 3)))
 		plan := w.plan()
@@ -543,7 +552,7 @@ func TestThePlanIsThatOfThePlainImplementationForEveryPolicy(t *testing.T) {
 // with the active definition, and nothing else, after a bounded number of
 // passes.
 func TestPassesBringEveryClusterToRest(t *testing.T) {
-	for seed := range uint64(500) {
+	for seed := range seeds(500) {
 		w := scramble(t, seed)
 		w.domains = []lrp.Domain{{Name: "apps"}}
 		r := rand.New(rand.NewPCG(seed, 2))

@@ -6,11 +6,13 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/internal/testenv"
 	"github.com/diegosdk/diego/lrp"
 )
 
@@ -41,7 +43,11 @@ func (w world) key(crashes int) string {
 	var b strings.Builder
 	var cells []string
 	if d := w.deployment; d != nil {
-		fmt.Fprintf(&b, "%d %s %s %s|", d.Instances, strings.Join(d.DefinitionIDs(), "+"), d.ActiveDefinitionID, d.HealthyDefinitionID)
+		b.WriteString(strconv.Itoa(d.Instances))
+		for _, id := range d.DefinitionIDs() {
+			b.WriteString("+" + id)
+		}
+		b.WriteString(" " + d.ActiveDefinitionID + " " + d.HealthyDefinitionID + "|")
 	}
 	for i := range w.slot.Records {
 		r := &w.slot.Records[i]
@@ -189,13 +195,14 @@ func (w world) uses(definitionID string) bool {
 	return slices.ContainsFunc(w.slot.Records, func(r lrp.ActualLRP) bool { return r.DefinitionID == definitionID })
 }
 
-// step is the world after a command.
-func (w world) step(c lrp.Command) (world, error, error) {
+// step is the world after a command, and whether that is another one.
+func (w world) step(c lrp.Command) (after world, changed bool, broken error) {
 	slot, decision, refused, broken := stepped(w.slot, w.deployment, c, w.now, policy)
 	if refused != nil {
-		return w, refused, broken
+		return w, false, broken
 	}
-	return world{slot, deploymentAfter(w.deployment, decision), w.now.Add(time.Microsecond)}, nil, broken
+	changed = len(decision.Writes) > 0 || decision.Deployment != nil
+	return world{slot, deploymentAfter(w.deployment, decision), w.now.Add(time.Microsecond)}, changed, broken
 }
 
 func TestNoCommandInAnyReachableStateBreaksARule(t *testing.T) {
@@ -226,7 +233,7 @@ func TestNoCommandInAnyReachableStateBreaksARule(t *testing.T) {
 			}
 			commands, situations, transitions := c.space.commands(), map[string]bool{}, 0
 			queue := []world{start}
-			for len(queue) > 0 {
+			for len(queue) > 0 && (!testenv.Race || len(seen) < 1000) {
 				w := queue[0]
 				queue = queue[1:]
 				from := w.key(c.space.crashes)
@@ -239,12 +246,14 @@ func TestNoCommandInAnyReachableStateBreaksARule(t *testing.T) {
 					}
 				}
 				for _, command := range commands {
-					next, _, broken := w.step(command)
+					next, changed, broken := w.step(command)
 					transitions++
 					if broken != nil {
 						t.Fatalf("%v\nafter\n  %s\nthen %#v\nin %s", broken, path(from), command, from)
 					}
-					visit(next, command)
+					if changed {
+						visit(next, command)
+					}
 				}
 				for _, next := range c.space.changes(w) {
 					visit(next, "deployment "+next.key(c.space.crashes))
@@ -254,7 +263,7 @@ func TestNoCommandInAnyReachableStateBreaksARule(t *testing.T) {
 				}
 			}
 			t.Logf("%d states, %d transitions", len(seen), transitions)
-			if len(c.space.definitions) == 1 && !c.space.budget {
+			if len(c.space.definitions) == 1 && !c.space.budget && !testenv.Race {
 				checkSituations(t, situations)
 			}
 		})
@@ -311,8 +320,11 @@ func checkSituations(t *testing.T, seen map[string]bool) {
 // definitions, four instances on three cells, real times and crash counts, and every tag that
 // ever was.
 func TestNoTagEverComesTwice(t *testing.T) {
-	const walks, steps = 60, 400
-	for seed := range uint64(walks) {
+	walks, steps := uint64(60), 400
+	if testenv.Race {
+		walks = 6
+	}
+	for seed := range walks {
 		random := rand.New(rand.NewPCG(seed, 1))
 		s := space{[]string{"v1", "v2", "v3"}, 3, 3, true, true, seed%3 == 0}
 		commands := s.commands()

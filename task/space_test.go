@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"github.com/diegosdk/diego/internal/testenv"
 )
 
 func typeName(v any) string { return reflect.TypeOf(v).String() }
@@ -131,7 +133,8 @@ func rank(t *Task) State {
 	return t.State
 }
 
-// explore visits every reachable world and calls edge for each move in it.
+// explore visits every reachable world, or the first under the race detector,
+// and calls edge for each move in it.
 func explore(t *testing.T, knownAttempts bool, edge func(w *world, m move, d Decision, err error)) int {
 	queue := []world{{now: epoch}}
 	seen := map[key]bool{queue[0].key(): true}
@@ -141,7 +144,7 @@ func explore(t *testing.T, knownAttempts bool, edge func(w *world, m move, d Dec
 			queue = append(queue, next)
 		}
 	}
-	for len(queue) > 0 {
+	for len(queue) > 0 && (!testenv.Race || len(seen) < 1000) {
 		w := queue[0]
 		queue = queue[1:]
 
@@ -190,19 +193,21 @@ func explore(t *testing.T, knownAttempts bool, edge func(w *world, m move, d Dec
 	return len(seen)
 }
 
-// fields is what a command may change of a record.
-func fields(t *Task) any {
-	return struct {
-		guid                string
-		state               State
-		cell, instance      string
-		failed              bool
-		reason, result      string
-		rejections          int
-		rejection           string
-		updated, firstEnded time.Time
-		tag                 ModificationTag
-	}{t.GUID, t.State, t.CellID, t.InstanceGUID, t.Failed, t.FailureReason, t.Result,
+// changeable is what a command may change of a record.
+type changeable struct {
+	guid                string
+	state               State
+	cell, instance      string
+	failed              bool
+	reason, result      string
+	rejections          int
+	rejection           string
+	updated, firstEnded time.Time
+	tag                 ModificationTag
+}
+
+func fields(t *Task) changeable {
+	return changeable{t.GUID, t.State, t.CellID, t.InstanceGUID, t.Failed, t.FailureReason, t.Result,
 		t.RejectionCount, t.RejectionReason, t.UpdatedAt, t.FirstCompletedAt, t.ModificationTag}
 }
 
@@ -240,7 +245,7 @@ func TestNoSequenceOfCommandsRunsATaskTwice(t *testing.T) {
 					t.Errorf("container %d was reserved for another task", m.by)
 				}
 			})
-			if !lastRan {
+			if !lastRan && !testenv.Race {
 				t.Error("the space was not explored to its end")
 			}
 			t.Logf("%d worlds", worlds)
@@ -319,7 +324,7 @@ func TestEveryDecisionIsWhatTheTableSays(t *testing.T) {
 		}
 	})
 	for i := range rules {
-		if !reached[&rules[i]] {
+		if !reached[&rules[i]] && !testenv.Race {
 			t.Errorf("nothing reaches %v, %s, %v", rules[i].state, kindNames[rules[i].command], rules[i].premise)
 		}
 	}

@@ -134,6 +134,11 @@ var Pure = []PurePackage{
 	{Path: "rep", Shell: []string{"api.go", "cell.go", "evacuate.go", "options.go", "queue.go", "rep.go", "selftest.go", "session.go", "sessionreports.go", "settle.go", "survey.go"}},
 }
 
+// WithoutRace lists the packages besides Pure whose tests walk far in one
+// goroutine. scripts/test runs these and those of Pure without the race
+// detector, too; under it they go only a part of the way (testenv.Race).
+var WithoutRace = []string{"internal/modelcheck", "internal/simulation"}
+
 // A PurePackage is a package with pure files.
 type PurePackage struct {
 	Path  string

@@ -194,7 +194,7 @@ func TestGoCodeInDocumentsIsCompiledSomewhere(t *testing.T) {
 	var sources []string
 	eachFile(t, func(path string, content []byte) {
 		if strings.HasSuffix(path, ".go") {
-			sources = append(sources, string(content))
+			sources = append(sources, lint.Unindent(string(content)))
 		}
 	})
 	eachFile(t, func(path string, content []byte) {

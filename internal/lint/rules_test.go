@@ -236,7 +236,7 @@ func TestRootsOfPackageOSAreRefused(t *testing.T) {
 	}
 }
 
-func TestSkipsAndBubblesAreRefused(t *testing.T) {
+func TestSkipsBubblesAndShortTestsAreRefused(t *testing.T) {
 	tests := []struct {
 		path, body string
 		refused    bool
@@ -247,6 +247,9 @@ func TestSkipsAndBubblesAreRefused(t *testing.T) {
 		{"lrp/step_test.go", `t.Log("slow")`, false},
 		{"lrp/step_test.go", `synctest.Test(t, f)`, true},
 		{"lrp/step_test.go", `synctest.Wait()`, false},
+		{"lrp/step_test.go", `if testenv.Race { return }`, false},
+		{"internal/simulation/world_test.go", `if testenv.Race { return }`, false},
+		{"bbs/spans_test.go", `if testenv.Race { return }`, true},
 		{"internal/testenv/testenv.go", `t.Skip("missing")`, false},
 		{"internal/testenv/bubble.go", `synctest.Test(t, f)`, false},
 	}
@@ -364,7 +367,7 @@ func TestLinksThatLeadNowhereAreRefused(t *testing.T) {
 }
 
 func TestGoCodeThatNobodyCompilesIsRefused(t *testing.T) {
-	sources := []string{"func Example() {\n\tstart()\n\tif ok {\n\t\tstop()\n\t}\n}\n"}
+	sources := []string{lint.Unindent("func Example() {\n\tstart()\n\tif ok {\n\t\tstop()\n\t}\n}\n")}
 	expect(t, lint.CheckGoBlocks("a.md", []byte("text\n```go\nstart()\nif ok {\n\tstop()\n```\n"), sources), false)
 	expect(t, lint.CheckGoBlocks("a.md", []byte("text\n```go\nstart()\nstop()\n```\n"), sources), true)
 	expect(t, lint.CheckGoBlocks("a.md", []byte("```\nnot Go\n```\n"), sources), false)

@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/token"
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
 )
@@ -14,13 +15,21 @@ const testenv = "internal/testenv/"
 
 // CheckTests refuses a test that skips on its own: only testenv.Missing may skip,
 // because it fails where nothing may be missing. It also refuses a bubble of
-// synctest on several processors, in which the race detector crashes.
-func CheckTests(fset *token.FileSet, path string, file *ast.File) []string {
-	if strings.HasPrefix(path, testenv) {
+// synctest on several processors, in which the race detector crashes, and a test
+// that asks for the race detector unless scripts/test runs it without, too.
+func CheckTests(fset *token.FileSet, file string, parsed *ast.File) []string {
+	if strings.HasPrefix(file, testenv) {
 		return nil
 	}
+	withoutToo := slices.Contains(WithoutRace, path.Dir(file)) ||
+		slices.ContainsFunc(Pure, func(p PurePackage) bool { return p.Path == path.Dir(file) })
 	var findings []string
-	ast.Inspect(file, func(n ast.Node) bool {
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		if s, ok := n.(*ast.SelectorExpr); ok && s.Sel.Name == "Race" && !withoutToo {
+			if of, _ := s.X.(*ast.Ident); of != nil && of.Name == "testenv" {
+				findings = append(findings, fmt.Sprintf("%v: asks for the race detector; list the package in lint.WithoutRace", fset.Position(s.Pos())))
+			}
+		}
 		call, ok := n.(*ast.CallExpr)
 		if !ok {
 			return true

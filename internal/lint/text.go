@@ -89,19 +89,20 @@ var goBlock = regexp.MustCompile("(?ms)^```go\n(.*?)^```$")
 
 // CheckGoBlocks refuses Go code in a Markdown file unless it is an excerpt of
 // one of the sources, because code that is not compiled does not stay true.
-// Indentation does not matter.
+// Indentation does not matter: the sources are as [Unindent] returns them.
 func CheckGoBlocks(name string, content []byte, sources []string) []string {
 	var findings []string
 	for n, match := range goBlock.FindAllSubmatch(content, -1) {
-		block := unindent(string(match[1]))
-		if !slices.ContainsFunc(sources, func(s string) bool { return strings.Contains(unindent(s), block) }) {
+		block := Unindent(string(match[1]))
+		if !slices.ContainsFunc(sources, func(s string) bool { return strings.Contains(s, block) }) {
 			findings = append(findings, fmt.Sprintf("%s: Go block %d is in no example; quote a compiled one", name, n+1))
 		}
 	}
 	return findings
 }
 
-func unindent(text string) string {
+// Unindent returns the lines of text without the space around them.
+func Unindent(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	for i, line := range lines {
 		lines[i] = strings.TrimSpace(line)
@@ -172,6 +173,9 @@ func CheckProse(name string, content []byte) []string {
 	for n, line := range strings.Split(string(content), "\n") {
 		if word := stilted.FindString(line); word != "" {
 			findings = append(findings, fmt.Sprintf("%s:%d: %q: say it in plain words", name, n+1, word))
+		}
+		if !strings.Contains(strings.ToLower(line), " no ") {
+			continue // found out much faster than by the pattern
 		}
 		for _, m := range negated.FindAllStringSubmatch(line, -1) {
 			if !negations[strings.ToLower(m[1])] && !negations[strings.ToLower(m[2])] {

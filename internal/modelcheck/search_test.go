@@ -9,12 +9,17 @@ import (
 	"time"
 
 	"github.com/diegosdk/diego/converge"
+	"github.com/diegosdk/diego/internal/testenv"
 	"github.com/diegosdk/diego/lrp"
 )
 
 func TestEveryHistoryOfASmallWorldKeepsThePromisesOfARollout(t *testing.T) {
 	for _, w := range Worlds() {
 		t.Run(w.Name, func(t *testing.T) {
+			mostStates := 0 // no limit
+			if testenv.Race {
+				mostStates = 1000
+			}
 			found, err := Search{World: &w, Rules: RealRules(), MaxStates: mostStates}.Run()
 			if err != nil {
 				t.Fatal(err)

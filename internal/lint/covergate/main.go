@@ -1,7 +1,7 @@
 // Command covergate fails when the statements of a pure package's pure files
 // are covered by less than 95 % of its own tests' coverage profile.
 //
-//	covergate -list      prints the pure packages, for go test
+//	covergate -list      prints the pure packages and those of lint.WithoutRace, for go test
 //	covergate PROFILE    judges the profile that go test wrote for them
 package main
 
@@ -17,11 +17,14 @@ import (
 const least = 95.0 // percent
 
 func main() {
-	list := flag.Bool("list", false, "print the pure packages")
+	list := flag.Bool("list", false, "print the packages to test without the race detector")
 	flag.Parse()
 	if *list {
 		for _, p := range lint.Pure {
 			fmt.Println("./" + p.Path)
+		}
+		for _, path := range lint.WithoutRace {
+			fmt.Println("./" + path)
 		}
 		return
 	}

@@ -1,5 +1,0 @@
-//go:build !race
-
-package modelcheck
-
-const mostStates = 0 // no limit
