@@ -91,7 +91,7 @@ func New(o Options) (*Backend, error) {
 	if host.ids = "Options.SharedIDs is set"; !o.SharedIDs {
 		host.ids = ownIDsMissing(o)
 	}
-	host.openFiles = liftOpenFiles("/proc/sys")
+	host.openFiles = liftLimits("/proc/sys")
 	hidden, err := hiddenInProc()
 	if err != nil {
 		return nil, err

@@ -3,8 +3,10 @@
 package libcontainer
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -27,7 +29,7 @@ func TestTheLimitOfOpenFilesOfTheHostIsLiftedOrMissed(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			missing := strings.ReplaceAll(liftOpenFiles(sysctl), sysctl, "SYSCTL")
+			missing := strings.ReplaceAll(liftLimits(sysctl), sysctl, "SYSCTL")
 			if after, _ := os.ReadFile(limit); string(after) != test.after {
 				t.Errorf("the limit is %q, want %q", after, test.after)
 			}
@@ -38,11 +40,30 @@ func TestTheLimitOfOpenFilesOfTheHostIsLiftedOrMissed(t *testing.T) {
 	}
 }
 
-func TestABackendLiftsTheLimitOfOpenFiles(t *testing.T) {
+func TestALimitOfTheHostIsLiftedAndNeverLowered(t *testing.T) {
+	sysctl := t.TempDir()
+	for file, text := range map[string]string{"fs/file-max": "9223372036854775807\n", "kernel/pty/max": "4096\n", "net/ipv4/tcp_max_orphans": "99999999\n"} {
+		path := filepath.Join(sysctl, file)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if missing := liftLimits(sysctl); missing != "" {
+		t.Error(missing)
+	}
+	for file, want := range map[string]string{"kernel/pty/max": "1048576", "net/ipv4/tcp_max_orphans": "99999999\n"} {
+		if got, err := os.ReadFile(filepath.Join(sysctl, file)); err != nil || string(got) != want {
+			t.Errorf("%s is %q, want %q: %v", file, got, want, err)
+		}
+	}
+}
+
+func TestABackendLiftsLimitsOfTheHost(t *testing.T) {
 	newFixture(t)
-	const limit = "/proc/sys/fs/file-max"
-	text, err := os.ReadFile(limit)
-	if err != nil || strings.TrimSpace(string(text)) != "9223372036854775807" {
-		t.Errorf("%s is %s: %v", limit, text, err)
+	for _, l := range lifted {
+		text, err := os.ReadFile("/proc/sys/" + l.file)
+		if n, _ := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); n < l.most && !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is %s: %v", l.name, text, err)
+		}
 	}
 }
