@@ -56,8 +56,8 @@ type Cell struct {
 	AllowPrivileged bool              `name:"allow_privileged" option:"libcontainer.Options.AllowPrivileged" help:"let containers ask for more rights, with which they can take over the host"`
 
 	Subnet         string `name:"subnet" option:"libcontainer.Options.Subnet,by hand" help:"network for the addresses of containers, two for each; unless set, a free one below 10.224.0.0/11"`
-	MaxConnections int64  `name:"max_connections" option:"libcontainer.Options.MaxConnections,by hand" range:"0..4294967295" help:"how many connections that one container has begun the kernel may track at once; 0 for an eighth of what the host may"`
-	CgroupParent   string `name:"cgroup_parent" option:"libcontainer.Options.CgroupParent" default:"diego" help:"how the name of the cgroup begins that holds those of the containers"`
+	MaxConnections int64  `name:"max_connections" option:"libcontainer.Options.MaxConnections,by hand" range:"0..4294967295" help:"connections begun by one container that the kernel may track at once; 0 for an eighth of the host's limit"`
+	CgroupParent   string `name:"cgroup_parent" option:"libcontainer.Options.CgroupParent" default:"diego" help:"beginning of the name of the cgroup that holds those of the containers"`
 	FirstID        int64  `name:"first_id" option:"libcontainer.Options.FirstID,by hand" default:"1879048192" range:"1..4294967294" help:"the first uid and gid of the host for containers"`
 	LastID         int64  `name:"last_id" option:"libcontainer.Options.LastID,by hand" default:"2147352575" range:"1..4294967294" help:"the last uid and gid of the host for containers"`
 

@@ -27,7 +27,7 @@ type Endpoint struct {
 	MaxBodyBytes  int64         `name:"max_body_bytes" option:"httpapi.HandlerOptions.MaxBodyBytes" default:"4194304" range:"1024..1073741824" unit:"bytes" help:"how long the arguments of a call may be"`
 	ServeTimeout  time.Duration `name:"serve_timeout" option:"httpapi.HandlerOptions.Timeout" default:"30s" range:"100ms..1h" help:"how long a call may take, including the arrival of its arguments"`
 	WriteTimeout  time.Duration `name:"write_timeout" option:"httpapi.HandlerOptions.WriteTimeout" default:"30s" range:"100ms..1h" help:"how long a reader may take to accept what was sent to it"`
-	MetricsListen string        `name:"metrics_listen" help:"host and port of /metrics, /healthz and /readyz over plain HTTP, for those who have no certificate"`
+	MetricsListen string        `name:"metrics_listen" help:"host and port of /metrics, /healthz and /readyz over plain HTTP, for clients without a certificate"`
 }
 
 // Check implements [Checker].

@@ -14,7 +14,7 @@ import (
 // Leading are the settings of processes of which one leads, for embedding.
 type Leading struct {
 	Name         string        `name:"name" option:"diego.Options.Owner auctioneer.Options.Owner,by hand" help:"who this process is among those that may lead; unless set, its base URL"`
-	LeaderTTL    time.Duration `name:"leader_ttl" option:"diego.Options.LeaderTTL auctioneer.Options.LeaderTTL,by hand" default:"15s" range:"1s..10m" help:"how long a leader that is not heard of stays the leader"`
+	LeaderTTL    time.Duration `name:"leader_ttl" option:"diego.Options.LeaderTTL auctioneer.Options.LeaderTTL,by hand" default:"15s" range:"1s..10m" help:"how long a leader stays the leader without renewing its lease"`
 	MaxClockSkew time.Duration `name:"max_clock_skew" option:"diego.Options.MaxClockSkew auctioneer.Options.MaxClockSkew,by hand" default:"1m" range:"1s..24h" help:"how far the clocks of this process and its store may be apart for it to begin to lead"`
 }
 
@@ -32,7 +32,7 @@ type Restarts struct {
 	MaxRestarts       int           `name:"max_restarts" option:"lrp.RestartPolicy.MaxRestarts" default:"200" range:"-1..1000000" unit:"crashes" help:"crash count above which an instance is given up; -1 for never; 0 is refused"`
 	MinBackoff        time.Duration `name:"min_backoff" option:"lrp.RestartPolicy.MinBackoff" default:"30s" range:"100ms..24h" help:"the wait before a restart at a crash count of 3 or less; it doubles with every crash above, so the first wait after three immediate restarts is twice this"`
 	MaxBackoff        time.Duration `name:"max_backoff" option:"lrp.RestartPolicy.MaxBackoff" default:"16m" range:"100ms..24h" help:"the longest wait before a restart"`
-	EvacuationTimeout time.Duration `name:"evacuation_timeout" option:"lrp.Policy.EvacuationTimeout" default:"10m" range:"1s..24h" help:"how long the record of an instance that leaves its cell lives at most after the last word from that cell"`
+	EvacuationTimeout time.Duration `name:"evacuation_timeout" option:"lrp.Policy.EvacuationTimeout" default:"10m" range:"1s..24h" help:"how long the record of an instance that leaves its cell lives after that cell last asked about it, at most"`
 	ResetAfter        time.Duration `name:"reset_after" option:"lrp.RestartPolicy.ResetAfter" default:"5m" range:"1s..24h" help:"how long an instance must have been RUNNING for its next crash to count from 0"`
 	StaleUnclaimed    time.Duration `name:"stale_unclaimed" option:"lrp.Policy.StaleUnclaimed" default:"30s" range:"1s..24h" help:"how long an instance waits for a cell until it is requested again"`
 	RolloutGiveUp     time.Duration `name:"rollout_give_up" option:"lrp.Policy.RolloutGiveUp" default:"10m" range:"1s..24h" help:"how long a rollout waits for one index before it goes on without it"`
@@ -69,7 +69,7 @@ type Convergence struct {
 	Concurrency             int           `name:"concurrency" option:"diego.Options.Concurrency" default:"0" range:"0..100000" help:"how many cells are asked, slots repaired and callbacks made at a time; 0 for what suits each of them"`
 	StopTimeout             time.Duration `name:"stop_timeout" option:"diego.Options.StopTimeout" default:"10s" range:"100ms..5m" help:"how long a cell may take to confirm a stop or to list its containers, and an auctioneer to confirm a request"`
 	InventoryInterval       time.Duration `name:"inventory_interval" option:"diego.Options.InventoryInterval" default:"5m" range:"1s..24h" help:"how often cells are asked which containers they have, so that records without a container are given up"`
-	MaxLoss                 float64       `name:"max_loss" option:"converge.Guard.MaxLoss" default:"0.5" range:"0.01..1" unit:"of the cells" help:"the part of the cells that may be lost within loss_grace and be believed at once"`
+	MaxLoss                 float64       `name:"max_loss" option:"converge.Guard.MaxLoss" default:"0.5" range:"0.01..1" unit:"of the cells" help:"the share of the cells that may be lost within loss_grace and be believed at once"`
 	LossGrace               time.Duration `name:"loss_grace" option:"converge.Guard.Grace" default:"1m" range:"1ms..1h" help:"how long a cell must be gone to be believed lost if more are, and for how long a new leader believes no loss"`
 	TaskLossGrace           time.Duration `name:"task_loss_grace" option:"converge.Guard.TaskGrace" default:"1m" range:"1ms..24h" help:"how long a lost cell must have been gone before its tasks fail"`
 }
@@ -131,7 +131,7 @@ func (s *Tasks) CallbackPolicy() (p task.CallbackPolicy) {
 
 // Placing are the settings of the auctioneer, for embedding.
 type Placing struct {
-	StateTimeout            time.Duration `name:"state_timeout" option:"auction.RunnerOptions.StateTimeout" default:"2s" range:"50ms..1m" help:"how long a cell may take to tell its state"`
+	StateTimeout            time.Duration `name:"state_timeout" option:"auction.RunnerOptions.StateTimeout" default:"2s" range:"50ms..1m" help:"how long a cell may take to report its state"`
 	PerformTimeout          time.Duration `name:"perform_timeout" option:"auction.RunnerOptions.PerformTimeout" default:"10s" range:"100ms..5m" help:"how long a cell may take to answer for its work"`
 	FailureHalfLife         time.Duration `name:"failure_half_life" option:"auction.RunnerOptions.FailureHalfLife" default:"2m" range:"1s..1h" help:"how long work that a cell failed to take counts against it in full, before it counts half; a cell that only fails is left out"`
 	DirectoryTimeout        time.Duration `name:"directory_timeout" option:"auction.RunnerOptions.DirectoryTimeout" default:"10s" range:"100ms..5m" help:"how long the list of cells may take"`
@@ -165,7 +165,7 @@ func (p *Placing) Auction() (o auction.RunnerOptions) {
 
 // Subscribing are the settings of subscriptions to events, for embedding.
 type Subscribing struct {
-	Heartbeat time.Duration `name:"heartbeat" option:"httpapi.HandlerOptions.Heartbeat" default:"5s" range:"100ms..1m" help:"how often a subscription without events says that it is alive; subscribers go elsewhere after three that did not come"`
+	Heartbeat time.Duration `name:"heartbeat" option:"httpapi.HandlerOptions.Heartbeat" default:"5s" range:"100ms..1m" help:"how often a subscription without events says that it is alive; subscribers go elsewhere after three missing ones"`
 	Readers
 }
 

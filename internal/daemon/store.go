@@ -17,7 +17,7 @@ import (
 
 // Store are the settings of the database, for embedding.
 type Store struct {
-	StoreDSN    string        `name:"store" required:"true" secret:"true" help:"the database: sqlite:/path/to/file.db, postgres://user:password@host/db or mysql://user:password@host/db; rather in the file than as a flag, which everybody on the host can read"`
+	StoreDSN    string        `name:"store" required:"true" secret:"true" help:"the database: sqlite:/path/to/file.db, postgres://user:password@host/db or mysql://user:password@host/db; set it in the file, because everybody on the host can read flags"`
 	StoreWait   time.Duration `name:"store_wait" default:"1m" range:"0s..1h" help:"how long to wait at the start for a database that cannot be reached"`
 	StoreEvents int           `name:"store_events" option:"sqlstore.Options.Events" default:"100000" range:"1000..100000000" help:"how many of the newest events are kept for subscribers"`
 	StoreConns  int           `name:"store_conns" option:"sqlstore.Options.MaxConns" default:"16" range:"2..1000" help:"connections to PostgreSQL or MySQL"`

@@ -18,7 +18,7 @@ import (
 type StoreKeys struct {
 	StoreKeyFiles map[string]string `name:"store_keys" option:"sqlstore.Options.Keys,by hand" help:"keys of the records by their labels, each the path of a file with 32 bytes in base64 (head -c 32 /dev/urandom | base64), readable by nobody else; without any, records are not encrypted"`
 	StoreKey      string            `name:"store_key" help:"label of the key of store_keys that encrypts, the others only decrypt; - for none"`
-	StoreRotate   bool              `name:"store_rotate" help:"encrypt what the database holds anew with store_key, beside all other work; the log says when that is done"`
+	StoreRotate   bool              `name:"store_rotate" help:"encrypt all records again, with store_key, while other work goes on; the log says when that is done"`
 }
 
 // noKey is the value of store_key with which nothing more is encrypted.

@@ -15,7 +15,7 @@ type Upkeep struct {
 	UnhealthyInterval time.Duration `name:"unhealthy_interval" option:"manager.Options.UnhealthyInterval" default:"500ms" range:"10ms..1h" help:"between two checks until a container is healthy or ready"`
 	HealthyInterval   time.Duration `name:"healthy_interval" option:"manager.Options.HealthyInterval" default:"30s" range:"10ms..24h" help:"between two checks afterwards, unless the check says another time"`
 	ReservationExpiry time.Duration `name:"reservation_expiry" option:"manager.Options.ReservationExpiry" default:"1m" range:"1s..24h" help:"how long a reserved container waits for its work"`
-	ReapInterval      time.Duration `name:"reap_interval" option:"manager.Options.ReapInterval" default:"1m" range:"1s..24h" help:"between two searches for containers that nobody knows"`
+	ReapInterval      time.Duration `name:"reap_interval" option:"manager.Options.ReapInterval" default:"1m" range:"1s..24h" help:"between two searches for stray containers"`
 	UsageInterval     time.Duration `name:"usage_interval" option:"manager.Options.UsageInterval" default:"30s" range:"100ms..24h" help:"between two measurements of what a container uses"`
 	CreateWorkers     int           `name:"create_workers" option:"manager.Options.CreateWorkers" default:"32" range:"1..10000" help:"how many containers are made at a time"`
 	DeleteWorkers     int           `name:"delete_workers" option:"manager.Options.DeleteWorkers" default:"32" range:"1..10000" help:"how many containers are removed at a time"`
@@ -37,9 +37,9 @@ type Upkeep struct {
 	SessionIdle  time.Duration `name:"session_idle" option:"manager.Options.SessionIdle" default:"1h" range:"1s..24h" help:"silence that ends one"`
 
 	EvacuationTimeout  time.Duration `name:"evacuation_timeout" option:"rep.Options.EvacuationTimeout" default:"10m" range:"1s..24h" help:"how long the work may take to leave the cell when it is drained"`
-	StopPause          time.Duration `name:"stop_pause" option:"rep.Options.StopPause,by hand" default:"5s" range:"0s..5m" help:"how long routers have to hear that an instance was replaced before it is stopped; 0 for not at all"`
+	StopPause          time.Duration `name:"stop_pause" option:"rep.Options.StopPause,by hand" default:"5s" range:"0s..5m" help:"how long a replaced instance runs on after its route was withdrawn; 0 for not at all"`
 	SyncInterval       time.Duration `name:"sync_interval" option:"rep.Options.SyncInterval" default:"30s" range:"100ms..1h" help:"between two comparisons of containers and records"`
-	PresenceTTL        time.Duration `name:"presence_ttl" option:"bbs.AnnouncerOptions.TTL,by hand" default:"15s" range:"1s..10m" help:"how long the cell is present without a word from it"`
+	PresenceTTL        time.Duration `name:"presence_ttl" option:"bbs.AnnouncerOptions.TTL,by hand" default:"15s" range:"1s..10m" help:"how long the cell stays present without a renewal"`
 	Concurrency        int           `name:"concurrency" option:"rep.Options.Concurrency" default:"16" range:"1..10000" help:"how many containers are compared with their records at a time"`
 	RetryInterval      time.Duration `name:"retry_interval" option:"rep.Options.RetryInterval" default:"5s" range:"10ms..1h" help:"the wait after a failure of a comparison"`
 	CallTimeout        time.Duration `name:"call_timeout" option:"rep.Options.CallTimeout" default:"10s" range:"100ms..10m" help:"how long a call of the control plane may take"`

@@ -18,7 +18,7 @@ type Volumes struct {
 	VolumeExportsWritable []string          `name:"volume_exports_writable" help:"names from volume_exports that containers may mount for writing"`
 	VolumePlugins         map[string]string `name:"volume_plugins" help:"drivers that are plugins with Docker's volume plugin protocol, and their sockets, as nfs=/run/docker/plugins/nfs.sock"`
 	VolumeTimeout         time.Duration     `name:"volume_timeout" option:"manager.Options.VolumeTimeout" default:"30s" range:"1s..1h" help:"how long a volume driver may take to mount or unmount a volume"`
-	VolumeInterval        time.Duration     `name:"volume_interval" option:"manager.Options.VolumeInterval" default:"10s" range:"100ms..1h" help:"between two questions to each plugin whether it is in order; while it is not, the cell does not offer it"`
+	VolumeInterval        time.Duration     `name:"volume_interval" option:"manager.Options.VolumeInterval" default:"10s" range:"100ms..1h" help:"between two probes of each plugin; while they fail, the cell does not offer it"`
 }
 
 // CheckVolumes is for the Check method of settings that embed Volumes.
