@@ -6,7 +6,7 @@ import { coloursOf, link } from './parts.js';
 import { lookOf, memoryOf, reservedOf, shown, store } from './store.js';
 import { allLooks, cellStates, lookText, mib, percent, plain, plural, share } from './text.js';
 
-const budget = 9, mostBudget = 40, firstBudget = 250; // ms of drawing in one frame; the first picture may take more
+const budget = 9, mostBudget = 60, firstBudget = 250; // ms of drawing in one frame; the first picture may take more
 const waitingHeight = 34, waitingTile = 10;
 const inside = 3, gauge = 3;
 
@@ -102,7 +102,7 @@ export class Picture {
   draw() {
     this.asked = 0;
     // A browser that makes few frames has to draw more in each, or falls behind.
-    const began = performance.now(), until = began + (this.drawn ? firstBudget : Math.max(budget, Math.min(mostBudget, (began - this.began) / 4)));
+    const began = performance.now(), until = began + (this.drawn ? firstBudget : Math.max(budget, Math.min(mostBudget, (began - this.began) / 2)));
     this.began = began;
     let oldest = 0;
     for (const [id, at] of this.dirty) {
