@@ -15,8 +15,7 @@ import (
 )
 
 // A LeaderStore keeps leases and has the clock by which they expire. Every
-// [storage.Store] is one.
-// Its methods may be called at the same time.
+// [storage.Store] is one. Its methods may be called at the same time.
 type LeaderStore interface {
 	storage.Leaser
 	// Now is the Store's clock.

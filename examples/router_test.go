@@ -133,8 +133,9 @@ func (r *router) request(client *http.Client, hostname string) (to lrp.ActualLRP
 	return to, nil
 }
 
-// traffic sends requests for the hostnames until the function that it returns is
-// called, which may be called more than once. failed hears of each that fails, from several goroutines.
+// traffic sends requests for the hostnames until the function that it returns
+// is called, which may be called more than once. failed hears of each that
+// fails, from several goroutines.
 func (r *router) traffic(failed func(lrp.ActualLRP, error), hostnames ...string) (stop func()) {
 	ended := make(chan struct{})
 	var clients sync.WaitGroup

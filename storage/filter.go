@@ -54,8 +54,8 @@ func Bare(d *lrp.Deployment) *lrp.Deployment {
 }
 
 // WithoutDefinitions is a copy of d that has the ids of the definitions, but
-// zero in place of each, and no revisions. lrp.RoutingInfo and lrp.SchedulingInfo are made of it.
-// Check refuses to commit it.
+// zero in place of each, and no revisions. lrp.RoutingInfo and
+// lrp.SchedulingInfo are made of it. Check refuses to commit it.
 func WithoutDefinitions(d *lrp.Deployment) *lrp.Deployment {
 	without := *d
 	without.Revisions = nil

@@ -151,8 +151,9 @@ func (a *Auctioneer) Plan(ctx context.Context, items ...auction.Item) (auction.R
 	return a.Runner.Plan(ctx, items...)
 }
 
-// Ready is for a probe such as /readyz (httpapi.HandlerOptions.Ready): an auctioneer is ready, also as a standby, once
-// somebody leads, unless its clock keeps it from leading.
+// Ready is for a probe such as /readyz (httpapi.HandlerOptions.Ready): an
+// auctioneer is ready, also as a standby, once somebody leads, unless its clock
+// keeps it from leading.
 func (a *Auctioneer) Ready(context.Context) bbs.Readiness { return a.Leadership.Readiness() }
 
 var _ auction.API = (*Auctioneer)(nil)

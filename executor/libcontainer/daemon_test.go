@@ -58,10 +58,10 @@ func (c cost) since(before cost) cost {
 	return cost{c.files - before.files, c.goroutines - before.goroutines, c.threads - before.threads}
 }
 
-// What an idle container with one port costs the daemon, at most: the socket
-// of its first process, that process itself, the root directory, the network
-// namespace, the user namespace and the claim on the host port; if somebody reads its output, two
-// pipes and who reads them. Logs are not held open.
+// What an idle container with one port costs the daemon, at most: the socket of
+// its first process, that process itself, the root directory, the network
+// namespace, the user namespace and the claim on the host port; if somebody
+// reads its output, two pipes and who reads them. Logs are not held open.
 const (
 	filesOfContainer   = 6
 	filesOfOutput      = 2

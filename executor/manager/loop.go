@@ -52,8 +52,8 @@ const (
 // A Job is one call that takes time; Options.Delay receives it.
 type Job struct {
 	Kind JobKind
-	// GUID is the container's; it is empty for JobList, JobMeasure, JobSweep and the probe of a
-	// volume driver.
+	// GUID is the container's; it is empty for JobList, JobMeasure, JobSweep and
+	// the probe of a volume driver.
 	GUID string
 }
 

@@ -27,7 +27,8 @@ import (
 const patience = 60 * time.Second
 
 // A Page is one page of a browser of its own, 1280 by 800 pixels, which cannot
-// reach other servers than those it visits. A call that fails ends the test. One goroutine may use it.
+// reach other servers than those it visits. A call that fails ends the test.
+// One goroutine may use it.
 type Page struct {
 	t       testing.TB
 	in      *os.File

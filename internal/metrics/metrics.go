@@ -1,5 +1,5 @@
-// Package metrics is the table of all metrics, with their help texts, that the packages of this module
-// publish.
+// Package metrics is the table of all metrics, with their help texts, that the
+// packages of this module publish.
 package metrics
 
 import "github.com/diegosdk/diego/auction"

@@ -7,10 +7,11 @@
 //
 // The files hold [lrp.DesiredLRP], [lrp.DeploymentDefinition], [lrp.Update] or a
 // task's guid, domain and definition, with the members of their JSON; [Documents]
-// reads several of them from one file. A file that begins with "{" or "[" is JSON;
-// any other is YAML 1.2 without anchors and tags.
+// reads several of them from one file. A file that begins with "{" or "[" is
+// JSON; any other is YAML 1.2 without anchors and tags.
+//
 // Beyond what encoding/json refuses, these slips are errors, because they would
-// pass unseen otherwise: unknown members, names in other letters, a member given
+// go unnoticed otherwise: unknown members, names in other letters, a member given
 // twice, a number that is null, and anything after the document.
 //
 // document.go makes nodes of a file, each with its place and its JSON.

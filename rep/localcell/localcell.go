@@ -85,8 +85,8 @@ func (c *Cell) Run(ctx context.Context) error {
 // clearTime is how long the containers may take to be deleted.
 const clearTime = 30 * time.Second
 
-// Ready is for a probe such as /readyz (httpapi.HandlerOptions.Ready): a cell is ready while it is present and takes
-// work.
+// Ready is for a probe such as /readyz (httpapi.HandlerOptions.Ready): a cell
+// is ready while it is present and takes work.
 func (c *Cell) Ready(ctx context.Context) bbs.Readiness {
 	r := bbs.Readiness{Role: "cell"}
 	absent := c.Rep.Absent()

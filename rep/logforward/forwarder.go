@@ -81,8 +81,7 @@ type Options struct {
 	Destinations []Destination
 	// BufferBytes bounds the lines that wait for one destination, at 200 bytes and
 	// its text for each, and the labels of their containers once; 0 means 8 MiB. A
-	// batch that is being sent, of at most 500
-	// lines, is not counted.
+	// batch that is being sent, of at most 500 lines, is not counted.
 	BufferBytes int64
 	// FlushTimeout is how long Run may go on sending when its context has ended; 0
 	// means 5 s.

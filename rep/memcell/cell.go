@@ -20,8 +20,9 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-// A Cell is a [rep.API], a [rep.Cordoner] and an [auction.InventoryClient]. Its other methods play
-// the part of the world: they let time pass and containers fail.
+// A Cell is a [rep.API], a [rep.Cordoner] and an [auction.InventoryClient]. Its
+// other methods play the part of the world: they let time pass and containers
+// fail.
 //
 // Presence, BBS and Now are required; zero values of the others mean the
 // defaults. Methods may be called at the same time; fields change only while

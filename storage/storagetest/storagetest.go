@@ -32,9 +32,9 @@ type Harness struct {
 	// Store is empty, and belongs to the case that has opened it. The suite
 	// closes it.
 	Store storage.Store
-	// Advance moves the store's clock ahead, or back if d is negative. Nil means that the clock is real:
-	// the suite then waits, a fraction of a second for each case that needs
-	// it, and leaves out the cases that would take longer.
+	// Advance moves the store's clock ahead, or back if d is negative. Nil means
+	// that the clock is real: the suite then waits, a fraction of a second for
+	// each case that needs it, and leaves out the cases that would take longer.
 	Advance func(d time.Duration)
 	// Corrupt damages a record of any kind, which exists, so that it cannot be
 	// decoded; what it is found, filtered and compared by stays legible. Nil

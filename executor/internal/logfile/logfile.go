@@ -37,10 +37,10 @@ type Options struct {
 	// and a line says how much: at once if the last such line is a second old, or
 	// else with the first write after that second or when the Log is closed.
 	Limit *Limit
-	// Tap receives everything that the Limit lets pass, in the order in which it is
-	// kept and with its source, such as that of [Log.From]. It also receives what
-	// the disk does not take. It is called with the Log's
-	// lock, so it must neither block nor keep p. Nil means nobody.
+	// Tap receives everything that the Limit lets pass, in the order in which it
+	// is kept and with its source, such as that of [Log.From]. It also receives
+	// what the disk does not take. It is called with the Log's lock, so it must
+	// neither block nor keep p. Nil means nobody.
 	Tap func(source string, p []byte)
 }
 
@@ -276,8 +276,7 @@ func (l *Log) rotate() error {
 }
 
 // Close ends the log, after a line that says what was dropped if none has yet.
-// Readers that follow it come to its end. The segments
-// stay where they are.
+// Readers that follow it come to its end. The segments stay where they are.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,9 +14,9 @@ import (
 )
 
 // A Trash is a directory of a backend for what it cannot remove: a file that an
-// administrator has made immutable, a mount that somebody has left. It also holds
-// what takes long to remove. It is made
-// when it is needed. Its methods may be called at once from many goroutines.
+// administrator has made immutable, a mount that somebody has left. It also
+// holds what takes long to remove. It is made when it is needed. Its methods
+// may be called at once from many goroutines.
 type Trash struct{ Dir string }
 
 // Remove removes a directory beside the Trash, or sets it aside: then the

@@ -14,8 +14,8 @@ import (
 )
 
 // KillDescent kills what descends from a start, by its id, and the started
-// process itself; see [pid1.MarkLimit]. When it
-// returns nil, all have been sent the signal, so that none of them can fork.
+// process itself; see [pid1.MarkLimit]. When it returns nil, all have been sent
+// the signal, so that none of them can fork.
 func (g *Cgroup) KillDescent(id uint32) error {
 	sent := make(map[int]bool)
 	const rounds = 100 // far more than it takes, unless they fork as fast as we kill
