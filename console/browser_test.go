@@ -233,3 +233,34 @@ func TestARolloutThatProvesHealthyIsShownWithoutAnEvent(t *testing.T) {
 	late.Store(int64(2 * time.Hour))
 	page.Await(fmt.Sprintf(done, 1))
 }
+
+// A forgetful control plane does not know its cells for a while.
+type forgetful struct {
+	*bbs.BBS
+	forgets *atomic.Bool
+}
+
+func (f forgetful) Cells(ctx context.Context) ([]bbs.CellPresence, error) {
+	if f.forgets.Load() {
+		return nil, fmt.Errorf("cells: %w", context.DeadlineExceeded)
+	}
+	return f.BBS.Cells(ctx)
+}
+
+// The feed of events does not say how cells are.
+func TestThePageSaysThatItCannotAskTheCells(t *testing.T) {
+	chromium.Need(t)
+	api, err := bbs.New(bbs.Options{Store: memstore.New(nil), Effects: ignored{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	forgets := new(atomic.Bool)
+	page := show(t, httpapi.HandlerOptions{BBS: forgetful{api, forgets}}, httpapi.ConsumerRole, func(bbs.CellPresence) (rep.API, error) { return nil, errors.New("no cell") })
+	page.Await("diego.stats().status === 'live'")
+	ask := "(await import(new URL('store.js', document.baseURI))).refreshCells()"
+	says := "(async () => { %s; return Boolean(document.querySelector('.lost')?.textContent.includes('may be out of date')) === %t && diego.stats().status === 'live' })()"
+	forgets.Store(true)
+	page.Await(fmt.Sprintf(says, ask, true))
+	forgets.Store(false)
+	page.Await(fmt.Sprintf(says, ask, false))
+}

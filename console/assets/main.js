@@ -56,7 +56,7 @@ function Live() {
 
 function Lost() {
   useFleet(delta => delta.all);
-  if (store.status !== 'lost') return null;
+  if (store.status !== 'lost') return store.silence && html`<p class="lost" role="status">What cells have and how they are may be out of date. ${store.silence}</p>`;
   return html`<p class="lost" role="status">${store.loaded ? 'What you see may be out of date.' : 'Nothing could be read yet.'} ${store.problem}</p>`;
 }
 

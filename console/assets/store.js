@@ -242,6 +242,7 @@ export const store = {
   status: 'loading', // loading, live, or lost
   loaded: false,     // whether the lists were read once
   problem: '',       // why it is not live
+  silence: '',       // why the cells cannot be asked
   readers: new Set(),
   stats: { firstPictureMs: 0, frames: 0, longestFrameMs: 0, framesOver100: 0, longestReadMs: 0, longestShownMs: 0 },
 };
@@ -337,21 +338,31 @@ let wakeCells = () => {};
 
 // pollCells asks for the cells: their presence makes no events.
 async function pollCells(signal) {
-  let own = true;
-  while (!signal.aborted) {
+  for (let own = true, failed = 0; !signal.aborted;) {
     await wait(cellsEvery, signal, wake => { wakeCells = wake; });
     if (document.hidden || !store.loaded || signal.aborted) continue;
     const fleet = store.fleet, cells = [];
     try {
       if (own) await ownList('cells', c => cells.push(c), signal).catch(err => { if (!unavailable(err)) throw err; own = false; });
       if (!own) cells.push(...await call('bbs/cells', {}, signal) || []);
-    } catch {
-      continue; // the feed says that the server is lost
+    } catch (err) {
+      if (++failed > 1 && !signal.aborted) doubt(err.message);
+      continue;
     }
+    failed = 0;
+    doubt('');
     if (fleet !== store.fleet) continue;
     putCells(fleet, changed, cells);
     touch();
   }
+}
+
+// doubt says why the cells cannot be asked, or '' that they can be.
+function doubt(why) {
+  if (store.silence === why) return;
+  store.silence = why;
+  changed.all = true;
+  touch();
 }
 
 // refreshCells asks for the cells now, for example after an action on one.
