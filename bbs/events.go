@@ -225,7 +225,7 @@ type TimelineEntry struct {
 	// Text says what happened and why, for example "crashed: exit status 137".
 	Text string `json:"text"`
 	// Event is the change of a record or of the deployment, or zero if Session is
-	// set: somebody has worked in the instance's container.
+	// set: somebody has worked in the instance's container, or was not let in.
 	Event   lrp.Event             `json:"event,omitzero"`
 	Session *storage.SessionEvent `json:"session,omitempty"`
 }
@@ -234,7 +234,7 @@ type TimelineEntry struct {
 var timelineKinds = []string{
 	lrp.InstanceCreated.String(), lrp.InstanceChanged.String(), lrp.InstanceRemoved.String(), lrp.InstanceCrashed.String(),
 	lrp.DeploymentCreated.String(), lrp.DeploymentChanged.String(), lrp.DeploymentRemoved.String(),
-	storage.KindSessionBegan, storage.KindSessionEnded,
+	storage.KindSessionBegan, storage.KindSessionEnded, storage.KindSessionRefused,
 }
 
 // Timeline reports what happened at an index of a process, and to its

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/internal/wire"
 )
 
@@ -132,13 +131,6 @@ func forCell[A, In, Out any](c *wire.Call[A, In, Out], cell func(In) string) *wi
 func ofDomain[A, In, Item any](l *wire.List[A, In, Item], domain func(context.Context, A, In) (string, error)) *wire.List[A, In, Item] {
 	l.Domain = domain
 	return l
-}
-
-// session is a call that lasts, in which somebody works in a container.
-func session[A, In, Out any](info wire.Info, serve func(context.Context, A, In, executor.Streams) (Out, error),
-	domain func(context.Context, A, In) (string, error)) *wire.Session[A, In, Out] {
-	info.Long = true
-	return &wire.Session[A, In, Out]{Info: info, Serve: serve, Domain: domain}
 }
 
 // long makes l a list that lasts as long as both sides want.

@@ -10,6 +10,7 @@ import (
 	"github.com/diegosdk/diego/internal/wire"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/rep"
+	"github.com/diegosdk/diego/storage"
 )
 
 // Arguments and answers of the cell's calls.
@@ -102,7 +103,7 @@ var (
 		func(ctx context.Context, c rep.API, in rep.LogRequest) (string, error) {
 			return domainOn(ctx, c, in.ContainerGUID)
 		}))
-	callExec = session(call("Exec", "cell/exec", workers, wire.Never,
+	callExec = session(storage.SessionExec, call("Exec", "cell/exec", workers, wire.Never,
 		"Runs a program in a container, as the user of the container's process, and connects the caller with it. The role exec works only in containers of the domains of its certificate."),
 		func(ctx context.Context, c rep.API, in rep.ExecRequest, s executor.Streams) (execAnswer, error) {
 			if c, can := c.(rep.Sessions); can {
@@ -111,29 +112,45 @@ var (
 			}
 			return execAnswer{}, noSessions(in.ContainerGUID)
 		},
-		func(ctx context.Context, c rep.API, in rep.ExecRequest) (string, error) {
-			return domainOn(ctx, c, in.ContainerGUID)
-		})
-	callCopyIn = session(call("CopyIn", "cell/copy_in", workers, wire.Never,
+		func(in rep.ExecRequest) (string, []string) { return in.ContainerGUID, in.Command })
+	callCopyIn = session(storage.SessionCopyIn, call("CopyIn", "cell/copy_in", workers, wire.Never,
 		"Unpacks the tar stream from stdin, which has one file or directory, in a container, with the rights of the user of the container's process: into the directory at the path or, if there is none, as the path."),
 		func(ctx context.Context, c rep.API, in rep.CopyRequest, s executor.Streams) (wire.None, error) {
 			if c, can := c.(rep.Sessions); can {
 				return wire.None{}, c.CopyIn(ctx, in, s.Stdin)
 			}
 			return wire.None{}, noSessions(in.ContainerGUID)
-		}, copyDomain)
-	callCopyOut = session(call("CopyOut", "cell/copy_out", workers, wire.Never,
+		}, copied)
+	callCopyOut = session(storage.SessionCopyOut, call("CopyOut", "cell/copy_out", workers, wire.Never,
 		"Sends the file or directory at a path in a container as a tar stream on stdout, with the rights of the user of the container's process."),
 		func(ctx context.Context, c rep.API, in rep.CopyRequest, s executor.Streams) (wire.None, error) {
 			if c, can := c.(rep.Sessions); can {
 				return wire.None{}, c.CopyOut(ctx, in, s.Stdout)
 			}
 			return wire.None{}, noSessions(in.ContainerGUID)
-		}, copyDomain)
+		}, copied)
 )
 
-func copyDomain(ctx context.Context, c rep.API, in rep.CopyRequest) (string, error) {
-	return domainOn(ctx, c, in.ContainerGUID)
+func copied(in rep.CopyRequest) (string, []string) { return in.ContainerGUID, []string{in.Path} }
+
+// session is a call in which somebody works in a container. about takes the container
+// and the command or path from the arguments.
+func session[In, Out any](kind string, info wire.Info, serve func(context.Context, rep.API, In, executor.Streams) (Out, error),
+	about func(In) (containerGUID string, command []string)) *wire.Session[rep.API, In, Out] {
+	info.Long = true
+	return &wire.Session[rep.API, In, Out]{
+		Info: info, Serve: serve,
+		Domain: func(ctx context.Context, c rep.API, in In) (string, error) {
+			containerGUID, _ := about(in)
+			return domainOn(ctx, c, containerGUID)
+		},
+		Refused: func(ctx context.Context, c rep.API, in In, why error) {
+			if c, audits := c.(rep.SessionAuditor); audits {
+				containerGUID, command := about(in)
+				c.Refused(ctx, containerGUID, kind, command, why)
+			}
+		},
+	}
 }
 
 // domainOn is the domain of a container. A cell that does not know domains serves

@@ -128,7 +128,7 @@ func (e *ForbiddenError) Error() string {
 func (e *ForbiddenError) Unwrap() error { return ErrForbidden }
 
 // authorize admits a call if the caller's certificate has one of the call's
-// roles.
+// roles. The caller of a call that is refused for want of a role has a name only.
 func authorize(allowPlain bool) func(*http.Request, *wire.Info) (wire.Caller, error) {
 	return func(r *http.Request, info *wire.Info) (wire.Caller, error) {
 		id, verified := CallerOf(r)
@@ -147,7 +147,7 @@ func authorize(allowPlain bool) func(*http.Request, *wire.Info) (wire.Caller, er
 			}
 		}
 		if len(roles) == 0 {
-			return wire.Caller{}, &ForbiddenError{id.Name, info.Name, fmt.Sprintf(
+			return wire.Caller{Name: id.Name}, &ForbiddenError{id.Name, info.Name, fmt.Sprintf(
 				"a certificate with one of the organizational units %s is wanted", units(info.Roles))}
 		}
 		caller := wire.Caller{Name: id.Name, SpeaksFor: func(cellID string) error {

@@ -29,6 +29,7 @@ type Rep struct {
 	cleared <-chan struct{} // see Clearer; closed if the Executor is none
 
 	reports   reports    // of sessions, for the BBS
+	refusals  refusals   // of sessions
 	cordoning sync.Mutex // held while the cordon is remembered and changed
 
 	mu       sync.Mutex
@@ -63,6 +64,7 @@ type note struct {
 var (
 	_ auction.CellClient = (*Rep)(nil)
 	_ Cordoner           = (*Rep)(nil)
+	_ SessionAuditor     = (*Rep)(nil)
 )
 
 // New returns a Rep and starts nothing. It fails with an

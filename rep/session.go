@@ -2,6 +2,7 @@ package rep
 
 import (
 	"context"
+	"log/slog"
 	"strings"
 
 	"github.com/diegosdk/diego/executor"
@@ -16,26 +17,9 @@ const maxAuditedBytes = 1 << 10
 // or the path. The cell's log, and the BBS's log of events if it is a
 // [SessionReporter], say who began it and how it ended. session returns the
 // exit of the program, nil for a copy. The environment and what is typed are in
-// no log. The session waits for no report.
+// no log. The session waits for no report. See [Rep.Refused] for a session that does not begin.
 func (r *Rep) Audited(ctx context.Context, containerGUID, kind string, command []string, session func() (*executor.Exit, error)) error {
-	c, _ := r.o.Executor.Get(containerGUID)
-	s, ours := subjectOf(c)
-	work := ""
-	if ours {
-		work = s.name()
-	}
-	command = shortened(command)
-	log := r.o.Logger.With("kind", kind, "caller", storage.Caller(ctx), "container", containerGUID, "work", work, "command", command)
-	e := storage.SessionEvent{
-		Kind: kind, Domain: c.Tags[executor.TagDomain], TaskGUID: s.task, CellID: r.o.CellID, InstanceGUID: containerGUID,
-		Caller: beginning(storage.Caller(ctx), storage.MaxIdentifierBytes), Command: command, BeganAt: r.o.Now(),
-	}
-	if ours && !s.isTask() {
-		e.ProcessGUID, e.Index = s.key.ProcessGUID, &s.key.Index
-	}
-	if ours {
-		e.ID = r.o.NewGUID()
-	}
+	e, log := r.audit(ctx, containerGUID, kind, command)
 	log.Info("a session begins")
 	r.reportSession(ctx, e)
 	end, err := session()
@@ -53,6 +37,29 @@ func (r *Rep) Audited(ctx context.Context, containerGUID, kind string, command [
 	}
 	r.reportSession(ctx, e)
 	return err
+}
+
+// audit is what is reported of a session at its beginning, and the log for it. The
+// report has no ID if the container belongs to no work.
+func (r *Rep) audit(ctx context.Context, containerGUID, kind string, command []string) (storage.SessionEvent, *slog.Logger) {
+	c, _ := r.o.Executor.Get(containerGUID)
+	s, ours := subjectOf(c)
+	work := ""
+	if ours {
+		work = s.name()
+	}
+	command = shortened(command)
+	e := storage.SessionEvent{
+		Kind: kind, Domain: c.Tags[executor.TagDomain], TaskGUID: s.task, CellID: r.o.CellID, InstanceGUID: containerGUID,
+		Caller: beginning(storage.Caller(ctx), storage.MaxIdentifierBytes), Command: command, BeganAt: r.o.Now(),
+	}
+	if ours && !s.isTask() {
+		e.ProcessGUID, e.Index = s.key.ProcessGUID, &s.key.Index
+	}
+	if ours {
+		e.ID = r.o.NewGUID()
+	}
+	return e, r.o.Logger.With("kind", kind, "caller", storage.Caller(ctx), "container", beginning(containerGUID, storage.MaxIdentifierBytes), "work", work, "command", command)
 }
 
 // shortened is a command of which an audit can show all.

@@ -41,9 +41,11 @@ const (
 	KindDomainUpserted = "domain_upserted"
 	// KindQuarantined is the kind of an Event with a Quarantine.
 	KindQuarantined = "record_quarantined"
-	// KindSessionBegan and KindSessionEnded are the kinds of an Event with a Session.
-	KindSessionBegan = "session_began"
-	KindSessionEnded = "session_ended"
+	// KindSessionBegan, KindSessionEnded and KindSessionRefused are the kinds of an
+	// Event with a Session.
+	KindSessionBegan   = "session_began"
+	KindSessionEnded   = "session_ended"
+	KindSessionRefused = "session_refused"
 	// KindLogGap is the kind of an Event with a Gap.
 	KindLogGap = "log_gap"
 )
@@ -53,7 +55,7 @@ func EventKinds() (list []string) {
 	for kind := lrp.InstanceCreated; kind <= lrp.DesiredRemoved; kind++ {
 		list = append(list, kind.String())
 	}
-	return append(list, KindTaskCreated, KindTaskChanged, KindTaskRemoved, KindDomainUpserted, KindQuarantined, KindSessionBegan, KindSessionEnded, KindLogGap)
+	return append(list, KindTaskCreated, KindTaskChanged, KindTaskRemoved, KindDomainUpserted, KindQuarantined, KindSessionBegan, KindSessionEnded, KindSessionRefused, KindLogGap)
 }
 
 var taskKinds = map[task.EventKind]string{

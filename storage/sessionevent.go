@@ -13,9 +13,9 @@ import (
 	"github.com/diegosdk/diego/executor"
 )
 
-// A SessionEvent says that somebody has begun to work in a container, or is done.
-// Both events of a session have the same ID. The cell reports them, and they change
-// no record. It is a plain value.
+// A SessionEvent says that somebody has begun to work in a container, is done, or
+// may not. Both events of a session that began have the same ID; a refused one has
+// one event. The cell reports them, and they change no record. It is a plain value.
 type SessionEvent struct {
 	// ID is unique in the fleet.
 	ID string `json:"id"`
@@ -44,6 +44,12 @@ type SessionEvent struct {
 	// Failed is true if the session itself failed: the program did not start, its
 	// caller has gone, or not everything was copied.
 	Failed bool `json:"failed,omitempty"`
+	// Refused is true if nothing began: the caller lacks the role or the domain, or
+	// the cell has no room for the session. EndedAt is then BeganAt, and End says why.
+	Refused bool `json:"refused,omitempty"`
+	// Unreported is how many attempts of the same caller the cell has refused without
+	// an event since its last event about one: of a flood it reports some.
+	Unreported int `json:"unreported,omitempty"`
 }
 
 // Kinds of sessions.
@@ -92,11 +98,16 @@ func (s *SessionEvent) Validate(v *executor.Validator) {
 	v.Check(text, "command", "", "UTF-8, as the end")
 	v.Check(!s.BeganAt.IsZero(), "began_at", s.BeganAt, "a time")
 	v.Check((s.End == "") == s.EndedAt.IsZero(), "end", s.End, "set together with ended_at, or not at all")
+	v.Check(!s.Refused || s.End != "" && !s.Failed, "refused", s.Refused, "with an end that says why, and not failed as well")
+	v.Check(s.Unreported >= 0 && (s.Refused || s.Unreported == 0), "unreported", s.Unreported, "at least 0, and only of what was refused")
 }
 
-// EventKind is KindSessionBegan or KindSessionEnded.
+// EventKind is KindSessionBegan, KindSessionEnded or KindSessionRefused.
 func (s *SessionEvent) EventKind() string {
-	if s.EndedAt.IsZero() {
+	switch {
+	case s.Refused:
+		return KindSessionRefused
+	case s.EndedAt.IsZero():
 		return KindSessionBegan
 	}
 	return KindSessionEnded
@@ -114,15 +125,21 @@ func (s *SessionEvent) Explain() string {
 			words[i] = strconv.Quote(word)
 		}
 	}
-	now, then := "runs", "ran"
+	now, then, wish := "runs", "ran", "run"
 	switch s.Kind {
 	case SessionCopyIn:
-		now, then = "copies to", "copied to"
+		now, then, wish = "copies to", "copied to", "copy to"
 	case SessionCopyOut:
-		now, then = "copies from", "copied from"
+		now, then, wish = "copies from", "copied from", "copy from"
 	}
 	what := strings.Join(words, " ")
 	switch {
+	case s.Refused:
+		more := ""
+		if s.Unreported > 0 {
+			more = fmt.Sprintf(" (and %d more attempts)", s.Unreported)
+		}
+		return fmt.Sprintf("%s was refused to %s %s: %s%s", who, wish, what, s.End, more)
 	case s.EndedAt.IsZero():
 		return fmt.Sprintf("%s %s %s", who, now, what)
 	case s.Failed && s.Kind == SessionExec:

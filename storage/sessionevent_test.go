@@ -39,6 +39,10 @@ func TestASessionIsExplained(t *testing.T) {
 		`alice copied from /tmp, and that failed: no such file`: func(e *storage.SessionEvent) {
 			e.Kind, e.Command, e.Failed, e.End = storage.SessionCopyOut, []string{"/tmp"}, true, "no such file"
 		},
+		`alice was refused to run sh -c "exit 3": forbidden (and 7 more attempts)`: func(e *storage.SessionEvent) { e.Refused, e.Unreported, e.End = true, 7, "forbidden" },
+		`alice was refused to copy from /tmp: forbidden`: func(e *storage.SessionEvent) {
+			e.Kind, e.Command, e.Refused, e.End = storage.SessionCopyOut, []string{"/tmp"}, true, "forbidden"
+		},
 	} {
 		e := session(at.Add(time.Minute))
 		if change(e); e.Explain() != want {
@@ -61,6 +65,8 @@ func TestASessionOutsideItsLimitsIsRefused(t *testing.T) {
 		"command":       func(e *storage.SessionEvent) { e.Command = make([]string, storage.MaxSessionTextBytes+1) },
 		"end":           func(e *storage.SessionEvent) { e.End = strings.Repeat("a", storage.MaxSessionTextBytes+1) },
 		"began_at":      func(e *storage.SessionEvent) { e.BeganAt = time.Time{} },
+		"refused":       func(e *storage.SessionEvent) { e.Refused, e.Failed = true, true },
+		"unreported":    func(e *storage.SessionEvent) { e.Unreported = 1 },
 	} {
 		e := session(at.Add(time.Minute))
 		change(e)

@@ -49,8 +49,9 @@ directory a file.
 In the container, the copy is made with the rights of the user of its process: it
 fails on files that this user may not read or write. Files that are copied in
 belong to that user and count towards the disk limit. Symbolic links are copied as
-links. A copy to this machine changes nothing before everything has arrived. The
-log of events says who copied what.`,
+links. A copy to this machine changes nothing before everything has arrived, and
+in the container a file is replaced once all of it has arrived. The log of events
+says who copied what.`,
 		Example: "  diegoctl cp web/0:/var/log/app.log .\n  diegoctl cp settings.json web/0:/etc/app/",
 	}
 }

@@ -40,7 +40,10 @@ type Manager struct {
 	measuring     bool
 	measuringSoon bool // a timer runs for containers that have started
 	sessions      int
+	sessionsOf    map[string]int // by the name of the caller
 	loop          loop
+
+	begins, pieces *pace // of sessions
 }
 
 // New asks the backend what it can do and returns a Manager without containers.
@@ -71,6 +74,7 @@ func New(ctx context.Context, o Options) (*Manager, error) {
 	}
 	m := &Manager{
 		options: o, host: host, fetcher: fetcher, ended: ended,
+		sessionsOf: map[string]int{}, begins: &pace{every: beginEvery, burst: beginBurst}, pieces: &pace{every: pieceEvery, burst: pieceBurst},
 		entries:       make(map[string]*entry),
 		strays:        make(map[string]bool),
 		cleared:       make(chan struct{}),

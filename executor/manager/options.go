@@ -88,7 +88,8 @@ type Options struct {
 	CreateWorkers, DeleteWorkers, ProcessWorkers, Downloads, Uploads int
 	// Sessions bounds the calls of Exec, CopyIn and CopyOut at a time, and
 	// SessionsEach those in one container; 0 means DefaultSessions and
-	// DefaultSessionsEach. Negative Sessions refuse all of them.
+	// DefaultSessionsEach. Negative Sessions refuse all of them. A quarter of
+	// Sessions, rounded up, bounds those of one caller; see Manager.Enter.
 	Sessions, SessionsEach int
 	// SessionIdle is how long such a call may last while nothing is sent in either
 	// direction; 0 means DefaultSessionIdle.

@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -14,40 +15,92 @@ import (
 // sessionStartTimeout is how long a program of a session may take to start.
 const sessionStartTimeout = 30 * time.Second
 
-// Exec runs a program in a container that has been made and is not ending, and
-// connects it with s until it ends. The program has the user, the directory, the
-// environment and the limits of the process that the container's action runs: the
-// first of parallel ones, the last of serial ones. Exec returns once the program has
-// ended and all of its output is written. If ctx ends or a write fails, Exec kills
-// the program with its descendants, and returns why.
-//
-// The error is a *GUIDError, an *executor.SessionError, an
-// *executor.ValidationError, or the backend's.
+// sessionPiece is how much of a stream is passed on at once, at most.
+const sessionPiece = 32 << 10
+
+// The sessions of a cell share two paces. 50 of them begin per second, because each
+// leaves events. 2,000 pieces pass per second, in either direction, or 62 MiB if they
+// are full, because they take processor time of the daemon, not of the container.
+const (
+	beginEvery, beginBurst = time.Second / 50, 100
+	pieceEvery, pieceBurst = time.Second / 2000, 200
+)
+
+// A Visit is a place for one session in a container. Exactly one of its methods is
+// called, once, and gives the place back when it is done.
+type Visit struct {
+	m       *Manager
+	guid    string
+	backend executor.SessionBackend
+	// process is what processes of the session have in common with those of the
+	// container.
+	process executor.ProcessSpec
+	leave   func()
+}
+
+// Exec runs a program in a container, for a caller without a name; see
+// [Manager.Enter] and [Visit.Exec].
 func (m *Manager) Exec(ctx context.Context, guid string, p executor.Program, s executor.Streams) (executor.Exit, error) {
-	var v executor.Validator
-	if p.Validate(&v); v.Err() != nil {
-		return executor.Exit{}, v.Err()
-	}
-	room, leave, err := m.enter(guid)
+	v, err := m.Enter(guid, "")
 	if err != nil {
 		return executor.Exit{}, err
 	}
-	defer leave()
+	return v.Exec(ctx, p, s)
+}
+
+// CopyIn copies a tar stream into a container, for a caller without a name; see
+// [Manager.Enter] and [Visit.CopyIn].
+func (m *Manager) CopyIn(ctx context.Context, guid, path string, tar io.Reader) error {
+	v, err := m.Enter(guid, "")
+	if err != nil {
+		return err
+	}
+	return v.CopyIn(ctx, path, tar)
+}
+
+// CopyOut copies a file or directory out of a container, for a caller without a
+// name; see [Manager.Enter] and [Visit.CopyOut].
+func (m *Manager) CopyOut(ctx context.Context, guid, path string, tar io.Writer) error {
+	v, err := m.Enter(guid, "")
+	if err != nil {
+		return err
+	}
+	return v.CopyOut(ctx, path, tar)
+}
+
+// Exec runs a program in the container and connects it with s until it ends. The
+// program has the user, the directory, the environment and the limits of the process
+// that the container's action runs: the first of parallel ones, the last of serial
+// ones. Exec returns once the program has ended and all of its output is written. If
+// ctx ends or a write fails, Exec kills the program with its descendants, and returns
+// why.
+//
+// The error is an *executor.SessionError, an *executor.ValidationError, or the
+// backend's.
+func (v *Visit) Exec(ctx context.Context, p executor.Program, s executor.Streams) (executor.Exit, error) {
+	defer v.leave()
+	var check executor.Validator
+	if p.Validate(&check); check.Err() != nil {
+		return executor.Exit{}, check.Err()
+	}
+	if err := v.m.begins.wait(ctx, 1); err != nil {
+		return executor.Exit{}, err
+	}
 	exited := make(chan executor.Exit, 1)
-	spec := executor.SessionSpec{ProcessSpec: room.process, Terminal: p.Terminal}
+	spec := executor.SessionSpec{ProcessSpec: v.process, Terminal: p.Terminal}
 	spec.Path, spec.Args = p.Command[0], p.Command[1:]
 	spec.Exited = func(e executor.Exit) { exited <- e }
 	if p.Terminal != nil && p.TerminalType != "" {
 		spec.Env = append(spec.Env, executor.EnvVar{Name: "TERM", Value: p.TerminalType})
 	}
 	starting, started := context.WithTimeout(ctx, sessionStartTimeout)
-	session, err := room.backend.StartSession(starting, guid, spec)
+	session, err := v.backend.StartSession(starting, v.guid, spec)
 	started()
 	if err != nil {
 		return executor.Exit{}, err
 	}
 	defer session.Close()
-	ctx, used, cancel := m.whileUsed(ctx, guid)
+	ctx, used, cancel := v.whileUsed(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() { session.Close() })()
 	go feed(ctx, session, s, used)
@@ -86,49 +139,55 @@ func (m *Manager) Exec(ctx context.Context, guid string, p executor.Program, s e
 }
 
 // whileUsed returns a context that ends when used has not been called for
-// Options.SessionIdle, with an *executor.SessionError as its cause.
-func (m *Manager) whileUsed(ctx context.Context, guid string) (_ context.Context, used func(), cancel context.CancelCauseFunc) {
+// Options.SessionIdle, with an *executor.SessionError as its cause. used is called for
+// what is sent, with its length, and waits for the pace of the cell. It fails when the
+// context ends.
+func (v *Visit) whileUsed(ctx context.Context) (_ context.Context, used func(n int) error, cancel context.CancelCauseFunc) {
 	ctx, cancel = context.WithCancelCause(ctx)
-	limit := m.options.SessionIdle
+	limit := v.m.options.SessionIdle
 	idle := time.AfterFunc(limit, func() {
-		cancel(&executor.SessionError{GUID: guid, Why: fmt.Sprintf("nothing was sent in either direction for %v, so it was ended", limit)})
+		cancel(&executor.SessionError{GUID: v.guid, Why: fmt.Sprintf("nothing was sent in either direction for %v, so it was ended", limit)})
 	})
 	context.AfterFunc(ctx, func() { idle.Stop() })
-	return ctx, func() {
+	return ctx, func(n int) error {
 		if ctx.Err() == nil {
 			idle.Reset(limit)
 		}
+		return v.m.pieces.wait(ctx, max((n+sessionPiece-1)/sessionPiece, 1))
 	}, cancel
 }
 
 // A usedReader says when something was read.
 type usedReader struct {
 	io.Reader
-	used func()
+	used func(int) error
 }
 
 // Read implements [io.Reader].
 func (r usedReader) Read(b []byte) (int, error) {
 	n, err := r.Reader.Read(b)
-	r.used()
+	if late := r.used(n); err == nil {
+		err = late
+	}
 	return n, err
 }
 
-// A usedWriter says when something was written.
+// A usedWriter says when something is written.
 type usedWriter struct {
 	io.Writer
-	used func()
+	used func(int) error
 }
 
 // Write implements [io.Writer].
 func (w usedWriter) Write(b []byte) (int, error) {
-	n, err := w.Writer.Write(b)
-	w.used()
-	return n, err
+	if err := w.used(len(b)); err != nil {
+		return 0, err
+	}
+	return w.Writer.Write(b)
 }
 
 // feed gives a session its input, and does what is asked, until ctx ends.
-func feed(ctx context.Context, session executor.Session, s executor.Streams, used func()) {
+func feed(ctx context.Context, session executor.Session, s executor.Streams, used func(int) error) {
 	go func() {
 		if s.Stdin != nil {
 			if _, err := io.Copy(session.Stdin(), usedReader{s.Stdin, used}); err != nil {
@@ -144,7 +203,9 @@ func feed(ctx context.Context, session executor.Session, s executor.Streams, use
 			if !open {
 				return
 			}
-			used()
+			if used(0) != nil {
+				return
+			}
 			// A resize or signal that fails is dropped.
 			if c.Resize != nil {
 				_ = session.Resize(*c.Resize)
@@ -158,49 +219,57 @@ func feed(ctx context.Context, session executor.Session, s executor.Streams, use
 	}
 }
 
-// CopyIn unpacks a tar stream with one file or directory in a container, with the
+// CopyIn unpacks a tar stream with one file or directory in the container, with the
 // rights of the user that Exec uses; see executor.SessionBackend. It fails like
 // Exec.
-func (m *Manager) CopyIn(ctx context.Context, guid, path string, tar io.Reader) error {
-	room, leave, err := m.copying(guid, path)
-	if err != nil {
-		return err
-	}
-	return m.copy(ctx, guid, leave, func(ctx context.Context, used func()) error {
-		return room.backend.CopyIn(ctx, guid, path, room.process.User, usedReader{tar, used})
+func (v *Visit) CopyIn(ctx context.Context, path string, tar io.Reader) error {
+	return v.copy(ctx, path, func(ctx context.Context, used func(int) error) error {
+		// Small pieces, such as a header, would each take a turn.
+		whole := bufio.NewReaderSize(usedReader{tar, used}, sessionPiece)
+		return v.backend.CopyIn(ctx, v.guid, path, v.process.User, whole)
 	})
 }
 
-// CopyOut writes a file or directory of a container as a tar stream, with the
+// CopyOut writes a file or directory of the container as a tar stream, with the
 // rights of the user that Exec uses; see executor.SessionBackend. It fails like
 // Exec.
-func (m *Manager) CopyOut(ctx context.Context, guid, path string, tar io.Writer) error {
-	room, leave, err := m.copying(guid, path)
-	if err != nil {
-		return err
-	}
-	return m.copy(ctx, guid, leave, func(ctx context.Context, used func()) error {
-		stream, err := room.backend.CopyOut(ctx, guid, path, room.process.User)
+func (v *Visit) CopyOut(ctx context.Context, path string, tar io.Writer) error {
+	return v.copy(ctx, path, func(ctx context.Context, used func(int) error) error {
+		stream, err := v.backend.CopyOut(ctx, v.guid, path, v.process.User)
 		if err != nil {
 			return err
 		}
 		defer stream.Close()
-		_, err = io.Copy(usedWriter{tar, used}, stream)
-		return err
+		whole := bufio.NewWriterSize(usedWriter{tar, used}, sessionPiece)
+		// Without WriteTo, which would pass small pieces on.
+		if _, err := io.Copy(whole, struct{ io.Reader }{stream}); err != nil {
+			return err
+		}
+		return whole.Flush()
 	})
 }
 
 // copy calls f, and does not wait for it after ctx, the container or
-// Options.SessionIdle has ended. It calls leave only when f has ended: until then, a file system that hangs
-// holds one of the daemon's threads, for example.
-func (m *Manager) copy(ctx context.Context, guid string, leave func(), f func(ctx context.Context, used func()) error) error {
-	ctx, used, cancel := m.whileUsed(ctx, guid)
+// Options.SessionIdle has ended. It leaves only when f has ended: until then, a file
+// system that hangs holds one of the daemon's threads, for example.
+func (v *Visit) copy(ctx context.Context, path string, f func(ctx context.Context, used func(int) error) error) error {
+	var check executor.Validator
+	check.Check(path != "" && path[0] == '/', "path", path, "an absolute path in the container")
+	err := check.Err()
+	if err == nil {
+		err = v.m.begins.wait(ctx, 1)
+	}
+	if err != nil {
+		v.leave()
+		return err
+	}
+	ctx, used, cancel := v.whileUsed(ctx)
 	defer cancel(nil)
-	defer m.endWith(guid, cancel)()
+	defer v.m.endWith(v.guid, cancel)()
 	done := make(chan error, 1)
 	go func() {
 		err := f(ctx, used)
-		leave()
+		v.leave()
 		done <- err
 	}()
 	select {
@@ -238,69 +307,69 @@ func (m *Manager) endWith(guid string, cancel context.CancelCauseFunc) (forget f
 	}
 }
 
-func (m *Manager) copying(guid, path string) (room, func(), error) {
-	var v executor.Validator
-	v.Check(path != "" && path[0] == '/', "path", path, "an absolute path in the container")
-	if v.Err() != nil {
-		return room{}, nil, v.Err()
-	}
-	return m.enter(guid)
-}
-
-// A room is a container that somebody works in.
-type room struct {
-	backend executor.SessionBackend
-	// process is what processes of the session have in common with those of the
-	// container.
-	process executor.ProcessSpec
-}
-
-// enter takes a place for a session in a container, until leave is called.
-func (m *Manager) enter(guid string) (r room, leave func(), err error) {
+// Enter takes a place for a session of a caller in a container that has been made
+// and is not ending. A caller without a name, "", is not told apart from others, so
+// only the limits of the cell and of the container hold for it. The error is a
+// *GUIDError or an *executor.SessionError.
+func (m *Manager) Enter(guid, caller string) (*Visit, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e := m.entries[guid]
 	if e == nil {
-		return r, nil, &GUIDError{guid, ErrNotFound}
-	}
-	refuse := func(format string, args ...any) error {
-		return &executor.SessionError{GUID: guid, Why: fmt.Sprintf(format, args...)}
+		return nil, &GUIDError{guid, ErrNotFound}
 	}
 	backend, can := m.options.Backend.(executor.SessionBackend)
 	var own *executor.RunAction
 	if e.container.RunInfo != nil {
 		own = mainRun(e.container.RunInfo.Action)
 	}
+	// One caller never has all of the cell.
+	most := (m.options.Sessions + 3) / 4
+	var err error
+	refuse := func(format string, args ...any) {
+		err = &executor.SessionError{GUID: guid, Why: fmt.Sprintf(format, args...)}
+	}
 	switch {
 	case !can:
-		err = refuse("the %s backend has no sessions", m.host.Backend)
+		refuse("the %s backend has no sessions", m.host.Backend)
 	case m.options.Sessions < 0:
-		err = refuse("the settings of the cell allow none")
+		refuse("the settings of the cell allow none")
 	case e.recipe == nil:
-		err = refuse("it is %v", e.container.State)
+		refuse("it is %v", e.container.State)
 	case e.recipe.ending:
-		err = refuse("it is ending")
+		refuse("it is ending")
 	case own == nil:
-		err = refuse("its action runs no process, so a session has no user to work as")
+		refuse("its action runs no process, so a session has no user to work as")
 	case m.sessions >= m.options.Sessions:
-		err = refuse("the cell has %d sessions, which is the most that its settings allow; end one", m.sessions)
+		refuse("the cell has %d sessions, which is the most that its settings allow; end one", m.sessions)
 	case e.sessions >= m.options.SessionsEach:
-		err = refuse("it has %d sessions, which is the most that the settings of the cell allow; end one", e.sessions)
+		refuse("it has %d sessions, which is the most that the settings of the cell allow; end one", e.sessions)
+	case caller != "" && m.sessionsOf[caller] >= most:
+		refuse("%q has %d sessions on the cell, and one caller may have a quarter of the %d that its settings allow; end one",
+			caller, m.sessionsOf[caller], m.options.Sessions)
 	}
 	if err != nil {
-		return r, nil, err
+		return nil, err
 	}
-	m.sessions++
-	e.sessions++
-	r = room{backend, executor.ProcessSpec{
-		Dir: own.Dir, User: own.User, Limits: own.ResourceLimits,
-		Env: environment(e.container, e.endpoint, m.options.TrustedCertificates != "", e.credentials.path(), own.Env),
-	}}
-	return r, func() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		m.sessions--
-		e.sessions--
+	count := func(n int) {
+		m.sessions += n
+		e.sessions += n
+		if m.sessionsOf[caller] += n; m.sessionsOf[caller] == 0 {
+			delete(m.sessionsOf, caller)
+		}
+	}
+	count(1)
+	return &Visit{
+		m: m, guid: guid, backend: backend,
+		process: executor.ProcessSpec{
+			Dir: own.Dir, User: own.User, Limits: own.ResourceLimits,
+			Env: environment(e.container, e.endpoint, m.options.TrustedCertificates != "", e.credentials.path(), own.Env),
+		},
+		leave: func() {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			count(-1)
+		},
 	}, nil
 }
 

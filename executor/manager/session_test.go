@@ -271,16 +271,104 @@ func TestSessionsThatCannotBeAreRefused(t *testing.T) {
 	}
 }
 
+func TestOneCallerHasAtMostAQuarterOfTheCellsSessions(t *testing.T) {
+	h := newHost(t, func(o *manager.Options) { o.Sessions, o.SessionsEach = 7, 7 })
+	h.running("c")
+	ctx, cancel := context.WithCancel(t.Context())
+	var ended []chan error
+	hold := func(caller string) {
+		t.Helper()
+		visit, err := h.Enter("c", caller)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, done := whenSaid("ready"), make(chan error, 1)
+		go func() {
+			_, err := visit.Exec(ctx, shell("echo ready; sleep 1000"), executor.Streams{Stdout: out})
+			done <- err
+		}()
+		<-out.said
+		ended = append(ended, done)
+	}
+	hold("mallory")
+	hold("mallory")
+	var typed *executor.SessionError
+	if _, err := h.Enter("c", "mallory"); !errors.As(err, &typed) || !strings.Contains(typed.Why, `"mallory" has 2 sessions on the cell, and one caller may have a quarter of the 7`) {
+		t.Errorf("a third one of the same caller: %v", err)
+	}
+	hold("alice")
+	for range 4 { // nobody knows whether they are one
+		hold("")
+	}
+	if _, err := h.Enter("c", "alice"); !errors.As(err, &typed) || !strings.Contains(typed.Why, "the cell has 7 sessions") {
+		t.Errorf("one too many: %v", err)
+	}
+	cancel()
+	for _, done := range ended {
+		<-done
+	}
+	if n := h.Sessions(); n != 0 {
+		t.Errorf("%d sessions are left", n)
+	}
+	if visit, err := h.Enter("c", "mallory"); err != nil {
+		t.Errorf("after the others have ended: %v", err)
+	} else if _, err := visit.Exec(t.Context(), shell("true"), executor.Streams{}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestEachUseOfAVisitGivesItsPlaceBack(t *testing.T) {
+	h := newHost(t)
+	h.running("c")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, use := range map[string]func(v *manager.Visit) error{
+		"a program": func(v *manager.Visit) error {
+			_, err := v.Exec(t.Context(), shell("true"), executor.Streams{})
+			return err
+		},
+		"no program": func(v *manager.Visit) error {
+			_, err := v.Exec(t.Context(), executor.Program{}, executor.Streams{})
+			return err
+		},
+		"a program for nobody":   func(v *manager.Visit) error { _, err := v.Exec(ended, shell("true"), executor.Streams{}); return err },
+		"a copy":                 func(v *manager.Visit) error { return v.CopyIn(t.Context(), "/there", oneFile("content")) },
+		"a copy of a wrong name": func(v *manager.Visit) error { return v.CopyOut(t.Context(), "etc", io.Discard) },
+		"a copy of nothing":      func(v *manager.Visit) error { return v.CopyOut(t.Context(), "/nothing", io.Discard) },
+	} {
+		visit, err := h.Enter("c", "alice")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := h.Sessions(); n != 1 {
+			t.Errorf("%s: while it lasts there are %d sessions", name, n)
+		}
+		err = use(visit)
+		for h.Sessions() > 0 { // a copy that is given up ends later
+			runtime.Gosched()
+		}
+		if ok := name == "a program" || name == "a copy"; ok != (err == nil) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// oneFile is a tar stream.
+func oneFile(content string) io.Reader {
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "file", Mode: 0o640, Size: int64(len(content))})
+	io.WriteString(w, content)
+	w.Close()
+	return &b
+}
+
 func TestFilesAreCopiedIntoAContainerAndOut(t *testing.T) {
 	h := newHost(t)
 	h.running("c")
 	content := bytes.Repeat([]byte("0123456789\x00\xff"), 1<<20)
-	var in, out bytes.Buffer
-	w := tar.NewWriter(&in)
-	w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "file", Mode: 0o640, Size: int64(len(content))})
-	w.Write(content)
-	w.Close()
-	if err := h.CopyIn(t.Context(), "c", "/there", &in); err != nil {
+	var out bytes.Buffer
+	if err := h.CopyIn(t.Context(), "c", "/there", oneFile(string(content))); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.CopyOut(t.Context(), "c", "/there", &out); err != nil {

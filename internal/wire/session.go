@@ -24,6 +24,9 @@ type Session[A, In, Out any] struct {
 	// Domain looks up the domain of what the arguments ask for. It is called only
 	// for callers who may not work in every domain.
 	Domain func(ctx context.Context, api A, in In) (string, error)
+	// Refused hears that a caller with a name may not make the call with these
+	// arguments, and why. Nil means that nobody wants to know.
+	Refused func(ctx context.Context, api A, in In, why error)
 	// Serve makes the call in process.
 	Serve func(ctx context.Context, api A, in In, s executor.Streams) (Out, error)
 }
@@ -62,11 +65,8 @@ var (
 func (e *Session[A, In, Out]) Session() {}
 
 func (e *Session[A, In, Out]) serve(s *Server, api A, w http.ResponseWriter, r *http.Request) {
-	in, ctx, caller, ok := admit[In](s, &e.Info, nil, w, r)
-	if !ok {
-		return
-	}
-	if err := inDomain(ctx, caller, e.Domain, api, in); err != nil {
+	in, ctx, err := e.admit(s, api, w, r)
+	if err != nil {
 		s.fail(w, r, err)
 		return
 	}
@@ -140,6 +140,31 @@ func (e *Session[A, In, Out]) serve(s *Server, api A, w http.ResponseWriter, r *
 	late := time.AfterFunc(lingerTime, func() { conn.Close() })
 	defer late.Stop()
 	<-gone // else what the client still sends would have the result thrown away
+}
+
+// refusedBytes bounds the arguments that are read only to say what was refused.
+const refusedBytes = 2 * executor.MaxCommandBytes
+
+// admit does what has to be done before the session is served.
+func (e *Session[A, In, Out]) admit(s *Server, api A, w http.ResponseWriter, r *http.Request) (in In, ctx context.Context, err error) {
+	ctx, caller, err := s.enter(w, r, &e.Info)
+	tell := e.Refused != nil && caller.Name != ""
+	if err != nil {
+		if r.Body = http.MaxBytesReader(w, r.Body, refusedBytes); tell && s.decode(w, r, &in) == nil {
+			e.Refused(ctx, api, in, err)
+		}
+		return in, nil, err
+	}
+	if err := s.decode(w, r, &in); err != nil {
+		return in, nil, err
+	}
+	if err := inDomain(ctx, caller, e.Domain, api, in); err != nil {
+		if tell {
+			e.Refused(ctx, api, in, err)
+		}
+		return in, nil, err
+	}
+	return in, ctx, nil
 }
 
 // finish sends the result.

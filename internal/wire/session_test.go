@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/storage"
 )
 
 // A talk is what a server does in a session.
@@ -305,4 +306,35 @@ func TestASessionIsRefusedBeforeItBegins(t *testing.T) {
 	if _, err := e.Do(t.Context(), newTestClient(), words{}, executor.Streams{}); !errors.Is(err, ErrUnreachable) {
 		t.Errorf("without an address: %v, want ErrUnreachable", err)
 	}
+}
+
+func TestARefusedSessionIsToldWithItsArguments(t *testing.T) {
+	s := newServer()
+	caller, role := Caller{Name: "mallory"}, errSpoilt
+	s.Authorize = func(*http.Request, *Info) (Caller, error) { return caller, role }
+	e, server := talkWith(t, s, func(context.Context, words, executor.Streams) (words, error) {
+		t.Error("it has begun")
+		return words{}, nil
+	})
+	var told []string
+	e.Refused = func(ctx context.Context, _ *echo, in words, why error) {
+		told = append(told, fmt.Sprintf("%s %.10s: %v", storage.Caller(ctx), in.Text, why))
+	}
+	try := func(text, want string) {
+		t.Helper()
+		told = nil
+		if _, err := e.Do(t.Context(), newTestClient(server.URL), words{Text: text}, executor.Streams{}); !errors.Is(err, errSpoilt) {
+			t.Errorf("%.10s: %v", text, err)
+		}
+		if got := strings.Join(told, ", "); got != want {
+			t.Errorf("%.10s: it is told %q, want %q", text, got, want)
+		}
+	}
+	try("hello", fmt.Sprintf("mallory hello: %v", role))
+	try(strings.Repeat("x", refusedBytes), "") // not for this much
+	caller.Name = ""
+	try("hello", "") // of nobody
+	caller, role = Caller{Name: "mallory", Domains: func(string) error { return errSpoilt }}, nil
+	e.Domain = func(_ context.Context, _ *echo, in words) (string, error) { return in.Text, nil }
+	try("theirs", fmt.Sprintf("mallory theirs: %v", errSpoilt))
 }

@@ -40,6 +40,7 @@ var (
 	_ rep.Cordoner            = (*Cell)(nil)
 	_ rep.Meter               = (*Cell)(nil)
 	_ rep.Sessions            = (*Cell)(nil)
+	_ rep.SessionAuditor      = (*Cell)(nil)
 )
 
 // New makes a cell of a manager and of a rep over it. The manager is o.Executor, and

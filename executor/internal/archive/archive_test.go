@@ -259,6 +259,32 @@ func TestAFileReplacesALinkAndIsNotWrittenThroughIt(t *testing.T) {
 	}
 }
 
+func TestAFileThatIsCutOffIsNotPlaced(t *testing.T) {
+	dir := t.TempDir()
+	root, err := tenant.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	os.WriteFile(filepath.Join(dir, "old"), []byte("whole"), 0o600)
+	stream := tarOf(regular("f", 5000))
+	for _, name := range []string{"old", "new"} {
+		if err := archive.Place(t.Context(), root, name, bytes.NewReader(stream[:3000]), archive.Limits{}); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	list, _ := os.ReadDir(dir)
+	if text, _ := os.ReadFile(filepath.Join(dir, "old")); string(text) != "whole" || len(list) != 1 {
+		t.Errorf("the old file is %.20q, and there are %v", text, list)
+	}
+	if err := archive.Place(t.Context(), root, "old", bytes.NewReader(stream), archive.Limits{}); err != nil {
+		t.Error(err)
+	}
+	if info, err := os.Stat(filepath.Join(dir, "old")); err != nil || info.Size() != 5000 {
+		t.Errorf("the new file is %v, %v", info, err)
+	}
+}
+
 func FuzzNormalizeNeverWritesAnUnsafeName(f *testing.F) {
 	f.Add(tarOf(regular("a", 1)))
 	f.Add(gz(tarOf(regular("../a", 1))))

@@ -3,6 +3,7 @@ package archive
 import (
 	"archive/tar"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -29,7 +30,7 @@ func Extract(ctx context.Context, root *tenant.Root, dir string, r io.Reader, ui
 // file or directory becomes name or, if that is ".", keeps its own name in root.
 // What it makes belongs to the user of this thread. A file does not replace a
 // directory, nor a directory anything else: that is an fs.ErrExist. Place stops at
-// the first entry beyond the limits.
+// the first entry beyond the limits. A file appears once all of it is there.
 func Place(ctx context.Context, root *tenant.Root, name string, r io.Reader, l Limits) error {
 	name = inRoot(name)
 	x := extraction{ctx: ctx, root: root, dir: path.Dir(name), uid: -1, gid: -1, keepDirs: true, budget: newBudget(l, nil)}
@@ -136,10 +137,13 @@ func (x *extraction) entry(h *tar.Header, content io.Reader) error {
 		return err
 	}
 	base := path.Base(name)
-	if info, err := parent.Lstat(base); err == nil {
-		if info.IsDir() && x.keepDirs {
-			return &fs.PathError{Op: "replace the directory", Path: name, Err: fs.ErrExist}
-		}
+	info, err := parent.Lstat(base)
+	switch {
+	case err == nil && info.IsDir() && x.keepDirs:
+		return &fs.PathError{Op: "replace the directory", Path: name, Err: fs.ErrExist}
+	case h.Typeflag == tar.TypeReg && x.keepDirs:
+		return x.whole(parent, base, mode, content)
+	case err == nil:
 		if err := parent.RemoveAll(x.ctx, base); err != nil {
 			return err
 		}
@@ -166,6 +170,25 @@ func (x *extraction) entry(h *tar.Header, content io.Reader) error {
 		}
 		return x.own(parent, base)
 	}
+	return x.file(parent, base, mode, content)
+}
+
+// whole makes a file that appears, or replaces another, once all of it is there, so
+// that a stream that is cut off leaves nothing of it.
+func (x *extraction) whole(parent *tenant.Root, base string, mode fs.FileMode, content io.Reader) error {
+	part := ".diego-copy-" + rand.Text()
+	err := x.file(parent, part, mode, content)
+	if err == nil {
+		err = parent.Rename(part, base)
+	}
+	if err != nil {
+		_ = parent.Remove(part) // it may not be there
+	}
+	return err
+}
+
+// file makes a file.
+func (x *extraction) file(parent *tenant.Root, base string, mode fs.FileMode, content io.Reader) error {
 	f, err := parent.Create(base, mode)
 	if err != nil {
 		return err

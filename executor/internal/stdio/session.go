@@ -222,22 +222,24 @@ func (o *output) Read(p []byte) (int, error) {
 	if o.f == nil {
 		return 0, io.EOF
 	}
-	ended := o.ended.Load()
-	if ended {
-		if o.taken >= drainLimit {
-			return 0, io.EOF
+	for {
+		ended := o.ended.Load()
+		if ended {
+			if o.taken >= drainLimit {
+				return 0, io.EOF
+			}
+			_ = o.f.SetReadDeadline(time.Now().Add(drainWait))
 		}
-		_ = o.f.SetReadDeadline(time.Now().Add(drainWait))
+		n, err := o.f.Read(p)
+		if ended {
+			o.taken += n
+		} else if errors.Is(err, os.ErrDeadlineExceeded) {
+			continue // the process ended meanwhile, and what it wrote may not have been read
+		}
+		// A terminal that nobody holds any more is EIO.
+		if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, os.ErrClosed) || isEIO(err) {
+			err = io.EOF
+		}
+		return n, err
 	}
-	n, err := o.f.Read(p)
-	if ended {
-		o.taken += n
-	} else if errors.Is(err, os.ErrDeadlineExceeded) {
-		return o.Read(p) // the process ended meanwhile, and what it wrote may not have been read
-	}
-	// A terminal that nobody holds any more is EIO.
-	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, os.ErrClosed) || isEIO(err) {
-		err = io.EOF
-	}
-	return n, err
 }

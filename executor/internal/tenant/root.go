@@ -80,6 +80,9 @@ func (r *Root) Lchown(name string, uid, gid int) error { return r.root.Lchown(na
 // Chmod changes the permissions of what is at name.
 func (r *Root) Chmod(name string, mode fs.FileMode) error { return r.root.Chmod(name, mode) }
 
+// Rename gives a file another name, and replaces what has it.
+func (r *Root) Rename(from, to string) error { return r.root.Rename(from, to) }
+
 // Remove removes a file, a link or an empty directory.
 func (r *Root) Remove(name string) error { return r.root.Remove(name) }
 

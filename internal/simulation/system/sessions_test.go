@@ -3,8 +3,10 @@ package system_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +19,14 @@ import (
 
 // inhabited is a cell in whose containers people can work. The guid of a container
 // is its domain.
-type inhabited struct{ idle }
+type inhabited struct {
+	idle
+	refused *[]string
+}
+
+func (c inhabited) Refused(ctx context.Context, guid, kind string, command []string, why error) {
+	*c.refused = append(*c.refused, fmt.Sprint(storage.Caller(ctx), " ", kind, " ", guid, " ", command, " ", errors.Is(why, httpapi.ErrForbidden)))
+}
 
 func (inhabited) LogDomain(_ context.Context, guid string) (string, error) { return guid, nil }
 
@@ -44,7 +53,8 @@ func TestTheRoleExecWorksInContainersOfItsDomainsOnly(t *testing.T) {
 		t.Cleanup(server.Close)
 		return server.URL
 	}
-	whole, without := serve(inhabited{}), serve(idle{})
+	var refused []string
+	whole, without := serve(inhabited{refused: &refused}), serve(idle{})
 	for _, c := range []struct {
 		name, url, guid string
 		units           []string
@@ -68,6 +78,7 @@ func TestTheRoleExecWorksInContainersOfItsDomainsOnly(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		refused = nil
 		var out strings.Builder
 		end, err := client.Exec(t.Context(), rep.ExecRequest{ContainerGUID: c.guid, Program: executor.Program{Command: []string{"ls", "-l"}}}, executor.Streams{Stdout: &out})
 		if c.err == nil && (err != nil || end.Status != 3 || out.String() != "alice runs ls -l") {
@@ -80,6 +91,14 @@ func TestTheRoleExecWorksInContainersOfItsDomainsOnly(t *testing.T) {
 			if !errors.Is(err, c.err) || c.err != nil && !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%s, %s: %v; want %v with %q", c.name, what, err, c.err, c.says)
 			}
+		}
+		slices.Sort(refused)
+		want := []string{"alice copy_in " + c.guid + " [/x] true", "alice copy_out " + c.guid + " [/x] true", "alice exec " + c.guid + " [ls -l] true"}
+		if c.err != httpapi.ErrForbidden {
+			want = nil
+		}
+		if !slices.Equal(refused, want) {
+			t.Errorf("%s: the cell hears of %q, want %q", c.name, refused, want)
 		}
 	}
 }
