@@ -280,6 +280,15 @@ func TestPeopleWorkInRealContainers(t *testing.T) {
 	if out, errs, code := alice.does(nil, "events", "--kind", "session_began", "--process", "bank"); code != 0 || out != "" {
 		t.Errorf("of what was refused the events say %q %q (%d)", out, errs, code)
 	}
+	eventually(t, "the events have what was refused", func() (bool, error) {
+		out, errs, code := alice.does(nil, "events", "--kind", "session_refused")
+		for _, text := range []string{"alice was refused to run true: ", "alice was refused to copy from /etc/passwd: ", "bob was refused to run true: "} {
+			if !strings.Contains(out, text) {
+				return false, fmt.Errorf("%d: %q is missing from %s%s", code, text, out, errs)
+			}
+		}
+		return true, nil
+	})
 
 	// An instance ends in the middle.
 	long := func(guid, mark string) *running {
