@@ -26,8 +26,8 @@ const (
 	pieceEvery, pieceBurst = time.Second / 2000, 200
 )
 
-// A Visit is a place for one session in a container. Exactly one of its methods is
-// called, once, and gives the place back when it is done.
+// A Visit is a place for one session in a container. It is for one goroutine: exactly
+// one of its methods is called, once, and gives the place back when it is done.
 type Visit struct {
 	m       *Manager
 	guid    string

@@ -131,7 +131,7 @@ var Pure = []PurePackage{
 	{Path: "task"},
 	{Path: "auction", Shell: []string{"cellclient.go", "runner.go"}},
 	{Path: "converge", Shell: []string{"converger.go", "pass.go"}},
-	{Path: "rep", Shell: []string{"api.go", "cell.go", "evacuate.go", "options.go", "queue.go", "rep.go", "selftest.go", "session.go", "sessionreports.go", "settle.go", "survey.go"}},
+	{Path: "rep", Shell: []string{"api.go", "cell.go", "evacuate.go", "options.go", "queue.go", "rep.go", "selftest.go", "session.go", "sessionrefusals.go", "sessionreports.go", "settle.go", "survey.go"}},
 }
 
 // WithoutRace lists the packages besides Pure whose tests walk far in one
