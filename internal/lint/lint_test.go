@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"go/ast"
 	"go/importer"
 	"go/parser"
@@ -94,9 +95,8 @@ func TestListedShellFilesAreInPackagesThatMayHaveThem(t *testing.T) {
 }
 
 func TestExportedIdentifiersHaveDocComments(t *testing.T) {
-	fset := token.NewFileSet()
 	packages := make(map[string][]*ast.File)
-	eachGoFile(t, fset, func(path string, file *ast.File) {
+	eachGoFile(t, func(path string, file *ast.File) {
 		if !strings.HasSuffix(path, "_test.go") {
 			packages[filepath.Dir(path)] = append(packages[filepath.Dir(path)], file)
 		}
@@ -107,9 +107,8 @@ func TestExportedIdentifiersHaveDocComments(t *testing.T) {
 }
 
 func TestTypesSayWhetherGoroutinesMayShareThem(t *testing.T) {
-	fset := token.NewFileSet()
 	packages := make(map[string][]*ast.File)
-	eachGoFile(t, fset, func(path string, file *ast.File) {
+	eachGoFile(t, func(path string, file *ast.File) {
 		if dir := filepath.Dir(path); lint.IsPublic(dir) && !strings.HasSuffix(path, "_test.go") {
 			packages[dir] = append(packages[dir], file)
 		}
@@ -121,7 +120,7 @@ func TestTypesSayWhetherGoroutinesMayShareThem(t *testing.T) {
 
 func TestANameMeansOneKindOfThing(t *testing.T) {
 	packages := make(map[string][]*ast.File)
-	eachGoFile(t, token.NewFileSet(), func(path string, file *ast.File) {
+	eachGoFile(t, func(path string, file *ast.File) {
 		if dir := filepath.Dir(path); slices.Contains(lint.OneVocabulary, dir) && !strings.HasSuffix(path, "_test.go") {
 			packages[dir] = append(packages[dir], file)
 		}
@@ -134,7 +133,7 @@ func TestANameMeansOneKindOfThing(t *testing.T) {
 
 func TestPackagesHaveOneComment(t *testing.T) {
 	comments := make(map[string]int)
-	eachGoFile(t, token.NewFileSet(), func(path string, file *ast.File) {
+	eachGoFile(t, func(path string, file *ast.File) {
 		if !strings.HasSuffix(path, "_test.go") {
 			n := comments[filepath.Dir(path)]
 			if file.Doc.Text() != "" {
@@ -151,22 +150,19 @@ func TestPackagesHaveOneComment(t *testing.T) {
 }
 
 func TestNoTestSkipsOrMakesABubbleOnItsOwn(t *testing.T) {
-	fset := token.NewFileSet()
-	eachGoFile(t, fset, func(path string, file *ast.File) {
+	eachGoFile(t, func(path string, file *ast.File) {
 		report(t, lint.CheckTests(fset, path, file))
 	})
 }
 
 func TestOnlyOnePackageOpensWhatTenantsOwn(t *testing.T) {
-	fset := token.NewFileSet()
-	eachGoFile(t, fset, func(path string, file *ast.File) {
+	eachGoFile(t, func(path string, file *ast.File) {
 		report(t, lint.CheckRoots(fset, path, file))
 	})
 }
 
 func TestFuzzTargetsHaveACorpus(t *testing.T) {
-	fset := token.NewFileSet()
-	eachGoFile(t, fset, func(path string, file *ast.File) {
+	eachGoFile(t, func(path string, file *ast.File) {
 		if strings.HasSuffix(path, "_test.go") {
 			report(t, lint.CheckCorpus(fset, os.DirFS(filepath.Join(root(t), filepath.Dir(path))), file))
 		}
@@ -219,7 +215,7 @@ func TestEveryInternalPackageHasALibraryConsidered(t *testing.T) {
 		t.Fatal(err)
 	}
 	var packages []string
-	eachGoFile(t, token.NewFileSet(), func(path string, _ *ast.File) {
+	eachGoFile(t, func(path string, _ *ast.File) {
 		if dir := filepath.Dir(path); filepath.Dir(dir) == "internal" && !slices.Contains(packages, dir) {
 			packages = append(packages, dir)
 		}
@@ -233,7 +229,7 @@ func TestEveryPackageIsInTheMap(t *testing.T) {
 		t.Fatal(err)
 	}
 	var packages []string
-	eachGoFile(t, token.NewFileSet(), func(path string, f *ast.File) {
+	eachGoFile(t, func(path string, f *ast.File) {
 		dir := filepath.ToSlash(filepath.Dir(path))
 		if dir != "." && f.Name.Name != "main" && !strings.HasPrefix(dir+"/", "examples/") && !slices.Contains(packages, dir) {
 			packages = append(packages, dir)
@@ -259,9 +255,33 @@ func root(t *testing.T) string {
 	return dir
 }
 
+// The tree is read, parsed and listed once for all tests, which run one after
+// another.
+var (
+	tree   []textFile
+	fset   = token.NewFileSet()
+	parsed = make(map[string]*ast.File)
+	listed = make(map[string][]lint.Package)
+)
+
+type textFile struct {
+	path    string
+	content []byte
+}
+
 // eachFile visits the files of the tree. Directories that git does not keep
 // hold nothing that is ours.
 func eachFile(t *testing.T, visit func(path string, content []byte)) {
+	t.Helper()
+	if tree == nil {
+		readTree(t)
+	}
+	for _, f := range tree {
+		visit(f.path, f.content)
+	}
+}
+
+func readTree(t *testing.T) {
 	t.Helper()
 	err := fs.WalkDir(os.DirFS(root(t)), ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -278,7 +298,7 @@ func eachFile(t *testing.T, visit func(path string, content []byte)) {
 		}
 		content, err := os.ReadFile(filepath.Join(root(t), path))
 		if err == nil {
-			visit(path, content)
+			tree = append(tree, textFile{path, content})
 		}
 		return err
 	})
@@ -287,12 +307,16 @@ func eachFile(t *testing.T, visit func(path string, content []byte)) {
 	}
 }
 
-func eachGoFile(t *testing.T, fset *token.FileSet, visit func(path string, file *ast.File)) {
+func eachGoFile(t *testing.T, visit func(path string, file *ast.File)) {
 	t.Helper()
 	eachFile(t, func(path string, content []byte) {
-		if strings.HasSuffix(path, ".go") && !strings.Contains(path, "testdata/") {
-			visit(path, parse(t, fset, path, content))
+		if !strings.HasSuffix(path, ".go") || strings.Contains(path, "testdata/") {
+			return
 		}
+		if parsed[path] == nil {
+			parsed[path] = parse(t, fset, path, content)
+		}
+		visit(path, parsed[path])
 	})
 }
 
@@ -311,6 +335,10 @@ func parse(t *testing.T, fset *token.FileSet, path string, content []byte) *ast.
 
 func goList(t *testing.T, env []string, args ...string) []lint.Package {
 	t.Helper()
+	key := fmt.Sprint(env, args)
+	if known, ok := listed[key]; ok {
+		return known
+	}
 	cmd := exec.Command("go", append([]string{"list",
 		"-json=ImportPath,Dir,Standard,Export,GoFiles,CgoFiles,Imports,TestImports,XTestImports"}, args...)...)
 	cmd.Dir = root(t)
@@ -326,6 +354,7 @@ func goList(t *testing.T, env []string, args ...string) []lint.Package {
 		var p lint.Package
 		switch err := decoder.Decode(&p); {
 		case errors.Is(err, io.EOF):
+			listed[key] = packages
 			return packages
 		case err != nil:
 			t.Fatal(err)
