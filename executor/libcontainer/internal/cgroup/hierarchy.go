@@ -8,12 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/kernelfile"
 )
 
 // hostRoot is where hosts have their cgroups: v2 itself, or a directory with
@@ -84,21 +84,8 @@ func (g *Cgroup) path(c control) string { return filepath.Join(g.paths[c.control
 
 // read is a number, or executor.Unknown.
 func (g *Cgroup) read(c control) int64 {
-	text, err := os.ReadFile(g.path(c))
-	if err != nil {
-		return executor.Unknown
-	}
-	number := string(text)
-	if c.key != "" {
-		number = ""
-		for line := range strings.Lines(string(text)) {
-			if value, ok := strings.CutPrefix(line, c.key+" "); ok {
-				number = value
-			}
-		}
-	}
-	n, err := strconv.ParseInt(strings.TrimSpace(number), 10, 64)
-	if err != nil || n < 0 {
+	n, there := kernelfile.Number(g.path(c), c.key)
+	if !there {
 		return executor.Unknown
 	}
 	return n

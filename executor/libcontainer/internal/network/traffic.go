@@ -3,11 +3,8 @@
 package network
 
 import (
-	"os"
-	"strconv"
-	"strings"
-
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/kernelfile"
 )
 
 // Traffic is how many bytes a container has received and sent: executor.Unknown if
@@ -30,12 +27,8 @@ func (w *wire) traffic() (received, sent int64) {
 }
 
 func (w *wire) counter(name string) int64 {
-	text, err := os.ReadFile("/sys/class/net/" + w.name + "/statistics/" + name)
-	if err != nil {
-		return executor.Unknown
-	}
-	n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-	if err != nil {
+	n, there := kernelfile.Number("/sys/class/net/"+w.name+"/statistics/"+name, "")
+	if !there {
 		return executor.Unknown
 	}
 	return n
