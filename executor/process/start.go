@@ -74,12 +74,7 @@ func (c *container) run(cmd command, spec executor.ProcessSpec, stdin *os.File) 
 	}
 	defer begun()
 	p := &process{}
-	if p.stdout, err = stdio.New(spec.Stdout, &c.pace); err != nil {
-		return nil, err
-	}
-	if p.stderr, err = stdio.New(spec.Stderr, &c.pace); err != nil {
-		p.stdout.Started()
-		p.close()
+	if p.stdout, p.stderr, err = stdio.Both(spec.Stdout, spec.Stderr, &c.pace); err != nil {
 		return nil, err
 	}
 	cmd.attr.Files = []*os.File{stdin, p.stdout.Child, p.stderr.Child}
@@ -157,12 +152,8 @@ func (p *process) finished() bool {
 
 // close returns when the writers of the process are no longer used.
 func (p *process) close() {
-	if p.stdout != nil {
-		p.stdout.Close()
-	}
-	if p.stderr != nil {
-		p.stderr.Close()
-	}
+	p.stdout.Close()
+	p.stderr.Close()
 }
 
 // A command is what os.StartProcess needs.

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"reflect"
 	"sync"
 	"syscall"
 	"time"
@@ -97,6 +98,23 @@ type Pipe struct {
 
 	mu sync.Mutex // held from a read to the end of its write
 	w  io.Writer
+}
+
+// Both returns the Pipes of a process: one for both outputs if they go to the
+// same writer, which then gets them in the order in which they were written.
+func Both(stdout, stderr io.Writer, pace *Pace) (out, err *Pipe, failed error) {
+	if out, failed = New(stdout, pace); failed != nil {
+		return nil, nil, failed
+	}
+	if (stdout == nil || reflect.ValueOf(stdout).Comparable()) && stdout == stderr {
+		return out, out, nil
+	}
+	if err, failed = New(stderr, pace); failed != nil {
+		out.Started()
+		out.Close()
+		return nil, nil, failed
+	}
+	return out, err, nil
 }
 
 // New returns a Pipe to w. An *os.File is given to the process as it is, and

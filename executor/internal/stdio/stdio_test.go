@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -83,6 +84,53 @@ func TestNoWriterIsTheNullDevice(t *testing.T) {
 	}
 	p.Started()
 	p.Close()
+}
+
+// uncomparable is a writer that cannot be compared with another.
+type uncomparable []io.Writer
+
+func (u uncomparable) Write(p []byte) (int, error) { return u[0].Write(p) }
+
+func TestBothOutputsShareAPipeIfTheyGoToOneWriter(t *testing.T) {
+	one, other := &bytes.Buffer{}, &bytes.Buffer{}
+	for name, test := range map[string]struct {
+		stdout, stderr io.Writer
+		shared         bool
+		want           [2]string // in one and other
+	}{
+		"one writer":      {one, one, true, [2]string{"1\n2\n3\n"}},
+		"two writers":     {one, other, false, [2]string{"1\n3\n", "2\n"}},
+		"no comparison":   {uncomparable{one}, uncomparable{other}, false, [2]string{"1\n3\n", "2\n"}},
+		"none":            {nil, nil, true, [2]string{}},
+		"only the second": {nil, other, false, [2]string{"", "2\n"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			one.Reset()
+			other.Reset()
+			stdout, stderr, err := stdio.Both(test.stdout, test.stderr, new(stdio.Pace))
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.Command("sh", "-c", "echo 1; echo 2 >&2; echo 3")
+			cmd.Stdout, cmd.Stderr = stdout.Child, stderr.Child
+			if err := cmd.Run(); err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range []*stdio.Pipe{stdout, stderr} {
+				p.Started()
+			}
+			for _, p := range []*stdio.Pipe{stdout, stderr} {
+				p.Drain()
+				p.Close()
+			}
+			if (stdout == stderr) != test.shared {
+				t.Errorf("they share a pipe: %v", stdout == stderr)
+			}
+			if got := [2]string{one.String(), other.String()}; test.want != got {
+				t.Errorf("the writers got %q, want %q", got, test.want)
+			}
+		})
+	}
 }
 
 type counter struct{ reads, bytes int }
