@@ -67,10 +67,11 @@ type container struct {
 	pace      stdio.Pace
 	mu        sync.Mutex
 	nextID    uint32
-	starting  map[uint32]*process
+	starting  map[*process]struct{}
 	running   map[int]*process      // by their number in the container
 	processes map[*process]struct{} // until Delete, as children may write on
 	sessions  stdio.Sessions
+	lastUser  *foundUser
 	beginning int            // calls of Start in progress
 	victims   int64          // processes of ours that were killed for lack of memory
 	draining  sync.WaitGroup // of the ends that are being reported
@@ -88,7 +89,7 @@ func (b *Backend) Create(ctx context.Context, spec executor.ContainerSpec) (exec
 	c := &container{
 		backend: b, guid: spec.GUID, dir: b.dir(spec.GUID), spec: spec,
 		ready: make(chan struct{}), lost: make(chan struct{}),
-		starting: make(map[uint32]*process), running: make(map[int]*process),
+		starting: make(map[*process]struct{}), running: make(map[int]*process),
 		processes: make(map[*process]struct{}),
 	}
 	b.mu.Lock()

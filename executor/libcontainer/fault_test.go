@@ -19,6 +19,7 @@ import (
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/libcontainer/internal/cgroup"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/pid1"
 	"github.com/diegosdk/diego/executor/libcontainer/internal/stage"
 	plain "github.com/diegosdk/diego/executor/process"
 )
@@ -282,12 +283,97 @@ func TestNothingStartsInOrBesideAContainerThatIsGone(t *testing.T) {
 	// Even what lies below all checks reaches nobody.
 	request, err := c.request(executor.ProcessSpec{Path: "/bin/sh", Args: []string{"-c", "echo > " + marker}, User: "0"})
 	if err == nil {
-		if _, err = c.conn.Start(1, request, f.program, f.program, f.program); err == nil {
+		answer, err := pid1.NewAnswer()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Close()
+		if err := c.conn.Start(answer, request, f.program, f.program, f.program); err == nil {
 			t.Error("a start was sent to nobody")
 		}
 	}
 	if _, err := os.Stat(marker); err == nil {
 		t.Error("it ran on the host")
+	}
+}
+
+func TestAUserIsLookedForAgainWhenTheFilesOfTheContainerChange(t *testing.T) {
+	f := newFixture(t)
+	guid, _ := f.create(func(c *executor.ContainerSpec) {
+		c.Files = []executor.File{
+			{Path: "/etc/passwd", Content: "app:x:1234:1235::/:/bin/sh\n"},
+			{Path: "/etc/group", Content: "extra:x:1500:abc\n"},
+		}
+	})
+	id := func(want string) {
+		t.Helper()
+		r := f.as("app", guid, "id -u; id -G")
+		if r.end(); r.stdout.String() != want {
+			t.Errorf("it is %q, want %q", r.stdout, want)
+		}
+	}
+	c := f.containers[guid]
+	// Once the files have not changed for a while, they are not read again.
+	f.eventually("the user is kept", func() bool {
+		id("1234\n1235\n")
+		return c.lastUser != nil
+	})
+	// The same file has the same size and time of its content.
+	f.as("root", guid, "touch -r /etc/passwd /tmp/t; sed s/1234/4321/ /etc/passwd > /tmp/p; cat /tmp/p > /etc/passwd; touch -r /tmp/t /etc/passwd").end()
+	id("4321\n1235\n")
+	f.as("root", guid, "touch -r /etc/group /tmp/t; sed s/abc/app/ /etc/group > /tmp/g; cat /tmp/g > /etc/group; touch -r /tmp/t /etc/group").end()
+	id("4321\n1235 1500\n")
+	f.as("root", guid, "rm /etc/passwd").end()
+	if _, err := f.try("app", guid, "true"); !errors.Is(err, executor.ErrNoUser) {
+		t.Errorf("without a file: %v", err)
+	}
+}
+
+// The news of the end of a process, and of the first process, is held up until
+// after it has come about.
+func TestAProcessThatEndsWhileItsStartGoesOnIsReported(t *testing.T) {
+	f := newFixture(t)
+	for _, test := range []struct {
+		name, script string
+		end          func(c *container)
+		want         executor.Exit
+	}{
+		{"by itself", "echo ready; exit 3", func(c *container) {
+			f.eventually("it has been reaped", func() bool { return c.cgroup.PIDs() == 1 })
+		}, executor.Exit{Status: 3}},
+		{"with the first process", "echo ready; exec sleep 1000", func(c *container) {
+			kill(t, c.initPID)
+			f.eventually("no other is left", func() bool { return c.cgroup.PIDs() <= 1 })
+		}, executor.Exit{Signal: 9}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			guid, _ := f.create()
+			c := f.containers[guid]
+			stdout := &output{}
+			exited := make(chan executor.Exit, 1)
+			result := make(chan error, 1)
+			c.receiving.Lock()
+			go func() {
+				_, err := f.try("nobody", guid, test.script, func(s *executor.ProcessSpec) {
+					s.Stdout, s.Exited = stdout, func(e executor.Exit) { exited <- e }
+				})
+				result <- err
+			}()
+			f.eventually("it runs", func() bool { return strings.Contains(stdout.String(), "ready") })
+			test.end(c)
+			c.receiving.Unlock()
+			if err := <-result; err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case e := <-exited:
+				if e != test.want {
+					t.Errorf("it ended with %v, want %v", e, test.want)
+				}
+			case <-f.ctx.Done():
+				t.Error("its end is not reported")
+			}
+		})
 	}
 }
 

@@ -3,11 +3,15 @@
 package libcontainer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,12 +33,13 @@ type process struct {
 	c              *container
 	stdout, stderr *stdio.Pipe
 	exited         func(executor.Exit)
-	answer         chan pid1.Message // to the start; nobody waits for its sender
-	oomBefore      int64             // kills for lack of memory before the start
-	id             uint32            // of its start
+	oomBefore      int64  // kills for lack of memory before the start
+	id             uint32 // of its start
 
 	// All below are guarded by container.mu.
-	pid     int
+	answer  *pid1.Answer   // while it is starting
+	failure error          // of the start
+	pid     int            // 0 until it is known
 	killed  bool           // somebody has asked for SIGKILL
 	victims int64          // container.victims before the start
 	started bool           // it has become its program
@@ -109,13 +114,8 @@ func (c *container) run(ctx context.Context, spec executor.ProcessSpec, request 
 		return nil, err
 	}
 	defer begun()
-	p := &process{c: c, exited: spec.Exited, answer: make(chan pid1.Message, 1), oomBefore: c.cgroup.OOMKills()}
-	if p.stdout, err = stdio.New(spec.Stdout, &c.pace); err != nil {
-		return nil, err
-	}
-	if p.stderr, err = stdio.New(spec.Stderr, &c.pace); err != nil {
-		p.stdout.Started()
-		p.stdout.Close()
+	p := &process{c: c, exited: spec.Exited, oomBefore: c.cgroup.OOMKills()}
+	if p.stdout, p.stderr, err = stdio.Both(spec.Stdout, spec.Stderr, &c.pace); err != nil {
 		return nil, err
 	}
 	err = c.start(ctx, p, request, stdin)
@@ -138,57 +138,106 @@ const startTimeout = 10 * time.Second
 
 var errSlowStart = fmt.Errorf("it has not become its program within %v, as something in the container holds it up", startTimeout)
 
-// past is a deadline that is over.
-var past = time.Unix(1, 0)
-
 // start returns when the process has become its program.
 func (c *container) start(ctx context.Context, p *process, request pid1.Request, stdin *os.File) error {
-	c.mu.Lock()
-	c.nextID++
-	id := c.nextID
-	p.id, p.victims = id, c.victims
-	c.starting[id] = p
-	c.mu.Unlock()
-	request.Limits = append(request.Limits, pid1.Mark(id))
-	failure, err := c.conn.Start(id, request, stdin, p.stdout.Child, p.stderr.Child)
+	answer, err := pid1.NewAnswer()
 	if err != nil {
-		c.mu.Lock()
-		delete(c.starting, id)
-		c.mu.Unlock()
 		return err
 	}
-	defer failure.Close()
-	select {
-	case m := <-p.answer:
-		if m.PID == 0 {
-			return m.Errno
-		}
-	case <-c.lost:
-		return c.usable()
+	defer answer.Close()
+	over := make(chan struct{})
+	key, err := c.backend.poller.WatchEnd(answer.FD(), func() { close(over) })
+	if err != nil {
+		return err
+	}
+	defer c.backend.poller.Forget(key)
+	c.mu.Lock()
+	c.nextID++
+	p.id, p.victims, p.answer = c.nextID, c.victims, answer
+	c.starting[p] = struct{}{}
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		delete(c.starting, p)
+		c.mu.Unlock()
+	}()
+	request.Limits = append(request.Limits, pid1.Mark(p.id))
+	if err := c.conn.Start(answer, request, stdin, p.stdout.Child, p.stderr.Child); err != nil {
+		return err
 	}
 	// A file system that does not answer must not hold us, nor must what runs in
 	// the container already: it may stop a child of its own user before that has
 	// become its program, or hold a lease on the program.
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, errSlowStart)
 	defer cancel()
-	stop := context.AfterFunc(ctx, func() { failure.SetReadDeadline(past) })
-	defer stop()
-	err = pid1.ReadFailure(failure)
-	if ctx.Err() != nil {
-		c.mu.Lock()
-		pid, over := p.pid, p.end != nil
-		c.mu.Unlock()
-		if !over { // it may not lead a group yet
+	var late error
+	select {
+	case <-over:
+	case <-ctx.Done():
+		late = context.Cause(ctx)
+		c.awaitFork(p, over)
+	}
+	c.receive() // the end of who had the same number, or of the first process
+	c.mu.Lock()
+	c.learn(p)
+	pid, failure, runs := p.pid, p.failure, p.pid != 0 && p.end == nil
+	if runs {
+		c.running[pid] = p
+	}
+	c.mu.Unlock()
+	switch {
+	case late != nil:
+		if runs { // it may not lead a group yet
 			c.signal(pid, executor.Kill)
 			c.signal(-pid, executor.Kill)
 		}
-		return context.Cause(ctx)
+		return late
+	case failure != nil:
+		return failure
+	case pid == 0:
+		return cmp.Or(c.usable(), errNotTaken)
 	}
-	return err
+	return nil
+}
+
+var errNotTaken = errors.New("its first process could not take the request: it has too many descriptors open, or too little memory")
+
+// awaitFork returns once it is known whom to kill, if anybody. The first process
+// says so at once, or is dead.
+func (c *container) awaitFork(p *process, over <-chan struct{}) {
+	for {
+		c.mu.Lock()
+		c.learn(p)
+		known := p.pid != 0 || p.failure != nil
+		c.mu.Unlock()
+		if known {
+			return
+		}
+		select {
+		case <-over:
+			return
+		case <-time.After(time.Millisecond): // between two looks
+		}
+	}
+}
+
+// learn reads what there is of the answer to a start. The caller holds mu.
+func (c *container) learn(p *process) {
+	for {
+		pid, err := p.answer.Next()
+		switch {
+		case err == nil:
+			p.pid = pid
+		case errors.As(err, new(*pid1.Failure)):
+			p.failure = err
+		default:
+			return
+		}
+	}
 }
 
 // receive reads what the first process says. It reports whether there may be
-// more. It runs in the poller's goroutine or in end, and must not block.
+// more. It runs in the poller's goroutine too, and must not block.
 func (c *container) receive() bool {
 	c.receiving.Lock()
 	defer c.receiving.Unlock()
@@ -216,21 +265,15 @@ func (c *container) hear(m pid1.Message) {
 		default:
 			close(c.ready)
 		}
-	case pid1.Started:
-		p := c.starting[m.ID]
-		if p == nil {
-			return
-		}
-		delete(c.starting, m.ID)
-		if m.PID != 0 {
-			p.pid = m.PID
-			c.running[m.PID] = p
-		}
-		p.answer <- m
 	case pid1.Exited:
 		p := c.running[m.PID]
 		if p == nil {
-			return // an orphan, which nobody waits for
+			begun := c.begun()
+			i := slices.IndexFunc(begun, func(p *process) bool { return p.pid == m.PID })
+			if i < 0 {
+				return // an orphan, which nobody waits for
+			}
+			p = begun[i]
 		}
 		delete(c.running, m.PID)
 		e := executor.Exit{Status: m.Status.ExitStatus()}
@@ -240,6 +283,16 @@ func (c *container) hear(m pid1.Message) {
 		c.settle(p, e)
 		c.finish(p)
 	}
+}
+
+// begun are the processes that live and whose start is not over. The caller holds mu.
+func (c *container) begun() (all []*process) {
+	for p := range c.starting {
+		if c.learn(p); p.pid != 0 && p.end == nil && c.running[p.pid] != p {
+			all = append(all, p)
+		}
+	}
+	return all
 }
 
 // lose ends what ran when the first process died: the kernel has killed it.
@@ -252,12 +305,13 @@ func (c *container) lose() {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	all := slices.AppendSeq(c.begun(), maps.Values(c.running))
+	clear(c.running)
 	// If it was for lack of memory, it was for all of them.
-	for _, p := range c.running {
+	for _, p := range all {
 		c.settle(p, executor.Exit{Signal: int(unix.SIGKILL)})
 	}
-	for pid, p := range c.running {
-		delete(c.running, pid)
+	for _, p := range all {
 		c.finish(p)
 	}
 }
@@ -388,18 +442,58 @@ func (c *container) request(spec executor.ProcessSpec) (pid1.Request, error) {
 	return r, nil
 }
 
-// user finds one of the container's users; see [ids.FindUser].
+// A foundUser is the user that was last looked for, and found, in a container. Most
+// containers have one, and each monitor starts a process of it.
+type foundUser struct {
+	name  string
+	files [2]userFile
+	user  ids.User
+}
+
+// A userFile identifies the content of /etc/passwd or /etc/group, if it is there.
+type userFile struct {
+	device, inode    uint64
+	size             int64
+	modified, change unix.Timespec
+}
+
+// settled is how old the last change of a file must be. A younger one may be
+// followed by one with the same time.
+const settled = time.Second
+
+// user finds one of the container's users; see [ids.FindUser]. It reads the files
+// again only if they have changed.
 func (c *container) user(name string) (ids.User, error) {
-	return ids.FindUser(c.guid, name, c.ids, func(path string) (*os.File, error) { return rootfs.Open(c.root, path) })
+	found := foundUser{name: name}
+	keep := true
+	for i, path := range []string{ids.PasswdFile, ids.GroupFile} {
+		s, err := rootfs.Stat(c.root, path)
+		if err != nil {
+			keep = keep && errors.Is(err, fs.ErrNotExist)
+			continue
+		}
+		found.files[i] = userFile{uint64(s.Dev), s.Ino, s.Size, s.Mtim, s.Ctim}
+		keep = keep && time.Since(time.Unix(s.Ctim.Unix())) > settled
+	}
+	c.mu.Lock()
+	last := c.lastUser
+	c.mu.Unlock()
+	if keep && last != nil && last.name == name && last.files == found.files {
+		return last.user, nil
+	}
+	var err error
+	found.user, err = ids.FindUser(c.guid, name, c.ids, func(path string) (*os.File, error) { return rootfs.Open(c.root, path) })
+	if keep && err == nil {
+		c.mu.Lock()
+		c.lastUser = &found
+		c.mu.Unlock()
+	}
+	return found.user, err
 }
 
 func (c *container) isDir(name string) bool {
-	f, err := rootfs.Find(c.root, name, unix.O_DIRECTORY)
-	if err != nil {
-		return false
-	}
-	f.Close()
-	return true
+	s, err := rootfs.Stat(c.root, name)
+	return err == nil && s.Mode&unix.S_IFMT == unix.S_IFDIR
 }
 
 // limits cuts what is asked for to what the daemon itself may have: without

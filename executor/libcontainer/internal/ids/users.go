@@ -21,6 +21,12 @@ type User struct {
 	Home     string
 }
 
+// The files of a container that say which users it has.
+const (
+	PasswdFile = "/etc/passwd"
+	GroupFile  = "/etc/group"
+)
+
 // FindUser finds a user of the container guid by name or number, or by
 // "user:group". A number needs no entry. Empty means root, who has no
 // capabilities either. open opens the container's /etc/passwd and /etc/group,
@@ -36,7 +42,7 @@ func FindUser(guid, name string, r Range, open func(path string) (*os.File, erro
 		u.UID, u.GID, found = number, number, true
 	}
 	login := who
-	eachLine(open, "/etc/passwd", func(f []string) bool {
+	eachLine(open, PasswdFile, func(f []string) bool {
 		if len(f) < 6 || f[0] != who && !(byNumber && f[2] == who) {
 			return true
 		}
@@ -55,7 +61,7 @@ func FindUser(guid, name string, r Range, open func(path string) (*os.File, erro
 	if n, isNumber := id(group); hasGroup && isNumber {
 		u.GID, groupFound = n, true
 	}
-	eachLine(open, "/etc/group", func(f []string) bool {
+	eachLine(open, GroupFile, func(f []string) bool {
 		if len(f) < 4 {
 			return true
 		}

@@ -9,7 +9,6 @@ import "C"
 
 import (
 	"encoding/binary"
-	"fmt"
 	"os"
 	"time"
 	"unsafe"
@@ -67,12 +66,10 @@ func (c *Conn) Close() error { return unix.Close(c.fd) }
 // A Message is what a first process says.
 type Message struct {
 	Event Event
-	// ID is that of the start.
-	ID uint32
-	// PID is within the container. It is 0 if a start failed with Errno.
+	// PID and Status are those of a process that has exited. PID is within the
+	// container.
 	PID    int
 	Status unix.WaitStatus
-	Errno  unix.Errno
 }
 
 // An Event is a kind of Message.
@@ -80,30 +77,23 @@ type Event uint32
 
 // The events.
 const (
-	Ready   Event = C.PID1_READY
-	Started Event = C.PID1_STARTED
-	Exited  Event = C.PID1_EXITED
+	Ready  Event = C.PID1_READY
+	Exited Event = C.PID1_EXITED
 )
 
 // Receive returns the next message. It is EAGAIN if there is none yet. Any
 // other error means that the first process is gone.
 func (c *Conn) Receive() (Message, error) {
 	var b [unsafe.Sizeof(C.struct_pid1_message{})]byte
-	for {
-		n, err := unix.Read(c.fd, b[:])
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil {
-			return Message{}, err
-		}
-		if n != len(b) {
-			return Message{}, unix.EPIPE
-		}
-		m := (*C.struct_pid1_message)(unsafe.Pointer(&b))
-		return Message{Event: Event(m.op), ID: uint32(m.id), PID: int(m.pid),
-			Status: unix.WaitStatus(m.value), Errno: unix.Errno(m.value)}, nil
+	n, err := readNow(c.fd, b[:])
+	if err != nil {
+		return Message{}, err
 	}
+	if n != len(b) {
+		return Message{}, unix.EPIPE
+	}
+	m := (*C.struct_pid1_message)(unsafe.Pointer(&b))
+	return Message{Event: Event(m.op), PID: int(m.pid), Status: unix.WaitStatus(m.value)}, nil
 }
 
 // Signal sends a signal to a process, to a group if pid is negative, or to
@@ -161,32 +151,22 @@ type Limit struct {
 	Soft, Hard uint64
 }
 
-// Start asks for a process. The answer is a Started with the same id. What
-// keeps a child from becoming its program comes from failure, which ends when
-// it has.
-func (c *Conn) Start(id uint32, r Request, stdin, stdout, stderr *os.File) (failure *os.File, err error) {
+// Start asks for a process. What comes of it is in the answer, of which the caller
+// keeps the reading end.
+func (c *Conn) Start(answer *Answer, r Request, stdin, stdout, stderr *os.File) error {
+	defer answer.sent()
 	request, size, err := r.file()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	defer request.Close()
-	reader, writer, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	defer writer.Close()
+	defer closeNow(request)
 	fds := make([]int, C.PID1_FDS)
-	fds[C.PID1_FD_REQUEST] = int(request.Fd())
+	fds[C.PID1_FD_ANSWER] = answer.writer
+	fds[C.PID1_FD_REQUEST] = request
 	fds[C.PID1_FD_STDIN] = rawFD(stdin)
 	fds[C.PID1_FD_STDOUT] = rawFD(stdout)
 	fds[C.PID1_FD_STDERR] = rawFD(stderr)
-	fds[C.PID1_FD_FAILURE] = rawFD(writer)
-	err = c.send(C.struct_pid1_message{op: C.PID1_START, id: C.uint32_t(id), value: C.int32_t(size)}, fds)
-	if err != nil {
-		reader.Close()
-		return nil, err
-	}
-	return reader, nil
+	return c.send(C.struct_pid1_message{op: C.PID1_START, value: C.int32_t(size)}, fds)
 }
 
 // rawFD is the descriptor of a file that a process is to have, which expects
@@ -202,50 +182,11 @@ func rawFD(f *os.File) int {
 	return fd
 }
 
-// A Failure says what kept a child from becoming its program.
-type Failure struct {
-	Stage Stage
-	Errno unix.Errno
-}
-
-func (f *Failure) Error() string { return f.Errno.Error() }
-
-// Unwrap is the Errno.
-func (f *Failure) Unwrap() error { return f.Errno }
-
-// A Stage is a part of what a child does.
-type Stage uint32
-
-// The stages.
-const (
-	StageRequest Stage = C.PID1_STAGE_REQUEST
-	StageLimit   Stage = C.PID1_STAGE_LIMIT
-	StageUser    Stage = C.PID1_STAGE_USER
-	StageDir     Stage = C.PID1_STAGE_DIR
-	StageFilter  Stage = C.PID1_STAGE_FILTER
-	StageExec    Stage = C.PID1_STAGE_EXEC
-)
-
-// ReadFailure waits until the child has become its program, which is nil, or
-// has given up, which is a *Failure.
-func ReadFailure(f *os.File) error {
-	var b [unsafe.Sizeof(C.struct_pid1_failure{})]byte
-	n, err := f.Read(b[:])
-	if n == len(b) {
-		v := (*C.struct_pid1_failure)(unsafe.Pointer(&b))
-		return &Failure{Stage: Stage(v.stage), Errno: unix.Errno(v.error)}
-	}
-	if n == 0 && err != nil && !os.IsTimeout(err) {
-		return nil // the end: execve has closed the other side
-	}
-	return fmt.Errorf("no answer from the child: %w", err)
-}
-
 // maxRequestBytes is more than any execve takes.
 const maxRequestBytes = 32 << 20
 
-// file writes the request in the layout of struct pid1_request.
-func (r Request) file() (*os.File, int, error) {
+// file writes the request in the layout of struct pid1_request to a file in memory.
+func (r Request) file() (fd, size int, err error) {
 	header := make([]byte, unsafe.Sizeof(C.struct_pid1_request{}))
 	body := header
 	put := func(v uint64) { body = binary.NativeEndian.AppendUint64(body, v) }
@@ -299,16 +240,19 @@ func (r Request) file() (*os.File, int, error) {
 	align()
 	copy(body, (*[unsafe.Sizeof(q)]byte)(unsafe.Pointer(&q))[:])
 	if len(body) > maxRequestBytes {
-		return nil, 0, unix.E2BIG
+		return -1, 0, unix.E2BIG
 	}
-	fd, err := unix.MemfdCreate("diego-request", unix.MFD_CLOEXEC)
+	fd, err = unix.MemfdCreate("diego-request", unix.MFD_CLOEXEC)
 	if err != nil {
-		return nil, 0, os.NewSyscallError("memfd_create", err)
+		return -1, 0, os.NewSyscallError("memfd_create", err)
 	}
-	f := os.NewFile(uintptr(fd), "diego-request")
-	if _, err := f.Write(body); err != nil {
-		f.Close()
-		return nil, 0, err
+	for rest := body; len(rest) > 0; {
+		n, err := unix.Write(fd, rest)
+		if err != nil && err != unix.EINTR {
+			unix.Close(fd)
+			return -1, 0, os.NewSyscallError("write", err)
+		}
+		rest = rest[max(n, 0):]
 	}
-	return f, len(body), nil
+	return fd, len(body), nil
 }

@@ -89,21 +89,24 @@ INLINE void die(int status) {
 	for (;;) SYS(exit_group, status, 0, 0, 0);
 }
 
-INLINE void tell(uint32_t op, uint32_t id, int32_t pid, int32_t value) {
+INLINE void tell(uint32_t op, int32_t pid, int32_t value) {
 	struct pid1_message m;
 	m.op = op;
-	m.id = id;
 	m.pid = pid;
 	m.value = value;
 	if (call(SYS_sendto, sock, (long)&m, sizeof m, MSG_NOSIGNAL, 0) < 0) die(1);
 }
 
+INLINE void answer(int fd, uint32_t stage, long value) {
+	struct pid1_answer a;
+	a.stage = stage;
+	a.value = (int32_t)value;
+	SYS(write, fd, &a, sizeof a, 0);
+}
+
 // fail ends a child that could not become its program.
 INLINE void fail(int fd, uint32_t stage, long err) {
-	struct pid1_failure f;
-	f.stage = stage;
-	f.error = (uint32_t)-err;
-	SYS(write, fd, &f, sizeof f, 0);
+	answer(fd, stage, -err);
 	die(127);
 }
 
@@ -119,7 +122,7 @@ INLINE char **relocate(char *base, uint64_t offset) {
 
 // become turns a child into the program that was asked for.
 INLINE void become(const int *fds, uint64_t size) {
-	const int failure = fds[PID1_FD_FAILURE];
+	const int failure = fds[PID1_FD_ANSWER];
 	long r, worst = -ENOENT;
 	char *base = (char *)call(SYS_mmap, 0, (long)size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fds[PID1_FD_REQUEST]);
 	if ((unsigned long)base >= -4095ul) fail(failure, PID1_STAGE_REQUEST, (long)base);
@@ -176,7 +179,7 @@ INLINE void reap(void) {
 		int status = 0;
 		long pid = SYS(wait4, -1, &status, WNOHANG | __WALL, 0);
 		if (pid <= 0) return;
-		tell(PID1_EXITED, 0, (int32_t)pid, status);
+		tell(PID1_EXITED, (int32_t)pid, status);
 	}
 }
 
@@ -206,15 +209,14 @@ INLINE void serve(void) {
 		SYS(kill, m.pid, m.value, 0, 0);
 		return;
 	}
-	if (h.msg_controllen < CMSG_LEN(PID1_FDS * sizeof(int))) {
-		tell(PID1_STARTED, m.id, 0, EMFILE);
-		return;
-	}
 	const int *fds = (const int *)CMSG_DATA(&control.header);
-	long pid = call(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	if (h.msg_controllen < CMSG_LEN(sizeof(int))) return; // none has arrived: its pipe ends
+	const long count = (long)((control.header.cmsg_len - CMSG_LEN(0)) / sizeof(int));
+	long pid = -EMFILE;
+	if (count >= PID1_FDS) pid = call(SYS_clone, SIGCHLD, 0, 0, 0, 0);
 	if (pid == 0) become(fds, (uint64_t)m.value);
-	tell(PID1_STARTED, m.id, pid > 0 ? (int32_t)pid : 0, pid > 0 ? 0 : (int32_t)-pid);
-	for (int i = 0; i < PID1_FDS; i++) {
+	answer(fds[PID1_FD_ANSWER], pid > 0 ? PID1_FORKED : PID1_STAGE_FORK, pid > 0 ? pid : -pid);
+	for (long i = 0; i < count; i++) {
 		SYS(close, fds[i], 0, 0, 0);
 		__asm__ volatile("" ::: "memory");
 	}
@@ -228,7 +230,7 @@ __attribute__((section("diego_pid1"), used, noreturn, visibility("hidden"))) voi
 	SYS(fcntl, sock, F_SETFD, FD_CLOEXEC, 0);
 	long ended = SYS(signalfd4, -1, &child, sizeof child, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (ended < 0) die(1);
-	tell(PID1_READY, 0, 0, 0);
+	tell(PID1_READY, 0, 0);
 	for (;;) {
 		struct pollfd polled[2];
 		polled[0].fd = (int)ended;

@@ -6,23 +6,22 @@
 // A message in both directions.
 struct pid1_message {
 	uint32_t op;
-	uint32_t id;   // of a start, chosen by the daemon
-	int32_t pid;   // within the container
+	int32_t pid; // within the container
 	int32_t value;
 };
 
 enum {
 	// To the first process.
-	PID1_START = 1, // id, value: bytes of the request; with PID1_FDS descriptors
+	PID1_START = 1, // value: bytes of the request; with PID1_FDS descriptors
 	PID1_SIGNAL,    // pid as for kill(2), value: the signal
 	// From it.
-	PID1_READY,   // it runs
-	PID1_STARTED, // id, pid; if pid is 0, value is an errno
-	PID1_EXITED,  // pid, value: a wait status
+	PID1_READY,  // it runs
+	PID1_EXITED, // pid, value: a wait status
 };
 
-// The descriptors of a start, in this order.
-enum { PID1_FD_REQUEST, PID1_FD_FAILURE, PID1_FD_STDIN, PID1_FD_STDOUT, PID1_FD_STDERR, PID1_FDS };
+// The descriptors of a start, in this order: if only some arrive, there is one to
+// say so.
+enum { PID1_FD_ANSWER, PID1_FD_REQUEST, PID1_FD_STDIN, PID1_FD_STDOUT, PID1_FD_STDERR, PID1_FDS };
 
 // PID1_SOCKET_FD is where the daemon has put its socket, and PID1_PROGRAM_FD
 // where the program itself is while it starts.
@@ -44,10 +43,12 @@ struct pid1_limit {
 	uint64_t resource, soft, hard;
 };
 
-// What a child writes before it gives up. One that becomes its program writes
-// nothing: the descriptor is closed by execve.
-struct pid1_failure {
-	uint32_t stage, error;
+// An answer to a start. The first process writes one, and the child another if it
+// gives up, perhaps before. execve closes the child's descriptor: the end says
+// that there is nothing more to wait for.
+struct pid1_answer {
+	uint32_t stage;
+	int32_t value; // PID1_FORKED: the child's pid within the container; else an errno
 };
 
-enum { PID1_STAGE_REQUEST = 1, PID1_STAGE_LIMIT, PID1_STAGE_USER, PID1_STAGE_DIR, PID1_STAGE_FILTER, PID1_STAGE_EXEC };
+enum { PID1_FORKED, PID1_STAGE_FORK, PID1_STAGE_REQUEST, PID1_STAGE_LIMIT, PID1_STAGE_USER, PID1_STAGE_DIR, PID1_STAGE_FILTER, PID1_STAGE_EXEC };

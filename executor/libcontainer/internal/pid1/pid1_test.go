@@ -4,6 +4,7 @@ package pid1
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -15,6 +16,12 @@ import (
 // run starts the program outside of any container: it only reaps its own
 // children then.
 func run(t *testing.T) *Conn {
+	t.Helper()
+	conn, _ := runWithPID(t)
+	return conn
+}
+
+func runWithPID(t *testing.T) (*Conn, int) {
 	t.Helper()
 	program, err := Program()
 	if err != nil {
@@ -40,7 +47,7 @@ func run(t *testing.T) *Conn {
 	if m := receive(t, conn); m.Event != Ready {
 		t.Fatalf("its first message is %+v", m)
 	}
-	return conn
+	return conn, cmd.Process.Pid
 }
 
 func receive(t *testing.T, c *Conn) Message {
@@ -104,17 +111,20 @@ func TestTheFirstProcessStartsAndReaps(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer reader.Close()
-			failure, err := c.Start(7, self(test.request), null, writer, null)
+			answer, err := NewAnswer()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer answer.Close()
+			err = c.Start(answer, self(test.request), null, writer, null)
 			writer.Close()
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer failure.Close()
-			started := receive(t, c)
-			if started.Event != Started || started.ID != 7 || started.PID <= 0 {
-				t.Fatalf("the answer is %+v", started)
+			pid, err := read(t, answer)
+			if pid <= 0 {
+				t.Fatalf("the answer is %d, %v", pid, err)
 			}
-			err = ReadFailure(failure)
 			var failed *Failure
 			if errors.As(err, &failed) != (test.fails != 0) || failed != nil && *failed != (Failure{test.fails, test.errno}) {
 				t.Errorf("the failure is %#v, want stage %d, %v", err, test.fails, test.errno)
@@ -124,11 +134,79 @@ func TestTheFirstProcessStartsAndReaps(t *testing.T) {
 				t.Errorf("the output is %q, %v, want %q", out, err, test.output)
 			}
 			exited := receive(t, c)
-			if exited.Event != Exited || exited.PID != started.PID || test.fails == 0 && exited.Status.ExitStatus() != test.status {
+			if exited.Event != Exited || exited.PID != pid || test.fails == 0 && exited.Status.ExitStatus() != test.status {
 				t.Errorf("the end is %+v", exited)
 			}
 		})
 	}
+}
+
+// read reads an answer to its end.
+func read(t *testing.T, a *Answer) (pid int, failure error) {
+	t.Helper()
+	for {
+		n, err := a.Next()
+		switch {
+		case err == nil:
+			pid = n
+		case err == unix.EAGAIN:
+			unix.Poll([]unix.PollFd{{Fd: int32(a.FD()), Events: unix.POLLIN}}, -1)
+		case err == io.EOF:
+			return pid, failure
+		default:
+			failure = err
+		}
+	}
+}
+
+func TestAFirstProcessWithoutRoomForTheDescriptorsOfAStartSaysSoAndKeepsNone(t *testing.T) {
+	if os.Getuid() != 0 {
+		return // as above
+	}
+	c, pid := runWithPID(t)
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	start := func() (int, error) {
+		answer, err := NewAnswer()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Close()
+		if err := c.Start(answer, self(Request{Paths: []string{"/bin/true"}, Args: []string{"true"}}), null, null, null); err != nil {
+			t.Fatal(err)
+		}
+		return read(t, answer)
+	}
+	if child, err := start(); child == 0 || err != nil {
+		t.Fatalf("with room: %d, %v", child, err)
+	}
+	receive(t, c)      // its end
+	limit := uint64(0) // of the numbers of its descriptors
+	for room := 0; room <= 5; room++ {
+		for ; ; limit++ { // up to the next that is free
+			if _, err := os.Lstat(fmt.Sprintf("/proc/%d/fd/%d", pid, limit)); err != nil {
+				break
+			}
+		}
+		if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: limit, Max: 1024}, nil); err != nil {
+			t.Fatal(err)
+		}
+		limit++
+		child, err := start()
+		var failed *Failure
+		switch {
+		case room == 0 && (child != 0 || err != nil):
+			t.Errorf("room for none: %d, %v, want no answer", child, err)
+		case room > 0 && room < 5 && (child != 0 || !errors.As(err, &failed) || *failed != Failure{StageFork, unix.EMFILE}):
+			t.Errorf("room for %d: %d, %v", room, child, err)
+		case room == 5 && (child == 0 || err != nil):
+			t.Errorf("room for all: %d, %v", child, err)
+		}
+	}
+	receive(t, c)
 }
 
 func TestNobodyCanChangeTheProgram(t *testing.T) {

@@ -23,7 +23,7 @@ type Poller struct {
 	watched map[int32]watch
 }
 
-// A watch is a descriptor with what is called when there may be something to read.
+// A watch is a descriptor with what is called when there is news of it.
 type watch struct {
 	fd    int
 	ready func() bool
@@ -51,13 +51,23 @@ func NewPoller() (*Poller, error) {
 // Watch calls ready whenever there may be something to read, until it returns
 // false. It is called by one goroutine for all and must not block.
 func (p *Poller) Watch(fd int, ready func() bool) (key int32, err error) {
+	return p.watch(fd, unix.EPOLLIN, ready)
+}
+
+// WatchEnd calls ended once nobody can write to a pipe any more. What is written
+// to it meanwhile wakes nobody up. Otherwise it is like Watch.
+func (p *Poller) WatchEnd(fd int, ended func()) (key int32, err error) {
+	return p.watch(fd, 0, func() bool { ended(); return false }) // the kernel always reports an end
+}
+
+func (p *Poller) watch(fd int, events uint32, ready func() bool) (key int32, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.next++
 	key = p.next
 	p.watched[key] = watch{fd, ready}
 	controlErr := p.raw.Control(func(epoll uintptr) {
-		err = unix.EpollCtl(int(epoll), unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: key})
+		err = unix.EpollCtl(int(epoll), unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events, Fd: key})
 	})
 	if err == nil {
 		err = controlErr
@@ -81,22 +91,22 @@ func (p *Poller) Forget(key int32) {
 
 func (p *Poller) run() {
 	defer close(p.done)
-	var events [64]unix.EpollEvent
+	var room [64]unix.EpollEvent
 	for {
-		n := 0
+		var events []unix.EpollEvent
 		err := p.raw.Read(func(epoll uintptr) bool {
-			n, _ = unix.EpollWait(int(epoll), events[:], 0)
-			return n > 0
+			events = reportedNow(int(epoll), room[:])
+			return len(events) > 0
 		})
 		if err != nil {
 			return
 		}
-		for _, e := range events[:n] {
+		for _, e := range events {
 			p.mu.Lock()
 			ready := p.watched[e.Fd].ready
 			p.mu.Unlock()
 			if ready != nil && !ready() {
-				p.Forget(e.Fd) // its end, which would be news for as long as it is open
+				p.Forget(e.Fd) // its end would be news for as long as it is open
 			}
 		}
 	}

@@ -7,7 +7,10 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestAConnectionThatHasEndedIsNoNewsToThePoller(t *testing.T) {
@@ -38,6 +41,50 @@ func TestAConnectionThatHasEndedIsNoNewsToThePoller(t *testing.T) {
 		t.Errorf("the kernel still reports %d descriptors, each again and again: their ends are not taken back", waiting)
 	}
 	p.Forget(key) // which has ended already
+}
+
+func TestThePollerSeesTheEndOfAPipeAndNotWhatIsWrittenToIt(t *testing.T) {
+	p, err := NewPoller()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	first, err := NewAnswer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	second, err := NewAnswer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	var ended atomic.Bool
+	if _, err = p.WatchEnd(first.FD(), func() { ended.Store(true) }); err != nil {
+		t.Fatal(err)
+	}
+	seen := make(chan struct{})
+	if _, err = p.WatchEnd(second.FD(), func() { close(seen) }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unix.Write(first.writer, []byte("12345678")); err != nil {
+		t.Fatal(err)
+	}
+	second.sent()
+	<-seen // what is reported is so in its order
+	if ended.Load() {
+		t.Error("what was written is taken for the end")
+	}
+	first.sent()
+	for p.Watched() > 0 {
+		runtime.Gosched()
+	}
+	if !ended.Load() {
+		t.Error("the end of the first is not reported")
+	}
+	if waiting := waitsFor(t, p); waiting != 0 {
+		t.Errorf("the kernel still watches %d descriptors", waiting)
+	}
 }
 
 // waitsFor is how many descriptors the kernel watches for a Poller.

@@ -23,6 +23,14 @@ import (
 // lead elsewhere are not followed at all. Among the flags may be O_DIRECTORY
 // and O_NOFOLLOW.
 func Find(root *os.File, name string, flags int) (*os.File, error) {
+	fd, err := find(root, name, flags)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
+
+func find(root *os.File, name string, flags int) (fd int, err error) {
 	how := &unix.OpenHow{Flags: uint64(flags | unix.O_PATH | unix.O_CLOEXEC), Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS}
 	for {
 		fd, err := unix.Openat2(int(root.Fd()), path.Clean("/"+name), how)
@@ -30,10 +38,20 @@ func Find(root *os.File, name string, flags int) (*os.File, error) {
 			continue
 		}
 		if err != nil {
-			return nil, &os.PathError{Op: "open", Path: name, Err: err}
+			return -1, &os.PathError{Op: "open", Path: name, Err: err}
 		}
-		return os.NewFile(uintptr(fd), name), nil
+		return fd, nil
 	}
+}
+
+// Stat looks at what a path leads to; see Find.
+func Stat(root *os.File, name string) (s unix.Stat_t, err error) {
+	fd, err := find(root, name, 0)
+	if err != nil {
+		return s, err
+	}
+	defer unix.Close(fd)
+	return s, os.NewSyscallError("fstat", unix.Fstat(fd, &s))
 }
 
 // Open opens a file or directory below a root directory for reading; see Find
