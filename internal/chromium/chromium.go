@@ -24,7 +24,7 @@ import (
 )
 
 // patience bounds everything that must happen; nothing waits for it to pass.
-const patience = 60 * time.Second
+const patience = 3 * time.Minute
 
 // A Page is one page of a browser of its own, 1280 by 800 pixels, which cannot
 // reach other servers than those it visits. A call that fails ends the test.
