@@ -174,6 +174,12 @@ func (b *Backend) Close() error {
 		c.gone.Store(true)
 		c.life.Lock()
 		c.end()
+		c.mu.Lock()
+		processes := slices.Collect(maps.Keys(c.processes))
+		c.mu.Unlock()
+		for _, p := range processes { // while the poller says what there is to carry
+			p.close()
+		}
 		c.link.Close()
 		c.life.Unlock()
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -115,7 +116,8 @@ func (c *container) run(ctx context.Context, spec executor.ProcessSpec, request 
 	}
 	defer begun()
 	p := &process{c: c, exited: spec.Exited, oomBefore: c.cgroup.OOMKills()}
-	if p.stdout, p.stderr, err = stdio.Both(spec.Stdout, spec.Stderr, &c.pace); err != nil {
+	open := func(w io.Writer) (*stdio.Pipe, error) { return stdio.NewWatched(w, &c.pace, c.backend.poller) }
+	if p.stdout, p.stderr, err = stdio.Both(spec.Stdout, spec.Stderr, open); err != nil {
 		return nil, err
 	}
 	err = c.start(ctx, p, request, stdin)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/user"
@@ -74,7 +75,8 @@ func (c *container) run(cmd command, spec executor.ProcessSpec, stdin *os.File) 
 	}
 	defer begun()
 	p := &process{}
-	if p.stdout, p.stderr, err = stdio.Both(spec.Stdout, spec.Stderr, &c.pace); err != nil {
+	open := func(w io.Writer) (*stdio.Pipe, error) { return stdio.New(w, &c.pace) }
+	if p.stdout, p.stderr, err = stdio.Both(spec.Stdout, spec.Stderr, open); err != nil {
 		return nil, err
 	}
 	cmd.attr.Files = []*os.File{stdin, p.stdout.Child, p.stderr.Child}

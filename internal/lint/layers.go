@@ -39,7 +39,7 @@ var Layers = []Layer{
 	{Path: room + "ids", Imports: []string{"executor", room + "pid1"}, Modules: []string{sys}},
 	{Path: room + "kernelfile", Modules: []string{sys}},
 	{Path: room + "network", Imports: []string{"executor", room + "kernelfile", room + "stage"}, Modules: []string{netlink, netns, nftables, "github.com/mdlayher/netlink", sys}},
-	{Path: room + "pid1", Modules: []string{sys}},
+	{Path: room + "pid1", Imports: []string{"executor/internal"}, Modules: []string{sys}},
 	{Path: room + "rootfs", Imports: []string{"executor", "executor/internal", room + "ids", room + "stage"}, Modules: []string{sys}},
 	{Path: room + "seccomp", Imports: []string{room + "pid1"}, Modules: []string{sys}},
 	{Path: room + "stage"},

@@ -13,7 +13,6 @@ import (
 	"os"
 	"reflect"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/diegosdk/diego/executor"
@@ -88,28 +87,30 @@ type Pipe struct {
 	// Child is the end for the process.
 	Child *os.File
 
-	pace   *Pace
-	reader *os.File        // nil if the process writes by itself
-	raw    syscall.RawConn // of reader
-	owned  bool            // whether Started closes Child
-	done   chan struct{}   // closed when nothing will be carried any more
-	stop   chan struct{}   // closed by Close
-	once   sync.Once       // of Close
+	owned   bool          // whether Started closes Child
+	carrier carrier       // nil if the process writes by itself
+	done    chan struct{} // closed when nothing will be carried any more
+}
 
-	mu sync.Mutex // held from a read to the end of its write
-	w  io.Writer
+// A carrier moves what is in a pipe to the writer, by itself and when it is asked to.
+type carrier interface {
+	// drain moves what is there now, up to drainLimit.
+	drain()
+	// close ends it, and returns when the writer is no longer used.
+	close()
 }
 
 // Both returns the Pipes of a process: one for both outputs if they go to the
-// same writer, which then gets them in the order in which they were written.
-func Both(stdout, stderr io.Writer, pace *Pace) (out, err *Pipe, failed error) {
-	if out, failed = New(stdout, pace); failed != nil {
+// same writer, which then gets them in the order in which they were written. open
+// is New, or makes Pipes that are watched.
+func Both(stdout, stderr io.Writer, open func(io.Writer) (*Pipe, error)) (out, err *Pipe, failed error) {
+	if out, failed = open(stdout); failed != nil {
 		return nil, nil, failed
 	}
 	if (stdout == nil || reflect.ValueOf(stdout).Comparable()) && stdout == stderr {
 		return out, out, nil
 	}
-	if err, failed = New(stderr, pace); failed != nil {
+	if err, failed = open(stderr); failed != nil {
 		out.Started()
 		out.Close()
 		return nil, nil, failed
@@ -117,37 +118,38 @@ func Both(stdout, stderr io.Writer, pace *Pace) (out, err *Pipe, failed error) {
 	return out, err, nil
 }
 
-// New returns a Pipe to w. An *os.File is given to the process as it is, and
-// nil becomes the null device; neither is copied by anybody. The pace is that of the
-// container.
+// New returns a Pipe to w, with a goroutine of its own. An *os.File is given to the
+// process as it is, and nil becomes the null device; neither is copied by anybody.
+// The pace is that of the container.
 func New(w io.Writer, pace *Pace) (*Pipe, error) {
-	p := &Pipe{w: w, pace: pace, done: make(chan struct{}), stop: make(chan struct{})}
-	if f, isFile := w.(*os.File); isFile {
-		p.Child = f
-		close(p.done)
-		return p, nil
+	if p, err := direct(w); p != nil || err != nil {
+		return p, err
 	}
-	if w == nil {
-		null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-		if err != nil {
-			return nil, err
-		}
-		p.Child, p.owned = null, true
-		close(p.done)
-		return p, nil
-	}
-	reader, child, err := os.Pipe()
+	done := make(chan struct{})
+	c, child, err := carry(w, pace, done)
 	if err != nil {
 		return nil, err
 	}
-	raw, err := reader.SyscallConn()
+	return &Pipe{Child: child, owned: true, carrier: c, done: done}, nil
+}
+
+// direct is the Pipe of a process that writes by itself, or nil if w takes a
+// carrier.
+func direct(w io.Writer) (*Pipe, error) {
+	f, isFile := w.(*os.File)
+	if w != nil && !isFile {
+		return nil, nil
+	}
+	p := &Pipe{Child: f, owned: !isFile, done: make(chan struct{})}
+	close(p.done)
+	if isFile {
+		return p, nil
+	}
+	var err error
+	p.Child, err = os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	if err != nil {
-		reader.Close()
-		child.Close()
 		return nil, err
 	}
-	p.Child, p.owned, p.reader, p.raw = child, true, reader, raw
-	go p.carry()
 	return p, nil
 }
 
@@ -162,30 +164,18 @@ func (p *Pipe) Started() {
 // Drain returns once everything that was in the pipe when it was called has
 // reached the writer. It waits for nobody who holds the other end open.
 func (p *Pipe) Drain() {
-	if p.reader == nil {
-		return
+	if p.carrier != nil {
+		p.carrier.drain()
 	}
-	p.raw.Control(func(fd uintptr) {
-		for total := 0; total < drainLimit; {
-			n, state := p.move(fd)
-			if state != moved {
-				return
-			}
-			total += n
-		}
-	})
 }
 
 // Close stops carrying, once what is in the pipe has reached the writer, and
 // returns when the writer is no longer used. Who writes afterwards gets EPIPE.
 func (p *Pipe) Close() {
-	if p.reader == nil {
-		return
-	}
 	p.Drain()
-	p.once.Do(func() { close(p.stop) })
-	p.reader.Close()
-	<-p.done
+	if p.carrier != nil {
+		p.carrier.close()
+	}
 }
 
 // Done reports whether nothing will come any more.
@@ -198,31 +188,6 @@ func (p *Pipe) Done() bool {
 	}
 }
 
-// carry moves output until every holder of the other end has closed it or
-// Close is called. Between two moves it waits for its turn and then in the runtime's
-// poller, without a thread and without a buffer.
-func (p *Pipe) carry() {
-	defer close(p.done)
-	pause := time.NewTimer(gap)
-	defer pause.Stop()
-	for {
-		state := ended
-		err := p.raw.Read(func(fd uintptr) bool {
-			_, state = p.move(fd)
-			return state != empty
-		})
-		if err != nil || state == ended {
-			p.reader.Close()
-			return
-		}
-		pause.Reset(p.pace.pause())
-		select {
-		case <-pause.C:
-		case <-p.stop:
-		}
-	}
-}
-
 type moveState uint8
 
 const (
@@ -230,25 +195,3 @@ const (
 	empty                  // nothing to read now
 	moved
 )
-
-// move carries at most one buffer. The writer's errors change nothing for the
-// process.
-func (p *Pipe) move(fd uintptr) (int, moveState) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	buffer := buffers.Get().(*[bufferSize]byte)
-	defer buffers.Put(buffer)
-	for {
-		n, err := syscall.Read(int(fd), buffer[:])
-		switch {
-		case err == syscall.EINTR:
-			continue
-		case err == syscall.EAGAIN:
-			return 0, empty
-		case err != nil || n <= 0:
-			return 0, ended
-		}
-		p.w.Write(buffer[:n])
-		return n, moved
-	}
-}

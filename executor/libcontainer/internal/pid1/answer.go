@@ -13,6 +13,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/diegosdk/diego/executor/internal/nowait"
 )
 
 // An Answer is a pipe that says what comes of one start. It is used by one
@@ -33,7 +35,7 @@ func (a *Answer) FD() int { return a.reader }
 
 // sent leaves the writing to the other side.
 func (a *Answer) sent() {
-	closeNow(a.writer)
+	nowait.Close(a.writer)
 	a.writer = -1
 }
 
@@ -42,7 +44,7 @@ func (a *Answer) Close() {
 	if a.writer >= 0 {
 		a.sent()
 	}
-	closeNow(a.reader)
+	nowait.Close(a.reader)
 }
 
 // Next returns the next part of the answer: the child's number within the
@@ -53,7 +55,7 @@ func (a *Answer) Close() {
 // error may be EAGAIN.
 func (a *Answer) Next() (pid int, err error) {
 	var b [unsafe.Sizeof(C.struct_pid1_answer{})]byte
-	n, err := readNow(a.reader, b[:])
+	n, err := nowait.Read(a.reader, b[:])
 	switch {
 	case err != nil:
 		return 0, err

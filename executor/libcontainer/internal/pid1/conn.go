@@ -14,6 +14,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/diegosdk/diego/executor/internal/nowait"
 )
 
 // A Conn is the daemon's end of the socket of a first process.
@@ -85,7 +87,7 @@ const (
 // other error means that the first process is gone.
 func (c *Conn) Receive() (Message, error) {
 	var b [unsafe.Sizeof(C.struct_pid1_message{})]byte
-	n, err := readNow(c.fd, b[:])
+	n, err := nowait.Read(c.fd, b[:])
 	if err != nil {
 		return Message{}, err
 	}
@@ -159,7 +161,7 @@ func (c *Conn) Start(answer *Answer, r Request, stdin, stdout, stderr *os.File) 
 	if err != nil {
 		return err
 	}
-	defer closeNow(request)
+	defer nowait.Close(request)
 	fds := make([]int, C.PID1_FDS)
 	fds[C.PID1_FD_ANSWER] = answer.writer
 	fds[C.PID1_FD_REQUEST] = request

@@ -8,6 +8,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/diegosdk/diego/executor/internal/nowait"
 )
 
 // A Poller waits for the messages of all first processes at once: it has one
@@ -95,7 +97,7 @@ func (p *Poller) run() {
 	for {
 		var events []unix.EpollEvent
 		err := p.raw.Read(func(epoll uintptr) bool {
-			events = reportedNow(int(epoll), room[:])
+			events = nowait.Reported(int(epoll), room[:])
 			return len(events) > 0
 		})
 		if err != nil {
