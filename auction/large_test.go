@@ -145,10 +145,14 @@ func TestPlacementsOnUnlikeCellsAreTheOracles(t *testing.T) {
 // The last instances of a large app find few cells without one of it, and those of
 // other apps move the cells meanwhile.
 func TestASearchForAnInstanceOfALargeAppLooksAtFewCells(t *testing.T) {
-	for _, tt := range []struct {
+	sizes := []struct {
 		apps, instances, cells int
 		most                   float64
-	}{{200, 200, 2_000, 8}, {100, 2_000, 2_000, 25}} {
+	}{{200, 200, 2_000, 8}, {100, 2_000, 2_000, 25}}
+	if testenv.Race {
+		sizes = sizes[:1]
+	}
+	for _, tt := range sizes {
 		work := largeApps(tt.apps, tt.instances)
 		each := float64(auction.Looked(fleetOf(tt.cells, 96<<10), work, auction.Policy{})) / float64(len(work))
 		t.Logf("%+v: %.1f for each instance", tt, each)
@@ -165,8 +169,11 @@ func TestAllocationsDoNotGrowWithTheInstancesOfAnAppOrWithTheCells(t *testing.T)
 		fleet, work := fleetOf(cells, 96<<10), largeApps(1, instances)
 		return testing.AllocsPerRun(3, func() { mustPlace(t, fleet, work, auction.Policy{}) })
 	}
-	few := allocations(2_000, 5_000)
-	for _, tt := range []struct{ cells, instances int }{{2_000, 40_000}, {16_000, 40_000}} {
+	few, instances := allocations(2_000, 5_000), 40_000
+	if testenv.Race {
+		instances = 10_000
+	}
+	for _, tt := range []struct{ cells, instances int }{{2_000, instances}, {16_000, instances}} {
 		many := allocations(tt.cells, tt.instances)
 		t.Logf("2,000 cells and 5,000 instances: %.0f allocations; %+v: %.0f", few, tt, many)
 		if many > few+50 {
