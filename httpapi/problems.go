@@ -55,6 +55,7 @@ var sentinels = []struct {
 	{"processes", http.StatusConflict, executor.ErrProcesses},
 	{"unsupported", http.StatusBadRequest, executor.ErrUnsupported},
 	{"no_file", http.StatusNotFound, executor.ErrNoFile},
+	{"file_refused", http.StatusConflict, executor.ErrFileRefused},
 	{"unsafe_archive", http.StatusBadRequest, executor.ErrUnsafeArchive},
 	{"lock_lost", http.StatusConflict, bbs.ErrLockLost},
 	{"corrupt", http.StatusInternalServerError, storage.ErrCorrupt},

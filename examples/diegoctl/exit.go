@@ -107,7 +107,12 @@ var kinds = []kindOfError{
 	{is: holds[*missingError], code: exitNotFound},
 	{is: wraps(executor.ErrNoSession), code: exitRefused},
 	{is: wraps(executor.ErrNoFile), code: exitNotFound},
-	{is: wraps(executor.ErrUnsafeArchive), code: exitRefused, advice: says("nothing was kept of it")},
+	{is: wraps(executor.ErrUnsafeArchive), code: exitRefused, advice: func(c *call, _ error) string {
+		if _, _, in := place(c.arg(1)); in {
+			return "what came before it may have been copied"
+		}
+		return "nothing was kept of it"
+	}},
 	{is: wraps(lrp.ErrNotFound), code: exitNotFound, advice: says("nothing is recorded there; diegoctl instances shows what is")},
 	{is: wraps(storage.ErrNotFound), code: exitNotFound, advice: func(c *call, _ error) string { return c.similar() }},
 	{is: wraps(task.ErrExists), code: exitRefused, advice: says("give the task another task_guid, or remove the old one with diegoctl task delete")},

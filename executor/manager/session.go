@@ -19,11 +19,11 @@ const sessionStartTimeout = 30 * time.Second
 const sessionPiece = 32 << 10
 
 // The sessions of a cell share two paces. 50 of them begin per second, because each
-// leaves events. 2,000 pieces pass per second, in either direction, or 62 MiB if they
+// leaves events. 1,000 pieces pass per second, in either direction, or 31 MiB if they
 // are full, because they take processor time of the daemon, not of the container.
 const (
 	beginEvery, beginBurst = time.Second / 50, 100
-	pieceEvery, pieceBurst = time.Second / 2000, 200
+	pieceEvery, pieceBurst = time.Second / 1000, 200
 )
 
 // A Visit is a place for one session in a container. It is for one goroutine: exactly

@@ -273,6 +273,11 @@ func TestAFileThatIsCutOffIsNotPlaced(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 	}
+	var at *fs.PathError
+	large := tarOf(regular(strings.Repeat("n", 300), 1)) // longer than a name may be
+	if err := archive.Place(t.Context(), root, ".", bytes.NewReader(large), archive.Limits{}); !errors.As(err, &at) || strings.Contains(err.Error(), ".diego-copy-") {
+		t.Errorf("a name that is too long: %v", err)
+	}
 	list, _ := os.ReadDir(dir)
 	if text, _ := os.ReadFile(filepath.Join(dir, "old")); string(text) != "whole" || len(list) != 1 {
 		t.Errorf("the old file is %.20q, and there are %v", text, list)

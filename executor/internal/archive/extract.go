@@ -181,6 +181,15 @@ func (x *extraction) whole(parent *tenant.Root, base string, mode fs.FileMode, c
 	if err == nil {
 		err = parent.Rename(part, base)
 	}
+	// Errors have the name that the caller knows.
+	var at *fs.PathError
+	var link *os.LinkError
+	switch {
+	case errors.As(err, &at) && at.Path == part:
+		at.Path = base
+	case errors.As(err, &link):
+		err = &fs.PathError{Op: "create", Path: base, Err: link.Err}
+	}
 	if err != nil {
 		_ = parent.Remove(part) // it may not be there
 	}

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"syscall"
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/internal/archive"
@@ -72,6 +74,11 @@ func (c Container) Err(err error, name string) error {
 	for _, kind := range []error{executor.ErrUnsafeArchive, executor.ErrNoFile} {
 		if errors.Is(err, kind) {
 			return &executor.BackendError{Kind: kind, GUID: c.GUID, Detail: name, Cause: err}
+		}
+	}
+	for _, cause := range []error{fs.ErrPermission, fs.ErrExist, syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, archive.ErrTooLarge} {
+		if errors.Is(err, cause) {
+			return &executor.BackendError{Kind: executor.ErrFileRefused, GUID: c.GUID, Detail: name, Cause: err}
 		}
 	}
 	return fmt.Errorf("container %q: %s: %w", c.GUID, name, err)

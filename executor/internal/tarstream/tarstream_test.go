@@ -5,14 +5,17 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/internal/archive"
 	"github.com/diegosdk/diego/executor/internal/tenant"
 )
 
@@ -124,6 +127,11 @@ func TestAnErrorSaysOfWhichContainerItIs(t *testing.T) {
 		{executor.ErrUnsafeArchive, executor.ErrUnsafeArchive},
 		{executor.ErrNoFile, executor.ErrNoFile},
 		{errGone, executor.ErrNoContainer},
+		{&fs.PathError{Op: "open", Path: "x", Err: syscall.EACCES}, executor.ErrFileRefused},
+		{&fs.PathError{Op: "open", Path: "x", Err: syscall.EACCES}, fs.ErrPermission},
+		{&fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}, executor.ErrFileRefused},
+		{fmt.Errorf("x: %w", archive.ErrTooLarge), executor.ErrFileRefused},
+		{fs.ErrExist, executor.ErrFileRefused},
 		{other, other},
 	} {
 		if got := c.Err(test.err, "name"); !errors.Is(got, test.kind) || got == test.kind {
