@@ -170,14 +170,25 @@ func (c *container) start(ctx context.Context, p *process, request pid1.Request,
 	// A file system that does not answer must not hold us, nor must what runs in
 	// the container already: it may stop a child of its own user before that has
 	// become its program, or hold a lease on the program.
-	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, errSlowStart)
-	defer cancel()
+	slow := time.NewTimer(startTimeout)
+	defer slow.Stop()
 	var late error
-	select {
-	case <-over:
-	case <-ctx.Done():
-		late = context.Cause(ctx)
-		c.awaitFork(p, over)
+	for waiting := true; waiting; {
+		select {
+		case <-over:
+			waiting = false
+		case <-ctx.Done():
+			c.awaitFork(p, over)
+			late, waiting = context.Cause(ctx), false
+		case <-slow.C:
+			if c.forked(p) {
+				late, waiting = errSlowStart, false
+				break
+			}
+			// On a busy machine the first process has yet to get its turn.
+			c.awaitFork(p, over)
+			slow.Reset(startTimeout)
+		}
 	}
 	c.receive() // the end of who had the same number, or of the first process
 	c.mu.Lock()
@@ -207,20 +218,21 @@ var errNotTaken = errors.New("its first process could not take the request: it h
 // awaitFork returns once it is known whom to kill, if anybody. The first process
 // says so at once, or is dead.
 func (c *container) awaitFork(p *process, over <-chan struct{}) {
-	for {
-		c.mu.Lock()
-		c.learn(p)
-		known := p.pid != 0 || p.failure != nil
-		c.mu.Unlock()
-		if known {
-			return
-		}
+	for !c.forked(p) {
 		select {
 		case <-over:
 			return
 		case <-time.After(time.Millisecond): // between two looks
 		}
 	}
+}
+
+// forked reports whether the first process has answered to a start.
+func (c *container) forked(p *process) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.learn(p)
+	return p.pid != 0 || p.failure != nil
 }
 
 // learn reads what there is of the answer to a start. The caller holds mu.
