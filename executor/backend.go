@@ -73,7 +73,8 @@ type ContainerBackend interface {
 	// Its entries are relative to the directory that holds path, so the first
 	// entry is the last element of path. The name of a directory ends in "/". A
 	// missing path is ErrNoFile. StreamOut never follows a link out of the
-	// container. The caller closes the stream.
+	// container, and reads nothing that neither user nor root in the container
+	// may read. The caller closes the stream.
 	StreamOut(ctx context.Context, guid, path, user string) (io.ReadCloser, error)
 
 	// Dial connects to a TCP port of the container, as a process beside the one

@@ -4,6 +4,7 @@ package libcontainer
 
 import (
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -449,6 +450,14 @@ func TestWhatOfTheHostNotEverybodyMayReadIsNotReadInAContainer(t *testing.T) {
 					if e.Success() != file.read {
 						t.Errorf("%s is read by %s: %v, want %v", file.name, user, e.Success(), file.read)
 					}
+					// The daemon reads in the same rights what it uploads, and results.
+					stream, err := f.StreamOut(f.ctx, guid, filepath.Join(shown, file.name), user)
+					if (err == nil) != file.read {
+						t.Errorf("%s is uploaded as %s: %v, want %v", file.name, user, err, file.read)
+					}
+					if err == nil {
+						stream.Close()
+					}
 				}
 				if e := f.as(user, guid, "touch "+shown+"/new || chmod 777 "+shown).end(); e.Success() {
 					t.Errorf("%s has changed it", user)
@@ -481,6 +490,35 @@ func TestTheNullDeviceOfTheHostIsNotThatOfAProcess(t *testing.T) {
 		// What is discarded and what is not there is as before.
 		if e := f.as("nobody", guid, "read line && exit 1; echo discarded && echo too >&2", discarded).end(); !e.Success() {
 			t.Errorf("without input and output it ends with %v", e)
+		}
+	})
+}
+
+// Files of a container are uploaded in the rights of the user who is named, or of root.
+func TestAContainersOwnFilesAreUploadedAsTheirUser(t *testing.T) {
+	eachIDs(t, func(t *testing.T, ids func(*Options)) {
+		f := newFixture(t, ids)
+		guid, _ := f.create()
+		for _, user := range []string{"root", "nobody"} {
+			if e := f.as(user, guid, "umask 077; mkdir /tmp/"+user+" && echo own >/tmp/"+user+"/file").end(); !e.Success() {
+				t.Fatalf("%s: %v", user, e)
+			}
+		}
+		for _, test := range []struct {
+			path, user string
+			read       bool
+		}{
+			{"/tmp/root", "root", true}, {"/tmp/root/file", "", true}, {"/tmp/root/file", "nobody", true}, {"/tmp/root/file", "unheard-of", true},
+			{"/tmp/nobody/file", "nobody", true}, {"/tmp/nobody", "nobody", true}, {"/tmp/nobody/file", "root", false},
+		} {
+			stream, err := f.StreamOut(f.ctx, guid, test.path, test.user)
+			if err == nil {
+				_, err = io.Copy(io.Discard, stream)
+				stream.Close()
+			}
+			if (err == nil) != test.read {
+				t.Errorf("%s as %q: %v, want %v", test.path, test.user, err, test.read)
+			}
 		}
 	})
 }

@@ -3,6 +3,7 @@
 package libcontainer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,17 +50,27 @@ func (c *container) target(dir, name string) (root *tenant.Root, rest string, ow
 	return root, rest, owner, err
 }
 
-// StreamOut implements [executor.ContainerBackend].
-func (b *Backend) StreamOut(ctx context.Context, guid, name, _ string) (io.ReadCloser, error) {
+// StreamOut implements [executor.ContainerBackend]. It reads what the user may read
+// and, if that does not include the file, what root in the container may. Root of the
+// host could read what the container is not shown of its host.
+func (b *Backend) StreamOut(ctx context.Context, guid, name, user string) (io.ReadCloser, error) {
 	c, err := b.find(guid)
 	if err != nil {
 		return nil, err
 	}
-	root, base, err := c.source(name)
-	if err != nil {
-		return nil, c.streams().Err(err, name)
+	if c.spec.Privileged { // which may read all files
+		root, base, err := c.source(name)
+		if err != nil {
+			return nil, c.streams().Err(err, name)
+		}
+		return c.streams().Out(ctx, tarstream.Place{Root: root, Path: base, Name: name})
 	}
-	return c.streams().Out(ctx, tarstream.Place{Root: root, Path: base, Name: name})
+	const root = "0:0"
+	stream, err := b.CopyOut(ctx, guid, name, cmp.Or(user, root))
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, executor.ErrNoUser) {
+		return b.CopyOut(ctx, guid, name, root)
+	}
+	return stream, err
 }
 
 func (c *container) streams() tarstream.Container {

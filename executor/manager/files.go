@@ -25,6 +25,9 @@ func (m *Manager) ReadFile(ctx context.Context, guid, path string) ([]byte, erro
 	user := ""
 	if c.RunInfo != nil {
 		user = c.RunInfo.LegacyDownloadUser
+		if run := mainRun(c.RunInfo.Action); user == "" && run != nil {
+			user = run.User
+		}
 	}
 	stream, err := m.options.Backend.StreamOut(ctx, guid, path, user)
 	if err != nil {
