@@ -211,7 +211,7 @@ func TestFilesInAVolumeBelongToWhomTheContainerSaysAndToTheSameInTheNext(t *test
 				t.Errorf("%s of the next container cannot use its files: %s", user, r.stderr)
 			}
 		}
-		if out, err := f.StreamOut(f.ctx, second, "/volume/in/streamed", "root"); err != nil {
+		if out, err := f.StreamOut(f.ctx, second, "/volume/in/streamed", "1000"); err != nil {
 			t.Error(err)
 		} else if _, err := io.Copy(io.Discard, out); err != nil {
 			t.Error(err)
