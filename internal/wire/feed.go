@@ -125,8 +125,8 @@ type feedWriter struct {
 
 func newFeedWriter(s *Server, w http.ResponseWriter, cancel context.CancelFunc, reached func() int64) *feedWriter {
 	f := &feedWriter{server: s, w: w, control: http.NewResponseController(w), cancel: cancel, reached: reached, turn: make(chan struct{}, 1)}
-	f.turn <- struct{}{}
 	f.beat = time.AfterFunc(s.Heartbeat, f.alive)
+	f.turn <- struct{}{} // only now: the heartbeat may be due already, and sets beat again
 	return f
 }
 

@@ -257,6 +257,17 @@ func TestTheTimeThatAReaderTakesIsNotSilence(t *testing.T) {
 	})
 }
 
+// The race detector sees if the first heartbeat does not wait for its writer.
+func TestAHeartbeatMayBeDueAtOnce(t *testing.T) {
+	s := newServer()
+	s.Heartbeat, s.WriteTimeout = time.Nanosecond, time.Minute
+	for range 100 {
+		f := newFeedWriter(s, httptest.NewRecorder(), func() {}, func() int64 { return 1 })
+		f.send(2, []byte("id: 2\n\n"))
+		f.finish()
+	}
+}
+
 func TestASlowReaderOfAFeedIsCutOffAndHoldsNobodyUp(t *testing.T) {
 	s := newServer()
 	s.WriteTimeout = 50 * time.Millisecond
