@@ -20,7 +20,8 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-// Options of [New]. Zero values mean the defaults.
+// Options of [New]. Zero values mean the defaults. A negative number or
+// duration is refused unless its comment says what it means.
 type Options struct {
 	// Store holds all state. It is required, and the caller's to close.
 	Store storage.Store
@@ -45,7 +46,7 @@ type Options struct {
 	Auction auction.RunnerOptions
 
 	// LeaderTTL is how long a leader stays the leader without renewing its lease
-	// (default 15 s).
+	// (default 15 s; at least 3 ms).
 	LeaderTTL time.Duration
 	// MaxClockSkew is how far Now and the store's clock may differ for this
 	// process to begin to lead (default 1 min; negative means any difference). See
@@ -95,10 +96,11 @@ type Options struct {
 }
 
 // A ControlPlane is all of Diego except its cells: a BBS, an auctioneer,
-// convergence, callbacks, and the leadership that lets one of several act.
+// convergence, callbacks, and the leadership that lets one of several control
+// planes act.
 //
-// The auctioneer may be a process of its own, an auctioneer.Auctioneer.
-// httpapi.NewHandler serves both over HTTP.
+// The auctioneer may run in a process of its own, as an auctioneer.Auctioneer.
+// httpapi.NewHandler serves either over HTTP.
 //
 // [ControlPlane.Run] keeps it going; [ControlPlane.WaitReady] waits until it
 // can be called. A test or a simulation calls [ControlPlane.Tick] instead, in
@@ -123,8 +125,9 @@ type ControlPlane struct {
 	epoch  int64 // of the leadership at the last Tick; 0 without one
 }
 
-// New fails with an *executor.ValidationError if a required option is missing,
-// one is outside its limits, or a policy is invalid. It starts nothing.
+// New makes a control plane and starts nothing. The error is an
+// *executor.ValidationError if a required option is missing, one is outside its
+// limits, or a policy is invalid.
 func New(o Options) (*ControlPlane, error) {
 	duties := bbs.DutiesOptions{
 		Store: o.Store, Dial: o.Dial, Auctioneer: o.Auctioneer,
@@ -174,7 +177,9 @@ func New(o Options) (*ControlPlane, error) {
 	return p, nil
 }
 
-// Request implements [auction.API].
+// Request implements [auction.API]: it adds work to the next batch, here or in
+// Options.Auctioneer. The error is a *[bbs.NotLeaderError] if this process does
+// not lead.
 func (p *ControlPlane) Request(ctx context.Context, items ...auction.Item) error {
 	if _, err := p.Leadership.Fence(); err != nil {
 		return err
@@ -186,7 +191,9 @@ func (p *ControlPlane) Request(ctx context.Context, items ...auction.Item) error
 	return nil
 }
 
-// Plan implements [auction.API].
+// Plan implements [auction.API]: it says where work would go, and sends none.
+// The error is a *[bbs.NotLeaderError] if this process places work and does not
+// lead.
 func (p *ControlPlane) Plan(ctx context.Context, items ...auction.Item) (auction.Result, error) {
 	if p.Auctioneer == nil {
 		return p.o.Auctioneer.Plan(ctx, items...)
@@ -207,9 +214,10 @@ func (p *ControlPlane) Converge(context.Context) error {
 	return nil
 }
 
-// Ready is for a probe such as /readyz (httpapi.HandlerOptions.Ready): a control
-// plane is ready, also as a standby, once its store answers and somebody leads,
-// unless its clock keeps it from leading.
+// Ready reports whether the control plane can do its work, for a probe such as
+// /readyz (httpapi.HandlerOptions.Ready). It is ready, also as a standby, once
+// its store answers and somebody leads. It is not ready while its clock keeps
+// it from leading.
 func (p *ControlPlane) Ready(ctx context.Context) bbs.Readiness {
 	r := p.Leadership.Readiness()
 	if _, err := p.o.Store.Log(ctx); err != nil {
@@ -220,8 +228,8 @@ func (p *ControlPlane) Ready(ctx context.Context) bbs.Readiness {
 
 // WaitReady returns nil once the control plane is ready: soon after Run has
 // begun, or after the LeaderTTL of another process that led and was killed.
-// Until then calls fail with a *[bbs.NotLeaderError]. The error wraps ctx's and
-// says what is missing.
+// Until then calls fail with a *[bbs.NotLeaderError]. If ctx ends first, the
+// error wraps ctx's and says what is missing.
 func (p *ControlPlane) WaitReady(ctx context.Context) error {
 	for {
 		next := p.Leadership.Answered()
@@ -238,11 +246,12 @@ func (p *ControlPlane) WaitReady(ctx context.Context) error {
 	}
 }
 
-// Tick does everything that is due, once. It asks for the leadership. If it has
-// it, it looks for cells that came or went, follows the commits of others,
-// converges, carries out effects, runs an auction and makes callbacks, in this
-// order and in this goroutine as far as Concurrency allows. A later Tick tries
-// failed parts again; the error joins their errors.
+// Tick does everything that is due, once. It asks for the leadership. If this
+// process leads, Tick looks for cells that came or went, follows the commits of
+// others, converges, carries out effects, runs an auction and makes callbacks,
+// in this order. With an Options.Concurrency of 1, all of that happens in the
+// caller's goroutine. A later Tick tries failed parts again; the error joins
+// their errors.
 func (p *ControlPlane) Tick(ctx context.Context) error {
 	err := p.Leadership.Tick(ctx)
 	led := p.epoch
@@ -269,7 +278,10 @@ func (p *ControlPlane) Tick(ctx context.Context) error {
 	return errors.Join(err, lookErr, passErr, actErr, roundErr)
 }
 
-// Run works while this process leads, until ctx ends, and returns ctx's error.
+// Run keeps the control plane going until ctx ends, and returns ctx's error. It
+// asks for the leadership again and again, and acts while this process leads.
+// At the end it gives the leadership up, so that another process can lead at
+// once.
 func (p *ControlPlane) Run(ctx context.Context) error {
 	return p.Leadership.Run(ctx, func(ctx context.Context) {
 		p.o.Logger.Info("leading")

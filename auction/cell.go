@@ -29,8 +29,8 @@ type CellState struct {
 	// RefusedFields are fields of definitions that the cell cannot honour, such
 	// as "egress_rules"; see executor.Demand. It gets no work that has them.
 	RefusedFields []string `json:"refused_fields,omitempty"`
-	// LRPs and Tasks are on the cell, from the reservation on. Tasks are listed by
-	// their GUIDs.
+	// LRPs and Tasks are the work on the cell, from its reservation on: instances
+	// by their keys, tasks by their GUIDs.
 	LRPs  []lrp.Key `json:"lrps,omitempty"`
 	Tasks []string  `json:"tasks,omitempty"`
 	// StartingContainers is the number of containers that are not RUNNING or

@@ -8,7 +8,7 @@ import (
 )
 
 // A CellClient calls one cell, in the same process or over a network. Its
-// methods may be called at the same time, and return soon after their context
+// methods may be called concurrently, and must return soon after their context
 // ends.
 type CellClient interface {
 	// State returns what the cell has and how much room is left.
@@ -20,8 +20,9 @@ type CellClient interface {
 	Perform(ctx context.Context, w Work) ([]Rejection, error)
 	// StopLRP asks the cell to stop an instance, with its grace period. The cell
 	// reports to the BBS when that is done. If the cell does not have the
-	// instance, that is not an error: the cell itself finds its records, or the
-	// control plane does by the cell's Inventory (see InventoryClient).
+	// instance, that is not an error: the cell itself finds the record that is
+	// left, or the control plane does by the cell's Inventory (see
+	// InventoryClient).
 	StopLRP(ctx context.Context, key lrp.Key, instance lrp.InstanceKey) error
 	// CancelTask asks the cell to delete the container of a task. If the cell does
 	// not have the container, that is not an error.
@@ -29,14 +30,14 @@ type CellClient interface {
 }
 
 // An InventoryClient is a [CellClient] of a cell that can list its containers.
-// Convergence compares them with the records of the cell, and gives up records
-// without a container; so it repairs the loss of a cell's report. Without an
-// inventory such a record stays while the cell is present. Inventory may be
-// called at the same time as the methods of CellClient.
+// The control plane compares them with the records of the cell and gives up
+// records without a container, which repairs the loss of a cell's report.
+// Without an inventory, such a record stays while the cell is present.
+// Inventory may be called concurrently with the methods of CellClient.
 type InventoryClient interface {
 	// Inventory returns the containers of some moment after the call began. A cell
-	// that may not know them, because an earlier run of it may have containers,
-	// returns an error.
+	// that may not know all of them yet, because an earlier run of it may have
+	// left some, returns an error.
 	Inventory(ctx context.Context) (Inventory, error)
 }
 

@@ -41,13 +41,14 @@
 // cell's totals, so cells with the same totals keep their order for every item.
 // The cells of a zone that are open to the same work of the batch form a class.
 // If its cells are of one size, the class is a line in the order of the scores,
-// and usually two of its first cells can take an instance. A search for a task,
-// in a class of different sizes, or where the first cells lack room goes through
-// a tournament tree over the class in about log(cells) steps. Cells of different
-// sizes are sorted so that neighbours are alike; bounds on their sizes tell which
-// of them to look at. A tree knows the largest remaining amount of each further
-// resource that the batch asks for. Lines and trees learn what has changed when
-// they are asked, so a batch that asks only one of them does not pay for both.
+// and usually two of its first cells can take an instance. A search goes
+// through a tournament tree over the class, in about log(cells) steps, if it is
+// for a task, if the cells differ in size, or if the first cells lack room.
+// Cells of different sizes are sorted so that neighbours are alike; bounds on
+// their sizes tell which of them to look at. A tree knows the largest remaining
+// amount of each further resource that the batch asks for. Lines and trees
+// learn what has changed when they are asked, so a batch that asks only one of
+// them does not pay for both.
 //
 // The cells of a process are a list while they are few, and then sets of bits
 // by number of instances. Once a process is on most cells, or on the first of a
@@ -65,6 +66,6 @@
 // otherwise: any number of goroutines may read one at the same time, but nobody
 // else may use it while it is being changed. [Place] keeps no state and may be
 // called concurrently. Goroutines may share a [Runner]. It makes concurrent
-// calls of [CellClient], [InventoryClient], [Directory], [Reporter], [Metrics],
-// and of every [Filter] and [Scorer] of its policy.
+// calls of [CellClient], [Directory], [Reporter] and [Metrics], and of every
+// [Filter] and [Scorer] of its policy.
 package auction

@@ -25,6 +25,7 @@ const (
 
 var kinds = enum.Names[Kind]{LRP: "lrp", Task: "task"}
 
+// String is "lrp" or "task".
 func (k Kind) String() string { return kinds.Of(k) }
 
 // MarshalText fails on a value that is not a kind.

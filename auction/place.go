@@ -24,7 +24,7 @@ type Result struct {
 // are all invalid, and listed once.
 type InvalidCell struct {
 	CellID string `json:"cell_id"`
-	// Err is a [*executor.ValidationError].
+	// Err is an [*executor.ValidationError].
 	Err error `json:"-"` // see MarshalJSON
 }
 
@@ -39,7 +39,7 @@ type InvalidCell struct {
 // takes the fullest that has room. The packed placement counts if it refuses
 // fewer items. All stronger criteria hold in both.
 //
-// Place fails with a [*executor.ValidationError] if the policy is invalid, and
+// Place fails with an [*executor.ValidationError] if the policy is invalid, and
 // then places nothing. Invalid items are refused and invalid cells get no work;
 // neither keeps the rest from being placed.
 func Place(cells []CellState, work []Item, p Policy) (Result, error) {

@@ -51,7 +51,8 @@ type Scorer func(item *Item, cell *CellState, score Score) float64
 
 const maxWeight = 10
 
-// Validate checks that the weights are numbers within their limits.
+// Validate checks that the weights and MaxStarting are within their limits, and
+// that no filter is nil.
 func (p *Policy) Validate(v *executor.Validator) {
 	v.Check(p.StartingContainerWeight <= maxWeight, "starting_container_weight", p.StartingContainerWeight, "at most 10")
 	v.Check(p.BinPackWeight >= 0 && p.BinPackWeight <= maxWeight, "bin_pack_weight", p.BinPackWeight, "0 to 10")

@@ -14,7 +14,8 @@ import "hash/fnv"
 // list means no rule.
 type PreferredZones []string
 
-// Apply returns p with this rule instead of p's scorer.
+// Apply returns p with this rule instead of p's scorer. An empty list returns p
+// as it is.
 func (z PreferredZones) Apply(p Policy) Policy {
 	if len(z) > 0 {
 		p.PreferredZones, p.Scorer = z, nil
@@ -22,9 +23,9 @@ func (z PreferredZones) Apply(p Policy) Policy {
 	return p
 }
 
-// Zone is the preferred zone of an instance: (f(process GUID) + index) mod N,
-// where f is the 32-bit FNV-1a hash of the GUID modulo N. The list must not be
-// empty and the index not be negative.
+// Zone returns the preferred zone of an instance: (f(process GUID) + index) mod
+// N, where f is the 32-bit FNV-1a hash of the GUID modulo N. The list must not
+// be empty and the index not be negative.
 func (z PreferredZones) Zone(processGUID string, index int) string {
 	return z[z.number(processGUID, index)]
 }
@@ -36,7 +37,8 @@ func (z PreferredZones) number(processGUID string, index int) uint64 {
 	return (uint64(h.Sum32())%n + uint64(index)%n) % n
 }
 
-// OutsidePreferredZone is the reason of the rule.
+// OutsidePreferredZone is the reason for which [PreferredZones] passes a cell
+// over.
 const OutsidePreferredZone CellReason = "outside the preferred zone"
 
 // A home is the zone that an item prefers; the zero value is none.

@@ -73,13 +73,14 @@ type Refusal struct {
 	// InsufficientResources, CellsUnreachable or TooManyStarting.
 	Error lrp.PlacementError `json:"error"`
 	// Invalid is set if the item itself is wrong, so that every fleet would refuse
-	// it. It is a [*executor.ValidationError].
+	// it. It is an [*executor.ValidationError].
 	Invalid error `json:"-"`
 	// Explanation describes the cells, or is nil if they are not the cause.
-	// Refusals share it; nobody changes it.
+	// Refusals share it, so nobody may change it.
 	Explanation *Explanation `json:"explanation,omitempty"`
 }
 
+// String describes the refusal in one line, for people. The text may change.
 func (r Refusal) String() string { return fmt.Sprintf("%v: %v", r.Item.Key, r.Error) }
 
 // An Explanation says for each reason how many cells were passed over for it.
@@ -157,6 +158,7 @@ func (e *Explanation) String() string {
 	return s
 }
 
+// String is text such as "cell-4, lacks 12 MiB of memory".
 func (m *NearMiss) String() string { return lrp.Shortage(*m).String() }
 
 // beyond is what n needs beyond what is left.

@@ -30,7 +30,8 @@ type API interface {
 	Plan(ctx context.Context, items ...Item) (Result, error)
 }
 
-// RunnerOptions are the options of a [Runner]. Zero values mean the defaults.
+// RunnerOptions are the options of a [Runner]. Zero values mean the defaults. A
+// negative number or duration is refused unless its comment says what it means.
 type RunnerOptions struct {
 	// Directory and Reporter are required.
 	Directory Directory
@@ -62,8 +63,9 @@ type RunnerOptions struct {
 	// context delays the round; otherwise such calls are abandoned at their
 	// deadline (default 256).
 	Concurrency int
-	// MinBackoff and MaxBackoff bound the wait before refused work is tried
-	// again, which doubles with every attempt (default 5 s and 30 s).
+	// MinBackoff and MaxBackoff bound the wait before refused work is tried again,
+	// which doubles with every attempt (default 5 s and 30 s). MinBackoff must not
+	// be above MaxBackoff.
 	MinBackoff, MaxBackoff time.Duration
 	// MaxAttempts is how often a request for work is tried (default 5).
 	// Convergence repeats requests that are still needed.
@@ -171,8 +173,9 @@ type waiting struct {
 	due      time.Time // zero: at once
 }
 
-// NewRunner fails with a [*executor.ValidationError] if a required option is
-// missing, one is outside its limits, or the policy is invalid.
+// NewRunner makes a runner and starts nothing. The error is an
+// [*executor.ValidationError] if a required option is missing, one is outside
+// its limits, or the policy is invalid.
 func NewRunner(o RunnerOptions) (*Runner, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -224,8 +227,8 @@ func (r *Runner) signal() {
 	}
 }
 
-// Waiting is how much work waits for a round, and when the earliest of it is
-// due: the zero time means at once.
+// Waiting returns how much work waits for a round, and when the earliest of it
+// is due. The zero time means at once.
 func (r *Runner) Waiting() (n int, due time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -320,7 +323,7 @@ func (r *Runner) Round(ctx context.Context) (Round, error) {
 
 // Plan says where the given work would go if it were requested now, together
 // with the waiting work that is due. It asks the cells for their states and
-// sends them nothing.
+// sends them no work. It fails if the Directory does.
 func (r *Runner) Plan(ctx context.Context, items ...Item) (Result, error) {
 	fleet, err := r.gather(ctx)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 
 // A Score says how well a cell suits an item; [Place] takes the cell with the
 // smallest one. Its fields are in the order of their precedence: the first that
-// differs decides. The last six are added up first, see [Score.Resources].
+// differs decides. The last six count as one criterion: see [Score.Resources].
 //
 // Uses are fractions of the cell's totals with the item on the cell, so 1 is
 // full. Place computes with integers 2^40 times as large, so two scores that
@@ -33,8 +33,8 @@ type Score struct {
 	BinPack  float64 `json:"bin_pack,omitempty"`
 }
 
-// Resources is the last criterion: the mean of the three uses, a third of the use
-// of each further resource, and what the policy's weights add to it.
+// Resources returns the last criterion: the mean of the three uses, a third of
+// the use of each further resource, and what the policy's weights add to it.
 func (s Score) Resources() float64 {
 	return (s.Memory+s.Disk+s.Containers+s.Extra)/3 + s.Starting + s.BinPack
 }
@@ -81,6 +81,7 @@ type Placement struct {
 	RunnerUp Choice `json:"runner_up"`
 }
 
+// String describes the placement in one line, for people. The text may change.
 func (p Placement) String() string {
 	s := fmt.Sprintf("%v goes to %s: %v", p.Item.Key, p.CellID, p.Score)
 	if p.RunnerUp.CellID == "" {

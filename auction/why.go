@@ -38,8 +38,8 @@ func (p Placement) reason() string {
 // beginsParts is what separates the parts of the scores from the reason before them.
 const beginsParts = "; parts"
 
-// WithoutParts is a cell's reason, or a text that ends with one, without the parts
-// of the scores: for lines that have to be short.
+// WithoutParts returns text without the parts of the scores, for lines that
+// have to be short. text is a reason of Work.Reasons, or ends with one.
 func WithoutParts(text string) string {
 	short, _, _ := strings.Cut(text, beginsParts)
 	return short

@@ -9,8 +9,8 @@ import (
 )
 
 // Cells is what a pass knows about the cells. A cell is present, missing, or
-// neither: then it is gone, but its loss is not believed. Cells never change,
-// so goroutines may share them.
+// neither. It is neither if it is gone and its loss is not believed. Cells
+// never change, so goroutines may share them.
 type Cells struct {
 	// ids are the present cells, in order; present has the same cells as a set.
 	ids     []string
@@ -30,8 +30,8 @@ type goneCell struct {
 	doubted bool
 }
 
-// NewCells makes Cells of a list of the present cells without doubting it: a
-// cell that is not in the list is missing, and its tasks fail at once. Only an
+// NewCells makes Cells from a list of the present cells and believes the list:
+// a cell that is not in it is missing, and its tasks fail at once. Only an
 // empty list is not believed. Most callers want [Guard.Observe] instead.
 func NewCells(present []string) Cells {
 	c := Cells{ids: inOrder(present), present: make(map[string]struct{}, len(present)), settled: len(present) > 0, trusted: len(present) > 0}
@@ -81,7 +81,7 @@ func (c Cells) Doubted() (ids []string) {
 func (c Cells) doubts(cellID string) bool { return c.gone[cellID].doubted }
 
 // Trusted reports whether every cell that is not present is missing. If it is
-// false, some absent cells are missing, or none.
+// false, the loss of at least some absent cells is not believed.
 func (c Cells) Trusted() bool { return c.trusted }
 
 // losesTask reports whether the tasks of a cell that was last heard of at heard
@@ -144,8 +144,8 @@ type Guard struct {
 	// Grace is how long a cell must be gone to be missing if it is one of too
 	// many. For the same time after the first observation no cell is missing,
 	// because cells may not have announced themselves yet (default 1 min; negative
-	// means none). While the list is empty this time starts again for all cells:
-	// the first to return are not all of them.
+	// means none). While the list is empty, this time starts again for all cells,
+	// because the first cells to return are not all of them.
 	Grace time.Duration
 	// TaskGrace is how long a missing cell must have been gone before its tasks
 	// fail, even if few cells are lost, because a failure cannot be undone

@@ -22,7 +22,7 @@ type Effects interface {
 }
 
 // ConvergerOptions are the options of a [Converger]. Zero values mean the
-// defaults.
+// defaults. A negative Interval or Concurrency is refused.
 type ConvergerOptions struct {
 	// Store and Effects are required. If several processes share a store, its
 	// Commit should carry a leader's fence: an error that wraps storage.ErrFenced
@@ -95,8 +95,9 @@ type memory struct {
 	doubted []string
 }
 
-// NewConverger fails with an [*executor.ValidationError] if a required option
-// is missing or an option is outside its limits.
+// NewConverger makes a converger and starts nothing. The error is an
+// [*executor.ValidationError] if a required option is missing, one is outside
+// its limits, or a policy is invalid.
 func NewConverger(o ConvergerOptions) (*Converger, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -163,9 +164,10 @@ func (c *Converger) rest(now, due time.Time) time.Duration {
 	return min(c.o.Interval, max(lookAgain, due.Sub(now)))
 }
 
-// Run begins with Forget. It makes a pass at once and then whenever one is due
-// (see Tick). When ctx ends, it returns the error of ctx. After a pass that
-// could not read all of its snapshot, it makes another after a second.
+// Run calls Forget, makes a pass at once, and then another whenever one is due
+// (see Tick). When ctx ends, it returns ctx's error. A pass that could not read
+// all of its snapshot is followed by another after a second. Run logs the
+// errors of passes.
 func (c *Converger) Run(ctx context.Context) error {
 	c.Forget()
 	for {

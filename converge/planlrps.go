@@ -33,10 +33,10 @@ type LRPs struct {
 	Cells Cells
 	// Again, unless it is nil, is called for each process that needs another look,
 	// after its plan is complete. at is when to look: now if there was something
-	// to do or an instance waits for its domain to be fresh. Before that, or ever
-	// if there is no call, a process needs no look unless one of its records
-	// changes or one of its cells comes or goes. After an error, treat the process
-	// as not yet visited.
+	// to do or an instance waits for its domain to be fresh. Before that time, or
+	// at all if Again is not called for it, a process needs no look unless one of
+	// its records changes or one of its cells comes or goes. After an error, treat
+	// the process as not yet visited.
 	Again func(processGUID string, at time.Time)
 	// Visited, unless it is nil, is called for each process after its plan is
 	// complete, with what its records say. A process of which a record could not
@@ -358,9 +358,10 @@ func (p *process) tally(s lrp.Slot) {
 	p.count.Crashed += crashed
 }
 
-// Tidy is the change that drops the definitions that nothing uses, and ends a
-// rollout that is complete, and the reason for it. r has visited all slots of d. A
-// deployment with one definition has neither.
+// Tidy returns the change that ends a rollout if it is complete and drops the
+// definitions that nothing uses, and the reason for it. r must have visited all
+// slots of d. inUse reports whether a record names the definition. The change
+// is zero if there is nothing to do, as for any deployment with one definition.
 func Tidy(d *lrp.Deployment, r *lrp.Rollout, inUse func(definitionID string) bool) (lrp.Change, Reason) {
 	switch {
 	case len(d.Definitions) < 2:

@@ -29,7 +29,7 @@ type NetInfo struct {
 	// Address is the cell's address as seen from outside.
 	Address string `json:"address"`
 	// Ports map container ports to ports of Address. Copies of a NetInfo share the
-	// slice, and nobody changes it.
+	// slice, so nobody may change it.
 	Ports []PortMapping `json:"ports"`
 	// InstanceAddress is the container's own address, if it has one.
 	InstanceAddress string `json:"instance_address,omitempty"`
@@ -87,8 +87,8 @@ type PortMapping struct {
 	HostPort      uint16 `json:"host_port"`
 }
 
-// An ActualLRP is the record of one instance. A record is a value: its
-// holder may keep it, and nobody changes what it points to.
+// An ActualLRP is the record of one instance. A record is a value: its holder
+// may keep it, and nobody may change what it points to.
 type ActualLRP struct {
 	Key
 	InstanceKey
@@ -109,18 +109,18 @@ type ActualLRP struct {
 	// ExpiresAt is when an EVACUATING record is removed; zero otherwise.
 	ExpiresAt time.Time `json:"expires_at,omitzero"`
 	// Stopping is when the control plane first told the cell to stop the instance;
-	// zero unless it did. Such an instance still runs, and counts as one that does
-	// not: it replaces nothing, and no budget relies on it. Reports of the cell keep
-	// the mark until the instance has ended.
+	// zero unless it did. Such an instance still runs but counts as one that does
+	// not: it replaces nothing, and no budget relies on it. Reports of the cell
+	// keep the mark until the instance has ended.
 	Stopping time.Time `json:"stopping,omitzero"`
 	// Routable says whether a RUNNING instance should receive traffic.
 	Routable bool `json:"routable"`
 	// Zone is the availability zone of the holding cell.
 	Zone string `json:"zone,omitempty"`
-	// InternalRoutes and MetricTags are what the process says about a RUNNING
-	// instance when it is read; see [RoutingInfo.Labels]. A BBS adds them for
-	// readers that ask for labels. They are not in the record: Step ignores
-	// them and no store has them.
+	// InternalRoutes and MetricTags are the labels that the process gives to a
+	// RUNNING instance; see [RoutingInfo.Labels]. A BBS adds them for readers that
+	// ask for labels, as they are at that time. They are not part of the record:
+	// Step ignores them and no store has them.
 	InternalRoutes  []InternalRoute   `json:"internal_routes,omitempty"`
 	MetricTags      map[string]string `json:"metric_tags,omitempty"`
 	ModificationTag ModificationTag   `json:"modification_tag"`

@@ -1,8 +1,8 @@
 package lrp
 
 // Apply returns the slot after the decision's writes. A store does the same by
-// key and tag; tests, simulations and users with plain memory need no more than
-// this.
+// key and tag; tests, simulations and programs that keep slots in memory need
+// no more than this.
 func (s Slot) Apply(d Decision) Slot {
 	out := Slot{ProcessGUID: s.ProcessGUID, Index: s.Index}
 	for i := range s.Records {

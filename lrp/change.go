@@ -58,6 +58,7 @@ type DeploymentDefinition struct {
 
 // Create makes a deployment with one definition, which is active and has yet to
 // prove healthy. The store checks that no deployment of this process exists.
+// The error is an *executor.ValidationError.
 func Create(c DeploymentDefinition, now time.Time) (Change, error) {
 	d := Deployment{
 		ProcessGUID: c.ProcessGUID, Domain: c.Domain, UpdateStrategy: c.UpdateStrategy,
@@ -68,7 +69,8 @@ func Create(c DeploymentDefinition, now time.Time) (Change, error) {
 	return created(d, "Create", now)
 }
 
-// CreateFrom makes the deployment that a DesiredLRP describes, as [Create] does.
+// CreateFrom makes the deployment that a DesiredLRP describes: see [Promote].
+// Otherwise it is like [Create]; its errors name the fields of the DesiredLRP.
 func CreateFrom(l DesiredLRP, now time.Time) (Change, error) {
 	// Errors name the fields of the DesiredLRP, not those of the deployment.
 	if err := l.Validate(); err != nil {
@@ -89,7 +91,9 @@ func created(d Deployment, command string, now time.Time) (Change, error) {
 }
 
 // Update makes the changes of u (000 §DesiredLRPs, 003 §UpdateLRPDeployment). A
-// new definition becomes the active one and so begins a rollout.
+// new definition becomes the active one and so begins a rollout. The error
+// wraps ErrRefused, or is an *executor.ValidationError for a value outside its
+// limits.
 func (d *Deployment) Update(u Update) (Change, error) {
 	if u.DefinitionID == nil && u.Definition != nil || u.DefinitionID != nil && u.Definition == nil {
 		return Change{}, d.refuse("a new definition and its id come together")
@@ -162,8 +166,9 @@ func setPolicy[T comparable](field **T, value *T) {
 
 // Activate begins a rollout to an existing definition (003
 // §ActivateLRPDeploymentDefinition), or to one that only a revision still has. It
-// is a no-op for the active one. What instances of that definition did before now
-// does not count against it.
+// is a no-op for the active one. What instances of that definition did before
+// now does not count against it. The error wraps ErrRefused if there is no
+// definition with this id.
 func (d *Deployment) Activate(definitionID string, now time.Time) (Change, error) {
 	if d.has(definitionID) {
 		return d.goTo(definitionID, nil, now, "Activate")
@@ -187,10 +192,10 @@ func (d *Deployment) Activate(definitionID string, now time.Time) (Change, error
 func (d *Deployment) Delete() Change { return change(d, nil, "Delete") }
 
 // PruneDefinitions drops the definitions that are no longer needed: those that
-// are neither active nor healthy and that no record names, in any state and
-// presence. If the process has a rollout policy or its rollout is paused, the
-// definition from which the rollout began stays too, so that the rollout can be
-// aborted.
+// are neither active nor healthy and not in use. inUse reports whether a record
+// of the process, in any state and presence, names the definition. If the
+// process has a rollout policy or its rollout is paused, the definition from
+// which the rollout began stays too, so that the rollout can be aborted.
 func (d *Deployment) PruneDefinitions(inUse func(definitionID string) bool) Change {
 	return d.tidied(*d, inUse, "PruneDefinitions")
 }
@@ -215,7 +220,7 @@ func (d *Deployment) tidied(next Deployment, inUse func(definitionID string) boo
 	return change(d, &next, command)
 }
 
-// DefinitionIDs are the ids of all definitions in ascending order.
+// DefinitionIDs returns the ids of all definitions in ascending order.
 func (d *Deployment) DefinitionIDs() []string {
 	return slices.Sorted(maps.Keys(d.Definitions))
 }

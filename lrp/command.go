@@ -3,15 +3,24 @@ package lrp
 import "time"
 
 // A Command is one request to change a slot. It comes from a cell, the
-// auctioneer, the consumer or convergence. This file has all types of commands;
-// they are passed by value, and goroutines may share them.
+// auctioneer, the consumer or convergence. Only the types of this package are
+// commands. Pass them by value; goroutines may share them.
 //
-// Messages get lost and come twice. A command that is repeated at once changes
+// In a cell's command, Instance is the cell's own instance, the α of the
+// specification's tables. The command concerns the record of that instance. If
+// the instance has none, it concerns the ORDINARY record of DefinitionID. If
+// DefinitionID is empty, Step prefers a record in the state that the command
+// expects, and then that of the active definition.
+//
+// A command of convergence does nothing if the slot has moved on since it was
+// planned.
+//
+// Messages get lost or arrive twice. A command that is repeated at once changes
 // no record: either nothing is left to do, or it is refused. There are two
 // exceptions. Retire requests a new start each time, and a second
-// EvacuateRunning may end an evacuation that the first one began. The effects
-// of StopExtra, StopOvertaken, StopAgain, AdvanceRollout, Retire and a repeated
-// Start may come again; that repeats a lost stop.
+// EvacuateRunning may end an evacuation that the first one began. When they are
+// repeated, StopExtra, StopOvertaken, StopAgain, AdvanceRollout, Retire and
+// Start may have their effects again, so a lost order to stop is sent again.
 type Command interface {
 	// Name is the command's name in events and errors, for example "Claim".
 	Name() string
@@ -33,9 +42,9 @@ type (
 	}
 	// Start says that the instance is running. Other commands say what the cell
 	// will do; this one states a fact. So it also takes over an index that is
-	// UNCLAIMED, CRASHED, CLAIMED by another cell, or empty. If another instance
-	// runs there, it is refused, unless this instance is of the active definition
-	// and so takes the other's place in a rollout.
+	// UNCLAIMED, CRASHED, CLAIMED by another cell, or empty. It is refused if
+	// another instance runs there, unless this instance is of the active
+	// definition and takes the other's place in a rollout.
 	Start struct {
 		DefinitionID string      `json:"definition_id,omitempty"`
 		Domain       string      `json:"domain,omitempty"` // used when the index is empty
@@ -44,13 +53,13 @@ type (
 		Unready      bool        `json:"unready,omitempty"` // healthy, but not ready for traffic
 		Zone         string      `json:"zone,omitempty"`
 	}
-	// Crash says that the instance ended unexpectedly (000 §Crashes). By
-	// RestartPolicy its record goes back to UNCLAIMED at once, or to CRASHED. The
-	// record is removed if nothing is desired any more. It is also removed if an
-	// instance of another definition runs there and has nothing to prove (see
-	// RolloutPolicy), unless this one is of the active definition. A SUSPECT or
-	// EVACUATING record of the instance is removed without counting a crash,
-	// because a replacement exists already.
+	// Crash says that the instance ended unexpectedly (000 §Crashes).
+	// RestartPolicy decides whether its record becomes UNCLAIMED at once, or
+	// CRASHED. The record is removed if nothing is desired at the index any more.
+	// It is also removed if an instance of another definition runs there and has
+	// nothing to prove (see RolloutPolicy), unless this one is of the active
+	// definition. A SUSPECT or EVACUATING record of the instance is removed
+	// without counting a crash, because a replacement exists already.
 	Crash struct {
 		DefinitionID string      `json:"definition_id,omitempty"`
 		Domain       string      `json:"domain,omitempty"` // used when the index is empty
@@ -59,8 +68,8 @@ type (
 	}
 	// Remove says that the instance is gone, because it was told to stop or never
 	// existed. An index that is still desired becomes UNCLAIMED at once and keeps
-	// its crash count. The exception is an instance not of the active definition
-	// while another definition's instance runs there.
+	// its crash count. The exception is an instance of a definition that is not
+	// active, while an instance of another definition runs at the index.
 	Remove struct {
 		DefinitionID string      `json:"definition_id,omitempty"`
 		Instance     InstanceKey `json:"instance"`
@@ -157,10 +166,10 @@ type (
 	// longer needed: a newer rollout has overtaken their definition, and an older
 	// instance still runs at the index.
 	StopOvertaken struct{}
-	// AdvanceRollout takes this index one step towards the definition, which must
-	// still be the active one: a step that was planned for another one does not
-	// know how many indices are in flight by now. Without a DefinitionID it is
-	// for the active one of that time.
+	// AdvanceRollout takes the index one step towards the definition with this id,
+	// or towards the active one if DefinitionID is empty. It does nothing if
+	// another definition is active by now: a step planned for one definition does
+	// not know how many indices are in flight for another.
 	AdvanceRollout struct{ DefinitionID string }
 	// FailRollout pauses or rolls back the rollout, as its policy says, if the
 	// active definition has failed at this index: see RolloutPolicy.OnFailure.

@@ -6,8 +6,8 @@ import "github.com/diegosdk/diego/internal/enum"
 //
 // Writes, Deployment and Events are committed together or not at all. Effects
 // are carried out after the commit, at most once; convergence repairs a lost
-// one. The pointers lead to the given slot and to memory of the decision;
-// nobody changes what they point to.
+// one. The pointers refer to the given slot and deployment and to memory of the
+// decision; nobody may change what they point to.
 type Decision struct {
 	// Writes are creations, updates and deletions of single records, at most
 	// one per record key.

@@ -18,7 +18,7 @@ type MetricTag = executor.MetricTag
 // Settings are the parts that may change without restarting an instance (000
 // §DesiredLRPs, 002 §Updating DesiredLRPs).
 type Settings struct {
-	// Instances is the number of indices wanted, 0 … N−1.
+	// Instances is the number of indices wanted, counted from 0; at most 100,000.
 	Instances int `json:"instances"`
 	// Routes is at most 128 KiB in all.
 	Routes Routes `json:"routes,omitempty"`
@@ -42,17 +42,17 @@ type Settings struct {
 // Policies are the settings by which a process departs from the control plane's
 // own rules. [Step] and the planners use them.
 type Policies struct {
-	// Restart is when a crashed instance starts again. Fields that are zero, and
-	// all of them if Restart is nil, are the control plane's. The others may only
+	// Restart is when a crashed instance starts again. A field that is zero takes
+	// the control plane's value; all do if Restart is nil. Other values may only
 	// make restarts rarer; see RestartPolicy.Within.
 	Restart *RestartPolicy `json:"restart_policy,omitempty"`
-	// Rollout is how rollouts of the process proceed. Without it one index at a time
-	// moves to the new definition, and an old instance stops when the new one runs.
-	// See docs/deployments.md.
+	// Rollout is how rollouts of the process proceed. Without it, one index at a
+	// time moves to the new definition, and an old instance stops when the new one
+	// runs. See docs/deployments.md.
 	Rollout *RolloutPolicy `json:"rollout_policy,omitempty"`
-	// Disruption is how many indices may be without a ready instance because one
-	// is taken away. Without it nothing is counted: an instance is replaced as soon
-	// as the new one runs, ready or not.
+	// Disruption is how many indices may be without a ready instance because the
+	// control plane takes one away. Without it, nothing is counted: an instance is
+	// replaced as soon as the new one runs, ready or not.
 	Disruption *Disruption `json:"disruption,omitempty"`
 }
 
@@ -74,7 +74,8 @@ type UpdateStrategy uint8
 const (
 	// Rolling starts the replacement before the old instance stops.
 	Rolling UpdateStrategy = iota
-	// Recreate stops the old instance first, one index at a time.
+	// Recreate stops the old instance first: at one index at a time, or at as many
+	// as the Disruption of the process allows.
 	Recreate
 )
 
@@ -108,7 +109,7 @@ type DesiredLRP struct {
 // §LRPDeployment).
 //
 // ActiveDefinitionID is always a key of Definitions. HealthyDefinitionID is a
-// key of Definitions too, or empty if no instance was ever RUNNING.
+// key of Definitions too, or empty if no definition has proved healthy yet.
 type Deployment struct {
 	ProcessGUID    string         `json:"process_guid"`
 	Domain         string         `json:"domain"`
@@ -121,8 +122,7 @@ type Deployment struct {
 	// HealthyDefinitionID is the definition from which instances restart outside a
 	// rollout.
 	HealthyDefinitionID string `json:"healthy_definition_id"`
-	// RolloutState is what is to be remembered of the rollout to the active
-	// definition.
+	// RolloutState is the state of the rollout to the active definition.
 	RolloutState RolloutState `json:"rollout_state,omitzero"`
 	// Revisions are the history as it was recorded; see History. They are not
 	// part of the JSON form, and events and lists leave them out.

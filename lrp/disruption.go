@@ -13,10 +13,11 @@ import "github.com/diegosdk/diego/executor"
 // as crashes and missing cells, count against it but are never prevented. A cell
 // whose time to evacuate has passed stops its instances all the same.
 type Disruption struct {
-	// MaxUnavailable is that number of indices.
+	// MaxUnavailable is the budget as a number of indices, at most 100,000.
 	MaxUnavailable int `json:"max_unavailable,omitempty"`
-	// MaxUnavailablePercent is that number as a share of the desired indices,
-	// rounded down, but at least 1. Only one of the two may be set.
+	// MaxUnavailablePercent is the budget as a percentage of the desired indices,
+	// 0 to 100. It is rounded down, but to at least one index. Set only one of the
+	// two.
 	MaxUnavailablePercent int `json:"max_unavailable_percent,omitempty"`
 }
 
@@ -34,8 +35,9 @@ func (d *Deployment) limited() bool {
 	return d != nil && d.Disruption != nil && *d.Disruption != Disruption{}
 }
 
-// MaxUnavailable is how many of the desired indices may be without an available
-// instance because one is taken away. It is at least 1.
+// MaxUnavailable returns how many of the desired indices may be without an
+// available instance because the control plane takes one away. It is at least
+// 1.
 func (d *Deployment) MaxUnavailable() int {
 	if !d.limited() {
 		return 1
@@ -57,10 +59,10 @@ func (d *Deployment) Available(r *ActualLRP) bool {
 }
 
 // Replaces reports whether r is RUNNING and has taken the place of old: r is
-// available, and has nothing to prove if it is of another definition. Whether a
-// missing cell's instance serves anybody is not known, so for a SUSPECT one it is
-// enough that r runs, is not to stop and has nothing to prove. alarm says when
-// time alone changes that. d may be nil.
+// available, and has nothing to prove if it is of another definition. If old is
+// SUSPECT, nobody knows whether it still serves. Then it is enough that r runs,
+// was not told to stop and has nothing to prove. alarm notes when time alone
+// would change the answer. d may be nil.
 func (d *Deployment) Replaces(r, old *ActualLRP, alarm *executor.Alarm) bool {
 	return r.stays() && (old.Presence == Suspect || d.Available(r)) &&
 		(r.DefinitionID == old.DefinitionID || !d.isActive(r.DefinitionID) || !d.held(r.Index) && d.proven(r, alarm))

@@ -37,8 +37,8 @@
 //		}
 //	}
 //
-// If the record is CRASHED then, it starts again when the policy says so, with
-// its crash count:
+// A record that is CRASHED starts again when the policy says so, and keeps its
+// crash count:
 //
 //	record, _ := lrp.Resolve(slot)
 //	if policy.Restart.Next(record.CrashCount, record.Since).Due(now) {
@@ -46,19 +46,18 @@
 //		…
 //	}
 //
-// [Create] and [CreateFrom] make the deployment, as the After of a [Change];
-// its [Definition] needs at least a RootFS and an Action. A decision may
-// contain the next version of the deployment. If you keep slots in a store,
-// commit
-// Writes, Deployment and Events together, by compare-and-swap on the
-// modification tags, and carry out Effects afterwards.
+// [Create] and [CreateFrom] return a [Change] whose After is the new
+// deployment. Its [Definition] needs at least a RootFS and an Action. A
+// decision may contain the next version of the deployment. If you keep slots in
+// a store, commit Writes, Deployment and Events together, by compare-and-swap
+// on the modification tags, and carry out Effects afterwards.
 //
 // Every change is reported twice: by instance events, which say what happened
 // to each record and from which the slot can be rebuilt, and by group events,
 // which say what a router should know. [Event.Explain] describes an event in
 // words.
 //
-// now must not go back from one decision about a slot to the next. New records
+// From one decision about a slot to the next, now must not go back. New records
 // take their epoch from it. If an epoch were used again at the same key, a
 // write that was decided on an older record would pass.
 //
@@ -67,6 +66,6 @@
 // The types of this package are values, unless their own comments say
 // otherwise: any number of goroutines may read one at the same time, but nobody
 // else may use it while it is being changed. The functions keep no state and
-// may be called concurrently; they do not change their arguments. Only a
-// [Rollout] belongs to one goroutine.
+// may be called concurrently; they do not change their arguments. A [Rollout]
+// belongs to one goroutine.
 package lrp

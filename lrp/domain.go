@@ -15,7 +15,8 @@ type Domain struct {
 	ExpiresAt time.Time `json:"-"` // see MarshalJSON
 }
 
-// Validate checks the name; the error is a *executor.ValidationError.
+// Validate checks the name: 1 to 255 bytes without control characters. The error
+// is an *executor.ValidationError.
 func (d Domain) Validate() error {
 	var v executor.Validator
 	v.Name("domain", d.Name)
@@ -31,9 +32,9 @@ func checkNewDomain(name string) error {
 	return v.Err()
 }
 
-// NewDomain is the domain that a consumer makes fresh at now: for ttl, or for
-// ever if ttl is 0 or ends after the last time that can be recorded, in the
-// year 2262. With a negative ttl it is not fresh any more.
+// NewDomain returns the domain that a consumer makes fresh at now: for ttl, or
+// for ever if ttl is 0 or ends after the last time that can be recorded, in the
+// year 2262. With a negative ttl the domain has stopped being fresh.
 func NewDomain(name string, ttl time.Duration, now time.Time) Domain {
 	d := Domain{Name: name}
 	if end := now.Add(ttl).UTC().Round(0); ttl < 0 || ttl > 0 && executor.Recordable(end) {

@@ -25,7 +25,7 @@ const (
 	OrdinaryCrashed
 )
 
-// OrdinarySituations is the number of situations of the ORDINARY record.
+// OrdinarySituations is the number of values of OrdinarySituation.
 const OrdinarySituations = 8
 
 var ordinaryNames = enum.Names[OrdinarySituation]{
@@ -39,6 +39,7 @@ var ordinaryNames = enum.Names[OrdinarySituation]{
 	OrdinaryCrashed:        "CRASHED",
 }
 
+// String is the situation as the tables write it, for example "CLAIMED ω".
 func (o OrdinarySituation) String() string { return ordinaryNames.Of(o) }
 
 // An EvacuatingSituation describes the EVACUATING record at the index of a
@@ -53,7 +54,7 @@ const (
 	EvacuatingBeta
 )
 
-// EvacuatingSituations is the number of situations of the EVACUATING record.
+// EvacuatingSituations is the number of values of EvacuatingSituation.
 const EvacuatingSituations = 3
 
 var evacuatingNames = enum.Names[EvacuatingSituation]{
@@ -62,6 +63,7 @@ var evacuatingNames = enum.Names[EvacuatingSituation]{
 	EvacuatingBeta:  "RUNNING β",
 }
 
+// String is the situation as the tables write it, for example "RUNNING β".
 func (e EvacuatingSituation) String() string { return evacuatingNames.Of(e) }
 
 // An EvacuationRow says what happens to a RUNNING container on an evacuating
@@ -105,9 +107,9 @@ func (r EvacuationRow) Action() string {
 	return strings.Join(parts, ", ")
 }
 
-// EvacuationRule looks up the table for RUNNING containers on an evacuating
-// cell (000 §Harmonizing During Evacuation). It panics on values that are not
-// situations.
+// EvacuationRule returns the row of the table for RUNNING containers on an
+// evacuating cell (000 §Harmonizing During Evacuation). It panics on values
+// that are not situations.
 func EvacuationRule(o OrdinarySituation, e EvacuatingSituation) EvacuationRow {
 	return evacuationTable[o][e]
 }

@@ -64,9 +64,9 @@ func (x *draft) group(definitionID string) (g Group) {
 	return g
 }
 
-// Group is the group of one definition's records in the slot (003
-// §Corresponding changes to ActualLRPs). Without a definition id it is the
-// group of all records.
+// Group returns the group of one definition's records in the slot (003
+// §Corresponding changes to ActualLRPs). An empty definition id stands for all
+// records.
 func (s Slot) Group(definitionID string) (g Group) {
 	for i := range s.Records {
 		if definitionID == "" || s.Records[i].DefinitionID == definitionID {
@@ -76,8 +76,8 @@ func (s Slot) Group(definitionID string) (g Group) {
 	return g
 }
 
-// Groups are the groups of all definitions that have records in the slot, in
-// the order of their ids (003 §Corresponding changes to ActualLRPs).
+// Groups returns the groups of all definitions that have records in the slot,
+// in the order of their ids (003 §Corresponding changes to ActualLRPs).
 func (s Slot) Groups() (list []Group) {
 	for i := range s.Records {
 		if id := s.Records[i].DefinitionID; i == 0 || id != s.Records[i-1].DefinitionID {
@@ -87,8 +87,8 @@ func (s Slot) Groups() (list []Group) {
 	return list
 }
 
-// ActiveGroup is the group for consumers that know one definition only: the
-// active definition's records or, if there are none, all records (003
+// ActiveGroup returns the group for consumers that know one definition only:
+// the active definition's records or, if there are none, all records (003
 // §Corresponding changes to ActualLRPs). d may be nil.
 func (s Slot) ActiveGroup(d *Deployment) Group {
 	if d != nil {
@@ -99,9 +99,9 @@ func (s Slot) ActiveGroup(d *Deployment) Group {
 	return s.Group("")
 }
 
-// Resolve is the one record of the group that a consumer should see: the
+// Resolve returns the one record of the group that a consumer should see: the
 // evacuating one while the instance is neither RUNNING nor CRASHED (000 §The
-// BBS's Role during Evacuation). It is nil for an empty group.
+// BBS's Role during Evacuation). It returns nil for an empty group.
 func (g Group) Resolve() *ActualLRP {
 	switch {
 	case g.Evacuating == nil:
@@ -112,9 +112,9 @@ func (g Group) Resolve() *ActualLRP {
 	return g.Instance
 }
 
-// Resolve is the one record of the slot that a consumer should see, of any
-// definition; ok is false if there is none. During a rollout it is the RUNNING
-// instance, of the newer record if there are two.
+// Resolve returns the one record of the slot that a consumer should see, of any
+// definition; ok is false if there is none. During a rollout that is the
+// RUNNING instance; of two, the one with the newer record.
 func Resolve(s Slot) (r ActualLRP, ok bool) {
 	if found := s.Group("").Resolve(); found != nil {
 		return *found, true

@@ -24,8 +24,8 @@ type RoutingInfo struct {
 }
 
 // A SchedulingInfo is what a consumer needs of a deployment to see whether it is
-// as it should be: all but image credentials and the definitions themselves.
-// Because a definition never changes, its id tells which one it is.
+// as it should be: all but image credentials and the definitions themselves. A
+// definition never changes, so its id identifies it.
 type SchedulingInfo struct {
 	RoutingInfo
 	UpdateStrategy UpdateStrategy `json:"update_strategy"`
@@ -37,13 +37,12 @@ type SchedulingInfo struct {
 	DefinitionIDs       []string `json:"definition_ids"`
 	ActiveDefinitionID  string   `json:"active_definition_id"`
 	HealthyDefinitionID string   `json:"healthy_definition_id"`
-	// RolloutState is what is to be remembered of the rollout to the active
-	// definition.
+	// RolloutState is the state of the rollout to the active definition.
 	RolloutState RolloutState `json:"rollout_state,omitzero"`
 }
 
-// RoutingInfo shows the deployment to routers. Of its definitions it uses
-// nothing.
+// RoutingInfo shows the deployment to routers. It does not use the definitions,
+// so d may lack them.
 func (d *Deployment) RoutingInfo() RoutingInfo {
 	return RoutingInfo{
 		ProcessGUID: d.ProcessGUID, Domain: d.Domain, Instances: d.Instances,
@@ -52,7 +51,7 @@ func (d *Deployment) RoutingInfo() RoutingInfo {
 }
 
 // SchedulingInfo shows the deployment to consumers that compare it with what
-// they want. Of its definitions it uses the ids.
+// they want. It uses only the ids of the definitions.
 func (d *Deployment) SchedulingInfo() SchedulingInfo {
 	return SchedulingInfo{
 		RoutingInfo:    d.RoutingInfo(),
@@ -72,8 +71,8 @@ type InternalRoute struct {
 	Hostname string `json:"hostname"`
 }
 
-// Internal are the routes of the InternalRouter. The error says what is wrong
-// with their JSON; members of other names are ignored.
+// Internal returns the routes of the InternalRouter, nil if there are none. The
+// error says what is wrong with their JSON. Unknown members are ignored.
 func (r Routes) Internal() ([]InternalRoute, error) {
 	text, has := r[InternalRouter]
 	if !has {
@@ -93,9 +92,10 @@ func (r Routes) Internal() ([]InternalRoute, error) {
 
 // Labels returns a function that sets the labels of a record of this process:
 // its internal routes, and its metric tags with the record's index and instance
-// guid in place of dynamic ones. Only a RUNNING record has labels. Records share
-// the routes, which nobody changes. Internal routes that cannot be read are left
-// out; deployments from before they were validated may have some.
+// guid in place of dynamic ones. Only a RUNNING record gets labels. Records
+// share the routes, so nobody may change them. Internal routes that cannot be
+// read are left out: a deployment may be older than their validation. The
+// function may be called concurrently for different records.
 func (i *RoutingInfo) Labels() func(*ActualLRP) {
 	routes, err := i.Routes.Internal()
 	if err != nil {

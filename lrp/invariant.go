@@ -98,7 +98,7 @@ func (d *Deployment) has(definitionID string) bool {
 
 // Validate checks every record, and that the records belong together: all at
 // this index, in order, and no two with the same definition and presence or the
-// same epoch.
+// same epoch. The error is an *InvariantError.
 func (s Slot) Validate() error {
 	if s.ProcessGUID == "" || s.Index < 0 {
 		return &InvariantError{Key: Key{ProcessGUID: s.ProcessGUID, Index: s.Index}, Rule: "a slot has a process guid and an index of at least 0"}
@@ -128,9 +128,9 @@ func (s Slot) Validate() error {
 	return nil
 }
 
-// CompareRecords orders records as slots and lists have them: by process guid,
-// index, definition id and presence. It returns 0 for two versions of one
-// record.
+// CompareRecords orders records as slots and lists do: by process guid, index,
+// definition id and presence. The result is negative, 0 or positive; it is 0
+// for two versions of one record.
 func CompareRecords(a, b *ActualLRP) int {
 	if c := cmp.Compare(a.ProcessGUID, b.ProcessGUID); c != 0 {
 		return c

@@ -19,4 +19,5 @@ const (
 
 var oddsNames = enum.Names[Odds]{Unstated: "unstated", Expected: "expected", Conceivable: "conceivable", Inconceivable: "inconceivable"}
 
+// String is the odds in lower case, for example "expected".
 func (o Odds) String() string { return oddsNames.Of(o) }

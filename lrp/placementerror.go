@@ -59,6 +59,8 @@ type PlacementError struct {
 // IsZero reports whether e says nothing, because there is no error.
 func (e PlacementError) IsZero() bool { return e.Reason == Placed }
 
+// String is the reason's text and, after a colon, Detail. It is empty if there is
+// no error.
 func (e PlacementError) String() string {
 	if e.Detail == "" || e.Reason == Placed {
 		return e.Reason.String()
@@ -72,11 +74,12 @@ type Shortage struct {
 	Lacks  executor.Capacity `json:"lacks"`
 }
 
-// String is such as "cell-4, lacks 12 MiB of memory".
+// String is text such as "cell-4, lacks 12 MiB of memory".
 func (s Shortage) String() string { return fmt.Sprintf("%s, lacks %v", s.CellID, s.Lacks) }
 
-// Nearest is the cell that lacks least of what the instance needs, with which
-// package auction ends the Detail; nil if it does not, or was cut.
+// Nearest returns the cell that lacks least of what the instance needs. It
+// reads that from the end of Detail, where package auction writes it, and
+// returns nil if Detail does not say it or was cut.
 func (e PlacementError) Nearest() *Shortage {
 	const nearest = "; the nearest, "
 	at := strings.LastIndex(e.Detail, nearest)

@@ -46,8 +46,8 @@ type RestartPolicy struct {
 	ResetAfter time.Duration `json:"reset_after_nanoseconds,omitempty"`
 }
 
-// For is the policy for one process: its own settings within those of p. d is
-// nil if nothing is desired.
+// For returns the policy for one process: p with the restart policy of d, as
+// far as p's allows (see RestartPolicy.Within). d is nil if nothing is desired.
 func (p Policy) For(d *Deployment) Policy {
 	if d != nil {
 		p.Restart = d.Restart.Within(p.Restart)
@@ -55,8 +55,8 @@ func (p Policy) For(d *Deployment) Policy {
 	return p
 }
 
-// Allows refuses a change that gives a process a policy beyond p's. The error
-// is a *[executor.ValidationError].
+// Allows refuses a change that gives a process a restart policy beyond p's. The
+// error is an *[executor.ValidationError].
 func (p Policy) Allows(c Change) error {
 	var v executor.Validator
 	if c.After != nil && (c.Before == nil || !sameRestarts(c.Before.Restart, c.After.Restart)) {
@@ -71,8 +71,9 @@ func sameRestarts(a, b *RestartPolicy) bool {
 	return a == b || a != nil && b != nil && *a == *b
 }
 
-// Validate checks that no time is negative, and that MinBackoff, if it is set,
-// is not above MaxBackoff or the default of MaxBackoff.
+// Validate checks that no time is negative, that History is at most MaxHistory,
+// and that MinBackoff, if it is set, is not above MaxBackoff or the default of
+// MaxBackoff.
 func (p Policy) Validate(v *executor.Validator) {
 	p.Restart.validate(v.In("restart"))
 	executor.NotNegative(v, "stale_unclaimed", p.StaleUnclaimed)
@@ -94,16 +95,16 @@ const (
 	defaultRolloutGiveUp     = 10 * time.Minute
 )
 
-// StaleFrom is when the start of r should be requested again, because r has
-// been UNCLAIMED for too long (000 §Convergence 5). A record in another state
-// is never stale.
+// StaleFrom returns when the start of r should be requested again, because r
+// has been UNCLAIMED for too long (000 §Convergence 5). ever is false for a
+// record in another state, which is never stale.
 func (p Policy) StaleFrom(r *ActualLRP) (at time.Time, ever bool) {
 	return r.Since.Add(orDefault(p.StaleUnclaimed, defaultStaleUnclaimed)), r.State == Unclaimed
 }
 
-// StopOverdueFrom is when the cell should be told again to stop the instance of r,
-// because the order may be lost. Only an ORDINARY record that is Stopping is ever
-// overdue: the cell of a SUSPECT one cannot be told.
+// StopOverdueFrom returns when the cell should be told again to stop the
+// instance of r, because the order may be lost. ever is false unless r is
+// ORDINARY and Stopping: the cell of a SUSPECT record cannot be told.
 func (p Policy) StopOverdueFrom(r *ActualLRP) (at time.Time, ever bool) {
 	return r.Stopping.Add(orDefault(p.StaleUnclaimed, defaultStaleUnclaimed)), r.Presence == Ordinary && !r.Stopping.IsZero()
 }

@@ -30,15 +30,16 @@ const (
 	backoffFrom = 3
 )
 
-// AtOnce reports whether an instance with this crash count, without the crash
-// that is being decided, restarts at once.
+// AtOnce reports whether an instance restarts at once after a crash. crashCount
+// does not include that crash.
 func (p RestartPolicy) AtOnce(crashCount int) bool {
 	return crashCount < orDefault(p.ImmediateRestarts, defaultImmediateRestarts)
 }
 
-// Next is when an instance that has been CRASHED with this count since then
-// starts again: after MinBackoff · 2^(count−3), at most MaxBackoff; above
-// MaxRestarts, never.
+// Next returns when an instance starts again that became CRASHED with this
+// crash count at since. The wait is MinBackoff · 2^(count−3), at least
+// MinBackoff and at most MaxBackoff. Above MaxRestarts, the instance never
+// starts again.
 func (p RestartPolicy) Next(crashCount int, since time.Time) NextRestart {
 	if limit := orDefault(p.MaxRestarts, defaultMaxRestarts); limit >= 0 && crashCount > limit {
 		return NextRestart{Never: true}
@@ -50,8 +51,8 @@ func (p RestartPolicy) Next(crashCount int, since time.Time) NextRestart {
 	return NextRestart{At: since.Add(longest)}
 }
 
-// Count is the crash count for the decision about a crash at now: the record's,
-// or 0 if the instance has been running for long enough.
+// Count returns the crash count for the decision about a crash at now: the
+// record's, or 0 if the instance has been RUNNING for ResetAfter.
 func (p RestartPolicy) Count(r *ActualLRP, now time.Time) int {
 	if r.State == Running && now.Sub(r.RunningSince) >= orDefault(p.ResetAfter, defaultResetAfter) {
 		return 0
@@ -59,9 +60,9 @@ func (p RestartPolicy) Count(r *ActualLRP, now time.Time) int {
 	return r.CrashCount
 }
 
-// Within is the policy of one process of a control plane whose policy is
+// Within returns the policy of one process of a control plane whose policy is
 // bound. Fields that p does not set are those of bound, and so are fields that
-// would make restarts more frequent. bound itself is the result for a nil p.
+// would make restarts more frequent. If p is nil, the result is bound.
 func (p *RestartPolicy) Within(bound RestartPolicy) RestartPolicy {
 	if p == nil || *p == (RestartPolicy{}) {
 		return bound
@@ -97,8 +98,8 @@ func (p *RestartPolicy) check(v *executor.Validator) {
 	}
 }
 
-// CheckWithin reports the fields of p that bound does not allow; Within would
-// not follow them.
+// CheckWithin reports to v the fields of p that bound does not allow because
+// they would make restarts more frequent. Within ignores such fields.
 func (p *RestartPolicy) CheckWithin(v *executor.Validator, bound RestartPolicy) {
 	if p == nil {
 		return

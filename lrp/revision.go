@@ -20,14 +20,16 @@ import (
 // goes back by it.
 
 // A Revision is a time during which one definition of a deployment was active.
-// Goroutines may share it; nobody changes it.
+// Once its deployment is committed, nobody may change it, so goroutines may
+// share it.
 type Revision struct {
 	// Number counts the revisions of a deployment from 1 on.
 	Number       int    `json:"number"`
 	DefinitionID string `json:"definition_id"`
 	// Definition is the definition of that id. It stays with the revision when the
-	// deployment drops it. It is nil in the newest revision of a Deployment, whose
-	// Definitions have it; and if a process of an earlier release has dropped it.
+	// deployment drops it. It is nil in the newest revision of a Deployment,
+	// because the deployment's Definitions have it, and if a process of an earlier
+	// release has dropped it.
 	Definition *Definition `json:"definition,omitempty"`
 	// Began says how the definition became active.
 	Began   RevisionBegin `json:"began"`
@@ -39,9 +41,9 @@ type Revision struct {
 	// End says what ended the revision.
 	End     RevisionEnd `json:"end,omitempty"`
 	EndedAt time.Time   `json:"ended_at,omitzero"`
-	// Done is at how many of the Desired indices only this definition ran at the
-	// end, and had proved healthy there. bbs.BBS.Revisions counts it for the
-	// newest revision too.
+	// Done is the number of the Desired indices at which, at the end, only this
+	// definition ran and had proved healthy. bbs.BBS.Revisions also counts it for
+	// the newest revision.
 	Done    int `json:"done"`
 	Desired int `json:"desired"`
 	// Healthy is true if the definition was the healthy one at the end.
@@ -57,15 +59,14 @@ type RevisionBegin uint8
 
 // How a definition may become active.
 const (
-	// BeganUnknown is a revision that a process of an earlier release began.
+	// BeganUnknown: a process of an earlier release began the revision.
 	BeganUnknown RevisionBegin = iota
 	BeganCreated
 	BeganUpdated
 	BeganActivated
-	// BeganRolledBack is the way back to an earlier definition, by a call or after
-	// a failure.
+	// BeganRolledBack: a call or a failure led back to an earlier definition.
 	BeganRolledBack
-	// BeganRestarted is a definition that equals the one before.
+	// BeganRestarted: the definition equals the one before.
 	BeganRestarted
 )
 
@@ -122,8 +123,8 @@ var begins = map[string]RevisionBegin{
 	Crash{}.Name(): BeganRolledBack, EvacuateCrashed{}.Name(): BeganRolledBack, FailRollout{}.Name(): BeganRolledBack,
 }
 
-// MaxHistory is the largest Policy.History. Each revision has a whole definition,
-// and every change of the deployment writes all of them.
+// MaxHistory limits Policy.History, because each revision has a whole
+// definition, and every change of the deployment writes all of them.
 const MaxHistory = 10
 
 // maxHistoryBytes is how long the definitions of a history may be together, in
@@ -133,9 +134,10 @@ const maxHistoryBytes = 4 << 20
 
 const defaultHistory = 5
 
-// Record returns c. If it makes another definition active, the history of c.After
-// says so. by is who makes the change, or empty; at most executor.MaxReasonBytes
-// of it are kept. [Step] records what it decides.
+// Record returns c with the history of c.After brought up to date: if c makes
+// another definition active, it ends one revision and begins the next. by is
+// who makes the change, or empty; at most executor.MaxReasonBytes of it are
+// kept. [Step] records what it decides.
 func (p Policy) Record(c Change, by string, now time.Time) Change {
 	if c.After == nil {
 		return c
@@ -214,8 +216,8 @@ func (r *Revision) end(before, after *Deployment, now time.Time) {
 	}
 }
 
-// Ended returns the revision that the change from before to after ends, or nil.
-// Call its Reached before you commit after.
+// Ended returns the revision that the change from before to after ends, or nil
+// if it ends none. Call its Reached before you commit after.
 func Ended(before, after *Deployment) *Revision {
 	if before == nil || after == nil || before.ActiveDefinitionID == after.ActiveDefinitionID || len(after.Revisions) < 2 {
 		return nil
@@ -229,8 +231,8 @@ func Ended(before, after *Deployment) *Revision {
 	return nil
 }
 
-// Reached notes how far r, which [Ended] returned, had come: the
-// RolloutStatus.Done of the deployment before the change.
+// Reached notes in r, which [Ended] returned, how far its rollout had come.
+// done is the RolloutStatus.Done of the deployment before the change.
 func (r *Revision) Reached(done int) {
 	r.Done = done
 	if r.End == RevisionSuperseded && r.Healthy && done == r.Desired {
@@ -238,10 +240,10 @@ func (r *Revision) Reached(done int) {
 	}
 }
 
-// History is the revisions of d, the oldest first. The last one is about the
-// active definition, even if there is no record of it: a process of an earlier
-// release writes no history, and a store leaves out what it cannot decode. Callers
-// must not change the result.
+// History returns the revisions of d, the oldest first. The last one is about
+// the active definition, even if there is no record of it: a process of an
+// earlier release writes no history, and a store leaves out what it cannot
+// decode. Callers must not change the result.
 func (d *Deployment) History() []Revision {
 	number := 1
 	list := d.Revisions
@@ -282,7 +284,8 @@ func (d *Deployment) goesBackTo(except string) int {
 // RollBack begins a rollout to the definition of an earlier revision. It is
 // a no-op if that definition is active. Revision 0 stands for the newest one
 // before the active one that proved healthy, was not given up, and has another
-// definition. The error wraps ErrRefused. d must be whole.
+// definition. The error wraps ErrRefused. d needs its definitions and
+// revisions, so read it with storage.Reader.Deployment.
 func (d *Deployment) RollBack(revision int, now time.Time) (Change, error) {
 	past := *d
 	past.Revisions = d.History()
@@ -338,10 +341,10 @@ func (d *Deployment) goTo(id string, definition *Definition, now time.Time, comm
 	return d.changed(next, command)
 }
 
-// RestartAll begins a rollout to the active definition under a new id. So every
-// instance is replaced, as the policies of the process say. The id is that of the
-// definition, "-restart-" and the number of the revision that begins, or the next
-// number whose id is free.
+// RestartAll begins a rollout to the active definition under a new id, so that
+// every instance is replaced as the policies of the process say. The new id is
+// the old one with "-restart-" and the number of the revision that begins, or
+// the next number that gives a free id.
 func (d *Deployment) RestartAll() (Change, error) {
 	history := d.History()
 	number := history[len(history)-1].Number + 1

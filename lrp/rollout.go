@@ -8,17 +8,18 @@ import (
 
 // A Rollout leads a deployment from what its indices run to its active
 // definition, one index after another in ascending order (003
-// §UpdateLRPDeployment). It serves one look at all slots of the process: Visit
-// them in ascending order of index, then read the Status.
+// §UpdateLRPDeployment). Use one Rollout for one look at all slots of the
+// process: Visit them in ascending order of index, then read the Status.
 //
-// An index is done when its only ORDINARY record is the active definition's and
-// RUNNING, for as long as the RolloutPolicy wants. The first indices that are not
-// done, as many as may be in flight, hold the rollout up. Once the active
-// definition has proved healthy elsewhere, one that has not does so for a
-// limited time: see RolloutPolicy.Deadline. Then the rollout goes on, the old
-// instance stays at that index, and the new one keeps trying (003 §Flaky new LRP
-// definition). What is due at an index is in RolloutRule. A Rollout belongs to
-// one goroutine.
+// An index is done when its only ORDINARY record is of the active definition
+// and has been RUNNING for as long as the RolloutPolicy wants. The first
+// indices that are not done, up to RolloutPolicy.MaxInFlight, hold the rollout
+// up. Once the active definition has proved healthy elsewhere, an index holds
+// the rollout up only until RolloutPolicy.Deadline. Then the rollout goes on:
+// the old instance stays at that index, and the new one keeps trying (003
+// §Flaky new LRP definition). RolloutRule says what is due at an index.
+//
+// A Rollout belongs to one goroutine.
 type Rollout struct {
 	d      *Deployment
 	alarm  executor.Alarm
@@ -59,8 +60,8 @@ type Unplaced struct {
 	// PlacementError says what is in the way, such as which resource is short and
 	// by how much.
 	PlacementError PlacementError `json:"placement_error"`
-	// Nearest is the cell that lacks least, and what it lacks; nil if no cell would
-	// do, or nobody has tried for another reason.
+	// Nearest is the cell that lacks least, and what it lacks; nil if no cell
+	// would do, or if the instance waits for another reason than lack of room.
 	Nearest *Shortage `json:"nearest,omitempty"`
 }
 
@@ -70,7 +71,8 @@ func (s RolloutStatus) Complete() bool {
 	return s.Stalled == 0 && s.Pending == 0 && s.WaitsFor == WaitNothing
 }
 
-// NewRollout begins a look at the slots of d, which must not be nil.
+// NewRollout begins a look at the slots of d at the time now. d must not be
+// nil, and must not change while the Rollout is in use.
 func NewRollout(d *Deployment, now time.Time, p Policy) *Rollout {
 	return &Rollout{
 		d: d, alarm: executor.Alarm{Now: now}, giveUp: p.RolloutGiveUp, most: d.Rollout.orZero().maxInFlight(),
@@ -168,12 +170,12 @@ func (r *Rollout) active(own *ActualLRP) RolloutActive {
 	return ActiveUnready
 }
 
-// Next is the earliest time at which the same visits may have other results for
-// unchanged records; zero if time changes nothing.
+// Next returns the earliest time at which the same visits may have other
+// results for unchanged records. It returns the zero time if time changes
+// nothing.
 func (r *Rollout) Next() time.Time { return r.alarm.Next }
 
-// Status is the count over the slots visited; indices without a slot are
-// Pending.
+// Status counts the slots visited. Indices without a slot are Pending.
 func (r *Rollout) Status() RolloutStatus {
 	s := r.status
 	s.Pending = max(0, r.d.Instances-s.Done-s.Stalled)

@@ -20,7 +20,8 @@ type RolloutPolicy struct {
 	// the limit is 1 h.
 	MinHealthy time.Duration `json:"min_healthy_nanoseconds,omitempty"`
 	// MaxInFlight is at how many indices at a time the new definition may have an
-	// instance that does not run yet or has still to prove healthy (default 1).
+	// instance that does not run yet or has still to prove healthy (default 1; at
+	// most 100,000).
 	MaxInFlight int `json:"max_in_flight,omitempty"`
 	// Canary is how many indices, from 0 on, the new definition gets before the
 	// rollout waits until it is confirmed. Until then the old definition stays the
@@ -33,13 +34,15 @@ type RolloutPolicy struct {
 	OnFailure OnFailure `json:"on_failure,omitempty"`
 	// Deadline is how long the rollout waits for one index, from the creation of
 	// its new instance's record or, if that was later, from when the rollout was
-	// resumed. Then the new definition has failed or, if it has proved healthy
-	// elsewhere, the rollout goes on without the index. The default is
-	// Policy.RolloutGiveUp and MinHealthy; the limit is 24 h.
+	// resumed. After that, the new definition has failed or, if it has proved
+	// healthy elsewhere, the rollout goes on without the index. The default is
+	// Policy.RolloutGiveUp plus MinHealthy; a value must be above MinHealthy and
+	// at most 24 h.
 	Deadline time.Duration `json:"deadline_nanoseconds,omitempty"`
 }
 
-// Limits of a RolloutPolicy.
+// MaxMinHealthy and MaxRolloutDeadline limit RolloutPolicy.MinHealthy and
+// RolloutPolicy.Deadline.
 const (
 	MaxMinHealthy      = time.Hour
 	MaxRolloutDeadline = 24 * time.Hour
@@ -54,8 +57,8 @@ const (
 	KeepTrying OnFailure = iota
 	// PauseOnFailure pauses the rollout until it is resumed or aborted.
 	PauseOnFailure
-	// RollBackOnFailure makes the definition active again from which the rollout
-	// began.
+	// RollBackOnFailure makes the definition from which the rollout began active
+	// again.
 	RollBackOnFailure
 )
 

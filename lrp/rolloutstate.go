@@ -30,8 +30,9 @@ type RolloutState struct {
 	Proved bool `json:"proved,omitempty"`
 	// Confirmed is true if somebody has confirmed the canary.
 	Confirmed bool `json:"confirmed,omitempty"`
-	// Failure is why the rollout is paused, or why the one before was given up and
-	// the definition before is active again; nil if neither is the case.
+	// Failure is why the rollout is paused, or why the previous rollout was given
+	// up, so that the definition before it is active again; nil if neither is the
+	// case.
 	Failure *RolloutFailure `json:"failure,omitempty"`
 }
 
@@ -44,10 +45,9 @@ type PausedBy uint8
 // Who may pause a rollout.
 const (
 	NotPaused PausedBy = iota
-	// PausedByOperator is a rollout that a call has paused.
+	// PausedByOperator: a call has paused the rollout.
 	PausedByOperator
-	// PausedByFailure is a rollout whose definition has failed: see
-	// RolloutPolicy.OnFailure.
+	// PausedByFailure: the new definition has failed; see RolloutPolicy.OnFailure.
 	PausedByFailure
 )
 
@@ -96,11 +96,11 @@ type FailureKind uint8
 
 // The kinds of failures.
 const (
-	// RolloutAborted is a rollout that a call has aborted.
+	// RolloutAborted: a call has aborted the rollout.
 	RolloutAborted FailureKind = iota + 1
-	// RolloutCrashed is a rollout of which an instance is CRASHED.
+	// RolloutCrashed: an instance of the new definition is CRASHED.
 	RolloutCrashed
-	// RolloutLate is a rollout of which an instance did not prove healthy within
+	// RolloutLate: an instance of the new definition did not prove healthy within
 	// RolloutPolicy.Deadline.
 	RolloutLate
 )
@@ -137,8 +137,9 @@ func (d *Deployment) fail(f RolloutFailure, pause bool) {
 	d.RolloutState.Failure = &f
 }
 
-// PauseRollout keeps the rollout from changing an index until ResumeRollout. It
-// is a no-op for a rollout that is paused already, be it by a failure.
+// PauseRollout keeps the rollout from changing any index until ResumeRollout.
+// It is a no-op if a call or a failure has paused the rollout already. The
+// error wraps ErrRefused if no rollout is under way.
 func (d *Deployment) PauseRollout() (Change, error) {
 	return d.changeRollout("PauseRollout", func(s *RolloutState) {
 		if s.Paused == NotPaused {
@@ -149,7 +150,8 @@ func (d *Deployment) PauseRollout() (Change, error) {
 
 // ResumeRollout lets a paused rollout go on. If a failure has paused it, the
 // definition gets another chance: what failed before now does not count any
-// more. It is a no-op for a rollout that is not paused.
+// more. It is a no-op for a rollout that is not paused. The error wraps
+// ErrRefused if no rollout is under way.
 func (d *Deployment) ResumeRollout(now time.Time) (Change, error) {
 	return d.changeRollout("ResumeRollout", func(s *RolloutState) {
 		if s.Paused != NotPaused {
@@ -160,7 +162,7 @@ func (d *Deployment) ResumeRollout(now time.Time) (Change, error) {
 
 // ConfirmRollout lets a rollout go beyond its canary. It may come before the
 // canary has proved healthy, and is a no-op the second time. The error wraps
-// ErrRefused if the rollout has no canary.
+// ErrRefused if no rollout is under way or the rollout has no canary.
 func (d *Deployment) ConfirmRollout() (Change, error) {
 	if d.RolloutState.From != "" && d.Rollout.orZero().Canary == 0 {
 		return Change{}, d.refuse("its rollout has no canary to confirm; see the canary of its rollout policy")
@@ -168,9 +170,10 @@ func (d *Deployment) ConfirmRollout() (Change, error) {
 	return d.changeRollout("ConfirmRollout", func(s *RolloutState) { s.Confirmed = true })
 }
 
-// AbortRollout makes the definition active again from which the rollout began;
-// that is the healthy definition then. It is a no-op if a call or a failure has
-// ended the rollout in this way already.
+// AbortRollout makes the definition from which the rollout began active again,
+// and healthy. It is a no-op if a call or a failure has ended the rollout in
+// this way already. Otherwise the error wraps ErrRefused if no rollout is under
+// way.
 func (d *Deployment) AbortRollout() (Change, error) {
 	if s := d.RolloutState; s.From == "" && s.Failure != nil {
 		return Change{}, nil
@@ -208,8 +211,8 @@ func (d *Deployment) changeRollout(command string, f func(*RolloutState)) (Chang
 	return d.changed(next, command)
 }
 
-// EndRollout ends the rollout, whose status must be Complete, and drops the
-// definitions that are not needed any more: see PruneDefinitions.
+// EndRollout ends a rollout whose status is Complete, and drops the definitions
+// that are no longer needed: see PruneDefinitions, also for inUse.
 func (d *Deployment) EndRollout(inUse func(definitionID string) bool) Change {
 	next := *d
 	if next.RolloutState.From != "" {

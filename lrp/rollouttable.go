@@ -24,13 +24,14 @@ const (
 	TurnPaused
 )
 
-// RolloutTurns is the number of turns.
+// RolloutTurns is the number of values of RolloutTurn.
 const RolloutTurns = 4
 
 var turnNames = enum.Names[RolloutTurn]{
 	TurnNow: "now", TurnLater: "when fewer are in flight", TurnAfterCanary: "after the canary", TurnPaused: "when resumed",
 }
 
+// String describes the turn for people. The text may change.
 func (t RolloutTurn) String() string { return turnNames.Of(t) }
 
 // A RolloutActive describes the ORDINARY record of the active definition at an
@@ -61,7 +62,7 @@ const (
 	ActiveProven
 )
 
-// RolloutActives is the number of descriptions of the active definition.
+// RolloutActives is the number of values of RolloutActive.
 const RolloutActives = 9
 
 var activeNames = enum.Names[RolloutActive]{
@@ -69,6 +70,7 @@ var activeNames = enum.Names[RolloutActive]{
 	ActiveGivenUp: "overdue, proved elsewhere", ActiveFailed: "failed", ActiveFirst: "proven, not noted", ActiveProven: "proven",
 }
 
+// String describes the record for people. The text may change.
 func (a RolloutActive) String() string { return activeNames.Of(a) }
 
 // A RolloutOthers describes the ORDINARY records of other definitions at an
@@ -80,19 +82,20 @@ const (
 	OthersNone RolloutOthers = iota
 	// OthersOld are to be replaced, and stay until then.
 	OthersOld
-	// OthersStray do not run, nor does anything beside them, and are of
-	// definitions that are neither active nor healthy.
+	// OthersStray are of definitions that are neither active nor healthy. They do
+	// not run, and at most the active definition runs beside them.
 	OthersStray
-	// OthersOvertaken are some that run, and some that were to replace those in a
-	// rollout that is over.
+	// OthersOvertaken are one that runs and at least one that was to replace it in
+	// a rollout that is over.
 	OthersOvertaken
 )
 
-// RolloutOtherss is the number of descriptions of other definitions.
+// RolloutOtherss is the number of values of RolloutOthers.
 const RolloutOtherss = 4
 
 var othersNames = enum.Names[RolloutOthers]{OthersNone: "none", OthersOld: "old", OthersStray: "strays", OthersOvertaken: "overtaken"}
 
+// String describes the records for people. The text may change.
 func (o RolloutOthers) String() string { return othersNames.Of(o) }
 
 // A RolloutWait is what a rollout waits for.
@@ -100,20 +103,19 @@ type RolloutWait uint8
 
 // What a rollout may wait for.
 const (
-	// WaitNothing is a rollout that is complete, or goes on at once.
+	// WaitNothing: the rollout is complete, or goes on at once.
 	WaitNothing RolloutWait = iota
-	// WaitStart is for a new instance to be placed and to run.
+	// WaitStart: a new instance has to be placed and to run.
 	WaitStart
-	// WaitRestart is for a new instance that has crashed to be restarted.
+	// WaitRestart: a new instance has crashed and has to be restarted.
 	WaitRestart
-	// WaitHealthy is for a new instance that runs to have done so for
-	// RolloutPolicy.MinHealthy.
+	// WaitHealthy: a new instance runs, but not yet for RolloutPolicy.MinHealthy.
 	WaitHealthy
-	// WaitReady is for a new instance that runs to be ready for traffic.
+	// WaitReady: a new instance runs, but is not ready for traffic.
 	WaitReady
-	// WaitConfirmed is for somebody to confirm or abort the canary.
+	// WaitConfirmed: somebody has to confirm or abort the canary.
 	WaitConfirmed
-	// WaitResumed is for somebody to resume or abort a paused rollout.
+	// WaitResumed: somebody has to resume or abort the paused rollout.
 	WaitResumed
 )
 
@@ -151,26 +153,28 @@ const (
 
 var countNames = enum.Names[RolloutCount]{CountsPending: "pending", CountsInFlight: "in flight", CountsStalled: "stalled", CountsDone: "done"}
 
+// String is a word such as "pending", for people.
 func (c RolloutCount) String() string { return countNames.Of(c) }
 
 // A RolloutRow says what a rollout does at an index. The row applies if each of
-// the three situations is one of its list; an empty list stands for all. Of
-// several rows the first one counts.
+// the three situations is in the row's list; an empty list stands for all. If
+// several rows apply, the first one counts.
 type RolloutRow struct {
 	Turns  []RolloutTurn
 	Active []RolloutActive
 	Others []RolloutOthers
 
-	// Command is due at the index, or nil. AdvanceRollout stands here without its
-	// definition, which is the active one.
+	// Command is due at the index, or nil. An AdvanceRollout has no DefinitionID
+	// here: it is for the active definition.
 	Command Command
 	Count   RolloutCount
 	Wait    RolloutWait
 	Reason  string
 }
 
-// RolloutTable is the table of rollouts, in its order. It is total: some row
-// applies to every situation. Callers may change the copy.
+// RolloutTable returns the table of rollouts, in its order. It is total: some
+// row applies to every situation. Callers may change the slice, but not the
+// lists in its rows.
 func RolloutTable() []RolloutRow { return slices.Clone(rolloutTable) }
 
 var rolloutTable = []RolloutRow{
@@ -224,8 +228,8 @@ var rolloutTable = []RolloutRow{
 		Count: CountsInFlight, Wait: WaitReady, Reason: "the new instance is not ready for traffic"},
 }
 
-// RolloutRule looks up the table for one index. It panics on values that are
-// not situations.
+// RolloutRule returns the row that applies at one index. It panics on values
+// that are not situations. Callers must not change the lists in the row.
 func RolloutRule(t RolloutTurn, a RolloutActive, o RolloutOthers) RolloutRow {
 	return *rolloutRow(t, a, o)
 }

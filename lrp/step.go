@@ -8,17 +8,18 @@ import (
 	"github.com/diegosdk/diego/executor"
 )
 
-// Step applies one command to everything recorded at one index. It changes
-// nothing: the decision says what to write, which events to publish and what to
-// do after the commit.
+// Step applies one command to everything recorded at one index. It does not
+// change its arguments: the decision says what to write, which events to
+// publish and what to do after the commit.
 //
-// d is the process's deployment, or nil if nothing is desired any more. It must
-// be as fresh as s; read both again if the commit conflicts.
+// d is the process's deployment, or nil if nothing is desired any more. Read d
+// and s at the same moment; read both again if the commit conflicts.
 //
-// The error is a *[TransitionError] if the command is not legal in this slot, a
-// *[executor.ValidationError] if the command itself is wrong, and an
-// *[InvariantError] if Step cannot have made a record. A command with nothing
-// to do is not an error: the decision is empty.
+// The error is a *[TransitionError] if the command is not legal in this slot,
+// an *[executor.ValidationError] if the command itself is wrong or now is not
+// between 1970 and 2262, and an *[InvariantError] if Step cannot have made a
+// record or the deployment. A command with nothing to do is not an error: the
+// decision is empty.
 func Step(s Slot, d *Deployment, c Command, now time.Time, p Policy) (Decision, error) {
 	if err := s.Validate(); err != nil {
 		return Decision{}, err

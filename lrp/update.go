@@ -32,8 +32,7 @@ type Update struct {
 	Definition    *Definition           `json:"definition,omitempty"`
 }
 
-// UpdateSettings is the update that makes all settings of a deployment those of
-// s.
+// UpdateSettings returns the update that gives a deployment all settings of s.
 func UpdateSettings(s Settings) Update {
 	return Update{
 		Instances: &s.Instances, Routes: &s.Routes, Annotation: &s.Annotation, Labels: &s.Labels, MetricTags: &s.MetricTags,
@@ -61,7 +60,8 @@ func (u Update) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(u))
 }
 
-// UnmarshalJSON refuses every member that cannot be updated, and names it.
+// UnmarshalJSON refuses every member that cannot be updated. The error names
+// them.
 func (u *Update) UnmarshalJSON(data []byte) error {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(data, &members); err != nil {

@@ -14,13 +14,13 @@ import (
 const (
 	// MaxInstances is the largest number of instances of one process.
 	MaxInstances = 100_000
-	// MaxRoutesBytes is the largest sum of the JSON of all routes: 128 KiB.
+	// MaxRoutesBytes limits the JSON of all routes of a process together: 128 KiB.
 	MaxRoutesBytes = 128 * 1024
-	// MaxNameBytes is the longest domain, definition id or placement tag.
+	// MaxNameBytes limits a domain, a definition id and a placement tag, in bytes.
 	MaxNameBytes = executor.MaxNameBytes
 )
 
-// Validate checks every limit; the error is a *executor.ValidationError that
+// Validate checks every limit. The error is an *executor.ValidationError that
 // names the fields, their values and the limits.
 func (l *DesiredLRP) Validate() error {
 	var v executor.Validator
@@ -31,7 +31,8 @@ func (l *DesiredLRP) Validate() error {
 }
 
 // Validate checks every limit, and that the active and the healthy definition
-// exist. The error is a *executor.ValidationError.
+// exist. The error is an *executor.ValidationError that names the fields, their
+// values and the limits.
 func (d *Deployment) Validate() error {
 	var v executor.Validator
 	checkIdentity(&v, d.ProcessGUID, d.Domain, d.UpdateStrategy)

@@ -12,7 +12,7 @@ import (
 // at most one write for each record. The zero Batch changes nothing.
 //
 // From Commit on, everything that the pointers in a Batch lead to belongs to
-// the Store: nobody changes it.
+// the Store: nobody may change it.
 type Batch struct {
 	// ActualLRPs are writes and checks. A check is a write whose Before and After
 	// have the same tag: it changes nothing, and only requires that the record is

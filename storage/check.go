@@ -23,8 +23,9 @@ const (
 	wantTime       = "none, or a time in UTC between 1970 and 2262 without a monotonic reading"
 )
 
-// Check reports whether b is well formed, independently of the Store's content.
-// Every Commit begins with it. The error is an *executor.ValidationError.
+// Check returns nil if b is well formed, and otherwise an
+// *executor.ValidationError. It does not look at the Store's content. Every
+// Commit begins with it.
 //
 // Identifiers are 1 to [MaxIdentifierBytes] bytes of UTF-8 without NUL, or
 // empty where the record allows that. Other text is UTF-8. Times are in UTC,
@@ -104,8 +105,8 @@ func (b *Batch) Check() error {
 	return c.Err()
 }
 
-// CheckLease reports whether l can be acquired or renewed for ttl. Every
-// Acquire and Renew begins with it. The error is an *executor.ValidationError.
+// CheckLease returns nil if l can be acquired or renewed for ttl, and otherwise
+// an *executor.ValidationError. Every Acquire and Renew begins with it.
 func CheckLease(l *Lease, ttl time.Duration) error {
 	c := checker{}
 	c.identifier(l.Kind, "", 0, "kind")

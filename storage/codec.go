@@ -53,8 +53,8 @@ func checkVersion(got byte, want ...byte) error {
 
 var errTruncated = errors.New("the encoding ends too early")
 
-// Encode is the versioned encoding of a value with a JSON form: tasks, settings
-// and definitions of deployments.
+// Encode returns the versioned encoding of a value with a JSON form: tasks,
+// settings and definitions of deployments.
 func Encode(v any) ([]byte, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -85,10 +85,11 @@ func AppendActualLRP(dst []byte, r *lrp.ActualLRP) []byte {
 	return appendFields(append(dst, version), r, version)
 }
 
-// EncodeStopping is the versioned encoding of the mark of an instance that is to
-// stop, and empty for any other. A database has it in a column of its own, so that
-// the release before reads the record. That release may change the record and leave
-// the mark as it was. So the mark says which instance it is about.
+// EncodeStopping returns the versioned encoding of the mark of an instance that
+// is to stop. It is empty for any other instance. A database has the mark in a
+// column of its own, so that the previous release can read the record. That
+// release may change the record and leave the mark as it was, so the mark says
+// which instance it is about.
 func EncodeStopping(r *lrp.ActualLRP) []byte {
 	if r.Stopping.IsZero() {
 		return nil

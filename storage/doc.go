@@ -2,10 +2,10 @@
 // tasks, domains, the leases of cells and leaders, and the log of events.
 //
 // A [Store] is a database behind a small contract: consistent reads, [Store.Commit]
-// of a [Batch] by compare-and-swap, and leases with a fencing epoch. It knows no
-// rule: what to write is decided by lrp.Step and task.Step, and [Apply] is the
-// one loop that reads, decides and commits, again and again while somebody
-// else is faster:
+// of a [Batch] by compare-and-swap, and leases with a fencing epoch. It knows
+// no rules: lrp.Step and task.Step decide what to write. [Apply] is the one
+// loop that reads, decides and commits, and that starts again if another commit
+// came first:
 //
 //	decision, _, err := storage.ApplySlot(ctx, store, guid, index, nil,
 //		func(slot lrp.Slot, d *lrp.Deployment) (lrp.Decision, error) {
@@ -20,6 +20,7 @@
 // # Concurrent use
 //
 // The methods of a [Store] may be called concurrently, and so may those of the
-// optional interfaces that it implements. All other types are plain values:
-// any number of goroutines may use one while none changes it.
+// optional interfaces that it implements. A [Decoder] and a [Selection] are for
+// one goroutine at a time. All other types are plain values: any number of
+// goroutines may use one while none changes it.
 package storage

@@ -50,7 +50,7 @@ const (
 	KindLogGap = "log_gap"
 )
 
-// EventKinds are all kinds of events, as in [Subject.Kind].
+// EventKinds returns all kinds of events, as in [Subject.Kind].
 func EventKinds() (list []string) {
 	for kind := lrp.InstanceCreated; kind <= lrp.DesiredRemoved; kind++ {
 		list = append(list, kind.String())

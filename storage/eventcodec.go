@@ -81,8 +81,8 @@ func (w *eventJSON) putBack() error {
 	return nil
 }
 
-// EncodeEvent is the encoding of e without Sequence and At, which a database
-// has in columns.
+// EncodeEvent returns the versioned encoding of e without Sequence and At,
+// which a database has in columns.
 func EncodeEvent(e *Event) ([]byte, error) {
 	if l := e.LRP; l != nil && l.DeploymentBefore == nil && l.DeploymentAfter == nil {
 		return appendInstanceEvent(make([]byte, 0, 512), l), nil

@@ -16,7 +16,9 @@ import (
 // costs about the same for each record however many values the filter lists,
 // and several goroutines may use it. Match makes one for a single record.
 
-// A DeploymentFilter selects deployments.
+// A DeploymentFilter selects deployments. Each list names the values that are
+// wanted; an empty list wants all. A deployment must satisfy every list and the
+// Selector.
 type DeploymentFilter struct {
 	ProcessGUIDs []string `json:"process_guids,omitempty"`
 	Domains      []string `json:"domains,omitempty"`
@@ -31,6 +33,7 @@ type DeploymentFilter struct {
 }
 
 // Matcher returns a function that reports whether f wants a deployment.
+// Goroutines may share the function.
 func (f *DeploymentFilter) Matcher() func(*lrp.Deployment) bool {
 	guids, domains, selector := oneOf(f.ProcessGUIDs), oneOf(f.Domains), f.Selector
 	return func(d *lrp.Deployment) bool {
@@ -38,14 +41,14 @@ func (f *DeploymentFilter) Matcher() func(*lrp.Deployment) bool {
 	}
 }
 
-// Match reports whether f wants d.
+// Match reports whether f wants d. For many deployments, use Matcher.
 func (f *DeploymentFilter) Match(d *lrp.Deployment) bool { return f.Matcher()(d) }
 
-// Bare is the part of a deployment that lrp.Step and converge.PlanLRPs use: its
+// Bare returns the part of d that lrp.Step and converge.PlanLRPs use: its
 // process guid, domain, update strategy, number of instances and [Rules], the
 // ids of the active, the healthy and all other definitions, and the tag. The
-// definitions themselves and the other settings are zero, and Check refuses to
-// commit that.
+// definitions themselves and the other settings are zero. [Batch.Check] refuses
+// to commit such a deployment.
 func Bare(d *lrp.Deployment) *lrp.Deployment {
 	bare := WithoutDefinitions(d)
 	bare.Settings = lrp.Settings{Instances: d.Instances}
@@ -53,9 +56,9 @@ func Bare(d *lrp.Deployment) *lrp.Deployment {
 	return bare
 }
 
-// WithoutDefinitions is a copy of d that has the ids of the definitions, but
-// zero in place of each, and no revisions. lrp.RoutingInfo and
-// lrp.SchedulingInfo are made of it. Check refuses to commit it.
+// WithoutDefinitions returns a copy of d that has the ids of the definitions,
+// but zero in place of each, and no revisions. It is enough for lrp.RoutingInfo
+// and lrp.SchedulingInfo. [Batch.Check] refuses to commit it.
 func WithoutDefinitions(d *lrp.Deployment) *lrp.Deployment {
 	without := *d
 	without.Revisions = nil
@@ -66,7 +69,8 @@ func WithoutDefinitions(d *lrp.Deployment) *lrp.Deployment {
 	return &without
 }
 
-// An ActualLRPFilter selects ActualLRPs.
+// An ActualLRPFilter selects ActualLRPs. Each list names the values that are
+// wanted; an empty list wants all. A record must satisfy every list.
 type ActualLRPFilter struct {
 	ProcessGUIDs []string       `json:"process_guids,omitempty"`
 	Indices      []int          `json:"indices,omitempty"`
@@ -75,7 +79,7 @@ type ActualLRPFilter struct {
 	States       []lrp.State    `json:"states,omitempty"`
 	Presences    []lrp.Presence `json:"presences,omitempty"`
 	// Selector asks a BBS for instances of processes with certain labels, such as
-	// "team=blog,!tier". It wants no instance of a process that is no longer
+	// "team=blog,!tier". It selects no instance of a process that is no longer
 	// desired. A Store ignores it.
 	Selector executor.Selector `json:"selector,omitzero"`
 	// Labels asks a BBS for the labels of the instances, see lrp.RoutingInfo.Labels.
@@ -84,6 +88,7 @@ type ActualLRPFilter struct {
 }
 
 // Matcher returns a function that reports whether f wants an ActualLRP.
+// Goroutines may share the function.
 func (f *ActualLRPFilter) Matcher() func(*lrp.ActualLRP) bool {
 	guids, indices, cells := oneOf(f.ProcessGUIDs), oneOf(f.Indices), oneOf(f.CellIDs)
 	domains, states, presences := oneOf(f.Domains), oneOf(f.States), oneOf(f.Presences)
@@ -93,10 +98,11 @@ func (f *ActualLRPFilter) Matcher() func(*lrp.ActualLRP) bool {
 	}
 }
 
-// Match reports whether f wants r.
+// Match reports whether f wants r. For many records, use Matcher.
 func (f *ActualLRPFilter) Match(r *lrp.ActualLRP) bool { return f.Matcher()(r) }
 
-// A TaskFilter selects tasks.
+// A TaskFilter selects tasks. Each list names the values that are wanted; an
+// empty list wants all. A task must satisfy every list and the Selector.
 type TaskFilter struct {
 	CellIDs []string     `json:"cell_ids,omitempty"`
 	Domains []string     `json:"domains,omitempty"`
@@ -106,7 +112,8 @@ type TaskFilter struct {
 	Selector executor.Selector `json:"selector,omitzero"`
 }
 
-// Matcher returns a function that reports whether f wants a task.
+// Matcher returns a function that reports whether f wants a task. Goroutines
+// may share the function.
 func (f *TaskFilter) Matcher() func(*task.Task) bool {
 	cells, domains, states, selector := oneOf(f.CellIDs), oneOf(f.Domains), oneOf(f.States), f.Selector
 	return func(t *task.Task) bool {
@@ -114,10 +121,11 @@ func (f *TaskFilter) Matcher() func(*task.Task) bool {
 	}
 }
 
-// Match reports whether f wants t.
+// Match reports whether f wants t. For many tasks, use Matcher.
 func (f *TaskFilter) Match(t *task.Task) bool { return f.Matcher()(t) }
 
-// An EventFilter selects events by their [Subject].
+// An EventFilter selects events by their [Subject]. Each list names the values
+// that are wanted; an empty list wants all. An event must satisfy every list.
 type EventFilter struct {
 	Kinds        []string `json:"kinds,omitempty"`
 	ProcessGUIDs []string `json:"process_guids,omitempty"`
@@ -149,7 +157,7 @@ func (f *EventFilter) Validate(v *executor.Validator) {
 }
 
 // Matcher returns a function that reports whether f wants an event about a
-// subject.
+// subject. Goroutines may share the function.
 func (f *EventFilter) Matcher() func(*Subject) bool {
 	kinds, guids, indices := oneOf(f.Kinds), oneOf(f.ProcessGUIDs), oneOf(f.Indices)
 	tasks, domains, cells := oneOf(f.TaskGUIDs), oneOf(f.Domains), oneOf(f.CellIDs)
@@ -159,7 +167,7 @@ func (f *EventFilter) Matcher() func(*Subject) bool {
 	}
 }
 
-// Match reports whether f wants an event about s.
+// Match reports whether f wants an event about s. For many events, use Matcher.
 func (f *EventFilter) Match(s *Subject) bool { return f.Matcher()(s) }
 
 // A choice is one field of a filter. Long choices have an index.

@@ -22,9 +22,9 @@ type Gap struct {
 	First Cursor `json:"first"`
 }
 
-// NextGap is the gap after the newest event of a log. seen is the greatest
-// number that somebody has seen, and now is the time by the Store's clock.
-// After the gap, the epochs of leases begin above First.
+// NextGap returns the gap that follows the newest event of a log. seen is the
+// greatest number that somebody has seen, and now is the time by the Store's
+// clock. After the gap, the epochs of leases begin above First.
 func NextGap(newest, seen Cursor, now time.Time) Gap {
 	return Gap{After: newest, First: max(max(newest, seen)+2, Cursor(now.UnixMicro()))}
 }
@@ -53,9 +53,9 @@ func Restored(ctx context.Context, s Store) error {
 	return nil
 }
 
-// Check is nil if a reader that has seen the event after, and all before it,
-// can continue without missing anything. Otherwise it is a *[GoneError]. Only
-// those gaps of the log matter that begin at or before after and end behind it.
+// Check returns nil if a reader that has seen the event after, and all before
+// it, can continue without missing anything, and otherwise a *[GoneError]. Only
+// gaps that begin at or before after and end behind it matter.
 func (x Extent) Check(after Cursor, gaps []Gap) error {
 	next := after + 1
 	for i := range gaps {
@@ -78,10 +78,10 @@ func (x Extent) Check(after Cursor, gaps []Gap) error {
 const MaxGaps = 1000
 
 // MergeGaps merges gaps if there are more than MaxGaps, so that a Store which
-// is opened again and again pushes no event out of its log. It merges gaps that
-// have nothing between them but the events that end them. The last gap of each
-// run stays, so only readers that have not read on since the last but one miss
-// something. The gaps are in ascending order.
+// is opened again and again pushes no event out of its log. It merges runs of
+// gaps that have nothing between them but the events that end them. The last
+// gap of a run stays as it is, so a reader that has read the event of the last
+// gap but one misses nothing. The gaps are in ascending order.
 //
 // A Store drops the events within the widened gaps, and widens the gaps in the
 // events that end them.
@@ -105,8 +105,8 @@ func MergeGaps(gaps []Gap) (merged, widened []Gap) {
 	return merged, widened
 }
 
-// Keep is the oldest event to keep if the newest n events stay in the log, or a
-// few more. The gaps are in ascending order.
+// Keep returns the oldest event to keep so that the newest n events stay in the
+// log, or a few more. The gaps are in ascending order.
 func (x Extent) Keep(n int, gaps []Gap) Cursor {
 	oldest := x.Oldest
 	if extra := len(gaps) - MaxGaps; extra > 0 {

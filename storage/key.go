@@ -53,6 +53,7 @@ func TaskKey(guid string) RecordKey { return RecordKey{Kind: TaskRecord, GUID: g
 // EventKey names an event.
 func EventKey(sequence Cursor) RecordKey { return RecordKey{Kind: EventRecord, Sequence: sequence} }
 
+// String describes the record for people: for example `task "t1"`.
 func (k RecordKey) String() string {
 	switch k.Kind {
 	case DeploymentRecord:

@@ -23,12 +23,12 @@ const MaxLeaseValueBytes = 32 * 1024
 // longer while nobody else wants it. A lease that expired more than [KeepFor]
 // ago may be deleted, as if it had been released.
 //
-// Its epoch fences. It grows each time the lease is acquired and is never used
-// again, not even after the lease was deleted or the Store has lost its newest
-// events (see [Gap]). An epoch is good from its Acquire until the lease is
-// acquired again, released or deleted. Batches with the holder's Batch.Fence
-// are committed only while its epoch is good, however long the holder was
-// paused.
+// The epoch fences off earlier holders. It grows each time the lease is
+// acquired and is never used again, not even after the lease was deleted or the
+// Store has lost its newest events (see [Gap]). An epoch is good from its
+// Acquire until the lease is acquired again, released or deleted. Batches with
+// the holder's Batch.Fence are committed only while its epoch is good, however
+// long the holder was paused.
 type Lease struct {
 	Kind  string `json:"kind"`
 	Name  string `json:"name"`
@@ -42,7 +42,8 @@ type Lease struct {
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
-// Fence proves that the holder has not been replaced.
+// Fence returns the fence of l's epoch, which proves that the holder has not
+// been replaced.
 func (l *Lease) Fence() Fence { return Fence{Kind: l.Kind, Name: l.Name, Epoch: l.Epoch} }
 
 // A Fence names an epoch of a lease.
@@ -64,8 +65,8 @@ type Leaser interface {
 	Acquire(ctx context.Context, l Lease, ttl time.Duration) (Lease, error)
 	// Renew extends the lease to ttl from now and replaces its value; its owner
 	// stays. It succeeds while l.Epoch is good, even if the lease has expired: a
-	// late holder goes on unless it was replaced. Otherwise the error is a
-	// *FencedError.
+	// holder that is late keeps the lease unless it was replaced. Otherwise the
+	// error is a *FencedError.
 	Renew(ctx context.Context, l Lease, ttl time.Duration) (Lease, error)
 	// Release makes the lease free at once. Releasing twice is not an error. A
 	// *FencedError says that another owner has acquired the lease since, or that

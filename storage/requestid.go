@@ -4,13 +4,15 @@ import "context"
 
 type requestIDKey struct{}
 
-// WithRequestID marks a call so that it can be repeated if its answer is lost:
-// calls of one method with one id are carried out once.
+// WithRequestID returns a context that marks a call so that it can be repeated
+// if its answer is lost: calls of one method with one id are carried out once,
+// while the store remembers the id: at least an hour. id has at most
+// MaxIdentifierBytes bytes.
 func WithRequestID(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, requestIDKey{}, id)
 }
 
-// RequestID is the id that [WithRequestID] gave to a call, or "".
+// RequestID returns the id that [WithRequestID] gave to the call, or "".
 func RequestID(ctx context.Context) string {
 	id, _ := ctx.Value(requestIDKey{}).(string)
 	return id
@@ -18,7 +20,8 @@ func RequestID(ctx context.Context) string {
 
 type callerKey struct{}
 
-// WithCaller says who makes a call.
+// WithCaller returns a context that says who makes a call. The history of a
+// deployment, the events of sessions and the log of a cell show the name.
 func WithCaller(ctx context.Context, name string) context.Context {
 	return context.WithValue(ctx, callerKey{}, name)
 }

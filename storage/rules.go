@@ -16,14 +16,15 @@ type Rules struct {
 	State lrp.RolloutState `json:"rollout_state,omitzero"`
 }
 
-// RulesOf are the rules of d.
+// RulesOf returns the rules of d.
 func RulesOf(d *lrp.Deployment) Rules { return Rules{d.Policies, d.RolloutState} }
 
 // Set makes the rules of d those of r.
 func (r Rules) Set(d *lrp.Deployment) { d.Policies, d.RolloutState = r.Policies, r.State }
 
-// EncodeRevisions is the versioned encoding of the history of d, empty if there
-// is none. A store keeps it with the deployment, apart from what lists read.
+// EncodeRevisions returns the versioned encoding of the history of d, empty if
+// there is none. A store keeps it with the deployment, apart from what lists
+// read.
 func EncodeRevisions(d *lrp.Deployment) ([]byte, error) {
 	if len(d.Revisions) == 0 {
 		return nil, nil
@@ -33,7 +34,7 @@ func EncodeRevisions(d *lrp.Deployment) ([]byte, error) {
 
 // DecodeRevisions reads an encoding of [EncodeRevisions] into d. A revision that
 // cannot be decoded is left out, because a deployment is of use without its
-// history, too. The error says which are left out; d has the others, if any.
+// history, too. The error says which revisions are left out; d gets the others.
 func DecodeRevisions(data []byte, d *lrp.Deployment) error {
 	d.Revisions = nil
 	if len(data) == 0 {
@@ -62,7 +63,7 @@ type encodedRules struct {
 	About string `json:"active_definition_id,omitempty"`
 }
 
-// EncodeRules is the versioned encoding of the rules of d. It is empty if there
+// EncodeRules returns the versioned encoding of the rules of d, empty if there
 // are none.
 func EncodeRules(d *lrp.Deployment) ([]byte, error) {
 	r := encodedRules{Rules: RulesOf(d)}

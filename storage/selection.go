@@ -23,7 +23,7 @@ import (
 // [SelectionAfter] knows the labels at a position of the log and which processes
 // ended shortly before it.
 //
-// Other events are about nothing with labels, and no Selector but the zero one
+// All other events are about nothing that has labels; only the zero Selector
 // chooses them. One goroutine at a time may use a Selection.
 type Selection struct {
 	selector executor.Selector

@@ -47,8 +47,9 @@ type SessionEvent struct {
 	// Refused is true if nothing began: the caller lacks the role or the domain, or
 	// the cell has no room for the session. EndedAt is then BeganAt, and End says why.
 	Refused bool `json:"refused,omitempty"`
-	// Unreported is how many attempts of the same caller the cell has refused without
-	// an event since its last event about one: of a flood it reports some.
+	// Unreported is how many attempts of the same caller the cell has refused
+	// without an event since its last event about that caller. Of a flood of
+	// refusals, a cell reports only some.
 	Unreported int `json:"unreported,omitempty"`
 }
 

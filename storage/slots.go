@@ -6,8 +6,9 @@ import (
 	"github.com/diegosdk/diego/lrp"
 )
 
-// SlotsOf groups records, ordered as a store lists them, by their slots. An error
-// comes before the slot in which it stands, which then lacks a record.
+// SlotsOf groups records, ordered as a store lists them, by their slots. An
+// error comes before the slot at which it occurred; that slot may lack a
+// record.
 func SlotsOf(records iter.Seq2[lrp.ActualLRP, error]) iter.Seq2[lrp.Slot, error] {
 	return func(yield func(lrp.Slot, error) bool) {
 		var slot lrp.Slot

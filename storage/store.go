@@ -13,7 +13,7 @@ import (
 // time from several goroutines and, for a shared store, from several processes.
 //
 // What a Store returns belongs to the caller as a value: the caller may keep
-// it, and nobody changes what it points to. It is the record that was
+// it, and nobody may change what it points to. It is the record that was
 // committed: times in UTC, empty lists and maps possibly nil.
 //
 // When its context ends, a method returns an error that wraps the context's.
@@ -64,47 +64,47 @@ type Store interface {
 // nothing behind. Lists of one Reader may be interleaved (iter.Pull), and the
 // memory that they need does not grow with their length.
 type Reader interface {
-	// Now is the Store's clock, which leases, domains and events use. In a View it
-	// stands still.
+	// Now returns the time by the Store's clock, which leases, domains and events
+	// use. In a View it stands still.
 	Now(ctx context.Context) (time.Time, error)
 
-	// Deployments are ordered by process guid. They have no Revisions, so only
-	// what Deployment returns may be committed in another version.
+	// Deployments lists the deployments that f wants, by process guid. They have
+	// no Revisions, so use Deployment to read one that is to be changed.
 	Deployments(ctx context.Context, f DeploymentFilter) iter.Seq2[*lrp.Deployment, error]
-	// Deployment is the whole deployment of a process, with its Revisions. The error wraps
-	// ErrNotFound if there is none.
+	// Deployment returns the whole deployment of a process, with its Revisions.
+	// The error wraps ErrNotFound if there is none.
 	Deployment(ctx context.Context, processGUID string) (*lrp.Deployment, error)
 
-	// ActualLRPs are ordered by process guid, index, definition id and
-	// presence.
+	// ActualLRPs lists the records of instances that f wants, by process guid,
+	// index, definition id and presence.
 	ActualLRPs(ctx context.Context, f ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error]
-	// Slot is the input of lrp.Step, all from one moment: the records at one index
-	// and the bare deployment of the process, nil if there is none. A slot without
-	// records is not an error; a record that cannot be decoded is.
+	// Slot returns the input of lrp.Step, all from one moment: the records at one
+	// index and the [Bare] deployment of the process, nil if there is none. A slot
+	// without records is not an error; a record that cannot be decoded is.
 	Slot(ctx context.Context, processGUID string, index int) (lrp.Slot, *lrp.Deployment, error)
 
-	// Tasks are ordered by guid.
+	// Tasks lists the tasks that f wants, by guid.
 	Tasks(ctx context.Context, f TaskFilter) iter.Seq2[*task.Task, error]
-	// Task is one task. The error wraps ErrNotFound if there is none.
+	// Task returns one task. The error wraps ErrNotFound if there is none.
 	Task(ctx context.Context, guid string) (*task.Task, error)
 
-	// Domains are ordered by name. Domains that are no longer fresh stay in the
-	// list for at least KeepFor; ExpiresAt is by the Store's clock.
+	// Domains lists all domains by name. Domains that are no longer fresh stay in
+	// the list for at least KeepFor; ExpiresAt is by the Store's clock.
 	Domains(ctx context.Context) iter.Seq2[lrp.Domain, error]
 
-	// Leases are those of one kind that have not expired, ordered by name.
+	// Leases lists the leases of one kind that have not expired, by name.
 	Leases(ctx context.Context, kind string) iter.Seq2[Lease, error]
 
-	// Events are those after a position, in ascending order of their sequence
-	// numbers. A reader that has seen event n of an unfiltered list has seen all
-	// before it: no event ever appears below one that was visible. If events after
-	// the position have left the log, if the log never reached the position, or if
-	// the position lies in a [Gap], the list is one *GoneError. Events that are
-	// committed while the list is read may or may not be in it.
+	// Events lists the events after a position that f wants, in ascending order of
+	// their sequence numbers. A reader that has seen event n of an unfiltered list
+	// has seen all before it: no event ever appears below one that was visible. If
+	// events after the position have left the log, if the log never reached the
+	// position, or if the position lies in a [Gap], the list is one *GoneError.
+	// Events that are committed while the list is read may or may not be in it.
 	Events(ctx context.Context, after Cursor, f EventFilter) iter.Seq2[Event, error]
-	// Log is the log's extent. The next event is Newest+1, unless the log may have
-	// lost events: see [Gap]. Oldest is the oldest event in the log, or Newest+1
-	// if there is none; so a reader may start at Oldest−1 or later.
+	// Log returns the extent of the log. The next event is Newest+1, unless the
+	// log may have lost events: see [Gap]. Oldest is the oldest event in the log,
+	// or Newest+1 if there is none; so a reader may start at Oldest−1 or later.
 	Log(ctx context.Context) (Extent, error)
 }
 

@@ -47,8 +47,8 @@ func (r CallbackResponse) MarshalJSON() ([]byte, error) {
 	return json.Marshal(wireResponse{plainResponse(r), executor.Timestamp(r.CreatedAt)})
 }
 
-// UnmarshalJSON reads what MarshalJSON writes. It replaces all of r, and
-// leaves it alone if it fails.
+// UnmarshalJSON reads what MarshalJSON writes. It replaces all of r, or fails
+// and leaves r as it was.
 func (r *CallbackResponse) UnmarshalJSON(data []byte) error {
 	var w wireResponse
 	if err := json.Unmarshal(data, &w); err != nil {
@@ -60,8 +60,8 @@ func (r *CallbackResponse) UnmarshalJSON(data []byte) error {
 }
 
 // CallbackPolicy says how a completion callback is made. The zero value means
-// the documented defaults, with which a callback is over before
-// Policy.StaleResolving. A negative duration means none.
+// the documented defaults. With them, a callback is over before
+// Policy.StaleResolving. A negative duration means 0.
 type CallbackPolicy struct {
 	// MaxAttempts is how often the callback is tried in a row (default 3;
 	// negative means once).
@@ -107,6 +107,7 @@ const (
 
 var callbackActionNames = enum.Names[CallbackAction]{Delivered: "delivered", TryAgain: "try again", LeaveIt: "leave it"}
 
+// String is "delivered", "try again" or "leave it".
 func (a CallbackAction) String() string { return callbackActionNames.Of(a) }
 
 // A CallbackVerdict says what to do after an attempt at a callback, and why.
@@ -148,11 +149,13 @@ var callbackRules = []CallbackRule{
 
 var unknownStatus = CallbackRule{Action: LeaveIt, Reason: "the answer's status means nothing to HTTP"}
 
-// CallbackRules returns the rules of [CallbackPolicy.Next] in order.
+// CallbackRules returns the rules of [CallbackPolicy.Next] in order. Callers
+// may change the copy.
 func CallbackRules() []CallbackRule { return slices.Clone(callbackRules) }
 
-// Next decides what to do after attempt number attempt, counted from 1, had
-// this outcome. When the attempts are used up, TryAgain becomes LeaveIt.
+// Next decides what to do after an attempt with this outcome. attempt is its
+// number, counted from 1. When the attempts are used up, TryAgain becomes
+// LeaveIt. A status that no rule has means LeaveIt.
 func (p CallbackPolicy) Next(outcome CallbackOutcome, attempt int) CallbackVerdict {
 	p = p.WithDefaults()
 	rule := unknownStatus
@@ -171,7 +174,7 @@ func (p CallbackPolicy) Next(outcome CallbackOutcome, attempt int) CallbackVerdi
 	return CallbackVerdict{Action: TryAgain, Wait: p.wait(attempt), Reason: rule.Reason}
 }
 
-// Longest is how long a callback may take with all its attempts and waits.
+// Longest returns how long a callback may take with all its attempts and waits.
 func (p CallbackPolicy) Longest() time.Duration {
 	p = p.WithDefaults()
 	longest := p.Timeout

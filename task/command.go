@@ -1,8 +1,11 @@
 package task
 
 // A Command is one request to change a task. It comes from a cell, the
-// auctioneer, the consumer or convergence. This file has all types of commands.
-// They are values, and goroutines may share them.
+// auctioneer, the consumer or convergence. Only the types of this package are
+// commands. Pass them by value; goroutines may share them.
+//
+// In a cell's command, CellID and InstanceGUID name the cell's container. No
+// two containers ever have the same instance guid.
 type Command interface {
 	// Name is the command's name in events and errors, for example "Start".
 	Name() string

@@ -6,8 +6,8 @@ import "github.com/diegosdk/diego/internal/enum"
 //
 // Write and Events are committed together or not at all. Effects are carried
 // out after the commit, at most once; convergence repairs a lost one. The
-// pointers lead to the given record and to memory of the decision; nobody
-// changes what they point to.
+// pointers refer to the given record and to memory of the decision; nobody may
+// change what they point to.
 type Decision struct {
 	Write Write
 	// Events are in the order in which consumers must see them.
@@ -46,6 +46,7 @@ const (
 
 var effectKindNames = enum.Names[EffectKind]{RequestStart: "request start", CancelOnCell: "cancel on cell", CallBack: "call back"}
 
+// String is "request start", "cancel on cell" or "call back".
 func (k EffectKind) String() string { return effectKindNames.Of(k) }
 
 // An Effect is something to do after the decision is committed.

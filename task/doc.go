@@ -17,12 +17,12 @@
 //
 // A task runs at most once. Nothing leads from COMPLETED or RESOLVING back to
 // PENDING or RUNNING. Only the cell that holds a RUNNING task can lead it back
-// to PENDING, by saying that the work never began. Each container has an
+// to PENDING, by saying that the work did not begin. Each container has an
 // instance guid of its own and carries the [Attempt] that it was reserved for,
-// so a late one is never mistaken for another.
+// so a late container is never mistaken for another.
 //
-// [CallbackPolicy] says what to do about the answers to a completion callback,
-// and [Overdue] what is due because of the time alone.
+// [CallbackPolicy] says what each answer to a completion callback leads to.
+// [Overdue] says what is due because of the time alone.
 //
 // # Concurrent use
 //

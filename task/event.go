@@ -22,6 +22,7 @@ const (
 
 var eventKindNames = enum.Names[EventKind]{Created: "created", Changed: "changed", Removed: "removed"}
 
+// String is "created", "changed" or "removed".
 func (k EventKind) String() string { return eventKindNames.Of(k) }
 
 // MarshalText fails on a value that is not a kind.
@@ -42,9 +43,9 @@ type Event struct {
 	Cause Cause `json:"cause"`
 }
 
-// Effects are the effects of the decision that made e, for a process that has
-// only read the event. They follow from the same rules as in [Step]. An event
-// that no rule makes has none.
+// Effects returns the effects of the decision that made e, for a process that
+// has only read the event. They follow from the same rules as in [Step]. An
+// event that no rule makes has none.
 func (e *Event) Effects() []Effect {
 	command := slices.Index(kindNames[:], e.Cause.Command)
 	if command < 0 || e.After == nil {

@@ -34,8 +34,8 @@ func (t Task) MarshalJSON() ([]byte, error) {
 	})
 }
 
-// UnmarshalJSON reads what MarshalJSON writes. It replaces all of t, and
-// leaves it alone if it fails. What it reads may still break an invariant; see
+// UnmarshalJSON reads what MarshalJSON writes. It replaces all of t, or fails
+// and leaves t as it was. What it reads may still break an invariant; see
 // [Task.Validate].
 func (t *Task) UnmarshalJSON(data []byte) error {
 	var w wireTask

@@ -10,8 +10,8 @@ import (
 // Policy holds the knobs of [Step]. The zero value means the documented
 // defaults.
 type Policy struct {
-	// MaxRetries is how often a rejected task is tried again (default 3;
-	// negative means never). It counts as at most 1<<30.
+	// MaxRetries is how often a rejected task is tried again (default 3; negative
+	// means never; values above 1<<30 count as 1<<30).
 	MaxRetries int
 	// StalePending is how long a task is PENDING, since its creation or its
 	// last rejection, before its start is requested again (default 30 s).

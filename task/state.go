@@ -23,6 +23,8 @@ const (
 
 var stateNames = enum.Names[State]{Pending: "PENDING", Running: "RUNNING", Completed: "COMPLETED", Resolving: "RESOLVING"}
 
+// String is the specification's word, for example "PENDING"; that of Absent is
+// "no record".
 func (s State) String() string {
 	if s == Absent {
 		return "no record"

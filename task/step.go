@@ -7,13 +7,13 @@ import (
 )
 
 // Step applies one command to a task; a nil t is a task without a record. It
-// changes nothing: the decision says what to write, which events to publish and
-// what to do after the commit. A command that changes nothing is not an error.
-// [Table] has the rules.
+// does not change t: the decision says what to write, which events to publish
+// and what to do after the commit. A command with nothing to do is not an
+// error: the decision is empty. [Table] has the rules.
 //
-// On an error, do nothing. It is a *TransitionError if the rules refuse the
-// command, an *executor.ValidationError if its arguments are outside their
-// limits, and an *InvariantError if Step cannot have made the record t.
+// The error is a *TransitionError if the rules refuse the command, an
+// *executor.ValidationError if its fields or now are outside their limits, and
+// an *InvariantError if Step cannot have made the record t.
 func Step(t *Task, c Command, now time.Time, p Policy) (Decision, error) {
 	if err := checkCommand(c, now); err != nil {
 		return Decision{}, err
@@ -52,8 +52,9 @@ func Overdue(t *Task, now time.Time, p Policy) Command {
 	return nil
 }
 
-// NextOverdue is the earliest time at which [Overdue] may return another
-// command than now for an unchanged task; zero if there is none.
+// NextOverdue returns the earliest time after now at which [Overdue] may return
+// a different command for the unchanged task. It returns the zero time if there
+// is none.
 func NextOverdue(t *Task, now time.Time, p Policy) time.Time {
 	if t == nil || t.State >= numStates {
 		return time.Time{}

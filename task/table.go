@@ -29,6 +29,7 @@ const (
 
 var premises = enum.Names[Premise]{Either: "either", Holds: "holds", Fails: "fails"}
 
+// String is "either", "holds" or "fails".
 func (p Premise) String() string { return premises.Of(p) }
 
 // A Row is one rule: what happens to a task in State when Command comes.
@@ -51,9 +52,10 @@ type Row struct {
 	Reason string
 }
 
-// Table returns the rules that [Step] looks up: every state with every command
-// exactly once, with each value of the premise or with either. The order is
-// that of the states, then of the commands.
+// Table returns the rules that [Step] looks up, in the order of the states,
+// then of the commands. Each state with each command has either one row that
+// ignores the premise, or one row for each of its values. Callers may change
+// the copy.
 func Table() []Row {
 	rows := make([]Row, len(rules))
 	for i, r := range rules {

@@ -44,7 +44,7 @@ type Definition struct {
 }
 
 // A Task is the record of one task. A record is a value: its holder may keep
-// it, and nobody changes what it points to. In JSON the definition's members
+// it, and nobody may change what it points to. In JSON the definition's members
 // are beside the task's own.
 type Task struct {
 	GUID   string `json:"task_guid"`

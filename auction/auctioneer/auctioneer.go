@@ -1,5 +1,6 @@
-// Package auctioneer places work in a process of its own, apart from the control
-// plane. Its rules are those of package auction.
+// Package auctioneer places work in a process of its own, apart from the
+// control plane. Its rules are those of package auction. A control plane that
+// is not given one places work itself.
 //
 // # Concurrent use
 //
@@ -23,8 +24,8 @@ import (
 // auctioneerRole is the role in which one auctioneer leads.
 const auctioneerRole = "auctioneer"
 
-// A BBS is what an auctioneer needs of one. Its methods may be called at the same
-// time.
+// A BBS has the calls of a BBS that an auctioneer needs. Its methods may be
+// called concurrently.
 type BBS interface {
 	// Cells lists the cells that are present.
 	Cells(context.Context) ([]bbs.CellPresence, error)
@@ -49,7 +50,7 @@ type Options struct {
 	// Metrics and Logger, and refuses them here.
 	Auction auction.RunnerOptions
 	// LeaderTTL is how long a leader stays the leader without renewing its lease
-	// (default 15 s).
+	// (default 15 s; at least 3 ms).
 	LeaderTTL time.Duration
 	// MaxClockSkew is how far Now and the store's clock may differ for this
 	// process to begin to lead (default 1 min; negative means any difference). See
@@ -63,8 +64,8 @@ type Options struct {
 }
 
 // An Auctioneer places work in a process of its own. Several processes may have
-// one; one of them leads. Control planes reach it through an
-// httpapi.RemoteAuctioneer, their Options.Auctioneer. It reaches the BBS
+// one; only one of them leads and places work. Control planes reach it through
+// an httpapi.RemoteAuctioneer, their Options.Auctioneer. It reaches the BBS
 // through an httpapi.RemoteBBS.
 //
 // All methods may be called at the same time, except Tick, which is for one
@@ -79,8 +80,9 @@ type Auctioneer struct {
 	led bool // at the last Tick
 }
 
-// New fails with an *executor.ValidationError if a required option is
-// missing, one is outside its limits, or the policy is invalid. It starts nothing.
+// New makes an auctioneer and starts nothing. The error is an
+// *executor.ValidationError if a required option is missing, one is outside its
+// limits, or the policy is invalid.
 func New(o Options) (*Auctioneer, error) {
 	var v executor.Validator
 	v.Check(o.Store != nil, "store", "", "not nil")
@@ -107,8 +109,8 @@ func New(o Options) (*Auctioneer, error) {
 	return a, err
 }
 
-// Tick asks for the leadership and, if it has it, runs one batch of the work
-// that is due.
+// Tick asks for the leadership and, if this process leads, runs one batch of
+// the work that is due. The error joins those of the two.
 func (a *Auctioneer) Tick(ctx context.Context) error {
 	err := a.Leadership.Tick(ctx)
 	leading, _ := a.Leadership.Leading()
@@ -122,7 +124,9 @@ func (a *Auctioneer) Tick(ctx context.Context) error {
 	return errors.Join(err, roundErr)
 }
 
-// Run works while this process leads, until ctx ends, and returns ctx's error.
+// Run keeps the auctioneer going until ctx ends, and returns ctx's error. It
+// asks for the leadership again and again, and places work while this process
+// leads. At the end it gives the leadership up.
 func (a *Auctioneer) Run(ctx context.Context) error {
 	return a.Leadership.Run(ctx, func(ctx context.Context) {
 		a.o.Logger.Info("leading")
@@ -133,7 +137,8 @@ func (a *Auctioneer) Run(ctx context.Context) error {
 }
 
 // Request implements [auction.API]. It keeps work in memory; convergence
-// requests lost work again.
+// requests lost work again. The error is a *[bbs.NotLeaderError] if this
+// process does not lead.
 func (a *Auctioneer) Request(_ context.Context, items ...auction.Item) error {
 	if _, err := a.Leadership.Fence(); err != nil {
 		return err
@@ -142,8 +147,8 @@ func (a *Auctioneer) Request(_ context.Context, items ...auction.Item) error {
 	return nil
 }
 
-// Plan implements [auction.API]. The error is a *[bbs.NotLeaderError] on a
-// process that does not lead, because it does not know the waiting work.
+// Plan implements [auction.API]. The error is a *[bbs.NotLeaderError] if this
+// process does not lead, because it does not know the waiting work.
 func (a *Auctioneer) Plan(ctx context.Context, items ...auction.Item) (auction.Result, error) {
 	if _, err := a.Leadership.Fence(); err != nil {
 		return auction.Result{}, err
@@ -151,9 +156,9 @@ func (a *Auctioneer) Plan(ctx context.Context, items ...auction.Item) (auction.R
 	return a.Runner.Plan(ctx, items...)
 }
 
-// Ready is for a probe such as /readyz (httpapi.HandlerOptions.Ready): an
-// auctioneer is ready, also as a standby, once somebody leads, unless its clock
-// keeps it from leading.
+// Ready reports whether the auctioneer can do its work, for a probe such as
+// /readyz (httpapi.HandlerOptions.Ready). It is ready, also as a standby, once
+// somebody leads. It is not ready while its clock keeps it from leading.
 func (a *Auctioneer) Ready(context.Context) bbs.Readiness { return a.Leadership.Readiness() }
 
 var _ auction.API = (*Auctioneer)(nil)

@@ -14,7 +14,7 @@ import (
 var errDamaged = errors.New("damaged by a test")
 
 // Corrupt makes a record undecodable until it is written again or quarantined.
-// It reports whether there is a record with the key.
+// It reports whether there is a record with the key. It is for tests.
 func (s *Store) Corrupt(key storage.RecordKey) bool {
 	c := s.core
 	c.mu.Lock()
@@ -26,7 +26,8 @@ func (s *Store) Corrupt(key storage.RecordKey) bool {
 	return true
 }
 
-// Quarantined are the records in quarantine, in the order in which they came.
+// Quarantined returns the records in quarantine, in the order in which they
+// came. The caller may change the slice.
 func (s *Store) Quarantined() []storage.Quarantine {
 	c := s.core
 	c.mu.RLock()

@@ -2,7 +2,9 @@
 // virtual time and small programs. It keeps nothing beyond Close.
 //
 // Lists and views work on snapshots. A snapshot costs the same however much the
-// store holds; it never waits for commits and never blocks them.
+// store holds, and commits go on while somebody reads it. What the methods
+// return is shared with the store: callers may keep it and must not change what
+// it points to.
 //
 // # Concurrent use
 //
@@ -50,7 +52,9 @@ var (
 )
 
 // A Store implements storage.Store, storage.Waiter, storage.Recaller and
-// storage.Restorer. All methods may be called concurrently.
+// storage.Restorer. All methods may be called concurrently. They return the
+// errors of the contract and those of their context, and fail after Close. Make
+// a Store with [New]; the zero value is not usable.
 type Store struct {
 	reader
 	core *core
@@ -94,7 +98,8 @@ var (
 	_ storage.Restorer = (*Store)(nil)
 )
 
-// New makes an empty store.
+// New makes an empty store. Values of o that are negative or below their
+// minimum count as the default.
 func New(o *Options) *Store {
 	c := &core{clock: time.Now, state: newState(), requests: make(map[string]storage.Cursor)}
 	if o != nil {
@@ -148,7 +153,8 @@ func (c *core) still(ctx context.Context, leases bool) (*state, time.Time, error
 	return &s, c.now(), nil
 }
 
-// View implements storage.Store.
+// View implements storage.Store. f reads a snapshot, so it may take its time
+// and may commit to s.
 func (s *Store) View(ctx context.Context, f func(storage.Reader) error) error {
 	st, now, err := s.core.still(ctx, true)
 	if err != nil {
@@ -159,7 +165,7 @@ func (s *Store) View(ctx context.Context, f func(storage.Reader) error) error {
 	return f(reader{v})
 }
 
-// Commit implements storage.Store.
+// Commit implements storage.Store. On any error, nothing was written.
 func (s *Store) Commit(ctx context.Context, b storage.Batch) (storage.Cursor, error) {
 	if err := b.Check(); err != nil {
 		return 0, err
@@ -440,7 +446,7 @@ func (c *core) sweep(now time.Time) {
 	}
 }
 
-// Wait implements storage.Waiter.
+// Wait implements storage.Waiter. It also returns when the store is closed.
 func (s *Store) Wait(ctx context.Context, after storage.Cursor) error {
 	c := s.core
 	c.mu.Lock()
@@ -461,7 +467,8 @@ func (s *Store) Wait(ctx context.Context, after storage.Cursor) error {
 	}
 }
 
-// Close implements storage.Store. It drops all records.
+// Close implements storage.Store. It drops all records. The error is always
+// nil.
 func (s *Store) Close() error {
 	c := s.core
 	c.mu.Lock()

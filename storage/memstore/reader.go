@@ -49,6 +49,7 @@ func (v *view) hold(ctx context.Context) (*state, func(), error) {
 // A reader implements storage.Reader.
 type reader struct{ source }
 
+// Now implements [storage.Reader]. It returns the time by Options.Now, in UTC.
 func (r reader) Now(ctx context.Context) (time.Time, error) { return r.time(ctx) }
 
 // list makes a list of the values that each yields from a state. It checks the
@@ -75,6 +76,8 @@ func list[T any](r reader, ctx context.Context, each func(s *state, now time.Tim
 	}
 }
 
+// Deployments implements [storage.Reader]. The list is a snapshot of the moment
+// at which it is ranged over.
 func (r reader) Deployments(ctx context.Context, f storage.DeploymentFilter) iter.Seq2[*lrp.Deployment, error] {
 	match := f.Matcher()
 	corrupt := storage.DeploymentFilter{ProcessGUIDs: f.ProcessGUIDs, Domains: f.Domains} // whose labels nobody knows
@@ -107,6 +110,8 @@ func (r reader) Deployments(ctx context.Context, f storage.DeploymentFilter) ite
 	})
 }
 
+// Deployment implements [storage.Reader]. The error is a *storage.NotFoundError
+// or a *storage.CorruptError.
 func (r reader) Deployment(ctx context.Context, processGUID string) (*lrp.Deployment, error) {
 	s, letGo, err := r.hold(ctx)
 	if err != nil {
@@ -124,6 +129,8 @@ func (r reader) Deployment(ctx context.Context, processGUID string) (*lrp.Deploy
 	return d.whole, nil
 }
 
+// ActualLRPs implements [storage.Reader]. The list is a snapshot of the moment
+// at which it is ranged over.
 func (r reader) ActualLRPs(ctx context.Context, f storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error] {
 	match := f.Matcher()
 	return list(r, ctx, func(s *state, _ time.Time, yield func(lrp.ActualLRP, error) bool) {
@@ -170,6 +177,8 @@ func sorted(values []string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(values)))
 }
 
+// Slot implements [storage.Reader]. The error is a *storage.CorruptError if one
+// of the records or the deployment cannot be decoded.
 func (r reader) Slot(ctx context.Context, processGUID string, index int) (lrp.Slot, *lrp.Deployment, error) {
 	s, letGo, err := r.hold(ctx)
 	if err != nil {
@@ -183,6 +192,8 @@ func (r reader) Slot(ctx context.Context, processGUID string, index int) (lrp.Sl
 	return o.slot(), o.deployment, nil
 }
 
+// Tasks implements [storage.Reader]. The list is a snapshot of the moment at
+// which it is ranged over.
 func (r reader) Tasks(ctx context.Context, f storage.TaskFilter) iter.Seq2[*task.Task, error] {
 	match := f.Matcher()
 	corrupt := storage.TaskFilter{CellIDs: f.CellIDs, Domains: f.Domains, States: f.States} // whose labels nobody knows
@@ -197,6 +208,8 @@ func (r reader) Tasks(ctx context.Context, f storage.TaskFilter) iter.Seq2[*task
 	})
 }
 
+// Task implements [storage.Reader]. The error is a *storage.NotFoundError or a
+// *storage.CorruptError.
 func (r reader) Task(ctx context.Context, guid string) (*task.Task, error) {
 	s, letGo, err := r.hold(ctx)
 	if err != nil {
@@ -213,12 +226,16 @@ func (r reader) Task(ctx context.Context, guid string) (*task.Task, error) {
 	return t, nil
 }
 
+// Domains implements [storage.Reader]. The list is a snapshot of the moment at
+// which it is ranged over.
 func (r reader) Domains(ctx context.Context) iter.Seq2[lrp.Domain, error] {
 	return list(r, ctx, func(s *state, _ time.Time, yield func(lrp.Domain, error) bool) {
 		s.domains.ascend("", func(_ string, d lrp.Domain) bool { return yield(d, nil) })
 	})
 }
 
+// Leases implements [storage.Reader]. The list is a snapshot of the moment at
+// which it is ranged over.
 func (r reader) Leases(ctx context.Context, kind string) iter.Seq2[storage.Lease, error] {
 	return list(r, ctx, func(s *state, now time.Time, yield func(storage.Lease, error) bool) {
 		s.leases.ascend(leaseKey{kind: kind}, func(k leaseKey, l lease) bool {
@@ -230,6 +247,9 @@ func (r reader) Leases(ctx context.Context, kind string) iter.Seq2[storage.Lease
 	})
 }
 
+// Events implements [storage.Reader]. The list is a snapshot of the moment at
+// which it is ranged over, and ends with the newest event of that moment. It is
+// one *storage.GoneError if events after the position are not in the log.
 func (r reader) Events(ctx context.Context, after storage.Cursor, f storage.EventFilter) iter.Seq2[storage.Event, error] {
 	match := f.Matcher()
 	return list(r, ctx, func(s *state, _ time.Time, yield func(storage.Event, error) bool) {
@@ -254,6 +274,7 @@ func (r reader) Events(ctx context.Context, after storage.Cursor, f storage.Even
 	})
 }
 
+// Log implements [storage.Reader].
 func (r reader) Log(ctx context.Context) (storage.Extent, error) {
 	s, letGo, err := r.hold(ctx)
 	if err != nil {

@@ -17,8 +17,9 @@ type origin struct {
 	deployment  *lrp.Deployment
 }
 
-// Recall implements [storage.Recaller]. Everything is in memory here, so it is
-// a read; its benefit is the Origin.
+// Recall implements [storage.Recaller]. Here it only reads, because everything
+// is in memory; its benefit is the Origin. It returns false if a record of the
+// slot cannot be decoded or the store is closed.
 func (s *Store) Recall(processGUID string, index int) (storage.Recollection, bool) {
 	st, letGo, err := s.core.hold(context.Background())
 	if err != nil {

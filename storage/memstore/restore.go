@@ -8,7 +8,8 @@ import (
 	"github.com/diegosdk/diego/storage"
 )
 
-// Restored implements storage.Restorer.
+// Restored implements storage.Restorer. Call it after the function that Save
+// returned.
 func (s *Store) Restored(ctx context.Context) error {
 	c := s.core
 	c.mu.Lock()
@@ -54,10 +55,10 @@ func widen(log []storage.Event, widened []storage.Gap) []storage.Event {
 	return merged
 }
 
-// Save remembers the content of the store. fallBack restores it, like a power
-// cut or a restored backup of a store on disk; it may be called again. It is
-// for tests. They call Restored afterwards, because this store does not find
-// out by itself.
+// Save remembers the content of the store. fallBack puts it back, as a power
+// cut or a restored backup does to a store on disk; it may be called again.
+// Save is for tests. They call Restored after fallBack, because this store does
+// not notice by itself that it went back.
 func (s *Store) Save() (fallBack func()) {
 	c := s.core
 	c.mu.Lock()
