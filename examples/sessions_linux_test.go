@@ -282,7 +282,7 @@ func TestPeopleWorkInRealContainers(t *testing.T) {
 	}
 	eventually(t, "the events have what was refused", func() (bool, error) {
 		out, errs, code := alice.does(nil, "events", "--kind", "session_refused")
-		for _, text := range []string{"alice was refused to run true: ", "alice was refused to copy from /etc/passwd: ", "bob was refused to run true: "} {
+		for _, text := range []string{"alice was not allowed to run true: ", "alice was not allowed to copy from /etc/passwd: ", "bob was not allowed to run true: "} {
 			if !strings.Contains(out, text) {
 				return false, fmt.Errorf("%d: %q is missing from %s%s", code, text, out, errs)
 			}

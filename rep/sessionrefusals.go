@@ -29,7 +29,14 @@ const (
 type refusals struct {
 	mu    sync.Mutex
 	since time.Time
-	of    map[string]*refused // by caller
+	of    map[refuser]*refused
+}
+
+// A refuser is counted by itself. What the BBS hears of one is not lost in the counts
+// of attempts on containers of no work, which only the cell's log has.
+type refuser struct {
+	caller string
+	ofWork bool
 }
 
 type refused struct {
@@ -39,22 +46,22 @@ type refused struct {
 
 // report says whether a refused session is to be reported, and how many were not
 // since the last one.
-func (q *refusals) report(caller string, now time.Time) (unreported int, yes bool) {
+func (q *refusals) report(from refuser, now time.Time) (unreported int, yes bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if now.Sub(q.since) >= refusalTime || now.Before(q.since) {
 		before := q.of
-		q.since, q.of = now, map[string]*refused{}
+		q.since, q.of = now, map[refuser]*refused{}
 		for name, r := range before {
 			if r.unreported > 0 {
 				q.of[name] = &refused{unreported: r.unreported}
 			}
 		}
 	}
-	r := q.of[caller]
+	r := q.of[from]
 	if r == nil {
 		r = &refused{}
-		q.of[caller] = r
+		q.of[from] = r
 	}
 	if r.reported == refusalsEach {
 		r.unreported++
@@ -70,11 +77,11 @@ func (q *refusals) report(caller string, now time.Time) (unreported int, yes boo
 // each caller it reports ten in a minute and counts the others; the next report has
 // their number. The other arguments are those of [Rep.Audited].
 func (r *Rep) Refused(ctx context.Context, containerGUID, kind string, command []string, why error) {
-	unreported, yes := r.refusals.report(storage.Caller(ctx), r.o.Now())
+	e, log := r.audit(ctx, containerGUID, kind, command)
+	unreported, yes := r.refusals.report(refuser{storage.Caller(ctx), e.ID != ""}, r.o.Now())
 	if !yes {
 		return
 	}
-	e, log := r.audit(ctx, containerGUID, kind, command)
 	e.EndedAt, e.End, e.Refused, e.Unreported = e.BeganAt, beginning(why.Error(), maxAuditedBytes), true, unreported
 	log.Warn("a session was refused", "err", e.End, "unreported", unreported)
 	r.reportSession(ctx, e)

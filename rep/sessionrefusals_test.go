@@ -76,3 +76,16 @@ func TestARefusedSessionInAContainerOfNoWorkIsInTheLogOnly(t *testing.T) {
 		t.Errorf("the log has %d bytes, such as %.200s", len(text), text)
 	}
 }
+
+// Attempts on containers of no work do not use up what the BBS hears of one.
+func TestRefusalsOfNoWorkKeepNoneFromTheEvents(t *testing.T) {
+	r, _ := working(&taker{})
+	work := r.o.Executor
+	r.o.Executor = one{}
+	r.refuses("mallory", 3*refusalsEach)
+	r.o.Executor = work
+	r.refuses("mallory", 1)
+	if got := strings.Join(r.taken(t), ", "); got != "mallory 0" {
+		t.Errorf("it reports %q", got)
+	}
+}

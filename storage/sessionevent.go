@@ -140,7 +140,7 @@ func (s *SessionEvent) Explain() string {
 		if s.Unreported > 0 {
 			more = fmt.Sprintf(" (and %d more attempts)", s.Unreported)
 		}
-		return fmt.Sprintf("%s was refused to %s %s: %s%s", who, wish, what, s.End, more)
+		return fmt.Sprintf("%s was not allowed to %s %s: %s%s", who, wish, what, s.End, more)
 	case s.EndedAt.IsZero():
 		return fmt.Sprintf("%s %s %s", who, now, what)
 	case s.Failed && s.Kind == SessionExec:

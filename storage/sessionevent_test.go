@@ -39,8 +39,8 @@ func TestASessionIsExplained(t *testing.T) {
 		`alice copied from /tmp, and that failed: no such file`: func(e *storage.SessionEvent) {
 			e.Kind, e.Command, e.Failed, e.End = storage.SessionCopyOut, []string{"/tmp"}, true, "no such file"
 		},
-		`alice was refused to run sh -c "exit 3": forbidden (and 7 more attempts)`: func(e *storage.SessionEvent) { e.Refused, e.Unreported, e.End = true, 7, "forbidden" },
-		`alice was refused to copy from /tmp: forbidden`: func(e *storage.SessionEvent) {
+		`alice was not allowed to run sh -c "exit 3": forbidden (and 7 more attempts)`: func(e *storage.SessionEvent) { e.Refused, e.Unreported, e.End = true, 7, "forbidden" },
+		`alice was not allowed to copy from /tmp: forbidden`: func(e *storage.SessionEvent) {
 			e.Kind, e.Command, e.Refused, e.End = storage.SessionCopyOut, []string{"/tmp"}, true, "forbidden"
 		},
 	} {

@@ -121,7 +121,7 @@ export async function each(answer, item) {
 }
 
 export const list = async (path, filter, item, signal) => each(await request('v1/' + path, { method: 'POST', body: filter, signal }), item);
-export const ownList = async (path, item, signal) => each(await request('console/api/' + path, { signal }), item);
+export const ownList = async (path, item, signal) => each(await request('console/api/' + path, { signal: AbortSignal.any([signal, AbortSignal.timeout(limit)]) }), item);
 export const ownFeed = async (path, body, item, signal) => each(await request('console/api/' + path, { method: 'POST', body, signal }), item);
 
 // wait ends after ms, when signal ends, or when wake is called.

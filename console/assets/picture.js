@@ -22,7 +22,7 @@ function leastMemory(fleet) {
 
 export class Picture {
   constructor(canvas, tip, drawn) {
-    Object.assign(this, { canvas, tip, drawn, context: canvas.getContext('2d', { alpha: false }), plan: null, byID: new Map(), dirty: new Map(), lit: null, at: '', asked: 0, began: 0, width: 0 });
+    Object.assign(this, { canvas, tip, drawn, context: canvas.getContext('2d', { alpha: false }), plan: null, byID: new Map(), dirty: new Map(), lit: null, at: '', asked: 0, began: Infinity, width: 0 });
     this.colours();
     this.off = [];
     const on = (target, name, f) => { target.addEventListener(name, f); this.off.push(() => target.removeEventListener(name, f)); };
@@ -114,6 +114,7 @@ export class Picture {
     }
     if (oldest) shown(oldest);
     if (this.dirty.size) return this.ask();
+    this.began = Infinity; // the next frame comes of itself, however long that takes
     if (this.plan && store.loaded && this.drawn) {
       store.stats.firstPictureMs ||= Math.round(performance.now());
       this.drawn();

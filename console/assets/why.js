@@ -118,7 +118,7 @@ function Index({ guid, index }) {
     ${no && html`<section class="panel" aria-label="Why it is nowhere"><h2>Why it is nowhere</h2><${Reasons} ...${no} /></section>`}
     <section class="panel" aria-label="Timeline"><h2>Timeline</h2><${Fault} what="The timeline cannot be read" error=${past.error} /><${Strip} entries=${entries} />
       <${Table} id="timeline" label="Timeline" rows=${told} page=${25} empty=${past.data ? 'Nothing is known of it: the log of events does not go so far back.' : past.error ? '–' : 'Loading …'} head=${[['Time'], ['What happened'], ['What decided'], ['Event', 'n']]}
-        row=${e => html`<tr key=${e.sequence}><td><${At} at=${e.at} /></td><td>${placement(e.text)?.head ?? e.text}</td><td><${Details} e=${e} /></td><td class="n quiet">${e.sequence}</td></tr>`} /></section>
+        row=${e => html`<tr key=${e.sequence}><td><${At} at=${e.at} /></td><td>${e.event?.after?.state === 'CLAIMED' && placement(e.text)?.head || e.text}</td><td><${Details} e=${e} /></td><td class="n quiet">${e.sequence}</td></tr>`} /></section>
     ${may('auctioneer/plan') && process?.desired && html`<${Fit} guid=${guid} />`}`;
 }
 

@@ -208,10 +208,18 @@ func (c *container) start(ctx context.Context, p *process, request pid1.Request,
 	case failure != nil:
 		return failure
 	case pid == 0:
+		select { // the kernel may close a dead process's pipe before its socket
+		case <-c.lost:
+		case <-time.After(deathTime):
+		}
 		return cmp.Or(c.usable(), errNotTaken)
 	}
 	return nil
 }
+
+// deathTime is how long a first process that has closed a pipe may take to close its
+// socket, if it does so because it dies.
+const deathTime = time.Second
 
 var errNotTaken = errors.New("its first process could not take the request: it has too many descriptors open, or too little memory")
 

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"bytes"
 	"crypto/tls"
 	"log"
 	"log/slog"
@@ -14,9 +15,14 @@ import (
 // them, and each connection takes a descriptor.
 const maxStrangers = 256
 
+// maxAddresses is how many it keeps if each comes from another address, as those of
+// a large fleet do after a pause.
+const maxAddresses = 16 * maxStrangers
+
 // strangers is a listener that keeps at most maxStrangers connections until their
 // clients have shown a certificate. For each further one it closes the oldest of the
-// address that has most, so that those of other addresses get through.
+// address that has most, so that those of other addresses get through. The only
+// connection of an address stays, up to maxAddresses.
 type strangers struct {
 	net.Listener
 
@@ -57,13 +63,15 @@ func (l *strangers) Accept() (net.Conn, error) {
 func (l *strangers) add(s *unknown) (surplus *unknown) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.count == maxStrangers {
+	if l.count >= maxStrangers {
 		for _, list := range l.from {
-			if surplus == nil || len(list) > len(l.from[surplus.address]) {
+			if (len(list) > 1 || l.count >= maxAddresses) && (surplus == nil || len(list) > len(l.from[surplus.address])) {
 				surplus = list[0]
 			}
 		}
-		l.forget(surplus)
+		if surplus != nil {
+			l.forget(surplus)
+		}
 	}
 	s.counted = true
 	l.count++
@@ -140,7 +148,7 @@ func (c *complaints) Write(line []byte) (int, error) {
 		}
 		c.began, c.written, c.dropped = now, 0, 0
 	}
-	if c.written == complaintsEach {
+	if c.written >= complaintsEach && !bytes.Contains(line, []byte("panic serving")) { // a fault of ours is always told
 		c.dropped++
 		return len(line), nil
 	}
