@@ -435,7 +435,7 @@ func (c *container) end() {
 	c.init.Signal(unix.SIGKILL)
 	c.init.Wait()
 	c.backend.poller.Forget(c.key)
-	c.receive() // its last messages
+	c.receiveAll() // its last messages
 	c.receiving.Lock()
 	defer c.receiving.Unlock()
 	c.closed = true

@@ -187,10 +187,12 @@ func (c *container) start(ctx context.Context, p *process, request pid1.Request,
 			}
 			// On a busy machine the first process has yet to get its turn.
 			c.awaitFork(p, over)
+			late = c.deleted()
+			waiting = late == nil
 			slow.Reset(startTimeout)
 		}
 	}
-	c.receive() // the end of who had the same number, or of the first process
+	c.receiveAll() // the end of who had the same number, or of the first process
 	c.mu.Lock()
 	c.learn(p)
 	pid, failure, runs := p.pid, p.failure, p.pid != 0 && p.end == nil
@@ -224,9 +226,9 @@ const deathTime = time.Second
 var errNotTaken = errors.New("its first process could not take the request: it has too many descriptors open, or too little memory")
 
 // awaitFork returns once it is known whom to kill, if anybody. The first process
-// says so at once, or is dead.
+// says so at once, or is dead. A container that is being deleted takes all with it.
 func (c *container) awaitFork(p *process, over <-chan struct{}) {
-	for !c.forked(p) {
+	for !c.forked(p) && c.deleted() == nil {
 		select {
 		case <-over:
 			return
@@ -258,23 +260,44 @@ func (c *container) learn(p *process) {
 	}
 }
 
-// receive reads what the first process says. It reports whether there may be
-// more. It runs in the poller's goroutine too, and must not block.
+// receive reads what the first process says. It reports whether more may come. It
+// runs in the poller's goroutine and must not block.
 func (c *container) receive() bool {
+	_, open := c.receiveSome()
+	return open
+}
+
+// receiveAll reads what the first process has said, which is at most what its socket
+// holds.
+func (c *container) receiveAll() {
+	for range 16 {
+		if all, _ := c.receiveSome(); all {
+			return
+		}
+	}
+}
+
+// receiveSome reads a batch, so that a container in which processes end without a
+// pause holds up no other. It reports whether that was all there was, and whether
+// more may come.
+func (c *container) receiveSome() (all, open bool) {
 	c.receiving.Lock()
 	defer c.receiving.Unlock()
-	for !c.closed {
+	for range 64 {
+		if c.closed {
+			return true, false
+		}
 		m, err := c.conn.Receive()
 		if err == unix.EAGAIN {
-			return true
+			return true, true
 		}
 		if err != nil {
 			c.lose()
-			return false
+			return true, false
 		}
 		c.hear(m)
 	}
-	return false
+	return false, !c.closed
 }
 
 func (c *container) hear(m pid1.Message) {
@@ -310,7 +333,10 @@ func (c *container) hear(m pid1.Message) {
 // begun are the processes that live and whose start is not over. The caller holds mu.
 func (c *container) begun() (all []*process) {
 	for p := range c.starting {
-		if c.learn(p); p.pid != 0 && p.end == nil && c.running[p.pid] != p {
+		if p.pid == 0 {
+			c.learn(p)
+		}
+		if p.pid != 0 && p.end == nil && c.running[p.pid] != p {
 			all = append(all, p)
 		}
 	}

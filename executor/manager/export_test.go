@@ -9,3 +9,6 @@ func CutLines(sink func(LogLine)) (add func(source string, p []byte), end func()
 	l := &lines{sink: sink, now: time.Now, open: map[string][]byte{}}
 	return l.add, l.end
 }
+
+// BeginsIn is how long a session that comes now waits for its turn.
+func (m *Manager) BeginsIn() time.Duration { return m.begins.turn(time.Now(), 0) }

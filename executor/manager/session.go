@@ -79,12 +79,12 @@ func (m *Manager) CopyOut(ctx context.Context, guid, path string, tar io.Writer)
 // backend's.
 func (v *Visit) Exec(ctx context.Context, p executor.Program, s executor.Streams) (executor.Exit, error) {
 	defer v.leave()
+	if err := v.begin(ctx); err != nil {
+		return executor.Exit{}, err
+	}
 	var check executor.Validator
 	if p.Validate(&check); check.Err() != nil {
 		return executor.Exit{}, check.Err()
-	}
-	if err := v.m.begins.wait(ctx, 1); err != nil {
-		return executor.Exit{}, err
 	}
 	exited := make(chan executor.Exit, 1)
 	spec := executor.SessionSpec{ProcessSpec: v.process, Terminal: p.Terminal}
@@ -138,6 +138,14 @@ func (v *Visit) Exec(ctx context.Context, p executor.Program, s executor.Streams
 	return executor.Exit{}, context.Cause(ctx)
 }
 
+// begin waits for the turn of a session, and then returns why ctx has ended, if it
+// has. A caller that has given up keeps its place until its turn comes: otherwise it
+// could take any number of turns, and all others would wait for them.
+func (v *Visit) begin(ctx context.Context) error {
+	_ = v.m.begins.wait(context.WithoutCancel(ctx), 1)
+	return context.Cause(ctx)
+}
+
 // whileUsed returns a context that ends when used has not been called for
 // Options.SessionIdle, with an *executor.SessionError as its cause. used is called for
 // what is sent, with its length, and waits for the pace of the cell. It fails when the
@@ -150,9 +158,10 @@ func (v *Visit) whileUsed(ctx context.Context) (_ context.Context, used func(n i
 	})
 	context.AfterFunc(ctx, func() { idle.Stop() })
 	return ctx, func(n int) error {
-		if ctx.Err() == nil {
-			idle.Reset(limit)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
+		idle.Reset(limit)
 		return v.m.pieces.wait(ctx, max((n+sessionPiece-1)/sessionPiece, 1))
 	}, cancel
 }
@@ -255,9 +264,9 @@ func (v *Visit) CopyOut(ctx context.Context, path string, tar io.Writer) error {
 func (v *Visit) copy(ctx context.Context, path string, f func(ctx context.Context, used func(int) error) error) error {
 	var check executor.Validator
 	check.Check(path != "" && path[0] == '/', "path", path, "an absolute path in the container")
-	err := check.Err()
+	err := v.begin(ctx)
 	if err == nil {
-		err = v.m.begins.wait(ctx, 1)
+		err = check.Err()
 	}
 	if err != nil {
 		v.leave()

@@ -353,6 +353,26 @@ func TestEachUseOfAVisitGivesItsPlaceBack(t *testing.T) {
 	}
 }
 
+// A caller that gives up at once, again and again, takes no turn from the others.
+func TestSessionsThatAreGivenUpKeepNobodyWaiting(t *testing.T) {
+	h := newHost(t)
+	h.running("c")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 120 {
+		visit, err := h.Enter("c", "mallory")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := visit.Exec(ended, shell("true"), executor.Streams{}); err == nil {
+			t.Fatal("it ran")
+		}
+	}
+	if wait := h.BeginsIn(); wait > 20*time.Millisecond {
+		t.Errorf("the next session begins in %v", wait)
+	}
+}
+
 // oneFile is a tar stream.
 func oneFile(content string) io.Reader {
 	var b bytes.Buffer

@@ -172,15 +172,17 @@ INLINE void become(const int *fds, uint64_t size) {
 	fail(failure, PID1_STAGE_EXEC, worst);
 }
 
-// reap reports every process that has ended, also those that lost their
-// parents and came to us.
-INLINE void reap(void) {
-	for (;;) {
+// reap reports processes that have ended, also those that lost their parents and
+// came to us, and returns whether there may be more. Those that end without a pause
+// must not keep us from serving.
+INLINE int reap(void) {
+	for (int i = 0; i < 64; i++) {
 		int status = 0;
 		long pid = SYS(wait4, -1, &status, WNOHANG | __WALL, 0);
-		if (pid <= 0) return;
+		if (pid <= 0) return 0;
 		tell(PID1_EXITED, (int32_t)pid, status);
 	}
+	return 1;
 }
 
 // serve carries out one message of the daemon.
@@ -231,18 +233,21 @@ __attribute__((section("diego_pid1"), used, noreturn, visibility("hidden"))) voi
 	long ended = SYS(signalfd4, -1, &child, sizeof child, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (ended < 0) die(1);
 	tell(PID1_READY, 0, 0);
-	for (;;) {
+	for (int more = 0;;) {
+		long at_once[2]; // a struct timespec
+		at_once[0] = at_once[1] = 0;
 		struct pollfd polled[2];
 		polled[0].fd = (int)ended;
 		polled[1].fd = sock;
 		polled[0].events = polled[1].events = POLLIN;
 		polled[0].revents = polled[1].revents = 0;
-		if (call(SYS_ppoll, (long)polled, 2, 0, 0, 8) <= 0) continue;
+		if (call(SYS_ppoll, (long)polled, 2, more ? (long)at_once : 0, 0, 8) < 0) continue;
 		if (polled[0].revents) {
 			char info[128]; // one struct signalfd_siginfo
 			SYS(read, ended, info, sizeof info, 0);
-			reap();
+			more = 1;
 		}
+		if (more) more = reap();
 		if (polled[1].revents) serve();
 	}
 }

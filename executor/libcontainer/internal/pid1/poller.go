@@ -65,7 +65,8 @@ func (p *Poller) WatchEnd(fd int, ended func()) (key int32, err error) {
 func (p *Poller) watch(fd int, events uint32, ready func() bool) (key int32, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.next++
+	for p.next++; p.watched[p.next].ready != nil; p.next++ { // it has wrapped around, and that watch still lasts
+	}
 	key = p.next
 	p.watched[key] = watch{fd, ready}
 	controlErr := p.raw.Control(func(epoll uintptr) {

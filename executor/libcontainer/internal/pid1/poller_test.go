@@ -87,6 +87,34 @@ func TestThePollerSeesTheEndOfAPipeAndNotWhatIsWrittenToIt(t *testing.T) {
 	}
 }
 
+func TestAKeyIsNotGivenTwiceWhileItsWatchLasts(t *testing.T) {
+	p, err := NewPoller()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	seen := map[int32]bool{}
+	for range 3 {
+		p.mu.Lock()
+		p.next = -1 // as after 2^32 watches
+		p.mu.Unlock()
+		a, err := NewAnswer()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Close()
+		key, err := p.WatchEnd(a.FD(), func() {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seen[key] {
+			t.Errorf("key %d is given again", key)
+		}
+		seen[key] = true
+		defer p.Forget(key)
+	}
+}
+
 // waitsFor is how many descriptors the kernel watches for a Poller.
 func waitsFor(t *testing.T, p *Poller) (count int) {
 	t.Helper()
