@@ -128,7 +128,7 @@ func (e *ForbiddenError) Error() string {
 func (e *ForbiddenError) Unwrap() error { return ErrForbidden }
 
 // authorize admits a call if the caller's certificate has one of the call's
-// roles. The caller of a call that is refused for want of a role has a name only.
+// roles. If it refuses a call for lack of a role, the Caller has only its Name.
 func authorize(allowPlain bool) func(*http.Request, *wire.Info) (wire.Caller, error) {
 	return func(r *http.Request, info *wire.Info) (wire.Caller, error) {
 		id, verified := CallerOf(r)

@@ -29,7 +29,7 @@ var (
 )
 
 // usualSeeds is how many seeds of each scenario are played. A history has one
-// goroutine, in which the race detector finds nothing.
+// goroutine, in which the race detector finds nothing, apart from those of SQLite.
 func usualSeeds() int {
 	if testenv.Race {
 		return 2

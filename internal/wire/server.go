@@ -53,7 +53,7 @@ type Server struct {
 	openOf map[string]int // those of callers with a certificate
 }
 
-// A Caller is who makes a call that it may make.
+// A Caller is who makes a call. Of one that is refused, only Name is set.
 type Caller struct {
 	// Name is "" if the certificate does not name it.
 	Name string

@@ -31,8 +31,8 @@ const (
 )
 
 // A Pace bounds what the output of a container costs. Its pipes take turns: however
-// many processes write, they are read as often as one that writes as much. The zero
-// value is ready for use.
+// many processes write, together they are read no more often than one that writes
+// all of it. The zero value is ready for use.
 type Pace struct {
 	mu   sync.Mutex
 	next time.Time // when the last turn that was given is over

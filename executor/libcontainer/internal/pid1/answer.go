@@ -17,8 +17,8 @@ import (
 	"github.com/diegosdk/diego/executor/internal/nowait"
 )
 
-// An Answer is a pipe that says what comes of one start. It is used by one
-// goroutine at a time.
+// An Answer is a pipe that says what comes of one start. Next is called with
+// the container's lock.
 type Answer struct{ reader, writer int }
 
 // NewAnswer returns an Answer, which the caller closes.
