@@ -47,12 +47,12 @@ type RunnerOptions struct {
 	// PerformTimeout is how long a cell may take to answer for its work
 	// (default 10 s).
 	PerformTimeout time.Duration
-	// FailureHalfLife is how long a failed hand-over counts in full before it
-	// counts half. A hand-over fails if the cell did not answer or took nothing. A
-	// cell gets no work while its failures since its last success add up to more
-	// than one, unless that concerns more than half of the cells. So the second
-	// failure in a row pauses it for almost this long (default 2 min; negative
-	// means that failures pause no cell).
+	// FailureHalfLife is the time after which a failed hand-over counts half,
+	// after twice that time a quarter, and so on. A hand-over fails if the cell
+	// did not answer or took nothing. A cell gets no work while its failures since
+	// its last success add up to more than one, unless that concerns more than
+	// half of the cells. So the second failure in a row pauses it for almost this
+	// long (default 2 min; negative means that failures pause no cell).
 	FailureHalfLife time.Duration
 	// DirectoryTimeout and ReportTimeout are how long the Directory may take to
 	// list the cells and the Reporter to take one report. After a late report the

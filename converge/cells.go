@@ -164,11 +164,12 @@ func (g Guard) withDefaults() Guard {
 // GuardState is what a Guard remembers between observations. The zero value has
 // seen nothing.
 type GuardState struct {
-	// Since is the time of the first observation; while all lists have been empty,
-	// the time of the last.
+	// Since is the time of the first observation or, as long as every list was
+	// empty, of the last one.
 	Since time.Time
-	// Known are the cells that were seen, in order. A cell that has been gone for
-	// longer than both grace periods is forgotten unless others are doubted.
+	// Known are the cells that were seen, in order of their ids. A cell that has
+	// been gone for longer than both grace periods is forgotten unless others are
+	// doubted.
 	Known []KnownCell
 }
 
@@ -186,8 +187,8 @@ type KnownCell struct {
 }
 
 // Observe takes the list of present cells, in any order, and decides how far to
-// believe it. An empty list is never believed: without any cell nothing could
-// be placed anyway.
+// believe it. An empty list is never believed, because nothing could be placed
+// without a cell. s is not changed; pass the result to the next call.
 func (g Guard) Observe(s GuardState, present []string, now time.Time) (Cells, GuardState) {
 	g = g.withDefaults()
 	cells := NewCells(present)

@@ -21,11 +21,11 @@ type Options struct {
 	// Attempts is how often to try when another commit is faster (default 20).
 	Attempts int
 	// MinWait and MaxWait bound the pause before each further attempt (default 1
-	// ms and 200 ms). It doubles from one attempt to the next; a random part of
-	// it, at least half, is waited.
+	// ms and 200 ms). It doubles from one attempt to the next; the actual pause is
+	// a random part of it, at least half. Values of 0 or less mean the defaults.
 	MinWait time.Duration
 	MaxWait time.Duration
-	// Random is from [0, 1) (default math/rand/v2).
+	// Random returns a number from [0, 1) (default: that of math/rand/v2).
 	Random func() float64
 	// Sleep waits for d, or returns ctx's error when ctx ends first (default: in
 	// real time).
