@@ -169,7 +169,7 @@ func TestTheBrowserShowsAFleetOf1250CellsAndWhatHappensInIt(t *testing.T) {
 }
 
 // BenchmarkTheFleetInTheBrowser measures 1,250 cells with 50,000 instances: the
-// time to the first picture, and then, at 400 events a second, how long after its
+// time to the first picture, and then, at 500 events a second, how long after its
 // commit an event is read and on the screen at most, and the frames.
 func BenchmarkTheFleetInTheBrowser(b *testing.B) {
 	chromium.Need(b)
@@ -180,7 +180,7 @@ func BenchmarkTheFleetInTheBrowser(b *testing.B) {
 		before, err := m.api.Log(b.Context())
 		m.must(err)
 		began := time.Now()
-		tick := time.NewTicker(20 * time.Millisecond) // 8 events each
+		tick := time.NewTicker(16 * time.Millisecond) // 8 events each
 		for n := 0; time.Since(began) < 10*time.Second; n++ {
 			<-tick.C
 			m.crash(n * 7919 % len(m.runs))
