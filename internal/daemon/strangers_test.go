@@ -70,6 +70,29 @@ func TestTheAddressWithMostConnectionsLosesItsOldest(t *testing.T) {
 	}
 }
 
+// After a pause, all cells of a large fleet connect at once, each from its address.
+func TestTheOnlyConnectionOfAnAddressStaysUpToABound(t *testing.T) {
+	l := boundStrangers(nil)
+	var first *unknown
+	for i := range maxAddresses - 1 {
+		a, _ := net.Pipe()
+		s := &unknown{Conn: a, among: l, address: fmt.Sprint(i)}
+		if first == nil {
+			first = s
+		}
+		if surplus := l.add(s); surplus != nil {
+			t.Fatalf("%d addresses: that of %s is closed", i+1, surplus.address)
+		}
+	}
+	l.add(&unknown{among: l, address: first.address})
+	if surplus := l.add(&unknown{among: l, address: "one more"}); surplus != first {
+		t.Error("the address with two connections does not lose its first")
+	}
+	if l.add(&unknown{among: l, address: "another"}) == nil {
+		t.Error("there is no bound")
+	}
+}
+
 func TestConnectionsOfStrangersAreBoundedAndThoseOfKnownClientsAreNot(t *testing.T) {
 	dir := t.TempDir()
 	c := open(t, issue(t, dir, "server", time.Hour))
@@ -140,6 +163,11 @@ func TestStrangersDoNotFillTheLog(t *testing.T) {
 	}
 	if n := strings.Count(text.String(), "\n"); n != complaintsEach || !strings.Contains(text.String(), "192.0.2.66:0: EOF") {
 		t.Errorf("there are %d lines: %.200s", n, text.String())
+	}
+	// A fault of ours is always told.
+	log.Print("http: panic serving 192.0.2.66:1: nil map")
+	if !strings.Contains(text.String(), "panic serving") {
+		t.Error("a panic is not in the log")
 	}
 	c := log.Writer().(*complaints)
 	c.began = c.began.Add(-time.Minute)
