@@ -64,6 +64,7 @@ type states struct {
 	sync.Mutex
 	at   time.Time
 	list []byte
+	err  error // in place of the list
 }
 
 // cells answers with all cells that are present, as a list of the API.
@@ -74,12 +75,12 @@ func (c *console) cells(w http.ResponseWriter, r *http.Request) {
 		// One that goes away does not keep the others from their answer.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), cmp.Or(c.Calls.Timeout, 30*time.Second))
 		defer cancel()
-		list, err := c.askCells(ctx)
-		if err != nil {
-			httpapi.WriteProblem(w, err)
-			return
-		}
-		c.states.list, c.states.at = list, time.Now()
+		c.states.list, c.states.err = c.askCells(ctx)
+		c.states.at = time.Now()
+	}
+	if c.states.err != nil {
+		httpapi.WriteProblem(w, c.states.err)
+		return
 	}
 	answerAs(w, "application/x-ndjson", c.states.list)
 }
