@@ -35,30 +35,11 @@
 // and reports failures. It leaves out cells that answer too late or take
 // nothing. It calls cells through a [CellClient].
 //
-// # How it is fast
-//
-// What an item adds to a cell's score depends only on the item and on the
-// cell's totals, so cells with the same totals keep their order for every item.
-// The cells of a zone that are open to the same work of the batch form a class.
-// If its cells are of one size, the class is a line in the order of the scores,
-// and usually two of its first cells can take an instance. A search goes
-// through a tournament tree over the class, in about log(cells) steps, if it is
-// for a task, if the cells differ in size, or if the first cells lack room.
-// Cells of different sizes are sorted so that neighbours are alike; bounds on
-// their sizes tell which of them to look at. A tree knows the largest remaining
-// amount of each further resource that the batch asks for. Lines and trees
-// learn what has changed when they are asked, so a batch that asks only one of
-// them does not pay for both.
-//
-// The cells of a process are a list while they are few, and then sets of bits
-// by number of instances. Once a process is on most cells, or on the first of a
-// line, a search looks only at the others. Refusals are explained together at
-// the end of the batch.
-//
-// Scores are integers, so no rounding error ever decides, and no score depends
-// on the order of additions. A policy with filters or a scorer of its own has
-// to look at every cell for every item, because nothing is known about its
-// rules; [Policy] says what they may see.
+// Scores are integers, so rounding never decides, and no score depends on the
+// order of additions. A policy with filters or a scorer of its own looks at
+// every cell for every item, because nothing is known about its rules; [Policy]
+// says what they may see. docs/performance.md explains how Place finds a cell
+// without looking at all of them, and has figures.
 //
 // # Concurrent use
 //

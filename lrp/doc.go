@@ -7,50 +7,23 @@
 //
 //	decision, err := lrp.Step(slot, deployment, command, now, policy)
 //
-// A [Decision] is a value. It says which records to write, which events to
-// publish, and which effects to carry out after the commit. [Resolve] returns
-// the one record of a slot that a consumer should see. [Delta] compares what is
-// wanted with what exists. [Rollout] leads a deployment from one definition to
-// the next. [RestartPolicy] decides when a crashed instance starts again.
+// A [Decision] is a value: which records to write, which events to publish, and
+// which effects to carry out after the commit. [Resolve] returns the one record
+// of a slot that a consumer should see. [Delta] compares what is wanted with what
+// exists. [Rollout] leads a deployment from one definition to the next.
+// [RestartPolicy] decides when a crashed instance starts again.
 //
 // The usual life of an instance is: [CreateMissing] makes it UNCLAIMED and
 // requests an auction. The winning cell sends [Claim] (CLAIMED) and, once the
 // instance is healthy, [Start] (RUNNING). [Crash] puts it back to UNCLAIMED at
-// once or, after too many crashes, to CRASHED until convergence sends
-// [Restart]. An [InstanceKey] names the instance: a guid that the cell makes,
-// new for each container, and the cell's id. Each command of the cell carries
-// it:
+// once or, after too many crashes, to CRASHED until convergence sends [Restart].
+// Each command of a cell carries the [InstanceKey]: the cell's id, and a guid
+// that the cell makes for each container. The example of Step plays such a life.
 //
-//	slot := lrp.Slot{ProcessGUID: "web", Index: 0}
-//	me := lrp.InstanceKey{InstanceGUID: guid, CellID: "cell-1"}
-//	for _, c := range []lrp.Command{
-//		lrp.CreateMissing{},
-//		lrp.Claim{Instance: me},
-//		lrp.Start{Instance: me, NetInfo: lrp.NetInfo{Address: "10.0.0.1"}},
-//		lrp.Crash{Instance: me, Reason: "exit status 1"},
-//	} {
-//		decision, err := lrp.Step(slot, deployment, c, now, policy) // lrp.Policy{} means the defaults
-//		if err != nil { … }          // the slot is as it was
-//		slot = slot.Apply(decision)  // or commit decision.Writes to a store
-//		if decision.Deployment != nil {
-//			deployment = decision.Deployment
-//		}
-//	}
-//
-// A record that is CRASHED starts again when the policy says so, and keeps its
-// crash count:
-//
-//	record, _ := lrp.Resolve(slot)
-//	if policy.Restart.Next(record.CrashCount, record.Since).Due(now) {
-//		decision, err := lrp.Step(slot, deployment, lrp.Restart{DefinitionID: record.DefinitionID}, now, policy)
-//		…
-//	}
-//
-// [Create] and [CreateFrom] return a [Change] whose After is the new
-// deployment. Its [Definition] needs at least a RootFS and an Action. A
-// decision may contain the next version of the deployment. If you keep slots in
-// a store, commit Writes, Deployment and Events together, by compare-and-swap
-// on the modification tags, and carry out Effects afterwards.
+// [Create] and [CreateFrom] make a deployment; its [Definition] needs at least a
+// RootFS and an Action. Commit the Writes, Deployment and Events of a decision
+// together, by compare-and-swap on the modification tags, and carry out Effects
+// afterwards. [Slot.Apply] does it for a slot in memory.
 //
 // Every change is reported twice: by instance events, which say what happened
 // to each record and from which the slot can be rebuilt, and by group events,

@@ -72,19 +72,23 @@ func (x Extent) Check(after Cursor, gaps []Gap) error {
 	return nil
 }
 
-// MaxGaps is the largest number of gaps in a log. Beyond it, [MergeGaps] merges
-// those that it can. If there are still more, the events before the oldest gaps
-// leave the log.
+// MaxGaps is the largest number of gaps in a log. Beyond it, a Store merges gaps
+// with [MergeGaps]. If there are still more, it drops the events before the
+// oldest gaps from the log.
 const MaxGaps = 1000
 
-// MergeGaps merges gaps if there are more than MaxGaps, so that a Store which
-// is opened again and again pushes no event out of its log. It merges runs of
-// gaps that have nothing between them but the events that end them. The last
-// gap of a run stays as it is, so a reader that has read the event of the last
-// gap but one misses nothing. The gaps are in ascending order.
+// MergeGaps returns gaps, which are in ascending order, unchanged if there are at
+// most MaxGaps. Otherwise it merges those that follow one another directly: only
+// the event that ends the one lies between it and the next. A Store that is
+// opened again and again without a commit makes such gaps, and they must not
+// push its events out of the log.
 //
-// A Store drops the events within the widened gaps, and widens the gaps in the
-// events that end them.
+// Of gaps that follow one another, all but the last become one. The last stays,
+// so a reader that has seen the event before it continues and misses nothing.
+//
+// merged is the new list. widened are those gaps in it that have grown; for each,
+// the Store deletes the events inside, and writes the gap into the event that
+// ends it.
 func MergeGaps(gaps []Gap) (merged, widened []Gap) {
 	if len(gaps) <= MaxGaps {
 		return gaps, nil

@@ -8,23 +8,21 @@ import (
 	"github.com/diegosdk/diego/lrp"
 )
 
-// A Selection chooses events by the labels of their subjects. [Selection.Wants]
-// must be called for all events of a log in their order.
+// A Selection picks the events whose subject has labels that a selector matches.
+// It learns the labels from the events themselves, so call [Selection.Wants] for
+// every event of the log, in order. It picks an event
 //
-//   - An event about a task is chosen by the labels of the task.
-//   - An event about a deployment is chosen by its labels before or after.
-//   - An event about an instance, or about a record of a process that was put
-//     aside, is chosen by the labels that the process had then, as far as the
-//     events so far tell, and otherwise by those that it has when the Selection
-//     is made. After the end of a process its last labels count, so the ends of
-//     its instances are chosen. Of processes that ended before the first event,
-//     it chooses no instances.
+//   - about a task: if the selector matches its labels;
+//   - about a deployment: if the selector matches its labels before or after;
+//   - about an instance, or a quarantined record: if the selector matches the
+//     labels that its process had at that time: those of the last change of the
+//     process, or those that the Selection began with. A process that was deleted
+//     keeps its last labels, so the ends of its instances are picked too;
+//   - about anything else: only if the selector is zero, which matches all.
 //
-// [SelectionAfter] knows the labels at a position of the log and which processes
-// ended shortly before it.
-//
-// All other events are about nothing that has labels; only the zero Selector
-// chooses them. One goroutine at a time may use a Selection.
+// A Selection from [NewSelection] begins with the labels of now. One from
+// [SelectionAfter] begins with those at an earlier position of the log, for a
+// subscriber that continues there. One goroutine at a time may use a Selection.
 type Selection struct {
 	selector executor.Selector
 	// chosen are the processes whose instances are chosen. Those of them that have
@@ -36,8 +34,10 @@ type Selection struct {
 // It forgets them when it knows twice as many.
 const maxEnded = 10_000
 
-// NewSelection makes a Selection. now are the guids of the processes that the
-// selector chooses when it is made: see DeploymentFilter.Selector.
+// NewSelection returns a Selection for the events from now on. now are the guids
+// of the processes that the selector matches at present: list the deployments
+// with [DeploymentFilter.Selector]. Instances of processes that ended earlier are
+// not picked.
 func NewSelection(selector executor.Selector, now []string) *Selection {
 	s := &Selection{selector: selector, chosen: make(map[string]bool, len(now)), ended: map[string]bool{}}
 	for _, guid := range now {
@@ -46,14 +46,15 @@ func NewSelection(selector executor.Selector, now []string) *Selection {
 	return s
 }
 
-// SelectionAfter makes a Selection for the events after a position. now are the
-// guids that NewSelection takes. log lists the events about deployments from
-// the position, or from an earlier one, to the end of the log; begin to read it
-// after now. From log the Selection knows which labels a process had at the
-// position, even if they have changed since. It also knows the processes that
-// ended between the beginning of log and the position, and chooses the ends of
-// their instances. It ignores other events in log and those that cannot be
-// decoded. Any other error of log is returned.
+// SelectionAfter returns a Selection for the events after a position. now is as
+// for [NewSelection]. log has the events from that position, or from an earlier
+// one, to the end; begin to read it after you have now. From the changes of
+// deployments in log, the Selection works out which labels a process had at the
+// position. If log begins earlier, the Selection also knows the processes that
+// ended in between, and picks the ends of their instances.
+//
+// Other events in log, and those that cannot be decoded, do not matter. Any
+// other error of log is returned.
 func SelectionAfter(selector executor.Selector, now []string, after Cursor, log iter.Seq2[Event, error]) (*Selection, error) {
 	s := NewSelection(selector, now)
 	seen := map[string]bool{}
