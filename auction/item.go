@@ -37,10 +37,10 @@ func (k *Kind) UnmarshalText(text []byte) error { return kinds.Unmarshal("kind",
 // A Key identifies a piece of work. Items with equal keys are the same work.
 type Key struct {
 	Kind Kind `json:"kind"`
-	// GUID is the process GUID or the task GUID.
+	// GUID is that of the process or the task.
 	GUID   string `json:"guid"`
 	Domain string `json:"domain"`
-	// Index and DefinitionID are set for an instance; zero for a task.
+	// Index and DefinitionID are those of an instance; a task has none.
 	Index        int    `json:"index"`
 	DefinitionID string `json:"definition_id,omitempty"`
 }

@@ -67,7 +67,7 @@ func (r CellReason) stage() int {
 
 // A Refusal says that no cell takes an item, and why.
 type Refusal struct {
-	// Item points to the work that was passed to Place.
+	// Item is the work as it was passed to Place.
 	Item *Item `json:"item"`
 	// Error is what to report. Its reason is NoCompatibleCells,
 	// InsufficientResources, CellsUnreachable or TooManyStarting.

@@ -72,7 +72,7 @@ type Choice struct {
 
 // A Placement says where an item goes and what decided.
 type Placement struct {
-	// Item points to the work that was passed to Place.
+	// Item is the work as it was passed to Place.
 	Item *Item `json:"item"`
 	// Choice is the winner.
 	Choice

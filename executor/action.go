@@ -20,10 +20,10 @@ const DefaultNofile = 1024
 
 // An Action is one node of the recipe that a container carries out: exactly
 // one of its fields is set. Its JSON form is an object with that one member,
-// such as {"run":{"path":"/bin/app","user":"vcap"}}; its decoder refuses
-// unknown kinds and more than one kind with a [ValidationError], and accepts
-// what [Action.Validate] then refuses: an action with no kind at all and
-// fields out of their limits.
+// such as {"run":{"path":"/bin/app","user":"vcap"}}. Its decoder refuses
+// unknown kinds and more than one kind with a [ValidationError], and accepts an
+// action with no kind and fields out of their limits, which [Action.Validate]
+// refuses.
 //
 // An Action is a value that others may share: nobody changes what it points
 // to.

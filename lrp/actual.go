@@ -15,7 +15,8 @@ type Key struct {
 }
 
 // An InstanceKey names one instance on one cell: the α, β and ω of the
-// specification's tables. It is zero for an instance on no cell.
+// specification's tables. Both are empty for an instance on no
+// cell.
 type InstanceKey struct {
 	InstanceGUID string `json:"instance_guid"`
 	CellID       string `json:"cell_id"`

@@ -33,7 +33,7 @@ type Revision struct {
 	Definition *Definition `json:"definition,omitempty"`
 	// Began says how the definition became active.
 	Began   RevisionBegin `json:"began"`
-	BeganAt time.Time     `json:"began_at,omitzero"` // zero if Began is BeganUnknown
+	BeganAt time.Time     `json:"began_at,omitzero"` // zero if nobody knows
 	// By is who made the definition active: the common name of the caller's
 	// certificate. It is empty if the caller had none, and if the control plane
 	// rolled back by itself.

@@ -7,8 +7,9 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-// An Event is an entry of the log: exactly one of its six pointers is set.
-// Sequence and At are the Store's; in a Batch they are ignored.
+// An Event is an entry of the log: exactly one of LRP, Task, Domain,
+// Quarantine, Session and Gap is set. Sequence and At are the Store's; in a
+// Batch they are ignored.
 type Event struct {
 	// Sequence numbers are consecutive in the order of commits, except for gaps.
 	Sequence Cursor `json:"sequence"`

@@ -17,16 +17,16 @@ import (
 const generated = "<!-- Written by go generate from the tables in the code. Do not edit. -->\n"
 
 const intro = `
-Every call is a request to ` + "`/v1/SERVICE/CALL`" + ` with a JSON object, and is answered with one: the shape is the same for all, so one curl line is like another. A process may serve several services; the addresses below are examples.
+Every call is a request to ` + "`/v1/SERVICE/CALL`" + ` with a JSON object, and the answer is a JSON object too. A process may serve several services; the addresses below are examples.
 
 ` + "```sh" + `
 TLS="--cacert ca.crt --cert client.crt --key client.key"
 BBS=https://bbs.example:8889 AUCTIONEER=https://auctioneer.example:9016 CELL=https://cell-1.example:1801
 ` + "```" + `
 
-**Who may call.** The organizational units (OU) of the client's certificate are its roles: ` + "`diego-consumer`, `diego-cell`, `diego-operator`, `diego-bbs`, `diego-auctioneer`, `diego-log-reader`, `diego-exec`, `diego-locker`" + `; it may have several. A log reader also has a unit for each domain whose logs it reads, and the role ` + "`exec`" + ` one for each domain in whose containers it works, such as ` + "`diego-domain:apps`" + `, and a locker one for each lock that it may hold, such as ` + "`diego-lock:router`" + `. The common name (CN) of a cell's certificate is the cell's id, and what a cell says it says of itself: a call in the name of another cell is refused. A client that trusts the authority should check the server's roles in the same way, as the clients of this module do. Without TLS nothing is served, unless the process was told to.
+**Who may call.** The organizational units (OU) of the client's certificate are its roles: ` + "`diego-consumer`, `diego-cell`, `diego-operator`, `diego-bbs`, `diego-auctioneer`, `diego-log-reader`, `diego-exec`, `diego-locker`" + `; it may have several. Some roles need further units: a log reader one for each domain whose logs it reads and the role ` + "`exec`" + ` one for each domain in whose containers it works, such as ` + "`diego-domain:apps`" + `; a locker one for each lock that it may hold, such as ` + "`diego-lock:router`" + `. The common name (CN) of a cell's certificate is the cell's id. A cell reports only about itself: a call in the name of another cell is refused. A client should check the server's roles in the same way, as the clients of this module do. A process serves calls without TLS only if its operator has allowed it.
 
-**Lists** are answered as lines (` + "`application/x-ndjson`" + `): ` + "`{\"item\": …}`" + ` for each item, ` + "`{\"problem\": …}`" + ` for one that cannot be read, and at last ` + "`{\"end\": n}`" + ` with the number of lines before it. A list without that line was cut off and is not complete.
+**Lists** are answered as lines (` + "`application/x-ndjson`" + `): ` + "`{\"item\": …}`" + ` for each item, or ` + "`{\"problem\": …}`" + ` for one that cannot be read. The last line is ` + "`{\"end\": n}`" + `, with the number of lines before it. A list without that line was cut off.
 
 **Sessions** last as long as a program in a container: a request with the headers ` + "`Connection: Upgrade` and `Upgrade: diego-session-1`" + ` is answered with the status 101, over HTTP/1.1, and the header ` + "`Diego-Heartbeat`" + `. Then both sides send frames: a byte for the kind, four bytes for the length of the rest with the most significant first, and the rest, at most 1 MiB.
 
@@ -40,15 +40,15 @@ BBS=https://bbs.example:8889 AUCTIONEER=https://auctioneer.example:9016 CELL=htt
 | 6 | both | nothing: the sender is alive |
 | 7 | cell | JSON: ` + "`{\"answer\":…}` or `{\"problem\":…}`" + `, the last frame |
 
-Of each stream, at most 256 KiB are on the way that the receiver has not taken. Each side sends a frame of kind 6 once per heartbeat, and ends the session if three of the other's are missing and nothing else has come. The program ends with its session.
+A sender waits when the receiver has yet to take 256 KiB of a stream. Each side sends a frame of kind 6 once per heartbeat. It ends the session if it gets no frame of any kind for three heartbeats. The program ends with its session.
 
-**Errors** are problem bodies (` + "`application/problem+json`" + `); [Problems](#problems) lists them. Members of a request that nobody knows are refused by name, arguments above the limit (4 MiB unless set otherwise) with the status 413 and the limit.
+**Errors** are problem bodies (` + "`application/problem+json`" + `); [Problems](#problems) lists them. A request with an unknown member is refused; the error names the member. Arguments above the limit (4 MiB unless set otherwise) are refused with the status 413; the error names the limit.
 
-**Request ids.** A call with the header ` + "`Diego-Request-Id`" + ` is carried out once, however often its caller sends it, for an hour at least: repeat a call whose answer was lost with the id that it had. Every answer has the id of its request. Calls that are marked *repeatable* may be repeated without one.
+**Request ids.** A call with the header ` + "`Diego-Request-Id`" + ` is carried out once, however often it is sent within an hour. So if an answer was lost, repeat the call with the same id. Every answer has the id of its request. Calls that are marked *repeatable* may be repeated without an id.
 
-**Which process.** One of several processes leads. Others answer reads, and writes with the problem ` + "`not_leader`" + `, which says where the leader is. Locks are different: any process answers all calls for them.
+**Which process.** One of several processes leads. The others answer reads; they refuse writes with the problem ` + "`not_leader`" + `, which says where the leader is. Any process answers all calls for locks.
 
-**Times and numbers.** Times are RFC 3339 in UTC, such as 2026-01-02T03:04:05.000000006Z; an absent one is none. Durations say their unit in their names. Sizes in MB are mebibytes.
+**Times and numbers.** Times are RFC 3339 in UTC, such as 2026-01-02T03:04:05.000000006Z. Durations have their unit in their names. Sizes in MB are mebibytes.
 
 ## Health
 
@@ -67,7 +67,11 @@ func Page(root string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	p := page{types: &types{docs: docs, named: map[string]reflect.Type{}}}
+	limits, err := readLimits(root)
+	if err != nil {
+		return "", err
+	}
+	p := page{types: &types{docs: docs, limits: limits, named: map[string]reflect.Type{}}}
 	p.text.WriteString("# The API over HTTP\n\n" + generated + intro)
 	service := ""
 	for _, c := range httpapi.Calls() {
@@ -113,8 +117,8 @@ func (p *page) call(c httpapi.CallInfo) error {
 	return p.answer(c)
 }
 
-const feedArguments = "Parameters: `after` (a sequence number, `now` or `start`; default `now`), and `kind`, `process_guid`, `index`, `task_guid`, `cell_id`, `domain`, which may be repeated and choose events. `selector` chooses those about processes and tasks with certain labels, such as `team=blog,!tier`. `labels=true` adds to each RUNNING instance its internal routes and metric tags, as they are when the event is read. " +
-	"The header `Last-Event-ID` counts more than `after`. When there are no events for a while, a comment comes, or an `id` alone: the position that was reached, from which to go on after a cut.\n\n"
+const feedArguments = "Parameters: `after` (a sequence number, `now` or `start`; default `now`), and, to choose events, `kind`, `process_guid`, `index`, `task_guid`, `cell_id` and `domain`, each any number of times. `selector` chooses those about processes and tasks with certain labels, such as `team=blog,!tier`. `labels=true` adds to each RUNNING instance its internal routes and metric tags, as they are when the event is read. " +
+	"The header `Last-Event-ID` takes precedence over `after`. When there are no events for a while, the server sends a comment, or an `id` alone: the position from which to continue after the connection breaks.\n\n"
 
 func (p *page) answer(c httpapi.CallInfo) error {
 	sample, err := json.Marshal(Sample(c.Answer))

@@ -11,7 +11,6 @@ import (
 	"maps"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -23,8 +22,9 @@ import (
 
 // types collects the types of the calls and describes each of them once.
 type types struct {
-	docs  map[string]string // by "lrp.ActualLRP" and "lrp.ActualLRP.State"
-	named map[string]reflect.Type
+	docs   map[string]string // by "lrp.ActualLRP" and "lrp.ActualLRP.State"
+	limits map[string]string // by "executor.MaxReasonBytes"
+	named  map[string]reflect.Type
 }
 
 // A member is one member of a JSON object.
@@ -126,8 +126,8 @@ const timestamp = "string (RFC 3339)"
 
 // written are the members of types that write their JSON themselves.
 var written = map[reflect.Type][]member{
-	reflect.TypeFor[task.Task]():           {{"created_at", timestamp, false, ""}, {"updated_at", timestamp, false, "UpdatedAt is when the record last changed."}, {"first_completed_at", timestamp, true, "FirstCompletedAt is when the task first was COMPLETED."}},
-	reflect.TypeFor[auction.Refusal]():     {{"invalid", "[executor.ValidationError](#executorvalidationerror)", true, "Invalid is set if the item itself is at fault."}},
+	reflect.TypeFor[task.Task]():           {{"created_at", timestamp, false, ""}, {"updated_at", timestamp, false, "When the record last changed."}, {"first_completed_at", timestamp, true, "When the task first was COMPLETED."}},
+	reflect.TypeFor[auction.Refusal]():     {{"invalid", "[executor.ValidationError](#executorvalidationerror)", true, "Set if the item itself is at fault."}},
 	reflect.TypeFor[auction.InvalidCell](): {{"invalid", "[executor.ValidationError](#executorvalidationerror)", false, ""}},
 }
 
@@ -145,7 +145,7 @@ func (t *types) fields(of reflect.Type) (list []member) {
 			if options == "string" {
 				kind = "string (a number)"
 			}
-			list = append(list, member{name, kind, strings.Contains(options, "omit"), inJSON(t.docs[of.String()+"."+f.Name], of)})
+			list = append(list, member{name, kind, strings.Contains(options, "omit"), t.inJSON(t.docs[of.String()+"."+f.Name], of, f.Name)})
 		}
 	}
 	return append(list, written[of]...)
@@ -153,14 +153,14 @@ func (t *types) fields(of reflect.Type) (list []member) {
 
 func (t *types) write(b *bytes.Buffer) {
 	t.link(reflect.TypeFor[executor.ValidationError]())
-	b.WriteString("\n## Types\n\nMembers in the order in which they are written; those that are *optional* are left out where they hold nothing.\n")
+	b.WriteString("\n## Types\n\nMembers are in the order in which they are written. An *optional* one is left out if it is empty.\n")
 	for _, name := range slices.Sorted(maps.Keys(t.named)) {
 		fields := t.fields(t.named[name])
 		if len(fields) == 0 || strings.Contains(name, "[") || !ast.IsExported(name[strings.Index(name, ".")+1:]) {
 			continue
 		}
 		fmt.Fprintf(b, "\n### %s\n\n", name)
-		if doc := inJSON(t.docs[name], t.named[name]); doc != "" {
+		if doc := t.inJSON(t.docs[name], t.named[name], ""); doc != "" {
 			b.WriteString(doc + "\n\n")
 		}
 		b.WriteString("| member | type | |\n| --- | --- | --- |\n")
@@ -174,29 +174,13 @@ func (t *types) write(b *bytes.Buffer) {
 	}
 }
 
-// inJSON is the comment on a struct, or on one of its fields, for readers who
-// have JSON before them: fields have the names of their members, and what is nil
-// in Go is absent. A name of one word is also a word of English, so it is a field
-// only where a sentence says what it is.
-func inJSON(doc string, of reflect.Type) string {
-	for _, f := range reflect.VisibleFields(of) {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if name == "" || name == "-" || doc == "" {
-			continue
-		}
-		after := ` (?:is|are|says|say|has|have)`
-		if f.Name != strings.ToUpper(f.Name) && strings.Trim(f.Name[1:], "abcdefghijklmnopqrstuvwxyz") != "" {
-			after = ``
-		}
-		doc = regexp.MustCompile(`\b`+f.Name+`\b(`+after+`)`).ReplaceAllString(doc, "`"+name+"`$1")
-	}
-	return regexp.MustCompile(`\bnil\b`).ReplaceAllString(doc, "absent")
-}
+// packages are those whose types the calls use.
+var packages = []string{"bbs", "rep", "lrp", "task", "auction", "storage", "executor"}
 
 // readDocs reads the comments of the types of the module's packages.
 func readDocs(root string) (map[string]string, error) {
 	docs := map[string]string{}
-	for _, dir := range []string{"bbs", "rep", "lrp", "task", "auction", "storage", "executor"} {
+	for _, dir := range packages {
 		files, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
 		if err != nil {
 			return nil, err
