@@ -32,17 +32,29 @@ func Find(root *os.File, name string, flags int) (*os.File, error) {
 
 func find(root *os.File, name string, flags int) (fd int, err error) {
 	how := &unix.OpenHow{Flags: uint64(flags | unix.O_PATH | unix.O_CLOEXEC), Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS}
-	for {
-		fd, err := unix.Openat2(int(root.Fd()), path.Clean("/"+name), how)
-		if err == unix.EINTR || err == unix.EAGAIN { // somebody renames while we look
+	for again := 0; ; {
+		fd, err := openat2(int(root.Fd()), path.Clean("/"+name), how)
+		switch {
+		case err == nil:
+			return fd, nil
+		case err == unix.EINTR:
+			continue
+		case err == unix.EAGAIN && again < maxAgain: // somebody renames while we look
+			again++
 			continue
 		}
-		if err != nil {
-			return -1, &os.PathError{Op: "open", Path: name, Err: err}
-		}
-		return fd, nil
+		return -1, &os.PathError{Op: "open", Path: name, Err: err}
 	}
 }
+
+// maxAgain is how often a lookup begins again. The kernel gives one up if anything on
+// the host was renamed before it came to the next "..". A tenant can rename without a
+// pause and make links with thousands of "..", whose lookup would never end. Links
+// that others make have a few, and are found after a few attempts at most.
+const maxAgain = 128
+
+// openat2 is the system call. A test replaces it.
+var openat2 = unix.Openat2
 
 // Stat looks at what a path leads to; see Find.
 func Stat(root *os.File, name string) (s unix.Stat_t, err error) {
