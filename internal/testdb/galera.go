@@ -73,7 +73,7 @@ func startGalera(n int) (nodes []*Server, err error) {
 		group = append(group, fmt.Sprintf("127.0.0.1:%d", ports[i][1]))
 	}
 	for i := range n {
-		dir, err := os.MkdirTemp("", "diego-testdb-")
+		dir, err := os.MkdirTemp(os.Getenv(DirEnv), "diego-testdb-")
 		if err != nil {
 			return nodes, err
 		}

@@ -180,7 +180,7 @@ func (e *engine) start(diskBytes int64) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "diego-testdb-")
+	dir, err := os.MkdirTemp(os.Getenv(DirEnv), "diego-testdb-")
 	if err != nil {
 		return nil, err
 	}

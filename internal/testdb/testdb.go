@@ -41,6 +41,11 @@ const (
 	MySQLEnv    = "DIEGO_TEST_MYSQL"    // such as user:password@tcp(host:3306)/
 )
 
+// DirEnv names the directory for the files of private servers. By default it is
+// the one for temporary files. Other users must be able to search it, because
+// the servers do not run as root.
+const DirEnv = "DIEGO_TEST_DATABASES"
+
 // Main runs the tests of a package, stops the shared servers and exits. m is a
 // *testing.M or wraps one.
 func Main(m interface{ Run() int }) {

@@ -3,6 +3,8 @@ package testdb_test
 import (
 	"database/sql"
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/diegosdk/diego/internal/testdb"
@@ -50,6 +52,22 @@ func TestAServerKeepsItsDataAndItsDSNOverStopAndKill(t *testing.T) {
 				if rows != n+1 {
 					t.Errorf("%d rows after restart %d", rows, n+1)
 				}
+			}
+		})
+	}
+}
+
+func TestTheFilesOfAServerAreWhereTheEnvironmentSays(t *testing.T) {
+	for _, e := range engines {
+		t.Run(e.driver, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.Chmod(filepath.Dir(dir), 0o711); err != nil { // the server is another user's
+				t.Fatal(err)
+			}
+			t.Setenv(testdb.DirEnv, dir)
+			e.server(t)
+			if data, err := filepath.Glob(filepath.Join(dir, "*", "data")); len(data) != 1 {
+				t.Errorf("the data is in %q, %v", data, err)
 			}
 		})
 	}
