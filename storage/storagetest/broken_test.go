@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -193,6 +194,9 @@ var brokenTogether = []struct {
 	wrap           func(*memstore.Store) storage.Store
 }{
 	{"compares before it commits", "same tag one succeeds", func(s *memstore.Store) storage.Store {
+		var compared atomic.Int32
+		var one sync.Mutex
+		second := make(chan struct{})
 		return &wrapped{Store: s, commit: func(ctx context.Context, b storage.Batch) (storage.Cursor, error) {
 			for i, w := range b.ActualLRPs {
 				if w.Before == nil {
@@ -202,7 +206,14 @@ var brokenTogether = []struct {
 				if err != nil || len(have.Records) == 0 || have.Records[0].ModificationTag != w.Before.ModificationTag {
 					return 0, &storage.ConflictError{Key: storage.ActualLRPKey(w.Before), Err: storage.ErrConflict}
 				}
-				<-time.After(time.Millisecond)
+				switch compared.Add(1) { // the first two compare the same tag
+				case 1:
+					<-second
+				case 2:
+					close(second)
+				}
+				one.Lock()
+				defer one.Unlock()
 				have, _, _ = s.Slot(ctx, w.Before.ProcessGUID, w.Before.Index)
 				b.ActualLRPs[i].Before = &have.Records[0]
 			}
@@ -225,12 +236,25 @@ var brokenTogether = []struct {
 		}}
 	}},
 	{"checks fences before it commits", "after it was replaced", func(s *memstore.Store) storage.Store {
-		return &wrapped{Store: s, commit: func(ctx context.Context, b storage.Batch) (storage.Cursor, error) {
+		// The first holder is slow: it is replaced between the check and the
+		// commit of its second batch.
+		var commits, acquired atomic.Int32
+		checked, replaced := make(chan struct{}), make(chan struct{})
+		closeReplaced := sync.OnceFunc(func() { close(replaced) })
+		return &wrapped{Store: s, acquire: func(ctx context.Context, l storage.Lease, ttl time.Duration) (storage.Lease, error) {
+			if acquired.Add(1) == 2 {
+				<-checked
+			}
+			return s.Acquire(ctx, l, ttl)
+		}, commit: func(ctx context.Context, b storage.Batch) (storage.Cursor, error) {
 			if _, err := s.Commit(ctx, storage.Batch{Fence: b.Fence}); err != nil {
 				return 0, err
 			}
-			if b.Fence.Epoch%2 == 1 { // a slow holder, and a quick one after it
-				<-time.After(3 * time.Millisecond)
+			if b.Fence.Epoch > 1 {
+				defer closeReplaced()
+			} else if commits.Add(1) == 2 {
+				close(checked)
+				<-replaced
 			}
 			b.Fence = storage.Fence{}
 			return s.Commit(ctx, b)
