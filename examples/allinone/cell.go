@@ -175,6 +175,9 @@ func (c *cell) build(ctx context.Context, p cellPlan) error {
 // tick clears the host of what an earlier run has left, and then reports and
 // takes work as far as that is due. The manager does not run yet.
 func (c *cell) tick(ctx context.Context) {
+	// A Tick removes one container after the other. After a kill -9 there may be
+	// thousands. It tries again what Clear cannot remove, and logs why.
+	_ = c.Manager.Clear(ctx)
 	c.Manager.Tick(ctx)
 	c.Rep.Tick(ctx)
 }
