@@ -190,6 +190,17 @@ func TestWhatIsNotKnownOfProcIsHidden(t *testing.T) {
 	}
 }
 
+func TestAContainerDoesNotReadTheListOfLocks(t *testing.T) {
+	f := newFixture(t)
+	guid, _ := f.create()
+	for _, user := range []string{"root", "nobody"} {
+		r := f.as(user, guid, "exec 9>/tmp/$(id -u) && flock 9 && cat /proc/locks")
+		if e := r.end(); !e.Success() || r.stdout.String() != "" {
+			t.Errorf("%s reads %q of a list during whose reading nobody on the host gets a lock; %v, %s", user, r.stdout, e, r.stderr)
+		}
+	}
+}
+
 func TestWhatProgramsAskTheKernelIsThere(t *testing.T) {
 	f := newFixture(t)
 	guid, _ := f.create()
