@@ -110,10 +110,11 @@ func Unindent(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-var consideredRow = regexp.MustCompile("(?m)^\\| `(internal/[a-z0-9]+)` \\|")
+var consideredRow = regexp.MustCompile("(?m)^\\| `((?:[a-z0-9]+/)*internal/[a-z0-9]+)` \\|")
 
-// CheckConsidered compares the packages below internal with the rows of the
-// table in docs/decisions.md that says which library was considered for each.
+// CheckConsidered compares the packages directly below a directory internal with
+// the rows of the tables in docs/decisions.md that say which library was
+// considered for each.
 func CheckConsidered(document []byte, packages []string) []string {
 	var rows, findings []string
 	for _, match := range consideredRow.FindAllSubmatch(document, -1) {
