@@ -52,6 +52,24 @@ func (b built) Run() int {
 	return b.m.Run()
 }
 
+// builtDiegoctl builds diegoctl for the first test that wants it.
+func builtDiegoctl(t *testing.T) string {
+	t.Helper()
+	path, err := buildDiegoctl()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+var buildDiegoctl = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(binaries, "diegoctl")
+	if out, err := exec.Command("go", "build", "-o", path, "./diegoctl").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return path, nil
+})
+
 // A process is a daemon that runs.
 type process struct {
 	t    *testing.T

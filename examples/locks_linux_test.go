@@ -78,10 +78,7 @@ func await[T any](t *testing.T, what string, c <-chan T) (T, bool) {
 
 // Elsewhere than on Linux, a command outlives a diegoctl that is killed.
 func TestOneOfTwoHoldersOfALockRunsItsCommandWhicheverBBSLeads(t *testing.T) {
-	diegoctl := filepath.Join(t.TempDir(), "diegoctl")
-	if out, err := exec.Command("go", "build", "-o", diegoctl, "./diegoctl").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	diegoctl := builtDiegoctl(t)
 	c := newCertificates(t)
 	store := "sqlite:" + filepath.Join(t.TempDir(), "diego.db")
 	serve := func(name string) *process {

@@ -186,10 +186,7 @@ func left(t *testing.T, argument string) bool {
 func TestPeopleWorkInRealContainers(t *testing.T) {
 	testenv.Root(t)
 	here := t.TempDir()
-	diegoctl := filepath.Join(here, "diegoctl")
-	if out, err := exec.Command("go", "build", "-o", diegoctl, "./diegoctl").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	diegoctl := builtDiegoctl(t)
 	f := newFleet(t)
 	f.realCell("cell-1")
 	for guid, domain := range map[string]string{"web": "apps", "blog": "apps", "bank": "money"} {
@@ -317,10 +314,7 @@ func TestPeopleWorkInRealContainers(t *testing.T) {
 
 func TestASessionEndsWhenItsCellIsDrained(t *testing.T) {
 	testenv.Root(t)
-	diegoctl := filepath.Join(t.TempDir(), "diegoctl")
-	if out, err := exec.Command("go", "build", "-o", diegoctl, "./diegoctl").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	diegoctl := builtDiegoctl(t)
 	f := newFleet(t)
 	f.realCell("cell-1")
 	if err := f.consumer.Desire(within(t), sleeper("web", 1)); err != nil {
@@ -352,10 +346,7 @@ func TestASessionEndsWhenItsCellIsDrained(t *testing.T) {
 
 // Its container ends with the cell, perhaps before the session. Either is said.
 func TestASessionHearsWhyItEndsWhenItsCellStops(t *testing.T) {
-	diegoctl := filepath.Join(t.TempDir(), "diegoctl")
-	if out, err := exec.Command("go", "build", "-o", diegoctl, "./diegoctl").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	diegoctl := builtDiegoctl(t)
 	f := newFleet(t)
 	f.add("cell-1", "--drain=false")
 	if err := f.consumer.Desire(within(t), sleeper("web", 1)); err != nil {
