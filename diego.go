@@ -70,9 +70,9 @@ type Options struct {
 	// are repaired, callbacks that are made. 1 makes everything happen in the
 	// caller's goroutine (default: the defaults of the parts).
 	Concurrency int
-	// StopTimeout is how long a cell may take to confirm that it will stop an
-	// instance or cancel a task, or to list its containers, and an auctioneer in
-	// another process to confirm that it will place work (default 10 s).
+	// StopTimeout is how long a cell may take to list its containers, or to confirm
+	// that it will stop an instance or cancel a task (default 10 s). An auctioneer
+	// in another process has the same time to confirm that it will place work.
 	StopTimeout time.Duration
 	// MaxCallbacks is how many callbacks may wait (default 10,000). Convergence
 	// requests the rest again.

@@ -97,10 +97,10 @@ func marks(environ []byte) (dirs []string) {
 	return dirs
 }
 
-// of are the living processes that belong to the container with a directory:
-// those that have it in their environment, those that share a session with
-// such a process, with one of the leaders or with one that was found before,
-// and the children of all these.
+// of returns the living processes of the container with a directory. A process
+// belongs to the container if it has the directory in its environment, or shares
+// a session with one that has, with one of the leaders, or with one that was
+// found before. The children of all these belong to it too.
 func (c *census) of(dir string, leaders, before []leader) (found []member) {
 	seen := make(map[int]bool)
 	var queue []int

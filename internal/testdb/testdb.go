@@ -1,10 +1,9 @@
 // Package testdb gives tests real databases.
 //
 // [Postgres] and [MySQL] return the DSN of a fresh, empty database that is
-// dropped when the test ends. The server behind it is the one that the
-// environment names, or else a private one that is started from the installed
-// binaries on first use, shared by all tests of the process and stopped by
-// [Main]. [StartPostgres] and [StartMySQL] give a test a server of its own,
+// dropped when the test ends. The environment may name the server. Otherwise the
+// first use starts a private one from the installed binaries, which all tests of
+// the process share and [Main] stops. [StartPostgres] and [StartMySQL] give a test a server of its own,
 // which it may stop, kill and start again; [StartPostgresOnSmallDisk] and
 // [StartMySQLOnSmallDisk] one whose disk it may fill. A machine without the binaries
 // skips the test, or fails it if the environment variable testenv.RequireAll is 1.

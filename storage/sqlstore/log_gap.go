@@ -12,10 +12,11 @@ import (
 	"github.com/diegosdk/diego/storage/sqlstore/internal/dialect"
 )
 
-// This file leaves a storage.Gap where the log may have lost events: when a
-// store is opened on existing tables, when a connection leads to a server that
-// is another one or was restarted, and when the log ends before an event that
-// this process has seen.
+// This file leaves a storage.Gap where the log may have lost events:
+//
+//   - when a store is opened on existing tables;
+//   - when a connection leads to another server, or to one that was restarted;
+//   - when the log ends before an event that this process has seen.
 
 // A knownServer is the server behind the connections that write.
 type knownServer struct {

@@ -73,8 +73,8 @@ type Options struct {
 	// server and New for any database, because their clock is the one that counts.
 	Now func() time.Time
 	// Logger gets a line for each file of a SQLite database that Open has made
-	// private, or could not, and whenever a deployment is read whose history
-	// cannot be decoded in part (default none).
+	// private or could not make private, and for each deployment that is read and
+	// whose history cannot be decoded in part (default none).
 	Logger *slog.Logger
 
 	// clock, in tests, is a format for the dialect's clock: %s stands for it.
@@ -268,9 +268,9 @@ func opened(ctx context.Context, d *dialect.Dialect, p pools, opts Options) (*St
 //
 // A View or a list takes a connection of db while it lasts, and a commit takes
 // another: a caller that commits while it ranges over a list needs two
-// connections. If db may have only one, the lists of the Store itself are read
-// to their end before they yield, and a commit within a View waits until its
-// context ends, or fails after about Options.RetryFor.
+// connections. If db may have only one, the Store reads its lists to their end
+// before it yields them. A commit within a View then waits until its context
+// ends, or fails after about Options.RetryFor.
 //
 // [Dialect] lists the drivers; New refuses a database with another one. On
 // PostgreSQL a commit takes fewer round trips through github.com/lib/pq than

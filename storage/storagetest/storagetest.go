@@ -5,11 +5,10 @@
 //
 //   - [Run] for everything that one caller can see,
 //   - [RunConcurrent] for what several see of one another,
-//   - [RunMetamorphic], which does the same random things to the store and to
-//     memstore, wants the same answers and reduces a failure to the few that
-//     matter, and
-//   - [RunCrash], for stores on disk, which kills a process that commits and
-//     looks at what it left behind.
+//   - [RunMetamorphic] for random sequences of calls. The store must answer as
+//     memstore does. A failure is reduced to the calls that matter.
+//   - [RunCrash] for stores on disk. It kills a process that commits, and looks
+//     at what that left behind.
 //
 // The package imports nothing but the standard library and this module.
 //

@@ -58,9 +58,9 @@ type resting struct {
 // NewRange returns the ports from first to last, both included. It claims
 // none yet.
 //
-// The search begins anywhere: the ports of a daemon that was killed are free at
-// once, while routers still send to them, and the next daemon would give out
-// the same ones if both began with the first.
+// The search begins at a random port. If a daemon is killed, its ports are free
+// at once, while routers still send to them. If every search began with the
+// first port, the next daemon would give out the same ones.
 func NewRange(first, last uint16) *Range {
 	next := first
 	if last > first {

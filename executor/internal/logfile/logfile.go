@@ -2,9 +2,9 @@
 //
 // A [Log] is a stream of bytes that are numbered from its beginning. It is cut
 // into segment files named after the number of their first byte; the oldest
-// is removed when there are too many. Readers go by the number, so that they
-// cross from one segment to the next without losing or repeating a byte, and
-// see a gap only where segments were removed before they came to read them.
+// is removed when there are too many. Readers go by the number, so they neither
+// lose nor repeat a byte between two segments. They see a gap only where a
+// segment was removed before they had read it.
 package logfile
 
 import (
