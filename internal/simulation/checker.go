@@ -51,6 +51,8 @@ var (
 	checkEvacuate = &Checker{"evacuation", "An EVACUATING record lives no longer than its time, and a container that is evacuated is kept until another instance runs or none is desired.", "000 §LRP Evacuation, §Harmonizing During Evacuation"}
 	checkAnswers  = &Checker{"answers", "A cell's Claim or Start is refused where, and only where, another instance has got further.", "000 §Harmonizing ActualLRPs, §Suspect Cells E"}
 	checkUnwanted = &Checker{"unwanted", "A cell gives up an instance that does not run yet when it finds that there is no record of it. While it evacuates it does so once the control plane has answered.", "000 §Harmonizing ActualLRPs with Container State: Rep, §Harmonizing During Evacuation"}
+	checkKeeps    = &Checker{"keeps", "A cell ends a container of an instance that runs only because it was told to stop it, because its report was refused, because it evacuates and need not keep it or has no time left, or because it has read that another instance runs at the index.", "000 §Harmonizing ActualLRPs with Container State: Rep, §Harmonizing During Evacuation, §Suspect Cells E"}
+	checkRoom     = &Checker{"room", "A cell has the room that its containers leave.", "000 §Distributing, executor.Executor Remaining"}
 	checkRoutes   = &Checker{"routes", "Group events add up to the routes of what runs.", "000 §Suspect Cells, 003 §Corresponding changes to ActualLRPs"}
 	checkTasks    = &Checker{"tasks", "A task goes from state to state as the specification says, counts its rejections, and starts for its current attempt only.", "000 §Task Lifecycle"}
 	checkPosts    = &Checker{"callbacks", "A completion is told while the task is RESOLVING, as often as it takes, and the task is deleted only once its consumer has it or its time is over.", "000 §Resolving Completed Tasks"}
@@ -67,6 +69,6 @@ func Checkers() []*Checker {
 	return []*Checker{
 		checkInvariants, checkLog, checkLeaders, checkAgenda, checkOnce, checkGuard, checkSettles, checkUnharmed,
 		checkUpdates, checkEvents, checkReasons, checkReplaced, checkStops, checkFresh, checkDuties, checkRollout, checkBudget, checkCrashes, checkEvacuate, checkAnswers,
-		checkUnwanted, checkRoutes, checkTasks, checkPosts, checkConsumer, checkAuction, checkPrompt, checkOdds, checkPolicy, checkStore,
+		checkUnwanted, checkKeeps, checkRoom, checkRoutes, checkTasks, checkPosts, checkConsumer, checkAuction, checkPrompt, checkOdds, checkPolicy, checkStore,
 	}
 }

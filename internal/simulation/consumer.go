@@ -276,14 +276,14 @@ func (w *World) ask(ctx context.Context, o *op) (err error) {
 	ctx = bbs.WithRequestID(ctx, o.id)
 	first := w.random.IntN(len(w.Planes))
 	for i := range w.Planes {
-		had := w.ledger.has(o)
+		had, stood := w.ledger.has(o), stateOf(w.ledger.tasks[o.guid])
 		o.idle = o.idle || w.ledger.idle(o)
 		err = o.call(ctx, w.Planes[(first+i)%len(w.Planes)].BBS)
 		if errors.Is(err, bbs.ErrNotLeader) {
 			continue
 		}
 		w.tells("%s wants: %s %s/%d, %d instances, %s: %s", o.id, o.kind, o.guid, o.index, o.instances, o.definition, brief(err))
-		w.object(w.ledger.answered(o, had, err))
+		w.object(w.ledger.answered(o, had, stood, err))
 		w.refuses(err)
 		break
 	}
@@ -304,8 +304,15 @@ func (l *ledger) has(o *op) bool {
 	return l.deployments[o.guid] != nil
 }
 
-// answered judges the answer to an op. had says what there was before the call.
-func (l *ledger) answered(o *op, had bool, err error) error {
+// takesTask are the states of a task in which a consumer may do this to it (000 §Task
+// Lifecycle).
+var takesTask = map[string][]task.State{
+	opTask: {task.Absent}, opCancel: {task.Pending, task.Running}, opFail: {task.Pending, task.Running}, opHandle: {task.Completed},
+}
+
+// answered judges the answer to an op. had says whether what it is about was there
+// before the call, and stood how its task stood then.
+func (l *ledger) answered(o *op, had bool, stood task.State, err error) error {
 	if l.closed {
 		return nil
 	}
@@ -335,6 +342,10 @@ func (l *ledger) answered(o *op, had bool, err error) error {
 		return object("there is none, and it is refused: %v", err)
 	case (missing || errors.Is(err, lrp.ErrRefused)) && had && has:
 		return object("it is there, and it is refused: %v", err)
+	case lrpRefused != nil && o.kind == opRetire && had && has:
+		return object("there is an instance, and it is refused: %v", err)
+	case taskRefused != nil && stood == stateOf(l.tasks[o.guid]) && slices.Contains(takesTask[o.kind], stood):
+		return object("the task is %s, and it is refused: %v", stood, err)
 	}
 	return nil
 }

@@ -49,6 +49,9 @@ type machine interface {
 	heal()
 	// holds are the containers it has, in no order.
 	holds() []executor.Container
+	// lists are those that it knows of, without a question to its backend; nil for a
+	// cell that somebody has brought.
+	lists() []executor.Container
 	// begun is how often the work of a container has begun.
 	begun(guid string) int
 }
@@ -132,7 +135,7 @@ func (m *model) fret(pick int) {
 
 func (m *model) presence() bbs.CellPresence { return m.Presence }
 func (m *model) poll(ctx context.Context)   { m.Poll(ctx); m.says(ctx, true) }
-func (m *model) lose()                      { m.Lose(); m.run++; m.announcer = nil }
+func (m *model) lose()                      { m.world.loses(m); m.Lose(); m.run++; m.announcer = nil }
 func (m *model) mend()                      {}
 func (m *model) move(address string)        { m.Presence.Address = address }
 func (m *model) evacuates() bool            { s, _ := m.Evacuation(context.Background()); return s.Evacuating }
@@ -144,8 +147,9 @@ func (m *model) holds() []executor.Container {
 	list, _ := m.Containers(context.Background())
 	return list
 }
-func (m *model) begun(guid string) int { return m.Begun(guid) }
-func (m *model) vanish(int)            {}
+func (m *model) lists() []executor.Container { return m.holds() }
+func (m *model) begun(guid string) int       { return m.Begun(guid) }
+func (m *model) vanish(int)                  {}
 
 func (m *model) drain() {
 	if m.evacuates() {
@@ -158,6 +162,7 @@ func (m *model) drain() {
 func (m *model) crash(pick int) {
 	if list := m.holds(); len(list) > 0 {
 		if k := list[pick%len(list)]; k.State == executor.Running {
+			m.world.dooms(k.GUID)
 			m.End(k.GUID, executor.Failed("it was told to"))
 		}
 	}
@@ -198,6 +203,8 @@ type host struct {
 	rep     *rep.Rep
 	starts  map[string]int // by guid
 	drained int            // evacuations that came to their end
+	// drains is since when the daemon evacuates; zero if it does not.
+	drains time.Time
 	// cordoned is what the daemon has written down for the next one.
 	cordoned bool
 }
@@ -240,7 +247,7 @@ func (h *host) fault(op scripted.Op, guid string) error {
 // boot starts the daemon on what it finds.
 func (h *host) boot() error {
 	h.run++
-	h.off = false
+	h.off, h.drains = false, time.Time{}
 	var err error
 	h.manager, err = manager.New(context.Background(), manager.Options{
 		Backend: h.backend, Now: h.now,
@@ -292,14 +299,34 @@ func (a hostAnnouncer) Leave(ctx context.Context) error {
 
 func (h *host) presence() bbs.CellPresence { return h.p }
 func (h *host) begun(guid string) int      { return h.starts[guid] }
-func (h *host) drain()                     { _ = h.rep.Evacuate(context.Background()) }
 func (h *host) evacuates() bool            { began, _, _ := h.rep.Evacuation(); return !began.IsZero() }
-func (h *host) stay()                      { _ = h.rep.CancelEvacuation(context.Background()) }
 func (h *host) cordon(c bool) bool         { return !h.off && h.rep.Cordon(context.Background(), c) == nil }
 func (h *host) hush()                      {}
 func (h *host) move(address string)        { h.p.Address = address }
 func (h *host) heal()                      {}
 func (h *host) fret(int)                   {}
+
+// evacuationTimeout is how long a daemon evacuates at most: rep.Options.EvacuationTimeout,
+// by default.
+const evacuationTimeout = 10 * time.Minute
+
+// overdue reports whether the daemon's time to evacuate has passed, by any clock.
+func (h *host) overdue() bool {
+	return !h.drains.IsZero() && h.world.Clock.Now().Sub(h.drains) >= evacuationTimeout-2*maxSkew
+}
+
+func (h *host) drain() {
+	if h.drains.IsZero() {
+		h.drains = h.world.Clock.Now()
+	}
+	_ = h.rep.Evacuate(context.Background())
+}
+
+func (h *host) stay() {
+	if _ = h.rep.CancelEvacuation(context.Background()); !h.evacuates() {
+		h.drains = time.Time{}
+	}
+}
 
 func (h *host) step(ctx context.Context, present bool) {
 	h.reached = present
@@ -325,6 +352,7 @@ func (h *host) poll(ctx context.Context) {
 // lose kills the daemon. What is on the host stays there until the next one
 // finds it.
 func (h *host) lose() {
+	h.world.loses(h)
 	h.off = true
 	h.backend = h.backend.Restart()
 }
@@ -339,12 +367,14 @@ func (h *host) mend() {
 
 func (h *host) crash(pick int) {
 	if guid, ok := h.any(pick); ok {
+		h.world.dooms(guid)
 		_ = h.backend.Signal(context.Background(), guid, executor.Kill)
 	}
 }
 
 func (h *host) vanish(pick int) {
 	if guid, ok := h.any(pick); ok {
+		h.world.dooms(guid)
 		_ = h.backend.Delete(context.Background(), guid)
 	}
 }
@@ -361,6 +391,13 @@ func (h *host) any(pick int) (string, bool) {
 		return "", false
 	}
 	return guids[pick%len(guids)], true
+}
+
+func (h *host) lists() []executor.Container {
+	if h.off {
+		return nil
+	}
+	return h.manager.List()
 }
 
 // holds are also those that the backend has and the manager does not know.

@@ -226,12 +226,12 @@ func (l link) ClaimLRP(ctx context.Context, guid string, index int, c lrp.Claim)
 }
 
 func (l link) StartLRP(ctx context.Context, guid string, index int, c lrp.Start) error {
-	return l.call(l.of(c.Instance, "StartLRP", guid, index), func(b *bbs.BBS) error {
+	return l.world.doomsRefused(c.Instance, l.call(l.of(c.Instance, "StartLRP", guid, index), func(b *bbs.BBS) error {
 		before, alone := l.recorded(guid, index)
 		err := b.StartLRP(ctx, guid, index, c)
 		l.world.object(l.world.ledger.started(slotKey{guid, index}, c, before, alone(), err))
 		return err
-	})
+	}))
 }
 
 func (l link) CrashLRP(ctx context.Context, guid string, index int, c lrp.Crash) error {
@@ -258,7 +258,7 @@ func (l link) EvacuateClaimedLRP(ctx context.Context, guid string, index int, c 
 }
 
 func (l link) EvacuateRunningLRP(ctx context.Context, guid string, index int, c lrp.EvacuateRunning) (bool, error) {
-	return ask(l, l.of(c.Instance, "EvacuateRunningLRP", guid, index), func(b *bbs.BBS) (bool, error) {
+	keep, err := ask(l, l.of(c.Instance, "EvacuateRunningLRP", guid, index), func(b *bbs.BBS) (bool, error) {
 		before, alone := l.recorded(guid, index)
 		keep, err := b.EvacuateRunningLRP(ctx, guid, index, c)
 		if err == nil {
@@ -269,6 +269,10 @@ func (l link) EvacuateRunningLRP(ctx context.Context, guid string, index int, c 
 		}
 		return keep, err
 	})
+	if err == nil && !keep {
+		l.world.dooms(c.Instance.InstanceGUID)
+	}
+	return keep, l.world.doomsRefused(c.Instance, err)
 }
 
 func (l link) EvacuateStoppedLRP(ctx context.Context, guid string, index int, c lrp.EvacuateStopped) (bool, error) {
@@ -384,7 +388,7 @@ func (w wire) Perform(ctx context.Context, work auction.Work) (r []auction.Rejec
 		r, err = cell.Perform(ctx, work)
 		holds := cell.holds()
 		if truth, err := cell.State(ctx); err == nil {
-			w.world.object(kept(truth))
+			w.world.object(errors.Join(kept(truth), roomy(truth, cell)))
 		}
 		cordoned := w.world.troubles[slices.Index(w.world.cells, cell)].cordoned
 		w.world.object(taken(work.CellID, cell.evacuates(), cordoned, managed(holds)-held))
@@ -409,7 +413,10 @@ func managed(list []executor.Container) (n int) {
 
 func (w wire) StopLRP(ctx context.Context, key lrp.Key, instance lrp.InstanceKey) error {
 	w.world.object(w.world.ledger.stopped(key, instance, w.world.storage[w.plane].acted))
-	return w.order(w.to("StopLRP", key.ProcessGUID, key.Index), func(cell machine) error { return cell.StopLRP(ctx, key, instance) })
+	return w.order(w.to("StopLRP", key.ProcessGUID, key.Index), func(cell machine) error {
+		w.world.dooms(instance.InstanceGUID)
+		return cell.StopLRP(ctx, key, instance)
+	})
 }
 
 func (w wire) CancelTask(ctx context.Context, taskGUID, instanceGUID string) error {

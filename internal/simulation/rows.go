@@ -124,6 +124,7 @@ func (w *World) looksAtIndex(cellID string, s lrp.Slot) {
 		had = true
 		w.had[at] = c
 		w.object(w.finds(m, &c, s))
+		w.doomsReplaced(cellID, &c, s)
 		if container, err := rep.SituateContainer(c.State, c.RunResult); err == nil {
 			w.meets(lrpRow(m.evacuates(), container, situate(s, cellID, &c)))
 		}

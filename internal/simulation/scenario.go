@@ -607,7 +607,7 @@ func settle(ctx context.Context, w *World) (err error) {
 		w.freshen(ctx)
 		w.decide(ctx)
 		if err = w.Settled(ctx); err == nil {
-			return nil
+			return w.rooms(ctx)
 		}
 	}
 	return checkSettles.violated("three hours later: %v", err)

@@ -88,6 +88,10 @@ type World struct {
 	// unwanted are the containers of which a cell has found no record, and since
 	// which step.
 	unwanted map[string]int
+	// resides are the instances that run, by guid, and doomed are those whose cell has
+	// a reason to end them.
+	resides map[string]residence
+	doomed  map[string]bool
 	// ranBefore is how often the work of each task had begun when the store
 	// fell back.
 	ranBefore map[string]int
@@ -362,7 +366,7 @@ func (w *World) leads(plane int) bool {
 func NewWorld(h History) (*World, error) {
 	w := &World{
 		Clock: memcell.NewClock(), creation: 2 * pace, random: newChance(h), posted: map[string]int{},
-		numbers: map[storage.Cursor]storage.Event{}, attempts: map[string]attempt{}, met: Met{}, had: map[place]executor.Container{}, unwanted: map[string]int{}, epochs: map[storage.Fence]bool{},
+		numbers: map[storage.Cursor]storage.Event{}, attempts: map[string]attempt{}, met: Met{}, had: map[place]executor.Container{}, unwanted: map[string]int{}, resides: map[string]residence{}, doomed: map[string]bool{}, epochs: map[storage.Fence]bool{},
 		records: map[recordKey]*lrp.ActualLRP{}, crashes: map[string]int{}, gone: map[string]time.Time{}, presences: map[string]bool{},
 	}
 	var err error
@@ -826,6 +830,9 @@ func (w *World) Check(ctx context.Context) error {
 		if err := w.checkPlans(ctx); err != nil {
 			return err
 		}
+	}
+	if err := w.watchContainers(); err != nil {
+		return err
 	}
 	if err := w.ledger.budgets(); err != nil {
 		return err
