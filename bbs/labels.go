@@ -8,11 +8,11 @@ import (
 	"github.com/diegosdk/diego/storage"
 )
 
-// labels are how the records of processes are labelled, by process guid.
+// labels are the functions that label the records of a process, by process guid.
 type labels map[string]func(*lrp.ActualLRP)
 
-// labelsOf reads what the processes of records say about their instances. A
-// process without a deployment, or with one that cannot be decoded, says nothing.
+// labelsOf reads the labels that the processes of records give to their instances.
+// A process without a deployment, or with one that cannot be decoded, gives none.
 func (b *BBS) labelsOf(ctx context.Context, records iter.Seq[*lrp.ActualLRP]) (labels, error) {
 	known := labels{}
 	var guids []string
@@ -50,8 +50,8 @@ func (l labels) of(r *lrp.ActualLRP) *lrp.ActualLRP {
 // labelledAtOnce is how many elements of a list are labelled together.
 const labelledAtOnce = 500
 
-// labelled is a list whose elements have labels. Each element has the records
-// that records yields, and with replaces them by labelled ones.
+// labelled returns a list with labels. records returns the records of an element,
+// and with replaces them by labelled ones.
 func labelled[T any](ctx context.Context, b *BBS, list iter.Seq2[T, error],
 	records func(*T, func(*lrp.ActualLRP) bool) bool, with func(T, labels) T,
 ) iter.Seq2[T, error] {

@@ -18,9 +18,9 @@ import (
 )
 
 // A rollCall is the part of convergence that looks at the cells themselves. It
-// asks each cell which containers it has, and gives up records on the cell
-// without a container: a cell should have reported the end of a container, and
-// if it did not, nobody else would.
+// asks each cell which containers it has, and gives up the cell's records without
+// a container. The cell should have reported the end of such a container; if the
+// report is lost, nothing else repairs the record.
 type rollCall struct {
 	bbs       *BBS
 	directory auction.Directory
@@ -86,9 +86,9 @@ func (r *rollCall) run(ctx context.Context) {
 	}
 }
 
-// call compares one cell. The records are read first: a recorded instance or
-// task had a container by then, so one that the cell does not have afterwards
-// is gone.
+// call compares the records of one cell with its containers. It reads the records
+// first. What is recorded had a container by then, so a container that the cell
+// does not list afterwards is gone.
 func (r *rollCall) call(ctx context.Context, c auction.Cell) error {
 	client, tells := c.Client.(auction.InventoryClient)
 	if !tells {
@@ -140,7 +140,7 @@ func (r *rollCall) call(ctx context.Context, c auction.Cell) error {
 	return err
 }
 
-// giveUp does what the cell should have done about a record without a container.
+// giveUp reports, in place of the cell, that the container of an instance is gone.
 func (r *rollCall) giveUp(ctx context.Context, a *lrp.ActualLRP) (err error) {
 	slot := lrp.Slot{ProcessGUID: a.ProcessGUID, Index: a.Index, Records: []lrp.ActualLRP{*a}}
 	for _, step := range rep.DecideLRP(rep.NoContainer, rep.SituateLRP(slot, a.InstanceKey, a.DefinitionID)).Steps {
@@ -154,7 +154,7 @@ func (r *rollCall) giveUp(ctx context.Context, a *lrp.ActualLRP) (err error) {
 	return r.gaveUp(err, "cell", a.CellID, "process", a.ProcessGUID, "index", a.Index, "instance", a.InstanceGUID)
 }
 
-// failTask does the same for a task.
+// failTask reports the same for a task.
 func (r *rollCall) failTask(ctx context.Context, t *task.Task) (err error) {
 	for _, step := range rep.DecideTask(rep.TaskContainerNone, rep.SituateTask(t, t.CellID, t.InstanceGUID)).Steps {
 		if step == rep.FailTask {

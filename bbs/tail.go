@@ -10,10 +10,10 @@ import (
 	"github.com/diegosdk/diego/storage"
 )
 
-// A tail is the end of the log in memory: subscribers that keep up read it
-// together, so that a thousand of them cost the store as much as one. It has
-// no goroutine of its own: a caller that needs more than there is reads on for all,
-// and if it gives up, the next one does.
+// A tail is the end of the log in memory. All subscribers that keep up share it,
+// so a thousand of them cost the store as much as one. It has no goroutine of its
+// own: a caller that needs newer events reads them from the store for all callers.
+// If that caller gives up, the next one reads.
 type tail struct {
 	store storage.Store
 	size  int
@@ -47,9 +47,9 @@ func entryOf(e storage.Event, err error) tailEntry {
 }
 
 // after waits until there are events after a position, and returns some of
-// them. It returns none and no error if the tail does not show that the
-// position is in the log: then the store has the events, or says that they are
-// gone.
+// them. It returns neither events nor an error if the tail cannot tell whether the
+// position is in the log. The caller then asks the store, which has the events or
+// says that they are gone.
 func (t *tail) after(ctx context.Context, position storage.Cursor) ([]tailEntry, error) {
 	for {
 		t.mu.Lock()

@@ -42,8 +42,8 @@ func readLRP(path string) (*lrp.DesiredLRP, error) {
 	return &l, nil
 }
 
-// desireSample says that the sample should run. What is left of it by an
-// earlier start stays as it is.
+// desireSample says that the sample should run. If an earlier start has left a
+// sample, that one stays as it is.
 func (f *fleet) desireSample(ctx context.Context) error {
 	if err := f.BBS.Desire(ctx, sample.LRP(sampleInstances)); err != nil && !errors.Is(err, storage.ErrExists) {
 		return err
@@ -54,8 +54,8 @@ func (f *fleet) desireSample(ctx context.Context) error {
 	return f.BBS.UpsertDomain(ctx, sample.Domain, 0) // there is no more to it than this
 }
 
-// desireLRP says that l should run. If an earlier start did so of another
-// version, this one is rolled out.
+// desireLRP says that l should run. If an earlier start desired another version,
+// desireLRP rolls this one out.
 func (f *fleet) desireLRP(ctx context.Context, l lrp.DesiredLRP) error {
 	err := f.BBS.Desire(ctx, l)
 	if !errors.Is(err, storage.ErrExists) {

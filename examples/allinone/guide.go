@@ -20,9 +20,9 @@ import (
 	"github.com/diegosdk/diego/storage"
 )
 
-// guide says what to try as soon as everything runs that is desired, if that
-// has been told, which it is up to some event. It reports whether it has. Until
-// the newest event has been told it reads no records: there may be thousands.
+// guide prints what to try next, once everything that is desired runs and all
+// events about it, up to told, are printed. It reports whether it has printed.
+// Before that it reads no records, because there may be thousands.
 func (f *fleet) guide(ctx context.Context, out io.Writer, told storage.Cursor) bool {
 	log, err := f.BBS.Log(ctx)
 	if err != nil {
@@ -40,7 +40,8 @@ func (f *fleet) guide(ctx context.Context, out io.Writer, told storage.Cursor) b
 	if err != nil || len(records) < desired {
 		return false
 	}
-	// What has come since the look at the log is in the records, and not told.
+	// The records may show events since that look at the log, which are not printed
+	// yet.
 	if log, err = f.BBS.Log(ctx); err != nil || told < log.Newest && desired > 0 {
 		return false
 	}
@@ -64,8 +65,8 @@ func (f *fleet) running(ctx context.Context) (records []lrp.ActualLRP, err error
 	return records, nil
 }
 
-// desired is how many instances are desired, or more than can be if nobody
-// knows.
+// desired returns how many instances are desired, or a number that cannot be
+// reached if the list cannot be read.
 func (f *fleet) desired(ctx context.Context) (n int) {
 	for d, err := range f.BBS.Deployments(ctx, storage.DeploymentFilter{Bare: true}) {
 		if err != nil {
@@ -137,7 +138,8 @@ func url(r lrp.ActualLRP) string {
 	return "http://" + net.JoinHostPort(r.Address, strconv.Itoa(int(r.Ports[0].HostPort)))
 }
 
-// killable is an instance, the second if there is one, and its process.
+// killable returns the second instance, or else the first, that has a process on
+// this host, and that process.
 func killable(records []lrp.ActualLRP) (lrp.ActualLRP, int) {
 	for _, i := range []int{1, 0} {
 		if i < len(records) {

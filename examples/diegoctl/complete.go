@@ -11,11 +11,11 @@ import (
 	"github.com/diegosdk/diego/storage"
 )
 
-// completionPatience is how long a shell waits for what exists now.
+// completionPatience is how long a shell waits for names from the server.
 const completionPatience = 2 * time.Second
 
-// among completes with what the Diego that the flags name has. A Diego that
-// does not answer has nothing.
+// among completes with names from the server that the flags name. If the server
+// does not answer, there are none.
 func (p *process) among(list func(c *call, r *remote) []string) cli.Values {
 	return func(cmd *cobra.Command, args []string) []string {
 		c := p.call(cmd, args)

@@ -6,11 +6,11 @@
 // differ in. Tables are made and migrated when the store is opened, or by the
 // caller with the SQL of [Migrations].
 //
-// Commits go through groups: while one transaction is under way, the next
-// commits gather, and then share a transaction. The transaction locks the log
-// first, so that there is one at a time, of however many processes; reads what
-// its commits compare; decides, in memory, which of them go ahead; and writes
-// all of those with one statement for each kind of row. Reads of single slots
+// Commits go through groups: while one transaction is under way, the next commits
+// gather, and then share a transaction. The transaction first locks the log, so
+// there is one at a time among all processes. It reads what its commits compare,
+// decides in memory which of them go ahead, and writes those with one statement
+// for each kind of row. Reads of single slots
 // and processes are grouped in the same way. Longer lists come in pages from one
 // snapshot.
 //

@@ -46,7 +46,8 @@ func (f *fold) catchUp(ctx context.Context, r storage.Reader) error {
 	return nil
 }
 
-// add wants each event to begin where the one before it left the record.
+// add applies an event, and fails unless it begins where the one before it left
+// the record.
 func (f *fold) add(e *storage.Event) error {
 	switch {
 	case e.LRP != nil && e.LRP.Kind <= lrp.InstanceRemoved:
@@ -89,8 +90,8 @@ func (f *fold) add(e *storage.Event) error {
 	return nil
 }
 
-// compare wants the reader's records to be those of the fold, and catches up
-// before. The reader sees one moment.
+// compare catches up, and fails unless the reader's records are those of the fold.
+// The reader sees one moment.
 func (f *fold) compare(ctx context.Context, r storage.Reader) error {
 	if err := f.catchUp(ctx, r); err != nil {
 		return err

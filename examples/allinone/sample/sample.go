@@ -1,8 +1,8 @@
 // Package sample is what a fresh fleet runs, so that there is something to
 // look at: a web app that says which instance it is and ends when it is asked
-// to, and a task that computes something. They are part of the binary that
-// runs the fleet, which [Volume] makes appear in their containers. So they need
-// no image, no network and no compiler.
+// to, and a task that computes something. They are part of the binary that runs
+// the fleet, and [Volume] mounts that binary into their containers. So they need no
+// image, no network and no compiler.
 package sample
 
 import (

@@ -16,11 +16,11 @@ import (
 	"github.com/diegosdk/diego/executor/internal/tenant"
 )
 
-// Extract writes a tar stream into a directory of root, which is made if it is
-// missing. Files belong to uid and gid, or to this process if they are -1, and
-// keep only their permission bits. What is there already is replaced, never
-// written through. An error leaves the entries before it. It takes some forty
-// descriptors at most and ends soon after ctx.
+// Extract writes a tar stream into a directory of root, and makes the directory if
+// it is missing. Files belong to uid and gid, or to this process if they are -1,
+// and keep only their permission bits. Extract replaces files and links that are
+// there already, and never writes through them. After an error, the entries before
+// it stay. Extract opens at most some forty descriptors and ends soon after ctx.
 func Extract(ctx context.Context, root *tenant.Root, dir string, r io.Reader, uid, gid int) error {
 	x := extraction{ctx: ctx, root: root, dir: inRoot(dir), uid: uid, gid: gid, name: Name}
 	return x.extract(r)
@@ -173,8 +173,8 @@ func (x *extraction) entry(h *tar.Header, content io.Reader) error {
 	return x.file(parent, base, mode, content)
 }
 
-// whole makes a file that appears, or replaces another, once all of it is there, so
-// that a stream that is cut off leaves nothing of it.
+// whole makes a file that appears, or replaces another, only once it is complete.
+// So a stream that is cut off leaves no part of it.
 func (x *extraction) whole(parent *tenant.Root, base string, mode fs.FileMode, content io.Reader) error {
 	part := ".diego-copy-" + rand.Text()
 	err := x.file(parent, part, mode, content)
@@ -232,10 +232,10 @@ func (x *extraction) mkdir(name string, mode fs.FileMode) error {
 	return x.own(parent, base)
 }
 
-// enter opens a directory, and makes it and those above it that are missing. It
-// goes on from the deepest directory on the way that is open, so that entries
-// in their usual order cost no more for lying deep. The directory is open until
-// the next call of enter or leave.
+// enter opens a directory; it makes the directory and those above it if they are
+// missing. It begins at the deepest directory on the way that is still open, so
+// deep entries in their usual order cost no more than others. The directory is
+// open until the next call of enter or leave.
 func (x *extraction) enter(dir string) (*tenant.Root, error) {
 	for last := len(x.open) - 1; last >= 0 && !within(dir, x.open[last].path); last-- {
 		x.open[last].Close()
@@ -276,8 +276,8 @@ func (x *extraction) enter(dir string) (*tenant.Root, error) {
 	return at.Root, nil
 }
 
-// below opens the directory at a path, whose parent is open. A link may lead to
-// it that only the root can follow.
+// below opens the directory at a path, whose parent is open. The path may be a
+// link that only the root can follow.
 func (x *extraction) below(parent *tenant.Root, name string) (*tenant.Root, error) {
 	dir, err := parent.OpenRoot(path.Base(name))
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
