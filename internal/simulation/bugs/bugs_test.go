@@ -56,7 +56,7 @@ func TestTheSimulationCatchesTheBugsOfTheDay(t *testing.T) {
 	t.Logf("the bugs of %s; repeat with -bugs.date=%[1]s", *date)
 	for _, b := range must[:min(*draw, len(must))] {
 		t.Run(b.Name, func(t *testing.T) {
-			const seeds, limit = 50, 5 * time.Minute
+			const seeds, limit = 50, 15 * time.Minute // all seeds take two processors some 5 min
 			r, err := b.Run(t.Context(), root, seeds, limit)
 			if err != nil {
 				t.Fatal(err)
