@@ -24,12 +24,14 @@ import (
 // the answer, 0 if none came. It is called concurrently.
 type Post func(ctx context.Context, url string, r task.CallbackResponse) (status int)
 
-// PostJSON is a Post that sends JSON with the given client. A nil client
-// reaches what a control plane reaches without Options.CallbackAllow and
-// CallbackDeny. A URL that leads to a denied address gets the status 400, like
-// one that is invalid. Unless the client has a rule for redirects, redirects
-// that repeat the request unchanged are followed; for any other, the status is
-// the redirect's own, because the consumer would not get the completion.
+// PostJSON returns a Post that sends JSON with the given client. A nil client
+// reaches the addresses that a control plane reaches by default, without
+// Options.CallbackAllow and CallbackDeny. An invalid URL, or one that leads to a
+// denied address, gets the status 400.
+//
+// Unless the client has a rule for redirects, PostJSON follows those that repeat
+// the request unchanged. Any other redirect would drop the completion, so its own
+// status is returned.
 func PostJSON(client *http.Client) Post {
 	if client == nil {
 		client = reach.Policy{}.Client(0)
@@ -96,7 +98,7 @@ type callbacks struct {
 	jobs map[callbackKey]*callbackJob
 }
 
-// A callbackKey names one task, as opposed to another with the same guid.
+// A callbackKey names one task. A later task with the same guid has another key.
 type callbackKey struct {
 	guid  string
 	epoch int64

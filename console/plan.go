@@ -22,9 +22,9 @@ import (
 // A planRequest asks whether more instances of a process would fit.
 type planRequest struct {
 	ProcessGUID string `json:"process_guid"`
-	// Instances are those more, from 1 to maxPlanned.
+	// Instances is how many more, from 1 to maxPlanned.
 	Instances int `json:"instances"`
-	// The others, unless nil, replace what the definition asks for.
+	// The sizes, unless nil, replace those of the definition.
 	MemoryMB *int64 `json:"memory_mb"`
 	DiskMB   *int64 `json:"disk_mb"`
 	MaxPIDs  *int64 `json:"max_pids"`
@@ -73,7 +73,7 @@ func (c *console) plan(w http.ResponseWriter, r *http.Request) {
 	}{len(items), all - len(result.Placements) - len(result.Refusals), result})
 }
 
-// items are the work that is asked about: indexes after those that are desired.
+// items returns the work of a question: the indices after the desired ones.
 func (c *console) items(ctx context.Context, in planRequest) ([]auction.Item, error) {
 	var v executor.Validator
 	v.Check(in.ProcessGUID != "", "process_guid", "", "not empty")

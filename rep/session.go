@@ -15,10 +15,10 @@ const maxAuditedBytes = 1 << 10
 // Audited carries out a session in a container: kind is storage.SessionExec,
 // SessionCopyIn or SessionCopyOut, and command the program with its arguments,
 // or the path. The cell's log, and the BBS's log of events if it is a
-// [SessionReporter], say who began it and how it ended. session returns the
-// exit of the program, nil for a copy. The environment and what is typed are in
-// no log. The session waits for no report. See [Rep.Refused] for a session that
-// does not begin.
+// [SessionReporter], say who began it and how it ended. Neither log has the
+// environment or the input. session returns the exit of the program, nil for a
+// copy. Audited does not wait for the reports. See [Rep.Refused] for a
+// session that does not begin.
 func (r *Rep) Audited(ctx context.Context, containerGUID, kind string, command []string, session func() (*executor.Exit, error)) error {
 	e, log := r.audit(ctx, containerGUID, kind, command)
 	log.Info("a session begins")

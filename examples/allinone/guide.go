@@ -51,8 +51,8 @@ func (f *fleet) guide(ctx context.Context, out io.Writer, told storage.Cursor) b
 	return true
 }
 
-// running are the instances that run, one for each index. The records of
-// an earlier process may say so of instances that have ended with it.
+// running returns the instances that run, one for each index. It leaves out
+// instances that ended with an earlier allinone, whose records still say RUNNING.
 func (f *fleet) running(ctx context.Context) (records []lrp.ActualLRP, err error) {
 	for r, err := range f.BBS.ResolvedLRPs(ctx, storage.ActualLRPFilter{States: []lrp.State{lrp.Running}}) {
 		if err != nil {

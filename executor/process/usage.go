@@ -12,8 +12,8 @@ import (
 	"github.com/diegosdk/diego/executor/internal/tenant"
 )
 
-// Usage implements [executor.ContainerBackend]. Memory counts pages that
-// processes share once for each.
+// Usage implements [executor.ContainerBackend]. Memory counts a page once for each
+// process that shares it.
 func (b *Backend) Usage(ctx context.Context, guid string) (executor.Usage, error) {
 	c, err := b.find(guid)
 	if err != nil {

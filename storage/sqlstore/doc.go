@@ -1,18 +1,16 @@
 // Package sqlstore is a storage.Store on SQLite, MySQL, MariaDB and
 // PostgreSQL.
 //
-// [Open] takes a data source name, [New] a *sql.DB that the caller has. Queries
-// are written once; a dialect is the handful of fragments that the databases
-// differ in. Tables are made and migrated when the store is opened, or by the
+// [Open] takes a data source name, [New] a *sql.DB that the caller has. Each
+// query is written once, with fragments where the databases differ. Tables are made and migrated when the store is opened, or by the
 // caller with the SQL of [Migrations].
 //
 // Commits go through groups: while one transaction is under way, the next commits
 // gather, and then share a transaction. The transaction first locks the log, so
 // there is one at a time among all processes. It reads what its commits compare,
 // decides in memory which of them go ahead, and writes those with one statement
-// for each kind of row. Reads of single slots
-// and processes are grouped in the same way. Longer lists come in pages from one
-// snapshot.
+// for each kind of row. Reads of single slots and processes are grouped in the same
+// way. Longer lists come in pages from one snapshot.
 //
 // The files and the packages below internal, by subject:
 //

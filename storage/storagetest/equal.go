@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Equal reports whether two records, or lists of them, say the same, as far as
-// the contract goes: empty is nil, and JSON inside a record may be written in
-// another way. Times must be the same instants in UTC.
+// Equal reports whether two records, or lists of them, are equal by the contract
+// of a Store: an empty value equals nil, and JSON inside a record may be formatted
+// differently. Times must be the same instants, and in UTC.
 func Equal(a, b any) bool { return equal(reflect.ValueOf(a), reflect.ValueOf(b)) }
 
 var (

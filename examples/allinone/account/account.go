@@ -1,10 +1,10 @@
 // Package account turns the event stream of a control plane into lines for
-// people: one line for each thing that happened, in the words of the events
-// themselves, with what a person wants beside them. That is why a cell was
-// chosen, where to reach what runs, and until when a crashed instance waits.
+// people: one line for each thing that happened, in the words of the events. It
+// adds why a cell was chosen, where to reach what runs, and until when a crashed
+// instance waits.
 //
-// An event stream tells most things more than once, for each kind of consumer.
-// Here each is told once.
+// An event stream reports most things more than once, for different kinds of
+// consumers. An Account has one line for each.
 package account
 
 import (
@@ -22,8 +22,8 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-// An Account knows what the lines to come need. Its methods may be called at
-// the same time.
+// An Account remembers what later lines need. Its methods may be called at the
+// same time.
 type Account struct {
 	restart lrp.RestartPolicy
 
@@ -90,7 +90,7 @@ func visible(text string) string {
 	return b.String()
 }
 
-// Line says what an event means, and false if another event says it.
+// Line returns the line for an event, and false if another event has it.
 func (a *Account) Line(e storage.Event) (Line, bool) {
 	line := Line{At: e.At}
 	switch {
@@ -132,7 +132,8 @@ func deployment(e lrp.Event) string {
 	return ""
 }
 
-// instance is empty for what another event of the same commit says.
+// instance returns the text for an event of an instance. It is empty if another
+// event of the same commit has it.
 func (a *Account) instance(e lrp.Event, at time.Time) string {
 	switch e.Kind {
 	case lrp.InstanceCrashed:
@@ -230,7 +231,7 @@ func (a *Account) why(key auction.Key, cellID string) string {
 	return ": " + p.Why()
 }
 
-// addresses are where people look first: many that listen speak HTTP.
+// addresses returns URLs, because most of what listens speaks HTTP.
 func addresses(n lrp.NetInfo) string {
 	var urls []string
 	for _, p := range n.Ports {
