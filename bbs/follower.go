@@ -15,10 +15,10 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-// A follower of the leader completes commits that others have made: a consumer
-// in a transaction of its own, or a leader that ended before its effects were
-// carried out. It finds them in the log of events by their numbers: it need not
-// read what this process has committed.
+// A follower carries out the effects of what others have committed: a consumer in
+// a transaction of its own, or a leader that ended too soon. It finds these commits
+// in the log of events by their numbers, so it does not read what this process has
+// committed.
 //
 // It also brings instances up to date with their deployment if that has failed
 // before. Convergence does not do that in a domain that is not fresh.

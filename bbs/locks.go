@@ -23,18 +23,19 @@ const (
 	MaxLockTTL        = 10 * time.Minute
 )
 
-// A Lock is for processes that are not Diego's own, of which only one may act at
-// a time: one of several routers that writes a DNS record, for example. Diego's
-// own leases are not among the locks. [HoldLock] keeps one.
+// A Lock lets only one of several processes of your own act at a time: for example
+// the one of several routers that writes a DNS record. Diego's own leases are not
+// locks. [HoldLock] acquires and renews a lock for you.
 //
-// While a lock is held, nobody else acquires it before its TTL has passed by the
-// store's clock. Each time it is acquired, its epoch is greater than all before.
-// Any BBS answers, and a change of the BBS's leader does not matter.
+// Nobody else acquires a lock that is held before its TTL has passed by the store's
+// clock. Each time it is acquired, its epoch is greater than all before. Any BBS
+// answers calls for locks, whether it leads or not.
 //
 // A lock does not promise that a former holder has stopped. Two processes may
 // believe for a moment that they hold it if one was paused, if the store's clock
 // jumps ahead, or if the store has lost its last writes. Where that would do harm,
-// let what the holder changes refuse an epoch smaller than one that it has seen.
+// pass the epoch to what the holder changes, and let it refuse an epoch smaller
+// than one that it has seen.
 type Lock struct {
 	// Name has letters, digits, ".", "_", "-" and "/", begins with a letter or a
 	// digit, and has at most MaxLockNameBytes. A caller's certificate says which

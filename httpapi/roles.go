@@ -26,8 +26,8 @@ const (
 	CellRole Role = "cell"
 	// AuctioneerRole places work on cells and reports failures.
 	AuctioneerRole Role = "auctioneer"
-	// BBSRole requests work, has it stopped, and hands an operator's plans on to
-	// the auctioneer.
+	// BBSRole requests placement and has work stopped. For an operator at the
+	// console, it also asks for plans and makes an operator's calls of cells.
 	BBSRole Role = "bbs"
 	// OperatorRole does what a consumer does, plans, converges, drains cells,
 	// reads logs, works in containers, and uses all locks.

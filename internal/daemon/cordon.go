@@ -9,8 +9,8 @@ import (
 	"github.com/diegosdk/diego/rep"
 )
 
-// KeepCordon lets a cordon outlive the processes of a cell: a file in the cell's
-// directory is there while the cell is cordoned.
+// KeepCordon keeps a cordon when the daemon of a cell starts again: while the cell
+// is cordoned, there is a file in its directory.
 func KeepCordon(dir string, o *rep.Options) error {
 	mark := filepath.Join(dir, "cordoned")
 	switch _, err := os.Stat(mark); {

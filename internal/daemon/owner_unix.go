@@ -8,7 +8,8 @@ import (
 	"syscall"
 )
 
-// stranger is the user that a file belongs to, if that is not this process's.
+// stranger returns the owner of a file, if that is another user than this
+// process's.
 func stranger(info fs.FileInfo) (uid uint32, is bool) {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || int(s.Uid) == os.Geteuid() {

@@ -23,8 +23,8 @@ const (
 	job     = "job"
 	domain  = "celltest"
 
-	// patience is how long a cell may take for what it need not do at once: a
-	// cell that looks at everything every 30 s has looked four times by then.
+	// patience is how long a cell may take for what is not urgent. A cell that
+	// looks at everything every 30 s has looked four times by then.
 	patience = 2 * time.Minute
 	// soon is how long it may take for what an answer of the BBS demands.
 	soon = 15 * time.Second
@@ -79,7 +79,7 @@ func (f *fixture) must(err error) {
 	}
 }
 
-// until lets time pass until what the cell owes has come about.
+// until lets time pass until the cell has done what it owes.
 func (f *fixture) until(what string, so func() bool) {
 	f.Helper()
 	f.within(patience, what, so)
