@@ -76,7 +76,8 @@ func (l *ledger) excused(c *slotChange, r *lrp.ActualLRP) bool {
 	// A process that was deleted may be back: then a commit has no deployment to check.
 	back := l.justNow(l.slot(c.key.guid, c.key.index).back)
 	lately := !desired || l.justNow(l.slot(c.key.guid, c.key.index).undesired)
-	gone := !l.world.present(r.CellID)
+	_, then := l.world.goneThen[r.CellID]
+	gone := then || !l.world.present(r.CellID)
 	replaced := l.replacing(c.after, r) || l.world.rolls && l.unseen(c.key)
 	switch c.command {
 	case "Claim", "Crash", "Remove", "EvacuateClaimed", "EvacuateStopped", "EvacuateCrashed", "RemoveEvacuating":

@@ -148,7 +148,10 @@ func (l link) call(u utterance, f func(*bbs.BBS) error) error {
 		l.world.speaking = &u
 		defer func() { l.world.speaking = before }()
 		err := errLost
-		for _, p := range l.world.Planes {
+		for i, p := range l.world.Planes {
+			if l.world.storage[i].frozen {
+				continue
+			}
 			if err = f(p.BBS); !errors.Is(err, bbs.ErrNotLeader) {
 				break
 			}

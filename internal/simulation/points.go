@@ -35,7 +35,7 @@ var (
 
 // The other faults.
 var (
-	interruptions = [...]string{"a late call arrives", "a consumer acts", "a cell looks"}
+	interruptions = [...]string{"a late call arrives", "a consumer acts", "a cell looks", "a control plane is paused until another leads"}
 	acceptances   = map[bool]string{false: "it is refused", true: "it is refused, and the task deleted"}
 	mischiefs     = []string{
 		"a cell is cut off", "a cell is switched off", "a control plane is paused", "a control plane is started anew", "the store is down",

@@ -41,6 +41,7 @@ var scenarios = []Scenario{
 	{"fall-back", "A store that falls back to an earlier moment shows no event number twice, skips none without saying so, and grants no epoch twice.", fallsBack},
 	{"outage", "All cells are cut off, and each is back within the grace: no task fails and no instance is replaced.", outage},
 	{"spread-loss", "The presences of all cells are lost one after another, each for less than the grace for tasks: no task fails.", spreadLoss},
+	{"usurped", "A control plane is paused in the middle of what it does until another one leads, while cells are drained and cordoned and processes have budgets: what it then commits does not count.", usurped},
 }
 
 // GCPercent suits programs that play histories: a world is small, and what it
@@ -287,6 +288,26 @@ func operators(ctx context.Context, w *World) error {
 	}
 	w.Heal()
 	return settle(ctx, w)
+}
+
+// usurped is rollouts and operators in turn, with two control planes that lead by turns.
+func usurped(ctx context.Context, w *World) error {
+	w.rolls, w.usurped = true, true
+	if err := w.Employ(ctx, 3, 0); err != nil {
+		return err
+	}
+	w.Faults(0.1)
+	return w.suffered(ctx, 160, func() {
+		switch i := w.random.IntN(len(w.cells)); w.random.IntN(4) {
+		case 0:
+			w.operate(ctx, i)
+		case 1:
+			w.evacuate(i)
+			w.evacuate(w.random.IntN(len(w.cells)))
+		default:
+			w.mischief(ctx)
+		}
+	})
 }
 
 // operate draws what an operator does to a cell, or what else happens meanwhile.

@@ -70,6 +70,7 @@ type World struct {
 	crashes   map[string]int       // by instance guid
 	epoch     int64                // of the last leader that committed
 	gone      map[string]time.Time // by cell: since when it is not present; a return that no leader saw does not count
+	goneThen  map[string]time.Time // the same when a plane was paused that has gone on in this step
 	looked    bool                 // a leader has looked at the cells in this step
 	broken    error
 	numbers   map[storage.Cursor]storage.Event // what was shown under each number
@@ -82,6 +83,7 @@ type World struct {
 	errands   bool // consumers want tasks only
 	handles   bool // and resolve them more often than they delete them
 	rolls     bool // consumers have every policy of rollouts, and budgets, and steer rollouts
+	usurped   bool // a control plane may be paused in the middle of what it does until another leads
 	operated  bool // operators empty several cells at once, whose calls interrupt one another
 	faultless bool
 	had       map[place]executor.Container
@@ -176,6 +178,7 @@ type flakyStore struct {
 	// was set back. A process measures its lease by a clock that nobody sets; those of
 	// a world have none.
 	misled time.Time
+	frozen bool      // the plane is paused in the middle of what it does, and answers nobody
 	down   int       // steps until it works again
 	acted  time.Time // when the plane last had the chance to carry out effects
 }
@@ -201,6 +204,7 @@ func (s *flakyStore) fails() (failed, done bool) {
 // not know.
 func (s *flakyStore) Commit(ctx context.Context, b storage.Batch) (c storage.Cursor, err error) {
 	ctx = context.WithoutCancel(ctx)
+	s.world.usurp(s)
 	s.world.interrupt()
 	failed, done := s.fails()
 	if done {
@@ -243,6 +247,7 @@ func (s *flakyStore) View(ctx context.Context, f func(storage.Reader) error) err
 		return errDown
 	}
 	err := s.Store.View(ctx, f)
+	s.world.usurp(s)
 	s.world.interrupt()
 	return err
 }
@@ -334,6 +339,48 @@ func (w *World) interrupt() {
 		w.cells[i].poll(ctx)
 		w.invent(ctx, i)
 	}
+}
+
+// usurp pauses a control plane that leads, now and then, between what it has read and
+// what it is about to commit, until another one has led for a while. The cell that it
+// works for waits as long. Nobody can keep the plane from sending what it has decided
+// before it finds out, but none of its commits may count.
+func (w *World) usurp(s *flakyStore) {
+	plane := slices.Index(w.storage, s)
+	if !w.usurped || w.interrupted || s.paused != nil || w.net.faults == 0 || !w.leads(plane) {
+		return
+	}
+	how := w.random.strikes(Interrupt, 0.01)
+	if how == nil {
+		return
+	}
+	defer w.random.as(how)()
+	w.tells("fault: %s is paused in the middle of what it does", s.name)
+	w.harmed("interrupt", interruptions[3])
+	now, speaking, acting := w.Clock.Now(), w.speaking, w.acting
+	w.interrupted, s.paused, w.speaking = true, &now, nil
+	w.interrupts++
+	ctx := context.Background()
+	w.object(errors.Join(w.watchCells(ctx), w.checkEvents(ctx))) // before time passes
+	w.goneThen, s.frozen = maps.Clone(w.gone), true
+	for range int(leaderTTL/pace) + 1 + w.random.IntN(10) {
+		w.Clock.Advance(pace)
+		for i := range w.cells {
+			if i != acting {
+				w.stepCell(ctx, i)
+			}
+		}
+		w.looked = false
+		for i, p := range w.Planes {
+			if i != plane {
+				w.stepPlane(ctx, i, p)
+			}
+		}
+		w.object(errors.Join(w.watchCells(ctx), w.checkEvents(ctx)))
+	}
+	w.interrupted, s.paused, w.speaking, w.acting = false, nil, speaking, acting
+	s.misled, s.frozen = w.Clock.Now().Add(pace-1), false // in this step
+	w.tells("%s goes on", s.name)
 }
 
 // rivals are the other cells that evacuate while one does that acts now: they may be
@@ -508,6 +555,7 @@ func (w *World) Step(ctx context.Context) error {
 		return nil
 	}
 	w.Clock.Advance(pace)
+	w.goneThen = nil
 	w.net.deliverLate(false)
 	for i := range w.cells {
 		w.stepCell(ctx, i)
@@ -948,6 +996,9 @@ func (w *World) checkLoss(e *storage.Event) error {
 	settled := w.fell.IsZero() || now.Sub(w.fell) >= lossGrace
 	if l := e.LRP; settled && l != nil && l.After != nil && l.After.Presence == lrp.Suspect && l.Before != nil && l.Before.Presence == lrp.Ordinary {
 		since, gone := w.gone[l.After.CellID]
+		if then, was := w.goneThen[l.After.CellID]; was && !gone {
+			since, gone = then, true // it has come back since the plane looked
+		}
 		lately := 0
 		for _, since := range w.gone {
 			if now.Sub(since) < lossGrace {
