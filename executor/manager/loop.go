@@ -117,15 +117,16 @@ type share struct {
 
 // A turn is how long a job keeps its place in its pool. What it waits for may be
 // up to a tenant: a child that another process stops before it is its program, a
-// port that answers no probe, a server that sends a little a minute. A tenant with
-// several containers could hold all places so. So a job that is late goes on
-// without its place, and the share of its container alone bounds how many there
-// are; a pool with no turn has only jobs that are up to the host.
+// port that answers no probe, a server that sends a little a minute, a process that
+// does not die while its volume does not answer. A tenant with several containers
+// could hold all places so. So a job that is late goes on without its place, and the
+// share of its container alone bounds how many there are; a pool with no turn has
+// only jobs that are up to the host.
 func turn(p pool) time.Duration {
 	switch p {
 	case startPool, signalPool, probePool:
 		return time.Second
-	case createPool, downloadPool, uploadPool:
+	case createPool, deletePool, downloadPool, uploadPool:
 		return transfer.Turn
 	}
 	return 0

@@ -241,3 +241,29 @@ func TestContainersWhoseJobsDoNotEndHoldUpNoOther(t *testing.T) {
 		}
 	}
 }
+
+// What runs on a file system of a tenant's own server, such as a volume, does not die
+// while that server does not answer.
+func TestContainersThatCannotBeRemovedHoldUpNoOther(t *testing.T) {
+	c := newCell(t, func(o *manager.Options) {
+		o.DeleteWorkers, o.DefaultMaxPIDs = 2, 10
+		o.Delay = func(j manager.Job) time.Duration {
+			if j.Kind == manager.JobDelete && j.GUID != "neighbour" {
+				return time.Hour
+			}
+			return 0
+		}
+	})
+	for _, guid := range []string{"hostile-1", "hostile-2", "hostile-3", "hostile-4", "neighbour"} {
+		c.launch(guid, work(do("wait forever")))
+		c.advance(time.Second)
+		c.Delete(guid)
+	}
+	c.advance(5 * time.Minute)
+	if got, there := c.Get("neighbour"); there {
+		t.Errorf("it is %v and still there", got.State)
+	}
+	if n := len(c.List()); n != 4 {
+		t.Errorf("there are %d containers", n)
+	}
+}
