@@ -392,12 +392,36 @@ func (m *Manager) Next() (time.Time, bool) {
 	return next, known
 }
 
+// jobPatience is how long Run waits for jobs that it has cancelled. A call that
+// waits for a file system that hangs, such as a volume, knows no context.
+const jobPatience = 15 * time.Second
+
+// await waits for all jobs, up to jobPatience.
+func (m *Manager) await(running *sync.WaitGroup) {
+	over := make(chan struct{})
+	go func() {
+		running.Wait()
+		close(over)
+	}()
+	select {
+	case <-over:
+	case <-time.After(jobPatience):
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		left := 0
+		for p := range pools {
+			left += len(m.loop.running[p]) + m.loop.late[p]
+		}
+		m.options.Logger.Error("jobs of containers do not end, perhaps because a volume hangs; the manager ends without them", "jobs", left)
+	}
+}
+
 // Run does what Tick does, with a goroutine per job and timers, until ctx ends.
-// Then it cancels the jobs, waits for them and returns. Containers live on.
-// After Run has returned, only Clear may be called.
+// Then it cancels the jobs, waits for them for a while and returns. Containers live
+// on. After Run has returned, only Clear may be called.
 func (m *Manager) Run(ctx context.Context) {
 	var running sync.WaitGroup
-	defer running.Wait()
+	defer m.await(&running)
 	if m.fetcher != nil {
 		running.Go(func() { m.removeFormerCache(ctx) })
 	}

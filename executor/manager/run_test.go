@@ -92,6 +92,47 @@ func TestRunEndsItsJobsWithItsContext(t *testing.T) {
 	})
 }
 
+// A deafBackend makes containers until it is let go, whatever their context says.
+type deafBackend struct {
+	*scripted.Backend
+	free chan struct{}
+}
+
+func (b *deafBackend) Create(ctx context.Context, spec executor.ContainerSpec) (executor.Endpoint, error) {
+	<-b.free
+	return b.Backend.Create(ctx, spec)
+}
+
+func TestRunEndsAlthoughAJobDoesNot(t *testing.T) {
+	testenv.Bubble(t, func(t *testing.T) {
+		deaf := &deafBackend{scripted.New(scripted.Options{Now: time.Now}), make(chan struct{})}
+		m, err := manager.New(context.Background(), manager.Options{Backend: deaf, Capacity: manager.Capacity{MemoryMB: 1, DiskMB: 1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		stopped := make(chan struct{})
+		go func() { m.Run(ctx); close(stopped) }()
+		m.Reserve(manager.Reservation{GUID: "c"})
+		if err := m.Initialize("c", work(do())); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		cancel()
+		began := time.Now()
+		select {
+		case <-stopped:
+			if time.Since(began) == 0 {
+				t.Error("it has not waited at all")
+			}
+		case <-time.After(time.Minute):
+			t.Error("Run goes on")
+		}
+		close(deaf.free)
+		<-stopped
+	})
+}
+
 // A blockingBackend makes containers until its context ends.
 type blockingBackend struct{ *scripted.Backend }
 
