@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -157,6 +158,9 @@ const (
 	lostDir       = "lost" // what cannot be removed
 )
 
+// closePatience is how long Close waits for processes to die.
+const closePatience = 10 * time.Second
+
 // Close gives up what the Backend holds on the host beside its containers, such
 // as the firewall table and ports. Containers that are still there end with
 // their first processes; the next Backend removes what is left of them on the
@@ -170,10 +174,16 @@ func (b *Backend) Close() error {
 	b.closed = true
 	all := slices.Collect(maps.Values(b.containers))
 	b.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
+	defer cancel()
+	var err error
 	for _, c := range all {
 		c.gone.Store(true)
-		c.life.Lock()
-		c.end()
+		if lockErr := c.lock(ctx); lockErr != nil {
+			err = errors.Join(err, lockErr)
+			continue
+		}
+		err = errors.Join(err, c.end(ctx))
 		c.mu.Lock()
 		processes := slices.Collect(maps.Keys(c.processes))
 		c.mu.Unlock()
@@ -183,13 +193,11 @@ func (b *Backend) Close() error {
 		c.link.Close()
 		c.life.Unlock()
 	}
-	err := b.poller.Close()
+	err = errors.Join(err, b.poller.Close())
 	b.program.Close()
 	b.roots.Close()
 	if b.network != nil {
-		if networkErr := b.network.Close(); err == nil {
-			err = networkErr
-		}
+		err = errors.Join(err, b.network.Close())
 	}
 	b.ports.Close()
 	if b.ids != nil {

@@ -42,7 +42,7 @@ type container struct {
 
 	// life is held for reading while something is made or started, and for writing
 	// by Delete: nothing begins in a container that is being deleted.
-	life sync.RWMutex
+	life sync.RWMutex // see lock and enter
 	gone atomic.Bool
 
 	cgroup   *cgroup.Cgroup
@@ -58,8 +58,9 @@ type container struct {
 	key     int32
 	ready   chan struct{}
 	lost    chan struct{}
-	ended   bool // whether end has been called; guarded by life
-	removed bool // whether nothing is left; guarded by life
+	dead    chan struct{} // closed when the first process is; made by end, guarded by life
+	ended   bool          // whether end has succeeded; guarded by life
+	removed bool          // whether nothing is left; guarded by life
 
 	receiving sync.Mutex // held while messages are read and until conn is closed
 	closed    bool       // guarded by receiving
@@ -323,13 +324,17 @@ func (b *Backend) Delete(ctx context.Context, guid string) error {
 // on nothing but its guid.
 func (b *Backend) remove(ctx context.Context, c *container) error {
 	c.gone.Store(true)
-	c.life.Lock()
+	if err := c.lock(ctx); err != nil {
+		return err
+	}
 	defer c.life.Unlock()
 	if c.removed { // and the guid may be in use again
 		return nil
 	}
 	stage.Reached()
-	c.end()
+	if err := c.end(ctx); err != nil {
+		return err
+	}
 	stage.Reached()
 	g := c.cgroup
 	if g == nil {
@@ -421,19 +426,31 @@ func (c *container) removeRest(ctx context.Context, g *cgroup.Cgroup) error {
 }
 
 // end kills everything in the container and returns when it is dead: the
-// kernel ends the first process after all others. The caller holds life.
-func (c *container) end() {
+// kernel ends the first process after all others. What waits for a file system
+// that hangs does not die; then end fails with ctx. The caller holds life.
+func (c *container) end(ctx context.Context) error {
 	if c.ended || c.init == nil {
-		return
+		return nil
+	}
+	if c.dead == nil {
+		c.dead = make(chan struct{})
+		c.mu.Lock()
+		for _, p := range c.running {
+			p.killed = true
+		}
+		c.mu.Unlock()
+		c.init.Signal(unix.SIGKILL)
+		go func() {
+			c.init.Wait()
+			close(c.dead)
+		}()
+	}
+	select {
+	case <-c.dead:
+	case <-ctx.Done():
+		return fmt.Errorf("container %q: processes do not die: %w", c.guid, ctx.Err())
 	}
 	c.ended = true
-	c.mu.Lock()
-	for _, p := range c.running {
-		p.killed = true
-	}
-	c.mu.Unlock()
-	c.init.Signal(unix.SIGKILL)
-	c.init.Wait()
 	c.backend.poller.Forget(c.key)
 	c.receiveAll() // its last messages
 	c.receiving.Lock()
@@ -445,6 +462,34 @@ func (c *container) end() {
 	if c.root != nil {
 		c.root.Close()
 	}
+	return nil
+}
+
+// lock holds life for writing. Who holds it for reading may wait for a file system
+// that hangs; then lock fails with ctx.
+func (c *container) lock(ctx context.Context) error {
+	for !c.life.TryLock() {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("container %q: what was begun in it does not end: %w", c.guid, ctx.Err())
+		case <-time.After(time.Millisecond): // between two looks
+		}
+	}
+	return nil
+}
+
+// enter holds life for reading, unless nothing may begin any more: then it returns
+// why, and does not wait for a removal, which may take long.
+func (c *container) enter() error {
+	if err := c.deleted(); err != nil {
+		return err
+	}
+	c.life.RLock()
+	err := c.usable()
+	if err != nil {
+		c.life.RUnlock()
+	}
+	return err
 }
 
 // deleted is an error once Delete has begun.
@@ -492,11 +537,10 @@ func (b *Backend) Signal(ctx context.Context, guid string, s executor.Signal) er
 	if s == executor.Kill {
 		return c.killAll(ctx)
 	}
-	c.life.RLock()
-	defer c.life.RUnlock()
-	if err := c.usable(); err != nil {
+	if err := c.enter(); err != nil {
 		return err
 	}
+	defer c.life.RUnlock()
 	return c.signal(everybody, s)
 }
 
@@ -506,7 +550,9 @@ const everybody = -1
 // killAll returns when only the first process is left. Nothing is started
 // meanwhile.
 func (c *container) killAll(ctx context.Context) error {
-	c.life.Lock()
+	if err := c.lock(ctx); err != nil {
+		return err
+	}
 	defer c.life.Unlock()
 	if err := c.usable(); err != nil {
 		return err

@@ -110,8 +110,11 @@ func TestAContainerThatNobodyKnowsAnyMoreIsRemovedByItsGuidAlone(t *testing.T) {
 	f.as("nobody", guid, idle)
 	c := f.containers[guid]
 	c.life.Lock()
-	c.end() // as the kernel does when a daemon dies
+	err := c.end(f.ctx) // as the kernel does when a daemon dies
 	c.life.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := f.network.Remove(&c.link, false); err != nil {
 		t.Fatal(err)
 	}

@@ -263,8 +263,11 @@ func TestARangeIsGivenAgainOnlyAfterItsContainerIsDeletedAlsoByTheNextDaemon(t *
 	first, _ := f.idsOf(guid)
 	c := f.containers[guid]
 	c.life.Lock()
-	c.end() // as the kernel does when a daemon dies
+	err := c.end(f.ctx) // as the kernel does when a daemon dies
 	c.life.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := f.network.Remove(&c.link, false); err != nil {
 		t.Fatal(err)
 	}

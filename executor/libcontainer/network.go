@@ -83,10 +83,9 @@ func (b *Backend) Dial(ctx context.Context, guid string, containerPort uint16) (
 
 // socket makes a TCP socket in the network of the container.
 func (c *container) socket() (int, error) {
-	c.life.RLock()
-	defer c.life.RUnlock()
-	if err := c.usable(); err != nil {
+	if err := c.enter(); err != nil {
 		return -1, err
 	}
+	defer c.life.RUnlock()
 	return c.link.Socket()
 }

@@ -53,11 +53,10 @@ func (b *Backend) Start(ctx context.Context, guid string, spec executor.ProcessS
 	if err != nil {
 		return nil, err
 	}
-	c.life.RLock()
-	defer c.life.RUnlock()
-	if err := c.usable(); err != nil {
+	if err := c.enter(); err != nil {
 		return nil, err
 	}
+	defer c.life.RUnlock()
 	request, err := c.request(spec)
 	if err != nil {
 		return nil, err
@@ -400,16 +399,15 @@ func (c *container) report(p *process) {
 // Signal implements [executor.Process].
 func (p *process) Signal(s executor.Signal) error {
 	c := p.c
-	c.life.RLock()
+	if c.enter() != nil { // all in it die
+		return nil
+	}
 	defer c.life.RUnlock()
 	c.mu.Lock()
 	p.killed = p.killed || s == executor.Kill
 	over := p.end != nil
 	pid := p.pid
 	c.mu.Unlock()
-	if c.usable() != nil {
-		return nil
-	}
 	if !over { // else the number may be somebody else's
 		if err := c.signal(-pid, s); err != nil {
 			return err

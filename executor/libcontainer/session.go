@@ -17,7 +17,6 @@ import (
 	"github.com/diegosdk/diego/executor/internal/archive"
 	"github.com/diegosdk/diego/executor/internal/stdio"
 	"github.com/diegosdk/diego/executor/internal/tenant"
-	"github.com/diegosdk/diego/executor/libcontainer/internal/ids"
 	"github.com/diegosdk/diego/executor/libcontainer/internal/rootfs"
 )
 
@@ -27,11 +26,10 @@ func (b *Backend) StartSession(ctx context.Context, guid string, spec executor.S
 	if err != nil {
 		return nil, err
 	}
-	c.life.RLock()
-	defer c.life.RUnlock()
-	if err := c.usable(); err != nil {
+	if err := c.enter(); err != nil {
 		return nil, err
 	}
+	defer c.life.RUnlock()
 	request, err := c.request(spec.ProcessSpec)
 	if err != nil {
 		return nil, err
@@ -49,17 +47,19 @@ func (b *Backend) StartSession(ctx context.Context, guid string, spec executor.S
 // Send implements [stdio.Target].
 func (p *process) Send(s executor.SessionSignal) error {
 	c := p.c
-	c.life.RLock()
+	number := unix.SignalNum("SIG" + string(s))
+	if number == 0 {
+		return fmt.Errorf("container %q: there is no signal %q", c.guid, s)
+	}
+	if c.enter() != nil {
+		return nil
+	}
 	defer c.life.RUnlock()
 	c.mu.Lock()
 	over, pid := p.end != nil, p.pid
 	p.killed = p.killed || s == executor.SignalKill
 	c.mu.Unlock()
-	number := unix.SignalNum("SIG" + string(s))
-	if number == 0 {
-		return fmt.Errorf("container %q: there is no signal %q", c.guid, s)
-	}
-	if over || c.usable() != nil {
+	if over {
 		return nil
 	}
 	return c.send(-pid, number)
@@ -121,12 +121,10 @@ func (b *Backend) CopyOut(ctx context.Context, guid, name, user string) (io.Read
 // asUser calls f on a thread that may do with files what a user of the container
 // may.
 func (c *container) asUser(name string, f func() error) error {
-	c.life.RLock()
-	err := c.usable()
-	var user ids.User
-	if err == nil {
-		user, err = c.user(name)
+	if err := c.enter(); err != nil {
+		return err
 	}
+	user, err := c.user(name)
 	c.life.RUnlock()
 	if err != nil {
 		return err
@@ -137,11 +135,10 @@ func (c *container) asUser(name string, f func() error) error {
 // copyTarget is where something is to be put: "." in the directory of that name, or a
 // name in the directory above.
 func (c *container) copyTarget(name string) (root *tenant.Root, base string, err error) {
-	c.life.RLock()
-	err = c.usable()
-	if err == nil {
-		root, err = rootfs.OpenRoot(c.root, name)
+	if err := c.enter(); err != nil {
+		return nil, "", err
 	}
+	root, err = rootfs.OpenRoot(c.root, name)
 	c.life.RUnlock()
 	switch {
 	case err == nil:

@@ -38,11 +38,10 @@ func (b *Backend) StreamIn(ctx context.Context, guid, dir, user string, tar io.R
 
 // target is where a stream goes, and to whom it will belong.
 func (c *container) target(dir, name string) (root *tenant.Root, rest string, owner ids.User, err error) {
-	c.life.RLock()
-	defer c.life.RUnlock()
-	if err := c.usable(); err != nil {
+	if err := c.enter(); err != nil {
 		return nil, "", owner, err
 	}
+	defer c.life.RUnlock()
 	if owner, err = c.user(name); err != nil {
 		return nil, "", owner, err
 	}
@@ -78,11 +77,10 @@ func (c *container) streams() tarstream.Container {
 }
 
 func (c *container) source(name string) (root *tenant.Root, base string, err error) {
-	c.life.RLock()
-	defer c.life.RUnlock()
-	if err := c.usable(); err != nil {
+	if err := c.enter(); err != nil {
 		return nil, "", err
 	}
+	defer c.life.RUnlock()
 	name = path.Clean("/" + name)
 	root, err = rootfs.OpenRoot(c.root, path.Dir(name))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {

@@ -32,6 +32,9 @@ func (b *Backend) Usage(ctx context.Context, guid string) (executor.Usage, error
 // usage is what can be read at once: all but the disk of a container without a
 // disk limit.
 func (c *container) usage() (executor.Usage, error) {
+	if err := c.deleted(); err != nil { // and nobody waits for the removal
+		return executor.Usage{}, err
+	}
 	c.life.RLock()
 	defer c.life.RUnlock()
 	if err := c.deleted(); err != nil {
