@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,8 +33,21 @@ type disks struct {
 // MinDiskMB is the size of the smallest disk, in MiB.
 const MinDiskMB = 2
 
-// mount makes a disk in a new file and mounts it at a directory.
+// mount makes a disk in a new file and mounts it at a directory. A power cut may have
+// spoilt the template, which nobody has waited for to be on the disk: then mount makes
+// it again.
 func (d *disks) mount(ctx context.Context, megabytes int64, name, at string) error {
+	err := d.mountCopy(ctx, megabytes, name, at)
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EUCLEAN) {
+		if err := errors.Join(os.Remove(name), d.removeTemplate(megabytes)); err != nil {
+			return err
+		}
+		err = d.mountCopy(ctx, megabytes, name, at)
+	}
+	return err
+}
+
+func (d *disks) mountCopy(ctx context.Context, megabytes int64, name, at string) error {
 	template, err := d.template(ctx, megabytes)
 	if err != nil {
 		return err
@@ -54,9 +68,24 @@ func (d *disks) mount(ctx context.Context, megabytes int64, name, at string) err
 		unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOATIME, "errors=remount-ro,barrier=0"))
 }
 
+func (d *disks) templatePath(megabytes int64) string {
+	return filepath.Join(d.dir, fmt.Sprintf("ext4-%dM", megabytes))
+}
+
+// removeTemplate removes a template that cannot be mounted, unless another container
+// has done so.
+func (d *disks) removeTemplate(megabytes int64) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := os.Remove(d.templatePath(megabytes)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
 // template is an empty file system of a size. One is made for each size.
 func (d *disks) template(ctx context.Context, megabytes int64) (string, error) {
-	path := filepath.Join(d.dir, fmt.Sprintf("ext4-%dM", megabytes))
+	path := d.templatePath(megabytes)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if _, err := os.Stat(path); err == nil {
