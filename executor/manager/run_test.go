@@ -92,7 +92,7 @@ func TestRunEndsItsJobsWithItsContext(t *testing.T) {
 	})
 }
 
-// A deafBackend makes containers until it is let go, whatever their context says.
+// A deafBackend makes containers once it is let go, also after their context has ended.
 type deafBackend struct {
 	*scripted.Backend
 	free chan struct{}
