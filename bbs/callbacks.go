@@ -82,6 +82,9 @@ func keepPosting(next *http.Request, via []*http.Request) error {
 // resolved before and deleted after its callback; if a failure or a restart
 // interrupts that, convergence requests the callback again (000 §Resolving
 // Completed Tasks).
+//
+// A server decides how long its callbacks take, up to the timeout of each. So one
+// domain cannot keep the callbacks of others from being made; see take and add.
 type callbacks struct {
 	store       storage.Store
 	post        Post
@@ -94,8 +97,10 @@ type callbacks struct {
 	logger      *slog.Logger
 	wake        chan struct{}
 
-	mu   sync.Mutex
-	jobs map[callbackKey]*callbackJob
+	mu     sync.Mutex
+	jobs   map[callbackKey]*callbackJob
+	busy   int            // attempts that run has begun
+	busyOf map[string]int // the same by domain
 }
 
 // A callbackKey names one task. A later task with the same guid has another key.
@@ -106,6 +111,7 @@ type callbackKey struct {
 
 type callbackJob struct {
 	key      callbackKey
+	domain   string
 	url      string
 	response task.CallbackResponse
 	attempts int
@@ -115,7 +121,8 @@ type callbackJob struct {
 
 // add takes a COMPLETED task with a callback URL. A task that is already here
 // is not added twice, and one whose time is up stays COMPLETED: convergence
-// removes it.
+// removes it. If there are as many as may wait, one of the domain that has most
+// gives way to a domain that has fewer.
 func (c *callbacks) add(t *task.Task) {
 	if _, over := task.Overdue(t, c.now(), c.tasks).(task.ExpireCompleted); over {
 		return
@@ -128,10 +135,32 @@ func (c *callbacks) add(t *task.Task) {
 	}
 	if len(c.jobs) >= c.limit {
 		c.metrics.Count("effects_lost_total", 1, auction.Label{Name: "kind", Value: task.CallBack.String()})
-		return
+		if !c.makeRoom(t.Domain) {
+			return
+		}
 	}
-	c.jobs[key] = &callbackJob{key: key, url: t.CompletionCallbackURL}
+	c.jobs[key] = &callbackJob{key: key, domain: t.Domain, url: t.CompletionCallbackURL}
 	c.signal()
+}
+
+// makeRoom drops a job that was not tried yet, of the domain with most jobs, and
+// reports whether it did. It is called with the lock.
+func (c *callbacks) makeRoom(domain string) bool {
+	count := map[string]int{}
+	for _, j := range c.jobs {
+		count[j.domain]++
+	}
+	var surplus *callbackJob
+	for _, j := range c.jobs {
+		if !j.busy && j.attempts == 0 && count[j.domain] > count[domain]+1 &&
+			(surplus == nil || cmp.Or(cmp.Compare(count[j.domain], count[surplus.domain]), cmp.Compare(j.key.guid, surplus.key.guid)) > 0) {
+			surplus = j
+		}
+	}
+	if surplus != nil {
+		delete(c.jobs, surplus.key)
+	}
+	return surplus != nil
 }
 
 func (c *callbacks) signal() {
@@ -219,31 +248,64 @@ func (c *callbacks) step(ctx context.Context, key callbackKey, command task.Comm
 	return d.Write.After, err
 }
 
-// next is when the next callback is due, and false if there is none.
-func (c *callbacks) next() (due time.Time, any bool) {
+// take begins an attempt at a callback that is due and has a place. Of several,
+// that of the domain with the fewest attempts goes first. A quarter of the places
+// is for domains that have none. Without such a callback, take returns how long
+// to wait for one unless there is a signal.
+func (c *callbacks) take() (job *callbackJob, wait time.Duration) {
+	now := c.now()
+	wait = time.Hour
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	shared := c.concurrency - c.concurrency/4
 	for _, j := range c.jobs {
-		if !j.busy && (!any || j.due.Before(due)) {
-			due, any = j.due, true
+		switch {
+		case j.busy:
+		case now.Before(j.due):
+			wait = min(wait, j.due.Sub(now))
+		case c.busy >= c.concurrency || c.busy >= shared && c.busyOf[j.domain] > 0: // the end of an attempt signals
+		case job == nil || cmp.Or(cmp.Compare(c.busyOf[j.domain], c.busyOf[job.domain]), j.due.Compare(job.due), cmp.Compare(j.key.guid, job.key.guid)) < 0:
+			job = j
 		}
 	}
-	return due, any
+	if job != nil {
+		job.busy = true
+		c.busy++
+		c.busyOf[job.domain]++
+	}
+	return job, wait
+}
+
+// carryOut makes the attempt that take has begun.
+func (c *callbacks) carryOut(ctx context.Context, j *callbackJob) {
+	done := c.attempt(ctx, j)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	j.busy = false
+	if done {
+		delete(c.jobs, j.key)
+	}
+	c.busy--
+	if c.busyOf[j.domain]--; c.busyOf[j.domain] == 0 {
+		delete(c.busyOf, j.domain)
+	}
+	c.signal()
 }
 
 // run makes callbacks as they are due, until ctx ends.
 func (c *callbacks) run(ctx context.Context) {
-	for {
-		wait := time.Hour
-		if due, any := c.next(); any {
-			wait = max(0, due.Sub(c.now()))
+	var attempts sync.WaitGroup
+	defer attempts.Wait()
+	for ctx.Err() == nil {
+		job, wait := c.take()
+		if job != nil {
+			attempts.Go(func() { c.carryOut(ctx, job) })
+			continue
 		}
 		select {
 		case <-ctx.Done():
-			return
 		case <-c.wake:
 		case <-time.After(wait):
 		}
-		c.tick(ctx)
 	}
 }

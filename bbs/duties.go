@@ -92,6 +92,7 @@ func (o *DutiesOptions) Validate(v *executor.Validator) {
 	o.LRPs.Validate(v.In("lrps"))
 	o.Tasks.Validate(v.In("tasks"))
 	o.Callbacks.Validate(v.In("callbacks"))
+	executor.NotNegative(v.In("callbacks"), "timeout", o.Callbacks.Timeout) // no attempt would succeed
 	executor.NotNegative(v, "watch_interval", o.WatchInterval)
 	executor.NotNegative(v, "concurrency", o.Concurrency)
 	executor.NotNegative(v, "stop_timeout", o.StopTimeout)
@@ -134,7 +135,7 @@ func NewDuties(o DutiesOptions) (*Duties, error) {
 		store: d.Store, post: o.Post, policy: o.Callbacks.WithDefaults(), tasks: o.Tasks,
 		concurrency: cmp.Or(o.Concurrency, 50), limit: cmp.Or(o.MaxCallbacks, 10_000),
 		now: o.Now, metrics: o.Metrics, logger: o.Logger,
-		wake: make(chan struct{}, 1), jobs: map[callbackKey]*callbackJob{},
+		wake: make(chan struct{}, 1), jobs: map[callbackKey]*callbackJob{}, busyOf: map[string]int{},
 	}
 	d.outbox = &outbox{
 		store: d.Store, directory: d.Directory,

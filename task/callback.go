@@ -61,8 +61,8 @@ func (r *CallbackResponse) UnmarshalJSON(data []byte) error {
 
 // CallbackPolicy says how a completion callback is made. The zero value means
 // the documented defaults. With them, a callback is over before
-// Policy.StaleResolving. A negative duration means 0, so a negative Timeout
-// leaves an attempt no time for an answer.
+// Policy.StaleResolving. A negative duration means 0. A control plane refuses a
+// negative Timeout, because it leaves an attempt no time for an answer.
 type CallbackPolicy struct {
 	// MaxAttempts is how often the callback is tried in a row (default 3;
 	// negative means once).
