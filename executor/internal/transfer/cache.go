@@ -16,10 +16,12 @@ import (
 // versions at a time: the latest, and older ones that are still in use.
 type cache struct {
 	limit int64
+	most  int
 
 	mu    sync.Mutex
 	keys  map[string]*slot
 	bytes int64 // of all versions on disk
+	count int   // of them
 	inUse int64 // of those that are leased
 	uses  int64 // counts leases, so that the least recently used is known
 	// doomed are to be removed from the disk once mu is free: it may take long.
@@ -248,6 +250,7 @@ func (c *cache) put(s *slot, v *version) *held {
 	}
 	s.latest = v
 	c.bytes += v.size
+	c.count++
 	h := c.take(v)
 	c.evict()
 	return h
@@ -256,7 +259,7 @@ func (c *cache) put(s *slot, v *version) *held {
 // evict removes what was used longest ago until the rest fits. What is in use
 // stays, even if that is more than the limit: its users have room for it.
 func (c *cache) evict() {
-	for c.bytes > c.limit {
+	for c.bytes > c.limit || c.count > c.most {
 		var oldest *version
 		var key string
 		for k, s := range c.keys { // the smallest of all, in any order
@@ -279,5 +282,6 @@ func (c *cache) evict() {
 
 func (c *cache) remove(v *version) {
 	c.bytes -= v.size
+	c.count--
 	c.doomed = append(c.doomed, v.path)
 }

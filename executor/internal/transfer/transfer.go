@@ -52,6 +52,10 @@ type Options struct {
 	// CacheBytes is how much is kept that nobody uses; 0 means
 	// DefaultCacheBytes.
 	CacheBytes int64
+	// CacheEntries is how many archives and directories are kept at most, unless
+	// more are in use: even an empty one takes an inode and memory. 0 means
+	// DefaultCacheEntries.
+	CacheEntries int
 	// MaxBytes is the largest archive, as it is sent; 0 means DefaultMaxBytes.
 	MaxBytes int64
 	// Content bounds what is in an archive.
@@ -68,6 +72,7 @@ type Options struct {
 // The defaults of Options.
 const (
 	DefaultCacheBytes      = 10_000_000_000
+	DefaultCacheEntries    = 10_000
 	DefaultMaxBytes        = 4 << 30
 	DefaultResponseTimeout = time.Minute
 	DefaultDownloads       = 5
@@ -92,6 +97,9 @@ func New(o Options) (*Fetcher, error) {
 	if o.CacheBytes <= 0 {
 		o.CacheBytes = DefaultCacheBytes
 	}
+	if o.CacheEntries <= 0 {
+		o.CacheEntries = DefaultCacheEntries
+	}
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = DefaultMaxBytes
 	}
@@ -109,7 +117,7 @@ func New(o Options) (*Fetcher, error) {
 		return nil, err
 	}
 	return &Fetcher{
-		options: o, former: former, cache: cache{limit: o.CacheBytes, keys: make(map[string]*slot)},
+		options: o, former: former, cache: cache{limit: o.CacheBytes, most: o.CacheEntries, keys: make(map[string]*slot)},
 		downloads: make(chan struct{}, o.Downloads), late: make(chan struct{}, LateEach*o.Downloads),
 	}, nil
 }
@@ -161,7 +169,8 @@ func (f *Fetcher) Archive(ctx context.Context, r Request) (*Lease, error) {
 		if err != nil {
 			return "", 0, err
 		}
-		return file.Name(), info.Size(), nil
+		const block = 4 << 10
+		return file.Name(), (info.Size() + block - 1) / block * block, nil
 	})
 }
 

@@ -531,3 +531,30 @@ func TestDownloadsThatLastHoldUpNoOther(t *testing.T) {
 		l.Release()
 	}
 }
+
+func TestSmallArchivesAreKeptInABoundedNumber(t *testing.T) {
+	s := newServer(t)
+	f, dir := newFetcher(t, func(o *transfer.Options) { o.CacheEntries = 3 })
+	get := func(key string) *transfer.Lease {
+		l, err := f.Archive(t.Context(), transfer.Request{URL: s.URL + "/a", CacheKey: key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	for _, key := range []string{"a", "b", "c", "d", "e"} {
+		l := get(key)
+		if l.Size == 0 || l.Size%4096 != 0 {
+			t.Errorf("it takes %d bytes of disk, want whole blocks", l.Size)
+		}
+		l.Release()
+	}
+	if files, err := os.ReadDir(dir); err != nil || len(files) != 3 {
+		t.Errorf("%d archives are kept, %v; want 3", len(files), err)
+	}
+	s.gets.Store(0)
+	get("e").Release()
+	if n := s.gets.Load(); n != 0 {
+		t.Error("the archive that was used last was downloaded again")
+	}
+}
