@@ -90,8 +90,8 @@ const (
 	OthersOvertaken
 )
 
-// RolloutOtherss is the number of values of RolloutOthers.
-const RolloutOtherss = 4
+// RolloutOthersKinds is the number of values of RolloutOthers.
+const RolloutOthersKinds = 4
 
 var othersNames = enum.Names[RolloutOthers]{OthersNone: "none", OthersOld: "old", OthersStray: "strays", OthersOvertaken: "overtaken"}
 
@@ -239,10 +239,10 @@ func rolloutRow(t RolloutTurn, a RolloutActive, o RolloutOthers) *RolloutRow {
 }
 
 // rolloutRules are the numbers of the rows that apply.
-var rolloutRules = func() (rules [RolloutTurns][RolloutActives][RolloutOtherss]uint8) {
+var rolloutRules = func() (rules [RolloutTurns][RolloutActives][RolloutOthersKinds]uint8) {
 	for t := range RolloutTurn(RolloutTurns) {
 		for a := range RolloutActive(RolloutActives) {
-			for o := range RolloutOthers(RolloutOtherss) {
+			for o := range RolloutOthers(RolloutOthersKinds) {
 				rules[t][a][o] = uint8(slices.IndexFunc(rolloutTable, func(r RolloutRow) bool {
 					return among(r.Turns, t) && among(r.Active, a) && among(r.Others, o)
 				}))

@@ -28,7 +28,7 @@ func TestTheTableOfRolloutsIsThatWrittenByHand(t *testing.T) {
 			want[turn+" × "+active+" × "+lrp.RolloutOthers(i).String()] = cell
 		}
 	}
-	if n := lrp.RolloutTurns * lrp.RolloutActives * lrp.RolloutOtherss; len(want) != n {
+	if n := lrp.RolloutTurns * lrp.RolloutActives * lrp.RolloutOthersKinds; len(want) != n {
 		t.Fatalf("the transcription has %d situations, want %d", len(want), n)
 	}
 	commands := map[lrp.Command]string{nil: "-", lrp.AdvanceRollout{}: "A", lrp.StopOvertaken{}: "S", lrp.FailRollout{}: "F"}
@@ -39,7 +39,7 @@ func TestTheTableOfRolloutsIsThatWrittenByHand(t *testing.T) {
 	used := map[string]bool{}
 	for turn := range lrp.RolloutTurn(lrp.RolloutTurns) {
 		for active := range lrp.RolloutActive(lrp.RolloutActives) {
-			for others := range lrp.RolloutOthers(lrp.RolloutOtherss) {
+			for others := range lrp.RolloutOthers(lrp.RolloutOthersKinds) {
 				row := lrp.RolloutRule(turn, active, others)
 				key := turn.String() + " × " + active.String() + " × " + others.String()
 				if got := commands[row.Command] + counts[row.Count] + waits[row.Wait]; got != want[key] {
