@@ -201,6 +201,31 @@ func TestAContainerDoesNotReadTheListOfLocks(t *testing.T) {
 	}
 }
 
+func TestALockOfAFileOfTheHostHoldsInItsContainerOnly(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		t.Run(fmt.Sprintf("shared=%v", shared), func(t *testing.T) {
+			f := newFixture(t, func(o *Options) { o.SharedIDs = shared })
+			guid, _ := f.create()
+			neighbour, _ := f.create()
+			f.as("nobody", guid, "exec 9</usr/bin/id && flock 9 && echo locked && exec sleep 600").says("locked\n")
+			if e := f.as("nobody", neighbour, "flock -n /usr/bin/id true").end(); !e.Success() {
+				t.Error("a container's lock of a file of the host keeps its neighbour from it")
+			}
+			program, err := os.Open("/usr/bin/id")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer program.Close()
+			if err := unix.Flock(int(program.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+				t.Errorf("a container's lock of a file of the host keeps the host from it: %v", err)
+			}
+			if e := f.as("nobody", guid, "flock -n /usr/bin/id true").end(); e.Success() {
+				t.Error("a lock does not hold in its own container")
+			}
+		})
+	}
+}
+
 func TestWhatProgramsAskTheKernelIsThere(t *testing.T) {
 	f := newFixture(t)
 	guid, _ := f.create()

@@ -3,9 +3,12 @@
 package rootfs
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -22,6 +25,10 @@ import (
 // the kernel and the file systems can, the directories are mounted for it so
 // that their files belong to nobody. Elsewhere what others may not read is
 // masked, as it was found when the first such container needed it.
+//
+// Each container sees the directories through an overlay of its own. Otherwise any
+// container could lock a file that a program of the host locks, and watch which
+// programs the host and its neighbours run.
 type hostView struct {
 	mu     sync.Mutex
 	known  bool     // whether what follows is
@@ -34,9 +41,13 @@ type hostView struct {
 const unowned = 1<<32 - 2
 
 // mount mounts the directories below root, and returns what is to be masked.
-// shared says that the container has the host's ids.
-func (v *hostView) mount(root string, shared bool) (masks []string, err error) {
+// empty is an empty directory. shared says that the container has the host's ids.
+func (v *hostView) mount(root, empty string, shared bool) (masks []string, err error) {
 	dirs := hostDirectories()
+	mounts, err := mountPoints()
+	if err != nil {
+		return nil, err
+	}
 	var owners *os.File
 	if shared {
 		if err := v.look(dirs); err != nil {
@@ -58,8 +69,41 @@ func (v *hostView) mount(root string, shared bool) (masks []string, err error) {
 		if err != nil {
 			return nil, &os.PathError{Op: "move_mount", Path: target, Err: err}
 		}
+		if slices.ContainsFunc(mounts, func(m string) bool { return strings.HasPrefix(m, dir+"/") }) {
+			continue // an overlay would not show what is mounted below
+		}
+		if err := cover(target, empty); err != nil {
+			return nil, err
+		}
 	}
 	return masks, nil
+}
+
+// cover mounts an overlay over what is mounted at dir and shows the same. The
+// kernel asks for two directories, so there is an empty one, too. If it cannot do
+// that, because overlays lie below already, dir stays as it is.
+func cover(dir, empty string) error {
+	const flags = unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV
+	err := unix.Mount("overlay", dir, "overlay", flags, "lowerdir="+escapeOverlay(dir)+":"+escapeOverlay(empty))
+	if errors.Is(err, unix.EINVAL) {
+		return nil
+	}
+	return os.NewSyscallError("mount", err)
+}
+
+// mountPoints are the paths at which something is mounted, as /proc writes them.
+func mountPoints() (paths []string, err error) {
+	const file, point = "/proc/self/mountinfo", 4
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(string(content)) {
+		if fields := strings.Fields(line); len(fields) > point {
+			paths = append(paths, fields[point])
+		}
+	}
+	return paths, nil
 }
 
 // look finds out what this host can do, until it has succeeded.

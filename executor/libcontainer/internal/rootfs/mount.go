@@ -128,7 +128,7 @@ func (m *Mounter) Mount(ctx context.Context, c Container) (dir string, masks []s
 	}
 	if image.host {
 		stage.Reached()
-		if masks, err = m.images.view.mount(dir, !c.IDs.Own()); err != nil {
+		if masks, err = m.images.view.mount(dir, layer.mapped, !c.IDs.Own()); err != nil {
 			return "", nil, fmt.Errorf("container %q: show the host's programs: %w", c.GUID, err)
 		}
 	}
