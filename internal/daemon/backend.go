@@ -193,7 +193,7 @@ func openIsolated(ctx context.Context, o BackendOptions) (*Backend, error) {
 	case err != nil:
 		err = fmt.Errorf("%w: %w", executor.ErrUnsupported, err)
 	case !o.Tried:
-		err = try(ctx, real, trialSize)
+		err = b.tryAfterOthers(ctx)
 	}
 	if err != nil {
 		return nil, errors.Join(err, real.Close())
@@ -247,6 +247,20 @@ const trialTime = 20 * time.Second
 
 // trialSize is what a trial container has.
 var trialSize = executor.Resources{MemoryMB: 64, MaxPIDs: 32}
+
+// tryAfterOthers tries a container. If that fails, it deletes what an earlier
+// daemon has left, which may take all the room, and tries once more. Nothing of
+// that runs any more, and only a daemon that starts deletes it.
+func (b *Backend) tryAfterOthers(ctx context.Context) error {
+	err := try(ctx, b, trialSize)
+	if err == nil {
+		return nil
+	}
+	if deleted, _ := b.deleteAll(ctx); deleted == 0 {
+		return err
+	}
+	return try(ctx, b, trialSize)
+}
 
 // try makes a container, runs the smallest possible program in it and deletes
 // it. Kernels and sandboxes forbid things that a probe does not see.

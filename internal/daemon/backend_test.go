@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/backendtest/scripted"
 	"github.com/diegosdk/diego/executor/libcontainer"
 )
 
@@ -118,6 +119,26 @@ func TestATrialThatFailsIsAnErrorAndLeavesNothing(t *testing.T) {
 				t.Error("the container is still there")
 			}
 		})
+	}
+}
+
+func TestWhatAnEarlierDaemonLeftIsDeletedIfThereIsNoRoomBesideIt(t *testing.T) {
+	full := false
+	real := scripted.New(scripted.Options{Fault: func(op scripted.Op, guid string) error {
+		if op == scripted.Create && full {
+			return errors.New("no space left on device")
+		}
+		if op == scripted.Delete && guid == "large" {
+			full = false
+		}
+		return nil
+	}})
+	if _, err := real.Create(t.Context(), executor.ContainerSpec{GUID: "large", RootFS: "host:"}); err != nil {
+		t.Fatal(err)
+	}
+	full = true
+	if err := (&Backend{ContainerBackend: real}).tryAfterOthers(t.Context()); err != nil {
+		t.Errorf("the trial fails though there is room without what an earlier daemon left: %v", err)
 	}
 }
 
