@@ -99,12 +99,18 @@ const (
 // has been UNCLAIMED for too long (000 §Convergence 5). ever is false for a
 // record in another state, which is never stale.
 func (p Policy) StaleFrom(r *ActualLRP) (at time.Time, ever bool) {
-	return r.Since.Add(orDefault(p.StaleUnclaimed, defaultStaleUnclaimed)), r.State == Unclaimed
+	if r.State != Unclaimed {
+		return time.Time{}, false
+	}
+	return r.Since.Add(orDefault(p.StaleUnclaimed, defaultStaleUnclaimed)), true
 }
 
 // StopOverdueFrom returns when the cell should be told again to stop the
 // instance of r, because the order may be lost. ever is false unless r is
 // ORDINARY and Stopping: the cell of a SUSPECT record cannot be told.
 func (p Policy) StopOverdueFrom(r *ActualLRP) (at time.Time, ever bool) {
-	return r.Stopping.Add(orDefault(p.StaleUnclaimed, defaultStaleUnclaimed)), r.Presence == Ordinary && !r.Stopping.IsZero()
+	if r.Presence != Ordinary || r.Stopping.IsZero() {
+		return time.Time{}, false
+	}
+	return r.Stopping.Add(orDefault(p.StaleUnclaimed, defaultStaleUnclaimed)), true
 }
