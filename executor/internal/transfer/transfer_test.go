@@ -346,6 +346,27 @@ func TestAnUploadIsBounded(t *testing.T) {
 	}
 }
 
+func TestAnUploadIsNotLostInARedirect(t *testing.T) {
+	for _, status := range []int{http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
+		var asked atomic.Int64
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked.Add(1)
+			if r.URL.Path == "/" {
+				http.Redirect(w, r, "/login", status)
+			}
+		}))
+		f, _ := newFetcher(t)
+		err := f.Upload(context.Background(), server.URL, bytes.NewReader(tarOf("f", "x")))
+		server.Close()
+		if !errors.Is(err, transfer.ErrStatus) || !strings.Contains(err.Error(), http.StatusText(status)) {
+			t.Errorf("%d: the error is %v", status, err)
+		}
+		if n := asked.Load(); n != 1 {
+			t.Errorf("%d: the server was asked %d times", status, n)
+		}
+	}
+}
+
 // many serves an archive with so many files of a size, which never changes.
 func many(t *testing.T, files, size int) string {
 	t.Helper()

@@ -50,7 +50,9 @@ func (f *Fetcher) post(ctx context.Context, to string, body io.Reader, size int6
 	request.ContentLength = size
 	request.Header.Set("Content-Type", "application/gzip")
 	request.Header.Set("Content-MD5", base64.StdEncoding.EncodeToString(sum))
-	response, err := f.options.Client.Do(request)
+	client := *f.options.Client
+	client.CheckRedirect = noRedirect
+	response, err := client.Do(request)
 	if err != nil {
 		if slow := context.Cause(ctx); errors.Is(slow, ErrSlow) {
 			return false, fmt.Errorf("%s: %w", shown(to), slow)
@@ -64,3 +66,7 @@ func (f *Fetcher) post(ctx context.Context, to string, body io.Reader, size int6
 	}
 	return false, nil
 }
+
+// noRedirect makes a redirect the answer. The request that follows one has no content,
+// and its success would pass for that of the upload.
+func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
