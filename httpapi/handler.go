@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/diegosdk/diego/auction"
@@ -129,10 +130,9 @@ func NewHandler(o HandlerOptions) (http.Handler, error) {
 			Status string `json:"status"`
 		}{"ok"})
 	})
+	all := readiness{ready: o.Ready, limit: s.Timeout}
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), s.Timeout)
-		defer cancel()
-		status, ready := http.StatusOK, o.Ready(ctx)
+		status, ready := http.StatusOK, all.ask(r.Context())
 		if !ready.Ready {
 			status = http.StatusServiceUnavailable
 		}
@@ -140,4 +140,50 @@ func NewHandler(o HandlerOptions) (http.Handler, error) {
 	})
 	mux.HandleFunc("/", s.NotFound)
 	return mux, nil
+}
+
+// A readiness answers all who ask at the same time with one look. Anyone may ask, and
+// a look may ask the store.
+type readiness struct {
+	ready func(context.Context) bbs.Readiness
+	limit time.Duration // of a look
+
+	mu      sync.Mutex
+	present *look // nil while there is none
+}
+
+type look struct {
+	over chan struct{}
+	told bbs.Readiness // once it is over
+}
+
+// ask takes part in the present look, or begins one. Who begins one carries it out,
+// even if its client has gone: the others wait for it.
+func (r *readiness) ask(ctx context.Context) bbs.Readiness {
+	r.mu.Lock()
+	l := r.present
+	mine := l == nil
+	if mine {
+		l = &look{over: make(chan struct{})}
+		r.present = l
+	}
+	r.mu.Unlock()
+	if mine {
+		defer func() {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.present = nil
+			close(l.over)
+		}()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.limit)
+		defer cancel()
+		l.told = r.ready(ctx)
+		return l.told
+	}
+	select {
+	case <-l.over:
+		return l.told
+	case <-ctx.Done():
+		return bbs.Readiness{Why: context.Cause(ctx).Error()}
+	}
 }
