@@ -43,6 +43,10 @@ const (
 	closeTime  = 10 * time.Second
 )
 
+// stuckTime is how long a client of HTTP/2 may take no byte at all. The deadline of an
+// answer does not end it there: it ends the stream, for which a frame has to be written.
+var stuckTime = time.Minute // a test is less patient
+
 var errStops = errors.New("the server stops")
 
 // Serve serves h at l until ctx ends. Then calls that are being answered, sessions
@@ -53,13 +57,15 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, certificates *Ce
 	defer end(nil)
 	var answering sync.WaitGroup // a server does not wait for connections that sessions have taken over
 	server := &http.Server{
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		Handler: boundRequests(func(w http.ResponseWriter, r *http.Request) {
 			answering.Add(1)
 			defer answering.Done()
 			h.ServeHTTP(w, r)
 		}),
 		ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: 64 << 10,
 		BaseContext: func(net.Listener) context.Context { return requests },
+		ConnContext: countRequests,
+		HTTP2:       &http.HTTP2Config{WriteByteTimeout: stuckTime},
 		ErrorLog:    newComplaints(log),
 	}
 	if certificates != nil {

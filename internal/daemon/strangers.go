@@ -2,12 +2,17 @@ package daemon
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"log"
 	"log/slog"
 	"net"
+	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/diegosdk/diego/httpapi"
 )
 
 // maxStrangers is how many connections of clients without a verified certificate a
@@ -109,6 +114,40 @@ func (s *unknown) known() {
 func (s *unknown) Close() error {
 	s.known()
 	return s.Conn.Close()
+}
+
+// HTTP/2 allows 250 requests of a connection at a time, each with its headers and an
+// answer that the client need not take. While a client has shown no certificate, a
+// connection has at most strangerRequestsEach, which are enough for a page with all
+// that belongs to it. One is always carried out; beside those, there are at most
+// strangerRequests of all connections.
+const (
+	strangerRequestsEach = 32
+	strangerRequests     = 1024
+)
+
+type requestsKey struct{}
+
+// countRequests is for http.Server.ConnContext.
+func countRequests(ctx context.Context, _ net.Conn) context.Context {
+	return context.WithValue(ctx, requestsKey{}, new(atomic.Int32))
+}
+
+// boundRequests resets the requests beyond these bounds. To refuse them in words would
+// be another answer that the client need not take.
+func boundRequests(h http.HandlerFunc) http.Handler {
+	var all atomic.Int32
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, known := httpapi.CallerOf(r); r.TLS != nil && !known {
+			own := r.Context().Value(requestsKey{}).(*atomic.Int32)
+			defer own.Add(-1)
+			defer all.Add(-1)
+			if n, total := own.Add(1), all.Add(1); n > strangerRequestsEach || n > 1 && total > strangerRequests {
+				panic(http.ErrAbortHandler)
+			}
+		}
+		h(w, r)
+	})
 }
 
 // knowing returns a function for tls.Config.VerifyConnection of a connection that

@@ -1,13 +1,17 @@
 package daemon
 
 import (
+	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -174,5 +178,163 @@ func TestStrangersDoNotFillTheLog(t *testing.T) {
 	log.Print("again")
 	if got := text.String(); !strings.Contains(got, fmt.Sprintf("lines_dropped=%d", 1000-complaintsEach)) || !strings.Contains(got, "msg=again") {
 		t.Errorf("a minute later it says %s", got[len(got)-200:])
+	}
+}
+
+// In HTTP/2 one connection carries many requests at once. A client that nobody knows
+// could hold them all by not taking the answers.
+func TestAStrangersConnectionHasFewRequestsAtATime(t *testing.T) {
+	dir := t.TempDir()
+	c := open(t, issue(t, dir, "server", time.Hour))
+	client := open(t, issue(t, dir, "client", time.Hour))
+	entered, finish := make(chan string), make(chan struct{})
+	address, _ := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		entered <- r.RemoteAddr
+		<-finish
+		fmt.Fprint(w, r.Proto)
+	}), c)
+	for _, test := range []struct {
+		who  string
+		tls  *tls.Config
+		most int
+	}{
+		{"stranger", &tls.Config{RootCAs: client.current().others}, strangerRequestsEach},
+		{"client with a certificate", client.Client(), 2 * strangerRequestsEach},
+	} {
+		transport := &http.Transport{TLSClientConfig: test.tls, ForceAttemptHTTP2: true}
+		defer transport.CloseIdleConnections()
+		get := func() error {
+			answer, err := (&http.Client{Transport: transport}).Get("https://" + address)
+			if err != nil {
+				return err
+			}
+			defer answer.Body.Close()
+			if text, err := io.ReadAll(answer.Body); err != nil || string(text) != "HTTP/2.0" {
+				return fmt.Errorf("%q, %w", text, err)
+			}
+			return nil
+		}
+		answers, connection := make(chan error, test.most), ""
+		for i := range test.most {
+			go func() { answers <- get() }()
+			select {
+			case from := <-entered:
+				if i == 0 {
+					connection = from
+				}
+				if from != connection {
+					t.Fatalf("%s: request %d has another connection", test.who, i)
+				}
+			case err := <-answers:
+				t.Fatalf("%s: request %d: %v", test.who, i, err)
+			}
+		}
+		if test.most == strangerRequestsEach {
+			go func() { answers <- get() }()
+			select {
+			case <-entered:
+				t.Errorf("%s: one more request was carried out", test.who)
+			case err := <-answers:
+				if err == nil {
+					t.Errorf("%s: one more request was answered", test.who)
+				}
+			}
+		}
+		for range test.most {
+			finish <- struct{}{}
+			if err := <-answers; err != nil {
+				t.Errorf("%s: %v", test.who, err)
+			}
+		}
+	}
+}
+
+func TestStrangersHaveFewRequestsTogetherAndOneEach(t *testing.T) {
+	finish := make(chan struct{})
+	var running sync.WaitGroup
+	entered := make(chan struct{})
+	h := boundRequests(func(http.ResponseWriter, *http.Request) {
+		entered <- struct{}{}
+		<-finish
+	})
+	// ask reports whether a request of a connection is carried out.
+	ask := func(connection context.Context, state *tls.ConnectionState) bool {
+		reset := make(chan any, 1)
+		running.Go(func() {
+			defer func() { reset <- recover() }()
+			r := httptest.NewRequestWithContext(connection, http.MethodGet, "/", nil)
+			r.TLS = state
+			h.ServeHTTP(httptest.NewRecorder(), r)
+		})
+		select {
+		case <-entered:
+			return true
+		case why := <-reset:
+			if why != http.ErrAbortHandler {
+				t.Errorf("it panics with %v", why)
+			}
+			return false
+		}
+	}
+	connect := func() context.Context { return countRequests(t.Context(), nil) }
+	stranger := &tls.ConnectionState{}
+	for range strangerRequests / strangerRequestsEach {
+		c := connect()
+		for i := range strangerRequestsEach {
+			if !ask(c, stranger) {
+				t.Fatalf("request %d of a connection is reset", i)
+			}
+		}
+	}
+	c := connect()
+	if !ask(c, stranger) || ask(c, stranger) {
+		t.Error("want one request, and no more, of a further connection")
+	}
+	certificates := []*x509.Certificate{{}}
+	known := &tls.ConnectionState{PeerCertificates: certificates, VerifiedChains: [][]*x509.Certificate{certificates}}
+	if k := connect(); !ask(k, known) || !ask(k, known) {
+		t.Error("requests of a client with a certificate are reset")
+	}
+	close(finish)
+	running.Wait()
+	if !ask(c, stranger) || !ask(c, stranger) {
+		t.Error("the requests still count after their end")
+	}
+}
+
+// The deadline of an answer cannot end a connection of HTTP/2 whose client reads
+// nothing at all, such as a program that was stopped.
+func TestAConnectionThatTakesNothingEnds(t *testing.T) {
+	defer func(before time.Duration) { stuckTime = before }(stuckTime)
+	stuckTime = 100 * time.Millisecond
+	dir := t.TempDir()
+	c := open(t, issue(t, dir, "server", time.Hour))
+	config := open(t, issue(t, dir, "client", time.Hour)).Client()
+	config.NextProtos = []string{"h2"}
+	ended := make(chan error, 1)
+	address, _ := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for {
+			if _, err := w.Write(make([]byte, 64<<10)); err != nil {
+				ended <- err
+				return
+			}
+		}
+	}), c)
+	conn, err := tls.Dial("tcp", address, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	const request = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" +
+		"\x00\x00\x06\x04\x00\x00\x00\x00\x00" + "\x00\x04\x7f\xff\xff\xff" + // all that a window may have, for each stream
+		"\x00\x00\x04\x08\x00\x00\x00\x00\x00" + "\x7f\xff\x00\x00" + // and for the connection
+		"\x00\x00\x06\x01\x05\x00\x00\x00\x01" + "\x82\x87\x84\x41\x01x" // GET https / of x
+	if _, err := conn.Write([]byte(request)); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-ended:
+	case <-time.After(time.Minute):
+		t.Error("the answer is still being written")
 	}
 }
