@@ -21,7 +21,7 @@ func dialTLS(transport *http.Transport, config func(host string) *tls.Config) fu
 		}
 		c := cmp.Or(config(host).Clone(), new(tls.Config))
 		c.ServerName = cmp.Or(c.ServerName, host)
-		c.NextProtos = []string{"h2", "http/1.1"}
+		c.NextProtos = []string{"http/1.1"}
 		if limit := transport.TLSHandshakeTimeout; limit > 0 { // 0 means none
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(ctx, limit)

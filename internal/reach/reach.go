@@ -133,7 +133,8 @@ func forms(addr netip.Addr) []netip.Addr {
 
 // Client makes requests to addresses that p allows, and waits at most answer
 // for an answer to begin. It uses no proxy, even if the environment names one:
-// a proxy would dial addresses that were not judged.
+// a proxy would dial addresses that were not judged. Nor does it use HTTP/2: a server
+// may flood such a connection as long as it is kept, and be read all the time.
 func (p Policy) Client(answer time.Duration) *http.Client {
 	dialer := &net.Dialer{
 		Timeout: 30 * time.Second, KeepAlive: 30 * time.Second,
@@ -145,9 +146,11 @@ func (p Policy) Client(answer time.Duration) *http.Client {
 			return p.Check(to.Addr())
 		},
 	}
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
 	// http.DefaultTransport belongs to the program, which may have put anything there.
 	return &http.Client{Transport: &http.Transport{
-		DialContext: dialer.DialContext, ForceAttemptHTTP2: true, MaxIdleConns: 100, IdleConnTimeout: 90 * time.Second,
+		DialContext: dialer.DialContext, Protocols: protocols, MaxIdleConns: 100, IdleConnTimeout: 90 * time.Second,
 		TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: answer, ExpectContinueTimeout: time.Second,
 	}}
 }

@@ -2,7 +2,9 @@ package reach_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -140,6 +142,28 @@ type notATransport struct{}
 func (notATransport) RoundTrip(*http.Request) (*http.Response, error) { panic("asked") }
 
 // A program may have replaced or changed the default transport.
+// A client reads all that a server sends on an HTTP/2 connection that is kept.
+func TestAClientDoesNotUseHTTP2(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write([]byte(r.Proto))
+	}))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	client := reach.Policy{Allow: networks(t, "127.0.0.0/8")}.Client(time.Minute)
+	defer client.CloseIdleConnections()
+	trusted := server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+	client.Transport.(*http.Transport).TLSClientConfig = &tls.Config{RootCAs: trusted}
+	answer, err := client.Get(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if text, err := io.ReadAll(answer.Body); err != nil || string(text) != "HTTP/1.1" {
+		t.Errorf("the protocol is %q, %v", text, err)
+	}
+}
+
 func TestAClientDoesNotDependOnTheDefaultTransport(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
