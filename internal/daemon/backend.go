@@ -130,11 +130,30 @@ func clearBackend(ctx context.Context, o BackendOptions) (ended int, err error) 
 	if ended, err = b.deleteAll(ctx); err != nil {
 		return ended, err
 	}
-	if s, can := b.ContainerBackend.(executor.Sweeper); can {
-		_, err = s.Sweep(ctx) // nobody opens this backend again
-	}
+	_, err = b.sweep(ctx) // nobody opens this backend again
 	return ended, err
 }
+
+// sweep removes what was set aside, and reports whether there was anything.
+func (b *Backend) sweep(ctx context.Context) (swept bool, err error) {
+	s, can := b.ContainerBackend.(interface {
+		executor.Weigher
+		executor.Sweeper
+	})
+	if !can {
+		return false, nil
+	}
+	aside, err := s.Aside(ctx)
+	if err != nil || len(aside) == 0 {
+		return false, err
+	}
+	_, err = s.Sweep(ctx)
+	return true, err
+}
+
+// deleteTime bounds the deletion of a container whose processes may not die,
+// because a volume hangs.
+const deleteTime = time.Minute
 
 func (b *Backend) deleteAll(ctx context.Context) (ended int, err error) {
 	guids, err := b.List(ctx)
@@ -143,8 +162,10 @@ func (b *Backend) deleteAll(ctx context.Context) (ended int, err error) {
 	}
 	errs := make([]error, len(guids))
 	parallel.Each(len(guids), manager.DefaultDeleteWorkers, func(i int) {
+		deleting, cancel := context.WithTimeout(ctx, deleteTime)
+		defer cancel()
 		// Nothing runs any more in a container that was set aside.
-		if err := b.Delete(ctx, guids[i]); !errors.Is(err, executor.ErrSetAside) {
+		if err := b.Delete(deleting, guids[i]); !errors.Is(err, executor.ErrSetAside) {
 			errs[i] = err
 		}
 	})
@@ -248,18 +269,26 @@ const trialTime = 20 * time.Second
 // trialSize is what a trial container has.
 var trialSize = executor.Resources{MemoryMB: 64, MaxPIDs: 32}
 
-// tryAfterOthers tries a container. If that fails, it deletes what an earlier
-// daemon has left, which may take all the room, and tries once more. Nothing of
-// that runs any more, and only a daemon that starts deletes it.
+// tryAfterOthers tries a container. If that fails, it removes what earlier
+// daemons have left, which may take all the room, and tries once more. Nothing of
+// that runs any more. It also removes what was set aside, perhaps by an earlier
+// attempt to start: the manager, which would, does not run before the trial.
 func (b *Backend) tryAfterOthers(ctx context.Context) error {
 	err := try(ctx, b, trialSize)
-	if err == nil {
-		return nil
-	}
-	if deleted, _ := b.deleteAll(ctx); deleted == 0 {
+	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	return try(ctx, b, trialSize)
+	deleted, deleteErr := b.deleteAll(ctx)
+	swept, sweepErr := b.sweep(ctx)
+	if deleted > 0 || swept {
+		if err = try(ctx, b, trialSize); err == nil {
+			return nil
+		}
+	}
+	if left := errors.Join(deleteErr, sweepErr); left != nil {
+		err = fmt.Errorf("%w; what earlier daemons have left cannot be removed: %w", err, left)
+	}
+	return err
 }
 
 // try makes a container, runs the smallest possible program in it and deletes

@@ -142,6 +142,75 @@ func TestWhatAnEarlierDaemonLeftIsDeletedIfThereIsNoRoomBesideIt(t *testing.T) {
 	}
 }
 
+// A hoarder sets aside what it deletes, and has no room until that is swept.
+type hoarder struct {
+	*scripted.Backend
+	aside []executor.Leftover
+}
+
+func (h *hoarder) Create(ctx context.Context, spec executor.ContainerSpec) (executor.Endpoint, error) {
+	if guids, err := h.List(ctx); err != nil || len(guids) > 0 || len(h.aside) > 0 {
+		return executor.Endpoint{}, errors.Join(errors.New("no space left on device"), err)
+	}
+	return h.Backend.Create(ctx, spec)
+}
+
+func (h *hoarder) Delete(ctx context.Context, guid string) error {
+	if guid == "large" {
+		h.aside = append(h.aside, executor.Leftover{Path: guid})
+		return errors.Join(h.Backend.Delete(ctx, guid), executor.ErrSetAside)
+	}
+	return h.Backend.Delete(ctx, guid)
+}
+
+func (h *hoarder) Aside(context.Context) ([]executor.Leftover, error) { return h.aside, nil }
+
+func (h *hoarder) Sweep(context.Context) ([]executor.Leftover, error) {
+	h.aside = nil
+	return nil, nil
+}
+
+func TestWhatWasSetAsideIsRemovedIfThereIsNoRoomBesideIt(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		earlier bool // it was set aside before the daemon started
+	}{{"by this start", false}, {"by an earlier one", true}} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := &hoarder{Backend: scripted.New(scripted.Options{})}
+			if _, err := h.Create(t.Context(), executor.ContainerSpec{GUID: "large", RootFS: "host:"}); err != nil {
+				t.Fatal(err)
+			}
+			if tt.earlier {
+				if err := h.Delete(t.Context(), "large"); !errors.Is(err, executor.ErrSetAside) {
+					t.Fatal(err)
+				}
+			}
+			if err := (&Backend{ContainerBackend: h}).tryAfterOthers(t.Context()); err != nil {
+				t.Errorf("the trial fails though there is room without what was set aside: %v", err)
+			}
+		})
+	}
+}
+
+func TestATrialThatFailsSaysWhyNoRoomCouldBeMade(t *testing.T) {
+	real := scripted.New(scripted.Options{Fault: func(op scripted.Op, guid string) error {
+		switch {
+		case op == scripted.Create && guid != "large":
+			return errors.New("no space left on device")
+		case op == scripted.Delete:
+			return errors.New("read-only file system")
+		}
+		return nil
+	}})
+	if _, err := real.Create(t.Context(), executor.ContainerSpec{GUID: "large", RootFS: "host:"}); err != nil {
+		t.Fatal(err)
+	}
+	err := (&Backend{ContainerBackend: real}).tryAfterOthers(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "no space left") || !strings.Contains(err.Error(), "read-only file system") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
 func TestWhereOnlyContainersWithSharedIDsCanBeMadeTheyShareThemAndTheReasonIsSaid(t *testing.T) {
 	refused := errors.New("mount proc: operation not permitted")
 	for name, tt := range map[string]struct {
