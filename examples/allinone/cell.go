@@ -177,7 +177,9 @@ func (c *cell) build(ctx context.Context, p cellPlan) error {
 func (c *cell) tick(ctx context.Context) {
 	// A Tick removes one container after the other. After a kill -9 there may be
 	// thousands. It tries again what Clear cannot remove, and logs why.
-	_ = c.Manager.Clear(ctx)
+	clearing, cancel := context.WithTimeout(ctx, time.Minute) // a process whose volume hangs does not die
+	defer cancel()
+	_ = c.Manager.Clear(clearing)
 	c.Manager.Tick(ctx)
 	c.Rep.Tick(ctx)
 }

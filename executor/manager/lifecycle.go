@@ -337,12 +337,18 @@ func (m *Manager) reap() {
 	})
 }
 
+// strayTimeout bounds an attempt to remove a stray. One whose processes do not die,
+// because a volume hangs, must not keep Cleared open.
+const strayTimeout = time.Minute
+
 // removeStray removes a container that nobody knows. What fails is found again
 // by the next comparison.
 func (m *Manager) removeStray(guid string) {
 	m.strays[guid] = true
 	m.submit(deletePool, JobDelete, guid, func(ctx context.Context) func() {
-		err := m.options.Backend.Delete(ctx, guid)
+		attempt, cancel := context.WithTimeout(ctx, strayTimeout)
+		defer cancel()
+		err := m.options.Backend.Delete(attempt, guid)
 		aside := errors.Is(err, executor.ErrSetAside)
 		if aside {
 			err = nil // the container is gone

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/diegosdk/diego/executor"
@@ -396,8 +397,8 @@ func (m *Manager) Next() (time.Time, bool) {
 // waits for a file system that hangs, such as a volume, knows no context.
 const jobPatience = 15 * time.Second
 
-// await waits for all jobs, up to jobPatience.
-func (m *Manager) await(running *sync.WaitGroup) {
+// await waits for all jobs, of which left go on, up to jobPatience.
+func (m *Manager) await(running *sync.WaitGroup, left *atomic.Int64) {
 	over := make(chan struct{})
 	go func() {
 		running.Wait()
@@ -406,13 +407,7 @@ func (m *Manager) await(running *sync.WaitGroup) {
 	select {
 	case <-over:
 	case <-time.After(jobPatience):
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		left := 0
-		for p := range pools {
-			left += len(m.loop.running[p]) + m.loop.late[p]
-		}
-		m.options.Logger.Error("jobs of containers do not end, perhaps because a volume hangs; the manager ends without them", "jobs", left)
+		m.options.Logger.Error("jobs of containers do not end, perhaps because a volume hangs; the manager ends without them", "jobs", left.Load())
 	}
 }
 
@@ -421,7 +416,8 @@ func (m *Manager) await(running *sync.WaitGroup) {
 // on. After Run has returned, only Clear may be called.
 func (m *Manager) Run(ctx context.Context) {
 	var running sync.WaitGroup
-	defer m.await(&running)
+	var left atomic.Int64 // jobs
+	defer m.await(&running, &left)
 	if m.fetcher != nil {
 		running.Go(func() { m.removeFormerCache(ctx) })
 	}
@@ -434,7 +430,11 @@ func (m *Manager) Run(ctx context.Context) {
 		m.advance()
 		for j := m.take(false); j != nil; j = m.take(false) {
 			jobCtx := j.prepare(ctx)
-			running.Go(func() { m.carryOut(jobCtx, j) })
+			left.Add(1)
+			running.Go(func() {
+				defer left.Add(-1)
+				m.carryOut(jobCtx, j)
+			})
 		}
 		m.mu.Unlock()
 

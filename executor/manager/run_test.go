@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -92,13 +93,18 @@ func TestRunEndsItsJobsWithItsContext(t *testing.T) {
 	})
 }
 
-// A deafBackend makes containers once it is let go, also after their context has ended.
+// A deafBackend makes the container "deaf" once it is let go, also after its context
+// has ended. Others are not made, and wait for the end of their context.
 type deafBackend struct {
 	*scripted.Backend
 	free chan struct{}
 }
 
 func (b *deafBackend) Create(ctx context.Context, spec executor.ContainerSpec) (executor.Endpoint, error) {
+	if spec.GUID != "deaf" {
+		<-ctx.Done()
+		return executor.Endpoint{}, ctx.Err()
+	}
 	<-b.free
 	return b.Backend.Create(ctx, spec)
 }
@@ -106,16 +112,21 @@ func (b *deafBackend) Create(ctx context.Context, spec executor.ContainerSpec) (
 func TestRunEndsAlthoughAJobDoesNot(t *testing.T) {
 	testenv.Bubble(t, func(t *testing.T) {
 		deaf := &deafBackend{scripted.New(scripted.Options{Now: time.Now}), make(chan struct{})}
-		m, err := manager.New(context.Background(), manager.Options{Backend: deaf, Capacity: manager.Capacity{MemoryMB: 1, DiskMB: 1}})
+		var log strings.Builder
+		m, err := manager.New(context.Background(), manager.Options{
+			Backend: deaf, Capacity: manager.Capacity{MemoryMB: 1, DiskMB: 1}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(context.Background())
 		stopped := make(chan struct{})
 		go func() { m.Run(ctx); close(stopped) }()
-		m.Reserve(manager.Reservation{GUID: "c"})
-		if err := m.Initialize("c", work(do())); err != nil {
-			t.Fatal(err)
+		for _, guid := range []string{"deaf", "other"} {
+			m.Reserve(manager.Reservation{GUID: guid})
+			if err := m.Initialize(guid, work(do())); err != nil {
+				t.Fatal(err)
+			}
 		}
 		time.Sleep(time.Second)
 		cancel()
@@ -129,6 +140,40 @@ func TestRunEndsAlthoughAJobDoesNot(t *testing.T) {
 			t.Error("Run goes on")
 		}
 		close(deaf.free)
+		<-stopped
+		if !strings.Contains(log.String(), "jobs=1\n") {
+			t.Errorf("one job goes on; the log says %q", &log)
+		}
+	})
+}
+
+// A clingingBackend deletes nothing, and tries it until its context ends.
+type clingingBackend struct{ *scripted.Backend }
+
+func (clingingBackend) Delete(ctx context.Context, _ string) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func TestAStrayThatCannotBeRemovedDoesNotKeepTheCellFromWork(t *testing.T) {
+	testenv.Bubble(t, func(t *testing.T) {
+		host := clingingBackend{scripted.New(scripted.Options{Now: time.Now})}
+		if _, err := host.Create(t.Context(), executor.ContainerSpec{GUID: "stray"}); err != nil {
+			t.Fatal(err)
+		}
+		m, err := manager.New(t.Context(), manager.Options{Backend: host, Capacity: manager.Capacity{MemoryMB: 1, DiskMB: 1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		stopped := make(chan struct{})
+		go func() { m.Run(ctx); close(stopped) }()
+		select {
+		case <-m.Cleared():
+		case <-time.After(2 * time.Minute):
+			t.Error("the Manager still waits for the first attempt to remove the stray")
+		}
+		cancel()
 		<-stopped
 	})
 }
