@@ -63,7 +63,7 @@ func (s *Sink) Send(ctx context.Context, records []logforward.Record) error {
 	switch {
 	case slices.Contains(retryable, answer.StatusCode):
 		return fmt.Errorf("%s answers %s", s.URL, answer.Status)
-	case answer.StatusCode != http.StatusOK:
+	case answer.StatusCode < 200 || answer.StatusCode > 299: // Loki says 204
 		return &logforward.RefusedError{Whole: slices.Contains(divisible, answer.StatusCode), Err: fmt.Errorf("%s answers %s", s.URL, answer.Status)}
 	case err != nil:
 		return fmt.Errorf("the answer of %s: %w", s.URL, err)

@@ -121,6 +121,7 @@ func TestWhatAReceiverAnswersDecidesWhetherLinesAreSentAgain(t *testing.T) {
 		says   string
 	}{
 		"all is well":              {answer{200, nil}, -1, ""},
+		"all is well in Loki":      {answer{204, nil}, -1, ""},
 		"a warning":                {answer{200, partial(0, "old")}, -1, ""},
 		"some are rejected":        {answer{200, partial(2, "too long")}, 2, "rejected 2 lines: too long"},
 		"an answer that is none":   {answer{200, []byte("\xff\x0a<html>")}, -1, ""},
