@@ -38,8 +38,9 @@ const MinDiskMB = 2
 // it again.
 func (d *disks) mount(ctx context.Context, megabytes int64, name, at string) error {
 	err := d.mountCopy(ctx, megabytes, name, at)
-	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EUCLEAN) {
-		if err := errors.Join(os.Remove(name), d.removeTemplate(megabytes)); err != nil {
+	// The kernel finds no file system, a damaged one, or a wrong checksum.
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EUCLEAN) || errors.Is(err, unix.EBADMSG) {
+		if err := errors.Join(os.RemoveAll(name), d.removeTemplate(megabytes)); err != nil {
 			return err
 		}
 		err = d.mountCopy(ctx, megabytes, name, at)

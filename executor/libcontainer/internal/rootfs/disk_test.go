@@ -14,7 +14,7 @@ import (
 	"github.com/diegosdk/diego/internal/testenv"
 )
 
-// After a power cut, a template may have its size and nothing of its content.
+// After a power cut, a template may have its size and only a part of its content.
 func TestADiskIsMadeAlthoughAPowerCutHasSpoiltItsTemplate(t *testing.T) {
 	testenv.Root(t)
 	mkfs, err := exec.LookPath("mkfs.ext4")
@@ -22,18 +22,39 @@ func TestADiskIsMadeAlthoughAPowerCutHasSpoiltItsTemplate(t *testing.T) {
 		t.Fatal(err)
 	}
 	const megabytes = 16
-	d := disks{dir: t.TempDir(), mkfs: mkfs}
-	spoilt := d.templatePath(megabytes)
-	if err := errors.Join(os.WriteFile(spoilt, nil, 0o600), os.Truncate(spoilt, megabytes<<20)); err != nil {
-		t.Fatal(err)
-	}
-	dir, at := t.TempDir(), t.TempDir()
-	for _, name := range []string{"first", "second"} {
-		if err := d.mount(t.Context(), megabytes, filepath.Join(dir, name), at); err != nil {
-			t.Fatalf("the %s disk: %v", name, err)
-		}
-		if err := errors.Join(os.WriteFile(filepath.Join(at, "file"), nil, 0o600), unix.Unmount(at, 0)); err != nil {
-			t.Error(err)
-		}
+	for name, spoil := range map[string]func(d *disks) error{
+		"empty": func(d *disks) error {
+			path := d.templatePath(megabytes)
+			return errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, megabytes<<20))
+		},
+		"a superblock that is not that of its checksum": func(d *disks) error {
+			path, err := d.template(t.Context(), megabytes)
+			if err != nil {
+				return err
+			}
+			file, err := os.OpenFile(path, os.O_WRONLY, 0)
+			if err != nil {
+				return err
+			}
+			const label = 1024 + 120
+			_, err = file.WriteAt([]byte("spoilt"), label)
+			return errors.Join(err, file.Close())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := disks{dir: t.TempDir(), mkfs: mkfs}
+			if err := spoil(&d); err != nil {
+				t.Fatal(err)
+			}
+			dir, at := t.TempDir(), t.TempDir()
+			for _, name := range []string{"first", "second"} {
+				if err := d.mount(t.Context(), megabytes, filepath.Join(dir, name), at); err != nil {
+					t.Fatalf("the %s disk: %v", name, err)
+				}
+				if err := errors.Join(os.WriteFile(filepath.Join(at, "file"), nil, 0o600), unix.Unmount(at, 0)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
 	}
 }
