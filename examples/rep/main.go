@@ -69,7 +69,11 @@ func (s *settings) run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	defer backend.Close()
+	defer func() {
+		if err := backend.Close(); err != nil {
+			log.Warn("something of the cell may be left on this host; its next start removes it", "err", err)
+		}
+	}()
 
 	// The cell is asked and answers until it is empty.
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))

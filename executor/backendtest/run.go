@@ -510,14 +510,19 @@ func restart(f *fixture) {
 	if got := f.list(); !slices.Equal(got, []string{guid}) {
 		f.Fatalf("after a restart the list is %q, want %q", got, guid)
 	}
+	spec := f.spec()
+	spec.GUID = guid
+	_, err := f.backend.Create(f.ctx, spec)
+	f.mustBe(err, executor.ErrContainerExists)
+	if got := f.list(); !slices.Equal(got, []string{guid}) {
+		f.Errorf("a Create that is refused leaves %q of the earlier daemon, want %q", got, guid)
+	}
 	f.delete(guid)
 	stubbornMustBeGone()
 	orphanMustBeGone()
 	if got := f.list(); len(got) != 0 {
 		f.Errorf("left behind: %q", got)
 	}
-	spec := f.spec()
-	spec.GUID = guid
 	if _, err := f.backend.Create(f.ctx, spec); err != nil {
 		f.Errorf("the guid cannot be used again: %v", err)
 	}

@@ -158,13 +158,14 @@ const (
 	lostDir       = "lost" // what cannot be removed
 )
 
-// closePatience is how long Close waits for processes to die.
+// closePatience is how long Close waits for the processes of all containers to die.
 const closePatience = 10 * time.Second
 
 // Close gives up what the Backend holds on the host beside its containers, such
 // as the firewall table and ports. Containers that are still there end with
 // their first processes; the next Backend removes what is left of them on the
-// disk. Nothing may be called after Close.
+// disk. Close waits at most 10 s for processes that do not die, and says so.
+// Nothing may be called after Close.
 func (b *Backend) Close() error {
 	b.mu.Lock()
 	if b.closed {
@@ -176,24 +177,7 @@ func (b *Backend) Close() error {
 	b.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
 	defer cancel()
-	var err error
-	for _, c := range all {
-		c.gone.Store(true)
-		if lockErr := c.lock(ctx); lockErr != nil {
-			err = errors.Join(err, lockErr)
-			continue
-		}
-		err = errors.Join(err, c.end(ctx))
-		c.mu.Lock()
-		processes := slices.Collect(maps.Keys(c.processes))
-		c.mu.Unlock()
-		for _, p := range processes { // while the poller says what there is to carry
-			p.close()
-		}
-		c.link.Close()
-		c.life.Unlock()
-	}
-	err = errors.Join(err, b.poller.Close())
+	err := errors.Join(closeAll(ctx, all), b.poller.Close())
 	b.program.Close()
 	b.roots.Close()
 	if b.network != nil {
@@ -210,6 +194,17 @@ func (b *Backend) Close() error {
 		}
 	}
 	return err
+}
+
+// closeAll closes containers at once, so that none waits for one that does not end.
+func closeAll(ctx context.Context, all []*container) error {
+	errs := make([]error, len(all))
+	var closing sync.WaitGroup
+	for i, c := range all {
+		closing.Go(func() { errs[i] = c.close(ctx) })
+	}
+	closing.Wait()
+	return errors.Join(errs...)
 }
 
 // List implements [executor.ContainerBackend]. If somebody has deleted the

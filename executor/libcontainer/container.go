@@ -20,6 +20,7 @@ import (
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/internal/guids"
+	"github.com/diegosdk/diego/executor/internal/life"
 	"github.com/diegosdk/diego/executor/internal/stdio"
 	"github.com/diegosdk/diego/executor/internal/tenant"
 	"github.com/diegosdk/diego/executor/libcontainer/internal/cgroup"
@@ -224,6 +225,7 @@ func (b *Backend) makeFirst(ctx context.Context, c *container) error {
 	go func() { unmounted <- b.roots.Unmount(c.guid) }()
 	if err = lc.Exec(); err != nil {
 		conn.Close()
+		go first.Wait() // Delete kills it, and somebody has to reap it
 		err = c.errFirst(err)
 	} else {
 		c.conn, c.init = conn, first
@@ -465,32 +467,38 @@ func (c *container) end(ctx context.Context) error {
 	return nil
 }
 
-// lock holds life for writing. Who holds it for reading may wait for a file system
-// that hangs; then lock fails with ctx.
+// close ends the container and leaves its files to the next daemon. What does not
+// end before ctx does keeps its descriptors.
+func (c *container) close(ctx context.Context) error {
+	c.gone.Store(true)
+	if err := c.lock(ctx); err != nil {
+		return err
+	}
+	defer c.life.Unlock()
+	err := c.end(ctx)
+	c.mu.Lock()
+	processes := c.processes
+	c.processes = nil
+	c.mu.Unlock()
+	for p := range processes { // while the poller says what there is to carry
+		p.close()
+	}
+	c.link.Close()
+	return err
+}
+
+// lock holds life for writing. A reader may wait for a file system that hangs; then
+// lock fails with ctx.
 func (c *container) lock(ctx context.Context) error {
-	for !c.life.TryLock() {
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("container %q: what was begun in it does not end: %w", c.guid, ctx.Err())
-		case <-time.After(time.Millisecond): // between two looks
-		}
+	if err := life.Lock(ctx, &c.life); err != nil {
+		return fmt.Errorf("container %q: what was begun in it does not end: %w", c.guid, err)
 	}
 	return nil
 }
 
 // enter holds life for reading, unless nothing may begin any more: then it returns
 // why, and does not wait for a removal, which may take long.
-func (c *container) enter() error {
-	if err := c.deleted(); err != nil {
-		return err
-	}
-	c.life.RLock()
-	err := c.usable()
-	if err != nil {
-		c.life.RUnlock()
-	}
-	return err
-}
+func (c *container) enter() error { return life.RLock(&c.life, c.usable) }
 
 // deleted is an error once Delete has begun.
 func (c *container) deleted() error {
@@ -550,6 +558,15 @@ const everybody = -1
 // killAll returns when only the first process is left. Nothing is started
 // meanwhile.
 func (c *container) killAll(ctx context.Context) error {
+	// A process may hold up the start of another one, for which lock would wait.
+	if err := c.enter(); err != nil {
+		return err
+	}
+	err := c.killOnce()
+	c.life.RUnlock()
+	if err != nil {
+		return err
+	}
 	if err := c.lock(ctx); err != nil {
 		return err
 	}
@@ -557,13 +574,8 @@ func (c *container) killAll(ctx context.Context) error {
 	if err := c.usable(); err != nil {
 		return err
 	}
-	c.mu.Lock()
-	for _, p := range c.running {
-		p.killed = true
-	}
-	c.mu.Unlock()
 	for {
-		if err := c.signal(everybody, executor.Kill); err != nil {
+		if err := c.killOnce(); err != nil {
 			return err
 		}
 		if c.cgroup.PIDs() <= 1 || c.usable() != nil {
@@ -575,6 +587,16 @@ func (c *container) killAll(ctx context.Context) error {
 		case <-time.After(cgroup.KillPause):
 		}
 	}
+}
+
+// killOnce kills all processes but the first one. The caller holds life.
+func (c *container) killOnce() error {
+	c.mu.Lock()
+	for _, p := range c.running {
+		p.killed = true
+	}
+	c.mu.Unlock()
+	return c.signal(everybody, executor.Kill)
 }
 
 // signal reaches nobody if the first process has just died, because then all

@@ -504,6 +504,33 @@ func TestACreateThatFailsOrIsCancelledLeavesNothing(t *testing.T) {
 	}
 }
 
+func TestAFirstProcessThatDiesBeforeItRunsIsReaped(t *testing.T) {
+	f := newFixture(t)
+	spec := f.spec()
+	g, err := f.cgroups.Child(spec.GUID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pids []string
+	defer func() { stage.Reached = func() {} }()
+	stage.Reached = func() {
+		if g.PIDs() < 1 { // libcontainer has not started anything
+			return
+		}
+		stage.Reached = func() {}
+		pids = strings.Fields(f.cgroupFile(spec.GUID, "pids/cgroup.procs", "cgroup.procs"))
+		if err := g.Kill(f.ctx); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := f.Create(f.ctx, spec); err == nil || len(pids) == 0 {
+		t.Errorf("it is made although %q were killed: %v", pids, err)
+	}
+	for _, pid := range pids {
+		f.eventually("it is reaped", func() bool { return !exists("/proc/" + pid) })
+	}
+}
+
 func TestMemoryOfTheFirstProcessIsSmall(t *testing.T) {
 	f := newFixture(t)
 	guid, _ := f.create()

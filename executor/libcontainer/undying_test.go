@@ -6,9 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,7 +28,7 @@ const (
 
 // hangingVolume mounts a file system that everybody may write to. Between hang and
 // resume, a process that writes to it cannot be killed, as on a server that does not
-// answer.
+// answer. A test defers resume: until then its containers cannot be deleted.
 func hangingVolume(t *testing.T) (dir string, hang, resume func()) {
 	t.Helper()
 	image, dir := filepath.Join(t.TempDir(), "image"), t.TempDir()
@@ -55,7 +57,15 @@ func hangingVolume(t *testing.T) (dir string, hang, resume func()) {
 			t.Fatal(errno)
 		}
 	}
-	return dir, func() { request(freezeRequest) }, func() { request(thawRequest) }
+	hangs := false
+	hang = func() { request(freezeRequest); hangs = true }
+	resume = func() {
+		if hangs {
+			hangs = false
+			request(thawRequest)
+		}
+	}
+	return dir, hang, resume
 }
 
 // undying starts a process that cannot be killed while a volume hangs.
@@ -79,13 +89,8 @@ func TestADeletionEndsWithItsContextWhileAProcessCannotBeKilled(t *testing.T) {
 	guid, _ := f.create(func(c *executor.ContainerSpec) {
 		c.Mounts = []executor.Mount{{Source: dir, Target: "/vol", Writable: true}}
 	})
+	defer resume()
 	hang()
-	resumed := false
-	defer func() {
-		if !resumed {
-			resume()
-		}
-	}()
 	f.undying(guid)
 	for i := range 2 {
 		ctx, cancel := context.WithTimeout(f.ctx, 100*time.Millisecond)
@@ -102,7 +107,6 @@ func TestADeletionEndsWithItsContextWhileAProcessCannotBeKilled(t *testing.T) {
 		cancel()
 	}
 	resume()
-	resumed = true
 	f.delete(guid)
 }
 
@@ -115,6 +119,7 @@ func TestNobodyWaitsForAContainerThatIsBeingDeleted(t *testing.T) {
 		c.Mounts = []executor.Mount{{Source: dir, Target: "/vol", Writable: true}}
 	})
 	r := f.as("nobody", guid, idle)
+	defer resume()
 	hang()
 	f.undying(guid)
 	deleted := make(chan error, 1)
@@ -136,6 +141,55 @@ func TestNobodyWaitsForAContainerThatIsBeingDeleted(t *testing.T) {
 	}
 	resume()
 	if err := <-deleted; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAContainerThatDoesNotEndWhenItsDaemonClosesHoldsUpNoOther(t *testing.T) {
+	dir, hang, resume := hangingVolume(t)
+	cell := filepath.Join(t.TempDir(), "cell")
+	f := newFixture(t, func(o *Options) { o.Dir = cell })
+	stuck, _ := f.create(func(c *executor.ContainerSpec) {
+		c.Mounts = []executor.Mount{{Source: dir, Target: "/vol", Writable: true}}
+	})
+	var others []*run
+	for range 3 {
+		guid, _ := f.create()
+		others = append(others, f.as("nobody", guid, idle))
+	}
+	defer resume()
+	hang()
+	f.undying(stuck)
+	closed := make(chan error, 1)
+	go func() { closed <- closeAll(f.ctx, slices.Collect(maps.Values(f.containers))) }()
+	for _, r := range others {
+		r.end()
+	}
+	resume()
+	if err := errors.Join(<-closed, f.Close()); err != nil {
+		t.Error(err)
+	}
+	newFixture(t, func(o *Options) { o.Dir = cell }) // which deletes what is left
+}
+
+// A process may hold up the start of another one of its user, which a signal to the
+// container waits for.
+func TestAStartThatIsHeldUpDoesNotHoldUpTheEndOfAll(t *testing.T) {
+	f := newFixture(t)
+	guid, _ := f.create()
+	c := f.containers[guid]
+	f.as("nobody", guid, idle)
+	c.life.RLock() // as a start does, which ends when its process is killed
+	over := make(chan error, 1)
+	go func() { over <- f.Signal(f.ctx, guid, executor.Kill) }()
+	f.eventually("all are killed", func() bool { return c.cgroup.PIDs() == 1 })
+	select {
+	case err := <-over:
+		t.Errorf("it has not waited for the start: %v", err)
+	default:
+	}
+	c.life.RUnlock()
+	if err := <-over; err != nil {
 		t.Error(err)
 	}
 }

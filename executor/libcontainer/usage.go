@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/internal/life"
 	"github.com/diegosdk/diego/executor/internal/tenant"
 	"github.com/diegosdk/diego/executor/libcontainer/internal/rootfs"
 )
@@ -32,14 +33,10 @@ func (b *Backend) Usage(ctx context.Context, guid string) (executor.Usage, error
 // usage is what can be read at once: all but the disk of a container without a
 // disk limit.
 func (c *container) usage() (executor.Usage, error) {
-	if err := c.deleted(); err != nil { // and nobody waits for the removal
+	if err := life.RLock(&c.life, c.deleted); err != nil {
 		return executor.Usage{}, err
 	}
-	c.life.RLock()
 	defer c.life.RUnlock()
-	if err := c.deleted(); err != nil {
-		return executor.Usage{}, err
-	}
 	m := c.cgroup.Usage()
 	m.ReceivedBytes, m.SentBytes = c.link.Traffic()
 	if c.spec.Resources.DiskMB == 0 {

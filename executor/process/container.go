@@ -19,6 +19,7 @@ import (
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/internal/guids"
+	"github.com/diegosdk/diego/executor/internal/life"
 	"github.com/diegosdk/diego/executor/internal/stdio"
 	"github.com/diegosdk/diego/executor/internal/tenant"
 )
@@ -67,6 +68,12 @@ func (b *Backend) Create(ctx context.Context, spec executor.ContainerSpec) (exec
 	b.mu.Unlock()
 
 	endpoint, err := b.make(ctx, c, spec)
+	if errors.Is(err, executor.ErrContainerExists) { // what is there is not c's to remove
+		b.mu.Lock()
+		delete(b.containers, c.guid)
+		b.mu.Unlock()
+		return endpoint, err
+	}
 	if err != nil {
 		return endpoint, errors.Join(err, b.remove(context.WithoutCancel(ctx), c))
 	}
@@ -74,12 +81,11 @@ func (b *Backend) Create(ctx context.Context, spec executor.ContainerSpec) (exec
 }
 
 func (b *Backend) make(ctx context.Context, c *container, spec executor.ContainerSpec) (executor.Endpoint, error) {
-	c.life.RLock()
-	defer c.life.RUnlock()
 	none := executor.Endpoint{}
-	if err := c.deleted(); err != nil {
+	if err := c.enter(); err != nil {
 		return none, err
 	}
+	defer c.life.RUnlock()
 	// Files are often secrets. Other users are kept out unless they work here.
 	dirMode, fileMode := fs.FileMode(0o700), fs.FileMode(0o600)
 	if b.options.SwitchUser {
@@ -163,7 +169,9 @@ func (b *Backend) Delete(ctx context.Context, guid string) error {
 
 func (b *Backend) remove(ctx context.Context, c *container) error {
 	c.gone.Store(true)
-	c.life.Lock()
+	if err := life.Lock(ctx, &c.life); err != nil {
+		return fmt.Errorf("container %q: what was begun in it does not end: %w", c.guid, err)
+	}
 	defer c.life.Unlock()
 	if err := c.killAll(ctx); err != nil {
 		return err
@@ -214,11 +222,10 @@ func (b *Backend) Signal(ctx context.Context, guid string, s executor.Signal) er
 	if err != nil {
 		return err
 	}
-	c.life.RLock()
-	defer c.life.RUnlock()
-	if err := c.deleted(); err != nil {
+	if err := c.enter(); err != nil {
 		return err
 	}
+	defer c.life.RUnlock()
 	if s == executor.Kill {
 		return c.killAll(ctx)
 	}
@@ -292,6 +299,9 @@ func living(all []*process) (leaders []leader) {
 	}
 	return leaders
 }
+
+// enter holds life for reading, unless Delete has begun: then it returns an error.
+func (c *container) enter() error { return life.RLock(&c.life, c.deleted) }
 
 // deleted is an error once Delete has begun.
 func (c *container) deleted() error {

@@ -25,11 +25,10 @@ func (b *Backend) StartSession(ctx context.Context, guid string, spec executor.S
 	if err != nil {
 		return nil, err
 	}
-	c.life.RLock()
-	defer c.life.RUnlock()
-	if err := c.deleted(); err != nil {
+	if err := c.enter(); err != nil {
 		return nil, err
 	}
+	defer c.life.RUnlock()
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

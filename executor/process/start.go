@@ -47,11 +47,10 @@ func (b *Backend) Start(ctx context.Context, guid string, spec executor.ProcessS
 	if err != nil {
 		return nil, err
 	}
-	c.life.RLock()
-	defer c.life.RUnlock()
-	if err := c.deleted(); err != nil {
+	if err := c.enter(); err != nil {
 		return nil, err
 	}
+	defer c.life.RUnlock()
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

@@ -51,10 +51,9 @@ func (c *container) streams() tarstream.Container {
 // open opens the container's directory. Nothing is read or written outside,
 // and after Delete nothing at all.
 func (c *container) open() (*tenant.Root, error) {
-	c.life.RLock()
-	defer c.life.RUnlock()
-	if err := c.deleted(); err != nil {
+	if err := c.enter(); err != nil {
 		return nil, err
 	}
+	defer c.life.RUnlock()
 	return tenant.OpenRoot(c.dir)
 }
