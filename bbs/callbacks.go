@@ -99,6 +99,7 @@ type callbacks struct {
 
 	mu     sync.Mutex
 	jobs   map[callbackKey]*callbackJob
+	jobsOf map[string]int // how many by domain
 	busy   int            // attempts that run has begun
 	busyOf map[string]int // the same by domain
 }
@@ -121,8 +122,8 @@ type callbackJob struct {
 
 // add takes a COMPLETED task with a callback URL. A task that is already here
 // is not added twice, and one whose time is up stays COMPLETED: convergence
-// removes it. If there are as many as may wait, one of the domain that has most
-// gives way to a domain that has fewer.
+// removes it. If there are as many as may wait, one of a domain with more gives way;
+// see surplus.
 func (c *callbacks) add(t *task.Task) {
 	if _, over := task.Overdue(t, c.now(), c.tasks).(task.ExpireCompleted); over {
 		return
@@ -135,32 +136,44 @@ func (c *callbacks) add(t *task.Task) {
 	}
 	if len(c.jobs) >= c.limit {
 		c.metrics.Count("effects_lost_total", 1, auction.Label{Name: "kind", Value: task.CallBack.String()})
-		if !c.makeRoom(t.Domain) {
+		surplus := c.surplus(t.Domain)
+		if surplus == nil {
 			return
 		}
+		c.drop(surplus)
 	}
+	c.jobsOf[t.Domain]++
 	c.jobs[key] = &callbackJob{key: key, domain: t.Domain, url: t.CompletionCallbackURL}
 	c.signal()
 }
 
-// makeRoom drops a job that was not tried yet, of the domain with most jobs, and
-// reports whether it did. It is called with the lock.
-func (c *callbacks) makeRoom(domain string) bool {
-	count := map[string]int{}
-	for _, j := range c.jobs {
-		count[j.domain]++
+// surplus is the job that gives way to one of a domain: of the domains that have
+// more even then, one of that with most. It is nil if there is none. A job that was
+// not tried yet goes first, because its task is still COMPLETED and its callback is
+// soon requested again. surplus is called with the lock.
+func (c *callbacks) surplus(domain string) (surplus *callbackJob) {
+	enough, more := c.jobsOf[domain]+1, false
+	for _, n := range c.jobsOf {
+		more = more || n > enough
 	}
-	var surplus *callbackJob
+	if !more { // a domain with very many callbacks comes here for each of them
+		return nil
+	}
 	for _, j := range c.jobs {
-		if !j.busy && j.attempts == 0 && count[j.domain] > count[domain]+1 &&
-			(surplus == nil || cmp.Or(cmp.Compare(count[j.domain], count[surplus.domain]), cmp.Compare(j.key.guid, surplus.key.guid)) > 0) {
+		if n := c.jobsOf[j.domain]; !j.busy && n > enough && (surplus == nil || cmp.Or(
+			cmp.Compare(n, c.jobsOf[surplus.domain]), cmp.Compare(surplus.attempts, j.attempts), cmp.Compare(j.key.guid, surplus.key.guid)) > 0) {
 			surplus = j
 		}
 	}
-	if surplus != nil {
-		delete(c.jobs, surplus.key)
+	return surplus
+}
+
+// drop is called with the lock.
+func (c *callbacks) drop(j *callbackJob) {
+	delete(c.jobs, j.key)
+	if c.jobsOf[j.domain]--; c.jobsOf[j.domain] == 0 {
+		delete(c.jobsOf, j.domain)
 	}
-	return surplus != nil
 }
 
 func (c *callbacks) signal() {
@@ -191,7 +204,7 @@ func (c *callbacks) tick(ctx context.Context) {
 		defer c.mu.Unlock()
 		due[i].busy = false
 		if done {
-			delete(c.jobs, due[i].key)
+			c.drop(due[i])
 		}
 	})
 }
@@ -249,22 +262,24 @@ func (c *callbacks) step(ctx context.Context, key callbackKey, command task.Comm
 }
 
 // take begins an attempt at a callback that is due and has a place. Of several,
-// that of the domain with the fewest attempts goes first. A quarter of the places
-// is for domains that have none. Without such a callback, take returns how long
-// to wait for one unless there is a signal.
+// that of the domain with the fewest places goes first, and then the one with most
+// attempts: its task is RESOLVING, and not for long. A quarter of the places, and
+// at least one of several, is for domains that have none. Without such a callback,
+// take returns how long to wait for one unless there is a signal.
 func (c *callbacks) take() (job *callbackJob, wait time.Duration) {
 	now := c.now()
 	wait = time.Hour
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	shared := c.concurrency - c.concurrency/4
+	shared := c.concurrency - (c.concurrency+3)/4
 	for _, j := range c.jobs {
 		switch {
 		case j.busy:
 		case now.Before(j.due):
 			wait = min(wait, j.due.Sub(now))
 		case c.busy >= c.concurrency || c.busy >= shared && c.busyOf[j.domain] > 0: // the end of an attempt signals
-		case job == nil || cmp.Or(cmp.Compare(c.busyOf[j.domain], c.busyOf[job.domain]), j.due.Compare(job.due), cmp.Compare(j.key.guid, job.key.guid)) < 0:
+		case job == nil || cmp.Or(cmp.Compare(c.busyOf[j.domain], c.busyOf[job.domain]), cmp.Compare(job.attempts, j.attempts),
+			j.due.Compare(job.due), cmp.Compare(j.key.guid, job.key.guid)) < 0:
 			job = j
 		}
 	}
@@ -283,7 +298,7 @@ func (c *callbacks) carryOut(ctx context.Context, j *callbackJob) {
 	defer c.mu.Unlock()
 	j.busy = false
 	if done {
-		delete(c.jobs, j.key)
+		c.drop(j)
 	}
 	c.busy--
 	if c.busyOf[j.domain]--; c.busyOf[j.domain] == 0 {

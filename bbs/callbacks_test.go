@@ -57,7 +57,7 @@ func (c *consumer) post(began time.Time) Post {
 
 // calling returns the callbacks of a control plane, and a function that completes a
 // task and requests its callback.
-func calling(t *testing.T, post Post, limit int) (c *callbacks, complete func(domain, guid, url string)) {
+func calling(t testing.TB, post Post, limit int) (c *callbacks, complete func(domain, guid, url string)) {
 	store := memstore.New(nil)
 	b, err := New(Options{Store: store})
 	if err != nil {
@@ -66,7 +66,7 @@ func calling(t *testing.T, post Post, limit int) (c *callbacks, complete func(do
 	c = &callbacks{
 		store: store, post: post, policy: task.CallbackPolicy{}.WithDefaults(), concurrency: 50, limit: cmp.Or(limit, 10_000),
 		now: time.Now, metrics: auction.NoMetrics{}, logger: slog.New(slog.DiscardHandler),
-		wake: make(chan struct{}, 1), jobs: map[callbackKey]*callbackJob{}, busyOf: map[string]int{},
+		wake: make(chan struct{}, 1), jobs: map[callbackKey]*callbackJob{}, jobsOf: map[string]int{}, busyOf: map[string]int{},
 	}
 	return c, func(domain, guid, url string) {
 		if err := b.DesireTask(t.Context(), task.Desire{GUID: guid, Domain: domain, Definition: task.Definition{
@@ -113,8 +113,8 @@ func TestCallbacksOfADomainWithoutAnswersHoldUpNoOther(t *testing.T) {
 		synctest.Wait()
 		end()
 		running.Wait()
-		if len(c.jobs) > 0 || c.busy > 0 || len(c.busyOf) > 0 {
-			t.Errorf("left: %d callbacks, %d attempts, %v", len(c.jobs), c.busy, c.busyOf)
+		if len(c.jobs) > 0 || len(c.jobsOf) > 0 || c.busy > 0 || len(c.busyOf) > 0 {
+			t.Errorf("left: %d callbacks, %v, %d attempts, %v", len(c.jobs), c.jobsOf, c.busy, c.busyOf)
 		}
 		if len(taken.took) != 170 || taken.most > 50 {
 			t.Errorf("%d tasks were reported, up to %d at a time; want 170 and at most 50", len(taken.took), taken.most)
@@ -123,22 +123,85 @@ func TestCallbacksOfADomainWithoutAnswersHoldUpNoOther(t *testing.T) {
 }
 
 func TestADomainWithManyCallbacksLeavesRoomForOthers(t *testing.T) {
+	for _, tried := range []bool{false, true} {
+		t.Run(fmt.Sprint("tried ", tried), func(t *testing.T) {
+			testenv.Bubble(t, func(t *testing.T) {
+				c, complete := calling(t, func(context.Context, string, task.CallbackResponse) int { return 503 }, 100)
+				for i := range 120 {
+					complete("slow", fmt.Sprint("slow-", i), "http://slow")
+				}
+				if tried { // and all wait for the next attempt
+					c.tick(t.Context())
+				}
+				complete("shop", "shop-1", "http://shop")
+				complete("shop", "shop-2", "http://shop")
+				if c.jobsOf["slow"] != 98 || c.jobsOf["shop"] != 2 || len(c.jobs) != 100 {
+					t.Errorf("waiting: %v, want 98 and 2", c.jobsOf)
+				}
+			})
+		})
+	}
+}
+
+func TestACallbackWithAttemptsGoesBeforeOthersOfItsDomain(t *testing.T) {
 	testenv.Bubble(t, func(t *testing.T) {
-		taken := consumer{took: map[string]time.Duration{}}
-		c, complete := calling(t, taken.post(time.Now()), 100)
-		for i := range 120 {
-			complete("slow", fmt.Sprint("slow-", i), "http://slow")
+		var order []string
+		c, complete := calling(t, func(_ context.Context, _ string, r task.CallbackResponse) int {
+			time.Sleep(3 * time.Second)
+			order = append(order, r.TaskGUID)
+			return 503
+		}, 0)
+		c.concurrency = 1
+		for _, guid := range []string{"a", "b", "c"} {
+			complete("slow", guid, "http://slow")
 		}
-		complete("shop", "shop-1", "http://shop")
-		complete("shop", "shop-2", "http://shop")
-		of := map[string]int{}
-		for _, j := range c.jobs {
-			of[j.domain]++
-		}
-		if of["slow"] != 98 || of["shop"] != 2 {
-			t.Errorf("waiting: %v, want 98 and 2", of)
+		ctx, end := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { c.run(ctx) })
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		end()
+		running.Wait()
+		if got := strings.Join(order, ""); got != "abababccc" {
+			t.Errorf("attempts in the order %s", got)
 		}
 	})
+}
+
+func TestOfFewPlacesOneIsForOtherDomains(t *testing.T) {
+	testenv.Bubble(t, func(t *testing.T) {
+		taken := consumer{took: map[string]time.Duration{}}
+		c, complete := calling(t, taken.post(time.Now()), 0)
+		c.concurrency = 2
+		for i := range 10 {
+			complete("slow", fmt.Sprint("slow-", i), "http://slow")
+		}
+		ctx, end := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { c.run(ctx) })
+		synctest.Wait()
+		complete("shop", "shop", "http://shop")
+		time.Sleep(time.Second)
+		if at, called := taken.of("shop"); !called || at > 0 {
+			t.Errorf("shop: called: %t, after %v", called, at)
+		}
+		end()
+		running.Wait()
+	})
+}
+
+// A domain may complete far more tasks than can wait. Each costs the same then.
+func BenchmarkCallbacksThatFindNoRoom(b *testing.B) {
+	c, _ := calling(b, nil, 0)
+	t := task.Task{Definition: task.Definition{CompletionCallbackURL: "http://slow"}, Domain: "slow"}
+	for i := range c.limit + b.N {
+		if i == c.limit {
+			b.ResetTimer()
+		}
+		one := t
+		one.GUID = fmt.Sprint(i)
+		c.add(&one)
+	}
 }
 
 func TestAControlPlaneRefusesCallbacksWithoutTimeForAnAnswer(t *testing.T) {

@@ -135,7 +135,7 @@ func NewDuties(o DutiesOptions) (*Duties, error) {
 		store: d.Store, post: o.Post, policy: o.Callbacks.WithDefaults(), tasks: o.Tasks,
 		concurrency: cmp.Or(o.Concurrency, 50), limit: cmp.Or(o.MaxCallbacks, 10_000),
 		now: o.Now, metrics: o.Metrics, logger: o.Logger,
-		wake: make(chan struct{}, 1), jobs: map[callbackKey]*callbackJob{}, busyOf: map[string]int{},
+		wake: make(chan struct{}, 1), jobs: map[callbackKey]*callbackJob{}, jobsOf: map[string]int{}, busyOf: map[string]int{},
 	}
 	d.outbox = &outbox{
 		store: d.Store, directory: d.Directory,
