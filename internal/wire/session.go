@@ -25,7 +25,8 @@ type Session[A, In, Out any] struct {
 	// for callers who may not work in every domain.
 	Domain func(ctx context.Context, api A, in In) (string, error)
 	// Refused hears that a caller with a name may not make the call with these
-	// arguments, and why. Nil means that nobody wants to know.
+	// arguments, and why. The arguments are zero if they are too long or cannot be
+	// read. Nil means that nobody wants to know.
 	Refused func(ctx context.Context, api A, in In, why error)
 	// Serve makes the call in process.
 	Serve func(ctx context.Context, api A, in In, s executor.Streams) (Out, error)
@@ -149,22 +150,19 @@ const refusedBytes = 2 * executor.MaxCommandBytes
 func (e *Session[A, In, Out]) admit(s *Server, api A, w http.ResponseWriter, r *http.Request) (in In, ctx context.Context, err error) {
 	ctx, caller, err := s.enter(w, r, &e.Info)
 	tell := e.Refused != nil && caller.Name != ""
-	if err != nil {
-		if r.Body = http.MaxBytesReader(w, r.Body, refusedBytes); tell && s.decode(w, r, &in) == nil {
-			e.Refused(ctx, api, in, err)
+	switch {
+	case err == nil:
+		if err = s.decode(w, r, &in); err == nil {
+			err = inDomain(ctx, caller, e.Domain, api, in)
 		}
-		return in, nil, err
+	case tell:
+		r.Body = http.MaxBytesReader(w, r.Body, refusedBytes)
+		_ = s.decode(w, r, &in)
 	}
-	if err := s.decode(w, r, &in); err != nil {
-		return in, nil, err
+	if err != nil && tell {
+		e.Refused(ctx, api, in, err)
 	}
-	if err := inDomain(ctx, caller, e.Domain, api, in); err != nil {
-		if tell {
-			e.Refused(ctx, api, in, err)
-		}
-		return in, nil, err
-	}
-	return in, ctx, nil
+	return in, ctx, err
 }
 
 // finish sends the result.

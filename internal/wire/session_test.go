@@ -331,10 +331,25 @@ func TestARefusedSessionIsToldWithItsArguments(t *testing.T) {
 		}
 	}
 	try("hello", fmt.Sprintf("mallory hello: %v", role))
-	try(strings.Repeat("x", refusedBytes), "") // not for this much
+	try(strings.Repeat("x", refusedBytes), fmt.Sprintf("mallory : %v", role)) // too much to be read
 	caller.Name = ""
 	try("hello", "") // of nobody
 	caller, role = Caller{Name: "mallory", Domains: func(string) error { return errSpoilt }}, nil
 	e.Domain = func(_ context.Context, _ *echo, in words) (string, error) { return in.Text, nil }
 	try("theirs", fmt.Sprintf("mallory theirs: %v", errSpoilt))
+	s.MaxBodyBytes = 100
+	for what, body := range map[string]string{
+		`mallory : invalid input: byte 2: want JSON`:      `{x`,
+		`mallory : request body is larger than 100 bytes`: strings.Repeat("x", 101),
+	} {
+		told = nil
+		answer, err := http.Post(server.URL+"/v1/talk", "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if got := strings.Join(told, ", "); !strings.HasPrefix(got, what) {
+			t.Errorf("of %.10q it is told %q, want %q", body, got, what)
+		}
+	}
 }
