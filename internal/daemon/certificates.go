@@ -278,7 +278,7 @@ func (c *Certificates) Server() *tls.Config {
 		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 			now := c.current()
 			return &tls.Config{
-				MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, VerifyConnection: knowing(hello.Conn),
+				MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, VerifyConnection: identifying(hello.Conn),
 				Certificates: []tls.Certificate{now.own}, ClientCAs: now.others, ClientAuth: tls.VerifyClientCertIfGiven,
 			}, nil
 		},

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"fmt"
 	"log"
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,96 +26,146 @@ const maxStrangers = 256
 // a large fleet do after a pause.
 const maxAddresses = 16 * maxStrangers
 
-// strangers is a listener that keeps at most maxStrangers connections until their
-// clients have shown a certificate. For each further one it closes the oldest of the
-// address that has most, so that those of other addresses get through. The only
-// connection of an address stays, up to maxAddresses.
-type strangers struct {
+// maxOfCaller is how many connections a server keeps of each caller with a
+// certificate. A caller needs far fewer, because one connection carries many calls
+// and streams. The bound keeps a caller from using up the descriptors of a daemon,
+// which would keep cells out.
+const maxOfCaller = 4 * maxStrangers
+
+// A door is a listener that bounds connections.
+//
+// It keeps at most maxStrangers connections until their clients have shown a
+// certificate. For each further one it closes the oldest of the address that has
+// most, so that those of other addresses get through. The only connection of an
+// address stays, up to maxAddresses.
+//
+// It keeps at most ofCaller connections of each caller with a certificate. For a
+// further one it closes the one that has been idle longest. If all are in use, it
+// refuses the new one, because the others may be streams that have lasted for days.
+type door struct {
 	net.Listener
+	ofCaller int
 
-	mu    sync.Mutex
+	mu        sync.Mutex
+	strangers crowd // by address
+	callers   crowd // by the common name of the certificate
+
+	idled atomic.Int64 // how often a connection has become idle
+}
+
+// A crowd is connections by something that they have in common, the oldest first.
+type crowd struct {
+	by    map[string][]*visitor
 	count int
-	from  map[string][]*unknown // by address, the oldest first
 }
 
-func boundStrangers(l net.Listener) *strangers {
-	return &strangers{Listener: l, from: map[string][]*unknown{}}
+func newDoor(l net.Listener) *door {
+	return &door{
+		Listener: l, ofCaller: maxOfCaller,
+		strangers: crowd{by: map[string][]*visitor{}}, callers: crowd{by: map[string][]*visitor{}},
+	}
 }
 
-// An unknown is a connection whose client is not known yet.
-type unknown struct {
+// A visitor is a connection.
+type visitor struct {
 	net.Conn
-	among   *strangers
-	address string
-	counted bool // guarded by strangers.mu
+	door *door
+	// in is the crowd that counts it, or nil, and key its key there. Both are guarded
+	// by door.mu.
+	in  *crowd
+	key string
+	// idle is door.idled of when it became idle, and 0 while it is not.
+	idle atomic.Int64
 }
 
 // Accept implements [net.Listener].
-func (l *strangers) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
+func (d *door) Accept() (net.Conn, error) {
+	c, err := d.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	s := &unknown{Conn: c, among: l}
-	if s.address, _, err = net.SplitHostPort(c.RemoteAddr().String()); err != nil {
-		s.address = c.RemoteAddr().String()
+	address, _, err := net.SplitHostPort(c.RemoteAddr().String())
+	if err != nil {
+		address = c.RemoteAddr().String()
 	}
-	if surplus := l.add(s); surplus != nil {
+	v := &visitor{Conn: c, door: d}
+	if surplus := d.add(v, address); surplus != nil {
 		_ = surplus.Close()
 	}
-	return s, nil
+	return v, nil
 }
 
-// add counts a connection, and returns the one to be closed for it, if any.
-func (l *strangers) add(s *unknown) (surplus *unknown) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.count >= maxStrangers {
-		for _, list := range l.from {
-			if (len(list) > 1 || l.count >= maxAddresses) && (surplus == nil || len(list) > len(l.from[surplus.address])) {
+// add counts the connection of a stranger, and returns the one to be closed for it,
+// if any.
+func (d *door) add(v *visitor, address string) (surplus *visitor) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.strangers.count >= maxStrangers {
+		for _, list := range d.strangers.by {
+			if (len(list) > 1 || d.strangers.count >= maxAddresses) && (surplus == nil || len(list) > len(d.strangers.by[surplus.key])) {
 				surplus = list[0]
 			}
 		}
 		if surplus != nil {
-			l.forget(surplus)
+			surplus.leave()
 		}
 	}
-	s.counted = true
-	l.count++
-	l.from[s.address] = append(l.from[s.address], s)
+	v.join(&d.strangers, address)
 	return surplus
 }
 
-// forget is called with the lock.
-func (l *strangers) forget(s *unknown) {
-	if !s.counted {
-		return
+// identify counts the connection of a stranger as one of a caller, and returns the
+// one to be closed for it, if any. It fails if the caller has too many.
+func (d *door) identify(v *visitor, caller string) (surplus *visitor, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if v.in != &d.strangers {
+		return nil, nil // it was closed meanwhile
 	}
-	s.counted = false
-	l.count--
-	list := l.from[s.address]
-	for i := range list {
-		if list[i] == s {
-			list = append(list[:i], list[i+1:]...)
-			break
+	if list := d.callers.by[caller]; len(list) >= d.ofCaller {
+		var longest int64
+		for _, other := range list {
+			if since := other.idle.Load(); since > 0 && (surplus == nil || since < longest) {
+				surplus, longest = other, since
+			}
 		}
+		if surplus == nil {
+			return nil, fmt.Errorf("all %d connections of %q are in use, and a server keeps no more of one caller", len(list), caller)
+		}
+		surplus.leave()
 	}
-	if l.from[s.address] = list; len(list) == 0 {
-		delete(l.from, s.address)
-	}
+	v.leave()
+	v.join(&d.callers, caller)
+	return surplus, nil
 }
 
-// known stops counting a connection.
-func (s *unknown) known() {
-	s.among.mu.Lock()
-	defer s.among.mu.Unlock()
-	s.among.forget(s)
+// join is called with the lock.
+func (v *visitor) join(c *crowd, key string) {
+	v.in, v.key = c, key
+	c.by[key] = append(c.by[key], v)
+	c.count++
+}
+
+// leave is called with the lock.
+func (v *visitor) leave() {
+	c := v.in
+	if c == nil {
+		return
+	}
+	v.in = nil
+	c.count--
+	rest := slices.DeleteFunc(c.by[v.key], func(other *visitor) bool { return other == v })
+	if c.by[v.key] = rest; len(rest) == 0 {
+		delete(c.by, v.key)
+	}
 }
 
 // Close implements [net.Conn].
-func (s *unknown) Close() error {
-	s.known()
-	return s.Conn.Close()
+func (v *visitor) Close() error {
+	v.door.mu.Lock()
+	v.leave()
+	v.door.mu.Unlock()
+	return v.Conn.Close()
 }
 
 // HTTP/2 allows 250 requests of a connection at a time, each with its headers and an
@@ -150,14 +202,34 @@ func boundRequests(h http.HandlerFunc) http.Handler {
 	})
 }
 
-// knowing returns a function for tls.Config.VerifyConnection of a connection that
-// was accepted.
-func knowing(c net.Conn) func(tls.ConnectionState) error {
+// identifying returns a function for tls.Config.VerifyConnection of a connection
+// that was accepted.
+func identifying(c net.Conn) func(tls.ConnectionState) error {
 	return func(state tls.ConnectionState) error {
-		if s, is := c.(*unknown); is && len(state.VerifiedChains) > 0 {
-			s.known()
+		v, is := c.(*visitor)
+		if !is || len(state.VerifiedChains) == 0 {
+			return nil
 		}
-		return nil
+		surplus, err := v.door.identify(v, state.PeerCertificates[0].Subject.CommonName)
+		if surplus != nil {
+			_ = surplus.Close()
+		}
+		return err
+	}
+}
+
+// noteIdle is for http.Server.ConnState.
+func noteIdle(c net.Conn, s http.ConnState) {
+	if t, is := c.(*tls.Conn); is {
+		c = t.NetConn()
+	}
+	v, is := c.(*visitor)
+	switch {
+	case !is:
+	case s == http.StateIdle:
+		v.idle.Store(v.door.idled.Add(1))
+	default:
+		v.idle.Store(0)
 	}
 }
 

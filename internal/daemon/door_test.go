@@ -4,12 +4,14 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -33,8 +35,8 @@ func (f from) RemoteAddr() net.Addr { return f.address }
 
 func TestTheAddressWithMostConnectionsLosesItsOldest(t *testing.T) {
 	in := make(given, 1)
-	l := boundStrangers(in)
-	connect := func(address string, port int) (client net.Conn, server *unknown) {
+	l := newDoor(in)
+	connect := func(address string, port int) (client net.Conn, server *visitor) {
 		a, b := net.Pipe()
 		t.Cleanup(func() { a.Close() })
 		in <- from{b, &net.TCPAddr{IP: net.ParseIP(address), Port: port}}
@@ -42,7 +44,7 @@ func TestTheAddressWithMostConnectionsLosesItsOldest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return a, c.(*unknown)
+		return a, c.(*visitor)
 	}
 	closed := func(c net.Conn) bool {
 		_ = c.SetReadDeadline(time.Unix(1, 0))
@@ -64,35 +66,38 @@ func TestTheAddressWithMostConnectionsLosesItsOldest(t *testing.T) {
 		}
 	}
 	_, known := connect("192.0.2.2", 1)
-	known.known()
-	known.known()
-	if l.count != maxStrangers-1 {
-		t.Errorf("%d are counted", l.count)
+	for range 2 {
+		if _, err := l.identify(known, "web"); err != nil {
+			t.Error(err)
+		}
 	}
-	if err := known.Close(); err != nil {
-		t.Error(err)
+	if l.strangers.count != maxStrangers-1 || l.callers.count != 1 {
+		t.Errorf("%d strangers and %d others are counted", l.strangers.count, l.callers.count)
+	}
+	if err := errors.Join(known.Close(), known.Close()); err != nil || l.callers.count > 0 || len(l.callers.by) > 0 {
+		t.Errorf("after it has closed, %d are counted: %v", l.callers.count, err)
 	}
 }
 
 // After a pause, all cells of a large fleet connect at once, each from its address.
 func TestTheOnlyConnectionOfAnAddressStaysUpToABound(t *testing.T) {
-	l := boundStrangers(nil)
-	var first *unknown
+	l := newDoor(nil)
+	var first *visitor
 	for i := range maxAddresses - 1 {
 		a, _ := net.Pipe()
-		s := &unknown{Conn: a, among: l, address: fmt.Sprint(i)}
+		s := &visitor{Conn: a, door: l}
 		if first == nil {
 			first = s
 		}
-		if surplus := l.add(s); surplus != nil {
-			t.Fatalf("%d addresses: that of %s is closed", i+1, surplus.address)
+		if surplus := l.add(s, fmt.Sprint(i)); surplus != nil {
+			t.Fatalf("%d addresses: that of %s is closed", i+1, surplus.key)
 		}
 	}
-	l.add(&unknown{among: l, address: first.address})
-	if surplus := l.add(&unknown{among: l, address: "one more"}); surplus != first {
+	l.add(&visitor{door: l}, first.key)
+	if surplus := l.add(&visitor{door: l}, "one more"); surplus != first {
 		t.Error("the address with two connections does not lose its first")
 	}
-	if l.add(&unknown{among: l, address: "another"}) == nil {
+	if l.add(&visitor{door: l}, "another") == nil {
 		t.Error("there is no bound")
 	}
 }
@@ -152,6 +157,111 @@ func TestConnectionsOfStrangersAreBoundedAndThoseOfKnownClientsAreNot(t *testing
 	if err := stop(); err != nil {
 		t.Error(err)
 	}
+}
+
+func TestACallerCannotTakeTheConnectionsOfOthers(t *testing.T) {
+	for _, protocol := range []string{"http/1.1", "h2"} {
+		t.Run(protocol, func(t *testing.T) {
+			dir := t.TempDir()
+			server, greedy, cell := open(t, issue(t, dir, "server", time.Hour)), open(t, issue(t, dir, "greedy", time.Hour)), open(t, issue(t, dir, "cell", time.Hour))
+			l, err := Listen("listen", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			d := newDoor(l)
+			d.ofCaller = 2
+			finish := make(chan struct{})
+			stop := serveAt(t, d, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.WriteHeader(http.StatusOK)
+				_ = http.NewResponseController(w).Flush()
+				if r.URL.Path == "/stream" {
+					select {
+					case <-finish:
+					case <-r.Context().Done():
+					}
+				}
+			}), server)
+			// connect returns a way to make calls over one connection, and a channel
+			// that is closed when the connection ends.
+			connect := func(c *Certificates) (get func(path string) (io.ReadCloser, error), gone chan struct{}) {
+				gone = make(chan struct{})
+				end := sync.OnceFunc(func() { close(gone) })
+				transport := &http.Transport{TLSClientConfig: c.Client(), ForceAttemptHTTP2: protocol == "h2", MaxConnsPerHost: 1}
+				transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+					conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+					return &ending{Conn: conn, ended: end}, err
+				}
+				t.Cleanup(transport.CloseIdleConnections)
+				return func(path string) (io.ReadCloser, error) {
+					answer, err := (&http.Client{Transport: transport}).Get("https://" + l.Addr().String() + path)
+					if err != nil {
+						return nil, err
+					}
+					if got := answer.TLS.NegotiatedProtocol; protocol == "h2" && got != "h2" {
+						t.Errorf("it speaks %q", got)
+					}
+					return answer.Body, nil
+				}, gone
+			}
+			must := func(body io.ReadCloser, err error) io.ReadCloser {
+				t.Helper()
+				if err != nil {
+					t.Fatal(err)
+				}
+				return body
+			}
+			whole := func(body io.ReadCloser, err error) {
+				t.Helper()
+				defer must(body, err).Close()
+				if _, err := io.Copy(io.Discard, body); err != nil {
+					t.Error(err)
+				}
+			}
+			first, _ := connect(greedy)
+			stream := must(first("/stream"))
+			second, gone := connect(greedy)
+			whole(second("/"))
+			for idle := false; !idle; { // the server is a little later than the answer
+				d.mu.Lock()
+				for _, v := range d.callers.by["greedy"] {
+					idle = idle || v.idle.Load() > 0
+				}
+				d.mu.Unlock()
+				runtime.Gosched()
+			}
+			third, _ := connect(greedy)
+			another := must(third("/stream"))
+			<-gone // it has made room
+			fourth, _ := connect(greedy)
+			if _, err := fourth("/"); err == nil {
+				t.Error("a connection that is one too many is served")
+			}
+			of, _ := connect(cell)
+			whole(of("/"))
+			close(finish)
+			whole(stream, nil)
+			whole(another, nil)
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+			if d.callers.count > 0 || d.strangers.count > 0 {
+				t.Errorf("at the end %d and %d connections are counted", d.callers.count, d.strangers.count)
+			}
+		})
+	}
+}
+
+// ending is a connection that says when it ends.
+type ending struct {
+	net.Conn
+	ended func()
+}
+
+func (e *ending) Read(b []byte) (n int, err error) {
+	if n, err = e.Conn.Read(b); err != nil {
+		e.ended()
+	}
+	return n, err
 }
 
 func isTimeout(err error) bool {

@@ -182,7 +182,7 @@ func (s *Server) Serve(ctx context.Context, o httpapi.HandlerOptions, work func(
 		open.Handle("GET /healthz", api)
 		open.Handle("GET /readyz", api)
 		s.log.Info("figures", "url", "http://"+s.metrics.Addr().String()+"/metrics")
-		g.Go(func() error { return Serve(ctx, boundStrangers(s.metrics), open, nil, s.log) })
+		g.Go(func() error { return Serve(ctx, newDoor(s.metrics), open, nil, s.log) })
 	}
 	g.Go(func() error {
 		defer stop() // what has done its work takes the servers with it

@@ -67,9 +67,13 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, certificates *Ce
 		ConnContext: countRequests,
 		HTTP2:       &http.HTTP2Config{WriteByteTimeout: stuckTime},
 		ErrorLog:    newComplaints(log),
+		ConnState:   noteIdle,
 	}
 	if certificates != nil {
-		l = tls.NewListener(boundStrangers(l), certificates.Server())
+		if _, bounded := l.(*door); !bounded {
+			l = newDoor(l)
+		}
+		l = tls.NewListener(l, certificates.Server())
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(l) }()

@@ -44,6 +44,10 @@ func serve(t *testing.T, h http.Handler, c *Certificates) (address string, stop 
 	if err != nil {
 		t.Fatal(err)
 	}
+	return l.Addr().String(), serveAt(t, l, h, c)
+}
+
+func serveAt(t *testing.T, l net.Listener, h http.Handler, c *Certificates) (stop func() error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- Serve(ctx, l, h, c, new(Logging).Logger(io.Discard)) }()
@@ -58,7 +62,7 @@ func serve(t *testing.T, h http.Handler, c *Certificates) (address string, stop 
 			_ = stop()
 		}
 	})
-	return l.Addr().String(), stop
+	return stop
 }
 
 func TestAServerThatStopsFinishesAnswersAndEndsStreams(t *testing.T) {
