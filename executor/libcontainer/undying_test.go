@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -180,6 +181,8 @@ func TestAStartThatIsHeldUpDoesNotHoldUpTheEndOfAll(t *testing.T) {
 	c := f.containers[guid]
 	f.as("nobody", guid, idle)
 	c.life.RLock() // as a start does, which ends when its process is killed
+	started := sync.OnceFunc(c.life.RUnlock)
+	defer started() // else the container cannot be deleted
 	over := make(chan error, 1)
 	go func() { over <- f.Signal(f.ctx, guid, executor.Kill) }()
 	f.eventually("all are killed", func() bool { return c.cgroup.PIDs() == 1 })
@@ -188,7 +191,7 @@ func TestAStartThatIsHeldUpDoesNotHoldUpTheEndOfAll(t *testing.T) {
 		t.Errorf("it has not waited for the start: %v", err)
 	default:
 	}
-	c.life.RUnlock()
+	started()
 	if err := <-over; err != nil {
 		t.Error(err)
 	}
