@@ -68,8 +68,8 @@ func (l *ledger) excused(c *slotChange, r *lrp.ActualLRP) bool {
 	if l.world.lies(r.CellID) {
 		return true // what it says may end what it has
 	}
-	if !r.Stopping.IsZero() && c.command == "Recover" {
-		return true // its cell finds no record, and deletes it
+	if !r.Stopping.IsZero() && (c.command == "Recover" || c.command == "Start" && ordinaryRuns(c.after, r.InstanceKey)) {
+		return true // it was told to stop; its cell finds no record, and deletes it
 	}
 	own := l.world.speaking != nil && l.world.speaking.instance == r.InstanceKey
 	desired := l.desires(c.key)
