@@ -214,7 +214,7 @@ func openIsolated(ctx context.Context, o BackendOptions) (*Backend, error) {
 	case err != nil:
 		err = fmt.Errorf("%w: %w", executor.ErrUnsupported, err)
 	case !o.Tried:
-		err = b.tryAfterOthers(ctx)
+		err = b.tryAfterOthers(ctx, filepath.Join(o.Dir, managerDir, "cache"))
 	}
 	if err != nil {
 		return nil, errors.Join(err, real.Close())
@@ -269,17 +269,27 @@ const trialTime = 20 * time.Second
 // trialSize is what a trial container has.
 var trialSize = executor.Resources{MemoryMB: 64, MaxPIDs: 32}
 
+// managerDir is the directory of the cell's manager in that of the cell.
+const managerDir = "manager"
+
 // tryAfterOthers tries a container. If that fails, it removes what earlier
-// daemons have left, which may take all the room, and tries once more. Nothing of
-// that runs any more. It also removes what was set aside, perhaps by an earlier
-// attempt to start: the manager, which would, does not run before the trial.
-func (b *Backend) tryAfterOthers(ctx context.Context) error {
+// daemons have left, which may take all the room, and tries once more: containers,
+// what was set aside, perhaps by an earlier attempt to start, and downloads. Nothing
+// of that is used any more, and only a daemon that starts removes it.
+func (b *Backend) tryAfterOthers(ctx context.Context, downloads string) error {
 	err := try(ctx, b, trialSize)
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
 	deleted, deleteErr := b.deleteAll(ctx)
 	swept, sweepErr := b.sweep(ctx)
+	for _, dir := range []string{downloads, downloads + ".former"} {
+		if _, missing := os.Stat(dir); missing != nil {
+			continue
+		}
+		removeErr := os.RemoveAll(dir)
+		swept, sweepErr = swept || removeErr == nil, errors.Join(sweepErr, removeErr)
+	}
 	if deleted > 0 || swept {
 		if err = try(ctx, b, trialSize); err == nil {
 			return nil

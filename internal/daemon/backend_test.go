@@ -137,7 +137,7 @@ func TestWhatAnEarlierDaemonLeftIsDeletedIfThereIsNoRoomBesideIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	full = true
-	if err := (&Backend{ContainerBackend: real}).tryAfterOthers(t.Context()); err != nil {
+	if err := (&Backend{ContainerBackend: real}).tryAfterOthers(t.Context(), ""); err != nil {
 		t.Errorf("the trial fails though there is room without what an earlier daemon left: %v", err)
 	}
 }
@@ -185,7 +185,7 @@ func TestWhatWasSetAsideIsRemovedIfThereIsNoRoomBesideIt(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := (&Backend{ContainerBackend: h}).tryAfterOthers(t.Context()); err != nil {
+			if err := (&Backend{ContainerBackend: h}).tryAfterOthers(t.Context(), ""); err != nil {
 				t.Errorf("the trial fails though there is room without what was set aside: %v", err)
 			}
 		})
@@ -205,7 +205,7 @@ func TestATrialThatFailsSaysWhyNoRoomCouldBeMade(t *testing.T) {
 	if _, err := real.Create(t.Context(), executor.ContainerSpec{GUID: "large", RootFS: "host:"}); err != nil {
 		t.Fatal(err)
 	}
-	err := (&Backend{ContainerBackend: real}).tryAfterOthers(t.Context())
+	err := (&Backend{ContainerBackend: real}).tryAfterOthers(t.Context(), "")
 	if err == nil || !strings.Contains(err.Error(), "no space left") || !strings.Contains(err.Error(), "read-only file system") {
 		t.Errorf("the error is %v", err)
 	}
@@ -274,4 +274,26 @@ func (b *trial) Start(_ context.Context, _ string, p executor.ProcessSpec) (exec
 func (b *trial) Delete(context.Context, string) error {
 	b.there = false
 	return nil
+}
+
+func TestWhatAnEarlierDaemonDownloadedIsDeletedIfThereIsNoRoomBesideIt(t *testing.T) {
+	for _, name := range []string{"cache", "cache.former"} {
+		dir := t.TempDir()
+		kept := filepath.Join(dir, name, "directory-1", "file")
+		if err := os.MkdirAll(filepath.Dir(kept), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(kept, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		real := scripted.New(scripted.Options{Fault: func(op scripted.Op, guid string) error {
+			if _, missing := os.Stat(kept); op == scripted.Create && missing == nil {
+				return errors.New("no space left on device")
+			}
+			return nil
+		}})
+		if err := (&Backend{ContainerBackend: real}).tryAfterOthers(t.Context(), filepath.Join(dir, "cache")); err != nil {
+			t.Errorf("%s: the trial fails though there is room without it: %v", name, err)
+		}
+	}
 }

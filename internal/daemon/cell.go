@@ -193,7 +193,7 @@ func (c *Cell) make(ctx context.Context, backend *Backend, dir *Dir, api CellBBS
 	if err := c.checkRoom(ctx, backend); err != nil {
 		return nil, err
 	}
-	managed, err := dir.Make("manager")
+	managed, err := dir.Make(managerDir)
 	if err != nil {
 		return nil, err
 	}
