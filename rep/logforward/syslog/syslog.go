@@ -7,6 +7,7 @@
 package syslog
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
@@ -172,8 +173,8 @@ func Append(b []byte, r *logforward.Record, enterprise uint32) []byte {
 		b = append(b, ']')
 	}
 	text := r.Text
-	if rest, marked := strings.CutPrefix(string(text), bom); marked && !utf8.ValidString(rest) {
-		text = []byte(rest) // the mark says that the text is UTF-8, which it is not
+	for bytes.HasPrefix(text, []byte(bom)) && !utf8.Valid(text) {
+		text = text[len(bom):] // the mark says that the text is UTF-8, which it is not
 	}
 	if len(text) > 0 {
 		b = append(append(b, ' '), text...)
