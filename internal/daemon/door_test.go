@@ -402,13 +402,18 @@ func TestStrangersHaveFewRequestsTogetherAndOneEach(t *testing.T) {
 	}
 	certificates := []*x509.Certificate{{}}
 	known := &tls.ConnectionState{PeerCertificates: certificates, VerifiedChains: [][]*x509.Certificate{certificates}}
-	if k := connect(); !ask(k, known) || !ask(k, known) {
-		t.Error("requests of a client with a certificate are reset")
+	k := connect()
+	for range 2 {
+		if !ask(k, known) {
+			t.Error("a request of a client with a certificate is reset")
+		}
 	}
 	close(finish)
 	running.Wait()
-	if !ask(c, stranger) || !ask(c, stranger) {
-		t.Error("the requests still count after their end")
+	for range 2 {
+		if !ask(c, stranger) {
+			t.Error("the requests still count after their end")
+		}
 	}
 }
 
