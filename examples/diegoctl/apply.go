@@ -9,6 +9,7 @@ import (
 
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/examples/diegoctl/internal/cli"
+	"github.com/diegosdk/diego/examples/diegoctl/internal/intent"
 	"github.com/diegosdk/diego/examples/diegoctl/internal/show"
 	"github.com/diegosdk/diego/internal/specfile"
 	"github.com/diegosdk/diego/lrp"
@@ -79,7 +80,7 @@ func apply(c *call) error {
 	if err != nil {
 		return err
 	}
-	differing := slices.DeleteFunc(slices.Clone(intents), func(i intent) bool { return i.Do == doKeep })
+	differing := slices.DeleteFunc(slices.Clone(intents), func(i intent.Intent) bool { return i.Do == intent.Keep })
 	if err := c.showIntents(intents, len(differing)); err != nil {
 		return err
 	}
@@ -111,7 +112,7 @@ func allIn(domain string, docs []specfile.Document) error {
 
 // intents compares the documents with what is there. The error has everything
 // that is refused.
-func (c *call) intents(r *remote, docs []specfile.Document) (list []intent, err error) {
+func (c *call) intents(r *remote, docs []specfile.Document) (list []intent.Intent, err error) {
 	var guids []string
 	wanted := map[string]bool{}
 	for _, d := range docs {
@@ -131,15 +132,19 @@ func (c *call) intents(r *remote, docs []specfile.Document) (list []intent, err 
 	}
 	var refused []error
 	for _, d := range docs {
-		var i intent
+		var i intent.Intent
 		if d.Task != nil {
 			var t *task.Task
 			if t, err = r.bbs.Task(c.ctx, d.Task.GUID); err != nil && !errors.Is(err, task.ErrNotFound) {
 				return nil, err
 			}
-			i, err = intendTask(d.Task, t)
+			state := ""
+			if t != nil {
+				state = stateOfTask(t).Text
+			}
+			i, err = intent.Task(d.Task, t, state)
 		} else {
-			i, err = intendProcess(d.Process, have[d.Process.ProcessGUID])
+			i, err = intent.Process(d.Process, have[d.Process.ProcessGUID])
 		}
 		list, refused = append(list, i), append(refused, err)
 	}
@@ -147,12 +152,12 @@ func (c *call) intents(r *remote, docs []specfile.Document) (list []intent, err 
 		return list, err
 	}
 	there, err := collect(r.bbs.SchedulingInfos(c.ctx, storage.DeploymentFilter{Domains: []string{c.text("domain")}}))
-	return append(list, intendPrune(there, wanted)...), err
+	return append(list, intent.Prune(there, wanted)...), err
 }
 
-var intentStyles = map[string]show.Style{doCreate: show.Green, doUpdate: show.Yellow, doRollOut: show.Yellow, doDelete: show.Red}
+var intentStyles = map[string]show.Style{intent.Create: show.Green, intent.Update: show.Yellow, intent.RollOut: show.Yellow, intent.Delete: show.Red}
 
-func (c *call) showIntents(intents []intent, differing int) error {
+func (c *call) showIntents(intents []intent.Intent, differing int) error {
 	for n := range intents {
 		i := &intents[n]
 		if c.Programs {
@@ -161,11 +166,11 @@ func (c *call) showIntents(intents []intent, differing int) error {
 			}
 			continue
 		}
-		if err := c.Line(intentStyles[i.Do].Of(i.text())); err != nil {
+		if err := c.Line(intentStyles[i.Do].Of(i.String())); err != nil {
 			return err
 		}
 		for _, f := range i.Differences {
-			if err := c.Line(show.Text("  " + fieldText(f))); err != nil {
+			if err := c.Line(show.Text("  " + f.String())); err != nil {
 				return err
 			}
 		}
@@ -182,28 +187,14 @@ func (c *call) showIntents(intents []intent, differing int) error {
 }
 
 // wouldFit says where the new instances and tasks would go.
-func (c *call) wouldFit(r *remote, intents []intent) error {
+func (c *call) wouldFit(r *remote, intents []intent.Intent) error {
 	var items []auction.Item
 	for n := range intents {
-		i := &intents[n]
-		switch {
-		case i.task != nil:
-			items = append(items, c.itemOf(i.task))
-		case i.after != nil:
-			first, from := i.surge(), 0
-			if i.before != nil {
-				from = max(first, i.before.Instances)
-			}
-			surging, err := c.itemsOf(i.after, 0, first)
-			if err != nil {
-				return err
-			}
-			added, err := c.itemsOf(i.after, from, i.after.Instances)
-			if err != nil {
-				return err
-			}
-			items = append(append(items, surging...), added...)
+		more, err := intents[n].Items(c.now())
+		if err != nil {
+			return err
 		}
+		items = append(items, more...)
 	}
 	if len(items) == 0 {
 		return nil
@@ -222,16 +213,16 @@ type unfinishedError struct {
 }
 
 func (e *unfinishedError) Error() string {
-	return fmt.Sprintf("%s: %v\ndone before: %s; not begun: %s\nthe same command does the rest", e.at, e.err, some(e.done), some(e.left))
+	return fmt.Sprintf("%s: %v\ndone before: %s; not begun: %s\nthe same command does the rest", e.at, e.err, show.Names(e.done), show.Names(e.left))
 }
 
 func (e *unfinishedError) Unwrap() error { return e.err }
 
 // carryOut makes the calls of the intents, one after the other.
-func (c *call) carryOut(r *remote, intents []intent) error {
+func (c *call) carryOut(r *remote, intents []intent.Intent) error {
 	names := make([]string, len(intents))
 	for n := range intents {
-		names[n] = intents[n].name()
+		names[n] = intents[n].Name()
 	}
 	for n := range intents {
 		if err := c.carryOutOne(r, &intents[n]); err != nil {
@@ -241,33 +232,16 @@ func (c *call) carryOut(r *remote, intents []intent) error {
 	return nil
 }
 
-func (c *call) carryOutOne(r *remote, i *intent) error {
-	did := done{ProcessGUID: i.ProcessGUID, TaskGUID: i.TaskGUID}
-	var err error
-	switch {
-	case i.task != nil:
-		did.Done, err = "created", r.bbs.DesireTask(c.ctx, *i.task)
-	case i.create != nil:
-		did.Done, err = "created", r.bbs.CreateDeployment(c.ctx, *i.create)
-	case i.Do == doDelete:
-		did.Done, err = "deleted", r.bbs.DeleteDeployment(c.ctx, i.ProcessGUID)
-	default:
-		did.Done = "updated"
-		if i.update != nil {
-			err = r.bbs.UpdateDeployment(c.ctx, i.ProcessGUID, *i.update)
-		}
-		if err == nil && i.activate != "" {
-			err = r.bbs.ActivateDefinition(c.ctx, i.ProcessGUID, i.activate)
-		}
-	}
+func (c *call) carryOutOne(r *remote, i *intent.Intent) error {
+	did, err := i.CarryOut(c.ctx, r.bbs)
 	if err != nil {
 		return err
 	}
-	text := i.name() + " is " + did.Done
-	if i.Do == doRollOut {
+	text := i.Name() + " is " + did
+	if i.Do == intent.RollOut {
 		text += ", to definition " + i.DefinitionID
 	}
-	return c.Say(did, "%s", show.Printable(text))
+	return c.Say(done{Done: did, ProcessGUID: i.ProcessGUID, TaskGUID: i.TaskGUID}, "%s", show.Printable(text))
 }
 
 // An awaited process or task is one that apply waits for.
@@ -284,16 +258,16 @@ type awaited struct {
 // waitForAll waits, if --wait says so, until every process runs and every task
 // has ended that had not before. It shows each change on the way. It fails if
 // such a task fails.
-func (c *call) waitForAll(r *remote, intents []intent) error {
+func (c *call) waitForAll(r *remote, intents []intent.Intent) error {
 	if !c.on("wait") {
 		return nil
 	}
 	var waiting []*awaited
 	failed := false
 	for _, i := range intents {
-		a := &awaited{name: i.name(), doc: done{ProcessGUID: i.ProcessGUID, TaskGUID: i.TaskGUID}, over: "running"}
+		a := &awaited{name: i.Name(), doc: done{ProcessGUID: i.ProcessGUID, TaskGUID: i.TaskGUID}, over: "running"}
 		switch {
-		case i.Do == doDelete || i.ended:
+		case i.Final():
 			continue
 		case i.TaskGUID != "":
 			a.over = "ended"
@@ -339,7 +313,7 @@ func (c *call) waitForAll(r *remote, intents []intent) error {
 			}
 		}
 		waiting = still
-		return len(waiting) == 0, some(names), nil
+		return len(waiting) == 0, show.Names(names), nil
 	})
 	if err == nil && failed {
 		return &failedError{}

@@ -98,8 +98,8 @@ func cells(c *call, r *remote) error {
 			containers = fmt.Sprintf("%d/%d", s.Total.Containers-s.Remaining.Containers, s.Total.Containers)
 			lrps, tasks = fmt.Sprint(len(s.LRPs)), fmt.Sprint(len(s.Tasks))
 		}
-		v.Add(d, show.Text(d.CellID), show.Text(orDash(d.Zone)), state, show.Text(memory), show.Text(disk), show.Text(containers), show.Text(lrps), show.Text(tasks),
-			show.Text(orDash(d.Address)), show.Text(offers(&d.CellPresence)))
+		v.Add(d, show.Text(d.CellID), show.Text(show.OrDash(d.Zone)), state, show.Text(memory), show.Text(disk), show.Text(containers), show.Text(lrps), show.Text(tasks),
+			show.Text(show.OrDash(d.Address)), show.Text(offers(&d.CellPresence)))
 	}
 	if forbidden {
 		v.Notes = append(v.Notes, "the certificate does not permit to ask cells for their state: that takes an operator's (--cert and --key, DIEGO_CERT and DIEGO_KEY)")

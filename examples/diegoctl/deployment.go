@@ -11,6 +11,7 @@ import (
 
 	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/examples/diegoctl/internal/cli"
+	"github.com/diegosdk/diego/examples/diegoctl/internal/difference"
 	"github.com/diegosdk/diego/examples/diegoctl/internal/show"
 	"github.com/diegosdk/diego/internal/specfile"
 	"github.com/diegosdk/diego/lrp"
@@ -90,7 +91,7 @@ func deploymentList(c *call, r *remote) error {
 			return err
 		}
 		v.Add(i, show.Text(i.ProcessGUID), show.Text(i.Domain), show.Text(strconv.Itoa(i.Instances)), show.Text(i.ActiveDefinitionID),
-			show.Text(orDash(i.HealthyDefinitionID)), show.Text(strings.Join(i.DefinitionIDs, ", ")), show.Text(show.Age(c.now(), i.ModificationTag.Created())))
+			show.Text(show.OrDash(i.HealthyDefinitionID)), show.Text(strings.Join(i.DefinitionIDs, ", ")), show.Text(show.Age(c.now(), i.ModificationTag.Created())))
 	}
 	return c.Show(v)
 }
@@ -108,7 +109,7 @@ func deploymentCreate(c *call) error {
 	if err := r.bbs.CreateDeployment(c.ctx, d); err != nil {
 		return err
 	}
-	if err := c.Say(done{Done: "created", ProcessGUID: d.ProcessGUID}, "%s is desired, %s of definition %s", d.ProcessGUID, count(d.Instances, "instance"), d.DefinitionID); err != nil {
+	if err := c.Say(done{Done: "created", ProcessGUID: d.ProcessGUID}, "%s is desired, %s of definition %s", d.ProcessGUID, show.Count(d.Instances, "instance"), d.DefinitionID); err != nil {
 		return err
 	}
 	return c.waitForInstances(d.ProcessGUID)
@@ -139,7 +140,7 @@ func deploymentUpdate(c *call) error {
 	switch {
 	case !known:
 		u.DefinitionID, u.Definition = &want.DefinitionID, &want.Definition
-	case !equal(have, want.Definition):
+	case !difference.None(have, want.Definition):
 		return &lrp.RefusedError{ProcessGUID: d.ProcessGUID, Why: fmt.Sprintf(
 			"definition %s is another one already, and definitions never change; give the new one another definition_id", want.DefinitionID)}
 	case d.ActiveDefinitionID != want.DefinitionID:
@@ -265,9 +266,9 @@ func deploymentStatusOf(c *call, r *remote) error {
 	}
 	switch {
 	case first && status.Done+status.Proving == d.Instances:
-		rollout = count(d.Instances, "instance")
+		rollout = show.Count(d.Instances, "instance")
 	case status.Complete():
-		rollout = fmt.Sprintf("complete, %s", count(d.Instances, "instance"))
+		rollout = fmt.Sprintf("complete, %s", show.Count(d.Instances, "instance"))
 	case status.WaitsFor == lrp.WaitConfirmed:
 		rollout += ", waits for the canary to be confirmed or aborted"
 	case status.WaitsFor == lrp.WaitResumed:
@@ -292,8 +293,8 @@ func deploymentStatusOf(c *call, r *remote) error {
 			others = append(others, [2]string{"instance " + strconv.Itoa(w.Index), w.Why})
 		}
 	}
-	if more := len(others) - mostShown; more > 0 {
-		others = append(others[:mostShown], [2]string{"instances", fmt.Sprintf("%d more wait", more)})
+	if more := len(others) - show.Some; more > 0 {
+		others = append(others[:show.Some], [2]string{"instances", fmt.Sprintf("%d more wait", more)})
 	}
 	if status.Stalled > 0 {
 		rollout += fmt.Sprintf(", %d given up for now", status.Stalled)

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/diegosdk/diego/examples/diegoctl/internal/cli"
+	"github.com/diegosdk/diego/examples/diegoctl/internal/show"
 	"github.com/diegosdk/diego/rep"
 	"github.com/diegosdk/diego/storage"
 )
@@ -62,10 +63,10 @@ func drain(c *call, r *remote) error {
 			if c.Programs {
 				err = c.Emit(evacuation{p.CellID, status})
 			} else {
-				_, err = fmt.Fprintf(c.Out, "%s on %s, instances on it: %s\n%s", count(status.Containers, "container"), p.CellID, c.instancesOn(r, p.CellID), waiting(status))
+				_, err = fmt.Fprintf(c.Out, "%s on %s, instances on it: %s\n%s", show.Count(status.Containers, "container"), p.CellID, c.instancesOn(r, p.CellID), waiting(status))
 			}
 		}
-		left := count(status.Containers, "container") + " left"
+		left := show.Count(status.Containers, "container") + " left"
 		if len(status.Waiting) > 0 {
 			left += "; " + status.Waiting[0]
 		}
@@ -80,10 +81,10 @@ func drain(c *call, r *remote) error {
 // waiting says why some of the containers stay.
 func waiting(s rep.EvacuationStatus) string {
 	var b strings.Builder
-	for _, why := range s.Waiting[:min(mostShown, len(s.Waiting))] {
+	for _, why := range s.Waiting[:min(show.Some, len(s.Waiting))] {
 		fmt.Fprintf(&b, "  %s\n", why)
 	}
-	if n := len(s.Waiting) - mostShown; n > 0 {
+	if n := len(s.Waiting) - show.Some; n > 0 {
 		fmt.Fprintf(&b, "  and %d more\n", n)
 	}
 	return b.String()
@@ -98,19 +99,5 @@ func (c *call) instancesOn(r *remote, cellID string) string {
 		}
 		names = append(names, fmt.Sprintf("%s/%d", a.ProcessGUID, a.Index))
 	}
-	return some(names)
-}
-
-// mostShown is how many of many things are shown.
-const mostShown = 5
-
-// some are the first of many names, and how many more there are.
-func some(names []string) string {
-	switch n := len(names); {
-	case n == 0:
-		return "none"
-	case n > mostShown:
-		names = append(slices.Clone(names[:mostShown]), fmt.Sprintf("%d more", n-mostShown))
-	}
-	return strings.Join(names, ", ")
+	return show.Names(names)
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -122,11 +121,8 @@ func (c *call) event(e *storage.Event, s *storage.Subject) error {
 		return c.Emit(eventDoc{s.Kind, why, e})
 	}
 	// Lines come one at a time, so the columns have widths of their own.
-	return c.Line(show.Faint.Of(clock(e.At)), show.Faint.Of(fmt.Sprintf("%6d", e.Sequence)), show.Text(fmt.Sprintf("%-20s", what)), styleOf(e).Of(why))
+	return c.Line(show.Faint.Of(show.Clock(e.At)), show.Faint.Of(fmt.Sprintf("%6d", e.Sequence)), show.Text(fmt.Sprintf("%-20s", what)), styleOf(e).Of(why))
 }
-
-// clock is a time of day, in UTC as all of Diego's times.
-func clock(t time.Time) string { return t.UTC().Format("15:04:05.000") }
 
 func subjectOf(s *storage.Subject) string {
 	switch {

@@ -102,7 +102,7 @@ func deploymentHistory(c *call, r *remote) error {
 			reached = "-"
 		}
 		v.Add(r, show.Text(strconv.Itoa(r.Number)), show.Text(r.DefinitionID), show.Text(beganTexts[r.Began]), show.Text(show.Age(c.now(), r.BeganAt)),
-			show.Text(orDash(r.By)), show.Text(reached), show.Text(becameText(r)))
+			show.Text(show.OrDash(r.By)), show.Text(reached), show.Text(becameText(r)))
 	}
 	return c.Show(v)
 }
@@ -142,7 +142,7 @@ func deploymentDiff(c *call, r *remote) error {
 		}
 	}
 	doc := definitionDiff{ProcessGUID: guid, Before: definitionName{before.Number, before.DefinitionID}, After: definitionName{after.Number, after.DefinitionID}}
-	if doc.Differences, err = differences(before.Definition, after.Definition); err != nil {
+	if doc.Differences, err = difference.Of(before.Definition, after.Definition); err != nil {
 		return err
 	}
 	if c.Programs {
@@ -155,7 +155,7 @@ func deploymentDiff(c *call, r *remote) error {
 		return err
 	}
 	for _, f := range doc.Differences {
-		if err := c.Line(show.Text("  " + fieldText(f))); err != nil {
+		if err := c.Line(show.Text("  " + f.String())); err != nil {
 			return err
 		}
 	}

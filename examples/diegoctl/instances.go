@@ -237,9 +237,9 @@ func (c *call) instancesView(list []lrp.ActualLRP, all bool, f fates, used usage
 		a := &list[i]
 		name, state := show.Text(fmt.Sprintf("%s/%d", a.ProcessGUID, a.Index)), stateCell(a)
 		rest := []show.Cell{show.Text(show.Age(c.now(), a.Since)), show.Text(strconv.Itoa(a.CrashCount)), show.Text(addressOf(&a.NetInfo)), show.Text(f.why(a, c.now()))}
-		cells := append([]show.Cell{name, state, show.Text(orDash(a.CellID))}, rest...)
+		cells := append([]show.Cell{name, state, show.Text(show.OrDash(a.CellID))}, rest...)
 		if all {
-			cells = append([]show.Cell{name, show.Text(a.DefinitionID), state, show.Text(orDash(a.CellID)), show.Text(orDash(a.InstanceGUID))}, rest...)
+			cells = append([]show.Cell{name, show.Text(a.DefinitionID), state, show.Text(show.OrDash(a.CellID)), show.Text(show.OrDash(a.InstanceGUID))}, rest...)
 		}
 		if used == nil {
 			v.Add(a, cells...)
@@ -360,11 +360,4 @@ func addressOf(n *lrp.NetInfo) string {
 		parts[i] = fmt.Sprintf("%s→%d", net.JoinHostPort(n.Address, strconv.Itoa(int(p.HostPort))), p.ContainerPort)
 	}
 	return strings.Join(parts, " ")
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }

@@ -78,7 +78,7 @@ func lrpCreate(c *call) error {
 	if err := r.bbs.Desire(c.ctx, l); err != nil {
 		return err
 	}
-	if err := c.Say(done{Done: "created", ProcessGUID: l.ProcessGUID}, "%s is desired, %s", l.ProcessGUID, count(l.Instances, "instance")); err != nil {
+	if err := c.Say(done{Done: "created", ProcessGUID: l.ProcessGUID}, "%s is desired, %s", l.ProcessGUID, show.Count(l.Instances, "instance")); err != nil {
 		return err
 	}
 	return c.waitForInstances(l.ProcessGUID)
@@ -170,7 +170,7 @@ func (c *call) update(guid string, u lrp.Update, what string) error {
 	}
 	text := guid + " is " + what
 	if u.Instances != nil {
-		text += ", " + count(*u.Instances, "instance")
+		text += ", " + show.Count(*u.Instances, "instance")
 	}
 	if u.DefinitionID != nil {
 		text += ", to definition " + *u.DefinitionID
@@ -246,7 +246,7 @@ func (c *call) following(r *remote, guid string) func() (done bool, state string
 		}
 		state = fmt.Sprintf("%d of %d run", status.Done+status.Stopping, d.Instances)
 		if old := len(list) - d.Instances; status.Done+status.Stopping == d.Instances && old > 0 {
-			state += "; " + count(old, "old instance") + " to stop"
+			state += "; " + show.Count(old, "old instance") + " to stop"
 		}
 		waiting := waitingInstances(d, list, status.HeldBy)
 		if len(waiting) > 0 {
@@ -277,7 +277,7 @@ func lrpDelete(c *call, r *remote) error {
 			return true, "", err
 		}
 		a := &list[0]
-		return false, fmt.Sprintf("%s left; %s/%d is %s on %s", count(len(list), "instance"), a.ProcessGUID, a.Index, a.State, orDash(a.CellID)), err
+		return false, fmt.Sprintf("%s left; %s/%d is %s on %s", show.Count(len(list), "instance"), a.ProcessGUID, a.Index, a.State, show.OrDash(a.CellID)), err
 	})
 	if err != nil {
 		return err
@@ -336,7 +336,7 @@ func lrpRoutes(c *call, r *remote) error {
 		for _, router := range slices.Sorted(maps.Keys(i.Routes)) {
 			routes = append(routes, router+"="+string(i.Routes[router]))
 		}
-		v.Add(i, show.Text(i.ProcessGUID), show.Text(i.Domain), show.Text(strconv.Itoa(i.Instances)), show.Text(orDash(strings.Join(routes, " "))))
+		v.Add(i, show.Text(i.ProcessGUID), show.Text(i.Domain), show.Text(strconv.Itoa(i.Instances)), show.Text(show.OrDash(strings.Join(routes, " "))))
 	}
 	return c.Show(v)
 }
@@ -465,12 +465,4 @@ func joinPorts(ports []uint16) string {
 		parts[i] = fmt.Sprint(p)
 	}
 	return strings.Join(parts, ", ")
-}
-
-// count is such as "1 instance" and "2 instances".
-func count(n int, of string) string {
-	if n == 1 {
-		return "1 " + of
-	}
-	return fmt.Sprintf("%d %ss", n, of)
 }

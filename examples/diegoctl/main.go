@@ -1,12 +1,15 @@
 // Diegoctl is the operator's tool: it desires what should run, shows what does
 // run and why, and empties cells. docs/cli.md describes every command.
 //
-// Each noun has a file with its commands, such as lrp.go and task.go. intent.go
-// decides what apply.go does. root.go puts the commands together, flags.go has
-// the flags that several commands share, exit.go the exit codes, remote.go the
-// way to a Diego, and watch.go what waits and looks again. internal/cli is what
-// cobra lacks for them, internal/show writes their answers, and
-// internal/difference compares what is with what a file says.
+// Each noun has a file with its commands, such as lrp.go and task.go. root.go
+// puts the commands together, flags.go has the flags that several commands
+// share, exit.go the exit codes, remote.go the way to a Diego, and watch.go what
+// waits and looks again. The packages below internal:
+//
+//	cli           what cobra lacks for the commands
+//	show          writes answers: views, tables, streams, words
+//	difference    the fields in which two definitions differ
+//	intent        what apply does about each process and task
 package main
 
 import (

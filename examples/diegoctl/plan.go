@@ -5,15 +5,13 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/examples/diegoctl/internal/cli"
+	"github.com/diegosdk/diego/examples/diegoctl/internal/intent"
 	"github.com/diegosdk/diego/examples/diegoctl/internal/show"
-	"github.com/diegosdk/diego/lrp"
-	"github.com/diegosdk/diego/task"
 )
 
 func planCommand(p *process) *cobra.Command {
@@ -35,22 +33,23 @@ func plan(c *call) error {
 	}
 	var items []auction.Item
 	for _, doc := range docs {
+		var i intent.Intent
 		if doc.Task != nil {
-			items = append(items, c.itemOf(doc.Task))
-			continue
+			i, err = intent.Task(doc.Task, nil, "")
+		} else {
+			if c.given("instances") {
+				doc.Process.Instances = c.number("instances")
+			}
+			i, err = intent.Process(doc.Process, nil)
 		}
-		if c.given("instances") {
-			doc.Process.Instances = c.number("instances")
-		}
-		d, err := newDeployment(*doc.Process)
 		if err != nil {
 			return err
 		}
-		instances, err := c.itemsOf(d, 0, d.Instances)
+		more, err := i.Items(c.now())
 		if err != nil {
 			return err
 		}
-		items = append(items, instances...)
+		items = append(items, more...)
 	}
 	r, err := c.remote()
 	if err != nil {
@@ -73,32 +72,6 @@ func (c *call) showPlan(r *remote, items []auction.Item) error {
 		return &failedError{}
 	}
 	return nil
-}
-
-// newDeployment is what a spec makes that asks for a process. The definition of
-// an LRP has the process guid as its id, like one that is made as such.
-func newDeployment(want lrp.DeploymentDefinition) (*lrp.Deployment, error) {
-	want.DefinitionID = cmp.Or(want.DefinitionID, want.ProcessGUID)
-	change, err := lrp.Create(want, time.Time{})
-	return change.After, err
-}
-
-func (c *call) itemOf(t *task.Desire) auction.Item {
-	return auction.NewTask(&task.Task{GUID: t.GUID, Domain: t.Domain, Definition: t.Definition}, c.now())
-}
-
-// itemsOf are the instances of the active definition from one index to before
-// another.
-func (c *call) itemsOf(d *lrp.Deployment, from, to int) ([]auction.Item, error) {
-	var items []auction.Item
-	for i := from; i < to; i++ {
-		item, err := auction.NewLRP(d, lrp.Key{ProcessGUID: d.ProcessGUID, DefinitionID: d.ActiveDefinitionID, Index: i, Domain: d.Domain}, c.now())
-		if err != nil {
-			return nil, err
-		}
-		items = append(items, item)
-	}
-	return items, nil
 }
 
 // A planned item is where one piece of work would go, for programs.
@@ -155,10 +128,10 @@ func planView(items []auction.Item, result *auction.Result) (v *show.View, nowhe
 		v.Add(p, show.Text(what), show.Green.Of(p.Placement.CellID), show.Text(percent(score.Memory)), show.Text(percent(score.Disk)), show.Text(p.Why))
 	}
 	if len(list) > 1 || nowhere > 0 {
-		v.Notes = append(v.Notes, fmt.Sprintf("%d of %d would run, on %s; memory and disk are how full the cell would be.", len(list)-nowhere, len(list), count(len(onCell), "cell")))
+		v.Notes = append(v.Notes, fmt.Sprintf("%d of %d would run, on %s; memory and disk are how full the cell would be.", len(list)-nowhere, len(list), show.Count(len(onCell), "cell")))
 	}
 	if others > 0 {
-		v.Notes = append(v.Notes, fmt.Sprintf("%s that waits already was planned with it.", count(others, "piece")+" of work"))
+		v.Notes = append(v.Notes, fmt.Sprintf("%s that waits already was planned with it.", show.Count(others, "piece")+" of work"))
 	}
 	for _, bad := range result.InvalidCells {
 		v.Notes = append(v.Notes, fmt.Sprintf("Cell %s got nothing, as what it says of itself is wrong: %v.", bad.CellID, bad.Err))

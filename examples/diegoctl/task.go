@@ -102,7 +102,7 @@ func (c *call) aboutTask(t *task.Task) *show.View {
 	add("failure", t.FailureReason)
 	add("result", t.Result)
 	if t.RejectionCount > 0 {
-		add("rejected", fmt.Sprintf("%s, last: %s", count(t.RejectionCount, "time"), t.RejectionReason))
+		add("rejected", fmt.Sprintf("%s, last: %s", show.Count(t.RejectionCount, "time"), t.RejectionReason))
 	}
 	add("size", sizeOf(t.Resources))
 	add("root fs", t.RootFS)
@@ -136,8 +136,8 @@ func taskList(c *call, r *remote) error {
 		case t.State == task.Pending:
 			outcome = t.RejectionReason
 		}
-		v.Add(t, show.Text(t.GUID), show.Text(t.Domain), stateOfTask(t), show.Text(orDash(t.CellID)), show.Text(show.Age(c.now(), t.CreatedAt)),
-			show.Text(strconv.Itoa(t.RejectionCount)), show.Text(cut(outcome, 200)))
+		v.Add(t, show.Text(t.GUID), show.Text(t.Domain), stateOfTask(t), show.Text(show.OrDash(t.CellID)), show.Text(show.Age(c.now(), t.CreatedAt)),
+			show.Text(strconv.Itoa(t.RejectionCount)), show.Text(show.Cut(outcome, 200)))
 	}
 	return c.Show(v)
 }
@@ -149,14 +149,6 @@ func stateOfTask(t *task.Task) show.Cell {
 		s = show.Red.Of(s.Text + ", failed")
 	case t.State == task.Completed, t.State == task.Resolving:
 		s = show.Green.Of(s.Text + ", succeeded")
-	}
-	return s
-}
-
-// cut shortens a text to so many characters.
-func cut(s string, limit int) string {
-	if r := []rune(s); len(r) > limit {
-		return string(r[:limit]) + "…"
 	}
 	return s
 }

@@ -47,7 +47,7 @@ func timeline(c *call, r *remote) error {
 		if i > 0 && e.Text == list[i-1].Text && e.At.Equal(list[i-1].At) && !c.Programs {
 			continue // two events of one commit, that say the same to people
 		}
-		v.Add(e, show.Faint.Of(clock(e.At)), show.Text(show.Age(c.now(), e.At)), show.Faint.Of(strconv.FormatInt(int64(e.Sequence), 10)),
+		v.Add(e, show.Faint.Of(show.Clock(e.At)), show.Text(show.Age(c.now(), e.At)), show.Faint.Of(strconv.FormatInt(int64(e.Sequence), 10)),
 			styleOf(&storage.Event{LRP: &e.Event}).Of(e.Text))
 	}
 	return c.Show(v)

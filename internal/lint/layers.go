@@ -95,12 +95,17 @@ var Layers = []Layer{
 	{Path: "internal/testdb", Imports: []string{"internal/testenv"}, Modules: []string{"github.com/go-sql-driver/mysql", "github.com/lib/pq"}},
 	{Path: "examples", Imports: []string{everything}, Modules: []string{"github.com/mattn/go-sqlite3", "github.com/go-sql-driver/mysql", "github.com/lib/pq", sync}, TestModules: []string{opentelemetry, protobuf}},
 	{Path: "examples/diegoctl", Imports: []string{everything}, Modules: []string{cobra, pflag, term}},
+	{Path: diegoctl + "cli", Imports: []string{"internal/gnuflags", "internal/spelling"}, Modules: []string{cobra, pflag}},
+	{Path: diegoctl + "show"},
+	{Path: diegoctl + "difference", Imports: []string{"internal/specfile", diegoctl + "show"}},
+	{Path: diegoctl + "intent", Imports: []string{"executor", "lrp", "task", "auction", "bbs", diegoctl + "difference", diegoctl + "show"}},
 }
 
 const (
 	everything = "*"
 	room       = "executor/libcontainer/internal/" // begins the packages that one container is made of
 	sqlrooms   = "storage/sqlstore/internal/"      // the same for the SQL store
+	diegoctl   = "examples/diegoctl/internal/"     // the same for diegoctl
 	cmp        = "github.com/google/go-cmp"
 	cobra      = "github.com/spf13/cobra"
 	pflag      = "github.com/spf13/pflag"

@@ -4,10 +4,14 @@ package difference
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/diegosdk/diego/examples/diegoctl/internal/show"
+	"github.com/diegosdk/diego/internal/specfile"
 )
 
 // A Field is one that differs. A list whose elements have names of their own, such
@@ -27,14 +31,15 @@ type Field struct {
 // secrets are the last names of fields whose values are not shown.
 var secrets = []string{"value", "content", "image_password"}
 
-// Of returns the fields in which the JSON of after differs from that of before, in
-// the order of their names. The error is that of a value without JSON.
+// Of returns the fields in which after differs from before by what it means (see
+// specfile.Meaning), in the order of their names. The error is that of a value
+// without JSON.
 func Of(before, after any) ([]Field, error) {
-	a, err := tree(before)
+	a, err := specfile.Meaning(before)
 	if err != nil {
 		return nil, err
 	}
-	b, err := tree(after)
+	b, err := specfile.Meaning(after)
 	if err != nil {
 		return nil, err
 	}
@@ -43,17 +48,25 @@ func Of(before, after any) ([]Field, error) {
 	return d.fields, nil
 }
 
-// tree is the JSON of a value, as maps, lists and leaves. Numbers stay as they are
-// written.
-func tree(v any) (out any, err error) {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return nil, err
+// None reports whether two values mean the same. One without JSON differs from all.
+func None(a, b any) bool {
+	fields, err := Of(a, b)
+	return err == nil && len(fields) == 0
+}
+
+// String is the field in one line.
+func (f Field) String() string {
+	const most = 100 // characters of a value
+	before, after := show.Cut(string(f.Before), most), show.Cut(string(f.After), most)
+	switch {
+	case f.Secret:
+		return f.Name + ": differs, not shown"
+	case f.Before == nil:
+		return f.Name + ": " + after + ", new"
+	case f.After == nil:
+		return f.Name + ": " + before + ", removed"
 	}
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.UseNumber()
-	err = decoder.Decode(&out)
-	return out, err
+	return fmt.Sprintf("%s: %s → %s", f.Name, before, after)
 }
 
 // none is the value of a field that is not there. The null of JSON is nil.

@@ -1,6 +1,9 @@
-package main
+// Package intent decides what apply does about each process and task of its
+// files, and does it. It reads nothing: Process, Task and Prune get what is there.
+package intent
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -8,24 +11,22 @@ import (
 	"time"
 
 	"github.com/diegosdk/diego/examples/diegoctl/internal/difference"
-	"github.com/diegosdk/diego/internal/specfile"
+	"github.com/diegosdk/diego/examples/diegoctl/internal/show"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/task"
 )
 
-// This file decides what apply does, and does nothing.
-
 // What an intent may be.
 const (
-	doCreate  = "create"
-	doUpdate  = "update"
-	doRollOut = "rollout"
-	doKeep    = "keep"
-	doDelete  = "delete"
+	Create  = "create"
+	Update  = "update"
+	RollOut = "rollout"
+	Keep    = "keep"
+	Delete  = "delete"
 )
 
-// An intent is what apply does about one process or task.
-type intent struct {
+// An Intent is what apply does about one process or task.
+type Intent struct {
 	Do          string `json:"do"`
 	ProcessGUID string `json:"process_guid,omitempty"`
 	TaskGUID    string `json:"task_guid,omitempty"`
@@ -49,26 +50,28 @@ type intent struct {
 	task     *task.Desire
 }
 
-func (i *intent) name() string {
+// Name is the guid of a process, or "task" and that of a task.
+func (i *Intent) Name() string {
 	if i.TaskGUID != "" {
 		return "task " + i.TaskGUID
 	}
 	return i.ProcessGUID
 }
 
-// intendProcess decides about a process, of which have is nil if there is none.
+// Final reports whether nothing comes of the intent that one could wait for: it
+// deletes a process, or is about a task that had ended before.
+func (i *Intent) Final() bool { return i.Do == Delete || i.ended }
+
+// Process decides about a process, of which have is nil if there is none.
 // The error wraps lrp.ErrRefused or executor.ErrInvalid.
-func intendProcess(want *lrp.DeploymentDefinition, have *lrp.Deployment) (intent, error) {
-	i := intent{Do: doCreate, ProcessGUID: want.ProcessGUID, Domain: want.Domain, Instances: &want.Instances, before: have}
+func Process(want *lrp.DeploymentDefinition, have *lrp.Deployment) (Intent, error) {
+	i := Intent{Do: Create, ProcessGUID: want.ProcessGUID, Domain: want.Domain, Instances: &want.Instances, before: have}
 	if have == nil {
-		after, err := newDeployment(*want)
-		if err != nil {
-			return i, err
-		}
 		create := *want
-		create.DefinitionID = after.ActiveDefinitionID
-		i.DefinitionID, i.after, i.create = create.DefinitionID, after, &create
-		return i, nil
+		create.DefinitionID = cmp.Or(want.DefinitionID, want.ProcessGUID) // as lrp create does
+		change, err := lrp.Create(create, time.Time{})
+		i.DefinitionID, i.after, i.create = create.DefinitionID, change.After, &create
+		return i, err
 	}
 	if err := changeless(have, want); err != nil {
 		return i, err
@@ -85,7 +88,7 @@ func intendProcess(want *lrp.DeploymentDefinition, have *lrp.Deployment) (intent
 	if err != nil {
 		return i, err
 	}
-	settings, err := differences(have.Settings, change.After.Settings)
+	settings, err := difference.Of(have.Settings, change.After.Settings)
 	if err != nil {
 		return i, err
 	}
@@ -99,16 +102,16 @@ func intendProcess(want *lrp.DeploymentDefinition, have *lrp.Deployment) (intent
 		}
 	}
 	i.DefinitionID, i.after = id, change.After
-	if i.Differences, err = differences(inTheFormOf(want, have), inTheFormOf(want, i.after)); err != nil {
+	if i.Differences, err = difference.Of(inTheFormOf(want, have), inTheFormOf(want, i.after)); err != nil {
 		return i, err
 	}
 	switch {
 	case have.ActiveDefinitionID != id:
-		i.Do = doRollOut
+		i.Do = RollOut
 	case i.update != nil:
-		i.Do = doUpdate
+		i.Do = Update
 	default:
-		i.Do = doKeep
+		i.Do = Keep
 	}
 	return i, nil
 }
@@ -133,38 +136,20 @@ func changeless(have *lrp.Deployment, want *lrp.DeploymentDefinition) error {
 // follows from the definition. So a repetition finds what was made before.
 func definitionFor(want *lrp.DeploymentDefinition, have *lrp.Deployment) (string, error) {
 	if id := want.DefinitionID; id != "" {
-		if known, ok := have.Definitions[id]; ok && !equal(known, want.Definition) {
+		if known, ok := have.Definitions[id]; ok && !difference.None(known, want.Definition) {
 			return "", &lrp.RefusedError{ProcessGUID: have.ProcessGUID, Why: fmt.Sprintf(
 				"definition %s is another one already, and definitions never change; give the new one another definition_id", id)}
 		}
 		return id, nil
 	}
 	for _, id := range append([]string{have.ActiveDefinitionID}, have.DefinitionIDs()...) {
-		if equal(have.Definitions[id], want.Definition) {
+		if difference.None(have.Definitions[id], want.Definition) {
 			return id, nil
 		}
 	}
 	text, err := json.Marshal(want.Definition)
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:6]), err
-}
-
-func equal(a, b any) bool {
-	fields, err := differences(a, b)
-	return err == nil && len(fields) == 0
-}
-
-// differences are the fields in which two values differ by what they mean.
-func differences(before, after any) ([]difference.Field, error) {
-	a, err := specfile.Meaning(before)
-	if err != nil {
-		return nil, err
-	}
-	b, err := specfile.Meaning(after)
-	if err != nil {
-		return nil, err
-	}
-	return difference.Of(a, b)
 }
 
 // inTheFormOf is a deployment with the fields that a document has: those of an
@@ -181,80 +166,53 @@ func inTheFormOf(doc *lrp.DeploymentDefinition, d *lrp.Deployment) any {
 	}
 }
 
-// intendTask decides about a task, of which have is nil if there is none. A task
-// runs once: one that exists stays as it is.
-func intendTask(want *task.Desire, have *task.Task) (intent, error) {
-	i := intent{Do: doCreate, TaskGUID: want.GUID, Domain: want.Domain}
+// Task decides about a task, of which have is nil if there is none; state is what
+// people read of have. A task runs once: one that exists stays as it is.
+func Task(want *task.Desire, have *task.Task, state string) (Intent, error) {
+	i := Intent{Do: Create, TaskGUID: want.GUID, Domain: want.Domain}
 	if have == nil {
 		i.task = want
 		return i, nil
 	}
-	i.Do, i.Domain, i.State = doKeep, have.Domain, stateOfTask(have).Text
+	i.Do, i.Domain, i.State = Keep, have.Domain, state
 	i.ended = have.State == task.Completed || have.State == task.Resolving
 	type form struct { // of a task's document
 		Domain string `json:"domain"`
 		task.Definition
 	}
 	var err error
-	i.Differences, err = differences(form{have.Domain, have.Definition}, form{want.Domain, want.Definition})
+	i.Differences, err = difference.Of(form{have.Domain, have.Definition}, form{want.Domain, want.Definition})
 	return i, err
 }
 
-// intendPrune decides about the processes of a domain, given those that are
+// Prune decides about the processes of a domain, given those that are
 // wanted.
-func intendPrune(list []lrp.SchedulingInfo, wanted map[string]bool) (intents []intent) {
+func Prune(list []lrp.SchedulingInfo, wanted map[string]bool) (intents []Intent) {
 	for _, info := range list {
 		if !wanted[info.ProcessGUID] {
-			intents = append(intents, intent{Do: doDelete, ProcessGUID: info.ProcessGUID, Domain: info.Domain, Instances: &info.Instances})
+			intents = append(intents, Intent{Do: Delete, ProcessGUID: info.ProcessGUID, Domain: info.Domain, Instances: &info.Instances})
 		}
 	}
 	return intents
 }
 
-// surge is how many instances of the new definition begin beside the old ones.
-func (i *intent) surge() int {
-	if i.Do != doRollOut {
-		return 0
-	}
-	inFlight := 1
-	if p := i.after.Rollout; p != nil {
-		inFlight = max(1, p.MaxInFlight)
-	}
-	return min(inFlight, i.after.Instances)
-}
-
-// text is the intent in one line.
-func (i *intent) text() string {
+// String is the intent in one line.
+func (i *Intent) String() string {
 	switch {
-	case i.Do == doKeep && i.TaskGUID != "" && len(i.Differences) > 0:
-		return fmt.Sprintf("%s: left alone, %s; a task cannot change, so the file's needs another task_guid", i.name(), i.State)
-	case i.Do == doKeep && i.TaskGUID != "":
-		return fmt.Sprintf("%s: left alone, %s", i.name(), i.State)
-	case i.Do == doKeep:
-		return i.name() + ": as it should be"
+	case i.Do == Keep && i.TaskGUID != "" && len(i.Differences) > 0:
+		return fmt.Sprintf("%s: left alone, %s; a task cannot change, so the file's needs another task_guid", i.Name(), i.State)
+	case i.Do == Keep && i.TaskGUID != "":
+		return fmt.Sprintf("%s: left alone, %s", i.Name(), i.State)
+	case i.Do == Keep:
+		return i.Name() + ": as it should be"
 	case i.TaskGUID != "":
-		return i.name() + ": run"
-	case i.Do == doRollOut:
-		return fmt.Sprintf("%s: roll out definition %s, %s", i.name(), i.DefinitionID, count(*i.Instances, "instance"))
-	case i.Do == doUpdate:
-		return i.name() + ": update"
-	case i.Do == doDelete:
-		return fmt.Sprintf("%s: delete, %s; it is not in the files", i.name(), count(*i.Instances, "instance"))
+		return i.Name() + ": run"
+	case i.Do == RollOut:
+		return fmt.Sprintf("%s: roll out definition %s, %s", i.Name(), i.DefinitionID, show.Count(*i.Instances, "instance"))
+	case i.Do == Update:
+		return i.Name() + ": update"
+	case i.Do == Delete:
+		return fmt.Sprintf("%s: delete, %s; it is not in the files", i.Name(), show.Count(*i.Instances, "instance"))
 	}
-	return fmt.Sprintf("%s: create, %s", i.name(), count(*i.Instances, "instance"))
-}
-
-// fieldText is a difference in one line.
-func fieldText(f difference.Field) string {
-	const most = 100 // characters of a value
-	before, after := cut(string(f.Before), most), cut(string(f.After), most)
-	switch {
-	case f.Secret:
-		return f.Name + ": differs, not shown"
-	case f.Before == nil:
-		return f.Name + ": " + after + ", new"
-	case f.After == nil:
-		return f.Name + ": " + before + ", removed"
-	}
-	return fmt.Sprintf("%s: %s → %s", f.Name, before, after)
+	return fmt.Sprintf("%s: create, %s", i.Name(), show.Count(*i.Instances, "instance"))
 }
