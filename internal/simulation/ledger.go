@@ -56,7 +56,7 @@ type slot struct {
 	// as evacuating.
 	routes map[route]bool
 	// stopping are the instances that were told to stop since the active definition
-	// last changed.
+	// last changed, and have not started since: the order may be lost.
 	stopping map[lrp.InstanceKey]bool
 	// evacuated are the instances that were ever being evacuated.
 	evacuated map[lrp.InstanceKey]bool
@@ -267,6 +267,11 @@ func (l *ledger) take(b *storage.Batch) (changes []*slotChange, err error) {
 		}
 		if c.command == "" {
 			return nil, checkEvents.violated("%s/%d changes without an event, from %+v to %+v", c.key.guid, c.key.index, c.before, c.after)
+		}
+		for i := range b.Events {
+			if e := b.Events[i].LRP; e != nil && e.Cause.Command == (lrp.Start{}).Name() && keyed(e.After, c.key) && e.After.Presence == lrp.Ordinary {
+				delete(s.stopping, e.After.InstanceKey)
+			}
 		}
 		for _, records := range [][]lrp.ActualLRP{c.before, c.after} {
 			for _, r := range running(records) {

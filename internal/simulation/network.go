@@ -320,9 +320,9 @@ func (l link) RejectStartedTask(ctx context.Context, guid string, c task.Reject)
 type wire struct {
 	*network
 	plane int
-	// address is where the cell was said to be. Another cell, or none, may answer
-	// there by now.
-	address string
+	// address is where the cell called cellID was said to be. Another cell, or none,
+	// may answer there by now.
+	cellID, address string
 }
 
 var _ auction.CellClient = wire{}
@@ -364,7 +364,9 @@ func (w wire) State(ctx context.Context) (s auction.CellState, err error) {
 	err = w.send(w.to("State", "", 0), func(cell machine) (err error) { s, err = cell.State(ctx); return err })
 	if err == nil {
 		w.world.troubles[w.world.at(w.address)].falsify(w.world, &s)
-		w.world.said[s.ID] = s
+		if s.ID == w.cellID { // nobody may believe what another cell says there
+			w.world.said[s.ID] = s
+		}
 	}
 	return s, err
 }

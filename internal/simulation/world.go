@@ -105,7 +105,7 @@ type World struct {
 	ledger   *ledger
 	subject  *Subject // nil: everything is the simulation's own
 	speaking *utterance
-	// said is what each cell said of itself last, to an auctioneer.
+	// said is what each cell said of itself last, to an auctioneer that asked for it.
 	said map[string]auction.CellState
 	// restarts and retries are this world's policies, and room the memory of
 	// its cells in MiB.
@@ -361,6 +361,7 @@ func (w *World) usurp(s *flakyStore) {
 	w.interrupted, s.paused, w.speaking = true, &now, nil
 	w.interrupts++
 	ctx := context.Background()
+	w.looked = w.looked || speaking == nil && acting == none     // a plane looks before it decides
 	w.object(errors.Join(w.watchCells(ctx), w.checkEvents(ctx))) // before time passes
 	w.goneThen, s.frozen = maps.Clone(w.gone), true
 	for range int(leaderTTL/pace) + 1 + w.random.IntN(10) {
@@ -522,7 +523,7 @@ func (w *World) draw(random *rand.Rand) {
 }
 
 func (w *World) dial(plane int, p bbs.CellPresence) (auction.CellClient, error) {
-	return wire{w.net, plane, p.Address}, nil
+	return wire{w.net, plane, p.CellID, p.Address}, nil
 }
 
 // post is a consumer that does not always answer.
