@@ -241,7 +241,9 @@ __attribute__((section("diego_pid1"), used, noreturn, visibility("hidden"))) voi
 		polled[1].fd = sock;
 		polled[0].events = polled[1].events = POLLIN;
 		polled[0].revents = polled[1].revents = 0;
-		if (call(SYS_ppoll, (long)polled, 2, more ? (long)at_once : 0, 0, 8) < 0) continue;
+		long r = call(SYS_ppoll, (long)polled, 2, more ? (long)at_once : 0, 0, 8);
+		if (r == -EINTR) continue;
+		if (r < 0) die(0); // such as by a limit that root in the container has set: we would not see the daemon go
 		if (polled[0].revents) {
 			char info[128]; // one struct signalfd_siginfo
 			SYS(read, ended, info, sizeof info, 0);

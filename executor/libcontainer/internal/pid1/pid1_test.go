@@ -209,6 +209,34 @@ func TestAFirstProcessWithoutRoomForTheDescriptorsOfAStartSaysSoAndKeepsNone(t *
 	receive(t, c)
 }
 
+// Root in a container may set any limit of the first process but the mark's. If that
+// could not wait for messages any more and went on, the container would outlive its
+// daemon.
+func TestAFirstProcessThatCannotWaitAnyMoreEnds(t *testing.T) {
+	if os.Getuid() != 0 {
+		return // as above
+	}
+	c, pid := runWithPID(t)
+	t.Cleanup(func() {
+		if t.Failed() {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+	})
+	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &unix.Rlimit{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Signal(pid, 0); err != nil { // it looks up from its waiting
+		t.Fatal(err)
+	}
+	polled := []unix.PollFd{{Fd: int32(c.FD()), Events: unix.POLLIN}}
+	if n, err := unix.Poll(polled, 30_000); n == 0 || err != nil {
+		t.Fatalf("it goes on: %v", err)
+	}
+	if m, err := c.Receive(); err == nil {
+		t.Errorf("it says %+v", m)
+	}
+}
+
 func TestNobodyCanChangeTheProgram(t *testing.T) {
 	f, err := Program()
 	if err != nil {
