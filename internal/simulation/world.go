@@ -728,14 +728,15 @@ func (w *World) rejoin(i int) {
 const presenceTTL = int(15 * time.Second / pace)
 
 // Outage cuts off all cells. Their presences end in any order, and each cell is
-// back, in any order, before its presence has been gone for the guards' grace.
-// It returns how many steps that takes at most.
+// back, in any order, before its presence has been gone for the guards' grace, but
+// not before all are gone: until then, a guard may take the first for lost, and those
+// that are back may get their instances. It returns how many steps that takes at most.
 func (w *World) Outage() (steps int) {
 	w.harmed("mischief", "all cells are cut off")
 	const spread = 5
 	for i := range w.cells {
 		announced := w.random.IntN(spread)
-		w.cutOff(i, announced, announced+presenceTTL+1+w.random.IntN(int(lossGrace/pace)-1))
+		w.cutOff(i, announced, max(spread+presenceTTL, announced+presenceTTL+1+w.random.IntN(int(lossGrace/pace)-1)))
 	}
 	return spread + presenceTTL + int(lossGrace/pace)
 }
