@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/diegosdk/diego/auction"
@@ -33,7 +34,8 @@ type Options struct {
 	// 500).
 	BatchSize int
 	// EventTail is how many of the newest events stay in memory for subscribers
-	// that keep up (default 10,000). Up to twice as many may stay.
+	// that keep up (default 10,000). Up to twice as many may stay, and fewer if they take more
+	// than 64 MiB.
 	EventTail int
 	// Now is the clock of decisions (default time.Now). Domains, leases and events
 	// use the store's clock.
@@ -58,7 +60,9 @@ type Options struct {
 type BBS struct {
 	o    Options
 	tail *tail
-	back wentBack
+	// paged counts the bytes of the pages that subscribers have read from the store.
+	paged atomic.Int64
+	back  wentBack
 	// unfollowed takes a process whose instances could not be brought up to date
 	// with its deployment.
 	unfollowed func(processGUID string)

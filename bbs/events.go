@@ -85,9 +85,14 @@ func (b *BBS) SubscribeWithPosition(ctx context.Context, after storage.Cursor, f
 			taken(storage.Event{}, err)
 			return
 		}
-		yield := func(e *tailEntry) bool {
+		yield := func(e *tailEntry, label func(*storage.Event)) bool {
 			b.believe(ctx, e.err)
-			return e.err == nil && !wants(&e.event) || taken(e.event, e.err)
+			if e.err == nil && !wants(&e.event) {
+				return true
+			}
+			event := e.event
+			label(&event)
+			return taken(event, e.err)
 		}
 		at, ok := after, true
 		for ok {
@@ -102,7 +107,7 @@ func (b *BBS) SubscribeWithPosition(ctx context.Context, after storage.Cursor, f
 // catchUp yields the events of the log after a position, at least those that f
 // wants, and returns the position that it reached. ok is false if the list is
 // over. It reads in pages, so a slow subscriber keeps nothing of the store busy.
-func (b *BBS) catchUp(ctx context.Context, position storage.Cursor, f storage.EventFilter, yield func(*tailEntry) bool) (reached storage.Cursor, ok bool) {
+func (b *BBS) catchUp(ctx context.Context, position storage.Cursor, f storage.EventFilter, yield func(*tailEntry, func(*storage.Event)) bool) (reached storage.Cursor, ok bool) {
 	read := f
 	if !f.Selector.IsZero() {
 		read = storage.EventFilter{} // labels change by events of which f may want none
@@ -112,26 +117,37 @@ func (b *BBS) catchUp(ctx context.Context, position storage.Cursor, f storage.Ev
 		// none of it.
 		log, err := b.o.Store.Log(ctx)
 		if err != nil {
-			yield(&tailEntry{err: err})
+			yield(&tailEntry{err: err}, unlabelled)
 			return position, false
 		}
-		page, err := b.labelledEvents(ctx, f, b.page(ctx, position, log.Newest, read))
-		if err != nil {
-			yield(&tailEntry{err: err})
+		more := false
+		if position, more, ok = b.yieldPage(ctx, position, log.Newest, f, read, yield); !ok {
 			return position, false
 		}
-		b.o.Metrics.Observe("subscriber_lag_events", float64(len(page)))
-		for i := range page {
-			e := &page[i]
-			if !yield(e) || e.err != nil && !isCorrupt(e.err) {
-				return position, false
-			}
-			position = max(position, e.number)
-		}
-		if len(page) < pageSize {
+		if !more {
 			return max(position, log.Newest), true
 		}
 	}
+}
+
+// yieldPage yields one page, and reports whether the log has more.
+func (b *BBS) yieldPage(ctx context.Context, position, newest storage.Cursor, f, read storage.EventFilter, yield func(*tailEntry, func(*storage.Event)) bool) (reached storage.Cursor, more, ok bool) {
+	page, bytes, more := b.page(ctx, position, newest, read)
+	defer func() { b.paged.Add(-bytes) }()
+	label, err := b.eventLabels(ctx, f, page)
+	if err != nil {
+		yield(&tailEntry{err: err}, unlabelled)
+		return position, false, false
+	}
+	b.o.Metrics.Observe("subscriber_lag_events", float64(len(page)))
+	for i := range page {
+		e := &page[i]
+		if !yield(e, label) || e.err != nil && !isCorrupt(e.err) {
+			return position, false, false
+		}
+		position = max(position, e.number)
+	}
+	return position, more, true
 }
 
 // A wentBack remembers when a reader's claim that the log was longer was last
@@ -175,42 +191,54 @@ func (b *BBS) believe(ctx context.Context, err error) {
 	}
 }
 
-const pageSize = 500
+// A subscriber that reads from the store gets pages of so many events or bytes,
+// and all such subscribers together hold allPagesBytes. Slow subscribers hold
+// their pages for long. If nothing is left for a page, it has one event.
+const (
+	pageSize      = 500
+	pageBytes     = 256 << 10
+	allPagesBytes = 64 << 20
+)
 
 // page reads some events after a position, of a log that ends at newest or later. An
-// error that ends the list is the last of them.
-func (b *BBS) page(ctx context.Context, position, newest storage.Cursor, f storage.EventFilter) (list []tailEntry) {
+// error that ends the list is the last of them. The caller gives the bytes back to
+// b.paged. more is true if the page is full.
+func (b *BBS) page(ctx context.Context, position, newest storage.Cursor, f storage.EventFilter) (list []tailEntry, bytes int64, more bool) {
 	const first = 64 // room for as many at first, since f may want few
 	list = make([]tailEntry, 0, max(0, min(first, newest-position)))
 	for e, err := range b.o.Store.Events(ctx, position, f) {
-		if list = append(list, entryOf(e, err)); len(list) == pageSize {
-			break
+		entry := entryOf(e, err)
+		list = append(list, entry)
+		bytes += int64(entry.bytes)
+		if held := b.paged.Add(int64(entry.bytes)); len(list) == pageSize || bytes >= pageBytes || held >= allPagesBytes {
+			return list, bytes, true
 		}
 	}
-	return list
+	return list, bytes, false
 }
 
 // keepUp yields all events after a position, until the subscriber has fallen
 // behind what others read together. ok is false if the list is over.
-func (b *BBS) keepUp(ctx context.Context, position storage.Cursor, f storage.EventFilter, seen *atomic.Int64, yield func(*tailEntry) bool) (reached storage.Cursor, ok bool) {
+func (b *BBS) keepUp(ctx context.Context, position storage.Cursor, f storage.EventFilter, seen *atomic.Int64, yield func(*tailEntry, func(*storage.Event)) bool) (reached storage.Cursor, ok bool) {
 	for {
 		entries, err := b.tail.after(ctx, position)
 		if err != nil {
-			yield(&tailEntry{err: err})
+			yield(&tailEntry{err: err}, unlabelled)
 			return position, false
 		}
 		if len(entries) == 0 {
 			return position, true
 		}
-		if entries, err = b.labelledEvents(ctx, f, entries); err != nil {
-			yield(&tailEntry{err: err})
+		label, err := b.eventLabels(ctx, f, entries)
+		if err != nil {
+			yield(&tailEntry{err: err}, unlabelled)
 			return position, false
 		}
 		b.o.Metrics.Observe("subscriber_lag_events", float64(len(entries)))
 		for i := range entries {
 			e := &entries[i]
 			position = e.number
-			if !yield(e) {
+			if !yield(e, label) {
 				return position, false
 			}
 		}

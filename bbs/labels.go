@@ -115,22 +115,26 @@ func (b *BBS) labelledGroups(ctx context.Context, f storage.ActualLRPFilter, lis
 		})
 }
 
-// labelledEvents labels the records of the events that f wants, if it asks for
-// that. It changes none of the entries, which others read too.
-func (b *BBS) labelledEvents(ctx context.Context, f storage.EventFilter, entries []tailEntry) ([]tailEntry, error) {
+// unlabelled labels no event.
+func unlabelled(*storage.Event) {}
+
+// eventLabels returns a function that labels the records of an event of a list, if
+// f asks for labels and wants the event. It replaces the records, which others
+// read too. One labelled event at a time is in memory: labels may be large.
+func (b *BBS) eventLabels(ctx context.Context, f storage.EventFilter, entries []tailEntry) (func(*storage.Event), error) {
 	if !f.Labels {
-		return entries, nil
+		return unlabelled, nil
 	}
 	match := f.Matcher()
-	about := func(e *tailEntry) *lrp.Event {
-		if subject := e.event.Subject(); e.err != nil || !match(&subject) {
+	about := func(e *storage.Event) *lrp.Event {
+		if subject := e.Subject(); !match(&subject) {
 			return nil
 		}
-		return e.event.LRP
+		return e.LRP
 	}
 	known, err := b.labelsOf(ctx, func(yield func(*lrp.ActualLRP) bool) {
 		for i := range entries {
-			if e := about(&entries[i]); e != nil {
+			if e := about(&entries[i].event); e != nil {
 				if e.Before != nil && !yield(e.Before) || e.After != nil && !yield(e.After) {
 					return
 				}
@@ -138,16 +142,14 @@ func (b *BBS) labelledEvents(ctx context.Context, f storage.EventFilter, entries
 		}
 	})
 	if err != nil || known == nil {
-		return entries, err
+		return unlabelled, err
 	}
-	shown := make([]tailEntry, len(entries))
-	for i := range entries {
-		shown[i] = entries[i]
-		if e := about(&entries[i]); e != nil {
-			event := *e
-			event.Before, event.After = known.of(e.Before), known.of(e.After)
-			shown[i].event.LRP = &event
+	return func(e *storage.Event) {
+		if about(e) == nil {
+			return
 		}
-	}
-	return shown, nil
+		event := *e.LRP
+		event.Before, event.After = known.of(event.Before), known.of(event.After)
+		e.LRP = &event
+	}, nil
 }

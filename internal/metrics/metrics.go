@@ -44,7 +44,7 @@ var All = []Metric{
 	{"tasks_failed_total", Counter, nil, "tasks that have failed or were cancelled, as this process has recorded it"},
 	{"effects_lost_total", Counter, []string{"kind"}, "effects that were not carried out; convergence asks again"},
 	{"callbacks_total", Counter, []string{"verdict"}, "attempts to call back"},
-	{"subscriber_lag_events", Histogram, nil, "how many events a subscriber got when it read on, up to 500 if it reads from the store"},
+	{"subscriber_lag_events", Histogram, nil, "how many events a subscriber got when it read on, at most 500 and about 256 KiB"},
 	{"subscriptions_open", Gauge, nil, "subscriptions over HTTP to this process; at a cell, logs that are read or followed"},
 	{"subscriptions_refused_total", Counter, nil, "subscriptions beyond `MaxSubscriptions` or `MaxSubscriptionsEach`"},
 	{"convergence_passes_total", Counter, nil, "passes of convergence"},

@@ -1,0 +1,136 @@
+package bbs
+
+import (
+	"context"
+	"iter"
+	"strings"
+	"testing"
+
+	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/storage/memstore"
+	"github.com/diegosdk/diego/task"
+)
+
+// A largeLog is a store whose log has events of largeEvent bytes and more. It
+// counts the events that were read.
+type largeLog struct {
+	storage.Store
+	newest storage.Cursor
+	read   int
+}
+
+const largeEvent = 10 << 10
+
+func (l *largeLog) Log(context.Context) (storage.Extent, error) {
+	return storage.Extent{Oldest: 1, Newest: l.newest}, nil
+}
+
+func (l *largeLog) Events(_ context.Context, after storage.Cursor, _ storage.EventFilter) iter.Seq2[storage.Event, error] {
+	large := &task.Event{Kind: task.Created, After: &task.Task{GUID: "guid", Domain: "domain", State: task.Pending,
+		Definition: task.Definition{Annotation: strings.Repeat("x", largeEvent)}}}
+	return func(yield func(storage.Event, error) bool) {
+		for n := after + 1; n <= l.newest; n++ {
+			l.read++
+			if !yield(storage.Event{Sequence: n, Task: large}, nil) {
+				return
+			}
+		}
+	}
+}
+
+func TestSlowSubscribersTogetherHoldFewBytes(t *testing.T) {
+	store := &largeLog{Store: memstore.New(nil), newest: 2000}
+	b, err := New(Options{Store: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const subscribers = 600
+	var first func() (storage.Event, error, bool)
+	for i := range subscribers {
+		before := store.read
+		events, err := b.Subscribe(t.Context(), FromStart, storage.EventFilter{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		next, stop := iter.Pull2(events)
+		t.Cleanup(stop)
+		if e, err, _ := next(); err != nil || e.Sequence != 1 {
+			t.Fatalf("got event %d, %v", e.Sequence, err)
+		}
+		if page := store.read - before; page*largeEvent > pageBytes+largeEvent {
+			t.Fatalf("one page has %d events of %d bytes", page, largeEvent)
+		}
+		if i == 0 {
+			first = next
+		}
+	}
+	if store.read*largeEvent > allPagesBytes+subscribers*largeEvent {
+		t.Errorf("%d subscribers hold %d events of %d bytes", subscribers, store.read, largeEvent)
+	}
+	for want := storage.Cursor(2); want <= store.newest; want++ {
+		if e, err, _ := first(); err != nil || e.Sequence != want {
+			t.Fatalf("got event %d, %v; want %d", e.Sequence, err, want)
+		}
+	}
+}
+
+func TestPagesAreNoLongerCountedOnceTheirSubscribersHaveLeft(t *testing.T) {
+	b, err := New(Options{Store: &largeLog{Store: memstore.New(nil), newest: 200}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, taken := range []int{1, 30, 199} {
+		events, err := b.Subscribe(t.Context(), FromStart, storage.EventFilter{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for e, err := range events {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.Sequence == storage.Cursor(taken) {
+				break
+			}
+		}
+		if left := b.paged.Load(); left != 0 {
+			t.Errorf("after %d events, %d bytes are counted", taken, left)
+		}
+	}
+}
+
+func TestTheTailHoldsFewBytes(t *testing.T) {
+	store := &largeLog{Store: memstore.New(nil), newest: 20_000}
+	shared := &tail{store: store, size: 10_000}
+	for at := storage.Cursor(0); at < store.newest; {
+		shared.reading = make(chan struct{})
+		if err := shared.read(t.Context(), at); err != nil {
+			t.Fatal(err)
+		}
+		if shared.bytes > tailBytes || len(shared.entries)*largeEvent > tailBytes {
+			t.Fatalf("the tail has %d events of %d bytes, and counts %d bytes", len(shared.entries), largeEvent, shared.bytes)
+		}
+		at = shared.entries[len(shared.entries)-1].number
+	}
+	// A subscriber gets a page at a time, of which nothing else hangs.
+	for at := shared.entries[0].number; at < store.newest; {
+		page, err := shared.after(t.Context(), at)
+		if err != nil || len(page) == 0 || page[0].number != at+1 {
+			t.Fatalf("after %d: %d events, %v", at, len(page), err)
+		}
+		if cap(page)*largeEvent > pageBytes+2*largeEvent {
+			t.Fatalf("a page has %d events of %d bytes, and room for %d", len(page), largeEvent, cap(page))
+		}
+		at += storage.Cursor(len(page))
+	}
+}
+
+func TestTheTailKeepsAnEventHoweverLargeItIs(t *testing.T) {
+	shared := new(tail)
+	shared.size = 10
+	for n := range storage.Cursor(5) {
+		shared.add([]tailEntry{{number: n, bytes: 2 * tailBytes}})
+		if len(shared.entries) != 1 || shared.entries[0].number != n {
+			t.Fatalf("after event %d the tail has %+v", n, shared.entries)
+		}
+	}
+}
