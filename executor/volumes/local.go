@@ -49,16 +49,16 @@ func (l *Local) Mount(_ context.Context, _ string, v executor.VolumeMount) (stri
 		return "", err
 	}
 	dir := filepath.Join(l.root, name)
-	err = os.Mkdir(dir, 0o700)
-	if err == nil { // with any umask
-		return dir, os.Chmod(dir, 0o777)
-	}
-	if !errors.Is(err, fs.ErrExist) {
+	if err := os.Mkdir(dir, 0); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", err
 	}
 	info, err := os.Lstat(dir)
-	if err == nil && !info.IsDir() {
+	switch {
+	case err != nil:
+	case !info.IsDir():
 		err = fmt.Errorf("%s is not a directory; move it away", dir)
+	case info.Mode().Perm() == 0: // new, perhaps by a daemon that was killed here
+		err = os.Chmod(dir, 0o777) // with any umask
 	}
 	return dir, err
 }

@@ -94,6 +94,25 @@ func TestALocalVolumeIsForAllUsersOfContainersAndForNobodyElse(t *testing.T) {
 	}
 }
 
+// The mode of a directory cannot be chosen when it is made: the umask of the daemon
+// counts too.
+func TestALocalVolumeOfADaemonThatWasKilledAsItMadeItIsForAllUsers(t *testing.T) {
+	root := t.TempDir()
+	for name, modes := range map[string][2]fs.FileMode{"new": {0, 0o777}, "closed": {0o700, 0o700}} {
+		dir := filepath.Join(root, name)
+		if err := os.Mkdir(dir, modes[0]); err != nil {
+			t.Fatal(err)
+		}
+		got, err := must[*volumes.Local](t)(volumes.NewLocal(root)).Mount(t.Context(), "c", volume(name, "rw", ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mode := must[fs.FileInfo](t)(os.Stat(got)).Mode().Perm(); got != dir || mode != modes[1] {
+			t.Errorf("%s: %s has the mode %v", name, got, mode)
+		}
+	}
+}
+
 func TestVolumesThatTheDriversRefuse(t *testing.T) {
 	root, exported, elsewhere := t.TempDir(), t.TempDir(), t.TempDir()
 	local := must[*volumes.Local](t)(volumes.NewLocal(root))
