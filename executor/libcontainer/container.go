@@ -133,8 +133,16 @@ func (b *Backend) errFull(spec executor.ContainerSpec, err error) error {
 	if spec.Resources.DiskMB > 0 {
 		disk = fmt.Sprintf(", or its disk of %d MiB is too small for its files", spec.Resources.DiskMB)
 	}
-	return fmt.Errorf("%w; %s has too little room or too few inodes, which df and df -i show%s", err, b.options.Dir, disk)
+	return &fullError{fmt.Errorf("%w; %s has too little room or too few inodes, which df and df -i show%s", err, b.options.Dir, disk)}
 }
+
+// A fullError wraps ENOSPC even where libcontainer reports it as text only.
+type fullError struct{ error }
+
+func (e *fullError) Unwrap() error { return e.error }
+
+// Is implements the interface of errors.Is.
+func (e *fullError) Is(target error) bool { return target == unix.ENOSPC }
 
 // make makes a container, one part after the other. Each part is one that
 // Delete finds by the guid alone.

@@ -240,6 +240,16 @@ func TestADaemonThatStartsWithoutInodesSharesNoIDs(t *testing.T) {
 	}
 }
 
+func TestALackOfRoomThatIsReportedAsTextIsRecognized(t *testing.T) {
+	for text, full := range map[string]bool{"mkdir /x: no space left on device": true, "mkdir /x: permission denied": false} {
+		cause := errors.New(text)
+		err := new(Backend).errFull(executor.ContainerSpec{}, cause)
+		if errors.Is(err, unix.ENOSPC) != full || !errors.Is(err, cause) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 // The inodes of a container's disk are its own.
 func TestATenantThatUsesUpTheInodesOfItsDiskHarmsNobodyElse(t *testing.T) {
 	f := newFixture(t)

@@ -60,12 +60,12 @@ func (p *preparation) create(ctx context.Context) (executor.Endpoint, error) {
 	}
 	spec.Mounts = append(spec.Mounts, p.volumes...)
 	if p.manager.options.Identity == nil {
-		return p.manager.options.Backend.Create(ctx, spec)
+		return p.make(ctx, spec)
 	}
 	if err := p.credit(&spec); err != nil {
 		return none, fmt.Errorf("credentials: %w", err)
 	}
-	endpoint, err := p.manager.options.Backend.Create(ctx, spec)
+	endpoint, err := p.make(ctx, spec)
 	if err != nil {
 		return none, err
 	}
@@ -73,6 +73,16 @@ func (p *preparation) create(ctx context.Context) (executor.Endpoint, error) {
 		return none, fmt.Errorf("credentials: %w", err)
 	}
 	return endpoint, nil
+}
+
+// make makes the container. If the disk is full, what the cache keeps for nobody goes,
+// and it tries once more.
+func (p *preparation) make(ctx context.Context, spec executor.ContainerSpec) (executor.Endpoint, error) {
+	endpoint, err := p.manager.options.Backend.Create(ctx, spec)
+	if f := p.manager.fetcher; f != nil && f.MakeRoom(err) {
+		endpoint, err = p.manager.options.Backend.Create(ctx, spec)
+	}
+	return endpoint, err
 }
 
 // layer fetches the layer of a preloaded root file system, if there is one, and

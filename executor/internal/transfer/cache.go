@@ -2,11 +2,13 @@ package transfer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/diegosdk/diego/executor/internal/archive"
 	"github.com/diegosdk/diego/executor/internal/tenant"
@@ -73,7 +75,7 @@ func (l *Lease) Release() { l.once.Do(l.release) }
 // it is still right, or one that is fetched and prepared now. It may take most
 // bytes of disk; see Directory for 0.
 func (f *Fetcher) get(ctx context.Context, r Request, kind string, most int64, prepare func(*os.File) (string, int64, error)) (*Lease, error) {
-	fetch := func(known *version) (*version, error) {
+	once := func(known *version) (*version, error) {
 		leave, err := f.enter(ctx)
 		if err != nil {
 			return nil, err
@@ -91,6 +93,13 @@ func (f *Fetcher) get(ctx context.Context, r Request, kind string, most int64, p
 		}
 		return &version{path: path, size: size, etag: header.Get("ETag"), modified: header.Get("Last-Modified"),
 			algorithm: r.Algorithm, value: r.Value}, nil
+	}
+	fetch := func(known *version) (*version, error) {
+		v, err := once(known)
+		if f.MakeRoom(err) {
+			return once(known)
+		}
+		return v, err
 	}
 	if r.CacheKey == "" { // which only archives do without, and they are files
 		v, err := fetch(nil)
@@ -270,14 +279,43 @@ func (c *cache) evict() {
 		if oldest == nil {
 			return
 		}
-		s := c.keys[key]
-		s.latest = nil
-		if s.waiting == 0 {
-			delete(c.keys, key)
-		}
-		oldest.stale = true
-		c.remove(oldest)
+		c.drop(key, c.keys[key])
 	}
+}
+
+// MakeRoom removes all that is kept and not in use if err says that the disk is
+// full. It reports whether it has removed anything, so that another attempt may
+// succeed.
+func (f *Fetcher) MakeRoom(err error) bool {
+	if !full(err) {
+		return false
+	}
+	c := &f.cache
+	c.mu.Lock()
+	defer c.unlock()
+	kept := c.count
+	for key, s := range c.keys {
+		if s.latest != nil && s.latest.leases == 0 {
+			c.drop(key, s)
+		}
+	}
+	return c.count < kept
+}
+
+// full reports whether err says that a disk, or what a user may have of it, is full.
+func full(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+// drop removes the latest version of a slot, which is not in use.
+func (c *cache) drop(key string, s *slot) {
+	v := s.latest
+	s.latest = nil
+	if s.waiting == 0 {
+		delete(c.keys, key)
+	}
+	v.stale = true
+	c.remove(v)
 }
 
 func (c *cache) remove(v *version) {

@@ -326,7 +326,7 @@ func (f *Fetcher) try(ctx context.Context, r Request, known *version) (file *os.
 		if slow := context.Cause(ctx); errors.Is(slow, ErrSlow) {
 			return file, nil, false, fmt.Errorf("%s: %w", shown(r.URL), slow)
 		}
-		return file, nil, true, withoutSecrets(err)
+		return file, nil, !full(err), withoutSecrets(err)
 	}
 	if n > f.options.MaxBytes {
 		return file, nil, false, f.tooLarge(r)

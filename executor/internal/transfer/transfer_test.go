@@ -19,6 +19,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -96,6 +97,46 @@ func content(t *testing.T, l *transfer.Lease) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+func TestAFullDiskCostsWhatIsKeptForNobody(t *testing.T) {
+	s := newServer(t)
+	f, _ := newFetcher(t)
+	unused := fetch(t, f, transfer.Request{URL: s.URL + "/unused", CacheKey: "unused"})
+	unused.Release()
+	used := fetch(t, f, transfer.Request{URL: s.URL + "/used", CacheKey: "used"})
+	attempts := 0
+	l, err := f.Unpacked(t.Context(), transfer.Request{URL: s.URL + "/next", CacheKey: "next"}, "kind", 1<<30,
+		func(_ *os.File, dir string, _ archive.Limits) (int64, error) {
+			attempts++
+			if _, err := os.Stat(unused.Path); err == nil {
+				return 0, &fs.PathError{Op: "write", Path: dir, Err: syscall.ENOSPC}
+			}
+			return 1, nil
+		})
+	if err != nil || attempts != 2 {
+		t.Fatalf("after %d attempts: %v", attempts, err)
+	}
+	if got := content(t, used); got != "1/used" {
+		t.Errorf("what is in use has %q", got)
+	}
+	attempts = 0
+	_, err = f.Unpacked(t.Context(), transfer.Request{URL: s.URL + "/large", CacheKey: "large"}, "kind", 1<<30,
+		func(*os.File, string, archive.Limits) (int64, error) {
+			attempts++
+			return 0, syscall.ENOSPC
+		})
+	if !errors.Is(err, syscall.ENOSPC) || attempts != 1 {
+		t.Errorf("with nothing to remove, after %d attempts: %v", attempts, err)
+	}
+	l.Release()
+	used.Release()
+	if f.MakeRoom(errors.New("broken")) {
+		t.Error("another error makes room too")
+	}
+	if !f.MakeRoom(fmt.Errorf("no container: %w", syscall.EDQUOT)) || f.MakeRoom(syscall.ENOSPC) {
+		t.Error("what was given back is not removed, or more than once")
+	}
 }
 
 func TestWhatIsKeptIsAskedForOnlyWhetherItHasChanged(t *testing.T) {
