@@ -45,8 +45,6 @@ type cellPlan struct {
 	id, dir string
 	// backend is one of daemon.BackendKinds.
 	backend string
-	// tried says that another cell has made a container with it.
-	tried bool
 	// sharedIDs makes its containers share the host's uids and gids.
 	sharedIDs bool
 	upkeep    *daemon.Upkeep
@@ -71,8 +69,8 @@ type cellPlan struct {
 }
 
 // of is the plan of one cell.
-func (p cellPlan) of(id, dir, backend string, tried bool) cellPlan {
-	p.id, p.dir, p.backend, p.tried = id, dir, backend, tried
+func (p cellPlan) of(id, dir, backend string) cellPlan {
+	p.id, p.dir, p.backend = id, dir, backend
 	return p
 }
 
@@ -103,7 +101,7 @@ var rootFS = []string{"host"}
 // openCell makes a cell that does nothing yet. The one that it returns with an
 // error is for close, and nil if there is nothing to close.
 func openCell(ctx context.Context, p cellPlan) (*cell, error) {
-	backend, err := daemon.OpenBackend(ctx, daemon.BackendOptions{Kind: p.backend, Dir: p.dir, Tried: p.tried, Real: libcontainer.Options{SharedIDs: p.sharedIDs}})
+	backend, err := daemon.OpenBackend(ctx, daemon.BackendOptions{Kind: p.backend, Dir: p.dir, Real: libcontainer.Options{SharedIDs: p.sharedIDs}})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.id, err)
 	}

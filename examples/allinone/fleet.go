@@ -123,24 +123,25 @@ func openFleet(ctx context.Context, s *settings, placed func(auction.Result)) (f
 	if f.former, err = findFormer(ctx, f.data.In(), s.Cells); err != nil {
 		return f, err
 	}
-	// What the first cell can do all can.
-	open := func(n int, backend string, tried bool) error {
+	// All are of the kind of the first. Each is tried, because an earlier run may have
+	// left no room to one of them.
+	open := func(n int, backend string) error {
 		id := fmt.Sprintf("cell-%d", n+1)
 		dir, err := f.data.Make(id)
 		if err != nil {
 			return err
 		}
-		f.cells[n], err = openCell(ctx, f.plan.of(id, dir, backend, tried))
+		f.cells[n], err = openCell(ctx, f.plan.of(id, dir, backend))
 		return err
 	}
 	f.cells = make([]*cell, s.Cells)
-	if err := open(0, s.Backend, false); err != nil {
+	if err := open(0, s.Backend); err != nil {
 		return f, err
 	}
 	f.plan.sharedIDs = f.cells[0].backend.SharedIDs
 	var rest errgroup.Group
 	for n := range s.Cells - 1 {
-		rest.Go(func() error { return open(n+1, f.cells[0].backend.Name, true) })
+		rest.Go(func() error { return open(n+1, f.cells[0].backend.Name) })
 	}
 	if err := rest.Wait(); err != nil {
 		return f, err

@@ -66,7 +66,7 @@ func (c *formerCell) leave(ctx context.Context, b *bbs.BBS, p cellPlan) error {
 	if err != nil || !known {
 		return err
 	}
-	empty, err := openCell(ctx, p.of(c.id, c.dir, daemon.ProcessBackend, true))
+	empty, err := openCell(ctx, p.of(c.id, c.dir, daemon.ProcessBackend))
 	if err != nil {
 		return err
 	}

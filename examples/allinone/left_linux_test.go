@@ -2,12 +2,18 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+
+	"github.com/diegosdk/diego/internal/daemon"
+	"github.com/diegosdk/diego/internal/testenv"
 )
 
 // nothingIsLeft looks for everything that the cells of a data directory may
@@ -48,6 +54,47 @@ func noProcessOf(t *testing.T, dir string) {
 		if environ, err := os.ReadFile(file); err == nil && bytes.Contains(environ, []byte(dir)) {
 			t.Errorf("a process is left: %s", file)
 		}
+	}
+}
+
+func TestEachCellMakesRoomForItsContainersBeforeItStarts(t *testing.T) {
+	testenv.Root(t)
+	data := t.TempDir()
+	full := filepath.Join(data, "cell-2")
+	if err := os.Mkdir(full, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("tmpfs", full, "tmpfs", 0, "size=64m,mode=700"); err != nil {
+		testenv.Missing(t, "a small file system", err.Error())
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(full, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	downloads := filepath.Join(full, "manager", "cache")
+	if err := os.MkdirAll(downloads, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(downloads, "large"), make([]byte, 65<<20), 0o644); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("65 MiB have room: %v", err)
+	}
+	s := new(settings)
+	if err := daemon.Load(s, []string{"--data", data, "--listen", "127.0.0.1:0", "--cells", "2", "--backend", daemon.RealBackend}); err != nil {
+		t.Fatal(err)
+	}
+	f, err := openFleet(t.Context(), s, nil)
+	if err != nil {
+		t.Error(err)
+	}
+	for _, left := range glob(t, downloads+"*/large") {
+		t.Errorf("nothing made room: there is %s", left)
+	}
+	for _, left := range glob(t, downloads+".former/*/large") {
+		t.Errorf("nothing made room: there is %s", left)
+	}
+	if _, err := f.close(context.Background()); err != nil {
+		t.Error(err)
 	}
 }
 

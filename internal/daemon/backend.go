@@ -42,9 +42,8 @@ type BackendOptions struct {
 	// set by OpenBackend.
 	Real  libcontainer.Options
 	Plain process.Options
-	// Tried says that another backend of this kind, with the same Real.SharedIDs,
-	// has just made a container on this host. Then the trial is left out.
-	Tried bool
+	// untried leaves the trial out.
+	untried bool
 }
 
 // A Backend is the one that was chosen.
@@ -112,7 +111,7 @@ func ClearBackends(ctx context.Context, o BackendOptions, keep string) (ended in
 		if _, missing := os.Stat(dir); missing != nil || kind == keep {
 			continue
 		}
-		o.Kind, o.Tried = kind, true
+		o.Kind, o.untried = kind, true
 		n, left := clearBackend(ctx, o)
 		if ended += n; left != nil {
 			err = errors.Join(err, fmt.Errorf("containers may be left in %s: %w", dir, left))
@@ -213,7 +212,7 @@ func openIsolated(ctx context.Context, o BackendOptions) (*Backend, error) {
 	switch {
 	case err != nil:
 		err = fmt.Errorf("%w: %w", executor.ErrUnsupported, err)
-	case !o.Tried:
+	case !o.untried:
 		err = b.tryAfterOthers(ctx, filepath.Join(o.Dir, managerDir, "cache"))
 	}
 	if err != nil {
