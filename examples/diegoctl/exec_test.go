@@ -13,11 +13,12 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/diegosdk/diego/examples/diegoctl/internal/terminal"
 	"github.com/diegosdk/diego/executor"
 )
 
 // does carries out a command line with an input.
-func (f *fleet) does(stdin io.Reader, own userTerminal, line ...string) ran {
+func (f *fleet) does(stdin io.Reader, own terminal.Terminal, line ...string) ran {
 	var out, errs bytes.Buffer
 	p := f.process(&out, &errs)
 	p.stdin, p.own = stdin, own

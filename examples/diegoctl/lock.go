@@ -8,12 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/diegosdk/diego/bbs"
+	"github.com/diegosdk/diego/examples/diegoctl/internal/child"
 	"github.com/diegosdk/diego/examples/diegoctl/internal/cli"
 	"github.com/diegosdk/diego/examples/diegoctl/internal/show"
 	"github.com/diegosdk/diego/storage"
@@ -104,14 +104,7 @@ func (c *call) runLocked(ctx context.Context, program string, l bbs.Lock, grace 
 	cmd.Args[0] = c.args[1]
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.stdin, c.stdout, c.stderr
 	cmd.Env = append(os.Environ(), "DIEGO_LOCK="+l.Name, "DIEGO_LOCK_EPOCH="+strconv.FormatInt(l.Epoch, 10))
-	cmd.WaitDelay = grace
-	cmd.Cancel = func() error {
-		if err := cmd.Process.Signal(syscall.SIGTERM); err == nil || errors.Is(err, os.ErrProcessDone) {
-			return err
-		}
-		return cmd.Process.Kill() // where there is no such signal
-	}
-	err := runWithParent(cmd)
+	err := child.Run(cmd, grace)
 	var ended *exec.ExitError
 	switch {
 	case ctx.Err() != nil && !errors.Is(context.Cause(ctx), bbs.ErrLockLost):

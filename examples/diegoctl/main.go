@@ -10,6 +10,8 @@
 //	show          writes answers: views, tables, streams, words
 //	difference    the fields in which two definitions differ
 //	intent        what apply does about each process and task
+//	terminal      the terminal of the user, for exec
+//	child         the command of lock hold
 package main
 
 import (
@@ -19,7 +21,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/diegosdk/diego/examples/diegoctl/internal/show"
+	"github.com/diegosdk/diego/examples/diegoctl/internal/terminal"
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/internal/daemon"
 )
@@ -30,10 +32,10 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// A second signal ends the process even if a command does not stop.
 	context.AfterFunc(ctx, stop)
-	width, terminal := show.Terminal(os.Stdout)
+	width, isTerminal := terminal.Width(os.Stdout)
 	os.Exit(run(ctx, os.Args[1:], &process{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
 		env: os.Getenv, now: executor.UTC(time.Now), after: time.After, dial: dialHTTP, examine: daemon.Examine,
-		terminal: terminal, width: width, own: ownTerminal(os.Stdin),
+		terminal: isTerminal, width: width, own: terminal.Of(os.Stdin),
 	}))
 }

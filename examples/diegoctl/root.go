@@ -12,6 +12,7 @@ import (
 
 	"github.com/diegosdk/diego/examples/diegoctl/internal/cli"
 	"github.com/diegosdk/diego/examples/diegoctl/internal/show"
+	"github.com/diegosdk/diego/examples/diegoctl/internal/terminal"
 	"github.com/diegosdk/diego/internal/daemon"
 	"github.com/diegosdk/diego/internal/fleetdir"
 	"github.com/diegosdk/diego/internal/version"
@@ -34,7 +35,7 @@ type process struct {
 	terminal bool
 	width    int
 	// own is the terminal of stdin, nil if stdin is none.
-	own userTerminal
+	own terminal.Terminal
 }
 
 // run carries out a command line and returns the exit code.

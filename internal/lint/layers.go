@@ -94,9 +94,11 @@ var Layers = []Layer{
 	{Path: "internal/chromium", Imports: []string{"internal/testenv"}, Modules: []string{sys}},
 	{Path: "internal/testdb", Imports: []string{"internal/testenv"}, Modules: []string{"github.com/go-sql-driver/mysql", "github.com/lib/pq"}},
 	{Path: "examples", Imports: []string{everything}, Modules: []string{"github.com/mattn/go-sqlite3", "github.com/go-sql-driver/mysql", "github.com/lib/pq", sync}, TestModules: []string{opentelemetry, protobuf}},
-	{Path: "examples/diegoctl", Imports: []string{everything}, Modules: []string{cobra, pflag, term}},
+	{Path: "examples/diegoctl", Imports: []string{everything}, Modules: []string{cobra, pflag}},
 	{Path: diegoctl + "cli", Imports: []string{"internal/gnuflags", "internal/spelling"}, Modules: []string{cobra, pflag}},
 	{Path: diegoctl + "show"},
+	{Path: diegoctl + "terminal", Imports: []string{"executor"}, Modules: []string{term}},
+	{Path: diegoctl + "child"},
 	{Path: diegoctl + "difference", Imports: []string{"internal/specfile", diegoctl + "show"}},
 	{Path: diegoctl + "intent", Imports: []string{"executor", "lrp", "task", "auction", "bbs", diegoctl + "difference", diegoctl + "show"}},
 }

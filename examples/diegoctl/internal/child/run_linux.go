@@ -1,4 +1,4 @@
-package main
+package child
 
 import (
 	"os/exec"
@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// runWithParent runs cmd, which dies with this process.
-func runWithParent(cmd *exec.Cmd) error {
+// run runs cmd, which dies with this process.
+func run(cmd *exec.Cmd) error {
 	runtime.LockOSThread() // the kernel takes the thread for the parent
 	defer runtime.UnlockOSThread()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

@@ -1,4 +1,5 @@
-package main
+// Package terminal has the terminal at which the user sits, if there is one.
+package terminal
 
 import (
 	"os"
@@ -8,8 +9,8 @@ import (
 	"github.com/diegosdk/diego/executor"
 )
 
-// A userTerminal is the terminal of the user.
-type userTerminal interface {
+// A Terminal is that of the user.
+type Terminal interface {
 	// Raw lets every key through, until restore is called.
 	Raw() (restore func(), err error)
 	Size() (executor.TerminalSize, error)
@@ -18,12 +19,24 @@ type userTerminal interface {
 	Resized() (changes <-chan os.Signal, stop func())
 }
 
-// ownTerminal is the terminal that a file is, or nil.
-func ownTerminal(f *os.File) userTerminal {
+// Of is the terminal that a file is, or nil.
+func Of(f *os.File) Terminal {
 	if !term.IsTerminal(int(f.Fd())) {
 		return nil
 	}
 	return fileTerminal{f}
+}
+
+// Width reports whether a file is a terminal, and its width in characters, 0 if
+// that is not known.
+func Width(f *os.File) (width int, ok bool) {
+	if !term.IsTerminal(int(f.Fd())) {
+		return 0, false
+	}
+	if width, _, err := term.GetSize(int(f.Fd())); err == nil {
+		return width, true
+	}
+	return 0, true
 }
 
 type fileTerminal struct{ f *os.File }
