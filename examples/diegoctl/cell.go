@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -51,16 +49,13 @@ type cellDoc struct {
 	forbidden bool
 }
 
-// cellPatience is how long a list waits for the answer of a cell.
-const cellPatience = 2 * time.Second
-
 func cells(c *call, r *remote) error {
 	list, err := r.bbs.Cells(c.ctx)
 	if err != nil {
 		return err
 	}
 	docs := make([]cellDoc, len(list))
-	states := askCells(c, r, list, func(ctx context.Context, cell rep.API) (auction.CellState, error) { return cell.State(ctx) })
+	states := askCells(c.ctx, r, list, func(ctx context.Context, cell rep.API) (auction.CellState, error) { return cell.State(ctx) })
 	for i, p := range list {
 		docs[i].CellPresence = p
 		if err := states[i].err; err != nil {
@@ -107,36 +102,6 @@ func cells(c *call, r *remote) error {
 	return c.Show(v)
 }
 
-// An answer is that of one cell.
-type answer[T any] struct {
-	value T
-	err   error
-}
-
-// askCells asks cells at the same time, each for at most cellPatience. The answers
-// have the order of the cells.
-func askCells[T any](c *call, r *remote, cells []bbs.CellPresence, ask func(context.Context, rep.API) (T, error)) []answer[T] {
-	answers := make([]answer[T], len(cells))
-	var asking sync.WaitGroup
-	limit := make(chan struct{}, 32)
-	for i, p := range cells {
-		asking.Go(func() {
-			limit <- struct{}{}
-			defer func() { <-limit }()
-			ctx, cancel := context.WithTimeout(c.ctx, cellPatience)
-			defer cancel()
-			client, err := r.cell(p)
-			if err != nil {
-				answers[i].err = err
-				return
-			}
-			answers[i].value, answers[i].err = ask(ctx, client)
-		})
-	}
-	asking.Wait()
-	return answers
-}
-
 // share is how much is left of how much, in mebibytes.
 func share(left, total int64) string {
 	if total%1024 == 0 && left%1024 == 0 {
@@ -177,24 +142,4 @@ func cellDoctor(c *call) error {
 		return &failedError{}
 	}
 	return nil
-}
-
-// findCell is the presence of a cell.
-func (c *call) findCell(r *remote, id string) (bbs.CellPresence, error) {
-	list, err := r.bbs.Cells(c.ctx)
-	if err != nil {
-		return bbs.CellPresence{}, err
-	}
-	ids := make([]string, len(list))
-	for i, p := range list {
-		if p.CellID == id {
-			return p, nil
-		}
-		ids[i] = p.CellID
-	}
-	text := fmt.Sprintf("no cell %s is present", id)
-	if len(ids) > 0 {
-		text += "; there is " + strings.Join(ids, ", ")
-	}
-	return bbs.CellPresence{}, &missingError{text}
 }

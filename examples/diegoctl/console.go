@@ -1,19 +1,13 @@
 package main
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"net/netip"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/console"
 	"github.com/diegosdk/diego/examples/diegoctl/internal/cli"
 	"github.com/diegosdk/diego/httpapi"
@@ -72,61 +66,4 @@ func showConsole(c *call, r *remote) error {
 		return err
 	}
 	return nil // the only way to end it is no failure
-}
-
-// A pages asks the processes of a BBS for pages that are not calls.
-type pages struct {
-	addresses []string
-	client    *http.Client
-}
-
-// maxPage bounds such a page, in bytes.
-const maxPage = 16 << 20
-
-// get reads a page of one process.
-func (p pages) get(ctx context.Context, address, path string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address+path, nil)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := p.client.Do(r)
-	if err != nil {
-		return nil, err
-	}
-	defer answer.Body.Close()
-	return io.ReadAll(io.LimitReader(answer.Body, maxPage))
-}
-
-// leader finds the process that leads, or else one that answers.
-func (p pages) leader(ctx context.Context) (address string, ready bbs.Readiness) {
-	ready.Why = "no process of the BBS has answered"
-	for _, at := range p.addresses {
-		var r bbs.Readiness
-		body, err := p.get(ctx, at, "/readyz")
-		if err == nil && json.Unmarshal(body, &r) == nil {
-			address, ready = at, r
-		}
-		if r.Role == "leader" {
-			break
-		}
-	}
-	return address, ready
-}
-
-func (p pages) ready(ctx context.Context) bbs.Readiness {
-	_, ready := p.leader(ctx)
-	return ready
-}
-
-// ServeHTTP writes the figures of the process that leads.
-func (p pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	address, _ := p.leader(r.Context())
-	if address == "" {
-		return // nobody knows them
-	}
-	if body, err := p.get(r.Context(), address, "/metrics"); err == nil {
-		_, _ = w.Write(body)
-	}
 }

@@ -186,39 +186,6 @@ type deploymentStatus struct {
 	Definitions []definitionStatus `json:"definitions"`
 }
 
-// A waitingInstance is one that a rollout waits for, or has given up for now.
-type waitingInstance struct {
-	Index int    `json:"index"`
-	Why   string `json:"why"`
-}
-
-// waitingInstances are the desired instances of the active definition of which
-// it is known why they do not serve, such as that a resource is short. That a
-// running instance has still to prove healthy is said of the one that holds the
-// rollout up.
-func waitingInstances(d *lrp.Deployment, list []lrp.ActualLRP, heldBy int) (waiting []waitingInstance) {
-	for i := range list {
-		a := &list[i]
-		if a.DefinitionID != d.ActiveDefinitionID || !d.Desires(a.Index) {
-			continue
-		}
-		why := troubleOf(a)
-		switch {
-		case why == "" && !a.Stopping.IsZero():
-			why = "it was told to stop, and starts again when it has ended"
-		case why != "" || a.Index != heldBy || a.State != lrp.Running:
-		case !a.Routable:
-			why = "it runs, and is not ready for traffic"
-		case d.Rollout != nil:
-			why = fmt.Sprintf("it must have been healthy for %v", d.Rollout.MinHealthy)
-		}
-		if why != "" {
-			waiting = append(waiting, waitingInstance{a.Index, why})
-		}
-	}
-	return waiting
-}
-
 // A definitionStatus counts the instances of a definition.
 type definitionStatus struct {
 	ID      string `json:"definition_id"`

@@ -6,8 +6,6 @@ import (
 	"io"
 	"os"
 	"path"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -54,50 +52,6 @@ in the container a file is replaced once all of it has arrived. The log of event
 says who copied what.`,
 		Example: "  diegoctl cp web/0:/var/log/app.log .\n  diegoctl cp settings.json web/0:/etc/app/",
 	}
-}
-
-// container finds the container that an argument names, and its cell.
-func (c *call) container(r *remote, name string) (string, rep.Sessions, error) {
-	s, err := c.named(r, name)
-	if err != nil {
-		return "", nil, err
-	}
-	p, err := c.findCell(r, s.cellID)
-	if err != nil {
-		return "", nil, err
-	}
-	cell, err := r.cell(p)
-	if err != nil {
-		return "", nil, err
-	}
-	sessions, can := cell.(rep.Sessions)
-	if !can {
-		return "", nil, &executor.SessionError{GUID: s.container, Why: fmt.Sprintf("cell %s does not support it", s.cellID)}
-	}
-	return s.container, sessions, nil
-}
-
-// named is the container of GUID/INDEX, of a task, or of the only instance.
-func (c *call) named(r *remote, name string) (source, error) {
-	if guid, number, both := strings.Cut(name, "/"); both {
-		if want := cli.Number.Check(number); want != "" {
-			return source{}, cli.Wrong("the index of %s is %q; want %s", guid, number, want)
-		}
-		index, _ := strconv.Atoi(number)
-		s, why, err := c.instanceSource(r, guid, index)
-		if err == nil && s.container == "" {
-			err = &missingError{why}
-		}
-		return s, err
-	}
-	list, err := c.sources(r, name)
-	switch {
-	case err != nil:
-		return source{}, err
-	case len(list) > 1:
-		return source{}, cli.Wrong("%s has %d instances on cells; name one, such as %s", name, len(list), list[0].name)
-	}
-	return list[0], nil
 }
 
 func execute(c *call, r *remote) error {
@@ -177,15 +131,6 @@ func (c *call) tellSizes(ctx context.Context, changes <-chan os.Signal, control 
 			return
 		}
 	}
-}
-
-// place takes INSTANCE:PATH apart. It is false for a path of this machine.
-func place(text string) (instance, file string, there bool) {
-	instance, file, there = strings.Cut(text, ":/")
-	if !there || strings.HasPrefix(text, "/") || strings.HasPrefix(text, ".") {
-		return "", text, false
-	}
-	return instance, "/" + file, true
 }
 
 func copyFiles(c *call, r *remote) error {

@@ -56,16 +56,16 @@ var exitCodes = []struct {
 	{exitInterrupted, "interrupted"},
 }
 
-// A missingError says that something is not there although no server has said
-// so.
-type missingError struct{ text string }
-
-func (e *missingError) Error() string { return e.text }
-
 // A failedError ends a command whose answer has already said what failed.
 type failedError struct{}
 
 func (e *failedError) Error() string { return "failed" }
+
+// A commandError says that a command which diegoctl has run, here or in a
+// container, has failed. That command has said why.
+type commandError struct{ code int }
+
+func (e *commandError) Error() string { return fmt.Sprintf("the command has exited with %d", e.code) }
 
 // A kindOfError is what an error means to the user.
 type kindOfError struct {

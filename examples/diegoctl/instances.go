@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"iter"
 	"net"
 	"slices"
 	"strconv"
@@ -213,16 +212,6 @@ func absence(list []lrp.ActualLRP, present []bbs.CellPresence) string {
 	return strings.Join(absent, ", ") + " are not present: what is on them is shown as it was reported last"
 }
 
-func collect[T any](seq iter.Seq2[T, error]) (list []T, err error) {
-	for v, err := range seq {
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, v)
-	}
-	return list, nil
-}
-
 // instancesView is a table of instances. With all it says of each what tells
 // several records at one index apart. Unless used is nil, it says what each uses.
 func (c *call) instancesView(list []lrp.ActualLRP, all bool, f fates, used usageByInstance) *show.View {
@@ -268,20 +257,6 @@ func stateCell(a *lrp.ActualLRP) show.Cell {
 		s.Text += " stopping"
 	}
 	return s
-}
-
-// troubleOf is what an operator should know about an instance: why it is on no
-// cell, or why it crashed last.
-func troubleOf(a *lrp.ActualLRP) string {
-	switch {
-	case !a.PlacementError.IsZero():
-		return a.PlacementError.String()
-	case a.State == lrp.Crashed:
-		return a.CrashReason
-	case a.State != lrp.Running && a.CrashReason != "":
-		return "crashed: " + a.CrashReason
-	}
-	return ""
 }
 
 // fates say what becomes of instances, which their records do not.

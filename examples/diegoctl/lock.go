@@ -64,12 +64,6 @@ func lockList(c *call, r *remote) error {
 	return c.Show(v)
 }
 
-// A commandError says that the command of a lock has failed, which it has said
-// itself.
-type commandError struct{ code int }
-
-func (e *commandError) Error() string { return fmt.Sprintf("the command has exited with %d", e.code) }
-
 func lockHold(c *call, r *remote) error {
 	program, err := exec.LookPath(c.arg(1))
 	if err != nil {

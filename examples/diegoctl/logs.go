@@ -13,13 +13,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/diegosdk/diego/bbs"
 	"github.com/diegosdk/diego/examples/diegoctl/internal/cli"
 	"github.com/diegosdk/diego/examples/diegoctl/internal/show"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/rep"
 	"github.com/diegosdk/diego/storage"
-	"github.com/diegosdk/diego/task"
 )
 
 func logsCommand(p *process) *cobra.Command {
@@ -37,15 +35,6 @@ everything as it was written.`,
 		{Name: "previous", Kind: cli.Switch, Help: "the container that an instance had before the present one"},
 		{Name: "stream", Kind: cli.OneOf("STREAM", "stdout", "stderr", "health"), Default: "stdout", Help: "stdout, stderr or health, which has what checks of health say"},
 	})
-}
-
-// A source is a container whose output is read.
-type source struct {
-	cellID, container string
-	// index is an instance's, -1 for a task.
-	index int
-	// name stands before each line where there are several.
-	name string
 }
 
 // logs writes the output of one instance, of all instances of a process, or of
@@ -106,81 +95,6 @@ func logs(c *call) error {
 	return context.Cause(ctx)
 }
 
-// sources are the containers of a process's instances, or of the task of that
-// guid.
-func (c *call) sources(r *remote, guid string) (list []source, err error) {
-	records, err := collect(r.bbs.ActualLRPs(c.ctx, storage.ActualLRPFilter{ProcessGUIDs: []string{guid}}))
-	if err != nil {
-		return nil, err
-	}
-	for i := range records {
-		if a := &records[i]; a.CellID != "" {
-			list = append(list, source{a.CellID, a.InstanceGUID, a.Index, fmt.Sprintf("%s/%d", guid, a.Index)})
-		}
-	}
-	if len(list) > 0 {
-		return list, nil
-	}
-	if len(records) > 0 {
-		return nil, &missingError{fmt.Sprintf("no instance of %s is on a cell; %s", guid, stateText(&records[0]))}
-	}
-	if _, err := r.bbs.Deployment(c.ctx, guid); err == nil {
-		return nil, &missingError{fmt.Sprintf("%s has no instance", guid)}
-	}
-	t, err := r.bbs.Task(c.ctx, guid)
-	if errors.Is(err, storage.ErrNotFound) {
-		if t, err = c.formerTask(r, guid, err); err == nil {
-			return []source{{t.CellID, t.InstanceGUID, -1, guid}}, nil
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	if t.CellID == "" {
-		return nil, &missingError{fmt.Sprintf("task %s is %s and on no cell", guid, t.State)}
-	}
-	return []source{{t.CellID, t.InstanceGUID, -1, guid}}, nil
-}
-
-// formerTask finds in the events the last task of that guid that was on a cell. If
-// there is none, it fails with the error missing.
-func (c *call) formerTask(r *remote, guid string, missing error) (last *task.Task, err error) {
-	log, err := r.bbs.Log(c.ctx)
-	if err != nil || log.Newest < log.Oldest {
-		return nil, errors.Join(missing, err)
-	}
-	list, err := r.bbs.Subscribe(c.ctx, bbs.FromStart, storage.EventFilter{}) // all, to see the end
-	if err != nil {
-		return nil, err
-	}
-	for e, err := range list {
-		var corrupt *storage.CorruptError
-		switch {
-		case errors.As(err, &corrupt):
-			e.Sequence = corrupt.Key.Sequence
-		case err != nil:
-			return nil, err
-		case e.Task != nil && e.Task.Before != nil && e.Task.Before.GUID == guid && e.Task.Before.CellID != "":
-			last = e.Task.Before
-		}
-		if e.Sequence >= log.Newest {
-			break
-		}
-	}
-	if last == nil {
-		return nil, missing
-	}
-	return last, nil
-}
-
-func stateText(a *lrp.ActualLRP) string {
-	text := fmt.Sprintf("%s/%d is %s", a.ProcessGUID, a.Index, a.State)
-	if why := troubleOf(a); why != "" {
-		text += ": " + why
-	}
-	return text
-}
-
 // logsOfInstance follows an index, if asked to, from one container to the next
 // that takes its place.
 func (c *call) logsOfInstance(r *remote, guid string, index int) error {
@@ -239,40 +153,6 @@ func (c *call) logsOfPrevious(r *remote, guid string, index int) error {
 		return wrong
 	}
 	return &missingError{fmt.Sprintf("%s/%d has had no container before the present one, as far back as the events go", guid, index)}
-}
-
-// instanceSource is the container at an index, or why there is none.
-func (c *call) instanceSource(r *remote, guid string, index int) (s source, why string, err error) {
-	slot, err := r.bbs.Slot(c.ctx, guid, index)
-	if err != nil {
-		return s, "", err
-	}
-	a, ok := lrp.Resolve(slot)
-	if !ok {
-		d, err := r.bbs.Deployment(c.ctx, guid)
-		if err != nil {
-			return s, "", err
-		}
-		if index >= d.Instances {
-			return s, "", noInstance(d, index)
-		}
-		return s, fmt.Sprintf("nothing is at %s/%d yet", guid, index), nil
-	}
-	if a.CellID == "" {
-		return s, stateText(&a), nil
-	}
-	return source{a.CellID, a.InstanceGUID, index, fmt.Sprintf("%s/%d", guid, index)}, "", nil
-}
-
-// noInstance says that a process is not desired to have an index.
-func noInstance(d *lrp.Deployment, index int) error {
-	switch d.Instances {
-	case 0:
-		return &missingError{fmt.Sprintf("%s has no instance %d: none is desired", d.ProcessGUID, index)}
-	case 1:
-		return &missingError{fmt.Sprintf("%s has no instance %d, only 0", d.ProcessGUID, index)}
-	}
-	return &missingError{fmt.Sprintf("%s has no instance %d, it has %d: 0 to %d", d.ProcessGUID, index, d.Instances, d.Instances-1)}
 }
 
 // copyLog writes the output of a container. Following one ends when the

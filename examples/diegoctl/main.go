@@ -1,10 +1,18 @@
 // Diegoctl is the operator's tool: it desires what should run, shows what does
 // run and why, and empties cells. docs/cli.md describes every command.
 //
-// Each noun has a file with its commands, such as lrp.go and task.go. root.go
-// puts the commands together, flags.go has the flags that several commands
-// share, exit.go the exit codes, remote.go the way to a Diego, and watch.go what
-// waits and looks again. The packages below internal:
+// root.go puts the commands together. Each noun has a file with its commands, such
+// as lrp.go and task.go. What they share knows none of them:
+//
+//	call, flags    what carries a command out, the flags that several have
+//	specs          reads spec files, and those of a directory
+//	exit           the exit codes, and what to do about an error
+//	remote         the way to a Diego and its cells
+//	source         which container a name such as web/0 means, and on which cell
+//	watch, wait    looks again; waits for instances and tasks
+//	complete       the names that a shell completes
+//
+// The packages below internal:
 //
 //	cli           what cobra lacks for the commands
 //	show          writes answers: views, tables, streams, words

@@ -4,10 +4,14 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"fmt"
+	"io"
+	"iter"
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/diegosdk/diego/auction"
@@ -130,4 +134,105 @@ func (c *connection) tls() (*tls.Config, error) {
 		}
 	}
 	return config, nil
+}
+
+// A pages asks the processes of a BBS for pages that are not calls.
+type pages struct {
+	addresses []string
+	client    *http.Client
+}
+
+// maxPage bounds such a page, in bytes.
+const maxPage = 16 << 20
+
+// get reads a page of one process.
+func (p pages) get(ctx context.Context, address, path string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := p.client.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	return io.ReadAll(io.LimitReader(answer.Body, maxPage))
+}
+
+// leader finds the process that leads, or else one that answers.
+func (p pages) leader(ctx context.Context) (address string, ready bbs.Readiness) {
+	ready.Why = "no process of the BBS has answered"
+	for _, at := range p.addresses {
+		var r bbs.Readiness
+		body, err := p.get(ctx, at, "/readyz")
+		if err == nil && json.Unmarshal(body, &r) == nil {
+			address, ready = at, r
+		}
+		if r.Role == "leader" {
+			break
+		}
+	}
+	return address, ready
+}
+
+func (p pages) ready(ctx context.Context) bbs.Readiness {
+	_, ready := p.leader(ctx)
+	return ready
+}
+
+// ServeHTTP writes the figures of the process that leads.
+func (p pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	address, _ := p.leader(r.Context())
+	if address == "" {
+		return // nobody knows them
+	}
+	if body, err := p.get(r.Context(), address, "/metrics"); err == nil {
+		_, _ = w.Write(body)
+	}
+}
+
+// collect reads a list to its end, or to its first error.
+func collect[T any](seq iter.Seq2[T, error]) (list []T, err error) {
+	for v, err := range seq {
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+	return list, nil
+}
+
+// cellPatience is how long a list waits for the answer of a cell.
+const cellPatience = 2 * time.Second
+
+// An answer is that of one cell.
+type answer[T any] struct {
+	value T
+	err   error
+}
+
+// askCells asks cells at the same time, each for at most cellPatience. The answers
+// have the order of the cells.
+func askCells[T any](ctx context.Context, r *remote, cells []bbs.CellPresence, ask func(context.Context, rep.API) (T, error)) []answer[T] {
+	answers := make([]answer[T], len(cells))
+	var asking sync.WaitGroup
+	limit := make(chan struct{}, 32)
+	for i, p := range cells {
+		asking.Go(func() {
+			limit <- struct{}{}
+			defer func() { <-limit }()
+			ctx, cancel := context.WithTimeout(ctx, cellPatience)
+			defer cancel()
+			client, err := r.cell(p)
+			if err != nil {
+				answers[i].err = err
+				return
+			}
+			answers[i].value, answers[i].err = ask(ctx, client)
+		})
+	}
+	asking.Wait()
+	return answers
 }

@@ -71,18 +71,6 @@ func taskRun(c *call) error {
 	return nil
 }
 
-// progressOfTask looks whether a task has ended.
-func (c *call) progressOfTask(r *remote, guid string) (t *task.Task, ended bool, state string, err error) {
-	if t, err = r.bbs.Task(c.ctx, guid); err != nil {
-		return nil, false, "", err
-	}
-	state = "the task is " + t.State.String()
-	if t.RejectionReason != "" {
-		state += ": " + t.RejectionReason
-	}
-	return t, t.State == task.Completed || t.State == task.Resolving, state, nil
-}
-
 func taskGet(c *call, r *remote) error {
 	t, err := r.bbs.Task(c.ctx, c.arg(0))
 	if err != nil {

@@ -61,7 +61,7 @@ func (u *usageDoc) index() int {
 
 // usages asks cells what their containers use. notes say which did not answer.
 func (c *call) usages(r *remote, cells []bbs.CellPresence) (list []usageDoc, notes []string, err error) {
-	answers := askCells(c, r, cells, func(ctx context.Context, cell rep.API) ([]rep.ContainerUsage, error) {
+	answers := askCells(c.ctx, r, cells, func(ctx context.Context, cell rep.API) ([]rep.ContainerUsage, error) {
 		if m, can := cell.(rep.Meter); can {
 			return m.Usages(ctx)
 		}
