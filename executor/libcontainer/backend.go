@@ -111,8 +111,12 @@ func New(o Options) (*Backend, error) {
 		hurry:      tenant.Hurry{Limit: tenant.HurryLimit},
 		ports:      hostport.NewRange(o.FirstPort, o.LastPort),
 	}
+	images, err := rootfs.OfThisBoot(filepath.Join(o.Dir, imagesDir), b.trash())
+	if err != nil {
+		return nil, err
+	}
 	b.roots = rootfs.New(rootfs.Options{
-		Images: filepath.Join(o.Dir, imagesDir), Templates: filepath.Join(o.Dir, templatesDir), Mounts: b.mounts,
+		Images: images, Templates: filepath.Join(o.Dir, templatesDir), Mounts: b.mounts,
 		ImageDirs: o.ImageDirs, Preloaded: o.Preloaded, Mkfs: host.mkfs, Trash: b.trash(),
 	})
 	if b.program, err = pid1.Program(); err != nil {

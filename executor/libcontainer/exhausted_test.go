@@ -208,7 +208,7 @@ func TestAnImageForWhichThereAreTooFewInodesIsUnpackedOnceThereAreEnough(t *test
 		giveBack()
 	}
 	guid, _ := f.create(edit)
-	if found, err := filepath.Glob(filepath.Join(cell, imagesDir, "*/files/*")); err != nil || len(found) != files {
+	if found, err := filepath.Glob(filepath.Join(cell, imagesDir, "*/*/files/*")); err != nil || len(found) != files {
 		t.Errorf("%s has %d files of %d, %v", guid, len(found), files, err)
 	}
 }

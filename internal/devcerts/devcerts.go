@@ -167,10 +167,15 @@ func (a *Authority) sign(template *x509.Certificate, file string) (*x509.Certifi
 	return cert, key, err
 }
 
-// write replaces a file in one step, so that nobody reads half of it.
+// write replaces a file in one step, so that nobody reads half of it, not even after
+// a power cut.
 func write(path, kind string, der []byte, mode os.FileMode) error {
 	next := path + ".new"
-	if err := os.WriteFile(next, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), mode); err != nil {
+	f, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(pem.Encode(f, &pem.Block{Type: kind, Bytes: der}), f.Sync(), f.Close()); err != nil {
 		return err
 	}
 	return os.Rename(next, path)

@@ -25,7 +25,7 @@ import (
 //	tar:///path      a tar archive, also gzipped
 //	oci:///path#REF  an OCI image layout: the image named REF, or the only one
 type images struct {
-	dir         string // with a directory for each
+	dir         string // of this boot, with a directory for each
 	allowedDirs []string
 	preloaded   map[string]string
 	trash       tenant.Trash
@@ -161,7 +161,7 @@ func (s *images) unpacked(ctx context.Context, key string, fill func(context.Con
 
 func unpack(ctx context.Context, dir string, trash tenant.Trash, fill func(context.Context, string) error) error {
 	if _, err := os.Stat(dir); err == nil {
-		return nil // by an earlier daemon
+		return nil // by an earlier daemon, since the host booted
 	}
 	half := dir + ".part"
 	if err := tenant.RemoveAll(ctx, half); err != nil {
