@@ -63,6 +63,28 @@ func TestALimitBelowWhatStartingTakesIsKept(t *testing.T) {
 	}
 }
 
+func TestAProcessBeyondTheLimitIsRefusedWithTheLimit(t *testing.T) {
+	f := newFixture(t)
+	guid, _ := f.create(func(c *executor.ContainerSpec) { c.Resources.MaxPIDs = 2 })
+	full := f.as("nobody", guid, "sleep 1000 & wait")
+	for { // its child counts too
+		if f.cgroupFile(guid, "pids/pids.current", "pids.current") == "3\n" { // with the first one
+			break
+		}
+	}
+	_, err := f.Start(f.ctx, guid, executor.ProcessSpec{Path: "true", User: "nobody"})
+	if !errors.Is(err, executor.ErrProcesses) || !strings.Contains(err.Error(), "2 processes and threads may run") {
+		t.Errorf("a third process: %v", err)
+	}
+	if err := full.Signal(executor.Kill); err != nil {
+		t.Error(err)
+	}
+	full.end()
+	if e := f.as("nobody", guid, "true").end(); !e.Success() {
+		t.Errorf("after the end of the others: %v", e)
+	}
+}
+
 func TestAForkBombStaysInItsContainer(t *testing.T) {
 	f := newFixture(t)
 	guid, _ := f.create(func(c *executor.ContainerSpec) { c.Resources.MaxPIDs = 32 })

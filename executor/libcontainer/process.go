@@ -579,6 +579,10 @@ func (c *container) errStart(spec executor.ProcessSpec, err error) error {
 	case errors.As(err, &failure) && failure.Stage == pid1.StageDir:
 		typed.Kind, typed.Detail = executor.ErrNoFile, "the working directory "+spec.Dir
 		return typed
+	case errors.As(err, &failure) && *failure == pid1.Failure{Stage: pid1.StageFork, Errno: unix.EAGAIN}:
+		typed.Kind = executor.ErrProcesses
+		typed.Detail = fmt.Sprintf("%d processes and threads may run in it at a time; end some of them, or raise max_pids", c.spec.Resources.MaxPIDs)
+		return typed
 	case errors.Is(err, unix.EPIPE), errors.Is(err, unix.ECONNRESET):
 		return c.errDied()
 	}

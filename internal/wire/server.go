@@ -189,8 +189,8 @@ func (s *Server) decode(w http.ResponseWriter, r *http.Request, in any) error {
 		return &problem.TooLargeError{What: "request body", Limit: large.Limit}
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Errorf("the request body has not arrived in %v: %w", s.Timeout, context.DeadlineExceeded)
-	case err != nil:
-		return fmt.Errorf("reading the request body: %w", err)
+	case err != nil: // malformed, or cut off
+		return invalid("", err.Error(), "a request body that comes whole")
 	}
 	_ = control.SetReadDeadline(time.Time{})
 	return decodeStrictly(body, in)

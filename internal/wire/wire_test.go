@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -151,6 +152,30 @@ func TestAnOversizedBodyIsRefusedWithTheLimit(t *testing.T) {
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusRequestEntityTooLarge {
 		t.Errorf("got status %d, want 413", answer.StatusCode)
+	}
+}
+
+func TestABodyThatDoesNotComeWholeIsTheCallersFault(t *testing.T) {
+	server := serve(t, newServer(), &echo{answer: repeatAfter})
+	for name, body := range map[string]string{
+		"no chunk":       "zz\r\n",
+		"a long chunk":   "2\r\nabcd\r\n0\r\n\r\n",
+		"an end too far": "fffffffffffffffff\r\n",
+	} {
+		conn, err := net.Dial("tcp", server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		fmt.Fprint(conn, "POST /v1/always HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"+body)
+		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		text, err := io.ReadAll(answer.Body)
+		if err != nil || answer.StatusCode != http.StatusBadRequest || !strings.Contains(string(text), "want a request body that comes whole") {
+			t.Errorf("%s: %s %s, %v", name, answer.Status, text, err)
+		}
 	}
 }
 

@@ -76,7 +76,7 @@ func (c Container) Err(err error, name string) error {
 			return &executor.BackendError{Kind: kind, GUID: c.GUID, Detail: name, Cause: err}
 		}
 	}
-	for _, cause := range []error{fs.ErrPermission, fs.ErrExist, syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, archive.ErrTooLarge} {
+	for _, cause := range []error{fs.ErrPermission, fs.ErrExist, syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EAGAIN, archive.ErrTooLarge} {
 		if errors.Is(err, cause) {
 			return &executor.BackendError{Kind: executor.ErrFileRefused, GUID: c.GUID, Detail: name, Cause: err}
 		}

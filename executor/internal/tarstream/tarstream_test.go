@@ -130,6 +130,7 @@ func TestAnErrorSaysOfWhichContainerItIs(t *testing.T) {
 		{&fs.PathError{Op: "open", Path: "x", Err: syscall.EACCES}, executor.ErrFileRefused},
 		{&fs.PathError{Op: "open", Path: "x", Err: syscall.EACCES}, fs.ErrPermission},
 		{&fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}, executor.ErrFileRefused},
+		{&fs.PathError{Op: "open", Path: "x", Err: syscall.EAGAIN}, executor.ErrFileRefused},
 		{fmt.Errorf("x: %w", archive.ErrTooLarge), executor.ErrFileRefused},
 		{fs.ErrExist, executor.ErrFileRefused},
 		{other, other},
