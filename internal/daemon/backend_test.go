@@ -142,6 +142,30 @@ func TestWhatAnEarlierDaemonLeftIsDeletedIfThereIsNoRoomBesideIt(t *testing.T) {
 	}
 }
 
+func TestWhatContainersWriteLastIsForwarded(t *testing.T) {
+	forwarding, written := make(chan struct{}), make(chan string, 1)
+	var forwarded string
+	b := &Backend{close: func() error {
+		<-forwarding
+		written <- "last words"
+		return errors.New("busy")
+	}}
+	b.forward(t.Context(), func(ctx context.Context) {
+		close(forwarding)
+		<-ctx.Done()
+		select {
+		case forwarded = <-written:
+		default:
+		}
+	})
+	if err := b.Close(); err == nil || err.Error() != "busy" {
+		t.Errorf("the backend is closed with %v", err)
+	}
+	if forwarded != "last words" {
+		t.Errorf("forwarded is %q", forwarded)
+	}
+}
+
 // A hoarder sets aside what it deletes, and has no room until that is swept.
 type hoarder struct {
 	*scripted.Backend

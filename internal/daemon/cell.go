@@ -179,14 +179,19 @@ func (c *Cell) Open(ctx context.Context, api CellBBS, url string, figures auctio
 		publishUsage(p, cell)
 	}
 	if forwarder != nil {
-		flush := parallel.During(context.WithoutCancel(ctx), forwarder.Run)
-		closeRest := backend.close
-		backend.close = func() error {
-			flush()
-			return closeRest()
-		}
+		backend.forward(context.WithoutCancel(ctx), forwarder.Run)
 	}
 	return cell, backend, nil
+}
+
+// forward calls run, which forwards the output of containers, until the backend has
+// been closed: that carries what its containers wrote last.
+func (b *Backend) forward(ctx context.Context, run func(context.Context)) {
+	closeBackend, flush := b.close, parallel.During(ctx, run)
+	b.close = func() error {
+		defer flush()
+		return closeBackend()
+	}
 }
 
 func (c *Cell) make(ctx context.Context, backend *Backend, dir *Dir, api CellBBS, url string, forwarder *logforward.Forwarder, figures auction.Metrics, log *slog.Logger) (*localcell.Cell, error) {
