@@ -64,7 +64,7 @@ func (r *Rep) Evacuate(context.Context) error {
 
 // ErrEvacuationEnds is wrapped by the error of [Rep.CancelEvacuation] when it comes
 // too late.
-var ErrEvacuationEnds = errors.New("the evacuation ends and cannot be given up any more")
+var ErrEvacuationEnds = errors.New("the evacuation is ending and can no longer be cancelled")
 
 // CancelEvacuation implements [Cordoner]. An instance whose replacement runs by now
 // ends nevertheless; for all others the BBS forgets the evacuation as their
@@ -76,7 +76,7 @@ func (r *Rep) CancelEvacuation(context.Context) error {
 	case !r.drain.begun():
 		return nil
 	case r.drain.finishing:
-		return fmt.Errorf("cell %q is empty or has had its time: %w; start it again", r.o.CellID, ErrEvacuationEnds)
+		return fmt.Errorf("cell %q is empty, or its time for the evacuation is over: %w; start the cell again to give it work", r.o.CellID, ErrEvacuationEnds)
 	}
 	r.drain = drain{}
 	for guid, n := range r.notes {
@@ -99,7 +99,7 @@ func (r *Rep) Cordon(_ context.Context, cordoned bool) error {
 	defer r.cordoning.Unlock()
 	if r.o.KeepCordon != nil {
 		if err := r.o.KeepCordon(cordoned); err != nil {
-			return fmt.Errorf("cell %q cannot remember whether it is cordoned, and nothing has changed: %w", r.o.CellID, err)
+			return fmt.Errorf("the cordon of cell %q could not be saved, so nothing has changed: %w", r.o.CellID, err)
 		}
 	}
 	r.mu.Lock()
@@ -168,13 +168,13 @@ func (r *Rep) Waiting() (list []string) {
 // its index.
 func (op *operation) waitsFor() string {
 	if op.farewell().lingers() {
-		return "its replacement runs, and routers hear of that"
+		return "its replacement runs; it stays a little, until routers have heard of that"
 	}
 	me, waits := op.me(op.subject), "its replacement has been asked for"
 	for i := range op.index.Records {
 		switch r := &op.index.Records[i]; {
 		case r.Presence == lrp.Ordinary && r.InstanceKey == me:
-			waits = "the control plane is asked to move it; with RECREATE, it stays while too many others are down"
+			waits = "the control plane has been asked to move it; with the strategy RECREATE it stays while too many other instances are down"
 		case r.Presence != lrp.Ordinary:
 		case r.State == lrp.Unclaimed && r.PlacementError != lrp.PlacementError{}:
 			waits = "no cell takes its replacement: " + r.PlacementError.String()
@@ -225,7 +225,7 @@ func (r *Rep) advanceEvacuation() {
 	r.drain.finishing, r.drain.finish, r.nextSync = true, now, now
 	r.wakeUp()
 	if !empty {
-		r.o.Logger.Warn("the evacuation has timed out; what is left is ended")
+		r.o.Logger.Warn("the evacuation has timed out; the instances and tasks that are left are ended")
 	}
 }
 

@@ -245,7 +245,7 @@ func TestTheLastCellSaysWhyItsWorkStays(t *testing.T) {
 	}
 	w.must(c.Evacuate(w.ctx))
 	w.pass(time.Second)
-	if got := waiting(); !strings.Contains(got, "web/0: the control plane is asked to move it") || !strings.Contains(got, "task job: a task is not moved") {
+	if got := waiting(); !strings.Contains(got, "web/0: the control plane has been asked to move it") || !strings.Contains(got, "task job: a task is not moved") {
 		t.Errorf("at first it waits for %q", got)
 	}
 	w.pass(15 * time.Second)
