@@ -51,6 +51,7 @@ type Server struct {
 	mu     sync.Mutex
 	open   int            // feeds
 	openOf map[string]int // those of callers with a certificate
+	loads  map[string]load
 }
 
 // A Caller is who makes a call. Of one that is refused, only Name is set.
@@ -109,10 +110,11 @@ func Register[A any](s *Server, mux *http.ServeMux, api A, table []Endpoint[A]) 
 	for _, e := range table {
 		info := e.About()
 		mux.HandleFunc(info.Path, func(w http.ResponseWriter, r *http.Request) {
-			if s.Answered != nil {
-				answer, began := &answer{ResponseWriter: w, status: http.StatusOK}, time.Now()
+			answer := &answer{ResponseWriter: w, status: http.StatusOK, leave: func() {}}
+			defer func() { answer.leave() }()
+			if w = answer; s.Answered != nil {
+				began := time.Now()
 				defer func() { s.Answered(info, answer.status, time.Since(began)) }()
-				w = answer
 			}
 			if r.Method != info.Method {
 				w.Header().Set("Allow", info.Method)
@@ -124,10 +126,11 @@ func Register[A any](s *Server, mux *http.ServeMux, api A, table []Endpoint[A]) 
 	}
 }
 
-// An answer knows its status.
+// An answer knows its status. leave is called at its end.
 type answer struct {
 	http.ResponseWriter
 	status int
+	leave  func()
 }
 
 // WriteHeader implements [http.ResponseWriter].
@@ -155,7 +158,9 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request, info *Info) (ctx 
 		}
 		w.Header().Set(RequestIDHeader, id)
 	}
-	caller, err = s.Authorize(r, info)
+	if caller, err = s.Authorize(r, info); err == nil && !info.Long {
+		err = s.admitCall(w, r, caller.Name)
+	}
 	ctx = r.Context()
 	if id != "" {
 		ctx = storage.WithRequestID(ctx, ownID(caller.Name, id))
