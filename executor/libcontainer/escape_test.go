@@ -3,6 +3,7 @@
 package libcontainer
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -198,6 +199,44 @@ func TestAContainerDoesNotReadTheListOfLocks(t *testing.T) {
 		if e := r.end(); !e.Success() || r.stdout.String() != "" {
 			t.Errorf("%s reads %q of a list during whose reading nobody on the host gets a lock; %v, %s", user, r.stdout, e, r.stderr)
 		}
+	}
+}
+
+// The kernel goes on showing what a container has seen of the host's files, and must
+// not go on allowing it.
+func TestWhatTheHostClosesLaterIsClosedInAContainerThatHasReadIt(t *testing.T) {
+	newFixture(t).create() // unpacks the image that all tests share
+	before := rootfs.HostPrograms
+	t.Cleanup(func() { rootfs.HostPrograms = before })
+	for _, shared := range []bool{false, true} {
+		t.Run(fmt.Sprintf("shared=%v", shared), func(t *testing.T) {
+			shown := t.TempDir()
+			file, dir := filepath.Join(shown, "file"), filepath.Join(shown, "dir")
+			inside := filepath.Join(dir, "file")
+			err := errors.Join(os.Chmod(shown, 0o755), os.WriteFile(file, []byte("public"), 0o644), os.Mkdir(dir, 0o755), os.WriteFile(inside, []byte("public"), 0o644))
+			if err != nil {
+				t.Fatal(err)
+			}
+			rootfs.HostPrograms = append(before[:len(before):len(before)], shown)
+			f := newFixture(t, func(o *Options) { o.SharedIDs = shared })
+			guid, _ := f.create()
+			users := []string{"root", "nobody"}
+			for _, user := range users {
+				if e := f.as(user, guid, "ls "+dir+" && grep public "+file+" && grep public "+inside).end(); !e.Success() {
+					t.Fatalf("%s does not read what is public: %v", user, e)
+				}
+			}
+			if err := errors.Join(os.Chmod(file, 0o600), os.WriteFile(file, []byte("secret"), 0), os.Chmod(dir, 0o700)); err != nil {
+				t.Fatal(err)
+			}
+			for _, user := range users {
+				for _, command := range []string{"cat " + file, "cat " + inside, "ls " + dir} {
+					if r := f.as(user, guid, command); r.end().Success() {
+						t.Errorf("%s: %q still works, and says %q", user, command, r.stdout)
+					}
+				}
+			}
+		})
 	}
 }
 

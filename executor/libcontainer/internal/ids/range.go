@@ -56,7 +56,12 @@ func (r Range) As(uid, gid uint32, f func() error) error {
 // AsUser calls f in the rights that a user of the container has in its files: with
 // the user's ids and groups and without a capability. Only what f does in its own
 // goroutine counts; see OnOwnThread.
-func (r Range) AsUser(u User, f func() error) error {
+func (r Range) AsUser(u User, f func() error) error { return r.as(u, 0, f) }
+
+// AsMounter is AsUser of root in the container, except that f may mount.
+func (r Range) AsMounter(f func() error) error { return r.as(User{}, 1<<unix.CAP_SYS_ADMIN, f) }
+
+func (r Range) as(u User, capabilities uint32, f func() error) error {
 	return OnOwnThread(func() error {
 		groups := make([]uint32, len(u.Groups)+1) // one more, so that there is a first
 		for i, g := range u.Groups {
@@ -69,8 +74,9 @@ func (r Range) AsUser(u User, f func() error) error {
 			return err
 		}
 		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-		var none [2]unix.CapUserData
-		if err := unix.Capset(&header, &none[0]); err != nil {
+		var data [2]unix.CapUserData
+		data[0].Effective, data[0].Permitted = capabilities, capabilities
+		if err := unix.Capset(&header, &data[0]); err != nil {
 			return os.NewSyscallError("capset", err)
 		}
 		return f()

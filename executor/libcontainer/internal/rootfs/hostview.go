@@ -41,15 +41,15 @@ type hostView struct {
 const unowned = 1<<32 - 2
 
 // mount mounts the directories below root, and returns what is to be masked.
-// empty is an empty directory. shared says that the container has the host's ids.
-func (v *hostView) mount(root, empty string, shared bool) (masks []string, err error) {
+// empty is an empty directory that the container's root can list.
+func (v *hostView) mount(root, empty string, own ids.Range) (masks []string, err error) {
 	dirs := hostDirectories()
 	mounts, err := mountPoints()
 	if err != nil {
 		return nil, err
 	}
 	var owners *os.File
-	if shared {
+	if !own.Own() {
 		if err := v.look(dirs); err != nil {
 			return nil, err
 		}
@@ -72,7 +72,7 @@ func (v *hostView) mount(root, empty string, shared bool) (masks []string, err e
 		if slices.ContainsFunc(mounts, func(m string) bool { return strings.HasPrefix(m, dir+"/") }) {
 			continue // an overlay would not show what is mounted below
 		}
-		if err := cover(target, empty); err != nil {
+		if err := own.AsMounter(func() error { return cover(target, empty) }); err != nil {
 			return nil, err
 		}
 	}
@@ -82,6 +82,10 @@ func (v *hostView) mount(root, empty string, shared bool) (masks []string, err e
 // cover mounts an overlay over what is mounted at dir and shows the same. The
 // kernel asks for two directories, so there is an empty one, too. If it cannot do
 // that, because overlays lie below already, dir stays as it is.
+//
+// An overlay keeps the modes of files that it has shown, and opens the files in the
+// rights of the thread that has mounted it. So that thread must have none that the
+// container has not: otherwise a file that the host closes stays open there.
 func cover(dir, empty string) error {
 	const flags = unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV
 	err := unix.Mount("overlay", dir, "overlay", flags, "lowerdir="+escapeOverlay(dir)+":"+escapeOverlay(empty))

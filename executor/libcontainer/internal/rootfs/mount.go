@@ -128,7 +128,7 @@ func (m *Mounter) Mount(ctx context.Context, c Container) (dir string, masks []s
 	}
 	if image.host {
 		stage.Reached()
-		if masks, err = m.images.view.mount(dir, layer.mapped, !c.IDs.Own()); err != nil {
+		if masks, err = m.images.view.mount(dir, layer.mapped, c.IDs); err != nil {
 			return "", nil, fmt.Errorf("container %q: show the host's programs: %w", c.GUID, err)
 		}
 	}
@@ -224,8 +224,10 @@ func (m *Mounter) mountDir(guid string, own ids.Range) error {
 			return err
 		}
 	}
-	if err := os.Lchown(dir, own.Host(0), own.Host(0)); err != nil {
-		return err
+	for _, name := range []string{dir, m.in(guid, layerDir)} {
+		if err := os.Lchown(name, own.Host(0), own.Host(0)); err != nil {
+			return err
+		}
 	}
 	if err := mountTree(dir, dir, nil); err != nil {
 		return err
