@@ -130,6 +130,29 @@ func TestAnInstanceIsReplacedOnlyWhenTheNewOneHasBeenHealthyForAsLongAsThePolicy
 	}
 }
 
+// Two cells are missing, one after the other. The second has what was to replace the
+// first one's instance, and what a rollout has told to stop since.
+func TestASuspectDoesNotGiveWayToOneThatWasToldToStop(t *testing.T) {
+	old, again := instanceOf(1, "v1"), lrp.InstanceKey{InstanceGUID: "again", CellID: "cell-again"}
+	x := newRoll(t, 2, lrp.RolloutPolicy{MinHealthy: 10 * time.Second, MaxInFlight: 1})
+	x.do(1, lrp.MarkSuspect{CellID: old.CellID})
+	x.do(1, lrp.Claim{DefinitionID: "v1", Instance: again})
+	x.start(0, "v2")
+	x.now = x.now.Add(10 * time.Second)
+	x.look()
+	x.do(0, lrp.Remove{Instance: instanceOf(0, "v1")})
+	x.look()
+	x.do(1, lrp.Start{DefinitionID: "v1", Instance: again})
+	if !slices.Contains(x.stopped, again.InstanceGUID) {
+		t.Fatalf("the rollout has not told the replacement to stop: %+v", x.slots[1].Records)
+	}
+	x.do(1, lrp.MarkSuspect{CellID: again.CellID})
+	x.do(1, lrp.Recover{CellID: old.CellID})
+	if !slices.ContainsFunc(x.slots[1].Records, func(r lrp.ActualLRP) bool { return r.InstanceKey == old && r.Presence == lrp.Ordinary }) {
+		t.Errorf("the first instance is back and gone: %+v", x.slots[1].Records)
+	}
+}
+
 func TestAnIndexIsStoppingUntilWhatWasReplacedHasStopped(t *testing.T) {
 	x := newRoll(t, 2, lrp.RolloutPolicy{MinHealthy: 10 * time.Second, MaxInFlight: 2})
 	counts := func(what string, proving, stopping, done int) {

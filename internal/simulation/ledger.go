@@ -56,7 +56,7 @@ type slot struct {
 	// as evacuating.
 	routes map[route]bool
 	// stopping are the instances that were told to stop since the active definition
-	// last changed, and have not started since: the order may be lost.
+	// last changed, and were not said to run since.
 	stopping map[lrp.InstanceKey]bool
 	// evacuated are the instances that were ever being evacuated.
 	evacuated map[lrp.InstanceKey]bool
@@ -269,7 +269,7 @@ func (l *ledger) take(b *storage.Batch) (changes []*slotChange, err error) {
 			return nil, checkEvents.violated("%s/%d changes without an event, from %+v to %+v", c.key.guid, c.key.index, c.before, c.after)
 		}
 		for i := range b.Events {
-			if e := b.Events[i].LRP; e != nil && e.Cause.Command == (lrp.Start{}).Name() && keyed(e.After, c.key) && e.After.Presence == lrp.Ordinary {
+			if e := b.Events[i].LRP; e != nil && keyed(e.After, c.key) && runsOn(e) {
 				delete(s.stopping, e.After.InstanceKey)
 			}
 		}
@@ -293,6 +293,13 @@ func (l *ledger) take(b *storage.Batch) (changes []*slotChange, err error) {
 func (l *ledger) unseen(key slotKey) bool {
 	s, by := l.slot(key.guid, key.index), l.world.speaking
 	return !l.world.recalls && (by == nil && l.justNow(s.grown) || by != nil && s.grown.After(by.since))
+}
+
+// runsOn reports whether a cell has said that an instance runs whose record does not
+// say that it is to stop. An order to stop before that has come to nothing.
+func runsOn(e *lrp.Event) bool {
+	said := e.Cause.Command == lrp.Start{}.Name() || e.Cause.Command == lrp.EvacuateRunning{}.Name()
+	return said && e.After.State == lrp.Running && e.After.Stopping.IsZero()
 }
 
 func keyed(r *lrp.ActualLRP, key slotKey) bool {

@@ -107,7 +107,7 @@ func anything(ctx context.Context, w *World) error {
 			return err
 		}
 	}
-	if w.random.whole() && (w.Plans < 50 || w.Actions == 0) {
+	if w.random.whole() && (w.Plans < 10 || w.Actions == 0) {
 		return fmt.Errorf("only %d plans with %d actions were compared", w.Plans, w.Actions)
 	}
 	w.Heal()

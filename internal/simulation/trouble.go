@@ -267,8 +267,8 @@ func (w *World) at(address string) int {
 }
 
 // The clocks of processes differ from the store's by up to maxSkew. A control
-// plane that does not lead may have one that differs by more than it may have to
-// begin to lead.
+// plane that cannot go on leading may have one that differs by more than it may have
+// to begin to lead.
 const (
 	maxSkew    = 20 * time.Second
 	leadsUntil = time.Minute // bbs.LeadershipOptions.MaxClockSkew, by default
@@ -290,7 +290,7 @@ func (w *World) adjust(i int) {
 	plane := w.random.IntN(len(w.storage))
 	s := w.storage[plane]
 	before := s.skew
-	if s.skew = within(maxSkew); w.random.IntN(3) == 0 && !w.leads(plane) && s.paused == nil {
+	if s.skew = within(maxSkew); w.random.IntN(3) == 0 && w.leader != s.name && s.paused == nil {
 		s.skew = farSkew
 	}
 	if s.skew < before {

@@ -75,6 +75,7 @@ type World struct {
 	broken    error
 	numbers   map[storage.Cursor]storage.Event // what was shown under each number
 	epochs    map[storage.Fence]bool           // that were granted
+	leader    string                           // the plane that was last granted the leadership, and may still renew it
 	// attempts are the tasks that containers were made for, by guid.
 	attempts map[string]attempt
 	// met are the rows that were met. If faultless, nothing goes wrong, and none of
