@@ -32,7 +32,19 @@ const maxAddresses = 16 * maxStrangers
 // which would keep cells out.
 const maxOfCaller = 4 * maxStrangers
 
-// A door is a listener that bounds connections.
+// bounds are how many connections a door keeps of strangers, of strangers that each
+// have an address of their own, and of one caller.
+type bounds struct{ strangers, addresses, ofCaller int }
+
+// boundsFor returns the bounds of a process that may have so many descriptors: each
+// takes at most a quarter of them.
+func boundsFor(descriptors uint64) bounds {
+	share := int(max(1, min(descriptors/4, maxAddresses)))
+	return bounds{strangers: min(maxStrangers, share), addresses: min(maxAddresses, share), ofCaller: min(maxOfCaller, share)}
+}
+
+// A door is a listener that bounds connections, to maxStrangers and so on or fewer if
+// the process may have few descriptors.
 //
 // It keeps at most maxStrangers connections until their clients have shown a
 // certificate. For each further one it closes the oldest of the address that has
@@ -44,7 +56,7 @@ const maxOfCaller = 4 * maxStrangers
 // refuses the new one, because the others may be streams that have lasted for days.
 type door struct {
 	net.Listener
-	ofCaller int
+	bounds
 
 	mu        sync.Mutex
 	strangers crowd // by address
@@ -61,7 +73,7 @@ type crowd struct {
 
 func newDoor(l net.Listener) *door {
 	return &door{
-		Listener: l, ofCaller: maxOfCaller,
+		Listener: l, bounds: boundsFor(maxDescriptors()),
 		strangers: crowd{by: map[string][]*visitor{}}, callers: crowd{by: map[string][]*visitor{}},
 	}
 }
@@ -100,9 +112,9 @@ func (d *door) Accept() (net.Conn, error) {
 func (d *door) add(v *visitor, address string) (surplus *visitor) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.strangers.count >= maxStrangers {
+	if d.strangers.count >= d.bounds.strangers {
 		for _, list := range d.strangers.by {
-			if (len(list) > 1 || d.strangers.count >= maxAddresses) && (surplus == nil || len(list) > len(d.strangers.by[surplus.key])) {
+			if (len(list) > 1 || d.strangers.count >= d.addresses) && (surplus == nil || len(list) > len(d.strangers.by[surplus.key])) {
 				surplus = list[0]
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -36,6 +37,7 @@ func (f from) RemoteAddr() net.Addr { return f.address }
 func TestTheAddressWithMostConnectionsLosesItsOldest(t *testing.T) {
 	in := make(given, 1)
 	l := newDoor(in)
+	l.bounds = boundsFor(1 << 20)
 	connect := func(address string, port int) (client net.Conn, server *visitor) {
 		a, b := net.Pipe()
 		t.Cleanup(func() { a.Close() })
@@ -79,9 +81,23 @@ func TestTheAddressWithMostConnectionsLosesItsOldest(t *testing.T) {
 	}
 }
 
+func TestBoundsOfConnectionsFollowTheLimitOfDescriptors(t *testing.T) {
+	for descriptors, want := range map[uint64]bounds{
+		2:              {1, 1, 1},
+		256:            {64, 64, 64},
+		4096:           {256, 1024, 1024},
+		math.MaxUint64: {maxStrangers, maxAddresses, maxOfCaller},
+	} {
+		if got := boundsFor(descriptors); got != want {
+			t.Errorf("with %d descriptors: %+v, want %+v", descriptors, got, want)
+		}
+	}
+}
+
 // After a pause, all cells of a large fleet connect at once, each from its address.
 func TestTheOnlyConnectionOfAnAddressStaysUpToABound(t *testing.T) {
 	l := newDoor(nil)
+	l.bounds = boundsFor(1 << 20)
 	var first *visitor
 	for i := range maxAddresses - 1 {
 		a, _ := net.Pipe()
