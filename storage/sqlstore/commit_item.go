@@ -205,28 +205,3 @@ func expiry(now int64, ttl time.Duration) int64 {
 	}
 	return now + min(int64(ttl), math.MaxInt64-now)
 }
-
-// A place is where encrypted data belongs. Names contain no NUL.
-
-func place(kind byte, names ...string) []byte {
-	out := []byte{kind}
-	for _, name := range names {
-		out = append(append(out, name...), 0)
-	}
-	return out
-}
-
-var eventPlace = place('e')
-
-func lrpPlace(r *lrp.ActualLRP) []byte {
-	return lrpPlaceOf(r.ProcessGUID, int64(r.Index), r.DefinitionID, int64(r.Presence))
-}
-
-func lrpPlaceOf(guid string, index int64, definitionID string, presence int64) []byte {
-	return append(binary.AppendVarint(place('a', guid, definitionID), index), byte(presence))
-}
-
-func taskPlace(guid string) []byte           { return place('t', guid) }
-func settingsPlace(guid string) []byte       { return place('s', guid) }
-func revisionsPlace(guid string) []byte      { return place('h', guid) }
-func definitionPlace(guid, id string) []byte { return place('d', guid, id) }

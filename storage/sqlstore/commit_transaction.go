@@ -157,28 +157,6 @@ func (a *attempt) remember() {
 	a.s.memory.Note(a.newest, events, writes)
 }
 
-// rollBack makes a connection ready for the next transaction after an error.
-func (s *Store) rollBack(ctx context.Context, c *sql.Conn, err error) {
-	if _, rollbackErr := c.ExecContext(ctx, "ROLLBACK"); rollbackErr != nil && !isNoTransaction(rollbackErr) || s.d.IsReadOnly(err) {
-		dialect.Discard(c)
-	}
-}
-
-// beginCalls are the statements that begin a transaction that commits.
-func (s *Store) beginCalls() []dialect.Call {
-	calls := make([]dialect.Call, 0, 16)
-	for _, statement := range s.beginWrite {
-		calls = append(calls, dialect.Call{Query: statement})
-	}
-	return calls
-}
-
 // errForgotten says that it is unknown whether a commit happened, because the
 // events that would show it have left the log.
 var errForgotten = errors.New("the connection was lost while committing, and the log has since dropped the events that would tell whether it happened")
-
-// isNoTransaction reports whether a ROLLBACK failed because the transaction
-// was over already, as it is after some errors of SQLite.
-func isNoTransaction(err error) bool {
-	return err != nil && err.Error() == "cannot rollback - no transaction is active"
-}

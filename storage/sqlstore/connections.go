@@ -273,3 +273,26 @@ func unbounded(d *dialect.Dialect, got, want [3]string) error {
 func errNoConn(err error) error {
 	return fmt.Errorf("waiting for a connection: %w", err)
 }
+
+// beginCalls are the statements that begin a transaction that commits.
+func (s *Store) beginCalls() []dialect.Call {
+	calls := make([]dialect.Call, 0, 16)
+	for _, statement := range s.beginWrite {
+		calls = append(calls, dialect.Call{Query: statement})
+	}
+	return calls
+}
+
+// rollBack makes a connection ready for the next transaction after an error. It
+// discards one that cannot be used again, or leads to a server that only reads.
+func (s *Store) rollBack(ctx context.Context, c *sql.Conn, err error) {
+	if _, rollbackErr := c.ExecContext(ctx, "ROLLBACK"); rollbackErr != nil && !isNoTransaction(rollbackErr) || s.d.IsReadOnly(err) {
+		dialect.Discard(c)
+	}
+}
+
+// isNoTransaction reports whether a ROLLBACK failed because the transaction
+// was over already, as it is after some errors of SQLite.
+func isNoTransaction(err error) bool {
+	return err != nil && err.Error() == "cannot rollback - no transaction is active"
+}

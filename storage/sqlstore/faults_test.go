@@ -809,15 +809,22 @@ func TestAServerThatOnlyReadsIsExplained(t *testing.T) {
 			}
 			return id
 		}
-		before := connection()
 		exec(t, admin, "SET GLOBAL read_only = 1")
-		_, err := s.Commit(t.Context(), creation(unclaimed("p", 0)))
-		wantError(t, err, "committing", advice)
-		_, err = open(t.Context(), limited, nil)
-		wantError(t, err, "opening", advice)
-		if connection() == before {
-			t.Error("the connection is kept, though it leads to no primary")
+		for op, write := range map[string]func() error{
+			"committing": func() error {
+				_, err := s.Commit(t.Context(), creation(unclaimed("p", 0)))
+				return err
+			},
+			"leaving a gap in the log": func() error { return s.Restored(t.Context()) },
+		} {
+			before := connection()
+			wantError(t, write(), op, advice)
+			if connection() == before {
+				t.Errorf("%s: the connection is kept, though it leads to no primary", op)
+			}
 		}
+		_, err := open(t.Context(), limited, nil)
+		wantError(t, err, "opening", advice)
 		exec(t, admin, "SET GLOBAL read_only = 0")
 		if _, err := s.Commit(t.Context(), creation(unclaimed("p", 0))); err != nil {
 			t.Errorf("when it may be written again: %v", err)

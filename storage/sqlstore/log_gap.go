@@ -105,9 +105,7 @@ func (s *Store) leaveGap(ctx context.Context, c *sql.Conn) error {
 	run := func(calls []dialect.Call) error { return dialect.RunEach(ctx, c, calls) }
 	err := s.writeGap(run, s.beginCalls(), []dialect.Call{{Query: "COMMIT"}})
 	if err != nil {
-		if _, rollbackErr := c.ExecContext(context.WithoutCancel(ctx), "ROLLBACK"); rollbackErr != nil && !isNoTransaction(rollbackErr) {
-			dialect.Discard(c)
-		}
+		s.rollBack(context.WithoutCancel(ctx), c, err)
 		return err
 	}
 	s.notify(0)

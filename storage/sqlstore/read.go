@@ -152,6 +152,16 @@ type entry[T any] struct {
 	err   error
 }
 
+// corrupt returns the entry for a record that cannot be decoded; if a key is
+// missing, it returns an error that ends the list.
+func corrupt[T any](key storage.RecordKey, err error) (e entry[T], end error) {
+	if errors.Is(err, ErrKey) {
+		return e, err
+	}
+	e.err = &storage.CorruptError{Key: key, Err: err}
+	return e, nil
+}
+
 // one reads one record. query returns the zero entry if there is none.
 func one[T any](ctx context.Context, r *reader, op string, k storage.RecordKey,
 	query func(ctx context.Context, q dialect.Querier, guid string) (entry[*T], error),
@@ -173,6 +183,13 @@ func one[T any](ctx context.Context, r *reader, op string, k storage.RecordKey,
 	}
 	return e.value, nil
 }
+
+// The sizes of pages, in rows. The first one is small, because most lists are
+// short.
+const (
+	firstPage = 256
+	laterPage = 2048
+)
 
 // A page reads the next part of a list, and whether it was the last.
 type page[T any] func(ctx context.Context, q dialect.Querier) (entries []entry[T], last bool, err error)

@@ -15,13 +15,6 @@ import (
 	"github.com/diegosdk/diego/storage/sqlstore/internal/tables"
 )
 
-// The sizes of pages, in rows. The first one is small, because most lists are
-// short.
-const (
-	firstPage = 256
-	laterPage = 2048
-)
-
 const lrpColumns = "process_guid, idx, definition_id, presence, data, stopping"
 
 // An lrpScanner decodes rows of ActualLRPs.
@@ -75,16 +68,6 @@ func (x *lrpScanner) decode() (e entry[lrp.ActualLRP], err error) {
 
 func (x *lrpScanner) damaged(r *lrp.ActualLRP, err error) (entry[lrp.ActualLRP], error) {
 	return corrupt[lrp.ActualLRP](storage.ActualLRPKey(r), err)
-}
-
-// corrupt returns the entry for a record that cannot be decoded; if a key is
-// missing, it returns an error that ends the list.
-func corrupt[T any](key storage.RecordKey, err error) (e entry[T], end error) {
-	if errors.Is(err, ErrKey) {
-		return e, err
-	}
-	e.err = &storage.CorruptError{Key: key, Err: err}
-	return e, nil
 }
 
 // ActualLRPs implements storage.Reader.
