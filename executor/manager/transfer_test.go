@@ -5,7 +5,6 @@ package manager_test
 import (
 	"archive/zip"
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
@@ -16,12 +15,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -82,42 +78,6 @@ func TestAHostileOrBrokenDownloadFailsTheSetupWithItsReason(t *testing.T) {
 			}
 			h.remove(guid)
 		})
-	}
-}
-
-// A fullBackend has no room for a container while a directory holds something.
-type fullBackend struct {
-	executor.ContainerBackend
-	dir  string
-	full atomic.Int32 // how often it had none
-}
-
-func (b *fullBackend) Create(ctx context.Context, s executor.ContainerSpec) (executor.Endpoint, error) {
-	if entries, err := os.ReadDir(b.dir); err != nil || len(entries) > 0 {
-		b.full.Add(1)
-		return executor.Endpoint{}, &os.PathError{Op: "mkdir", Path: s.GUID, Err: syscall.ENOSPC}
-	}
-	return b.ContainerBackend.Create(ctx, s)
-}
-
-func TestAContainerForWhichThereIsNoRoomCostsDownloadsThatNobodyUses(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { tgz(w, "f", "x") }))
-	defer server.Close()
-	b := new(fullBackend)
-	h := newHost(t, func(o *manager.Options) {
-		b.ContainerBackend, b.dir = o.Backend, filepath.Join(o.Dir, "cache")
-		o.Backend = b
-	})
-	h.launch("first", with(work(sh("true")), func(w *manager.Work) {
-		w.CachedDependencies = []executor.CachedDependency{{Name: "tools", From: server.URL, To: "/tools", CacheKey: "tools"}}
-	}))
-	if r := h.await("first", executor.Completed).RunResult; !r.Retryable || !strings.Contains(r.FailureReason, "no space left") {
-		t.Errorf("what is in use was given up: %+v", r)
-	}
-	h.remove("first")
-	h.launch("second", work(sh("true")))
-	if r := h.await("second", executor.Completed).RunResult; r.Failed || b.full.Load() != 2 {
-		t.Errorf("after %d refusals: %+v", b.full.Load(), r)
 	}
 }
 

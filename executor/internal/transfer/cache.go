@@ -96,7 +96,7 @@ func (f *Fetcher) get(ctx context.Context, r Request, kind string, most int64, p
 	}
 	fetch := func(known *version) (*version, error) {
 		v, err := once(known)
-		if f.MakeRoom(err) {
+		if full(err) && f.cache.dropUnused() {
 			return once(known)
 		}
 		return v, err
@@ -283,14 +283,17 @@ func (c *cache) evict() {
 	}
 }
 
-// MakeRoom removes all that is kept and not in use if err says that the disk is
-// full. It reports whether it has removed anything, so that another attempt may
-// succeed.
+// MakeRoom removes all that is kept and not in use if err says that a disk is full,
+// and the cache's nearly is: it may be the own disk of a container that was full, for
+// which no neighbour should pay. MakeRoom reports whether it has removed anything, so
+// that another attempt may succeed.
 func (f *Fetcher) MakeRoom(err error) bool {
-	if !full(err) {
-		return false
-	}
-	c := &f.cache
+	return full(err) && nearlyFull(f.options.Dir) && f.cache.dropUnused()
+}
+
+// dropUnused removes all that is kept and not in use, and reports whether that was
+// anything.
+func (c *cache) dropUnused() bool {
 	c.mu.Lock()
 	defer c.unlock()
 	kept := c.count
