@@ -49,6 +49,17 @@ var stuckTime = time.Minute // a test is less patient
 
 var errStops = errors.New("the server stops")
 
+// timeNow is the time for what handshakes do not judge; a test's may be later.
+var timeNow = time.Now
+
+// outlived reports whether a connection has lasted longer than the certificate with
+// which its client began it. Certificates are verified at the beginning only, and a
+// connection lasts as long as it is used: somebody with a stolen certificate could
+// otherwise use it for ever. A client with a newer one connects again.
+func outlived(c *tls.ConnectionState) bool {
+	return c != nil && len(c.VerifiedChains) > 0 && timeNow().After(c.PeerCertificates[0].NotAfter)
+}
+
 // Serve serves h at l until ctx ends. Then calls that are being answered, sessions
 // among them, have two seconds to finish; after that their contexts end, and they
 // have ten more. certificates are nil for plain HTTP.
@@ -60,6 +71,9 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, certificates *Ce
 		Handler: boundRequests(func(w http.ResponseWriter, r *http.Request) {
 			answering.Add(1)
 			defer answering.Done()
+			if outlived(r.TLS) {
+				w.Header().Set("Connection", "close") // after this answer; HTTP/2 then sends GOAWAY
+			}
 			h.ServeHTTP(w, r)
 		}),
 		ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: 64 << 10,

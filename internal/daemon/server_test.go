@@ -9,9 +9,11 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -479,6 +481,56 @@ func TestAClientFollowsAChangeOfTheAuthority(t *testing.T) {
 type converging struct{}
 
 func (converging) Converge(context.Context) error { return nil }
+
+func TestAConnectionDoesNotLastLongerThanItsClientsCertificate(t *testing.T) {
+	var later atomic.Int64
+	timeNow = func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
+	defer func() { timeNow = time.Now }()
+	dir := t.TempDir()
+	certificates := open(t, issue(t, dir, "server", time.Hour))
+	address, stop := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Proto) }), certificates)
+	defer func() {
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, protocol := range []string{"HTTP/1.1", "HTTP/2.0"} {
+		later.Store(0)
+		transport := &http.Transport{TLSClientConfig: certificates.Client(), ForceAttemptHTTP2: protocol == "HTTP/2.0"}
+		defer transport.CloseIdleConnections()
+		// ask reports whether a connection with HTTP/2 was there already, and whether one
+		// with HTTP/1.1, which may not be free again so soon, goes on.
+		ask := func() bool {
+			t.Helper()
+			var reused bool
+			trace := &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { reused = i.Reused }}
+			r, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), http.MethodGet, "https://"+address, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			response, err := transport.RoundTrip(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer response.Body.Close()
+			if body, err := io.ReadAll(response.Body); err != nil || string(body) != protocol {
+				t.Fatalf("the answer is %q, %v, want %q", body, err, protocol)
+			}
+			return !response.Close && (reused || protocol == "HTTP/1.1")
+		}
+		ask()
+		if !ask() {
+			t.Errorf("%s: a connection ends after its first use", protocol)
+		}
+		later.Store(int64(2 * time.Hour))
+		ask() // it may still be answered
+		for end := time.Now().Add(time.Minute); ask(); {
+			if time.Now().After(end) {
+				t.Fatalf("%s: a connection is still used although its client's certificate has expired", protocol)
+			}
+		}
+	}
+}
 
 func TestServingEndsWithAnErrorIfTheListenerDoes(t *testing.T) {
 	l, err := Listen("listen", "127.0.0.1:0")
