@@ -5,7 +5,6 @@ import (
 	"github.com/diegosdk/diego/lrp"
 )
 
-// globalFlags are those of every command.
 var globalFlags = []cli.Flag{
 	{Name: "bbs", Kind: &cli.Kind{Name: "URL"}, Env: "DIEGO_BBS",
 		Help: "address of the BBS; several with commas between them, for an active one and its standbys (without it: your own allinone)"},
@@ -41,7 +40,8 @@ var minHealthyFlags = []cli.Flag{
 		Help: "how long a new instance must run and be ready before it replaces an old one; the spec file's rollout_policy counts without this flag"},
 }
 
-// rolloutPolicy is that of a spec file, with --min-healthy.
+// rolloutPolicy is the policy p of a spec file, changed by --min-healthy. Where the
+// file has none, the default of the flag makes one.
 func (c *call) rolloutPolicy(p *lrp.RolloutPolicy) *lrp.RolloutPolicy {
 	if p != nil && !c.given("min-healthy") {
 		return p

@@ -35,7 +35,6 @@ func instancesCommand(p *process) *cobra.Command {
 	}, watchFlags)
 }
 
-// instanceOrders are the values of --sort.
 var instanceOrders = []string{"index", "cell", "state", "age", "crashes"}
 
 // sortInstances sorts a list that is in the order of processes and indices.

@@ -29,7 +29,6 @@ func wrongSelector(text string) string {
 	return ""
 }
 
-// selector is that of the flag.
 func (c *call) selector() executor.Selector {
 	s, _ := executor.ParseSelector(c.text("selector")) // the flag has checked it
 	return s

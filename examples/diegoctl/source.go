@@ -193,7 +193,7 @@ func noInstance(d *lrp.Deployment, index int) error {
 	return &missingError{fmt.Sprintf("%s has no instance %d, it has %d: 0 to %d", d.ProcessGUID, index, d.Instances, d.Instances-1)}
 }
 
-// findCell is the presence of a cell.
+// findCell finds the presence of a cell. The error names the cells that there are.
 func (c *call) findCell(r *remote, id string) (bbs.CellPresence, error) {
 	list, err := r.bbs.Cells(c.ctx)
 	if err != nil {

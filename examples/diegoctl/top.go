@@ -36,7 +36,6 @@ type usageDoc struct {
 	rep.ContainerUsage
 }
 
-// name is that of the work.
 func (u *usageDoc) name() string {
 	if u.Index != nil {
 		return u.work() + "/" + strconv.Itoa(*u.Index)

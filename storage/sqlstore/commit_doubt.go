@@ -14,7 +14,6 @@ type outcome struct {
 	deferred map[*item]bool
 }
 
-// outcome is the outcome of this attempt.
 func (a *attempt) outcome() *outcome {
 	o := &outcome{token: a.token, newest: a.newest, since: a.s.newest.Load(), deferred: a.deferred}
 	for i := range a.segments {

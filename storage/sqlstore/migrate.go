@@ -48,7 +48,6 @@ func Migrations(d Dialect, prefix string) ([]Migration, error) {
 	return migrations(f, prefix)
 }
 
-// migrations are those of a dialect.
 func migrations(d *dialect.Dialect, prefix string) ([]Migration, error) {
 	dir := "migrations/" + d.Dir
 	files, err := fs.ReadDir(migrationFiles, dir)
@@ -79,7 +78,7 @@ func migrations(d *dialect.Dialect, prefix string) ([]Migration, error) {
 	return out, nil
 }
 
-// statements are the single statements of a migration.
+// statements splits the SQL, because some drivers take only one at a time.
 func (m *Migration) statements() []string {
 	var out []string
 	for _, statement := range strings.Split(m.SQL, ";\n") {
