@@ -49,7 +49,11 @@ func (l *ledger) spares(records []lrp.ActualLRP, r *lrp.ActualLRP) bool {
 	if me != nil && d != nil && r.Presence == lrp.Evacuating && r.DefinitionID == d.ActiveDefinitionID && me.DefinitionID != r.DefinitionID {
 		return true
 	}
-	return me != nil && !l.replaces(me, r, l.now().Add(-2*l.world.slack()))
+	now := l.now()
+	if l.decided.Before(now) {
+		now = l.decided // a late call has reached a control plane that is paused
+	}
+	return me != nil && !l.replaces(me, r, now.Add(-2*l.world.slack()))
 }
 
 // recovered notes the replacements that a returning instance makes needless.

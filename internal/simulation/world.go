@@ -1002,17 +1002,25 @@ func (w *World) checkLoss(e *storage.Event) error {
 		if then, was := w.goneThen[l.After.CellID]; was && !gone {
 			since, gone = then, true // it has come back since the plane looked
 		}
-		lately := 0
-		for _, since := range w.gone {
-			if now.Sub(since) < lossGrace {
-				lately++
-			}
+		lately := w.lately(w.gone)
+		if w.goneThen != nil {
+			lately = min(lately, w.lately(w.goneThen)) // it has looked before its pause
 		}
 		if !gone || now.Sub(since) < lossGrace && float64(lately) > maxLoss*float64(len(w.cells)) {
 			return checkGuard.violated("%s is suspect: its cell is gone (%t) since %s, as are %d others", keyOf(l.After).guid, gone, since, lately-1)
 		}
 	}
 	return nil
+}
+
+// lately counts the cells that have been gone for less than the grace.
+func (w *World) lately(gone map[string]time.Time) (n int) {
+	for _, since := range gone {
+		if w.Clock.Now().Sub(since) < lossGrace {
+			n++
+		}
+	}
+	return n
 }
 
 // checkPlans makes sure that convergence, when it looks only at what may need
