@@ -63,6 +63,8 @@ type BBS struct {
 	// paged counts the bytes of the pages that subscribers have read from the store.
 	paged atomic.Int64
 	back  wentBack
+	// leads fails if this process shares its store with others, and another one leads.
+	leads func() error
 	// unfollowed takes a process whose instances could not be brought up to date
 	// with its deployment.
 	unfollowed func(processGUID string)
@@ -88,7 +90,11 @@ func New(o Options) (*BBS, error) {
 	o.Now = executor.UTC(o.Now)
 	o.Metrics = cmp.Or[auction.Metrics](o.Metrics, auction.NoMetrics{})
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
-	return &BBS{o: o, tail: &tail{store: o.Store, size: o.EventTail}, unfollowed: func(string) {}, waits: func(string, time.Time) {}}, v.Err()
+	leads := func() error { return nil }
+	if s, ok := o.Store.(*fencedStore); ok {
+		leads = s.leader.leads
+	}
+	return &BBS{o: o, tail: &tail{store: o.Store, size: o.EventTail}, leads: leads, unfollowed: func(string) {}, waits: func(string, time.Time) {}}, v.Err()
 }
 
 // stepSlot applies a command to one slot, for the method of that name. After a
@@ -112,8 +118,8 @@ func (b *BBS) decideSlot(ctx context.Context, method, processGUID string, index 
 	if err := checkIndex(index); err != nil {
 		return lrp.Decision{}, b.answer(method, err)
 	}
-	d, _, err := storage.ApplySlot(ctx, b.o.Store, processGUID, index, b.once(ctx, method), decide)
-	if repeated, err := b.outcome(ctx, method, err); repeated || err != nil {
+	d, committed, err := storage.ApplySlot(ctx, b.o.Store, processGUID, index, b.once(ctx, method), decide)
+	if repeated, err := b.outcome(ctx, method, committed, err); repeated || err != nil {
 		return lrp.Decision{}, b.answer(method, err)
 	}
 	b.carry(d.Effects, nil)
@@ -131,8 +137,8 @@ func (b *BBS) stepTask(ctx context.Context, method, guid string, c task.Command)
 func (b *BBS) decideTask(ctx context.Context, method, guid string,
 	decide func(*task.Task) (task.Decision, error),
 ) (d task.Decision, repeated bool, err error) {
-	d, _, err = storage.ApplyTask(ctx, b.o.Store, guid, b.once(ctx, method), decide)
-	if repeated, err = b.outcome(ctx, method, err); repeated || err != nil {
+	d, committed, err := storage.ApplyTask(ctx, b.o.Store, guid, b.once(ctx, method), decide)
+	if repeated, err = b.outcome(ctx, method, committed, err); repeated || err != nil {
 		return task.Decision{}, repeated, b.answer(method, err)
 	}
 	b.carry(nil, d.Effects)

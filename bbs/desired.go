@@ -182,14 +182,14 @@ func existing(processGUID string, f func(*lrp.Deployment) (lrp.Change, error)) f
 // date. Once the change is committed the call has succeeded; the leader at that
 // time tries the rest again.
 func (b *BBS) changeDeployment(ctx context.Context, method, processGUID string, decide func(*lrp.Deployment) (lrp.Change, error)) error {
-	change, _, err := storage.ApplyDeployment(ctx, b.o.Store, processGUID, b.once(ctx, method), func(d *lrp.Deployment) (lrp.Change, error) {
+	change, committed, err := storage.ApplyDeployment(ctx, b.o.Store, processGUID, b.once(ctx, method), func(d *lrp.Deployment) (lrp.Change, error) {
 		change, err := decide(d)
 		if err == nil {
 			err = b.o.LRPs.Allows(change)
 		}
 		return b.o.LRPs.Record(change, storage.Caller(ctx), b.o.Now()), err
 	})
-	if _, err := b.outcome(ctx, method, err); err != nil {
+	if _, err := b.outcome(ctx, method, committed, err); err != nil {
 		return b.answer(method, err)
 	}
 	if err != nil || change.IsZero() || b.o.Effects == nil {

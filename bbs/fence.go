@@ -32,6 +32,12 @@ type fencedStore struct {
 	leader *Leadership
 }
 
+// leads fails with a *[NotLeaderError] if this process does not lead.
+func (l *Leadership) leads() error {
+	_, err := l.Fence()
+	return err
+}
+
 // Commit implements [storage.Store].
 func (s *fencedStore) Commit(ctx context.Context, b storage.Batch) (storage.Cursor, error) {
 	fence, err := s.leader.Fence()

@@ -56,25 +56,28 @@ func requestID(ctx context.Context, method string) string {
 	return call + ":" + id
 }
 
-// outcome is the error with which to answer a call: none if this very call was
-// carried out before, although it is now refused. If the store cannot say, the
-// error is the store's, not the refusal.
-func (b *BBS) outcome(ctx context.Context, method string, err error) (repeated bool, _ error) {
+// outcome is the error with which to answer a call that was committed at a position
+// of the log, 0 for nothing: none if this very call was carried out before, although
+// it is now refused. If the store cannot say, the error is the store's, not the
+// refusal. A commit proves that this process leads. Without one only the leader
+// answers, because another one's clock may be wrong.
+func (b *BBS) outcome(ctx context.Context, method string, committed storage.Cursor, err error) (repeated bool, _ error) {
 	id := requestID(ctx, method)
 	switch {
-	case err == nil, id == "":
-		return false, err
+	case err == nil && committed != 0:
+		return false, nil
 	case errors.Is(err, storage.ErrDuplicate):
 		return true, nil
-	case !isRefusal(err) || errors.Is(err, executor.ErrInvalid):
+	case err != nil && (!isRefusal(err) || errors.Is(err, executor.ErrInvalid)):
 		return false, err
+	case err != nil && id != "":
+		repeated, askErr := b.o.Store.Remembers(ctx, id)
+		switch {
+		case askErr != nil:
+			return false, fmt.Errorf("whether %s was carried out before under its request id is not known: %w", method, askErr)
+		case repeated:
+			return true, nil
+		}
 	}
-	repeated, askErr := b.o.Store.Remembers(ctx, id)
-	switch {
-	case askErr != nil:
-		return false, fmt.Errorf("whether %s was carried out before under its request id is not known: %w", method, askErr)
-	case repeated:
-		return true, nil
-	}
-	return false, err
+	return false, cmp.Or(b.leads(), err)
 }

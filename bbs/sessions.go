@@ -24,12 +24,12 @@ func (b *BBS) ReportSessions(ctx context.Context, cellID string, list []storage.
 	if err := v.Err(); err != nil {
 		return b.answer(method, err)
 	}
-	_, err := storage.Apply(ctx, b.o.Store, b.once(ctx, method), func(context.Context, storage.Reader) (batch storage.Batch, err error) {
+	committed, err := storage.Apply(ctx, b.o.Store, b.once(ctx, method), func(context.Context, storage.Reader) (batch storage.Batch, err error) {
 		for i := range list {
 			batch.Events = append(batch.Events, storage.Event{Session: &list[i]})
 		}
 		return batch, nil
 	})
-	_, err = b.outcome(ctx, method, err)
+	_, err = b.outcome(ctx, method, committed, err)
 	return b.answer(method, err)
 }
