@@ -108,7 +108,8 @@ func find(records []lrp.ActualLRP, i lrp.InstanceKey) *lrp.ActualLRP {
 // that does not run yet, and of which there is no record, is gone at the next look.
 // A cell that evacuates says so to the control plane first, and deletes it only after
 // an answer. The backend of a real cell may refuse to delete it, so only models are
-// judged.
+// judged. A model reads an index for one of its containers there, and nobody can tell
+// for which, so the first look counts only if it has no other.
 func (w *World) finds(m machine, c *executor.Container, s lrp.Slot) error {
 	_, isModel := m.(*model)
 	starts := c.State == executor.Initializing || c.State == executor.Created
@@ -118,7 +119,9 @@ func (w *World) finds(m machine, c *executor.Container, s lrp.Slot) error {
 	}
 	first, known := w.unwanted[c.GUID]
 	if !known {
-		w.unwanted[c.GUID] = w.random.step
+		if !slices.ContainsFunc(m.holds(), func(o executor.Container) bool { return o.GUID != c.GUID && workOf(&o) == workOf(c) }) {
+			w.unwanted[c.GUID] = w.random.step
+		}
 		return nil
 	}
 	if first == w.random.step {

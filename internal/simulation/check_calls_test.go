@@ -42,6 +42,44 @@ func TestACellKeepsAnUnwantedContainerOnlyForAsLongAsItGetsNoAnswer(t *testing.T
 	}
 }
 
+// During a rollout a cell can have two containers at an index, and reads the index for
+// one of them.
+func TestACellThatReadsAnIndexForAnotherContainerHasNotFoundAnUnwantedOne(t *testing.T) {
+	for name, x := range map[string]struct {
+		before, after string // of which process another container comes before the first look, or after it
+		objects       bool
+	}{
+		"it has two at the index":          {"process", "none", false},
+		"it has another elsewhere":         {"none", "none", true},
+		"the other came after it had seen": {"none", "process", true},
+	} {
+		w, err := NewWorld(History{Seed: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		m := w.cells[0]
+		take := func(process, definition string) {
+			work := auction.Work{CellID: m.presence().CellID, Items: []auction.Item{{Key: auction.Key{Kind: auction.LRP, GUID: process, DefinitionID: definition}}}}
+			if rejected, err := m.Perform(t.Context(), work); err != nil || len(rejected) > 0 {
+				t.Fatalf("%s: the cell rejects %+v: %v", name, rejected, err)
+			}
+		}
+		take("process", "d1")
+		starts := m.holds()[0]
+		starts.State = executor.Created
+		take(x.before, "d2")
+		if err := w.finds(m, &starts, lrp.Slot{ProcessGUID: "process"}); err != nil {
+			t.Fatalf("%s: at the first look: %v", name, err)
+		}
+		take(x.after, "d2")
+		w.random.next()
+		if err := w.finds(m, &starts, lrp.Slot{ProcessGUID: "process"}); (err != nil) != x.objects {
+			t.Errorf("%s: at the second look the checker says %v", name, err)
+		}
+	}
+}
+
 func TestACellThatIsDrainedOrCordonedIsGivenNothingAndTakesNothing(t *testing.T) {
 	room := auction.Capacity{MemoryMB: 64, DiskMB: 64, Containers: 1}
 	for name, x := range map[string]struct {
