@@ -291,6 +291,11 @@ func (w *World) object(err error) {
 	}
 }
 
+// apart is the time between two actors that interrupt one another. The records that a
+// decision makes have epochs from its time on, one nanosecond apart, and no two records
+// of a slot may have the same.
+const apart = 100 * time.Nanosecond
+
 // interrupt lets somebody else act, now and then, between what an actor has read
 // and what it is about to commit.
 func (w *World) interrupt() {
@@ -310,10 +315,10 @@ func (w *World) interrupt() {
 	ctx := context.Background() // the actor's own has its request id
 	w.interrupted = true
 	w.interrupts++
-	w.Clock.Advance(1) // so that its records have other epochs than those of the actor that it interrupts
+	w.Clock.Advance(apart)
 	speaking, acting := w.speaking, w.acting
 	w.speaking = nil
-	defer func() { w.interrupted = false; w.speaking, w.acting = speaking, acting; w.Clock.Advance(1) }()
+	defer func() { w.interrupted = false; w.speaking, w.acting = speaking, acting; w.Clock.Advance(apart) }()
 	if len(rivals) > 0 {
 		w.harmed("interrupt", interruptions[2])
 		w.acting = rivals[w.random.IntN(len(rivals))]
