@@ -87,35 +87,6 @@ func (r *space) fits(n need) bool { return r.containers >= 1 && n.within(r.need)
 
 func (c *cell) fits(d demand) bool { return c.space.fits(d.need) && d.extra.fits(c) }
 
-// A weight is what one unit of a resource adds to the score of a cell; three
-// full resources are 3 << scoreBits. A resource that the cell does not have
-// adds nothing.
-type weight struct{ memory, disk, container int64 }
-
-// scoreBits leaves room in 64 bits for the largest possible score: weights are
-// at most 10, counts at most 2^17 (starting) and 2^16 (bin-pack).
-const scoreBits = 40
-
-func weigh(total Capacity) weight {
-	of := func(n int64) int64 {
-		if n == 0 {
-			return 0
-		}
-		return 1 << scoreBits / n
-	}
-	return weight{of(total.MemoryMB), of(total.DiskMB), of(total.Containers)}
-}
-
-// adds is what an item adds to the score of a cell.
-func (w weight) adds(n need) int64 {
-	return n.memoryMB*w.memory + n.diskMB*w.disk + w.container
-}
-
-// least is the smallest of each weight.
-func (w weight) least(other weight) weight {
-	return weight{min(w.memory, other.memory), min(w.disk, other.disk), min(w.container, other.container)}
-}
-
 // A class is a set of cells of one zone that are open to the same work of the
 // batch. Its line or its tree finds the best.
 type class struct {
@@ -376,50 +347,6 @@ func appendTexts(key []byte, list []string) []byte {
 		key = appendText(key, s)
 	}
 	return key
-}
-
-// packStep is half of one resource, a sixth of the mean of three. It is a power
-// of two, so reversing bits reverses the order within every step.
-const packStep = 1 << scoreBits / 2
-
-// score is the cell's present resource score, for an item that adds nothing.
-func (f *fleet) score(c *cell, k Kind) int64 {
-	s := c.use ^ f.reversed + int64(c.starting)*f.starting
-	if k == LRP {
-		s += int64(c.rank) * f.binPack
-	}
-	return s
-}
-
-// with is the score with an item on the cell.
-func (f *fleet) with(c *cell, k Kind, d demand) int64 {
-	return f.score(c, k) + c.weight.adds(d.need) + d.extra.adds(c)
-}
-
-// choose fills an empty choice with a cell and its score with the item on it.
-func (f *fleet) choose(choice *Choice, k Kind, d demand, p pick) {
-	c, s := &f.cells[p.cell], &choice.Score
-	choice.CellID = c.id
-	s.Preference = p.preference
-	s.ZoneInstances = int(p.inZone)
-	s.Memory = use(c.total.MemoryMB, c.space.memoryMB-d.memoryMB)
-	s.Disk = use(c.total.DiskMB, c.space.diskMB-d.diskMB)
-	s.Containers = use(c.total.Containers, c.space.containers-1)
-	s.Extra = d.extra.use(c)
-	s.Starting = float64(c.starting) * f.startingF
-	if k == Task {
-		s.CellTasks = int(p.level)
-	} else {
-		s.CellInstances = int(p.level)
-		s.BinPack = float64(c.rank) * f.binPackF
-	}
-}
-
-func use(total, remaining int64) float64 {
-	if total == 0 {
-		return 0
-	}
-	return float64(total-remaining) / float64(total)
 }
 
 // changed notes that a cell has got work.

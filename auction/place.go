@@ -28,6 +28,26 @@ type InvalidCell struct {
 	Err error `json:"-"` // see MarshalJSON
 }
 
+// A Placement says where an item goes and what decided.
+type Placement struct {
+	// Item is the work as it was passed to Place.
+	Item *Item `json:"item"`
+	// Choice is the winner.
+	Choice
+	// RunnerUp is the cell that would have won without the winner. Its CellID is
+	// empty if no other cell could take the item.
+	RunnerUp Choice `json:"runner_up"`
+}
+
+// String describes the placement in one line, for people. The text may change.
+func (p Placement) String() string {
+	s := fmt.Sprintf("%v goes to %s: %v", p.Item.Key, p.CellID, p.Score)
+	if p.RunnerUp.CellID == "" {
+		return s + "; no other cell can take it"
+	}
+	return fmt.Sprintf("%s; runner-up %s: %v", s, p.RunnerUp.CellID, p.RunnerUp.Score)
+}
+
 // Place chooses cells for a batch of work; see the package's documentation for
 // the rules. It does not change its arguments. The result depends on their
 // content and not on their order.

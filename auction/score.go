@@ -2,6 +2,7 @@ package auction
 
 import (
 	"fmt"
+	"math"
 	"strings"
 )
 
@@ -70,22 +71,129 @@ type Choice struct {
 	Score  Score  `json:"score"`
 }
 
-// A Placement says where an item goes and what decided.
-type Placement struct {
-	// Item is the work as it was passed to Place.
-	Item *Item `json:"item"`
-	// Choice is the winner.
-	Choice
-	// RunnerUp is the cell that would have won without the winner. Its CellID is
-	// empty if no other cell could take the item.
-	RunnerUp Choice `json:"runner_up"`
+// The order of cells for an item, strongest criterion first: the tier, then the
+// rank, of which the score is a part. What further resources add to a score is
+// in extra.go.
+
+// A pick is a cell that was found for an item, with all that ranks it.
+type pick struct {
+	tier
+	rank
 }
 
-// String describes the placement in one line, for people. The text may change.
-func (p Placement) String() string {
-	s := fmt.Sprintf("%v goes to %s: %v", p.Item.Key, p.CellID, p.Score)
-	if p.RunnerUp.CellID == "" {
-		return s + "; no other cell can take it"
+// before orders picks of any tiers.
+func (p pick) before(other pick) bool {
+	if p.tier != other.tier {
+		return p.tier.before(other.tier)
 	}
-	return fmt.Sprintf("%s; runner-up %s: %v", s, p.RunnerUp.CellID, p.RunnerUp.Score)
+	return p.rank.before(other.rank)
+}
+
+// A tier is a set of zones that the item prefers equally and that have equally
+// many instances of its process. Cells of one tier compete with each other.
+type tier struct {
+	preference float64
+	inZone     int32
+}
+
+func (t tier) before(other tier) bool {
+	if t.preference != other.preference {
+		return t.preference < other.preference
+	}
+	return t.inZone < other.inZone
+}
+
+// A rank orders cells that offer what an item asks for. The criterion of the
+// zone precedes it: cells that differ in that are never compared by rank.
+type rank struct {
+	score int64
+	// level is the number of instances of the process on the cell, or the
+	// number of tasks.
+	level int32
+	cell  int32
+}
+
+var last = rank{math.MaxInt64, math.MaxInt32, math.MaxInt32}
+
+func (r rank) before(other rank) bool {
+	if r.level != other.level {
+		return r.level < other.level
+	}
+	if r.score != other.score {
+		return r.score < other.score
+	}
+	return r.cell < other.cell
+}
+
+// A weight is what one unit of a resource adds to the score of a cell; three
+// full resources are 3 << scoreBits. A resource that the cell does not have
+// adds nothing.
+type weight struct{ memory, disk, container int64 }
+
+// scoreBits leaves room in 64 bits for the largest possible score: weights are
+// at most 10, counts at most 2^17 (starting) and 2^16 (bin-pack).
+const scoreBits = 40
+
+func weigh(total Capacity) weight {
+	of := func(n int64) int64 {
+		if n == 0 {
+			return 0
+		}
+		return 1 << scoreBits / n
+	}
+	return weight{of(total.MemoryMB), of(total.DiskMB), of(total.Containers)}
+}
+
+// adds is what an item adds to the score of a cell.
+func (w weight) adds(n need) int64 {
+	return n.memoryMB*w.memory + n.diskMB*w.disk + w.container
+}
+
+// least is the smallest of each weight.
+func (w weight) least(other weight) weight {
+	return weight{min(w.memory, other.memory), min(w.disk, other.disk), min(w.container, other.container)}
+}
+
+// packStep is half of one resource, a sixth of the mean of three. It is a power
+// of two, so reversing bits reverses the order within every step.
+const packStep = 1 << scoreBits / 2
+
+// score is the cell's present resource score, for an item that adds nothing.
+func (f *fleet) score(c *cell, k Kind) int64 {
+	s := c.use ^ f.reversed + int64(c.starting)*f.starting
+	if k == LRP {
+		s += int64(c.rank) * f.binPack
+	}
+	return s
+}
+
+// with is the score with an item on the cell.
+func (f *fleet) with(c *cell, k Kind, d demand) int64 {
+	return f.score(c, k) + c.weight.adds(d.need) + d.extra.adds(c)
+}
+
+// choose fills an empty choice with a cell and its score with the item on it.
+func (f *fleet) choose(choice *Choice, k Kind, d demand, p pick) {
+	c, s := &f.cells[p.cell], &choice.Score
+	choice.CellID = c.id
+	s.Preference = p.preference
+	s.ZoneInstances = int(p.inZone)
+	s.Memory = use(c.total.MemoryMB, c.space.memoryMB-d.memoryMB)
+	s.Disk = use(c.total.DiskMB, c.space.diskMB-d.diskMB)
+	s.Containers = use(c.total.Containers, c.space.containers-1)
+	s.Extra = d.extra.use(c)
+	s.Starting = float64(c.starting) * f.startingF
+	if k == Task {
+		s.CellTasks = int(p.level)
+	} else {
+		s.CellInstances = int(p.level)
+		s.BinPack = float64(c.rank) * f.binPackF
+	}
+}
+
+func use(total, remaining int64) float64 {
+	if total == 0 {
+		return 0
+	}
+	return float64(total-remaining) / float64(total)
 }

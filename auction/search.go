@@ -5,20 +5,6 @@ import "math/bits"
 // none means that there is no cell.
 const none = -1
 
-// A pick is a cell that was found for an item, with all that ranks it.
-type pick struct {
-	tier
-	rank
-}
-
-// before orders picks of any tiers.
-func (p pick) before(other pick) bool {
-	if p.tier != other.tier {
-		return p.tier.before(other.tier)
-	}
-	return p.rank.before(other.rank)
-}
-
 // picks are the best and the second best cell for an item; noPick stands for
 // none.
 type picks [2]pick
@@ -71,20 +57,6 @@ func (s *search) pick(k Kind, d demand, o *offer, h home) picks {
 		p.add(next, s.top)
 	}
 	return p
-}
-
-// A tier is a set of zones that the item prefers equally and that have equally
-// many instances of its process. Cells of one tier compete with each other.
-type tier struct {
-	preference float64
-	inZone     int32
-}
-
-func (t tier) before(other tier) bool {
-	if t.preference != other.preference {
-		return t.preference < other.preference
-	}
-	return t.inZone < other.inZone
 }
 
 // tier returns the tier of the zone; allowed is false if the item may not go

@@ -44,28 +44,6 @@ type node struct {
 	most space
 }
 
-// A rank orders cells that offer what an item asks for. The criterion of the
-// zone precedes it: cells that differ in that are never compared by rank.
-type rank struct {
-	score int64
-	// level is the number of instances of the process on the cell, or the
-	// number of tasks.
-	level int32
-	cell  int32
-}
-
-var last = rank{math.MaxInt64, math.MaxInt32, math.MaxInt32}
-
-func (r rank) before(other rank) bool {
-	if r.level != other.level {
-		return r.level < other.level
-	}
-	if r.score != other.score {
-		return r.score < other.score
-	}
-	return r.cell < other.cell
-}
-
 // leaf is the node of the leaf at a place.
 func (t *tree) leaf(place int32) int32 { return t.leaves + place - t.place }
 

@@ -167,6 +167,18 @@ func (x *draft) create(definitionID, domain string, crashCount int, crashReason 
 	x.requestStart(i)
 }
 
+// createReplacement makes the ORDINARY record of the instance that is to replace
+// old, unless there is one or the index is not desired.
+func (x *draft) createReplacement(old ActualLRP) {
+	if !x.desired() {
+		return
+	}
+	definition := x.d.restartDefinition(old.DefinitionID)
+	if x.of(definition, Ordinary) == none {
+		x.create(definition, old.Domain, old.CrashCount, old.CrashReason)
+	}
+}
+
 func (x *draft) requestStart(i int) {
 	x.effects = append(x.effects, Effect{Kind: RequestStart, Key: x.records[i].Key})
 }

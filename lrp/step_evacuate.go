@@ -186,18 +186,6 @@ func (x *draft) evacuateOwn(i int, c EvacuateRunning) {
 	x.createReplacement(old)
 }
 
-// createReplacement makes the ORDINARY record of the instance that is to replace
-// old, unless there is one or the index is not desired.
-func (x *draft) createReplacement(old ActualLRP) {
-	if !x.desired() {
-		return
-	}
-	definition := x.d.restartDefinition(old.DefinitionID)
-	if x.of(definition, Ordinary) == none {
-		x.create(definition, old.Domain, old.CrashCount, old.CrashReason)
-	}
-}
-
 // putEvacuating makes record i the EVACUATING record of the caller, with the
 // caller's data.
 func (x *draft) putEvacuating(i int, c EvacuateRunning) {

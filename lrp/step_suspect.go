@@ -2,8 +2,12 @@ package lrp
 
 // What becomes of the instances of a missing cell (000 §Suspect Cells):
 // MarkSuspect makes a replacement, Recover settles which of the two stays when
-// the cell returns, and RemoveSuspect ends suspects whose replacement runs. A
-// replacement that starts ends its suspect in the same commit (Start).
+// the cell returns, and RemoveSuspect ends suspects whose replacement runs.
+//
+// The rest of a replacement's life is in other files. createReplacement
+// (draft.go) makes its record and requests its start; Deployment.Replaces
+// (disruption.go) is the rule for when it counts. A replacement that starts ends
+// its suspect in the same commit (start in step_cell.go).
 
 func (x *draft) markSuspect(c MarkSuspect) {
 	x.cause.Detail = c.CellID
