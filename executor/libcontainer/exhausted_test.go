@@ -240,6 +240,53 @@ func TestADaemonThatStartsWithoutInodesSharesNoIDs(t *testing.T) {
 	}
 }
 
+// After a boot the images of the one before are of no use, and on a full disk only
+// their removal makes room. The daemon must start to remove them.
+func TestADaemonThatStartsAfterABootWithoutInodesMakesRoomFromOldImages(t *testing.T) {
+	for name, lost := range map[string]bool{"something was set aside before": true, "nothing was": false} {
+		t.Run(name, func(t *testing.T) {
+			dir := fewInodes(t, 512)
+			cell := filepath.Join(dir, "cell")
+			for _, made := range []string{containersDir, templatesDir, imagesDir + "/boot-of-yesterday/image/usr"} {
+				if err := os.MkdirAll(filepath.Join(cell, made), 0o711); err != nil {
+					t.Fatal(err)
+				}
+			}
+			old := filepath.Join(cell, imagesDir, "boot-of-yesterday")
+			for i := range 64 {
+				if err := os.WriteFile(filepath.Join(old, "image/usr", fmt.Sprint(i)), nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if lost {
+				if err := os.Mkdir(filepath.Join(cell, lostDir), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			takeInodes(t, dir)
+			image := filepath.Join(t.TempDir(), "image.tar")
+			if err := os.WriteFile(image, tarOf(entry{name: "etc/"}), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			small := func(c *executor.ContainerSpec) { c.RootFS = "tar://" + image }
+			f := newFixture(t, func(o *Options) { o.Dir, o.ImageDirs = cell, []string{filepath.Dir(image)} })
+			if exists(old) {
+				t.Error("the old images are still where they were")
+			}
+			if aside, err := f.Aside(f.ctx); err != nil || len(aside) != 1 {
+				t.Errorf("set aside are %+v, %v", aside, err)
+			}
+			if _, err := f.Create(f.ctx, f.spec(small)); !errors.Is(err, unix.ENOSPC) {
+				t.Errorf("a container beside them: %v", err)
+			}
+			if left, err := f.Sweep(f.ctx); err != nil || len(left) > 0 {
+				t.Errorf("left are %+v, %v", left, err)
+			}
+			f.create(small)
+		})
+	}
+}
+
 func TestALackOfRoomThatIsReportedAsTextIsRecognized(t *testing.T) {
 	for text, full := range map[string]bool{"mkdir /x: no space left on device": true, "mkdir /x: permission denied": false} {
 		cause := errors.New(text)

@@ -3,9 +3,8 @@
 package rootfs
 
 import (
+	"context"
 	"crypto/rand"
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,11 +12,11 @@ import (
 	"github.com/diegosdk/diego/executor/internal/tenant"
 )
 
-// OfThisBoot returns the directory below dir, which it makes if it is missing, for
-// images that are unpacked until the host boots again. Nobody waits until an image is
-// on the disk, so after a power cut one may look whole that is not. What was unpacked
-// before the host booted is therefore set aside, and with it the images that nobody
-// needs any more.
+// OfThisBoot returns the directory below dir for images that are unpacked until the
+// host boots again. It does not make the directory: then a daemon can start on a full
+// disk. Nobody waits until an image is on the disk, so after a power cut an image may
+// look whole and not be. OfThisBoot therefore sets aside what was unpacked before the
+// host booted, and with it the images that nobody needs any more.
 func OfThisBoot(dir string, trash tenant.Trash) (string, error) {
 	boot := "boot-" + bootID()
 	entries, err := os.ReadDir(dir)
@@ -28,22 +27,28 @@ func OfThisBoot(dir string, trash tenant.Trash) (string, error) {
 		if e.Name() == boot {
 			continue
 		}
-		former := filepath.Join(dir, e.Name())
-		if _, err := trash.Put(former); err != nil { // the disk may be full
-			if err := os.RemoveAll(former); err != nil {
-				return "", err
-			}
+		if err := setAside(filepath.Join(dir, e.Name()), trash); err != nil {
+			return "", err
 		}
 	}
-	current := filepath.Join(dir, boot)
-	if err := os.Mkdir(current, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", err
-	}
-	return current, nil
+	return filepath.Join(dir, boot), nil
 }
 
-// bootID is another one whenever the host has booted. If the kernel does not tell, it
-// is another one each time.
+// setAside puts a directory into the trash. If the disk is too full for the trash's own
+// directory, the former becomes that: its removal may take long, so no start should wait
+// for it.
+func setAside(former string, trash tenant.Trash) error {
+	if _, err := trash.Put(former); err == nil {
+		return nil
+	}
+	if os.Chmod(former, 0o700) == nil && os.Rename(former, trash.Dir) == nil {
+		return nil
+	}
+	return tenant.RemoveAll(context.Background(), former)
+}
+
+// bootID returns an id that changes whenever the host boots, or with every call if the
+// kernel has none.
 func bootID() string {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 
 func TestImagesThatWereUnpackedBeforeTheHostBootedAreSetAside(t *testing.T) {
 	for name, makeTrash := range map[string]func(string) error{
-		"set aside":                func(string) error { return nil },
-		"removed without the room": func(dir string) error { return os.WriteFile(dir, nil, 0o600) }, // no directory can be made there
+		"set aside":                         func(string) error { return nil },
+		"removed if it cannot be set aside": func(dir string) error { return os.WriteFile(dir, nil, 0o600) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, trash := t.TempDir(), tenant.Trash{Dir: filepath.Join(t.TempDir(), "lost")}

@@ -25,7 +25,7 @@ import (
 //	tar:///path      a tar archive, also gzipped
 //	oci:///path#REF  an OCI image layout: the image named REF, or the only one
 type images struct {
-	dir         string // of this boot, with a directory for each
+	dir         string // of this boot, with a directory for each; made with the first
 	allowedDirs []string
 	preloaded   map[string]string
 	trash       tenant.Trash
@@ -165,6 +165,9 @@ func unpack(ctx context.Context, dir string, trash tenant.Trash, fill func(conte
 	}
 	half := dir + ".part"
 	if err := tenant.RemoveAll(ctx, half); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return err
 	}
 	err := ids.OnOwnThread(func() error { // whose umask is not the daemon's
