@@ -99,7 +99,7 @@ func (l *ledger) excused(c *slotChange, r *lrp.ActualLRP) bool {
 	case "Retire":
 		return gone
 	case "Prune":
-		return r.Presence == lrp.Evacuating && (gone || !l.now().Before(r.ExpiresAt))
+		return r.Presence == lrp.Evacuating && (gone || !l.decided.Before(r.ExpiresAt))
 	case "Start", "MarkSuspect", "Recover", "RemoveSuspect":
 		return replaced
 	}

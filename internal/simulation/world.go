@@ -296,6 +296,16 @@ func (w *World) object(err error) {
 // of a slot may have the same.
 const apart = 100 * time.Nanosecond
 
+// partActors lets a moment pass, on the clocks that stand still too.
+func (w *World) partActors() {
+	w.Clock.Advance(apart)
+	for _, s := range w.storage {
+		if s.paused != nil {
+			*s.paused = s.paused.Add(apart)
+		}
+	}
+}
+
 // interrupt lets somebody else act, now and then, between what an actor has read
 // and what it is about to commit.
 func (w *World) interrupt() {
@@ -315,10 +325,10 @@ func (w *World) interrupt() {
 	ctx := context.Background() // the actor's own has its request id
 	w.interrupted = true
 	w.interrupts++
-	w.Clock.Advance(apart)
+	w.partActors()
 	speaking, acting := w.speaking, w.acting
 	w.speaking = nil
-	defer func() { w.interrupted = false; w.speaking, w.acting = speaking, acting; w.Clock.Advance(apart) }()
+	defer func() { w.interrupted = false; w.speaking, w.acting = speaking, acting; w.partActors() }()
 	if len(rivals) > 0 {
 		w.harmed("interrupt", interruptions[2])
 		w.acting = rivals[w.random.IntN(len(rivals))]
