@@ -33,7 +33,9 @@ type HandlerOptions struct {
 	// everything in any name. It is for tests, and for listeners that only the
 	// owner can reach.
 	AllowPlain bool
-	// MaxBodyBytes limits the arguments of a call (default 4 MiB).
+	// MaxBodyBytes limits the arguments of a call (default 4 MiB, at most 1
+	// GiB). One caller's calls together may have 64 times as much, or 16 MiB if that
+	// is more.
 	MaxBodyBytes int64
 	// Timeout limits a call, including the arrival of its arguments (default 30
 	// s). Lists take as long as their readers keep reading; for them it limits
@@ -77,7 +79,7 @@ type HandlerOptions struct {
 func NewHandler(o HandlerOptions) (http.Handler, error) {
 	var v executor.Validator
 	v.Check(o.BBS != nil || o.Convergence != nil || o.Locks != nil || o.Auctioneer != nil || o.Cell != nil, "bbs", "", "at least one service")
-	executor.NotNegative(&v, "max_body_bytes", o.MaxBodyBytes)
+	v.Check(o.MaxBodyBytes >= 0 && o.MaxBodyBytes <= 1<<30, "max_body_bytes", o.MaxBodyBytes, "0 to 1,073,741,824, which is 1 GiB")
 	executor.NotNegative(&v, "timeout", o.Timeout)
 	executor.NotNegative(&v, "write_timeout", o.WriteTimeout)
 	executor.NotNegative(&v, "heartbeat", o.Heartbeat)
@@ -108,6 +110,7 @@ func NewHandler(o HandlerOptions) (http.Handler, error) {
 			}
 			o.Metrics.Gauge("subscriptions_open", float64(open))
 		},
+		Refused: func() { o.Metrics.Count("calls_refused_total", 1) },
 	}
 	mux := http.NewServeMux()
 	if o.BBS != nil {

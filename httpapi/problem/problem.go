@@ -55,16 +55,16 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("%s is larger than %d bytes", e.What, e.Limit)
 }
 
-// A TooManyError says that one more was refused because too many are open. Ask
-// again later, or ask another process.
+// A TooManyError says that one more was refused because there are too many at a
+// time. Ask again later, or ask another process.
 type TooManyError struct {
-	// What is open, such as "subscriptions".
+	// What is limited, such as "subscriptions".
 	What  string `json:"what"`
 	Limit int    `json:"limit"`
 }
 
 func (e *TooManyError) Error() string {
-	return fmt.Sprintf("%d %s are open in this process, which is its limit; try again later, or ask another process", e.Limit, e.What)
+	return fmt.Sprintf("%d %s at a time are the limit of this process; try again later, or ask another process", e.Limit, e.What)
 }
 
 // A MethodError says that a path was called with the wrong method.

@@ -70,6 +70,7 @@ func (f *Feed[A, In, Item]) serve(s *Server, api A, w http.ResponseWriter, r *ht
 		return
 	}
 	defer leave()
+	settle(w)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	items, reached, err := f.Open(ctx, api, in)

@@ -439,7 +439,7 @@ func TestOneFeedTooManyIsRefusedUntilAnotherEnds(t *testing.T) {
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode != http.StatusServiceUnavailable || answer.Header.Get("Retry-After") != "5" || !strings.Contains(string(body), "1 subscriptions or logs are open") {
+	if err != nil || answer.StatusCode != http.StatusServiceUnavailable || answer.Header.Get("Retry-After") != "5" || !strings.Contains(string(body), "1 subscriptions or logs at a time") {
 		t.Errorf("got %d, Retry-After %q: %s, %v", answer.StatusCode, answer.Header.Get("Retry-After"), body, err)
 	}
 	end()

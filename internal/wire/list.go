@@ -65,6 +65,7 @@ func (l *List[A, In, Item]) serve(s *Server, api A, w http.ResponseWriter, r *ht
 			return
 		}
 		defer leave()
+		settle(w)
 	}
 	// A list may take as long as its reader reads, and its maker has the time of
 	// a call for each piece.

@@ -10,11 +10,13 @@ import (
 // HTTP/2 carries 250 calls of a connection at a time, and a caller may have many
 // connections. Each call takes memory for its arguments, and a place in the queue of
 // the store. So one caller, by the name of its certificate, has at most maxCallsEach
-// calls at a time, feeds aside, with at most maxLargeEach times MaxBodyBytes of
-// arguments. The busiest callers have some hundreds of calls, and few large ones.
+// calls at a time, with maxLargeEach times MaxBodyBytes of arguments, or minArguments
+// if that is more. A call that lasts counts until it has been admitted. The busiest
+// callers have some hundreds of calls, and few large ones.
 const (
 	maxCallsEach = 1000
 	maxLargeEach = 64
+	minArguments = 16 << 20
 )
 
 // A load is what the calls of a caller take.
@@ -23,7 +25,8 @@ type load struct {
 	bytes int64 // of arguments
 }
 
-// admitCall counts a call until it has been answered, or refuses it.
+// admitCall counts a call until it has been answered or settle is called, or refuses
+// it.
 func (s *Server) admitCall(w http.ResponseWriter, r *http.Request, caller string) error {
 	answer, is := w.(*answer)
 	if !is || r.TLS == nil {
@@ -33,14 +36,20 @@ func (s *Server) admitCall(w http.ResponseWriter, r *http.Request, caller string
 	if bytes < 0 || bytes > s.MaxBodyBytes {
 		bytes = s.MaxBodyBytes // of more, nothing is read
 	}
+	most := max(maxLargeEach*s.MaxBodyBytes, minArguments)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.loads[caller]
+	var busy error
 	switch {
 	case now.calls >= maxCallsEach:
-		return &problem.TooManyError{What: fmt.Sprintf("calls of %q", caller), Limit: maxCallsEach}
-	case now.bytes+bytes > maxLargeEach*s.MaxBodyBytes:
-		return &problem.TooManyError{What: fmt.Sprintf("large calls of %q", caller), Limit: maxLargeEach}
+		busy = &problem.TooManyError{What: fmt.Sprintf("calls of %q", caller), Limit: maxCallsEach}
+	case now.bytes+bytes > most:
+		busy = &problem.TooManyError{What: fmt.Sprintf("MiB of arguments of calls of %q", caller), Limit: int(most >> 20)}
+	}
+	if busy != nil {
+		s.Refused()
+		return busy
 	}
 	s.addLoad(caller, 1, bytes)
 	answer.leave = func() {
@@ -49,6 +58,15 @@ func (s *Server) admitCall(w http.ResponseWriter, r *http.Request, caller string
 		s.addLoad(caller, -1, -bytes)
 	}
 	return nil
+}
+
+// settle stops counting a call that lasts: its arguments have been checked, and other
+// bounds hold for it from now on.
+func settle(w http.ResponseWriter) {
+	if a, is := w.(*answer); is {
+		a.leave()
+		a.leave = func() {}
+	}
 }
 
 // addLoad is called with the lock.

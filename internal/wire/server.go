@@ -43,6 +43,8 @@ type Server struct {
 	// Feeds is called with the number of those that are open whenever it changes,
 	// and when one is refused.
 	Feeds func(open int, refused bool)
+	// Refused is called when a call is refused because its caller has too many.
+	Refused func()
 	// Answered is called after each request for a call, with the status of the
 	// answer and how long it took. Nil means that nobody wants to know.
 	Answered func(info *Info, status int, took time.Duration)
@@ -158,8 +160,11 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request, info *Info) (ctx 
 		}
 		w.Header().Set(RequestIDHeader, id)
 	}
-	if caller, err = s.Authorize(r, info); err == nil && !info.Long {
-		err = s.admitCall(w, r, caller.Name)
+	caller, err = s.Authorize(r, info)
+	if err == nil || caller.Name != "" { // a session reads the arguments of a refused caller, too
+		if busy := s.admitCall(w, r, caller.Name); busy != nil {
+			err = busy
+		}
 	}
 	ctx = r.Context()
 	if id != "" {

@@ -71,6 +71,7 @@ func (e *Session[A, In, Out]) serve(s *Server, api A, w http.ResponseWriter, r *
 		s.fail(w, r, err)
 		return
 	}
+	settle(w)
 	if got := r.Header.Get("Upgrade"); got != sessionProtocol {
 		s.fail(w, r, invalid("Upgrade", got, sessionProtocol))
 		return
@@ -149,7 +150,8 @@ const refusedBytes = 2 * executor.MaxCommandBytes
 // admit does what has to be done before the session is served.
 func (e *Session[A, In, Out]) admit(s *Server, api A, w http.ResponseWriter, r *http.Request) (in In, ctx context.Context, err error) {
 	ctx, caller, err := s.enter(w, r, &e.Info)
-	tell := e.Refused != nil && caller.Name != ""
+	var many *problem.TooManyError
+	tell := e.Refused != nil && caller.Name != "" && !errors.As(err, &many)
 	switch {
 	case err == nil:
 		if err = s.decode(w, r, &in); err == nil {

@@ -103,6 +103,7 @@ func TestOptionsOutsideTheirLimitsAreNamed(t *testing.T) {
 		"heartbeat":                handler(httpapi.HandlerOptions{Heartbeat: -1}),
 		"write_timeout":            handler(httpapi.HandlerOptions{WriteTimeout: -1}),
 		"max_body_bytes":           handler(httpapi.HandlerOptions{MaxBodyBytes: -1}),
+		"max_body_bytes ":          handler(httpapi.HandlerOptions{MaxBodyBytes: 1<<30 + 1}),
 	} {
 		var invalid *executor.ValidationError
 		name, _, _ := strings.Cut(field, " ")
