@@ -199,28 +199,13 @@ func TestApplySetsEveryOptionThatASettingNames(t *testing.T) {
 	}
 }
 
-func TestTheDefaultsOfSettingsAreThoseOfTheirPolicies(t *testing.T) {
-	var tasks Tasks
-	if err := Load(&tasks, nil); err != nil {
+func TestTheWaitsOfCallbacksAndTasksMustFitTogether(t *testing.T) {
+	var s Tasks
+	if err := Load(&s, []string{"--task-stale-resolving", "5s", "--callback-min-backoff", "1m"}); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := tasks.CallbackPolicy(), (task.CallbackPolicy{}).WithDefaults(); got != want {
-		t.Errorf("callbacks: %+v, want %+v", got, want)
-	}
-	if p := tasks.TaskPolicy(); p.MaxRetries != 3 || p.ExpirePending != 30*time.Minute || p.ExpireCompleted != 2*time.Minute {
-		t.Errorf("tasks: %+v", p)
-	}
-	var never Tasks
-	if err := Load(&never, []string{"--task-max-retries", "0"}); err != nil || never.TaskPolicy().MaxRetries != -1 {
-		t.Errorf("no retries: %+v, %v", never.TaskPolicy(), err)
-	}
-	var restarts Restarts
-	if err := Load(&restarts, []string{"--immediate-restarts", "0"}); err != nil || restarts.Policy().Restart.ImmediateRestarts != -1 {
-		t.Errorf("no immediate restarts: %+v, %v", restarts.Policy(), err)
-	}
 	var got string
-	never.TaskStaleResolving, never.CallbackMinBackoff = 5*time.Second, time.Minute
-	never.CheckTasks(func(name, want string) { got += name + ": " + want + "\n" })
+	s.CheckTasks(func(name, want string) { got += name + ": " + want + "\n" })
 	if !strings.Contains(got, "task_stale_resolving: want at least ") || !strings.Contains(got, "callback_min_backoff: want at most callback_max_backoff") {
 		t.Errorf("got %s", got)
 	}
