@@ -141,7 +141,6 @@ func NewDuties(o DutiesOptions) (*Duties, error) {
 		store: d.Store, directory: d.Directory,
 		rollout:  func(ctx context.Context, guid string) error { return d.BBS.ContinueRollout(ctx, guid) },
 		callBack: d.callbacks.add,
-		stopLost: func(guid string) { d.follower.later(guid, followAgain) },
 		timeout:  o.StopTimeout, concurrency: cmp.Or(o.Concurrency, 256),
 		now: o.Now, metrics: o.Metrics, logger: o.Logger, local: newMailbox(), remote: newMailbox(),
 	}

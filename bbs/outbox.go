@@ -26,9 +26,6 @@ type outbox struct {
 	start    func(...auction.Item)
 	rollout  func(ctx context.Context, processGUID string) error
 	callBack func(*task.Task)
-	// stopLost receives processes with an instance that a cell was not asked to
-	// stop. Convergence asks again only while the domain is fresh.
-	stopLost func(processGUID string)
 	// timeout is how long a cell may take to answer, and concurrency how many
 	// are asked at a time.
 	timeout     time.Duration
@@ -178,9 +175,6 @@ func (x *outbox) tickRemote(ctx context.Context) {
 	cells, err := deadline.Call(ctx, x.toDirectory, x.timeout, x.directory.Cells)
 	if err != nil {
 		x.lost("cells are not told what to stop", "all", err, "messages", len(lrps)+len(tasks))
-		for _, e := range lrps {
-			x.stopLost(e.Key.ProcessGUID)
-		}
 		return
 	}
 	clients := make(map[string]auction.CellClient, len(cells))
@@ -192,14 +186,12 @@ func (x *outbox) tickRemote(ctx context.Context) {
 		if i < len(lrps) {
 			e := lrps[i]
 			client := clients[e.Instance.CellID]
-			if client == nil { // it may be back before its instance is given up
-				x.stopLost(e.Key.ProcessGUID)
+			if client == nil { // convergence asks again if it is back before its instance is given up
 				return
 			}
 			err := x.send(ctx, e.Instance.CellID, func(ctx context.Context) error { return client.StopLRP(ctx, e.Key, e.Instance) })
 			if err != nil {
 				x.lost("an instance is not stopped", e.Kind.String(), err, "cell", e.Instance.CellID, "process", e.Key.ProcessGUID, "index", e.Key.Index)
-				x.stopLost(e.Key.ProcessGUID)
 			}
 			return
 		}
