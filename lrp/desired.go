@@ -104,28 +104,3 @@ type DesiredLRP struct {
 	Definition
 	ModificationTag ModificationTag `json:"modification_tag"`
 }
-
-// A Deployment says what should run at the indices of one process (003
-// §LRPDeployment).
-//
-// ActiveDefinitionID is always a key of Definitions. HealthyDefinitionID is a
-// key of Definitions too, or empty if no definition has proved healthy yet.
-type Deployment struct {
-	ProcessGUID    string         `json:"process_guid"`
-	Domain         string         `json:"domain"`
-	UpdateStrategy UpdateStrategy `json:"update_strategy"`
-	Settings
-	// Definitions are the definitions in use, by their ids.
-	Definitions map[string]Definition `json:"definitions"`
-	// ActiveDefinitionID is the definition that every index is to reach.
-	ActiveDefinitionID string `json:"active_definition_id"`
-	// HealthyDefinitionID is the definition from which instances restart outside a
-	// rollout.
-	HealthyDefinitionID string `json:"healthy_definition_id"`
-	// RolloutState is the state of the rollout to the active definition.
-	RolloutState RolloutState `json:"rollout_state,omitzero"`
-	// Revisions are the history as it was recorded; see History. They are not
-	// part of the JSON form, and events and lists leave them out.
-	Revisions       []Revision      `json:"-"`
-	ModificationTag ModificationTag `json:"modification_tag"`
-}
