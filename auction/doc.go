@@ -22,24 +22,24 @@
 // fleet has enough in all, the batch is packed: see [Place].
 //
 // Further resources are amounts by name, for example 2 of "gpu", that cells
-// have and items take (Extra). An item with only these, and no root file
-// system, may be anything that runs on a machine: see the example of Place.
+// have and items take (Extra). An item needs no root file system, so Place can
+// also choose machines for work that is not a container: see its example.
 //
-// Every decision is explained in its result. A [Placement] holds the score of
-// the winner and of the runner-up. A [Refusal] counts the cells by the reason
-// for which they were passed over, and names the nearest miss. All of them
-// print as a line that an operator understands.
+// The result explains every decision. A [Placement] holds the score of the winner
+// and of the runner-up. A [Refusal] counts the cells that were passed over, by
+// reason, and names the nearest miss. Each prints as a line that an operator
+// understands.
 //
 // A [Runner] is the shell around Place, the auctioneer. It collects requests
 // into batches, asks the cells for their states, places, hands the work over
 // and reports failures. It leaves out cells that answer too late or take
 // nothing. It calls cells through a [CellClient].
 //
-// Scores are integers, so rounding never decides, and no score depends on the
-// order of additions. A policy with filters or a scorer of its own looks at
-// every cell for every item, because nothing is known about its rules; [Policy]
-// says what they may see. docs/performance.md explains how Place finds a cell
-// without looking at all of them, and has figures.
+// Place compares scores as integers. A rounding error never makes a difference
+// between two cells, nor does the order in which work came to a cell. Place finds
+// the best cell without looking at all of them; docs/performance.md explains how,
+// and has figures. With filters or a scorer of your own it looks at every cell for
+// every item, because it cannot know their rules; [Policy] says what they may see.
 //
 // # Concurrent use
 //

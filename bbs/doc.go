@@ -12,14 +12,17 @@
 // (callbacks.go), and compares records with the containers of cells
 // (rollcall.go).
 //
-// A cell is present while its [Announcer] renews a lease (presence.go).
+// Three things rest on leases in the store. One process leads because it renews the
+// lease of the leader. A cell is present while its [Announcer] renews the cell's
+// lease (presence.go). A [Lock] lets only one of several processes of your own act
+// (locks.go); [HoldLock] acquires, renews and releases one (holdlock.go).
 //
 // The rules are not here: lrp.Step and task.Step decide, and this package
 // loads, commits, and carries out.
 //
 // # Concurrent use
 //
-// Interfaces, function types and the types with methods that do work say
-// whether goroutines may share them. All other types are plain values: any
+// The comments of interfaces, of function types and of types with methods that do
+// work say whether goroutines may share them. All other types are plain values: any
 // number of goroutines may use one while none changes it.
 package bbs

@@ -27,8 +27,8 @@
 // A [ContainerBackend] makes real containers. The packages below this one
 // implement it.
 //
-// Records have a Validate method that reports to a [Validator]. A record and
-// the records in it report together, each field with its path, its value and
+// Records have a Validate method that reports to a [Validator]. It validates the
+// records inside too, and reports each wrong field with its path, its value and
 // its limit:
 //
 //	var v executor.Validator

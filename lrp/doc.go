@@ -25,14 +25,14 @@
 // together, by compare-and-swap on the modification tags, and carry out Effects
 // afterwards. [Slot.Apply] does it for a slot in memory.
 //
-// Every change is reported twice: by instance events, which say what happened
-// to each record and from which the slot can be rebuilt, and by group events,
-// which say what a router should know. [Event.Explain] describes an event in
-// words.
+// Every change is reported twice. Instance events say what happened to each
+// record; a slot can be rebuilt from them. Group events say what a router should
+// know. [Event.Explain] describes an event in words.
 //
-// From one decision about a slot to the next, now must not go back. New records
-// take their epoch from it. If an epoch were used again at the same key, a
-// write that was decided on an older record would pass.
+// The time that is passed to Step must not go back between two decisions about a
+// slot. New records take their epoch from it. If two records had the same key and
+// epoch, one after the other, a write that was decided on the first could replace
+// the second.
 //
 // # Concurrent use
 //

@@ -1,18 +1,19 @@
 // Package rep keeps the containers of one cell and the records about them in
 // agreement.
 //
-// Total tables decide what to do. Each folds everything that matters into two
-// small situations and gives a [Row]: the steps in order, how surprising the
-// pair is, and why. α is the container's own instance on this cell, ω any other
-// holder.
+// Tables decide what to do. A table has two situations, one of the container and
+// one of its records, and a [Row] for each pair: the steps in order, how surprising
+// the pair is, and why. In the situations, α is the container's own instance on
+// this cell, and ω is any other holder of the record.
 //
 //   - [DecideLRP] is for LRPs on a cell that operates normally (000
 //     §Harmonizing ActualLRPs with Container State: Rep).
 //   - [DecideEvacuation] is for LRPs on a cell that shuts down (000
 //     §Harmonizing During Evacuation).
 //   - [DecideStop] is for an LRP that runs and is to be stopped.
-//   - [DecideTask] is for tasks in both cases (000 §Harmonizing Tasks with
-//     Container State: Rep), because tasks never leave their cell.
+//   - [DecideTask] is for tasks (000 §Harmonizing Tasks with Container State:
+//     Rep). It serves a cell that shuts down too, because tasks never leave their
+//     cell.
 //
 // [SituateContainer], [SituateLRP], [SituateTaskContainer] and [SituateTask]
 // find the situations. docs/tables shows every row.

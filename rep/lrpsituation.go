@@ -10,7 +10,7 @@ import (
 type ContainerSituation uint8
 
 const (
-	// NoContainer includes that there is no reservation.
+	// NoContainer means that there is neither a container nor a reservation.
 	NoContainer ContainerSituation = iota
 	ContainerReserved
 	// ContainerStarting is INITIALIZING or CREATED.

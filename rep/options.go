@@ -32,9 +32,9 @@ type Executor interface {
 }
 
 // A Clearer is an [Executor] that removes from its host what an earlier run of
-// the cell has left there. Until it has, that may still run, and the rep neither
-// announces the cell nor reports that anything is gone. Cleared may be called
-// concurrently.
+// the cell has left there. Until then the leftovers may still run, so the rep
+// neither announces the cell nor reports that anything is gone. Cleared may be
+// called concurrently.
 type Clearer interface {
 	// Cleared returns a channel that is closed once nothing is left.
 	Cleared() <-chan struct{}

@@ -12,8 +12,8 @@
 // The usual life of a task is: Desire makes it PENDING and requests an auction.
 // The winning cell sends Start (RUNNING) and, when the container has ended,
 // Complete (COMPLETED). Then the consumer, or the sender of its completion
-// callback, sends Resolve (RESOLVING) and Delete. [Table] has every state and
-// command.
+// callback, sends Resolve (RESOLVING) and Delete. [Table] says what each command
+// does in each state.
 //
 // A task runs at most once. Nothing leads from COMPLETED or RESOLVING back to
 // PENDING or RUNNING. Only the cell that holds a RUNNING task can lead it back
@@ -21,8 +21,8 @@
 // instance guid of its own and carries the [Attempt] that it was reserved for,
 // so a late container is never mistaken for another.
 //
-// [CallbackPolicy] says what each answer to a completion callback leads to.
-// [Overdue] says what is due because of the time alone.
+// [CallbackPolicy] says what follows from each answer to a completion callback.
+// [Overdue] says what is due because time has passed.
 //
 // # Concurrent use
 //
