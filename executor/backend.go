@@ -408,6 +408,10 @@ var (
 	ErrSetAside = errors.New("some of its files cannot be removed yet and were set aside")
 	// ErrNoPort: there is no port left, or the port is in use.
 	ErrNoPort = errors.New("no port available")
+	// ErrNoRoom: the disk on which the backend keeps its containers is full. Once
+	// something is removed from it, another attempt may succeed. The container's own
+	// disk is another one.
+	ErrNoRoom = errors.New("the disk of the cell is full")
 )
 
 // A BackendError says what a backend could not do, to which container and why.

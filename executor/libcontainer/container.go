@@ -116,33 +116,38 @@ func (b *Backend) Create(ctx context.Context, spec executor.ContainerSpec) (exec
 			b.mu.Unlock()
 			return none, err
 		}
-		err = b.errFull(spec, err)
 		return none, errors.Join(err, b.remove(context.WithoutCancel(ctx), c))
 	}
 	return endpoint, nil
 }
 
-// errFull says what to look at after an error for lack of room, which
-// libcontainer reports as text only. The kernel says "no space" even if only
-// inodes are missing.
-func (b *Backend) errFull(spec executor.ContainerSpec, err error) error {
-	if !strings.Contains(err.Error(), unix.ENOSPC.Error()) {
+// errFull says which disk to look at after an error for lack of room. The kernel says
+// "no space" even if only inodes are missing, and also of other things than disks. Once
+// the container has a cgroup, its own disk is written to if it has one. An image that
+// did not fit is removed by now.
+func (c *container) errFull(err error) error {
+	dir := c.backend.options.Dir
+	switch {
+	case !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EDQUOT):
 		return err
+	case c.spec.Resources.DiskMB > 0 && (c.cgroup != nil || nearlyFull(c.backend.roots.Disk(c.guid))):
+		return fmt.Errorf("%w; its disk of %d MiB is too small for its files", err, c.spec.Resources.DiskMB)
+	case errors.Is(err, executor.ErrNoRootFS) || nearlyFull(dir):
+		return &executor.BackendError{Kind: executor.ErrNoRoom, GUID: c.guid, Cause: err,
+			Detail: dir + " has too little room or too few inodes, which df and df -i show"}
 	}
-	disk := ""
-	if spec.Resources.DiskMB > 0 {
-		disk = fmt.Sprintf(", or its disk of %d MiB is too small for its files", spec.Resources.DiskMB)
-	}
-	return &fullError{fmt.Errorf("%w; %s has too little room or too few inodes, which df and df -i show%s", err, b.options.Dir, disk)}
+	return err
 }
 
-// A fullError wraps ENOSPC even where libcontainer reports it as text only.
-type fullError struct{ error }
-
-func (e *fullError) Unwrap() error { return e.error }
-
-// Is implements the interface of errors.Is.
-func (e *fullError) Is(target error) bool { return target == unix.ENOSPC }
+// nearlyFull reports whether less than a twentieth of the blocks or inodes of a
+// file system is free.
+func nearlyFull(path string) bool {
+	var s unix.Statfs_t
+	if unix.Statfs(path, &s) != nil {
+		return false
+	}
+	return s.Bavail < s.Blocks/20 || s.Ffree < s.Files/20
+}
 
 // make makes a container, one part after the other. Each part is one that
 // Delete finds by the guid alone.
@@ -165,7 +170,7 @@ func (b *Backend) make(ctx context.Context, c *container) (executor.Endpoint, er
 		}
 		stage.Reached()
 		if err := part(ctx, c); err != nil {
-			return endpoint, err
+			return endpoint, c.errFull(err)
 		}
 	}
 	stage.Reached()
@@ -277,7 +282,7 @@ func (b *Backend) UnpackLayer(ctx context.Context, l executor.LayerSpec) (bytes 
 }
 
 // errFirst names the reason if a mount could not be mapped or there was too
-// little memory, which libcontainer reports as text only.
+// little memory or disk, which libcontainer reports as text only.
 func (c *container) errFirst(err error) error {
 	if c.ids.Own() {
 		for _, m := range c.spec.Mounts {
@@ -292,8 +297,20 @@ func (c *container) errFirst(err error) error {
 				max(c.spec.Resources.MemoryMB, cgroup.StartMemory>>20)), err)
 		}
 	}
-	return fmt.Errorf("container %q: start its first process: %w", c.guid, err)
+	err = fmt.Errorf("container %q: start its first process: %w", c.guid, err)
+	if strings.HasSuffix(err.Error(), unix.ENOSPC.Error()) { // elsewhere in it may be a tenant's words
+		err = fullError{err}
+	}
+	return err
 }
+
+// A fullError is ENOSPC that libcontainer reports as text only.
+type fullError struct{ error }
+
+func (e fullError) Unwrap() error { return e.error }
+
+// Is implements the interface of errors.Is.
+func (e fullError) Is(target error) bool { return target == unix.ENOSPC }
 
 // errLimits names the reason if the limits were too low for what was there
 // already: v1 says so, and v2 ends it.

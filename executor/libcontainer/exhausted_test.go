@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/rootfs"
 	"github.com/diegosdk/diego/executor/manager"
 	"github.com/diegosdk/diego/internal/testenv"
 )
@@ -113,7 +114,7 @@ func TestWhereverInodesEndInMakingAContainerNothingOfItStays(t *testing.T) {
 				if given == most {
 					t.Fatalf("%d inodes are not enough for a container: %v", given, err)
 				}
-				if !strings.Contains(err.Error(), "too few inodes, which df and df -i show") {
+				if !errors.Is(err, executor.ErrNoRoom) || !strings.Contains(err.Error(), "too few inodes, which df and df -i show") {
 					t.Errorf("with %d inodes: %v", given, err)
 				}
 				if after := traces(t, f.Backend); !slices.Equal(before, after) {
@@ -191,13 +192,20 @@ func TestAnImageForWhichThereAreTooFewInodesIsUnpackedOnceThereAreEnough(t *test
 		t.Fatal(err)
 	}
 	f := newFixture(t, func(o *Options) { o.Dir, o.ImageDirs = cell, []string{filepath.Dir(image)} })
+	ofThisBoot, err := rootfs.OfThisBoot(filepath.Join(cell, imagesDir), f.trash())
+	if err == nil {
+		err = os.Mkdir(ofThisBoot, 0o700) // which stays if an image does not fit
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	giveBack := takeInodes(t, dir)
 	for range files {
 		giveBack()
 	}
 	before, left := traces(t, f.Backend), inodesLeft(t, dir)
 	edit := func(c *executor.ContainerSpec) { c.RootFS = "tar://" + image }
-	if _, err := f.Create(f.ctx, f.spec(edit)); err == nil || !strings.Contains(err.Error(), "too few inodes") {
+	if _, err := f.Create(f.ctx, f.spec(edit)); !errors.Is(err, executor.ErrNoRoom) || !strings.Contains(err.Error(), "too few inodes") {
 		t.Errorf("with %d inodes for %d files: %v", left, files, err)
 	}
 	if after := traces(t, f.Backend); !slices.Equal(before, after) {
@@ -288,12 +296,41 @@ func TestADaemonThatStartsAfterABootWithoutInodesMakesRoomFromOldImages(t *testi
 }
 
 func TestALackOfRoomThatIsReportedAsTextIsRecognized(t *testing.T) {
-	for text, full := range map[string]bool{"mkdir /x: no space left on device": true, "mkdir /x: permission denied": false} {
+	for text, full := range map[string]bool{
+		"mkdir /x: no space left on device":                   true,
+		"mkdir /x: permission denied":                         false,
+		"mkdir /no space left on device/x: permission denied": false,
+	} {
 		cause := errors.New(text)
-		err := new(Backend).errFull(executor.ContainerSpec{}, cause)
+		err := new(container).errFirst(cause)
 		if errors.Is(err, unix.ENOSPC) != full || !errors.Is(err, cause) {
 			t.Errorf("%s: %v", text, err)
 		}
+	}
+}
+
+// What fills the disk of a container or what somebody says of room must not cost what
+// others have on the disk of the cell.
+func TestOnlyAFullDiskOfTheCellIsNamedAsFull(t *testing.T) {
+	f := newFixture(t)
+	for _, test := range []struct {
+		name, want string
+		edit       func(*executor.ContainerSpec)
+	}{
+		{"its own disk", "its disk of 2 MiB is too small for its files", func(c *executor.ContainerSpec) {
+			c.Resources.DiskMB, c.Files = 2, []executor.File{{Path: "/large", Content: strings.Repeat("x", 3<<20)}}
+		}},
+		{"a small file system in it", "no space left on device", func(c *executor.ContainerSpec) {
+			c.Files = []executor.File{{Path: "/dev/shm/large", Content: strings.Repeat("x", 65<<20)}}
+		}},
+		{"words", "no such root file system", func(c *executor.ContainerSpec) { c.RootFS = "dir:///no space left on device" }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := f.Create(f.ctx, f.spec(test.edit))
+			if err == nil || errors.Is(err, executor.ErrNoRoom) || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("the error is %v", err)
+			}
+		})
 	}
 }
 

@@ -75,13 +75,17 @@ func (p *preparation) create(ctx context.Context) (executor.Endpoint, error) {
 	return endpoint, nil
 }
 
-// make makes the container. If the disk is full, what the cache keeps for nobody goes,
-// and it tries once more.
-func (p *preparation) make(ctx context.Context, spec executor.ContainerSpec) (executor.Endpoint, error) {
-	endpoint, err := p.manager.options.Backend.Create(ctx, spec)
-	if f := p.manager.fetcher; f != nil && f.MakeRoom(err) {
-		endpoint, err = p.manager.options.Backend.Create(ctx, spec)
+// make makes the container. If there is no room for it on the cell's disk, make removes
+// what the cache keeps for nobody and tries once more.
+func (p *preparation) make(ctx context.Context, spec executor.ContainerSpec) (endpoint executor.Endpoint, err error) {
+	if p.manager.fetcher == nil {
+		return p.manager.options.Backend.Create(ctx, spec)
 	}
+	full := func(err error) bool { return errors.Is(err, executor.ErrNoRoom) }
+	err = p.manager.fetcher.MakingRoom(full, func() (err error) {
+		endpoint, err = p.manager.options.Backend.Create(ctx, spec)
+		return err
+	})
 	return endpoint, err
 }
 

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/diegosdk/diego/executor"
@@ -75,6 +76,9 @@ func (b *Backend) Create(ctx context.Context, spec executor.ContainerSpec) (exec
 		return endpoint, err
 	}
 	if err != nil {
+		if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+			err = &executor.BackendError{Kind: executor.ErrNoRoom, GUID: c.guid, Cause: err}
+		}
 		return endpoint, errors.Join(err, b.remove(context.WithoutCancel(ctx), c))
 	}
 	return endpoint, nil

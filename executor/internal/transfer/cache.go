@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/diegosdk/diego/executor/internal/archive"
@@ -26,6 +27,10 @@ type cache struct {
 	count int   // of them
 	inUse int64 // of those that are leased
 	uses  int64 // counts leases, so that the least recently used is known
+	// dropping is held while dropUnused works, and drops counts when it has removed
+	// anything.
+	dropping sync.Mutex
+	drops    atomic.Int64
 	// doomed are to be removed from the disk once mu is free: it may take long.
 	doomed []string
 }
@@ -94,11 +99,11 @@ func (f *Fetcher) get(ctx context.Context, r Request, kind string, most int64, p
 		return &version{path: path, size: size, etag: header.Get("ETag"), modified: header.Get("Last-Modified"),
 			algorithm: r.Algorithm, value: r.Value}, nil
 	}
-	fetch := func(known *version) (*version, error) {
-		v, err := once(known)
-		if full(err) && f.cache.dropUnused() {
-			return once(known)
-		}
+	fetch := func(known *version) (v *version, err error) {
+		err = f.MakingRoom(full, func() (err error) {
+			v, err = once(known)
+			return err
+		})
 		return v, err
 	}
 	if r.CacheKey == "" { // which only archives do without, and they are files
@@ -283,26 +288,39 @@ func (c *cache) evict() {
 	}
 }
 
-// MakeRoom removes all that is kept and not in use if err says that a disk is full,
-// and the cache's nearly is: it may be the own disk of a container that was full, for
-// which no neighbour should pay. MakeRoom reports whether it has removed anything, so
-// that another attempt may succeed.
-func (f *Fetcher) MakeRoom(err error) bool {
-	return full(err) && nearlyFull(f.options.Dir) && f.cache.dropUnused()
+// MakingRoom calls try. If its error is full, MakingRoom removes all that is kept and
+// not in use, and calls try once more, unless nothing was removed since it began.
+func (f *Fetcher) MakingRoom(full func(error) bool, try func() error) error {
+	before := f.cache.drops.Load()
+	err := try()
+	if !full(err) || !f.cache.dropUnused(before) {
+		return err
+	}
+	again := try()
+	if again == nil || full(again) {
+		return again
+	}
+	return errors.Join(err, again)
 }
 
-// dropUnused removes all that is kept and not in use, and reports whether that was
-// anything.
-func (c *cache) dropUnused() bool {
+// dropUnused removes all that is kept and not in use. It reports whether this or
+// another call has removed anything since there were that many drops.
+func (c *cache) dropUnused(before int64) bool {
+	c.dropping.Lock() // until all is removed from the disk
+	defer c.dropping.Unlock()
 	c.mu.Lock()
-	defer c.unlock()
 	kept := c.count
 	for key, s := range c.keys {
 		if s.latest != nil && s.latest.leases == 0 {
 			c.drop(key, s)
 		}
 	}
-	return c.count < kept
+	some := c.count < kept
+	c.unlock()
+	if some {
+		c.drops.Add(1)
+	}
+	return c.drops.Load() > before
 }
 
 // full reports whether err says that a disk, or what a user may have of it, is full.

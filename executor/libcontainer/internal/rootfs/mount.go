@@ -213,6 +213,9 @@ func (m *Mounter) dir(guid string) string { return filepath.Join(m.mounts, guid)
 // in is where one of the mounts of a container is.
 func (m *Mounter) in(guid, name string) string { return filepath.Join(m.mounts, guid, name) }
 
+// Disk is where the disk of a container is mounted between Mount and Unmount.
+func (m *Mounter) Disk(guid string) string { return m.in(guid, diskDir) }
+
 // mountDir makes the directory for the mounts of a container. It is a mount of
 // its own, and private: where the host shares its mounts, as systemd makes it,
 // the container would otherwise lose what is mounted in its root file system as
