@@ -19,7 +19,7 @@ import (
 // Options are the options of a [BBS]. Zero values mean the defaults.
 type Options struct {
 	// Store is required. If several processes share one, it should be
-	// [Leadership.Store].
+	// [Leadership.Store], or wrap that in a storage.Passthrough.
 	Store storage.Store
 	// Effects carries out the effects of the decisions. Nil leaves that to the
 	// leading control plane, which finds in the log of events what consumers have
@@ -63,8 +63,6 @@ type BBS struct {
 	// paged counts the bytes of the pages that subscribers have read from the store.
 	paged atomic.Int64
 	back  wentBack
-	// leads fails if this process shares its store with others, and another one leads.
-	leads func() error
 	// unfollowed takes a process whose instances could not be brought up to date
 	// with its deployment.
 	unfollowed func(processGUID string)
@@ -90,11 +88,7 @@ func New(o Options) (*BBS, error) {
 	o.Now = executor.UTC(o.Now)
 	o.Metrics = cmp.Or[auction.Metrics](o.Metrics, auction.NoMetrics{})
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
-	leads := func() error { return nil }
-	if s, ok := o.Store.(*fencedStore); ok {
-		leads = s.leader.leads
-	}
-	return &BBS{o: o, tail: &tail{store: o.Store, size: o.EventTail}, leads: leads, unfollowed: func(string) {}, waits: func(string, time.Time) {}}, v.Err()
+	return &BBS{o: o, tail: &tail{store: o.Store, size: o.EventTail}, unfollowed: func(string) {}, waits: func(string, time.Time) {}}, v.Err()
 }
 
 // stepSlot applies a command to one slot, for the method of that name. After a

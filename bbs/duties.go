@@ -155,7 +155,6 @@ func NewDuties(o DutiesOptions) (*Duties, error) {
 	}); err != nil {
 		return nil, err
 	}
-	d.BBS.leads = o.Leadership.leads
 	d.BBS.unfollowed = func(guid string) { d.follower.later(guid, followTick) }
 	d.BBS.waits = func(guid string, until time.Time) { d.follower.note(d.follower.waiting, guid, until) }
 	d.rollCall = &rollCall{

@@ -32,9 +32,9 @@ type fencedStore struct {
 	leader *Leadership
 }
 
-// leads fails with a *[NotLeaderError] if this process does not lead.
-func (l *Leadership) leads() error {
-	_, err := l.Fence()
+// Leads implements [storage.LeaderOnly]; the error is a *[NotLeaderError].
+func (s *fencedStore) Leads() error {
+	_, err := s.leader.Fence()
 	return err
 }
 

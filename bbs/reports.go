@@ -75,10 +75,11 @@ func (b *BBS) EvacuateCrashedLRP(ctx context.Context, processGUID string, index 
 // cell. The BBS counts c.RunningInstances itself. The call may be repeated:
 // every answer is decided again.
 func (b *BBS) EvacuateRunningLRP(ctx context.Context, processGUID string, index int, c lrp.EvacuateRunning) (keep bool, err error) {
+	const method = "EvacuateRunningLRP"
 	if err := checkIndex(index); err != nil {
-		return false, b.answer("EvacuateRunningLRP", err)
+		return false, b.answer(method, err)
 	}
-	d, _, err := storage.ApplySlot(ctx, b.o.Store, processGUID, index, nil, func(s lrp.Slot, d *lrp.Deployment) (lrp.Decision, error) {
+	d, committed, err := storage.ApplySlot(ctx, b.o.Store, processGUID, index, nil, func(s lrp.Slot, d *lrp.Deployment) (lrp.Decision, error) {
 		if d != nil && d.UpdateStrategy == lrp.Recreate {
 			var err error
 			if c.RunningInstances, err = b.available(ctx, d, c.Instance); err != nil {
@@ -87,8 +88,8 @@ func (b *BBS) EvacuateRunningLRP(ctx context.Context, processGUID string, index 
 		}
 		return lrp.Step(s, d, c, b.o.Now(), b.o.LRPs)
 	})
-	if err != nil {
-		return false, b.answer("EvacuateRunningLRP", err)
+	if _, err := b.outcome(ctx, method, committed, err); err != nil {
+		return false, b.answer(method, err)
 	}
 	b.carry(d.Effects, nil)
 	return d.KeepContainer, nil

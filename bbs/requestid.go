@@ -79,5 +79,5 @@ func (b *BBS) outcome(ctx context.Context, method string, committed storage.Curs
 			return true, nil
 		}
 	}
-	return false, cmp.Or(b.leads(), err)
+	return false, cmp.Or(storage.Leads(b.o.Store), err)
 }

@@ -17,7 +17,7 @@ func TestADoorKeepsFewConnectionsIfTheProcessMayHaveFewDescriptors(t *testing.T)
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &low); err != nil {
 		t.Fatal(err)
 	}
-	got := newDoor(nil).bounds
+	got := newDoor(nil).most
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		t.Fatal(err)
 	}

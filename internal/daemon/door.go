@@ -51,12 +51,12 @@ func boundsFor(descriptors uint64) bounds {
 // most, so that those of other addresses get through. The only connection of an
 // address stays, up to maxAddresses.
 //
-// It keeps at most ofCaller connections of each caller with a certificate. For a
+// It keeps at most maxOfCaller connections of each caller with a certificate. For a
 // further one it closes the one that has been idle longest. If all are in use, it
 // refuses the new one, because the others may be streams that have lasted for days.
 type door struct {
 	net.Listener
-	bounds
+	most bounds
 
 	mu        sync.Mutex
 	strangers crowd // by address
@@ -73,7 +73,7 @@ type crowd struct {
 
 func newDoor(l net.Listener) *door {
 	return &door{
-		Listener: l, bounds: boundsFor(maxDescriptors()),
+		Listener: l, most: boundsFor(maxDescriptors()),
 		strangers: crowd{by: map[string][]*visitor{}}, callers: crowd{by: map[string][]*visitor{}},
 	}
 }
@@ -112,9 +112,9 @@ func (d *door) Accept() (net.Conn, error) {
 func (d *door) add(v *visitor, address string) (surplus *visitor) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.strangers.count >= d.bounds.strangers {
+	if d.strangers.count >= d.most.strangers {
 		for _, list := range d.strangers.by {
-			if (len(list) > 1 || d.strangers.count >= d.addresses) && (surplus == nil || len(list) > len(d.strangers.by[surplus.key])) {
+			if (len(list) > 1 || d.strangers.count >= d.most.addresses) && (surplus == nil || len(list) > len(d.strangers.by[surplus.key])) {
 				surplus = list[0]
 			}
 		}
@@ -134,7 +134,7 @@ func (d *door) identify(v *visitor, caller string) (surplus *visitor, err error)
 	if v.in != &d.strangers {
 		return nil, nil // it was closed meanwhile
 	}
-	if list := d.callers.by[caller]; len(list) >= d.ofCaller {
+	if list := d.callers.by[caller]; len(list) >= d.most.ofCaller {
 		var longest int64
 		for _, other := range list {
 			if since := other.idle.Load(); since > 0 && (surplus == nil || since < longest) {

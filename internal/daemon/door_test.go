@@ -37,7 +37,7 @@ func (f from) RemoteAddr() net.Addr { return f.address }
 func TestTheAddressWithMostConnectionsLosesItsOldest(t *testing.T) {
 	in := make(given, 1)
 	l := newDoor(in)
-	l.bounds = boundsFor(1 << 20)
+	l.most = boundsFor(1 << 20)
 	connect := func(address string, port int) (client net.Conn, server *visitor) {
 		a, b := net.Pipe()
 		t.Cleanup(func() { a.Close() })
@@ -97,7 +97,7 @@ func TestBoundsOfConnectionsFollowTheLimitOfDescriptors(t *testing.T) {
 // After a pause, all cells of a large fleet connect at once, each from its address.
 func TestTheOnlyConnectionOfAnAddressStaysUpToABound(t *testing.T) {
 	l := newDoor(nil)
-	l.bounds = boundsFor(1 << 20)
+	l.most = boundsFor(1 << 20)
 	var first *visitor
 	for i := range maxAddresses - 1 {
 		a, _ := net.Pipe()
@@ -185,7 +185,7 @@ func TestACallerCannotTakeTheConnectionsOfOthers(t *testing.T) {
 				t.Fatal(err)
 			}
 			d := newDoor(l)
-			d.ofCaller = 2
+			d.most.ofCaller = 2
 			finish := make(chan struct{})
 			stop := serveAt(t, d, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				w.WriteHeader(http.StatusOK)
