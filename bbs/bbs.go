@@ -34,8 +34,8 @@ type Options struct {
 	// 500).
 	BatchSize int
 	// EventTail is how many of the newest events stay in memory for subscribers
-	// that keep up (default 10,000). Up to twice as many may stay, and fewer if they take more
-	// than 64 MiB.
+	// that keep up (default 10,000). Up to twice as many may stay, and fewer if they
+	// take more than 64 MiB.
 	EventTail int
 	// Now is the clock of decisions (default time.Now). Domains, leases and events
 	// use the store's clock.
@@ -71,8 +71,8 @@ type BBS struct {
 	waits func(processGUID string, until time.Time)
 }
 
-// New fails with an *executor.ValidationError if a required option is
-// missing, or one is outside its limits.
+// New makes a BBS. It fails with an *executor.ValidationError if a required option
+// is missing, or one is outside its limits.
 func New(o Options) (*BBS, error) {
 	var v executor.Validator
 	v.Check(o.Store != nil, "store", "", "not nil")

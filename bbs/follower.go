@@ -182,8 +182,8 @@ func (f *follower) kept(ctx context.Context) (position storage.Cursor, err error
 	return position, nil
 }
 
-// keep stores for the next leader the position of a while ago, unless something
-// is still due.
+// keep stores for the next leader the position that was reached a while ago,
+// unless something is still due.
 func (f *follower) keep(ctx context.Context) error {
 	f.mu.Lock()
 	idle := len(f.due) == 0

@@ -50,8 +50,8 @@ func selected[T any](ctx context.Context, b *BBS, f storage.ActualLRPFilter, lis
 
 // lookBack is how many events before its position a subscription with a selector
 // reads, to know which processes have ended there. A subscriber that was cut off
-// misses no end of an instance unless so many events lie between the end of its
-// process and its position.
+// misses the end of an instance only if more events lie between the end of the
+// process and the subscriber's position.
 const lookBack = 1000
 
 // wants returns a function that reports for each event whether f wants it. It must

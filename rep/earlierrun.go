@@ -1,10 +1,10 @@
 package rep
 
-// Records may name this cell whose containers ended with an earlier run of it.
-// Routers send requests to their ports until the BBS knows of their end. New
-// work could get the same ports, so the cell takes none before: first all that
-// is gone is reported, then there is work. That holds for each time at which
-// this run becomes the present one, as another may have had the name meanwhile.
+// Records may name this cell although their containers ended with an earlier run
+// of it. Routers send requests to the ports of these containers until the BBS
+// knows of their end, and new work could get the same ports. So the cell takes no
+// work before it has reported all that is gone. It does this each time this run
+// becomes the present one, because another run may have had the id meanwhile.
 
 // A past is what earlier runs of the cell have left in the records.
 type past struct {
@@ -14,8 +14,8 @@ type past struct {
 	gone map[string]bool
 }
 
-// found takes what a survey, which read all records, found recorded here and
-// without a container. Each of them is settled afterwards.
+// found takes the instances that are recorded here and have no container, from a
+// survey that has read all records. Each of them is settled afterwards.
 func (p *past) found(gone []subject) {
 	if p.reported {
 		return

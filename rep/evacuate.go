@@ -194,7 +194,7 @@ func (r *Rep) evacuationLeft() time.Duration {
 }
 
 // keepEvacuating looks again before the first of the EVACUATING records
-// expires. To ask about its instance is to renew it.
+// expires. Asking about its instance renews it.
 func (r *Rep) keepEvacuating(s *survey) {
 	now := r.o.Now()
 	for _, i := range s.instances {

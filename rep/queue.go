@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// A queue holds the subjects that somebody should look at. Of each, at most one
-// is taken and at most one waits: news of a container that is being settled
-// make it be looked at once more afterwards.
+// A queue holds the subjects that somebody should look at. Only one caller at a
+// time has taken a subject. If the subject is added meanwhile, it waits, and is
+// looked at once more afterwards.
 type queue struct {
 	mu      sync.Mutex
 	waiting []subject

@@ -37,10 +37,10 @@ type Rep struct {
 	news     executor.Subscription
 	notes    map[string]note // by guid of a container that is there
 	pauses   []pause
-	present  bool      // this run of the cell was the one that is present
-	heard    time.Time // when it asked and was told so
+	present  bool      // this run of the cell is the present one, as of heard
+	heard    time.Time // when it asked, the last time that the answer was yes
 	rival    rival     // another run that is present
-	absent   error     // why it is not present, as far as it was told
+	absent   error     // why this one is not, as far as it knows
 	past     past
 	nextSync time.Time
 	announce time.Time // when to announce next
@@ -51,7 +51,7 @@ type Rep struct {
 
 // A note is what the rep remembers of a container.
 type note struct {
-	deleting bool // it was told to go, and nobody needs a report
+	deleting bool // it is being deleted, and nobody needs a report
 	stop     bool // the BBS wants it stopped
 	asked    bool // it asked to start its task; the answer may have got lost
 	// waits is what an evacuating cell waits for before the container goes.
@@ -184,8 +184,8 @@ func (r *Rep) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// hear queues what the executor has to tell. A subscription that fell behind is
-// replaced, and what it missed is found by a Sync.
+// hear queues the events of the executor so far. A subscription that fell behind
+// is replaced, and a Sync finds what it missed.
 func (r *Rep) hear() {
 	r.mu.Lock()
 	news := r.news
@@ -203,7 +203,7 @@ func (r *Rep) hear() {
 	}
 }
 
-// listen queues what the executor tells, until ctx ends.
+// listen queues the events of the executor until ctx ends.
 func (r *Rep) listen(ctx context.Context) {
 	r.mu.Lock()
 	news := r.news
@@ -273,7 +273,7 @@ func (r *Rep) settleSome(ctx context.Context) (err error) {
 	return err
 }
 
-// maxErrors is how many errors a Sync tells in full, for each of its workers.
+// maxErrors is how many errors a Sync returns in full, for each of its workers.
 const maxErrors = 10
 
 // settleAlways settles what comes up, until ctx ends.
@@ -290,7 +290,7 @@ func (r *Rep) settleAlways(ctx context.Context) {
 		s, ok := r.queue.take()
 		if ok {
 			wg.Go(func() {
-				_ = r.settleOne(ctx, s) // told and tried again
+				_ = r.settleOne(ctx, s) // what fails is logged, counted and tried again
 				<-free
 			})
 			continue

@@ -8,16 +8,16 @@ import (
 	"github.com/diegosdk/diego/storage"
 )
 
-// A rival is another run of the cell that is present. It may be the one before,
-// which was killed: then its presence ends by itself. But if its presence is
-// renewed, two daemons have one id.
+// A rival is another run of the cell that is present. If it was killed, its
+// presence ends by itself. If its presence is renewed, two daemons have one id.
 type rival struct {
 	owner   string
 	expires time.Time
 	alive   bool
 }
 
-// seen is the rival that err tells of, beside what was known.
+// seen is the rival that err names, or r if it names none. A rival whose presence
+// was renewed since r was seen is alive.
 func (r rival) seen(err error) rival {
 	var held *storage.HeldError
 	if !errors.As(err, &held) {
@@ -28,7 +28,7 @@ func (r rival) seen(err error) rival {
 	return now
 }
 
-// explain says what to do about it.
+// explain adds to err what to do about the rival.
 func (r rival) explain(cellID string, err error) error {
 	if r.alive {
 		return fmt.Errorf("another run of cell %q is alive and renews its presence: give one of the two another id, or end the other one; until then this one gets no work: %w", cellID, err)

@@ -26,8 +26,8 @@ type operation struct {
 	task *task.Task
 	// failure is the reason for FailTask.
 	failure string
-	// overdue says that the cell ends what is left, since its time to evacuate has
-	// passed.
+	// overdue says that the cell ends what is left, because its time to evacuate
+	// has passed.
 	overdue bool
 }
 

@@ -34,8 +34,8 @@ func (s subject) name() string {
 	return fmt.Sprintf("%s/%d", s.key.ProcessGUID, s.key.Index)
 }
 
-// subjectOf reads what a container is for from its tags, and says false for
-// one that is not of a rep's making.
+// subjectOf reads from a container's tags what it is for. It returns false for a
+// container that no rep has made.
 func subjectOf(c executor.Container) (subject, bool) {
 	s := subject{guid: c.GUID}
 	switch c.Tags[executor.TagLifecycle] {
@@ -101,8 +101,8 @@ func netInfo(c executor.Container, preferred lrp.PreferredAddress) lrp.NetInfo {
 	return n
 }
 
-// outdated reports whether one of the records is the RUNNING one of the
-// container's instance, and says something else than is the case.
+// outdated reports whether the RUNNING record of the container's instance is among
+// the records and does not match the container.
 func (r *Rep) outdated(records []lrp.ActualLRP, me lrp.InstanceKey, c executor.Container) bool {
 	for i := range records {
 		record := &records[i]

@@ -20,15 +20,14 @@ type survey struct {
 	records   map[string][]lrp.ActualLRP
 	tasks     map[string]*task.Task
 	instances []subject
-	// allRecords and allTasks are false if a list was not read to its end, so
-	// that what is missing in it may be there all the same.
+	// allRecords and allTasks are false if a list was not read to its end, so a
+	// record may exist although the list does not have it.
 	allRecords, allTasks bool
 }
 
 // survey lists containers and records and queues what needs to be settled. It
-// returns how much that is. A pair about which there is nothing to do by the
-// tables is not looked at any further; that makes a cell where all is well
-// cheap.
+// returns how much that is. It drops each pair for which the tables have nothing
+// to do, so a cell where all is well costs little.
 func (r *Rep) survey(ctx context.Context) (found int, err error) {
 	began := r.o.Now()
 	r.mu.Lock()

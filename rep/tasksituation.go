@@ -10,7 +10,7 @@ import (
 type TaskContainer uint8
 
 const (
-	// TaskContainerNone includes that there is no reservation.
+	// TaskContainerNone means that there is neither a container nor a reservation.
 	TaskContainerNone TaskContainer = iota
 	TaskContainerReserved
 	// TaskContainerActive is INITIALIZING, CREATED or RUNNING.

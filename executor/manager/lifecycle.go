@@ -298,7 +298,8 @@ func (e *entry) gone() {
 func (m *Manager) reap() {
 	m.after(m.options.ReapInterval, m.reap)
 	m.sweep(nil)
-	// Only those that are there before the host is asked can be missed by it.
+	// A container that is made after the host was asked may be missing in its
+	// answer, so only those of before count.
 	var expected []*entry
 	for _, guid := range slices.Sorted(maps.Keys(m.entries)) {
 		if e := m.entries[guid]; e.recipe != nil {

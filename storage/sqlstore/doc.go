@@ -1,9 +1,10 @@
 // Package sqlstore is a storage.Store on SQLite, MySQL, MariaDB and
 // PostgreSQL.
 //
-// [Open] takes a data source name, [New] a *sql.DB that the caller has. Each
-// query is written once, with fragments where the databases differ. Tables are made and migrated when the store is opened, or by the
-// caller with the SQL of [Migrations].
+// [Open] takes a data source name, [New] a *sql.DB that the caller has. Each query
+// is written once, with fragments where the databases differ. Opening a store
+// makes and migrates its tables; a caller may also do it with the SQL of
+// [Migrations].
 //
 // Commits go through groups: while one transaction is under way, the next commits
 // gather, and then share a transaction. The transaction first locks the log, so
@@ -14,6 +15,7 @@
 //
 // The files and the packages below internal, by subject:
 //
+//	dialect               which databases there are, and errors of theirs
 //	open, connections     data source names, options, pools, what bounds a connection
 //	store                 the Store, its retries and its end
 //	commit_group          how many commits share a transaction

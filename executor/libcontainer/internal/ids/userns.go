@@ -41,7 +41,7 @@ func newNamespace(first, count uint32) (space *os.File, err error) {
 // [Exhausted] where the host allows none.
 func HoldNamespace(mapping []syscall.SysProcIDMap) (*os.File, error) {
 	most, err := os.ReadFile("/proc/sys/user/max_user_namespaces")
-	if err == nil && strings.TrimSpace(string(most)) == "0" { // for which the kernel says that there is no room
+	if err == nil && strings.TrimSpace(string(most)) == "0" { // the kernel would say that there is no room
 		return nil, errors.New("user.max_user_namespaces is 0")
 	}
 	program, err := pid1.Program()
