@@ -193,16 +193,18 @@ func (b *BBS) believe(ctx context.Context, err error) {
 
 // A subscriber that reads from the store gets pages of so many events or bytes,
 // and all such subscribers together hold allPagesBytes. Slow subscribers hold
-// their pages for long. If nothing is left for a page, it has one event.
+// their pages for long. If nothing is left for a page, it still has leastPageBytes,
+// so that one caller's subscriptions do not make each event a read for all others.
 const (
-	pageSize      = 500
-	pageBytes     = 256 << 10
-	allPagesBytes = 64 << 20
+	pageSize       = 500
+	pageBytes      = 256 << 10
+	leastPageBytes = 16 << 10
+	allPagesBytes  = 64 << 20
 )
 
-// page reads some events after a position, of a log that ends at newest or later. An
-// error that ends the list is the last of them. The caller gives the bytes back to
-// b.paged. more is true if the page is full.
+// page reads some events after a position; newest is a position that the log has
+// reached. An error that ends the list is its last entry. The caller subtracts bytes
+// from b.paged when it is done with the page. more is true if the page is full.
 func (b *BBS) page(ctx context.Context, position, newest storage.Cursor, f storage.EventFilter) (list []tailEntry, bytes int64, more bool) {
 	const first = 64 // room for as many at first, since f may want few
 	list = make([]tailEntry, 0, max(0, min(first, newest-position)))
@@ -210,7 +212,8 @@ func (b *BBS) page(ctx context.Context, position, newest storage.Cursor, f stora
 		entry := entryOf(e, err)
 		list = append(list, entry)
 		bytes += int64(entry.bytes)
-		if held := b.paged.Add(int64(entry.bytes)); len(list) == pageSize || bytes >= pageBytes || held >= allPagesBytes {
+		held := b.paged.Add(int64(entry.bytes))
+		if len(list) == pageSize || bytes >= pageBytes || held >= allPagesBytes && bytes >= leastPageBytes {
 			return list, bytes, true
 		}
 	}

@@ -2,10 +2,13 @@ package bbs
 
 import (
 	"context"
+	"encoding/json"
 	"iter"
+	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/storage/memstore"
 	"github.com/diegosdk/diego/task"
@@ -16,6 +19,7 @@ import (
 type largeLog struct {
 	storage.Store
 	newest storage.Cursor
+	small  bool // without large texts
 	read   int
 }
 
@@ -28,6 +32,9 @@ func (l *largeLog) Log(context.Context) (storage.Extent, error) {
 func (l *largeLog) Events(_ context.Context, after storage.Cursor, _ storage.EventFilter) iter.Seq2[storage.Event, error] {
 	large := &task.Event{Kind: task.Created, After: &task.Task{GUID: "guid", Domain: "domain", State: task.Pending,
 		Definition: task.Definition{Annotation: strings.Repeat("x", largeEvent)}}}
+	if l.small {
+		large = &task.Event{Kind: task.Removed}
+	}
 	return func(yield func(storage.Event, error) bool) {
 		for n := after + 1; n <= l.newest; n++ {
 			l.read++
@@ -64,13 +71,61 @@ func TestSlowSubscribersTogetherHoldFewBytes(t *testing.T) {
 			first = next
 		}
 	}
-	if store.read*largeEvent > allPagesBytes+subscribers*largeEvent {
+	if store.read*largeEvent > allPagesBytes+subscribers*(leastPageBytes+largeEvent) {
 		t.Errorf("%d subscribers hold %d events of %d bytes", subscribers, store.read, largeEvent)
 	}
 	for want := storage.Cursor(2); want <= store.newest; want++ {
 		if e, err, _ := first(); err != nil || e.Sequence != want {
 			t.Fatalf("got event %d, %v; want %d", e.Sequence, err, want)
 		}
+	}
+}
+
+func TestASubscriberGetsAPageAlthoughOthersHoldAllBytes(t *testing.T) {
+	store := &largeLog{Store: memstore.New(nil), newest: 2000, small: true}
+	b, err := New(Options{Store: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.paged.Store(allPagesBytes)
+	page, bytes, more := b.page(t.Context(), 0, store.newest, storage.EventFilter{})
+	if len(page) < 5 || bytes < leastPageBytes || bytes > 2*leastPageBytes || !more {
+		t.Errorf("got a page of %d events and %d bytes, more: %v", len(page), bytes, more)
+	}
+}
+
+// An event counts with all that it refers to, however it is stored.
+func TestTheBytesOfAnEventAreThoseOfItsTexts(t *testing.T) {
+	long := strings.Repeat("x", 200)
+	instance := &lrp.ActualLRP{
+		Key: lrp.Key{ProcessGUID: long, DefinitionID: long, Domain: long}, InstanceKey: lrp.InstanceKey{InstanceGUID: long, CellID: long},
+		NetInfo: lrp.NetInfo{Ports: make([]lrp.PortMapping, 100)}, CrashReason: long, PlacementError: lrp.PlacementError{Detail: long}, Zone: long,
+	}
+	ports := 100 * int(reflect.TypeFor[lrp.PortMapping]().Size())
+	routes := lrp.Routes{"r": make(json.RawMessage, 128<<10)}
+	for name, test := range map[string]struct {
+		event *lrp.Event
+		least int
+	}{
+		"instance":   {&lrp.Event{Before: instance, After: instance, Cause: lrp.Cause{Detail: long}}, 17*len(long) + 2*ports},
+		"deployment": {&lrp.Event{DeploymentAfter: &lrp.Deployment{Settings: lrp.Settings{Routes: routes}}}, 128 << 10},
+	} {
+		if got := bytesOf(&storage.Event{LRP: test.event}); got < test.least || got > test.least+10<<10 {
+			t.Errorf("%s: %d bytes, want %d and some for the rest", name, got, test.least)
+		}
+	}
+}
+
+func BenchmarkBytesOf(b *testing.B) {
+	for name, e := range map[string]*lrp.Event{
+		"instance":   {Before: new(lrp.ActualLRP), After: new(lrp.ActualLRP)},
+		"deployment": {DeploymentAfter: &lrp.Deployment{Settings: lrp.Settings{Routes: lrp.Routes{"r": make(json.RawMessage, 128<<10)}}}},
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				bytesOf(&storage.Event{LRP: e})
+			}
+		})
 	}
 }
 

@@ -56,15 +56,22 @@ func entryOf(e storage.Event, err error) tailEntry {
 
 // bytesOf returns about how much memory an event takes.
 func bytesOf(e *storage.Event) int {
-	const instance = 512 // without long texts
+	const instance = 512 // without texts and ports
 	bytes := instance
 	l := e.LRP
 	if l == nil || l.DeploymentBefore != nil || l.DeploymentAfter != nil {
 		return bytes + reached(reflect.ValueOf(e))
 	}
 	for _, r := range [...]*lrp.ActualLRP{l.Before, l.After} { // nearly all events are of this kind
-		if r != nil {
-			bytes += instance + len(r.CrashReason) + len(r.PlacementError.Detail)
+		if r == nil {
+			continue
+		}
+		bytes += instance + len(r.Ports)*int(reflect.TypeFor[lrp.PortMapping]().Size())
+		for _, text := range [...]string{
+			r.ProcessGUID, r.DefinitionID, r.Domain, r.InstanceGUID, r.CellID, r.Zone,
+			r.Address, r.InstanceAddress, r.CrashReason, r.PlacementError.Detail,
+		} {
+			bytes += len(text)
 		}
 	}
 	return bytes + len(l.Cause.Detail)
@@ -88,6 +95,9 @@ func reached(v reflect.Value) (bytes int) {
 		}
 	case reflect.Slice:
 		bytes = v.Len() * int(v.Type().Elem().Size())
+		if v.Type().Elem().Kind() == reflect.Uint8 { // text may be long, and its bytes refer to nothing
+			return bytes
+		}
 		for i := range v.Len() {
 			bytes += reached(v.Index(i))
 		}
