@@ -4,6 +4,7 @@ package libcontainer
 
 import (
 	"archive/tar"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,24 +65,40 @@ func TestALimitBelowWhatStartingTakesIsKept(t *testing.T) {
 }
 
 func TestAProcessBeyondTheLimitIsRefusedWithTheLimit(t *testing.T) {
+	f := newFixture(t, func(o *Options) { o.MaxPIDs = 2 })
+	for name, own := range map[string]int64{"the container's own": 2, "the default": 0} {
+		t.Run(name, func(t *testing.T) {
+			guid, _ := f.create(func(c *executor.ContainerSpec) { c.Resources.MaxPIDs = own })
+			full := f.as("nobody", guid, "sleep 1000 & wait")
+			f.eventually("its child runs, too", func() bool {
+				return f.cgroupFile(guid, "pids/pids.current", "pids.current") == "3\n" // with the first one
+			})
+			_, err := f.Start(f.ctx, guid, executor.ProcessSpec{Path: "true", User: "nobody"})
+			if !errors.Is(err, executor.ErrProcesses) || !strings.Contains(err.Error(), "2 processes and threads may run") {
+				t.Errorf("a third process: %v", err)
+			}
+			if err := full.Signal(executor.Kill); err != nil {
+				t.Error(err)
+			}
+			full.end()
+			if e := f.as("nobody", guid, "true").end(); !e.Success() {
+				t.Errorf("after the end of the others: %v", e)
+			}
+		})
+	}
+}
+
+func TestALimitOfTheHostIsNotBlamedOnTheContainer(t *testing.T) {
 	f := newFixture(t)
-	guid, _ := f.create(func(c *executor.ContainerSpec) { c.Resources.MaxPIDs = 2 })
-	full := f.as("nobody", guid, "sleep 1000 & wait")
-	for { // its child counts too
-		if f.cgroupFile(guid, "pids/pids.current", "pids.current") == "3\n" { // with the first one
-			break
-		}
+	guid, _ := f.create()
+	dirs := f.containers[guid].cgroup.Dirs()
+	limit := filepath.Join(filepath.Dir(cmp.Or(dirs["pids"], dirs[""])), "pids.max") // of all containers
+	if err := os.WriteFile(limit, []byte("1"), 0); err != nil {
+		t.Fatal(err)
 	}
 	_, err := f.Start(f.ctx, guid, executor.ProcessSpec{Path: "true", User: "nobody"})
-	if !errors.Is(err, executor.ErrProcesses) || !strings.Contains(err.Error(), "2 processes and threads may run") {
-		t.Errorf("a third process: %v", err)
-	}
-	if err := full.Signal(executor.Kill); err != nil {
-		t.Error(err)
-	}
-	full.end()
-	if e := f.as("nobody", guid, "true").end(); !e.Success() {
-		t.Errorf("after the end of the others: %v", e)
+	if !errors.Is(err, unix.EAGAIN) || errors.Is(err, executor.ErrProcesses) || !strings.Contains(err.Error(), "0 of its 128 processes and threads run, so a limit of the host is reached") {
+		t.Errorf("the error is %v", err)
 	}
 }
 

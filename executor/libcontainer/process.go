@@ -580,8 +580,14 @@ func (c *container) errStart(spec executor.ProcessSpec, err error) error {
 		typed.Kind, typed.Detail = executor.ErrNoFile, "the working directory "+spec.Dir
 		return typed
 	case errors.As(err, &failure) && *failure == pid1.Failure{Stage: pid1.StageFork, Errno: unix.EAGAIN}:
+		limit := *c.backend.limits(c.spec).PidsLimit
+		now := c.cgroup.PIDs()
+		if now >= 0 && now < limit { // the kernel says the same of limits of the host
+			return fmt.Errorf("container %q: start %s: %w; %d of its %d processes and threads run, so a limit of the host is reached: see TasksMax of the daemon's unit, kernel.threads-max and kernel.pid_max",
+				c.guid, spec.Path, err, now-1, limit-1) // without the first one
+		}
 		typed.Kind = executor.ErrProcesses
-		typed.Detail = fmt.Sprintf("%d processes and threads may run in it at a time; end some of them, or raise max_pids", c.spec.Resources.MaxPIDs)
+		typed.Detail = fmt.Sprintf("%d processes and threads may run in it at a time; end some of them, or raise max_pids", limit-1)
 		return typed
 	case errors.Is(err, unix.EPIPE), errors.Is(err, unix.ECONNRESET):
 		return c.errDied()
