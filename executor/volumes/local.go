@@ -49,7 +49,9 @@ func (l *Local) Mount(_ context.Context, _ string, v executor.VolumeMount) (stri
 		return "", err
 	}
 	dir := filepath.Join(l.root, name)
-	if err := os.Mkdir(dir, 0); err != nil && !errors.Is(err, fs.ErrExist) {
+	// The mode of a volume that is not ready for all users: nobody would choose it.
+	const unready = fs.ModeSticky
+	if err := os.Mkdir(dir, unready); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", err
 	}
 	info, err := os.Lstat(dir)
@@ -57,7 +59,7 @@ func (l *Local) Mount(_ context.Context, _ string, v executor.VolumeMount) (stri
 	case err != nil:
 	case !info.IsDir():
 		err = fmt.Errorf("%s is not a directory; move it away", dir)
-	case info.Mode().Perm() == 0: // new, perhaps by a daemon that was killed here
+	case info.Mode()&(fs.ModePerm|unready) == unready: // new, perhaps by a daemon that was killed here
 		err = os.Chmod(dir, 0o777) // with any umask
 	}
 	return dir, err

@@ -98,7 +98,7 @@ func TestALocalVolumeIsForAllUsersOfContainersAndForNobodyElse(t *testing.T) {
 // counts too.
 func TestALocalVolumeOfADaemonThatWasKilledAsItMadeItIsForAllUsers(t *testing.T) {
 	root := t.TempDir()
-	for name, modes := range map[string][2]fs.FileMode{"new": {0, 0o777}, "closed": {0o700, 0o700}} {
+	for name, modes := range map[string][2]fs.FileMode{"new": {fs.ModeSticky, 0o777}, "closed": {0o700, 0o700}, "closed-by-its-user": {0, 0}} {
 		dir := filepath.Join(root, name)
 		if err := os.Mkdir(dir, modes[0]); err != nil {
 			t.Fatal(err)

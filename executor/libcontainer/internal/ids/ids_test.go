@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -45,6 +46,31 @@ func TestTwoCellsOfAHostNeverGiveTheSameIDs(t *testing.T) {
 	}
 	if len(seen) != ranges {
 		t.Errorf("%d of %d ranges were given", len(seen), ranges)
+	}
+}
+
+func TestUsersAreLookedForOnlyAtTheBeginningOfHugeFilesAndThatIsSaid(t *testing.T) {
+	dir := t.TempDir()
+	long := "many:x:1:" + strings.Repeat("member,", 20_000) + "\n"
+	files := map[string]string{
+		PasswdFile: "first:x:7:7::/:\n" + strings.Repeat("#\n", maxUsersBytes) + "last:x:8:8::/:\n",
+		GroupFile:  long + "after:x:9:\n",
+	}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, filepath.Base(name)), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open := func(name string) (*os.File, error) { return os.Open(filepath.Join(dir, filepath.Base(name))) }
+	if u, err := FindUser("c", "first:after", Range{}, open); err != nil || u.UID != 7 || u.GID != 9 {
+		t.Errorf("the first is %+v, %v", u, err)
+	}
+	if _, err := FindUser("c", "last", Range{}, open); !errors.Is(err, executor.ErrNoUser) || !strings.Contains(err.Error(), "in their first 512 KiB") {
+		t.Errorf("the last: %v", err)
+	}
+	none := func(string) (*os.File, error) { return nil, os.ErrNotExist }
+	if _, err := FindUser("c", "last", Range{}, none); err == nil || strings.Contains(err.Error(), "first") {
+		t.Errorf("without the files: %v", err)
 	}
 }
 

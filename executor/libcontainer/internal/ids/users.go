@@ -42,7 +42,7 @@ func FindUser(guid, name string, r Range, open func(path string) (*os.File, erro
 		u.UID, u.GID, found = number, number, true
 	}
 	login := who
-	eachLine(open, PasswdFile, func(f []string) bool {
+	passwdCut := eachLine(open, PasswdFile, func(f []string) bool {
 		if len(f) < 6 || f[0] != who && !(byNumber && f[2] == who) {
 			return true
 		}
@@ -61,7 +61,7 @@ func FindUser(guid, name string, r Range, open func(path string) (*os.File, erro
 	if n, isNumber := id(group); hasGroup && isNumber {
 		u.GID, groupFound = n, true
 	}
-	eachLine(open, GroupFile, func(f []string) bool {
+	groupCut := eachLine(open, GroupFile, func(f []string) bool {
 		if len(f) < 4 {
 			return true
 		}
@@ -80,8 +80,12 @@ func FindUser(guid, name string, r Range, open func(path string) (*os.File, erro
 		return true
 	})
 	if !found || !groupFound {
+		where := ""
+		if passwdCut || groupCut {
+			where = fmt.Sprintf(" in their first %d KiB, and no more is read", maxUsersBytes>>10)
+		}
 		return User{}, &executor.BackendError{Kind: executor.ErrNoUser, GUID: guid,
-			Detail: fmt.Sprintf("%q; its root file system's /etc/passwd and /etc/group do not have it", name)}
+			Detail: fmt.Sprintf("%q; its root file system's /etc/passwd and /etc/group do not have it%s", name, where)}
 	}
 	for _, n := range append([]uint32{u.UID, u.GID}, u.Groups...) {
 		if !r.Has(n) {
@@ -103,16 +107,20 @@ func id(text string) (uint32, bool) {
 }
 
 // eachLine calls f with the fields of each line of a file, until it returns
-// false.
-func eachLine(open func(string) (*os.File, error), name string, f func([]string) bool) {
+// false. It reads at most maxUsersBytes, and reports whether there are more.
+func eachLine(open func(string) (*os.File, error), name string, f func([]string) bool) (cut bool) {
 	file, err := open(name)
 	if err != nil {
-		return
+		return false
 	}
 	defer file.Close()
-	for lines := bufio.NewScanner(io.LimitReader(file, maxUsersBytes)); lines.Scan(); {
+	limited := &io.LimitedReader{R: file, N: maxUsersBytes}
+	lines := bufio.NewScanner(limited)
+	lines.Buffer(nil, maxUsersBytes+1) // or a group with many members would be the last that is read
+	for lines.Scan() {
 		if !f(strings.Split(lines.Text(), ":")) {
-			return
+			return false
 		}
 	}
+	return limited.N == 0
 }

@@ -9,6 +9,7 @@ import "C"
 
 import (
 	"encoding/binary"
+	"errors"
 	"os"
 	"time"
 	"unsafe"
@@ -104,12 +105,20 @@ func (c *Conn) Signal(pid int, s unix.Signal) error {
 	return c.send(C.struct_pid1_message{op: C.PID1_SIGNAL, pid: C.int32_t(pid), value: C.int32_t(s)}, nil)
 }
 
+// sendPatience bounds how long a message waits for a first process to take earlier
+// ones: who sends keeps Delete waiting. Tests have less.
+var sendPatience = 10 * time.Second
+
+// errStuck is the error of a message that could not be sent.
+var errStuck = errors.New("the first process of the container takes no messages; somebody may have stopped or frozen it")
+
 func (c *Conn) send(m C.struct_pid1_message, fds []int) error {
 	var rights []byte
 	if len(fds) > 0 {
 		rights = unix.UnixRights(fds...)
 	}
 	bytes := (*[unsafe.Sizeof(m)]byte)(unsafe.Pointer(&m))[:]
+	end := time.Now().Add(sendPatience)
 	for {
 		err := unix.Sendmsg(c.fd, bytes, rights, nil, unix.MSG_NOSIGNAL)
 		switch err {
@@ -117,8 +126,12 @@ func (c *Conn) send(m C.struct_pid1_message, fds []int) error {
 			return nil
 		case unix.EINTR:
 		case unix.EAGAIN: // a hundred others are being started
+			left := time.Until(end)
+			if left <= 0 {
+				return errStuck
+			}
 			polled := []unix.PollFd{{Fd: int32(c.fd), Events: unix.POLLOUT}}
-			if _, err := unix.Poll(polled, -1); err != nil && err != unix.EINTR {
+			if _, err := unix.Poll(polled, int(left/time.Millisecond)+1); err != nil && err != unix.EINTR {
 				return os.NewSyscallError("poll", err)
 			}
 		default:

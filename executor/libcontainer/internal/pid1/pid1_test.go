@@ -237,6 +237,27 @@ func TestAFirstProcessThatCannotWaitAnyMoreEnds(t *testing.T) {
 	}
 }
 
+func TestAMessageWaitsOnlySoLongForAFirstProcessThatTakesNone(t *testing.T) {
+	was := sendPatience
+	sendPatience = 0
+	defer func() { sendPatience = was }()
+	c, other, err := Pair() // nobody reads the other end
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	defer c.Close()
+	for sent := 0; err == nil; sent++ {
+		if sent == 1_000_000 {
+			t.Fatal("the socket holds a million messages")
+		}
+		err = c.Signal(1, 0)
+	}
+	if err != errStuck {
+		t.Errorf("the error is %v", err)
+	}
+}
+
 func TestNobodyCanChangeTheProgram(t *testing.T) {
 	f, err := Program()
 	if err != nil {

@@ -29,6 +29,9 @@ const (
 	maxImageEntries = 1_000_000
 )
 
+// maxID is the largest uid or gid that Linux can give a file.
+const maxID = 1<<32 - 2
+
 // unpackTar unpacks an archive that is a whole root file system.
 func unpackTar(ctx context.Context, name, dir string) error {
 	f, err := os.Open(name)
@@ -119,6 +122,11 @@ func (l *layering) entry(ctx context.Context, h *tar.Header, content io.Reader) 
 		return empty(ctx, dir, rest)
 	case strings.HasPrefix(base, whiteout):
 		return dir.RemoveAll(ctx, path.Join(rest, strings.TrimPrefix(base, whiteout)))
+	}
+	for _, id := range []int{h.Uid, h.Gid} {
+		if uint64(id) > maxID { // chown would leave the file to root, or cut the number off
+			return fmt.Errorf("%w: the owner %d:%d; uids and gids go up to %d", executor.ErrUnsupported, h.Uid, h.Gid, maxID)
+		}
 	}
 	mode := fs.FileMode(h.Mode).Perm()
 	if h.Mode&unix.S_ISVTX != 0 {

@@ -7,12 +7,14 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/internal/archive"
 )
 
@@ -95,6 +97,29 @@ func TestWhatAnImageHoldsIsBoundedWhateverItsHeadersSay(t *testing.T) {
 				t.Errorf("the error is %v, want %q", err, test.want)
 			}
 		})
+	}
+}
+
+// To chown, the largest number means that the owner stays, which is root.
+func TestAnOwnerThatNoFileCanHaveIsRefused(t *testing.T) {
+	for _, uid := range []int{-1, 1<<32 - 1, 1 << 32} {
+		for name, e := range map[string]entry{
+			"file": {name: "a", content: "x", uid: uid}, "directory": {name: "a/", uid: uid}, "link": {name: "a", link: "b", uid: uid},
+		} {
+			dir := t.TempDir()
+			l, err := newLayering(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = l.apply(t.Context(), bytes.NewReader(tarOf(e)))
+			l.root.Close()
+			if !errors.Is(err, executor.ErrUnsupported) || !strings.Contains(err.Error(), fmt.Sprintf("the owner %d:%[1]d", uid)) {
+				t.Errorf("a %s of %d: %v", name, uid, err)
+			}
+			if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+				t.Errorf("a %s of %d is there: %v, %v", name, uid, left, err)
+			}
+		}
 	}
 }
 
