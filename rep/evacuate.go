@@ -66,9 +66,9 @@ func (r *Rep) Evacuate(context.Context) error {
 // too late.
 var ErrEvacuationEnds = errors.New("the evacuation is ending and can no longer be cancelled")
 
-// CancelEvacuation implements [Cordoner]. An instance whose replacement runs by now
-// ends nevertheless; for all others the BBS forgets the evacuation as their
-// containers are settled.
+// CancelEvacuation implements [Cordoner]. An instance whose replacement already runs
+// still ends. The BBS forgets the evacuation of each other one when the cell next
+// compares its container with the records.
 func (r *Rep) CancelEvacuation(context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -89,7 +89,7 @@ func (r *Rep) CancelEvacuation(context.Context) error {
 	r.nextSync = r.o.Now()
 	r.wakeUp()
 	r.o.Metrics.Gauge("rep_evacuating", 0)
-	r.o.Logger.Info("the evacuation is given up")
+	r.o.Logger.Info("the evacuation is cancelled")
 	return nil
 }
 
@@ -168,7 +168,7 @@ func (r *Rep) Waiting() (list []string) {
 // its index.
 func (op *operation) waitsFor() string {
 	if op.farewell().lingers() {
-		return "its replacement runs; it stays a little, until routers have heard of that"
+		return "its replacement runs; it ends once routers have had time to learn of that"
 	}
 	me, waits := op.me(op.subject), "its replacement has been asked for"
 	for i := range op.index.Records {

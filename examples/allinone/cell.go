@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/diegosdk/diego/bbs"
@@ -113,6 +114,16 @@ func openCell(ctx context.Context, p cellPlan) (*cell, error) {
 		return c, fmt.Errorf("%s: %w", p.id, err)
 	}
 	return c, nil
+}
+
+// isolatesAs is an error if the containers of a cell share the host's ids though
+// others do not: nobody would notice.
+func (c *cell) isolatesAs(other *daemon.Backend) error {
+	if c.backend.SharedIDs == other.SharedIDs {
+		return nil
+	}
+	return fmt.Errorf("%s: its containers would share the host's uids and gids, unlike those of other cells (it lacks %s); mend that, and start again",
+		c.id, strings.Join(c.backend.Lacks, "; "))
 }
 
 func (c *cell) build(ctx context.Context, p cellPlan) error {

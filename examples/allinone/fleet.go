@@ -53,6 +53,10 @@ var durable = map[string]string{
 // something are its user, who may serve files and wait for callbacks there.
 var own = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 
+// opening is how many cells are opened at a time: each makes a container, which has to
+// be done in time.
+const opening = 4
+
 // openFleet makes a fleet that does nothing yet. placed is told why cells were
 // chosen. The fleet that it returns with an error is for close.
 func openFleet(ctx context.Context, s *settings, placed func(auction.Result)) (f *fleet, err error) {
@@ -138,10 +142,17 @@ func openFleet(ctx context.Context, s *settings, placed func(auction.Result)) (f
 	if err := open(0, s.Backend); err != nil {
 		return f, err
 	}
-	f.plan.sharedIDs = f.cells[0].backend.SharedIDs
+	first := f.cells[0].backend
+	f.plan.sharedIDs = first.SharedIDs
 	var rest errgroup.Group
+	rest.SetLimit(opening)
 	for n := range s.Cells - 1 {
-		rest.Go(func() error { return open(n+1, f.cells[0].backend.Name) })
+		rest.Go(func() error {
+			if err := open(n+1, first.Name); err != nil {
+				return err
+			}
+			return f.cells[n+1].isolatesAs(first)
+		})
 	}
 	if err := rest.Wait(); err != nil {
 		return f, err

@@ -213,7 +213,12 @@ func TestWhatTheHostClosesLaterIsClosedInAContainerThatHasReadIt(t *testing.T) {
 			shown := t.TempDir()
 			file, dir := filepath.Join(shown, "file"), filepath.Join(shown, "dir")
 			inside := filepath.Join(dir, "file")
-			err := errors.Join(os.Chmod(shown, 0o755), os.WriteFile(file, []byte("public"), 0o644), os.Mkdir(dir, 0o755), os.WriteFile(inside, []byte("public"), 0o644))
+			program, unreadable := filepath.Join(shown, "program"), filepath.Join(shown, "unreadable")
+			err := errors.Join(os.WriteFile(program, hello(), 0o755), os.Chmod(program, 0o755), os.WriteFile(unreadable, hello(), 0o711), os.Chmod(unreadable, 0o711))
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = errors.Join(os.Chmod(shown, 0o755), os.WriteFile(file, []byte("public"), 0o644), os.Mkdir(dir, 0o755), os.WriteFile(inside, []byte("public"), 0o644))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -224,6 +229,10 @@ func TestWhatTheHostClosesLaterIsClosedInAContainerThatHasReadIt(t *testing.T) {
 			for _, user := range users {
 				if e := f.as(user, guid, "ls "+dir+" && grep public "+file+" && grep public "+inside).end(); !e.Success() {
 					t.Fatalf("%s does not read what is public: %v", user, e)
+				}
+				// docs/cells.md: a program that others may execute but not read
+				if e := f.as(user, guid, program+" && ! "+unreadable).end(); !e.Success() {
+					t.Errorf("%s runs a program that it may not read, or not one that it may: %v", user, e)
 				}
 			}
 			if err := errors.Join(os.Chmod(file, 0o600), os.WriteFile(file, []byte("secret"), 0), os.Chmod(dir, 0o700)); err != nil {

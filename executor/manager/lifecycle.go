@@ -277,7 +277,7 @@ func (m *Manager) keep(left []executor.Leftover) {
 		case l.Err == nil && known >= 0:
 			l.Err = m.leftovers[known].Err // of the last attempt
 		case l.Err != nil && (known < 0 || m.leftovers[known].Err == nil):
-			m.options.Logger.Error("files of a container cannot be removed and were set aside; its disk is not given away",
+			m.options.Logger.Error("files that cannot be removed were set aside; the disk that they take is not given away",
 				"path", l.Path, "bytes", l.Bytes, "error", l.Err)
 		}
 	}

@@ -209,9 +209,8 @@ func TestAFirstProcessWithoutRoomForTheDescriptorsOfAStartSaysSoAndKeepsNone(t *
 	receive(t, c)
 }
 
-// Root in a container may set any limit of the first process but the mark's. If that
-// could not wait for messages any more and went on, the container would outlive its
-// daemon.
+// Root in a container can lower the limits of the first process until it can no longer
+// wait for messages. Then it must end, or the container would outlive its daemon.
 func TestAFirstProcessThatCannotWaitAnyMoreEnds(t *testing.T) {
 	if os.Getuid() != 0 {
 		return // as above

@@ -30,7 +30,7 @@ const (
 )
 
 // maxID is the largest uid or gid that Linux can give a file.
-const maxID = 1<<32 - 2
+const maxID uint64 = 1<<32 - 2
 
 // unpackTar unpacks an archive that is a whole root file system.
 func unpackTar(ctx context.Context, name, dir string) error {

@@ -102,9 +102,10 @@ func TestWhatAnImageHoldsIsBoundedWhateverItsHeadersSay(t *testing.T) {
 
 // To chown, the largest number means that the owner stays, which is root.
 func TestAnOwnerThatNoFileCanHaveIsRefused(t *testing.T) {
-	for _, uid := range []int{-1, 1<<32 - 1, 1 << 32} {
+	for _, uid := range []int64{-1, 1<<32 - 1, 1 << 32} {
+		n := int(uid)
 		for name, e := range map[string]entry{
-			"file": {name: "a", content: "x", uid: uid}, "directory": {name: "a/", uid: uid}, "link": {name: "a", link: "b", uid: uid},
+			"file": {name: "a", content: "x", uid: n}, "directory": {name: "a/", uid: n}, "link": {name: "a", link: "b", uid: n},
 		} {
 			dir := t.TempDir()
 			l, err := newLayering(dir)
