@@ -27,6 +27,7 @@ type ledger struct {
 	domains     map[string]time.Time // until when each is fresh
 	ops         map[string]*op
 	decided     time.Time
+	recalled    bool // the store remembered the slot that was decided on
 	commits     int
 	// needless are instances that start and need not, and since when.
 	needless map[lrp.InstanceKey]time.Time
@@ -122,7 +123,7 @@ func (l *ledger) committed(b *storage.Batch, decided time.Time) error {
 	if l.closed {
 		return nil
 	}
-	l.decided = decided
+	l.decided, l.recalled = decided, b.Origin != nil
 	l.commits++
 	for i := range b.Domains {
 		d := &b.Domains[i]
@@ -288,11 +289,11 @@ func (l *ledger) take(b *storage.Batch) (changes []*slotChange, err error) {
 }
 
 // unseen reports whether a slot may have got a record, or another deployment, between
-// the read and the commit of a step. Where stores do not remember slots, that goes
-// unnoticed once in a while, and is repaired later (docs/storage.md).
+// the read and the commit of a step. Where the store did not remember the slot, that
+// goes unnoticed once in a while, and is repaired later (docs/storage.md).
 func (l *ledger) unseen(key slotKey) bool {
 	s, by := l.slot(key.guid, key.index), l.world.speaking
-	return !l.world.recalls && (by == nil && l.justNow(s.grown) || by != nil && s.grown.After(by.since))
+	return !l.recalled && (by == nil && l.justNow(s.grown) || by != nil && s.grown.After(by.since))
 }
 
 // runsOn reports whether a cell has said that an instance runs whose record does not
