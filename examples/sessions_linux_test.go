@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -56,48 +55,18 @@ func (w worker) does(stdin io.Reader, line ...string) (stdout, stderr string, co
 type running struct {
 	t     *testing.T
 	ended chan int // its exit code
-
-	mu   sync.Mutex
-	said string
-	more chan struct{} // closed by the next output
-}
-
-// Write implements io.Writer.
-func (r *running) Write(p []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.said += string(p)
-	close(r.more)
-	r.more = make(chan struct{})
-	return len(p), nil
+	testenv.Output
 }
 
 // says waits until it has said a text.
-func (r *running) says(text string) {
-	r.t.Helper()
-	for late := time.After(patience); ; {
-		r.mu.Lock()
-		said, more := r.said, r.more
-		r.mu.Unlock()
-		if strings.Contains(said, text) {
-			return
-		}
-		select {
-		case <-more:
-		case <-late:
-			r.t.Fatalf("it says %q, and never %q", said, text)
-		}
-	}
-}
+func (r *running) says(text string) { r.t.Helper(); r.Await(r.t, text) }
 
 // ends waits for its end with an exit code.
 func (r *running) ends(when string, code int) {
 	r.t.Helper()
 	got, _ := await(r.t, when+": it ends", r.ended)
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	if got != code {
-		r.t.Errorf("%s: it exits with %d, want %d, and says %q", when, got, code, r.said)
+		r.t.Errorf("%s: it exits with %d, want %d, and says %q", when, got, code, r.String())
 	}
 }
 
@@ -106,7 +75,7 @@ func (r *running) ends(when string, code int) {
 func (w worker) begins(master *os.File, line ...string) *running {
 	w.t.Helper()
 	cmd := exec.CommandContext(within(w.t), w.diegoctl, append(slices.Clone(w.flags), line...)...)
-	r := &running{t: w.t, ended: make(chan int, 1), more: make(chan struct{})}
+	r := &running{t: w.t, ended: make(chan int, 1)}
 	cmd.Stdout, cmd.Stderr = r, r
 	if master != nil {
 		var number, unlocked uint32
@@ -362,7 +331,7 @@ func TestASessionHearsWhyItEndsWhenItsCellStops(t *testing.T) {
 	if code, _ := await(t, "the session ends", session.ended); code == 4 {
 		session.says("the server stops, so the session was ended")
 	} else if code != 128+9 {
-		t.Errorf("it exits with %d and says %q", code, session.said)
+		t.Errorf("it exits with %d and says %q", code, session.String())
 	}
 	eventually(t, "the timeline has the end", func() (bool, error) {
 		out, _, _ := alice.does(nil, "timeline", "web/0")

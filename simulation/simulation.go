@@ -111,7 +111,7 @@ type Checker struct {
 	Says, Source string
 }
 
-// Checkers are all of them.
+// Checkers returns the checkers that judge every history.
 func Checkers() (list []Checker) {
 	for _, c := range internal.Checkers() {
 		list = append(list, Checker{c.Name, c.Says, c.Source})

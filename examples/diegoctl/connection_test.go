@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/diegosdk/diego/internal/daemon"
 	"github.com/diegosdk/diego/internal/devcerts"
 	"github.com/diegosdk/diego/internal/fleetdir"
+	"github.com/diegosdk/diego/internal/testenv"
 )
 
 // serveTLS serves the world over mutual TLS until the test ends.
@@ -177,45 +177,6 @@ func TestAnAllinoneIsFoundByItsDataDirectory(t *testing.T) {
 	}
 }
 
-// A live output can be read while it is written.
-type live struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-	grew chan struct{}
-}
-
-func newLive() *live { return &live{grew: make(chan struct{}, 1)} }
-
-// Write implements [io.Writer].
-func (l *live) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	select {
-	case l.grew <- struct{}{}:
-	default:
-	}
-	return l.text.Write(p)
-}
-
-// has waits until the output has a text.
-func (l *live) has(t *testing.T, text string) {
-	t.Helper()
-	patience := time.After(30 * time.Second)
-	for {
-		l.mu.Lock()
-		all := l.text.String()
-		l.mu.Unlock()
-		if strings.Contains(all, text) {
-			return
-		}
-		select {
-		case <-l.grew:
-		case <-patience:
-			t.Fatalf("%q did not come; there is\n%s", text, all)
-		}
-	}
-}
-
 func TestFollowingEventsGoesOnUntilInterrupted(t *testing.T) {
 	for name, reach := range map[string]func(*world) *remote{"in process": (*world).local, "over HTTP": (*world).overHTTP} {
 		t.Run(name, func(t *testing.T) {
@@ -226,7 +187,7 @@ func TestFollowingEventsGoesOnUntilInterrupted(t *testing.T) {
 			}
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
-			out := newLive()
+			out := new(testenv.Output)
 			ended := make(chan int, 1)
 			go func() {
 				ended <- run(ctx, []string{"events", "--follow", "--after", "0", "--process", "greeter"}, &process{
@@ -234,9 +195,9 @@ func TestFollowingEventsGoesOnUntilInterrupted(t *testing.T) {
 					now: w.clock.Now, after: time.After, dial: func(connection) (*remote, error) { return r, nil },
 				})
 			}()
-			out.has(t, "greeter/1             waits for a cell")
+			out.Await(t, "greeter/1             waits for a cell")
 			w.pass(3 * time.Second)
-			out.has(t, "greeter/1             runs on cell-2")
+			out.Await(t, "greeter/1             runs on cell-2")
 			cancel()
 			if code := <-ended; code != exitOK {
 				t.Errorf("interrupted it exits with %d", code)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/diegosdk/diego/examples/diegoctl/internal/terminal"
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/internal/testenv"
 )
 
 // does carries out a command line with an input.
@@ -70,12 +71,12 @@ func TestACommandInAContainerIsLikeOneHere(t *testing.T) {
 func TestAnInterruptReachesTheCommand(t *testing.T) {
 	f := working(t)
 	ctx, interrupt := context.WithCancel(context.Background())
-	out := newLive()
+	out := new(testenv.Output)
 	ended := make(chan int, 1)
 	go func() {
 		ended <- run(ctx, []string{"exec", "web/0", "--", "sh", "-c", "trap 'exit 5' INT; echo ready; while :; do sleep 0.05; done"}, f.process(out, io.Discard))
 	}()
-	out.has(t, "ready")
+	out.Await(t, "ready")
 	interrupt()
 	if code := <-ended; code != 5 {
 		t.Errorf("it exits with %d", code)
@@ -126,9 +127,9 @@ func TestACommandWithATerminalHasItsSizeAndGivesItBack(t *testing.T) {
 	}
 	f := working(t)
 	own := &modelTerminal{size: executor.TerminalSize{Columns: 99, Rows: 33}, changes: make(chan os.Signal, 1)}
-	session := func(ctx context.Context, script string) (out *live, keys io.Writer, ended chan int) {
+	session := func(ctx context.Context, script string) (out *testenv.Output, keys io.Writer, ended chan int) {
 		keyboard, keys := io.Pipe()
-		out, ended = newLive(), make(chan int, 1)
+		out, ended = new(testenv.Output), make(chan int, 1)
 		p := f.process(out, out)
 		p.stdin, p.own = keyboard, own
 		go func() { ended <- run(ctx, []string{"exec", "web/0", "-it", "--", "sh", "-c", script}, p) }()
@@ -142,9 +143,9 @@ func TestACommandWithATerminalHasItsSizeAndGivesItBack(t *testing.T) {
 	}
 
 	out, keys, ended := session(context.Background(), "trap 'stty size' WINCH; trap 'exit 4' INT; stty size; while :; do sleep 0.05; done")
-	out.has(t, "33 99\r\n")
+	out.Await(t, "33 99\r\n")
 	own.resize(executor.TerminalSize{Columns: 80, Rows: 24})
-	out.has(t, "24 80\r\n")
+	out.Await(t, "24 80\r\n")
 	fmt.Fprint(keys, "\x03") // Ctrl-C is a key like any other here
 	if code := <-ended; code != 4 {
 		t.Errorf("it exits with %d", code)
@@ -153,7 +154,7 @@ func TestACommandWithATerminalHasItsSizeAndGivesItBack(t *testing.T) {
 
 	ctx, end := context.WithCancel(context.Background())
 	out, _, ended = session(ctx, "trap '' INT HUP TERM; echo ready; while :; do sleep 0.05; done")
-	out.has(t, "ready")
+	out.Await(t, "ready")
 	end()
 	if code := <-ended; code != exitInterrupted {
 		t.Errorf("ended from outside, it exits with %d", code)
@@ -161,7 +162,7 @@ func TestACommandWithATerminalHasItsSizeAndGivesItBack(t *testing.T) {
 	givenBack("an end from outside")
 
 	out, _, ended = session(context.Background(), "trap '' INT HUP TERM; echo ready; while :; do sleep 0.05; done")
-	out.has(t, "ready")
+	out.Await(t, "ready")
 	f.ok("lrp delete web")
 	if code := <-ended; code != 128+9 {
 		t.Errorf("after its instance was stopped, it exits with %d", code)

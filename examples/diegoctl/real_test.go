@@ -22,6 +22,7 @@ import (
 	"github.com/diegosdk/diego/executor/manager"
 	"github.com/diegosdk/diego/httpapi"
 	"github.com/diegosdk/diego/internal/daemon"
+	"github.com/diegosdk/diego/internal/testenv"
 	"github.com/diegosdk/diego/rep"
 	"github.com/diegosdk/diego/rep/localcell"
 	"github.com/diegosdk/diego/storage/memstore"
@@ -151,16 +152,16 @@ func TestAnOperatorCanDoEverythingWithARealFleet(t *testing.T) {
 	f.shows("logs greeter 0", "hello from instance 0")
 	f.shows("logs greeter", "greeter/1  hello from instance 1")
 
-	out, errs := newLive(), newLive()
+	out, errs := new(testenv.Output), new(testenv.Output)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	ended := make(chan int, 1)
 	go func() { ended <- run(ctx, split("logs greeter 1 --follow"), f.process(out, errs)) }()
-	out.has(t, "hello from instance 1")
+	out.Await(t, "hello from instance 1")
 
 	// The log goes on in the container that comes after a restart.
 	f.ok("lrp restart-instance greeter 1")
-	errs.has(t, "--- greeter/1 goes on in container")
+	errs.Await(t, "--- greeter/1 goes on in container")
 	f.shows("logs greeter/1 --previous", "hello from instance 1")
 	cancel()
 	if code := <-ended; code != exitOK {

@@ -298,8 +298,8 @@ func (e *entry) gone() {
 func (m *Manager) reap() {
 	m.after(m.options.ReapInterval, m.reap)
 	m.sweep(nil)
-	// A container that is made after the host was asked may be missing in its
-	// answer, so only those of before count.
+	// The answer of the host may lack containers that are made after it was asked,
+	// so only those made before count.
 	var expected []*entry
 	for _, guid := range slices.Sorted(maps.Keys(m.entries)) {
 		if e := m.entries[guid]; e.recipe != nil {

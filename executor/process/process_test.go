@@ -3,7 +3,6 @@
 package process_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -14,32 +13,14 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/internal/stdio"
 	"github.com/diegosdk/diego/executor/process"
+	"github.com/diegosdk/diego/internal/testenv"
 )
-
-// A text is a writer for several goroutines.
-type text struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (t *text) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.b.Write(p)
-}
-
-func (t *text) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.b.String()
-}
 
 func newContainer(t *testing.T, o process.Options, edit ...func(*executor.ContainerSpec)) (executor.ContainerBackend, executor.Endpoint) {
 	t.Helper()
@@ -70,7 +51,7 @@ func newContainer(t *testing.T, o process.Options, edit ...func(*executor.Contai
 // output runs a script to its end.
 func output(t *testing.T, b executor.ContainerBackend, script string, edit ...func(*executor.ProcessSpec)) string {
 	t.Helper()
-	var out text
+	var out testenv.Output
 	ended := make(chan executor.Exit, 1)
 	spec := executor.ProcessSpec{Path: "sh", Args: []string{"-c", script}, User: "nobody", Stdout: &out, Stderr: &out,
 		Exited: func(e executor.Exit) { ended <- e }}
@@ -212,7 +193,7 @@ func TestWhatHasLeftItsSessionEndsWithItsContainer(t *testing.T) {
 			}
 		}
 	}
-	var out text
+	var out testenv.Output
 	ended := make(chan executor.Exit, 1)
 	p, err := b.Start(ctx, "c", executor.ProcessSpec{
 		Path: "/bin/sh", Args: []string{"-c", "setsid sh -c 'echo ready; exec sleep 1000' & wait"},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/process"
+	"github.com/diegosdk/diego/internal/testenv"
 )
 
 func TestContainersThatAreStoppedTogetherShareTheLooksAtTheHost(t *testing.T) {
@@ -117,7 +118,7 @@ func TestAChildThatClearedItsEnvironmentEndsWithItsContainer(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b, _ := newContainer(t, process.Options{})
-			var out text
+			var out testenv.Output
 			ended := make(chan executor.Exit, 1)
 			if _, err := b.Start(t.Context(), "c", executor.ProcessSpec{
 				Path: "/bin/sh", Args: []string{"-c", `env -i PATH="$PATH" setsid sh -c 'trap "" TERM; echo $$; exec sleep 1000' & wait`},

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/diegosdk/diego/httpapi"
+	"github.com/diegosdk/diego/internal/testenv"
 )
 
 // A signer is an authority.
@@ -97,7 +98,7 @@ func TestTheFleetDoesNotBeginToTrustTheAuthorityForContainers(t *testing.T) {
 	lookEvery = 0
 	defer func() { lookEvery = patience }()
 	fleet, containers := t.TempDir(), issue(t, t.TempDir(), "app", time.Hour)
-	var log buffer
+	var log testenv.Output
 	e := Endpoint{TLS: issue(t, fleet, "server", time.Hour), Listen: "127.0.0.1:0"}
 	server, err := e.Open(httpapi.Identity{}, new(Logging).Logger(&log))
 	if err != nil {

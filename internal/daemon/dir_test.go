@@ -51,7 +51,7 @@ func TestTheDirectoryOfAProcessIsItsUsersAlone(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer d.Close()
-			log := new(buffer)
+			log := new(testenv.Output)
 			d.Tell(new(Logging).Logger(log))
 			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != tt.want {
 				t.Errorf("it is %v, %v", info.Mode(), err)
@@ -87,7 +87,7 @@ func TestADirectoryWithOtherThingsInItIsLeftAsItIsAtLaterStartsToo(t *testing.T)
 		if err != nil {
 			t.Fatal(err)
 		}
-		log := new(buffer)
+		log := new(testenv.Output)
 		d.Tell(new(Logging).Logger(log))
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o755 {
 			t.Errorf("after %d starts it is %v, %v", n+1, info.Mode(), err)

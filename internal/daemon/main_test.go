@@ -8,28 +8,11 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/diegosdk/diego/internal/testenv"
 )
-
-// buffer is written by a log and read by a test.
-type buffer struct {
-	mu sync.Mutex
-	strings.Builder
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Builder.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Builder.String()
-}
 
 func TestADaemonEndsAsItsRunDoes(t *testing.T) {
 	tests := []struct {
@@ -46,7 +29,7 @@ func TestADaemonEndsAsItsRunDoes(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			var stderr buffer
+			var stderr testenv.Output
 			p := program{name: "sample", stderr: &stderr}
 			if status := p.main(tt.args, new(Logging), tt.run); status != tt.status || !strings.Contains(stderr.String(), tt.stderr) {
 				t.Errorf("status %d, %s", status, stderr.String())
@@ -56,7 +39,7 @@ func TestADaemonEndsAsItsRunDoes(t *testing.T) {
 }
 
 func TestHelpGoesToTheStandardOutput(t *testing.T) {
-	var stdout, stderr buffer
+	var stdout, stderr testenv.Output
 	p := program{name: "sample", summary: "shows", stdout: &stdout, stderr: &stderr}
 	if status := p.main([]string{"-h"}, new(Logging), nil); status != 0 || !strings.HasPrefix(stdout.String(), "sample: shows\n") || stderr.String() != "" {
 		t.Errorf("status %d, %q, %q", status, stdout.String(), stderr.String())
@@ -66,7 +49,7 @@ func TestHelpGoesToTheStandardOutput(t *testing.T) {
 func TestTheFirstSignalStopsAndTheSecondEndsAtOnce(t *testing.T) {
 	signals := make(chan os.Signal)
 	exited := make(chan int)
-	var stderr buffer
+	var stderr testenv.Output
 	p := program{name: "sample", stderr: &stderr, signals: signals, exit: func(status int) { exited <- status }}
 	status := p.main(nil, new(Logging), func(ctx context.Context, _ *slog.Logger) error {
 		signals <- syscall.SIGTERM

@@ -19,6 +19,7 @@ import (
 
 	"github.com/diegosdk/diego/httpapi"
 	"github.com/diegosdk/diego/internal/devcerts"
+	"github.com/diegosdk/diego/internal/testenv"
 )
 
 func TestAnAddressThatIsTakenIsToldWithWhatToDo(t *testing.T) {
@@ -346,7 +347,7 @@ func TestCertificatesAreReadAgainWhenTheirFilesChange(t *testing.T) {
 	defer func() { lookEvery = patience }()
 	dir := t.TempDir()
 	s := issue(t, dir, "server", time.Hour)
-	var log buffer
+	var log testenv.Output
 	c, err := s.Certificates(new(Logging).Logger(&log))
 	if err != nil {
 		t.Fatal(err)
@@ -383,7 +384,7 @@ func TestANewCertificateThatOthersWouldRefuseIsNotUsed(t *testing.T) {
 	lookEvery = 0
 	defer func() { lookEvery = patience }()
 	dir := t.TempDir()
-	var log buffer
+	var log testenv.Output
 	e := Endpoint{TLS: issue(t, dir, "server", time.Hour), Listen: "127.0.0.1:0"} // as diego-bbs, for 127.0.0.1
 	server, err := e.Open(httpapi.Identity{Name: "server", Roles: []httpapi.Role{httpapi.BBSRole}}, new(Logging).Logger(&log))
 	if err != nil {
@@ -546,7 +547,7 @@ func TestServingEndsWithAnErrorIfTheListenerDoes(t *testing.T) {
 func TestPlainAtAnAddressThatOtherMachinesReachIsWarnedOf(t *testing.T) {
 	for listen, warned := range map[string]bool{"127.0.0.1:0": false, "[::1]:0": false, "0.0.0.0:0": true, ":0": true} {
 		e := Endpoint{Plain: true, Listen: listen, Advertise: "http://127.0.0.1:1"}
-		log := new(buffer)
+		log := new(testenv.Output)
 		server, err := e.Open(httpapi.Identity{}, new(Logging).Logger(log))
 		if err != nil {
 			t.Fatal(err)

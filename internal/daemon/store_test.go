@@ -12,10 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/diegosdk/diego/internal/testenv"
 	"github.com/diegosdk/diego/storage/sqlstore"
 )
 
-func opening(t *testing.T, args ...string) (*Store, *buffer, *slog.Logger) {
+func opening(t *testing.T, args ...string) (*Store, *testenv.Output, *slog.Logger) {
 	t.Helper()
 	s := new(struct {
 		Logging
@@ -24,7 +25,7 @@ func opening(t *testing.T, args ...string) (*Store, *buffer, *slog.Logger) {
 	if err := Load(s, args); err != nil {
 		t.Fatal(err)
 	}
-	log := new(buffer)
+	log := new(testenv.Output)
 	return &s.Store, log, s.Logger(log)
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/internal/testenv"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/storage/sqlstore"
@@ -95,7 +96,7 @@ func TestRecordsAreEncryptedAndKeysRotate(t *testing.T) {
 		if err := Load(s, append([]string{"--store", "sqlite:" + path}, args...)); err != nil {
 			t.Fatal(err)
 		}
-		log := new(buffer)
+		log := new(testenv.Output)
 		logger := s.Logger(log)
 		keys, err := s.Keys()
 		if err != nil {

@@ -1,5 +1,6 @@
 // Package testenv lets a test say what its machine lacks. It is the only place
-// in the module where a test may skip.
+// in the module where a test may skip. [Output] is what tests of many packages
+// read a program's output with.
 package testenv
 
 import (

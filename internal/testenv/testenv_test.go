@@ -26,3 +26,22 @@ func TestASkippedTestIsNoted(t *testing.T) {
 type skipping struct{ testing.TB }
 
 func (skipping) Skipf(string, ...any) {}
+
+func TestAnOutputIsAwaitedWhileItIsWritten(t *testing.T) {
+	var o testenv.Output
+	begun, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		o.Write([]byte("rea"))
+		<-begun
+		o.Write([]byte("dy, "))
+		o.Write([]byte("steady"))
+	}()
+	o.Await(t, "rea")
+	close(begun)
+	o.Await(t, "ready, steady")
+	<-ended
+	if got := o.String(); got != "ready, steady" {
+		t.Errorf("the output is %q", got)
+	}
+}

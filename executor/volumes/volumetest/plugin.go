@@ -13,8 +13,8 @@ import (
 )
 
 // A Plugin is a small plugin that follows Docker's published volume plugin
-// protocol, for tests of what asks one. Its volumes are directories. It is no
-// example of a good plugin: it knows what is mounted only while it runs.
+// protocol, for tests of code that calls plugins. Its volumes are directories. It is
+// no example of a good plugin: it knows what is mounted only while it runs.
 //
 // Its methods may be called concurrently.
 type Plugin struct {

@@ -1,5 +1,11 @@
-// Package volumetest is the suite that every volume driver passes. Each case is
-// named after the sentence of [manager.VolumeDriver] that it checks.
+// Package volumetest is the suite that every volume driver passes. A driver's own
+// test is
+//
+//	func TestDriver(t *testing.T) {
+//		volumetest.Run(t, volumetest.Options{New: newDriver, IDs: [2]string{"one", "another"}})
+//	}
+//
+// Each case is named after the sentence of [manager.VolumeDriver] that it checks.
 //
 // # Concurrent use
 //
@@ -20,8 +26,8 @@ import (
 
 // Options say how a driver is tested.
 type Options struct {
-	// New returns a driver without mounts. Drivers of one test share what they
-	// keep: the second stands for the next daemon.
+	// New returns a driver without mounts. A test may make a second driver, which
+	// stands for the next daemon and has what the first one has kept.
 	New func(testing.TB) manager.VolumeDriver
 	// IDs are two volumes that may be mounted for writing.
 	IDs [2]string
@@ -29,7 +35,7 @@ type Options struct {
 	MountConfig string
 }
 
-// Hostile are ids that no driver that makes paths of ids may take as they are.
+// Hostile returns ids that would lead a driver astray if it used them as paths.
 // The suite wants each refused.
 func Hostile() []string {
 	return []string{
