@@ -221,6 +221,47 @@ func TestAnImageForWhichThereAreTooFewInodesIsUnpackedOnceThereAreEnough(t *test
 	}
 }
 
+// takeBlocks makes a file that leaves few blocks of the file system of a directory.
+func takeBlocks(t *testing.T, dir string, left int64) (name string) {
+	t.Helper()
+	f, err := os.Create(filepath.Join(dir, "blocks"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	const block = 4 << 10
+	size := int64(0)
+	for more := int64(1 << 30); more >= block; {
+		switch err := unix.Fallocate(int(f.Fd()), 0, size, more); {
+		case err == nil:
+			size += more
+		case errors.Is(err, unix.ENOSPC):
+			more /= 2
+		default:
+			t.Fatal(err)
+		}
+	}
+	if err := f.Truncate(size - left*block); err != nil {
+		t.Fatal(err)
+	}
+	return f.Name()
+}
+
+// mkfs says in words that there was no room.
+func TestADiskOfANewSizeForWhichThereIsNoRoomIsMadeOnceThereIs(t *testing.T) {
+	dir := fewInodes(t, 512)
+	f := newFixture(t, func(o *Options) { o.Dir = filepath.Join(dir, "cell") })
+	disk := func(c *executor.ContainerSpec) { c.Resources.DiskMB = 16 }
+	blocks := takeBlocks(t, dir, 3)
+	if _, err := f.Create(f.ctx, f.spec(disk)); !errors.Is(err, executor.ErrNoRoom) || !strings.Contains(err.Error(), "mkfs.ext4") {
+		t.Errorf("without room: %v", err)
+	}
+	if err := os.Remove(blocks); err != nil {
+		t.Fatal(err)
+	}
+	f.create(disk)
+}
+
 // Who has used up what Options.Dir can hold must not get the daemon, which may
 // then start again, to run everybody with the ids of the host.
 func TestADaemonThatStartsWithoutInodesSharesNoIDs(t *testing.T) {

@@ -3,6 +3,7 @@
 package rootfs
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -108,8 +109,12 @@ func (d *disks) template(ctx context.Context, megabytes int64) (string, error) {
 	// copied; nobody needs what is in it after a crash.
 	mkfs := exec.CommandContext(ctx, d.mkfs, "-q", "-F", "-b", "4096", "-m", "0", "-i", "16384",
 		"-O", "^has_journal,^resize_inode,sparse_super2", "-E", "lazy_itable_init=1,nodiscard,root_owner=0:0", half)
+	mkfs.Env = append(os.Environ(), "LC_ALL=C")
 	if out, err := mkfs.CombinedOutput(); err != nil {
 		os.Remove(half)
+		if bytes.Contains(out, []byte("No space left on device")) {
+			err = unix.ENOSPC
+		}
 		return "", fmt.Errorf("mkfs.ext4: %w: %s", err, out)
 	}
 	return path, os.Rename(half, path)
