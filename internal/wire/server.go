@@ -128,10 +128,12 @@ func Register[A any](s *Server, mux *http.ServeMux, api A, table []Endpoint[A]) 
 	}
 }
 
-// An answer knows its status. leave is called at its end.
+// An answer knows its status. leave is called at its end. cut says that nobody waits
+// for the rest of the request: the deadline for reading it stays.
 type answer struct {
 	http.ResponseWriter
 	status int
+	cut    bool
 	leave  func()
 }
 
@@ -193,6 +195,9 @@ func (s *Server) decode(w http.ResponseWriter, r *http.Request, in any) error {
 	if err != nil {
 		// Nobody waits for the rest: the deadline stays, and the connection ends.
 		w.Header().Set("Connection", "close")
+		if a, is := w.(*answer); is {
+			a.cut = true
+		}
 	}
 	switch {
 	case errors.As(err, &large):
@@ -247,7 +252,7 @@ func (s *Server) WriteJSON(w http.ResponseWriter, status int, v any) {
 func (s *Server) write(w http.ResponseWriter, status int, kind string, body []byte) {
 	control := http.NewResponseController(w)
 	h := w.Header()
-	if h.Get("Connection") == "" { // else it is over already
+	if a, is := w.(*answer); !is || !a.cut {
 		_ = control.SetReadDeadline(soon(s.WriteTimeout))
 	}
 	_ = control.SetWriteDeadline(soon(s.WriteTimeout))

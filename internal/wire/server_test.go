@@ -21,16 +21,24 @@ func TestWhatNobodySendsToTheEndIsNotWaitedFor(t *testing.T) {
 	Register(s, mux, &echo{answer: repeatAfter}, table)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { s.WriteJSON(w, http.StatusOK, None{}) })
 	mux.HandleFunc("/", s.NotFound)
-	server := httptest.NewServer(mux)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Last") != "" { // as a daemon does when the client's certificate has expired
+			w.Header().Set("Connection", "close")
+		}
+		mux.ServeHTTP(w, r)
+	}))
 	defer server.Close()
-	for _, head := range []string{"GET /healthz", "POST /nowhere", "GET /v1/always", "POST /v1/always"} {
+	for _, head := range []string{
+		"GET /healthz HTTP/1.1", "POST /nowhere HTTP/1.1", "GET /v1/always HTTP/1.1", "POST /v1/always HTTP/1.1",
+		"GET /healthz HTTP/1.1\r\nLast: yes", "POST /nowhere HTTP/1.1\r\nLast: yes", "GET /v1/always HTTP/1.1\r\nLast: yes", "POST /v1/always HTTP/1.1\r\nLast: yes",
+	} {
 		t.Run(head, func(t *testing.T) {
 			conn, err := net.Dial("tcp", server.Listener.Addr().String())
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			if _, err := io.WriteString(conn, head+" HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"); err != nil {
+			if _, err := io.WriteString(conn, head+"\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"); err != nil {
 				t.Fatal(err)
 			}
 			_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
